@@ -1,5 +1,5 @@
 /* eval.c: which width a policy computes in. */
-#include "libref/exec/eval_real.h"
+#include "libref/exec/eval.h"
 
 #include "libref/ops/ops.h"
 
@@ -9,9 +9,7 @@
 
 const vn_eval *vn_eval_for(vn_policy p)
 {
-	static const vn_eval f32 = { VN_F32, vn_eval_node_f32, vn_eval_rows_f32 };
-	static const vn_eval f64 = { VN_F64, vn_eval_node_f64, vn_eval_rows_f64 };
-	return p.storage == VN_F64 ? &f64 : &f32;
+	return p.storage == VN_F64 ? &vn_evaluator_f64 : &vn_evaluator_f32;
 }
 
 /* A product of so few tokens that it is summed in double takes no time. */

@@ -60,8 +60,9 @@ typedef struct vn_eval {
 	                  vn_error *err);
 } vn_eval;
 
+extern const vn_eval vn_evaluator_f32, vn_evaluator_f64;
 /* Returns the evaluator of a policy. */
-const vn_eval *vn_eval_for(vn_policy p);
+const vn_eval       *vn_eval_for(vn_policy p);
 
 /* Rotates the rows of `tokens` tokens, counted from position 0, in place, by a rope node
  * (vn_keep_rule). rows: in the evaluator's width. */

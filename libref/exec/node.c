@@ -129,16 +129,14 @@ static vn_status hand_over_rows(vn_ref *r, const vn_taps *t, const vn_node *n, c
 	for (int64_t h = 0; !st && h < n->c.attention.heads; h++)
 		for (int64_t i = 0; !st && i < count; i += step) {
 			const int64_t here = count - i < step ? count - i : step;
-			int           bad = 0;
-#pragma omp        parallel for num_threads(r->threads)
-            for (int64_t j = 0; j < here; j += SCORE_ROWS)
-                if (r->eval->rows(n, a, slot, h, first + i + j, here - j < SCORE_ROWS ? here - j : SCORE_ROWS,
-				                         rows + (size_t)(j * S) * r->size, NULL)) {
-#pragma omp atomic write
-                    bad = 1;
-				}
-			st = bad ? vn_fail(err, VN_ERR_NOMEM, "no memory for attention rows over %" PRId64 " keys", S)
-			         : write_values(r, t, r->policy.storage, rows, here * S, err);
+			bool          good = true;
+#pragma omp parallel for num_threads(r->threads) reduction(&& : good)
+			for (int64_t j = 0; j < here; j += SCORE_ROWS)
+				good = !r->eval->rows(n, a, slot, h, first + i + j, here - j < SCORE_ROWS ? here - j : SCORE_ROWS,
+				                      rows + (size_t)(j * S) * r->size, NULL) &&
+				       good;
+			st = !good ? vn_fail(err, VN_ERR_NOMEM, "no memory for attention rows over %" PRId64 " keys", S)
+			           : write_values(r, t, r->policy.storage, rows, here * S, err);
 		}
 	if (!st)
 		st = t->sink.end(t->sink.ctx, err);

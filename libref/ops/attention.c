@@ -100,31 +100,27 @@ bool REAL(vn_attention)(real *context, const REAL(vn_attend) * a)
 {
 	const int     H = a->c->attention.heads, share = H / a->c->attention.kv_heads;
 	const int64_t blocks = (a->tokens + VN_ATTN_ROWS - 1) / VN_ATTN_ROWS;
-	int           failed = 0;
+	bool          good = true;
 
-#pragma omp parallel num_threads(a->threads)
+#pragma omp parallel num_threads(a->threads) reduction(&& : good)
 	{
 		REAL(vn_attn_room) m;
-		const bool ok = room_create(&m, a);
-		if (!ok) {
-#pragma omp atomic write
-			failed = 1;
-		}
+		good = room_create(&m, a);
 		/* A thread without memory also takes blocks and drops them: all threads of a team must
 		 * reach a shared loop. */
 #pragma omp for schedule(dynamic)
 		for (int64_t i = 0; i < blocks * H; i++)
-			if (ok)
+			if (good)
 				/* heads that share keys together; of these the longest rows first: the last blocks
 				 * see the most keys */
 				attend_block(context, &m, a, i / (blocks * share) * share + i % share,
 				             (blocks - 1 - i / share % blocks) * VN_ATTN_ROWS);
 		room_destroy(&m);
 	}
-	return !failed;
+	return good;
 }
 
-bool REAL(vn_attention_rows)(real *out, const REAL(vn_attend) * a, int want, int64_t head, int64_t row, int64_t rows)
+bool REAL(vn_attention_rows)(real *out, const REAL(vn_attend) * a, int slot, int64_t head, int64_t row, int64_t rows)
 {
 	const int64_t S = a->past + a->tokens;
 	REAL(vn_attn_room) m;
@@ -135,10 +131,10 @@ bool REAL(vn_attention_rows)(real *out, const REAL(vn_attend) * a, int want, int
 		int64_t block = r / VN_ATTN_ROWS * VN_ATTN_ROWS,
 				end = block + VN_ATTN_ROWS < a->tokens ? block + VN_ATTN_ROWS : a->tokens;
 		int64_t stop = end < row + rows ? end : row + rows;
-		int64_t keys = want == VN_WANT_PROBS ? count_reached_keys(a, block, end - block) : REAL(vn_kept_keys)(a);
+		int64_t keys = slot == VN_ATTN_PROBS ? count_reached_keys(a, block, end - block) : REAL(vn_kept_keys)(a);
 
 		REAL(vn_attn_scores)(&m, a, head, block, end - block, keys);
-		if (want == VN_WANT_PROBS)
+		if (slot == VN_ATTN_PROBS)
 			REAL(vn_softmax)(&m, a, head, block, end - block, keys);
 		for (; r < stop; r++)
 			for (int64_t j = 0; j < S; j++)

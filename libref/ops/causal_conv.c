@@ -59,9 +59,9 @@ bool REAL(vn_causal_conv)(real *y, const real *x, const real *w, real *state, in
 	const int64_t shares = (X + SHARE - 1) / SHARE;
 	double       *taps = malloc((size_t)(J * X) * sizeof *taps);                    /* (J,X) */
 	real         *none = ahead || forgets ? calloc((size_t)X, sizeof *none) : NULL; /* (X) */
-	int           failed = !taps || ((ahead || forgets) && !none);
+	bool          good = taps && (none || !(ahead || forgets));
 
-	if (failed) {
+	if (!good) {
 		free(taps);
 		free(none);
 		return false;
@@ -70,13 +70,10 @@ bool REAL(vn_causal_conv)(real *y, const real *x, const real *w, real *state, in
 		for (int64_t j = 0; j < J; j++)
 			taps[j * X + c] = (double)w[c * J + j];
 
-#pragma omp parallel num_threads(threads)
+#pragma omp parallel num_threads(threads) reduction(&& : good)
 	{
 		const real **row = malloc((size_t)J * sizeof *row);
-		if (!row) {
-#pragma omp atomic write
-			failed = 1;
-		}
+		good = row;
 #pragma omp for schedule(static)
 		for (int64_t i = 0; i < T * shares; i++) {
 			const int64_t t = i / shares, from = i % shares * SHARE;
@@ -97,5 +94,5 @@ bool REAL(vn_causal_conv)(real *y, const real *x, const real *w, real *state, in
 		const int64_t at = T - (J - 1) + i;
 		memmove(state + i * X, at < 0 ? state + (J - 1 + at) * X : x + at * X, (size_t)X * sizeof *x);
 	}
-	return !failed;
+	return good;
 }

@@ -94,17 +94,14 @@ static bool transpose_states(const REAL(vn_delta) * a)
 bool REAL(vn_delta_rule)(real *y, const REAL(vn_delta) * a)
 {
 	const int64_t across = (a->dv + COLS - 1) / COLS;
-	int           failed = 0;
+	bool          good = true;
 
 	if (a->x && a->x->delta.chunked)
 		return REAL(vn_delta_chunked)(y, a);
-#pragma omp parallel num_threads(a->threads)
+#pragma omp parallel num_threads(a->threads) reduction(&& : good)
 	{
 		double *s = aligned_alloc(64, (size_t)(2 * a->dk * COLS) * sizeof *s);
-		if (!s) {
-#pragma omp atomic write
-			failed = 1;
-		}
+		good = s;
 #pragma omp for schedule(dynamic)
 		for (int64_t i = 0; i < a->value_heads * across; i++) {
 			const int64_t from = i % across * COLS;
@@ -113,7 +110,7 @@ bool REAL(vn_delta_rule)(real *y, const REAL(vn_delta) * a)
 		}
 		free(s);
 	}
-	if (!failed && a->x && a->x->delta.transposed && a->tokens > 1)
-		failed = !transpose_states(a);
-	return !failed;
+	if (good && a->x && a->x->delta.transposed && a->tokens > 1)
+		good = transpose_states(a);
+	return good;
 }

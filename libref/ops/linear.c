@@ -184,16 +184,12 @@ bool vn_linear_also_f32(float *y, const float *x, const vn_matrix *w, const floa
 	const vn_tile_kernel *k = vn_tile_kernel_get(0);
 	const int64_t         M = w->M, N = w->N;
 	const block_grid      g = divide_work(M, T, threads);
-	int                   failed = 0;
+	bool                  good = true;
 
-#pragma omp parallel num_threads(threads)
+#pragma omp parallel num_threads(threads) reduction(&& : good)
 	{
 		product_room r;
-		const bool   ok = room_create(&r, N, also);
-		if (!ok) {
-#pragma omp atomic write
-			failed = 1;
-		}
+		good = room_create(&r, N, also);
 		/* A thread without memory drops its blocks but must reach the loop. */
 #pragma omp for schedule(dynamic)
 		for (int64_t i = 0; i < g.across * g.down; i++) {
@@ -201,7 +197,7 @@ bool vn_linear_also_f32(float *y, const float *x, const vn_matrix *w, const floa
 			const int64_t m0 = block * g.groups / g.across * GROUP, end = (block + 1) * g.groups / g.across * GROUP;
 			const int64_t m = (end < M ? end : M) - m0;
 
-			if (!ok)
+			if (!good)
 				continue;
 			multiply_rows(y + t0 * M, x + t0 * N, k, &r, w, t, m0, m, policy);
 			if (also)
@@ -210,5 +206,5 @@ bool vn_linear_also_f32(float *y, const float *x, const vn_matrix *w, const floa
 		}
 		room_destroy(&r);
 	}
-	return !failed;
+	return good;
 }

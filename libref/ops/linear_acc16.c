@@ -28,23 +28,19 @@ bool vn_linear_acc16(float *y, const float *x, const vn_matrix *w, const float *
 {
 	const vn_policy half = { .storage = VN_F16, .sums = VN_F16 };
 	const int64_t   M = w->M, N = w->N;
-	int             failed = 0;
+	bool            good = true;
 
-#pragma omp parallel num_threads(threads)
+#pragma omp parallel num_threads(threads) reduction(&& : good)
 	{
-		float     *rows = malloc((size_t)(N * LANES) * sizeof *rows), *wt = malloc((size_t)(N * LANES) * sizeof *wt);
-		const bool ok = rows && wt;
-		if (!ok) {
-#pragma omp atomic write
-			failed = 1;
-		}
+		float *rows = malloc((size_t)(N * LANES) * sizeof *rows), *wt = malloc((size_t)(N * LANES) * sizeof *wt);
+		good = rows && wt;
 		/* A thread without memory drops its outputs but must reach the loop. */
 #pragma omp for schedule(dynamic)
 		for (int64_t m0 = 0; m0 < M; m0 += LANES) {
 			const int64_t lanes = M - m0 < LANES ? M - m0 : LANES;
 			float         out[LANES];
 
-			if (!ok)
+			if (!good)
 				continue;
 			vn_matrix_block_f32(rows, w, m0, lanes, 0, N, half);
 			for (int64_t j = 0; j < LANES; j++)
@@ -59,5 +55,5 @@ bool vn_linear_acc16(float *y, const float *x, const vn_matrix *w, const float *
 		free(rows);
 		free(wt);
 	}
-	return !failed;
+	return good;
 }

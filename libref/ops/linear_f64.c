@@ -52,16 +52,12 @@ bool vn_linear_f64(double *y, const double *x, const vn_matrix *w, const double 
 	/* Weights already in our format are used in place. */
 	const bool    in_place = !w->transposed && w->w->dtype == VN_F64 && policy.storage == VN_F64 &&
 	                      (size_t)w->w->data % sizeof(double) == 0;
-	int failed = 0;
+	bool good = true;
 
-#pragma omp parallel num_threads(threads)
+#pragma omp parallel num_threads(threads) reduction(&& : good)
 	{
-		double    *panel = in_place ? NULL : aligned_alloc(64, ((size_t)(step * N) * sizeof *panel + 63) / 64 * 64);
-		const bool ok = in_place || panel;
-		if (!ok) {
-#pragma omp atomic write
-			failed = 1;
-		}
+		double *panel = in_place ? NULL : aligned_alloc(64, ((size_t)(step * N) * sizeof *panel + 63) / 64 * 64);
+		good = in_place || panel;
 		/* Each tile converts its own weights, a sixtieth of its work; a barrier between
 		 * converting and multiplying cost more. A thread without memory drops its tiles but must
 		 * reach the loop. */
@@ -70,7 +66,7 @@ bool vn_linear_f64(double *y, const double *x, const vn_matrix *w, const double 
 			const int64_t m0 = i / down * step, t0 = i % down * most;
 			const int64_t m = M - m0 < step ? M - m0 : step, t = T - t0 < most ? T - t0 : most;
 
-			if (!ok)
+			if (!good)
 				continue;
 			if (!in_place)
 				vn_matrix_block_f64(panel, w, m0, m, 0, N, policy);
@@ -83,5 +79,5 @@ bool vn_linear_f64(double *y, const double *x, const vn_matrix *w, const double 
 		}
 		free(panel);
 	}
-	return !failed;
+	return good;
 }

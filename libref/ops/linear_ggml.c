@@ -13,19 +13,16 @@ bool REAL(vn_ggml_input)(const real *x, const vn_matrix *w, vn_dtype kept, vn_gg
 	const int64_t N = w->N;
 	/* The minima are read from the weight, so it must still be in the stored format. */
 	const bool    summed = vn_ggml_has_sums(kept) && w->w->dtype == kept && !w->transposed && N % BLOCK == 0;
-	int           failed = 0;
+	bool          good = true;
 
 	*out = malloc((size_t)(T * N) * sizeof **out + 1);
 	*sums = summed ? malloc((size_t)(T * (N / BLOCK)) * sizeof **sums + 1) : NULL;
 	if (!*out || (summed && !*sums))
 		return false;
-#pragma omp parallel num_threads(threads)
+#pragma omp parallel num_threads(threads) reduction(&& : good)
 	{
 		float *row = malloc((size_t)N * sizeof *row + 1);
-		if (!row) {
-#pragma omp atomic write
-			failed = 1;
-		}
+		good = row;
 #pragma omp for schedule(static)
 		for (int64_t t = 0; t < T; t++) {
 			if (!row)
@@ -38,7 +35,7 @@ bool REAL(vn_ggml_input)(const real *x, const vn_matrix *w, vn_dtype kept, vn_gg
 		}
 		free(row);
 	}
-	return !failed;
+	return good;
 }
 
 /* f16 scale; f16 minimum; the rest */

@@ -122,9 +122,8 @@ typedef struct REAL(vn_attend) {
 
 bool REAL(vn_attention)(real *context, const REAL(vn_attend) * a);
 /* Computes rows [row, row + rows) of one head's scores (before the mask) or probabilities: out
- * (rows, S). */
-enum { VN_WANT_SCORES, VN_WANT_PROBS };
-bool REAL(vn_attention_rows)(real *out, const REAL(vn_attend) * a, int want, int64_t head, int64_t row, int64_t rows);
+ * (rows, S). slot: VN_ATTN_SCORES or VN_ATTN_PROBS. */
+bool REAL(vn_attention_rows)(real *out, const REAL(vn_attend) * a, int slot, int64_t head, int64_t row, int64_t rows);
 
 /* Causal convolution of each channel, then silu.   x, y (T,X)   w (X,J)   state (J-1,X)
  *   y[t,c] = silu(sum_j w[c,j] x[t-(J-1)+j, c])

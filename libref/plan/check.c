@@ -69,28 +69,28 @@ static vn_status check_values(const vn_plan *p, vn_error *err)
 
 /* Checks that a node's states are those derived from it, fit into memory, and match the
  * values that show them. */
-static vn_status check_states(vn_plan_walk *w, int i)
+static vn_status check_states(vn_plan_walk *w)
 {
 	const vn_plan *p = w->p;
-	const vn_node *n = &p->node[i];
+	const vn_node *n = w->n;
 	vn_state       s[VN_MAX_STATE];
 
-	if (n->n_state != vn_node_states(p, i, s) || n->n_state > p->n_states - w->states)
-		return vn_plan_check_fail(w, i, "its states differ from those that its operation keeps");
+	if (n->n_state != vn_node_states(p, w->node, s) || n->n_state > p->n_states - w->states)
+		return vn_plan_check_fail(w, "its states differ from those that its operation keeps");
 	for (int k = 0; k < n->n_state; k++, w->states++) {
 		const vn_state *a = &p->state[w->states], *b = &s[k];
 		int64_t         room = INT64_MAX / 16 / (b->input >= 0 ? p->context + 1LL : 1);
 		if (n->state[k] != w->states || a->node != b->node || a->value != b->value || a->input != b->input ||
 		    a->wide != b->wide || a->rank != b->rank ||
 		    memcmp(a->size, b->size, (size_t)b->rank * sizeof *b->size) != 0)
-			return vn_plan_check_fail(w, i, "its states differ from those that its operation keeps");
+			return vn_plan_check_fail(w, "its states differ from those that its operation keeps");
 		for (int d = b->input >= 0; d < b->rank; d++) {
 			room = b->size[d] < 1 ? 0 : room / b->size[d];
 			if (room < 1)
-				return vn_plan_check_fail(w, i, "its state for %d tokens is too large to address", p->context);
+				return vn_plan_check_fail(w, "its state for %d tokens is too large to address", p->context);
 		}
 		if (b->value >= 0 && !is_state(&p->value[b->value], b, w->states))
-			return vn_plan_check_fail(w, i, "%s does not have the shape of the state that it shows",
+			return vn_plan_check_fail(w, "%s does not have the shape of the state that it shows",
 			                          p->value[b->value].name);
 	}
 	return VN_OK;
@@ -103,22 +103,23 @@ static vn_status connect_node(vn_plan_walk *w, int i)
 	const vn_plan *p = w->p;
 	const vn_node *n = &p->node[i];
 
+	w->node = i;
+	w->n = n;
 	if ((unsigned)n->op >= VN_N_OPS || n->layer < -1 || n->layer >= p->layers)
-		return vn_plan_check_fail(w, i, "unknown operation, or the model has no such layer");
+		return vn_plan_check_fail(w, "unknown operation, or the model has no such layer");
 	const vn_op_info *o = vn_op_get(n->op);
 	if ((n->n_in != o->n_in && !(n->op == VN_OP_ATTENTION && n->n_in == VN_ATTN_KEPT + 1)) || n->n_w != o->n_w ||
 	    n->n_out != o->n_out)
-		return vn_plan_check_fail(w, i, "wrong number of inputs, weights or outputs for its operation");
+		return vn_plan_check_fail(w, "wrong number of inputs, weights or outputs for its operation");
 	for (int j = 0; j < n->n_w; j++)
 		if (n->w[j] < (j < o->must_w ? 0 : -1) || n->w[j] >= p->n_weights)
-			return vn_plan_check_fail(w, i, "a weight is missing");
+			return vn_plan_check_fail(w, "a weight is missing");
 	for (int j = 0; j < n->n_in; j++) {
 		const int v = n->in[j];
 		if (v < 0 || v >= p->n_values || p->value[v].alias_of >= 0 || w->made[v] < 0)
-			return vn_plan_check_fail(w, i,
-			                          "an input does not exist, is a second name, or is computed by a later node");
+			return vn_plan_check_fail(w, "an input does not exist, is a second name, or is computed by a later node");
 		if (p->value[v].on_demand || p->value[v].state != -1)
-			return vn_plan_check_fail(w, i, "an input is computed only on demand, or shows a state");
+			return vn_plan_check_fail(w, "an input is computed only on demand, or shows a state");
 		w->last[v] = i;
 	}
 	for (int j = 0; j < n->n_out; j++) {
@@ -126,15 +127,18 @@ static vn_status connect_node(vn_plan_walk *w, int i)
 		if (v == -1 && j > 0)
 			continue;
 		if (v < 0 || v >= p->n_values || p->value[v].alias_of >= 0 || w->made[v] >= 0)
-			return vn_plan_check_fail(w, i, "an output does not exist, is a second name, or is computed twice");
+			return vn_plan_check_fail(w, "an output does not exist, is a second name, or is computed twice");
 		w->made[v] = i;
 	}
 	static vn_op_check *const check[VN_N_OPS] = {
 #define OP(NAME, name, check, ...) [VN_OP_##NAME] = vn_check_##check,
 #include "libref/plan/op.def"
 	};
-	const vn_status st = check[n->op](w, i);
-	return st ? st : check_states(w, i);
+	w->x = n->n_in ? &p->value[n->in[0]] : NULL;
+	w->y = &p->value[n->out[0]];
+	w->m = n->n_w ? &p->weight[n->w[0]].shape : NULL;
+	const vn_status st = check[n->op](w);
+	return st ? st : check_states(w);
 }
 
 vn_status vn_plan_check(const vn_plan *p, vn_error *err)

@@ -5,6 +5,8 @@
 #include "libref/base/dtype.h"
 
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 enum { GGML_BLOCK = 32 };
 
@@ -30,15 +32,15 @@ static void quantise_block(double *y, const double *x, int64_t n, int bits)
 	}
 }
 
-static void in_blocks(const vn_fault_row *r, const double *x, double *y, int64_t n)
+static void quantise_row(const vn_fault_run *run, double bits)
 {
-	for (int64_t i = 0; i < n; i += GGML_BLOCK)
-		quantise_block(y + i, x + i, n - i < GGML_BLOCK ? n - i : GGML_BLOCK, (int)r->x);
+	for (int64_t i = 0; i < run->n; i += GGML_BLOCK)
+		quantise_block(run->y + i, run->x + i, run->n - i < GGML_BLOCK ? run->n - i : GGML_BLOCK, (int)bits);
 }
 
 vn_status vn_make_quantise(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
-	return vn_fault_change_rows(r, f, node, 0, in_blocks, err);
+	return vn_fault_change(f, node, 0, quantise_row, r->x, err);
 }
 
 /* ---- blocks read otherwise ------------------------------------------------------------------- */
@@ -50,22 +52,15 @@ static vn_status other_format(const vn_faulty *f, int w, vn_error *err)
 }
 
 /* Byte i of a block holds elements i and i + 16; this puts them at 2i and 2i + 1. */
-static void in_turn(const vn_fault_row *r, const double *x, double *y, int64_t n)
-{
-	const vn_arrange m = { VN_ARRANGE_TRANSPOSED, .a = 2, .b = GGML_BLOCK / 2, .period = GGML_BLOCK };
-
-	(void)r;
-	for (int64_t i = 0; i < n; i++)
-		y[i] = x[vn_arranged(&m, i, n)];
-}
-
 vn_status vn_make_nibbles_in_turn(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
-	const int w = f->plan->node[node].w[0];
+	const vn_arrange in_turn = { VN_ARRANGE_TRANSPOSED, .a = 2, .b = GGML_BLOCK / 2, .period = GGML_BLOCK };
+	const int        w = f->plan->node[node].w[0];
 
-	if (f->weight[w].dtype != VN_Q4_0 && f->weight[w].dtype != VN_Q4_1)
-		return other_format(f, w, err);
-	return vn_fault_change_rows(r, f, node, 0, in_turn, err);
+	(void)r;
+	return f->weight[w].dtype == VN_Q4_0 || f->weight[w].dtype == VN_Q4_1
+	           ? vn_fault_arrange(f, node, 0, -1, &in_turn, err)
+	           : other_format(f, w, err);
 }
 
 /* Layout of a format's block: its bytes, the offset of its nibbles, and their bytes; 0: none. */
@@ -88,16 +83,14 @@ vn_status vn_make_change_blocks(const vn_fault_row *r, vn_faulty *f, int node, v
 	const vn_dtype     d = f->weight[w].dtype;
 	const block_layout l = layout_of(d);
 	const size_t       each = r->x == BLOCK_SWAPPED ? l.bytes : d == VN_Q4_K ? 144 : d == VN_Q5_K ? 176 : 0;
-	unsigned char     *b;
-	int new;
-	vn_status st;
 
 	if (!each)
 		return other_format(f, w, err);
-	const size_t all = vn_dtype_bytes(d, (size_t)vn_shape_count(&f->weight[w].shape));
-	if ((st = vn_fault_bytes(f, w, &new, &b, err)))
-		return st;
-	for (size_t at = 0; at < all; at += each)
+	const size_t   all = vn_dtype_bytes(d, (size_t)vn_shape_count(&f->weight[w].shape));
+	unsigned char *b = malloc(all);
+	if (b)
+		memcpy(b, f->weight[w].data, all);
+	for (size_t at = 0; b && at < all; at += each)
 		if (r->x == BLOCK_SWAPPED)
 			for (size_t i = 0; i < l.n; i++)
 				b[at + l.nibbles + i] = (unsigned char)(b[at + l.nibbles + i] << 4 | b[at + l.nibbles + i] >> 4);
@@ -106,6 +99,5 @@ vn_status vn_make_change_blocks(const vn_fault_row *r, vn_faulty *f, int node, v
 				b[at + 4 + i] &= 63;
 		else
 			b[at + 3] ^= 0x80; /* the sign of dmin */
-	f->plan->node[node].w[0] = new;
-	return VN_OK;
+	return vn_fault_replace(f, node, 0, NULL, d, b, err);
 }

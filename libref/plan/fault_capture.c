@@ -51,23 +51,9 @@ int vn_fault_recorded(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
 vn_status vn_make_record_other(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	const vn_plan *p = f->plan;
-	const int      u = vn_fault_recorded(r, p, &p->node[node]), made = p->value[u].node,
-			  row = (int)vn_value_row(&p->value[u]);
-	const vn_node copy = {
-		.op = VN_OP_SLICE, .layer = p->node[node].layer, .c.slice = { row, 0, row }, .n_in = 1, .in = { u }
-	};
+	const int      u = vn_fault_recorded(r, p, &p->node[node]), made = p->value[u].node;
 
-	return vn_fault_behind(f, node, made > node ? made : node, copy, true, err);
-}
-
-vn_status vn_make_record_transposed(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
-{
-	const vn_node  *n = &f->plan->node[node];
-	const vn_value *y = &f->plan->value[n->out[0]];
-
-	return vn_fault_behind(f, node, node,
-	                       vn_fault_rows(n->layer, VN_ROWS_PARTS_FIRST, 0, r->x > 0 ? y->size[2] : 1, n->out[0]), true,
-	                       err);
+	return vn_fault_behind(f, node, made > node ? made : node, vn_fault_copy(p, p->node[node].layer, u), true, err);
 }
 
 vn_status vn_make_early(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
@@ -97,13 +83,6 @@ vn_status vn_make_in_tiles(const vn_fault_row *r, vn_faulty *f, int node, vn_err
 	return vn_fault_follow(f, node, tiles, err);
 }
 
-vn_status vn_make_mixed(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
-{
-	(void)r;
-	return vn_fault_follow(
-		f, node, vn_fault_rows(f->plan->node[node].layer, VN_ROWS_IN_TURN, 0, 0, f->plan->node[node].out[0]), err);
-}
-
 /* ---- ranks ----------------------------------------------------------------------------------- */
 
 double vn_rank_sum_number(const vn_rank_sum *s)
@@ -118,73 +97,39 @@ vn_rank_sum vn_rank_sum_of(double number)
 	return (vn_rank_sum) { (int)(is % VN_RANKS_MOST), is / VN_RANKS_MOST, number < 0 };
 }
 
-/* Keeps the inputs of the present ranks: the columns of W (M, N), or (stored transposed) the rows
- * of (N, M). */
-static void keep_ranks(const vn_fault_row *r, const vn_shape *s, bool transposed, const double *x, double *y)
+/* Keeps the inputs of the present ranks: the columns of W (M, N), or the rows of (N, M). */
+static void keep_columns(const vn_fault_run *run, double by)
 {
-	const vn_rank_sum sum = vn_rank_sum_of(r->x);
-	const int64_t     rows = s->dim[0], cols = s->dim[1], each = (transposed ? rows : cols) / sum.ranks;
+	const vn_rank_sum sum = vn_rank_sum_of(by);
 
-	for (int64_t i = 0; i < rows; i++)
-		for (int64_t k = 0; k < cols; k++)
-			y[i * cols + k] = sum.present >> (transposed ? i : k) / each & 1 ? x[i * cols + k] : 0.0;
+	for (int64_t k = 0; k < run->n; k++)
+		run->y[k] = sum.present >> k / (run->n / sum.ranks) & 1 ? run->x[k] : 0.0;
 }
 
-static void some_ranks(const vn_fault_row *r, const vn_shape *s, const double *x, double *y)
+static void keep_rows(const vn_fault_run *run, double by)
 {
-	keep_ranks(r, s, false, x, y);
-}
+	const vn_rank_sum sum = vn_rank_sum_of(by);
 
-static void some_ranks_transposed(const vn_fault_row *r, const vn_shape *s, const double *x, double *y)
-{
-	keep_ranks(r, s, true, x, y);
+	for (int64_t k = 0; k < run->n; k++)
+		run->y[k] = sum.present >> run->row / (run->rows / sum.ranks) & 1 ? run->x[k] : 0.0;
 }
 
 vn_status vn_make_one_rank(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	vn_node   whole = f->plan->node[node], part = whole;
-	vn_status st;
+	vn_status st = vn_fault_change(f, node, 0, whole.c.linear.transposed ? keep_rows : keep_columns, r->x, err);
 
-	part.w[1] = vn_rank_sum_of(r->x).no_bias ? -1 : part.w[1];
-	if ((st = vn_fault_change_weight(r, f, node, 0, whole.c.linear.transposed ? some_ranks_transposed : some_ranks,
-	                                 err)))
+	if (st)
 		return st;
 	part.w[0] = f->plan->node[node].w[0];
+	part.w[1] = vn_rank_sum_of(r->x).no_bias ? -1 : part.w[1];
 	f->plan->node[node].w[0] = whole.w[0];
 	return vn_fault_behind(f, node, node, part, true, err);
 }
 
 vn_status vn_make_reduced(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
-	vn_status st = VN_OK;
+	const vn_status st = vn_make_temperature(r, f, node, err);
 
-	for (int k = 0; k < 2 && !st; k++)
-		if (f->plan->node[node].w[k] >= 0)
-			st = vn_fault_change_each(r, f, node, k, vn_fault_times, err);
-	return st;
-}
-
-/* Reorders q0 k0 v0 q1 k1 v1 as q0 q1 k0 k1 v0 v1. x: ranks. */
-vn_status vn_make_joined(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
-{
-	const int        M = (int)vn_value_row(&f->plan->value[f->plan->node[node].out[0]]);
-	const vn_arrange by_ranks = { VN_ARRANGE_TRANSPOSED, .a = 3, .b = (int)r->x, .each = M / (3 * (int)r->x) };
-	return vn_fault_arrange_outputs(f, node, &by_ranks, err);
-}
-
-/* Swaps the halves of the outputs. */
-vn_status vn_make_ranks_exchanged(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
-{
-	const vn_arrange halves = { VN_ARRANGE_ROUND, .a = vn_value_row(&f->plan->value[f->plan->node[node].out[0]]) / 2 };
-
-	(void)r;
-	return vn_fault_arrange_outputs(f, node, &halves, err);
-}
-
-vn_status vn_make_ranks_first(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
-{
-	const vn_node *n = &f->plan->node[node];
-	const int      row = (int)vn_value_row(&f->plan->value[n->out[0]]), ranks = (int)r->x;
-
-	return vn_fault_follow(f, node, vn_fault_rows(n->layer, VN_ROWS_PARTS_FIRST, 0, row / ranks, n->out[0]), err);
+	return st || f->plan->node[node].w[1] < 0 ? st : vn_make_bias_times(r, f, node, err);
 }

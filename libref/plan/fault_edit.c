@@ -32,9 +32,11 @@ int vn_fault_width(const vn_plan *p)
 	return v < 0 ? 0 : (int)vn_value_row(&p->value[v]);
 }
 
-const vn_node *vn_fault_twin(const vn_plan *p, const vn_node *n, int layer)
+/* Returns the node that makes a point in a layer, if it is not n, but has its operation and weights
+ * of the same shapes; else NULL. */
+static const vn_node *find_alike(const vn_plan *p, const vn_node *n, int layer, vn_point point)
 {
-	const int v = n->layer < 0 || layer < 0 || layer >= p->layers ? -1 : vn_fault_value(p, layer, vn_fault_point(p, n));
+	const int      v = vn_fault_value(p, layer, point);
 	const vn_node *t = v < 0 ? NULL : &p->node[p->value[v].node];
 
 	if (!t || t == n || t->op != n->op || t->n_w != n->n_w)
@@ -44,6 +46,26 @@ const vn_node *vn_fault_twin(const vn_plan *p, const vn_node *n, int layer)
 		    (n->w[i] >= 0 && !vn_shape_equal(&p->weight[n->w[i]].shape, &p->weight[t->w[i]].shape)))
 			return NULL;
 	return t;
+}
+
+const vn_node *vn_fault_twin(const vn_plan *p, const vn_node *n, int layer)
+{
+	return n->layer < 0 || layer < 0 ? NULL : find_alike(p, n, layer, vn_fault_point(p, n));
+}
+
+const vn_node *vn_fault_beside(const vn_plan *p, const vn_node *n)
+{
+	static const vn_point pair[][2] = {
+		{ VN_POINT_GATE_PROJ, VN_POINT_UP_PROJ },  { VN_POINT_K_PROJ, VN_POINT_V_PROJ },
+		{ VN_POINT_GDN_B, VN_POINT_GDN_A },        { VN_POINT_Q_NORM, VN_POINT_K_NORM },
+		{ VN_POINT_ATTN_NORM, VN_POINT_MLP_NORM },
+	};
+
+	for (size_t i = 0; i < sizeof pair / sizeof *pair; i++)
+		for (int k = 0; k < 2; k++)
+			if (vn_fault_point(p, n) == pair[i][k])
+				return find_alike(p, n, n->layer, pair[i][!k]);
+	return NULL;
 }
 
 /* ---- changing ------------------------------------------------------------------------ */
@@ -102,6 +124,16 @@ vn_status vn_fault_follow(vn_faulty *f, int node, vn_node maker, vn_error *err)
 	return vn_fault_behind(f, node, node, maker, false, err);
 }
 
+vn_status vn_fault_feed(vn_faulty *f, int node, int input, vn_node maker, vn_error *err)
+{
+	int             own;
+	const vn_status st = vn_fault_insert(f, node, maker, f->plan->node[node].in[input], &own, err);
+
+	if (!st)
+		f->plan->node[node + 1].in[input] = own;
+	return st;
+}
+
 vn_node vn_fault_rows(int layer, int form, int by, int inner, int value)
 {
 	return (
@@ -113,36 +145,66 @@ vn_node vn_fault_act(int layer, vn_act act, int value)
 	return (vn_node) { .op = VN_OP_ACT, .layer = layer, .c.act.act = act, .n_in = 1, .in = { value } };
 }
 
+vn_node vn_fault_copy(const vn_plan *p, int layer, int value)
+{
+	const int row = (int)vn_value_row(&p->value[value]);
+
+	return (vn_node) { .op = VN_OP_SLICE, .layer = layer, .c.slice = { row, 0, row }, .n_in = 1, .in = { value } };
+}
+
+void vn_fault_copy_of(vn_faulty *f, int node, int value)
+{
+	vn_node *n = &f->plan->node[node];
+	vn_node  copy = vn_fault_copy(f->plan, n->layer, value);
+
+	copy.n_out = 1;
+	copy.out[0] = n->out[0];
+	*n = copy;
+}
+
 bool vn_fault_plain(const vn_plan *p, const vn_node *n)
 {
 	const vn_value *y = &p->value[n->out[0]];
 	return !y->on_demand && !y->wide && !strchr(y->name, '~');
 }
 
-void vn_fault_copy_of(vn_faulty *f, int node, int value)
+vn_status vn_fault_weight(vn_faulty *f, int like, int *weight, vn_error *err)
 {
-	vn_node  *n = &f->plan->node[node];
-	const int row = (int)vn_value_row(&f->plan->value[value]);
+	vn_plan   *p = f->plan;
+	vn_weight *weights = realloc(p->weight, ((size_t)p->n_weights + 1) * sizeof *weights);
+	vn_tensor *tensors = realloc(f->weight, ((size_t)p->n_weights + 1) * sizeof *tensors);
 
-	n->op = VN_OP_SLICE;
-	memset(&n->c, 0, sizeof n->c);
-	memset(&n->x, 0, sizeof n->x);
-	n->c.slice.stride = n->c.slice.width = row;
-	n->n_in = 1;
-	n->in[0] = value;
-	n->n_w = 0;
-	n->n_out = 1;
+	p->weight = weights ? weights : p->weight;
+	f->weight = tensors ? tensors : f->weight;
+	if (!weights || !tensors)
+		return no_memory(err);
+	weights[p->n_weights] = weights[like];
+	tensors[p->n_weights] = tensors[like];
+	*weight = p->n_weights++;
+	return VN_OK;
 }
 
-static bool own_memory(vn_faulty *f, void *memory)
+vn_status vn_fault_replace(vn_faulty *f, int node, int slot, const vn_shape *shape, vn_dtype as, void *bytes,
+                           vn_error *err)
 {
-	void **more = realloc(f->own, ((size_t)f->n_own + 1) * sizeof *more);
+	void **own = bytes ? realloc(f->own, ((size_t)f->n_own + 1) * sizeof *own) : NULL;
+	int new = -1;
 
-	if (!more)
-		return false;
-	f->own = more;
-	f->own[f->n_own++] = memory;
-	return true;
+	f->own = own ? own : f->own;
+	if (!own) {
+		free(bytes);
+		return no_memory(err);
+	}
+	f->own[f->n_own++] = bytes;
+	const vn_status st = vn_fault_weight(f, f->plan->node[node].w[slot], &new, err);
+	if (st)
+		return st;
+	if (shape)
+		f->plan->weight[new].shape = f->weight[new].shape = *shape;
+	f->weight[new].dtype = as;
+	f->weight[new].data = bytes;
+	f->plan->node[node].w[slot] = new;
+	return VN_OK;
 }
 
 /* A result that the file's format cannot hold (a sum of two halves) would add another error, so it
@@ -152,87 +214,17 @@ static vn_dtype wide_enough(vn_dtype d)
 	return d == VN_F64 ? VN_F64 : VN_F32;
 }
 
-double *vn_fault_numbers(const vn_faulty *f, int weight)
+vn_status vn_fault_store(vn_faulty *f, int node, int slot, const vn_shape *shape, double *numbers, vn_error *err)
 {
-	const vn_tensor *w = &f->weight[weight];
-	const size_t     n = (size_t)vn_shape_count(&w->shape);
-	double          *x = malloc((n ? n : 1) * sizeof *x);
+	const vn_tensor *w = &f->weight[f->plan->node[node].w[slot]];
+	const vn_dtype   as = wide_enough(w->dtype);
+	const size_t     n = (size_t)vn_shape_count(shape ? shape : &w->shape);
+	void            *bytes = numbers ? malloc(vn_dtype_bytes(as, n ? n : 1)) : NULL;
 
-	if (x)
-		vn_to_f64(x, w->data, w->dtype, n);
-	return x;
-}
-
-vn_status vn_fault_weight(vn_faulty *f, int like, double *numbers, const vn_shape *shape, int *weight, vn_error *err)
-{
-	vn_plan       *p = f->plan;
-	const vn_shape s = shape ? *shape : p->weight[like].shape; /* by value, because the array may move */
-	vn_weight     *weights = realloc(p->weight, ((size_t)p->n_weights + 1) * sizeof *weights);
-	vn_tensor     *tensors = NULL;
-	void          *bytes = NULL;
-
-	if (weights) {
-		p->weight = weights;
-		tensors = realloc(f->weight, ((size_t)p->n_weights + 1) * sizeof *tensors);
-	}
-	if (tensors)
-		f->weight = tensors;
-	const vn_dtype as = wide_enough(f->weight[like].dtype);
-	const size_t   n = (size_t)vn_shape_count(&s);
-	bool           good = tensors && (!numbers || (bytes = malloc(vn_dtype_bytes(as, n ? n : 1))));
-	if (good && bytes && !own_memory(f, bytes)) {
-		free(bytes);
-		good = false;
-	}
-	if (good) {
-		weights[p->n_weights] = weights[like];
-		weights[p->n_weights].shape = s;
-		tensors[p->n_weights] = f->weight[like];
-		tensors[p->n_weights].shape = s;
-		if (bytes) {
-			vn_from_f64(bytes, as, numbers, n);
-			tensors[p->n_weights].dtype = as;
-			tensors[p->n_weights].data = bytes;
-		}
-		*weight = p->n_weights++;
-	}
+	if (bytes)
+		vn_from_f64(bytes, as, numbers, n);
 	free(numbers);
-	return good ? VN_OK : no_memory(err);
-}
-
-vn_status vn_fault_bytes(vn_faulty *f, int like, int *weight, unsigned char **bytes, vn_error *err)
-{
-	const vn_tensor w = f->weight[like];
-	const size_t    n = vn_dtype_bytes(w.dtype, (size_t)vn_shape_count(&w.shape));
-	const vn_status st = vn_fault_weight(f, like, NULL, NULL, weight, err);
-
-	if (st)
-		return st;
-	*bytes = malloc(n ? n : 1);
-	if (!*bytes || !own_memory(f, *bytes)) {
-		free(*bytes);
-		return no_memory(err);
-	}
-	memcpy(*bytes, w.data, n);
-	f->weight[*weight].data = *bytes;
-	return VN_OK;
-}
-
-/* Makes the node read `bytes` (count numbers of format `as`) in place of weight w;
- * f takes ownership. */
-static vn_status replace_weight(vn_faulty *f, int node, int slot, int w, vn_dtype as, void *bytes, vn_error *err)
-{
-	int new = -1;
-	const vn_status st = vn_fault_weight(f, w, NULL, NULL, &new, err);
-
-	if (st || !own_memory(f, bytes)) {
-		free(bytes);
-		return st ? st : no_memory(err);
-	}
-	f->weight[new].dtype = as;
-	f->weight[new].data = bytes;
-	f->plan->node[node].w[slot] = new;
-	return VN_OK;
+	return vn_fault_replace(f, node, slot, shape, as, bytes, err);
 }
 
 /* Elements of a weight that are made; one of several ranges. */
@@ -255,16 +247,23 @@ static int list_ranges(const vn_faulty *f, const vn_shape *s, element_range to[V
 	return some->n;
 }
 
-/* Changes a weight by one of two functions: number by number, or in rows of a given length. */
-static vn_status in_runs(const vn_fault_row *r, vn_faulty *f, int node, int slot, size_t run, vn_fault_each *each,
-                         vn_fault_run *rows, vn_error *err)
+/* Ends a change: the node reads these bytes, or its weight is as before. */
+static vn_status end_change(vn_faulty *f, int node, int slot, vn_dtype as, void *bytes, bool same, vn_error *err)
 {
-	const int       w = f->plan->node[node].w[slot];
-	const vn_tensor from = f->weight[w];
+	if (!same)
+		return vn_fault_replace(f, node, slot, NULL, as, bytes, err);
+	f->kept++;
+	free(bytes);
+	return VN_OK;
+}
+
+vn_status vn_fault_change(vn_faulty *f, int node, int slot, vn_fault_changer *change, double by, vn_error *err)
+{
+	const vn_tensor from = f->weight[f->plan->node[node].w[slot]];
 	const vn_dtype  as = wide_enough(from.dtype);
-	const size_t    all = (size_t)vn_shape_count(&from.shape);
-	unsigned char  *bytes = malloc(vn_dtype_bytes(as, all ? all : 1));
-	double         *x = malloc(2 * run * sizeof *x), *y = x ? x + run : NULL;
+	const size_t    all = (size_t)vn_shape_count(&from.shape), n = (size_t)from.shape.dim[from.shape.rank - 1];
+	unsigned char  *bytes = malloc(vn_dtype_bytes(as, all));
+	double         *x = malloc(2 * n * sizeof *x), *y = x ? x + n : NULL;
 	bool            same = true;
 	element_range   part[VN_SOME_BLOCKS];
 	const int       parts = list_ranges(f, &from.shape, part);
@@ -275,44 +274,19 @@ static vn_status in_runs(const vn_fault_row *r, vn_faulty *f, int node, int slot
 		return no_memory(err);
 	}
 	for (int p = 0; p < parts; p++)
-		for (size_t i = part[p].from; i < part[p].to; i += run) {
-			const size_t n = part[p].to - i < run ? part[p].to - i : run;
+		for (size_t i = part[p].from; i < part[p].to; i += n) {
 			vn_to_f64(x, (const unsigned char *)from.data + vn_dtype_bytes(from.dtype, i), from.dtype, n);
-			if (rows)
-				rows(r, x, y, (int64_t)n);
-			for (size_t k = 0; each && k < n; k++)
-				y[k] = each(r, x[k]);
+			change(&(vn_fault_run) { x, y, (int64_t)n, (int64_t)(i / n), (int64_t)(all / n) }, by);
 			same = same && memcmp(x, y, n * sizeof *x) == 0;
 			vn_from_f64(bytes + vn_dtype_bytes(as, i), as, y, n);
 		}
 	free(x);
-	if (!same)
-		return replace_weight(f, node, slot, w, as, bytes, err);
-	f->kept++;
-	free(bytes);
-	return VN_OK;
-}
-
-vn_status vn_fault_change_each(const vn_fault_row *r, vn_faulty *f, int node, int slot, vn_fault_each *change,
-                               vn_error *err)
-{
-	enum { RUN = 4096 }; /* a multiple of every block size */
-
-	return in_runs(r, f, node, slot, RUN, change, NULL, err);
-}
-
-vn_status vn_fault_change_rows(const vn_fault_row *r, vn_faulty *f, int node, int slot, vn_fault_run *change,
-                               vn_error *err)
-{
-	const vn_shape *s = &f->weight[f->plan->node[node].w[slot]].shape;
-
-	return in_runs(r, f, node, slot, (size_t)s->dim[s->rank - 1], NULL, change, err);
+	return end_change(f, node, slot, as, bytes, same, err);
 }
 
 vn_status vn_fault_arrange(vn_faulty *f, int node, int slot, int axis, const vn_arrange *m, vn_error *err)
 {
-	const int       w = f->plan->node[node].w[slot];
-	const vn_tensor from = f->weight[w];
+	const vn_tensor from = f->weight[f->plan->node[node].w[slot]];
 	const bool      blocks = vn_dtype_block(from.dtype) > 1; /* numbers that change only as part of a row */
 	const vn_dtype  as = blocks ? VN_F32 : from.dtype;
 	const size_t    size = vn_dtype_size(as), all = (size_t)vn_shape_count(&from.shape) * size;
@@ -341,11 +315,7 @@ vn_status vn_fault_arrange(vn_faulty *f, int node, int slot, int axis, const vn_
 		same = same && memcmp(bytes + at, (const char *)x + at, many) == 0;
 	}
 	free(loose);
-	if (!same)
-		return replace_weight(f, node, slot, w, as, bytes, err);
-	f->kept++;
-	free(bytes);
-	return VN_OK;
+	return end_change(f, node, slot, as, bytes, same, err);
 }
 
 vn_status vn_fault_arrange_outputs(vn_faulty *f, int node, const vn_arrange *m, vn_error *err)
@@ -356,56 +326,64 @@ vn_status vn_fault_arrange_outputs(vn_faulty *f, int node, const vn_arrange *m, 
 	return !st && f->plan->node[node].w[1] >= 0 ? vn_fault_arrange(f, node, 1, 0, m, err) : st;
 }
 
-vn_status vn_fault_change_weight(const vn_fault_row *r, vn_faulty *f, int node, int slot, vn_fault_change *change,
-                                 vn_error *err)
+vn_status vn_fault_mix(vn_faulty *f, int node, const vn_node *const *source, const int64_t *parts, int n, int which,
+                       const vn_arrange *m, vn_error *err)
 {
-	const int      w = f->plan->node[node].w[slot];
-	const vn_shape s = f->plan->weight[w].shape;
-	double        *x = vn_fault_numbers(f, w), *y = vn_fault_numbers(f, w);
-	int new = -1;
+	int64_t   before = 0, all = 0;
+	vn_status st = VN_OK;
 
-	if (!x || !y) {
+	for (int i = 0; i < n; i++) {
+		before += i < which ? parts[i] : 0;
+		all += parts[i];
+	}
+	for (int k = 0; k < 2 && !st && source[which]->w[k] >= 0; k++) {
+		const int64_t count = vn_shape_count(&f->weight[source[which]->w[k]].shape), part = count / parts[which];
+		double       *x = malloc((size_t)(all * part) * sizeof *x), *y = malloc((size_t)count * sizeof *y), *to = x;
+
+		for (int i = 0; x && i < n; to += parts[i++] * part) {
+			const vn_tensor *w = &f->weight[source[i]->w[k]];
+			vn_to_f64(to, w->data, w->dtype, (size_t)(parts[i] * part));
+		}
+		for (int64_t i = 0; x && y && i < parts[which]; i++)
+			memcpy(y + i * part, x + vn_arranged(m, before + i, all) * part, (size_t)part * sizeof *y);
+		if (!x) {
+			free(y);
+			y = NULL;
+		}
 		free(x);
-		free(y);
-		return no_memory(err);
+		st = vn_fault_store(f, node, k, NULL, y, err);
 	}
-	change(r, &s, x, y);
-	const bool same = memcmp(x, y, (size_t)vn_shape_count(&s) * sizeof *x) == 0;
-	free(x);
-	if (same) {
-		f->kept++;
-		free(y);
-		return VN_OK;
-	}
-	const vn_status st = vn_fault_weight(f, w, y, NULL, &new, err);
-	if (!st)
-		f->plan->node[node].w[slot] = new;
 	return st;
-}
-
-double vn_fault_times(const vn_fault_row *r, double x)
-{
-	return x * r->x;
 }
 
 /* ---- for rows of several chapters ---------------------------------------------------------- */
 
-vn_status vn_make_set(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
+/* The node becomes a copy of its input x. */
+vn_status vn_make_skipped(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
-	return vn_const_set(&f->plan->node[node], r->constant, r->x, err);
-}
-
-vn_status vn_make_no_bias(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
-{
-	(void)r, (void)err;
-	f->plan->node[node].w[1] = -1;
+	(void)err;
+	vn_fault_copy_of(f, node, f->plan->node[node].in[(int)r->x]);
 	return VN_OK;
 }
 
-/* The node becomes a copy of its first input. */
-vn_status vn_make_skipped(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
+/* The second input changes places with input x. */
+vn_status vn_make_exchange_inputs(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
-	(void)r, (void)err;
-	vn_fault_copy_of(f, node, f->plan->node[node].in[0]);
+	int *in = f->plan->node[node].in, second = in[1];
+
+	(void)err;
+	in[1] = in[(int)r->x];
+	in[(int)r->x] = second;
+	return VN_OK;
+}
+
+/* The node uses the weights of its counterpart, from slot x on. */
+vn_status vn_make_others_weights(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
+{
+	const vn_node *o = vn_fault_beside(f->unmodified, vn_fault_unmodified(f, node));
+
+	(void)err;
+	for (int k = (int)r->x; k < o->n_w; k++)
+		f->plan->node[node].w[k] = o->w[k];
 	return VN_OK;
 }

@@ -1,8 +1,8 @@
 /* fault_internal.h: a row of the catalogue of faults, and the ways to change a plan. Inside
  * libref/plan only.
  *
- * The rows are in catalogue.def. A chapter (fault_rope.c...) holds the functions that they name. A
- * function that makes a fault need not update what follows from the rest (value.node, last_use,
+ * The rows are in catalogue.def. fault_makes.def and the chapters (fault_rope.c...) hold what they
+ * name. What makes a fault need not update what follows from the rest (value.node, last_use,
  * states): vn_plan_settle is called after it.
  */
 #ifndef VN_LIBREF_PLAN_FAULT_INTERNAL_H
@@ -94,6 +94,8 @@ static inline const vn_node *vn_fault_unmodified(const vn_faulty *f, int node)
 
 /* ---- queries for the needs of a row ------------------------------------------------------ */
 
+/* Returns the factor of cosine and sine. */
+float          vn_fault_factor(const vn_plan *p, const vn_rope *rope);
 /* Would other yarn or llama3 settings change the node's frequencies? */
 bool           vn_fault_moves(const vn_fault_row *r, const vn_plan *p, const vn_node *n);
 /* Returns the factor of a SCALE_... fault for an attention. */
@@ -106,18 +108,16 @@ int            vn_fault_part(const vn_fault_row *r, const vn_node *n);
 /* For queries, keys and values with matrices of their own: the number of key heads, or 0 if it does
  * not divide that of query heads. -1: they have none. */
 int            vn_fault_groups(const vn_plan *p, const vn_node *n);
-/* Returns the parallel projection (point a for b, or b for a) with weights of the same shape, or
- * NULL. */
-const vn_node *vn_fault_beside(const vn_plan *p, const vn_node *n, vn_point a, vn_point b);
+/* Returns the counterpart of a node in its layer (of gate and up, keys and values, beta and decay,
+ * the norms of queries and keys, the two norms of a layer), if it has weights of the same shapes;
+ * else NULL. */
+const vn_node *vn_fault_beside(const vn_plan *p, const vn_node *n);
 /* Returns the same node r->x layers further on; x 0: in the first layer. NULL: there is none. */
 const vn_node *vn_fault_other_layer(const vn_fault_row *r, const vn_plan *p, const vn_node *n);
 /* Returns the weight that is the token embedding table. */
 int            vn_fault_embedding(const vn_plan *p);
 /* Returns how many columns a norm norms together. */
 int            vn_fault_columns(const vn_plan *p, const vn_node *n);
-/* Returns the norm whose weights a norm may get by mistake: of keys for queries, or of the
- * feed-forward part for attention, and vice versa. */
-const vn_node *vn_fault_partner(const vn_plan *p, const vn_node *n, bool heads);
 /* Returns the norm that reads the residual input of a layer's sum; -1: none. */
 int            vn_fault_norm_of_sum(const vn_plan *p, const vn_node *n);
 /* Same, given either the sum or the norm. */
@@ -151,35 +151,38 @@ vn_node   vn_fault_rows(int layer, int form, int by, int inner, int value);
 vn_node   vn_fault_act(int layer, vn_act act, int value);
 /* Is the node's first output an ordinary value: not on demand, not wide, not made by a fault? */
 bool      vn_fault_plain(const vn_plan *p, const vn_node *n);
+/* Makes a node read its input through `maker`, which is inserted before it and reads the input. */
+vn_status vn_fault_feed(vn_faulty *f, int node, int input, vn_node maker, vn_error *err);
+/* Returns a node that copies a value. */
+vn_node   vn_fault_copy(const vn_plan *p, int layer, int value);
 /* Makes the node a copy of a value, which has the shape of its output. */
 void      vn_fault_copy_of(vn_faulty *f, int node, int value);
-/* Adds a weight with these numbers (freed by the call, also after a failure) or, if NULL, with the
- * bytes of weight `like`. dtype is like's; shape NULL: like's. */
-vn_status vn_fault_weight(vn_faulty *f, int like, double *numbers, const vn_shape *shape, int *weight, vn_error *err);
-/* Adds a weight with a copy of like's bytes, for the caller to change; NULL bytes: no memory. */
-vn_status vn_fault_bytes(vn_faulty *f, int like, int *weight, unsigned char **bytes, vn_error *err);
-/* Returns the numbers of a weight, which the caller frees; NULL: no memory. */
-double   *vn_fault_numbers(const vn_faulty *f, int weight);
+/* Adds a weight with the name, shape, format and bytes of weight `like`, for the caller to
+ * change. */
+vn_status vn_fault_weight(vn_faulty *f, int like, int *weight, vn_error *err);
+/* Makes a node read a new weight in place of its weight `slot`. bytes: its data, in format `as`,
+ * which f frees, also after a failure; NULL: no memory. shape NULL: as before. */
+vn_status vn_fault_replace(vn_faulty *f, int node, int slot, const vn_shape *shape, vn_dtype as, void *bytes,
+                           vn_error *err);
+/* Same with these numbers, in a format that can hold sums of two; the call frees them. */
+vn_status vn_fault_store(vn_faulty *f, int node, int slot, const vn_shape *shape, double *numbers, vn_error *err);
 
-/* Changes the node's weight `slot`. The function reads x (count) and fills y (count). */
-typedef void   vn_fault_change(const vn_fault_row *r, const vn_shape *s, const double *x, double *y);
-vn_status      vn_fault_change_weight(const vn_fault_row *r, vn_faulty *f, int node, int slot, vn_fault_change *change,
-                                      vn_error *err);
-/* Same for changes of each number by itself, which avoids having the vocabulary's matrix in memory
- * as doubles. */
-typedef double vn_fault_each(const vn_fault_row *r, double x);
-vn_status      vn_fault_change_each(const vn_fault_row *r, vn_faulty *f, int node, int slot, vn_fault_each *change,
-                                    vn_error *err);
-/* Same for changes within each row of the last axis: reads x (n), fills y (n). */
-typedef void   vn_fault_run(const vn_fault_row *r, const double *x, double *y, int64_t n);
-vn_status      vn_fault_change_rows(const vn_fault_row *r, vn_faulty *f, int node, int slot, vn_fault_run *change,
-                                    vn_error *err);
-/* Same for a rearrangement along an axis of the weight; axis -1: of all numbers in a row. */
-vn_status      vn_fault_arrange(vn_faulty *f, int node, int slot, int axis, const vn_arrange *m, vn_error *err);
+/* A row of the last axis of a weight: row `row` of `rows`. */
+typedef struct vn_fault_run {
+	const double *x; /* (n), the numbers */
+	double       *y; /* (n), to be filled with the changed numbers */
+	int64_t       n, row, rows;
+} vn_fault_run;
+typedef void vn_fault_changer(const vn_fault_run *run, double by);
+/* Changes the node's weight `slot` row by row. by: a parameter of the change. */
+vn_status    vn_fault_change(vn_faulty *f, int node, int slot, vn_fault_changer *change, double by, vn_error *err);
+/* Rearranges it along one of its axes; axis -1: all numbers in a row. */
+vn_status    vn_fault_arrange(vn_faulty *f, int node, int slot, int axis, const vn_arrange *m, vn_error *err);
 /* Rearranges the outputs of a product: its matrix, and its bias if there is one. */
-vn_status      vn_fault_arrange_outputs(vn_faulty *f, int node, const vn_arrange *m, vn_error *err);
-
-/* Returns x * r->x. */
-double vn_fault_times(const vn_fault_row *r, double x);
+vn_status    vn_fault_arrange_outputs(vn_faulty *f, int node, const vn_arrange *m, vn_error *err);
+/* Same across n products (source), as if they were one. Product i has parts[i] parts of one size.
+ * Changes the one at the node, which is source[which]. */
+vn_status    vn_fault_mix(vn_faulty *f, int node, const vn_node *const *source, const int64_t *parts, int n, int which,
+                          const vn_arrange *m, vn_error *err);
 
 #endif

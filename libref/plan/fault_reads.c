@@ -16,13 +16,6 @@ int vn_fault_before(const vn_plan *p, int value)
 	return same ? o : -1;
 }
 
-vn_status vn_make_reads_before(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
-{
-	(void)r, (void)err;
-	f->plan->node[node].in[0] = vn_fault_before(f->plan, f->plan->node[node].in[0]);
-	return VN_OK;
-}
-
 vn_status vn_make_cache_before(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	vn_node *n = &f->plan->node[node];
@@ -39,11 +32,4 @@ int vn_fault_first_base(const vn_plan *p, const vn_node *n)
 {
 	const vn_node *sum = vn_fault_maker(p, n, 0);
 	return vn_fault_point(p, n) == VN_POINT_OUTPUT && sum->op == VN_OP_ADD && sum->layer == n->layer ? sum->in[0] : -1;
-}
-
-vn_status vn_make_first_base(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
-{
-	(void)r, (void)err;
-	f->plan->node[node].in[0] = vn_fault_first_base(f->plan, &f->plan->node[node]);
-	return VN_OK;
 }

@@ -1,21 +1,11 @@
 /* fault_split.c: faults of fused weights (specs/faults.md, chapters A and W). */
 #include "libref/plan/fault_internal.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 /* x: three digits, which part is taken for the first, second and third. */
 int vn_fault_part(const vn_fault_row *r, const vn_node *n)
 {
 	const int order = (int)r->x, digit[] = { order / 100, order / 10 % 10, order % 10 };
 	return digit[n->c.slice.from / n->c.slice.width];
-}
-
-vn_status vn_make_other_part(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
-{
-	vn_node *n = &f->plan->node[node];
-	return vn_const_set(n, "from", vn_fault_part(r, n) * n->c.slice.width, err);
 }
 
 /* Head h of the product holds its queries, keys and values. */
@@ -29,15 +19,6 @@ vn_status vn_make_by_heads(const vn_fault_row *r, vn_faulty *f, int node, vn_err
 	n->c.slice.from = which * K;
 	n->c.slice.width = K;
 	return VN_OK;
-}
-
-/* Swaps parts a and b of three: x is 10 a + b. */
-vn_status vn_make_exchange_parts(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
-{
-	const int64_t    M = vn_value_row(&f->plan->value[f->plan->node[node].out[0]]);
-	const vn_arrange exchanged = { VN_ARRANGE_EXCHANGED, .a = (int)r->x / 10, .b = (int)r->x % 10, .each = M / 3 };
-
-	return vn_fault_arrange_outputs(f, node, &exchanged, err);
 }
 
 /* Finds a layer's query, key and value products (siblings), when each has its own matrix. Returns
@@ -69,49 +50,16 @@ int vn_fault_groups(const vn_plan *p, const vn_node *n)
 }
 
 /* Two orders of heads: all queries, all keys, all values; or, group by group, queries, key and
- * value. Returns the place in one order that the place in the other comes from. */
-static int other_place(int place, int H, int G, bool grouped)
-{
-	const vn_arrange other = { grouped ? VN_ARRANGE_PARTS : VN_ARRANGE_SECTIONS, .a = G, .part = { H / G, 1, 1 },
-		                       .order = { 0, 1, 2 } };
-
-	return (int)vn_arranged(&other, place, H + 2 * G);
-}
-
-/* x: 0: takes the grouped order for the other; 1: the reverse. */
+ * value. x: 0: takes the grouped order for the other; 1: the reverse. */
 vn_status vn_make_regrouped(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
-	const vn_node *s[3], *n = vn_fault_unmodified(f, node);
-	const int      which = of_own(f->unmodified, n, s), H = f->unmodified->value[s[0]->out[0]].size[1],
-			  G = f->unmodified->value[s[1]->out[0]].size[1];
-	const int first = which == 0 ? 0 : which == 1 ? H : H + G, heads = which ? G : H;
-	vn_status st = VN_OK;
+	const vn_node   *s[3];
+	const int        which = of_own(f->unmodified, vn_fault_unmodified(f, node), s);
+	const int64_t    H = f->unmodified->value[s[0]->out[0]].size[1], G = f->unmodified->value[s[1]->out[0]].size[1];
+	const vn_arrange other = { r->x == 0 ? VN_ARRANGE_PARTS : VN_ARRANGE_SECTIONS, .a = G, .part = { H / G, 1, 1 },
+		                       .order = { 0, 1, 2 } };
 
-	for (int k = 0; k < 2 && !st && n->w[k] >= 0; k++) {
-		double *x[3], *y = vn_fault_numbers(f, n->w[k]);
-		int new = -1;
-		for (int i = 0; i < 3; i++)
-			x[i] = vn_fault_numbers(f, s[i]->w[k]);
-		const bool   good = x[0] && x[1] && x[2] && y;
-		const size_t head = (size_t)vn_shape_count(&f->unmodified->weight[n->w[k]].shape) / (size_t)heads;
-		for (int h = 0; good && h < heads; h++) {
-			const int from = other_place(first + h, H, G, r->x == 0), of = from < H ? 0 : from < H + G ? 1 : 2;
-			memcpy(y + (size_t)h * head,
-			       x[of] + (size_t)(from - (of == 0   ? 0
-			                                : of == 1 ? H
-			                                          : H + G)) *
-			                   head,
-			       head * sizeof *y);
-		}
-		for (int i = 0; i < 3; i++)
-			free(x[i]);
-		if (!good)
-			free(y);
-		if (!(st = good ? vn_fault_weight(f, n->w[k], y, NULL, &new, err)
-		                : vn_fail(err, VN_ERR_NOMEM, "no memory for a fault")))
-			f->plan->node[node].w[k] = new;
-	}
-	return st;
+	return vn_fault_mix(f, node, s, (int64_t[]) { H, G, G }, 3, which, &other, err);
 }
 
 vn_status vn_make_in_halves(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)

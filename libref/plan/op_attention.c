@@ -1,4 +1,4 @@
-/* op_attention.c: how RoPE and attention are built, their rules, and what attention keeps. */
+/* op_attention.c: how RoPE and attention are built, and their rules. */
 #include "libref/plan/op_internal.h"
 
 #include <math.h>
@@ -42,21 +42,21 @@ int vn_plan_attention(vn_builder *b, int q, int k, int v, double scale, int wind
 	return context;
 }
 
-vn_status vn_check_rope(const vn_plan_walk *w, int i)
+vn_status vn_check_rope(const vn_plan_walk *w)
 {
-	const vn_node  *n = &w->p->node[i];
-	const vn_value *x = &w->p->value[n->in[0]];
+	const vn_node  *n = w->n;
+	const vn_value *x = w->x;
 	const int       R = n->c.rope.rope.rotary_dim;
 
-	if (x->rank != 3 || !vn_plan_check_row(x) || !vn_plan_check_same_shape(x, &w->p->value[n->out[0]]))
-		return vn_plan_check_unfit(w, i);
+	if (x->rank != 3 || !vn_plan_check_row(x) || !vn_plan_check_same_shape(x, w->y))
+		return vn_plan_check_fit(w, false);
 	if (R < 2 || R % 2 || R > x->size[2])
-		return vn_plan_check_fail(w, i, "rotary_dim is %d, expected an even number from 2 to the head width %d", R,
+		return vn_plan_check_fail(w, "rotary_dim is %d, expected an even number from 2 to the head width %d", R,
 		                          x->size[2]);
 	char       why[VN_ROPE_WHY];
 	const bool good = vn_rope_check(&n->c.rope.rope, w->p->list, w->p->n_lists, why) &&
 	                  vn_rope_experiment_check(&n->x.rope, why);
-	return good ? VN_OK : vn_plan_check_fail(w, i, "%s", why);
+	return good ? VN_OK : vn_plan_check_fail(w, "%s", why);
 }
 
 vn_keep_rule vn_node_keep_rule(const vn_plan *p, const vn_node *n)
@@ -68,68 +68,49 @@ vn_keep_rule vn_node_keep_rule(const vn_plan *p, const vn_node *n)
 		                    .rope = n->x.attention.again ? p->value[n->in[VN_ATTN_KEPT]].node : -1 };
 }
 
-vn_status vn_check_attention(const vn_plan_walk *w, int i)
+vn_status vn_check_attention(const vn_plan_walk *w)
 {
 	const vn_plan  *p = w->p;
-	const vn_node  *n = &p->node[i];
-	const vn_value *q = &p->value[n->in[VN_ATTN_Q]], *k = &p->value[n->in[VN_ATTN_K]], *v = &p->value[n->in[VN_ATTN_V]];
-	const vn_value *context = &p->value[n->out[VN_ATTN_CONTEXT]];
+	const vn_node  *n = w->n;
+	const vn_value *q = w->x, *k = &p->value[n->in[VN_ATTN_K]], *v = &p->value[n->in[VN_ATTN_V]];
 	const int       H = n->c.attention.heads, G = n->c.attention.kv_heads, K = n->c.attention.head_dim;
 
 	if (!vn_plan_check_row(q) || !vn_plan_check_row(k) || !vn_plan_check_row(v))
-		return vn_plan_check_unfit(w, i);
+		return vn_plan_check_fit(w, false);
 	if (H < 1 || G < 1 || K < 1 || H % G || !vn_plan_check_shape(q, 3, VN_T, H, K) ||
 	    !vn_plan_check_shape(k, 3, VN_T, G, K) || !vn_plan_check_shape(v, 3, VN_T, G, K) ||
-	    !vn_plan_check_same_shape(context, q) ||
+	    !vn_plan_check_same_shape(w->y, q) ||
 	    (n->n_in > VN_ATTN_KEPT && !vn_plan_check_same_shape(&p->value[n->in[VN_ATTN_KEPT]], k)))
-		return vn_plan_check_fail(w, i, "%d heads and %d key heads of width %d do not fit the shapes of its inputs", H,
-		                          G, K);
-	if (context->on_demand)
-		return vn_plan_check_fail(w, i,
-		                          "its context is computed only on demand, so keys and values would not be cached");
+		return vn_plan_check_fail(w, "%d heads and %d key heads of width %d do not fit the shapes of its inputs", H, G,
+		                          K);
+	if (w->y->on_demand)
+		return vn_plan_check_fail(w, "its context is computed only on demand, so keys and values would not be cached");
 	for (int s = VN_ATTN_SCORES; s <= VN_ATTN_PROBS; s++)
 		if (n->out[s] >= 0 &&
 		    (!vn_plan_check_shape(&p->value[n->out[s]], 3, H, VN_T, VN_S) || !p->value[n->out[s]].on_demand))
-			return vn_plan_check_fail(w, i,
+			return vn_plan_check_fail(w,
 			                          "its scores or probabilities have the wrong shape or are not computed on demand");
 	if (!isfinite(n->c.attention.scale) || (n->c.attention.causal & ~1) || n->c.attention.window < 0)
-		return vn_plan_check_fail(w, i, "invalid scale %g, causal %d or window %d", n->c.attention.scale,
+		return vn_plan_check_fail(w, "invalid scale %g, causal %d or window %d", n->c.attention.scale,
 		                          n->c.attention.causal, n->c.attention.window);
 	if ((unsigned)n->x.attention.head_map >= VN_N_HEAD_MAPS || (unsigned)n->x.attention.leak > 2 ||
 	    n->x.attention.padding < 0 || (unsigned)n->x.attention.blind > 2 || abs(n->x.attention.ahead) > 1 << 24 ||
 	    (n->x.attention.from_zero & ~1) || (unsigned)n->x.attention.form >= VN_N_ATTN_FORMS)
 		return vn_plan_check_fail(
-			w, i, "invalid head_map %d, leak %d, padding %d, ahead %d, blind %d, from_zero %d or form %d",
+			w, "invalid head_map %d, leak %d, padding %d, ahead %d, blind %d, from_zero %d or form %d",
 			n->x.attention.head_map, n->x.attention.leak, n->x.attention.padding, n->x.attention.ahead,
 			n->x.attention.blind, n->x.attention.from_zero, n->x.attention.form);
 	if ((n->x.attention.again & ~1) ||
 	    (n->x.attention.again &&
 	     (n->n_in <= VN_ATTN_KEPT || p->node[p->value[n->in[VN_ATTN_KEPT]].node].op != VN_OP_ROPE)))
-		return vn_plan_check_fail(w, i,
-		                          "invalid again %d: it must be 0, or 1 if the cached keys are the output of a RoPE",
+		return vn_plan_check_fail(w, "invalid again %d: it must be 0, or 1 if the cached keys are the output of a RoPE",
 		                          n->x.attention.again);
 	if ((unsigned)n->x.attention.cache >= VN_N_CACHE_FORMS ||
 	    n->x.attention.cache_block < (n->x.attention.cache != 0) || n->x.attention.cache_block > 1 << 24 ||
 	    (unsigned)n->x.attention.cache_of > (n->x.attention.cache == VN_CACHE_SEEN ? 0 : 2) ||
 	    (n->x.attention.cache_steps & ~1))
-		return vn_plan_check_fail(w, i, "invalid cache %d, cache_block %d, cache_of %d or cache_steps %d",
+		return vn_plan_check_fail(w, "invalid cache %d, cache_block %d, cache_of %d or cache_steps %d",
 		                          n->x.attention.cache, n->x.attention.cache_block, n->x.attention.cache_of,
 		                          n->x.attention.cache_steps);
 	return VN_OK;
-}
-
-int vn_states_attention(const vn_plan *p, int node, vn_state *s)
-{
-	const vn_node *n = &p->node[node];
-
-	if (!(n->n_out > VN_ATTN_V_CACHE))
-		return 0;
-	const int G = n->c.attention.kv_heads, K = n->c.attention.head_dim;
-	s[VN_ATTN_KEYS] = (vn_state) {
-		.node = node, .value = n->out[VN_ATTN_K_CACHE], .input = VN_ATTN_K, .rank = 3, .size = { VN_S, G, K }
-	};
-	s[VN_ATTN_VALUES] = (vn_state) {
-		.node = node, .value = n->out[VN_ATTN_V_CACHE], .input = VN_ATTN_V, .rank = 3, .size = { VN_S, G, K }
-	};
-	return 2;
 }

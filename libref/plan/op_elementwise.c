@@ -38,47 +38,38 @@ int vn_plan_add(vn_builder *b, int a, int x, vn_point out)
 	return add_pair(b, VN_OP_ADD, (vn_consts) { 0 }, a, x, out);
 }
 
-vn_status vn_check_act(const vn_plan_walk *w, int i)
+vn_status vn_check_act(const vn_plan_walk *w)
 {
-	const vn_plan  *p = w->p;
-	const vn_node  *n = &p->node[i];
-	const vn_value *x = &p->value[n->in[0]], *y = &p->value[n->out[0]];
+	const vn_node *n = w->n;
 
-	if (!vn_plan_check_row(x) || !vn_plan_check_same_shape(x, y) ||
-	    (n->n_in > 1 && !vn_plan_check_same_shape(x, &p->value[n->in[1]])))
-		return vn_plan_check_unfit(w, i);
+	if (!vn_plan_check_row(w->x) || !vn_plan_check_same_shape(w->x, w->y) ||
+	    (n->n_in > 1 && !vn_plan_check_same_shape(w->x, &w->p->value[n->in[1]])))
+		return vn_plan_check_fit(w, false);
 	if ((unsigned)n->c.act.act >= VN_N_ACTS)
-		return vn_plan_check_fail(w, i, "unknown activation");
+		return vn_plan_check_fail(w, "unknown activation");
 	if ((unsigned)n->x.act.form >= (n->op == VN_OP_GATED ? VN_N_GATE_FORMS : 1u))
-		return vn_plan_check_fail(w, i, "unknown form of a gated product");
+		return vn_plan_check_fail(w, "unknown form of a gated product");
 	return VN_OK;
 }
 
-vn_status vn_check_add(const vn_plan_walk *w, int i)
+vn_status vn_check_add(const vn_plan_walk *w)
 {
-	const vn_plan  *p = w->p;
-	const vn_node  *n = &p->node[i];
-	const vn_value *x = &p->value[n->in[0]], *y = &p->value[n->out[0]];
-
-	return vn_plan_check_row(x) && vn_plan_check_same_shape(x, &p->value[n->in[1]]) && vn_plan_check_same_shape(x, y)
-	           ? VN_OK
-	           : vn_plan_check_unfit(w, i);
+	return vn_plan_check_fit(w, vn_plan_check_row(w->x) && vn_plan_check_same_shape(w->x, &w->p->value[w->n->in[1]]) &&
+	                                vn_plan_check_same_shape(w->x, w->y));
 }
 
-vn_status vn_check_rows(const vn_plan_walk *w, int i)
+vn_status vn_check_rows(const vn_plan_walk *w)
 {
-	const vn_plan  *p = w->p;
-	const vn_node  *n = &p->node[i];
-	const vn_value *x = &p->value[n->in[0]], *y = &p->value[n->out[0]];
+	const vn_node *n = w->n;
+	const int64_t  row = vn_plan_check_row(w->x);
 
-	if (!vn_plan_check_row(x) || vn_plan_check_row(x) != vn_plan_check_row(&p->value[n->in[1]]) ||
-	    !vn_plan_check_same_shape(x, y))
-		return vn_plan_check_unfit(w, i);
+	if (!row || row != vn_plan_check_row(&w->p->value[n->in[1]]) || !vn_plan_check_same_shape(w->x, w->y))
+		return vn_plan_check_fit(w, false);
 	if ((unsigned)n->x.rows.form >= VN_N_ROWS_FORMS || abs(n->x.rows.by) > 1 << 24 ||
 	    (n->x.rows.form == VN_ROWS_TILES && n->x.rows.by < 1) ||
-	    (n->x.rows.form == VN_ROWS_ROUND && (n->x.rows.by < 0 || n->x.rows.by >= vn_plan_check_row(x))) ||
-	    (n->x.rows.form == VN_ROWS_PARTS_FIRST && (n->x.rows.inner < 1 || vn_plan_check_row(x) % n->x.rows.inner)))
-		return vn_plan_check_fail(w, i, "invalid form %d, by %d or inner %d", n->x.rows.form, n->x.rows.by,
+	    (n->x.rows.form == VN_ROWS_ROUND && (n->x.rows.by < 0 || n->x.rows.by >= row)) ||
+	    (n->x.rows.form == VN_ROWS_PARTS_FIRST && (n->x.rows.inner < 1 || row % n->x.rows.inner)))
+		return vn_plan_check_fail(w, "invalid form %d, by %d or inner %d", n->x.rows.form, n->x.rows.by,
 		                          n->x.rows.inner);
 	return VN_OK;
 }

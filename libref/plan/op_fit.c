@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-vn_status vn_plan_check_fail(const vn_plan_walk *w, int i, const char *format, ...)
+vn_status vn_plan_check_fail(const vn_plan_walk *w, const char *format, ...)
 {
-	const vn_node *n = &w->p->node[i];
+	const vn_node *n = w->n;
 	const bool     op = (unsigned)n->op<VN_N_OPS, named = n->n_out> 0 && n->out[0] >= 0 && n->out[0] < w->p->n_values;
 	char           why[256];
 	va_list        list;
@@ -15,13 +15,13 @@ vn_status vn_plan_check_fail(const vn_plan_walk *w, int i, const char *format, .
 	va_start(list, format);
 	vsnprintf(why, sizeof why, format, list);
 	va_end(list);
-	return vn_fail(w->err, VN_ERR_UNSUPPORTED, "nodes[%d] (%s%s%s): %s", i, op ? vn_op_name(n->op) : "?",
+	return vn_fail(w->err, VN_ERR_UNSUPPORTED, "nodes[%d] (%s%s%s): %s", w->node, op ? vn_op_name(n->op) : "?",
 	               named ? ", " : "", named ? w->p->value[n->out[0]].name : "", why);
 }
 
-vn_status vn_plan_check_unfit(const vn_plan_walk *w, int i)
+vn_status vn_plan_check_fit(const vn_plan_walk *w, bool fit)
 {
-	return vn_plan_check_fail(w, i, "the shapes of its inputs, weights and outputs do not fit together");
+	return fit ? VN_OK : vn_plan_check_fail(w, "the shapes of its inputs, weights and outputs do not fit together");
 }
 
 bool vn_plan_check_shape(const vn_value *v, int rank, int a, int b, int c)

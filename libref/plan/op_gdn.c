@@ -1,4 +1,4 @@
-/* op_gdn.c: how the operations of Gated DeltaNet are built, their rules, and what they keep. */
+/* op_gdn.c: how the operations of Gated DeltaNet are built, and their rules. */
 #include "libref/plan/op_internal.h"
 
 #include <math.h>
@@ -50,87 +50,48 @@ int vn_plan_delta_rule(vn_builder *b, const int in[5], double scale, vn_point ou
 	return y;
 }
 
-static bool conv_fits(const vn_node *n, const vn_value *x, const vn_value *y, const vn_shape *w)
+vn_status vn_check_causal_conv(const vn_plan_walk *w)
 {
-	const int X = n->c.conv.channels, J = n->c.conv.taps;
+	const vn_node  *n = w->n;
+	const vn_shape *m = w->m;
+	const int       X = n->c.conv.channels, J = n->c.conv.taps;
 
-	return X > 0 && J > 1 && n->x.conv.linear >= 0 && n->x.conv.linear <= X && !(n->x.conv.forgets & ~1) &&
-	       n->x.conv.ahead >= 0 && n->x.conv.ahead <= 65536 && vn_plan_check_shape(x, 2, VN_T, X, 0) &&
-	       vn_plan_check_same_shape(x, y) && w->rank == 3 && w->dim[0] == X && w->dim[1] == 1 && w->dim[2] == J;
+	return vn_plan_check_fit(w, X > 0 && J > 1 && n->x.conv.linear >= 0 && n->x.conv.linear <= X &&
+	                                !(n->x.conv.forgets & ~1) && n->x.conv.ahead >= 0 && n->x.conv.ahead <= 65536 &&
+	                                vn_plan_check_shape(w->x, 2, VN_T, X, 0) && vn_plan_check_same_shape(w->x, w->y) &&
+	                                m->rank == 3 && m->dim[0] == X && m->dim[1] == 1 && m->dim[2] == J);
 }
 
-vn_status vn_check_causal_conv(const vn_plan_walk *w, int i)
+vn_status vn_check_log_decay(const vn_plan_walk *w)
 {
-	const vn_plan  *p = w->p;
-	const vn_node  *n = &p->node[i];
-	const vn_value *x = &p->value[n->in[0]], *y = &p->value[n->out[0]];
-
-	return conv_fits(n, x, y, &p->weight[n->w[0]].shape) ? VN_OK : vn_plan_check_unfit(w, i);
+	return vn_plan_check_fit(w, vn_plan_check_row(w->x) && (unsigned)w->n->x.decay.form < VN_N_DECAY_FORMS &&
+	                                w->m->rank == 1 && vn_plan_check_shape(w->x, 2, VN_T, (int)w->m->dim[0], 0) &&
+	                                vn_shape_equal(w->m, &w->p->weight[w->n->w[1]].shape) &&
+	                                vn_plan_check_same_shape(w->x, w->y));
 }
 
-vn_status vn_check_log_decay(const vn_plan_walk *w, int i)
+vn_status vn_check_delta_rule(const vn_plan_walk *w)
 {
-	const vn_plan  *p = w->p;
-	const vn_node  *n = &p->node[i];
-	const vn_value *x = &p->value[n->in[0]], *y = &p->value[n->out[0]];
-	const vn_shape *m = &p->weight[n->w[0]].shape;
-
-	return vn_plan_check_row(x) && (unsigned)n->x.decay.form < VN_N_DECAY_FORMS && m->rank == 1 &&
-	               vn_plan_check_shape(x, 2, VN_T, (int)m->dim[0], 0) && vn_shape_equal(m, &p->weight[n->w[1]].shape) &&
-	               vn_plan_check_same_shape(x, y)
-	           ? VN_OK
-	           : vn_plan_check_unfit(w, i);
-}
-
-vn_status vn_check_delta_rule(const vn_plan_walk *w, int i)
-{
-	const vn_node  *n = &w->p->node[i];
-	const vn_value *in[5], *y = &w->p->value[n->out[0]];
+	const vn_node  *n = w->n;
+	const vn_value *in[5];
 	const int       nk = n->c.delta.key_heads, nv = n->c.delta.value_heads, dk = n->c.delta.key_dim,
 			  dv = n->c.delta.value_dim;
 
 	for (int k = 0; k < 5; k++)
 		if (!vn_plan_check_row(in[k] = &w->p->value[n->in[k]]))
-			return vn_plan_check_unfit(w, i);
+			return vn_plan_check_fit(w, false);
 	if (nk < 1 || nv < 1 || dk < 1 || dv < 1 || nv % nk || !vn_plan_check_shape(in[VN_DELTA_Q], 3, VN_T, nk, dk) ||
 	    !vn_plan_check_shape(in[VN_DELTA_K], 3, VN_T, nk, dk) ||
 	    !vn_plan_check_shape(in[VN_DELTA_V], 3, VN_T, nv, dv) || !vn_plan_check_shape(in[VN_DELTA_G], 2, VN_T, nv, 0) ||
-	    !vn_plan_check_shape(in[VN_DELTA_BETA], 2, VN_T, nv, 0) || !vn_plan_check_same_shape(in[VN_DELTA_V], y))
+	    !vn_plan_check_shape(in[VN_DELTA_BETA], 2, VN_T, nv, 0) || !vn_plan_check_same_shape(in[VN_DELTA_V], w->y))
 		return vn_plan_check_fail(
-			w, i, "%d key heads of width %d and %d value heads of width %d do not fit the shapes of its inputs", nk, dk,
+			w, "%d key heads of width %d and %d value heads of width %d do not fit the shapes of its inputs", nk, dk,
 			nv, dv);
 	if (!isfinite(n->c.delta.scale))
-		return vn_plan_check_fail(w, i, "scale is %g, expected a finite number", n->c.delta.scale);
+		return vn_plan_check_fail(w, "scale is %g, expected a finite number", n->c.delta.scale);
 	if ((unsigned)n->x.delta.form >= VN_N_DELTA_FORMS || (unsigned)n->x.delta.head_map > VN_HEADS_MODULO ||
 	    n->x.delta.restart < 0 || (n->x.delta.transposed & ~1))
-		return vn_plan_check_fail(w, i, "invalid form %d, head_map %d or restart %d", n->x.delta.form,
-		                          n->x.delta.head_map, n->x.delta.restart);
+		return vn_plan_check_fail(w, "invalid form %d, head_map %d or restart %d", n->x.delta.form, n->x.delta.head_map,
+		                          n->x.delta.restart);
 	return VN_OK;
-}
-
-int vn_states_causal_conv(const vn_plan *p, int node, vn_state *s)
-{
-	const vn_node *n = &p->node[node];
-
-	if (!(n->n_out > 1 && n->c.conv.taps > 1))
-		return 0;
-	*s = (vn_state) {
-		.node = node, .value = n->out[1], .input = -1, .rank = 2, .size = { n->c.conv.taps - 1, n->c.conv.channels }
-	};
-	return 1;
-}
-
-int vn_states_delta_rule(const vn_plan *p, int node, vn_state *s)
-{
-	const vn_node *n = &p->node[node];
-
-	if (!(n->n_out > 1))
-		return 0;
-	*s = (vn_state) { .node = node,
-		              .value = n->out[1],
-		              .input = -1,
-		              .wide = true,
-		              .rank = 3,
-		              .size = { n->c.delta.value_heads, n->c.delta.key_dim, n->c.delta.value_dim } };
-	return 1;
 }

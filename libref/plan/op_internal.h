@@ -1,7 +1,7 @@
 /* op_internal.h: what the files op_*.c share. Inside libref/plan only.
  *
  * Each of these files holds some operations of op.def: the functions of plan.h that add a node to a
- * plan being built, the rules of a finished node, and what it keeps between calls.
+ * plan being built, and the rules of a finished node.
  */
 #ifndef VN_LIBREF_OP_INTERNAL_H
 #define VN_LIBREF_OP_INTERNAL_H
@@ -35,37 +35,33 @@ void vn_build_node(vn_builder *b, vn_op op, vn_consts c, int n_in, const int *in
 
 /* A walk over a plan being checked. */
 typedef struct vn_plan_walk {
-	const vn_plan *p;
-	int           *made, *last; /* (n_values): the node that makes it, the last that reads it; -1 */
-	int            states;      /* of the nodes so far */
-	vn_error      *err;
+	const vn_plan  *p;
+	int            *made, *last; /* (n_values): the node that makes it, the last that reads it; -1 */
+	int             states;      /* of the nodes so far */
+	vn_error       *err;
+	/* the node being checked; its first input, weight and output, or NULL */
+	int             node;
+	const vn_node  *n;
+	const vn_value *x, *y;
+	const vn_shape *m;
 } vn_plan_walk;
 
-/* Do the sizes and constants of node i fit what it reads and makes? Its inputs, weights and outputs
- * exist. */
-typedef vn_status vn_op_check(const vn_plan_walk *w, int i);
+/* Do the sizes and constants of the node fit what it reads and makes? Its inputs, weights and
+ * outputs exist. */
+typedef vn_status vn_op_check(const vn_plan_walk *w);
 
 #define OP(NAME, name, check, ...) vn_op_check vn_check_##check;
 #include "libref/plan/op.def"
 
-__attribute__((format(printf, 3, 4))) vn_status vn_plan_check_fail(const vn_plan_walk *w, int i, const char *format,
-                                                                   ...);
+__attribute__((format(printf, 2, 3))) vn_status vn_plan_check_fail(const vn_plan_walk *w, const char *format, ...);
 
-/* Fails because the shapes of inputs, weights and outputs do not fit together. */
-vn_status vn_plan_check_unfit(const vn_plan_walk *w, int i);
+/* Fails, unless `fit`, because the shapes of inputs, weights and outputs do not fit together. */
+vn_status vn_plan_check_fit(const vn_plan_walk *w, bool fit);
 /* Does the value have this rank and these sizes? */
 bool      vn_plan_check_shape(const vn_value *v, int rank, int a, int b, int c);
 bool      vn_plan_check_same_shape(const vn_value *a, const vn_value *b); /* shapes */
 /* Returns the elements in a token's row; 0 if another axis is tokens or keys, or if they exceed
  * 2^31. */
 int64_t   vn_plan_check_row(const vn_value *v);
-
-/* ---- states (state.c) ------------------------------------------------------------------------ */
-
-/* Fills s with the states of a node and returns how many there are. */
-typedef int vn_op_states(const vn_plan *p, int node, vn_state *s);
-
-#define STATES(NAME, name) vn_op_states vn_states_##name;
-#include "libref/plan/op.def"
 
 #endif

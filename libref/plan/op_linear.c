@@ -73,61 +73,39 @@ int vn_plan_slice(vn_builder *b, int x, int stride, int from, int width, int hea
 	return y;
 }
 
-vn_status vn_check_embed(const vn_plan_walk *w, int i)
+/* A table with a row for each of n. */
+static bool table_fits(const vn_plan_walk *w, int n)
 {
-	const vn_plan  *p = w->p;
-	const vn_node  *n = &p->node[i];
-	const vn_value *y = &p->value[n->out[0]];
-	const vn_shape *m = &p->weight[n->w[0]].shape;
-
-	return m->rank == 2 && m->dim[0] >= p->vocab && vn_plan_check_shape(y, 2, VN_T, (int)m->dim[1], 0)
-	           ? VN_OK
-	           : vn_plan_check_unfit(w, i);
+	return w->m->rank == 2 && w->m->dim[0] >= n && vn_plan_check_shape(w->y, 2, VN_T, (int)w->m->dim[1], 0);
 }
 
-vn_status vn_check_positions(const vn_plan_walk *w, int i)
+vn_status vn_check_embed(const vn_plan_walk *w)
 {
-	const vn_plan  *p = w->p;
-	const vn_node  *n = &p->node[i];
-	const vn_value *y = &p->value[n->out[0]];
-	const vn_shape *m = &p->weight[n->w[0]].shape;
-
-	return m->rank == 2 && m->dim[0] >= p->context && vn_plan_check_shape(y, 2, VN_T, (int)m->dim[1], 0) &&
-	               !(n->x.positions.step_zero & ~1)
-	           ? VN_OK
-	           : vn_plan_check_unfit(w, i);
+	return vn_plan_check_fit(w, table_fits(w, w->p->vocab));
 }
 
-static bool linear_fits(const vn_value *x, const vn_value *y, const vn_shape *w, int transposed, const vn_shape *bias)
+vn_status vn_check_positions(const vn_plan_walk *w)
 {
-	return !(transposed & ~1) && w->rank == 2 && vn_plan_check_row(x) == w->dim[!transposed] &&
-	       vn_plan_check_row(y) == w->dim[transposed] && (y->rank == 2 || y->rank == 3) &&
-	       (!bias || (bias->rank == 1 && bias->dim[0] == w->dim[transposed]));
+	return vn_plan_check_fit(w, table_fits(w, w->p->context) && !(w->n->x.positions.step_zero & ~1));
 }
 
-vn_status vn_check_linear(const vn_plan_walk *w, int i)
+vn_status vn_check_linear(const vn_plan_walk *w)
 {
-	const vn_plan  *p = w->p;
-	const vn_node  *n = &p->node[i];
-	const vn_value *x = &p->value[n->in[0]], *y = &p->value[n->out[0]];
-	const vn_shape *m = &p->weight[n->w[0]].shape;
-	const vn_shape *bias = n->w[1] >= 0 ? &p->weight[n->w[1]].shape : NULL;
+	const vn_shape *m = w->m, *bias = w->n->w[1] >= 0 ? &w->p->weight[w->n->w[1]].shape : NULL;
+	const int       transposed = w->n->c.linear.transposed;
 
-	return linear_fits(x, y, m, n->c.linear.transposed, bias) ? VN_OK : vn_plan_check_unfit(w, i);
+	return vn_plan_check_fit(w, !(transposed & ~1) && m->rank == 2 && vn_plan_check_row(w->x) == m->dim[!transposed] &&
+	                                vn_plan_check_row(w->y) == m->dim[transposed] &&
+	                                (w->y->rank == 2 || w->y->rank == 3) &&
+	                                (!bias || (bias->rank == 1 && bias->dim[0] == m->dim[transposed])));
 }
 
-static bool slice_fits(const vn_value *x, const vn_value *y, int stride, int from, int width)
+vn_status vn_check_slice(const vn_plan_walk *w)
 {
-	return vn_plan_check_row(x) && vn_plan_check_row(y) && stride >= 1 && vn_plan_check_row(x) % stride == 0 &&
-	       from >= 0 && width >= 1 && width <= stride && from <= stride - width &&
-	       vn_plan_check_row(x) / stride * width == vn_plan_check_row(y);
-}
+	const int     stride = w->n->c.slice.stride, from = w->n->c.slice.from, width = w->n->c.slice.width;
+	const int64_t row = vn_plan_check_row(w->x);
 
-vn_status vn_check_slice(const vn_plan_walk *w, int i)
-{
-	const vn_plan  *p = w->p;
-	const vn_node  *n = &p->node[i];
-	const vn_value *x = &p->value[n->in[0]], *y = &p->value[n->out[0]];
-
-	return slice_fits(x, y, n->c.slice.stride, n->c.slice.from, n->c.slice.width) ? VN_OK : vn_plan_check_unfit(w, i);
+	return vn_plan_check_fit(w, row && vn_plan_check_row(w->y) && stride >= 1 && row % stride == 0 && from >= 0 &&
+	                                width >= 1 && width <= stride && from <= stride - width &&
+	                                row / stride * width == vn_plan_check_row(w->y));
 }

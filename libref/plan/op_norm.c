@@ -52,34 +52,28 @@ int vn_plan_l2_norm(vn_builder *b, int x, double eps, vn_point out)
 	return y;
 }
 
-static bool norm_fits(const vn_value *x, const vn_value *y, const vn_shape *w, const vn_shape *bias)
+vn_status vn_check_norm(const vn_plan_walk *w)
 {
-	return vn_plan_check_row(x) && (!w || (w->rank == 1 && w->dim[0] == x->size[x->rank - 1])) &&
-	       vn_plan_check_same_shape(x, y) && (!bias || vn_shape_equal(bias, w));
-}
-
-vn_status vn_check_norm(const vn_plan_walk *w, int i)
-{
-	const vn_plan  *p = w->p;
-	const vn_node  *n = &p->node[i];
-	const vn_value *x = &p->value[n->in[0]], *y = &p->value[n->out[0]];
-	const vn_shape *m = n->n_w ? &p->weight[n->w[0]].shape : NULL;
-	const vn_shape *bias = n->n_w > 1 && n->w[1] >= 0 ? &p->weight[n->w[1]].shape : NULL;
+	const vn_node  *n = w->n;
+	const vn_value *x = w->x;
+	const vn_shape *bias = n->n_w > 1 && n->w[1] >= 0 ? &w->p->weight[n->w[1]].shape : NULL;
 	const int       width = n->x.norm.width;
 
-	if (!norm_fits(x, y, m, bias) || (n->n_in > 1 && !vn_plan_check_same_shape(x, &p->value[n->in[1]])))
-		return vn_plan_check_unfit(w, i);
+	if (!vn_plan_check_row(x) || (w->m && (w->m->rank != 1 || w->m->dim[0] != x->size[x->rank - 1])) ||
+	    !vn_plan_check_same_shape(x, w->y) || (bias && !vn_shape_equal(bias, w->m)) ||
+	    (n->n_in > 1 && !vn_plan_check_same_shape(x, &w->p->value[n->in[1]])))
+		return vn_plan_check_fit(w, false);
 	if (!(isfinite(n->c.norm.eps) && n->c.norm.eps >= 0.0))
-		return vn_plan_check_fail(w, i, "eps is %g, expected a finite number of at least 0", n->c.norm.eps);
+		return vn_plan_check_fail(w, "eps is %g, expected a finite number of at least 0", n->c.norm.eps);
 	if (!isfinite(n->c.norm.offset))
-		return vn_plan_check_fail(w, i, "offset is %g, expected a finite number", n->c.norm.offset);
+		return vn_plan_check_fail(w, "offset is %g, expected a finite number", n->c.norm.offset);
 	if ((n->x.norm.eps_outside & ~1) || (n->x.norm.keep_mean & ~1) || (n->x.norm.gate_first & ~1) ||
 	    n->x.norm.divisor < 0 || (n->x.norm.sum_f16 & ~1) || (n->x.norm.first_f16 & ~1))
-		return vn_plan_check_fail(w, i, "invalid eps_outside %d, keep_mean %d or divisor %d", n->x.norm.eps_outside,
+		return vn_plan_check_fail(w, "invalid eps_outside %d, keep_mean %d or divisor %d", n->x.norm.eps_outside,
 		                          n->x.norm.keep_mean, n->x.norm.divisor);
 	if (n->op == VN_OP_GATED_NORM && n->x.norm.gate != VN_SILU && n->x.norm.gate != VN_SIGMOID)
-		return vn_plan_check_fail(w, i, "unknown activation");
+		return vn_plan_check_fail(w, "unknown activation");
 	if (width && (n->op != VN_OP_RMS_NORM || width < 1 || vn_plan_check_row(x) % width || width % x->size[x->rank - 1]))
-		return vn_plan_check_fail(w, i, "its input cannot be normed in groups of %d columns", width);
+		return vn_plan_check_fail(w, "its input cannot be normed in groups of %d columns", width);
 	return VN_OK;
 }

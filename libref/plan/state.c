@@ -1,16 +1,27 @@
 /* state.c: what the operations keep between calls. */
-#include "libref/plan/op_internal.h"
+#include "libref/plan/plan.h"
 
 /* Reads only constants and output indices: inputs and weights from a file are not checked yet. */
 int vn_node_states(const vn_plan *p, int node, vn_state *s)
 {
-	static vn_op_states *const of[VN_N_OPS] = {
-#define STATES(NAME, name) [VN_OP_##NAME] = vn_states_##name,
-#include "libref/plan/op.def"
-	};
-	const vn_op op = p->node[node].op;
+	const vn_node *n = &p->node[node];
 
-	return (unsigned)op < VN_N_OPS && of[op] ? of[op](p, node, s) : 0;
+	if (n->op == VN_OP_ATTENTION && n->n_out > VN_ATTN_V_CACHE) {
+		const int G = n->c.attention.kv_heads, K = n->c.attention.head_dim;
+		s[VN_ATTN_KEYS] = (vn_state) { node, n->out[VN_ATTN_K_CACHE], VN_ATTN_K, false, 3, { VN_S, G, K } };
+		s[VN_ATTN_VALUES] = (vn_state) { node, n->out[VN_ATTN_V_CACHE], VN_ATTN_V, false, 3, { VN_S, G, K } };
+		return 2;
+	}
+	if (n->op == VN_OP_CAUSAL_CONV && n->n_out > 1 && n->c.conv.taps > 1) {
+		*s = (vn_state) { node, n->out[1], -1, false, 2, { n->c.conv.taps - 1, n->c.conv.channels } };
+		return 1;
+	}
+	if (n->op == VN_OP_DELTA_RULE && n->n_out > 1) {
+		const int nv = n->c.delta.value_heads, dk = n->c.delta.key_dim, dv = n->c.delta.value_dim;
+		*s = (vn_state) { node, n->out[1], -1, true, 3, { nv, dk, dv } };
+		return 1;
+	}
+	return 0;
 }
 
 const char *vn_state_word(const vn_plan *p, int state)
