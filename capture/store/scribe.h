@@ -19,7 +19,10 @@
 #define VN_CAPTURE_SCRIBE_H
 
 #include "capture/file/place.h"
+#include "capture/store/label.h"
 #include "capture/store/message.h"
+#include "libref/base/digest.h"
+#include "libref/base/stats.h"
 
 #include <sys/types.h>
 
@@ -31,6 +34,15 @@ typedef enum vn_scribe_request {
 	VN_SCRIBE_STEP, VN_SCRIBE_ALIASES, VN_SCRIBE_START, VN_SCRIBE_FINISH, VN_SCRIBE_CLOSE
 } vn_scribe_request;
 /* clang-format on */
+
+/* A tensor, as bytes of VN_SCRIBE_START, and with the last two fields of VN_SCRIBE_FINISH. */
+typedef struct vn_scribe_tensor {
+	vn_tensor_label label;
+	vn_dtype        dtype;
+	vn_shape        shape;
+	vn_stats        stats;
+	vn_digest       digest;
+} vn_scribe_tensor;
 
 typedef struct vn_scribe {
 	pid_t       pid;

@@ -244,32 +244,35 @@ static vn_status not_made(const vn_scribe_file *f, const char *name, vn_error *e
 	return vn_fail(err, VN_ERR_IO, "%s: HDF5 cannot make %s", f->path, name);
 }
 
-/* Message: name, dtype, rank and sizes. value: offset of its numbers. Creates an unnamed dataset
- * with storage allocated now and not filled. */
+/* NULL: the message is not a tensor. */
+static const vn_scribe_tensor *take_tensor(vn_message *m)
+{
+	size_t      bytes;
+	const void *t = vn_take_bytes(m, &bytes);
+	return bytes == sizeof(vn_scribe_tensor) ? t : NULL;
+}
+
+/* Message: a tensor. value: offset of its numbers. Creates an unnamed dataset with storage
+ * allocated now and not filled. */
 static vn_status start_tensor(vn_scribe_file *f, vn_message *m, int64_t *value, vn_error *err)
 {
-	const char    *name = vn_take_text(m);
-	const vn_dtype dtype = (vn_dtype)vn_take_int(m);
-	const int      rank = (int)vn_take_int(m);
-	hsize_t        dim[VN_MAX_RANK] = { 0 };
-	bool           some = true;
+	const vn_scribe_tensor *t = take_tensor(m);
+	hsize_t                 dim[VN_MAX_RANK] = { 0 };
 
 	drop_tensor(f);
-	if (!name || rank < 0 || rank > VN_MAX_RANK || (int)dtype < 0 || dtype >= VN_N_DTYPES)
+	if (!t || t->shape.rank < 0 || t->shape.rank > VN_MAX_RANK || (int)t->dtype < 0 || t->dtype >= VN_N_DTYPES)
 		return vn_fail(err, VN_ERR_USAGE, "%s: a tensor without a name, or of no known format or rank", f->path);
-	for (int i = 0; i < rank; i++) {
-		dim[i] = (hsize_t)vn_take_int(m);
-		some &= dim[i] > 0;
-	}
-	hid_t space = rank ? H5Screate_simple(rank, dim, NULL) : H5Screate(H5S_SCALAR);
-	hid_t type = vn_h5_type(dtype, false);
+	for (int i = 0; i < t->shape.rank; i++)
+		dim[i] = (hsize_t)t->shape.dim[i];
+	hid_t space = t->shape.rank ? H5Screate_simple(t->shape.rank, dim, NULL) : H5Screate(H5S_SCALAR);
+	hid_t type = vn_h5_type(t->dtype, false);
 	hid_t dcpl = H5Pcreate(H5P_DATASET_CREATE);
-	bool  good = !m->bad && space >= 0 && type >= 0 && dcpl >= 0 && H5Pset_layout(dcpl, H5D_CONTIGUOUS) >= 0 &&
+	bool  good = space >= 0 && type >= 0 && dcpl >= 0 && H5Pset_layout(dcpl, H5D_CONTIGUOUS) >= 0 &&
 	            H5Pset_alloc_time(dcpl, H5D_ALLOC_TIME_EARLY) >= 0 &&
 	            H5Pset_fill_time(dcpl, H5D_FILL_TIME_NEVER) >= 0 && H5Pset_obj_track_times(dcpl, false) >= 0 &&
 	            H5Pset_attr_phase_change(dcpl, 64, 0) >= 0 &&
 	            (f->dset = H5Dcreate_anon(f->file, type, space, dcpl, H5P_DEFAULT)) >= 0;
-	if (good && some) {
+	if (good && vn_shape_count(&t->shape) > 0) {
 		const haddr_t at = H5Dget_offset(f->dset);
 		good = at != HADDR_UNDEF;
 		*value = (int64_t)at;
@@ -280,40 +283,37 @@ static vn_status start_tensor(vn_scribe_file *f, vn_message *m, int64_t *value, 
 		H5Tclose(type);
 	if (space >= 0)
 		H5Sclose(space);
-	return good ? VN_OK : not_made(f, name, err);
+	return good ? VN_OK : not_made(f, t->label.name, err);
 }
 
-/* Message: the count, then for each attribute the key, 't', 'i' or 'r', and the value. */
-static bool put_attributes(hid_t o, vn_message *m)
+static bool put_word(hid_t o, const char *key, const char *word)
 {
-	const int64_t n = vn_take_int(m);
-	bool          good = true;
-
-	for (int64_t i = 0; good && i < n; i++) {
-		const char   *key = vn_take_text(m);
-		const int64_t kind = vn_take_int(m);
-		if (kind == 't') {
-			const char *text = vn_take_text(m);
-			good = !m->bad && vn_h5_put_text(o, key, text);
-		} else if (kind == 'i') {
-			const int64_t x = vn_take_int(m);
-			good = !m->bad && vn_h5_put_int(o, key, x);
-		} else {
-			const double x = vn_take_real(m);
-			good = !m->bad && vn_h5_put_real(o, key, x);
-		}
-	}
-	return good && !m->bad;
+	return !*word || vn_h5_put_text(o, key, word);
 }
 
-/* Name and attributes. */
+static bool put_attributes(hid_t o, const vn_scribe_tensor *t)
+{
+	const vn_tensor_label *l = &t->label;
+	const vn_stats        *s = &t->stats;
+
+	return (l->order < 0 || vn_h5_put_int(o, "order", l->order)) && vn_h5_put_int(o, "layer", l->layer) &&
+	       put_word(o, "point", l->point) && put_word(o, "op", l->op) && put_word(o, "basis", l->basis) &&
+	       put_word(o, "axes", l->axes) && put_word(o, "digest", t->digest.hex) && vn_h5_put_real(o, "min", s->min) &&
+	       vn_h5_put_real(o, "max", s->max) && vn_h5_put_real(o, "mean", s->mean) && vn_h5_put_real(o, "rms", s->rms) &&
+	       vn_h5_put_real(o, "absmax", s->absmax) && vn_h5_put_int(o, "nan", s->nan) &&
+	       vn_h5_put_int(o, "inf", s->inf) && put_word(o, "source_line", l->source_line) &&
+	       (!vn_h5_says_dtype(t->dtype) || vn_h5_put_text(o, "dtype", vn_dtype_name(t->dtype)));
+}
+
+/* Message: a tensor. Name and attributes. */
 static vn_status finish_tensor(vn_scribe_file *f, vn_message *m, int64_t *value, vn_error *err)
 {
-	const char *name = vn_take_text(m), *last;
+	const vn_scribe_tensor *t = take_tensor(m);
+	const char             *name = t ? t->label.name : "a tensor", *last;
 
 	(void)value;
-	if (!name || f->dset < 0 || !put_attributes(f->dset, m))
-		return not_made(f, name ? name : "a tensor", err);
+	if (!t || f->dset < 0 || !put_attributes(f->dset, t))
+		return not_made(f, name, err);
 	if (find_name(f, name))
 		return vn_fail(err, VN_ERR_FORMAT, "%s: %s is given twice in one step", f->path, name);
 	const hid_t parent = parent_of(f, name, &last);

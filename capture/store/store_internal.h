@@ -38,12 +38,11 @@ struct vn_store {
 	/* the scribe has started or failed; everything is written; the thread may end */
 	sem_t     begun, quiet, leave;
 	struct {
-		bool            open; /* its structure was begun */
-		vn_tensor_label label;
-		vn_dtype        dtype;
-		int64_t         at, end; /* offset of its next byte, and of its end */
-		vn_stats_sum    sum;
-		vn_digester    *digest;
+		bool             open; /* its structure was begun */
+		vn_scribe_tensor about;
+		int64_t          at, end; /* offset of its next byte, and of its end */
+		vn_stats_sum     sum;
+		vn_digester     *digest;
 	} tensor;
 	vn_disk     disk;
 	vn_writers *writers; /* NULL: not needed yet */
