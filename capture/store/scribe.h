@@ -29,8 +29,7 @@
 /* The requests. Their data is described at the functions that execute them. */
 /* clang-format off */
 typedef enum vn_scribe_request {
-	VN_SCRIBE_CREATE, VN_SCRIBE_RUN, VN_SCRIBE_IDS_DIGEST, VN_SCRIBE_TOKEN_TEXT, VN_SCRIBE_LEFT_OUT, VN_SCRIBE_FACTS,
-	VN_SCRIBE_MODEL,
+	VN_SCRIBE_CREATE, VN_SCRIBE_RUN, VN_SCRIBE_IDS_DIGEST, VN_SCRIBE_TEXTS, VN_SCRIBE_FACTS, VN_SCRIBE_MODEL,
 	VN_SCRIBE_STEP, VN_SCRIBE_ALIASES, VN_SCRIBE_START, VN_SCRIBE_FINISH, VN_SCRIBE_CLOSE
 } vn_scribe_request;
 /* clang-format on */

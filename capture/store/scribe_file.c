@@ -47,15 +47,13 @@ static bool with_index(hid_t props)
 }
 
 /* Message: the links expected in a group; whether nothing is published before the end. */
-static vn_status create_file(vn_scribe_file *f, vn_message *m, int64_t *value, vn_error *err)
+static vn_status create_file(vn_scribe_file *f, vn_message *m, vn_error *err)
 {
 	const int64_t links = vn_take_int(m);
 	const bool    whole = vn_take_int(m) != 0; /* then no group needs to be continued */
 	hid_t         fapl = H5Pcreate(H5P_FILE_ACCESS), fcpl = H5Pcreate(H5P_FILE_CREATE);
 	hid_t         driver = (hid_t)vn_driver_id();
 	vn_status     st = VN_OK;
-
-	(void)value;
 	f->links = whole ? INT64_MAX : links;
 	f->groups = H5Pcreate(H5P_GROUP_CREATE);
 	/* Format 1.8, because the later superblock marks a file that was not closed, and only h5clear
@@ -71,10 +69,8 @@ static vn_status create_file(vn_scribe_file *f, vn_message *m, int64_t *value, v
 		st = vn_scribe_file_publish(f, err);
 	if (!st && whole)
 		vn_driver_hold(f->driver);
-	if (fcpl >= 0)
-		H5Pclose(fcpl);
-	if (fapl >= 0)
-		H5Pclose(fapl);
+	vn_h5_close(fcpl);
+	vn_h5_close(fapl);
 	return st;
 }
 
@@ -82,12 +78,9 @@ static vn_status create_file(vn_scribe_file *f, vn_message *m, int64_t *value, v
 
 static void close_step(vn_scribe_file *f)
 {
-	if (f->parent >= 0)
-		H5Gclose(f->parent);
-	if (f->more >= 0)
-		H5Gclose(f->more);
-	if (f->step >= 0)
-		H5Gclose(f->step);
+	vn_h5_close(f->parent);
+	vn_h5_close(f->more);
+	vn_h5_close(f->step);
 	f->parent = f->more = f->step = H5I_INVALID_HID;
 	f->n_more = 0;
 	tdestroy(f->names, free);
@@ -95,13 +88,11 @@ static void close_step(vn_scribe_file *f)
 }
 
 /* Message: number, position, tokens, first row, rows. */
-static vn_status begin_step(vn_scribe_file *f, vn_message *m, int64_t *value, vn_error *err)
+static vn_status begin_step(vn_scribe_file *f, vn_message *m, vn_error *err)
 {
 	static const char *const key[] = { "position", "tokens", "first_row", "rows" };
 	char                     name[32];
 	bool                     good;
-
-	(void)value;
 	snprintf(name, sizeof name, "step.%d", (int)vn_take_int(m));
 	close_step(f);
 	good = (f->step = H5Gcreate2(f->file, name, H5P_DEFAULT, f->groups, H5P_DEFAULT)) >= 0;
@@ -131,8 +122,8 @@ static hid_t roomy_group(vn_scribe_file *f)
 		H5Gclose(next);
 		return H5I_INVALID_HID;
 	}
-	if (next >= 0 && f->more >= 0)
-		H5Gclose(f->more);
+	if (next >= 0)
+		vn_h5_close(f->more);
 	return next >= 0 ? (f->more = next) : next;
 }
 
@@ -154,8 +145,7 @@ static hid_t parent_of(vn_scribe_file *f, const char *name, const char **last)
 			*p = '/';
 	if (f->parent >= 0 && strcmp(path, f->parent_name) == 0)
 		return f->parent;
-	if (f->parent >= 0)
-		H5Gclose(f->parent);
+	vn_h5_close(f->parent);
 	f->parent = H5Lexists(f->step, path, H5P_DEFAULT) > 0
 	                ? H5Gopen2(f->step, path, H5P_DEFAULT)
 	                : H5Gcreate2(f->step, path, H5P_DEFAULT, f->groups, H5P_DEFAULT);
@@ -216,12 +206,10 @@ static bool put_alias(vn_scribe_file *f, const char *name, const char *of)
 }
 
 /* Message: the number of aliases, then for each the second name and the first. */
-static vn_status write_aliases(vn_scribe_file *f, vn_message *m, int64_t *value, vn_error *err)
+static vn_status write_aliases(vn_scribe_file *f, vn_message *m, vn_error *err)
 {
 	const int64_t n = vn_take_int(m);
 	bool          good = true;
-
-	(void)value;
 	for (int64_t i = 0; good && i < n; i++) {
 		const char *name = vn_take_text(m), *of = vn_take_text(m);
 		good = !m->bad && put_alias(f, name, of);
@@ -234,8 +222,7 @@ static vn_status write_aliases(vn_scribe_file *f, vn_message *m, int64_t *value,
 /* Drops the current tensor. A dataset without a name disappears from the file. */
 static void drop_tensor(vn_scribe_file *f)
 {
-	if (f->dset >= 0)
-		H5Dclose(f->dset);
+	vn_h5_close(f->dset);
 	f->dset = H5I_INVALID_HID;
 }
 
@@ -252,9 +239,9 @@ static const vn_scribe_tensor *take_tensor(vn_message *m)
 	return bytes == sizeof(vn_scribe_tensor) ? t : NULL;
 }
 
-/* Message: a tensor. value: offset of its numbers. Creates an unnamed dataset with storage
+/* Message: a tensor. Answer: offset of its numbers. Creates an unnamed dataset with storage
  * allocated now and not filled. */
-static vn_status start_tensor(vn_scribe_file *f, vn_message *m, int64_t *value, vn_error *err)
+static vn_status start_tensor(vn_scribe_file *f, vn_message *m, vn_error *err)
 {
 	const vn_scribe_tensor *t = take_tensor(m);
 	hsize_t                 dim[VN_MAX_RANK] = { 0 };
@@ -275,14 +262,11 @@ static vn_status start_tensor(vn_scribe_file *f, vn_message *m, int64_t *value, 
 	if (good && vn_shape_count(&t->shape) > 0) {
 		const haddr_t at = H5Dget_offset(f->dset);
 		good = at != HADDR_UNDEF;
-		*value = (int64_t)at;
+		*f->answer = (int64_t)at;
 	}
-	if (dcpl >= 0)
-		H5Pclose(dcpl);
-	if (type >= 0)
-		H5Tclose(type);
-	if (space >= 0)
-		H5Sclose(space);
+	vn_h5_close(dcpl);
+	vn_h5_close(type);
+	vn_h5_close(space);
 	return good ? VN_OK : not_made(f, t->label.name, err);
 }
 
@@ -306,12 +290,10 @@ static bool put_attributes(hid_t o, const vn_scribe_tensor *t)
 }
 
 /* Message: a tensor. Name and attributes. */
-static vn_status finish_tensor(vn_scribe_file *f, vn_message *m, int64_t *value, vn_error *err)
+static vn_status finish_tensor(vn_scribe_file *f, vn_message *m, vn_error *err)
 {
 	const vn_scribe_tensor *t = take_tensor(m);
 	const char             *name = t ? t->label.name : "a tensor", *last;
-
-	(void)value;
 	if (!t || f->dset < 0 || !put_attributes(f->dset, t))
 		return not_made(f, name, err);
 	if (find_name(f, name))
@@ -331,8 +313,7 @@ static bool mark_complete(hid_t file)
 	const int64_t one = 1;
 	hid_t         a = H5Aopen(file, "complete", H5P_DEFAULT);
 	bool          good = a >= 0 && H5Awrite(a, H5T_NATIVE_INT64, &one) >= 0;
-	if (a >= 0)
-		good &= H5Aclose(a) >= 0;
+	good &= vn_h5_close(a);
 	return good;
 }
 
@@ -347,22 +328,21 @@ static vn_status read_back(vn_scribe_file *f, vn_error *err)
 
 	if (file >= 0)
 		H5Fclose(file);
-	if (fapl >= 0)
-		H5Pclose(fapl);
+	vn_h5_close(fapl);
 	vn_driver_destroy(driver);
 	return good ? VN_OK
 	            : vn_fail(err, VN_ERR_IO, "%s: does not read back as it was written; it is not renamed", f->path);
 }
 
-/* Message: 1 to mark the file complete, else 0. value: the tensors that the file on disk has.
+/* Message: 1 to mark the file complete, else 0. Answer: the tensors that the file on disk has.
  * Writes everything to disk and closes HDF5; without 1 the mark stays 0. If HDF5 has failed before,
  * the file stays as it was last published, because HDF5 would write half-made objects. */
-static vn_status close_file(vn_scribe_file *f, vn_message *m, int64_t *value, vn_error *err)
+static vn_status close_file(vn_scribe_file *f, vn_message *m, vn_error *err)
 {
 	const bool complete = vn_take_int(m) && !f->refused;
 	vn_status  st = VN_OK;
 
-	*value = f->on_disk;
+	*f->answer = f->on_disk;
 	if (f->broken)
 		return VN_OK;
 	drop_tensor(f);
@@ -380,7 +360,7 @@ static vn_status close_file(vn_scribe_file *f, vn_message *m, int64_t *value, vn
 		if (!st)
 			st = vn_driver_publish(f->driver, err);
 	}
-	*value = f->on_disk;
+	*f->answer = f->on_disk;
 	f->file = H5I_INVALID_HID;
 	return st;
 }
@@ -414,24 +394,24 @@ vn_scribe_file *vn_scribe_file_create(int fd, const char *path)
 vn_status vn_scribe_file_do(vn_scribe_file *f, vn_scribe_request request, vn_message *m, int64_t *value, vn_error *err)
 {
 	/* clang-format off */
-	static vn_status (*const execute[])(vn_scribe_file *f, vn_message *m, int64_t *value, vn_error *err) = {
+	static vn_status (*const execute[])(vn_scribe_file *f, vn_message *m, vn_error *err) = {
 		[VN_SCRIBE_CREATE] = create_file, [VN_SCRIBE_RUN] = vn_scribe_file_run,
-		[VN_SCRIBE_IDS_DIGEST] = vn_scribe_file_ids_digest, [VN_SCRIBE_TOKEN_TEXT] = vn_scribe_file_token_text,
-		[VN_SCRIBE_LEFT_OUT] = vn_scribe_file_left_out, [VN_SCRIBE_FACTS] = vn_scribe_file_facts,
-		[VN_SCRIBE_MODEL] = vn_scribe_file_model, [VN_SCRIBE_STEP] = begin_step,
-		[VN_SCRIBE_ALIASES] = write_aliases, [VN_SCRIBE_START] = start_tensor, [VN_SCRIBE_FINISH] = finish_tensor,
-		[VN_SCRIBE_CLOSE] = close_file,
+		[VN_SCRIBE_IDS_DIGEST] = vn_scribe_file_ids_digest, [VN_SCRIBE_TEXTS] = vn_scribe_file_texts,
+		[VN_SCRIBE_FACTS] = vn_scribe_file_facts, [VN_SCRIBE_MODEL] = vn_scribe_file_model,
+		[VN_SCRIBE_STEP] = begin_step, [VN_SCRIBE_ALIASES] = write_aliases, [VN_SCRIBE_START] = start_tensor,
+		[VN_SCRIBE_FINISH] = finish_tensor, [VN_SCRIBE_CLOSE] = close_file,
 	};
 	/* clang-format on */
 	const vn_status poor = f->refused ? VN_OK : vn_h5_room(f->path, err);
 
 	f->refused |= poor != VN_OK;
+	f->answer = value;
 	/* After a refusal, close still runs, with the memory that vn_h5_room reserved for it. */
 	if (poor && request == VN_SCRIBE_CLOSE)
-		close_file(f, m, value, NULL);
+		close_file(f, m, NULL);
 	if (poor)
 		return poor;
-	vn_status st = execute[request](f, m, value, err);
+	vn_status st = execute[request](f, m, err);
 	if (!st && !(f->broken && request == VN_SCRIBE_CLOSE)) /* the failure that broke it was already reported */
 		st = vn_trouble_since(f->mark, f->path, err);
 	f->broken |= st == VN_ERR_IO || st == VN_ERR_NOMEM;

@@ -80,27 +80,32 @@ vn_status vn_store_token(vn_store *s, int64_t at, int32_t id, vn_error *err)
 	return vn_store_do(s, VN_SCRIBE_IDS_DIGEST, &m, NULL, err);
 }
 
-vn_status vn_store_token_text(vn_store *s, char *const *text, int64_t n, vn_error *err)
+/* digest NULL: none. */
+static vn_status put_texts(vn_store *s, const char *name, char *const *text, int64_t n, const char *digest,
+                           vn_error *err)
 {
 	vn_message m = { 0 };
+	vn_message_put_text(&m, name);
 	vn_message_put_texts(&m, text, n);
-	vn_message_put_text(&m, NULL);
-	return vn_store_do(s, VN_SCRIBE_TOKEN_TEXT, &m, NULL, err);
+	vn_message_put_text(&m, digest);
+	return vn_store_do(s, VN_SCRIBE_TEXTS, &m, NULL, err);
+}
+
+vn_status vn_store_token_text(vn_store *s, char *const *text, int64_t n, vn_error *err)
+{
+	return put_texts(s, "token_text", text, n, NULL, err);
 }
 
 vn_status vn_store_left_out(vn_store *s, char *const *line, int64_t n, vn_error *err)
 {
 	vn_digester *d = vn_digester_create();
-	vn_message   m = { 0 };
 
 	if (!d)
 		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", s->place.partial);
 	for (int64_t i = 0; i < n; i++)
 		vn_digester_add(d, line[i], strlen(line[i]) + 1);
 	const vn_digest digest = vn_digester_finish(d);
-	vn_message_put_texts(&m, line, n);
-	vn_message_put_text(&m, digest.hex);
-	return vn_store_do(s, VN_SCRIBE_LEFT_OUT, &m, NULL, err);
+	return put_texts(s, "left_out", line, n, digest.hex, err);
 }
 
 vn_status vn_store_facts(vn_store *s, const vn_facts *facts, vn_error *err)
