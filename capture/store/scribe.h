@@ -43,6 +43,14 @@ typedef struct vn_scribe_tensor {
 	vn_digest       digest;
 } vn_scribe_tensor;
 
+/* A row of /model/weights in its file format (specs/checkpoint.md). */
+enum { VN_WEIGHT_SHAPE_TEXT = 96 }; /* for four axes; older readers accept no more */
+typedef struct vn_scribe_weight {
+	char    name[VN_NAME_MAX], dtype[8], shape[VN_WEIGHT_SHAPE_TEXT], digest[VN_DIGEST_TEXT];
+	double  min, max, mean, rms;
+	int64_t nan, inf;
+} vn_scribe_weight;
+
 typedef struct vn_scribe {
 	pid_t       pid;
 	int         socket; /* -1: none */
@@ -52,8 +60,7 @@ typedef struct vn_scribe {
 
 /* Forks the scribe. */
 vn_status vn_scribe_start(vn_scribe *s, const vn_place *place, vn_error *err);
-/* Sends a request and finishes the message. First fetches the previous answer; if that is a
- * failure, returns it and sends nothing. */
+/* Sends a request and finishes the message. No answer may be outstanding. */
 vn_status vn_scribe_ask(vn_scribe *s, vn_scribe_request request, vn_message *m, vn_error *err);
 /* Waits for the answer to the last request; returns at once if none is outstanding. value may be
  * NULL. */

@@ -1,6 +1,8 @@
 /* scribe_about.c: how the scribe writes /run, /model and /plan. See scribe.h. */
 #include "capture/store/scribe_internal.h"
 
+#include "libref/base/facts.h"
+
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,16 +44,17 @@ static bool put_ids(hid_t group, const char *name, vn_message *m)
 	return !m->bad && put_list(group, name, H5T_STD_I32LE, H5T_NATIVE_INT32, (int64_t)(bytes / 4), list, digest);
 }
 
-/* Replaces facts that exist already. */
+/* Message: a vn_facts. Replaces facts that exist already. */
 static bool put_facts(hid_t g, vn_message *m, bool replace)
 {
-	const int64_t n = vn_take_int(m);
-	bool          good = true;
+	size_t          bytes;
+	const vn_facts *facts = vn_take_bytes(m, &bytes);
+	bool            good = bytes == sizeof *facts;
 
-	for (int64_t i = 0; good && i < n; i++) {
-		const char *key = vn_take_text(m), *value = vn_take_text(m);
-		htri_t      there = replace && !m->bad ? H5Aexists(g, key) : 0;
-		good = !m->bad && there >= 0 && (!there || H5Adelete(g, key) >= 0) && vn_h5_put_text(g, key, value);
+	for (int i = 0; good && i < facts->n; i++) {
+		const char  *key = facts->fact[i].key;
+		const htri_t there = replace ? H5Aexists(g, key) : 0;
+		good = there >= 0 && (!there || H5Adelete(g, key) >= 0) && vn_h5_put_text(g, key, facts->fact[i].value);
 	}
 	return good;
 }
@@ -73,7 +76,7 @@ static bool put_run(vn_scribe_file *f, hid_t g)
 	return there >= 0 && (!there || retire_run(f->file)) && H5Olink(g, f->file, "run", H5P_DEFAULT, H5P_DEFAULT) >= 0;
 }
 
-/* Message: n facts as two texts each; token ids and positions (put_ids). Answer: offset of the ids
+/* Message: facts; token ids and positions (put_ids). Answer: offset of the ids
  * in the file. A second call replaces everything. */
 vn_status vn_scribe_file_run(vn_scribe_file *f, vn_message *m, vn_error *err)
 {
@@ -114,7 +117,7 @@ vn_status vn_scribe_file_texts(vn_scribe_file *f, vn_message *m, vn_error *err)
 	return vn_scribe_file_settle(f, vn_h5_close(g) && good, object, true, err);
 }
 
-/* Message: n facts as two texts each. */
+/* Message: facts. */
 vn_status vn_scribe_file_facts(vn_scribe_file *f, vn_message *m, vn_error *err)
 {
 	hid_t g = H5Gopen2(f->file, "run", H5P_DEFAULT);

@@ -26,23 +26,21 @@ static bool put_root(hid_t file)
 	       vn_h5_put_text(file, "tool", "vernier") && vn_h5_put_text(file, "tool_version", VERNIER_VERSION);
 }
 
-/* Stores the links of a group in its header, in one block with space for them from the start, so
- * that adding a link is a single write (driver.h). Steps are links of the root and may be
- * thousands, for which one block would be too large: kill -9 may end a write between two pages.
- * Links beyond the first few go into further blocks, which are written before the block that
- * refers to them. */
-static bool one_block(hid_t props, unsigned links)
+/* How a group stores its links: up to `most` of them in its header, in blocks, the first with room
+ * for `expected`; more of them in an index.
+ *
+ * In the header, adding a link is a single write (driver.h), if the first block has space for it.
+ * Steps are links of the root and may be thousands, for which one block would be too large: kill -9
+ * may end a write between two pages. Links beyond the first few go into further blocks, which are
+ * written before the block that refers to them.
+ *
+ * But HDF5's time grows with the square of the links in a header: 4000 names took 80 s. So when
+ * nothing is published before the end (driver.h, hold), links beyond the first few use an index,
+ * which takes writes to several blocks. */
+enum { FEW = 32, MANY = 65535 };
+static bool put_links(hid_t props, unsigned most, unsigned expected)
 {
-	return H5Pset_link_phase_change(props, 65535, 0) >= 0 && H5Pset_est_link_info(props, links, 16) >= 0 &&
-	       H5Pset_obj_track_times(props, false) >= 0 && H5Pset_attr_phase_change(props, 64, 0) >= 0;
-}
-
-/* With links in the header, HDF5's time grows with the square of their number: 4000 names took
- * 80 s. When nothing is published before the end (driver.h, hold), links beyond the first few use
- * an index, which takes writes to several blocks. */
-static bool with_index(hid_t props)
-{
-	return H5Pset_link_phase_change(props, 32, 0) >= 0 && H5Pset_est_link_info(props, 32, 16) >= 0 &&
+	return H5Pset_link_phase_change(props, most, 0) >= 0 && H5Pset_est_link_info(props, expected, 16) >= 0 &&
 	       H5Pset_obj_track_times(props, false) >= 0 && H5Pset_attr_phase_change(props, 64, 0) >= 0;
 }
 
@@ -61,8 +59,8 @@ static vn_status create_file(vn_scribe_file *f, vn_message *m, vn_error *err)
 	if (fapl < 0 || fcpl < 0 || f->groups < 0 || driver < 0 ||
 	    H5Pset_driver(fapl, driver, vn_driver_info(f->driver)) < 0 ||
 	    H5Pset_libver_bounds(fapl, H5F_LIBVER_V18, H5F_LIBVER_V18) < 0 ||
-	    !(whole ? with_index(fcpl) && with_index(f->groups)
-	            : one_block(fcpl, 16) && one_block(f->groups, links < 65535 ? (unsigned)links : 65535)) ||
+	    !(whole ? put_links(fcpl, FEW, FEW) && put_links(f->groups, FEW, FEW)
+	            : put_links(fcpl, MANY, 16) && put_links(f->groups, MANY, links < MANY ? (unsigned)links : MANY)) ||
 	    (f->file = H5Fcreate(f->path, H5F_ACC_TRUNC, fcpl, fapl)) < 0 || !put_root(f->file))
 		st = vn_scribe_file_failed(f, "a new file", err);
 	else
@@ -103,7 +101,7 @@ static vn_status begin_step(vn_scribe_file *f, vn_message *m, vn_error *err)
 
 /* The last group for names without a layer that has room for another link: the step's own, or one
  * that continues it (specs/checkpoint.md, Names). HDF5's time for a link grows faster than with the
- * square of the links in its group, if they are in the header (one_block). */
+ * square of the links in its group, if they are in the header (put_links). */
 static hid_t roomy_group(vn_scribe_file *f)
 {
 	const hid_t last = f->more >= 0 ? f->more : f->step;

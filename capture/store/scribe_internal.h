@@ -6,7 +6,6 @@
 #include "capture/file/driver.h"
 #include "capture/file/h5.h"
 #include "capture/store/scribe.h"
-#include "capture/store/weight.h"
 #include "libref/base/digest.h"
 #include "libref/plan/plan.h"
 

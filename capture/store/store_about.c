@@ -14,15 +14,6 @@ static void put_ids(vn_message *m, const int32_t *list, int64_t n, bool known)
 	vn_message_put_text(m, known ? d.hex : NULL);
 }
 
-static void put_facts(vn_message *m, const vn_facts *facts)
-{
-	vn_message_put_int(m, facts->n);
-	for (int i = 0; i < facts->n; i++) {
-		vn_message_put_text(m, facts->fact[i].key);
-		vn_message_put_text(m, facts->fact[i].value);
-	}
-}
-
 /* Ids known only later are written into space reserved for them, as tensors are: the list has its
  * full length from the start, so the file's structure does not change. */
 static vn_status expect_ids(vn_store *s, const int32_t *ids, int64_t n, int64_t at, vn_error *err)
@@ -51,7 +42,7 @@ vn_status vn_store_run(vn_store *s, const vn_facts *facts, const int32_t *ids, c
 	s->n_ids = s->unknown = 0;
 	for (int64_t i = n; i > 0 && ids[i - 1] < 0; i--)
 		s->unknown++;
-	put_facts(&m, facts);
+	vn_message_put_bytes(&m, facts, sizeof *facts);
 	put_ids(&m, ids, n, s->unknown == 0);
 	put_ids(&m, positions, n, true);
 	vn_status st = vn_store_do(s, VN_SCRIBE_RUN, &m, &at, err);
@@ -111,7 +102,7 @@ vn_status vn_store_left_out(vn_store *s, char *const *line, int64_t n, vn_error 
 vn_status vn_store_facts(vn_store *s, const vn_facts *facts, vn_error *err)
 {
 	vn_message m = { 0 };
-	put_facts(&m, facts);
+	vn_message_put_bytes(&m, facts, sizeof *facts);
 	return vn_store_do(s, VN_SCRIBE_FACTS, &m, NULL, err);
 }
 

@@ -35,8 +35,7 @@ struct vn_store {
 	/* The storing thread's side. */
 	pthread_t thread;
 	bool      started;
-	/* the scribe has started or failed; everything is written; the thread may end */
-	sem_t     begun, quiet, leave;
+	sem_t     begun; /* the scribe has started or failed */
 	struct {
 		bool             open; /* its structure was begun */
 		vn_scribe_tensor about;

@@ -2,7 +2,6 @@
  * writes. See store.h. */
 #include "capture/store/store_internal.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -252,8 +251,5 @@ void *vn_store_thread(void *store)
 		vn_store_failed(s, st, &err);
 	sem_post(&s->begun);
 	file_all(s);
-	sem_post(&s->quiet);
-	while (sem_wait(&s->leave) != 0 && errno == EINTR)
-		;
 	return NULL;
 }
