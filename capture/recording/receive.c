@@ -6,7 +6,6 @@
 #include "capture/recording/recording_internal.h"
 
 #include "capture/file/child.h"
-#include "libref/base/intern.h"
 #include "libref/base/text.h"
 #include "libref/base/utf8.h"
 #include "libref/plan/point.h"
@@ -82,17 +81,10 @@ static vn_status take_word(vn_recording *r, int kind, const char *data, size_t b
 		vn_facts_set(&r->run, data, "%s", value); /* too long: truncated */
 		return VN_OK;
 	}
-	int                *n = kind == VN_FRAME_ROOT ? &r->n_root : &r->n_model;
-	vn_attribute_word **list = kind == VN_FRAME_ROOT ? &r->root : &r->model;
-	if (*n == MOST_WORDS)
+	json_t *words = kind == VN_FRAME_ROOT ? r->root : r->model;
+	if (json_object_size(words) == MOST_WORDS)
 		return refuse_frame(r, err);
-	vn_attribute_word *more = realloc(*list, ((size_t)*n + 1) * sizeof **list);
-	if (!more)
-		return no_memory(r, err);
-	*list = more;
-	more[*n] = (vn_attribute_word) { strdup(data), strdup(value) };
-	const vn_attribute_word *w = &more[(*n)++];
-	return w->key && w->value ? VN_OK : no_memory(r, err);
+	return json_object_set_new_nocheck(words, data, json_string_nocheck(value)) ? no_memory(r, err) : VN_OK;
 }
 
 static vn_status take_ids(vn_recording *r, int kind, void **data, size_t bytes, vn_error *err)
@@ -289,44 +281,36 @@ static vn_status take_tensor(vn_recording *r, const void *data, size_t bytes, vn
 	const bool unordered = t.order == VN_NOT_SAID;
 	if (unordered)
 		t.order = 0;
-	vn_entry e = { .step = (int)t.step,
+	vn_entry e = { .name = t.name,
+		           .point = t.point,
+		           .op = t.op,
+		           .basis = t.basis,
+		           .axes = t.axes,
+		           .source_line = t.source_line,
+		           .step = (int)t.step,
 		           .order = unordered ? -1 : (int)t.order,
 		           .layer = (int)t.layer,
 		           .dtype = (vn_dtype)t.dtype,
 		           .shape.rank = t.rank,
-		           .has_digest = *t.digest != '\0',
-		           .same_as = -1 };
+		           .has_digest = *t.digest != '\0' };
 	if (t.order < 0 || t.order >= INT32_MAX || t.layer < -1 || t.layer >= INT32_MAX || /* one more is an int */
 	    (e.has_digest && !vn_digest_pack(t.digest, &e.digest)) || (t.has_stats && (t.nan < 0 || t.inf < 0)))
 		return vn_fail(err, VN_ERR_FORMAT,
 		               "%s: %s: invalid order %" PRId64 ", layer %" PRId64 ", digest '%s', nan %" PRId64
 		               " or inf %" PRId64,
 		               r->path, t.name, t.order, t.layer, t.digest, t.nan, t.inf);
-	if (!(e.name = vn_intern(t.name)) || !(e.point = vn_intern(t.point)) || !(e.op = vn_intern(t.op)) ||
-	    !(e.basis = vn_intern(t.basis)) || !(e.axes = vn_intern(t.axes)) || !(e.source_line = vn_intern(t.source_line)))
-		return no_memory(r, err);
 	memcpy(e.shape.dim, t.dim, (size_t)t.rank * sizeof *t.dim);
-	const vn_stats stats = { .n = vn_shape_count(&e.shape),
-		                     .nan = t.nan,
-		                     .inf = t.inf,
-		                     .min = t.min,
-		                     .max = t.max,
-		                     .mean = t.mean,
-		                     .rms = t.rms,
-		                     .absmax = t.absmax };
-	if (t.has_stats && !vn_recording_keep_stats(r, &e, &stats))
+	const vn_stats        stats = { .n = vn_shape_count(&e.shape),
+		                            .nan = t.nan,
+		                            .inf = t.inf,
+		                            .min = t.min,
+		                            .max = t.max,
+		                            .mean = t.mean,
+		                            .rms = t.rms,
+		                            .absmax = t.absmax };
+	const vn_entry_source source = { .offset = t.offset, .address = t.address, .bytes = size };
+	if ((t.has_stats && !vn_recording_keep_stats(r, &e, &stats)) || !vn_recording_add(r, &e, &source))
 		return no_memory(r, err);
-
-	vn_entry *list = vn_grown(r->entry, (size_t)r->n_entries, sizeof *list);
-	if (!list)
-		return no_memory(r, err);
-	r->entry = list;
-	vn_entry_source *sources = vn_grown(r->source, (size_t)r->n_entries, sizeof *sources);
-	if (!sources)
-		return no_memory(r, err);
-	r->source = sources;
-	list[r->n_entries] = e;
-	sources[r->n_entries++] = (vn_entry_source) { .offset = t.offset, .address = t.address, .bytes = size };
 	return VN_OK;
 }
 

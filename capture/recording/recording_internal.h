@@ -9,6 +9,7 @@
 #include "capture/recording/recording.h"
 #include "capture/recording/scan.h"
 #include "capture/recording/scratch.h"
+#include "libref/base/json.h"
 
 #include <sys/types.h>
 #include <time.h>
@@ -76,10 +77,6 @@ typedef struct vn_foreign {
 	void (*close)(void *context);
 } vn_foreign;
 
-typedef struct vn_attribute_word {
-	char *key, *value;
-} vn_attribute_word;
-
 struct vn_recording {
 	char                *path;
 	int                  fd;
@@ -90,24 +87,23 @@ struct vn_recording {
 	vn_foreign           foreign;
 	const unsigned char *map; /* the whole file, or NULL before first use */
 
-	bool               complete;
-	vn_attribute_word *root, *model; /* attributes */
-	int                n_root, n_model;
-	vn_facts           run;
-	int32_t           *ids, *positions;
-	int64_t            n_ids, n_positions;
-	int64_t            batch; /* number of prompts in ids, one after the other; 0: not a batch */
-	char              *unread[VN_UNREAD_NAMED];
-	int                n_unread;
-	char             **token_text;
-	int                n_texts;
-	vn_left_out       *left_out; /* sorted */
-	int                n_left_out;
-	vn_weight_row     *weight;
-	int                n_weights;
-	vn_plan           *plan;
-	bool               has_plan;
-	vn_plan_text       text; /* only while opening */
+	bool           complete;
+	json_t        *root, *model; /* attributes: an object of texts */
+	vn_facts       run;
+	int32_t       *ids, *positions;
+	int64_t        n_ids, n_positions;
+	int64_t        batch; /* number of prompts in ids, one after the other; 0: not a batch */
+	char          *unread[VN_UNREAD_NAMED];
+	int            n_unread;
+	char         **token_text;
+	int            n_texts;
+	vn_left_out   *left_out; /* sorted */
+	int            n_left_out;
+	vn_weight_row *weight;
+	int            n_weights;
+	vn_plan       *plan;
+	bool           has_plan;
+	vn_plan_text   text; /* only while opening */
 
 	vn_step         *step;
 	int              n_steps;
@@ -137,9 +133,13 @@ struct vn_recording {
 	bool      allow_damage, defer; /* verify.h */
 };
 
+/* Creates an empty recording; *r is NULL after a failure. path: its name in messages. */
+vn_status vn_recording_create(const char *path, vn_recording **r, vn_error *err);
+/* Adds a tensor, whose texts are copied. Returns false without memory. */
+bool      vn_recording_add(vn_recording *r, const vn_entry *e, const vn_entry_source *s);
 /* Stores the statistics of entry e, which is or will be an entry of the recording. Returns false
  * without memory. */
-bool vn_recording_keep_stats(vn_recording *r, vn_entry *e, const vn_stats *stats);
+bool      vn_recording_keep_stats(vn_recording *r, vn_entry *e, const vn_stats *stats);
 
 /* Sorts entries into execution order and links the names of one tensor. Refuses two tensors of one
  * name. */
