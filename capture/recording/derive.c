@@ -144,6 +144,7 @@ vn_status vn_derive_keep(vn_recording *r, const vn_entry *e, int base, int entry
 	gathered->whole = true;
 	gathered->base = base;
 	gathered->entry = root;
+	gathered->n = 1;
 	return add_gathered(r, &kept, address_of(KEPT, base, root), gathered, err);
 }
 
@@ -169,7 +170,6 @@ vn_status vn_derive_add(vn_recording *r, const vn_entry *e, const vn_piece *piec
 	gathered->how = how;
 	gathered->n = n;
 	memcpy(gathered->piece, piece, (size_t)n * sizeof *piece);
-	gathered->shape = e->shape;
 	vn_entry made = *e;
 	made.has_digest = false;
 	made.stats = 0;
@@ -177,7 +177,6 @@ vn_status vn_derive_add(vn_recording *r, const vn_entry *e, const vn_piece *piec
 		made.dtype = r->base[piece[0].base]->entry[piece[0].entry].dtype;
 	if (how == VN_JOIN_SUMMED)
 		made.dtype = made.dtype == VN_F64 ? VN_F64 : VN_F32;
-	gathered->dtype = made.dtype;
 	return add_gathered(r, &made, address_of(GATHERED, 0, r->n_entries), gathered, err);
 }
 
@@ -197,10 +196,11 @@ static int add_origins(const vn_recording *r, int i, int *list, int n, int room)
 			list[n++] = i;
 		return n;
 	}
-	if (s->gathered->whole)
-		return add_origins(r->base[s->gathered->base], s->gathered->entry, list, n, room);
-	for (int p = 0; p < s->gathered->n; p++)
-		n = add_origins(r->base[s->gathered->piece[p].base], s->gathered->piece[p].entry, list, n, room);
+	for (int k = 0; k < s->gathered->n; k++) {
+		int                 entry;
+		const vn_recording *of = vn_gathered_part(r, s->gathered, k, &entry);
+		n = add_origins(of, entry, list, n, room);
+	}
 	return n;
 }
 
@@ -213,9 +213,12 @@ bool vn_derive_is_sum(const vn_recording *r, int i)
 {
 	const vn_gathered *g = r->source[vn_recording_primary(r, i)].gathered;
 	bool               sum = g && g->how == VN_JOIN_SUMMED;
-	for (int p = 0; g && !sum && p < (g->whole ? 0 : g->n); p++)
-		sum = vn_derive_is_sum(r->base[g->piece[p].base], g->piece[p].entry);
-	return sum || (g && g->whole && vn_derive_is_sum(r->base[g->base], g->entry));
+	for (int k = 0; g && !sum && k < g->n; k++) {
+		int                 entry;
+		const vn_recording *of = vn_gathered_part(r, g, k, &entry);
+		sum = vn_derive_is_sum(of, entry);
+	}
+	return sum;
 }
 
 bool vn_derive_in_pieces(const vn_recording *r, int i)

@@ -16,26 +16,20 @@
 
 /* A view of a tensor (view.h): axis k is the file's axis order[k], from index from[k] on. */
 typedef struct vn_view {
-	vn_shape   whole, shape; /* in the file; as viewed */
+	vn_shape   whole; /* in the file; the entry has the shape as viewed */
 	int        order[VN_MAX_RANK];
 	int64_t    from[VN_MAX_RANK];
 	vn_scratch made; /* the numbers of the view, once made */
 } vn_view;
 
-/* A gathered tensor (derive.h): one whole source tensor, or pieces. */
+/* A gathered tensor (derive.h): one whole source tensor, or n pieces. */
 typedef struct vn_gathered {
 	bool      whole;
-	int       base, entry; /* if whole */
+	int       base, entry; /* if whole; then n is 1, and there is no piece */
 	vn_joined how;
-	vn_dtype  dtype;
-	vn_shape  shape;
 	int       n;
 	vn_piece  piece[];
 } vn_gathered;
-
-/* Computes a box of a gathered tensor into `to`. Sums need 8 more bytes per number of the box. */
-vn_status vn_gathered_region(vn_recording *r, const vn_gathered *gathered, const vn_region *box, void *to,
-                             vn_error *err);
 
 /* The state of a stored tensor's digest check (proof.c, verify.c). */
 typedef enum vn_proof_state {
@@ -152,6 +146,13 @@ vn_status vn_recording_check_rows(vn_recording *r, vn_error *err);
 static inline int vn_recording_primary(const vn_recording *r, int i)
 {
 	return r->entry[i].same_as >= 0 ? r->entry[i].same_as : i;
+}
+
+/* Returns the recording of the k-th of n tensors that a gathered one is made of. */
+static inline vn_recording *vn_gathered_part(const vn_recording *r, const vn_gathered *g, int k, int *entry)
+{
+	*entry = g->whole ? g->entry : g->piece[k].entry;
+	return r->base[g->whole ? g->base : g->piece[k].base];
 }
 
 /* Reads a primary entry that is not contiguous in a mapped file, as a whole (scratch.h), until

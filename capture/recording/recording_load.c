@@ -205,10 +205,11 @@ vn_status vn_recording_each_stored(vn_recording *r, int i, vn_stored_do *each, v
 
 	if (!g)
 		return each(r, i, err);
-	if (g->whole)
-		return vn_recording_each_stored(r->base[g->base], g->entry, each, err);
-	for (int k = 0; k < g->n && !st; k++)
-		st = vn_recording_each_stored(r->base[g->piece[k].base], g->piece[k].entry, each, err);
+	for (int k = 0; k < g->n && !st; k++) {
+		int           entry;
+		vn_recording *of = vn_gathered_part(r, g, k, &entry);
+		st = vn_recording_each_stored(of, entry, each, err);
+	}
 	return st;
 }
 
