@@ -151,16 +151,17 @@ static vn_status take_weight(vn_recording *r, const void *data, size_t bytes, vn
 		               "%s: /model/weights: row %d (%s): invalid dtype '%s', shape '%s' or digest '%s'", r->path,
 		               r->n_weights, w.name, w.dtype, w.shape, w.digest);
 	memcpy(row.name, w.name, sizeof row.name);
-	int64_t n = 1;
-	for (int i = 0; i < row.shape.rank; i++) {
-		if (n > INT64_MAX / 8 / (row.shape.dim[i] + 1))
-			return vn_fail(err, VN_ERR_FORMAT, "%s: /model/weights: row %d (%s): shape '%s' is larger than any memory",
-			               r->path, r->n_weights, w.name, w.shape);
-		n *= row.shape.dim[i];
-	}
-	row.stats = (vn_stats) {
-		.n = n, .nan = w.nan, .inf = w.inf, .min = w.min, .max = w.max, .mean = w.mean, .rms = w.rms
-	};
+	const int64_t wide = vn_scan_bytes(row.shape.dim, row.shape.rank, sizeof(double));
+	if (wide < 0)
+		return vn_fail(err, VN_ERR_FORMAT, "%s: /model/weights: row %d (%s): shape '%s' is larger than any memory",
+		               r->path, r->n_weights, w.name, w.shape);
+	row.stats = (vn_stats) { .n = wide / (int64_t)sizeof(double),
+		                     .nan = w.nan,
+		                     .inf = w.inf,
+		                     .min = w.min,
+		                     .max = w.max,
+		                     .mean = w.mean,
+		                     .rms = w.rms };
 	row.stats.absmax = -w.min > w.max ? -w.min : w.max;
 
 	vn_weight_row *list = vn_grown(r->weight, (size_t)r->n_weights, sizeof *list);
@@ -251,15 +252,8 @@ static bool sane_shape(const vn_seen_tensor *t, int64_t *bytes)
 {
 	if (t->dtype < 0 || t->dtype >= VN_N_DTYPES || t->rank < 0 || t->rank > VN_MAX_RANK)
 		return false;
-	const int64_t width = (int64_t)vn_dtype_size((vn_dtype)t->dtype);
-	int64_t       n = width;
-	for (int i = 0; i < t->rank; i++) {
-		if (t->dim[i] < 0 || (t->dim[i] > 0 && n > INT64_MAX / 4 / t->dim[i]))
-			return false;
-		n *= t->dim[i];
-	}
-	*bytes = n;
-	return true;
+	*bytes = vn_scan_bytes(t->dim, t->rank, (int64_t)vn_dtype_size((vn_dtype)t->dtype));
+	return *bytes >= 0;
 }
 
 static vn_status take_tensor(vn_recording *r, const void *data, size_t bytes, vn_error *err)

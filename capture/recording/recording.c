@@ -345,7 +345,8 @@ static vn_status sort_and_check(vn_recording *r, vn_recording *const *others, in
 	return st ? st : sort_left_out(r, err);
 }
 
-vn_status vn_recording_open_all(const char *const *path, int n, vn_recording **r, vn_error *err)
+/* pipe: vn_recording_of_frames; -1: none. */
+static vn_status open_recordings(const char *const *path, int n, int pipe, vn_recording **r, vn_error *err)
 {
 	vn_error  why = { "" };
 	vn_status unopened = VN_OK, st;
@@ -355,7 +356,9 @@ vn_status vn_recording_open_all(const char *const *path, int n, vn_recording **r
 		r[i] = NULL;
 	while (opened < n && !(unopened = open_recording(path[opened], &r[opened], &why)))
 		opened++;
-	st = vn_receive(r, opened, err);
+	if (pipe >= 0 && !opened)
+		close(pipe);
+	st = pipe >= 0 && opened ? vn_receive_pipe(r[0], pipe, err) : vn_receive(r, opened, err);
 	for (int i = 0; i < opened && !st; i++)
 		st = sort_and_check(r[i], r, i, err);
 	for (int i = 0; i < opened; i++)
@@ -371,18 +374,12 @@ vn_status vn_recording_open_all(const char *const *path, int n, vn_recording **r
 
 vn_status vn_recording_of_frames(const char *path, int pipe, vn_recording **r, vn_error *err)
 {
-	vn_status st = open_recording(path, r, err);
-	if (st)
-		close(pipe);
-	else if (!(st = vn_receive_pipe(*r, pipe, err)))
-		st = sort_and_check(*r, NULL, 0, err);
-	if (*r)
-		vn_plan_text_free(&(*r)->text);
-	if (st) {
-		vn_recording_close(*r);
-		*r = NULL;
-	}
-	return st;
+	return open_recordings(&path, 1, pipe, r, err);
+}
+
+vn_status vn_recording_open_all(const char *const *path, int n, vn_recording **r, vn_error *err)
+{
+	return open_recordings(path, n, -1, r, err);
 }
 
 vn_status vn_recording_open(const char *path, vn_recording **recording, vn_error *err)

@@ -141,17 +141,16 @@ int vn_recording_calls(const vn_recording *r, const vn_step **calls)
 	return all->n_steps;
 }
 
+static int compare_numbers(const void *a, const void *b)
+{
+	const int x = ((const vn_step *)a)->number, y = ((const vn_step *)b)->number;
+	return (x > y) - (x < y);
+}
+
 const vn_step *vn_recording_step(const vn_recording *r, int number)
 {
-	int lo = 0, hi = r->n_steps; /* they are in order */
-	while (lo < hi) {
-		const int mid = lo + (hi - lo) / 2;
-		if (r->step[mid].number < number)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo < r->n_steps && r->step[lo].number == number ? &r->step[lo] : NULL;
+	const vn_step key = { .number = number };
+	return r->n_steps ? bsearch(&key, r->step, (size_t)r->n_steps, sizeof key, compare_numbers) : NULL;
 }
 
 int64_t vn_recording_decoded(const vn_recording *r)

@@ -94,6 +94,18 @@ static inline int64_t vn_scan_most(int64_t file_bytes)
 	return most < ALWAYS ? ALWAYS : most < NEVER_MORE ? most : NEVER_MORE;
 }
 
+/* Returns the bytes of a tensor of elements of `width` bytes; -1: a size is negative, or there are
+ * more than can be counted. */
+static inline int64_t vn_scan_bytes(const int64_t *dim, int rank, int64_t width)
+{
+	for (int i = 0; i < rank; i++) {
+		if (dim[i] < 0 || (dim[i] > 0 && width > INT64_MAX / 4 / dim[i]))
+			return -1;
+		width *= dim[i];
+	}
+	return width;
+}
+
 /* Work for vn_child_start, with a vn_scan as ctx: everything except the tensors' numbers; the
  * numbers of some tensors, in native order, or one child's share of them. Both end with DONE or
  * FAILED. */

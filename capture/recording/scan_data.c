@@ -103,15 +103,6 @@ vn_extent vn_scan_extent(const vn_scan *s, hid_t dset, hid_t type, const char *o
 	return e;
 }
 
-/* A list: one axis. */
-static vn_extent list_extent(const vn_scan *s, hid_t dset, hid_t type, const char *object)
-{
-	vn_extent e = vn_scan_extent(s, dset, type, object);
-	if (e.rank != 1)
-		vn_refuse(s, object, "rank %d, expected 1", e.rank);
-	return e;
-}
-
 /* HDF5 clears two buffers of 1 MB for each read that converts, unless smaller ones are requested. A
  * buffer holds at least one element, stored or converted. */
 static void read_all(const vn_scan *s, hid_t dset, hid_t type, const char *object, void *to)
@@ -134,8 +125,10 @@ char **vn_scan_lines(const vn_scan *s, hid_t dset, const char *object, int64_t *
 
 	if (type < 0 || H5Tget_class(type) != H5T_STRING)
 		vn_refuse(s, object, "it does not hold strings");
-	vn_extent e = list_extent(s, dset, type, object);
-	char    **line = vn_scan_room(s, object, (size_t)e.count, sizeof *line);
+	vn_extent e = vn_scan_extent(s, dset, type, object);
+	if (e.rank != 1)
+		vn_refuse(s, object, "rank %d, expected 1", e.rank);
+	char **line = vn_scan_room(s, object, (size_t)e.count, sizeof *line);
 	*n = e.count;
 	if (e.count == 0)
 		return line;

@@ -113,18 +113,6 @@ vn_header_reader *vn_scan_reader(const vn_scan *s, hid_t file)
 	return r;
 }
 
-/* 0: the count overflows. */
-static int64_t bytes_of(const vn_shape *s, int64_t width)
-{
-	int64_t n = width;
-	for (int i = 0; i < s->rank; i++) {
-		if (s->dim[i] > 0 && n > INT64_MAX / 4 / s->dim[i])
-			return 0;
-		n *= s->dim[i];
-	}
-	return n;
-}
-
 bool vn_scan_tensor_header(const vn_scan *s, vn_header_reader *r, const char *object, vn_seen_tensor *t)
 {
 	const own_type  *own = own_types();
@@ -139,7 +127,7 @@ bool vn_scan_tensor_header(const vn_scan *s, vn_header_reader *r, const char *ob
 	if (!any)
 		return false;
 	f.t.dtype = choose_dtype(s, same, f.dtype, object, &big);
-	const int64_t bytes = bytes_of(&h.shape, (int64_t)vn_dtype_size((vn_dtype)f.t.dtype));
+	const int64_t bytes = vn_scan_bytes(h.shape.dim, h.shape.rank, (int64_t)vn_dtype_size((vn_dtype)f.t.dtype));
 	if (bytes <= 0 || (uint64_t)bytes > h.stored || h.offset > (uint64_t)s->bytes ||
 	    bytes > s->bytes - (int64_t)h.offset)
 		return false;
