@@ -60,20 +60,12 @@ vn_status vn_derive_nothing(const char *path, vn_recording **out, vn_error *err)
 	return vn_recording_sort(*out, err);
 }
 
-vn_status vn_derive_tokens(vn_recording *r, const int32_t *ids, const int32_t *positions, int64_t n, vn_error *err)
+void vn_derive_tokens(vn_recording *r, int32_t *ids, int32_t *positions, int64_t n)
 {
-	int32_t *a = malloc(((size_t)n + 1) * sizeof *a), *b = malloc(((size_t)n + 1) * sizeof *b);
-	if (!a || !b) {
-		free(a);
-		free(b);
-		return no_memory(r, err);
-	}
-	memcpy(a, ids, (size_t)n * sizeof *a);
-	memcpy(b, positions, (size_t)n * sizeof *b);
 	free(r->ids);
 	free(r->positions);
-	r->ids = a;
-	r->positions = b;
+	r->ids = ids;
+	r->positions = positions;
 	r->n_ids = r->n_positions = n;
 	r->batch = 0;
 	for (int i = 0; i < r->n_texts; i++)
@@ -81,7 +73,6 @@ vn_status vn_derive_tokens(vn_recording *r, const int32_t *ids, const int32_t *p
 	free(r->token_text);
 	r->token_text = NULL;
 	r->n_texts = 0;
-	return VN_OK;
 }
 
 void vn_derive_steps(vn_recording *r, const vn_step *step, int n)
