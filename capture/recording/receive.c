@@ -172,14 +172,9 @@ static vn_status take_weight(vn_recording *r, const void *data, size_t bytes, vn
 	return VN_OK;
 }
 
-static vn_status take_line(vn_recording *r, int kind, void **data, vn_error *err)
+/* Appends a text, which it keeps, to a list of *n. */
+static vn_status take_line(vn_recording *r, char ***list, int *n, void **data, vn_error *err)
 {
-	char ***list = kind == VN_FRAME_PLAN_NODE    ? &r->text.node
-	               : kind == VN_FRAME_PLAN_VALUE ? &r->text.value
-	                                             : &r->text.weight;
-	int    *n = kind == VN_FRAME_PLAN_NODE    ? &r->text.n_nodes
-	            : kind == VN_FRAME_PLAN_VALUE ? &r->text.n_values
-	                                          : &r->text.n_weights;
 	if (*n == MOST_OBJECTS)
 		return refuse_frame(r, err);
 	char **more = vn_grown(*list, (size_t)*n, sizeof *more);
@@ -187,19 +182,6 @@ static vn_status take_line(vn_recording *r, int kind, void **data, vn_error *err
 		return no_memory(r, err);
 	*list = more;
 	more[(*n)++] = *data;
-	*data = NULL;
-	return VN_OK;
-}
-
-static vn_status take_token_text(vn_recording *r, void **data, vn_error *err)
-{
-	if (r->n_texts == MOST_OBJECTS)
-		return refuse_frame(r, err);
-	char **more = vn_grown(r->token_text, (size_t)r->n_texts, sizeof *more);
-	if (!more)
-		return no_memory(r, err);
-	r->token_text = more;
-	more[r->n_texts++] = vn_utf8_clean(*data);
 	*data = NULL;
 	return VN_OK;
 }
@@ -326,7 +308,7 @@ static vn_status take_data(vn_recording *r, int kind, void **data, size_t bytes,
 	case VN_FRAME_BATCH: return take_batch(r, *data, bytes, err);
 	case VN_FRAME_IDS:
 	case VN_FRAME_POSITIONS: return take_ids(r, kind, data, bytes, err);
-	case VN_FRAME_TOKEN_TEXT: return take_token_text(r, data, err);
+	case VN_FRAME_TOKEN_TEXT: vn_utf8_clean(*data); return take_line(r, &r->token_text, &r->n_texts, data, err);
 	case VN_FRAME_LEFT_OUT: return take_left_out(r, *data, err);
 	case VN_FRAME_WEIGHT: return take_weight(r, *data, bytes, err);
 	case VN_FRAME_PLAN:
@@ -338,9 +320,9 @@ static vn_status take_data(vn_recording *r, int kind, void **data, size_t bytes,
 		r->text.vocab = size[1];
 		r->text.context = size[2];
 		return VN_OK;
-	case VN_FRAME_PLAN_NODE:
-	case VN_FRAME_PLAN_VALUE:
-	case VN_FRAME_PLAN_WEIGHT: return take_line(r, kind, data, err);
+	case VN_FRAME_PLAN_NODE: return take_line(r, &r->text.node, &r->text.n_nodes, data, err);
+	case VN_FRAME_PLAN_VALUE: return take_line(r, &r->text.value, &r->text.n_values, data, err);
+	case VN_FRAME_PLAN_WEIGHT: return take_line(r, &r->text.weight, &r->text.n_weights, data, err);
 	case VN_FRAME_STEP: return take_step(r, *data, bytes, err);
 	case VN_FRAME_TENSOR: return take_tensor(r, *data, bytes, err);
 	case VN_FRAME_UNREAD: return take_unread(r, *data, err);
@@ -349,34 +331,40 @@ static vn_status take_data(vn_recording *r, int kind, void **data, size_t bytes,
 	return refuse_frame(r, err);
 }
 
-/* Takes a frame for r, and a copy for each other recording of the same file. */
-static vn_status take_all(vn_recording *r, vn_recording *const *same, int n, int kind, void **data, size_t bytes,
-                          vn_error *err)
-{
-	vn_status st = VN_OK;
-	for (int k = 0; k < n && !st; k++) {
-		void *copy = malloc(bytes + 1);
-		if (!copy)
-			return no_memory(same[k], err);
-		memcpy(copy, *data, bytes);
-		((char *)copy)[bytes] = 0; /* as after every frame */
-		st = take_data(same[k], kind, &copy, bytes, err);
-		free(copy);
-	}
-	return st ? st : take_data(r, kind, data, bytes, err);
-}
-
 /* A file whose frames are being received. */
 typedef struct incoming_file {
 	vn_recording        *r;
-	vn_recording *const *same; /* (n_same) the other recordings of this file */
-	int                  n_same;
+	vn_recording *const *all; /* (n) in which the other recordings of this file are */
+	int                  n, others;
 	vn_scan              scan;
 	vn_child             child;
 	uint64_t             bytes; /* of frames so far */
 	vn_status            st;
 	vn_error             why;
 } incoming_file;
+
+static bool same_file(const vn_recording *a, const vn_recording *b)
+{
+	return a->device == b->device && a->inode == b->inode;
+}
+
+/* Takes a frame, and a copy for each other recording of the same file. */
+static vn_status take_all(const incoming_file *in, int kind, void **data, size_t bytes, vn_error *err)
+{
+	vn_status st = VN_OK;
+	for (int k = 0; k < in->n && in->others && !st; k++) {
+		if (in->all[k] == in->r || !same_file(in->all[k], in->r))
+			continue;
+		void *copy = malloc(bytes + 1);
+		if (!copy)
+			return no_memory(in->all[k], err);
+		memcpy(copy, *data, bytes);
+		((char *)copy)[bytes] = 0; /* as after every frame */
+		st = take_data(in->all[k], kind, &copy, bytes, err);
+		free(copy);
+	}
+	return st ? st : take_data(in->r, kind, data, bytes, err);
+}
 
 static vn_status start_child(incoming_file *in)
 {
@@ -410,9 +398,8 @@ static int receive_frames(incoming_file *in, int n)
 		vn_status st = vn_child_receive_any(child, n, &i, &kind, &data, &bytes, &why);
 		in[i].bytes += 8 + bytes;
 		if (!st)
-			st = in[i].bytes > most_bytes(in[i].r)
-			         ? refuse_frame(in[i].r, &why)
-			         : take_all(in[i].r, in[i].same, in[i].n_same, kind, &data, bytes, &why);
+			st = in[i].bytes > most_bytes(in[i].r) ? refuse_frame(in[i].r, &why)
+			                                       : take_all(&in[i], kind, &data, bytes, &why);
 		free(data);
 		if (!st && kind != VN_FRAME_DONE)
 			continue;
@@ -442,22 +429,18 @@ vn_status vn_receive_pipe(vn_recording *r, int pipe, vn_error *err)
 	return st;
 }
 
-/* Puts recordings of one file next to each other: order (n). Returns the number of files. */
-static int by_file(vn_recording *const *r, int n, vn_recording **order, incoming_file *in)
+/* Lists each file once. Returns how many there are. */
+static int list_files(vn_recording *const *r, int n, incoming_file *in)
 {
-	int files = 0, put = 0;
+	int files = 0;
 	for (int i = 0; i < n; i++) {
-		bool first = true;
-		for (int k = 0; k < i && first; k++)
-			first = r[k]->device != r[i]->device || r[k]->inode != r[i]->inode;
-		if (!first)
-			continue;
-		in[files] = (incoming_file) { .r = r[i], .same = order + put };
-		for (int k = i + 1; k < n; k++)
-			if (r[k]->device == r[i]->device && r[k]->inode == r[i]->inode)
-				order[put++] = r[k];
-		in[files].n_same = (int)(order + put - in[files].same);
-		files++;
+		int k = 0;
+		while (k < files && !same_file(in[k].r, r[i]))
+			k++;
+		if (k < files)
+			in[k].others++;
+		else
+			in[files++] = (incoming_file) { .r = r[i], .all = r, .n = n };
 	}
 	return files;
 }
@@ -465,9 +448,8 @@ static int by_file(vn_recording *const *r, int n, vn_recording **order, incoming
 vn_status vn_receive(vn_recording *const *r, int n, vn_error *err)
 {
 	incoming_file *in = calloc((size_t)n + 1, sizeof *in);
-	vn_recording **order = calloc((size_t)n + 1, sizeof *order);
-	vn_status      st = n == 0 || (in && order) ? VN_OK : no_memory(*r, err);
-	const int      files = st ? 0 : by_file(r, n, order, in);
+	vn_status      st = n == 0 || in ? VN_OK : no_memory(*r, err);
+	const int      files = st ? 0 : list_files(r, n, in);
 
 	for (int at = 0; at < files && !st; at += VN_CHILDREN) {
 		const int some = files - at < VN_CHILDREN ? files - at : VN_CHILDREN;
@@ -478,7 +460,6 @@ vn_status vn_receive(vn_recording *const *r, int n, vn_error *err)
 		if (good < some && (st = in[at + good].st) && err)
 			*err = in[at + good].why;
 	}
-	free(order);
 	free(in);
 	return st;
 }

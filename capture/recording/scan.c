@@ -219,14 +219,12 @@ static void scan_run(group_walk *w)
 
 #define COLUMN(name, kind) \
 	{ \
-#name, kind, offsetof(vn_seen_weight, name), sizeof(((vn_seen_weight *)0)->name) \
+#name, VN_ATTRIBUTE_##kind, offsetof(vn_seen_weight, name), sizeof(((vn_seen_weight *)0)->name) \
 	}
 /* clang-format off */
 static const vn_header_attribute weight_column[] = {
-	COLUMN(name, VN_ATTRIBUTE_TEXT), COLUMN(dtype, VN_ATTRIBUTE_TEXT), COLUMN(shape, VN_ATTRIBUTE_TEXT),
-	COLUMN(digest, VN_ATTRIBUTE_TEXT), COLUMN(min, VN_ATTRIBUTE_REAL), COLUMN(max, VN_ATTRIBUTE_REAL),
-	COLUMN(mean, VN_ATTRIBUTE_REAL), COLUMN(rms, VN_ATTRIBUTE_REAL), COLUMN(nan, VN_ATTRIBUTE_WHOLE),
-	COLUMN(inf, VN_ATTRIBUTE_WHOLE),
+	COLUMN(name, TEXT), COLUMN(dtype, TEXT), COLUMN(shape, TEXT), COLUMN(digest, TEXT), COLUMN(min, REAL),
+	COLUMN(max, REAL), COLUMN(mean, REAL), COLUMN(rms, REAL), COLUMN(nan, WHOLE), COLUMN(inf, WHOLE),
 };
 /* clang-format on */
 enum { WEIGHT_COLUMNS = sizeof weight_column / sizeof *weight_column, NEEDED = 3 /* the first of them */ };

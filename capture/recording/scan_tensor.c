@@ -12,24 +12,16 @@ typedef struct filled_tensor {
 	char           dtype[16];
 } filled_tensor;
 
-#define TEXT(name) \
+#define FIELD(name, kind) \
 	{ \
-#name, VN_ATTRIBUTE_TEXT, offsetof(filled_tensor, t.name), sizeof(((filled_tensor *)0)->t.name) \
-	}
-#define WHOLE(name) \
-	{ \
-#name, VN_ATTRIBUTE_WHOLE, offsetof(filled_tensor, t.name), 0 \
-	}
-#define REAL(name) \
-	{ \
-#name, VN_ATTRIBUTE_REAL, offsetof(filled_tensor, t.name), 0 \
+#name, VN_ATTRIBUTE_##kind, offsetof(filled_tensor, t.name), sizeof(((filled_tensor *)0)->t.name) \
 	}
 /* clang-format off */
 static const vn_header_attribute list[] = {
 	{ "dtype", VN_ATTRIBUTE_TEXT, offsetof(filled_tensor, dtype), sizeof(((filled_tensor *)0)->dtype) },
-	WHOLE(order), WHOLE(layer), TEXT(point), TEXT(op), TEXT(basis), TEXT(axes), TEXT(digest),
-	REAL(min), REAL(max), REAL(mean), REAL(rms), REAL(absmax), WHOLE(nan), WHOLE(inf),
-	TEXT(source_line),
+	FIELD(order, WHOLE), FIELD(layer, WHOLE), FIELD(point, TEXT), FIELD(op, TEXT), FIELD(basis, TEXT),
+	FIELD(axes, TEXT), FIELD(digest, TEXT), FIELD(min, REAL), FIELD(max, REAL), FIELD(mean, REAL),
+	FIELD(rms, REAL), FIELD(absmax, REAL), FIELD(nan, WHOLE), FIELD(inf, WHOLE), FIELD(source_line, TEXT),
 };
 /* clang-format on */
 enum {

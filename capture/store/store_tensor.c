@@ -132,11 +132,9 @@ static vn_status wait_for_writers(vn_store *s, vn_error *err)
 /* Drops the current tensor. */
 static void drop_tensor(vn_store *s)
 {
-	vn_error        err = { "" };
-	const vn_status st = wait_for_writers(s, &err);
+	vn_error err = { "" };
 
-	if (st)
-		vn_store_failed(s, st, &err);
+	vn_store_failed(s, wait_for_writers(s, &err), &err, NULL);
 	s->tensor.open = false;
 	if (s->tensor.digest)
 		vn_digester_finish(s->tensor.digest);
@@ -227,11 +225,8 @@ static void file_all(vn_store *s)
 
 	while ((b = vn_queue_fetch(s->queue))) {
 		vn_error err;
-		if (!vn_store_status(s, NULL)) {
-			vn_status st = file_block(s, b, &err);
-			if (st)
-				vn_store_failed(s, st, &err);
-		}
+		if (!vn_store_status(s, NULL))
+			vn_store_failed(s, file_block(s, b, &err), &err, NULL);
 		vn_queue_give_back(s->queue, b);
 	}
 	drop_tensor(s);
@@ -245,10 +240,8 @@ void *vn_store_thread(void *store)
 {
 	vn_store *s = store;
 	vn_error  err;
-	vn_status st = vn_scribe_start(&s->scribe, &s->place, &err);
 
-	if (st)
-		vn_store_failed(s, st, &err);
+	vn_store_failed(s, vn_scribe_start(&s->scribe, &s->place, &err), &err, NULL);
 	sem_post(&s->begun);
 	file_all(s);
 	return NULL;
