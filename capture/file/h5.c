@@ -103,6 +103,11 @@ vn_status vn_h5_room(const char *path, vn_error *err)
 	return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for HDF5 to write it", path);
 }
 
+bool vn_h5_close(hid_t id)
+{
+	return id < 0 || H5Idec_ref(id) >= 0;
+}
+
 hid_t vn_h5_type(vn_dtype d, bool big)
 {
 	if (d == VN_BF16)
@@ -144,10 +149,8 @@ static bool put_attribute(hid_t object, const char *name, hid_t disk, hid_t memo
 	hid_t attr = H5Acreate2(object, name, disk, space, H5P_DEFAULT, H5P_DEFAULT);
 	bool  good = attr >= 0 && H5Awrite(attr, memory, value) >= 0;
 
-	if (attr >= 0)
-		good &= H5Aclose(attr) >= 0;
-	if (space >= 0)
-		H5Sclose(space);
+	good &= vn_h5_close(attr);
+	vn_h5_close(space);
 	return good;
 }
 
@@ -155,8 +158,7 @@ bool vn_h5_put_text(hid_t object, const char *name, const char *text)
 {
 	hid_t type = vn_h5_text_type();
 	bool  good = type >= 0 && put_attribute(object, name, type, type, &text);
-	if (type >= 0)
-		H5Tclose(type);
+	vn_h5_close(type);
 	return good;
 }
 

@@ -31,6 +31,10 @@ bool  vn_h5_says_dtype(vn_dtype d);
 /* Returns the type of UTF-8 strings of variable length; the caller closes it. */
 hid_t vn_h5_text_type(void);
 
+/* Closes what any HDF5 function returned, except a file. Returns false on failure; an id that is
+ * invalid, because it was not made, is no failure. */
+bool vn_h5_close(hid_t id);
+
 /* Create a scalar attribute. */
 bool vn_h5_put_text(hid_t object, const char *name, const char *text);
 bool vn_h5_put_int(hid_t object, const char *name, int64_t value);

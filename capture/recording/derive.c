@@ -1,8 +1,6 @@
 /* derive.c: see derive.h. */
 #include "capture/recording/derive.h"
 #include "capture/recording/recording_internal.h"
-#include "libref/base/intern.h"
-#include "libref/base/grow.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -19,7 +17,9 @@ static vn_status no_memory(const vn_recording *r, vn_error *err)
 static void move_words(vn_recording *to, vn_recording *from)
 {
 #define MOVE(field) (to->field = from->field, memset(&from->field, 0, sizeof from->field))
-	MOVE(root), MOVE(n_root), MOVE(model), MOVE(n_model), MOVE(run);
+	json_decref(to->root);
+	json_decref(to->model);
+	MOVE(root), MOVE(model), MOVE(run);
 	MOVE(ids), MOVE(n_ids), MOVE(positions), MOVE(n_positions), MOVE(batch);
 	MOVE(token_text), MOVE(n_texts);
 	MOVE(left_out), MOVE(n_left_out);
@@ -31,14 +31,13 @@ static void move_words(vn_recording *to, vn_recording *from)
 
 vn_status vn_derive(const char *path, vn_recording *const *base, int n, vn_recording **out, vn_error *err)
 {
-	vn_recording *r = *out = calloc(1, sizeof *r);
-	if (r) {
-		r->fd = -1;
-		r->path = strdup(path);
-		r->base = calloc((size_t)n, sizeof *r->base);
-		r->step = base[0]->n_steps ? malloc((size_t)base[0]->n_steps * sizeof *r->step) : NULL;
-	}
-	if (!r || !r->path || !r->base || (base[0]->n_steps && !r->step)) {
+	const vn_status st = vn_recording_create(path, out, err);
+	vn_recording   *r = *out;
+	if (st)
+		return st;
+	r->base = calloc((size_t)n, sizeof *r->base);
+	r->step = malloc(((size_t)base[0]->n_steps + 1) * sizeof *r->step);
+	if (!r->base || !r->step) {
 		vn_recording_close(r);
 		*out = NULL;
 		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", path);
@@ -54,29 +53,19 @@ vn_status vn_derive(const char *path, vn_recording *const *base, int n, vn_recor
 
 vn_status vn_derive_nothing(const char *path, vn_recording **out, vn_error *err)
 {
-	vn_recording *r = *out = calloc(1, sizeof *r);
-	if (r) {
-		r->fd = -1;
-		r->complete = true;
-		r->path = strdup(path);
-	}
-	return r && r->path ? vn_recording_sort(r, err) : vn_fail(err, VN_ERR_NOMEM, "%s: no memory", path);
+	const vn_status st = vn_recording_create(path, out, err);
+	if (st)
+		return st;
+	(*out)->complete = true;
+	return vn_recording_sort(*out, err);
 }
 
-vn_status vn_derive_tokens(vn_recording *r, const int32_t *ids, const int32_t *positions, int64_t n, vn_error *err)
+void vn_derive_tokens(vn_recording *r, int32_t *ids, int32_t *positions, int64_t n)
 {
-	int32_t *a = malloc(((size_t)n + 1) * sizeof *a), *b = malloc(((size_t)n + 1) * sizeof *b);
-	if (!a || !b) {
-		free(a);
-		free(b);
-		return no_memory(r, err);
-	}
-	memcpy(a, ids, (size_t)n * sizeof *a);
-	memcpy(b, positions, (size_t)n * sizeof *b);
 	free(r->ids);
 	free(r->positions);
-	r->ids = a;
-	r->positions = b;
+	r->ids = ids;
+	r->positions = positions;
 	r->n_ids = r->n_positions = n;
 	r->batch = 0;
 	for (int i = 0; i < r->n_texts; i++)
@@ -84,7 +73,6 @@ vn_status vn_derive_tokens(vn_recording *r, const int32_t *ids, const int32_t *p
 	free(r->token_text);
 	r->token_text = NULL;
 	r->n_texts = 0;
-	return VN_OK;
 }
 
 void vn_derive_steps(vn_recording *r, const vn_step *step, int n)
@@ -106,33 +94,25 @@ void vn_derive_forget_model(vn_recording *r)
 	r->has_plan = false;
 }
 
-static vn_status append_entry(vn_recording *r, const vn_entry *of, const vn_entry_source *s, vn_error *err)
-{
-	vn_entry e = *of;
-
-	if (!(e.name = vn_intern(of->name)) || !(e.point = vn_intern(of->point)) || !(e.op = vn_intern(of->op)) ||
-	    !(e.basis = vn_intern(of->basis)) || !(e.axes = vn_intern(of->axes)) ||
-	    !(e.source_line = vn_intern(of->source_line)) || (of->again && !(e.again = vn_intern(of->again))))
-		return no_memory(r, err);
-	vn_entry *entries = vn_grown(r->entry, (size_t)r->n_entries, sizeof *entries);
-	if (!entries)
-		return no_memory(r, err);
-	r->entry = entries;
-	vn_entry_source *sources = vn_grown(r->source, (size_t)r->n_entries, sizeof *sources);
-	if (!sources)
-		return no_memory(r, err);
-	r->source = sources;
-	r->entry[r->n_entries] = e;
-	r->entry[r->n_entries].same_as = -1;
-	r->source[r->n_entries++] = *s;
-	return VN_OK;
-}
-
 /* The address tells when two derived tensors are one, which they are if their sources are one. */
 enum { KEPT = 1, GATHERED = 2 };
 static uint64_t address_of(int kind, int base, int entry)
 {
 	return (uint64_t)kind << 60 | (uint64_t)base << 32 | (uint64_t)entry;
+}
+
+/* Takes ownership of `gathered`. */
+static vn_status add_gathered(vn_recording *r, const vn_entry *e, uint64_t address, vn_gathered *gathered,
+                              vn_error *err)
+{
+	const vn_entry_source s = { .offset = -1,
+		                        .address = address,
+		                        .bytes = vn_shape_count(&e->shape) * (int64_t)vn_dtype_size(e->dtype),
+		                        .gathered = gathered };
+	if (vn_recording_add(r, e, &s))
+		return VN_OK;
+	free(gathered);
+	return no_memory(r, err);
 }
 
 vn_status vn_derive_keep(vn_recording *r, const vn_entry *e, int base, int entry, vn_error *err)
@@ -149,20 +129,14 @@ vn_status vn_derive_keep(vn_recording *r, const vn_entry *e, int base, int entry
 	if (stats && !vn_recording_keep_stats(r, &kept, stats))
 		return no_memory(r, err);
 	kept.dtype = from->dtype;
-	const int64_t bytes = vn_shape_count(&from->shape) * (int64_t)vn_dtype_size(from->dtype);
-	vn_gathered  *gathered = calloc(1, sizeof *gathered);
+	vn_gathered *gathered = calloc(1, sizeof *gathered);
 	if (!gathered)
 		return no_memory(r, err);
 	gathered->whole = true;
 	gathered->base = base;
 	gathered->entry = root;
-	const vn_entry_source s = {
-		.offset = -1, .address = address_of(KEPT, base, root), .bytes = bytes, .gathered = gathered
-	};
-	const vn_status st = append_entry(r, &kept, &s, err);
-	if (st)
-		free(gathered);
-	return st;
+	gathered->n = 1;
+	return add_gathered(r, &kept, address_of(KEPT, base, root), gathered, err);
 }
 
 /* Whether this box is the whole source in its own order. */
@@ -187,7 +161,6 @@ vn_status vn_derive_add(vn_recording *r, const vn_entry *e, const vn_piece *piec
 	gathered->how = how;
 	gathered->n = n;
 	memcpy(gathered->piece, piece, (size_t)n * sizeof *piece);
-	gathered->shape = e->shape;
 	vn_entry made = *e;
 	made.has_digest = false;
 	made.stats = 0;
@@ -195,15 +168,7 @@ vn_status vn_derive_add(vn_recording *r, const vn_entry *e, const vn_piece *piec
 		made.dtype = r->base[piece[0].base]->entry[piece[0].entry].dtype;
 	if (how == VN_JOIN_SUMMED)
 		made.dtype = made.dtype == VN_F64 ? VN_F64 : VN_F32;
-	gathered->dtype = made.dtype;
-	const int64_t         bytes = vn_shape_count(&made.shape) * (int64_t)vn_dtype_size(made.dtype);
-	const vn_entry_source s = {
-		.offset = -1, .address = address_of(GATHERED, 0, r->n_entries), .bytes = bytes, .gathered = gathered
-	};
-	const vn_status st = append_entry(r, &made, &s, err);
-	if (st)
-		free(gathered);
-	return st;
+	return add_gathered(r, &made, address_of(GATHERED, 0, r->n_entries), gathered, err);
 }
 
 vn_status vn_derive_end(vn_recording *r, vn_error *err)
@@ -222,10 +187,11 @@ static int add_origins(const vn_recording *r, int i, int *list, int n, int room)
 			list[n++] = i;
 		return n;
 	}
-	if (s->gathered->whole)
-		return add_origins(r->base[s->gathered->base], s->gathered->entry, list, n, room);
-	for (int p = 0; p < s->gathered->n; p++)
-		n = add_origins(r->base[s->gathered->piece[p].base], s->gathered->piece[p].entry, list, n, room);
+	for (int k = 0; k < s->gathered->n; k++) {
+		int                 entry;
+		const vn_recording *of = vn_gathered_part(r, s->gathered, k, &entry);
+		n = add_origins(of, entry, list, n, room);
+	}
 	return n;
 }
 
@@ -238,9 +204,12 @@ bool vn_derive_is_sum(const vn_recording *r, int i)
 {
 	const vn_gathered *g = r->source[vn_recording_primary(r, i)].gathered;
 	bool               sum = g && g->how == VN_JOIN_SUMMED;
-	for (int p = 0; g && !sum && p < (g->whole ? 0 : g->n); p++)
-		sum = vn_derive_is_sum(r->base[g->piece[p].base], g->piece[p].entry);
-	return sum || (g && g->whole && vn_derive_is_sum(r->base[g->base], g->entry));
+	for (int k = 0; g && !sum && k < g->n; k++) {
+		int                 entry;
+		const vn_recording *of = vn_gathered_part(r, g, k, &entry);
+		sum = vn_derive_is_sum(of, entry);
+	}
+	return sum;
 }
 
 bool vn_derive_in_pieces(const vn_recording *r, int i)

@@ -54,14 +54,15 @@ bool vn_derive_is_sum(const vn_recording *r, int i);
  * whole. */
 bool vn_derive_in_pieces(const vn_recording *r, int i);
 
-/* Replaces the tokens of the first source by one prompt. ids and positions (n) are copied. */
-vn_status vn_derive_tokens(vn_recording *r, const int32_t *ids, const int32_t *positions, int64_t n, vn_error *err);
+/* Replaces the tokens of the first source by one prompt. Takes ownership of ids and positions (n),
+ * which are from malloc. */
+void vn_derive_tokens(vn_recording *r, int32_t *ids, int32_t *positions, int64_t n);
 /* at most as many as it has */
-void      vn_derive_steps(vn_recording *r, const vn_step *step, int n);
+void vn_derive_steps(vn_recording *r, const vn_step *step, int n);
 /* The derived recording joins all n ranks of one run, so it is not one rank
  * (vn_recording_ranks). */
-void      vn_derive_ranks(vn_recording *r, int n);
+void vn_derive_ranks(vn_recording *r, int n);
 /* Removes weights and plan, which are those of a part of the model. */
-void      vn_derive_forget_model(vn_recording *r);
+void vn_derive_forget_model(vn_recording *r);
 
 #endif

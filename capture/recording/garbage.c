@@ -81,34 +81,22 @@ int64_t vn_garbage_count_replaced(const char *text, size_t bytes, int64_t *of)
 static vn_status choose_tokens(vn_recording *r, const int32_t *ids, int64_t from, int64_t tokens, int64_t prompt,
                                int32_t *chosen, int64_t *n, int64_t *vocab, vn_error *err)
 {
-	const char    *decoding = vn_facts_get(vn_recording_run(r), "decoding");
-	const bool     own = !decoding || strcmp(decoding, "forced") != 0;
-	vn_logit_row  *at = NULL;
-	unsigned char *room = NULL;
-	int            held = -1;
-	vn_status      st = vn_logit_rows_of(r, tokens, &at, vocab, err);
+	const char *decoding = vn_facts_get(vn_recording_run(r), "decoding");
+	const bool  own = !decoding || strcmp(decoding, "forced") != 0;
+	vn_choices  c;
+	int64_t     id;
+	vn_status   st = vn_choices_open(&c, r, tokens, err);
 
-	if (!st && *vocab && !(room = malloc((size_t)*vocab * 8)))
-		st = vn_fail(err, VN_ERR_NOMEM, "no memory for %lld scores", (long long)*vocab);
 	for (int64_t i = from; i < tokens && !st; i++) {
-		if (at[i].entry < 0) {
-			if (own && i + 1 < tokens && i + 1 >= prompt)
-				chosen[(*n)++] = ids[i + 1];
-			continue;
+		if (c.at[i].entry >= 0) {
+			if (!(st = vn_choices_read(&c, i, &id, err)) && id >= 0)
+				chosen[(*n)++] = (int32_t)id;
+		} else if (own && i + 1 < tokens && i + 1 >= prompt) {
+			chosen[(*n)++] = ids[i + 1];
 		}
-		if (held >= 0 && held != at[i].entry)
-			vn_recording_release(r, held);
-		held = at[i].entry;
-		if ((st = vn_recording_read(r, held, at[i].row * *vocab, *vocab, room, err)))
-			break;
-		const int64_t id = vn_argmax(room, vn_recording_entry(r, held)->dtype, *vocab);
-		if (id >= 0)
-			chosen[(*n)++] = (int32_t)id;
 	}
-	if (held >= 0)
-		vn_recording_release(r, held);
-	free(room);
-	free(at);
+	*vocab = c.width;
+	vn_choices_close(&c);
 	return st;
 }
 

@@ -74,7 +74,8 @@ VN_CLONES static double find_largest(const double x[PIECE], bool *nan)
 	return all;
 }
 
-int64_t vn_argmax(const unsigned char *data, vn_dtype dtype, int64_t n)
+/* Returns -1 if one is NaN. */
+static int64_t find_highest(const unsigned char *data, vn_dtype dtype, int64_t n)
 {
 	double  x[PIECE], most = -INFINITY;
 	int64_t at = 0;
@@ -95,4 +96,36 @@ int64_t vn_argmax(const unsigned char *data, vn_dtype dtype, int64_t n)
 			;
 	}
 	return at;
+}
+
+/* ---- choices -------------------------------------------------------------------------------- */
+
+vn_status vn_choices_open(vn_choices *c, vn_recording *r, int64_t tokens, vn_error *err)
+{
+	*c = (vn_choices) { .recording = r, .held = -1 };
+	const vn_status st = vn_logit_rows_of(r, tokens, &c->at, &c->width, err);
+	if (st || !c->width || (c->room = malloc((size_t)c->width * 8)))
+		return st;
+	return vn_fail(err, VN_ERR_NOMEM, "no memory for %" PRId64 " scores", c->width);
+}
+
+void vn_choices_close(vn_choices *c)
+{
+	if (c->held >= 0)
+		vn_recording_release(c->recording, c->held);
+	free(c->room);
+	free(c->at);
+}
+
+vn_status vn_choices_read(vn_choices *c, int64_t token, int64_t *id, vn_error *err)
+{
+	const vn_logit_row *at = &c->at[token];
+
+	if (c->held >= 0 && c->held != at->entry)
+		vn_recording_release(c->recording, c->held);
+	c->held = at->entry;
+	const vn_status st = vn_recording_read(c->recording, at->entry, at->row * c->width, c->width, c->room, err);
+	if (!st)
+		*id = find_highest(c->room, vn_recording_entry(c->recording, at->entry)->dtype, c->width);
+	return st;
 }

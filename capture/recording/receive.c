@@ -6,7 +6,6 @@
 #include "capture/recording/recording_internal.h"
 
 #include "capture/file/child.h"
-#include "libref/base/intern.h"
 #include "libref/base/text.h"
 #include "libref/base/utf8.h"
 #include "libref/plan/point.h"
@@ -82,17 +81,10 @@ static vn_status take_word(vn_recording *r, int kind, const char *data, size_t b
 		vn_facts_set(&r->run, data, "%s", value); /* too long: truncated */
 		return VN_OK;
 	}
-	int                *n = kind == VN_FRAME_ROOT ? &r->n_root : &r->n_model;
-	vn_attribute_word **list = kind == VN_FRAME_ROOT ? &r->root : &r->model;
-	if (*n == MOST_WORDS)
+	json_t *words = kind == VN_FRAME_ROOT ? r->root : r->model;
+	if (json_object_size(words) == MOST_WORDS)
 		return refuse_frame(r, err);
-	vn_attribute_word *more = realloc(*list, ((size_t)*n + 1) * sizeof **list);
-	if (!more)
-		return no_memory(r, err);
-	*list = more;
-	more[*n] = (vn_attribute_word) { strdup(data), strdup(value) };
-	const vn_attribute_word *w = &more[(*n)++];
-	return w->key && w->value ? VN_OK : no_memory(r, err);
+	return json_object_set_new_nocheck(words, data, json_string_nocheck(value)) ? no_memory(r, err) : VN_OK;
 }
 
 static vn_status take_ids(vn_recording *r, int kind, void **data, size_t bytes, vn_error *err)
@@ -159,16 +151,17 @@ static vn_status take_weight(vn_recording *r, const void *data, size_t bytes, vn
 		               "%s: /model/weights: row %d (%s): invalid dtype '%s', shape '%s' or digest '%s'", r->path,
 		               r->n_weights, w.name, w.dtype, w.shape, w.digest);
 	memcpy(row.name, w.name, sizeof row.name);
-	int64_t n = 1;
-	for (int i = 0; i < row.shape.rank; i++) {
-		if (n > INT64_MAX / 8 / (row.shape.dim[i] + 1))
-			return vn_fail(err, VN_ERR_FORMAT, "%s: /model/weights: row %d (%s): shape '%s' is larger than any memory",
-			               r->path, r->n_weights, w.name, w.shape);
-		n *= row.shape.dim[i];
-	}
-	row.stats = (vn_stats) {
-		.n = n, .nan = w.nan, .inf = w.inf, .min = w.min, .max = w.max, .mean = w.mean, .rms = w.rms
-	};
+	const int64_t wide = vn_scan_bytes(row.shape.dim, row.shape.rank, sizeof(double));
+	if (wide < 0)
+		return vn_fail(err, VN_ERR_FORMAT, "%s: /model/weights: row %d (%s): shape '%s' is larger than any memory",
+		               r->path, r->n_weights, w.name, w.shape);
+	row.stats = (vn_stats) { .n = wide / (int64_t)sizeof(double),
+		                     .nan = w.nan,
+		                     .inf = w.inf,
+		                     .min = w.min,
+		                     .max = w.max,
+		                     .mean = w.mean,
+		                     .rms = w.rms };
 	row.stats.absmax = -w.min > w.max ? -w.min : w.max;
 
 	vn_weight_row *list = vn_grown(r->weight, (size_t)r->n_weights, sizeof *list);
@@ -179,14 +172,9 @@ static vn_status take_weight(vn_recording *r, const void *data, size_t bytes, vn
 	return VN_OK;
 }
 
-static vn_status take_line(vn_recording *r, int kind, void **data, vn_error *err)
+/* Appends a text, which it keeps, to a list of *n. */
+static vn_status take_line(vn_recording *r, char ***list, int *n, void **data, vn_error *err)
 {
-	char ***list = kind == VN_FRAME_PLAN_NODE    ? &r->text.node
-	               : kind == VN_FRAME_PLAN_VALUE ? &r->text.value
-	                                             : &r->text.weight;
-	int    *n = kind == VN_FRAME_PLAN_NODE    ? &r->text.n_nodes
-	            : kind == VN_FRAME_PLAN_VALUE ? &r->text.n_values
-	                                          : &r->text.n_weights;
 	if (*n == MOST_OBJECTS)
 		return refuse_frame(r, err);
 	char **more = vn_grown(*list, (size_t)*n, sizeof *more);
@@ -194,19 +182,6 @@ static vn_status take_line(vn_recording *r, int kind, void **data, vn_error *err
 		return no_memory(r, err);
 	*list = more;
 	more[(*n)++] = *data;
-	*data = NULL;
-	return VN_OK;
-}
-
-static vn_status take_token_text(vn_recording *r, void **data, vn_error *err)
-{
-	if (r->n_texts == MOST_OBJECTS)
-		return refuse_frame(r, err);
-	char **more = vn_grown(r->token_text, (size_t)r->n_texts, sizeof *more);
-	if (!more)
-		return no_memory(r, err);
-	r->token_text = more;
-	more[r->n_texts++] = vn_utf8_clean(*data);
 	*data = NULL;
 	return VN_OK;
 }
@@ -259,15 +234,8 @@ static bool sane_shape(const vn_seen_tensor *t, int64_t *bytes)
 {
 	if (t->dtype < 0 || t->dtype >= VN_N_DTYPES || t->rank < 0 || t->rank > VN_MAX_RANK)
 		return false;
-	const int64_t width = (int64_t)vn_dtype_size((vn_dtype)t->dtype);
-	int64_t       n = width;
-	for (int i = 0; i < t->rank; i++) {
-		if (t->dim[i] < 0 || (t->dim[i] > 0 && n > INT64_MAX / 4 / t->dim[i]))
-			return false;
-		n *= t->dim[i];
-	}
-	*bytes = n;
-	return true;
+	*bytes = vn_scan_bytes(t->dim, t->rank, (int64_t)vn_dtype_size((vn_dtype)t->dtype));
+	return *bytes >= 0;
 }
 
 static vn_status take_tensor(vn_recording *r, const void *data, size_t bytes, vn_error *err)
@@ -289,44 +257,36 @@ static vn_status take_tensor(vn_recording *r, const void *data, size_t bytes, vn
 	const bool unordered = t.order == VN_NOT_SAID;
 	if (unordered)
 		t.order = 0;
-	vn_entry e = { .step = (int)t.step,
+	vn_entry e = { .name = t.name,
+		           .point = t.point,
+		           .op = t.op,
+		           .basis = t.basis,
+		           .axes = t.axes,
+		           .source_line = t.source_line,
+		           .step = (int)t.step,
 		           .order = unordered ? -1 : (int)t.order,
 		           .layer = (int)t.layer,
 		           .dtype = (vn_dtype)t.dtype,
 		           .shape.rank = t.rank,
-		           .has_digest = *t.digest != '\0',
-		           .same_as = -1 };
+		           .has_digest = *t.digest != '\0' };
 	if (t.order < 0 || t.order >= INT32_MAX || t.layer < -1 || t.layer >= INT32_MAX || /* one more is an int */
 	    (e.has_digest && !vn_digest_pack(t.digest, &e.digest)) || (t.has_stats && (t.nan < 0 || t.inf < 0)))
 		return vn_fail(err, VN_ERR_FORMAT,
 		               "%s: %s: invalid order %" PRId64 ", layer %" PRId64 ", digest '%s', nan %" PRId64
 		               " or inf %" PRId64,
 		               r->path, t.name, t.order, t.layer, t.digest, t.nan, t.inf);
-	if (!(e.name = vn_intern(t.name)) || !(e.point = vn_intern(t.point)) || !(e.op = vn_intern(t.op)) ||
-	    !(e.basis = vn_intern(t.basis)) || !(e.axes = vn_intern(t.axes)) || !(e.source_line = vn_intern(t.source_line)))
-		return no_memory(r, err);
 	memcpy(e.shape.dim, t.dim, (size_t)t.rank * sizeof *t.dim);
-	const vn_stats stats = { .n = vn_shape_count(&e.shape),
-		                     .nan = t.nan,
-		                     .inf = t.inf,
-		                     .min = t.min,
-		                     .max = t.max,
-		                     .mean = t.mean,
-		                     .rms = t.rms,
-		                     .absmax = t.absmax };
-	if (t.has_stats && !vn_recording_keep_stats(r, &e, &stats))
+	const vn_stats        stats = { .n = vn_shape_count(&e.shape),
+		                            .nan = t.nan,
+		                            .inf = t.inf,
+		                            .min = t.min,
+		                            .max = t.max,
+		                            .mean = t.mean,
+		                            .rms = t.rms,
+		                            .absmax = t.absmax };
+	const vn_entry_source source = { .offset = t.offset, .address = t.address, .bytes = size };
+	if ((t.has_stats && !vn_recording_keep_stats(r, &e, &stats)) || !vn_recording_add(r, &e, &source))
 		return no_memory(r, err);
-
-	vn_entry *list = vn_grown(r->entry, (size_t)r->n_entries, sizeof *list);
-	if (!list)
-		return no_memory(r, err);
-	r->entry = list;
-	vn_entry_source *sources = vn_grown(r->source, (size_t)r->n_entries, sizeof *sources);
-	if (!sources)
-		return no_memory(r, err);
-	r->source = sources;
-	list[r->n_entries] = e;
-	sources[r->n_entries++] = (vn_entry_source) { .offset = t.offset, .address = t.address, .bytes = size };
 	return VN_OK;
 }
 
@@ -348,7 +308,7 @@ static vn_status take_data(vn_recording *r, int kind, void **data, size_t bytes,
 	case VN_FRAME_BATCH: return take_batch(r, *data, bytes, err);
 	case VN_FRAME_IDS:
 	case VN_FRAME_POSITIONS: return take_ids(r, kind, data, bytes, err);
-	case VN_FRAME_TOKEN_TEXT: return take_token_text(r, data, err);
+	case VN_FRAME_TOKEN_TEXT: vn_utf8_clean(*data); return take_line(r, &r->token_text, &r->n_texts, data, err);
 	case VN_FRAME_LEFT_OUT: return take_left_out(r, *data, err);
 	case VN_FRAME_WEIGHT: return take_weight(r, *data, bytes, err);
 	case VN_FRAME_PLAN:
@@ -360,9 +320,9 @@ static vn_status take_data(vn_recording *r, int kind, void **data, size_t bytes,
 		r->text.vocab = size[1];
 		r->text.context = size[2];
 		return VN_OK;
-	case VN_FRAME_PLAN_NODE:
-	case VN_FRAME_PLAN_VALUE:
-	case VN_FRAME_PLAN_WEIGHT: return take_line(r, kind, data, err);
+	case VN_FRAME_PLAN_NODE: return take_line(r, &r->text.node, &r->text.n_nodes, data, err);
+	case VN_FRAME_PLAN_VALUE: return take_line(r, &r->text.value, &r->text.n_values, data, err);
+	case VN_FRAME_PLAN_WEIGHT: return take_line(r, &r->text.weight, &r->text.n_weights, data, err);
 	case VN_FRAME_STEP: return take_step(r, *data, bytes, err);
 	case VN_FRAME_TENSOR: return take_tensor(r, *data, bytes, err);
 	case VN_FRAME_UNREAD: return take_unread(r, *data, err);
@@ -371,34 +331,40 @@ static vn_status take_data(vn_recording *r, int kind, void **data, size_t bytes,
 	return refuse_frame(r, err);
 }
 
-/* Takes a frame for r, and a copy for each other recording of the same file. */
-static vn_status take_all(vn_recording *r, vn_recording *const *same, int n, int kind, void **data, size_t bytes,
-                          vn_error *err)
-{
-	vn_status st = VN_OK;
-	for (int k = 0; k < n && !st; k++) {
-		void *copy = malloc(bytes + 1);
-		if (!copy)
-			return no_memory(same[k], err);
-		memcpy(copy, *data, bytes);
-		((char *)copy)[bytes] = 0; /* as after every frame */
-		st = take_data(same[k], kind, &copy, bytes, err);
-		free(copy);
-	}
-	return st ? st : take_data(r, kind, data, bytes, err);
-}
-
 /* A file whose frames are being received. */
 typedef struct incoming_file {
 	vn_recording        *r;
-	vn_recording *const *same; /* (n_same) the other recordings of this file */
-	int                  n_same;
+	vn_recording *const *all; /* (n) in which the other recordings of this file are */
+	int                  n, others;
 	vn_scan              scan;
 	vn_child             child;
 	uint64_t             bytes; /* of frames so far */
 	vn_status            st;
 	vn_error             why;
 } incoming_file;
+
+static bool same_file(const vn_recording *a, const vn_recording *b)
+{
+	return a->device == b->device && a->inode == b->inode;
+}
+
+/* Takes a frame, and a copy for each other recording of the same file. */
+static vn_status take_all(const incoming_file *in, int kind, void **data, size_t bytes, vn_error *err)
+{
+	vn_status st = VN_OK;
+	for (int k = 0; k < in->n && in->others && !st; k++) {
+		if (in->all[k] == in->r || !same_file(in->all[k], in->r))
+			continue;
+		void *copy = malloc(bytes + 1);
+		if (!copy)
+			return no_memory(in->all[k], err);
+		memcpy(copy, *data, bytes);
+		((char *)copy)[bytes] = 0; /* as after every frame */
+		st = take_data(in->all[k], kind, &copy, bytes, err);
+		free(copy);
+	}
+	return st ? st : take_data(in->r, kind, data, bytes, err);
+}
 
 static vn_status start_child(incoming_file *in)
 {
@@ -432,9 +398,8 @@ static int receive_frames(incoming_file *in, int n)
 		vn_status st = vn_child_receive_any(child, n, &i, &kind, &data, &bytes, &why);
 		in[i].bytes += 8 + bytes;
 		if (!st)
-			st = in[i].bytes > most_bytes(in[i].r)
-			         ? refuse_frame(in[i].r, &why)
-			         : take_all(in[i].r, in[i].same, in[i].n_same, kind, &data, bytes, &why);
+			st = in[i].bytes > most_bytes(in[i].r) ? refuse_frame(in[i].r, &why)
+			                                       : take_all(&in[i], kind, &data, bytes, &why);
 		free(data);
 		if (!st && kind != VN_FRAME_DONE)
 			continue;
@@ -464,22 +429,18 @@ vn_status vn_receive_pipe(vn_recording *r, int pipe, vn_error *err)
 	return st;
 }
 
-/* Puts recordings of one file next to each other: order (n). Returns the number of files. */
-static int by_file(vn_recording *const *r, int n, vn_recording **order, incoming_file *in)
+/* Lists each file once. Returns how many there are. */
+static int list_files(vn_recording *const *r, int n, incoming_file *in)
 {
-	int files = 0, put = 0;
+	int files = 0;
 	for (int i = 0; i < n; i++) {
-		bool first = true;
-		for (int k = 0; k < i && first; k++)
-			first = r[k]->device != r[i]->device || r[k]->inode != r[i]->inode;
-		if (!first)
-			continue;
-		in[files] = (incoming_file) { .r = r[i], .same = order + put };
-		for (int k = i + 1; k < n; k++)
-			if (r[k]->device == r[i]->device && r[k]->inode == r[i]->inode)
-				order[put++] = r[k];
-		in[files].n_same = (int)(order + put - in[files].same);
-		files++;
+		int k = 0;
+		while (k < files && !same_file(in[k].r, r[i]))
+			k++;
+		if (k < files)
+			in[k].others++;
+		else
+			in[files++] = (incoming_file) { .r = r[i], .all = r, .n = n };
 	}
 	return files;
 }
@@ -487,9 +448,8 @@ static int by_file(vn_recording *const *r, int n, vn_recording **order, incoming
 vn_status vn_receive(vn_recording *const *r, int n, vn_error *err)
 {
 	incoming_file *in = calloc((size_t)n + 1, sizeof *in);
-	vn_recording **order = calloc((size_t)n + 1, sizeof *order);
-	vn_status      st = n == 0 || (in && order) ? VN_OK : no_memory(*r, err);
-	const int      files = st ? 0 : by_file(r, n, order, in);
+	vn_status      st = n == 0 || in ? VN_OK : no_memory(*r, err);
+	const int      files = st ? 0 : list_files(r, n, in);
 
 	for (int at = 0; at < files && !st; at += VN_CHILDREN) {
 		const int some = files - at < VN_CHILDREN ? files - at : VN_CHILDREN;
@@ -500,7 +460,6 @@ vn_status vn_receive(vn_recording *const *r, int n, vn_error *err)
 		if (good < some && (st = in[at + good].st) && err)
 			*err = in[at + good].why;
 	}
-	free(order);
 	free(in);
 	return st;
 }

@@ -265,15 +265,27 @@ static vn_status settle_plan(vn_recording *r, vn_recording *const *others, int n
 	return st ? vn_context(err, st, "%s", r->path) : VN_OK;
 }
 
-static vn_status create_recording(const char *path, vn_recording **recording, vn_error *err)
+vn_status vn_recording_create(const char *path, vn_recording **out, vn_error *err)
 {
-	vn_recording *r = *recording = calloc(1, sizeof *r);
+	vn_recording *r = *out = calloc(1, sizeof *r);
 
-	if (r)
+	if (r) {
 		r->fd = -1;
-	if (!r || !(r->path = strdup(path)))
-		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", path);
-	return open_file(r, err);
+		r->path = strdup(path);
+		r->root = json_object();
+		r->model = json_object();
+	}
+	if (r && r->path && r->root && r->model)
+		return VN_OK;
+	vn_recording_close(r);
+	*out = NULL;
+	return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", path);
+}
+
+static vn_status open_recording(const char *path, vn_recording **recording, vn_error *err)
+{
+	const vn_status st = vn_recording_create(path, recording, err);
+	return st ? st : open_file(*recording, err);
 }
 
 /* One object has one header. A child that reports two is compromised, and a reader of the second
@@ -333,7 +345,8 @@ static vn_status sort_and_check(vn_recording *r, vn_recording *const *others, in
 	return st ? st : sort_left_out(r, err);
 }
 
-vn_status vn_recording_open_all(const char *const *path, int n, vn_recording **r, vn_error *err)
+/* pipe: vn_recording_of_frames; -1: none. */
+static vn_status open_recordings(const char *const *path, int n, int pipe, vn_recording **r, vn_error *err)
 {
 	vn_error  why = { "" };
 	vn_status unopened = VN_OK, st;
@@ -341,9 +354,11 @@ vn_status vn_recording_open_all(const char *const *path, int n, vn_recording **r
 
 	for (int i = 0; i < n; i++)
 		r[i] = NULL;
-	while (opened < n && !(unopened = create_recording(path[opened], &r[opened], &why)))
+	while (opened < n && !(unopened = open_recording(path[opened], &r[opened], &why)))
 		opened++;
-	st = vn_receive(r, opened, err);
+	if (pipe >= 0 && !opened)
+		close(pipe);
+	st = pipe >= 0 && opened ? vn_receive_pipe(r[0], pipe, err) : vn_receive(r, opened, err);
 	for (int i = 0; i < opened && !st; i++)
 		st = sort_and_check(r[i], r, i, err);
 	for (int i = 0; i < opened; i++)
@@ -359,32 +374,17 @@ vn_status vn_recording_open_all(const char *const *path, int n, vn_recording **r
 
 vn_status vn_recording_of_frames(const char *path, int pipe, vn_recording **r, vn_error *err)
 {
-	vn_status st = create_recording(path, r, err);
-	if (st)
-		close(pipe);
-	else if (!(st = vn_receive_pipe(*r, pipe, err)))
-		st = sort_and_check(*r, NULL, 0, err);
-	if (*r)
-		vn_plan_text_free(&(*r)->text);
-	if (st) {
-		vn_recording_close(*r);
-		*r = NULL;
-	}
-	return st;
+	return open_recordings(&path, 1, pipe, r, err);
+}
+
+vn_status vn_recording_open_all(const char *const *path, int n, vn_recording **r, vn_error *err)
+{
+	return open_recordings(path, n, -1, r, err);
 }
 
 vn_status vn_recording_open(const char *path, vn_recording **recording, vn_error *err)
 {
 	return vn_recording_open_all(&path, 1, recording, err);
-}
-
-static void free_words(vn_attribute_word *list, int n)
-{
-	for (int i = 0; i < n; i++) {
-		free(list[i].key);
-		free(list[i].value);
-	}
-	free(list);
 }
 
 void vn_recording_close(vn_recording *r)
@@ -394,8 +394,8 @@ void vn_recording_close(vn_recording *r)
 	vn_recording_unmap(r);
 	if (r->fd >= 0)
 		close(r->fd);
-	free_words(r->root, r->n_root);
-	free_words(r->model, r->n_model);
+	json_decref(r->root);
+	json_decref(r->model);
 	vn_plan_text_free(&r->text);
 	vn_plan_destroy(r->plan);
 	free(r->ids);

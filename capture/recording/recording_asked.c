@@ -3,18 +3,14 @@
 #include "capture/recording/recording_internal.h"
 
 #include "libref/plan/point.h"
-#include "libref/base/grow.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-static const char *find_attribute(const vn_attribute_word *list, int n, const char *key)
+static const char *text_of(const json_t *words, const char *key)
 {
-	for (int i = 0; i < n; i++)
-		if (strcmp(list[i].key, key) == 0)
-			return list[i].value;
-	return NULL;
+	return json_string_value(json_object_get(words, key));
 }
 
 const char *vn_recording_path(const vn_recording *r)
@@ -55,7 +51,7 @@ const vn_facts *vn_recording_run(const vn_recording *r)
 
 const char *vn_recording_root(const vn_recording *r, const char *key)
 {
-	return find_attribute(r->root, r->n_root, key);
+	return text_of(r->root, key);
 }
 
 int64_t vn_recording_tokens(const vn_recording *r, const int32_t **ids, const int32_t **positions)
@@ -85,29 +81,29 @@ int vn_recording_left_out(const vn_recording *r, const vn_left_out **list)
 
 const char *vn_recording_family(const vn_recording *r)
 {
-	return find_attribute(r->model, r->n_model, "family");
+	return text_of(r->model, "family");
 }
 
 const char *vn_recording_config(const vn_recording *r)
 {
-	return find_attribute(r->model, r->n_model, "config");
+	return text_of(r->model, "config");
 }
 
 const char *vn_recording_model_here(const vn_recording *r)
 {
-	const char *path = r ? find_attribute(r->model, r->n_model, "path") : NULL;
+	const char *path = r ? text_of(r->model, "path") : NULL;
 	return path && *path && access(path, R_OK) == 0 ? path : NULL;
 }
 
 const char *vn_recording_provenance(const vn_recording *r)
 {
-	const char *said = find_attribute(r->model, r->n_model, "provenance");
+	const char *said = text_of(r->model, "provenance");
 	return said && (strcmp(said, "trained") == 0 || strcmp(said, "synthetic") == 0) ? said : "unknown";
 }
 
 const char *vn_recording_format(const vn_recording *r)
 {
-	return find_attribute(r->model, r->n_model, "format");
+	return text_of(r->model, "format");
 }
 
 int vn_recording_weights(const vn_recording *r, const vn_weight_row **rows)
@@ -145,17 +141,16 @@ int vn_recording_calls(const vn_recording *r, const vn_step **calls)
 	return all->n_steps;
 }
 
+static int compare_numbers(const void *a, const void *b)
+{
+	const int x = ((const vn_step *)a)->number, y = ((const vn_step *)b)->number;
+	return (x > y) - (x < y);
+}
+
 const vn_step *vn_recording_step(const vn_recording *r, int number)
 {
-	int lo = 0, hi = r->n_steps; /* they are in order */
-	while (lo < hi) {
-		const int mid = lo + (hi - lo) / 2;
-		if (r->step[mid].number < number)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo < r->n_steps && r->step[lo].number == number ? &r->step[lo] : NULL;
+	const vn_step key = { .number = number };
+	return r->n_steps ? bsearch(&key, r->step, (size_t)r->n_steps, sizeof key, compare_numbers) : NULL;
 }
 
 int64_t vn_recording_decoded(const vn_recording *r)
@@ -269,17 +264,6 @@ void vn_recording_drop_stats(vn_recording *r)
 	r->n_stats = 0;
 	for (int i = 0; i < r->n_bases; i++)
 		vn_recording_drop_stats(r->base[i]);
-}
-
-bool vn_recording_keep_stats(vn_recording *r, vn_entry *e, const vn_stats *stats)
-{
-	vn_stats *more = vn_grown(r->stats, (size_t)r->n_stats, sizeof *more);
-	if (!more)
-		return false;
-	r->stats = more;
-	r->stats[r->n_stats] = *stats;
-	e->stats = ++r->n_stats;
-	return true;
 }
 
 const char *vn_entry_axes(const vn_entry *e)

@@ -9,32 +9,27 @@
 #include "capture/recording/recording.h"
 #include "capture/recording/scan.h"
 #include "capture/recording/scratch.h"
+#include "libref/base/json.h"
 
 #include <sys/types.h>
 #include <time.h>
 
 /* A view of a tensor (view.h): axis k is the file's axis order[k], from index from[k] on. */
 typedef struct vn_view {
-	vn_shape   whole, shape; /* in the file; as viewed */
+	vn_shape   whole; /* in the file; the entry has the shape as viewed */
 	int        order[VN_MAX_RANK];
 	int64_t    from[VN_MAX_RANK];
 	vn_scratch made; /* the numbers of the view, once made */
 } vn_view;
 
-/* A gathered tensor (derive.h): one whole source tensor, or pieces. */
+/* A gathered tensor (derive.h): one whole source tensor, or n pieces. */
 typedef struct vn_gathered {
 	bool      whole;
-	int       base, entry; /* if whole */
+	int       base, entry; /* if whole; then n is 1, and there is no piece */
 	vn_joined how;
-	vn_dtype  dtype;
-	vn_shape  shape;
 	int       n;
 	vn_piece  piece[];
 } vn_gathered;
-
-/* Computes a box of a gathered tensor into `to`. Sums need 8 more bytes per number of the box. */
-vn_status vn_gathered_region(vn_recording *r, const vn_gathered *gathered, const vn_region *box, void *to,
-                             vn_error *err);
 
 /* The state of a stored tensor's digest check (proof.c, verify.c). */
 typedef enum vn_proof_state {
@@ -76,10 +71,6 @@ typedef struct vn_foreign {
 	void (*close)(void *context);
 } vn_foreign;
 
-typedef struct vn_attribute_word {
-	char *key, *value;
-} vn_attribute_word;
-
 struct vn_recording {
 	char                *path;
 	int                  fd;
@@ -90,24 +81,23 @@ struct vn_recording {
 	vn_foreign           foreign;
 	const unsigned char *map; /* the whole file, or NULL before first use */
 
-	bool               complete;
-	vn_attribute_word *root, *model; /* attributes */
-	int                n_root, n_model;
-	vn_facts           run;
-	int32_t           *ids, *positions;
-	int64_t            n_ids, n_positions;
-	int64_t            batch; /* number of prompts in ids, one after the other; 0: not a batch */
-	char              *unread[VN_UNREAD_NAMED];
-	int                n_unread;
-	char             **token_text;
-	int                n_texts;
-	vn_left_out       *left_out; /* sorted */
-	int                n_left_out;
-	vn_weight_row     *weight;
-	int                n_weights;
-	vn_plan           *plan;
-	bool               has_plan;
-	vn_plan_text       text; /* only while opening */
+	bool           complete;
+	json_t        *root, *model; /* attributes: an object of texts */
+	vn_facts       run;
+	int32_t       *ids, *positions;
+	int64_t        n_ids, n_positions;
+	int64_t        batch; /* number of prompts in ids, one after the other; 0: not a batch */
+	char          *unread[VN_UNREAD_NAMED];
+	int            n_unread;
+	char         **token_text;
+	int            n_texts;
+	vn_left_out   *left_out; /* sorted */
+	int            n_left_out;
+	vn_weight_row *weight;
+	int            n_weights;
+	vn_plan       *plan;
+	bool           has_plan;
+	vn_plan_text   text; /* only while opening */
 
 	vn_step         *step;
 	int              n_steps;
@@ -137,9 +127,13 @@ struct vn_recording {
 	bool      allow_damage, defer; /* verify.h */
 };
 
+/* Creates an empty recording; *r is NULL after a failure. path: its name in messages. */
+vn_status vn_recording_create(const char *path, vn_recording **r, vn_error *err);
+/* Adds a tensor, whose texts are copied. Returns false without memory. */
+bool      vn_recording_add(vn_recording *r, const vn_entry *e, const vn_entry_source *s);
 /* Stores the statistics of entry e, which is or will be an entry of the recording. Returns false
  * without memory. */
-bool vn_recording_keep_stats(vn_recording *r, vn_entry *e, const vn_stats *stats);
+bool      vn_recording_keep_stats(vn_recording *r, vn_entry *e, const vn_stats *stats);
 
 /* Sorts entries into execution order and links the names of one tensor. Refuses two tensors of one
  * name. */
@@ -152,6 +146,13 @@ vn_status vn_recording_check_rows(vn_recording *r, vn_error *err);
 static inline int vn_recording_primary(const vn_recording *r, int i)
 {
 	return r->entry[i].same_as >= 0 ? r->entry[i].same_as : i;
+}
+
+/* Returns the recording of the k-th of n tensors that a gathered one is made of. */
+static inline vn_recording *vn_gathered_part(const vn_recording *r, const vn_gathered *g, int k, int *entry)
+{
+	*entry = g->whole ? g->entry : g->piece[k].entry;
+	return r->base[g->whole ? g->base : g->piece[k].base];
 }
 
 /* Reads a primary entry that is not contiguous in a mapped file, as a whole (scratch.h), until

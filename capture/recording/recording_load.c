@@ -9,7 +9,6 @@
 
 #include "capture/file/child.h"
 
-#include <inttypes.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -31,63 +30,66 @@ static int children_for(size_t bytes)
 	return n > VN_CHILDREN ? VN_CHILDREN : n > 1 ? (int)n : 1;
 }
 
-/* Waits until all n children have read their shares. */
-static vn_status wait_for_numbers(const vn_recording *r, vn_child *child, int n, vn_error *err)
+/* What a child needs to know of entry i. */
+static vn_scan_one scan_of(const vn_recording *r, int i)
 {
-	vn_child *list[VN_CHILDREN];
-	vn_status st = VN_OK;
-	for (int i = 0; i < n; i++)
-		list[i] = &child[i];
-	for (int left = n; left > 0 && !st; left--) {
+	const vn_entry_source *s = &r->source[i];
+	vn_scan_one            tensor = { .dtype = r->entry[i].dtype, .address = s->address, .bytes = (size_t)s->bytes };
+
+	strcpy(tensor.name, r->entry[i].name);
+	return tensor;
+}
+
+/* Reads n tensors in `children` children, and waits until all have read their shares. */
+static vn_status read_numbers(const vn_recording *r, const vn_scan_one *tensor, int n, int children, vn_scratch to,
+                              vn_error *err)
+{
+	vn_scan scan = {
+		.fd = r->fd, .path = r->path, .bytes = r->bytes, .tensor = tensor, .n = n, .to = to, .children = children
+	};
+	const vn_child_task task = { .path = r->path, .file = r->fd, .slow = true, .work = vn_scan_numbers, .ctx = &scan };
+	vn_child            child[VN_CHILDREN], *list[VN_CHILDREN];
+	vn_status           st = VN_OK;
+	int                 started = 0;
+
+	for (; started < children && !st; started++) {
+		scan.child = started;
+		list[started] = &child[started];
+		st = vn_child_start(&child[started], &task, err);
+	}
+	for (int left = started; left > 0 && !st; left--) {
 		int    which, kind = -1;
 		void  *data = NULL;
 		size_t bytes;
-		if ((st = vn_child_receive_any(list, n, &which, &kind, &data, &bytes, err)) == VN_ERR_FORMAT)
+		if ((st = vn_child_receive_any(list, started, &which, &kind, &data, &bytes, err)) == VN_ERR_FORMAT)
 			st = VN_ERR_IO; /* it crashed or hung: no verdict on the numbers */
 		if (!st && kind != VN_FRAME_DONE)
 			st = vn_child_refused(r->path, data, bytes, err);
 		free(data);
 		vn_child_end(&child[which]);
 	}
+	while (started > 0)
+		vn_child_end(&child[--started]);
 	return st;
 }
 
-/* Loads one tensor; children read its shares in parallel. */
 static vn_status load_once(vn_recording *r, int i, vn_error *err)
 {
-	vn_entry_source *s = &r->source[i];
-	vn_scan          scan = { .fd = r->fd,
-		                      .path = r->path,
-		                      .bytes = r->bytes,
-		                      .children = children_for((size_t)s->bytes),
-		                      .tensor = { .dtype = (int32_t)r->entry[i].dtype, .address = s->address } };
-	vn_child         child[VN_CHILDREN];
-	int              n = 0;
-	vn_status        st = VN_OK;
+	const vn_entry_source *s = &r->source[i];
+	const vn_scan_one      tensor = scan_of(r, i);
+	vn_scratch             to;
 
-	strcpy(scan.tensor.name, r->entry[i].name);
-	if (!vn_scratch_make(&scan.to, (size_t)s->bytes))
-		return vn_fail(err, VN_ERR_NOMEM, "%s: %s: no room for %" PRId64 " bytes in $TMPDIR, /var/tmp, /tmp or memory",
-		               r->path, r->entry[i].name, s->bytes);
-	if (s->foreign)
-		st = r->foreign.read(r->foreign.context, s->foreign - 1, 0, (size_t)s->bytes, scan.to.data, err);
-	for (; n < scan.children && !st && !s->foreign; n++) {
-		scan.child = n;
-		st = vn_child_start(
-			&child[n],
-			&(vn_child_task) { .path = r->path, .file = r->fd, .slow = true, .work = vn_scan_numbers, .ctx = &scan },
-			err);
-	}
-	if (!st)
-		st = wait_for_numbers(r, child, n, err);
-	while (n > 0)
-		vn_child_end(&child[--n]);
+	if (!vn_scratch_make(&to, tensor.bytes))
+		return vn_fail(err, VN_ERR_NOMEM, "%s: %s: no room for %zu bytes in $TMPDIR, /var/tmp, /tmp or memory", r->path,
+		               tensor.name, tensor.bytes);
+	const vn_status st = s->foreign ? r->foreign.read(r->foreign.context, s->foreign - 1, 0, tensor.bytes, to.data, err)
+	                                : read_numbers(r, &tensor, 1, children_for(tensor.bytes), to, err);
 	if (st)
-		vn_scratch_end(&scan.to);
+		vn_scratch_end(&to);
 	else
-		vn_scratch_keep(&scan.to);
-	s->loaded = scan.to;
-	r->in_files += s->loaded.file != 0;
+		vn_scratch_keep(&to);
+	r->source[i].loaded = to;
+	r->in_files += to.file != 0;
 	return st;
 }
 
@@ -139,43 +141,27 @@ static void load_ahead(vn_recording *r, int i, int most)
 {
 	vn_scan_one *many = malloc((size_t)most * sizeof *many);
 	int         *entry = malloc((size_t)most * sizeof *entry);
-	vn_scan      scan = { .fd = r->fd, .path = r->path, .bytes = r->bytes, .children = 1, .many = many };
 	vn_scratch   room = { 0 };
-	vn_child     child;
 	vn_error     why;
 	size_t       bytes = 0;
 	int          n = 0, to = i;
 
 	for (; many && entry && to < r->n_entries && n < most && to - i < SKIPPED + most; to++) {
-		const vn_entry_source *s = &r->source[to];
 		if (!is_small(r, to))
 			continue;
-		if (n > 0 && bytes + vn_scan_span((size_t)s->bytes) > AHEAD_BYTES)
+		const size_t span = vn_scan_span((size_t)r->source[to].bytes);
+		if (n > 0 && bytes + span > AHEAD_BYTES)
 			break;
-		many[n] = (vn_scan_one) { .dtype = (int32_t)r->entry[to].dtype,
-			                      .address = s->address,
-			                      .bytes = (size_t)s->bytes };
-		strcpy(many[n].name, r->entry[to].name);
+		many[n] = scan_of(r, to);
 		entry[n++] = to;
-		bytes += vn_scan_span((size_t)s->bytes);
+		bytes += span;
 	}
-	scan.n_many = n;
 	r->ahead.from = i;
 	r->ahead.to = to;
 	r->ahead.many = n;
-	if (n > 1 && vn_scratch_make(&room, bytes)) {
-		scan.to = room;
-		vn_status st = vn_child_start(
-			&child,
-			&(vn_child_task) { .path = r->path, .file = r->fd, .slow = true, .work = vn_scan_many, .ctx = &scan },
-			&why);
-		if (!st) {
-			st = wait_for_numbers(r, &child, 1, &why);
-			vn_child_end(&child);
-		}
-		if (st || !take_out(r, entry, n, room.data))
-			r->ahead.many = 0; /* each of them alone: reading one alone tells what is wrong with it */
-	}
+	if (n > 1 && vn_scratch_make(&room, bytes) &&
+	    (read_numbers(r, many, n, 1, room, &why) || !take_out(r, entry, n, room.data)))
+		r->ahead.many = 0;
 	vn_scratch_end(&room);
 	free(many);
 	free(entry);
@@ -219,10 +205,11 @@ vn_status vn_recording_each_stored(vn_recording *r, int i, vn_stored_do *each, v
 
 	if (!g)
 		return each(r, i, err);
-	if (g->whole)
-		return vn_recording_each_stored(r->base[g->base], g->entry, each, err);
-	for (int k = 0; k < g->n && !st; k++)
-		st = vn_recording_each_stored(r->base[g->piece[k].base], g->piece[k].entry, each, err);
+	for (int k = 0; k < g->n && !st; k++) {
+		int           entry;
+		vn_recording *of = vn_gathered_part(r, g, k, &entry);
+		st = vn_recording_each_stored(of, entry, each, err);
+	}
 	return st;
 }
 

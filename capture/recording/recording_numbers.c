@@ -22,26 +22,30 @@ static vn_status map_file(vn_recording *r, vn_error *err)
 	return VN_OK;
 }
 
-/* Releases what was loaded to read pieces. */
-static void release_pieces(const vn_recording *r, const vn_gathered *g)
+/* Releases what was loaded to read the tensors that a gathered one is made of. */
+static void release_parts(const vn_recording *r, const vn_gathered *g)
 {
-	for (int i = 0; i < g->n; i++)
-		vn_recording_release(r->base[g->piece[i].base], g->piece[i].entry);
+	for (int k = 0; k < g->n; k++) {
+		int           entry;
+		vn_recording *of = vn_gathered_part(r, g, k, &entry);
+		vn_recording_release(of, entry);
+	}
 }
 
-/* Reads a whole tensor into scratch memory. The mapping is shared, so that its pages can be given
- * back like those of a file. */
-static vn_status load_tensor(vn_recording *r, int i, const vn_shape *shape, const vn_gathered *gathered,
-                             vn_scratch *made, vn_error *err)
+/* Reads a whole tensor into scratch memory, unless that is done. The mapping is shared, so that its
+ * pages can be given back like those of a file. */
+static vn_status make_tensor(vn_recording *r, int i, vn_scratch *made, vn_error *err)
 {
-	const size_t bytes = (size_t)vn_shape_count(shape) * vn_dtype_size(r->entry[i].dtype);
-	vn_region    all = { .from = { 0 } };
+	const vn_entry *e = &r->entry[i];
+	const size_t    bytes = (size_t)vn_shape_count(&e->shape) * vn_dtype_size(e->dtype);
+	vn_region       all = { .from = { 0 } };
+	if (made->data || bytes == 0)
+		return VN_OK;
 	if (!vn_scratch_make(made, bytes))
-		return vn_fail(err, VN_ERR_NOMEM, "%s: %s: no memory for %zu bytes", r->path, r->entry[i].name, bytes);
+		return vn_fail(err, VN_ERR_NOMEM, "%s: %s: no memory for %zu bytes", r->path, e->name, bytes);
 	vn_scratch_keep(made);
-	memcpy(all.size, shape->dim, sizeof all.size);
-	const vn_status st = gathered ? vn_gathered_region(r, gathered, &all, made->data, err)
-	                              : vn_recording_read_region(r, i, &all, made->data, err);
+	memcpy(all.size, e->shape.dim, sizeof all.size);
+	const vn_status st = vn_recording_read_region(r, i, &all, made->data, err);
 	if (st)
 		vn_scratch_end(made);
 	r->in_files += made->file != 0;
@@ -59,8 +63,7 @@ static vn_status data_of(vn_recording *r, int i, const void **data, bool *unchec
 	if (s->bytes == 0)
 		return v || s->gathered ? VN_OK : vn_proof_ask(r, i, err);
 	if (v) {
-		if (!v->made.data && vn_shape_count(&v->shape) && (st = load_tensor(r, i, &v->shape, NULL, &v->made, err)))
-			return st;
+		st = make_tensor(r, i, &v->made, err);
 		*data = v->made.data;
 	} else if (s->offset >= 0) {
 		if (!r->map && (st = map_file(r, err)))
@@ -70,14 +73,13 @@ static vn_status data_of(vn_recording *r, int i, const void **data, bool *unchec
 	} else if (s->gathered && s->gathered->whole) {
 		return data_of(r->base[s->gathered->base], s->gathered->entry, data, unchecked, err);
 	} else if (s->gathered) {
-		if (!s->loaded.data && (st = load_tensor(r, i, &s->gathered->shape, s->gathered, &s->loaded, err)))
-			return st;
-		release_pieces(r, s->gathered);
+		if (!(st = make_tensor(r, i, &s->loaded, err)))
+			release_parts(r, s->gathered);
 		*data = s->loaded.data;
 	} else {
 		return vn_recording_load(r, i, data, err);
 	}
-	return VN_OK;
+	return st;
 }
 
 vn_status vn_recording_data(vn_recording *r, int i, const void **data, vn_error *err)
@@ -98,10 +100,8 @@ void vn_recording_release(vn_recording *r, int i)
 	if (v)
 		vn_recording_end(r, &v->made);
 	vn_recording_end(r, &s->loaded);
-	if (s->gathered && s->gathered->whole)
-		vn_recording_release(r->base[s->gathered->base], s->gathered->entry);
-	else if (s->gathered)
-		release_pieces(r, s->gathered);
+	if (s->gathered)
+		release_parts(r, s->gathered);
 }
 
 /* Where the bytes of a mapped entry are; NULL if it is not mapped.

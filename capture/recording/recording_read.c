@@ -19,11 +19,14 @@ enum { STRETCH_BYTES = 64 << 10, GAP_BYTES = 4096 };
 
 /* Nested loops over `rank` axes: their sizes, and their strides in the source and in the
  * result, in elements. */
+typedef struct nest_axis {
+	int64_t size, from, to;
+} nest_axis;
 typedef struct nest {
-	int      rank;
-	int64_t  size[VN_MAX_RANK], from[VN_MAX_RANK], to[VN_MAX_RANK];
-	vn_dtype dtype; /* of the source */
-	bool     add;   /* adds to the doubles of the result; otherwise copies, and the result has the source's dtype */
+	int       rank;
+	nest_axis axis[VN_MAX_RANK];
+	vn_dtype  dtype; /* of the source */
+	bool      add;   /* adds to the doubles of the result; otherwise copies, and the result has the source's dtype */
 } nest;
 
 static vn_status read_flat(vn_recording *r, int i, bool own, int64_t from, int64_t n, void *to, vn_error *err);
@@ -75,13 +78,13 @@ static void scatter_elements(const nest *k, int axis, int64_t count, unsigned ch
 		else
 			memcpy(to, from, size);
 	} else if (axis == last && k->add) {
-		add_run((double *)(void *)to, k->to[axis], from, k->from[axis], count, k->dtype);
+		add_run((double *)(void *)to, k->axis[axis].to, from, k->axis[axis].from, count, k->dtype);
 	} else if (axis == last) {
-		copy_run(to, k->to[axis], from, k->from[axis], count, size);
+		copy_run(to, k->axis[axis].to, from, k->axis[axis].from, count, size);
 	} else {
 		for (int64_t i = 0; i < count; i++)
-			scatter_elements(k, axis + 1, k->size[axis + 1], to + (size_t)(i * k->to[axis]) * width,
-			                 from + (size_t)(i * k->from[axis]) * size);
+			scatter_elements(k, axis + 1, k->axis[axis + 1].size, to + (size_t)(i * k->axis[axis].to) * width,
+			                 from + (size_t)(i * k->axis[axis].from) * size);
 	}
 }
 
@@ -91,27 +94,23 @@ static void scatter_elements(const nest *k, int axis, int64_t count, unsigned ch
  * contiguous in both. */
 static void simplify_nest(nest *k)
 {
-	int n = 0;
+	nest_axis *x = k->axis;
+	int        n = 0;
 	for (int i = 0; i < k->rank; i++)
-		if (k->size[i] != 1) {
-			k->size[n] = k->size[i];
-			k->from[n] = k->from[i];
-			k->to[n++] = k->to[i];
-		}
+		if (x[i].size != 1)
+			x[n++] = x[i];
 	k->rank = n;
 	for (int i = 1; i < n; i++)
-		for (int j = i; j > 0 && k->from[j] > k->from[j - 1]; j--) {
-			const int64_t size = k->size[j], from = k->from[j], to = k->to[j];
-			k->size[j] = k->size[j - 1], k->from[j] = k->from[j - 1], k->to[j] = k->to[j - 1];
-			k->size[j - 1] = size, k->from[j - 1] = from, k->to[j - 1] = to;
+		for (int j = i; j > 0 && x[j].from > x[j - 1].from; j--) {
+			const nest_axis outer = x[j];
+			x[j] = x[j - 1];
+			x[j - 1] = outer;
 		}
 	for (int i = n - 2; i >= 0; i--)
-		if (k->from[i] == k->size[i + 1] * k->from[i + 1] && k->to[i] == k->size[i + 1] * k->to[i + 1]) {
-			k->size[i] *= k->size[i + 1];
-			k->from[i] = k->from[i + 1];
-			k->to[i] = k->to[i + 1];
+		if (x[i].from == x[i + 1].size * x[i + 1].from && x[i].to == x[i + 1].size * x[i + 1].to) {
+			x[i] = (nest_axis) { x[i].size * x[i + 1].size, x[i + 1].from, x[i + 1].to };
 			for (int j = i + 1; j + 1 < k->rank; j++)
-				k->size[j] = k->size[j + 1], k->from[j] = k->from[j + 1], k->to[j] = k->to[j + 1];
+				x[j] = x[j + 1];
 			k->rank--;
 		}
 }
@@ -122,7 +121,7 @@ static vn_status read_stretch(vn_recording *r, int i, bool own, const nest *k, i
                               int64_t length, unsigned char *to, vn_error *err)
 {
 	unsigned char room[STRETCH_BYTES];
-	if (!k->add && axis >= k->rank - 1 && (axis == k->rank || (k->from[axis] == 1 && k->to[axis] == 1)))
+	if (!k->add && axis >= k->rank - 1 && (axis == k->rank || (k->axis[axis].from == 1 && k->axis[axis].to == 1)))
 		return read_flat(r, i, own, at, length, to, err);
 	const vn_status st = read_flat(r, i, own, at, length, room, err);
 	if (!st)
@@ -142,30 +141,31 @@ static vn_status pull_elements(vn_recording *r, int i, bool own, nest *k, int64_
 	vn_status    st = VN_OK;
 
 	for (int a = 0; a < k->rank; a++)
-		if (k->size[a] == 0)
+		if (k->axis[a].size == 0)
 			return VN_OK;
 	simplify_nest(k);
 	length[k->rank] = 1;
-	for (axis = k->rank; axis > 0 && length[axis] <= room && k->from[axis - 1] - length[axis] <= gap; axis--)
-		length[axis - 1] = length[axis] + (k->size[axis - 1] - 1) * k->from[axis - 1];
-	const int64_t all = axis < k->rank ? k->size[axis] : 1, inner = axis < k->rank ? length[axis + 1] : 1;
-	const bool straight = !k->add && axis == k->rank - 1 && k->from[axis] == 1 && k->to[axis] == 1; /* needs no room */
-	const int64_t most = straight || axis == k->rank ? all : 1 + (room - inner) / k->from[axis];
+	for (axis = k->rank; axis > 0 && length[axis] <= room && k->axis[axis - 1].from - length[axis] <= gap; axis--)
+		length[axis - 1] = length[axis] + (k->axis[axis - 1].size - 1) * k->axis[axis - 1].from;
+	const int64_t all = axis < k->rank ? k->axis[axis].size : 1, inner = axis < k->rank ? length[axis + 1] : 1;
+	const bool    straight = !k->add && axis == k->rank - 1 && k->axis[axis].from == 1 &&
+	                      k->axis[axis].to == 1; /* needs no room */
+	const int64_t most = straight || axis == k->rank ? all : 1 + (room - inner) / k->axis[axis].from;
 	for (bool more = true; more && !st;) {
 		int64_t source = at, result = 0;
 		for (int a = 0; a < axis; a++) {
-			source += index[a] * k->from[a];
-			result += index[a] * k->to[a];
+			source += index[a] * k->axis[a].from;
+			result += index[a] * k->axis[a].to;
 		}
 		for (int64_t j = 0; j < all && !st; j += most) {
-			const int64_t count = all - j < most ? all - j : most, step = axis < k->rank ? k->from[axis] : 0,
-						  to_step = axis < k->rank ? k->to[axis] : 0;
+			const int64_t count = all - j < most ? all - j : most, step = axis < k->rank ? k->axis[axis].from : 0,
+						  to_step = axis < k->rank ? k->axis[axis].to : 0;
 			st = read_stretch(r, i, own, k, axis, count, source + j * step, inner + (count - 1) * step,
 			                  to + (size_t)(result + j * to_step) * width, err);
 		}
 		more = false;
 		for (int a = axis - 1; a >= 0 && !more; a--) {
-			more = ++index[a] < k->size[a];
+			more = ++index[a] < k->axis[a].size;
 			index[a] = more ? index[a] : 0;
 		}
 	}
@@ -179,34 +179,41 @@ static nest dense_nest(const vn_region *box, int rank, vn_dtype dtype)
 	nest    k = { .rank = rank, .dtype = dtype };
 	int64_t step = 1;
 	for (int a = rank - 1; a >= 0; a--) {
-		k.size[a] = box->size[a];
-		k.to[a] = step;
+		k.axis[a].size = box->size[a];
+		k.axis[a].to = step;
 		step *= box->size[a];
 	}
 	return k;
 }
 
-/* Reads a box of a tensor made of pieces. to: zeroed doubles when the pieces are added. */
-static vn_status read_pieces(vn_recording *r, const vn_gathered *g, const vn_region *box, unsigned char *to,
-                             vn_error *err)
+/* The shape as stored, not as viewed. */
+static const vn_shape *own_shape(const vn_recording *r, int i)
 {
-	const size_t width = g->how == VN_JOIN_SUMMED ? sizeof(double) : vn_dtype_size(g->dtype);
-	vn_status    st = VN_OK;
-	for (int i = 0; i < g->n && !st; i++) {
-		const vn_piece *p = &g->piece[i];
+	return r->source[i].view ? &r->source[i].view->whole : &r->entry[i].shape;
+}
+
+/* Reads a box of a tensor made of pieces. to: zeroed doubles when the pieces are added. */
+static vn_status read_pieces(vn_recording *r, int i, const vn_region *box, unsigned char *to, vn_error *err)
+{
+	const vn_gathered *g = r->source[i].gathered;
+	const bool         add = g->how == VN_JOIN_SUMMED;
+	const size_t       width = add ? sizeof(double) : vn_dtype_size(r->entry[i].dtype);
+	vn_status          st = VN_OK;
+	for (int n = 0; n < g->n && !st; n++) {
+		const vn_piece *p = &g->piece[n];
 		vn_recording   *base = r->base[p->base];
-		nest            k = dense_nest(box, g->shape.rank, base->entry[p->entry].dtype);
+		nest            k = dense_nest(box, own_shape(r, i)->rank, base->entry[p->entry].dtype);
 		int64_t         at = p->from, result = 0;
 		bool            any = true;
-		k.add = g->how == VN_JOIN_SUMMED;
+		k.add = add;
 		for (int a = 0; a < k.rank; a++) {
 			const int64_t end = p->to[a] + p->size[a], last = box->from[a] + box->size[a];
 			const int64_t low = p->to[a] > box->from[a] ? p->to[a] : box->from[a], high = end < last ? end : last;
 			any = any && low < high;
-			k.from[a] = p->stride[a];
-			k.size[a] = high - low;
+			k.axis[a].from = p->stride[a];
+			k.axis[a].size = high - low;
 			at += (low - p->to[a]) * p->stride[a];
-			result += (low - box->from[a]) * k.to[a];
+			result += (low - box->from[a]) * k.axis[a].to;
 		}
 		if (any)
 			st = pull_elements(base, p->entry, false, &k, at, to + (size_t)result * width, err);
@@ -215,15 +222,15 @@ static vn_status read_pieces(vn_recording *r, const vn_gathered *g, const vn_reg
 }
 
 /* Sums in double: ranks may add in any order, and our rounding must not count as theirs. */
-static vn_status read_sums(vn_recording *r, const vn_gathered *g, const vn_region *box, void *to, vn_error *err)
+static vn_status read_sums(vn_recording *r, int i, const vn_region *box, void *to, vn_error *err)
 {
-	const size_t n = (size_t)vn_region_count(box, g->shape.rank);
+	const size_t n = (size_t)vn_region_count(box, own_shape(r, i)->rank);
 	double      *x = calloc(n ? n : 1, sizeof *x);
 	if (!x)
 		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory to add %zu numbers", r->path, n);
-	const vn_status st = read_pieces(r, g, box, (unsigned char *)x, err);
+	const vn_status st = read_pieces(r, i, box, (unsigned char *)x, err);
 	if (!st)
-		vn_from_f64(to, g->dtype, x, n);
+		vn_from_f64(to, r->entry[i].dtype, x, n);
 	free(x);
 	return st;
 }
@@ -236,39 +243,27 @@ int64_t vn_region_count(const vn_region *box, int rank)
 	return n;
 }
 
-vn_status vn_gathered_region(vn_recording *r, const vn_gathered *g, const vn_region *box, void *to, vn_error *err)
+/* Reads a box. own: as stored, not through the view. */
+static vn_status read_box(vn_recording *r, int i, bool own, const vn_region *box, void *to, vn_error *err)
 {
-	return g->how == VN_JOIN_SUMMED ? read_sums(r, g, box, to, err) : read_pieces(r, g, box, to, err);
-}
-
-/* Reads elements [from, from + n) of entry i, which begins at `at` in its file or in scratch. */
-static vn_status from_file(const vn_recording *r, int i, int fd, int64_t at, int64_t from, int64_t n, void *to,
-                           vn_error *err)
-{
-	const int64_t size = (int64_t)vn_dtype_size(r->entry[i].dtype);
-	return vn_recording_bytes(r, i, fd, at + from * size, (size_t)(n * size), to, err);
-}
-
-/* The shape as stored, not as viewed. */
-static const vn_shape *own_shape(const vn_recording *r, int i)
-{
-	return r->source[i].view ? &r->source[i].view->whole : &r->entry[i].shape;
-}
-
-static vn_status own_box(vn_recording *r, int i, const vn_region *box, void *to, vn_error *err)
-{
-	const vn_entry_source *s = &r->source[i];
+	const vn_entry_source *s = &r->source[i = vn_recording_primary(r, i)];
+	const vn_gathered     *g = s->gathered;
+	const vn_view         *v = own ? NULL : s->view;
 	const vn_shape        *whole = own_shape(r, i);
-	if (s->gathered && s->gathered->whole)
-		return vn_recording_read_region(r->base[s->gathered->base], s->gathered->entry, box, to, err);
-	if (s->gathered)
-		return vn_gathered_region(r, s->gathered, box, to, err);
-	nest    k = dense_nest(box, whole->rank, r->entry[i].dtype);
-	int64_t step = 1, at = 0;
+	nest                   k = dense_nest(box, whole->rank, r->entry[i].dtype);
+	int64_t                stride[VN_MAX_RANK], step = 1, at = 0;
+
+	if (!v && g && g->whole)
+		return read_box(r->base[g->base], g->entry, false, box, to, err);
+	if (!v && g)
+		return g->how == VN_JOIN_SUMMED ? read_sums(r, i, box, to, err) : read_pieces(r, i, box, to, err);
 	for (int a = whole->rank - 1; a >= 0; a--) {
-		k.from[a] = step;
-		at += box->from[a] * step;
+		stride[a] = step;
 		step *= whole->dim[a];
+	}
+	for (int a = 0; a < whole->rank; a++) {
+		k.axis[a].from = stride[v ? v->order[a] : a];
+		at += (box->from[a] + (v ? v->from[a] : 0)) * k.axis[a].from;
 	}
 	return pull_elements(r, i, true, &k, at, to, err);
 }
@@ -280,32 +275,19 @@ static vn_status run_of_boxes(vn_recording *r, int i, bool own, const vn_shape *
 	int64_t   inner = 1;
 	vn_status st = VN_OK;
 	if (axis == shape->rank) {
-		st = own ? own_box(r, i, box, *out, err) : vn_recording_read_region(r, i, box, *out, err);
+		st = read_box(r, i, own, box, *out, err);
 		*out += (size_t)vn_region_count(box, shape->rank) * vn_dtype_size(r->entry[i].dtype);
 		return st;
 	}
-	for (int a = axis + 1; a < shape->rank; a++) {
+	for (int a = axis + 1; a < shape->rank; a++)
 		inner *= shape->dim[a];
-		box->from[a] = 0;
-		box->size[a] = shape->dim[a];
-	}
 	while (from < to && !st) {
-		const int64_t index = from / inner, rest = from % inner;
-		box->from[axis] = index;
-		if (rest == 0 && to - from >= inner) {
-			box->size[axis] = (to - from) / inner;
-			from += box->size[axis] * inner;
-			st = run_of_boxes(r, i, own, shape, shape->rank, 0, 0, box, out, err);
-			continue;
-		}
-		const int64_t end = to < (index + 1) * inner ? to : (index + 1) * inner;
-		box->size[axis] = 1;
-		st = run_of_boxes(r, i, own, shape, axis + 1, rest, rest + end - from, box, out, err);
-		for (int a = axis + 1; a < shape->rank; a++) {
-			box->from[a] = 0;
-			box->size[a] = shape->dim[a];
-		}
-		from = end;
+		const int64_t rest = from % inner, whole = rest ? 0 : (to - from) / inner;
+		const int64_t end = whole ? from + whole * inner : from - rest + inner, next = end < to ? end : to;
+		box->from[axis] = from / inner;
+		box->size[axis] = whole ? whole : 1;
+		st = run_of_boxes(r, i, own, shape, axis + 1, rest, whole ? inner : rest + next - from, box, out, err);
+		from = next;
 	}
 	return st;
 }
@@ -313,51 +295,37 @@ static vn_status run_of_boxes(vn_recording *r, int i, bool own, const vn_shape *
 static vn_status read_flat(vn_recording *r, int i, bool own, int64_t from, int64_t n, void *to, vn_error *err)
 {
 	const vn_entry_source *s = &r->source[i = vn_recording_primary(r, i)];
+	const bool             stored = own || !s->view;
+	const size_t           size = vn_dtype_size(r->entry[i].dtype), at = (size_t)from * size, bytes = (size_t)n * size;
+	const void            *data;
+	vn_region              box;
+	unsigned char         *out = to;
+	vn_status              st;
+
 	if (n == 0)
 		return VN_OK;
-	if (own || !s->view) {
-		if (s->offset >= 0) {
-			const vn_status st = vn_proof_ask(r, i, err);
-			return st ? st : from_file(r, i, r->fd, s->offset, from, n, to, err);
-		}
-		if (s->foreign && s->parts) {
-			const size_t size = vn_dtype_size(r->entry[i].dtype);
-			return r->foreign.read(r->foreign.context, s->foreign - 1, (size_t)from * size, (size_t)n * size, to, err);
-		}
-		if (!s->gathered) { /* compressed, chunked, big-endian */
-			const void     *data;
-			const vn_status st = vn_recording_load(r, i, &data, err);
-			if (!st && s->loaded.file)
-				return from_file(r, i, s->loaded.file, 0, from, n, to, err);
-			if (!st)
-				memcpy(to, (const unsigned char *)data + (size_t)from * vn_dtype_size(r->entry[i].dtype),
-				       (size_t)n * vn_dtype_size(r->entry[i].dtype));
-			return st;
-		}
-		if (s->gathered->whole)
-			return read_flat(r->base[s->gathered->base], s->gathered->entry, false, from, n, to, err);
+	if (stored && s->offset >= 0) {
+		st = vn_proof_ask(r, i, err);
+		return st ? st : vn_recording_bytes(r, i, r->fd, s->offset + (int64_t)at, bytes, to, err);
 	}
-	vn_region      box;
-	unsigned char *out = to;
+	if (stored && s->foreign && s->parts)
+		return r->foreign.read(r->foreign.context, s->foreign - 1, at, bytes, to, err);
+	if (stored && !s->gathered) { /* compressed, chunked, big-endian */
+		st = vn_recording_load(r, i, &data, err);
+		if (!st && s->loaded.file)
+			return vn_recording_bytes(r, i, s->loaded.file, (int64_t)at, bytes, to, err);
+		if (!st)
+			memcpy(to, (const unsigned char *)data + at, bytes);
+		return st;
+	}
+	if (stored && s->gathered->whole)
+		return read_flat(r->base[s->gathered->base], s->gathered->entry, false, from, n, to, err);
 	return run_of_boxes(r, i, own, own ? own_shape(r, i) : &r->entry[i].shape, 0, from, from + n, &box, &out, err);
 }
 
 vn_status vn_recording_read_region(vn_recording *r, int i, const vn_region *box, void *to, vn_error *err)
 {
-	const vn_view *v = r->source[i = vn_recording_primary(r, i)].view;
-	if (!v)
-		return own_box(r, i, box, to, err);
-	nest    k = dense_nest(box, v->shape.rank, r->entry[i].dtype);
-	int64_t stride[VN_MAX_RANK], step = 1, at = 0;
-	for (int a = v->whole.rank - 1; a >= 0; a--) {
-		stride[a] = step;
-		step *= v->whole.dim[a];
-	}
-	for (int a = 0; a < k.rank; a++) {
-		k.from[a] = stride[v->order[a]];
-		at += (v->from[a] + box->from[a]) * k.from[a];
-	}
-	return pull_elements(r, i, true, &k, at, to, err);
+	return read_box(r, i, false, box, to, err);
 }
 
 vn_status vn_recording_read(vn_recording *r, int i, int64_t from, int64_t n, void *to, vn_error *err)

@@ -217,6 +217,18 @@ static void scan_run(group_walk *w)
 	H5Oclose(run);
 }
 
+#define COLUMN(name, kind) \
+	{ \
+#name, VN_ATTRIBUTE_##kind, offsetof(vn_seen_weight, name), sizeof(((vn_seen_weight *)0)->name) \
+	}
+/* clang-format off */
+static const vn_header_attribute weight_column[] = {
+	COLUMN(name, TEXT), COLUMN(dtype, TEXT), COLUMN(shape, TEXT), COLUMN(digest, TEXT), COLUMN(min, REAL),
+	COLUMN(max, REAL), COLUMN(mean, REAL), COLUMN(rms, REAL), COLUMN(nan, WHOLE), COLUMN(inf, WHOLE),
+};
+/* clang-format on */
+enum { WEIGHT_COLUMNS = sizeof weight_column / sizeof *weight_column, NEEDED = 3 /* the first of them */ };
+
 static void scan_weights(const vn_scan *s, hid_t model)
 {
 	static const char object[] = "/model/weights";
@@ -234,34 +246,15 @@ static void scan_weights(const vn_scan *s, hid_t model)
 		return;
 	const vn_scan_table t = vn_scan_rows(s, d, type, &e, object);
 	check_digest(s, d, t.rows, (size_t)e.count * e.width, object);
-	enum { NAME, DTYPE, SHAPE, DIGEST, WORDS };
-	static const char *const word[] = { "name", "dtype", "shape", "digest" };
-	static const char *const number[] = { "min", "max", "mean", "rms", "nan", "inf" };
-	const size_t             room[] = { VN_NAME_MAX, 16, VN_SHAPE_TEXT, 64 };
-	char                    *text[WORDS];
-	double                  *real[6];
-	for (int i = 0; i < WORDS; i++)
-		text[i] = vn_scan_column_text(s, &t, word[i], room[i]);
-	for (int i = 0; i < 6; i++)
-		real[i] = vn_scan_column_real(s, &t, number[i]);
-	if (!text[NAME] || !text[DTYPE] || !text[SHAPE])
-		vn_refuse(s, object, "no column %s", !text[NAME] ? "name" : !text[DTYPE] ? "dtype" : "shape");
-	for (int64_t i = 0; i < e.count; i++) {
-		vn_seen_weight r = { 0 };
-		const size_t   k = (size_t)i;
-		strcpy(r.name, text[NAME] + k * room[NAME]);
-		strcpy(r.dtype, text[DTYPE] + k * room[DTYPE]);
-		strcpy(r.shape, text[SHAPE] + k * room[SHAPE]);
-		if (text[DIGEST])
-			strcpy(r.digest, text[DIGEST] + k * room[DIGEST]);
-		r.min = real[0] ? real[0][k] : (double)NAN;
-		r.max = real[1] ? real[1][k] : (double)NAN;
-		r.mean = real[2] ? real[2][k] : (double)NAN;
-		r.rms = real[3] ? real[3][k] : (double)NAN;
-		r.nan = real[4] && real[4][k] >= 0 && real[4][k] < 9e18 ? (int64_t)real[4][k] : 0;
-		r.inf = real[5] && real[5][k] >= 0 && real[5][k] < 9e18 ? (int64_t)real[5][k] : 0;
-		vn_child_send(s->pipe, VN_FRAME_WEIGHT, &r, sizeof r);
-	}
+	vn_seen_weight *row = vn_scan_room(s, object, (size_t)e.count, sizeof *row);
+	for (int64_t i = 0; i < e.count; i++)
+		row[i].min = row[i].max = row[i].mean = row[i].rms = (double)NAN;
+	for (int i = 0; i < WEIGHT_COLUMNS; i++)
+		if (!vn_scan_column(s, &t, &weight_column[i], row, sizeof *row) && i < NEEDED)
+			vn_refuse(s, object, "no column %s", weight_column[i].name);
+	for (int64_t i = 0; i < e.count; i++)
+		vn_child_send(s->pipe, VN_FRAME_WEIGHT, &row[i], sizeof *row);
+	free(row);
 	H5Oclose(d);
 }
 

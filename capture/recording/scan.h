@@ -57,10 +57,10 @@ typedef struct vn_seen_weight {
 	int64_t nan, inf;
 } vn_seen_weight;
 
-/* One of many tensors that a child reads, and the size of its slot in shared memory. */
+/* A tensor whose numbers a child reads, and the size of its slot in shared memory. */
 typedef struct vn_scan_one {
 	char     name[VN_NAME_MAX];
-	int32_t  dtype;
+	vn_dtype dtype;
 	uint64_t address;
 	size_t   bytes;
 } vn_scan_one;
@@ -74,14 +74,12 @@ typedef struct vn_scan {
 	int                fd;
 	const char        *path;
 	int64_t            bytes;
-	/* vn_scan_numbers only: the tensor, memory shared with the parent, and the index of this child
-	 * among several. */
-	vn_seen_tensor     tensor;
+	/* vn_scan_numbers only: n tensors, memory shared with the parent for one after the other, and
+	 * the index of this child among several, which share the chunks of each tensor. */
+	const vn_scan_one *tensor;
+	int                n;
 	vn_scratch         to;
 	int                child, children;
-	/* vn_scan_many only: the tensors, one after the other in that memory. */
-	const vn_scan_one *many;
-	int                n_many;
 	int                pipe;
 } vn_scan;
 
@@ -96,12 +94,22 @@ static inline int64_t vn_scan_most(int64_t file_bytes)
 	return most < ALWAYS ? ALWAYS : most < NEVER_MORE ? most : NEVER_MORE;
 }
 
+/* Returns the bytes of a tensor of elements of `width` bytes; -1: a size is negative, or there are
+ * more than can be counted. */
+static inline int64_t vn_scan_bytes(const int64_t *dim, int rank, int64_t width)
+{
+	for (int i = 0; i < rank; i++) {
+		if (dim[i] < 0 || (dim[i] > 0 && width > INT64_MAX / 4 / dim[i]))
+			return -1;
+		width *= dim[i];
+	}
+	return width;
+}
+
 /* Work for vn_child_start, with a vn_scan as ctx: everything except the tensors' numbers; the
- * numbers of one tensor, in native order, or one child's share of them. All end with DONE or
+ * numbers of some tensors, in native order, or one child's share of them. Both end with DONE or
  * FAILED. */
 void vn_scan_file(void *ctx, int pipe);
 void vn_scan_numbers(void *ctx, int pipe);
-/* Same for the numbers of many small tensors. */
-void vn_scan_many(void *ctx, int pipe);
 
 #endif

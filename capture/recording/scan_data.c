@@ -103,15 +103,6 @@ vn_extent vn_scan_extent(const vn_scan *s, hid_t dset, hid_t type, const char *o
 	return e;
 }
 
-/* A list: one axis. */
-static vn_extent list_extent(const vn_scan *s, hid_t dset, hid_t type, const char *object)
-{
-	vn_extent e = vn_scan_extent(s, dset, type, object);
-	if (e.rank != 1)
-		vn_refuse(s, object, "rank %d, expected 1", e.rank);
-	return e;
-}
-
 /* HDF5 clears two buffers of 1 MB for each read that converts, unless smaller ones are requested. A
  * buffer holds at least one element, stored or converted. */
 static void read_all(const vn_scan *s, hid_t dset, hid_t type, const char *object, void *to)
@@ -134,8 +125,10 @@ char **vn_scan_lines(const vn_scan *s, hid_t dset, const char *object, int64_t *
 
 	if (type < 0 || H5Tget_class(type) != H5T_STRING)
 		vn_refuse(s, object, "it does not hold strings");
-	vn_extent e = list_extent(s, dset, type, object);
-	char    **line = vn_scan_room(s, object, (size_t)e.count, sizeof *line);
+	vn_extent e = vn_scan_extent(s, dset, type, object);
+	if (e.rank != 1)
+		vn_refuse(s, object, "rank %d, expected 1", e.rank);
+	char **line = vn_scan_room(s, object, (size_t)e.count, sizeof *line);
 	*n = e.count;
 	if (e.count == 0)
 		return line;
@@ -210,51 +203,61 @@ static const char *column_of(const vn_scan *s, const vn_scan_table *t, const cha
 	return t->rows + at;
 }
 
-char *vn_scan_column_text(const vn_scan *s, const vn_scan_table *t, const char *name, size_t room)
+static void read_texts(const vn_scan *s, const vn_scan_table *t, hid_t type, const char *from,
+                       const vn_header_attribute *c, char *to, size_t size)
 {
-	hid_t       type;
-	const char *from = column_of(s, t, name, &type);
-
-	if (!from)
-		return NULL;
 	const size_t width = H5Tget_size(type);
 	if (H5Tget_class(type) != H5T_STRING || width > 65536)
-		vn_refuse(s, t->object, "column %s does not hold strings", name);
+		vn_refuse(s, t->object, "column %s does not hold strings", c->name);
 	const bool variable = H5Tis_variable_str(type) > 0;
-	char      *all = vn_scan_room(s, t->object, (size_t)t->n, room), *own = vn_scan_room(s, t->object, width + 1, 1);
-	for (int64_t i = 0; i < t->n; i++, from += t->width) {
+	char      *own = vn_scan_room(s, t->object, width + 1, 1);
+	for (int64_t i = 0; i < t->n; i++, from += t->width, to += size) {
 		char *one = memcpy(own, from, width);
 		if (variable)
 			memcpy(&one, from, sizeof one);
 		else
 			vn_scan_end_text(type, one, width);
-		if (one && strlen(one) >= room)
-			vn_refuse(s, t->object, "row %" PRId64 ": %s has more than %zu bytes", i, name, room - 1);
-		if (one)
-			strcpy(all + (size_t)i * room, one);
-		vn_utf8_clean(all + (size_t)i * room);
+		if (one && strlen(one) >= c->room)
+			vn_refuse(s, t->object, "row %" PRId64 ": %s has more than %zu bytes", i, c->name, c->room - 1);
+		strcpy(to, one ? one : "");
+		vn_utf8_clean(to);
 	}
 	free(own);
-	H5Tclose(type);
-	return all;
 }
 
-double *vn_scan_column_real(const vn_scan *s, const vn_scan_table *t, const char *name)
+static void read_numbers(const vn_scan *s, const vn_scan_table *t, hid_t type, const char *from,
+                         const vn_header_attribute *c, char *to, size_t size)
 {
-	hid_t       type;
-	const char *from = column_of(s, t, name, &type);
-
-	if (!from)
-		return NULL;
-	const H5T_class_t c = H5Tget_class(type);
-	if (c != H5T_FLOAT && c != H5T_INTEGER)
-		vn_refuse(s, t->object, "column %s does not hold numbers", name);
+	const H5T_class_t class = H5Tget_class(type);
+	if (class != H5T_FLOAT && class != H5T_INTEGER)
+		vn_refuse(s, t->object, "column %s does not hold numbers", c->name);
 	const size_t width = H5Tget_size(type), wider = width > sizeof(double) ? width : sizeof(double);
 	char        *all = vn_scan_room(s, t->object, (size_t)t->n, wider);
 	for (int64_t i = 0; i < t->n; i++)
 		memcpy(all + (size_t)i * width, from + (size_t)i * t->width, width);
 	if (H5Tconvert(type, H5T_NATIVE_DOUBLE, (size_t)t->n, all, NULL, H5P_DEFAULT) < 0)
-		vn_refuse(s, t->object, "column %s cannot be read", name);
+		vn_refuse(s, t->object, "column %s cannot be read", c->name);
+	for (int64_t i = 0; i < t->n; i++, to += size) {
+		double x;
+		memcpy(&x, all + (size_t)i * sizeof x, sizeof x);
+		const int64_t whole = x >= 0 && x < 9e18 ? (int64_t)x : 0;
+		memcpy(to, c->kind == VN_ATTRIBUTE_REAL ? (const void *)&x : &whole, sizeof x);
+	}
+	free(all);
+}
+
+bool vn_scan_column(const vn_scan *s, const vn_scan_table *t, const vn_header_attribute *c, void *rows, size_t size)
+{
+	hid_t       type;
+	const char *from = column_of(s, t, c->name, &type);
+	char       *to = (char *)rows + c->offset;
+
+	if (!from)
+		return false;
+	if (c->kind == VN_ATTRIBUTE_TEXT)
+		read_texts(s, t, type, from, c, to, size);
+	else
+		read_numbers(s, t, type, from, c, to, size);
 	H5Tclose(type);
-	return (double *)(void *)all;
+	return true;
 }

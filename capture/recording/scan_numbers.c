@@ -1,4 +1,4 @@
-/* scan_numbers.c: reads the numbers of one tensor, in a child; see scan.h.
+/* scan_numbers.c: reads the numbers of tensors, in a child; see scan.h.
  *
  * They are read in boxes. A box consists of whole chunks and fits into memory. If a single chunk is
  * too large for that, HDF5 keeps it while boxes of it are read. So no chunk is decompressed twice,
@@ -14,12 +14,15 @@
 enum { BOX_BYTES = 16 << 20, KEPT_BYTES = 1 << 20 };
 
 typedef struct tensor_reading {
-	vn_scan *s;
-	hid_t    file, dset, space, type;
-	int      rank;
-	hsize_t  dim[VN_MAX_RANK], chunk[VN_MAX_RANK]; /* chunk: all ones without chunks */
-	hsize_t  width;
-	int      boxes; /* number of boxes of whole chunks so far */
+	vn_scan           *s;
+	const vn_scan_one *tensor;
+	vn_scratch         to; /* its slot */
+	int                children;
+	hid_t              file, dset, space, type;
+	int                rank;
+	hsize_t            dim[VN_MAX_RANK], chunk[VN_MAX_RANK]; /* chunk: all ones without chunks */
+	hsize_t            width;
+	int                boxes; /* number of boxes of whole chunks so far */
 } tensor_reading;
 
 typedef struct chunk_box {
@@ -30,10 +33,10 @@ static void open_tensor(tensor_reading *x, size_t cache)
 {
 	if (x->file <= 0)
 		x->file = vn_scan_open(x->s, cache);
-	x->dset = H5Oopen_by_addr(x->file, (haddr_t)x->s->tensor.address);
-	x->type = vn_h5_type((vn_dtype)x->s->tensor.dtype, false);
+	x->dset = H5Oopen_by_addr(x->file, (haddr_t)x->tensor->address);
+	x->type = vn_h5_type(x->tensor->dtype, false);
 	if (x->dset < 0 || H5Iget_type(x->dset) != H5I_DATASET || x->type < 0 || (x->space = H5Dget_space(x->dset)) < 0)
-		vn_refuse(x->s, x->s->tensor.name, "it cannot be opened again");
+		vn_refuse(x->s, x->tensor->name, "it cannot be opened again");
 }
 
 static void close_tensor(const tensor_reading *x)
@@ -49,7 +52,7 @@ static void prepare_reading(tensor_reading *x)
 	vn_extent e;
 	hsize_t   bytes;
 	open_tensor(x, 0);
-	e = vn_scan_extent(x->s, x->dset, x->type, x->s->tensor.name);
+	e = vn_scan_extent(x->s, x->dset, x->type, x->tensor->name);
 	const hid_t how = H5Dget_create_plist(x->dset);
 	x->rank = e.rank;
 	bytes = x->width = (hsize_t)e.width;
@@ -57,17 +60,17 @@ static void prepare_reading(tensor_reading *x)
 		x->dim[a] = (hsize_t)e.dim[a];
 		x->chunk[a] = 1;
 	}
-	if (e.count * (int64_t)e.width != (int64_t)x->s->to.bytes)
-		vn_refuse(x->s, x->s->tensor.name, "it cannot be opened again");
+	if (e.count * (int64_t)e.width != (int64_t)x->to.bytes)
+		vn_refuse(x->s, x->tensor->name, "it cannot be opened again");
 	if (how < 0 || (H5Pget_layout(how) == H5D_CHUNKED && H5Pget_chunk(how, e.rank, x->chunk) != e.rank))
-		vn_refuse(x->s, x->s->tensor.name, "its layout cannot be read");
+		vn_refuse(x->s, x->tensor->name, "its layout cannot be read");
 	for (int a = 0; a < e.rank; a++)
 		bytes *= x->chunk[a];
 	H5Pclose(how);
 	if (bytes <= KEPT_BYTES)
 		return;
 	if (bytes > BOX_BYTES) /* one such chunk at a time uses enough memory */
-		x->s->children = 1;
+		x->children = 1;
 	close_tensor(x);
 	H5Fclose(x->file);
 	x->file = 0;
@@ -121,7 +124,7 @@ static void read_box(tensor_reading *x, const chunk_box *b, bool inside)
 	hsize_t   at;
 	bool      between, more = count_touched(x, b) > BOX_BYTES && cut_box(x, b, &axis, &at, &between);
 
-	if (!inside && !(more && between) && x->boxes++ % x->s->children != x->s->child)
+	if (!inside && !(more && between) && x->boxes++ % x->children != x->s->child)
 		return;
 	if (more) {
 		half[0].size[axis] = at;
@@ -132,9 +135,9 @@ static void read_box(tensor_reading *x, const chunk_box *b, bool inside)
 		return;
 	}
 	if (H5Sselect_hyperslab(x->space, H5S_SELECT_SET, b->from, NULL, b->size, NULL) < 0 ||
-	    H5Dread(x->dset, x->type, x->space, x->space, H5P_DEFAULT, x->s->to.data) < 0)
-		vn_refuse(x->s, x->s->tensor.name, "its numbers cannot be read");
-	vn_scratch_forget(&x->s->to);
+	    H5Dread(x->dset, x->type, x->space, x->space, H5P_DEFAULT, x->to.data) < 0)
+		vn_refuse(x->s, x->tensor->name, "its numbers cannot be read");
+	vn_scratch_forget(&x->to);
 }
 
 static void read_tensor(tensor_reading *x)
@@ -143,8 +146,8 @@ static void read_tensor(tensor_reading *x)
 	prepare_reading(x);
 	for (int a = 0; a < x->rank; a++)
 		all.size[a] = x->dim[a];
-	if (x->rank == 0 && H5Dread(x->dset, x->type, H5S_ALL, H5S_ALL, H5P_DEFAULT, x->s->to.data) < 0)
-		vn_refuse(x->s, x->s->tensor.name, "its numbers cannot be read");
+	if (x->rank == 0 && H5Dread(x->dset, x->type, H5S_ALL, H5S_ALL, H5P_DEFAULT, x->to.data) < 0)
+		vn_refuse(x->s, x->tensor->name, "its numbers cannot be read");
 	if (x->rank > 0)
 		read_box(x, &all, false);
 }
@@ -158,30 +161,17 @@ static void take_time(size_t bytes)
 
 void vn_scan_numbers(void *ctx, int pipe)
 {
-	tensor_reading x = { .s = ctx };
-
-	x.s->pipe = pipe;
-	take_time(x.s->to.bytes);
-	read_tensor(&x);
-	vn_child_send(pipe, VN_FRAME_DONE, "", 0);
-}
-
-void vn_scan_many(void *ctx, int pipe)
-{
 	vn_scan       *s = ctx;
-	tensor_reading x = { .s = s };
+	tensor_reading x = { .s = s, .to = s->to, .children = s->children };
 
 	s->pipe = pipe;
 	take_time(s->to.bytes);
-	for (int i = 0; i < s->n_many; i++) {
-		const vn_scan_one *m = &s->many[i];
-		memcpy(s->tensor.name, m->name, sizeof m->name);
-		s->tensor.dtype = m->dtype;
-		s->tensor.address = m->address;
-		s->to.bytes = m->bytes;
+	for (int i = 0; i < s->n; i++) {
+		x.tensor = &s->tensor[i];
+		x.to.bytes = x.tensor->bytes;
 		read_tensor(&x);
 		close_tensor(&x);
-		s->to.data = (unsigned char *)s->to.data + vn_scan_span(m->bytes);
+		x.to.data = (unsigned char *)x.to.data + vn_scan_span(x.tensor->bytes);
 	}
 	vn_child_send(pipe, VN_FRAME_DONE, "", 0);
 }

@@ -3,6 +3,7 @@
 #define VN_CAPTURE_SCAN_READ_H
 
 #include "capture/file/h5.h"
+#include "capture/file/object_header.h"
 #include "capture/recording/scan.h"
 
 /* Sends "FILE: OBJECT: ..." to the parent and ends this process. */
@@ -52,8 +53,9 @@ typedef struct vn_scan_table {
 	char       *rows; /* (n, width) */
 } vn_scan_table;
 vn_scan_table vn_scan_rows(const vn_scan *s, hid_t dset, hid_t type, const vn_extent *e, const char *object);
-/* Return one column, as text of `room` bytes each, or as doubles; NULL: no column of that name. */
-char         *vn_scan_column_text(const vn_scan *s, const vn_scan_table *t, const char *name, size_t room);
-double       *vn_scan_column_real(const vn_scan *s, const vn_scan_table *t, const char *name);
+/* Reads the column c->name into rows of `size` bytes each, one for each row of the table: text, a
+ * double, or a whole number, 0 if that is negative or too large. Returns false if there is no such
+ * column. */
+bool vn_scan_column(const vn_scan *s, const vn_scan_table *t, const vn_header_attribute *c, void *rows, size_t size);
 
 #endif

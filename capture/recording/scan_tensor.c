@@ -12,24 +12,16 @@ typedef struct filled_tensor {
 	char           dtype[16];
 } filled_tensor;
 
-#define TEXT(name) \
+#define FIELD(name, kind) \
 	{ \
-#name, VN_ATTRIBUTE_TEXT, offsetof(filled_tensor, t.name), sizeof(((filled_tensor *)0)->t.name) \
-	}
-#define WHOLE(name) \
-	{ \
-#name, VN_ATTRIBUTE_WHOLE, offsetof(filled_tensor, t.name), 0 \
-	}
-#define REAL(name) \
-	{ \
-#name, VN_ATTRIBUTE_REAL, offsetof(filled_tensor, t.name), 0 \
+#name, VN_ATTRIBUTE_##kind, offsetof(filled_tensor, t.name), sizeof(((filled_tensor *)0)->t.name) \
 	}
 /* clang-format off */
 static const vn_header_attribute list[] = {
 	{ "dtype", VN_ATTRIBUTE_TEXT, offsetof(filled_tensor, dtype), sizeof(((filled_tensor *)0)->dtype) },
-	WHOLE(order), WHOLE(layer), TEXT(point), TEXT(op), TEXT(basis), TEXT(axes), TEXT(digest),
-	REAL(min), REAL(max), REAL(mean), REAL(rms), REAL(absmax), WHOLE(nan), WHOLE(inf),
-	TEXT(source_line),
+	FIELD(order, WHOLE), FIELD(layer, WHOLE), FIELD(point, TEXT), FIELD(op, TEXT), FIELD(basis, TEXT),
+	FIELD(axes, TEXT), FIELD(digest, TEXT), FIELD(min, REAL), FIELD(max, REAL), FIELD(mean, REAL),
+	FIELD(rms, REAL), FIELD(absmax, REAL), FIELD(nan, WHOLE), FIELD(inf, WHOLE), FIELD(source_line, TEXT),
 };
 /* clang-format on */
 enum {
@@ -113,18 +105,6 @@ vn_header_reader *vn_scan_reader(const vn_scan *s, hid_t file)
 	return r;
 }
 
-/* 0: the count overflows. */
-static int64_t bytes_of(const vn_shape *s, int64_t width)
-{
-	int64_t n = width;
-	for (int i = 0; i < s->rank; i++) {
-		if (s->dim[i] > 0 && n > INT64_MAX / 4 / s->dim[i])
-			return 0;
-		n *= s->dim[i];
-	}
-	return n;
-}
-
 bool vn_scan_tensor_header(const vn_scan *s, vn_header_reader *r, const char *object, vn_seen_tensor *t)
 {
 	const own_type  *own = own_types();
@@ -139,7 +119,7 @@ bool vn_scan_tensor_header(const vn_scan *s, vn_header_reader *r, const char *ob
 	if (!any)
 		return false;
 	f.t.dtype = choose_dtype(s, same, f.dtype, object, &big);
-	const int64_t bytes = bytes_of(&h.shape, (int64_t)vn_dtype_size((vn_dtype)f.t.dtype));
+	const int64_t bytes = vn_scan_bytes(h.shape.dim, h.shape.rank, (int64_t)vn_dtype_size((vn_dtype)f.t.dtype));
 	if (bytes <= 0 || (uint64_t)bytes > h.stored || h.offset > (uint64_t)s->bytes ||
 	    bytes > s->bytes - (int64_t)h.offset)
 		return false;

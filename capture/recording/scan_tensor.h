@@ -3,7 +3,6 @@
 #ifndef VN_CAPTURE_SCAN_TENSOR_H
 #define VN_CAPTURE_SCAN_TENSOR_H
 
-#include "capture/file/object_header.h"
 #include "capture/recording/scan_read.h"
 
 /* Returns a reader for tensors that can be read without HDF5; NULL if that is impossible for this

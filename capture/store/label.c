@@ -4,17 +4,21 @@
 #include <stdio.h>
 #include <string.h>
 
+static void describe_point(vn_tensor_label *l, const vn_point_info *i)
+{
+	snprintf(l->point, sizeof l->point, "%s", i->name);
+	snprintf(l->basis, sizeof l->basis, "%s", i->basis);
+	snprintf(l->axes, sizeof l->axes, "%s", i->axes);
+}
+
 vn_tensor_label vn_label_of_value(const vn_plan *p, int value)
 {
-	const vn_value      *v = &p->value[value];
-	const vn_point_info *i = vn_point_get(v->point);
-	vn_tensor_label      l = { .order = value, .layer = v->layer };
+	const vn_value *v = &p->value[value];
+	vn_tensor_label l = { .order = value, .layer = v->layer };
 
 	snprintf(l.name, sizeof l.name, "%s", v->name);
-	snprintf(l.point, sizeof l.point, "%s", i->name);
 	snprintf(l.op, sizeof l.op, "%s", vn_op_name(p->node[v->node].op));
-	snprintf(l.basis, sizeof l.basis, "%s", i->basis);
-	snprintf(l.axes, sizeof l.axes, "%s", i->axes);
+	describe_point(&l, vn_point_get(v->point));
 	return l;
 }
 
@@ -33,10 +37,7 @@ vn_tensor_label vn_label_of_name(const char *name)
 	vn_tensor_label      l = { .order = -1, .layer = vn_name_layer(name) };
 
 	snprintf(l.name, sizeof l.name, "%s", name);
-	if (i) {
-		snprintf(l.point, sizeof l.point, "%s", i->name);
-		snprintf(l.basis, sizeof l.basis, "%s", i->basis);
-		snprintf(l.axes, sizeof l.axes, "%s", i->axes);
-	}
+	if (i)
+		describe_point(&l, i);
 	return l;
 }

@@ -36,10 +36,6 @@ void vn_message_put_int(vn_message *m, int64_t x)
 {
 	put_padded_bytes(m, &x, sizeof x);
 }
-void vn_message_put_real(vn_message *m, double x)
-{
-	put_padded_bytes(m, &x, sizeof x);
-}
 
 void vn_message_put_bytes(vn_message *m, const void *data, size_t bytes)
 {
@@ -83,15 +79,6 @@ static const void *take_bytes(vn_message *m, size_t bytes)
 int64_t vn_take_int(vn_message *m)
 {
 	int64_t     x = 0;
-	const void *from = take_bytes(m, sizeof x);
-	if (from)
-		memcpy(&x, from, sizeof x);
-	return x;
-}
-
-double vn_take_real(vn_message *m)
-{
-	double      x = 0;
 	const void *from = take_bytes(m, sizeof x);
 	if (from)
 		memcpy(&x, from, sizeof x);

@@ -5,6 +5,7 @@
 #include "libref/base/room.h"
 #include "libref/base/trouble.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -38,21 +39,16 @@ void vn_block_free(vn_block *b)
 	free(b);
 }
 
-static void free_list(vn_block *b)
-{
-	while (b) {
-		vn_block *next = b->next;
-		vn_block_free(b);
-		b = next;
-	}
-}
-
 void vn_queue_destroy(vn_queue *q)
 {
 	if (!q)
 		return;
-	free_list(q->first);
-	free_list(q->free);
+	assert(!q->first);
+	while (q->free) {
+		vn_block *b = q->free;
+		q->free = b->next;
+		vn_block_free(b);
+	}
 	pthread_cond_destroy(&q->freed);
 	pthread_cond_destroy(&q->posted);
 	pthread_mutex_destroy(&q->lock);

@@ -3,6 +3,7 @@
 
 #include "capture/file/sandbox.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdint.h>
@@ -216,26 +217,19 @@ vn_status vn_scribe_answer(vn_scribe *s, int64_t *value, vn_error *err)
 	return a.status;
 }
 
-static vn_status ask_scribe(vn_scribe *s, vn_scribe_request request, const vn_message *m, vn_error *err)
-{
-	const message_head h = { request, m->n };
-	vn_status          st = vn_scribe_answer(s, NULL, err);
-
-	if (st)
-		return st;
-	if (m->bad)
-		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", s->path);
-	if (s->socket < 0)
-		return vn_fail(err, VN_ERR_IO, "%s: the process that writes it has ended", s->path);
-	if (!send_all(s->socket, &h, sizeof h, m->data, m->n))
-		return report_silence(s, err);
-	s->asked = true;
-	return VN_OK;
-}
-
 vn_status vn_scribe_ask(vn_scribe *s, vn_scribe_request request, vn_message *m, vn_error *err)
 {
-	const vn_status st = ask_scribe(s, request, m, err);
+	const message_head h = { request, m->n };
+	vn_status          st = VN_OK;
+
+	assert(!s->asked);
+	if (m->bad)
+		st = vn_fail(err, VN_ERR_NOMEM, "%s: no memory", s->path);
+	else if (s->socket < 0)
+		st = vn_fail(err, VN_ERR_IO, "%s: the process that writes it has ended", s->path);
+	else if (!send_all(s->socket, &h, sizeof h, m->data, m->n))
+		st = report_silence(s, err);
+	s->asked = !st;
 	vn_message_finish(m);
 	return st;
 }

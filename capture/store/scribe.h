@@ -19,18 +19,37 @@
 #define VN_CAPTURE_SCRIBE_H
 
 #include "capture/file/place.h"
+#include "capture/store/label.h"
 #include "capture/store/message.h"
+#include "libref/base/digest.h"
+#include "libref/base/stats.h"
 
 #include <sys/types.h>
 
 /* The requests. Their data is described at the functions that execute them. */
 /* clang-format off */
 typedef enum vn_scribe_request {
-	VN_SCRIBE_CREATE, VN_SCRIBE_RUN, VN_SCRIBE_IDS_DIGEST, VN_SCRIBE_TOKEN_TEXT, VN_SCRIBE_LEFT_OUT, VN_SCRIBE_FACTS,
-	VN_SCRIBE_MODEL,
+	VN_SCRIBE_CREATE, VN_SCRIBE_RUN, VN_SCRIBE_IDS_DIGEST, VN_SCRIBE_TEXTS, VN_SCRIBE_FACTS, VN_SCRIBE_MODEL,
 	VN_SCRIBE_STEP, VN_SCRIBE_ALIASES, VN_SCRIBE_START, VN_SCRIBE_FINISH, VN_SCRIBE_CLOSE
 } vn_scribe_request;
 /* clang-format on */
+
+/* A tensor, as bytes of VN_SCRIBE_START, and with the last two fields of VN_SCRIBE_FINISH. */
+typedef struct vn_scribe_tensor {
+	vn_tensor_label label;
+	vn_dtype        dtype;
+	vn_shape        shape;
+	vn_stats        stats;
+	vn_digest       digest;
+} vn_scribe_tensor;
+
+/* A row of /model/weights in its file format (specs/checkpoint.md). */
+enum { VN_WEIGHT_SHAPE_TEXT = 96 }; /* for four axes; older readers accept no more */
+typedef struct vn_scribe_weight {
+	char    name[VN_NAME_MAX], dtype[8], shape[VN_WEIGHT_SHAPE_TEXT], digest[VN_DIGEST_TEXT];
+	double  min, max, mean, rms;
+	int64_t nan, inf;
+} vn_scribe_weight;
 
 typedef struct vn_scribe {
 	pid_t       pid;
@@ -41,8 +60,7 @@ typedef struct vn_scribe {
 
 /* Forks the scribe. */
 vn_status vn_scribe_start(vn_scribe *s, const vn_place *place, vn_error *err);
-/* Sends a request and finishes the message. First fetches the previous answer; if that is a
- * failure, returns it and sends nothing. */
+/* Sends a request and finishes the message. No answer may be outstanding. */
 vn_status vn_scribe_ask(vn_scribe *s, vn_scribe_request request, vn_message *m, vn_error *err);
 /* Waits for the answer to the last request; returns at once if none is outstanding. value may be
  * NULL. */

@@ -1,7 +1,10 @@
 /* scribe_about.c: how the scribe writes /run, /model and /plan. See scribe.h. */
 #include "capture/store/scribe_internal.h"
 
+#include "libref/base/facts.h"
+
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,12 +19,9 @@ static bool put_list(hid_t group, const char *name, hid_t disk, hid_t memory, in
 	            (dset = H5Dcreate2(group, name, disk, space, H5P_DEFAULT, dcpl, H5P_DEFAULT)) >= 0 &&
 	            (n == 0 || H5Dwrite(dset, memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, data) >= 0) &&
 	            (!digest || vn_h5_put_text(dset, "digest", digest));
-	if (dset >= 0)
-		good &= H5Dclose(dset) >= 0;
-	if (dcpl >= 0)
-		H5Pclose(dcpl);
-	if (space >= 0)
-		H5Sclose(space);
+	good &= vn_h5_close(dset);
+	vn_h5_close(dcpl);
+	vn_h5_close(space);
 	return good;
 }
 
@@ -29,14 +29,8 @@ static bool put_lines(hid_t group, const char *name, char *const *line, int64_t 
 {
 	hid_t type = vn_h5_text_type();
 	bool  good = type >= 0 && put_list(group, name, type, type, n, line, digest);
-	if (type >= 0)
-		H5Tclose(type);
+	vn_h5_close(type);
 	return good;
-}
-
-static bool close_group(hid_t g, bool good)
-{
-	return (g < 0 || H5Gclose(g) >= 0) && good;
 }
 
 /* ---- /run ---------------------------------------------------------------------- */
@@ -50,16 +44,17 @@ static bool put_ids(hid_t group, const char *name, vn_message *m)
 	return !m->bad && put_list(group, name, H5T_STD_I32LE, H5T_NATIVE_INT32, (int64_t)(bytes / 4), list, digest);
 }
 
-/* Replaces facts that exist already. */
+/* Message: a vn_facts. Replaces facts that exist already. */
 static bool put_facts(hid_t g, vn_message *m, bool replace)
 {
-	const int64_t n = vn_take_int(m);
-	bool          good = true;
+	size_t          bytes;
+	const vn_facts *facts = vn_take_bytes(m, &bytes);
+	bool            good = bytes == sizeof *facts;
 
-	for (int64_t i = 0; good && i < n; i++) {
-		const char *key = vn_take_text(m), *value = vn_take_text(m);
-		htri_t      there = replace && !m->bad ? H5Aexists(g, key) : 0;
-		good = !m->bad && there >= 0 && (!there || H5Adelete(g, key) >= 0) && vn_h5_put_text(g, key, value);
+	for (int i = 0; good && i < facts->n; i++) {
+		const char  *key = facts->fact[i].key;
+		const htri_t there = replace ? H5Aexists(g, key) : 0;
+		good = there >= 0 && (!there || H5Adelete(g, key) >= 0) && vn_h5_put_text(g, key, facts->fact[i].value);
 	}
 	return good;
 }
@@ -70,8 +65,7 @@ static bool retire_run(hid_t file)
 {
 	hid_t old = H5Oopen(file, "run", H5P_DEFAULT);
 	bool  good = old >= 0 && H5Oincr_refcount(old) >= 0;
-	if (old >= 0)
-		good &= H5Oclose(old) >= 0;
+	good &= vn_h5_close(old);
 	return good && H5Ldelete(file, "run", H5P_DEFAULT) >= 0;
 }
 
@@ -82,9 +76,9 @@ static bool put_run(vn_scribe_file *f, hid_t g)
 	return there >= 0 && (!there || retire_run(f->file)) && H5Olink(g, f->file, "run", H5P_DEFAULT, H5P_DEFAULT) >= 0;
 }
 
-/* Message: n facts as two texts each; token ids and positions (put_ids). value: offset of the ids
+/* Message: facts; token ids and positions (put_ids). Answer: offset of the ids
  * in the file. A second call replaces everything. */
-vn_status vn_scribe_file_run(vn_scribe_file *f, vn_message *m, int64_t *value, vn_error *err)
+vn_status vn_scribe_file_run(vn_scribe_file *f, vn_message *m, vn_error *err)
 {
 	hid_t g = H5Gcreate_anon(f->file, f->groups, H5P_DEFAULT), ids = H5I_INVALID_HID;
 	bool  good = g >= 0 && put_facts(g, m, false) && put_ids(g, "token_ids", m) && put_ids(g, "positions", m) &&
@@ -92,58 +86,43 @@ vn_status vn_scribe_file_run(vn_scribe_file *f, vn_message *m, int64_t *value, v
 
 	/* An empty list has no storage. */
 	const haddr_t at = good ? H5Dget_offset(ids) : HADDR_UNDEF;
-	*value = at == HADDR_UNDEF ? -1 : (int64_t)at;
-	if (ids >= 0)
-		H5Dclose(ids);
-	return vn_scribe_file_settle(f, close_group(g, good && put_run(f, g)), "/run", true, err);
+	*f->answer = at == HADDR_UNDEF ? -1 : (int64_t)at;
+	vn_h5_close(ids);
+	good = good && put_run(f, g);
+	return vn_scribe_file_settle(f, vn_h5_close(g) && good, "/run", true, err);
 }
 
 /* A text. */
-vn_status vn_scribe_file_ids_digest(vn_scribe_file *f, vn_message *m, int64_t *value, vn_error *err)
+vn_status vn_scribe_file_ids_digest(vn_scribe_file *f, vn_message *m, vn_error *err)
 {
 	const char *hex = vn_take_text(m);
 	hid_t       o = H5Dopen2(f->file, "run/token_ids", H5P_DEFAULT);
 	bool        good = o >= 0 && hex && vn_h5_put_text(o, "digest", hex);
-
-	(void)value;
-	if (o >= 0)
-		H5Dclose(o);
+	vn_h5_close(o);
 	return vn_scribe_file_settle(f, good, "/run/token_ids", true, err);
 }
 
-/* Message: a list of texts, for a dataset of /run; the digest of the list, or NULL. */
-static vn_status put_texts(vn_scribe_file *f, const char *name, const char *object, vn_message *m, vn_error *err)
+/* Message: the name of a dataset of /run, its texts, and their digest or NULL. */
+vn_status vn_scribe_file_texts(vn_scribe_file *f, vn_message *m, vn_error *err)
 {
+	const char *name = vn_take_text(m);
 	int64_t     n;
-	char      **text = vn_take_texts(m, &n);
+	char      **text = vn_take_texts(m, &n), object[VN_NAME_MAX];
 	const char *digest = vn_take_text(m);
 	hid_t       g = H5Gopen2(f->file, "run", H5P_DEFAULT);
 	bool        good = !m->bad && g >= 0 && put_lines(g, name, text, n, digest);
 
 	free(text);
-	return vn_scribe_file_settle(f, close_group(g, good), object, true, err);
+	snprintf(object, sizeof object, "/run/%s", name);
+	return vn_scribe_file_settle(f, vn_h5_close(g) && good, object, true, err);
 }
 
-vn_status vn_scribe_file_token_text(vn_scribe_file *f, vn_message *m, int64_t *value, vn_error *err)
-{
-	(void)value;
-	return put_texts(f, "token_text", "/run/token_text", m, err);
-}
-
-vn_status vn_scribe_file_left_out(vn_scribe_file *f, vn_message *m, int64_t *value, vn_error *err)
-{
-	(void)value;
-	return put_texts(f, "left_out", "/run/left_out", m, err);
-}
-
-/* Message: n facts as two texts each. */
-vn_status vn_scribe_file_facts(vn_scribe_file *f, vn_message *m, int64_t *value, vn_error *err)
+/* Message: facts. */
+vn_status vn_scribe_file_facts(vn_scribe_file *f, vn_message *m, vn_error *err)
 {
 	hid_t g = H5Gopen2(f->file, "run", H5P_DEFAULT);
 	bool  good = g >= 0 && put_facts(g, m, true);
-
-	(void)value;
-	return vn_scribe_file_settle(f, close_group(g, good), "/run", true, err);
+	return vn_scribe_file_settle(f, vn_h5_close(g) && good, "/run", true, err);
 }
 
 /* ---- /model ------------------------------------------------------------------------ */
@@ -177,10 +156,9 @@ static hid_t weight_type(void)
 		                 field[i].text   ? text
 		                 : field[i].real ? H5T_NATIVE_DOUBLE
 		                                 : H5T_NATIVE_INT64) >= 0;
-	if (text >= 0)
-		H5Tclose(text);
-	if (!good && t >= 0)
-		H5Tclose(t);
+	vn_h5_close(text);
+	if (!good)
+		vn_h5_close(t);
 	return good ? t : H5I_INVALID_HID;
 }
 
@@ -192,8 +170,7 @@ static bool put_weights(hid_t group, vn_message *m)
 	bool        good = !m->bad && type >= 0 &&
 	            put_list(group, "weights", type, type, (int64_t)(bytes / sizeof(vn_scribe_weight)), rows,
 	                     vn_digest_of(rows, bytes).hex);
-	if (type >= 0)
-		H5Tclose(type);
+	vn_h5_close(type);
 	return good;
 }
 
@@ -208,7 +185,8 @@ static bool put_model(vn_scribe_file *f, vn_message *m)
 		const char *text = vn_take_text(m);
 		good = !text || vn_h5_put_text(g, key[i], text);
 	}
-	return close_group(g, good && (!vn_take_int(m) || put_weights(g, m)));
+	good = good && (!vn_take_int(m) || put_weights(g, m));
+	return vn_h5_close(g) && good;
 }
 
 /* ---- /plan -------------------------------------------------------------------------- */
@@ -252,15 +230,13 @@ static bool put_plan(vn_scribe_file *f, vn_message *m)
 		good = put_table(g, table_name[i], m, digest);
 	if (digest)
 		f->plan = vn_digester_finish(digest);
-	return close_group(g, good);
+	return vn_h5_close(g) && good;
 }
 
 /* Message: that of put_model, whether there is a plan, then that of put_plan. */
-vn_status vn_scribe_file_model(vn_scribe_file *f, vn_message *m, int64_t *value, vn_error *err)
+vn_status vn_scribe_file_model(vn_scribe_file *f, vn_message *m, vn_error *err)
 {
 	const bool good = put_model(f, m) && (!vn_take_int(m) || put_plan(f, m)) && !m->bad;
-
-	(void)value;
 	return vn_scribe_file_settle(f, good, "/model or /plan", true, err);
 }
 
@@ -273,8 +249,7 @@ static bool read_number(hid_t g, const char *name, vn_digester *digest)
 	bool    good = a >= 0 && H5Aread(a, H5T_NATIVE_INT64, &x) >= 0;
 
 	vn_digester_add(digest, &x, sizeof x);
-	if (a >= 0)
-		H5Aclose(a);
+	vn_h5_close(a);
 	return good;
 }
 
@@ -291,12 +266,9 @@ static bool read_table(hid_t g, const char *name, vn_digester *digest)
 	if (good && n)
 		H5Dvlen_reclaim(type, space, H5P_DEFAULT, line);
 	free(line);
-	if (space >= 0)
-		H5Sclose(space);
-	if (type >= 0)
-		H5Tclose(type);
-	if (dset >= 0)
-		H5Dclose(dset);
+	vn_h5_close(space);
+	vn_h5_close(type);
+	vn_h5_close(dset);
 	return good;
 }
 
@@ -313,5 +285,5 @@ bool vn_scribe_file_plan_is_whole(const vn_scribe_file *f, hid_t file)
 	for (int i = 0; good && i < TABLES; i++)
 		good = read_table(g, table_name[i], digest);
 	const vn_digest is = digest ? vn_digester_finish(digest) : (vn_digest) { "" };
-	return close_group(g, good && strcmp(is.hex, f->plan.hex) == 0);
+	return vn_h5_close(g) && good && strcmp(is.hex, f->plan.hex) == 0;
 }

@@ -26,36 +26,32 @@ static bool put_root(hid_t file)
 	       vn_h5_put_text(file, "tool", "vernier") && vn_h5_put_text(file, "tool_version", VERNIER_VERSION);
 }
 
-/* Stores the links of a group in its header, in one block with space for them from the start, so
- * that adding a link is a single write (driver.h). Steps are links of the root and may be
- * thousands, for which one block would be too large: kill -9 may end a write between two pages.
- * Links beyond the first few go into further blocks, which are written before the block that
- * refers to them. */
-static bool one_block(hid_t props, unsigned links)
+/* How a group stores its links: up to `most` of them in its header, in blocks, the first with room
+ * for `expected`; more of them in an index.
+ *
+ * In the header, adding a link is a single write (driver.h), if the first block has space for it.
+ * Steps are links of the root and may be thousands, for which one block would be too large: kill -9
+ * may end a write between two pages. Links beyond the first few go into further blocks, which are
+ * written before the block that refers to them.
+ *
+ * But HDF5's time grows with the square of the links in a header: 4000 names took 80 s. So when
+ * nothing is published before the end (driver.h, hold), links beyond the first few use an index,
+ * which takes writes to several blocks. */
+enum { FEW = 32, MANY = 65535 };
+static bool put_links(hid_t props, unsigned most, unsigned expected)
 {
-	return H5Pset_link_phase_change(props, 65535, 0) >= 0 && H5Pset_est_link_info(props, links, 16) >= 0 &&
-	       H5Pset_obj_track_times(props, false) >= 0 && H5Pset_attr_phase_change(props, 64, 0) >= 0;
-}
-
-/* With links in the header, HDF5's time grows with the square of their number: 4000 names took
- * 80 s. When nothing is published before the end (driver.h, hold), links beyond the first few use
- * an index, which takes writes to several blocks. */
-static bool with_index(hid_t props)
-{
-	return H5Pset_link_phase_change(props, 32, 0) >= 0 && H5Pset_est_link_info(props, 32, 16) >= 0 &&
+	return H5Pset_link_phase_change(props, most, 0) >= 0 && H5Pset_est_link_info(props, expected, 16) >= 0 &&
 	       H5Pset_obj_track_times(props, false) >= 0 && H5Pset_attr_phase_change(props, 64, 0) >= 0;
 }
 
 /* Message: the links expected in a group; whether nothing is published before the end. */
-static vn_status create_file(vn_scribe_file *f, vn_message *m, int64_t *value, vn_error *err)
+static vn_status create_file(vn_scribe_file *f, vn_message *m, vn_error *err)
 {
 	const int64_t links = vn_take_int(m);
 	const bool    whole = vn_take_int(m) != 0; /* then no group needs to be continued */
 	hid_t         fapl = H5Pcreate(H5P_FILE_ACCESS), fcpl = H5Pcreate(H5P_FILE_CREATE);
 	hid_t         driver = (hid_t)vn_driver_id();
 	vn_status     st = VN_OK;
-
-	(void)value;
 	f->links = whole ? INT64_MAX : links;
 	f->groups = H5Pcreate(H5P_GROUP_CREATE);
 	/* Format 1.8, because the later superblock marks a file that was not closed, and only h5clear
@@ -63,18 +59,16 @@ static vn_status create_file(vn_scribe_file *f, vn_message *m, int64_t *value, v
 	if (fapl < 0 || fcpl < 0 || f->groups < 0 || driver < 0 ||
 	    H5Pset_driver(fapl, driver, vn_driver_info(f->driver)) < 0 ||
 	    H5Pset_libver_bounds(fapl, H5F_LIBVER_V18, H5F_LIBVER_V18) < 0 ||
-	    !(whole ? with_index(fcpl) && with_index(f->groups)
-	            : one_block(fcpl, 16) && one_block(f->groups, links < 65535 ? (unsigned)links : 65535)) ||
+	    !(whole ? put_links(fcpl, FEW, FEW) && put_links(f->groups, FEW, FEW)
+	            : put_links(fcpl, MANY, 16) && put_links(f->groups, MANY, links < MANY ? (unsigned)links : MANY)) ||
 	    (f->file = H5Fcreate(f->path, H5F_ACC_TRUNC, fcpl, fapl)) < 0 || !put_root(f->file))
 		st = vn_scribe_file_failed(f, "a new file", err);
 	else
 		st = vn_scribe_file_publish(f, err);
 	if (!st && whole)
 		vn_driver_hold(f->driver);
-	if (fcpl >= 0)
-		H5Pclose(fcpl);
-	if (fapl >= 0)
-		H5Pclose(fapl);
+	vn_h5_close(fcpl);
+	vn_h5_close(fapl);
 	return st;
 }
 
@@ -82,12 +76,9 @@ static vn_status create_file(vn_scribe_file *f, vn_message *m, int64_t *value, v
 
 static void close_step(vn_scribe_file *f)
 {
-	if (f->parent >= 0)
-		H5Gclose(f->parent);
-	if (f->more >= 0)
-		H5Gclose(f->more);
-	if (f->step >= 0)
-		H5Gclose(f->step);
+	vn_h5_close(f->parent);
+	vn_h5_close(f->more);
+	vn_h5_close(f->step);
 	f->parent = f->more = f->step = H5I_INVALID_HID;
 	f->n_more = 0;
 	tdestroy(f->names, free);
@@ -95,13 +86,11 @@ static void close_step(vn_scribe_file *f)
 }
 
 /* Message: number, position, tokens, first row, rows. */
-static vn_status begin_step(vn_scribe_file *f, vn_message *m, int64_t *value, vn_error *err)
+static vn_status begin_step(vn_scribe_file *f, vn_message *m, vn_error *err)
 {
 	static const char *const key[] = { "position", "tokens", "first_row", "rows" };
 	char                     name[32];
 	bool                     good;
-
-	(void)value;
 	snprintf(name, sizeof name, "step.%d", (int)vn_take_int(m));
 	close_step(f);
 	good = (f->step = H5Gcreate2(f->file, name, H5P_DEFAULT, f->groups, H5P_DEFAULT)) >= 0;
@@ -112,7 +101,7 @@ static vn_status begin_step(vn_scribe_file *f, vn_message *m, int64_t *value, vn
 
 /* The last group for names without a layer that has room for another link: the step's own, or one
  * that continues it (specs/checkpoint.md, Names). HDF5's time for a link grows faster than with the
- * square of the links in its group, if they are in the header (one_block). */
+ * square of the links in its group, if they are in the header (put_links). */
 static hid_t roomy_group(vn_scribe_file *f)
 {
 	const hid_t last = f->more >= 0 ? f->more : f->step;
@@ -131,8 +120,8 @@ static hid_t roomy_group(vn_scribe_file *f)
 		H5Gclose(next);
 		return H5I_INVALID_HID;
 	}
-	if (next >= 0 && f->more >= 0)
-		H5Gclose(f->more);
+	if (next >= 0)
+		vn_h5_close(f->more);
 	return next >= 0 ? (f->more = next) : next;
 }
 
@@ -154,8 +143,7 @@ static hid_t parent_of(vn_scribe_file *f, const char *name, const char **last)
 			*p = '/';
 	if (f->parent >= 0 && strcmp(path, f->parent_name) == 0)
 		return f->parent;
-	if (f->parent >= 0)
-		H5Gclose(f->parent);
+	vn_h5_close(f->parent);
 	f->parent = H5Lexists(f->step, path, H5P_DEFAULT) > 0
 	                ? H5Gopen2(f->step, path, H5P_DEFAULT)
 	                : H5Gcreate2(f->step, path, H5P_DEFAULT, f->groups, H5P_DEFAULT);
@@ -216,12 +204,10 @@ static bool put_alias(vn_scribe_file *f, const char *name, const char *of)
 }
 
 /* Message: the number of aliases, then for each the second name and the first. */
-static vn_status write_aliases(vn_scribe_file *f, vn_message *m, int64_t *value, vn_error *err)
+static vn_status write_aliases(vn_scribe_file *f, vn_message *m, vn_error *err)
 {
 	const int64_t n = vn_take_int(m);
 	bool          good = true;
-
-	(void)value;
 	for (int64_t i = 0; good && i < n; i++) {
 		const char *name = vn_take_text(m), *of = vn_take_text(m);
 		good = !m->bad && put_alias(f, name, of);
@@ -234,8 +220,7 @@ static vn_status write_aliases(vn_scribe_file *f, vn_message *m, int64_t *value,
 /* Drops the current tensor. A dataset without a name disappears from the file. */
 static void drop_tensor(vn_scribe_file *f)
 {
-	if (f->dset >= 0)
-		H5Dclose(f->dset);
+	vn_h5_close(f->dset);
 	f->dset = H5I_INVALID_HID;
 }
 
@@ -244,76 +229,71 @@ static vn_status not_made(const vn_scribe_file *f, const char *name, vn_error *e
 	return vn_fail(err, VN_ERR_IO, "%s: HDF5 cannot make %s", f->path, name);
 }
 
-/* Message: name, dtype, rank and sizes. value: offset of its numbers. Creates an unnamed dataset
- * with storage allocated now and not filled. */
-static vn_status start_tensor(vn_scribe_file *f, vn_message *m, int64_t *value, vn_error *err)
+/* NULL: the message is not a tensor. */
+static const vn_scribe_tensor *take_tensor(vn_message *m)
 {
-	const char    *name = vn_take_text(m);
-	const vn_dtype dtype = (vn_dtype)vn_take_int(m);
-	const int      rank = (int)vn_take_int(m);
-	hsize_t        dim[VN_MAX_RANK] = { 0 };
-	bool           some = true;
+	size_t      bytes;
+	const void *t = vn_take_bytes(m, &bytes);
+	return bytes == sizeof(vn_scribe_tensor) ? t : NULL;
+}
+
+/* Message: a tensor. Answer: offset of its numbers. Creates an unnamed dataset with storage
+ * allocated now and not filled. */
+static vn_status start_tensor(vn_scribe_file *f, vn_message *m, vn_error *err)
+{
+	const vn_scribe_tensor *t = take_tensor(m);
+	hsize_t                 dim[VN_MAX_RANK] = { 0 };
 
 	drop_tensor(f);
-	if (!name || rank < 0 || rank > VN_MAX_RANK || (int)dtype < 0 || dtype >= VN_N_DTYPES)
+	if (!t || t->shape.rank < 0 || t->shape.rank > VN_MAX_RANK || (int)t->dtype < 0 || t->dtype >= VN_N_DTYPES)
 		return vn_fail(err, VN_ERR_USAGE, "%s: a tensor without a name, or of no known format or rank", f->path);
-	for (int i = 0; i < rank; i++) {
-		dim[i] = (hsize_t)vn_take_int(m);
-		some &= dim[i] > 0;
-	}
-	hid_t space = rank ? H5Screate_simple(rank, dim, NULL) : H5Screate(H5S_SCALAR);
-	hid_t type = vn_h5_type(dtype, false);
+	for (int i = 0; i < t->shape.rank; i++)
+		dim[i] = (hsize_t)t->shape.dim[i];
+	hid_t space = t->shape.rank ? H5Screate_simple(t->shape.rank, dim, NULL) : H5Screate(H5S_SCALAR);
+	hid_t type = vn_h5_type(t->dtype, false);
 	hid_t dcpl = H5Pcreate(H5P_DATASET_CREATE);
-	bool  good = !m->bad && space >= 0 && type >= 0 && dcpl >= 0 && H5Pset_layout(dcpl, H5D_CONTIGUOUS) >= 0 &&
+	bool  good = space >= 0 && type >= 0 && dcpl >= 0 && H5Pset_layout(dcpl, H5D_CONTIGUOUS) >= 0 &&
 	            H5Pset_alloc_time(dcpl, H5D_ALLOC_TIME_EARLY) >= 0 &&
 	            H5Pset_fill_time(dcpl, H5D_FILL_TIME_NEVER) >= 0 && H5Pset_obj_track_times(dcpl, false) >= 0 &&
 	            H5Pset_attr_phase_change(dcpl, 64, 0) >= 0 &&
 	            (f->dset = H5Dcreate_anon(f->file, type, space, dcpl, H5P_DEFAULT)) >= 0;
-	if (good && some) {
+	if (good && vn_shape_count(&t->shape) > 0) {
 		const haddr_t at = H5Dget_offset(f->dset);
 		good = at != HADDR_UNDEF;
-		*value = (int64_t)at;
+		*f->answer = (int64_t)at;
 	}
-	if (dcpl >= 0)
-		H5Pclose(dcpl);
-	if (type >= 0)
-		H5Tclose(type);
-	if (space >= 0)
-		H5Sclose(space);
-	return good ? VN_OK : not_made(f, name, err);
+	vn_h5_close(dcpl);
+	vn_h5_close(type);
+	vn_h5_close(space);
+	return good ? VN_OK : not_made(f, t->label.name, err);
 }
 
-/* Message: the count, then for each attribute the key, 't', 'i' or 'r', and the value. */
-static bool put_attributes(hid_t o, vn_message *m)
+static bool put_word(hid_t o, const char *key, const char *word)
 {
-	const int64_t n = vn_take_int(m);
-	bool          good = true;
-
-	for (int64_t i = 0; good && i < n; i++) {
-		const char   *key = vn_take_text(m);
-		const int64_t kind = vn_take_int(m);
-		if (kind == 't') {
-			const char *text = vn_take_text(m);
-			good = !m->bad && vn_h5_put_text(o, key, text);
-		} else if (kind == 'i') {
-			const int64_t x = vn_take_int(m);
-			good = !m->bad && vn_h5_put_int(o, key, x);
-		} else {
-			const double x = vn_take_real(m);
-			good = !m->bad && vn_h5_put_real(o, key, x);
-		}
-	}
-	return good && !m->bad;
+	return !*word || vn_h5_put_text(o, key, word);
 }
 
-/* Name and attributes. */
-static vn_status finish_tensor(vn_scribe_file *f, vn_message *m, int64_t *value, vn_error *err)
+static bool put_attributes(hid_t o, const vn_scribe_tensor *t)
 {
-	const char *name = vn_take_text(m), *last;
+	const vn_tensor_label *l = &t->label;
+	const vn_stats        *s = &t->stats;
 
-	(void)value;
-	if (!name || f->dset < 0 || !put_attributes(f->dset, m))
-		return not_made(f, name ? name : "a tensor", err);
+	return (l->order < 0 || vn_h5_put_int(o, "order", l->order)) && vn_h5_put_int(o, "layer", l->layer) &&
+	       put_word(o, "point", l->point) && put_word(o, "op", l->op) && put_word(o, "basis", l->basis) &&
+	       put_word(o, "axes", l->axes) && put_word(o, "digest", t->digest.hex) && vn_h5_put_real(o, "min", s->min) &&
+	       vn_h5_put_real(o, "max", s->max) && vn_h5_put_real(o, "mean", s->mean) && vn_h5_put_real(o, "rms", s->rms) &&
+	       vn_h5_put_real(o, "absmax", s->absmax) && vn_h5_put_int(o, "nan", s->nan) &&
+	       vn_h5_put_int(o, "inf", s->inf) && put_word(o, "source_line", l->source_line) &&
+	       (!vn_h5_says_dtype(t->dtype) || vn_h5_put_text(o, "dtype", vn_dtype_name(t->dtype)));
+}
+
+/* Message: a tensor. Name and attributes. */
+static vn_status finish_tensor(vn_scribe_file *f, vn_message *m, vn_error *err)
+{
+	const vn_scribe_tensor *t = take_tensor(m);
+	const char             *name = t ? t->label.name : "a tensor", *last;
+	if (!t || f->dset < 0 || !put_attributes(f->dset, t))
+		return not_made(f, name, err);
 	if (find_name(f, name))
 		return vn_fail(err, VN_ERR_FORMAT, "%s: %s is given twice in one step", f->path, name);
 	const hid_t parent = parent_of(f, name, &last);
@@ -331,8 +311,7 @@ static bool mark_complete(hid_t file)
 	const int64_t one = 1;
 	hid_t         a = H5Aopen(file, "complete", H5P_DEFAULT);
 	bool          good = a >= 0 && H5Awrite(a, H5T_NATIVE_INT64, &one) >= 0;
-	if (a >= 0)
-		good &= H5Aclose(a) >= 0;
+	good &= vn_h5_close(a);
 	return good;
 }
 
@@ -347,22 +326,21 @@ static vn_status read_back(vn_scribe_file *f, vn_error *err)
 
 	if (file >= 0)
 		H5Fclose(file);
-	if (fapl >= 0)
-		H5Pclose(fapl);
+	vn_h5_close(fapl);
 	vn_driver_destroy(driver);
 	return good ? VN_OK
 	            : vn_fail(err, VN_ERR_IO, "%s: does not read back as it was written; it is not renamed", f->path);
 }
 
-/* Message: 1 to mark the file complete, else 0. value: the tensors that the file on disk has.
+/* Message: 1 to mark the file complete, else 0. Answer: the tensors that the file on disk has.
  * Writes everything to disk and closes HDF5; without 1 the mark stays 0. If HDF5 has failed before,
  * the file stays as it was last published, because HDF5 would write half-made objects. */
-static vn_status close_file(vn_scribe_file *f, vn_message *m, int64_t *value, vn_error *err)
+static vn_status close_file(vn_scribe_file *f, vn_message *m, vn_error *err)
 {
 	const bool complete = vn_take_int(m) && !f->refused;
 	vn_status  st = VN_OK;
 
-	*value = f->on_disk;
+	*f->answer = f->on_disk;
 	if (f->broken)
 		return VN_OK;
 	drop_tensor(f);
@@ -380,7 +358,7 @@ static vn_status close_file(vn_scribe_file *f, vn_message *m, int64_t *value, vn
 		if (!st)
 			st = vn_driver_publish(f->driver, err);
 	}
-	*value = f->on_disk;
+	*f->answer = f->on_disk;
 	f->file = H5I_INVALID_HID;
 	return st;
 }
@@ -414,24 +392,24 @@ vn_scribe_file *vn_scribe_file_create(int fd, const char *path)
 vn_status vn_scribe_file_do(vn_scribe_file *f, vn_scribe_request request, vn_message *m, int64_t *value, vn_error *err)
 {
 	/* clang-format off */
-	static vn_status (*const execute[])(vn_scribe_file *f, vn_message *m, int64_t *value, vn_error *err) = {
+	static vn_status (*const execute[])(vn_scribe_file *f, vn_message *m, vn_error *err) = {
 		[VN_SCRIBE_CREATE] = create_file, [VN_SCRIBE_RUN] = vn_scribe_file_run,
-		[VN_SCRIBE_IDS_DIGEST] = vn_scribe_file_ids_digest, [VN_SCRIBE_TOKEN_TEXT] = vn_scribe_file_token_text,
-		[VN_SCRIBE_LEFT_OUT] = vn_scribe_file_left_out, [VN_SCRIBE_FACTS] = vn_scribe_file_facts,
-		[VN_SCRIBE_MODEL] = vn_scribe_file_model, [VN_SCRIBE_STEP] = begin_step,
-		[VN_SCRIBE_ALIASES] = write_aliases, [VN_SCRIBE_START] = start_tensor, [VN_SCRIBE_FINISH] = finish_tensor,
-		[VN_SCRIBE_CLOSE] = close_file,
+		[VN_SCRIBE_IDS_DIGEST] = vn_scribe_file_ids_digest, [VN_SCRIBE_TEXTS] = vn_scribe_file_texts,
+		[VN_SCRIBE_FACTS] = vn_scribe_file_facts, [VN_SCRIBE_MODEL] = vn_scribe_file_model,
+		[VN_SCRIBE_STEP] = begin_step, [VN_SCRIBE_ALIASES] = write_aliases, [VN_SCRIBE_START] = start_tensor,
+		[VN_SCRIBE_FINISH] = finish_tensor, [VN_SCRIBE_CLOSE] = close_file,
 	};
 	/* clang-format on */
 	const vn_status poor = f->refused ? VN_OK : vn_h5_room(f->path, err);
 
 	f->refused |= poor != VN_OK;
+	f->answer = value;
 	/* After a refusal, close still runs, with the memory that vn_h5_room reserved for it. */
 	if (poor && request == VN_SCRIBE_CLOSE)
-		close_file(f, m, value, NULL);
+		close_file(f, m, NULL);
 	if (poor)
 		return poor;
-	vn_status st = execute[request](f, m, value, err);
+	vn_status st = execute[request](f, m, err);
 	if (!st && !(f->broken && request == VN_SCRIBE_CLOSE)) /* the failure that broke it was already reported */
 		st = vn_trouble_since(f->mark, f->path, err);
 	f->broken |= st == VN_ERR_IO || st == VN_ERR_NOMEM;

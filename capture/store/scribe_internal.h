@@ -6,7 +6,6 @@
 #include "capture/file/driver.h"
 #include "capture/file/h5.h"
 #include "capture/store/scribe.h"
-#include "capture/store/weight.h"
 #include "libref/base/digest.h"
 #include "libref/plan/plan.h"
 
@@ -27,6 +26,7 @@ struct vn_scribe_file {
 	int64_t     tensors;   /* finished */
 	int64_t     on_disk;   /* those of them that are published */
 	unsigned    mark;      /* vn_trouble_mark at the start */
+	int64_t    *answer;    /* to the current request; 0 unless it sets one */
 	bool        refused;   /* by vn_h5_room */
 	bool        broken;    /* a call of HDF5 failed, so what it keeps in memory may be invalid */
 	vn_digest   plan;      /* digest of the requested plan; empty: no plan */
@@ -40,12 +40,11 @@ vn_status vn_scribe_file_publish(vn_scribe_file *f, vn_error *err);
 vn_status vn_scribe_file_settle(vn_scribe_file *f, bool good, const char *what, bool at_once, vn_error *err);
 
 /* The requests of scribe_about.c. */
-vn_status vn_scribe_file_run(vn_scribe_file *f, vn_message *m, int64_t *value, vn_error *err);
-vn_status vn_scribe_file_ids_digest(vn_scribe_file *f, vn_message *m, int64_t *value, vn_error *err);
-vn_status vn_scribe_file_token_text(vn_scribe_file *f, vn_message *m, int64_t *value, vn_error *err);
-vn_status vn_scribe_file_left_out(vn_scribe_file *f, vn_message *m, int64_t *value, vn_error *err);
-vn_status vn_scribe_file_facts(vn_scribe_file *f, vn_message *m, int64_t *value, vn_error *err);
-vn_status vn_scribe_file_model(vn_scribe_file *f, vn_message *m, int64_t *value, vn_error *err);
+vn_status vn_scribe_file_run(vn_scribe_file *f, vn_message *m, vn_error *err);
+vn_status vn_scribe_file_ids_digest(vn_scribe_file *f, vn_message *m, vn_error *err);
+vn_status vn_scribe_file_texts(vn_scribe_file *f, vn_message *m, vn_error *err);
+vn_status vn_scribe_file_facts(vn_scribe_file *f, vn_message *m, vn_error *err);
+vn_status vn_scribe_file_model(vn_scribe_file *f, vn_message *m, vn_error *err);
 /* Does `file` hold the requested plan under /plan? True if none was requested. */
 bool      vn_scribe_file_plan_is_whole(const vn_scribe_file *f, hid_t file);
 

@@ -24,14 +24,9 @@ vn_status vn_scribe_file_publish(vn_scribe_file *f, vn_error *err)
 	return st;
 }
 
-static vn_status publish_when_due(vn_scribe_file *f, vn_error *err)
-{
-	return vn_seconds() - f->published > PUBLISH_EVERY ? vn_scribe_file_publish(f, err) : VN_OK;
-}
-
 vn_status vn_scribe_file_settle(vn_scribe_file *f, bool good, const char *what, bool at_once, vn_error *err)
 {
-	return !good     ? vn_scribe_file_failed(f, what, err)
-	       : at_once ? vn_scribe_file_publish(f, err)
-	                 : publish_when_due(f, err);
+	if (!good)
+		return vn_scribe_file_failed(f, what, err);
+	return at_once || vn_seconds() - f->published > PUBLISH_EVERY ? vn_scribe_file_publish(f, err) : VN_OK;
 }

@@ -13,12 +13,6 @@
 static const size_t QUEUE_BUDGET = (size_t)256 << 20;
 enum { GUESSED_LAYERS = 64 }; /* used without a plan; groups with more links get further blocks */
 
-static void wait_for(sem_t *s)
-{
-	while (sem_wait(s) != 0 && errno == EINTR)
-		;
-}
-
 static vn_status make_file(vn_store *s, bool whole, vn_error *err)
 {
 	vn_message m = { 0 };
@@ -42,7 +36,8 @@ static vn_status start_thread(vn_store *s, vn_error *err)
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (!s->started)
 		return vn_fail(err, VN_ERR_NOMEM, "%s: cannot start a thread", s->place.path);
-	wait_for(&s->begun);
+	while (sem_wait(&s->begun) != 0 && errno == EINTR)
+		;
 	return vn_store_status(s, err);
 }
 
@@ -60,8 +55,6 @@ static vn_status create_store(const char *path, bool force, bool whole, const vn
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_mutex_init(&s->asking, NULL);
 	sem_init(&s->begun, 0, 0);
-	sem_init(&s->quiet, 0, 0);
-	sem_init(&s->leave, 0, 0);
 	/* Makes a file-size limit an error of the write instead of ending the process. */
 	signal(SIGXFSZ, SIG_IGN);
 	if (!(st = vn_place_open(&s->place, path, force, err))) {
@@ -124,10 +117,8 @@ vn_status vn_store_aliases(vn_store *s, const bool *want, vn_error *err)
  * running, because the scribe ends with it. */
 static void come_to_rest(vn_store *s)
 {
-	if (s->started) {
-		vn_queue_close(s->queue);
-		wait_for(&s->quiet);
-	}
+	if (s->started)
+		vn_queue_drain(s->queue);
 	vn_store_collect(s, NULL);
 	vn_block_free(s->filling);
 	s->filling = NULL;
@@ -136,7 +127,7 @@ static void come_to_rest(vn_store *s)
 static void stop_thread(vn_store *s)
 {
 	if (s->started) {
-		sem_post(&s->leave);
+		vn_queue_close(s->queue);
 		pthread_join(s->thread, NULL);
 	}
 	s->started = false;
@@ -169,8 +160,6 @@ static void release_store(vn_store **store)
 	pthread_mutex_destroy(&s->lock);
 	pthread_mutex_destroy(&s->asking);
 	sem_destroy(&s->begun);
-	sem_destroy(&s->quiet);
-	sem_destroy(&s->leave);
 	free(s);
 	*store = NULL;
 }

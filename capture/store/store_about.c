@@ -14,15 +14,6 @@ static void put_ids(vn_message *m, const int32_t *list, int64_t n, bool known)
 	vn_message_put_text(m, known ? d.hex : NULL);
 }
 
-static void put_facts(vn_message *m, const vn_facts *facts)
-{
-	vn_message_put_int(m, facts->n);
-	for (int i = 0; i < facts->n; i++) {
-		vn_message_put_text(m, facts->fact[i].key);
-		vn_message_put_text(m, facts->fact[i].value);
-	}
-}
-
 /* Ids known only later are written into space reserved for them, as tensors are: the list has its
  * full length from the start, so the file's structure does not change. */
 static vn_status expect_ids(vn_store *s, const int32_t *ids, int64_t n, int64_t at, vn_error *err)
@@ -51,16 +42,11 @@ vn_status vn_store_run(vn_store *s, const vn_facts *facts, const int32_t *ids, c
 	s->n_ids = s->unknown = 0;
 	for (int64_t i = n; i > 0 && ids[i - 1] < 0; i--)
 		s->unknown++;
-	put_facts(&m, facts);
+	vn_message_put_bytes(&m, facts, sizeof *facts);
 	put_ids(&m, ids, n, s->unknown == 0);
 	put_ids(&m, positions, n, true);
 	vn_status st = vn_store_do(s, VN_SCRIBE_RUN, &m, &at, err);
-	if (!st && (st = expect_ids(s, ids, n, at, &own))) {
-		vn_store_failed(s, st, &own);
-		if (err)
-			*err = own;
-	}
-	return st;
+	return st ? st : vn_store_failed(s, expect_ids(s, ids, n, at, &own), &own, err);
 }
 
 vn_status vn_store_token(vn_store *s, int64_t at, int32_t id, vn_error *err)
@@ -80,33 +66,38 @@ vn_status vn_store_token(vn_store *s, int64_t at, int32_t id, vn_error *err)
 	return vn_store_do(s, VN_SCRIBE_IDS_DIGEST, &m, NULL, err);
 }
 
-vn_status vn_store_token_text(vn_store *s, char *const *text, int64_t n, vn_error *err)
+/* digest NULL: none. */
+static vn_status put_texts(vn_store *s, const char *name, char *const *text, int64_t n, const char *digest,
+                           vn_error *err)
 {
 	vn_message m = { 0 };
+	vn_message_put_text(&m, name);
 	vn_message_put_texts(&m, text, n);
-	vn_message_put_text(&m, NULL);
-	return vn_store_do(s, VN_SCRIBE_TOKEN_TEXT, &m, NULL, err);
+	vn_message_put_text(&m, digest);
+	return vn_store_do(s, VN_SCRIBE_TEXTS, &m, NULL, err);
+}
+
+vn_status vn_store_token_text(vn_store *s, char *const *text, int64_t n, vn_error *err)
+{
+	return put_texts(s, "token_text", text, n, NULL, err);
 }
 
 vn_status vn_store_left_out(vn_store *s, char *const *line, int64_t n, vn_error *err)
 {
 	vn_digester *d = vn_digester_create();
-	vn_message   m = { 0 };
 
 	if (!d)
 		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", s->place.partial);
 	for (int64_t i = 0; i < n; i++)
 		vn_digester_add(d, line[i], strlen(line[i]) + 1);
 	const vn_digest digest = vn_digester_finish(d);
-	vn_message_put_texts(&m, line, n);
-	vn_message_put_text(&m, digest.hex);
-	return vn_store_do(s, VN_SCRIBE_LEFT_OUT, &m, NULL, err);
+	return put_texts(s, "left_out", line, n, digest.hex, err);
 }
 
 vn_status vn_store_facts(vn_store *s, const vn_facts *facts, vn_error *err)
 {
 	vn_message m = { 0 };
-	put_facts(&m, facts);
+	vn_message_put_bytes(&m, facts, sizeof *facts);
 	return vn_store_do(s, VN_SCRIBE_FACTS, &m, NULL, err);
 }
 

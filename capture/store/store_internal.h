@@ -35,15 +35,13 @@ struct vn_store {
 	/* The storing thread's side. */
 	pthread_t thread;
 	bool      started;
-	/* the scribe has started or failed; everything is written; the thread may end */
-	sem_t     begun, quiet, leave;
+	sem_t     begun; /* the scribe has started or failed */
 	struct {
-		bool            open; /* its structure was begun */
-		vn_tensor_label label;
-		vn_dtype        dtype;
-		int64_t         at, end; /* offset of its next byte, and of its end */
-		vn_stats_sum    sum;
-		vn_digester    *digest;
+		bool             open; /* its structure was begun */
+		vn_scribe_tensor about;
+		int64_t          at, end; /* offset of its next byte, and of its end */
+		vn_stats_sum     sum;
+		vn_digester     *digest;
 	} tensor;
 	vn_disk     disk;
 	vn_writers *writers; /* NULL: not needed yet */
@@ -62,8 +60,9 @@ struct vn_store {
 
 void *vn_store_thread(void *store);
 
-/* Records the first failure; returns st. */
-vn_status vn_store_failed(vn_store *s, vn_status st, const vn_error *err);
+/* Records the first failure, copies *own to *err (may be NULL), and returns st; VN_OK: does
+ * nothing. */
+vn_status vn_store_failed(vn_store *s, vn_status st, const vn_error *own, vn_error *err);
 /* Returns the recorded failure, or VN_OK. */
 vn_status vn_store_status(vn_store *s, vn_error *err);
 /* Sends a request and waits for the answer, unless a failure was recorded. Records a failure.

@@ -3,7 +3,6 @@
 #include "capture/store/store_internal.h"
 
 #include "capture/file/plan_json.h"
-#include "capture/store/weight.h"
 
 #include <inttypes.h>
 #include <stdio.h>

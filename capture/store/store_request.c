@@ -2,14 +2,18 @@
  * See store_internal.h. */
 #include "capture/store/store_internal.h"
 
-vn_status vn_store_failed(vn_store *s, vn_status st, const vn_error *err)
+vn_status vn_store_failed(vn_store *s, vn_status st, const vn_error *own, vn_error *err)
 {
+	if (!st)
+		return VN_OK;
 	pthread_mutex_lock(&s->lock);
 	if (!s->status) {
 		s->status = st;
-		s->err = *err;
+		s->err = *own;
 	}
 	pthread_mutex_unlock(&s->lock);
+	if (err)
+		*err = *own;
 	return st;
 }
 
@@ -23,16 +27,6 @@ vn_status vn_store_status(vn_store *s, vn_error *err)
 	return st;
 }
 
-static vn_status remember_failure(vn_store *s, vn_status st, const vn_error *own, vn_error *err)
-{
-	if (st) {
-		vn_store_failed(s, st, own);
-		if (err)
-			*err = *own;
-	}
-	return st;
-}
-
 vn_status vn_store_collect(vn_store *s, vn_error *err)
 {
 	const bool finishing = s->scribe.asked;
@@ -43,7 +37,7 @@ vn_status vn_store_collect(vn_store *s, vn_error *err)
 		s->tensors++;
 		s->bytes += s->finishing;
 	}
-	return remember_failure(s, st, &own, err);
+	return vn_store_failed(s, st, &own, err);
 }
 
 /* Requires s->asking. Whether another message may be sent. */
@@ -65,7 +59,7 @@ static vn_status send_request(vn_store *s, vn_scribe_request request, vn_message
 	if (st)
 		vn_message_finish(m);
 	else
-		st = remember_failure(
+		st = vn_store_failed(
 			s, wait ? vn_scribe_do(&s->scribe, request, m, value, &own) : vn_scribe_ask(&s->scribe, request, m, &own),
 			&own, err);
 	if (!wait)

@@ -2,9 +2,6 @@
  * writes. See store.h. */
 #include "capture/store/store_internal.h"
 
-#include "capture/file/h5.h"
-
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -123,7 +120,7 @@ vn_sink vn_store_sink(vn_store *s)
 
 static const char *name_of(const vn_store *s)
 {
-	return s->tensor.label.name;
+	return s->tensor.about.label.name;
 }
 
 /* Waits until the current tensor is written. */
@@ -135,11 +132,9 @@ static vn_status wait_for_writers(vn_store *s, vn_error *err)
 /* Drops the current tensor. */
 static void drop_tensor(vn_store *s)
 {
-	vn_error        err = { "" };
-	const vn_status st = wait_for_writers(s, &err);
+	vn_error err = { "" };
 
-	if (st)
-		vn_store_failed(s, st, &err);
+	vn_store_failed(s, wait_for_writers(s, &err), &err, NULL);
 	s->tensor.open = false;
 	if (s->tensor.digest)
 		vn_digester_finish(s->tensor.digest);
@@ -153,16 +148,11 @@ static vn_status start_tensor(vn_store *s, const vn_block *b, vn_error *err)
 	vn_message    m = { 0 };
 
 	drop_tensor(s);
-	s->tensor.label = b->label;
-	s->tensor.dtype = b->dtype;
+	s->tensor.about = (vn_scribe_tensor) { .label = b->label, .dtype = b->dtype, .shape = b->shape };
 	s->tensor.sum = (vn_stats_sum) { 0 };
 	if (!(s->tensor.digest = vn_digester_create()))
 		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", s->place.partial);
-	vn_message_put_text(&m, name_of(s));
-	vn_message_put_int(&m, b->dtype);
-	vn_message_put_int(&m, b->shape.rank);
-	for (int i = 0; i < b->shape.rank; i++)
-		vn_message_put_int(&m, b->shape.dim[i]);
+	vn_message_put_bytes(&m, &s->tensor.about, sizeof s->tensor.about);
 	const vn_status st = vn_store_do(s, VN_SCRIBE_START, &m, &s->tensor.at, err);
 	s->tensor.end = s->tensor.at + bytes;
 	s->tensor.open = !st;
@@ -179,7 +169,7 @@ static bool start_writers(vn_store *s)
 
 static vn_status file_numbers(vn_store *s, vn_block *b, vn_error *err)
 {
-	const size_t width = vn_dtype_size(s->tensor.dtype);
+	const size_t width = vn_dtype_size(s->tensor.about.dtype);
 	vn_status    st = VN_OK;
 
 	if (s->tensor.at + (int64_t)b->used > s->tensor.end)
@@ -189,7 +179,7 @@ static vn_status file_numbers(vn_store *s, vn_block *b, vn_error *err)
 		vn_writers_post(s->writers, b, s->tensor.at, name_of(s));
 	for (size_t i = 0; i < b->used; i += SLICE) {
 		size_t n = b->used - i < SLICE ? b->used - i : SLICE;
-		vn_stats_add(&s->tensor.sum, b->data + i, s->tensor.dtype, n / width);
+		vn_stats_add(&s->tensor.sum, b->data + i, s->tensor.about.dtype, n / width);
 		vn_digester_add(s->tensor.digest, b->data + i, n);
 	}
 	if (!beside)
@@ -198,75 +188,21 @@ static vn_status file_numbers(vn_store *s, vn_block *b, vn_error *err)
 	return st;
 }
 
-static int64_t put_word(vn_message *m, const char *key, const char *word)
-{
-	if (!*word)
-		return 0;
-	vn_message_put_text(m, key);
-	vn_message_put_int(m, 't');
-	vn_message_put_text(m, word);
-	return 1;
-}
-
-static int64_t put_whole(vn_message *m, const char *key, int64_t x)
-{
-	vn_message_put_text(m, key);
-	vn_message_put_int(m, 'i');
-	vn_message_put_int(m, x);
-	return 1;
-}
-
-static int64_t put_real(vn_message *m, const char *key, double x)
-{
-	vn_message_put_text(m, key);
-	vn_message_put_int(m, 'r');
-	vn_message_put_real(m, x);
-	return 1;
-}
-
-/* How many. */
-static int64_t put_attributes(const vn_store *s, const vn_digest *digest, vn_message *m)
-{
-	const vn_tensor_label *l = &s->tensor.label;
-	const vn_stats         t = vn_stats_finish(&s->tensor.sum);
-	int64_t                n = l->order < 0 ? 0 : put_whole(m, "order", l->order);
-
-	n += put_whole(m, "layer", l->layer);
-	n += put_word(m, "point", l->point);
-	n += put_word(m, "op", l->op);
-	n += put_word(m, "basis", l->basis);
-	n += put_word(m, "axes", l->axes);
-	n += put_word(m, "digest", digest->hex);
-	n += put_real(m, "min", t.min);
-	n += put_real(m, "max", t.max);
-	n += put_real(m, "mean", t.mean);
-	n += put_real(m, "rms", t.rms);
-	n += put_real(m, "absmax", t.absmax);
-	n += put_whole(m, "nan", t.nan);
-	n += put_whole(m, "inf", t.inf);
-	n += put_word(m, "source_line", l->source_line);
-	return n + (vn_h5_says_dtype(s->tensor.dtype) ? put_word(m, "dtype", vn_dtype_name(s->tensor.dtype)) : 0);
-}
-
 static vn_status finish_tensor(vn_store *s, vn_error *err)
 {
-	vn_message      m = { 0 }, list = { 0 };
+	vn_message      m = { 0 };
 	const vn_status written = wait_for_writers(s, err);
 
 	if (written)
 		return written;
 	if (s->tensor.at != s->tensor.end)
 		return vn_fail(err, VN_ERR_SHAPE, "%s: %s: fewer numbers than its shape has", s->place.partial, name_of(s));
-	const vn_digest digest = vn_digester_finish(s->tensor.digest);
+	s->tensor.about.stats = vn_stats_finish(&s->tensor.sum);
+	s->tensor.about.digest = vn_digester_finish(s->tensor.digest);
 	s->tensor.digest = NULL;
-	const int64_t n = put_attributes(s, &digest, &list);
-	vn_message_put_text(&m, name_of(s));
-	vn_message_put_int(&m, n);
-	vn_message_put_row(&m, list.data, list.n);
-	m.bad |= list.bad;
-	vn_message_finish(&list);
+	vn_message_put_bytes(&m, &s->tensor.about, sizeof s->tensor.about);
 	drop_tensor(s);
-	return vn_store_finish(s, &m, s->tensor.sum.n * (int64_t)vn_dtype_size(s->tensor.dtype), err);
+	return vn_store_finish(s, &m, s->tensor.sum.n * (int64_t)vn_dtype_size(s->tensor.about.dtype), err);
 }
 
 static vn_status file_block(vn_store *s, vn_block *b, vn_error *err)
@@ -289,11 +225,8 @@ static void file_all(vn_store *s)
 
 	while ((b = vn_queue_fetch(s->queue))) {
 		vn_error err;
-		if (!vn_store_status(s, NULL)) {
-			vn_status st = file_block(s, b, &err);
-			if (st)
-				vn_store_failed(s, st, &err);
-		}
+		if (!vn_store_status(s, NULL))
+			vn_store_failed(s, file_block(s, b, &err), &err, NULL);
 		vn_queue_give_back(s->queue, b);
 	}
 	drop_tensor(s);
@@ -307,14 +240,9 @@ void *vn_store_thread(void *store)
 {
 	vn_store *s = store;
 	vn_error  err;
-	vn_status st = vn_scribe_start(&s->scribe, &s->place, &err);
 
-	if (st)
-		vn_store_failed(s, st, &err);
+	vn_store_failed(s, vn_scribe_start(&s->scribe, &s->place, &err), &err, NULL);
 	sem_post(&s->begun);
 	file_all(s);
-	sem_post(&s->quiet);
-	while (sem_wait(&s->leave) != 0 && errno == EINTR)
-		;
 	return NULL;
 }

@@ -21,19 +21,23 @@ typedef struct row_job {
 	bool          packed;          /* the row holds `batch` prompts one after the other */
 	int32_t      *ids, *positions; /* of the row, without padding */
 	int64_t       n;
-	bool         *real;   /* (columns) */
-	int64_t      *before; /* (columns + 1): real columns before each */
+	int64_t      *before; /* (columns + 1): real columns before each: no padding, and of this prompt */
 	vn_step      *step;   /* as they become */
 	index_run    *runs;   /* scratch for any list of runs */
 	vn_error     *err;
 } row_job;
+
+static bool is_real(const row_job *j, int64_t column)
+{
+	return j->before[column + 1] > j->before[column];
+}
 
 /* The real columns of [from, to) as runs, relative to `from`. */
 static int real_runs(const row_job *j, int64_t from, int64_t to, index_run *list)
 {
 	int n = 0;
 	for (int64_t i = from; i < to; i++) {
-		if (!j->real[i])
+		if (!is_real(j, i))
 			continue;
 		if (n && list[n - 1].from + list[n - 1].n == i - from)
 			list[n - 1].n++;
@@ -48,8 +52,8 @@ int64_t vn_batched_count(const vn_recording *r)
 	return vn_recording_batch(r) > 0 ? vn_recording_batch(r) : vn_packed_count(r);
 }
 
-/* Marks the columns that are no padding and belong to this prompt. */
-static vn_status which_are_real(row_job *j, const int32_t *ids, const int32_t *positions, vn_error *err)
+/* Takes the tokens of the columns that are no padding and belong to this prompt. */
+static vn_status take_real(row_job *j, const int32_t *ids, const int32_t *positions, vn_error *err)
 {
 	int64_t  *of = j->packed ? malloc(((size_t)j->columns + 1) * sizeof *of) : NULL;
 	vn_status st = !j->packed ? VN_OK
@@ -57,7 +61,12 @@ static vn_status which_are_real(row_job *j, const int32_t *ids, const int32_t *p
 	                          : vn_fail(err, VN_ERR_NOMEM, "%s: no memory for a row", vn_recording_path(j->r));
 	for (int64_t i = 0; !st && i < j->columns; i++) {
 		const int64_t at = j->packed ? i : j->row * j->columns + i;
-		j->real[i] = positions[at] >= 0 && ids[at] >= 0 && (!of || of[i] == j->row);
+		const bool    real = positions[at] >= 0 && ids[at] >= 0 && (!of || of[i] == j->row);
+		j->before[i + 1] = j->before[i] + real;
+		if (real) {
+			j->ids[j->n] = ids[at];
+			j->positions[j->n++] = positions[at];
+		}
 	}
 	free(of);
 	return st;
@@ -78,25 +87,12 @@ static vn_status read_row(row_job *j, vn_error *err)
 	const int    steps = vn_recording_steps(j->r, &step);
 	j->ids = malloc(n * sizeof *j->ids);
 	j->positions = malloc(n * sizeof *j->positions);
-	j->real = calloc(n, sizeof *j->real);
 	j->before = calloc(n + 1, sizeof *j->before);
 	j->step = calloc((size_t)steps + 1, sizeof *j->step);
 	j->runs = malloc(n * sizeof *j->runs);
-	if (!j->ids || !j->positions || !j->real || !j->before || !j->step || !j->runs)
+	if (!j->ids || !j->positions || !j->before || !j->step || !j->runs)
 		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for a row", vn_recording_path(j->r));
-	const vn_status st = which_are_real(j, ids, positions, err);
-	if (st)
-		return st;
-	ids += j->packed ? 0 : j->row * j->columns;
-	positions += j->packed ? 0 : j->row * j->columns;
-	for (int64_t i = 0; i < j->columns; i++) {
-		j->before[i + 1] = j->before[i] + j->real[i];
-		if (j->real[i]) {
-			j->ids[j->n] = ids[i];
-			j->positions[j->n++] = positions[i];
-		}
-	}
-	return VN_OK;
+	return take_real(j, ids, positions, err);
 }
 
 static vn_status cut_steps(row_job *j, vn_error *err)
@@ -199,7 +195,7 @@ static vn_status keep_padding(row_job *j)
 		return vn_fail(j->err, VN_ERR_NOMEM, "%s: no memory for a row", vn_recording_path(j->r));
 	j->made->padding.prompt = j->row;
 	for (int64_t i = 0; i < n; i++)
-		if (!j->real[i]) {
+		if (!is_real(j, i)) {
 			j->made->padding.before += !j->before[i];
 			j->made->padding.row[j->made->padding.n++] = i;
 		}
@@ -217,14 +213,15 @@ vn_status vn_batched_row(vn_recording **r, int64_t row, vn_error *err)
 		st = keep_padding(&j);
 		for (int i = 0; !st && i < vn_recording_count(j.r); i++)
 			st = make_boxes(&j, i);
-		if (!st && !(st = vn_derive_tokens(j.made, j.ids, j.positions, j.n, err))) {
+		if (!st) {
+			vn_derive_tokens(j.made, j.ids, j.positions, j.n);
+			j.ids = j.positions = NULL;
 			vn_derive_steps(j.made, j.step, vn_recording_steps(j.r, &step));
 			st = vn_derive_end(j.made, err);
 		}
 	}
 	free(j.ids);
 	free(j.positions);
-	free(j.real);
 	free(j.before);
 	free(j.step);
 	free(j.runs);

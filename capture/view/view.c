@@ -89,14 +89,14 @@ static vn_view *view_of(vn_recording *r, int i, vn_error *err)
 		vn_fail(err, VN_ERR_NOMEM, "%s: no memory for another view of %s", r->path, r->entry[i].name);
 		return NULL;
 	}
-	s->view->whole = s->view->shape = r->entry[i].shape;
+	s->view->whole = r->entry[i].shape;
 	for (int k = 0; k < VN_MAX_RANK; k++)
 		s->view->order[k] = k;
 	return s->view;
 }
 
-/* Sets the new axes on entry i and on all its other names. */
-static vn_status rename_all(vn_recording *r, int i, const char *axes, vn_error *err)
+/* Sets the new shape and axes of entry i and of all its other names. */
+static vn_status describe_all(vn_recording *r, int i, const vn_shape *shape, const char *axes, vn_error *err)
 {
 	const char *kept = vn_intern(axes);
 	int         from, to;
@@ -106,7 +106,7 @@ static vn_status rename_all(vn_recording *r, int i, const char *axes, vn_error *
 	step_of(r, i, &from, &to);
 	for (int k = from; k < to; k++)
 		if (vn_recording_primary(r, k) == i) {
-			r->entry[k].shape = r->source[i].view->shape;
+			r->entry[k].shape = *shape;
 			r->entry[k].viewed = true;
 			r->entry[k].axes = kept;
 		}
@@ -117,66 +117,67 @@ vn_status vn_view_axes(vn_recording *r, int i, const int order[VN_MAX_RANK], vn_
 {
 	separate_steps(r);
 	vn_recording_release(r, i);
-	vn_view *v = view_of(r, i = vn_recording_primary(r, i), err);
-	char     axes[VN_AXES_MAX] = "";
-	size_t   used = 0, n;
+	vn_view       *v = view_of(r, i = vn_recording_primary(r, i), err);
+	const vn_shape old = r->entry[i].shape;
+	vn_shape       shape = old;
+	char           axes[VN_AXES_MAX] = "";
+	size_t         used = 0, n;
 	if (!v)
 		return VN_ERR_NOMEM;
-	const vn_view old = *v;
-	for (int k = 0; k < v->shape.rank; k++) {
+	const vn_view was = *v;
+	for (int k = 0; k < shape.rank; k++) {
 		const char *w = vn_axes_word(r->entry[i].axes, order[k], &n);
-		v->order[k] = old.order[order[k]];
-		v->from[k] = old.from[order[k]];
-		v->shape.dim[k] = old.shape.dim[order[k]];
+		v->order[k] = was.order[order[k]];
+		v->from[k] = was.from[order[k]];
+		shape.dim[k] = old.dim[order[k]];
 		used += (size_t)snprintf(axes + used, sizeof axes - used, "%s%.*s", k ? " " : "", (int)n, w);
 	}
-	return rename_all(r, i, axes, err);
+	return describe_all(r, i, &shape, axes, err);
+}
+
+/* Keeps `rows` indices of one axis of a primary entry. */
+static vn_status cut_axis(vn_recording *r, int i, int axis, int64_t first, int64_t rows, vn_error *err)
+{
+	vn_shape shape = r->entry[i].shape;
+	vn_recording_release(r, i);
+	vn_view *v = view_of(r, i, err);
+	if (!v)
+		return VN_ERR_NOMEM;
+	v->from[axis] += first;
+	shape.dim[axis] = rows;
+	return describe_all(r, i, &shape, r->entry[i].axes, err);
 }
 
 vn_status vn_view_entry_rows(vn_recording *r, int i, int64_t first, int64_t rows, vn_error *err)
 {
 	separate_steps(r);
-	vn_recording_release(r, i);
 	i = vn_recording_primary(r, i);
 	const int axis = vn_axes_find(vn_entry_axes(&r->entry[i]), "token");
 	if (axis < 0 || axis >= r->entry[i].shape.rank || first < 0 || rows < 0 ||
 	    first + rows > r->entry[i].shape.dim[axis])
 		return vn_fail(err, VN_ERR_USAGE, "%s: %s does not have rows %" PRId64 "-%" PRId64, r->path, r->entry[i].name,
 		               first, first + rows - 1);
-	vn_view *v = view_of(r, i, err);
-	if (!v)
-		return VN_ERR_NOMEM;
-	v->from[axis] += first;
-	v->shape.dim[axis] = rows;
-	return rename_all(r, i, r->entry[i].axes, err);
+	return cut_axis(r, i, axis, first, rows, err);
 }
 
 vn_status vn_view_rows(vn_recording *r, int step, int64_t first, int64_t rows, vn_error *err)
 {
-	vn_step *s = NULL;
-	for (int i = 0; i < r->n_steps; i++)
-		if (r->step[i].number == step)
-			s = &r->step[i];
+	const vn_step *said = vn_recording_step(r, step);
+	vn_step       *s = said ? &r->step[said - r->step] : NULL;
+	vn_status      st = VN_OK;
 	if (!s || first < s->first_row || rows < 1 || first + rows > s->first_row + s->rows)
 		return vn_fail(err, VN_ERR_USAGE, "%s: step %d does not have rows %" PRId64 "-%" PRId64, r->path, step, first,
 		               first + rows - 1);
 	separate_steps(r);
-	for (int i = 0; i < r->n_entries; i++) {
+	for (int i = 0; i < r->n_entries && !st; i++) {
 		const vn_entry *e = &r->entry[i];
 		const int       axis = e->step == step && e->same_as < 0 ? vn_axes_find(vn_entry_axes(e), "token") : -1;
-		if (axis < 0 || axis >= e->shape.rank || e->shape.dim[axis] != s->rows)
-			continue;
-		vn_recording_release(r, i);
-		vn_view *v = view_of(r, i, err);
-		if (!v)
-			return VN_ERR_NOMEM;
-		v->from[axis] += first - s->first_row;
-		v->shape.dim[axis] = rows;
-		const vn_status st = rename_all(r, i, e->axes, err);
-		if (st)
-			return st;
+		if (axis >= 0 && axis < e->shape.rank && e->shape.dim[axis] == s->rows)
+			st = cut_axis(r, i, axis, first - s->first_row, rows, err);
 	}
-	s->first_row = first;
-	s->rows = rows;
-	return VN_OK;
+	if (!st) {
+		s->first_row = first;
+		s->rows = rows;
+	}
+	return st;
 }
