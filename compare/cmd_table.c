@@ -164,11 +164,6 @@ static void print_warnings(const vn_many *m)
 			vn_warn("table", "%s: %s", m->candidate[i].path, m->candidate[i].warnings.line[j]);
 }
 
-static vn_status write_table(const void *context, FILE *out, vn_error *err)
-{
-	return vn_table_write(context, out, err);
-}
-
 /* Some call must have the token to show. */
 static vn_status check_token(const settings *k, vn_comparison **c, vn_error *err)
 {
@@ -191,6 +186,7 @@ static vn_status check_token(const settings *k, vn_comparison **c, vn_error *err
 static vn_status make_table(settings *k, vn_many *m, vn_comparison **c, vn_error *err)
 {
 	vn_status st = check_files(k, err);
+	vn_output out;
 	char      who[VN_MANY_WHO], again[VN_SHELL_LINE];
 
 	if (!st)
@@ -215,7 +211,8 @@ static vn_status make_table(settings *k, vn_many *m, vn_comparison **c, vn_error
 	k->table.many = m;
 	k->table.of = c;
 	const bool printed = m->n_rows || (k->table.form == VN_TABLE_JSON && !k->path); /* the reasons at least */
-	if (st || !printed || (st = vn_output_report(k->path, k->force, write_table, &k->table, err)))
+	if (st || !printed || (st = vn_output_open(&out, k->path, VN_PLACE_REPORT, k->force, err)) ||
+	    (st = vn_output_close(&out, vn_table_write(&k->table, out.file, err), err)))
 		return st;
 	if (k->path)
 		printf("%s: %s. Written: %s\n", vn_many_say_all(m), vn_many_say_who(m, who), k->path);

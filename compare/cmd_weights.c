@@ -147,27 +147,19 @@ static vn_status put_json(const settings *k, const vn_weights *w, const vn_opene
 	return good ? VN_OK : vn_fail(err, VN_ERR_IO, "the JSON report could not be written");
 }
 
-typedef struct shown {
-	const settings          *k;
-	const vn_weights        *w;
-	const vn_opened_weights *of;
-} shown;
-
-static vn_status write_report(const void *context, FILE *out, vn_error *err)
-{
-	const shown *s = context;
-
-	if (s->k->report.json)
-		return put_json(s->k, s->w, s->of, out, err);
-	vn_weights_text(s->w, 0, out);
-	return VN_OK;
-}
-
 static vn_status print_report(const settings *k, const vn_weights *w, const vn_opened_weights of[2], vn_error *err)
 {
-	char            summary[VN_WEIGHT_WORDS];
-	const vn_status st = vn_output_report(k->report.path, k->report.force, write_report, &(shown) { k, w, of }, err);
+	char      summary[VN_WEIGHT_WORDS];
+	vn_output out;
+	vn_status st = vn_output_open(&out, k->report.path, VN_PLACE_REPORT, k->report.force, err);
 
+	if (!st) {
+		if (k->report.json)
+			st = put_json(k, w, of, out.file, err);
+		else
+			vn_weights_text(w, 0, out.file);
+		st = vn_output_close(&out, st, err);
+	}
 	if (!st && k->report.path)
 		printf("weights: %s. Written: %s\n", vn_weights_summary(w, summary), k->report.path);
 	return st;
