@@ -20,17 +20,15 @@ const char *vn_many_say_cell(const vn_many_cell *x, char text[VN_MANY_CELL])
 {
 	if (!x)
 		return strcpy(text, "-");
-	int n = snprintf(text, VN_MANY_CELL, "%s", x->fails ? "! " : "");
+	strcpy(text, x->fails ? "! " : "");
 	if (x->self)
-		snprintf(text + n, (size_t)(VN_MANY_CELL - n), "=");
+		vn_text_add(text, VN_MANY_CELL, "=");
 	else if (!x->measured)
-		snprintf(text + n, (size_t)(VN_MANY_CELL - n), "%s", vn_checkpoint_status_text(x->status));
-	else if (isnan(x->nmse))
-		snprintf(text + n, (size_t)(VN_MANY_CELL - n), "nan");
+		vn_text_add(text, VN_MANY_CELL, "%s", vn_checkpoint_status_text(x->status));
 	else
-		n += snprintf(text + n, (size_t)(VN_MANY_CELL - n), "%.1e", x->nmse);
+		vn_text_add(text, VN_MANY_CELL, "%.1e", isnan(x->nmse) ? (double)NAN : x->nmse);
 	if (x->measured && !isnan(x->nmse) && !isnan(x->over_floor))
-		snprintf(text + n, (size_t)(VN_MANY_CELL - n), x->over_floor < 1000 ? " %.3gx" : " %.1ex", x->over_floor);
+		vn_text_add(text, VN_MANY_CELL, x->over_floor < 1000 ? " %.3gx" : " %.1ex", x->over_floor);
 	return text;
 }
 

@@ -48,12 +48,10 @@ static void print_item(FILE *out, const char *title, const char *text)
 static void write_number(FILE *out, const char *format, double x, bool known)
 {
 	fputs(" | ", out);
-	if (!known)
-		fputc('-', out);
-	else if (isfinite(x))
-		fprintf(out, format, x);
+	if (known)
+		fprintf(out, format, isnan(x) ? (double)NAN : x); /* a NaN is written without its sign */
 	else
-		fputs(isnan(x) ? "nan" : x > 0 ? "inf" : "-inf", out);
+		fputc('-', out);
 }
 
 static void print_metric(FILE *out, const char *format, const vn_checkpoint *p, vn_metric m)
