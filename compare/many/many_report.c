@@ -8,6 +8,8 @@
 #include <math.h>
 #include <string.h>
 
+const char *const vn_many_verdicts[3] = { "within", "outside", "trouble" };
+
 const char *vn_many_legend(const vn_many *m)
 {
 	return m->vote ? "nmse between each and the one marked =, then nmse over the floor (" VN_FLOOR_MEANS

@@ -10,6 +10,9 @@ typedef struct vn_many_options {
 
 typedef vn_status vn_many_report(const vn_many *m, const vn_many_options *o, FILE *out, vn_error *err);
 
+/* "within", "outside", "trouble": the words of an exit status in JSON */
+extern const char *const vn_many_verdicts[3];
+
 /* Writes a cell: "! 1.2e-03 12x" (nmse, and in floors if there is one), the status if nothing was
  * measured, or "-" without a cell. Returns text. */
 enum { VN_MANY_CELL = 40 };
