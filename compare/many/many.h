@@ -55,10 +55,16 @@ typedef struct vn_many_candidate {
 } vn_many_candidate;
 
 typedef struct vn_many_row {
-	char *label; /* as vn_label */
-	char *name;
-	int   step, layer;
+	const char *label; /* as vn_label; both are interned (libref/base/intern.h) */
+	const char *name;
+	int         step, layer;
 } vn_many_row;
+
+/* The place of a label among the rows. */
+typedef struct vn_many_label {
+	const char *label;
+	int         row;
+} vn_many_label;
 
 typedef struct vn_many {
 	const char       *ref; /* in a vote: how it was decided */
@@ -69,10 +75,11 @@ typedef struct vn_many {
 	vn_many_candidate candidate[VN_MANY_MOST];
 	int               n;
 	vn_many_row      *row;
-	int               n_rows, room;
-	int              *by_label, n_sorted; /* row indices sorted by label */
-	unsigned          keep;               /* vn_many_keep */
-	FILE             *reports;            /* NULL: nothing is kept */
+	int               n_rows;
+	vn_many_label    *by_label; /* (n_sorted), sorted */
+	int               n_sorted;
+	unsigned          keep;    /* vn_many_keep */
+	FILE             *reports; /* NULL: nothing is kept */
 } vn_many;
 
 /* Results of vn_many_odd that are not a candidate. */

@@ -106,9 +106,7 @@ bool vn_many_send(const vn_many *m, FILE *out)
 	       put_bytes(out, &n, sizeof n);
 	for (int i = 0; i < n && good; i++)
 		good = put_text(out, m->row[i].label) && put_text(out, m->row[i].name) &&
-		       put_bytes(out, &m->row[i].step, sizeof m->row[i].step) &&
-		       put_bytes(out, &m->row[i].layer, sizeof m->row[i].layer) &&
-		       put_bytes(out, &x->cell[i], sizeof x->cell[i]);
+		       put_bytes(out, &m->row[i], sizeof m->row[i]) && put_bytes(out, &x->cell[i], sizeof x->cell[i]);
 	return good && put_report(out, m, &x->json) && put_report(out, m, &x->page) && fflush(out) == 0;
 }
 
@@ -121,15 +119,19 @@ static vn_status get_rows(FILE *in, vn_many *m, vn_many_candidate *x, int first,
 	if (!st && n)
 		st = vn_many_cells(m, x, n, err);
 	for (int i = 0; i < n && !st; i++) {
-		vn_many_row  row = { 0 };
+		char        *label = NULL, *name = NULL;
+		vn_many_row  row;
 		vn_many_cell cell;
-		if (get_text(in, &row.label) && get_text(in, &row.name) && get_bytes(in, &row.step, sizeof row.step) &&
-		    get_bytes(in, &row.layer, sizeof row.layer) && get_bytes(in, &cell, sizeof cell))
-			st = vn_many_put(m, x, &row, &cell, i == first, err);
-		else
+		if (!get_text(in, &label) || !get_text(in, &name) || !get_bytes(in, &row, sizeof row) ||
+		    !get_bytes(in, &cell, sizeof cell)) {
 			st = vn_fail(err, VN_ERR_IO, "the results of a process cannot be read");
-		free(row.label);
-		free(row.name);
+		} else {
+			row.label = label;
+			row.name = name;
+			st = vn_many_put(m, x, &row, &cell, i == first, err);
+		}
+		free(label);
+		free(name);
 	}
 	return st || n == 0 ? st : vn_many_filled(m, x, err);
 }
