@@ -1,7 +1,7 @@
 /* compare_many.c: several candidates in one report, and recordings that vote. */
 #include "compare/compare_line.h"
 
-#include "compare/many/many_forms.h"
+#include "compare/many/many_report.h"
 #include "compare/many/vote.h"
 #include "capture/file/output.h"
 
@@ -147,18 +147,10 @@ static unsigned wanted_forms(const vn_compare_line *k)
 	return keep;
 }
 
-static bool compared_any(const vn_many *m)
-{
-	for (int i = 0; i < m->n; i++)
-		if (m->candidate[i].status < 2)
-			return true;
-	return false;
-}
-
 /* Writes the result in every requested format. */
 static vn_status tell_many(const vn_compare_line *k, const vn_many *m, vn_error *err)
 {
-	const bool      any = compared_any(m);
+	const bool      any = vn_many_count(m, 2) < m->n;
 	const vn_status st = any ? report_many(k, m, err) : VN_OK;
 	if (st)
 		return st;

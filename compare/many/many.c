@@ -326,27 +326,22 @@ char vn_many_letter(int candidate)
 	return (char)('A' + candidate);
 }
 
-const char *vn_many_outside(const vn_many *m, int row, char text[VN_MANY_LETTERS])
+int vn_many_count(const vn_many *m, int status)
 {
-	*text = 0;
-	for (int i = 0; i < m->n; i++) {
-		const vn_many_cell *x = vn_many_cell_of(m, row, i);
-		if (x && x->fails)
-			vn_text_add(text, VN_MANY_LETTERS, "%s%c", *text ? ", " : "", vn_many_letter(i));
-	}
-	return text;
+	int n = 0;
+	for (int i = 0; i < m->n; i++)
+		n += m->candidate[i].status == status;
+	return n;
 }
 
 void vn_many_next(const vn_many *m, vn_lines *lines)
 {
-	bool outside = false;
+	const int shown = vn_many_count(m, 1) ? 1 : 0;
 	if (m->vote && m->candidate[m->elected].status) /* no majority, so no reference to explain the others */
 		return;
-	for (int i = 0; i < m->n; i++)
-		outside = outside || m->candidate[i].status == 1;
 	for (int i = 0; i < m->n; i++) {
 		const vn_many_candidate *x = &m->candidate[i];
-		if (x->next.n && x->status == (outside ? 1 : 0))
+		if (x->next.n && x->status == shown)
 			vn_lines_add(lines, "%s", x->next.line[0]);
 	}
 }

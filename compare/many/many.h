@@ -122,14 +122,13 @@ bool                vn_many_copy(const vn_many *m, const vn_many_kept *text, FIL
 int                 vn_many_status(const vn_many *m);
 /* Returns 'A', 'B'... */
 char                vn_many_letter(int candidate);
-/* Writes the letters of the candidates that fail at a row: "A", "B, D", or "". Returns text. */
-enum { VN_MANY_LETTERS = 3 * VN_MANY_MOST };
-const char *vn_many_outside(const vn_many *m, int row, char text[VN_MANY_LETTERS]);
+/* Returns how many candidates have this status. */
+int                 vn_many_count(const vn_many *m, int status);
 /* Adds commands to type now: the first of each candidate that is outside; if none is, of each that
  * was compared. Adds nothing for a vote without a majority. */
-void        vn_many_next(const vn_many *m, vn_lines *lines);
+void                vn_many_next(const vn_many *m, vn_lines *lines);
 /* Adds a few sentences: which candidate is the odd one out and how often, and where each
  * diverges. */
-void        vn_many_say(const vn_many *m, vn_lines *lines);
+void                vn_many_say(const vn_many *m, vn_lines *lines);
 
 #endif

@@ -1,6 +1,6 @@
 /* many_html.c: reports several candidates as one HTML page without network. A vote has no
  * script: no recording of it is the reference of all others. */
-#include "compare/many/many_forms.h"
+#include "compare/many/many_report.h"
 #include "compare/report/report_page.h"
 #include "compare/text/markup.h"
 

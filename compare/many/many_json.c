@@ -1,5 +1,5 @@
 /* many_json.c: several candidates for a program, schema vernier-compare-many/2. */
-#include "compare/many/many_forms.h"
+#include "compare/many/many_report.h"
 #include "compare/text/json.h"
 
 #include <string.h>

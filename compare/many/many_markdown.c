@@ -1,5 +1,5 @@
 /* many_markdown.c: reports several candidates as a comment on a pull request, with bounded size. */
-#include "compare/many/many_forms.h"
+#include "compare/many/many_report.h"
 #include "compare/text/markup.h"
 #include "capture/file/output.h"
 

@@ -36,9 +36,15 @@ const char *vn_many_say_cell(const vn_many_cell *x, char text[VN_MANY_CELL])
 
 const char *vn_many_say_odd(const vn_many *m, int row, char text[VN_MANY_LETTERS])
 {
-	if (vn_many_odd(m, row) != VN_MANY_ALL)
-		return vn_many_outside(m, row, text);
-	return strcpy(text, "all");
+	if (vn_many_odd(m, row) == VN_MANY_ALL)
+		return strcpy(text, "all");
+	*text = 0;
+	for (int i = 0; i < m->n; i++) {
+		const vn_many_cell *x = vn_many_cell_of(m, row, i);
+		if (x && x->fails)
+			vn_text_add(text, VN_MANY_LETTERS, "%s%c", *text ? ", " : "", vn_many_letter(i));
+	}
+	return text;
 }
 
 const char *vn_many_say_verdict(const vn_many_candidate *x, char text[VN_MANY_VERDICT])
@@ -61,9 +67,7 @@ const char *vn_many_say_all(const vn_many *m)
 
 static void say_those(const vn_many *m, int status, const char *what, char text[VN_MANY_WHO])
 {
-	int n = 0;
-	for (int i = 0; i < m->n; i++)
-		n += m->candidate[i].status == status;
+	const int n = vn_many_count(m, status);
 	if (n == 0)
 		return;
 	if (m->n == 1) {

@@ -11,8 +11,7 @@
 #include "compare/replay/replay.h"
 #include "compare/replay/replay_words.h"
 #include "compare/report/report_page.h"
-#include "compare/report/report_json_detail.h"
-#include "compare/report/report_json_explain.h"
+#include "compare/report/report_json.h"
 #include "compare/weights/weights_report.h"
 
 #include "libref/base/json.h"
