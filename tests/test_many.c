@@ -128,7 +128,7 @@ static void a_checkpoint_of_one_candidate_has_a_row_behind_the_others(void)
 }
 
 /* Sends m, which holds one candidate. It becomes the next candidate of `to`. */
-static void send_to(vn_many *to, const vn_many *m)
+static void send_to(vn_many *to, vn_many *m)
 {
 	vn_error err = { "" };
 	FILE    *file = tmpfile();

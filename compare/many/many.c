@@ -178,21 +178,22 @@ static vn_status add_reports(vn_many *m, vn_many_candidate *x, vn_comparison *c,
 	return st;
 }
 
-bool vn_many_copy(const vn_many *m, const vn_many_kept *text, FILE *out)
+bool vn_many_copy_bytes(FILE *from, long left, FILE *to)
 {
 	char buffer[1 << 14];
-	long left = text->bytes;
 
-	if (fseek(m->reports, text->from, SEEK_SET) != 0)
-		return false;
 	while (left > 0) {
-		const size_t most = left < (long)sizeof buffer ? (size_t)left : sizeof buffer,
-					 n = fread(buffer, 1, most, m->reports);
-		if (n == 0 || fwrite(buffer, 1, n, out) != n)
+		const size_t most = left < (long)sizeof buffer ? (size_t)left : sizeof buffer, n = fread(buffer, 1, most, from);
+		if (n == 0 || fwrite(buffer, 1, n, to) != n)
 			return false;
 		left -= (long)n;
 	}
 	return true;
+}
+
+bool vn_many_copy(const vn_many *m, const vn_many_kept *text, FILE *out)
+{
+	return fseek(m->reports, text->from, SEEK_SET) == 0 && vn_many_copy_bytes(m->reports, text->bytes, out);
 }
 
 /* Records why a candidate was not compared. A missing or damaged file concerns one candidate; lack
