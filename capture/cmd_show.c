@@ -138,10 +138,8 @@ typedef struct shown {
 	const vn_file_check *found; /* NULL: not checked */
 } shown;
 
-static vn_status write_report(const void *context, FILE *out, vn_error *err)
+static vn_status write_report(const shown *s, FILE *out, vn_error *err)
 {
-	const shown *s = context;
-
 	if (s->o->report.json)
 		return (s->found ? vn_show_check_json(s->r, s->found, out)
 		                 : vn_show_json(s->r, s->step, s->entry, s->data, out))
@@ -165,9 +163,12 @@ static vn_status write_report(const void *context, FILE *out, vn_error *err)
 
 static vn_status print_report(const shown *s, vn_error *err)
 {
-	const char     *path = s->o->report.path;
-	const vn_status st = vn_output_report(path, s->o->report.force, write_report, s, err);
+	const char *path = s->o->report.path;
+	vn_output   out;
+	vn_status   st = vn_output_open(&out, path, VN_PLACE_REPORT, s->o->report.force, err);
 
+	if (!st)
+		st = vn_output_close(&out, write_report(s, out.file, err), err);
 	if (st || !path)
 		return st;
 	vn_show_state(s->r, stdout);

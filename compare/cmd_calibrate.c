@@ -268,8 +268,7 @@ static vn_status write_limits(settings *k, vn_error *err)
 {
 	char     *text = NULL;
 	size_t    n = 0;
-	vn_output out = { 0 };
-	vn_error  lost;
+	vn_output out;
 	FILE     *to = open_memstream(&text, &n);
 	if (!to)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for limits");
@@ -280,8 +279,7 @@ static vn_status write_limits(settings *k, vn_error *err)
 	if (!st && !(st = prove_limits(k, text, n, err)) &&
 	    !(st = vn_output_open(&out, k->output, VN_PLACE_LIMITS, k->force, err))) {
 		fwrite(text, 1, n, out.file);
-		if ((st = vn_output_close(&out, true, &lost)))
-			*err = lost;
+		st = vn_output_close(&out, VN_OK, err);
 	}
 	free(text);
 	return st;

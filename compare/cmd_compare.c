@@ -3,7 +3,7 @@
 #include "compare/compare_line.h"
 #include "compare/explain/explain.h"
 #include "compare/explain/explain_words.h"
-#include "compare/many/many_forms.h"
+#include "compare/many/many_report.h"
 #include "compare/many/vote.h"
 #include "compare/match/folders.h"
 

@@ -193,21 +193,6 @@ static int parse_arguments(settings *k, int argc, char **argv)
 	return st ? st : vn_reporting_choose("evaluate", &k->report) ? 2 : check_options(k, argc, argv);
 }
 
-typedef struct shown {
-	bool                json;
-	const vn_evaluated *x;
-	int                 n;
-} shown;
-
-static vn_status write_report(const void *context, FILE *out, vn_error *err)
-{
-	const shown *s = context;
-	if (s->json)
-		return vn_evaluate_json(s->x, s->n, out, err);
-	vn_evaluate_text(s->x, s->n, out);
-	return VN_OK;
-}
-
 /* Prints warnings to stderr, unless the text on stdout shows them. */
 static void print_warnings(const settings *k, const vn_evaluated *x)
 {
@@ -223,8 +208,16 @@ static void print_warnings(const settings *k, const vn_evaluated *x)
 
 static vn_status print_report(const settings *k, const vn_evaluated *x, int n, vn_error *err)
 {
-	const vn_status st = vn_output_report(k->report.path, k->report.force, write_report,
-	                                      &(shown) { k->report.json, x, n }, err);
+	vn_output out;
+	vn_status st = vn_output_open(&out, k->report.path, VN_PLACE_REPORT, k->report.force, err);
+
+	if (!st) {
+		if (k->report.json)
+			st = vn_evaluate_json(x, n, out.file, err);
+		else
+			vn_evaluate_text(x, n, out.file);
+		st = vn_output_close(&out, st, err);
+	}
 	for (int i = 0; i < n && !st && k->report.path; i++)
 		printf("perplexity %.7g, of the reference %.7g (%+.3g %%).%s%s\n", x[i].e->perplexity[1], x[i].e->perplexity[0],
 		       100 * expm1(x[i].e->gap.mean), i == n - 1 ? " Written: " : "", i == n - 1 ? k->report.path : "");

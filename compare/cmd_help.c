@@ -56,7 +56,7 @@ static bool has_options_of_another(const vn_command_table *t, int i)
 static int print_manual(const vn_command_table *t, const char *name)
 {
 	for (int i = 0; i < t->n; i++)
-		if (strcmp(name, t->command[i].name) == 0) {
+		if (strcmp(name, t->command[i].options->name) == 0) {
 			vn_options_section(t->command[i].options, "vernier", !has_options_of_another(t, i), stdout);
 			return 0;
 		}
@@ -70,7 +70,7 @@ static int write_manual_pages(const vn_command_table *t, const char *folder)
 		char  path[PATH_MAX];
 		FILE *to;
 
-		if (snprintf(path, sizeof path, "%s/vernier-%s.1", folder, t->command[i].name) >= (int)sizeof path ||
+		if (snprintf(path, sizeof path, "%s/vernier-%s.1", folder, t->command[i].options->name) >= (int)sizeof path ||
 		    !(to = fopen(path, "w")))
 			return vn_complain("help", "--man-pages: %s: %s", path, strerror(errno));
 		vn_options_page(t->command[i].options, "vernier", t->command[i].help, to);
@@ -177,7 +177,7 @@ static vn_status list_offered(const vn_command_table *t, offered *o, vn_error *e
 
 	*o = (offered) { .limits = "" };
 	for (int i = 0; i < t->n; i++)
-		vn_text_add(o->commands, sizeof o->commands, "%s%s", i ? "|" : "", t->command[i].name);
+		vn_text_add(o->commands, sizeof o->commands, "%s%s", i ? "|" : "", t->command[i].options->name);
 	for (int i = 0; vn_synth_shape(i); i++)
 		vn_text_add(o->shapes, sizeof o->shapes, "%s%s", i ? "|" : "", vn_synth_shape(i));
 	vn_text_add(o->topics, sizeof o->topics, "%s", o->commands);
@@ -209,11 +209,11 @@ static int print_completions(const vn_command_table *t, vn_shell shell)
 	if (list_offered(t, &o, &err))
 		return vn_complain("help", "--completions: %s", err.text);
 	for (int i = 0; i < t->n; i++)
-		of[i] = (vn_completed) { .name = t->command[i].name,
+		of[i] = (vn_completed) { .name = t->command[i].options->name,
 			                     .help = t->command[i].help,
 			                     .options = t->command[i].options,
-			                     .first = first_values(t, t->command[i].name, &o),
-			                     .files = strcmp(t->command[i].name, "limits") == 0,
+			                     .first = first_values(t, t->command[i].options->name, &o),
+			                     .files = strcmp(t->command[i].options->name, "limits") == 0,
 			                     .last = t->command[i].work == VN_WORK_PRINT };
 	const vn_offer offer[] = {
 		{ "limits", o.limits }, { "names", o.maps }, { "ref-names", o.maps }, { "man", o.commands }

@@ -175,22 +175,6 @@ static int parse_arguments(settings *k, int argc, char **argv)
 
 /* ---- the command ------------------------------------------------------------------ */
 
-typedef struct shown {
-	bool             json;
-	vn_repair_about  about;
-	const vn_runner *x;
-	const vn_repair *r;
-} shown;
-
-static vn_status write_report(const void *context, FILE *out, vn_error *err)
-{
-	const shown *s = context;
-	if (s->json)
-		return vn_repair_json(&s->about, s->x, s->r, out, err);
-	vn_repair_text(&s->about, s->x, s->r, out);
-	return VN_OK;
-}
-
 /* The options with which `capture` repeats this GPU run. */
 static void say_gpu(const settings *k, char line[VN_SHELL_LINE])
 {
@@ -207,22 +191,27 @@ static void say_gpu(const settings *k, char line[VN_SHELL_LINE])
 
 static vn_status print_report(const settings *k, const vn_runner *x, const vn_repair *r, vn_error *err)
 {
-	char source[VN_SHELL_LINE] = "", gpu[VN_SHELL_LINE];
+	char      source[VN_SHELL_LINE] = "", gpu[VN_SHELL_LINE];
+	vn_output out;
 
 	if (!k->o.check && !k->forced && !k->forced_from)
 		vn_options_say_source(&k->source, source);
 	say_gpu(k, gpu);
-	const shown     s = { .json = k->report.json,
-		                  .x = x,
-		                  .r = r,
-		                  .about = { .model = k->model,
-		                             .weights = vn_model_provenance(k->o.model),
-		                             .candidate = k->o.check ? k->o.check : "gpu",
-		                             .precision = k->o.check ? NULL : k->precision,
-		                             .tokens = k->o.recipe.n_ids + k->o.recipe.decode,
-		                             .source = source,
-		                             .gpu = gpu } };
-	const vn_status st = vn_output_report(k->report.path, k->report.force, write_report, &s, err);
+	const vn_repair_about about = { .model = k->model,
+		                            .weights = vn_model_provenance(k->o.model),
+		                            .candidate = k->o.check ? k->o.check : "gpu",
+		                            .precision = k->o.check ? NULL : k->precision,
+		                            .tokens = k->o.recipe.n_ids + k->o.recipe.decode,
+		                            .source = source,
+		                            .gpu = gpu };
+	vn_status             st = vn_output_open(&out, k->report.path, VN_PLACE_REPORT, k->report.force, err);
+	if (!st) {
+		if (k->report.json)
+			st = vn_repair_json(&about, x, r, out.file, err);
+		else
+			vn_repair_text(&about, x, r, out.file);
+		st = vn_output_close(&out, st, err);
+	}
 	if (!st && k->report.path)
 		printf("%s. Written: %s\n",
 		       r->found.good    ? "The run is good: nothing to isolate"

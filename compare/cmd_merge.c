@@ -46,6 +46,7 @@ static vn_status check_output(const settings *k, vn_error *err)
 static vn_status merge_recordings(const settings *k, int *status, vn_error *err)
 {
 	vn_together *part = calloc((size_t)k->n, sizeof *part), whole = { .n = 0 };
+	vn_output    out;
 	vn_status    st = part ? check_output(k, err) : vn_fail(err, VN_ERR_NOMEM, "no memory for %d parts", k->n);
 
 	for (int i = 0; !st && i < k->n; i++)
@@ -53,8 +54,8 @@ static vn_status merge_recordings(const settings *k, int *status, vn_error *err)
 	if (!st && !(st = vn_together_join(part, (const char *const *)k->file, k->n, &whole, err))) {
 		if (!k->quiet)
 			vn_together_text(&whole, stdout);
-		if (k->path)
-			st = vn_output_report(k->path, k->force, vn_together_json, &whole, err);
+		if (k->path && !(st = vn_output_open(&out, k->path, VN_PLACE_REPORT, k->force, err)))
+			st = vn_output_close(&out, vn_together_json(&whole, out.file, err), err);
 		*status = vn_together_status(&whole);
 	}
 	vn_together_free(&whole);

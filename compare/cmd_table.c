@@ -16,13 +16,10 @@
 enum { FIRST_DEFAULT = 8 };
 
 typedef struct settings {
-	const char  *ref, *limits, *floor, *token, *path;
-	char *const *cand;
-	int          n_cand, first, form;
-	bool         force;
-	vn_sides     sides;
-	vn_comparing how;
-	vn_table     table;
+	vn_compare_line line; /* without a candidate: those of `many` are compared one by one */
+	const char     *token, *path;
+	int             first, form;
+	vn_table        table;
 } settings;
 
 #define complain(...) vn_complain("table", __VA_ARGS__)
@@ -39,25 +36,25 @@ static const vn_option options[] = {
 	  .help =
 	      "Show the values of this token, counted from 0 in each step. worst: at each checkpoint, of the token with "
 	      "the largest error. Default: worst." },
-	VN_POINTS_OPTION(settings, how),
+	VN_POINTS_OPTION(settings, line.how),
 	VN_GROUP("How it is judged"),
-	{ "limits", 0, VN_INTO(settings, limits), .argument = "FILE",
+	{ "limits", 0, VN_INTO(settings, line.limits), .argument = "FILE",
 	  .help = "The limits. Default: the shipped limits for each candidate's precision." },
-	VN_ALLOW_OPTION(settings, how.o.allow, ""),
-	VN_STRICT_OPTION(settings, how.o.strict, ". A candidate with a warning is outside its limits"),
-	{ "model", 0, VN_INTO(settings, how.o.model), .argument = "MODEL",
+	VN_ALLOW_OPTION(settings, line.how.o.allow, ""),
+	VN_STRICT_OPTION(settings, line.how.o.strict, ". A candidate with a warning is outside its limits"),
+	{ "model", 0, VN_INTO(settings, line.how.o.model), .argument = "MODEL",
 	  .help = "Compute the floor with these weights, as vernier compare does. Default: none." },
-	{ "floor", 0, VN_INTO(settings, floor), .argument = "FILE",
+	{ "floor", 0, VN_INTO(settings, line.floor), .argument = "FILE",
 	  .help = "Take the floor from this recording. Default: none." },
-	VN_NAMES_OPTION(settings, sides.names, sides.n_names, "the candidates'"),
-	VN_REF_NAMES_OPTION(settings, sides.ref_names, sides.n_ref_names, "REF's"),
-	VN_THREADS_OPTION(settings, how.o.threads),
+	VN_NAMES_OPTION(settings, line.sides.names, line.sides.n_names, "the candidates'"),
+	VN_REF_NAMES_OPTION(settings, line.sides.ref_names, line.sides.n_ref_names, "REF's"),
+	VN_THREADS_OPTION(settings, line.how.o.threads),
 	VN_GROUP("The table"),
 	{ "format", 0, VN_CHOOSE(settings, form), .argument = "FORM", .words = &forms,
 	  .help = "Form of the table. Default: text, or by the ending of PATH: .json, .md, .html, .csv. JSON has the "
 	          "schema vernier-table/1." },
 	{ "output", 'o', VN_INTO(settings, path), .argument = "PATH", .help = "Write the table to PATH. Default: stdout." },
-	VN_REPORTING_FORCE(settings, force, "table"),
+	VN_REPORTING_FORCE(settings, line.force, "table"),
 };
 
 const vn_command vn_table_command = {
@@ -99,12 +96,12 @@ static int parse_arguments(settings *k, int argc, char **argv)
 	k->table.token = VN_TABLE_WORST;
 	if (k->token && strcmp(k->token, "worst") != 0 && !vn_text_whole(k->token, 0, INT32_MAX, &k->table.token))
 		return complain("--token takes worst or a whole number from 0, not '%s'", k->token);
-	if ((st = vn_options_check_comparing("table", &k->how, k->floor)))
+	if ((st = vn_options_check_comparing("table", &k->line.how, k->line.floor)))
 		return st;
-	k->how.o.replay = VN_REPLAY_NEVER;
-	k->ref = argv[optind];
-	k->cand = argv + optind + 1;
-	k->n_cand = argc - optind - 1;
+	k->line.how.o.replay = VN_REPLAY_NEVER;
+	k->line.ref = argv[optind];
+	k->line.many = argv + optind + 1;
+	k->line.n_many = argc - optind - 1;
 	k->path = k->path && strcmp(k->path, "-") == 0 ? NULL : k->path;
 	if (choose_form(k, &err))
 		return complain("%s", err.text);
@@ -114,36 +111,27 @@ static int parse_arguments(settings *k, int argc, char **argv)
 
 static vn_status check_files(const settings *k, vn_error *err)
 {
-	if (k->path && vn_same_file(k->path, k->limits))
+	if (k->path && vn_same_file(k->path, k->line.limits))
 		return vn_fail(err, VN_ERR_USAGE, "%s: is an input of this table; the table cannot replace it", k->path);
-	for (int i = 0; i < k->n_cand; i++) {
-		if (k->path && (vn_same_file(k->path, k->cand[i]) || vn_same_file(k->path, k->ref)))
+	for (int i = 0; i < k->line.n_many; i++) {
+		if (k->path && (vn_same_file(k->path, k->line.many[i]) || vn_same_file(k->path, k->line.ref)))
 			return vn_fail(err, VN_ERR_USAGE, "%s: is an input of this table; the table cannot replace it", k->path);
-		if (vn_same_file(k->ref, k->cand[i]) && !(k->how.o.allow & VN_ALLOW_ITSELF))
+		if (vn_same_file(k->line.ref, k->line.many[i]) && !(k->line.how.o.allow & VN_ALLOW_ITSELF))
 			return vn_fail(err, VN_ERR_USAGE,
 			               "%s is the same file as the reference, %s: a recording always agrees "
 			               "with itself (--allow itself compares it all the same)",
-			               k->cand[i], k->ref);
+			               k->line.many[i], k->line.ref);
 	}
-	return k->path ? vn_place_check(k->path, VN_PLACE_REPORT, k->force, err) : VN_OK;
+	return k->path ? vn_place_check(k->path, VN_PLACE_REPORT, k->line.force, err) : VN_OK;
 }
 
-/* The command line of the comparison, for the commands that the table proposes. */
-static void compare_again(const settings *k, char *cand, char again[VN_SHELL_LINE])
-{
-	const vn_compare_line line = {
-		.ref = k->ref, .cand = cand, .limits = k->limits, .ranks = &cand, .n_ranks = 1, .sides = k->sides, .how = k->how
-	};
-	vn_compare_again(&line, again);
-}
-
-static vn_status judge_pair(const settings *k, const char *cand, vn_comparison *c, vn_error *err)
+static vn_status judge_pair(const vn_compare_line *k, vn_comparison *c, vn_error *err)
 {
 	vn_sides  sides = k->sides;
 	vn_status st;
 
 	sides.ref = k->ref;
-	sides.cand = &cand;
+	sides.cand = &k->cand;
 	sides.n_cand = 1;
 	sides.floor = k->floor;
 	if ((st = vn_sides_open(&sides, c, err)))
@@ -152,7 +140,7 @@ static vn_status judge_pair(const settings *k, const char *cand, vn_comparison *
 	st = k->limits
 	         ? vn_limits_open(k->limits, &c->request.limits, err)
 	         : vn_limits_own(precision ? precision : "", vn_recording_family(c->opened.cand), &c->request.limits, err);
-	return st ? vn_context(err, st, "%s", cand) : vn_compare(c, err);
+	return st ? vn_context(err, st, "%s", k->cand) : vn_compare(c, err);
 }
 
 /* Warnings go to stderr: the table has no room for them. */
@@ -164,18 +152,13 @@ static void print_warnings(const vn_many *m)
 			vn_warn("table", "%s: %s", m->candidate[i].path, m->candidate[i].warnings.line[j]);
 }
 
-static vn_status write_table(const void *context, FILE *out, vn_error *err)
-{
-	return vn_table_write(context, out, err);
-}
-
 /* Some call must have the token to show. */
 static vn_status check_token(const settings *k, vn_comparison **c, vn_error *err)
 {
 	const vn_step *step;
 	int64_t        most = 0;
 
-	for (int i = 0; i < k->n_cand && k->table.token != VN_TABLE_WORST; i++) {
+	for (int i = 0; i < k->line.n_many && k->table.token != VN_TABLE_WORST; i++) {
 		const int n = c[i]->opened.ref ? vn_recording_steps(c[i]->opened.ref, &step) : 0;
 		for (int s = 0; s < n; s++)
 			most = step[s].tokens > most ? step[s].tokens : most;
@@ -183,7 +166,7 @@ static vn_status check_token(const settings *k, vn_comparison **c, vn_error *err
 	return k->table.token == VN_TABLE_WORST || k->table.token < most || most == 0
 	           ? VN_OK
 	           : vn_fail(err, VN_ERR_USAGE, "--token %lld: the calls of %s have at most %lld tokens, 0 to %lld",
-	                     (long long)k->table.token, k->ref, (long long)most, (long long)most - 1);
+	                     (long long)k->table.token, k->line.ref, (long long)most, (long long)most - 1);
 }
 
 /* All comparisons stay open, because the table reads each reference tensor once
@@ -191,19 +174,24 @@ static vn_status check_token(const settings *k, vn_comparison **c, vn_error *err
 static vn_status make_table(settings *k, vn_many *m, vn_comparison **c, vn_error *err)
 {
 	vn_status st = check_files(k, err);
+	vn_output out;
 	char      who[VN_MANY_WHO], again[VN_SHELL_LINE];
 
 	if (!st)
-		st = vn_many_begin(m, k->ref, 0, err);
-	for (int i = 0; i < k->n_cand && !st; i++) {
+		st = vn_many_begin(m, k->line.ref, 0, err);
+	for (int i = 0; i < k->line.n_many && !st; i++) {
 		vn_error why = { "" };
 		if (!(c[i] = calloc(1, sizeof *c[i])))
-			return vn_fail(err, VN_ERR_NOMEM, "no memory for %d comparisons", k->n_cand);
-		c[i]->request.options = &k->how.o;
-		compare_again(k, k->cand[i], again);
+			return vn_fail(err, VN_ERR_NOMEM, "no memory for %d comparisons", k->line.n_many);
+		vn_compare_line one = k->line;
+		one.cand = one.many[i];
+		one.ranks = &one.many[i];
+		one.n_ranks = 1;
+		c[i]->request.options = &k->line.how.o;
+		vn_compare_again(&one, again);
 		c[i]->request.again = *again ? again : NULL;
-		const vn_status judged = judge_pair(k, k->cand[i], c[i], &why);
-		st = vn_many_add(m, k->cand[i], c[i], "", judged, &why, err);
+		const vn_status judged = judge_pair(&one, c[i], &why);
+		st = vn_many_add(m, k->line.many[i], c[i], "", judged, &why, err);
 		c[i]->request.again = NULL; /* the line was for this candidate alone */
 		if (!st && judged)
 			fprintf(stderr, "vernier table: %s%s\n", why.text, judged == VN_ERR_DAMAGED ? " (--allow digest)" : "");
@@ -215,7 +203,8 @@ static vn_status make_table(settings *k, vn_many *m, vn_comparison **c, vn_error
 	k->table.many = m;
 	k->table.of = c;
 	const bool printed = m->n_rows || (k->table.form == VN_TABLE_JSON && !k->path); /* the reasons at least */
-	if (st || !printed || (st = vn_output_report(k->path, k->force, write_table, &k->table, err)))
+	if (st || !printed || (st = vn_output_open(&out, k->path, VN_PLACE_REPORT, k->line.force, err)) ||
+	    (st = vn_output_close(&out, vn_table_write(&k->table, out.file, err), err)))
 		return st;
 	if (k->path)
 		printf("%s: %s. Written: %s\n", vn_many_say_all(m), vn_many_say_who(m, who), k->path);
@@ -224,7 +213,7 @@ static vn_status make_table(settings *k, vn_many *m, vn_comparison **c, vn_error
 
 int cmd_table(int argc, char **argv)
 {
-	settings       k = { .first = FIRST_DEFAULT, .form = UNSAID, .sides.batch_row = -1, .sides.ref_batch_row = -1 };
+	settings k = { .first = FIRST_DEFAULT, .form = UNSAID, .line.sides = { .batch_row = -1, .ref_batch_row = -1 } };
 	vn_comparison *c[VN_MANY_MOST] = { NULL };
 	vn_many        m = { 0 };
 	vn_error       err = { "" };
@@ -238,7 +227,7 @@ int cmd_table(int argc, char **argv)
 	else
 		print_warnings(&m);
 	const int status = st ? 2 : vn_many_status(&m);
-	vn_warnings_end("table", k.how.o.strict && status < 2, 0);
+	vn_warnings_end("table", k.line.how.o.strict && status < 2, 0);
 	vn_many_finish(&m);
 	for (int i = 0; i < VN_MANY_MOST && c[i]; i++) {
 		vn_comparison_close(c[i]);

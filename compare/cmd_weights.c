@@ -1,5 +1,6 @@
 /* cmd_weights.c: vernier weights A B: which weights of two models or recordings differ, and how. */
 #include "compare/text/json.h"
+#include "compare/text/runs.h"
 #include "compare/weights/weights.h"
 #include "compare/commands.h"
 
@@ -83,16 +84,6 @@ static vn_status take_numbers(const settings *k, const vn_model *m, vn_opened_we
 	           : vn_fail(err, VN_ERR_MISMATCH, "%s: holds no weight of %s or %s", k->model, k->path[0], k->path[1]);
 }
 
-static void add_command(vn_lines *next, const char *const *word, int n)
-{
-	char line[VN_SHELL_LINE] = "vernier";
-
-	for (int i = 0; i < n; i++)
-		vn_shell_add(line, sizeof line, word[i]);
-	if (*line)
-		vn_lines_add(next, "%s", line);
-}
-
 /* Does compare accept these two recordings? They must be of one family and of the same tokens. */
 static bool are_comparable(const vn_recording *a, const vn_recording *b)
 {
@@ -121,13 +112,13 @@ static void suggest_commands(const settings *k, const vn_opened_weights w[2], vn
 		const bool first = i == 0 && !w[1].recording;
 		const bool forced = w[!i].recording && vn_recording_decoded(w[!i].recording);
 		if (!w[i].recording)
-			add_command(next,
+			vn_runs_add(next,
 			            (const char *[]) { "capture", "ref", k->path[i], first ? "--ids" : "--ids-from",
 			                               first ? "1,2,3,4,5,6,7,8" : made[!i], forced ? "--force-ids-from" : "-o",
 			                               forced ? made[!i] : made[i], "-o", made[i] },
 			            forced ? 9 : 7);
 	}
-	add_command(next, (const char *[]) { "compare", made[0], made[1], "--allow", "weights" }, 5);
+	vn_runs_add(next, (const char *[]) { "compare", made[0], made[1], "--allow", "weights" }, 5);
 }
 
 static vn_status put_json(const settings *k, const vn_weights *w, const vn_opened_weights of[2], FILE *out,
@@ -147,27 +138,19 @@ static vn_status put_json(const settings *k, const vn_weights *w, const vn_opene
 	return good ? VN_OK : vn_fail(err, VN_ERR_IO, "the JSON report could not be written");
 }
 
-typedef struct shown {
-	const settings          *k;
-	const vn_weights        *w;
-	const vn_opened_weights *of;
-} shown;
-
-static vn_status write_report(const void *context, FILE *out, vn_error *err)
-{
-	const shown *s = context;
-
-	if (s->k->report.json)
-		return put_json(s->k, s->w, s->of, out, err);
-	vn_weights_text(s->w, 0, out);
-	return VN_OK;
-}
-
 static vn_status print_report(const settings *k, const vn_weights *w, const vn_opened_weights of[2], vn_error *err)
 {
-	char            summary[VN_WEIGHT_WORDS];
-	const vn_status st = vn_output_report(k->report.path, k->report.force, write_report, &(shown) { k, w, of }, err);
+	char      summary[VN_WEIGHT_WORDS];
+	vn_output out;
+	vn_status st = vn_output_open(&out, k->report.path, VN_PLACE_REPORT, k->report.force, err);
 
+	if (!st) {
+		if (k->report.json)
+			st = put_json(k, w, of, out.file, err);
+		else
+			vn_weights_text(w, 0, out.file);
+		st = vn_output_close(&out, st, err);
+	}
 	if (!st && k->report.path)
 		printf("weights: %s. Written: %s\n", vn_weights_summary(w, summary), k->report.path);
 	return st;

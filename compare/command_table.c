@@ -26,7 +26,7 @@ void vn_command_table_usage(const vn_command_table *t, FILE *to)
 	for (int i = 0; i < t->n; i++) {
 		if (t->command[i].options->letter)
 			continue;
-		const int indent = fprintf(to, "  %-10s ", t->command[i].name);
+		const int indent = fprintf(to, "  %-10s ", t->command[i].options->name);
 		vn_options_wrap(to, t->command[i].help, indent, indent);
 		fputc('\n', to);
 	}
@@ -50,7 +50,7 @@ static const struct {
 /* "--version" for version. */
 static const char *option_of(const vn_command_row *c, char option[OPTION])
 {
-	snprintf(option, OPTION, "--%s", c->name);
+	snprintf(option, OPTION, "--%s", c->options->name);
 	return option;
 }
 
@@ -59,7 +59,7 @@ static bool is_called(const vn_command_row *c, const char *name)
 	const char letter[] = { '-', c->options->letter, '\0' };
 	char       option[OPTION];
 
-	return strcmp(name, c->name) == 0 ||
+	return strcmp(name, c->options->name) == 0 ||
 	       (c->options->letter && (strcmp(name, letter) == 0 || strcmp(name, option_of(c, option)) == 0));
 }
 
@@ -78,7 +78,7 @@ int vn_command_table_unknown(const vn_command_table *t, const char *name)
 
 	vn_nearest_start(&near, name);
 	for (int i = 0; i < t->n; i++) {
-		vn_nearest_try(&near, t->command[i].name);
+		vn_nearest_try(&near, t->command[i].options->name);
 		if (t->command[i].options->letter)
 			vn_nearest_try(&near, option_of(&t->command[i], option));
 	}

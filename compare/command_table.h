@@ -16,11 +16,10 @@ typedef enum vn_work {
 } vn_work;
 
 typedef struct vn_command_row {
-	const char *name;
 	int (*run)(int argc, char **argv);
 	const char       *help; /* what it does, in a few words */
 	vn_work           work;
-	const vn_command *options;
+	const vn_command *options; /* and the name */
 } vn_command_row;
 
 typedef struct vn_command_table {

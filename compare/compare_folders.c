@@ -418,7 +418,8 @@ static vn_status compare_pairs(const vn_compare_line *k, const char *const *side
 static vn_status write_summary(const vn_compare_line *k, const vn_together *t, unsigned mark, bool transient,
                                vn_error *err)
 {
-	const vn_status st = vn_trouble_since(mark, k->summary, err);
+	vn_output out;
+	vn_status st = vn_trouble_since(mark, k->summary, err);
 
 	if (st)
 		return st;
@@ -426,7 +427,9 @@ static vn_status write_summary(const vn_compare_line *k, const vn_together *t, u
 		return vn_fail(err, VN_ERR_IO, "%s: not written: %s", k->summary,
 		               transient ? "a pair could not be compared for lack of memory"
 		                         : "standard output cannot be written");
-	return vn_output_report(k->summary, k->force, vn_together_json, t, err);
+	if (!(st = vn_output_open(&out, k->summary, VN_PLACE_REPORT, k->force, err)))
+		st = vn_output_close(&out, vn_together_json(t, out.file, err), err);
+	return st;
 }
 
 static vn_status have_a_pair(const vn_compare_line *k, const vn_folder_pairs *p, vn_error *err)

@@ -1,7 +1,7 @@
 /* compare_many.c: several candidates in one report, and recordings that vote. */
 #include "compare/compare_line.h"
 
-#include "compare/many/many_forms.h"
+#include "compare/many/many_report.h"
 #include "compare/many/vote.h"
 #include "capture/file/output.h"
 
@@ -95,18 +95,6 @@ static vn_status judge_pairs(const vn_compare_line *k, vn_many *m, int *digits, 
 	return st ? st : vn_compare_each(one, n, m, err);
 }
 
-typedef struct report_job {
-	vn_many_report *write;
-	const vn_many  *m;
-	vn_many_options o;
-} report_job;
-
-static vn_status write_many(const void *context, FILE *out, vn_error *err)
-{
-	const report_job *r = context;
-	return r->write(r->m, &r->o, out, err);
-}
-
 /* Prints to stderr what the report on stdout leaves out. */
 static void warn_many(const vn_compare_line *k, const vn_many *m)
 {
@@ -127,13 +115,14 @@ static void warn_many(const vn_compare_line *k, const vn_many *m)
 
 static vn_status report_many(const vn_compare_line *k, const vn_many *m, vn_error *err)
 {
+	vn_output out;
 	vn_status st = VN_OK;
 	for (int i = 0; i < k->n_reports && !st; i++) {
-		const report_job r = { vn_many_form(k->report[i].form->name),
-			                   m,
-			                   { .colour = !k->report[i].path && vn_colours(), .all = k->all } };
-		if (!(st = vn_compare_check_apart(k, i, err)))
-			st = vn_output_report(k->report[i].path, k->force, write_many, &r, err);
+		const char           *path = k->report[i].path;
+		const vn_many_options o = { .colour = !path && vn_colours(), .all = k->all };
+		if (!(st = vn_compare_check_apart(k, i, err)) &&
+		    !(st = vn_output_open(&out, path, VN_PLACE_REPORT, k->force, err)))
+			st = vn_output_close(&out, vn_many_form(k->report[i].form->name)(m, &o, out.file, err), err);
 	}
 	return st;
 }
@@ -158,18 +147,10 @@ static unsigned wanted_forms(const vn_compare_line *k)
 	return keep;
 }
 
-static bool compared_any(const vn_many *m)
-{
-	for (int i = 0; i < m->n; i++)
-		if (m->candidate[i].status < 2)
-			return true;
-	return false;
-}
-
 /* Writes the result in every requested format. */
 static vn_status tell_many(const vn_compare_line *k, const vn_many *m, vn_error *err)
 {
-	const bool      any = compared_any(m);
+	const bool      any = vn_many_count(m, 2) < m->n;
 	const vn_status st = any ? report_many(k, m, err) : VN_OK;
 	if (st)
 		return st;

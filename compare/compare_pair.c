@@ -13,37 +13,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One of the reports. */
-typedef struct one_report {
-	const vn_report_form *form;
-	const vn_comparison  *c;
-	const vn_story       *story;
-	vn_report_options     o;
-} one_report;
-
-static vn_status write_report(const void *context, FILE *out, vn_error *err)
-{
-	const one_report *r = context;
-	return r->form->write(r->c, r->story, &r->o, out, err);
-}
-
 static vn_status write_reports(const vn_compare_line *k, vn_comparison *c, const char *chosen, vn_error *err)
 {
 	vn_story  story;
+	vn_output out;
 	vn_status st;
 	int       tells = 0;
 	for (int i = 0; i < k->n_reports; i++)
 		tells = k->report[i].form->tells > tells ? k->report[i].form->tells : tells;
 	st = vn_story_of(c, tells, &story, err);
 	for (int i = 0; !st && i < k->n_reports; i++) {
-		const one_report r = {
-			.form = k->report[i].form,
-			.c = c,
-			.story = &story,
-			.o = { .colour = !k->report[i].path && vn_colours(), .all = k->all, .limits_chosen = chosen }
-		};
-		if (!(st = vn_compare_check_apart(k, i, err)))
-			st = vn_output_report(k->report[i].path, k->force, write_report, &r, err);
+		const char             *path = k->report[i].path;
+		const vn_report_options o = { .colour = !path && vn_colours(), .all = k->all, .limits_chosen = chosen };
+		if (!(st = vn_compare_check_apart(k, i, err)) &&
+		    !(st = vn_output_open(&out, path, VN_PLACE_REPORT, k->force, err)))
+			st = vn_output_close(&out, k->report[i].form->write(c, &story, &o, out.file, err), err);
 	}
 	vn_story_free(&story);
 	return st;
@@ -109,26 +93,17 @@ static void say_written(const vn_compare_line *k, const vn_comparison *c)
 	vn_lines_free(&why);
 }
 
-typedef struct refused {
-	const vn_comparison *c;
-	const char          *why;
-} refused;
-
-static vn_status write_refused(const void *context, FILE *out, vn_error *err)
-{
-	const refused *r = context;
-	return vn_report_refused(r->c, r->why, out, err);
-}
-
 /* A program that reads stdout learns why there is no verdict. Report files are written only for a
  * comparison. */
 static void report_refused(const vn_compare_line *k, const vn_comparison *c, const char *why)
 {
-	vn_error err;
+	vn_output out;
+	vn_error  err;
 
 	for (int i = 0; i < k->n_reports; i++)
-		if (!k->report[i].path && k->report[i].form->write == vn_report_json)
-			vn_output_report(NULL, false, write_refused, &(refused) { c, why }, &err);
+		if (!k->report[i].path && k->report[i].form->write == vn_report_json &&
+		    !vn_output_open(&out, NULL, VN_PLACE_REPORT, false, &err))
+			vn_output_close(&out, vn_report_refused(c, why, out.file, &err), &err);
 }
 
 vn_pair_outcome vn_compare_pair(const vn_compare_line *k)

@@ -30,7 +30,6 @@ ALIKE = {
     "settings": "compare/cmd_*.c: what the command line asks of this command",
     "options": "capture/cmd_*.c: what the command line asks of this command",
     "run": "compare/replay/: vn_recompute_plan, a plan being recomputed",
-    "shown": "cmd_*.c: what a command writes to its report",
 }
 
 

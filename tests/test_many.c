@@ -1,6 +1,6 @@
 /* test_many.c: several candidates reduced to a row per checkpoint, and the vote. */
 #include "compare/comparison/checkpoint.h"
-#include "compare/many/many_forms.h"
+#include "compare/many/many_report.h"
 #include "compare/many/many_send.h"
 #include "compare/many/vote.h"
 #include "tests/suite.h"
@@ -86,7 +86,7 @@ static void the_odd_one_out_is_the_only_one_outside(void)
 	CU_ASSERT_EQUAL(vn_many_odd(&m, 1), 0);
 	CU_ASSERT_EQUAL(vn_many_odd(&m, 2), VN_MANY_SEVERAL);
 	CU_ASSERT_EQUAL(vn_many_odd(&m, 4), VN_MANY_ALL);
-	CU_ASSERT_STRING_EQUAL(vn_many_outside(&m, 2, text), "A, B");
+	CU_ASSERT_STRING_EQUAL(vn_many_say_odd(&m, 2, text), "A, B");
 	CU_ASSERT_EQUAL(m.candidate[0].first, 1);
 	CU_ASSERT_EQUAL(m.candidate[1].first, 2);
 	CU_ASSERT_EQUAL(vn_many_status(&m), 1);
@@ -128,7 +128,7 @@ static void a_checkpoint_of_one_candidate_has_a_row_behind_the_others(void)
 }
 
 /* Sends m, which holds one candidate. It becomes the next candidate of `to`. */
-static void send_to(vn_many *to, const vn_many *m)
+static void send_to(vn_many *to, vn_many *m)
 {
 	vn_error err = { "" };
 	FILE    *file = tmpfile();

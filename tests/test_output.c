@@ -43,7 +43,7 @@ static void a_file_that_appears_meanwhile_is_kept(void)
 	CU_ASSERT_EQUAL_FATAL(vn_output_open(&o, "report", VN_PLACE_REPORT, false, &err), VN_OK);
 	fputs("mine", o.file);
 	write_report("theirs");
-	CU_ASSERT_EQUAL(vn_output_close(&o, true, &err), VN_ERR_IO);
+	CU_ASSERT_EQUAL(vn_output_close(&o, VN_OK, &err), VN_ERR_IO);
 	CU_ASSERT_PTR_NOT_NULL(strstr(
 		err.text,
 		"report: another program has created it in the meantime, and it stays; run this command again with --force, or "
@@ -63,7 +63,7 @@ static void force_replaces_our_own_only(void)
 	write_report("### \xE2\x9C\x85 vernier: within limits\n");
 	CU_ASSERT_EQUAL_FATAL(vn_output_open(&o, "report", VN_PLACE_REPORT, true, &err), VN_OK);
 	fputs("mine", o.file);
-	CU_ASSERT_EQUAL(vn_output_close(&o, true, &err), VN_OK);
+	CU_ASSERT_EQUAL(vn_output_close(&o, VN_OK, &err), VN_OK);
 	expect_text("mine");
 	expect_no_temporary();
 }

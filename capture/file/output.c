@@ -91,34 +91,28 @@ static vn_status rename_output(const vn_output *o, vn_error *err)
 	return moved == 0 ? VN_OK : vn_fail(err, VN_ERR_IO, "%s: %s", o->path, strerror(errno));
 }
 
-vn_status vn_output_close(vn_output *o, bool good, vn_error *err)
+vn_status vn_output_close(vn_output *o, vn_status st, vn_error *err)
 {
-	FILE     *file = o->file;
-	vn_status st = VN_OK;
-	o->file = NULL;
-	if (!file)
-		return VN_OK;
-	bool lost = fflush(file) != 0 || ferror(file);
+	const char *name = o->path ? o->path : "standard output";
+
+	if (st == VN_ERR_IO && ferror(o->file)) /* the writer knows neither the file nor the reason */
+		vn_fail(err, st, "%s: the report cannot be written: %s", name, strerror(vn_printed_errno()));
+	bool lost = fflush(o->file) != 0 || ferror(o->file);
 	int  failed = o->kind == VN_PLACE_NUMBERS ? errno : vn_printed_errno();
-	if (o->path && fclose(file) != 0 && !lost) {
+	if (o->path && fclose(o->file) != 0 && !lost) {
 		lost = true;
 		failed = errno;
 	}
-	if (good && lost && !o->path)
-		st = vn_fail(err, VN_ERR_IO, "standard output cannot be written: %s",
-		             vn_printed_lost() ? vn_printed_lost() : strerror(failed));
-	else if (good && lost)
-		st = vn_fail(err, VN_ERR_IO, "%s: %s", o->path, strerror(failed));
-	else if (good)
+	if (!o->path && (st || lost) && vn_printed_lost()) /* the writer knows that it failed, but not why */
+		st = vn_fail(err, VN_ERR_IO, "%s cannot be written: %s", name, vn_printed_lost());
+	else if (!st && lost)
+		st = vn_fail(err, VN_ERR_IO, o->path ? "%s: %s" : "%s cannot be written: %s", name, strerror(failed));
+	else if (!st)
 		st = vn_trouble_since(o->mark, o->path ? o->path : "the report", err);
 	if (!o->path)
 		return st;
-	if (!good || st) {
-		unlink(o->temporary);
-		vn_temporary_forget(o->temporary);
-		return st;
-	}
-	st = rename_output(o, err);
+	if (!st)
+		st = rename_output(o, err);
 	if (st)
 		unlink(o->temporary);
 	vn_temporary_forget(o->temporary); /* not earlier, or a signal would leave the file behind */
@@ -136,25 +130,6 @@ bool vn_text_close(FILE *to, char **text)
 		vn_trouble_note(NULL);
 	}
 	return good;
-}
-
-vn_status vn_output_report(const char *path, bool force, vn_output_writer *write, const void *context, vn_error *err)
-{
-	vn_output out;
-	vn_error  lost;
-	vn_status st = vn_output_open(&out, path, VN_PLACE_REPORT, force, err);
-	if (st)
-		return st;
-	st = write(context, out.file, err);
-	if (st == VN_ERR_IO && ferror(out.file)) /* the writer knows neither the file nor the reason */
-		vn_fail(err, st, "%s: the report cannot be written: %s", path ? path : "standard output",
-		        strerror(vn_printed_errno()));
-	const vn_status closed = vn_output_close(&out, st == VN_OK, &lost);
-	if (!st && closed && err)
-		*err = lost;
-	if (st && !path && vn_printed_lost()) /* the writer knows that it failed, but not why */
-		return vn_fail(err, VN_ERR_IO, "standard output cannot be written: %s", vn_printed_lost());
-	return st ? st : closed;
 }
 
 /* The place of a word in a list "a|b|c"; -1. */

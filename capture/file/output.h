@@ -25,9 +25,10 @@ typedef struct vn_output {
  * plain one. path NULL: stdout. An existing file is refused unless force; anything else that
  * exists (a directory, a link, a device, a file of another kind) is always refused (place.h). */
 vn_status vn_output_open(vn_output *o, const char *path, vn_place_kind kind, bool force, vn_error *err);
-/* Renames the file into place if `good` and no write failed in the meantime
- * (libref/base/trouble.h); else removes it. o may be zeroed. */
-vn_status vn_output_close(vn_output *o, bool good, vn_error *err);
+/* Closes an opened output, whose writing ended with st. Renames the file into place if that is
+ * VN_OK and no write failed in the meantime (libref/base/trouble.h); else removes it. Returns st,
+ * or why the file is not complete. */
+vn_status vn_output_close(vn_output *o, vn_status st, vn_error *err);
 
 /* Closes a stream from open_memstream. Returns false if the text is incomplete: *text is then NULL,
  * and that is recorded (trouble.h). fclose alone does not detect this. to may be NULL: false. */
@@ -38,9 +39,5 @@ bool vn_text_close(FILE *to, char **text);
  * -1: text, for a path without an ending, .txt, .text, .log, .out, or NULL. VN_ERR_USAGE for any
  * other ending. */
 vn_status vn_output_ending(const char *path, const char *known, int *which, vn_error *err);
-
-/* Writes a whole report to path, or to stdout, with the given function. */
-typedef vn_status vn_output_writer(const void *context, FILE *out, vn_error *err);
-vn_status vn_output_report(const char *path, bool force, vn_output_writer *write, const void *context, vn_error *err);
 
 #endif

@@ -57,6 +57,22 @@ vn_status vn_numbers_read(vn_numbers *s, int64_t at, size_t n, vn_error *err)
 	return st;
 }
 
+vn_status vn_numbers_stats(vn_numbers *s, vn_stats *stats, vn_error *err)
+{
+	const vn_dtype dtype = vn_recording_entry(s->recording, s->entry)->dtype;
+	const int64_t  n = vn_numbers_count(s);
+	vn_stats_sum   sum = { 0 };
+	vn_status      st = VN_OK;
+
+	for (int64_t at = 0; !st && at < n; at += VN_NUMBERS) {
+		const size_t m = vn_numbers_left(n, at);
+		if (!(st = vn_numbers_raw(s, at, m, err)))
+			vn_stats_add(&sum, s->raw, dtype, m);
+	}
+	*stats = vn_stats_finish(&sum);
+	return st;
+}
+
 bool vn_numbers_are_few(const vn_numbers *s)
 {
 	return vn_numbers_count(s) <=

@@ -33,6 +33,8 @@ size_t      vn_numbers_left(int64_t n, int64_t at);
 /* Read n numbers from index `at`: as bytes into raw; and as doubles into x. */
 vn_status   vn_numbers_raw(vn_numbers *s, int64_t at, size_t n, vn_error *err);
 vn_status   vn_numbers_read(vn_numbers *s, int64_t at, size_t n, vn_error *err);
+/* Reads all numbers for their statistics. */
+vn_status   vn_numbers_stats(vn_numbers *s, vn_stats *stats, vn_error *err);
 /* Returns one number. Fast for tensors up to 16 MB; for larger ones, fast if indices increase. */
 double      vn_numbers_value(vn_numbers *s, int64_t at);
 bool        vn_numbers_are_few(const vn_numbers *s); /* at most 16 MB */

@@ -198,9 +198,7 @@ void vn_show_weights(const vn_recording *r, FILE *out)
 static bool statistics_of(vn_recording *r, int entry, vn_stats *stats)
 {
 	const vn_entry *e = vn_recording_entry(r, entry);
-	vn_stats_sum    sum = { 0 };
 	vn_numbers     *numbers;
-	vn_status       st;
 
 	if (vn_recording_stats(r, e)) {
 		*stats = *vn_recording_stats(r, e);
@@ -208,15 +206,9 @@ static bool statistics_of(vn_recording *r, int entry, vn_stats *stats)
 	}
 	if (!(numbers = vn_numbers_open(r, entry, NULL)))
 		return false;
-	st = VN_OK;
-	for (int64_t at = 0, n = vn_numbers_count(numbers); !st && at < n; at += VN_NUMBERS) {
-		const size_t m = vn_numbers_left(n, at);
-		if (!(st = vn_numbers_raw(numbers, at, m, NULL)))
-			vn_stats_add(&sum, numbers->raw, e->dtype, m);
-	}
+	const vn_status st = vn_numbers_stats(numbers, stats, NULL);
 	vn_numbers_close(numbers);
 	vn_recording_forget(r);
-	*stats = vn_stats_finish(&sum);
 	return !st;
 }
 

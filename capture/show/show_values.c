@@ -105,5 +105,5 @@ vn_status vn_show_values(const vn_entry *e, const void *data, const char *path, 
 	if (st)
 		return st;
 	writer_of(path)(out.file, e, data);
-	return vn_output_close(&out, true, err);
+	return vn_output_close(&out, VN_OK, err);
 }

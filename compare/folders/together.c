@@ -293,12 +293,11 @@ static json_t *candidates_of(const vn_together *t)
 	return list;
 }
 
-vn_status vn_together_json(const void *of, FILE *out, vn_error *err)
+vn_status vn_together_json(const vn_together *t, FILE *out, vn_error *err)
 {
-	const vn_together *t = of;
-	const char        *verdict = vn_together_verdicts[vn_together_status(t)];
-	json_t            *j = json_pack("{s:s, s:s, s:o}", "schema", VN_TOGETHER_SCHEMA, "verdict", verdict, "reference",
-	                                 vn_json_text(t->side[0]));
+	const char *verdict = vn_together_verdicts[vn_together_status(t)];
+	json_t     *j = json_pack("{s:s, s:s, s:o}", "schema", VN_TOGETHER_SCHEMA, "verdict", verdict, "reference",
+	                          vn_json_text(t->side[0]));
 
 	if (t->sides == 2)
 		json_object_set_new(j, "candidate", vn_json_text(t->side[1]));

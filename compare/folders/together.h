@@ -53,8 +53,8 @@ int       vn_together_status(const vn_together *t);
 /* Writes a line for each pair under "== together", for each of several candidates, and what was
  * ignored. */
 void      vn_together_text(const vn_together *t, FILE *out);
-/* Writes the JSON. t: a vn_together. Its type is that of vn_output_writer. */
-vn_status vn_together_json(const void *t, FILE *out, vn_error *err);
+/* Writes the JSON. */
+vn_status vn_together_json(const vn_together *t, FILE *out, vn_error *err);
 
 /* Reads what vn_together_json wrote. VN_ERR_FORMAT: anything else. Call vn_together_free
  * afterwards, also after a failure. */

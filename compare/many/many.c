@@ -5,6 +5,8 @@
 #include "compare/report/report.h"
 #include "compare/report/words.h"
 
+#include "libref/base/grow.h"
+#include "libref/base/intern.h"
 #include "libref/base/text.h"
 
 #include <errno.h>
@@ -22,10 +24,10 @@ vn_status vn_many_begin(vn_many *m, const char *ref, unsigned keep, vn_error *er
 
 /* ---- rows ------------------------------------------------------------------------ */
 
-static int by_label(const void *a, const void *b, void *rows)
+static int by_label(const void *a, const void *b)
 {
-	const vn_many_row *row = rows;
-	return strcmp(row[*(const int *)a].label, row[*(const int *)b].label);
+	const vn_many_label *x = a, *y = b;
+	return strcmp(x->label, y->label);
 }
 
 vn_status vn_many_filled(vn_many *m, vn_many_candidate *x, vn_error *err)
@@ -34,14 +36,14 @@ vn_status vn_many_filled(vn_many *m, vn_many_candidate *x, vn_error *err)
 	vn_many_cell *less = realloc(x->cell, ((size_t)m->n_rows + 1) * sizeof *less);
 	x->cell = less ? less : x->cell;
 	x->n_cells = m->n_rows;
-	int *order = realloc(m->by_label, ((size_t)m->n_rows + 1) * sizeof *order);
-	if (!order)
+	vn_many_label *sorted = realloc(m->by_label, ((size_t)m->n_rows + 1) * sizeof *sorted);
+	if (!sorted)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", m->n_rows);
-	m->by_label = order;
+	m->by_label = sorted;
 	for (int i = m->n_sorted; i < m->n_rows; i++)
-		order[i] = i;
+		sorted[i] = (vn_many_label) { m->row[i].label, i };
 	m->n_sorted = m->n_rows;
-	qsort_r(order, (size_t)m->n_rows, sizeof *order, by_label, m->row);
+	qsort(sorted, (size_t)m->n_rows, sizeof *sorted, by_label);
 	return VN_OK;
 }
 
@@ -49,32 +51,20 @@ vn_status vn_many_filled(vn_many *m, vn_many_candidate *x, vn_error *err)
  * of its checkpoints share a label. */
 static int find_row(const vn_many *m, const char *label)
 {
-	int low = 0, high = m->n_sorted;
-	while (low < high) {
-		const int middle = low + (high - low) / 2, order = strcmp(m->row[m->by_label[middle]].label, label);
-		if (order == 0)
-			return m->by_label[middle];
-		if (order < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return -1;
+	const vn_many_label  key = { label, 0 };
+	const vn_many_label *at = m->n_sorted ? bsearch(&key, m->by_label, (size_t)m->n_sorted, sizeof key, by_label)
+	                                      : NULL;
+	return at ? at->row : -1;
 }
 
 static int add_row(vn_many *m, const vn_many_row *row)
 {
-	if (m->n_rows == m->room) {
-		const int    room = m->room ? 2 * m->room : 256;
-		vn_many_row *more = realloc(m->row, (size_t)room * sizeof *more);
-		if (!more)
-			return -1;
-		m->row = more;
-		m->room = room;
-	}
-	m->row[m->n_rows] = (vn_many_row) { strdup(row->label), strdup(row->name), row->step, row->layer };
-	m->n_rows++; /* the row is freed with the rest, complete or not */
-	return m->row[m->n_rows - 1].label && m->row[m->n_rows - 1].name ? m->n_rows - 1 : -1;
+	vn_many_row *more = vn_grown(m->row, (size_t)m->n_rows, sizeof *more);
+	if (!more)
+		return -1;
+	m->row = more;
+	m->row[m->n_rows] = (vn_many_row) { vn_intern(row->label), vn_intern(row->name), row->step, row->layer };
+	return m->row[m->n_rows].label && m->row[m->n_rows].name ? m->n_rows++ : -1;
 }
 
 vn_status vn_many_put(vn_many *m, vn_many_candidate *x, const vn_many_row *row, const vn_many_cell *cell, bool first,
@@ -131,11 +121,8 @@ static vn_status add_cells(vn_many *m, vn_many_candidate *x, const vn_comparison
 
 	for (int i = 0; i < c->result.n_checkpoints && !st; i++) {
 		const vn_checkpoint *p = &c->result.checkpoint[i];
-		char                 name[VN_NAME_MAX];
-		snprintf(name, sizeof name, "%s", p->name);
-		vn_label(p, label);
-		const vn_many_row  row = { label, name, p->step, p->layer };
-		const vn_many_cell cell = reduce_cell(c, p);
+		const vn_many_row    row = { vn_label(p, label), p->name, p->step, p->layer };
+		const vn_many_cell   cell = reduce_cell(c, p);
 		st = vn_many_put(m, x, &row, &cell, i == first, err);
 	}
 	return st ? st : vn_many_filled(m, x, err);
@@ -191,21 +178,22 @@ static vn_status add_reports(vn_many *m, vn_many_candidate *x, vn_comparison *c,
 	return st;
 }
 
-bool vn_many_copy(const vn_many *m, const vn_many_kept *text, FILE *out)
+bool vn_many_copy_bytes(FILE *from, long left, FILE *to)
 {
 	char buffer[1 << 14];
-	long left = text->bytes;
 
-	if (fseek(m->reports, text->from, SEEK_SET) != 0)
-		return false;
 	while (left > 0) {
-		const size_t most = left < (long)sizeof buffer ? (size_t)left : sizeof buffer,
-					 n = fread(buffer, 1, most, m->reports);
-		if (n == 0 || fwrite(buffer, 1, n, out) != n)
+		const size_t most = left < (long)sizeof buffer ? (size_t)left : sizeof buffer, n = fread(buffer, 1, most, from);
+		if (n == 0 || fwrite(buffer, 1, n, to) != n)
 			return false;
 		left -= (long)n;
 	}
 	return true;
+}
+
+bool vn_many_copy(const vn_many *m, const vn_many_kept *text, FILE *out)
+{
+	return fseek(m->reports, text->from, SEEK_SET) == 0 && vn_many_copy_bytes(m->reports, text->bytes, out);
 }
 
 /* Records why a candidate was not compared. A missing or damaged file concerns one candidate; lack
@@ -254,10 +242,6 @@ void vn_many_finish(vn_many *m)
 		vn_lines_free(&x->refusals);
 		vn_lines_free(&x->next);
 		free(x->cell);
-	}
-	for (int i = 0; i < m->n_rows; i++) {
-		free(m->row[i].label);
-		free(m->row[i].name);
 	}
 	free(m->row);
 	free(m->by_label);
@@ -343,27 +327,22 @@ char vn_many_letter(int candidate)
 	return (char)('A' + candidate);
 }
 
-const char *vn_many_outside(const vn_many *m, int row, char text[VN_MANY_LETTERS])
+int vn_many_count(const vn_many *m, int status)
 {
-	*text = 0;
-	for (int i = 0; i < m->n; i++) {
-		const vn_many_cell *x = vn_many_cell_of(m, row, i);
-		if (x && x->fails)
-			vn_text_add(text, VN_MANY_LETTERS, "%s%c", *text ? ", " : "", vn_many_letter(i));
-	}
-	return text;
+	int n = 0;
+	for (int i = 0; i < m->n; i++)
+		n += m->candidate[i].status == status;
+	return n;
 }
 
 void vn_many_next(const vn_many *m, vn_lines *lines)
 {
-	bool outside = false;
+	const int shown = vn_many_count(m, 1) ? 1 : 0;
 	if (m->vote && m->candidate[m->elected].status) /* no majority, so no reference to explain the others */
 		return;
-	for (int i = 0; i < m->n; i++)
-		outside = outside || m->candidate[i].status == 1;
 	for (int i = 0; i < m->n; i++) {
 		const vn_many_candidate *x = &m->candidate[i];
-		if (x->next.n && x->status == (outside ? 1 : 0))
+		if (x->next.n && x->status == shown)
 			vn_lines_add(lines, "%s", x->next.line[0]);
 	}
 }

@@ -55,10 +55,16 @@ typedef struct vn_many_candidate {
 } vn_many_candidate;
 
 typedef struct vn_many_row {
-	char *label; /* as vn_label */
-	char *name;
-	int   step, layer;
+	const char *label; /* as vn_label; both are interned (libref/base/intern.h) */
+	const char *name;
+	int         step, layer;
 } vn_many_row;
+
+/* The place of a label among the rows. */
+typedef struct vn_many_label {
+	const char *label;
+	int         row;
+} vn_many_label;
 
 typedef struct vn_many {
 	const char       *ref; /* in a vote: how it was decided */
@@ -69,10 +75,11 @@ typedef struct vn_many {
 	vn_many_candidate candidate[VN_MANY_MOST];
 	int               n;
 	vn_many_row      *row;
-	int               n_rows, room;
-	int              *by_label, n_sorted; /* row indices sorted by label */
-	unsigned          keep;               /* vn_many_keep */
-	FILE             *reports;            /* NULL: nothing is kept */
+	int               n_rows;
+	vn_many_label    *by_label; /* (n_sorted), sorted */
+	int               n_sorted;
+	unsigned          keep;    /* vn_many_keep */
+	FILE             *reports; /* NULL: nothing is kept */
 } vn_many;
 
 /* Results of vn_many_odd that are not a candidate. */
@@ -109,20 +116,21 @@ const char         *vn_many_ref_about(const vn_many *m);
 int                 vn_many_shown(const vn_many *m, bool shown[VN_MANY_MOST]);
 /* Does any candidate fail here? */
 bool                vn_many_fails(const vn_many *m, int row);
-/* Copies a text of m->reports. Returns false if it cannot be read or written. */
+/* Copy a text of m->reports; the next n bytes of a file. Return false if they cannot be read or
+ * written. */
 bool                vn_many_copy(const vn_many *m, const vn_many_kept *text, FILE *out);
+bool                vn_many_copy_bytes(FILE *from, long n, FILE *to);
 /* Returns the worst exit status of all candidates. */
 int                 vn_many_status(const vn_many *m);
 /* Returns 'A', 'B'... */
 char                vn_many_letter(int candidate);
-/* Writes the letters of the candidates that fail at a row: "A", "B, D", or "". Returns text. */
-enum { VN_MANY_LETTERS = 3 * VN_MANY_MOST };
-const char *vn_many_outside(const vn_many *m, int row, char text[VN_MANY_LETTERS]);
+/* Returns how many candidates have this status. */
+int                 vn_many_count(const vn_many *m, int status);
 /* Adds commands to type now: the first of each candidate that is outside; if none is, of each that
  * was compared. Adds nothing for a vote without a majority. */
-void        vn_many_next(const vn_many *m, vn_lines *lines);
+void                vn_many_next(const vn_many *m, vn_lines *lines);
 /* Adds a few sentences: which candidate is the odd one out and how often, and where each
  * diverges. */
-void        vn_many_say(const vn_many *m, vn_lines *lines);
+void                vn_many_say(const vn_many *m, vn_lines *lines);
 
 #endif

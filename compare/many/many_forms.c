@@ -1,5 +1,5 @@
-/* many_forms.c: see many_forms.h. */
-#include "compare/many/many_forms.h"
+/* many_forms.c: the table of forms for several candidates; see many_report.h. */
+#include "compare/many/many_report.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* many_html.c: reports several candidates as one HTML page without network. A vote has no
  * script: no recording of it is the reference of all others. */
-#include "compare/many/many_forms.h"
+#include "compare/many/many_report.h"
 #include "compare/report/report_page.h"
 #include "compare/text/markup.h"
 
@@ -128,9 +128,8 @@ static void print_rows(const vn_many *m, FILE *out)
 
 /* ---- the whole ------------------------------------------------------------------------- */
 
-static void print_title(const void *context, FILE *out)
+static void print_title(const vn_many *m, FILE *out)
 {
-	const vn_many *m = context;
 	fprintf(out, "%s: %d %s", vn_many_say_all(m), m->n, m->vote ? "recordings" : "candidates");
 }
 
@@ -188,10 +187,8 @@ static void shown_side_by_side(const vn_many *m, FILE *out)
 
 /* Writes everything that needs no script. The script adds the maps and details of at most
  * VN_MANY_PAGES candidates. */
-static void print_story(const void *context, FILE *out)
+static void print_story(const vn_many *m, FILE *out)
 {
-	const vn_many *m = context;
-
 	print_beginning(m, out);
 	shown_side_by_side(m, out);
 	fputs("<details class=\"all\"><summary>All checkpoints, a column for each candidate</summary>\n", out);
@@ -199,11 +196,10 @@ static void print_story(const void *context, FILE *out)
 	fputs("</details>\n", out);
 }
 
-static vn_status print_data(const void *context, FILE *out, vn_error *err)
+static vn_status print_data(const vn_many *m, FILE *out, vn_error *err)
 {
-	const vn_many *m = context;
-	bool           good = true, shown[VN_MANY_MOST];
-	int            n = 0;
+	bool good = true, shown[VN_MANY_MOST];
+	int  n = 0;
 
 	vn_many_shown(m, shown);
 	fputs("{\"schema\": \"vernier-compare-many/2\", \"candidates\": [", out);
@@ -229,11 +225,23 @@ static vn_status write_vote(const vn_many *m, FILE *out)
 	return VN_OK;
 }
 
+static vn_status write_page(const vn_many *m, FILE *out, vn_error *err)
+{
+	const char *rest = vn_page_until(NULL, "@TITLE@", out);
+
+	print_title(m, out);
+	rest = vn_page_until(rest, "@STORY@", out);
+	print_story(m, out);
+	rest = vn_page_until(rest, "@DATA@", out);
+	FILE *data = vn_page_data(out);
+	return data ? vn_page_end(data, rest, print_data(m, data, err), out, err)
+	            : vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
+}
+
 vn_status vn_many_html(const vn_many *m, const vn_many_options *o, FILE *out, vn_error *err)
 {
-	static const vn_page_parts parts = { print_title, print_story, print_data };
-
 	bool shown[VN_MANY_MOST];
+
 	(void)o;
-	return vn_many_shown(m, shown) ? vn_page_write(&parts, m, out, err) : write_vote(m, out);
+	return vn_many_shown(m, shown) ? write_page(m, out, err) : write_vote(m, out);
 }

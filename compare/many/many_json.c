@@ -1,5 +1,5 @@
 /* many_json.c: several candidates for a program, schema vernier-compare-many/2. */
-#include "compare/many/many_forms.h"
+#include "compare/many/many_report.h"
 #include "compare/text/json.h"
 
 #include <string.h>
@@ -22,7 +22,7 @@ static bool print_candidate(const vn_many *m, int i, FILE *out)
 	                              (json_int_t)x->digests[1].wrong, "without", (json_int_t)x->digests[1].without));
 	json_object_set_new(j, "first_divergence", x->first >= 0 ? vn_json_text(m->row[x->first].label) : json_null());
 	fputs(" {\"about\": ", out);
-	good = vn_json_print_value(j, out);
+	good = vn_json_print_value(j, out, VN_JSON_LINE);
 	fputs(",\n\"report\": ", out);
 	if (x->json.bytes == 0)
 		fputs("null", out);
@@ -52,20 +52,18 @@ static json_t *row_json(const vn_many *m, int at)
 
 vn_status vn_many_json(const vn_many *m, const vn_many_options *o, FILE *out, vn_error *err)
 {
-	static const char *const verdict[] = { "within", "outside", "trouble" };
-	const char *const        by = vn_many_ref_about(m);
-	vn_lines                 next = { 0 };
-	bool                     good;
+	const char *const by = vn_many_ref_about(m);
+	vn_lines          next = { 0 };
+	bool              good;
 
 	(void)o;
-	fprintf(out, "{\n\"schema\": \"vernier-compare-many/2\",\n\"verdict\": \"%s\",\n\"reference\": ",
-	        verdict[vn_many_status(m)]);
-	good = vn_json_print_value(vn_json_text(m->ref), out);
-	fputs(",\n\"recorded_by\": ", out);
-	good = vn_json_print_value(*by ? vn_json_text(by) : json_null(), out) && good;
-	fputs(",\n\"elected\": ", out);
-	good = vn_json_print_value(m->vote ? vn_json_letter(vn_many_letter(m->elected)) : json_null(), out) && good;
-	fputs(",\n\"candidates\": [", out);
+	fputs("{\n", out);
+	good = vn_json_print_members(json_pack("{s:s, s:s, s:o, s:o, s:o}", "schema", "vernier-compare-many/2", "verdict",
+	                                       vn_many_verdicts[vn_many_status(m)], "reference", vn_json_text(m->ref),
+	                                       "recorded_by", vn_json_text(*by ? by : NULL), "elected",
+	                                       m->vote ? vn_json_letter(vn_many_letter(m->elected)) : json_null()),
+	                             out, VN_JSON_LINE, ",\n");
+	fputs("\"candidates\": [", out);
 	for (int i = 0; good && i < m->n; i++) {
 		fputs(i ? ",\n" : "\n", out);
 		good = print_candidate(m, i, out);
@@ -73,11 +71,11 @@ vn_status vn_many_json(const vn_many *m, const vn_many_options *o, FILE *out, vn
 	fputs("\n],\n\"checkpoints\": [", out);
 	for (int i = 0; good && i < m->n_rows; i++) {
 		fputs(i ? ",\n" : "\n", out);
-		good = vn_json_print_value(row_json(m, i), out);
+		good = vn_json_print_value(row_json(m, i), out, VN_JSON_LINE);
 	}
 	fputs("\n],\n\"next\": ", out);
 	vn_many_next(m, &next);
-	good = vn_json_print_value(vn_json_lines(&next), out) && good;
+	good = vn_json_print_value(vn_json_lines(&next), out, VN_JSON_LINE) && good;
 	vn_lines_free(&next);
 	fputs("\n}\n", out);
 	return good && !ferror(out) ? VN_OK : vn_fail(err, VN_ERR_IO, "the JSON report could not be written");

@@ -1,5 +1,5 @@
 /* many_markdown.c: reports several candidates as a comment on a pull request, with bounded size. */
-#include "compare/many/many_forms.h"
+#include "compare/many/many_report.h"
 #include "compare/text/markup.h"
 #include "capture/file/output.h"
 
@@ -7,6 +7,7 @@
 
 enum {
 	ROOM = 65000, /* bytes of all */
+	HEAD = 400,   /* of the head of the table, and the line that counts omitted rows */
 	SHOWN = 200,  /* of a name */
 	WORDS = 600,  /* of a verdict */
 	SAID = 40     /* lines */
@@ -50,7 +51,8 @@ static void one_row(const vn_many *m, int row, FILE *out)
 /* Writes rows in which a candidate is outside, in at most `room` bytes. */
 static vn_status print_table(const vn_many *m, size_t room, FILE *out, vn_error *err)
 {
-	size_t used = 400;
+	char  *rows = NULL;
+	size_t n = 0, fits = 0; /* bytes of rows; of those that fit */
 	int    left = 0;
 
 	for (int row = 0; row < m->n_rows; row++)
@@ -66,23 +68,20 @@ static vn_status print_table(const vn_many *m, size_t room, FILE *out, vn_error 
 		if (m->candidate[i].status < 2)
 			fputs("|--:", out);
 	fputs("|\n", out);
-	for (int row = 0; row < m->n_rows && used < room; row++) {
-		char  *text = NULL;
-		size_t n = 0;
+	FILE *to = open_memstream(&rows, &n);
+	for (int row = 0; to && row < m->n_rows; row++) {
 		if (!vn_many_fails(m, row))
 			continue;
-		FILE *to = open_memstream(&text, &n);
-		if (to)
-			one_row(m, row, to);
-		if (!vn_text_close(to, &text))
-			return vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
-		used += n;
-		if (used < room) {
-			fwrite(text, 1, n, out);
-			left--;
-		}
-		free(text);
+		one_row(m, row, to);
+		if (fflush(to) != 0 || HEAD + n >= room)
+			break;
+		fits = n;
+		left--;
 	}
+	if (!vn_text_close(to, &rows))
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
+	fwrite(rows, 1, fits, out);
+	free(rows);
 	if (left)
 		fprintf(out, "\n%d more checkpoints have a candidate outside; a comment has no room for them.\n", left);
 	fputc('\n', out);

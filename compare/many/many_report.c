@@ -8,6 +8,8 @@
 #include <math.h>
 #include <string.h>
 
+const char *const vn_many_verdicts[3] = { "within", "outside", "trouble" };
+
 const char *vn_many_legend(const vn_many *m)
 {
 	return m->vote ? "nmse between each and the one marked =, then nmse over the floor (" VN_FLOOR_MEANS
@@ -20,25 +22,29 @@ const char *vn_many_say_cell(const vn_many_cell *x, char text[VN_MANY_CELL])
 {
 	if (!x)
 		return strcpy(text, "-");
-	int n = snprintf(text, VN_MANY_CELL, "%s", x->fails ? "! " : "");
+	strcpy(text, x->fails ? "! " : "");
 	if (x->self)
-		snprintf(text + n, (size_t)(VN_MANY_CELL - n), "=");
+		vn_text_add(text, VN_MANY_CELL, "=");
 	else if (!x->measured)
-		snprintf(text + n, (size_t)(VN_MANY_CELL - n), "%s", vn_checkpoint_status_text(x->status));
-	else if (isnan(x->nmse))
-		snprintf(text + n, (size_t)(VN_MANY_CELL - n), "nan");
+		vn_text_add(text, VN_MANY_CELL, "%s", vn_checkpoint_status_text(x->status));
 	else
-		n += snprintf(text + n, (size_t)(VN_MANY_CELL - n), "%.1e", x->nmse);
+		vn_text_add(text, VN_MANY_CELL, "%.1e", isnan(x->nmse) ? (double)NAN : x->nmse);
 	if (x->measured && !isnan(x->nmse) && !isnan(x->over_floor))
-		snprintf(text + n, (size_t)(VN_MANY_CELL - n), x->over_floor < 1000 ? " %.3gx" : " %.1ex", x->over_floor);
+		vn_text_add(text, VN_MANY_CELL, x->over_floor < 1000 ? " %.3gx" : " %.1ex", x->over_floor);
 	return text;
 }
 
 const char *vn_many_say_odd(const vn_many *m, int row, char text[VN_MANY_LETTERS])
 {
-	if (vn_many_odd(m, row) != VN_MANY_ALL)
-		return vn_many_outside(m, row, text);
-	return strcpy(text, "all");
+	if (vn_many_odd(m, row) == VN_MANY_ALL)
+		return strcpy(text, "all");
+	*text = 0;
+	for (int i = 0; i < m->n; i++) {
+		const vn_many_cell *x = vn_many_cell_of(m, row, i);
+		if (x && x->fails)
+			vn_text_add(text, VN_MANY_LETTERS, "%s%c", *text ? ", " : "", vn_many_letter(i));
+	}
+	return text;
 }
 
 const char *vn_many_say_verdict(const vn_many_candidate *x, char text[VN_MANY_VERDICT])
@@ -61,9 +67,7 @@ const char *vn_many_say_all(const vn_many *m)
 
 static void say_those(const vn_many *m, int status, const char *what, char text[VN_MANY_WHO])
 {
-	int n = 0;
-	for (int i = 0; i < m->n; i++)
-		n += m->candidate[i].status == status;
+	const int n = vn_many_count(m, status);
 	if (n == 0)
 		return;
 	if (m->n == 1) {

@@ -10,11 +10,26 @@ typedef struct vn_many_options {
 
 typedef vn_status vn_many_report(const vn_many *m, const vn_many_options *o, FILE *out, vn_error *err);
 
+vn_many_report vn_many_text;
+vn_many_report vn_many_markdown; /* fits a comment on GitHub */
+vn_many_report vn_many_html;     /* one page that loads no other file; the page of a vote has no script */
+/* schema vernier-compare-many/2: specs/compare.md. Needs m->reports */
+vn_many_report vn_many_json;
+
+/* Returns the form of this name (one of vn_report_names), or NULL if it does not exist for several
+ * candidates. */
+vn_many_report *vn_many_form(const char *name);
+
+/* "within", "outside", "trouble": the words of an exit status in JSON */
+extern const char *const vn_many_verdicts[3];
+
 /* Writes a cell: "! 1.2e-03 12x" (nmse, and in floors if there is one), the status if nothing was
  * measured, or "-" without a cell. Returns text. */
 enum { VN_MANY_CELL = 40 };
 const char *vn_many_say_cell(const vn_many_cell *x, char text[VN_MANY_CELL]);
-/* Writes the odd one out: a letter, "all", "A, C", or "". Returns text. */
+/* Writes which candidates fail at a row: the letter of the odd one out, "A, C", "all", or "".
+ * Returns text. */
+enum { VN_MANY_LETTERS = 3 * VN_MANY_MOST };
 const char *vn_many_say_odd(const vn_many *m, int row, char text[VN_MANY_LETTERS]);
 /* Writes "OUTSIDE limits: 3 of 33 checkpoints.", or why it was not compared. Not escaped: clean it
  * before display. */

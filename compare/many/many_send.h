@@ -9,7 +9,7 @@
 #include "compare/many/many.h"
 
 /* Writes the only candidate of m. Returns false if it cannot be written. */
-bool      vn_many_send(const vn_many *m, FILE *out);
+bool      vn_many_send(vn_many *m, FILE *out);
 /* Reads what vn_many_send wrote, as the next candidate, from the beginning of the file. VN_ERR_IO:
  * it cannot be read. */
 vn_status vn_many_receive(vn_many *m, const char *path, FILE *in, vn_error *err);

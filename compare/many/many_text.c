@@ -1,5 +1,5 @@
 /* many_text.c: several candidates for a person at a terminal. */
-#include "compare/many/many_forms.h"
+#include "compare/many/many_report.h"
 #include "compare/report/report.h"
 #include "compare/report/words.h"
 
@@ -115,14 +115,6 @@ static void print_table(const vn_many *m, const vn_many_options *o, FILE *out)
 	fputc('\n', out);
 }
 
-static bool any_outside(const vn_many *m)
-{
-	for (int i = 0; i < m->n; i++)
-		if (m->candidate[i].status == 1)
-			return true;
-	return false;
-}
-
 vn_status vn_many_text(const vn_many *m, const vn_many_options *o, FILE *out, vn_error *err)
 {
 	char     path[PATH_MAX], who[VN_MANY_WHO];
@@ -141,7 +133,7 @@ vn_status vn_many_text(const vn_many *m, const vn_many_options *o, FILE *out, vn
 	for (int i = 0; i < said.n; i++)
 		fprintf(out, "%s\n", said.line[i]);
 	vn_lines_free(&said);
-	if (any_outside(m))
+	if (vn_many_count(m, 1))
 		vn_many_next(m, &said);
 	for (int i = 0; i < said.n; i++)
 		fprintf(out, "%-10s %s\n", i ? "" : "next", said.line[i]);

@@ -4,6 +4,7 @@
 #include "compare/comparison/checkpoint.h"
 #include "compare/hypothesis/explanation.h"
 #include "compare/floor/precision.h"
+#include "compare/text/runs.h"
 #include "libref/base/shell.h"
 
 #include <stdio.h>
@@ -19,58 +20,20 @@ static const char *model_of(const vn_comparison *c)
 	return path ? path : "MODEL";
 }
 
-/* Begins "vernier COMMAND ref.h5 cand.h5 ... --allow WORDS". Returns false if there is no room. */
-static bool begin_again(const vn_comparison *c, const char *command, unsigned allow, char line[VN_SHELL_LINE])
+/* Adds "vernier COMMAND ref.h5 cand.h5 ... --allow WORDS" with one more option, or NULL. allow:
+ * what is allowed in addition. */
+static void add_again(const vn_comparison *c, const char *command, unsigned allow, const char *option,
+                      const char *value, vn_lines *lines)
 {
-	char words[VN_ALLOW_WORDS];
+	char line[VN_SHELL_LINE], words[VN_ALLOW_WORDS];
 
-	if (snprintf(line, VN_SHELL_LINE, "vernier %s%s", command, c->request.again) >= VN_SHELL_LINE)
-		return false;
-	vn_allow_list(allow, words);
-	if (*words) {
-		vn_shell_add(line, VN_SHELL_LINE, "--allow");
-		vn_shell_add(line, VN_SHELL_LINE, words);
-	}
-	return true;
-}
-
-/* Adds "vernier COMMAND ref.h5 cand.h5 ... --model MODEL" with one more option. */
-static void add_again(const vn_comparison *c, const char *command, bool model, const char *option, const char *value,
-                      vn_lines *lines)
-{
-	char line[VN_SHELL_LINE];
-
-	if (!begin_again(c, command, c->request.options->allow, line))
+	if (snprintf(line, sizeof line, "vernier %s%s", command, c->request.again) >= VN_SHELL_LINE)
 		return;
-	if (model) {
-		vn_shell_add(line, sizeof line, "--model");
-		vn_shell_add(line, sizeof line, model_of(c));
-	}
-	if (option) {
-		vn_shell_add(line, sizeof line, option);
-		vn_shell_add(line, sizeof line, value);
-	}
-	if (*line)
-		vn_lines_add(lines, "%s", line);
-}
-
-/* Adds the comparison that also allows checkpoints of one side alone. */
-static void add_allowing(const vn_comparison *c, vn_lines *lines)
-{
-	char line[VN_SHELL_LINE];
-
-	if (begin_again(c, "compare", c->request.options->allow | VN_ALLOW_MISSING | VN_ALLOW_EXTRA, line) && *line)
-		vn_lines_add(lines, "%s", line);
-}
-
-/* A word that is NULL is left out. */
-static void add_words(vn_lines *lines, const char *const *word, int n)
-{
-	char line[VN_SHELL_LINE] = "vernier";
-
-	for (int i = 0; i < n; i++)
-		if (word[i])
-			vn_shell_add(line, sizeof line, word[i]);
+	vn_allow_list(c->request.options->allow | allow, words);
+	if (*words)
+		vn_shell_option(line, "--allow", words);
+	if (option)
+		vn_shell_option(line, option, value);
 	if (*line)
 		vn_lines_add(lines, "%s", line);
 }
@@ -87,7 +50,7 @@ static void add_show(const vn_comparison *c, int point, vn_lines *lines)
 	if (vn_recording_ranks(c->opened.cand) || c->result.checkpoint[point].cand < 0)
 		return;
 	name_of(&c->result.checkpoint[point], name);
-	add_words(lines, (const char *[]) { "show", vn_recording_path(c->opened.cand), name }, 3);
+	vn_runs_add(lines, (const char *[]) { "show", vn_recording_path(c->opened.cand), name }, 3);
 }
 
 typedef char injection[VN_NAME_MAX + 64];
@@ -156,7 +119,7 @@ static void add_repetition(const vn_comparison *c, int first, vn_lines *lines)
 	}
 	word[n++] = "-o";
 	word[n++] = to;
-	add_words(lines, word, n);
+	vn_runs_add(lines, word, n);
 }
 
 static void add_swapped(const vn_comparison *c, vn_lines *lines)
@@ -181,7 +144,7 @@ static void after_explain(const vn_comparison *c, vn_lines *lines)
 	if (!fits && c->opened.model && c->result.n_invalid_floors && !c->result.swapped)
 		add_swapped(c, lines); /* the reference is not what its model computes */
 	if (!fits && !vn_recording_ranks(c->opened.cand))
-		add_words(lines, (const char *[]) { "show", vn_recording_path(c->opened.cand), "--check" }, 3);
+		vn_runs_add(lines, (const char *[]) { "show", vn_recording_path(c->opened.cand), "--check" }, 3);
 }
 
 /* The checkpoint where the error starts, or else the first of another shape; -1: none. */
@@ -197,9 +160,9 @@ static int worth_a_look(const vn_comparison *c)
 static bool add_translated(const vn_comparison *c, vn_lines *lines)
 {
 	if (c->result.cand_map)
-		add_again(c, "compare", false, "--names", c->result.cand_map, lines);
+		add_again(c, "compare", 0, "--names", c->result.cand_map, lines);
 	else if (c->result.ref_map)
-		add_again(c, "compare", false, "--ref-names", c->result.ref_map, lines);
+		add_again(c, "compare", 0, "--ref-names", c->result.ref_map, lines);
 	return c->result.cand_map || c->result.ref_map;
 }
 
@@ -215,13 +178,13 @@ static void after_failure(const vn_comparison *c, vn_lines *lines)
 	if (c->result.why)
 		after_explain(c, lines);
 	else if (bitwise && c->result.n_status[VN_OUTSIDE] + c->result.n_status[VN_MISSHAPEN] > 0)
-		add_again(c, "compare", true, NULL, NULL, lines);
+		add_again(c, "compare", 0, "--model", model_of(c), lines);
 	else if (c->result.n_status[VN_OUTSIDE])
-		add_again(c, "explain", true, NULL, NULL, lines);
+		add_again(c, "explain", 0, "--model", model_of(c), lines);
 	if (c->result.misspelt)
-		add_words(lines, (const char *[]) { "show", vn_recording_path(c->opened.cand) }, 2);
+		vn_runs_add(lines, (const char *[]) { "show", vn_recording_path(c->opened.cand) }, 2);
 	else if (!c->result.n_status[VN_OUTSIDE] && !c->result.n_status[VN_MISSHAPEN] && absent && !allowed)
-		add_allowing(c, lines);
+		add_again(c, "compare", VN_ALLOW_MISSING | VN_ALLOW_EXTRA, NULL, NULL, lines);
 	if (!c->result.why && vn_recording_path(c->opened.cand) && (at = worth_a_look(c)) >= 0)
 		add_show(c, at, lines);
 }
@@ -235,11 +198,11 @@ void vn_next_commands(const vn_comparison *c, vn_lines *lines)
 	if (!c->result.within)
 		after_failure(c, lines);
 	else if (!c->opened.model && !c->request.options->bitwise)
-		add_again(c, "compare", true, NULL, NULL, lines);
+		add_again(c, "compare", 0, "--model", model_of(c), lines);
 	else if (!c->request.options->bitwise && !vn_recording_ranks(c->opened.ref) && !vn_recording_ranks(c->opened.cand))
-		add_words(lines,
-		          (const char *[]) { "selftest", vn_recording_path(c->opened.ref), vn_recording_path(c->opened.cand) },
-		          3);
+		vn_runs_add(
+			lines, (const char *[]) { "selftest", vn_recording_path(c->opened.ref), vn_recording_path(c->opened.cand) },
+			3);
 }
 
 static bool made_by(const vn_recording *r, const char *engine)
@@ -263,11 +226,11 @@ static void add_same_tokens(const vn_comparison *c, vn_lines *lines)
 		return;
 	strcpy(to, ref ? "reference.h5" : "candidate.h5");
 	vn_shell_new_file(to, sizeof to);
-	add_words(lines,
-	          (const char *[]) { "capture", engine, model_of(c), "--precision", precision, "--ids-from", other,
-	                             forced ? "--force-ids-from" : NULL, forced, "-o", to },
-	          11);
-	add_words(lines, (const char *[]) { "compare", ref ? to : other, ref ? other : to }, 3);
+	vn_runs_add(lines,
+	            (const char *[]) { "capture", engine, model_of(c), "--precision", precision, "--ids-from", other,
+	                               forced ? "--force-ids-from" : NULL, forced, "-o", to },
+	            11);
+	vn_runs_add(lines, (const char *[]) { "compare", ref ? to : other, ref ? other : to }, 3);
 }
 
 void vn_next_after_refusal(const vn_comparison *c, vn_lines *lines)
@@ -276,10 +239,10 @@ void vn_next_after_refusal(const vn_comparison *c, vn_lines *lines)
 	const bool          alone = both[0] && both[1] && !vn_recording_ranks(both[0]) && !vn_recording_ranks(both[1]);
 
 	if (alone && vn_lines_refused(&c->result.refusals, "weights"))
-		add_words(lines, (const char *[]) { "weights", vn_recording_path(both[0]), vn_recording_path(both[1]) }, 3);
+		vn_runs_add(lines, (const char *[]) { "weights", vn_recording_path(both[0]), vn_recording_path(both[1]) }, 3);
 	else if (alone && vn_lines_refused(&c->result.refusals, "token_ids"))
 		add_same_tokens(c, lines);
 	for (int i = 0; i < 2; i++)
 		if (both[i])
-			add_words(lines, (const char *[]) { "show", vn_recording_path(both[i]) }, 2);
+			vn_runs_add(lines, (const char *[]) { "show", vn_recording_path(both[i]) }, 2);
 }

@@ -25,11 +25,7 @@ static void print_head(FILE *out)
 static void write_number(FILE *out, double x, bool known)
 {
 	fputc(',', out);
-	if (!known || isnan(x))
-		return;
-	if (isinf(x))
-		fputs(x > 0 ? "inf" : "-inf", out);
-	else
+	if (known && !isnan(x))
 		fprintf(out, "%.9g", x);
 }
 

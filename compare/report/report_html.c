@@ -121,39 +121,19 @@ static void print_story(const vn_comparison *c, const vn_story *s, FILE *out)
 	fputs("</dl>\n", out);
 }
 
-/* ---- the parts of the page ------------------------------------------------------------- */
-
-typedef struct one {
-	const vn_comparison     *c;
-	const vn_story          *s;
-	const vn_report_options *o;
-} one;
-
-static void put_title(const void *context, FILE *out)
-{
-	const one *x = context;
-	fprintf(out, "%s: ", vn_report_say_verdict(x->c));
-	vn_xml_text(out, vn_recording_path(x->c->opened.cand));
-}
-
-static void put_story(const void *context, FILE *out)
-{
-	const one *x = context;
-	print_story(x->c, x->s, out);
-}
-
-static vn_status put_data(const void *context, FILE *out, vn_error *err)
-{
-	const one        *x = context;
-	vn_report_options page = *x->o;
-	page.page = true;
-	return vn_report_json(x->c, x->s, &page, out, err);
-}
-
 vn_status vn_report_html(const vn_comparison *c, const vn_story *s, const vn_report_options *o, FILE *out,
                          vn_error *err)
 {
-	static const vn_page_parts parts = { put_title, put_story, put_data };
-	const one                  x = { c, s, o };
-	return vn_page_write(&parts, &x, out, err);
+	const char       *rest = vn_page_until(NULL, "@TITLE@", out);
+	vn_report_options page = *o;
+
+	fprintf(out, "%s: ", vn_report_say_verdict(c));
+	vn_xml_text(out, vn_recording_path(c->opened.cand));
+	rest = vn_page_until(rest, "@STORY@", out);
+	print_story(c, s, out);
+	rest = vn_page_until(rest, "@DATA@", out);
+	page.page = true;
+	FILE *data = vn_page_data(out);
+	return data ? vn_page_end(data, rest, vn_report_json(c, s, &page, data, err), out, err)
+	            : vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
 }

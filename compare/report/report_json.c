@@ -11,8 +11,7 @@
 #include "compare/replay/replay.h"
 #include "compare/replay/replay_words.h"
 #include "compare/report/report_page.h"
-#include "compare/report/report_json_detail.h"
-#include "compare/report/report_json_explain.h"
+#include "compare/report/report_json.h"
 #include "compare/weights/weights_report.h"
 
 #include "libref/base/json.h"
@@ -343,31 +342,6 @@ static json_t *tail_json(const vn_comparison *c, const vn_story *s)
 	return j;
 }
 
-/* Writes j and frees it. */
-static bool put_value(FILE *out, json_t *j, size_t flags)
-{
-	const bool good = vn_json_print(j, out, flags | JSON_ENCODE_ANY);
-	json_decref(j);
-	return good;
-}
-
-/* Writes the members of an object, one on each line, with commas between them; frees it. */
-static bool put_members(FILE *out, json_t *object, size_t flags)
-{
-	const char *key;
-	json_t     *value;
-	size_t      left = json_object_size(object);
-	bool        good = true;
-	json_object_foreach(object, key, value)
-	{
-		fprintf(out, "\"%s\": ", key); /* one of ours */
-		good = put_value(out, json_incref(value), flags) && good;
-		fputs(--left ? ",\n" : "\n", out);
-	}
-	json_decref(object);
-	return good;
-}
-
 /* Does the page have a checkpoint only as a row? *failed: counts the failed checkpoints after the
  * first VN_PAGE_HOLDS ones. */
 static bool is_brief(const vn_checkpoint *p, int i, int *failed)
@@ -375,35 +349,20 @@ static bool is_brief(const vn_checkpoint *p, int i, int *failed)
 	return i >= VN_PAGE_HOLDS && p->m.n && (!p->fails || ++*failed > VN_PAGE_HOLDS);
 }
 
-/* One line for each checkpoint: a long decode has too many to hold in memory. */
-static bool put_checkpoints(FILE *out, const vn_comparison *c, const vn_page_shared *page, size_t flags)
+/* Writes one line for each checkpoint: a long decode has too many to hold in memory. rows: only
+ * those that the page has as rows, in one list of numbers, which a browser reads fastest. */
+static bool put_checkpoints(FILE *out, const vn_comparison *c, const vn_page_shared *page, bool rows, size_t flags)
 {
 	bool good = true;
 
-	fputs(",\"checkpoints\": [", out);
+	fputs(rows ? "\"rows\": [" : "\"checkpoints\": [", out);
 	for (int i = 0, n = 0, failed = 0; good && i < c->result.n_checkpoints; i++) {
 		const vn_checkpoint *p = &c->result.checkpoint[i];
-		if (page && is_brief(p, i, &failed))
+		if ((page && is_brief(p, i, &failed)) != rows)
 			continue;
 		fputs(n++ ? ",\n" : "\n", out);
-		good = put_value(out, checkpoint_json(c, p, page), flags);
+		good = rows ? vn_page_row(page, c, p, i, out) : vn_json_print_value(checkpoint_json(c, p, page), out, flags);
 	}
-	fputs("\n],\n", out);
-	return good;
-}
-
-/* Writes most checkpoints of a long run for a page: one list of numbers, which a browser reads
- * fastest. */
-static bool put_rows(FILE *out, const vn_comparison *c, const vn_page_shared *page)
-{
-	bool good = true;
-
-	fputs("\"rows\": [", out);
-	for (int i = 0, n = 0, failed = 0; good && i < c->result.n_checkpoints; i++)
-		if (is_brief(&c->result.checkpoint[i], i, &failed)) {
-			fputs(n++ ? ",\n" : "\n", out);
-			good = vn_page_row(page, c, &c->result.checkpoint[i], i, out);
-		}
 	fputs("\n],\n", out);
 	return good;
 }
@@ -411,21 +370,20 @@ static bool put_rows(FILE *out, const vn_comparison *c, const vn_page_shared *pa
 vn_status vn_report_json(const vn_comparison *c, const vn_story *s, const vn_report_options *o, FILE *out,
                          vn_error *err)
 {
-	const size_t   line = JSON_COMPACT | (o->page ? JSON_REAL_PRECISION(9) : JSON_REAL_PRECISION(17));
+	const size_t   line = o->page ? JSON_COMPACT | JSON_REAL_PRECISION(9) : VN_JSON_LINE;
 	const size_t   flags = o->page ? line : JSON_INDENT(1) | JSON_REAL_PRECISION(17);
 	vn_page_shared page = { json_object(), json_array(), json_array() };
 	bool           good;
 
 	fputs("{\n", out);
-	good = put_members(out, head_json(c, o), flags) && put_checkpoints(out, c, o->page ? &page : NULL, line);
+	good = vn_json_print_members(head_json(c, o), out, flags, "\n,") &&
+	       put_checkpoints(out, c, o->page ? &page : NULL, false, line);
 	if (good && o->page)
-		good = put_rows(out, c, &page) &&
-		       put_members(
-				   out, json_pack("{s:O, s:O, s:o}", "kinds", page.kind, "rules", page.rule, "plan", vn_page_plan(c)),
-				   line);
-	if (o->page)
-		fputs(",", out);
-	good = good && put_members(out, tail_json(c, s), flags);
+		good = put_checkpoints(out, c, &page, true, line) &&
+		       vn_json_print_members(
+				   json_pack("{s:O, s:O, s:o}", "kinds", page.kind, "rules", page.rule, "plan", vn_page_plan(c)), out,
+				   line, "\n,");
+	good = good && vn_json_print_members(tail_json(c, s), out, flags, "\n");
 	fputs("}\n", out);
 	json_decref(page.index);
 	json_decref(page.kind);
@@ -448,7 +406,7 @@ vn_status vn_report_refused(const vn_comparison *c, const char *why, FILE *out, 
 	json_object_set_new(j, "next", vn_json_lines(&next));
 	vn_lines_free(&next);
 	fputs("{\n", out);
-	const bool good = put_members(out, j, JSON_INDENT(1));
+	const bool good = vn_json_print_members(j, out, JSON_INDENT(1), "\n");
 	fputs("}\n", out);
 	return good && !ferror(out) ? VN_OK : vn_fail(err, VN_ERR_IO, "the JSON report could not be written");
 }

@@ -1,6 +1,6 @@
-/* report_json_detail.c: see report_json_detail.h: values, statistics, inputs, the layout that
+/* report_json_detail.c: see report_json.h: values, statistics, inputs, the layout that
  * matches, profile. */
-#include "compare/report/report_json_detail.h"
+#include "compare/report/report_json.h"
 #include "compare/comparison/checkpoint.h"
 
 #include <math.h>

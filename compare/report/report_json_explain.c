@@ -2,8 +2,7 @@
 #include "compare/explain/explain_words.h"
 #include "compare/explain/sentences.h"
 #include "compare/hypothesis/score.h"
-#include "compare/report/report_json_detail.h"
-#include "compare/report/report_json_explain.h"
+#include "compare/report/report_json.h"
 
 #include <math.h>
 #include <string.h>

@@ -16,6 +16,7 @@
 #include "capture/file/output.h"
 #include "compare/weights/weights_report.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,12 +49,10 @@ static void print_item(FILE *out, const char *title, const char *text)
 static void write_number(FILE *out, const char *format, double x, bool known)
 {
 	fputs(" | ", out);
-	if (!known)
-		fputc('-', out);
-	else if (isfinite(x))
-		fprintf(out, format, x);
+	if (known)
+		fprintf(out, format, isnan(x) ? (double)NAN : x); /* a NaN is written without its sign */
 	else
-		fputs(isnan(x) ? "nan" : x > 0 ? "inf" : "-inf", out);
+		fputc('-', out);
 }
 
 static void print_metric(FILE *out, const char *format, const vn_checkpoint *p, vn_metric m)
@@ -62,11 +61,22 @@ static void print_metric(FILE *out, const char *format, const vn_checkpoint *p, 
 	write_number(out, format, x, !isnan(x));
 }
 
+/* Writes at most `most` of the lines that `say` adds: the first under a title, the others under
+ * `then`. Each is cut after `bytes`. */
+static void print_titled(const vn_comparison *c, const char *title, const char *then, int most, size_t bytes,
+                         void (*say)(const vn_comparison *, vn_lines *), FILE *out)
+{
+	vn_lines lines = { 0 };
+	say(c, &lines);
+	for (int i = 0; i < lines.n && i < most; i++)
+		item_of(out, i ? then : title, lines.line[i], bytes);
+	vn_lines_free(&lines);
+}
+
 /* For each origin, the error it added and the error of its inputs. */
 static void replayed_origins(const vn_comparison *c, FILE *out)
 {
-	char     label[VN_LABEL];
-	vn_lines cleared = { 0 };
+	char label[VN_LABEL];
 	fputs("\n| origin | local, \u00d7 floor | local nmse | inherited nmse | gain | operations "
 	      "|\n|---|--:|--:|--:|--:|--:|\n",
 	      out);
@@ -82,19 +92,7 @@ static void replayed_origins(const vn_comparison *c, FILE *out)
 		fputs(" |\n", out);
 	}
 	fputc('\n', out);
-	vn_report_say_cleared(c, &cleared);
-	for (int i = 0; i < cleared.n; i++)
-		print_item(out, "Cleared", cleared.line[i]);
-	vn_lines_free(&cleared);
-}
-
-static void print_explained(const vn_comparison *c, FILE *out)
-{
-	vn_lines why = { 0 };
-	vn_explain_say_all(c, &why);
-	for (int i = 0; i < why.n && i < LINES; i++)
-		print_item(out, "Explained", why.line[i]);
-	vn_lines_free(&why);
+	print_titled(c, "Cleared", "Cleared", INT_MAX, SHOWN, vn_report_say_cleared, out);
 }
 
 static void print_origins(const vn_comparison *c, FILE *out)
@@ -110,7 +108,7 @@ static void print_origins(const vn_comparison *c, FILE *out)
 	if (c->result.n_origins > NAMED)
 		fprintf(out, " and %d more", c->result.n_origins - NAMED);
 	fprintf(out, ": %s\n", vn_report_say_origin(c));
-	print_explained(c, out);
+	print_titled(c, "Explained", "Explained", LINES, SHOWN, vn_explain_say_all, out);
 	if (c->result.replayed)
 		replayed_origins(c, out);
 }
@@ -139,7 +137,6 @@ static void print_warnings(const vn_comparison *c, FILE *out)
 static void first_lines(const vn_comparison *c, const vn_story *s, FILE *out)
 {
 	const int first = vn_first_failure(c);
-	vn_lines  scores = { 0 };
 	char      text[VN_WORDS];
 	fprintf(out, "### %s vernier: %s\n\n%s\n\n", c->result.within ? "\u2705" : "\u274c", vn_report_say_verdict(c),
 	        vn_report_say_counts(c, text));
@@ -150,20 +147,9 @@ static void first_lines(const vn_comparison *c, const vn_story *s, FILE *out)
 		print_beginning(c, s, first, out);
 	else
 		print_origins(c, out);
-	vn_next_commands(c, &scores);
-	for (int i = 0; i < scores.n && i < LINES; i++)
-		item_of(out, i ? "Then" : "Next", scores.line[i], VN_WORDS);
-	vn_lines_free(&scores);
-	scores = (vn_lines) { 0 };
-	vn_report_say_baseline(c, &scores);
-	for (int i = 0; i < scores.n && i < NAMED; i++)
-		print_item(out, i ? "Better" : "Baseline", scores.line[i]);
-	vn_lines_free(&scores);
-	scores = (vn_lines) { 0 };
-	vn_report_say_scores(c, &scores);
-	for (int i = 0; i < scores.n && i < LINES; i++)
-		print_item(out, "Measured", scores.line[i]);
-	vn_lines_free(&scores);
+	print_titled(c, "Next", "Then", LINES, VN_WORDS, vn_next_commands, out);
+	print_titled(c, "Baseline", "Better", NAMED, SHOWN, vn_report_say_baseline, out);
+	print_titled(c, "Measured", "Measured", LINES, SHOWN, vn_report_say_scores, out);
 	fputc('\n', out);
 }
 
@@ -281,29 +267,26 @@ static vn_status print_table(const vn_comparison *c, size_t room, FILE *out, vn_
 {
 	static const char head[] =
 		"| checkpoint | nmse | \u00d7 floor | cosine | max abs | limit broken |\n|---|--:|--:|--:|--:|---|\n";
-	size_t used = sizeof head + TABLE_END;
+	char  *rows = NULL;
+	size_t n = 0, fits = 0; /* bytes of rows; of those that fit */
 	int    left = c->result.n_fails;
 	if (left == 0)
 		return VN_OK;
 	fputs(head, out);
-	for (int i = 0; i < c->result.n_checkpoints; i++) {
-		char  *text = NULL;
-		size_t n = 0;
-		FILE  *to = c->result.checkpoint[i].fails ? open_memstream(&text, &n) : NULL;
+	FILE *to = open_memstream(&rows, &n);
+	for (int i = 0; to && i < c->result.n_checkpoints; i++) {
 		if (!c->result.checkpoint[i].fails)
 			continue;
-		if (to)
-			print_row(c, &c->result.checkpoint[i], to);
-		if (!vn_text_close(to, &text))
-			return vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
-		used += n;
-		if (used < room)
-			fwrite(text, 1, n, out);
-		free(text);
-		if (used >= room)
+		print_row(c, &c->result.checkpoint[i], to);
+		if (fflush(to) != 0 || sizeof head + TABLE_END + n >= room)
 			break;
+		fits = n;
 		left--;
 	}
+	if (!vn_text_close(to, &rows))
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
+	fwrite(rows, 1, fits, out);
+	free(rows);
 	if (left)
 		fprintf(out, "\n%d more checkpoints are outside. They do not fit into one comment.\n", left);
 	fputc('\n', out);

@@ -29,35 +29,24 @@ static ssize_t write_escaped(void *file, const char *text, size_t n)
 	return ferror(out) ? 0 : (ssize_t)n;
 }
 
-static vn_status write_data(const vn_page_parts *parts, const void *context, FILE *out, vn_error *err)
+FILE *vn_page_data(FILE *out)
 {
-	FILE *to = fopencookie(out, "w", (cookie_io_functions_t) { .write = write_escaped });
-	if (!to)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
-	vn_status st = parts->data(context, to, err);
-	if (fclose(to) != 0 && !st)
+	return fopencookie(out, "w", (cookie_io_functions_t) { .write = write_escaped });
+}
+
+vn_status vn_page_end(FILE *data, const char *rest, vn_status st, FILE *out, vn_error *err)
+{
+	if (fclose(data) != 0 && !st)
 		st = vn_fail(err, VN_ERR_IO, "the page could not be written");
+	fputs(rest, out);
 	return st;
 }
 
-/* Writes the page up to a mark and returns what follows it. */
-static const char *up_to(const char *page, const char *mark, FILE *out)
+const char *vn_page_until(const char *at, const char *placeholder, FILE *out)
 {
-	const char *at = strstr(page, mark);
-	fwrite(page, 1, (size_t)(at - page), out);
-	return at + strlen(mark);
-}
-
-vn_status vn_page_write(const vn_page_parts *parts, const void *context, FILE *out, vn_error *err)
-{
-	const char *page = up_to((const char *)vn_page, "@TITLE@", out);
-	parts->title(context, out);
-	page = up_to(page, "@STORY@", out);
-	parts->story(context, out);
-	page = up_to(page, "@DATA@", out);
-	const vn_status st = write_data(parts, context, out, err);
-	fputs(page, out);
-	return st;
+	const char *page = at ? at : (const char *)vn_page, *end = strstr(page, placeholder);
+	fwrite(page, 1, (size_t)(end - page), out);
+	return end + strlen(placeholder);
 }
 
 /* ---- rows ---------------------------------------------------------------------------- */

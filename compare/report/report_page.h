@@ -10,16 +10,16 @@
 #include "compare/report/report.h"
 #include "compare/text/json.h"
 
-/* HTML with the placeholders @TITLE@, @STORY@ and @DATA@, once each and in this order. */
+/* HTML with the placeholders @TITLE@, @STORY@ and @DATA@, once each and in this order. What
+ * replaces the first two is HTML, readable without the script; @DATA@ is replaced by JSON. */
 extern const unsigned char vn_page[];
 
-/* The functions that write what replaces each placeholder. */
-typedef struct vn_page_parts {
-	void (*title)(const void *context, FILE *out);                    /* escaped */
-	void (*story)(const void *context, FILE *out);                    /* HTML, readable without the script */
-	vn_status (*data)(const void *context, FILE *out, vn_error *err); /* JSON */
-} vn_page_parts;
-vn_status vn_page_write(const vn_page_parts *parts, const void *context, FILE *out, vn_error *err);
+/* Writes the page from `at` (NULL: its beginning) up to a placeholder. Returns what follows it. */
+const char *vn_page_until(const char *at, const char *placeholder, FILE *out);
+/* Opens a stream for the JSON in a page, which goes to out; NULL: no memory. */
+FILE       *vn_page_data(FILE *out);
+/* Closes that stream, whose writing ended with st, and writes the rest of the page. */
+vn_status   vn_page_end(FILE *data, const char *rest, vn_status st, FILE *out, vn_error *err);
 
 /* A page holds the full numbers of the first checkpoints, this many, and of as many others that
  * fail. The rest are rows. */

@@ -100,45 +100,32 @@ static bool has_floors(const vn_comparison *c)
 
 /* ---- table ---------------------------------------------------------------- */
 
-static void print_cell(FILE *out, int width, const char *format, double x)
+static void print_cell(const page *p, int width, bool known, const char *format, double x)
 {
-	char text[40];
-	if (isnan(x))
-		snprintf(text, sizeof text, "nan");
-	else if (isinf(x))
-		snprintf(text, sizeof text, x > 0 ? "inf" : "-inf");
-	else
-		snprintf(text, sizeof text, format, x);
-	fprintf(out, "  %*s", width, text);
+	char text[40] = "-";
+	if (known)
+		snprintf(text, sizeof text, format, isnan(x) ? (double)NAN : x); /* a NaN is written without its sign */
+	fprintf(p->out, "  %*s", width, text);
 }
 
 /* The error that the operation added, in floors, and its gain. */
 static void replay_cells(const page *p, const vn_checkpoint *k)
 {
 	const double local = vn_local_shown(k);
-	if (isnan(local))
-		fprintf(p->out, "  %8s", "-");
-	else
-		print_cell(p->out, 8, local < 1000 ? "%.2f" : "%.1e", local);
-	if (!k->replayed || isnan(k->replay.gain))
-		fprintf(p->out, "  %5s", "-");
-	else
-		print_cell(p->out, 5, "%.2g", k->replay.gain);
+	print_cell(p, 8, !isnan(local), local < 1000 ? "%.2f" : "%.1e", local);
+	print_cell(p, 5, k->replayed && !isnan(k->replay.gain), "%.2g", k->replay.gain);
 }
 
 static void print_metric(const page *p, int width, const char *format, const vn_checkpoint *k, vn_metric m)
 {
 	const double x = vn_metric_shown(k, m);
-	if (isnan(x))
-		fprintf(p->out, "  %*s", width, "-");
-	else
-		print_cell(p->out, width, format, x);
+	print_cell(p, width, !isnan(x), format, x);
 }
 
 static void print_row(const page *p, const vn_checkpoint *k)
 {
 	char        label[VN_LABEL], words[VN_WORDS];
-	double      ratio;
+	double      ratio = 0;
 	const char *colour = k->fails ? RED(p) : k->status == VN_WITHIN ? GREEN(p) : DIM(p);
 	fprintf(p->out, "%s%-10s%s  %-*s", colour,
 	        k->fails && k->status == VN_OUTSIDE  ? "OUTSIDE"
@@ -151,12 +138,9 @@ static void print_row(const page *p, const vn_checkpoint *k)
 		return;
 	}
 	print_metric(p, 9, "%.2e", k, VN_M_NMSE);
-	if (!p->floors)
-		;
-	else if (vn_ratio_of(p->c, k, &ratio))
-		print_cell(p->out, 8, ratio < 1000 ? "%.2f" : "%.1e", ratio);
-	else
-		fprintf(p->out, "  %8s", "-");
+	const bool has_ratio = vn_ratio_of(p->c, k, &ratio);
+	if (p->floors)
+		print_cell(p, 8, has_ratio, ratio < 1000 ? "%.2f" : "%.1e", ratio);
 	if (p->c->result.replayed)
 		replay_cells(p, k);
 	print_metric(p, 11, "%.8f", k, VN_M_COSINE);

@@ -53,21 +53,10 @@ static void say_where(const vn_recording *r, const vn_entry *e, const int64_t *a
 /* from: the element at which `around` begins. */
 static vn_status read_side(vn_numbers *s, int which, int64_t from, vn_report_detail *d, vn_error *err)
 {
-	const int64_t  n = vn_numbers_count(s);
-	const vn_dtype dtype = vn_recording_entry(s->recording, s->entry)->dtype;
-	vn_stats_sum   sum = { 0 };
-	for (int64_t at = 0; at < n; at += VN_NUMBERS) {
-		const size_t    m = vn_numbers_left(n, at);
-		const vn_status st = vn_numbers_read(s, at, m, err);
-		if (st)
-			return st;
-		for (int i = 0; i < d->n_around; i++)
-			if (from + i >= at && from + i < at + (int64_t)m)
-				d->around[which][i] = s->x[from + i - at];
-		vn_stats_add(&sum, s->raw, dtype, m);
-	}
-	d->stats[which] = vn_stats_finish(&sum);
-	return VN_OK;
+	vn_status st = vn_numbers_stats(s, &d->stats[which], err);
+	if (!st && !(st = vn_numbers_read(s, from, (size_t)d->n_around, err)))
+		memcpy(d->around[which], s->x, (size_t)d->n_around * sizeof *s->x);
+	return st;
 }
 
 /* The passes over a pair of tensors, each with handles of its own: the sums of either side,

@@ -94,23 +94,25 @@ const char *vn_report_say_counts(const vn_comparison *c, char text[VN_WORDS])
 	return text;
 }
 
-static int wrong_captures(const vn_comparison *c)
+static int count_origins(const vn_comparison *c, bool (*is)(const vn_checkpoint *))
 {
 	int n = 0;
 	for (int i = 0; i < c->result.n_origins; i++)
-		n += c->result.checkpoint[c->result.origins[i]].replay.recorder_fault;
+		n += is(&c->result.checkpoint[c->result.origins[i]]);
 	return n;
 }
 
-static int other_orders(const vn_comparison *c)
+static bool is_wrong_capture(const vn_checkpoint *p)
 {
-	int n = 0;
-	for (int i = 0; i < c->result.n_origins; i++)
-		n += vn_local_is_order(&c->result.checkpoint[c->result.origins[i]]);
-	return n;
+	return p->replay.recorder_fault;
 }
 
-#define OVERWRITTEN "it should hold the candidate's own %s, which was overwritten between the two"
+/* Within its limits, alone or together with other steps, though its operation adds more error than
+ * its precision explains. */
+static bool is_inside(const vn_checkpoint *p)
+{
+	return !p->fails;
+}
 
 /* The first checkpoint that shows an overwritten one; NULL. */
 static const vn_checkpoint *first_overwritten(const vn_comparison *c)
@@ -130,26 +132,28 @@ static int not_recomputed(const vn_comparison *c)
 	return n;
 }
 
-/* Number of checkpoints within their limits, alone or together with other steps, whose operation
- * adds more error than its precision explains. */
-static int within_limits(const vn_comparison *c)
+#define OVERWRITTEN "it should hold the candidate's own %s, which was overwritten between the two"
+
+/* What happened to an origin; NULL: unknown. */
+static const char *say_cause(const vn_checkpoint *origin, char text[VN_WORDS])
 {
-	int n = 0;
-	for (int i = 0; i < c->result.n_origins; i++)
-		n += !c->result.checkpoint[c->result.origins[i]].fails;
-	return n;
+	if (origin->overflow.reached > 0)
+		return vn_replay_say_overflow(origin, text);
+	if (!origin->overwritten)
+		return NULL;
+	snprintf(text, VN_WORDS, OVERWRITTEN, origin->overwritten);
+	return text;
 }
 
 static void several_origins(const vn_comparison *c, char text[VN_WORDS])
 {
-	char      label[VN_LABEL], words[VN_WORDS];
-	const int n = wrong_captures(c), orders = other_orders(c), inside = within_limits(c);
-	vn_text_add(text, VN_WORDS, "The error starts at %d places; the first is %s", c->result.n_origins,
-	            vn_label(&c->result.checkpoint[c->result.origins[0]], label));
-	if (c->result.checkpoint[c->result.origins[0]].overflow.reached > 0)
-		vn_text_add(text, VN_WORDS, ": %s", vn_replay_say_overflow(&c->result.checkpoint[c->result.origins[0]], words));
-	else if (c->result.checkpoint[c->result.origins[0]].overwritten)
-		vn_text_add(text, VN_WORDS, ": " OVERWRITTEN, c->result.checkpoint[c->result.origins[0]].overwritten);
+	const vn_checkpoint *origin = &c->result.checkpoint[c->result.origins[0]];
+	char                 label[VN_LABEL], words[VN_WORDS];
+	const char          *cause = say_cause(origin, words);
+	const int            n = count_origins(c, is_wrong_capture), orders = count_origins(c, vn_local_is_order),
+			  inside = count_origins(c, is_inside);
+	vn_text_add(text, VN_WORDS, "The error starts at %d places; the first is %s%s%s", c->result.n_origins,
+	            vn_label(origin, label), cause ? ": " : "", cause ? cause : "");
 	if (inside)
 		vn_text_add(text, VN_WORDS, "; %d of them %s within limits, but add%s more error than the precision explains",
 		            inside, inside == 1 ? "is" : "are", inside == 1 ? "s" : "");
@@ -165,50 +169,49 @@ static void several_origins(const vn_comparison *c, char text[VN_WORDS])
 		vn_text_add(text, VN_WORDS, ".");
 }
 
+/* Why the first checkpoint that is outside does not show where the error starts; NULL: an origin
+ * shows it. */
+static const char *say_outside(const vn_comparison *c, const vn_checkpoint *first, char text[VN_WORDS])
+{
+	const int n = not_recomputed(c);
+
+	if (first->invalid_floor)
+		return first->detail ? first->detail : "its floor is not valid";
+	if (vn_judge_fails_ungathered(first))
+		return "vernier joined the shards; whether the engine gathers them before it samples is not recorded (--allow "
+			   "ranks, if it does)";
+	if (c->result.n_origins)
+		return NULL;
+	if (!c->result.replayed)
+		return c->opened.plan ? "no origin was found"
+		                      : "neither file holds a plan, so only the order is known, not the cause";
+	if (n == 0)
+		return "recomputed on the candidate's own inputs, every operation is within its precision: small errors "
+			   "accumulate";
+	snprintf(text, VN_WORDS, "%d of these could not be recomputed; the others are within their precision", n);
+	return text;
+}
+
 const char *vn_report_say_start(const vn_comparison *c, char text[VN_WORDS])
 {
-	const vn_checkpoint *replaced = first_overwritten(c);
-	char                 label[VN_LABEL], words[VN_WORDS];
+	const vn_checkpoint *first = c->result.first >= 0 ? &c->result.checkpoint[c->result.first] : NULL,
+						*origin = c->result.n_origins ? &c->result.checkpoint[c->result.origins[0]] : NULL,
+						*replaced = first_overwritten(c);
+	char        label[VN_LABEL], words[VN_WORDS];
+	const char *why = first ? say_outside(c, first, words) : NULL;
 	text[0] = 0;
-	if (c->result.first >= 0 && c->result.checkpoint[c->result.first].invalid_floor)
-		vn_text_add(text, VN_WORDS, "First outside: %s; %s.", vn_label(&c->result.checkpoint[c->result.first], label),
-		            c->result.checkpoint[c->result.first].detail ? c->result.checkpoint[c->result.first].detail
-		                                                         : "its floor is not valid");
-	else if (c->result.first >= 0 && vn_judge_fails_ungathered(&c->result.checkpoint[c->result.first]))
-		vn_text_add(
-			text, VN_WORDS,
-			"First outside: %s; vernier joined the shards; whether the engine gathers them before it samples is "
-			"not recorded (--allow ranks, if it does).",
-			vn_label(&c->result.checkpoint[c->result.first], label));
-	else if (c->result.n_origins && c->result.first < 0)
-		vn_text_add(text, VN_WORDS, "But %s%s adds more error than its precision explains.",
-		            vn_label(&c->result.checkpoint[c->result.origins[0]], label),
+	if (why)
+		vn_text_add(text, VN_WORDS, "First outside: %s; %s.", vn_label(first, label), why);
+	else if (origin && !first)
+		vn_text_add(text, VN_WORDS, "But %s%s adds more error than its precision explains.", vn_label(origin, label),
 		            c->result.n_origins > 1 ? ", the first of several," : "");
-	else if (c->result.n_origins == 1 && c->result.checkpoint[c->result.origins[0]].overflow.reached > 0)
-		vn_text_add(text, VN_WORDS, "The error starts at %s: %s.",
-		            vn_label(&c->result.checkpoint[c->result.origins[0]], label),
-		            vn_replay_say_overflow(&c->result.checkpoint[c->result.origins[0]], words));
-	else if (c->result.n_origins == 1 && c->result.checkpoint[c->result.origins[0]].overwritten)
-		vn_text_add(text, VN_WORDS, "The error starts at %s: " OVERWRITTEN ".",
-		            vn_label(&c->result.checkpoint[c->result.origins[0]], label),
-		            c->result.checkpoint[c->result.origins[0]].overwritten);
-	else if (c->result.n_origins == 1)
-		vn_text_add(text, VN_WORDS, "The error starts at %s: %s.",
-		            vn_label(&c->result.checkpoint[c->result.origins[0]], label), vn_report_say_origin(c));
 	else if (c->result.n_origins > 1)
 		several_origins(c, text);
-	else if (c->result.first >= 0 && c->result.replayed && not_recomputed(c))
-		vn_text_add(text, VN_WORDS,
-		            "First outside: %s; %d of these could not be recomputed; the others are within their precision.",
-		            vn_label(&c->result.checkpoint[c->result.first], label), not_recomputed(c));
-	else if (c->result.first >= 0 && c->result.replayed)
-		vn_text_add(text, VN_WORDS, "First outside: %s; %s.", vn_label(&c->result.checkpoint[c->result.first], label),
-		            "recomputed on the candidate's own inputs, every operation is within its precision: small errors "
-		            "accumulate");
-	else if (c->result.first >= 0)
-		vn_text_add(text, VN_WORDS, "First outside: %s; %s.", vn_label(&c->result.checkpoint[c->result.first], label),
-		            c->opened.plan ? "no origin was found"
-		                           : "neither file holds a plan, so only the order is known, not the cause");
+	else if (origin) {
+		why = say_cause(origin, words);
+		vn_text_add(text, VN_WORDS, "The error starts at %s: %s.", vn_label(origin, label),
+		            why ? why : vn_report_say_origin(c));
+	}
 	if (replaced && !replaced->origin)
 		vn_text_add(text, VN_WORDS, "%s%s: " OVERWRITTEN ".", *text ? " Also " : "But ", vn_label(replaced, label),
 		            replaced->overwritten);
@@ -231,11 +234,11 @@ static const char *say_inputs(const vn_comparison *c)
 
 const char *vn_report_say_origin(const vn_comparison *c)
 {
-	if (c->result.n_origins && other_orders(c) == c->result.n_origins)
+	if (c->result.n_origins && count_origins(c, vn_local_is_order) == c->result.n_origins)
 		return c->result.n_origins > 1
 		           ? "their columns are in another order, not a mistake (the operations that read them use that order)"
 		           : "its columns are in another order, not a mistake (the operation that reads it uses that order)";
-	if (c->result.n_origins && wrong_captures(c) == c->result.n_origins)
+	if (c->result.n_origins && count_origins(c, is_wrong_capture) == c->result.n_origins)
 		return c->result.n_origins > 1
 		           ? "captured wrongly, or changed after the capture (the operations that read them used the right "
 		             "numbers)"

@@ -52,22 +52,14 @@ static vn_status read_line(vn_recording *r, int entry, int64_t row, int first, v
 {
 	const vn_entry *e = vn_recording_entry(r, entry);
 	vn_numbers     *s = vn_numbers_open(r, entry, err);
-	vn_stats_sum    sum = { 0 };
 	int64_t         length;
-	const int64_t   all = vn_shape_count(&e->shape), from = begin_of(e, row, &length);
+	const int64_t   from = begin_of(e, row, &length);
 	vn_status       st = s ? VN_OK : VN_ERR_NOMEM;
 
 	*l = (vn_table_line) { .there = true, .n = row < 0 ? 0 : length < first ? (int)length : first };
-	for (int64_t at = 0; !st && at < all; at += VN_NUMBERS) {
-		const size_t m = vn_numbers_left(all, at);
-		if ((st = vn_numbers_read(s, at, m, err)))
-			break;
-		for (int i = 0; i < l->n; i++)
-			if (from + i >= at && from + i < at + (int64_t)m)
-				l->value[i] = s->x[from + i - at];
-		vn_stats_add(&sum, s->raw, e->dtype, m);
-	}
-	l->stats = vn_stats_finish(&sum);
+	if (!st && !(st = vn_numbers_stats(s, &l->stats, err)) && l->n &&
+	    !(st = vn_numbers_read(s, from, (size_t)l->n, err)))
+		memcpy(l->value, s->x, (size_t)l->n * sizeof *s->x);
 	vn_numbers_close(s);
 	vn_recording_forget(r);
 	return st;

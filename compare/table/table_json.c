@@ -8,11 +8,11 @@
 
 static json_t *recording_json(const vn_many *m, int i)
 {
-	static const char *const       verdict[] = { "within", "outside", "trouble" };
 	const vn_many_candidate *const x = &m->candidate[i];
 	return json_pack("{s:o, s:o, s:o, s:s, s:o, s:o}", "letter", vn_json_letter(vn_many_letter(i)), "path",
-	                 vn_json_text(x->path), "recorded_by", vn_json_text(x->about), "verdict", verdict[x->status],
-	                 "trouble", vn_json_text(x->trouble), "refusals", vn_json_lines(&x->refusals));
+	                 vn_json_text(x->path), "recorded_by", vn_json_text(x->about), "verdict",
+	                 vn_many_verdicts[x->status], "trouble", vn_json_text(x->trouble), "refusals",
+	                 vn_json_lines(&x->refusals));
 }
 
 /* Writes one line of a group, or null. flags: the kinds of numbers that are not finite (JSON has
@@ -62,32 +62,32 @@ static json_t *group_json(const vn_table *t, int row, const vn_table_group *g)
 
 vn_status vn_table_json(const vn_table *t, FILE *out, vn_error *err)
 {
-	static const char *const verdict[] = { "within", "outside", "trouble" };
-	const vn_many           *m = t->many;
-	vn_lines                 next = { 0 };
-	vn_table_group           g;
-	vn_status                st = VN_OK;
-	bool                     good;
+	const vn_many    *m = t->many;
+	const char *const by = vn_many_ref_about(m);
+	vn_lines          next = { 0 };
+	vn_table_group    g;
+	vn_status         st = VN_OK;
+	bool              good;
 
-	fprintf(out,
-	        "{\n\"schema\": \"vernier-table/1\",\n\"verdict\": \"%s\",\n\"reference\": ", verdict[vn_many_status(m)]);
-	good = vn_json_print_value(vn_json_text(m->ref), out);
-	fputs(",\n\"recorded_by\": ", out);
-	good = vn_json_print_value(*vn_many_ref_about(m) ? vn_json_text(vn_many_ref_about(m)) : json_null(), out) && good;
-	fputs(",\n\"candidates\": [", out);
+	fputs("{\n", out);
+	good = vn_json_print_members(json_pack("{s:s, s:s, s:o, s:o}", "schema", "vernier-table/1", "verdict",
+	                                       vn_many_verdicts[vn_many_status(m)], "reference", vn_json_text(m->ref),
+	                                       "recorded_by", vn_json_text(*by ? by : NULL)),
+	                             out, VN_JSON_LINE, ",\n");
+	fputs("\"candidates\": [", out);
 	for (int i = 0; good && i < m->n; i++) {
 		fputs(i ? ",\n" : "\n", out);
-		good = vn_json_print_value(recording_json(m, i), out);
+		good = vn_json_print_value(recording_json(m, i), out, VN_JSON_LINE);
 	}
 	fputs("\n],\n\"next\": ", out);
 	vn_many_next(m, &next);
-	good = good && vn_json_print_value(vn_json_lines(&next), out);
+	good = good && vn_json_print_value(vn_json_lines(&next), out, VN_JSON_LINE);
 	vn_lines_free(&next);
 	fputs(",\n\"checkpoints\": [", out);
 	for (int row = 0; good && !st && row < m->n_rows; row++) {
 		fputs(row ? ",\n" : "\n", out);
 		if (!(st = vn_table_read(t, row, &g, err)))
-			good = vn_json_print_value(group_json(t, row, &g), out);
+			good = vn_json_print_value(group_json(t, row, &g), out, VN_JSON_LINE);
 	}
 	fputs("\n]\n}\n", out);
 	if (st)

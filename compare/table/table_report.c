@@ -11,44 +11,14 @@
 #include <math.h>
 #include <string.h>
 
-enum { SHOWN = 200, PLACES = 10 /* PLACES: width of a number such as "-1.234e-05" */ };
+/* SHOWN: bytes of a name; then the widths of columns in text, negative if aligned at the left */
+enum { SHOWN = 200, TOKEN = 5, RECORDING = -9, NUMBER = 10 /* "-1.234e-05" */, STATUS = 0 };
 
-static void print_cell(const vn_table *t, FILE *out, const char *text);
-
-/* What differs between forms: the start and end of a line, and a cell. */
-static void begin_line(const vn_table *t, FILE *out)
+static void print_cell(const vn_table *t, FILE *out, int width, const char *text)
 {
-	fputs(t->form == VN_TABLE_MARKDOWN ? "|" : t->form == VN_TABLE_HTML ? "<tr>" : "", out);
-}
-
-static void end_line(const vn_table *t, FILE *out)
-{
-	fputs(t->form == VN_TABLE_HTML ? "</tr>\n" : "\n", out);
-}
-
-static const char *number_text(const vn_table *t, double x, char text[32])
-{
-	if (isnan(x))
-		return "nan";
-	if (isinf(x))
-		return x > 0 ? "inf" : "-inf";
-	snprintf(text, 32, t->form == VN_TABLE_CSV ? "%.9g" : "%.4g", x);
-	return text;
-}
-
-static void number_cell(const vn_table *t, FILE *out, bool known, double x)
-{
-	char        text[32];
-	const char *shown = known ? number_text(t, x, text) : t->form == VN_TABLE_CSV ? "" : "-";
-	if (t->form == VN_TABLE_TEXT)
-		fprintf(out, "  %*s", PLACES, shown);
-	else
-		print_cell(t, out, shown);
-}
-
-static void print_cell(const vn_table *t, FILE *out, const char *text)
-{
-	if (t->form == VN_TABLE_CSV) {
+	if (t->form == VN_TABLE_TEXT) {
+		fprintf(out, "  %*s", width, text);
+	} else if (t->form == VN_TABLE_CSV) {
 		fputc(',', out);
 		vn_csv_text(out, text);
 	} else if (t->form == VN_TABLE_MARKDOWN) {
@@ -58,6 +28,38 @@ static void print_cell(const vn_table *t, FILE *out, const char *text)
 		vn_html_text(out, text);
 		fputs("</td>", out);
 	}
+}
+
+static void first_cell(const vn_table *t, FILE *out, int width, const char *text)
+{
+	if (t->form == VN_TABLE_TEXT) {
+		fprintf(out, "%-*s", width, text);
+	} else if (t->form == VN_TABLE_CSV) {
+		vn_csv_text(out, text);
+	} else {
+		fputs(t->form == VN_TABLE_MARKDOWN ? "|" : "<tr>", out);
+		print_cell(t, out, width, text);
+	}
+}
+
+static void end_line(const vn_table *t, FILE *out)
+{
+	fputs(t->form == VN_TABLE_HTML ? "</tr>\n" : "\n", out);
+}
+
+/* What stands for an unknown number. */
+static const char *say_unknown(const vn_table *t)
+{
+	return t->form == VN_TABLE_CSV ? "" : "-";
+}
+
+static void number_cell(const vn_table *t, FILE *out, bool known, double x)
+{
+	char text[32];
+
+	/* a NaN is written without its sign */
+	snprintf(text, sizeof text, t->form == VN_TABLE_CSV ? "%.9g" : "%.4g", isnan(x) ? (double)NAN : x);
+	print_cell(t, out, NUMBER, known ? text : say_unknown(t));
 }
 
 /* "reference" or "candidate"; with several candidates, the candidate's letter. */
@@ -88,94 +90,57 @@ static const char *status_of(const vn_table *t, int row, int line)
 	return x->fails && x->status == VN_OUTSIDE ? "OUTSIDE" : vn_checkpoint_status_text(x->status);
 }
 
-/* Name, token and side of a line. In forms for people, later lines of a row show only the side. */
-static void print_names(const vn_table *t, int row, const vn_table_group *g, int line, int width, FILE *out)
-{
-	char        token[24] = "-", who[16];
-	const char *label = t->many->row[row].label;
-
-	if (g->token >= 0)
-		snprintf(token, sizeof token, "%" PRId64, g->token);
-	if (line && t->form != VN_TABLE_CSV) {
-		label = "";
-		token[0] = 0;
-	}
-	if (t->form == VN_TABLE_TEXT) {
-		fprintf(out, "%-*s  %5s  %-9s", width, label, token, who_is(t, line, who));
-	} else if (t->form == VN_TABLE_CSV) {
-		vn_csv_text(out, label);
-		print_cell(t, out, g->token >= 0 ? token : "");
-		print_cell(t, out, who_is(t, line, who));
-	} else {
-		if (t->form == VN_TABLE_HTML) {
-			print_cell(t, out, label);
-		} else {
-			fputc(' ', out);
-			if (*label)
-				vn_markdown_code(out, label, SHOWN, 1);
-			fputs(" |", out);
-		}
-		print_cell(t, out, token);
-		print_cell(t, out, who_is(t, line, who));
-	}
-}
-
-static void one_line(const vn_table *t, int row, const vn_table_group *g, int line, int width, FILE *out)
+/* In forms for people, later lines of a row show neither its name nor the token. */
+static void print_line(const vn_table *t, int row, const vn_table_group *g, int line, int width, FILE *out)
 {
 	const vn_table_line *l = &g->line[line];
 	const vn_many_cell  *x = line ? vn_many_cell_of(t->many, row, line - 1) : NULL;
 	const double         some[] = { l->stats.min, l->stats.max, l->stats.mean, l->stats.rms };
-	const char          *status = status_of(t, row, line);
+	const bool           later = line && t->form != VN_TABLE_CSV;
+	const char          *label = later ? "" : t->many->row[row].label;
+	char                 token[24], who[16];
 
-	begin_line(t, out);
-	print_names(t, row, g, line, width, out);
+	if (t->form == VN_TABLE_MARKDOWN && *label) {
+		fputs("| ", out);
+		vn_markdown_code(out, label, SHOWN, 1);
+		fputs(" |", out);
+	} else {
+		first_cell(t, out, width, label);
+	}
+	snprintf(token, sizeof token, "%" PRId64, g->token);
+	print_cell(t, out, TOKEN, later ? "" : g->token < 0 ? say_unknown(t) : token);
+	print_cell(t, out, RECORDING, who_is(t, line, who));
 	for (int i = 0; i < t->first; i++)
-		number_cell(t, out, l->there && i < l->n, l->there && i < l->n ? l->value[i] : 0);
+		number_cell(t, out, l->there && i < l->n, l->value[i]);
 	for (int i = 0; i < 4; i++)
 		number_cell(t, out, l->there, some[i]);
-	if (line == 0 && t->form == VN_TABLE_TEXT) {
-		end_line(t, out);
-		return;
+	if (line || t->form != VN_TABLE_TEXT) {
+		number_cell(t, out, x && x->measured, x ? x->max_abs : 0);
+		number_cell(t, out, x && x->measured, x ? x->max_rel : 0);
+		print_cell(t, out, STATUS, status_of(t, row, line));
 	}
-	number_cell(t, out, x && x->measured, x ? x->max_abs : 0);
-	number_cell(t, out, x && x->measured, x ? x->max_rel : 0);
-	if (t->form == VN_TABLE_TEXT)
-		fprintf(out, "  %s", status);
-	else
-		print_cell(t, out, status);
 	if (t->form == VN_TABLE_CSV)
-		print_cell(t, out, about_of(t, line));
+		print_cell(t, out, 0, about_of(t, line));
 	end_line(t, out);
 }
 
 static void print_heading(const vn_table *t, int width, FILE *out)
 {
-	static const char *const front[] = { "checkpoint", "token", "recording" }, *const behind[] = {
-		"min", "max", "mean", "rms", "max abs", "max rel", "status"
-	};
-	char name[16];
+	static const char *const numbers[] = { "min", "max", "mean", "rms", "max abs", "max rel" };
+	char                     name[16];
 
-	begin_line(t, out);
-	if (t->form == VN_TABLE_TEXT)
-		fprintf(out, "%-*s  %5s  %-9s", width, front[0], front[1], front[2]);
-	else if (t->form == VN_TABLE_CSV)
-		fputs("checkpoint,token,recording", out);
-	for (int i = 0; i < 3 && t->form != VN_TABLE_TEXT && t->form != VN_TABLE_CSV; i++)
-		print_cell(t, out, front[i]);
+	first_cell(t, out, width, "checkpoint");
+	print_cell(t, out, TOKEN, "token");
+	print_cell(t, out, RECORDING, "recording");
 	for (int i = 0; i < t->first; i++) {
 		snprintf(name, sizeof name, "[%d]", i);
-		if (t->form == VN_TABLE_TEXT)
-			fprintf(out, "  %*s", PLACES, name);
-		else
-			print_cell(t, out, name);
+		print_cell(t, out, NUMBER, name);
 	}
-	for (int i = 0; i < 7; i++)
-		if (t->form == VN_TABLE_TEXT)
-			fprintf(out, "  %*s", i < 6 ? PLACES : 0, behind[i]);
-		else
-			print_cell(t, out, behind[i]);
+	for (int i = 0; i < 6; i++)
+		print_cell(t, out, NUMBER, numbers[i]);
+	print_cell(t, out, STATUS, "status");
 	if (t->form == VN_TABLE_CSV)
-		print_cell(t, out, "recorded by");
+		print_cell(t, out, 0, "recorded by");
 	end_line(t, out);
 	if (t->form == VN_TABLE_MARKDOWN) {
 		fputs("|---|--:|---|", out);
@@ -249,7 +214,7 @@ vn_status vn_table_write(const vn_table *t, FILE *out, vn_error *err)
 		if (st)
 			return st;
 		for (int line = 0; line <= t->many->n; line++)
-			one_line(t, row, &g, line, width, out);
+			print_line(t, row, &g, line, width, out);
 	}
 	if (t->form == VN_TABLE_HTML)
 		fputs("</table></div>\n</body>\n</html>\n", out);

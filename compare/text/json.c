@@ -25,10 +25,26 @@ json_t *vn_json_letter(char c)
 	return json_stringn(&c, 1);
 }
 
-bool vn_json_print_value(json_t *j, FILE *out)
+bool vn_json_print_value(json_t *j, FILE *out, size_t flags)
 {
-	const bool good = vn_json_print(j, out, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(17));
+	const bool good = vn_json_print(j, out, flags | JSON_ENCODE_ANY);
 	json_decref(j);
+	return good;
+}
+
+bool vn_json_print_members(json_t *object, FILE *out, size_t flags, const char *end)
+{
+	const char *key;
+	json_t     *value;
+	size_t      left = json_object_size(object);
+	bool        good = left > 0;
+	json_object_foreach(object, key, value)
+	{
+		fprintf(out, "\"%s\": ", key);
+		good = vn_json_print_value(json_incref(value), out, flags) && good;
+		fputs(--left ? ",\n" : end, out);
+	}
+	json_decref(object);
 	return good;
 }
 

@@ -15,10 +15,14 @@ json_t *vn_json_real(double x);
 json_t *vn_json_integers(const int64_t *x, int n);
 json_t *vn_json_lines(const vn_lines *l); /* strings */
 
-json_t *vn_json_letter(char c); /* a string of one ASCII character */
-/* Writes j in one line, with numbers of 17 digits, and releases it. Returns false if there was no
- * memory (j may be NULL) or writing failed. */
-bool    vn_json_print_value(json_t *j, FILE *out);
+json_t *vn_json_letter(char c);                                 /* a string of one ASCII character */
+enum { VN_JSON_LINE = JSON_COMPACT | JSON_REAL_PRECISION(17) }; /* one line, numbers of 17 digits */
+/* Writes j with these flags of Jansson, and releases it. Returns false if there was no memory (j
+ * may be NULL) or writing failed. */
+bool vn_json_print_value(json_t *j, FILE *out, size_t flags);
+/* Same for the members of an object, without its braces: one on each line, commas between them,
+ * `end` after the last. Keys are literals. */
+bool vn_json_print_members(json_t *object, FILE *out, size_t flags, const char *end);
 
 /* Returns "nan", "inf" or "-inf". */
 const char *vn_json_not_finite(double x);

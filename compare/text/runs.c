@@ -5,6 +5,17 @@
 
 #include <stdio.h>
 
+void vn_runs_add(vn_lines *lines, const char *const *word, int n)
+{
+	char line[VN_SHELL_LINE] = "vernier";
+
+	for (int i = 0; i < n; i++)
+		if (word[i])
+			vn_shell_add(line, sizeof line, word[i]);
+	if (*line)
+		vn_lines_add(lines, "%s", line);
+}
+
 static void add_run(const char *engine, const char *model, const char *options, const char *more, const char *to,
                     vn_lines *lines)
 {
