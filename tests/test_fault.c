@@ -1,5 +1,6 @@
 /* test_fault.c: known mistakes made on purpose: their table, where each applies, the plan after
  * injection. parity_faults.py tests their effect on the numbers. */
+#include "libref/base/dtype.h"
 #include "libref/model/model.h"
 #include "libref/plan/fault.h"
 #include "tests/suite.h"
@@ -233,6 +234,39 @@ static void faults_add_up(void)
 	vn_model_close(m);
 }
 
+/* Blocks of quantised numbers cannot be read across: the numbers themselves are. */
+static void a_quantised_matrix_is_transposed_as_numbers(void)
+{
+	vn_model  *m = NULL;
+	vn_faulty *f = NULL;
+	int        blocks = 0;
+
+	CU_ASSERT_EQUAL_FATAL(vn_model_open(VERNIER_SOURCE "/fixtures/gguf/qwen2-wide.mixed.gguf", &m, NULL), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(vn_faulty_create(vn_model_plan(m), vn_model_weights(m), &f, NULL), VN_OK);
+	CU_ASSERT_EQUAL(vn_faulty_inject(f, "W1b@layer0.{k_proj,v_proj,gate_proj,up_proj,down_proj}", NULL), VN_OK);
+	for (int i = 0; i < vn_model_plan(m)->n_nodes; i++) {
+		const vn_node *a = &vn_model_plan(m)->node[i], *b = &vn_faulty_plan(f)->node[i];
+		if (a->op != VN_OP_LINEAR || a->w[0] == b->w[0])
+			continue;
+		const vn_tensor x = vn_model_weights(m)[a->w[0]], y = vn_faulty_weights(f)[b->w[0]];
+		const size_t    n = (size_t)vn_shape_count(&x.shape), all = n * sizeof(float);
+		CU_ASSERT(y.shape.dim[0] == x.shape.dim[1] && y.shape.dim[1] == x.shape.dim[0]);
+		CU_ASSERT_EQUAL(b->c.linear.transposed, !a->c.linear.transposed);
+		if (vn_dtype_block(x.dtype) < 2)
+			continue;
+		float *numbers = malloc(all);
+		CU_ASSERT_PTR_NOT_NULL_FATAL(numbers);
+		vn_to_f32(numbers, x.data, x.dtype, n);
+		CU_ASSERT_EQUAL_FATAL(y.dtype, VN_F32);
+		CU_ASSERT_EQUAL(memcmp(numbers, y.data, all), 0);
+		free(numbers);
+		blocks++;
+	}
+	CU_ASSERT(blocks > 0);
+	vn_faulty_destroy(f);
+	vn_model_close(m);
+}
+
 int main(void)
 {
 	CU_TestInfo tests[] = { TEST(every_fault_has_an_id_of_its_own_and_a_line),
@@ -244,6 +278,7 @@ int main(void)
 		                    TEST(a_sum_of_ranks_is_a_number_and_back),
 		                    TEST(a_number_of_ranks_has_to_divide_the_rows),
 		                    TEST(faults_add_up),
+		                    TEST(a_quantised_matrix_is_transposed_as_numbers),
 		                    CU_TEST_INFO_NULL };
 	return run_suite("fault", tests);
 }

@@ -3,24 +3,35 @@
 
 #include "libref/base/dtype.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-/* Reads the same bytes with rows and columns exchanged. Makes a new weight, because others may read
- * the unmodified one. */
+/* Reads the same numbers with rows and columns exchanged. Makes a new weight, because others may
+ * read the unmodified one: with the same bytes, or of a quantised weight, whose blocks cannot be
+ * read across, in float32. */
 vn_status vn_make_transposed(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
-	const int      w = f->plan->node[node].w[0];
-	const vn_shape s = f->plan->weight[w].shape;
-	int new;
-	const vn_status st = vn_fault_weight(f, w, &new, err);
+	const int       w = f->plan->node[node].w[0];
+	const vn_tensor from = f->weight[w];
+	const size_t    n = (size_t)vn_shape_count(&from.shape);
+	const vn_shape  turned = { .rank = 2, .dim = { from.shape.dim[1], from.shape.dim[0] } };
+	vn_status       st;
 
 	(void)r;
-	if (st)
-		return st;
-	f->plan->weight[new].shape = f->weight[new].shape = (vn_shape) { .rank = 2, .dim = { s.dim[1], s.dim[0] } };
-	f->plan->node[node].w[0] = new;
-	f->plan->node[node].c.linear.transposed = !f->plan->node[node].c.linear.transposed;
-	return VN_OK;
+	if (vn_dtype_block(from.dtype) > 1) {
+		float *numbers = malloc(n * sizeof *numbers + 1);
+		if (numbers)
+			vn_to_f32(numbers, from.data, from.dtype, n);
+		st = vn_fault_replace(f, node, 0, &turned, VN_F32, numbers, err);
+	} else {
+		int new = w;
+		st = vn_fault_weight(f, w, &new, err);
+		f->plan->node[node].w[0] = new;
+		if (!st)
+			f->plan->weight[new].shape = f->weight[new].shape = turned;
+	}
+	f->plan->node[node].c.linear.transposed ^= !st;
+	return st;
 }
 
 /* For each row of the joined gate and up (M each), the row taken instead. The rows are read as
