@@ -1,6 +1,7 @@
 /* candidate.c: see candidate.h. */
 #include "compare/replay/candidate.h"
 
+#include "compare/match/contract.h"
 #include "libref/base/arrange.h"
 
 #include <stdlib.h>
@@ -27,4 +28,19 @@ vn_status vn_replay_candidate(const vn_comparison *c, const vn_checkpoint *p, vn
 	undo_order(t, order, *own);
 	t->data = *own;
 	return VN_OK;
+}
+
+bool vn_replay_step_follows(const vn_comparison *c, const vn_step *s, int64_t position)
+{
+	const int32_t *at;
+	const int64_t  n = vn_recording_tokens(c->opened.cand, NULL, &at);
+	int64_t        by;
+
+	vn_positions_moved(c, &by);
+	if (s->position != position || s->tokens <= 0 || s->tokens > n - s->position)
+		return false;
+	for (int64_t t = s->position; t < s->position + s->tokens; t++)
+		if (at[t] != t + by)
+			return false;
+	return true;
 }

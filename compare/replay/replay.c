@@ -80,21 +80,6 @@ vn_status vn_replay_origins(vn_comparison *c, vn_error *err)
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-static bool follows_step(const vn_comparison *c, const vn_step *s, int64_t position)
-{
-	const int32_t *at;
-	const int64_t  n = vn_recording_tokens(c->opened.cand, NULL, &at);
-	int64_t        by;
-
-	vn_positions_moved(c, &by);
-	if (s->position != position || s->tokens <= 0 || s->tokens > n - s->position)
-		return false;
-	for (int64_t t = s->position; t < s->position + s->tokens; t++)
-		if (at[t] != t + by)
-			return false;
-	return true;
-}
-
 static vn_status open_engines(vn_replay *r, int steps, vn_error *err)
 {
 	const size_t n = (size_t)r->plan->n_values + 1;
@@ -146,7 +131,7 @@ static vn_status walk_steps(vn_replay *r, const vn_step *step, int steps, vn_err
 		             by);
 	vn_progress_start(&bar, "replaying step", steps);
 	for (int i = 0; !st && i < steps; i++) {
-		if (!follows_step(r->c, &step[i], position)) {
+		if (!vn_replay_step_follows(r->c, &step[i], position)) {
 			if (!r->again)
 				vn_lines_add(
 					&r->c->result.notes,
