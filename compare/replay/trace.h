@@ -23,7 +23,7 @@ typedef struct vn_trace {
 	int           *charged_to;
 	uint32_t      *stamp, now; /* marks of the current walk; now + 1: for all rows */
 	/* cells; todo in pairs, with a bit for all rows */
-	size_t        *span, *todo, n_span, n_todo, room_span, room_todo;
+	size_t        *span, *todo, n_span, n_todo;
 	bool           failed; /* no memory */
 } vn_trace;
 
