@@ -1,5 +1,5 @@
 /* runner.c: see runner.h. The command of another engine: runner_check.c. */
-#include "compare/isolate/runner_check.h"
+#include "compare/isolate/runner.h"
 #include "compare/report/report.h"
 
 #include "capture/run/hybrid.h"
