@@ -6,6 +6,8 @@
  */
 #include "compare/profile/profile.h"
 
+#include "libref/base/text.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -128,12 +130,11 @@ static bool describe_pattern(const bool *hit, int64_t n, const char *axis, char 
 		}
 	if (count > LISTED)
 		return false;
-	size_t used = (size_t)snprintf(text, room, "%s ", what);
-	for (int64_t i = first; i <= last && used < room; i++)
+	snprintf(text, room, "%s ", what);
+	for (int64_t i = first; i <= last; i++)
 		if (hit[i])
-			used += (size_t)snprintf(text + used, room - used, "%s%" PRId64, i == first ? "" : ", ", i);
-	if (used < room)
-		snprintf(text + used, room - used, " of %" PRId64, n);
+			vn_text_add(text, room, "%s%" PRId64, i == first ? "" : ", ", i);
+	vn_text_add(text, room, " of %" PRId64, n);
 	return true;
 }
 
