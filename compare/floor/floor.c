@@ -55,12 +55,11 @@ static void floor_unread(vn_checkpoint *p, const char *why)
 
 vn_status vn_floor_of_file(vn_comparison *c, vn_error *err)
 {
-	vn_status st = c->opened.floor ? VN_OK : VN_ERR_NOTFOUND;
-	if (st)
+	vn_status st;
+	if (!c->opened.floor)
 		return VN_OK;
-	st = vn_contract(c->opened.ref, c->opened.floor, "floor", c->request.options, NULL, &c->result.notes,
-	                 &c->result.refusals, err);
-	if (st)
+	if ((st = vn_contract(c->opened.ref, c->opened.floor, "floor", c->request.options, NULL, &c->result.notes,
+	                      &c->result.refusals, err)))
 		return st;
 	const char *engine = vn_facts_get(vn_recording_run(c->opened.floor), "engine"),
 			   *own = vn_facts_get(vn_recording_run(c->opened.cand), "engine");
@@ -97,12 +96,13 @@ static void warn_of_gaps(vn_comparison *c)
 {
 	const char *first = NULL;
 	int         n = 0;
-	for (int i = 0; i < c->result.n_checkpoints; i++)
-		if (c->result.checkpoint[i].m.n && !c->result.checkpoint[i].invalid_floor &&
-		    !(c->result.checkpoint[i].has_floor && isfinite(c->result.checkpoint[i].floor[VN_M_NMSE]))) {
-			first = first ? first : c->result.checkpoint[i].name;
-			n++;
-		}
+	for (int i = 0; i < c->result.n_checkpoints; i++) {
+		const vn_checkpoint *p = &c->result.checkpoint[i];
+		if (!p->m.n || p->invalid_floor || (p->has_floor && isfinite(p->floor[VN_M_NMSE])))
+			continue;
+		first = first ? first : p->name;
+		n++;
+	}
 	if (n)
 		vn_lines_add(&c->result.warnings,
 		             "the floor lacks %d checkpoint%s (first: %s): without_floor limits apply there", n,
@@ -111,11 +111,12 @@ static void warn_of_gaps(vn_comparison *c)
 
 void vn_floor_finish(vn_comparison *c)
 {
-	for (int i = 0; i < c->result.n_checkpoints; i++)
-		for (int m = 0; m < VN_N_METRICS && c->result.checkpoint[i].has_floor; m++)
-			if (!isnan(c->result.checkpoint[i].floor[m])) /* not known stays so */
-				c->result.checkpoint[i].floor[m] = fmax(c->result.checkpoint[i].floor[m],
-				                                        vn_judge_floor_of_sums(c, (vn_metric)m));
+	for (int i = 0; i < c->result.n_checkpoints; i++) {
+		vn_checkpoint *p = &c->result.checkpoint[i];
+		for (int m = 0; m < VN_N_METRICS && p->has_floor; m++)
+			if (!isnan(p->floor[m])) /* not known stays so */
+				p->floor[m] = fmax(p->floor[m], vn_judge_floor_of_sums(c, (vn_metric)m));
+	}
 	if (*c->result.floor_from)
 		warn_of_gaps(c);
 	if (c->opened.floor || c->opened.policy.storage == VN_F64) /* no format is finer than f64 */
