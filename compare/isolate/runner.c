@@ -55,13 +55,9 @@ static vn_status make_place(vn_runner *x, vn_error *err)
 		x->dir[0] = '\0';
 		return vn_fail(err, VN_ERR_IO, "cannot create a directory for recordings in %s", tmp && *tmp ? tmp : "/tmp");
 	}
-	const size_t n = strlen(x->dir);
-	memcpy(x->ref, x->dir, n);
-	memcpy(x->ref + n, "/ref.h5", sizeof "/ref.h5");
-	memcpy(x->floor, x->dir, n);
-	memcpy(x->floor + n, "/floor.h5", sizeof "/floor.h5");
-	memcpy(x->cand, x->dir, n);
-	memcpy(x->cand + n, "/cand.h5", sizeof "/cand.h5");
+	stpcpy(stpcpy(x->ref, x->dir), "/ref.h5");
+	stpcpy(stpcpy(x->floor, x->dir), "/floor.h5");
+	stpcpy(stpcpy(x->cand, x->dir), "/cand.h5");
 	return VN_OK;
 }
 

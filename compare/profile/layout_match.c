@@ -223,7 +223,6 @@ static void set_arrangement(search *s, const vn_arrangement *a, double nmse)
 		set_match(s, VN_LAYOUT_MATCH_SHIFTED, nmse,
 		          "its row t is row t %c %d of the reference (nmse %.2g over the shared rows, %.2g unshifted)",
 		          a->number > 0 ? '+' : '-', abs(a->number), nmse, s->own);
-		s->best->shift = a->number;
 		break;
 	case VN_ARRANGED_REVERSED:
 		set_match(s, VN_LAYOUT_MATCH_REVERSED, nmse,

@@ -13,7 +13,7 @@ enum { CELLS_MAX = 1 << 26 };
 vn_status vn_trace_init(vn_trace *t, const vn_plan *plan, int steps, vn_error *err)
 {
 	const size_t cells = (size_t)steps * (size_t)plan->n_values;
-	*t = (vn_trace) { .plan = plan, .steps = (size_t)steps };
+	*t = (vn_trace) { .plan = plan };
 	if (cells > CELLS_MAX)
 		return vn_fail(err, VN_ERR_UNSUPPORTED, "%d steps of %d values are too many to replay", steps, plan->n_values);
 	t->kept = calloc(cells + 1, sizeof *t->kept);

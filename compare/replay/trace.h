@@ -17,7 +17,6 @@ typedef enum vn_kept_rows { VN_KEPT_NOTHING, VN_KEPT_ROWS, VN_KEPT_ALL } vn_kept
 
 typedef struct vn_trace {
 	const vn_plan *plan; /* borrowed */
-	size_t         steps;
 	unsigned char *kept; /* (steps, values) vn_kept_rows */
 	/* (steps, values): checkpoint charged with a span that contains the cell; -1 */
 	int           *charged_to;
