@@ -30,37 +30,26 @@ static int64_t first_of(int64_t block, int64_t of)
 	return block * WIDTH < of - WIDTH ? block * WIDTH : of - WIDTH;
 }
 
-static void add_block(vn_some_rows *s, int64_t block)
-{
-	const int64_t first = first_of(block, s->of);
-	int           at = s->n;
-
-	while (at > 0 && s->first[at - 1] > first)
-		at--;
-	if (at > 0 && s->first[at - 1] == first)
-		return;
-	memmove(s->first + at + 1, s->first + at, (size_t)(s->n - at) * sizeof *s->first);
-	s->first[at] = first;
-	s->n++;
-}
-
-static void choose_blocks(vn_recompute *p, double *off, const double *cc, int64_t blocks)
+/* chosen (blocks): all false. */
+static void choose_blocks(vn_recompute *p, double *off, const double *cc, bool *chosen, int64_t blocks)
 {
 	double dd = 0, all = 0;
 
 	for (int64_t i = 0; i < WORST; i++)
-		add_block(&p->some, (blocks - 1) * i / (WORST - 1));
+		chosen[(blocks - 1) * i / (WORST - 1)] = true;
 	for (int k = 0; k < WORST; k++) {
 		int64_t worst = 0;
 		for (int64_t b = 1; b < blocks; b++)
 			worst = off[b] > off[worst] ? b : worst;
 		if (!(off[worst] > 0))
 			break;
-		add_block(&p->some, worst);
+		chosen[worst] = true;
 		off[worst] = -off[worst];
 	}
-	for (int i = 0; i < p->some.n; i++) {
-		const int64_t b = (p->some.first[i] + WIDTH - 1) / WIDTH;
+	for (int64_t b = 0; b < blocks; b++) {
+		if (!chosen[b])
+			continue;
+		p->some.first[p->some.n++] = first_of(b, p->some.of);
 		dd += fabs(off[b]);
 		all += cc[b];
 	}
@@ -83,7 +72,8 @@ const vn_some_rows *vn_recompute_choose(vn_recompute *p, const vn_tensor *own)
 		return NULL;
 	double *z = malloc(n * sizeof *z), *c = malloc(n * sizeof *c);
 	double *off = malloc((size_t)blocks * sizeof *off), *cc = calloc((size_t)blocks, sizeof *cc);
-	if (z && c && off && cc) {
+	bool   *chosen = calloc((size_t)blocks, sizeof *chosen);
+	if (z && c && off && cc && chosen) {
 		for (int i = 0; i < p->n_sample; i++) {
 			row_to_f64(z + i * of, own, vn_recompute_row(p, i), of);
 			row_to_f64(c + i * of, &p->site.cand, vn_recompute_row(p, i), of);
@@ -91,12 +81,13 @@ const vn_some_rows *vn_recompute_choose(vn_recompute *p, const vn_tensor *own)
 #pragma omp parallel for num_threads(p->threads)
 		for (int64_t b = 0; b < blocks; b++)
 			off[b] = off_in(p, z, c, of, first_of(b, of), &cc[b]);
-		choose_blocks(p, off, cc, blocks);
+		choose_blocks(p, off, cc, chosen, blocks);
 	}
 	free(z);
 	free(c);
 	free(off);
 	free(cc);
+	free(chosen);
 	if (!(p->some_off > 0 && isfinite(p->some_off)))
 		p->some.n = 0;
 	return p->some.n ? &p->some : NULL;

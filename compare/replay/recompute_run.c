@@ -232,11 +232,6 @@ vn_status vn_recompute_sampled(run *r, int value, void **out, vn_error *err)
 	return st;
 }
 
-static void keep_rows(const vn_recompute *p, const run *r, int64_t row, void *x)
-{
-	memmove(x, (char *)x + (size_t)(p->site.first * row) * r->w->size, (size_t)(p->rows * row) * r->w->size);
-}
-
 /* Reads the state that the checkpoint shows: a growing state as the last call reads it, a fixed
  * state as that call leaves it. */
 static vn_status state_of(run *r, node_calls *k, const vn_state *s, void **out, vn_error *err)
@@ -270,13 +265,14 @@ static vn_status make_output(run *r, node_calls *k, int slot, void **out, vn_err
 {
 	const vn_recompute *p = r->p;
 	const vn_value     *v = &r->plan->value[p->site.target];
+	const size_t        row = (size_t)vn_value_row(v) * r->w->size;
 	vn_status           st;
 
 	if (v->state >= 0)
 		return state_of(r, k, &r->plan->state[v->state], out, err);
 	if (slot == 0) {
 		if (!(st = first_output(r, k, p->when, out, err)))
-			keep_rows(p, r, vn_value_row(v), *out);
+			memmove(*out, (char *)*out + (size_t)p->site.first * row, (size_t)p->rows * row);
 		return st;
 	}
 	if (k->n->op != VN_OP_ATTENTION)
