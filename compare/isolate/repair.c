@@ -42,7 +42,7 @@ static vn_status run_set(asking *a, const bool *on, const vn_isolate_trial **t, 
 	r->past[r->n_past++] = run;
 	memcpy(run->on, on, (size_t)a->x->n);
 	*t = &run->t;
-	vn_runner_foresee(a->x, a->left + a->more);
+	a->x->left = a->left + a->more;
 	return vn_runner_run(a->x, on, &run->t, err);
 }
 

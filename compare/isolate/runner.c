@@ -244,11 +244,6 @@ static vn_status judge_recording(vn_runner *x, const char *path, vn_isolate_tria
 	return st;
 }
 
-void vn_runner_foresee(vn_runner *x, int left)
-{
-	x->left = left;
-}
-
 vn_status vn_runner_run(vn_runner *x, const bool *on, vn_isolate_trial *t, vn_error *err)
 {
 	vn_status st = new_trial(x, t, err);

@@ -41,7 +41,7 @@ typedef struct vn_runner {
 	const char      **name;              /* (n) */
 	const int        *component, *layer; /* (n) the point (vn_point) of the first output; -1: outside layers */
 	vn_progress       bar;
-	int               runs, left;                  /* made; foreseen */
+	int               runs, left;                  /* made; foreseen after the next one, set by the caller */
 	int               compared;                    /* checkpoints in the last run; 0: nothing was compared */
 	char              limits[PATH_MAX];            /* the limits in use; "": none yet */
 	char              recorded_by[2][VN_RECORDER]; /* the reference and the candidate; "": nothing was compared */
@@ -78,8 +78,6 @@ vn_status vn_runner_select(const vn_runner *x, const char *globs, bool *on, vn_e
  * caller frees it; NULL: no memory. */
 char     *vn_runner_switch(const vn_runner *x, const bool *on);
 
-/* States about how many runs follow the next one, for the progress on the terminal. */
-void      vn_runner_foresee(vn_runner *x, int left);
 /* Runs with the toggles on[i] (n) replaced. *t: zeroed, or from an earlier run. Call
  * vn_isolate_trial_finish afterwards. */
 vn_status vn_runner_run(vn_runner *x, const bool *on, vn_isolate_trial *t, vn_error *err);

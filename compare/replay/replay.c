@@ -151,22 +151,14 @@ static vn_status walk_steps(vn_replay *r, const vn_step *step, int steps, vn_err
 	return st;
 }
 
-static bool any_fails(const vn_comparison *c)
-{
-	for (int i = 0; i < c->result.n_checkpoints; i++)
-		if (c->result.checkpoint[i].fails)
-			return true;
-	return false;
-}
-
 static bool is_wanted(const vn_comparison *c)
 {
-	switch (c->request.options->replay) {
-	case VN_REPLAY_NEVER: return false;
-	case VN_REPLAY_ALWAYS: return true;
-	case VN_REPLAY_SAME: return any_fails(c) || !vn_other_weights(c);
-	default: return any_fails(c);
-	}
+	const vn_replay_when when = c->request.options->replay;
+	bool                 wanted = when == VN_REPLAY_ALWAYS || (when == VN_REPLAY_SAME && !vn_other_weights(c));
+
+	for (int i = 0; !wanted && when != VN_REPLAY_NEVER && i < c->result.n_checkpoints; i++)
+		wanted = c->result.checkpoint[i].fails;
+	return wanted;
 }
 
 vn_status vn_replay_run(vn_comparison *c, vn_error *err)
