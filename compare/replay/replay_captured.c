@@ -100,7 +100,7 @@ static vn_status run_with(vn_replay *r, suspects *s, unsigned set, vn_replay_con
 		if (want == s->now[i])
 			continue;
 		if (want == VN_AS_CAPTURED)
-			st = vn_replay_take(r, v->value, err);
+			st = vn_replay_take(r, v->value, v->point, err);
 		for (int e = 0; !st && want != VN_AS_CAPTURED && e < VN_N_ENGINES; e++)
 			st = vn_ref_ops.write(r->e[e].ref, v->value, v->data[want][e], err);
 		s->now[i] = want;
@@ -291,7 +291,7 @@ static vn_status put_inputs(vn_replay *r, int k, const vn_checkpoint *const by[V
 	for (int i = 0; !st && i < r->plan->node[k].n_in; i++) {
 		const int root = vn_plan_root(r->plan, r->plan->node[k].in[i]);
 		if (by[i])
-			st = vn_replay_take_from(r, root, replaced ? by[i] : r->point[root], err);
+			st = vn_replay_take(r, root, replaced ? by[i] : r->point[root], err);
 	}
 	return st ? st : vn_replay_run_node(r, k, err);
 }

@@ -164,7 +164,7 @@ static vn_status as_captured(vn_replay *r, int k, vn_error *err)
 		if ((p = in_order(r, k, i, &root)) && !p->replay.wrong_in_order) {
 			was[i] = p->replay.columns;
 			p->replay.columns = VN_COLUMNS_SAME;
-			st = vn_replay_take(r, root, err);
+			st = vn_replay_take(r, root, p, err);
 			changed = true;
 		}
 	if (st || !changed || (st = measure_again(r, k, err)) || is_right(r, k))
@@ -173,7 +173,7 @@ static vn_status as_captured(vn_replay *r, int k, vn_error *err)
 		if (was[i] && assumed_order(r, vn_plan_root(r->plan, node->in[i])) == was[i]) {
 			root = vn_plan_root(r->plan, node->in[i]);
 			r->point[root]->replay.columns = was[i];
-			st = vn_replay_take(r, root, err);
+			st = vn_replay_take(r, root, r->point[root], err);
 			back = true;
 		}
 	return st || !back ? st : measure_again(r, k, err);

@@ -114,10 +114,8 @@ vn_status vn_replay_run_node(vn_replay *r, int k, vn_error *err);
  * Reads p->replay.span, and fills the rest of p->replay except charged_to and columns. */
 vn_status vn_replay_measure(vn_replay *r, const vn_node *node, const vn_node_output *own, vn_column_order order,
                             vn_checkpoint *p, vn_error *err);
-/* Copies the candidate's numbers of a measured checkpoint into both engines. */
-vn_status vn_replay_take(vn_replay *r, int value, vn_error *err);
-/* Copies those of p, another recording of the same value. */
-vn_status vn_replay_take_from(vn_replay *r, int value, const vn_checkpoint *p, vn_error *err);
+/* Copies the candidate's numbers of p, a recording of that value, into both engines. */
+vn_status vn_replay_take(vn_replay *r, int value, const vn_checkpoint *p, vn_error *err);
 /* Can the value not be written? It is never in memory as a whole, or is a growing state, which
  * follows from other values. */
 bool      vn_replay_no_place(const vn_plan *plan, int value);

@@ -147,7 +147,7 @@ static bool is_read(const vn_plan *plan, int value)
 	return read;
 }
 
-vn_status vn_replay_take_from(vn_replay *r, int value, const vn_checkpoint *p, vn_error *err)
+vn_status vn_replay_take(vn_replay *r, int value, const vn_checkpoint *p, vn_error *err)
 {
 	const vn_shape whole = vn_replay_shape(r, value);
 	unsigned char *own;
@@ -167,11 +167,6 @@ vn_status vn_replay_take_from(vn_replay *r, int value, const vn_checkpoint *p, v
 	vn_recording_release(r->c->opened.cand, p->cand);
 	vn_trace_keep(&r->trace, r->at, value, rows ? VN_KEPT_ROWS : VN_KEPT_ALL);
 	return st;
-}
-
-vn_status vn_replay_take(vn_replay *r, int value, vn_error *err)
-{
-	return vn_replay_take_from(r, value, r->point[value], err);
 }
 
 /* Where the candidate's rounded numbers were captured, their bits are known. Elsewhere a few are

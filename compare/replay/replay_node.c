@@ -110,7 +110,7 @@ static vn_status put_back(vn_replay *r, int value, vn_error *err)
 	if (!p || !p->replayed || vn_replay_no_place(r->plan, value))
 		return VN_OK;
 	r->error[value] = sqrt(p->m.value[VN_M_NMSE]);
-	return vn_replay_take(r, value, err);
+	return vn_replay_take(r, value, p, err);
 }
 
 vn_status vn_replay_node(vn_replay *r, int k, vn_error *err)
