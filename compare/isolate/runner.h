@@ -15,7 +15,7 @@
 #define VN_COMPARE_RUNNER_H
 
 #include "capture/run/run.h"
-#include "compare/comparison/comparison.h"
+#include "compare/comparison/checkpoint.h"
 #include "compare/report/words.h"
 
 #include <limits.h>
@@ -55,9 +55,9 @@ typedef struct vn_runner {
 /* The outcome of one run. */
 typedef struct vn_isolate_trial {
 	bool    within;
-	int     outside;                 /* checkpoints */
-	char    first[VN_NAME_MAX + 24]; /* first divergence; "": none */
-	double  kl;                      /* mean over the rows of the logits; NaN: not known */
+	int     outside;         /* checkpoints */
+	char    first[VN_LABEL]; /* first divergence; "": none */
+	double  kl;              /* mean over the rows of the logits; NaN: not known */
 	/* (n), about the checkpoints that the toggle's node makes: */
 	bool   *bad;    /* one is outside */
 	bool   *origin; /* one is an origin of the comparison */
