@@ -3,12 +3,9 @@
 #include "compare/text/json.h"
 #include "compare/isolate/repair.h"
 
-#include "libref/base/text.h"
-
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 static const char *op_of(const vn_runner *x, int toggle)
 {
@@ -41,11 +38,8 @@ static void put_trial(const vn_runner *x, const char *what, const vn_isolate_tri
 {
 	fprintf(out, "%-11s %s", what, outcome_words(x, t));
 	if (vn_runner_compares(x)) {
-		char first[sizeof t->first];
-		memcpy(first, t->first, sizeof first);
 		if (t->outside)
-			fprintf(out, ": %d of %d checkpoints, the first %s", t->outside, x->compared,
-			        vn_text_clean(first, sizeof first));
+			fprintf(out, ": %d of %d checkpoints, the first %s", t->outside, x->compared, t->first);
 		fputs("; logits KL mean ", out);
 		write_number(t->kl, out);
 	}
@@ -104,9 +98,8 @@ static void put_own(const vn_runner *x, const vn_repair *r, FILE *out)
 	for (int i = 0; i < r->n_own; i++) {
 		const vn_repair_own *y = &r->own[i];
 		char                 globs[PATH_MAX];
-		snprintf(globs, sizeof globs, "%s", y->globs);
 		fprintf(out, "%-11s VERNIER_FORCE_REF='%s', %d operation%s: %s", i ? "" : "own",
-		        vn_text_clean(globs, sizeof globs), y->n, y->n == 1 ? "" : "s", outcome_words(x, y->t));
+		        vn_printable_path(y->globs, globs), y->n, y->n == 1 ? "" : "s", outcome_words(x, y->t));
 		if (vn_runner_compares(x)) {
 			fprintf(out, ", %d of %d checkpoints; logits KL mean ", y->t->outside, x->compared);
 			write_number(y->t->kl, out);
@@ -132,15 +125,13 @@ void vn_repair_text(const vn_repair_about *a, const vn_runner *x, const vn_repai
 {
 	char path[PATH_MAX];
 
-	snprintf(path, sizeof path, "%s", a->model);
-	fprintf(out, "%-11s %s", "model", vn_text_clean(path, sizeof path));
+	fprintf(out, "%-11s %s", "model", vn_printable_path(a->model, path));
 	if (a->tokens)
 		fprintf(out, ", %" PRId64 " tokens", a->tokens);
 	fprintf(out, ", %s weights\n", a->weights);
 	if (*x->recorded_by[0])
 		fprintf(out, "%-11s %s\n", "reference", x->recorded_by[0]);
-	snprintf(path, sizeof path, "%s", a->candidate);
-	fprintf(out, "%-11s %s%s%s", "candidate", vn_text_clean(path, sizeof path), a->precision ? " in " : "",
+	fprintf(out, "%-11s %s%s%s", "candidate", vn_printable_path(a->candidate, path), a->precision ? " in " : "",
 	        a->precision ? a->precision : "");
 	if (*x->recorded_by[1])
 		fprintf(out, "  (%s)", x->recorded_by[1]);
