@@ -55,11 +55,12 @@ static void floor_unread(vn_checkpoint *p, const char *why)
 
 vn_status vn_floor_of_file(vn_comparison *c, vn_error *err)
 {
-	vn_status st;
-	if (!c->opened.floor)
+	vn_status st = c->opened.floor ? VN_OK : VN_ERR_NOTFOUND;
+	if (st)
 		return VN_OK;
-	if ((st = vn_contract(c->opened.ref, c->opened.floor, "floor", c->request.options, NULL, &c->result.notes,
-	                      &c->result.refusals, err)))
+	st = vn_contract(c->opened.ref, c->opened.floor, "floor", c->request.options, NULL, &c->result.notes,
+	                 &c->result.refusals, err);
+	if (st)
 		return st;
 	const char *engine = vn_facts_get(vn_recording_run(c->opened.floor), "engine"),
 			   *own = vn_facts_get(vn_recording_run(c->opened.cand), "engine");
