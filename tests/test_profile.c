@@ -77,7 +77,7 @@ static void sums_are_those_of_plain_loops(void)
 	const double *want[] = { token, head, dim };
 	for (int a = 0; a < 3; a++)
 		for (int64_t i = 0; i < p.axis[a].n; i++)
-			CU_ASSERT(fabs(p.axis[a].error[i] - want[a][i]) <= 1e-12 * want[a][i]);
+			CU_ASSERT(fabs(p.axis[a].at[i].error - want[a][i]) <= 1e-12 * want[a][i]);
 	vn_profile_free(&p);
 }
 

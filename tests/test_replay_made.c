@@ -1,6 +1,5 @@
 /* test_replay_made.c: tests compare/replay/replay_made.c. */
-#include "compare/replay/replay_made.h"
-#include "compare/replay/replay_state.h"
+#include "compare/replay/replay_internal.h"
 #include "tests/suite.h"
 
 #include <string.h>
@@ -42,7 +41,7 @@ static void parts_are_joined(void)
 	CU_ASSERT_FATAL(m && other);
 	CU_ASSERT_EQUAL(m->have, sizeof six);
 	CU_ASSERT_EQUAL(memcmp(m->data, six, sizeof six), 0);
-	CU_ASSERT_EQUAL(m->shape.dim[0], 3);
+	CU_ASSERT_EQUAL(m->t.shape.dim[0], 3);
 	CU_ASSERT_EQUAL(memcmp(other->data, six + 2, 2 * sizeof *six), 0);
 	CU_ASSERT_PTR_NULL(vn_replay_made(&e, 8));
 	end();
@@ -94,10 +93,10 @@ static void of_some_values_the_last_row_is_kept(void)
 	hand_over(2, 3, 2, six, 6);
 	const vn_node_output *m = vn_replay_made(&e, 1);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(m);
-	CU_ASSERT_EQUAL(m->shape.dim[0], 1);
+	CU_ASSERT_EQUAL(m->t.shape.dim[0], 1);
 	CU_ASSERT_EQUAL(m->have, 2 * sizeof *six);
 	CU_ASSERT_EQUAL(memcmp(m->data, six + 4, 2 * sizeof *six), 0);
-	CU_ASSERT_EQUAL(vn_replay_made(&e, 2)->shape.dim[0], 3);
+	CU_ASSERT_EQUAL(vn_replay_made(&e, 2)->t.shape.dim[0], 3);
 	end();
 }
 

@@ -18,16 +18,17 @@ enum { BATCH = 32 }; /* candidate rows scored at a time */
 
 /* ---- rows of scores, as an engine hands them over ------------------------------- */
 
+typedef struct window_walk window_walk;
+
 typedef struct collector {
 	int64_t        width; /* V */
 	int64_t        most;  /* rows that have room */
 	unsigned char *data;  /* (most, width), allocated at the first row */
 	size_t         bytes;
 	vn_dtype       dtype;
-	int64_t        have;                         /* numbers in data */
-	int64_t        before;                       /* rows already scored and dropped */
-	vn_status (*full)(void *ctx, vn_error *err); /* called when the buffer is full, or NULL */
-	void *ctx;
+	int64_t        have;   /* numbers in data */
+	int64_t        before; /* rows already scored and dropped */
+	window_walk   *scorer; /* scores the rows when the buffer is full; NULL: nobody does */
 } collector;
 
 static vn_status begin_value(void *ctx, int value, vn_dtype dtype, const vn_shape *shape, vn_error *err)
@@ -49,12 +50,13 @@ static vn_status begin_value(void *ctx, int value, vn_dtype dtype, const vn_shap
 	return VN_OK;
 }
 
-static vn_status flush_rows(collector *c, vn_error *err)
+static void score_batch(window_walk *w);
+
+static void flush_rows(collector *c)
 {
-	const vn_status st = c->full ? c->full(c->ctx, err) : VN_OK;
+	score_batch(c->scorer);
 	c->before += c->have / c->width;
 	c->have = 0;
-	return st;
 }
 
 static vn_status take_piece(void *ctx, const void *data, size_t elements, vn_error *err)
@@ -62,9 +64,8 @@ static vn_status take_piece(void *ctx, const void *data, size_t elements, vn_err
 	collector   *c = ctx;
 	const size_t size = vn_dtype_size(c->dtype);
 	const char  *from = data;
-	vn_status    st = VN_OK;
 
-	while (!st && elements > 0) {
+	while (elements > 0) {
 		const int64_t room = c->most * c->width - c->have;
 		const size_t  n = (int64_t)elements < room ? elements : (size_t)room;
 		if (n == 0)
@@ -73,16 +74,19 @@ static vn_status take_piece(void *ctx, const void *data, size_t elements, vn_err
 		c->have += (int64_t)n;
 		from += n * size;
 		elements -= n;
-		if (c->full && c->have == c->most * c->width)
-			st = flush_rows(c, err);
+		if (c->scorer && c->have == c->most * c->width)
+			flush_rows(c);
 	}
-	return st;
+	return VN_OK;
 }
 
 static vn_status end_value(void *ctx, vn_error *err)
 {
 	collector *c = ctx;
-	return c->full && c->have > 0 ? flush_rows(c, err) : VN_OK;
+	(void)err;
+	if (c->scorer && c->have > 0)
+		flush_rows(c);
+	return VN_OK;
 }
 
 /* Runs one call and collects its rows [first, last]. */
@@ -100,7 +104,7 @@ static vn_status run_engine(const vn_engine *e, const int32_t *ids, int64_t toke
 
 /* ---- windows ---------------------------------------------------------------------- */
 
-typedef struct window_walk {
+struct window_walk {
 	const vn_evaluate_options *o;
 	const vn_plan             *plan;
 	const vn_engine           *engine[2];
@@ -111,7 +115,7 @@ typedef struct window_walk {
 	int64_t                    m;
 	/* The current window. */
 	int64_t                    begin, from; /* first token of the window; first token it scores, stored in t[m] */
-} window_walk;
+};
 
 /* Scores row i of the batch, which predicts token `from + before + i`. */
 static void score_token(const window_walk *w, int64_t i)
@@ -127,15 +131,12 @@ static void score_token(const window_walk *w, int64_t i)
 	w->t[w->m + at[0]] = vn_token_score_of(row, dtype, w->rows[1].width, w->o->ids[token], token);
 }
 
-static vn_status score_batch(void *ctx, vn_error *err)
+static void score_batch(window_walk *w)
 {
-	window_walk  *w = ctx;
 	const int64_t n = w->rows[1].have / w->rows[1].width;
-	(void)err;
 #pragma omp parallel for schedule(dynamic, 1) num_threads(w->threads)
 	for (int64_t i = 0; i < n; i++)
 		score_token(w, i);
-	return VN_OK;
 }
 
 /* Runs tokens [begin, stop) and scores [from, stop), each by the row before it. */
@@ -187,7 +188,7 @@ static vn_status decode_greedily(window_walk *w, vn_evaluation *e, vn_error *err
 	vn_status      st = VN_OK;
 
 	e->part_at = -1;
-	w->rows[1].full = NULL;
+	w->rows[1].scorer = NULL;
 	for (int s = 0; s < 2; s++)
 		w->engine[s]->ops->reset(w->engine[s]->self);
 	vn_progress_start(&bar, "decoded", steps);
@@ -249,7 +250,7 @@ vn_status vn_evaluate(const vn_evaluate_options *o, const vn_plan *plan, const v
 	w.want = calloc((size_t)plan->n_values, sizeof *w.want);
 	w.t = malloc((size_t)o->n * sizeof *w.t);
 	w.rows[0] = (collector) { .width = plan->vocab, .most = o->window < o->n ? o->window : o->n };
-	w.rows[1] = (collector) { .width = plan->vocab, .most = BATCH, .full = score_batch, .ctx = &w };
+	w.rows[1] = (collector) { .width = plan->vocab, .most = BATCH, .scorer = &w };
 	if (!w.want || !w.t) {
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for a text of %" PRId64 " tokens", o->n);
 	} else {

@@ -6,61 +6,39 @@
 #include <math.h>
 #include <stdlib.h>
 
-typedef double (*score_term)(const vn_token_score *t);
-
-static double loss_ref(const vn_token_score *t)
+/* x (4, n) is room: for the losses, their gap, and the divergence. */
+static void find_means(const vn_token_score *t, int64_t n, vn_evaluation *e, double *x)
 {
-	return t->loss[0];
-}
-
-static double loss_cand(const vn_token_score *t)
-{
-	return t->loss[1];
-}
-
-static double nll_gap(const vn_token_score *t)
-{
-	return t->loss[1] - t->loss[0];
-}
-
-static double kl_of(const vn_token_score *t)
-{
-	return t->kl;
-}
-
-/* x (n) is room. */
-static vn_mean mean_of(const vn_token_score *t, int64_t n, score_term f, double *x)
-{
-	for (int64_t i = 0; i < n; i++)
-		x[i] = f(&t[i]);
-	return vn_mean_of(x, n);
-}
-
-static void spread_of_kl(const vn_token_score *t, int64_t n, vn_evaluation *e, double *x)
-{
+	double *const loss[2] = { x, x + n }, *const gap = x + 2 * n, *const kl = x + 3 * n;
 	const vn_token_score *most = t;
-	for (int64_t i = 0; i < n; i++)
+
+	for (int64_t i = 0; i < n; i++) {
+		loss[0][i] = t[i].loss[0];
+		loss[1][i] = t[i].loss[1];
+		gap[i] = t[i].loss[1] - t[i].loss[0];
+		kl[i] = t[i].kl;
 		if (vn_ascending(&t[i].kl, &most->kl) > 0)
 			most = &t[i];
+	}
+	e->loss[0] = vn_mean_of(loss[0], n);
+	e->loss[1] = vn_mean_of(loss[1], n);
+	e->gap = vn_mean_of(gap, n);
+	e->kl = vn_mean_of(kl, n);
 	e->kl_max = most->kl;
 	e->kl_max_at = most->at;
-	e->kl = mean_of(t, n, kl_of, x);
-	qsort(x, (size_t)n, sizeof *x, vn_ascending);
-	e->kl_p99 = x[vn_rank(n, 0.99)];
+	qsort(kl, (size_t)n, sizeof *kl, vn_ascending);
+	e->kl_p99 = kl[vn_rank(n, 0.99)];
 }
 
 vn_status vn_evaluate_sum(const int32_t *ids, const vn_token_score *t, int64_t m, vn_evaluation *e, vn_error *err)
 {
 	int64_t agree = 0, strict = 0, repeats = 0, shared = 0, of = 0, echo[2] = { 0 };
-	double *x = calloc((size_t)m, sizeof *x);
+	double *x = calloc((size_t)m, 4 * sizeof *x);
 
 	if (!x)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for the scores of %lld tokens", (long long)m);
 	e->scored = m;
-	e->loss[0] = mean_of(t, m, loss_ref, x);
-	e->loss[1] = mean_of(t, m, loss_cand, x);
-	e->gap = mean_of(t, m, nll_gap, x);
-	spread_of_kl(t, m, e, x);
+	find_means(t, m, e, x);
 	free(x);
 	e->differ_at = -1;
 	for (int64_t i = 0; i < m; i++) {

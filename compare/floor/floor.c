@@ -89,12 +89,13 @@ static void warn_of_gaps(vn_comparison *c)
 {
 	const char *first = NULL;
 	int         n = 0;
-	for (int i = 0; i < c->result.n_checkpoints; i++)
-		if (c->result.checkpoint[i].m.n && !c->result.checkpoint[i].invalid_floor &&
-		    !(c->result.checkpoint[i].has_floor && isfinite(c->result.checkpoint[i].floor[VN_M_NMSE]))) {
-			first = first ? first : c->result.checkpoint[i].name;
-			n++;
-		}
+	for (int i = 0; i < c->result.n_checkpoints; i++) {
+		const vn_checkpoint *p = &c->result.checkpoint[i];
+		if (!p->m.n || p->invalid_floor || (p->has_floor && isfinite(p->floor[VN_M_NMSE])))
+			continue;
+		first = first ? first : p->name;
+		n++;
+	}
 	if (n)
 		vn_lines_add(&c->result.warnings,
 		             "the floor lacks %d checkpoint%s (first: %s): without_floor limits apply there", n,
@@ -103,11 +104,12 @@ static void warn_of_gaps(vn_comparison *c)
 
 void vn_floor_finish(vn_comparison *c)
 {
-	for (int i = 0; i < c->result.n_checkpoints; i++)
-		for (int m = 0; m < VN_N_METRICS && c->result.checkpoint[i].has_floor; m++)
-			if (!isnan(c->result.checkpoint[i].floor[m])) /* not known stays so */
-				c->result.checkpoint[i].floor[m] = fmax(c->result.checkpoint[i].floor[m],
-				                                        vn_judge_floor_of_sums(c, (vn_metric)m));
+	for (int i = 0; i < c->result.n_checkpoints; i++) {
+		vn_checkpoint *p = &c->result.checkpoint[i];
+		for (int m = 0; m < VN_N_METRICS && p->has_floor; m++)
+			if (!isnan(p->floor[m])) /* not known stays so */
+				p->floor[m] = fmax(p->floor[m], vn_judge_floor_of_sums(c, (vn_metric)m));
+	}
 	if (*c->result.floor_from)
 		warn_of_gaps(c);
 	if (c->opened.floor || c->opened.policy.storage == VN_F64) /* no format is finer than f64 */

@@ -8,7 +8,6 @@
 #include "compare/comparison/checkpoint.h"
 #include "compare/floor/precision.h"
 #include "compare/floor/floor_check.h"
-#include "compare/floor/floor_near.h"
 #include "capture/file/output.h"
 
 #include <math.h>

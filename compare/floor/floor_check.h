@@ -7,7 +7,7 @@
  *
  * Reads   request.limits and options, opened.*, the floors of result.checkpoint
  * Fills   invalid_floor, has_floor and detail of checkpoints; result.n_invalid_floors,
- *         first_invalid_floor; result.graph (floor_near.h); lines of result.notes, warnings and
+ *         first_invalid_floor; result.graph (floor_near.c); lines of result.notes, warnings and
  *         refusals
  */
 #ifndef VN_COMPARE_FLOOR_CHECK_H
@@ -38,5 +38,15 @@ vn_status vn_floor_check_model(vn_comparison *c, vn_policy of_ref, double (*own)
 /* If the reference is no finer than the floor, a floor of less than one rounding only repeats the
  * reference and says nothing. Such floors are removed, with a warning. */
 void vn_floor_drop_equal(vn_comparison *c);
+
+/* ---- for the checks (floor_near.c) ---- */
+
+/* Checks each floor of a recording against those of neighbouring operations. rounding: the nmse of
+ * one rounding. */
+vn_status vn_floor_check_near(vn_comparison *c, double rounding, vn_error *err);
+
+/* Rejects the floor of p, with a reason: p then has no floor and is outside, unless --allow
+ * floor. */
+__attribute__((format(printf, 3, 4))) void vn_floor_reject(vn_comparison *c, vn_checkpoint *p, const char *format, ...);
 
 #endif

@@ -1,22 +1,13 @@
 /* isolate.c: see isolate.h. */
 #include "compare/isolate/isolate.h"
-#include "libref/base/grow.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct known_answer {
-	bool good;
-	bool on[]; /* (n) */
-} known_answer;
-
 typedef struct isolate_search {
 	const vn_isolate_request *q;
 	int                       n;
-	int                       runs;
-	known_answer            **known;
-	int                       n_known;
 	bool                     *on;   /* (n) the set to test */
 	int                      *list; /* (n) numbers of the toggles that may be needed */
 	int                       n_list;
@@ -27,34 +18,10 @@ typedef struct isolate_search {
 
 /* ---- asking ------------------------------------------------------------------------- */
 
-static vn_status remember_test(isolate_search *s, bool good, vn_error *err)
-{
-	known_answer **more = vn_grown(s->known, (size_t)s->n_known, sizeof *more);
-	if (!more)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for the answers of %d runs", s->n_known + 1);
-	s->known = more;
-	known_answer *a = malloc(sizeof *a + (size_t)s->n);
-	if (!a)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for the answer of a run");
-	a->good = good;
-	memcpy(a->on, s->on, (size_t)s->n);
-	s->known[s->n_known++] = a;
-	return VN_OK;
-}
-
-/* Asks the oracle about the set in s->on, unless its answer is known. */
+/* Asks the oracle about the set in s->on. */
 static vn_status test_set(isolate_search *s, bool *good, vn_error *err)
 {
-	vn_status st;
-
-	for (int i = 0; i < s->n_known; i++)
-		if (memcmp(s->known[i]->on, s->on, (size_t)s->n) == 0) {
-			*good = s->known[i]->good;
-			return VN_OK;
-		}
-	s->runs++;
-	st = s->q->ask(s->q->ctx, s->on, false, good, err);
-	return st ? st : remember_test(s, *good, err);
+	return s->q->ask(s->q->ctx, s->on, false, good, err);
 }
 
 /* Tests the set of the list's toggles. */
@@ -274,7 +241,6 @@ static vn_status join_sets(isolate_search *s, bool *found, vn_isolated *x, vn_er
 	memset(s->on, 0, (size_t)s->n);
 	for (int i = 0; i < s->n_list; i++)
 		s->on[s->list[i]] = found[s->list[i]] = true;
-	s->runs++;
 	if ((st = s->q->ask(s->q->ctx, s->on, true, &good, err)))
 		return st;
 	if (!good)
@@ -331,10 +297,6 @@ vn_status vn_isolate(const vn_isolate_request *q, vn_isolated *x, vn_error *err)
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for %d toggles", q->n);
 	else
 		st = run_repaired(&s, found, x, err);
-	x->runs = s.runs;
-	for (int i = 0; i < s.n_known; i++)
-		free(s.known[i]);
-	free(s.known);
 	free(s.list);
 	free(s.group);
 	free(s.gone);

@@ -18,8 +18,8 @@
  * can repair the run. So all disjoint alternatives are found. Once the rest cannot repair the run,
  * every repair needs a toggle of a found set.
  *
- * Answers are cached: no set is asked about twice, except that a found set is asked about once
- * again, to check that the oracle is repeatable.
+ * A set may be asked about several times. The oracle remembers its answers, and runs a set again
+ * only if it is told to: once for each found set, to check that the oracle is repeatable.
  */
 #ifndef VN_COMPARE_ISOLATE_H
 #define VN_COMPARE_ISOLATE_H
@@ -30,8 +30,8 @@
 
 enum { VN_MOST_SETS = 8, VN_TIGHT_SET = 8 };
 
-/* Runs with the toggles on[i] (n). again: the set was asked about before; run it once more. An
- * error ends the search. */
+/* Runs with the toggles on[i] (n), or remembers the answer of an earlier run. again: run it
+ * even so. An error ends the search. */
 typedef vn_status vn_oracle(void *ctx, const bool *on, bool again, bool *good, vn_error *err);
 
 typedef struct vn_isolate_request {
@@ -49,7 +49,6 @@ typedef struct vn_isolate_request {
 
 typedef struct vn_isolated {
 	int   n;    /* toggles */
-	int   runs; /* how often the oracle was asked */
 	bool  good; /* good with no toggle on: there is nothing to isolate */
 	/* good with all toggles on; if not, no replacement helps and there are no sets */
 	bool  helps;

@@ -8,17 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A run that was made. */
-typedef struct past_run {
-	bool            *on; /* (n) */
-	vn_isolate_trial t;
-} past_run;
-
 typedef struct asking {
 	vn_runner *x;
 	vn_repair *r;
-	past_run  *past;
-	int        n_past;
 	bool      *on;   /* (n) for whoever makes up a set */
 	int        left; /* runs that the search foresees */
 	int        more; /* runs foreseen after the search */
@@ -28,41 +20,30 @@ typedef struct asking {
 
 static const vn_isolate_trial *recall_trial(const asking *a, const bool *on)
 {
-	for (int i = 0; i < a->n_past; i++)
-		if (memcmp(a->past[i].on, on, (size_t)a->x->n) == 0)
-			return &a->past[i].t;
+	for (int i = 0; i < a->r->n_past; i++)
+		if (memcmp(a->r->past[i]->on, on, (size_t)a->x->n) == 0)
+			return &a->r->past[i]->t;
 	return NULL;
 }
 
-static vn_status keep_outcome(asking *a, const bool *on, vn_isolate_trial *t, vn_error *err)
-{
-	past_run *more = vn_grown(a->past, (size_t)a->n_past, sizeof *more);
-	if (!more)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for the outcomes of %d runs", a->n_past + 1);
-	a->past = more;
-	bool *copy = malloc((size_t)a->x->n + 1);
-	if (!copy)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for the outcome of a run");
-	memcpy(copy, on, (size_t)a->x->n);
-	a->past[a->n_past++] = (past_run) { copy, *t };
-	*t = (vn_isolate_trial) { 0 };
-	return VN_OK;
-}
-
-/* Runs a set, unless its outcome is known. *t is borrowed until the next call. */
+/* Runs a set, unless its outcome is known. */
 static vn_status run_set(asking *a, const bool *on, const vn_isolate_trial **t, vn_error *err)
 {
-	vn_isolate_trial fresh = { 0 };
-	vn_status        st;
+	vn_repair *r = a->r;
 
 	if ((*t = recall_trial(a, on)))
 		return VN_OK;
-	vn_runner_foresee(a->x, a->left + a->more);
-	if (!(st = vn_runner_run(a->x, on, &fresh, err)))
-		st = keep_outcome(a, on, &fresh, err);
-	vn_isolate_trial_finish(&fresh);
-	*t = st ? NULL : recall_trial(a, on);
-	return st;
+	vn_repair_run **more = vn_grown(r->past, (size_t)r->n_past, sizeof *more), *run;
+	if (!more)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for the outcomes of %d runs", r->n_past + 1);
+	r->past = more;
+	if (!(run = calloc(1, sizeof *run + (size_t)a->x->n)))
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for the outcome of a run");
+	r->past[r->n_past++] = run;
+	memcpy(run->on, on, (size_t)a->x->n);
+	*t = &run->t;
+	a->x->left = a->left + a->more;
+	return vn_runner_run(a->x, on, &run->t, err);
 }
 
 static vn_status ask_runner(void *ctx, const bool *on, bool again, bool *good, vn_error *err)
@@ -72,35 +53,17 @@ static vn_status ask_runner(void *ctx, const bool *on, bool again, bool *good, v
 	const vn_isolate_trial *t = &fresh;
 	const vn_status         st = again ? vn_runner_run(a->x, on, &fresh, err) : run_set(a, on, &t, err);
 
-	*good = t && t->within;
+	*good = !st && t->within;
 	vn_isolate_trial_finish(&fresh);
 	return st;
 }
 
-static vn_status copy_trial(const vn_runner *x, const vn_isolate_trial *t, vn_isolate_trial *to, vn_error *err)
-{
-	const size_t n = (size_t)x->n;
-
-	*to = *t;
-	to->bad = malloc(n + 1);
-	to->origin = malloc(n + 1);
-	to->error = malloc((n + 1) * sizeof *to->error);
-	if (!to->bad || !to->origin || !to->error)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d toggles", x->n);
-	memcpy(to->bad, t->bad, n);
-	memcpy(to->origin, t->origin, n);
-	memcpy(to->error, t->error, n * sizeof *to->error);
-	return VN_OK;
-}
-
 /* ---- the worst first --------------------------------------------------------------- */
 
-static const vn_isolate_trial *sorting; /* by qsort, of one thread */
-
-static int compare_worse(const void *a, const void *b)
+static int compare_worse(const void *a, const void *b, void *trial)
 {
 	const int               i = *(const int *)a, j = *(const int *)b;
-	const vn_isolate_trial *t = sorting;
+	const vn_isolate_trial *t = trial;
 
 	if (t->origin[i] != t->origin[j])
 		return t->origin[j] - t->origin[i];
@@ -113,13 +76,14 @@ static int compare_worse(const void *a, const void *b)
 
 static vn_status sort_sets(const vn_runner *x, vn_repair *r, vn_error *err)
 {
+	vn_isolate_trial t = *r->plain;
+
 	if (!(r->order = malloc(((size_t)x->n + 1) * sizeof *r->order)))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d toggles", x->n);
 	for (int i = 0; i < x->n; i++)
-		if (r->plain.error[i] > 0.0)
+		if (t.error[i] > 0.0)
 			r->order[r->n_order++] = i;
-	sorting = &r->plain;
-	qsort(r->order, (size_t)r->n_order, sizeof *r->order, compare_worse);
+	qsort_r(r->order, (size_t)r->n_order, sizeof *r->order, compare_worse, &t);
 	return VN_OK;
 }
 
@@ -127,9 +91,8 @@ static vn_status sort_sets(const vn_runner *x, vn_repair *r, vn_error *err)
 
 static vn_status run_own(asking *a, const char *globs, vn_error *err)
 {
-	vn_repair_own          *y = &a->r->own[a->r->n_own++];
-	const vn_isolate_trial *t;
-	vn_status               st;
+	vn_repair_own *y = &a->r->own[a->r->n_own++];
+	vn_status      st;
 
 	*y = (vn_repair_own) { .globs = strdup(globs), .on = calloc((size_t)a->x->n + 1, sizeof *y->on) };
 	if (!y->globs || !y->on)
@@ -138,12 +101,7 @@ static vn_status run_own(asking *a, const char *globs, vn_error *err)
 		return vn_context(err, st, "VERNIER_FORCE_REF");
 	for (int i = 0; i < a->x->n; i++)
 		y->n += y->on[i];
-	if ((st = run_set(a, y->on, &t, err)))
-		return st;
-	y->within = t->within;
-	y->outside = t->outside;
-	y->kl = t->kl;
-	return VN_OK;
+	return run_set(a, y->on, &y->t, err);
 }
 
 /* Runs each glob of VERNIER_FORCE_REF alone, and all together if there are several. */
@@ -177,11 +135,11 @@ static vn_status search_sets(asking *a, vn_error *err)
 	int         n = 0;
 
 	for (int i = 0; i < r->n_own; i++)
-		if (r->own[i].within)
+		if (r->own[i].t->within)
 			hint[n++] = r->own[i].on;
 	if (vn_runner_compares(a->x)) {
-		hint[n++] = r->plain.origin;
-		hint[n++] = r->plain.bad;
+		hint[n++] = r->plain->origin;
+		hint[n++] = r->plain->bad;
 	}
 	const vn_isolate_request q = { .n = a->x->n,
 		                           .component = a->x->component,
@@ -196,8 +154,8 @@ static vn_status search_sets(asking *a, vn_error *err)
 	if (st)
 		return st;
 	memset(a->on, 1, (size_t)a->x->n);
-	const vn_isolate_trial *whole = recall_trial(a, a->on);
-	return whole ? copy_trial(a->x, whole, &r->whole, err) : VN_OK;
+	r->whole = recall_trial(a, a->on);
+	return VN_OK;
 }
 
 static bool in_a_set(const vn_isolated *f, int toggle)
@@ -211,12 +169,10 @@ static bool in_a_set(const vn_isolated *f, int toggle)
 /* With what is on. */
 static vn_status check_toggle(asking *a, int toggle, int set, vn_error *err)
 {
-	const vn_isolate_trial *t;
-	const vn_status         st = run_set(a, a->on, &t, err);
+	vn_repair_check *check = &a->r->check[a->r->n_checks++];
 
-	if (!st)
-		a->r->check[a->r->n_checks++] = (vn_repair_check) { toggle, set, !t->bad[toggle], t->outside, t->kl };
-	return st;
+	*check = (vn_repair_check) { .toggle = toggle, .set = set };
+	return run_set(a, a->on, &check->t, err);
 }
 
 /* Runs a found set without each of its members. The inputs of the member left out are then right,
@@ -247,7 +203,7 @@ static vn_status try_each(asking *a, vn_error *err)
 		if (r->found.size[s] > 1)
 			st = leave_out(a, s, err);
 	for (int i = 0; i < r->n_order && !st && others < 4; i++) {
-		if (!r->plain.bad[r->order[i]] || in_a_set(&r->found, r->order[i]))
+		if (!r->plain->bad[r->order[i]] || in_a_set(&r->found, r->order[i]))
 			continue;
 		memset(a->on, 0, (size_t)a->x->n);
 		a->on[r->order[i]] = true;
@@ -257,11 +213,6 @@ static vn_status try_each(asking *a, vn_error *err)
 	return st;
 }
 
-static void put_point(vn_repair *r, int k, const vn_isolate_trial *t)
-{
-	r->curve[r->n_curve++] = (vn_repaired) { k, k ? r->order[k - 1] : -1, t->within, t->outside, t->kl };
-}
-
 /* Runs with the first k operations in error replaced, k = 0, 1, 2, 4, 8... Ends after the second
  * run within its limits. */
 static vn_status draw_curve(asking *a, vn_error *err)
@@ -269,7 +220,7 @@ static vn_status draw_curve(asking *a, vn_error *err)
 	vn_repair *r = a->r;
 	int        good = 0;
 
-	put_point(r, 0, &r->plain);
+	r->curve[r->n_curve++] = (vn_repaired) { 0, -1, r->plain };
 	for (int k = 1; k <= r->n_order && good < 2 && r->n_curve < VN_MOST_CURVE; k *= 2) {
 		const vn_isolate_trial *t;
 		memset(a->on, 0, (size_t)a->x->n);
@@ -278,7 +229,7 @@ static vn_status draw_curve(asking *a, vn_error *err)
 		const vn_status st = run_set(a, a->on, &t, err);
 		if (st)
 			return st;
-		put_point(r, k, t);
+		r->curve[r->n_curve++] = (vn_repaired) { k, r->order[k - 1], t };
 		good += t->within;
 	}
 	return VN_OK;
@@ -296,16 +247,14 @@ static int runs_after(const asking *a)
 
 static vn_status find_repair(asking *a, const char *own, vn_error *err)
 {
-	vn_runner              *x = a->x;
-	vn_repair              *r = a->r;
-	const vn_isolate_trial *plain;
-	vn_status               st;
+	vn_runner *x = a->x;
+	vn_repair *r = a->r;
+	vn_status  st;
 
-	if ((st = run_set(a, a->on, &plain, err)) || (st = copy_trial(x, plain, &r->plain, err)) ||
-	    (st = sort_sets(x, r, err)))
+	if ((st = run_set(a, a->on, &r->plain, err)) || (st = sort_sets(x, r, err)))
 		return st;
 	a->more = runs_after(a);
-	if (own && *own && !r->plain.within && (st = run_all_own(a, own, err)))
+	if (own && *own && !r->plain->within && (st = run_all_own(a, own, err)))
 		return st;
 	if ((st = search_sets(a, err)) || r->found.good || !r->found.helps || !vn_runner_compares(x))
 		return st;
@@ -320,11 +269,6 @@ vn_status vn_repair_find(vn_runner *x, const char *own, vn_repair *r, vn_error *
 
 	*r = (vn_repair) { 0 };
 	st = a.on ? find_repair(&a, own, err) : vn_fail(err, VN_ERR_NOMEM, "no memory for %d toggles", x->n);
-	for (int i = 0; i < a.n_past; i++) {
-		vn_isolate_trial_finish(&a.past[i].t);
-		free(a.past[i].on);
-	}
-	free(a.past);
 	free(a.on);
 	return st;
 }
@@ -332,8 +276,11 @@ vn_status vn_repair_find(vn_runner *x, const char *own, vn_repair *r, vn_error *
 void vn_repair_finish(vn_repair *r)
 {
 	vn_isolated_finish(&r->found);
-	vn_isolate_trial_finish(&r->plain);
-	vn_isolate_trial_finish(&r->whole);
+	for (int i = 0; i < r->n_past; i++) {
+		vn_isolate_trial_finish(&r->past[i]->t);
+		free(r->past[i]);
+	}
+	free(r->past);
 	for (int i = 0; i < r->n_own; i++) {
 		free(r->own[i].globs);
 		free(r->own[i].on);
@@ -368,11 +315,17 @@ const char *vn_repair_says_set(const vn_runner *x, const vn_isolated *f, int set
 	                     : "the divergence is gone if this operation is replaced: its kernel is at fault";
 }
 
+bool vn_repair_own_within(const vn_repair_check *p)
+{
+	return !p->t->bad[p->toggle];
+}
+
 const char *vn_repair_says_check(const vn_repair_check *p)
 {
 	if (p->set < 0)
-		return p->own ? "replaced alone, its output is within the limits, but others stay outside"
-		              : "replaced alone, its output stays outside: its input is already wrong";
-	return p->own ? "if only the others are replaced, its output is within the limits, but later outputs are not"
-	              : "if only the others are replaced, its output is outside: its kernel is at fault";
+		return vn_repair_own_within(p) ? "replaced alone, its output is within the limits, but others stay outside"
+		                               : "replaced alone, its output stays outside: its input is already wrong";
+	return vn_repair_own_within(p)
+	           ? "if only the others are replaced, its output is within the limits, but later outputs are not"
+	           : "if only the others are replaced, its output is outside: its kernel is at fault";
 }

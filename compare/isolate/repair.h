@@ -21,45 +21,47 @@
 
 enum { VN_MOST_REPAIR_CHECKS = 12, VN_MOST_CURVE = 40, VN_MOST_OWN = 8 };
 
+/* A run that was made. */
+typedef struct vn_repair_run {
+	vn_isolate_trial t;
+	bool             on[]; /* (n) */
+} vn_repair_run;
+
 /* A run about one toggle. */
 typedef struct vn_repair_check {
-	int    toggle;
+	int                     toggle;
 	/* the set whose other members are replaced; -1: this toggle alone is replaced */
-	int    set;
-	bool   own;     /* its own checkpoints are within the limits */
-	int    outside; /* checkpoints outside */
-	double kl;
+	int                     set;
+	const vn_isolate_trial *t;
 } vn_repair_check;
 
 /* A run with what one glob of VERNIER_FORCE_REF replaces, or all of them. */
 typedef struct vn_repair_own {
-	char  *globs;
-	bool  *on; /* (n) */
-	int    n;  /* toggles */
-	bool   within;
-	int    outside;
-	double kl;
+	char                   *globs;
+	bool                   *on; /* (n) */
+	int                     n;  /* toggles */
+	const vn_isolate_trial *t;
 } vn_repair_own;
 
 typedef struct vn_repaired {
-	int    k, worst; /* number of toggles replaced; the one added last, -1: none */
-	bool   within;
-	int    outside;
-	double kl;
+	int                     k, worst; /* number of toggles replaced; the one added last, -1: none */
+	const vn_isolate_trial *t;
 } vn_repaired;
 
 typedef struct vn_repair {
-	vn_isolated      found;
-	/* without and with all toggles replaced; whole.bad NULL: not run */
-	vn_isolate_trial plain, whole;
-	vn_repair_own    own[VN_MOST_OWN + 1];
-	int              n_own;
-	int             *order;   /* (n) toggles: origins first, then by decreasing error */
-	int              n_order; /* how many of them have an error */
-	vn_repair_check  check[VN_MOST_REPAIR_CHECKS];
-	int              n_checks;
-	vn_repaired      curve[VN_MOST_CURVE];
-	int              n_curve;
+	vn_isolated             found;
+	vn_repair_run         **past; /* all runs, except those that confirm a set; the others are among them */
+	int                     n_past;
+	/* without and with all toggles replaced; whole NULL: not run */
+	const vn_isolate_trial *plain, *whole;
+	vn_repair_own           own[VN_MOST_OWN + 1];
+	int                     n_own;
+	int                    *order;   /* (n) toggles: origins first, then by decreasing error */
+	int                     n_order; /* how many of them have an error */
+	vn_repair_check         check[VN_MOST_REPAIR_CHECKS];
+	int                     n_checks;
+	vn_repaired             curve[VN_MOST_CURVE];
+	int                     n_curve;
 } vn_repair;
 
 /* Makes the runs. If runs are not compared, only the search is made. own: the user's list of
@@ -67,6 +69,8 @@ typedef struct vn_repair {
 vn_status vn_repair_find(vn_runner *x, const char *own, vn_repair *r, vn_error *err);
 void      vn_repair_finish(vn_repair *r);
 
+/* Are the checkpoints of its toggle within the limits? */
+bool        vn_repair_own_within(const vn_repair_check *p);
 /* Half a sentence on what a set says about its members, and a check about its toggle. */
 const char *vn_repair_says_set(const vn_runner *x, const vn_isolated *f, int set);
 const char *vn_repair_says_check(const vn_repair_check *p);

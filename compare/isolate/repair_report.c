@@ -3,12 +3,9 @@
 #include "compare/text/json.h"
 #include "compare/isolate/repair.h"
 
-#include "libref/base/text.h"
-
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 static const char *op_of(const vn_runner *x, int toggle)
 {
@@ -30,17 +27,19 @@ static void write_number(double kl, FILE *out)
 		fprintf(out, "%.3g", kl);
 }
 
+static const char *outcome_words(const vn_runner *x, const vn_isolate_trial *t)
+{
+	if (vn_runner_compares(x))
+		return t->within ? "within limits" : "OUTSIDE limits";
+	return t->within ? "good" : "bad";
+}
+
 static void put_trial(const vn_runner *x, const char *what, const vn_isolate_trial *t, FILE *out)
 {
-	const bool limits = vn_runner_compares(x);
-
-	fprintf(out, "%-11s %s", what, t->within ? limits ? "within limits" : "good" : limits ? "OUTSIDE limits" : "bad");
-	if (limits) {
-		char first[sizeof t->first];
-		memcpy(first, t->first, sizeof first);
+	fprintf(out, "%-11s %s", what, outcome_words(x, t));
+	if (vn_runner_compares(x)) {
 		if (t->outside)
-			fprintf(out, ": %d of %d checkpoints, the first %s", t->outside, x->compared,
-			        vn_text_clean(first, sizeof first));
+			fprintf(out, ": %d of %d checkpoints, the first %s", t->outside, x->compared, t->first);
 		fputs("; logits KL mean ", out);
 		write_number(t->kl, out);
 	}
@@ -89,8 +88,8 @@ static void put_sets(const vn_runner *x, const vn_repair *r, FILE *out)
 	for (int i = 0; i < r->n_checks; i++) {
 		const vn_repair_check *p = &r->check[i];
 		fprintf(out, "%-11s %s (%s)\n            %s; %d checkpoint%s outside\n", i ? "" : "by itself",
-		        x->name[p->toggle], op_of(x, p->toggle), vn_repair_says_check(p), p->outside,
-		        p->outside == 1 ? "" : "s");
+		        x->name[p->toggle], op_of(x, p->toggle), vn_repair_says_check(p), p->t->outside,
+		        p->t->outside == 1 ? "" : "s");
 	}
 }
 
@@ -98,17 +97,12 @@ static void put_own(const vn_runner *x, const vn_repair *r, FILE *out)
 {
 	for (int i = 0; i < r->n_own; i++) {
 		const vn_repair_own *y = &r->own[i];
-		const bool           limits = vn_runner_compares(x);
 		char                 globs[PATH_MAX];
-		snprintf(globs, sizeof globs, "%s", y->globs);
 		fprintf(out, "%-11s VERNIER_FORCE_REF='%s', %d operation%s: %s", i ? "" : "own",
-		        vn_text_clean(globs, sizeof globs), y->n, y->n == 1 ? "" : "s",
-		        y->within ? limits ? "within limits" : "good"
-		        : limits  ? "OUTSIDE limits"
-		                  : "bad");
-		if (limits) {
-			fprintf(out, ", %d of %d checkpoints; logits KL mean ", y->outside, x->compared);
-			write_number(y->kl, out);
+		        vn_printable_path(y->globs, globs), y->n, y->n == 1 ? "" : "s", outcome_words(x, y->t));
+		if (vn_runner_compares(x)) {
+			fprintf(out, ", %d of %d checkpoints; logits KL mean ", y->t->outside, x->compared);
+			write_number(y->t->kl, out);
 		}
 		fputc('\n', out);
 	}
@@ -122,8 +116,8 @@ static void put_curve(const vn_runner *x, const vn_repair *r, FILE *out)
 	fprintf(out, "            %4s %12s %8s  %s\n", "k", "logits KL", "outside", "with");
 	for (int i = 0; i < r->n_curve; i++) {
 		const vn_repaired *p = &r->curve[i];
-		fprintf(out, "            %4d %12.3g %8d  %s%s\n", p->k, p->kl, p->outside,
-		        p->worst < 0 ? "" : x->name[p->worst], p->within ? "  (within limits)" : "");
+		fprintf(out, "            %4d %12.3g %8d  %s%s\n", p->k, p->t->kl, p->t->outside,
+		        p->worst < 0 ? "" : x->name[p->worst], p->t->within ? "  (within limits)" : "");
 	}
 }
 
@@ -131,24 +125,22 @@ void vn_repair_text(const vn_repair_about *a, const vn_runner *x, const vn_repai
 {
 	char path[PATH_MAX];
 
-	snprintf(path, sizeof path, "%s", a->model);
-	fprintf(out, "%-11s %s", "model", vn_text_clean(path, sizeof path));
+	fprintf(out, "%-11s %s", "model", vn_printable_path(a->model, path));
 	if (a->tokens)
 		fprintf(out, ", %" PRId64 " tokens", a->tokens);
 	fprintf(out, ", %s weights\n", a->weights);
 	if (*x->recorded_by[0])
 		fprintf(out, "%-11s %s\n", "reference", x->recorded_by[0]);
-	snprintf(path, sizeof path, "%s", a->candidate);
-	fprintf(out, "%-11s %s%s%s", "candidate", vn_text_clean(path, sizeof path), a->precision ? " in " : "",
+	fprintf(out, "%-11s %s%s%s", "candidate", vn_printable_path(a->candidate, path), a->precision ? " in " : "",
 	        a->precision ? a->precision : "");
 	if (*x->recorded_by[1])
 		fprintf(out, "  (%s)", x->recorded_by[1]);
 	fputc('\n', out);
 	if (x->limits[0])
 		fprintf(out, "%-11s %s\n", "limits", x->limits);
-	put_trial(x, "unchanged", &r->plain, out);
-	if (r->whole.bad)
-		put_trial(x, "replaced", &r->whole, out);
+	put_trial(x, "unchanged", r->plain, out);
+	if (r->whole)
+		put_trial(x, "replaced", r->whole, out);
 	put_own(x, r, out);
 	if (r->found.good)
 		fputs("There is nothing to isolate.\n", out);
@@ -211,10 +203,10 @@ static json_t *own_json(const vn_runner *x, const vn_repair *r)
 	for (int i = 0; i < r->n_own; i++) {
 		const vn_repair_own *y = &r->own[i];
 		json_t *row = json_pack("{s:o, s:i, s:b}", "switch", vn_json_text(y->globs), "operations", y->n, "within",
-		                        y->within);
+		                        y->t->within);
 		if (vn_runner_compares(x)) {
-			json_object_set_new(row, "outside", json_integer(y->outside));
-			json_object_set_new(row, "kl_mean", vn_json_real(y->kl));
+			json_object_set_new(row, "outside", json_integer(y->t->outside));
+			json_object_set_new(row, "kl_mean", vn_json_real(y->t->kl));
 		}
 		json_array_append_new(list, row);
 	}
@@ -230,8 +222,8 @@ static json_t *checks_json(const vn_runner *x, const vn_repair *r)
 		json_array_append_new(list, json_pack("{s:o, s:s, s:o, s:b, s:i, s:o, s:s}", "name",
 		                                      vn_json_text(x->name[p->toggle]), "op", op_of(x, p->toggle),
 		                                      "left_out_of", p->set < 0 ? json_null() : json_integer(p->set),
-		                                      "own_within", p->own, "outside", p->outside, "kl_mean",
-		                                      vn_json_real(p->kl), "words", vn_repair_says_check(p)));
+		                                      "own_within", vn_repair_own_within(p), "outside", p->t->outside,
+		                                      "kl_mean", vn_json_real(p->t->kl), "words", vn_repair_says_check(p)));
 	}
 	return list;
 }
@@ -242,9 +234,10 @@ static json_t *curve_json(const vn_runner *x, const vn_repair *r)
 
 	for (int i = 0; i < r->n_curve; i++) {
 		const vn_repaired *p = &r->curve[i];
-		json_array_append_new(list, json_pack("{s:i, s:o, s:b, s:i, s:o}", "k", p->k, "with",
-		                                      p->worst < 0 ? json_null() : vn_json_text(x->name[p->worst]), "within",
-		                                      p->within, "outside", p->outside, "kl_mean", vn_json_real(p->kl)));
+		json_array_append_new(list,
+		                      json_pack("{s:i, s:o, s:b, s:i, s:o}", "k", p->k, "with",
+		                                p->worst < 0 ? json_null() : vn_json_text(x->name[p->worst]), "within",
+		                                p->t->within, "outside", p->t->outside, "kl_mean", vn_json_real(p->t->kl)));
 	}
 	return list;
 }
@@ -265,8 +258,8 @@ vn_status vn_repair_json(const vn_repair_about *a, const vn_runner *x, const vn_
 	json_object_set_new(j, "limits", x->limits[0] ? vn_json_text(x->limits) : json_null());
 	json_object_set_new(j, "operations", json_integer(x->n));
 	json_object_set_new(j, "runs", json_integer(x->runs));
-	json_object_set_new(j, "unchanged", trial_json(x, &r->plain));
-	json_object_set_new(j, "all_replaced", r->whole.bad ? trial_json(x, &r->whole) : json_null());
+	json_object_set_new(j, "unchanged", trial_json(x, r->plain));
+	json_object_set_new(j, "all_replaced", r->whole ? trial_json(x, r->whole) : json_null());
 	json_object_set_new(j, "own_switches", own_json(x, r));
 	json_object_set_new(j, "sets", sets_json(x, r));
 	json_object_set_new(j, "more_sets", json_boolean(r->found.more));

@@ -1,5 +1,5 @@
 /* runner.c: see runner.h. The command of another engine: runner_check.c. */
-#include "compare/isolate/runner_check.h"
+#include "compare/isolate/runner.h"
 #include "compare/report/report.h"
 
 #include "capture/run/hybrid.h"
@@ -55,13 +55,9 @@ static vn_status make_place(vn_runner *x, vn_error *err)
 		x->dir[0] = '\0';
 		return vn_fail(err, VN_ERR_IO, "cannot create a directory for recordings in %s", tmp && *tmp ? tmp : "/tmp");
 	}
-	const size_t n = strlen(x->dir);
-	memcpy(x->ref, x->dir, n);
-	memcpy(x->ref + n, "/ref.h5", sizeof "/ref.h5");
-	memcpy(x->floor, x->dir, n);
-	memcpy(x->floor + n, "/floor.h5", sizeof "/floor.h5");
-	memcpy(x->cand, x->dir, n);
-	memcpy(x->cand + n, "/cand.h5", sizeof "/cand.h5");
+	stpcpy(stpcpy(x->ref, x->dir), "/ref.h5");
+	stpcpy(stpcpy(x->floor, x->dir), "/floor.h5");
+	stpcpy(stpcpy(x->cand, x->dir), "/cand.h5");
 	return VN_OK;
 }
 
@@ -246,11 +242,6 @@ static vn_status judge_recording(vn_runner *x, const char *path, vn_isolate_tria
 		vn_context(err, st, "%s", c.result.refusals.line[0]);
 	vn_comparison_close(&c);
 	return st;
-}
-
-void vn_runner_foresee(vn_runner *x, int left)
-{
-	x->left = left;
 }
 
 vn_status vn_runner_run(vn_runner *x, const bool *on, vn_isolate_trial *t, vn_error *err)

@@ -15,7 +15,7 @@
 #define VN_COMPARE_RUNNER_H
 
 #include "capture/run/run.h"
-#include "compare/comparison/comparison.h"
+#include "compare/comparison/checkpoint.h"
 #include "compare/report/words.h"
 
 #include <limits.h>
@@ -41,7 +41,7 @@ typedef struct vn_runner {
 	const char      **name;              /* (n) */
 	const int        *component, *layer; /* (n) the point (vn_point) of the first output; -1: outside layers */
 	vn_progress       bar;
-	int               runs, left;                  /* made; foreseen */
+	int               runs, left;                  /* made; foreseen after the next one, set by the caller */
 	int               compared;                    /* checkpoints in the last run; 0: nothing was compared */
 	char              limits[PATH_MAX];            /* the limits in use; "": none yet */
 	char              recorded_by[2][VN_RECORDER]; /* the reference and the candidate; "": nothing was compared */
@@ -55,9 +55,9 @@ typedef struct vn_runner {
 /* The outcome of one run. */
 typedef struct vn_isolate_trial {
 	bool    within;
-	int     outside;                 /* checkpoints */
-	char    first[VN_NAME_MAX + 24]; /* first divergence; "": none */
-	double  kl;                      /* mean over the rows of the logits; NaN: not known */
+	int     outside;         /* checkpoints */
+	char    first[VN_LABEL]; /* first divergence; "": none */
+	double  kl;              /* mean over the rows of the logits; NaN: not known */
 	/* (n), about the checkpoints that the toggle's node makes: */
 	bool   *bad;    /* one is outside */
 	bool   *origin; /* one is an origin of the comparison */
@@ -78,11 +78,14 @@ vn_status vn_runner_select(const vn_runner *x, const char *globs, bool *on, vn_e
  * caller frees it; NULL: no memory. */
 char     *vn_runner_switch(const vn_runner *x, const bool *on);
 
-/* States about how many runs follow the next one, for the progress on the terminal. */
-void      vn_runner_foresee(vn_runner *x, int left);
 /* Runs with the toggles on[i] (n) replaced. *t: zeroed, or from an earlier run. Call
  * vn_isolate_trial_finish afterwards. */
 vn_status vn_runner_run(vn_runner *x, const bool *on, vn_isolate_trial *t, vn_error *err);
 void      vn_isolate_trial_finish(vn_isolate_trial *t);
+
+/* For vn_runner_run: runs the command with the toggles on[i] (n) in VERNIER_FORCE_REF; its standard
+ * output is discarded. *good: the answer by exit status; a command that writes a recording must
+ * exit with 0. VN_ERR_IO: it gave no answer. */
+vn_status vn_runner_ask(const vn_runner *x, const bool *on, bool *good, vn_error *err);
 
 #endif

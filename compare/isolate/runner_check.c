@@ -1,9 +1,10 @@
-/* runner_check.c: see runner_check.h. */
-#include "compare/isolate/runner_check.h"
+/* runner_check.c: the command that drives another engine. */
+#include "compare/isolate/runner.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -12,22 +13,20 @@
 /* The names of the set's toggles, joined by commas, to be freed. NULL: no memory. */
 static char *list_switched(const vn_runner *x, const bool *on)
 {
-	size_t room = 1, at = 0;
+	char       *text = NULL;
+	size_t      size;
+	const char *comma = "";
+	FILE       *out = open_memstream(&text, &size);
 
-	for (int i = 0; i < x->n; i++)
-		room += on[i] ? strlen(x->name[i]) + 1 : 0;
-	char *text = malloc(room);
-	for (int i = 0; text && i < x->n; i++) {
-		if (!on[i])
-			continue;
-		if (at)
-			text[at++] = ',';
-		memcpy(text + at, x->name[i], strlen(x->name[i]));
-		at += strlen(x->name[i]);
-	}
-	if (text)
-		text[at] = '\0';
-	return text;
+	for (int i = 0; out && i < x->n; i++)
+		if (on[i]) {
+			fprintf(out, "%s%s", comma, x->name[i]);
+			comma = ",";
+		}
+	if (out && fclose(out) == 0)
+		return text;
+	free(text);
+	return NULL;
 }
 
 __attribute__((noreturn)) static void run_command(const char *command, const char *toggles)

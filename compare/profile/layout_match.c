@@ -189,13 +189,14 @@ static void try_own(search *s)
 /* Names of the axes in the order that the candidate seems to have. */
 static void name_axes(const char *axes, const int *order, int rank, char *text, size_t room)
 {
-	size_t used = 0;
 	*text = 0;
-	for (int i = 0; i < rank && used < room; i++) {
+	for (int i = 0; i < rank; i++) {
 		size_t      n;
 		const char *p = vn_axes_word(axes, order[i], &n);
-		used += n ? (size_t)snprintf(text + used, room - used, "%s%.*s", i ? " " : "", (int)n, p)
-		          : (size_t)snprintf(text + used, room - used, "%saxis %d", i ? ", " : "", order[i]);
+		if (n)
+			vn_text_add(text, room, "%s%.*s", i ? " " : "", (int)n, p);
+		else
+			vn_text_add(text, room, "%saxis %d", i ? ", " : "", order[i]);
 	}
 }
 
@@ -222,7 +223,6 @@ static void set_arrangement(search *s, const vn_arrangement *a, double nmse)
 		set_match(s, VN_LAYOUT_MATCH_SHIFTED, nmse,
 		          "its row t is row t %c %d of the reference (nmse %.2g over the shared rows, %.2g unshifted)",
 		          a->number > 0 ? '+' : '-', abs(a->number), nmse, s->own);
-		s->best->shift = a->number;
 		break;
 	case VN_ARRANGED_REVERSED:
 		set_match(s, VN_LAYOUT_MATCH_REVERSED, nmse,
@@ -274,12 +274,11 @@ static double head_nmse(const double *ref, const double *cand, int64_t count)
 
 static void say_order(const int *order, int n, char *text, size_t room)
 {
-	size_t used = 0;
 	*text = 0;
-	for (int i = 0; i < n && i < 16 && used < room; i++)
-		used += (size_t)snprintf(text + used, room - used, "%s%d", i ? " " : "", order[i]);
-	if (n > 16 && used < room)
-		snprintf(text + used, room - used, " ...");
+	for (int i = 0; i < n && i < 16; i++)
+		vn_text_add(text, room, "%s%d", i ? " " : "", order[i]);
+	if (n > 16)
+		vn_text_add(text, room, " ...");
 }
 
 static vn_status try_heads(search *s, vn_error *err)

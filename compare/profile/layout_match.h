@@ -38,8 +38,7 @@ typedef enum vn_layout_kind {
 
 typedef struct vn_layout_match {
 	vn_layout_kind kind;
-	int            entry; /* in the reference, or (VN_LAYOUT_MATCH_OWN) in the candidate */
-	int            shift;
+	int            entry;                   /* in the reference, or (VN_LAYOUT_MATCH_OWN) in the candidate */
 	int            order[VN_HEADS_ORDERED]; /* of axes or of heads */
 	double         nmse;                    /* against what it matches */
 	/* "the numbers are those of layer1.attn_context ..."; "": no match */

@@ -11,36 +11,37 @@
 
 enum { PIECE = 4096 };
 
-/* Sums along the last axis, which are added to the outer axes at its end. */
-typedef struct last_axis_sums {
-	double  error, ref;
-	int64_t bad;
-} last_axis_sums;
-
 typedef struct totals {
-	double  rr, rc, d; /* sums of r.r, r.c and c - r */
+	double  rc, d; /* sums of r.c and c - r */
 	int64_t finite;
 } totals;
+
+static void add_energy(vn_energy *to, const vn_energy *x)
+{
+	to->error += x->error;
+	to->ref += x->ref;
+	to->bad += x->bad;
+}
 
 static bool same_bad(double r, double c)
 {
 	return (isnan(r) && isnan(c)) || (isinf(r) && r == c);
 }
 
-static void add_piece(vn_axis_profile *last, int64_t from, const double *r, const double *c, size_t n,
-                      last_axis_sums *sum, totals *all)
+/* Adds n elements to those of the last axis that they are (last), and to the sum of its row. */
+static void add_piece(vn_energy *last, const double *r, const double *c, size_t n, vn_energy *sum, totals *all)
 {
 	for (size_t i = 0; i < n; i++) {
 		const double d = c[i] - r[i];
 		if (!isfinite(d)) {
 			if (!(isfinite(r[i]) && isfinite(c[i])) && same_bad(r[i], c[i]))
 				continue;
-			last->bad[from + (int64_t)i]++;
+			last[i].bad++;
 			sum->bad++;
 			continue;
 		}
-		last->error[from + (int64_t)i] += d * d;
-		last->ref[from + (int64_t)i] += r[i] * r[i];
+		last[i].error += d * d;
+		last[i].ref += r[i] * r[i];
 		sum->error += d * d;
 		sum->ref += r[i] * r[i];
 		all->rc += r[i] * c[i];
@@ -76,7 +77,7 @@ static vn_status sum_up(vn_profile *p, const number_source *ref, const number_so
 	vn_status        st;
 
 	for (int64_t row = 0; row < rows; row++) {
-		last_axis_sums sum = { 0 };
+		vn_energy sum = { 0 }; /* of the last axis, added to the outer ones at its end */
 		for (int64_t i = 0; i < last->n; i += PIECE) {
 			const int64_t first = row % together;
 			const size_t  n = (size_t)(last->n - i < PIECE ? last->n - i : PIECE);
@@ -85,16 +86,11 @@ static vn_status sum_up(vn_profile *p, const number_source *ref, const number_so
 			if (first == 0 && ((st = read_piece(ref, row * last->n + i, (size_t)count, r, err)) ||
 			                   (st = read_piece(cand, row * last->n + i, (size_t)count, c, err))))
 				return st;
-			add_piece(last, i, r + first * last->n, c + first * last->n, n, &sum, all);
+			add_piece(last->at + i, r + first * last->n, c + first * last->n, n, &sum, all);
 		}
-		p->error += sum.error;
-		p->ref += sum.ref;
-		p->bad += sum.bad;
-		for (int a = p->n_axes - 2; a >= 0; a--) {
-			p->axis[a].error[at[a]] += sum.error;
-			p->axis[a].ref[at[a]] += sum.ref;
-			p->axis[a].bad[at[a]] += sum.bad;
-		}
+		add_energy(&p->all, &sum);
+		for (int a = p->n_axes - 2; a >= 0; a--)
+			add_energy(&p->axis[a].at[at[a]], &sum);
 		for (int a = p->n_axes - 2; a >= 0 && ++at[a] == p->axis[a].n; a--)
 			at[a] = 0;
 	}
@@ -110,10 +106,7 @@ static vn_status axis_of(vn_axis_profile *a, int i, const char *axes, int64_t n,
 	else
 		snprintf(a->name, sizeof a->name, "axis %d", i);
 	a->n = n;
-	a->error = calloc((size_t)n, sizeof *a->error);
-	a->ref = calloc((size_t)n, sizeof *a->ref);
-	a->bad = calloc((size_t)n, sizeof *a->bad);
-	if (!a->error || !a->ref || !a->bad)
+	if (!(a->at = calloc((size_t)n, sizeof *a->at)))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for a profile of %" PRId64 " indices", n);
 	return VN_OK;
 }
@@ -130,12 +123,12 @@ static vn_status profile_axes(const vn_shape *shape, const char *axes, double no
 			return st;
 	if ((st = sum_up(p, ref, cand, &all, err)))
 		return st;
-	p->factor = p->ref > 0 ? all.rc / p->ref : 1.0;
+	p->factor = p->all.ref > 0 ? all.rc / p->all.ref : 1.0;
 	p->offset = all.finite ? all.d / (double)all.finite : 0.0;
 	/* (c - f r)^2 = (c-r)^2 - (f-1)^2 r.r for the least-squares factor f;
 	 * the mean offset is treated the same way. */
-	p->apart = p->ref > 0 ? fmax(p->error / p->ref - (p->factor - 1) * (p->factor - 1), 0.0) : 0.0;
-	p->level = p->ref > 0 ? fmax(p->error - p->offset * all.d, 0.0) / p->ref : 0.0;
+	p->apart = p->all.ref > 0 ? fmax(p->all.error / p->all.ref - (p->factor - 1) * (p->factor - 1), 0.0) : 0.0;
+	p->level = p->all.ref > 0 ? fmax(p->all.error - p->offset * all.d, 0.0) / p->all.ref : 0.0;
 	return vn_profile_say(p, err);
 }
 
@@ -155,11 +148,8 @@ vn_status vn_profile_read(vn_numbers *ref, vn_numbers *cand, vn_profile *p, vn_e
 
 void vn_profile_free(vn_profile *p)
 {
-	for (int i = 0; i < p->n_axes; i++) {
-		free(p->axis[i].error);
-		free(p->axis[i].ref);
-		free(p->axis[i].bad);
-	}
+	for (int i = 0; i < p->n_axes; i++)
+		free(p->axis[i].at);
 	vn_lines_free(&p->words);
 	*p = (vn_profile) { 0 };
 }

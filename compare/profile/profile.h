@@ -1,12 +1,12 @@
 /* profile.h: finds which tokens, heads and channels carry an error, and says so in words.
  *
  * The error's energy is summed along every axis of a pair of tensors: index i of axis a has
- * error[i] = sum (c-r)^2 and ref[i] = sum r^2 over the elements with that index. Positions where
- * exactly one side is not finite, or the two are not the same NaN or infinity, are counted in
- * bad[i] and left out of the sums.
+ * error = sum (c-r)^2 and ref = sum r^2 over the elements with that index. Positions where exactly
+ * one side is not finite, or the two are not the same NaN or infinity, are counted in bad and left
+ * out of the sums.
  *
  * There are words only for an axis whose indices fall into two groups: sorted by relative error
- * error[i] / ref[i], there is a gap of a factor of at least 16 (100 if an index has fewer than 16
+ * error / ref, there is a gap of a factor of at least 16 (100 if an index has fewer than 16
  * elements, whose energies scatter by chance), and not all indices are above it. With a floor,
  * relative errors that the floor explains count as none, so that small roundings are not set apart
  * from exact zeros.
@@ -22,18 +22,23 @@
 #include "libref/base/error.h"
 #include "libref/base/tensor.h"
 
+/* Of some elements: the energy of their error and of the reference, and how many are bad. */
+typedef struct vn_energy {
+	double  error, ref;
+	int64_t bad;
+} vn_energy;
+
 typedef struct vn_axis_profile {
-	char     name[24]; /* "head"; "axis 1" where the axes have no names */
-	int64_t  n;
-	double  *error, *ref; /* (n) */
-	int64_t *bad;         /* (n) */
+	char       name[24]; /* "head"; "axis 1" where the axes have no names */
+	int64_t    n;
+	vn_energy *at; /* (n) */
 } vn_axis_profile;
 
 typedef struct vn_profile {
 	int             n_axes; /* the tensor's rank */
 	vn_axis_profile axis[VN_MAX_RANK];
-	int64_t         n, bad; /* elements; how many of them are bad */
-	double          error, ref;
+	int64_t         n;      /* elements */
+	vn_energy       all;    /* of them */
 	double          noise;  /* error / ref of an index up to this counts as none */
 	double          factor; /* the factor f that minimises sum (c - f r)^2; 1 if r is zero */
 	double          apart;  /* relative error that remains with that factor */

@@ -6,6 +6,8 @@
  */
 #include "compare/profile/profile.h"
 
+#include "libref/base/text.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -37,10 +39,10 @@ static void rank_positions(const vn_axis_profile *a, double noise, ranked *r)
 {
 	double mean = 0;
 	for (int64_t i = 0; i < a->n; i++)
-		mean += a->ref[i] / (double)a->n;
+		mean += a->at[i].ref / (double)a->n;
 	for (int64_t i = 0; i < a->n; i++) {
-		const double size = fmax(a->ref[i], 1e-3 * mean);
-		const double e = size > 0 ? a->error[i] / size : a->error[i];
+		const double size = fmax(a->at[i].ref, 1e-3 * mean);
+		const double e = size > 0 ? a->at[i].error / size : a->at[i].error;
 		r[i] = (ranked) { e > noise ? e : 0, i };
 	}
 	qsort(r, (size_t)a->n, sizeof *r, by_error);
@@ -128,12 +130,11 @@ static bool describe_pattern(const bool *hit, int64_t n, const char *axis, char 
 		}
 	if (count > LISTED)
 		return false;
-	size_t used = (size_t)snprintf(text, room, "%s ", what);
-	for (int64_t i = first; i <= last && used < room; i++)
+	snprintf(text, room, "%s ", what);
+	for (int64_t i = first; i <= last; i++)
 		if (hit[i])
-			used += (size_t)snprintf(text + used, room - used, "%s%" PRId64, i == first ? "" : ", ", i);
-	if (used < room)
-		snprintf(text + used, room - used, " of %" PRId64, n);
+			vn_text_add(text, room, "%s%" PRId64, i == first ? "" : ", ", i);
+	vn_text_add(text, room, " of %" PRId64, n);
 	return true;
 }
 
@@ -145,7 +146,7 @@ static const char *describe_trend(const vn_axis_profile *a, const bool *hit)
 {
 	double n = 0, x = 0, y = 0, xx = 0, yy = 0, xy = 0, low = INFINITY, high = 0;
 	for (int64_t i = 0; i < a->n; i++) {
-		const double e = a->ref[i] > 0 ? a->error[i] / a->ref[i] : 0;
+		const double e = a->at[i].ref > 0 ? a->at[i].error / a->at[i].ref : 0;
 		if (!hit[i] || !(e > 0))
 			continue;
 		const double u = log1p((double)i), v = log(e);
@@ -168,7 +169,7 @@ static bool say_bad(vn_profile *p, const vn_axis_profile *a, bool *hit)
 	char    text[160];
 	int64_t count = 0;
 	for (int64_t i = 0; i < a->n; i++)
-		count += hit[i] = a->bad[i] > 0;
+		count += hit[i] = a->at[i].bad > 0;
 	if (count == a->n || !describe_pattern(hit, a->n, a->name, text, sizeof text))
 		return false;
 	vn_lines_add(&p->words, "the NaN and infinities are in %s", text);
@@ -183,21 +184,21 @@ static void say_split(vn_profile *p, const vn_axis_profile *a, const ranked *r, 
 		hit[i] = false;
 	for (int64_t i = from; i < a->n; i++) {
 		hit[r[i].i] = true;
-		inside += a->error[r[i].i];
+		inside += a->at[r[i].i].error;
 	}
 	if (*describe_trend(a, hit))
 		snprintf(way, sizeof way, "; it %s the %s", describe_trend(a, hit),
 		         strncmp(a->name, "axis ", 5) ? noun_of(a->name, true, name, sizeof name) : a->name);
 	if (!describe_pattern(hit, a->n, a->name, text, sizeof text)) {
 		/* Without a pattern, only a few spared indices or a few affected ones are worth naming. */
-		if (2 * (a->n - from) > a->n || inside < 0.9 * p->error)
+		if (2 * (a->n - from) > a->n || inside < 0.9 * p->all.error)
 			return;
 		snprintf(text, sizeof text, "%" PRId64 " of %" PRId64 " %s", a->n - from, a->n,
 		         noun_of(a->name, false, name, sizeof name));
 	}
 	const char *carry = a->n - from == 1 ? "carries" : "carry";
 	if (r[from - 1].e > 0)
-		vn_lines_add(&p->words, "%s %s %.4g %% of the error%s", text, carry, 100 * inside / p->error, way);
+		vn_lines_add(&p->words, "%s %s %.4g %% of the error%s", text, carry, 100 * inside / p->all.error, way);
 	else
 		vn_lines_add(&p->words, "%s %s all of the error; the others are %s%s", text, carry,
 		             p->noise > 0 ? "within their floor" : "exact", way);
@@ -207,7 +208,7 @@ static void say_axis(vn_profile *p, const vn_axis_profile *a, ranked *r, bool *h
 {
 	if (a->n < 2)
 		return;
-	if ((p->bad && say_bad(p, a, hit)) || !(p->error > 0))
+	if ((p->all.bad && say_bad(p, a, hit)) || !(p->all.error > 0))
 		return;
 	rank_positions(a, p->noise, r);
 	const int64_t from = find_gap(r, a->n, p->n / a->n >= MANY ? GAP : GAP_OF_FEW);
@@ -237,21 +238,22 @@ vn_status vn_profile_say(vn_profile *p, vn_error *err)
 	free(hit);
 	if (!memory)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for a profile of %" PRId64 " indices", most);
-	if (p->n >= MANY && p->error > 0 && p->ref > 0) {
+	if (p->n >= MANY && p->all.error > 0 && p->all.ref > 0) {
 		/* The explanation must cover most of the error and apply to a nonzero candidate: almost
 		 * nothing is not "the reference times almost nothing". */
-		const double whole = fmin(p->error / p->ref, p->factor * p->factor);
-		const double there = fmin(p->error / p->ref, fmax(1 + 2 * (p->factor - 1) + p->error / p->ref, 0.0));
+		const double whole = fmin(p->all.error / p->all.ref, p->factor * p->factor);
+		const double there = fmin(p->all.error / p->all.ref,
+		                          fmax(1 + 2 * (p->factor - 1) + p->all.error / p->all.ref, 0.0));
 		if (p->factor == 0 && p->apart <= 0)
 			vn_lines_add(&p->words, "the candidate is 0 throughout");
 		else if (p->apart <= EXPLAINED * whole)
 			vn_lines_add(&p->words,
 			             "the candidate is the reference times %.5g, which explains all but %.2g %% of the error",
-			             p->factor, 100 * p->apart * p->ref / p->error);
+			             p->factor, 100 * p->apart * p->all.ref / p->all.error);
 		else if (p->level <= EXPLAINED * there)
 			vn_lines_add(&p->words,
 			             "the candidate is the reference plus %.5g, which explains all but %.2g %% of the error",
-			             p->offset, 100 * p->level * p->ref / p->error);
+			             p->offset, 100 * p->level * p->all.ref / p->all.error);
 	}
 	return VN_OK;
 }

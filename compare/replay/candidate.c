@@ -1,18 +1,10 @@
 /* candidate.c: see candidate.h. */
 #include "compare/replay/candidate.h"
 
+#include "compare/match/contract.h"
 #include "libref/base/arrange.h"
 
 #include <stdlib.h>
-
-static void undo_order(const vn_tensor *t, vn_column_order order, unsigned char *to)
-{
-	const int64_t    width = t->shape.dim[t->shape.rank - 1];
-	const vn_arrange m = vn_columns_arranged(order, width);
-
-	vn_arrange_bytes(to, t->data, &m, (size_t)(vn_shape_count(&t->shape) / width), (size_t)width,
-	                 vn_dtype_size(t->dtype));
-}
 
 vn_status vn_replay_candidate(const vn_comparison *c, const vn_checkpoint *p, vn_column_order order, vn_tensor *t,
                               unsigned char **own, vn_error *err)
@@ -22,9 +14,27 @@ vn_status vn_replay_candidate(const vn_comparison *c, const vn_checkpoint *p, vn
 	*own = NULL;
 	if (st || order == VN_COLUMNS_SAME)
 		return st;
-	if (!(*own = malloc((size_t)vn_shape_count(&t->shape) * vn_dtype_size(t->dtype) + 1)))
+	const size_t     n = (size_t)vn_shape_count(&t->shape), size = vn_dtype_size(t->dtype);
+	const int64_t    width = t->shape.dim[t->shape.rank - 1];
+	const vn_arrange m = vn_columns_arranged(order, width);
+	if (!(*own = malloc(n * size + 1)))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory to replay %s", p->name);
-	undo_order(t, order, *own);
+	vn_arrange_bytes(*own, t->data, &m, n / (size_t)width, (size_t)width, size);
 	t->data = *own;
 	return VN_OK;
+}
+
+bool vn_replay_step_follows(const vn_comparison *c, const vn_step *s, int64_t position)
+{
+	const int32_t *at;
+	const int64_t  n = vn_recording_tokens(c->opened.cand, NULL, &at);
+	int64_t        by;
+
+	vn_positions_moved(c, &by);
+	if (s->position != position || s->tokens <= 0 || s->tokens > n - s->position)
+		return false;
+	for (int64_t t = s->position; t < s->position + s->tokens; t++)
+		if (at[t] != t + by)
+			return false;
+	return true;
 }

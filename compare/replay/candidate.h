@@ -1,7 +1,7 @@
-/* candidate.h: reads the candidate's numbers of a checkpoint, with columns in the reference's
- * order.
+/* candidate.h: what the candidate recorded: the numbers of a checkpoint, with columns in the
+ * reference's order; and whether its steps follow each other.
  *
- * Reads   opened.cand; a matched checkpoint
+ * Reads   opened.ref, opened.cand; a matched checkpoint
  * Fills   a vn_tensor of the caller's
  */
 #ifndef VN_COMPARE_CANDIDATE_H
@@ -14,5 +14,9 @@
  * entry (vn_recording_release). */
 vn_status vn_replay_candidate(const vn_comparison *c, const vn_checkpoint *p, vn_column_order order, vn_tensor *t,
                               unsigned char **own, vn_error *err);
+
+/* Does step s begin at this position, and are the positions of its tokens the reference's, or all
+ * moved by one number (vn_positions_moved)? */
+bool vn_replay_step_follows(const vn_comparison *c, const vn_step *s, int64_t position);
 
 #endif

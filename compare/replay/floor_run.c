@@ -12,13 +12,10 @@
 #include "compare/floor/precision.h"
 #include "compare/judge/judge.h"
 #include "compare/match/contract.h"
-#include "compare/replay/replay.h"
 #include "compare/weights/weights.h"
 #include "compare/floor/floor_check.h"
 #include "compare/replay/reference_rows.h"
-#include "compare/match/names.h"
-#include "compare/replay/replay_made.h"
-#include "compare/replay/replay_state.h"
+#include "compare/replay/replay_internal.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -78,9 +75,9 @@ typedef struct floor_pass {
 	bool             twice; /* this run serves for both sides */
 	int64_t         *worst; /* (checkpoints): the token in which the run is farthest from the reference; -1 */
 	double (*own)[2];       /* (checkpoints): nmse and worst token's nmse of the run; NULL: not wanted */
-	bool *want;             /* (values) */
-	int  *point;            /* (values): a checkpoint of a root value in this step; -1 */
-	int  *next;             /* (checkpoints): another checkpoint of the same value, under another name; -1 */
+	bool           *want;   /* (values) */
+	vn_checkpoint **point;  /* (values): a checkpoint of a root value in this step; NULL */
+	vn_checkpoint **next;   /* (checkpoints): another checkpoint of the same value, under another name; NULL */
 } floor_pass;
 
 /* For a checkpoint of which only the last row is compared (align.c). */
@@ -113,7 +110,7 @@ static vn_status measure_against(const floor_pass *s, const vn_checkpoint *p, co
 
 static vn_tensor rows_of(const vn_node_output *m, const vn_entry *e)
 {
-	vn_tensor t = { m->dtype, m->shape, m->data };
+	vn_tensor t = m->t;
 	last_row(&t, e);
 	return t;
 }
@@ -166,9 +163,8 @@ static vn_status measure_made(floor_pass *s, vn_error *err)
 {
 	vn_status st = VN_OK;
 	for (int i = 0; i < s->e[0].n_out; i++)
-		for (int at = s->point[s->e[0].out[i].value]; !st && at >= 0; at = s->next[at])
-			st = measure_point(s, &s->c->result.checkpoint[at], &s->e[0].out[i], s->n > 1 ? &s->e[1].out[i] : NULL,
-			                   err);
+		for (vn_checkpoint *p = s->point[s->e[0].out[i].value]; !st && p; p = s->next[p - s->c->result.checkpoint])
+			st = measure_point(s, p, &s->e[0].out[i], s->n > 1 ? &s->e[1].out[i] : NULL, err);
 	if (s->e[0].n_out)
 		vn_recording_forget(s->c->opened.ref);
 	return st;
@@ -177,22 +173,19 @@ static vn_status measure_made(floor_pass *s, vn_error *err)
 /* Chooses the checkpoints of one step as taps. Returns 0 if the step needs none. */
 static int choose_taps(floor_pass *s, int step)
 {
-	const vn_comparison *c = s->c;
-	const vn_names      *names = s->names;
-	const vn_plan       *plan = names->plan;
-	int                  n = 0;
-	memset(s->want, 0, (size_t)plan->n_values * sizeof *s->want);
-	for (int v = 0; v < plan->n_values; v++)
-		s->point[v] = -1;
-	for (int i = 0; i < c->result.n_checkpoints; i++) {
-		const int root = c->result.checkpoint[i].step == step && c->result.checkpoint[i].m.n
-		                     ? vn_names_root(names, c->result.checkpoint[i].name)
-		                     : -1;
+	int n = 0;
+	for (int v = 0; v < s->names->plan->n_values; v++) {
+		s->point[v] = NULL;
+		s->want[v] = false;
+	}
+	for (int i = 0; i < s->c->result.n_checkpoints; i++) {
+		vn_checkpoint *p = &s->c->result.checkpoint[i];
+		const int      root = p->step == step && p->m.n ? vn_names_root(s->names, p->name) : -1;
 		if (root < 0)
 			continue;
 		s->want[root] = true;
 		s->next[i] = s->point[root]; /* one value may be compared under several names */
-		s->point[root] = i;
+		s->point[root] = p;
 		n++;
 	}
 	return n;
@@ -200,19 +193,11 @@ static int choose_taps(floor_pass *s, int step)
 
 static vn_status one_step(floor_pass *s, const vn_step *step, const int32_t *ids, vn_error *err)
 {
-	const int     wanted = choose_taps(s, step->number);
-	const int64_t first = step->position + step->first_row;
-	vn_taps       taps[2];
-	vn_status     st = VN_OK;
+	const bool *want = choose_taps(s, step->number) ? s->want : NULL;
+	vn_status   st = VN_OK;
 
-	for (int i = 0; !st && i < s->n; i++) {
-		taps[i] = (vn_taps) { .want = s->want,
-			                  .rows = VN_ROWS_RANGE,
-			                  .first = first,
-			                  .last = first + step->rows - 1,
-			                  .sink = vn_replay_sink(&s->e[i]) };
-		st = vn_ref_ops.begin(s->e[i].ref, ids + step->position, step->tokens, wanted ? &taps[i] : NULL, err);
-	}
+	for (int i = 0; !st && i < s->n; i++)
+		st = vn_replay_engine_begin(&s->e[i], step, ids, want, err);
 	for (int k = 0; !st && k < s->names->plan->n_nodes; k++) {
 		for (int i = 0; !st && i < s->n; i++) {
 			s->e[i].n_out = 0;
@@ -261,18 +246,12 @@ static vn_status run_in(floor_pass *s, vn_policy policy, const vn_policy *fine, 
 	s->e[0].policy = policy;
 	if (fine)
 		s->e[1].policy = *fine;
-	for (int i = 0; !st && i < s->n; i++) {
-		const vn_ref_options o = { .policy = s->e[i].policy,
-			                       .threads = s->c->request.options->threads,
-			                       .progress = i == 0 };
-		st = vn_ref_create(s->names->plan, vn_model_weights(s->c->opened.model), &o, &s->e[i].ref, err);
-	}
+	for (int i = 0; !st && i < s->n; i++)
+		st = vn_replay_engine_open(&s->e[i], s->c, s->names->plan, i == 0, err);
 	if (!st)
 		st = run_steps(s, err);
-	for (int i = 0; i < s->n; i++) {
-		vn_ref_ops.destroy(s->e[i].ref);
-		s->e[i].ref = NULL;
-	}
+	for (int i = 0; i < s->n; i++)
+		vn_replay_engine_close(&s->e[i]);
 	if (!st && (fine || !s->own))
 		st = vn_floor_channels_take(s->c, fine != NULL, s->joins, s->twice, err);
 	vn_floor_channels_drop(s->c);
@@ -369,9 +348,6 @@ vn_status vn_replay_floor_run(vn_comparison *c, vn_error *err)
 	         vn_policy_name(c->opened.policy), vn_model_path(model));
 	st = run_all(&s, err);
 done:
-	for (int i = 0; i < 2; i++)
-		for (size_t k = 0; k < sizeof s.e[i].out / sizeof *s.e[i].out; k++)
-			vn_node_output_free(&s.e[i].out[k]);
 	free(s.want);
 	free(s.point);
 	free(s.next);

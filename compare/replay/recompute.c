@@ -1,7 +1,6 @@
 /* recompute.c: see recompute.h: what was captured, and the current checkpoint. The computation is
  * in recompute_run.c. */
 #include "compare/replay/candidate.h"
-#include "compare/match/contract.h"
 #include "compare/replay/recompute_internal.h"
 
 #include "libref/ops/blas.h"
@@ -14,7 +13,7 @@ enum { MANY = 1 << 25 }; /* the most logits that are computed in full; above, ro
 
 /* ---- what was captured -------------------------------------------------------------------- */
 
-static int captured_point(const vn_recompute *p, int step, int root)
+static const vn_checkpoint *captured_point(const vn_recompute *p, int step, int root)
 {
 	return p->point[(size_t)step * (size_t)p->site.plan->n_values + (size_t)root];
 }
@@ -28,10 +27,10 @@ vn_held vn_recompute_held(const vn_recompute *p, int root)
 	    vn_value_streams(p->site.plan, root))
 		return VN_HELD_NOT;
 	for (int i = 0; i <= p->when; i++) {
-		const int point = captured_point(p, i, root);
-		if (point < 0 || p->c->result.checkpoint[point].replay.recorder_fault)
+		const vn_checkpoint *point = captured_point(p, i, root);
+		if (!point || point->replay.recorder_fault)
 			return VN_HELD_NOT;
-		const vn_shape *is = &vn_recording_entry(p->c->opened.cand, p->c->result.checkpoint[point].cand)->shape;
+		const vn_shape *is = &vn_recording_entry(p->c->opened.cand, point->cand)->shape;
 		const vn_shape  all = vn_value_shape(v, p->step[i].tokens, 0), some = vn_value_shape(v, p->step[i].rows, 0);
 		if (!vn_shape_equal(&some, is))
 			return VN_HELD_NOT;
@@ -62,7 +61,7 @@ vn_status vn_recompute_load(vn_recompute *p, vn_recompute_width *w, int root, vo
 	*data = x;
 	for (int i = 0; !st && i <= p->when; i++) {
 		const vn_step       *s = &p->step[i];
-		const vn_checkpoint *k = &p->c->result.checkpoint[captured_point(p, i, root)];
+		const vn_checkpoint *k = captured_point(p, i, root);
 		const size_t         n = (size_t)(s->rows * row), at = (size_t)((s->position + s->first_row) * row);
 		unsigned char       *own;
 		vn_tensor            t;
@@ -170,16 +169,10 @@ static void find_span(vn_recompute *p, int value, bool all)
 
 static bool steps_follow(const vn_recompute *p, int upto)
 {
-	const int32_t *at;
-	const int64_t  n = vn_recording_tokens(p->c->opened.cand, NULL, &at);
-	int64_t        position = 0, by;
+	int64_t position = 0;
 
-	vn_positions_moved(p->c, &by);
 	for (int i = 0; i <= upto; position += p->step[i++].tokens)
-		if (p->step[i].position != position || p->step[i].tokens <= 0 || p->step[i].tokens > n - position)
-			return false;
-	for (int64_t t = 0; t < position; t++)
-		if (at[t] != t + by)
+		if (!vn_replay_step_follows(p->c, &p->step[i], position))
 			return false;
 	return true;
 }
@@ -204,7 +197,7 @@ vn_status vn_recompute_at(vn_recompute *p, int point, vn_error *err)
 	p->site.n_span = 0;
 	p->narrow = true;
 	memset(p->seen, 0, (size_t)p->site.plan->n_nodes);
-	p->site.axes = vn_entry_axes(vn_recording_entry(p->c->opened.ref, p->c->result.checkpoint[point].ref));
+	p->site.axes = vn_entry_axes(vn_recording_entry(p->c->opened.ref, k->ref));
 	find_span(p, root, p->site.plan->value[root].state >= 0);
 	return take_candidate(p, err);
 }
@@ -227,15 +220,13 @@ static void find_points(vn_recompute *p)
 	const vn_comparison *c = p->c;
 	const size_t         values = (size_t)p->site.plan->n_values;
 
-	for (size_t i = 0; i < (size_t)p->n_steps * values; i++)
-		p->point[i] = -1;
 	for (int i = 0; i < c->result.n_checkpoints; i++) {
-		const int root = c->result.checkpoint[i].m.n ? vn_names_root(&p->names, c->result.checkpoint[i].name) : -1;
+		vn_checkpoint *k = &c->result.checkpoint[i];
+		const int      root = k->m.n ? vn_names_root(&p->names, k->name) : -1;
 		for (int s = 0; root >= 0 && s < p->n_steps; s++) {
-			int *at = &p->point[(size_t)s * values + (size_t)root];
-			if (p->step[s].number == c->result.checkpoint[i].step &&
-			    (*at < 0 || c->result.checkpoint[*at].status != VN_OUTSIDE))
-				*at = i;
+			vn_checkpoint **at = &p->point[(size_t)s * values + (size_t)root];
+			if (p->step[s].number == k->step && (!*at || (*at)->status != VN_OUTSIDE))
+				*at = k;
 		}
 	}
 }
@@ -266,7 +257,7 @@ vn_status vn_recompute_create(vn_comparison *c, vn_recompute **made, vn_error *e
 		if (!(p->w[i].unmodified = calloc((size_t)p->site.plan->n_values + 1, sizeof *p->w[i].unmodified)))
 			st = vn_fail(err, VN_ERR_NOMEM, "no memory for %d values", p->site.plan->n_values);
 	}
-	if (!st && (!(p->point = malloc((size_t)p->n_steps * (size_t)p->site.plan->n_values * sizeof *p->point + 1)) ||
+	if (!st && (!(p->point = calloc((size_t)p->n_steps * (size_t)p->site.plan->n_values + 1, sizeof *p->point)) ||
 	            !(p->site.span = malloc(((size_t)p->site.plan->n_nodes + 1) * sizeof *p->site.span)) ||
 	            !(p->seen = malloc((size_t)p->site.plan->n_nodes + 1))))
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for %d values", p->site.plan->n_values);

@@ -1,7 +1,5 @@
 /* recompute_estimate_columns.c: estimates the error that a plan leaves in the logits, from some
  * columns of some rows. */
-#include "compare/replay/recompute_run.h"
-#include "compare/replay/recompute_touched.h"
 #include "compare/replay/recompute_internal.h"
 
 #include <math.h>
@@ -22,12 +20,7 @@ static double off_in(const vn_recompute *p, const double *z, const double *c, in
 	double dd = 0;
 
 	for (int i = 0; i < p->n_sample; i++)
-		for (int64_t j = i * of + from; j < i * of + from + WIDTH; j++) {
-			if (!isfinite(c[j]))
-				continue;
-			dd += isfinite(z[j]) ? (z[j] - c[j]) * (z[j] - c[j]) : (double)INFINITY;
-			*cc += c[j] * c[j];
-		}
+		vn_recompute_add_error(z + i * of + from, c + i * of + from, WIDTH, &dd, cc);
 	return dd;
 }
 
@@ -37,37 +30,26 @@ static int64_t first_of(int64_t block, int64_t of)
 	return block * WIDTH < of - WIDTH ? block * WIDTH : of - WIDTH;
 }
 
-static void add_block(vn_some_rows *s, int64_t block)
-{
-	const int64_t first = first_of(block, s->of);
-	int           at = s->n;
-
-	while (at > 0 && s->first[at - 1] > first)
-		at--;
-	if (at > 0 && s->first[at - 1] == first)
-		return;
-	memmove(s->first + at + 1, s->first + at, (size_t)(s->n - at) * sizeof *s->first);
-	s->first[at] = first;
-	s->n++;
-}
-
-static void choose_blocks(vn_recompute *p, double *off, const double *cc, int64_t blocks)
+/* chosen (blocks): all false. */
+static void choose_blocks(vn_recompute *p, double *off, const double *cc, bool *chosen, int64_t blocks)
 {
 	double dd = 0, all = 0;
 
 	for (int64_t i = 0; i < WORST; i++)
-		add_block(&p->some, (blocks - 1) * i / (WORST - 1));
+		chosen[(blocks - 1) * i / (WORST - 1)] = true;
 	for (int k = 0; k < WORST; k++) {
 		int64_t worst = 0;
 		for (int64_t b = 1; b < blocks; b++)
 			worst = off[b] > off[worst] ? b : worst;
 		if (!(off[worst] > 0))
 			break;
-		add_block(&p->some, worst);
+		chosen[worst] = true;
 		off[worst] = -off[worst];
 	}
-	for (int i = 0; i < p->some.n; i++) {
-		const int64_t b = (p->some.first[i] + WIDTH - 1) / WIDTH;
+	for (int64_t b = 0; b < blocks; b++) {
+		if (!chosen[b])
+			continue;
+		p->some.first[p->some.n++] = first_of(b, p->some.of);
 		dd += fabs(off[b]);
 		all += cc[b];
 	}
@@ -90,7 +72,8 @@ const vn_some_rows *vn_recompute_choose(vn_recompute *p, const vn_tensor *own)
 		return NULL;
 	double *z = malloc(n * sizeof *z), *c = malloc(n * sizeof *c);
 	double *off = malloc((size_t)blocks * sizeof *off), *cc = calloc((size_t)blocks, sizeof *cc);
-	if (z && c && off && cc) {
+	bool   *chosen = calloc((size_t)blocks, sizeof *chosen);
+	if (z && c && off && cc && chosen) {
 		for (int i = 0; i < p->n_sample; i++) {
 			row_to_f64(z + i * of, own, vn_recompute_row(p, i), of);
 			row_to_f64(c + i * of, &p->site.cand, vn_recompute_row(p, i), of);
@@ -98,12 +81,13 @@ const vn_some_rows *vn_recompute_choose(vn_recompute *p, const vn_tensor *own)
 #pragma omp parallel for num_threads(p->threads)
 		for (int64_t b = 0; b < blocks; b++)
 			off[b] = off_in(p, z, c, of, first_of(b, of), &cc[b]);
-		choose_blocks(p, off, cc, blocks);
+		choose_blocks(p, off, cc, chosen, blocks);
 	}
 	free(z);
 	free(c);
 	free(off);
 	free(cc);
+	free(chosen);
 	if (!(p->some_off > 0 && isfinite(p->some_off)))
 		p->some.n = 0;
 	return p->some.n ? &p->some : NULL;
@@ -116,37 +100,29 @@ static vn_status no_memory(vn_error *err)
 	return vn_fail(err, VN_ERR_NOMEM, "no memory for columns of logits");
 }
 
-/* Copies the chosen columns of one row, `size` bytes each. */
-static void pick_row(const vn_some_rows *s, const char *x, size_t size, char *y)
-{
-	const size_t block = (size_t)s->width * size;
-
-	for (int k = 0; k < s->n; k++)
-		memcpy(y + (size_t)k * block, x + (size_t)s->first[k] * size, block);
-}
-
-/* Copies the chosen columns of x (rows, of). */
+/* Copies the chosen columns of x (rows, of), `size` bytes each. */
 static void *pick_columns(const vn_some_rows *s, const void *x, int64_t rows, size_t size)
 {
-	const size_t row = (size_t)s->of * size, picked = (size_t)(s->n * s->width) * size;
-	char        *y = malloc((size_t)rows * picked + 1);
+	const size_t block = (size_t)s->width * size;
+	char        *y = malloc((size_t)(rows * s->n) * block + 1), *to = y;
 
 	for (int64_t i = 0; y && i < rows; i++)
-		pick_row(s, (const char *)x + (size_t)i * row, size, y + (size_t)i * picked);
+		for (int k = 0; k < s->n; k++, to += block)
+			memcpy(to, (const char *)x + (size_t)(i * s->of + s->first[k]) * size, block);
 	return y;
 }
 
-/* The chosen columns of the candidate, in the sampled rows. */
-static void *pick_candidate(const vn_recompute *p)
+/* Reads the chosen columns of the candidate, in the sampled rows. */
+static void read_candidate(const vn_recompute *p, double *c)
 {
 	const vn_tensor *t = &p->site.cand;
-	const size_t     size = vn_dtype_size(t->dtype), row = (size_t)p->some.of * size;
-	const size_t     picked = (size_t)(p->some.n * p->some.width) * size;
-	char            *y = malloc((size_t)p->n_sample * picked + 1);
 
-	for (int i = 0; y && i < p->n_sample; i++)
-		pick_row(&p->some, (const char *)t->data + (size_t)vn_recompute_row(p, i) * row, size, y + (size_t)i * picked);
-	return y;
+	for (int i = 0; i < p->n_sample; i++)
+		for (int k = 0; k < p->some.n; k++, c += p->some.width)
+			vn_to_f64(c,
+			          (const char *)t->data +
+			              (size_t)(vn_recompute_row(p, i) * p->some.of + p->some.first[k]) * vn_dtype_size(t->dtype),
+			          t->dtype, (size_t)p->some.width);
 }
 
 /* The chosen outputs of a weight: rows of a matrix, or of a bias;
@@ -172,28 +148,14 @@ static vn_status pick_weight(const vn_some_rows *s, const vn_tensor *w, bool tra
 	return y ? VN_OK : no_memory(err);
 }
 
-static vn_status compute_columns(vn_recompute_plan *r, int value, void **out, vn_error *err);
-
-/* The sampled rows of a product's input, which is narrower than the logits. */
-static vn_status input_rows(vn_recompute_plan *r, int value, void **rows, vn_error *err)
-{
-	const size_t row = (size_t)vn_value_row(&r->plan->value[vn_plan_root(r->plan, value)]) * r->w->size;
-	const void  *all;
-	vn_status    st = vn_recompute_value(r, value, &all, err);
-
-	if (!st && !(*rows = malloc(row * (size_t)r->p->n_sample + 1)))
-		st = no_memory(err);
-	for (int i = 0; !st && i < r->p->n_sample; i++)
-		memcpy((char *)*rows + (size_t)i * row, (const char *)all + (size_t)r->p->sample[i] * row, row);
-	return st;
-}
-
+/* The sampled rows of a product's input, which is narrower than the logits, and the chosen outputs
+ * of its weights. */
 static vn_status prepare_product(vn_recompute_plan *r, const vn_node *n, vn_args *a, void **in, vn_tensor some[2],
                                  vn_error *err)
 {
 	const vn_value *v = &r->plan->value[vn_plan_root(r->plan, n->in[0])];
 	vn_status       st = vn_value_row(v) == r->p->some.of ? vn_fail(err, VN_ERR_UNSUPPORTED, "a product of all columns")
-	                                                      : input_rows(r, n->in[0], in, err);
+	                                                      : vn_recompute_sampled(r, n->in[0], in, err);
 
 	for (int i = 0; !st && i < 2; i++)
 		if (a->w[i]) {
@@ -247,26 +209,21 @@ vn_status vn_recompute_estimate_columns(vn_recompute *p, const vn_plan *plan, co
 	const size_t      n = (size_t)(p->n_sample * p->some.n * p->some.width);
 	vn_recompute_plan r;
 	double            dd = 0, cc = 0;
-	void             *out = NULL, *is = NULL;
+	void             *out = NULL;
 	double           *z = malloc(2 * n * sizeof *z + 1), *c = z ? z + n : NULL;
 	vn_status         st = vn_recompute_begin(&r, p, plan, weights, &p->w[VN_OWN_WIDTH], err);
 
 	if (!st && !p->some.n)
 		st = vn_fail(err, VN_ERR_UNSUPPORTED, "no columns are chosen");
-	if (!st && !(st = compute_columns(&r, p->site.target, &out, err)) && (!z || !(is = pick_candidate(p))))
+	if (!st && !(st = compute_columns(&r, p->site.target, &out, err)) && !z)
 		st = no_memory(err);
 	if (!st) {
 		vn_to_f64(z, out, r.w->eval->width, n);
-		vn_to_f64(c, is, p->site.cand.dtype, n);
-		for (size_t i = 0; i < n; i++)
-			if (isfinite(c[i])) {
-				dd += isfinite(z[i]) ? (z[i] - c[i]) * (z[i] - c[i]) : (double)INFINITY;
-				cc += c[i] * c[i];
-			}
+		read_candidate(p, c);
+		vn_recompute_add_error(z, c, (int64_t)n, &dd, &cc);
 		*share = dd / cc / p->some_off;
 	}
 	free(z);
-	free(is);
 	free(out);
 	vn_recompute_end(&r);
 	return st;

@@ -1,5 +1,5 @@
-/* recompute_internal.h: what the files of recompute.h share: its state, and what was captured of a
- * value. Included by those files and their suites only. */
+/* recompute_internal.h: what the files of recompute.h share: its state, what was captured of a
+ * value, and how a plan computes it. Included by those files and their suites only. */
 #ifndef VN_COMPARE_RECOMPUTE_INTERNAL_H
 #define VN_COMPARE_RECOMPUTE_INTERNAL_H
 
@@ -27,7 +27,7 @@ struct vn_recompute {
 	vn_names           names;
 	const vn_step     *step; /* all steps */
 	int                n_steps;
-	int               *point; /* (steps, values): checkpoint captured for a root value; -1 */
+	vn_checkpoint    **point; /* (steps, values): checkpoint captured for a root value; NULL */
 	int                threads;
 	vn_recompute_width w[VN_N_WIDTHS];
 	/* the checkpoint */
@@ -70,5 +70,32 @@ bool      vn_recompute_known(const vn_recompute *p, int root);
  * among all tokens. *data NULL: allocates it, with 0 in rows that were not captured; the caller
  * frees it. */
 vn_status vn_recompute_load(vn_recompute *p, vn_recompute_width *w, int root, void **data, vn_error *err);
+
+/* ---- what a changed plan computes differently (recompute_touched.c) -------------------------- */
+
+/* Does the plan compute this value differently from the unmodified plan? False if the value is
+ * taken from the recording. */
+bool vn_recompute_is_touched(vn_recompute_plan *r, int value);
+/* Is this value the checkpoint as the unmodified plan makes it? Many plans only continue from
+ * there (one that caps the logits, for instance). Then the product that makes it, perhaps the
+ * longest of the model, is computed once for all of them. */
+bool vn_recompute_makes_target(vn_recompute_plan *r, int root);
+
+/* ---- computing a value (recompute_run.c) ----------------------------------------------------- */
+
+/* Call vn_recompute_end in any case. */
+vn_status vn_recompute_begin(vn_recompute_plan *r, vn_recompute *p, const vn_plan *plan, const vn_tensor *weight,
+                             vn_recompute_width *w, vn_error *err);
+void      vn_recompute_end(vn_recompute_plan *r);
+/* Returns a value for all tokens: captured, made for an earlier plan, or made now. Owned by r or
+ * p. */
+vn_status vn_recompute_value(vn_recompute_plan *r, int value, const void **data, vn_error *err);
+/* Computes the sampled rows of a value into *out, which the caller frees. Values as wide as the
+ * checkpoint are computed in these rows only; others in full, so that other plans can use them. */
+vn_status vn_recompute_sampled(vn_recompute_plan *r, int value, void **out, vn_error *err);
+/* What a node reads besides tensors. */
+vn_args   vn_recompute_args(const vn_recompute_plan *r, const vn_node *n);
+/* Adds the squares of z - c to *dd and those of c to *cc, where c is finite. (n) each. */
+void      vn_recompute_add_error(const double *z, const double *c, int64_t n, double *dd, double *cc);
 
 #endif

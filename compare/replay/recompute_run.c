@@ -1,7 +1,5 @@
 /* recompute_run.c: computes a checkpoint by a plan, walking backward over the plan from it, because
  * only one of three hundred nodes is needed; vn_ref would walk forward. */
-#include "compare/replay/recompute_run.h"
-#include "compare/replay/recompute_touched.h"
 #include "compare/replay/recompute_internal.h"
 
 #include <math.h>
@@ -71,21 +69,27 @@ static vn_status begin_call(run *r, int node, node_calls *k, vn_error *err)
 	return st ? st : make_states(r, k, err);
 }
 
+/* Makes these tokens those of the call. */
+static void place_call(const run *r, node_calls *k, int64_t position, int64_t tokens)
+{
+	const int32_t *ids;
+
+	vn_recording_tokens(r->p->c->opened.cand, &ids, NULL);
+	k->a.ids = ids + position;
+	k->a.past = position;
+	k->a.tokens = tokens;
+	for (int i = 0; i < k->n->n_in; i++)
+		k->a.in[i] = (const char *)k->in[i] + (size_t)(position * k->row[i]) * r->w->size;
+}
+
 /* Prepares the call for a step. If the node keeps other rows than it reads, puts together the kept
  * rows of earlier calls and this call's own. */
 static vn_status prepare_call(run *r, node_calls *k, int step, vn_error *err)
 {
-	vn_status st = VN_OK;
-
 	const vn_step *s = &r->p->step[step];
-	const int32_t *ids;
+	vn_status      st = VN_OK;
 
-	vn_recording_tokens(r->p->c->opened.cand, &ids, NULL);
-	k->a.ids = ids + s->position;
-	k->a.past = s->position;
-	k->a.tokens = s->tokens;
-	for (int i = 0; i < k->n->n_in; i++)
-		k->a.in[i] = (const char *)k->in[i] + (size_t)(s->position * k->row[i]) * r->w->size;
+	place_call(r, k, s->position, s->tokens);
 	for (int i = 0; !st && i < k->n->n_state; i++) {
 		const int from = r->plan->state[k->n->state[i]].input;
 		if (from < 0 || !k->kept[i])
@@ -186,9 +190,7 @@ static bool goes_alone(const vn_node *n)
 	       (n->op == VN_OP_ROWS && n->x.rows.form == VN_ROWS_LOG_SOFTMAX);
 }
 
-/* Computes the sampled rows of a value into *out, which the caller frees. Values as wide as the
- * checkpoint are computed in these rows only; others in full, so that other plans can use them. */
-static vn_status run_sampled(run *r, int value, void **out, vn_error *err)
+vn_status vn_recompute_sampled(run *r, int value, void **out, vn_error *err)
 {
 	const vn_recompute *p = r->p;
 	const vn_value     *v = &r->plan->value[vn_plan_root(r->plan, value)];
@@ -209,7 +211,7 @@ static vn_status run_sampled(run *r, int value, void **out, vn_error *err)
 	}
 	if (wide && (!goes_alone(n) || n->out[0] != vn_plan_root(r->plan, value)))
 		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s cannot be recomputed row by row", v->name);
-	if ((st = wide ? run_sampled(r, n->in[0], &x, err) : vn_recompute_value(r, value, &all, err)))
+	if ((st = wide ? vn_recompute_sampled(r, n->in[0], &x, err) : vn_recompute_value(r, value, &all, err)))
 		return st;
 	if (!(*out = malloc(row * VN_RECOMPUTE_SAMPLE + 1)))
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for rows of %s", v->name);
@@ -228,11 +230,6 @@ static vn_status run_sampled(run *r, int value, void **out, vn_error *err)
 	if (!st && checkpoint && (r->w->sampled = malloc(row * (size_t)p->n_sample + 1)))
 		memcpy(r->w->sampled, *out, row * (size_t)p->n_sample);
 	return st;
-}
-
-static void keep_rows(const vn_recompute *p, const run *r, int64_t row, void *x)
-{
-	memmove(x, (char *)x + (size_t)(p->site.first * row) * r->w->size, (size_t)(p->rows * row) * r->w->size);
 }
 
 /* Reads the state that the checkpoint shows: a growing state as the last call reads it, a fixed
@@ -268,13 +265,14 @@ static vn_status make_output(run *r, node_calls *k, int slot, void **out, vn_err
 {
 	const vn_recompute *p = r->p;
 	const vn_value     *v = &r->plan->value[p->site.target];
+	const size_t        row = (size_t)vn_value_row(v) * r->w->size;
 	vn_status           st;
 
 	if (v->state >= 0)
 		return state_of(r, k, &r->plan->state[v->state], out, err);
 	if (slot == 0) {
 		if (!(st = first_output(r, k, p->when, out, err)))
-			keep_rows(p, r, vn_value_row(v), *out);
+			memmove(*out, (char *)*out + (size_t)p->site.first * row, (size_t)p->rows * row);
 		return st;
 	}
 	if (k->n->op != VN_OP_ATTENTION)
@@ -331,7 +329,7 @@ vn_status vn_recompute_run(vn_recompute *p, const vn_plan *plan, const vn_tensor
 		st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s cannot be compared: recomputed, it has another shape than recorded",
 		             plan->value[p->site.target].name);
 	if (!st && p->site.sampled)
-		st = run_sampled(&r, p->site.target, &data, err);
+		st = vn_recompute_sampled(&r, p->site.target, &data, err);
 	else if (!st && !(st = begin_call(&r, node, &k, err)))
 		st = make_output(&r, &k, slot, &data, err);
 	end_call(&k);
@@ -371,6 +369,16 @@ static void unload_inputs(run *r, const vn_node *n, const bool *there)
 	}
 }
 
+void vn_recompute_add_error(const double *z, const double *c, int64_t n, double *dd, double *cc)
+{
+	for (int64_t i = 0; i < n; i++) {
+		if (!isfinite(c[i]))
+			continue;
+		*dd += isfinite(z[i]) ? (z[i] - c[i]) * (z[i] - c[i]) : (double)INFINITY;
+		*cc += c[i] * c[i];
+	}
+}
+
 /* The squared error of one token's row, computed as a call of its own, and the squares of the
  * candidate's row. */
 static vn_status off_by(run *r, node_calls *k, int64_t at, void *room, double *dd, double *cc, vn_error *err)
@@ -378,27 +386,16 @@ static vn_status off_by(run *r, node_calls *k, int64_t at, void *room, double *d
 	const vn_recompute *p = r->p;
 	const vn_value     *v = &r->plan->value[p->site.target];
 	const int64_t       row = vn_value_row(v), token = p->site.first + at;
-	double             *c = room, *x = c + row;
-	const int32_t      *ids;
+	double             *c = room, *x = c + row, *z = x + row;
 	vn_status           st;
 
-	vn_recording_tokens(p->c->opened.cand, &ids, NULL);
-	k->a.ids = ids + token;
-	k->a.past = token;
-	k->a.tokens = 1;
-	for (int i = 0; i < k->n->n_in; i++)
-		k->a.in[i] = (const char *)k->in[i] + (size_t)(token * k->row[i]) * r->w->size;
+	place_call(r, k, token, 1);
 	if ((st = r->w->eval->node(k->n, &k->a, row, v->size[v->rank - 1], x, err)))
 		return st;
 	vn_to_f64(c, (const char *)p->site.cand.data + (size_t)(at * row) * vn_dtype_size(p->site.cand.dtype),
 	          p->site.cand.dtype, (size_t)row);
-	for (int64_t i = 0; i < row; i++) {
-		const double z = r->w->size == 8 ? x[i] : (double)((float *)(void *)x)[i];
-		if (!isfinite(c[i]))
-			continue;
-		*dd += isfinite(z) ? (z - c[i]) * (z - c[i]) : (double)INFINITY;
-		*cc += c[i] * c[i];
-	}
+	vn_to_f64(z, x, r->w->eval->width, (size_t)row);
+	vn_recompute_add_error(z, c, row, dd, cc);
 	return VN_OK;
 }
 
@@ -411,7 +408,7 @@ vn_status vn_recompute_estimate_tokens(vn_recompute *p, const vn_plan *plan, con
 	const bool      plain = n->out[0] == p->site.target && v->state < 0 && v->size[0] == VN_T && !p->site.sampled &&
 	                   vn_node_keep_rule(plan, n).state < 0 && n->op != VN_OP_ROWS;
 	const int64_t some = p->rows < ESTIMATED ? p->rows : ESTIMATED;
-	void         *room = plain ? malloc((size_t)(2 * vn_value_row(v)) * 8 + 1) : NULL;
+	void         *room = plain ? malloc((size_t)(3 * vn_value_row(v)) * sizeof(double) + 1) : NULL;
 	bool          there[VN_MAX_IN];
 	double        dd = 0, cc = 0;
 	node_calls    k = { 0 };

@@ -1,6 +1,5 @@
 /* recompute_touched.c: finds the values that a plan computes differently from the unmodified
  * plan. */
-#include "compare/replay/recompute_touched.h"
 #include "compare/replay/recompute_internal.h"
 
 #include <string.h>

@@ -19,19 +19,19 @@ enum { SPREAD = 12, VARIANT_ROWS = SPREAD + 1, VALUES = 64 };
 #define ALLOWED_TOKEN 1e-8
 
 typedef struct row_check {
-	vn_comparison   *c;
-	const vn_plan   *plan;
-	const vn_tensor *weights;
-	vn_policy        policy;
-	const vn_eval   *eval;
-	int              threads;
-	const int32_t   *ids;
-	int64_t          tokens;
-	int             *point;             /* (values): a checkpoint of a root value; -1 */
-	int64_t          row[VARIANT_ROWS]; /* the tokens in question, ascending */
-	int              n;
-	int              target; /* the recorded value that is computed nevertheless */
-	int             *left;   /* values that may still be computed for this checkpoint */
+	vn_comparison        *c;
+	const vn_plan        *plan;
+	const vn_tensor      *weights;
+	vn_policy             policy;
+	const vn_eval        *eval;
+	int                   threads;
+	const int32_t        *ids;
+	int64_t               tokens;
+	const vn_checkpoint **point;             /* (values): a checkpoint of a root value; NULL */
+	int64_t               row[VARIANT_ROWS]; /* the tokens in question */
+	int                   n;
+	int                   target; /* the recorded value that is computed nevertheless */
+	int                  *left;   /* values that may still be computed for this checkpoint */
 } row_check;
 
 static vn_status no_memory(vn_error *err)
@@ -52,18 +52,16 @@ static bool is_recorded(const row_check *l, int root)
 	const vn_value *v = &l->plan->value[root];
 	const vn_shape  all = vn_value_shape(v, l->tokens, l->tokens);
 
-	return l->point[root] >= 0 && v->state < 0 && v->rank > 0 && v->size[0] == VN_T &&
-	       vn_shape_equal(&vn_recording_entry(l->c->opened.ref, l->c->result.checkpoint[l->point[root]].ref)->shape,
-	                      &all);
+	return l->point[root] && v->state < 0 && v->rank > 0 && v->size[0] == VN_T &&
+	       vn_shape_equal(&vn_recording_entry(l->c->opened.ref, l->point[root]->ref)->shape, &all);
 }
 
 /* Reads tokens [from, from + n) of a recorded value into to (n, row). */
 static vn_status read_rows(const row_check *l, int root, int64_t from, int64_t n, float *to, vn_error *err)
 {
 	const int64_t row = vn_value_row(&l->plan->value[root]);
-	const int     entry = l->c->result.checkpoint[l->point[root]].ref;
 	vn_tensor     t;
-	vn_status     st = vn_entry_tensor(l->c->opened.ref, entry, &t, err);
+	vn_status     st = vn_entry_tensor(l->c->opened.ref, l->point[root]->ref, &t, err);
 
 	if (!st)
 		vn_to_f32(to, (const char *)t.data + vn_dtype_bytes(t.dtype, (size_t)(from * row)), t.dtype, (size_t)(n * row));
@@ -72,7 +70,7 @@ static vn_status read_rows(const row_check *l, int root, int64_t from, int64_t n
 
 static void release_entry(const row_check *l, int root)
 {
-	vn_recording_release(l->c->opened.ref, l->c->result.checkpoint[l->point[root]].ref);
+	vn_recording_release(l->c->opened.ref, l->point[root]->ref);
 }
 
 /* ---- computed numbers ------------------------------------------------------------------------ */
@@ -170,24 +168,19 @@ static void choose_rows(row_check *l, int64_t worst)
 {
 	bool there = worst < 0 || worst >= l->tokens;
 
-	l->n = 0;
-	for (int i = 0; i < SPREAD; i++) {
-		const int64_t row = (l->tokens - 1) * i / (SPREAD - 1);
-		there = there || row == worst;
-		if (!there && row > worst) {
-			l->row[l->n++] = worst;
-			there = true;
-		}
-		l->row[l->n++] = row;
+	for (l->n = 0; l->n < SPREAD; l->n++) {
+		l->row[l->n] = (l->tokens - 1) * l->n / (SPREAD - 1);
+		there = there || l->row[l->n] == worst;
 	}
+	if (!there)
+		l->row[l->n++] = worst;
 }
 
 /* Measures the rows of a checkpoint of a recorded value. */
 static vn_status check_checkpoint(row_check *l, int root, double own[2], vn_error *err)
 {
 	const int64_t   row = vn_value_row(&l->plan->value[root]);
-	const int       entry = l->c->result.checkpoint[l->point[root]].ref;
-	const vn_entry *e = vn_recording_entry(l->c->opened.ref, entry);
+	const vn_entry *e = vn_recording_entry(l->c->opened.ref, l->point[root]->ref);
 	float          *is = NULL, *want = malloc((size_t)(l->n * row) * sizeof *want + 1);
 	vn_measured     m;
 	vn_status       st = want ? VN_OK : no_memory(err);
@@ -216,6 +209,11 @@ static vn_status check_checkpoint(row_check *l, int root, double own[2], vn_erro
 
 /* ---- all ------------------------------------------------------------------------------------- */
 
+static int root_of(const vn_checkpoint *p, const vn_names *names)
+{
+	return p->m.n ? vn_names_root(names, p->name) : -1;
+}
+
 /* Two names of one value may have been recorded with different numbers: each is checked. */
 static vn_status check_all(row_check *l, const vn_names *names, const int64_t *worst, double (*own)[2], bool *agrees,
                            vn_error *err)
@@ -225,10 +223,10 @@ static vn_status check_all(row_check *l, const vn_names *names, const int64_t *w
 
 	*agrees = true;
 	for (int i = 0; !st && *agrees && i < c->result.n_checkpoints; i++) {
-		const int root = c->result.checkpoint[i].m.n ? vn_names_root(names, c->result.checkpoint[i].name) : -1;
+		const int root = root_of(&c->result.checkpoint[i], names);
 		if (root < 0)
 			continue;
-		l->point[root] = i;
+		l->point[root] = &c->result.checkpoint[i];
 		*agrees = is_recorded(l, root);
 		choose_rows(l, worst[i]);
 		if (*agrees && !(st = check_checkpoint(l, root, own[i], err)))
@@ -258,14 +256,12 @@ vn_status vn_reference_rows(vn_comparison *c, const vn_names *names, vn_policy o
 	    step->rows != step->tokens || of_ref.storage != VN_F32 || of_ref.products)
 		return VN_OK;
 	l.tokens = step->tokens;
-	if (!(l.point = malloc(((size_t)l.plan->n_values + 1) * sizeof *l.point)))
+	if (!(l.point = calloc((size_t)l.plan->n_values + 1, sizeof *l.point)))
 		return no_memory(err);
-	for (int v = 0; v < l.plan->n_values; v++)
-		l.point[v] = -1;
 	for (int i = 0; i < c->result.n_checkpoints; i++) {
-		const int root = c->result.checkpoint[i].m.n ? vn_names_root(names, c->result.checkpoint[i].name) : -1;
+		const int root = root_of(&c->result.checkpoint[i], names);
 		if (root >= 0)
-			l.point[root] = i;
+			l.point[root] = &c->result.checkpoint[i];
 	}
 	if (!(st = vn_blas_prepare(l.threads, err))) {
 		st = check_all(&l, names, worst, own, agrees, &none);

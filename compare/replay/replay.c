@@ -1,14 +1,9 @@
 /* replay.c: see replay.h. Two engines walk the plan node by node (replay_node.c). This file creates
  * them, chooses the steps, and draws the conclusions. */
-#include "compare/replay/replay_captured.h"
-#include "compare/replay/replay_columns.h"
-#include "compare/replay/replay_made.h"
-#include "compare/replay/replay_node.h"
-#include "compare/replay/replay_state.h"
+#include "compare/replay/replay_internal.h"
 #include "compare/comparison/checkpoint.h"
 #include "compare/match/contract.h"
 #include "compare/replay/overflow.h"
-#include "compare/replay/replay.h"
 
 #include "libref/base/progress.h"
 
@@ -23,41 +18,30 @@ static void find_points(vn_replay *r)
 {
 	const vn_comparison *c = r->c;
 	for (int v = 0; v < r->plan->n_values; v++) {
-		r->point[v] = -1;
+		r->point[v] = NULL;
 		r->want[v] = r->last[v] = false;
 		r->error[v] = (double)NAN;
 	}
 	for (int i = 0; i < c->result.n_checkpoints; i++) {
-		const int root = c->result.checkpoint[i].step == r->step->number && c->result.checkpoint[i].m.n
-		                     ? vn_names_root(&r->names, c->result.checkpoint[i].name)
-		                     : -1;
-		if (root < 0 || (r->point[root] >= 0 && c->result.checkpoint[r->point[root]].status == VN_OUTSIDE))
+		vn_checkpoint *p = &c->result.checkpoint[i];
+		const int      root = p->step == r->step->number && p->m.n ? vn_names_root(&r->names, p->name) : -1;
+		if (root < 0 || (r->point[root] && r->point[root]->status == VN_OUTSIDE))
 			continue;
-		r->point[root] = i; /* if a value has two names, the one outside counts */
+		r->point[root] = p; /* if a value has two names, the one outside counts */
 		r->want[root] = true;
-		r->last[root] = vn_entry_last_alone(vn_recording_entry(c->opened.cand, c->result.checkpoint[i].cand),
-		                                    r->step->rows);
+		r->last[root] = vn_entry_last_alone(vn_recording_entry(c->opened.cand, p->cand), r->step->rows);
 	}
 }
 
 static vn_status one_step(vn_replay *r, vn_error *err)
 {
 	const int32_t *ids;
-	const vn_step *s = r->step;
-	const int64_t  first = s->position + s->first_row;
-	vn_taps        taps[VN_N_ENGINES];
 	vn_status      st = VN_OK;
 
 	vn_recording_tokens(r->c->opened.cand, &ids, NULL);
 	find_points(r);
-	for (int i = 0; !st && i < VN_N_ENGINES; i++) {
-		taps[i] = (vn_taps) { .want = r->want,
-			                  .rows = VN_ROWS_RANGE,
-			                  .first = first,
-			                  .last = first + s->rows - 1,
-			                  .sink = vn_replay_sink(&r->e[i]) };
-		st = vn_ref_ops.begin(r->e[i].ref, ids + s->position, s->tokens, &taps[i], err);
-	}
+	for (int i = 0; !st && i < VN_N_ENGINES; i++)
+		st = vn_replay_engine_begin(&r->e[i], r->step, ids, r->want, err);
 	for (int k = 0; !st && k < r->plan->n_nodes; k++)
 		st = vn_replay_node(r, k, err);
 	for (int i = 0; i < VN_N_ENGINES; i++)
@@ -96,26 +80,10 @@ vn_status vn_replay_origins(vn_comparison *c, vn_error *err)
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-static bool follows_step(const vn_comparison *c, const vn_step *s, int64_t position)
-{
-	const int32_t *at;
-	const int64_t  n = vn_recording_tokens(c->opened.cand, NULL, &at);
-	int64_t        by;
-
-	vn_positions_moved(c, &by);
-	if (s->position != position || s->tokens <= 0 || s->tokens > n - s->position)
-		return false;
-	for (int64_t t = s->position; t < s->position + s->tokens; t++)
-		if (at[t] != t + by)
-			return false;
-	return true;
-}
-
 static vn_status open_engines(vn_replay *r, int steps, vn_error *err)
 {
-	const vn_model *m = r->c->opened.model;
-	const size_t    n = (size_t)r->plan->n_values + 1;
-	vn_status       st;
+	const size_t n = (size_t)r->plan->n_values + 1;
+	vn_status    st;
 
 	r->want = malloc(n * sizeof *r->want);
 	r->point = malloc(n * sizeof *r->point);
@@ -131,21 +99,15 @@ static vn_status open_engines(vn_replay *r, int steps, vn_error *err)
 	r->e[VN_REPLAY_FINE].policy = vn_policy_fine(r->c->opened.policy);
 	for (int i = 0; !st && i < VN_N_ENGINES; i++) {
 		r->e[i].last = r->last;
-		const vn_ref_options o = { .policy = r->e[i].policy,
-			                       .threads = r->c->request.options->threads,
-			                       .progress = i == VN_REPLAY_OWN };
-		st = vn_ref_create(i == VN_REPLAY_OWN ? r->other : r->plan, vn_model_weights(m), &o, &r->e[i].ref, err);
+		st = vn_replay_engine_open(&r->e[i], r->c, i == VN_REPLAY_OWN ? r->other : r->plan, i == VN_REPLAY_OWN, err);
 	}
 	return st;
 }
 
 static void close_engines(vn_replay *r)
 {
-	for (int i = 0; i < VN_N_ENGINES; i++) {
-		vn_ref_ops.destroy(r->e[i].ref);
-		for (size_t k = 0; k < sizeof r->e[i].out / sizeof *r->e[i].out; k++)
-			vn_node_output_free(&r->e[i].out[k]);
-	}
+	for (int i = 0; i < VN_N_ENGINES; i++)
+		vn_replay_engine_close(&r->e[i]);
 	vn_plan_destroy(r->other);
 	vn_names_finish(&r->names);
 	vn_trace_finish(&r->trace);
@@ -169,7 +131,7 @@ static vn_status walk_steps(vn_replay *r, const vn_step *step, int steps, vn_err
 		             by);
 	vn_progress_start(&bar, "replaying step", steps);
 	for (int i = 0; !st && i < steps; i++) {
-		if (!follows_step(r->c, &step[i], position)) {
+		if (!vn_replay_step_follows(r->c, &step[i], position)) {
 			if (!r->again)
 				vn_lines_add(
 					&r->c->result.notes,
@@ -189,22 +151,14 @@ static vn_status walk_steps(vn_replay *r, const vn_step *step, int steps, vn_err
 	return st;
 }
 
-static bool any_fails(const vn_comparison *c)
-{
-	for (int i = 0; i < c->result.n_checkpoints; i++)
-		if (c->result.checkpoint[i].fails)
-			return true;
-	return false;
-}
-
 static bool is_wanted(const vn_comparison *c)
 {
-	switch (c->request.options->replay) {
-	case VN_REPLAY_NEVER: return false;
-	case VN_REPLAY_ALWAYS: return true;
-	case VN_REPLAY_SAME: return any_fails(c) || !vn_other_weights(c);
-	default: return any_fails(c);
-	}
+	const vn_replay_when when = c->request.options->replay;
+	bool                 wanted = when == VN_REPLAY_ALWAYS || (when == VN_REPLAY_SAME && !vn_other_weights(c));
+
+	for (int i = 0; !wanted && when != VN_REPLAY_NEVER && i < c->result.n_checkpoints; i++)
+		wanted = c->result.checkpoint[i].fails;
+	return wanted;
 }
 
 vn_status vn_replay_run(vn_comparison *c, vn_error *err)

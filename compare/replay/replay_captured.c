@@ -7,9 +7,7 @@
  * computed from another, its correct content is computed from the other's correct content: hooks
  * that sit one operation early are wrong in a row.
  */
-#include "compare/replay/replay_captured.h"
-#include "compare/replay/replay_measure.h"
-#include "compare/replay/replay_state.h"
+#include "compare/replay/replay_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -32,18 +30,10 @@ void vn_replay_forget(vn_replay *r)
 		drop_saved(r, r->n_saved - 1);
 }
 
-static bool node_reads(const vn_plan *plan, int node, int root)
-{
-	for (int i = 0; i < plan->node[node].n_in; i++)
-		if (vn_plan_root(plan, plan->node[node].in[i]) == root)
-			return true;
-	return false;
-}
-
 static bool read_after(const vn_plan *plan, int node, int root)
 {
 	for (int k = node + 1; k < plan->n_nodes; k++)
-		if (node_reads(plan, k, root))
+		if (vn_replay_reads(plan, k, root))
 			return true;
 	return false;
 }
@@ -84,7 +74,7 @@ static suspects suspects_of(const vn_replay *r, int k)
 {
 	suspects s = { .k = k };
 	for (int i = 0; i < r->n_saved && s.n < VN_MAX_IN; i++)
-		if (node_reads(r->plan, k, r->saved[i].value)) {
+		if (vn_replay_reads(r->plan, k, r->saved[i].value)) {
 			s.now[s.n] = VN_AS_CAPTURED;
 			s.which[s.n++] = i;
 		}
@@ -110,7 +100,7 @@ static vn_status run_with(vn_replay *r, suspects *s, unsigned set, vn_replay_con
 		if (want == s->now[i])
 			continue;
 		if (want == VN_AS_CAPTURED)
-			st = vn_replay_take(r, v->value, err);
+			st = vn_replay_take(r, v->value, v->point, err);
 		for (int e = 0; !st && want != VN_AS_CAPTURED && e < VN_N_ENGINES; e++)
 			st = vn_ref_ops.write(r->e[e].ref, v->value, v->data[want][e], err);
 		s->now[i] = want;
@@ -118,7 +108,7 @@ static vn_status run_with(vn_replay *r, suspects *s, unsigned set, vn_replay_con
 	return st ? st : vn_replay_run_node(r, s->k, err);
 }
 
-static void lead_through(vn_saved *s, int point)
+static void lead_through(vn_saved *s, vn_checkpoint *point)
 {
 	for (int i = 0; i < s->n_through; i++)
 		if (s->through[i] == point)
@@ -149,8 +139,7 @@ static vn_status keep_further(vn_replay *r, int k, vn_saved *s, vn_error *err)
 vn_status vn_replay_save(vn_replay *r, int k, int value, vn_error *err)
 {
 	const vn_shape  whole = vn_replay_shape(r, value);
-	const vn_entry *e = vn_recording_entry(r->c->opened.cand, r->c->result.checkpoint[r->point[value]].cand);
-	vn_saved       *s;
+	const vn_entry *e = vn_recording_entry(r->c->opened.cand, r->point[value]->cand);
 	vn_status       st;
 
 	if (vn_replay_no_place(r->plan, value) || r->plan->value[value].state >= 0 || !vn_shape_equal(&whole, &e->shape))
@@ -159,36 +148,52 @@ vn_status vn_replay_save(vn_replay *r, int k, int value, vn_error *err)
 	if (!(st = keep_saved(r, &new, VN_DIRECT, err)))
 		st = keep_further(r, k, &new, err);
 	make_room(r, k);
-	s = &r->saved[r->n_saved++];
-	*s = new; /* counted even if half filled: vn_replay_forget frees it */
+	r->saved[r->n_saved++] = new; /* counted even if half filled: vn_replay_forget frees it */
 	return st;
 }
 
 /* ---- which was captured wrongly -------------------------------------------------------------- */
 
-static bool came_out_otherwise(const vn_replay *r, const vn_node_output *m)
+/* The outputs of the node, by index: those that are wrong, and which of them came out right. */
+typedef struct outputs {
+	bool wrong[VN_MAX_OUT + 2], right[VN_MAX_OUT + 2];
+	int  n_wrong, n_right;
+} outputs;
+
+static outputs wrong_outputs(const vn_replay *r)
 {
-	const int point = r->point[m->value];
-	return point >= 0 && r->c->result.checkpoint[point].replayed && vn_local_beyond(&r->c->result.checkpoint[point]) &&
-	       !vn_local_is_order(&r->c->result.checkpoint[point]) && r->c->result.checkpoint[point].replay.charged_to < 0;
+	outputs o = { .n_wrong = 0 };
+	for (int i = 0; i < r->e[VN_REPLAY_OWN].n_out; i++) {
+		const vn_checkpoint *p = r->point[r->e[VN_REPLAY_OWN].out[i].value];
+		o.wrong[i] = p && vn_local_beyond(p) && !vn_local_is_order(p) && p->replay.charged_to < 0;
+		o.n_wrong += o.wrong[i];
+	}
+	return o;
 }
 
-/* right: which of the wrong outputs are right now. *n: their number. */
-static vn_status find_right_outputs(vn_replay *r, int k, const bool *wrong, bool *right, int *n, vn_error *err)
+/* Measures which of the wrong outputs are right now. */
+static vn_status find_right_outputs(vn_replay *r, int k, outputs *o, vn_error *err)
 {
 	vn_status st = VN_OK;
-	*n = 0;
+	o->n_right = 0;
 	for (int i = 0; !st && i < r->e[VN_REPLAY_OWN].n_out; i++) {
 		const vn_node_output *m = &r->e[VN_REPLAY_OWN].out[i];
-		right[i] = false;
-		if (!wrong[i])
+		o->right[i] = false;
+		if (!o->wrong[i])
 			continue;
-		vn_checkpoint p = r->c->result.checkpoint[r->point[m->value]];
+		vn_checkpoint p = *r->point[m->value];
 		st = vn_replay_measure(r, &r->plan->node[k], m, p.replay.wrong_in_order ? p.replay.columns : VN_COLUMNS_SAME,
 		                       &p, err);
-		*n += right[i] = !vn_local_beyond(&p);
+		o->n_right += o->right[i] = !vn_local_beyond(&p);
 	}
 	return st;
+}
+
+static void charge_right_outputs(vn_replay *r, const outputs *o, const vn_checkpoint *to)
+{
+	for (int i = 0; i < r->e[VN_REPLAY_OWN].n_out; i++)
+		if (o->right[i])
+			r->point[r->e[VN_REPLAY_OWN].out[i].value]->replay.charged_to = (int)(to - r->c->result.checkpoint);
 }
 
 typedef struct captured_match {
@@ -197,132 +202,110 @@ typedef struct captured_match {
 	int               right; /* outputs */
 } captured_match;
 
-static int size_of(unsigned set)
-{
-	int n = 0;
-	for (; set; set &= set - 1)
-		n++;
-	return n;
-}
-
 /* Finds a smallest set of inputs among those that make the most outputs right. */
-static vn_status search_suspects(vn_replay *r, suspects *s, const bool *wrong, int all, captured_match *best,
-                                 vn_error *err)
+static vn_status search_suspects(vn_replay *r, suspects *s, outputs *o, captured_match *best, vn_error *err)
 {
-	bool      right[VN_MAX_OUT + 2];
 	vn_status st = VN_OK;
-	int       n;
 
 	*best = (captured_match) { 0 };
 	for (int size = 1; size <= s->n; size++)
 		for (unsigned set = 1; set < 1u << s->n; set++)
-			for (int as = VN_DIRECT; size_of(set) == size && as < VN_N_CONTENTS; as++) {
+			for (int as = VN_DIRECT; __builtin_popcount(set) == size && as < VN_N_CONTENTS; as++) {
 				if (as == VN_FURTHER && !has_further(r, s, set))
 					continue;
 				if ((st = run_with(r, s, set, (vn_replay_content)as, err)) ||
-				    (st = find_right_outputs(r, s->k, wrong, right, &n, err)))
+				    (st = find_right_outputs(r, s->k, o, err)))
 					return st;
-				if (n > best->right)
-					*best = (captured_match) { set, (vn_replay_content)as, n };
-				if (n == all)
+				if (o->n_right > best->right)
+					*best = (captured_match) { set, (vn_replay_content)as, o->n_right };
+				if (o->n_right == o->n_wrong)
 					return VN_OK;
 			}
 	return st;
 }
 
-static void mark_captured(vn_replay *r, const suspects *s, const captured_match *f, const bool *wrong,
-                          const bool *right)
+static void mark_captured(vn_replay *r, const suspects *s, const captured_match *f, const outputs *o)
 {
-	int first = -1;
+	const vn_checkpoint *first = NULL;
 
 	for (int i = s->n - 1; i >= 0; i--) { /* backward, because drop_saved moves later ones */
 		if (!(f->set >> i & 1))
 			continue;
 		const vn_saved *v = &r->saved[s->which[i]];
 		first = v->point;
-		r->c->result.checkpoint[v->point].replay.recorder_fault = true;
+		v->point->replay.recorder_fault = true;
 		for (int t = 0; s->now[i] == VN_FURTHER && t < v->n_through; t++)
-			r->c->result.checkpoint[v->through[t]].replay.recorder_fault = true;
+			v->through[t]->replay.recorder_fault = true;
 		drop_saved(r, s->which[i]); /* from here on, the correct content is in place */
 	}
-	for (int i = 0; i < r->e[VN_REPLAY_OWN].n_out; i++)
-		if (wrong[i] && right[i])
-			r->c->result.checkpoint[r->point[r->e[VN_REPLAY_OWN].out[i].value]].replay.charged_to = first;
+	charge_right_outputs(r, o, first);
 }
 
 vn_status vn_replay_captured(vn_replay *r, int k, vn_error *err)
 {
-	bool           wrong[VN_MAX_OUT + 2] = { false }, right[VN_MAX_OUT + 2] = { false };
+	outputs        o = wrong_outputs(r);
 	suspects       s = suspects_of(r, k);
 	captured_match f;
 	vn_status      st;
-	int            all = 0, n;
 
-	for (int i = 0; i < r->e[VN_REPLAY_OWN].n_out; i++)
-		all += wrong[i] = came_out_otherwise(r, &r->e[VN_REPLAY_OWN].out[i]);
-	if (!all || !s.n || (st = search_suspects(r, &s, wrong, all, &f, err)))
-		return all && s.n ? st : VN_OK;
-	if ((st = run_with(r, &s, f.set, f.as, err)) || !f.right || (st = find_right_outputs(r, k, wrong, right, &n, err)))
+	if (!o.n_wrong || !s.n)
+		return VN_OK;
+	if ((st = search_suspects(r, &s, &o, &f, err)) || (st = run_with(r, &s, f.set, f.as, err)) || !f.right ||
+	    (st = find_right_outputs(r, k, &o, err)))
 		return st;
-	mark_captured(r, &s, &f, wrong, right);
+	mark_captured(r, &s, &f, &o);
 	return VN_OK;
 }
 
 /* ---- an input that was overwritten before it was read ---------------------------------------- */
 
-/* The checkpoint of this step that recorded the numbers which overwrote the value `root`; -1: none.
+/* The checkpoint of this step that recorded the numbers which overwrote the value `root`, or NULL.
  * A checkpoint within its limits cannot be charged: the node that read it would be cleared, and
  * nothing would be outside. */
-static int replaced_by(const vn_replay *r, int root)
+static const vn_checkpoint *replaced_by(const vn_replay *r, int root)
 {
 	for (int i = 0; i < r->c->result.n_checkpoints; i++) {
 		const vn_checkpoint *p = &r->c->result.checkpoint[i];
 		if (p->overwritten && p->fails && p->step == r->step->number &&
 		    vn_names_root(&r->names, p->overwritten) == root)
-			return i;
+			return p;
 	}
-	return -1;
+	return NULL;
 }
 
-/* Writes that checkpoint for each input of node k. Returns how many inputs have one. */
-static int find_replaced(const vn_replay *r, int k, int by[VN_MAX_IN])
+/* Writes that checkpoint for each input of node k, or NULL. Returns the first. */
+static const vn_checkpoint *find_replaced(const vn_replay *r, int k, const vn_checkpoint *by[VN_MAX_IN])
 {
-	int n = 0;
+	const vn_checkpoint *first = NULL;
 	for (int i = 0; i < r->plan->node[k].n_in; i++) {
 		const int root = vn_plan_root(r->plan, r->plan->node[k].in[i]);
-		by[i] = r->point[root] >= 0 && vn_trace_kept(&r->trace, r->at, root) ? replaced_by(r, root) : -1;
-		n += by[i] >= 0;
+		by[i] = r->point[root] && vn_trace_kept(&r->trace, r->at, root) ? replaced_by(r, root) : NULL;
+		first = first ? first : by[i];
 	}
-	return n;
+	return first;
 }
 
-static vn_status put_inputs(vn_replay *r, int k, const int by[VN_MAX_IN], bool replaced, vn_error *err)
+static vn_status put_inputs(vn_replay *r, int k, const vn_checkpoint *const by[VN_MAX_IN], bool replaced, vn_error *err)
 {
 	vn_status st = VN_OK;
 	for (int i = 0; !st && i < r->plan->node[k].n_in; i++) {
 		const int root = vn_plan_root(r->plan, r->plan->node[k].in[i]);
-		if (by[i] >= 0)
-			st = vn_replay_take_from(r, root, &r->c->result.checkpoint[replaced ? by[i] : r->point[root]], err);
+		if (by[i])
+			st = vn_replay_take(r, root, replaced ? by[i] : r->point[root], err);
 	}
 	return st ? st : vn_replay_run_node(r, k, err);
 }
 
 vn_status vn_replay_overwritten(vn_replay *r, int k, vn_error *err)
 {
-	bool      wrong[VN_MAX_OUT + 2] = { false }, right[VN_MAX_OUT + 2] = { false };
-	int       by[VN_MAX_IN], all = 0, n, first = -1;
-	vn_status st;
+	outputs              o = wrong_outputs(r);
+	const vn_checkpoint *by[VN_MAX_IN], *first = o.n_wrong ? find_replaced(r, k, by) : NULL;
+	vn_status            st;
 
-	for (int i = 0; i < r->e[VN_REPLAY_OWN].n_out; i++)
-		all += wrong[i] = came_out_otherwise(r, &r->e[VN_REPLAY_OWN].out[i]);
-	if (!all || !find_replaced(r, k, by))
+	if (!first)
 		return VN_OK;
-	if ((st = put_inputs(r, k, by, true, err)) || (st = find_right_outputs(r, k, wrong, right, &n, err)))
+	if ((st = put_inputs(r, k, by, true, err)) || (st = find_right_outputs(r, k, &o, err)))
 		return st;
-	for (int i = 0; i < r->plan->node[k].n_in; i++)
-		first = first < 0 ? by[i] : first;
-	for (int i = 0; i < r->e[VN_REPLAY_OWN].n_out; i++)
-		if (wrong[i] && right[i])
-			r->c->result.checkpoint[r->point[r->e[VN_REPLAY_OWN].out[i].value]].replay.charged_to = first;
+	charge_right_outputs(r, &o, first);
 	return put_inputs(r, k, by, false, err);
 }

@@ -10,10 +10,7 @@
  * but other layers may. The steps are then walked a second time with that order assumed, and the
  * mistake is measured in the reference's order.
  */
-#include "compare/replay/replay_columns.h"
-#include "compare/replay/replay_variants.h"
-#include "compare/replay/replay_measure.h"
-#include "compare/replay/replay_state.h"
+#include "compare/replay/replay_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -21,23 +18,23 @@
 #define ORDER_LEAVES 0.0625 /* the most that another order may leave, of the error in the recorded order */
 
 /* Does the candidate's tensor hold the numbers of both engines, with its columns in that order? */
-static vn_status agrees_with_order(vn_replay *r, const vn_node *node, const vn_node_output *a, const vn_node_output *b,
-                                   const vn_checkpoint *p, vn_column_order order, bool *yes, vn_error *err)
+static vn_status agrees_with_order(vn_replay *r, const vn_node *node, const vn_node_output *own,
+                                   const vn_node_output *fine, const vn_checkpoint *p, vn_column_order order, bool *yes,
+                                   vn_error *err)
 {
-	const char     *axes = vn_entry_axes(vn_recording_entry(r->c->opened.ref, p->ref));
-	const vn_tensor own = { a->dtype, a->shape, a->data }, fine = { b->dtype, b->shape, b->data };
-	vn_checkpoint   as = *p;
-	unsigned char  *data = NULL;
-	vn_tensor       cand;
-	vn_status       st = vn_replay_candidate(r->c, p, order, &cand, &data, err);
+	const char    *axes = vn_entry_axes(vn_recording_entry(r->c->opened.ref, p->ref));
+	vn_checkpoint  as = *p;
+	unsigned char *data = NULL;
+	vn_tensor      cand;
+	vn_status      st = vn_replay_candidate(r->c, p, order, &cand, &data, err);
 
 	*yes = false;
 	if (!st &&
-	    !(st = vn_local_measure(&own, &fine, &cand, axes, r->e[VN_REPLAY_OWN].policy.storage,
+	    !(st = vn_local_measure(&own->t, &fine->t, &cand, axes, r->e[VN_REPLAY_OWN].policy.storage,
 	                            r->c->request.options->threads, &as.replay, err)) &&
 	    as.replay.local <= ORDER_LEAVES * p->replay.local) {
 		if (vn_local_beyond(&as))
-			st = vn_replay_judge_variants(r, node, a, &cand, axes, &as.replay, err);
+			st = vn_replay_judge_variants(r, node, own, &cand, axes, &as.replay, err);
 		*yes = !st && !vn_local_beyond(&as);
 	}
 	free(data);
@@ -52,11 +49,10 @@ static bool readers_are_judged(const vn_replay *r, int root)
 	int n = 0;
 	for (int k = 0; k < r->plan->n_nodes; k++) {
 		const vn_node *node = &r->plan->node[k];
-		bool           reads = false, judged = false;
-		for (int i = 0; i < node->n_in; i++)
-			reads = reads || vn_plan_root(r->plan, node->in[i]) == root;
+		const bool     reads = vn_replay_reads(r->plan, k, root);
+		bool           judged = false;
 		for (int i = 0; i < node->n_out; i++)
-			judged = judged || (node->out[i] >= 0 && r->point[vn_plan_root(r->plan, node->out[i])] >= 0);
+			judged = judged || (node->out[i] >= 0 && r->point[vn_plan_root(r->plan, node->out[i])]);
 		if (reads && !judged)
 			return false;
 		n += reads;
@@ -92,13 +88,11 @@ static vn_status order_columns(vn_replay *r, int k, bool *right, vn_error *err)
 
 	*right = true;
 	for (int i = 0; !st && i < r->e[VN_REPLAY_OWN].n_out; i++) {
-		const vn_node_output *m = &r->e[VN_REPLAY_OWN].out[i], *fine = NULL;
-		vn_checkpoint        *p = r->point[m->value] >= 0 ? &r->c->result.checkpoint[r->point[m->value]] : NULL;
-		const int64_t         width = m->shape.rank ? m->shape.dim[m->shape.rank - 1] : 0;
+		const vn_node_output *m = &r->e[VN_REPLAY_OWN].out[i], *fine = vn_replay_made(&r->e[VN_REPLAY_FINE], m->value);
+		vn_checkpoint        *p = r->point[m->value];
+		const int64_t         width = m->t.shape.rank ? m->t.shape.dim[m->t.shape.rank - 1] : 0;
 		bool                  yes = false;
-		for (int f = 0; f < r->e[VN_REPLAY_FINE].n_out; f++)
-			fine = r->e[VN_REPLAY_FINE].out[f].value == m->value ? &r->e[VN_REPLAY_FINE].out[f] : fine;
-		if (!p || !p->replayed || !vn_local_beyond(p))
+		if (!p || !vn_local_beyond(p))
 			continue;
 		for (int order = VN_COLUMNS_PAIRS;
 		     !st && !yes && fine && !p->scores && !p->replay.bad && p->replay.charged_to < 0 && order < VN_N_COLUMNS &&
@@ -117,8 +111,7 @@ static vn_status order_columns(vn_replay *r, int k, bool *right, vn_error *err)
 static vn_checkpoint *in_order(const vn_replay *r, int k, int input, int *root)
 {
 	*root = vn_plan_root(r->plan, r->plan->node[k].in[input]);
-	const int point = *root < 0 ? -1 : r->point[*root];
-	return point >= 0 && r->c->result.checkpoint[point].replay.columns ? &r->c->result.checkpoint[point] : NULL;
+	return r->point[*root] && r->point[*root]->replay.columns ? r->point[*root] : NULL;
 }
 
 /* Measures node k's outputs again on the inputs as they are now. */
@@ -128,7 +121,7 @@ static vn_status measure_again(vn_replay *r, int k, vn_error *err)
 
 	for (int i = 0; !st && i < r->e[VN_REPLAY_OWN].n_out; i++) {
 		const vn_node_output *m = &r->e[VN_REPLAY_OWN].out[i];
-		vn_checkpoint        *p = r->point[m->value] >= 0 ? &r->c->result.checkpoint[r->point[m->value]] : NULL;
+		vn_checkpoint        *p = r->point[m->value];
 		if (!p || !p->replayed)
 			continue;
 		const vn_column_order order = p->replay.wrong_in_order ? p->replay.columns : VN_COLUMNS_SAME;
@@ -147,9 +140,9 @@ static vn_status measure_again(vn_replay *r, int k, vn_error *err)
 static bool is_right(const vn_replay *r, int k)
 {
 	for (int i = 0; i < r->plan->node[k].n_out; i++) {
-		const int value = r->plan->node[k].out[i], point = value < 0 ? -1 : r->point[vn_plan_root(r->plan, value)];
-		if (point >= 0 && r->c->result.checkpoint[point].replayed &&
-		    (vn_local_beyond(&r->c->result.checkpoint[point]) || r->c->result.checkpoint[point].replay.columns))
+		const int            value = r->plan->node[k].out[i];
+		const vn_checkpoint *p = value < 0 ? NULL : r->point[vn_plan_root(r->plan, value)];
+		if (p && p->replayed && (vn_local_beyond(p) || p->replay.columns))
 			return false;
 	}
 	return true;
@@ -171,7 +164,7 @@ static vn_status as_captured(vn_replay *r, int k, vn_error *err)
 		if ((p = in_order(r, k, i, &root)) && !p->replay.wrong_in_order) {
 			was[i] = p->replay.columns;
 			p->replay.columns = VN_COLUMNS_SAME;
-			st = vn_replay_take(r, root, err);
+			st = vn_replay_take(r, root, p, err);
 			changed = true;
 		}
 	if (st || !changed || (st = measure_again(r, k, err)) || is_right(r, k))
@@ -179,8 +172,8 @@ static vn_status as_captured(vn_replay *r, int k, vn_error *err)
 	for (int i = 0; !st && i < node->n_in; i++)
 		if (was[i] && assumed_order(r, vn_plan_root(r->plan, node->in[i])) == was[i]) {
 			root = vn_plan_root(r->plan, node->in[i]);
-			r->c->result.checkpoint[r->point[root]].replay.columns = was[i];
-			st = vn_replay_take(r, root, err);
+			r->point[root]->replay.columns = was[i];
+			st = vn_replay_take(r, root, r->point[root], err);
 			back = true;
 		}
 	return st || !back ? st : measure_again(r, k, err);

@@ -1,6 +1,5 @@
-/* replay_made.c: the numbers that a node of a replay produces. */
-#include "compare/replay/replay_made.h"
-#include "compare/replay/replay_state.h"
+/* replay_made.c: the engines of a replay, and the numbers that a node produces. */
+#include "compare/replay/replay_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -33,18 +32,19 @@ static vn_status take_begin(void *context, int value, vn_dtype dtype, const vn_s
 	vn_replay_engine *e = context;
 	vn_node_output   *m = &e->out[e->n_out];
 	const size_t      bytes = (size_t)vn_shape_count(shape) * vn_dtype_size(dtype);
+	if (bytes > m->room && !make_room(m, bytes))
+		return vn_fail(err, VN_ERR_NOMEM, "no memory to replay a node");
 	m->value = value;
-	m->dtype = dtype;
-	m->shape = *shape;
+	m->t = (vn_tensor) { dtype, *shape, m->data };
 	m->have = 0;
-	return bytes <= m->room || make_room(m, bytes) ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory to replay a node");
+	return VN_OK;
 }
 
 static vn_status take_write(void *context, const void *data, size_t elements, vn_error *err)
 {
 	vn_replay_engine *e = context;
 	vn_node_output   *m = &e->out[e->n_out];
-	const size_t      bytes = elements * vn_dtype_size(m->dtype);
+	const size_t      bytes = elements * vn_dtype_size(m->t.dtype);
 	(void)err;
 	if (m->have + bytes <= m->room) {
 		if (m->large.data)
@@ -61,7 +61,7 @@ static void *take_place(void *context, size_t elements)
 {
 	vn_replay_engine *e = context;
 	vn_node_output   *m = &e->out[e->n_out];
-	const size_t      from = m->have, bytes = elements * vn_dtype_size(m->dtype);
+	const size_t      from = m->have, bytes = elements * vn_dtype_size(m->t.dtype);
 
 	if (m->large.data || from + bytes > m->room)
 		return NULL;
@@ -72,7 +72,7 @@ static void *take_place(void *context, size_t elements)
 /* Moves the last row to the front. */
 static void keep_last(vn_node_output *m)
 {
-	const int64_t rows = m->shape.rank ? m->shape.dim[0] : 0;
+	const int64_t rows = m->t.shape.rank ? m->t.shape.dim[0] : 0;
 	const size_t  row = rows > 1 ? m->have / (size_t)rows : 0;
 
 	if (!row)
@@ -81,7 +81,7 @@ static void keep_last(vn_node_output *m)
 		vn_scratch_write(&m->large, 0, m->data + m->have - row, row);
 	else
 		memcpy(m->data, m->data + m->have - row, row);
-	m->shape.dim[0] = 1;
+	m->t.shape.dim[0] = 1;
 	m->have = row;
 }
 
@@ -106,4 +106,32 @@ const vn_node_output *vn_replay_made(const vn_replay_engine *e, int value)
 		if (e->out[i].value == value)
 			return &e->out[i];
 	return NULL;
+}
+
+/* ---- the engines ----------------------------------------------------------------------------- */
+
+vn_status vn_replay_engine_open(vn_replay_engine *e, const vn_comparison *c, const vn_plan *plan, bool progress,
+                                vn_error *err)
+{
+	const vn_ref_options o = { .policy = e->policy, .threads = c->request.options->threads, .progress = progress };
+	return vn_ref_create(plan, vn_model_weights(c->opened.model), &o, &e->ref, err);
+}
+
+void vn_replay_engine_close(vn_replay_engine *e)
+{
+	vn_ref_ops.destroy(e->ref);
+	e->ref = NULL;
+	for (size_t i = 0; i < sizeof e->out / sizeof *e->out; i++)
+		vn_node_output_free(&e->out[i]);
+}
+
+vn_status vn_replay_engine_begin(vn_replay_engine *e, const vn_step *step, const int32_t *ids, const bool *want,
+                                 vn_error *err)
+{
+	const int64_t first = step->position + step->first_row;
+
+	e->taps = (vn_taps) {
+		.want = want, .rows = VN_ROWS_RANGE, .first = first, .last = first + step->rows - 1, .sink = vn_replay_sink(e)
+	};
+	return vn_ref_ops.begin(e->ref, ids + step->position, step->tokens, want ? &e->taps : NULL, err);
 }

@@ -3,10 +3,7 @@
 #include "compare/floor/floor_check.h"
 #include "compare/floor/precision.h"
 #include "compare/judge/count.h"
-#include "compare/replay/replay_measure.h"
-#include "compare/replay/replay_variants.h"
-#include "compare/replay/replay_made.h"
-#include "compare/replay/replay_state.h"
+#include "compare/replay/replay_internal.h"
 #include "libref/exec/convert.h"
 
 #include <math.h>
@@ -63,7 +60,6 @@ vn_status vn_replay_measure(vn_replay *r, const vn_node *node, const vn_node_out
 	const double          in = error_in(r, node);
 	vn_comparison        *c = r->c;
 	const char           *axes = vn_entry_axes(vn_recording_entry(c->opened.ref, p->ref));
-	const vn_tensor       a = { own->dtype, own->shape, own->data }, b = { fine->dtype, fine->shape, fine->data };
 	const int             threads = c->request.options->threads, span = p->replay.span;
 	const bool mapped = !order && own->large.file && fine->large.file && vn_recording_mapped(c->opened.cand, p->cand) &&
 	                    vn_recording_mapped(c->opened.ref, p->ref);
@@ -74,7 +70,7 @@ vn_status vn_replay_measure(vn_replay *r, const vn_node *node, const vn_node_out
 
 	if ((st = vn_replay_candidate(c, p, order, &cand, &sorted, err)) ||
 	    (st = vn_entry_tensor(c->opened.ref, p->ref, &ref, err)) ||
-	    (st = vn_local_measure_with(&a, &b, &cand, axes,
+	    (st = vn_local_measure_with(&own->t, &fine->t, &cand, axes,
 	                                vn_local_format(node, own->value, span, r->e[VN_REPLAY_OWN].policy.storage), mapped,
 	                                threads, &ref, &given, &p->replay, err)))
 		goto done;
@@ -133,18 +129,25 @@ static vn_status put_values(vn_replay *r, vn_replay_engine *e, int value, const 
 	return vn_ref_ops.write(e->ref, value, r->put, err);
 }
 
+bool vn_replay_reads(const vn_plan *plan, int k, int root)
+{
+	for (int i = 0; i < plan->node[k].n_in; i++)
+		if (vn_plan_root(plan, plan->node[k].in[i]) == root)
+			return true;
+	return false;
+}
+
 /* Does an operation read the value, or (a state) the next call? */
 static bool is_read(const vn_plan *plan, int value)
 {
 	bool read = plan->value[value].state >= 0;
 
 	for (int k = 0; !read && k < plan->n_nodes; k++)
-		for (int i = 0; i < plan->node[k].n_in; i++)
-			read = read || (plan->node[k].in[i] >= 0 && vn_plan_root(plan, plan->node[k].in[i]) == value);
+		read = vn_replay_reads(plan, k, value);
 	return read;
 }
 
-vn_status vn_replay_take_from(vn_replay *r, int value, const vn_checkpoint *p, vn_error *err)
+vn_status vn_replay_take(vn_replay *r, int value, const vn_checkpoint *p, vn_error *err)
 {
 	const vn_shape whole = vn_replay_shape(r, value);
 	unsigned char *own;
@@ -164,11 +167,6 @@ vn_status vn_replay_take_from(vn_replay *r, int value, const vn_checkpoint *p, v
 	vn_recording_release(r->c->opened.cand, p->cand);
 	vn_trace_keep(&r->trace, r->at, value, rows ? VN_KEPT_ROWS : VN_KEPT_ALL);
 	return st;
-}
-
-vn_status vn_replay_take(vn_replay *r, int value, vn_error *err)
-{
-	return vn_replay_take_from(r, value, &r->c->result.checkpoint[r->point[value]], err);
 }
 
 /* Where the candidate's rounded numbers were captured, their bits are known. Elsewhere a few are

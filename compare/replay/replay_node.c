@@ -1,29 +1,18 @@
 /* replay_node.c: replays one node: runs it in both engines, compares it with the candidate, charges
  * it if the error is its own, and replaces its outputs by the candidate's numbers. */
-#include "compare/replay/replay_node.h"
-#include "compare/replay/replay_captured.h"
-#include "compare/replay/replay_columns.h"
-#include "compare/replay/replay_made.h"
-#include "compare/replay/replay_measure.h"
-#include "compare/replay/replay_state.h"
+#include "compare/replay/replay_internal.h"
 
 #include <math.h>
-
-static vn_checkpoint *point_of(const vn_replay *r, const vn_node_output *m)
-{
-	const int point = r->point[m->value];
-	return point >= 0 && r->c->result.checkpoint[point].replayed ? &r->c->result.checkpoint[point] : NULL;
-}
 
 static vn_status measure_all(vn_replay *r, const vn_node *node, vn_error *err)
 {
 	vn_status st = VN_OK;
 	for (int i = 0; !st && i < r->e[VN_REPLAY_OWN].n_out; i++) {
 		const vn_node_output *m = &r->e[VN_REPLAY_OWN].out[i];
-		vn_checkpoint        *p = r->point[m->value] >= 0 ? &r->c->result.checkpoint[r->point[m->value]] : NULL;
+		vn_checkpoint        *p = r->point[m->value];
 		if (!p || !vn_replay_made(&r->e[VN_REPLAY_FINE], m->value) ||
-		    !vn_shape_equal(&m->shape, &vn_recording_entry(r->c->opened.ref, p->ref)->shape) ||
-		    !vn_shape_equal(&m->shape, &vn_recording_entry(r->c->opened.cand, p->cand)->shape))
+		    !vn_shape_equal(&m->t.shape, &vn_recording_entry(r->c->opened.ref, p->ref)->shape) ||
+		    !vn_shape_equal(&m->t.shape, &vn_recording_entry(r->c->opened.cand, p->cand)->shape))
 			continue;
 		int span, charged;
 		if ((st = vn_trace_span(&r->trace, r->at, m->value, &span, &charged, err)))
@@ -52,10 +41,10 @@ static vn_checkpoint *wrong_inputs(const vn_replay *r, vn_checkpoint **unknown, 
 		const size_t   cell = r->trace.span[i], values = (size_t)r->plan->n_values;
 		const vn_node *node = &r->plan->node[r->plan->value[cell % values].node];
 		for (int k = 0; cell / values == (size_t)r->at && k < node->n_in; k++) {
-			const int      value = vn_plan_root(r->plan, node->in[k]), point = r->point[value];
-			vn_checkpoint *q = point >= 0 && vn_trace_kept(&r->trace, r->at, value) ? &r->c->result.checkpoint[point]
-			                                                                        : NULL;
-			if (!q || !q->fails || !q->replayed || !vn_local_beyond(q) || q->replay.charged_to >= 0)
+			const int      value = vn_plan_root(r->plan, node->in[k]);
+			vn_checkpoint *q = r->point[value];
+			if (!q || !vn_trace_kept(&r->trace, r->at, value) || !q->fails || !vn_local_beyond(q) ||
+			    q->replay.charged_to >= 0)
 				continue;
 			first = first ? first : q;
 			*n += !q->replay.recorder_fault && q != *unknown;
@@ -69,10 +58,8 @@ static vn_checkpoint *wrong_inputs(const vn_replay *r, vn_checkpoint **unknown, 
 static bool is_tested(const vn_replay *r, int k, const vn_checkpoint *input)
 {
 	for (int i = 0; i < r->n_saved; i++)
-		for (int j = 0; input && j < r->plan->node[k].n_in; j++)
-			if (&r->c->result.checkpoint[r->saved[i].point] == input &&
-			    vn_plan_root(r->plan, r->plan->node[k].in[j]) == r->saved[i].value)
-				return true;
+		if (r->saved[i].point == input && vn_replay_reads(r->plan, k, r->saved[i].value))
+			return true;
 	return false;
 }
 
@@ -100,14 +87,14 @@ static vn_status charge_node(vn_replay *r, int k, vn_error *err)
 	int       span, charged;
 	for (int i = 0; !st && i < r->e[VN_REPLAY_OWN].n_out; i++) {
 		const int      value = r->e[VN_REPLAY_OWN].out[i].value;
-		vn_checkpoint *p = point_of(r, &r->e[VN_REPLAY_OWN].out[i]);
+		vn_checkpoint *p = r->point[value];
 		if (!p || !vn_local_beyond(p) || p->replay.charged_to >= 0 ||
 		    (st = vn_trace_span(&r->trace, r->at, value, &span, &charged, err)))
 			continue;
 		p->replay.charged_to = charged; /* a checkpoint already charged with an operation of the span */
 		if (charged >= 0 || charge_inputs(r, k, p))
 			continue;
-		vn_trace_charge(&r->trace, r->point[value]);
+		vn_trace_charge(&r->trace, (int)(p - r->c->result.checkpoint));
 		st = vn_local_is_order(p) ? VN_OK : vn_replay_save(r, k, value, err);
 	}
 	return st;
@@ -117,13 +104,13 @@ static vn_status charge_node(vn_replay *r, int k, vn_error *err)
  * it. */
 static vn_status put_back(vn_replay *r, int value, vn_error *err)
 {
-	const vn_checkpoint *p = r->point[value] >= 0 ? &r->c->result.checkpoint[r->point[value]] : NULL;
+	const vn_checkpoint *p = r->point[value];
 
 	r->error[value] = (double)NAN;
 	if (!p || !p->replayed || vn_replay_no_place(r->plan, value))
 		return VN_OK;
 	r->error[value] = sqrt(p->m.value[VN_M_NMSE]);
-	return vn_replay_take(r, value, err);
+	return vn_replay_take(r, value, p, err);
 }
 
 vn_status vn_replay_node(vn_replay *r, int k, vn_error *err)

@@ -1,7 +1,7 @@
-/* replay_variants.c: see replay_variants.h. */
-#include "compare/replay/replay_variants.h"
+/* replay_variants.c: widens the floor of a value by what other correct implementations of its
+ * operation differ by. */
 #include "compare/replay/reference_variants.h"
-#include "compare/replay/replay_made.h"
+#include "compare/replay/replay_internal.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -116,9 +116,9 @@ static vn_status run_other(vn_replay *r, int k, int i, judged *j, drawn d[2], vn
 		const vn_node_output *m = vn_replay_made(&r->e[VN_REPLAY_OWN], j->value);
 		if (!m)
 			continue;
-		const vn_tensor z = { m->dtype, m->shape, m->data };
-		st = vn_reference_variant_judges_alone(node, i) ? vn_local_alone(&z, j->cand, j->axes, threads, j->l, err)
-		                                                : vn_local_other(&z, j->own, j->axes, threads, &j->most, err);
+		st = vn_reference_variant_judges_alone(node, i)
+		         ? vn_local_alone(&m->t, j->cand, j->axes, threads, j->l, err)
+		         : vn_local_other(&m->t, j->own, j->axes, threads, &j->most, err);
 	}
 	return st;
 }
@@ -129,7 +129,7 @@ vn_status vn_replay_judge_variants(vn_replay *r, const vn_node *node, const vn_n
 	vn_replay_engine      *e = &r->e[VN_REPLAY_OWN];
 	const int              k = (int)(node - r->plan->node);
 	const int              others = l->bad ? 0 : vn_reference_variants_count(node, e->policy);
-	const vn_tensor        a = { own->dtype, own->shape, own->data };
+	const vn_tensor        a = own->t; /* own is an output of e, and so is overwritten */
 	const vn_replay_engine unmodified = *e;
 	judged                 j = { .value = own->value, .own = &a, .cand = cand, .axes = axes, .l = l };
 	drawn                  d[2] = { { 0 }, { 0 } };

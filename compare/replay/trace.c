@@ -2,6 +2,7 @@
 #include "compare/replay/trace.h"
 
 #include "compare/judge/reach.h"
+#include "libref/base/grow.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,7 @@ enum { CELLS_MAX = 1 << 26 };
 vn_status vn_trace_init(vn_trace *t, const vn_plan *plan, int steps, vn_error *err)
 {
 	const size_t cells = (size_t)steps * (size_t)plan->n_values;
-	*t = (vn_trace) { .plan = plan, .steps = (size_t)steps };
+	*t = (vn_trace) { .plan = plan };
 	if (cells > CELLS_MAX)
 		return vn_fail(err, VN_ERR_UNSUPPORTED, "%d steps of %d values are too many to replay", steps, plan->n_values);
 	t->kept = calloc(cells + 1, sizeof *t->kept);
@@ -50,19 +51,15 @@ vn_kept_rows vn_trace_kept(const vn_trace *t, int step, int value)
 	return (vn_kept_rows)t->kept[cell_of(t, (size_t)step, value)];
 }
 
-static void append_cell(vn_trace *t, size_t **list, size_t *n, size_t *room, size_t x)
+static void append_cell(vn_trace *t, size_t **list, size_t *n, size_t x)
 {
-	if (*n == *room) {
-		const size_t more = 2 * *room + 256;
-		size_t      *p = realloc(*list, more * sizeof *p);
-		if (!p) {
-			t->failed = true;
-			return;
-		}
-		*list = p;
-		*room = more;
+	size_t *more = vn_grown(*list, *n, sizeof *more);
+	if (!more) {
+		t->failed = true;
+		return;
 	}
-	(*list)[(*n)++] = x;
+	*list = more;
+	more[(*n)++] = x;
 }
 
 /* A cell is visited at most twice: for some of its rows, and then for all. */
@@ -73,8 +70,8 @@ static void visit_cell(vn_trace *t, size_t cell, bool all_rows)
 		return;
 	t->stamp[cell] = t->now + all_rows;
 	if (before != t->now)
-		append_cell(t, &t->span, &t->n_span, &t->room_span, cell);
-	append_cell(t, &t->todo, &t->n_todo, &t->room_todo, 2 * cell + all_rows);
+		append_cell(t, &t->span, &t->n_span, cell);
+	append_cell(t, &t->todo, &t->n_todo, 2 * cell + all_rows);
 }
 
 static void reach_value(void *trace, size_t step, int value, bool all_rows)

@@ -17,13 +17,12 @@ typedef enum vn_kept_rows { VN_KEPT_NOTHING, VN_KEPT_ROWS, VN_KEPT_ALL } vn_kept
 
 typedef struct vn_trace {
 	const vn_plan *plan; /* borrowed */
-	size_t         steps;
 	unsigned char *kept; /* (steps, values) vn_kept_rows */
 	/* (steps, values): checkpoint charged with a span that contains the cell; -1 */
 	int           *charged_to;
 	uint32_t      *stamp, now; /* marks of the current walk; now + 1: for all rows */
 	/* cells; todo in pairs, with a bit for all rows */
-	size_t        *span, *todo, n_span, n_todo, room_span, room_todo;
+	size_t        *span, *todo, n_span, n_todo;
 	bool           failed; /* no memory */
 } vn_trace;
 

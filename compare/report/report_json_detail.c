@@ -56,13 +56,13 @@ static json_t *inputs_json(const vn_comparison *c, const vn_report_detail *d)
 
 /* Energies of a long axis are summed over equal runs of indices, because a page
  * cannot draw finer. */
-static json_t *energies_json(const double *x, int64_t n, int64_t run)
+static json_t *energies_json(const vn_axis_profile *x, bool of_ref, int64_t run)
 {
 	json_t *a = json_array();
-	for (int64_t i = 0; i < n; i += run) {
+	for (int64_t i = 0; i < x->n; i += run) {
 		double sum = 0;
-		for (int64_t j = i; j < i + run && j < n; j++)
-			sum += x[j];
+		for (int64_t j = i; j < i + run && j < x->n; j++)
+			sum += of_ref ? x->at[j].ref : x->at[j].error;
 		json_array_append_new(a, isfinite(sum) ? json_real(sum) : json_string(vn_json_not_finite(sum)));
 	}
 	return a;
@@ -98,11 +98,11 @@ static json_t *profile_json(const vn_profile *p)
 		const int64_t          run = (a->n + DRAWN - 1) / DRAWN;
 		int64_t                bad = 0;
 		for (int64_t k = 0; k < a->n; k++)
-			bad += a->bad[k] > 0;
+			bad += a->at[k].bad > 0;
 		json_array_append_new(axes, json_pack("{s:o, s:I, s:I, s:I, s:o, s:o}", "axis", vn_json_text(a->name), "size",
 		                                      (json_int_t)a->n, "indices_per_sum", (json_int_t)run, "not_finite",
-		                                      (json_int_t)bad, "error", energies_json(a->error, a->n, run), "reference",
-		                                      energies_json(a->ref, a->n, run)));
+		                                      (json_int_t)bad, "error", energies_json(a, false, run), "reference",
+		                                      energies_json(a, true, run)));
 	}
 	return json_pack("{s:o, s:o}", "words", vn_json_lines(&p->words), "axes", axes);
 }

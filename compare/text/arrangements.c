@@ -28,7 +28,7 @@ static const tried_range ranges[] = {
 	                            .head_words = 4 },
 	/* A result must agree to within rounding in every token, those from outside included. Most
 	 * tokens must stay inside, or repeated tokens would fit by chance. Replay has found columns in
-	 * another order (replay_columns.h). The order of lin_key is not tried yet. */
+	 * another order (replay_columns.c). The order of lin_key is not tried yet. */
 	[VN_ARRANGED_RESULT] = { .columns = false,
 	                         .moved_most = VN_MOVED_MOST,
 	                         .ways = 3,
