@@ -82,6 +82,8 @@ static vn_status take_word(vn_recording *r, int kind, const char *data, size_t b
 		return VN_OK;
 	}
 	json_t *words = kind == VN_FRAME_ROOT ? r->root : r->model;
+	if (json_object_get(words, data)) /* in a damaged file; the first one counts */
+		return VN_OK;
 	if (json_object_size(words) == MOST_WORDS)
 		return refuse_frame(r, err);
 	return json_object_set_new_nocheck(words, data, json_string_nocheck(value)) ? no_memory(r, err) : VN_OK;

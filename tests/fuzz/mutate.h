@@ -1,7 +1,7 @@
 /* mutate.h: a fuzzer's main for builds without libFuzzer, and what fuzzers assert.
  *
  * Seeds are run unchanged, then mutated: bytes changed, cut or doubled, and words put in from the
- * target's dictionary (fuzz_x.dict, in libFuzzer's format). The random numbers are fixed, so a run
+ * target's dictionary (dictionary.sh, in libFuzzer's format). The random numbers are fixed, so a run
  * repeats.
  *
  *   fuzz_x                 seeds, and 20000 mutations or a second of them
@@ -116,7 +116,7 @@ static inline size_t fuzz_unquote(const char *line, uint8_t *out)
 
 static inline void fuzz_read_words(void)
 {
-	static const char path[] = VERNIER_SOURCE "/tests/fuzz/" FUZZ_NAME ".dict";
+	static const char path[] = FUZZ_DICTIONARY;
 	char              line[1024];
 	FILE             *f = fopen(path, "r");
 

@@ -46,11 +46,10 @@ fuzz_one() { # target
 	# Formats of binary files do not begin below some size.
 	case $name in fuzz_object_header|fuzz_recording|fuzz_gguf|fuzz_dump) most=65536 ;;
 		fuzz_tokenizer|fuzz_older|fuzz_plan|fuzz_config|fuzz_baseline) most=16384 ;; esac
-	"$root/tests/fuzz/dictionary.sh" "$name" >"$work/logs/$name.dict"
 	FUZZ_FOUND=$found OMP_NUM_THREADS=1 "$root/build/$preset/tests/fuzz/$name" -max_total_time="$seconds" \
 		-max_len="$most" \
 		-timeout=20 -rss_limit_mb=4096 -print_final_stats=1 -artifact_prefix="$found/" \
-		-dict="$work/logs/$name.dict" \
+		-dict="$root/build/$preset/tests/fuzz/$name.dict" \
 		"$corpus" "$root/tests/fuzz/corpus/$name" >"$log" 2>&1 || true # the table says
 	local done edges all rate
 	done=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
