@@ -1,8 +1,8 @@
 /* mutate.h: a fuzzer's main for builds without libFuzzer, and what fuzzers assert.
  *
  * Seeds are run unchanged, then mutated: bytes changed, cut or doubled, and words put in from the
- * target's dictionary (dictionary.sh, in libFuzzer's format). The random numbers are fixed, so a run
- * repeats.
+ * target's dictionary (dictionary.sh, in libFuzzer's format). The random numbers are fixed, so a
+ * run repeats.
  *
  *   fuzz_x                 seeds, and 20000 mutations or a second of them
  *   fuzz_x FILE|FOLDER...  those files as well, as they are and as seeds
