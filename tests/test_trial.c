@@ -104,6 +104,45 @@ static void a_nan_is_an_error_unless_the_operation_has_it_too(void)
 	CU_ASSERT_FALSE(s.some);
 }
 
+static void expect_rows(const stand *s, int64_t first, int64_t last)
+{
+	bool    off[T];
+	int64_t a, b;
+
+	vn_trial_rows_off(&s->t, off, &a, &b);
+	CU_ASSERT_EQUAL(a, first);
+	CU_ASSERT_EQUAL(b, last);
+	for (int64_t row = 0; row < T; row++)
+		CU_ASSERT_EQUAL(off[row], row == first || row == last);
+}
+
+/* Also if the file gives the axes names of its own. */
+static void the_rows_in_error_are_found(void)
+{
+	static const char *const axes[] = { "token head channel", "tokenA head channel", "" };
+	double                   own[ALL];
+	stand                    s;
+
+	for (int i = 0; i < 3; i++) {
+		begin(&s, 0);
+		s.site.axes = axes[i];
+		s.x.unmodified.residual.floor_token = 1e-6;
+		memcpy(own, unmodified, sizeof own);
+		s.t.own = numbers(own);
+		expect_rows(&s, -1, -1);
+		of_head(cand, 1, 2)[1] += 1;
+		expect_rows(&s, 1, 1);
+		of_head(own, 0, 0)[0] = of_head(cand, 0, 0)[0] = (double)INFINITY; /* the operation's own */
+		expect_rows(&s, 1, 1);
+		of_head(cand, 0, 0)[0] = -(double)INFINITY;
+		expect_rows(&s, 0, 1);
+		of_head(cand, 0, 0)[0] = 1;
+		expect_rows(&s, 0, 1);
+		of_head(own, 0, 0)[0] = of_head(cand, 0, 0)[0] = (double)NAN;
+		expect_rows(&s, 0, 1);
+	}
+}
+
 static void what_has_no_heads_or_one_has_no_part(void)
 {
 	static const char *const axes[] = { "token hidden", "token channel head_dim", "token hidden head" };
@@ -253,6 +292,7 @@ int main(void)
 		TEST(the_heads_in_error_are_found),
 		TEST(an_error_within_sixteen_floors_is_none),
 		TEST(a_nan_is_an_error_unless_the_operation_has_it_too),
+		TEST(the_rows_in_error_are_found),
 		TEST(what_has_no_heads_or_one_has_no_part),
 		TEST(a_hypothesis_says_its_heads),
 		TEST(the_other_heads_are_put_back),

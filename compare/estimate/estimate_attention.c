@@ -114,7 +114,7 @@ vn_status vn_estimate_window(vn_explain_trial *t, const vn_hypothesis *at, vn_er
 	vn_status     st = VN_OK;
 
 	vn_trial_rows_off(t, NULL, &first, &last);
-	if (first < 0)
+	if (first < 0 || vn_axes_find(t->site->axes, "token") < 0)
 		return VN_OK;
 	first += t->site->first;
 	/* With a narrower window the first tokens affected may still come out right, because they

@@ -57,12 +57,12 @@ void vn_trial_rows_off(const vn_explain_trial *t, bool *off, int64_t *first, int
 {
 	const vn_shape *s = &t->site->cand.shape;
 	const double    limit = VN_PEAK_LIMIT * t->x->unmodified.residual.floor_token;
-	const int       axis = vn_axes_find(t->site->axes, "token");
+	const int       token = vn_axes_find(t->site->axes, "token"), axis = token < 0 ? 0 : token;
 	int64_t         outer, inner;
 
 	*first = *last = -1;
 	split_axes(s, axis, &outer, &inner);
-	for (int64_t row = 0; axis >= 0 && axis < s->rank && row < s->dim[axis]; row++) {
+	for (int64_t row = 0; axis < s->rank && row < s->dim[axis]; row++) {
 		double dd = 0, rr = 0;
 		for (int64_t o = 0; o < outer; o++)
 			add_error(t, (o * s->dim[axis] + row) * inner, inner, &dd, &rr);

@@ -54,8 +54,9 @@ typedef struct vn_explain_trial {
 /* Return the node that makes the checkpoint, and the call in which it was recorded, or NULL. */
 int            vn_trial_node(const vn_explain_trial *t);
 const vn_step *vn_trial_step(const vn_explain_trial *t);
-/* Finds the rows along the axis of tokens whose error is more than rounding: *first and *last; -1:
- * none, or no such axis. off (rows): tells for each whether it is one. NULL: not asked. */
+/* Finds the rows along the axis of tokens (the first axis, if none has that name) whose error is
+ * more than rounding: *first and *last; -1: none. NaN is such an error, and infinity in place of
+ * another number. off (rows): tells for each whether it is one. NULL: not asked. */
 void           vn_trial_rows_off(const vn_explain_trial *t, bool *off, int64_t *first, int64_t *last);
 /* Returns st and copies its text, `why`, to err. For VN_ERR_UNSUPPORTED, returns VN_OK: what cannot
  * be tried is no error. */
