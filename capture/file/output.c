@@ -91,26 +91,53 @@ static vn_status rename_output(const vn_output *o, vn_error *err)
 	return moved == 0 ? VN_OK : vn_fail(err, VN_ERR_IO, "%s: %s", o->path, strerror(errno));
 }
 
+static int errno_or_eio(void)
+{
+	return errno ? errno : EIO;
+}
+
+/* Flushes the stream, and closes that of a file. Returns the errno of a failed write; 0: none
+ * failed. */
+static int end_stream(const vn_output *o)
+{
+	int why = 0;
+
+	if (fflush(o->file) != 0)
+		why = errno_or_eio();
+	else if (ferror(o->file))
+		why = EIO; /* a write failed earlier, so errno is of something else */
+	if (why && o->kind != VN_PLACE_NUMBERS)
+		why = vn_printed_errno();
+	if (o->path && fclose(o->file) != 0 && !why)
+		why = errno_or_eio();
+	return why;
+}
+
+/* Returns st, or why stdout is not complete. why: of end_stream. */
+static vn_status check_stdout(const vn_output *o, vn_status st, int why, vn_error *err)
+{
+	const char *lost = vn_printed_lost();
+
+	if (lost && (st || why)) /* the writer knows that it failed, but not why */
+		return vn_fail(err, VN_ERR_IO, "standard output cannot be written: %s", lost);
+	if (!st && why)
+		return vn_fail(err, VN_ERR_IO, "standard output cannot be written: %s", strerror(why));
+	return st ? st : vn_trouble_since(o->mark, "the report", err);
+}
+
 vn_status vn_output_close(vn_output *o, vn_status st, vn_error *err)
 {
 	const char *name = o->path ? o->path : "standard output";
 
 	if (st == VN_ERR_IO && ferror(o->file)) /* the writer knows neither the file nor the reason */
 		vn_fail(err, st, "%s: the report cannot be written: %s", name, strerror(vn_printed_errno()));
-	bool lost = fflush(o->file) != 0 || ferror(o->file);
-	int  failed = o->kind == VN_PLACE_NUMBERS ? errno : vn_printed_errno();
-	if (o->path && fclose(o->file) != 0 && !lost) {
-		lost = true;
-		failed = errno;
-	}
-	if (!o->path && (st || lost) && vn_printed_lost()) /* the writer knows that it failed, but not why */
-		st = vn_fail(err, VN_ERR_IO, "%s cannot be written: %s", name, vn_printed_lost());
-	else if (!st && lost)
-		st = vn_fail(err, VN_ERR_IO, o->path ? "%s: %s" : "%s cannot be written: %s", name, strerror(failed));
-	else if (!st)
-		st = vn_trouble_since(o->mark, o->path ? o->path : "the report", err);
+	const int why = end_stream(o);
 	if (!o->path)
-		return st;
+		return check_stdout(o, st, why, err);
+	if (!st && why)
+		st = vn_fail(err, VN_ERR_IO, "%s: %s", o->path, strerror(why));
+	if (!st)
+		st = vn_trouble_since(o->mark, o->path, err);
 	if (!st)
 		st = rename_output(o, err);
 	if (st)

@@ -200,7 +200,6 @@ static vn_status read_line(line *l)
 		{ "config", "config", read_config },
 	};
 	const json_t *end = json_object_get(l->json, "complete");
-	vn_status     st;
 	if (l->ended)
 		return report_error(l, "a line after the line 'complete'");
 	if (l->number == 1) {
@@ -215,8 +214,10 @@ static vn_status read_line(line *l)
 		return VN_OK;
 	}
 	for (size_t i = 0; i < sizeof kind / sizeof *kind; i++)
-		if (json_object_get(l->json, kind[i].key))
-			return (st = check_keys(l, kind[i].keys)) ? st : kind[i].read(l);
+		if (json_object_get(l->json, kind[i].key)) {
+			const vn_status st = check_keys(l, kind[i].keys);
+			return st ? st : kind[i].read(l);
+		}
 	return report_error(l, "expected one of tensor, step, run, config, complete");
 }
 

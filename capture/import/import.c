@@ -425,7 +425,9 @@ vn_status vn_import_open(const vn_import_options *o, vn_import *i, vn_error *err
 	if ((st = vn_dump_recording(d, &i->r, err)))
 		return st;
 	i->original = i->r;
-	return (st = say_model(i, err)) || (st = map_names(i, err)) ? st : check_dump(i, err);
+	if ((st = say_model(i, err)) || (st = map_names(i, err)))
+		return st;
+	return check_dump(i, err);
 }
 
 void vn_import_close(vn_import *i)

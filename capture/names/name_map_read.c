@@ -17,11 +17,14 @@
 
 enum { MOST_RULES = 4096 };
 
+/* The keys of a rule that are true or false, as bits. */
+enum { IGNORE = 1, FALLBACK = 2, COPY = 4 };
+
 typedef struct map_reader {
 	vn_yaml          *y;
 	vn_name_map      *m;
 	vn_name_map_rule *rule;
-	unsigned          flags; /* that the rule has so far */
+	unsigned          flags; /* those that the rule has so far */
 } map_reader;
 
 static vn_status number_of(map_reader *r, const char *text, int *times)
@@ -42,9 +45,8 @@ static vn_status check_from(map_reader *r, const char *key, const char *text)
 	size_t    length;
 	int       add = 0, times;
 	vn_status st = number_of(r, text, &times);
-	(void)key;
 	if (!st && times && vn_name_map_number(text, &length, &add) && length > 3)
-		return vn_yaml_fail(r->y, "'%.80s': from can contain {n} only; {n-1} and {n+1} belong in to", text);
+		return vn_yaml_fail(r->y, "'%.80s': %s can contain {n} only; {n-1} and {n+1} belong in to", text, key);
 	if (!st && !vn_name_map_name(text, 1, plain, sizeof plain))
 		return vn_yaml_fail(r->y, "a name of more than %d bytes", VN_GLOB_MAX);
 	return !st && vn_glob_check(plain, &why) ? vn_yaml_fail(r->y, "'%.80s': %.200s", text, why.text) : st;
@@ -184,7 +186,6 @@ static const struct {
 };
 
 enum { TEXTS = sizeof texts / sizeof *texts };
-enum { IGNORE = 1, FALLBACK = 2, COPY = 4 }; /* of map_reader.flags */
 
 static char **text_at(vn_name_map_rule *rule, int i)
 {

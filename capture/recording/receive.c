@@ -292,6 +292,12 @@ static vn_status take_tensor(vn_recording *r, const void *data, size_t bytes, vn
 	return VN_OK;
 }
 
+static vn_status take_token_text(vn_recording *r, void **data, vn_error *err)
+{
+	vn_utf8_clean(*data);
+	return take_line(r, &r->token_text, &r->n_texts, data, err);
+}
+
 static vn_status take_data(vn_recording *r, int kind, void **data, size_t bytes, vn_error *err)
 {
 	int32_t size[3];
@@ -310,7 +316,7 @@ static vn_status take_data(vn_recording *r, int kind, void **data, size_t bytes,
 	case VN_FRAME_BATCH: return take_batch(r, *data, bytes, err);
 	case VN_FRAME_IDS:
 	case VN_FRAME_POSITIONS: return take_ids(r, kind, data, bytes, err);
-	case VN_FRAME_TOKEN_TEXT: vn_utf8_clean(*data); return take_line(r, &r->token_text, &r->n_texts, data, err);
+	case VN_FRAME_TOKEN_TEXT: return take_token_text(r, data, err);
 	case VN_FRAME_LEFT_OUT: return take_left_out(r, *data, err);
 	case VN_FRAME_WEIGHT: return take_weight(r, *data, bytes, err);
 	case VN_FRAME_PLAN:

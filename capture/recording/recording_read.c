@@ -282,12 +282,18 @@ static vn_status run_of_boxes(vn_recording *r, int i, bool own, const vn_shape *
 	for (int a = axis + 1; a < shape->rank; a++)
 		inner *= shape->dim[a];
 	while (from < to && !st) {
-		const int64_t rest = from % inner, whole = rest ? 0 : (to - from) / inner;
-		const int64_t end = whole ? from + whole * inner : from - rest + inner, next = end < to ? end : to;
+		const int64_t rest = from % inner, rows = (to - from) / inner;
 		box->from[axis] = from / inner;
-		box->size[axis] = whole ? whole : 1;
-		st = run_of_boxes(r, i, own, shape, axis + 1, rest, whole ? inner : rest + next - from, box, out, err);
-		from = next;
+		if (rest == 0 && rows > 0) { /* complete rows in one box */
+			box->size[axis] = rows;
+			st = run_of_boxes(r, i, own, shape, axis + 1, 0, inner, box, out, err);
+			from += rows * inner;
+		} else { /* a part of one row */
+			const int64_t end = rest + to - from < inner ? rest + to - from : inner;
+			box->size[axis] = 1;
+			st = run_of_boxes(r, i, own, shape, axis + 1, rest, end, box, out, err);
+			from += end - rest;
+		}
 	}
 	return st;
 }

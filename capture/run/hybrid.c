@@ -26,11 +26,10 @@ typedef struct hybrid {
 	unsigned         *has;    /* (n_values): a bit for each side that holds the value in this call */
 	int               forced; /* nodes */
 	char              force_ref[VN_FACT_VALUE], precise[VN_FACT_VALUE]; /* as given, truncated with dots */
-	/* A value being copied between sides: its numbers, the same while they are converted, and room
-	 * for how many. */
-	char             *move;
-	double           *wide;
-	size_t            room;
+	/* For a value that is copied between sides: */
+	char             *move; /* its numbers */
+	double           *wide; /* the same, while they are converted */
+	size_t            room; /* how many numbers fit into each */
 } hybrid;
 
 /* ---- which node where ------------------------------------------------------------- */

@@ -15,13 +15,13 @@
 #include <string.h>
 
 /* count: the elements or rows that break an identity; 0: it holds. */
-__attribute__((format(printf, 3, 4))) static void report_broken(vn_identity_walk *w, int64_t count, const char *format,
-                                                                ...)
+__attribute__((format(printf, 3, 4))) static void report_if_broken(vn_identity_walk *w, int64_t count,
+                                                                   const char *format, ...)
 {
-	vn_identity *more = count ? realloc(w->found->broken, (size_t)(w->found->n + 1) * sizeof *more) : NULL;
-	va_list      args;
+	va_list args;
 	if (!count)
 		return;
+	vn_identity *more = realloc(w->found->broken, (size_t)(w->found->n + 1) * sizeof *more);
 	if (!more) {
 		w->st = vn_fail(w->err, VN_ERR_NOMEM, "no memory for the failed checks");
 		return;
@@ -99,11 +99,11 @@ static void check_sum(vn_identity_walk *w, const char *whole, const char *a, con
 				}
 			}
 		}
-		report_broken(w, count,
-		              "layer%d.%s is not %s + %s: %" PRId64 " of %" PRId64
-		              " elements are off by more than rounding, most %.3g "
-		              "at element %" PRId64,
-		              w->layer, whole, a, b, count, n, most, at);
+		report_if_broken(w, count,
+		                 "layer%d.%s is not %s + %s: %" PRId64 " of %" PRId64
+		                 " elements are off by more than rounding, most %.3g "
+		                 "at element %" PRId64,
+		                 w->layer, whole, a, b, count, n, most, at);
 	}
 	vn_parts_done(w, &s);
 }
@@ -128,8 +128,8 @@ static void check_chain(vn_identity_walk *w)
 			for (size_t j = 0; j < m; j++)
 				count += !(a[j] == b[j] || (isnan(a[j]) && isnan(b[j])));
 		}
-		report_broken(w, count, "layer%d.input is not layer%d.output: %" PRId64 " of %" PRId64 " elements differ",
-		              w->layer, w->layer - 1, count, n);
+		report_if_broken(w, count, "layer%d.input is not layer%d.output: %" PRId64 " of %" PRId64 " elements differ",
+		                 w->layer, w->layer - 1, count, n);
 	}
 	vn_parts_done(w, &s);
 }
@@ -211,11 +211,11 @@ static void check_rotation(vn_identity_walk *w, const char *after, const char *n
 		char by[40] = ""; /* no error is a fraction of a length that is 0 or not finite */
 		if (isfinite(most) && most > 0)
 			snprintf(by, sizeof by, ", by up to %.3g of the length", most);
-		report_broken(w, count,
-		              "layer%d.%s is not a rotation of %s: %" PRId64 " of %" PRId64
-		              " heads differ in length%s; first token %" PRId64 ", head %" PRId64,
-		              w->layer, after, vn_name_in_layer(s.e[1]->name), count, rows, by, first / shape->dim[1],
-		              first % shape->dim[1]);
+		report_if_broken(w, count,
+		                 "layer%d.%s is not a rotation of %s: %" PRId64 " of %" PRId64
+		                 " heads differ in length%s; first token %" PRId64 ", head %" PRId64,
+		                 w->layer, after, vn_name_in_layer(s.e[1]->name), count, rows, by, first / shape->dim[1],
+		                 first % shape->dim[1]);
 	}
 	vn_parts_done(w, &s);
 }
@@ -247,14 +247,14 @@ static void check_probs(vn_identity_walk *w)
 			later += ahead;
 			sums += !out && !(fabs(total - 1) <= allowed);
 		}
-		report_broken(w, range, "layer%d.attn_probs are not probabilities in %" PRId64 " of %" PRId64 " rows", w->layer,
-		              range, H * T);
-		report_broken(w, later,
-		              "layer%d.attn_probs give later keys a share in %" PRId64 " of %" PRId64
-		              " rows: no causal mask, or axes in another order",
-		              w->layer, later, H * T);
-		report_broken(w, sums, "layer%d.attn_probs do not add up to 1 in %" PRId64 " of %" PRId64 " rows", w->layer,
-		              sums, H * T);
+		report_if_broken(w, range, "layer%d.attn_probs are not probabilities in %" PRId64 " of %" PRId64 " rows",
+		                 w->layer, range, H * T);
+		report_if_broken(w, later,
+		                 "layer%d.attn_probs give later keys a share in %" PRId64 " of %" PRId64
+		                 " rows: no causal mask, or axes in another order",
+		                 w->layer, later, H * T);
+		report_if_broken(w, sums, "layer%d.attn_probs do not add up to 1 in %" PRId64 " of %" PRId64 " rows", w->layer,
+		                 sums, H * T);
 	}
 	vn_parts_done(w, &s);
 }
@@ -289,10 +289,10 @@ static void first_row(vn_identity_walk *w)
 			}
 			count += !same;
 		}
-		report_broken(w, count,
-		              "layer%d.attn_context of the first token is not its v_proj in %" PRId64 " of %" PRId64
-		              " heads: wrong head map, mask or v",
-		              w->layer, count, H);
+		report_if_broken(w, count,
+		                 "layer%d.attn_context of the first token is not its v_proj in %" PRId64 " of %" PRId64
+		                 " heads: wrong head map, mask or v",
+		                 w->layer, count, H);
 	}
 	vn_parts_done(w, &s);
 }
@@ -312,8 +312,8 @@ static void check_range(vn_identity_walk *w, const char *point, double low, doub
 			vn_parts_piece(&s, 0, i, m, x);
 			count += (int64_t)(m - vn_show_count_between(x, low, high, m));
 		}
-		report_broken(w, count, "layer%d.%s is not %s in %" PRId64 " of %" PRId64 " elements", w->layer, point, words,
-		              count, n);
+		report_if_broken(w, count, "layer%d.%s is not %s in %" PRId64 " of %" PRId64 " elements", w->layer, point,
+		                 words, count, n);
 	}
 	vn_parts_done(w, &s);
 }
@@ -377,10 +377,10 @@ static void check_rows(vn_identity_walk *w)
 		const int64_t have = T < n - from ? T : n - from; /* of ids */
 		w->found->checked++;
 		const int64_t count = have > 1 ? other_rows(w, &s, D, ids + from, have) : 0;
-		report_broken(w, count,
-		              "embed has different rows for equal token ids in %" PRId64 " of %" PRId64
-		              " rows: wrong tokens, or wrong order",
-		              count, T);
+		report_if_broken(w, count,
+		                 "embed has different rows for equal token ids in %" PRId64 " of %" PRId64
+		                 " rows: wrong tokens, or wrong order",
+		                 count, T);
 	}
 	vn_parts_done(w, &s);
 }
@@ -433,10 +433,10 @@ static void check_again(vn_identity_walk *w)
 			continue;
 		w->found->checked++;
 		const int64_t row = e->shape.rank ? n / e->shape.dim[0] : 1;
-		report_broken(w, count,
-		              "%s should hold %s, but %" PRId64 " of %" PRId64 " numbers differ, the first in row %" PRId64
-		              ": it was overwritten between the two",
-		              e->name, e->again, count, n, first / row);
+		report_if_broken(w, count,
+		                 "%s should hold %s, but %" PRId64 " of %" PRId64 " numbers differ, the first in row %" PRId64
+		                 ": it was overwritten between the two",
+		                 e->name, e->again, count, n, first / row);
 	}
 }
 

@@ -34,7 +34,7 @@ typedef enum vn_scribe_request {
 } vn_scribe_request;
 /* clang-format on */
 
-/* A tensor, as bytes of VN_SCRIBE_START, and with the last two fields of VN_SCRIBE_FINISH. */
+/* What VN_SCRIBE_START and VN_SCRIBE_FINISH send. stats and digest are set only for FINISH. */
 typedef struct vn_scribe_tensor {
 	vn_tensor_label label;
 	vn_dtype        dtype;

@@ -46,7 +46,10 @@ vn_status vn_store_run(vn_store *s, const vn_facts *facts, const int32_t *ids, c
 	put_ids(&m, ids, n, s->unknown == 0);
 	put_ids(&m, positions, n, true);
 	vn_status st = vn_store_do(s, VN_SCRIBE_RUN, &m, &at, err);
-	return st ? st : vn_store_failed(s, expect_ids(s, ids, n, at, &own), &own, err);
+	if (st)
+		return st;
+	st = expect_ids(s, ids, n, at, &own);
+	return vn_store_note_failure(s, st, &own, err);
 }
 
 vn_status vn_store_token(vn_store *s, int64_t at, int32_t id, vn_error *err)

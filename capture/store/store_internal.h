@@ -60,9 +60,9 @@ struct vn_store {
 
 void *vn_store_thread(void *store);
 
-/* Records the first failure, copies *own to *err (may be NULL), and returns st; VN_OK: does
- * nothing. */
-vn_status vn_store_failed(vn_store *s, vn_status st, const vn_error *own, vn_error *err);
+/* If st is a failure: records it if it is the first, and copies *own to *err (may be NULL). Returns
+ * st. */
+vn_status vn_store_note_failure(vn_store *s, vn_status st, const vn_error *own, vn_error *err);
 /* Returns the recorded failure, or VN_OK. */
 vn_status vn_store_status(vn_store *s, vn_error *err);
 /* Sends a request and waits for the answer, unless a failure was recorded. Records a failure.

@@ -2,7 +2,7 @@
  * See store_internal.h. */
 #include "capture/store/store_internal.h"
 
-vn_status vn_store_failed(vn_store *s, vn_status st, const vn_error *own, vn_error *err)
+vn_status vn_store_note_failure(vn_store *s, vn_status st, const vn_error *own, vn_error *err)
 {
 	if (!st)
 		return VN_OK;
@@ -37,7 +37,7 @@ vn_status vn_store_collect(vn_store *s, vn_error *err)
 		s->tensors++;
 		s->bytes += s->finishing;
 	}
-	return vn_store_failed(s, st, &own, err);
+	return vn_store_note_failure(s, st, &own, err);
 }
 
 /* Requires s->asking. Whether another message may be sent. */
@@ -56,12 +56,15 @@ static vn_status send_request(vn_store *s, vn_scribe_request request, vn_message
 
 	pthread_mutex_lock(&s->asking);
 	vn_status st = check_ready(s, err);
-	if (st)
+	if (st) {
 		vn_message_finish(m);
-	else
-		st = vn_store_failed(
-			s, wait ? vn_scribe_do(&s->scribe, request, m, value, &own) : vn_scribe_ask(&s->scribe, request, m, &own),
-			&own, err);
+	} else {
+		if (wait)
+			st = vn_scribe_do(&s->scribe, request, m, value, &own);
+		else
+			st = vn_scribe_ask(&s->scribe, request, m, &own);
+		vn_store_note_failure(s, st, &own, err);
+	}
 	if (!wait)
 		s->finishing = bytes;
 	pthread_mutex_unlock(&s->asking);

@@ -132,9 +132,10 @@ static vn_status wait_for_writers(vn_store *s, vn_error *err)
 /* Drops the current tensor. */
 static void drop_tensor(vn_store *s)
 {
-	vn_error err = { "" };
+	vn_error        err = { "" };
+	const vn_status st = wait_for_writers(s, &err);
 
-	vn_store_failed(s, wait_for_writers(s, &err), &err, NULL);
+	vn_store_note_failure(s, st, &err, NULL);
 	s->tensor.open = false;
 	if (s->tensor.digest)
 		vn_digester_finish(s->tensor.digest);
@@ -224,9 +225,11 @@ static void file_all(vn_store *s)
 	vn_block *b;
 
 	while ((b = vn_queue_fetch(s->queue))) {
-		vn_error err;
-		if (!vn_store_status(s, NULL))
-			vn_store_failed(s, file_block(s, b, &err), &err, NULL);
+		if (!vn_store_status(s, NULL)) {
+			vn_error        err;
+			const vn_status st = file_block(s, b, &err);
+			vn_store_note_failure(s, st, &err, NULL);
+		}
 		vn_queue_give_back(s->queue, b);
 	}
 	drop_tensor(s);
@@ -238,10 +241,11 @@ static void file_all(vn_store *s)
  * thread that forked it. */
 void *vn_store_thread(void *store)
 {
-	vn_store *s = store;
-	vn_error  err;
+	vn_store       *s = store;
+	vn_error        err;
+	const vn_status st = vn_scribe_start(&s->scribe, &s->place, &err);
 
-	vn_store_failed(s, vn_scribe_start(&s->scribe, &s->place, &err), &err, NULL);
+	vn_store_note_failure(s, st, &err, NULL);
 	sem_post(&s->begun);
 	file_all(s);
 	return NULL;

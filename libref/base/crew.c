@@ -318,13 +318,14 @@ static vn_status tell_end(crew *c, worker *w, vn_error *err)
 	               WEXITSTATUS(how));
 }
 
-/* Reports why a socket failed. */
+/* Reports that a message could not be sent or received. errno says why; 0: the worker has ended. */
 static vn_status tell_failure(crew *c, worker *w, vn_error *err)
 {
 	const int why = errno;
-	return why ? vn_fail(err, VN_ERR_NOMEM, "%s is not finished: its process cannot be reached: %s", name_of(c, w),
-	                     strerror(why))
-	           : tell_end(c, w, err);
+	if (why)
+		return vn_fail(err, VN_ERR_NOMEM, "%s is not finished: its process cannot be reached: %s", name_of(c, w),
+		               strerror(why));
+	return tell_end(c, w, err);
 }
 
 static vn_status take_answer(crew *c, worker *w, vn_error *err)
@@ -360,8 +361,8 @@ static vn_status begin_next(crew *c, worker *w, vn_error *err)
 	if (w->place >= 0 || w->talk < 0 || c->next == c->job->n)
 		return VN_OK;
 	w->place = c->next++;
-	if (!vn_socket_put(w->talk, &w->place, sizeof w->place) &&
-	    errno) /* if the worker is gone, its socket reports that */
+	/* If the worker has ended (errno 0), take_answer reports that, with its output. */
+	if (!vn_socket_put(w->talk, &w->place, sizeof w->place) && errno)
 		return tell_failure(c, w, err);
 	return VN_OK;
 }

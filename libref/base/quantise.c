@@ -97,11 +97,12 @@ static void quantise_small(unsigned char *b, vn_dtype to, const float *x)
 
 	if (to == VN_Q4_1 || to == VN_Q5_1) {
 		put_half(b, from_the_least(x, five ? 31 : 15, q, &low));
-		put_half(b += 2, low);
+		put_half(b + 2, low);
+		b += 4;
 	} else {
 		put_half(b, from_the_largest(x, five ? 16 : 8, q));
+		b += 2;
 	}
-	b += 2;
 	if (five) {
 		put_fifths(b, q);
 		b += 4;
@@ -114,9 +115,11 @@ void vn_quantise(void *dst, vn_dtype to, const float *src, size_t elements)
 	unsigned char *b = dst;
 
 	assert(vn_quantises(to) && elements % SMALL == 0);
-	for (size_t i = 0; i < elements; i += SMALL, b += vn_dtype_bytes(to, SMALL))
+	for (size_t i = 0; i < elements; i += SMALL) {
 		if (to == VN_Q8_0)
 			q8_0(b, src + i);
 		else
 			quantise_small(b, to, src + i);
+		b += vn_dtype_bytes(to, SMALL);
+	}
 }
