@@ -203,8 +203,10 @@ static vn_status make_table(settings *k, vn_many *m, vn_comparison **c, vn_error
 	k->table.many = m;
 	k->table.of = c;
 	const bool printed = m->n_rows || (k->table.form == VN_TABLE_JSON && !k->path); /* the reasons at least */
-	if (st || !printed || (st = vn_output_open(&out, k->path, VN_PLACE_REPORT, k->line.force, err)) ||
-	    (st = vn_output_close(&out, vn_table_write(&k->table, out.file, err), err)))
+	if (st || !printed || (st = vn_output_open(&out, k->path, VN_PLACE_REPORT, k->line.force, err)))
+		return st;
+	st = vn_table_write(&k->table, out.file, err);
+	if ((st = vn_output_close(&out, st, err)))
 		return st;
 	if (k->path)
 		printf("%s: %s. Written: %s\n", vn_many_say_all(m), vn_many_say_who(m, who), k->path);

@@ -68,7 +68,7 @@ static vn_status open_judge(const vn_run_reference *a, void **self, char said[VN
 	l->layers = a->plan->layers;
 	j->c.opened.plan = a->plan;
 	j->c.result.bits = vn_limits_mention(l, VN_M_DIFFERING);
-	vn_judge_count_hidden(&j->c);
+	vn_judge_set_hidden(&j->c);
 	snprintf(said, VN_OPINION_WORDS, "%.120s, digest %s", l->name ? l->name : l->path, l->digest.hex);
 	return VN_OK;
 }

@@ -43,7 +43,7 @@ static const chapter begin[] = {
 	{ .run = vn_match_count_neither },
 	{ .infallible = vn_note_few_tokens },
 	{ .infallible = vn_trust_digests },
-	{ .infallible = vn_judge_count_hidden },
+	{ .infallible = vn_judge_set_hidden },
 };
 
 /* After the numbers were measured. */

@@ -30,8 +30,7 @@
 #include "compare/comparison/comparison.h"
 
 /* Compares. c must be zeroed, with request and opened.ref, cand and floor set (vn_sides_open of
- * compare/match/sides.h). Call
- * vn_comparison_finish afterwards, also after a failure. */
+ * compare/match/sides.h). Call vn_comparison_finish afterwards, also after a failure. */
 vn_status vn_compare(vn_comparison *c, vn_error *err);
 
 /* The three parts of vn_compare, for several comparisons at once: begin runs the chapters up to the

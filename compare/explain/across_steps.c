@@ -27,6 +27,12 @@ typedef struct verdict {
 	double        limit_fraction; /* NaN: it changes nothing there */
 } verdict;
 
+/* The refuted answers of an explanation, kept apart. */
+typedef struct refuted_answers {
+	vn_hypothesis by[VN_EXPLAIN_KEPT];
+	int           n;
+} refuted_answers;
+
 /* The explanations of one point. */
 typedef struct point_group {
 	vn_explain_trial *t;
@@ -34,15 +40,18 @@ typedef struct point_group {
 	int               n;
 	verdict          *known;
 	int               n_known;
-	struct {
-		vn_hypothesis by[VN_EXPLAIN_KEPT];
-		int           n;
-	} * refuted; /* (n): the refuted answers of each explanation, kept apart */
+	refuted_answers  *refuted; /* (n) */
 } point_group;
 
 static const char *name_of(const vn_comparison *c, const vn_explanation *x)
 {
 	return c->result.checkpoint[x->checkpoint].name;
+}
+
+/* Does the checkpoint differ in the order of its columns alone? */
+static bool is_order(const vn_comparison *c, const vn_explanation *x)
+{
+	return vn_local_is_order(&c->result.checkpoint[x->checkpoint]);
 }
 
 static bool one_token(const vn_comparison *c, int point)
@@ -428,16 +437,15 @@ vn_status vn_explain_across_steps(vn_explain_trial *t, vn_explanations *x, vn_er
 	vn_status st = g.x && g.refuted && done ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d explanations", x->n);
 
 	for (int i = 0; !st && i < x->n && vn_recording_steps(t->c->opened.cand, &step) > 1; i++) {
-		if (done[i])
+		if (done[i] || is_order(t->c, &x->of[i]))
 			continue;
 		g.n = 0;
 		for (int k = i; k < x->n; k++)
-			if (!done[k] && !vn_local_is_order(&t->c->result.checkpoint[x->of[k].checkpoint]) &&
-			    strcmp(name_of(t->c, &x->of[k]), name_of(t->c, &x->of[i])) == 0) {
+			if (!is_order(t->c, &x->of[k]) && strcmp(name_of(t->c, &x->of[k]), name_of(t->c, &x->of[i])) == 0) {
 				g.x[g.n++] = &x->of[k];
 				done[k] = true;
 			}
-		st = g.n ? one_point(&g, err) : VN_OK;
+		st = one_point(&g, err);
 	}
 	free(g.x);
 	free(g.refuted);

@@ -219,7 +219,8 @@ static vn_status try_strategies(vn_explain_trial *t, occasion on, vn_error *err)
 		if (!(s->when & on) || (t->x->n_fit && !s->in_any_case))
 			continue;
 		t->x->fitted = !s->listed;
-		remember_best(t->x, &before);
+		if (s->or_nothing)
+			remember_best(t->x, &before);
 		if ((st = s->try(t, err)))
 			break;
 		vn_trial_conclude(t);

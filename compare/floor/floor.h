@@ -13,8 +13,8 @@
 
 #include "compare/comparison/comparison.h"
 
-/* Measures the floor from opened.floor. VN_ERR_MISMATCH: that recording is not a floor for this
- * comparison. */
+/* Measures the floor from opened.floor, which must be set. VN_ERR_MISMATCH: that recording is not a
+ * floor for this comparison. */
 vn_status vn_floor_of_file(vn_comparison *c, vn_error *err);
 /* Call after the floor is filled in, from either source. Raises floors to at least the error of
  * float32 sums, and warns of checkpoints without a floor. */

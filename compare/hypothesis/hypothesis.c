@@ -71,7 +71,26 @@ int vn_hypothesis_row(const vn_hypothesis *h)
 
 bool vn_hypothesis_is_fitted(const vn_hypothesis *h)
 {
-	return h->change.kind > VN_BY_CATALOGUE && h->change.kind < VN_BY_RESULT;
+	switch (h->change.kind) {
+	case VN_BY_CATALOGUE:
+	case VN_BY_RESULT:
+	case VN_BY_CACHED:
+	case VN_BY_ONE_CACHED: return false;
+	case VN_BY_NUMBER:
+	case VN_BY_CONSTANTS:
+	case VN_BY_ROWS:
+	case VN_BY_MATRIX:
+	case VN_BY_ATTEND:
+	case VN_BY_ROTATION:
+	case VN_BY_NARROW:
+	case VN_BY_ACTIVATION:
+	case VN_BY_READS:
+	case VN_BY_BLOCKS:
+	case VN_BY_SLOTS:
+	case VN_BY_STEP:
+	case VN_BY_TOKENS: return true;
+	}
+	return false;
 }
 
 /* ---- sameness -------------------------------------------------------------------------------- */

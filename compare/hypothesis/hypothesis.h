@@ -101,7 +101,8 @@ typedef struct vn_matrix_edit {
 	bool               stored; /* the weights were rounded to the engine's storage format before */
 } vn_matrix_edit;
 
-/* A change of the mask or the softmax. */
+/* A change of the mask or the softmax. The first three, up to VN_ATTEND_CALLS_FUTURE, are of calls
+ * (estimate_attention.c relies on the order). */
 typedef enum vn_attend_kind {
 	/* in calls of several tokens after the first, the mask counts queries from the start of each
 	 * call */

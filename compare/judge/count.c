@@ -115,7 +115,7 @@ static int token_axes(const char *axes)
 	return n;
 }
 
-void vn_judge_count_hidden(vn_comparison *c)
+void vn_judge_set_hidden(vn_comparison *c)
 {
 	for (int i = 0; i < vn_recording_count(c->opened.ref); i++) {
 		const vn_entry *e = vn_recording_entry(c->opened.ref, i);

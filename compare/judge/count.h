@@ -32,7 +32,7 @@ double vn_judge_count_limit(double limit, int64_t n);
 
 /* Sets result.hidden, the width of the residual stream in numbers per token, if a tensor of the
  * reference shows it. */
-void vn_judge_count_hidden(vn_comparison *c);
+void vn_judge_set_hidden(vn_comparison *c);
 
 /* Returns how many numbers of p are independent, if each token's row is computed from `width`
  * numbers (0: not known): 512 logits computed from 32 hidden values are no better than 32. At most

@@ -79,8 +79,10 @@ vn_status vn_pool_logits(vn_comparison *c, vn_error *err)
 		if (!has_one_row(&point[i]) || point[i].pooled_logits >= 0)
 			continue;
 		for (int k = i; k < c->result.n_checkpoints; k++)
-			if (has_one_row(&point[k]) && strcmp(point[k].name, g.name) == 0)
-				in[g.n++] = g.last = k;
+			if (has_one_row(&point[k]) && strcmp(point[k].name, g.name) == 0) {
+				in[g.n++] = k;
+				g.last = k;
+			}
 		if (g.n < 2)
 			continue;
 		vn_pooled_logits *more = realloc(c->result.pooled_logits,

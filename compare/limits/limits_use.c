@@ -5,6 +5,7 @@
 #include "libref/base/glob.h"
 #include "libref/plan/point.h"
 
+#include <assert.h>
 #include <math.h>
 #include <search.h>
 #include <stdlib.h>
@@ -23,8 +24,9 @@ bool vn_rule_matches(const vn_rule *r, const char *name)
 static vn_rule_use *use_of(const vn_limits_use *u, const vn_rule *r)
 {
 	int i = 0;
-	while (u->limits->rule[i] != r)
+	while (i < u->limits->n_rules && u->limits->rule[i] != r)
 		i++;
+	assert(i < u->limits->n_rules);
 	return &u->rule[i];
 }
 
@@ -49,8 +51,10 @@ static vn_status take_names(vn_limits_use *u, vn_error *err)
 
 	for (int i = 0; i < n && good; i++) {
 		const char *name = vn_recording_entry(u->recording, i)->name;
-		if (!tfind(name, &seen, compare_names) && (good = tsearch(name, &seen, compare_names)))
-			u->name[u->n++] = name;
+		if (tfind(name, &seen, compare_names))
+			continue;
+		u->name[u->n++] = name;
+		good = tsearch(name, &seen, compare_names) != NULL;
 	}
 	tdestroy(seen, keep_name);
 	return good ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", n);

@@ -116,9 +116,9 @@ const char         *vn_many_ref_about(const vn_many *m);
 int                 vn_many_shown(const vn_many *m, bool shown[VN_MANY_MOST]);
 /* Does any candidate fail here? */
 bool                vn_many_fails(const vn_many *m, int row);
-/* Copy a text of m->reports; the next n bytes of a file. Return false if they cannot be read or
- * written. */
+/* Copies a text of m->reports. Returns false if it cannot be read or written. */
 bool                vn_many_copy(const vn_many *m, const vn_many_kept *text, FILE *out);
+/* Copies the next n bytes of a file. Returns false if they cannot be read or written. */
 bool                vn_many_copy_bytes(FILE *from, long n, FILE *to);
 /* Returns the worst exit status of all candidates. */
 int                 vn_many_status(const vn_many *m);

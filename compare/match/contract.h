@@ -13,7 +13,7 @@
 #include "compare/weights/weights.h"
 
 /* Compares tokens, config, weights and claims of the reference and of another recording. who: the
- * role of the other in messages. VN_ERR_MISMATCH: a line was added to refusals. */
+ * role of the other in messages. VN_ERR_MISMATCH: result.refusals is not empty. */
 vn_status vn_contract(vn_comparison *c, const vn_recording *other, const char *who, vn_error *err);
 
 /* Compares only the weights: by the recordings' tables and, if options->model is given, by the

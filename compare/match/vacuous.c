@@ -68,17 +68,22 @@ static bool is_constant(const vn_tensor *t, const vn_tensor *b)
 	return memcmp(data, data + width, (n - 1) * width) == 0;
 }
 
+static bool is_any_finite(const vn_tensor *t, int64_t from, int64_t n)
+{
+	for (int64_t i = from; i < from + n; i++)
+		if (isfinite(vn_number_at(t, i)))
+			return true;
+	return false;
+}
+
 /* The last axis holds the keys. */
 static bool masks_a_row(const vn_tensor *t, const vn_tensor *b)
 {
 	const int64_t keys = t->shape.dim[t->shape.rank - 1], n = vn_shape_count(&t->shape);
 	(void)b;
-	for (int64_t i = 0, k; i < n; i += keys) {
-		for (k = 0; k < keys && !isfinite(vn_number_at(t, i + k)); k++)
-			;
-		if (k == keys)
+	for (int64_t i = 0; i < n; i += keys)
+		if (!is_any_finite(t, i, keys))
 			return true;
-	}
 	return false;
 }
 

@@ -16,7 +16,7 @@ enum { SPANNED = 6 }; /* the most operations between the checkpoint and captured
 typedef struct nearest_reads {
 	vn_explain_trial *t;
 	double            unmodified; /* nmse of the rows with correct reads */
-	vn_explanation    x;          /* the best, with the nmse of their rows as limit_fraction */
+	vn_explanation    ranked;     /* the best, with the nmse of their rows as limit_fraction */
 } nearest_reads;
 
 static vn_status estimate_error(vn_explain_trial *t, const vn_hypothesis *h, double *off, vn_error *err)
@@ -39,7 +39,7 @@ static vn_status rank_hypothesis(nearest_reads *near, vn_hypothesis *h, vn_error
 	const vn_status st = estimate_error(near->t, h, &h->limit_fraction, err);
 
 	if (!st && h->limit_fraction < LEAVES * near->unmodified)
-		vn_trial_keep(&near->x, h);
+		vn_trial_keep(&near->ranked, h);
 	return st;
 }
 
@@ -177,7 +177,7 @@ vn_status vn_redirect(vn_explain_trial *t, vn_error *err)
 {
 	const vn_plan *p = t->site->plan;
 	vn_hypothesis  best[VN_EXPLAIN_KEPT];
-	nearest_reads  near = { .t = t, .x.by = best };
+	nearest_reads  near = { .t = t, .ranked.by = best };
 	const int      n = t->site->n_span, *span = t->site->span;
 	vn_error       none = { "" };
 	vn_status      st;
@@ -195,7 +195,7 @@ vn_status vn_redirect(vn_explain_trial *t, vn_error *err)
 		    !(st = other_matrices(&near, span[i], err)) && p->node[span[i]].op == VN_OP_ATTENTION)
 			st = other_cache(&near, span[i], err);
 	}
-	for (int i = 0; !st && i < near.x.n && i < NEAREST; i++)
+	for (int i = 0; !st && i < near.ranked.n && i < NEAREST; i++)
 		st = vn_try(t, &best[i], err);
 	return st;
 }

@@ -134,9 +134,9 @@ static bool ends_fit(const vn_weight_change *c, const vn_weight_row *a, const vn
  * what became of numbers beyond the format's range. */
 static bool may_explain(const vn_weight_change *c, const vn_weight_row *a, const vn_weight_row *b)
 {
-	return c->kind == VN_WEIGHT_CHANGE_NONE        ? true
-	       : c->kind == VN_WEIGHT_CHANGE_QUANTISED ? blocks_fit(c, a, b)
-	                                               : ends_fit(c, a, b);
+	if (c->kind == VN_WEIGHT_CHANGE_NONE)
+		return true;
+	return c->kind == VN_WEIGHT_CHANGE_QUANTISED ? blocks_fit(c, a, b) : ends_fit(c, a, b);
 }
 
 /* Adds a change, unless it explains nothing. */
