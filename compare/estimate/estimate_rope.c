@@ -10,6 +10,7 @@
 #include "compare/hypothesis/score.h"
 #include "compare/hypothesis/search.h"
 
+#include <assert.h>
 #include <complex.h>
 #include <math.h>
 #include <stdlib.h>
@@ -165,8 +166,9 @@ static double own_number(const rotation *r, const char *constant)
 {
 	int i = 0;
 
-	while (strcmp(vn_const_name(VN_OP_ROPE, i), constant) != 0)
+	while (vn_const_name(VN_OP_ROPE, i) && strcmp(vn_const_name(VN_OP_ROPE, i), constant) != 0)
 		i++;
+	assert(vn_const_name(VN_OP_ROPE, i)); /* the rotation has this constant */
 	return vn_const_get(&r->n, i);
 }
 
@@ -251,6 +253,22 @@ static vn_status try_theta(vn_explain_trial *t, const rotation *r, double theta,
 	return st;
 }
 
+/* Tries Llama 3's scaling with another number, unless it is the rotation's own. */
+static vn_status try_scaling(vn_explain_trial *t, const rotation *r, vn_finding finding, double number, bool *fits,
+                             vn_error *err)
+{
+	vn_hypothesis h = found_of(t, r, finding);
+	const double  used = finding == VN_FINDING_ROPE_CONTEXT ? round(number) : number;
+	vn_status     st;
+
+	*fits = false;
+	if (used == own_number(r, vn_finding_constant(finding)))
+		return VN_OK;
+	st = try_number(t, &h, used, err);
+	*fits = vn_trial_fits(t, &h);
+	return st;
+}
+
 /* Llama 3's scaling with another number: for a factor or a context the nearest power of two,
  * else the fewest digits that fit. If few pairs rotate far enough to know their frequencies,
  * another theta or another of these numbers fits as well, so all are tried. */
@@ -261,17 +279,12 @@ static vn_status fit_scaling(vn_explain_trial *t, rotation *r, vn_error *err)
 	for (const struct scaling *s = scalings + 1; !st && s < scalings + N_SCALINGS; s++) {
 		const double     x = scaled_number(r, s), two = exp2(round(log2(x)));
 		vn_round_numbers written = { .x = x, .most = 4, .near = true };
-		bool             fits = false, first = fabs(two / x - 1) < s->two;
-		double           number = two;
-		while (!st && !fits && (first || vn_next_round_number(&written, &number))) {
-			vn_hypothesis h = found_of(t, r, s->finding);
-			number = s->finding == VN_FINDING_ROPE_CONTEXT ? round(number) : number;
-			first = false;
-			if (number == own_number(r, vn_finding_constant(s->finding)))
-				continue;
-			st = try_number(t, &h, number, err);
-			fits = vn_trial_fits(t, &h);
-		}
+		bool             fits = false;
+		double           number;
+		if (fabs(two / x - 1) < s->two)
+			st = try_scaling(t, r, s->finding, two, &fits, err);
+		while (!st && !fits && vn_next_round_number(&written, &number))
+			st = try_scaling(t, r, s->finding, number, &fits, err);
 	}
 	return st;
 }

@@ -47,25 +47,39 @@ static bool of_one_alone(const vn_comparison *c, const vn_explanation *x, const 
 	       !beside->origin;
 }
 
-/* The greater comes first. Arrangements and answers that another checkpoint contradicts come last;
- * before them, answers that explain more come first; then answers that fit fewer places. */
-static int64_t rank_of(const vn_comparison *c, const vn_explanations *all, const vn_explanation *x,
-                       const vn_hypothesis *h)
-{
-	enum { MORE_THAN_ALL = 1 << 24 };
-	char       id[VN_ID];
-	const bool named = *vn_hypothesis_id(h, id) && !of_one_alone(c, x, h);
+/* What decides the order of answers. */
+typedef struct answer_rank {
+	bool named; /* not an arrangement, nor contradicted by another checkpoint */
+	int  explained, places;
+} answer_rank;
 
-	return ((named ? MORE_THAN_ALL : 0) + (int64_t)count_explained(all, h)) * MORE_THAN_ALL - count_places(c, h);
+static answer_rank rank_of(const vn_comparison *c, const vn_explanations *all, const vn_explanation *x,
+                           const vn_hypothesis *h)
+{
+	char id[VN_ID];
+
+	return (answer_rank) { .named = *vn_hypothesis_id(h, id) && !of_one_alone(c, x, h),
+		                   .explained = count_explained(all, h),
+		                   .places = count_places(c, h) };
+}
+
+/* Named answers come first; then answers that explain more; then answers that fit fewer places. */
+static bool comes_before(answer_rank a, answer_rank b)
+{
+	if (a.named != b.named)
+		return a.named;
+	if (a.explained != b.explained)
+		return a.explained > b.explained;
+	return a.places < b.places;
 }
 
 static void order_aliases(const vn_comparison *c, const vn_explanations *all, vn_explanation *x)
 {
 	for (int i = 1; i < x->n_alias; i++) {
 		const vn_hypothesis h = x->by[i];
-		const int64_t       rank = rank_of(c, all, x, &h);
+		const answer_rank   rank = rank_of(c, all, x, &h);
 		int                 at = i;
-		for (; at > 0 && rank > rank_of(c, all, x, &x->by[at - 1]); at--)
+		for (; at > 0 && comes_before(rank, rank_of(c, all, x, &x->by[at - 1])); at--)
 			x->by[at] = x->by[at - 1];
 		x->by[at] = h;
 	}

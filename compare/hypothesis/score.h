@@ -36,7 +36,7 @@ vn_status vn_try_format(vn_explain_trial *t, vn_hypothesis *h, vn_rounding_forma
 /* Fills t->x->unmodified with the residual of the unmodified operation. */
 vn_status vn_score_unmodified(vn_explain_trial *t, vn_error *err);
 
-/* Inserts h into x, sorted by residual. */
+/* Inserts h into x, sorted by limit_fraction alone; NaN comes last. */
 void vn_trial_keep(vn_explanation *x, const vn_hypothesis *h);
 /* Does it explain the checkpoint? */
 bool vn_trial_fits(const vn_explain_trial *t, const vn_hypothesis *h);
