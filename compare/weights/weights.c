@@ -4,6 +4,7 @@
 
 #include "compare/metrics/team.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +20,8 @@ vn_status vn_weights_numbers(const vn_weight_row *row, int n, const vn_model *m,
 	vn_tensor     *t = calloc((size_t)n + 1, sizeof *t);
 	vn_status      st = VN_OK;
 
+	for (int i = 1; i < n; i++)
+		assert(strcmp(row[i - 1].name, row[i].name) <= 0); /* vn_weight_twin searches by halves */
 	*numbers = NULL;
 	if (rows && t)
 		vn_model_table(m, threads, rows);
