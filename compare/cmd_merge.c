@@ -54,8 +54,10 @@ static vn_status merge_recordings(const settings *k, int *status, vn_error *err)
 	if (!st && !(st = vn_together_join(part, (const char *const *)k->file, k->n, &whole, err))) {
 		if (!k->quiet)
 			vn_together_text(&whole, stdout);
-		if (k->path && !(st = vn_output_open(&out, k->path, VN_PLACE_REPORT, k->force, err)))
-			st = vn_output_close(&out, vn_together_json(&whole, out.file, err), err);
+		if (k->path && !(st = vn_output_open(&out, k->path, VN_PLACE_REPORT, k->force, err))) {
+			st = vn_together_json(&whole, out.file, err);
+			st = vn_output_close(&out, st, err);
+		}
 		*status = vn_together_status(&whole);
 	}
 	vn_together_free(&whole);

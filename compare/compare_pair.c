@@ -100,10 +100,13 @@ static void report_refused(const vn_compare_line *k, const vn_comparison *c, con
 	vn_output out;
 	vn_error  err;
 
-	for (int i = 0; i < k->n_reports; i++)
-		if (!k->report[i].path && k->report[i].form->write == vn_report_json &&
-		    !vn_output_open(&out, NULL, VN_PLACE_REPORT, false, &err))
-			vn_output_close(&out, vn_report_refused(c, why, out.file, &err), &err);
+	for (int i = 0; i < k->n_reports; i++) {
+		if (k->report[i].path || k->report[i].form->write != vn_report_json ||
+		    vn_output_open(&out, NULL, VN_PLACE_REPORT, false, &err))
+			continue;
+		const vn_status written = vn_report_refused(c, why, out.file, &err);
+		vn_output_close(&out, written, &err);
+	}
 }
 
 vn_pair_outcome vn_compare_pair(const vn_compare_line *k)
