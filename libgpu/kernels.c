@@ -30,6 +30,14 @@ static const struct module {
 #define FORM(name, number) static_assert(name == number, "forms.glsl");
 #include "libgpu/shaders/forms.glsl"
 
+/* A device need not take more. */
+#define SHADER(NAME, name, push)      static_assert((push) <= 128, #name);
+#define PAIR(NAME, name, block, from) static_assert(offsetof(block, from) <= 128, #name);
+#define EXPERIMENT                    SHADER
+#include "libgpu/kernels.def"
+/* As GLSL lays blocks out (std430): an address is 8 bytes and aligned so. */
+static_assert(offsetof(vn_push_attention, table) == 88, "blocks.glsl");
+
 static const struct shader_row {
 	const char *name;
 	uint32_t    push;

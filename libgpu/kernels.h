@@ -70,7 +70,8 @@ const char *vn_kernel_name(vn_kernel k);
 uint32_t    vn_kernel_push_bytes(vn_kernel k);
 /* Does the shader read its push block from memory, so that only the block's address is pushed
  * (push.glsl)? True for shaders whose block changes from one decoded token to the next: the
- * commands then stay the same (tape.h). Also true for experiments, whose blocks are larger. */
+ * commands then stay the same (tape.h). Also true for the second of a PAIR, whose block
+ * is larger. */
 bool        vn_kernel_in_memory(vn_kernel k);
 
 /* The push blocks. Addresses are VkDeviceAddress. */

@@ -3,6 +3,8 @@
 
 #include "libgpu/ops_internal.h"
 
+#include <assert.h>
+
 static void embed(vn_gpu_pass *w, const vn_node *n)
 {
 	const int64_t D = vn_value_row(&w->g->plan->value[n->out[0]]), step = rows_at_once(D);
@@ -377,6 +379,8 @@ void vn_ops_encode(vn_gpu_pass *w, int node)
 	for (int k = 0; k < n->n_state; k++)
 		if (w->g->plan->state[n->state[k]].input >= 0)
 			vn_ops_append(w, n->state[k]);
-	if (vn_gpu_place(w->g, n->out[0])) /* otherwise pieces.c computes it in pieces */
+	if (vn_gpu_place(w->g, n->out[0])) { /* otherwise pieces.c computes it in pieces */
+		assert(encode[n->op]);           /* a new operation needs a row */
 		encode[n->op](w, n);
+	}
 }

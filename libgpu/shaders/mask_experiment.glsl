@@ -2,7 +2,6 @@
 // key that the mask lets pass, but the experiment hides, has score minus infinity.
 const uint NOWHERE = 0xFFFFFFFFu;
 
-
 // The softmax differs from every family's: softmax_experiment.glsl.
 bool other_softmax() { return p.form != 0 && p.form != VN_ATTN_SCORES_F16; }
 

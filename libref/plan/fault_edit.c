@@ -338,7 +338,11 @@ vn_status vn_fault_mix(vn_faulty *f, int node, const vn_node *const *source, con
 	}
 	for (int k = 0; k < 2 && !st && source[which]->w[k] >= 0; k++) {
 		const int64_t count = vn_shape_count(&f->weight[source[which]->w[k]].shape), part = count / parts[which];
-		double       *x = malloc((size_t)(all * part) * sizeof *x), *y = malloc((size_t)count * sizeof *y), *to = x;
+		for (int i = 0; i < n; i++)
+			if (vn_shape_count(&f->weight[source[i]->w[k]].shape) != parts[i] * part)
+				return vn_fail(err, VN_ERR_USAGE, "weight %s cannot be split into %lld parts of %lld numbers",
+				               f->plan->weight[source[i]->w[k]].name, (long long)parts[i], (long long)part);
+		double *x = malloc((size_t)(all * part) * sizeof *x), *y = malloc((size_t)count * sizeof *y), *to = x;
 
 		for (int i = 0; x && i < n; to += parts[i++] * part) {
 			const vn_tensor *w = &f->weight[source[i]->w[k]];

@@ -119,5 +119,3 @@ vn_status vn_make_rotated_again(const vn_fault_row *r, vn_faulty *f, int node, v
 	f->plan->node[node + 1].n_in = VN_ATTN_KEPT + 1;
 	return vn_const_set(&f->plan->node[node + 1], "again", r->x, err);
 }
-
-/* ---- learned positions ------------------------------------------------------------------- */
