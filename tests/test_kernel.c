@@ -330,6 +330,29 @@ static void a_stretch_is_over_at_its_last_unit_once_all_have_ended(void)
 	CU_ASSERT_FALSE(vn_stretch_over(&none, 0, &from, &to));
 }
 
+/* One thread measures the last unit of the first stretch, has taken the first one of the second,
+ * and is slow. The other measures all units up to the end of the third. */
+static void a_slow_thread_does_not_raise_what_stays_mapped(void)
+{
+	enum { UNITS = 512, UNIT = 1 << 18 };
+	const vn_pair   p = { .mapped = true, .n = (int64_t)UNITS * UNIT, .dtype = { VN_F32, VN_F32 } };
+	_Atomic int64_t ended[UNITS] = { 0 };
+	vn_stretches    s = vn_stretches_of(&p, UNITS, UNIT, 2);
+	int64_t         mapped = 0, most = 0, from, to;
+	CU_ASSERT_FATAL(s.units > 1 && s.count >= 3);
+	s.ended = ended;
+	for (int64_t unit = 0; unit < 3 * s.units; unit++) {
+		most = ++mapped > most ? mapped : most;
+		if (unit != s.units - 1 && unit != s.units && vn_stretch_ends(&s, unit, &from, &to))
+			mapped -= to - from;
+	}
+	CU_ASSERT_EQUAL(mapped, 2 * s.units); /* the third stretch was given back */
+	CU_ASSERT(most * UNIT * 8 <= 64 << 20);
+	for (int64_t unit = s.units - 1; unit <= s.units; unit++)
+		mapped -= vn_stretch_ends(&s, unit, &from, &to) ? to - from : 0;
+	CU_ASSERT_EQUAL(mapped, 0);
+}
+
 static void the_median_is_that_of_sorted_numbers(void)
 {
 	double x[300], sorted[300];
@@ -356,6 +379,7 @@ int main(void)
 		TEST(a_kernel_is_chosen_by_name_or_not_at_all),
 		TEST(a_short_run_does_not_leave_too_little_fetched),
 		TEST(a_stretch_is_over_at_its_last_unit_once_all_have_ended),
+		TEST(a_slow_thread_does_not_raise_what_stays_mapped),
 		TEST(the_median_is_that_of_sorted_numbers),
 		CU_TEST_INFO_NULL,
 	};

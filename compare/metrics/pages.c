@@ -3,8 +3,10 @@
 
 #include <sys/mman.h>
 
-/* The bound holds for both sides together. Each thread works in at most one stretch; a stretch
- * given back too early is mapped again page by page. */
+/* The bound holds for both sides together. A thread takes its next units before it measures others
+ * (measure.c), so a slow one can hold the end of a stretch and the beginning of the next: of t
+ * threads, t - 1 hold two, and the last works in one more. A stretch given back too early is mapped
+ * again page by page. */
 enum { STRETCHES_BYTES = 64 << 20, LONGEST = 32 << 20, SHORTEST = 8 << 20 };
 
 static int64_t bytes_of(const vn_pair *p)
@@ -19,12 +21,13 @@ bool vn_pair_gives_back(const vn_pair *p)
 
 vn_stretches vn_stretches_of(const vn_pair *p, int64_t units, int64_t unit, int threads)
 {
-	int64_t      bytes = STRETCHES_BYTES / (threads > 0 ? threads : 1);
+	int64_t      bytes = STRETCHES_BYTES / (threads > 0 ? 2 * threads - 1 : 1);
 	vn_stretches s = { .all = units };
 	bytes = bytes > LONGEST ? LONGEST : bytes < SHORTEST ? SHORTEST : bytes;
 	if (!p->mapped || p->n * bytes_of(p) <= bytes)
 		return s;
-	s.units = bytes / (unit > 0 ? unit * bytes_of(p) : 1) + 1;
+	s.units = bytes / (unit > 0 ? unit * bytes_of(p) : 1);
+	s.units = s.units > 0 ? s.units : 1;
 	s.count = (units + s.units - 1) / s.units;
 	return s;
 }
