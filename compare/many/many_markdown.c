@@ -36,9 +36,12 @@ static void print_candidates(const vn_many *m, FILE *out)
 	fputc('\n', out);
 }
 
-static void one_row(const vn_many *m, int row, FILE *out)
+static bool print_row(const void *ctx, int row, FILE *out)
 {
-	char text[VN_MANY_CELL], odd[VN_MANY_LETTERS];
+	const vn_many *m = ctx;
+	char           text[VN_MANY_CELL], odd[VN_MANY_LETTERS];
+	if (!vn_many_fails(m, row))
+		return false;
 	fputs("| ", out);
 	vn_markdown_code(out, m->row[row].label, SHOWN, 1);
 	fprintf(out, " | %s", vn_many_say_odd(m, row, odd));
@@ -46,15 +49,13 @@ static void one_row(const vn_many *m, int row, FILE *out)
 		if (m->candidate[i].status < 2)
 			fprintf(out, " | %s", vn_many_say_cell(vn_many_cell_of(m, row, i), text));
 	fputs(" |\n", out);
+	return true;
 }
 
 /* Writes rows in which a candidate is outside, in at most `room` bytes. */
 static vn_status print_table(const vn_many *m, size_t room, FILE *out, vn_error *err)
 {
-	char  *rows = NULL;
-	size_t n = 0, fits = 0; /* bytes of rows; of those that fit */
-	int    left = 0;
-
+	int left = 0;
 	for (int row = 0; row < m->n_rows; row++)
 		left += vn_many_fails(m, row);
 	if (left == 0)
@@ -68,20 +69,8 @@ static vn_status print_table(const vn_many *m, size_t room, FILE *out, vn_error 
 		if (m->candidate[i].status < 2)
 			fputs("|--:", out);
 	fputs("|\n", out);
-	FILE *to = open_memstream(&rows, &n);
-	for (int row = 0; to && row < m->n_rows; row++) {
-		if (!vn_many_fails(m, row))
-			continue;
-		one_row(m, row, to);
-		if (fflush(to) != 0 || HEAD + n >= room)
-			break;
-		fits = n;
-		left--;
-	}
-	if (!vn_text_close(to, &rows))
+	if (!vn_markdown_rows(out, room > HEAD ? room - HEAD : 0, print_row, m, m->n_rows, &left))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
-	fwrite(rows, 1, fits, out);
-	free(rows);
 	if (left)
 		fprintf(out, "\n%d more checkpoints have a candidate outside; a comment has no room for them.\n", left);
 	fputc('\n', out);

@@ -246,11 +246,15 @@ static void print_runs(const vn_comparison *c, const vn_report_options *o, FILE 
 
 /* ---- the table --------------------------------------------------------------------- */
 
-static void print_row(const vn_comparison *c, const vn_checkpoint *p, FILE *out)
+static bool print_row(const void *ctx, int i, FILE *out)
 {
-	char       label[VN_LABEL], text[VN_WORDS];
-	double     ratio = 0;
-	const bool has_ratio = p->m.n && vn_ratio_of(c, p, &ratio);
+	const vn_comparison *c = ctx;
+	const vn_checkpoint *p = &c->result.checkpoint[i];
+	char                 label[VN_LABEL], text[VN_WORDS];
+	double               ratio = 0;
+	const bool           has_ratio = p->m.n && vn_ratio_of(c, p, &ratio);
+	if (!p->fails)
+		return false;
 	fputs("| ", out);
 	vn_markdown_code(out, vn_label(p, label), SHOWN, 1);
 	print_metric(out, "%.2e", p, VN_M_NMSE);
@@ -260,6 +264,7 @@ static void print_row(const vn_comparison *c, const vn_checkpoint *p, FILE *out)
 	fputs(" | ", out);
 	vn_markdown_code(out, vn_judge_say_failure(p, text), VN_WORDS, 1);
 	fputs(" |\n", out);
+	return true;
 }
 
 /* A table of the failures, in at most `room` bytes. */
@@ -267,26 +272,13 @@ static vn_status print_table(const vn_comparison *c, size_t room, FILE *out, vn_
 {
 	static const char head[] =
 		"| checkpoint | nmse | \u00d7 floor | cosine | max abs | limit broken |\n|---|--:|--:|--:|--:|---|\n";
-	char  *rows = NULL;
-	size_t n = 0, fits = 0; /* bytes of rows; of those that fit */
-	int    left = c->result.n_fails;
+	const size_t taken = sizeof head + TABLE_END;
+	int          left = c->result.n_fails;
 	if (left == 0)
 		return VN_OK;
 	fputs(head, out);
-	FILE *to = open_memstream(&rows, &n);
-	for (int i = 0; to && i < c->result.n_checkpoints; i++) {
-		if (!c->result.checkpoint[i].fails)
-			continue;
-		print_row(c, &c->result.checkpoint[i], to);
-		if (fflush(to) != 0 || sizeof head + TABLE_END + n >= room)
-			break;
-		fits = n;
-		left--;
-	}
-	if (!vn_text_close(to, &rows))
+	if (!vn_markdown_rows(out, room > taken ? room - taken : 0, print_row, c, c->result.n_checkpoints, &left))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
-	fwrite(rows, 1, fits, out);
-	free(rows);
 	if (left)
 		fprintf(out, "\n%d more checkpoints are outside. They do not fit into one comment.\n", left);
 	fputc('\n', out);

@@ -1,9 +1,9 @@
 /* markup.c: see markup.h. */
 #include "compare/text/markup.h"
 
+#include "capture/file/output.h"
 #include "libref/base/utf8.h"
 
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -149,4 +149,25 @@ void vn_markdown_fence(FILE *out, const char *lines)
 		lines += lines[n] ? n + 1 : n;
 	}
 	fprintf(out, "%s\n", fence);
+}
+
+bool vn_markdown_rows(FILE *out, size_t room, vn_markdown_row *print, const void *ctx, int n, int *left)
+{
+	char  *rows = NULL;
+	size_t bytes = 0, fits = 0; /* of all rows; of those that fit */
+	FILE  *to = open_memstream(&rows, &bytes);
+
+	for (int i = 0; to && i < n; i++) {
+		if (!print(ctx, i, to))
+			continue;
+		if (fflush(to) != 0 || bytes >= room)
+			break;
+		fits = bytes;
+		--*left;
+	}
+	if (!vn_text_close(to, &rows))
+		return false;
+	fwrite(rows, 1, fits, out);
+	free(rows);
+	return true;
 }
