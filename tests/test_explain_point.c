@@ -68,6 +68,31 @@ static void what_was_refuted_is_not_tried_again(void)
 	}
 }
 
+/* On every occasion; the reference variants of the checkpoint before do not stay. */
+static void the_unmodified_operation_is_scored_at_its_own_checkpoint(void)
+{
+	double local[3], variants[3];
+
+	for (int i = 0; i < 3; i++) {
+		const vn_hypothesis h = { .fault = { 1 + vn_fault_find("R1") } };
+		asked               a;
+		explain_fault(&a, "R1@layer1.q_rope", "layer1.q_rope");
+		a.e.t.reference_variants.local = a.e.x.unmodified.residual.local = 7; /* of another checkpoint */
+		const vn_status st = i == 0   ? vn_explain_point(&a.e.t, NULL, &a.e.err)
+		                     : i == 1 ? vn_explain_with(&a.e.t, &h, &a.e.err)
+		                              : vn_explain_further(&a.e.t, false, &a.e.err);
+		CU_ASSERT_EQUAL(st, VN_OK);
+		local[i] = a.e.x.unmodified.residual.local;
+		variants[i] = a.e.t.reference_variants.local;
+		end_asked(&a);
+	}
+	CU_ASSERT_TRUE(local[0] > 0 && local[0] != 7 && variants[0] != 7);
+	for (int i = 1; i < 3; i++) {
+		CU_ASSERT_EQUAL(local[i], local[0]);
+		CU_ASSERT_EQUAL(variants[i], variants[0]);
+	}
+}
+
 /* At a checkpoint like another one, that one's answer and its runner-up are tried. */
 static void a_twin_tries_the_answers_of_the_other(void)
 {
@@ -113,6 +138,7 @@ int main(void)
 	CU_TestInfo tests[] = {
 		TEST(a_fault_of_the_catalogue_comes_before_fitted_numbers),
 		TEST(what_was_refuted_is_not_tried_again),
+		TEST(the_unmodified_operation_is_scored_at_its_own_checkpoint),
 		TEST(a_twin_tries_the_answers_of_the_other),
 		TEST(one_hypothesis_is_tried_alone),
 		CU_TEST_INFO_NULL,
