@@ -31,17 +31,23 @@ void vn_arena_destroy(vn_device *d, vn_arena *a)
 	*a = (vn_arena) { 0 };
 }
 
-/* The free slot that fits best: the smallest that is big enough, else the biggest. */
+/* Does a slot of `need` bytes fit better than another? The smallest that is big enough fits best;
+ * if none is, the biggest. */
+static bool fits_better(VkDeviceSize need, VkDeviceSize other, VkDeviceSize bytes)
+{
+	if (need >= bytes)
+		return other < bytes || need < other;
+	return other < need;
+}
+
+/* The free slot that fits best; -1: none is free. */
 static int pick_slot(const vn_arena *a, int level, VkDeviceSize bytes)
 {
 	int best = -1;
 
-	for (int s = 0; s < a->n_slots; s++) {
-		const VkDeviceSize need = a->slot[s].need, least = best < 0 ? 0 : a->slot[best].need;
-		if (a->slot[s].free_at < level &&
-		    (best < 0 || (need >= bytes ? least < bytes || need < least : least < bytes && need > least)))
+	for (int s = 0; s < a->n_slots; s++)
+		if (a->slot[s].free_at < level && (best < 0 || fits_better(a->slot[s].need, a->slot[best].need, bytes)))
 			best = s;
-	}
 	return best;
 }
 

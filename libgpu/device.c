@@ -140,7 +140,7 @@ static vn_status open_instance(vn_device *d, bool validate, vn_error *err)
 	if (validate && (st = check_validation(layer_is && debug, err)))
 		return st;
 	d->old_layer = validate && layer_is < VN_COOP_LAYER;
-	if ((st = vn_keep_drivers_loaded(&kept, err)))
+	if ((st = vn_instance_kept(&kept, err)))
 		return st;
 	if (debug)
 		extension[extensions++] = VK_EXT_DEBUG_UTILS_EXTENSION_NAME;

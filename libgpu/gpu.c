@@ -57,8 +57,8 @@ static bool same_angles(const vn_node *a, const vn_node *b)
 	       memcmp(&a->x.rope, &b->x.rope, sizeof a->x.rope) == 0;
 }
 
-/* Returns the settings of a rope node: those of an earlier one, or new ones. */
-static int settings_of(vn_gpu *g, int node)
+/* Returns the number of the table that a rope node reads: that of an earlier one, or a new one. */
+static int share_rope(vn_gpu *g, int node)
 {
 	int r = 0;
 
@@ -89,7 +89,7 @@ static vn_status note_nodes(vn_gpu *g, vn_error *err)
 			g->node[i].rope = g->n_ropes;
 			g->rope[g->n_ropes++] = (vn_gpu_rope) { .node = again, .past = true };
 		} else if (p->node[i].op == VN_OP_ROPE) {
-			g->node[i].rope = settings_of(g, i);
+			g->node[i].rope = share_rope(g, i);
 		}
 	}
 	return VN_OK;

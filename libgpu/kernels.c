@@ -132,7 +132,9 @@ bool vn_kernel_in_memory(vn_kernel k)
 
 vn_kernel vn_kernel_of(vn_kernel usual, const vn_node *n)
 {
-	return (vn_kernel)(usual + (vn_node_is_experiment(n) && table[usual + 1].experiment));
+	const bool experiment = vn_node_is_experiment(n) && table[usual + 1].experiment;
+
+	return experiment ? (vn_kernel)(usual + 1) : usual;
 }
 
 vn_kernel vn_kernel_of_attention(const vn_kernels *k, int head_dim)

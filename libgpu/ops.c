@@ -232,14 +232,14 @@ static void rotate(vn_gpu_pass *w, const vn_node *n, const vn_gpu_rope *rope, vn
 	}
 }
 
-static const vn_gpu_rope *settings_of(const vn_gpu_pass *w, const vn_node *n)
+static const vn_gpu_rope *rope_of(const vn_gpu_pass *w, const vn_node *n)
 {
 	return &w->g->rope[w->g->node[n - w->g->plan->node].rope];
 }
 
 static void rope(vn_gpu_pass *w, const vn_node *n)
 {
-	rotate(w, n, settings_of(w, n), buffer_of(w, n->in[0]), buffer_of(w, n->out[0]), w->tokens);
+	rotate(w, n, rope_of(w, n), buffer_of(w, n->in[0]), buffer_of(w, n->out[0]), w->tokens);
 }
 
 /* Copies between token-major rows and the pool of a state: n elements, from element `at` of the
@@ -300,7 +300,7 @@ void vn_ops_keep(vn_gpu_pass *w, const vn_node *n)
 	if (k.state < 0)
 		return;
 	if (k.rope >= 0)
-		rotate(w, &w->g->plan->node[k.rope], settings_of(w, n), &w->g->cache.slot[k.state].now, NULL, w->past);
+		rotate(w, &w->g->plan->node[k.rope], rope_of(w, n), &w->g->cache.slot[k.state].now, NULL, w->past);
 	put_rows(w, k.state, n->in[k.input]);
 }
 

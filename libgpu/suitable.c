@@ -157,7 +157,7 @@ vn_status vn_instance_fail(VkResult r, vn_error *err)
 	return vn_fail(err, VN_ERR_DEVICE, "Vulkan cannot be started (%d)", (int)r);
 }
 
-vn_status vn_keep_drivers_loaded(VkInstance *instance, vn_error *err)
+vn_status vn_instance_kept(VkInstance *instance, vn_error *err)
 {
 	static VkInstance kept;
 	VkResult          r = VK_SUCCESS;
@@ -186,7 +186,7 @@ vn_status vn_gpu_devices(vn_gpu_device **list, int *n, vn_error *err)
 
 	*list = NULL;
 	*n = 0;
-	if ((st = vn_vulkan_load(err)) || (st = vn_keep_drivers_loaded(&instance, err)) ||
+	if ((st = vn_vulkan_load(err)) || (st = vn_instance_kept(&instance, err)) ||
 	    (st = vn_physical_list(instance, &found, n, err)))
 		return st;
 	if (!(*list = calloc(*n ? (size_t)*n : 1, sizeof(**list)))) {

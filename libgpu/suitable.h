@@ -34,7 +34,7 @@ void vn_abilities_missing(const vn_abilities *a, char missing[VN_MISSING_TEXT]);
 /* Returns an instance that is never destroyed, which keeps the drivers loaded. Each time NVIDIA's
  * driver is loaded, it takes thread-local storage that it does not give back: after some forty
  * devices there is none left, and the loader can only report "no driver on this machine". */
-vn_status vn_keep_drivers_loaded(VkInstance *instance, vn_error *err);
+vn_status vn_instance_kept(VkInstance *instance, vn_error *err);
 
 /* Returns the error for an instance that could not be created. */
 vn_status vn_instance_fail(VkResult r, vn_error *err);

@@ -317,11 +317,11 @@ static vn_status fit_padding(vn_tested_product *p, vn_error *err)
 {
 	enum { LOOKED_AT = 4 };
 	const bool    transposed = p->n->c.linear.transposed;
-	const int64_t width = transposed ? p->M : p->N, rows = transposed ? p->N : LOOKED_AT < p->M ? LOOKED_AT : p->M;
+	const int64_t width = transposed ? p->M : p->N, rows = transposed ? p->N : LOOKED_AT;
 	double        least = (double)INFINITY, ee = 0;
 	int64_t       best = 0;
 
-	if (!vn_tested_product_may_have(p, VN_MISTAKE_W18) || rows * width > VN_PRODUCT_MATRIX_MOST || p->M < LOOKED_AT)
+	if (!vn_tested_product_may_have(p, VN_MISTAKE_W18) || p->M < LOOKED_AT || rows * width > VN_PRODUCT_MATRIX_MOST)
 		return VN_OK;
 	double *w = vn_trial_doubles_of(p->w, 0, rows * width);
 	if (!w)

@@ -104,8 +104,10 @@ static bool keeps_to(const vn_checkpoint *p, vn_metric m, vn_form form, double l
 	const vn_check       k = { .metric = m, .form = form, .limit = limit, .value = vn_limit_subject(m, form, value) };
 	const vn_metric_kind kind = vn_metric_get(m)->kind;
 	const bool           squared = kind == VN_KIND_SQUARES || kind == VN_KIND_COSINE || kind == VN_KIND_DIVERGENCE;
-	const bool           factor = kind == VN_KIND_FACTOR; /* accounts for the number of elements */
-	return vn_check_limit_fraction(&k) <= (squared ? 25 : !factor ? 5 : p->m.n < VN_SMALL_SAMPLE ? 4 : 1);
+	double               most = squared ? 25 : 5;
+	if (kind == VN_KIND_FACTOR) /* accounts for the number of elements */
+		most = p->m.n < VN_SMALL_SAMPLE ? 4 : 1;
+	return vn_check_limit_fraction(&k) <= most;
 }
 
 static bool speaks_of_error(int m)

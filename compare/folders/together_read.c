@@ -31,6 +31,14 @@ static bool verdict_is(const json_t *object, int status)
 	return verdict && strcmp(verdict, vn_together_verdicts[status]) == 0;
 }
 
+/* The side of a list of holders: 0 for the reference, 1 for candidate A; -1: neither. */
+static int side_named(const char *name)
+{
+	if (strcmp(name, "reference") == 0)
+		return 0;
+	return *name >= 'A' && !name[1] ? *name - 'A' + 1 : -1;
+}
+
 /* Of several candidates, the list must be in the order of who_has: then a summary is
  * written as it was read. */
 static bool read_holders(const json_t *j, int sides, bool *there)
@@ -45,7 +53,7 @@ static bool read_holders(const json_t *j, int sides, bool *there)
 	int last = -1;
 	for (size_t i = 0; i < json_array_size(j); i++) {
 		const char *one = json_string_value(json_array_get(j, i));
-		const int   s = !one ? -1 : strcmp(one, "reference") == 0 ? 0 : *one >= 'A' && !one[1] ? *one - 'A' + 1 : -1;
+		const int   s = one ? side_named(one) : -1;
 		if (s <= last || s >= sides || (s == 0 && last >= 0))
 			return false;
 		there[last = s] = true;

@@ -25,7 +25,9 @@ static const struct {
 /* The catalogue id of moved cache slots: whole tokens, or only keys or values. */
 static vn_mistake slots_id(bool alone, bool after)
 {
-	return after ? alone ? VN_MISTAKE_C3_AFTER : VN_MISTAKE_C1_AFTER : alone ? VN_MISTAKE_C3 : VN_MISTAKE_C1_BEFORE;
+	if (alone)
+		return after ? VN_MISTAKE_C3_AFTER : VN_MISTAKE_C3;
+	return after ? VN_MISTAKE_C1_AFTER : VN_MISTAKE_C1_BEFORE;
 }
 
 vn_mistake vn_hypothesis_mistake(const vn_hypothesis *h)

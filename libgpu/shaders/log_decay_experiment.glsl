@@ -2,7 +2,12 @@
 // (vn_decay_form).
 float decay(float A, float u)
 {
-	return (p.form == VN_DECAY_POSITIVE ? exp_(A) : p.form == VN_DECAY_RAW ? A
-	        : p.form == VN_DECAY_NEGATED ? -A : -exp_(A)) *
-	       (p.form == VN_DECAY_LINEAR ? u : softplus(u));
+	float rate = -exp_(A);
+	if (p.form == VN_DECAY_POSITIVE)
+		rate = exp_(A);
+	else if (p.form == VN_DECAY_RAW)
+		rate = A;
+	else if (p.form == VN_DECAY_NEGATED)
+		rate = -A;
+	return rate * (p.form == VN_DECAY_LINEAR ? u : softplus(u));
 }

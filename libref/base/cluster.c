@@ -17,5 +17,9 @@ int vn_cluster_size(void)
 	const int open_mpi = number_in("OMPI_COMM_WORLD_SIZE"), mpich = number_in("PMI_SIZE");
 	const int slurm = getenv("PMIX_RANK") ? number_in("SLURM_NTASKS") : 0; /* srun --mpi=pmix */
 
-	return open_mpi > 1 ? open_mpi : mpich > 1 ? mpich : slurm > 1 ? slurm : 1;
+	if (open_mpi > 1)
+		return open_mpi;
+	if (mpich > 1)
+		return mpich;
+	return slurm > 1 ? slurm : 1;
 }

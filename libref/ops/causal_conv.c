@@ -24,6 +24,14 @@ static void act_rounded(real *y, const double *sum, int64_t silu, int64_t n, con
 	}
 }
 
+/* The number of the n channels from `from` on that come before channel `end`. */
+static int64_t count_before(int64_t end, int64_t from, int64_t n)
+{
+	if (end < from)
+		return 0;
+	return end - from < n ? end - from : n;
+}
+
 /* Channels [from, from + n) of y (X), for one token. x: its row and the J-1 rows before it,
  * oldest first; w: (J,X) taps. */
 VN_CLONES
@@ -41,7 +49,7 @@ static void convolve_channels(real *y, const real *const *x, const double *w, co
 		for (int64_t c = 0; c < n; c++)
 			sum[c] += wj[c] * (double)xj[c];
 	}
-	const int64_t silu = !linear ? n : linear - 1 < from ? 0 : linear - 1 - from < n ? linear - 1 - from : n;
+	const int64_t silu = linear ? count_before(linear - 1, from, n) : n; /* the first channels */
 	if (e && e->conv.rounding) {
 		act_rounded(y + from, sum, silu, n, e);
 		return;

@@ -76,13 +76,21 @@ static block_layout layout_of(vn_dtype d)
 	                      : (block_layout) { 0, 0, 0 };
 }
 
+/* The bytes of a block whose scales are packed in 6 bits; 0: of another format. */
+static size_t k_block_bytes(vn_dtype d)
+{
+	if (d == VN_Q4_K)
+		return 144;
+	return d == VN_Q5_K ? 176 : 0;
+}
+
 /* x: the change to the bytes of every block. */
 vn_status vn_make_change_blocks(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	const int          w = f->plan->node[node].w[0];
 	const vn_dtype     d = f->weight[w].dtype;
 	const block_layout l = layout_of(d);
-	const size_t       each = r->x == BLOCK_SWAPPED ? l.bytes : d == VN_Q4_K ? 144 : d == VN_Q5_K ? 176 : 0;
+	const size_t       each = r->x == BLOCK_SWAPPED ? l.bytes : k_block_bytes(d);
 
 	if (!each)
 		return other_format(f, w, err);

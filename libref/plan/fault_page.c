@@ -57,7 +57,11 @@ static int compare_entries(const void *a, const void *b)
 	const int         length = family_length(x->id) - family_length(y->id);
 	const int         variant = (strchr(x->id, '.') != NULL) - (strchr(y->id, '.') != NULL);
 
-	return number ? number : length ? length : variant ? variant : x->row - y->row;
+	if (number)
+		return number;
+	if (length)
+		return length;
+	return variant ? variant : x->row - y->row;
 }
 
 /* Prints the signs of an id below its row. Of an id with variants, `last` is the last one: the id
