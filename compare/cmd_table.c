@@ -39,7 +39,7 @@ static const vn_option options[] = {
 	VN_POINTS_OPTION(settings, line.how),
 	VN_GROUP("How it is judged"),
 	{ "limits", 0, VN_INTO(settings, line.limits), .argument = "FILE",
-	  .help = "The limits. Default: the shipped limits for each candidate's precision." },
+	  .help = "The limits. Default: those that vernier compare chooses for each candidate." },
 	VN_ALLOW_OPTION(settings, line.how.o.allow, ""),
 	VN_STRICT_OPTION(settings, line.how.o.strict, ". A candidate with a warning is outside its limits"),
 	{ "model", 0, VN_INTO(settings, line.how.o.model), .argument = "MODEL",
@@ -125,24 +125,6 @@ static vn_status check_files(const settings *k, vn_error *err)
 	return k->path ? vn_place_check(k->path, VN_PLACE_REPORT, k->line.force, err) : VN_OK;
 }
 
-static vn_status judge_pair(const vn_compare_line *k, vn_comparison *c, vn_error *err)
-{
-	vn_sides  sides = k->sides;
-	vn_status st;
-
-	sides.ref = k->ref;
-	sides.cand = &k->cand;
-	sides.n_cand = 1;
-	sides.floor = k->floor;
-	if ((st = vn_sides_open(&sides, c, err)))
-		return st;
-	const char *precision = vn_facts_get(vn_recording_run(c->opened.cand), "precision");
-	st = k->limits
-	         ? vn_limits_open(k->limits, &c->request.limits, err)
-	         : vn_limits_own(precision ? precision : "", vn_recording_family(c->opened.cand), &c->request.limits, err);
-	return st ? vn_context(err, st, "%s", k->cand) : vn_compare(c, err);
-}
-
 /* Warnings go to stderr: the table has no room for them. */
 static void print_warnings(const vn_many *m)
 {
@@ -175,7 +157,7 @@ static vn_status make_table(settings *k, vn_many *m, vn_comparison **c, vn_error
 {
 	vn_status st = check_files(k, err);
 	vn_output out;
-	char      who[VN_MANY_WHO], again[VN_SHELL_LINE];
+	char      who[VN_MANY_WHO], again[VN_SHELL_LINE], chosen[128];
 
 	if (!st)
 		st = vn_many_begin(m, k->line.ref, 0, err);
@@ -190,7 +172,7 @@ static vn_status make_table(settings *k, vn_many *m, vn_comparison **c, vn_error
 		c[i]->request.options = &k->line.how.o;
 		vn_compare_again(&one, again);
 		c[i]->request.again = *again ? again : NULL;
-		const vn_status judged = judge_pair(&one, c[i], &why);
+		const vn_status judged = vn_compare_judge(&one, c[i], chosen, sizeof chosen, &why);
 		st = vn_many_add(m, k->line.many[i], c[i], "", judged, &why, err);
 		c[i]->request.again = NULL; /* the line was for this candidate alone */
 		if (!st && judged)

@@ -21,6 +21,11 @@ say ref.h5 q8-half.h5 --allow weights
 say ref.h5 q8-half.h5 --allow weights --model "$M"
 damage q8.h5 layer1.v_proj 'x[:, 1] *= 1.2' && say ref.h5 bad.h5 --allow weights
 damage q8.h5 layer0.q_rope 'x[1:] = x[1:, :, [4, 5, 6, 7, 0, 1, 2, 3]]' && say ref.h5 bad.h5 --allow weights
+echo "== a table judges by the same limits"
+for f in q8.h5 bad.h5; do
+	vernier table ref.h5 $f --allow weights >table 2>/dev/null; t=$?
+	vernier compare ref.h5 $f --allow weights >/dev/null 2>&1; echo "table [$t], compare [$?]"
+done
 echo "== two runs of one file have the limits of their precision"
 say q8.h5 q8-half.h5
 say q8.h5 q8-half.h5 --allow weights
