@@ -116,6 +116,8 @@ static void warn_of_import(const vn_import *i)
 	if (!i->dump->complete)
 		vn_warn("import", "the dump is not complete%s%s",
 		        i->dump->n_left ? "; its incomplete tensors are left out: " : "", i->dump->left);
+	if (!i->dump->n_ids) /* a dry run: else it is an error */
+		vn_warn("import", "%s does not record the tokens: an import needs --ids LIST or --ids-from REC", i->dump->path);
 	if (i->n_alone)
 		vn_warn(
 			"import",

@@ -1,10 +1,9 @@
 /* arena.h: where the values of one call are on the device. Inside libgpu only.
  *
- * A value holds a slot from the node that makes it to the last node that reads it. Another value
- * may use the slot after the next barrier, not earlier: two nodes that need no barrier between
- * them, such as products of one input, would need one if the second wrote into a slot that the
- * first reads. With guard, every value has a slot of its own with its own name, so that each can be
- * checked at the end.
+ * A slot is a buffer. A value holds it from the node that makes the value to the last node that
+ * reads it; another value may use it after the next barrier. Used earlier, it would force a barrier
+ * between nodes that need none, such as two products of one input. With guard (guard.h), every
+ * value has a slot of its own with its own name, so that each can be checked at the end.
  *
  * Some values have no slot: streamed ones (vn_value_streams) pass through the scratch buffer in
  * pieces (pieces.h), and those that are a state are in the cache (cache.h). Keys and values of a

@@ -26,15 +26,14 @@ def main():
         programs, packages = os.path.join(folder, "bin"), os.path.join(folder, "packages")
         os.mkdir(programs)
         os.symlink(os.path.abspath(sys.argv[1]), os.path.join(programs, "vernier"))
-        links, copy = os.path.join(folder, "links"), os.path.join(folder, "python")  # pip builds in its folder
-        subprocess.run(["cp", "-r", os.path.join(SOURCE, "capture", "python"), copy], check=True)
-        subprocess.run([sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "--no-index",
-                        "-w", links, copy], check=True)
+        os.mkdir(os.path.join(folder, "capture"))  # a copy, because pip builds in the folder that it installs
+        subprocess.run(["cp", "-r", os.path.join(SOURCE, "capture", "python"), os.path.join(folder, "capture")],
+                       check=True)
         env = dict(os.environ, MODEL=os.path.join(SOURCE, "fixtures", "qwen3-trained"), PYTHONPATH=packages,
                    LC_ALL="C.UTF-8",
                    PATH=os.pathsep.join([programs, os.path.dirname(sys.executable), os.environ["PATH"]]),
                    PIP_TARGET=packages,
-                   PIP_NO_DEPS="1", PIP_NO_INDEX="1", PIP_FIND_LINKS=links, PIP_DISABLE_PIP_VERSION_CHECK="1")
+                   PIP_NO_DEPS="1", PIP_NO_INDEX="1", PIP_NO_BUILD_ISOLATION="0", PIP_DISABLE_PIP_VERSION_CHECK="1")
         said, bad, run = "", 0, {"sh": 0, "text": 0, "python": 0}
         for language, text in blocks:
             run[language] += 1

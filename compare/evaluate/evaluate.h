@@ -3,9 +3,9 @@
  * The text is read in windows of at most `window` tokens, each starting `stride` tokens after the
  * previous one. Each window scores only tokens that no earlier window has scored: the first one all
  * but its first token, the others their last `stride` (HuggingFace, "Perplexity of fixed-length
- * models"). So every token except the first is scored once, with at least window - stride tokens
- * before it if the text has them. If stride equals window, the first token of every window is not
- * scored, because nothing precedes it.
+ * models"). With overlap, every token except the first is scored once, with at least window -
+ * stride tokens before it if the text has them. If stride equals window, the first token of every
+ * window is not scored, because nothing precedes it.
  *
  *   loss         of a token, in nats: log sum exp(scores) - its score
  *   perplexity   exp(mean loss)

@@ -1,7 +1,8 @@
 /* profile.h: finds which tokens, heads and channels carry an error, and says so in words.
  *
- * The error's energy is summed along every axis of a pair of tensors: index i of axis a has
- * error = sum (c-r)^2 and ref = sum r^2 over the elements with that index. Positions where exactly
+ * The error's energy is summed along every axis of a pair of tensors, r of the reference and c of
+ * the candidate: index i of axis a has error = sum (c-r)^2 and ref = sum r^2 over the elements with
+ * that index. Positions where exactly
  * one side is not finite, or the two are not the same NaN or infinity, are counted in bad and left
  * out of the sums.
  *

@@ -1,4 +1,5 @@
-/* report_json.h: the longer parts of schema vernier-compare/2. New references are returned. */
+/* report_json.h: the longer parts of schema vernier-compare/2. The caller releases the objects that
+ * are returned. */
 #ifndef VN_COMPARE_REPORT_JSON_H
 #define VN_COMPARE_REPORT_JSON_H
 

@@ -1,5 +1,4 @@
-/* tap.h: selects the values that an engine hands over during a run, and the sink that receives
- * them.
+/* tap.h: a tap selects the values that an engine hands over during a run; a sink receives them.
  *
  * A tap does not change the result: an engine computes the same bits with and without it. An engine
  * hands selected values over in execution order, each as begin, one or more writes in row-major
