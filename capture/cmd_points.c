@@ -104,7 +104,7 @@ static void list_faults(const vn_plan *p)
 		if (n)
 			printf("%-14s %-6d %s\n", vn_fault_id(i), n, vn_fault_means(i));
 		else
-			printf("%-14s %-6s %s: %s\n", vn_fault_id(i), "-", vn_fault_means(i), why);
+			printf("%-14s %-6s %s (does not fit: %s)\n", vn_fault_id(i), "-", vn_fault_means(i), why);
 	}
 	for (int i = 0; i < vn_n_recorder_faults(); i++)
 		printf("%-14s %-6d %s\n", vn_recorder_fault_id(i), vn_recorder_fault_count(i, p), vn_recorder_fault_means(i));
@@ -123,12 +123,22 @@ static vn_status list_places(const vn_plan *p, const char *glob, vn_error *err)
 			if (!vn_fault_why_not(i, p, k))
 				printf("%-14s %s\n", vn_fault_id(i), p->value[p->node[k].out[0]].name);
 	}
+	for (int i = 0; i < vn_n_recorder_faults(); i++) {
+		if (!vn_glob_match(glob, vn_recorder_fault_id(i)))
+			continue;
+		found++;
+		for (int v = 0; v < p->n_values; v++)
+			if (vn_recorder_fault_fits(i, p, v))
+				printf("%-14s %s\n", vn_recorder_fault_id(i), p->value[v].name);
+	}
 	if (found)
 		return VN_OK;
 	vn_nearest near;
 	vn_nearest_start(&near, glob);
 	for (int i = 0; i < vn_n_faults(); i++)
 		vn_nearest_try(&near, vn_fault_id(i));
+	for (int i = 0; i < vn_n_recorder_faults(); i++)
+		vn_nearest_try(&near, vn_recorder_fault_id(i));
 	return vn_fail(err, VN_ERR_USAGE, "--faults=%s: no fault has such an id%s; vernier points --faults lists them",
 	               glob, vn_nearest_hint(&near));
 }

@@ -1,7 +1,8 @@
 /* commands.h: the subcommands that live in compare/.
  *
- * Each takes its own arguments; argv[0] is its name. Exit status as diff(1): 0 within limits (or
- * done), 1 outside, 2 trouble. Results go to stdout, messages to stderr. */
+ * Each takes its own arguments; argv[0] is its name. Exit status: 0 done, or within limits; 1 as
+ * the command's --help says, such as outside; 2 trouble. Results go to stdout, messages to
+ * stderr. */
 #ifndef VN_COMPARE_COMMANDS_H
 #define VN_COMPARE_COMMANDS_H
 

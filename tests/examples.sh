@@ -68,7 +68,7 @@ cat >stops.c <<'C'
 #include "vernier_capture.h"
 #include "tiny_mistral.h"
 static int went_on, stopped;
-static void put(void *c, const char *name, const char *dims, const float *x, int rank, const int64_t *shape)
+static void record_tensor(void *c, const char *name, const char *dims, const float *x, int rank, const int64_t *shape)
 {
 	int status;
 	VERNIER_CAPTURE_HERE(c);
@@ -83,7 +83,7 @@ int main(int argc, char **argv)
 	vernier_capture_against(c, argv[argc - 1], 0);
 	vernier_capture_stop_at_first(c);
 	vernier_capture_step(c, ids, 17);
-	tiny_run(argv[1], ids, 17, put, c);
+	tiny_run(argv[1], ids, 17, record_tensor, c);
 	printf("%s: %d went on, %d stopped, next step %d, commit", vernier_capture_differs(c), went_on, stopped,
 	       vernier_capture_step(c, ids, 1));
 	printf(" %d\n", vernier_capture_commit(c));

@@ -47,7 +47,7 @@ static inline void refuse_unread(vn_checkpoint *p, const char *why)
 static inline void measure_matched(matched *m)
 {
 	const vn_batch b = { m->c.opened.cand, matched_entry, keep_measured, refuse_unread };
-	m->st = vn_measure_points(&m->c, &b, &m->err);
+	m->st = vn_batch_measure(&m->c, &b, &m->err);
 }
 
 static inline void end_matched(matched *m)

@@ -72,7 +72,7 @@ F16 = [
     ("15 18", "qwen2", "p070", {"layer1.attn_context": "head map"}, 1,
      ["starts at layer1.attn_context:", "heads 1, 4 of 6 carry 100 %", "replayed +local error: nmse",
       "explained .*: A6: query head h reads key head h mod G",
-                                               "first token is not its v_proj in 2 of 6 heads"]),
+                                               "first token differs from its v_proj in 2 of 6 heads"]),
     ("6 27", "qwen2", "p070", {"layer1.down_proj": "one channel"}, 1,
      ["starts at layer1.down_proj:", "channel 8 of 48 carries 9", "0.99964", "none of [0-9]+ known mistakes fits",
       "a factor for each channel.*: channel 8 x 1\\.15;"]),

@@ -15,7 +15,7 @@ static double apart(const vn_tensor *made, const float *want, int n)
 	CU_ASSERT_PTR_NOT_NULL_FATAL(made->data);
 	CU_ASSERT_EQUAL_FATAL(vn_shape_count(&made->shape), n);
 	for (int i = 0; i < n; i++)
-		most = fmax(most, fabs(vn_number_at(made, i) - (double)want[i]));
+		most = fmax(most, fabs(vn_tensor_number(made, i) - (double)want[i]));
 	return most;
 }
 

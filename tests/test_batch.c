@@ -53,7 +53,7 @@ static vn_status measured(vn_comparison *c, const vn_compare_options *o, vn_chec
 	c->result.n_checkpoints = n;
 	const vn_batch b = { .other = c->opened.cand, .entry = entry_of, .done = note_measured, .unread = unread };
 	n_done = n_unread = 0;
-	return vn_measure_points(c, &b, err);
+	return vn_batch_measure(c, &b, err);
 }
 
 static void closed(vn_comparison *c)
@@ -157,7 +157,7 @@ static void bits_are_counted_where_they_are_asked_for(void)
 		c.result.checkpoint = &point;
 		c.result.n_checkpoints = 1;
 		c.result.bits = bits;
-		CU_ASSERT_EQUAL(vn_measure_points(&c, &b, NULL), VN_OK);
+		CU_ASSERT_EQUAL(vn_batch_measure(&c, &b, NULL), VN_OK);
 		CU_ASSERT_EQUAL(point.m.has[VN_M_DIFFERING], bits);
 		CU_ASSERT_EQUAL(bits ? point.m.value[VN_M_DIFFERING] : 1, 1);
 		closed(&c);
@@ -206,7 +206,7 @@ static void damaged_numbers_are_found_and_then_end_it(void)
 	CU_ASSERT_EQUAL(cand.wrong, 1);
 	const vn_batch b = { .other = c.opened.cand, .entry = entry_of, .done = note_measured, .unread = unread };
 	n_done = 0;
-	CU_ASSERT_EQUAL(vn_measure_points(&c, &b, &err), VN_ERR_DAMAGED);
+	CU_ASSERT_EQUAL(vn_batch_measure(&c, &b, &err), VN_ERR_DAMAGED);
 	CU_ASSERT_EQUAL(n_done, 1); /* what came before it */
 	CU_ASSERT_EQUAL(n_unread, 0);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, at("cand")));

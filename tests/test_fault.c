@@ -148,7 +148,7 @@ static void what_cannot_be_is_refused_by_saying_what_can(void)
 	refuse("qwen2", "R1@layer{0", "{");
 	refuse("qwen2", "R1@layer7.*", "these can: layer0.q_rope, layer0.k_rope, layer1.q_rope, layer1.k_rope");
 	refuse("qwen2", "R1@layer0.mlp_norm", "these can: layer0.q_rope");
-	refuse("mistral", "A6@*", "all ways to map its heads are the same");
+	refuse("mistral", "A6@*", "all ways to map the heads are the same");
 	refuse("gpt2", "R1@*", "no such operation");
 	refuse("llama", "W13@*", "leaves the weights there unchanged"); /* bf16 as they are */
 	refuse("qwen2", "W12@layer0.q_proj", "not f16 or bf16");

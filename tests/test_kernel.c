@@ -81,7 +81,7 @@ static void every_kind_of_processor_gives_the_same_digits(void)
 		y[i] = x[i] + uniform();
 	}
 	for (size_t n = 1; n <= VN_BLOCK; n = longer(n)) {
-		const vn_metric_kernel *plain = &vn_kernel_plain, *k;
+		const vn_metric_kernel *plain = &vn_metric_kernel_plain, *k;
 		for (int i = 0; (k = vn_metric_kernel_get(i)); i++) {
 			vn_block_sums a, b;
 			plain->sums(f32(r), f32(c), n, &a);
@@ -124,7 +124,7 @@ static void every_kind_of_processor_gives_the_same_digits_of_float64(void)
 		c[i] = i % 100 == 3 ? -1e5 * r[i] : r[i] * (1 + 1e-2 * uniform());
 	}
 	for (size_t n = 1; n <= VN_BLOCK; n = longer(n)) {
-		const vn_metric_kernel *plain = &vn_kernel_plain, *k;
+		const vn_metric_kernel *plain = &vn_metric_kernel_plain, *k;
 		for (int i = 0; (k = vn_metric_kernel_get(i)); i++) {
 			vn_block_sums a, b;
 			double        p[2] = { 0, 0 }, q[2] = { 0, 0 };
@@ -360,7 +360,7 @@ static void the_median_is_that_of_sorted_numbers(void)
 		for (int i = 0; i < n; i++)
 			sorted[i] = x[i] = i % 7 == 3 ? 0.0 : ldexp(uniform() - 0.5, i % 60 - 30);
 		qsort(sorted, (size_t)n, sizeof *sorted, vn_ascending);
-		if (vn_median_of(x, n) != sorted[vn_rank(n, 0.5)])
+		if (vn_median_of(x, n) != sorted[vn_quantile_index(n, 0.5)])
 			CU_FAIL("another median");
 	}
 }

@@ -180,7 +180,7 @@ static double worst_of_floor(int n)
 	double sorted[V_MOST];
 	memcpy(sorted, rr, sizeof sorted);
 	qsort(sorted, (size_t)V, sizeof *sorted, vn_ascending);
-	const double least = sorted[vn_rank(V, 0.5)] / 4;
+	const double least = sorted[vn_quantile_index(V, 0.5)] / 4;
 	for (int k = 0; k < V; k++)
 		worst = fmax(worst, dd[k] / fmax(rr[k], least));
 	return worst;

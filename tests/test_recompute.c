@@ -63,7 +63,7 @@ static void the_site_is_that_of_its_step(void)
 	CU_ASSERT_TRUE(s->n_span == 1 && s->span[0] == node_named(&e, "layer1.q_rope"));
 	CU_ASSERT_EQUAL_FATAL(vn_shape_count(&s->cand.shape), H * K);
 	for (int i = 0; i < H * K; i++) {
-		is = vn_number_at(&s->cand, i);
+		is = vn_tensor_number(&s->cand, i);
 		CU_ASSERT_EQUAL(is, (double)y[(CALL + 1) * H * K + i]);
 	}
 	end_explained(&e);

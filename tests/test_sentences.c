@@ -25,7 +25,7 @@ static void put_sentences(vn_explanation *x, int n)
 }
 
 /* Checks that a hypothesis at a value has these words. */
-static void told(vn_hypothesis h, const char *name, const char *want)
+static void expect_words(vn_hypothesis h, const char *name, const char *want)
 {
 	const vn_plan *p = vn_model_plan(e.compared.c.opened.model);
 
@@ -66,37 +66,37 @@ static void a_number_of_the_catalogue_is_told_as_its_title(void)
 	vn_hypothesis_constant_put(&slots, "cache_form", VN_CACHE_NEXT);
 	vn_hypothesis_constant_put(&blocks, "cache_of", 0);
 	vn_hypothesis_constant_put(&late, "cache_form", VN_CACHE_LATE);
-	told(with(VN_FINDING_THETA, "theta", 1e4), q, vn_mistake_title(VN_MISTAKE_R2_1E4));
-	told(with(VN_FINDING_OFFSET, "offset", 1), q, vn_mistake_title(VN_MISTAKE_R3_PLUS));
-	told(with(VN_FINDING_OFFSET_LATER, "step_offset", 1), q, vn_mistake_title(VN_MISTAKE_R3B_NEXT));
-	told((vn_hypothesis) { .finding = VN_FINDING_TABLE_OFFSET, .change = { .kind = VN_BY_ROWS, .rows = 1 } }, q,
-	     vn_mistake_title(VN_MISTAKE_R15_SHIFTED));
-	told((vn_hypothesis) { .finding = VN_FINDING_ANGLES_ROUNDED,
-	                       .change = { .kind = VN_BY_ROTATION,
-	                                   .rotate = { .positions = VN_FORMAT_F16,
-	                                               .frequencies = VN_FORMAT_F16,
-	                                               .angles = VN_FORMAT_F16 } } },
-	     q, vn_mistake_title(VN_MISTAKE_R13));
-	told(with(VN_FINDING_EPS, "eps", 1e-12), "layer1.attn_norm", vn_mistake_title(VN_MISTAKE_N1_1E_12));
-	told(with(VN_FINDING_DELTA_SCALE, "scale", 1), a, vn_mistake_title(VN_MISTAKE_G6));
-	told(with(VN_FINDING_KEYS_OF_PADDING, "padding", 8), a, vn_mistake_title(VN_MISTAKE_A14));
-	told((vn_hypothesis) { .finding = VN_FINDING_PROBS_ROUNDED,
-	                       .change = { .kind = VN_BY_ATTEND,
-	                                   .attend = { .kind = VN_ATTEND_ROUNDED, .probs = VN_FORMAT_F16 } } },
-	     a, vn_mistake_title(VN_MISTAKE_A13_F16));
-	told(slots, a, vn_mistake_title(VN_MISTAKE_C3));
-	told(blocks, a, vn_mistake_title(VN_MISTAKE_C4));
-	told(late, a, "attention of later calls runs before their tokens are cached: it reads zeros (values only)");
-	told(number(VN_FINDING_BIAS_TIMES, 4), w, vn_mistake_title(VN_MISTAKE_W7_FOUR));
-	told(number(VN_FINDING_RANKS_SUMMED, VN_RANKS_MOST + 2), w, vn_mistake_title(VN_MISTAKE_P15));
-	told(number(VN_FINDING_SHARDS_ALONG_TOKENS, 2), w, vn_mistake_title(VN_MISTAKE_P18_AXIS));
-	told(number(VN_FINDING_ROWS_PADDED, 8), w, vn_mistake_title(VN_MISTAKE_W18));
-	told((vn_hypothesis) { .finding = VN_FINDING_MATRIX_TRANSPOSED, .change.kind = VN_BY_MATRIX }, w,
-	     vn_mistake_title(VN_MISTAKE_W1B));
-	told(of_result(VN_FINDING_CAP, 30), w, vn_mistake_title(VN_MISTAKE_M9_CAP));
-	told(of_result(VN_FINDING_TEMPERATURE, 1 / 0.7), w, vn_mistake_title(VN_MISTAKE_M9_0_7));
-	told(of_result(VN_FINDING_SUM_TIMES, 2), w, vn_mistake_title(VN_MISTAKE_P16_TWICE));
-	told(of_result(VN_FINDING_AVERAGE, 0.5), w, vn_mistake_title(VN_MISTAKE_P16_AVERAGE));
+	expect_words(with(VN_FINDING_THETA, "theta", 1e4), q, vn_mistake_title(VN_MISTAKE_R2_1E4));
+	expect_words(with(VN_FINDING_OFFSET, "offset", 1), q, vn_mistake_title(VN_MISTAKE_R3_PLUS));
+	expect_words(with(VN_FINDING_OFFSET_LATER, "step_offset", 1), q, vn_mistake_title(VN_MISTAKE_R3B_NEXT));
+	expect_words((vn_hypothesis) { .finding = VN_FINDING_TABLE_OFFSET, .change = { .kind = VN_BY_ROWS, .rows = 1 } }, q,
+	             vn_mistake_title(VN_MISTAKE_R15_SHIFTED));
+	expect_words((vn_hypothesis) { .finding = VN_FINDING_ANGLES_ROUNDED,
+	                               .change = { .kind = VN_BY_ROTATION,
+	                                           .rotate = { .positions = VN_FORMAT_F16,
+	                                                       .frequencies = VN_FORMAT_F16,
+	                                                       .angles = VN_FORMAT_F16 } } },
+	             q, vn_mistake_title(VN_MISTAKE_R13));
+	expect_words(with(VN_FINDING_EPS, "eps", 1e-12), "layer1.attn_norm", vn_mistake_title(VN_MISTAKE_N1_1E_12));
+	expect_words(with(VN_FINDING_DELTA_SCALE, "scale", 1), a, vn_mistake_title(VN_MISTAKE_G6));
+	expect_words(with(VN_FINDING_KEYS_OF_PADDING, "padding", 8), a, vn_mistake_title(VN_MISTAKE_A14));
+	expect_words((vn_hypothesis) { .finding = VN_FINDING_PROBS_ROUNDED,
+	                               .change = { .kind = VN_BY_ATTEND,
+	                                           .attend = { .kind = VN_ATTEND_ROUNDED, .probs = VN_FORMAT_F16 } } },
+	             a, vn_mistake_title(VN_MISTAKE_A13_F16));
+	expect_words(slots, a, vn_mistake_title(VN_MISTAKE_C3));
+	expect_words(blocks, a, vn_mistake_title(VN_MISTAKE_C4));
+	expect_words(late, a, "attention of later calls runs before their tokens are cached: it reads zeros (values only)");
+	expect_words(number(VN_FINDING_BIAS_TIMES, 4), w, vn_mistake_title(VN_MISTAKE_W7_FOUR));
+	expect_words(number(VN_FINDING_RANKS_SUMMED, VN_RANKS_MOST + 2), w, vn_mistake_title(VN_MISTAKE_P15));
+	expect_words(number(VN_FINDING_SHARDS_ALONG_TOKENS, 2), w, vn_mistake_title(VN_MISTAKE_P18_AXIS));
+	expect_words(number(VN_FINDING_ROWS_PADDED, 8), w, vn_mistake_title(VN_MISTAKE_W18));
+	expect_words((vn_hypothesis) { .finding = VN_FINDING_MATRIX_TRANSPOSED, .change.kind = VN_BY_MATRIX }, w,
+	             vn_mistake_title(VN_MISTAKE_W1B));
+	expect_words(of_result(VN_FINDING_CAP, 30), w, vn_mistake_title(VN_MISTAKE_M9_CAP));
+	expect_words(of_result(VN_FINDING_TEMPERATURE, 1 / 0.7), w, vn_mistake_title(VN_MISTAKE_M9_0_7));
+	expect_words(of_result(VN_FINDING_SUM_TIMES, 2), w, vn_mistake_title(VN_MISTAKE_P16_TWICE));
+	expect_words(of_result(VN_FINDING_AVERAGE, 0.5), w, vn_mistake_title(VN_MISTAKE_P16_AVERAGE));
 }
 
 /* Words without a place for their number would leave it out. */
@@ -123,25 +123,26 @@ static void numbers_of_operations_are_told(void)
 {
 	vn_hypothesis h;
 
-	told(with(VN_FINDING_STRETCH, "turn", 0.25), "layer1.q_rope", "every angle is 0.25 times the correct angle");
-	told(with(VN_FINDING_ROTARY_WIDTH, "rotary_dim", 4), "layer1.q_rope",
-	     "RoPE over another part of a head: 4 of 8 columns");
-	told(with(VN_FINDING_EPS, "eps", 1e-3), "layer1.attn_norm", "eps is 0.001");
-	told(with(VN_FINDING_OFFSET_LATER, "step_offset", -2), "layer1.q_rope",
-	     "positions after the first call are shifted by -2");
+	expect_words(with(VN_FINDING_STRETCH, "turn", 0.25), "layer1.q_rope",
+	             "every angle is 0.25 times the correct angle");
+	expect_words(with(VN_FINDING_ROTARY_WIDTH, "rotary_dim", 4), "layer1.q_rope",
+	             "RoPE over another part of a head: 4 of 8 columns");
+	expect_words(with(VN_FINDING_EPS, "eps", 1e-3), "layer1.attn_norm", "eps is 0.001");
+	expect_words(with(VN_FINDING_OFFSET_LATER, "step_offset", -2), "layer1.q_rope",
+	             "positions after the first call are shifted by -2");
 	h = with(VN_FINDING_WINDOW, "window", 40);
-	told(h, "layer1.attn_context", "a sliding window of 40 keys");
+	expect_words(h, "layer1.attn_context", "a sliding window of 40 keys");
 	h.first = 40;
 	h.last = 41;
-	told(h, "layer1.attn_context", "a sliding window of 40 or 41 keys");
+	expect_words(h, "layer1.attn_context", "a sliding window of 40 or 41 keys");
 	h.last = 44;
-	told(h, "layer1.attn_context", "a sliding window of 40 to 44 keys");
+	expect_words(h, "layer1.attn_context", "a sliding window of 40 to 44 keys");
 	h.finding = VN_FINDING_WINDOW_AND_SINKS;
 	h.first_also = h.last_also = 4;
-	told(h, "layer1.attn_context", "a sliding window of 40 to 44 keys and the first 4 keys (attention sinks)");
+	expect_words(h, "layer1.attn_context", "a sliding window of 40 to 44 keys and the first 4 keys (attention sinks)");
 	h = with(VN_FINDING_THETA, "theta", 1e6);
 	h.paired = true;
-	told(h, "layer1.q_rope", "RoPE with theta 1e+06; and pairs columns 2i and 2i + 1");
+	expect_words(h, "layer1.q_rope", "RoPE with theta 1e+06; and pairs columns 2i and 2i + 1");
 }
 
 static void changes_of_a_matrix_are_told(void)
@@ -149,23 +150,26 @@ static void changes_of_a_matrix_are_told(void)
 	vn_hypothesis h = { .finding = VN_FINDING_INPUTS_MISSING,
 		                .change = { .kind = VN_BY_MATRIX, .matrix = { .kind = VN_EDIT_TAIL, .n = 5 } } };
 
-	told(h, "layer1.down_proj", "the last 5 of 128 inputs are not in the sum");
+	expect_words(h, "layer1.down_proj", "the last 5 of 128 inputs are not in the sum");
 	h.finding = VN_FINDING_RANKS_CROSSED;
 	h.change.matrix = (vn_matrix_edit) { .kind = VN_EDIT_RANKS, .n = 3, .from = { 2, 0, 1 } };
-	told(h, "layer1.down_proj",
-	     "shards of 3 ranks are joined in the wrong order: the inputs of ranks 0 to 2 are multiplied by the weights "
-	     "of ranks 2, 0, 1");
+	expect_words(
+		h, "layer1.down_proj",
+		"shards of 3 ranks are joined in the wrong order: the inputs of ranks 0 to 2 are multiplied by the weights "
+		"of ranks 2, 0, 1");
 	h.finding = VN_FINDING_PRODUCT_ROUNDED;
 	h.change.matrix = (vn_matrix_edit) {
 		.kind = VN_EDIT_FORMAT, .format = VN_FORMAT_INT8, .of = VN_OF_BOTH, .scaled = VN_SCALE_OF_ROWS
 	};
-	told(h, "layer1.down_proj",
-	     "inputs and weights in int8: rounded, with one scale for each output channel and one scale for each token");
+	expect_words(
+		h, "layer1.down_proj",
+		"inputs and weights in int8: rounded, with one scale for each output channel and one scale for each token");
 	h.finding = VN_FINDING_MATRIX_TRANSPOSED;
 	h.change.matrix = (vn_matrix_edit) { .kind = VN_EDIT_TRANSPOSED, .fused = true };
-	told(h, "layer1.gate_proj",
-	     "the bytes of a matrix are read as those of its transpose, fused: gate_proj, up_proj, before the fused "
-	     "matrix is split");
+	expect_words(
+		h, "layer1.gate_proj",
+		"the bytes of a matrix are read as those of its transpose, fused: gate_proj, up_proj, before the fused "
+		"matrix is split");
 }
 
 static void changes_of_attention_are_told(void)
@@ -176,17 +180,17 @@ static void changes_of_attention_are_told(void)
 		            .attend = { .kind = VN_ATTEND_ROUNDED, .scores = VN_FORMAT_F16, .probs = VN_FORMAT_F16 } }
 	};
 
-	told(h, "layer1.attn_context", "scores and probabilities rounded to float16");
+	expect_words(h, "layer1.attn_context", "scores and probabilities rounded to float16");
 	h.change.attend.exps = h.change.attend.sum = VN_FORMAT_F16;
-	told(h, "layer1.attn_context",
-	     "softmax wholly in float16: scores, exponentials, their sum and probabilities are rounded");
+	expect_words(h, "layer1.attn_context",
+	             "softmax wholly in float16: scores, exponentials, their sum and probabilities are rounded");
 	h.finding = VN_FINDING_CACHE_ROUNDED;
 	h.change.attend = (vn_attend_edit) { .kind = VN_ATTEND_ROUNDED, .cache = VN_FORMAT_E4M3, .scaled = true };
-	told(h, "layer1.attn_context",
-	     "a cache in float8 (e4m3), with one scale for each token and head, read after the first call");
+	expect_words(h, "layer1.attn_context",
+	             "a cache in float8 (e4m3), with one scale for each token and head, read after the first call");
 	h.finding = VN_FINDING_SCORE_CAP;
 	h.change.attend = (vn_attend_edit) { .kind = VN_ATTEND_CAP, .number = 30 };
-	told(h, "layer1.attn_context", "scores capped: 30 tanh(score / 30)");
+	expect_words(h, "layer1.attn_context", "scores capped: 30 tanh(score / 30)");
 }
 
 static void one_slot_is_told(void)
@@ -194,11 +198,12 @@ static void one_slot_is_told(void)
 	vn_hypothesis h = { .finding = VN_FINDING_CACHE_ONE_ALONE,
 		                .change = { .kind = VN_BY_ONE_CACHED, .one_cached = { .slot = 3, .of = 1, .holds = 64 } } };
 
-	told(h, "layer1.attn_scores", "the cache holds the key of token 64 in place of token 3's");
+	expect_words(h, "layer1.attn_scores", "the cache holds the key of token 64 in place of token 3's");
 	h.change.one_cached.of = 2;
 	h.change.one_cached.others = 2;
-	told(h, "layer1.attn_context",
-	     "the cache holds the value of token 64 or one of 2 others in place of token 3's; token 3's key is right");
+	expect_words(
+		h, "layer1.attn_context",
+		"the cache holds the value of token 64 or one of 2 others in place of token 3's; token 3's key is right");
 }
 
 static void positions_of_some_tokens_are_told(void)
@@ -208,17 +213,17 @@ static void positions_of_some_tokens_are_told(void)
 	h.change.rotate.moved = true;
 	*m = (vn_position_map) { .first = 20, .last = 20, .times = 1, .plus = 3 };
 
-	told(h, "layer1.q_rope", "token 20 is rotated as if 3 positions later");
+	expect_words(h, "layer1.q_rope", "token 20 is rotated as if 3 positions later");
 	m->last = 45;
 	m->plus = -1;
-	told(h, "layer1.q_rope", "tokens 20-45 are rotated as if 1 position earlier");
+	expect_words(h, "layer1.q_rope", "tokens 20-45 are rotated as if 1 position earlier");
 	*m = (vn_position_map) { .first = 48, .last = 60, .open = true, .times = 0.25, .plus = 36 };
-	told(h, "layer1.q_rope", "tokens from 48 on are rotated as if 0.25 times as far from position 48");
+	expect_words(h, "layer1.q_rope", "tokens from 48 on are rotated as if 0.25 times as far from position 48");
 	m->plus = 0;
 	m->whole = true;
-	told(h, "layer1.q_rope", "tokens from 48 on are rotated as if at 0.25 times their positions, rounded down");
+	expect_words(h, "layer1.q_rope", "tokens from 48 on are rotated as if at 0.25 times their positions, rounded down");
 	*m = (vn_position_map) { .first = 30, .last = 45, .plus = 30 };
-	told(h, "layer1.q_rope", "tokens 30-45 are rotated as if at position 30");
+	expect_words(h, "layer1.q_rope", "tokens 30-45 are rotated as if at position 30");
 }
 
 static void what_was_read_instead_is_told(void)
@@ -227,34 +232,35 @@ static void what_was_read_instead_is_told(void)
 	vn_hypothesis  h = { .finding = VN_FINDING_OTHER_INPUT, .change.kind = VN_BY_READS };
 
 	h.change.reads.in[0] = 1 + vn_plan_find(p, "layer0.attn_norm");
-	told(h, "layer1.q_proj", "layer0.attn_norm is read in place of layer1.attn_norm");
+	expect_words(h, "layer1.q_proj", "layer0.attn_norm is read in place of layer1.attn_norm");
 	h = (vn_hypothesis) { .finding = VN_FINDING_OTHER_WEIGHTS, .change.kind = VN_BY_READS };
 	h.change.reads.weights = 1 + p->value[vn_plan_find(p, "layer0.q_proj")].node;
-	told(h, "layer1.q_proj", "weights of layer 0");
+	expect_words(h, "layer1.q_proj", "weights of layer 0");
 	h = (vn_hypothesis) { .finding = VN_FINDING_OTHER_TOKEN, .change = { .kind = VN_BY_TOKENS, .tokens = -1 } };
-	told(h, "embed", "the embedding of the previous token");
+	expect_words(h, "embed", "the embedding of the previous token");
 	h.change.tokens = 3;
 	h.change.later = true;
-	told(h, "embed", "the embedding of the token 3 places after, after the first call");
+	expect_words(h, "embed", "the embedding of the token 3 places after, after the first call");
 }
 
 static void ranks_blocks_and_slots_are_told(void)
 {
 	vn_hypothesis h = number(VN_FINDING_RANKS_SUMMED, 64 * 0xd + 4); /* ranks 0, 2 and 3 of 4 */
 
-	told(h, "layer1.down_proj", "the sum without the part of rank 1 of 4");
+	expect_words(h, "layer1.down_proj", "the sum without the part of rank 1 of 4");
 	h.change.number.value = 64 * 0x2 + 4;
-	told(h, "layer1.down_proj", "the part of rank 1 of 4, not the sum");
+	expect_words(h, "layer1.down_proj", "the part of rank 1 of 4, not the sum");
 	h.change.number.value = -(64 * 0x12 + 8); /* ranks 1 and 4 of 8 */
-	told(h, "layer1.down_proj", "the parts of ranks 1, 4 of 8, not the sum, and no bias");
+	expect_words(h, "layer1.down_proj", "the parts of ranks 1, 4 of 8, not the sum, and no bias");
 	h = (vn_hypothesis) { .finding = VN_FINDING_BLOCKS_REORDERED,
 		                  .change = { .kind = VN_BY_BLOCKS,
 		                              .blocks = { .block = 4, .of = 1, .n = 3, .from = { 2, 0, 1 } } } };
-	told(h, "layer1.attn_context", "blocks of 4 tokens of keys are in another order: 2, 0, 1");
+	expect_words(h, "layer1.attn_context", "blocks of 4 tokens of keys are in another order: 2, 0, 1");
 	h = (vn_hypothesis) { .finding = VN_FINDING_NEW_SLOTS_MOVED,
 		                  .change = { .kind = VN_BY_SLOTS, .slots = { .of = 2, .by = -1, .newest = true } } };
-	told(h, "layer1.attn_context",
-	     "values of the newest tokens are written 1 slot before their own, so a slot that is read was never written");
+	expect_words(
+		h, "layer1.attn_context",
+		"values of the newest tokens are written 1 slot before their own, so a slot that is read was never written");
 }
 
 static void changes_of_a_result_are_told(void)
@@ -263,24 +269,24 @@ static void changes_of_a_result_are_told(void)
 		                .change = { .kind = VN_BY_RESULT,
 		                            .result = { .number = sqrt(8.0), .factor = VN_ROOT_HEAD_WIDTH } } };
 
-	told(h, "layer1.attn_out", "every element is multiplied by 2.82843, which is sqrt(head width)");
+	expect_words(h, "layer1.attn_out", "every element is multiplied by 2.82843, which is sqrt(head width)");
 	h.finding = VN_FINDING_CLAMPED;
 	h.change.result.number = 3;
 	h.change.result.clamp = VN_CLAMP_BOTH;
-	told(h, "layer1.attn_out", "clamped: numbers beyond +-3 are set to this bound");
+	expect_words(h, "layer1.attn_out", "clamped: numbers beyond +-3 are set to this bound");
 	h.finding = VN_FINDING_AVERAGE;
 	h.change.result.number = 0.25;
-	told(h, "layer1.attn_out", "the average of 4 ranks, not their sum");
+	expect_words(h, "layer1.attn_out", "the average of 4 ranks, not their sum");
 	h.finding = VN_FINDING_TOKENS_MOVED;
 	h.change.result.number = -1;
-	told(h, "layer1.attn_out", "tokens out of order: token t has the values of token t -1");
+	expect_words(h, "layer1.attn_out", "tokens out of order: token t has the values of token t -1");
 	h = (vn_hypothesis) { .finding = VN_FINDING_PARTLY_ZERO,
 		                  .change = { .kind = VN_BY_RESULT, .result = { .n = 4, .list = { 3, 5, 9, 9 } } } };
-	told(h, "layer1.attn_out", "partly written: tokens 3-5, 9 are 0");
+	expect_words(h, "layer1.attn_out", "partly written: tokens 3-5, 9 are 0");
 	h = (vn_hypothesis) { .finding = VN_FINDING_AXES_OF_HEADS,
 		                  .change = { .kind = VN_BY_RESULT, .result = { .n = 3, .list = { 0, 2, 1 } } } };
-	told(h, "layer1.q_proj",
-	     "the elements are in the order (token dim head): heads are joined innermost: column k H + h");
+	expect_words(h, "layer1.q_proj",
+	             "the elements are in the order (token dim head): heads are joined innermost: column k H + h");
 }
 
 static void where_else_and_in_which_heads_is_told(void)
@@ -312,7 +318,7 @@ static void what_would_separate_two_answers_is_told(void)
 	by[0].node = by[1].node = p->value[vn_plan_find(p, "layer1.q_rope")].node;
 	vn_explanation x = of_point("layer1.q_rope", 0, by, 2);
 	put_sentences(&x, 1);
-	CU_ASSERT_STRING_EQUAL(x.separating_input, "layer1.k_rope, which is right here");
+	CU_ASSERT_STRING_EQUAL(x.separating_input, "look at layer1.k_rope, which is right here");
 	by[1].node = p->value[vn_plan_find(p, "layer1.q_proj")].node;
 	put_sentences(&x, 1);
 	CU_ASSERT_STRING_EQUAL(x.separating_input, "a recording that includes layer1.q_proj");

@@ -10,14 +10,14 @@
 enum { MOST = 32 };
 
 /* "name" or "name@said", separated by blanks, whatever order they come in. */
-static int read(const char *text, char name[MOST][40], vn_place_of *x)
+static int read(const char *text, char name[MOST][40], vn_sequence_entry *x)
 {
 	int n = 0;
 	for (const char *p = text; *p; n++) {
 		const size_t k = strcspn(p, " ");
 		snprintf(name[n], sizeof name[n], "%.*s", (int)k, p);
 		char *at = strchr(name[n], '@');
-		x[n] = (vn_place_of) { .name = name[n], .point = "", .layer = -1, .said = at ? atoi(at + 1) : -1 };
+		x[n] = (vn_sequence_entry) { .name = name[n], .point = "", .layer = -1, .said = at ? atoi(at + 1) : -1 };
 		if (at)
 			*at = '\0';
 		p += k + (p[k] == ' ');
@@ -27,10 +27,10 @@ static int read(const char *text, char name[MOST][40], vn_place_of *x)
 
 static void check(const char *given, const char *expected)
 {
-	char        name[MOST][40], want[MOST][40];
-	vn_place_of x[MOST], y[MOST];
-	int         order[MOST];
-	const int   n = read(given, name, x), m = read(expected, want, y);
+	char              name[MOST][40], want[MOST][40];
+	vn_sequence_entry x[MOST], y[MOST];
+	int               order[MOST];
+	const int         n = read(given, name, x), m = read(expected, want, y);
 
 	CU_ASSERT_EQUAL_FATAL(n, m);
 	CU_ASSERT_EQUAL_FATAL(vn_sequence(x, n, order, NULL), VN_OK);
@@ -68,7 +68,7 @@ static void what_is_said_comes_first_and_the_rest_is_put_between(void)
 
 static void steps_come_first_and_second_names_behind(void)
 {
-	vn_place_of x[] = {
+	vn_sequence_entry x[] = {
 		{ .name = "embed", .point = "", .step = 1, .layer = -1, .said = 0 },
 		{ .name = "layer1.input", .point = "output", .step = 0, .layer = 0, .said = 4, .second = true },
 		{ .name = "layer0.output", .point = "output", .step = 0, .layer = 0, .said = 4 },

@@ -111,7 +111,7 @@ static void a_line_says_how_sure_it_is(void)
 	CU_ASSERT_STRING_EQUAL(vn_weight_line_proof(&w, &l), "likely, by statistics");
 }
 
-static int by_name(const void *a, const void *b)
+static int compare_names(const void *a, const void *b)
 {
 	return strcmp(((const vn_weight_row *)a)->name, ((const vn_weight_row *)b)->name);
 }
@@ -135,7 +135,7 @@ static void numbers_are_found_by_their_digests(void)
 	const int      n = vn_model_plan(m)->n_weights;
 	vn_weight_row *rows = calloc((size_t)n, sizeof *rows);
 	vn_model_table(m, 1, rows);
-	qsort(rows, (size_t)n, sizeof *rows, by_name);
+	qsort(rows, (size_t)n, sizeof *rows, compare_names);
 	rows[3].digest.hex[0] = rows[3].digest.hex[0] == '0' ? '1' : '0'; /* of other numbers */
 	strcat(rows[5].name, "_");                                        /* of another name */
 	CU_ASSERT_EQUAL_FATAL(vn_weights_numbers(rows, n, m, 1, &numbers, &err), VN_OK);

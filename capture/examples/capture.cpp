@@ -10,7 +10,8 @@
 #include <stdexcept>
 #include <vector>
 
-static void put(void *recording, const char *name, const char *dims, const float *x, int rank, const int64_t *shape)
+static void record_tensor(void *recording, const char *name, const char *dims, const float *x, int rank,
+                          const int64_t *shape)
 {
 	vernier_capture_put(static_cast<vernier_capture *>(recording), name, dims, "f32", x, rank, shape);
 }
@@ -32,7 +33,7 @@ try {
 	if (argc == 4) // only what differs from REF is written
 		vernier_capture_against(rec.get(), argv[3], 0);
 	vernier_capture_step(rec.get(), ids.data(), ids.size());
-	if (tiny_run(argv[1], ids.data(), static_cast<int>(ids.size()), put, rec.get()) != 0)
+	if (tiny_run(argv[1], ids.data(), static_cast<int>(ids.size()), record_tensor, rec.get()) != 0)
 		throw std::runtime_error("no such model");
 	if (vernier_capture_commit(rec.get()) != 0) // the first failure of all calls
 		throw std::runtime_error(vernier_capture_error(rec.get()));

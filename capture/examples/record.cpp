@@ -39,7 +39,8 @@ private:
 	vernier_record rec_;
 };
 
-static void put(void *recording, const char *name, const char *dims, const float *x, int rank, const int64_t *shape)
+static void record_tensor(void *recording, const char *name, const char *dims, const float *x, int rank,
+                          const int64_t *shape)
 {
 	static_cast<Recording *>(recording)->put(name, dims, x, rank, shape);
 }
@@ -56,7 +57,7 @@ try {
 	rec.config(config);
 	std::free(config);
 	rec.step(ids);
-	if (tiny_run(argv[1], ids.data(), static_cast<int>(ids.size()), put, &rec) != 0)
+	if (tiny_run(argv[1], ids.data(), static_cast<int>(ids.size()), record_tensor, &rec) != 0)
 		throw std::runtime_error("no such model");
 	rec.close();
 	return 0;

@@ -69,17 +69,17 @@ static bool second_name(const vn_entry *e)
 /* Sorts the entries in execution order: list (n_entries). */
 static vn_status in_order(const vn_recording *r, int *list, vn_error *err)
 {
-	vn_place_of *x = malloc(((size_t)r->n_entries + 1) * sizeof *x);
+	vn_sequence_entry *x = malloc(((size_t)r->n_entries + 1) * sizeof *x);
 	if (!x)
 		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %d tensors", r->path, r->n_entries);
 	for (int i = 0; i < r->n_entries; i++) {
 		const vn_entry *e = &r->entry[i];
-		x[i] = (vn_place_of) { .name = e->name,
-			                   .point = e->point,
-			                   .step = e->step,
-			                   .layer = e->layer,
-			                   .said = e->order,
-			                   .second = second_name(e) };
+		x[i] = (vn_sequence_entry) { .name = e->name,
+			                         .point = e->point,
+			                         .step = e->step,
+			                         .layer = e->layer,
+			                         .said = e->order,
+			                         .second = second_name(e) };
 	}
 	const vn_status st = vn_sequence(x, r->n_entries, list, err);
 	free(x);

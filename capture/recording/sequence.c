@@ -14,7 +14,7 @@ typedef struct meaning {
 	int layer, point;
 } meaning;
 
-static meaning meaning_of(const vn_place_of *x)
+static meaning meaning_of(const vn_sequence_entry *x)
 {
 	const int  named = vn_name_layer(x->name), layer = named >= 0 ? named : x->layer;
 	vn_point   p = VN_N_POINTS;
@@ -36,9 +36,9 @@ static int compare_meanings(meaning a, meaning b)
 
 /* An item to sort. after: number of items in its step with a stated place that come before it. */
 typedef struct placed_item {
-	const vn_place_of *x;
-	meaning            means;
-	int                index, after;
+	const vn_sequence_entry *x;
+	meaning                  means;
+	int                      index, after;
 } placed_item;
 
 static int by_said(const void *a, const void *b)
@@ -97,7 +97,7 @@ static void place_items(placed_item *list, int n, meaning *low)
 	}
 }
 
-vn_status vn_sequence(const vn_place_of *x, int n, int *order, vn_error *err)
+vn_status vn_sequence(const vn_sequence_entry *x, int n, int *order, vn_error *err)
 {
 	placed_item *list = malloc(((size_t)n + 1) * sizeof *list);
 	meaning     *low = malloc(((size_t)n + 1) * sizeof *low);

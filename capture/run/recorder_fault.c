@@ -63,7 +63,7 @@ int vn_recorder_fault_find(const char *what)
 
 /* Whether rows of tokens can be removed from or added to a value: its first axis
  * must be the tokens. */
-static bool fits_value(int i, const vn_plan *p, int value)
+bool vn_recorder_fault_fits(int i, const vn_plan *p, int value)
 {
 	const vn_value *v = &p->value[value];
 	const bool      rows = table[i].kind == LAST || table[i].kind == PADDED;
@@ -76,7 +76,7 @@ int vn_recorder_fault_count(int i, const vn_plan *p)
 	int n = 0;
 
 	for (int v = 0; v < p->n_values; v++)
-		n += fits_value(i, p, v);
+		n += vn_recorder_fault_fits(i, p, v);
 	return n;
 }
 
@@ -127,7 +127,7 @@ vn_status vn_recorder_fault_inject(vn_recorder_fault *m, const char *what, vn_er
 		if (!vn_glob_match(at + 1, x->name) && (x->layer < 0 || !vn_glob_match(at + 1, layer)))
 			continue;
 		const int root = vn_plan_root(m->plan, v);
-		if (fits_value(i, m->plan, root)) {
+		if (vn_recorder_fault_fits(i, m->plan, root)) {
 			m->of[root].kind = table[i].kind;
 			n++;
 		}

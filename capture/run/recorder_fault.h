@@ -19,7 +19,8 @@ const char *vn_recorder_fault_means(int i); /* one line */
 /* Finds a recorder fault by its id; "P13" finds the first of P13's. Reads up to an '@'. -1:
  * none. */
 int         vn_recorder_fault_find(const char *what);
-/* Returns how many checkpoints of a plan it fits. */
+/* Does it fit a value of a plan? And how many of its checkpoints? */
+bool        vn_recorder_fault_fits(int i, const vn_plan *p, int value);
 int         vn_recorder_fault_count(int i, const vn_plan *p);
 
 typedef struct vn_recorder_fault vn_recorder_fault;

@@ -290,7 +290,7 @@ static void first_row(vn_identity_walk *w)
 			count += !same;
 		}
 		report_if_broken(w, count,
-		                 "layer%d.attn_context of the first token is not its v_proj in %" PRId64 " of %" PRId64
+		                 "layer%d.attn_context of the first token differs from its v_proj in %" PRId64 " of %" PRId64
 		                 " heads: wrong head map, mask or v",
 		                 w->layer, count, H);
 	}
@@ -444,7 +444,7 @@ static void check_layer(vn_identity_walk *w)
 {
 	check_chain(w);
 	for (int i = 0; i < VN_RESIDUALS; i++)
-		check_sum(w, vn_residuals[i].whole, vn_residuals[i].before, vn_residuals[i].added);
+		check_sum(w, vn_residual_equations[i].whole, vn_residual_equations[i].before, vn_residual_equations[i].added);
 	check_rotation(w, "q_rope", "q_norm", "q_proj");
 	check_rotation(w, "k_rope", "k_norm", "k_proj");
 	check_probs(w);

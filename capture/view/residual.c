@@ -9,7 +9,7 @@
 
 enum { CLOSES = 100 /* the equation holds to 1 part in 100 */ };
 
-const vn_residual vn_residuals[VN_RESIDUALS] = {
+const vn_residual_equation vn_residual_equations[VN_RESIDUALS] = {
 	{ "attn_residual", "input", "attn_out" },
 	{ "output", "attn_residual", "down_proj" },
 };
@@ -17,7 +17,7 @@ const vn_residual vn_residuals[VN_RESIDUALS] = {
 bool vn_stream_around(const char *added, int layer, vn_stream *s)
 {
 	for (int i = 0; i < VN_RESIDUALS; i++) {
-		const vn_residual *k = &vn_residuals[i];
+		const vn_residual_equation *k = &vn_residual_equations[i];
 		if (strcmp(k->added, added) != 0)
 			continue;
 		*s = (vn_stream) { .after = "" };

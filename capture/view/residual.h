@@ -12,11 +12,11 @@
 #include "capture/recording/recording.h"
 
 /* Points: whole = before + added. */
-typedef struct vn_residual {
+typedef struct vn_residual_equation {
 	const char *whole, *before, *added;
-} vn_residual;
+} vn_residual_equation;
 enum { VN_RESIDUALS = 2 };
-extern const vn_residual vn_residuals[VN_RESIDUALS];
+extern const vn_residual_equation vn_residual_equations[VN_RESIDUALS];
 
 /* The checkpoints of the residual stream around what a layer adds to it. */
 typedef struct vn_stream {

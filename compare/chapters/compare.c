@@ -197,7 +197,7 @@ void vn_comparison_finish(vn_comparison *c)
 		c->result.explainer->free(c->result.why);
 	vn_model_close(c->opened.model);
 	vn_weights_free(c->result.weights);
-	vn_comparison_drop_graph(c);
+	vn_localise_drop_graph(c);
 	vn_lines_free(&c->result.notes);
 	vn_lines_free(&c->result.warnings);
 	vn_lines_free(&c->result.refusals);

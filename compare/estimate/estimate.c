@@ -29,8 +29,8 @@ static double row_off_by(const vn_explain_trial *t, const vn_tensor *table, int6
 	double        sum = 0;
 
 	for (int64_t d = 0; d < D; d++) {
-		const double e = vn_number_at(&t->own, at * D + d) - vn_number_at(table, row * D + d) +
-		                 vn_number_at(table, (row + by) * D + d) - vn_number_at(&t->site->cand, at * D + d);
+		const double e = vn_tensor_number(&t->own, at * D + d) - vn_tensor_number(table, row * D + d) +
+		                 vn_tensor_number(table, (row + by) * D + d) - vn_tensor_number(&t->site->cand, at * D + d);
 		sum += e * e;
 	}
 	return sum;

@@ -15,7 +15,7 @@ static bool is_too_large(const vn_tensor *in, int64_t from, int64_t C)
 	double sum = 0;
 
 	for (int64_t i = 0; i < C; i++) {
-		const double x = vn_number_at(in, from + i);
+		const double x = vn_tensor_number(in, from + i);
 		sum += x * x;
 	}
 	return isfinite(sum) && sum > (double)FLT_MAX;
@@ -31,14 +31,14 @@ static int64_t make_rows(const vn_explain_trial *t, const vn_node *n, const vn_t
 	double          *own = (double *)made->own.data, *fine = (double *)made->fine.data;
 	int64_t          rows = 0;
 
-	vn_numbers_at(&t->own, 0, all, own);
-	vn_numbers_at(&t->fine, 0, all, fine);
+	vn_tensor_numbers(&t->own, 0, all, own);
+	vn_tensor_numbers(&t->fine, 0, all, fine);
 	for (int64_t at = 0; at < all; at += C) {
 		if (!is_too_large(in, before + at, C))
 			continue;
 		rows++;
 		for (int64_t i = 0; i < C; i++)
-			own[at + i] = fine[at + i] = bias ? vn_number_at(bias, i) : 0;
+			own[at + i] = fine[at + i] = bias ? vn_tensor_number(bias, i) : 0;
 	}
 	return rows;
 }
@@ -73,7 +73,7 @@ static bool has_format(const vn_tensor *x, vn_rounding_format format)
 	const int64_t n = vn_shape_count(&x->shape);
 
 	for (int64_t i = 0; i < n; i++) {
-		const double y = vn_number_at(x, i);
+		const double y = vn_tensor_number(x, i);
 		if (!(vn_in_format(y, format) == y))
 			return false;
 	}
@@ -136,7 +136,7 @@ static double square_distance(const vn_tensor *is, const double *y, const vn_ten
 	double dd = 0;
 
 	for (int64_t i = 0; i < n; i++) {
-		const double d = (y ? y[i] : vn_number_at(own, i * stride)) - vn_number_at(is, i * stride);
+		const double d = (y ? y[i] : vn_tensor_number(own, i * stride)) - vn_tensor_number(is, i * stride);
 		dd += d * d;
 	}
 	return dd;

@@ -150,7 +150,7 @@ static void row_of(const tested_attention *x, const vn_tensor *t, int64_t row, d
 	const int64_t each = vn_attend_width(&x->a);
 
 	for (int h = 0; h < x->a.n->c.attention.heads; h++)
-		vn_numbers_at(t, vn_attend_at(&x->a, x->T, row, h), each, y + h * each);
+		vn_tensor_numbers(t, vn_attend_at(&x->a, x->T, row, h), each, y + h * each);
 }
 
 /* The squared error of the selected rows under the edit; NULL: with the unmodified operation. */

@@ -69,7 +69,7 @@ static vn_status pick_queries(keys *x, vn_error *err)
 	for (int64_t r = 0; !st && r < x->R; r++)
 		for (int h = 0; h < x->H; h++) {
 			const int64_t at = index_of(x, r, h);
-			vn_numbers_at(&q, at + x->t->site->first * x->n->c.attention.heads * K, K, x->q);
+			vn_tensor_numbers(&q, at + x->t->site->first * x->n->c.attention.heads * K, K, x->q);
 			for (int d = 0; d < K; d++)
 				x->error += (x->is[at + d] - x->own[at + d]) * (x->is[at + d] - x->own[at + d]);
 			for (int64_t j = 0; j < x->S; j++) {

@@ -23,7 +23,7 @@ static vn_status fit_bias(vn_tested_product *p, vn_error *err)
 	if (!p->bias)
 		return VN_OK;
 	for (int64_t m = 0; m < p->M; m++) {
-		const double b = vn_number_at(p->bias, m);
+		const double b = vn_tensor_number(p->bias, m);
 		for (int64_t t = 0; t < p->T; t++) {
 			const double e = vn_tested_product_error(p, t, m);
 			eb += e * b;
@@ -56,7 +56,7 @@ static bool solve_missing(const vn_tested_product *p, int n, double missing[RANK
 				for (int64_t j = i * each; j < (i + 1) * each; j++)
 					part[i] += p->x[r * p->N + j] * p->wc[c * p->N + j];
 			}
-			part[n] = p->bias ? vn_number_at(p->bias, vn_tested_product_channel(p, c)) : 0;
+			part[n] = p->bias ? vn_tensor_number(p->bias, vn_tested_product_channel(p, c)) : 0;
 			for (int i = 0; i < k; i++) {
 				missing[i] -= part[i] * p->error[r * p->C + c];
 				for (int j = 0; j < k; j++)
@@ -149,7 +149,7 @@ static bool channel_is_off(const vn_tested_product *p, int64_t channel)
 	double dd = 0, yy = 0;
 
 	for (int64_t t = 0; t < p->T; t++) {
-		const double e = vn_tested_product_error(p, t, channel), y = vn_number_at(p->own, t * p->M + channel);
+		const double e = vn_tested_product_error(p, t, channel), y = vn_tensor_number(p->own, t * p->M + channel);
 		dd += e * e;
 		yy += y * y;
 	}
@@ -193,8 +193,8 @@ static vn_status fit_axis(vn_tested_product *p, vn_error *err)
 		for (int64_t r = 0; r < p->R && p->M % n == 0; r++)
 			for (int64_t c = 0; c < p->C; c++) {
 				const int64_t t = vn_tested_product_row(p, r), m = vn_tested_product_channel(p, c);
-				const double  d = vn_number_at(p->cand, t * p->M + m) -
-				                 vn_number_at(p->own, index_of_joined(p, n, t, m));
+				const double  d = vn_tensor_number(p->cand, t * p->M + m) -
+				                 vn_tensor_number(p->own, index_of_joined(p, n, t, m));
 				dd += d * d;
 			}
 		if (p->M % n || !(dd <= NUMBER_LEAVES * vn_tested_product_error_sum(p)))
@@ -221,10 +221,11 @@ static double find_nearest_blocks(const vn_tested_product *p, int n, bool less, 
 			for (int64_t r = 0; r < p->R && dd < least; r++)
 				for (int64_t m = 0; m < each; m++) {
 					const int64_t row = vn_tested_product_row(p, r) * p->M;
-					const double bias = less ? vn_number_at(p->bias, i * each + m) - vn_number_at(p->bias, j * each + m)
-					                         : 0,
-								 d = vn_number_at(p->cand, row + i * each + m) -
-					                 vn_number_at(p->own, row + j * each + m) - bias;
+					const double  bias = less ? vn_tensor_number(p->bias, i * each + m) -
+                                                   vn_tensor_number(p->bias, j * each + m)
+					                          : 0,
+								 d = vn_tensor_number(p->cand, row + i * each + m) -
+					                 vn_tensor_number(p->own, row + j * each + m) - bias;
 					dd += d * d;
 				}
 			if (dd < least) {
@@ -330,11 +331,11 @@ static vn_status fit_padding(vn_tested_product *p, vn_error *err)
 		double dd = 0;
 		for (int64_t m = 1; m < LOOKED_AT; m++)
 			for (int64_t r = 0; r < p->R; r++) {
-				double y = p->bias ? vn_number_at(p->bias, m) : 0;
+				double y = p->bias ? vn_tensor_number(p->bias, m) : 0;
 				for (int64_t k = 0; k < p->N; k++)
 					y += p->x[r * p->N + k] *
 					     number_of_padded(w, width, by, transposed ? k * width + m : m * width + k, rows * width);
-				y -= vn_number_at(p->cand, vn_tested_product_row(p, r) * p->M + m);
+				y -= vn_tensor_number(p->cand, vn_tested_product_row(p, r) * p->M + m);
 				dd += y * y;
 			}
 		ee = by ? ee : dd;

@@ -24,10 +24,10 @@ static double left_with(const vn_tested_product *p, const vn_matrix_edit *edit, 
 		vn_edited_input(edit, 0, x + r * p->N, p->N);
 	for (int64_t c = 0; c < p->C; c++) {
 		const int64_t m = vn_tested_product_channel(p, c);
-		const double  b = p->bias ? vn_number_at(p->bias, m) : 0;
+		const double  b = p->bias ? vn_tensor_number(p->bias, m) : 0;
 		vn_edited_row(&e, edit, m, w);
 		for (int64_t r = 0; r < p->R; r++) {
-			double y = b - vn_number_at(p->cand, vn_tested_product_row(p, r) * p->M + m);
+			double y = b - vn_tensor_number(p->cand, vn_tested_product_row(p, r) * p->M + m);
 			for (int64_t k = 0; k < p->N; k++)
 				y += x[r * p->N + k] * w[k];
 			left += y * y;
@@ -48,9 +48,9 @@ static bool find_crossed_ranks(const vn_tested_product *p, int n, int from[VN_CR
 
 	for (int64_t r = 0; r < p->R; r++)
 		for (int64_t c = 0; c < p->C; c++) {
-			const double bias = p->bias ? vn_number_at(p->bias, vn_tested_product_channel(p, c)) : 0,
-						 y = vn_number_at(p->cand,
-			                              vn_tested_product_row(p, r) * p->M + vn_tested_product_channel(p, c)) -
+			const double bias = p->bias ? vn_tensor_number(p->bias, vn_tested_product_channel(p, c)) : 0,
+						 y = vn_tensor_number(p->cand,
+			                                  vn_tested_product_row(p, r) * p->M + vn_tested_product_channel(p, c)) -
 			                 bias;
 			for (int i = 0; i < k; i++) {
 				part[i] = 0;
@@ -153,7 +153,7 @@ vn_status vn_estimate_matrix_factor(vn_tested_product *p, vn_error *err)
 
 	for (int64_t t = 0; p->bias && t < p->T; t++)
 		for (int64_t m = 0; m < p->M; m++) {
-			const double x = vn_number_at(p->own, t * p->M + m) - vn_number_at(p->bias, m),
+			const double x = vn_tensor_number(p->own, t * p->M + m) - vn_tensor_number(p->bias, m),
 						 e = vn_tested_product_error(p, t, m);
 			xy += x * (x + e);
 			xx += x * x;

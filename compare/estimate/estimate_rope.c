@@ -51,7 +51,7 @@ static void one_pair(rotation *r, const vn_head_part *part, const vn_tensor *x, 
 		r->z[p] = 0;
 		for (int64_t h = 0; h < H; h++) {
 			const int64_t        at = ((r->first + p) * H + h) * K, to = (p * H + h) * K;
-			const double complex u = vn_number_at(x, at + a) + I * vn_number_at(x, at + b),
+			const double complex u = vn_tensor_number(x, at + a) + I * vn_tensor_number(x, at + b),
 								 v = y[to + a] + I * y[to + b];
 			if (part && !part->in[h])
 				continue;

@@ -126,7 +126,7 @@ static double position_of(const rotated *r, int64_t t)
 		z[i] = 0;
 		for (int64_t h = 0; h < H; h++) {
 			const int64_t        from = ((r->first + t) * H + h) * K, to = (t * H + h) * K;
-			const double complex u = vn_number_at(&r->x, from + j) + I * vn_number_at(&r->x, from + k),
+			const double complex u = vn_tensor_number(&r->x, from + j) + I * vn_tensor_number(&r->x, from + k),
 								 v = r->y[to + j] + I * r->y[to + k];
 			z[i] += v * conj(u);
 		}

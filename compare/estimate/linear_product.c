@@ -19,7 +19,7 @@ int64_t vn_tested_product_channel(const vn_tested_product *p, int64_t c)
 
 double vn_tested_product_error(const vn_tested_product *p, int64_t row, int64_t channel)
 {
-	return vn_number_at(p->cand, row * p->M + channel) - vn_number_at(p->own, row * p->M + channel);
+	return vn_tensor_number(p->cand, row * p->M + channel) - vn_tensor_number(p->own, row * p->M + channel);
 }
 
 vn_hypothesis vn_tested_product_with(const vn_tested_product *p, vn_finding finding, vn_mistake fault, double number)
@@ -116,11 +116,11 @@ vn_status vn_tested_product_read(vn_tested_product *p, vn_error *err)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for rows of a product");
 	}
 	for (int64_t r = 0; r < p->R; r++)
-		vn_numbers_at(&x, (first + vn_tested_product_row(p, r)) * p->N, p->N, p->x + r * p->N);
+		vn_tensor_numbers(&x, (first + vn_tested_product_row(p, r)) * p->N, p->N, p->x + r * p->N);
 	for (int64_t c = 0; !p->n->c.linear.transposed && c < p->C; c++)
-		vn_numbers_at(p->w, vn_tested_product_channel(p, c) * p->N, p->N, p->wc + c * p->N);
+		vn_tensor_numbers(p->w, vn_tested_product_channel(p, c) * p->N, p->N, p->wc + c * p->N);
 	for (int64_t k = 0; p->n->c.linear.transposed && k < p->N; k++) {
-		vn_numbers_at(p->w, k * p->M, p->M, row);
+		vn_tensor_numbers(p->w, k * p->M, p->M, row);
 		for (int64_t c = 0; c < p->C; c++)
 			p->wc[c * p->N + k] = row[vn_tested_product_channel(p, c)];
 	}

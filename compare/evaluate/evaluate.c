@@ -204,7 +204,7 @@ static vn_status decode_greedily(window_walk *w, vn_evaluation *e, vn_error *err
 			const vn_pair p = { .data = { w->rows[0].data, w->rows[1].data },
 				                .dtype = { w->rows[0].dtype, w->rows[1].dtype } };
 			e->part_at = e->steps;
-			e->part_tie = vn_score_one(vn_metric_kernel_best(), &p, 0, w->plan->vocab).tie;
+			e->part_tie = vn_scores_sweep_row(vn_metric_kernel_best(), &p, 0, w->plan->vocab).tie;
 		}
 		last = e->part[0];
 		ids = &last;

@@ -27,7 +27,7 @@ static void find_means(const vn_token_score *t, int64_t n, vn_evaluation *e, dou
 	e->kl_max = most->kl;
 	e->kl_max_at = most->at;
 	qsort(kl, (size_t)n, sizeof *kl, vn_ascending);
-	e->kl_p99 = kl[vn_rank(n, 0.99)];
+	e->kl_p99 = kl[vn_quantile_index(n, 0.99)];
 }
 
 vn_status vn_evaluate_sum(const int32_t *ids, const vn_token_score *t, int64_t m, vn_evaluation *e, vn_error *err)

@@ -8,7 +8,7 @@
 
 #include "compare/hypothesis/trial.h"
 
-/* Tries to explain a point of attention in n steps, at least one of which has no answer. x: their
+/* Tries to explain a point of attention in n steps, if at least one has no answer. x: their
  * explanations. */
 vn_status vn_explain_cache_slots(vn_explain_trial *t, vn_explanation **x, int n, vn_error *err);
 

@@ -29,7 +29,7 @@ static double *last_rows(const vn_tensor *t, int64_t outer, int64_t row)
 	double       *x = malloc((size_t)(outer * row) * sizeof *x + 1);
 
 	for (int64_t i = 0; x && i < outer; i++)
-		vn_numbers_at(t, (i + 1) * n - row, row, x + i * row);
+		vn_tensor_numbers(t, (i + 1) * n - row, row, x + i * row);
 	return x;
 }
 

@@ -229,7 +229,7 @@ static void put_separate(const vn_comparison *c, const vn_explanations *all, vn_
 		snprintf(x->separating_input, sizeof x->separating_input, "a recording that includes what reads %s",
 		         vn_name_in_layer(c->result.checkpoint[x->checkpoint].name));
 	else if ((name = vn_counterpart(c, x, &beside)) && beside)
-		snprintf(x->separating_input, sizeof x->separating_input, "%s, which is %s here", name,
+		snprintf(x->separating_input, sizeof x->separating_input, "look at %s, which is %s here", name,
 		         beside->origin ? "also wrong" : "right");
 	else if (name)
 		snprintf(x->separating_input, sizeof x->separating_input, "a recording that includes %s", name);

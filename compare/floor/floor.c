@@ -79,7 +79,7 @@ vn_status vn_floor_of_file(vn_comparison *c, vn_error *err)
 	         vn_precision_of(c->opened.floor));
 	/* Limits without a floor judge what cannot be read. */
 	const vn_batch batch = { c->opened.floor, floor_entry, vn_judge_floor_set, NULL };
-	if (!(st = vn_measure_points(c, &batch, err)))
+	if (!(st = vn_batch_measure(c, &batch, err)))
 		st = vn_floor_channels_of_file(c, floor_entry, err);
 	return st ? st : vn_floor_check_file(c, vn_precision_of(c->opened.floor), err);
 }

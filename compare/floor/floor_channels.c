@@ -49,7 +49,7 @@ static vn_status leave_out(const vn_comparison *c, const vn_channel_pool *pool, 
 		if (!isnan(floor_of(c, pool, i)))
 			size[n++] = floor_of(c, pool, i);
 	qsort(size, (size_t)n, sizeof *size, vn_ascending);
-	const double most = n ? AS_A_WHOLE * size[vn_rank(n, 0.5)] : 0;
+	const double most = n ? AS_A_WHOLE * size[vn_quantile_index(n, 0.5)] : 0;
 	for (int i = 0; i < pool->rows && most > 0; i++)
 		if (floor_of(c, pool, i) <= most) { /* a step with an unknown floor is left out too */
 			take_row(&t[0], data[0], i, kept);

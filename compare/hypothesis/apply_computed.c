@@ -31,7 +31,7 @@ vn_status vn_apply_attend(const vn_explain_trial *t, const vn_hypothesis *h, vn_
 		double *all = (double *)made->fine.data;
 		for (int64_t row = 0; row < T; row++) {
 			for (int head = 0; head < (int)H; head++)
-				vn_numbers_at(&t->site->cand, vn_attend_at(&a, T, row, head), width, is + head * width);
+				vn_tensor_numbers(&t->site->cand, vn_attend_at(&a, T, row, head), width, is + head * width);
 			vn_attend_row(&a, edit, t->site->first + row, is, y);
 			for (int head = 0; head < (int)H; head++)
 				memcpy(all + vn_attend_at(&a, T, row, head), y + head * width, (size_t)width * sizeof *y);
@@ -232,8 +232,8 @@ vn_status vn_activation_make(const vn_explain_trial *t, int which, int64_t n, in
 	    (gated && (st = vn_recompute_input(t->recompute, 1, VN_FINE_WIDTH, &up, err))))
 		return st;
 	for (int64_t i = 0; i < n; i++)
-		y[i] = activate(which, vn_number_at(&gate, first + i * stride)) *
-		       (gated ? vn_number_at(&up, first + i * stride) : 1);
+		y[i] = activate(which, vn_tensor_number(&gate, first + i * stride)) *
+		       (gated ? vn_tensor_number(&up, first + i * stride) : 1);
 	return VN_OK;
 }
 
@@ -277,8 +277,8 @@ static double cancelled_error(const vn_explain_trial *t)
 	double         most = 0;
 
 	for (int64_t i = 0; i < n; i++) {
-		const double x = vn_number_at(&t->own, i);
-		most = fmax(most, storage == VN_F32 ? fabs(x - vn_number_at(&t->fine, i)) : ldexp(fabs(x), -24));
+		const double x = vn_tensor_number(&t->own, i);
+		most = fmax(most, storage == VN_F32 ? fabs(x - vn_tensor_number(&t->fine, i)) : ldexp(fabs(x), -24));
 	}
 	return isfinite(most) ? TIMES * most : 0;
 }
@@ -311,7 +311,7 @@ vn_status vn_narrow_make(const vn_explain_trial *t, const vn_narrow_edit *edit, 
 	if (!is)
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for %lld numbers", (long long)n);
 	else {
-		vn_numbers_at(&z, 0, n, y);
+		vn_tensor_numbers(&z, 0, n, y);
 		for (int64_t i = 0; i < n; i++)
 			y[i] = vn_in_format(y[i], edit->format);
 		settle_ties(is, edit->format, n, cancelled_error(t), y, off);

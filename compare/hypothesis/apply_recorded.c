@@ -176,7 +176,7 @@ static void embed_tokens(const vn_explain_trial *t, const vn_tensor *table, cons
 		                                                                : at >= 0 && at < n ? ids[at]
 		                                                                                    : -1;
 		if (row >= 0 && row < V)
-			vn_numbers_at(table, row * D, D, x + i * D);
+			vn_tensor_numbers(table, row * D, D, x + i * D);
 		else
 			memset(x + i * D, 0, (size_t)D * sizeof *x);
 	}

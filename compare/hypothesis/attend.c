@@ -22,7 +22,7 @@ static vn_status read_input(const vn_explain_trial *t, int input, int64_t heads,
 		return st;
 	if (!(*x = malloc((size_t)((a->S + padding) * row) * sizeof **x + 1)))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for queries, keys and values");
-	vn_numbers_at(&in, 0, a->S * row, *x);
+	vn_tensor_numbers(&in, 0, a->S * row, *x);
 	return VN_OK;
 }
 

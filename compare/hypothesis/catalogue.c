@@ -28,7 +28,7 @@ static bool could_be(const vn_explain_trial *t, const vn_node *made)
 	const int64_t            n = vn_shape_count(&t->site->cand.shape);
 
 	for (int64_t i = 0; (as == VN_AS_BF16_CUT || as == VN_AS_F16_CUT) && i < n; i++) {
-		const double x = (double)(float)vn_number_at(&t->site->cand, i);
+		const double x = (double)(float)vn_tensor_number(&t->site->cand, i);
 		if (isfinite(x) && x != vn_in_format(x, format))
 			return false;
 	}

@@ -53,7 +53,7 @@ static double element_at(const vn_edited *e, int64_t i)
 
 	for (; k + 1 < e->n && i >= e->rows[k] * e->N; k++)
 		i -= e->rows[k] * e->N;
-	return vn_number_at(e->w[k], e->transposed ? i % e->N * e->M + i / e->N : i);
+	return vn_tensor_number(e->w[k], e->transposed ? i % e->N * e->M + i / e->N : i);
 }
 
 /* ---- formats --------------------------------------------------------------------------------- */
@@ -132,7 +132,7 @@ static double largest_of(const vn_edited *e, bool stored)
 	double most = 0;
 
 	for (int64_t i = 0; i < e->M * e->N; i++)
-		most = fmax(most, fabs(vn_number_at(e->w[e->own], i)));
+		most = fmax(most, fabs(vn_tensor_number(e->w[e->own], i)));
 	return stored ? as_stored(e, most) : most;
 }
 
@@ -250,7 +250,7 @@ static void settled_row(vn_edited *e, const vn_matrix_edit *edit, int64_t m, con
 	for (int64_t n = 0; n < e->N && !ties; n++)
 		ties = low[n] != high[n];
 	for (int64_t t = 0; ties && t < p->T; t++) {
-		off[t] = (p->bias ? vn_number_at(p->bias, m) : 0) - vn_number_at(p->cand, t * e->M + m);
+		off[t] = (p->bias ? vn_tensor_number(p->bias, m) : 0) - vn_tensor_number(p->cand, t * e->M + m);
 		for (int64_t n = 0; n < e->N; n++)
 			off[t] += p->x[t * e->N + n] * row[n];
 	}
@@ -305,7 +305,7 @@ static vn_status apply_to_weights(const vn_explain_trial *t, const vn_hypothesis
 static void multiply_rows(vn_edited *e, const vn_matrix_edit *edit, const product_rows *p, double *w, double *y)
 {
 	for (int64_t m = 0; m < e->M; m++) {
-		const double b = p->bias ? vn_number_at(p->bias, m) : 0;
+		const double b = p->bias ? vn_tensor_number(p->bias, m) : 0;
 		settled_row(e, edit, m, p, w, w + e->N);
 		for (int64_t t = 0; t < p->T; t++) {
 			double s = 0;
@@ -421,7 +421,7 @@ static void settle_inputs(vn_edited *e, const vn_matrix_edit *edit, const produc
 		for (size_t k = 0, end; k < ties->n; k = end) {
 			const int64_t at = ties->of[k].t * e->M + m;
 			end = end_of(ties, k);
-			add_errors(ties, k, end, w, y[at] - vn_number_at(p->cand, at));
+			add_errors(ties, k, end, w, y[at] - vn_tensor_number(p->cand, at));
 		}
 	}
 	for (size_t k = 0, end; k < ties->n; k = end)

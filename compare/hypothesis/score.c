@@ -70,7 +70,7 @@ static int64_t count_unmasked(const vn_explain_trial *t, const vn_tensor *own)
 	for (int64_t at = 0; at < all; at += SUMMED_AT_ONCE) {
 		const int64_t some = all - at < SUMMED_AT_ONCE ? all - at : SUMMED_AT_ONCE;
 		for (int i = 0; i < 3; i++)
-			vn_numbers_at(from[i], at, some, x[i]);
+			vn_tensor_numbers(from[i], at, some, x[i]);
 		for (int64_t i = 0; i < some; i++)
 			count += x[0][i] == 0 && x[1][i] > 0 && x[2][i] >= least;
 	}

@@ -44,8 +44,8 @@ static void add_error(const vn_explain_trial *t, int64_t at, int64_t n, double *
 
 	for (int64_t end = at + n; at < end; at += AT_ONCE) {
 		const int64_t some = end - at < AT_ONCE ? end - at : AT_ONCE;
-		vn_numbers_at(&t->own, at, some, own);
-		vn_numbers_at(&t->site->cand, at, some, is);
+		vn_tensor_numbers(&t->own, at, some, own);
+		vn_tensor_numbers(&t->site->cand, at, some, is);
 		for (int64_t i = 0; i < some; i++) {
 			*dd += own[i] == is[i] ? 0 : (own[i] - is[i]) * (own[i] - is[i]);
 			*rr += isfinite(own[i]) ? own[i] * own[i] : 0;
@@ -116,7 +116,7 @@ static void add_squares(const vn_explain_trial *t, const vn_head_part *part, int
 	*dd = *ff = *rr = 0;
 	for (int64_t o = 0; o < part->outer; o++) {
 		for (int i = 0; i < 3; i++)
-			vn_numbers_at(of[i], (o * part->heads + h) * n, n, x + i * n);
+			vn_tensor_numbers(of[i], (o * part->heads + h) * n, n, x + i * n);
 		for (int64_t i = 0; i < n; i++) {
 			const double r = x[i], f = x[n + i] - r, d = x[2 * n + i] - r;
 			if (isfinite(r) && isfinite(f)) {
@@ -266,7 +266,7 @@ double *vn_trial_doubles_of(const vn_tensor *t, int64_t from, int64_t n)
 	double *x = malloc((size_t)n * sizeof *x + 1);
 
 	if (x)
-		vn_numbers_at(t, from, n, x);
+		vn_tensor_numbers(t, from, n, x);
 	return x;
 }
 

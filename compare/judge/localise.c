@@ -39,7 +39,7 @@ static void destroy_graph(vn_graph *g)
 	free(g);
 }
 
-void vn_comparison_drop_graph(vn_comparison *c)
+void vn_localise_drop_graph(vn_comparison *c)
 {
 	destroy_graph(c->result.graph);
 	c->result.graph = NULL;

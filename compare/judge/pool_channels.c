@@ -382,7 +382,7 @@ static int set_apart(const vn_comparison *c, channel_point *in, int n, channel_p
 	for (int i = 0; i < n; i++)
 		size[i] = c->result.checkpoint[in[i].point].m.value[VN_M_NMSE];
 	qsort(size, (size_t)n, sizeof *size, vn_ascending);
-	const double most = AS_A_WHOLE * size[vn_rank(n, 0.5)];
+	const double most = AS_A_WHOLE * size[vn_quantile_index(n, 0.5)];
 	for (int i = 0; i < n; i++)
 		if (c->result.checkpoint[in[i].point].m.value[VN_M_NMSE] <= most)
 			rest[kept++] = in[i];

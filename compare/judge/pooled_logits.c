@@ -34,7 +34,7 @@ static void over_rows(const vn_comparison *c, const int *in, int n, bool floor, 
 		value[share[k]] = sum / n;
 	}
 	qsort(x, (size_t)n, sizeof *x, vn_ascending); /* KL divergences were collected last */
-	value[VN_M_KL_P99] = x[vn_rank(n, 0.99)];
+	value[VN_M_KL_P99] = x[vn_quantile_index(n, 0.99)];
 	value[VN_M_KL_MAX] = x[n - 1];
 }
 

@@ -313,7 +313,7 @@ void vn_measure_together(vn_measuring *m, int n)
 	free(b.p);
 }
 
-vn_status vn_measure_points(vn_comparison *c, const vn_batch *b, vn_error *err)
+vn_status vn_batch_measure(vn_comparison *c, const vn_batch *b, vn_error *err)
 {
 	vn_measuring m = { .c = c, .batch = *b };
 	vn_measure_together(&m, 1);

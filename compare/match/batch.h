@@ -19,7 +19,7 @@ typedef struct vn_batch {
 	void (*done)(vn_checkpoint *p, const vn_measured *m);
 	void (*unread)(vn_checkpoint *p, const char *why);
 } vn_batch;
-vn_status vn_measure_points(vn_comparison *c, const vn_batch *batch, vn_error *err);
+vn_status vn_batch_measure(vn_comparison *c, const vn_batch *batch, vn_error *err);
 
 /* One of several comparisons that are measured at once. */
 typedef struct vn_measuring {

@@ -308,17 +308,17 @@ static vn_status put_in_order(vn_comparison *c, vn_error *err)
 		                            : "by layer, and in a layer in the usual order of its points");
 	if (!theirs_tell || !unsaid)
 		return VN_OK;
-	vn_place_of *x = malloc(((size_t)n + 1) * sizeof *x);
-	int         *order = malloc(((size_t)n + 1) * sizeof *order);
-	vn_status    st = x && order ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", n);
+	vn_sequence_entry *x = malloc(((size_t)n + 1) * sizeof *x);
+	int               *order = malloc(((size_t)n + 1) * sizeof *order);
+	vn_status          st = x && order ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", n);
 	for (int i = 0; !st && i < n; i++) {
 		const vn_checkpoint *p = &c->result.checkpoint[i];
 		const int            theirs = p->cand < 0 ? -1 : vn_recording_entry(c->opened.cand, p->cand)->order;
-		x[i] = (vn_place_of) { .name = p->name,
-			                   .point = vn_recording_entry(c->opened.ref, p->ref)->point,
-			                   .step = p->step,
-			                   .layer = p->layer,
-			                   .said = c->opened.plan ? p->value : theirs };
+		x[i] = (vn_sequence_entry) { .name = p->name,
+			                         .point = vn_recording_entry(c->opened.ref, p->ref)->point,
+			                         .step = p->step,
+			                         .layer = p->layer,
+			                         .said = c->opened.plan ? p->value : theirs };
 	}
 	if (!st && !(st = vn_sequence(x, n, order, err)))
 		permute_checkpoints(c->result.checkpoint, n, order);

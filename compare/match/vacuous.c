@@ -71,7 +71,7 @@ static bool is_constant(const vn_tensor *t, const vn_tensor *b)
 static bool is_any_finite(const vn_tensor *t, int64_t from, int64_t n)
 {
 	for (int64_t i = from; i < from + n; i++)
-		if (isfinite(vn_number_at(t, i)))
+		if (isfinite(vn_tensor_number(t, i)))
 			return true;
 	return false;
 }
@@ -147,7 +147,7 @@ static bool no_chance(const vn_tensor *t, const vn_tensor *b)
 	(void)b;
 	for (int64_t i = 0; i < n && k < most; i++) {
 		int          at = 0;
-		const double x = vn_number_at(t, i);
+		const double x = vn_tensor_number(t, i);
 		while (at < k && different[at] != x)
 			at++;
 		if (at == k && x != 0.0 && isfinite(x))

@@ -22,7 +22,7 @@ int vn_ascending(const void *a, const void *b)
 	return isnan(x) - isnan(y) ? isnan(x) - isnan(y) : (x > y) - (x < y);
 }
 
-int64_t vn_rank(int64_t n, double share)
+int64_t vn_quantile_index(int64_t n, double share)
 {
 	const int64_t i = (int64_t)ceil(share * (double)n) - 1;
 	return i < 0 ? 0 : i;
@@ -49,7 +49,7 @@ static uint64_t value_at_rank(const double *x, int n, int rank)
 double vn_median_of(double *x, int64_t n)
 {
 	enum { BITS = 11 };
-	int64_t  rank = vn_rank(n, 0.5);
+	int64_t  rank = vn_quantile_index(n, 0.5);
 	uint64_t found = 0, u;
 	for (int64_t i = 0; i < n; i++) { /* map to integers in the same order */
 		memcpy(&u, &x[i], sizeof u);

@@ -22,9 +22,9 @@ vn_mean vn_mean_of(const double *x, int64_t n);
 int     vn_ascending(const void *a, const void *b);
 /* Returns the index, in n sorted numbers, of the quantile `share` by nearest rank: the smallest
  * number that at least that share of all does not exceed. */
-int64_t vn_rank(int64_t n, double share);
+int64_t vn_quantile_index(int64_t n, double share);
 
-/* Returns the median of n > 0 numbers without NaN: the one of rank vn_rank(n, 0.5). Overwrites
+/* Returns the median of n > 0 numbers without NaN: the one at vn_quantile_index(n, 0.5). Overwrites
  * x. */
 double vn_median_of(double *x, int64_t n);
 

@@ -14,11 +14,11 @@ const vn_metric_kernel *vn_metric_kernel_get(int i)
 #if defined(__x86_64__)
 	const vn_simd have = vn_simd_here();
 	if (have >= VN_SIMD_AVX512)
-		can[n++] = &vn_kernel_avx512;
+		can[n++] = &vn_metric_kernel_avx512;
 	if (have >= VN_SIMD_AVX2)
-		can[n++] = &vn_kernel_avx2;
+		can[n++] = &vn_metric_kernel_avx2;
 #endif
-	can[n++] = &vn_kernel_plain;
+	can[n++] = &vn_metric_kernel_plain;
 	return i < n ? can[i] : NULL;
 }
 

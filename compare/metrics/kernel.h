@@ -22,7 +22,7 @@
 #define VN_ULP_BUCKETS 528
 #define VN_ULP_TABLES  8
 
-/* Sums over one block of r and c, all of which are finite. */
+/* Sums over one block of r and c, whose numbers are all finite. */
 typedef struct vn_block_sums {
 	double rr, cc, rc;   /* r.r, c.c, r.c */
 	double dd, ad;       /* sum (c-r)^2, sum |c-r| */
@@ -91,9 +91,9 @@ typedef struct vn_metric_kernel {
 	void (*soft)(vn_side r, vn_side c, size_t n, double rm, double cm, double shift, vn_soft *s);
 } vn_metric_kernel;
 
-extern const vn_metric_kernel vn_kernel_plain;
+extern const vn_metric_kernel vn_metric_kernel_plain;
 #if defined(__x86_64__)
-extern const vn_metric_kernel vn_kernel_avx2, vn_kernel_avx512;
+extern const vn_metric_kernel vn_metric_kernel_avx2, vn_metric_kernel_avx512;
 #endif
 
 /* Returns the best set for this processor, or the one that was chosen. */

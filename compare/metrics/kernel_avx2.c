@@ -2,7 +2,7 @@
 #if defined(__x86_64__)
 #define TARGET __attribute__((target("avx2,fma,f16c")))
 #define KERNEL_AVX2
-#define KERNEL      vn_kernel_avx2
+#define KERNEL      vn_metric_kernel_avx2
 #define KERNEL_NAME "avx2"
 #include "compare/metrics/kernel_body.inc"
 #else

@@ -45,7 +45,7 @@ static bool is_wide(vn_dtype d)
 }
 
 static void measure_run(const vn_metric_kernel *k, const vn_pair *p, int64_t at, int64_t n, vn_sums *u, vn_squares *row,
-                        vn_spread *spread, vn_ahead *ahead, vn_score_sweep *scores)
+                        vn_spread *spread, vn_ahead *ahead, vn_scores_sweep *scores)
 {
 	for (int64_t i = 0; i < n; i += VN_SLICE) {
 		const size_t m = (size_t)(n - i < VN_SLICE ? n - i : VN_SLICE);
@@ -92,14 +92,15 @@ static void measure_rows(const vn_metric_kernel *k, job_units *w, int64_t which,
 			const int64_t n = p->n - at < p->inner ? p->n - at : p->inner;
 			if (in)
 				moved = vn_window_of_row(in, p, o, t);
-			const bool     one = w->scores.kl && n == w->scores.width; /* row of scores */
-			vn_score_sweep scores;
+			const bool      one = w->scores.kl && n == w->scores.width; /* row of scores */
+			vn_scores_sweep scores;
 			if (one)
-				scores = vn_score_begin(k, p, at, n);
+				scores = vn_scores_sweep_begin(k, p, at, n);
 			measure_run(k, in ? &moved : p, at, n, &w->unit[which], w->row ? &w->row[t] : NULL, spread, ahead,
 			            one ? &scores : NULL);
 			for (int64_t i = at; w->scores.kl && i < at + n; i += w->scores.width) {
-				const vn_score_row x = one ? vn_score_end(&scores) : vn_score_one(k, p, i, w->scores.width);
+				const vn_scores_row x = one ? vn_scores_sweep_end(&scores)
+				                            : vn_scores_sweep_row(k, p, i, w->scores.width);
 				vn_scores_add(&w->scores, i / w->scores.width, &x);
 			}
 			if ((since += n) > INT32_MAX / 2) { /* the tables have 32-bit counters */

@@ -52,7 +52,7 @@ static bool load_scores(const vn_metric_kernel *k, const vn_pair *p, int64_t at,
 	return good;
 }
 
-static void add_score(vn_score_sweep *w, double x)
+static void add_score(vn_scores_sweep *w, double x)
 {
 	if (w->n++ == 0)
 		w->first[0] = x;
@@ -66,24 +66,24 @@ static bool loaded_by_kernels(vn_dtype d)
 	return d == VN_F32 || d == VN_F16 || d == VN_BF16;
 }
 
-static vn_side side_as_is(const vn_score_sweep *w, int side, int64_t i)
+static vn_side side_as_is(const vn_scores_sweep *w, int side, int64_t i)
 {
 	return (vn_side) { vn_pair_at(w->p, side, w->at + i), w->p->dtype[side] };
 }
 
-static double score_at(const vn_score_sweep *w, int side, int64_t i)
+static double score_at(const vn_scores_sweep *w, int side, int64_t i)
 {
 	double x[2];
 	load_scores(w->k, w->p, w->at + i, 1, &x[0], &x[1]);
 	return x[side];
 }
 
-static size_t block_size(const vn_score_sweep *w, int64_t i)
+static size_t block_size(const vn_scores_sweep *w, int64_t i)
 {
 	return (size_t)(w->width - i < VN_BLOCK ? w->width - i : VN_BLOCK);
 }
 
-static double standard_deviation(const vn_score_sweep *s)
+static double standard_deviation(const vn_scores_sweep *s)
 {
 	const double mean = s->sum / s->n, var = s->squares / s->n - mean * mean;
 	return s->n > 0 && var > 0 ? sqrt(var) : 0.0;
@@ -105,7 +105,7 @@ static double second_order(double x)
  * scores where r is highest. The sum u of p (e^-y - 1), which is 0 for the right y, tells how far
  * off the guess was and what it added: u - log(1 + u). If that is most of the total, a second sweep
  * uses the right y. */
-static void measure_divergence(const vn_score_sweep *w, double at_ref, vn_score_row *out)
+static void measure_divergence(const vn_scores_sweep *w, double at_ref, vn_scores_row *out)
 {
 	const double rm = w->top[0].score[0], cm = w->top[1].score[0];
 	double       r[VN_BLOCK], c[VN_BLOCK], shift = cm - at_ref < 4 ? rm - at_ref : rm - cm, kl = 0;
@@ -133,9 +133,9 @@ static void measure_divergence(const vn_score_sweep *w, double at_ref, vn_score_
 	out->kl = kl < 0 ? 0 : kl; /* rounding; a NaN stays */
 }
 
-vn_score_sweep vn_score_begin(const vn_metric_kernel *k, const vn_pair *p, int64_t at, int64_t width)
+vn_scores_sweep vn_scores_sweep_begin(const vn_metric_kernel *k, const vn_pair *p, int64_t at, int64_t width)
 {
-	vn_score_sweep w = { .k = k, .p = p, .at = at, .width = width, .finite = true };
+	vn_scores_sweep w = { .k = k, .p = p, .at = at, .width = width, .finite = true };
 
 	w.as_is = loaded_by_kernels(p->dtype[0]) && loaded_by_kernels(p->dtype[1]);
 	for (int side = 0; side < 2 && w.as_is; side++)
@@ -143,7 +143,7 @@ vn_score_sweep vn_score_begin(const vn_metric_kernel *k, const vn_pair *p, int64
 	return w;
 }
 
-void vn_score_block(vn_score_sweep *w, int64_t i, size_t n)
+void vn_scores_sweep_block(vn_scores_sweep *w, int64_t i, size_t n)
 {
 	const vn_side side[2] = { side_as_is(w, 0, i), side_as_is(w, 1, i) };
 	vn_score_sums s;
@@ -164,7 +164,7 @@ void vn_score_block(vn_score_sweep *w, int64_t i, size_t n)
 }
 
 /* The first sweep of a row with scores that are not finite, or in another format. */
-static void sweep_row(vn_score_sweep *w)
+static void sweep_row(vn_scores_sweep *w)
 {
 	double r[VN_BLOCK], c[VN_BLOCK];
 	for (int64_t i = 0; i < w->width; i += VN_BLOCK) {
@@ -179,16 +179,16 @@ static void sweep_row(vn_score_sweep *w)
 	}
 }
 
-vn_score_row vn_score_end(const vn_score_sweep *first)
+vn_scores_row vn_scores_sweep_end(const vn_scores_sweep *first)
 {
-	vn_score_sweep w = *first;
+	vn_scores_sweep w = *first;
 
 	if (!w.as_is) {
-		w = (vn_score_sweep) { .k = w.k, .p = w.p, .at = w.at, .width = w.width, .finite = true };
+		w = (vn_scores_sweep) { .k = w.k, .p = w.p, .at = w.at, .width = w.width, .finite = true };
 		sweep_row(&w);
 	}
 	const vn_top *tr = &w.top[0], *tc = &w.top[1];
-	vn_score_row  out = { .finite = w.finite, .argmax = { tr->at[0], tc->at[0] }, .of = tr->n };
+	vn_scores_row out = { .finite = w.finite, .argmax = { tr->at[0], tc->at[0] }, .of = tr->n };
 	for (int i = 0; i < tr->n; i++)
 		for (int j = 0; j < tc->n; j++)
 			out.shared += tr->at[i] == tc->at[j];
@@ -202,13 +202,13 @@ vn_score_row vn_score_end(const vn_score_sweep *first)
 	return out;
 }
 
-vn_score_row vn_score_one(const vn_metric_kernel *k, const vn_pair *p, int64_t at, int64_t width)
+vn_scores_row vn_scores_sweep_row(const vn_metric_kernel *k, const vn_pair *p, int64_t at, int64_t width)
 {
-	vn_score_sweep w = vn_score_begin(k, p, at, width);
+	vn_scores_sweep w = vn_scores_sweep_begin(k, p, at, width);
 
 	for (int64_t i = 0; i < width && w.as_is; i += VN_BLOCK)
-		vn_score_block(&w, i, block_size(&w, i));
-	return vn_score_end(&w);
+		vn_scores_sweep_block(&w, i, block_size(&w, i));
+	return vn_scores_sweep_end(&w);
 }
 
 /* ---- all rows --------------------------------------------------------------------- */
@@ -220,7 +220,7 @@ bool vn_scores_begin(vn_scores *s, const vn_pair *p, int64_t width)
 	return (s->kl = calloc((size_t)s->rows + 1, sizeof *s->kl)) != NULL;
 }
 
-void vn_scores_add(vn_scores *s, int64_t row, const vn_score_row *x)
+void vn_scores_add(vn_scores *s, int64_t row, const vn_scores_row *x)
 {
 	s->kl[row] = x->kl;
 	s->agree += x->tie;
@@ -245,7 +245,7 @@ void vn_scores_end(vn_scores *s, vn_measured *m)
 		{ VN_M_ARGMAX_AGREEMENT, (double)s->agree / (double)rows },
 		{ VN_M_TOP5_AGREEMENT, (double)s->shared / (double)s->of },
 		{ VN_M_KL_MEAN, mean.mean },
-		{ VN_M_KL_P99, s->kl[vn_rank(rows, 0.99)] },
+		{ VN_M_KL_P99, s->kl[vn_quantile_index(rows, 0.99)] },
 		{ VN_M_KL_MAX, max },
 	};
 	for (size_t i = 0; i < sizeof value / sizeof *value; i++) {
@@ -290,7 +290,7 @@ static void score_some(void *ctx, int thread)
 				continue;
 			here = vn_window_of_run(&s->window[thread], s->p, i * width);
 		}
-		const vn_score_row x = vn_score_one(s->k, &here, i * width, width);
+		const vn_scores_row x = vn_scores_sweep_row(s->k, &here, i * width, width);
 		vn_scores_add(s->scores, i, &x);
 		if (vn_stretch_ends(&s->stretches, i, &from, &to))
 			vn_pair_give_back(s->p, from * width, to * width);

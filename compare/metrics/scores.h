@@ -5,7 +5,7 @@
 #include "compare/metrics/window.h"
 
 /* One row of scores: `width` of them from `at`. Of equal scores the first is the argmax. */
-typedef struct vn_score_row {
+typedef struct vn_scores_row {
 	double  kl;      /* KL(softmax r || softmax c), nats */
 	double  norm[2]; /* log of the sum of exp: the loss of token t is norm - score[t] */
 	int64_t argmax[2];
@@ -15,7 +15,7 @@ typedef struct vn_score_row {
 	 * nothing agrees */
 	bool    finite;
 	int     shared, of; /* number of top scores in both; of how many */
-} vn_score_row;
+} vn_scores_row;
 
 enum { VN_TOP = 5 };
 typedef struct vn_top {
@@ -25,9 +25,9 @@ typedef struct vn_top {
 } vn_top;
 
 /* A row and the results of its first sweep: the highest scores, and the reference's deviation. The
- * caller passes the blocks of the row in order, while they are in the cache; vn_score_end sums the
- * exponentials, in one more sweep. */
-typedef struct vn_score_sweep {
+ * caller passes the blocks of the row in order, while they are in the cache; vn_scores_sweep_end
+ * sums the exponentials, in one more sweep. */
+typedef struct vn_scores_sweep {
 	const vn_metric_kernel *k;
 	const vn_pair          *p;
 	int64_t                 at, width;
@@ -38,14 +38,14 @@ typedef struct vn_score_sweep {
 	/* over the reference's weighted scores, less the first of them, so that a common offset costs
 	 * no precision */
 	double                  n, first[2], sum, squares; /* first of both sides, for the kernels */
-} vn_score_sweep;
+} vn_scores_sweep;
 
-vn_score_sweep vn_score_begin(const vn_metric_kernel *k, const vn_pair *p, int64_t at, int64_t width);
+vn_scores_sweep vn_scores_sweep_begin(const vn_metric_kernel *k, const vn_pair *p, int64_t at, int64_t width);
 /* Sweeps scores [i, i + n) of the row, n <= VN_BLOCK. Does nothing after a score that is not
- * finite: vn_score_end then sweeps the whole row. */
-void           vn_score_block(vn_score_sweep *w, int64_t i, size_t n);
-vn_score_row   vn_score_end(const vn_score_sweep *w);
-vn_score_row   vn_score_one(const vn_metric_kernel *k, const vn_pair *p, int64_t at, int64_t width);
+ * finite: vn_scores_sweep_end then sweeps the whole row. */
+void            vn_scores_sweep_block(vn_scores_sweep *w, int64_t i, size_t n);
+vn_scores_row   vn_scores_sweep_end(const vn_scores_sweep *w);
+vn_scores_row   vn_scores_sweep_row(const vn_metric_kernel *k, const vn_pair *p, int64_t at, int64_t width);
 
 /* The metrics of logits, rows of `width` along the last axis, which any thread may add in any
  * order. vn_scores_begin returns false without memory. */
@@ -56,7 +56,7 @@ typedef struct vn_scores {
 } vn_scores;
 
 bool vn_scores_begin(vn_scores *s, const vn_pair *p, int64_t width);
-void vn_scores_add(vn_scores *s, int64_t row, const vn_score_row *x);
+void vn_scores_add(vn_scores *s, int64_t row, const vn_scores_row *x);
 void vn_scores_end(vn_scores *s, vn_measured *m);
 void vn_scores_free(vn_scores *s);
 

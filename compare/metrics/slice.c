@@ -91,7 +91,7 @@ static void join_sums(vn_sums *s, const vn_block_sums *b, int64_t at)
 }
 
 void vn_slice_narrow(const vn_metric_kernel *k, const vn_pair *p, int64_t at, size_t n, vn_sums *s, vn_spread *spread,
-                     vn_ahead *ahead, vn_score_sweep *scores)
+                     vn_ahead *ahead, vn_scores_sweep *scores)
 {
 	float room[2][VN_BLOCK];
 	bool  dirty = false;
@@ -105,7 +105,7 @@ void vn_slice_narrow(const vn_metric_kernel *k, const vn_pair *p, int64_t at, si
 
 		k->sums(r, c, m, &b);
 		if (scores)
-			vn_score_block(scores, from - scores->at, m);
+			vn_scores_sweep_block(scores, from - scores->at, m);
 		if (isfinite(b.rr) && isfinite(b.cc)) {
 			s->finite += (int64_t)m;
 		} else {

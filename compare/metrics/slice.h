@@ -10,7 +10,7 @@
  * (zeroed before the first slice). ahead: what to fetch meanwhile, or NULL. scores: the row of
  * scores that contains the slice, which is swept as well; or NULL. */
 void vn_slice_narrow(const vn_metric_kernel *k, const vn_pair *p, int64_t at, size_t n, vn_sums *s, vn_spread *spread,
-                     vn_ahead *ahead, vn_score_sweep *scores);
+                     vn_ahead *ahead, vn_scores_sweep *scores);
 /* The same in double, if either side is f64 or i32. */
 void vn_slice_wide(const vn_metric_kernel *k, const vn_pair *p, int64_t at, size_t n, vn_sums *s, vn_spread *spread);
 

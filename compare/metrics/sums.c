@@ -34,7 +34,7 @@ void vn_sums_join(vn_sums *a, const vn_sums *b)
 
 static double ulp_percentile(const uint64_t count[VN_ULP_BUCKETS], int64_t n, double share)
 {
-	const int64_t rank = vn_rank(n, share);
+	const int64_t rank = vn_quantile_index(n, share);
 	int64_t       below = 0;
 	for (int i = 0; i < VN_ULP_BUCKETS; i++)
 		if ((below += (int64_t)count[i]) > rank)

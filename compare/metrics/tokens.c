@@ -117,7 +117,7 @@ static vn_size median_size(const vn_squares *row, int64_t n, vn_size *size)
 	for (int64_t t = 0; t < n; t++)
 		size[t] = size_of(&row[t]);
 	qsort(size, (size_t)n, sizeof *size, by_size);
-	return size[vn_rank(n, 0.5)];
+	return size[vn_quantile_index(n, 0.5)];
 }
 
 void vn_measure_tokens(const vn_squares *row, int64_t n, vn_size *size, vn_measured *m)

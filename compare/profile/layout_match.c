@@ -209,13 +209,13 @@ static void set_arrangement(search *s, const vn_arrangement *a, double nmse)
 	case VN_ARRANGED_AXES:
 		name_axes(axes, a->order, s->shape->rank, text, sizeof text);
 		set_match(s, VN_LAYOUT_MATCH_PERMUTED, nmse,
-		          "it agrees if its axes are read as '%s' (nmse %.2g, %.2g as labelled)", text, nmse, s->own);
+		          "its numbers agree if its axes are read as '%s' (nmse %.2g; as labelled %.2g)", text, nmse, s->own);
 		memcpy(s->best->order, a->order, sizeof a->order);
 		break;
 	case VN_ARRANGED_COLUMNS:
 		vn_text_say_columns((vn_column_order)a->number, axes, s->shape->rank, text, sizeof text);
 		set_match(s, VN_LAYOUT_MATCH_COLUMNS, nmse,
-		          "it agrees if its columns are read as %s (nmse %.2g, %.2g as labelled); %s",
+		          "its numbers agree if its columns are read as %s (nmse %.2g; as labelled %.2g); %s",
 		          vn_columns_name((vn_column_order)a->number), nmse, s->own, text);
 		s->best->order[0] = a->number;
 		break;
@@ -312,7 +312,7 @@ static vn_status try_heads(search *s, vn_error *err)
 	return VN_OK;
 }
 
-vn_status vn_match_layout(const vn_comparison *c, int point, vn_layout_match *r, vn_error *err)
+vn_status vn_layout_match_find(const vn_comparison *c, int point, vn_layout_match *r, vn_error *err)
 {
 	const vn_checkpoint *p = &c->result.checkpoint[point];
 	search               s = { .c = c,

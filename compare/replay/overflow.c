@@ -32,8 +32,8 @@ static double reached_by(const vn_tensor *ref, const vn_tensor *cand, double lar
 {
 	double most = 0;
 	for (int64_t i = 0; i < vn_shape_count(&ref->shape); i++) {
-		const double r = vn_number_at(ref, i);
-		if (isfinite(vn_number_at(cand, i)) || !isfinite(r))
+		const double r = vn_tensor_number(ref, i);
+		if (isfinite(vn_tensor_number(cand, i)) || !isfinite(r))
 			continue;
 		if (fabs(r) < NEARLY * largest)
 			return 0;
@@ -61,15 +61,15 @@ static void sum_up(vn_overflow *o, const vn_node *node, const vn_tensor *x, cons
 	double        sum = 0, most = 0;
 
 	for (int64_t k = 0; k < N; k++) {
-		sum += vn_number_at(x, row * N + k) *
-		       vn_number_at(w, node->c.linear.transposed ? k * M + channel : channel * N + k);
+		sum += vn_tensor_number(x, row * N + k) *
+		       vn_tensor_number(w, node->c.linear.transposed ? k * M + channel : channel * N + k);
 		if (fabs(sum) > most) {
 			most = fabs(sum);
 			o->term = k + 1;
 		}
 	}
 	o->terms = N;
-	o->whole = fabs(sum + (bias ? vn_number_at(bias, channel) : 0));
+	o->whole = fabs(sum + (bias ? vn_tensor_number(bias, channel) : 0));
 	o->reached = most;
 }
 

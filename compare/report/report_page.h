@@ -1,8 +1,8 @@
 /* report_page.h: the HTML page of `--format html`, for one candidate and for several.
  *
  * The build makes the page from the files of compare/report/html. Text from recordings reaches it
- * in two ways: escaped by vn_html_text, and as strings of its data, of which the script makes text
- * nodes. The data is the JSON report (specs/compare.md) in short (report_page.c).
+ * in two ways: escaped by vn_html_text, and as strings of its data, which the script turns into
+ * text nodes. The data is the JSON report (specs/compare.md) in short (report_page.c).
  */
 #ifndef VN_COMPARE_REPORT_PAGE_H
 #define VN_COMPARE_REPORT_PAGE_H

@@ -154,7 +154,7 @@ static vn_status add_detail(vn_comparison *c, int point, int *room, vn_story *s,
 	const int64_t from = place_worst(p, &e->shape, d);
 	if ((st = read_numbers(c, p, from, d, err)) || (st = read_inputs(c, room, d, err)))
 		return st;
-	if ((st = vn_match_layout(c, point, &d->like, err)))
+	if ((st = vn_layout_match_find(c, point, &d->like, err)))
 		return st;
 	if (*d->like.words)
 		vn_lines_first(&d->profile.words, d->like.words);

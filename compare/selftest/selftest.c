@@ -173,7 +173,7 @@ static vn_status judge_mutation(const vn_comparison *c, const vn_mutation *mutat
 	good = good && (!w->misfit || p->misfit == w->misfit) && (!w->reordered || p->reordered) &&
 	       (!w->invalid_floor || c->result.n_invalid_floors);
 	if (good && w->like) {
-		if ((st = vn_match_layout(c, i, &like, err)))
+		if ((st = vn_layout_match_find(c, i, &like, err)))
 			return st;
 		/* Without digests, a tensor cannot be found among the candidate's other tensors. */
 		const vn_layout_kind instead = w->like == VN_LAYOUT_MATCH_OWN && !*vn_entry_digest(target).hex

@@ -52,7 +52,7 @@ typedef enum vn_needs {
 } vn_needs;
 
 /* The call that is changed. A later step has one token. VN_EVERY_STEP: target's checkpoint in all
- * such steps, of which 8 have different numbers, so that channels are judged. */
+ * such steps; 8 of them have different numbers, so that channels are judged. */
 typedef enum vn_selftest_when { VN_FIRST_CALL, VN_A_STEP, VN_LAST_STEP, VN_EVERY_STEP } vn_selftest_when;
 
 typedef enum vn_mutation_sides { VN_SIDE_CAND, VN_SIDE_REF, VN_SIDE_BOTH } vn_mutation_sides;

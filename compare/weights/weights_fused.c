@@ -26,7 +26,7 @@ static bool rename_part(const char *name, const char *word, const char *other, c
 	       snprintf(to, VN_NAME_MAX, "%.*s%s%s", (int)(at - name), name, other, at + strlen(word)) < VN_NAME_MAX;
 }
 
-/* The fusion of which a name is a part, or (part -1) the whole. */
+/* The fusion that a name is a part of, or (part -1) the whole. */
 static int fusion_of(const char *name, char whole[VN_NAME_MAX])
 {
 	for (int f = 0; f < FUSIONS; f++) {

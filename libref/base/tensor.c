@@ -32,14 +32,14 @@ char *vn_shape_text(const vn_shape *s, char *text)
 	return text;
 }
 
-double vn_number_at(const vn_tensor *t, int64_t i)
+double vn_tensor_number(const vn_tensor *t, int64_t i)
 {
 	double x;
 	vn_to_f64(&x, (const char *)t->data + (size_t)i * vn_dtype_size(t->dtype), t->dtype, 1);
 	return x;
 }
 
-void vn_numbers_at(const vn_tensor *t, int64_t from, int64_t n, double *x)
+void vn_tensor_numbers(const vn_tensor *t, int64_t from, int64_t n, double *x)
 {
 	vn_to_f64(x, (const char *)t->data + vn_dtype_bytes(t->dtype, (size_t)from), t->dtype, (size_t)n);
 }

@@ -33,9 +33,9 @@ bool    vn_shape_equal(const vn_shape *a, const vn_shape *b);
 char   *vn_shape_text(const vn_shape *s, char *text);
 
 /* Returns element i of a tensor of single numbers. */
-double vn_number_at(const vn_tensor *t, int64_t i);
-/* Writes its elements from `from` on to x (n). */
-void   vn_numbers_at(const vn_tensor *t, int64_t from, int64_t n, double *x);
+double vn_tensor_number(const vn_tensor *t, int64_t i);
+/* Writes n elements of such a tensor, from element `from` on, to x. */
+void   vn_tensor_numbers(const vn_tensor *t, int64_t from, int64_t n, double *x);
 
 /* Frees the data of a view and sets it to NULL. Only for views whose data belongs to the caller. */
 void vn_tensor_free(vn_tensor *t);

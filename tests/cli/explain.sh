@@ -183,6 +183,8 @@ try compare ref.h5 one.h5 --explain
 try explain ref.h5
 try explain ref.h5 one.h5 --bitwise --model none
 vernier points --faults='R12' "$M"
+vernier points --faults='P12.swapped' "$M" | sed -n '1p;$p'
+try points --faults='P12.swaped' "$M"
 try points --faults='R{1' "$M"
 try points --faults=R1
 echo "== rotated pairs are stored side by side, and the scores use that order: not a mistake;" \
