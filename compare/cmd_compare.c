@@ -2,7 +2,6 @@
 #include "compare/commands.h"
 #include "compare/compare_line.h"
 #include "compare/explain/explain.h"
-#include "compare/explain/explain_words.h"
 #include "compare/many/many_report.h"
 #include "compare/many/vote.h"
 #include "compare/match/folders.h"

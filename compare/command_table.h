@@ -1,4 +1,4 @@
-/* command_table.h: the table of the program's commands, and what is found in it.
+/* command_table.h: finds and prints rows of the table of the program's commands.
  *
  * main.c has the table. `vernier help` prints its usage, manual pages and completions.
  */

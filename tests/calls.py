@@ -6,7 +6,7 @@ Reads every source file's includes, and the symbols of its object file under BUI
   - a file includes headers of its own folder, or of one below it: one that comes before it in ORDER; in compare, one
     that its folder links (compare/CMakeLists.txt)
   - it uses functions and data of its own folder, or of one below it
-  - no circle of files within a folder
+  - no circle of calls between the files of a folder
 
 --map prints the picture of specs/develop.md: the folders from the top down, and which others each includes;
 libref/base, libref/plan and compare/comparison are left out, since almost every folder includes them. It is checked,

@@ -218,7 +218,8 @@ static void positions_of_some_tokens_are_told(void)
 	m->plus = -1;
 	expect_words(h, "layer1.q_rope", "tokens 20-45 are rotated as if 1 position earlier");
 	*m = (vn_position_map) { .first = 48, .last = 60, .open = true, .times = 0.25, .plus = 36 };
-	expect_words(h, "layer1.q_rope", "tokens from 48 on are rotated as if 0.25 times as far from position 48");
+	expect_words(h, "layer1.q_rope",
+	             "tokens from 48 on are rotated as if their distance from position 48 were 0.25 times as large");
 	m->plus = 0;
 	m->whole = true;
 	expect_words(h, "layer1.q_rope", "tokens from 48 on are rotated as if at 0.25 times their positions, rounded down");

@@ -43,7 +43,7 @@ static void moved_tokens_are_told_by_their_map(void)
 		{ { .first = 40, .open = true, .times = 0.5, .whole = true },
 		  "tokens from 40 on are rotated as if at 0.5 times their positions, rounded down" },
 		{ { .first = 40, .open = true, .times = 2, .plus = -40 },
-		  "tokens from 40 on are rotated as if 2 times as far from position 40" },
+		  "tokens from 40 on are rotated as if their distance from position 40 were 2 times as large" },
 	};
 
 	for (size_t i = 0; i < sizeof maps / sizeof *maps; i++)

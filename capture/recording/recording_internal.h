@@ -1,4 +1,4 @@
-/* recording_internal.h: what a recording is inside. For the files that open, derive or view one, in
+/* recording_internal.h: the fields of vn_recording. For the files that open, derive or view one, in
  * recording/, view/view.c, view/batched.c and import/; included nowhere else. */
 #ifndef VN_CAPTURE_RECORDING_INTERNAL_H
 #define VN_CAPTURE_RECORDING_INTERNAL_H

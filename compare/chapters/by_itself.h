@@ -1,7 +1,7 @@
 /* by_itself.h: checks each recording without the other: identities within a file, logits that echo
  * their input, text that is garbage.
  *
- * Reads    opened, result.checkpoint, result.first, result.origins
+ * Reads    request.options, opened, result.checkpoint, result.first, result.origins
  * Fills    lines of result.warnings; overwritten of a checkpoint
  */
 #ifndef VN_COMPARE_BY_ITSELF_H

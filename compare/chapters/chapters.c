@@ -5,11 +5,9 @@
 #include "compare/comparison/checkpoint.h"
 #include "compare/floor/floor.h"
 #include "compare/floor/precision.h"
-#include "compare/judge/count.h"
 #include "compare/judge/judge.h"
 #include "compare/match/align.h"
 #include "compare/match/contract.h"
-#include "compare/match/trusted.h"
 #include "compare/replay/replay.h"
 
 /* ---- before the numbers are read ----------------------------------------------------- */

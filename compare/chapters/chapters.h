@@ -4,7 +4,7 @@
  *
  * Reads    request, opened, result
  * Fills    opened.plan; what the functions called fill (their headers); result.bits, first,
- *          first_invalid_floor, hidden, explainer, why, n_status, n_fails, strict and within
+ *          first_invalid_floor, explainer, why, n_status, n_fails, strict and within
  * Changes  request.limits: layers
  */
 #ifndef VN_COMPARE_CHAPTERS_H

@@ -34,9 +34,11 @@ typedef struct chapter {
 /* Before the numbers are read. */
 static const chapter begin[] = {
 	{ .infallible = vn_chapter_begin },
+	/* contract, align */
 	{ .run = vn_chapter_contract },
 	{ .run = vn_chapter_check_inputs },
 	{ .run = vn_chapter_align },
+	/* match */
 	{ .run = vn_match },
 	{ .run = vn_judge_left_out },
 	{ .run = vn_match_names },
@@ -50,21 +52,25 @@ static const chapter begin[] = {
 static const chapter end[] = {
 	{ .run = vn_chapter_check_digests },
 	{ .run = vn_match_find_vacuous },
+	/* pools, floor */
 	{ .run = vn_pool_channels },
 	{ .run = vn_chapter_measure_floor },
 	{ .run = vn_pool_logits },
 	{ .run = vn_pool_small },
+	/* judge */
 	{ .infallible = vn_note_masks },
 	{ .infallible = vn_note_part },
 	{ .run = vn_chapter_judge },
 	{ .run = vn_tell_misshapen },
 	{ .run = vn_chapter_find_overwritten },
+	/* replay, localise, explain */
 	{ .run = vn_replay_run },
 	{ .run = vn_replay_judge_operations },
 	{ .run = vn_baseline_apply },
 	{ .run = vn_localise },
 	{ .run = vn_replay_origins },
 	{ .run = vn_chapter_explain },
+	/* each recording by itself */
 	{ .run = vn_chapter_check_alone },
 	{ .run = vn_chapter_check_echo },
 	{ .run = vn_chapter_check_garbage },

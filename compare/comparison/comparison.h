@@ -284,8 +284,9 @@ typedef struct vn_result {
 	 * reference's; NULL */
 	const char    *cand_map, *ref_map;
 	bool           misspelt; /* a name that only one side has is close to one that only the other side has */
-	/* width of the reference's residual stream; 0: no tensor shows it (count.h) */
-	int64_t        hidden;
+
+	/* judge/count.h: width of the reference's residual stream; 0: no tensor shows it. */
+	int64_t hidden;
 
 	/* measure. */
 	int64_t     bytes_read; /* of each file since vn_comparison_forget */

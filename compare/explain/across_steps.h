@@ -12,7 +12,8 @@
  *
  * A fitted answer is tried in the other steps with the constants that were fitted. If nothing
  * explains a step, a constant fitted in another step may. Wrong captures and rearrangements are not
- * tried in other steps; if they have another number there, a remark says so.
+ * tried in other steps; if another step's own answer is the same with another number, a remark says
+ * so.
  */
 #ifndef VN_COMPARE_ACROSS_STEPS_H
 #define VN_COMPARE_ACROSS_STEPS_H

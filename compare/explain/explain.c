@@ -87,9 +87,9 @@ static void order_aliases(const vn_comparison *c, const vn_explanations *all, vn
 
 /* ---- origins --------------------------------------------------------------------------------- */
 
-/* IN_FULL: origins that are explained one by one. For further origins (at most AT_ALL) only the
- * answers found at the same point are tried. After IN_VAIN origins without an answer the rest is
- * left out: the same reason is likely to apply. */
+/* After the first IN_FULL origins, slow strategies are skipped, and an origin at the same point as
+ * an explained one first gets that one's answers. At most AT_ALL are examined. After IN_VAIN
+ * origins without an answer the rest is left out: the same reason is likely to apply. */
 enum { IN_FULL = 6, AT_ALL = 400, IN_VAIN = 24 };
 
 /* An answer that fits an origin of the same point in another layer; it is likely to fit here

@@ -24,8 +24,8 @@
  * Hypotheses that explain the checkpoint and leave less than VN_EXPLAIN_APART times the residual of
  * the best cannot be distinguished from it by these numbers: they are its aliases.
  *
- * Reads   request.options, opened.cand, opened.model, opened.policy, result.origins and the
- *         replayed checkpoints
+ * Reads   request.options, opened.ref, opened.cand, opened.model, opened.policy, result.replayed,
+ *         result.origins and the replayed checkpoints
  * Fills   a vn_explanations (result.why)
  */
 #ifndef VN_COMPARE_EXPLAIN_H

@@ -138,11 +138,11 @@ static const char *const formats[VN_N_FORMATS] = {
 	[VN_FORMAT_F16] = "float16",
 	[VN_FORMAT_TF32] = "TF32 (10 bits of mantissa)",
 	[VN_FORMAT_TF32_AWAY] = "TF32 (10 bits of mantissa, ties away from 0)",
-	[VN_FORMAT_TF32_CUT] = "TF32 (10 bits of mantissa, the others cut off)",
+	[VN_FORMAT_TF32_CUT] = "TF32 (10 bits of mantissa, truncated)",
 	[VN_FORMAT_E4M3] = "float8 (e4m3)",
 	[VN_FORMAT_E5M2] = "float8 (e5m2)",
 	[VN_FORMAT_INT8] = "int8",
-	[VN_FORMAT_INT8_128] = "int8 (128 steps to the largest number, and no 128)",
+	[VN_FORMAT_INT8_128] = "int8 (scale: the largest number / 128; 128 becomes 127)",
 };
 
 void vn_sentence_format(const vn_sentence *s)
@@ -257,7 +257,7 @@ void vn_sentence_moved_tokens(const vn_sentence *s)
 		vn_text_add(s->text, s->size, "if at %.4g times %s position%s%s", m->times, one ? "its" : "their",
 		            one ? "" : "s", m->whole ? ", rounded down" : "");
 	else
-		vn_text_add(s->text, s->size, "if %.4g times as far from position %.0f", m->times, from);
+		vn_text_add(s->text, s->size, "if their distance from position %.0f were %.4g times as large", from, m->times);
 }
 
 void vn_sentence_rotation(const vn_sentence *s)

@@ -1,7 +1,5 @@
 /* sentences_result.c: see sentence_writers.h: slots of a cache, ranks, orders, factors. */
 #include "compare/explain/sentence_writers.h"
-#include "compare/explain/cache_one_slot.h"
-#include "compare/explain/cache_slots.h"
 #include "compare/rearrange/rearrange_number.h"
 
 #include "libref/base/text.h"

@@ -34,7 +34,7 @@ typedef struct vn_explanation {
 enum { VN_EXPLAIN_KEPT = 8 };
 
 typedef struct vn_explanations {
-	vn_explanation *of; /* one for each origin, in their order */
+	vn_explanation *of; /* one for each origin that was examined, in the order of result.origins */
 	int             n;
 	int             left_out; /* origins that were not examined, because there are too many */
 } vn_explanations;

@@ -46,8 +46,7 @@ typedef struct vn_explain_trial {
 	bool                  whole; /* mistakes in only some heads are not tried */
 	/* origins for which pairs of mistakes were tried without success */
 	int                   pairs_in_vain;
-	/* an explanation of the same point in another layer: only its answers are tried; NULL: all
-	 * strategies */
+	/* an explanation of the same point in another layer, as in vn_explain_point; or NULL */
 	const vn_explanation *like;
 } vn_explain_trial;
 

@@ -2,9 +2,8 @@
  *
  * The error's energy is summed along every axis of a pair of tensors, r of the reference and c of
  * the candidate: index i of axis a has error = sum (c-r)^2 and ref = sum r^2 over the elements with
- * that index. Positions where exactly
- * one side is not finite, or the two are not the same NaN or infinity, are counted in bad and left
- * out of the sums.
+ * that index. Positions where exactly one side is not finite, or the two are not the same NaN or
+ * infinity, are counted in bad and left out of the sums.
  *
  * There are words only for an axis whose indices fall into two groups: sorted by relative error
  * error / ref, there is a gap of a factor of at least 16 (100 if an index has fewer than 16

@@ -1,7 +1,6 @@
 /* rearrange.c: see rearrange.h. */
 #include "compare/rearrange/rearrange.h"
 #include "compare/rearrange/rearranged.h"
-#include "compare/hypothesis/catalogue.h"
 #include "compare/rearrange/rearrange_number.h"
 #include "compare/hypothesis/score.h"
 #include "compare/text/arrangements.h"

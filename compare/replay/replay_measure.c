@@ -1,6 +1,5 @@
 /* replay_measure.c: the parts of replaying one node: both engines run it, their outputs are
  * compared with the candidate's, and the candidate's numbers take their place. */
-#include "compare/floor/floor_check.h"
 #include "compare/floor/precision.h"
 #include "compare/judge/count.h"
 #include "compare/replay/replay_internal.h"

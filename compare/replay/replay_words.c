@@ -3,7 +3,7 @@
 #include "compare/comparison/checkpoint.h"
 
 #include "compare/judge/localise.h"
-#include "compare/replay/replay.h"
+#include "compare/replay/local.h"
 #include "compare/text/columns.h"
 #include "libref/base/text.h"
 

@@ -7,7 +7,7 @@
 #include "compare/comparison/checkpoint.h"
 #include "compare/comparison/checks.h"
 #include "compare/judge/check_words.h"
-#include "compare/replay/replay.h"
+#include "compare/replay/local.h"
 #include "compare/report/report.h"
 #include "compare/text/markup.h"
 

@@ -8,7 +8,7 @@
 #include "compare/report/next.h"
 #include "compare/report/words.h"
 
-#include "compare/replay/replay.h"
+#include "compare/replay/local.h"
 #include "compare/replay/replay_words.h"
 #include "compare/report/report_page.h"
 #include "compare/report/report_json.h"

@@ -11,7 +11,7 @@
 #include "compare/report/next.h"
 #include "compare/report/words.h"
 #include "compare/text/markup.h"
-#include "compare/replay/replay.h"
+#include "compare/replay/local.h"
 #include "compare/report/report.h"
 #include "capture/file/output.h"
 #include "compare/weights/weights_report.h"

@@ -6,7 +6,7 @@
 #include "compare/report/next.h"
 #include "compare/report/words.h"
 #include "compare/explain/explain_words.h"
-#include "compare/replay/replay.h"
+#include "compare/replay/local.h"
 #include "compare/report/report.h"
 #include "compare/weights/weights_report.h"
 

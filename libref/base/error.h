@@ -1,4 +1,4 @@
-/* error.h: a status for code, and one line of text for a person.
+/* error.h: how functions report failure: a vn_status for the caller, a line of text for the user.
  *
  * Every function that can fail for a reason outside the program returns a vn_status and fills the
  * caller's vn_error; VN_OK leaves the text alone. The text names the file and the object, what was
