@@ -109,11 +109,11 @@ static const vn_option options[] = {
 	      "Print nothing on stdout. The exit status gives the verdict, and -o writes reports. Warnings go to stderr." },
 };
 
-#define COMMAND(word, what, more, needs) \
+#define COMMAND(word, what, more, needs, other) \
 	{ \
 		.name = word, \
 		.synopsis = "REF CAND" more " " needs "[OPTION]...\nREF --shard RANK0 RANK1... " needs "[OPTION]...", \
-		.about = what, VN_OPTION_TABLE(options), .status = "0 within limits, 1 outside, 2 trouble" \
+		.about = what, .twin = other, VN_OPTION_TABLE(options), .status = "0 within limits, 1 outside, 2 trouble" \
 	}
 
 const vn_command vn_compare_command = COMMAND(
@@ -123,7 +123,7 @@ const vn_command vn_compare_command = COMMAND(
 	"With several candidates (at most 16; files, or folders beside a folder of references), each is judged alone. One "
 	"report has a column for each, and names where each diverges from REF and which one disagrees with the others. A "
 	"candidate that cannot be compared is reported; the others are still judged. The exit status is the worst of all.",
-	"...", "");
+	"...", "", NULL);
 const vn_command vn_explain_command = COMMAND(
 	"explain",
 	"Compare, and name the known mistake that reproduces each origin, a checkpoint whose own operation is "
@@ -131,9 +131,8 @@ const vn_command vn_explain_command = COMMAND(
 	"What it needs: MODEL, the weights that both runs used (a HuggingFace directory or a GGUF file); REF and CAND, "
 	"recordings of the same tokens; and in CAND the inputs of the operations to explain (a recording of all "
 	"checkpoints has them). It runs the model on the CPU several times.\n"
-	"Every operation is recomputed on CAND's own inputs. The options are those of vernier compare, without --bitwise, "
-	"--explain, --floor, --no-replay, --replay, --trust-digests and --vote.",
-	"", "--model MODEL ");
+	"Every operation is recomputed on CAND's own inputs.",
+	"", "--model MODEL ", "compare");
 
 /* --format opens a report and -o gives the path of the last one. -o alone opens a report by its
  * suffix; a --format after "-o -" names its form. */

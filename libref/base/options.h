@@ -95,6 +95,9 @@ typedef struct vn_command {
 	const char      *status; /* what each exit status means: "0 done, 2 trouble" */
 	bool             model;  /* a model is given without an option: MODEL in the synopsis */
 	char             letter; /* the command is an option of the program, too: --version, -v. 0: it is not */
+	/* a command with the same table: the description ends with the options that it alone has; NULL:
+	 * none */
+	const char      *twin;
 } vn_command;
 
 /* Reads argv into *to, the command's struct. Remaining arguments begin at argv[optind]. Returns 0:

@@ -12,6 +12,7 @@ enum { WIDTH = 100, NARROWEST = 40 };
 /* Where the help of an option begins: after -x and all but a few of the longest names; where that
  * leaves less than half of the line, below them. */
 enum { COLUMN = 28, BELOW = 8 };
+enum { ABOUT = 4096 }; /* of the paragraphs about a command */
 
 static const vn_option help_option = { "help", 'h', .kind = VN_FLAG, .help = "Print this help." };
 
@@ -23,6 +24,41 @@ const vn_option *vn_option_row(const vn_command *c, int i)
 bool vn_option_is_of(const vn_command *c, const vn_option *o)
 {
 	return o->name && o->kind != VN_HEADING && (!o->only || strcmp(o->only, c->name) == 0);
+}
+
+static bool has_option(const vn_command *c, const char *name)
+{
+	for (int i = 0; i < c->n; i++)
+		if (vn_option_is_of(c, &c->option[i]) && strcmp(c->option[i].name, name) == 0)
+			return true;
+	return false;
+}
+
+/* Is o an option of the command's twin alone? */
+static bool is_of_twin(const vn_command *c, const vn_option *o)
+{
+	return o->only && strcmp(o->only, c->twin) == 0 && !has_option(c, o->name);
+}
+
+/* Writes the command's paragraphs, and one about its twin. */
+static const char *describe_command(const vn_command *c, char *text, size_t size)
+{
+	int left = 0;
+
+	snprintf(text, size, "%s", c->about);
+	if (!c->twin)
+		return text;
+	vn_text_add(text, size, "\nThe options are those of vernier %s", c->twin);
+	for (int i = 0; i < c->n; i++)
+		left += is_of_twin(c, &c->option[i]);
+	const char *before = ", without ";
+	for (int i = 0; i < c->n; i++)
+		if (is_of_twin(c, &c->option[i])) {
+			vn_text_add(text, size, "%s--%s", before, c->option[i].name);
+			before = --left > 1 ? ", " : " and ";
+		}
+	vn_text_add(text, size, ".");
+	return text;
 }
 
 /* ---- wrapped text --------------------------------------------------------------------------- */
@@ -150,9 +186,11 @@ static void print_paragraphs(const char *text, FILE *to)
 
 void vn_options_help(const vn_command *c, FILE *to)
 {
+	char about[ABOUT];
+
 	print_synopsis(c, to);
 	fputc('\n', to);
-	print_paragraphs(c->about, to);
+	print_paragraphs(describe_command(c, about, sizeof about), to);
 	if (!c->n || c->option[0].kind != VN_HEADING)
 		fputs("\nOptions:\n", to);
 	print_rows(c, "\n", ":\n", print_option, to);
@@ -237,9 +275,11 @@ static void print_forms(const vn_command *c, const char *program, FILE *to)
 
 void vn_options_section(const vn_command *c, const char *program, bool options, FILE *to)
 {
+	char about[ABOUT];
+
 	print_forms(c, program, to);
 	fputs(".PP\n", to);
-	print_lines(c->about, "", ".PP\n", to);
+	print_lines(describe_command(c, about, sizeof about), "", ".PP\n", to);
 	for (int i = 0; options && vn_option_row(c, i); i++)
 		if (vn_option_is_of(c, vn_option_row(c, i)))
 			print_entry(vn_option_row(c, i), to);
@@ -252,11 +292,13 @@ void vn_options_section(const vn_command *c, const char *program, bool options, 
 
 void vn_options_page(const vn_command *c, const char *program, const char *brief, FILE *to)
 {
+	char about[ABOUT];
+
 	fprintf(to, ".TH %s-%s 1 \"\" \"%s %s\" \"User Commands\"\n.SH NAME\n%s-%s \\- %s\n.SH SYNOPSIS\n", program,
 	        c->name, program, VERNIER_VERSION, program, c->name, brief);
 	print_forms(c, program, to);
 	fputs(".SH DESCRIPTION\n", to);
-	print_lines(c->about, "", ".PP\n", to);
+	print_lines(describe_command(c, about, sizeof about), "", ".PP\n", to);
 	fputs(".SH OPTIONS\n", to);
 	print_rows(c, ".SS ", "\n", print_entry, to);
 	if (c->status) {
