@@ -1,13 +1,13 @@
 /* explain_point.h: explains one checkpoint: runs the strategies of hypothesis/, estimate/,
- * rearrange/ and this folder in order. The result goes to t->x, which names the
- * checkpoint and has room for answers. */
+ * rearrange/ and this folder in order. The result goes to t->x, which names the checkpoint and has
+ * room for answers. */
 #ifndef VN_COMPARE_EXPLAIN_POINT_H
 #define VN_COMPARE_EXPLAIN_POINT_H
 
 #include "compare/hypothesis/trial.h"
 
-/* Tries every strategy until one answers. like: the explanation of a similar checkpoint: only the
- * strategies for that are tried, first its answers and its runner-up; NULL: all. */
+/* Tries every strategy until one answers. like: the explanation of a similar checkpoint: only its
+ * answers, its runner-up and an overflow of squares are tried; NULL: all. */
 vn_status vn_explain_point(vn_explain_trial *t, const vn_explanation *like, vn_error *err);
 /* Tries one hypothesis: a fault of the catalogue at every place that it fits, and at all of them
  * together. */
