@@ -165,6 +165,42 @@ static void few_independent_numbers_may_be_farther_off(void)
 	CU_ASSERT_TRUE(vn_local_beyond(&p));
 }
 
+/* Of 400 degrees of freedom 1.33 times 3, of 5 nearly 7 times 3. */
+static void a_span_is_judged_by_its_own_floor_and_its_degrees_of_freedom(void)
+{
+	vn_span_floor f = { .nmse = 1e-6, .token = 4e-6, .max = 1e-3, .largest = 1, .freedom = 400 };
+	vn_checkpoint p = { .m.n = N, .replayed = true, .replay = { .span = VN_SPAN_CLEARED + 1, .local = 3.9e-6 } };
+
+	CU_ASSERT_FALSE(vn_local_judges(&p)); /* it has no floor */
+	CU_ASSERT_FALSE(vn_local_beyond(&p));
+	vn_local_take_floor(&p.replay, &f, VN_F16);
+	CU_ASSERT_TRUE(vn_local_judges(&p));
+	CU_ASSERT_EQUAL(p.replay.independent_numbers, 400);
+	CU_ASSERT_FALSE(vn_local_beyond(&p));
+	p.replay.local = 4.1e-6;
+	CU_ASSERT_TRUE(vn_local_beyond(&p));
+	CU_ASSERT_DOUBLE_EQUAL(vn_local_least_seen(&p.replay), sqrt(3.99e-6), 1e-5);
+	f.freedom = 5;
+	vn_local_take_floor(&p.replay, &f, VN_F16);
+	p.replay.local = 18e-6;
+	CU_ASSERT_FALSE(vn_local_beyond(&p));
+	vn_local_set_slack(&p.replay, (double)INFINITY); /* its steps together are beyond chance */
+	CU_ASSERT_TRUE(vn_local_beyond(&p));
+	f.nmse = f.token = f.max = 0; /* copies: at least one rounding */
+	vn_local_take_floor(&p.replay, &f, VN_F16);
+	p.replay.local = 4e-8;
+	CU_ASSERT_FALSE(vn_local_beyond(&p));
+}
+
+/* Quantiles of chi^2 over its degrees of freedom at 1 - 1e-5: 11.5, 3.7, 1.72; the approximation
+ * has 12.3 for the first. */
+static void chance_is_that_of_a_mean_of_squares(void)
+{
+	CU_ASSERT_DOUBLE_EQUAL(vn_local_chance(2), 11.5, 1);
+	CU_ASSERT_DOUBLE_EQUAL(vn_local_chance(12), 3.7, 0.1);
+	CU_ASSERT_DOUBLE_EQUAL(vn_local_chance(100), 1.72, 0.02);
+}
+
 static void what_was_not_replayed_has_no_number(void)
 {
 	const vn_checkpoint p = { .replay = { .local = 1, .floor = 1e-9 } };
@@ -185,6 +221,8 @@ int main(void)
 		TEST(what_is_not_finite_on_one_side_is_beyond_any_floor),
 		TEST(another_correct_implementation_raises_the_floor),
 		TEST(few_independent_numbers_may_be_farther_off),
+		TEST(a_span_is_judged_by_its_own_floor_and_its_degrees_of_freedom),
+		TEST(chance_is_that_of_a_mean_of_squares),
 		TEST(what_was_not_replayed_has_no_number),
 		CU_TEST_INFO_NULL,
 	};

@@ -83,14 +83,34 @@ static void put_fraction(const vn_explain_trial *t, vn_hypothesis *h)
 	h->limit_fraction = vn_local_limit_fraction(&h->residual, t->c->result.checkpoint[t->x->checkpoint].m.n);
 }
 
+/* Does the checkpoint end a span, whose floor the replay drew (draws.h)? A correct engine's
+ * roundings inside it are those draws, under any plan. */
+static bool is_drawn(const vn_explain_trial *t)
+{
+	return t->c->result.checkpoint[t->x->checkpoint].replay.slack > 0;
+}
+
+static void take_floor(const vn_explain_trial *t, vn_replayed *l)
+{
+	const vn_replayed *r = &t->c->result.checkpoint[t->x->checkpoint].replay;
+	l->floor = r->floor;
+	l->floor_token = r->floor_token;
+	l->floor_max = r->floor_max;
+	l->slack = r->slack;
+}
+
 vn_status vn_score_numbers(vn_explain_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_hypothesis *h,
                            vn_error *err)
 {
-	const vn_plan  *p = t->site->plan;
-	const vn_dtype  format = vn_local_format(&p->node[vn_trial_node(t)], t->site->target, t->site->n_span,
-	                                         t->c->opened.policy.storage);
-	const vn_status st = vn_local_measure(own, fine, &t->site->cand, t->site->axes, format,
-	                                      t->c->request.options->threads, &h->residual, err);
+	const vn_plan *p = t->site->plan;
+	const vn_dtype format = vn_local_format(&p->node[vn_trial_node(t)], t->site->target, t->site->n_span,
+	                                        t->c->opened.policy.storage);
+	vn_status st = vn_local_measure(own, fine, &t->site->cand, t->site->axes, format, t->c->request.options->threads,
+	                                &h->residual, err);
+	if (!st && is_drawn(t)) {
+		take_floor(t, &h->residual);
+		st = vn_local_alone(fine, &t->site->cand, t->site->axes, t->c->request.options->threads, &h->residual, err);
+	}
 	if (!st)
 		h->residual.bad += count_unmasked(t, own);
 	put_fraction(t, h);
@@ -162,7 +182,7 @@ static vn_status allow_variants(vn_explain_trial *t, const vn_plan *plan, const 
 	const int         *span = t->site->span, n = t->site->n_span;
 	int                others = 0;
 
-	for (int k = 0; k < n; k++) {
+	for (int k = 0; k < n && !is_drawn(t); k++) {
 		const int of = vn_reference_variants_count(&plan->node[node_in(t, plan, span[k])], t->c->opened.policy);
 		others = of > others ? of : others;
 	}

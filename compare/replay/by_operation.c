@@ -16,7 +16,7 @@
 static vn_check check_of(const vn_checkpoint *p)
 {
 	const vn_replayed *l = &p->replay;
-	const double       slack = vn_local_slack(p->replay.independent_numbers);
+	const double       slack = vn_local_slack_of(l, p->replay.independent_numbers);
 	const double       token = l->local_token > 0 ? l->local_token / l->floor_token : 0;
 	const double       most = l->local_max > 0 ? l->local_max / l->floor_max : 0;
 	vn_check           k = { .metric = VN_M_NMSE, .form = VN_OF_OPERATION, .value = vn_local_ratio(l) };
@@ -79,7 +79,7 @@ typedef struct step_values {
 
 static bool is_cleared(const vn_checkpoint *p)
 {
-	return p->replayed && !vn_local_beyond(p) && !p->replay.recorder_fault && p->replay.span <= VN_SPAN_CLEARED;
+	return vn_local_judges(p) && !vn_local_beyond(p) && !p->replay.recorder_fault;
 }
 
 /* Are these two names of one value? Such a value is replayed once. */
@@ -128,11 +128,19 @@ static void walk_step(step_values *w, int from, int to)
 		w->before[v] = w->before[v] && w->clear[v];
 }
 
+/* Does the metric measure the size of the whole error, as a replay does? */
+static bool is_size(vn_metric m)
+{
+	const vn_metric_info *info = vn_metric_get(m);
+	return info->worst != VN_WORST_CHANNEL && info->kind != VN_KIND_FACTOR && info->kind != VN_KIND_NORM;
+}
+
 /* May this check fail by accumulated error alone? Only if it measures an error, and the limit is
  * a shipped one: limits that a person wrote stand. */
-static bool may_accumulate(const vn_check *k)
+static bool may_accumulate(const vn_checkpoint *p, const vn_check *k)
 {
-	return k->rule && k->rule->shipped && !k->note && k->form != VN_OF_OPERATION && vn_metric_is_error(k->metric);
+	return k->rule && k->rule->shipped && !k->note && k->form != VN_OF_OPERATION && vn_metric_is_error(k->metric) &&
+	       (p->replay.span <= VN_SPAN_CLEARED || is_size(k->metric));
 }
 
 /* all: the value must be cleared in every step. */
@@ -144,7 +152,7 @@ static bool only_accumulated(vn_comparison *c, const vn_checkpoint *p, bool all)
 		return false;
 	for (int i = 0; i < p->n_checks; i++) {
 		const vn_check k = vn_check_at(p, i);
-		if (!k.holds && (!may_accumulate(&k) || (k.steps && !all)))
+		if (!k.holds && (!may_accumulate(p, &k) || (k.steps && !all)))
 			return false;
 	}
 	vn_limits_for(c->request.limits, p->name, &set);

@@ -12,8 +12,9 @@
  * and cleared has only accumulated rounding: its status becomes VN_ACCUMULATED, which does not
  * fail. It stays outside if a rule says `accumulated: fail`; if it breaks a limit that a person
  * wrote; if it breaks a limit that does not measure an error (nonfinite, headroom, a vacuous
- * tensor, an invalid floor); and if any operation on the way was not replayed, or only in a chain
- * of more than VN_SPAN_CLEARED operations.
+ * tensor, an invalid floor); and if any operation on the way was not replayed. At the end of a span
+ * of more than VN_SPAN_CLEARED operations, only the size of the error is forgiven: the replay does
+ * not see a wrong channel or a common factor of less than the span's floor.
  *
  * Reads   request.limits, opened.plan, result.weights, result.replayed, result.pooled_small,
  *         result.channel_pool, and the judged and replayed checkpoints
@@ -23,10 +24,6 @@
 #define VN_COMPARE_BY_OPERATION_H
 
 #include "compare/comparison/comparison.h"
-
-/* A span (replay.h) of more operations than this clears none of them, because its floor is that of
- * their sum. */
-#define VN_SPAN_CLEARED 4
 
 /* Applies both verdicts. Call after judging and replaying. Does nothing without a replay, or if the
  * candidate's weights are known to differ from the model's (--allow weights). */

@@ -15,6 +15,12 @@ static double least_floor(vn_dtype storage)
 	return ROUNDING * half * half * (vn_dtype_digits(storage) > 10 ? SUMS : 1);
 }
 
+/* Half an ulp of the largest number: at least half an ulp of 1, times that number. */
+static double least_element(double least, double largest)
+{
+	return sqrt(least / ROUNDING) * largest;
+}
+
 /* Counts positions where exactly one of the two is finite. */
 static int64_t one_side_bad(const vn_measured *m)
 {
@@ -67,9 +73,8 @@ vn_status vn_local_measure_with(const vn_tensor *a, const vn_tensor *b, const vn
 		.floor = fmax(value_of(floor, VN_M_NMSE), least),
 		.local_token = value_of(local, VN_M_WORST_TOKEN_NMSE),
 		.floor_token = fmax(value_of(floor, VN_M_WORST_TOKEN_NMSE), least),
-		/* half an ulp of the largest number: at least half an ulp of 1, times that number */
 		.local_max = value_of(local, VN_M_MAX_ABS),
-		.floor_max = fmax(value_of(floor, VN_M_MAX_ABS), sqrt(least / ROUNDING) * local->absmax[0]),
+		.floor_max = fmax(value_of(floor, VN_M_MAX_ABS), least_element(least, local->absmax[0])),
 		.bad = one_side_bad(local),
 		.not_measured = !local->finite,
 		.charged_to = -1,
@@ -141,10 +146,43 @@ double vn_local_slack(int64_t n)
 	return n < VN_SMALL_SAMPLE ? 4 : 1;
 }
 
+double vn_local_slack_of(const vn_replayed *l, int64_t n)
+{
+	return l->slack > 0 ? l->slack : vn_local_slack(n);
+}
+
+/* Wilson and Hilferty: the cube root of a mean of squares is nearly normal. */
+double vn_local_chance(double freedom)
+{
+	const double once = 4.26, variance = 2 / (9 * freedom), root = 1 - variance + once * sqrt(variance);
+	return root * root * root;
+}
+
+void vn_local_set_slack(vn_replayed *l, double freedom)
+{
+	l->slack = VN_SPAN_LIMIT / VN_LOCAL_LIMIT * (isinf(freedom) ? 1 : vn_local_chance(freedom));
+}
+
+double vn_local_least_seen(const vn_replayed *l)
+{
+	return sqrt(l->slack * VN_LOCAL_LIMIT * l->floor);
+}
+
+void vn_local_take_floor(vn_replayed *l, const vn_span_floor *f, vn_dtype storage)
+{
+	const double least = least_floor(storage);
+
+	l->floor = fmax(f->nmse, least);
+	l->floor_token = fmax(f->token, least);
+	l->floor_max = fmax(f->max, least_element(least, f->largest));
+	vn_local_set_slack(l, f->freedom);
+	l->independent_numbers = (int64_t)fmax(1, round(f->freedom));
+}
+
 double vn_local_limit_fraction(const vn_replayed *l, int64_t n)
 {
 	const double all = vn_local_ratio(l) / VN_LOCAL_LIMIT, peak = vn_local_worst(l) / VN_PEAK_LIMIT;
-	return (all > peak || isnan(all) ? all : peak) / vn_local_slack(n);
+	return (all > peak || isnan(all) ? all : peak) / vn_local_slack_of(l, n);
 }
 
 static bool is_measured(const vn_checkpoint *p)
@@ -183,9 +221,14 @@ double vn_local_shown(const vn_checkpoint *p)
 	return peak > all ? peak : all;
 }
 
+bool vn_local_judges(const vn_checkpoint *p)
+{
+	return p->replayed && (p->replay.span <= VN_SPAN_CLEARED || p->replay.slack > 0);
+}
+
 bool vn_local_beyond(const vn_checkpoint *p)
 {
-	return p->replayed && !(vn_local_limit_fraction(&p->replay, p->replay.independent_numbers) <= 1);
+	return vn_local_judges(p) && !(vn_local_limit_fraction(&p->replay, p->replay.independent_numbers) <= 1);
 }
 
 bool vn_local_is_order(const vn_checkpoint *p)

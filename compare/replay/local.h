@@ -18,6 +18,22 @@
  * 3.0 and 5.3 (tests/parity_replay.py). */
 #define VN_LOCAL_LIMIT 4.0
 #define VN_PEAK_LIMIT  16.0
+/* Of a span with a floor of its own, the nmse of the whole tensor; the limits of the worst token
+ * and element are smaller in the same proportion. That floor is the mean of a correct engine's
+ * error: transformers reaches at most 2 (tests/parity_partial.py). */
+#define VN_SPAN_LIMIT 3.0
+
+/* The error of a correct engine at the end of a span (draws.h). */
+typedef struct vn_span_floor {
+	int    value;            /* of the plan; -1: not known */
+	double nmse, token, max; /* of the tensor; of the worst token; largest of an element, not squared */
+	double largest;          /* number of the tensor */
+	double freedom;          /* degrees of freedom of nmse, as known from so many draws */
+} vn_span_floor;
+
+/* Spans of more operations than this are judged only by a floor of their own (vn_span_floor). The
+ * floor of one run says too little about them: it can neither clear nor accuse. */
+#define VN_SPAN_CLEARED 4
 
 /* Returns the format that value `made` of node n is judged in. Of a run in float64 this is float32
  * where transformers computes in float32: norms of mean squares, the softmax, and the decay and the
@@ -42,6 +58,14 @@ vn_status vn_local_other(const vn_tensor *z, const vn_tensor *a, const char *axe
  * to C - z. */
 vn_status vn_local_alone(const vn_tensor *z, const vn_tensor *c, const char *axes, int threads, vn_replayed *l,
                          vn_error *err);
+/* Replaces the floors of l by those of the span, at least one rounding to `storage`, and its limits
+ * by VN_SPAN_LIMIT, widened by vn_local_chance. */
+void      vn_local_take_floor(vn_replayed *l, const vn_span_floor *f, vn_dtype storage);
+/* Sets the limits of a span, for so many degrees of freedom; INFINITY: not widened. */
+void      vn_local_set_slack(vn_replayed *l, double freedom);
+/* Returns the factor by which the mean of so many squares of normal numbers exceeds 1 once in
+ * 100,000 times. */
+double    vn_local_chance(double freedom);
 /* Adds the floors of *most to those of *l, as independent errors. */
 void      vn_local_allow(vn_replayed *l, const vn_replayed *most);
 
@@ -57,6 +81,13 @@ double vn_local_limit_fraction(const vn_replayed *l, int64_t n);
  * be tiny by chance. */
 double vn_local_slack(int64_t n);
 
+/* The factor of l: that of its span, or vn_local_slack. */
+double vn_local_slack_of(const vn_replayed *l, int64_t n);
+
+/* Returns the smallest error at the end of a span that is beyond its limit, as a share of the
+ * tensor's norm. Only if l has a floor of its own. */
+double vn_local_least_seen(const vn_replayed *l);
+
 /* For reports: the local error, and same as vn_local_ratio and vn_local_worst. NaN: not replayed,
  * or no number is finite on both sides (vn_local_over_floor is infinite if the operation itself
  * caused that). */
@@ -69,6 +100,8 @@ double vn_local_token(const vn_checkpoint *p);
 double vn_local_element(const vn_checkpoint *p);
 /* Returns the larger of both, for a single column in a table. */
 double vn_local_shown(const vn_checkpoint *p);
+/* Can the replay judge this checkpoint at all? */
+bool   vn_local_judges(const vn_checkpoint *p);
 /* Is the local error of this checkpoint beyond its limit? */
 bool   vn_local_beyond(const vn_checkpoint *p);
 /* Is the order of columns the only difference, and are the operations that read the tensor

@@ -1,6 +1,6 @@
 /* replay.c: see replay.h. Two engines walk the plan node by node (replay_node.c). This file creates
  * them, chooses the steps, and draws the conclusions. */
-#include "compare/replay/replay_internal.h"
+#include "compare/replay/draws.h"
 #include "compare/comparison/checkpoint.h"
 #include "compare/match/contract.h"
 #include "compare/replay/overflow.h"
@@ -9,6 +9,7 @@
 
 #include <math.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,10 +43,13 @@ static vn_status one_step(vn_replay *r, vn_error *err)
 	find_points(r);
 	for (int i = 0; !st && i < VN_N_ENGINES; i++)
 		st = vn_replay_engine_begin(&r->e[i], r->step, ids, r->want, err);
+	if (!st)
+		st = vn_draws_begin(r, ids, err);
 	for (int k = 0; !st && k < r->plan->n_nodes; k++)
 		st = vn_replay_node(r, k, err);
 	for (int i = 0; i < VN_N_ENGINES; i++)
 		vn_ref_ops.end(r->e[i].ref, !st, NULL);
+	vn_draws_end(r, !st);
 	vn_replay_forget(r);
 	return st;
 }
@@ -80,7 +84,7 @@ vn_status vn_replay_origins(vn_comparison *c, vn_error *err)
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-static vn_status open_engines(vn_replay *r, int steps, vn_error *err)
+static vn_status open_engines(vn_replay *r, const vn_step *step, int steps, vn_error *err)
 {
 	const size_t n = (size_t)r->plan->n_values + 1;
 	vn_status    st;
@@ -101,13 +105,14 @@ static vn_status open_engines(vn_replay *r, int steps, vn_error *err)
 		r->e[i].last = r->last;
 		st = vn_replay_engine_open(&r->e[i], r->c, i == VN_REPLAY_OWN ? r->other : r->plan, i == VN_REPLAY_OWN, err);
 	}
-	return st;
+	return st ? st : vn_draws_open(r, step, steps, err);
 }
 
 static void close_engines(vn_replay *r)
 {
 	for (int i = 0; i < VN_N_ENGINES; i++)
 		vn_replay_engine_close(&r->e[i]);
+	vn_draws_close(r);
 	vn_plan_destroy(r->other);
 	vn_names_finish(&r->names);
 	vn_trace_finish(&r->trace);
@@ -161,6 +166,37 @@ static bool is_wanted(const vn_comparison *c)
 	return wanted;
 }
 
+/* How small a fault the checkpoint with the longest span can show, in the step that shows most. */
+static void say_what_spans_show(vn_comparison *c)
+{
+	const vn_checkpoint *longest = NULL;
+	char                 label[VN_LABEL], more[60] = "";
+	int                  n = 0;
+
+	for (int i = 0; i < c->result.n_checkpoints; i++) {
+		const vn_checkpoint *p = &c->result.checkpoint[i];
+		if (!p->replayed || !(p->replay.slack > 0) || p->replay.span <= VN_SPAN_CLEARED)
+			continue;
+		n++;
+		longest = !longest || p->replay.span > longest->replay.span ? p : longest;
+	}
+	if (!longest)
+		return;
+	for (int i = 0; i < c->result.n_checkpoints; i++) {
+		const vn_checkpoint *p = &c->result.checkpoint[i];
+		if (p->replayed && p->replay.slack > 0 && strcmp(p->name, longest->name) == 0 &&
+		    vn_local_least_seen(&p->replay) < vn_local_least_seen(&longest->replay))
+			longest = p;
+	}
+	if (n > 1)
+		snprintf(more, sizeof more, "; %d more checkpoint%s such a span", n - 1, n == 2 ? " ends" : "s end");
+	vn_lines_add(
+		&c->result.notes,
+		"replay: between %s and the nearest recorded tensors, %d operations were not recorded%s. A fault in them is "
+		"seen if it changes %s by more than %.1e of its norm; record more tensors to see smaller ones",
+		vn_label(longest, label), longest->replay.span - 1, more, longest->name, vn_local_least_seen(&longest->replay));
+}
+
 vn_status vn_replay_run(vn_comparison *c, vn_error *err)
 {
 	vn_column_order assumed[VN_N_POINTS] = { VN_COLUMNS_SAME };
@@ -175,11 +211,13 @@ vn_status vn_replay_run(vn_comparison *c, vn_error *err)
 	do {
 		r = (vn_replay) { .c = c, .plan = vn_model_plan(c->opened.model), .again = again };
 		memcpy(r.assumed, assumed, sizeof assumed);
-		if (!(st = open_engines(&r, steps, err)))
+		if (!(st = open_engines(&r, step, steps, err)))
 			st = walk_steps(&r, step, steps, err);
 		again = !st && vn_replay_columns_again(&r, assumed);
 		close_engines(&r);
 	} while (again);
+	if (!st)
+		say_what_spans_show(c);
 	/* The comparison stands without it. */
 	if (st && !vn_status_ends_job(st)) {
 		vn_lines_add(&c->result.warnings, "replay stopped before the end: %s", err->text);

@@ -51,6 +51,9 @@ typedef struct vn_saved {
 	int            n_through;
 } vn_saved;
 
+/* The engines whose results are rounded at random (draws.h). */
+typedef struct vn_draws vn_draws;
+
 typedef struct vn_replay {
 	vn_comparison   *c;
 	const vn_plan   *plan; /* the model's */
@@ -58,6 +61,7 @@ typedef struct vn_replay {
 	vn_plan         *other;
 	vn_names         names;
 	vn_replay_engine e[VN_N_ENGINES];
+	vn_draws        *draws;
 	vn_trace         trace;
 	bool            *want; /* (values) */
 	/* (values) checkpoint in this step that is measured and in the plan; NULL */
@@ -99,6 +103,9 @@ vn_sink   vn_replay_sink(vn_replay_engine *e);
 /* Returns what e made of a value in the node that it ran last, or NULL. */
 const vn_node_output *vn_replay_made(const vn_replay_engine *e, int value);
 void                  vn_node_output_free(vn_node_output *m);
+/* Can the value not be written? It is never in memory as a whole, or is a growing state, which
+ * follows from other values. */
+bool                  vn_replay_no_place(const vn_plan *plan, int value);
 
 /* ---- one node (replay_node.c) ---------------------------------------------------------------- */
 
@@ -116,9 +123,6 @@ vn_status vn_replay_measure(vn_replay *r, const vn_node *node, const vn_node_out
                             vn_checkpoint *p, vn_error *err);
 /* Copies the candidate's numbers of p, a recording of that value, into both engines. */
 vn_status vn_replay_take(vn_replay *r, int value, const vn_checkpoint *p, vn_error *err);
-/* Can the value not be written? It is never in memory as a whole, or is a growing state, which
- * follows from other values. */
-bool      vn_replay_no_place(const vn_plan *plan, int value);
 /* Does node k read the value root? */
 bool      vn_replay_reads(const vn_plan *plan, int k, int root);
 

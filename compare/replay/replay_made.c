@@ -135,3 +135,9 @@ vn_status vn_replay_engine_begin(vn_replay_engine *e, const vn_step *step, const
 	};
 	return vn_ref_ops.begin(e->ref, ids + step->position, step->tokens, want ? &e->taps : NULL, err);
 }
+
+bool vn_replay_no_place(const vn_plan *plan, int value)
+{
+	const vn_value *v = &plan->value[value];
+	return v->on_demand || vn_value_streams(plan, value) || (v->state >= 0 && plan->state[v->state].input >= 0);
+}

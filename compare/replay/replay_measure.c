@@ -2,7 +2,7 @@
  * compared with the candidate's, and the candidate's numbers take their place. */
 #include "compare/floor/precision.h"
 #include "compare/judge/count.h"
-#include "compare/replay/replay_internal.h"
+#include "compare/replay/draws.h"
 #include "libref/exec/convert.h"
 
 #include <math.h>
@@ -62,21 +62,26 @@ vn_status vn_replay_measure(vn_replay *r, const vn_node *node, const vn_node_out
 	const int             threads = c->request.options->threads, span = p->replay.span;
 	const bool mapped = !order && own->large.file && fine->large.file && vn_recording_mapped(c->opened.cand, p->cand) &&
 	                    vn_recording_mapped(c->opened.ref, p->ref);
-	unsigned char *sorted = NULL;
-	vn_tensor      cand, ref;
-	vn_measured    given;
-	vn_status      st;
+	const vn_dtype       format = vn_local_format(node, own->value, span, r->e[VN_REPLAY_OWN].policy.storage);
+	const vn_span_floor *drawn = span > 1 ? vn_draws_floor(r, own->value) : NULL;
+	unsigned char       *sorted = NULL;
+	vn_tensor            cand, ref;
+	vn_measured          given;
+	vn_status            st;
 
 	if ((st = vn_replay_candidate(c, p, order, &cand, &sorted, err)) ||
 	    (st = vn_entry_tensor(c->opened.ref, p->ref, &ref, err)) ||
-	    (st = vn_local_measure_with(&own->t, &fine->t, &cand, axes,
-	                                vn_local_format(node, own->value, span, r->e[VN_REPLAY_OWN].policy.storage), mapped,
-	                                threads, &ref, &given, &p->replay, err)))
+	    (st = vn_local_measure_with(&own->t, &fine->t, &cand, axes, format, mapped, threads, &ref, &given, &p->replay,
+	                                err)))
 		goto done;
 	p->replayed = true;
 	p->replay.span = span;
 	p->replay.independent_numbers = p->m.n;
-	if (vn_local_beyond(p))
+	if (drawn) { /* A is a draw, too; B is their middle */
+		vn_local_take_floor(&p->replay, drawn, format);
+		if ((st = vn_local_alone(&fine->t, &cand, axes, threads, &p->replay, err)))
+			goto done;
+	} else if (vn_local_beyond(p))
 		p->replay.independent_numbers = count_independent(r, p, axes);
 	if (vn_local_beyond(p) && (st = vn_replay_judge_variants(r, node, own, &cand, axes, &p->replay, err)))
 		goto done;
@@ -92,12 +97,6 @@ done:
 }
 
 /* ---- the candidate's numbers in its place ---------------------------------------------------- */
-
-bool vn_replay_no_place(const vn_plan *plan, int value)
-{
-	const vn_value *v = &plan->value[value];
-	return v->on_demand || vn_value_streams(plan, value) || (v->state >= 0 && plan->state[v->state].input >= 0);
-}
 
 /* Uses the same memory for every value: fresh pages cost more than filling them. */
 static bool make_room(vn_replay *r, size_t bytes)
@@ -162,6 +161,8 @@ vn_status vn_replay_take(vn_replay *r, int value, const vn_checkpoint *p, vn_err
 	/* Logits are as large as all else, and nothing reads them. */
 	for (int i = 0; !st && i < VN_N_ENGINES && is_read(r->plan, value); i++)
 		st = put_values(r, &r->e[i], value, &t, from, (size_t)vn_shape_count(&whole), err);
+	for (int i = 0; !st && i < vn_draws_count(r) && is_read(r->plan, value); i++)
+		st = put_values(r, vn_draws_engine(r, i), value, &t, from, (size_t)vn_shape_count(&whole), err);
 	free(own);
 	vn_recording_release(r->c->opened.cand, p->cand);
 	vn_trace_keep(&r->trace, r->at, value, rows ? VN_KEPT_ROWS : VN_KEPT_ALL);

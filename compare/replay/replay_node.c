@@ -1,6 +1,6 @@
 /* replay_node.c: replays one node: runs it in both engines, compares it with the candidate, charges
  * it if the error is its own, and replaces its outputs by the candidate's numbers. */
-#include "compare/replay/replay_internal.h"
+#include "compare/replay/draws.h"
 
 #include <math.h>
 
@@ -18,8 +18,10 @@ static vn_status measure_all(vn_replay *r, const vn_node *node, vn_error *err)
 		if ((st = vn_trace_span(&r->trace, r->at, m->value, &span, &charged, err)))
 			break;
 		p->replay.span = span;
-		if (!(st = vn_replay_measure(r, node, m, VN_COLUMNS_SAME, p, err)))
-			p->replay.charged_to = charged;
+		if ((st = vn_replay_measure(r, node, m, VN_COLUMNS_SAME, p, err)))
+			break;
+		p->replay.charged_to = charged;
+		vn_draws_pool(r, m->value, &p->replay);
 		if (!vn_local_beyond(p))
 			p->replay.charged_to = -1;
 	}
@@ -117,7 +119,7 @@ vn_status vn_replay_node(vn_replay *r, int k, vn_error *err)
 {
 	const vn_node *node = &r->plan->node[k];
 	vn_status      st;
-	if ((st = vn_replay_run_node(r, k, err)) || (st = measure_all(r, node, err)) ||
+	if ((st = vn_replay_run_node(r, k, err)) || (st = vn_draws_node(r, k, err)) || (st = measure_all(r, node, err)) ||
 	    (st = vn_replay_columns(r, k, err)) || (st = vn_replay_overwritten(r, k, err)) ||
 	    (st = vn_replay_captured(r, k, err)) || (st = charge_node(r, k, err)))
 		return st;

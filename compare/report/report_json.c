@@ -146,6 +146,8 @@ static json_t *replayed_json(const vn_comparison *c, const vn_checkpoint *p)
 	vn_json_put_real(j, "gain", p->replay.gain, flags);
 	json_object_set_new(j, "gemm", products_json(c, p));
 	json_object_set_new(j, "span", json_integer(p->replay.span));
+	json_object_set_new(j, "least_seen",
+	                    p->replay.slack > 0 ? json_real(vn_local_least_seen(&p->replay)) : json_null());
 	vn_json_put_flags(j, "not_finite", flags);
 	return j;
 }

@@ -202,8 +202,11 @@ static vn_status run_in_pieces(vn_ref *r, vn_ref *also, const vn_node *n, const 
 		part.past = a->past + i;
 		part.in[0] = (const char *)a->in[0] + (size_t)(i * in_row) * r->size;
 		part.also = also ? &both : NULL;
-		if ((st = r->eval->node(n, &part, row, v->size[v->rank - 1], piece, err)) ||
-		    (st = write_piece(r, value, piece, i, part.tokens, first, count, err)))
+		if ((st = r->eval->node(n, &part, row, v->size[v->rank - 1], piece, err)))
+			break;
+		if (r->made)
+			r->made(r->made_ctx, (int)(n - r->plan->node), i, part.tokens, piece);
+		if ((st = write_piece(r, value, piece, i, part.tokens, first, count, err)))
 			break;
 		if (also)
 			st = write_piece(also, value, other, i, part.tokens, first, count, err);
@@ -297,6 +300,8 @@ vn_status vn_ref_node(vn_ref *r, vn_ref *also, int node, vn_error *err)
 	r->holder[r->slots.slot[out]] = -1; /* the value in this slot is invalid after a failure */
 	if ((st = r->eval->node(n, &a, vn_value_row(v), v->size[v->rank - 1], vn_ref_at(r, out), err)))
 		return st;
+	if (r->made)
+		r->made(r->made_ctx, node, 0, a.tokens, vn_ref_at(r, out));
 	for (int k = 0; k < n->n_state; k++)
 		vn_states_made(&r->states, n->state[k]);
 	if ((st = apply_keep_rule(r, n, &a, err)))

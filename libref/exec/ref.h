@@ -33,6 +33,11 @@ typedef struct vn_ref_options {
 	 * with VN_ERR_INTERRUPTED. */
 	bool (*stop)(void *ctx);
 	void *stop_ctx;
+	/* NULL, or called with the first output of every node, before anything reads it, and may change
+	 * it: `tokens` rows from row `first` of the call on, as doubles in f64, else as floats. Scores
+	 * and probabilities that attention shows are not passed. Not for vn_ref_run_both. */
+	void (*made)(void *ctx, int node, int64_t first, int64_t tokens, void *x);
+	void *made_ctx;
 } vn_ref_options;
 
 /* Creates an engine. weights: (n_weights of the plan), in the plan's shapes. Refuses a plan that

@@ -23,7 +23,9 @@ struct vn_ref {
 	int              threads;
 	bool             progress;
 	bool (*stop)(void *ctx);
-	void     *stop_ctx;
+	void *stop_ctx;
+	void (*made)(void *ctx, int node, int64_t first, int64_t tokens, void *x);
+	void     *made_ctx;
 	int64_t   position;
 	size_t    size; /* bytes per number: 4 or 8 */
 	vn_states states;

@@ -1,0 +1,24 @@
+# A recording of logits only: correct runs are within their limits, with any precision and in
+# decoding; small faults are found, and the report says how small a fault can show.
+M=$FIXTURES/qwen2-trained
+P=@$FIXTURES/prompts/p070.ids
+ref() { vernier capture ref "$M" --force "$@" 2>err || cat err; }
+cand() { ref --ids-from ref.h5 --force-ids-from ref.h5 -o cand.h5 --points logits "$@"; }
+verdict() { say_lines '^(first|rule|note|explained|verdict)' "$@" --model "$M" --allow missing; }
+
+ref --ids "$P" -o ref.h5 --decode 12
+for p in f32 f16 bf16; do
+	echo "== $p, 70 tokens and 12 decoded: correct"
+	cand --precision $p
+	verdict compare ref.h5 cand.h5
+done
+echo "== float32, a faulty eps in all layers, a larger theta"
+for f in 'N1.1e-5@*' 'R2.1e4@*'; do
+	cand --inject "$f"
+	verdict explain ref.h5 cand.h5
+done
+echo "== the same report with 1 and 2 threads"
+for t in 1 2; do
+	vernier compare ref.h5 cand.h5 --model "$M" --allow missing --threads $t --format json -o $t.json --force -q
+done
+cmp 1.json 2.json && echo same

@@ -1,0 +1,220 @@
+"""parity_partial.py VERNIER [--short]: dumps of transformers of which only logits, or a few hidden states, were saved.
+
+Correct runs must be within their limits: six families and three models of other shapes, float32, float16 and bfloat16,
+eager and sdpa attention, whole prompts and decoding. Runs with a small fault must be outside. The last
+lines print by how many floors correct runs are off (compare/replay/draws.h): how well a span's floor is predicted.
+"""
+import collections
+import json
+import os
+import shutil
+import sys
+import tempfile
+
+import numpy as np
+import record_help
+from needs_transformers import torch, transformers
+from record_help import BF16, F16, F32, FAMILIES, Bench, model_of, prompt
+
+WORD = {F32: "f32", F16: "f16", BF16: "bf16"}
+TEXT = prompt("text")
+PROMPTS = ((24, 0), (63, 100), (63, 500), (120, 700), (200, 900), (63, 1400))  # tokens, and where in the text
+DECODES = ((24, 0), (40, 300), (60, 900))
+DECODED = 12
+
+# Models whose attention is not flat: a deep one, a wide one, and one with norms of heads.
+SHAPES = {
+    "deep": ("llama", {"num_hidden_layers": 24, "head_dim": 16}),
+    "deep-norms": ("qwen3", {"num_hidden_layers": 24, "head_dim": 16}),
+    "wide": ("qwen2", {"hidden_size": 512, "intermediate_size": 1408, "num_hidden_layers": 6}),
+    "norms": ("qwen3", {"head_dim": 32}),
+}
+
+
+def make(folder, name):
+    """Save a random model with norms and biases that are not neutral."""
+    family, more = SHAPES[name]
+    config = dict(vocab_size=512, hidden_size=128, intermediate_size=256, num_hidden_layers=4, num_attention_heads=8,
+                  num_key_value_heads=2, max_position_embeddings=1024, tie_word_embeddings=False,
+                  rope_parameters={"rope_type": "default", "rope_theta": 5e5})
+    torch.manual_seed(1)
+    model = transformers.AutoModelForCausalLM.from_config(
+        transformers.AutoConfig.for_model(family, **{**config, **more}), dtype=F32)
+    with torch.no_grad():
+        for key, p in model.named_parameters():
+            if "norm" in key:
+                p.normal_(1, 0.3)
+            elif key.endswith("bias"):
+                p.normal_(0, 0.3)
+            else:
+                sharp = 2 if "q_proj" in key or "k_proj" in key else 1
+                p.normal_(0, 1 if "embed" in key else sharp / p.shape[1] ** 0.5)
+    path = os.path.join(folder, name)
+    model.save_pretrained(path)
+    for file in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(os.path.join(model_of("llama" if family == "llama" else "qwen2"), file), path)
+    return path
+
+
+def load(path, dtype, attention="eager"):
+    return transformers.AutoModelForCausalLM.from_pretrained(path, dtype=dtype, attn_implementation=attention).eval()
+
+
+def numbers(t, dtype):
+    """bfloat16 as float32, since numpy has none."""
+    return (t.float() if dtype is BF16 else t).numpy()
+
+
+def tensors(model, ids, dtype, hidden):
+    with torch.no_grad():
+        out = model(torch.tensor([ids]), output_hidden_states=True)
+    found = {"logits": out.logits}
+    if hidden:
+        states = out.hidden_states
+        found.update({f"layer{i - 1}.output": states[i] for i in range(1, len(states) - 1)}, final_norm=states[-1])
+    return {name: numbers(t[0], dtype) for name, t in found.items()}
+
+
+class Partial(Bench):
+    """Dumps a run, and compares it with the reference on the same tokens."""
+
+    def __init__(self, program, folder):
+        super().__init__(program, folder)
+        self.floors = collections.defaultdict(list)
+
+    def dumped(self, path, ids, found, dtype):
+        text = ",".join(map(str, ids))
+        np.savez(self.at("dump.npz"), **found)
+        self.must("capture", "ref", path, "--ids", text, "--force", "-o", self.at("ref.h5"))
+        self.must("import", self.at("dump.npz"), "--model", path, "--ids", text, "--precision", WORD[dtype], "--force",
+                  "-o", self.at("cand.h5"))
+        return self.judged(path)
+
+    def decoded(self, model, path, ids):
+        with torch.no_grad(), record_help.record(model, self.at("cand.h5"), points="logits"):
+            model.generate(torch.tensor([ids]), max_new_tokens=DECODED, min_new_tokens=DECODED, do_sample=False,
+                           pad_token_id=0)
+        self.must("capture", "ref", path, "--ids-from", self.at("cand.h5"), "--force-ids-from", self.at("cand.h5"),
+                  "--force", "-o", self.at("ref.h5"))
+        return self.judged(path)
+
+    def must(self, *args):
+        done = self.vernier(*args)
+        if done.returncode:
+            raise RuntimeError(done.stderr.strip())
+
+    def judged(self, path):
+        return self.vernier("compare", self.at("ref.h5"), self.at("cand.h5"), "--model", path, "--allow", "missing",
+                            "--format", "json", "-o", self.at("report.json"), "--force")
+
+    def expect(self, what, done, status, kind):
+        if done.returncode == 2 or "replay stopped" in done.stdout:
+            raise RuntimeError(done.stderr + done.stdout)
+        right = done.returncode == status
+        with open(self.at("report.json"), encoding="utf-8") as f:
+            report = json.load(f)
+        if status == 0:
+            self.floors[kind] += [x["replay"]["local_over_floor"] for x in report["checkpoints"]
+                                  if x.get("replay") and x["replay"]["span"] > 4]
+        self.good += right
+        self.bad += not right
+        if not right:
+            print(f"{what}: exit status {done.returncode}, expected {status}")
+            print("   ", report["summary"], flush=True)
+        self.kinds[kind][right] += 1
+
+    kinds = collections.defaultdict(lambda: [0, 0])
+
+
+def correct(b, models, prompts, decodes, dtypes):
+    for name, path in models.items():
+        for dtype in dtypes:
+            for i, (n, start) in enumerate(prompts):
+                model = load(path, dtype, ("eager", "sdpa")[i % 2])
+                for hidden in (False, True):
+                    ids = TEXT[start:start + n]
+                    done = b.dumped(path, ids, tensors(model, ids, dtype, hidden), dtype)
+                    b.expect(f"{name}, {WORD[dtype]}, {n} tokens, {'hidden states' if hidden else 'logits'}", done, 0,
+                             "correct prompts")
+            for i, (n, start) in enumerate(decodes):
+                model = load(path, dtype, ("eager", "sdpa")[i % 2])
+                done = b.decoded(model, path, TEXT[start:start + n])
+                b.expect(f"{name}, {WORD[dtype]}, {n} tokens and {DECODED} decoded", done, 0, "correct decodes")
+
+
+def norms(model):
+    return [m for m in model.modules() if type(m).__name__.endswith("Norm")]
+
+
+def set_eps(factor, which):
+    def change(model):
+        for m in norms(model)[which]:
+            for word in ("variance_epsilon", "eps"):
+                if hasattr(m, word):
+                    setattr(m, word, getattr(m, word) * factor)
+    return change
+
+
+def drop_bias(model):
+    next(p for key, p in model.named_parameters() if key.endswith(("q_proj.bias", "c_attn.bias"))).data.zero_()
+
+
+def other_theta(model):
+    f = model.model.rotary_emb.inv_freq
+    f.copy_(20000.0 ** -(torch.arange(f.numel()) / f.numel()))
+
+
+def scale_one_matrix(model):
+    next(p for key, p in model.named_parameters() if key.endswith(("o_proj.weight", "c_proj.weight"))).data.mul_(1.001)
+
+
+FAULTS = {  # a change, and the formats in which it shows in the logits
+    "eps ten times larger in all norms": (set_eps(10, slice(None)), (F32,)),
+    "eps ten times larger in the second norm": (set_eps(10, slice(1, 2)), (F32,)),
+    "RoPE with another theta": (other_theta, (F32, F16, BF16)),
+    "the first query bias is missing": (drop_bias, (F32, F16, BF16)),
+    "one matrix times 1.001": (scale_one_matrix, (F32,)),
+}
+
+
+def faulty(b, models, step):
+    tries = [(name, fault, dtype) for name in models for fault, (_, dtypes) in FAULTS.items() for dtype in dtypes]
+    for name, fault, dtype in tries[::step]:
+        model = load(models[name], dtype)
+        try:
+            FAULTS[fault][0](model)
+        except (StopIteration, AttributeError):  # the model has no biases, or no RoPE
+            continue
+        ids = TEXT[100:163]
+        done = b.dumped(models[name], ids, tensors(model, ids, dtype, False), dtype)
+        b.expect(f"{name}, {WORD[dtype]}: {fault}", done, 1, "faults")
+
+
+def main():
+    program, short = sys.argv[1], sys.argv[2:] == ["--short"]
+    if len(sys.argv) > 2 and not short:
+        sys.exit("usage: parity_partial.py VERNIER [--short]")
+    transformers.logging.set_verbosity_error()
+    transformers.utils.logging.disable_progress_bar()
+    with tempfile.TemporaryDirectory() as folder:
+        b = Partial(program, folder)
+        trained = {family: model_of(family) for family in FAMILIES}
+        made = {name: make(folder, name) for name in (["norms"] if short else SHAPES)}
+        if short:
+            few = {family: trained[family] for family in ("gpt2", "qwen2", "qwen3_5_text")}
+            correct(b, {**few, **made}, PROMPTS[:1], DECODES[:1], (F32, BF16))
+            faulty(b, few, 3)
+        else:
+            correct(b, {**trained, **made}, PROMPTS, DECODES, (F32, F16, BF16))
+            faulty(b, {**trained, "wide": made["wide"]}, 1)
+        for kind, (wrong, right) in sorted(b.kinds.items()):
+            print(f"{kind}: {right} of {right + wrong} as expected")
+        for kind, of in sorted(b.floors.items()):
+            print(f"{kind}: error of {len(of)} spans: {min(of):.2f} to {max(of):.2f} floors, "
+                  f"median {sorted(of)[len(of) // 2]:.2f}")
+        print(f"{b.good} passed, {b.bad} failed")
+    sys.exit(b.bad != 0)
+
+
+if __name__ == "__main__":
+    main()
