@@ -70,7 +70,7 @@ install_transformers() {
 			--index-url https://download.pytorch.org/whl/cpu \
 			"$(grep '^torch==' fixtures/requirements.txt)" >/dev/null 2>&1 || true
 	} &&
-		.venv/bin/pip install -q --no-compile -r fixtures/requirements.txt >&2 &&
+		.venv/bin/pip install -q --no-compile -r fixtures/requirements.txt &&
 		cp fixtures/requirements.txt $stamp
 }
 configure_and_build() { # preset, further options, "--" and targets (all where there are none)
@@ -99,22 +99,15 @@ if [ ${#labels[@]} != 0 ]; then # none of these tests needs transformers
 	exit
 fi
 # Transformers is installed while the release is built.
-venv_log=$(mktemp)
-set -m # a group of its own, which ends with this script
-install_transformers >"$venv_log" 2>&1 </dev/null &
-installing=$!
-set +m
-trap 'kill -- "-$installing" 2>/dev/null || true; rm -f "$venv_log"' EXIT
+job_start install_transformers
+installing=$job installed=true
+trap 'job_stop "$installing"' EXIT
 configure_and_build release
-watched "installing transformers into .venv" \
-	bash -c 'while kill -0 "$0" 2>/dev/null; do sleep 0.5; done' $installing
-installed=true
-wait $installing || installed=
-trap 'rm -f "$venv_log"' EXIT
+job_end "installing transformers into .venv" "$installing" || installed=
+trap - EXIT
 if [ "$installed" ]; then
 	cmake --preset release -DVERNIER_HF_PYTHON="$PWD/.venv/bin/python" >/dev/null
 else
-	tail -n 20 "$venv_log" >&2
 	[ "$what" != all ] || refuse "transformers cannot be installed (.venv); tests/run.sh quick runs without"
 	echo "run.sh: transformers cannot be installed; the parity tests against it are skipped" >&2
 fi
