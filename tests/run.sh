@@ -9,8 +9,9 @@ usage() {
 usage: tests/run.sh [WHAT] [--room ROOM]
 
 WHAT is one of
-  all     what CI runs (default): every test with gcc; with clang and its sanitizers the suites of C functions (of the
-          GPU, three) and some other tests; what uses threads with its thread sanitizer
+  all     what CI runs (default): every test with gcc; the program and the suites of kernels with gcc 11; with clang and
+          its sanitizers the suites of C functions (of the GPU, three), short forms of parity tests with transformers,
+          and some other tests; what uses threads with its thread sanitizer
   quick   every test with gcc, in the release build (--quick means the same)
   unit    the suites of C functions without a GPU, and the checks of the source, in the release build: about a minute
           after the build
@@ -114,8 +115,16 @@ fi
 run_tests release -j"$jobs"
 
 if [ "$what" = all ]; then
-	echo "== clang, address and undefined-behaviour sanitizers"
 	shaders=-DVERNIER_SHADERS=$PWD/build/release/libgpu/spv # the same for every compiler
+	if command -v gcc-11 >/dev/null; then
+		echo "== gcc 11, the oldest of Debian 12: the program, and what its vector code computes"
+		kernels="ops ops_gpt2 linear rope blas delta_rule ggml intermediate gemm quant dtype f8 stats kernel metrics"
+		configure_and_build oldest "$shaders" -- vernier vernier_capture $(printf ' test_%s' $kernels)
+		run_tests oldest -j"$jobs" -R "^test_(${kernels// /|})\$"
+	else
+		echo "run.sh: no gcc-11: not tried with the oldest compiler" >&2
+	fi
+	echo "== clang, address and undefined-behaviour sanitizers"
 	configure_and_build asan "$shaders"
 	# Third parties keep memory of their own to the end (drivers, OpenMP); ours is checked by
 	# suppressing theirs. Left out are checks of the source, the longest tests (of the GPU, of
