@@ -38,6 +38,8 @@ import tempfile
 import threading
 import time
 
+import sessions
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 FIXTURES = os.path.join(os.path.dirname(HERE), "fixtures")
 MODEL = os.path.join(FIXTURES, "qwen2-trained")
@@ -171,23 +173,6 @@ def without_a_row(vernier):
     return missing
 
 
-def living(session):
-    """Does a process of the session still run? A moment is allowed: a child is ended by the end of its parent."""
-    for _ in range(100):
-        found = False
-        for pid in os.listdir("/proc"):
-            try:
-                with open(f"/proc/{pid}/stat") if pid.isdigit() else open(os.devnull) as f:
-                    fields = f.read().rpartition(")")[2].split()
-            except OSError:
-                continue
-            found = found or (len(fields) > 3 and fields[3] == str(session) and fields[0] not in "ZX")
-        if not found:
-            return False
-        time.sleep(0.02)
-    return True
-
-
 class Sweep:
     def __init__(self, vernier, shim, own=False):
         self.own = own
@@ -238,16 +223,9 @@ class Sweep:
         with open(os.path.join(place, "stdout"), "wb+") as out, open(os.path.join(place, "stderr"), "wb+") as err:
             p = subprocess.Popen(self.arguments(command), cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=out,
                                  stderr=err, start_new_session=True)
-            try:
-                status = p.wait(HANG_S)
-            except subprocess.TimeoutExpired:
-                status = None
-                os.killpg(p.pid, signal.SIGKILL)
-                p.wait()
+            status, left = sessions.end(p, HANG_S)
             seconds = time.monotonic() - begin
-            self.local.living = status is not None and living(p.pid)
-            if self.local.living:
-                os.killpg(p.pid, signal.SIGKILL)
+            self.local.living = status is not None and bool(left)
             out.seek(0)
             err.seek(0)
             said, complained = out.read(), err.read()

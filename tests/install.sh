@@ -8,7 +8,9 @@ libyaml-dev libzip-dev
        libjansson-dev libxxhash-dev libpcre2-dev libunistring-dev"
 tests="g++ dpkg-dev file clang clang-format lld libomp-dev libcunit1-dev vulkan-validationlayers libopenmpi-dev
 openmpi-bin hdf5-tools python3 python3-dev python3-venv python3-h5py python3-numpy python3-xxhash zsh fish"
-optional="chromium-headless-shell" # of the tests: what needs it is skipped without it; Ubuntu has it not
+# Of the tests: what needs them is skipped without them. Ubuntu has no such browser, Debian 13 no
+# such compiler.
+optional="chromium-headless-shell gcc-11"
 
 # What a build needs and this machine lacks, one line each.
 lacking() {

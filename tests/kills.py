@@ -27,6 +27,8 @@ import sys
 import tempfile
 import time
 
+import sessions
+
 SOURCE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PARSER = argparse.ArgumentParser(description=__doc__.splitlines()[0])
 PARSER.add_argument("vernier")
@@ -172,20 +174,6 @@ def all_content():
     return {name: content(os.path.join("out", name)) for name in sorted(os.listdir("out"))}
 
 
-def of_session(sid):
-    """Processes of a session that still run."""
-    found = []
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{pid}/stat") as f:
-                fields = f.read().rpartition(")")[2].split()
-            if int(fields[3]) == sid and fields[0] != "Z":
-                found.append(int(pid))
-        except OSError:
-            pass
-    return found
-
-
 class Tally:
     def __init__(self):
         self.kills, self.bad, self.left, self.states = 0, 0, collections.Counter(), collections.Counter()
@@ -212,19 +200,8 @@ def begin(command, environment):
 
 def end(child, seconds=60):
     """Exit status of what was begun, and whether anything of its session outlives it."""
-    try:
-        child.stderr.read()
-        status = child.wait(timeout=seconds)
-    except subprocess.TimeoutExpired:
-        status = None
-    for _ in range(100):
-        left = of_session(child.pid)
-        if not left:
-            return status, []
-        time.sleep(0.02)
-    for pid in left:
-        os.kill(pid, signal.SIGKILL)
-    return status, left
+    child.stderr.read()
+    return sessions.end(child, seconds)
 
 
 def check_after(command, how, status, orphans, right, tally):

@@ -9,8 +9,9 @@ usage() {
 usage: tests/run.sh [WHAT] [--room ROOM]
 
 WHAT is one of
-  all     what CI runs (default): every test with gcc; with clang and its sanitizers the suites of C functions (of the
-          GPU, three) and some other tests; what uses threads with its thread sanitizer
+  all     what CI runs (default): every test with gcc; the program and the suites of kernels with gcc 11; with clang and
+          its sanitizers the suites of C functions (of the GPU, three), short forms of parity tests with transformers,
+          and some other tests; what uses threads with its thread sanitizer
   quick   every test with gcc, in the release build (--quick means the same)
   unit    the suites of C functions without a GPU, and the checks of the source, in the release build: about a minute
           after the build
@@ -70,7 +71,7 @@ install_transformers() {
 			--index-url https://download.pytorch.org/whl/cpu \
 			"$(grep '^torch==' fixtures/requirements.txt)" >/dev/null 2>&1 || true
 	} &&
-		.venv/bin/pip install -q --no-compile -r fixtures/requirements.txt >&2 &&
+		.venv/bin/pip install -q --no-compile -r fixtures/requirements.txt &&
 		cp fixtures/requirements.txt $stamp
 }
 configure_and_build() { # preset, further options, "--" and targets (all where there are none)
@@ -99,36 +100,37 @@ if [ ${#labels[@]} != 0 ]; then # none of these tests needs transformers
 	exit
 fi
 # Transformers is installed while the release is built.
-venv_log=$(mktemp)
-set -m # a group of its own, which ends with this script
-install_transformers >"$venv_log" 2>&1 </dev/null &
-installing=$!
-set +m
-trap 'kill -- "-$installing" 2>/dev/null || true; rm -f "$venv_log"' EXIT
+job_start install_transformers
+installing=$job installed=true
+trap 'job_stop "$installing"' EXIT
 configure_and_build release
-watched "installing transformers into .venv" \
-	bash -c 'while kill -0 "$0" 2>/dev/null; do sleep 0.5; done' $installing
-installed=true
-wait $installing || installed=
-trap 'rm -f "$venv_log"' EXIT
+job_end "installing transformers into .venv" "$installing" || installed=
+trap - EXIT
 if [ "$installed" ]; then
 	cmake --preset release -DVERNIER_HF_PYTHON="$PWD/.venv/bin/python" >/dev/null
 else
-	tail -n 20 "$venv_log" >&2
 	[ "$what" != all ] || refuse "transformers cannot be installed (.venv); tests/run.sh quick runs without"
 	echo "run.sh: transformers cannot be installed; the parity tests against it are skipped" >&2
 fi
 run_tests release -j"$jobs"
 
 if [ "$what" = all ]; then
-	echo "== clang, address and undefined-behaviour sanitizers"
 	shaders=-DVERNIER_SHADERS=$PWD/build/release/libgpu/spv # the same for every compiler
-	configure_and_build asan "$shaders"
+	if command -v gcc-11 >/dev/null; then
+		echo "== gcc 11, the oldest of Debian 12: the program, and what its vector code computes"
+		kernels="ops ops_gpt2 linear rope blas delta_rule ggml intermediate gemm quant dtype f8 stats kernel metrics"
+		configure_and_build oldest "$shaders" -- vernier vernier_capture $(printf ' test_%s' $kernels)
+		run_tests oldest -j"$jobs" -R "^test_(${kernels// /|})\$"
+	else
+		echo "run.sh: no gcc-11: not tried with the oldest compiler" >&2
+	fi
+	echo "== clang, address and undefined-behaviour sanitizers"
+	configure_and_build asan "$shaders" -DVERNIER_HF_PYTHON="$PWD/.venv/bin/python"
 	# Third parties keep memory of their own to the end (drivers, OpenMP); ours is checked by
 	# suppressing theirs. Left out are checks of the source, the longest tests (of the GPU, of
 	# parity), and most command-line tests: `kept` lists those that run.
-	left='^(calls|includes|titles|headers|format'
-	left+='|parity_(decode.*|gpu|evaluate|replay|faults.*|explain.*|foreign|gguf|hf)'
+	left='^(calls|includes|titles|headers|format|watched_numbers'
+	left+='|parity_(decode.*|gpu|evaluate|replay|faults.*|explain.*|foreign|gguf|hf|record_.*)|guide_pytorch_.*'
 	left+='|test_gpu_(again|attention|compile|families|fuse|gdn|invariants|ops|paged|products|run|trouble|weights))$'
 	kept='^cli_(against|bad_.*|baseline|compare_verdicts|cut_short|folders|good_gguf|hostile_recordings|import.*'
 	kept+='|isolate|limits_.*|misshapen|names_complaints|not_finite|older_recording|overflow|parts|points'

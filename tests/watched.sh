@@ -6,6 +6,18 @@
 #   time left. ctest begins with the longest tests, so its count does not tell the time left. A pipe
 #   gets a line a minute; with --show also the output itself. Returns COMMAND's status; when that is
 #   not 0, the end of the log is printed.
+#
+# job_start [--show] COMMAND [ARGUMENT]...
+#   Begins COMMAND in the background, and sets `job` to words that name it for the following two.
+# job_end [--show] TITLE JOB
+#   Waits for it, as `watched` does.
+# job_stop JOB
+#   Ends it, if it still runs, with all that it began.
+#
+# A job tells its exit status through a named pipe. `wait PID` would not do: Bash forgets the status
+# of a job that has ended once it begins a process with the same number, and a build begins more
+# processes than there are numbers (32,768). For the same reason nothing is asked of, or sent to, a
+# number whose process may have ended.
 
 # ", 12 of 345, about 40 s left" from the last count in the log; nothing where it does not count.
 watched_count() { # log, seconds so far
@@ -17,40 +29,79 @@ watched_count() { # log, seconds so far
 		} || true
 }
 
-watched() {
-	local show= title log started=$SECONDS told=$SECONDS tick=0 status=0 pid spin='|/-\' now
+job_start() {
+	local show= folder pid end told
 	[ "$1" = --show ] && { show=1; shift; }
-	title=$1
-	shift
-	log=$(mktemp)
+	folder=$(mktemp -d)
+	mkfifo "$folder/end"
+	exec {told}<>"$folder/end" {end}<"$folder/end"
+	: >"$folder/log"
 	set -m # a group of its own, which an interruption ends
-	if [ -n "$show" ] && [ ! -t 1 ]; then
-		(set -o pipefail; "$@" 2>&1 </dev/null | tee "$log") &
-	else
-		"$@" >"$log" 2>&1 </dev/null &
-	fi
+	{
+		status=0
+		if [ -n "$show" ] && [ ! -t 1 ]; then
+			(set -o pipefail; "$@" 2>&1 | tee "$folder/log") {told}>&- || status=$?
+		else
+			("$@") >"$folder/log" 2>&1 {told}>&- || status=$?
+		fi
+		echo "$status" >&"$told"
+	} </dev/null &
 	pid=$!
 	set +m
-	trap 'kill -- "-$pid" 2>/dev/null; rm -f "$log"; exit 130' INT TERM
-	while kill -0 "$pid" 2>/dev/null; do
+	exec {told}>&- # the job alone holds the other end
+	job="$folder $pid $end"
+}
+
+job_stop() {
+	local folder pid end
+	read -r folder pid end <<<"$1"
+	# Something to read, or the end of the pipe: it runs no more.
+	read -r -t 0 -u "$end" || kill -- "-$pid" 2>/dev/null || true
+	exec {end}<&-
+	rm -rf "$folder"
+}
+
+job_end() {
+	local show= title folder end started=$SECONDS told=$SECONDS tick=0 pause=0.5 status= read=0 spin='|/-\' now
+	[ "$1" = --show ] && { show=1; shift; }
+	title=$1 job=$2
+	read -r folder _ end <<<"$job"
+	[ ! -t 1 ] || pause=0.2
+	trap 'job_stop "$job"; exit 130' INT TERM
+	while
+		read -r -t "$pause" -u "$end" status || read=$?
+		[ "$read" -gt 128 ] # nothing for that long
+	do
+		read=0
 		now=$((SECONDS - started))
 		if [ -t 1 ]; then
-			printf '\r\033[K%s %s: %d s%s' "${spin:tick++ % 4:1}" "$title" "$now" "$(watched_count "$log" "$now")"
-			sleep 0.2
-		else
-			[ $((SECONDS - told)) -lt 60 ] || { told=$SECONDS; echo "$title: $now s$(watched_count "$log" "$now")"; }
-			sleep 0.5
+			printf '\r\033[K%s %s: %d s%s' "${spin:tick++ % 4:1}" "$title" "$now" \
+				"$(watched_count "$folder/log" "$now")"
+		elif [ $((SECONDS - told)) -ge 60 ]; then
+			told=$SECONDS
+			echo "$title: $now s$(watched_count "$folder/log" "$now")"
 		fi
 	done
-	wait "$pid" || status=$?
 	trap - INT TERM
 	[ ! -t 1 ] || printf '\r\033[K'
-	if [ "$status" != 0 ] && { [ -z "$show" ] || [ -t 1 ]; }; then
-		tail -n 40 "$log"
-		echo "$title: failed after $((SECONDS - started)) s (exit status $status)" >&2
-	else
+	if [ "$status" = 0 ]; then
 		echo "$title: $((SECONDS - started)) s"
+	else
+		if [ -z "$show" ] || [ -t 1 ]; then
+			tail -n 40 "$folder/log"
+		fi
+		echo "$title: failed after $((SECONDS - started)) s (${status:+exit status }${status:-killed})" >&2
 	fi
-	rm -f "$log"
-	return "$status"
+	exec {end}<&-
+	rm -rf "$folder"
+	return "${status:-137}"
+}
+
+watched() {
+	local show= title job
+	[ "$1" = --show ] && { show=--show; shift; }
+	title=$1
+	shift
+	job_start $show "$@"
+	job_end $show "$title" "$job"
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # wheel.sh [-o FOLDER] [--root FOLDER]: builds
 # vernier_parity-VERSION-py3-none-manylinux_*_x86_64.whl into FOLDER (default: build/), and tries it
-# in a clean virtual environment.
+# in a clean virtual environment, here and in a Debian 11 root that holds Python and nothing else.
 #
 # The wheel holds the recorder, the C program with the libraries that it needs, limits and name
 # maps. It is built in a Debian 11 root, so it runs wherever glibc is at least 2.31. HDF5 and PCRE2
@@ -10,8 +10,8 @@
 # Vulkan's headers are those of this machine; the shaders depend on neither's glibc.
 #
 # Needs root, Debian 12 or newer with debootstrap, glslc, libvulkan-dev and python3-venv, and 2 GB.
-# The root is kept for the next time (default: /var/tmp/vernier-wheel): the first build takes ten
-# minutes, a further one two.
+# The roots are kept for the next time (default: /var/tmp/vernier-wheel, and with .try): the first
+# build takes ten minutes, a further one two.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 out=build root=/var/tmp/vernier-wheel
@@ -30,22 +30,27 @@ for tool in debootstrap glslc unshare; do
 done
 [ -e /usr/include/vulkan/vulkan.h ] || fail "Vulkan's headers are missing: apt-get install libvulkan-dev"
 
-# Runs a script of ours in the root, with /proc, /dev and this machine's certificates. pip's own
+# Runs a script of ours in a root, with /proc, /dev and this machine's certificates. pip's own
 # certificates lack those of this machine's proxy, so pip uses the ones that are copied below.
-inside() {
+inside() { # ROOT
 	unshare --mount bash \
-		-c 'mount -t proc proc "$1/proc" && mount --rbind /dev "$1/dev" && exec chroot "$@"' - "$root" \
+		-c 'mount -t proc proc "$1/proc" && mount --rbind /dev "$1/dev" && exec chroot "$@"' - "$1" \
 		env -i PATH=/opt/venv/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root \
 		LC_ALL=C.UTF-8 \
 		DEBIAN_FRONTEND=noninteractive PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_CERT=/etc/ssl/certs/ca-certificates.crt \
 		bash -euo pipefail -s
 }
 
+connect() { # ROOT: names of hosts, and certificates
+	cp -L /etc/resolv.conf "$1/etc/"
+	cp -L /etc/ssl/certs/ca-certificates.crt "$1/etc/ssl/certs/"
+}
+
 if [ ! -e "$root/.debian" ]; then
 	echo "== a Debian 11 root in $root"
 	rm -rf "$root"
 	debootstrap --variant=minbase bullseye "$root" >/dev/null
-	inside <<'T' >/dev/null
+	inside "$root" <<'T' >/dev/null
 apt-get update -q
 apt-get install -q -y --no-install-recommends gcc make pkg-config python3 python3-venv \
 	libjansson-dev libxxhash-dev libunistring-dev \
@@ -55,8 +60,7 @@ T
 fi
 if [ ! -e "$root/.libraries" ]; then
 	echo "== libraries"
-	cp -L /etc/resolv.conf "$root/etc/"
-	cp -L /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/"
+	connect "$root"
 	cp /usr/share/keyrings/debian-archive-*.gpg "$root/usr/share/keyrings/"
 	mirror=$(sed -n 's/^deb \([^ ]*\) bullseye.*/\1/p' "$root/etc/apt/sources.list" | head -n 1)
 	cat >"$root/etc/apt/sources.list.d/sources.list" <<T
@@ -64,7 +68,7 @@ deb-src $mirror bullseye main
 deb-src [signed-by=/usr/share/keyrings/debian-archive-bookworm-automatic.gpg] $mirror bookworm main
 deb-src [signed-by=/usr/share/keyrings/debian-archive-trixie-automatic.gpg] $mirror trixie main
 T
-	inside <<'T' >/dev/null
+	inside "$root" <<'T' >/dev/null
 apt-get update -q
 rm -rf /src /opt/venv && mkdir /src && cd /src
 apt-get source -q --download-only hdf5/trixie pcre2/bookworm libzip/bullseye
@@ -111,7 +115,7 @@ rm -rf "$root/vernier/source" "$root/vernier/wheels"
 mkdir -p "$root/vernier/source" "$root/vernier/wheels"
 git ls-files -z --cached --others --exclude-standard -- ':!fixtures' ':!tests' |
 	xargs -0 cp -p --parents -t "$root/vernier/source"
-inside <<'T'
+inside "$root" <<'T'
 cd /vernier/source/capture/python
 PKG_CONFIG_PATH=$(echo /opt/venv/lib/python3*/site-packages/scipy_openblas32/lib/pkgconfig):/usr/local/lib/pkgconfig
 export PKG_CONFIG_PATH VERNIER_WHEEL=1
@@ -126,3 +130,18 @@ cp "$wheel" "$out/"
 wheel=$out/${wheel##*/}
 echo "== tried in a clean environment"
 capture/python/wheel_works.sh "$wheel"
+echo "== tried in a Debian 11 root"
+if [ ! -e "$root.try/.debian" ]; then
+	rm -rf "$root.try"
+	debootstrap --variant=minbase --include=python3-venv,ca-certificates bullseye "$root.try" >/dev/null
+	touch "$root.try/.debian"
+fi
+connect "$root.try"
+rm -rf "$root.try/vernier"
+mkdir -p "$root.try/vernier"
+cp --parents capture/python/wheel_works.sh "$root.try/vernier"
+cp -r --parents fixtures/qwen2-trained "$root.try/vernier"
+cp "$wheel" "$root.try/vernier"
+inside "$root.try" <<'T'
+/vernier/capture/python/wheel_works.sh /vernier/*.whl
+T
