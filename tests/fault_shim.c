@@ -1,10 +1,10 @@
 /* fault_shim.c: the n-th call of malloc, read, rename... fails. For LD_PRELOAD;
  * tests/fault_sweep.py drives it.
  *
- * Calls before main and calls of the dynamic loader never fail, nor those that a Vulkan driver makes:
- * libraries that were not there when main began, but for the Vulkan loader. What a driver does
- * without memory is not ours to mend (it aborts, or goes on with a null pointer). The environment
- * selects the calls that fail:
+ * Calls before main and calls of the dynamic loader never fail, nor those that a Vulkan driver
+ * makes: libraries that were not there when main began, but for the Vulkan loader. What a driver
+ * does without memory is not ours to mend (it aborts, or goes on with a null pointer). The
+ * environment selects the calls that fail:
  *
  *   VN_FAULT_CALL      names of calls, by commas, or a family: memory, file, process.
  *                      Unset: nothing fails
@@ -172,8 +172,8 @@ static int find_driver(struct dl_phdr_info *i, size_t size, void *ctx)
 	return 1;
 }
 
-/* Does a Vulkan driver, or a library that only it uses, make the call? The stack is asked only where the
- * caller is a library that others use, too: it takes time. */
+/* Does a Vulkan driver, or a library that only it uses, make the call? The stack is asked only
+ * where the caller is a library that others use, too: it takes time. */
 static bool is_drivers(const void *from)
 {
 	void         *frame[64];
@@ -704,7 +704,7 @@ static void read_settings(void)
 	fixed_time = (time_t)number_of("VN_FAULT_TIME");
 	own = number_of("VN_FAULT_OWN");
 	trace = getenv("VN_FAULT_TRACE");
-	backtrace(&(void *) { NULL }, 1);       /* loads the unwinder now, not when memory fails */
+	backtrace(&(void *) { NULL }, 1);         /* loads the unwinder now, not when memory fails */
 	dl_iterate_phdr(find_code, &(int) { 0 }); /* which is now among the libraries */
 }
 
