@@ -87,23 +87,30 @@ static bool is_listed(const size_listed *list, uint32_t n, uint32_t side)
 	return false;
 }
 
-vn_coop vn_coop_of(VkInstance instance, VkPhysicalDevice p)
+vn_status vn_coop_of(VkInstance instance, VkPhysicalDevice p, vn_coop *found, vn_error *err)
 {
 	const list_sizes ask = (list_sizes)(void (*)(void))vn_vk.GetInstanceProcAddr(
 		instance, "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR");
 	uint32_t     n = 0;
 	size_listed *list;
-	vn_coop      found = VN_COOP_NONE;
+	bool         has;
+	VkResult     r;
+	vn_status    st;
 
-	if (!ask || !vn_vulkan_has(p, NULL, VN_COOP_EXTENSION) || !has_features(p) || ask(p, &n, NULL) != VK_SUCCESS ||
-	    n == 0 || !(list = calloc(n, sizeof *list)))
-		return VN_COOP_NONE;
+	*found = VN_COOP_NONE;
+	if ((st = vn_vulkan_has(p, NULL, VN_COOP_EXTENSION, &has, err)) || !ask || !has || !has_features(p))
+		return st;
+	if ((r = ask(p, &n, NULL)) != VK_SUCCESS)
+		return vn_vulkan_fail(r, err, "the sizes of cooperative matrices");
+	if (!(list = calloc(n ? n : 1, sizeof *list)))
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for a list of %u sizes of matrices", n);
 	for (uint32_t i = 0; i < n; i++)
 		list[i].sType = (VkStructureType)SIZE_LISTED;
-	if (ask(p, &n, list) == VK_SUCCESS)
-		for (vn_coop c = VN_COOP_NONE + 1; c < VN_N_COOPS && !found; c++)
-			if (is_listed(list, n, size_of[c].side) && has_room(p, c) && (!size_of[c].halves || rounds_halves(p)))
-				found = c;
+	if ((r = ask(p, &n, list)) != VK_SUCCESS)
+		st = vn_vulkan_fail(r, err, "the sizes of cooperative matrices");
+	for (vn_coop c = VN_COOP_NONE + 1; c < VN_N_COOPS && !st && !*found; c++)
+		if (is_listed(list, n, size_of[c].side) && has_room(p, c) && (!size_of[c].halves || rounds_halves(p)))
+			*found = c;
 	free(list);
-	return found;
+	return st;
 }

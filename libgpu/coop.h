@@ -27,8 +27,8 @@ typedef enum vn_coop {
 uint32_t vn_coop_side(vn_coop c);
 uint32_t vn_coop_subgroup(vn_coop c);
 
-/* Returns the first of the sizes that a suitable device supports. */
-vn_coop vn_coop_of(VkInstance instance, VkPhysicalDevice p);
+/* Sets *found to the first of the sizes that a suitable device supports. */
+vn_status vn_coop_of(VkInstance instance, VkPhysicalDevice p, vn_coop *found, vn_error *err);
 
 /* VkPhysicalDeviceCooperativeMatrixFeaturesKHR */
 typedef struct vn_coop_features {

@@ -13,30 +13,6 @@
 bool               vn_device_hide_memory, vn_device_no_coop, vn_device_old_layer;
 _Thread_local bool vn_device_unheard;
 
-const char *vn_result_text(VkResult r)
-{
-	/* clang-format off */
-	switch (r) {
-	case VK_SUCCESS:                        return "success";
-	case VK_TIMEOUT:                        return "timeout";
-	case VK_ERROR_OUT_OF_HOST_MEMORY:       return "out of host memory";
-	case VK_ERROR_OUT_OF_DEVICE_MEMORY:     return "out of device memory";
-	case VK_ERROR_INITIALIZATION_FAILED:    return "initialisation failed";
-	case VK_ERROR_DEVICE_LOST:              return "device lost";
-	case VK_ERROR_MEMORY_MAP_FAILED:        return "memory cannot be mapped";
-	case VK_ERROR_LAYER_NOT_PRESENT:        return "layer not present";
-	case VK_ERROR_EXTENSION_NOT_PRESENT:    return "extension not present";
-	case VK_ERROR_FEATURE_NOT_PRESENT:      return "feature not present";
-	case VK_ERROR_INCOMPATIBLE_DRIVER:      return "no usable driver";
-	case VK_ERROR_TOO_MANY_OBJECTS:         return "too many objects";
-	case VK_ERROR_FRAGMENTATION:            return "memory is fragmented";
-	case VK_ERROR_OUT_OF_POOL_MEMORY:       return "pool is full";
-	case VK_ERROR_INVALID_OPAQUE_CAPTURE_ADDRESS: return "no address space left";
-	default:                                return "unknown Vulkan error";
-	}
-	/* clang-format on */
-}
-
 vn_status vn_device_fail(const vn_device *d, VkResult r, vn_error *err, const char *what)
 {
 	if (d->trouble)
@@ -96,28 +72,38 @@ static VKAPI_ATTR VkBool32 VKAPI_CALL on_message(VkDebugUtilsMessageSeverityFlag
 	return VK_FALSE;
 }
 
-/* The version of Vulkan that a layer was made for; 0: there is no such layer. */
-static uint32_t layer_version(const char *name)
+static VkResult list_layers(VkPhysicalDevice device, const char *layer, uint32_t *n, void *list)
 {
-	uint32_t           n = 0;
-	VkLayerProperties *list;
-	uint32_t           version = 0;
+	(void)device, (void)layer;
+	return vn_vk.EnumerateInstanceLayerProperties(n, list);
+}
 
-	if (vn_vk.EnumerateInstanceLayerProperties(&n, NULL) != VK_SUCCESS || n == 0 || !(list = calloc(n, sizeof(*list))))
-		return 0;
-	if (vn_vk.EnumerateInstanceLayerProperties(&n, list) >= VK_SUCCESS)
-		for (uint32_t i = 0; i < n && !version; i++)
-			version = strcmp(list[i].layerName, name) == 0 ? list[i].specVersion : 0;
-	free(list);
-	return version;
+/* Sets *version to that of Vulkan which a layer was made for; 0: there is no such layer. */
+static vn_status layer_version(const char *name, uint32_t *version, vn_error *err)
+{
+	void           *all;
+	uint32_t        n;
+	const vn_status st = vn_vulkan_list(list_layers, NULL, NULL, sizeof(VkLayerProperties), &all, &n,
+	                                    "the list of layers", err);
+
+	*version = 0;
+	for (const VkLayerProperties *l = all; l && l < (const VkLayerProperties *)all + n && !*version; l++)
+		*version = strcmp(l->layerName, name) == 0 ? l->specVersion : 0;
+	free(all);
+	return st;
 }
 
 static vn_status check_validation(bool installed, vn_error *err)
 {
+	bool      watches;
+	vn_status st;
+
 	if (!installed)
 		return vn_fail(err, VN_ERR_DEVICE, "--validate: the layer " VALIDATION " is not installed");
 	/* Without it the layer checks calls, but not data races between them. */
-	if (vn_device_old_layer || !vn_vulkan_has(NULL, VALIDATION, VK_EXT_VALIDATION_FEATURES_EXTENSION_NAME))
+	if ((st = vn_vulkan_has(NULL, VALIDATION, VK_EXT_VALIDATION_FEATURES_EXTENSION_NAME, &watches, err)))
+		return st;
+	if (vn_device_old_layer || !watches)
 		return vn_fail(err, VN_ERR_DEVICE,
 		               "--validate: the layer " VALIDATION
 		               " is too old to watch synchronisation: it lacks " VK_EXT_VALIDATION_FEATURES_EXTENSION_NAME);
@@ -126,15 +112,19 @@ static vn_status check_validation(bool installed, vn_error *err)
 
 static vn_status open_instance(vn_device *d, bool validate, vn_error *err)
 {
-	const bool     debug = vn_vulkan_has(NULL, NULL, VK_EXT_DEBUG_UTILS_EXTENSION_NAME);
-	const char    *extension[2], *layer[] = { VALIDATION };
-	const uint32_t layer_is = validate ? layer_version(VALIDATION) : 0;
-	uint32_t       extensions = 0, version = 0;
-	VkInstance     kept;
-	vn_status      st;
-	VkResult       r;
+	const char *extension[2], *layer[] = { VALIDATION };
+	uint32_t    extensions = 0, version = 0, layer_is = 0;
+	bool        debug;
+	VkInstance  kept;
+	vn_status   st;
+	VkResult    r;
 
-	if (vn_vk.EnumerateInstanceVersion(&version) != VK_SUCCESS || version < VK_API_VERSION_1_3)
+	if ((st = vn_vulkan_has(NULL, NULL, VK_EXT_DEBUG_UTILS_EXTENSION_NAME, &debug, err)) ||
+	    (validate && (st = layer_version(VALIDATION, &layer_is, err))))
+		return st;
+	if ((r = vn_vk.EnumerateInstanceVersion(&version)) != VK_SUCCESS)
+		return vn_vulkan_fail(r, err, "the loader's version");
+	if (version < VK_API_VERSION_1_3)
 		return vn_fail(err, VN_ERR_DEVICE, "the Vulkan loader supports %u.%u; 1.3 is required",
 		               VK_API_VERSION_MAJOR(version), VK_API_VERSION_MINOR(version));
 	if (validate && (st = check_validation(layer_is && debug, err)))
@@ -184,8 +174,12 @@ static vn_status open_instance(vn_device *d, bool validate, vn_error *err)
 	if (validate) {
 		PFN_vkCreateDebugUtilsMessengerEXT create = (PFN_vkCreateDebugUtilsMessengerEXT)(void (*)(
 			void))vn_vk.GetInstanceProcAddr(d->instance, "vkCreateDebugUtilsMessengerEXT");
-		if (!create || create(d->instance, &messages, NULL, &d->messenger) != VK_SUCCESS)
-			return vn_fail(err, VN_ERR_DEVICE, "validation messages cannot be received");
+		if (!create)
+			return vn_fail(err, VN_ERR_DEVICE, "--validate: validation messages cannot be received");
+		if ((r = create(d->instance, &messages, NULL, &d->messenger)) != VK_SUCCESS) {
+			d->messenger = VK_NULL_HANDLE;
+			return vn_vulkan_fail(r, err, "validation messages cannot be received");
+		}
 	}
 	return VN_OK;
 }
@@ -350,9 +344,8 @@ vn_status vn_device_open(vn_device *d, int index, bool float16, bool validate, v
 		goto fail;
 	}
 	read_properties(d);
-	d->coop = vn_device_no_coop ? VN_COOP_NONE : vn_coop_of(d->instance, d->physical);
-
-	if ((st = create_device(d, float16, err)))
+	if ((!vn_device_no_coop && (st = vn_coop_of(d->instance, d->physical, &d->coop, err))) ||
+	    (st = create_device(d, float16, err)))
 		goto fail;
 	vn_device_name(d, VK_OBJECT_TYPE_DEVICE, (uint64_t)(uintptr_t)d->device, "vernier");
 	vn_vk.GetDeviceQueue(d->device, d->family, 0, &d->queue);
@@ -371,7 +364,8 @@ void vn_device_close(vn_device *d)
 	if (d->messenger) {
 		PFN_vkDestroyDebugUtilsMessengerEXT destroy = (PFN_vkDestroyDebugUtilsMessengerEXT)(void (*)(
 			void))vn_vk.GetInstanceProcAddr(d->instance, "vkDestroyDebugUtilsMessengerEXT");
-		destroy(d->instance, d->messenger, NULL);
+		if (destroy)
+			destroy(d->instance, d->messenger, NULL);
 	}
 	if (d->instance)
 		vn_vk.DestroyInstance(d->instance, NULL);

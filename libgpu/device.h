@@ -44,6 +44,9 @@ typedef struct vn_device {
 
 	PFN_vkSetDebugUtilsObjectNameEXT set_name; /* NULL: objects get no names */
 
+	/* commands may run for ever, or nobody knows: they are not waited for, and what they use is
+	 * not destroyed */
+	bool               stuck;
 	bool               old_layer; /* the layer does not know cooperative matrices */
 	vn_device_trouble *trouble;   /* owned; the messenger's context, so it does not move with the device */
 	vn_pipelines      *pipelines; /* owned */
@@ -72,7 +75,6 @@ void vn_device_name(const vn_device *d, VkObjectType type, uint64_t handle, cons
 
 /* Fails with "NAME: WHAT: out of device memory" or the like, for a VkResult that is not
  * VK_SUCCESS. May be called from any thread. */
-vn_status   vn_device_fail(const vn_device *d, VkResult r, vn_error *err, const char *what);
-const char *vn_result_text(VkResult r);
+vn_status vn_device_fail(const vn_device *d, VkResult r, vn_error *err, const char *what);
 
 #endif

@@ -20,8 +20,10 @@ vn_status vn_encoder_create(vn_device *d, vn_kernels *k, uint32_t queries, vn_en
 	                                                         .flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT,
 	                                                         .queueFamilyIndex = d->family },
 	                            NULL, &e->pool);
-	if (r != VK_SUCCESS)
+	if (r != VK_SUCCESS) {
+		e->pool = VK_NULL_HANDLE;
 		return vn_device_fail(d, r, err, "command pool");
+	}
 	vn_device_name(d, VK_OBJECT_TYPE_COMMAND_POOL, (uint64_t)e->pool, "passes");
 	r = vn_vk.AllocateCommandBuffers(
 		d->device,
@@ -40,8 +42,10 @@ vn_status vn_encoder_create(vn_device *d, vn_kernels *k, uint32_t queries, vn_en
 		snprintf(name, sizeof(name), "pass %d", i);
 		r = vn_vk.CreateFence(d->device, &(VkFenceCreateInfo) { .sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO }, NULL,
 		                      &e->fence[i]);
-		if (r != VK_SUCCESS)
+		if (r != VK_SUCCESS) {
+			e->fence[i] = VK_NULL_HANDLE;
 			return vn_device_fail(d, r, err, "fence");
+		}
 		vn_device_name(d, VK_OBJECT_TYPE_FENCE, (uint64_t)e->fence[i], name);
 	}
 	if (d->ns_per_tick > 0.0) {
@@ -50,8 +54,10 @@ vn_status vn_encoder_create(vn_device *d, vn_kernels *k, uint32_t queries, vn_en
 		                                                     .queryType = VK_QUERY_TYPE_TIMESTAMP,
 		                                                     .queryCount = queries },
 		                          NULL, &e->queries);
-		if (r != VK_SUCCESS)
+		if (r != VK_SUCCESS) {
+			e->queries = VK_NULL_HANDLE;
 			return vn_device_fail(d, r, err, "timestamps");
+		}
 		e->n_queries = queries;
 		e->buffers.queries = e->queries;
 		vn_device_name(d, VK_OBJECT_TYPE_QUERY_POOL, (uint64_t)e->queries, "timestamps");
@@ -294,6 +300,8 @@ vn_status vn_encode_submit(vn_encoder *e, vn_error *err)
 
 	if (e->failed)
 		return vn_fail(err, e->failed, "%s", e->why.text);
+	if (e->d->stuck)
+		return vn_fail(err, VN_ERR_DEVICE, "%s: earlier commands may still run", e->d->info.name);
 	add_entry(e, (vn_tape_entry) { .kind = VN_TAPE_HOST_BARRIER }, NULL);
 	e->recording = false;
 	if ((st = e->failed) != VN_OK)
@@ -381,7 +389,7 @@ vn_status vn_encode_wait(vn_encoder *e, int i, vn_error *err)
 	while ((r = vn_vk.WaitForFences(e->d->device, 1, &e->fence[i], VK_TRUE, SLICE)) == VK_TIMEOUT)
 		if ((st = vn_encode_asked_to_stop(e, err)))
 			return st;
-		else if ((e->stuck = is_stuck(e, &p)))
+		else if ((e->d->stuck = is_stuck(e, &p)))
 			return vn_fail(err, VN_ERR_DEVICE, "%s: makes no progress, usually for lack of threads (ulimit -u)",
 			               e->d->info.name);
 	if (r != VK_SUCCESS)
@@ -394,8 +402,8 @@ void vn_encode_abandon(vn_encoder *e)
 {
 	for (int i = 0; i < 3; i++)
 		if (e->flying[i]) {
-			if (!e->stuck)
-				vn_vk.WaitForFences(e->d->device, 1, &e->fence[i], VK_TRUE, UINT64_MAX);
+			if (!e->d->stuck)
+				e->d->stuck = vn_vk.WaitForFences(e->d->device, 1, &e->fence[i], VK_TRUE, UINT64_MAX) != VK_SUCCESS;
 			mark_landed(e, i);
 		}
 	e->recording = false;

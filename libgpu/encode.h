@@ -30,7 +30,6 @@ typedef struct vn_encoder {
 	vn_tape_buffer *sent[3]; /* the submitted buffer in each place; NULL in the third */
 	VkFence         fence[3];
 	bool            flying[3]; /* submitted and not yet waited for */
-	bool            stuck;     /* a software device has stopped computing: do not wait for it */
 	int             cur;       /* the place of the commands to come */
 	bool            recording;
 	vn_tape         tape, blocks; /* commands so far; push blocks in memory */

@@ -130,12 +130,13 @@ vn_status vn_buffer_ensure(vn_device *d, vn_buffer *b, vn_gpu_block place, VkDev
 
 void vn_buffer_destroy(vn_device *d, vn_buffer *b)
 {
-	if (b->buffer) {
+	if (b->buffer && !d->stuck) {
 		vn_vk.DestroyBuffer(d->device, b->buffer, NULL);
 		d->destroyed++;
 	}
-	if (b->memory)
+	if (b->memory && !d->stuck) {
 		vn_vk.FreeMemory(d->device, b->memory, NULL); /* unmaps */
-	d->allocated -= (int64_t)b->held;
+		d->allocated -= (int64_t)b->held;
+	}
 	*b = (vn_buffer) { 0 };
 }

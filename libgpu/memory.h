@@ -46,6 +46,7 @@ vn_status vn_buffer_create(vn_device *d, vn_buffer *b, vn_gpu_block place, VkDev
  * contents are then lost. b may be zeroed. */
 vn_status vn_buffer_ensure(vn_device *d, vn_buffer *b, vn_gpu_block place, VkDeviceSize size, bool guard,
                            const char *name, vn_error *err);
-void      vn_buffer_destroy(vn_device *d, vn_buffer *b); /* b may be zeroed */
+/* b may be zeroed; d, which may then be NULL, is not touched. */
+void      vn_buffer_destroy(vn_device *d, vn_buffer *b);
 
 #endif

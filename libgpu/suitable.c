@@ -117,16 +117,21 @@ static void describe_device(vn_physical *p)
 
 vn_status vn_physical_list(VkInstance instance, vn_physical **list, int *n, vn_error *err)
 {
-	VkPhysicalDevice device[64];
-	uint32_t         count = 64;
-	const VkResult   r = vn_vk.EnumeratePhysicalDevices(instance, &count, device);
+	enum { MOST = 64, TRIES = 8 };
+	VkPhysicalDevice device[MOST];
+	uint32_t         count = 0;
+	VkResult         r = VK_INCOMPLETE;
 
 	*list = NULL;
 	*n = 0;
+	for (int i = 0; i < TRIES && r == VK_INCOMPLETE && count < MOST; i++) {
+		count = MOST;
+		r = vn_vk.EnumeratePhysicalDevices(instance, &count, device);
+	}
 	if (r == VK_ERROR_INITIALIZATION_FAILED)
 		count = 0; /* what the loader says when there is no driver at all */
-	else if (r != VK_SUCCESS && r != VK_INCOMPLETE)
-		return vn_fail(err, VN_ERR_DEVICE, "Vulkan devices cannot be listed (%d)", (int)r);
+	else if (r != VK_SUCCESS && (r != VK_INCOMPLETE || count < MOST))
+		return vn_vulkan_fail(r, err, "the list of devices");
 	if (!(*list = calloc(count ? count : 1, sizeof(**list))))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for a list of %u devices", count);
 	for (uint32_t i = 0; i < count; i++) {
@@ -154,7 +159,7 @@ vn_status vn_instance_fail(VkResult r, vn_error *err)
 			err, VN_ERR_DEVICE,
 			"no Vulkan device: no driver on this machine (Mesa's lavapipe needs no GPU: install mesa-vulkan-drivers, "
 			"on Arch vulkan-swrast, on openSUSE libvulkan_lvp)");
-	return vn_fail(err, VN_ERR_DEVICE, "Vulkan cannot be started (%d)", (int)r);
+	return vn_vulkan_fail(r, err, "it cannot be started");
 }
 
 vn_status vn_instance_kept(VkInstance *instance, vn_error *err)

@@ -57,23 +57,82 @@ vn_status vn_vulkan_load(vn_error *err)
 	return VN_ERR_DEVICE;
 }
 
-static VkResult list_extensions(VkPhysicalDevice device, const char *layer, uint32_t *n, VkExtensionProperties *list)
+const char *vn_result_text(VkResult r)
+{
+	/* clang-format off */
+	switch (r) {
+	case VK_SUCCESS:                        return "success";
+	case VK_TIMEOUT:                        return "timeout";
+	case VK_INCOMPLETE:                     return "incomplete answer";
+	case VK_ERROR_OUT_OF_HOST_MEMORY:       return "out of host memory";
+	case VK_ERROR_OUT_OF_DEVICE_MEMORY:     return "out of device memory";
+	case VK_ERROR_INITIALIZATION_FAILED:    return "initialisation failed";
+	case VK_ERROR_DEVICE_LOST:              return "device lost";
+	case VK_ERROR_MEMORY_MAP_FAILED:        return "memory cannot be mapped";
+	case VK_ERROR_LAYER_NOT_PRESENT:        return "layer not present";
+	case VK_ERROR_EXTENSION_NOT_PRESENT:    return "extension not present";
+	case VK_ERROR_FEATURE_NOT_PRESENT:      return "feature not present";
+	case VK_ERROR_INCOMPATIBLE_DRIVER:      return "no usable driver";
+	case VK_ERROR_TOO_MANY_OBJECTS:         return "too many objects";
+	case VK_ERROR_FRAGMENTATION:            return "memory is fragmented";
+	case VK_ERROR_OUT_OF_POOL_MEMORY:       return "pool is full";
+	case VK_ERROR_INVALID_OPAQUE_CAPTURE_ADDRESS: return "no address space left";
+	default:                                return "unknown Vulkan error";
+	}
+	/* clang-format on */
+}
+
+vn_status vn_vulkan_fail(VkResult r, vn_error *err, const char *what)
+{
+	return vn_fail(err, r == VK_ERROR_OUT_OF_HOST_MEMORY ? VN_ERR_NOMEM : VN_ERR_DEVICE, "Vulkan: %s: %s (%d)", what,
+	               vn_result_text(r), (int)r);
+}
+
+/* The list may grow between the question for its length and that for its entries. */
+vn_status vn_vulkan_list(vn_vulkan_lister *ask, VkPhysicalDevice device, const char *layer, size_t each, void **list,
+                         uint32_t *n, const char *what, vn_error *err)
+{
+	enum { TRIES = 8 };
+	VkResult r = VK_INCOMPLETE;
+
+	*list = NULL;
+	for (int i = 0; i < TRIES && r == VK_INCOMPLETE; i++) {
+		free(*list);
+		*list = NULL;
+		*n = 0;
+		if ((r = ask(device, layer, n, NULL)) != VK_SUCCESS)
+			break;
+		if (!(*list = calloc(*n ? *n : 1, each))) {
+			const uint32_t wanted = *n;
+			*n = 0;
+			return vn_fail(err, VN_ERR_NOMEM, "Vulkan: %s: no memory for a list of %u", what, wanted);
+		}
+		r = ask(device, layer, n, *list);
+	}
+	if (r == VK_SUCCESS)
+		return VN_OK;
+	free(*list);
+	*list = NULL;
+	*n = 0;
+	return vn_vulkan_fail(r, err, what);
+}
+
+static VkResult list_extensions(VkPhysicalDevice device, const char *layer, uint32_t *n, void *list)
 {
 	return device ? vn_vk.EnumerateDeviceExtensionProperties(device, layer, n, list)
 	              : vn_vk.EnumerateInstanceExtensionProperties(layer, n, list);
 }
 
-bool vn_vulkan_has(VkPhysicalDevice device, const char *layer, const char *extension)
+vn_status vn_vulkan_has(VkPhysicalDevice device, const char *layer, const char *extension, bool *has, vn_error *err)
 {
-	uint32_t               n = 0;
-	VkExtensionProperties *list;
-	bool                   found = false;
+	void     *all;
+	uint32_t  n;
+	vn_status st = vn_vulkan_list(list_extensions, device, layer, sizeof(VkExtensionProperties), &all, &n,
+	                              "the list of extensions", err);
 
-	if (list_extensions(device, layer, &n, NULL) != VK_SUCCESS || n == 0 || !(list = calloc(n, sizeof *list)))
-		return false;
-	if (list_extensions(device, layer, &n, list) >= VK_SUCCESS)
-		for (uint32_t i = 0; i < n && !found; i++)
-			found = strcmp(list[i].extensionName, extension) == 0;
-	free(list);
-	return found;
+	*has = false;
+	for (const VkExtensionProperties *e = all; e && e < (const VkExtensionProperties *)all + n && !*has; e++)
+		*has = strcmp(e->extensionName, extension) == 0;
+	free(all);
+	return st;
 }

@@ -1,8 +1,10 @@
 /* fault_shim.c: the n-th call of malloc, read, rename... fails. For LD_PRELOAD;
  * tests/fault_sweep.py drives it.
  *
- * Calls before main and calls of the dynamic loader never fail. The environment selects the calls
- * that fail:
+ * Calls before main and calls of the dynamic loader never fail, nor those that a Vulkan driver
+ * makes: libraries that were not there when main began, but for the Vulkan loader. What a driver
+ * does without memory is not ours to mend (it aborts, or goes on with a null pointer). The
+ * environment selects the calls that fail:
  *
  *   VN_FAULT_CALL      names of calls, by commas, or a family: memory, file, process.
  *                      Unset: nothing fails
@@ -143,6 +145,53 @@ static void write_trace(void)
 	tracing = false;
 }
 
+enum { LIBRARIES = 512 };
+static uintptr_t first_library[LIBRARIES]; /* the addresses of those that were there when main began */
+static int       first_libraries;
+
+struct search {
+	uintptr_t at;
+	bool      driver;
+};
+
+static int find_driver(struct dl_phdr_info *i, size_t size, void *ctx)
+{
+	struct search *s = ctx;
+	bool           here = false;
+
+	(void)size;
+	for (int k = 0; k < i->dlpi_phnum; k++) {
+		const uintptr_t from = i->dlpi_addr + i->dlpi_phdr[k].p_vaddr;
+		here |= i->dlpi_phdr[k].p_type == PT_LOAD && s->at >= from && s->at < from + i->dlpi_phdr[k].p_memsz;
+	}
+	if (!here)
+		return 0;
+	s->driver = !i->dlpi_name || !strstr(i->dlpi_name, "/libvulkan.so");
+	for (int k = 0; k < first_libraries; k++)
+		s->driver = s->driver && first_library[k] != i->dlpi_addr;
+	return 1;
+}
+
+/* Does a Vulkan driver, or a library that only it uses, make the call? The stack is asked only
+ * where the caller is a library that others use, too: it takes time. */
+static bool is_drivers(const void *from)
+{
+	void         *frame[64];
+	struct search s = { .at = (uintptr_t)from };
+
+	if (s.at >= program_from && s.at < program_to)
+		return false;
+	tracing = true;
+	dl_iterate_phdr(find_driver, &s);
+	const int n = s.driver ? 0 : backtrace(frame, 64);
+	for (int i = 0; i < n && !s.driver; i++) {
+		s.at = (uintptr_t)frame[i];
+		dl_iterate_phdr(find_driver, &s);
+	}
+	tracing = false;
+	return s.driver;
+}
+
 /* Does this call fail? from: the caller's address. */
 static bool fails(enum call c, const void *from)
 {
@@ -155,6 +204,8 @@ static bool fails(enum call c, const void *from)
 		return false;
 	const uint64_t n = ++tally->counted;
 	if (percent ? mix(n ^ mix(seed)) % 100 >= percent : sticky ? at == 0 || n < at : n != at)
+		return false;
+	if (is_drivers(from))
 		return false;
 	/* Another thread whose call fails too may end the program, so it waits until the
 	 * stack is written. */
@@ -595,6 +646,8 @@ static int find_code(struct dl_phdr_info *i, size_t size, void *ctx)
 		program_from = i->dlpi_addr;
 		program_to = end_of(i);
 	}
+	if (first_libraries < LIBRARIES)
+		first_library[first_libraries++] = i->dlpi_addr;
 	if (i->dlpi_name && strstr(i->dlpi_name, "ld-linux")) {
 		loader_from = i->dlpi_addr;
 		loader_to = end_of(i);
@@ -650,9 +703,9 @@ static void read_settings(void)
 	children = number_of("VN_FAULT_CHILDREN");
 	fixed_time = (time_t)number_of("VN_FAULT_TIME");
 	own = number_of("VN_FAULT_OWN");
-	dl_iterate_phdr(find_code, &(int) { 0 });
-	if ((trace = getenv("VN_FAULT_TRACE")))
-		backtrace(&(void *) { NULL }, 1); /* loads the unwinder now, not when memory fails */
+	trace = getenv("VN_FAULT_TRACE");
+	backtrace(&(void *) { NULL }, 1);         /* loads the unwinder now, not when memory fails */
+	dl_iterate_phdr(find_code, &(int) { 0 }); /* which is now among the libraries */
 }
 
 static int (*real_main)(int, char **, char **);
