@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -96,8 +97,31 @@ static void clear_environment(void)
 	clearenv();
 }
 
+/* Unmaps what this process could write and others read: the page of a crew of workers, memory of
+ * MPI, a driver's buffers. A shared mapping that is not writable stays so: its descriptor was opened
+ * for reading. */
+static void unmap_shared(const vn_sandbox *s)
+{
+	const uintptr_t kept = (uintptr_t)s->shared;
+	FILE           *f = fopen("/proc/self/maps", "re");
+	char           *line = NULL;
+	size_t          room = 0;
+
+	while (f && getline(&line, &room, f) > 0) {
+		uintptr_t from, to;
+		char      rights[5];
+		if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %4s", &from, &to, rights) == 3 && rights[1] == 'w' &&
+		    rights[3] == 's' && !(kept && from < kept + s->shared_bytes && kept < to))
+			munmap((void *)from, to - from);
+	}
+	free(line);
+	if (f)
+		fclose(f);
+}
+
 void vn_sandbox_begin(const vn_sandbox *s)
 {
+	unmap_shared(s);
 	close_others(s);
 	clear_environment();
 }

@@ -274,7 +274,14 @@ static vn_status run_child(vn_dump *d, void (*work)(void *ctx, int pipe), vn_err
 {
 	archive            *s = d->state;
 	unpack_task         t = { .path = d->path, .s = s };
-	const vn_child_task how = { .path = d->path, .what = "zip", .file = s->fd, .slow = true, .work = work, .ctx = &t };
+	const vn_child_task how = { .path = d->path,
+		                        .what = "zip",
+		                        .file = s->fd,
+		                        .slow = true,
+		                        .work = work,
+		                        .ctx = &t,
+		                        .shared = s->room.data,
+		                        .shared_bytes = s->room.bytes };
 	vn_child            child;
 	int                 kind = FAILED;
 	vn_status           st = vn_child_start(&child, &how, err);
