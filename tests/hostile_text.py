@@ -3,9 +3,10 @@
 
 Nor does any begin a line, or a column, that a string of the file made up.
 
-Every string that a file can carry holds newlines, controls, bidirectional controls, joiners, tags, bytes that are no UTF-8: names
-and attributes of recordings, token texts, dumps of every kind, models, tokenizers, limits, name maps, the paths
-themselves. Every command runs over them in every format, and each byte of stdout, stderr and report files is looked at.
+Every string that a file can carry holds newlines, controls, bidirectional controls, joiners, tags, bytes that are no
+UTF-8: names and attributes of recordings, token texts, dumps of any kind, models, tokenizers, limits, name maps, the
+paths themselves. Every command runs over them in every format, and each byte of stdout, stderr and report files is
+looked at.
 Status 77, skipped: no h5py.
 """
 import json
@@ -471,8 +472,8 @@ def main():
         models(b, model)
         paths(b)
         os.chdir("/")
-    print(f"{b.runs} runs; outputs that show a code: {b.marked}, a newline: {b.broken}; outputs with a forbidden character, "
-          f"and other failures: {len(b.bad)}")
+    print(f"{b.runs} runs; outputs that show a code: {b.marked}, a newline: {b.broken}; outputs with "
+          f"a forbidden character, and other failures: {len(b.bad)}")
     assert b.marked > 200 and b.broken > 100, "the strings do not reach the outputs"
     return 1 if b.bad else 0
 

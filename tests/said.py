@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""said.py: a string that an input may have given is printed by vn_say (libref/base/say.h), or by a function that escapes
-for its form (markup.h, json.h), and by nothing else: a raw newline in it would forge a line of the report.
+"""said.py: a string that an input may have given is printed by vn_say (libref/base/say.h), or by a function that
+escapes for its form (markup.h, json.h), and by nothing else: a raw newline in it would forge a line of the report.
 
 Refused are, in the program's C files, printf, fprintf and vfprintf of a string or a character, and fputs, fwrite of
 text that is not a literal. A file that may do so is listed here with its reason; one that no longer does is refused,
@@ -45,7 +45,8 @@ CALL = re.compile(r"(?<![A-Za-z_])(printf|fprintf|vfprintf|fputs|puts|fwrite)\("
 STRING = r'"(?:\\.|[^"\\])*"'
 OF_TEXT = re.compile(r"%[-+ #0']*[\d*]*(?:\.[\d*]*)?l?[sc]")
 # A literal, macros between literals, or a choice of literals and colours.
-LITERAL = re.compile(rf"(?:[^?]*\?\s*)?(?:{STRING}\s*|PRI\w+\s*|VERNIER_VERSION\s*|VN_[A-Z_]+(?:\([^()]*\))?\s*|PLAIN\(p\)\s*)+"
+LITERAL = re.compile(rf"(?:[^?]*\?\s*)?"
+                     rf"(?:{STRING}\s*|PRI\w+\s*|VERNIER_VERSION\s*|VN_[A-Z_]+(?:\([^()]*\))?\s*|PLAIN\(p\)\s*)+"
                      rf"(?::\s*(?:[^?]*\?\s*)?(?:{STRING}|\s)+)*")
 
 

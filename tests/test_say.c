@@ -1,4 +1,4 @@
-/* test_say.c: strings in the middle of a line stay there, and everything else is as printf has it. */
+/* test_say.c: no string breaks a line, and everything else is as printf has it. */
 #include "libref/base/say.h"
 #include "tests/suite.h"
 

@@ -1,4 +1,4 @@
-/* test_vernier_capture.c: the public recorders in processes that were forked from the one that records. */
+/* test_vernier_capture.c: the public recorders, in processes forked from the one that records. */
 #define VERNIER_RECORD_IMPLEMENTATION
 #include "vernier_capture.h"
 #include "vernier_record.h"

@@ -97,9 +97,18 @@ static void clear_environment(void)
 	clearenv();
 }
 
-/* Unmaps what this process could write and others read: the page of a crew of workers, memory of
- * MPI, a driver's buffers. A shared mapping that is not writable stays so: its descriptor was opened
- * for reading. */
+/* Is a line of /proc/self/maps about shared memory that this process could write? Not a file that
+ * has a name on disk: this program maps none, and a preloaded library may count in one. */
+static bool is_shared_memory(const char *line, const char *rights)
+{
+	const char *name = strchr(line, '/');
+	return rights[1] == 'w' && rights[3] == 's' &&
+	       (!name || strncmp(name, "/dev/", 5) == 0 || strncmp(name, "/memfd:", 7) == 0 ||
+	        strncmp(name, "/SYSV", 5) == 0 || strstr(name, "(deleted)"));
+}
+
+/* Unmaps what others would read: the page of a crew of workers, memory of MPI, a driver's buffers.
+ * A mapping that is not writable stays so: its descriptor was opened for reading. */
 static void unmap_shared(const vn_sandbox *s)
 {
 	const uintptr_t kept = (uintptr_t)s->shared;
@@ -110,8 +119,8 @@ static void unmap_shared(const vn_sandbox *s)
 	while (f && getline(&line, &room, f) > 0) {
 		uintptr_t from, to;
 		char      rights[5];
-		if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %4s", &from, &to, rights) == 3 && rights[1] == 'w' &&
-		    rights[3] == 's' && !(kept && from < kept + s->shared_bytes && kept < to))
+		if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %4s", &from, &to, rights) == 3 && is_shared_memory(line, rights) &&
+		    !(kept && from < kept + s->shared_bytes && kept < to))
 			munmap((void *)from, to - from);
 	}
 	free(line);

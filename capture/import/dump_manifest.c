@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Longest line: a step of 1.4 million tokens, ids and positions of ten digits. Parsed, a line takes up
- * to 25 times as much memory. */
+/* Longest line: a step of 1.4 million tokens, ids and positions of ten digits. Parsed, a line takes
+ * up to 25 times as much memory. */
 static const size_t MOST_LINE = (size_t)32 << 20;
 
 /* One line of the manifest, with its error. */

@@ -159,8 +159,8 @@ vn_status vn_scribe_start(vn_scribe *s, const vn_place *place, vn_error *err)
 	return VN_OK;
 }
 
-/* Ends the stream for the scribe even if a process that was forked from this one meanwhile still has
- * a copy of the socket: it would not see an end before that process ends, too. */
+/* Ends the stream for the scribe even if a process that was forked from this one meanwhile still
+ * has a copy of the socket: it would not see an end before that process ends, too. */
 static void hang_up(vn_scribe *s)
 {
 	if (s->socket >= 0) {

@@ -28,7 +28,8 @@ make virtual-dataset "
 v = h5py.VirtualLayout((3, 512), 'f4')
 v[...] = h5py.VirtualSource('/etc/passwd', 'x', (3, 512))
 g.create_virtual_dataset('x', v)"
-# Datasets over the same bytes, by headers without a checksum: place and size of the numbers, and the shape before.
+# Datasets over the same bytes, by headers without a checksum: place and size of the numbers, and
+# the shape before.
 $PYTHON -c "
 import h5py, numpy as np
 f = h5py.File('same-bytes.h5', 'w')

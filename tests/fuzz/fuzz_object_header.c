@@ -14,6 +14,7 @@
 #include "capture/recording/scan_tensor.h"
 #include "tests/fuzz/mutate.h"
 
+#include "tests/counted.h"
 #include <inttypes.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -279,7 +280,7 @@ static void ask_both(void)
 
 static void prepare(void)
 {
-	both = mmap(NULL, sizeof *both, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	both = counted_map(sizeof *both);
 	file = memfd_create("header", MFD_CLOEXEC);
 	refusal = memfd_create("refusal", MFD_CLOEXEC);
 	if (both == MAP_FAILED || file < 0 || refusal < 0)
