@@ -7,6 +7,7 @@
 #define VN_TESTS_COUNTED_H
 
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -17,9 +18,11 @@ static void counted_remove(void)
 	unlink(counted_path);
 }
 
-/* Returns zeroed memory, once; MAP_FAILED on failure. */
+/* Returns zeroed memory, one at a time; MAP_FAILED on failure. */
 static inline void *counted_map(size_t bytes)
 {
+	counted_remove(); /* of an earlier call */
+	memcpy(counted_path + sizeof counted_path - 7, "XXXXXX", 6);
 	const int fd = mkstemp(counted_path);
 	void *p = fd >= 0 && ftruncate(fd, (off_t)bytes) == 0 ? mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)
 	                                                      : MAP_FAILED;

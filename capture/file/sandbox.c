@@ -111,21 +111,28 @@ static bool is_shared_memory(const char *line, const char *rights)
  * A mapping that is not writable stays so: its descriptor was opened for reading. */
 static void unmap_shared(const vn_sandbox *s)
 {
+	static char     text[1 << 14]; /* no allocation, which could be refused */
 	const uintptr_t kept = (uintptr_t)s->shared;
-	FILE           *f = fopen("/proc/self/maps", "re");
-	char           *line = NULL;
-	size_t          room = 0;
+	const int       fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+	size_t          have = 0;
+	ssize_t         n;
 
-	while (f && getline(&line, &room, f) > 0) {
-		uintptr_t from, to;
-		char      rights[5];
-		if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %4s", &from, &to, rights) == 3 && is_shared_memory(line, rights) &&
-		    !(kept && from < kept + s->shared_bytes && kept < to))
-			munmap((void *)from, to - from);
+	while (fd >= 0 && (n = read(fd, text + have, sizeof text - 1 - have)) > 0) {
+		char *line = text, *end;
+		text[have += (size_t)n] = '\0';
+		for (; (end = strchr(line, '\n')); line = end + 1) {
+			uintptr_t from, to;
+			char      rights[5];
+			*end = '\0';
+			if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %4s", &from, &to, rights) == 3 &&
+			    is_shared_memory(line, rights) && !(kept && from < kept + s->shared_bytes && kept < to))
+				munmap((void *)from, to - from);
+		}
+		have = strlen(line);
+		memmove(text, line, have);
 	}
-	free(line);
-	if (f)
-		fclose(f);
+	if (fd >= 0)
+		close(fd);
 }
 
 void vn_sandbox_begin(const vn_sandbox *s)
