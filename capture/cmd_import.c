@@ -5,6 +5,7 @@
 #include "capture/base/warnings.h"
 #include "capture/run/ids_from.h"
 #include "libref/base/options.h"
+#include "libref/base/say.h"
 #include "libref/base/text.h"
 
 #include <getopt.h>
@@ -94,7 +95,7 @@ static vn_status check_options(options *o, int argc, char **argv, vn_error *err)
 static void print_note(void *context, const char *words)
 {
 	(void)context;
-	fprintf(stderr, "vernier import: %s\n", words);
+	vn_say(stderr, "vernier import: %s\n", words);
 }
 
 /* As vn_options_read. */
@@ -150,8 +151,8 @@ int cmd_import(int argc, char **argv)
 			st = vn_import_write(&i, o.output, o.force, &tensors, &bytes, &err);
 	}
 	if (!st && !o.import.dry)
-		fprintf(stderr, "%s: %" PRId64 " tensor%s, %s%s\n", o.output, tensors, tensors == 1 ? "" : "s",
-		        vn_text_bytes(bytes, size), i.dump->complete ? "" : ", incomplete");
+		vn_say(stderr, "%s: %" PRId64 " tensor%s, %s%s\n", o.output, tensors, tensors == 1 ? "" : "s",
+		       vn_text_bytes(bytes, size), i.dump->complete ? "" : ", incomplete");
 	const int troubles = st ? 0 : i.n_troubles;
 	vn_import_close(&i);
 	return vn_command_end("import", st, &err, o.strict, o.import.dry && troubles ? 2 : 0);

@@ -7,6 +7,7 @@
 #include "libref/base/glob.h"
 #include "libref/base/nearest.h"
 #include "libref/base/options.h"
+#include "libref/base/say.h"
 #include "libref/model/model.h"
 #include "libref/plan/fault.h"
 #include "libref/plan/gemm.h"
@@ -44,10 +45,10 @@ const vn_command vn_points_command = {
 
 static void list_points(void)
 {
-	printf("%-14s %-20s %-8s %s\n", "point", "axes", "basis", "what it is");
+	vn_say(stdout, "%-14s %-20s %-8s %s\n", "point", "axes", "basis", "what it is");
 	for (int p = 0; p < VN_N_POINTS; p++) {
 		const vn_point_info *i = vn_point_get((vn_point)p);
-		printf("%-14s %-20s %-8s %s\n", i->name, i->axes, i->basis, i->means);
+		vn_say(stdout, "%-14s %-20s %-8s %s\n", i->name, i->axes, i->basis, i->means);
 	}
 }
 
@@ -71,14 +72,14 @@ static void list_products(const vn_plan *p, int value)
 	const int n = vn_gemms_of(p, value, g);
 
 	for (int i = 0; i < n; i++)
-		printf("  gemm %s\n", vn_gemm_text(&g[i], text));
+		vn_say(stdout, "  gemm %s\n", vn_gemm_text(&g[i], text));
 }
 
 static void list_values(const vn_plan *p, bool verbose)
 {
 	char sizes[VN_SHAPE_TEXT], note[VN_NAME_MAX + 16];
 
-	printf("%-24s %-20s %-18s %-8s %-10s %s\n", "name", "axes", "shape", "basis", "op", "recorded");
+	vn_say(stdout, "%-24s %-20s %-18s %-8s %-10s %s\n", "name", "axes", "shape", "basis", "op", "recorded");
 	for (int v = 0; v < p->n_values; v++) {
 		const vn_value      *x = &p->value[v];
 		const vn_point_info *i = vn_point_get(x->point);
@@ -87,8 +88,8 @@ static void list_values(const vn_plan *p, bool verbose)
 			snprintf(note, sizeof note, "the same as %s", p->value[vn_plan_root(p, v)].name);
 		else
 			snprintf(note, sizeof note, "%s", x->on_demand ? "on demand" : "by default");
-		printf("%-24s %-20s %-18s %-8s %-10s %s\n", x->name, i->axes, sizes, i->basis, vn_op_name(p->node[x->node].op),
-		       note);
+		vn_say(stdout, "%-24s %-20s %-18s %-8s %-10s %s\n", x->name, i->axes, sizes, i->basis,
+		       vn_op_name(p->node[x->node].op), note);
 		if (verbose && x->alias_of < 0)
 			list_products(p, v);
 	}
@@ -97,17 +98,18 @@ static void list_values(const vn_plan *p, bool verbose)
 /* Lists all faults and how many places each has in a plan. */
 static void list_faults(const vn_plan *p)
 {
-	printf("%-14s fits   what it is\n", "fault");
+	vn_say(stdout, "%-14s fits   what it is\n", "fault");
 	for (int i = 0; i < vn_n_faults(); i++) {
 		const char *why;
 		const int   n = vn_fault_count(i, p, &why);
 		if (n)
-			printf("%-14s %-6d %s\n", vn_fault_id(i), n, vn_fault_means(i));
+			vn_say(stdout, "%-14s %-6d %s\n", vn_fault_id(i), n, vn_fault_means(i));
 		else
-			printf("%-14s %-6s %s (does not fit: %s)\n", vn_fault_id(i), "-", vn_fault_means(i), why);
+			vn_say(stdout, "%-14s %-6s %s (does not fit: %s)\n", vn_fault_id(i), "-", vn_fault_means(i), why);
 	}
 	for (int i = 0; i < vn_n_recorder_faults(); i++)
-		printf("%-14s %-6d %s\n", vn_recorder_fault_id(i), vn_recorder_fault_count(i, p), vn_recorder_fault_means(i));
+		vn_say(stdout, "%-14s %-6d %s\n", vn_recorder_fault_id(i), vn_recorder_fault_count(i, p),
+		       vn_recorder_fault_means(i));
 }
 
 /* Lists the faults that a pattern selects, one line for each place where they can be made. */
@@ -121,7 +123,7 @@ static vn_status list_places(const vn_plan *p, const char *glob, vn_error *err)
 		found++;
 		for (int k = 0; k < p->n_nodes; k++)
 			if (!vn_fault_why_not(i, p, k))
-				printf("%-14s %s\n", vn_fault_id(i), p->value[p->node[k].out[0]].name);
+				vn_say(stdout, "%-14s %s\n", vn_fault_id(i), p->value[p->node[k].out[0]].name);
 	}
 	for (int i = 0; i < vn_n_recorder_faults(); i++) {
 		if (!vn_glob_match(glob, vn_recorder_fault_id(i)))
@@ -129,7 +131,7 @@ static vn_status list_places(const vn_plan *p, const char *glob, vn_error *err)
 		found++;
 		for (int v = 0; v < p->n_values; v++)
 			if (vn_recorder_fault_fits(i, p, v))
-				printf("%-14s %s\n", vn_recorder_fault_id(i), p->value[v].name);
+				vn_say(stdout, "%-14s %s\n", vn_recorder_fault_id(i), p->value[v].name);
 	}
 	if (found)
 		return VN_OK;

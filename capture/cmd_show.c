@@ -12,6 +12,7 @@
 #include "libref/base/nearest.h"
 #include "libref/base/options.h"
 #include "libref/base/printed.h"
+#include "libref/base/say.h"
 
 #include <getopt.h>
 #include <inttypes.h>
@@ -176,7 +177,7 @@ static vn_status print_report(const shown *s, vn_error *err)
 		printf(". ");
 		vn_show_counts(s->found, stdout);
 	}
-	printf(". Written: %s\n", path);
+	vn_say(stdout, ". Written: %s\n", path);
 	return VN_OK;
 }
 
@@ -193,7 +194,7 @@ static bool write_tokens(const shown *s, const char *name, vn_status *st, vn_err
 		return false;
 	*st = vn_show_values(&e, is_ids ? ids : positions, s->o->values, s->o->report.force, err);
 	if (!*st)
-		printf("%s: %" PRId64 " numbers. Written: %s\n", name, n, s->o->values);
+		vn_say(stdout, "%s: %" PRId64 " numbers. Written: %s\n", name, n, s->o->values);
 	return true;
 }
 
@@ -205,7 +206,7 @@ static vn_status write_values(const shown *s, vn_error *err)
 	if (!st) {
 		printf("step.%d/", e->step);
 		vn_show_put(e->name, stdout);
-		printf(": %" PRId64 " numbers. Written: %s\n", vn_shape_count(&e->shape), s->o->values);
+		vn_say(stdout, ": %" PRId64 " numbers. Written: %s\n", vn_shape_count(&e->shape), s->o->values);
 	}
 	return st;
 }

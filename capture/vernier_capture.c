@@ -12,10 +12,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Tokens and facts are kept in a dump until the end. Until then the token lists in the file have
  * spare room, with id -1 and consecutive positions. */
 struct vernier_capture {
+	pid_t         owner; /* the process that opened it; forked children only have a copy */
 	vn_store     *store;
 	vn_put_judge *judge; /* NULL: every tensor is written */
 	vn_dump       run;
@@ -34,9 +36,12 @@ static int keep_status(vernier_capture *c, vn_status st)
 	return st ? -1 : 0;
 }
 
-/* After a failure or the end, every call does nothing. */
+/* After a failure or the end, and in a forked child, every call does nothing. */
 static bool is_ready(vernier_capture *c)
 {
+	if (c && !c->st && c->owner != getpid())
+		c->st = vn_fail(&c->err, VN_ERR_USAGE,
+		                "%s: this process was forked from the one that opened it, which alone writes it", c->run.path);
 	if (c && !c->st && c->done)
 		c->st = vn_fail(&c->err, VN_ERR_USAGE, "%s: is already finished", c->run.path);
 	return c && !c->st;
@@ -49,6 +54,7 @@ vernier_capture *vernier_capture_open(const char *path, int replace, const char 
 		free(c);
 		return NULL;
 	}
+	c->owner = getpid();
 	if (keep_status(c, vn_store_create(c->run.path, replace != 0, NULL, &c->store, &c->err)) == 0 &&
 	    vernier_capture_say(c, "engine", engine ? engine : "unknown") == 0)
 		vernier_capture_say(c, "precision", precision ? precision : "unknown");
@@ -389,8 +395,12 @@ void vernier_capture_free(vernier_capture *c)
 {
 	if (!c)
 		return;
-	vn_store_abandon(&c->store);
-	vn_put_judge_close(c->judge);
+	if (c->owner == getpid()) {
+		vn_store_abandon(&c->store);
+		vn_put_judge_close(c->judge);
+	} else {
+		vn_store_forget(&c->store); /* the judge's recording: mappings that a fork does not have */
+	}
 	free(c->run.ids);
 	free(c->run.positions);
 	free(c->run.step);

@@ -13,6 +13,7 @@
 #include "capture/base/warnings.h"
 #include "capture/recording/left_out.h"
 
+#include "libref/base/say.h"
 #include "libref/base/text.h"
 #include "libref/base/utf8.h"
 
@@ -201,7 +202,7 @@ static void print_recording(const char *what, const vn_recording *r, FILE *out)
 		if (v && *v)
 			used += (size_t)snprintf(text + used, sizeof text - used, ", %.150s", v);
 	}
-	fprintf(out, "#   %-4s %s\n", what, vn_text_clean(text, sizeof text));
+	vn_say(out, "#   %-4s %s\n", what, vn_text_clean(text, sizeof text));
 }
 
 static void print_head(const settings *k, FILE *out)
@@ -219,7 +220,7 @@ static void print_head(const settings *k, FILE *out)
 		if (*p->c.result.floor_from && (i == 0 || p->ref != k->pair[i - 1].ref)) {
 			char text[sizeof p->c.result.floor_from];
 			snprintf(text, sizeof text, "%s", p->c.result.floor_from);
-			fprintf(out, "#   floor %s\n", vn_text_clean(text, sizeof text));
+			vn_say(out, "#   floor %s\n", vn_text_clean(text, sizeof text));
 		}
 	}
 }
@@ -316,9 +317,9 @@ int cmd_calibrate(int argc, char **argv)
 		const vn_status st = run_calibrate(k, &strict, &err);
 		status = st ? 2 : strict;
 		if (st)
-			fprintf(stderr, "vernier calibrate: %s\n", err.text);
+			vn_say(stderr, "vernier calibrate: %s\n", err.text);
 		else if (!status)
-			printf("%s: limits of %d pair%s, margin %g\n", k->output, k->n, k->n == 1 ? "" : "s", k->margin);
+			vn_say(stdout, "%s: limits of %d pair%s, margin %g\n", k->output, k->n, k->n == 1 ? "" : "s", k->margin);
 	}
 	for (int i = 0; i < k->n; i++)
 		vn_comparison_close(&k->pair[i].c);

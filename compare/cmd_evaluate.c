@@ -13,6 +13,7 @@
 #include "capture/run/interrupt.h"
 #include "capture/run/prompt.h"
 #include "capture/base/warnings.h"
+#include "libref/base/say.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -219,8 +220,9 @@ static vn_status print_report(const settings *k, const vn_evaluated *x, int n, v
 		st = vn_output_close(&out, st, err);
 	}
 	for (int i = 0; i < n && !st && k->report.path; i++)
-		printf("perplexity %.7g, of the reference %.7g (%+.3g %%).%s%s\n", x[i].e->perplexity[1], x[i].e->perplexity[0],
-		       100 * expm1(x[i].e->gap.mean), i == n - 1 ? " Written: " : "", i == n - 1 ? k->report.path : "");
+		vn_say(stdout, "perplexity %.7g, of the reference %.7g (%+.3g %%).%s%s\n", x[i].e->perplexity[1],
+		       x[i].e->perplexity[0], 100 * expm1(x[i].e->gap.mean), i == n - 1 ? " Written: " : "",
+		       i == n - 1 ? k->report.path : "");
 	for (int i = 0; i < n; i++)
 		print_warnings(k, &x[i]);
 	return st;

@@ -4,6 +4,7 @@
 
 #include "capture/base/option_rows.h"
 #include "capture/base/shipped.h"
+#include "libref/base/say.h"
 #include "libref/base/text.h"
 #include "libref/model/synth.h"
 
@@ -95,7 +96,7 @@ static int print_prefix(void)
 	const size_t n = strlen(path), tail = sizeof below - 1;
 	if (n < tail || strcmp(path + n - tail, below) != 0)
 		return vn_complain("help", "--prefix: this program is not installed: its limits are %s", path);
-	printf("%.*s\n", (int)(n - tail), path);
+	vn_say(stdout, "%.*s\n", (int)(n - tail), path);
 	return 0;
 }
 
@@ -123,7 +124,7 @@ static int print_page(const char *name)
 	size_t   n;
 
 	if (vn_shipped_find(".", name, path, &err)) {
-		fprintf(stderr, "vernier help: no page '%.60s'; vernier help usage.md has links to all pages\n", name);
+		vn_say(stderr, "vernier help: no page '%.60s'; vernier help usage.md has links to all pages\n", name);
 		return 2;
 	}
 	FILE *from = fopen(path, "r");

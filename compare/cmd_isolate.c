@@ -15,6 +15,7 @@
 #include "capture/base/warnings.h"
 #include "libgpu/gpu.h"
 #include "libref/base/glob.h"
+#include "libref/base/say.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -213,7 +214,7 @@ static vn_status print_report(const settings *k, const vn_runner *x, const vn_re
 		st = vn_output_close(&out, st, err);
 	}
 	if (!st && k->report.path)
-		printf("%s. Written: %s\n",
+		vn_say(stdout, "%s. Written: %s\n",
 		       r->found.good    ? "The run is good: nothing to isolate"
 		       : r->found.helps ? "The run is bad; isolated"
 		                        : "The run is bad; not isolated",
@@ -299,7 +300,7 @@ int cmd_isolate(int argc, char **argv)
 	if (said)
 		return said == 1 ? 0 : 2;
 	if (run_isolate(&k, &good, &err)) {
-		fprintf(stderr, "vernier isolate: %s\n", err.text);
+		vn_say(stderr, "vernier isolate: %s\n", err.text);
 		return 2;
 	}
 	return vn_warnings_end("isolate", k.report.strict, good ? 0 : 1);

@@ -8,6 +8,7 @@
 
 #include "capture/base/warnings.h"
 #include "libref/base/nearest.h"
+#include "libref/base/say.h"
 #include "libref/plan/point.h"
 
 #include <stdio.h>
@@ -23,7 +24,7 @@ static void show_limit(const vn_limit *l, vn_form form, vn_metric m)
 	char                  depth[64] = "";
 	if (l->rule->key[form][m].deep)
 		snprintf(depth, sizeof depth, "by depth, %g to %g  ", l->rule->key[form][m].value, l->rule->key[form][m].last);
-	printf("  %-28s %s %-10.6g %s%s%s:%d%s%s%s\n", vn_limit_key(form, m, key),
+	vn_say(stdout, "  %-28s %s %-10.6g %s%s%s:%d%s%s%s\n", vn_limit_key(form, m, key),
 	       one      ? "1 +-"
 	       : higher ? ">=  "
 	                : "<=  ",
@@ -36,7 +37,7 @@ static void print_limits(vn_limits *l, const char *name)
 	vn_limit_set set;
 	int          n = 0;
 	vn_limits_for(l, name, &set);
-	printf("%s\n", name);
+	vn_say(stdout, "%s\n", name);
 	for (int m = 0; m < VN_N_METRICS; m++)
 		for (int f = 0; f < VN_N_FORMS; f++) {
 			/* Defaults for logits do not apply to other checkpoints. */
@@ -47,12 +48,12 @@ static void print_limits(vn_limits *l, const char *name)
 			n++;
 		}
 	if (!set.limit[VN_PLAIN][VN_M_NONFINITE].rule)
-		printf("  %-28s <=   0          always, unless limits say otherwise\n", "nonfinite");
+		vn_say(stdout, "  %-28s <=   0          always, unless limits say otherwise\n", "nonfinite");
 	for (int i = 0; i < VN_N_PERMISSIONS; i++) {
 		const vn_permission_info *info = vn_permission_get((vn_permission)i);
 		const vn_rule            *by = set.permission[i];
 		if (by)
-			printf("  %-28s %-15s %s:%d\n", info->key, info->by_default ? info->refusal : "allowed", by->file,
+			vn_say(stdout, "  %-28s %-15s %s:%d\n", info->key, info->by_default ? info->refusal : "allowed", by->file,
 			       by->line);
 	}
 	if (!n)
@@ -64,7 +65,7 @@ static void show_metrics(void)
 	printf("\nwhat can be limited (floor: also METRIC_over_floor, in units of the number format's own error):\n");
 	for (int m = 0; m < VN_N_METRICS; m++) {
 		const vn_metric_info *i = vn_metric_get((vn_metric)m);
-		const int             at = printf("  %-20s %s %-6s", i->name,
+		const int             at = vn_say(stdout, "  %-20s %s %-6s", i->name,
                               i->better == VN_HIGHER ? ">=" : "<=", i->over_floor ? "floor" : "");
 		vn_options_wrap(stdout, i->means, at, at);
 		putchar('\n');
@@ -159,13 +160,14 @@ static void warn_of_name(const char *name)
 static void print_use(const settings *k, const vn_limits_use *u)
 {
 	vn_limits *l = u->limits;
-	printf("%s: %s, %d rule%s", l->path, l->name ? l->name : "(no name)", l->n_rules, l->n_rules == 1 ? "" : "s");
+	vn_say(stdout, "%s: %s, %d rule%s", l->path, l->name ? l->name : "(no name)", l->n_rules,
+	       l->n_rules == 1 ? "" : "s");
 	if (u->recording)
-		printf("; %s: %d checkpoint%s, %d layer%s", vn_recording_path(u->recording), u->n, u->n == 1 ? "" : "s",
+		vn_say(stdout, "; %s: %d checkpoint%s, %d layer%s", vn_recording_path(u->recording), u->n, u->n == 1 ? "" : "s",
 		       l->layers, l->layers == 1 ? "" : "s");
 	putchar('\n');
 	for (int i = 0; i < u->warnings.n && (!u->recording || k->n_names); i++)
-		printf("warning: %s\n", u->warnings.line[i]);
+		vn_say(stdout, "warning: %s\n", u->warnings.line[i]);
 	for (int i = 0; i < k->n_names; i++)
 		print_limits(l, k->name[i]);
 	for (int i = 0; i < k->n_names; i++)

@@ -8,6 +8,7 @@
 
 #include "capture/base/warnings.h"
 
+#include "libref/base/say.h"
 #include "libref/base/text.h"
 
 #include <stdlib.h>
@@ -176,7 +177,7 @@ static vn_status make_table(settings *k, vn_many *m, vn_comparison **c, vn_error
 		st = vn_many_add(m, k->line.many[i], c[i], "", judged, &why, err);
 		c[i]->request.again = NULL; /* the line was for this candidate alone */
 		if (!st && judged)
-			fprintf(stderr, "vernier table: %s%s\n", why.text, judged == VN_ERR_DAMAGED ? " (--allow digest)" : "");
+			vn_say(stderr, "vernier table: %s%s\n", why.text, judged == VN_ERR_DAMAGED ? " (--allow digest)" : "");
 		if (!st)
 			vn_lines_print_refusals(&m->candidate[i].refusals, "", "", stderr);
 	}
@@ -191,7 +192,7 @@ static vn_status make_table(settings *k, vn_many *m, vn_comparison **c, vn_error
 	if ((st = vn_output_close(&out, st, err)))
 		return st;
 	if (k->path)
-		printf("%s: %s. Written: %s\n", vn_many_say_all(m), vn_many_say_who(m, who), k->path);
+		vn_say(stdout, "%s: %s. Written: %s\n", vn_many_say_all(m), vn_many_say_who(m, who), k->path);
 	return VN_OK;
 }
 
@@ -207,7 +208,7 @@ int cmd_table(int argc, char **argv)
 		return said == 1 ? 0 : 2;
 	const vn_status st = make_table(&k, &m, c, &err);
 	if (st)
-		fprintf(stderr, "vernier table: %s\n", err.text);
+		vn_say(stderr, "vernier table: %s\n", err.text);
 	else
 		print_warnings(&m);
 	const int status = st ? 2 : vn_many_status(&m);

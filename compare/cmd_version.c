@@ -4,6 +4,7 @@
 
 #include "capture/base/option_rows.h"
 #include "capture/file/child.h"
+#include "libref/base/say.h"
 
 #include <getopt.h>
 
@@ -33,13 +34,13 @@ static int print_sandbox(void)
 	vn_error   err;
 	const bool tried = vn_child_sandbox_gaps(missing, sizeof missing, &err) == VN_OK;
 
-	printf("sandbox for recordings and .npz: %s%s\n",
+	vn_say(stdout, "sandbox for recordings and .npz: %s%s\n",
 	       !tried     ? "none: "
 	       : *missing ? "in part; this machine or build has no "
 	                  : "whole (Landlock, seccomp)",
 	       tried ? missing : err.text);
 	if (!tried)
-		fprintf(stderr, "vernier: %s\n", err.text);
+		vn_say(stderr, "vernier: %s\n", err.text);
 	return tried ? 0 : 2;
 }
 
@@ -51,6 +52,6 @@ int cmd_version(int argc, char **argv)
 		return said == 1 ? 0 : 2;
 	if (optind < argc)
 		return vn_complain("version", "'%s': this command takes no arguments", argv[optind]);
-	puts("vernier " VERNIER_VERSION);
+	printf("vernier " VERNIER_VERSION "\n");
 	return k.verbose ? print_sandbox() : 0;
 }

@@ -13,6 +13,7 @@
 #include "capture/file/reporting.h"
 #include "capture/recording/recording.h"
 #include "libref/base/json.h"
+#include "libref/base/say.h"
 #include "libref/base/shell.h"
 
 #include <stdlib.h>
@@ -152,7 +153,7 @@ static vn_status print_report(const settings *k, const vn_weights *w, const vn_o
 		st = vn_output_close(&out, st, err);
 	}
 	if (!st && k->report.path)
-		printf("weights: %s. Written: %s\n", vn_weights_summary(w, summary), k->report.path);
+		vn_say(stdout, "weights: %s. Written: %s\n", vn_weights_summary(w, summary), k->report.path);
 	return st;
 }
 
@@ -180,7 +181,7 @@ int cmd_weights(int argc, char **argv)
 	if ((st = vn_weights_compare(&w[0].side, &w[1].side, k.threads, &found, &err)))
 		goto done;
 	for (int i = 0; i < notes.n; i++)
-		fprintf(stderr, "vernier weights: note: %s\n", notes.line[i]);
+		vn_say(stderr, "vernier weights: note: %s\n", notes.line[i]);
 	st = print_report(&k, found, w, &err);
 done:;
 	const int status = !st && found->n_found > 0;

@@ -2,6 +2,7 @@
 #include "compare/command_table.h"
 
 #include "libref/base/nearest.h"
+#include "libref/base/say.h"
 
 #include <string.h>
 
@@ -26,13 +27,13 @@ void vn_command_table_usage(const vn_command_table *t, FILE *to)
 	for (int i = 0; i < t->n; i++) {
 		if (t->command[i].options->letter)
 			continue;
-		const int indent = fprintf(to, "  %-10s ", t->command[i].options->name);
+		const int indent = vn_say(to, "  %-10s ", t->command[i].options->name);
 		vn_options_wrap(to, t->command[i].help, indent, indent);
 		fputc('\n', to);
 	}
 	for (size_t i = 0; i < sizeof end / sizeof *end; i++) {
 		fputs(i == 0 ? "\n" : "", to);
-		const int at = fprintf(to, "%*s", (int)strspn(end[i].text, " "), "");
+		const int at = vn_say(to, "%*s", (int)strspn(end[i].text, " "), "");
 		vn_options_wrap(to, end[i].text + at, at, end[i].indent);
 		fputc('\n', to);
 	}
@@ -88,7 +89,7 @@ int vn_command_table_unknown(const vn_command_table *t, const char *name)
 		if (strcmp(name, elsewhere[i].word) == 0)
 			vn_nearest_settle(&near, elsewhere[i].is);
 	const bool early = *name == '-' && !vn_nearest_found(&near);
-	fprintf(stderr, "vernier: no command '%.40s'%s; %s\n", name, vn_nearest_hint(&near),
-	        early ? "options come after the command: vernier COMMAND [OPTION]..." : "vernier help lists the commands");
+	vn_say(stderr, "vernier: no command '%.40s'%s; %s\n", name, vn_nearest_hint(&near),
+	       early ? "options come after the command: vernier COMMAND [OPTION]..." : "vernier help lists the commands");
 	return 2;
 }

@@ -8,6 +8,7 @@
 #include "capture/file/output.h"
 
 #include "libref/base/crew.h"
+#include "libref/base/say.h"
 #include "libref/base/text.h"
 #include "libref/base/trouble.h"
 
@@ -93,7 +94,7 @@ static vn_pair_outcome judge_absent(const vn_compare_line *k, const vn_folder_pa
 		if (p->there[i + 1])
 			vn_text_add(o.words, sizeof o.words, "%s %c", n++ ? "," : "", vn_many_letter(i));
 		if (p->there[i + 1] == extra && (extra || i == 0) && (st = judge_one_sided(k, p, i, &status, &err)))
-			fprintf(stderr, "vernier %s: %s\n", k->name, err.text);
+			vn_say(stderr, "vernier %s: %s\n", k->name, err.text);
 		o.why = st ? st : o.why;
 		o.each[i] = p->there[i + 1] == extra ? (char)('0' + status) : '-';
 		if (p->there[i + 1] == extra && status > o.status)
@@ -113,7 +114,7 @@ static vn_pair_outcome compare_several(vn_compare_line *one, const vn_folder_pai
 	one->gone = 0;
 	for (int i = 0; i < one->n_many; i++) {
 		if (snprintf(path[i], PATH_MAX, "%s/%s", one->many[i], p->name) >= PATH_MAX) {
-			fprintf(stderr, "vernier %s: %s: the path is too long\n", one->name, p->name);
+			vn_say(stderr, "vernier %s: %s: the path is too long\n", one->name, p->name);
 			memset(o.each, '2', (size_t)one->n_many);
 			return o;
 		}
@@ -130,7 +131,7 @@ static vn_pair_outcome compare_pair(const vn_compare_line *k, const vn_folder_pa
 	vn_pair_outcome o = { 0 };
 	vn_compare_line one;
 	if (!k->quiet && can_compare(k, p))
-		printf("== %s\n", p->name);
+		vn_say(stdout, "== %s\n", p->name);
 	fflush(stdout); /* keeps stdout before stderr */
 	if (k->many && !can_compare(k, p))
 		return judge_absent(k, p);
@@ -138,7 +139,7 @@ static vn_pair_outcome compare_pair(const vn_compare_line *k, const vn_folder_pa
 		one.absent = !p->there[0] ? VN_NO_REFERENCE : !p->there[1] ? VN_NO_CANDIDATE : VN_NONE_ABSENT;
 		return k->many ? compare_several(&one, p) : vn_compare_pair(&one);
 	}
-	fprintf(stderr, "vernier %s: %s: the path is too long\n", k->name, p->name);
+	vn_say(stderr, "vernier %s: %s: the path is too long\n", k->name, p->name);
 	o.status = 2;
 	memset(o.each, '2', k->many ? (size_t)k->n_many : 0);
 	return o;
@@ -254,9 +255,9 @@ static char *pack_words(const vn_compare_line *k, const vn_pair_outcome *o)
 	FILE  *to = open_memstream(&text, &n);
 
 	if (to) {
-		fprintf(to, "%s\n%s\n", o->each, o->words);
+		vn_say(to, "%s\n%s\n", o->each, o->words);
 		for (int s = 0; s <= count_candidates(k); s++)
-			fprintf(to, "%s\n", o->by[s]);
+			vn_say(to, "%s\n", o->by[s]);
 	}
 	return vn_text_close(to, &text) ? text : NULL;
 }
@@ -464,6 +465,6 @@ int vn_compare_folders(const vn_compare_line *k)
 	vn_together_free(&t);
 	vn_folder_pairs_free(&p);
 	if (st)
-		fprintf(stderr, "vernier %s: %s\n", k->name, err.text);
+		vn_say(stderr, "vernier %s: %s\n", k->name, err.text);
 	return st ? 2 : worst;
 }

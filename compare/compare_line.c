@@ -4,6 +4,7 @@
 #include "capture/file/output.h"
 #include "capture/recording/derive.h"
 
+#include "libref/base/say.h"
 #include "libref/base/text.h"
 
 #include <inttypes.h>
@@ -205,7 +206,7 @@ void vn_compare_print_files(const vn_compare_line *k)
 {
 	printf("Written:");
 	for (int i = 0; i < k->n_reports; i++)
-		printf("%s %s", i ? "," : "", k->report[i].path);
+		vn_say(stdout, "%s %s", i ? "," : "", k->report[i].path);
 	putchar('\n');
 }
 

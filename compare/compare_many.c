@@ -4,6 +4,7 @@
 #include "compare/many/many_report.h"
 #include "compare/many/vote.h"
 #include "capture/file/output.h"
+#include "libref/base/say.h"
 
 #include <string.h>
 
@@ -107,9 +108,9 @@ static void warn_many(const vn_compare_line *k, const vn_many *m)
 		vn_lines_print_refusals(&x->refusals, who, "--format json lists them", stderr);
 		if (x->status == 2 &&
 		    (i == 0 || !m->candidate[i - 1].trouble || strcmp(m->candidate[i - 1].trouble, x->trouble) != 0))
-			fprintf(stderr, "vernier %s: candidate %c: %s\n", k->name, vn_many_letter(i), x->trouble);
+			vn_say(stderr, "vernier %s: candidate %c: %s\n", k->name, vn_many_letter(i), x->trouble);
 		for (int j = 0; j < x->warnings.n && !shown; j++)
-			fprintf(stderr, "vernier %s: warning: candidate %c: %s\n", k->name, vn_many_letter(i), x->warnings.line[j]);
+			vn_say(stderr, "vernier %s: warning: candidate %c: %s\n", k->name, vn_many_letter(i), x->warnings.line[j]);
 	}
 }
 
@@ -132,7 +133,7 @@ static void say_many_written(const vn_compare_line *k, const vn_many *m)
 {
 	char who[VN_MANY_WHO];
 
-	printf("%s: %s. ", vn_many_say_all(m), vn_many_say_who(m, who));
+	vn_say(stdout, "%s: %s. ", vn_many_say_all(m), vn_many_say_who(m, who));
 	vn_compare_print_files(k);
 }
 
@@ -189,7 +190,7 @@ vn_pair_outcome vn_compare_many(const vn_compare_line *k)
 			status = vn_many_status(&m);
 	}
 	if (st)
-		fprintf(stderr, "vernier %s: %s\n", k->name, err.text);
+		vn_say(stderr, "vernier %s: %s\n", k->name, err.text);
 	else
 		vn_many_say_who(&m, o.words);
 	snprintf(o.by[0], sizeof o.by[0], "%s", vn_many_ref_about(&m));

@@ -7,6 +7,7 @@
 
 #include "capture/base/warnings.h"
 
+#include "libref/base/say.h"
 #include "libref/base/text.h"
 #include "libref/base/trouble.h"
 
@@ -86,8 +87,8 @@ static void say_written(const vn_compare_line *k, const vn_comparison *c)
 	vn_report_say_start(c, start);
 	vn_explain_say_all(c, &why);
 	if (!vn_trouble_since(0, k->name, &err)) {
-		printf("%s: %s%s%s%s%s%s ", vn_report_say_verdict(c), vn_report_say_counts(c, counts), *start ? " " : "", start,
-		       why.n ? " Explained: " : "", why.n ? why.line[0] : "", why.n ? "." : "");
+		vn_say(stdout, "%s: %s%s%s%s%s%s ", vn_report_say_verdict(c), vn_report_say_counts(c, counts),
+		       *start ? " " : "", start, why.n ? " Explained: " : "", why.n ? why.line[0] : "", why.n ? "." : "");
 		vn_compare_print_files(k);
 	}
 	vn_lines_free(&why);
@@ -123,7 +124,7 @@ vn_pair_outcome vn_compare_pair(const vn_compare_line *k)
 		print_warnings(k, &c);
 	if (st) {
 		vn_lines_print_refusals(&c.result.refusals, "", "--format json lists them", stderr);
-		fprintf(stderr, "vernier %s: %s%s\n", k->name, err.text, st == VN_ERR_DAMAGED ? " (--allow digest)" : "");
+		vn_say(stderr, "vernier %s: %s%s\n", k->name, err.text, st == VN_ERR_DAMAGED ? " (--allow digest)" : "");
 	}
 	if (st && c.result.refusals.n)
 		report_refused(k, &c, err.text);

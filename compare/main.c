@@ -12,6 +12,7 @@
 #include "libref/base/printed.h"
 #include "libref/base/room.h"
 #include "libref/base/sanitizer.h"
+#include "libref/base/say.h"
 #include "libref/base/spin.h"
 #include "libref/base/temporary.h"
 #include "libref/base/trouble.h"
@@ -113,17 +114,17 @@ static int finish_streams(int status)
 
 	if (fflush(stdout) != 0 || ferror(stdout)) {
 		if (status != 2) /* otherwise an error was already printed */
-			fprintf(stderr, "vernier: standard output cannot be written: %s\n", vn_printed_lost());
+			vn_say(stderr, "vernier: standard output cannot be written: %s\n", vn_printed_lost());
 		return 2;
 	}
 	const char *left = vn_temporary_left(); /* the user must remove it, whatever else is wrong */
 	if (status != 2 && vn_trouble_since(0, "vernier", &err)) {
-		fprintf(stderr, "%s\n", err.text);
+		vn_say(stderr, "%s\n", err.text);
 		left = vn_temporary_left_noted() ? NULL : left;
 		status = 2;
 	}
 	if (left)
-		fprintf(stderr, "vernier: %s\n", left);
+		vn_say(stderr, "vernier: %s\n", left);
 	if (status != 2 && vn_printed_left())
 		vn_printed_leave();
 	return status;
@@ -154,7 +155,7 @@ static bool heed_environment(void)
 
 	if (!kernel || !*kernel || vn_metric_kernel_choose(kernel, &err) == VN_OK)
 		return true;
-	fprintf(stderr, "vernier: VERNIER_KERNEL: %s\n", err.text);
+	vn_say(stderr, "vernier: VERNIER_KERNEL: %s\n", err.text);
 	return false;
 }
 

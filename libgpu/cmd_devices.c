@@ -1,6 +1,7 @@
 /* cmd_devices.c: `vernier devices`: the Vulkan devices of this machine. */
 #include "libgpu/commands.h"
 #include "libgpu/gpu.h"
+#include "libref/base/say.h"
 
 #include <getopt.h>
 #include <stdio.h>
@@ -17,13 +18,13 @@ const vn_command vn_devices_command = {
 
 static void print_device(const vn_gpu_device *d)
 {
-	printf("%d  %s\n", d->index, d->name);
-	printf("   type     %s\n", d->type);
-	printf("   api      Vulkan %s\n", d->api);
-	printf("   driver   %s\n", d->driver[0] ? d->driver : "unknown");
+	vn_say(stdout, "%d  %s\n", d->index, d->name);
+	vn_say(stdout, "   type     %s\n", d->type);
+	vn_say(stdout, "   api      Vulkan %s\n", d->api);
+	vn_say(stdout, "   driver   %s\n", d->driver[0] ? d->driver : "unknown");
 	printf("   memory   %.1f GiB\n", (double)d->memory / (1024.0 * 1024.0 * 1024.0));
 	if (d->missing[0])
-		printf("   missing: %s\n", d->missing);
+		vn_say(stdout, "   missing: %s\n", d->missing);
 	else
 		printf("   suitable\n");
 }
@@ -40,7 +41,7 @@ int cmd_devices(int argc, char **argv)
 	if (optind < argc)
 		return vn_complain("devices", "'%s': this command takes no arguments", argv[optind]);
 	if (vn_gpu_devices(&list, &n, &err)) {
-		fprintf(stderr, "vernier devices: %s\n", err.text);
+		vn_say(stderr, "vernier devices: %s\n", err.text);
 		return 2;
 	}
 	for (int i = 0; i < n; i++)

@@ -5,9 +5,11 @@
 #include "libgpu/pipeline_cache.h"
 
 #include "libref/base/digest.h"
+#include "libref/base/map.h"
 #include "libref/base/trouble.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,15 +64,38 @@ static bool file_path(const vn_device *d, const char *dir, char *path, size_t ro
 	return true;
 }
 
+/* Creates a file that did not exist; a killed process with our number may have left one. */
+static FILE *create_file(const char *path)
+{
+	remove(path);
+	const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+	FILE     *f = fd < 0 ? NULL : fdopen(fd, "wb");
+
+	if (!f && fd >= 0)
+		close(fd);
+	return f;
+}
+
+/* Is there nothing of this name, or a regular file? Anything else is not ours to replace. */
+static bool may_replace(const char *path)
+{
+	struct stat s;
+	return lstat(path, &s) != 0 || S_ISREG(s.st_mode);
+}
+
 /* The driver's bytes, or NULL. */
 static void *load_data(const vn_device *d, const char *path, size_t *bytes)
 {
-	FILE      *f = fopen(path, "rb");
+	const int  fd = vn_plain_open(path, O_RDONLY);
+	FILE      *f = fd < 0 ? NULL : fdopen(fd, "rb");
 	cache_head h;
 	void      *data = NULL;
 
-	if (!f)
+	if (!f) {
+		if (fd >= 0)
+			close(fd);
 		return NULL;
+	}
 	if (fread(&h, sizeof(h), 1, f) == 1 && memcmp(h.magic, MAGIC, sizeof(MAGIC)) == 0 &&
 	    h.bytes >= sizeof(VkPipelineCacheHeaderVersionOne) && h.bytes <= FILE_MAX_ && (data = malloc(h.bytes))) {
 		const VkPipelineCacheHeaderVersionOne *v = data;
@@ -132,7 +157,7 @@ void vn_pipeline_cache_save(vn_device *d, const char *dir, VkPipelineCache cache
 	if ((before = load_data(d, path, &old)) && old == bytes && memcmp(before, data, bytes) == 0)
 		goto done; /* nothing new */
 	snprintf(partial, sizeof(partial), "%s.%ld", path, (long)getpid());
-	if (!(f = fopen(partial, "wb")))
+	if (!may_replace(path) || !(f = create_file(partial)))
 		goto done;
 	cache_head h = { .magic = MAGIC, .bytes = bytes };
 	snprintf(h.digest, sizeof(h.digest), "%s", vn_digest_of(data, bytes).hex);

@@ -1,13 +1,17 @@
 #!/usr/bin/env python3
 """hostile_text.py VERNIER: whatever a file holds, no output has a character that a terminal would obey or not show.
 
-Every string that a file can carry holds controls, bidirectional controls, joiners, tags, bytes that are no UTF-8: names
-and attributes of recordings, token texts, dumps of every kind, models, tokenizers, limits, name maps, the paths
-themselves. Every command runs over them in every format, and each byte of stdout, stderr and report files is looked at.
+Nor does any begin a line, or a column, that a string of the file made up.
+
+Every string that a file can carry holds newlines, controls, bidirectional controls, joiners, tags, bytes that are no
+UTF-8: names and attributes of recordings, token texts, dumps of any kind, models, tokenizers, limits, name maps, the
+paths themselves. Every command runs over them in every format, and each byte of stdout, stderr and report files is
+looked at.
 Status 77, skipped: no h5py.
 """
 import json
 import os
+import re
 import shutil
 import struct
 import subprocess
@@ -27,8 +31,11 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 FIXTURES = os.path.join(HERE, "..", "fixtures")
 # What names of tensors may hold, and then what other strings may, too.
 MARKS = "\u009b\u202e\u200b\u2028\ufeff\u00ad\ufe0f\U000e0041"
-TEXT = ("<\x1b[2J\r\x07\x7f\u0085" + MARKS + "\u061c\u200d\u200e\u2060\u2066\ue000\uffff" + "e" + 9 * "\u0301"
-        + "\u4e2d\U0001f600>")
+# After a newline, a carriage return or a tab: what would be a line, or a column, of its own.
+FORGED = "FORGED within limits"
+BREAKS = "".join(c + FORGED for c in "\n\r\t\v\f\u2029") + "\n\n  " + FORGED
+TEXT = ("<" + BREAKS + "\x1b[2J\r\x07\x7f\u0085" + MARKS + "\u061c\u200d\u200e\u2060\u2066\ue000\uffff" + "e"
+        + 9 * "\u0301" + "\u4e2d\U0001f600>")
 BYTES = TEXT.encode() + b"\xff\xe2\x80"
 DEFAULT_IGNORABLE = {0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFFA0, *range(0x180B, 0x1810),
                      *range(0xFE00, 0xFE10), *range(0xE0000, 0xE1000)}
@@ -40,6 +47,9 @@ def forbidden(data):
         text = data.decode()
     except UnicodeDecodeError as why:
         return f"byte {data[why.start]:02x}"
+    forged = re.search(r"(?:^|[\n\r\t])[ \t]*" + FORGED, text)
+    if forged:
+        return "a forged line: " + ascii(text[forged.start() - 60:forged.end()])
     marks = 0
     for c in text:
         kind = unicodedata.category(c)
@@ -51,10 +61,11 @@ def forbidden(data):
 
 class Bench:
     def __init__(self, vernier):
-        self.vernier, self.runs, self.bad, self.marked = vernier, 0, [], 0
+        self.vernier, self.runs, self.bad, self.marked, self.broken = vernier, 0, [], 0, 0
 
     def look(self, what, data):
         self.marked += any(x in data for x in (b"\\u{202e}", b"\\u202e", b"\\xff", b"\\u{1b}"))
+        self.broken += b"\\n" + FORGED.encode() in data
         found = forbidden(data)
         if found:
             self.bad.append((what, found))
@@ -204,12 +215,23 @@ def recordings(b, model):
 
 def folders(b):
     """Names of files, and the summaries that are joined: what a part says of another."""
-    name = os.fsencode(MARKS) + b"\xff\x1b[2J.h5"
+    name = os.fsencode(TEXT) + b"\xff\x1b[2J.h5"
     for folder, recording in (b"refs", b"ref.h5"), (b"cands", b"evil.h5"):
         os.mkdir(folder)
         shutil.copy(recording, folder + b"/" + name)
         shutil.copy(recording, folder + b"/plain.h5")
-    b.run("evaluate", "--recordings", "refs", "cands")
+    os.mkdir(b"cands/" + BYTES)
+    with open(b"refs/" + BYTES, "wb"):
+        pass
+    for form in "text", "json":
+        b.run("evaluate", "--recordings", "refs", "cands", "--format", form)
+    b.run("calibrate", "refs", "cands", "-o", "folders.yaml", "--force")
+    b.run("compare", "refs", "cands", "cands")
+    b.run("compare", "refs", "cands", "-o", "reports.html", "--force")
+    for done in os.listdir(b"."):
+        if done.startswith(b"reports."):
+            with open(done, "rb") as f:
+                b.look("compare folders -o", f.read())
     shutil.copy("ref.h5", b"cands/alone" + name)
     for part in "1", "2":
         b.run("compare", "refs", "cands", "-q", "--part", part + "/2", "--summary", f"part{part}.json")
@@ -223,11 +245,14 @@ def folders(b):
     for key in "name", "words", "in", "verdict":
         evil_summary(b, {**summary, "pairs": [{**summary["pairs"][0], key: TEXT}] + summary["pairs"][1:]})
     evil_summary(b, {**summary, "next": [TEXT]})
+    evil_summary(b, {**summary, "pairs": [{**p, "recorded_by": [TEXT, TEXT]} for p in summary["pairs"]]})
 
 
 def evil_summary(b, summary):
     with open("evil.json", "w", encoding="utf-8") as f:
         json.dump(summary, f, ensure_ascii=False)
+    shutil.copy("evil.json", os.fsencode(TEXT) + b".json")
+    b.run("merge", os.fsencode(TEXT) + b".json", "part1.json")
     b.run("merge", "evil.json", "part2.json", "-o", "all.json", "--force")
     if os.path.exists("all.json"):
         with open("all.json", "rb") as f:
@@ -394,7 +419,7 @@ def models(b, model):
               change_json("tokenizer.json", lambda t: t.update({"pre_tokenizer": {"type": TEXT}})), weights,
               lambda folder: None]
     for i, work in enumerate(works):
-        folder = f"model{i}{MARKS}"
+        folder = f"model{i}{TEXT}"
         shutil.copytree(model, folder)
         work(folder)
         b.run("points", folder)
@@ -404,7 +429,9 @@ def models(b, model):
         b.run("evaluate", folder, "--ids", "300,301,302,303,304,305", "--candidate", "ref", "--decode", "2")
         b.run("evaluate", folder, "--ids", "300,301,302,303,304,305", "--candidate", "ref", "--decode", "2", "--format",
               "json")
-        b.run("isolate", folder, "--ids", "300,301", "--check", "true " + TEXT)
+        b.run("isolate", folder, "--ids", "300,301", "--check", "true " + MARKS)
+        b.run("isolate", folder, "--ids", "300,301", "--candidate", "ref", "--precision", "f16")
+        b.run("table", folder, "--ids", "300,301")
         if os.path.exists("m.h5"):
             b.run("show", "m.h5")
             b.run("show", "m.h5", "--format", "json")
@@ -445,9 +472,9 @@ def main():
         models(b, model)
         paths(b)
         os.chdir("/")
-    print(f"{b.runs} runs; outputs that show a code: {b.marked}; outputs with a forbidden character, "
-          f"and other failures: {len(b.bad)}")
-    assert b.marked > 200, "the strings do not reach the outputs"
+    print(f"{b.runs} runs; outputs that show a code: {b.marked}, a newline: {b.broken}; outputs with "
+          f"a forbidden character, and other failures: {len(b.bad)}")
+    assert b.marked > 200 and b.broken > 100, "the strings do not reach the outputs"
     return 1 if b.bad else 0
 
 

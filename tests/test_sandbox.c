@@ -41,6 +41,7 @@ static struct sockaddr_un named_at = { .sun_family = AF_UNIX }, abstract_at = { 
 static socklen_t          abstract_size;
 static pid_t              parent;
 static const char        *first_variable; /* its text in the memory that the program was started with */
+static void              *page;           /* that this process shares with its children, as a crew of workers does */
 static int                missing;        /* layers that this machine or build does not have */
 
 /* ---- actions -------------------------------------------------------------------------------- */
@@ -118,6 +119,13 @@ static int change_mode(void)
 static int change_folder(void)
 {
 	return error_of(chdir("/"));
+}
+
+/* By a call that fails where a write would end the process. */
+static int write_shared_page(void)
+{
+	struct iovec to = { page, 1 };
+	return error_of(syscall(SYS_pread64, file, to.iov_base, to.iov_len, (off_t)0));
 }
 
 static int make_socket(void)
@@ -385,6 +393,7 @@ static const struct action {
 	DEADLY(read_own, S),
 	ACTION(write_other, ALWAYS | S),
 	ACTION(read_other, ALWAYS | S),
+	ACTION(write_shared_page, ALWAYS),
 	ACTION(write_file, ALWAYS | S),
 	ACTION(cut_own_file, S),
 	ACTION(write_output, ALWAYS),
@@ -737,6 +746,7 @@ static bool prepare(void)
 	snprintf(path, sizeof path, "%s/file", folder);
 	snprintf(victim, sizeof victim, "%s/victim", folder);
 	snprintf(socket_path, sizeof socket_path, "%s/socket", folder);
+	page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	other = open("other", O_RDWR | O_CREAT, 0600);
 	tcp_at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);

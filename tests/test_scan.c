@@ -1,5 +1,6 @@
 /* test_scan.c: the table of weights as a child reads it (capture/recording/scan.h), and what a
  * child reads where HDF5 gets no memory. HDF5's allocation functions are the ones below. */
+#include "tests/counted.h"
 #include "tests/recording_help.h"
 
 #include "libref/base/sanitizer.h"
@@ -221,7 +222,7 @@ static void where_hdf5_gets_no_memory_what_is_read_is_right_or_refused(void)
 	bool reached = true, refused;
 	int  read = 0, wrong = 0;
 
-	requests = mmap(NULL, sizeof *requests, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	requests = counted_map(sizeof *requests);
 	CU_ASSERT_TRUE_FATAL(requests != MAP_FAILED);
 	make_file_with_table();
 	for (long n = 1; reached; n += newer ? 1 : 3) { /* of the older headers a third, to save time */

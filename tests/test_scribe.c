@@ -3,6 +3,7 @@
 #include "capture/file/child.h"
 #include "capture/store/scribe.h"
 #include "libref/base/dtype.h"
+#include "tests/counted.h"
 #include "tests/suite.h"
 
 #include <signal.h>
@@ -206,7 +207,7 @@ int main(void)
 		                           TEST(after_a_failure_of_hdf5_the_file_stays_as_it_was_published_last),
 		                           TEST(it_runs_in_a_sandbox),
 		                           CU_TEST_INFO_NULL };
-	void              *shared = mmap(NULL, sizeof *calls, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	void              *shared = counted_map(sizeof *calls);
 
 	if (shared == MAP_FAILED || !mkdtemp(dir)) {
 		perror("test_scribe: cannot be prepared");

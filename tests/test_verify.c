@@ -471,6 +471,18 @@ static void a_file_that_changes_while_it_is_read_is_trouble(void)
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, path));
 	vn_recording_close(r);
 	r = opens();
+	const int   fd = open(path, O_RDWR);
+	struct stat was;
+	char        byte;
+	CU_ASSERT_FATAL(fd >= 0 && fstat(fd, &was) == 0 && pread(fd, &byte, 1, was.st_size - 1) == 1);
+	usleep(20000); /* the kernel's clock of files ticks each 4 ms */
+	CU_ASSERT_EQUAL_FATAL(pwrite(fd, &byte, 1, was.st_size - 1), 1);
+	CU_ASSERT_EQUAL_FATAL(futimens(fd, (struct timespec[]) { was.st_atim, was.st_mtim }), 0); /* set back */
+	close(fd);
+	CU_ASSERT_EQUAL(vn_recording_verify(r, &err), VN_ERR_IO);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "while it was read"));
+	vn_recording_close(r);
+	r = opens();
 	CU_ASSERT_EQUAL_FATAL(truncate(path, 1 << 20), 0);
 	CU_ASSERT_EQUAL(vn_recording_verify(r, &err), VN_ERR_IO);
 	vn_recording_close(r);

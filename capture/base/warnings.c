@@ -1,6 +1,7 @@
 /* warnings.c: see warnings.h. */
 #include "capture/base/warnings.h"
 
+#include "libref/base/say.h"
 #include "libref/base/text.h"
 
 #include <stdarg.h>
@@ -24,7 +25,7 @@ void vn_warn(const char *command, const char *format, ...)
 	va_start(args, format);
 	vn_text_print(text, sizeof text, format, args);
 	va_end(args);
-	fprintf(stderr, "vernier %s: warning: %s\n", command, text);
+	vn_say(stderr, "vernier %s: warning: %s\n", command, text);
 	keep_warning(text);
 }
 
@@ -50,13 +51,13 @@ int vn_warnings_end(const char *command, bool strict, int status)
 	if (!strict || status || !count)
 		return status;
 	fflush(stdout); /* keeps stdout before stderr */
-	fprintf(stderr, "vernier %s: --strict: %d warning%s: %s\n", command, count, count == 1 ? "" : "s", all);
+	vn_say(stderr, "vernier %s: --strict: %d warning%s: %s\n", command, count, count == 1 ? "" : "s", all);
 	return 1;
 }
 
 int vn_command_end(const char *command, vn_status st, const vn_error *err, bool strict, int status)
 {
 	if (st)
-		fprintf(stderr, "vernier %s: %s\n", command, err->text);
+		vn_say(stderr, "vernier %s: %s\n", command, err->text);
 	return vn_warnings_end(command, strict, st ? 2 : status);
 }

@@ -5,6 +5,7 @@
 #include "capture/file/driver.h"
 #include "capture/recording/scan.h"
 #include "libref/base/digest.h"
+#include "libref/base/map.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -85,7 +86,7 @@ static void edit_in_child(void *ctx, int pipe)
 
 vn_status vn_edit_file(const char *path, void (*change)(vn_edit *e, void *ctx), void *ctx, vn_error *err)
 {
-	edit_job    j = { .path = path, .fd = open(path, O_RDWR | O_CLOEXEC), .change = change, .ctx = ctx };
+	edit_job    j = { .path = path, .fd = vn_plain_open(path, O_RDWR), .change = change, .ctx = ctx };
 	vn_child    child;
 	int         kind = -1;
 	void       *data = NULL;

@@ -52,8 +52,11 @@ typedef struct vn_child_task {
 	 * minutes */
 	bool        slow;
 	void (*work)(void *ctx, int pipe);
-	void *ctx;
-	int   without; /* sandbox layers to leave out (vn_sandbox), for tests */
+	void       *ctx;
+	/* memory shared with the child, which writes to it; NULL: none */
+	const void *shared;
+	size_t      shared_bytes;
+	int         without; /* sandbox layers to leave out (vn_sandbox), for tests */
 } vn_child_task;
 
 /* Runs work(ctx, pipe) in a child, which exits when work returns. Initialises HDF5 there. The

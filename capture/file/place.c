@@ -256,8 +256,10 @@ vn_status vn_place_settle(vn_place *p, vn_error *err)
 
 void vn_place_close(vn_place *p)
 {
-	if (p->fd >= 0 && p->partial)
-		close(p->fd); /* gives the lock back */
+	if (p->fd >= 0 && p->partial) {
+		flock(p->fd, LOCK_UN); /* a process forked meanwhile may keep a copy of the descriptor */
+		close(p->fd);
+	}
 	free(p->path);
 	free(p->partial);
 	*p = (vn_place) { .fd = -1 };

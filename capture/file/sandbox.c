@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -96,8 +97,47 @@ static void clear_environment(void)
 	clearenv();
 }
 
+/* Is a line of /proc/self/maps about shared memory that this process could write? Not a file that
+ * has a name on disk: this program maps none, and a preloaded library may count in one. */
+static bool is_shared_memory(const char *line, const char *rights)
+{
+	const char *name = strchr(line, '/');
+	return rights[1] == 'w' && rights[3] == 's' &&
+	       (!name || strncmp(name, "/dev/", 5) == 0 || strncmp(name, "/memfd:", 7) == 0 ||
+	        strncmp(name, "/SYSV", 5) == 0 || strstr(name, "(deleted)"));
+}
+
+/* Unmaps what others would read: the page of a crew of workers, memory of MPI, a driver's buffers.
+ * A mapping that is not writable stays so: its descriptor was opened for reading. */
+static void unmap_shared(const vn_sandbox *s)
+{
+	static char     text[1 << 14]; /* no allocation, which could be refused */
+	const uintptr_t kept = (uintptr_t)s->shared;
+	const int       fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+	size_t          have = 0;
+	ssize_t         n;
+
+	while (fd >= 0 && (n = read(fd, text + have, sizeof text - 1 - have)) > 0) {
+		char *line = text, *end;
+		text[have += (size_t)n] = '\0';
+		for (; (end = strchr(line, '\n')); line = end + 1) {
+			uintptr_t from, to;
+			char      rights[5];
+			*end = '\0';
+			if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %4s", &from, &to, rights) == 3 &&
+			    is_shared_memory(line, rights) && !(kept && from < kept + s->shared_bytes && kept < to))
+				munmap((void *)from, to - from);
+		}
+		have = strlen(line);
+		memmove(text, line, have);
+	}
+	if (fd >= 0)
+		close(fd);
+}
+
 void vn_sandbox_begin(const vn_sandbox *s)
 {
+	unmap_shared(s);
 	close_others(s);
 	clear_environment();
 }

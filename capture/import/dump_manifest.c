@@ -9,6 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Longest line: a step of 1.4 million tokens, ids and positions of ten digits. Parsed, a line takes
+ * up to 25 times as much memory. */
+static const size_t MOST_LINE = (size_t)32 << 20;
+
 /* One line of the manifest, with its error. */
 typedef struct line {
 	vn_dump    *d;
@@ -232,13 +236,16 @@ vn_status vn_manifest_parse(vn_dump *d, const char *path, const char *text, size
 		/* The last line may be cut off, if the program was killed while writing it. */
 		if (!stop)
 			break;
-		if (!(l.json = vn_json_load(at, (size_t)(stop - at), JSON_REJECT_DUPLICATES, &why)))
+		if ((size_t)(stop - at) > MOST_LINE)
+			st = report_error(&l, "a line of %zu bytes, more than %zu", (size_t)(stop - at), MOST_LINE);
+		else if (!(l.json = vn_json_load(at, (size_t)(stop - at), JSON_REJECT_DUPLICATES, &why)))
 			st = report_error(&l, "not JSON: %s", why.text);
 		else if (!json_is_object(l.json))
 			st = report_error(&l, "not an object");
 		else
 			st = read_line(&l);
 		json_decref(l.json);
+		l.json = NULL;
 		at = stop + 1;
 	}
 	if (!st && l.number == 0)

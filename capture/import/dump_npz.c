@@ -22,6 +22,7 @@
 
 /* deflate expands a byte to at most 1032; a larger ratio is invalid */
 enum { MOST_TIMES = 1100, HEAD = 1 << 16 };
+enum { LOCAL_HEADER = 30 }; /* bytes before a member's name and data, at least */
 /* Read-ahead: the whole of a small archive, otherwise four times as many members as last time. */
 enum { AHEAD_BYTES = 64 << 20, AHEAD_GROWS = 4, AHEAD_MOST = 1024 };
 
@@ -60,8 +61,15 @@ typedef struct unpack_task {
 	archive    *s;
 	int         pipe;
 	zip_error_t error;
-	uint64_t    at; /* of the file */
+	uint64_t    at;     /* of the file */
+	uint64_t    lowest; /* byte read since this was set */
 } unpack_task;
+
+/* Bytes [from, to) of the file, of a member. */
+typedef struct member_range {
+	uint64_t from, to;
+	size_t   which;
+} member_range;
 
 /* libzip's own reader opens the file by name; the sandbox has only a descriptor,
  * so this one uses pread. */
@@ -76,6 +84,7 @@ static zip_int64_t read_file(void *ctx, void *data, zip_uint64_t bytes, zip_sour
 		n = pread(t->s->fd, data, bytes, (off_t)t->at);
 		if (n < 0)
 			zip_error_set(&t->error, ZIP_ER_READ, errno);
+		t->lowest = t->at < t->lowest ? t->at : t->lowest;
 		t->at += n > 0 ? (uint64_t)n : 0;
 		return n;
 	case ZIP_SOURCE_SEEK: {
@@ -118,7 +127,7 @@ static zip_t *open_zip(unpack_task *t, int pipe)
 }
 
 /* Reads the first n bytes of a member; fewer are an error. */
-static void read_member(const unpack_task *t, zip_t *z, size_t which, const char *name, void *to, size_t n)
+static void read_member(unpack_task *t, zip_t *z, size_t which, const char *name, void *to, size_t n)
 {
 	zip_file_t *f = zip_fopen_index(z, which, 0);
 	size_t      at = 0;
@@ -143,6 +152,28 @@ static void stat_member(const unpack_task *t, zip_t *z, size_t which, zip_stat_t
 		vn_child_refuse(t->pipe, "%s: a member: %s", t->path, zip_strerror(z));
 }
 
+static int by_start(const void *a, const void *b)
+{
+	const member_range *x = a, *y = b;
+	return x->from != y->from ? (x->from > y->from) - (x->from < y->from)
+	                          : (x->which > y->which) - (x->which < y->which);
+}
+
+/* Members that share bytes make a small archive look large, and differ from program to program.
+ * libzip does not tell where a member is. But to read one it first reads the member's own header,
+ * and nothing before that. */
+static void refuse_overlap(const unpack_task *t, zip_t *z, member_range *r, size_t n)
+{
+	qsort(r, n, sizeof *r, by_start);
+	for (size_t i = 1; i < n; i++)
+		if (r[i].from < r[i - 1].to) {
+			const char *const a = zip_get_name(z, r[i - 1].which, ZIP_FL_ENC_RAW), *const b = zip_get_name(
+																					   z, r[i].which, ZIP_FL_ENC_RAW);
+			vn_child_refuse(t->pipe, "%s: %.127s and %.127s overlap: no program writes such an archive", t->path,
+			                a ? a : "a member", b ? b : "a member");
+		}
+}
+
 /* Sends each member's first bytes as a frame. */
 static void list_members(void *ctx, int pipe)
 {
@@ -154,8 +185,12 @@ static void list_members(void *ctx, int pipe)
 	zip_stat_t   x;
 
 	vn_child_patience(60);
-	zip_t *z = open_zip(t, pipe);
-	for (zip_int64_t i = 0, n = zip_get_num_entries(z, 0); i < n; i++) {
+	zip_t            *z = open_zip(t, pipe);
+	const zip_int64_t n = zip_get_num_entries(z, 0);
+	member_range     *range = calloc((size_t)(n > 0 ? n : 0) + 1, sizeof *range);
+	if (!range)
+		vn_child_refuse(pipe, "%s: no memory for %lld members", t->path, (long long)n);
+	for (zip_int64_t i = 0; i < n; i++) {
 		stat_member(t, z, (size_t)i, &x);
 		const size_t some = x.size < HEAD ? (size_t)x.size : HEAD, name = strlen(x.name);
 		frame.m = (npz_member) { .size = x.size, .packed = x.comp_size };
@@ -164,9 +199,16 @@ static void list_members(void *ctx, int pipe)
 		if (x.size / MOST_TIMES > x.comp_size)
 			vn_child_refuse(pipe, "%s: %.127s: cannot be so small", t->path, x.name);
 		strcpy(frame.m.name, x.name);
+		t->lowest = UINT64_MAX;
 		read_member(t, z, (size_t)i, x.name, frame.head, some);
+		if (x.comp_size > (uint64_t)t->s->bytes)
+			vn_child_refuse(pipe, "%s: %.127s: is larger than the archive", t->path, x.name);
+		if (t->lowest != UINT64_MAX) /* an empty one may not be read */
+			range[i] = (member_range) { t->lowest, t->lowest + LOCAL_HEADER + x.comp_size, (size_t)i };
 		vn_child_send(pipe, MEMBER, &frame, sizeof frame.m + some);
 	}
+	refuse_overlap(t, z, range, (size_t)n);
+	free(range);
 	vn_child_send(pipe, DONE, "", 0);
 }
 
@@ -232,7 +274,14 @@ static vn_status run_child(vn_dump *d, void (*work)(void *ctx, int pipe), vn_err
 {
 	archive            *s = d->state;
 	unpack_task         t = { .path = d->path, .s = s };
-	const vn_child_task how = { .path = d->path, .what = "zip", .file = s->fd, .slow = true, .work = work, .ctx = &t };
+	const vn_child_task how = { .path = d->path,
+		                        .what = "zip",
+		                        .file = s->fd,
+		                        .slow = true,
+		                        .work = work,
+		                        .ctx = &t,
+		                        .shared = s->room.data,
+		                        .shared_bytes = s->room.bytes };
 	vn_child            child;
 	int                 kind = FAILED;
 	vn_status           st = vn_child_start(&child, &how, err);

@@ -61,6 +61,35 @@ static vn_status open_kind(vn_dump *d, vn_error *err)
 	return refuse_path(d->path, err);
 }
 
+static int by_file(const void *a, const void *b)
+{
+	const vn_array *const *x = a, *const *y = b;
+	return strcmp((*x)->file, (*y)->file);
+}
+
+/* Tied tensors may be one file. But a list of a few bytes for each name must not turn one file into
+ * thousands of tensors. */
+static vn_status check_files(const vn_dump *d, vn_error *err)
+{
+	enum { MOST_NAMES = 64 };
+	const vn_array **list = malloc(((size_t)d->n + 1) * sizeof *list);
+	vn_status        st = VN_OK;
+	int              n = 0;
+
+	if (!list)
+		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %d names", d->path, d->n);
+	for (int i = 0; i < d->n; i++)
+		if (d->array[i].file)
+			list[n++] = &d->array[i];
+	qsort(list, (size_t)n, sizeof *list, by_file);
+	for (int i = MOST_NAMES; i < n && !st; i++)
+		if (strcmp(list[i]->file, list[i - MOST_NAMES]->file) == 0)
+			st = vn_fail(err, VN_ERR_FORMAT, "%s: %s is the file of more than %d tensors", d->path, list[i]->file,
+			             MOST_NAMES);
+	free(list);
+	return st;
+}
+
 /* Adds steps that appear only in the names of arrays. */
 static vn_status count_steps(vn_dump *d, vn_error *err)
 {
@@ -99,7 +128,7 @@ vn_status vn_dump_open(const char *path, vn_dump **out, vn_error *err)
 	if (!st && d->n == 0)
 		st = no_tensor(path, err);
 	if (!st)
-		st = count_steps(d, err);
+		st = (st = check_files(d, err)) ? st : count_steps(d, err);
 	if (st) {
 		vn_dump_close(d);
 		*out = NULL;

@@ -5,6 +5,7 @@
 #include "capture/recording/derive.h"
 #include "capture/store/label.h"
 #include "libref/base/nearest.h"
+#include "libref/base/say.h"
 #include "libref/base/text.h"
 
 #include <ctype.h>
@@ -83,7 +84,7 @@ static void print_origins(const vn_import *i, int entry, bool *used, FILE *to)
 		used[list[k]] = true;
 		snprintf(name, sizeof name, "%s", vn_recording_entry(i->original, list[k])->name);
 		if (k < SHOWN)
-			fprintf(to, "%s%s", k ? " + " : "", vn_text_clean(name, sizeof name));
+			vn_say(to, "%s%s", k ? " + " : "", vn_text_clean(name, sizeof name));
 	}
 	if (n > SHOWN)
 		fprintf(to, " + %d more", n - SHOWN);
@@ -105,7 +106,7 @@ static void print_mapped(const vn_import *i, bool *used, FILE *to)
 		if (e->step != step)
 			fprintf(to, "  step %d\n", e->step);
 		step = e->step;
-		fprintf(to, "  %-24s %-5s %-16s <- ", e->name, vn_dtype_name(e->dtype), vn_shape_text(&e->shape, shape));
+		vn_say(to, "  %-24s %-5s %-16s <- ", e->name, vn_dtype_name(e->dtype), vn_shape_text(&e->shape, shape));
 		print_origins(i, k, used, to);
 		fputc('\n', to);
 	}
@@ -119,19 +120,19 @@ void vn_import_list(const vn_import *i, FILE *to)
 	int       gone = 0, steps = vn_recording_steps(i->r, &(const vn_step *) { NULL });
 	if (!used)
 		return;
-	fprintf(to, "%s: %s, %d tensors in %d step%s\n", vn_recording_path(i->r), i->dump->kind, n, steps,
-	        steps == 1 ? "" : "s");
+	vn_say(to, "%s: %s, %d tensors in %d step%s\n", vn_recording_path(i->r), i->dump->kind, n, steps,
+	       steps == 1 ? "" : "s");
 	fprintf(to, "checkpoints: %d\n", vn_recording_count(i->r) - i->unmapped);
 	print_mapped(i, used, to);
 	if (i->unmapped)
-		fprintf(to, "left over, not checkpoint names: %d%s\n", i->unmapped, steps > 1 ? ", each name once" : "");
+		vn_say(to, "left over, not checkpoint names: %d%s\n", i->unmapped, steps > 1 ? ", each name once" : "");
 	for (int k = 0; i->unmapped && k < vn_recording_count(i->r); k++) {
 		const vn_entry *e = vn_recording_entry(i->r, k);
 		if (vn_import_knows(i->plan, e->name) || is_listed(i->r, e))
 			continue;
 		snprintf(name, sizeof name, "%s", e->name);
 		vn_import_nearest(i->plan, e->name, near, sizeof near);
-		fprintf(to, "  %-40s nearest: %s\n", vn_text_clean(name, sizeof name), near);
+		vn_say(to, "  %-40s nearest: %s\n", vn_text_clean(name, sizeof name), near);
 	}
 	for (int k = 0; k < n; k++)
 		gone += !used[k];
@@ -140,12 +141,12 @@ void vn_import_list(const vn_import *i, FILE *to)
 	for (int k = 0; gone && k < n; k++) {
 		snprintf(name, sizeof name, "%s", vn_recording_entry(i->original, k)->name);
 		if (!used[k] && !is_listed(i->original, vn_recording_entry(i->original, k)))
-			fprintf(to, "  %s\n", vn_text_clean(name, sizeof name));
+			vn_say(to, "  %s\n", vn_text_clean(name, sizeof name));
 	}
 	if (i->n_troubles)
 		fprintf(to, "cannot be imported: %d\n", i->n_troubles);
 	for (int k = 0; k < i->n_troubles && k < VN_IMPORT_TROUBLES; k++)
-		fprintf(to, "  %s\n", i->trouble[k]);
+		vn_say(to, "  %s\n", i->trouble[k]);
 	if (i->n_troubles > VN_IMPORT_TROUBLES)
 		fprintf(to, "  and %d more\n", i->n_troubles - VN_IMPORT_TROUBLES);
 	free(used);

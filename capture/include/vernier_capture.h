@@ -25,6 +25,8 @@
  * Threads  At most one thread at a time may use a vernier_capture. The library starts one thread,
  *          which writes, and forks one process in open, which runs HDF5. Call open only while no
  *          other thread of the program is inside HDF5.
+ * Forks    A capture belongs to the process that opened it. In a child forked later, every call
+ *          fails, vernier_capture_free leaves the file as it is, and exit is safe.
  * Memory   Data is copied. The caller may overwrite it as soon as a call returns.
  */
 #ifndef VERNIER_CAPTURE_H

@@ -1,8 +1,8 @@
 /* vernier_record.h: records the tensors of an inference engine, from C or C++, without any library.
  *
  * It writes a directory of .npy files and a manifest (`vernier help dump.md`), from which `vernier
- * import` makes a checkpoint file. C99 or C++11; it needs only the standard library and mkdir. Copy
- * this file into your project, and in one source file write
+ * import` makes a checkpoint file. C99 or C++11; it needs only the standard library, mkdir, stat
+ * and getpid. Copy this file into your project, and in one source file write
  *
  *     #define VERNIER_RECORD_IMPLEMENTATION
  *     #include "vernier_record.h"
@@ -22,6 +22,8 @@
  *          If the program ends early, the whole tensors can be read. Only vernier_record_close
  *          marks the recording complete.
  * Threads  At most one thread at a time may use a vernier_record.
+ * Forks    A recording belongs to the process that opened it. In a child forked later, every call
+ *          fails, and vernier_record_close marks nothing.
  * Text     UTF-8.
  * Size     Every tensor is written. To write only tensors that differ from a reference, use
  *          vernier_capture_against of vernier_capture.h.
@@ -48,6 +50,7 @@ typedef struct vernier_record {
 	int     step, failed; /* step: the current one, -1 before the first */
 	int64_t tokens;       /* in all steps so far */
 	char    source_line[128];
+	long    owner; /* the process that opened it */
 } vernier_record;
 
 /* Creates the directory if it does not exist; it must not hold a recording already. Reports name
@@ -119,8 +122,10 @@ const char *vernier_record_error(const vernier_record *r);
 #include <string.h>
 #ifdef _WIN32
 #include <direct.h>
+#include <sys/stat.h>
 #else
 #include <sys/stat.h>
+#include <unistd.h>
 #endif
 
 #ifdef __cplusplus
@@ -256,8 +261,20 @@ static int vernier_record_line_(vernier_record *r, vernier_record_text_ *t)
 	return good ? 0 : vernier_record_fail_(r, "%s: manifest.jsonl cannot be written: %s", r->dir, strerror(errno));
 }
 
+static long vernier_record_process_(void)
+{
+#ifdef _WIN32
+	return 0; /* has no fork */
+#else
+	return (long)getpid();
+#endif
+}
+
 static int vernier_record_ready_(vernier_record *r)
 {
+	if (!r->failed && r->owner != vernier_record_process_())
+		vernier_record_fail_(r,
+		                     "this process was forked from the one that opened the recording, which alone writes it");
 	if (!r->failed && !r->manifest)
 		vernier_record_fail_(r, "the recording is not open");
 	return r->failed ? -1 : 0;
@@ -386,6 +403,7 @@ static int vernier_record_write_(vernier_record *r, const char *file, char kind,
 	int          good;
 	snprintf(path, sizeof path, "%s/%s", r->dir, file);
 	snprintf(part, sizeof part, "%s/%s.part", r->dir, file);
+	remove(part); /* what a killed program left, or a pipe, which fopen would wait for */
 	errno = 0;
 	if (!n || !(f = fopen(part, "wb")))
 		return vernier_record_fail_(r, "%s: cannot be written: %s", part, strerror(errno));
@@ -403,9 +421,10 @@ static int vernier_record_write_(vernier_record *r, const char *file, char kind,
 int vernier_record_open(vernier_record *r, const char *dir, const char *engine, const char *precision)
 {
 	char                 path[1100];
-	FILE                *old;
+	struct stat          old;
 	vernier_record_text_ t;
 	memset(r, 0, sizeof *r);
+	r->owner = vernier_record_process_();
 	r->step = -1;
 	if (!dir || !*dir || strlen(dir) >= sizeof r->dir)
 		return vernier_record_fail_(r, "the name of the directory is empty or longer than %d bytes",
@@ -418,10 +437,8 @@ int vernier_record_open(vernier_record *r, const char *dir, const char *engine, 
 #endif
 		return vernier_record_fail_(r, "%.200s: cannot be made: %s", dir, strerror(errno));
 	snprintf(path, sizeof path, "%s/manifest.jsonl", dir);
-	if ((old = fopen(path, "rb")) != NULL) {
-		fclose(old);
+	if (stat(path, &old) == 0) /* anything: opening a pipe would wait for its other end */
 		return vernier_record_fail_(r, "%.180s: already holds a recording", dir);
-	}
 	if (!(r->manifest = fopen(path, "ab")))
 		return vernier_record_fail_(r, "%.180s: cannot be written: %s", path, strerror(errno));
 	setvbuf(r->manifest, NULL, _IONBF, 0);

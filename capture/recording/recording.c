@@ -47,6 +47,7 @@ static vn_status open_file(vn_recording *r, vn_error *err)
 	r->device = st.st_dev;
 	r->inode = st.st_ino;
 	r->changed = st.st_mtim;
+	r->touched = st.st_ctim;
 	if (r->bytes == 0)
 		return vn_fail(err, VN_ERR_FORMAT, "%s: is empty", r->path);
 	/* HDF5 also looks for its signature at 512, 1024, 2048... in files with a user block. */

@@ -77,7 +77,9 @@ struct vn_recording {
 	int64_t              bytes;
 	dev_t                device; /* and inode: which file it is */
 	ino_t                inode;
-	struct timespec      changed; /* when the file was last written to, at opening */
+	/* when the file was last written to, and when that or anything else about it last changed, at
+	 * opening */
+	struct timespec      changed, touched;
 	vn_foreign           foreign;
 	const unsigned char *map; /* the whole file, or NULL before first use */
 

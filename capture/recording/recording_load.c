@@ -47,7 +47,13 @@ static vn_status read_numbers(const vn_recording *r, const vn_scan_one *tensor, 
 	vn_scan scan = {
 		.fd = r->fd, .path = r->path, .bytes = r->bytes, .tensor = tensor, .n = n, .to = to, .children = children
 	};
-	const vn_child_task task = { .path = r->path, .file = r->fd, .slow = true, .work = vn_scan_numbers, .ctx = &scan };
+	const vn_child_task task = { .path = r->path,
+		                         .file = r->fd,
+		                         .slow = true,
+		                         .work = vn_scan_numbers,
+		                         .ctx = &scan,
+		                         .shared = to.data,
+		                         .shared_bytes = to.bytes };
 	vn_child            child[VN_CHILDREN], *list[VN_CHILDREN];
 	vn_status           st = VN_OK;
 	int                 started = 0;

@@ -14,13 +14,19 @@
 
 enum { MOST_LINES = 1000000 }; /* of a table or a list */
 
-/* The walk over groups, with those already seen, so that none is entered twice. */
+/* Addresses of objects already seen: an open hash table of address + 1, since an address may be 0;
+ * 0: free. */
+typedef struct seen_objects {
+	haddr_t *slot;
+	size_t   n, room;
+} seen_objects;
+
+/* The walk over groups, of which none is entered twice, and their tensors. */
 typedef struct group_walk {
 	vn_scan          *s;
 	hid_t             file;
-	haddr_t          *group; /* an open hash table; 0: free */
-	size_t            n_groups, room;
-	int64_t           tensors;
+	seen_objects      groups, datasets;
+	int64_t           tensors, stored; /* names; bytes in the file of all datasets */
 	bool              complete;
 	vn_seen_step      step;
 	vn_header_reader *reader; /* or NULL */
@@ -35,32 +41,40 @@ static haddr_t *slot_of(haddr_t *table, size_t room, haddr_t at)
 	return &table[i];
 }
 
-static void make_room_for_groups(group_walk *w, const char *object)
+static void make_room(const vn_scan *s, seen_objects *x, const char *object)
 {
-	const size_t room = w->room ? 2 * w->room : 256;
+	const size_t room = x->room ? 2 * x->room : 256;
 	haddr_t     *table = calloc(room, sizeof *table);
 
 	if (!table)
-		vn_refuse(w->s, object, "no memory");
-	for (size_t i = 0; i < w->room; i++)
-		if (w->group[i])
-			*slot_of(table, room, w->group[i]) = w->group[i];
-	free(w->group);
-	w->group = table;
-	w->room = room;
+		vn_refuse(s, object, "no memory");
+	for (size_t i = 0; i < x->room; i++)
+		if (x->slot[i])
+			*slot_of(table, room, x->slot[i]) = x->slot[i];
+	free(x->slot);
+	x->slot = table;
+	x->room = room;
+}
+
+/* Notes an object. Returns false if it was seen before, under another name. */
+static bool see_object(const vn_scan *s, seen_objects *x, haddr_t at, const char *object)
+{
+	if (2 * x->n >= x->room)
+		make_room(s, x, object);
+	haddr_t   *slot = slot_of(x->slot, x->room, at + 1);
+	const bool fresh = *slot == 0;
+	x->n += fresh;
+	*slot = at + 1;
+	return fresh;
 }
 
 static void enter_group(group_walk *w, haddr_t at, const char *object)
 {
-	if (2 * w->n_groups >= w->room)
-		make_room_for_groups(w, object);
-	haddr_t *slot = slot_of(w->group, w->room, at + 1); /* an address may be 0 */
-	if (*slot)
-		vn_refuse(w->s, object, "a group with two names");
 	const int64_t most = vn_scan_most(w->s->bytes) / 10;
-	if ((int64_t)w->n_groups++ == most)
+	if (!see_object(w->s, &w->groups, at, object))
+		vn_refuse(w->s, object, "a group with two names");
+	if ((int64_t)w->groups.n > most)
 		vn_refuse(w->s, object, "more than %" PRId64 " groups in %" PRId64 " bytes", most, w->s->bytes);
-	*slot = at + 1;
 }
 
 /* Accepts only hard links with harmless names. */
@@ -294,11 +308,19 @@ static void scan_plan(group_walk *w)
 
 /* ---- tensors ------------------------------------------------------------------------- */
 
-static void send_tensor(group_walk *w, const vn_seen_tensor *t, const char *object)
+/* stored: bytes of its numbers in the file, at most those of the file. */
+static void send_tensor(group_walk *w, const vn_seen_tensor *t, int64_t stored, const char *object)
 {
 	const int64_t most = vn_scan_most(w->s->bytes);
 	if (++w->tensors > most)
 		vn_refuse(w->s, object, "more than %" PRId64 " tensors in %" PRId64 " bytes", most, w->s->bytes);
+	/* Second names of a dataset are no copies, but HDF5 never keeps two datasets in the same bytes.
+	 * If together they have more bytes than the file, a small file was made to look large: each
+	 * would be read, compared and checked by itself. */
+	if (see_object(w->s, &w->datasets, t->address, object) && (w->stored += stored) > w->s->bytes)
+		vn_refuse(w->s, object,
+		          "its numbers overlap those of other tensors, which have %" PRId64 " bytes in a file of %" PRId64,
+		          w->stored, w->s->bytes);
 	vn_child_send(w->s->pipe, VN_FRAME_TENSOR, t, sizeof *t);
 }
 
@@ -339,15 +361,16 @@ static herr_t visit_link(hid_t group, const char *link, const H5L_info_t *info, 
 		.step = w->step.number, .order = VN_NOT_SAID, .layer = VN_NOT_SAID, .address = info->u.address
 	};
 	strcpy(t.name, name);
-	if (w->reader && vn_scan_tensor_header(w->s, w->reader, object, &t)) {
-		send_tensor(w, &t, object);
+	int64_t stored = 0;
+	if (w->reader && vn_scan_tensor_header(w->s, w->reader, object, &t, &stored)) {
+		send_tensor(w, &t, stored, object);
 		return 0;
 	}
 	hid_t o = open_object(w->s, group, link, object);
 	switch (H5Iget_type(o)) {
 	case H5I_DATASET:
-		vn_scan_tensor(w->s, o, object, &t);
-		send_tensor(w, &t, object);
+		vn_scan_tensor(w->s, o, object, &t, &stored);
+		send_tensor(w, &t, stored, object);
 		break;
 	case H5I_GROUP:
 		enter_group(w, info->u.address, object);

@@ -67,12 +67,14 @@ static void check_storage(const vn_scan *s, hid_t dset, const char *object, vn_e
 			vn_refuse(s, object, "%" PRId64 " bytes at offset %" PRIu64 " do not fit into a file of %" PRId64, bytes,
 			          (uint64_t)at, s->bytes);
 		e->offset = (int64_t)at;
+		stored = (hsize_t)bytes;
 	} else if (stored > (hsize_t)s->bytes || (uint64_t)bytes / (filters ? MOST_INFLATION : 1) > stored) {
 		vn_refuse(s, object, "%" PRId64 " bytes cannot come from the %" PRIu64 " that are stored", bytes,
 		          (uint64_t)stored);
 	} else if (layout == H5D_CHUNKED) {
 		check_chunks(s, dset, dcpl, object, e);
 	}
+	e->stored = layout == H5D_COMPACT ? 0 : (int64_t)stored; /* compact: in its header */
 	H5Pclose(dcpl);
 }
 

@@ -36,6 +36,7 @@ typedef struct vn_extent {
 	size_t  width;  /* bytes per element in the file */
 	bool    direct; /* contiguous: the data is at offset */
 	int64_t offset;
+	int64_t stored; /* its bytes in the file: at most those of the file */
 } vn_extent;
 vn_extent vn_scan_extent(const vn_scan *s, hid_t dset, hid_t type, const char *object);
 

@@ -105,7 +105,8 @@ vn_header_reader *vn_scan_reader(const vn_scan *s, hid_t file)
 	return r;
 }
 
-bool vn_scan_tensor_header(const vn_scan *s, vn_header_reader *r, const char *object, vn_seen_tensor *t)
+bool vn_scan_tensor_header(const vn_scan *s, vn_header_reader *r, const char *object, vn_seen_tensor *t,
+                           int64_t *stored)
 {
 	const own_type  *own = own_types();
 	vn_object_header h;
@@ -129,6 +130,7 @@ bool vn_scan_tensor_header(const vn_scan *s, vn_header_reader *r, const char *ob
 	f.t.has_stats = (h.found & ALL_STATISTICS) == ALL_STATISTICS;
 	check_digest(s, object, h.found, f.t.digest);
 	*t = f.t;
+	*stored = bytes;
 	return true;
 }
 
@@ -155,7 +157,7 @@ static int scan_attribute(const vn_scan *s, hid_t d, const char *object, const v
 	return 0;
 }
 
-void vn_scan_tensor(const vn_scan *s, hid_t d, const char *object, vn_seen_tensor *t)
+void vn_scan_tensor(const vn_scan *s, hid_t d, const char *object, vn_seen_tensor *t, int64_t *stored)
 {
 	const own_type *own = own_types();
 	const hid_t     type = H5Dget_type(d);
@@ -179,4 +181,5 @@ void vn_scan_tensor(const vn_scan *s, hid_t d, const char *object, vn_seen_tenso
 	check_digest(s, object, attributes, f.t.digest);
 	H5Tclose(type);
 	*t = f.t;
+	*stored = e.stored;
 }

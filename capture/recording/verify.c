@@ -73,7 +73,14 @@ void vn_recording_defer(vn_recording *r, bool on)
 		vn_recording_defer(r->base[i], on);
 }
 
-/* Numbers that are read twice may differ then. An engine may still write to an incomplete file. */
+static bool same_time(struct timespec a, struct timespec b)
+{
+	return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
+}
+
+/* Numbers that are read twice may differ then. An engine may still write to an incomplete file.
+ * Whoever writes can set the time of writing back, but not the time of the last change of any kind,
+ * which chmod and a new link also set: they cost a comparison, but never allow a wrong one. */
 static vn_status check_unchanged(const vn_recording *r, vn_error *err)
 {
 	struct stat now;
@@ -82,10 +89,14 @@ static vn_status check_unchanged(const vn_recording *r, vn_error *err)
 		return VN_OK;
 	if (fstat(r->fd, &now) != 0)
 		return vn_fail(err, VN_ERR_IO, "%s: %s", r->path, strerror(errno));
-	return now.st_size == r->bytes && now.st_mtim.tv_sec == r->changed.tv_sec &&
-	               now.st_mtim.tv_nsec == r->changed.tv_nsec
-	           ? VN_OK
-	           : vn_fail(err, VN_ERR_IO, "%s: another program changed the file while it was read", r->path);
+	if (now.st_size != r->bytes || !same_time(now.st_mtim, r->changed))
+		return vn_fail(err, VN_ERR_IO, "%s: another program changed the file while it was read", r->path);
+	if (!same_time(now.st_ctim, r->touched))
+		return vn_fail(err, VN_ERR_IO,
+		               "%s: another program changed the file, its permissions or its links while it was read, and "
+		               "its contents may be others: compare again",
+		               r->path);
+	return VN_OK;
 }
 
 vn_status vn_recording_verify(vn_recording *r, vn_error *err)

@@ -11,6 +11,7 @@
 #include "capture/run/session.h"
 #include "libref/base/cluster.h"
 #include "libref/base/digest.h"
+#include "libref/base/say.h"
 #include "libref/base/text.h"
 
 #include <errno.h>
@@ -43,15 +44,15 @@ void vn_prompts_say(const char *path, const vn_recorded *done)
 	if (done->nonfinite_weights)
 		vn_warn("capture", "%s%s", done->nonfinite,
 		        done->nonfinite_weights > 1 ? "; the weights differ too (vernier show)" : "");
-	fprintf(stderr, "%s: %" PRId64 " tensor%s, %s in %.2f s (", path, done->tensors, done->tensors == 1 ? "" : "s",
-	        vn_text_bytes(done->bytes, size), done->seconds);
+	vn_say(stderr, "%s: %" PRId64 " tensor%s, %s in %.2f s (", path, done->tensors, done->tensors == 1 ? "" : "s",
+	       vn_text_bytes(done->bytes, size), done->seconds);
 	if (done->compiling >= 0.005)
-		fprintf(stderr, "%.2f s compiling shaders%s, ", done->compiling,
-		        done->compiled ? " that later runs find in the cache" : "");
+		vn_say(stderr, "%.2f s compiling shaders%s, ", done->compiling,
+		       done->compiled ? " that later runs find in the cache" : "");
 	fprintf(stderr, "%.2f s computing)\n", done->computing);
 	if (done->judged)
-		fprintf(stderr, "%s: %" PRId64 " judged, %" PRId64 " outside, %" PRId64 " left out because they agree%s\n",
-		        path, done->judged, done->outside, done->left_out, done->stopped ? "; the run was stopped" : "");
+		vn_say(stderr, "%s: %" PRId64 " judged, %" PRId64 " outside, %" PRId64 " left out because they agree%s\n", path,
+		       done->judged, done->outside, done->left_out, done->stopped ? "; the run was stopped" : "");
 	if (*done->found)
 		vn_warn("capture", "%s", done->found);
 }
@@ -317,7 +318,7 @@ static vn_status record_all(runs *r, vn_error *err)
 				        i + 1, r->n);
 		}
 	if (!st && first)
-		fprintf(stderr, "%s: %d recorded, %d already there\n", r->job->folder, r->n - kept, kept);
+		vn_say(stderr, "%s: %d recorded, %d already there\n", r->job->folder, r->n - kept, kept);
 	return st;
 }
 

@@ -5,12 +5,13 @@
 #include "capture/show/show_text.h"
 
 #include "libref/base/json.h"
+#include "libref/base/say.h"
 
 #include <stdio.h>
 
 static void print_finding(const vn_file_finding *f, FILE *out)
 {
-	fprintf(out, "%-7s ", f->damaged ? "DAMAGED" : "BROKEN");
+	vn_say(out, "%-7s ", f->damaged ? "DAMAGED" : "BROKEN");
 	if (f->step)
 		fprintf(out, "step.%d/", f->step);
 	vn_show_put(f->words, out);

@@ -3,6 +3,7 @@
 #include "capture/base/warnings.h"
 #include "capture/recording/left_out.h"
 #include "capture/recording/numbers.h"
+#include "libref/base/say.h"
 #include "libref/base/text.h"
 #include "libref/base/utf8.h"
 
@@ -51,7 +52,7 @@ void vn_show_state(const vn_recording *r, FILE *out)
 	} else {
 		fprintf(out, ": INCOMPLETE: its run was interrupted or is still running");
 	}
-	fprintf(out, "; %s", vn_recording_say_tensors(r, 0, vn_recording_count(r), words));
+	vn_say(out, "; %s", vn_recording_say_tensors(r, 0, vn_recording_count(r), words));
 }
 
 /* Prints the text of n tokens together, because a character may span several. */
@@ -70,7 +71,7 @@ static void put_said(char *const *text, int64_t n, FILE *out)
 		shown--; /* do not cut inside a character */
 	char *line = vn_utf8_escape(all, shown);
 	if (line)
-		fprintf(out, "  %-16s %s%s\n", "text", line, shown < length ? " ..." : "");
+		vn_say(out, "  %-16s %s%s\n", "text", line, shown < length ? " ..." : "");
 	free(line);
 	free(all);
 }
@@ -78,10 +79,10 @@ static void put_said(char *const *text, int64_t n, FILE *out)
 /* text: the tokens' text, or NULL. */
 static void put_ids(const char *key, const int32_t *ids, char *const *text, int64_t n, FILE *out)
 {
-	fprintf(out, "  %-16s %" PRId64 ":", key, n);
+	vn_say(out, "  %-16s %" PRId64 ":", key, n);
 	for (int64_t i = 0; i < n && i < FIRST_TOKENS; i++)
 		fprintf(out, " %" PRId32, ids[i]);
-	fprintf(out, "%s\n", n > FIRST_TOKENS ? " ..." : "");
+	vn_say(out, "%s\n", n > FIRST_TOKENS ? " ..." : "");
 	if (text)
 		put_said(text, n, out);
 }
@@ -182,14 +183,14 @@ void vn_show_weights(const vn_recording *r, FILE *out)
 	int                  n = vn_recording_weights(r, &w);
 	char                 shape[VN_SHAPE_TEXT];
 
-	fprintf(out, "%-50s dtype %-18s %11s %11s %11s %11s %8s %8s  digest\n", "weight", "shape", "min", "max", "mean",
-	        "rms", "nan", "inf");
+	vn_say(out, "%-50s dtype %-18s %11s %11s %11s %11s %8s %8s  digest\n", "weight", "shape", "min", "max", "mean",
+	       "rms", "nan", "inf");
 	for (int i = 0; i < n; i++) {
 		const size_t n_name = vn_show_put(w[i].name, out);
-		fprintf(out, "%*s %-5s %-18s", (int)(n_name < 50 ? 50 - n_name : 0), "", vn_dtype_name(w[i].dtype),
-		        vn_shape_text(&w[i].shape, shape));
+		vn_say(out, "%*s %-5s %-18s", (int)(n_name < 50 ? 50 - n_name : 0), "", vn_dtype_name(w[i].dtype),
+		       vn_shape_text(&w[i].shape, shape));
 		put_statistics(&w[i].stats, out);
-		fprintf(out, " %8" PRId64 " %8" PRId64 "  %s\n", w[i].stats.nan, w[i].stats.inf, w[i].digest.hex);
+		vn_say(out, " %8" PRId64 " %8" PRId64 "  %s\n", w[i].stats.nan, w[i].stats.inf, w[i].digest.hex);
 	}
 }
 
@@ -217,19 +218,19 @@ void vn_show_step(vn_recording *r, const vn_step *s, FILE *out)
 	char     shape[VN_SHAPE_TEXT];
 	vn_stats stats;
 
-	fprintf(out, "\nstep.%d: %" PRId64 " token%s from position %" PRId64 ", %" PRId64 " row%s from row %" PRId64 "\n",
-	        s->number, s->tokens, s->tokens == 1 ? "" : "s", s->position, s->rows, s->rows == 1 ? "" : "s",
-	        s->first_row);
-	fprintf(out, "  %5s %-28s %-5s %-18s %11s %11s %11s %11s %8s %8s\n", "order", "name", "dtype", "shape", "min",
-	        "max", "mean", "rms", "nan", "inf");
+	vn_say(out, "\nstep.%d: %" PRId64 " token%s from position %" PRId64 ", %" PRId64 " row%s from row %" PRId64 "\n",
+	       s->number, s->tokens, s->tokens == 1 ? "" : "s", s->position, s->rows, s->rows == 1 ? "" : "s",
+	       s->first_row);
+	vn_say(out, "  %5s %-28s %-5s %-18s %11s %11s %11s %11s %8s %8s\n", "order", "name", "dtype", "shape", "min", "max",
+	       "mean", "rms", "nan", "inf");
 	for (int i = 0; i < vn_recording_count(r); i++) {
 		const vn_entry *e = vn_recording_entry(r, i);
 		if (e->step != s->number)
 			continue;
 		fprintf(out, "  %5d ", e->order);
 		const size_t n_name = vn_show_put(e->name, out);
-		fprintf(out, "%*s %-5s %-18s", n_name < 28 ? 28 - (int)n_name : 0, "", vn_dtype_name(e->dtype),
-		        vn_shape_text(&e->shape, shape));
+		vn_say(out, "%*s %-5s %-18s", n_name < 28 ? 28 - (int)n_name : 0, "", vn_dtype_name(e->dtype),
+		       vn_shape_text(&e->shape, shape));
 		if (e->same_as >= 0) {
 			fprintf(out, " the same as ");
 			vn_show_put(vn_recording_entry(r, e->same_as)->name, out);
@@ -255,11 +256,11 @@ static void show_alike(const vn_step *first, const vn_step *last, const char *te
 	fprintf(out, "\nstep.%d", first->number);
 	if (last > first)
 		fprintf(out, " to step.%d", last->number);
-	fprintf(out, ": %" PRId64 " token%s%s from position %" PRId64, first->tokens, first->tokens == 1 ? "" : "s",
-	        last > first ? " each," : "", first->position);
+	vn_say(out, ": %" PRId64 " token%s%s from position %" PRId64, first->tokens, first->tokens == 1 ? "" : "s",
+	       last > first ? " each," : "", first->position);
 	if (last > first)
 		fprintf(out, " (step.%d: %" PRId64 ")", last->number, last->position);
-	fprintf(out, ", %s%s (vernier show FILE step.%d)\n", last > first ? "each with " : "", tensors, first->number);
+	vn_say(out, ", %s%s (vernier show FILE step.%d)\n", last > first ? "each with " : "", tensors, first->number);
 }
 
 /* Shows the first step in full. Decoding may add thousands, so equal steps share a line. */
@@ -302,8 +303,8 @@ static void show_rows(const vn_entry *e, const void *data, FILE *out)
 
 	if (n == 0)
 		return;
-	fprintf(out, "\n  %5s %11s %11s %11s %11s   first of %" PRId64 " values\n", "row", "min", "max", "mean", "rms",
-	        width);
+	vn_say(out, "\n  %5s %11s %11s %11s %11s   first of %" PRId64 " values\n", "row", "min", "max", "mean", "rms",
+	       width);
 	for (int64_t t = 0; t < rows && t < FIRST_ROWS; t++) {
 		const char *row = (const char *)data + (size_t)(t * width) * vn_dtype_size(e->dtype);
 		vn_stats    s = vn_stats_of(row, e->dtype, (size_t)width);
@@ -312,7 +313,7 @@ static void show_rows(const vn_entry *e, const void *data, FILE *out)
 		fprintf(out, "  ");
 		for (int64_t k = 0; k < width && k < FIRST_COLUMNS; k++)
 			fprintf(out, " %.9g", vn_show_value(row, e->dtype, k));
-		fprintf(out, "%s\n", width > FIRST_COLUMNS ? " ..." : "");
+		vn_say(out, "%s\n", width > FIRST_COLUMNS ? " ..." : "");
 	}
 	if (rows > FIRST_ROWS)
 		fprintf(out, "  ... %" PRId64 " more rows\n", rows - FIRST_ROWS);

@@ -4,6 +4,7 @@
 #include "capture/show/show_text.h"
 #include "capture/file/output.h"
 
+#include "libref/base/say.h"
 #include "libref/base/text.h"
 
 #include <inttypes.h>
@@ -20,11 +21,11 @@ static void print_comment(FILE *out, const vn_entry *e)
 
 	snprintf(name, sizeof name, "%s", e->name);
 	snprintf(axes, sizeof axes, "%s", vn_entry_axes(e));
-	fprintf(out, "# dtype %s shape", vn_dtype_name(e->dtype));
+	vn_say(out, "# dtype %s shape", vn_dtype_name(e->dtype));
 	for (int i = 0; i < e->shape.rank; i++)
 		fprintf(out, " %" PRId64, e->shape.dim[i]);
-	fprintf(out, "\n# %s step %d dims %s\n", vn_text_clean(name, sizeof name), e->step,
-	        vn_text_clean(axes, sizeof axes));
+	vn_say(out, "\n# %s step %d dims %s\n", vn_text_clean(name, sizeof name), e->step,
+	       vn_text_clean(axes, sizeof axes));
 }
 
 static void print_rows(FILE *out, const vn_entry *e, const void *data, char between)
@@ -69,7 +70,7 @@ static void print_npy(FILE *out, const vn_entry *e, const void *data)
 		vn_text_add(head, sizeof head, "%" PRId64 ",%s", e->shape.dim[i], i + 1 < e->shape.rank ? " " : "");
 	vn_text_add(head, sizeof head, "), }");
 	fwrite(magic, 1, sizeof magic, out);
-	fprintf(out, "%-117s\n", head);
+	vn_say(out, "%-117s\n", head);
 	if (kept)
 		fwrite(data, vn_dtype_size(e->dtype), (size_t)n, out);
 	for (int64_t i = 0; !kept && i < n; i++) {

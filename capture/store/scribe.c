@@ -159,10 +159,20 @@ vn_status vn_scribe_start(vn_scribe *s, const vn_place *place, vn_error *err)
 	return VN_OK;
 }
 
+/* Ends the stream for the scribe even if a process that was forked from this one meanwhile still
+ * has a copy of the socket: it would not see an end before that process ends, too. */
+static void hang_up(vn_scribe *s)
+{
+	if (s->socket >= 0) {
+		shutdown(s->socket, SHUT_RDWR);
+		close(s->socket);
+	}
+	s->socket = -1;
+}
+
 void vn_scribe_end(vn_scribe *s)
 {
-	if (s->socket >= 0)
-		close(s->socket);
+	hang_up(s);
 	if (s->pid > 0)
 		while (waitpid(s->pid, NULL, 0) < 0 && errno == EINTR)
 			;
@@ -175,8 +185,7 @@ static vn_status report_silence(vn_scribe *s, vn_error *err)
 	int   status = 0;
 	pid_t pid;
 
-	close(s->socket);
-	s->socket = -1;
+	hang_up(s);
 	s->asked = false;
 	while ((pid = waitpid(s->pid, &status, 0)) < 0 && errno == EINTR)
 		;

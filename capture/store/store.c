@@ -226,3 +226,17 @@ int64_t vn_store_abandon(vn_store **store)
 	release_store(store);
 	return left;
 }
+
+void vn_store_forget(vn_store **store)
+{
+	vn_store *s = *store;
+
+	*store = NULL;
+	if (!s)
+		return;
+	vn_disk_close(&s->disk);
+	if (s->scribe.socket >= 0)
+		close(s->scribe.socket);
+	if (s->place.fd >= 0)
+		close(s->place.fd); /* its lock stays the parent's */
+}

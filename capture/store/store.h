@@ -82,5 +82,10 @@ int64_t   vn_store_tensors(vn_store *s, int64_t *bytes);
  * has no tensors, or the store rewrites a whole file. Returns how many tensors remain in it, or -1
  * if that is not known because HDF5 crashed. *s may be NULL. */
 int64_t   vn_store_abandon(vn_store **s);
+/* In a forked child of the process that created the store: closes the child's copies of its
+ * descriptors, and sets *s to NULL. The file, its scribe, threads and locks belong to the parent,
+ * so nothing else is done; the memory is not freed, since a thread of the parent may have held it.
+ * *s may be NULL. */
+void      vn_store_forget(vn_store **s);
 
 #endif

@@ -3,6 +3,7 @@
 #include "compare/text/runs.h"
 #include "compare/text/json.h"
 
+#include "libref/base/say.h"
 #include "libref/base/shell.h"
 #include "libref/base/text.h"
 
@@ -48,7 +49,7 @@ static void print_choice(const vn_evaluated *x, const int32_t *token, bool tie, 
 		else
 			fprintf(out, "%" PRId32, token[s]);
 		if (word)
-			fprintf(out, " \"%s\"", word);
+			vn_say(out, " \"%s\"", word);
 		free(word);
 	}
 	fputs(tie ? ", a near tie" : "", out);
@@ -64,26 +65,26 @@ static void text_of_model(const vn_evaluated *x, FILE *out)
 {
 	const vn_evaluation *e = x->e;
 	char                 path[4096];
-	fprintf(out, "%-11s %s (%s weights, %s)\n", "model", clean_path(x->model, path), x->weights[0], x->format[0]);
-	fprintf(out,
-	        "%-11s %s: %" PRId64 " tokens, %" PRId64 " of them scored in %" PRId64 " window%s of %" PRId64 ", %" PRId64
-	        " apart\n",
-	        "text", clean_path(x->text, path), e->tokens, e->scored, e->windows, e->windows == 1 ? "" : "s",
-	        x->o->window, x->o->stride);
+	vn_say(out, "%-11s %s (%s weights, %s)\n", "model", clean_path(x->model, path), x->weights[0], x->format[0]);
+	vn_say(out,
+	       "%-11s %s: %" PRId64 " tokens, %" PRId64 " of them scored in %" PRId64 " window%s of %" PRId64 ", %" PRId64
+	       " apart\n",
+	       "text", clean_path(x->text, path), e->tokens, e->scored, e->windows, e->windows == 1 ? "" : "s",
+	       x->o->window, x->o->stride);
 }
 
 static void text_of_recordings(const vn_evaluated *x, FILE *out)
 {
 	const vn_evaluation *e = x->e;
-	fprintf(out, "%-11s %" PRId64 " tokens, %" PRId64 " of them scored, in %" PRId64 " recording%s", "text", e->tokens,
-	        e->scored, e->windows, e->windows == 1 ? "" : "s");
+	vn_say(out, "%-11s %" PRId64 " tokens, %" PRId64 " of them scored, in %" PRId64 " recording%s", "text", e->tokens,
+	       e->scored, e->windows, e->windows == 1 ? "" : "s");
 	if (x->o->stride)
 		fprintf(out, ": windows of one text, %" PRId64 " tokens apart\n", x->o->stride);
 	else
-		fprintf(out, "%s\n", e->windows == 1 ? "" : ", each a text of its own");
+		vn_say(out, "%s\n", e->windows == 1 ? "" : ", each a text of its own");
 	if (x->unscored)
-		fprintf(out, "%-11s %" PRId64 " token%s not scored: one side has no logits for them\n", "note", x->unscored,
-		        x->unscored == 1 ? "" : "s");
+		vn_say(out, "%-11s %" PRId64 " token%s not scored: one side has no logits for them\n", "note", x->unscored,
+		       x->unscored == 1 ? "" : "s");
 }
 
 static void print_head(const vn_evaluated *x, FILE *out)
@@ -94,15 +95,15 @@ static void print_head(const vn_evaluated *x, FILE *out)
 	else
 		text_of_recordings(x, out);
 	for (int s = 0; s < 2; s++) {
-		fprintf(out, "%-11s ", side[s]);
+		vn_say(out, "%-11s ", side[s]);
 		if (!x->model)
-			fprintf(out, "%s: ", clean_path(x->recorded[s], path));
-		fprintf(out, "%s, %s, %s", find_fact(x, s, "engine"), find_fact(x, s, "precision"), find_fact(x, s, "device"));
+			vn_say(out, "%s: ", clean_path(x->recorded[s], path));
+		vn_say(out, "%s, %s, %s", find_fact(x, s, "engine"), find_fact(x, s, "precision"), find_fact(x, s, "device"));
 		if (!x->model)
-			fprintf(out, "; %s weights%s%s%s", x->weights[s], *x->format[s] ? " (" : "", clean_path(x->format[s], path),
-			        *x->format[s] ? ")" : "");
+			vn_say(out, "; %s weights%s%s%s", x->weights[s], *x->format[s] ? " (" : "", clean_path(x->format[s], path),
+			       *x->format[s] ? ")" : "");
 		if (x->injected && s == 1)
-			fprintf(out, ", with the fault %s", x->injected);
+			vn_say(out, ", with the fault %s", x->injected);
 		fputc('\n', out);
 	}
 }
@@ -129,47 +130,47 @@ static void print_perplexities(const vn_evaluated *x, FILE *out)
 	char                 text[INTERVAL];
 	fputc('\n', out);
 	for (int s = 0; s < 2; s++) {
-		fprintf(out, "%-11s %-9s ", s ? "" : "perplexity", side[s]);
+		vn_say(out, "%-11s %-9s ", s ? "" : "perplexity", side[s]);
 		if (isnan(e->loss[s].mean))
 			fputs("none: some scores are NaN\n", out);
 		else
-			fprintf(out, "%.7g%s; mean loss %.7g\n", e->perplexity[s],
-			        say_interval("%.5g", exp(lower_bound(e->loss[s])), exp(upper_bound(e->loss[s])), "", text),
-			        e->loss[s].mean);
+			vn_say(out, "%.7g%s; mean loss %.7g\n", e->perplexity[s],
+			       say_interval("%.5g", exp(lower_bound(e->loss[s])), exp(upper_bound(e->loss[s])), "", text),
+			       e->loss[s].mean);
 	}
-	fprintf(out, "%-11s %-9s ", "", "gap");
+	vn_say(out, "%-11s %-9s ", "", "gap");
 	if (isnan(e->gap.mean))
 		fputs("none\n", out);
 	else
-		fprintf(out, "%+.3g %%%s, token by token; %+.4g in perplexity\n", 100 * expm1(e->gap.mean),
-		        say_interval("%+.3g", 100 * expm1(lower_bound(e->gap)), 100 * expm1(upper_bound(e->gap)), " %", text),
-		        e->perplexity[1] - e->perplexity[0]);
+		vn_say(out, "%+.3g %%%s, token by token; %+.4g in perplexity\n", 100 * expm1(e->gap.mean),
+		       say_interval("%+.3g", 100 * expm1(lower_bound(e->gap)), 100 * expm1(upper_bound(e->gap)), " %", text),
+		       e->perplexity[1] - e->perplexity[0]);
 }
 
 static void print_choices(const vn_evaluated *x, FILE *out)
 {
 	const vn_evaluation *e = x->e;
-	fprintf(out, "%-11s agrees in %.6g %% of the tokens (%.6g %% with near ties), top 5 in %.6g %%", "argmax",
-	        100 * e->strict, 100 * e->agree, 100 * e->top5);
+	vn_say(out, "%-11s agrees in %.6g %% of the tokens (%.6g %% with near ties), top 5 in %.6g %%", "argmax",
+	       100 * e->strict, 100 * e->agree, 100 * e->top5);
 	if (e->differ_at >= 0) {
 		fprintf(out, "; first apart at token %" PRId64 ": ", e->differ_at);
 		print_choice(x, e->differ, e->differ_tie, out);
 	}
-	fprintf(out, "\n%-11s ", "divergence");
+	vn_say(out, "\n%-11s ", "divergence");
 	if (isnan(e->kl.mean))
 		fprintf(out, "none; token %" PRId64 " is the first without one\n", e->kl_max_at);
 	else {
 		char error[32] = ""; /* one token alone has none */
 		if (!isnan(e->kl.error))
 			snprintf(error, sizeof error, " +- %.2g", VN_Z95 * e->kl.error);
-		fprintf(out, "mean %.3g%s, p99 %.3g, max %.3g at token %" PRId64 "\n", e->kl.mean, error, e->kl_p99, e->kl_max,
-		        e->kl_max_at);
+		vn_say(out, "mean %.3g%s, p99 %.3g, max %.3g at token %" PRId64 "\n", e->kl.mean, error, e->kl_p99, e->kl_max,
+		       e->kl_max_at);
 	}
 	if (x->o->decode == 0)
 		return;
-	fprintf(out, "%-11s after %" PRId64 " token%s: ", "greedy", e->prompt, e->prompt == 1 ? "" : "s");
+	vn_say(out, "%-11s after %" PRId64 " token%s: ", "greedy", e->prompt, e->prompt == 1 ? "" : "s");
 	if (e->part_at < 0) {
-		fprintf(out, "the same for %" PRId64 " token%s\n", e->steps, e->steps == 1 ? "" : "s");
+		vn_say(out, "the same for %" PRId64 " token%s\n", e->steps, e->steps == 1 ? "" : "s");
 		return;
 	}
 	fprintf(out, "differs at token %" PRId64 ": ", e->part_at);
@@ -196,12 +197,12 @@ void vn_evaluate_warnings(const vn_evaluated *x, vn_lines *lines)
 static void print_echo(const vn_evaluated *x, FILE *out)
 {
 	const vn_evaluation *e = x->e;
-	fprintf(out, "%-11s scores peak at the input token: reference %.4g %%, candidate %.4g %%; in the text: %.4g %%\n",
-	        "echo", 100 * e->echo[0], 100 * e->echo[1], 100 * e->repeats);
+	vn_say(out, "%-11s scores peak at the input token: reference %.4g %%, candidate %.4g %%; in the text: %.4g %%\n",
+	       "echo", 100 * e->echo[0], 100 * e->echo[1], 100 * e->repeats);
 	vn_lines lines = { 0 };
 	vn_evaluate_warnings(x, &lines);
 	for (int i = 0; i < lines.n; i++)
-		fprintf(out, "%-11s %s\n", "warning", lines.line[i]);
+		vn_say(out, "%-11s %s\n", "warning", lines.line[i]);
 	vn_lines_free(&lines);
 }
 

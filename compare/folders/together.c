@@ -3,6 +3,7 @@
 
 #include "compare/text/json.h"
 #include "libref/base/map.h"
+#include "libref/base/say.h"
 #include "libref/base/shell.h"
 
 #include <errno.h>
@@ -143,9 +144,9 @@ static void say_recorders(const vn_together *t, int side, FILE *out)
 		others += *by && strcmp(by, first) != 0;
 	}
 	if (*first)
-		fprintf(out, "  (%s", first);
+		vn_say(out, "  (%s", first);
 	if (others)
-		fprintf(out, "; %d file%s by another", others, others == 1 ? "" : "s");
+		vn_say(out, "; %d file%s by another", others, others == 1 ? "" : "s");
 	fputs(*first ? ")\n" : "\n", out);
 }
 
@@ -153,11 +154,11 @@ static void say_sides(const vn_together *t, FILE *out)
 {
 	for (int s = 0; s < t->sides; s++) {
 		if (s == 0)
-			fprintf(out, "reference    %s", t->side[s]);
+			vn_say(out, "reference    %s", t->side[s]);
 		else if (t->sides == 2)
-			fprintf(out, "candidate    %s", t->side[s]);
+			vn_say(out, "candidate    %s", t->side[s]);
 		else
-			fprintf(out, "candidate %c  %s", 'A' + s - 1, t->side[s]);
+			vn_say(out, "candidate %c  %s", 'A' + s - 1, t->side[s]);
 		say_recorders(t, s, out);
 	}
 }
@@ -173,10 +174,10 @@ static void say_candidates(const vn_together *t, FILE *out)
 				count[t->pair[i].status]++;
 			else if (t->pair[i].each[s - 1] != '-')
 				count[t->pair[i].each[s - 1] - '0']++;
-		fprintf(out, "candidate %c  %s:", t->sides == 2 ? ' ' : 'A' + s - 1, t->side[s]);
+		vn_say(out, "candidate %c  %s:", t->sides == 2 ? ' ' : 'A' + s - 1, t->side[s]);
 		for (int status = 0; status < 3; status++)
 			if (count[status]) {
-				fprintf(out, "%s%d %s", before, count[status], status == 1 ? "OUTSIDE" : vn_together_verdicts[status]);
+				vn_say(out, "%s%d %s", before, count[status], status == 1 ? "OUTSIDE" : vn_together_verdicts[status]);
 				before = ", ";
 			}
 		fputs(*before == ',' ? "\n" : " nothing\n", out);
@@ -188,12 +189,12 @@ void vn_together_text(const vn_together *t, FILE *out)
 	fputs("== together\n", out);
 	say_sides(t, out);
 	if (t->part.of)
-		fprintf(out, "part %d of %d: %d of %d pair%s\n", t->part.index, t->part.of, t->n, t->total,
-		        t->total == 1 ? "" : "s");
+		vn_say(out, "part %d of %d: %d of %d pair%s\n", t->part.index, t->part.of, t->n, t->total,
+		       t->total == 1 ? "" : "s");
 	for (int i = 0; i < t->n; i++) {
 		const int status = t->pair[i].status;
-		fprintf(out, "%-8s %s  %s\n", status == 1 ? "OUTSIDE" : vn_together_verdicts[status], t->pair[i].name,
-		        t->pair[i].words);
+		vn_say(out, "%-8s %s  %s\n", status == 1 ? "OUTSIDE" : vn_together_verdicts[status], t->pair[i].name,
+		       t->pair[i].words);
 	}
 	say_candidates(t, out);
 	for (int s = 0; s < t->sides; s++)

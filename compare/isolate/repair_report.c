@@ -2,6 +2,7 @@
 #include "compare/text/runs.h"
 #include "compare/text/json.h"
 #include "compare/isolate/repair.h"
+#include "libref/base/say.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -36,10 +37,10 @@ static const char *outcome_words(const vn_runner *x, const vn_isolate_trial *t)
 
 static void put_trial(const vn_runner *x, const char *what, const vn_isolate_trial *t, FILE *out)
 {
-	fprintf(out, "%-11s %s", what, outcome_words(x, t));
+	vn_say(out, "%-11s %s", what, outcome_words(x, t));
 	if (vn_runner_compares(x)) {
 		if (t->outside)
-			fprintf(out, ": %d of %d checkpoints, the first %s", t->outside, x->compared, t->first);
+			vn_say(out, ": %d of %d checkpoints, the first %s", t->outside, x->compared, t->first);
 		fputs("; logits KL mean ", out);
 		write_number(t->kl, out);
 	}
@@ -51,7 +52,7 @@ static void put_switch(const vn_runner *x, const bool *on, FILE *out)
 {
 	char *globs = vn_runner_switch(x, on);
 
-	fprintf(out, "            VERNIER_FORCE_REF='%s' replaces them\n", globs ? globs : "");
+	vn_say(out, "            VERNIER_FORCE_REF='%s' replaces them\n", globs ? globs : "");
 	free(globs);
 }
 
@@ -61,7 +62,7 @@ static void put_members(const vn_runner *x, const bool *on, FILE *out)
 
 	for (int i = 0; i < x->n; i++)
 		if (on[i]) {
-			fprintf(out, "%s%s (%s)", comma, x->name[i], op_of(x, i));
+			vn_say(out, "%s%s (%s)", comma, x->name[i], op_of(x, i));
 			comma = ", ";
 		}
 }
@@ -77,7 +78,7 @@ static void put_sets(const vn_runner *x, const vn_repair *r, FILE *out)
 		fputc('\n', out);
 		if (r->found.size[s] > 1)
 			put_switch(x, r->found.set[s], out);
-		fprintf(out, "            %s\n", vn_repair_says_set(x, &r->found, s));
+		vn_say(out, "            %s\n", vn_repair_says_set(x, &r->found, s));
 	}
 	if (r->found.n_sets > 1)
 		fputs("            each of these repairs the run alone: something that they share is at fault, or too few "
@@ -87,9 +88,9 @@ static void put_sets(const vn_runner *x, const vn_repair *r, FILE *out)
 		fprintf(out, "            there may be more; the search stops at %d\n", VN_MOST_SETS);
 	for (int i = 0; i < r->n_checks; i++) {
 		const vn_repair_check *p = &r->check[i];
-		fprintf(out, "%-11s %s (%s)\n            %s; %d checkpoint%s outside\n", i ? "" : "by itself",
-		        x->name[p->toggle], op_of(x, p->toggle), vn_repair_says_check(p), p->t->outside,
-		        p->t->outside == 1 ? "" : "s");
+		vn_say(out, "%-11s %s (%s)\n            %s; %d checkpoint%s outside\n", i ? "" : "by itself",
+		       x->name[p->toggle], op_of(x, p->toggle), vn_repair_says_check(p), p->t->outside,
+		       p->t->outside == 1 ? "" : "s");
 	}
 }
 
@@ -98,8 +99,8 @@ static void put_own(const vn_runner *x, const vn_repair *r, FILE *out)
 	for (int i = 0; i < r->n_own; i++) {
 		const vn_repair_own *y = &r->own[i];
 		char                 globs[PATH_MAX];
-		fprintf(out, "%-11s VERNIER_FORCE_REF='%s', %d operation%s: %s", i ? "" : "own",
-		        vn_printable_path(y->globs, globs), y->n, y->n == 1 ? "" : "s", outcome_words(x, y->t));
+		vn_say(out, "%-11s VERNIER_FORCE_REF='%s', %d operation%s: %s", i ? "" : "own",
+		       vn_printable_path(y->globs, globs), y->n, y->n == 1 ? "" : "s", outcome_words(x, y->t));
 		if (vn_runner_compares(x)) {
 			fprintf(out, ", %d of %d checkpoints; logits KL mean ", y->t->outside, x->compared);
 			write_number(y->t->kl, out);
@@ -113,11 +114,11 @@ static void put_curve(const vn_runner *x, const vn_repair *r, FILE *out)
 	if (r->n_curve == 0)
 		return;
 	fputs("repair      the k worst operations replaced, worst first\n", out);
-	fprintf(out, "            %4s %12s %8s  %s\n", "k", "logits KL", "outside", "with");
+	vn_say(out, "            %4s %12s %8s  %s\n", "k", "logits KL", "outside", "with");
 	for (int i = 0; i < r->n_curve; i++) {
 		const vn_repaired *p = &r->curve[i];
-		fprintf(out, "            %4d %12.3g %8d  %s%s\n", p->k, p->t->kl, p->t->outside,
-		        p->worst < 0 ? "" : x->name[p->worst], p->t->within ? "  (within limits)" : "");
+		vn_say(out, "            %4d %12.3g %8d  %s%s\n", p->k, p->t->kl, p->t->outside,
+		       p->worst < 0 ? "" : x->name[p->worst], p->t->within ? "  (within limits)" : "");
 	}
 }
 
@@ -125,19 +126,19 @@ void vn_repair_text(const vn_repair_about *a, const vn_runner *x, const vn_repai
 {
 	char path[PATH_MAX];
 
-	fprintf(out, "%-11s %s", "model", vn_printable_path(a->model, path));
+	vn_say(out, "%-11s %s", "model", vn_printable_path(a->model, path));
 	if (a->tokens)
 		fprintf(out, ", %" PRId64 " tokens", a->tokens);
-	fprintf(out, ", %s weights\n", a->weights);
+	vn_say(out, ", %s weights\n", a->weights);
 	if (*x->recorded_by[0])
-		fprintf(out, "%-11s %s\n", "reference", x->recorded_by[0]);
-	fprintf(out, "%-11s %s%s%s", "candidate", vn_printable_path(a->candidate, path), a->precision ? " in " : "",
-	        a->precision ? a->precision : "");
+		vn_say(out, "%-11s %s\n", "reference", x->recorded_by[0]);
+	vn_say(out, "%-11s %s%s%s", "candidate", vn_printable_path(a->candidate, path), a->precision ? " in " : "",
+	       a->precision ? a->precision : "");
 	if (*x->recorded_by[1])
-		fprintf(out, "  (%s)", x->recorded_by[1]);
+		vn_say(out, "  (%s)", x->recorded_by[1]);
 	fputc('\n', out);
 	if (x->limits[0])
-		fprintf(out, "%-11s %s\n", "limits", x->limits);
+		vn_say(out, "%-11s %s\n", "limits", x->limits);
 	put_trial(x, "unchanged", r->plain, out);
 	if (r->whole)
 		put_trial(x, "replaced", r->whole, out);
@@ -151,8 +152,8 @@ void vn_repair_text(const vn_repair_about *a, const vn_runner *x, const vn_repai
 			out);
 	put_sets(x, r, out);
 	put_curve(x, r, out);
-	fprintf(out, "%d run%s, %d replaceable operation%s.\n", x->runs, x->runs == 1 ? "" : "s", x->n,
-	        x->n == 1 ? "" : "s");
+	vn_say(out, "%d run%s, %d replaceable operation%s.\n", x->runs, x->runs == 1 ? "" : "s", x->n,
+	       x->n == 1 ? "" : "s");
 }
 
 /* ---- for a program ------------------------------------------------------------------- */

@@ -1,5 +1,6 @@
 /* runner_check.c: the command that drives another engine. */
 #include "compare/isolate/runner.h"
+#include "libref/base/say.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +21,7 @@ static char *list_switched(const vn_runner *x, const bool *on)
 
 	for (int i = 0; out && i < x->n; i++)
 		if (on[i]) {
-			fprintf(out, "%s%s", comma, x->name[i]);
+			vn_say(out, "%s%s", comma, x->name[i]);
 			comma = ",";
 		}
 	if (out && fclose(out) == 0)

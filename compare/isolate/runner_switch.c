@@ -2,6 +2,7 @@
 #include "compare/isolate/runner.h"
 
 #include "capture/run/toggles.h"
+#include "libref/base/say.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,7 +55,7 @@ static void put_layers(const vn_runner *x, const bool *on, int component, FILE *
 
 	for (int i = 0; i < x->n; i++)
 		if (on[i] && x->component[i] == component && x->layer[i] >= 0) {
-			fprintf(out, "%s%d", comma, x->layer[i]);
+			vn_say(out, "%s%d", comma, x->layer[i]);
 			comma = ",";
 		}
 }
@@ -65,16 +66,16 @@ static void put_component(const vn_runner *x, const bool *on, int first, FILE *o
 	const char *name = vn_name_in_layer(x->name[first]);
 
 	if (x->layer[first] < 0 || n == 1) {
-		fputs(x->name[first], out);
+		vn_say(out, "%s", x->name[first]);
 		return;
 	}
 	if (n == count_switched(x, NULL, component)) {
-		fprintf(out, "*.%s", name);
+		vn_say(out, "*.%s", name);
 		return;
 	}
 	fputs("layer{", out);
 	put_layers(x, on, component, out);
-	fprintf(out, "}.%s", name);
+	vn_say(out, "}.%s", name);
 }
 
 char *vn_runner_switch(const vn_runner *x, const bool *on)
@@ -88,7 +89,7 @@ char *vn_runner_switch(const vn_runner *x, const bool *on)
 		return NULL;
 	for (int i = 0; i < x->n; i++)
 		if (on[i] && !has_begun(x, on, i)) {
-			fputs(comma, out);
+			vn_say(out, "%s", comma);
 			put_component(x, on, i, out);
 			comma = ",";
 		}

@@ -3,6 +3,7 @@
 #include "compare/limits/limits_use.h"
 
 #include "libref/base/printed.h"
+#include "libref/base/say.h"
 #include "libref/base/text.h"
 
 #include <string.h>
@@ -22,10 +23,10 @@ static void print_names(const vn_limits_use *u, const vn_rule *r, int of, FILE *
 {
 	char text[SHOWN];
 	int  n = 0;
-	fprintf(out, "%d checkpoint%s", of, of == 1 ? "" : "s");
+	vn_say(out, "%d checkpoint%s", of, of == 1 ? "" : "s");
 	for (int i = 0; i < u->n && r->match && n < NAMED; i++)
 		if (vn_rule_matches(r, u->name[i]))
-			fprintf(out, "%s %s", n++ ? "," : ":", shorten_name(u->name[i], text));
+			vn_say(out, "%s %s", n++ ? "," : ":", shorten_name(u->name[i], text));
 	if (r->match && of > NAMED)
 		fprintf(out, "...");
 	fputc('\n', out);
@@ -42,9 +43,9 @@ static void key_line(const vn_rule *r, vn_form f, vn_metric m, const vn_key_use 
 		snprintf(value, sizeof value, "%g to %g by depth", r->key[f][m].value, r->key[f][m].last);
 	else
 		snprintf(value, sizeof value, "%g", r->key[f][m].value);
-	fprintf(out, "  %-36s %s %-10s  applies to %d", name, one ? "1 +-" : higher ? ">=  " : "<=  ", value, k->holds);
+	vn_say(out, "  %-36s %s %-10s  applies to %d", name, one ? "1 +-" : higher ? ">=  " : "<=  ", value, k->holds);
 	if (k->instead)
-		fprintf(out, "; elsewhere %s:%d overrides it", basename(k->instead->file), k->instead->key[f][m].line);
+		vn_say(out, "; elsewhere %s:%d overrides it", basename(k->instead->file), k->instead->key[f][m].line);
 	fputc('\n', out);
 }
 
@@ -52,26 +53,26 @@ void vn_limits_use_text(const vn_limits_use *u, FILE *out)
 {
 	for (int i = 0; i < u->limits->n_rules; i++) {
 		const vn_rule *r = u->limits->rule[i];
-		fprintf(out, "%s:%d %s%s%s  ", basename(r->file), r->line, r->match ? "match \"" : "defaults",
-		        r->match ? r->match : "", r->match ? "\"" : "");
+		vn_say(out, "%s:%d %s%s%s  ", basename(r->file), r->line, r->match ? "match \"" : "defaults",
+		       r->match ? r->match : "", r->match ? "\"" : "");
 		print_names(u, r, u->rule[i].matches, out);
 		for (int m = 0; m < VN_N_METRICS; m++)
 			for (int f = 0; f < VN_N_FORMS; f++)
 				if (r->key[f][m].state == VN_SAID)
 					key_line(r, (vn_form)f, (vn_metric)m, &u->rule[i].key[f][m], out);
 				else if (r->key[f][m].state == VN_LIFTED)
-					fprintf(out, "  %-36s lifted\n", vn_limit_key((vn_form)f, (vn_metric)m, (char[VN_KEY_TEXT]) { 0 }));
+					vn_say(out, "  %-36s lifted\n", vn_limit_key((vn_form)f, (vn_metric)m, (char[VN_KEY_TEXT]) { 0 }));
 		if (r->why)
-			fprintf(out, "  \"%s\"\n", r->why);
+			vn_say(out, "  \"%s\"\n", r->why);
 		for (int m = 0; m < VN_N_METRICS; m++)
 			for (int f = 0; f < 2; f++)
 				if (r->why_of[f][m])
-					fprintf(out, "  %s: \"%s\"\n",
-					        vn_limit_key(f ? VN_OVER_FLOOR : VN_PLAIN, (vn_metric)m, (char[VN_KEY_TEXT]) { 0 }),
-					        r->why_of[f][m]);
+					vn_say(out, "  %s: \"%s\"\n",
+					       vn_limit_key(f ? VN_OVER_FLOOR : VN_PLAIN, (vn_metric)m, (char[VN_KEY_TEXT]) { 0 }),
+					       r->why_of[f][m]);
 	}
 	for (int i = 0; i < u->warnings.n; i++)
-		fprintf(out, "warning: %s\n", u->warnings.line[i]);
+		vn_say(out, "warning: %s\n", u->warnings.line[i]);
 }
 
 /* ---- JSON -------------------------------------------------------------------------- */

@@ -3,6 +3,7 @@
 #include "compare/many/many_report.h"
 #include "compare/report/report_page.h"
 #include "compare/text/markup.h"
+#include "libref/base/say.h"
 
 #include <math.h>
 
@@ -39,11 +40,11 @@ static void print_candidate(const vn_many *m, int i, FILE *out)
 	const vn_many_candidate *x = &m->candidate[i];
 	char                     words[VN_MANY_VERDICT];
 
-	fprintf(out, "<tr><th scope=\"row\">%c</th><td data-head=\"candidate\"><code>", vn_many_letter(i));
+	vn_say(out, "<tr><th scope=\"row\">%c</th><td data-head=\"candidate\"><code>", vn_many_letter(i));
 	vn_html_text(out, x->path);
 	fputs("</code><br><span class=\"dim\">", out);
 	vn_html_text(out, x->about ? x->about : "");
-	fprintf(out, "</span></td><td data-head=\"verdict\" class=\"%s\">", x->status ? "outside" : "within");
+	vn_say(out, "</span></td><td data-head=\"verdict\" class=\"%s\">", x->status ? "outside" : "within");
 	vn_html_text(out, vn_many_say_verdict(x, words));
 	for (int k = 0; k < x->refusals.n; k++) {
 		fputs("<br>refused: ", out);
@@ -75,7 +76,7 @@ static void write_number(FILE *out, const char *name, const char *format, double
 {
 	if (isnan(x))
 		return;
-	fprintf(out, "%s ", name);
+	vn_say(out, "%s ", name);
 	fprintf(out, format, x);
 	fputs("; ", out);
 }
@@ -83,13 +84,13 @@ static void write_number(FILE *out, const char *name, const char *format, double
 static void print_cell(const vn_many_cell *x, FILE *out)
 {
 	char text[VN_MANY_CELL];
-	fprintf(out, "<td class=\"n%s\"", x && x->fails ? " out" : "");
+	vn_say(out, "<td class=\"n%s\"", x && x->fails ? " out" : "");
 	if (x && x->measured) {
 		fputs(" title=\"", out);
 		write_number(out, "cosine", "%.8f", x->cosine);
 		write_number(out, "max abs", "%.3e", x->max_abs);
 		write_number(out, "max rel", "%.3e", x->max_rel);
-		fprintf(out, "%s\"", x->origin ? "origin" : x->fails ? "outside" : "within");
+		vn_say(out, "%s\"", x->origin ? "origin" : x->fails ? "outside" : "within");
 	}
 	fputc('>', out);
 	vn_html_text(out, vn_many_say_cell(x, text));
@@ -101,20 +102,20 @@ static void print_rows(const vn_many *m, FILE *out)
 	char odd[VN_MANY_LETTERS];
 	int  within = 0;
 
-	fprintf(out,
-	        "<p class=\"dim\">%s.</p>\n<div class=\"scroll tall\">"
-	        "<table class=\"many\"><thead><tr><th>checkpoint</th><th>outside</th>",
-	        vn_many_legend(m));
+	vn_say(out,
+	       "<p class=\"dim\">%s.</p>\n<div class=\"scroll tall\">"
+	       "<table class=\"many\"><thead><tr><th>checkpoint</th><th>outside</th>",
+	       vn_many_legend(m));
 	for (int i = 0; i < m->n; i++)
 		if (m->candidate[i].status < 2)
-			fprintf(out, "<th>%c</th>", vn_many_letter(i));
+			vn_say(out, "<th>%c</th>", vn_many_letter(i));
 	fputs("</tr></thead>\n<tbody>\n", out);
 	for (int row = 0; row < m->n_rows; row++) {
 		if (!vn_many_fails(m, row) && ++within > WITHIN_ROWS)
 			continue;
 		fputs("<tr><th scope=\"row\"><code>", out);
 		vn_html_text(out, m->row[row].label);
-		fprintf(out, "</code></th><td>%s</td>", vn_many_say_odd(m, row, odd));
+		vn_say(out, "</code></th><td>%s</td>", vn_many_say_odd(m, row, odd));
 		for (int i = 0; i < m->n; i++)
 			if (m->candidate[i].status < 2)
 				print_cell(vn_many_cell_of(m, row, i), out);
@@ -130,7 +131,7 @@ static void print_rows(const vn_many *m, FILE *out)
 
 static void print_title(const vn_many *m, FILE *out)
 {
-	fprintf(out, "%s: %d %s", vn_many_say_all(m), m->n, m->vote ? "recordings" : "candidates");
+	vn_say(out, "%s: %d %s", vn_many_say_all(m), m->n, m->vote ? "recordings" : "candidates");
 }
 
 static void where_they_leave(const vn_many *m, FILE *out)
@@ -156,8 +157,8 @@ static void print_beginning(const vn_many *m, FILE *out)
 	vn_html_text(out, m->ref);
 	fputs("</code> ", out);
 	vn_html_text(out, vn_many_ref_about(m));
-	fprintf(out, "</p>\n<h1 class=\"%s\">%s</h1>\n<p>%s.</p>\n", vn_many_status(m) ? "outside" : "within",
-	        vn_many_say_all(m), vn_many_say_who(m, who));
+	vn_say(out, "</p>\n<h1 class=\"%s\">%s</h1>\n<p>%s.</p>\n", vn_many_status(m) ? "outside" : "within",
+	       vn_many_say_all(m), vn_many_say_who(m, who));
 	print_candidates(m, out);
 	where_they_leave(m, out);
 }
@@ -167,7 +168,7 @@ static void print_letters(const vn_many *m, const bool *of, bool which, FILE *ou
 {
 	for (int i = 0, n = 0; i < m->n; i++)
 		if (m->candidate[i].page.bytes && of[i] == which)
-			fprintf(out, "%s%c", n++ ? ", " : "", vn_many_letter(i));
+			vn_say(out, "%s%c", n++ ? ", " : "", vn_many_letter(i));
 }
 
 /* Says which candidates the script shows, if it does not show all. */
@@ -205,7 +206,7 @@ static vn_status print_data(const vn_many *m, FILE *out, vn_error *err)
 	fputs("{\"schema\": \"vernier-compare-many/2\", \"candidates\": [", out);
 	for (int i = 0; good && i < m->n; i++)
 		if (shown[i]) {
-			fprintf(out, "%s\n{\"letter\": \"%c\", \"report\": ", n++ ? "," : "", vn_many_letter(i));
+			vn_say(out, "%s\n{\"letter\": \"%c\", \"report\": ", n++ ? "," : "", vn_many_letter(i));
 			good = vn_many_copy(m, &m->candidate[i].page, out);
 			fputs("}", out);
 		}

@@ -2,6 +2,7 @@
 #include "compare/many/many_report.h"
 #include "compare/text/markup.h"
 #include "capture/file/output.h"
+#include "libref/base/say.h"
 
 #include <stdlib.h>
 
@@ -19,7 +20,7 @@ static void print_candidates(const vn_many *m, FILE *out)
 	fputs("| | candidate | verdict | limits | floor |\n|---|---|---|---|---|\n", out);
 	for (int i = 0; i < m->n; i++) {
 		const vn_many_candidate *x = &m->candidate[i];
-		fprintf(out, "| %c | ", vn_many_letter(i));
+		vn_say(out, "| %c | ", vn_many_letter(i));
 		vn_markdown_code(out, x->path, SHOWN, 1);
 		if (x->about && *x->about) {
 			fputs(" ", out);
@@ -44,10 +45,10 @@ static bool print_row(const void *ctx, int row, FILE *out)
 		return false;
 	fputs("| ", out);
 	vn_markdown_code(out, m->row[row].label, SHOWN, 1);
-	fprintf(out, " | %s", vn_many_say_odd(m, row, odd));
+	vn_say(out, " | %s", vn_many_say_odd(m, row, odd));
 	for (int i = 0; i < m->n; i++)
 		if (m->candidate[i].status < 2)
-			fprintf(out, " | %s", vn_many_say_cell(vn_many_cell_of(m, row, i), text));
+			vn_say(out, " | %s", vn_many_say_cell(vn_many_cell_of(m, row, i), text));
 	fputs(" |\n", out);
 	return true;
 }
@@ -60,10 +61,10 @@ static vn_status print_table(const vn_many *m, size_t room, FILE *out, vn_error 
 		left += vn_many_fails(m, row);
 	if (left == 0)
 		return VN_OK;
-	fprintf(out, "%s\n\n| checkpoint | outside", vn_many_legend(m));
+	vn_say(out, "%s\n\n| checkpoint | outside", vn_many_legend(m));
 	for (int i = 0; i < m->n; i++)
 		if (m->candidate[i].status < 2)
-			fprintf(out, " | %c", vn_many_letter(i));
+			vn_say(out, " | %c", vn_many_letter(i));
 	fputs(" |\n|---|---", out);
 	for (int i = 0; i < m->n; i++)
 		if (m->candidate[i].status < 2)
@@ -82,8 +83,8 @@ static void print_top(const vn_many *m, FILE *out)
 	vn_lines said = { 0 };
 	char     who[VN_MANY_WHO];
 
-	fprintf(out, "### %s vernier: %s\n\n%s; judged by ", vn_many_status(m) ? "\u274c" : "\u2705", vn_many_say_all(m),
-	        vn_many_say_who(m, who));
+	vn_say(out, "### %s vernier: %s\n\n%s; judged by ", vn_many_status(m) ? "\u274c" : "\u2705", vn_many_say_all(m),
+	       vn_many_say_who(m, who));
 	vn_markdown_code(out, m->ref, SHOWN, 0);
 	if (*vn_many_ref_about(m)) {
 		fputs(" ", out);

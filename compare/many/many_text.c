@@ -3,6 +3,7 @@
 #include "compare/report/report.h"
 #include "compare/report/words.h"
 
+#include "libref/base/say.h"
 #include "libref/base/text.h"
 
 #include <limits.h>
@@ -15,22 +16,21 @@ static void print_candidate(const vn_many *m, int i, const vn_many_options *o, F
 	const vn_many_candidate *x = &m->candidate[i];
 	char                     path[PATH_MAX], words[VN_MANY_VERDICT];
 
-	fprintf(out, "%-10c %s", vn_many_letter(i), vn_printable_path(x->path, path));
+	vn_say(out, "%-10c %s", vn_many_letter(i), vn_printable_path(x->path, path));
 	if (x->about && *x->about)
-		fprintf(out, "  %s(%s)%s", VN_DIM(o->colour), x->about, VN_COLOUR_OFF(o->colour));
-	fprintf(out, "\n%-10s %s%s%s\n", "", x->status ? VN_RED(o->colour) : VN_GREEN(o->colour),
-	        vn_many_say_verdict(x, words), VN_COLOUR_OFF(o->colour));
+		vn_say(out, "  %s(%s)%s", VN_DIM(o->colour), x->about, VN_COLOUR_OFF(o->colour));
+	vn_say(out, "\n%-10s %s%s%s\n", "", x->status ? VN_RED(o->colour) : VN_GREEN(o->colour),
+	       vn_many_say_verdict(x, words), VN_COLOUR_OFF(o->colour));
 	for (int k = 0; k < x->refusals.n && k < REFUSALS; k++)
-		fprintf(out, "%-10s refused: %s\n", "", x->refusals.line[k]);
+		vn_say(out, "%-10s refused: %s\n", "", x->refusals.line[k]);
 	if (x->refusals.n > REFUSALS)
-		fprintf(out, "%-10s refused: and for %d more reasons; --format json lists them\n", "",
-		        x->refusals.n - REFUSALS);
+		vn_say(out, "%-10s refused: and for %d more reasons; --format json lists them\n", "", x->refusals.n - REFUSALS);
 	if (x->status < 2 && *x->limits)
-		fprintf(out, "%-10s limits %s; floor %s\n", "", x->limits, *x->floor ? x->floor : "none");
+		vn_say(out, "%-10s limits %s; floor %s\n", "", x->limits, *x->floor ? x->floor : "none");
 	for (int k = 0; k < x->warnings.n && k < WARNINGS; k++)
-		fprintf(out, "%-10s warning: %s\n", "", x->warnings.line[k]);
+		vn_say(out, "%-10s warning: %s\n", "", x->warnings.line[k]);
 	if (x->warnings.n > WARNINGS)
-		fprintf(out, "%-10s %d more warnings: compare this candidate alone\n", "", x->warnings.n - WARNINGS);
+		vn_say(out, "%-10s %d more warnings: compare this candidate alone\n", "", x->warnings.n - WARNINGS);
 }
 
 /* ---- the table ------------------------------------------------------------------ */
@@ -69,14 +69,14 @@ static void one_row(const vn_many *m, const vn_many_options *o, const table_widt
 {
 	char text[VN_MANY_CELL], odd[VN_MANY_LETTERS];
 	int  before = 0; /* padding owed by the previous cell */
-	fprintf(out, "%-*s  %-*s", w->label, m->row[row].label, w->odd, vn_many_say_odd(m, row, odd));
+	vn_say(out, "%-*s  %-*s", w->label, m->row[row].label, w->odd, vn_many_say_odd(m, row, odd));
 	for (int i = 0; i < m->n; i++) {
 		const vn_many_cell *x = vn_many_cell_of(m, row, i);
 		if (m->candidate[i].status == 2)
 			continue;
 		const int length = (int)strlen(vn_many_say_cell(x, text));
-		fprintf(out, "%*s  %s%s%s", before, "", x && x->fails ? VN_RED(o->colour) : "", text,
-		        x && x->fails ? VN_COLOUR_OFF(o->colour) : "");
+		vn_say(out, "%*s  %s%s%s", before, "", x && x->fails ? VN_RED(o->colour) : "", text,
+		       x && x->fails ? VN_COLOUR_OFF(o->colour) : "");
 		before = w->cell[i] - length;
 	}
 	fputc('\n', out);
@@ -86,19 +86,19 @@ static void one_row(const vn_many *m, const vn_many_options *o, const table_widt
 static void print_within(const vn_many *m, const table_widths *w, int from, int to, FILE *out)
 {
 	if (to - from == 1)
-		fprintf(out, "%-*s  within\n", w->label, m->row[from].label);
+		vn_say(out, "%-*s  within\n", w->label, m->row[from].label);
 	else
-		fprintf(out, "%s to %s: %d checkpoints within\n", m->row[from].label, m->row[to - 1].label, to - from);
+		vn_say(out, "%s to %s: %d checkpoints within\n", m->row[from].label, m->row[to - 1].label, to - from);
 }
 
 static void print_table(const vn_many *m, const vn_many_options *o, FILE *out)
 {
 	const table_widths w = measure_widths(m, o);
-	fprintf(out, "\n%s%s%s\n", VN_DIM(o->colour), vn_many_legend(m), VN_COLOUR_OFF(o->colour));
-	fprintf(out, "%-*s  %-*s", w.label, "checkpoint", w.odd, "outside");
+	vn_say(out, "\n%s%s%s\n", VN_DIM(o->colour), vn_many_legend(m), VN_COLOUR_OFF(o->colour));
+	vn_say(out, "%-*s  %-*s", w.label, "checkpoint", w.odd, "outside");
 	for (int i = 0, before = 0; i < m->n; i++)
 		if (m->candidate[i].status < 2) {
-			fprintf(out, "%*s  %c", before, "", vn_many_letter(i));
+			vn_say(out, "%*s  %c", before, "", vn_many_letter(i));
 			before = w.cell[i] - 1;
 		}
 	fputc('\n', out);
@@ -122,23 +122,23 @@ vn_status vn_many_text(const vn_many *m, const vn_many_options *o, FILE *out, vn
 
 	(void)err;
 	const char *const by = vn_many_ref_about(m);
-	fprintf(out, "%-10s %s", "reference", vn_printable_path(m->ref, path));
+	vn_say(out, "%-10s %s", "reference", vn_printable_path(m->ref, path));
 	if (*by)
-		fprintf(out, "  %s(%s)%s", VN_DIM(o->colour), by, VN_COLOUR_OFF(o->colour));
+		vn_say(out, "  %s(%s)%s", VN_DIM(o->colour), by, VN_COLOUR_OFF(o->colour));
 	fputc('\n', out);
 	for (int i = 0; i < m->n; i++)
 		print_candidate(m, i, o, out);
 	print_table(m, o, out);
 	vn_many_say(m, &said);
 	for (int i = 0; i < said.n; i++)
-		fprintf(out, "%s\n", said.line[i]);
+		vn_say(out, "%s\n", said.line[i]);
 	vn_lines_free(&said);
 	if (vn_many_count(m, 1))
 		vn_many_next(m, &said);
 	for (int i = 0; i < said.n; i++)
-		fprintf(out, "%-10s %s\n", i ? "" : "next", said.line[i]);
+		vn_say(out, "%-10s %s\n", i ? "" : "next", said.line[i]);
 	vn_lines_free(&said);
-	fprintf(out, "%s%s%s%s: %s\n", VN_BOLD(o->colour), vn_many_status(m) ? VN_RED(o->colour) : VN_GREEN(o->colour),
-	        vn_many_say_all(m), VN_COLOUR_OFF(o->colour), vn_many_say_who(m, who));
+	vn_say(out, "%s%s%s%s: %s\n", VN_BOLD(o->colour), vn_many_status(m) ? VN_RED(o->colour) : VN_GREEN(o->colour),
+	       vn_many_say_all(m), VN_COLOUR_OFF(o->colour), vn_many_say_who(m, who));
 	return VN_OK;
 }

@@ -2,6 +2,7 @@
 #include "compare/match/folders.h"
 
 #include "libref/base/glob.h"
+#include "libref/base/say.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -113,7 +114,7 @@ void vn_folder_pairs_free(vn_folder_pairs *p)
 static void print_count(int n, const char *what, FILE *out)
 {
 	if (n)
-		fprintf(out, "%d %s%s", n, what, n == 1 ? "" : "s");
+		vn_say(out, "%d %s%s", n, what, n == 1 ? "" : "s");
 }
 
 void vn_folder_left(const char *folder, int folders, int others, FILE *out)
@@ -124,7 +125,7 @@ void vn_folder_left(const char *folder, int folders, int others, FILE *out)
 	print_count(folders, "folder", out);
 	fputs(folders && others ? ", " : "", out);
 	print_count(others, "other file", out);
-	fprintf(out, " in %s\n", folder);
+	vn_say(out, " in %s\n", folder);
 }
 
 bool vn_folder_report(const char *path, const char *name, char *text)

@@ -12,6 +12,7 @@
 #include "compare/comparison/comparison.h"
 #include "compare/profile/profile.h"
 #include "compare/profile/layout_match.h"
+#include "libref/base/say.h"
 
 #include <stdio.h>
 
@@ -88,11 +89,11 @@ vn_report vn_report_html;     /* one page that loads no other file */
 void vn_report_full(const vn_comparison *c, const vn_report_detail *x, bool colour, FILE *out);
 
 /* Terminal escapes, or "" without colour. */
-#define VN_RED(colour)        ((colour) ? "\033[31m" : "")
-#define VN_GREEN(colour)      ((colour) ? "\033[32m" : "")
-#define VN_DIM(colour)        ((colour) ? "\033[2m" : "")
-#define VN_BOLD(colour)       ((colour) ? "\033[1m" : "")
-#define VN_COLOUR_OFF(colour) ((colour) ? "\033[0m" : "")
+#define VN_RED(colour)        ((colour) ? vn_say_colour[VN_SAY_RED] : "")
+#define VN_GREEN(colour)      ((colour) ? vn_say_colour[VN_SAY_GREEN] : "")
+#define VN_DIM(colour)        ((colour) ? vn_say_colour[VN_SAY_DIM] : "")
+#define VN_BOLD(colour)       ((colour) ? vn_say_colour[VN_SAY_BOLD] : "")
+#define VN_COLOUR_OFF(colour) ((colour) ? vn_say_colour[VN_SAY_PLAIN] : "")
 
 /* Returns the op of a checkpoint, from the recording or its plan; "" if neither names it. */
 const char     *vn_op_of(const vn_comparison *c, const vn_checkpoint *p);

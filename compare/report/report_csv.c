@@ -10,6 +10,7 @@
 #include "compare/replay/local.h"
 #include "compare/report/report.h"
 #include "compare/text/markup.h"
+#include "libref/base/say.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -18,7 +19,7 @@ static void print_head(FILE *out)
 {
 	fputs("name,step,layer,point,op,shape,status,fails,first,origin,elements", out);
 	for (int m = 0; m < VN_N_METRICS; m++)
-		fprintf(out, ",%s", vn_metric_get((vn_metric)m)->name);
+		vn_say(out, ",%s", vn_metric_get((vn_metric)m)->name);
 	fputs(",floor_nmse,nmse_over_floor,local_nmse,local_over_floor,limit_fraction,why\n", out);
 }
 
@@ -39,7 +40,7 @@ static void print_shape(FILE *out, const vn_shape *s)
 {
 	fputc(',', out);
 	for (int i = 0; i < s->rank; i++)
-		fprintf(out, "%s%" PRId64, i ? "x" : "", s->dim[i]);
+		vn_say(out, "%s%" PRId64, i ? "x" : "", s->dim[i]);
 }
 
 static void print_row(const vn_comparison *c, int point, FILE *out)

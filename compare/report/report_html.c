@@ -9,6 +9,7 @@
 #include "compare/report/report_page.h"
 #include "compare/report/report.h"
 #include "compare/weights/weights_report.h"
+#include "libref/base/say.h"
 
 #include <limits.h>
 
@@ -24,7 +25,7 @@ static void name_of(const vn_checkpoint *p, FILE *out)
 
 static void print_line(FILE *out, const char *title, const char *text)
 {
-	fprintf(out, "<dt>%s</dt><dd>", title);
+	vn_say(out, "<dt>%s</dt><dd>", title);
 	vn_html_text(out, text);
 	fputs("</dd>\n", out);
 }
@@ -33,14 +34,14 @@ static void print_origins(const vn_comparison *c, FILE *out)
 {
 	if (c->result.n_origins == 0 || (c->result.n_origins == 1 && c->result.origins[0] == c->result.first))
 		return;
-	fprintf(out, "<dt>%s</dt><dd>", c->result.n_origins > 1 ? "origins" : "origin");
+	vn_say(out, "<dt>%s</dt><dd>", c->result.n_origins > 1 ? "origins" : "origin");
 	for (int i = 0; i < c->result.n_origins && i < NAMED; i++) {
 		fputs(i ? ", " : "", out);
 		name_of(&c->result.checkpoint[c->result.origins[i]], out);
 	}
 	if (c->result.n_origins > NAMED)
 		fprintf(out, " and %d more", c->result.n_origins - NAMED);
-	fprintf(out, "<br><span class=\"dim\">Origins: %s.</span></dd>\n", vn_report_say_origin(c));
+	vn_say(out, "<br><span class=\"dim\">Origins: %s.</span></dd>\n", vn_report_say_origin(c));
 }
 
 /* Writes at most `most` of the lines that `say` adds, under a title. */
@@ -59,7 +60,7 @@ static void print_beginning(const vn_comparison *c, const vn_story *s, int first
 	char                    text[VN_WORDS];
 	const vn_checkpoint    *p = &c->result.checkpoint[first];
 	const vn_report_detail *x = vn_story_find(s, first);
-	fprintf(out, "<dt>%s</dt><dd>", c->result.first >= 0 ? "first divergence" : "first finding");
+	vn_say(out, "<dt>%s</dt><dd>", c->result.first >= 0 ? "first divergence" : "first finding");
 	name_of(p, out);
 	if (p->layer >= 0)
 		fprintf(out, " layer %d", p->layer);
@@ -68,8 +69,8 @@ static void print_beginning(const vn_comparison *c, const vn_story *s, int first
 		vn_html_text(out, vn_op_of(c, p));
 	}
 	if (c->result.n_origins == 1 && p->origin)
-		fprintf(out, "<br><span class=\"dim\">The only origin: %s.</span>", vn_report_say_origin(c));
-	fprintf(out, "</dd>\n<dt>%s</dt><dd>", p->worst >= 0 ? "broken rule" : "finding");
+		vn_say(out, "<br><span class=\"dim\">The only origin: %s.</span>", vn_report_say_origin(c));
+	vn_say(out, "</dd>\n<dt>%s</dt><dd>", p->worst >= 0 ? "broken rule" : "finding");
 	vn_html_text(out, vn_judge_say_failure(p, text));
 	if (vn_judge_worst_why(p)) {
 		fputs("<br><q>", out);
@@ -88,7 +89,7 @@ static void next_commands(const vn_comparison *c, FILE *out)
 	vn_lines lines = { 0 };
 	vn_next_commands(c, &lines);
 	for (int i = 0; i < lines.n; i++) {
-		fprintf(out, "<dt>%s</dt><dd><code>", i ? "" : "next");
+		vn_say(out, "<dt>%s</dt><dd><code>", i ? "" : "next");
 		vn_html_text(out, lines.line[i]);
 		fputs("</code></dd>\n", out);
 	}
@@ -103,8 +104,8 @@ static void print_story(const vn_comparison *c, const vn_story *s, FILE *out)
 	vn_html_text(out, vn_recording_path(c->opened.cand));
 	fputs("</code> judged by <code>", out);
 	vn_html_text(out, vn_recording_path(c->opened.ref));
-	fprintf(out, "</code></p>\n<h1 class=\"%s\">%s</h1>\n<p>%s</p>\n<dl>\n", c->result.within ? "within" : "outside",
-	        vn_report_say_verdict(c), vn_report_say_counts(c, text));
+	vn_say(out, "</code></p>\n<h1 class=\"%s\">%s</h1>\n<p>%s</p>\n<dl>\n", c->result.within ? "within" : "outside",
+	       vn_report_say_verdict(c), vn_report_say_counts(c, text));
 	for (int i = 0; c->result.strict && i < c->result.warnings.n && i < NAMED; i++)
 		print_line(out, i ? "" : "warning", c->result.warnings.line[i]);
 	print_titled(c, "explained", INT_MAX, vn_explain_say_all, out); /* the answer comes before its reasons */
@@ -127,7 +128,7 @@ vn_status vn_report_html(const vn_comparison *c, const vn_story *s, const vn_rep
 	const char       *rest = vn_page_until(NULL, "@TITLE@", out);
 	vn_report_options page = *o;
 
-	fprintf(out, "%s: ", vn_report_say_verdict(c));
+	vn_say(out, "%s: ", vn_report_say_verdict(c));
 	vn_xml_text(out, vn_recording_path(c->opened.cand));
 	rest = vn_page_until(rest, "@STORY@", out);
 	print_story(c, s, out);

@@ -15,12 +15,13 @@
 #include "compare/text/markup.h"
 #include "compare/report/report.h"
 #include "capture/file/output.h"
+#include "libref/base/say.h"
 
 #include <stdlib.h>
 
 static void print_attribute(FILE *out, const char *key, const char *value)
 {
-	fprintf(out, " %s=\"", key);
+	vn_say(out, " %s=\"", key);
 	vn_xml_text(out, value);
 	fputc('"', out);
 }
@@ -87,12 +88,12 @@ static vn_status failure_text(const vn_comparison *c, const vn_story *s, int poi
 	for (int i = 0; !x && i < p->n_checks; i++) {
 		const vn_check k = vn_check_at(p, i);
 		if (!k.holds)
-			fprintf(to, "%s\n", vn_judge_say_check(p, &k, words));
+			vn_say(to, "%s\n", vn_judge_say_check(p, &k, words));
 	}
 	if (!x && p->replayed)
-		fprintf(to, "replayed: %s\n", vn_replay_say_result(c, p, words));
+		vn_say(to, "replayed: %s\n", vn_replay_say_result(c, p, words));
 	if (p->worst < 0) /* repeated in the text, because GitLab shows no message */
-		fprintf(to, "%s\n", vn_judge_say_failure(p, words));
+		vn_say(to, "%s\n", vn_judge_say_failure(p, words));
 	if (!vn_text_close(to, &text))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
 	vn_xml_lines(out, text);

@@ -15,6 +15,7 @@
 #include "compare/report/report.h"
 #include "capture/file/output.h"
 #include "compare/weights/weights_report.h"
+#include "libref/base/say.h"
 
 #include <limits.h>
 #include <math.h>
@@ -36,7 +37,7 @@ enum {
 
 static void item_of(FILE *out, const char *title, const char *text, size_t most)
 {
-	fprintf(out, "- **%s** ", title);
+	vn_say(out, "- **%s** ", title);
 	vn_markdown_code(out, text, most, 0);
 	fputc('\n', out);
 }
@@ -100,14 +101,14 @@ static void print_origins(const vn_comparison *c, FILE *out)
 	char label[VN_LABEL];
 	if (c->result.n_origins == 0)
 		return;
-	fprintf(out, "- **%s** ", c->result.n_origins > 1 ? "Origins" : "Origin");
+	vn_say(out, "- **%s** ", c->result.n_origins > 1 ? "Origins" : "Origin");
 	for (int i = 0; i < c->result.n_origins && i < NAMED; i++) {
 		fputs(i ? ", " : "", out);
 		vn_markdown_code(out, vn_label(&c->result.checkpoint[c->result.origins[i]], label), SHOWN, 0);
 	}
 	if (c->result.n_origins > NAMED)
 		fprintf(out, " and %d more", c->result.n_origins - NAMED);
-	fprintf(out, ": %s\n", vn_report_say_origin(c));
+	vn_say(out, ": %s\n", vn_report_say_origin(c));
 	print_titled(c, "Explained", "Explained", LINES, SHOWN, vn_explain_say_all, out);
 	if (c->result.replayed)
 		replayed_origins(c, out);
@@ -138,8 +139,8 @@ static void first_lines(const vn_comparison *c, const vn_story *s, FILE *out)
 {
 	const int first = vn_first_failure(c);
 	char      text[VN_WORDS];
-	fprintf(out, "### %s vernier: %s\n\n%s\n\n", c->result.within ? "\u2705" : "\u274c", vn_report_say_verdict(c),
-	        vn_report_say_counts(c, text));
+	vn_say(out, "### %s vernier: %s\n\n%s\n\n", c->result.within ? "\u2705" : "\u274c", vn_report_say_verdict(c),
+	       vn_report_say_counts(c, text));
 	vn_weights_markdown(c->result.weights, out);
 	if (c->result.strict)
 		print_warnings(c, out);
@@ -157,7 +158,7 @@ static void first_lines(const vn_comparison *c, const vn_story *s, FILE *out)
 
 static void open_fold(FILE *out, const char *title, const char *name)
 {
-	fprintf(out, "<details><summary>%s", title);
+	vn_say(out, "<details><summary>%s", title);
 	if (name) {
 		fputs(" <code>", out);
 		vn_xml_text(out, name);

@@ -10,6 +10,7 @@
 #include "compare/report/report.h"
 #include "compare/weights/weights_report.h"
 
+#include "libref/base/say.h"
 #include "libref/base/text.h"
 
 #include <inttypes.h>
@@ -40,8 +41,8 @@ typedef struct page {
 static void recording_line(const page *p, const char *what, const vn_recording *r)
 {
 	char who[VN_RECORDER], path[PATH_MAX], tensors[VN_TENSORS_WORDS];
-	fprintf(p->out, "%-10s %s  %s(%s; %s)%s\n", what, vn_printable_path(vn_recording_path(r), path), DIM(p),
-	        vn_report_say_recorder(r, who), vn_recording_say_tensors(r, 0, vn_recording_count(r), tensors), PLAIN(p));
+	vn_say(p->out, "%-10s %s  %s(%s; %s)%s\n", what, vn_printable_path(vn_recording_path(r), path), DIM(p),
+	       vn_report_say_recorder(r, who), vn_recording_say_tensors(r, 0, vn_recording_count(r), tensors), PLAIN(p));
 }
 
 /* Whether the first screen defines the floor, which it does once it names a limit. */
@@ -59,10 +60,9 @@ static void floor_line(const page *p)
 	                            : p->floors            ? ""
 	                                                   : "both recordings have this format, so only single operations "
 	                                                     "have a floor: column local";
-	fprintf(p->out, "%-10s %s", "floor",
-	        *c->result.floor_from ? vn_printable_path(c->result.floor_from, path) : "none");
+	vn_say(p->out, "%-10s %s", "floor", *c->result.floor_from ? vn_printable_path(c->result.floor_from, path) : "none");
 	if (*means || *note)
-		fprintf(p->out, "  %s(%s%s%s)%s", DIM(p), means, *means && *note ? "; " : "", note, PLAIN(p));
+		vn_say(p->out, "  %s(%s%s%s)%s", DIM(p), means, *means && *note ? "; " : "", note, PLAIN(p));
 	fputc('\n', p->out);
 }
 
@@ -72,15 +72,15 @@ static void print_head(const page *p)
 	char                 path[PATH_MAX];
 	recording_line(p, "reference", c->opened.ref);
 	recording_line(p, "candidate", c->opened.cand);
-	fprintf(p->out, "%-10s %s  %s(%s)%s\n", "limits", vn_printable_path(vn_report_say_limits(c), path), DIM(p),
-	        p->o->limits_chosen, PLAIN(p));
+	vn_say(p->out, "%-10s %s  %s(%s)%s\n", "limits", vn_printable_path(vn_report_say_limits(c), path), DIM(p),
+	       p->o->limits_chosen, PLAIN(p));
 	vn_weights_text(c->result.weights, WEIGHTS, p->out);
 	if (!c->request.options->bitwise)
 		floor_line(p);
 	for (int i = 0; i < c->result.notes.n; i++)
-		fprintf(p->out, "%-10s %s\n", "note", c->result.notes.line[i]);
+		vn_say(p->out, "%-10s %s\n", "note", c->result.notes.line[i]);
 	for (int i = 0; i < c->result.warnings.n; i++)
-		fprintf(p->out, "%-10s %s\n", "warning", c->result.warnings.line[i]);
+		vn_say(p->out, "%-10s %s\n", "warning", c->result.warnings.line[i]);
 	fputc('\n', p->out);
 }
 
@@ -105,7 +105,7 @@ static void print_cell(const page *p, int width, bool known, const char *format,
 	char text[40] = "-";
 	if (known)
 		snprintf(text, sizeof text, format, isnan(x) ? (double)NAN : x); /* a NaN is written without its sign */
-	fprintf(p->out, "  %*s", width, text);
+	vn_say(p->out, "  %*s", width, text);
 }
 
 /* The error that the operation added, in floors, and its gain. */
@@ -127,14 +127,14 @@ static void print_row(const page *p, const vn_checkpoint *k)
 	char        label[VN_LABEL], words[VN_WORDS];
 	double      ratio = 0;
 	const char *colour = k->fails ? RED(p) : k->status == VN_WITHIN ? GREEN(p) : DIM(p);
-	fprintf(p->out, "%s%-10s%s  %-*s", colour,
-	        k->fails && k->status == VN_OUTSIDE  ? "OUTSIDE"
-	        : k->since >= VN_BETTER && !k->fails ? vn_judge_since_text(k->since)
-	                                             : vn_checkpoint_status_text(k->status),
-	        PLAIN(p), p->width, vn_label(k, label));
+	vn_say(p->out, "%s%-10s%s  %-*s", colour,
+	       k->fails && k->status == VN_OUTSIDE  ? "OUTSIDE"
+	       : k->since >= VN_BETTER && !k->fails ? vn_judge_since_text(k->since)
+	                                            : vn_checkpoint_status_text(k->status),
+	       PLAIN(p), p->width, vn_label(k, label));
 	if (k->m.n == 0) {
-		fprintf(p->out, "  %s%s%s\n", k->detail ? k->detail : "", k->contents ? "; " : "",
-		        k->contents ? k->contents : "");
+		vn_say(p->out, "  %s%s%s\n", k->detail ? k->detail : "", k->contents ? "; " : "",
+		       k->contents ? k->contents : "");
 		return;
 	}
 	print_metric(p, 9, "%.2e", k, VN_M_NMSE);
@@ -149,7 +149,7 @@ static void print_row(const page *p, const vn_checkpoint *k)
 		print_metric(p, 9, "%.2e", k, VN_M_MAX_REL);
 	print_metric(p, 11, "%.8f", k, VN_M_WORST_TOKEN_COSINE);
 	if (k->worst >= 0)
-		fprintf(p->out, "  %s", vn_judge_say_failure(k, words));
+		vn_say(p->out, "  %s", vn_judge_say_failure(k, words));
 	fputc('\n', p->out);
 }
 
@@ -171,7 +171,7 @@ static void say_run(const page *p, int from, int to)
 			last = c->result.checkpoint[i].layer > last ? c->result.checkpoint[i].layer : last;
 		}
 	if (to - from == 1) {
-		fprintf(p->out, "%s", vn_label(&c->result.checkpoint[from], label));
+		vn_say(p->out, "%s", vn_label(&c->result.checkpoint[from], label));
 		return;
 	}
 	if (c->result.checkpoint[from].step != c->result.checkpoint[to - 1].step)
@@ -185,7 +185,7 @@ static void say_run(const page *p, int from, int to)
 	int n = 0;
 	for (int i = from; i < to; i++)
 		n += !is_absent(&c->result.checkpoint[i]);
-	fprintf(p->out, "%d checkpoint%s", n, n == 1 ? "" : "s");
+	vn_say(p->out, "%d checkpoint%s", n, n == 1 ? "" : "s");
 }
 
 /* The status of a checkpoint that passes without being measured; else VN_WITHIN. */
@@ -216,19 +216,19 @@ static void print_within(const page *p, int from, int to)
 			worst = i;
 	}
 	const vn_checkpoint_status word = unmeasured_status(&c->result.checkpoint[from]);
-	fprintf(p->out, "%s%-10s%s  ", GREEN(p), vn_checkpoint_status_text(word), PLAIN(p));
+	vn_say(p->out, "%s%-10s%s  ", GREEN(p), vn_checkpoint_status_text(word), PLAIN(p));
 	say_run(p, from, to);
 	if (word != VN_WITHIN)
-		fprintf(p->out, "%s; %s%s", DIM(p),
-		        word == VN_EQUAL ? "by their digests, not read"
-		                         : "left out of the candidate, judged while it was recorded",
-		        PLAIN(p));
+		vn_say(p->out, "%s; %s%s", DIM(p),
+		       word == VN_EQUAL ? "by their digests, not read"
+		                        : "left out of the candidate, judged while it was recorded",
+		       PLAIN(p));
 	if (unlimited)
 		fprintf(p->out, ", %d of them without a limit", unlimited);
 	if (worst >= 0) {
-		fprintf(p->out, "%s; worst nmse %.2g", DIM(p), c->result.checkpoint[worst].m.value[VN_M_NMSE]);
+		vn_say(p->out, "%s; worst nmse %.2g", DIM(p), c->result.checkpoint[worst].m.value[VN_M_NMSE]);
 		if (to - from > 1)
-			fprintf(p->out, " at %s", vn_label(&c->result.checkpoint[worst], label));
+			vn_say(p->out, " at %s", vn_label(&c->result.checkpoint[worst], label));
 		if (vn_ratio_of(c, &c->result.checkpoint[worst], &ratio))
 			fprintf(p->out, " (%.2g x floor)", ratio);
 		fputs(PLAIN(p), p->out);
@@ -264,19 +264,19 @@ static void say_absent(const page *p, vn_checkpoint_status status, const char *w
 	}
 	if (!n || p->o->all)
 		return;
-	fprintf(p->out, "%-10s  %d checkpoint%s not in the %s (allowed):", vn_checkpoint_status_text(status), n,
-	        n == 1 ? "" : "s", where);
+	vn_say(p->out, "%-10s  %d checkpoint%s not in the %s (allowed):", vn_checkpoint_status_text(status), n,
+	       n == 1 ? "" : "s", where);
 	for (int k = 0; k < points && k < POINTS_NAMED; k++)
-		fprintf(p->out, "%s %s", k ? "," : "", said[k]);
-	fprintf(p->out, "%s\n", points > POINTS_NAMED ? ", ..." : "");
+		vn_say(p->out, "%s %s", k ? "," : "", said[k]);
+	vn_say(p->out, "%s\n", points > POINTS_NAMED ? ", ..." : "");
 }
 
 static void print_table(const page *p)
 {
 	const vn_comparison *c = p->c;
-	fprintf(p->out, "%s%-10s  %-*s  %9s%s  %s%11s  %9s  %s%11s  %s%s\n", BOLD(p), "", p->width, "checkpoint", "nmse",
-	        p->floors ? "   x floor" : "", c->result.replayed ? "   local   gain  " : "", "cosine", "max abs",
-	        p->o->all ? "  max rel  " : "", "token cos", "limit broken", PLAIN(p));
+	vn_say(p->out, "%s%-10s  %-*s  %9s%s  %s%11s  %9s  %s%11s  %s%s\n", BOLD(p), "", p->width, "checkpoint", "nmse",
+	       p->floors ? "   x floor" : "", c->result.replayed ? "   local   gain  " : "", "cosine", "max abs",
+	       p->o->all ? "  max rel  " : "", "token cos", "limit broken", PLAIN(p));
 	for (int i = 0; i < c->result.n_checkpoints;) {
 		int j = i;
 		/* One line for a run of checkpoints within their limits, separately for the prompt and
@@ -301,7 +301,7 @@ static void print_table(const page *p)
 static void one_sided(const page *p, int n, const char *where, const char *word)
 {
 	if (n)
-		fprintf(p->out, "%d %s: exclude them with --points, or allow them with --allow %s\n", n, where, word);
+		vn_say(p->out, "%d %s: exclude them with --points, or allow them with --allow %s\n", n, where, word);
 }
 
 static void print_findings(const page *p)
@@ -326,7 +326,7 @@ static void print_scores(const page *p)
 	vn_report_say_baseline(p->c, &lines);
 	vn_report_say_scores(p->c, &lines);
 	for (int i = 0; i < lines.n; i++)
-		fprintf(p->out, "%s\n", lines.line[i]);
+		vn_say(p->out, "%s\n", lines.line[i]);
 	vn_lines_free(&lines);
 }
 
@@ -334,8 +334,8 @@ static void print_verdict(const page *p)
 {
 	char counts[VN_WORDS], start[VN_WORDS];
 	vn_report_say_start(p->c, start);
-	fprintf(p->out, "%-10s %s%s%s%s: %s%s%s\n", "verdict", BOLD(p), p->c->result.within ? GREEN(p) : RED(p),
-	        vn_report_say_verdict(p->c), PLAIN(p), vn_report_say_counts(p->c, counts), *start ? " " : "", start);
+	vn_say(p->out, "%-10s %s%s%s%s: %s%s%s\n", "verdict", BOLD(p), p->c->result.within ? GREEN(p) : RED(p),
+	       vn_report_say_verdict(p->c), PLAIN(p), vn_report_say_counts(p->c, counts), *start ? " " : "", start);
 }
 
 /* ---- the first screen ------------------------------------------------------- */
@@ -357,13 +357,13 @@ static void origins_line(const page *p)
 	char                 label[VN_LABEL];
 	if (c->result.n_origins < 2 && !(c->result.n_origins == 1 && c->result.origins[0] != c->result.first))
 		return;
-	fprintf(p->out, "%-10s", "origins");
+	vn_say(p->out, "%-10s", "origins");
 	for (int i = 0; i < c->result.n_origins && i < NAMED; i++)
-		fprintf(p->out, "%s %s", i ? "," : "", vn_label(&c->result.checkpoint[c->result.origins[i]], label));
+		vn_say(p->out, "%s %s", i ? "," : "", vn_label(&c->result.checkpoint[c->result.origins[i]], label));
 	if (c->result.n_origins > NAMED)
 		fprintf(p->out, " and %d more", c->result.n_origins - NAMED);
 	if (operations_are_wrong(c))
-		fprintf(p->out, "  %s(" VN_ORIGIN_MEANS ")%s", DIM(p), PLAIN(p));
+		vn_say(p->out, "  %s(" VN_ORIGIN_MEANS ")%s", DIM(p), PLAIN(p));
 	fputc('\n', p->out);
 }
 
@@ -373,7 +373,7 @@ static int titled_lines(const page *p, const char *title, void (*say)(const vn_c
 	vn_lines lines = { 0 };
 	say(p->c, &lines);
 	for (int i = 0; i < lines.n; i++)
-		fprintf(p->out, "%-10s %s\n", i ? "" : title, lines.line[i]);
+		vn_say(p->out, "%-10s %s\n", i ? "" : title, lines.line[i]);
 	const int n = lines.n;
 	vn_lines_free(&lines);
 	return n;
@@ -388,14 +388,14 @@ static void first_screen(const page *p)
 	if (first >= 0) {
 		const vn_checkpoint    *k = &c->result.checkpoint[first];
 		const vn_report_detail *x = vn_story_find(p->s, first);
-		fprintf(p->out, "%-10s %s\n", "first", vn_label(k, label));
-		fprintf(p->out, "%-10s %s\n", k->worst >= 0 ? "rule" : "finding", vn_judge_say_failure(k, words));
+		vn_say(p->out, "%-10s %s\n", "first", vn_label(k, label));
+		vn_say(p->out, "%-10s %s\n", k->worst >= 0 ? "rule" : "finding", vn_judge_say_failure(k, words));
 		if (vn_judge_worst_why(k))
-			fprintf(p->out, "%-10s %s\"%.200s\"%s\n", "", DIM(p), vn_judge_worst_why(k), PLAIN(p));
+			vn_say(p->out, "%-10s %s\"%.200s\"%s\n", "", DIM(p), vn_judge_worst_why(k), PLAIN(p));
 		if (defines_floor(c))
-			fprintf(p->out, "%-10s %sfloor: " VN_FLOOR_MEANS "%s\n", "", DIM(p), PLAIN(p));
+			vn_say(p->out, "%-10s %sfloor: " VN_FLOOR_MEANS "%s\n", "", DIM(p), PLAIN(p));
 		for (int i = 0; x && i < x->profile.words.n; i++)
-			fprintf(p->out, "%-10s %s\n", i ? "" : "profile", x->profile.words.line[i]);
+			vn_say(p->out, "%-10s %s\n", i ? "" : "profile", x->profile.words.line[i]);
 		origins_line(p);
 		titled_lines(p, "cleared", vn_report_say_cleared);
 	}
@@ -427,7 +427,7 @@ vn_status vn_report_text(const vn_comparison *c, const vn_story *s, const vn_rep
 	if (c->result.n_origins > DETAILS) {
 		fprintf(out, "more origins:");
 		for (int i = DETAILS; i < c->result.n_origins; i++)
-			fprintf(out, " %s", vn_label(&c->result.checkpoint[c->result.origins[i]], label));
+			vn_say(out, " %s", vn_label(&c->result.checkpoint[c->result.origins[i]], label));
 		fputs("\n\n", out);
 	}
 	print_findings(&p);

@@ -1,6 +1,8 @@
 /* selftest_mutate.c: makes a mutation: a copy of a recording, changed in a child. */
 #include "compare/selftest/selftest_internal.h"
 
+#include "libref/base/map.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -25,7 +27,7 @@ static vn_status copy_file(const char *from, const char *to, vn_error *err)
 {
 	static char buffer[1 << 16];
 	struct stat s;
-	int         in = open(from, O_RDONLY | O_CLOEXEC), out = -1;
+	int         in = vn_plain_open(from, O_RDONLY), out = -1;
 	ssize_t     n = in < 0 || fstat(in, &s) != 0 ? -1 : 0;
 	int64_t     left = n < 0 ? 0 : (int64_t)s.st_size;
 

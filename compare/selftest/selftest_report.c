@@ -1,6 +1,7 @@
 /* selftest_report.c: see selftest_report.h. */
 #include "compare/text/json.h"
 #include "compare/selftest/selftest_report.h"
+#include "libref/base/say.h"
 
 #include <string.h>
 
@@ -76,11 +77,11 @@ static void print_line(const vn_selftest *s, const char *group, const char *name
 		return;
 	snprintf(full, sizeof full, "%s%s%s", group, *group ? "/" : "", name);
 	for (int p = 0; p < s->n_pairs; p++)
-		fprintf(out, "%-9s ",
-		        i == 0 && outcome_of(s, p, i)->caught == VN_CAUGHT   ? "within"
-		        : i == 0 && outcome_of(s, p, i)->caught == VN_MISSED ? "OUTSIDE"
-		                                                             : words[outcome_of(s, p, i)->caught]);
-	fprintf(out, " %-*s  %-*s  %s\n", w.name, full, w.expected, o->expected, o->found);
+		vn_say(out, "%-9s ",
+		       i == 0 && outcome_of(s, p, i)->caught == VN_CAUGHT   ? "within"
+		       : i == 0 && outcome_of(s, p, i)->caught == VN_MISSED ? "OUTSIDE"
+		                                                            : words[outcome_of(s, p, i)->caught]);
+	vn_say(out, " %-*s  %-*s  %s\n", w.name, full, w.expected, o->expected, o->found);
 }
 
 /* Why a mutation was tried with no pair, so that nothing is known about it;
@@ -111,7 +112,8 @@ static int print_reasons(const vn_selftest *s, FILE *out)
 				before += k < i;
 			}
 		if (n && !before) {
-			fprintf(out, "%s%d: %s", all ? "; " : "\nnot tried: ", n, why);
+			fputs(all ? "; " : "\nnot tried: ", out);
+			vn_say(out, "%d: %s", n, why);
 			all += n;
 		}
 	}
@@ -127,18 +129,18 @@ void vn_selftest_text(const vn_selftest *s, FILE *out)
 	int                 i = 0, alarms = 0;
 
 	for (int p = 0; p < s->n_pairs; p++)
-		fprintf(out, "%s: %s by %s%s%s\n", s->pair[p].name,
-		        strrchr(s->pair[p].cand, '/') ? strrchr(s->pair[p].cand, '/') + 1 : s->pair[p].cand,
-		        strrchr(s->pair[p].ref, '/') ? strrchr(s->pair[p].ref, '/') + 1 : s->pair[p].ref,
-		        s->pair[p].floor ? ", with a floor" : "", s->pair[p].limits ? ", limits of --limits" : "");
+		vn_say(out, "%s: %s by %s%s%s\n", s->pair[p].name,
+		       strrchr(s->pair[p].cand, '/') ? strrchr(s->pair[p].cand, '/') + 1 : s->pair[p].cand,
+		       strrchr(s->pair[p].ref, '/') ? strrchr(s->pair[p].ref, '/') + 1 : s->pair[p].ref,
+		       s->pair[p].floor ? ", with a floor" : "", s->pair[p].limits ? ", limits of --limits" : "");
 	for (int p = 0; p < s->n_pairs; p++)
 		if (outcome_of(s, p, 0)->caught == VN_MISSED)
-			fprintf(out, "%s is not within limits (%s), as selftest needs: do not rely on its rows below\n",
-			        s->pair[p].name, outcome_of(s, p, 0)->found);
+			vn_say(out, "%s is not within limits (%s), as selftest needs: do not rely on its rows below\n",
+			       s->pair[p].name, outcome_of(s, p, 0)->found);
 	fputc('\n', out);
 	for (int p = 0; p < s->n_pairs; p++)
-		fprintf(out, "%-9s ", s->pair[p].name);
-	fprintf(out, " %-*s  %-*s  %s\n", w.name, "mutation", w.expected, "expected", "found");
+		vn_say(out, "%-9s ", s->pair[p].name);
+	vn_say(out, " %-*s  %-*s  %s\n", w.name, "mutation", w.expected, "expected", "found");
 	print_line(s, "", "none", i++, w, out);
 	for (const vn_mutation_group *g = vn_mutation_groups; g->name; g++)
 		for (const vn_mutation *m = g->mutation; m->name; m++)
@@ -146,13 +148,13 @@ void vn_selftest_text(const vn_selftest *s, FILE *out)
 	for (int p = 0; p < s->n_pairs; p++)
 		alarms += outcome_of(s, p, 0)->caught == VN_MISSED;
 	const int nothing = print_reasons(s, out);
-	fprintf(out, "%s%s: %d caught, %d missed, %d false alarm%s, %d not run; of %d mutations, %d pair%s\n",
-	        nothing ? "" : "\n",
-	        missed    ? "MISSED"
-	        : nothing ? "all that ran were caught"
-	                  : "all caught",
-	        vn_selftest_count(s, VN_CAUGHT), missed - alarms, alarms, alarms == 1 ? "" : "s", none, s->n_mutations,
-	        s->n_pairs, s->n_pairs == 1 ? "" : "s");
+	fputs(nothing ? "" : "\n", out);
+	vn_say(out, "%s: %d caught, %d missed, %d false alarm%s, %d not run; of %d mutations, %d pair%s\n",
+	       missed    ? "MISSED"
+	       : nothing ? "all that ran were caught"
+	                 : "all caught",
+	       vn_selftest_count(s, VN_CAUGHT), missed - alarms, alarms, alarms == 1 ? "" : "s", none, s->n_mutations,
+	       s->n_pairs, s->n_pairs == 1 ? "" : "s");
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------ */

@@ -4,6 +4,7 @@
 #include "compare/many/many_report.h"
 #include "compare/text/markup.h"
 
+#include "libref/base/say.h"
 #include "libref/base/text.h"
 
 #include <inttypes.h>
@@ -17,12 +18,12 @@ enum { SHOWN = 200, TOKEN = 5, RECORDING = -9, NUMBER = 10 /* "-1.234e-05" */, S
 static void print_cell(const vn_table *t, FILE *out, int width, const char *text)
 {
 	if (t->form == VN_TABLE_TEXT) {
-		fprintf(out, "  %*s", width, text);
+		vn_say(out, "  %*s", width, text);
 	} else if (t->form == VN_TABLE_CSV) {
 		fputc(',', out);
 		vn_csv_text(out, text);
 	} else if (t->form == VN_TABLE_MARKDOWN) {
-		fprintf(out, " %s |", text);
+		vn_say(out, " %s |", text);
 	} else {
 		fputs("<td class=\"n\">", out);
 		vn_html_text(out, text);
@@ -33,7 +34,7 @@ static void print_cell(const vn_table *t, FILE *out, int width, const char *text
 static void first_cell(const vn_table *t, FILE *out, int width, const char *text)
 {
 	if (t->form == VN_TABLE_TEXT) {
-		fprintf(out, "%-*s", width, text);
+		vn_say(out, "%-*s", width, text);
 	} else if (t->form == VN_TABLE_CSV) {
 		vn_csv_text(out, text);
 	} else {
@@ -160,22 +161,22 @@ static void print_recordings(const vn_table *t, FILE *out)
 		const char              *about = about_of(t, line);
 		snprintf(path, sizeof path, "%s", x ? x->path : t->many->ref);
 		if (t->form == VN_TABLE_TEXT) {
-			fprintf(out, "%-10s %s%s%s", who_is(t, line, who), vn_text_clean(path, sizeof path), x ? "  " : "",
-			        x ? x->verdict : "");
-			fprintf(out, "%s%s%s\n", *about ? "  (" : "", about, *about ? ")" : "");
+			vn_say(out, "%-10s %s%s%s", who_is(t, line, who), vn_text_clean(path, sizeof path), x ? "  " : "",
+			       x ? x->verdict : "");
+			vn_say(out, "%s%s%s\n", *about ? "  (" : "", about, *about ? ")" : "");
 		} else if (t->form == VN_TABLE_MARKDOWN) {
-			fprintf(out, "- %s ", who_is(t, line, who));
+			vn_say(out, "- %s ", who_is(t, line, who));
 			vn_markdown_code(out, path, SHOWN, 0);
-			fprintf(out, "%s%s", x ? ": " : "", x ? x->verdict : "");
+			vn_say(out, "%s%s", x ? ": " : "", x ? x->verdict : "");
 			if (*about) {
 				fputs("; ", out);
 				vn_markdown_code(out, about, SHOWN, 0);
 			}
 			fputc('\n', out);
 		} else {
-			fprintf(out, "<li>%s <code>", who_is(t, line, who));
+			vn_say(out, "<li>%s <code>", who_is(t, line, who));
 			vn_html_text(out, path);
-			fprintf(out, "</code>%s%s%s", x ? ": " : "", x ? x->verdict : "", *about ? "; " : "");
+			vn_say(out, "</code>%s%s%s", x ? ": " : "", x ? x->verdict : "", *about ? "; " : "");
 			vn_html_text(out, about);
 			fputs("</li>\n", out);
 		}

@@ -1,6 +1,7 @@
 /* lines.c: see lines.h. */
 #include "compare/text/lines.h"
 
+#include "libref/base/say.h"
 #include "libref/base/text.h"
 
 #include <stdarg.h>
@@ -65,9 +66,9 @@ void vn_lines_print_refusals(const vn_lines *l, const char *who, const char *lis
 	enum { MOST = 12 };
 
 	for (int i = 0; i < l->n && (i < MOST || l->n == MOST + 1); i++)
-		fprintf(out, "refused: %s%s\n", who, l->line[i]);
+		vn_say(out, "refused: %s%s\n", who, l->line[i]);
 	if (l->n > MOST + 1)
-		fprintf(out, "refused: %sand for %d more reasons%s%s\n", who, l->n - MOST, *list ? "; " : "", list);
+		vn_say(out, "refused: %sand for %d more reasons%s%s\n", who, l->n - MOST, *list ? "; " : "", list);
 }
 
 bool vn_lines_refused(const vn_lines *l, const char *allow)

@@ -2,6 +2,7 @@
  * self_attn.q_proj.weight". */
 #include "compare/weights/weights_internal.h"
 #include "capture/file/output.h"
+#include "libref/base/say.h"
 #include "libref/base/text.h"
 
 #include <stdio.h>
@@ -142,12 +143,12 @@ static char *say_which(const line_item *x, int n)
 
 	if (!to)
 		return NULL;
-	fprintf(to, "%s%s", x[0].set, *x[0].set ? ": " : "");
+	vn_say(to, "%s%s", x[0].set, *x[0].set ? ": " : "");
 	for (int i = 0; i < n; i++) {
 		if (i && strcmp(x[i].d.part, x[i - 1].d.part) == 0)
 			continue;
 		if (parts++ < PARTS_NAMED)
-			fprintf(to, "%s%s", parts > 1 ? ", " : "", x[i].d.part);
+			vn_say(to, "%s%s", parts > 1 ? ", " : "", x[i].d.part);
 	}
 	if (parts > PARTS_NAMED)
 		fprintf(to, " and %d more", parts - PARTS_NAMED);

@@ -5,6 +5,7 @@
 #include "compare/text/json.h"
 #include "compare/text/markup.h"
 
+#include "libref/base/say.h"
 #include "libref/base/text.h"
 
 #include <math.h>
@@ -41,7 +42,7 @@ void vn_weights_text(const vn_weights *w, int most, FILE *out)
 
 	if (!w)
 		return;
-	fprintf(out, "%-10s %s\n", "weights", vn_weights_summary(w, summary));
+	vn_say(out, "%-10s %s\n", "weights", vn_weights_summary(w, summary));
 	const int n = count_shown(w, most);
 	for (int i = 0; i < n; i++) {
 		const int k = (int)strlen(shown_which(&w->line[i], which));
@@ -51,15 +52,15 @@ void vn_weights_text(const vn_weights *w, int most, FILE *out)
 	}
 	width = width > WIDEST ? WIDEST : width;
 	if (n)
-		fprintf(out, "  %-*s  %-*s  %-*s  difference\n", width, "", side[0], "reference", side[1], "candidate");
+		vn_say(out, "  %-*s  %-*s  %-*s  difference\n", width, "", side[0], "reference", side[1], "candidate");
 	for (int i = 0; i < n; i++) {
 		const vn_weight_line *l = &w->line[i];
 		vn_weight_line_says(w, l, text);
 		shown_which(l, which);
 		if ((int)strlen(which) > width)
-			fprintf(out, "  %s\n", which);
-		fprintf(out, "  %-*s  %-*s  %-*s  %s; %s\n", width, (int)strlen(which) > width ? "" : which, side[0],
-		        l->side[0], side[1], l->side[1], vn_text_clean(text, sizeof text), vn_weight_line_proof(w, l));
+			vn_say(out, "  %s\n", which);
+		vn_say(out, "  %-*s  %-*s  %-*s  %s; %s\n", width, (int)strlen(which) > width ? "" : which, side[0], l->side[0],
+		       side[1], l->side[1], vn_text_clean(text, sizeof text), vn_weight_line_proof(w, l));
 	}
 	if (n < w->n_lines)
 		fprintf(out, "  %d more rows (vernier weights shows them all)\n", w->n_lines - n);
@@ -136,7 +137,7 @@ void vn_weights_markdown(const vn_weights *w, FILE *out)
 
 	if (!w)
 		return;
-	fprintf(out, "- **Weights** %s\n", vn_weights_summary(w, text));
+	vn_say(out, "- **Weights** %s\n", vn_weights_summary(w, text));
 	const int n = count_shown(w, SHOWN);
 	if (n)
 		fputs("\n| weights | reference | candidate | difference | |\n|---|---|---|---|---|\n", out);
@@ -148,7 +149,7 @@ void vn_weights_markdown(const vn_weights *w, FILE *out)
 			vn_markdown_code(out, cell[k], CELL, 1);
 			fputc(' ', out);
 		}
-		fprintf(out, "| %s |\n", vn_weight_line_proof(w, l));
+		vn_say(out, "| %s |\n", vn_weight_line_proof(w, l));
 	}
 	if (n < w->n_lines)
 		fprintf(out, "\n%d more rows.\n", w->n_lines - n);
@@ -162,7 +163,7 @@ void vn_weights_html(const vn_weights *w, FILE *out)
 
 	if (!w)
 		return;
-	fprintf(out, "<dt>weights</dt><dd>%s", vn_weights_summary(w, text));
+	vn_say(out, "<dt>weights</dt><dd>%s", vn_weights_summary(w, text));
 	if (w->n_lines)
 		fputs("\n<div class=\"scroll\"><table class=\"weights\">"
 		      "<thead><tr><th>weights</th><th>reference</th><th>candidate</th><th>difference</th>"

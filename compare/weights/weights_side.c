@@ -4,10 +4,14 @@
 #include "libref/family/family.h"
 #include "compare/metrics/team.h"
 
+#include "libref/base/map.h"
+
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* A folder, or a file with the GGUF signature. */
 static bool is_model(const char *path)
@@ -17,12 +21,10 @@ static bool is_model(const char *path)
 
 	if (stat(path, &s) == 0 && S_ISDIR(s.st_mode))
 		return true;
-	if (!S_ISREG(s.st_mode))
-		return false;
-	FILE      *f = fopen(path, "rb");
-	const bool read = f && fread(magic, 1, sizeof magic, f) == sizeof magic;
-	if (f)
-		fclose(f);
+	const int  fd = vn_plain_open(path, O_RDONLY);
+	const bool read = fd >= 0 && pread(fd, magic, sizeof magic, 0) == sizeof magic;
+	if (fd >= 0)
+		close(fd);
 	return read && memcmp(magic, "GGUF", sizeof magic) == 0;
 }
 

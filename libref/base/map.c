@@ -11,6 +11,22 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+int vn_plain_open(const char *path, int flags)
+{
+	const int   fd = open(path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	struct stat s;
+
+	if (fd < 0)
+		return -1;
+	const bool told = fstat(fd, &s) == 0;
+	if (told && S_ISREG(s.st_mode))
+		return fd;
+	const int why = !told ? errno : S_ISDIR(s.st_mode) ? EISDIR : EINVAL;
+	close(fd);
+	errno = why;
+	return -1;
+}
+
 vn_status vn_map_open(const char *path, vn_map *map, vn_error *err)
 {
 	vn_status   st = VN_OK;

@@ -24,6 +24,10 @@ void      vn_map_close(vn_map *map); /* map may be zeroed */
  * VN_ERR_FORMAT. */
 vn_status vn_read_text(const char *path, size_t limit, char **text, size_t *bytes, vn_error *err);
 
+/* Opens a regular file for reading or, with O_RDWR, for both. Returns -1, with errno, for anything
+ * else: opening a pipe would wait for its other end, and a device may do anything. */
+int vn_plain_open(const char *path, int flags);
+
 /* Sets *there: does the name exist? If the system cannot say, that is an error, because the caller
  * would go on as if the file were absent. A broken link exists; opening it reports why it cannot be
  * read. */

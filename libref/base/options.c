@@ -1,6 +1,7 @@
 /* options.c: see options.h. */
 #include "libref/base/options.h"
 #include "libref/base/nearest.h"
+#include "libref/base/say.h"
 #include "libref/base/text.h"
 
 #include <assert.h>
@@ -15,10 +16,10 @@ int vn_complain(const char *command, const char *format, ...)
 {
 	va_list args;
 	va_start(args, format);
-	fprintf(stderr, "vernier %s: ", command);
-	vfprintf(stderr, format, args);
+	vn_say(stderr, "vernier %s: ", command);
+	vn_say_args(stderr, format, args);
 	va_end(args);
-	fprintf(stderr, "\n(vernier %s --help)\n", command);
+	vn_say(stderr, "\n(vernier %s --help)\n", command);
 	return 2;
 }
 

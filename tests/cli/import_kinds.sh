@@ -155,6 +155,51 @@ json.dump(t, open('tree/SUMMARY.json', 'w'))
 json.dump([1], open('tree/list.json', 'w'))
 t['children'] = [json.load(open('tree/Q_debug_tree_FULL_TENSORS.json'))['children'][0]] * 2
 json.dump(t, open('tree/twice.json', 'w'))"
+# Zip members that share bytes: in one local header, in a member inside another; safetensors, GGUF,
+# and many names of one file.
+$PYTHON - <<'END'
+import io, json, os, struct, zlib, numpy as np
+def packed(x):
+    b = io.BytesIO()
+    np.save(b, x)
+    raw = b.getvalue()
+    c = zlib.compressobj(9, zlib.DEFLATED, -15)
+    return raw, c.compress(raw) + c.flush()
+def local(name, raw, data, how):
+    return struct.pack('<IHHHHHIIIHH', 0x04034b50, 20, 0, how, 0, 33, zlib.crc32(raw), len(data), len(raw),
+                       len(name), 0) + name + data
+def archive(path, body, entries):
+    out = body
+    for name, raw, data, how, at in entries:
+        out += struct.pack('<IHHHHHHIIIHHHHHII', 0x02014b50, 20, 20, 0, how, 0, 33, zlib.crc32(raw),
+                           len(data), len(raw), len(name), 0, 0, 0, 0, 0, at) + name
+    n = len(entries)
+    open(path, 'wb').write(out + struct.pack('<IHHHHIIH', 0x06054b50, 0, 0, n, n, len(out) - len(body), len(body), 0))
+raw, data = packed(np.zeros((4, 1 << 18), 'f4'))
+one = local(b't000.npy', raw, data, 8)
+archive('shared.npz', one, [(b't%03d.npy' % i, raw, data, 8, 0) for i in range(200)])
+archive('apart.npz', one + local(b't001.npy', raw, data, 8),
+        [(b't000.npy', raw, data, 8, 0), (b't001.npy', raw, data, 8, len(one))])
+# A stored member that holds another, as in nested bombs.
+outer = packed(np.frombuffer(one + bytes(-len(one) % 16), 'f4').reshape(4, -1))[0]
+whole = local(b'outer.npy', outer, outer, 0)
+archive('nested.npz', whole, [(b'outer.npy', outer, outer, 0, 0), (b't000.npy', raw, data, 8, whole.index(one))])
+head = json.dumps({n: {'dtype': 'F32', 'shape': [4, 4], 'data_offsets': [0, 64]} for n in ('a', 'b')}).encode()
+open('shared.safetensors', 'wb').write(struct.pack('<Q', len(head)) + head + bytes(64))
+def entry(name, at):
+    return struct.pack('<Q', len(name)) + name + struct.pack('<IQQIQ', 2, 4, 4, 0, at)
+g = b'GGUF' + struct.pack('<IQQ', 3, 2, 0) + entry(b'a', 0) + entry(b'b', 0)
+open('shared.gguf', 'wb').write(g + bytes(-len(g) % 32 + 64))
+os.mkdir('shared')
+np.save('shared/1.npy', np.zeros((4, 4), 'f4'))
+lines = [{'vernier_dump': 1}, {'step': 0, 'ids': [5, 6, 7, 8]}]
+lines += [{'tensor': 't%d' % i, 'file': '1.npy', 'dtype': 'f32', 'shape': [4, 4]} for i in range(65)]
+open('shared/manifest.jsonl', 'w').write(''.join(json.dumps(l) + '\n' for l in lines + [{'complete': 65}]))
+os.mkdir('long')
+open('long/manifest.jsonl', 'w').write('{"vernier_dump":1}\n{"step":0,"ids":[' + '1,' * (17 << 20) + '1]}\n')
+END
+for z in shared.npz nested.npz shared.safetensors shared.gguf shared long; do bad "$z" $z --unmapped keep; done
+vernier import apart.npz --ids 5,6,7,8 --unmapped keep -o apart.h5 >said 2>&1; echo "apart [$?]"
 ids=5,6,7,8,9; bad "more tokens than rows" half.safetensors
 for z in other bomb sum pickled; do bad $z.npz $z.npz; done
 bad "cut off" cut.safetensors

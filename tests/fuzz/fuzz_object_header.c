@@ -14,6 +14,7 @@
 #include "capture/recording/scan_tensor.h"
 #include "tests/fuzz/mutate.h"
 
+#include "tests/counted.h"
 #include <inttypes.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -145,17 +146,18 @@ static bool same(const vn_seen_tensor *a, const vn_seen_tensor *b)
 static void look_at(const vn_scan *s, hid_t f, vn_header_reader *r, uint64_t address)
 {
 	const vn_seen_tensor none = { .order = VN_NOT_SAID, .layer = VN_NOT_SAID, .address = address };
+	int64_t              stored[2] = { 0 };
 
 	both->ours = both->theirs = none;
 	both->at = OURS;
-	if (!both->alone && (!r || !vn_scan_tensor_header(s, r, "x", &both->ours)))
+	if (!both->alone && (!r || !vn_scan_tensor_header(s, r, "x", &both->ours, &stored[0])))
 		return;
 	both->at = THEIRS;
 	const hid_t o = H5Oopen_by_addr(f, address);
 	if (o < 0 || H5Iget_type(o) != H5I_DATASET)
 		vn_refuse(s, "x", "no dataset");
-	vn_scan_tensor(s, o, "x", &both->theirs);
-	if (!both->alone && !same(&both->ours, &both->theirs)) {
+	vn_scan_tensor(s, o, "x", &both->theirs, &stored[1]);
+	if (!both->alone && (!same(&both->ours, &both->theirs) || stored[0] != stored[1])) {
 		both->at = DIFFERENT;
 		_exit(0);
 	}
@@ -278,7 +280,7 @@ static void ask_both(void)
 
 static void prepare(void)
 {
-	both = mmap(NULL, sizeof *both, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	both = counted_map(sizeof *both);
 	file = memfd_create("header", MFD_CLOEXEC);
 	refusal = memfd_create("refusal", MFD_CLOEXEC);
 	if (both == MAP_FAILED || file < 0 || refusal < 0)
