@@ -8,6 +8,7 @@
 #include "libgpu/commands.h"
 #endif
 
+#include "libref/base/files.h"
 #include "libref/base/mapped.h"
 #include "libref/base/printed.h"
 #include "libref/base/room.h"
@@ -180,6 +181,7 @@ static int enter_command(int argc, char **argv)
 	const vn_command_row *c = argc > 1 ? vn_command_table_find(&table, argv[1]) : NULL;
 
 	vn_trouble_program();
+	vn_inputs_watch(true);
 	occupy_standard_streams();
 	if (!raise_stack())
 		return 2;

@@ -8,6 +8,7 @@
 #include "libref/base/trouble.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -131,9 +132,15 @@ void vn_pipeline_cache_save(vn_device *d, const char *dir, VkPipelineCache cache
 		goto done;
 	if ((before = load_data(d, path, &old)) && old == bytes && memcmp(before, data, bytes) == 0)
 		goto done; /* nothing new */
-	snprintf(partial, sizeof(partial), "%s.%ld", path, (long)getpid());
-	if (!(f = fopen(partial, "wb")))
+	snprintf(partial, sizeof(partial), "%s.XXXXXX", path);
+	const int fd = mkostemp(partial, O_CLOEXEC);
+	if (fd < 0)
 		goto done;
+	if (!(f = fdopen(fd, "wb"))) {
+		close(fd);
+		remove(partial);
+		goto done;
+	}
 	cache_head h = { .magic = MAGIC, .bytes = bytes };
 	snprintf(h.digest, sizeof(h.digest), "%s", vn_digest_of(data, bytes).hex);
 	ok = fwrite(&h, sizeof(h), 1, f) == 1 && fwrite(data, 1, bytes, f) == bytes;

@@ -202,7 +202,7 @@ static vn_status find_recorded(const vn_recipe *recipe, vn_session *with_weights
 	*there = false;
 	if (recipe->force || (lstat(recipe->path, &st) != 0 && errno == ENOENT))
 		return VN_OK;
-	if (vn_place_check(recipe->path, VN_PLACE_RECORDING, true, err))
+	if (!with_weights && vn_place_check(recipe->path, VN_PLACE_RECORDING, true, err))
 		return VN_ERR_IO;
 	const vn_status opened = vn_recording_open(recipe->path, &r, err);
 	if (!opened)
