@@ -116,6 +116,16 @@ vn_status vn_pipeline_cache_open(vn_device *d, const char *dir, VkPipelineCache 
 	return VN_OK;
 }
 
+bool vn_pipeline_cache_writable(const vn_device *d, const char *dir)
+{
+	char path[1024];
+
+	if (!file_path(d, dir, path, sizeof path))
+		return false;
+	*strrchr(path, '/') = '\0';
+	return access(path, W_OK | X_OK) == 0;
+}
+
 void vn_pipeline_cache_save(vn_device *d, const char *dir, VkPipelineCache cache)
 {
 	char   path[1024], partial[1100];

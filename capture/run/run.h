@@ -48,7 +48,7 @@ typedef struct vn_recorded {
 	int64_t tensors, bytes;
 	double  seconds;              /* in total */
 	double  compiling, computing; /* inside the engine: compiling code for the device; the rest */
-	bool    compiled;             /* no earlier run had left that code */
+	bool    compiled;             /* no earlier run had left that code, and this one does */
 	/* weight tensors that hold NaN or infinities; recorded nevertheless */
 	int     nonfinite_weights;
 	char    nonfinite[VN_NAME_MAX + 96]; /* the first of them, as half a sentence */
