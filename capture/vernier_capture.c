@@ -4,6 +4,7 @@
 
 #include "capture/view/dims.h"
 #include "capture/import/dump.h"
+#include "capture/file/place.h"
 #include "capture/store/store.h"
 #include "libref/family/family.h"
 #include "libref/plan/point.h"
@@ -94,6 +95,9 @@ int vernier_capture_against(vernier_capture *c, const char *reference, double ke
 		                              : c->run.n_steps ? "the reference must be given before the first step"
 		                              : !reference     ? "no reference (NULL)"
 		                                               : "keep_above is an nmse from 0 to 1"));
+	if (vn_same_file(c->run.path, reference))
+		return keep_status(c, vn_fail(&c->err, VN_ERR_USAGE,
+		                              "%s: is the reference, too; give the recording another name", c->run.path));
 	return keep_status(c, vn_put_judge_open(reference, keep_above, &c->judge, &c->err));
 }
 

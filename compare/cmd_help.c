@@ -4,6 +4,7 @@
 
 #include "capture/base/option_rows.h"
 #include "capture/base/shipped.h"
+#include "capture/file/output.h"
 #include "libref/base/say.h"
 #include "libref/base/text.h"
 #include "libref/model/synth.h"
@@ -64,20 +65,22 @@ static int print_manual(const vn_command_table *t, const char *name)
 	return vn_complain("help", "--man: no command '%.40s'", name);
 }
 
-/* Writes a manual page for each command to FOLDER/vernier-COMMAND.1. */
+/* Writes a manual page for each command to FOLDER/vernier-COMMAND.1. Older ones of ours are
+ * replaced. */
 static int write_manual_pages(const vn_command_table *t, const char *folder)
 {
 	for (int i = 0; i < t->n; i++) {
-		char  path[PATH_MAX];
-		FILE *to;
+		char      path[PATH_MAX];
+		vn_output out;
+		vn_error  err;
 
-		if (snprintf(path, sizeof path, "%s/vernier-%s.1", folder, t->command[i].options->name) >= (int)sizeof path ||
-		    !(to = fopen(path, "w")))
-			return vn_complain("help", "--man-pages: %s: %s", path, strerror(errno));
-		vn_options_page(t->command[i].options, "vernier", t->command[i].help, to);
-		const bool whole = !ferror(to);
-		if (fclose(to) != 0 || !whole)
-			return vn_complain("help", "--man-pages: %s: cannot be written: %s", path, strerror(errno));
+		if (snprintf(path, sizeof path, "%s/vernier-%s.1", folder, t->command[i].options->name) >= (int)sizeof path)
+			return vn_complain("help", "--man-pages: %.80s...: the path is too long", folder);
+		if (vn_output_open(&out, path, VN_PLACE_MANUAL, true, &err))
+			return vn_complain("help", "--man-pages: %s", err.text);
+		vn_options_page(t->command[i].options, "vernier", t->command[i].help, out.file);
+		if (vn_output_close(&out, VN_OK, &err))
+			return vn_complain("help", "--man-pages: %s", err.text);
 	}
 	return 0;
 }

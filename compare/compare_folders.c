@@ -442,6 +442,27 @@ static vn_status have_a_pair(const vn_compare_line *k, const vn_folder_pairs *p,
 	               k->many ? "the candidates' folders" : k->cand);
 }
 
+/* The summary is written after all pairs: it must not take the place of the report of one, or of
+ * what one reads. */
+static vn_status check_summary(const vn_compare_line *k, const vn_folder_pairs *p, vn_error *err)
+{
+	static char     room[4 + VN_COMPARE_REPORTS][PATH_MAX];
+	vn_compare_line one;
+
+	for (int i = 0; k->summary && i < p->n; i++) {
+		if (!command_of(k, p->pair[i].name, room, &one))
+			continue;
+		for (int j = 0; j < k->n_reports; j++)
+			if (one.report[j].path && vn_same_place(k->summary, one.report[j].path))
+				return vn_fail(err, VN_ERR_USAGE, "--summary %s: is the report of %s; give it another name", k->summary,
+				               p->pair[i].name);
+		if (one.how.o.baseline && vn_same_file(k->summary, one.how.o.baseline))
+			return vn_fail(err, VN_ERR_USAGE, "--summary %s: is the baseline of %s; give it another name", k->summary,
+			               p->pair[i].name);
+	}
+	return VN_OK;
+}
+
 int vn_compare_folders(const vn_compare_line *k)
 {
 	const char     *side[VN_MOST_FOLDERS] = { k->ref };
@@ -455,7 +476,8 @@ int vn_compare_folders(const vn_compare_line *k)
 	for (int i = 0; i < count_candidates(k); i++)
 		side[i + 1] = candidate_folder(k, i);
 	if (!st && !(st = vn_folder_pairs_of(side, count_candidates(k) + 1, &p, &err)) &&
-	    !(st = compare_pairs(k, side, &p, &t, &first, &transient, &err)) && first) {
+	    !(st = check_summary(k, &p, &err)) && !(st = compare_pairs(k, side, &p, &t, &first, &transient, &err)) &&
+	    first) {
 		if (!k->quiet)
 			vn_together_text(&t, stdout);
 		if (!(st = have_a_pair(k, &p, &err)) && k->summary)

@@ -1,5 +1,6 @@
 /* main.c: finds the command in a table and runs it. */
 #include "capture/commands.h"
+#include "capture/file/child.h"
 #include "compare/against/against.h"
 #include "compare/commands.h"
 #include "compare/crash.h"
@@ -8,6 +9,7 @@
 #include "libgpu/commands.h"
 #endif
 
+#include "libref/base/files.h"
 #include "libref/base/mapped.h"
 #include "libref/base/printed.h"
 #include "libref/base/room.h"
@@ -21,9 +23,11 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -176,11 +180,32 @@ static bool raise_stack(void)
 	return false;
 }
 
+/* ---- a sandbox that lacks something --------------------------------------------------------- */
+
+#ifndef VN_SANITIZED    /* such a build never has all of it */
+static int untold = -1; /* an eventfd, so that of all processes of a command one tells */
+
+/* A note, not a warning: containers lack a layer, and --strict must not fail there. */
+static void tell_gaps(const char *missing)
+{
+	uint64_t mine;
+
+	vn_trouble_spare(true); /* another process may have told */
+	const bool told = untold >= 0 && read(untold, &mine, sizeof mine) != sizeof mine;
+	vn_trouble_spare(false);
+	if (!told)
+		fprintf(stderr,
+		        "vernier: note: the sandbox in which files are read lacks %s here (vernier --version --verbose)\n",
+		        missing);
+}
+#endif
+
 static int enter_command(int argc, char **argv)
 {
 	const vn_command_row *c = argc > 1 ? vn_command_table_find(&table, argv[1]) : NULL;
 
 	vn_trouble_program();
+	vn_inputs_watch(true);
 	occupy_standard_streams();
 	if (!raise_stack())
 		return 2;
@@ -190,6 +215,9 @@ static int enter_command(int argc, char **argv)
 	vn_mapped_explain();
 #ifndef VN_SANITIZED /* a sanitizer's own report is more useful */
 	vn_crash_explain();
+	untold = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (c && strcmp(c->options->name, "version") != 0)
+		vn_child_on_gaps(tell_gaps);
 #endif
 	if (!vn_printed_start()) {
 		fputs("vernier: no memory for its output\n", stderr);

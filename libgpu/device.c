@@ -194,7 +194,11 @@ static vn_status find_wanted(const vn_physical *list, int n, int index, int *fou
 		char      *end;
 		const long number = strtol(name, &end, 10);
 		if (*end == '\0') {
-			index = number >= 0 && number < n ? (int)number : n;
+			if (number < 0 || number >= n)
+				return vn_fail(err, VN_ERR_DEVICE,
+				               "there is no Vulkan device %.40s (VERNIER_DEVICE): the machine has %d, counted from 0",
+				               name, n);
+			index = (int)number;
 		} else {
 			for (int i = 0; i < n && *found < 0; i++)
 				if (strcasestr(list[i].info.name, name))

@@ -1,6 +1,7 @@
 /* gpu.c: creates and destroys the GPU engine, and states its facts. The pass: pass.c. */
 #include "libgpu/gpu_internal.h"
 #include "libgpu/fuse.h"
+#include "libgpu/pipeline_cache.h"
 
 #include "libref/base/text.h"
 
@@ -223,7 +224,7 @@ static vn_status rewind_run(void *gpu, int64_t position, vn_error *err)
 
 bool vn_gpu_compiles(const vn_gpu *g)
 {
-	return !g->kernels.cache_hit;
+	return !g->kernels.cache_hit && vn_pipeline_cache_writable(&g->device, g->device.pipelines->cache_dir);
 }
 
 static double get_compile_seconds(const void *gpu)

@@ -85,8 +85,8 @@ extern const vn_engine_ops vn_gpu_ops;
  * Commands may not run before a read, a flush or end, which submit and wait. read and write refuse
  * a value that no later node reads. */
 
-/* Returns true if no earlier run has left compiled shaders for this device. A call then compiles
- * those that it is the first to need, on all processors, before it computes. */
+/* Returns true if no earlier run has left compiled shaders for this device, and this one can. A
+ * call then compiles those that it is the first to need, on all processors, before it computes. */
 bool vn_gpu_compiles(const vn_gpu *g);
 
 /* Turns timing of single nodes on or off from the next call on. It is off at first, since it takes

@@ -64,18 +64,6 @@ static bool file_path(const vn_device *d, const char *dir, char *path, size_t ro
 	return true;
 }
 
-/* Creates a file that did not exist; a killed process with our number may have left one. */
-static FILE *create_file(const char *path)
-{
-	remove(path);
-	const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
-	FILE     *f = fd < 0 ? NULL : fdopen(fd, "wb");
-
-	if (!f && fd >= 0)
-		close(fd);
-	return f;
-}
-
 /* Is there nothing of this name, or a regular file? Anything else is not ours to replace. */
 static bool may_replace(const char *path)
 {
@@ -140,6 +128,16 @@ vn_status vn_pipeline_cache_open(vn_device *d, const char *dir, VkPipelineCache 
 	return VN_OK;
 }
 
+bool vn_pipeline_cache_writable(const vn_device *d, const char *dir)
+{
+	char path[1024];
+
+	if (!file_path(d, dir, path, sizeof path))
+		return false;
+	*strrchr(path, '/') = '\0';
+	return access(path, W_OK | X_OK) == 0;
+}
+
 void vn_pipeline_cache_save(vn_device *d, const char *dir, VkPipelineCache cache)
 {
 	char   path[1024], partial[1100];
@@ -156,9 +154,17 @@ void vn_pipeline_cache_save(vn_device *d, const char *dir, VkPipelineCache cache
 		goto done;
 	if ((before = load_data(d, path, &old)) && old == bytes && memcmp(before, data, bytes) == 0)
 		goto done; /* nothing new */
-	snprintf(partial, sizeof(partial), "%s.%ld", path, (long)getpid());
-	if (!may_replace(path) || !(f = create_file(partial)))
+	if (!may_replace(path))
 		goto done;
+	snprintf(partial, sizeof(partial), "%s.XXXXXX", path);
+	const int fd = mkostemp(partial, O_CLOEXEC);
+	if (fd < 0)
+		goto done;
+	if (!(f = fdopen(fd, "wb"))) {
+		close(fd);
+		remove(partial);
+		goto done;
+	}
 	cache_head h = { .magic = MAGIC, .bytes = bytes };
 	snprintf(h.digest, sizeof(h.digest), "%s", vn_digest_of(data, bytes).hex);
 	ok = fwrite(&h, sizeof(h), 1, f) == 1 && fwrite(data, 1, bytes, f) == bytes;

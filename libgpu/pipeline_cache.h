@@ -10,6 +10,8 @@
 
 /* dir NULL: $XDG_CACHE_HOME/vernier or ~/.cache/vernier. *hit: a file was used. */
 vn_status vn_pipeline_cache_open(vn_device *d, const char *dir, VkPipelineCache *cache, bool *hit, vn_error *err);
+/* Could vn_pipeline_cache_save write the file, as far as the folder shows? */
+bool      vn_pipeline_cache_writable(const vn_device *d, const char *dir);
 void      vn_pipeline_cache_save(vn_device *d, const char *dir, VkPipelineCache cache);
 
 #endif

@@ -203,6 +203,19 @@ int main(void)
 	TRY(vernier_capture_step(c, &id, 1), vernier_capture_put(c, "embed", NULL, "f32", x, 2, NULL));
 	TRY(vernier_capture_step(c, &id, 1), vernier_capture_put(c, "embed", NULL, "f32", NULL, 2, shape));
 	TRY(vernier_capture_step(c, &id, 1), vernier_capture_put_strided(c, "embed", NULL, "f32", x, 2, shape, NULL, NULL));
+	c = vernier_capture_open("killed.h5", 1, "x", "f32");
+	vernier_capture_against(c, "./killed.h5", 0);
+	printf("%d %s\n", vernier_capture_commit(c), vernier_capture_error(c));
+	vernier_capture_free(c);
+	fclose(fopen("mine.h5.partial", "w")); /* an empty one is what a run leaves that was killed at once */
+	c = vernier_capture_open("mine.h5", 0, "x", "f32");
+	vernier_capture_free(c);
+	FILE *mine = fopen("mine.h5.partial", "w");
+	fputs("mine", mine);
+	fclose(mine);
+	c = vernier_capture_open("mine.h5", 0, "x", "f32");
+	printf("%d %s\n", vernier_capture_commit(c), vernier_capture_error(c));
+	vernier_capture_free(c);
 	c = vernier_capture_open("nowhere/w.h5", 0, "x", "f32");
 	printf("%d %s\n", vernier_capture_commit(c), vernier_capture_error(c));
 	vernier_capture_free(c);
@@ -269,6 +282,8 @@ cat >expected <<'T'
 -1 w.h5: embed: rank 2, and no shape (NULL)
 -1 w.h5: embed: data is NULL for 6 numbers
 -1 w.h5: embed: rank 2, and no strides (NULL)
+-1 killed.h5: is the reference, too; give the recording another name
+-1 mine.h5.partial: exists, and is not what an interrupted run left; rename it, or give another name than mine.h5
 -1 nowhere/w.h5: no directory nowhere: No such file or directory
 -1 no memory
 T

@@ -1,6 +1,7 @@
 /* test_store_trouble.c: the files left when writing a checkpoint file cannot begin or fails. */
 #include "tests/store_help.h"
 
+#include "libref/base/files.h"
 #include "libref/base/sanitizer.h"
 
 #include <fcntl.h>
@@ -55,6 +56,47 @@ static void an_existing_file_is_replaced_by_force_alone(void)
 	vn_recording *r = open_file(path);
 	CU_ASSERT_PTR_NOT_NULL(r);
 	vn_recording_close(r);
+	vn_plan_destroy(p);
+	remove_files();
+}
+
+/* What is not the beginning of an incomplete recording is kept, as is what the command reads, or
+ * has two names. */
+static void a_partial_file_of_others_is_kept(void)
+{
+	vn_plan  *p = make_plan();
+	vn_error  err;
+	char      other[96];
+	vn_store *s = begin_store(p, false);
+
+	CU_ASSERT_EQUAL(vn_store_commit(&s, &err), VN_OK);
+	CU_ASSERT_EQUAL(rename(path, partial), 0); /* a complete one */
+	expect_refusal(p, path, false, "is not what an interrupted run left");
+	expect_refusal(p, path, true, "is not what an interrupted run left");
+	vn_inputs_watch(true);
+	vn_recording *r = open_file(partial);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(r);
+	expect_refusal(p, path, false, "is read by this command");
+	vn_recording_close(r);
+	CU_ASSERT_EQUAL(rename(partial, path), 0);
+	expect_refusal(p, path, true, "is read by this command");
+	vn_inputs_watch(false);
+	unlink(path);
+
+	s = begin_store(p, false);
+	vn_store_abandon(&s); /* has no tensor, so nothing is left */
+	CU_ASSERT_FALSE(exists(partial));
+	const int fd = open(partial, O_WRONLY | O_CREAT, 0600);
+	snprintf(other, sizeof other, "%s.other", partial);
+	CU_ASSERT_EQUAL(link(partial, other), 0);
+	expect_refusal(p, path, false, "has another name, too");
+	unlink(other);
+	CU_ASSERT_EQUAL(write(fd, "old", 3), 3);
+	expect_refusal(p, path, false, "is not what an interrupted run left");
+	CU_ASSERT_EQUAL(ftruncate(fd, 0), 0);
+	close(fd);
+	s = begin_store(p, false);
+	CU_ASSERT_EQUAL(vn_store_commit(&s, &err), VN_OK);
 	vn_plan_destroy(p);
 	remove_files();
 }
@@ -304,6 +346,7 @@ int main(void)
 	static CU_TestInfo tests[] = {
 		TEST(bad_output_paths_are_refused_with_a_reason),
 		TEST(an_existing_file_is_replaced_by_force_alone),
+		TEST(a_partial_file_of_others_is_kept),
 		TEST(a_file_that_appears_meanwhile_is_not_replaced),
 		TEST(a_second_writer_is_refused),
 		TEST(a_full_disk_is_an_error_and_what_was_whole_stays),

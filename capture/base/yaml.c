@@ -1,6 +1,7 @@
 /* yaml.c: see yaml.h. Reads libyaml's events, and refuses those that yaml.h excludes. */
 #include "capture/base/yaml.h"
 
+#include "libref/base/files.h"
 #include "libref/base/text.h"
 #include "libref/base/utf8.h"
 
@@ -254,6 +255,8 @@ vn_status vn_yaml_file(const char *path, const char *what, char **text, size_t *
 		             what, FILE_MAX_BYTES);
 	else if (!(*text = malloc((size_t)s.st_size + 1)))
 		st = vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %s", path, what);
+	if (!st)
+		vn_input_note(fd);
 	while (!st && *n < (size_t)s.st_size) {
 		const ssize_t got = read(fd, *text + *n, (size_t)s.st_size - *n);
 		if (got > 0)

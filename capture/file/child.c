@@ -113,6 +113,8 @@ vn_status vn_child_start(vn_child *c, const vn_child_task *t, vn_error *err)
 		mark = vn_trouble_mark();
 		vn_trouble_spare(false); /* callers that can do without a child rely on its answer */
 		settle_in(t, ends[1]);
+		if (missing)
+			vn_child_send(ends[1], VN_CHILD_GAPS, &missing, sizeof missing);
 		t->work(t->ctx, ends[1]);
 		vn_child_leave(ends[1]);
 	}
@@ -359,6 +361,47 @@ static vn_status wait_for_any(vn_child *const *c, int n, int *which, vn_error *e
 	return st;
 }
 
+/* ---- what the sandbox lacks ---------------------------------------------------------------- */
+
+static void (*tell_gaps)(const char *missing);
+
+void vn_child_on_gaps(void (*tell)(const char *missing))
+{
+	tell_gaps = tell;
+}
+
+static void name_layers(int layers, char *words, size_t room)
+{
+	*words = '\0';
+	if (layers & VN_SANDBOX_LANDLOCK)
+		vn_text_add(words, room, "Landlock");
+	if (layers & VN_SANDBOX_SECCOMP)
+		vn_text_add(words, room, "%sseccomp", *words ? ", " : "");
+}
+
+/* Takes the frame if it is the one that says what is missing. */
+static bool take_gaps(vn_child *c)
+{
+	int  layers = 0;
+	char words[32];
+
+	if (c->head[0] != VN_CHILD_GAPS)
+		return false;
+	if (c->head[1] == sizeof layers)
+		memcpy(&layers, c->body, sizeof layers);
+	free(c->body);
+	c->body = NULL;
+	c->got = 0;
+	name_layers(layers, words, sizeof words);
+	if (tell_gaps && *words) {
+		tell_gaps(words);
+		tell_gaps = NULL;
+	}
+	return true;
+}
+
+/* ---- receiving ------------------------------------------------------------------------------- */
+
 vn_status vn_child_receive_any(vn_child *const *c, int n, int *which, int *kind, void **data, size_t *bytes,
                                vn_error *err)
 {
@@ -373,6 +416,10 @@ vn_status vn_child_receive_any(vn_child *const *c, int n, int *which, int *kind,
 				*which = i;
 				st = build_frames(c[i], &whole, err);
 			}
+		if (!st && whole && take_gaps(c[*which])) {
+			whole = false;
+			continue;
+		}
 		if (st || whole)
 			break;
 		st = wait_for_any(c, n, which, err);
@@ -512,14 +559,10 @@ vn_status vn_child_sandbox_gaps(char *words, size_t room, vn_error *err)
 	size_t    bytes = 0;
 	vn_status st = vn_child_start(&c, &(vn_child_task) { .path = "sandbox", .file = -1, .work = tell_missing }, err);
 
-	*words = '\0';
 	if (!st && !(st = vn_child_receive(&c, &kind, &data, &bytes, err)) && bytes == sizeof layers)
 		memcpy(&layers, data, sizeof layers);
 	free(data);
 	vn_child_end(&c);
-	if (layers & VN_SANDBOX_LANDLOCK)
-		vn_text_add(words, room, "Landlock");
-	if (layers & VN_SANDBOX_SECCOMP)
-		vn_text_add(words, room, "%sseccomp", *words ? ", " : "");
+	name_layers(layers, words, room);
 	return st;
 }

@@ -40,6 +40,8 @@ typedef struct vn_child {
 /* The kind of the last frame, and the exit status, of a child to which the machine refused
  * something (libref/base/trouble.h): the file is not at fault. */
 enum { VN_CHILD_TROUBLE = 250 };
+/* The kind of a frame in which a child says what its sandbox lacks; vn_child_receive takes it. */
+enum { VN_CHILD_GAPS = 251 };
 
 typedef struct vn_child_task {
 	const char *path; /* the file, for messages; must outlive the child */
@@ -94,5 +96,8 @@ __attribute__((noreturn, format(printf, 2, 3))) void vn_child_refuse(int pipe, c
 
 /* Describes what the sandbox cannot prevent on this machine; "" if it is complete. */
 vn_status vn_child_sandbox_gaps(char *words, size_t room, vn_error *err);
+/* tell is called once in this process, when a child was first found to run in a sandbox that lacks
+ * something ("Landlock, seccomp"). NULL, as at the start: nothing is. */
+void      vn_child_on_gaps(void (*tell)(const char *missing));
 
 #endif

@@ -1,6 +1,7 @@
 /* output.c: see output.h. */
 #include "capture/file/output.h"
 
+#include "libref/base/files.h"
 #include "libref/base/printed.h"
 #include "libref/base/temporary.h"
 #include "libref/base/text.h"
@@ -47,6 +48,8 @@ vn_status vn_output_open(vn_output *o, const char *path, vn_place_kind kind, boo
 	const int fd = open_temporary(o);
 	const int failed = errno;
 	vn_temporary_add(fd >= 0 ? o->temporary : NULL);
+	if (fd >= 0)
+		vn_output_note(fd);
 	if (fd == -2)
 		return vn_fail(err, VN_ERR_USAGE, "%s: the path is too long", path);
 	if (fd < 0)
@@ -61,20 +64,6 @@ vn_status vn_output_open(vn_output *o, const char *path, vn_place_kind kind, boo
 	return VN_OK;
 }
 
-/* Moves the file unless the path exists by now. Some file systems lack this rename (NFS),
- * and some lack links (FAT). */
-static int move_to_free(const char *from, const char *to)
-{
-	if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0)
-		return 0;
-	if (errno != EINVAL && errno != ENOSYS && errno != EOPNOTSUPP)
-		return -1;
-	const int linked = link(from, to);
-	if (linked == 0)
-		unlink(from);
-	return linked;
-}
-
 /* Another program may have written the path since it was opened: with force, the kind of file
  * is checked again. */
 static vn_status rename_output(const vn_output *o, vn_error *err)
@@ -82,7 +71,7 @@ static vn_status rename_output(const vn_output *o, vn_error *err)
 	const vn_status st = o->force ? vn_place_check(o->path, o->kind, true, err) : VN_OK;
 	if (st)
 		return st;
-	const int moved = o->force ? rename(o->temporary, o->path) : move_to_free(o->temporary, o->path);
+	const int moved = o->force ? rename(o->temporary, o->path) : vn_file_move(o->temporary, o->path);
 	if (moved != 0 && !o->force && errno == EEXIST)
 		return vn_fail(err, VN_ERR_IO,
 		               "%s: another program has created it in the meantime, and it stays; run this "

@@ -1,10 +1,12 @@
 /* place.c: see place.h. */
 #include "capture/file/place.h"
 
+#include "libref/base/files.h"
 #include "libref/base/trouble.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +27,22 @@ bool vn_same_file(const char *a, const char *b)
 {
 	struct stat x, y;
 	return a && b && stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+bool vn_same_place(const char *a, const char *b)
+{
+	const char *x = strrchr(a, '/'), *y = strrchr(b, '/');
+	char       *in = NULL, *also = NULL;
+	bool        same = strcmp(x ? x + 1 : a, y ? y + 1 : b) == 0;
+
+	if (same) {
+		in = parent_folder(a);
+		also = parent_folder(b);
+		same = vn_same_file(in, also);
+	}
+	free(in);
+	free(also);
+	return same;
 }
 
 /* How files of each kind begin, and what else their first bytes contain. Recordings begin like any
@@ -60,8 +78,11 @@ static const struct { vn_place_kind kind; const char *begin, *hold; } mark[] = {
 	{ VN_PLACE_LIMITS, "# Fitted by vernier calibrate ", "" },
 	{ VN_PLACE_NUMBERS, "\x93NUMPY", "" },
 	{ VN_PLACE_NUMBERS, "# dtype ", "\n# " },
+	{ VN_PLACE_MANUAL, ".TH vernier-", "\"User Commands\"\n" },
 };
 /* clang-format on */
+
+enum { HEAD = 8192 }; /* a path in the first line may have 4096 bytes */
 
 static bool is_of_kind(const char *head, size_t n, vn_place_kind kind)
 {
@@ -74,29 +95,37 @@ static bool is_of_kind(const char *head, size_t n, vn_place_kind kind)
 	return n == 0;
 }
 
+/* The first bytes of a file, from an open descriptor. -1, with errno: they cannot be read. */
+static ssize_t read_head(int fd, char head[HEAD])
+{
+	size_t  n = 0;
+	ssize_t got = 1;
+
+	while (n < HEAD && ((got = pread(fd, head + n, HEAD - n, (off_t)n)) > 0 || (got < 0 && errno == EINTR)))
+		n += got > 0 ? (size_t)got : 0;
+	return got < 0 ? -1 : (ssize_t)n;
+}
+
 static vn_status check_kind(const char *path, vn_place_kind kind, vn_error *err)
 {
 	static const char *const refusal[VN_N_PLACES] = {
 		[VN_PLACE_RECORDING] = "not a recording; --force replaces only recordings",
 		[VN_PLACE_REPORT] = "not a report of vernier; --force replaces only those",
 		[VN_PLACE_LIMITS] = "not a limits file of calibrate; --force replaces only those",
+		[VN_PLACE_MANUAL] = "not a manual page of vernier; only those are replaced",
 		[VN_PLACE_NUMBERS] = "not the numbers of a tensor; --force replaces only those",
 	};
-	char      head[8192]; /* a path in the first line may have 4096 bytes */
-	size_t    n = 0;
-	const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	ssize_t   got = fd < 0 ? -1 : 1;
+	char          head[HEAD];
+	const int     fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	const ssize_t n = fd < 0 ? -1 : read_head(fd, head);
+	const int     why = errno;
 
-	while (fd >= 0 && n < sizeof head &&
-	       ((got = read(fd, head + n, sizeof head - n)) > 0 || (got < 0 && errno == EINTR)))
-		n += got > 0 ? (size_t)got : 0;
-	const int why = errno;
 	if (fd >= 0)
 		close(fd);
-	if (got < 0)
+	if (n < 0)
 		return vn_fail(err, VN_ERR_IO, "%s: cannot be read, so vernier does not know what --force would replace: %s",
 		               path, strerror(why));
-	return is_of_kind(head, n, kind)
+	return is_of_kind(head, (size_t)n, kind)
 	           ? VN_OK
 	           : vn_fail(err, VN_ERR_IO, "%s: is %s; remove the file first, or give another name", path, refusal[kind]);
 }
@@ -119,6 +148,23 @@ vn_status vn_place_check_folder(const char *path, vn_error *err)
 	return s;
 }
 
+/* A file is first written under a longer name. */
+static vn_status check_length(const char *path, vn_place_kind kind, vn_error *err)
+{
+	struct stat st;
+	char        longest[PATH_MAX + 64];
+
+	if (kind == VN_PLACE_RECORDING)
+		snprintf(longest, sizeof longest, "%.*s.partial", PATH_MAX, path);
+	else /* output.c */
+		snprintf(longest, sizeof longest, "%.*s.%d.99.partial", PATH_MAX, path, INT_MAX);
+	return strlen(longest) < PATH_MAX && (lstat(longest, &st) == 0 || errno != ENAMETOOLONG)
+	           ? VN_OK
+	           : vn_fail(err, VN_ERR_USAGE,
+	                     "%.80s...: the name is too long: vernier adds up to %zu bytes to it while it writes", path,
+	                     strlen(longest) - strlen(path));
+}
+
 vn_status vn_place_check(const char *path, vn_place_kind kind, bool force, vn_error *err)
 {
 	struct stat st;
@@ -128,6 +174,8 @@ vn_status vn_place_check(const char *path, vn_place_kind kind, bool force, vn_er
 		return vn_fail(err, VN_ERR_USAGE, "the name of the output file is empty");
 	if (strcmp(path, "-") == 0)
 		return vn_fail(err, VN_ERR_USAGE, "-o - is not supported; for a file of that name, give ./-");
+	if (check_length(path, kind, err))
+		return VN_ERR_USAGE;
 	/* Does not follow a link: rename would replace the link, such as /dev/stdout. */
 	if (lstat(path, &st) == 0) {
 		if (S_ISLNK(st.st_mode))
@@ -138,13 +186,55 @@ vn_status vn_place_check(const char *path, vn_place_kind kind, bool force, vn_er
 			return vn_fail(err, VN_ERR_IO, "%s: is not a regular file", path);
 		if (!force)
 			return vn_fail(err, VN_ERR_IO, "%s: exists already; --force replaces it", path);
-		return check_kind(path, kind, err);
+		const vn_status other = check_kind(path, kind, err);
+		return other               ? other
+		       : vn_input_is(path) ? vn_fail(err, VN_ERR_IO, "%s: is read by this command; write to another name", path)
+		                           : VN_OK;
 	}
 	if (errno != ENOENT)
 		return vn_fail(err, VN_ERR_IO, "%s: %s", path, strerror(errno));
 	if (path[n - 1] == '/')
 		return vn_fail(err, VN_ERR_IO, "%s: names a directory; give the name of a file", path);
 	return vn_place_check_folder(path, err);
+}
+
+/* ---- PATH.partial --------------------------------------------------------------------------- */
+
+/* Are these the first bytes of a recording that capture/store left unfinished? The signature of
+ * HDF5, which is written last, may be missing; the attributes follow it. */
+static bool is_unfinished(const char *head, size_t n)
+{
+	static const char signature[8] = "\x89HDF\r\n\x1a\n", zeros[8] = "", attribute[] = "\0complete";
+	enum { DESCRIBED = 16, VALUE = 8 }; /* bytes of its type and shape; of the number (scribe_file.c) */
+
+	if (n < sizeof signature || (memcmp(head, signature, sizeof signature) != 0 && memcmp(head, zeros, sizeof zeros)))
+		return false;
+	const char *complete = memmem(head, n, attribute, sizeof attribute);
+	const char *value = complete ? complete + sizeof attribute + DESCRIBED : NULL;
+	return value && value + VALUE <= head + n && memcmp(value, zeros, VALUE) == 0 &&
+	       memmem(head, n, "vernier-checkpoint", strlen("vernier-checkpoint"));
+}
+
+/* May a file of that name be emptied? Only what an interrupted run left, under no other name, and
+ * not if this command reads it. */
+static vn_status check_leftover(const vn_place *p, const struct stat *st, vn_error *err)
+{
+	char          head[HEAD];
+	const ssize_t n = read_head(p->fd, head);
+
+	if (n < 0)
+		return vn_fail(err, VN_ERR_IO, "%s: cannot be read: %s", p->partial, strerror(errno));
+	if (vn_input_is_open(p->fd))
+		return vn_fail(err, VN_ERR_IO, "%s: is read by this command; give another name than %s", p->partial, p->path);
+	if (st->st_nlink > 1)
+		return vn_fail(err, VN_ERR_IO,
+		               "%s: has another name, too (a hard link); remove this one, or give another name than %s",
+		               p->partial, p->path);
+	return n == 0 || is_unfinished(head, (size_t)n)
+	           ? VN_OK
+	           : vn_fail(err, VN_ERR_IO,
+	                     "%s: exists, and is not what an interrupted run left; rename it, or give another name than %s",
+	                     p->partial, p->path);
 }
 
 /* The writer process of a program that was just killed (store/scribe.h) may still be ending. */
@@ -168,6 +258,9 @@ static vn_status open_partial(vn_place *p, vn_error *err)
 
 	for (int turn = 0; turn < 100; turn++) {
 		enum { HOW = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK };
+		if (lstat(p->partial, &named) == 0 && !S_ISREG(named.st_mode))
+			return vn_fail(err, VN_ERR_IO, "%s: is %s", p->partial,
+			               S_ISLNK(named.st_mode) ? "a symbolic link" : "not a regular file");
 		p->fd = open(p->partial, HOW | O_EXCL, 0666);
 		const bool made = p->fd >= 0;
 		if (!made && errno == EEXIST)
@@ -191,8 +284,13 @@ static vn_status open_partial(vn_place *p, vn_error *err)
 			return vn_fail(err, VN_ERR_IO, "%s: cannot be read: %s", p->partial, strerror(failed));
 		}
 		if (!failed && named.st_ino == ours.st_ino && named.st_dev == ours.st_dev) {
-			if (ftruncate(p->fd, 0) == 0)
+			const vn_status free = made ? VN_OK : check_leftover(p, &named, err);
+			if (free)
+				return free;
+			if (ftruncate(p->fd, 0) == 0) {
+				vn_output_note(p->fd);
 				return VN_OK;
+			}
 			const int why = errno;
 			if (made)
 				unlink(p->partial);
@@ -230,17 +328,17 @@ vn_status vn_place_settle(vn_place *p, vn_error *err)
 	if (whole)
 		return whole;
 	/* Some errors, such as a full disk, are reported only here. */
-	if (TEMP_FAILURE_RETRY(fsync(p->fd)) != 0)
+	if (vn_file_sync(p->fd) != 0)
 		return vn_fail(err, VN_ERR_IO, "%s: cannot write: %s", p->partial, strerror(errno));
-	int r = p->force ? -1 : renameat2(AT_FDCWD, p->partial, AT_FDCWD, p->path, RENAME_NOREPLACE);
+	const vn_status replaceable = p->force ? vn_place_check(p->path, VN_PLACE_RECORDING, true, err) : VN_OK;
+	if (replaceable)
+		return replaceable;
+	const int r = p->force ? rename(p->partial, p->path) : vn_file_move(p->partial, p->path);
 	if (r != 0 && !p->force && errno == EEXIST)
 		return vn_fail(err, VN_ERR_IO,
 		               "%s: another program has created it in the meantime, and it stays; this recording is complete, "
 		               "too: give it another name than %s",
 		               p->path, p->partial);
-	/* Some file systems lack RENAME_NOREPLACE. */
-	if (r != 0 && (p->force || errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP))
-		r = rename(p->partial, p->path);
 	if (r != 0)
 		return vn_fail(err, VN_ERR_IO, "%s: cannot be renamed to %s: %s", p->partial, p->path, strerror(errno));
 

@@ -8,6 +8,7 @@
 
 #include "capture/file/child.h"
 #include "capture/recording/scratch.h"
+#include "libref/base/files.h"
 #include "libref/base/grow.h"
 #include "libref/base/text.h"
 
@@ -370,6 +371,7 @@ vn_status vn_dump_open_npz(vn_dump *d, vn_error *err)
 		return vn_fail(err, VN_ERR_IO, "%s: %s", d->path, strerror(errno));
 	if (!S_ISREG(x.st_mode))
 		return vn_fail(err, VN_ERR_IO, "%s: not a regular file", d->path);
+	vn_input_note(s->fd);
 	s->bytes = x.st_size;
 	return run_child(d, list_members, err);
 }

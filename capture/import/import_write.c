@@ -39,7 +39,8 @@ static vn_status put_tensor(vn_import *i, vn_store *s, int entry, unsigned char 
 	return st ? st : vn_store_end(s, err);
 }
 
-static vn_status put_steps(vn_import *i, vn_store *s, unsigned char *piece, vn_error *err)
+/* *put: how many tensors were given to the store. */
+static vn_status put_steps(vn_import *i, vn_store *s, unsigned char *piece, int *put, vn_error *err)
 {
 	const vn_step *step;
 	const int      n = vn_recording_steps(i->r, &step), count = vn_recording_count(i->r);
@@ -51,8 +52,10 @@ static vn_status put_steps(vn_import *i, vn_store *s, unsigned char *piece, vn_e
 		st = vn_store_step(s, step[k].number, step[k].position, step[k].tokens, step[k].first_row, step[k].rows, err);
 		for (; !st && e < count && vn_recording_entry(i->r, e)->step == step[k].number; e++) {
 			vn_progress_at(&bar, e);
-			if (i->o->unmapped != VN_UNMAPPED_LEFT_OUT || vn_import_knows(i->plan, vn_recording_entry(i->r, e)->name))
+			if (i->o->unmapped != VN_UNMAPPED_LEFT_OUT || vn_import_knows(i->plan, vn_recording_entry(i->r, e)->name)) {
 				st = put_tensor(i, s, e, piece, err);
+				++*put;
+			}
 		}
 	}
 	vn_progress_stop(&bar);
@@ -80,17 +83,19 @@ vn_status vn_import_write(vn_import *i, const char *path, bool force, int64_t *t
 	const int64_t  n = vn_recording_tokens(i->r, &ids, &positions);
 	unsigned char *piece = malloc(PIECE);
 	vn_store      *s = NULL;
+	int            put = 0;
 	vn_status      st = piece ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "%s: no memory", path);
 
 	if (!st && !(st = vn_store_create_whole(path, force, &s, err)) &&
 	    !(st = vn_store_run(s, vn_recording_run(i->r), ids, positions, n, err)) && !(st = put_model(i, s, err)) &&
-	    !(st = put_steps(i, s, piece, err))) {
+	    !(st = put_steps(i, s, piece, &put, err))) {
 		*tensors = vn_store_tensors(s, bytes);
 		if (!i->dump->complete)
 			vn_store_cut(s);
-		st = *tensors ? vn_store_commit(&s, err)
-		              : vn_fail(err, VN_ERR_NOTFOUND, "%s: no tensor of it becomes a checkpoint; --dry-run lists them",
-		                        vn_recording_path(i->r));
+		/* What was given and is not there failed, and the commit says why. */
+		st = put ? vn_store_commit(&s, err)
+		         : vn_fail(err, VN_ERR_NOTFOUND, "%s: no tensor of it becomes a checkpoint; --dry-run lists them",
+		                   vn_recording_path(i->r));
 	}
 	vn_store_abandon(&s);
 	free(piece);

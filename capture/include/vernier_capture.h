@@ -41,7 +41,8 @@ extern "C" {
 
 typedef struct vernier_capture vernier_capture;
 
-/* Creates PATH.partial. replace: 0 refuses an existing PATH, 1 overwrites it on commit. Reports
+/* Creates PATH.partial; one that an interrupted run left is overwritten, any other file of that
+ * name is an error. replace: 0 refuses an existing PATH, 1 overwrites it on commit. Reports
  * name the run by engine and precision ("f32", "f16", "bf16", or a word of the engine's own).
  * Returns NULL if there is no memory. Any other failure is kept, and the next call returns -1. Free
  * the result with vernier_capture_free. */
@@ -58,7 +59,8 @@ int vernier_capture_config(vernier_capture *c, const char *json);
  * yesterday's version. Only tensors that differ are written, each with the tensors put before it in
  * its layer. Call it before the first step. A tensor agrees if its digest is the reference's, or if
  * its nmse, sum (c - r)^2 / sum r^2, is at most keep_above; 0: 1e-9 for float32 and wider, 1e-5 for
- * narrower formats. Logits are left out only if they are equal. The file lists what was left out
+ * narrower formats. Logits are left out only if they are equal. The reference must not be
+ * PATH. The file lists what was left out
  * with its measured error, from which `vernier compare` judges it. Keeps the tensors of one layer
  * in memory, and forks a process to open the reference. */
 int vernier_capture_against(vernier_capture *c, const char *reference, double keep_above);

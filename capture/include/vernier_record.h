@@ -1,7 +1,7 @@
 /* vernier_record.h: records the tensors of an inference engine, from C or C++, without any library.
  *
  * It writes a directory of .npy files and a manifest (`vernier help dump.md`), from which `vernier
- * import` makes a checkpoint file. C99 or C++11; it needs only the standard library, mkdir, stat
+ * import` makes a checkpoint file. C99 or C++11; it needs only the standard library, mkdir, open
  * and getpid. Copy this file into your project, and in one source file write
  *
  *     #define VERNIER_RECORD_IMPLEMENTATION
@@ -53,7 +53,8 @@ typedef struct vernier_record {
 	long    owner; /* the process that opened it */
 } vernier_record;
 
-/* Creates the directory if it does not exist; it must not hold a recording already. Reports name
+/* Creates the directory if it does not exist; it must not hold a recording already. A file that
+ * exists is never replaced: a tensor whose file it would be is an error. Reports name
  * the run by engine and precision ("f32", "f16", "bf16", or a word of the engine's own; NULL: not
  * stated). Initialises *r, also on failure. */
 int vernier_record_open(vernier_record *r, const char *dir, const char *engine, const char *precision);
@@ -122,8 +123,11 @@ const char *vernier_record_error(const vernier_record *r);
 #include <string.h>
 #ifdef _WIN32
 #include <direct.h>
+#include <fcntl.h>
+#include <io.h>
 #include <sys/stat.h>
 #else
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #endif
@@ -394,6 +398,37 @@ static void vernier_record_file_(const vernier_record *r, const char *name, char
 	snprintf(to + at, room - (size_t)at, ".npy");
 }
 
+/* Creates a file where nothing is; errno EEXIST: something is, and stays as it is. (C99's fopen has
+ * no such mode, and does not declare fdopen.) */
+static FILE *vernier_record_create_(const char *path)
+{
+#ifdef _WIN32
+	const int fd = _open(path, _O_WRONLY | _O_CREAT | _O_EXCL, _S_IREAD | _S_IWRITE);
+#else
+	const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL, 0666);
+#endif
+	if (fd < 0)
+		return NULL;
+#ifdef _WIN32
+	_close(fd);
+#else
+	close(fd);
+#endif
+	return fopen(path, "r+b"); /* does not truncate */
+}
+
+/* Gives a file its final name, which nothing has. */
+static int vernier_record_name_(const char *part, const char *path)
+{
+#ifndef _WIN32 /* there, rename replaces nothing */
+	FILE *own = vernier_record_create_(path);
+	if (!own)
+		return -1;
+	fclose(own);
+#endif
+	return rename(part, path);
+}
+
 static int vernier_record_write_(vernier_record *r, const char *file, char kind, size_t width, const void *data,
                                  int rank, const int64_t *shape, const int64_t *stride)
 {
@@ -403,15 +438,14 @@ static int vernier_record_write_(vernier_record *r, const char *file, char kind,
 	int          good;
 	snprintf(path, sizeof path, "%s/%s", r->dir, file);
 	snprintf(part, sizeof part, "%s/%s.part", r->dir, file);
-	remove(part); /* what a killed program left, or a pipe, which fopen would wait for */
 	errno = 0;
-	if (!n || !(f = fopen(part, "wb")))
+	if (!n || !(f = vernier_record_create_(part)))
 		return vernier_record_fail_(r, "%s: cannot be written: %s", part, strerror(errno));
 	setvbuf(f, NULL, _IONBF, 0); /* data goes straight to the file, without a copy */
 	good = fwrite(header, 1, n, f) == n &&
 	       vernier_record_numbers_out_(f, (const char *)data, width, rank, shape, stride);
 	good = fclose(f) == 0 && good;
-	if (!good || rename(part, path) != 0)
+	if (!good || vernier_record_name_(part, path) != 0)
 		return vernier_record_fail_(r, "%s: cannot be written: %s", path, strerror(errno));
 	return 0;
 }
@@ -421,7 +455,6 @@ static int vernier_record_write_(vernier_record *r, const char *file, char kind,
 int vernier_record_open(vernier_record *r, const char *dir, const char *engine, const char *precision)
 {
 	char                 path[1100];
-	struct stat          old;
 	vernier_record_text_ t;
 	memset(r, 0, sizeof *r);
 	r->owner = vernier_record_process_();
@@ -437,10 +470,9 @@ int vernier_record_open(vernier_record *r, const char *dir, const char *engine, 
 #endif
 		return vernier_record_fail_(r, "%.200s: cannot be made: %s", dir, strerror(errno));
 	snprintf(path, sizeof path, "%s/manifest.jsonl", dir);
-	if (stat(path, &old) == 0) /* anything: opening a pipe would wait for its other end */
-		return vernier_record_fail_(r, "%.180s: already holds a recording", dir);
-	if (!(r->manifest = fopen(path, "ab")))
-		return vernier_record_fail_(r, "%.180s: cannot be written: %s", path, strerror(errno));
+	if (!(r->manifest = vernier_record_create_(path)))
+		return errno == EEXIST ? vernier_record_fail_(r, "%.180s: already holds a recording", dir)
+		                       : vernier_record_fail_(r, "%.180s: cannot be written: %s", path, strerror(errno));
 	setvbuf(r->manifest, NULL, _IONBF, 0);
 	t = vernier_record_begin_("{\"vernier_dump\":1");
 	if (vernier_record_line_(r, &t) || vernier_record_say(r, "engine", engine ? engine : "unknown"))

@@ -3,6 +3,7 @@
 #include "capture/recording/recording_internal.h"
 #include "capture/recording/sequence.h"
 
+#include "libref/base/files.h"
 #include "libref/base/text.h"
 #include "libref/plan/point.h"
 
@@ -43,6 +44,7 @@ static vn_status open_file(vn_recording *r, vn_error *err)
 	if (!S_ISREG(st.st_mode))
 		return vn_fail(err, VN_ERR_IO, "%s: is %s", r->path,
 		               S_ISDIR(st.st_mode) ? "a directory; a recording is one file" : "not a regular file");
+	vn_input_note(r->fd);
 	r->bytes = st.st_size;
 	r->device = st.st_dev;
 	r->inode = st.st_ino;

@@ -8,6 +8,7 @@
 #define VN_CAPTURE_AGAINST_H
 
 #include "capture/recording/left_out.h"
+#include "libref/base/digest.h"
 #include "libref/plan/plan.h"
 
 /* What the judge is given. Borrowed while it is open. */
@@ -27,9 +28,16 @@ typedef enum vn_opinion {
 
 enum { VN_OPINION_WORDS = 256 };
 
+/* What a run was judged by, for /run: the limits by name and digest of their text, and a digest of
+ * the reference's tokens and of the names, shapes and digests of its tensors. */
+typedef struct vn_judged_by {
+	char      limits[VN_OPINION_WORDS];
+	vn_digest reference;
+} vn_judged_by;
+
 typedef struct vn_run_judge {
-	/* Opens the reference and the limits. said: the limits in use, for /run. */
-	vn_status (*open)(const vn_run_reference *a, void **self, char said[VN_OPINION_WORDS], vn_error *err);
+	/* Opens the reference and the limits. */
+	vn_status (*open)(const vn_run_reference *a, void **self, vn_judged_by *by, vn_error *err);
 	/* Begins a step: its tokens follow `position` earlier ones. */
 	vn_status (*step)(void *self, int number, int64_t position, const int32_t *ids, int64_t tokens, vn_error *err);
 	/* Judges a whole tensor of the step. VN_OPINION_AGREES: *l has everything but the names and

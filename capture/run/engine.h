@@ -18,7 +18,7 @@ typedef struct vn_engine {
 	void                *self; /* NULL: not open */
 	const vn_engine_ops *ops;
 	int                  n_values; /* of the plan that it runs: the length of taps->want */
-	bool                 compiles; /* gpu: no earlier run has left compiled shaders; takes seconds */
+	bool compiles; /* gpu: it leaves compiled shaders for later runs, as none before it did; takes seconds */
 } vn_engine;
 
 typedef struct vn_engine_options {

@@ -37,13 +37,24 @@ typedef struct runs {
 	vn_session            session;
 } runs;
 
+static void warn_of_weights(const vn_recorded *done)
+{
+	if (done->nonfinite_weights)
+		vn_warn("capture", "%s%s", done->nonfinite,
+		        done->nonfinite_weights > 1 ? "; the weights differ too (vernier show)" : "");
+}
+
+static void warn_of_found(const vn_recorded *done)
+{
+	if (*done->found)
+		vn_warn("capture", "%s", done->found);
+}
+
 void vn_prompts_say(const char *path, const vn_recorded *done)
 {
 	char size[24];
 
-	if (done->nonfinite_weights)
-		vn_warn("capture", "%s%s", done->nonfinite,
-		        done->nonfinite_weights > 1 ? "; the weights differ too (vernier show)" : "");
+	warn_of_weights(done);
 	vn_say(stderr, "%s: %" PRId64 " tensor%s, %s in %.2f s (", path, done->tensors, done->tensors == 1 ? "" : "s",
 	       vn_text_bytes(done->bytes, size), done->seconds);
 	if (done->compiling >= 0.005)
@@ -53,8 +64,7 @@ void vn_prompts_say(const char *path, const vn_recorded *done)
 	if (done->judged)
 		vn_say(stderr, "%s: %" PRId64 " judged, %" PRId64 " outside, %" PRId64 " left out because they agree%s\n", path,
 		       done->judged, done->outside, done->left_out, done->stopped ? "; the run was stopped" : "");
-	if (*done->found)
-		vn_warn("capture", "%s", done->found);
+	warn_of_found(done);
 }
 
 /* ---- before the first run ------------------------------------------------------------------ */
@@ -171,51 +181,152 @@ static bool same_weights(const vn_recording *r, vn_session *s)
 	return true;
 }
 
-static bool same_run(const vn_recording *r, const vn_recipe *recipe)
+enum { WHY = 96 };
+
+/* Facts that differ from run to run of one command, or that only the end of a run knows. */
+static bool is_of_one_run(const char *key)
+{
+	static const char *const known[] = { "threads", "submits", "device_ms",      "judged",        "outside",
+		                                 "found",   "stopped", "against_limits", "against_digest" };
+	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+		if (strcmp(key, known[i]) == 0)
+			return true;
+	return strncmp(key, "bytes_", strlen("bytes_")) == 0;
+}
+
+/* Does `in` have every fact of `all`? why: the first that it lacks. */
+static bool has_facts(const vn_facts *in, const vn_facts *all, bool stopped, const char *lacking, char why[WHY])
+{
+	for (int i = 0; i < all->n; i++) {
+		const char *key = all->fact[i].key, *value = vn_facts_get(in, key);
+		if (is_of_one_run(key) || (stopped && strncmp(key, "deco", 4) == 0)) /* of as many tokens as there were */
+			continue;
+		if (!value || strcmp(value, all->fact[i].value) != 0) {
+			snprintf(why, WHY, "%s%s", lacking, key);
+			return false;
+		}
+	}
+	return true;
+}
+
+static bool same_tokens(const vn_recording *r, const vn_recipe *recipe, bool stopped)
 {
 	const int32_t *ids;
 	const int64_t  n = vn_recording_tokens(r, &ids, NULL);
-	vn_facts       asked = { 0 };
+	char *const   *text = vn_recording_token_text(r);
 
-	const bool stopped = recipe->stop_at_first && vn_facts_get(vn_recording_run(r), "stopped");
-	if (!vn_recording_complete(r) || (n != recipe->n_ids + recipe->decode && !stopped) || n < recipe->n_ids ||
-	    n > recipe->n_ids + recipe->decode || memcmp(ids, recipe->ids, (size_t)recipe->n_ids * sizeof *ids) != 0)
+	if ((n != recipe->n_ids + recipe->decode && !stopped) || n < recipe->n_ids || n > recipe->n_ids + recipe->decode ||
+	    memcmp(ids, recipe->ids, (size_t)recipe->n_ids * sizeof *ids) != 0 ||
+	    (recipe->forced &&
+	     memcmp(ids + recipe->n_ids, recipe->forced, (size_t)(n - recipe->n_ids) * sizeof *ids) != 0) ||
+	    !text != !recipe->tokenizer)
 		return false;
-	if (recipe->forced && memcmp(ids + recipe->n_ids, recipe->forced, (size_t)(n - recipe->n_ids) * sizeof *ids) != 0)
-		return false;
-	vn_recipe_facts(recipe, &asked);
-	for (int i = 0; i < asked.n; i++) {
-		const char *value = vn_facts_get(vn_recording_run(r), asked.fact[i].key);
-		if (stopped && strncmp(asked.fact[i].key, "deco", 4) == 0)
-			continue; /* of as many tokens as there were */
-		if (!value || strcmp(value, asked.fact[i].value) != 0)
+	for (int64_t i = 0; text && i < n; i++) {
+		char      *now = vn_tokenizer_show(recipe->tokenizer, ids[i]);
+		const bool same = now && strcmp(now, text[i]) == 0;
+		free(now);
+		if (!same)
 			return false;
 	}
 	return true;
 }
 
-/* Does the recording of this recipe exist already? A recording of anything else is refused. */
-static vn_status find_recorded(const vn_recipe *recipe, vn_session *with_weights, bool *there, vn_error *err)
+static bool same_text(const char *a, const char *b)
+{
+	return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static bool same_model(const vn_recording *r, const vn_model *m)
+{
+	const vn_plan *plan = vn_recording_plan(r);
+
+	return same_text(vn_recording_family(r), vn_model_family(m)) &&
+	       same_text(vn_recording_config(r), vn_model_config(m)) &&
+	       same_text(vn_recording_format(r), vn_model_format(m)) && plan && vn_plan_equal(plan, vn_model_plan(m));
+}
+
+/* Was the recording made by this recipe from what is there now? Compares everything that its bits
+ * and its verdict depend on, except what compare_engine does. */
+static vn_status compare_recorded(const vn_recording *r, const vn_recipe *recipe, const vn_model *m, char why[WHY],
+                                  vn_error *err)
+{
+	const vn_facts *was = vn_recording_run(r);
+	const bool      stopped = recipe->stop_at_first && vn_facts_get(was, "stopped");
+	vn_facts        asked = { 0 };
+
+	vn_recipe_facts(recipe, &asked);
+	if (!vn_recording_complete(r))
+		snprintf(why, WHY, "it is incomplete");
+	else if (!same_tokens(r, recipe, stopped))
+		snprintf(why, WHY, "its tokens");
+	else if (!same_model(r, m))
+		snprintf(why, WHY, "its config.json, or what a GGUF file has in its place");
+	else if (has_facts(was, &asked, stopped, "its ", why) && recipe->against) {
+		vn_judged_by    by;
+		const vn_status st = vn_recipe_judged_by(recipe, m, &by, err);
+		if (st)
+			return st;
+		if (!same_text(vn_facts_get(was, "against_digest"), by.reference.hex))
+			snprintf(why, WHY, "the reference that it was judged by");
+		else if (!same_text(vn_facts_get(was, "against_limits"), by.limits))
+			snprintf(why, WHY, "the limits that it was judged by");
+	}
+	return VN_OK;
+}
+
+/* The rest: the weights, the faults in them, and what the engine says of itself, its device for
+ * example. */
+static vn_status compare_engine(const vn_recording *r, const vn_recipe *recipe, vn_session *s, char why[WHY],
+                                vn_error *err)
+{
+	const vn_facts *was = vn_recording_run(r);
+	const bool      stopped = recipe->stop_at_first && vn_facts_get(was, "stopped");
+	vn_facts        now = { 0 };
+	const vn_status st = vn_session_facts(s, recipe, &now, err);
+
+	if (!st && !same_weights(r, s))
+		snprintf(why, WHY, "its weights");
+	else if (!st && has_facts(was, &now, stopped, "its ", why))
+		has_facts(&now, was, stopped, "its ", why);
+	return st;
+}
+
+/* What the run said when it was made; the same is said now. */
+static void recall(const vn_recording *r, vn_session *s, vn_recorded *done)
+{
+	const char *found = vn_facts_get(vn_recording_run(r), "found");
+
+	vn_recorded_weights(vn_session_table(s), vn_model_plan(s->m)->n_weights, done);
+	snprintf(done->found, sizeof done->found, "%s", found ? found : "");
+}
+
+/* Does the recording of this recipe exist already? A recording of anything else is refused.
+ * done NULL: weights and engine are not compared yet. */
+static vn_status find_recorded(const vn_recipe *recipe, vn_session *s, bool *there, vn_recorded *done, vn_error *err)
 {
 	vn_recording *r = NULL;
 	struct stat   st;
+	char          why[WHY] = "";
 
 	*there = false;
 	if (recipe->force || (lstat(recipe->path, &st) != 0 && errno == ENOENT))
 		return VN_OK;
-	if (vn_place_check(recipe->path, VN_PLACE_RECORDING, true, err))
+	if (!done && vn_place_check(recipe->path, VN_PLACE_RECORDING, true, err))
 		return VN_ERR_IO;
-	const vn_status opened = vn_recording_open(recipe->path, &r, err);
+	vn_status opened = vn_recording_open(recipe->path, &r, err);
 	if (!opened)
-		*there = same_run(r, recipe) && (!with_weights || same_weights(r, with_weights));
+		opened = done ? compare_engine(r, recipe, s, why, err) : compare_recorded(r, recipe, s->m, why, err);
+	*there = !opened && !*why;
+	if (*there && done)
+		recall(r, s, done);
 	vn_recording_close(r);
 	if (opened)
 		return opened;
 	return *there ? VN_OK
 	              : vn_fail(err, VN_ERR_IO,
-	                        "%s: exists already, and is of another command, prompt or model, or incomplete; --force "
-	                        "replaces it",
-	                        recipe->path);
+	                        "%s: exists already, and is of another command, prompt or model, or incomplete (%s); "
+	                        "--force replaces it",
+	                        recipe->path, why);
 }
 
 static vn_status prepare_runs(runs *r, vn_error *err)
@@ -226,7 +337,7 @@ static vn_status prepare_runs(runs *r, vn_error *err)
 	for (int i = 0; i < r->n; i++) {
 		if ((st = encode_text(r, &r->s[i], err)) || (st = make_recipe(r, i, err)))
 			return vn_context(err, st, "%s:%d", r->job->file, r->s[i].line);
-		if ((st = find_recorded(&r->run[i].recipe, NULL, &there, err)))
+		if ((st = find_recorded(&r->run[i].recipe, &r->session, &there, NULL, err)))
 			return st;
 		if (!there && (st = vn_recipe_check(&r->run[i].recipe, vn_model_plan(r->session.m), err)))
 			return vn_context(err, st, "%s:%d", r->job->file, r->s[i].line);
@@ -236,28 +347,33 @@ static vn_status prepare_runs(runs *r, vn_error *err)
 
 /* ---- the runs ------------------------------------------------------------------------------ */
 
-static vn_status record_run(runs *r, int i, bool *kept, vn_error *err)
+static vn_status record_run(runs *r, int i, bool *kept, vn_recorded *done, vn_error *err)
 {
 	const vn_recipe *recipe = &r->run[i].recipe;
-	vn_recorded      done;
 	vn_status        st = open_session(r, err);
 
+	*done = (vn_recorded) { 0 };
 	if (!st)
-		st = find_recorded(recipe, &r->session, kept, err);
-	if (!st && !*kept && !(st = vn_session_record(&r->session, recipe, &done, err)))
-		vn_prompts_say(recipe->path, &done);
+		st = find_recorded(recipe, &r->session, kept, done, err);
+	if (!st && *kept) {
+		warn_of_weights(done);
+		warn_of_found(done);
+	}
+	if (!st && !*kept && !(st = vn_session_record(&r->session, recipe, done, err)))
+		vn_prompts_say(recipe->path, done);
 	return st;
 }
 
-enum { KEPT = 1 << 8 }; /* added to the status of a piece */
+enum { KEPT = 1 << 8, WARNED = 1 << 9 }; /* added to the status of a piece */
 
 static void record_piece(void *context, int i, vn_cluster_answer *a)
 {
 	vn_error        err = { "" };
 	bool            kept = false;
-	const vn_status st = record_run(context, i, &kept, &err);
+	vn_recorded     done;
+	const vn_status st = record_run(context, i, &kept, &done, &err);
 
-	a->status = (int)st | (kept ? KEPT : 0);
+	a->status = (int)st | (kept ? KEPT : 0) | (done.nonfinite_weights || *done.found ? WARNED : 0);
 	a->text[VN_CLUSTER_WORDS] = strdup(err.text);
 }
 
@@ -290,8 +406,10 @@ static vn_status share_runs(runs *r, int *kept, bool *first, vn_error *err)
 	for (int i = 0; !st && *first && i < r->n; i++) {
 		fputs(a[i].text[VN_CLUSTER_ERR], stderr);
 		*kept += (a[i].status & KEPT) != 0;
-		if (a[i].status & ~KEPT)
-			st = vn_fail(err, (vn_status)(a[i].status & ~KEPT), "%s", a[i].text[VN_CLUSTER_WORDS]);
+		if (a[i].status & WARNED)
+			vn_warned("%s has a warning", r->s[i].name);
+		if (a[i].status & ~(KEPT | WARNED))
+			st = vn_fail(err, (vn_status)(a[i].status & ~(KEPT | WARNED)), "%s", a[i].text[VN_CLUSTER_WORDS]);
 	}
 	for (int i = 0; a && i < r->n; i++)
 		for (int text = 0; text < VN_CLUSTER_TEXTS; text++)
@@ -303,15 +421,16 @@ static vn_status share_runs(runs *r, int *kept, bool *first, vn_error *err)
 
 static vn_status record_all(runs *r, vn_error *err)
 {
-	int       kept = 0;
-	bool      first = true, there;
-	vn_status st = VN_OK;
+	int         kept = 0;
+	bool        first = true, there;
+	vn_recorded done;
+	vn_status   st = VN_OK;
 
 	if (vn_cluster_size() > 1)
 		st = share_runs(r, &kept, &first, err);
 	else
 		for (int i = 0; !st && i < r->n; i++) {
-			st = record_run(r, i, &there, err);
+			st = record_run(r, i, &there, &done, err);
 			kept += !st && there;
 			if (st == VN_ERR_INTERRUPTED)
 				vn_fail(err, st, "interrupted at %s, %d of %d prompts; type the same command to continue", r->s[i].name,

@@ -1,7 +1,9 @@
 /* prompts.h: records many prompts with one model: NAME.h5 in a folder for each scenario.
  *
  * A recording that is already in the folder is kept if it is complete and was made by the same
- * command from the same tokens and weights. So repeating the command continues an interrupted run.
+ * command from the same tokens, tokenizer, config and weights, on the same engine and device, and
+ * was judged by the same reference and limits. So repeating the command continues an interrupted
+ * run. What a kept recording warned of is said again, so that --strict gives the same status.
  * If mpirun started several processes, they share the scenarios (libref/base/cluster.h).
  */
 #ifndef VN_CAPTURE_PROMPTS_H

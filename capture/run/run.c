@@ -79,6 +79,8 @@ void vn_recipe_facts(const vn_recipe *r, vn_facts *facts)
 {
 	vn_facts_set(facts, "precision", "%s", r->precision);
 	vn_facts_set(facts, "command", "%s", r->command);
+	if (r->words)
+		vn_facts_set(facts, "command_digest", "%s", r->words);
 	if (r->scenario)
 		vn_facts_set(facts, "scenario", "%s", r->scenario);
 	if (r->inject)
@@ -95,7 +97,7 @@ void vn_recipe_facts(const vn_recipe *r, vn_facts *facts)
 	}
 }
 
-static void gather_facts(const vn_recipe *r, const vn_engine *e, vn_facts *facts)
+void vn_run_facts(const vn_recipe *r, const vn_engine *e, vn_facts *facts)
 {
 	e->ops->facts(e->self, facts);
 	vn_facts_set(facts, "engine", "%s", e->name);
@@ -107,7 +109,7 @@ static void gather_facts(const vn_recipe *r, const vn_engine *e, vn_facts *facts
 static vn_status put_facts(vn_store *s, const vn_recipe *r, const vn_engine *e, const vn_screen *screen, vn_error *err)
 {
 	vn_facts facts = { 0 };
-	gather_facts(r, e, &facts);
+	vn_run_facts(r, e, &facts);
 	if (screen)
 		vn_screen_facts(screen, &facts);
 	return vn_store_facts(s, &facts, err);
@@ -128,7 +130,7 @@ static vn_status put_run(vn_store *s, const vn_recipe *r, const vn_engine *e, co
 			positions[i] = (int32_t)i;
 			ids[i] = i < r->n_ids ? r->ids[i] : decoded ? decoded[i - r->n_ids] : -1;
 		}
-		gather_facts(r, e, &facts);
+		vn_run_facts(r, e, &facts);
 		st = vn_store_run(s, &facts, ids, positions, n, err);
 	}
 	free(positions);
@@ -156,7 +158,7 @@ static vn_status put_text(vn_store *s, const vn_recipe *r, const int32_t *decode
 	return st;
 }
 
-static void count_nonfinite(const vn_weight_row *rows, int n, vn_recorded *done)
+void vn_recorded_weights(const vn_weight_row *rows, int n, vn_recorded *done)
 {
 	for (int i = 0; i < n; i++) {
 		if (rows[i].stats.nan + rows[i].stats.inf == 0)
@@ -177,7 +179,7 @@ static vn_status put_model(vn_store *s, const vn_recipe *r, const vn_model *m, v
 	if (own)
 		vn_model_table(m, r->threads, own);
 	const vn_weight_row *rows = own ? own : r->weights;
-	count_nonfinite(rows, vn_model_plan(m)->n_weights, done);
+	vn_recorded_weights(rows, vn_model_plan(m)->n_weights, done);
 	const vn_status st = vn_store_model(s, m, rows, err);
 	free(own);
 	return st;
@@ -271,14 +273,29 @@ static vn_status run_steps(vn_store *s, vn_screen *screen, const vn_recipe *r, c
 	return st;
 }
 
+static vn_run_reference reference_of(const vn_recipe *r, const vn_model *m)
+{
+	return (vn_run_reference) { .reference = r->against,
+		                        .limits = r->limits,
+		                        .precision = r->precision,
+		                        .family = vn_model_family(m),
+		                        .plan = vn_model_plan(m),
+		                        .threads = r->threads };
+}
+
+vn_status vn_recipe_judged_by(const vn_recipe *r, const vn_model *m, vn_judged_by *by, vn_error *err)
+{
+	const vn_run_reference a = reference_of(r, m);
+	void                  *self = NULL;
+	const vn_status        st = r->judge->open(&a, &self, by, err);
+
+	r->judge->close(self);
+	return st;
+}
+
 static vn_status open_screen(const vn_recipe *r, const vn_model *m, const bool *want, vn_screen **screen, vn_error *err)
 {
-	const vn_run_reference a = { .reference = r->against,
-		                         .limits = r->limits,
-		                         .precision = r->precision,
-		                         .family = vn_model_family(m),
-		                         .plan = vn_model_plan(m),
-		                         .threads = r->threads };
+	const vn_run_reference a = reference_of(r, m);
 	return r->against ? vn_screen_open(r->judge, &a, want, r->stop_at_first, screen, err) : VN_OK;
 }
 

@@ -30,6 +30,7 @@ typedef struct vn_recipe {
 	vn_tap_rows          rows;
 	int64_t              first, last; /* VN_ROWS_RANGE */
 	const char          *precision, *command;
+	const char          *words; /* digest of the command's words, if `command` does not hold them all; else NULL */
 	/* faults of engine and recording, as given by the user; NULL: none */
 	const char          *inject;
 	vn_recorder_fault   *recorder_fault; /* fault of the recording; NULL: none */
@@ -47,7 +48,7 @@ typedef struct vn_recorded {
 	int64_t tensors, bytes;
 	double  seconds;              /* in total */
 	double  compiling, computing; /* inside the engine: compiling code for the device; the rest */
-	bool    compiled;             /* no earlier run had left that code */
+	bool    compiled;             /* no earlier run had left that code, and this one does */
 	/* weight tensors that hold NaN or infinities; recorded nevertheless */
 	int     nonfinite_weights;
 	char    nonfinite[VN_NAME_MAX + 96]; /* the first of them, as half a sentence */
@@ -68,6 +69,13 @@ vn_status vn_recipe_check(const vn_recipe *r, const vn_plan *plan, vn_error *err
 
 /* Adds the recipe's settings to the facts of a run. */
 void vn_recipe_facts(const vn_recipe *r, vn_facts *facts);
+/* Adds all facts of a run that are known before it. */
+void vn_run_facts(const vn_recipe *r, const vn_engine *e, vn_facts *facts);
+
+/* Counts the weights (rows, n) that hold NaN or infinities. */
+void      vn_recorded_weights(const vn_weight_row *rows, int n, vn_recorded *done);
+/* What the run is judged by; r->against is not NULL. */
+vn_status vn_recipe_judged_by(const vn_recipe *r, const vn_model *m, vn_judged_by *by, vn_error *err);
 
 /* Runs the recipe and writes the file. *done: what was recorded. */
 vn_status vn_record(const vn_recipe *r, const vn_model *m, const vn_engine *e, vn_recorded *done, vn_error *err);

@@ -21,7 +21,8 @@ struct vn_screen {
 	const bool         *want;
 	bool                stop, stopped;
 	vn_sink             to;
-	char                reference[VN_FACT_VALUE], limits[VN_OPINION_WORDS];
+	char                reference[VN_FACT_VALUE];
+	vn_judged_by        by;
 	/* The tensor being received. */
 	int                 value, step;
 	vn_tensor           now;
@@ -86,7 +87,7 @@ vn_status vn_screen_open(const vn_run_judge *judge, const vn_run_reference *a, c
 	if (!s || !s->held || !s->written || !s->asked || !s->reader)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory to judge %d checkpoints", a->plan->n_values);
 	find_readers(s);
-	return judge->open(a, &s->self, s->limits, err);
+	return judge->open(a, &s->self, &s->by, err);
 }
 
 static void drop_held(held_tensor *h)
@@ -305,8 +306,13 @@ vn_status vn_screen_finish(vn_screen *s, vn_store *to, vn_error *err)
 void vn_screen_facts(const vn_screen *s, vn_facts *facts)
 {
 	vn_facts_set(facts, "against", "%s", s->reference);
-	vn_facts_set(facts, "against_limits", "%s", s->limits);
+	vn_facts_set(facts, "against_limits", "%s", s->by.limits);
+	vn_facts_set(facts, "against_digest", "%s", s->by.reference.hex);
 	vn_facts_set(facts, "judged", "%" PRId64, s->judged);
+	if (s->outside) {
+		vn_facts_set(facts, "outside", "%" PRId64, s->outside);
+		vn_facts_set(facts, "found", "%s", s->first);
+	}
 	if (s->stopped)
 		vn_facts_set(facts, "stopped", "%s", s->first_name);
 }

@@ -83,6 +83,26 @@ const vn_weight_row *vn_session_table(vn_session *s)
 	return s->table;
 }
 
+static vn_status open_engine(vn_session *s, vn_error *err)
+{
+	if (s->e.self)
+		return VN_OK;
+	if (s->run.gpu && s->run.threads == 0)
+		start_table(s, true); /* runs while the device is opened and loads the same weights with as many threads */
+	return vn_engine_open(&s->e, s->m, &s->run, err);
+}
+
+vn_status vn_session_facts(vn_session *s, const vn_recipe *of, vn_facts *facts, vn_error *err)
+{
+	vn_recipe       r = *of;
+	const vn_status st = open_engine(s, err);
+
+	r.inject = s->n_inject ? s->injected : NULL;
+	if (!st)
+		vn_run_facts(&r, &s->e, facts);
+	return st;
+}
+
 vn_status vn_session_record(vn_session *s, const vn_recipe *of, vn_recorded *done, vn_error *err)
 {
 	vn_recipe          r = *of;
@@ -91,9 +111,7 @@ vn_status vn_session_record(vn_session *s, const vn_recipe *of, vn_recorded *don
 
 	*done = (vn_recorded) { 0 };
 	r.inject = s->n_inject ? s->injected : NULL;
-	if (s->run.gpu && s->run.threads == 0)
-		start_table(s, true); /* runs while the device is opened and loads the same weights with as many threads */
-	if ((st = make_recorder_fault(s, &f, err)) || (!s->e.self && (st = vn_engine_open(&s->e, s->m, &s->run, err))))
+	if ((st = make_recorder_fault(s, &f, err)) || (st = open_engine(s, err)))
 		goto done;
 	s->e.ops->reset(s->e.self);
 	r.recorder_fault = f;

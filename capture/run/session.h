@@ -32,6 +32,8 @@ vn_status vn_session_open(vn_session *s, const char *model, const vn_engine_opti
                           int n, vn_error *err);
 /* Returns the table of weights; NULL: no memory. */
 const vn_weight_row *vn_session_table(vn_session *s);
+/* Adds all facts that a recording would have before its run. Opens the engine. */
+vn_status            vn_session_facts(vn_session *s, const vn_recipe *r, vn_facts *facts, vn_error *err);
 /* Records, with the faults of the session. *done: what was recorded. */
 vn_status            vn_session_record(vn_session *s, const vn_recipe *r, vn_recorded *done, vn_error *err);
 void                 vn_session_close(vn_session *s); /* s may be zeroed */

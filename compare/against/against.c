@@ -47,7 +47,35 @@ static vn_status check_reference(const vn_run_reference *a, const vn_recording *
 	return VN_OK;
 }
 
-static vn_status open_judge(const vn_run_reference *a, void **self, char said[VN_OPINION_WORDS], vn_error *err)
+/* Everything of the reference that a judgement depends on. */
+static vn_status digest_reference(const vn_recording *r, vn_digest *digest, vn_error *err)
+{
+	vn_digester   *d = vn_digester_create();
+	const int32_t *ids = NULL, *positions = NULL;
+	const int64_t  n = vn_recording_tokens(r, &ids, &positions);
+	char           text[VN_SHAPE_TEXT];
+
+	if (!d)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for the digest of a reference");
+	vn_digester_add(d, &n, sizeof n);
+	vn_digester_add(d, ids, (size_t)n * sizeof *ids);
+	if (positions)
+		vn_digester_add(d, positions, (size_t)n * sizeof *positions);
+	for (int i = 0; i < vn_recording_count(r); i++) {
+		const vn_entry *e = vn_recording_entry(r, i);
+		vn_shape_text(&e->shape, text);
+		vn_digester_add(d, &e->step, sizeof e->step);
+		vn_digester_add(d, &e->dtype, sizeof e->dtype);
+		vn_digester_add(d, e->name, strlen(e->name) + 1);
+		vn_digester_add(d, text, strlen(text) + 1);
+		if (e->has_digest)
+			vn_digester_add(d, vn_entry_digest(e).hex, VN_DIGEST_TEXT);
+	}
+	*digest = vn_digester_finish(d);
+	return VN_OK;
+}
+
+static vn_status open_judge(const vn_run_reference *a, void **self, vn_judged_by *by, vn_error *err)
 {
 	judging  *j = *self = calloc(1, sizeof *j);
 	vn_status st;
@@ -58,7 +86,8 @@ static vn_status open_judge(const vn_run_reference *a, void **self, char said[VN
 	j->o.threads = a->threads;
 	if ((st = vn_recording_open(a->reference, &j->c.opened.ref, err)))
 		return vn_context(err, st, "--against");
-	if ((st = check_reference(a, j->c.opened.ref, err)))
+	if ((st = check_reference(a, j->c.opened.ref, err)) ||
+	    (st = digest_reference(j->c.opened.ref, &by->reference, err)))
 		return st;
 	st = a->limits ? vn_limits_open(a->limits, &j->c.request.limits, err)
 	               : vn_limits_own(a->precision, a->family, &j->c.request.limits, err);
@@ -69,7 +98,7 @@ static vn_status open_judge(const vn_run_reference *a, void **self, char said[VN
 	j->c.opened.plan = a->plan;
 	j->c.result.bits = vn_limits_mention(l, VN_M_DIFFERING);
 	vn_judge_set_hidden(&j->c);
-	snprintf(said, VN_OPINION_WORDS, "%.120s, digest %s", l->name ? l->name : l->path, l->digest.hex);
+	snprintf(by->limits, sizeof by->limits, "%.120s, digest %s", l->name ? l->name : l->path, l->digest.hex);
 	return VN_OK;
 }
 

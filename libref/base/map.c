@@ -1,6 +1,7 @@
 /* map.c: see map.h. */
 #include "libref/base/map.h"
 
+#include "libref/base/files.h"
 #include "libref/base/mapped.h"
 
 #include <errno.h>
@@ -46,6 +47,7 @@ vn_status vn_map_open(const char *path, vn_map *map, vn_error *err)
 		st = vn_fail(err, VN_ERR_IO, "%s: not a regular file", path);
 		goto done;
 	}
+	vn_input_note(fd);
 	if (s.st_size == 0)
 		goto done;
 	p = mmap(NULL, (size_t)s.st_size, PROT_READ, MAP_PRIVATE, fd, 0);

@@ -2,6 +2,7 @@
  * what reads them; nothing here knows a family. */
 #include "libref/model/synth.h"
 
+#include "libref/base/files.h"
 #include "libref/base/json.h"
 #include "libref/base/nearest.h"
 #include "libref/base/progress.h"
@@ -142,7 +143,7 @@ static vn_status write_all(FILE *f, const char *path, const void *data, size_t b
 /* Closes the file after syncing it, because a rename may reach the disk before the data. */
 static vn_status finish_file(FILE *f, const char *path, bool good, vn_error *err)
 {
-	const bool lost = good && (fflush(f) != 0 || ferror(f) || TEMP_FAILURE_RETRY(fsync(fileno(f))) != 0);
+	const bool lost = good && (fflush(f) != 0 || ferror(f) || vn_file_sync(fileno(f)) != 0);
 	const int  why = errno;
 	if (fclose(f) != 0 && good && !lost)
 		return vn_fail(err, VN_ERR_IO, "%s: %s", path, strerror(errno));
@@ -197,7 +198,7 @@ static vn_status write_weights(const char *path, const vn_plan *p, const vn_synt
 	char       *header = header_of(p, o->dtype);
 	float      *chunk = malloc((size_t)CHUNK * sizeof *chunk);
 	void       *stored = malloc((size_t)CHUNK * 8);
-	FILE       *f = fopen(path, "wb");
+	FILE       *f = fopen(path, "wbx");
 
 	if (!f || !header || !chunk || !stored) {
 		st = f ? vn_fail(err, VN_ERR_NOMEM, "%s: no memory", path)
@@ -231,7 +232,7 @@ done:
 
 static vn_status write_config(const char *path, const json_t *config, vn_error *err)
 {
-	FILE *f = fopen(path, "wb");
+	FILE *f = fopen(path, "wbx");
 	if (!f)
 		return vn_fail(err, VN_ERR_IO, "%s: %s", path, strerror(errno));
 	vn_status st = VN_OK;
@@ -286,12 +287,41 @@ static bool is_ours(const char *name)
 	return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
+/* Did vn_synth_write write these weights? They say so at their beginning (header_of), unless it was
+ * killed before that. */
+static bool are_synthetic(const char *path)
+{
+	static const char mark[] = "{\"__metadata__\":{\"format\":\"pt\",\"provenance\":\"synthetic\"}";
+	enum { LENGTH = 8 };
+	char        head[LENGTH + sizeof mark - 1];
+	struct stat there;
+	FILE       *f = lstat(path, &there) == 0 && S_ISREG(there.st_mode) ? fopen(path, "rb") : NULL;
+	size_t      n = f ? fread(head, 1, sizeof head, f) : 0;
+	const bool  read = f && !ferror(f);
+
+	if (f)
+		fclose(f);
+	return read && (n == 0 || (n == sizeof head && memcmp(head + LENGTH, mark, sizeof head - LENGTH) == 0));
+}
+
+/* The weights are written first, so a config.json without them is not ours. */
+static vn_status check_model(const char *dir, bool any, vn_error *err)
+{
+	char path[PATH_ROOM + 64];
+
+	snprintf(path, sizeof path, "%s/model.safetensors", dir);
+	return !any || are_synthetic(path)
+	           ? VN_OK
+	           : vn_fail(err, VN_ERR_USAGE, "%s: not replaced: it holds a model that synth did not write", dir);
+}
+
 /* Checks that the path is free, or a directory with none but our files. */
 static vn_status check_replaceable(const char *dir, vn_error *err)
 {
 	struct stat    there = { 0 };
 	struct dirent *e;
 	vn_status      st = VN_OK;
+	bool           any = false;
 	DIR           *d;
 
 	if (lstat(dir, &there) != 0)
@@ -300,11 +330,15 @@ static vn_status check_replaceable(const char *dir, vn_error *err)
 		st = vn_fail(err, VN_ERR_USAGE, "%s: not replaced: %s", dir, d ? "a symbolic link" : strerror(errno));
 		goto done;
 	}
-	while (!st && (errno = 0, e = readdir(d)))
+	while (!st && (errno = 0, e = readdir(d))) {
+		any = any || *e->d_name != '.';
 		if (!is_ours(e->d_name))
 			st = vn_fail(err, VN_ERR_USAGE, "%s: not replaced: it holds %s, which synth did not write", dir, e->d_name);
+	}
 	if (!st && errno)
 		st = vn_fail(err, VN_ERR_IO, "%s: %s", dir, strerror(errno));
+	if (!st)
+		st = check_model(dir, any, err);
 done:
 	if (d)
 		closedir(d);
@@ -391,11 +425,11 @@ vn_status vn_synth_write(const char *shape, const char *said, const vn_synth_opt
 		st = vn_fail(err, VN_ERR_IO, "%s: %s", partial, strerror(failed));
 		goto done;
 	}
-	snprintf(path, sizeof path, "%s/config.json", partial);
-	if ((st = write_config(path, config, err)))
-		goto done;
 	snprintf(path, sizeof path, "%s/model.safetensors", partial);
-	if (!(st = write_weights(path, plan, o, err)) && !(st = vn_trouble_since(mark, dir, err))) {
+	if ((st = write_weights(path, plan, o, err)))
+		goto done;
+	snprintf(path, sizeof path, "%s/config.json", partial);
+	if (!(st = write_config(path, config, err)) && !(st = vn_trouble_since(mark, dir, err))) {
 		vn_temporary_begin(); /* a signal, in whatever thread, waits until the folder has its name */
 		if (!(st = take_place(partial, dir, err)))
 			vn_temporary_forget(partial);

@@ -25,7 +25,8 @@ capture $I --against ref.h5 -o same.h5
 say compare ref.h5 same.h5
 say compare ref.h5 same.h5 --bitwise
 say compare ref.h5 good.h5 --bitwise --points logits
-vernier show good.h5 | grep -E 'complete|against|judged|left out' | sed 's/, digest .*//'
+vernier show good.h5 | grep -E 'complete|against|judged|left out' | sed 's/, digest .*//
+s/against_digest .*/against_digest D/'
 vernier show good.h5 --format json | $PY -c "
 import json, sys
 l = json.load(sys.stdin)['left_out']

@@ -5,5 +5,15 @@ run() {
 		sed -e 's/[0-9][0-9.]* s /N s /g'
 }
 run
+for cache in /dev/null relative; do # none that later runs find
+	(export HOME=$cache XDG_CACHE_HOME=$cache; rm -rf relative; run | sed -e 's/N s compiling shaders, //')
+done
 run | sed -e 's/N s compiling shaders, //' # with a fast driver, no time worth a word
 run --force-ref 'layer0.*' | sed -e 's/N s compiling shaders, //'
+echo "== a device that is not there is called as it was asked for"
+for device in 99 -1 99999999999999999999 nowhere; do
+	VERNIER_DEVICE=$device vernier capture gpu "$FIXTURES/qwen2-trained" --ids 1 -o d.h5 2>&1 |
+		sed 's/the machine has [0-9]*/the machine has N/'
+done
+vernier capture gpu "$FIXTURES/qwen2-trained" --ids 1 --device 99 -o d.h5 2>&1 |
+	sed 's/the machine has [0-9]*/the machine has N/'

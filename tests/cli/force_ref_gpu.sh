@@ -39,3 +39,9 @@ run gpu "$M" -o c.h5 --precision f8@logits
 run gpu "$M" -o c.h5 --precision f16 --precision f32
 run gpu "$M" -o c.h5 --precision f64@logits
 [ ! -e c.h5 ] && echo "nothing was written"
+echo "== --prompts keeps what the same engine recorded, and nothing else"
+printf 'one two\nthree\n' >prompts.txt
+for forced in "" "" "layer0.q_rope"; do
+	VERNIER_FORCE_REF=$forced vernier capture gpu "$FIXTURES/qwen2-trained" --prompts prompts.txt -o kept 2>&1 |
+		tail -n 1
+done

@@ -25,5 +25,10 @@ limited evaluate evaluate "$M" --ids 1,2,3,4,5,6,7,8 -o out.json
 limited isolate isolate "$M" --ids 1,2,3 -o out.json
 limited capture capture ref "$M" --ids 1,2,3 -o c.h5
 limited import import a.npz --ids 1,2,3,4 -o c.h5
+for kib in 4 8 16 64; do # nothing but the plan, or some tensors, find room
+	(ulimit -f $kib; vernier import a.npz --ids 1,2,3,4 -o c.h5 2>&1; echo "[$?]") |
+		sed -E 's/(layer[0-9]+.output|its structure)/IT/'
+done
+[ -e c.h5 -o -e c.h5.partial ] && echo "LEFT c.h5"
 limited synth synth tiny -o model
 limited selftest selftest a.h5 b.h5
