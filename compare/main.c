@@ -194,9 +194,9 @@ static void tell_gaps(const char *missing)
 	const bool told = untold >= 0 && read(untold, &mine, sizeof mine) != sizeof mine;
 	vn_trouble_spare(false);
 	if (!told)
-		fprintf(stderr,
-		        "vernier: note: the sandbox in which files are read lacks %s here (vernier --version --verbose)\n",
-		        missing);
+		vn_say(stderr,
+		       "vernier: note: the sandbox in which files are read lacks %s here (vernier --version --verbose)\n",
+		       missing);
 }
 #endif
 

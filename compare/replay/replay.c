@@ -189,12 +189,12 @@ static void say_what_spans_show(vn_comparison *c)
 			longest = p;
 	}
 	if (n > 1)
-		snprintf(more, sizeof more, "; %d more checkpoint%s such a span", n - 1, n == 2 ? " ends" : "s end");
+		snprintf(more, sizeof more, " (%d more checkpoint%s such gaps)", n - 1, n == 2 ? " has" : "s have");
 	vn_lines_add(
 		&c->result.notes,
-		"replay: between %s and the nearest recorded tensors, %d operations were not recorded%s. A fault in them is "
-		"seen if it changes %s by more than %.1e of its norm; record more tensors to see smaller ones",
-		vn_label(longest, label), longest->replay.span - 1, more, longest->name, vn_local_least_seen(&longest->replay));
+		"replay: %d operations before %s were not recorded%s; a fault in them shows if it changes this tensor by "
+		"more than %.1e of its norm",
+		longest->replay.span - 1, vn_label(longest, label), more, vn_local_least_seen(&longest->replay));
 }
 
 vn_status vn_replay_run(vn_comparison *c, vn_error *err)
