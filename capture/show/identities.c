@@ -420,19 +420,32 @@ vn_status vn_identity_again(vn_recording *r, int entry, int64_t *differing, int6
 	return count_differing(r, other, entry, n, differing, first, err);
 }
 
+/* The first entry of a step; entries are sorted by step. */
+static int first_of_step(vn_recording *r, int step)
+{
+	int from = 0, to = vn_recording_count(r);
+	while (from < to) {
+		const int middle = from + (to - from) / 2;
+		if (vn_recording_entry(r, middle)->step < step)
+			from = middle + 1;
+		else
+			to = middle;
+	}
+	return from;
+}
+
 /* Checks the second recordings of this step, in every layer, because they are few. */
 static void check_again(vn_identity_walk *w)
 {
-	for (int i = 0; i < vn_recording_count(w->r) && !w->st; i++) {
+	for (int i = first_of_step(w->r, w->step); i < vn_recording_count(w->r) && !w->st; i++) {
 		const vn_entry *e = vn_recording_entry(w->r, i);
-		const int64_t   n = vn_shape_count(&e->shape);
-		int64_t         count = -1, first;
-		if (e->step == w->step)
-			w->st = vn_identity_again(w->r, i, &count, &first, w->err);
-		if (count < 0 || w->st)
+		int64_t         count, first;
+		if (e->step != w->step)
+			break;
+		if ((w->st = vn_identity_again(w->r, i, &count, &first, w->err)) || count < 0)
 			continue;
 		w->found->checked++;
-		const int64_t row = e->shape.rank ? n / e->shape.dim[0] : 1;
+		const int64_t n = vn_shape_count(&e->shape), row = e->shape.rank ? n / e->shape.dim[0] : 1;
 		report_if_broken(w, count,
 		                 "%s should hold %s, but %" PRId64 " of %" PRId64 " numbers differ, the first in row %" PRId64
 		                 ": it was overwritten between the two",

@@ -4,7 +4,9 @@
 #include "compare/explain/cache_slots.h"
 #include "compare/explain/explain_point.h"
 #include "compare/hypothesis/score.h"
+
 #include "libref/base/grow.h"
+#include "libref/base/progress.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -41,6 +43,8 @@ typedef struct point_group {
 	verdict          *known;
 	int               n_known;
 	refuted_answers  *refuted; /* (n) */
+	int              *right;   /* (n_right) checkpoints of the point that are right */
+	int               n_right;
 } point_group;
 
 static const char *name_of(const vn_comparison *c, const vn_explanation *x)
@@ -114,20 +118,38 @@ static vn_status fraction_there(point_group *g, const vn_hypothesis *h, int poin
 
 /* ---- steps that speak against it ------------------------------------------------------------- */
 
-/* The first step in which the point is right, the last such step, and the one before x. */
-static int right_ones(const vn_comparison *c, const vn_explanation *x, int point[RIGHT])
+/* Lists the checkpoints of the group's point that are right. */
+static vn_status list_right(point_group *g, vn_error *err)
 {
-	const int step = c->result.checkpoint[x->checkpoint].step;
-	int       first = -1, last = -1, before = -1, n = 0;
+	const vn_comparison *c = g->t->c;
 
+	g->n_right = 0;
 	for (int i = 0; i < c->result.n_checkpoints; i++) {
 		const vn_checkpoint *p = &c->result.checkpoint[i];
-		if (!p->replayed || p->origin || vn_local_beyond(p) || p->replay.recorder_fault || p->replay.columns ||
-		    strcmp(p->name, name_of(c, x)) != 0)
+		if (!p->replayed || p->origin || p->replay.recorder_fault || p->replay.columns ||
+		    strcmp(p->name, name_of(c, g->x[0])) != 0 || vn_local_beyond(p))
 			continue;
-		first = first < 0 || p->step < c->result.checkpoint[first].step ? i : first;
-		last = last < 0 || p->step > c->result.checkpoint[last].step ? i : last;
-		before = p->step < step && (before < 0 || p->step > c->result.checkpoint[before].step) ? i : before;
+		int *more = vn_grown(g->right, (size_t)g->n_right, sizeof *more);
+		if (!more)
+			return vn_fail(err, VN_ERR_NOMEM, "no memory for %d steps", g->n_right);
+		g->right = more;
+		g->right[g->n_right++] = i;
+	}
+	return VN_OK;
+}
+
+/* The first step in which the point is right, the last such step, and the one before x. */
+static int right_ones(const point_group *g, const vn_explanation *x, int point[RIGHT])
+{
+	const vn_checkpoint *of = g->t->c->result.checkpoint;
+	const int            step = of[x->checkpoint].step;
+	int                  first = -1, last = -1, before = -1, n = 0;
+
+	for (int k = 0; k < g->n_right; k++) {
+		const int i = g->right[k];
+		first = first < 0 || of[i].step < of[first].step ? i : first;
+		last = last < 0 || of[i].step > of[last].step ? i : last;
+		before = of[i].step < step && (before < 0 || of[i].step > of[before].step) ? i : before;
 	}
 	const int all[RIGHT] = { first, before, last };
 	for (int i = 0; i < RIGHT; i++)
@@ -204,7 +226,7 @@ static vn_status hold_against(point_group *g, const vn_explanation *x, vn_hypoth
 		h->refuted = true;
 		h->speaks_against = VN_ONE_QUERY;
 	}
-	const int n = h->refuted ? 0 : right_ones(c, x, point);
+	const int n = h->refuted ? 0 : right_ones(g, x, point);
 	for (int i = 0; !st && !h->speaks_against && i < n; i++) {
 		st = fraction_there(g, h, point[i], &limit_fraction, err);
 		if (!st && limit_fraction > BEYOND) {
@@ -400,15 +422,17 @@ static bool is_window(const point_group *g)
 	return false;
 }
 
-static vn_status one_point(point_group *g, vn_error *err)
+static vn_status one_point(point_group *g, vn_progress *bar, vn_error *err)
 {
-	vn_status st = VN_OK;
+	vn_status st = list_right(g, err);
 
 	g->n_known = 0;
 	for (int i = 0; i < g->n; i++)
 		g->refuted[i].n = 0;
-	for (int i = 0; !st && i < g->n; i++)
+	for (int i = 0; !st && i < g->n; i++) {
 		st = examine_step(g, i, err);
+		vn_progress_at(bar, bar->done + 1);
+	}
 	/* Removed only at the end: a refuted answer leaves its step without an answer, and such a step
 	 * refutes no other. */
 	for (int i = 0; !st && i < g->n; i++)
@@ -434,9 +458,13 @@ vn_status vn_explain_across_steps(vn_explain_trial *t, vn_explanations *x, vn_er
 	const vn_step *step;
 	point_group    g = { .t = t, .x = calloc(n, sizeof *g.x), .refuted = calloc(n, sizeof *g.refuted) };
 	bool          *done = calloc(n, sizeof *done);
+	vn_progress    bar = { 0 };
 	vn_status st = g.x && g.refuted && done ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d explanations", x->n);
 
-	for (int i = 0; !st && i < x->n && vn_recording_steps(t->c->opened.cand, &step) > 1; i++) {
+	const bool several = vn_recording_steps(t->c->opened.cand, &step) > 1;
+	if (several)
+		vn_progress_start(&bar, "answer held against the other steps", x->n);
+	for (int i = 0; !st && i < x->n && several; i++) {
 		if (done[i] || is_order(t->c, &x->of[i]))
 			continue;
 		g.n = 0;
@@ -445,8 +473,10 @@ vn_status vn_explain_across_steps(vn_explain_trial *t, vn_explanations *x, vn_er
 				g.x[g.n++] = &x->of[k];
 				done[k] = true;
 			}
-		st = one_point(&g, err);
+		st = one_point(&g, &bar, err);
 	}
+	vn_progress_stop(&bar);
+	free(g.right);
 	free(g.x);
 	free(g.refuted);
 	free(g.known);

@@ -132,41 +132,25 @@ static int node_in(const vn_explain_trial *t, const vn_plan *plan, int span)
 	return plan->value[value].node;
 }
 
-/* Widens the floor of h by the plan's result with correct implementation i of each node; nodes with
- * fewer implementations use their last one. own: the plan's result computed as the reference
- * does. */
+/* Widens the floor of h by the plan's result with correct implementation i of each node. own: the
+ * plan's result computed as the reference does. */
 static vn_status allow_variant(vn_explain_trial *t, const vn_plan *plan, const vn_tensor *weights, int i,
                                const vn_tensor *own, vn_replayed *l, vn_replayed *most, vn_error *err)
 {
-	const vn_policy policy = t->c->opened.policy;
-	const int       threads = t->c->request.options->threads;
-	bool            alone = false;
-	const int       n = t->site->n_span, *span = t->site->span;
-	vn_plan        *other;
-	vn_tensor       z;
-	vn_status       st = vn_plan_clone(plan, &other, err);
+	const int threads = t->c->request.options->threads;
+	bool      alone = false;
+	vn_tensor z;
+	vn_status st = vn_recompute_run_variant(t->recompute, plan, weights, i, &alone, &z, err);
 
-	for (int k = 0; !st && k < n; k++) {
-		vn_node  *node = &other->node[node_in(t, plan, span[k])];
-		const int others = vn_reference_variants_count(node, policy);
-		const int which = i < others ? i : others - 1;
-		if (!others)
-			continue;
-		alone = alone || vn_reference_variant_judges_alone(node, which);
-		vn_reference_variant_put(node, policy, which);
-	}
 	if (st)
 		return st;
-	if (!(st = vn_recompute_run(t->recompute, other, weights, VN_OWN_WIDTH, &z, err))) {
-		if (t->part)
-			vn_head_part_splice(t->part, &z, own);
-		/* If the numbers are exactly those of this implementation, it is the candidate's own.
-		 * The floor of a format with few digits could hide a mistake; exact numbers do not. */
-		if (!(st = vn_local_alone(&z, &t->site->cand, t->site->axes, threads, l, err)) && !alone)
-			st = vn_local_other(&z, own, t->site->axes, threads, most, err);
-		vn_tensor_free(&z);
-	}
-	vn_plan_destroy(other);
+	if (t->part)
+		vn_head_part_splice(t->part, &z, own);
+	/* If the numbers are exactly those of this implementation, it is the candidate's own. The floor
+	 * of a format with few digits could hide a mistake; exact numbers do not. */
+	if (!(st = vn_local_alone(&z, &t->site->cand, t->site->axes, threads, l, err)) && !alone)
+		st = vn_local_other(&z, own, t->site->axes, threads, most, err);
+	vn_tensor_free(&z);
 	return st;
 }
 
@@ -220,6 +204,29 @@ vn_status vn_try_numbers(vn_explain_trial *t, const vn_tensor *own, const vn_ten
 /* a hypothesis that leaves this many times more than the unmodified floor needs no floor of its
  * own */
 #define FAR 1e4
+
+/* Can the hypothesis not be kept, by the error of its first tokens? Only one that leaves far more
+ * than every one that is kept is dropped here: the rest of its tokens would have to be right. */
+#define AMONG 16 /* the mean of all tokens is at least a sixteenth of that of the first */
+static vn_status is_hopeless(vn_explain_trial *t, const vn_plan *plan, const vn_tensor *weights, bool *hopeless,
+                             vn_error *err)
+{
+	const vn_explanation *x = t->x;
+	vn_hypothesis         least = { .residual = x->unmodified.residual };
+	vn_error              why = { "" };
+
+	*hopeless = false;
+	if (t->part || x->n < VN_EXPLAIN_KEPT || !vn_recompute_touched(t->recompute, plan, weights))
+		return VN_OK;
+	const vn_status st = vn_recompute_estimate_first(t->recompute, plan, weights, &least.residual.local, &why);
+	least.residual.local /= AMONG;
+	least.residual.local_token = least.residual.local_max = 0;
+	least.residual.bad = 0;
+	put_fraction(t, &least);
+	*hopeless = !st && isfinite(least.residual.local) && least.residual.local > FAR * x->unmodified.residual.floor &&
+	            least.limit_fraction > x->by[VN_EXPLAIN_KEPT - 1].limit_fraction;
+	return vn_unless_unsupported(st, &why, err);
+}
 
 static vn_status score_plan(vn_explain_trial *t, const vn_plan *plan, const vn_tensor *weights, vn_hypothesis *h,
                             vn_error *err)
@@ -314,7 +321,9 @@ vn_status vn_try_format(vn_explain_trial *t, vn_hypothesis *h, vn_rounding_forma
 vn_status vn_try_plan(vn_explain_trial *t, const vn_plan *plan, const vn_tensor *weights, vn_hypothesis *h,
                       vn_error *err)
 {
-	return keep_scored(t, h, score_plan(t, plan, weights, h, err));
+	bool            hopeless;
+	const vn_status st = is_hopeless(t, plan, weights, &hopeless, err);
+	return st || hopeless ? st : keep_scored(t, h, score_plan(t, plan, weights, h, err));
 }
 
 vn_status vn_score_unmodified(vn_explain_trial *t, vn_error *err)

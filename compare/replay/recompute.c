@@ -79,15 +79,25 @@ vn_status vn_recompute_load(vn_recompute *p, vn_recompute_width *w, int root, vo
 
 /* ---- moving to a checkpoint ------------------------------------------------------------------ */
 
+static void forget_values(const vn_recompute *p, vn_recompute_width *w)
+{
+	free(w->sampled);
+	w->sampled = NULL;
+	for (int v = 0; w->unmodified && v < p->site.plan->n_values; v++) {
+		free(w->unmodified[v]);
+		w->unmodified[v] = NULL;
+	}
+}
+
 static void forget_checkpoint(vn_recompute *p)
 {
-	for (int w = 0; w < VN_N_WIDTHS; w++) {
-		free(p->w[w].sampled);
-		p->w[w].sampled = NULL;
-		for (int v = 0; p->w[w].unmodified && v < p->site.plan->n_values; v++) {
-			free(p->w[w].unmodified[v]);
-			p->w[w].unmodified[v] = NULL;
-		}
+	for (int w = 0; w < VN_N_WIDTHS; w++)
+		forget_values(p, &p->w[w]);
+	for (int i = 0; i < VN_RECOMPUTE_VARIANTS; i++) {
+		forget_values(p, &p->variant[i].w);
+		free(p->variant[i].w.unmodified);
+		vn_plan_destroy(p->variant[i].plan);
+		p->variant[i] = (vn_recompute_variant) { 0 };
 	}
 	if (p->at >= 0 && !p->own)
 		vn_recording_release(p->c->opened.cand, p->c->result.checkpoint[p->at].cand);

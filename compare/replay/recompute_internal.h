@@ -22,28 +22,37 @@ typedef struct vn_recompute_width {
 	void          *sampled;
 } vn_recompute_width;
 
+/* The unmodified plan with correct implementation i of each node of the span, and what it makes. */
+typedef struct vn_recompute_variant {
+	vn_plan           *plan; /* NULL: not yet */
+	vn_recompute_width w;
+} vn_recompute_variant;
+
+enum { VN_RECOMPUTE_VARIANTS = 8 };
+
 struct vn_recompute {
-	vn_comparison     *c;
-	vn_names           names;
-	const vn_step     *step; /* all steps */
-	int                n_steps;
-	vn_checkpoint    **point; /* (steps, values): checkpoint captured for a root value; NULL */
-	int                threads;
-	vn_recompute_width w[VN_N_WIDTHS];
+	vn_comparison       *c;
+	vn_names             names;
+	const vn_step       *step; /* all steps */
+	int                  n_steps;
+	vn_checkpoint      **point; /* (steps, values): checkpoint captured for a root value; NULL */
+	int                  threads;
+	vn_recompute_width   w[VN_N_WIDTHS];
+	vn_recompute_variant variant[VN_RECOMPUTE_VARIANTS];
 	/* the checkpoint */
-	vn_site            site;
-	int                at, when;    /* the checkpoint's step, counted from 0 */
-	int                disregarded; /* a value that is not taken from the recording; -1: none */
-	int64_t            rows;        /* rows of the checkpoint among the site's tokens */
-	int64_t            sample[VN_RECOMPUTE_SAMPLE];
+	vn_site              site;
+	int                  at, when;    /* the checkpoint's step, counted from 0 */
+	int                  disregarded; /* a value that is not taken from the recording; -1: none */
+	int64_t              rows;        /* rows of the checkpoint among the site's tokens */
+	int64_t              sample[VN_RECOMPUTE_SAMPLE];
 	/* rows of a product's output for an estimate; if site.sampled, the only ones computed */
-	int                n_sample;
-	vn_some_rows       some;     /* of logits: the columns of an estimate; n 0: not chosen */
-	double             some_off; /* the nmse there that the unmodified plan leaves */
-	void              *own;      /* data of site.cand, unless it lies in the file */
+	int                  n_sample;
+	vn_some_rows         some;     /* of logits: the columns of an estimate; n 0: not chosen */
+	double               some_off; /* the nmse there that the unmodified plan leaves */
+	void                *own;      /* data of site.cand, unless it lies in the file */
 	/* (nodes): marks of the search for the span: seen, and seen for all tokens */
-	signed char       *seen;
-	bool               narrow; /* no operation of the span needs tokens that were not captured */
+	signed char         *seen;
+	bool                 narrow; /* no operation of the span needs tokens that were not captured */
 };
 
 /* A plan that is tried: what it computes differently from the unmodified one. */
@@ -52,8 +61,10 @@ typedef struct vn_recompute_plan {
 	const vn_plan      *plan;
 	const vn_tensor    *weight;
 	vn_recompute_width *w;
+	const vn_plan      *base;    /* whose values w->unmodified holds: the unmodified plan, or a variant of it */
 	signed char        *touched; /* (values of the plan): -1 not known yet */
 	void              **made;    /* (values of the plan) that are touched */
+	int64_t             few;     /* of those, only the rows of these first tokens are made; 0: all rows */
 } vn_recompute_plan;
 
 /* Returns the index of the i-th sampled row in site.cand, and in the result of a plan. */
@@ -83,6 +94,8 @@ bool vn_recompute_makes_target(vn_recompute_plan *r, int root);
 
 /* ---- computing a value (recompute_run.c) ----------------------------------------------------- */
 
+/* Computes the checkpoint. r: begun; ended here. */
+vn_status vn_recompute_make(vn_recompute_plan *r, vn_status begun, vn_tensor *out, vn_error *err);
 /* Call vn_recompute_end in any case. */
 vn_status vn_recompute_begin(vn_recompute_plan *r, vn_recompute *p, const vn_plan *plan, const vn_tensor *weight,
                              vn_recompute_width *w, vn_error *err);

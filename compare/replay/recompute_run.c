@@ -22,6 +22,7 @@ typedef struct node_calls {
 	/* States of fixed size. Those that grow are read from what the calls leave, not kept. */
 	char          *kept[VN_MAX_STATE];
 	bool           fixed; /* some state has a fixed size, so each call needs the one before */
+	int64_t        few;   /* computes only these first tokens of the only call; 0: all */
 	vn_keep_rule   keep;
 } node_calls;
 
@@ -89,7 +90,7 @@ static vn_status prepare_call(run *r, node_calls *k, int step, vn_error *err)
 	const vn_step *s = &r->p->step[step];
 	vn_status      st = VN_OK;
 
-	place_call(r, k, s->position, s->tokens);
+	place_call(r, k, s->position, k->few ? k->few : s->tokens);
 	for (int i = 0; !st && i < k->n->n_state; i++) {
 		const int from = r->plan->state[k->n->state[i]].input;
 		if (from < 0 || !k->kept[i])
@@ -148,7 +149,9 @@ vn_status vn_recompute_value(run *r, int value, const void **data, vn_error *err
 		st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s is not the first output of its operation and cannot be recomputed",
 		             r->plan->value[root].name);
 	else if (!*at) {
-		if (!(st = begin_call(r, r->plan->value[root].node, &k, err)))
+		st = begin_call(r, r->plan->value[root].node, &k, err);
+		k.few = own && !checkpoint ? r->few : 0; /* what other plans use too is computed in full */
+		if (!st)
 			st = first_output(r, &k, 0, at, err);
 		end_call(&k);
 		if (!st && vn_recompute_held(r->p, root) == VN_HELD_ROWS)
@@ -298,7 +301,7 @@ vn_status vn_recompute_begin(run *r, vn_recompute *p, const vn_plan *plan, const
 {
 	const size_t n = (size_t)plan->n_values + 1;
 
-	*r = (run) { p, plan, weight, w, malloc(n), calloc(n, sizeof *r->made) };
+	*r = (run) { p, plan, weight, w, p->site.plan, malloc(n), calloc(n, sizeof *r->made), 0 };
 	if (!r->touched || !r->made)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d values", plan->n_values);
 	memset(r->touched, -1, n);
@@ -313,32 +316,40 @@ void vn_recompute_end(run *r)
 	free(r->touched);
 }
 
-vn_status vn_recompute_run(vn_recompute *p, const vn_plan *plan, const vn_tensor *weights, vn_recompute_as as,
-                           vn_tensor *out, vn_error *err)
+vn_status vn_recompute_make(run *r, vn_status begun, vn_tensor *out, vn_error *err)
 {
-	const int  node = plan->value[p->site.target].node;
-	int        slot = -1;
-	node_calls k = { 0 };
-	void      *data = NULL;
-	run        r;
-	vn_status  st = vn_recompute_begin(&r, p, plan, weights, &p->w[as], err);
+	vn_recompute  *p = r->p;
+	const vn_node *n = &r->plan->node[r->plan->value[p->site.target].node];
+	int            slot = -1;
+	node_calls     k = { 0 };
+	void          *data = NULL;
+	vn_status      st = begun;
 
-	for (int i = 0; i < plan->node[node].n_out; i++)
-		slot = plan->node[node].out[i] == p->site.target ? i : slot;
-	if (!st && !shape_fits(&r, slot))
+	for (int i = 0; i < n->n_out; i++)
+		slot = n->out[i] == p->site.target ? i : slot;
+	if (!st && !shape_fits(r, slot))
 		st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s cannot be compared: recomputed, it has another shape than recorded",
-		             plan->value[p->site.target].name);
+		             r->plan->value[p->site.target].name);
 	if (!st && p->site.sampled)
-		st = vn_recompute_sampled(&r, p->site.target, &data, err);
-	else if (!st && !(st = begin_call(&r, node, &k, err)))
-		st = make_output(&r, &k, slot, &data, err);
+		st = vn_recompute_sampled(r, p->site.target, &data, err);
+	else if (!st && !(st = begin_call(r, r->plan->value[p->site.target].node, &k, err)))
+		st = make_output(r, &k, slot, &data, err);
 	end_call(&k);
-	vn_recompute_end(&r);
+	vn_recompute_end(r);
 	if (st)
 		free(data);
 	else
-		*out = (vn_tensor) { r.w->eval->width, p->site.cand.shape, data };
+		*out = (vn_tensor) { r->w->eval->width, p->site.cand.shape, data };
 	return st;
+}
+
+vn_status vn_recompute_run(vn_recompute *p, const vn_plan *plan, const vn_tensor *weights, vn_recompute_as as,
+                           vn_tensor *out, vn_error *err)
+{
+	run             r;
+	const vn_status st = vn_recompute_begin(&r, p, plan, weights, &p->w[as], err);
+
+	return vn_recompute_make(&r, st, out, err);
 }
 
 vn_status vn_recompute_input(vn_recompute *p, int input, vn_recompute_as as, vn_tensor *out, vn_error *err)

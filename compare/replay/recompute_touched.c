@@ -27,7 +27,7 @@ static bool same_nodes(const run *r, const vn_node *a, const vn_node *b)
 
 static bool same_node(const run *r, int value)
 {
-	const vn_plan *plan = r->p->site.plan;
+	const vn_plan *plan = r->base;
 	return same_nodes(r, &plan->node[plan->value[value].node], &r->plan->node[r->plan->value[value].node]);
 }
 
@@ -52,7 +52,7 @@ bool vn_recompute_is_touched(run *r, int value)
 
 bool vn_recompute_makes_target(run *r, int root)
 {
-	const vn_plan  *plan = r->p->site.plan;
+	const vn_plan  *plan = r->base;
 	const int       target = r->p->site.target;
 	const vn_value *v = &r->plan->value[root], *t = &plan->value[target];
 	const vn_node  *a = &plan->node[t->node], *b = &r->plan->node[v->node];

@@ -44,22 +44,24 @@ static vn_status read_entry(const char *path, const char *name, json_t *e, const
                             vn_source_tensor *t, vn_error *err)
 {
 	json_t     *shape = json_object_get(e, "shape"), *at = json_object_get(e, "data_offsets");
-	const char *dtype = json_string_value(json_object_get(e, "dtype"));
+	const char *dtype = json_string_value(json_object_get(e, "dtype")), *own = NULL;
 	int         bits = 0;
 	uint64_t    count = 1, total;
 
 	if (!json_is_object(e) || !dtype || !json_is_array(shape) || !json_is_array(at) || json_array_size(at) != 2)
 		return vn_fail(err, VN_ERR_FORMAT, "%s: %s: its header entry needs dtype, shape and data_offsets", path, name);
 	for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
-		if (strcmp(dtypes[i].name, dtype) == 0)
+		if (strcmp(dtypes[i].name, dtype) == 0) {
 			bits = dtypes[i].bits;
+			own = dtypes[i].name;
+		}
 	if (!bits)
 		return vn_fail(err, VN_ERR_FORMAT, "%s: %s: unknown dtype '%s'", path, name, dtype);
 	if (json_array_size(shape) > VN_SOURCE_MAX_RANK)
 		return vn_fail(err, VN_ERR_FORMAT, "%s: %s: rank %zu, at most %d is supported", path, name,
 		               json_array_size(shape), VN_SOURCE_MAX_RANK);
 
-	*t = (vn_source_tensor) { .name = name, .path = path, .dtype = dtype, .rank = (int)json_array_size(shape) };
+	*t = (vn_source_tensor) { .name = name, .path = path, .dtype = own, .rank = (int)json_array_size(shape) };
 	for (int i = 0; i < t->rank; i++) {
 		json_t *d = json_array_get(shape, (size_t)i);
 		if (!json_is_integer(d) || json_integer_value(d) < 0)
@@ -150,14 +152,13 @@ vn_status vn_safetensors_parse(const char *path, const void *data, size_t bytes,
 	}
 	const unsigned char *buffer = p + 8 + n;
 	size_t               size = bytes - 8 - (size_t)n;
-	const char          *name;
-	json_t              *e;
-	json_object_foreach(f->header, name, e)
-	{
+	for (void *i = json_object_iter(f->header); i; i = json_object_iter_next(f->header, i)) {
+		const char *name = json_object_iter_key(i);
 		if (strcmp(name, "__metadata__") == 0)
 			continue;
-		if ((st = read_entry(f->path, name, e, buffer, size, &f->tensor[f->n++], err)))
+		if ((st = read_entry(f->path, name, json_object_iter_value(i), buffer, size, &f->tensor[f->n++], err)))
 			goto done;
+		json_object_iter_set_new(f->header, i, json_null()); /* an entry takes ten times as much as its name */
 	}
 	qsort(f->tensor, f->n, sizeof *f->tensor, by_begin);
 	if ((st = check_tiling(f, buffer, size, err)))

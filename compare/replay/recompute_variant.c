@@ -1,0 +1,76 @@
+/* recompute_variant.c: computes a plan with other correct implementations of its nodes; see
+ * recompute.h. */
+#include "compare/replay/recompute_internal.h"
+#include "compare/replay/reference_variants.h"
+
+#include <stdlib.h>
+
+enum { MOST_KEPT = 64 << 20 }; /* bytes of values that are kept of one variant */
+
+/* Sets implementation i of each node of the span in another plan; nodes with fewer implementations
+ * use their last one. Returns whether one of them judges alone. */
+static bool put_variants(const vn_recompute *p, vn_plan *plan, int i)
+{
+	const vn_policy policy = p->w[VN_OWN_WIDTH].policy;
+	bool            alone = false;
+
+	for (int k = 0; k < p->site.n_span; k++) {
+		/* a changed plan has the same values but may have additional nodes */
+		const int value = p->site.plan->node[p->site.span[k]].out[0];
+		vn_node  *node = &plan->node[plan->value[value].node];
+		const int others = vn_reference_variants_count(node, policy);
+		const int which = i < others ? i : others - 1;
+		if (!others)
+			continue;
+		alone = alone || vn_reference_variant_judges_alone(node, which);
+		vn_reference_variant_put(node, policy, which);
+	}
+	return alone;
+}
+
+/* Is it worth keeping what the variant makes, for other plans? A single operation is computed again
+ * for each. */
+static bool is_kept(const vn_recompute *p, int i)
+{
+	int64_t bytes = 0;
+
+	for (int k = 0; k < p->site.n_span; k++)
+		bytes += p->site.tokens * vn_value_row(&p->site.plan->value[p->site.plan->node[p->site.span[k]].out[0]]) *
+		         (int64_t)p->w[VN_OWN_WIDTH].size;
+	return p->site.n_span > 1 && bytes <= MOST_KEPT && i < VN_RECOMPUTE_VARIANTS;
+}
+
+static vn_status prepare(vn_recompute *p, vn_recompute_variant *v, int i, vn_error *err)
+{
+	vn_status st = VN_OK;
+
+	if (v->plan)
+		return VN_OK;
+	v->w = p->w[VN_OWN_WIDTH];
+	v->w.sampled = NULL;
+	if (!(v->w.unmodified = calloc((size_t)p->site.plan->n_values + 1, sizeof *v->w.unmodified)))
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d values", p->site.plan->n_values);
+	if (!(st = vn_plan_clone(p->site.plan, &v->plan, err)))
+		put_variants(p, v->plan, i);
+	return st;
+}
+
+vn_status vn_recompute_run_variant(vn_recompute *p, const vn_plan *plan, const vn_tensor *weights, int i, bool *alone,
+                                   vn_tensor *out, vn_error *err)
+{
+	const bool            kept = is_kept(p, i);
+	vn_recompute_variant *v = &p->variant[kept ? i : 0];
+	vn_plan              *other;
+	vn_recompute_plan     r;
+	vn_status             st = kept ? prepare(p, v, i, err) : VN_OK;
+
+	if (st || (st = vn_plan_clone(plan, &other, err)))
+		return st;
+	*alone = put_variants(p, other, i);
+	st = vn_recompute_begin(&r, p, other, weights, kept ? &v->w : &p->w[VN_OWN_WIDTH], err);
+	if (kept)
+		r.base = v->plan;
+	st = vn_recompute_make(&r, st, out, err);
+	vn_plan_destroy(other);
+	return st;
+}
