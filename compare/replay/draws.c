@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* Few rows need more draws: the mean error must be known better than the candidate's own. */
-enum { FEW_ROWS = 64, SOME_ROWS = 256, SOME_DRAWS = 6, FEWEST_DRAWS = 4 };
+enum { FEW_ROWS = 32, SOME_ROWS = 128, SOME_DRAWS = 6, FEWEST_DRAWS = 4 };
 enum { ROWS_READ = 64, ERRORS = VN_DRAWS_MOST * ROWS_READ /* of one output */ };
 
 typedef struct draw {
