@@ -128,11 +128,20 @@ static void walk_step(step_values *w, int from, int to)
 		w->before[v] = w->before[v] && w->clear[v];
 }
 
-/* Does the metric measure the size of the whole error, as a replay does? */
-static bool is_size(vn_metric m)
+/* At the end of a long span: does the metric measure the size of the whole error, as the replay
+ * does? Or a common factor that an error of this size and of so few degrees of freedom has by
+ * chance: at most 6 standard errors, and of a norm what the error adds to it. */
+static bool span_clears(const vn_checkpoint *p, const vn_check *k)
 {
-	const vn_metric_info *info = vn_metric_get(m);
-	return info->worst != VN_WORST_CHANNEL && info->kind != VN_KIND_FACTOR && info->kind != VN_KIND_NORM;
+	const vn_metric_info *info = vn_metric_get(k->metric);
+	const double          nmse = p->m.value[VN_M_NMSE], x = p->m.value[k->metric];
+	const double          error = 6 * sqrt(nmse / (double)p->replay.independent_numbers);
+
+	if (info->worst == VN_WORST_CHANNEL)
+		return false;
+	if (info->kind == VN_KIND_NORM)
+		return fabs(x - 1) <= error + nmse / 2;
+	return info->kind != VN_KIND_FACTOR || x <= error;
 }
 
 /* May this check fail by accumulated error alone? Only if it measures an error, and the limit is
@@ -140,7 +149,7 @@ static bool is_size(vn_metric m)
 static bool may_accumulate(const vn_checkpoint *p, const vn_check *k)
 {
 	return k->rule && k->rule->shipped && !k->note && k->form != VN_OF_OPERATION && vn_metric_is_error(k->metric) &&
-	       (p->replay.span <= VN_SPAN_CLEARED || is_size(k->metric));
+	       (p->replay.span <= VN_SPAN_CLEARED || span_clears(p, k));
 }
 
 /* all: the value must be cleared in every step. */

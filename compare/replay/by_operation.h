@@ -13,8 +13,8 @@
  * fail. It stays outside if a rule says `accumulated: fail`; if it breaks a limit that a person
  * wrote; if it breaks a limit that does not measure an error (nonfinite, headroom, a vacuous
  * tensor, an invalid floor); and if any operation on the way was not replayed. At the end of a span
- * of more than VN_SPAN_CLEARED operations, only the size of the error is forgiven: the replay does
- * not see a wrong channel or a common factor of less than the span's floor.
+ * of more than VN_SPAN_CLEARED operations, only the size of the error is forgiven, and a common
+ * factor that it has by chance: the replay does not see a wrong channel.
  *
  * Reads   request.limits, opened.plan, result.weights, result.replayed, result.pooled_small,
  *         result.channel_pool, and the judged and replayed checkpoints
