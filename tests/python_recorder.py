@@ -9,6 +9,7 @@ each. 77: skipped.
 """
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -17,7 +18,8 @@ import warnings
 from unittest import mock
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "..", "capture", "python"))
+PACKAGE = os.path.join(HERE, "..", "capture", "python")
+sys.path.insert(0, PACKAGE)
 try:
     import numpy as np
 
@@ -142,6 +144,18 @@ class Manners(Files):
                   "Recording.__init__"):
             self.assertIn("Raises RecordingError:", public[n].__doc__, n)
         self.assertIn("Raises KeyError:", public["Recording.__getitem__"].__doc__)
+
+    def test_the_releases_of_transformers_are_those_that_are_tested(self):
+        with open(os.path.join(FIXTURES, "transformers.txt"), encoding="utf-8") as f:
+            lines = dict(line.split()[:2] for line in f if line.strip() and not line.startswith("#"))
+        with open(os.path.join(FIXTURES, "requirements.txt"), encoding="utf-8") as f:
+            pinned = re.search("^transformers==(.*)$", f.read(), re.M)[1]
+        oldest, newest = (lines[k].partition("==")[2] for k in ("oldest", "newest"))
+        with open(os.path.join(PACKAGE, "vernier_parity", "about.py"), encoding="utf-8") as f:  # it needs torch
+            tested = re.search(r"^TESTED = \((.*)\)$", f.read(), re.M)[1]
+        self.assertEqual(re.findall('"(.*?)"', tested), [oldest, pinned, newest])
+        with open(os.path.join(PACKAGE, "pyproject.toml"), encoding="utf-8") as f:
+            self.assertIn(f"transformers>={oldest.rpartition('.')[0]}\"", f.read())
 
     def test_a_closed_recording_takes_nothing_more(self):
         r = self.recorder()

@@ -138,7 +138,7 @@ class Recording:
         head dim". Its values are the engine's own, not scaled; bfloat16 and 8-bit formats as float32, which is exact.
 
         Raises KeyError: no such checkpoint; the message names a near one. RecordingError: the file has no such step;
-        the tensor's type contradicts its attribute dtype; with xxhash installed, its numbers contradict their digest.
+        the tensor's type contradicts its attribute dtype; its numbers contradict their digest.
         """
         d = self._dataset(name)
         word = text_of(d.attrs.get("dtype", ""))
