@@ -20,7 +20,7 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
     args.add_argument("name", nargs="?", help="a checkpoint, layer3.q_rope or step.2/layer3.q_rope")
     args.add_argument("--version", action="version", version=f"vernier-parity {__version__}")
     words = list(sys.argv[1:] if argv is None else argv)
-    if words and words[0].isalpha() and not os.path.exists(words[0]):  # probably a command of the program vernier
+    if words and words[0].isalpha() and not os.path.isfile(words[0]):  # probably a command of the program vernier
         print(f"vernier_parity: {words[0]}: no such file; commands are those of the program: "
               f"vernier {shlex.join(words)}", file=sys.stderr)
         return 2

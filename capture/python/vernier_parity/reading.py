@@ -56,12 +56,20 @@ class Recording:
     @property
     def token_ids(self) -> np.ndarray:
         """The input tokens of all steps: (N), or (B, N) for a batch of B prompts."""
-        return self._numbers(self._file["run/token_ids"], "run/token_ids")
+        return self._of_run("token_ids")
 
     @property
     def positions(self) -> np.ndarray:
         """The position of each token, counted from 0; -1 is padding. Shape of token_ids."""
-        return self._numbers(self._file["run/positions"], "run/positions")
+        return self._of_run("positions")
+
+    def _of_run(self, name: str) -> np.ndarray:
+        """Ids or positions; in an unfinished file without those that were not known yet (ids of -1)."""
+        a = self._numbers(self._file["run"][name], "run/" + name)
+        if self.complete:
+            return a
+        known = (np.asarray(self._file["run/token_ids"]).reshape(-1, a.shape[-1]) >= 0).any(0)
+        return a[..., : int(known.nonzero()[0].max(initial=-1)) + 1]
 
     @property
     def config(self) -> Optional[str]:

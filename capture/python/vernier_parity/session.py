@@ -152,7 +152,7 @@ class Session:
             self.trailing = self.hidden.flip(-1).int().cummin(-1)[0].flip(-1).bool()
         self.padded = self.padded or self.hidden is not None
         self.alone = self.batch == 1 and not self.padded  # then the axis batch is dropped
-        done = sum(c[0].shape[-1] for c in self.recorder._calls)
+        done = self.recorder._total
         if self.past != done:
             raise RecordingError(f"{self.path}: a call starts after {self.past} tokens, but {done} were recorded; "
                                  f"a recording is one run, whose calls go on with the same cache ({about.releases()})")
