@@ -8,7 +8,7 @@ third of the processes end before their n-th call that changes a file, the other
     holds right tensors alone, and the ids of its steps,
   - nothing else is left, and (every 20th time) recording again succeeds over it.
 
-Default: 60. Status 1 if one is torn; 77, skipped, without h5py.
+Default: 60. --from-call N: only before calls, one after the other, from the N-th. Status 1 if one is torn; 77, skipped, without h5py.
 """
 import argparse
 import os
@@ -57,7 +57,7 @@ def record(path):
                     r.alias(f"layer{layer + 1}.input", f"layer{layer}.output")
             for i in range(3):
                 r.put(f"blk.{i}", value(step, f"blk.{i}"), "token x", source_line="a.py:1")
-            r.fact(precision=("f32", "mixed-bf16")[step % 2], **{f"step{step}": step})
+            r.fact(precision=("f32", "mixed-bf16")[step % 2], **{f"step{step}": f"{step}" * 200})
         r.fact(precision="f32")
 
 
@@ -137,6 +137,7 @@ def main():
     a = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     a.add_argument("vernier")
     a.add_argument("--kills", type=int, default=60)
+    a.add_argument("--from-call", type=int, help="only before calls, one after the other, from this one")
     a = a.parse_args()
     seed = int(os.environ.get("SEED", random.randrange(1 << 30)))
     random.seed(seed)
@@ -159,7 +160,7 @@ def main():
             for name in os.listdir(folder):
                 os.unlink(os.path.join(folder, name))
             how = random.choice(SIGNALS)
-            at, after = ((random.randint(1, calls), None) if i % 3 == 0 else (None, random.uniform(0, 1.1 * seconds)))
+            at, after = (a.from_call + i, None) if a.from_call else ((random.randint(1, calls), None) if i % 3 == 0 else (None, random.uniform(0, 1.1 * seconds)))
             killed, _ = run(path, at, after, how)
             ended += killed
             what = f"before call {at} of {calls}" if at else f"by {how.name} after {after:.4f} s"

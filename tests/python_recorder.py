@@ -173,7 +173,7 @@ class Manners(Files):
 
         r = self.recorder()
         r.put("logits", np.ones((len(IDS), 8), "f4"))
-        with mock.patch.object(h5, "put_array", side_effect=OSError("no space left on device")):
+        with mock.patch.object(h5, "put_attribute", side_effect=OSError("no space left on device")):
             self.refuses("cannot write: no space left on device", r.close)
         self.assertEqual(os.listdir(self.folder.name), ["cand.h5.partial"])
 

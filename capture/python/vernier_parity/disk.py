@@ -41,7 +41,7 @@ class Disk(io.RawIOBase):
     def __init__(self, path: str):
         self.path, self.pid = path, os.getpid()
         self._refused: Optional[OSError] = None
-        self._at = self._size = 0
+        self._at = self._size = self._chunk_end = 0
         self._pending: List[Tuple[int, bytes]] = []  # writes to blocks that are on disk
         self._on_disk: List[Tuple[int, int]] = []  # begin and end of what was published, in order, merged
         self._fresh: List[Tuple[int, int]] = []  # of what was written since
@@ -62,6 +62,12 @@ class Disk(io.RawIOBase):
         """Raise the first OSError that was hidden from HDF5."""
         if self._refused:
             raise self._refused
+
+    @property
+    def ends_in_chunk(self) -> bool:
+        """True if the file ends in a further block of an object's header. HDF5 makes such a block longer in its place
+        if it can, and then its length changes in another block, too."""
+        return self._chunk_end == self._size > 0
 
     def publish(self) -> None:
         """Write to disk what HDF5 has flushed; the first time, give the file its name."""
@@ -116,6 +122,8 @@ class Disk(io.RawIOBase):
         self._at += n
         if not n or self._refused or not self.ours:
             return n
+        if view[:4] == b"OCHK":
+            self._chunk_end = max(self._chunk_end, at + n)
         if _overlaps(self._on_disk, at, at + n):
             same = next((i for i, p in enumerate(self._pending) if p[0] == at and len(p[1]) == n), None)
             if same is not None:  # only its last state matters

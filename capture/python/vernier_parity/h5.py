@@ -8,7 +8,7 @@ that. Strings have a fixed length, because HDF5 stores strings of variable lengt
 import ctypes
 import os
 from functools import lru_cache
-from typing import Any, Union
+from typing import Any, Sequence, Union
 
 import h5py
 import numpy as np
@@ -119,6 +119,23 @@ def _group_properties(links: int) -> Any:
 def put_group(where: Any, name: str, links: int = 16) -> Any:
     """Create a group; returns its low-level object."""
     return h5g.create(where, name.encode(), gcpl=_group_properties(links))
+
+
+def put_growing(where: Any, name: str, rows: Sequence[int]) -> Any:
+    """Create a dataset of 32-bit numbers with an empty last axis that can be made longer in its place."""
+    how = h5p.create(h5p.DATASET_CREATE)
+    how.set_obj_track_times(False)
+    how.set_attr_phase_change(64, 0)
+    how.set_chunk((*rows, max(16, 1024 // int(np.prod(rows)))))
+    return h5d.create(where, name.encode(), h5t.STD_I32LE, h5s.create_simple((*rows, 0), (*rows, h5s.UNLIMITED)), how)
+
+
+def put_spacer(where: Any) -> Any:
+    """Create a dataset without a name, which takes the end of the file while it is open."""
+    how = h5p.create(h5p.DATASET_CREATE)
+    how.set_obj_track_times(False)
+    how.set_alloc_time(h5d.ALLOC_TIME_EARLY)
+    return h5d.create(where, None, h5t.STD_U8LE, h5s.create_simple((1,)), how)
 
 
 def create(disk: Disk) -> h5py.File:

@@ -144,7 +144,7 @@ class Recorder:
         self._order = self._facts = self.steps = self.position = self.tokens = self.rows = 0
         self._force, self._published, self._gone = force, 0.0, []
         self._total = 0  # tokens of the calls so far
-        self._stored_ids: Dict[str, Any] = {}  # datasets that have room for ids of later calls
+        self._stored_ids: Dict[str, Any] = {}
         try:
             if against is not None and any(os.path.exists(p) and os.path.samefile(against, p)
                                            for p in (self.path, self.partial)):
@@ -187,7 +187,7 @@ class Recorder:
                                          tool_version=tool_version)
         for name, value in about.items():
             h5.put_attribute(self._file.id, name, value)
-        self._run = h5py.Group(h5.put_group(self._file.id, "run", 4))
+        self._run = h5py.Group(h5.put_group(self._file.id, "run", 64))  # room for many facts
         h5.put_attribute(self._run.id, "precision", "", new=True, room=LONGEST_WORD)  # it may change until the end
         self._store_ids()
 
@@ -514,6 +514,9 @@ class Recorder:
         """Write to disk what is finished. Afterwards the file can be opened, whatever happens to this process."""
         if at_once or time.monotonic() - self._published > PUBLISH_EVERY:
             h5f.flush(self._file.id, h5f.SCOPE_GLOBAL)
+            if self._disk.ends_in_chunk:
+                self._gone.append(h5.put_spacer(self._run.id))
+                h5f.flush(self._file.id, h5f.SCOPE_GLOBAL)
             self._disk.publish()
             self._published = time.monotonic()
 
@@ -524,34 +527,28 @@ class Recorder:
             raise self._unwritten(e) from None
 
     def _write_ids(self, again: bool) -> None:
-        """Store ids and positions of the calls so far in datasets that have room for more: -1 is an id that is not
-        known yet. (Nothing that is on disk is freed before the end: HDF5 would use its place again.)"""
-        told = self._ids, self._positions
-        calls, n = self._calls, self._total
-        rows = (calls[0][0] if calls else told[0] if told[0] is not None else np.zeros(0)).shape[:-1]
-        most = n if told[0] is None else told[0].shape[-1]
-        there = self._stored_ids.get("token_ids")
-        if there is None or there.shape[:-1] != rows or there.shape[-1] < most:
-            room = most if told[0] is not None else max(64, 1 << (2 * most - 1).bit_length() if most else 0)
-            for i, name in enumerate(("token_ids", "positions")):
-                a = np.full((*rows, room), -1, "<i4")
-                if i == 1 and told[0] is not None:
-                    a[:] = np.arange(room, dtype="<i4") if told[1] is None else told[1]
-                elif told[0] is not None:
-                    a[:] = told[0]
-                at = 0
-                for call in calls:
-                    a[..., at : at + call[i].shape[-1]] = call[i]
-                    at += call[i].shape[-1]
+        """Store ids and positions: those given to Recorder at once, else those of the calls so far, in datasets that
+        grow in their place. (Only the first call says whether they are a batch.)"""
+        if self._ids is not None:
+            if not self._stored_ids:
+                where = np.broadcast_to(np.arange(self._ids.shape[-1], dtype="<i4"), self._ids.shape)
+                for name, a in (("token_ids", self._ids),
+                                ("positions", where if self._positions is None else self._positions)):
+                    self._stored_ids[name] = h5.put_array(self._run.id, name, np.ascontiguousarray(a), self._disk)
+            if not again:
+                return
+        rows = self._calls[0][0].shape[:-1] if self._calls else ()
+        for i, name in enumerate(("token_ids", "positions")):
+            d = self._stored_ids.get(name)
+            if d is None or len(d.shape) != len(rows) + 1:
                 self._drop_ids(name)
-                self._stored_ids[name] = h5.put_array(self._run.id, name, a, self._disk)
-        elif calls and (again or told[0] is None):
-            at = n - calls[-1][0].shape[-1]
-            for i, name in enumerate(("token_ids", "positions")):
-                new = np.ascontiguousarray(calls[-1][i], "<i4")
-                d = self._stored_ids[name]
+                d = self._stored_ids[name] = h5.put_growing(self._run.id, name, rows)
+            if self._calls:
+                new = np.ascontiguousarray(self._calls[-1][i], "<i4")
+                if d.shape[-1] < self._total:
+                    d.set_extent((*rows, self._total))
                 place = d.get_space()
-                place.select_hyperslab((0,) * (new.ndim - 1) + (at,), new.shape)
+                place.select_hyperslab((0,) * len(rows) + (self._total - new.shape[-1],), new.shape)
                 d.write(h5s.create_simple(new.shape), place, new)
 
     def _drop_ids(self, name: str) -> None:
@@ -613,8 +610,10 @@ class Recorder:
         if well and self._ids is not None and self._ids.shape != ids.shape and not self._stopped:
             raise RecordingError(f"{self.path}: the steps have {ids.shape[-1]} tokens, token_ids {self._ids.shape[-1]}")
         for name, a in (("token_ids", ids), ("positions", where)):
-            self._drop_ids(name)
-            d = h5.put_array(self._run.id, name, np.ascontiguousarray(a, "<i4"), self._disk)
+            d = self._stored_ids[name]
+            if d.shape != a.shape:  # not all of the ids that were given
+                self._drop_ids(name)
+                d = h5.put_array(self._run.id, name, np.ascontiguousarray(a, "<i4"), self._disk)
             known = digest(np.ascontiguousarray(a, "<i4").tobytes())
             if known:
                 h5.put_attribute(d, "digest", known)
