@@ -10,6 +10,7 @@ each. 77: skipped.
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -29,6 +30,7 @@ except ImportError as e:
     print(f"SKIPPED: no {e.name} in this Python")
     sys.exit(77)
 import unrelated_run
+from hostile_text import BYTES, TEXT, forbidden
 
 FIXTURES = os.path.join(HERE, "..", "fixtures")
 MODEL = os.path.join(FIXTURES, "qwen2-trained")
@@ -364,6 +366,81 @@ class Manners(Files):
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         with vernier_parity.open(self.at("cand.h5.partial")) as rec:
             self.assertTrue("logits" in rec and not rec.complete)
+
+    def test_nothing_is_printed_that_a_terminal_would_obey(self):
+        """Every message that names a file, a tensor, a fact or an argument, with hostile ones; every form of
+        `python -m vernier_parity`."""
+        import h5py
+
+        text = TEXT.replace("/", "") + "\nforged line"
+        other, folder = self.at("hostile.h5"), self.at(text.encode()[:200].decode("utf-8", "ignore"))
+        os.mkdir(folder)
+        with self.recorder() as r:
+            r.put("logits", np.ones((len(IDS), 8), "f4"))
+        with h5py.File(self.at("cand.h5"), "a") as f:
+            f["run"].attrs[text[:30]], f["run"].attrs["engine"], f["run"].attrs["b"] = 1, text, np.bytes_(BYTES)
+            f.copy("step.0/logits", "step.0/" + text)
+            f["step.0"][text].attrs["axes"] = text
+            f.copy("step.0/logits", "step.0/text")
+            del f["step.0/text"]
+            f["step.0/text"] = np.array([text], h5py.string_dtype())
+        os.rename(self.at("cand.h5"), other)
+        shutil.copy(other, os.path.join(folder, "a.h5"))
+
+        def module(*args):
+            done = subprocess.run([sys.executable, "-m", "vernier_parity", *args], capture_output=True,
+                                  env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "COLUMNS": "400"})
+            for data in (done.stdout, done.stderr):
+                self.assertIsNone(forbidden(data), (args, data))
+                self.assertNotIn(b"\nforged line", data)
+            return done
+
+        shown = module(other)
+        self.assertIn(b"\\nforged line", shown.stdout)
+        self.assertEqual((shown.returncode, module(other, text).returncode, module(other, "text").returncode), (0, 0, 0))
+        for args in ((os.path.join(folder, "a.h5"),), (text,), (other, text + "x"), (other, "step." + text + "/x"),
+                     (other, "step.7/" + text), (other, "a", text), ("--" + text,), (folder,), (b"\xff\x1b[2J",),
+                     (other, b"\xff\x1b[2J")):
+            module(*args)
+        module("compare", text, "b")
+        said = []
+
+        def refused(f, *args, **more):
+            with self.assertRaises((vernier_parity.RecordingError, KeyError)) as e, \
+                    warnings.catch_warnings(record=True) as warned:
+                warnings.simplefilter("always")
+                f(*args, **more)
+            said.extend([e.exception.args[0], *(str(w.message) for w in warned)])
+
+        bad = os.path.join(folder, "b.h5")
+        for f in (lambda: vernier_parity.open(bad), lambda: self.recorder("hostile.h5", against=bad),
+                  lambda: vernier_parity.Recorder(os.path.join(bad, "c"), engine="m", precision="f32"),
+                  lambda: vernier_parity.Recorder(folder, engine="m", precision="f32"),
+                  lambda: self.recorder(run={text: 1}), lambda: self.recorder(run={"a": text * 5000}),
+                  lambda: self.recorder(run={text: None}), lambda: globs.match("{" + text, "x"),
+                  lambda: vernier_parity.open(other)[text + "x"], lambda: vernier_parity.open(other)["step.x" + text + "/a"],
+                  lambda: weights.config_of(folder), lambda: weights.family_of(folder, "[" + text)):
+            refused(f)
+        with vernier_parity.Recorder(bad, engine="m", precision="f32", token_ids=[1]) as r:
+            for name in (text, "layer0." + text, "layer0.q_rop", text[:40]):
+                with warnings.catch_warnings(record=True) as warned:
+                    warnings.simplefilter("always")
+                    for how in (lambda: r.put(name, np.ones((2, 2), "f4"), text), lambda: r.put("logits", [[1]], text),
+                                lambda: r.put(name, np.ones((1, 2), "f4"), "token x", op=text),
+                                lambda: r.put(name, np.ones((1, 2), "f4"), "token x", source_line=text),
+                                lambda: r.put("logits", np.array([text])), lambda: r.alias(name, text),
+                                lambda: r.model(family=text, config="{}", weights={text: np.ones(3)})):
+                        try:
+                            how()
+                        except vernier_parity.RecordingError as e:
+                            said.append(str(e))
+                said.extend(str(w.message) for w in warned)
+            r.put("embed", np.ones((1, 2), "f4"))
+        said += [str(vernier_parity.Diverged(text, text, text)), repr(vernier_parity.open(os.path.join(folder, "a.h5")))]
+        self.assertGreater(len(said), 35)
+        for line in said:
+            self.assertIsNone(forbidden(line.encode()), line)
+            self.assertNotIn("\n", line)
 
     def test_the_module_shows_a_recording(self):
         with self.recorder() as r:

@@ -17,6 +17,7 @@ from .globs import hint
 from .h5 import opened, text_of
 from .names import path_of
 from .numbers import SAID, STORED, RecordingError, digest, values
+from .printed import printed
 
 
 class Recording:
@@ -42,7 +43,7 @@ class Recording:
             self.steps += 1
 
     def __repr__(self) -> str:
-        return f"Recording({self.path!r}, steps={self.steps}, complete={self.complete})"
+        return f"Recording({printed(repr(self.path))}, steps={self.steps}, complete={self.complete})"
 
     @staticmethod
     def _facts(where: Any) -> Dict[str, Any]:
@@ -68,7 +69,8 @@ class Recording:
         a = self._numbers(self._file["run"][name], "run/" + name)
         if self.complete:
             return a
-        known = (np.asarray(self._file["run/token_ids"]).reshape(-1, a.shape[-1]) >= 0).any(0)
+        ids = np.asarray(self._file["run/token_ids"])  # positions may be one call further
+        known = (ids >= 0).any(tuple(range(ids.ndim - 1)))
         return a[..., : int(known.nonzero()[0].max(initial=-1)) + 1]
 
     @property
@@ -117,7 +119,7 @@ class Recording:
 
     def _dataset(self, name: str, step: int = 0) -> Any:
         if not isinstance(name, str):
-            raise KeyError(f"{self.path}: {name!r}: expected the name of a checkpoint")
+            raise KeyError(printed(f"{self.path}: {name!r}: expected the name of a checkpoint"))
         if name.startswith("step.") and "/" in name:
             number, _, name = name.partition("/")
             if not number[5:].isdecimal():
@@ -128,7 +130,8 @@ class Recording:
         for inside in (group, *further):
             if isinstance(inside.get(path), h5py.Dataset):
                 return inside[path]
-        raise KeyError(f"{self.path}: no checkpoint named {name} in step {step}{hint(name, self.names(step))}")
+        raise KeyError(printed(f"{self.path}: no checkpoint named {name} in step {step}"
+                               f"{hint(name, self.names(step))}"))
 
     def _numbers(self, dataset: Any, name: str) -> np.ndarray:
         a = np.asarray(dataset[()])

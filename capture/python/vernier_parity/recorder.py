@@ -19,7 +19,6 @@ import atexit
 import os
 import re
 import time
-import warnings
 import weakref
 from types import TracebackType
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple, Type, Union
@@ -33,6 +32,7 @@ from .against import Against
 from .disk import Disk, make_room
 from .globs import hint
 from .numbers import SAID, Diverged, Ids, RecordingError, digest, ids_array, statistics, stored
+from .printed import warn
 from .source_line import LONGEST as LONGEST_LINE, source_line as line_of_caller
 
 MOST_AXES, MOST_FACTS = 6, 64
@@ -470,7 +470,7 @@ class Recorder:
         meant = names.meant_by(name)
         if meant and meant[0] not in self._doubted:
             self._doubted.add(meant[0])
-            warnings.warn(f"{self.path}: {name}: no checkpoint has this name; did you mean {meant[1]}?",
+            warn(f"{self.path}: {name}: no checkpoint has this name; did you mean {meant[1]}?",
                           stacklevel=2 + stacklevel)
 
     def _open(self, what: str) -> None:

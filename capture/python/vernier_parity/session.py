@@ -5,13 +5,13 @@ import json
 import os
 import sys
 import traceback
-import warnings
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
 import torch
 
 from . import about, globs, h5, modules, padding, points, weights as table, wrapped
 from .numbers import Diverged, RecordingError
+from .printed import warn
 from .recorder import Recorder
 from .source_line import OWN
 
@@ -412,7 +412,7 @@ def session(model: Any, path: str, wanted: Points, *, layers: Layers, tokens: Op
                        weights=table.of_memory(model, directory) if weights else [])
         if s.missing:
             recorder.fact(not_hooked=_short(s.missing))
-            warnings.warn(f"vernier_parity: {s.path}: not recorded, since the model has no module for it: "
+            warn(f"vernier_parity: {s.path}: not recorded, since the model has no module for it: "
                           f"{_short(s.missing)} ({about.releases()})", stacklevel=4)
         if changed:
             recorder.fact(config_changed=changed)
