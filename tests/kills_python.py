@@ -8,7 +8,8 @@ third of the processes end before their n-th call that changes a file, the other
     holds right tensors alone, and the ids of its steps,
   - nothing else is left, and (every 20th time) recording again succeeds over it.
 
-Default: 60. --from-call N: only before calls, one after the other, from the N-th. Status 1 if one is torn; 77, skipped, without h5py.
+Default: 60. --from-call N: only before calls, one after the other, from the N-th. Status 1 if one is torn; 77, skipped,
+without h5py.
 """
 import argparse
 import os
@@ -160,7 +161,8 @@ def main():
             for name in os.listdir(folder):
                 os.unlink(os.path.join(folder, name))
             how = random.choice(SIGNALS)
-            at, after = (a.from_call + i, None) if a.from_call else ((random.randint(1, calls), None) if i % 3 == 0 else (None, random.uniform(0, 1.1 * seconds)))
+            at = a.from_call + i if a.from_call else random.randint(1, calls) if i % 3 == 0 else None
+            after = random.uniform(0, 1.1 * seconds) if at is None else None
             killed, _ = run(path, at, after, how)
             ended += killed
             what = f"before call {at} of {calls}" if at else f"by {how.name} after {after:.4f} s"

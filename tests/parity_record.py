@@ -244,8 +244,8 @@ def once(bench):
         bench.say("the last token of each step",
                   r.steps == 3 and all(r[f"step.{i}/layer0.q_rope"].shape[0] == 1 for i in range(3)))
 
-    # a cache is known by what it is: past_key_values and, from transformers 5.24, cache; by name, by position, and among
-    # results that have no names
+    # a cache is known by what it is: past_key_values and, from transformers 5.24, cache; by name,
+    # by position, and among results that have no names
     def in_chunks():
         with torch.no_grad():
             out = model(torch.tensor([ids[:5]]))
@@ -375,7 +375,8 @@ def wrong(bench):
 
     # what another release may have changed names the releases
     releases = about.releases()
-    bench.say("the releases tested", releases.startswith(f"transformers {transformers.__version__}; tested: "), releases)
+    known = releases.startswith(f"transformers {transformers.__version__}; tested: ")
+    bench.say("the releases tested", known, releases)
     refused(bench, "two runs, and the releases", f"({releases})",
             lambda: block(lambda: (run(model, ids), run(model, ids))))
     odd = load("qwen2")
@@ -389,7 +390,7 @@ def wrong(bench):
     wide.forward = lambda x: wide.gate_proj(x)[:, :1] * 0 + x * 0
     refused(bench, "another shape", f"({releases})", lambda: block(lambda: run(odd, ids), which=odd))
     with replaced(sys.modules["transformers"], "__version__", "6.0.1"):  # transformers puts another module there
-        refused(bench, "a release that is not known", "(transformers 6.0.1, which this recorder does not know; tested: ",
+        refused(bench, "an unknown release", "(transformers 6.0.1, which this recorder does not know; tested: ",
                 lambda: block(lambda: (run(model, ids), run(model, ids))))
 
     refused(bench, "some logits", "logits_to_keep",

@@ -323,11 +323,13 @@ class Manners(Files):
                     except vernier_parity.RecordingError as e: assert "forked" in str(e), e
                     else: os._exit(9)
                     sys.exit(3)
-                if way == "a new recording": vernier_parity.Recorder(path + ".own", engine="m", precision="f32"); sys.exit(3)
+                if way == "a new recording":
+                    vernier_parity.Recorder(path + ".own", engine="m", precision="f32")
+                    sys.exit(3)
                 if way == "collection": gc.collect(); sys.exit(3)
             try:
                 with vernier_parity.Recorder(path, engine="m", precision="f32", token_ids=[1, 2, 3]) as r:
-                    for i in range(12): r.put(f"layer{i}.output", np.full((3, 9000), i, "f4"), dims="token hidden")
+                    for i in range(12): r.put(f"layer{i}.output", np.full((3, 9000), i, "f4"))
                     if way == "multiprocessing":
                         p = multiprocessing.get_context("fork").Process(target=sys.exit, args=(3,))
                         p.start(); p.join(); assert p.exitcode == 3
@@ -339,7 +341,7 @@ class Manners(Files):
                             status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
                             assert status in (1, 3) or way == "end" and not status, status
                     if way in ("multiprocessing",) or pid:
-                        for i in range(12, 24): r.put(f"layer{i}.output", np.full((3, 9000), i, "f4"), dims="token hidden")
+                        for i in range(12, 24): r.put(f"layer{i}.output", np.full((3, 9000), i, "f4"))
             except KeyError: sys.exit(1)
             """
         for way in ("sys.exit", "os._exit", "exception", "close", "put", "collection", "end", "a new recording",
@@ -397,7 +399,7 @@ class Manners(Files):
 
         shown = module(other)
         self.assertIn(b"\\nforged line", shown.stdout)
-        self.assertEqual((shown.returncode, module(other, text).returncode, module(other, "text").returncode), (0, 0, 0))
+        self.assertEqual([shown.returncode, *(module(other, name).returncode for name in (text, "text"))], [0, 0, 0])
         for args in ((os.path.join(folder, "a.h5"),), (text,), (other, text + "x"), (other, "step." + text + "/x"),
                      (other, "step.7/" + text), (other, "a", text), ("--" + text,), (folder,), (b"\xff\x1b[2J",),
                      (other, b"\xff\x1b[2J")):
@@ -418,7 +420,8 @@ class Manners(Files):
                   lambda: vernier_parity.Recorder(folder, engine="m", precision="f32"),
                   lambda: self.recorder(run={text: 1}), lambda: self.recorder(run={"a": text * 5000}),
                   lambda: self.recorder(run={text: None}), lambda: globs.match("{" + text, "x"),
-                  lambda: vernier_parity.open(other)[text + "x"], lambda: vernier_parity.open(other)["step.x" + text + "/a"],
+                  lambda: vernier_parity.open(other)[text + "x"],
+                  lambda: vernier_parity.open(other)["step.x" + text + "/a"],
                   lambda: weights.config_of(folder), lambda: weights.family_of(folder, "[" + text)):
             refused(f)
         with vernier_parity.Recorder(bad, engine="m", precision="f32", token_ids=[1]) as r:
@@ -436,7 +439,8 @@ class Manners(Files):
                             said.append(str(e))
                 said.extend(str(w.message) for w in warned)
             r.put("embed", np.ones((1, 2), "f4"))
-        said += [str(vernier_parity.Diverged(text, text, text)), repr(vernier_parity.open(os.path.join(folder, "a.h5")))]
+        said.append(str(vernier_parity.Diverged(text, text, text)))
+        said.append(repr(vernier_parity.open(os.path.join(folder, "a.h5"))))
         self.assertGreater(len(said), 35)
         for line in said:
             self.assertIsNone(forbidden(line.encode()), line)

@@ -76,7 +76,7 @@ install_transformers() {
 		cp fixtures/requirements.txt $stamp
 }
 install_releases() {
-	install_transformers && tests/transformers.sh .venv >&2
+	install_transformers && tests/transformers.sh .venv
 }
 configure_and_build() { # preset, further options, "--" and targets (all where there are none)
 	local preset=$1 options=()

@@ -51,7 +51,7 @@ class Disk(io.RawIOBase):
         _lock(fd)
         _open.add(self)
 
-    # ---- what the recorder calls -------------------------------------------------------------------
+    # ---- what the recorder calls ---------------------------------------------------------------
 
     @property
     def ours(self) -> bool:
@@ -76,8 +76,8 @@ class Disk(io.RawIOBase):
         try:
             if os.fstat(self._file.fileno()).st_size < self._size:  # a file shorter than its superblock says is refused
                 self._file.truncate(self._size)
-            # Objects of HDF5 begin with their name; numbers come before what refers to them. The root, whose attribute
-            # `complete` is set at the end, is the first object of the file.
+            # Objects of HDF5 begin with their name; numbers come before what refers to them. The
+            # root, whose attribute `complete` is set at the end, is the first object of the file.
             heads = (b"OHDR", b"OCHK")
             for at, data in sorted(self._pending, key=lambda p: (p[0] > 0, p[1][:4] in heads, -p[0])):
                 self._write_at(at, data)
@@ -114,7 +114,7 @@ class Disk(io.RawIOBase):
         self._file.close()
         super().close()
 
-    # ---- what HDF5 calls ---------------------------------------------------------------------------
+    # ---- what HDF5 calls -----------------------------------------------------------------------
 
     def write(self, data: Any) -> int:
         view = memoryview(data).cast("B")
@@ -175,7 +175,7 @@ class Disk(io.RawIOBase):
     def seekable(self) -> bool:
         return True
 
-    # ---- helpers -----------------------------------------------------------------------------------
+    # ---- helpers -------------------------------------------------------------------------------
 
     def _write_at(self, at: int, data: Any) -> None:
         view = memoryview(data)

@@ -243,7 +243,7 @@ def _delta_rule(s: "Session", f: Callable[..., Any]) -> Callable[..., Any]:
         for i, (name, t) in enumerate((("gdn_q", query), ("gdn_k", key))):
             s.put(p + name + "_conv", lambda: _once(t, heads), "patched")
             if i < len(s.lengths):
-                # until transformers 5.16 heads are the third axis here, as in t itself; then the second
+                # until transformers 5.16 heads are the third axis here, as in t; then the second
                 taken, made = s.lengths[i]
                 s.put(p + name, lambda: _once(made if taken is t else made.transpose(1, 2), heads), "patched")
             else:  # the kernel normalises inside
