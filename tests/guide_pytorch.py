@@ -29,7 +29,8 @@ def main():
         os.mkdir(os.path.join(folder, "capture"))  # a copy, because pip builds in the folder that it installs
         subprocess.run(["cp", "-r", os.path.join(SOURCE, "capture", "python"), os.path.join(folder, "capture")],
                        check=True)
-        env = dict(os.environ, MODEL=os.path.join(SOURCE, "fixtures", "qwen3-trained"), PYTHONPATH=packages,
+        env = dict(os.environ, MODEL=os.path.join(SOURCE, "fixtures", "qwen3-trained"),
+                   PYTHONPATH=os.pathsep.join([packages, os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep),
                    LC_ALL="C.UTF-8",
                    PATH=os.pathsep.join([programs, os.path.dirname(sys.executable), os.environ["PATH"]]),
                    PIP_TARGET=packages,

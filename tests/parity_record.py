@@ -27,6 +27,7 @@ from needs_transformers import torch, transformers
 from record_help import (BF16, F16, F32, FAMILIES, OUTSIDE_LIMITS, Bench, greedy, load, model_of, prompt, record, run,
                          vernier_parity)
 from record_variants import odd
+from vernier_parity import about
 from vernier_parity.wrapped import _probabilities
 
 # ---- correct runs --------------------------------------------------------------------------------
@@ -243,6 +244,22 @@ def once(bench):
         bench.say("the last token of each step",
                   r.steps == 3 and all(r[f"step.{i}/layer0.q_rope"].shape[0] == 1 for i in range(3)))
 
+    # a cache is known by what it is: past_key_values and, from transformers 5.24, cache; by name,
+    # by position, and among results that have no names
+    def in_chunks():
+        with torch.no_grad():
+            out = model(torch.tensor([ids[:5]]))
+            cache = out[1]
+            model(torch.tensor([ids[5:9]]), past_key_values=cache)
+            model(torch.tensor([ids[9:12]]), None, None, cache)
+            model(torch.tensor([ids[12:]]), None, None, cache, return_dict=False)
+
+    with record(model, cand):
+        in_chunks()
+    with vernier_parity.open(cand) as r:
+        bench.say("four calls are four steps", [r.step(i)["position"] for i in range(r.steps)] == [0, 5, 9, 12])
+    bench.within("a prompt in four calls", ref, cand)
+
     # static caches are longer than the tokens
     with record(model, cand, "*"):
         tokens = greedy(model, ids, 4, cache_implementation="static", disable_compile=True)[0].tolist()
@@ -333,8 +350,8 @@ def once(bench):
 def wrong(bench):
     ids, cand, model = prompt("p017"), bench.at("wrong.h5"), load("qwen2")
 
-    def block(f=lambda: run(model, ids), **more):
-        with record(model, cand, **more):
+    def block(f=lambda: run(model, ids), which=None, **more):
+        with record(which or model, cand, **more):
             f()
 
     refused(bench, "a glob of nothing", "'layer*.q_rop' matches no checkpoint",
@@ -355,6 +372,26 @@ def wrong(bench):
     refused(bench, "another kind of model", "record() knows", lambda: record(torch.nn.Linear(2, 2), cand).__enter__())
     refused(bench, "no model", "record() knows", lambda: record(None, cand).__enter__())
     refused(bench, "no such directory", "does not exist", lambda: record(model, "/nowhere/x.h5").__enter__())
+
+    # what another release may have changed names the releases
+    releases = about.releases()
+    known = releases.startswith(f"transformers {transformers.__version__}; tested: ")
+    bench.say("the releases tested", known, releases)
+    refused(bench, "two runs, and the releases", f"({releases})",
+            lambda: block(lambda: (run(model, ids), run(model, ids))))
+    odd = load("qwen2")
+    for layer in odd.model.layers:
+        del layer.self_attn.head_dim
+    refused(bench, "a module of another kind", f"AttributeError: 'Qwen2Attention' object has no attribute 'head_dim' "
+            f"({releases})", lambda: record(odd, cand).__enter__())
+    odd = load("qwen2")
+    wide = odd.model.layers[0].mlp
+    wide.gate_proj.register_forward_hook(lambda m, a, out: out[:, :5])
+    wide.forward = lambda x: wide.gate_proj(x)[:, :1] * 0 + x * 0
+    refused(bench, "another shape", f"({releases})", lambda: block(lambda: run(odd, ids), which=odd))
+    with replaced(sys.modules["transformers"], "__version__", "6.0.1"):  # transformers puts another module there
+        refused(bench, "an unknown release", "(transformers 6.0.1, which this recorder does not know; tested: ",
+                lambda: block(lambda: (run(model, ids), run(model, ids))))
 
     refused(bench, "some logits", "logits_to_keep",
             lambda: block(lambda: run(model, ids, logits_to_keep=torch.tensor([2, 5]))))

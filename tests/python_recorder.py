@@ -9,6 +9,8 @@ each. 77: skipped.
 """
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -17,7 +19,8 @@ import warnings
 from unittest import mock
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "..", "capture", "python"))
+PACKAGE = os.path.join(HERE, "..", "capture", "python")
+sys.path.insert(0, PACKAGE)
 try:
     import numpy as np
 
@@ -27,6 +30,7 @@ except ImportError as e:
     print(f"SKIPPED: no {e.name} in this Python")
     sys.exit(77)
 import unrelated_run
+from hostile_text import BYTES, TEXT, forbidden
 
 FIXTURES = os.path.join(HERE, "..", "fixtures")
 MODEL = os.path.join(FIXTURES, "qwen2-trained")
@@ -143,6 +147,18 @@ class Manners(Files):
             self.assertIn("Raises RecordingError:", public[n].__doc__, n)
         self.assertIn("Raises KeyError:", public["Recording.__getitem__"].__doc__)
 
+    def test_the_releases_of_transformers_are_those_that_are_tested(self):
+        with open(os.path.join(FIXTURES, "transformers.txt"), encoding="utf-8") as f:
+            lines = dict(line.split()[:2] for line in f if line.strip() and not line.startswith("#"))
+        with open(os.path.join(FIXTURES, "requirements.txt"), encoding="utf-8") as f:
+            pinned = re.search("^transformers==(.*)$", f.read(), re.M)[1]
+        oldest, newest = (lines[k].partition("==")[2] for k in ("oldest", "newest"))
+        with open(os.path.join(PACKAGE, "vernier_parity", "about.py"), encoding="utf-8") as f:  # it needs torch
+            tested = re.search(r"^TESTED = \((.*)\)$", f.read(), re.M)[1]
+        self.assertEqual(re.findall('"(.*?)"', tested), [oldest, pinned, newest])
+        with open(os.path.join(PACKAGE, "pyproject.toml"), encoding="utf-8") as f:
+            self.assertIn(f"transformers>={oldest.rpartition('.')[0]}\"", f.read())
+
     def test_a_closed_recording_takes_nothing_more(self):
         r = self.recorder()
         r.put("logits", np.ones((len(IDS), 8), "f4"))
@@ -159,7 +175,7 @@ class Manners(Files):
 
         r = self.recorder()
         r.put("logits", np.ones((len(IDS), 8), "f4"))
-        with mock.patch.object(h5, "put_array", side_effect=OSError("no space left on device")):
+        with mock.patch.object(h5, "put_attribute", side_effect=OSError("no space left on device")):
             self.refuses("cannot write: no space left on device", r.close)
         self.assertEqual(os.listdir(self.folder.name), ["cand.h5.partial"])
 
@@ -202,6 +218,233 @@ class Manners(Files):
         self.refuses("cannot write", self.recorder)
         with open(self.at("precious"), encoding="utf-8") as f:
             self.assertEqual(f.read(), "precious")
+
+    def test_the_unfinished_file_opens_as_soon_as_it_has_a_name(self):
+        r = self.recorder(token_ids=None)
+        for n in range(3):
+            self.assertIn("INCOMPLETE", program("show", self.at("cand.h5.partial")).stdout)
+            r.begin_step(token_ids=IDS if n == 0 else [3])
+            r.put("logits", np.full((len(IDS) if n == 0 else 1, 8), n, "f4"))
+            r._publish(at_once=True)
+            with vernier_parity.open(self.at("cand.h5.partial")) as rec:
+                self.assertEqual((rec.steps, rec.complete), (n + 1, False))
+                self.assertEqual(rec.token_ids.tolist(), IDS + n * [3])
+                self.assertEqual(rec.positions.tolist(), list(range(len(IDS) + n)))
+                self.assertEqual(float(rec[f"step.{n}/logits"][0, 0]), n)
+        r.close()
+        self.assertEqual(os.listdir(self.folder.name), ["cand.h5"])
+        self.assertEqual(program("show", "--check", self.at("cand.h5")).returncode, 0)
+
+    def test_names_without_layers_and_steps_may_be_many(self):
+        with self.recorder(token_ids=None) as r:
+            r.begin_step(token_ids=[1])
+            for i in range(1000):
+                r.put(f"blk.{i}.x", np.full((1, 2), i, "f4"), dims="token x")
+            r.put("more.4", np.ones((1, 2), "f4"), dims="token x")
+            r.alias("again", "blk.999.x")
+            for i in range(300):
+                r.begin_step(token_ids=[i])
+                r.put("logits", np.ones((1, 4), "f4"))
+        with vernier_parity.open(self.at("cand.h5")) as rec:
+            self.assertEqual((rec.steps, len(rec.names())), (301, 1002))
+            self.assertEqual([float(rec[n][0, 0]) for n in ("blk.0.x", "blk.999.x", "again", "more.4")],
+                             [0, 999, 999, 1])
+        shown = program("show", "--check", self.at("cand.h5"))
+        self.assertEqual(shown.returncode, 0, shown.stdout + shown.stderr)
+
+    def test_what_has_the_name_of_the_unfinished_file_stays_unless_it_was_ours(self):
+        import h5py
+
+        other = self.at("cand.h5.partial")
+        with h5py.File(self.at("other.h5"), "w") as f:
+            f["weights"] = np.ones(3)
+        for made in (lambda: open(other, "wb").write(b"GGUF of 40 GB"), lambda: os.rename(self.at("other.h5"), other),
+                     lambda: os.mkfifo(other)):
+            made()
+            before = os.stat(other)
+            self.refuses("regular" if not os.path.isfile(other) else "not a recording that was interrupted",
+                         self.recorder)
+            self.assertEqual((os.stat(other).st_ino, os.stat(other).st_size), (before.st_ino, before.st_size))
+            os.unlink(other)
+        open(other, "wb").close()
+        with self.recorder() as r:
+            r.put("logits", np.ones((len(IDS), 8), "f4"))
+        os.rename(self.at("cand.h5"), other)
+        self.refuses("is the recording to judge this one by", self.recorder, against=other)
+        self.assertTrue(os.path.isfile(other))
+        with self.recorder("ref.h5") as r:
+            r.put("logits", np.ones((len(IDS), 8), "f4"))
+        self.refuses("is the recording to judge this one by", self.recorder, "ref.h5", against=self.at("ref.h5"))
+        with self.recorder() as r:  # what was ours is replaced
+            r.put("logits", np.zeros((len(IDS), 8), "f4"))
+        self.assertFalse(os.path.exists(other))
+
+    def test_a_file_that_appears_in_the_meantime_stays(self):
+        for force, words in ((False, "another program has created"), (True, "is not a recording")):
+            r = self.recorder(force=force)
+            r.put("logits", np.ones((len(IDS), 8), "f4"))
+            with open(self.at("cand.h5"), "w", encoding="utf-8") as f:
+                f.write("precious")
+            self.refuses(words, r.close)
+            self.assertEqual(self.bytes_of("cand.h5"), b"precious")
+            with vernier_parity.open(self.at("cand.h5.partial")) as rec:
+                self.assertIn("logits", rec)
+            os.unlink(self.at("cand.h5"))
+
+    def test_the_lock_is_held_until_the_file_has_its_name(self):
+        from vernier_parity import disk
+
+        before, said = disk._rename, []
+
+        def slowly(*args):
+            with self.assertRaises(vernier_parity.RecordingError) as e:
+                self.recorder()
+            said.append(str(e.exception))
+            before(*args)
+
+        with mock.patch.object(disk, "_rename", slowly), self.recorder() as r:
+            r.put("logits", np.ones((len(IDS), 8), "f4"))
+        self.assertIn("another process is writing it", said[0])
+        with vernier_parity.open(self.at("cand.h5")) as rec:
+            self.assertTrue(rec.complete and "logits" in rec)
+
+    def test_a_forked_process_leaves_the_recording_alone(self):
+        """Each way to leave, in a process of its own, since a child has a copy of the test."""
+        script = """if True:
+            import gc, multiprocessing, os, sys, numpy as np, vernier_parity
+            way, path = sys.argv[1:]
+            def child(r):
+                if way == "sys.exit": sys.exit(3)
+                if way == "os._exit": os._exit(3)
+                if way == "exception": raise KeyError("x")
+                if way == "close": r.close(); os._exit(3)
+                if way == "put":
+                    try: r.put("embed", np.ones((3, 4), "f4"))
+                    except vernier_parity.RecordingError as e: assert "forked" in str(e), e
+                    else: os._exit(9)
+                    sys.exit(3)
+                if way == "a new recording":
+                    vernier_parity.Recorder(path + ".own", engine="m", precision="f32")
+                    sys.exit(3)
+                if way == "collection": gc.collect(); sys.exit(3)
+            try:
+                with vernier_parity.Recorder(path, engine="m", precision="f32", token_ids=[1, 2, 3]) as r:
+                    for i in range(12): r.put(f"layer{i}.output", np.full((3, 9000), i, "f4"))
+                    if way == "multiprocessing":
+                        p = multiprocessing.get_context("fork").Process(target=sys.exit, args=(3,))
+                        p.start(); p.join(); assert p.exitcode == 3
+                    else:
+                        pid = os.fork()
+                        if pid == 0:
+                            if way != "end": child(r)
+                        else:
+                            status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+                            assert status in (1, 3) or way == "end" and not status, status
+                    if way in ("multiprocessing",) or pid:
+                        for i in range(12, 24): r.put(f"layer{i}.output", np.full((3, 9000), i, "f4"))
+            except KeyError: sys.exit(1)
+            """
+        for way in ("sys.exit", "os._exit", "exception", "close", "put", "collection", "end", "a new recording",
+                    "multiprocessing"):
+            path = self.at(way + ".h5")
+            done = subprocess.run([sys.executable, "-W", "error::ResourceWarning", "-c", script, way, path],
+                                  capture_output=True, text=True,
+                                  env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+            self.assertEqual(done.returncode, 0, (way, done.stderr))
+            shown = program("show", "--check", path)
+            self.assertEqual(shown.returncode, 0, (way, shown.stdout, shown.stderr))
+            with vernier_parity.open(path) as rec:
+                self.assertEqual([float(rec[f"layer{i}.output"].mean()) for i in range(24)], list(range(24)), way)
+            self.assertFalse(os.path.exists(path + ".partial"))
+
+    def test_a_recording_that_nobody_closes_keeps_its_tensors(self):
+        script = """if True:
+            import sys, numpy as np, vernier_parity
+            r = vernier_parity.Recorder(sys.argv[1], engine="m", precision="f32", token_ids=[1, 2, 3])
+            r.put("logits", np.ones((3, 4), "f4"))
+            """
+        done = subprocess.run([sys.executable, "-c", script, self.at("cand.h5")], capture_output=True, text=True,
+                              env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        with vernier_parity.open(self.at("cand.h5.partial")) as rec:
+            self.assertTrue("logits" in rec and not rec.complete)
+
+    def test_nothing_is_printed_that_a_terminal_would_obey(self):
+        """Every message that names a file, a tensor, a fact or an argument, with hostile ones; every form of
+        `python -m vernier_parity`."""
+        import h5py
+
+        text = TEXT.replace("/", "") + "\nforged line"
+        other, folder = self.at("hostile.h5"), self.at(text.encode()[:200].decode("utf-8", "ignore"))
+        os.mkdir(folder)
+        with self.recorder() as r:
+            r.put("logits", np.ones((len(IDS), 8), "f4"))
+        with h5py.File(self.at("cand.h5"), "a") as f:
+            f["run"].attrs[text[:30]], f["run"].attrs["engine"], f["run"].attrs["b"] = 1, text, np.bytes_(BYTES)
+            f.copy("step.0/logits", "step.0/" + text)
+            f["step.0"][text].attrs["axes"] = text
+            f.copy("step.0/logits", "step.0/text")
+            del f["step.0/text"]
+            f["step.0/text"] = np.array([text], h5py.string_dtype())
+        os.rename(self.at("cand.h5"), other)
+        shutil.copy(other, os.path.join(folder, "a.h5"))
+
+        def module(*args):
+            done = subprocess.run([sys.executable, "-m", "vernier_parity", *args], capture_output=True,
+                                  env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "COLUMNS": "400"})
+            for data in (done.stdout, done.stderr):
+                self.assertIsNone(forbidden(data), (args, data))
+                self.assertNotIn(b"\nforged line", data)
+            return done
+
+        shown = module(other)
+        self.assertIn(b"\\nforged line", shown.stdout)
+        self.assertEqual([shown.returncode, *(module(other, name).returncode for name in (text, "text"))], [0, 0, 0])
+        for args in ((os.path.join(folder, "a.h5"),), (text,), (other, text + "x"), (other, "step." + text + "/x"),
+                     (other, "step.7/" + text), (other, "a", text), ("--" + text,), (folder,), (b"\xff\x1b[2J",),
+                     (other, b"\xff\x1b[2J")):
+            module(*args)
+        module("compare", text, "b")
+        said = []
+
+        def refused(f, *args, **more):
+            with self.assertRaises((vernier_parity.RecordingError, KeyError)) as e, \
+                    warnings.catch_warnings(record=True) as warned:
+                warnings.simplefilter("always")
+                f(*args, **more)
+            said.extend([e.exception.args[0], *(str(w.message) for w in warned)])
+
+        bad = os.path.join(folder, "b.h5")
+        for f in (lambda: vernier_parity.open(bad), lambda: self.recorder("hostile.h5", against=bad),
+                  lambda: vernier_parity.Recorder(os.path.join(bad, "c"), engine="m", precision="f32"),
+                  lambda: vernier_parity.Recorder(folder, engine="m", precision="f32"),
+                  lambda: self.recorder(run={text: 1}), lambda: self.recorder(run={"a": text * 5000}),
+                  lambda: self.recorder(run={text: None}), lambda: globs.match("{" + text, "x"),
+                  lambda: vernier_parity.open(other)[text + "x"],
+                  lambda: vernier_parity.open(other)["step.x" + text + "/a"],
+                  lambda: weights.config_of(folder), lambda: weights.family_of(folder, "[" + text)):
+            refused(f)
+        with vernier_parity.Recorder(bad, engine="m", precision="f32", token_ids=[1]) as r:
+            for name in (text, "layer0." + text, "layer0.q_rop", text[:40]):
+                with warnings.catch_warnings(record=True) as warned:
+                    warnings.simplefilter("always")
+                    for how in (lambda: r.put(name, np.ones((2, 2), "f4"), text), lambda: r.put("logits", [[1]], text),
+                                lambda: r.put(name, np.ones((1, 2), "f4"), "token x", op=text),
+                                lambda: r.put(name, np.ones((1, 2), "f4"), "token x", source_line=text),
+                                lambda: r.put("logits", np.array([text])), lambda: r.alias(name, text),
+                                lambda: r.model(family=text, config="{}", weights={text: np.ones(3)})):
+                        try:
+                            how()
+                        except vernier_parity.RecordingError as e:
+                            said.append(str(e))
+                said.extend(str(w.message) for w in warned)
+            r.put("embed", np.ones((1, 2), "f4"))
+        said.append(str(vernier_parity.Diverged(text, text, text)))
+        said.append(repr(vernier_parity.open(os.path.join(folder, "a.h5"))))
+        self.assertGreater(len(said), 35)
+        for line in said:
+            self.assertIsNone(forbidden(line.encode()), line)
+            self.assertNotIn("\n", line)
 
     def test_the_module_shows_a_recording(self):
         with self.recorder() as r:

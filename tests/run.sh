@@ -23,8 +23,9 @@ The release build is build/release. There, ctest runs single tests: `ctest --tes
 `-L LABEL` those with a label: unit, gpu, cli, parity, fuzz, or a room.
 
 The parity tests against transformers run in a virtual environment that this script makes in .venv, from
-fixtures/requirements.txt. Where it cannot be made, as without access to a package index, `quick` skips them, and ctest
-lists them as skipped; `all` ends with exit status 2.
+fixtures/requirements.txt, those of the recorder also with the releases of fixtures/transformers.txt. Where it cannot be
+made, as without access to a package index, `quick` skips them, and ctest lists them as skipped; `all` ends with exit
+status 2.
 
 On a terminal, one line shows the progress, and only failures are printed. In a pipe, each test prints one line, and a
 line of progress follows every minute.
@@ -74,6 +75,9 @@ install_transformers() {
 		.venv/bin/pip install -q --no-compile -r fixtures/requirements.txt &&
 		cp fixtures/requirements.txt $stamp
 }
+install_releases() {
+	install_transformers && tests/transformers.sh .venv
+}
 configure_and_build() { # preset, further options, "--" and targets (all where there are none)
 	local preset=$1 options=()
 	shift
@@ -100,7 +104,7 @@ if [ ${#labels[@]} != 0 ]; then # none of these tests needs transformers
 	exit
 fi
 # Transformers is installed while the release is built.
-job_start install_transformers
+job_start install_releases
 installing=$job installed=true
 trap 'job_stop "$installing"' EXIT
 configure_and_build release
@@ -108,6 +112,7 @@ job_end "installing transformers into .venv" "$installing" || installed=
 trap - EXIT
 if [ "$installed" ]; then
 	cmake --preset release -DVERNIER_HF_PYTHON="$PWD/.venv/bin/python" >/dev/null
+	tests/transformers.sh --newer .venv >&2
 else
 	[ "$what" != all ] || refuse "transformers cannot be installed (.venv); tests/run.sh quick runs without"
 	echo "run.sh: transformers cannot be installed; the parity tests against it are skipped" >&2

@@ -8,8 +8,8 @@
 
     vernier_parity.open("cand.h5")["layer3.q_rope"]  # a numpy array
 
-`vernier compare ref.h5 cand.h5` compares two recordings. The package needs h5py and numpy; record() also needs torch
-and transformers. With xxhash, recordings have digests and a table of the model's weights; without, they do not.
+`vernier compare ref.h5 cand.h5` compares two recordings. The package needs h5py, numpy and xxhash; record() also needs
+torch and transformers. It works without xxhash, but then recordings have neither digests nor a table of weights.
 """
 
 import os
@@ -47,7 +47,7 @@ def record(model: Any, path: str, points: "Points" = None, *, layers: "Layers" =
     run         your own facts about the run: strings and numbers by name
     force       replace an existing recording; other files are never replaced
     against     a recording to judge this one by while it is made: only tensors that differ from it are written, each
-                with what was recorded before it in its layer. `vernier compare` knows what was left out. Needs xxhash
+                with what was recorded before it in its layer. `vernier compare` knows what was left out
     keep_above  the nmse from which a tensor differs; default: 1e-9 for float32 and wider, 1e-5 for narrower formats.
                 Logits are left out only if they are equal; tensors with NaN or infinities never
     stop_at_first  raise Diverged at the first tensor that differs from `against`, from inside the model's forward pass.

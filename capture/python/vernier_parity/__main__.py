@@ -4,44 +4,58 @@ import argparse
 import os
 import shlex
 import sys
-from typing import Optional, Sequence
+from typing import NoReturn, Optional, Sequence, TextIO
 
 import numpy as np
 
 from . import RecordingError, __version__, open as open_recording
+from .printed import printed
+
+
+def say(text: str, to: Optional[TextIO] = None) -> None:
+    """Print a line with strings of a file or of the command line."""
+    print(printed(text), file=to or sys.stdout)
+
+
+class Arguments(argparse.ArgumentParser):
+    """Its errors repeat what was typed."""
+
+    def error(self, message: str) -> NoReturn:
+        super().error(printed(message))
 
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
     """Returns 0, or 2 after one line on stderr."""
-    args = argparse.ArgumentParser(prog="python -m vernier_parity",
+    args = Arguments(prog="python -m vernier_parity",
                                    description="Show what a recording holds, or one tensor of it. "
                                    "To compare two recordings, use `vernier compare`.")
     args.add_argument("file", help="a recording")
     args.add_argument("name", nargs="?", help="a checkpoint, layer3.q_rope or step.2/layer3.q_rope")
     args.add_argument("--version", action="version", version=f"vernier-parity {__version__}")
     words = list(sys.argv[1:] if argv is None else argv)
-    if words and words[0].isalpha() and not os.path.exists(words[0]):  # probably a command of the program vernier
-        print(f"vernier_parity: {words[0]}: no such file; commands are those of the program: "
-              f"vernier {shlex.join(words)}", file=sys.stderr)
+    if words and words[0].isalpha() and not os.path.isfile(words[0]):  # probably a command of the program vernier
+        say(f"vernier_parity: {words[0]}: no such file; commands are those of the program: "
+            f"vernier {shlex.join(words)}", sys.stderr)
         return 2
     o = args.parse_args(words)
     try:
         with open_recording(o.file) as rec:
             if o.name is not None:
                 a = rec[o.name]
-                print(o.name, a.dtype, a.shape, rec.attributes(o.name).get("axes", ""))
-                print(np.array2string(a, threshold=64, precision=6))
+                say(f"{o.name} {a.dtype} {a.shape} {rec.attributes(o.name).get('axes', '')}")
+                for line in np.array2string(a, threshold=64, precision=6).split("\n"):
+                    say(line)
                 return 0
-            print(f"{o.file}: {'complete' if rec.complete else 'INCOMPLETE'}; "
-                  f"{rec.steps} step{'' if rec.steps == 1 else 's'}, "
-                  f"{rec.token_ids.shape[-1]} tokens")
+            say(f"{o.file}: {'complete' if rec.complete else 'INCOMPLETE'}; "
+                f"{rec.steps} step{'' if rec.steps == 1 else 's'}, "
+                f"{rec.token_ids.shape[-1]} tokens")
             for key, value in rec.run.items():
-                print(f"  {key:<16} {value}")
+                say(f"  {key:<16} {value}")
             for name in rec.names():
                 a = rec[name]
-                print(f"  {name:<28} {str(a.dtype):<8} {a.shape}")
+                say(f"  {name:<28} {str(a.dtype):<8} {a.shape}")
     except (RecordingError, KeyError) as e:
-        print(f"vernier_parity: {e.args[0]}", file=sys.stderr)
+        say(f"vernier_parity: {e.args[0]}", sys.stderr)
         return 2
     return 0
 

@@ -3,6 +3,7 @@
 import json
 import os
 import platform
+import re
 from typing import Any, Dict, Optional, Set, Tuple
 
 import torch
@@ -12,6 +13,21 @@ from . import h5, weights as table
 WORDS = {torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16", torch.float64: "f64"}
 ELSEWHERE = {"dtype", "torch_dtype", "_name_or_path", "architectures", "transformers_version", "model_type",
              "use_cache"}
+
+# The releases of transformers that the recorder's tests run with (fixtures/transformers.txt): the
+# oldest that has every family, the one that made the fixtures, the newest known.
+TESTED = ("5.2.0", "5.17.0", "5.24.0")
+
+
+def releases() -> str:
+    """The installed release of transformers and the tested ones, for an error that another release may have caused."""
+    import transformers
+
+    number = lambda release: [int(x) for x in re.findall(r"[0-9]+", release)[:3]]
+    has = transformers.__version__
+    known = number(TESTED[0]) <= number(has) <= number(TESTED[-1])
+    return (f"transformers {has}{'' if known else ', which this recorder does not know'}; "
+            f"tested: {', '.join(TESTED)}")
 
 
 def directory_of(model: Any) -> Optional[str]:

@@ -5,13 +5,14 @@ A recording has about a hundred tensors per call, with fifteen attributes each. 
 that. Strings have a fixed length, because HDF5 stores strings of variable length in a heap, away from their object.
 """
 
+import ctypes
 import os
 from functools import lru_cache
-from typing import Any, Union
+from typing import Any, Sequence, Union
 
 import h5py
 import numpy as np
-from h5py import h5a, h5d, h5p, h5s, h5t
+from h5py import h5a, h5d, h5f, h5fd, h5g, h5p, h5s, h5t
 
 from .disk import Disk
 from .numbers import RecordingError
@@ -31,29 +32,42 @@ def text_type(length: int) -> Any:
     return t
 
 
+def _read(path: str) -> h5py.File:
+    """Open a file to read it, also one that is being written: the recorder keeps it readable, and holds HDF5's lock."""
+    return h5py.File(path, "r", **({"locking": False} if h5py.version.version_tuple >= (3, 5) else {}))
+
+
 def opened(path: str, of: str = "") -> h5py.File:
     """Open a file for reading. of: the beginning of the error message if that fails."""
     if not os.path.exists(path):
         raise RecordingError(f"{of}{path}: no such file")
     try:
-        return h5py.File(path, "r")
+        return _read(path)
     except OSError:
         raise RecordingError(f"{of}{path}: not an HDF5 file, or a damaged one") from None
 
 
-def put_attribute(where: Any, name: str, value: Fact, new: bool = False) -> None:
-    """Write an attribute. where: a low-level object (h5py's `.id`). An existing attribute is replaced; new: none
-    exists."""
+def put_attribute(where: Any, name: str, value: Fact, new: bool = False, room: int = 1) -> None:
+    """Write an attribute. where: a low-level object (h5py's `.id`). An existing attribute is replaced, in its place if
+    it has one of the same type or the room; new: none exists. room: bytes that a later text may have."""
     key = name.encode()
-    if not new and h5a.exists(where, key):
-        h5a.delete(where, key)
     if isinstance(value, str):
         raw = value.encode("utf-8", "backslashreplace")
-        kind, data = text_type(len(raw)), np.array(raw, dtype=f"S{max(len(raw), 1)}")
+        size = max(len(raw), room)
+        kind, data = text_type(size), np.array(raw, dtype=f"S{size}")
     elif isinstance(value, (bool, int, np.integer)):
         kind, data = _INT, np.array(int(value), dtype="<i8")
     else:
         kind, data = _FLOAT, np.array(float(value), dtype="<f8")
+    if not new and h5a.exists(where, key):
+        a = h5a.open(where, key)
+        old = a.get_type()
+        if isinstance(old, h5t.TypeStringID) and kind.get_size() <= old.get_size() and isinstance(value, str):
+            kind, data = text_type(old.get_size()), data.astype(f"S{old.get_size()}")
+        if old == kind:
+            a.write(data, mtype=kind)
+            return
+        h5a.delete(where, key)
     h5a.create(where, key, kind, _SCALAR).write(data, mtype=kind)
 
 
@@ -68,6 +82,9 @@ def put_array(where: Any, name: str, a: np.ndarray, disk: Disk) -> Any:
     key, kind = name.encode(), _TYPES[a.dtype.str]
     how = h5p.create(h5p.DATASET_CREATE)
     how.set_obj_track_times(False)
+    how.set_attr_phase_change(64, 0)
+    how.set_alloc_time(h5d.ALLOC_TIME_EARLY)  # numbers may be changed later, in their place
+    how.set_fill_time(h5d.FILL_TIME_NEVER)
     d = h5d.create(where, key, kind, h5s.create_simple(a.shape), how)
     try:
         if a.size:
@@ -79,9 +96,66 @@ def put_array(where: Any, name: str, a: np.ndarray, disk: Disk) -> Any:
     return d
 
 
+def _in_header(properties: Any, links: int) -> Any:
+    """Make a group keep its links and attributes in its header, where adding one is a single write (disk.py). An index
+    takes several. links: how many are expected. h5py does not have these two functions of HDF5; where they cannot be
+    found (Windows), groups of more than 8 links have an index."""
+    properties.set_obj_track_times(False)
+    properties.set_attr_phase_change(64, 0)
+    try:
+        library, this = ctypes.CDLL(h5p.__file__), ctypes.c_int64(properties.id)
+        library.H5Pset_link_phase_change(this, ctypes.c_uint(65535), ctypes.c_uint(0))
+        library.H5Pset_est_link_info(this, ctypes.c_uint(links), ctypes.c_uint(16))
+    except (OSError, AttributeError):
+        pass
+    return properties
+
+
+@lru_cache(maxsize=None)
+def _group_properties(links: int) -> Any:
+    return _in_header(h5p.create(h5p.GROUP_CREATE), links)
+
+
+def put_group(where: Any, name: str, links: int = 16) -> Any:
+    """Create a group; returns its low-level object."""
+    return h5g.create(where, name.encode(), gcpl=_group_properties(links))
+
+
+def put_growing(where: Any, name: str, rows: Sequence[int]) -> Any:
+    """Create a dataset of 32-bit numbers with an empty last axis that can be made longer in its place."""
+    how = h5p.create(h5p.DATASET_CREATE)
+    how.set_obj_track_times(False)
+    how.set_attr_phase_change(64, 0)
+    how.set_chunk((*rows, max(16, 1024 // int(np.prod(rows)))))
+    return h5d.create(where, name.encode(), h5t.STD_I32LE, h5s.create_simple((*rows, 0), (*rows, h5s.UNLIMITED)), how)
+
+
+def put_spacer(where: Any) -> Any:
+    """Create a dataset without a name, which takes the end of the file while it is open."""
+    how = h5p.create(h5p.DATASET_CREATE)
+    how.set_obj_track_times(False)
+    how.set_alloc_time(h5d.ALLOC_TIME_EARLY)
+    return h5d.create(where, None, h5t.STD_U8LE, h5s.create_simple((1,)), how)
+
+
 def create(disk: Disk) -> h5py.File:
     """Create a file. In it, tensors of 16 KiB or more start at a multiple of 4096, so that a reader can map them."""
-    return h5py.File(disk, "w", alignment_threshold=16384, alignment_interval=4096)
+    access, creation = h5p.create(h5p.FILE_ACCESS), _in_header(h5p.create(h5p.FILE_CREATE), 16)
+    access.set_fclose_degree(h5f.CLOSE_STRONG)
+    access.set_alignment(16384, 4096)
+    # format 1.8: a later one marks a file that was not closed, and then it does not open
+    access.set_libver_bounds(h5f.LIBVER_V18, h5f.LIBVER_V18)
+    access.set_fileobj_driver(h5fd.fileobj_driver, disk)
+    return h5py.File(h5f.create(repr(disk).encode("ascii", "replace"), h5f.ACC_TRUNC, fcpl=creation, fapl=access))
+
+
+def is_recording(path: str) -> bool:
+    """True if the file is a recording, complete or not."""
+    try:
+        with _read(path) as f:
+            return bool(text_of(f.attrs.get("format", "")) == "vernier-checkpoint")
+    except (OSError, RuntimeError, KeyError):
+        return False
 
 
 def text_of(value: Any) -> Any:

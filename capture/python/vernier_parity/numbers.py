@@ -6,6 +6,8 @@ from typing import Any, Dict, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
+from .printed import printed
+
 try:
     import xxhash
 except ImportError:  # then recordings have no digests
@@ -27,13 +29,16 @@ class RecordingError(ValueError):
     """A recording, or an argument of the recorder, is not valid. One line: file, checkpoint, what is wrong, what was
     expected."""
 
+    def __init__(self, text: str) -> None:
+        super().__init__(printed(text))
+
 
 class Diverged(Exception):
     """A run that is judged during recording differs from its reference (stop_at_first). name: the first tensor that
     differs, "step.2/layer3.q_rope"; path: the recording, which is complete up to there; against: the reference."""
 
     def __init__(self, name: str, path: str, against: str) -> None:
-        super().__init__(f"{path}: {name} differs from {against}; the run was stopped there")
+        super().__init__(printed(f"{path}: {name} differs from {against}; the run was stopped there"))
         self.name, self.path, self.against = name, path, against
 
 

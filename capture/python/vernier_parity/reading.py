@@ -17,6 +17,7 @@ from .globs import hint
 from .h5 import opened, text_of
 from .names import path_of
 from .numbers import SAID, STORED, RecordingError, digest, values
+from .printed import printed
 
 
 class Recording:
@@ -42,7 +43,7 @@ class Recording:
             self.steps += 1
 
     def __repr__(self) -> str:
-        return f"Recording({self.path!r}, steps={self.steps}, complete={self.complete})"
+        return f"Recording({printed(repr(self.path))}, steps={self.steps}, complete={self.complete})"
 
     @staticmethod
     def _facts(where: Any) -> Dict[str, Any]:
@@ -56,12 +57,21 @@ class Recording:
     @property
     def token_ids(self) -> np.ndarray:
         """The input tokens of all steps: (N), or (B, N) for a batch of B prompts."""
-        return self._numbers(self._file["run/token_ids"], "run/token_ids")
+        return self._of_run("token_ids")
 
     @property
     def positions(self) -> np.ndarray:
         """The position of each token, counted from 0; -1 is padding. Shape of token_ids."""
-        return self._numbers(self._file["run/positions"], "run/positions")
+        return self._of_run("positions")
+
+    def _of_run(self, name: str) -> np.ndarray:
+        """Ids or positions; in an unfinished file without those that were not known yet (ids of -1)."""
+        a = self._numbers(self._file["run"][name], "run/" + name)
+        if self.complete:
+            return a
+        ids = np.asarray(self._file["run/token_ids"])  # positions may be one call further
+        known = (ids >= 0).any(tuple(range(ids.ndim - 1)))
+        return a[..., : int(known.nonzero()[0].max(initial=-1)) + 1]
 
     @property
     def config(self) -> Optional[str]:
@@ -109,7 +119,7 @@ class Recording:
 
     def _dataset(self, name: str, step: int = 0) -> Any:
         if not isinstance(name, str):
-            raise KeyError(f"{self.path}: {name!r}: expected the name of a checkpoint")
+            raise KeyError(printed(f"{self.path}: {name!r}: expected the name of a checkpoint"))
         if name.startswith("step.") and "/" in name:
             number, _, name = name.partition("/")
             if not number[5:].isdecimal():
@@ -120,7 +130,8 @@ class Recording:
         for inside in (group, *further):
             if isinstance(inside.get(path), h5py.Dataset):
                 return inside[path]
-        raise KeyError(f"{self.path}: no checkpoint named {name} in step {step}{hint(name, self.names(step))}")
+        raise KeyError(printed(f"{self.path}: no checkpoint named {name} in step {step}"
+                               f"{hint(name, self.names(step))}"))
 
     def _numbers(self, dataset: Any, name: str) -> np.ndarray:
         a = np.asarray(dataset[()])
@@ -138,7 +149,7 @@ class Recording:
         head dim". Its values are the engine's own, not scaled; bfloat16 and 8-bit formats as float32, which is exact.
 
         Raises KeyError: no such checkpoint; the message names a near one. RecordingError: the file has no such step;
-        the tensor's type contradicts its attribute dtype; with xxhash installed, its numbers contradict their digest.
+        the tensor's type contradicts its attribute dtype; its numbers contradict their digest.
         """
         d = self._dataset(name)
         word = text_of(d.attrs.get("dtype", ""))

@@ -15,20 +15,24 @@ The file gets its name only when the block ends without an exception. An excepti
 with complete = 0. `vernier help checkpoint.md` describes the format, `vernier help points.md` names, dims and bases.
 """
 
+import atexit
 import os
 import re
 import time
-import warnings
+import weakref
 from types import TracebackType
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple, Type, Union
 
+import h5py
 import numpy as np
+from h5py import h5f, h5s
 
 from . import h5, names, points, weights as table
 from .against import Against
-from .disk import Disk
+from .disk import Disk, make_room
 from .globs import hint
 from .numbers import SAID, Diverged, Ids, RecordingError, digest, ids_array, statistics, stored
+from .printed import warn
 from .source_line import LONGEST as LONGEST_LINE, source_line as line_of_caller
 
 MOST_AXES, MOST_FACTS = 6, 64
@@ -38,6 +42,18 @@ RESERVED = {"engine": "give the argument engine=", "precision": "give the argume
             "tokens": "give the argument token_ids=", "positions": "give the argument positions="}
 SAME = ("hidden", "vocab")  # axes that have the same length in every tensor of a run
 LAST_ONLY = ("final_norm", "logits")  # engines may compute these for the last token only
+PUBLISH_EVERY = 0.1  # seconds; what was put since is lost if the process is killed
+MOST_NAMES = 256  # of a group, outside layers: HDF5's time for a name grows with their number
+
+
+_open: "weakref.WeakSet[Recorder]" = weakref.WeakSet()
+
+
+@atexit.register
+def _at_exit() -> None:
+    """Write the last tensors of recordings that were not closed."""
+    for r in list(_open):
+        r.__exit__(SystemExit, None, None)
 
 
 def _replaceable(path: str) -> bool:
@@ -126,19 +142,54 @@ class Recorder:
         self._shapes: Dict[str, Tuple[int, ...]] = {}
         self._sizes: Dict[str, Tuple[int, str]] = {}
         self._order = self._facts = self.steps = self.position = self.tokens = self.rows = 0
+        self._force, self._published, self._gone = force, 0.0, []
+        self._total = 0  # tokens of the calls so far
+        self._stored_ids: Dict[str, Any] = {}
         try:
+            if against is not None and any(os.path.exists(p) and os.path.samefile(against, p)
+                                           for p in (self.path, self.partial)):
+                raise RecordingError(f"{self.path}: is the recording to judge this one by; give another name")
+            make_room(self.partial, h5.is_recording)
             self._disk = Disk(self.partial)
             self._file = h5.create(self._disk)
         except OSError as e:
-            raise RecordingError(f"{self.partial}: cannot write: {e}") from None
+            if self._against:
+                self._against.file.close()
+            raise self._unwritten(e) from None
+        try:
+            self._begin(created, tool, tool_version)
+            self.fact(engine=engine, precision=precision, **(run or {}))
+            self._publish(at_once=True)
+            self._disk.check()
+            _open.add(self)
+        except OSError as e:
+            self._abandon()
+            raise self._unwritten(e) from None
+        except BaseException:
+            self._abandon()
+            raise
+
+    def _unwritten(self, e: OSError) -> RecordingError:
+        """The error of a failed write."""
+        return RecordingError(f"{self.partial}: cannot write: {e.args[0] if len(e.args) == 1 else e}")
+
+    def _abandon(self) -> None:
+        self._groups, self._step, self._run, self._stored_ids, self._gone = {}, None, None, {}, []
+        self._file.close()
+        if self._against:
+            self._against.file.close()
+        self._disk.close()
+
+    def _begin(self, created: Optional[str], tool: str, tool_version: str) -> None:
         now = created or time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         about: Dict[str, h5.Fact] = dict(format="vernier-checkpoint", format_version=1, complete=0, created=now,
                                          tool=tool,
                                          tool_version=tool_version)
         for name, value in about.items():
             h5.put_attribute(self._file.id, name, value)
-        self._run = self._file.create_group("run")
-        self.fact(engine=engine, precision=precision, **(run or {}))
+        self._run = h5py.Group(h5.put_group(self._file.id, "run", 64))  # room for many facts
+        h5.put_attribute(self._run.id, "precision", "", new=True, room=LONGEST_WORD)  # it may change until the end
+        self._store_ids()
 
     # ---- facts about the run ---------------------------------------------------------------------
 
@@ -161,6 +212,7 @@ class Recorder:
             h5.put_attribute(self._run.id, name, value)
         if len(self._run.attrs) > MOST_FACTS:
             raise RecordingError(f"run: more than {MOST_FACTS} attributes")
+        self._publish()
 
     def model(self, directory: Optional[str] = None, *, family: Optional[str] = None, config: Optional[str] = None,
               weights: Union[bool, Mapping[str, Any], Sequence[table.Row]] = True, provenance: str = "unknown") -> None:
@@ -189,7 +241,7 @@ class Recorder:
             family = table.family_of(directory, config)
         if not family or not config:
             raise RecordingError(f"{self.path}: model: expected its directory, or its family and config")
-        group = self._file.create_group("model")
+        group = h5py.Group(h5.put_group(self._file.id, "model", 4))
         facts = dict(family=family, config=config, provenance=provenance)
         if directory is not None:
             facts.update(format="safetensors", path=os.fspath(directory))
@@ -201,6 +253,7 @@ class Recorder:
             table.write_table(group, list(weights))
         elif weights and directory is not None:
             table.write_table(group, [table.raw_row(*w) for w in table.stored_weights(directory)])
+        self._publish()
 
     # ---- steps -----------------------------------------------------------------------------------
 
@@ -220,7 +273,7 @@ class Recorder:
         and batch do not have the same shape; rows outside the call's tokens; the recording is closed.
         """
         self._going_on("begin_step")
-        at = sum(c[0].shape[-1] for c in self._calls)
+        at = self._total
         if token_ids is not None:
             if self._ids is not None:
                 raise RecordingError("begin_step: token_ids were given to Recorder already")
@@ -247,18 +300,21 @@ class Recorder:
         if rows is not None and not (rows[0] >= 0 and rows[1] >= 0 and sum(rows) <= ids.shape[-1]):
             raise RecordingError(f"begin_step: rows {rows}: the first and how many, of {ids.shape[-1]} tokens")
         self._calls.append((ids, where))
+        self._total += ids.shape[-1]
         if self._against:
             self._against.begin_step()
         self.position, self.tokens = at, ids.shape[-1]
         first, self.rows = rows if rows is not None else (0, self.tokens)
-        self._step = self._file.create_group(f"step.{self.steps}")
-        self._groups, self._names, self._order = {"": self._step.id}, {}, 0
+        self._store_ids()
+        self._step = h5py.Group(h5.put_group(self._file.id, f"step.{self.steps}", 40))
+        self._groups, self._names, self._paths, self._order, self._more = {"": self._step.id}, {}, {}, 0, (0, 0)
         h5.put_attribute(self._step.id, "position", self.position)
         h5.put_attribute(self._step.id, "tokens", self.tokens)
         if rows is not None:
             h5.put_attribute(self._step.id, "first_row", first)
             h5.put_attribute(self._step.id, "rows", self.rows)
         self.steps += 1
+        self._publish()
         return self.steps - 1
 
     def set_positions(self, positions: Ids) -> None:
@@ -272,6 +328,7 @@ class Recorder:
             raise RecordingError(f"{self.path}: positions of another shape than the step's tokens")
         self._no_padding_alone(where)
         self._calls[-1] = (self._calls[-1][0], where)
+        self._store_ids(again=True)
 
     def _no_padding_alone(self, where: np.ndarray) -> None:
         if where.ndim == 1 and where.min() < 0:
@@ -351,6 +408,7 @@ class Recorder:
             self._write(name, point, a, facts)
         self._order = max(self._order, place) + 1
         self._names[name] = a.shape
+        self._publish()
         if self._stop_at_first and self.differs is not None:
             self._stopped = True
             self._raise_diverged()
@@ -362,6 +420,7 @@ class Recorder:
     def _write(self, name: str, point: str, a: np.ndarray, facts: Mapping[str, Optional[h5.Fact]]) -> None:
         try:
             d = h5.put_array(self._group(name), point, a, self._disk)
+            self._paths[name] = self._place_in_step(name)
         except OSError as e:
             raise RecordingError(f"{self.path}: {name}: cannot write: {e}") from None
         for key, value in facts.items():
@@ -391,10 +450,12 @@ class Recorder:
         if not (self._against and self._against.alias(name, of)):
             self._link(name, of)
         self._names[name] = self._names[of]
+        self._publish()
 
     def _link(self, name: str, of: str) -> None:
-        self._group(name)
-        self._step.id.links.create_hard(names.path_of(name).encode(), self._step.id, names.path_of(of).encode())
+        group = self._group(name)
+        self._paths[name] = self._place_in_step(name)
+        group.links.create_hard(names.place_of(name)[1].encode(), self._step.id, self._paths[of].encode())
 
     def _place(self, name: str) -> Tuple[int, str]:
         """(layer, point) of a name. Raises RecordingError: the name is already used."""
@@ -409,10 +470,12 @@ class Recorder:
         meant = names.meant_by(name)
         if meant and meant[0] not in self._doubted:
             self._doubted.add(meant[0])
-            warnings.warn(f"{self.path}: {name}: no checkpoint has this name; did you mean {meant[1]}?",
+            warn(f"{self.path}: {name}: no checkpoint has this name; did you mean {meant[1]}?",
                           stacklevel=2 + stacklevel)
 
     def _open(self, what: str) -> None:
+        if not self._disk.ours:
+            raise RecordingError(f"{self.path}: {what}: this process was forked from the one that records")
         if not self._file.id.valid:
             raise RecordingError(f"{self.path}: {what}: the recording is closed")
 
@@ -422,10 +485,76 @@ class Recorder:
             self._raise_diverged()
 
     def _group(self, name: str) -> Any:
+        """The group of the step that gets this name. Names outside layers fill one after the other: the step's own, and
+        those that continue it (specs/checkpoint.md, Names)."""
         head = names.path_of(name).rpartition("/")[0]
-        if head not in self._groups:
-            self._groups[head] = self._step.create_group(head).id
-        return self._groups[head]
+        if head:
+            if head not in self._groups:
+                self._groups[head] = h5.put_group(self._step.id, head, 40)
+            return self._groups[head]
+        number, held = self._more
+        if held == MOST_NAMES:
+            number, held = number + 1, 0
+            while f"more.{number}" in self._names:  # a tensor may have that name
+                number += 1
+            group = h5.put_group(self._step.id, f"more.{number}", 40)
+            h5.put_attribute(group, "continues", 1, new=True)
+            self._groups[""] = group
+        self._more = number, held + 1
+        return self._groups[""]
+
+    def _place_in_step(self, name: str) -> str:
+        """The path of a name that was put last, in the group of its step."""
+        number, path = self._more[0], names.path_of(name)
+        return path if "/" in path or not number else f"more.{number}/{path}"
+
+    # ---- what is on disk -------------------------------------------------------------------------
+
+    def _publish(self, at_once: bool = False) -> None:
+        """Write to disk what is finished. Afterwards the file can be opened, whatever happens to this process."""
+        if at_once or time.monotonic() - self._published > PUBLISH_EVERY:
+            h5f.flush(self._file.id, h5f.SCOPE_GLOBAL)
+            if self._disk.ends_in_chunk:
+                self._gone.append(h5.put_spacer(self._run.id))
+                h5f.flush(self._file.id, h5f.SCOPE_GLOBAL)
+            self._disk.publish()
+            self._published = time.monotonic()
+
+    def _store_ids(self, again: bool = False) -> None:
+        try:
+            self._write_ids(again)
+        except OSError as e:
+            raise self._unwritten(e) from None
+
+    def _write_ids(self, again: bool) -> None:
+        """Store ids and positions: those given to Recorder at once, else those of the calls so far, in datasets that
+        grow in their place. (Only the first call says whether they are a batch.)"""
+        if self._ids is not None:
+            if not self._stored_ids:
+                where = np.broadcast_to(np.arange(self._ids.shape[-1], dtype="<i4"), self._ids.shape)
+                for name, a in (("token_ids", self._ids),
+                                ("positions", where if self._positions is None else self._positions)):
+                    self._stored_ids[name] = h5.put_array(self._run.id, name, np.ascontiguousarray(a), self._disk)
+            if not again:
+                return
+        rows = self._calls[0][0].shape[:-1] if self._calls else ()
+        for i, name in enumerate(("token_ids", "positions")):
+            d = self._stored_ids.get(name)
+            if d is None or len(d.shape) != len(rows) + 1:
+                self._drop_ids(name)
+                d = self._stored_ids[name] = h5.put_growing(self._run.id, name, rows)
+            if self._calls:
+                new = np.ascontiguousarray(self._calls[-1][i], "<i4")
+                if d.shape[-1] < self._total:
+                    d.set_extent((*rows, self._total))
+                place = d.get_space()
+                place.select_hyperslab((0,) * len(rows) + (self._total - new.shape[-1],), new.shape)
+                d.write(h5s.create_simple(new.shape), place, new)
+
+    def _drop_ids(self, name: str) -> None:
+        if name in self._stored_ids:
+            self._run.id.unlink(name.encode())
+            self._gone.append(self._stored_ids.pop(name))
 
     def _own_axes(self, name: str, a: np.ndarray, row: Optional[points.Row]) -> str:
         if row is None:
@@ -481,7 +610,10 @@ class Recorder:
         if well and self._ids is not None and self._ids.shape != ids.shape and not self._stopped:
             raise RecordingError(f"{self.path}: the steps have {ids.shape[-1]} tokens, token_ids {self._ids.shape[-1]}")
         for name, a in (("token_ids", ids), ("positions", where)):
-            d = h5.put_array(self._run.id, name, np.ascontiguousarray(a, "<i4"), self._disk)
+            d = self._stored_ids[name]
+            if d.shape != a.shape:  # not all of the ids that were given
+                self._drop_ids(name)
+                d = h5.put_array(self._run.id, name, np.ascontiguousarray(a, "<i4"), self._disk)
             known = digest(np.ascontiguousarray(a, "<i4").tobytes())
             if known:
                 h5.put_attribute(d, "digest", known)
@@ -500,24 +632,28 @@ class Recorder:
         well  True: the recording is complete, and PATH.partial becomes PATH. False: PATH.partial stays, marked
               incomplete
 
-        Raises RecordingError: nothing was recorded; the steps took fewer tokens than token_ids has; the disk is full.
-        PATH.partial stays then.
+        Raises RecordingError: nothing was recorded; the steps took fewer tokens than token_ids has; the disk is full;
+        without force, another program has created PATH in the meantime. PATH.partial stays then. In a process that was
+        forked from the one that records, this does nothing.
         """
-        if not self._file.id.valid:
+        if not self._disk.ours or not self._file.id.valid:
             return
+        good = False
         try:
             try:
                 self._finish(well)
+                good = well
             finally:
-                self._groups, self._step = {}, None
+                self._groups, self._step, self._stored_ids, self._gone = {}, None, {}, []
                 self._file.close()
                 if self._against:
                     self._against.file.close()
-                self._disk.end()
-            if well:
-                os.replace(self.partial, self.path)
+                other = good and self._force and os.path.exists(self.path) and not _replaceable(self.path)
+                self._disk.end(self.path if good and not other else None, self._force)
+                if other:
+                    raise RecordingError(f"{self.path}: is not a recording; force=True replaces only recordings")
         except OSError as e:
-            raise RecordingError(f"{self.partial}: cannot write: {e}") from None
+            raise self._unwritten(e) from None
 
     def __enter__(self) -> "Recorder":
         return self

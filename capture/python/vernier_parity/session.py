@@ -1,18 +1,19 @@
 """session.py: records the forward passes of a HuggingFace model; the object that vernier_parity.record() returns."""
 
 import contextlib
-import inspect
 import json
 import os
 import sys
-import warnings
+import traceback
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
 import torch
 
 from . import about, globs, h5, modules, padding, points, weights as table, wrapped
 from .numbers import Diverged, RecordingError
+from .printed import warn
 from .recorder import Recorder
+from .source_line import OWN
 
 Points = Union[None, str, Sequence[str]]
 Layers = Union[None, int, str]
@@ -99,7 +100,7 @@ class Session:
         self.entered: Dict[int, int] = {}  # by layer module: how often it was entered in this call
         self.calls: Dict[int, int] = {}  # by module that this layer has in several places: its calls so far
         self.qkv: Optional[Any] = None
-        self.lengths: Optional[List[Any]] = None
+        self.lengths: Optional[List[Tuple[Any, Any]]] = None  # what l2norm took and returned
         self.stream: Tuple[str, Any, int] = ("", None, 0)  # the residual stream that was put last
         self.past = self.tokens = self.batch = 0
         self.alone = True
@@ -131,11 +132,10 @@ class Session:
                                  f"beam search?); a "
                                  "recording takes row i of every call for one sequence")
         self._forget()
-        given = inspect.signature(module.forward).bind_partial(*args, **kwargs).arguments
-        given = {**given, **given.get("kwargs", {})}
+        given = wrapped.given_to(module, args, kwargs)
         if given.get("inputs_embeds") is not None:
             raise RecordingError(f"{self.path}: inputs_embeds: a recording needs token ids")
-        cache, self.mask = given.get("past_key_values"), given.get("attention_mask")
+        cache, self.mask = wrapped.cache_in(given), given.get("attention_mask")
         self._watch(cache)
         self.past = int(cache.get_seq_length()) if cache is not None else 0
         self.running = True
@@ -152,10 +152,10 @@ class Session:
             self.trailing = self.hidden.flip(-1).int().cummin(-1)[0].flip(-1).bool()
         self.padded = self.padded or self.hidden is not None
         self.alone = self.batch == 1 and not self.padded  # then the axis batch is dropped
-        done = sum(c[0].shape[-1] for c in self.recorder._calls)
+        done = self.recorder._total
         if self.past != done:
             raise RecordingError(f"{self.path}: a call starts after {self.past} tokens, but {done} were recorded; "
-                                 "a recording is one run, whose calls go on with the same cache")
+                                 f"a recording is one run, whose calls go on with the same cache ({about.releases()})")
         first, last = self.select or (self.past, self.past + self.tokens - 1)
         if self.last_only:
             if self.trailing is not None:
@@ -178,12 +178,12 @@ class Session:
 
     def _end(self, module: Any, args: Any, kwargs: Any, out: Any) -> None:
         self.running, self.inside, self.layer = False, None, None
-        self._watch(getattr(out, "past_key_values", None))
+        self._watch(wrapped.cache_in(out))
         left = [n for n in self.points if n in self.waiting and n != "logits"]
         if left:
             raise RecordingError(f"{self.path}: {left[0]}{f' and {len(left) - 1} more' if len(left) > 1 else ''}: "
-                                 f"the model's forward pass "
-                                 "did not come where it is recorded (compiled, or replaced by a kernel?)")
+                                 f"the model's forward pass did not come where it is recorded: compiled, or replaced "
+                                 f"by a kernel, or changed in this release ({about.releases()})")
 
     def _ends_alone(self) -> bool:
         """True if the scores of this call are those of the last token of each packed prompt."""
@@ -231,7 +231,12 @@ class Session:
         if how != "hook":
             self.how[how].add(point.point)
         assert self.recorder is not None
-        self.recorder.put(name, t, " ".join(axes), basis=point.basis, op=point.op, how=how, order=order)
+        try:
+            self.recorder.put(name, t, " ".join(axes), basis=point.basis, op=point.op, how=how, order=order)
+        except RecordingError as e:
+            if isinstance(e.__context__, OSError):
+                raise
+            raise RecordingError(f"{e} ({about.releases()})") from None
 
     def _look(self, device: Any) -> None:
         """Read precision and device inside the call: outside it autocast may be off, and a weight on another device."""
@@ -290,14 +295,18 @@ class Session:
 
         def leave(m: Any, args: Any, kwargs: Any, out: Any) -> None:
             if delta and self.layer is not None:
-                wrapped.conv_state(self, self.layer, m, kwargs.get("cache_params"))
+                wrapped.conv_state(self, self.layer, m, wrapped.cache_in(wrapped.given_to(m, args, kwargs)))
             self.layer = self.qkv = None
 
         def keep(m: Any, args: Any, out: Any) -> None:
             self.qkv = out
 
-        own = [mixer.in_proj_qkv.register_forward_hook(keep)] if delta else []
-        return [*own, mixer.register_forward_pre_hook(enter), mixer.register_forward_hook(leave, with_kwargs=True)]
+        def convolved(m: Any, args: Any, out: Any) -> None:
+            wrapped.convolved(self, args[0], out)
+
+        own = [(mixer.in_proj_qkv, keep), (mixer.conv1d, convolved)] if delta else []
+        return [*(m.register_forward_hook(f) for m, f in own), mixer.register_forward_pre_hook(enter),
+                mixer.register_forward_hook(leave, with_kwargs=True)]
 
     def _attach(self) -> List[Any]:
         parts = self.parts
@@ -362,13 +371,35 @@ def _short(names: Sequence[str]) -> str:
     return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
 
 
+def _raised_here(e: BaseException) -> bool:
+    """True if a line of this package raised the exception, itself or by a call of torch."""
+    files = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(e.__traceback__)]
+    outside = [f for f in files if not f.startswith(os.path.dirname(torch.__file__) + os.sep)]
+    return bool(outside) and os.path.abspath(outside[-1]).startswith(OWN)
+
+
+@contextlib.contextmanager
+def _own_errors(path: str) -> Iterator[None]:
+    """Raise an exception of this package as one that names the releases: a model of a release that it does not know
+    has other modules, or calls them otherwise."""
+    try:
+        yield
+    except (AttributeError, LookupError, TypeError, ValueError, RuntimeError) as e:
+        if isinstance(e, (RecordingError, torch.cuda.OutOfMemoryError)) or not _raised_here(e):
+            raise
+        said = " ".join(f"{type(e).__name__}: {e}".split())[:200]
+        raise RecordingError(f"{path}: the recorder does not find its way in this model: {said} "
+                             f"({about.releases()})") from e
+
+
 @contextlib.contextmanager
 def session(model: Any, path: str, wanted: Points, *, layers: Layers, tokens: Optional[str], weights: bool,
             statistics: bool,
             run: Mapping[str, h5.Fact], force: bool, against: Optional[str], keep_above: Optional[float],
             stop_at_first: bool) -> Iterator[Session]:
     """See vernier_parity.record()."""
-    s = Session(model, path, wanted, layers, tokens)
+    with _own_errors(os.fspath(path)):
+        s = Session(model, path, wanted, layers, tokens)
     model = s.parts.model
     directory = about.directory_of(model)
     config, changed = about.config_of(model, directory)
@@ -381,13 +412,13 @@ def session(model: Any, path: str, wanted: Points, *, layers: Layers, tokens: Op
                        weights=table.of_memory(model, directory) if weights else [])
         if s.missing:
             recorder.fact(not_hooked=_short(s.missing))
-            warnings.warn(f"vernier_parity: {s.path}: not recorded, since the model has no module for it: "
-                          f"{_short(s.missing)}", stacklevel=4)
+            warn(f"vernier_parity: {s.path}: not recorded, since the model has no module for it: "
+                          f"{_short(s.missing)} ({about.releases()})", stacklevel=4)
         if changed:
             recorder.fact(config_changed=changed)
         made: List[Any] = []
         stopped: Optional[Diverged] = None
-        with s.undo, wrapped.functions(s):
+        with s.undo, _own_errors(s.path), wrapped.functions(s):
             try:
                 made += s._attach()
                 yield s

@@ -8,7 +8,6 @@ comparison shows a weight that was changed, dropped or never loaded.
 import json
 import os
 import re
-import warnings
 from functools import lru_cache
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
@@ -16,6 +15,7 @@ import h5py
 import numpy as np
 
 from .numbers import RecordingError, digest, statistics, stored
+from .printed import warn
 
 FORMATS = {"F16": "f16", "BF16": "bf16", "F32": "f32", "F64": "f64"}
 WORDS = {v: k for k, v in FORMATS.items()}
@@ -151,7 +151,7 @@ def of_memory(model: Any, directory: Optional[str]) -> List[Row]:
         if found is not None:
             rows.append(row_of(k, found))
     if gone:  # in a partial table, the other weights would count as missing from the model
-        warnings.warn(f"vernier_parity: {len(gone)} weights (the first is {gone[0]}) are on no device, "
+        warn(f"vernier_parity: {len(gone)} weights (the first is {gone[0]}) are on no device, "
                       f"and their storage is not known: recorded "
                       "without a table of weights", stacklevel=6)
         return []
@@ -160,7 +160,7 @@ def of_memory(model: Any, directory: Optional[str]) -> List[Row]:
 
 @lru_cache(maxsize=None)
 def _say_without() -> None:
-    warnings.warn("vernier_parity: without xxhash (pip install xxhash) a recording has no digests and no table of "
+    warn("vernier_parity: without xxhash (pip install xxhash) a recording has no digests and no table of "
                   "weights, and a comparison "
                   "cannot tell a wrong checkpoint from a wrong engine", stacklevel=4)
 

@@ -6,7 +6,9 @@ original function with the same arguments, and records arguments and results:
     apply_rotary_pos_emb                        q_rope, k_rope
     the attention that the model chose          attn_context of Qwen3.5, attn_probs, keys and values as they were read
     causal_conv1d_fn, causal_conv1d_update      gdn_conv
-    torch_..._gated_delta_rule, l2norm          gdn_q_conv, gdn_k_conv, gdn_v, gdn_q, gdn_k, gdn_beta, gdn_g, gdn_state
+    ..._gated_delta_rule, l2norm                gdn_q_conv, gdn_k_conv, gdn_v, gdn_q, gdn_k, gdn_beta, gdn_g, gdn_state
+
+Until transformers 5.14 a Gated DeltaNet holds its functions as attributes, which are wrapped in it.
 
 Session.put takes a function that returns the tensor, and calls it only if the tensor is to be recorded.
 
@@ -14,8 +16,9 @@ Scores are recomputed from the arguments of the attention; so are probabilities 
 """
 
 import contextlib
+import inspect
 import sys
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, Mapping, Optional, Tuple
 
 import torch
 
@@ -27,11 +30,29 @@ if TYPE_CHECKING:
 
 RULES = ("torch_chunk_gated_delta_rule", "torch_recurrent_gated_delta_rule")
 CONVOLUTIONS = ("causal_conv1d_fn", "causal_conv1d_update")
+OWN_RULES = ("chunk_gated_delta_rule", "recurrent_gated_delta_rule")  # attributes of a mixer
+
+
+def given_to(module: Any, args: Any, kwargs: Dict[str, Any]) -> Dict[str, Any]:
+    """The arguments of a call of a module, by name."""
+    bound = inspect.signature(module.forward).bind_partial(*args, **kwargs)
+    given = dict(bound.arguments)
+    for p in bound.signature.parameters.values():
+        if p.kind is inspect.Parameter.VAR_KEYWORD:
+            given.update(given.pop(p.name, {}))
+    return given
+
+
+def cache_in(held: Any) -> Optional[Any]:
+    """The cache among arguments or results, or None. It is known by its method: transformers has named it
+    past_key_values, cache_params and (from 5.24) cache."""
+    of = held.values() if isinstance(held, Mapping) else held if isinstance(held, (tuple, list)) else ()
+    return next((x for x in of if hasattr(x, "get_seq_length")), None)
 
 
 def replace(undo: contextlib.ExitStack, where: Any, name: str, make: Callable[[Any], Any]) -> None:
-    """Replace where.name by make(where.name) until undo ends; do nothing if it does not exist."""
-    if not hasattr(where, name):
+    """Replace where.name by make(where.name) until undo ends; do nothing if it does not exist, or is None."""
+    if getattr(where, name, None) is None:
         return
     own, before = name in vars(where), getattr(where, name)
     setattr(where, name, make(before))
@@ -54,6 +75,10 @@ def functions(s: "Session") -> Iterator[None]:
             if hasattr(mixer, "_upcast_and_reordered_attn"):  # GPT-2's other attention, used if the config asks for it
                 replace(undo, mixer, "_upcast_and_reordered_attn",
                         lambda f: _attention(s, lambda _, *a, **k: f(*a, **k), mixer))
+            for name in CONVOLUTIONS if delta else ():
+                replace(undo, mixer, name, lambda f: _convolution(s, f))
+            for name in OWN_RULES if delta else ():
+                replace(undo, mixer, name, lambda f: _delta_rule(s, f))
             source = source_of(mixer)
             if (source, delta) in seen:
                 continue
@@ -198,23 +223,31 @@ def _convolution(s: "Session", f: Callable[..., Any]) -> Callable[..., Any]:
     return convolution
 
 
+def convolved(s: "Session", taken: Any, out: Any) -> None:
+    """Record gdn_conv where the module conv1d runs, which pads on both sides, and not a function."""
+    if s.layer is not None:
+        end = taken.shape[-1]
+        s.put(f"layer{s.layer}.gdn_conv",
+              lambda: torch.nn.functional.silu(out[:, :, end - s.tokens : end]).transpose(1, 2), "recomputed")
+
+
 def _delta_rule(s: "Session", f: Callable[..., Any]) -> Callable[..., Any]:
     def rule(query: Any, key: Any, value: Any, *args: Any, **kwargs: Any) -> Any:
         n = s.layer
         if n is None:
             return f(query, key, value, *args, **kwargs)
-        net = mixer_of(s.parts.layers[n])[0]
-        p, each = f"layer{n}.", net.num_v_heads // net.num_k_heads  # number of value heads per key head
+        p, heads = f"layer{n}.", mixer_of(s.parts.layers[n])[0].num_k_heads
         asked = kwargs.get("output_final_state", False)
         s.lengths = []
         core, state = f(query, key, value, *args, **{**kwargs, "output_final_state": True})
-        of_token = [(b, t) for b, t in (("gdn_q", query), ("gdn_k", key))]
-        for (name, t), made in zip(of_token, s.lengths + [None] * (2 - len(s.lengths))):
-            s.put(p + name + "_conv", lambda: t[:, :, ::each], "patched")
-            if made is not None:
-                s.put(p + name, lambda: made.transpose(1, 2)[:, :, ::each], "patched")
+        for i, (name, t) in enumerate((("gdn_q", query), ("gdn_k", key))):
+            s.put(p + name + "_conv", lambda: _once(t, heads), "patched")
+            if i < len(s.lengths):
+                # until transformers 5.16 heads are the third axis here, as in t; then the second
+                taken, made = s.lengths[i]
+                s.put(p + name, lambda: _once(made if taken is t else made.transpose(1, 2), heads), "patched")
             else:  # the kernel normalises inside
-                s.put(p + name, lambda: _length_one(t[:, :, ::each]), "recomputed")
+                s.put(p + name, lambda: _length_one(_once(t, heads)), "recomputed")
         s.lengths = None
         s.put(p + "gdn_v", lambda: value, "patched")
         s.put(p + "gdn_beta", lambda: kwargs["beta"], "patched")
@@ -245,10 +278,15 @@ def _l2norm(s: "Session", f: Callable[..., Any]) -> Callable[..., Any]:
     def l2norm(*args: Any, **kwargs: Any) -> Any:
         out = f(*args, **kwargs)
         if s.lengths is not None:
-            s.lengths.append(out)
+            s.lengths.append((args[0], out))
         return out
 
     return l2norm
+
+
+def _once(t: Any, heads: int) -> Any:
+    """Every key head (B,T,H,K) once: until transformers 5.22 a call gets it once for each of its value heads."""
+    return t[:, :, :: t.shape[2] // heads]
 
 
 def _length_one(t: Any) -> Any:
@@ -270,6 +308,13 @@ def conv_state(s: "Session", n: int, net: Any, cache: Optional[Any]) -> None:
         padded = torch.nn.functional.pad(s.qkv, (0, 0, rows, 0))
         s.put(name, lambda: padded[torch.arange(len(last), device=last.device)[:, None], at], "recomputed")
     elif cache is not None:
-        s.put(name, lambda: cache.layers[n].conv_states[0][:, :, -rows:].transpose(1, 2), "hook")
+        s.put(name, lambda: _conv_state_in(cache, n)[:, :, -rows:].transpose(1, 2), "hook")
     elif s.qkv is not None:
         s.put(name, lambda: torch.nn.functional.pad(s.qkv, (0, 0, max(rows - s.tokens, 0), 0))[:, -rows:], "recomputed")
+
+
+def _conv_state_in(cache: Any, n: int) -> Any:
+    """What a cache keeps for the convolution of layer n: the cache has a list (transformers 5.2), or the layer has one
+    (5.5) or several (5.14)."""
+    held = cache.layers[n].conv_states if hasattr(cache, "layers") else cache.conv_states[n]
+    return held if isinstance(held, torch.Tensor) else held[0]
