@@ -2,6 +2,7 @@
 #include "compare/replay/random_rounding.h"
 
 #include <math.h>
+#include <omp.h>
 #include <string.h>
 
 /* A, in ulps. One rounding to nearest leaves 0.29 of root mean square; engines round once or
@@ -94,7 +95,7 @@ void vn_round_at_random(const vn_random_rounding *r, const vn_plan *plan, int no
 
 	if (only_copies(n->op))
 		return;
-#pragma omp parallel for num_threads(r->threads) if (rows * width > 4096)
+#pragma omp parallel for num_threads(r->threads > 0 ? r->threads : omp_get_num_procs()) if (rows * width > 4096)
 	for (int64_t i = 0; i < rows; i++) {
 		const uint64_t at = key + (uint64_t)(past * row + i * width);
 		if (is == VN_F64)

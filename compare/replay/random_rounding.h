@@ -20,7 +20,7 @@ typedef struct vn_random_rounding {
 	vn_policy policy; /* of the engine that is imitated */
 	/* The same seed, node and element give the same u and v, on any number of threads. */
 	uint64_t  seed;
-	int       threads;
+	int       threads; /* 0: one per processor */
 } vn_random_rounding;
 
 /* Rounds `tokens` rows of the first output of a node of the plan in place. past: position of the
