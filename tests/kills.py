@@ -236,6 +236,12 @@ def check_after(command, how, status, orphans, right, tally):
                 tally.states["partial, whole but for its name"] += 1
                 if content(path) != right[base]:
                     tally.wrong(command, how, f"{name} says that it is complete, and is not")
+                refused = subprocess.run(command.line, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                         stdin=subprocess.DEVNULL)
+                if refused.returncode == 0 or not os.path.exists(path) or content(path) != right[base]:
+                    tally.wrong(command, how, f"{name} is complete, and was not kept")
+                if os.path.exists(path):
+                    os.remove(path)  # as the refusal says, so that the command can be run again
     for name in os.listdir("tmp"):
         tally.left["TMPDIR/" + re.sub(r"[-.][A-Za-z0-9]{6}$", ".XXXXXX", name)] += 1
     again = subprocess.run(command.line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
