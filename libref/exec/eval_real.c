@@ -145,8 +145,28 @@ static bool compute(const vn_node *n, const vn_args *a, const vn_experiment *e, 
 	return false;
 }
 
-static vn_status evaluate_node(const vn_node *n, const vn_args *a, int64_t row, int64_t dim, void *out, vn_error *err)
+/* Would more threads only wait for each other? The work is counted in multiplications, roughly:
+ * reading a weight or a key costs as much as some, and so does a number that is not a product. */
+static bool is_small(const vn_node *n, const vn_args *a, int64_t row)
 {
+	enum { ENOUGH = 16 << 20, WEIGHT = 64, KEY = 8, NUMBER = 64 };
+	const double T = (double)a->tokens, out = (double)row;
+	double       work = NUMBER * T * out;
+
+	if (n->op == VN_OP_DELTA_RULE)
+		return false;
+	if (n->op == VN_OP_LINEAR)
+		work = (T + WEIGHT) * (double)vn_shape_count(&a->w[0]->shape);
+	else if (n->op == VN_OP_ATTENTION)
+		work = 2 * (T + KEY) * (double)(a->past + a->tokens) * out;
+	return work < ENOUGH;
+}
+
+static vn_status evaluate_node(const vn_node *n, const vn_args *args, int64_t row, int64_t dim, void *out,
+                               vn_error *err)
+{
+	vn_args              few = *args;
+	const vn_args       *a = &few;
 	const vn_experiment *e = vn_node_experiment(n);
 	/* a table or a matrix is read where it is stored */
 	const int            stored = n->op == VN_OP_EMBED || n->op == VN_OP_POSITIONS || n->op == VN_OP_LINEAR;
@@ -154,6 +174,7 @@ static vn_status evaluate_node(const vn_node *n, const vn_args *a, int64_t row, 
 	real                *v[VN_MAX_W] = { 0 };
 	bool                 ok = true;
 
+	few.threads = is_small(n, args, row) ? 1 : args->threads;
 	for (int k = stored; k < VN_MAX_W; k++)
 		ok = ok && (!a->w[k] || (v[k] = load_vector(a->w[k], a->policy, (size_t)width)));
 	ok = ok && compute(n, a, e, v, row, dim, out);

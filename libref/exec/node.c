@@ -130,7 +130,7 @@ static vn_status hand_over_rows(vn_ref *r, const vn_taps *t, const vn_node *n, c
 		for (int64_t i = 0; !st && i < count; i += step) {
 			const int64_t here = count - i < step ? count - i : step;
 			bool          good = true;
-#pragma omp parallel for num_threads(r->threads) reduction(&& : good)
+#pragma omp parallel for num_threads(here > SCORE_ROWS ? r->threads : 1) reduction(&& : good)
 			for (int64_t j = 0; j < here; j += SCORE_ROWS)
 				good = !r->eval->rows(n, a, slot, h, first + i + j, here - j < SCORE_ROWS ? here - j : SCORE_ROWS,
 				                      rows + (size_t)(j * S) * r->size, NULL) &&
