@@ -15,6 +15,32 @@
 
 /* ---- one step -------------------------------------------------------------------------------- */
 
+/* Lists the checkpoints of each step: there may be a thousand steps. */
+static vn_status list_checkpoints(vn_replay *r, const vn_step *step, int steps, vn_error *err)
+{
+	const int      n = r->c->result.n_checkpoints;
+	vn_checkpoint *p = r->c->result.checkpoint;
+	int           *filled = calloc((size_t)steps + 2, sizeof *filled);
+
+	r->in_step = malloc(((size_t)n + 1) * sizeof(vn_checkpoint *));
+	r->first = filled;
+	if (!r->in_step || !filled)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory to replay %d steps", steps);
+	for (int i = 0; i < n; i++) {
+		const vn_step *s = vn_recording_step(r->c->opened.cand, p[i].step);
+		filled[s ? s - step + 2 : 0] += s != NULL;
+	}
+	for (int i = 2; i <= steps + 1; i++)
+		filled[i] += filled[i - 1];
+	/* each step is filled from where the one before ends, up to where the next begins */
+	for (int i = 0; i < n; i++) {
+		const vn_step *s = vn_recording_step(r->c->opened.cand, p[i].step);
+		if (s)
+			r->in_step[filled[s - step + 1]++] = &p[i];
+	}
+	return VN_OK;
+}
+
 static void find_points(vn_replay *r)
 {
 	const vn_comparison *c = r->c;
@@ -23,9 +49,9 @@ static void find_points(vn_replay *r)
 		r->want[v] = r->last[v] = false;
 		r->error[v] = (double)NAN;
 	}
-	for (int i = 0; i < c->result.n_checkpoints; i++) {
-		vn_checkpoint *p = &c->result.checkpoint[i];
-		const int      root = p->step == r->step->number && p->m.n ? vn_names_root(&r->names, p->name) : -1;
+	for (int i = r->first[r->at]; i < r->first[r->at + 1]; i++) {
+		vn_checkpoint *p = r->in_step[i];
+		const int      root = p->m.n ? vn_names_root(&r->names, p->name) : -1;
 		if (root < 0 || (r->point[root] && r->point[root]->status == VN_OUTSIDE))
 			continue;
 		r->point[root] = p; /* if a value has two names, the one outside counts */
@@ -95,6 +121,8 @@ static vn_status open_engines(vn_replay *r, const vn_step *step, int steps, vn_e
 	r->last = malloc(n * sizeof *r->last);
 	if (!r->want || !r->point || !r->error || !r->last)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory to replay %d values", r->plan->n_values);
+	if ((st = list_checkpoints(r, step, steps, err)))
+		return st;
 	if ((st = vn_names_init(&r->names, r->plan, err)) || (st = vn_trace_init(&r->trace, r->plan, steps, err)))
 		return st;
 	if ((st = vn_plan_clone(r->plan, &r->other, err)))
@@ -121,6 +149,8 @@ static void close_engines(vn_replay *r)
 	free(r->error);
 	free(r->last);
 	free(r->put);
+	free(r->in_step);
+	free(r->first);
 }
 
 static vn_status walk_steps(vn_replay *r, const vn_step *step, int steps, vn_error *err)

@@ -264,10 +264,9 @@ vn_status vn_replay_captured(vn_replay *r, int k, vn_error *err)
  * nothing would be outside. */
 static const vn_checkpoint *replaced_by(const vn_replay *r, int root)
 {
-	for (int i = 0; i < r->c->result.n_checkpoints; i++) {
-		const vn_checkpoint *p = &r->c->result.checkpoint[i];
-		if (p->overwritten && p->fails && p->step == r->step->number &&
-		    vn_names_root(&r->names, p->overwritten) == root)
+	for (int i = r->first[r->at]; i < r->first[r->at + 1]; i++) {
+		const vn_checkpoint *p = r->in_step[i];
+		if (p->overwritten && p->fails && vn_names_root(&r->names, p->overwritten) == root)
 			return p;
 	}
 	return NULL;

@@ -71,6 +71,9 @@ typedef struct vn_replay {
 	bool            *last;
 	const vn_step   *step;
 	int              at; /* the step, counted from 0 */
+	/* the checkpoints of step i, in their order: in_step[first[i]] to in_step[first[i + 1] - 1] */
+	vn_checkpoint  **in_step;
+	int             *first; /* (steps + 1) */
 	vn_saved         saved[VN_SAVED];
 	int              n_saved;
 	/* order of a point's columns, proven in some layer by a reader that is right with it */
