@@ -48,7 +48,8 @@ static void stand_at_attention(explained *e, int tokens)
 
 static void the_first_tokens_are_those_of_a_run_of_all(void)
 {
-	const char *const at[] = { "N1.1e-6@layer1.attn_norm", "R2@layer1.q_rope", "A1@layer1.attn_context" };
+	const char *const at[] = { "N1.1e-6@layer1.attn_norm", "R2@layer1.q_rope", "A1@layer1.attn_context",
+		                       "A3.strict@layer1.attn_context" };
 	double            estimated, computed;
 	explained         e;
 

@@ -3,6 +3,8 @@
 
 #include "compare/replay/recompute_internal.h"
 
+#include <math.h>
+
 /* Can the fault be made at the checkpoint, and is the plan with it recognised as different? */
 static bool is_touched(explained *e, int fault, const char *name, int *tried)
 {
@@ -102,9 +104,55 @@ static void plans_that_go_on_with_the_checkpoint_share_it(void)
 	end_explained(&e);
 }
 
+/* Is the context recognised as the unmodified plan's with this window of its attention? */
+static bool context_is_same(explained *e, int window)
+{
+	const int         node = node_named(e, "layer1.attn_context"), value = e->t.site->plan->node[node].out[0];
+	vn_plan          *plan;
+	vn_recompute_plan r;
+	const void       *data;
+
+	CU_ASSERT_EQUAL_FATAL(vn_plan_clone(e->t.site->plan, &plan, &e->err), VN_OK);
+	plan->node[node].c.attention.window = window;
+	CU_ASSERT_TRUE(vn_recompute_touched(e->t.recompute, plan, e->t.site->weights));
+	CU_ASSERT_EQUAL_FATAL(
+		vn_recompute_begin(&r, e->t.recompute, plan, e->t.site->weights, &e->t.recompute->w[VN_OWN_WIDTH], &e->err),
+		VN_OK);
+	CU_ASSERT_EQUAL_FATAL(vn_recompute_value(&r, value, &data, &e->err), VN_OK);
+	const bool same = !vn_recompute_is_touched(&r, value);
+	CU_ASSERT_EQUAL(same, data == r.w->unmodified[value]);
+	vn_recompute_end(&r);
+	vn_plan_destroy(plan);
+	return same;
+}
+
+/* What follows a change that changes no number is not computed again. */
+static void a_window_longer_than_the_text_changes_nothing(void)
+{
+	enum { WORDS = 16, SIZE = 48 };
+	static float input[WORDS * SIZE], out[WORDS * SIZE];
+	const given  of[] = { { "layer0.output", input }, { "layer1.attn_out", out } };
+	vn_tensor    z;
+	explained    e;
+
+	for (int i = 0; i < WORDS * SIZE; i++) {
+		input[i] = (float)sin(i * 1.7 + i / SIZE);
+		out[i] = (float)cos(i * 2.3);
+	}
+	compare_given(&e, WORDS, 0, of, 2);
+	stand_at(&e, "layer1.attn_out", 0);
+	CU_ASSERT_EQUAL_FATAL(vn_recompute_run(e.t.recompute, e.t.site->plan, e.t.site->weights, VN_OWN_WIDTH, &z, &e.err),
+	                      VN_OK);
+	vn_tensor_free(&z);
+	CU_ASSERT_TRUE(context_is_same(&e, 100));
+	CU_ASSERT_FALSE(context_is_same(&e, 2));
+	end_explained(&e);
+}
+
 int main(void)
 {
-	CU_TestInfo tests[] = { TEST(every_fault_at_a_checkpoint_makes_it_another),
+	CU_TestInfo tests[] = { TEST(a_window_longer_than_the_text_changes_nothing),
+		                    TEST(every_fault_at_a_checkpoint_makes_it_another),
 		                    TEST(the_model_s_own_plan_changes_nothing),
 		                    TEST(plans_that_go_on_with_the_checkpoint_share_it), CU_TEST_INFO_NULL };
 	if (!make_folder())

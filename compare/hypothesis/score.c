@@ -205,6 +205,18 @@ vn_status vn_try_numbers(vn_explain_trial *t, const vn_tensor *own, const vn_ten
  * own */
 #define FAR 1e4
 
+/* Can a hypothesis that leaves this much in the candidate's width not be kept, whatever it leaves
+ * in float64? Only where its floor is drawn: a candidate that computes in float64 then leaves less
+ * by the rounding of the width, which is about a floor. */
+#define ROUNDED 4 /* floors */
+static bool cannot_be_kept(const vn_explain_trial *t, const vn_hypothesis *h)
+{
+	const vn_replayed *l = &h->residual;
+	const double       least = h->limit_fraction * (1 - ROUNDED * l->floor / l->local);
+
+	return is_drawn(t) && t->x->n == VN_EXPLAIN_KEPT && least > t->x->by[VN_EXPLAIN_KEPT - 1].limit_fraction;
+}
+
 /* Can the hypothesis not be kept, by the error of its first tokens? Only one that leaves far more
  * than every one that is kept is dropped here: the rest of its tokens would have to be right. */
 #define AMONG 16 /* the mean of all tokens is at least a sixteenth of that of the first */
@@ -223,9 +235,15 @@ static vn_status is_hopeless(vn_explain_trial *t, const vn_plan *plan, const vn_
 	least.residual.local_token = least.residual.local_max = 0;
 	least.residual.bad = 0;
 	put_fraction(t, &least);
-	*hopeless = !st && isfinite(least.residual.local) && least.residual.local > FAR * x->unmodified.residual.floor &&
+	*hopeless = !st && isfinite(least.residual.local) &&
+	            (is_drawn(t) || least.residual.local > FAR * x->unmodified.residual.floor) &&
 	            least.limit_fraction > x->by[VN_EXPLAIN_KEPT - 1].limit_fraction;
 	return vn_unless_unsupported(st, &why, err);
+}
+
+static bool is_unmodified(const vn_explain_trial *t, const vn_tensor *own)
+{
+	return memcmp(own->data, t->own.data, (size_t)vn_shape_count(&own->shape) * vn_dtype_size(own->dtype)) == 0;
 }
 
 static vn_status score_plan(vn_explain_trial *t, const vn_plan *plan, const vn_tensor *weights, vn_hypothesis *h,
@@ -240,6 +258,12 @@ static vn_status score_plan(vn_explain_trial *t, const vn_plan *plan, const vn_t
 	st = vn_recompute_run(t->recompute, plan, weights, VN_OWN_WIDTH, &own, err);
 	if (st)
 		return st == VN_ERR_UNSUPPORTED ? VN_OK : st;
+	if (is_drawn(t) && !t->part && is_unmodified(t, &own)) {
+		h->residual = t->x->unmodified.residual;
+		put_fraction(t, h);
+		vn_tensor_free(&own);
+		return VN_OK;
+	}
 	if (t->part) {
 		vn_head_part_splice(t->part, &own, &t->own);
 		memcpy(h->part, t->part->in, sizeof h->part);
@@ -248,7 +272,8 @@ static vn_status score_plan(vn_explain_trial *t, const vn_plan *plan, const vn_t
 	/* Scores first with the result itself as the more precise numbers, which gives the smallest
 	 * possible floor. */
 	if (!(st = vn_score_numbers(t, &own, &own, h, err)) && h->residual.local <= FAR * t->x->unmodified.residual.floor &&
-	    !h->residual.bad && !(st = vn_recompute_run(t->recompute, plan, weights, VN_FINE_WIDTH, &fine, err))) {
+	    !h->residual.bad && !cannot_be_kept(t, h) &&
+	    !(st = vn_recompute_run(t->recompute, plan, weights, VN_FINE_WIDTH, &fine, err))) {
 		if (t->part)
 			vn_head_part_splice(t->part, &fine, &t->fine);
 		/* Computed even if the hypothesis already fits: a wider floor alone would let another

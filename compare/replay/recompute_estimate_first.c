@@ -6,6 +6,19 @@
 
 enum { LEAST = 64 /* tokens of a call */, PART = 8 /* 1 of so many is computed */ };
 
+/* Does no query of an attention see tokens behind its own, whatever else a fault changes? */
+static bool sees_no_later(const vn_node *n)
+{
+	const vn_experiment *e = vn_node_experiment(n);
+	const int            form = e ? e->attention.form : VN_ATTN_USUAL, cache = e ? e->attention.cache : VN_CACHE_USUAL;
+
+	return n->c.attention.causal &&
+	       (!e || (e->attention.ahead <= 0 && !e->attention.blind && !e->attention.leak && !e->attention.again &&
+	               e->attention.head_map != VN_HEADS_FLAT && form != VN_ATTN_OVER_QUERIES &&
+	               (cache == VN_CACHE_USUAL || cache == VN_CACHE_LATE || cache == VN_CACHE_F16 ||
+	                cache == VN_CACHE_F8 || cache == VN_CACHE_F8_WIDE)));
+}
+
 /* Does the node make each row from the tokens up to its own, whatever follows? */
 static bool is_causal(const vn_plan *plan, const vn_node *n)
 {
@@ -21,8 +34,10 @@ static bool is_causal(const vn_plan *plan, const vn_node *n)
 	case VN_OP_L2_NORM: return !n->x.norm.width;
 	/* the frequencies of the other types follow from the length of the text */
 	case VN_OP_ROPE: return n->c.rope.rope.type != VN_ROPE_DYNAMIC && n->c.rope.rope.type != VN_ROPE_LONGROPE;
-	case VN_OP_ATTENTION:
-		return n->c.attention.causal && !vn_node_experiment(n) && vn_node_keep_rule(plan, n).state < 0;
+	case VN_OP_ATTENTION: return sees_no_later(n) && vn_node_keep_rule(plan, n).state < 0;
+	case VN_OP_ROWS:
+		return n->x.rows.form == VN_ROWS_TILES || n->x.rows.form == VN_ROWS_ROUND ||
+		       n->x.rows.form == VN_ROWS_LOG_SOFTMAX;
 	default: return false;
 	}
 }

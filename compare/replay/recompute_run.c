@@ -134,6 +134,31 @@ static vn_status first_output(run *r, node_calls *k, int from, void **out, vn_er
 	return st;
 }
 
+/* Once its inputs are made: is the touched value the unmodified plan's after all, since they came
+ * out as there? Many changes change no number (a window longer than the text, for instance). */
+static bool came_out_same(run *r, int root)
+{
+	if (vn_node_keep_rule(r->plan, &r->plan->node[r->plan->value[root].node]).state >= 0)
+		return false; /* it also reads what earlier calls kept */
+	r->touched[root] = -1;
+	return !vn_recompute_is_touched(r, root);
+}
+
+/* Gives up a touched value that has the unmodified plan's numbers: what is made of it has them
+ * too. */
+static void drop_unmodified(run *r, int root)
+{
+	const int64_t rows = r->few ? r->few : r->p->site.tokens, row = vn_value_row(&r->plan->value[root]);
+	const size_t  bytes = (size_t)(rows * row) * r->w->size;
+
+	if (root >= r->base->n_values || !r->w->unmodified[root] || vn_value_row(&r->base->value[root]) != row ||
+	    memcmp(r->made[root], r->w->unmodified[root], bytes) != 0)
+		return;
+	free(r->made[root]);
+	r->made[root] = NULL;
+	r->touched[root] = 0;
+}
+
 /* Finds a value for all tokens: captured, made for an earlier plan, or made now. */
 vn_status vn_recompute_value(run *r, int value, const void **data, vn_error *err)
 {
@@ -150,14 +175,20 @@ vn_status vn_recompute_value(run *r, int value, const void **data, vn_error *err
 		             r->plan->value[root].name);
 	else if (!*at) {
 		st = begin_call(r, r->plan->value[root].node, &k, err);
+		if (!st && own && !checkpoint && came_out_same(r, root)) {
+			end_call(&k);
+			return vn_recompute_value(r, root, data, err);
+		}
 		k.few = own && !checkpoint ? r->few : 0; /* what other plans use too is computed in full */
 		if (!st)
 			st = first_output(r, &k, 0, at, err);
 		end_call(&k);
 		if (!st && vn_recompute_held(r->p, root) == VN_HELD_ROWS)
 			st = vn_recompute_load(r->p, r->w, root, at, err);
+		if (!st && own && !checkpoint)
+			drop_unmodified(r, root);
 	}
-	*data = *at;
+	*data = !st && own && !checkpoint && !*at ? r->w->unmodified[root] : *at;
 	return st;
 }
 
@@ -235,6 +266,29 @@ vn_status vn_recompute_sampled(run *r, int value, void **out, vn_error *err)
 	return st;
 }
 
+/* A first output in the checkpoint's rows. One that came out as the unmodified plan's in the first
+ * call is made once for all such plans. */
+static vn_status first_rows(run *r, node_calls *k, size_t row, void **out, vn_error *err)
+{
+	const vn_recompute *p = r->p;
+	const int           target = p->site.target;
+	const size_t        first = (size_t)p->site.first * row, bytes = (size_t)p->rows * row;
+	const void         *all;
+	vn_status           st;
+
+	if (p->when == 0 && vn_recompute_is_touched(r, target) && came_out_same(r, target)) {
+		if ((st = vn_recompute_value(r, target, &all, err)))
+			return st;
+		if (!(*out = malloc(bytes + 1)))
+			return vn_fail(err, VN_ERR_NOMEM, "no memory for %s", p->site.plan->value[target].name);
+		memcpy(*out, (const char *)all + first, bytes);
+		return VN_OK;
+	}
+	if (!(st = first_output(r, k, p->when, out, err)))
+		memmove(*out, (char *)*out + first, bytes);
+	return st;
+}
+
 /* Reads the state that the checkpoint shows: a growing state as the last call reads it, a fixed
  * state as that call leaves it. */
 static vn_status state_of(run *r, node_calls *k, const vn_state *s, void **out, vn_error *err)
@@ -269,15 +323,11 @@ static vn_status make_output(run *r, node_calls *k, int slot, void **out, vn_err
 	const vn_recompute *p = r->p;
 	const vn_value     *v = &r->plan->value[p->site.target];
 	const size_t        row = (size_t)vn_value_row(v) * r->w->size;
-	vn_status           st;
 
 	if (v->state >= 0)
 		return state_of(r, k, &r->plan->state[v->state], out, err);
-	if (slot == 0) {
-		if (!(st = first_output(r, k, p->when, out, err)))
-			memmove(*out, (char *)*out + (size_t)p->site.first * row, (size_t)p->rows * row);
-		return st;
-	}
+	if (slot == 0)
+		return first_rows(r, k, row, out, err);
 	if (k->n->op != VN_OP_ATTENTION)
 		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s is a side output of its operation and cannot be recomputed",
 		               v->name);
