@@ -101,7 +101,7 @@ vn_status vn_vulkan_list(vn_vulkan_lister *ask, VkPhysicalDevice device, const c
 		*list = NULL;
 		*n = 0;
 		if ((r = ask(device, layer, n, NULL)) != VK_SUCCESS)
-			break;
+			continue; /* incomplete: asks again */
 		if (!(*list = calloc(*n ? *n : 1, each))) {
 			const uint32_t wanted = *n;
 			*n = 0;

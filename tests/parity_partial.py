@@ -179,6 +179,8 @@ FAULTS = {  # a change, and the formats in which it shows in the logits
 
 def faulty(b, models, step):
     tries = [(name, fault, dtype) for name in models for fault, (_, dtypes) in FAULTS.items() for dtype in dtypes]
+    # three of its four layers have no RoPE
+    tries = [t for t in tries if t[0] != "qwen3_5_text" or t[1] != "RoPE with another theta" or t[2] is F32]
     for name, fault, dtype in tries[::step]:
         model = load(models[name], dtype)
         try:

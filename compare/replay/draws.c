@@ -109,14 +109,15 @@ static void round_made(void *ctx, int node, int64_t first, int64_t tokens, void 
 }
 
 /* The same recordings give the same draws. */
-static uint64_t seed_of(const vn_comparison *c)
+static vn_status make_seed(const vn_comparison *c, uint64_t *seed, vn_error *err)
 {
 	const vn_recording *const both[] = { c->opened.ref, c->opened.cand };
 	vn_digester              *d = vn_digester_create();
 	vn_digest_bytes           bytes = { { 0 } };
-	uint64_t                  seed;
 
-	for (int k = 0; d && k < 2; k++) {
+	if (!d)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory to replay %s", vn_recording_path(c->opened.cand));
+	for (int k = 0; k < 2; k++) {
 		const int32_t *ids, *positions;
 		const int64_t  n = vn_recording_tokens(both[k], &ids, &positions);
 		if (n > 0)
@@ -126,10 +127,9 @@ static uint64_t seed_of(const vn_comparison *c)
 			vn_digester_add(d, of.hex, strlen(of.hex));
 		}
 	}
-	if (d)
-		vn_digest_pack(vn_digester_finish(d).hex, &bytes);
-	memcpy(&seed, bytes.byte, sizeof seed);
-	return seed;
+	vn_digest_pack(vn_digester_finish(d).hex, &bytes);
+	memcpy(seed, bytes.byte, sizeof *seed);
+	return VN_OK;
 }
 
 static int count_draws(const vn_step *step, int steps)
@@ -166,11 +166,13 @@ static vn_status open_draw(vn_replay *r, draw *d, int i, uint64_t seed, vn_error
 
 static vn_status open_all(vn_replay *r, const vn_step *step, int steps, vn_error *err)
 {
-	const size_t   values = (size_t)r->plan->n_values;
-	const uint64_t seed = seed_of(r->c);
-	vn_draws      *d = r->draws;
-	vn_status      st = VN_OK;
+	const size_t values = (size_t)r->plan->n_values;
+	uint64_t     seed = 0;
+	vn_draws    *d = r->draws;
+	vn_status    st = make_seed(r->c, &seed, err);
 
+	if (st)
+		return st;
 	d->want = calloc(values + 1, sizeof *d->want);
 	d->pool = calloc(values + 1, sizeof *d->pool);
 	d->error = malloc((VN_MAX_OUT + 2) * ERRORS * sizeof *d->error);
@@ -290,8 +292,8 @@ static double error_of_row(vn_draws *d, const vn_tensor *fine, const vn_tensor *
 	return rr > 0 ? dd / rr : 0;
 }
 
-/* Fills error with that of at most ROWS_READ rows, at equal distances. Returns their number. axis:
- * of the tokens; -1: there is none. */
+/* Fills error with that of at most ROWS_READ rows, at equal distances. Returns their number; -1:
+ * there is no memory. axis: of the tokens; -1: there is none. */
 static int64_t read_rows(vn_draws *d, const vn_tensor *fine, const vn_tensor *x, int axis, double *error)
 {
 	const int64_t rows = rows_of(fine, axis), step = (rows + ROWS_READ - 1) / ROWS_READ;
@@ -301,7 +303,9 @@ static int64_t read_rows(vn_draws *d, const vn_tensor *fine, const vn_tensor *x,
 		outer *= i < axis ? fine->shape.dim[i] : 1;
 		inner *= i > axis ? fine->shape.dim[i] : 1;
 	}
-	for (int64_t t = 0; room_for_row(d, (size_t)inner) && t < rows; t += step)
+	if (!room_for_row(d, (size_t)inner))
+		return -1;
+	for (int64_t t = 0; t < rows; t += step)
 		error[n++] = error_of_row(d, fine, x, t, rows, outer, inner);
 	return n;
 }
@@ -343,13 +347,17 @@ static vn_status add_draw(vn_replay *r, int i, vn_span_floor *f, double *error, 
 	}
 	if ((st = vn_measure_brief(&fine->t, &x->t, axes, r->c->request.options->threads, &m, err)))
 		return st;
-	if (m.finite) {
-		f->nmse += m.value[VN_M_NMSE] / d->n;
-		f->token += m.value[VN_M_WORST_TOKEN_NMSE] / d->n;
-		f->max += m.value[VN_M_MAX_ABS] / d->n;
-		f->largest = m.absmax[0];
+	if (!m.finite) { /* then nothing is known */
+		f->value = -1;
+		return VN_OK;
 	}
+	f->nmse += m.value[VN_M_NMSE] / d->n;
+	f->token += m.value[VN_M_WORST_TOKEN_NMSE] / d->n;
+	f->max += m.value[VN_M_MAX_ABS] / d->n;
+	f->largest = m.absmax[0];
 	const int64_t rows = read_rows(d, &fine->t, &x->t, axis, error + i * ROWS_READ);
+	if (rows < 0)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory to replay %s", r->plan->value[f->value].name);
 	if (i == d->n - 1) /* the mean itself is known from so many draws only */
 		f->freedom = freedom_of_row(error, d->n, rows) * (double)rows_of(&fine->t, axis) * d->n / (d->n + 1);
 	return VN_OK;

@@ -28,9 +28,7 @@ static int put_string(const conversion *c, FILE *out, const char *text, size_t n
 	const int  pad = c->width > (int)n ? c->width - (int)n : 0;
 	const bool left = strchr(c->flags, '-') != NULL;
 
-	fprintf(out, "%*s", left ? 0 : pad, "");
-	fwrite(text, 1, n, out);
-	fprintf(out, "%*s", left ? pad : 0, "");
+	fprintf(out, "%*s%.*s%*s", left ? 0 : pad, "", (int)n, text, left ? pad : 0, "");
 	return pad + (int)n;
 }
 

@@ -14,8 +14,8 @@ WORDS = {torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16", tor
 ELSEWHERE = {"dtype", "torch_dtype", "_name_or_path", "architectures", "transformers_version", "model_type",
              "use_cache"}
 
-# The releases of transformers that the recorder's tests run with (fixtures/transformers.txt): the
-# oldest that has every family, the one that made the fixtures, the newest known.
+# The releases of transformers that the recorder's tests run with: the oldest that has every family,
+# the one that made the tests' data, the newest known.
 TESTED = ("5.2.0", "5.17.0", "5.24.0")
 
 

@@ -4,7 +4,7 @@ HDF5 rewrites its structures in place, in no particular order, so that a process
 a file that cannot be opened. What nothing on disk refers to yet is written at once. Writes to blocks that are on disk
 already wait until `publish`, which writes the superblock first (it only says how long the file is), then the rest,
 each block in one write. A recording only ever adds links to finished objects, so each of those blocks is valid by
-itself. (The C recorder does the same: capture/file/driver.h.)
+itself.
 
 The name appears when the first state is whole, where the system has files without names (Linux).
 

@@ -486,7 +486,7 @@ class Recorder:
 
     def _group(self, name: str) -> Any:
         """The group of the step that gets this name. Names outside layers fill one after the other: the step's own, and
-        those that continue it (specs/checkpoint.md, Names)."""
+        those that continue it (`vernier help checkpoint.md`, Names)."""
         head = names.path_of(name).rpartition("/")[0]
         if head:
             if head not in self._groups:
