@@ -399,7 +399,13 @@ PASS(off64_t, ftello64, ftell, (FILE * f), (f), -1)
 PASS(int, fseeko, fseek, (FILE * f, off_t to, int from), (f, to, from), -1)
 PASS(int, fseeko64, fseek, (FILE * f, off64_t to, int from), (f, to, from), -1)
 PASS(int, setvbuf, setvbuf, (FILE * f, char *buffer, int how, size_t n), (f, buffer, how, n), -1)
-PASS(void *, dlopen, dlopen, (const char *path, int how), (path, how), NULL)
+
+/* A dlopen that failed leaves a text for dlerror(), which the Vulkan loader reads: so here. */
+void *dlopen(const char *path, int how)
+{
+	NEXT(dlopen);
+	return next_(FAILS(dlopen) ? "/nonexistent/made to fail" : path, how);
+}
 
 int fcntl64(int fd, int what, ...);
 #define FCNTL(name) \
