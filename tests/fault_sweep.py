@@ -176,6 +176,8 @@ class Sweep:
     def __init__(self, vernier, shim, own=False):
         self.own = own
         self.vernier, self.shim = os.path.abspath(vernier), os.path.abspath(shim)
+        if tempfile.gettempdir().startswith("/dev/"):  # the sandbox unmaps what lies there, and so the shim's counts
+            sys.exit(f"{tempfile.gettempdir()}: TMPDIR must not lie in /dev")
         self.work = tempfile.mkdtemp(prefix="fault-sweep-")
         self.made = os.path.join(self.work, "in")
         self.calls = subprocess.run(["/bin/true"], env=dict(LD_PRELOAD=self.shim, VN_FAULT_LIST="1"), text=True,
