@@ -87,27 +87,27 @@ static bool is_listed(const size_listed *list, uint32_t n, uint32_t side)
 	return false;
 }
 
+/* context: the function that lists them. */
+static VkResult ask_sizes(VkPhysicalDevice p, const void *context, uint32_t *n, void *list)
+{
+	for (size_listed *l = list; l && l < (size_listed *)list + *n; l++)
+		l->sType = (VkStructureType)SIZE_LISTED;
+	return (*(const list_sizes *)context)(p, n, list);
+}
+
 vn_status vn_coop_of(VkInstance instance, VkPhysicalDevice p, vn_coop *found, vn_error *err)
 {
 	const list_sizes ask = (list_sizes)(void (*)(void))vn_vk.GetInstanceProcAddr(
 		instance, "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR");
-	uint32_t     n = 0;
-	size_listed *list;
-	bool         has;
-	VkResult     r;
-	vn_status    st;
+	uint32_t  n;
+	void     *list;
+	bool      has;
+	vn_status st;
 
 	*found = VN_COOP_NONE;
 	if ((st = vn_vulkan_has(p, NULL, VN_COOP_EXTENSION, &has, err)) || !ask || !has || !has_features(p))
 		return st;
-	if ((r = ask(p, &n, NULL)) != VK_SUCCESS)
-		return vn_vulkan_fail(r, err, "the sizes of cooperative matrices");
-	if (!(list = calloc(n ? n : 1, sizeof *list)))
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for a list of %u sizes of matrices", n);
-	for (uint32_t i = 0; i < n; i++)
-		list[i].sType = (VkStructureType)SIZE_LISTED;
-	if ((r = ask(p, &n, list)) != VK_SUCCESS)
-		st = vn_vulkan_fail(r, err, "the sizes of cooperative matrices");
+	st = vn_vulkan_list(ask_sizes, p, &ask, sizeof(size_listed), &list, &n, "the sizes of cooperative matrices", err);
 	for (vn_coop c = VN_COOP_NONE + 1; c < VN_N_COOPS && !st && !*found; c++)
 		if (is_listed(list, n, size_of[c].side) && has_room(p, c) && (!size_of[c].halves || rounds_halves(p)))
 			*found = c;

@@ -72,9 +72,9 @@ static VKAPI_ATTR VkBool32 VKAPI_CALL on_message(VkDebugUtilsMessageSeverityFlag
 	return VK_FALSE;
 }
 
-static VkResult list_layers(VkPhysicalDevice device, const char *layer, uint32_t *n, void *list)
+static VkResult list_layers(VkPhysicalDevice device, const void *context, uint32_t *n, void *list)
 {
-	(void)device, (void)layer;
+	(void)device, (void)context;
 	return vn_vk.EnumerateInstanceLayerProperties(n, list);
 }
 

@@ -89,7 +89,7 @@ vn_status vn_vulkan_fail(VkResult r, vn_error *err, const char *what)
 }
 
 /* The list may grow between the question for its length and that for its entries. */
-vn_status vn_vulkan_list(vn_vulkan_lister *ask, VkPhysicalDevice device, const char *layer, size_t each, void **list,
+vn_status vn_vulkan_list(vn_vulkan_lister *ask, VkPhysicalDevice device, const void *context, size_t each, void **list,
                          uint32_t *n, const char *what, vn_error *err)
 {
 	enum { TRIES = 8 };
@@ -100,14 +100,14 @@ vn_status vn_vulkan_list(vn_vulkan_lister *ask, VkPhysicalDevice device, const c
 		free(*list);
 		*list = NULL;
 		*n = 0;
-		if ((r = ask(device, layer, n, NULL)) != VK_SUCCESS)
+		if ((r = ask(device, context, n, NULL)) != VK_SUCCESS)
 			continue; /* incomplete: asks again */
 		if (!(*list = calloc(*n ? *n : 1, each))) {
 			const uint32_t wanted = *n;
 			*n = 0;
 			return vn_fail(err, VN_ERR_NOMEM, "Vulkan: %s: no memory for a list of %u", what, wanted);
 		}
-		r = ask(device, layer, n, *list);
+		r = ask(device, context, n, *list);
 	}
 	if (r == VK_SUCCESS)
 		return VN_OK;
@@ -117,7 +117,7 @@ vn_status vn_vulkan_list(vn_vulkan_lister *ask, VkPhysicalDevice device, const c
 	return vn_vulkan_fail(r, err, what);
 }
 
-static VkResult list_extensions(VkPhysicalDevice device, const char *layer, uint32_t *n, void *list)
+static VkResult list_extensions(VkPhysicalDevice device, const void *layer, uint32_t *n, void *list)
 {
 	return device ? vn_vk.EnumerateDeviceExtensionProperties(device, layer, n, list)
 	              : vn_vk.EnumerateInstanceExtensionProperties(layer, n, list);

@@ -53,10 +53,10 @@ const char *vn_result_text(VkResult r);
 /* Fails with "Vulkan: WHAT: out of host memory (-1)" or the like. */
 vn_status   vn_vulkan_fail(VkResult r, vn_error *err, const char *what);
 
-/* Asks for a list, of entries of `each` bytes that are zeroed before; the caller frees *list, which
- * is NULL if it fails. */
-typedef VkResult vn_vulkan_lister(VkPhysicalDevice device, const char *layer, uint32_t *n, void *list);
-vn_status vn_vulkan_list(vn_vulkan_lister *ask, VkPhysicalDevice device, const char *layer, size_t each, void **list,
+/* Asks for a list, of entries of `each` bytes that are zeroed before; again if it comes out
+ * incomplete. The caller frees *list, which is NULL if it fails. context: passed to ask. */
+typedef VkResult vn_vulkan_lister(VkPhysicalDevice device, const void *context, uint32_t *n, void *list);
+vn_status vn_vulkan_list(vn_vulkan_lister *ask, VkPhysicalDevice device, const void *context, size_t each, void **list,
                          uint32_t *n, const char *what, vn_error *err);
 
 /* Sets *has: does a device, or a layer, or else the loader (both NULL) have an extension? */

@@ -249,7 +249,7 @@ vn_status vn_yaml_file(const char *path, const char *what, char **text, size_t *
 	if (fd < 0 || fstat(fd, &s) != 0)
 		st = vn_fail(err, VN_ERR_IO, "%s: %s", path, strerror(errno));
 	else if (!S_ISREG(s.st_mode))
-		st = vn_fail(err, VN_ERR_IO, "%s: not a file", path);
+		st = vn_fail(err, VN_ERR_IO, "%s: not a regular file", path);
 	else if (s.st_size > FILE_MAX_BYTES)
 		st = vn_fail(err, VN_ERR_FORMAT, "%s: %lld bytes; a file of %s has at most %d", path, (long long)s.st_size,
 		             what, FILE_MAX_BYTES);

@@ -183,7 +183,7 @@ vn_status vn_place_check(const char *path, vn_place_kind kind, bool force, vn_er
 		if (S_ISDIR(st.st_mode))
 			return vn_fail(err, VN_ERR_IO, "%s: is a directory; give the name of a file", path);
 		if (!S_ISREG(st.st_mode))
-			return vn_fail(err, VN_ERR_IO, "%s: is not a regular file", path);
+			return vn_fail(err, VN_ERR_IO, "%s: not a regular file", path);
 		if (!force)
 			return vn_fail(err, VN_ERR_IO, "%s: exists already; --force replaces it", path);
 		const vn_status other = check_kind(path, kind, err);
@@ -272,7 +272,7 @@ static vn_status open_partial(vn_place *p, vn_error *err)
 		if (!told && made)
 			unlink(p->partial);
 		if (!told || !S_ISREG(ours.st_mode))
-			return vn_fail(err, VN_ERR_IO, "%s: is not a regular file", p->partial);
+			return vn_fail(err, VN_ERR_IO, "%s: not a regular file", p->partial);
 		if (!is_locked(p->fd))
 			return vn_fail(err, VN_ERR_IO,
 			               "%s: another process is writing it; wait until it has ended, or give another name than %s",

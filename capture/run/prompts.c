@@ -195,14 +195,14 @@ static bool is_of_one_run(const char *key)
 }
 
 /* Does `in` have every fact of `all`? why: the first that it lacks. */
-static bool has_facts(const vn_facts *in, const vn_facts *all, bool stopped, const char *lacking, char why[WHY])
+static bool has_facts(const vn_facts *in, const vn_facts *all, bool stopped, char why[WHY])
 {
 	for (int i = 0; i < all->n; i++) {
 		const char *key = all->fact[i].key, *value = vn_facts_get(in, key);
 		if (is_of_one_run(key) || (stopped && strncmp(key, "deco", 4) == 0)) /* of as many tokens as there were */
 			continue;
 		if (!value || strcmp(value, all->fact[i].value) != 0) {
-			snprintf(why, WHY, "%s%s", lacking, key);
+			snprintf(why, WHY, "its %s differs", key);
 			return false;
 		}
 	}
@@ -258,18 +258,18 @@ static vn_status compare_recorded(const vn_recording *r, const vn_recipe *recipe
 	if (!vn_recording_complete(r))
 		snprintf(why, WHY, "it is incomplete");
 	else if (!same_tokens(r, recipe, stopped))
-		snprintf(why, WHY, "its tokens");
+		snprintf(why, WHY, "its tokens differ");
 	else if (!same_model(r, m))
-		snprintf(why, WHY, "its config.json, or what a GGUF file has in its place");
-	else if (has_facts(was, &asked, stopped, "its ", why) && recipe->against) {
+		snprintf(why, WHY, "its config.json differs (or what a GGUF file has in its place)");
+	else if (has_facts(was, &asked, stopped, why) && recipe->against) {
 		vn_judged_by    by;
 		const vn_status st = vn_recipe_judged_by(recipe, m, &by, err);
 		if (st)
 			return st;
 		if (!same_text(vn_facts_get(was, "against_digest"), by.reference.hex))
-			snprintf(why, WHY, "the reference that it was judged by");
+			snprintf(why, WHY, "the reference that it was judged by differs");
 		else if (!same_text(vn_facts_get(was, "against_limits"), by.limits))
-			snprintf(why, WHY, "the limits that it was judged by");
+			snprintf(why, WHY, "the limits that it was judged by differ");
 	}
 	return VN_OK;
 }
@@ -285,9 +285,9 @@ static vn_status compare_engine(const vn_recording *r, const vn_recipe *recipe, 
 	const vn_status st = vn_session_facts(s, recipe, &now, err);
 
 	if (!st && !same_weights(r, s))
-		snprintf(why, WHY, "its weights");
-	else if (!st && has_facts(was, &now, stopped, "its ", why))
-		has_facts(&now, was, stopped, "its ", why);
+		snprintf(why, WHY, "its weights differ");
+	else if (!st && has_facts(was, &now, stopped, why))
+		has_facts(&now, was, stopped, why);
 	return st;
 }
 
@@ -324,8 +324,7 @@ static vn_status find_recorded(const vn_recipe *recipe, vn_session *s, bool *the
 		return opened;
 	return *there ? VN_OK
 	              : vn_fail(err, VN_ERR_IO,
-	                        "%s: exists already, and is of another command, prompt or model, or incomplete (%s); "
-	                        "--force replaces it",
+	                        "%s: exists already, and this command would write it otherwise: %s; --force replaces it",
 	                        recipe->path, why);
 }
 

@@ -57,7 +57,7 @@ static vn_status load_baseline(baseline *b, vn_error *err)
 	char        *text;
 	size_t       bytes;
 	if (stat(b->path, &s) == 0 && (!S_ISREG(s.st_mode) || s.st_size > FILE_MAX_BYTES))
-		return refuse_baseline(b, err, S_ISREG(s.st_mode) ? "larger than any report" : "not a file");
+		return refuse_baseline(b, err, S_ISREG(s.st_mode) ? "larger than any report" : "not a regular file");
 	if (stat(b->path, &s) == 0 && s.st_size == 0)
 		return refuse_baseline(b, err, "is empty");
 	const vn_status st = vn_read_text(b->path, FILE_MAX_BYTES, &text, &bytes, err);

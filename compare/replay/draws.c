@@ -37,25 +37,10 @@ struct vn_draws {
 
 /* ---- where spans end ------------------------------------------------------------------------- */
 
-static int index_of_step(const vn_step *step, int steps, int number)
+/* The value of a checkpoint that the replay measures; -1: it measures none. */
+static int value_of(const vn_replay *r, const vn_checkpoint *p)
 {
-	int low = 0, high = steps;
-	while (low < high) {
-		const int mid = low + (high - low) / 2;
-		if (step[mid].number < number)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low < steps && step[low].number == number ? low : -1;
-}
-
-/* The cell of a checkpoint that the replay measures; -1: it measures none. */
-static int64_t cell_of(const vn_replay *r, const vn_checkpoint *p, const vn_step *step, int steps)
-{
-	const int root = p->m.n ? vn_names_root(&r->names, p->name) : -1;
-	const int at = root < 0 ? -1 : index_of_step(step, steps, p->step);
-	return at < 0 ? -1 : (int64_t)at * r->plan->n_values + root;
+	return p->m.n ? vn_names_root(&r->names, p->name) : -1;
 }
 
 static bool is_whole(const vn_replay *r, const vn_checkpoint *p, const vn_step *s, int value)
@@ -65,15 +50,14 @@ static bool is_whole(const vn_replay *r, const vn_checkpoint *p, const vn_step *
 	return vn_shape_equal(&e->shape, &whole);
 }
 
-/* Marks the values that the replay will take from the candidate, as vn_replay_take does. */
-static void mark_kept(const vn_replay *r, vn_trace *t, const vn_step *step, int steps)
+/* Marks the values of a step that the replay will take from the candidate, as vn_replay_take
+ * does. */
+static void mark_kept(const vn_replay *r, vn_trace *t, const vn_step *step, int at)
 {
-	for (int i = 0; i < r->c->result.n_checkpoints; i++) {
-		const vn_checkpoint *p = &r->c->result.checkpoint[i];
-		const int64_t        cell = cell_of(r, p, step, steps);
-		const int            value = (int)(cell % r->plan->n_values), at = (int)(cell / r->plan->n_values);
-		if (cell >= 0 && !vn_replay_no_place(r->plan, value))
-			vn_trace_keep(t, at, value, is_whole(r, p, &step[at], value) ? VN_KEPT_ALL : VN_KEPT_ROWS);
+	for (int i = r->first[at]; i < r->first[at + 1]; i++) {
+		const int value = value_of(r, r->in_step[i]);
+		if (value >= 0 && !vn_replay_no_place(r->plan, value))
+			vn_trace_keep(t, at, value, is_whole(r, r->in_step[i], step, value) ? VN_KEPT_ALL : VN_KEPT_ROWS);
 	}
 }
 
@@ -84,16 +68,16 @@ static vn_status find_ends(vn_replay *r, const vn_step *step, int steps, unsigne
 	vn_trace  t = { 0 };
 	vn_status st = vn_trace_init(&t, r->plan, steps, err);
 
-	if (!st)
-		mark_kept(r, &t, step, steps);
-	for (int i = 0; !st && i < r->c->result.n_checkpoints; i++) {
-		const int64_t cell = cell_of(r, &r->c->result.checkpoint[i], step, steps);
-		int           nodes, charged;
-		if (cell < 0)
-			continue;
-		st = vn_trace_span(&t, (int)(cell / r->plan->n_values), (int)(cell % r->plan->n_values), &nodes, &charged, err);
-		ends[cell] = !st && nodes > 1;
-		*found = *found || ends[cell];
+	for (int at = 0; !st && at < steps; at++) { /* a span reaches back, never forward */
+		mark_kept(r, &t, &step[at], at);
+		for (int i = r->first[at]; !st && i < r->first[at + 1]; i++) {
+			const int value = value_of(r, r->in_step[i]);
+			int       nodes, charged;
+			if (value < 0 || (st = vn_trace_span(&t, at, value, &nodes, &charged, err)) || nodes == 1)
+				continue;
+			ends[(size_t)at * (size_t)r->plan->n_values + (size_t)value] = 1;
+			*found = true;
+		}
 	}
 	vn_trace_finish(&t);
 	return st;
