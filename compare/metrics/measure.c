@@ -488,6 +488,20 @@ static void free_pass(measure_pass *p, int n, int threads, int all, bool failed)
 	free(p->w);
 }
 
+/* Returns how many of `all` threads measure the pass: one a share, and none that has less to do than it takes to start
+ * it. Numbers in files also wait for the disk, so a share of them is enough. */
+static int useful_threads(const measure_pass *p, int n, int all, bool parts)
+{
+	enum { ENOUGH = 1 << 16 }; /* numbers: about 50 us; a thread costs 30 us */
+	int64_t most = p->shares, numbers = 0;
+
+	for (int i = 0; i < n; i++)
+		numbers += p->w[i].pair.n;
+	if (!parts && numbers / ENOUGH + 1 < most)
+		most = numbers / ENOUGH + 1;
+	return most < 1 ? 1 : most < all ? (int)most : all;
+}
+
 vn_status vn_measure_many(vn_job *job, int n, int threads, vn_error *err)
 {
 	const int    all = threads > 0 ? threads : vn_team_size();
@@ -516,8 +530,8 @@ vn_status vn_measure_many(vn_job *job, int n, int threads, vn_error *err)
 	}
 	if (st)
 		goto done;
-	threads = p.shares < all ? (int)p.shares : all;
-	threads = threads > 0 ? threads : 1;
+	if (p.w)
+		threads = useful_threads(&p, n, all, parts);
 	if (!p.w || (parts && !p.window) || !make_room(p.w, n, &p, threads)) {
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory to measure %d tensors", n);
 		goto done;
