@@ -2,6 +2,7 @@
  * (test_sandbox.c tries each forbidden action). */
 #include "capture/file/child.h"
 #include "capture/store/scribe.h"
+#include "capture/store/store.h"
 #include "libref/base/dtype.h"
 #include "tests/counted.h"
 #include "tests/suite.h"
@@ -110,6 +111,35 @@ static void a_message_of_any_length_comes_whole(void)
 	free(text);
 }
 
+/* A store sends them with their numbers and goes on before the answer comes: at most a call at each
+ * end for the message and one for the answer, however slow this process is. */
+static void a_small_tensor_takes_no_answer(void)
+{
+	enum { MANY = 2000 };
+	const vn_shape shape = { 1, { 2 } };
+	const float    numbers[2] = { 1, -2 };
+	const int32_t  id = 7, position = 0;
+	vn_facts       facts = { 0 };
+	vn_store      *s = NULL;
+	vn_error       err = { "" };
+
+	CU_ASSERT_EQUAL_FATAL(vn_store_create_whole(path, true, &s, &err), VN_OK);
+	CU_ASSERT_EQUAL(vn_store_run(s, &facts, &id, &position, 1, &err), VN_OK);
+	CU_ASSERT_EQUAL(vn_store_step(s, 0, 0, 1, 0, 1, &err), VN_OK);
+	const long before = *calls;
+	for (int i = 0; i < MANY; i++) {
+		vn_tensor_label l = { .order = -1, .layer = -1 };
+		snprintf(l.name, sizeof l.name, "foreign.%d", i);
+		CU_ASSERT_EQUAL(vn_store_begin(s, &l, VN_F32, &shape, &err), VN_OK);
+		CU_ASSERT_EQUAL(vn_store_write(s, numbers, 2, &err), VN_OK);
+		CU_ASSERT_EQUAL(vn_store_end(s, &err), VN_OK);
+	}
+	CU_ASSERT_EQUAL(vn_store_tensors(s, NULL), MANY);
+	CU_ASSERT_TRUE(*calls - before <= 4 * MANY + 1);
+	CU_ASSERT_EQUAL(vn_store_commit(&s, &err), VN_OK);
+	unlink(path);
+}
+
 static void a_scribe_that_is_killed_is_told_of(void)
 {
 	vn_error   err = { "" };
@@ -203,6 +233,7 @@ int main(void)
 {
 	static CU_TestInfo tests[] = { TEST(a_message_is_a_call_at_each_end_and_so_is_its_answer),
 		                           TEST(a_message_of_any_length_comes_whole),
+		                           TEST(a_small_tensor_takes_no_answer),
 		                           TEST(a_scribe_that_is_killed_is_told_of),
 		                           TEST(after_a_failure_of_hdf5_the_file_stays_as_it_was_published_last),
 		                           TEST(it_runs_in_a_sandbox),

@@ -26,10 +26,12 @@ struct vn_driver {
 	haddr_t        eoa, eof; /* in HDF5's view of the file */
 	haddr_t        length;   /* the file on disk has at least this many bytes */
 	bool           passes;   /* nothing is kept */
+	bool           gathers;  /* structure lies together */
 	haddr_t        held;     /* bytes on disk before this offset stay unchanged; 0: none */
+	haddr_t        from, to; /* what was written between a hold and its release: nothing referred to it then */
 	pending_write *log;      /* in write order */
 	size_t         n_log;
-	void          *seen; /* addresses published earlier, a tree of tsearch */
+	void          *seen; /* addresses published earlier, a tree of tsearch, except those in [from, to) */
 };
 
 /* The handle HDF5 holds: its own fields and our file. */
@@ -66,8 +68,7 @@ static int drv_cmp(const H5FD_t *a, const H5FD_t *b)
 
 static herr_t drv_query(const H5FD_t *f, unsigned long *flags)
 {
-	(void)f;
-	*flags = H5FD_FEAT_DEFAULT_VFD_COMPATIBLE;
+	*flags = H5FD_FEAT_DEFAULT_VFD_COMPATIBLE | (f && driver_of(f)->gathers ? H5FD_FEAT_AGGREGATE_METADATA : 0);
 	return 0;
 }
 
@@ -148,6 +149,23 @@ static bool replace_kept(vn_driver *d, haddr_t at, size_t bytes, const void *buf
 	return false;
 }
 
+/* Adds a write to the one before, if it continues that. Only what lies beyond the held part: it is
+ * published in the order in which it was written. */
+static bool continue_write(vn_driver *d, haddr_t at, size_t bytes, const void *buffer)
+{
+	enum { ENOUGH = 64 << 10 };
+	pending_write *p = d->n_log ? &d->log[d->n_log - 1] : NULL;
+	void          *longer;
+
+	if (!d->held || at < d->held || !p || p->at < d->held || p->at + p->bytes != at || p->bytes >= ENOUGH ||
+	    !(longer = realloc(p->data, p->bytes + bytes)))
+		return false;
+	memcpy((char *)longer + p->bytes, buffer, bytes);
+	p->data = longer;
+	p->bytes += bytes;
+	return true;
+}
+
 static herr_t drv_write(H5FD_t *f, H5FD_mem_t type, hid_t dxpl, haddr_t at, size_t bytes, const void *buffer)
 {
 	vn_driver *d = driver_of(f);
@@ -159,6 +177,10 @@ static herr_t drv_write(H5FD_t *f, H5FD_mem_t type, hid_t dxpl, haddr_t at, size
 	}
 	if (at < d->held && replace_kept(d, at, bytes, buffer))
 		return 0;
+	if (at + bytes > d->eof)
+		d->eof = at + bytes;
+	if (continue_write(d, at, bytes, buffer))
+		return 0;
 	pending_write *log = vn_grown(d->log, (size_t)d->n_log, sizeof *log);
 	if (!log)
 		return -1;
@@ -168,8 +190,6 @@ static herr_t drv_write(H5FD_t *f, H5FD_mem_t type, hid_t dxpl, haddr_t at, size
 		return -1;
 	memcpy(p.data, buffer, bytes);
 	d->log[d->n_log++] = p;
-	if (at + bytes > d->eof)
-		d->eof = at + bytes;
 	return 0;
 }
 
@@ -243,6 +263,11 @@ vn_driver *vn_driver_create(int fd, const char *path, int64_t bytes)
 	return d;
 }
 
+void vn_driver_gather(vn_driver *d)
+{
+	d->gathers = true;
+}
+
 void vn_driver_pass(vn_driver *d)
 {
 	d->passes = true;
@@ -277,7 +302,7 @@ static void drop_published(vn_driver *d)
 
 void vn_driver_hold(vn_driver *d)
 {
-	d->held = d->eoa;
+	d->held = d->from = d->eoa;
 }
 
 void vn_driver_release(vn_driver *d)
@@ -308,7 +333,7 @@ static int compare_addresses(const void *a, const void *b)
 
 static bool is_known_address(const vn_driver *d, haddr_t at)
 {
-	return tfind((const void *)(uintptr_t)at, &d->seen, compare_addresses) != NULL;
+	return (at >= d->from && at < d->to) || tfind((const void *)(uintptr_t)at, &d->seen, compare_addresses) != NULL;
 }
 
 /* Order of publishing: data nothing on disk refers to; the file's length; strings, which others
@@ -357,8 +382,11 @@ vn_status vn_driver_publish(vn_driver *d, vn_error *err)
 	}
 	free(stage);
 	/* Only now: after a failure everything is written again in the same order. */
-	for (size_t i = 0; i < d->n_log && !st; i++)
-		if (d->log[i].at >= d->held && !tsearch((const void *)(uintptr_t)d->log[i].at, &d->seen, compare_addresses))
+	if (!st && d->from && !d->held && !d->to)
+		d->to = d->eof;
+	for (size_t i = 0; i < d->n_log && !st && !d->held; i++)
+		if (!is_known_address(d, d->log[i].at) &&
+		    !tsearch((const void *)(uintptr_t)d->log[i].at, &d->seen, compare_addresses))
 			st = vn_fail(err, VN_ERR_NOMEM, "%s: no memory", d->path);
 	if (!st)
 		drop_published(d);

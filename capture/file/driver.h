@@ -29,6 +29,10 @@ typedef struct vn_driver vn_driver;
 /* fd: an empty file open for reading and writing, or a file of `bytes` bytes open for reading;
  * stays the caller's. path: for messages. Returns NULL if there is no memory. */
 vn_driver *vn_driver_create(int fd, const char *path, int64_t bytes);
+/* Before the file is created: HDF5 allocates its structure in large blocks
+ * (H5Pset_meta_block_size), so that it is written in few writes. Only for files that are held
+ * (vn_driver_hold). */
+void       vn_driver_gather(vn_driver *d);
 /* For a finished file that is changed in place: writes of the library go to the file at once, in
  * the library's order. */
 void       vn_driver_pass(vn_driver *d);

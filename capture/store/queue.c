@@ -122,6 +122,14 @@ vn_block *vn_queue_fetch(vn_queue *q)
 	return b;
 }
 
+bool vn_queue_waits(vn_queue *q)
+{
+	pthread_mutex_lock(&q->lock);
+	const bool waits = q->first != NULL;
+	pthread_mutex_unlock(&q->lock);
+	return waits;
+}
+
 void vn_queue_hold(vn_queue *q, vn_block *b)
 {
 	pthread_mutex_lock(&q->lock);

@@ -38,6 +38,7 @@ vn_block *vn_queue_take(vn_queue *q);
 void      vn_block_free(vn_block *b);
 void      vn_queue_post(vn_queue *q, vn_block *b);
 vn_block *vn_queue_fetch(vn_queue *q); /* waits; NULL once closed and empty */
+bool      vn_queue_waits(vn_queue *q); /* does a posted block wait to be fetched? */
 /* Requires that a fetched block is given back once more. */
 void      vn_queue_hold(vn_queue *q, vn_block *b);
 void      vn_queue_give_back(vn_queue *q, vn_block *b);

@@ -3,8 +3,8 @@
  * HDF5 1.10 crashes, or exits silently, if it gets no memory. So it runs in a child process of the
  * store, which has the file open, executes requests (scribe_file.c, scribe_about.c), and answers.
  * Whatever happens to it, the store gets an answer or one clear error. The store, not the scribe,
- * renames the file (place.h). The store also writes the numbers of tensors itself, at the place
- * that the answer names.
+ * renames the file (place.h). The store also writes the numbers of large tensors itself, at the
+ * place that the answer names. Small tensors are sent with their numbers, many in one message.
  *
  * If the store's process ends, the scribe is killed at once (PR_SET_PDEATHSIG), and the file stays
  * as it was last published. The kernel regards the thread that forked it as its parent, so start it
@@ -30,11 +30,12 @@
 /* clang-format off */
 typedef enum vn_scribe_request {
 	VN_SCRIBE_CREATE, VN_SCRIBE_RUN, VN_SCRIBE_IDS_DIGEST, VN_SCRIBE_TEXTS, VN_SCRIBE_FACTS, VN_SCRIBE_MODEL,
-	VN_SCRIBE_STEP, VN_SCRIBE_ALIASES, VN_SCRIBE_START, VN_SCRIBE_FINISH, VN_SCRIBE_CLOSE
+	VN_SCRIBE_STEP, VN_SCRIBE_ALIASES, VN_SCRIBE_START, VN_SCRIBE_FINISH, VN_SCRIBE_SMALL, VN_SCRIBE_CLOSE
 } vn_scribe_request;
 /* clang-format on */
 
-/* What VN_SCRIBE_START and VN_SCRIBE_FINISH send. stats and digest are set only for FINISH. */
+/* What VN_SCRIBE_START, VN_SCRIBE_FINISH and VN_SCRIBE_SMALL send. START sends no stats and no
+ * digest. */
 typedef struct vn_scribe_tensor {
 	vn_tensor_label label;
 	vn_dtype        dtype;

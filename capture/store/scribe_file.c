@@ -2,6 +2,7 @@
  * structure of tensors. See scribe.h; /run, /model and /plan: scribe_about.c. */
 #include "capture/store/scribe_internal.h"
 
+#include "capture/file/disk.h"
 #include "libref/base/trouble.h"
 
 #include <search.h>
@@ -56,9 +57,11 @@ static vn_status create_file(vn_scribe_file *f, vn_message *m, vn_error *err)
 	f->groups = H5Pcreate(H5P_GROUP_CREATE);
 	/* Format 1.8, because the later superblock marks a file that was not closed, and only h5clear
 	 * makes such a file readable. */
+	if (whole)
+		vn_driver_gather(f->driver);
 	if (fapl < 0 || fcpl < 0 || f->groups < 0 || driver < 0 ||
 	    H5Pset_driver(fapl, driver, vn_driver_info(f->driver)) < 0 ||
-	    H5Pset_libver_bounds(fapl, H5F_LIBVER_V18, H5F_LIBVER_V18) < 0 ||
+	    H5Pset_libver_bounds(fapl, H5F_LIBVER_V18, H5F_LIBVER_V18) < 0 || H5Pset_meta_block_size(fapl, 64 << 10) < 0 ||
 	    !(whole ? put_links(fcpl, FEW, FEW) && put_links(f->groups, FEW, FEW)
 	            : put_links(fcpl, MANY, 16) && put_links(f->groups, MANY, links < MANY ? (unsigned)links : MANY)) ||
 	    (f->file = H5Fcreate(f->path, H5F_ACC_TRUNC, fcpl, fapl)) < 0 || !put_root(f->file))
@@ -237,12 +240,11 @@ static const vn_scribe_tensor *take_tensor(vn_message *m)
 	return bytes == sizeof(vn_scribe_tensor) ? t : NULL;
 }
 
-/* Message: a tensor. Answer: offset of its numbers. Creates an unnamed dataset with storage
- * allocated now and not filled. */
-static vn_status start_tensor(vn_scribe_file *f, vn_message *m, vn_error *err)
+/* Creates an unnamed dataset with storage allocated now and not filled. t may be NULL, which is
+ * refused. *at: the offset of its numbers; unchanged if there are none. */
+static vn_status make_dataset(vn_scribe_file *f, const vn_scribe_tensor *t, int64_t *at, vn_error *err)
 {
-	const vn_scribe_tensor *t = take_tensor(m);
-	hsize_t                 dim[VN_MAX_RANK] = { 0 };
+	hsize_t dim[VN_MAX_RANK] = { 0 };
 
 	drop_tensor(f);
 	if (!t || t->shape.rank < 0 || t->shape.rank > VN_MAX_RANK || (int)t->dtype < 0 || t->dtype >= VN_N_DTYPES)
@@ -258,14 +260,20 @@ static vn_status start_tensor(vn_scribe_file *f, vn_message *m, vn_error *err)
 	            H5Pset_attr_phase_change(dcpl, 64, 0) >= 0 &&
 	            (f->dset = H5Dcreate_anon(f->file, type, space, dcpl, H5P_DEFAULT)) >= 0;
 	if (good && vn_shape_count(&t->shape) > 0) {
-		const haddr_t at = H5Dget_offset(f->dset);
-		good = at != HADDR_UNDEF;
-		*f->answer = (int64_t)at;
+		const haddr_t offset = H5Dget_offset(f->dset);
+		good = offset != HADDR_UNDEF;
+		*at = (int64_t)offset;
 	}
 	vn_h5_close(dcpl);
 	vn_h5_close(type);
 	vn_h5_close(space);
 	return good ? VN_OK : not_made(f, t->label.name, err);
+}
+
+/* Message: a tensor. Answer: offset of its numbers. */
+static vn_status start_tensor(vn_scribe_file *f, vn_message *m, vn_error *err)
+{
+	return make_dataset(f, take_tensor(m), f->answer, err);
 }
 
 static bool put_word(hid_t o, const char *key, const char *word)
@@ -287,11 +295,10 @@ static bool put_attributes(hid_t o, const vn_scribe_tensor *t)
 	       (!vn_h5_says_dtype(t->dtype) || vn_h5_put_text(o, "dtype", vn_dtype_name(t->dtype)));
 }
 
-/* Message: a tensor. Name and attributes. */
-static vn_status finish_tensor(vn_scribe_file *f, vn_message *m, vn_error *err)
+/* Gives the current dataset its attributes and its name. t may be NULL, which is refused. */
+static vn_status name_dataset(vn_scribe_file *f, const vn_scribe_tensor *t, vn_error *err)
 {
-	const vn_scribe_tensor *t = take_tensor(m);
-	const char             *name = t ? t->label.name : "a tensor", *last;
+	const char *name = t ? t->label.name : "a tensor", *last;
 	if (!t || f->dset < 0 || !put_attributes(f->dset, t))
 		return not_made(f, name, err);
 	if (find_name(f, name))
@@ -301,7 +308,32 @@ static vn_status finish_tensor(vn_scribe_file *f, vn_message *m, vn_error *err)
 		return not_made(f, name, err);
 	drop_tensor(f);
 	f->tensors++;
+	++*f->answer;
 	return vn_scribe_file_settle(f, true, name, false, err);
+}
+
+/* Message: a tensor. Answer: 1 if the file has it. */
+static vn_status finish_tensor(vn_scribe_file *f, vn_message *m, vn_error *err)
+{
+	return name_dataset(f, take_tensor(m), err);
+}
+
+/* Message: tensors, each with its numbers. Answer: how many of them the file has. */
+static vn_status write_small_tensors(vn_scribe_file *f, vn_message *m, vn_error *err)
+{
+	vn_status st = VN_OK;
+
+	while (!st && m->at < m->n) {
+		const vn_scribe_tensor *t = take_tensor(m);
+		size_t                  bytes;
+		const void             *numbers = vn_take_bytes(m, &bytes);
+		int64_t                 at = 0;
+
+		if (!(st = make_dataset(f, m->bad ? NULL : t, &at, err)) &&
+		    !(st = vn_write_at(f->fd, f->path, t->label.name, numbers, bytes, at, err)))
+			st = name_dataset(f, t, err);
+	}
+	return st;
 }
 
 /* ---- the end --------------------------------------------------------------------------------- */
@@ -397,7 +429,7 @@ vn_status vn_scribe_file_do(vn_scribe_file *f, vn_scribe_request request, vn_mes
 		[VN_SCRIBE_IDS_DIGEST] = vn_scribe_file_ids_digest, [VN_SCRIBE_TEXTS] = vn_scribe_file_texts,
 		[VN_SCRIBE_FACTS] = vn_scribe_file_facts, [VN_SCRIBE_MODEL] = vn_scribe_file_model,
 		[VN_SCRIBE_STEP] = begin_step, [VN_SCRIBE_ALIASES] = write_aliases, [VN_SCRIBE_START] = start_tensor,
-		[VN_SCRIBE_FINISH] = finish_tensor, [VN_SCRIBE_CLOSE] = close_file,
+		[VN_SCRIBE_FINISH] = finish_tensor, [VN_SCRIBE_SMALL] = write_small_tensors, [VN_SCRIBE_CLOSE] = close_file,
 	};
 	/* clang-format on */
 	const vn_status poor = f->refused ? VN_OK : vn_h5_room(f->path, err);

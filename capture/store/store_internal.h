@@ -46,11 +46,15 @@ struct vn_store {
 	vn_disk     disk;
 	vn_writers *writers; /* NULL: not needed yet */
 	bool        alone;   /* the writers could not be started */
+	struct {
+		vn_message m; /* of VN_SCRIBE_SMALL */
+		int64_t    bytes;
+	} small; /* tensors that were not sent yet */
 
 	/* Both sides; asking: held during a request to the scribe. */
 	pthread_mutex_t asking;
 	vn_scribe       scribe;
-	int64_t         finishing; /* bytes of the tensor whose VN_SCRIBE_FINISH is not answered yet */
+	int64_t         finishing; /* bytes of the tensors whose request is not answered yet */
 
 	/* The first failure of either side. */
 	pthread_mutex_t lock;
@@ -68,9 +72,9 @@ vn_status vn_store_status(vn_store *s, vn_error *err);
 /* Sends a request and waits for the answer, unless a failure was recorded. Records a failure.
  * Finishes the message in any case. */
 vn_status vn_store_do(vn_store *s, vn_scribe_request request, vn_message *m, int64_t *value, vn_error *err);
-/* Sends VN_SCRIBE_FINISH for a tensor of this many bytes without waiting; the answer is fetched
+/* Sends a request that completes tensors of this many bytes, without waiting; the answer is fetched
  * before the next request. */
-vn_status vn_store_finish(vn_store *s, vn_message *m, int64_t bytes, vn_error *err);
+vn_status vn_store_finish(vn_store *s, vn_scribe_request request, vn_message *m, int64_t bytes, vn_error *err);
 
 /* Requires s->asking. Collects the answer of vn_store_finish, if one is pending. */
 vn_status vn_store_collect(vn_store *s, vn_error *err);

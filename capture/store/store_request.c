@@ -30,13 +30,13 @@ vn_status vn_store_status(vn_store *s, vn_error *err)
 vn_status vn_store_collect(vn_store *s, vn_error *err)
 {
 	const bool finishing = s->scribe.asked;
+	int64_t    tensors;
 	vn_error   own = { "" };
-	vn_status  st = vn_scribe_answer(&s->scribe, NULL, &own);
+	vn_status  st = vn_scribe_answer(&s->scribe, &tensors, &own);
 
-	if (finishing && !st) {
-		s->tensors++;
+	s->tensors += tensors;
+	if (finishing && !st)
 		s->bytes += s->finishing;
-	}
 	return vn_store_note_failure(s, st, &own, err);
 }
 
@@ -76,7 +76,7 @@ vn_status vn_store_do(vn_store *s, vn_scribe_request request, vn_message *m, int
 	return send_request(s, request, m, true, value, 0, err);
 }
 
-vn_status vn_store_finish(vn_store *s, vn_message *m, int64_t bytes, vn_error *err)
+vn_status vn_store_finish(vn_store *s, vn_scribe_request request, vn_message *m, int64_t bytes, vn_error *err)
 {
-	return send_request(s, VN_SCRIBE_FINISH, m, false, NULL, bytes, err);
+	return send_request(s, request, m, false, NULL, bytes, err);
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 enum { LARGE = 256 * 1024 }; /* fewest bytes that other threads copy and write: waking them takes time, too */
+enum { SMALL = 16 * 1024 };  /* most bytes that are sent to the scribe: copying them takes less time than its answer */
 enum { SLICE = 64 * 1024 };  /* part of a block that stays in the cache between statistics and digest */
 
 /* ---- the giver's side -------------------------------------------------------- */
@@ -142,19 +143,74 @@ static void drop_tensor(vn_store *s)
 	s->tensor.digest = NULL;
 }
 
+/* Notes what the tensor of this block is. */
+static vn_status begin_tensor(vn_store *s, const vn_block *b, vn_error *err)
+{
+	drop_tensor(s);
+	s->tensor.about = (vn_scribe_tensor) { .label = b->label, .dtype = b->dtype, .shape = b->shape };
+	s->tensor.sum = (vn_stats_sum) { 0 };
+	s->tensor.digest = vn_digester_create();
+	return s->tensor.digest ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "%s: no memory", s->place.partial);
+}
+
+static void describe_tensor(vn_store *s)
+{
+	s->tensor.about.stats = vn_stats_finish(&s->tensor.sum);
+	s->tensor.about.digest = vn_digester_finish(s->tensor.digest);
+	s->tensor.digest = NULL;
+}
+
+/* Adds numbers to the statistics and the digest of the current tensor. */
+static void add_numbers(vn_store *s, const vn_block *b)
+{
+	const size_t width = vn_dtype_size(s->tensor.about.dtype);
+
+	for (size_t i = 0; i < b->used; i += SLICE) {
+		const size_t n = b->used - i < SLICE ? b->used - i : SLICE;
+		vn_stats_add(&s->tensor.sum, b->data + i, s->tensor.about.dtype, n / width);
+		vn_digester_add(s->tensor.digest, b->data + i, n);
+	}
+}
+
+/* Sends the small tensors that are waiting. */
+static vn_status send_small(vn_store *s, vn_error *err)
+{
+	const int64_t bytes = s->small.bytes;
+
+	s->small.bytes = 0;
+	return s->small.m.n ? vn_store_finish(s, VN_SCRIBE_SMALL, &s->small.m, bytes, err) : VN_OK;
+}
+
+/* Files a whole tensor: it is sent with others, at the latest when no further block waits
+ * (file_all). */
+static vn_status file_small(vn_store *s, const vn_block *b, vn_error *err)
+{
+	enum { ENOUGH = 64 << 10 }; /* bytes of a message */
+	const vn_status st = begin_tensor(s, b, err);
+
+	if (st)
+		return st;
+	add_numbers(s, b);
+	describe_tensor(s);
+	vn_message_put_bytes(&s->small.m, &s->tensor.about, sizeof s->tensor.about);
+	vn_message_put_bytes(&s->small.m, b->data, b->used);
+	s->small.bytes += (int64_t)b->used;
+	return s->small.m.n < ENOUGH ? VN_OK : send_small(s, err);
+}
+
 /* Creates its dataset, without a name yet, and its storage. */
 static vn_status start_tensor(vn_store *s, const vn_block *b, vn_error *err)
 {
 	const int64_t bytes = vn_shape_count(&b->shape) * (int64_t)vn_dtype_size(b->dtype);
 	vn_message    m = { 0 };
+	vn_status     st = begin_tensor(s, b, err);
 
-	drop_tensor(s);
-	s->tensor.about = (vn_scribe_tensor) { .label = b->label, .dtype = b->dtype, .shape = b->shape };
-	s->tensor.sum = (vn_stats_sum) { 0 };
-	if (!(s->tensor.digest = vn_digester_create()))
-		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", s->place.partial);
+	if (!st)
+		st = send_small(s, err);
+	if (st)
+		return st;
 	vn_message_put_bytes(&m, &s->tensor.about, sizeof s->tensor.about);
-	const vn_status st = vn_store_do(s, VN_SCRIBE_START, &m, &s->tensor.at, err);
+	st = vn_store_do(s, VN_SCRIBE_START, &m, &s->tensor.at, err);
 	s->tensor.end = s->tensor.at + bytes;
 	s->tensor.open = !st;
 	return st;
@@ -170,19 +226,14 @@ static bool start_writers(vn_store *s)
 
 static vn_status file_numbers(vn_store *s, vn_block *b, vn_error *err)
 {
-	const size_t width = vn_dtype_size(s->tensor.about.dtype);
-	vn_status    st = VN_OK;
+	vn_status st = VN_OK;
 
 	if (s->tensor.at + (int64_t)b->used > s->tensor.end)
 		return vn_fail(err, VN_ERR_SHAPE, "%s: %s: more numbers than its shape has", s->place.partial, name_of(s));
 	const bool beside = b->used >= LARGE && start_writers(s);
 	if (beside)
 		vn_writers_post(s->writers, b, s->tensor.at, name_of(s));
-	for (size_t i = 0; i < b->used; i += SLICE) {
-		size_t n = b->used - i < SLICE ? b->used - i : SLICE;
-		vn_stats_add(&s->tensor.sum, b->data + i, s->tensor.about.dtype, n / width);
-		vn_digester_add(s->tensor.digest, b->data + i, n);
-	}
+	add_numbers(s, b);
 	if (!beside)
 		st = vn_disk_write(&s->disk, name_of(s), b->data, b->used, s->tensor.at, err);
 	s->tensor.at += (int64_t)b->used;
@@ -198,18 +249,19 @@ static vn_status finish_tensor(vn_store *s, vn_error *err)
 		return written;
 	if (s->tensor.at != s->tensor.end)
 		return vn_fail(err, VN_ERR_SHAPE, "%s: %s: fewer numbers than its shape has", s->place.partial, name_of(s));
-	s->tensor.about.stats = vn_stats_finish(&s->tensor.sum);
-	s->tensor.about.digest = vn_digester_finish(s->tensor.digest);
-	s->tensor.digest = NULL;
+	describe_tensor(s);
 	vn_message_put_bytes(&m, &s->tensor.about, sizeof s->tensor.about);
 	drop_tensor(s);
-	return vn_store_finish(s, &m, s->tensor.sum.n * (int64_t)vn_dtype_size(s->tensor.about.dtype), err);
+	return vn_store_finish(s, VN_SCRIBE_FINISH, &m, s->tensor.sum.n * (int64_t)vn_dtype_size(s->tensor.about.dtype),
+	                       err);
 }
 
 static vn_status file_block(vn_store *s, vn_block *b, vn_error *err)
 {
 	vn_status st = VN_OK;
 
+	if (b->first && b->last && b->used <= SMALL)
+		return file_small(s, b, err);
 	if (b->first)
 		st = start_tensor(s, b, err);
 	/* Ignores a piece of a dropped tensor. */
@@ -226,13 +278,16 @@ static void file_all(vn_store *s)
 
 	while ((b = vn_queue_fetch(s->queue))) {
 		if (!vn_store_status(s, NULL)) {
-			vn_error        err;
-			const vn_status st = file_block(s, b, &err);
+			vn_error  err;
+			vn_status st = file_block(s, b, &err);
+			if (!st && !vn_queue_waits(s->queue)) /* before it is given back, which vn_queue_drain waits for */
+				st = send_small(s, &err);
 			vn_store_note_failure(s, st, &err, NULL);
 		}
 		vn_queue_give_back(s->queue, b);
 	}
 	drop_tensor(s);
+	vn_message_finish(&s->small.m);
 	vn_writers_destroy(s->writers);
 	s->writers = NULL;
 }

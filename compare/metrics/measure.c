@@ -488,8 +488,9 @@ static void free_pass(measure_pass *p, int n, int threads, int all, bool failed)
 	free(p->w);
 }
 
-/* Returns how many of `all` threads measure the pass: one a share, and none that has less to do than it takes to start
- * it. Numbers in files also wait for the disk, so a share of them is enough. */
+/* Returns how many of `all` threads measure the pass: one a share, and none that has less to do
+ * than it takes to start it. Numbers in files also wait for the disk, so a share of them is
+ * enough. */
 static int useful_threads(const measure_pass *p, int n, int all, bool parts)
 {
 	enum { ENOUGH = 1 << 16 }; /* numbers: about 50 us; a thread costs 30 us */
