@@ -39,6 +39,9 @@ static bool put_root(hid_t file)
  * nothing is published before the end (driver.h, hold), links beyond the first few use an index,
  * which takes writes to several blocks. */
 enum { FEW = 32, MANY = 65535 };
+/* Bytes that HDF5 allocates at a time for the structure of a file that is written as a whole. What
+ * follows must stay in the head of the file that place.c looks at: the text of `format`. */
+enum { META = 4096 };
 static bool put_links(hid_t props, unsigned most, unsigned expected)
 {
 	return H5Pset_link_phase_change(props, most, 0) >= 0 && H5Pset_est_link_info(props, expected, 16) >= 0 &&
@@ -61,7 +64,7 @@ static vn_status create_file(vn_scribe_file *f, vn_message *m, vn_error *err)
 		vn_driver_gather(f->driver);
 	if (fapl < 0 || fcpl < 0 || f->groups < 0 || driver < 0 ||
 	    H5Pset_driver(fapl, driver, vn_driver_info(f->driver)) < 0 ||
-	    H5Pset_libver_bounds(fapl, H5F_LIBVER_V18, H5F_LIBVER_V18) < 0 || H5Pset_meta_block_size(fapl, 64 << 10) < 0 ||
+	    H5Pset_libver_bounds(fapl, H5F_LIBVER_V18, H5F_LIBVER_V18) < 0 || H5Pset_meta_block_size(fapl, META) < 0 ||
 	    !(whole ? put_links(fcpl, FEW, FEW) && put_links(f->groups, FEW, FEW)
 	            : put_links(fcpl, MANY, 16) && put_links(f->groups, MANY, links < MANY ? (unsigned)links : MANY)) ||
 	    (f->file = H5Fcreate(f->path, H5F_ACC_TRUNC, fcpl, fapl)) < 0 || !put_root(f->file))
