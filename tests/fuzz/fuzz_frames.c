@@ -85,6 +85,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	vn_error      err = { "" };
 	const int     fd = memfd_create("frames", MFD_CLOEXEC);
 
+	MUST(access(golden, R_OK) == 0); /* without it, no frame is read */
 	if (fd < 0 || (size && write(fd, data, size) != (ssize_t)size) || lseek(fd, 0, SEEK_SET) != 0)
 		exit(2);
 	if (vn_recording_of_frames(golden, fd, &r, &err) == VN_OK) {
@@ -112,7 +113,7 @@ static size_t honest(int i, uint8_t *out)
 		vn_scan_file(&scan, to);
 		vn_child_leave(to);
 	}
-	if (pid < 0 || waitpid(pid, NULL, 0) != pid)
+	if (pid < 0 || TEMP_FAILURE_RETRY(waitpid(pid, NULL, 0)) != pid)
 		exit(2);
 	static uint8_t all[1 << 20];
 	const ssize_t  n = pread(to, all, sizeof all, 0);

@@ -15,6 +15,7 @@
 #include "tests/fuzz/mutate.h"
 
 #include "tests/counted.h"
+#include <errno.h>
 #include <inttypes.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -207,8 +208,10 @@ static int run_child(void)
 		setrlimit(RLIMIT_CORE, &(struct rlimit) { 0, 0 });
 		work();
 	}
-	if (pid < 0 || waitpid(pid, &status, 0) < 0)
+	if (pid < 0 || TEMP_FAILURE_RETRY(waitpid(pid, &status, 0)) < 0) { /* libFuzzer's timer interrupts it */
+		perror("a child of fuzz_object_header");
 		exit(2);
+	}
 	return status;
 }
 

@@ -19,10 +19,12 @@
 
 #include <dirent.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 #include <time.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -323,10 +325,26 @@ static inline long fuzz_mutations(const fuzz_plan *f)
 	return done;
 }
 
+static inline void fuzz_interrupt(int signal)
+{
+	(void)signal;
+}
+
+/* A timer interrupts system calls, as libFuzzer's does every 11 seconds. */
+static inline void fuzz_start_timer(void)
+{
+	const struct timeval often = { 0, 20000 };
+
+	if (sigaction(SIGALRM, &(struct sigaction) { .sa_handler = fuzz_interrupt }, NULL) != 0 ||
+	    setitimer(ITIMER_REAL, &(struct itimerval) { often, often }, NULL) != 0)
+		exit(2);
+}
+
 static inline int fuzz_main(int argc, char **argv, const fuzz_plan *f)
 {
 	static uint8_t d[FUZZ_ROOM];
 
+	fuzz_start_timer();
 	for (int i = 0; i < f->n_seeds; i++)
 		fuzz_add_seed(d, f->make_seed(i, d));
 	if (getenv("FUZZ_WRITE")) {
