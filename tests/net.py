@@ -1,19 +1,23 @@
 #!/usr/bin/env python3
-"""net.py OLD NEW --folder FOLDER [--pairs GLOB] [--all] [--words] [--renamed FILE] [--jobs N]: do two builds give the
+"""net.py OLD NEW --folder FOLDER [--cases GLOB] [--all] [--words] [--renamed FILE] [--jobs N]: do two builds give the
 same answers?
 
-Both programs explain and compare the same pairs of recordings. Their JSON, their text and their exit statuses are to be
-equal, byte for byte. --words leaves the display sentences of explanations out, and the text: numbers, ids, findings and
-statuses remain. --renamed: fields that NEW names otherwise, as a JSON object such as {"checkpoints.limits.used":
-"limit_fraction"}; the version of the schema may differ, too, and nothing else.
+Both programs run the same commands on the same files, in an empty folder: exit statuses, what they print, and every
+file that they write are to be equal, byte for byte (a recording: what `show` says of it). --words leaves the display
+sentences of explanations out, and all that is no JSON: numbers, ids, findings and statuses remain. --renamed: fields
+that NEW names otherwise, as a JSON object such as {"checkpoints.limits.used": "limit_fraction"}; the version of the
+schema may differ, too, and nothing else.
 
-The pairs are made once, by OLD, in FOLDER:
+The cases are made once, by OLD, in FOLDER:
   catalogue/FAMILY/FAULT   each fault of the catalogue, in each family that it fits: in f32, f16 or bf16, at once or in
-                           steps, all checkpoints recorded or the projections alone or the layers' outputs alone
-  correct/FAMILY/FORMAT    no fault
-  SCRIPT/NUMBER            what tests/SCRIPT hands to `explain` and `compare --model`: dumps of another engine, ranks,
-                           edited files
-What OLD answers is kept there, too: a second run of the same OLD runs NEW alone. Default: every eighth pair of each
+                           steps, all checkpoints recorded or the projections alone or the layers' outputs alone;
+                           `explain` and `compare`, each in every form: text, JSON, HTML, Markdown, JUnit, CSV
+  correct/FAMILY/FORMAT    the same without a fault
+  several/FAMILY/WHAT      of these: several candidates, --vote, --baseline, --shard, folders whole and in parts with
+                           `merge`, `table`, `weights`
+  SCRIPT/NUMBER            what tests/SCRIPT hands to the commands of READERS: dumps of another engine, ranks, edited
+                           and broken files
+What OLD answers is kept there, too: a second run of the same OLD runs NEW alone. Default: every eighth case of each
 group. Exit status 0: the same; 1: not.
 """
 import argparse
@@ -25,6 +29,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 import zlib
 from concurrent.futures import ThreadPoolExecutor
@@ -34,14 +39,26 @@ FIXTURES = os.path.join(os.path.dirname(TESTS), "fixtures")
 FAMILIES = ("gpt2", "llama", "mistral", "qwen2", "qwen3", "qwen3_5_text")
 POINTS = ("*", "*", "{embed,*_proj,*_norm,*attn_context,*attn_out,*attn_residual,*mlp_act,*.output,logits}",
           "{embed,layer*.output,logits}")
-SCRIPTS = ("parity_explain_unrelated.py", "parity_foreign.py", "cli/explain.sh", "cli/explain_vocabulary.sh",
-           "cli/steps.sh", "cli/calls.sh", "cli/align.sh")
+SCRIPTS = ("parity_explain_unrelated.py", "parity_foreign.py") + tuple(f"cli/{name}.sh" for name in (
+    "explain", "explain_vocabulary", "steps", "calls", "align", "many", "many_folders", "parts", "folders", "baseline",
+    "weights", "show_json", "show_batch", "values", "table", "import", "import_kinds", "reports", "csv", "formats",
+    "endings", "strict", "bitwise", "second_names", "older_recording", "misshapen", "not_finite", "identities",
+    "digests", "trust", "vacuous", "layout_match"))
+READERS = ("compare", "explain", "weights", "show", "import", "table", "merge", "limits", "points")
+OUTPUTS = ("-o", "--output", "--summary")
 SENTENCES = {"words", "details", "against", "contradicted_by", "separate", "separating_input", "looks",
              "error_shape"}  # of explanations, in this version's names and in those of older ones
 
 
 def run(*args, **more):
-    return subprocess.run(args, capture_output=True, text=True, **more)
+    return subprocess.run(args, capture_output=True, text=True, errors="surrogateescape", stdin=subprocess.DEVNULL,
+                          **more)
+
+
+def forms(name):
+    """Options for a report in each form, and the text on stdout."""
+    files = [x for form in ("json", "html", "md", "xml", "csv") for x in ("-o", f"{name}.{form}")]
+    return [*files, "--format", "text", "-o", "-"]
 
 
 # ---- recording -----------------------------------------------------------------------------------
@@ -61,8 +78,8 @@ def capture(program, out, model, precision, steps, points, *more):
 
 
 def catalogue(program, folder, family):
-    """One pair for each fault that fits; a fault that cannot be made in that format is left out."""
-    model, pairs, places = os.path.join(FIXTURES, family + "-trained"), {}, {}
+    """A case for each fault that fits; a fault that cannot be made in that format is left out."""
+    model, cases, places, at_once = os.path.join(FIXTURES, family + "-trained"), {}, {}, []
     for line in run(program, "points", "--faults=*", model).stdout.splitlines():
         fault, name = line.split()
         places.setdefault(fault, []).append(name)
@@ -79,8 +96,36 @@ def catalogue(program, folder, family):
             if capture(program, out, model, precision, steps, points,
                        *(["--inject", f"{fault}@{middle[n % len(middle)]}"] if fault else [])):
                 name = f"catalogue/{family}/{fault}" if fault else f"correct/{family}/{precision}"
-                pairs[name] = [ref, out, "--model", model, "--allow", "missing"]
-    return pairs
+                pair = [ref, out, "--model", model, "--allow", "missing"]
+                at_once += [] if steps else [out]
+                cases[name] = [["explain", *pair, *forms("explain")], ["compare", *pair, *forms("compare")]]
+    cases.update(several(home, family, model, at_once))
+    return cases
+
+
+def several(home, family, model, found):
+    """Cases of more than one pair."""
+    ref, other, cases = os.path.join(home, "ref.False.h5"), os.path.join(FIXTURES, "qwen2-trained"), {}
+    many = found[::max(1, len(found) // 5)][:5]
+    folders = os.path.join(home, "folders")
+    for side in ("refs", "cands"):
+        os.makedirs(os.path.join(folders, side), exist_ok=True)
+    for i, path in enumerate(many):
+        shutil.copyfile(ref, os.path.join(folders, "refs", f"p{i}.h5"))
+        shutil.copyfile(path, os.path.join(folders, "cands", f"p{i}.h5"))
+    refs, cands, at = os.path.join(folders, "refs"), os.path.join(folders, "cands"), f"several/{family}/"
+    allow = ["--allow", "missing,extra"]
+    cases[at + "candidates"] = [["compare", ref, *many, *allow, *forms("r")]]
+    cases[at + "candidates_model"] = [["compare", ref, *many[:2], "--model", model, *allow, *forms("r")]]
+    cases[at + "vote"] = [["compare", "--vote", *many[:4], *allow, *forms("r")]]
+    cases[at + "baseline"] = [["compare", ref, many[0], *allow, "-o", "known.json"],
+                              ["compare", ref, many[1], *allow, "--baseline", "known.json", *forms("r")]]
+    cases[at + "folders"] = [["compare", refs, cands, *allow, "--summary", "whole.json", *forms("r")]]
+    cases[at + "parts"] = [*(["compare", refs, cands, *allow, "--part", f"{i}/2", "--summary", f"{i}.json"]
+                             for i in (1, 2)), ["merge", "1.json", "2.json", "-o", "whole.json"]]
+    cases[at + "table"] = [["table", ref, *many[:2], "--points", "layer0.*"]]
+    cases[at + "weights"] = [["weights", model, other, *forms("r")[:2]], ["weights", model, other]]
+    return cases
 
 
 def keep(store, path):
@@ -98,19 +143,27 @@ def keep(store, path):
     return to
 
 
+def is_kept(path):
+    """Is it a file, or a folder of files and folders?"""
+    if not os.path.isdir(path):
+        return os.path.isfile(path)
+    return all(os.path.isfile(os.path.join(at, name)) for at, _, names in os.walk(path) for name in names)
+
+
 def harvested(args):
-    """Acts as the program for a script: keeps the files of a comparison, then runs the program."""
+    """Acts as the program for a script: keeps the files of a command, then runs the program."""
     store, program = os.environ["NET_STORE"], os.environ["NET_PROGRAM"]
-    if len(args) > 2 and (args[0] == "explain" or args[0] == "compare" and "--model" in args):
-        kept, skip = [], False
+    if args and args[0] in READERS:
+        kept, output = [args[0]], False
         for a in args[1:]:
-            if skip or a in ("--format", "--threads", "-o", "--output", "--explain", "--replay", "--full"):
-                skip = not skip and a not in ("--explain", "--replay", "--full")
-                continue
-            kept.append(keep(store, a) if os.path.exists(a) and not os.path.abspath(a).startswith(FIXTURES)
-                        else os.path.abspath(a) if os.path.exists(a) else a)
-        line = json.dumps(kept)
-        with open(os.path.join(store, "pairs"), "a", encoding="utf-8") as f:
+            if output:  # is written in the folder where the command runs
+                kept.append(a if a == "-" else os.path.basename(a.rstrip("/")))
+            else:
+                kept.append(",".join(os.path.abspath(x) if os.path.abspath(x).startswith(FIXTURES)
+                                     else keep(store, x) if is_kept(x) else x for x in a.split(",")))
+            output = a in OUTPUTS
+        line = json.dumps([kept])
+        with open(os.path.join(store, "cases"), "a", encoding="utf-8") as f:
             f.write(line + "\n")
     os.execv(program, [program, *args])
 
@@ -128,38 +181,48 @@ def of_script(program, folder, script):
         run("bash", os.path.join(TESTS, "cli", "check.sh"), os.path.basename(script)[:-3], env=env)
     else:
         run(sys.executable, os.path.join(TESTS, script), stand_in, "--all", env=env)
-    path = os.path.join(store, "pairs")
+    path = os.path.join(store, "cases")
     lines = sorted(set(open(path, encoding="utf-8").read().splitlines())) if os.path.exists(path) else []
     return {f"{script}/{i:04}": json.loads(line) for i, line in enumerate(lines)}
 
 
 def record(program, folder, jobs):
     os.makedirs(folder, exist_ok=True)
-    pairs = {}
+    cases = {}
     with ThreadPoolExecutor(jobs) as pool:
         for some in pool.map(lambda f: catalogue(program, folder, f), FAMILIES):
-            pairs.update(some)
-    for script in SCRIPTS:
-        pairs.update(of_script(program, folder, script))
-    with open(os.path.join(folder, "pairs.json"), "w", encoding="utf-8") as f:
-        json.dump(pairs, f, indent=0)
-    return pairs
+            cases.update(some)
+        for some in pool.map(lambda s: of_script(program, folder, s), SCRIPTS):
+            cases.update(some)
+    with open(os.path.join(folder, "cases.json"), "w", encoding="utf-8") as f:
+        json.dump(cases, f, indent=0)
+    return cases
 
 
 # ---- comparing -----------------------------------------------------------------------------------
 
 
-def answers(program, args):
-    """What the program says of a pair, in each form, with its status."""
-    forms = (("explain", ["--format", "json"]), ("compare", ["--format", "json"]), ("explain", []))
+def contents(program, folder, name):
+    """What a file says that a command wrote."""
+    if name.endswith(".h5"):
+        return re.sub(r'"created": "[^"]*"', "", run(program, "show", name, "--format", "json", cwd=folder).stdout)
+    with open(os.path.join(folder, name), encoding="utf-8", errors="surrogateescape") as f:
+        return f.read()
+
+
+def answers(program, commands):
+    """The status of each command with what it printed, and every file that they wrote."""
     said = {}
-    for command, more in forms:
-        done = run(program, command, *args, "--threads", "1", *more)
-        # The folder of limits is that of the source tree, or of the installation,
-        # that the program was built in.
-        said[f"{command} {' '.join(more)}".strip()] = [done.returncode, *(re.sub(r"/[^\s\"]*/limits/", "limits/", text)
-                                                                          for text in (done.stdout, done.stderr))]
-    return said
+    with tempfile.TemporaryDirectory() as at:
+        for i, args in enumerate(commands):
+            one = ["--threads", "1"] if args[0] in ("compare", "explain", "weights") and "--threads" not in args else []
+            done = run(program, *args, *one, cwd=at)
+            said[f"{i} {args[0]}"] = [done.returncode, done.stdout, done.stderr]
+        for name in sorted(os.path.join(f, n)[len(at) + 1:] for f, _, names in os.walk(at) for n in names):
+            said[name] = [0, contents(program, at, name), ""]
+    # The folder of limits is that of the source tree, or of the installation, that the program was built in.
+    return {what: [status, *(re.sub(r"/[^\s\"]*/limits/", "limits/", text) for text in texts)]
+            for what, (status, *texts) in said.items()}
 
 
 def without_sentences(x):
@@ -177,9 +240,16 @@ def with_names(x, names, at=""):
     return {names.get(f"{at}.{k}"[1:], k): with_names(v, names, f"{at}.{k}") for k, v in x.items()}
 
 
+def as_json(text):
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None
+
+
 def renamed(said, names):
-    return {form: [status, json.dumps(with_names(json.loads(text), names), indent=1)
-                   if form.endswith("json") and text else text, error] for form, (status, text, error) in said.items()}
+    return {what: [status, json.dumps(with_names(json.loads(text), names), indent=1) if as_json(text) else text, error]
+            for what, (status, text, error) in said.items()}
 
 
 def comparable(said, words, names):
@@ -188,23 +258,25 @@ def comparable(said, words, names):
     if not words:
         return said
     out = {}
-    for form, (status, text, _) in said.items():
-        out[form] = [status]
-        if form.endswith("json") and text:
-            report = json.loads(text)
+    for what, (status, text, _) in said.items():
+        out[what] = [status]
+        report = as_json(text)
+        if isinstance(report, dict):
             report["explanations"] = without_sentences(report.get("explanations", []))
-            out[form].append(report)
+            out[what].append(report)
     return out
 
 
 def first_difference(a, b):
-    for form in a:
-        if a[form] == b[form]:
+    for what in [*a, *(w for w in b if w not in a)]:
+        if a.get(what) == b.get(what):
             continue
+        if what not in a or what not in b:
+            return f"{what}: only of the {'new' if what in b else 'old'} program"
         x, y = (json.dumps(v, indent=1).splitlines() if not isinstance(v[1:2] and v[1], str)
-                else [str(v[0]), *v[1].splitlines(), *v[2].splitlines()] for v in (a[form], b[form]))
+                else [str(v[0]), *v[1].splitlines(), *v[2].splitlines()] for v in (a[what], b[what]))
         n = next((i for i, (p, q) in enumerate(zip(x, y)) if p != q), min(len(x), len(y)))
-        return f"{form}: line {n}:\n  - {' '.join(x[n:n + 1])}\n  + {' '.join(y[n:n + 1])}"
+        return f"{what}: line {n}:\n  - {' '.join(x[n:n + 1])[:500]}\n  + {' '.join(y[n:n + 1])[:500]}"
     return ""
 
 
@@ -212,38 +284,38 @@ def main():
     args = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     args.add_argument("old")
     args.add_argument("new")
-    args.add_argument("--folder", required=True, help="where pairs and OLD's answers are kept")
-    args.add_argument("--pairs", default="*", help="pairs of these names")
-    args.add_argument("--all", action="store_true", help="every pair, not a sample")
+    args.add_argument("--folder", required=True, help="where cases and OLD's answers are kept")
+    args.add_argument("--cases", default="*", help="cases of these names")
+    args.add_argument("--all", action="store_true", help="every case, not a sample")
     args.add_argument("--words", action="store_true", help="display sentences may differ")
     args.add_argument("--renamed", help="fields with other names in NEW")
     args.add_argument("--jobs", type=int, default=1)
     o = args.parse_args()
     names = json.load(open(o.renamed, encoding="utf-8")) if o.renamed else None
-    path = os.path.join(o.folder, "pairs.json")
-    pairs = (json.load(open(path, encoding="utf-8")) if os.path.exists(path)
+    path = os.path.join(o.folder, "cases.json")
+    cases = (json.load(open(path, encoding="utf-8")) if os.path.exists(path)
              else record(o.old, os.path.abspath(o.folder), o.jobs))
     with open(o.old, "rb") as f:
         known = os.path.join(o.folder, "answers", hashlib.sha1(f.read()).hexdigest()[:16])
     os.makedirs(known, exist_ok=True)
 
     groups = {}
-    for name in sorted(pairs):
+    for name in sorted(cases):
         groups.setdefault(os.path.dirname(name), []).append(name)
-    chosen = [n for names in groups.values() for i, n in enumerate(names) if fnmatch.fnmatch(n, o.pairs)
-              and (o.all or o.pairs != "*" or i % 8 == 0)]
+    chosen = [n for names in groups.values() for i, n in enumerate(names) if fnmatch.fnmatch(n, o.cases)
+              and (o.all or o.cases != "*" or i % 8 == 0)]
 
     def one(name):
         at = os.path.join(known, name.replace("/", "__") + ".json")
         if os.path.exists(at):
             old = json.load(open(at, encoding="utf-8"))
         else:
-            old = answers(o.old, pairs[name])
+            old = answers(o.old, cases[name])
             with open(at, "w", encoding="utf-8") as f:
                 json.dump(old, f)
-        new = answers(o.new, pairs[name])
+        new = answers(o.new, cases[name])
         return (name, first_difference(comparable(old, o.words, names), comparable(new, o.words, names and {})),
-                len(json.loads(old["explain --format json"][1] or "{}").get("explanations", [])))
+                len((as_json(old.get("explain.json", [0, ""])[1]) or {}).get("explanations", [])))
 
     since, odd, explained = time.time(), 0, 0
     with ThreadPoolExecutor(o.jobs) as pool:
@@ -252,7 +324,7 @@ def main():
             if why:
                 odd += 1
                 print(f"{name}: {why}", flush=True)
-    print(f"{len(chosen)} of {len(pairs)} pairs, {explained} explanations, {time.time() - since:.0f} s: {odd} differ")
+    print(f"{len(chosen)} of {len(cases)} cases, {explained} explanations, {time.time() - since:.0f} s: {odd} differ")
     return 1 if odd else 0
 
 
