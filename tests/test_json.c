@@ -133,6 +133,130 @@ static void a_member_of_an_object_that_is_null_counts_as_absent(void)
 	json_decref(o);
 }
 
+/* The members that vn_json_next reads, as an object; NULL: it refuses the text. */
+static json_t *collected(const char *text, size_t bytes, json_error_t *why)
+{
+	vn_json_members m = { .text = text, .bytes = bytes };
+	json_t         *name, *value, *all = json_object();
+
+	while (vn_json_next(&m, &name, &value, why)) {
+		json_object_set_new(all, json_string_value(name), value);
+		json_decref(name);
+	}
+	CU_ASSERT_TRUE(!name && !value);
+	if (!*why->text)
+		return all;
+	json_decref(all);
+	return NULL;
+}
+
+static void members_one_at_a_time_are_those_of_the_whole(void)
+{
+	static const char *const text[] = {
+		"{}",
+		" { \n } \t\r\n",
+		"{\"a\":1}",
+		"{ \"a\" : 1 , \"b\" : [ {} , \"}\" ] }  ",
+		"{\"\\u00e4 \\\" \xc3\xa4\":{\"a\":{\"a\":null}},\"\":-1.5e3}",
+		"{\"t\":true,\"f\":false,\"n\":null,\"s\":\"x,\\\"}\"}",
+		"",
+		"   ",
+		"{",
+		"[]",
+		"7",
+		"\"a\":1",
+		"{\"a\"",
+		"{\"a\":",
+		"{\"a\":1",
+		"{\"a\":1,",
+		"{\"a\":1,}",
+		"{,}",
+		"{\"a\":1,,\"b\":2}",
+		"{\"a\" 1}",
+		"{\"a\":1 \"b\":2}",
+		"{\"a\":1;\"b\":2}",
+		"{a:1}",
+		"{1:1}",
+		"{\"a\":}",
+		"{\"a\":tru}",
+		"{\"a\":truex}",
+		"{\"a\":01}",
+		"{\"a\":1.}",
+		"{\"a\":99999999999999999999}",
+		"{\"a\":{\"b\":1,\"b\":1}}",
+		"{\"a\xff\":1}",
+		"{\"a\":\"\xc3\"}",
+		"{\"a\":1\xc3\xa4}",
+		"{\"a\\u0000\":1}",
+		"{\"a\":1}x",
+		"{\"a\":1}}",
+		"{\"a\":1}{\"a\":1}",
+		"{\"a\n\":1}",
+	};
+
+	for (size_t i = 0; i < sizeof text / sizeof *text; i++) {
+		const size_t bytes = strlen(text[i]);
+		json_error_t why, of_all;
+		char        *exact = malloc(bytes + 1); /* a sanitizer sees what is read behind it */
+		memcpy(exact, text[i], bytes);
+		json_t *want = vn_json_load(text[i], bytes, JSON_REJECT_DUPLICATES, &of_all);
+		json_t *have = collected(exact, bytes, &why);
+		if (want && json_is_array(want)) { /* an object is asked for */
+			json_decref(want);
+			want = NULL;
+		}
+		CU_ASSERT_EQUAL(have != NULL, want != NULL);
+		CU_ASSERT_TRUE(!want || json_equal(have, want));
+		CU_ASSERT_TRUE(have || (why.position >= 0 && why.position <= (int)bytes));
+		if (!have != !want)
+			fprintf(stderr, "%s: %s\n", text[i], have ? "read" : why.text);
+		json_decref(want);
+		json_decref(have);
+		free(exact);
+	}
+}
+
+static void a_wrong_member_is_told_with_its_place(void)
+{
+	json_error_t why;
+
+	CU_ASSERT_PTR_NULL(collected("{\"a\":1,\"bc\":tru}", 16, &why));
+	CU_ASSERT_PTR_NOT_NULL(strstr(why.text, "tru"));
+	CU_ASSERT_EQUAL(why.position, 15);
+	CU_ASSERT_PTR_NULL(collected("{\"a\":1 \"b\":2}", 13, &why));
+	CU_ASSERT_STRING_EQUAL(why.text, "',' or '}' expected");
+	CU_ASSERT_EQUAL(why.position, 7);
+	CU_ASSERT_PTR_NULL(collected("{\"a\":[1\0],\"b\":2}", 15, &why)); /* Jansson would pass over it */
+	CU_ASSERT_STRING_EQUAL(why.text, "NUL byte");
+	CU_ASSERT_EQUAL(why.position, 7);
+}
+
+static void a_member_is_read_whole_or_not_at_all(void)
+{
+	static const char text[] =
+		"{\"a long name of 40 bytes or so, and more\":[1,\"another long text\"],\"b\":{\"c\":1}}";
+	long         k = 1, failed = 0;
+	json_error_t why;
+
+	sticky = false;
+	for (fired = true; fired; k++) {
+		vn_json_members m = { .text = text, .bytes = sizeof text - 1 };
+		json_t         *name, *value;
+		int             n = 0;
+		fail_at(k);
+		while (vn_json_next(&m, &name, &value, &why)) {
+			CU_ASSERT_TRUE(n++ ? json_object_size(value) == 1 : json_array_size(value) == 2);
+			json_decref(name);
+			json_decref(value);
+		}
+		left = 0;
+		CU_ASSERT_EQUAL(fired, strcmp(why.text, "not enough memory") == 0);
+		CU_ASSERT_TRUE(fired || n == 2);
+		failed += fired;
+	}
+	CU_ASSERT_TRUE(failed > 10);
+}
+
 static void what_was_lost_before_is_not_written_later(void)
 {
 	json_t *o = json_object();
@@ -166,6 +290,9 @@ int main(void)
 		TEST(a_plan_is_written_whole_or_not_at_all),
 		TEST(a_plan_is_read_whole_or_not_at_all),
 		TEST(a_member_of_an_object_that_is_null_counts_as_absent),
+		TEST(members_one_at_a_time_are_those_of_the_whole),
+		TEST(a_wrong_member_is_told_with_its_place),
+		TEST(a_member_is_read_whole_or_not_at_all),
 		TEST(what_was_lost_before_is_not_written_later),
 		TEST(what_fails_is_noted_and_counts_from_a_mark),
 		CU_TEST_INFO_NULL,

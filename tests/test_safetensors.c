@@ -249,6 +249,9 @@ static void a_name_that_comes_twice_is_refused(void)
 	refused("{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]},"
 	        "\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[1,2]}}",
 	        2, "\"a\"", "duplicate");
+	refused("{\"__metadata__\":{},\"__metadata__\":{}}", 0, "\"__metadata__\"", "duplicate");
+	refused("{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"shape\":[1],\"data_offsets\":[0,1]}}", 1, "\"shape\"",
+	        "duplicate");
 }
 
 static void an_entry_without_its_three_fields_is_refused(void)

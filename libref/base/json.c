@@ -108,6 +108,78 @@ json_t *vn_json_load(const char *text, size_t bytes, size_t flags, json_error_t 
 	return loaded;
 }
 
+/* The next character that is no white space; 0: none. */
+static char skip_space(vn_json_members *m)
+{
+	while (m->at < m->bytes && memchr(" \t\n\r", m->text[m->at], 4))
+		m->at++;
+	return m->at < m->bytes ? m->text[m->at] : 0;
+}
+
+static json_t *next_value(vn_json_members *m, json_error_t *why)
+{
+	json_t *v = vn_json_load(m->text + m->at, m->bytes - m->at,
+	                         JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_DISABLE_EOF_CHECK, why);
+	if (v)
+		m->at += (size_t)why->position;
+	else
+		why->position += (int)m->at;
+	return v;
+}
+
+/* Goes to the name of the next member. Returns what is wrong there; NULL: nothing. *last: there is
+ * no further one. */
+static const char *find_name(vn_json_members *m, bool *last)
+{
+	/* Jansson passes over a NUL behind a number, and does not count it. */
+	const char *nul = m->begun || !m->bytes ? NULL : memchr(m->text, 0, m->bytes);
+	char        c = skip_space(m);
+
+	*last = m->begun && c == '}';
+	if (nul) {
+		m->at = (size_t)(nul - m->text);
+		return "NUL byte";
+	}
+	if (c == (m->begun ? ',' : '{')) {
+		m->at++;
+		c = skip_space(m);
+		*last = !m->begun && c == '}';
+		m->begun = true;
+		if (!*last)
+			return c == '"' ? NULL : "string or '}' expected";
+	}
+	if (!*last)
+		return m->begun ? "',' or '}' expected" : "'{' expected";
+	m->at++;
+	skip_space(m);
+	return m->at < m->bytes ? "end of file expected" : NULL;
+}
+
+bool vn_json_next(vn_json_members *m, json_t **name, json_t **value, json_error_t *why)
+{
+	bool        last;
+	const char *wrong = find_name(m, &last);
+
+	*why = (json_error_t) { .line = -1, .column = -1 };
+	*name = *value = NULL;
+	if (!wrong && !last && (*name = next_value(m, why))) {
+		if (skip_space(m) == ':') {
+			m->at++;
+			*value = next_value(m, why);
+		} else
+			wrong = "':' expected";
+	}
+	if (wrong) {
+		strcpy(why->text, wrong);
+		why->position = (int)m->at;
+	}
+	if (*value)
+		return true;
+	json_decref(*name);
+	*name = NULL;
+	return false;
+}
+
 char *vn_json_dump(const json_t *j, size_t flags)
 {
 	char *volatile dumped = NULL;

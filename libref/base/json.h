@@ -18,13 +18,27 @@
  * enough memory". */
 json_t *vn_json_load(const char *text, size_t bytes, size_t flags, json_error_t *why);
 json_t *vn_json_parse(const char *text, size_t flags); /* NUL-terminated; NULL gives NULL */
+
+/* An object whose members are read one at a time: as a whole, a tree takes ten times the memory of
+ * its text. Starts as { text, bytes }. */
+typedef struct vn_json_members {
+	const char *text;
+	size_t      bytes, at;
+	bool        begun;
+} vn_json_members;
+
+/* Reads the next member: a string and a value, which the caller frees. Returns false after the last
+ * one (why->text is empty), or if the text is not an object (why->text, why->position). Does not
+ * notice that a name comes twice in this object. Looks for NUL bytes in the whole text first. */
+bool vn_json_next(vn_json_members *m, json_t **name, json_t **value, json_error_t *why);
+
 /* Writes a value as a text, which the caller frees. NULL: no memory, now or while the value was
  * built (then j may be NULL). */
-char   *vn_json_dump(const json_t *j, size_t flags);
+char *vn_json_dump(const json_t *j, size_t flags);
 /* Same to a stream. Returns false if there was no memory (j may be NULL) or writing failed.
  * Characters that a terminal would obey (vn_utf8_printable refuses them) are written as \uXXXX,
  * which means the same to every reader. */
-bool    vn_json_print(const json_t *j, FILE *out, size_t flags);
+bool  vn_json_print(const json_t *j, FILE *out, size_t flags);
 
 /* Returns the member of an object, borrowed; NULL: it is absent or null, or o is no object. */
 json_t *vn_json_field(const json_t *o, const char *key);

@@ -64,6 +64,12 @@ done:
 	return st;
 }
 
+void vn_map_forget(const vn_map *map, size_t bytes)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	madvise((void *)(size_t)map->data, bytes / page * page, MADV_DONTNEED);
+}
+
 void vn_map_close(vn_map *map)
 {
 	vn_mapped_drop(map->data);

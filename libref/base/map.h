@@ -18,6 +18,8 @@ typedef struct vn_map {
 
 /* Maps a regular file; anything else (directory, device, pipe) is VN_ERR_IO. */
 vn_status vn_map_open(const char *path, vn_map *map, vn_error *err);
+/* Lets go of the memory of the first bytes; they are read from the file again if needed. */
+void      vn_map_forget(const vn_map *map, size_t bytes);
 void      vn_map_close(vn_map *map); /* map may be zeroed */
 
 /* Reads a small file into memory, followed by a NUL. The caller frees *text. Larger than limit:

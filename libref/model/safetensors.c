@@ -1,7 +1,8 @@
-/* safetensors.c: see safetensors.h. The header is JSON, read by jansson; the
- * rules are those of specs/models.md, chapter "safetensors". */
+/* safetensors.c: see safetensors.h. The header is JSON, read by jansson entry by
+ * entry; the rules are those of specs/models.md, chapter "safetensors". */
 #include "libref/model/safetensors.h"
 
+#include "libref/base/grow.h"
 #include "libref/base/json.h"
 #include "libref/base/map.h"
 
@@ -17,9 +18,11 @@ static const char lfs[] = "version https://git-lfs";
 struct vn_safetensors {
 	vn_map            map; /* data NULL when the memory belongs to the caller */
 	char             *path;
-	json_t           *header; /* keeps the names alive */
+	json_t           *metadata;
+	char             *names;  /* one after the other */
+	size_t            header; /* bytes in front of the data */
 	size_t            n;
-	vn_source_tensor *tensor;
+	vn_source_tensor *tensor; /* (n), grown by vn_grown */
 };
 
 static const struct {
@@ -127,12 +130,59 @@ static vn_status read_length(const char *path, const unsigned char *p, size_t by
 	return VN_OK;
 }
 
+static vn_status check_names(const vn_safetensors *f, vn_error *err)
+{
+	for (size_t i = 1; i < f->n; i++)
+		if (vn_source_by_name(&f->tensor[i - 1], &f->tensor[i]) == 0)
+			return vn_fail(err, VN_ERR_FORMAT, "%s: header: duplicate object key \"%s\"", f->path, f->tensor[i].name);
+	return VN_OK;
+}
+
+/* name: in f->names, with room for this one. */
+static vn_status add_entry(vn_safetensors *f, const char *name, json_t *e, const unsigned char *buffer, size_t size,
+                           vn_error *err)
+{
+	vn_source_tensor *more = vn_grown(f->tensor, f->n, sizeof *more);
+
+	if (!more)
+		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", f->path);
+	f->tensor = more;
+	return read_entry(f->path, name, e, buffer, size, &more[f->n++], err);
+}
+
+static vn_status read_header(vn_safetensors *f, const char *text, size_t n, const unsigned char *buffer, size_t size,
+                             vn_error *err)
+{
+	vn_json_members members = { .text = text, .bytes = n };
+	json_t         *name, *value;
+	json_error_t    why = { .line = 0 };
+	vn_status       st = VN_OK;
+	char           *end = f->names = malloc(n); /* no name has more bytes than its text, which is quoted */
+
+	if (!end)
+		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", f->path);
+	while (!st && vn_json_next(&members, &name, &value, &why)) {
+		const char  *own = json_string_value(name);
+		const size_t bytes = json_string_length(name) + 1;
+		if (strcmp(own, "__metadata__") != 0) {
+			st = add_entry(f, memcpy(end, own, bytes), value, buffer, size, err);
+			end += bytes;
+		} else if (f->metadata)
+			st = vn_fail(err, VN_ERR_FORMAT, "%s: header: duplicate object key \"%s\"", f->path, own);
+		else
+			f->metadata = json_incref(value);
+		json_decref(name);
+		json_decref(value);
+	}
+	return st || !*why.text ? st
+	                        : vn_fail(err, VN_ERR_FORMAT, "%s: header, byte %d: %s", f->path, why.position, why.text);
+}
+
 vn_status vn_safetensors_parse(const char *path, const void *data, size_t bytes, vn_safetensors **file, vn_error *err)
 {
 	const unsigned char *p = data;
 	uint64_t             n = 0;
 	vn_status            st = VN_OK;
-	json_error_t         je;
 	vn_safetensors      *f = calloc(1, sizeof *f);
 
 	*file = NULL;
@@ -142,28 +192,19 @@ vn_status vn_safetensors_parse(const char *path, const void *data, size_t bytes,
 	}
 	if ((st = read_length(path, p, bytes, &n, err)))
 		goto done;
-	if (!(f->header = vn_json_load((const char *)p + 8, (size_t)n, JSON_REJECT_DUPLICATES, &je))) {
-		st = vn_fail(err, VN_ERR_FORMAT, "%s: header, byte %d: %s", path, je.position, je.text);
+	f->header = 8 + (size_t)n;
+	const unsigned char *buffer = p + f->header;
+	const size_t         size = bytes - f->header;
+	if ((st = read_header(f, (const char *)p + 8, (size_t)n, buffer, size, err)))
 		goto done;
-	}
-	if (!(f->tensor = calloc(json_object_size(f->header) + 1, sizeof *f->tensor))) {
-		st = vn_fail(err, VN_ERR_NOMEM, "%s: no memory", path);
-		goto done;
-	}
-	const unsigned char *buffer = p + 8 + n;
-	size_t               size = bytes - 8 - (size_t)n;
-	for (void *i = json_object_iter(f->header); i; i = json_object_iter_next(f->header, i)) {
-		const char *name = json_object_iter_key(i);
-		if (strcmp(name, "__metadata__") == 0)
-			continue;
-		if ((st = read_entry(f->path, name, json_object_iter_value(i), buffer, size, &f->tensor[f->n++], err)))
-			goto done;
-		json_object_iter_set_new(f->header, i, json_null()); /* an entry takes ten times as much as its name */
-	}
-	qsort(f->tensor, f->n, sizeof *f->tensor, by_begin);
+	if (f->n)
+		qsort(f->tensor, f->n, sizeof *f->tensor, by_begin);
 	if ((st = check_tiling(f, buffer, size, err)))
 		goto done;
-	qsort(f->tensor, f->n, sizeof *f->tensor, vn_source_by_name);
+	if (f->n)
+		qsort(f->tensor, f->n, sizeof *f->tensor, vn_source_by_name);
+	if ((st = check_names(f, err)))
+		goto done;
 	*file = f;
 	f = NULL;
 done:
@@ -181,8 +222,10 @@ vn_status vn_safetensors_open(const char *path, vn_safetensors **file, vn_error 
 		return st;
 	if ((st = vn_safetensors_parse(path, map.data, map.bytes, file, err)))
 		vn_map_close(&map);
-	else
+	else {
 		(*file)->map = map;
+		vn_map_forget(&map, (*file)->header);
+	}
 	return st;
 }
 
@@ -190,7 +233,8 @@ void vn_safetensors_close(vn_safetensors *f)
 {
 	if (!f)
 		return;
-	json_decref(f->header);
+	json_decref(f->metadata);
+	free(f->names);
 	free(f->tensor);
 	free(f->path);
 	vn_map_close(&f->map);
@@ -213,10 +257,18 @@ const char *vn_safetensors_path(const vn_safetensors *f)
 const vn_source_tensor *vn_safetensors_find(const vn_safetensors *f, const char *name)
 {
 	vn_source_tensor key = { .name = name };
-	return bsearch(&key, f->tensor, f->n, sizeof *f->tensor, vn_source_by_name);
+	return f->n ? bsearch(&key, f->tensor, f->n, sizeof *f->tensor, vn_source_by_name) : NULL;
+}
+
+vn_source_tensor *vn_safetensors_take(vn_safetensors *f)
+{
+	vn_source_tensor *taken = f->tensor;
+	f->tensor = NULL;
+	f->n = 0;
+	return taken;
 }
 
 const char *vn_safetensors_meta(const vn_safetensors *f, const char *key)
 {
-	return json_string_value(json_object_get(json_object_get(f->header, "__metadata__"), key));
+	return json_string_value(json_object_get(f->metadata, key));
 }

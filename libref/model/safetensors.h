@@ -21,6 +21,9 @@ size_t                  vn_safetensors_count(const vn_safetensors *f);
 const vn_source_tensor *vn_safetensors_at(const vn_safetensors *f, size_t i); /* sorted by name */
 const vn_source_tensor *vn_safetensors_find(const vn_safetensors *f, const char *name);
 const char             *vn_safetensors_path(const vn_safetensors *f);
+/* Gives the list of tensors to the caller, who frees it; what they point to stays the file's. The
+ * file has none from now on. */
+vn_source_tensor       *vn_safetensors_take(vn_safetensors *f);
 /* Returns a string of __metadata__, or NULL. */
 const char             *vn_safetensors_meta(const vn_safetensors *f, const char *key);
 

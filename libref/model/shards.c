@@ -141,9 +141,14 @@ vn_status vn_shards_open(const char *dir, vn_shards *s, vn_error *err)
 		st = vn_fail(err, VN_ERR_NOMEM, "%s: no memory", dir);
 		goto done;
 	}
-	for (size_t i = 0; i < s->n_files; i++)
-		for (size_t j = 0; j < vn_safetensors_count(s->file[i]); j++)
-			s->all[s->n++] = *vn_safetensors_at(s->file[i], j);
+	for (size_t i = 0; i < s->n_files; i++) {
+		const size_t      own = vn_safetensors_count(s->file[i]);
+		vn_source_tensor *tensor = vn_safetensors_take(s->file[i]);
+		if (own)
+			memcpy(&s->all[s->n], tensor, own * sizeof *tensor);
+		s->n += own;
+		free(tensor);
+	}
 	qsort(s->all, s->n, sizeof *s->all, vn_source_by_name);
 	for (size_t i = 1; i < s->n; i++)
 		if (vn_source_by_name(&s->all[i - 1], &s->all[i]) == 0) {
