@@ -5,7 +5,8 @@ step, of steps, and of layers.
 Imports dumps of n and of 4n tensors (a .safetensors file, a .npz file, a directory with a manifest), writes as many
 through vernier_capture.h, shows and compares what comes of them, and holds the seconds of processor to at most 6 times
 as many. 30,000 names in one step must pass. The comparison of
-150 tensors in 100 steps takes at most 30 MB and 1,500 bytes a tensor.
+150 tensors in 100 steps takes at most 30 MB and 1,500 bytes a tensor, that of a model's 100,000 weights 30 MB and 900
+bytes a weight.
 
 --all: also 1,000 and 10,000 tensors a step in 100 steps, with the seconds, the bytes and the peak memory of each
 command; what --full does; and a file of links alone. Takes an hour and a half.
@@ -28,6 +29,8 @@ import time
 
 import numpy
 
+import bench_linear
+
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "capture", "python"))
 import vernier_parity
 
@@ -45,6 +48,7 @@ BYTES_WRITTEN = 1000  # on disk, of one tensor of --full, at most
 MOST = 6.0  # times as long for 4 times as many; what is quadratic takes 16 times as long
 FEW = 1000 if ALL else 300
 BYTES_COMPARED = 1500  # of memory, of one tensor of two recordings, at most
+BYTES_WEIGHED = 900  # of memory, of one weight of two models, at most
 MEGABYTES = 30  # of memory, of two recordings of one tensor, at most
 
 
@@ -224,6 +228,17 @@ def recording(tensors, steps):
     return large
 
 
+def weights(n):
+    """Returns whether the comparison of two models of n small weights takes more than it should."""
+    [(what, arguments)] = bench_linear.Axes(VERNIER).weights(n)
+    m = run(*arguments)
+    report(what, m, n)
+    large = m.peak > MEGABYTES + BYTES_WEIGHED * n / 1e6
+    if large:
+        print(f"  {what}: MORE THAN {MEGABYTES} MB AND {BYTES_WEIGHED} BYTES A WEIGHT")
+    return large
+
+
 def report(what, m, count):
     print(f"  {what:12} {m.wall:8.1f} s, of processor {m.seconds:8.1f} s, {1e6 * m.seconds / count:6.1f} us a tensor; "
           f"peak {m.peak:6} MB, "
@@ -318,6 +333,7 @@ def main():
         bad = sum(measure_kind(kind, FEW) for kind in KINDS)
         many_in_one_step(30000 if ALL else 10000)
         bad += recording(150, 100)
+        bad += weights(100000)
         if ALL:
             bad += recording(1000, 100)
             bad += recording(10000, 100)

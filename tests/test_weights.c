@@ -137,7 +137,9 @@ static void numbers_are_found_by_their_digests(void)
 	vn_model_table(m, 1, rows);
 	qsort(rows, (size_t)n, sizeof *rows, compare_names);
 	rows[3].digest.hex[0] = rows[3].digest.hex[0] == '0' ? '1' : '0'; /* of other numbers */
-	strcat(rows[5].name, "_");                                        /* of another name */
+	char other[VN_NAME_MAX];
+	snprintf(other, sizeof other, "%s_", rows[5].name);
+	rows[5].name = other;
 	CU_ASSERT_EQUAL_FATAL(vn_weights_numbers(rows, n, m, 1, &numbers, &err), VN_OK);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(numbers);
 	for (int i = 0; i < n; i++)
@@ -146,8 +148,10 @@ static void numbers_are_found_by_their_digests(void)
 		else
 			CU_ASSERT_PTR_EQUAL(numbers[i].data, vn_model_weights(m)[weight_named(m, rows[i].name)].data)
 	free(numbers);
-	for (int i = 0; i < n; i++)
-		snprintf(rows[i].name, sizeof rows[i].name, "unrelated%03d", i);
+	for (int i = 0; i < n; i++) {
+		snprintf(other, sizeof other, "unrelated%03d", i);
+		rows[i].name = vn_intern(other);
+	}
 	CU_ASSERT_EQUAL(vn_weights_numbers(rows, n, m, 1, &numbers, &err), VN_OK);
 	CU_ASSERT_PTR_NULL(numbers); /* none is its own */
 	free(rows);

@@ -228,7 +228,7 @@ static void names_that_only_look_so_are_not_parts(void)
 
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
 		make_qkv(&m, LAYER "self_attn.", qkv);
-		strcpy(m.row[0][1].name, names[i]);
+		m.row[0][1].name = names[i];
 		CU_ASSERT_FALSE(tried(&m, &m.row[0][1], 0));
 	}
 	make_qkv(&m, LAYER "self_attn.x", qkv); /* xqkv_proj of xq_proj, xk_proj and xv_proj */
@@ -259,8 +259,11 @@ static void a_name_beyond_the_limit_is_not_cut(void)
 	strcpy(prefix + VN_NAME_MAX - sizeof "qkv_proj.weight", ".");
 	make_qkv(&m, prefix, qkv); /* the whole's name ends in "weigh" */
 	m.row[0][3] = m.row[0][1];
-	for (int i = 0; i < 3; i++)
-		m.row[0][i].name[strlen(m.row[0][i].name) - 1] = 0;
+	for (int i = 0; i < 3; i++) {
+		char name[VN_NAME_MAX];
+		snprintf(name, sizeof name, "%.*s", (int)strlen(m.row[0][i].name) - 1, m.row[0][i].name);
+		m.row[0][i].name = vn_intern(name);
+	}
 	CU_ASSERT_TRUE(tried(&m, &m.row[0][1], 0));
 	CU_ASSERT_FALSE(tried(&m, &m.row[0][3], 0));
 }

@@ -14,12 +14,14 @@ static int            n_rows, n_names;
 static const vn_weight_row *row_in(int layer, const char *part, vn_dtype dtype)
 {
 	vn_weight_row *r = &rows[n_rows++];
+	char           name[VN_NAME_MAX];
 
 	*r = (vn_weight_row) { .dtype = dtype, .shape = { 2, { 2, 3 } } };
 	if (layer < 0)
-		snprintf(r->name, sizeof r->name, "%s", part);
+		snprintf(name, sizeof name, "%s", part);
 	else
-		snprintf(r->name, sizeof r->name, "model.layers.%d.%s", layer, part);
+		snprintf(name, sizeof name, "model.layers.%d.%s", layer, part);
+	r->name = vn_intern(name);
 	return r;
 }
 

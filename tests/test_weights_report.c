@@ -16,8 +16,7 @@ static vn_weights table(int n)
 	static char which[40][32];
 
 	for (int k = 0; k < 2; k++) {
-		row[k] = (vn_weight_row) { .dtype = k ? VN_F16 : VN_BF16, .shape = { 2, { 2, 3 } } };
-		snprintf(row[k].name, sizeof row[k].name, "layers.0.q");
+		row[k] = (vn_weight_row) { .name = "layers.0.q", .dtype = k ? VN_F16 : VN_BF16, .shape = { 2, { 2, 3 } } };
 		snprintf(row[k].digest.hex, sizeof row[k].digest.hex, "%s", k ? "" : "abc");
 		row[k].stats = (vn_stats) { .min = -1, .max = 2, .mean = 0.5, .rms = k ? (double)INFINITY : 1.5 };
 	}

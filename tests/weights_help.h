@@ -4,6 +4,7 @@
 #define VN_TESTS_WEIGHTS_HELP_H
 
 #include "compare/weights/weights_internal.h"
+#include "libref/base/intern.h"
 #include "tests/suite.h"
 
 #include <stdio.h>
@@ -11,11 +12,13 @@
 static inline vn_weight_row row_of(const char *name, const vn_tensor *t)
 {
 	const size_t  n = (size_t)vn_shape_count(&t->shape);
+	char          own[VN_NAME_MAX];
 	vn_weight_row r = { .dtype = t->dtype,
 		                .shape = t->shape,
 		                .digest = vn_digest_of(t->data, vn_dtype_bytes(t->dtype, n)),
 		                .stats = vn_stats_of(t->data, t->dtype, n) };
-	snprintf(r.name, sizeof r.name, "%s", name);
+	snprintf(own, sizeof own, "%s", name);
+	r.name = vn_intern(own);
 	return r;
 }
 

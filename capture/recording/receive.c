@@ -10,6 +10,7 @@
 #include "libref/base/utf8.h"
 #include "libref/plan/point.h"
 #include "libref/base/grow.h"
+#include "libref/base/intern.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -152,7 +153,8 @@ static vn_status take_weight(vn_recording *r, const void *data, size_t bytes, vn
 		return vn_fail(err, VN_ERR_FORMAT,
 		               "%s: /model/weights: row %d (%s): invalid dtype '%s', shape '%s' or digest '%s'", r->path,
 		               r->n_weights, w.name, w.dtype, w.shape, w.digest);
-	memcpy(row.name, w.name, sizeof row.name);
+	if (!(row.name = vn_intern(w.name)))
+		return no_memory(r, err);
 	const int64_t wide = vn_scan_bytes(row.shape.dim, row.shape.rank, sizeof(double));
 	if (wide < 0)
 		return vn_fail(err, VN_ERR_FORMAT, "%s: /model/weights: row %d (%s): shape '%s' is larger than any memory",

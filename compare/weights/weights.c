@@ -134,7 +134,7 @@ vn_status vn_weights_compare(const vn_weight_side *ref, const vn_weight_side *ca
 		if (f[i] == VN_WEIGHT_DIFFERS)
 			w->found[w->n_found++] = w->found[i];
 	}
-	if ((st = group_rows(w, ref, cand, err)))
+	if (w->n_found && (st = group_rows(w, ref, cand, err)))
 		goto done;
 	*out = w;
 	w = NULL;

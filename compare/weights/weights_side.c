@@ -76,7 +76,7 @@ static vn_status of_model(const char *path, int threads, vn_opened_weights *w, v
 			             s->rank);
 			continue;
 		}
-		snprintf(w->rows[n++].name, VN_NAME_MAX, "%s", s->name);
+		w->rows[n++].name = s->name;
 	}
 	if (n == 0)
 		return vn_fail(err, VN_ERR_FORMAT, "%s: holds no readable weight", path);

@@ -41,11 +41,11 @@ const char      *vn_model_warning(const vn_model *m, int i);
  * as long as reading the file. It uses `threads` threads and gives the same digits for any number
  * of them. */
 typedef struct vn_weight_row {
-	char      name[VN_NAME_MAX]; /* in the source */
-	vn_dtype  dtype;
-	vn_shape  shape;
-	vn_digest digest; /* of the bytes in the source */
-	vn_stats  stats;
+	const char *name; /* in the source, whose text it is */
+	vn_dtype    dtype;
+	vn_shape    shape;
+	vn_digest   digest; /* of the bytes in the source */
+	vn_stats    stats;
 } vn_weight_row;
 
 /* Fills rows: (n_weights of the plan). Beside other work: weight_table.h. */

@@ -101,8 +101,7 @@ static void fill_names(const vn_model *m, vn_weight_row *rows)
 {
 	for (int i = 0; i < vn_model_plan(m)->n_weights; i++) {
 		const vn_tensor *w = &vn_model_weights(m)[i];
-		rows[i] = (vn_weight_row) { .dtype = w->dtype, .shape = w->shape };
-		snprintf(rows[i].name, sizeof rows[i].name, "%s", vn_model_weight_name(m, i));
+		rows[i] = (vn_weight_row) { .name = vn_model_weight_name(m, i), .dtype = w->dtype, .shape = w->shape };
 	}
 }
 

@@ -75,9 +75,9 @@ static int table(input *in, vn_weight_row row[MOST])
 		if (used[name])
 			continue;
 		used[name] = true;
-		*r = (vn_weight_row) { .dtype = (vn_dtype)(take_byte(in) % VN_N_WEIGHT_DTYPES),
+		*r = (vn_weight_row) { .name = names[name],
+			                   .dtype = (vn_dtype)(take_byte(in) % VN_N_WEIGHT_DTYPES),
 			                   .shape.rank = (int)(take_byte(in) % 4) };
-		snprintf(r->name, sizeof r->name, "%s", names[name]);
 		for (int i = 0; i < r->shape.rank; i++)
 			r->shape.dim[i] = sizes[take_byte(in) % (i ? 12 : 10)] % (i > 1 ? 5 : 97);
 		const unsigned d = take_byte(in);
