@@ -89,8 +89,9 @@ static void a_line_says_the_range_of_its_measures(void)
 		vn_weight_difference d[3];
 		char                 text[VN_WEIGHT_SAYS];
 		for (int k = 0; k < 3; k++) {
-			d[k] = (vn_weight_difference) { .measured = of[i].measured, .measure = k == 1 ? of[i].high : of[i].low };
-			snprintf(d[k].words, sizeof d[k].words, "rounded");
+			d[k] = (vn_weight_difference) { .words = "rounded",
+				                            .measured = of[i].measured,
+				                            .measure = k == 1 ? of[i].high : of[i].low };
 			snprintf(d[k].id, sizeof d[k].id, "W1");
 		}
 		const vn_weights     w = { .found = d, .n_found = 3 };

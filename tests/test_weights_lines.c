@@ -35,7 +35,7 @@ static void add_difference(vn_weights *w, int layer, const char *part, const cha
 		                          .part = part,
 		                          .kind = "rounded",
 		                          .proof = VN_PROOF_NUMBERS };
-	snprintf(d->words, sizeof d->words, "%s", words);
+	d->words = words;
 	d->key = (uint64_t)*words;
 }
 

@@ -31,7 +31,7 @@ static const char *said(bool numbers_of_both, vn_weight_difference *d)
 	vn_weight_numbers   m;
 	vn_error            err = { "" };
 
-	*d = (vn_weight_difference) { 0 };
+	*d = (vn_weight_difference) { .words = "" };
 	CU_ASSERT_EQUAL_FATAL(vn_weight_numbers_of((const vn_tensor *const[]) { &ref }, 1, &m, &err), VN_OK);
 	const bool found = vn_weight_by_shards(&t, 0, &m, d);
 	vn_weight_numbers_free(&m);

@@ -135,7 +135,7 @@ static void digest_says(int at, const int holds[ALL], const char *kind, const ch
 		}
 	const vn_weight_side sides[] = { { .row = ref, .n = ALL }, { .row = cand, .n = ALL } };
 	vn_weight_trial      t = trial_of(&ref[at], &cand[at]);
-	vn_weight_difference d = { 0 };
+	vn_weight_difference d = { .words = "" };
 	t.side[0] = &sides[0];
 	t.side[1] = &sides[1];
 	CU_ASSERT_EQUAL(vn_weight_by_digest(&t, &d), *kind != 0);

@@ -53,7 +53,7 @@ static const vn_tensor *numbers_of(const vn_weight_side *s, const vn_weight_row 
 static vn_weight_fate look_at(const vn_weight_side *ref, const vn_weight_side *cand, const vn_weight_row *a,
                               const vn_weight_row *b, vn_weight_difference *found)
 {
-	vn_weight_difference d = { .row = { a, b } };
+	vn_weight_difference d = { .row = { a, b }, .words = "" };
 	vn_weight_trial      t = { .side = { ref, cand },
 		                       .row = { a, b },
 		                       .numbers = { numbers_of(ref, a), numbers_of(cand, b) } };

@@ -48,12 +48,12 @@ typedef enum vn_weight_measure {
 enum { VN_WEIGHT_WORDS = 160 };
 
 typedef struct vn_weight_difference {
-	const vn_weight_row *row[2]; /* [0] the reference's, [1] the candidate's; NULL: missing */
-	int                  layer;  /* -1: outside layers */
-	const char          *part;   /* its name after the layer: "self_attn.q_proj.weight" */
-	const char          *kind;   /* "transposed": one word, of specs/weights.md */
-	char                 id[12]; /* in the catalogue, such as "W1"; "": none */
-	char                 words[VN_WEIGHT_WORDS];
+	const vn_weight_row *row[2];   /* [0] the reference's, [1] the candidate's; NULL: missing */
+	int                  layer;    /* -1: outside layers */
+	const char          *part;     /* its name after the layer: "self_attn.q_proj.weight" */
+	const char          *kind;     /* "transposed": one word, of specs/weights.md */
+	char                 id[12];   /* in the catalogue, such as "W1"; "": none */
+	const char          *words;    /* interned */
 	uint64_t             key;      /* equal for the same finding, on the same side, with the same parameters */
 	vn_weight_measure    measured; /* what `measure` is */
 	double               measure;

@@ -1,6 +1,8 @@
 /* weights_finding.c: see weights_finding.h. */
 #include "compare/weights/weights_finding.h"
 
+#include "libref/base/intern.h"
+
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
@@ -76,7 +78,10 @@ bool vn_weight_is_said(vn_weight_difference *d, int side, vn_weight_proof proof,
 	d->certain = proof != VN_PROOF_STATISTICS;
 	d->kind = vn_weight_entry_of(found)->kind;
 	d->key = side ? key : ~key;
-	snprintf(d->words, sizeof d->words, "%s%s", side ? "" : "in the reference: ", says);
+	char words[VN_WEIGHT_WORDS];
+	snprintf(words, sizeof words, "%s%s", side ? "" : "in the reference: ", says);
+	if (!(d->words = vn_intern(words)))
+		d->words = ""; /* no memory: the program says so */
 	return vn_weight_shows(d, vn_weight_entry_of(found)->id);
 }
 

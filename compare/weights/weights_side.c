@@ -80,6 +80,9 @@ static vn_status of_model(const char *path, int threads, vn_opened_weights *w, v
 	}
 	if (n == 0)
 		return vn_fail(err, VN_ERR_FORMAT, "%s: holds no readable weight", path);
+	free(w->source->tensor); /* the rows say the same */
+	w->source->tensor = NULL;
+	w->source->n = 0;
 	vn_team_each(threads, n, sum_up_row, w);
 	w->plan = vn_family_plan(w->source->config, NULL);
 	w->side = (vn_weight_side) { .row = w->rows,
