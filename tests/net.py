@@ -215,12 +215,13 @@ def answers(program, commands):
     said = {}
     with tempfile.TemporaryDirectory() as at:
         for i, args in enumerate(commands):
-            one = ["--threads", "1"] if args[0] in ("compare", "explain", "weights") and "--threads" not in args else []
-            done = run(program, *args, *one, cwd=at)
+            more = args[0] in ("compare", "explain", "weights") and "--threads" not in args
+            done = run(program, *args, *(["--threads", "1"] if more else []), cwd=at)
             said[f"{i} {args[0]}"] = [done.returncode, done.stdout, done.stderr]
-        for name in sorted(os.path.join(f, n)[len(at) + 1:] for f, _, names in os.walk(at) for n in names):
+        for name in sorted(os.path.relpath(os.path.join(f, n), at) for f, _, names in os.walk(at) for n in names):
             said[name] = [0, contents(program, at, name), ""]
-    # The folder of limits is that of the source tree, or of the installation, that the program was built in.
+    # The folder of limits is that of the source tree, or of the installation, that the program was
+    # built in.
     return {what: [status, *(re.sub(r"/[^\s\"]*/limits/", "limits/", text) for text in texts)]
             for what, (status, *texts) in said.items()}
 
