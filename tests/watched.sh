@@ -62,14 +62,15 @@ job_stop() {
 }
 
 job_end() {
-	local show= title folder end started=$SECONDS told=$SECONDS tick=0 pause=0.5 status= read=0 spin='|/-\' now
+	local show= title folder end started=$SECONDS told=$SECONDS tick=0 pause=0.5 status= part= read=0 spin='|/-\' now
 	[ "$1" = --show ] && { show=1; shift; }
 	title=$1 job=$2
 	read -r folder _ end <<<"$job"
 	[ ! -t 1 ] || pause=0.2
 	trap 'job_stop "$job"; exit 130' INT TERM
 	while
-		read -r -t "$pause" -u "$end" status || read=$?
+		read -r -t "$pause" -u "$end" part || read=$?
+		status+=$part # a read that ends for time may have taken the first digit
 		[ "$read" -gt 128 ] # nothing for that long
 	do
 		read=0

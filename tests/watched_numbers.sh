@@ -76,4 +76,12 @@ for ((i = 0; i < 500; i++)); do
 	sleep 0.01
 done
 [ $i -lt 500 ] || fail "a job outlives job_stop"
+# A status whose digits come one after the other is told whole, also when a wait ends between them.
+folder=$(mktemp -d)
+mkfifo "$folder/end"
+: >"$folder/log"
+{ printf 1; sleep 0.8; echo 0; } >"$folder/end" &
+exec {end}<"$folder/end"
+ends building "$folder $! $end"
+says 10 'building: failed after ? s (exit status 10)'
 echo "jobs are told from those that have their numbers later"

@@ -124,12 +124,15 @@ static int count_draws(const vn_step *step, int steps)
 	return rows <= FEW_ROWS ? VN_DRAWS_MOST : rows <= SOME_ROWS ? SOME_DRAWS : FEWEST_DRAWS;
 }
 
-/* Engines round the angles of RoPE in several ways (vn_angles); each draw takes one. */
-static void turn_otherwise(vn_plan *plan, int angles)
+/* Gives draw i the arithmetic of another correct engine: engines round the angles of RoPE in several
+ * ways (vn_angles), and compute the delta rule token by token, or in chunks. */
+static void turn_otherwise(vn_plan *plan, int i)
 {
 	for (int k = 0; k < plan->n_nodes; k++)
 		if (plan->node[k].op == VN_OP_ROPE)
-			plan->node[k].x.rope.angles = angles;
+			plan->node[k].x.rope.angles = i % VN_N_ANGLES;
+		else if (plan->node[k].op == VN_OP_DELTA_RULE)
+			plan->node[k].x.delta.chunked = i % 2;
 }
 
 static vn_status open_draw(vn_replay *r, draw *d, int i, uint64_t seed, vn_error *err)
@@ -137,7 +140,7 @@ static vn_status open_draw(vn_replay *r, draw *d, int i, uint64_t seed, vn_error
 	vn_status st = vn_plan_clone(r->plan, &d->plan, err);
 	if (st)
 		return st;
-	turn_otherwise(d->plan, i % VN_N_ANGLES);
+	turn_otherwise(d->plan, i);
 	d->e.policy = r->e[VN_REPLAY_FINE].policy;
 	d->e.last = r->last;
 	d->rounding = (vn_random_rounding) { r->c->opened.policy, seed + (uint64_t)i * 0x9e3779b97f4a7c15u,
