@@ -1,15 +1,18 @@
-"""parity_partial.py VERNIER [--short]: dumps of transformers of which only logits, or a few hidden states, were saved.
+"""parity_partial.py VERNIER [--short | --random SECONDS]: dumps of transformers of which only logits, or a few hidden states, were saved.
 
 Correct runs must be within their limits: six families and three models of other shapes, float32, float16 and bfloat16,
 eager and sdpa attention, whole prompts and decoding. Runs with a small fault must be outside. The last
 lines print by how many floors correct runs are off (compare/replay/draws.h): how well a span's floor is predicted.
+--random: correct prompts alone, of a random family, format, length, place in the text and choice of hidden states.
 """
 import collections
 import json
 import os
+import random
 import shutil
 import sys
 import tempfile
+import time
 
 import numpy as np
 import record_help
@@ -21,6 +24,9 @@ TEXT = prompt("text")
 PROMPTS = ((24, 0), (63, 100), (63, 500), (120, 700), (200, 900), (63, 1400))  # tokens, and where in the text
 DECODES = ((24, 0), (40, 300), (60, 900))
 DECODED = 12
+# Correct prompts that were called outside: family, format, attention, tokens, where, and what was saved.
+ONCE_OUTSIDE = (("qwen3_5_text", F32, "sdpa", 90, 640, ("layer1.output", "logits")),
+                ("qwen3_5_text", BF16, "sdpa", 31, 609, ("logits",)))
 
 # Models whose attention is not flat: a deep one, a wide one, and one with norms of heads.
 SHAPES = {
@@ -142,6 +148,27 @@ def correct(b, models, prompts, decodes, dtypes):
                 b.expect(f"{name}, {WORD[dtype]}, {n} tokens and {DECODED} decoded", done, 0, "correct decodes")
 
 
+def correct_choice(b, models, which):
+    """One prompt, of which some tensors were saved."""
+    name, dtype, attention, n, start, saved = which
+    ids = TEXT[start:start + n]
+    found = tensors(load(models[name], dtype, attention), ids, dtype, True)
+    done = b.dumped(models[name], ids, {key: found[key] for key in saved}, dtype)
+    b.expect(f"{name}, {WORD[dtype]}, {attention}, {n} tokens from {start}, {' and '.join(saved)}", done, 0,
+             "correct prompts")
+
+
+def random_choices(b, models, seconds):
+    seed = int(os.environ.get("SEED", time.time()))
+    draw, since = random.Random(seed), time.time()
+    print(f"SEED={seed}")
+    while time.time() - since < seconds:
+        some = draw.choice([(), (f"layer{draw.randrange(3)}.output",), ("layer0.output", "layer1.output")])
+        correct_choice(b, models, (draw.choice(sorted(models)), draw.choice((F32, F32, F16, BF16)),
+                                   draw.choice(("eager", "sdpa")), draw.choice((8, 20, 31, 64, 90, 130)),
+                                   draw.randrange(1500), (*some, "logits")))
+
+
 def norms(model):
     return [m for m in model.modules() if type(m).__name__.endswith("Norm")]
 
@@ -194,21 +221,26 @@ def faulty(b, models, step):
 
 def main():
     program, short = sys.argv[1], sys.argv[2:] == ["--short"]
-    if len(sys.argv) > 2 and not short:
-        sys.exit("usage: parity_partial.py VERNIER [--short]")
+    seconds = float(sys.argv[3]) if sys.argv[2:3] == ["--random"] and len(sys.argv) == 4 else 0
+    if len(sys.argv) > 2 and not short and not seconds:
+        sys.exit("usage: parity_partial.py VERNIER [--short | --random SECONDS]")
     transformers.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
     with tempfile.TemporaryDirectory() as folder:
         b = Partial(program, folder)
         trained = {family: model_of(family) for family in FAMILIES}
         made = {name: make(folder, name) for name in (["norms"] if short else SHAPES)}
-        if short:
+        if seconds:
+            random_choices(b, trained, seconds)
+        elif short:
             few = {family: trained[family] for family in ("gpt2", "qwen2", "qwen3_5_text")}
             correct(b, {**few, **made}, PROMPTS[:1], DECODES[:1], (F32, BF16))
             faulty(b, few, 3)
         else:
             correct(b, {**trained, **made}, PROMPTS, DECODES, (F32, F16, BF16))
             faulty(b, {**trained, "wide": made["wide"]}, 1)
+        for which in () if seconds else ONCE_OUTSIDE:
+            correct_choice(b, trained, which)
         for kind, (wrong, right) in sorted(b.kinds.items()):
             print(f"{kind}: {right} of {right + wrong} as expected")
         for kind, of in sorted(b.floors.items()):

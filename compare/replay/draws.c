@@ -23,6 +23,15 @@ typedef struct step_pool {
 	double sum, freedom; /* of ratio times degrees of freedom; of degrees of freedom */
 } step_pool;
 
+/* The squared error of each channel (number of a row) at the end of a span, over the rows that are
+ * read. */
+typedef struct channel_errors {
+	double *now;           /* (n) of the tensor that is being read */
+	double *sum, *squares; /* (n) over the draws, of now and of its square */
+	int64_t n;             /* 0: not known */
+	size_t  room;
+} channel_errors;
+
 struct vn_draws {
 	draw           draw[VN_DRAWS_MOST];
 	int            n;
@@ -30,8 +39,9 @@ struct vn_draws {
 	bool          *want;                  /* (values), in this step */
 	step_pool     *pool;                  /* (values) */
 	vn_span_floor  floor[VN_MAX_OUT + 2]; /* of the outputs of the node that was run last */
-	double        *error;  /* (outputs, VN_DRAWS_MOST, ROWS_READ): squared error of rows over their square */
-	double        *row[2]; /* (row_room), scratch */
+	double        *error; /* (outputs, VN_DRAWS_MOST, ROWS_READ): squared error of rows over their square */
+	channel_errors channels[VN_MAX_OUT + 2]; /* of the same outputs */
+	double        *row[2];                   /* (row_room), scratch */
 	size_t         row_room;
 };
 
@@ -124,8 +134,8 @@ static int count_draws(const vn_step *step, int steps)
 	return rows <= FEW_ROWS ? VN_DRAWS_MOST : rows <= SOME_ROWS ? SOME_DRAWS : FEWEST_DRAWS;
 }
 
-/* Gives draw i the arithmetic of another correct engine: engines round the angles of RoPE in several
- * ways (vn_angles), and compute the delta rule token by token, or in chunks. */
+/* Gives draw i the arithmetic of another correct engine: engines round the angles of RoPE in
+ * several ways (vn_angles), and compute the delta rule token by token, or in chunks. */
 static void turn_otherwise(vn_plan *plan, int i)
 {
 	for (int k = 0; k < plan->n_nodes; k++)
@@ -206,6 +216,8 @@ void vn_draws_close(vn_replay *r)
 	free(d->want);
 	free(d->pool);
 	free(d->error);
+	for (int o = 0; o < VN_MAX_OUT + 2; o++)
+		free(d->channels[o].now);
 	free(d->row[0]);
 	free(d->row[1]);
 	free(d);
@@ -255,15 +267,41 @@ static bool room_for_row(vn_draws *d, size_t n)
 	return d->row_room > 0;
 }
 
+/* Makes room for n channels, in one block, without errors so far. */
+static bool begin_channels(channel_errors *c, int64_t n)
+{
+	if ((size_t)n > c->room) {
+		free(c->now);
+		c->now = malloc(3 * (size_t)n * sizeof *c->now);
+		c->room = c->now ? (size_t)n : 0;
+	}
+	c->n = c->now ? n : 0;
+	if (!c->now)
+		return false;
+	c->sum = c->now + c->room;
+	c->squares = c->sum + c->room;
+	memset(c->now, 0, 3 * c->room * sizeof *c->now);
+	return true;
+}
+
+/* Adds the draw that was read. */
+static void add_channels(channel_errors *c)
+{
+	for (int64_t i = 0; i < c->n; i++) {
+		c->sum[i] += c->now[i];
+		c->squares[i] += c->now[i] * c->now[i];
+	}
+}
+
 static int64_t rows_of(const vn_tensor *t, int axis)
 {
 	return axis >= 0 ? t->shape.dim[axis] : 1;
 }
 
-/* Returns the squared error of row `at` of x over the square of fine's. outer, inner: elements
- * before and after the token axis. */
+/* Returns the squared error of row `at` of x over the square of fine's, and adds that of each
+ * channel to channel (outer * inner). outer, inner: elements before and after the token axis. */
 static double error_of_row(vn_draws *d, const vn_tensor *fine, const vn_tensor *x, int64_t at, int64_t rows,
-                           int64_t outer, int64_t inner)
+                           int64_t outer, int64_t inner, double *channel)
 {
 	double dd = 0, rr = 0;
 
@@ -273,15 +311,18 @@ static double error_of_row(vn_draws *d, const vn_tensor *fine, const vn_tensor *
 		for (int64_t i = 0; i < inner; i++) {
 			const double b = d->row[0][i], e = d->row[1][i] - b;
 			dd += isfinite(e) ? e * e : 0;
+			channel[o * inner + i] += isfinite(e) ? e * e : 0;
 			rr += isfinite(e) ? b * b : 0;
 		}
 	}
 	return rr > 0 ? dd / rr : 0;
 }
 
-/* Fills error with that of at most ROWS_READ rows, at equal distances. Returns their number; -1:
- * there is no memory. axis: of the tokens; -1: there is none. */
-static int64_t read_rows(vn_draws *d, const vn_tensor *fine, const vn_tensor *x, int axis, double *error)
+/* Fills error with that of at most ROWS_READ rows, at equal distances, and c->now with that of
+ * their channels. Returns the number of rows; -1: there is no memory. axis: of the tokens; -1:
+ * there is none. */
+static int64_t read_rows(vn_draws *d, const vn_tensor *fine, const vn_tensor *x, int axis, double *error,
+                         channel_errors *c)
 {
 	const int64_t rows = rows_of(fine, axis), step = (rows + ROWS_READ - 1) / ROWS_READ;
 	int64_t       outer = 1, inner = 1, n = 0;
@@ -290,10 +331,11 @@ static int64_t read_rows(vn_draws *d, const vn_tensor *fine, const vn_tensor *x,
 		outer *= i < axis ? fine->shape.dim[i] : 1;
 		inner *= i > axis ? fine->shape.dim[i] : 1;
 	}
-	if (!room_for_row(d, (size_t)inner))
+	if (!room_for_row(d, (size_t)inner) || (c->n == 0 && !begin_channels(c, outer * inner)))
 		return -1;
+	memset(c->now, 0, (size_t)c->n * sizeof *c->now);
 	for (int64_t t = 0; t < rows; t += step)
-		error[n++] = error_of_row(d, fine, x, t, rows, outer, inner);
+		error[n++] = error_of_row(d, fine, x, t, rows, outer, inner, c->now);
 	return n;
 }
 
@@ -317,10 +359,27 @@ static double freedom_of_row(const double *error, int draws, int64_t rows)
 	return var > 0 ? 2 * (double)n / var : 1;
 }
 
-/* Adds draw i to f. error: (ERRORS), of the output. */
-static vn_status add_draw(vn_replay *r, int i, vn_span_floor *f, double *error, vn_error *err)
+/* Same, of a channel over the draws, averaged over channels. */
+static double freedom_of_channel(const channel_errors *c, int draws)
+{
+	double  var = 0;
+	int64_t n = 0;
+
+	for (int64_t i = 0; i < c->n; i++) {
+		const double mean = c->sum[i] / draws;
+		if (mean > 0)
+			var += (c->squares[i] / (mean * mean) - draws) / (draws - 1);
+		n += mean > 0;
+	}
+	return var > 0 ? 2 * (double)n / var : 1;
+}
+
+/* Adds draw i to output o. */
+static vn_status add_draw(vn_replay *r, int i, int o, vn_error *err)
 {
 	vn_draws             *d = r->draws;
+	vn_span_floor        *f = &d->floor[o];
+	double               *error = d->error + o * ERRORS;
 	const vn_node_output *x = vn_replay_made(&d->draw[i].e, f->value),
 						 *fine = vn_replay_made(&r->e[VN_REPLAY_FINE], f->value);
 	const char *axes = vn_entry_axes(vn_recording_entry(r->c->opened.ref, r->point[f->value]->ref));
@@ -342,9 +401,10 @@ static vn_status add_draw(vn_replay *r, int i, vn_span_floor *f, double *error, 
 	f->token += m.value[VN_M_WORST_TOKEN_NMSE] / d->n;
 	f->max += m.value[VN_M_MAX_ABS] / d->n;
 	f->largest = m.absmax[0];
-	const int64_t rows = read_rows(d, &fine->t, &x->t, axis, error + i * ROWS_READ);
+	const int64_t rows = read_rows(d, &fine->t, &x->t, axis, error + i * ROWS_READ, &d->channels[o]);
 	if (rows < 0)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory to replay %s", r->plan->value[f->value].name);
+	add_channels(&d->channels[o]);
 	if (i == d->n - 1) /* the mean itself is known from so many draws only */
 		f->freedom = freedom_of_row(error, d->n, rows) * (double)rows_of(&fine->t, axis) * d->n / (d->n + 1);
 	return VN_OK;
@@ -359,6 +419,8 @@ static int list_ends(vn_replay *r, int k)
 
 	for (int i = 0; i < VN_MAX_OUT + 2; i++)
 		d->floor[i] = (vn_span_floor) { .value = -1 };
+	for (int i = 0; i < VN_MAX_OUT + 2; i++)
+		d->channels[i].n = 0;
 	for (int i = 0; i < node->n_out; i++) {
 		const int root = node->out[i] >= 0 ? vn_plan_root(r->plan, node->out[i]) : -1;
 		if (root >= 0 && d->want[root] && r->point[root])
@@ -379,7 +441,7 @@ vn_status vn_draws_node(vn_replay *r, int k, vn_error *err)
 		st = vn_ref_ops.run(e->ref, k, k + 1, err);
 		for (int o = 0; !st && o < n; o++)
 			if (d->floor[o].value >= 0)
-				st = add_draw(r, i, &d->floor[o], d->error + o * ERRORS, err);
+				st = add_draw(r, i, o, err);
 		for (int o = 0; o < e->n_out; o++)
 			if (e->out[o].large.data) /* as large as all else together */
 				vn_node_output_free(&e->out[o]);
@@ -393,6 +455,22 @@ const vn_span_floor *vn_draws_floor(const vn_replay *r, int value)
 		if (r->draws->floor[i].value == value)
 			return &r->draws->floor[i];
 	return NULL;
+}
+
+vn_status vn_draws_channels(vn_replay *r, const vn_span_floor *f, const vn_tensor *fine, const vn_tensor *cand,
+                            const char *axes, vn_replayed *l, vn_error *err)
+{
+	vn_draws       *d = r->draws;
+	channel_errors *c = &d->channels[f - d->floor];
+	double          row[ROWS_READ], worst = 0;
+
+	if (read_rows(d, fine, cand, vn_axes_find(axes, "token"), row, c) < 0)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory to replay %s", r->plan->value[f->value].name);
+	for (int64_t i = 0; i < c->n; i++)
+		if (c->now[i] > 0) /* infinite if no draw has an error there */
+			worst = fmax(worst, c->now[i] * d->n / c->sum[i]);
+	l->channel = worst / (VN_SPAN_LIMIT * vn_local_chance(freedom_of_channel(c, d->n) * d->n / (d->n + 1)));
+	return VN_OK;
 }
 
 void vn_draws_pool(const vn_replay *r, int value, vn_replayed *l)

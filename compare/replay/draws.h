@@ -45,9 +45,13 @@ vn_replay_engine *vn_draws_engine(const vn_replay *r, int i);
 
 /* Returns the floor of a value that the current node made; NULL: no span ends there. */
 const vn_span_floor *vn_draws_floor(const vn_replay *r, int value);
+/* Sets l->channel. f: what vn_draws_floor returned; fine: B; cand: the candidate's tensor in its
+ * shape. */
+vn_status vn_draws_channels(vn_replay *r, const vn_span_floor *f, const vn_tensor *fine, const vn_tensor *cand,
+                            const char *axes, vn_replayed *l, vn_error *err);
 /* Judges the steps of a value together, because one row says little: adds the local error l of this
  * step to the value's pool. If the errors of all steps so far are larger than chance allows, this
  * step's limits are no longer widened. Call once a step. */
-void                 vn_draws_pool(const vn_replay *r, int value, vn_replayed *l);
+void      vn_draws_pool(const vn_replay *r, int value, vn_replayed *l);
 
 #endif

@@ -79,7 +79,8 @@ vn_status vn_replay_measure(vn_replay *r, const vn_node *node, const vn_node_out
 	p->replay.independent_numbers = p->m.n;
 	if (drawn) { /* A is a draw, too; B is their middle */
 		vn_local_take_floor(&p->replay, drawn, format);
-		if ((st = vn_local_alone(&fine->t, &cand, axes, threads, &p->replay, err)))
+		if ((st = vn_local_alone(&fine->t, &cand, axes, threads, &p->replay, err)) ||
+		    (st = vn_draws_channels(r, drawn, &fine->t, &cand, axes, &p->replay, err)))
 			goto done;
 	} else if (vn_local_beyond(p))
 		p->replay.independent_numbers = count_independent(r, p, axes);
