@@ -141,8 +141,10 @@ if [ "$what" = all ]; then
 	kept+='|isolate|limits_.*|misshapen|names_complaints|not_finite|older_recording|overflow|parts|points'
 	kept+='|second_names|size_limit|strict|table|unreadable|values|weights)$'
 	export LSAN_OPTIONS=suppressions=$PWD/tests/lsan.supp UBSAN_OPTIONS=print_stacktrace=1
-	# A test that fails runs again: the leak checker of LLVM 14 itself crashes now and then
-	# ("Tracer caught signal 11") while threads of OpenMP end.
+	# LLVM 14 takes the size of a library's thread-local storage from what lies before it in memory.
+	# Where that is something else, its leak checker reads anywhere ("Tracer caught signal 11").
+	export ASAN_OPTIONS=intercept_tls_get_addr=0
+	# A test that fails runs again: that checker also crashed while threads of OpenMP ended.
 	run_tests asan -j"$jobs" --repeat until-pass:2 -LE '^cli$' -E "$left"
 	run_tests asan -j"$jobs" --repeat until-pass:2 -R "$kept"
 	echo "== clang, thread sanitizer, on what uses threads; and the program without Vulkan"
