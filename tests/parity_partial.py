@@ -25,7 +25,7 @@ TEXT = prompt("text")
 PROMPTS = ((24, 0), (63, 100), (63, 500), (120, 700), (200, 900), (63, 1400))  # tokens, and where in the text
 DECODES = ((24, 0), (40, 300), (60, 900))
 DECODED = 12
-# Correct prompts that were called outside: family, format, attention, tokens, where, what was saved.
+# Correct prompts once called outside: family, format, attention, tokens, where, what was saved.
 ONCE_OUTSIDE = (("qwen3_5_text", F32, "sdpa", 90, 640, ("layer1.output", "logits")),
                 ("qwen3_5_text", BF16, "sdpa", 31, 609, ("logits",)))
 

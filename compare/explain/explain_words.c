@@ -140,10 +140,10 @@ void vn_explain_say_more(const vn_comparison *c, const vn_explanation *x, vn_lin
 		 * than an infinite error. */
 		if (x->n && !x->by[0].refuted && isfinite(x->unmodified.limit_fraction) &&
 		    x->by[0].limit_fraction < x->unmodified.limit_fraction / 2)
-			vn_lines_add(lines, "nearest: %s%s%s%s%s; %sresidual %.3g floors (was %.3g, limit %.0f)", x->by[0].id,
+			vn_lines_add(lines, "nearest: %s%s%s%s%s; %sresidual %.3g floors (was %.3g, limit %.3g)", x->by[0].id,
 			             *x->by[0].id ? ", " : "", x->by[0].words, *x->by[0].heads_only ? ", " : "",
 			             x->by[0].heads_only, share_explained(x, share), vn_hypothesis_residual(&x->by[0]),
-			             vn_hypothesis_residual(&x->unmodified), VN_LOCAL_LIMIT);
+			             vn_hypothesis_residual(&x->unmodified), VN_LOCAL_LIMIT * vn_explanation_limit(x));
 		for (int i = 0; i < x->error_shape.n; i++)
 			vn_lines_add(lines, "the error looks like: %s", x->error_shape.line[i]);
 		list_refuted(x, lines);

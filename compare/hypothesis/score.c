@@ -18,12 +18,15 @@ static double residual_shown(const vn_hypothesis *h)
 	return left > VN_EXPLAIN_LEAST ? left : VN_EXPLAIN_LEAST;
 }
 
+double vn_explanation_limit(const vn_explanation *x)
+{
+	const double was = x->unmodified.limit_fraction, most = was / (x->fitted || was < 4 ? 16 : 4);
+	return most < 1 ? most : 1;
+}
+
 bool vn_trial_fits(const vn_explain_trial *t, const vn_hypothesis *h)
 {
-	/* An error of only a few floors is easily halved by a wrong hypothesis too. */
-	return h->limit_fraction <= 1 &&
-	       !(h->limit_fraction >
-	         t->x->unmodified.limit_fraction / (t->x->fitted || t->x->unmodified.limit_fraction < 4 ? 16 : 4)) &&
+	return h->limit_fraction <= vn_explanation_limit(t->x) &&
 	       !(h->residual.local > t->x->unmodified.residual.local / 2); /* a wide floor proves no layout */
 }
 

@@ -37,12 +37,15 @@ vn_status vn_try_format(vn_explain_trial *t, vn_hypothesis *h, vn_rounding_forma
 vn_status vn_score_unmodified(vn_explain_trial *t, vn_error *err);
 
 /* Inserts h into x, sorted by limit_fraction alone; NaN comes last. */
-void vn_trial_keep(vn_explanation *x, const vn_hypothesis *h);
+void   vn_trial_keep(vn_explanation *x, const vn_hypothesis *h);
+/* Returns the largest limit_fraction of a hypothesis that explains the checkpoint: 1, and less if
+ * the error is of a few floors only, which a wrong hypothesis halves easily, too. */
+double vn_explanation_limit(const vn_explanation *x);
 /* Does it explain the checkpoint? */
-bool vn_trial_fits(const vn_explain_trial *t, const vn_hypothesis *h);
+bool   vn_trial_fits(const vn_explain_trial *t, const vn_hypothesis *h);
 /* Does any hypothesis that was tried explain it? */
-bool vn_trial_answered(const vn_explain_trial *t);
+bool   vn_trial_answered(const vn_explain_trial *t);
 /* Decides which of t->x->by explain the checkpoint, and which are aliases. */
-void vn_trial_conclude(vn_explain_trial *t);
+void   vn_trial_conclude(vn_explain_trial *t);
 
 #endif

@@ -23,6 +23,14 @@ static const char *say_limit(double limit, char *text, size_t room)
 	return text;
 }
 
+/* That of an operation: of a span it depends on the degrees of freedom, with as many digits as a
+ * double has. */
+static const char *say_operation_limit(double limit, char *text, size_t room)
+{
+	snprintf(text, room, "%.4g", limit);
+	return text;
+}
+
 /* The value with enough digits to show on which side of the limit it is. */
 static const char *say_value(double value, double limit, int digits, char *text, size_t room)
 {
@@ -49,7 +57,7 @@ const char *vn_judge_say_check(const vn_checkpoint *p, const vn_check *k, char t
 		vn_text_add(text, VN_WORDS,
 		            "%s %s x floor, limit %s (the error of this operation alone, recomputed on the candidate's inputs)",
 		            key, say_value(k->value, k->limit, 3, value, sizeof value),
-		            say_limit(k->limit, limit, sizeof limit));
+		            say_operation_limit(k->limit, limit, sizeof limit));
 	else /* near 1 the leading digits carry no information: 0.99998 against 0.99999 */
 		vn_text_add(text, VN_WORDS, "%s %s%s, limit %s", key,
 		            say_value(k->value, k->limit, higher ? 7 : 3, value, sizeof value),
