@@ -18,6 +18,9 @@ SHORT = {
                            "Manners.test_nothing_is_printed_that_a_terminal_would_obey"],
     "python_recorder_files.py": ["TheFile.test_a_forked_process_leaves_the_recording_alone",
                                  "TheFile.test_the_unfinished_file_opens_as_soon_as_it_has_a_name"],
+    "python_selftest.py": ["ACommandThatCanFail.test_what_the_program_finds_is_caught",
+                           "ACommandThatCanFail.test_a_program_that_finds_nothing_misses_everything",
+                           "NoVerdictFromTrouble.test_a_signal_leaves_nothing"],
 }
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # wheel_works.sh WHEEL: what a wheel must do, in a new virtual environment and with no compiler to
-# be found: at most 40 MB; `vernier selftest` within 60 s, of the clock or of processors; the
-# recorder records, and a mistake is named within two minutes of the installation.
+# be found: at most 40 MB; `python -m vernier_parity selftest` within 60 s, of the clock or of
+# processors; the recorder records, and a mistake is named within two minutes of the installation.
 set -euo pipefail
 wheel=$(realpath "$1")
 fixtures=$(cd "$(dirname "$0")/../../fixtures" && pwd)
@@ -23,7 +23,7 @@ installed=$SECONDS
 vernier --version
 vernier-parity --version >/dev/null
 TIMEFORMAT='%R %U %S'
-took=$({ time vernier selftest >selftest 2>&1; } 2>&1) || fail "selftest: $(cat selftest)"
+took=$({ time python -m vernier_parity selftest >selftest 2>&1; } 2>&1) || fail "selftest: $(cat selftest)"
 read -r clock user system <<<"$took"
 worked=$(python -c "print(round($user + $system))")
 # On a machine that does other things, too, the clock says little.

@@ -1,4 +1,5 @@
-"""python -m vernier_parity FILE [NAME]: print the contents of a recording, or one tensor."""
+"""python -m vernier_parity FILE [NAME]: print the contents of a recording, or one tensor.
+python -m vernier_parity selftest [REF [CAND]]: check that comparisons can fail."""
 
 import argparse
 import os
@@ -28,11 +29,15 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
     """Returns 0, or 2 after one line on stderr."""
     args = Arguments(prog="python -m vernier_parity",
                                    description="Show what a recording holds, or one tensor of it. "
-                                   "To compare two recordings, use `vernier compare`.")
+                                   "To compare two recordings, use `vernier compare`. `selftest` instead of FILE "
+                                   "checks that such comparisons can fail (`selftest --help`).")
     args.add_argument("file", help="a recording")
     args.add_argument("name", nargs="?", help="a checkpoint, layer3.q_rope or step.2/layer3.q_rope")
     args.add_argument("--version", action="version", version=f"vernier-parity {__version__}")
     words = list(sys.argv[1:] if argv is None else argv)
+    if words[:1] == ["selftest"] and not os.path.isfile("selftest"):
+        from .selftest.command import main as selftest
+        return selftest(words[1:])
     if words and words[0].isalpha() and not os.path.isfile(words[0]):  # probably a command of the program vernier
         say(f"vernier_parity: {words[0]}: no such file; commands are those of the program: "
             f"vernier {shlex.join(words)}", sys.stderr)
