@@ -29,7 +29,7 @@ ORDER = """
 libref/base libref/plan libref/family libref/model libref/text libref/ops libref/exec libref
 libgpu
 capture/base capture/file capture/recording capture/view capture/names capture/store capture/run capture/import
-capture/show capture/edit capture
+capture/show capture
 """.split()
 SOURCE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 FEWEST = 300  # object files: with fewer, BUILD is not a complete build

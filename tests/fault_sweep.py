@@ -138,8 +138,6 @@ COMMANDS = {
     "limits_json": ("limits IN/limits.yaml --recording IN/ref.h5 --format json", []),
     "points": ("points MODEL", []),
     "faults": ("points --faults", []),
-    "selftest": ("selftest IN/ref.h5 IN/half.h5 --only contract/*", []),
-    "selftest_json": ("selftest IN/ref.h5 IN/half.h5 --only contract/* --format json", []),
     "help": ("help compare.md", []),
     "help_command": ("help capture", []),
     "version": ("--version --verbose", []),

@@ -197,7 +197,6 @@ def recordings(b, model):
         b.reports("explain", "ref.h5", "evil.h5", "--model", model)
         b.run("calibrate", "evil.h5", "ref.h5", "-o", "fit.yaml", "--allow", "extra,missing", "--force")
         b.run("import", "evil.h5", "-o", "in.h5", "--dry-run")
-    b.run("selftest", "evil.h5")
 
     def correct(f):
         for k in ("engine", "engine_version", "device"):

@@ -80,7 +80,7 @@ def main():
         # recordings
         for args in (("show", "pipe.h5"), ("compare", "pipe.h5", "ref.h5"), ("compare", "ref.h5", "pipe.h5"),
                      ("compare", "--vote", "ref.h5", "half.h5", "pipe.h5"), ("table", "ref.h5", "pipe.h5"),
-                     ("evaluate", "--recordings", "ref.h5", "pipe.h5"), ("selftest", "pipe.h5"),
+                     ("evaluate", "--recordings", "ref.h5", "pipe.h5"),
                      ("weights", "ref.h5", "pipe.h5"), ("calibrate", "ref.h5", "pipe.h5", "-o", "fit.yaml"),
                      ("limits", "fp32.yaml", "--recording", "pipe.h5"),
                      ("compare", "ref.h5", "half.h5", "--explain", "--model", "pipe"),

@@ -74,7 +74,6 @@ def commands():
             Command("compare", "--vote", "ref.h5", "cand.h5", "other.h5"),
             Command("table", "ref.h5", "cand.h5", "--format", "html"),
             Command("evaluate", "--recordings", "ref.h5", "cand.h5"),
-            Command("selftest", "ref.h5", "cand.h5", "--only", "contract/*"),
             Command("isolate", "model", *IDS, "--inject", "R1@layer1.q_rope"),
             Command("devices"),
             Command("show", "ref.h5", "logits", "--values", "new.csv", "--force", writes="new.csv"),

@@ -199,10 +199,6 @@ void vn_next_commands(const vn_comparison *c, vn_lines *lines)
 		after_failure(c, lines);
 	else if (!c->opened.model && !c->request.options->bitwise)
 		add_again(c, "compare", 0, "--model", model_of(c), lines);
-	else if (!c->request.options->bitwise && !vn_recording_ranks(c->opened.ref) && !vn_recording_ranks(c->opened.cand))
-		vn_runs_add(
-			lines, (const char *[]) { "selftest", vn_recording_path(c->opened.ref), vn_recording_path(c->opened.cand) },
-			3);
 }
 
 static bool made_by(const vn_recording *r, const char *engine)
