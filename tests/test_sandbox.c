@@ -574,35 +574,6 @@ static void legitimate_work_goes_on(void)
 	CU_ASSERT_TRUE(consumed_as_recorded);
 }
 
-/* ---- a file that is changed ------------------------------------------------------------------ */
-
-static void change(void *ctx, int pipe)
-{
-	const bool good = pwrite(file, "W", 1, 0) == 1 && ftruncate(file, 4) == 0 && write_other() && open_absolute();
-	(void)ctx;
-	vn_child_send(pipe, good ? 2 : 3, "", 0);
-}
-
-static void a_file_of_our_own_may_be_changed_and_no_other(void)
-{
-	vn_child    child;
-	vn_error    err = { "" };
-	void       *data = NULL;
-	size_t      bytes;
-	int         kind = -1;
-	struct stat s;
-
-	set_out();
-	CU_ASSERT_EQUAL_FATAL(
-		vn_child_start(&child, &(vn_child_task) { .path = path, .file = file, .writes = true, .work = change }, &err),
-		VN_OK);
-	CU_ASSERT_EQUAL(vn_child_receive(&child, &kind, &data, &bytes, &err), VN_OK);
-	CU_ASSERT_EQUAL(kind, 2);
-	CU_ASSERT_TRUE(fstat(file, &s) == 0 && s.st_size == 4);
-	free(data);
-	vn_child_end(&child);
-}
-
 /* ---- who writes a checkpoint file (scribe.h) ------------------------------------------------- */
 
 static int in_a_scribe(const struct action *a)
@@ -787,7 +758,6 @@ int main(void)
 		                           TEST(the_rest_holds_without_either),
 		                           TEST(what_nobody_refuses_goes_through),
 		                           TEST(legitimate_work_goes_on),
-		                           TEST(a_file_of_our_own_may_be_changed_and_no_other),
 		                           TEST(who_writes_a_file_can_do_no_more_than_that),
 		                           TEST(numbers_of_another_recording_are_out_of_sight),
 		                           TEST(landlock_keeps_the_network_from_a_socket_that_is_left),

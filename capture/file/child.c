@@ -74,13 +74,10 @@ static void settle_in(const vn_child_task *t, int pipe)
 {
 	static const int list[] = { SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGSEGV, SIGBUS,
 		                        SIGFPE, SIGABRT, SIGILL, SIGPROF, SIGSYS };
-	const vn_sandbox box = { .pipe = pipe,
-		                     .file = t->file,
-		                     .writes = t->writes,
-		                     .shared = t->shared,
-		                     .shared_bytes = t->shared_bytes,
-		                     .without = t->without };
-	sigset_t         none_blocked;
+	const vn_sandbox box = {
+		.pipe = pipe, .file = t->file, .shared = t->shared, .shared_bytes = t->shared_bytes, .without = t->without
+	};
+	sigset_t none_blocked;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	for (unsigned i = 0; i < sizeof list / sizeof *list; i++)

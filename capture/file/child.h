@@ -49,7 +49,6 @@ typedef struct vn_child_task {
 	/* an open descriptor of the file; -1: none. The child keeps no other descriptor of this
 	 * process */
 	int         file;
-	bool        writes; /* the file is changed: one of our own */
 	/* it may compute for long between frames (vn_child_patience): the parent waits up to ten
 	 * minutes */
 	bool        slow;

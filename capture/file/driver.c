@@ -25,7 +25,6 @@ struct vn_driver {
 	const char    *path;
 	haddr_t        eoa, eof; /* in HDF5's view of the file */
 	haddr_t        length;   /* the file on disk has at least this many bytes */
-	bool           passes;   /* nothing is kept */
 	bool           gathers;  /* structure lies together */
 	haddr_t        held;     /* bytes on disk before this offset stay unchanged; 0: none */
 	haddr_t        from, to; /* what was written between a hold and its release: nothing referred to it then */
@@ -171,10 +170,6 @@ static herr_t drv_write(H5FD_t *f, H5FD_mem_t type, hid_t dxpl, haddr_t at, size
 	vn_driver *d = driver_of(f);
 
 	(void)dxpl;
-	if (d->passes) {
-		d->eof = at + bytes > d->eof ? at + bytes : d->eof;
-		return vn_write_at(d->fd, d->path, "its structure", buffer, bytes, (int64_t)at, NULL) ? -1 : 0;
-	}
 	if (at < d->held && replace_kept(d, at, bytes, buffer))
 		return 0;
 	if (at + bytes > d->eof)
@@ -191,17 +186,6 @@ static herr_t drv_write(H5FD_t *f, H5FD_mem_t type, hid_t dxpl, haddr_t at, size
 	memcpy(p.data, buffer, bytes);
 	d->log[d->n_log++] = p;
 	return 0;
-}
-
-/* A file shorter than its superblock claims cannot be opened. */
-static herr_t drv_truncate(H5FD_t *f, hid_t dxpl, hbool_t closing)
-{
-	vn_driver *d = driver_of(f);
-	(void)dxpl, (void)closing;
-	if (!d->passes || d->eof >= d->eoa)
-		return 0;
-	d->eof = d->eoa;
-	return ftruncate(d->fd, (off_t)d->eoa);
 }
 
 static herr_t drv_get_handle(H5FD_t *f, hid_t fapl, void **to)
@@ -239,7 +223,6 @@ static const H5FD_class_t driver_class = {
 	.read = drv_read,
 	.write = drv_write,
 	.flush = drv_flush,
-	.truncate = drv_truncate,
 	.fl_map = H5FD_FLMAP_DICHOTOMY
 };
 
@@ -266,11 +249,6 @@ vn_driver *vn_driver_create(int fd, const char *path, int64_t bytes)
 void vn_driver_gather(vn_driver *d)
 {
 	d->gathers = true;
-}
-
-void vn_driver_pass(vn_driver *d)
-{
-	d->passes = true;
 }
 
 uint64_t vn_driver_end(long long file)

@@ -33,9 +33,6 @@ vn_driver *vn_driver_create(int fd, const char *path, int64_t bytes);
  * (H5Pset_meta_block_size), so that it is written in few writes. Only for files that are held
  * (vn_driver_hold). */
 void       vn_driver_gather(vn_driver *d);
-/* For a finished file that is changed in place: writes of the library go to the file at once, in
- * the library's order. */
-void       vn_driver_pass(vn_driver *d);
 void       vn_driver_destroy(vn_driver *d);
 
 /* For H5Pset_driver: the driver's id (an hid_t; -1 if HDF5 refuses it) and the information to pass

@@ -125,19 +125,6 @@ typedef struct vn_overflow {
 	double   whole;            /* the sum of all */
 } vn_overflow;
 
-/* Why two tensors of one name cannot be measured. */
-typedef enum vn_misfit {
-	VN_FITS,
-	VN_MISFIT_STEP, /* their steps begin at other positions, or have other tokens */
-	VN_MISFIT_ROWS, /* other rows of a step, or other rows than the step has */
-	VN_MISFIT_TYPE, /* integers for real numbers */
-	VN_MISFIT_SHAPE,
-	VN_MISFIT_AXES,
-	VN_MISFIT_BASIS,
-	VN_MISFIT_FORMAT, /* with --bitwise */
-	VN_MISFIT_EMPTY,
-} vn_misfit;
-
 typedef struct vn_checkpoint {
 	const char          *name; /* borrowed from the recording */
 	int                  step, order, layer;
@@ -148,9 +135,7 @@ typedef struct vn_checkpoint {
 	int                  pooled_small;  /* its pool for multiples of the floor; -1: none */
 	int                  channels;      /* its pool for worst_channel_* (pool_channels.h); -1: none */
 	vn_checkpoint_status status;
-	bool                 fails;     /* outside the limits, whatever the status */
-	bool                 reordered; /* misshapen: it holds the reference's numbers in another order (contents) */
-	vn_misfit            misfit;
+	bool                 fails;           /* outside the limits, whatever the status */
 	char                *detail;          /* one line if not measured, or if invalid_floor; NULL */
 	char                *contents;        /* misshapen: what it holds instead; NULL: not known */
 	vn_measured          m;               /* n == 0: not measured */

@@ -40,10 +40,9 @@ static bool is_scores(const vn_entry *e)
 	return strcmp(e->basis, "vocab") == 0 || (!*e->basis && p && strcmp(p->basis, "vocab") == 0);
 }
 
-static void set_unfit(vn_checkpoint *p, vn_misfit why)
+static void set_unfit(vn_checkpoint *p, vn_checkpoint_status status)
 {
-	p->status = why == VN_MISFIT_EMPTY ? VN_EMPTY : VN_MISSHAPEN;
-	p->misfit = why;
+	p->status = status;
 	p->fails = true;
 }
 
@@ -59,7 +58,7 @@ static bool axes_hold(vn_checkpoint *p, const vn_entry *e, const char *who)
 		return true;
 	if (vn_dims_parse(e->axes, &d, &why))
 		why = "the number of words is not the number of axes";
-	set_unfit(p, VN_MISFIT_AXES);
+	set_unfit(p, VN_MISSHAPEN);
 	vn_checkpoint_say(p, "axes '%s' of %s in the %s: %s", e->axes, vn_shape_text(&e->shape, shape), who, why);
 	return false;
 }
@@ -70,7 +69,7 @@ static bool is_whole(vn_checkpoint *p, const vn_entry *e, const char *who)
 	const vn_point_info *point = e->dtype == VN_I32 ? vn_entry_point(e) : NULL;
 	if (!point)
 		return false;
-	set_unfit(p, VN_MISFIT_TYPE);
+	set_unfit(p, VN_MISSHAPEN);
 	vn_checkpoint_say(p, "int32 in the %s: %s holds real numbers", who, point->name);
 	return true;
 }
@@ -83,43 +82,43 @@ static void check_fit(vn_comparison *c, vn_checkpoint *p)
 	char            a[VN_SHAPE_TEXT], b[VN_SHAPE_TEXT];
 
 	if (rs && ds && (rs->position != ds->position || rs->tokens != ds->tokens)) {
-		set_unfit(p, VN_MISFIT_STEP);
+		set_unfit(p, VN_MISSHAPEN);
 		vn_checkpoint_say(p,
 		                  "step %d has %" PRId64 " token%s from position %" PRId64 " in the reference, %" PRId64
 		                  " from position %" PRId64 " in the candidate",
 		                  r->step, rs->tokens, rs->tokens == 1 ? "" : "s", rs->position, ds->tokens, ds->position);
 	} else if (rs && ds && (rs->first_row != ds->first_row || rs->rows != ds->rows)) {
-		set_unfit(p, VN_MISFIT_ROWS);
+		set_unfit(p, VN_MISSHAPEN);
 		vn_checkpoint_say(p,
 		                  "kept rows: %" PRId64 " from row %" PRId64 " in the reference, %" PRId64 " from row %" PRId64
 		                  " in the candidate",
 		                  rs->rows, rs->first_row, ds->rows, ds->first_row);
 	} else if (r->rows_off || d->rows_off) {
 		const vn_entry *e = d->rows_off ? d : r;
-		set_unfit(p, VN_MISFIT_ROWS);
+		set_unfit(p, VN_MISSHAPEN);
 		vn_checkpoint_say(p, "axes '%s' of %s in the %s, and rows of its step: %" PRId64, e->axes,
 		                  vn_shape_text(&e->shape, a), d->rows_off ? "candidate" : "reference",
 		                  (d->rows_off ? ds : rs)->rows);
 	} else if (is_whole(p, r, "reference") || is_whole(p, d, "candidate")) {
 		; /* already reported */
 	} else if (!vn_shape_equal(&r->shape, &d->shape)) {
-		set_unfit(p, VN_MISFIT_SHAPE);
+		set_unfit(p, VN_MISSHAPEN);
 		vn_checkpoint_say(p, "shape %s in the reference, %s in the candidate", vn_shape_text(&r->shape, a),
 		                  vn_shape_text(&d->shape, b));
 	} else if (!axes_hold(p, r, "reference") || !axes_hold(p, d, "candidate")) {
 		; /* already reported */
 	} else if (*r->axes && *d->axes && strcmp(r->axes, d->axes) != 0) {
-		set_unfit(p, VN_MISFIT_AXES);
+		set_unfit(p, VN_MISSHAPEN);
 		vn_checkpoint_say(p, "axes '%s' in the reference, '%s' in the candidate", r->axes, d->axes);
 	} else if (*r->basis && *d->basis && strcmp(r->basis, d->basis) != 0) {
-		set_unfit(p, VN_MISFIT_BASIS);
+		set_unfit(p, VN_MISSHAPEN);
 		vn_checkpoint_say(p, "basis '%s' in the reference, '%s' in the candidate", r->basis, d->basis);
 	} else if (c->request.options->bitwise && r->dtype != d->dtype) {
-		set_unfit(p, VN_MISFIT_FORMAT);
+		set_unfit(p, VN_MISSHAPEN);
 		vn_checkpoint_say(p, "%s in the reference, %s in the candidate: the bits cannot be equal",
 		                  vn_dtype_name(r->dtype), vn_dtype_name(d->dtype));
 	} else if (vn_shape_count(&r->shape) == 0) {
-		set_unfit(p, VN_MISFIT_EMPTY);
+		set_unfit(p, VN_EMPTY);
 		vn_checkpoint_say(p, "no elements: %s", vn_shape_text(&r->shape, a));
 	}
 }

@@ -3,8 +3,8 @@
  * Reads   request.options and limits, opened.ref, opened.cand, opened.plan
  * Fills   result.checkpoint, n_checkpoints, n_neither, cand_map, ref_map, misspelt; lines of
  *         result.notes; of each checkpoint the name, its place in both recordings, vacuous and,
- *         where it cannot be measured (missing, extra, empty, misshapen), status, fails, misfit
- *         and detail
+ *         where it cannot be measured (missing, extra, empty, misshapen), status, fails and
+ *         detail
  */
 #ifndef VN_COMPARE_MATCH_H
 #define VN_COMPARE_MATCH_H

@@ -98,7 +98,6 @@ static void describe_contents(const vn_comparison *c, vn_checkpoint *p, const re
 		         l->same ? "same " : "", l->order, l->nmse, map);
 	}
 	free(p->contents);
-	p->reordered = f->entry == p->ref || !l->same;
 	p->contents = strdup(vn_text_clean(text, sizeof text)); /* names and axes are untrusted text */
 }
 

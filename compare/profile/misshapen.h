@@ -2,14 +2,14 @@
  * or another checkpoint.
  *
  * Reads   request.limits and options, opened.ref, opened.cand, result.checkpoint
- * Fills   contents and reordered of misshapen checkpoints
+ * Fills   contents of misshapen checkpoints
  */
 #ifndef VN_COMPARE_MISSHAPEN_H
 #define VN_COMPARE_MISSHAPEN_H
 
 #include "compare/comparison/comparison.h"
 
-/* Fills contents and reordered of every misshapen checkpoint. Fails only if memory runs out. */
+/* Fills contents of every misshapen checkpoint. Fails only if memory runs out. */
 vn_status vn_tell_misshapen(vn_comparison *c, vn_error *err);
 
 #endif
