@@ -149,7 +149,7 @@ def _sampled(n: int) -> List[int]:
 
 
 def _different(rows: List[np.ndarray]) -> int:
-    """How many rows are different tokens (specs/limits.md): a quarter of a row's first 64 numbers differ by a 16th from
+    """How many rows are different tokens (limits.md): a quarter of a row's first 64 numbers differ by a 16th from
     those of each row before it."""
     kept: List[np.ndarray] = []
     for y in (r[:64] for r in rows):
