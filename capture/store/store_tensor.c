@@ -178,7 +178,8 @@ static vn_status send_small(vn_store *s, vn_error *err)
 	const int64_t bytes = s->small.bytes;
 
 	s->small.bytes = 0;
-	return s->small.m.n ? vn_store_finish(s, VN_SCRIBE_SMALL, &s->small.m, bytes, err) : VN_OK;
+	const bool any = s->small.m.n || s->small.m.bad; /* bad: for want of memory, which must be told */
+	return any ? vn_store_finish(s, VN_SCRIBE_SMALL, &s->small.m, bytes, err) : VN_OK;
 }
 
 /* Files a whole tensor: it is sent with others, at the latest when no further block waits
