@@ -3,7 +3,7 @@
 
 A command is killed before its n-th call that changes a file (a library laid over it counts them: write, pwrite, rename,
 link, unlink, mkdir, ftruncate, fsync, fclose), for n from the first to the last, and after random times. The call may
-be one of a child process. After each kill
+be one of a child process; it is killed alone, or with all processes of the command. After each kill
   - nothing of the command still runs,
   - a file under a name that was asked for is whole: the same as of the undisturbed command,
   - what is left beside has one of the documented names, PATH.partial or PATH.PID.partial (PATH.old: a model being
@@ -52,15 +52,16 @@ COUNTER = r"""
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Shared by a process and the children that it forks. Where nobody is to be killed the count is left in a file. */
-static struct { atomic_long n; } *shared;
-static long when = -1;
+/* Shared by a process, the children that it forks, and the script. */
+static struct { atomic_long n, reached; } *shared;
+static long when = -1, all;
 
 __attribute__((constructor)) static void begin(void)
 {
 	const char *at = getenv("KILL_AT");
 	const int   fd = open(getenv("KILL_COUNT"), O_RDWR | O_CREAT, 0600);
 	when = at ? atol(at) : -1;
+	all = getenv("KILL_ALL") != NULL;
 	if (fd < 0 || syscall(77 /* ftruncate */, fd, 4096L) != 0)
 		_exit(99);
 	shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -69,8 +70,12 @@ __attribute__((constructor)) static void begin(void)
 
 static void count(void)
 {
-	if (shared && atomic_fetch_add(&shared->n, 1) == when)
-		kill(getpid(), SIGKILL);
+	if (!shared || atomic_fetch_add(&shared->n, 1) != when)
+		return;
+	shared->reached = 1;
+	while (all) /* waits for the script, which kills all: a child in its sandbox may not */
+		;
+	kill(getpid(), SIGKILL);
 }
 
 #define OVER(type, name, params, args) \
@@ -255,13 +260,22 @@ def check_after(command, how, status, orphans, right, tally):
 def kill_each(command, library, budget, tally):
     environment = {"TMPDIR": os.path.abspath("tmp"), "LD_PRELOAD": library, "KILL_COUNT": os.path.abspath("count")}
 
-    def run(at):
-        if os.path.exists("count"):
-            os.unlink("count")
-        more = {"KILL_AT": str(at)} if at is not None else {}
+    def run(at, together=False):
+        with open("count", "wb") as f:
+            f.truncate(4096)
+        more = {} if at is None else {"KILL_AT": str(at), **({"KILL_ALL": "1"} if together else {})}
         start = time.monotonic()
-        status, orphans = end(begin(command, {**environment, **more}))
+        child = begin(command, {**environment, **more})
+        while together and not reached() and not os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+            time.sleep(0.001)
+        if together:
+            os.killpg(child.pid, signal.SIGKILL)
+        status, orphans = end(child)
         return status, orphans, time.monotonic() - start
+
+    def reached():
+        with open("count", "rb") as f:
+            return any(f.read(16)[8:])
 
     status, orphans, seconds = run(None)
     right = all_content()
@@ -269,12 +283,15 @@ def kill_each(command, library, budget, tally):
         sys.exit(f"{command.name}: exit status {status} undisturbed")
     with open("count", "rb") as f:
         calls = int.from_bytes(f.read(8), "little")
-    moments = sorted(random.sample(range(calls), min(budget, calls)))
-    for at in moments:
-        status, orphans, _ = run(at)
+    # All at once near the beginning too, when a file is there that does not say yet what it is.
+    moments = [(at, False) for at in random.sample(range(calls), min(budget, calls))]
+    moments += [(at, True) for at in range(min(45 if ALL else 6, calls))]
+    for at, together in moments:
+        status, orphans, _ = run(at, together)
         tally.kills += 1
-        check_after(command, f"before call {at} of {calls}", status, orphans, right, tally)
-    timed = max(budget // 4, 55 - len(moments) if ALL else 1)
+        how = f"{'with all processes, ' if together else ''}before call {at} of {calls}"
+        check_after(command, how, status, orphans, right, tally)
+    timed = max(budget // 4, 55 - budget if ALL else 1)
     for _ in range(timed):
         after = random.uniform(0, seconds)
         child = begin(command, {"TMPDIR": os.path.abspath("tmp")})

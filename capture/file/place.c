@@ -1,6 +1,7 @@
 /* place.c: see place.h. */
 #include "capture/file/place.h"
 
+#include "capture/file/disk.h"
 #include "libref/base/files.h"
 #include "libref/base/trouble.h"
 
@@ -200,18 +201,23 @@ vn_status vn_place_check(const char *path, vn_place_kind kind, bool force, vn_er
 
 /* ---- PATH.partial --------------------------------------------------------------------------- */
 
-/* Are these the first bytes of a recording that capture/store left unfinished? The signature of
- * HDF5, which is written last, may be missing; the attributes follow it. */
+/* What such a file holds until the superblock of HDF5, which is written over it after the first of
+ * the structure: then, too, a later run knows whose it is. */
+static const char begun[] = "vernier begins a recording here\n";
+
+/* Are these the first bytes of a recording that capture/store left unfinished? */
 static bool is_unfinished(const char *head, size_t n)
 {
-	static const char signature[8] = "\x89HDF\r\n\x1a\n", zeros[8] = "", attribute[] = "\0complete";
-	enum { DESCRIBED = 16, VALUE = 8 }; /* bytes of its type and shape; of the number (scribe_file.c) */
+	static const char signature[] = "\x89HDF\r\n\x1a\n", attribute[] = "\0complete", zero[8] = "";
+	enum { DESCRIBED = 16 }; /* bytes of the attribute's type and shape, before its number (scribe_file.c) */
 
-	if (n < sizeof signature || (memcmp(head, signature, sizeof signature) != 0 && memcmp(head, zeros, sizeof zeros)))
+	if (n >= strlen(begun) && memcmp(head, begun, strlen(begun)) == 0)
+		return true;
+	if (n < strlen(signature) || memcmp(head, signature, strlen(signature)) != 0)
 		return false;
 	const char *complete = memmem(head, n, attribute, sizeof attribute);
 	const char *value = complete ? complete + sizeof attribute + DESCRIBED : NULL;
-	return value && value + VALUE <= head + n && memcmp(value, zeros, VALUE) == 0 &&
+	return value && value + sizeof zero <= head + n && memcmp(value, zero, sizeof zero) == 0 &&
 	       memmem(head, n, "vernier-checkpoint", strlen("vernier-checkpoint"));
 }
 
@@ -287,14 +293,14 @@ static vn_status open_partial(vn_place *p, vn_error *err)
 			const vn_status free = made ? VN_OK : check_leftover(p, &named, err);
 			if (free)
 				return free;
-			if (ftruncate(p->fd, 0) == 0) {
-				vn_output_note(p->fd);
-				return VN_OK;
-			}
-			const int why = errno;
-			if (made)
+			const vn_status st = ftruncate(p->fd, 0) != 0
+			                         ? vn_fail(err, VN_ERR_IO, "%s: cannot write: %s", p->partial, strerror(errno))
+			                         : vn_write_at(p->fd, p->partial, "its beginning", begun, strlen(begun), 0, err);
+			if (st && made)
 				unlink(p->partial);
-			return vn_fail(err, VN_ERR_IO, "%s: cannot write: %s", p->partial, strerror(why));
+			else if (!st)
+				vn_output_note(p->fd);
+			return st;
 		}
 		close(p->fd);
 	}

@@ -149,9 +149,15 @@ def create(disk: Disk) -> h5py.File:
     return h5py.File(h5f.create(repr(disk).encode("ascii", "replace"), h5f.ACC_TRUNC, fcpl=creation, fapl=access))
 
 
+BEGUN = b"vernier begins a recording here\n"  # of a file in which the program has not written HDF5 yet
+
+
 def is_recording(path: str) -> bool:
-    """True if the file is a recording, complete or not."""
+    """True if the file is a recording, complete, interrupted, or only begun."""
     try:
+        with open(path, "rb") as begun:
+            if begun.read(len(BEGUN)) == BEGUN:
+                return True
         with _read(path) as f:
             return bool(text_of(f.attrs.get("format", "")) == "vernier-checkpoint")
     except (OSError, RuntimeError, KeyError):
