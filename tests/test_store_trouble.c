@@ -6,6 +6,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -259,6 +260,37 @@ static void want_of_memory_is_an_error_and_what_was_whole_stays(void)
 #endif
 }
 
+static _Atomic size_t refused_bytes; /* the next realloc of so many fails */
+
+void *__wrap_realloc(void *p, size_t n);
+void *__real_realloc(void *p, size_t n);
+void *__wrap_realloc(void *p, size_t n)
+{
+	size_t wanted = n;
+	return n && atomic_compare_exchange_strong(&refused_bytes, &wanted, 0) ? NULL : __real_realloc(p, n);
+}
+
+/* Small tensors wait in a message for others: one that found no memory is empty, and must not count
+ * as none. */
+static void a_small_tensor_without_memory_is_an_error(void)
+{
+	const float  x[T * D] = { 0 };
+	const size_t first = 2 * sizeof(int64_t) + 1024; /* of a message's first piece: message.c */
+	vn_plan     *p = make_plan();
+	vn_store    *s = begin_store(p, false);
+	vn_error     err = { 0 };
+	const int    v = vn_plan_find(p, "layer1.attn_norm");
+
+	refused_bytes = first;
+	(void)(put_tensor(s, v, VN_F32, T, D, x, &err) || vn_store_commit(&s, &err));
+	CU_ASSERT_EQUAL(refused_bytes, 0);
+	CU_ASSERT_TRUE(strstr(err.text, "memory") != NULL);
+	CU_ASSERT_FALSE(exists(path));
+	vn_store_abandon(&s);
+	vn_plan_destroy(p);
+	remove_files();
+}
+
 /* The first words of a file are its signature, written last of the first things. */
 static bool begun(const char *name)
 {
@@ -354,6 +386,7 @@ int main(void)
 		TEST(a_full_disk_is_an_error_and_what_was_whole_stays),
 		TEST(half_of_a_whole_file_is_removed),
 		TEST(want_of_memory_is_an_error_and_what_was_whole_stays),
+		TEST(a_small_tensor_without_memory_is_an_error),
 		TEST(after_kill_9_the_partial_file_opens),
 		CU_TEST_INFO_NULL,
 	};
