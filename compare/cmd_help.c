@@ -17,9 +17,12 @@
 
 typedef struct settings {
 	const char *man, *man_pages, *topic;
-	int         shell;
+	int         shell; /* N_SHELLS: none */
 	bool        prefix;
 } settings;
+
+enum { FISH = 2, N_SHELLS };
+static const char *const shell_names = "bash|zsh|fish"; /* FISH: the last */
 
 static const vn_option options[] = {
 	{ "man", 0, VN_INTO(settings, man), .argument = "COMMAND",
@@ -28,7 +31,7 @@ static const vn_option options[] = {
 	  .help = "Write a manual page for each command, DIR/vernier-COMMAND.1." },
 	{ "prefix", 0, VN_INTO(settings, prefix),
 	  .help = "Print the folder of the installation, which holds share/vernier and include." },
-	{ "completions", 0, VN_CHOOSE(settings, shell), .argument = "SHELL", .words = &vn_shell_names,
+	{ "completions", 0, VN_CHOOSE(settings, shell), .argument = "SHELL", .words = &shell_names,
 	  .help = "Print a script for a shell, which then completes commands, options and values of vernier." },
 };
 
@@ -119,18 +122,12 @@ static bool is_bare_page(const char *name, char page[NAME_MAX + 1])
 	       !vn_shipped_find(".", page, path, &err);
 }
 
-/* Prints a page of the documentation. */
-static int print_page(const char *name)
+static int print_file(const char *path)
 {
-	char     path[PATH_MAX], block[8192];
-	vn_error err;
-	size_t   n;
+	char   block[8192];
+	size_t n;
+	FILE  *from = fopen(path, "r");
 
-	if (vn_shipped_find(".", name, path, &err)) {
-		vn_say(stderr, "vernier help: no page '%.60s'; vernier help usage.md has links to all pages\n", name);
-		return 2;
-	}
-	FILE *from = fopen(path, "r");
 	if (!from)
 		return vn_complain("help", "%s: %s", path, strerror(errno));
 	while ((n = fread(block, 1, sizeof block, from)) > 0)
@@ -138,6 +135,19 @@ static int print_page(const char *name)
 	const bool whole = !ferror(from);
 	fclose(from);
 	return whole ? 0 : vn_complain("help", "%s: cannot be read", path);
+}
+
+/* Prints a page of the documentation. */
+static int print_page(const char *name)
+{
+	char     path[PATH_MAX];
+	vn_error err;
+
+	if (vn_shipped_find(".", name, path, &err)) {
+		vn_say(stderr, "vernier help: no page '%.60s'; vernier help usage.md has links to all pages\n", name);
+		return 2;
+	}
+	return print_file(path);
 }
 
 /* Prints what is known of a command or a page; a command comes first. */
@@ -202,15 +212,21 @@ static const char *first_values(const vn_command_table *t, const char *name, con
 	                                     : NULL;
 }
 
-static int print_completions(const vn_command_table *t, vn_shell shell)
+/* Prints two variables in the shell's syntax, the words and the program that chooses among them,
+ * and the shell's script, which reads them. */
+static int print_completions(const vn_command_table *t, int shell)
 {
 	enum { MOST = 32 };
+	static const char *const script[N_SHELLS] = { "vernier.bash", "vernier.zsh", "vernier.fish" };
+	const char *const set = shell == FISH ? "set -g " : "", *const to = shell == FISH ? " " : "=";
+	char         offer_path[PATH_MAX], script_path[PATH_MAX];
 	vn_completed of[MOST];
 	offered      o;
 	vn_error     err;
 
 	assert(t->n <= MOST);
-	if (list_offered(t, &o, &err))
+	if (list_offered(t, &o, &err) || vn_shipped_find("shells", "offer.awk", offer_path, &err) ||
+	    vn_shipped_find("shells", script[shell], script_path, &err))
 		return vn_complain("help", "--completions: %s", err.text);
 	for (int i = 0; i < t->n; i++)
 		of[i] = (vn_completed) { .name = t->command[i].options->name,
@@ -222,9 +238,13 @@ static int print_completions(const vn_command_table *t, vn_shell shell)
 	const vn_offer offer[] = {
 		{ "limits", o.limits }, { "names", o.maps }, { "ref-names", o.maps }, { "man", o.commands }
 	};
-	vn_options_completions(shell, &(vn_completions) { "vernier", of, offer, t->n, sizeof offer / sizeof *offer },
-	                       stdout);
-	return 0;
+	printf("#compdef vernier\n%s_vernier_rows%s'", set, to);
+	vn_options_completions(&(vn_completions) { of, offer, t->n, sizeof offer / sizeof *offer }, stdout);
+	printf("'\n%s_vernier_offer%s'", set, to);
+	if (print_file(offer_path))
+		return 2;
+	printf("'\n");
+	return print_file(script_path);
 }
 
 /* ---- the command ----------------------------------------------------------------------------- */
@@ -235,7 +255,7 @@ static int parse_arguments(settings *k, int argc, char **argv)
 	const int said = vn_options_read(&vn_help_command, argc, argv, k);
 	if (said)
 		return said;
-	const int n = (k->man != NULL) + (k->man_pages != NULL) + k->prefix + (k->shell < VN_N_SHELLS);
+	const int n = (k->man != NULL) + (k->man_pages != NULL) + k->prefix + (k->shell < N_SHELLS);
 	if (n > 1)
 		return vn_complain("help", "give only one of --man, --man-pages, --prefix and --completions");
 	if (optind + (n == 0) < argc)
@@ -249,7 +269,7 @@ static int parse_arguments(settings *k, int argc, char **argv)
 
 int cmd_help(int argc, char **argv, const vn_command_table *t)
 {
-	settings  k = { .shell = VN_N_SHELLS };
+	settings  k = { .shell = N_SHELLS };
 	const int said = parse_arguments(&k, argc, argv);
 	if (said)
 		return said == 1 ? 0 : 2;
@@ -259,8 +279,8 @@ int cmd_help(int argc, char **argv, const vn_command_table *t)
 		return write_manual_pages(t, k.man_pages);
 	if (k.prefix)
 		return print_prefix();
-	if (k.shell < VN_N_SHELLS)
-		return print_completions(t, (vn_shell)k.shell);
+	if (k.shell < N_SHELLS)
+		return print_completions(t, k.shell);
 	if (k.topic)
 		return print_topic(t, k.topic);
 	vn_command_table_usage(t, stdout);

@@ -22,6 +22,7 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/capture/llama.cpp ${PROJECT_SOURCE_DIR}/
 if(NOT VERNIER_FUZZ)
 	set(printed ${CMAKE_CURRENT_BINARY_DIR}/printed)
 	set(run ${CMAKE_COMMAND} -E env ASAN_OPTIONS=detect_leaks=0 $<TARGET_FILE:vernier>)
+	file(GLOB shells CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/specs/shells/*)
 	add_custom_command(OUTPUT ${printed}/vernier.fish
 		COMMAND ${CMAKE_COMMAND} -E rm -rf ${printed}
 		COMMAND ${CMAKE_COMMAND} -E make_directory ${printed}/man
@@ -29,7 +30,7 @@ if(NOT VERNIER_FUZZ)
 		COMMAND ${run} help --completions bash > ${printed}/vernier
 		COMMAND ${run} help --completions zsh > ${printed}/_vernier
 		COMMAND ${run} help --completions fish > ${printed}/vernier.fish
-		DEPENDS vernier VERBATIM)
+		DEPENDS vernier ${shells} VERBATIM)
 	add_custom_target(printed ALL DEPENDS ${printed}/vernier.fish)
 	install(DIRECTORY ${printed}/man/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 	install(FILES ${printed}/vernier DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)

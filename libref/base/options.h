@@ -134,9 +134,6 @@ bool             vn_option_is_of(const vn_command *c, const vn_option *o);
 
 /* ---- options_complete.c --------------------------------------------------------------------- */
 
-typedef enum vn_shell { VN_BASH, VN_ZSH, VN_FISH, VN_N_SHELLS } vn_shell;
-extern const char *const vn_shell_names; /* "bash|zsh|fish", in this order */
-
 typedef struct vn_completed {
 	const char       *name, *help;
 	const vn_command *options; /* NULL: it has none */
@@ -152,13 +149,16 @@ typedef struct vn_offer {
 } vn_offer;
 
 typedef struct vn_completions {
-	const char         *program;
 	const vn_completed *command;
 	const vn_offer     *offer;
 	int                 n, n_offers;
 } vn_completions;
 
-/* Prints a script that completes the commands of a program, and their options, values and files. */
-void vn_options_completions(vn_shell shell, const vn_completions *c, FILE *to);
+/* Prints a row for each word that completions of a program offer, inside single quotes of a shell:
+ * the command (empty for the commands themselves), the word (empty for all but the first argument),
+ * what follows it, the values that are offered for that (a|b|c), and a description, with tabs
+ * between them. What follows: nothing to offer, files, words, either of them, a list of words with
+ * commas between them, or no word of its own (empty). specs/shells reads the rows. */
+void vn_options_completions(const vn_completions *c, FILE *to);
 
 #endif
