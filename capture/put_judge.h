@@ -1,8 +1,8 @@
 /* put_judge.h: judges the tensors of the C API while they are recorded; see
  * vernier_capture_against in include/vernier_capture.h.
  *
- * Equal digests of finite numbers agree. Otherwise the statistics in the reference may show that
- * the numbers are too far off. If not, the reference's numbers are read, and their nmse decides.
+ * Equal digests of finite numbers agree (capture/run/against.h). Otherwise the reference's numbers
+ * are read, and their nmse decides.
  * Without a plan, the inputs of an operation are unknown. So tensors that agree stay in memory
  * until the next layer ends, and are written if one that disagrees follows.
  *
@@ -24,10 +24,9 @@ void      vn_put_judge_close(vn_put_judge *j); /* NULL is allowed */
 /* Begins a step with these tokens (n), after `position` others. */
 vn_status   vn_put_judge_step(vn_put_judge *j, int number, int64_t position, const int32_t *ids, int64_t n,
                               vn_error *err);
-/* Writes a tensor, or keeps it back. Takes ownership of data (from malloc), also after a
+/* Writes a tensor, or keeps it back. Takes ownership of t->data (from malloc), also after a
  * failure. */
-vn_status   vn_put_judge_put(vn_put_judge *j, vn_store *s, const vn_tensor_label *l, vn_dtype dtype,
-                             const vn_shape *shape, void *data, vn_error *err);
+vn_status   vn_put_judge_put(vn_put_judge *j, vn_store *s, const vn_tensor_label *l, vn_tensor *t, vn_error *err);
 /* Leaves out the tensors that are still kept back, and adds facts for /run. Call vn_put_judge_lines
  * afterwards: it writes the list of what was left out. */
 vn_status   vn_put_judge_end(vn_put_judge *j, vn_facts *facts, vn_error *err);

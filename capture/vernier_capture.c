@@ -236,7 +236,7 @@ static vn_status put_judged(vernier_capture *c, const vn_tensor_label *l, const 
 	if (!copy)
 		return vn_fail(&c->err, VN_ERR_NOMEM, "%s: %s: no memory for its numbers", c->run.path, l->name);
 	write_numbers(c, data, dtype, shape, stride, copy);
-	return vn_put_judge_put(c->judge, c->store, l, dtype, shape, copy, &c->err);
+	return vn_put_judge_put(c->judge, c->store, l, &(vn_tensor) { dtype, *shape, copy }, &c->err);
 }
 
 /* Refuses here what a reader of the file would refuse. */

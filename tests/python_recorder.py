@@ -9,6 +9,7 @@ show --check` finds nothing broken. vernier_parity.open reads what vernier write
 of each family are those of `vernier points`, globs select as `--points` does, and errors are refused with one line
 each. 77: skipped.
 """
+import ctypes
 import json
 import os
 import re
@@ -381,6 +382,54 @@ class AnEngineInNumpy(Files):
         steps, _ = self.record("f32", calls=((0, 12), (12, 17)), against=self.at("first.h5"))
         with vernier_parity.open(steps) as r:
             self.assertIn("step.1/logits", [f"step.{i}/{n}" for i in range(r.steps) for n in r.names(i)])
+
+    def test_the_c_library_leaves_out_the_same_tensors(self):
+        path = os.path.join(os.path.dirname(os.environ["VERNIER_PROGRAM"]), "..", "capture", "libvernier-capture.so")
+        if not os.path.exists(path):
+            self.skipTest("no libvernier-capture.so beside the program")
+        lib, rng = ctypes.CDLL(path), np.random.default_rng(3)
+        lib.vernier_capture_open.restype, lib.vernier_capture_error.restype = ctypes.c_void_p, ctypes.c_char_p
+
+        def noisy(dtype, nmse):  # a tensor, and one at this nmse of it
+            x = rng.normal(size=(len(IDS), 64))
+            return [y.astype(dtype) for y in (x, x + rng.normal(size=x.shape) * np.sqrt(nmse))]
+        x = noisy("f4", 0)[0]
+        agree = (x, x), noisy("f4", .7e-9), noisy("f8", .7e-9), noisy("f2", .7e-5), (x, x.astype("f8"))
+        differ = (noisy("f4", 1.5e-9), noisy("f8", 1.5e-9), noisy("f2", 1.5e-5), (x, np.float32(1.1) * x),
+                  (x, np.where(x > 2, np.float32(np.nan), x)), (x, np.full_like(x, 1)))
+        pairs = {"final_norm": (x, x[-1:]), "logits": noisy("f4", 1e-12)}
+        for i, pair in enumerate(agree + differ):  # between equal tensors: what differs is written with the one before
+            pairs.update({f"layer{2 * i}.input": (x, x), f"layer{2 * i + 1}.input": pair})
+        with self.recorder("first.h5") as r:
+            for name, (a, _) in pairs.items():
+                r.put(name, a, dims="token vocab" if name == "logits" else "token hidden")
+        for above in None, 1e-4:
+            with self.recorder("cand.h5", against=self.at("first.h5"), keep_above=above) as r:
+                for name, (_, b) in pairs.items():
+                    r.put(name, b, dims="token vocab" if name == "logits" else "token hidden")
+            c = ctypes.c_void_p(lib.vernier_capture_open(self.at("c.h5").encode(), 1, b"numpy", b"f32"))
+            done = [lib.vernier_capture_against(c, self.at("first.h5").encode(), ctypes.c_double(above or 0)),
+                    lib.vernier_capture_step(c, (ctypes.c_int32 * len(IDS))(*IDS), ctypes.c_size_t(len(IDS)))]
+            for name, (_, b) in pairs.items():
+                b = np.ascontiguousarray(b)
+                done.append(lib.vernier_capture_put(
+                    c, name.encode(), None, {2: b"f16", 4: b"f32", 8: b"f64"}[b.itemsize],
+                    b.ctypes.data_as(ctypes.c_void_p), 2, (ctypes.c_int64 * 2)(*b.shape)))
+            self.assertEqual(done + [lib.vernier_capture_commit(c)], [0] * (len(done) + 1),
+                             lib.vernier_capture_error(c))
+            lib.vernier_capture_free(c)
+            found = [json.loads(program("show", self.at(f), "--format", "json").stdout) for f in ("cand.h5", "c.h5")]
+            own, theirs = (sorted(t["name"] for t in f["tensors"]) for f in found)
+            self.assertEqual(own, theirs)
+            if above is None:
+                self.assertEqual({n for n in own if re.match("layer.*[13579]\\.", n)},
+                                 {f"layer{2 * i + 1}.input" for i in range(len(agree), len(agree + differ))})
+            for one, other in zip(*(f["left_out"] for f in found)):
+                for key in "nmse", "max_abs":
+                    self.assertAlmostEqual(one["measured"].pop(key, 0), other["measured"].pop(key, 0))
+                self.assertEqual(one, other)
+            for key in "against_limits", "judged":
+                self.assertEqual(found[0]["run"][key], found[1]["run"][key])
 
     def test_a_run_stops_at_the_first_tensor_that_differs(self):
         self.record("f32", calls=((0, 12), (12, 17)))

@@ -1,6 +1,7 @@
 /* left_out.c: see left_out.h. */
 #include "capture/recording/left_out.h"
 
+#include "libref/base/grow.h"
 #include "libref/base/intern.h"
 #include "libref/base/json.h"
 #include "libref/base/text.h"
@@ -26,6 +27,25 @@ char *vn_left_out_line(const vn_left_out *l)
 	char   *line = vn_json_dump(j, JSON_COMPACT | JSON_REAL_PRECISION(17));
 	json_decref(j);
 	return line;
+}
+
+vn_status vn_left_out_add(vn_left_out_lines *to, const vn_left_out *l, vn_error *err)
+{
+	char **more = vn_grown(to->line, (size_t)to->n, sizeof *more);
+
+	to->line = more ? more : to->line;
+	if (!more || !(more[to->n] = vn_left_out_line(l)))
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for what is left out");
+	to->n++;
+	return VN_OK;
+}
+
+void vn_left_out_lines_finish(vn_left_out_lines *lines)
+{
+	for (int64_t i = 0; i < lines->n; i++)
+		free(lines->line[i]);
+	free(lines->line);
+	*lines = (vn_left_out_lines) { 0 };
 }
 
 static bool read_shape(const json_t *a, vn_shape *s)

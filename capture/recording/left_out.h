@@ -7,6 +7,7 @@
 #define VN_CAPTURE_LEFT_OUT_H
 
 #include "libref/base/digest.h"
+#include "libref/base/error.h"
 #include "libref/base/tensor.h"
 
 enum { VN_MEASURES_MAX = 40 };
@@ -28,7 +29,14 @@ typedef struct vn_left_out {
 
 /* Returns the line, which the caller frees; NULL: no memory. Values that are not finite are left
  * out. */
-char              *vn_left_out_line(const vn_left_out *l);
+char *vn_left_out_line(const vn_left_out *l);
+/* The lines of a run; zeroed: none. */
+typedef struct vn_left_out_lines {
+	char  **line;
+	int64_t n;
+} vn_left_out_lines;
+vn_status          vn_left_out_add(vn_left_out_lines *to, const vn_left_out *l, vn_error *err);
+void               vn_left_out_lines_finish(vn_left_out_lines *lines);
 /* Reads a line from a file. Returns NULL, or what is wrong with it; "no memory" if that is the
  * reason. */
 const char        *vn_left_out_read(const char *line, vn_left_out *l);

@@ -1,6 +1,5 @@
 /* screen.c: see screen.h. */
 #include "capture/run/screen.h"
-#include "libref/base/grow.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -10,7 +9,7 @@
 
 /* A tensor of this step that agrees and is not written. */
 typedef struct held_tensor {
-	void       *data; /* NULL: none */
+	vn_tensor   t; /* data NULL: none */
 	vn_left_out about;
 } held_tensor;
 
@@ -35,9 +34,9 @@ struct vn_screen {
 	bool               *asked;  /* for the inputs of the tensor being received */
 	int                *reader; /* (n_values) the last operation whose recorded result depends on it */
 	/* The state of the run. */
-	char              **line;
-	int64_t             n_lines, judged, outside;
-	char                first[VN_OPINION_WORDS + VN_NAME_MAX + 64], first_name[VN_NAME_MAX + 32];
+	vn_left_out_lines   lines;
+	int64_t             judged, outside;
+	char                first[VN_OPINION_WORDS + VN_NAME_MAX + 80], first_name[VN_NAME_MAX + 32];
 };
 
 /* ---- opening ------------------------------------------------------------------------ */
@@ -92,7 +91,7 @@ vn_status vn_screen_open(const vn_run_judge *judge, const vn_run_reference *a, c
 
 static void drop_held(held_tensor *h)
 {
-	free(h->data);
+	vn_tensor_free(&h->t);
 	vn_left_out_finish(&h->about);
 	*h = (held_tensor) { 0 };
 }
@@ -103,10 +102,8 @@ void vn_screen_close(vn_screen *s)
 		return;
 	for (int v = 0; s->held && v < s->plan->n_values; v++)
 		drop_held(&s->held[v]);
-	for (int64_t i = 0; i < s->n_lines; i++)
-		free(s->line[i]);
+	vn_left_out_lines_finish(&s->lines);
 	s->judge->close(s->self);
-	free(s->line);
 	free(s->data);
 	free(s->held);
 	free(s->written);
@@ -119,16 +116,11 @@ void vn_screen_close(vn_screen *s)
 
 static vn_status leave_out(vn_screen *s, held_tensor *h, vn_error *err)
 {
-	char **more = vn_grown(s->line, (size_t)s->n_lines, sizeof *more);
-	if (!more)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for what is left out");
-	s->line = more;
-	char *line = vn_left_out_line(&h->about);
-	if (!line)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for what is left out");
-	s->line[s->n_lines++] = line;
-	drop_held(h);
-	return VN_OK;
+	const vn_status st = vn_left_out_add(&s->lines, &h->about, err);
+
+	if (!st)
+		drop_held(h);
+	return st;
 }
 
 /* Leaves out the tensors that only operations before node `next` read. */
@@ -137,9 +129,9 @@ static vn_status leave_out_before(vn_screen *s, int next, vn_error *err)
 	vn_status st = VN_OK;
 
 	for (int v = s->oldest; v < s->plan->n_values && !st; v++) {
-		if (s->held[v].data && s->reader[v] < next)
+		if (s->held[v].t.data && s->reader[v] < next)
 			st = leave_out(s, &s->held[v], err);
-		if (v == s->oldest && !s->held[v].data && s->plan->value[v].node < next)
+		if (v == s->oldest && !s->held[v].t.data && s->plan->value[v].node < next)
 			s->oldest++;
 	}
 	return st;
@@ -147,12 +139,11 @@ static vn_status leave_out_before(vn_screen *s, int next, vn_error *err)
 
 /* ---- what is written ------------------------------------------------------------------ */
 
-static vn_status write_tensor(vn_screen *s, int value, vn_dtype dtype, const vn_shape *shape, const void *data,
-                              vn_error *err)
+static vn_status write_tensor(vn_screen *s, int value, const vn_tensor *t, vn_error *err)
 {
-	vn_status st = s->to.begin(s->to.ctx, value, dtype, shape, err);
+	vn_status st = s->to.begin(s->to.ctx, value, t->dtype, &t->shape, err);
 
-	if (!st && !(st = s->to.write(s->to.ctx, data, (size_t)vn_shape_count(shape), err)))
+	if (!st && !(st = s->to.write(s->to.ctx, t->data, (size_t)vn_shape_count(&t->shape), err)))
 		st = s->to.end(s->to.ctx, err);
 	s->written[value] = !st;
 	return st;
@@ -168,7 +159,7 @@ static vn_status write_inputs(vn_screen *s, int value, vn_error *err)
 	for (int i = 0; i < n->n_in && !st; i++) {
 		const int    v = vn_plan_root(s->plan, n->in[i]);
 		held_tensor *h = &s->held[v];
-		if (h->data && !(st = write_tensor(s, v, h->about.dtype, &h->about.shape, h->data, err)))
+		if (h->t.data && !(st = write_tensor(s, v, &h->t, err)))
 			drop_held(h);
 		else if (!st && !is_wanted(s, v) && !s->asked[v]) {
 			s->asked[v] = true; /* the residual stream leads to it by many paths */
@@ -227,11 +218,7 @@ static vn_status hold_tensor(vn_screen *s, vn_left_out *about, vn_error *err)
 {
 	held_tensor *h = &s->held[s->value];
 
-	about->name = s->plan->value[s->value].name;
-	about->step = s->step;
-	about->dtype = s->now.dtype;
-	about->shape = s->now.shape;
-	*h = (held_tensor) { .data = s->data, .about = *about };
+	*h = (held_tensor) { .t = s->now, .about = *about };
 	*about = (vn_left_out) { 0 };
 	s->data = NULL;
 	s->room = 0;
@@ -242,32 +229,30 @@ static vn_status hold_tensor(vn_screen *s, vn_left_out *about, vn_error *err)
 
 static vn_status end_value(void *ctx, vn_error *err)
 {
-	vn_screen  *s = ctx;
-	const char *name = s->plan->value[s->value].name;
-	vn_left_out about = { 0 };
-	vn_opinion  opinion = VN_OPINION_NONE;
-	char        words[VN_OPINION_WORDS] = "";
-	vn_status   st = s->judge->tensor(s->self, name, &s->now, &opinion, &about, words, err);
+	vn_screen   *s = ctx;
+	const char  *name = s->plan->value[s->value].name;
+	vn_judgement j = { 0 };
+	vn_status    st = s->judge->tensor(s->self, name, &s->now, &j, err);
 
-	if (!st && opinion != VN_OPINION_NONE)
+	if (!st && j.opinion != VN_OPINION_NONE)
 		s->judged++;
-	if (!st && opinion == VN_OPINION_AGREES) {
-		st = hold_tensor(s, &about, err);
+	if (!st && j.opinion == VN_OPINION_AGREES) {
+		st = hold_tensor(s, &j.about, err);
 	} else if (!st) {
-		if (opinion == VN_OPINION_OUTSIDE) {
+		if (j.opinion == VN_OPINION_OUTSIDE) {
 			memset(s->asked, 0, (size_t)s->plan->n_values * sizeof *s->asked);
 			st = write_inputs(s, s->value, err);
 		}
 		if (!st)
-			st = write_tensor(s, s->value, s->now.dtype, &s->now.shape, s->data, err);
-		if (!st && opinion == VN_OPINION_OUTSIDE)
-			note_first(s, name, words);
-		if (!st && opinion == VN_OPINION_OUTSIDE && s->stop) {
+			st = write_tensor(s, s->value, &s->now, err);
+		if (!st && j.opinion == VN_OPINION_OUTSIDE)
+			note_first(s, name, j.words);
+		if (!st && j.opinion == VN_OPINION_OUTSIDE && s->stop) {
 			s->stopped = true;
 			st = vn_fail(err, VN_ERR_INTERRUPTED, "stopped at %s", s->first_name);
 		}
 	}
-	vn_left_out_finish(&about);
+	vn_left_out_finish(&j.about);
 	return st;
 }
 
@@ -281,12 +266,13 @@ vn_sink vn_screen_sink(vn_screen *s, const vn_sink *to)
 
 vn_status vn_screen_step(vn_screen *s, int number, int64_t position, const int32_t *ids, int64_t tokens, vn_error *err)
 {
-	vn_status st = leave_out_before(s, s->plan->n_nodes, err);
+	const vn_status st = leave_out_before(s, s->plan->n_nodes, err);
 
 	s->step = number;
 	s->oldest = 0;
 	memset(s->written, 0, (size_t)s->plan->n_values * sizeof *s->written);
-	return st ? st : s->judge->step(s->self, number, position, ids, tokens, err);
+	s->judge->step(s->self, number, position, ids, tokens);
+	return st;
 }
 
 const bool *vn_screen_written(const vn_screen *s)
@@ -300,7 +286,7 @@ const bool *vn_screen_written(const vn_screen *s)
 vn_status vn_screen_finish(vn_screen *s, vn_store *to, vn_error *err)
 {
 	const vn_status st = leave_out_before(s, s->plan->n_nodes, err);
-	return st || s->n_lines == 0 ? st : vn_store_left_out(to, s->line, s->n_lines, err);
+	return st || s->lines.n == 0 ? st : vn_store_left_out(to, s->lines.line, s->lines.n, err);
 }
 
 void vn_screen_facts(const vn_screen *s, vn_facts *facts)
@@ -325,7 +311,7 @@ bool vn_screen_stopped(const vn_screen *s)
 const char *vn_screen_found(const vn_screen *s, int64_t *judged, int64_t *left_out, int64_t *outside)
 {
 	*judged = s->judged;
-	*left_out = s->n_lines;
+	*left_out = s->lines.n;
 	*outside = s->outside;
 	return s->outside ? s->first : NULL;
 }

@@ -7,17 +7,13 @@
 #include "compare/judge/judge_left_out.h"
 #include "compare/match/match.h"
 
-#include "libref/base/stats.h"
-
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 typedef struct judging {
 	vn_comparison      c; /* only the paths of the reference and of the limits are set */
 	vn_compare_options o;
-	int                step;
-	bool               same; /* the step has the reference's tokens */
+	vn_against         a; /* its recording is c.opened.ref */
 } judging;
 
 static void close_judge(void *self)
@@ -39,8 +35,6 @@ static vn_status check_reference(const vn_run_reference *a, const vn_recording *
 	const vn_plan *plan = vn_recording_plan(r);
 	char           what[VN_PLAN_DIFFERENCE];
 
-	if (!vn_recording_complete(r))
-		return vn_fail(err, VN_ERR_MISMATCH, "--against %s: is incomplete: its run was interrupted", a->reference);
 	if (plan && !vn_plan_equal(plan, a->plan))
 		return vn_fail(err, VN_ERR_MISMATCH, "--against %s: of another model: %s there", a->reference,
 		               vn_plan_difference(plan, a->plan, what));
@@ -84,7 +78,9 @@ static vn_status open_judge(const vn_run_reference *a, void **self, vn_judged_by
 		return vn_fail(err, VN_ERR_NOMEM, "no memory to judge a run");
 	j->c.request.options = &j->o;
 	j->o.threads = a->threads;
-	if ((st = vn_recording_open(a->reference, &j->c.opened.ref, err)))
+	st = vn_against_open(&j->a, a->reference, err);
+	j->c.opened.ref = j->a.ref;
+	if (st)
 		return vn_context(err, st, "--against");
 	if ((st = check_reference(a, j->c.opened.ref, err)) ||
 	    (st = digest_reference(j->c.opened.ref, &by->reference, err)))
@@ -102,18 +98,11 @@ static vn_status open_judge(const vn_run_reference *a, void **self, vn_judged_by
 	return VN_OK;
 }
 
-static vn_status begin_step(void *self, int number, int64_t position, const int32_t *ids, int64_t tokens, vn_error *err)
+static void begin_step(void *self, int number, int64_t position, const int32_t *ids, int64_t tokens)
 {
-	judging       *j = self;
-	const int32_t *theirs;
-	const int64_t  n = vn_recording_tokens(j->c.opened.ref, &theirs, NULL);
+	judging *j = self;
 
-	(void)err;
-	j->step = number;
-	j->same = vn_recording_batch(j->c.opened.ref) == 0 && position + tokens <= n &&
-	          memcmp(theirs + position, ids, (size_t)tokens * sizeof *ids) == 0;
-	vn_recording_forget(j->c.opened.ref);
-	return VN_OK;
+	vn_against_step(&j->a, number, position, ids, tokens);
 }
 
 static vn_status measure_tensor(judging *j, int entry, const vn_tensor *t, bool scores, vn_measured *m, vn_error *err)
@@ -133,6 +122,7 @@ static vn_status measure_tensor(judging *j, int entry, const vn_tensor *t, bool 
 /* What vn_judge_left_out needs to judge a tensor that the run left out. */
 static vn_status list_measures(const vn_measured *m, vn_left_out *l, vn_error *err)
 {
+	_Static_assert(VN_N_METRICS + 2 <= VN_MEASURES_MAX, "a line has room for every metric");
 	if (!(l->measure = calloc(VN_N_METRICS + 2, sizeof *l->measure)))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for what was measured");
 	for (int i = 0; i < VN_N_METRICS; i++)
@@ -143,53 +133,25 @@ static vn_status list_measures(const vn_measured *m, vn_left_out *l, vn_error *e
 	return VN_OK;
 }
 
-static vn_status judge_tensor(void *self, const char *name, const vn_tensor *t, vn_opinion *opinion, vn_left_out *l,
-                              char words[VN_OPINION_WORDS], vn_error *err)
+static vn_status judge_tensor(void *self, const char *name, const vn_tensor *t, vn_judgement *out, vn_error *err)
 {
-	judging        *j = self;
-	const int       entry = vn_recording_find(j->c.opened.ref, j->step, name);
-	const vn_entry *e = entry >= 0 ? vn_recording_entry(j->c.opened.ref, entry) : NULL;
-	const size_t    n = (size_t)vn_shape_count(&t->shape);
-	char            why[VN_WORDS], a[VN_SHAPE_TEXT], b[VN_SHAPE_TEXT];
-	vn_measured     m;
-	bool            holds = false;
-	vn_status       st;
+	judging    *j = self;
+	char        why[VN_WORDS];
+	vn_measured m;
+	bool        holds = false;
+	vn_status   st;
 
-	_Static_assert(VN_N_METRICS + 2 <= VN_MEASURES_MAX, "a line has room for every metric");
-	*opinion = VN_OPINION_NONE;
-	if (!e || !e->has_digest || n == 0)
+	vn_against_look(&j->a, name, t, out);
+	if (out->opinion != VN_OPINION_OPEN)
 		return VN_OK;
-	if (!j->same || !vn_shape_equal(&e->shape, &t->shape)) {
-		*opinion = VN_OPINION_OUTSIDE;
-		if (!j->same)
-			snprintf(words, VN_OPINION_WORDS, "the tokens of step %d are not the reference's: take them with %s",
-			         j->step, j->step ? "--force-ids-from" : "--ids-from");
-		else
-			snprintf(words, VN_OPINION_WORDS, "shape %s, %s in the reference", vn_shape_text(&t->shape, a),
-			         vn_shape_text(&e->shape, b));
-		return VN_OK;
-	}
-	const vn_stats s = vn_stats_of(t->data, t->dtype, n);
-	const bool     plain = s.nan + s.inf == 0 && s.min < s.max;
-	l->digest = vn_digest_of(t->data, n * vn_dtype_size(t->dtype));
-	l->reference = vn_entry_digest(e);
-	if (plain && e->dtype == t->dtype && strcmp(l->digest.hex, l->reference.hex) == 0) {
-		*opinion = VN_OPINION_AGREES;
-		return VN_OK;
-	}
-	const vn_checkpoint p = vn_match_point(e, entry, -1);
-	if ((st = measure_tensor(j, entry, t, p.scores, &m, err)) ||
+	const vn_checkpoint p = vn_match_point(vn_recording_entry(j->a.ref, out->entry), out->entry, -1);
+	if ((st = measure_tensor(j, out->entry, t, p.scores, &m, err)) ||
 	    (st = vn_judge_measured(&j->c, &p, &m, false, why, &holds, err)))
 		return st;
-	if (!holds) {
-		*opinion = VN_OPINION_OUTSIDE;
-		snprintf(words, VN_OPINION_WORDS, "%.*s", VN_OPINION_WORDS - 1, why);
-		return VN_OK;
-	}
-	if (!plain)
-		return VN_OK;
-	*opinion = VN_OPINION_AGREES;
-	return list_measures(&m, l, err);
+	out->opinion = !holds ? VN_OPINION_OUTSIDE : out->plain ? VN_OPINION_AGREES : VN_OPINION_NONE;
+	if (!holds)
+		snprintf(out->words, sizeof out->words, "%.*s", VN_OPINION_WORDS - 1, why);
+	return out->opinion == VN_OPINION_AGREES ? list_measures(&m, &out->about, err) : VN_OK;
 }
 
 const vn_run_judge vn_against_judge = {
