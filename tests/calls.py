@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""calls.py BUILD | --map: the folders of the four rooms depend on each other in one direction, that of ORDER.
+"""calls.py BUILD | --map | --circles | --parameters: the folders of the four rooms depend on each other in one
+direction, that of ORDER.
 
 Reads every source file's includes, and the symbols of its object file under BUILD (nm), and checks:
 
@@ -11,6 +12,12 @@ Reads every source file's includes, and the symbols of its object file under BUI
 --map prints the picture of specs/develop.md: the folders from the top down, and which others each includes;
 libref/base, libref/plan and compare/comparison are left out, since almost every folder includes them. It is checked,
 too, that the page has the picture as it is.
+
+--circles prints files that include each other in a circle, of the four rooms and of the Python package. X.h and
+X_internal.h count as part of X.c. What is used by its name alone, as a call-back or a type that is only declared, needs
+no include, and makes no circle.
+
+--parameters prints the functions with more than MOST_PARAMETERS parameters, longest list first, and their number.
 
 Exit status 1: a rule is broken; each line names the file, what it uses, and where that is.
 """
@@ -33,6 +40,8 @@ capture/show capture
 """.split()
 SOURCE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 FEWEST = 300  # object files: with fewer, BUILD is not a complete build
+MOST_PARAMETERS = 6
+PACKAGE = "capture/python/vernier_parity"
 
 
 def compare_folders():
@@ -118,6 +127,54 @@ def circles(edges):
     return found
 
 
+def unit(file):
+    """The source that a file belongs to, without its ending."""
+    own = re.sub(r"(_internal)?\.[ch]$", "", file)
+    return own if os.path.exists(f"{SOURCE}/{own}.c") else file[:-2]
+
+
+def imports():
+    """Every module of the Python package that a module of it imports, for types alone too."""
+    modules = {os.path.relpath(path, f"{SOURCE}/{PACKAGE}")[:-3]: path
+               for path in glob.glob(f"{SOURCE}/{PACKAGE}/**/*.py", recursive=True)}
+    for module, path in modules.items():
+        with open(path, encoding="utf-8") as f:
+            for dots, name, what in re.findall(r"^\s*from (\.+)(\S*) import ([^(\n]+|\([^)]*\))", f.read(), re.M):
+                folder = os.path.normpath(os.path.join(os.path.dirname(module), "../" * (len(dots) - 1)))
+                parts = [name] if name else re.findall(r"(\w+)(?: as \w+)?", what)
+                for part in parts:
+                    other = os.path.normpath(os.path.join(folder, part.replace(".", "/")))
+                    if other in modules:
+                        yield f"{PACKAGE}/{module}", f"{PACKAGE}/{other}"
+
+
+def file_circles():
+    """Files that include or import each other in a circle, the longest circle first."""
+    between = collections.defaultdict(set)
+    for one, other in [*((unit(a), unit(b)) for a, b in includes()), *imports()]:
+        if one != other:
+            between[one].add(other)
+            between[other].update()
+    return sorted(circles(between), key=len, reverse=True)
+
+
+def parameters():
+    """(number of parameters, file, name) of every function that has more than MOST_PARAMETERS, most first."""
+    found = []
+    for room in "libref", "libgpu", "capture", "compare":
+        for path in glob.glob(f"{SOURCE}/{room}/**/*", recursive=True):
+            if not path.endswith((".c", ".h", ".inc")):
+                continue
+            with open(path, encoding="utf-8") as f:
+                text = re.sub(r"/\*.*?\*/|//[^\n]*|__attribute__\(\((?:[^()]|\([^()]*\))*\)\)", " ", f.read(),
+                              flags=re.S)
+            for name, of in re.findall(r"^ *[a-zA-Z_][^;{}=#]*?\b(\w+)\(([^{};]*)\)\s*\{", text, re.M):
+                while of != (of := re.sub(r"\([^()]*\)|\[[^][]*\]", "", of)):
+                    pass
+                found.append((of.count(",") + 1, os.path.relpath(path, SOURCE), name))
+    return sorted((row for row in found if row[0] > MOST_PARAMETERS), reverse=True)
+
+
 def picture():
     """Which folders include which, drawn."""
     uses = collections.defaultdict(set)
@@ -148,13 +205,27 @@ def picture():
 
 
 def main():
-    p = argparse.ArgumentParser(usage="calls.py BUILD | --map", description=__doc__,
+    p = argparse.ArgumentParser(usage="calls.py BUILD | --map | --circles | --parameters", description=__doc__,
                                 formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("build", metavar="BUILD", nargs="?", help="folder of a complete build")
     p.add_argument("--map", action="store_true", help="print the picture of specs/develop.md")
+    p.add_argument("--circles", action="store_true", help="print circles of files")
+    p.add_argument("--parameters", action="store_true", help="print functions with many parameters")
     o = p.parse_args()
-    if (o.build is None) != o.map:
-        p.error("give BUILD, or --map")
+    if (o.build is not None) + o.map + o.circles + o.parameters != 1:
+        p.error("give BUILD, --map, --circles or --parameters")
+    if o.circles:
+        found = file_circles()
+        for circle in found:
+            print(f"{len(circle)} files: " + ", ".join(circle))
+        print(f"{len(found)} circles of files")
+        return 0
+    if o.parameters:
+        found = parameters()
+        for n, file, name in found:
+            print(f"{n:3} {file} {name}")
+        print(f"{len(found)} functions with more than {MOST_PARAMETERS} parameters")
+        return 0
     if o.map:
         print(picture(), end="")
         return 0
