@@ -16,17 +16,6 @@
 
 #include "capture/recording/recording.h"
 
-/* A box of the result, and its numbers in a source tensor: element (i, j...) of the box, which
- * begins at `to` in the result, is element from + i stride[0] + j stride[1]... of the source. */
-typedef struct vn_piece {
-	int     base, entry; /* index of the source, and of its tensor */
-	int64_t to[VN_MAX_RANK], size[VN_MAX_RANK];
-	int64_t from, stride[VN_MAX_RANK];
-} vn_piece;
-
-/* How overlapping pieces are combined. */
-typedef enum vn_joined { VN_JOIN_PLACED /* they do not overlap */, VN_JOIN_SUMMED } vn_joined;
-
 /* Creates an empty recording over n sources, with the tokens, facts, model and plan of the first.
  * Takes ownership of the sources unless it fails. path: its name in messages. */
 vn_status vn_derive(const char *path, vn_recording *const *base, int n, vn_recording **r, vn_error *err);

@@ -1,5 +1,4 @@
 /* recording.c: see recording.h. HDF5 itself runs in a child process: scan.h. */
-#include "capture/recording/packed.h"
 #include "capture/recording/recording_internal.h"
 #include "capture/recording/sequence.h"
 
@@ -192,39 +191,6 @@ static vn_status check_complete(vn_recording *r, vn_error *err)
 	return VN_OK;
 }
 
-/* A step states which rows of its call are recorded. Tensors labelled by tokens have that many
- * rows, or at the end of the model the last row of each prompt (vn_entry_last). */
-static void mark_rows(vn_recording *r)
-{
-	const int64_t prompts = vn_packed_count(r);
-	for (int i = 0; i < r->n_entries; i++) {
-		vn_entry      *e = &r->entry[i];
-		const int      axis = vn_axes_find(e->axes, "token");
-		const int64_t  n = axis >= 0 && axis < e->shape.rank ? e->shape.dim[axis] : -1;
-		const vn_step *s = vn_recording_step(r, e->step);
-		const int64_t  rows = s ? s->rows : -1;
-		e->rows_off = rows >= 0 && n >= 0 && n != rows && !((n == 1 || n == prompts) && vn_entry_last(e));
-	}
-}
-
-vn_status vn_recording_check_rows(vn_recording *r, vn_error *err)
-{
-	mark_rows(r);
-	for (int i = 0; i < r->n_entries; i++) {
-		const vn_entry *e = &r->entry[i];
-		const vn_step  *s = vn_recording_step(r, e->step);
-		char            shape[VN_SHAPE_TEXT];
-		if (e->rows_off)
-			return vn_fail(err, VN_ERR_FORMAT, "%s: /step.%d: %" PRId64 " %s, but %s of shape %s has axes '%s'",
-			               r->path, e->step, s->rows,
-			               s->rows < s->tokens ? "rows were kept"
-			               : s->rows == 1      ? "token went in"
-			                                   : "tokens went in",
-			               e->name, vn_shape_text(&e->shape, shape), e->axes);
-	}
-	return VN_OK;
-}
-
 /* One row a weight. */
 static vn_status sort_weights(vn_recording *r, vn_error *err)
 {
@@ -341,7 +307,7 @@ static vn_status sort_and_check(vn_recording *r, vn_recording *const *others, in
 	if ((st = check_steps(r, err)) || (st = vn_recording_sort(r, err)) || (st = check_second_names(r, err)) ||
 	    (st = check_complete(r, err)) || (st = sort_weights(r, err)))
 		return st;
-	mark_rows(r);
+	vn_recording_mark_rows(r);
 	if ((st = vn_proofs_make(r, err)))
 		return st;
 	st = settle_plan(r, others, n, err);

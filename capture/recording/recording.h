@@ -13,46 +13,11 @@
 #ifndef VN_CAPTURE_RECORDING_H
 #define VN_CAPTURE_RECORDING_H
 
+#include "capture/recording/entry.h"
 #include "libref/base/facts.h"
 #include "libref/model/model.h"
 
 typedef struct vn_recording vn_recording;
-
-enum { VN_WORD_MAX = 32, VN_AXES_MAX = 64, VN_SOURCE_LINE_MAX = 128 };
-
-typedef struct vn_step {
-	int     number;
-	int64_t position, tokens; /* tokens cached before this call, new in this call */
-	int64_t first_row, rows;  /* which token rows of the call were recorded */
-} vn_step;
-
-/* One tensor under one name. Equal texts share one copy (libref/base/intern.h). */
-typedef struct vn_entry {
-	const char     *name; /* "layer3.q_rope"; shorter than VN_NAME_MAX */
-	/* "" if the file does not say; shorter than VN_WORD_MAX (axes: VN_AXES_MAX) */
-	const char     *point, *op, *basis, *axes;
-	/* "model.py:123", where the program recorded it; "" if the file does not say; shorter than
-	 * VN_SOURCE_LINE_MAX */
-	const char     *source_line;
-	int             step;    /* number of its step */
-	int             order;   /* place in the execution order; -1: not stated */
-	int             layer;   /* -1 outside layers */
-	int             same_as; /* the entry that this is a second name of (hard link), or -1 */
-	vn_shape        shape;
-	vn_dtype        dtype;
-	int             stats;  /* for vn_recording_stats; 0: the file states none */
-	vn_digest_bytes digest; /* for vn_entry_digest */
-	bool            has_digest;
-	/* seen in another layout than it is stored in (view.h): the digest is not that of its
-	 * numbers */
-	bool            viewed;
-	/* the checkpoint that it is a second recording of (name_map.h), and whose numbers it must hold;
-	 * NULL */
-	const char     *again;
-	/* joined from shards of the vocabulary, one on every rank, none of them whole (ranks.h) */
-	bool            not_gathered;
-	bool            rows_off; /* its number of token rows differs from what its step states */
-} vn_entry;
 
 /* Opens a checkpoint file. The caller closes *r. */
 vn_status vn_recording_open(const char *path, vn_recording **r, vn_error *err);
@@ -113,26 +78,14 @@ const vn_entry *vn_recording_entry(const vn_recording *r, int i);
 /* Writes how many tensors entries [from, to) are, each counted once: "33 tensors, 1 of them also
  * under a second name". Returns words. */
 enum { VN_TENSORS_WORDS = 96 };
-const char          *vn_recording_say_tensors(const vn_recording *r, int from, int to, char words[VN_TENSORS_WORDS]);
-/* Returns the point of an entry, from its attribute or its name; NULL if it is not one of
- * vernier's. */
-const vn_point_info *vn_entry_point(const vn_entry *e);
-/* Returns the digest that the file states; empty if it states none. */
-vn_digest            vn_entry_digest(const vn_entry *e);
+const char     *vn_recording_say_tensors(const vn_recording *r, int from, int to, char words[VN_TENSORS_WORDS]);
 /* Returns the statistics that the file states; NULL if it states none, or after
  * vn_recording_drop_stats. */
-const vn_stats      *vn_recording_stats(const vn_recording *r, const vn_entry *e);
+const vn_stats *vn_recording_stats(const vn_recording *r, const vn_entry *e);
 /* Frees all statistics: 64 bytes per tensor, which a comparison does not need. */
-void                 vn_recording_drop_stats(vn_recording *r);
-/* Returns the dims string of an entry: the file's own, or its point's, or "". */
-const char          *vn_entry_axes(const vn_entry *e);
-/* Is it computed after the last layer? Engines that only need the next token compute logits, and
- * what they come from, for the last row only. */
-bool                 vn_entry_last(const vn_entry *e);
-/* Is it such a checkpoint, recorded with one row although its step keeps `rows` rows? */
-bool                 vn_entry_last_alone(const vn_entry *e, int64_t rows);
+void            vn_recording_drop_stats(vn_recording *r);
 /* Finds an entry by name, also by aliases of the plan; -1 if absent. */
-int                  vn_recording_find(const vn_recording *r, int step, const char *name);
+int             vn_recording_find(const vn_recording *r, int step, const char *name);
 
 /* Returns the numbers of entry i in *data (NULL for an empty tensor). They are in the mapped file,
  * or in memory that vn_recording_release (same i) frees. Tensors with a view (view.h) or gathered
@@ -151,12 +104,6 @@ bool      vn_recording_same_bytes(const vn_recording *a, int i, const vn_recordi
  * fork, so that the child inherits neither. No data may be in use. */
 void      vn_recording_unmap(vn_recording *r);
 
-/* A part of a tensor: size[k] indices from from[k] on along axis k. */
-typedef struct vn_region {
-	int64_t from[VN_MAX_RANK], size[VN_MAX_RANK];
-} vn_region;
-
-int64_t   vn_region_count(const vn_region *box, int rank);
 /* Read a part of entry i to `to`, in row-major order: a box, or elements [from, from + n). They use
  * less than 1 MB of stack, and 8 bytes per number if tensors are summed. Only tensors smaller than
  * 16 MB that are compressed, chunked or big-endian in their file are held as a whole, until

@@ -3,7 +3,6 @@
 #ifndef VN_CAPTURE_RECORDING_INTERNAL_H
 #define VN_CAPTURE_RECORDING_INTERNAL_H
 
-#include "capture/recording/derive.h"
 #include "capture/recording/left_out.h"
 #include "capture/file/plan_json.h"
 #include "capture/recording/recording.h"
@@ -141,7 +140,9 @@ bool      vn_recording_keep_stats(vn_recording *r, vn_entry *e, const vn_stats *
  * name. */
 vn_status vn_recording_sort(vn_recording *r, vn_error *err);
 
-/* Checks that tensors with a token axis have the rows that their step states. */
+/* Marks the entries whose token rows are not what their step states (vn_entry.rows_off). */
+void      vn_recording_mark_rows(vn_recording *r);
+/* Same, and refuses the first of them. */
 vn_status vn_recording_check_rows(vn_recording *r, vn_error *err);
 
 /* Returns the entry that holds the numbers of entry i: i itself, unless it is a second name. */

@@ -235,14 +235,6 @@ static vn_status read_sums(vn_recording *r, int i, const vn_region *box, void *t
 	return st;
 }
 
-int64_t vn_region_count(const vn_region *box, int rank)
-{
-	int64_t n = 1;
-	for (int a = 0; a < rank; a++)
-		n *= box->size[a];
-	return n;
-}
-
 /* Reads a box. own: as stored, not through the view. */
 static vn_status read_box(vn_recording *r, int i, bool own, const vn_region *box, void *to, vn_error *err)
 {

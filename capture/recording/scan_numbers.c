@@ -4,6 +4,7 @@
  * too large for that, HDF5 keeps it while boxes of it are read. So no chunk is decompressed twice,
  * however chunks lie in the tensor, and no more than one box stays in memory.
  */
+#include "capture/recording/scan.h"
 #include "capture/recording/scan_read.h"
 
 #include "capture/file/child.h"

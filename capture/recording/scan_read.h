@@ -4,7 +4,7 @@
 
 #include "capture/file/h5.h"
 #include "capture/file/object_header.h"
-#include "capture/recording/scan.h"
+#include "capture/recording/frames.h"
 
 /* Sends "FILE: OBJECT: ..." to the parent and ends this process. */
 __attribute__((noreturn, format(printf, 3, 4))) void vn_refuse(const vn_scan *s, const char *object, const char *format,
