@@ -4,6 +4,7 @@
 #include "tests/suite.h"
 
 #include "libref/base/sanitizer.h"
+#include "libref/base/trouble.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -153,7 +154,7 @@ static void a_wild_pointer_says_that_the_file_is_damaged(void)
 static void a_reader_without_memory_says_nothing_of_the_file(void)
 {
 	vn_error err;
-	CU_ASSERT_EQUAL(line_after(exit_with, VN_CHILD_TROUBLE, NULL, &err), VN_ERR_NOMEM);
+	CU_ASSERT_EQUAL(line_after(exit_with, VN_TROUBLE_STATUS, NULL, &err), VN_ERR_NOMEM);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "memory"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "the file may be good"));
 }

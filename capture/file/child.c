@@ -220,7 +220,7 @@ static vn_status report_end(vn_child *c, vn_error *err)
 	if (!known || (pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0))
 		return vn_fail(err, VN_ERR_NOMEM, "%s: the process that reads it ended without an answer; the file may be good",
 		               c->path);
-	if (pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == VN_CHILD_TROUBLE)
+	if (pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == VN_TROUBLE_STATUS)
 		return vn_fail(err, VN_ERR_NOMEM,
 		               "%s: the process that reads it ended, usually for lack of memory; the file may be good",
 		               c->path);
@@ -429,7 +429,7 @@ vn_status vn_child_receive_any(vn_child *const *c, int n, int *which, int *kind,
 	*data = from->body;
 	from->body = NULL;
 	from->got = 0;
-	if (*kind == VN_CHILD_TROUBLE)
+	if (*kind == VN_TROUBLE_STATUS)
 		st = vn_fail(err, VN_ERR_NOMEM, "%s: the process that reads it failed: %.700s", from->path, (char *)*data);
 	return st;
 }
@@ -457,7 +457,7 @@ static void write_pipe(int pipe, const void *data, size_t bytes)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
-			_exit(VN_CHILD_TROUBLE);
+			_exit(VN_TROUBLE_STATUS);
 		from += n;
 		bytes -= (size_t)n;
 	}
@@ -490,10 +490,10 @@ static void end_in_trouble(int pipe)
 	vn_error err = { "" };
 	if (!vn_trouble_since(mark, "its findings", &err))
 		return;
-	const uint32_t head[2] = { VN_CHILD_TROUBLE, (uint32_t)strlen(err.text) };
+	const uint32_t head[2] = { VN_TROUBLE_STATUS, (uint32_t)strlen(err.text) };
 	write_pipe(pipe, head, sizeof head);
 	write_pipe(pipe, err.text, head[1]);
-	_exit(VN_CHILD_TROUBLE);
+	_exit(VN_TROUBLE_STATUS);
 }
 
 void vn_child_send(int pipe, int kind, const void *data, size_t bytes)

@@ -37,10 +37,9 @@ typedef struct vn_child {
 	int         stopped; /* number of consecutive checks that found it stopped */
 } vn_child;
 
-/* The kind of the last frame, and the exit status, of a child to which the machine refused
- * something (libref/base/trouble.h): the file is not at fault. */
-enum { VN_CHILD_TROUBLE = 250 };
-/* The kind of a frame in which a child says what its sandbox lacks; vn_child_receive takes it. */
+/* The kind of a frame in which a child says what its sandbox lacks; vn_child_receive takes it. A
+ * child to which the machine refused something ends with a frame of kind VN_TROUBLE_STATUS, and
+ * that exit status (libref/base/trouble.h): the file is not at fault. */
 enum { VN_CHILD_GAPS = 251 };
 
 typedef struct vn_child_task {

@@ -1,7 +1,6 @@
 /* h5.c: see h5.h. */
 #include "capture/file/h5.h"
 
-#include "capture/file/child.h"
 #include "libref/base/room.h"
 #include "libref/base/trouble.h"
 
@@ -41,12 +40,12 @@ static void note_crash(int number)
 
 	signal(number, SIG_DFL); /* a second crash ends the process */
 	if (starting)
-		_exit(VN_CHILD_TROUBLE);
+		_exit(VN_TROUBLE_STATUS);
 	alarm(2); /* the handler must not hang either */
 	H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, find_no_memory, &starved);
 	void *volatile some = calloc(1, 1), *volatile more = malloc(1);
 	if (starved || !some || !more)
-		_exit(VN_CHILD_TROUBLE);
+		_exit(VN_TROUBLE_STATUS);
 }
 
 /* The handler has its own stack, because without memory HDF5 recurses until the usual

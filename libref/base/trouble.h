@@ -23,6 +23,9 @@ bool vn_trouble_note(const char *text);
  * (ENOENT)? */
 bool vn_trouble_is(int number);
 
+/* The exit status of a child process to which the machine refused something. */
+enum { VN_TROUBLE_STATUS = 250 };
+
 /* Returns a mark for vn_trouble_since. A program with a single task calls vn_trouble_program first;
  * every later mark then equals the one at its start. */
 unsigned    vn_trouble_mark(void);

@@ -1,20 +1,9 @@
 /* source.c: see source.h. */
 #include "libref/model/source.h"
 
-#include "libref/base/map.h"
-#include "libref/model/gguf_source.h"
-#include "libref/model/shards.h"
-
-#include <dirent.h>
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-enum { CONFIG_MAX = 4 << 20 };
 
 const vn_source_tensor *vn_source_find(const vn_source *s, const char *name)
 {
@@ -30,111 +19,6 @@ void vn_source_warn(vn_source *s, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(s->warning[s->n_warnings++], VN_SOURCE_WARNING, format, args);
 	va_end(args);
-}
-
-static void release_shards(void *files)
-{
-	vn_shards_close(files);
-	free(files);
-}
-
-static int is_gguf(const struct dirent *file)
-{
-	const size_t n = strlen(file->d_name);
-	return n > 5 && strcmp(file->d_name + n - 5, ".gguf") == 0;
-}
-
-/* Reports a directory without config.json. If it was downloaded for its GGUF files,
- * names one of them. */
-static vn_status no_config(const char *dir, vn_error *err)
-{
-	struct dirent **file = NULL;
-	const int       n = scandir(dir, &file, is_gguf, alphasort);
-
-	if (n > 0)
-		vn_fail(err, VN_ERR_NOTFOUND, "%s: no config.json in this directory; is the model %s/%s?", dir, dir,
-		        file[0]->d_name);
-	else
-		vn_fail(err, VN_ERR_NOTFOUND,
-		        "%s: no config.json in this directory; a model is a HuggingFace directory or a GGUF file", dir);
-	for (int i = 0; i < n; i++)
-		free(file[i]);
-	free(file);
-	return VN_ERR_NOTFOUND;
-}
-
-static vn_status open_directory(vn_source *s, const char *dir, vn_error *err)
-{
-	vn_status  st;
-	vn_shards *f;
-
-	if (asprintf(&s->config_path, "%s/config.json", dir) < 0) {
-		s->config_path = NULL;
-		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", dir);
-	}
-	if (access(s->config_path, F_OK) != 0 && errno == ENOENT)
-		return no_config(dir, err);
-	if ((st = vn_read_text(s->config_path, CONFIG_MAX, &s->config, &s->config_bytes, err)))
-		return st;
-	if (!(f = calloc(1, sizeof *f)))
-		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", dir);
-	s->files = f;
-	s->release = release_shards;
-	if ((st = vn_shards_open(dir, f, err)))
-		return st;
-	s->tensor = f->all;
-	s->n = f->n;
-	f->all = NULL;
-	for (size_t i = 0; !s->provenance && i < f->n_files; i++)
-		s->provenance = vn_safetensors_meta(f->file[i], "provenance");
-	if (f->unlisted)
-		vn_source_warn(s, "%s: %zu tensors are in the files but not in the index; they are used: %s%s%s%s%s%s", dir,
-		               f->unlisted, f->unlisted_name[0], f->unlisted > 1 ? ", " : "",
-		               f->unlisted > 1 ? f->unlisted_name[1] : "", f->unlisted > 2 ? ", " : "",
-		               f->unlisted > 2 ? f->unlisted_name[2] : "", f->unlisted > 3 ? "..." : "");
-	snprintf(s->format, sizeof s->format, "safetensors");
-	return VN_OK;
-}
-
-static vn_status open_gguf(vn_source *s, const char *path, vn_error *err)
-{
-	vn_gguf  *f;
-	vn_status st = vn_gguf_open(path, &f, err);
-
-	return st ? st : vn_source_of_gguf(f, s, err);
-}
-
-/* "owner/name" is how a hub names a model. */
-static vn_status not_there(const char *path, vn_error *err)
-{
-	const int   why = errno;
-	const char *slash = strchr(path, '/');
-
-	if (why != ENOENT)
-		return vn_fail(err, VN_ERR_IO, "%s: %s", path, strerror(why));
-	if (slash && slash != path && slash[1] && !strchr(slash + 1, '/') && *path != '.')
-		return vn_fail(err, VN_ERR_NOTFOUND, "%s: %s; vernier downloads nothing: hf download %s --local-dir DIR", path,
-		               strerror(why), path);
-	return vn_fail(err, VN_ERR_NOTFOUND, "%s: %s; a model is a HuggingFace directory or a GGUF file", path,
-	               strerror(why));
-}
-
-vn_status vn_source_open(const char *path, vn_source **source, vn_error *err)
-{
-	struct stat file;
-	vn_source  *s;
-	vn_status   st;
-
-	*source = NULL;
-	if (stat(path, &file) != 0)
-		return not_there(path, err);
-	if (!(s = calloc(1, sizeof *s)))
-		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", path);
-	if ((st = S_ISDIR(file.st_mode) ? open_directory(s, path, err) : open_gguf(s, path, err)))
-		vn_source_close(s);
-	else
-		*source = s;
-	return st;
 }
 
 void vn_source_close(vn_source *s)

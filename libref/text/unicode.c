@@ -1,7 +1,7 @@
 /* unicode.c: see unicode.h. */
 #include "libref/text/unicode.h"
 
-#include "libref/text/unicode_tables.h"
+#include "libref/text/unicode_tables.inc"
 
 #include <unictype.h>
 

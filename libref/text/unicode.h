@@ -2,7 +2,7 @@
  *
  * `tokenizers` mixes several versions of Unicode: regular expressions and words use Unicode 16, NFC
  * uses Unicode 9. Ids must be equal to its ids, whatever version our libraries use. So tables
- * (unicode_tables.h) hold the differences to Debian 12's libraries.
+ * (unicode_tables.inc) hold the differences to Debian 12's libraries.
  */
 #ifndef VN_LIBREF_TEXT_UNICODE_H
 #define VN_LIBREF_TEXT_UNICODE_H
