@@ -10,6 +10,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Seque
 import torch
 
 from . import about, globs, h5, modules, padding, points, weights as table, wrapped
+from .call import Call
 from .numbers import Diverged, RecordingError
 from .printed import warn
 from .recorder import Recorder
@@ -27,7 +28,7 @@ def read_range(what: str, text: Union[int, str]) -> Tuple[int, int]:
     return int(first), int(last or first)
 
 
-class Session:
+class Session(Call):
     """The object that record() returns: it records the forward passes of one model inside one block."""
 
     def __init__(self, model: Any, path: str, wanted: Points, layers: Layers, tokens: Optional[str]) -> None:
@@ -59,8 +60,7 @@ class Session:
         self.turn = _turns(self._places())
         self.recorder: Optional[Recorder] = None
         self.how: Dict[str, Set[str]] = {"patched": set(), "recomputed": set()}
-        # keys and values of layers with a window, if they are to be recorded
-        self.history: Dict[str, Tuple[Any, Any]] = {}
+        self.history = {}
         self.said: Optional[h5.Fact] = None  # the precision that the caller gave
         self.word: Optional[str] = None  # the precision found in the calls
         self.formats: Set[Any] = set()
@@ -68,7 +68,7 @@ class Session:
         self.undo = contextlib.ExitStack()
         self.caches: Dict[int, Any] = {}
         self.keep: Any = 0  # the argument logits_to_keep of the call
-        self._forget()
+        self.forget()
 
     def _places(self) -> Iterator[modules.Hook]:
         return modules.hooks(self.parts, lambda: (self.batch, self.tokens))
@@ -93,22 +93,18 @@ class Session:
 
     # ---- one call --------------------------------------------------------------------------------
 
-    def _forget(self) -> None:
-        self.waiting: Set[str] = set()  # checkpoints that this call has not recorded yet
+    def forget(self) -> None:
+        super().forget()
         self.inside: Optional[int] = None  # the layer that runs
-        self.layer: Optional[int] = None  # the layer whose mixer runs
         self.entered: Dict[int, int] = {}  # by layer module: how often it was entered in this call
         self.calls: Dict[int, int] = {}  # by module that this layer has in several places: its calls so far
-        self.qkv: Optional[Any] = None
-        self.lengths: Optional[List[Tuple[Any, Any]]] = None  # what l2norm took and returned
         self.stream: Tuple[str, Any, int] = ("", None, 0)  # the residual stream that was put last
-        self.past = self.tokens = self.batch = 0
+        self.batch = 0
         self.alone = True
         self.rows = (0, 0)
         self.looked = False  # device and precision of this call were read
         self.mask: Any = None
         self.hidden: Optional[Any] = None  # (B, T), True at padding; None without padding
-        self.trailing: Optional[Any] = None  # the part of hidden after the last token of each row
 
     def _watch(self, cache: Any) -> None:
         def moved() -> None:
@@ -131,7 +127,7 @@ class Session:
             raise RecordingError(f"{self.path}: the cache's rows were put into another order since the last call (a "
                                  f"beam search?); a "
                                  "recording takes row i of every call for one sequence")
-        self._forget()
+        self.forget()
         given = wrapped.given_to(module, args, kwargs)
         if given.get("inputs_embeds") is not None:
             raise RecordingError(f"{self.path}: inputs_embeds: a recording needs token ids")
@@ -204,8 +200,6 @@ class Session:
     # ---- one tensor ------------------------------------------------------------------------------
 
     def put(self, name: str, tensor: Callable[[], Any], how: str) -> None:
-        """Record a tensor that a hook or wrapper got, batch first, if this call has not recorded it yet. It is copied
-        at once."""
         if name not in self.waiting:
             return
         self.waiting.discard(name)

@@ -10,7 +10,7 @@ original function with the same arguments, and records arguments and results:
 
 Until transformers 5.14 a Gated DeltaNet holds its functions as attributes, which are wrapped in it.
 
-Session.put takes a function that returns the tensor, and calls it only if the tensor is to be recorded.
+Call.put takes a function that returns the tensor, and calls it only if the tensor is to be recorded.
 
 Scores are recomputed from the arguments of the attention; so are probabilities if the attention does not return them.
 """
@@ -18,15 +18,13 @@ Scores are recomputed from the arguments of the attention; so are probabilities 
 import contextlib
 import inspect
 import sys
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, Mapping, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, Mapping, Optional, Tuple
 
 import torch
 
+from .call import Call
 from .modules import mixer_of
 from .numbers import RecordingError
-
-if TYPE_CHECKING:
-    from .session import Session
 
 RULES = ("torch_chunk_gated_delta_rule", "torch_recurrent_gated_delta_rule")
 CONVOLUTIONS = ("causal_conv1d_fn", "causal_conv1d_update")
@@ -66,7 +64,7 @@ def source_of(mixer: Any) -> Any:
 
 
 @contextlib.contextmanager
-def functions(s: "Session") -> Iterator[None]:
+def functions(s: Call) -> Iterator[None]:
     """Wrap the functions of the model while the block runs."""
     seen = set()
     with contextlib.ExitStack() as undo:
@@ -111,7 +109,7 @@ def watch_cache(undo: contextlib.ExitStack, cache: Any, moved: Callable[[], None
         replace(undo, cache, name, wrap)
 
 
-def _rotation(s: "Session", f: Callable[..., Any]) -> Callable[..., Any]:
+def _rotation(s: Call, f: Callable[..., Any]) -> Callable[..., Any]:
     def apply_rotary_pos_emb(*args: Any, **kwargs: Any) -> Any:
         out = f(*args, **kwargs)
         if s.layer is not None:
@@ -125,7 +123,7 @@ def _rotation(s: "Session", f: Callable[..., Any]) -> Callable[..., Any]:
 # ---- attention -----------------------------------------------------------------------------------
 
 
-def _attention(s: "Session", f: Callable[..., Any], owner: Optional[Any] = None) -> Callable[..., Any]:
+def _attention(s: Call, f: Callable[..., Any], owner: Optional[Any] = None) -> Callable[..., Any]:
     """Wrap an attention function. owner: its module, if the function does not get it as an argument."""
 
     def attention(*args: Any, **kwargs: Any) -> Any:
@@ -141,7 +139,7 @@ def _attention(s: "Session", f: Callable[..., Any], owner: Optional[Any] = None)
     return attention
 
 
-def _attended(s: "Session", p: str, given: Dict[str, Any], out: Any) -> None:
+def _attended(s: Call, p: str, given: Dict[str, Any], out: Any) -> None:
     """Record one attention. given: arguments of transformers' attention functions; out: (context (B,T,H,K),
     probabilities or None)."""
     query, key, value = given["query"], given["key"], given["value"]  # (B,H,T,K), (B,G,S,K): the cached keys
@@ -183,7 +181,7 @@ def _scores(given: Dict[str, Any], keys: Any) -> Any:
     return torch.matmul(query, keys.repeat_interleave(query.shape[1] // keys.shape[1], 1).transpose(2, 3)) * scaling
 
 
-def _probabilities(s: "Session", given: Dict[str, Any]) -> Any:
+def _probabilities(s: Call, given: Dict[str, Any]) -> Any:
     """The masked softmax, for attentions that do not return it (sdpa, flash), over the keys that they get."""
     scores, mask = _scores(given, given["key"]), given.get("attention_mask")
     T, held = scores.shape[2:]
@@ -213,7 +211,7 @@ def _every_key(probabilities: Any, S: int) -> Any:
 # ---- Gated DeltaNet ------------------------------------------------------------------------------
 
 
-def _convolution(s: "Session", f: Callable[..., Any]) -> Callable[..., Any]:
+def _convolution(s: Call, f: Callable[..., Any]) -> Callable[..., Any]:
     def convolution(*args: Any, **kwargs: Any) -> Any:
         out = f(*args, **kwargs)
         if s.layer is not None:  # after cached rows, the result begins with those rows again
@@ -223,7 +221,7 @@ def _convolution(s: "Session", f: Callable[..., Any]) -> Callable[..., Any]:
     return convolution
 
 
-def convolved(s: "Session", taken: Any, out: Any) -> None:
+def convolved(s: Call, taken: Any, out: Any) -> None:
     """Record gdn_conv where the module conv1d runs, which pads on both sides, and not a function."""
     if s.layer is not None:
         end = taken.shape[-1]
@@ -231,7 +229,7 @@ def convolved(s: "Session", taken: Any, out: Any) -> None:
               lambda: torch.nn.functional.silu(out[:, :, end - s.tokens : end]).transpose(1, 2), "recomputed")
 
 
-def _delta_rule(s: "Session", f: Callable[..., Any]) -> Callable[..., Any]:
+def _delta_rule(s: Call, f: Callable[..., Any]) -> Callable[..., Any]:
     def rule(query: Any, key: Any, value: Any, *args: Any, **kwargs: Any) -> Any:
         n = s.layer
         if n is None:
@@ -258,7 +256,7 @@ def _delta_rule(s: "Session", f: Callable[..., Any]) -> Callable[..., Any]:
     return rule
 
 
-def _own_state(s: "Session", f: Callable[..., Any], args: Any, kwargs: Dict[str, Any],
+def _own_state(s: Call, f: Callable[..., Any], args: Any, kwargs: Dict[str, Any],
                state: Any) -> Tuple[Callable[[], Any], str]:
     """(function that returns the state after the last token of each row, how it was captured). Padding at the end of a
     row changes the state that the call returns; then the rule runs again with beta 0 (writes nothing) and g 0 (forgets
@@ -274,7 +272,7 @@ def _own_state(s: "Session", f: Callable[..., Any], args: Any, kwargs: Dict[str,
     return again, "recomputed"
 
 
-def _l2norm(s: "Session", f: Callable[..., Any]) -> Callable[..., Any]:
+def _l2norm(s: Call, f: Callable[..., Any]) -> Callable[..., Any]:
     def l2norm(*args: Any, **kwargs: Any) -> Any:
         out = f(*args, **kwargs)
         if s.lengths is not None:
@@ -294,7 +292,7 @@ def _length_one(t: Any) -> Any:
     return x * torch.rsqrt((x * x).sum(-1, keepdim=True) + 1e-6)
 
 
-def conv_state(s: "Session", n: int, net: Any, cache: Optional[Any]) -> None:
+def conv_state(s: Call, n: int, net: Any, cache: Optional[Any]) -> None:
     """Record gdn_conv_state, the last J - 1 rows of gdn_qkv: from the cache of the call, or from the rows of
     gdn_qkv."""
     name, rows = f"layer{n}.gdn_conv_state", net.conv_kernel_size - 1
