@@ -1,6 +1,6 @@
 # What may stand at a place of a command line: first the kind (nothing, words, list, files or
-# either), then the words, each perhaps with a tab and a description. The rows are those of
-# vn_options_completions (libref/base/options.h). No single quote here: a shell quotes this text.
+# either), then the words, each perhaps with a tab and a description. A row: command, word, kind of
+# what follows the word, its words, description. No single quote here: a shell quotes this text.
 # place: 1 for the command; of: the command; last: the word before; word: what is typed at the place
 BEGIN { FS = "\t"; kind = "files"; if (place == 1) of = "" }
 $1 == of && (word ~ /^-/ || (place == 1 && $2 !~ /^-/)) { names = names "\n" $2 ($5 == "" ? "" : "\t" $5) }

@@ -2,7 +2,7 @@
 written.
 
 Tensors with equal digests agree. Otherwise the numbers of the reference are read, and the nmse,
-sum (c - r)^2 / sum r^2, decides, as in the C API (capture/put_judge.c). This only selects what is written: the verdict
+sum (c - r)^2 / sum r^2, decides, as in the C library. This only selects what is written: the verdict
 is that of `vernier compare`, which judges the numbers measured here by its limits.
 """
 
