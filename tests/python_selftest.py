@@ -88,6 +88,12 @@ exec "$vernier" "$@"
 
 
 class ACommandThatCanFail(Base):
+    def test_the_word_is_the_command_beside_a_file_of_that_name(self):
+        with open(self.path("selftest"), "w", encoding="utf-8"):  # what a shell makes for `... selftest >selftest`
+            pass
+        self.assertEqual(self.run_it("f32.h5", "f16.h5", "--only", "numbers/nan")[0], 0)
+        os.unlink(self.path("selftest"))
+
     def test_what_the_program_finds_is_caught(self):
         status, outcomes, _ = self.some("true")
         self.assertEqual((status, set(outcomes.values()), len(outcomes)), (0, {"caught"}, 8))

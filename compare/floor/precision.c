@@ -65,13 +65,15 @@ static int coarsest_format(const double *x, int64_t n)
 	return count < ENOUGH_TO_TELL_FORMAT ? -1 : i;
 }
 
-/* Embedding rows keep the format of the weights, whatever the engine computes in. */
-static bool shows_precision(const vn_entry *e)
+/* Embedding rows keep the format of the weights, whatever the engine computes in; what the plan
+ * calls wide (the state of a delta rule, and what goes into it) is float32 in every engine. */
+static bool shows_precision(const vn_plan *plan, const vn_entry *e)
 {
 	const vn_point_info *p = vn_entry_point(e);
+	const int            value = plan ? vn_plan_find(plan, e->name) : -1;
 
 	if (p == vn_point_get(VN_POINT_TOKEN_EMBED) || p == vn_point_get(VN_POINT_POS_EMBED) ||
-	    p == vn_point_get(VN_POINT_EMBED))
+	    p == vn_point_get(VN_POINT_EMBED) || (value >= 0 && vn_value_wide(plan, value)))
 		return false;
 	for (int i = 0; i < FORMATS; i++)
 		if (e->dtype == format[i])
@@ -98,18 +100,19 @@ static vn_status look_at(vn_recording *r, int entry, int *which, vn_error *err)
 
 vn_status vn_floor_check_precision(vn_comparison *c, const char *who, vn_recording *r, vn_error *err)
 {
-	const char *word = vn_facts_get(vn_recording_run(r), "precision");
-	const int   said = format_of(word), count = vn_recording_count(r);
-	int         found[FORMATS] = { 0 }, known = 0, most = 0, which;
-	char        text[200];
-	vn_status   st = VN_OK;
+	const char    *word = vn_facts_get(vn_recording_run(r), "precision");
+	const vn_plan *plan = vn_recording_plan(r) ? vn_recording_plan(r) : c->opened.plan;
+	const int      said = format_of(word), count = vn_recording_count(r);
+	int            found[FORMATS] = { 0 }, known = 0, most = 0, which;
+	char           text[200];
+	vn_status      st = VN_OK;
 
 	if (said < 0)
 		return VN_OK;
 	vn_recording_defer(r, true); /* most tensors are measured later, and checked in the same pass */
 	for (int i = 0, next = 0; i < count && !st; i++) {
 		const vn_entry *e = vn_recording_entry(r, i);
-		if (i < next || e->same_as >= 0 || !shows_precision(e) || (st = look_at(r, i, &which, err)))
+		if (i < next || e->same_as >= 0 || !shows_precision(plan, e) || (st = look_at(r, i, &which, err)))
 			continue;
 		next = i + (count + TENSORS - 1) / TENSORS;
 		if (which >= 0)

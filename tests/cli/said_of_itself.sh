@@ -30,6 +30,11 @@ make wide f16.h5 "
 for n in names: wide(n, step[n])
 run.attrs['precision'] = 'float16'"
 say "f16 written out as float32" ref.h5 wide.h5 --points "layer*.mlp_norm"
+G=$FIXTURES/qwen3_5_text-trained
+vernier capture ref "$G" --ids "@$FIXTURES/prompts/p017.ids" -o gdn-ref.h5 2>/dev/null
+vernier capture ref "$G" --ids "@$FIXTURES/prompts/p017.ids" --precision bf16 --points 'layer*.gdn_{q,k,g,state}' \
+	-o gdn.h5 2>/dev/null
+say "only what is float32 in every bf16 engine" gdn-ref.h5 gdn.h5 --model "$G" --allow missing
 make coarse f16.h5 "run.attrs['precision'] = 'f32'"
 say "a reference that claims f32 and ran in f16" coarse.h5 f16.h5
 say "a floor that claims f16 and is f32" ref.h5 f16.h5 --floor copy.h5

@@ -35,7 +35,7 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
     args.add_argument("name", nargs="?", help="a checkpoint, layer3.q_rope or step.2/layer3.q_rope")
     args.add_argument("--version", action="version", version=f"vernier-parity {__version__}")
     words = list(sys.argv[1:] if argv is None else argv)
-    if words[:1] == ["selftest"] and not os.path.isfile("selftest"):
+    if words[:1] == ["selftest"]:  # also beside a file of that name, which a shell may just have made for the output
         from .selftest.command import main as selftest
         return selftest(words[1:])
     if words and words[0].isalpha() and not os.path.isfile(words[0]):  # probably a command of the program vernier
