@@ -33,7 +33,7 @@ void vn_evaluate_warnings(const vn_evaluated *x, vn_lines *lines);
 
 /* x (n): evaluations by the same reference. */
 void      vn_evaluate_text(const vn_evaluated *x, int n, FILE *out);
-/* Schema vernier-evaluate/2 of one, vernier-evaluate-many/2 of several; see specs/evaluate.md. */
+/* Schema vernier-evaluate/2 of one, vernier-evaluate-many/2 of several; see specs/json.md. */
 vn_status vn_evaluate_json(const vn_evaluated *x, int n, FILE *out, vn_error *err);
 
 #endif

@@ -1,7 +1,7 @@
 /* together.h: the outcome of a comparison of folders, pair by pair: written as text or JSON, and
  * joined from the parts of several processes (part.h).
  *
- * The JSON (schema vernier-folders/1, specs/compare.md) holds neither times nor names of machines:
+ * The JSON (schema vernier-folders/1, specs/json.md) holds neither times nor names of machines:
  * the parts of any number of processes, joined, give the bytes that one process writes.
  */
 #ifndef VN_COMPARE_TOGETHER_H

@@ -83,7 +83,7 @@ typedef struct vn_repair_about {
 	const char *source, *gpu;                  /* source "": another engine ran */
 } vn_repair_about;
 void      vn_repair_text(const vn_repair_about *a, const vn_runner *x, const vn_repair *r, FILE *out);
-/* Schema vernier-isolate/2; see specs/isolate.md. */
+/* Schema vernier-isolate/2; see specs/json.md. */
 vn_status vn_repair_json(const vn_repair_about *a, const vn_runner *x, const vn_repair *r, FILE *out, vn_error *err);
 
 #endif

@@ -1,5 +1,5 @@
 /* unmeasured.h: describes, as data, what each recording holds of a checkpoint that could not be
- * measured: the field `sides` of the JSON report (specs/compare.md). By it, a later comparison
+ * measured: the field `sides` of the JSON report (specs/json.md). By it, a later comparison
  * recognises the checkpoint in a baseline. The sentence in `detail` is for people only.
  *
  * Reads   opened.ref, opened.cand, opened.plan; one checkpoint

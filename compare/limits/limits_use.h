@@ -52,7 +52,7 @@ bool vn_rule_matches(const vn_rule *r, const char *name);
  * apply to logits only. */
 bool vn_rule_speaks(const vn_rule *r, vn_metric m, const char *name);
 
-/* Write it rule by rule, as text or as JSON (schema vernier-limits/1, specs/limits.md). */
+/* Write it rule by rule, as text or as JSON (schema vernier-limits/1, specs/json.md). */
 void      vn_limits_use_text(const vn_limits_use *u, FILE *out);
 vn_status vn_limits_use_json(const vn_limits_use *u, FILE *out, vn_error *err);
 

@@ -13,7 +13,7 @@ typedef vn_status vn_many_report(const vn_many *m, const vn_many_options *o, FIL
 vn_many_report vn_many_text;
 vn_many_report vn_many_markdown; /* fits a comment on GitHub */
 vn_many_report vn_many_html;     /* one page that loads no other file; the page of a vote has no script */
-/* schema vernier-compare-many/2: specs/compare.md. Needs m->reports */
+/* schema vernier-compare-many/2: specs/json.md. Needs m->reports */
 vn_many_report vn_many_json;
 
 /* Returns the form of this name (one of vn_report_names), or NULL if it does not exist for several

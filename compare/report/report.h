@@ -77,10 +77,10 @@ const vn_report_form    *vn_report_by_name(const char *name); /* NULL if there i
 vn_status vn_report_by_ending(const char *path, const vn_report_form **form, vn_error *err); /* as vn_output_ending */
 
 vn_report vn_report_text;
-vn_report vn_report_json; /* schema vernier-compare/2: specs/compare.md */
+vn_report vn_report_json; /* schema vernier-compare/2: specs/json.md */
 vn_report vn_report_junit;
 vn_report vn_report_markdown; /* at most as long as a comment on GitHub may be */
-vn_report vn_report_csv;      /* one row per checkpoint: specs/compare.md */
+vn_report vn_report_csv;      /* one row per checkpoint: specs/json.md */
 vn_report vn_report_html;     /* one page that loads no other file */
 
 /* ---- shared by the reports -------------------------------------------------- */

@@ -1,7 +1,7 @@
 /* report_csv.c: a comparison as CSV (RFC 4180), one row per checkpoint,
  * for a spreadsheet or pandas.
  *
- * Columns: specs/compare.md. Every metric is a column under the name it has in limits and in
+ * Columns: specs/json.md. Every metric is a column under the name it has in limits and in
  * JSON. A value that was not measured is an empty cell; "inf" and "-inf" are values. Digits are
  * enough for float. */
 #include "compare/comparison/checkpoint.h"

@@ -2,7 +2,7 @@
  *
  * The build makes the page from the files of compare/report/html. Text from recordings reaches it
  * in two ways: escaped by vn_html_text, and as strings of its data, which the script turns into
- * text nodes. The data is the JSON report (specs/compare.md) in short (report_page.c).
+ * text nodes. The data is the JSON report (specs/json.md) in short (report_page.c).
  */
 #ifndef VN_COMPARE_REPORT_PAGE_H
 #define VN_COMPARE_REPORT_PAGE_H

@@ -1,4 +1,4 @@
-/* table_json.c: the table for a program, schema vernier-table/1: specs/table.md. */
+/* table_json.c: the table for a program, schema vernier-table/1: specs/json.md. */
 #include "compare/table/table.h"
 #include "compare/comparison/checkpoint.h"
 #include "compare/many/many_report.h"

@@ -13,7 +13,7 @@
 
 /* Writes one line if all weights agree, else the table with at most `most` rows (0: all). */
 void    vn_weights_text(const vn_weights *w, int most, FILE *out);
-json_t *vn_weights_json(const vn_weights *w); /* specs/weights.md */
+json_t *vn_weights_json(const vn_weights *w); /* specs/json.md */
 void    vn_weights_markdown(const vn_weights *w, FILE *out);
 void    vn_weights_html(const vn_weights *w, FILE *out); /* a dt and dd of the story */
 /* For refusals: the summary, then one line per row of the table. */

@@ -106,7 +106,7 @@ vernier compare ref.h5 bad.h5 --model "$M" -q -o keys.json
 vernier compare ref.h5 bad.h5 --model "$M" --baseline keys.json -q -o since.json
 $PYTHON - $TESTS/../specs keys.json since.json <<'END'
 import json, re, sys
-text = "".join(open(f"{sys.argv[1]}/{name}.md", encoding="utf-8").read() for name in ("compare", "weights", "explain"))
+text = open(f"{sys.argv[1]}/json.md", encoding="utf-8").read()
 said = {x for pair in re.findall(r'`([a-z_0-9]+)`|"([a-z_0-9]+)"', text) for x in pair}
 FREE = "run", "metrics", "floor"  # keyed by what files say, or by metrics (limits.md)
 found = set()
