@@ -93,7 +93,7 @@ static const vn_option options[] = {
 	{ "format", 0, .kind = VN_TAKE_EACH, .take = take_form, .argument = "FORM", .words = &vn_report_names,
 	  .help = "Write a report in this form; all reports come from one pass. junit is JUnit XML, one testcase per "
 	          "checkpoint; markdown fits a comment on a pull request; html is one page that needs no network; csv has "
-	          "one row per checkpoint. vernier help ci.md shows how CI systems use them. Default: text." },
+	          "one row per checkpoint. vernier help usage.md shows how CI systems use them. Default: text." },
 	{ "output", 'o', .kind = VN_TAKE_EACH, .take = take_path, .argument = "PATH",
 	  .help = "The file for the last --format. Without a --format, the ending of PATH selects the form: .json, .xml "
 	          "for JUnit, .md for Markdown, .html, .csv; .txt, .log or none for text. - is stdout. Default: stdout." },

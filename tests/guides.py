@@ -46,6 +46,8 @@ def follow(guide, env, folder, kinds=("sh", "text", "c")):
     said = ""
     n = dict.fromkeys(kinds, 0)
     for language, text in blocks(os.path.join(SOURCE, "specs", guide)):
+        if language == "yaml":  # for a CI service
+            continue
         n[language] += 1
         wrong = ""
         if language == "sh":

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""questions.py VERNIER: vernier reports what specs/questions.md promises.
+"""questions.py VERNIER: vernier reports what specs/usage.md promises, "Questions from public threads".
 
 A case begins with the numbers of its questions: 1 TensorRT#4443, 3 TensorRT#1262, 5 TensorRT-Edge-LLM#40, 6
 aprender#2091, 7 vllm-metal#659, 8 lattice#96, 9 llama.cpp#3018, 10 aprender#2079, 11 1bit-MONSTER#2052, 12

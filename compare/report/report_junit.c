@@ -2,7 +2,7 @@
  * one testcase per checkpoint.
  *
  * There is no standard; this uses what GitLab, Jenkins and the GitHub reporters all read
- * (specs/ci.md): testsuites, testsuite with its counts and properties, testcase with classname,
+ * (specs/usage.md): testsuites, testsuite with its counts and properties, testcase with classname,
  * name and time, failure and skipped with message and type. A name is unique in its suite, and a
  * checkpoint has the same name in every run, by which CI systems recognise it.
  */
