@@ -1,5 +1,5 @@
-"""faults_blocks.py: weights in blocks of a few bits, and the faults that read them otherwise (specs/models.md 4.1 and
-4.2; specs/faults.md, chapter W)."""
+"""faults_blocks.py: weights in blocks of a few bits, and the faults that read them otherwise (specs/models.md 4.1;
+specs/faults.md, chapter W)."""
 import struct
 
 import numpy as np

@@ -129,7 +129,7 @@ static void the_family_is_found_by_model_type_and_others_are_refused_by_name(voi
 	json_decref(o);
 }
 
-/* The class defaults of models.md 2.4, not those of a published model. */
+/* The class defaults of transformers, not those of a published model. */
 static void missing_fields_take_the_class_defaults(void)
 {
 	json_t  *o = json("{\"model_type\":\"qwen2\",\"num_hidden_layers\":1}");

@@ -1,5 +1,5 @@
-/* test_delta_rule.c: the operations of Gated DeltaNet in both widths, against models.md's
- * numbers and against other formulas in double: the rule against its chunked form, which
+/* test_delta_rule.c: the operations of Gated DeltaNet in both widths, against numbers of a
+ * float64 program and against other formulas in double: the rule against its chunked form, which
  * solves a triangular system and shares no line with the recurrence.
  *
  * They are called through vn_eval, as the engines call them, so the tests cover states and the
@@ -162,7 +162,7 @@ static double dot(const double *a, const double *b, int64_t n)
 
 enum { CHUNK = 64 };
 
-/* One chunk of one head, tokens [t0, t0 + C), as models.md 2.7 has it: s is S0, then S1. */
+/* One chunk of one head, tokens [t0, t0 + C), as transformers computes it: s is S0, then S1. */
 static void chunk(const problem *p, int64_t h, int64_t t0, int64_t C, double *s, double *o)
 {
 	const int64_t nk = p->nk, nv = p->nv, dk = p->dk, dv = p->dv, hk = h / (nv / nk);
@@ -343,7 +343,7 @@ static void a_run_in_parts_goes_on_from_the_state(void)
 		}
 }
 
-/* models.md 2.7: dk = dv = 2, three tokens. */
+/* The rule of models.md 2.7 in float64: dk = dv = 2, three tokens. */
 static void the_rule_has_the_numbers_of_the_specification(void)
 {
 	double        q[] = { 1, 0, .6, .8, 0, 1 }, k[] = { .6, .8, 1, 0, .8, -.6 }, v[] = { 1, 2, -1, .5, .25, -2 };
@@ -436,7 +436,7 @@ static void decay(vn_policy po, const double *x, const double *A_log, const doub
 	eval(&n, po, true, 2, T, N, N, &x, &N, w, NULL, 0, y);
 }
 
-/* models.md 1.3's softplus under A_log = 0, nine digits, and both ends. */
+/* The softplus of models.md 1.3 under A_log = 0, nine digits, and both ends. */
 static void log_decay_has_the_numbers_of_the_specification(void)
 {
 	const double x[] = { -3, -1, -0.5, 0.5, 1, 3, -200, 19.5, 500 };

@@ -77,7 +77,7 @@ static void a_row_of_zeros_norms_to_zeros_and_not_to_nan(void)
 	free(raw), free(in), free(y);
 }
 
-/* models.md 1.3, nine digits. */
+/* Formulas of models.md 1.3 in float64, nine digits. */
 static void silu_has_the_values_of_the_specification_at_both_ends_too(void)
 {
 	const double x[] = { -3, -1, -0.5, 0.5, 1, 3, 0, 90, -90, 1000, -1000 };
@@ -198,7 +198,7 @@ static void rope_rotates_pairs_half_a_head_apart(void)
 		}
 }
 
-/* models.md 1.5: x = 1..8, base 1e4, position 3. */
+/* Formulas of models.md 1.5 in float64: x = 1..8, base 1e4, position 3. */
 static void rope_has_the_vector_of_the_specification(void)
 {
 	const double x[8] = { 1, 2, 3, 4, 5, 6, 7, 8 };

@@ -118,7 +118,7 @@ static void a_slice_takes_the_same_columns_of_every_block(void)
 
 /* ---- activations ----------------------------------------------------------------------------- */
 
-/* models.md 1.3, nine digits; and far out, where the formulas could overflow. */
+/* Formulas of models.md 1.3 in float64, nine digits; and far out, where they could overflow. */
 static const double at[] = { -3, -1, -0.5, 0.5, 1, 3, 0, 90, -90, 60000, -60000 };
 static const struct {
 	vn_act act;

@@ -1,8 +1,8 @@
 /* test_quant.c: blocks of quantised weights, bit for bit as ggml's own package reads them.
  *
  * The digests come from fixtures/quant_blocks.py, which dequantises the same
- * blocks with the gguf package; the single values follow from the formulas
- * of specs/models.md, 4.2. */
+ * blocks with the gguf package; the single values follow from ggml's
+ * formulas. */
 #include "libref/ops/blas.h"
 #include "libref/base/digest.h"
 #include "libref/base/quant.h"

@@ -11,7 +11,7 @@
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 
-/* The table of models.md 1.6: pairs 0, 1, 20, 40, 63 of R = 128, in float64. HF's float32
+/* Formulas of models.md 1.6: pairs 0, 1, 20, 40, 63 of R = 128, in float64. HF's float32
  * chain is within 4.4e-7 of it; the table has nine digits. */
 /* clang-format off */
 static const struct {

@@ -39,8 +39,8 @@ vn_looks vn_like_of(const vn_like *like, const char *name, const vn_step *step);
 /* Returns the length of one of its axes on one rank; -1: not known. looks: a vn_looks (a
  * vn_dims_size of dims.h). */
 int64_t  vn_looks_size(void *looks, const char *word);
-/* Returns the length on one rank of an axis with `size` numbers in the whole (specs/models.md,
- * chapter 8). */
+/* Returns the length on one rank of an axis with `size` numbers in the whole (specs/names.md,
+ * Ranks). */
 int64_t  vn_like_of_rank(const vn_like *like, const char *word, int64_t size);
 /* Is an axis of that name divided between ranks? */
 bool     vn_like_sharded(const char *word);

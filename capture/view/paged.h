@@ -2,9 +2,9 @@
  *
  * A paged tensor has axes `block` and `slot`: blocks of a fixed number of slots, other axes in any
  * order. Its step has a block table, an int32 tensor `block_table` or `layer3.block_table` with the
- * block numbers in the order of the tokens (specs/models.md 7.2). The derived tensor has one axis
- * `key` instead, with one key for each cached and new token. Unused slots of the last block are
- * ignored.
+ * block numbers in the order of the tokens (specs/names.md, Caches). The derived tensor has one
+ * axis `key` instead, with one key for each cached and new token. Unused slots of the last block
+ * are ignored.
  */
 #ifndef VN_CAPTURE_PAGED_H
 #define VN_CAPTURE_PAGED_H

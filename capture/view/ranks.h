@@ -1,6 +1,6 @@
 /* ranks.h: joins the recordings of all ranks of a tensor-parallel run into one recording.
  *
- * The rules are those of specs/models.md, chapter 8:
+ * The rules are those of specs/names.md, Ranks:
  *
  *   sharded       concatenated along the axis that was cut (fused products part by part)
  *   replicated    must be equal on all ranks, and is taken once

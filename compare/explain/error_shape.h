@@ -1,5 +1,5 @@
 /* error_shape.h: describes an error that no known mistake explains: for example, one factor per
- * channel, or an offset (specs/models.md 9.1). */
+ * channel, or an offset. */
 #ifndef VN_COMPARE_ERROR_SHAPE_H
 #define VN_COMPARE_ERROR_SHAPE_H
 

@@ -130,7 +130,7 @@ static void put_against(const vn_comparison *c, const vn_explanations *all, cons
 
 /* ---- what would tell answers apart ----------------------------------------------------------- */
 
-enum { ENOUGH_TO_TELL = 70 }; /* the fewest tokens that show masks, windows and chunks (specs/models.md 9.2) */
+enum { ENOUGH_TO_TELL = 70 }; /* the fewest tokens that show masks, windows and chunks (specs/models.md 8) */
 
 /* Queries and keys, and keys and values in the cache, are made alike. */
 static vn_point neighbour_point(vn_point point)

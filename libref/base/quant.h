@@ -1,8 +1,7 @@
 /* quant.h: converts the quantised blocks in which GGUF stores weights to floats.
  *
  * A block holds 32 or 256 weights with one or more scales. Results equal ggml's to the bit:
- * products and sums are in float32 in its order, never fused. Layouts and formulas:
- * specs/models.md, "ggml types and blocks".
+ * products and sums are in float32 in its order, never fused. Layouts: quant.c.
  */
 #ifndef VN_LIBREF_BASE_QUANT_H
 #define VN_LIBREF_BASE_QUANT_H

@@ -2,8 +2,7 @@
  *
  * Q8_0, Q4_0, Q4_1, Q5_0 and Q5_1 as ggml's plain quantisers make them, to the bit: what a
  * converter writes without an importance matrix. Scales of the 256-weight blocks are found by
- * search, and programs differ, so these are not supported. The formats: specs/models.md, "ggml
- * types and blocks".
+ * search, and programs differ, so these are not supported. The formats: quant.c.
  */
 #ifndef VN_LIBREF_BASE_QUANTISE_H
 #define VN_LIBREF_BASE_QUANTISE_H

@@ -2,8 +2,8 @@
  *
  * Fields are HuggingFace's. What the metadata does not contain (an activation, whether logits share
  * the embedding) follows from the architecture or from the tensors. A key with a setting that these
- * models do not have is rejected with an error that names it. Keys: specs/models.md, "Metadata
- * keys".
+ * models do not have is rejected with an error that names it. Keys: specs/models.md,
+ * "Metadata".
  */
 #ifndef VN_LIBREF_MODEL_GGUF_CONFIG_H
 #define VN_LIBREF_MODEL_GGUF_CONFIG_H

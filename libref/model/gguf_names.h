@@ -1,7 +1,6 @@
 /* gguf_names.h: the HuggingFace name of a GGUF tensor, and what the converter changed in it.
  *
- * Names: the tables of weights in specs/models.md, 2.2, 2.3 and 2.7. Changes: the same page,
- * "Permutation of Llama-architecture q and k" and "qwen35 conversions".
+ * Changes: specs/models.md, 4.4 to 4.6.
  */
 #ifndef VN_LIBREF_MODEL_GGUF_NAMES_H
 #define VN_LIBREF_MODEL_GGUF_NAMES_H

@@ -1,5 +1,4 @@
-/* fault_blocks.c: faults of weights in blocks of a few bits (specs/faults.md, chapter W;
- * specs/models.md, 4.2). */
+/* fault_blocks.c: faults of weights in blocks of a few bits (specs/faults.md, chapter W). */
 #include "libref/plan/fault_internal.h"
 
 #include "libref/base/dtype.h"
