@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# points_page.sh [--write] VERNIER: tables of specs/points.md, faults.md and limits.md are what the
-# program prints, and specs/weights.md lists each kind of difference.
+# points_page.sh [--write] VERNIER: the tables of specs/points.md and limits.md are what the program
+# prints, and specs/weights.md lists each kind of difference.
 #
 # --write puts what the program prints into the pages.
 set -eu
@@ -30,7 +30,6 @@ check() {
 }
 metrics() { "$vernier" limits fp32.yaml | sed '1,/^what can be limited/d; s/^  //'; }
 check points.md '```' "$vernier" points
-check faults.md '```' "$vernier" points --faults
 check limits.md '```text' metrics
 
 # Kinds of the rows WEIGHT and WEIGHT_OF: the page lists each.

@@ -1,6 +1,6 @@
 /* fault.h: makes the known mistakes of inference engines, on purpose.
  *
- * The catalogue of specs/faults.md is one table, catalogue.def: an id ("R1"), with a variant where
+ * The catalogue (specs/faults.md) is one table, catalogue.def: an id ("R1"), with a variant where
  * the catalogue has several ("A1.twice"), and one line of description. Every fault is data: a
  * changed copy of a plan and of its table of weights (a constant, a node's vn_experiment, an
  * operation, an input, a weight). So anything that runs a plan can run a faulty one, on the
@@ -44,7 +44,7 @@ vn_mistake  vn_fault_mistake(int fault); /* the reverse */
 int         vn_n_faults(void);
 const char *vn_fault_id(int fault);      /* "R1", "A1.twice" */
 const char *vn_fault_means(int fault);   /* description in one line */
-char        vn_fault_chapter(int fault); /* 'R', 'A'...: its section of specs/faults.md */
+char        vn_fault_chapter(int fault); /* 'R', 'A'...: its chapter */
 /* Does the fault consist in setting this constant of a node? */
 bool        vn_fault_sets(int fault, const char *constant);
 /* Returns the fault with this id; an id without its variant finds the first variant. -1: none. */
@@ -55,7 +55,7 @@ const char *vn_fault_why_not(int fault, const vn_plan *p, int node);
  * right kind are excluded, the reason for the last one; or why there are no such nodes. */
 int         vn_fault_count(int fault, const vn_plan *p, const char **why);
 
-/* Prints the catalogue as specs/faults.md shows it: by chapter, one line per fault. */
+/* Prints the catalogue: by chapter, one line per fault. */
 void vn_fault_page(FILE *to);
 
 /* Returns the node of another layer that corresponds to n, or NULL if there is none with weights of

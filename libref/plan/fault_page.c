@@ -1,5 +1,4 @@
-/* fault_page.c: prints the catalogue of known mistakes, as specs/faults.md shows
- * it: see fault.h. */
+/* fault_page.c: prints the catalogue of known mistakes: see fault.h. */
 #include "libref/plan/fault.h"
 
 #include "libref/base/options.h"
