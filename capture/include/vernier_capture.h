@@ -83,7 +83,7 @@ int vernier_capture_step(vernier_capture *c, const int32_t *ids, size_t n);
 int vernier_capture_step_at(vernier_capture *c, const int32_t *ids, const int32_t *positions, size_t n);
 
 /* Writes one tensor of the current step.
- *   name   a checkpoint name ("layer3.q_rope", see `vernier help points.md`), or the engine's own
+ *   name   a checkpoint name ("layer3.q_rope", see `vernier points`), or the engine's own
  *          name for use with `vernier compare --names`. A step cannot hold two tensors of one name.
  *   dims   one word per axis, outermost first: "token head dim". NULL: the axes that the checkpoint
  *          has by definition.

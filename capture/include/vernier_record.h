@@ -74,7 +74,7 @@ int vernier_record_step(vernier_record *r, const int32_t *ids, size_t n);
 int vernier_record_step_at(vernier_record *r, const int32_t *ids, const int32_t *positions, size_t n);
 
 /* Writes one tensor of the current step.
- *   name   a checkpoint name ("layer3.q_rope", see `vernier help points.md`), or the engine's own
+ *   name   a checkpoint name ("layer3.q_rope", see `vernier points`), or the engine's own
  *          name for use with a name map. A step cannot hold two tensors of one name.
  *   dims   one word per axis, outermost first: "token head dim". Several words that share an axis
  *          stand in parentheses: "token (head dim)". NULL: the axes that the checkpoint has by

@@ -1,8 +1,8 @@
 /* point.h: the places in a model where a checkpoint can be taken.
  *
- * They are listed in one table (point.c), from which names in files, `vernier points` and
- * specs/points.md are derived. A point says what a tensor means and in which basis: two tensors may
- * be compared only if those agree.
+ * They are listed in one table (point.c), from which names in files and `vernier points` are
+ * derived. A point says what a tensor means and in which basis: two tensors may be compared only if
+ * those agree.
  */
 #ifndef VN_LIBREF_PLAN_POINT_H
 #define VN_LIBREF_PLAN_POINT_H

@@ -1,5 +1,4 @@
-"""points.py: the checkpoints of each family of models, in execution order (`vernier help points.md`, `vernier points
-MODEL`)."""
+"""points.py: the checkpoints of each family of models, in execution order (`vernier points MODEL`)."""
 
 from functools import lru_cache
 from typing import Dict, FrozenSet, List, NamedTuple, Optional, Sequence, Tuple

@@ -12,7 +12,7 @@ In a run of several calls, begin_step marks the beginning of each call, and give
             rec.put("logits", scores)
 
 The file gets its name only when the block ends without an exception. An exception leaves PATH.partial, a readable file
-with complete = 0. `vernier help checkpoint.md` describes the format, `vernier help points.md` names, dims and bases.
+with complete = 0. `vernier help checkpoint.md` describes the format, `vernier points` lists names, dims and bases.
 """
 
 import atexit

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# points_page.sh [--write] VERNIER: the tables of specs/points.md and limits.md are what the program
-# prints, and specs/weights.md lists each kind of difference.
+# tables.sh [--write] VERNIER: the table of specs/limits.md is what the program prints, and
+# specs/weights.md lists each kind of difference.
 #
-# --write puts what the program prints into the pages.
+# --write puts what the program prints into the page.
 set -eu
 export COLUMNS=100
 specs=$(dirname "$0")/../specs
@@ -25,11 +25,10 @@ check() {
 		$0 == fence && !done { while ((getline line <table) > 0) print line; skip = done = 1; next }
 		skip && $0 == "```" { print; skip = 0 }' "$page" >"$made"
 	[ -z "$write" ] || cp "$made" "$page"
-	diff "$page" "$made" || { echo "write it anew: tests/points_page.sh --write $vernier"; exit 1; }
+	diff "$page" "$made" || { echo "write it anew: tests/tables.sh --write $vernier"; exit 1; }
 	echo "$(basename "$page") has the program's table"
 }
 metrics() { "$vernier" limits fp32.yaml | sed '1,/^what can be limited/d; s/^  //'; }
-check points.md '```' "$vernier" points
 check limits.md '```text' metrics
 
 # Kinds of the rows WEIGHT and WEIGHT_OF: the page lists each.
