@@ -189,91 +189,98 @@ int vernier_capture_step(vernier_capture *c, const int32_t *ids, size_t n)
 
 /* ---- tensors --------------------------------------------------------------------------------- */
 
-/* Where numbers go: into memory, or the store. */
-typedef struct target {
-	vernier_capture *c;
-	char            *to; /* NULL: the store */
-	size_t           width;
-} target;
+/* A tensor of the caller's: its numbers may be anywhere (stride: bytes per axis). */
+typedef struct strided {
+	vn_tensor      t;
+	const int64_t *stride;
+	int            dense;    /* the axes from here on are contiguous */
+	size_t         elements; /* of those axes */
+	char          *to;       /* where the numbers go; NULL: into the store */
+} strided;
 
-/* Writes the axes from `axis` on; the last `run` axes are contiguous. */
-static vn_status write_axes(target *t, const char *data, const vn_shape *shape, const int64_t *stride, int axis,
-                            int run, size_t elements)
+/* Writes the axes from `axis` on. */
+static vn_status write_axes(vernier_capture *c, strided *s, const char *data, int axis)
 {
-	vn_status st = VN_OK;
-	if ((axis == run || axis == VN_MAX_RANK) && t->to) {
-		memcpy(t->to, data, elements * t->width);
-		t->to += elements * t->width;
+	const size_t bytes = s->elements * vn_dtype_size(s->t.dtype);
+	vn_status    st = VN_OK;
+	if ((axis == s->dense || axis == VN_MAX_RANK) && s->to) {
+		memcpy(s->to, data, bytes);
+		s->to += bytes;
 		return VN_OK;
 	}
-	if (axis == run || axis == VN_MAX_RANK)
-		return vn_store_write(t->c->store, data, elements, &t->c->err);
-	for (int64_t i = 0; i < shape->dim[axis] && !st; i++)
-		st = write_axes(t, data + i * stride[axis], shape, stride, axis + 1, run, elements);
+	if (axis == s->dense || axis == VN_MAX_RANK)
+		return vn_store_write(c->store, data, s->elements, &c->err);
+	for (int64_t i = 0; i < s->t.shape.dim[axis] && !st; i++)
+		st = write_axes(c, s, data + i * s->stride[axis], axis + 1);
 	return st;
 }
 
 /* to: room for all numbers; NULL: the store. */
-static vn_status write_numbers(vernier_capture *c, const void *data, vn_dtype dtype, const vn_shape *shape,
-                               const int64_t *stride, char *to)
+static vn_status write_numbers(vernier_capture *c, const vn_tensor *t, const int64_t *stride, char *to)
 {
-	const size_t width = vn_dtype_size(dtype);
-	size_t       elements = 1;
-	int          run = shape->rank;
+	const vn_shape *shape = &t->shape;
+	strided         s = { .t = *t, .stride = stride, .dense = shape->rank, .elements = 1, .to = to };
 	if (vn_shape_count(shape) == 0)
 		return VN_OK;
-	for (; run > 0 && (shape->dim[run - 1] == 1 || stride[run - 1] == (int64_t)(elements * width)); run--)
-		elements *= (size_t)shape->dim[run - 1];
-	target t = { c, to, width };
-	return write_axes(&t, data, shape, stride, 0, run, elements);
+	for (int a;
+	     (a = s.dense - 1) >= 0 && (shape->dim[a] == 1 || stride[a] == (int64_t)(s.elements * vn_dtype_size(t->dtype)));
+	     s.dense = a)
+		s.elements *= (size_t)shape->dim[a];
+	return write_axes(c, &s, t->data, 0);
 }
 
-static vn_status put_judged(vernier_capture *c, const vn_tensor_label *l, const void *data, vn_dtype dtype,
-                            const vn_shape *shape, const int64_t *stride)
+static vn_status put_judged(vernier_capture *c, const vn_tensor_label *l, const vn_tensor *t, const int64_t *stride)
 {
-	char *copy = malloc((size_t)vn_shape_count(shape) * vn_dtype_size(dtype) + 1);
+	char *copy = malloc((size_t)vn_shape_count(&t->shape) * vn_dtype_size(t->dtype) + 1);
 
 	if (!copy)
 		return vn_fail(&c->err, VN_ERR_NOMEM, "%s: %s: no memory for its numbers", c->run.path, l->name);
-	write_numbers(c, data, dtype, shape, stride, copy);
-	return vn_put_judge_put(c->judge, c->store, l, &(vn_tensor) { dtype, *shape, copy }, &c->err);
+	write_numbers(c, t, stride, copy);
+	return vn_put_judge_put(c->judge, c->store, l, &(vn_tensor) { t->dtype, t->shape, copy }, &c->err);
 }
 
+/* A tensor as the caller describes it. */
+typedef struct put_tensor {
+	const char    *name, *dims, *dtype;
+	const void    *data;
+	int            rank;
+	const int64_t *shape;
+} put_tensor;
+
 /* Refuses here what a reader of the file would refuse. */
-static vn_status check_tensor(vernier_capture *c, const char *name, const char *dims, const char *dtype,
-                              const void *data, int rank, const int64_t *shape, vn_dtype *type, vn_shape *is)
+static vn_status check_tensor(vernier_capture *c, const put_tensor *g, vn_tensor *t)
 {
 	const vn_import_layout one = { .dtype = VN_F64, .stored = VN_F64, .width = 8 };
 	vn_dims                d;
-	const char            *why = name ? vn_dump_name_wrong(name) : "is missing";
+	const char            *why = g->name ? vn_dump_name_wrong(g->name) : "is missing", *path = c->run.path;
+	vn_shape              *is = &t->shape;
 	size_t                 bytes;
-	*is = (vn_shape) { .rank = rank };
+	*t = (vn_tensor) { .shape.rank = g->rank, .data = g->data };
 	if (why)
-		return vn_fail(&c->err, VN_ERR_USAGE, "%s: the name '%.100s' %s", c->run.path, name ? name : "", why);
+		return vn_fail(&c->err, VN_ERR_USAGE, "%s: the name '%.100s' %s", path, g->name ? g->name : "", why);
 	if (c->run.n_steps == 0)
-		return vn_fail(&c->err, VN_ERR_USAGE, "%s: %s: no step was begun before this tensor", c->run.path, name);
-	if (!dtype || !vn_dtype_from_name(dtype, type) || *type >= VN_N_DTYPES)
+		return vn_fail(&c->err, VN_ERR_USAGE, "%s: %s: no step was begun before this tensor", path, g->name);
+	if (!g->dtype || !vn_dtype_from_name(g->dtype, &t->dtype) || t->dtype >= VN_N_DTYPES)
 		return vn_fail(&c->err, VN_ERR_USAGE,
-		               "%s: %s: dtype '%.20s' is not one of f32, f16, bf16, f64, i32, f8_e4m3, f8_e5m2", c->run.path,
-		               name, dtype ? dtype : "");
-	if (rank < 0 || rank > VN_MAX_RANK)
-		return vn_fail(&c->err, VN_ERR_USAGE, "%s: %s: rank %d; expected 0 to %d", c->run.path, name, rank,
-		               VN_MAX_RANK);
-	if (rank && !shape)
-		return vn_fail(&c->err, VN_ERR_USAGE, "%s: %s: rank %d, and no shape (NULL)", c->run.path, name, rank);
-	if (rank)
-		memcpy(is->dim, shape, (size_t)rank * sizeof *shape);
+		               "%s: %s: dtype '%.20s' is not one of f32, f16, bf16, f64, i32, f8_e4m3, f8_e5m2", path, g->name,
+		               g->dtype ? g->dtype : "");
+	if (g->rank < 0 || g->rank > VN_MAX_RANK)
+		return vn_fail(&c->err, VN_ERR_USAGE, "%s: %s: rank %d; expected 0 to %d", path, g->name, g->rank, VN_MAX_RANK);
+	if (g->rank && !g->shape)
+		return vn_fail(&c->err, VN_ERR_USAGE, "%s: %s: rank %d, and no shape (NULL)", path, g->name, g->rank);
+	if (g->rank)
+		memcpy(is->dim, g->shape, (size_t)g->rank * sizeof *g->shape);
 	if (!vn_import_layout_bytes(&one, is, &bytes))
-		return vn_fail(&c->err, VN_ERR_USAGE, "%s: %s: the shape is too large for any file", c->run.path, name);
-	if (!data && vn_shape_count(is))
-		return vn_fail(&c->err, VN_ERR_USAGE, "%s: %s: data is NULL for %" PRId64 " numbers", c->run.path, name,
+		return vn_fail(&c->err, VN_ERR_USAGE, "%s: %s: the shape is too large for any file", path, g->name);
+	if (!g->data && vn_shape_count(is))
+		return vn_fail(&c->err, VN_ERR_USAGE, "%s: %s: data is NULL for %" PRId64 " numbers", path, g->name,
 		               vn_shape_count(is));
-	if (dims && (strlen(dims) > 63 || !vn_dims_parse(dims, &d, &why) || d.rank != rank))
-		return vn_fail(&c->err, VN_ERR_USAGE, "%s: %s: its dims '%.80s' are not %d axes: %s", c->run.path, name, dims,
-		               rank,
-		               strlen(dims) > 63 ? "longer than 63 bytes"
-		               : why             ? why
-		                                 : "another number");
+	if (g->dims && (strlen(g->dims) > 63 || !vn_dims_parse(g->dims, &d, &why) || d.rank != g->rank))
+		return vn_fail(&c->err, VN_ERR_USAGE, "%s: %s: its dims '%.80s' are not %d axes: %s", path, g->name, g->dims,
+		               g->rank,
+		               strlen(g->dims) > 63 ? "longer than 63 bytes"
+		               : why                ? why
+		                                    : "another number");
 	return VN_OK;
 }
 
@@ -317,14 +324,13 @@ int vernier_capture_at(vernier_capture *c, const char *file, int line)
 int vernier_capture_put_strided(vernier_capture *c, const char *name, const char *dims, const char *dtype,
                                 const void *data, int rank, const int64_t *shape, const int64_t *stride, const char *op)
 {
-	vn_dtype        type;
-	vn_shape        is;
+	vn_tensor       t;
 	vn_tensor_label l;
 	if (!is_ready(c))
 		return -1;
 	if (c->stopped)
 		return VERNIER_CAPTURE_STOPPED;
-	vn_status st = check_tensor(c, name, dims, dtype, data, rank, shape, &type, &is);
+	vn_status st = check_tensor(c, &(put_tensor) { name, dims, dtype, data, rank, shape }, &t);
 	if (!st && rank && !stride)
 		st = vn_fail(&c->err, VN_ERR_USAGE, "%s: %s: rank %d, and no strides (NULL)", c->run.path, name, rank);
 	if (st)
@@ -335,12 +341,12 @@ int vernier_capture_put_strided(vernier_capture *c, const char *name, const char
 	snprintf(l.op, sizeof l.op, "%s", op ? op : "");
 	memcpy(l.source_line, c->source_line, sizeof l.source_line);
 	*c->source_line = '\0';
-	if ((st = check_rows(c, &l, &is)))
+	if ((st = check_rows(c, &l, &t.shape)))
 		return keep_status(c, st);
 	if (c->judge)
-		st = put_judged(c, &l, data, type, &is, stride);
-	else if (!(st = vn_store_begin(c->store, &l, type, &is, &c->err)) &&
-	         !(st = write_numbers(c, data, type, &is, stride, NULL)))
+		st = put_judged(c, &l, &t, stride);
+	else if (!(st = vn_store_begin(c->store, &l, t.dtype, &t.shape, &c->err)) &&
+	         !(st = write_numbers(c, &t, stride, NULL)))
 		st = vn_store_end(c->store, &c->err);
 	c->stopped = !st && c->stop_at_first && *vn_put_judge_first(c->judge);
 	return c->stopped ? VERNIER_CAPTURE_STOPPED : keep_status(c, st);
@@ -349,18 +355,17 @@ int vernier_capture_put_strided(vernier_capture *c, const char *name, const char
 int vernier_capture_put(vernier_capture *c, const char *name, const char *dims, const char *dtype, const void *data,
                         int rank, const int64_t *shape)
 {
-	int64_t  stride[VN_MAX_RANK] = { 0 }, bytes;
-	vn_dtype type;
-	vn_shape is;
+	int64_t   stride[VN_MAX_RANK] = { 0 }, bytes;
+	vn_tensor t;
 	if (!is_ready(c))
 		return -1;
-	const vn_status st = check_tensor(c, name, dims, dtype, data, rank, shape, &type, &is);
+	const vn_status st = check_tensor(c, &(put_tensor) { name, dims, dtype, data, rank, shape }, &t);
 	if (st)
 		return keep_status(c, st);
-	bytes = (int64_t)vn_dtype_size(type);
+	bytes = (int64_t)vn_dtype_size(t.dtype);
 	for (int i = rank - 1; i >= 0; i--) {
 		stride[i] = bytes;
-		bytes *= is.dim[i];
+		bytes *= t.shape.dim[i];
 	}
 	return vernier_capture_put_strided(c, name, dims, dtype, data, rank, shape, stride, NULL);
 }

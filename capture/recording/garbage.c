@@ -77,40 +77,50 @@ int64_t vn_garbage_count_replaced(const char *text, size_t bytes, int64_t *of)
 
 /* ---- a recording -------------------------------------------------------------------- */
 
-/* The tokens that the engine chooses after tokens from..tokens-1. */
-static vn_status choose_tokens(vn_recording *r, const int32_t *ids, int64_t from, int64_t tokens, int64_t prompt,
-                               int32_t *chosen, int64_t *n, int64_t *vocab, vn_error *err)
+/* The tokens of a run: the first `prompt` of them are given, n in all. */
+typedef struct run_tokens {
+	const int32_t *id;
+	char *const   *text; /* NULL: not recorded */
+	int64_t        prompt, n;
+} run_tokens;
+
+typedef struct chosen_tokens {
+	int32_t id[VN_GARBAGE_TOKENS];
+	int64_t n, vocab;
+} chosen_tokens;
+
+/* The tokens that the engine chooses after the last VN_GARBAGE_TOKENS of the run. */
+static vn_status choose_tokens(vn_recording *r, const run_tokens *t, chosen_tokens *chosen, vn_error *err)
 {
 	const char *decoding = vn_facts_get(vn_recording_run(r), "decoding");
 	const bool  own = !decoding || strcmp(decoding, "forced") != 0;
 	vn_choices  c;
 	int64_t     id;
-	vn_status   st = vn_choices_open(&c, r, tokens, err);
+	vn_status   st = vn_choices_open(&c, r, t->n, err);
 
-	for (int64_t i = from; i < tokens && !st; i++) {
+	for (int64_t i = t->n > VN_GARBAGE_TOKENS ? t->n - VN_GARBAGE_TOKENS : 0; i < t->n && !st; i++) {
 		if (c.at[i].entry >= 0) {
 			if (!(st = vn_choices_read(&c, i, &id, err)) && id >= 0)
-				chosen[(*n)++] = (int32_t)id;
-		} else if (own && i + 1 < tokens && i + 1 >= prompt) {
-			chosen[(*n)++] = ids[i + 1];
+				chosen->id[chosen->n++] = (int32_t)id;
+		} else if (own && i + 1 < t->n && i + 1 >= t->prompt) {
+			chosen->id[chosen->n++] = t->id[i + 1];
 		}
 	}
-	*vocab = c.width;
+	chosen->vocab = c.width;
 	vn_choices_close(&c);
 	return st;
 }
 
 /* Ids beyond the tokenizer's have an empty text, where the recording has texts. */
-static int64_t count_without_text(const int32_t *id, int64_t n, int64_t vocab, const int32_t *ids, char *const *text,
-                                  int64_t tokens)
+static int64_t count_without_text(const int32_t *id, int64_t n, int64_t vocab, const run_tokens *t)
 {
 	int64_t without = 0;
 
-	for (int64_t i = 0; text && i < n; i++) {
+	for (int64_t i = 0; t->text && i < n; i++) {
 		int64_t j = 0;
-		while (j < tokens && ids[j] != id[i])
+		while (j < t->n && t->id[j] != id[i])
 			j++;
-		without += j < tokens && !*text[j] && !vn_garbage_count_ends(&id[i], 1, vocab);
+		without += j < t->n && !*t->text[j] && !vn_garbage_count_ends(&id[i], 1, vocab);
 	}
 	return without;
 }
@@ -157,30 +167,26 @@ static int64_t count_known(const int32_t *ids, int64_t tokens)
 vn_status vn_garbage_of(vn_recording *r, vn_garbage *g, vn_error *err)
 {
 	const int32_t *ids = NULL;
-	const int64_t  all = vn_recording_tokens(r, &ids, NULL), tokens = all ? count_known(ids, all) : 0;
-	const int64_t  decoded = vn_recording_decoded(r), prompt = decoded < all ? all - decoded : 0,
-				  from = tokens > VN_GARBAGE_TOKENS ? tokens - VN_GARBAGE_TOKENS : 0;
-	char *const *text = vn_recording_token_text(r);
-	int32_t      chosen[VN_GARBAGE_TOKENS];
-	int64_t      n = 0, vocab = 0;
+	const int64_t  all = vn_recording_tokens(r, &ids, NULL), decoded = vn_recording_decoded(r);
+	run_tokens     t = { ids, vn_recording_token_text(r), decoded < all ? all - decoded : 0, 0 };
+	chosen_tokens  chosen = { .n = 0 };
 
 	*g = (vn_garbage) { 0 };
-	if (tokens == 0 || tokens < prompt || vn_recording_batch(r) > 1)
+	t.n = all ? count_known(ids, all) : 0;
+	if (t.n == 0 || t.n < t.prompt || vn_recording_batch(r) > 1)
 		return VN_OK;
-	vn_status st = choose_tokens(r, ids, from, tokens, prompt, chosen, &n, &vocab, err);
+	vn_status st = choose_tokens(r, &t, &chosen, err);
 	if (st)
 		return st;
-	if (!vocab && vn_recording_plan(r))
-		vocab = vn_recording_plan(r)->vocab;
-	if (!vocab)
-		vocab = INT32_MAX;
-	count_ids(chosen, n, vocab, &g->chosen);
-	count_ids(ids, prompt, vocab, &g->prompt);
-	g->chosen.n[VN_GARBAGE_ENDS] += count_without_text(chosen, n, vocab, ids, text, tokens);
-	g->prompt.n[VN_GARBAGE_ENDS] += count_without_text(ids, prompt < VN_GARBAGE_TOKENS ? prompt : VN_GARBAGE_TOKENS,
-	                                                   vocab, ids, text, tokens);
-	if (text && !(st = count_text(text, prompt, &g->prompt, err)))
-		st = count_text(text + prompt, tokens - prompt, &g->chosen, err);
+	const vn_plan *plan = vn_recording_plan(r);
+	const int64_t  vocab = chosen.vocab ? chosen.vocab : plan && plan->vocab ? plan->vocab : INT32_MAX;
+	count_ids(chosen.id, chosen.n, vocab, &g->chosen);
+	count_ids(ids, t.prompt, vocab, &g->prompt);
+	g->chosen.n[VN_GARBAGE_ENDS] += count_without_text(chosen.id, chosen.n, vocab, &t);
+	g->prompt.n[VN_GARBAGE_ENDS] += count_without_text(ids, t.prompt < VN_GARBAGE_TOKENS ? t.prompt : VN_GARBAGE_TOKENS,
+	                                                   vocab, &t);
+	if (t.text && !(st = count_text(t.text, t.prompt, &g->prompt, err)))
+		st = count_text(t.text + t.prompt, t.n - t.prompt, &g->chosen, err);
 	return st;
 }
 

@@ -7,10 +7,16 @@
 #include <math.h>
 #include <stdlib.h>
 
+/* The rows found so far, of a text of so many tokens; width: scores a row, 0 if none was found. */
+typedef struct found_rows {
+	vn_logit_row *at; /* (tokens) */
+	int64_t       tokens, width;
+} found_rows;
+
 /* Finds the rows of one step; first: index in the text of the step's first token. An engine may
  * have kept only the last row. */
-static vn_status rows_of_step(const vn_recording *r, const vn_step *step, int64_t first, int64_t tokens,
-                              vn_logit_row *at, int64_t *all, vn_error *err)
+static vn_status rows_of_step(const vn_recording *r, const vn_step *step, int64_t first, found_rows *found,
+                              vn_error *err)
 {
 	const int e = vn_recording_find(r, step->number, "logits");
 	if (e < 0)
@@ -23,15 +29,15 @@ static vn_status rows_of_step(const vn_recording *r, const vn_step *step, int64_
 	if (rows != step->rows && rows != 1)
 		return vn_fail(err, VN_ERR_SHAPE, "%s: step.%d/logits has %" PRId64 " rows; the step kept %" PRId64 " tokens",
 		               vn_recording_path(r), step->number, rows, step->rows);
-	if (*all && width != *all)
+	if (found->width && width != found->width)
 		return vn_fail(err, VN_ERR_SHAPE,
 		               "%s: step.%d/logits has %" PRId64 " scores a token; the steps before it have %" PRId64,
-		               vn_recording_path(r), step->number, width, *all);
-	*all = width;
+		               vn_recording_path(r), step->number, width, found->width);
+	found->width = width;
 	for (int64_t i = 0; i < rows; i++) {
 		const int64_t token = first + step->first_row + step->rows - rows + i;
-		if (token < tokens)
-			at[token] = (vn_logit_row) { e, i };
+		if (token < found->tokens)
+			found->at[token] = (vn_logit_row) { e, i };
 	}
 	return VN_OK;
 }
@@ -48,8 +54,10 @@ vn_status vn_logit_rows_of(const vn_recording *r, int64_t tokens, vn_logit_row *
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for a text of %" PRId64 " tokens", tokens);
 	for (int64_t i = 0; i < tokens; i++)
 		(*at)[i] = (vn_logit_row) { -1, 0 };
+	found_rows found = { *at, tokens, 0 };
 	for (int i = 0; i < n && !st; first += step[i++].tokens)
-		st = rows_of_step(r, &step[i], first, tokens, *at, width, err);
+		st = rows_of_step(r, &step[i], first, &found, err);
+	*width = found.width;
 	return st;
 }
 

@@ -86,7 +86,7 @@ static vn_status add_stored(vn_digester *d, const vn_recording *r, int i, vn_err
 	vn_status st = room ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "%s: no memory for the digest of %s", r->path, name);
 	for (int64_t at = 0; !st && at < s->bytes; at += READ_BYTES) {
 		const size_t n = s->bytes - at < READ_BYTES ? (size_t)(s->bytes - at) : READ_BYTES;
-		if (!(st = vn_recording_bytes(r, i, r->fd, s->offset + at, n, room, err)))
+		if (!(st = vn_recording_bytes(r, i, (vn_file_part) { r->fd, s->offset + at, n }, room, err)))
 			vn_digester_add(d, room, n);
 	}
 	free(room);

@@ -22,10 +22,10 @@ bool vn_pread_all(int fd, void *to, size_t n, int64_t at, const char **why)
 	return true;
 }
 
-vn_status vn_recording_bytes(const vn_recording *r, int i, int fd, int64_t at, size_t n, void *to, vn_error *err)
+vn_status vn_recording_bytes(const vn_recording *r, int i, vn_file_part part, void *to, vn_error *err)
 {
 	const char *why;
-	return vn_pread_all(fd, to, n, at, &why)
+	return vn_pread_all(part.fd, to, part.n, part.at, &why)
 	           ? VN_OK
 	           : vn_fail(err, VN_ERR_IO, "%s: cannot read %s: %s", r->path, r->entry[i].name, why);
 }

@@ -185,9 +185,14 @@ void      vn_proof_vouch(const vn_recording *r, vn_proof *p, const vn_digest *fo
 void      vn_proof_words(const vn_recording *r, const vn_proof *p, char *words, size_t room);
 /* Reads all n bytes at `at` of fd. Returns false on failure, with the reason in *why. */
 bool      vn_pread_all(int fd, void *to, size_t n, int64_t at, const char **why);
-/* Reads n bytes at `at` of fd (the recording's file, or a scratch file of entry i), without a
- * digest check. */
-vn_status vn_recording_bytes(const vn_recording *r, int i, int fd, int64_t at, size_t n, void *to, vn_error *err);
+/* n bytes at `at` of a file. */
+typedef struct vn_file_part {
+	int     fd;
+	int64_t at;
+	size_t  n;
+} vn_file_part;
+/* Reads a part of the recording's file, or of a scratch file of entry i, without a digest check. */
+vn_status vn_recording_bytes(const vn_recording *r, int i, vn_file_part part, void *to, vn_error *err);
 
 /* Fill n recordings from their files, checked but unsorted. The files are read in parallel, each
  * once, however many recordings are of it; if several are refused, the error is that of the

@@ -29,7 +29,14 @@ typedef struct nest {
 	bool      add;   /* adds to the doubles of the result; otherwise copies, and the result has the source's dtype */
 } nest;
 
-static vn_status read_flat(vn_recording *r, int i, bool own, int64_t from, int64_t n, void *to, vn_error *err);
+/* The numbers of entry i: as stored (own), or through its view. */
+typedef struct entry_numbers {
+	vn_recording *r;
+	int           i;
+	bool          own;
+} entry_numbers;
+
+static vn_status read_flat(entry_numbers x, int64_t from, int64_t n, void *to, vn_error *err);
 
 /* ---- numbers from here to there ---------------------------------------------------------- */
 
@@ -115,23 +122,26 @@ static void simplify_nest(nest *k)
 		}
 }
 
-/* Reads one stretch: `count` indices of `axis` with all inner axes, `length` elements of
- * source i from `at` on. */
-static vn_status read_stretch(vn_recording *r, int i, bool own, const nest *k, int axis, int64_t count, int64_t at,
-                              int64_t length, unsigned char *to, vn_error *err)
+/* `count` indices of `axis` with all inner axes: `length` elements of the source from `at` on. */
+typedef struct stretch {
+	int     axis;
+	int64_t count, at, length;
+} stretch;
+
+static vn_status read_stretch(entry_numbers x, const nest *k, const stretch *s, unsigned char *to, vn_error *err)
 {
-	unsigned char room[STRETCH_BYTES];
-	if (!k->add && axis >= k->rank - 1 && (axis == k->rank || (k->axis[axis].from == 1 && k->axis[axis].to == 1)))
-		return read_flat(r, i, own, at, length, to, err);
-	const vn_status st = read_flat(r, i, own, at, length, room, err);
+	unsigned char    room[STRETCH_BYTES];
+	const nest_axis *a = &k->axis[s->axis];
+	if (!k->add && s->axis >= k->rank - 1 && (s->axis == k->rank || (a->from == 1 && a->to == 1)))
+		return read_flat(x, s->at, s->length, to, err);
+	const vn_status st = read_flat(x, s->at, s->length, room, err);
 	if (!st)
-		scatter_elements(k, axis, count, to, room);
+		scatter_elements(k, s->axis, s->count, to, room);
 	return st;
 }
 
-/* Runs the nest over source i of r, whose first element is at `at`. own: as stored,
- * not through the view. */
-static vn_status pull_elements(vn_recording *r, int i, bool own, nest *k, int64_t at, unsigned char *to, vn_error *err)
+/* Runs the nest over a source, whose first element is at `at`. */
+static vn_status pull_elements(entry_numbers x, nest *k, int64_t at, unsigned char *to, vn_error *err)
 {
 	const int64_t room = (int64_t)(STRETCH_BYTES / vn_dtype_size(k->dtype)),
 				  gap = (int64_t)(GAP_BYTES / vn_dtype_size(k->dtype));
@@ -160,7 +170,7 @@ static vn_status pull_elements(vn_recording *r, int i, bool own, nest *k, int64_
 		for (int64_t j = 0; j < all && !st; j += most) {
 			const int64_t count = all - j < most ? all - j : most, step = axis < k->rank ? k->axis[axis].from : 0,
 						  to_step = axis < k->rank ? k->axis[axis].to : 0;
-			st = read_stretch(r, i, own, k, axis, count, source + j * step, inner + (count - 1) * step,
+			st = read_stretch(x, k, &(stretch) { axis, count, source + j * step, inner + (count - 1) * step },
 			                  to + (size_t)(result + j * to_step) * width, err);
 		}
 		more = false;
@@ -216,7 +226,7 @@ static vn_status read_pieces(vn_recording *r, int i, const vn_region *box, unsig
 			result += (low - box->from[a]) * k.axis[a].to;
 		}
 		if (any)
-			st = pull_elements(base, p->entry, false, &k, at, to + (size_t)result * width, err);
+			st = pull_elements((entry_numbers) { base, p->entry, false }, &k, at, to + (size_t)result * width, err);
 	}
 	return st;
 }
@@ -235,18 +245,19 @@ static vn_status read_sums(vn_recording *r, int i, const vn_region *box, void *t
 	return st;
 }
 
-/* Reads a box. own: as stored, not through the view. */
-static vn_status read_box(vn_recording *r, int i, bool own, const vn_region *box, void *to, vn_error *err)
+static vn_status read_box(entry_numbers x, const vn_region *box, void *to, vn_error *err)
 {
-	const vn_entry_source *s = &r->source[i = vn_recording_primary(r, i)];
+	vn_recording          *r = x.r;
+	const int              i = vn_recording_primary(r, x.i);
+	const vn_entry_source *s = &r->source[i];
 	const vn_gathered     *g = s->gathered;
-	const vn_view         *v = own ? NULL : s->view;
+	const vn_view         *v = x.own ? NULL : s->view;
 	const vn_shape        *whole = own_shape(r, i);
 	nest                   k = dense_nest(box, whole->rank, r->entry[i].dtype);
 	int64_t                stride[VN_MAX_RANK], step = 1, at = 0;
 
 	if (!v && g && g->whole)
-		return read_box(r->base[g->base], g->entry, false, box, to, err);
+		return read_box((entry_numbers) { r->base[g->base], g->entry, false }, box, to, err);
 	if (!v && g)
 		return g->how == VN_JOIN_SUMMED ? read_sums(r, i, box, to, err) : read_pieces(r, i, box, to, err);
 	for (int a = whole->rank - 1; a >= 0; a--) {
@@ -257,78 +268,87 @@ static vn_status read_box(vn_recording *r, int i, bool own, const vn_region *box
 		k.axis[a].from = stride[v ? v->order[a] : a];
 		at += (box->from[a] + (v ? v->from[a] : 0)) * k.axis[a].from;
 	}
-	return pull_elements(r, i, true, &k, at, to, err);
+	return pull_elements((entry_numbers) { r, i, true }, &k, at, to, err);
 }
 
-/* Reads a run of elements as a few boxes: the axes from `axis` on, elements [from, to) of them. */
-static vn_status run_of_boxes(vn_recording *r, int i, bool own, const vn_shape *shape, int axis, int64_t from,
-                              int64_t to, vn_region *box, unsigned char **out, vn_error *err)
+/* A run of elements that is read as a few boxes. */
+typedef struct boxes {
+	entry_numbers   of;
+	const vn_shape *shape;
+	vn_region       box; /* the next; its axes so far are set */
+	unsigned char  *out;
+} boxes;
+
+/* Reads the axes from `axis` on, elements [from, to) of them. */
+static vn_status read_boxes(boxes *b, int axis, int64_t from, int64_t to, vn_error *err)
 {
-	int64_t   inner = 1;
-	vn_status st = VN_OK;
+	const vn_shape *shape = b->shape;
+	int64_t         inner = 1;
+	vn_status       st = VN_OK;
 	if (axis == shape->rank) {
-		st = read_box(r, i, own, box, *out, err);
-		*out += (size_t)vn_region_count(box, shape->rank) * vn_dtype_size(r->entry[i].dtype);
+		st = read_box(b->of, &b->box, b->out, err);
+		b->out += (size_t)vn_region_count(&b->box, shape->rank) * vn_dtype_size(b->of.r->entry[b->of.i].dtype);
 		return st;
 	}
 	for (int a = axis + 1; a < shape->rank; a++)
 		inner *= shape->dim[a];
 	while (from < to && !st) {
 		const int64_t rest = from % inner, rows = (to - from) / inner;
-		box->from[axis] = from / inner;
+		b->box.from[axis] = from / inner;
 		if (rest == 0 && rows > 0) { /* complete rows in one box */
-			box->size[axis] = rows;
-			st = run_of_boxes(r, i, own, shape, axis + 1, 0, inner, box, out, err);
+			b->box.size[axis] = rows;
+			st = read_boxes(b, axis + 1, 0, inner, err);
 			from += rows * inner;
 		} else { /* a part of one row */
 			const int64_t end = rest + to - from < inner ? rest + to - from : inner;
-			box->size[axis] = 1;
-			st = run_of_boxes(r, i, own, shape, axis + 1, rest, end, box, out, err);
+			b->box.size[axis] = 1;
+			st = read_boxes(b, axis + 1, rest, end, err);
 			from += end - rest;
 		}
 	}
 	return st;
 }
 
-static vn_status read_flat(vn_recording *r, int i, bool own, int64_t from, int64_t n, void *to, vn_error *err)
+static vn_status read_flat(entry_numbers x, int64_t from, int64_t n, void *to, vn_error *err)
 {
-	const vn_entry_source *s = &r->source[i = vn_recording_primary(r, i)];
-	const bool             stored = own || !s->view;
+	vn_recording          *r = x.r;
+	const int              i = vn_recording_primary(r, x.i);
+	const vn_entry_source *s = &r->source[i];
+	const bool             stored = x.own || !s->view;
 	const size_t           size = vn_dtype_size(r->entry[i].dtype), at = (size_t)from * size, bytes = (size_t)n * size;
 	const void            *data;
-	vn_region              box;
-	unsigned char         *out = to;
 	vn_status              st;
 
 	if (n == 0)
 		return VN_OK;
 	if (stored && s->offset >= 0) {
 		st = vn_proof_ask(r, i, err);
-		return st ? st : vn_recording_bytes(r, i, r->fd, s->offset + (int64_t)at, bytes, to, err);
+		return st ? st : vn_recording_bytes(r, i, (vn_file_part) { r->fd, s->offset + (int64_t)at, bytes }, to, err);
 	}
 	if (stored && s->foreign && s->parts)
 		return r->foreign.read(r->foreign.context, s->foreign - 1, at, bytes, to, err);
 	if (stored && !s->gathered) { /* compressed, chunked, big-endian */
 		st = vn_recording_load(r, i, &data, err);
 		if (!st && s->loaded.file)
-			return vn_recording_bytes(r, i, s->loaded.file, (int64_t)at, bytes, to, err);
+			return vn_recording_bytes(r, i, (vn_file_part) { s->loaded.file, (int64_t)at, bytes }, to, err);
 		if (!st)
 			memcpy(to, (const unsigned char *)data + at, bytes);
 		return st;
 	}
 	if (stored && s->gathered->whole)
-		return read_flat(r->base[s->gathered->base], s->gathered->entry, false, from, n, to, err);
-	return run_of_boxes(r, i, own, own ? own_shape(r, i) : &r->entry[i].shape, 0, from, from + n, &box, &out, err);
+		return read_flat((entry_numbers) { r->base[s->gathered->base], s->gathered->entry, false }, from, n, to, err);
+	boxes b = { .of = { r, i, x.own }, .shape = x.own ? own_shape(r, i) : &r->entry[i].shape, .out = to };
+	return read_boxes(&b, 0, from, from + n, err);
 }
 
 vn_status vn_recording_read_region(vn_recording *r, int i, const vn_region *box, void *to, vn_error *err)
 {
-	return read_box(r, i, false, box, to, err);
+	return read_box((entry_numbers) { r, i, false }, box, to, err);
 }
 
 vn_status vn_recording_read(vn_recording *r, int i, int64_t from, int64_t n, void *to, vn_error *err)
 {
-	return read_flat(r, i, false, from, n, to, err);
+	return read_flat((entry_numbers) { r, i, false }, from, n, to, err);
 }
 
 bool vn_recording_mapped(const vn_recording *r, int i)

@@ -190,76 +190,87 @@ vn_scan_table vn_scan_rows(const vn_scan *s, hid_t dset, hid_t type, const vn_ex
 	return t;
 }
 
-/* The column in the first row, and its type; NULL: no such column. */
-static const char *column_of(const vn_scan *s, const vn_scan_table *t, const char *name, hid_t *type)
+/* A column of a table: what is asked of it, and its place in the first row. */
+typedef struct column {
+	const vn_scan_table       *t;
+	const vn_header_attribute *asked;
+	hid_t                      type;
+	size_t                     width; /* of the type */
+	const char                *first;
+} column;
+
+/* Returns false if there is no such column. */
+static bool find_column(const vn_scan *s, column *c)
 {
-	const int i = H5Tget_member_index(t->type, name);
+	const int i = H5Tget_member_index(c->t->type, c->asked->name);
 
 	if (i < 0)
-		return NULL;
-	const size_t at = H5Tget_member_offset(t->type, (unsigned)i);
-	*type = H5Tget_member_type(t->type, (unsigned)i);
-	const size_t width = *type < 0 ? 0 : H5Tget_size(*type);
-	if (width == 0 || at > t->width || width > t->width - at)
-		vn_refuse(s, t->object, "column %s cannot be read", name);
-	return t->rows + at;
+		return false;
+	const size_t at = H5Tget_member_offset(c->t->type, (unsigned)i);
+	c->type = H5Tget_member_type(c->t->type, (unsigned)i);
+	c->width = c->type < 0 ? 0 : H5Tget_size(c->type);
+	if (c->width == 0 || at > c->t->width || c->width > c->t->width - at)
+		vn_refuse(s, c->t->object, "column %s cannot be read", c->asked->name);
+	c->first = c->t->rows + at;
+	return true;
 }
 
-static void read_texts(const vn_scan *s, const vn_scan_table *t, hid_t type, const char *from,
-                       const vn_header_attribute *c, char *to, size_t size)
+static void read_texts(const vn_scan *s, const column *c, char *to, size_t size)
 {
-	const size_t width = H5Tget_size(type);
-	if (H5Tget_class(type) != H5T_STRING || width > 65536)
-		vn_refuse(s, t->object, "column %s does not hold strings", c->name);
-	const bool variable = H5Tis_variable_str(type) > 0;
+	const vn_scan_table *t = c->t;
+	const size_t         width = c->width;
+	const char          *from = c->first;
+	if (H5Tget_class(c->type) != H5T_STRING || width > 65536)
+		vn_refuse(s, t->object, "column %s does not hold strings", c->asked->name);
+	const bool variable = H5Tis_variable_str(c->type) > 0;
 	char      *own = vn_scan_room(s, t->object, width + 1, 1);
 	for (int64_t i = 0; i < t->n; i++, from += t->width, to += size) {
 		char *one = memcpy(own, from, width);
 		if (variable)
 			memcpy(&one, from, sizeof one);
 		else
-			vn_scan_end_text(type, one, width);
-		if (one && strlen(one) >= c->room)
-			vn_refuse(s, t->object, "row %" PRId64 ": %s has more than %zu bytes", i, c->name, c->room - 1);
+			vn_scan_end_text(c->type, one, width);
+		if (one && strlen(one) >= c->asked->room)
+			vn_refuse(s, t->object, "row %" PRId64 ": %s has more than %zu bytes", i, c->asked->name,
+			          c->asked->room - 1);
 		strcpy(to, one ? one : "");
 		vn_utf8_clean(to);
 	}
 	free(own);
 }
 
-static void read_numbers(const vn_scan *s, const vn_scan_table *t, hid_t type, const char *from,
-                         const vn_header_attribute *c, char *to, size_t size)
+static void read_numbers(const vn_scan *s, const column *c, char *to, size_t size)
 {
-	const H5T_class_t class = H5Tget_class(type);
+	const vn_scan_table *t = c->t;
+	const H5T_class_t class = H5Tget_class(c->type);
 	if (class != H5T_FLOAT && class != H5T_INTEGER)
-		vn_refuse(s, t->object, "column %s does not hold numbers", c->name);
-	const size_t width = H5Tget_size(type), wider = width > sizeof(double) ? width : sizeof(double);
+		vn_refuse(s, t->object, "column %s does not hold numbers", c->asked->name);
+	const size_t wider = c->width > sizeof(double) ? c->width : sizeof(double);
 	char        *all = vn_scan_room(s, t->object, (size_t)t->n, wider);
 	for (int64_t i = 0; i < t->n; i++)
-		memcpy(all + (size_t)i * width, from + (size_t)i * t->width, width);
-	if (H5Tconvert(type, H5T_NATIVE_DOUBLE, (size_t)t->n, all, NULL, H5P_DEFAULT) < 0)
-		vn_refuse(s, t->object, "column %s cannot be read", c->name);
+		memcpy(all + (size_t)i * c->width, c->first + (size_t)i * t->width, c->width);
+	if (H5Tconvert(c->type, H5T_NATIVE_DOUBLE, (size_t)t->n, all, NULL, H5P_DEFAULT) < 0)
+		vn_refuse(s, t->object, "column %s cannot be read", c->asked->name);
 	for (int64_t i = 0; i < t->n; i++, to += size) {
 		double x;
 		memcpy(&x, all + (size_t)i * sizeof x, sizeof x);
 		const int64_t whole = x >= 0 && x < 9e18 ? (int64_t)x : 0;
-		memcpy(to, c->kind == VN_ATTRIBUTE_REAL ? (const void *)&x : &whole, sizeof x);
+		memcpy(to, c->asked->kind == VN_ATTRIBUTE_REAL ? (const void *)&x : &whole, sizeof x);
 	}
 	free(all);
 }
 
-bool vn_scan_column(const vn_scan *s, const vn_scan_table *t, const vn_header_attribute *c, void *rows, size_t size)
+bool vn_scan_column(const vn_scan *s, const vn_scan_table *t, const vn_header_attribute *asked, void *rows, size_t size)
 {
-	hid_t       type;
-	const char *from = column_of(s, t, c->name, &type);
-	char       *to = (char *)rows + c->offset;
+	column c = { .t = t, .asked = asked };
+	char  *to = (char *)rows + asked->offset;
 
-	if (!from)
+	if (!find_column(s, &c))
 		return false;
-	if (c->kind == VN_ATTRIBUTE_TEXT)
-		read_texts(s, t, type, from, c, to, size);
+	if (asked->kind == VN_ATTRIBUTE_TEXT)
+		read_texts(s, &c, to, size);
 	else
-		read_numbers(s, t, type, from, c, to, size);
-	H5Tclose(type);
+		read_numbers(s, &c, to, size);
+	H5Tclose(c.type);
 	return true;
 }

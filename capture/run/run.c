@@ -185,16 +185,31 @@ static vn_status put_model(vn_store *s, const vn_recipe *r, const vn_model *m, v
 	return st;
 }
 
-/* Runs the engine once and records the call as a step. */
-static vn_status record_step(vn_store *s, vn_screen *screen, int64_t number, const int32_t *ids, int64_t tokens,
-                             const vn_engine *e, vn_listener *l, bool scores, vn_recorded *done, vn_error *err)
-{
-	const int64_t past = e->ops->position(e->self);
-	const vn_taps taps = vn_listener_taps(l, past, tokens, scores);
-	vn_status     st;
+/* One run of a recipe while it is recorded. */
+typedef struct run {
+	const vn_recipe *recipe;
+	const vn_engine *engine;
+	vn_store        *store;
+	vn_screen       *screen; /* NULL: not judged */
+	vn_listener      listener;
+	int32_t         *decoded; /* (decode) */
+	int64_t          steps;   /* how many were begun */
+	vn_recorded     *done;
+} run;
 
-	if ((screen && (st = vn_screen_step(screen, (int)number, past, ids, tokens, err))) ||
-	    (st = vn_store_step(s, (int)number, past, tokens, l->to_first, l->to_count, err)))
+/* Runs the engine once and records the call as a step. scores: choose a token by them. */
+static vn_status record_step(run *x, int64_t number, const int32_t *ids, int64_t tokens, bool scores, vn_error *err)
+{
+	const vn_engine   *e = x->engine;
+	const vn_listener *l = &x->listener;
+	vn_recorded       *done = x->done;
+	const int64_t      past = e->ops->position(e->self);
+	const vn_taps      taps = vn_listener_taps(&x->listener, past, tokens, scores);
+	vn_status          st;
+
+	x->steps = number + 1;
+	if ((x->screen && (st = vn_screen_step(x->screen, (int)number, past, ids, tokens, err))) ||
+	    (st = vn_store_step(x->store, (int)number, past, tokens, l->to_first, l->to_count, err)))
 		return st;
 	const double start = vn_seconds(), before = vn_engine_compiling(e);
 	st = e->ops->forward(e->self, ids, tokens, &taps, err);
@@ -204,10 +219,10 @@ static vn_status record_step(vn_store *s, vn_screen *screen, int64_t number, con
 	done->compiled = e->compiles;
 	if (!st && vn_interrupted())
 		st = vn_fail(err, VN_ERR_INTERRUPTED, "interrupted");
-	done->stopped = st && screen && vn_screen_stopped(screen);
+	done->stopped = st && x->screen && vn_screen_stopped(x->screen);
 	if ((st && !done->stopped) || l->to_count == 0)
 		return st;
-	const vn_status named = vn_store_aliases(s, screen ? vn_screen_written(screen) : l->asked.want, err);
+	const vn_status named = vn_store_aliases(x->store, x->screen ? vn_screen_written(x->screen) : l->asked.want, err);
 	return named ? named : st;
 }
 
@@ -248,26 +263,23 @@ static vn_status run_former(const vn_recipe *r, const vn_engine *e, vn_error *er
 	return st;
 }
 
-/* Step 0 is the prompt, every later step one token: decoded (decode).
- * *steps: how many were begun. */
-static vn_status run_steps(vn_store *s, vn_screen *screen, const vn_recipe *r, const vn_engine *e, vn_listener *l,
-                           int32_t *decoded, int64_t *steps, vn_recorded *done, vn_error *err)
+/* Step 0 is the prompt, every later step one token. */
+static vn_status run_steps(run *x, vn_error *err)
 {
-	const bool  chosen = r->decode > 0 && !r->forced;
-	vn_progress bar = { 0 };
-	vn_status   st;
+	const vn_recipe *r = x->recipe;
+	const bool       chosen = r->decode > 0 && !r->forced;
+	vn_progress      bar = { 0 };
+	vn_status        st;
 
 	if (r->decode)
 		vn_progress_start(&bar, "step", r->decode + 1);
-	*steps = 1;
-	st = record_step(s, screen, 0, r->ids, r->n_ids, e, l, chosen, done, err);
+	st = record_step(x, 0, r->ids, r->n_ids, chosen, err);
 	for (int64_t i = 1; !st && i <= r->decode; i++) {
-		int32_t *id = &decoded[i - 1];
+		int32_t *id = &x->decoded[i - 1];
 		vn_progress_at(&bar, i);
-		if (!(st = next_token(r, l, i, id, err)) && !(st = vn_store_token(s, r->n_ids + i - 1, *id, err))) {
-			*steps = i + 1;
-			st = record_step(s, screen, i, id, 1, e, l, chosen && i < r->decode, done, err);
-		}
+		if (!(st = next_token(r, &x->listener, i, id, err)) &&
+		    !(st = vn_store_token(x->store, r->n_ids + i - 1, *id, err)))
+			st = record_step(x, i, id, 1, chosen && i < r->decode, err);
 	}
 	vn_progress_stop(&bar);
 	return st;
@@ -300,19 +312,20 @@ static vn_status open_screen(const vn_recipe *r, const vn_model *m, const bool *
 }
 
 /* A run that stopped has fewer tokens than the recipe asks for. */
-static vn_status put_end(vn_store *s, const vn_recipe *r, int64_t steps, const int32_t *decoded, const vn_engine *e,
-                         vn_screen *screen, vn_recorded *done, vn_error *err)
+static vn_status put_end(const run *x, vn_error *err)
 {
-	vn_recipe ran = *r;
-	vn_status st = VN_OK;
+	vn_recorded *done = x->done;
+	vn_recipe    ran = *x->recipe;
+	vn_status    st = VN_OK;
 
-	ran.decode = steps - 1;
-	if (ran.decode < r->decode)
-		st = put_run(s, &ran, e, decoded, err);
-	if (st || (st = put_text(s, &ran, decoded, err)) || (screen && (st = vn_screen_finish(screen, s, err))) ||
-	    (st = put_facts(s, &ran, e, screen, err)))
+	ran.decode = x->steps - 1;
+	if (ran.decode < x->recipe->decode)
+		st = put_run(x->store, &ran, x->engine, x->decoded, err);
+	if (st || (st = put_text(x->store, &ran, x->decoded, err)) ||
+	    (x->screen && (st = vn_screen_finish(x->screen, x->store, err))) ||
+	    (st = put_facts(x->store, &ran, x->engine, x->screen, err)))
 		return st;
-	const char *found = screen ? vn_screen_found(screen, &done->judged, &done->left_out, &done->outside) : NULL;
+	const char *found = x->screen ? vn_screen_found(x->screen, &done->judged, &done->left_out, &done->outside) : NULL;
 	snprintf(done->found, sizeof done->found, "%s", found ? found : "");
 	return VN_OK;
 }
@@ -322,36 +335,33 @@ vn_status vn_record(const vn_recipe *r, const vn_model *m, const vn_engine *e, v
 	const vn_plan *plan = vn_model_plan(m);
 	double         start = vn_seconds();
 	bool          *want = choose_values(r, plan, err);
-	vn_store      *s = NULL;
-	int32_t       *decoded = malloc(((size_t)r->decode + 1) * sizeof *decoded);
-	vn_listener    l = { 0 };
-	vn_screen     *screen = NULL;
-	int64_t        steps = 0;
-	vn_status      st = !want ? VN_ERR_USAGE : decoded ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for the tokens");
+	run            x = { .recipe = r, .engine = e, .done = done };
+	vn_status      st = want ? VN_OK : VN_ERR_USAGE;
 
 	*done = (vn_recorded) { 0 };
-	if (st || (st = open_screen(r, m, want, &screen, err)) ||
-	    (st = vn_store_create(r->path, r->force, plan, &s, err)) || (st = put_run(s, r, e, NULL, err)) ||
-	    (st = put_model(s, r, m, done, err)) || (r->recorder_fault && (st = run_former(r, e, err))))
+	if (!st && !(x.decoded = malloc(((size_t)r->decode + 1) * sizeof *x.decoded)))
+		st = vn_fail(err, VN_ERR_NOMEM, "no memory for the tokens");
+	if (st || (st = open_screen(r, m, want, &x.screen, err)) ||
+	    (st = vn_store_create(r->path, r->force, plan, &x.store, err)) || (st = put_run(x.store, r, e, NULL, err)) ||
+	    (st = put_model(x.store, r, m, done, err)) || (r->recorder_fault && (st = run_former(r, e, err))))
 		goto done;
 
-	vn_store_copier(s, vn_copy, r->threads);
-	const vn_sink into = vn_store_sink(s), file = screen ? vn_screen_sink(screen, &into) : into;
+	vn_store_copier(x.store, vn_copy, r->threads);
+	const vn_sink into = vn_store_sink(x.store), file = x.screen ? vn_screen_sink(x.screen, &into) : into;
 	const vn_taps asked = { .want = want,
 		                    .rows = r->rows,
 		                    .first = r->first,
 		                    .last = r->last,
 		                    .sink = r->recorder_fault ? vn_recorder_fault_sink(r->recorder_fault, &file) : file };
-	if ((st = vn_listener_init(&l, plan, e->n_values, &asked, r->decode > 0 && !r->forced, err)) ||
-	    ((st = run_steps(s, screen, r, e, &l, decoded, &steps, done, err)) && !done->stopped) ||
-	    (st = put_end(s, r, steps, decoded, e, screen, done, err)))
+	if ((st = vn_listener_init(&x.listener, plan, e->n_values, &asked, r->decode > 0 && !r->forced, err)) ||
+	    ((st = run_steps(&x, err)) && !done->stopped) || (st = put_end(&x, err)))
 		goto done;
-	done->tensors = vn_store_tensors(s, &done->bytes);
-	st = vn_store_commit(&s, err);
+	done->tensors = vn_store_tensors(x.store, &done->bytes);
+	st = vn_store_commit(&x.store, err);
 done:
-	if (st && s) {
+	if (st && x.store) {
 		const vn_error why = err ? *err : (vn_error) { 0 };
-		const int64_t  tensors = vn_store_abandon(&s);
+		const int64_t  tensors = vn_store_abandon(&x.store);
 		char           count[48] = "";
 		if (tensors > 0)
 			snprintf(count, sizeof count, "%" PRId64 " tensors of ", tensors);
@@ -359,9 +369,9 @@ done:
 			vn_fail(err, st, "%.*s; %s.partial holds %san incomplete recording", VN_ERROR_MAX / 2, why.text, r->path,
 			        count);
 	}
-	vn_listener_finish(&l);
-	vn_screen_close(screen);
-	free(decoded);
+	vn_listener_finish(&x.listener);
+	vn_screen_close(x.screen);
+	free(x.decoded);
 	free(want);
 	done->seconds = vn_seconds() - start;
 	return st;

@@ -163,16 +163,22 @@ static vn_status name_all(const char *path, vn_scenario *s, int n, vn_error *err
 	return check_unique(path, s, n, err);
 }
 
-static vn_status read_line(line_place at, const char *line, size_t bytes, bool json, vn_scenario **s, int *n,
-                           vn_error *err)
+/* Adds a scenario in which nothing is stated; NULL: no memory. */
+static vn_scenario *add_scenario(vn_scenario **s, int *n, int line)
 {
 	vn_scenario *more = realloc(*s, ((size_t)*n + 1) * sizeof *more);
 
 	if (!more)
-		return no_memory(at, err);
+		return NULL;
 	*s = more;
-	vn_scenario *one = &more[(*n)++];
-	*one = (vn_scenario) { .line = at.line, .decode = -1, .temperature = -1, .seed = -1 };
+	more[*n] = (vn_scenario) { .line = line, .decode = -1, .temperature = -1, .seed = -1 };
+	return &more[(*n)++];
+}
+
+static vn_status read_line(line_place at, const char *line, size_t bytes, bool json, vn_scenario *one, vn_error *err)
+{
+	if (!one)
+		return no_memory(at, err);
 	if (json)
 		return read_object(at, line, bytes, one, err);
 	one->text = strndup(line, bytes);
@@ -199,7 +205,7 @@ vn_status vn_scenarios_read(const char *path, vn_scenario **s, int *n, vn_error 
 		at.line++;
 		const size_t own = length - (length && p[length - 1] == '\r');
 		if (!is_blank(p, length))
-			st = read_line(at, p, own, json, s, n, err);
+			st = read_line(at, p, own, json, add_scenario(s, n, at.line), err);
 		p += length + (stop != NULL);
 	}
 	free(text);
