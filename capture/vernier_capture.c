@@ -175,7 +175,7 @@ int vernier_capture_step_at(vernier_capture *c, const int32_t *ids, const int32_
 	    !(st = vn_dump_step(&c->run, (int64_t)n, &c->err))) {
 		const vn_step *s = &c->run.step[c->run.n_steps - 1];
 		if (!(st = write_tokens(c)))
-			st = vn_store_step(c->store, s->number, s->position, s->tokens, 0, s->tokens, &c->err);
+			st = vn_store_step(c->store, &(vn_step) { s->number, s->position, s->tokens, 0, s->tokens }, &c->err);
 		if (!st && c->judge)
 			st = vn_put_judge_step(c->judge, s->number, s->position, ids, (int64_t)n, &c->err);
 	}

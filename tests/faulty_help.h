@@ -120,7 +120,7 @@ static inline vn_status run_steps(vn_store *s, vn_ref *ref, const vn_plan *plan,
 		links[vn_plan_find(plan, f->link)] = true;
 	for (int step = 0; !st && step <= f->decode; step++) {
 		const int64_t n = step ? 1 : TOKENS;
-		if (!(st = vn_store_step(s, step, done, n, 0, n, err)))
+		if (!(st = vn_store_step(s, &(vn_step) { step, done, n, 0, n }, err)))
 			st = vn_ref_ops.forward(ref, ids + done, n, &taps, err);
 		if (!st && f->link)
 			st = vn_store_aliases(s, links, err);

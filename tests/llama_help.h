@@ -132,7 +132,7 @@ static inline vn_status record_given(const char *name, int prompt, int decode, c
 			const int64_t first = step ? prompt + step - 1 : 0, T = step ? 1 : prompt;
 			if (step && step == given_gap)
 				continue;
-			st = vn_store_step(s, step, first, T, 0, T, err);
+			st = vn_store_step(s, &(vn_step) { step, first, T, 0, T }, err);
 			for (int i = 0; !st && i < n; i++) {
 				const int      v = vn_plan_find(p, of[i].name);
 				const vn_shape shape = vn_value_shape(&p->value[v], T, first + T);

@@ -34,7 +34,7 @@ static inline vn_store *begin_recording(const char *name, int64_t n, int32_t fro
 static inline void begin_step(vn_store *s, int number, int64_t position, int64_t tokens, int64_t first_row,
                               int64_t rows)
 {
-	CU_ASSERT_EQUAL_FATAL(vn_store_step(s, number, position, tokens, first_row, rows, NULL), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(vn_store_step(s, &(vn_step) { number, position, tokens, first_row, rows }, NULL), VN_OK);
 }
 
 /* rows x columns numbers; axes "": those of its point. */

@@ -87,7 +87,7 @@ static void record(const char *name, int n, const double *off)
 		st = vn_store_run(s, &f, ids, positions, PROMPT + n * chunk, &err);
 	for (int i = 0; !st && i <= n; i++) {
 		const int rows = i ? chunk : PROMPT;
-		st = vn_store_step(s, i, i ? PROMPT + (i - 1) * chunk : 0, rows, 0, rows, &err);
+		st = vn_store_step(s, &(vn_step) { i, i ? PROMPT + (i - 1) * chunk : 0, rows, 0, rows }, &err);
 		if (!st && embed_worst >= 0)
 			st = put_tensor(s, "embed", i, rows, D, i == embed_worst ? 4 * off[i] : off[i], &err);
 		if (!st)

@@ -61,7 +61,7 @@ static inline vn_store *begin_store(const vn_plan *p, bool force)
 	vn_facts_set(&f, "engine", "test");
 	vn_facts_set(&f, "precision", "f32");
 	if (vn_store_create(path, force, p, &s, &err) || vn_store_run(s, &f, ids, positions, T, &err) ||
-	    vn_store_step(s, 0, 0, T, 0, T, &err))
+	    vn_store_step(s, &(vn_step) { 0, 0, T, 0, T }, &err))
 		fprintf(stderr, "%s\n", err.text);
 	return s;
 }

@@ -41,7 +41,7 @@ static void check(unsigned allow, vn_lines *notes, vn_lines *refusals)
 	vn_facts_set(&facts, "precision", "f32");
 	if (!(st = vn_store_create(at("claims.h5"), true, vn_model_plan(model), &s, &err)) &&
 	    !(st = vn_store_run(s, &facts, ids, positions, T, &err)) && !(st = vn_store_model(s, model, NULL, &err)))
-		st = vn_store_step(s, 0, 0, T, 0, T, &err);
+		st = vn_store_step(s, &(vn_step) { 0, 0, T, 0, T }, &err);
 	for (int i = 0; !st && i < labels; i++)
 		if (!(st = vn_store_begin(s, &label[i], VN_F32, &shape, &err)) &&
 		    !(st = vn_store_write(s, x, (size_t)(T * D), &err)))

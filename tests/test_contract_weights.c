@@ -28,7 +28,8 @@ static vn_recording *record_table(const char *name, bool table, int changed)
 	}
 	if (!(st = vn_store_create(at(name), true, p, &s, &err)) &&
 	    !(st = vn_store_run(s, &facts, ids, positions, 2, &err)) &&
-	    !(st = vn_store_model(s, m, table ? rows : NULL, &err)) && !(st = vn_store_step(s, 0, 0, 2, 0, 2, &err)))
+	    !(st = vn_store_model(s, m, table ? rows : NULL, &err)) &&
+	    !(st = vn_store_step(s, &(vn_step) { 0, 0, 2, 0, 2 }, &err)))
 		st = vn_store_commit(&s, &err);
 	if (!st)
 		st = vn_recording_open(at(name), &r, &err);

@@ -61,7 +61,7 @@ static void every_bit_of_seed_and_step_changes_the_draw(void)
 static int32_t pick(const float *x, int64_t V, double temperature, double u)
 {
 	int32_t id = -7;
-	CU_ASSERT_EQUAL(vn_sample(x, VN_F32, V, temperature, u, &id, NULL), VN_OK);
+	CU_ASSERT_EQUAL(vn_sample(&(vn_next_scores) { x, VN_F32, V }, temperature, u, &id, NULL), VN_OK);
 	return id;
 }
 
@@ -126,7 +126,8 @@ static double chi_square(const void *x, vn_dtype dtype, const double *p, int V, 
 
 	for (int i = 0; i < n; i++) {
 		int32_t id = -1;
-		CU_ASSERT_EQUAL_FATAL(vn_sample(x, dtype, V, temperature, vn_draw(seed, (uint64_t)i), &id, NULL), VN_OK);
+		CU_ASSERT_EQUAL_FATAL(
+			vn_sample(&(vn_next_scores) { x, dtype, V }, temperature, vn_draw(seed, (uint64_t)i), &id, NULL), VN_OK);
 		CU_ASSERT_FATAL(id >= 0 && id < V);
 		count[id]++;
 	}
@@ -201,7 +202,7 @@ static void the_format_of_the_scores_does_not_matter(void)
 		const int32_t  id = pick(x, V, 0.7, u);
 		for (int d = 0; d < 3; d++) {
 			int32_t other = -1;
-			CU_ASSERT_EQUAL(vn_sample(from[d], dtype[d], V, 0.7, u, &other, NULL), VN_OK);
+			CU_ASSERT_EQUAL(vn_sample(&(vn_next_scores) { from[d], dtype[d], V }, 0.7, u, &other, NULL), VN_OK);
 			CU_ASSERT_EQUAL(other, id);
 		}
 	}
@@ -218,7 +219,7 @@ static void scores_that_are_no_scores_are_refused(void)
 		for (int warm = 0; warm < 2; warm++) {
 			vn_error err = { "" };
 			int32_t  id;
-			CU_ASSERT_EQUAL(vn_sample(bad[i], VN_F32, 3, warm, 0.5, &id, &err), VN_ERR_FORMAT);
+			CU_ASSERT_EQUAL(vn_sample(&(vn_next_scores) { bad[i], VN_F32, 3 }, warm, 0.5, &id, &err), VN_ERR_FORMAT);
 			CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "no token can be chosen"));
 		}
 }

@@ -125,7 +125,7 @@ static void a_small_tensor_takes_no_answer(void)
 
 	CU_ASSERT_EQUAL_FATAL(vn_store_create_whole(path, true, &s, &err), VN_OK);
 	CU_ASSERT_EQUAL(vn_store_run(s, &facts, &id, &position, 1, &err), VN_OK);
-	CU_ASSERT_EQUAL(vn_store_step(s, 0, 0, 1, 0, 1, &err), VN_OK);
+	CU_ASSERT_EQUAL(vn_store_step(s, &(vn_step) { 0, 0, 1, 0, 1 }, &err), VN_OK);
 	const long before = *calls;
 	for (int i = 0; i < MANY; i++) {
 		vn_tensor_label l = { .order = -1, .layer = -1 };

@@ -19,7 +19,7 @@ static void cuts(const char *pattern, const char *text, const char *want)
 
 	CU_ASSERT_EQUAL_FATAL(vn_split_create(pattern, strlen(pattern), false, &s, &e), VN_OK);
 	for (size_t at = 0, end; at < strlen(text); at = end) {
-		CU_ASSERT_EQUAL_FATAL(vn_split_next(s, w, text, strlen(text), at, &end, &e), VN_OK);
+		CU_ASSERT_EQUAL_FATAL(vn_split_next(s, w, (vn_split_text) { text, strlen(text) }, at, &end, &e), VN_OK);
 		CU_ASSERT_FATAL(end > at && end <= strlen(text));
 		snprintf(have + strlen(have), sizeof have - strlen(have), "%s%.*s", at ? "|" : "", (int)(end - at), text + at);
 	}
@@ -97,9 +97,9 @@ static void a_text_may_stand_for_itself(void)
 	size_t         end;
 
 	CU_ASSERT_EQUAL_FATAL(vn_split_create("(.", 2, true, &s, NULL), VN_OK);
-	CU_ASSERT(!vn_split_next(s, w, "a(.b", 4, 0, &end, NULL) && end == 1);
-	CU_ASSERT(!vn_split_next(s, w, "a(.b", 4, 1, &end, NULL) && end == 3);
-	CU_ASSERT(!vn_split_next(s, w, "a(.b", 4, 3, &end, NULL) && end == 4);
+	CU_ASSERT(!vn_split_next(s, w, (vn_split_text) { "a(.b", 4 }, 0, &end, NULL) && end == 1);
+	CU_ASSERT(!vn_split_next(s, w, (vn_split_text) { "a(.b", 4 }, 1, &end, NULL) && end == 3);
+	CU_ASSERT(!vn_split_next(s, w, (vn_split_text) { "a(.b", 4 }, 3, &end, NULL) && end == 4);
 	vn_split_work_destroy(w);
 	vn_split_destroy(s);
 }
@@ -177,7 +177,7 @@ static vn_status cut_all(const char *pattern, const char *text, size_t n, vn_err
 	vn_status      st = vn_split_create(pattern, strlen(pattern), false, &s, e);
 
 	for (size_t at = 0, end; !st && at < n; at = end)
-		st = vn_split_next(s, w, text, n, at, &end, e);
+		st = vn_split_next(s, w, (vn_split_text) { text, n }, at, &end, e);
 	vn_split_work_destroy(w);
 	vn_split_destroy(s);
 	return st;

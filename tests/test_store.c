@@ -54,11 +54,11 @@ static void ids_may_come_with_their_steps(void)
 	vn_error       err = { 0 };
 	const int      v = vn_plan_find(p, "layer0.attn_norm");
 
-	CU_ASSERT_EQUAL(vn_store_step(s, 0, 0, T, T - 1, 1, &err), VN_OK);
+	CU_ASSERT_EQUAL(vn_store_step(s, &(vn_step) { 0, 0, T, T - 1, 1 }, &err), VN_OK);
 	CU_ASSERT_EQUAL(put_tensor(s, v, VN_F32, 1, D, x, &err), VN_OK);
 	for (int i = 1; i <= 3; i++) {
 		CU_ASSERT_EQUAL(vn_store_token(s, T + i - 1, all[T + i - 1], &err), VN_OK);
-		CU_ASSERT_EQUAL(vn_store_step(s, i, T + i - 1, 1, 0, 1, &err), VN_OK);
+		CU_ASSERT_EQUAL(vn_store_step(s, &(vn_step) { i, T + i - 1, 1, 0, 1 }, &err), VN_OK);
 		CU_ASSERT_EQUAL(put_tensor(s, v, VN_F32, 1, D, x, &err), VN_OK);
 	}
 	CU_ASSERT_EQUAL(vn_store_commit(&s, &err), VN_OK);
@@ -80,10 +80,10 @@ static void a_run_cut_off_has_the_ids_of_the_steps_it_came_to(void)
 	vn_store   *s = begin_decoding(p, 3);
 	vn_error    err = { 0 };
 
-	CU_ASSERT_EQUAL(vn_store_step(s, 0, 0, T, T - 1, 1, &err), VN_OK);
+	CU_ASSERT_EQUAL(vn_store_step(s, &(vn_step) { 0, 0, T, T - 1, 1 }, &err), VN_OK);
 	CU_ASSERT_EQUAL(put_tensor(s, vn_plan_find(p, "layer0.attn_norm"), VN_F32, 1, D, x, &err), VN_OK);
 	CU_ASSERT_EQUAL(vn_store_token(s, T, 7, &err), VN_OK);
-	CU_ASSERT_EQUAL(vn_store_step(s, 1, T, 1, 0, 1, &err), VN_OK);
+	CU_ASSERT_EQUAL(vn_store_step(s, &(vn_step) { 1, T, 1, 0, 1 }, &err), VN_OK);
 	vn_store_abandon(&s);
 	vn_recording *r = open_file(partial);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(r);
@@ -130,7 +130,7 @@ static void every_dtype_comes_back_bit_for_bit(void)
 	for (size_t i = 0; i < sizeof raw; i++)
 		raw[i] = (unsigned char)(i * 37 + 11);
 	for (int d = 0; d < VN_N_DTYPES; d++) {
-		CU_ASSERT_EQUAL(vn_store_step(s, d + 1, 0, T, 0, T, &err), VN_OK);
+		CU_ASSERT_EQUAL(vn_store_step(s, &(vn_step) { d + 1, 0, T, 0, T }, &err), VN_OK);
 		CU_ASSERT_EQUAL(put_tensor(s, 0, (vn_dtype)d, T, D, raw, &err), VN_OK);
 	}
 	CU_ASSERT_EQUAL(vn_store_commit(&s, &err), VN_OK);

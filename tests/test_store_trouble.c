@@ -326,7 +326,7 @@ static void after_kill_9_the_partial_file_opens(void)
 			for (int n = 0; n <= MOST; n++) {
 				if (n)
 					vn_store_token(s, T + n - 1, 1000 + n, &err);
-				vn_store_step(s, n, n ? T + n - 1 : 0, n ? 1 : T, 0, n ? 1 : T, &err);
+				vn_store_step(s, &(vn_step) { n, n ? T + n - 1 : 0, n ? 1 : T, 0, n ? 1 : T }, &err);
 				for (int v = 0; v < p->n_values; v++)
 					if (p->value[v].alias_of < 0 && p->value[v].size[0] == VN_T)
 						put_tensor(s, v, VN_F32, n ? 1 : T, D, x, &err);

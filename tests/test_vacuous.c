@@ -56,7 +56,8 @@ static void record(const char *name, vn_dtype dtype, int different, bool other)
 	vn_facts_set(&f, "engine", "test");
 	vn_facts_set(&f, "precision", "%s", vn_dtype_name(dtype));
 	(void)((st = vn_store_create(at(name), true, plan, &s, &err)) ||
-	       (st = vn_store_run(s, &f, ids, positions, T, &err)) || (st = vn_store_step(s, 0, 0, T, 0, T, &err)) ||
+	       (st = vn_store_run(s, &f, ids, positions, T, &err)) ||
+	       (st = vn_store_step(s, &(vn_step) { 0, 0, T, 0, T }, &err)) ||
 	       (st = file_tensor(s, "layer0.output", dtype, x, &err)));
 	x[0] = other ? 3.5 : x[0];
 	if (!st && !(st = file_tensor(s, "layer1.output", dtype, x, &err)))

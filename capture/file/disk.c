@@ -25,16 +25,16 @@ void vn_disk_close(vn_disk *d)
 	d->direct = -1;
 }
 
-vn_status vn_write_at(int fd, const char *path, const char *object, const void *data, size_t bytes, int64_t at,
-                      vn_error *err)
+vn_status vn_write_at(vn_open_file to, const char *object, const void *data, size_t bytes, int64_t at, vn_error *err)
 {
 	const char *from = data;
 	while (bytes > 0) {
-		ssize_t n = pwrite(fd, from, bytes, (off_t)at);
+		ssize_t n = pwrite(to.fd, from, bytes, (off_t)at);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
-			return vn_fail(err, VN_ERR_IO, "%s: cannot write %s: %s", path, object, strerror(n < 0 ? errno : ENOSPC));
+			return vn_fail(err, VN_ERR_IO, "%s: cannot write %s: %s", to.path, object,
+			               strerror(n < 0 ? errno : ENOSPC));
 		from += n;
 		bytes -= (size_t)n;
 		at += n;
@@ -73,7 +73,7 @@ vn_status vn_disk_write(vn_disk *d, const char *object, const void *data, size_t
 
 	if (rest == 0)
 		return VN_OK;
-	vn_status st = vn_write_at(d->fd, d->path, object, (const char *)data + done, rest, from, err);
+	vn_status st = vn_write_at((vn_open_file) { d->fd, d->path }, object, (const char *)data + done, rest, from, err);
 	/* Starts writeback early, so that the final sync is short. File systems without this call do it
 	 * all in the sync. */
 	if (d->waiting == 0 || from < d->at)

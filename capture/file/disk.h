@@ -31,9 +31,12 @@ void vn_disk_close(vn_disk *d);
 /* Writes data at offset `at` of the file. object: for messages. */
 vn_status vn_disk_write(vn_disk *d, const char *object, const void *data, size_t bytes, int64_t at, vn_error *err);
 
-/* Writes through the page cache, for small data that is overwritten. path and object: for
- * messages. */
-vn_status vn_write_at(int fd, const char *path, const char *object, const void *data, size_t bytes, int64_t at,
-                      vn_error *err);
+/* An open file and its path, for messages. */
+typedef struct vn_open_file {
+	int         fd;
+	const char *path;
+} vn_open_file;
+/* Writes through the page cache, for small data that is overwritten. object: for messages. */
+vn_status vn_write_at(vn_open_file to, const char *object, const void *data, size_t bytes, int64_t at, vn_error *err);
 
 #endif

@@ -355,7 +355,8 @@ vn_status vn_driver_publish(vn_driver *d, vn_error *err)
 			const pending_write *p = &d->log[i];
 			if (stage[i] != now)
 				continue;
-			st = vn_write_at(d->fd, d->path, "its structure", p->data, p->bytes, (long long)p->at, err);
+			st = vn_write_at((vn_open_file) { d->fd, d->path }, "its structure", p->data, p->bytes, (long long)p->at,
+			                 err);
 		}
 	}
 	free(stage);

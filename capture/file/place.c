@@ -295,7 +295,8 @@ static vn_status open_partial(vn_place *p, vn_error *err)
 				return free;
 			const vn_status st = ftruncate(p->fd, 0) != 0
 			                         ? vn_fail(err, VN_ERR_IO, "%s: cannot write: %s", p->partial, strerror(errno))
-			                         : vn_write_at(p->fd, p->partial, "its beginning", begun, strlen(begun), 0, err);
+			                         : vn_write_at((vn_open_file) { p->fd, p->partial }, "its beginning", begun,
+			                                       strlen(begun), 0, err);
 			if (st && made)
 				unlink(p->partial);
 			else if (!st)

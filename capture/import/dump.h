@@ -100,10 +100,9 @@ vn_status vn_dump_open_tree(vn_dump *d, vn_error *err); /* transformers' model_d
 typedef struct vn_source_tensor vn_source_tensor;
 bool vn_dump_safetensors_layout(const vn_source_tensor *t, vn_import_layout *layout, vn_shape *shape);
 
-/* Parses a file of decimal numbers: its format, its shape, and the numbers, *data, which the caller
+/* Parses a file of decimal numbers: its format and shape, and the numbers, *data, which the caller
  * frees. text (bytes) ends in a NUL and is changed. path: for messages. */
-vn_status vn_dump_text(const char *path, char *text, size_t bytes, vn_import_layout *layout, vn_shape *shape,
-                       void **data, vn_error *err);
+vn_status vn_dump_text(const char *path, char *text, size_t bytes, vn_npy *as, void **data, vn_error *err);
 
 /* Parses the manifest of a directory (specs/dump.md), without opening its files. Sets `file` of
  * each array, and layout.dtype from the manifest. */

@@ -53,7 +53,7 @@ static vn_status open_file(vn_dump *d, const char *file, vn_npy *npy, vn_error *
 		*npy = (vn_npy) { 0 };
 		if ((st = vn_read_text(path, SIZE_MAX - 1, &text, &bytes, err)))
 			return st;
-		st = vn_dump_text(path, text, bytes, &npy->layout, &npy->shape, &s->numbers, err);
+		st = vn_dump_text(path, text, bytes, npy, &s->numbers, err);
 		free(text);
 		return st;
 	}

@@ -116,8 +116,7 @@ static vn_status shape_of(text_reader *t, vn_error *err)
 	                           vn_shape_text(&t->shape, text));
 }
 
-vn_status vn_dump_text(const char *path, char *text, size_t bytes, vn_import_layout *layout, vn_shape *shape,
-                       void **data, vn_error *err)
+vn_status vn_dump_text(const char *path, char *text, size_t bytes, vn_npy *as, void **data, vn_error *err)
 {
 	text_reader t = { .path = path, .dtype = VN_F32 };
 	vn_status   st = VN_OK;
@@ -138,8 +137,8 @@ vn_status vn_dump_text(const char *path, char *text, size_t bytes, vn_import_lay
 			const double x = t.x[i];
 			vn_from_f64((char *)t.x + (size_t)i * vn_dtype_size(t.dtype), t.dtype, &x, 1);
 		}
-		*layout = (vn_import_layout) { .dtype = t.dtype, .stored = t.dtype, .width = (int)vn_dtype_size(t.dtype) };
-		*shape = t.shape;
+		as->layout = (vn_import_layout) { .dtype = t.dtype, .stored = t.dtype, .width = (int)vn_dtype_size(t.dtype) };
+		as->shape = t.shape;
 		*data = t.x;
 		return VN_OK;
 	}

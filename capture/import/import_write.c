@@ -49,7 +49,7 @@ static vn_status put_steps(vn_import *i, vn_store *s, unsigned char *piece, int 
 
 	vn_progress_start(&bar, "tensor", count);
 	for (int k = 0, e = 0; !st && k < n; k++) {
-		st = vn_store_step(s, step[k].number, step[k].position, step[k].tokens, step[k].first_row, step[k].rows, err);
+		st = vn_store_step(s, &step[k], err);
 		for (; !st && e < count && vn_recording_entry(i->r, e)->step == step[k].number; e++) {
 			vn_progress_at(&bar, e);
 			if (i->o->unmapped != VN_UNMAPPED_LEFT_OUT || vn_import_knows(i->plan, vn_recording_entry(i->r, e)->name)) {

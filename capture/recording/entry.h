@@ -9,16 +9,11 @@
 #include "libref/base/digest.h"
 #include "libref/base/tensor.h"
 #include "libref/plan/point.h"
+#include "libref/plan/tap.h"
 
 #include <stdbool.h>
 
 enum { VN_WORD_MAX = 32, VN_AXES_MAX = 64, VN_SOURCE_LINE_MAX = 128 };
-
-typedef struct vn_step {
-	int     number;
-	int64_t position, tokens; /* tokens cached before this call, new in this call */
-	int64_t first_row, rows;  /* which token rows of the call were recorded */
-} vn_step;
 
 /* One tensor under one name. Equal texts share one copy (libref/base/intern.h). */
 typedef struct vn_entry {

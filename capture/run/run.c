@@ -209,7 +209,7 @@ static vn_status record_step(run *x, int64_t number, const int32_t *ids, int64_t
 
 	x->steps = number + 1;
 	if ((x->screen && (st = vn_screen_step(x->screen, (int)number, past, ids, tokens, err))) ||
-	    (st = vn_store_step(x->store, (int)number, past, tokens, l->to_first, l->to_count, err)))
+	    (st = vn_store_step(x->store, &(vn_step) { (int)number, past, tokens, l->to_first, l->to_count }, err)))
 		return st;
 	const double start = vn_seconds(), before = vn_engine_compiling(e);
 	st = e->ops->forward(e->self, ids, tokens, &taps, err);
@@ -234,8 +234,8 @@ static vn_status next_token(const vn_recipe *r, const vn_listener *l, int64_t nu
 		return VN_OK;
 	}
 	assert(l->heard);
-	vn_status st = vn_sample(l->row, l->dtype, l->plan->vocab, r->temperature, vn_draw(r->seed, (uint64_t)number - 1),
-	                         id, err);
+	vn_status st = vn_sample(&(vn_next_scores) { l->row, l->dtype, l->plan->vocab }, r->temperature,
+	                         vn_draw(r->seed, (uint64_t)number - 1), id, err);
 	return st ? vn_context(err, st, "step %" PRId64, number - 1) : VN_OK;
 }
 

@@ -8,17 +8,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Creates a one-dimensional dataset of n elements. digest NULL: none. */
-static bool put_list(hid_t group, const char *name, hid_t disk, hid_t memory, int64_t n, const void *data,
-                     const char *digest)
+/* What a one-dimensional dataset holds: n elements, their types. digest NULL: none. */
+typedef struct list_data {
+	hid_t       disk, memory;
+	int64_t     n;
+	const void *data;
+	const char *digest;
+} list_data;
+
+static bool put_list(hid_t group, const char *name, const list_data *l)
 {
-	hsize_t dim = (hsize_t)n;
+	hsize_t dim = (hsize_t)l->n;
 	hid_t   space = H5Screate_simple(1, &dim, NULL), dcpl = H5Pcreate(H5P_DATASET_CREATE);
 	hid_t   dset = H5I_INVALID_HID;
 	bool    good = space >= 0 && dcpl >= 0 && H5Pset_obj_track_times(dcpl, false) >= 0 &&
-	            (dset = H5Dcreate2(group, name, disk, space, H5P_DEFAULT, dcpl, H5P_DEFAULT)) >= 0 &&
-	            (n == 0 || H5Dwrite(dset, memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, data) >= 0) &&
-	            (!digest || vn_h5_put_text(dset, "digest", digest));
+	            (dset = H5Dcreate2(group, name, l->disk, space, H5P_DEFAULT, dcpl, H5P_DEFAULT)) >= 0 &&
+	            (l->n == 0 || H5Dwrite(dset, l->memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, l->data) >= 0) &&
+	            (!l->digest || vn_h5_put_text(dset, "digest", l->digest));
 	good &= vn_h5_close(dset);
 	vn_h5_close(dcpl);
 	vn_h5_close(space);
@@ -28,7 +34,7 @@ static bool put_list(hid_t group, const char *name, hid_t disk, hid_t memory, in
 static bool put_lines(hid_t group, const char *name, char *const *line, int64_t n, const char *digest)
 {
 	hid_t type = vn_h5_text_type();
-	bool  good = type >= 0 && put_list(group, name, type, type, n, line, digest);
+	bool  good = type >= 0 && put_list(group, name, &(list_data) { type, type, n, line, digest });
 	vn_h5_close(type);
 	return good;
 }
@@ -41,7 +47,8 @@ static bool put_ids(hid_t group, const char *name, vn_message *m)
 	size_t      bytes;
 	const void *list = vn_take_bytes(m, &bytes);
 	const char *digest = vn_take_text(m);
-	return !m->bad && put_list(group, name, H5T_STD_I32LE, H5T_NATIVE_INT32, (int64_t)(bytes / 4), list, digest);
+	return !m->bad &&
+	       put_list(group, name, &(list_data) { H5T_STD_I32LE, H5T_NATIVE_INT32, (int64_t)(bytes / 4), list, digest });
 }
 
 /* Message: a vn_facts. Replaces facts that exist already. */
@@ -164,12 +171,12 @@ static hid_t weight_type(void)
 
 static bool put_weights(hid_t group, vn_message *m)
 {
-	size_t      bytes;
-	const void *rows = vn_take_bytes(m, &bytes);
-	hid_t       type = weight_type();
-	bool        good = !m->bad && type >= 0 &&
-	            put_list(group, "weights", type, type, (int64_t)(bytes / sizeof(vn_scribe_weight)), rows,
-	                     vn_digest_of(rows, bytes).hex);
+	size_t          bytes;
+	const void     *rows = vn_take_bytes(m, &bytes);
+	hid_t           type = weight_type();
+	const vn_digest digest = vn_digest_of(rows, bytes);
+	const list_data list = { type, type, (int64_t)(bytes / sizeof(vn_scribe_weight)), rows, digest.hex };
+	bool            good = !m->bad && type >= 0 && put_list(group, "weights", &list);
 	vn_h5_close(type);
 	return good;
 }

@@ -333,7 +333,7 @@ static vn_status write_small_tensors(vn_scribe_file *f, vn_message *m, vn_error 
 		int64_t                 at = 0;
 
 		if (!(st = make_dataset(f, m->bad ? NULL : t, &at, err)) &&
-		    !(st = vn_write_at(f->fd, f->path, t->label.name, numbers, bytes, at, err)))
+		    !(st = vn_write_at((vn_open_file) { f->fd, f->path }, t->label.name, numbers, bytes, at, err)))
 			st = name_dataset(f, t, err);
 	}
 	return st;

@@ -80,17 +80,16 @@ vn_status vn_store_create_whole(const char *path, bool force, vn_store **store, 
 
 /* ---- steps ------------------------------------------------------------------------ */
 
-vn_status vn_store_step(vn_store *s, int step, int64_t position, int64_t tokens, int64_t first_row, int64_t rows,
-                        vn_error *err)
+vn_status vn_store_step(vn_store *s, const vn_step *step, vn_error *err)
 {
 	vn_message m = { 0 };
 
 	vn_queue_drain(s->queue);
-	vn_message_put_int(&m, step);
-	vn_message_put_int(&m, position);
-	vn_message_put_int(&m, tokens);
-	vn_message_put_int(&m, first_row);
-	vn_message_put_int(&m, rows);
+	vn_message_put_int(&m, step->number);
+	vn_message_put_int(&m, step->position);
+	vn_message_put_int(&m, step->tokens);
+	vn_message_put_int(&m, step->first_row);
+	vn_message_put_int(&m, step->rows);
 	return vn_store_do(s, VN_SCRIBE_STEP, &m, NULL, err);
 }
 

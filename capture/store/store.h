@@ -54,8 +54,7 @@ typedef struct vn_model_words {
 vn_status vn_store_words(vn_store *s, const vn_model_words *w, vn_error *err);
 
 /* Begins a step; tensors that follow belong to it. Rows as from vn_taps_select. */
-vn_status vn_store_step(vn_store *s, int step, int64_t position, int64_t tokens, int64_t first_row, int64_t rows,
-                        vn_error *err);
+vn_status vn_store_step(vn_store *s, const vn_step *step, vn_error *err);
 /* Returns the sink to put into vn_taps. Owned by the store. */
 vn_sink   vn_store_sink(vn_store *s);
 /* Writes a tensor by name: begin, all its numbers in one or more writes, end. The label is copied.

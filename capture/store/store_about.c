@@ -60,7 +60,8 @@ vn_status vn_store_token(vn_store *s, int64_t at, int32_t id, vn_error *err)
 	assert(at == s->n_ids - s->unknown && id >= 0);
 	s->ids[at] = id;
 	s->unknown--;
-	if ((st = vn_write_at(s->place.fd, s->place.partial, "/run/token_ids", &id, sizeof id, s->ids_at + at * 4, err)) ||
+	if ((st = vn_write_at((vn_open_file) { s->place.fd, s->place.partial }, "/run/token_ids", &id, sizeof id,
+	                      s->ids_at + at * 4, err)) ||
 	    s->unknown > 0)
 		return st;
 	const vn_digest d = vn_digest_of(s->ids, (size_t)s->n_ids * sizeof *s->ids);

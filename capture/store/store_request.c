@@ -47,10 +47,10 @@ static vn_status check_ready(vn_store *s, vn_error *err)
 	return st ? st : vn_store_collect(s, err);
 }
 
-/* Sends a request. wait: also waits for the answer, *value (NULL: not needed); else the answer is
- * collected later, and `bytes` count then. */
-static vn_status send_request(vn_store *s, vn_scribe_request request, vn_message *m, bool wait, int64_t *value,
-                              int64_t bytes, vn_error *err)
+/* Sends a request. later NULL: also waits for the answer, *value (NULL: not needed); else the
+ * answer is collected later, and so many bytes count then. */
+static vn_status send_request(vn_store *s, vn_scribe_request request, vn_message *m, int64_t *value,
+                              const int64_t *later, vn_error *err)
 {
 	vn_error own = { "" };
 
@@ -59,24 +59,24 @@ static vn_status send_request(vn_store *s, vn_scribe_request request, vn_message
 	if (st) {
 		vn_message_finish(m);
 	} else {
-		if (wait)
-			st = vn_scribe_do(&s->scribe, request, m, value, &own);
-		else
+		if (later)
 			st = vn_scribe_ask(&s->scribe, request, m, &own);
+		else
+			st = vn_scribe_do(&s->scribe, request, m, value, &own);
 		vn_store_note_failure(s, st, &own, err);
 	}
-	if (!wait)
-		s->finishing = bytes;
+	if (later)
+		s->finishing = *later;
 	pthread_mutex_unlock(&s->asking);
 	return st;
 }
 
 vn_status vn_store_do(vn_store *s, vn_scribe_request request, vn_message *m, int64_t *value, vn_error *err)
 {
-	return send_request(s, request, m, true, value, 0, err);
+	return send_request(s, request, m, value, NULL, err);
 }
 
 vn_status vn_store_finish(vn_store *s, vn_scribe_request request, vn_message *m, int64_t bytes, vn_error *err)
 {
-	return send_request(s, request, m, false, NULL, bytes, err);
+	return send_request(s, request, m, NULL, &bytes, err);
 }

@@ -250,17 +250,19 @@ static bool has_token_rows(const vn_recording *batch, const vn_entry *e)
 	       s->rows == s->tokens && e->shape.dim[1] == s->tokens;
 }
 
-static vn_status read_rows(vn_recording *batch, int entry, int64_t prompt, const int64_t *row, int64_t n, double *x,
-                           vn_error *err)
+/* Reads the first n padding columns of a row of a batch. */
+static vn_status read_padding(const vn_recording *row, int entry, int64_t n, double *x, vn_error *err)
 {
+	vn_recording   *batch = row->base[0];
 	const vn_entry *e = vn_recording_entry(batch, entry);
+	const int64_t   from = row->padding.prompt * e->shape.dim[1];
 	const int64_t   size = vn_shape_count(&e->shape) / e->shape.dim[0] / e->shape.dim[1];
 	void           *stored = malloc(vn_dtype_bytes(e->dtype, (size_t)size) + 1);
 	const char     *path = vn_recording_path(batch);
 	vn_status       st = stored ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "%s: no memory for rows of %s", path, e->name);
 
 	for (int64_t i = 0; !st && i < n; i++)
-		if (!(st = vn_recording_read(batch, entry, (prompt * e->shape.dim[1] + row[i]) * size, size, stored, err)))
+		if (!(st = vn_recording_read(batch, entry, (from + row->padding.row[i]) * size, size, stored, err)))
 			vn_to_f64(x + i * size, stored, e->dtype, (size_t)size);
 	free(stored);
 	return st;
@@ -281,7 +283,7 @@ vn_status vn_batched_padding(const vn_recording *r, const char *name, bool later
 	const vn_shape *s = &vn_recording_entry(batch, entry)->shape;
 	if (!(*x = malloc((size_t)(rows * (vn_shape_count(s) / s->dim[0] / s->dim[1])) * sizeof **x + 1)))
 		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for padding", vn_recording_path(batch));
-	if ((st = read_rows(batch, entry, made->padding.prompt, made->padding.row, rows, *x, err))) {
+	if ((st = read_padding(made, entry, rows, *x, err))) {
 		free(*x);
 		*x = NULL;
 	} else

@@ -18,14 +18,20 @@ static bool is_table(const vn_entry *e)
 }
 
 /* Finds the axes of blocks and slots; false: the tensor is not paged. */
-static bool in_pages(const vn_entry *e, vn_dims *dims, int *block, int *slot)
+/* The axes of a paged tensor, two of which are the blocks and the slots of a block. */
+typedef struct paged_axes {
+	vn_dims dims;
+	int     block, slot;
+} paged_axes;
+
+static bool in_pages(const vn_entry *e, paged_axes *x)
 {
 	const char *why;
-	if (is_table(e) || !*e->axes || !vn_dims_parse(e->axes, dims, &why) || dims->n != e->shape.rank)
+	if (is_table(e) || !*e->axes || !vn_dims_parse(e->axes, &x->dims, &why) || x->dims.n != e->shape.rank)
 		return false;
-	*block = vn_dims_find(dims, "block");
-	*slot = vn_dims_find(dims, "slot");
-	return *block >= 0 && *slot >= 0;
+	x->block = vn_dims_find(&x->dims, "block");
+	x->slot = vn_dims_find(&x->dims, "slot");
+	return x->block >= 0 && x->slot >= 0;
 }
 
 static int table_of(const vn_recording *r, const vn_entry *e)
@@ -38,14 +44,13 @@ static int table_of(const vn_recording *r, const vn_entry *e)
 	return i >= 0 ? i : vn_recording_find(r, e->step, table_name);
 }
 
-static vn_status gather_blocks(vn_recording *r, vn_recording *made, int entry, const vn_dims *dims, int block, int slot,
-                               vn_error *err)
+static vn_status gather_blocks(vn_recording *r, vn_recording *made, int entry, const paged_axes *x, vn_error *err)
 {
 	const vn_entry *e = vn_recording_entry(r, entry);
 	const vn_step  *s = vn_recording_step(r, e->step);
 	const char     *path = vn_recording_path(r);
 	const int       t = table_of(r, e);
-	const int64_t   blocks = e->shape.dim[block], slots = e->shape.dim[slot], keys = s->position + s->tokens;
+	const int64_t   blocks = e->shape.dim[x->block], slots = e->shape.dim[x->slot], keys = s->position + s->tokens;
 	vn_box          box;
 	int             key = -1;
 	const void     *data;
@@ -66,10 +71,10 @@ static vn_status gather_blocks(vn_recording *r, vn_recording *made, int entry, c
 		return st;
 	vn_box_begin(&box, 0, entry, e);
 	for (int k = 0; k < e->shape.rank; k++) {
-		if (k == block)
-			key = vn_box_axis(&box, slot, keys, "key"); /* one block's slots */
-		else if (k != slot)
-			vn_box_axis(&box, k, e->shape.dim[k], dims->atom[k].word);
+		if (k == x->block)
+			key = vn_box_axis(&box, x->slot, keys, "key"); /* one block's slots */
+		else if (k != x->slot)
+			vn_box_axis(&box, k, e->shape.dim[k], x->dims.atom[k].word);
 	}
 	vn_piece *piece = malloc(((size_t)used_blocks + 1) * sizeof *piece);
 	if (!piece)
@@ -83,7 +88,7 @@ static vn_status gather_blocks(vn_recording *r, vn_recording *made, int entry, c
 		piece[b] = box.piece;
 		piece[b].to[key] = b * slots;
 		piece[b].size[key] = keys - b * slots < slots ? keys - b * slots : slots;
-		piece[b].from = number * box.stride[block];
+		piece[b].from = number * box.stride[x->block];
 	}
 	vn_recording_release(r, t);
 	if (!st)
@@ -95,20 +100,19 @@ static vn_status gather_blocks(vn_recording *r, vn_recording *made, int entry, c
 vn_status vn_paged_gather(vn_recording **r, int *gathered, vn_error *err)
 {
 	vn_recording *from = *r, *made = NULL;
-	vn_dims       dims;
-	int           block, slot;
+	paged_axes    axes;
 	vn_status     st = VN_OK;
 
 	*gathered = 0;
 	for (int i = 0; i < vn_recording_count(from); i++)
-		*gathered += in_pages(vn_recording_entry(from, i), &dims, &block, &slot);
+		*gathered += in_pages(vn_recording_entry(from, i), &axes);
 	if (!*gathered || (st = vn_derive(vn_recording_path(from), r, 1, &made, err)))
 		return st;
 	*r = made;
 	for (int i = 0; !st && i < vn_recording_count(from); i++) {
 		const vn_entry *e = vn_recording_entry(from, i);
-		if (in_pages(e, &dims, &block, &slot))
-			st = gather_blocks(from, made, i, &dims, block, slot, err);
+		if (in_pages(e, &axes))
+			st = gather_blocks(from, made, i, &axes, err);
 		else if (!is_table(e))
 			st = vn_derive_keep(made, e, 0, i, err);
 	}

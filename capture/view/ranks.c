@@ -89,11 +89,19 @@ static vn_status other_shape(const vn_ranks_job *j, int k, const vn_entry *d, co
 	               vn_shape_text(&e->shape, b), word);
 }
 
-/* taken[k]: rank k contributes. whole: the expected length of the axis;
- * -1: the sum of the parts. */
-static vn_status concatenate_parts(vn_ranks_job *j, int i, const int *entry, int axis, const char *word,
-                                   const bool *taken, int64_t whole)
+/* The axis along which parts are joined. taken[k]: rank k contributes. whole: the expected length
+ * of the axis; -1: the sum of the parts. */
+typedef struct concatenated_axis {
+	int         axis;
+	const char *word;
+	const bool *taken;
+	int64_t     whole;
+} concatenated_axis;
+
+static vn_status concatenate_parts(vn_ranks_job *j, int i, const int *entry, concatenated_axis along)
 {
+	const int       axis = along.axis;
+	const char     *word = along.word;
 	const vn_entry *e = vn_recording_entry(j->rank[0], i);
 	vn_entry        made = *e;
 	vn_piece        piece[3 * VN_MOST_JOINED];
@@ -105,7 +113,7 @@ static vn_status concatenate_parts(vn_ranks_job *j, int i, const int *entry, int
 		for (int k = 0; k < j->n; k++) {
 			const vn_entry *d = vn_recording_entry(j->rank[k], entry[k]);
 			int64_t         before = 0;
-			if (!taken[k])
+			if (!along.taken[k])
 				continue;
 			for (int a = d->shape.rank - 1; a >= 0; a--)
 				if (a != axis && d->shape.dim[a] != e->shape.dim[a])
@@ -119,8 +127,8 @@ static vn_status concatenate_parts(vn_ranks_job *j, int i, const int *entry, int
 			for (int q = 0; q < part; q++)
 				before += p.size[q];
 			int64_t size = p.n > 1 ? p.size[part] : d->shape.dim[axis];
-			if (whole >= 0 && at + size > whole)
-				size = whole - at; /* a vocabulary is padded at its end */
+			if (along.whole >= 0 && at + size > along.whole)
+				size = along.whole - at; /* a vocabulary is padded at its end */
 			if (size <= 0)
 				continue;
 			piece[n] = vn_box_whole(k, entry[k], d);
@@ -147,7 +155,7 @@ static vn_status one_of_each(vn_ranks_job *j, int i, const int *entry, int axis,
 		taken[k] = true;
 		st = vn_ranks_check_replicas(j, entry, k, k + each);
 	}
-	return st ? st : concatenate_parts(j, i, entry, axis, "kv_head", taken, -1);
+	return st ? st : concatenate_parts(j, i, entry, (concatenated_axis) { axis, "kv_head", taken, -1 });
 }
 
 /* Handles a checkpoint that only some ranks have: what was gathered to them is whole. Scores may be
@@ -271,7 +279,7 @@ static vn_status join_parts(vn_ranks_job *j, int base, int i)
 		snprintf(j->use->not_gathered, sizeof j->use->not_gathered, "%s (%s)", e->name, text);
 	if (!even)
 		say_uneven(j, entry, axis, word, text);
-	return concatenate_parts(j, i, entry, axis, word, all, vocab ? wanted : -1);
+	return concatenate_parts(j, i, entry, (concatenated_axis) { axis, word, all, vocab ? wanted : -1 });
 }
 
 /* Name for reports, "runs/rank0.h5 + rank1.h5": a common folder once; when too long,

@@ -195,7 +195,8 @@ static vn_status decode_greedily(window_walk *w, vn_evaluation *e, vn_error *err
 	while (!st && e->steps < steps && e->part_at < 0) {
 		for (int s = 0; !st && s < 2; s++)
 			if (!(st = run_engine(w->engine[s], ids, tokens, w->want, tokens - 1, tokens - 1, &w->rows[s], err)) &&
-			    vn_sample(w->rows[s].data, w->rows[s].dtype, w->plan->vocab, 0, 0, &e->part[s], NULL))
+			    vn_sample(&(vn_next_scores) { w->rows[s].data, w->rows[s].dtype, w->plan->vocab }, 0, 0, &e->part[s],
+			              NULL))
 				e->part[s] = -1;
 		if (st)
 			break;

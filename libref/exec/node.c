@@ -146,16 +146,22 @@ static vn_status hand_over_rows(vn_ref *r, const vn_taps *t, const vn_node *n, c
 
 /* ---- nodes --------------------------------------------------------------------------- */
 
-/* Hands over those rows of a piece, which starts at token i, that are in [first, first + count). */
-static vn_status write_piece(vn_ref *r, int value, const char *piece, int64_t i, int64_t tokens, int64_t first,
-                             int64_t count, vn_error *err)
-{
-	const int64_t row = vn_value_row(&r->plan->value[value]);
-	const int64_t from = first > i ? first - i : 0, to = first + count - i < tokens ? first + count - i : tokens;
+/* Rows of a call, one per token: n from `first` on. */
+typedef struct token_rows {
+	int64_t first, n;
+} token_rows;
 
-	return count && to > from ? write_values(r, r->call.taps, stored_as(r, value),
-	                                         piece + (size_t)(from * row) * r->size, (to - from) * row, err)
-	                          : VN_OK;
+/* Hands over those rows of a piece, which holds the rows `held`, that are selected. */
+static vn_status write_piece(vn_ref *r, int value, const char *piece, token_rows held, token_rows selected,
+                             vn_error *err)
+{
+	const int64_t row = vn_value_row(&r->plan->value[value]), end = selected.first + selected.n - held.first;
+	const int64_t from = selected.first > held.first ? selected.first - held.first : 0,
+				  to = end < held.n ? end : held.n;
+
+	return selected.n && to > from ? write_values(r, r->call.taps, stored_as(r, value),
+	                                              piece + (size_t)(from * row) * r->size, (to - from) * row, err)
+	                               : VN_OK;
 }
 
 /* Room for one piece of a streamed value; NULL without memory. */
@@ -206,10 +212,11 @@ static vn_status run_in_pieces(vn_ref *r, vn_ref *also, const vn_node *n, const 
 			break;
 		if (r->made)
 			r->made(r->made_ctx, (int)(n - r->plan->node), i, part.tokens, piece);
-		if ((st = write_piece(r, value, piece, i, part.tokens, first, count, err)))
+		const token_rows held = { i, part.tokens }, selected = { first, count };
+		if ((st = write_piece(r, value, piece, held, selected, err)))
 			break;
 		if (also)
-			st = write_piece(also, value, other, i, part.tokens, first, count, err);
+			st = write_piece(also, value, other, held, selected, err);
 	}
 	if (!st && count)
 		st = t->sink.end(t->sink.ctx, err);

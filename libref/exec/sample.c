@@ -38,16 +38,24 @@ double vn_draw(uint64_t seed, uint64_t step)
 	return ((double)(bits[0] >> 5) * 0x1p26 + (double)(bits[1] >> 6)) * 0x1p-53;
 }
 
+/* Converts up to SCORES_AT_ONCE scores from `from` on. Returns how many. */
+static int64_t read_scores(const vn_next_scores *s, int64_t from, double x[SCORES_AT_ONCE])
+{
+	const int64_t n = s->V - from < SCORES_AT_ONCE ? s->V - from : SCORES_AT_ONCE;
+
+	vn_to_f64(x, (const char *)s->data + (size_t)from * vn_dtype_size(s->dtype), s->dtype, (size_t)n);
+	return n;
+}
+
 /* The highest score and the first id that has it; false when no token can be chosen. */
-static bool find_highest(const void *scores, vn_dtype dtype, int64_t V, double *max, int32_t *id)
+static bool find_highest(const vn_next_scores *s, double *max, int32_t *id)
 {
 	double x[SCORES_AT_ONCE];
 
 	*max = -INFINITY;
 	*id = -1;
-	for (int64_t i = 0; i < V; i += SCORES_AT_ONCE) {
-		const int64_t n = V - i < SCORES_AT_ONCE ? V - i : SCORES_AT_ONCE;
-		vn_to_f64(x, (const char *)scores + (size_t)i * vn_dtype_size(dtype), dtype, (size_t)n);
+	for (int64_t i = 0; i < s->V; i += SCORES_AT_ONCE) {
+		const int64_t n = read_scores(s, i, x);
 		for (int64_t k = 0; k < n; k++) {
 			if (!(x[k] < INFINITY)) /* NaN too */
 				return false;
@@ -61,36 +69,33 @@ static bool find_highest(const void *scores, vn_dtype dtype, int64_t V, double *
 }
 
 /* The first id at which the running sum exceeds `past`, or V; *sum: the sum reached. */
-static int64_t run_up(const void *scores, vn_dtype dtype, int64_t V, double max, double temperature, double past,
-                      double *sum)
+static int64_t run_up(const vn_next_scores *s, double max, double temperature, double past, double *sum)
 {
 	double x[SCORES_AT_ONCE];
 
 	*sum = 0.0;
-	for (int64_t i = 0; i < V; i += SCORES_AT_ONCE) {
-		const int64_t n = V - i < SCORES_AT_ONCE ? V - i : SCORES_AT_ONCE;
-		vn_to_f64(x, (const char *)scores + (size_t)i * vn_dtype_size(dtype), dtype, (size_t)n);
+	for (int64_t i = 0; i < s->V; i += SCORES_AT_ONCE) {
+		const int64_t n = read_scores(s, i, x);
 		for (int64_t k = 0; k < n; k++) {
 			*sum += vn_exp((x[k] - max) / temperature);
 			if (*sum > past)
 				return i + k;
 		}
 	}
-	return V;
+	return s->V;
 }
 
-vn_status vn_sample(const void *scores, vn_dtype dtype, int64_t V, double temperature, double u, int32_t *id,
-                    vn_error *err)
+vn_status vn_sample(const vn_next_scores *s, double temperature, double u, int32_t *id, vn_error *err)
 {
 	double max, sum, part;
 
-	if (!find_highest(scores, dtype, V, &max, id))
-		return vn_fail(err, VN_ERR_FORMAT, "no token can be chosen: the %" PRId64 " logits hold NaN or infinity", V);
+	if (!find_highest(s, &max, id))
+		return vn_fail(err, VN_ERR_FORMAT, "no token can be chosen: the %" PRId64 " logits hold NaN or infinity", s->V);
 	if (temperature > 0.0) {
-		run_up(scores, dtype, V, max, temperature, INFINITY, &sum);
+		run_up(s, max, temperature, INFINITY, &sum);
 		/* u < 1, so u times the sum is below the sum even after rounding,
 		 * and some id is reached. */
-		*id = (int32_t)run_up(scores, dtype, V, max, temperature, u * sum, &part);
+		*id = (int32_t)run_up(s, max, temperature, u * sum, &part);
 	}
 	return VN_OK;
 }

@@ -23,9 +23,15 @@ void vn_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]
  * upper 26 bits of the second. */
 double vn_draw(uint64_t seed, uint64_t step);
 
-/* Chooses from scores (V). A score of minus infinity has probability 0. VN_ERR_FORMAT: a NaN or
+/* The scores of the next token. */
+typedef struct vn_next_scores {
+	const void *data; /* (V) */
+	vn_dtype    dtype;
+	int64_t     V;
+} vn_next_scores;
+
+/* Chooses from scores. A score of minus infinity has probability 0. VN_ERR_FORMAT: a NaN or
  * plus infinity, or only minus infinities. */
-vn_status vn_sample(const void *scores, vn_dtype dtype, int64_t V, double temperature, double u, int32_t *id,
-                    vn_error *err);
+vn_status vn_sample(const vn_next_scores *s, double temperature, double u, int32_t *id, vn_error *err);
 
 #endif

@@ -43,9 +43,10 @@ static int by_begin(const void *a, const void *b)
 	return s->bytes < t->bytes ? -1 : s->bytes > t->bytes; /* empty tensors before others at the same offset */
 }
 
-static vn_status read_entry(const char *path, const char *name, json_t *e, const unsigned char *buffer, size_t size,
-                            vn_source_tensor *t, vn_error *err)
+/* Fills t, which has its name and path, from its entry; size: bytes of the buffer. */
+static vn_status read_entry(vn_source_tensor *t, json_t *e, const unsigned char *buffer, size_t size, vn_error *err)
 {
+	const char *path = t->path, *name = t->name;
 	json_t     *shape = json_object_get(e, "shape"), *at = json_object_get(e, "data_offsets");
 	const char *dtype = json_string_value(json_object_get(e, "dtype")), *own = NULL;
 	int         bits = 0;
@@ -64,7 +65,8 @@ static vn_status read_entry(const char *path, const char *name, json_t *e, const
 		return vn_fail(err, VN_ERR_FORMAT, "%s: %s: rank %zu, at most %d is supported", path, name,
 		               json_array_size(shape), VN_SOURCE_MAX_RANK);
 
-	*t = (vn_source_tensor) { .name = name, .path = path, .dtype = own, .rank = (int)json_array_size(shape) };
+	t->dtype = own;
+	t->rank = (int)json_array_size(shape);
 	for (int i = 0; i < t->rank; i++) {
 		json_t *d = json_array_get(shape, (size_t)i);
 		if (!json_is_integer(d) || json_integer_value(d) < 0)
@@ -147,7 +149,8 @@ static vn_status add_entry(vn_safetensors *f, const char *name, json_t *e, const
 	if (!more)
 		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", f->path);
 	f->tensor = more;
-	return read_entry(f->path, name, e, buffer, size, &more[f->n++], err);
+	more[f->n] = (vn_source_tensor) { .name = name, .path = f->path };
+	return read_entry(&more[f->n++], e, buffer, size, err);
 }
 
 static vn_status read_header(vn_safetensors *f, const char *text, size_t n, const unsigned char *buffer, size_t size,

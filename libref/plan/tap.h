@@ -37,6 +37,13 @@ typedef struct vn_taps {
  * counted from 0 in the call. *count may be 0: nothing is handed over. */
 void vn_taps_select(const vn_taps *t, int64_t past, int64_t tokens, int64_t *first, int64_t *count);
 
+/* A call of a run, as it is recorded. */
+typedef struct vn_step {
+	int     number;
+	int64_t position, tokens; /* tokens cached before this call, new in this call */
+	int64_t first_row, rows;  /* which token rows of the call were recorded */
+} vn_step;
+
 /* Fills want (n_values) from command-line choices. Without patterns: every value that is not on
  * demand. A pattern that selects nothing is an error that names it. first_layer < 0: all layers.
  * Values outside layers are selected by patterns only. */

@@ -36,7 +36,7 @@ static vn_status encode_piece(encode_job *j, int stage, const char *text, size_t
 	for (size_t at = 0, end; !st && at < n; at = end) {
 		end = n;
 		if (s->split)
-			st = vn_split_next(s->split, j->split, text, n, at, &end, j->err);
+			st = vn_split_next(s->split, j->split, (vn_split_text) { text, n }, at, &end, j->err);
 		if (!st)
 			st = encode_piece(j, stage + 1, text + at, end - at, joined && at == 0);
 	}

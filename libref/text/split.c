@@ -117,23 +117,23 @@ static size_t find_horizon(const char *text, size_t bytes, size_t at, uint64_t l
 	return end;
 }
 
-/* Whether a match begins at byte `at`, and its end. */
-static vn_status match_at(const vn_split *s, vn_split_work *w, const char *text, size_t bytes, size_t at, bool *found,
-                          size_t *end, vn_error *err)
+static const size_t NO_MATCH = SIZE_MAX;
+
+/* The end of the match that begins at byte `at`, or NO_MATCH. */
+static vn_status match_at(const vn_split *s, vn_split_work *w, vn_split_text x, size_t at, size_t *end, vn_error *err)
 {
 	uint64_t       steps = FREE_STEPS, looked = FREE_BYTES;
 	const uint32_t options = PCRE2_NO_UTF_CHECK;
 
 	for (;;) {
-		const size_t sight = find_horizon(text, bytes, at, looked);
+		const size_t sight = find_horizon(x.text, x.bytes, at, looked);
 		bool         paid = true;
 		pcre2_set_match_limit(w->context, (uint32_t)steps);
 		/* PARTIAL_HARD reports when the match looked at the end of the visible bytes. */
-		const int rc = pcre2_match(s, (PCRE2_SPTR)text, sight, at, options | (sight < bytes ? PCRE2_PARTIAL_HARD : 0),
-		                           w->data, w->context);
+		const int rc = pcre2_match(s, (PCRE2_SPTR)x.text, sight, at,
+		                           options | (sight < x.bytes ? PCRE2_PARTIAL_HARD : 0), w->data, w->context);
 		if (rc >= 0 || rc == PCRE2_ERROR_NOMATCH) {
-			*found = rc >= 0;
-			*end = *found ? pcre2_get_ovector_pointer(w->data)[1] : at;
+			*end = rc >= 0 ? pcre2_get_ovector_pointer(w->data)[1] : NO_MATCH;
 			return VN_OK;
 		}
 		if (rc == PCRE2_ERROR_PARTIAL)
@@ -149,20 +149,19 @@ static vn_status match_at(const vn_split *s, vn_split_work *w, const char *text,
 	}
 }
 
-vn_status vn_split_next(const vn_split *s, vn_split_work *w, const char *text, size_t bytes, size_t at, size_t *end,
-                        vn_error *err)
+vn_status vn_split_next(const vn_split *s, vn_split_work *w, vn_split_text x, size_t at, size_t *end, vn_error *err)
 {
-	bool      found;
-	vn_status st = match_at(s, w, text, bytes, at, &found, end, err);
+	size_t    match = at;
+	vn_status st = match_at(s, w, x, at, &match, err);
 
-	if (st || *end > at)
+	*end = match;
+	if (st || (match != NO_MATCH && match > at))
 		return st;
 	/* No match here: the piece extends to the next position with a match, even an empty one. */
-	for (size_t next = at, ignored; !st && next < bytes;) {
-		next += (size_t)vn_utf8_length(text + next, bytes - next);
-		*end = next;
-		if ((st = match_at(s, w, text, bytes, next, &found, &ignored, err)) || found)
-			break;
+	*end = at;
+	for (match = NO_MATCH; !st && match == NO_MATCH && *end < x.bytes;) {
+		*end += (size_t)vn_utf8_length(x.text + *end, x.bytes - *end);
+		st = match_at(s, w, x, *end, &match, err);
 	}
 	return st;
 }

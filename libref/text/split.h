@@ -30,9 +30,12 @@ typedef struct vn_split_work vn_split_work;
 vn_split_work               *vn_split_work_create(size_t bytes);
 void                         vn_split_work_destroy(vn_split_work *w);
 
-/* Sets *end to the end of the piece that begins at byte `at` < bytes of text (well-formed UTF-8);
- * the next piece begins there. */
-vn_status vn_split_next(const vn_split *s, vn_split_work *w, const char *text, size_t bytes, size_t at, size_t *end,
-                        vn_error *err);
+typedef struct vn_split_text {
+	const char *text; /* (bytes), well-formed UTF-8 */
+	size_t      bytes;
+} vn_split_text;
+/* Sets *end to the end of the piece that begins at byte `at` < bytes of the text; the next piece
+ * begins there. */
+vn_status vn_split_next(const vn_split *s, vn_split_work *w, vn_split_text x, size_t at, size_t *end, vn_error *err);
 
 #endif

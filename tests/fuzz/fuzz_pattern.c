@@ -20,7 +20,7 @@ static void cut(const vn_split *s, bool literal, const char *pattern, size_t n, 
 	if (!w)
 		exit(2);
 	for (size_t at = 0, end; at < size; at = end) {
-		if (vn_split_next(s, w, text, size, at, &end, &e)) {
+		if (vn_split_next(s, w, (vn_split_text) { text, size }, at, &end, &e)) {
 			MUST(fuzz_one_line(e.text));
 			break;
 		}
