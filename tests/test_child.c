@@ -28,10 +28,8 @@ static void exit_with(void *ctx, int pipe)
 /* The status, and the line. */
 static vn_status line_after(void (*work)(void *ctx, int pipe), int number, const char *what, vn_error *err)
 {
-	vn_child child;
-	void    *data = NULL;
-	size_t   bytes;
-	int      kind;
+	vn_child       child;
+	vn_child_frame f = { 0 };
 
 	*err = (vn_error) { "" };
 	CU_ASSERT_EQUAL_FATAL(
@@ -39,8 +37,8 @@ static vn_status line_after(void (*work)(void *ctx, int pipe), int number, const
 	                   &(vn_child_task) { .path = "some.h5", .what = what, .file = -1, .work = work, .ctx = &number },
 	                   err),
 		VN_OK);
-	const vn_status st = vn_child_receive(&child, &kind, &data, &bytes, err);
-	free(data);
+	const vn_status st = vn_child_receive(&child, &f, err);
+	free(f.data);
 	vn_child_end(&child);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err->text, "some.h5: "));
 	CU_ASSERT_PTR_NULL(strchr(err->text, '\n'));
@@ -70,12 +68,10 @@ static void pause_it(void *ctx, int pipe)
 /* poll takes no more descriptors than the limit. */
 static void waiting_that_fails_says_nothing_of_the_file(void)
 {
-	struct rlimit before, none;
-	vn_child      child;
-	void         *data = NULL;
-	size_t        bytes;
-	int           kind;
-	vn_error      err = { "" };
+	struct rlimit  before, none;
+	vn_child       child;
+	vn_child_frame f = { 0 };
+	vn_error       err = { "" };
 
 	CU_ASSERT_EQUAL_FATAL(
 		vn_child_start(&child, &(vn_child_task) { .path = "some.h5", .file = -1, .work = pause_it }, &err), VN_OK);
@@ -83,10 +79,10 @@ static void waiting_that_fails_says_nothing_of_the_file(void)
 	none = before;
 	none.rlim_cur = 0;
 	CU_ASSERT_EQUAL_FATAL(setrlimit(RLIMIT_NOFILE, &none), 0);
-	CU_ASSERT_EQUAL(vn_child_receive(&child, &kind, &data, &bytes, &err), VN_ERR_NOMEM);
+	CU_ASSERT_EQUAL(vn_child_receive(&child, &f, &err), VN_ERR_NOMEM);
 	CU_ASSERT_EQUAL_FATAL(setrlimit(RLIMIT_NOFILE, &before), 0);
 	CU_ASSERT_PTR_NULL(strstr(err.text, "damaged"));
-	free(data);
+	free(f.data);
 	vn_child_end(&child);
 }
 
@@ -181,15 +177,13 @@ static void a_reader_that_ends_its_pipe_and_stays_is_ended(void)
 	const time_t        begin = time(NULL);
 	vn_child            child;
 	vn_error            err = { "" };
-	void               *data = NULL;
-	size_t              bytes;
-	int                 kind;
+	vn_child_frame      f = { 0 };
 
 	CU_ASSERT_EQUAL_FATAL(vn_child_start(&child, &task, &err), VN_OK);
-	CU_ASSERT_EQUAL(vn_child_receive(&child, &kind, &data, &bytes, &err), VN_ERR_FORMAT);
+	CU_ASSERT_EQUAL(vn_child_receive(&child, &f, &err), VN_ERR_FORMAT);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "did not end itself"));
 	CU_ASSERT(time(NULL) - begin < 60);
-	free(data);
+	free(f.data);
 	vn_child_end(&child);
 }
 

@@ -465,29 +465,28 @@ enum { COULD, REFUSED, ENDED, BROKEN };
 
 static int in_a_child(const struct action *a, int without, bool *consumed_as_recorded)
 {
-	vn_child child;
-	vn_error err = { "" };
-	void    *data = NULL;
-	size_t   bytes;
-	int      kind, why = -1, found = BROKEN;
+	vn_child       child;
+	vn_error       err = { "" };
+	vn_child_frame f = { 0 };
+	int            why = -1, found = BROKEN;
 
 	const vn_child_task task = {
 		.path = path, .file = file, .work = exploit, .ctx = (void *)(uintptr_t)a, .without = without
 	};
 	CU_ASSERT_EQUAL_FATAL(vn_child_start(&child, &task, &err), VN_OK);
 	*consumed_as_recorded = false;
-	if (vn_child_receive(&child, &kind, &data, &bytes, &err) == VN_OK && kind == 1 && bytes == sizeof why) {
-		memcpy(&why, data, sizeof why);
+	if (vn_child_receive(&child, &f, &err) == VN_OK && f.kind == 1 && f.bytes == sizeof why) {
+		memcpy(&why, f.data, sizeof why);
 		found = why ? REFUSED : COULD;
-		free(data);
-		*consumed_as_recorded = vn_child_receive(&child, &kind, &data, &bytes, &err) == VN_OK && kind == 2;
+		free(f.data);
+		*consumed_as_recorded = vn_child_receive(&child, &f, &err) == VN_OK && f.kind == 2;
 	} else if (strstr(err.text, "it may be an attack") && !strchr(err.text, '\n')) {
 		found = ENDED;
 	} else if (strstr(err.text, "signal 25")) { /* SIGXFSZ */
 		found = REFUSED;
 		*consumed_as_recorded = true;
 	}
-	free(data);
+	free(f.data);
 	vn_child_end(&child);
 	return found;
 }
@@ -626,13 +625,11 @@ static void look_at_number(void *ctx, int pipe)
 
 static void numbers_of_another_recording_are_out_of_sight(void)
 {
-	vn_recording *r;
-	vn_child      child;
-	vn_error      err = { "" };
-	const void   *numbers = NULL;
-	void         *data = NULL;
-	size_t        bytes;
-	int           kind;
+	vn_recording  *r;
+	vn_child       child;
+	vn_error       err = { "" };
+	const void    *numbers = NULL;
+	vn_child_frame f = { 0 };
 
 	CU_ASSERT_EQUAL_FATAL(vn_recording_open(VERNIER_SOURCE "/fixtures/golden/qwen2-trained.p001.f32.h5", &r, &err),
 	                      VN_OK);
@@ -643,9 +640,9 @@ static void numbers_of_another_recording_are_out_of_sight(void)
 			&(vn_child_task) { .path = path, .file = file, .work = look_at_number, .ctx = (void *)(uintptr_t)numbers },
 			&err),
 		VN_OK);
-	CU_ASSERT_NOT_EQUAL(vn_child_receive(&child, &kind, &data, &bytes, &err), VN_OK);
+	CU_ASSERT_NOT_EQUAL(vn_child_receive(&child, &f, &err), VN_OK);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "signal 11"));
-	free(data);
+	free(f.data);
 	vn_child_end(&child);
 	vn_recording_close(r);
 }
@@ -662,21 +659,20 @@ static void connect_what_is_left(void *ctx, int pipe)
 
 static int connecting_in_a_child(int family, int without)
 {
-	vn_child  child;
-	vn_error  err = { "" };
-	void     *data = NULL;
-	size_t    bytes = 0;
-	int       kind, why = -1;
-	const int kept = file;
+	vn_child       child;
+	vn_error       err = { "" };
+	vn_child_frame f = { 0 };
+	int            why = -1;
+	const int      kept = file;
 
 	CU_ASSERT_FATAL((file = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0)) >= 0);
 	const vn_child_task task = {
 		.path = path, .file = file, .work = connect_what_is_left, .ctx = &family, .without = without
 	};
 	CU_ASSERT_EQUAL_FATAL(vn_child_start(&child, &task, &err), VN_OK);
-	if (vn_child_receive(&child, &kind, &data, &bytes, &err) == VN_OK && bytes == sizeof why)
-		memcpy(&why, data, sizeof why);
-	free(data);
+	if (vn_child_receive(&child, &f, &err) == VN_OK && f.bytes == sizeof why)
+		memcpy(&why, f.data, sizeof why);
+	free(f.data);
 	vn_child_end(&child);
 	close(file);
 	file = kept;

@@ -399,13 +399,12 @@ static bool take_gaps(vn_child *c)
 
 /* ---- receiving ------------------------------------------------------------------------------- */
 
-vn_status vn_child_receive_any(vn_child *const *c, int n, int *which, int *kind, void **data, size_t *bytes,
-                               vn_error *err)
+vn_status vn_child_receive_any(vn_child *const *c, int n, int *which, vn_child_frame *f, vn_error *err)
 {
 	vn_status st = VN_OK;
 	bool      whole = false;
 
-	*data = NULL;
+	*f = (vn_child_frame) { 0 };
 	*which = 0;
 	while (!st) {
 		for (int i = 0; i < n && !whole && !st; i++)
@@ -424,20 +423,21 @@ vn_status vn_child_receive_any(vn_child *const *c, int n, int *which, int *kind,
 	if (st)
 		return st;
 	vn_child *from = c[*which];
-	*kind = (int)from->head[0];
-	*bytes = from->head[1];
-	*data = from->body;
+	*f = (vn_child_frame) { (int)from->head[0], from->body, from->head[1] };
 	from->body = NULL;
 	from->got = 0;
-	if (*kind == VN_TROUBLE_STATUS)
-		st = vn_fail(err, VN_ERR_NOMEM, "%s: the process that reads it failed: %.700s", from->path, (char *)*data);
+	if (f->kind != VN_TROUBLE_STATUS)
+		return VN_OK;
+	st = vn_fail(err, VN_ERR_NOMEM, "%s: the process that reads it failed: %.700s", from->path, (char *)f->data);
+	free(f->data);
+	*f = (vn_child_frame) { 0 };
 	return st;
 }
 
-vn_status vn_child_receive(vn_child *c, int *kind, void **data, size_t *bytes, vn_error *err)
+vn_status vn_child_receive(vn_child *c, vn_child_frame *f, vn_error *err)
 {
 	int which;
-	return vn_child_receive_any(&c, 1, &which, kind, data, bytes, err);
+	return vn_child_receive_any(&c, 1, &which, f, err);
 }
 
 vn_status vn_child_refused(const char *path, const void *data, size_t bytes, vn_error *err)
@@ -550,15 +550,14 @@ static void tell_missing(void *ctx, int pipe)
 
 vn_status vn_child_sandbox_gaps(char *words, size_t room, vn_error *err)
 {
-	vn_child  c;
-	int       kind, layers = 0;
-	void     *data = NULL;
-	size_t    bytes = 0;
+	vn_child       c;
+	int            layers = 0;
+	vn_child_frame f = { 0 };
 	vn_status st = vn_child_start(&c, &(vn_child_task) { .path = "sandbox", .file = -1, .work = tell_missing }, err);
 
-	if (!st && !(st = vn_child_receive(&c, &kind, &data, &bytes, err)) && bytes == sizeof layers)
-		memcpy(&layers, data, sizeof layers);
-	free(data);
+	if (!st && !(st = vn_child_receive(&c, &f, err)) && f.bytes == sizeof layers)
+		memcpy(&layers, f.data, sizeof layers);
+	free(f.data);
 	vn_child_end(&c);
 	name_layers(layers, words, room);
 	return st;

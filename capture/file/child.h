@@ -69,15 +69,18 @@ vn_status vn_child_adopt(vn_child *c, const char *path, int pipe, vn_error *err)
 /* Ends the child if it still runs. Safe after a failed start. */
 void      vn_child_end(vn_child *c);
 
-/* Receives one frame: its kind, and its bytes followed by a NUL, which the caller frees.
- * VN_ERR_FORMAT: the child crashed, hung or sent nonsense. VN_ERR_NOMEM: it was killed, or got no
- * memory; the file may be good. */
-vn_status vn_child_receive(vn_child *c, int *kind, void **data, size_t *bytes, vn_error *err);
+typedef struct vn_child_frame {
+	int    kind;
+	void  *data; /* (bytes), followed by a NUL; the caller frees it */
+	size_t bytes;
+} vn_child_frame;
+/* Receives one frame; *f is zeroed by a failure. VN_ERR_FORMAT: the child crashed, hung or sent
+ * nonsense. VN_ERR_NOMEM: it was killed, or got no memory; the file may be good. */
+vn_status vn_child_receive(vn_child *c, vn_child_frame *f, vn_error *err);
 /* Receives the next frame of any of n children (at most VN_CHILDREN); those without a pipe are
  * skipped. *which: the child that sent it, or that failed. */
 enum { VN_CHILDREN = 8 };
-vn_status vn_child_receive_any(vn_child *const *c, int n, int *which, int *kind, void **data, size_t *bytes,
-                               vn_error *err);
+vn_status vn_child_receive_any(vn_child *const *c, int n, int *which, vn_child_frame *f, vn_error *err);
 /* Turns the frame of a child that gave up (int32 status, text) into an error. The text is not
  * trusted: it becomes one line that is not empty. */
 vn_status vn_child_refused(const char *path, const void *data, size_t bytes, vn_error *err);

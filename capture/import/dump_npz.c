@@ -284,22 +284,20 @@ static vn_status run_child(vn_dump *d, void (*work)(void *ctx, int pipe), vn_err
 		                        .shared = s->room.data,
 		                        .shared_bytes = s->room.bytes };
 	vn_child            child;
-	int                 kind = FAILED;
+	vn_child_frame      f = { .kind = FAILED };
 	vn_status           st = vn_child_start(&child, &how, err);
 
-	while (!st && kind != DONE) {
-		void      *data = NULL;
-		size_t     bytes = 0;
+	while (!st && f.kind != DONE) {
 		npz_member m;
-		if ((st = vn_child_receive(&child, &kind, &data, &bytes, err)))
+		if ((st = vn_child_receive(&child, &f, err)))
 			break;
-		if (kind == MEMBER && work == list_members && bytes >= sizeof m) {
-			memcpy(&m, data, sizeof m);
-			st = add_member(d, &m, (const unsigned char *)data + sizeof m, bytes - sizeof m, err);
-		} else if (kind != DONE) {
-			st = vn_child_refused(d->path, kind == FAILED ? data : NULL, kind == FAILED ? bytes : 0, err);
+		if (f.kind == MEMBER && work == list_members && f.bytes >= sizeof m) {
+			memcpy(&m, f.data, sizeof m);
+			st = add_member(d, &m, (const unsigned char *)f.data + sizeof m, f.bytes - sizeof m, err);
+		} else if (f.kind != DONE) {
+			st = vn_child_refused(d->path, f.kind == FAILED ? f.data : NULL, f.kind == FAILED ? f.bytes : 0, err);
 		}
-		free(data);
+		free(f.data);
 	}
 	vn_child_end(&child);
 	return st;

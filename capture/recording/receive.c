@@ -359,21 +359,20 @@ static bool same_file(const vn_recording *a, const vn_recording *b)
 }
 
 /* Takes a frame, and a copy for each other recording of the same file. */
-static vn_status take_all(const incoming_file *in, int kind, void **data, size_t bytes, vn_error *err)
+static vn_status take_all(const incoming_file *in, vn_child_frame *f, vn_error *err)
 {
 	vn_status st = VN_OK;
 	for (int k = 0; k < in->n && in->others && !st; k++) {
 		if (in->all[k] == in->r || !same_file(in->all[k], in->r))
 			continue;
-		void *copy = malloc(bytes + 1);
+		void *copy = malloc(f->bytes + 1);
 		if (!copy)
 			return no_memory(in->all[k], err);
-		memcpy(copy, *data, bytes);
-		((char *)copy)[bytes] = 0; /* as after every frame */
-		st = take_data(in->all[k], kind, &copy, bytes, err);
+		memcpy(copy, f->data, f->bytes + 1);
+		st = take_data(in->all[k], f->kind, &copy, f->bytes, err);
 		free(copy);
 	}
-	return st ? st : take_data(in->r, kind, data, bytes, err);
+	return st ? st : take_data(in->r, f->kind, &f->data, f->bytes, err);
 }
 
 static vn_status start_child(incoming_file *in)
@@ -401,17 +400,15 @@ static int receive_frames(incoming_file *in, int n)
 	for (int i = 0; i < n; i++)
 		child[i] = &in[i].child;
 	while (open > 0) {
-		int       i, kind;
-		void     *data;
-		size_t    bytes;
-		vn_error  why = { "" };
-		vn_status st = vn_child_receive_any(child, n, &i, &kind, &data, &bytes, &why);
-		in[i].bytes += 8 + bytes;
+		int            i;
+		vn_child_frame f;
+		vn_error       why = { "" };
+		vn_status      st = vn_child_receive_any(child, n, &i, &f, &why);
+		in[i].bytes += 8 + f.bytes;
 		if (!st)
-			st = in[i].bytes > most_bytes(in[i].r) ? refuse_frame(in[i].r, &why)
-			                                       : take_all(&in[i], kind, &data, bytes, &why);
-		free(data);
-		if (!st && kind != VN_FRAME_DONE)
+			st = in[i].bytes > most_bytes(in[i].r) ? refuse_frame(in[i].r, &why) : take_all(&in[i], &f, &why);
+		free(f.data);
+		if (!st && f.kind != VN_FRAME_DONE)
 			continue;
 		in[i].st = st;
 		in[i].why = why;

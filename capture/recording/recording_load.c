@@ -64,14 +64,13 @@ static vn_status read_numbers(const vn_recording *r, const vn_scan_one *tensor, 
 		st = vn_child_start(&child[started], &task, err);
 	}
 	for (int left = started; left > 0 && !st; left--) {
-		int    which, kind = -1;
-		void  *data = NULL;
-		size_t bytes;
-		if ((st = vn_child_receive_any(list, started, &which, &kind, &data, &bytes, err)) == VN_ERR_FORMAT)
+		int            which;
+		vn_child_frame f;
+		if ((st = vn_child_receive_any(list, started, &which, &f, err)) == VN_ERR_FORMAT)
 			st = VN_ERR_IO; /* it crashed or hung: no verdict on the numbers */
-		if (!st && kind != VN_FRAME_DONE)
-			st = vn_child_refused(r->path, data, bytes, err);
-		free(data);
+		if (!st && f.kind != VN_FRAME_DONE)
+			st = vn_child_refused(r->path, f.data, f.bytes, err);
+		free(f.data);
 		vn_child_end(&child[which]);
 	}
 	while (started > 0)
