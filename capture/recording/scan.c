@@ -7,6 +7,7 @@
 
 #include <math.h>
 #include <inttypes.h>
+#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,66 +15,40 @@
 
 enum { MOST_LINES = 1000000 }; /* of a table or a list */
 
-/* Addresses of objects already seen: an open hash table of address + 1, since an address may be 0;
- * 0: free. */
-typedef struct seen_objects {
-	haddr_t *slot;
-	size_t   n, room;
-} seen_objects;
-
 /* The walk over groups, of which none is entered twice, and their tensors. */
 typedef struct group_walk {
 	vn_scan          *s;
 	hid_t             file;
-	seen_objects      groups, datasets;
-	int64_t           tensors, stored; /* names; bytes in the file of all datasets */
+	void             *seen_groups, *seen_datasets; /* addresses: trees of tsearch */
+	int64_t           groups, tensors, stored;     /* the last: bytes in the file of all datasets */
 	bool              complete;
 	vn_seen_step      step;
 	vn_header_reader *reader; /* or NULL */
 } group_walk;
 
-/* The slot of a group's address in the table, or the free slot for it. */
-static haddr_t *slot_of(haddr_t *table, size_t room, haddr_t at)
+static int order_addresses(const void *a, const void *b)
 {
-	size_t i = (size_t)((at * 0x9e3779b97f4a7c15u) >> 20) & (room - 1);
-	while (table[i] && table[i] != at)
-		i = (i + 1) & (room - 1);
-	return &table[i];
-}
-
-static void make_room(const vn_scan *s, seen_objects *x, const char *object)
-{
-	const size_t room = x->room ? 2 * x->room : 256;
-	haddr_t     *table = calloc(room, sizeof *table);
-
-	if (!table)
-		vn_refuse(s, object, "no memory");
-	for (size_t i = 0; i < x->room; i++)
-		if (x->slot[i])
-			*slot_of(table, room, x->slot[i]) = x->slot[i];
-	free(x->slot);
-	x->slot = table;
-	x->room = room;
+	return a < b ? -1 : a > b;
 }
 
 /* Notes an object. Returns false if it was seen before, under another name. */
-static bool see_object(const vn_scan *s, seen_objects *x, haddr_t at, const char *object)
+static bool see_object(const vn_scan *s, void **seen, haddr_t at, const char *object)
 {
-	if (2 * x->n >= x->room)
-		make_room(s, x, object);
-	haddr_t   *slot = slot_of(x->slot, x->room, at + 1);
-	const bool fresh = *slot == 0;
-	x->n += fresh;
-	*slot = at + 1;
-	return fresh;
+	const void *address = (const void *)(uintptr_t)at;
+
+	if (tfind(address, seen, order_addresses))
+		return false;
+	if (!tsearch(address, seen, order_addresses))
+		vn_refuse(s, object, "no memory");
+	return true;
 }
 
 static void enter_group(group_walk *w, haddr_t at, const char *object)
 {
 	const int64_t most = vn_scan_most(w->s->bytes) / 10;
-	if (!see_object(w->s, &w->groups, at, object))
+	if (!see_object(w->s, &w->seen_groups, at, object))
 		vn_refuse(w->s, object, "a group with two names");
-	if ((int64_t)w->groups.n > most)
+	if (++w->groups > most)
 		vn_refuse(w->s, object, "more than %" PRId64 " groups in %" PRId64 " bytes", most, w->s->bytes);
 }
 
@@ -317,7 +292,7 @@ static void send_tensor(group_walk *w, const vn_seen_tensor *t, int64_t stored, 
 	/* Second names of a dataset are no copies, but HDF5 never keeps two datasets in the same bytes.
 	 * If together they have more bytes than the file, a small file was made to look large: each
 	 * would be read, compared and checked by itself. */
-	if (see_object(w->s, &w->datasets, t->address, object) && (w->stored += stored) > w->s->bytes)
+	if (see_object(w->s, &w->seen_datasets, t->address, object) && (w->stored += stored) > w->s->bytes)
 		vn_refuse(w->s, object,
 		          "its numbers overlap those of other tensors, which have %" PRId64 " bytes in a file of %" PRId64,
 		          w->stored, w->s->bytes);

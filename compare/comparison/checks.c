@@ -1,87 +1,44 @@
-/* checks.c: see checks.h. The terms are in an open hash table. */
+/* checks.c: see checks.h. The terms are in a tree of tsearch. */
 #include "compare/comparison/checks.h"
 
-#include <stdint.h>
+#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { FIRST_ROOM = 64 };
-
-/* Compares bits, so that a NaN equals itself. */
-static uint64_t bits_of(double x)
+/* Any total order. Compares the bits of numbers, so that a NaN equals itself. */
+static int order_terms(const void *x, const void *y)
 {
-	uint64_t bits;
-	memcpy(&bits, &x, sizeof bits);
-	return bits;
-}
+	const vn_check *a = x, *b = y;
+	int             d = 0;
 
-static bool same_terms(const vn_check *a, const vn_check *b)
-{
-	return a->metric == b->metric && a->form == b->form && bits_of(a->limit) == bits_of(b->limit) &&
-	       a->has_best == b->has_best && bits_of(a->best) == bits_of(b->best) && a->holds == b->holds &&
-	       a->rule == b->rule && a->line == b->line && a->note == b->note && a->steps == b->steps;
-}
-
-static uint64_t hash_of(const vn_check *k)
-{
-	const uint64_t word[] = {
-		(uint64_t)k->metric << 8 | (uint64_t)k->form << 2 | (uint64_t)k->has_best << 1 | (uint64_t)k->holds,
-		bits_of(k->limit),
-		bits_of(k->best),
-		(uint64_t)(uintptr_t)k->rule,
-		(uint64_t)(uintptr_t)k->note,
-		(uint64_t)(unsigned)k->line << 32 | (unsigned)k->steps,
-	};
-	uint64_t h = 0;
-	for (size_t i = 0; i < sizeof word / sizeof *word; i++) {
-		h = (h ^ word[i]) * 0x9e3779b97f4a7c15u;
-		h ^= h >> 29;
-	}
-	return h;
-}
-
-/* The slot that holds these terms, or the free slot for them. */
-static vn_check **slot_of(vn_check **in, size_t room, const vn_check *k)
-{
-	size_t i = (size_t)hash_of(k) & (room - 1);
-	while (in[i] && !same_terms(in[i], k))
-		i = (i + 1) & (room - 1);
-	return &in[i];
-}
-
-static bool grow_table(vn_terms *t)
-{
-	const size_t room = t->room ? 2 * t->room : FIRST_ROOM;
-	vn_check   **more = calloc(room, sizeof *more);
-
-	if (!more)
-		return false;
-	for (size_t i = 0; i < t->room; i++)
-		if (t->slot[i])
-			*slot_of(more, room, t->slot[i]) = t->slot[i];
-	free(t->slot);
-	t->slot = more;
-	t->room = room;
-	return true;
+#define ORDER(field) (d = (a->field > b->field) - (a->field < b->field))
+#define BITS(field)  (d = memcmp(&a->field, &b->field, sizeof a->field))
+	(void)(ORDER(rule) || ORDER(metric) || ORDER(form) || ORDER(holds) || ORDER(line) || ORDER(steps) || ORDER(note) ||
+	       ORDER(has_best) || BITS(limit) || BITS(best));
+#undef ORDER
+#undef BITS
+	return d;
 }
 
 /* NULL: no memory. */
-static const vn_check *terms_of(vn_terms *t, const vn_check *k)
+static const vn_check *terms_of(void **tree, const vn_check *k)
 {
-	if (2 * t->n >= t->room && !grow_table(t))
-		return NULL;
-	vn_check **slot = slot_of(t->slot, t->room, k);
-	if (!*slot && (*slot = malloc(sizeof **slot))) {
-		**slot = *k;
-		(*slot)->value = 0;
-		t->n++;
-	}
-	return *slot;
+	vn_check *const *found = tfind(k, tree, order_terms);
+	vn_check        *terms = found ? *found : malloc(sizeof *terms);
+
+	if (found || !terms)
+		return terms;
+	*terms = *k;
+	terms->value = 0;
+	if (tsearch(terms, tree, order_terms))
+		return terms;
+	free(terms);
+	return NULL;
 }
 
-static bool keep_check(vn_terms *t, const vn_check *k, vn_kept_check *to)
+static bool keep_check(void **tree, const vn_check *k, vn_kept_check *to)
 {
-	const vn_check *terms = terms_of(t, k);
+	const vn_check *terms = terms_of(tree, k);
 	if (terms)
 		*to = (vn_kept_check) { terms, k->value };
 	return terms != NULL;
@@ -141,10 +98,8 @@ void vn_checks_drop(vn_checkpoint *p)
 	p->n_checks = 0;
 }
 
-void vn_terms_free(vn_terms *t)
+void vn_terms_free(void **terms)
 {
-	for (size_t i = 0; i < t->room; i++)
-		free(t->slot[i]);
-	free(t->slot);
-	*t = (vn_terms) { 0 };
+	tdestroy(*terms, free);
+	*terms = NULL;
 }

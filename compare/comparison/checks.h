@@ -28,6 +28,6 @@ vn_status vn_checks_add(vn_comparison *c, vn_checkpoint *p, const vn_check *chec
 vn_status vn_checks_set(vn_comparison *c, vn_checkpoint *p, int i, const vn_check *check, vn_error *err);
 
 void vn_checks_drop(vn_checkpoint *p);
-void vn_terms_free(vn_terms *t);
+void vn_terms_free(void **terms);
 
 #endif

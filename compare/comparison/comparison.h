@@ -92,11 +92,6 @@ typedef struct vn_kept_check {
 	double          value;
 } vn_kept_check;
 
-typedef struct vn_terms {
-	vn_check **slot; /* (room), NULL: free */
-	size_t     room, n;
-} vn_terms;
-
 /* The result of recomputing a checkpoint from the candidate's own inputs (replay.h); nmse unless
  * stated otherwise. */
 typedef struct vn_replayed {
@@ -296,7 +291,7 @@ typedef struct vn_result {
 	int               n_pooled_small;
 
 	/* judge. */
-	vn_terms terms; /* of the checks */
+	void *terms; /* of the checks: checks.h */
 
 	/* replay. */
 	bool replayed; /* the origins are those of replay.h */
