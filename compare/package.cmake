@@ -46,7 +46,7 @@ set(CPACK_COMPONENT_DEVELOPMENT_GROUP dev)
 set(CPACK_DEBIAN_DEV_PACKAGE_NAME libvernier-capture-dev)
 set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS
-	"libvernier-capture${PROJECT_VERSION_MAJOR} (= ${PROJECT_VERSION}), libhdf5-dev, libjansson-dev, \
+	"libvernier-capture${PROJECT_VERSION_MAJOR} (= ${PROJECT_VERSION}), libhdf5-dev, libjansson-dev, libseccomp-dev, \
 libunistring-dev, libxxhash-dev")
 set(CPACK_DEBIAN_DEV_DESCRIPTION "Headers, static library and package files of libvernier-capture, and
 vernier_record.h, a recorder in one header that needs no library.")

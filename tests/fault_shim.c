@@ -3,8 +3,9 @@
  *
  * Calls before main and calls of the dynamic loader never fail, nor those that a Vulkan driver
  * makes: libraries that were not there when main began, but for the Vulkan loader. What a driver
- * does without memory is not ours to mend (it aborts, or goes on with a null pointer). The
- * environment selects the calls that fail:
+ * does without memory is not ours to mend (it aborts, or goes on with a null pointer). Nor do those
+ * of libseccomp, which crashes or does not end without memory: vernier calls it only where there is
+ * enough (capture/file/sandbox.c). The environment selects the calls that fail:
  *
  *   VN_FAULT_CALL      names of calls, by commas, or a family: memory, file, process.
  *                      Unset: nothing fails
@@ -117,6 +118,7 @@ static bool         active, selected[N_CALLS], sticky, children, child, own;
 static uint64_t     at, percent, seed;
 static time_t       fixed_time;
 static uintptr_t    loader_from, loader_to;   /* the address range of the dynamic loader's code */
+static uintptr_t    seccomp_from, seccomp_to; /* of libseccomp's */
 static uintptr_t    program_from, program_to; /* and the program's */
 
 static uint64_t mix(uint64_t x)
@@ -196,6 +198,8 @@ static bool is_drivers(const void *from)
 static bool fails(enum call c, const void *from)
 {
 	if (!active || tracing || ((uintptr_t)from >= loader_from && (uintptr_t)from < loader_to) || (child && !children))
+		return false;
+	if ((uintptr_t)from >= seccomp_from && (uintptr_t)from < seccomp_to)
 		return false;
 	if (own && ((uintptr_t)from < program_from || (uintptr_t)from >= program_to))
 		return false;
@@ -654,6 +658,10 @@ static int find_code(struct dl_phdr_info *i, size_t size, void *ctx)
 	}
 	if (first_libraries < LIBRARIES)
 		first_library[first_libraries++] = i->dlpi_addr;
+	if (i->dlpi_name && strstr(i->dlpi_name, "/libseccomp.so")) {
+		seccomp_from = i->dlpi_addr;
+		seccomp_to = end_of(i);
+	}
 	if (i->dlpi_name && strstr(i->dlpi_name, "ld-linux")) {
 		loader_from = i->dlpi_addr;
 		loader_to = end_of(i);

@@ -72,6 +72,12 @@ if [ -n "$hits" ]; then
 	echo "$hits"
 	bad=1
 fi
+hits=$(grep -rlE '#include <seccomp' libref libgpu capture compare | grep -v '^capture/file/sandbox.c$')
+if [ -n "$hits" ]; then
+	echo "libseccomp belongs to capture/file/sandbox.c, not to:"
+	echo "$hits"
+	bad=1
+fi
 hits=$(grep -rlE '#include <(pcre2|uninorm|unictype|unistr)\.h>' libref libgpu capture compare |
 	grep -vE '^libref/(text/(split|normal|unicode)|base/utf8)\.c$')
 if [ -n "$hits" ]; then

@@ -4,7 +4,7 @@
 # Where all that a build needs is there, from wherever it came, nothing is done.
 set -euo pipefail
 build="gcc cmake ninja-build pkg-config libhdf5-dev libopenblas-dev libvulkan-dev glslc mesa-vulkan-drivers
-libyaml-dev libzip-dev
+libyaml-dev libzip-dev libseccomp-dev
        libjansson-dev libxxhash-dev libpcre2-dev libunistring-dev"
 tests="g++ dpkg-dev file clang clang-format lld libomp-dev libcunit1-dev vulkan-validationlayers libopenmpi-dev
 openmpi-bin hdf5-tools python3 python3-dev python3-venv python3-h5py python3-numpy python3-xxhash zsh fish"
@@ -22,7 +22,7 @@ lacking() {
 		echo "cmake 3.25 or later"
 	command -v pkg-config >/dev/null || return 0
 	pkg-config --exists hdf5 || pkg-config --exists hdf5-serial || command -v h5cc >/dev/null || echo "the library hdf5"
-	for p in openblas vulkan yaml-0.1 libzip jansson libxxhash libpcre2-8; do
+	for p in openblas vulkan yaml-0.1 libzip libseccomp jansson libxxhash libpcre2-8; do
 		pkg-config --exists "$p" || echo "the library $p"
 	done
 	echo '#include <unistr.h>' | "$cc" -E - >/dev/null 2>&1 || echo "the library libunistring" # it has no package file
@@ -51,14 +51,14 @@ elsewhere() {
 	*' fedora '* | *' rhel '*)
 		echo "  sudo dnf install gcc cmake ninja-build pkgconf hdf5-devel openblas-devel vulkan-headers" \
 			"vulkan-loader-devel glslc mesa-vulkan-drivers libyaml-devel libzip-devel jansson-devel" \
-			"xxhash-devel pcre2-devel libunistring-devel" ;;
+			"libseccomp-devel xxhash-devel pcre2-devel libunistring-devel" ;;
 	*' arch '*)
 		echo "  sudo pacman -S --needed gcc cmake ninja pkgconf hdf5 openblas vulkan-headers vulkan-icd-loader" \
-			"shaderc vulkan-swrast libyaml libzip jansson xxhash pcre2 libunistring" ;;
+			"shaderc vulkan-swrast libyaml libzip libseccomp jansson xxhash pcre2 libunistring" ;;
 	*' suse '* | *' opensuse '*)
 		echo "  sudo zypper install gcc cmake ninja pkgconf hdf5-devel openblas-devel vulkan-headers vulkan-devel" \
 			"shaderc libvulkan_lvp libyaml-devel libzip-devel libjansson-devel xxhash-devel" \
-			"pcre2-devel libunistring-devel" ;;
+			"libseccomp-devel pcre2-devel libunistring-devel" ;;
 	*)
 		echo "  Debian's packages:" $build ;;
 	esac >&2

@@ -1,14 +1,14 @@
 /* sandbox.c: see sandbox.h. */
 #include "capture/file/sandbox.h"
 
+#include "libref/base/room.h"
 #include "libref/base/sanitizer.h"
+#include "libref/base/trouble.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <linux/audit.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
+#include <seccomp.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -190,167 +190,116 @@ static bool enter_landlock(void)
 
 /* ---- seccomp --------------------------------------------------------------------------------- */
 
-#if defined(__x86_64__)
-#define ARCHITECTURE AUDIT_ARCH_X86_64
-#elif defined(__aarch64__)
-#define ARCHITECTURE AUDIT_ARCH_AARCH64
-#endif
-
-#if defined(ARCHITECTURE) && !defined(VN_SANITIZED)
-
-#ifndef SECCOMP_RET_KILL_PROCESS
-#define SECCOMP_RET_KILL_PROCESS 0x80000000u /* before Linux 4.14 treated as: kill the thread */
-#endif
-
-/* An allowed call: always, or if `argument` equals `value`, or if it has none of the
- * bits of `value`. */
-typedef struct call_rule {
-	unsigned call;
-	enum { ALWAYS, IS, HAS_NOT } when;
-	int      argument;
-	unsigned value;
-} call_rule;
+#ifndef VN_SANITIZED
 
 /* Calls that an exploit would try, and that no library makes while reading. They end the process at
  * once, and the parent reports SIGSYS. Any other forbidden call fails with ENOSYS, as on a kernel
  * without it: the C library makes various calls on its own, which differ between versions (memory
  * sizes, random numbers, a file in /proc), and continues without them. */
-static const unsigned never[] = {
-	SYS_execve,
-	SYS_execveat,
-	SYS_clone,
-	SYS_ptrace,
-	SYS_process_vm_readv,
-	SYS_process_vm_writev,
-	SYS_socket,
-	SYS_socketpair,
-	SYS_connect,
-	SYS_bind,
-	SYS_sendto,
-	SYS_sendmsg,
-	SYS_kill,
-	SYS_tkill,
-	SYS_rt_sigqueueinfo,
-	SYS_bpf,
-	SYS_userfaultfd,
-	SYS_perf_event_open,
-	SYS_memfd_create,
-	SYS_unshare,
-	SYS_setns,
-	SYS_mount,
-	SYS_keyctl,
-	SYS_init_module,
-	SYS_finit_module,
-	SYS_kexec_load,
-#ifdef SYS_fork
-	SYS_fork,
-	SYS_vfork,
-#endif
-#ifdef SYS_clone3
-	SYS_clone3,
-#endif
-#ifdef SYS_io_uring_setup
-	SYS_io_uring_setup,
-	SYS_io_uring_enter,
-	SYS_io_uring_register,
-#endif
+static const int never[] = {
+	SCMP_SYS(execve),
+	SCMP_SYS(execveat),
+	SCMP_SYS(fork),
+	SCMP_SYS(vfork),
+	SCMP_SYS(clone),
+	SCMP_SYS(clone3),
+	SCMP_SYS(ptrace),
+	SCMP_SYS(process_vm_readv),
+	SCMP_SYS(process_vm_writev),
+	SCMP_SYS(socket),
+	SCMP_SYS(socketpair),
+	SCMP_SYS(connect),
+	SCMP_SYS(bind),
+	SCMP_SYS(sendto),
+	SCMP_SYS(kill),
+	SCMP_SYS(tkill),
+	SCMP_SYS(rt_sigqueueinfo),
+	SCMP_SYS(bpf),
+	SCMP_SYS(userfaultfd),
+	SCMP_SYS(perf_event_open),
+	SCMP_SYS(memfd_create),
+	SCMP_SYS(unshare),
+	SCMP_SYS(setns),
+	SCMP_SYS(mount),
+	SCMP_SYS(keyctl),
+	SCMP_SYS(init_module),
+	SCMP_SYS(finit_module),
+	SCMP_SYS(kexec_load),
+	SCMP_SYS(io_uring_setup),
+	SCMP_SYS(io_uring_enter),
+	SCMP_SYS(io_uring_register),
+	SCMP_SYS(sendmsg), /* the last: allowed to a process that talks */
 };
 
-enum { X32 = 0x40000000, MOST = 256 };
+static const int always[] = {
+	SCMP_SYS(brk),
+	SCMP_SYS(munmap),
+	SCMP_SYS(mremap),
+	SCMP_SYS(clock_gettime),   /* where the vDSO cannot */
+	SCMP_SYS(restart_syscall), /* after a stop and SIGCONT */
+	SCMP_SYS(getpid),          /* abort(): */
+	SCMP_SYS(gettid),
+	SCMP_SYS(rt_sigprocmask),
+	SCMP_SYS(exit_group),
+};
 
-typedef struct program {
-	struct sock_filter code[MOST];
-	unsigned short     n;
-} program;
+/* The arguments are ints: the kernel ignores the high half. */
+#define IS(argument, value)     SCMP_CMP(argument, SCMP_CMP_MASKED_EQ, UINT32_MAX, (uint32_t)(value))
+#define HAS_NOT(argument, bits) SCMP_CMP(argument, SCMP_CMP_MASKED_EQ, bits, 0)
 
-static void add_instruction(program *p, unsigned op, uint32_t k, unsigned yes, unsigned no)
+static bool add_rules(scmp_filter_ctx filter, const vn_sandbox *s)
 {
-	if (p->n < MOST)
-		p->code[p->n++] = (struct sock_filter) { (uint16_t)op, (uint8_t)yes, (uint8_t)no, k };
+	const struct {
+		int                 call;
+		struct scmp_arg_cmp when;
+		bool                left_out;
+	} allowed[] = {
+		{ SCMP_SYS(pread64), IS(0, s->file), false },
+		{ SCMP_SYS(write), IS(0, s->pipe), false },
+		{ SCMP_SYS(mmap), HAS_NOT(2, PROT_EXEC), false },
+		{ SCMP_SYS(mprotect), HAS_NOT(2, PROT_EXEC), false },
+		{ SCMP_SYS(madvise), IS(2, MADV_DONTNEED), false },
+		{ SCMP_SYS(setitimer), IS(0, ITIMER_PROF), false }, /* vn_child_patience */
+		{ SCMP_SYS(tgkill), IS(0, getpid()), false },       /* abort() */
+		{ SCMP_SYS(pwrite64), IS(0, s->file), !s->writes },
+		{ SCMP_SYS(ftruncate), IS(0, s->file), !s->writes },
+		{ SCMP_SYS(lseek), IS(0, s->file), !s->writes },
+		{ SCMP_SYS(sendmsg), IS(0, s->pipe), !s->talks },
+		{ SCMP_SYS(recvfrom), IS(0, s->pipe), !s->talks },
+	};
+	bool good = true;
+
+	for (size_t i = 0; i < sizeof allowed / sizeof *allowed; i++)
+		good &= allowed[i].left_out ||
+		        seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, allowed[i].call, 1, &allowed[i].when) == 0;
+	for (size_t i = 0; i < sizeof always / sizeof *always; i++)
+		good &= seccomp_rule_add(filter, SCMP_ACT_ALLOW, always[i], 0) == 0;
+	for (size_t i = 0; i < sizeof never / sizeof *never - s->talks; i++)
+		good &= seccomp_rule_add(filter, SCMP_ACT_KILL_PROCESS, never[i], 0) == 0;
+	return good;
 }
 
-static void add_load(program *p, size_t offset)
-{
-	add_instruction(p, BPF_LD | BPF_W | BPF_ABS, (uint32_t)offset, 0, 0);
-}
-
-static void add_return(program *p, uint32_t what)
-{
-	add_instruction(p, BPF_RET | BPF_K, what, 0, 0);
-}
-
-/* The accumulator holds the call number, also after a rule that does not match. Both machines are
- * little-endian, so the low half of an argument comes first. These arguments are ints, so the
- * kernel ignores the high half. */
-static void add_rule(program *p, const call_rule *r)
-{
-	const unsigned length = r->when == ALWAYS ? 1 : 4;
-
-	add_instruction(p, BPF_JMP | BPF_JEQ | BPF_K, r->call, 0, length);
-	if (r->when != ALWAYS) {
-		add_load(p, offsetof(struct seccomp_data, args) + 8 * (size_t)r->argument);
-		add_instruction(p, BPF_JMP | (r->when == IS ? BPF_JEQ : BPF_JSET) | BPF_K, r->value, r->when == IS ? 1 : 0,
-		                r->when == IS ? 0 : 1);
-		add_return(p, SECCOMP_RET_ERRNO | EPERM);
-	}
-	add_return(p, SECCOMP_RET_ALLOW);
-}
-
-static void add_rules(program *p, const call_rule *r, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		add_rule(p, &r[i]);
-}
+/* libseccomp (2.5.4) crashes or does not end if it gets no memory. This process has its address
+ * space for itself, so what is available now remains so. Where it is not, no answer of this process
+ * counts any more. */
+enum { ROOM = 4 << 20 };
 
 static bool enter_seccomp(const vn_sandbox *s)
 {
-	const unsigned  pipe = (unsigned)s->pipe, file = (unsigned)s->file, self = (unsigned)getpid();
-	const call_rule allowed[] = {
-		{ SYS_pread64, IS, 0, file },
-		{ SYS_write, IS, 0, pipe },
-		{ SYS_mmap, HAS_NOT, 2, PROT_EXEC },
-		{ SYS_mprotect, HAS_NOT, 2, PROT_EXEC },
-		{ SYS_brk, ALWAYS, 0, 0 },
-		{ SYS_munmap, ALWAYS, 0, 0 },
-		{ SYS_mremap, ALWAYS, 0, 0 },
-		{ SYS_madvise, IS, 2, MADV_DONTNEED },
-		{ SYS_clock_gettime, ALWAYS, 0, 0 },   /* where the vDSO cannot */
-		{ SYS_setitimer, IS, 0, ITIMER_PROF }, /* vn_child_patience */
-		{ SYS_restart_syscall, ALWAYS, 0, 0 }, /* after a stop and SIGCONT */
-		{ SYS_getpid, ALWAYS, 0, 0 },          /* abort(): */
-		{ SYS_gettid, ALWAYS, 0, 0 },
-		{ SYS_rt_sigprocmask, ALWAYS, 0, 0 },
-		{ SYS_tgkill, IS, 0, self },
-		{ SYS_exit_group, ALWAYS, 0, 0 },
-	};
-	const call_rule writing[] = { { SYS_pwrite64, IS, 0, file },
-		                          { SYS_ftruncate, IS, 0, file },
-		                          { SYS_lseek, IS, 0, file } };
-	const call_rule talking[] = { { SYS_sendmsg, IS, 0, pipe }, { SYS_recvfrom, IS, 0, pipe } };
-	program         p = { .n = 0 };
-
-	add_load(&p, offsetof(struct seccomp_data, arch));
-	add_instruction(&p, BPF_JMP | BPF_JEQ | BPF_K, ARCHITECTURE, 1, 0);
-	add_return(&p, SECCOMP_RET_KILL_PROCESS);
-	add_load(&p, offsetof(struct seccomp_data, nr));
-	add_instruction(&p, BPF_JMP | BPF_JGE | BPF_K, X32, 0, 1);
-	add_return(&p, SECCOMP_RET_KILL_PROCESS);
-	add_rules(&p, allowed, sizeof allowed / sizeof *allowed);
-	if (s->writes)
-		add_rules(&p, writing, sizeof writing / sizeof *writing);
-	if (s->talks)
-		add_rules(&p, talking, sizeof talking / sizeof *talking);
-	for (size_t i = 0; i < sizeof never / sizeof *never; i++) {
-		add_instruction(&p, BPF_JMP | BPF_JEQ | BPF_K, never[i], 0, 1);
-		add_return(&p, SECCOMP_RET_KILL_PROCESS);
+	if (!vn_room_for(ROOM)) {
+		vn_trouble_note("no memory for the sandbox");
+		return true;
 	}
-	add_return(&p, SECCOMP_RET_ERRNO | ENOSYS);
-	if (p.n == MOST)
-		abort(); /* the tables exceed the program's size */
-	/* Uses the system call: valgrind would pass prctl through and then be caught by
-	 * the filter itself. */
-	const struct sock_fprog filter = { p.n, p.code };
-	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &filter) == 0;
+	/* Only by the system call, which seccomp_init has looked for: valgrind would pass prctl through
+	 * and then be caught by the filter itself. */
+	enum { SYSTEM_CALL = 3 };
+	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(ENOSYS));
+	const bool      done = filter && seccomp_api_set(SYSTEM_CALL) == 0 &&
+	                  seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS) == 0 &&
+	                  add_rules(filter, s) && seccomp_load(filter) == 0;
+
+	seccomp_release(filter);
+	return done;
 }
 
 #else

@@ -14,8 +14,7 @@
  *              not dumpable
  *   Landlock   no paths, no TCP; from ABI 6 on no signals to other processes and no abstract unix
  *              sockets
- *   seccomp    only the system calls, with the arguments, in the table of sandbox.c; on x86-64 and
- *              arm64
+ *   seccomp    only the system calls, with the arguments, in the tables of sandbox.c
  *
  * seccomp is off under ThreadSanitizer and AddressSanitizer, whose run time makes system calls of
  * its own.

@@ -53,7 +53,7 @@ if [ ! -e "$root/.debian" ]; then
 	inside "$root" <<'T' >/dev/null
 apt-get update -q
 apt-get install -q -y --no-install-recommends gcc make pkg-config python3 python3-venv \
-	libjansson-dev libxxhash-dev libunistring-dev \
+	libjansson-dev libxxhash-dev libunistring-dev libseccomp-dev \
 	libyaml-dev zlib1g-dev libvulkan-dev dpkg-dev ca-certificates
 T
 	touch "$root/.debian"
@@ -96,7 +96,7 @@ ldconfig
 # What must be said of the libraries that go along.
 mkdir -p /opt/notices
 for package in hdf5 pcre2 libzip; do cp $package/debian/copyright /opt/notices/$package; done
-for package in libjansson4 libunistring2 libyaml-0-2 libxxhash0 libgomp1 zlib1g; do
+for package in libjansson4 libunistring2 libyaml-0-2 libxxhash0 libseccomp2 libgomp1 zlib1g; do
 	cp -L /usr/share/doc/$package/copyright /opt/notices/$package
 done
 cp /opt/venv/lib/python3*/site-packages/scipy_openblas32-*/licenses/LICENSE.txt /opt/notices/openblas
