@@ -96,10 +96,32 @@ static void no_time_left_is_foretold_from_next_to_nothing(void)
 	end();
 }
 
+static void work_within_other_work_is_not_shown(void)
+{
+	vn_progress outer, inner;
+
+	begin();
+	vn_progress_start(&outer, "step", 64);
+	vn_progress_start(&inner, "node", 44);
+	CU_ASSERT_TRUE(outer.on);
+	CU_ASSERT_FALSE(inner.on);
+	vn_progress_at(&inner, 7);
+	vn_progress_stop(&inner);
+	const char *line = line_at(&outer, 3);
+	CU_ASSERT_PTR_NOT_NULL(strstr(line, "step 3 of 64, "));
+	CU_ASSERT_PTR_NULL(strstr(line, "node"));
+	vn_progress_stop(&outer);
+	vn_progress_start(&inner, "node", 44);
+	CU_ASSERT_TRUE(inner.on);
+	vn_progress_stop(&inner);
+	end();
+}
+
 int main(void)
 {
 	static CU_TestInfo tests[] = { TEST(equal_steps_have_a_rate_and_the_time_left),
 		                           TEST(bytes_are_shown_in_the_unit_of_their_total),
-		                           TEST(no_time_left_is_foretold_from_next_to_nothing), CU_TEST_INFO_NULL };
+		                           TEST(no_time_left_is_foretold_from_next_to_nothing),
+		                           TEST(work_within_other_work_is_not_shown), CU_TEST_INFO_NULL };
 	return run_suite("progress", tests);
 }

@@ -15,10 +15,9 @@ enum { LINE = 512 };
 
 static const double FORETOLD_FROM = 0.02; /* share of the time from which the rest can be foretold */
 
-/* The work begun last, and its line on the terminal. The lock protects these and every
- * active vn_progress. */
+/* The work that is shown, and its line on the terminal. The lock protects these. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static vn_progress    *innermost;
+static vn_progress    *current;
 static double          shown; /* when */
 static bool            dirty, ticking, off;
 
@@ -69,13 +68,7 @@ static void format_progress(vn_progress *p, double now, char line[LINE])
 		p->seen = done;
 		p->seen_at = now;
 	}
-	if (p->outer) {
-		format_progress(p->outer, now, line);
-		vn_text_add(line, LINE, "; ");
-	}
 	add_done(p, done, line);
-	if (p->outer)
-		return;
 	if (p->share && done > 0 && done < p->total && p->share[done] >= FORETOLD_FROM)
 		vn_text_add(line, LINE, ", %.0f s left", seconds_left(p, now));
 	else if (!p->share && rate > 0.0 && p->total > 0) {
@@ -101,7 +94,7 @@ static void show_bars(void)
 	const double      now = vn_seconds();
 
 	vn_text_add(line, LINE, "%c ", spin[turn++ % 4]);
-	format_progress(innermost, now, line);
+	format_progress(current, now, line);
 	replace_line(line);
 	shown = now;
 	dirty = true;
@@ -114,7 +107,7 @@ static void *run_ticker(void *unused)
 	for (;;) {
 		nanosleep(&(struct timespec) { .tv_nsec = 200000000 }, NULL);
 		pthread_mutex_lock(&lock);
-		if (innermost && vn_seconds() - shown >= 0.2)
+		if (current && vn_seconds() - shown >= 0.2)
 			show_bars();
 		pthread_mutex_unlock(&lock);
 	}
@@ -154,7 +147,7 @@ void vn_progress_begin(vn_progress *p, const vn_progress *how)
 
 	*p = *how;
 	p->started = vn_seconds();
-	p->on = !off && isatty(STDERR_FILENO);
+	p->on = !off && !current && isatty(STDERR_FILENO);
 	if (!p->on)
 		return;
 	if (!prepared)
@@ -162,8 +155,7 @@ void vn_progress_begin(vn_progress *p, const vn_progress *how)
 	prepared = true;
 	start_ticking();
 	pthread_mutex_lock(&lock);
-	p->outer = innermost;
-	innermost = p;
+	current = p;
 	pthread_mutex_unlock(&lock);
 }
 
@@ -211,9 +203,9 @@ void vn_progress_stop(vn_progress *p)
 	if (!p->on)
 		return;
 	pthread_mutex_lock(&lock);
-	innermost = p->outer;
+	current = NULL;
 	p->on = false;
-	if (dirty && !innermost) {
+	if (dirty) {
 		replace_line((char[LINE]) { "" });
 		dirty = false;
 	}

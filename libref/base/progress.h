@@ -1,8 +1,7 @@
 /* progress.h: shows on a terminal how far long work has come.
  *
  * It rewrites one line on stderr at most ten times a second, and only if stderr is a terminal.
- * Nested work is started after the outer work and stopped before it, and follows it in the same
- * line: "step 3 of 64, 5/s, 12 s left; node 7 of 44". During a long step a thread animates a sign
+ * Work that is started within other work is not shown. During a long step a thread animates a sign
  * at the start of the line, to show that work continues.
  *
  * Threads  call these functions from one thread at a time.
@@ -25,11 +24,10 @@ typedef struct vn_progress {
 	/* The state of the work */
 	int64_t                  done;
 	double                   started; /* seconds, monotonic clock */
-	bool                     on;      /* started, not stopped, and there is a terminal */
+	bool                     on;      /* it is shown: started first, not stopped, and there is a terminal */
 	const volatile uint32_t *count;   /* vn_progress_watch; NULL */
 	int64_t                  seen;    /* `done` at the last look, and since when it has that value */
 	double                   seen_at;
-	struct vn_progress      *outer;
 } vn_progress;
 
 void vn_progress_start(vn_progress *p, const char *what, int64_t total); /* total 0: not known */
