@@ -9,7 +9,7 @@
 
 /* What a command does, from the least to the most. */
 typedef enum vn_work {
-	VN_WORK_PRINT,        /* prints text, or writes it to files; needs no room */
+	VN_WORK_PRINT,        /* prints text, or writes it to files */
 	VN_WORK_READ,         /* reads and writes files */
 	VN_WORK_RUN_IF_MODEL, /* also runs a model, if --model is given */
 	VN_WORK_RUN           /* runs a model */

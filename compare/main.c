@@ -3,7 +3,6 @@
 #include "capture/file/child.h"
 #include "compare/against/against.h"
 #include "compare/commands.h"
-#include "compare/crash.h"
 #include "compare/metrics/kernel.h"
 #ifdef VERNIER_GPU
 #include "libgpu/commands.h"
@@ -12,7 +11,6 @@
 #include "libref/base/files.h"
 #include "libref/base/mapped.h"
 #include "libref/base/printed.h"
-#include "libref/base/room.h"
 #include "libref/base/sanitizer.h"
 #include "libref/base/say.h"
 #include "libref/base/spin.h"
@@ -97,17 +95,6 @@ static bool runs_model(const vn_command_row *c, int argc, char **argv)
 	             (c->work == VN_WORK_RUN_IF_MODEL && vn_option_is_given(c->options, "model", argc - 1, argv + 1)));
 }
 
-/* HDF5 crashes when memory is short at its start. A recording's metadata needs some more. */
-enum { LEAST_ROOM = 16 << 20 };
-
-static int run_command(const vn_command_row *c, int argc, char **argv)
-{
-	if (c->work == VN_WORK_PRINT || vn_room_for(LEAST_ROOM))
-		return c->run(argc, argv);
-	fprintf(stderr, "vernier: 16 MB of address space are needed but not available: raise the limit (ulimit -v)\n");
-	return 2;
-}
-
 /* Output that could not be printed counts as failure: a full disk behind `>` is trouble. So is a
  * run in which the system refused a request anywhere, because the answer may be incomplete
  * (trouble.h). A reader that left early (head) is no trouble, but gets no verdict either. */
@@ -120,14 +107,10 @@ static int finish_streams(int status)
 			vn_say(stderr, "vernier: standard output cannot be written: %s\n", vn_printed_lost());
 		return 2;
 	}
-	const char *left = vn_temporary_left(); /* the user must remove it, whatever else is wrong */
 	if (status != 2 && vn_trouble_since(0, "vernier", &err)) {
 		vn_say(stderr, "%s\n", err.text);
-		left = vn_temporary_left_noted() ? NULL : left;
 		status = 2;
 	}
-	if (left)
-		vn_say(stderr, "vernier: %s\n", left);
 	if (status != 2 && vn_printed_left())
 		vn_printed_leave();
 	return status;
@@ -189,10 +172,7 @@ static void tell_gaps(const char *missing)
 {
 	uint64_t mine;
 
-	vn_trouble_spare(true); /* another process may have told */
-	const bool told = untold >= 0 && read(untold, &mine, sizeof mine) != sizeof mine;
-	vn_trouble_spare(false);
-	if (!told)
+	if (untold < 0 || read(untold, &mine, sizeof mine) == sizeof mine) /* no other process has told */
 		vn_say(stderr,
 		       "vernier: note: the sandbox in which files are read lacks %s here (vernier --version --verbose)\n",
 		       missing);
@@ -212,8 +192,7 @@ static int enter_command(int argc, char **argv)
 	if (runs_model(c, argc, argv))
 		vn_spin_briefly(argv); /* first, because it may restart the program */
 	vn_mapped_explain();
-#ifndef VN_SANITIZED /* a sanitizer's own report is more useful */
-	vn_crash_explain();
+#ifndef VN_SANITIZED
 	untold = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (c && strcmp(c->options->name, "version") != 0)
 		vn_child_on_gaps(tell_gaps);
@@ -228,7 +207,7 @@ static int enter_command(int argc, char **argv)
 		vn_command_table_usage(&table, stderr);
 		return 2;
 	}
-	return finish_streams(c ? run_command(c, argc - 1, argv + 1) : vn_command_table_unknown(&table, argv[1]));
+	return finish_streams(c ? c->run(argc - 1, argv + 1) : vn_command_table_unknown(&table, argv[1]));
 }
 
 int main(int argc, char **argv)

@@ -47,11 +47,9 @@ bool vn_scratch_make(vn_scratch *s, size_t bytes)
 {
 	const char *folder[] = { getenv("TMPDIR"), "/var/tmp", "/tmp" };
 	*s = (vn_scratch) { .bytes = bytes };
-	vn_trouble_spare(true); /* other folders, or memory, are tried next */
 	for (size_t i = 0; bytes >= VN_SCRATCH_FILE && !s->file && i < sizeof folder / sizeof *folder; i++)
 		if (folder[i] && *folder[i])
 			s->file = file_in(folder[i], bytes);
-	vn_trouble_spare(false);
 	s->data = s->file || fits_memory(bytes)
 	              ? mmap(NULL, bytes, PROT_READ | PROT_WRITE, s->file ? MAP_SHARED : MAP_SHARED | MAP_ANONYMOUS,
 	                     s->file ? s->file : -1, 0)

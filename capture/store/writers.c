@@ -35,9 +35,7 @@ static void *write_jobs(void *writers)
 	vn_writers *w = writers;
 	vn_disk     disk;
 
-	vn_trouble_spare(true); /* without a descriptor of its own it writes as usual */
 	vn_disk_open(&disk, w->fd, w->path);
-	vn_trouble_spare(false);
 	pthread_mutex_lock(&w->lock);
 	for (;;) {
 		while (!w->n && !w->over)

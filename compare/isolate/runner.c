@@ -7,7 +7,9 @@
 #include "compare/match/sides.h"
 #include "compare/chapters/compare.h"
 #include "compare/comparison/checkpoint.h"
+#include "libref/base/say.h"
 #include "libref/base/temporary.h"
+#include "libref/base/trouble.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -118,8 +120,10 @@ void vn_runner_close(vn_runner *x)
 {
 	vn_progress_stop(&x->bar);
 	vn_engine_close(&x->engine);
-	if (x->dir[0])
-		vn_temporary_clear(x->dir);
+	if (x->dir[0] && !vn_temporary_clear(x->dir)) { /* the user must remove it, whatever else went wrong */
+		vn_say(stderr, "vernier: %s cannot be removed\n", x->dir);
+		vn_trouble_note("a temporary folder cannot be removed");
+	}
 	free(x->nodes);
 	free(x->name);
 	free(x->forced);

@@ -28,29 +28,17 @@ static _Thread_local int last_lost; /* errno of the last failure of any stream *
 
 /* ---- to the descriptor -------------------------------------------------------------------- */
 
-/* A reader that may leave is no trouble, so watch.c must not record it. */
-static ssize_t write_some(const printed *p, const char *text, size_t n)
-{
-	const bool sparing = vn_trouble_sparing();
-
-	vn_trouble_spare(sparing || p->may_leave);
-	const ssize_t k = write(p->fd, text, n);
-	const int     why = errno;
-	vn_trouble_spare(sparing);
-	if (k < 0 && p->may_leave && why != EPIPE && vn_trouble_is(why))
-		vn_trouble_note(strerror(why));
-	errno = why;
-	return k;
-}
-
 static void put_all(printed *p, const char *text, size_t n)
 {
 	while (n > 0 && !p->lost && !p->left) {
-		const ssize_t k = write_some(p, text, n);
-		if (k < 0 && errno == EPIPE && p->may_leave)
+		const ssize_t k = write(p->fd, text, n);
+		if (k < 0 && errno == EPIPE && p->may_leave) {
 			p->left = true;
-		else if (k < 0 && errno != EINTR)
+		} else if (k < 0 && errno != EINTR) {
 			p->lost = last_lost = errno;
+			if (vn_trouble_is(p->lost))
+				vn_trouble_note(strerror(p->lost));
+		}
 		text += k > 0 ? k : 0;
 		n -= k > 0 ? (size_t)k : 0;
 	}

@@ -1,8 +1,6 @@
 /* room.c: see room.h. */
 #include "libref/base/room.h"
 
-#include "libref/base/trouble.h"
-
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -10,9 +8,7 @@
 
 void *vn_room_keep(size_t bytes)
 {
-	vn_trouble_spare(true);
 	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	vn_trouble_spare(false);
 	return p == MAP_FAILED ? NULL : p;
 }
 
@@ -63,9 +59,7 @@ void *vn_room_large(size_t bytes)
 	if (bytes > SIZE_MAX - PAGE || !(p = aligned_alloc(PAGE, (bytes + PAGE - 1) / PAGE * PAGE)))
 		return NULL;
 #ifdef MADV_HUGEPAGE
-	vn_trouble_spare(true); /* only advice */
-	madvise(p, bytes, MADV_HUGEPAGE);
-	vn_trouble_spare(false);
+	madvise(p, bytes, MADV_HUGEPAGE); /* only advice */
 #endif
 	return p;
 }

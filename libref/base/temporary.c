@@ -1,16 +1,12 @@
 /* temporary.c: see temporary.h. */
 #include "libref/base/temporary.h"
 
-#include "libref/base/text.h"
-#include "libref/base/trouble.h"
-
 #include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -22,12 +18,11 @@
 #define SYS_close_range 436
 #endif
 
-enum { MOST = 64, PATH_ROOM = 4096, DEEPEST = 3 };
+enum { MOST = 64, PATH_ROOM = 4096 };
 
 static struct {
 	volatile bool listed;
-	pid_t         owner;  /* a forked child must not remove the files */
-	int           folder; /* descriptor kept open for when no file can be opened; -1: a file */
+	pid_t         owner; /* a forked child must not remove the files */
 	char          path[PATH_ROOM];
 } slot[MOST];
 
@@ -99,7 +94,6 @@ void vn_temporary_add(const char *path)
 		if (!slot[i].listed) {
 			strcpy(slot[i].path, path);
 			slot[i].owner = getpid();
-			slot[i].folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 			slot[i].listed = true;
 			break;
 		}
@@ -107,97 +101,39 @@ void vn_temporary_add(const char *path)
 	end_creation();
 }
 
-static void forget_slot(int i)
-{
-	if (slot[i].folder >= 0)
-		close(slot[i].folder);
-	slot[i].listed = false;
-}
-
 void vn_temporary_forget(const char *path)
 {
 	pthread_mutex_lock(&lock);
 	for (int i = 0; i < MOST; i++)
 		if (slot[i].listed && strcmp(slot[i].path, path) == 0)
-			forget_slot(i);
+			slot[i].listed = false;
 	pthread_mutex_unlock(&lock);
 }
 
-/* The record that getdents64 fills in; opendir would allocate. */
-typedef struct directory_entry {
-	unsigned long long inode, offset;
-	unsigned short     bytes;
-	unsigned char      type;
-	char               name[];
-} directory_entry;
-
-static void remove_at(int in, const char *name, int depth);
-
-static void empty_folder(int folder, int depth)
+/* A file, or a folder of files. Allocates nothing, as opendir would. */
+static void remove_path(const char *path)
 {
-	_Alignas(directory_entry) char room[2048];
-	long                           n;
+	_Alignas(struct dirent64) char room[2048];
+	ssize_t                        n;
 
-	lseek(folder, 0, SEEK_SET);
-	while ((n = syscall(SYS_getdents64, folder, room, sizeof room)) > 0)
-		for (long at = 0; at < n;) {
-			const directory_entry *e = (const directory_entry *)(const void *)(room + at);
-			if (strcmp(e->name, ".") != 0 && strcmp(e->name, "..") != 0)
-				remove_at(folder, e->name, depth + 1);
-			at += e->bytes;
-		}
-}
-
-static void remove_at(int in, const char *name, int depth)
-{
-	if (unlinkat(in, name, 0) == 0 || depth > DEEPEST)
+	if (unlinkat(AT_FDCWD, path, 0) == 0)
 		return;
-	const int folder = openat(in, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (folder < 0)
-		return;
-	empty_folder(folder, depth);
-	close(folder);
-	unlinkat(in, name, AT_REMOVEDIR);
+	const int folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	while (folder >= 0 && (n = getdents64(folder, room, sizeof room)) > 0)
+		for (ssize_t at = 0; at < n; at += ((const struct dirent64 *)(const void *)(room + at))->d_reclen)
+			unlinkat(folder, ((const struct dirent64 *)(const void *)(room + at))->d_name, 0);
+	if (folder >= 0)
+		close(folder);
+	unlinkat(AT_FDCWD, path, AT_REMOVEDIR);
 }
 
-static void remove_listed(int i)
+bool vn_temporary_clear(const char *path)
 {
-	if (slot[i].folder >= 0) {
-		empty_folder(slot[i].folder, 0);
-		unlinkat(AT_FDCWD, slot[i].path, AT_REMOVEDIR);
-	} else {
-		remove_at(AT_FDCWD, slot[i].path, 0);
-	}
-}
+	struct stat s;
 
-static char left[VN_ERROR_MAX];
-static bool left_noted;
-
-const char *vn_temporary_left(void)
-{
-	return *left ? left : NULL;
-}
-
-bool vn_temporary_left_noted(void)
-{
-	return left_noted;
-}
-
-void vn_temporary_clear(const char *path)
-{
-	pthread_mutex_lock(&lock);
-	for (int i = 0; i < MOST; i++)
-		if (slot[i].listed && strcmp(slot[i].path, path) == 0) {
-			struct stat s;
-			remove_listed(i);
-			forget_slot(i);
-			if (lstat(path, &s) == 0) {
-				snprintf(left, sizeof left, "%s cannot be removed", path);
-				vn_text_clean(left, sizeof left);
-				left_noted = vn_trouble_note(left);
-			}
-		}
-	pthread_mutex_unlock(&lock);
+	remove_path(path);
+	vn_temporary_forget(path);
+	return lstat(path, &s) != 0;
 }
 
 void vn_temporary_end(void)
@@ -205,10 +141,10 @@ void vn_temporary_end(void)
 	enum { TRIES = 100 };
 	const struct timespec moment = { .tv_nsec = 5000000 };
 
+	syscall(SYS_close_range, 3u, ~0u, 0u); /* now a folder can be opened, too */
 	for (int i = 0; i < MOST; i++)
 		if (slot[i].listed && slot[i].owner == getpid())
-			remove_listed(i);
-	syscall(SYS_close_range, 3u, ~0u, 0u);
+			remove_path(slot[i].path);
 	for (int i = 0; i < TRIES && waitpid(-1, NULL, WNOHANG) >= 0; i++)
 		nanosleep(&moment, NULL);
 }

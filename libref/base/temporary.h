@@ -14,18 +14,15 @@
 
 /* Call before the file or folder is created: a signal that arrives before vn_temporary_add is
  * delivered after it. Exactly one vn_temporary_add follows, in the same thread. */
-void        vn_temporary_begin(void);
-/* Adds a file, or a folder with its contents. The path is copied; NULL: nothing was created. If the
- * list is full or the path is too long, it is not added. */
-void        vn_temporary_add(const char *path);
-void        vn_temporary_forget(const char *path); /* call when it is removed, or gets its final name */
-/* Removes it with its contents, and takes it off the list. A failure is noted as trouble
- * (trouble.h). */
-void        vn_temporary_clear(const char *path);
-/* Returns "PATH cannot be removed" for the last such path; NULL: there is none. */
-const char *vn_temporary_left(void);
-/* Does the error of vn_trouble_since already contain that text? */
-bool        vn_temporary_left_noted(void);
+void vn_temporary_begin(void);
+/* Adds a file, or a folder with the files in it. The path is copied; NULL: nothing was created. If
+ * the list is full or the path is too long, it is not added. */
+void vn_temporary_add(const char *path);
+/* Call when it is removed, or gets its final name. */
+void vn_temporary_forget(const char *path);
+/* Removes it with the files in it, and takes it off the list. Returns false if it is still
+ * there. */
+bool vn_temporary_clear(const char *path);
 
 /* From now on this signal removes everything on the list and ends the program. Safe in a signal
  * handler. */

@@ -14,19 +14,15 @@ static char               first[VN_ERROR_MAX];
 static bool               program;
 static _Thread_local bool sparing;
 
-bool vn_trouble_note(const char *text)
+void vn_trouble_note(const char *text)
 {
-	bool kept = false;
-
 	if (sparing)
-		return false;
+		return;
 	if (text && *text && !atomic_flag_test_and_set(&told)) {
 		snprintf(first, sizeof first, "%s", text);
 		atomic_store(&readable, true);
-		kept = true;
 	}
 	atomic_fetch_add(&count, 1);
-	return kept;
 }
 
 bool vn_trouble_is(int number)
@@ -84,9 +80,4 @@ const char *vn_trouble_text(void)
 void vn_trouble_spare(bool begin)
 {
 	sparing = begin;
-}
-
-bool vn_trouble_sparing(void)
-{
-	return sparing;
 }

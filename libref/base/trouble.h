@@ -3,9 +3,10 @@
  *
  * Most callers report such a failure, and the run ends. Some cannot, or mistake it for something
  * else: a line is dropped from a report, a file looks damaged or absent. Therefore every refusal is
- * noted where it is seen: by vn_fail (error.h), by json.h for Jansson, and by the program for each
- * library call of its own (compare/watch.c). Before something becomes final (a recording or report
- * gets its name, the program chooses its exit status), the code asks vn_trouble_since.
+ * noted where it is seen: by vn_fail (error.h), by json.h for Jansson, by printed.h for what it
+ * writes, and by the program for memory that its own calls do not get (compare/watch.c). Before
+ * something becomes final (a recording or report gets its name, the program chooses its exit
+ * status), the code asks vn_trouble_since.
  *
  * Threads  any.
  */
@@ -17,8 +18,8 @@
 #include <stdbool.h>
 
 /* Notes a refusal. text: what was refused, for vn_trouble_since; the first text that is not NULL is
- * kept. Returns true if that is this text. */
-bool vn_trouble_note(const char *text);
+ * kept. */
+void vn_trouble_note(const char *text);
 /* Is this errno about the state of the machine (ENOMEM, EIO, EMFILE) rather than about the request
  * (ENOENT)? */
 bool vn_trouble_is(int number);
@@ -39,6 +40,5 @@ const char *vn_trouble_text(void);
 /* begin true: from now on this thread does optional work, whose failures are not noted; false: that
  * work has ended. */
 void vn_trouble_spare(bool begin);
-bool vn_trouble_sparing(void);
 
 #endif

@@ -187,7 +187,6 @@ vn_weight_table *vn_weight_table_start(const vn_model *m, int threads, vn_weight
 
 	if (!t)
 		return NULL;
-	vn_trouble_spare(true);
 	/* The new threads block all signals, so that older threads handle them. */
 	vn_signals_of_others(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -198,7 +197,6 @@ vn_weight_table *vn_weight_table_start(const vn_model *m, int threads, vn_weight
 		t->n_threads++;
 	pthread_attr_destroy(&small);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	vn_trouble_spare(false);
 	return t;
 }
 
