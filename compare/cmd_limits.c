@@ -79,7 +79,7 @@ static const char **list_points(void)
 	static const char *name[VN_N_POINTS];
 	for (int i = 0; i < VN_N_POINTS; i++) {
 		const vn_point_info *p = vn_point_get((vn_point)i);
-		snprintf(room[i], sizeof room[i], "%s%s", p->outside ? "" : "layer0.", p->name);
+		snprintf(room[i], sizeof room[i], "%s%s", p->place == VN_INSIDE_LAYER ? "layer0." : "", p->name);
 		name[i] = room[i];
 	}
 	return name;

@@ -179,7 +179,7 @@ static vn_status own_names(vn_name_map **m, vn_error *err)
 	vn_text_add(text, room, "version: 1\nname: our own\nrules:\n");
 	for (int p = 0; p < VN_N_POINTS; p++) {
 		const vn_point_info *x = vn_point_get((vn_point)p);
-		const char          *layer = x->outside ? "" : "layer{n}.";
+		const char          *layer = x->place == VN_INSIDE_LAYER ? "layer{n}." : "";
 		vn_text_add(text, room, "  - { from: \"%s%s\", to: \"%s%s\" }\n", layer, x->name, layer, x->name);
 	}
 	const vn_status st = vn_name_map_parse("our own names", text, strlen(text), m, err);

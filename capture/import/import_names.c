@@ -48,14 +48,14 @@ void vn_import_nearest(const vn_plan *plan, const char *name, char *to, size_t r
 	last_word(name, word, sizeof word);
 	for (int p = 0; p < VN_N_POINTS; p++) {
 		const vn_point_info *x = vn_point_get((vn_point)p);
-		if (x->outside)
+		if (x->place != VN_INSIDE_LAYER)
 			snprintf(tried, sizeof tried, "%s", x->name);
 		else
 			snprintf(tried, sizeof tried, "layer%d.%s", layer < 0 ? 0 : layer, x->name);
 		if (plan && vn_plan_find(plan, tried) < 0)
 			continue;
 		const int whole = vn_nearest_distance(name, tried), part = vn_nearest_distance(word, x->name),
-				  d = 2 * (whole < part ? whole : part) + (x->outside && layer >= 0);
+				  d = 2 * (whole < part ? whole : part) + (x->place != VN_INSIDE_LAYER && layer >= 0);
 		if (best < 0 || d < best) {
 			best = d;
 			snprintf(to, room, "%s", tried);

@@ -20,11 +20,12 @@ static meaning meaning_of(const vn_sequence_entry *x)
 	vn_point   p = VN_N_POINTS;
 	/* Foreign names may be labelled with a point. */
 	const bool known = (vn_point_from_name(vn_name_in_layer(x->name), &p) || vn_point_from_name(x->point, &p)) &&
-	                   vn_point_get(p)->outside == (layer < 0);
+	                   (vn_point_get(p)->place == VN_INSIDE_LAYER) == (layer >= 0);
 
 	if (layer >= 0)
 		return (meaning) { layer, known ? (int)p : VN_N_POINTS };
-	return known ? (meaning) { p < VN_POINT_INPUT ? IN_FRONT : BEHIND, (int)p } : (meaning) { BEHIND, VN_N_POINTS };
+	return known ? (meaning) { vn_point_get(p)->place == VN_BEFORE_LAYERS ? IN_FRONT : BEHIND, (int)p }
+	             : (meaning) { BEHIND, VN_N_POINTS };
 }
 
 static int compare_meanings(meaning a, meaning b)

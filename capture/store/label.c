@@ -26,7 +26,7 @@ const vn_point_info *vn_label_point(const char *name)
 {
 	const bool in_layer = vn_name_layer(name) >= 0;
 	vn_point   p;
-	if (!vn_point_from_name(vn_name_in_layer(name), &p) || vn_point_get(p)->outside == in_layer)
+	if (!vn_point_from_name(vn_name_in_layer(name), &p) || (vn_point_get(p)->place == VN_INSIDE_LAYER) != in_layer)
 		return NULL;
 	return vn_point_get(p);
 }

@@ -191,7 +191,7 @@ vn_status vn_ranks_replicated(vn_ranks_job *j, const int *entry)
 	if (may_be_partial(e)) {
 		if ((st = first_other(j, entry, 0, j->n, &other, &most)))
 			return st;
-		for (int k = 0; other >= 0 && !vn_entry_point(e)->outside && k < j->n; k++)
+		for (int k = 0; other >= 0 && vn_entry_point(e)->place == VN_INSIDE_LAYER && k < j->n; k++)
 			if (is_zero(j, k, entry[k]))
 				return vn_fail(j->err, VN_ERR_MISMATCH,
 				               "%s: %s is zero everywhere, but not on the other ranks: it is not a partial sum",

@@ -72,8 +72,7 @@ static bool shows_precision(const vn_plan *plan, const vn_entry *e)
 	const vn_point_info *p = vn_entry_point(e);
 	const int            value = plan ? vn_plan_find(plan, e->name) : -1;
 
-	if (p == vn_point_get(VN_POINT_TOKEN_EMBED) || p == vn_point_get(VN_POINT_POS_EMBED) ||
-	    p == vn_point_get(VN_POINT_EMBED) || (value >= 0 && vn_value_wide(plan, value)))
+	if ((p && p->place == VN_BEFORE_LAYERS) || (value >= 0 && vn_value_wide(plan, value)))
 		return false;
 	for (int i = 0; i < FORMATS; i++)
 		if (e->dtype == format[i])

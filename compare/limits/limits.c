@@ -54,7 +54,7 @@ static double limit_at_depth(vn_metric m, vn_form form, double first, double las
 	const int  layer = vn_name_layer(name);
 	vn_point   point;
 	if (layer < 0)
-		return vn_point_from_name(name, &point) && point < VN_POINT_INPUT ? first : last;
+		return vn_point_from_name(name, &point) && vn_point_get(point)->place == VN_BEFORE_LAYERS ? first : last;
 	if (layer >= layers - 1 && layers > 0)
 		return last;
 	if (layer == 0 || layers == 0)

@@ -1,4 +1,4 @@
-/* point.c: the table of points, from which all other texts about points are derived. */
+/* point.c: see point.h. */
 #include "libref/plan/point.h"
 
 #include "libref/base/glob.h"
@@ -8,102 +8,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LAYER(...) \
-	{ \
-		__VA_ARGS__, .outside = false \
-	}
-#define ALONE(...) \
-	{ \
-		__VA_ARGS__, .outside = true \
-	}
-
-/* clang-format off */
+#define BEFORE VN_BEFORE_LAYERS
+#define LAYER  VN_INSIDE_LAYER
+#define BEHIND VN_BEHIND_LAYERS
 static const vn_point_info table[VN_N_POINTS] = {
-	[VN_POINT_TOKEN_EMBED]   = ALONE("token_embed",   "token hidden",        "hidden",
-		"rows of the embedding, where positions are learned"),
-	[VN_POINT_POS_EMBED]     = ALONE("pos_embed",     "token hidden",        "hidden",
-		"rows of the table of learned positions"),
-	[VN_POINT_EMBED]         = ALONE("embed",         "token hidden",        "hidden",
-		"what enters the first layer: rows of the embedding, and positions if learned"),
-	[VN_POINT_INPUT]         = LAYER("input",         "token hidden",        "hidden",
-		"residual stream entering the layer"),
-	[VN_POINT_ATTN_NORM]     = LAYER("attn_norm",     "token hidden",        "hidden",  "normed input of attention"),
-	[VN_POINT_C_ATTN]        = LAYER("c_attn",        "token qkv",           "fused",
-		"queries, keys and values in one product"),
-	[VN_POINT_QG_PROJ]       = LAYER("qg_proj",       "token head dim",      "fused",
-		"queries and gates as projected, side by side in each head"),
-	[VN_POINT_Q_PROJ]        = LAYER("q_proj",        "token head dim",      "head",
-		"queries as projected, bias included"),
-	[VN_POINT_ATTN_GATE]     = LAYER("attn_gate",     "token head dim",      "head",
-		"gate of the context, before sigmoid"),
-	[VN_POINT_K_PROJ]        = LAYER("k_proj",        "token kv_head dim",   "kv_head",
-		"keys as projected, bias included"),
-	[VN_POINT_V_PROJ]        = LAYER("v_proj",        "token kv_head dim",   "kv_head",
-		"values as projected, bias included"),
-	[VN_POINT_Q_NORM]        = LAYER("q_norm",        "token head dim",      "head",
-		"queries after their per-head norm"),
-	[VN_POINT_K_NORM]        = LAYER("k_norm",        "token kv_head dim",   "kv_head",
-		"keys after their per-head norm"),
-	[VN_POINT_Q_ROPE]        = LAYER("q_rope",        "token head dim",      "head",    "queries after rotation"),
-	[VN_POINT_K_ROPE]        = LAYER("k_rope",        "token kv_head dim",   "kv_head",
-		"keys after rotation, as cached"),
-	[VN_POINT_K_CACHE]       = LAYER("k_cache",       "key kv_head dim",     "kv_head",
-		"cached keys of all tokens so far"),
-	[VN_POINT_V_CACHE]       = LAYER("v_cache",       "key kv_head dim",     "kv_head",
-		"cached values of all tokens so far"),
-	[VN_POINT_ATTN_SCORES]   = LAYER("attn_scores",   "head token key",      "score",
-		"scaled dot products, before the mask"),
-	[VN_POINT_ATTN_PROBS]    = LAYER("attn_probs",    "head token key",      "score",   "masked softmax of the scores"),
-	[VN_POINT_ATTN_CONTEXT]  = LAYER("attn_context",  "token head dim",      "head",    "probabilities times values"),
-	[VN_POINT_ATTN_GATED]    = LAYER("attn_gated",    "token head dim",      "head",
-		"context times the sigmoid of its gate"),
-	[VN_POINT_GDN_QKV]       = LAYER("gdn_qkv",       "token lin_mix",       "lin_mix",
-		"Gated DeltaNet's q, k and v as projected"),
-	[VN_POINT_GDN_Z]         = LAYER("gdn_z",         "token lin_head dim",  "lin_v",
-		"gate of the output norm, before silu"),
-	[VN_POINT_GDN_B]         = LAYER("gdn_b",         "token lin_head",      "lin_head",
-		"strength of writing, before sigmoid"),
-	[VN_POINT_GDN_A]         = LAYER("gdn_a",         "token lin_head",      "lin_head", "decay as projected"),
-	[VN_POINT_GDN_CONV]      = LAYER("gdn_conv",      "token lin_mix",       "lin_mix",
-		"silu of the causal convolution of gdn_qkv"),
-	[VN_POINT_GDN_CONV_STATE] = LAYER("gdn_conv_state", "row lin_mix",       "lin_mix",
-		"the last rows of gdn_qkv, kept for the next call"),
-	[VN_POINT_GDN_Q_CONV]    = LAYER("gdn_q_conv",    "token lin_key dim",   "lin_k",
-		"queries after the convolution"),
-	[VN_POINT_GDN_K_CONV]    = LAYER("gdn_k_conv",    "token lin_key dim",   "lin_k",   "keys after the convolution"),
-	[VN_POINT_GDN_V]         = LAYER("gdn_v",         "token lin_head dim",  "lin_v",   "values after the convolution"),
-	[VN_POINT_GDN_Q]         = LAYER("gdn_q",         "token lin_key dim",   "lin_k",
-		"queries of length one, not scaled"),
-	[VN_POINT_GDN_K]         = LAYER("gdn_k",         "token lin_key dim",   "lin_k",   "keys of length one"),
-	[VN_POINT_GDN_BETA]      = LAYER("gdn_beta",      "token lin_head",      "lin_head", "strength of writing, 0 to 1"),
-	[VN_POINT_GDN_G]         = LAYER("gdn_g",         "token lin_head",      "lin_head",
-		"logarithm of the decay, at most 0"),
-	[VN_POINT_GDN_CORE]      = LAYER("gdn_core",      "token lin_head dim",  "lin_v",
-		"the value that the delta rule reads from its state"),
-	[VN_POINT_GDN_STATE]     = LAYER("gdn_state",     "lin_head key_dim dim", "state",
-		"the state after the last token"),
-	[VN_POINT_GDN_NORM]      = LAYER("gdn_norm",      "token lin_head dim",  "lin_v",   "gated norm of gdn_core"),
-	[VN_POINT_ATTN_OUT]      = LAYER("attn_out",      "token hidden",        "hidden",
-		"attention, before the residual add"),
-	[VN_POINT_ATTN_RESIDUAL] = LAYER("attn_residual", "token hidden",        "hidden",
-		"residual stream after attention"),
-	[VN_POINT_MLP_NORM]      = LAYER("mlp_norm",      "token hidden",        "hidden",
-		"normed input of the feed-forward part"),
-	[VN_POINT_GATE_PROJ]     = LAYER("gate_proj",     "token ffn",           "ffn",     "gate, before its activation"),
-	[VN_POINT_UP_PROJ]       = LAYER("up_proj",       "token ffn",           "ffn",     "up projection"),
-	[VN_POINT_GATE_ACT]      = LAYER("gate_act",      "token ffn",           "ffn",     "gate after its activation"),
-	[VN_POINT_MLP_ACT]       = LAYER("mlp_act",       "token ffn",           "ffn",
-		"activated gate times up, or activated up"),
-	[VN_POINT_DOWN_PROJ]     = LAYER("down_proj",     "token hidden",        "hidden",
-		"feed-forward part, before the residual add"),
-	[VN_POINT_OUTPUT]        = LAYER("output",        "token hidden",        "hidden",
-		"residual stream leaving the layer"),
-	[VN_POINT_FINAL_NORM]    = ALONE("final_norm",    "token hidden",        "hidden",
-		"normed residual stream after the last layer"),
-	[VN_POINT_LOGITS]        = ALONE("logits",        "token vocab",         "vocab",
-		"scores of the next token, before softmax"),
+#define POINT(NAME, name, axes, basis, place, means) { name, axes, basis, means, place },
+#include "libref/plan/point.def"
 };
-/* clang-format on */
 
 const vn_point_info *vn_point_get(vn_point p)
 {

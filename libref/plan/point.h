@@ -1,6 +1,6 @@
 /* point.h: the places in a model where a checkpoint can be taken.
  *
- * They are listed in one table (point.c), from which names in files and `vernier points` are
+ * They are listed in one table (point.def), from which names in files and `vernier points` are
  * derived. A point says what a tensor means and in which basis: two tensors may be compared only if
  * those agree.
  */
@@ -11,63 +11,20 @@
 #include <stddef.h>
 
 typedef enum vn_point {
-	VN_POINT_TOKEN_EMBED,
-	VN_POINT_POS_EMBED,
-	VN_POINT_EMBED,
-	VN_POINT_INPUT,
-	VN_POINT_ATTN_NORM,
-	VN_POINT_C_ATTN,
-	VN_POINT_QG_PROJ,
-	VN_POINT_Q_PROJ,
-	VN_POINT_ATTN_GATE,
-	VN_POINT_K_PROJ,
-	VN_POINT_V_PROJ,
-	VN_POINT_Q_NORM,
-	VN_POINT_K_NORM,
-	VN_POINT_Q_ROPE,
-	VN_POINT_K_ROPE,
-	VN_POINT_K_CACHE,
-	VN_POINT_V_CACHE,
-	VN_POINT_ATTN_SCORES,
-	VN_POINT_ATTN_PROBS,
-	VN_POINT_ATTN_CONTEXT,
-	VN_POINT_ATTN_GATED,
-	VN_POINT_GDN_QKV,
-	VN_POINT_GDN_Z,
-	VN_POINT_GDN_B,
-	VN_POINT_GDN_A,
-	VN_POINT_GDN_CONV,
-	VN_POINT_GDN_CONV_STATE,
-	VN_POINT_GDN_Q_CONV,
-	VN_POINT_GDN_K_CONV,
-	VN_POINT_GDN_V,
-	VN_POINT_GDN_Q,
-	VN_POINT_GDN_K,
-	VN_POINT_GDN_BETA,
-	VN_POINT_GDN_G,
-	VN_POINT_GDN_CORE,
-	VN_POINT_GDN_STATE,
-	VN_POINT_GDN_NORM,
-	VN_POINT_ATTN_OUT,
-	VN_POINT_ATTN_RESIDUAL,
-	VN_POINT_MLP_NORM,
-	VN_POINT_GATE_PROJ,
-	VN_POINT_UP_PROJ,
-	VN_POINT_GATE_ACT,
-	VN_POINT_MLP_ACT,
-	VN_POINT_DOWN_PROJ,
-	VN_POINT_OUTPUT,
-	VN_POINT_FINAL_NORM,
-	VN_POINT_LOGITS,
+#define POINT(NAME, ...) VN_POINT_##NAME,
+#include "libref/plan/point.def"
 	VN_N_POINTS
 } vn_point;
 
+/* Where in a model a point is. Only the name of one in a layer has the prefix "layer3.". */
+typedef enum vn_point_place { VN_BEFORE_LAYERS, VN_INSIDE_LAYER, VN_BEHIND_LAYERS } vn_point_place;
+
 typedef struct vn_point_info {
-	const char *name;    /* "q_rope" */
-	const char *axes;    /* "token head dim": one word per axis, outermost first */
-	const char *basis;   /* "head" */
-	const char *means;   /* description, half a line */
-	bool        outside; /* not in a layer: its name has no layer prefix */
+	const char    *name;  /* "q_rope" */
+	const char    *axes;  /* "token head dim": one word per axis, outermost first */
+	const char    *basis; /* "head" */
+	const char    *means; /* description, half a line */
+	vn_point_place place;
 } vn_point_info;
 
 const vn_point_info *vn_point_get(vn_point p);
