@@ -109,13 +109,13 @@ static int64_t numbers_of(const vn_name_map_job *j, const char *name, int step)
 	return w.shape.rank ? vn_shape_count(&w.shape) : -1;
 }
 
-/* Decides between two rules: the result named `first` is what attention adds to the
- * residual stream. */
+/* Decides between two rules: the result named `first` is what is added to the residual stream. */
 static void by_stream(vn_name_map_job *j, int k, int i, const char *first, char *why, size_t room)
 {
-	const int step = vn_recording_entry(j->r, i)->step;
-	vn_stream s;
-	vn_stream_around("attn_out", vn_name_layer(first), &s);
+	const int       step = vn_recording_entry(j->r, i)->step;
+	vn_residual_sum s;
+	if (!vn_residual_sum_of(j->use->like->plan, first, &s))
+		return;
 	int which = 0, before = source_of(j, step, s.before[0]);
 	if (before < 0)
 		before = source_of(j, step, s.before[which = 1]);

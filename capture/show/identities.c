@@ -456,8 +456,9 @@ static void check_again(vn_identity_walk *w)
 static void check_layer(vn_identity_walk *w)
 {
 	check_chain(w);
-	for (int i = 0; i < VN_RESIDUALS; i++)
-		check_sum(w, vn_residual_equations[i].whole, vn_residual_equations[i].before, vn_residual_equations[i].added);
+	vn_residual_sum s;
+	for (int i = 0; vn_residual_sum_at(w->plan, w->layer, i, &s); i++)
+		check_sum(w, vn_name_in_layer(s.after), vn_name_in_layer(s.before[0]), vn_name_in_layer(s.added));
 	check_rotation(w, "q_rope", "q_norm", "q_proj");
 	check_rotation(w, "k_rope", "k_norm", "k_proj");
 	check_probs(w);

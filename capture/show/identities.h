@@ -4,7 +4,7 @@
  * changed a length, or that probabilities do not add up to 1. Such a tensor is mislabelled,
  * captured at the wrong place, or overwritten (specs/models.md 2.8).
  *
- *   sum        attn_residual = input + attn_out; output = attn_residual + down_proj
+ *   sum        of the residual stream (residual.h), such as attn_residual = input + attn_out
  *   chain      input of a layer is the output of the layer below, bit for bit
  *   rotation   every head of q_rope and k_rope is as long as before the rotation (times the
  *              attention factor, from the plan, else 1). Skipped if the plan has a norm between the

@@ -4,9 +4,9 @@
  *
  *   sharded       concatenated along the axis that was cut (fused products part by part)
  *   replicated    must be equal on all ranks, and is taken once
- *   partial sums  attn_out, down_proj and embeddings that differ between ranks are added, unless
- *                 the residual stream shows that the engine added one rank's tensor alone
- *                 (residual.h)
+ *   partial sums  products that lead back to the residual stream (attn_out, down_proj) and
+ *                 embeddings that differ between ranks are added, unless the stream shows that the
+ *                 engine added one rank's tensor alone (residual.h)
  *   gathered      scores that only some ranks have must be whole there
  */
 #ifndef VN_CAPTURE_RANKS_H

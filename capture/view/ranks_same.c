@@ -120,13 +120,21 @@ vn_status vn_ranks_same_shape(const vn_ranks_job *j, const int *entry)
 	return VN_OK;
 }
 
-/* Whether it may be a row-parallel product before its all-reduce, or a table split by rows. */
-static bool may_be_partial(const vn_entry *e)
+/* Whether it may be a row-parallel product before its all-reduce, or a table split by rows: a
+ * product that leads back to the residual stream, or rows of the embedding. */
+static bool may_be_partial(const vn_plan *plan, const vn_entry *e)
 {
-	static const char *const list[] = { "attn_out", "down_proj", "embed", "token_embed" };
+	static const char *const usual[] = { "attn_out", "down_proj", "embed", "token_embed" };
 	const vn_point_info     *p = vn_entry_point(e);
-	for (size_t i = 0; p && i < sizeof list / sizeof *list; i++)
-		if (strcmp(p->name, list[i]) == 0)
+	const int                v = plan && p ? vn_plan_find(plan, e->name) : -1;
+
+	if (v >= 0) {
+		const vn_op op = plan->node[plan->value[v].node].op;
+		return plan->value[v].alias_of < 0 &&
+		       (op == VN_OP_EMBED || (op == VN_OP_LINEAR && strcmp(p->basis, "hidden") == 0));
+	}
+	for (size_t i = 0; p && i < sizeof usual / sizeof *usual; i++)
+		if (strcmp(p->name, usual[i]) == 0)
 			return true;
 	return false;
 }
@@ -147,7 +155,7 @@ static bool is_zero(vn_ranks_job *j, int k, int entry)
 
 /* The share of the residual stream that remains after subtracting ranks [from, to)'s
  * parts; -1: unknown. */
-static double left_over(vn_ranks_job *j, int step, const vn_stream *s, const int *entry, int from, int to)
+static double left_over(vn_ranks_job *j, int step, const vn_residual_sum *s, const int *entry, int from, int to)
 {
 	vn_recording *r = j->rank[0];
 	static_assert(VN_MOST_JOINED + 2 <= VN_MOST_TERMS, "a term a rank");
@@ -165,8 +173,8 @@ static double left_over(vn_ranks_job *j, int step, const vn_stream *s, const int
  * tensors are no parts of a sum. */
 static bool reduced_already(vn_ranks_job *j, const vn_entry *e, const int *entry)
 {
-	vn_stream s;
-	if (!vn_stream_around(vn_entry_point(e)->name, e->layer, &s))
+	vn_residual_sum s;
+	if (!vn_residual_sum_of(j->use->like->plan, e->name, &s))
 		return false;
 	const double together = left_over(j, e->step, &s, entry, 0, j->n);
 	for (int k = 0; together >= 0 && k < j->n; k++) {
@@ -188,7 +196,7 @@ vn_status vn_ranks_replicated(vn_ranks_job *j, const int *entry)
 	vn_status       st = vn_ranks_same_shape(j, entry);
 	if (st)
 		return st;
-	if (may_be_partial(e)) {
+	if (may_be_partial(j->use->like->plan, e)) {
 		if ((st = first_other(j, entry, 0, j->n, &other, &most)))
 			return st;
 		for (int k = 0; other >= 0 && vn_entry_point(e)->place == VN_INSIDE_LAYER && k < j->n; k++)

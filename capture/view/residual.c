@@ -9,24 +9,58 @@
 
 enum { CLOSES = 100 /* the equation holds to 1 part in 100 */ };
 
-const vn_residual_equation vn_residual_equations[VN_RESIDUALS] = {
-	{ "attn_residual", "input", "attn_out" },
-	{ "output", "attn_residual", "down_proj" },
-};
-
-bool vn_stream_around(const char *added, int layer, vn_stream *s)
+/* The sums of recordings whose plan is not known. */
+static bool sum_of_llama(int layer, int i, vn_residual_sum *s)
 {
-	for (int i = 0; i < VN_RESIDUALS; i++) {
-		const vn_residual_equation *k = &vn_residual_equations[i];
-		if (strcmp(k->added, added) != 0)
+	static const char *const names[][3] = { { "attn_residual", "input", "attn_out" },
+		                                    { "output", "attn_residual", "down_proj" } };
+
+	if (i >= (int)(sizeof names / sizeof *names))
+		return false;
+	snprintf(s->after, sizeof s->after, "layer%d.%s", layer, names[i][0]);
+	snprintf(s->before[0], sizeof s->before[0], "layer%d.%s", layer, names[i][1]);
+	snprintf(s->added, sizeof s->added, "layer%d.%s", layer, names[i][2]);
+	if (i == 0)
+		snprintf(s->before[1], sizeof s->before[1], layer > 0 ? "layer%d.output" : "embed", layer - 1);
+	return true;
+}
+
+/* A value's name in a layer: of the output of the layer below, "layer3.input". */
+static const char *name_in(const vn_plan *p, int value, int layer)
+{
+	for (int v = 0; v < p->n_values; v++)
+		if (p->value[v].layer == layer && vn_plan_root(p, v) == value)
+			return p->value[v].name;
+	return p->value[value].name;
+}
+
+bool vn_residual_sum_at(const vn_plan *p, int layer, int i, vn_residual_sum *s)
+{
+	*s = (vn_residual_sum) { .after = "" };
+	if (!p)
+		return sum_of_llama(layer, i, s);
+	for (int k = 0; k < p->n_nodes && p->node[k].layer <= layer; k++) {
+		const vn_node *n = &p->node[k];
+		if (n->op != VN_OP_ADD || n->layer != layer || i-- > 0)
 			continue;
-		*s = (vn_stream) { .after = "" };
-		snprintf(s->after, sizeof s->after, "layer%d.%s", layer, k->whole);
-		snprintf(s->before[0], sizeof s->before[0], "layer%d.%s", layer, k->before);
-		if (strcmp(k->before, "input") == 0)
-			snprintf(s->before[1], sizeof s->before[1], layer > 0 ? "layer%d.output" : "embed", layer - 1);
+		const char *stream = p->value[n->in[0]].name, *here = name_in(p, n->in[0], layer);
+		snprintf(s->after, sizeof s->after, "%s", p->value[n->out[0]].name);
+		snprintf(s->before[0], sizeof s->before[0], "%s", here);
+		if (strcmp(here, stream) != 0)
+			snprintf(s->before[1], sizeof s->before[1], "%s", stream);
+		snprintf(s->added, sizeof s->added, "%s", p->value[n->in[1]].name);
 		return true;
 	}
+	return false;
+}
+
+bool vn_residual_sum_of(const vn_plan *p, const char *added, vn_residual_sum *s)
+{
+	const int layer = vn_name_layer(added);
+
+	for (int i = 0; layer >= 0 && vn_residual_sum_at(p, layer, i, s); i++)
+		if (strcmp(s->added, added) == 0)
+			return true;
 	return false;
 }
 

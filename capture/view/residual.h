@@ -2,7 +2,8 @@
  *
  *   attn_residual = input + attn_out        output = attn_residual + down_proj
  *
- * (specs/models.md 2.8.) Use it when it is unclear what a tensor holds, for example a rank's
+ * in most families (specs/models.md 2.8); what a layer adds is read off the plan's ADD nodes, whose
+ * first input is the stream. Use it when it is unclear what a tensor holds, for example a rank's
  * partial sum or the whole: the right reading is the one for which the equation holds. Joined ranks
  * (ranks.h) and name maps ask here; identities.h reports where a recording breaks the equations.
  */
@@ -11,22 +12,17 @@
 
 #include "capture/recording/recording.h"
 
-/* Points: whole = before + added. */
-typedef struct vn_residual_equation {
-	const char *whole, *before, *added;
-} vn_residual_equation;
-enum { VN_RESIDUALS = 2 };
-extern const vn_residual_equation vn_residual_equations[VN_RESIDUALS];
-
-/* The checkpoints of the residual stream around what a layer adds to it. */
-typedef struct vn_stream {
-	char after[VN_NAME_MAX];
+/* Checkpoints: after = before + added. */
+typedef struct vn_residual_sum {
+	char after[VN_NAME_MAX], added[VN_NAME_MAX];
 	/* [1]: used if [0] was not recorded, the output of the layer below; or "" */
 	char before[2][VN_NAME_MAX];
-} vn_stream;
+} vn_residual_sum;
 
-/* Fills *s. added: the point ("attn_out"). Returns false if it is not added to the stream. */
-bool vn_stream_around(const char *added, int layer, vn_stream *s);
+/* Fills *s with sum i of a layer, from 0; false after the last. p NULL: with the names of Llama. */
+bool vn_residual_sum_at(const vn_plan *p, int layer, int i, vn_residual_sum *s);
+/* Fills *s with the sum that adds this checkpoint to the stream. Returns false if none does. */
+bool vn_residual_sum_of(const vn_plan *p, const char *added, vn_residual_sum *s);
 
 /* A tensor of a recording. */
 typedef struct vn_term {
