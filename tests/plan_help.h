@@ -21,7 +21,7 @@ static inline vn_plan *toy(void)
 	vn_plan *p = NULL;
 	vn_error e;
 
-	CU_ASSERT_EQUAL_FATAL(vn_plan_qwen2("c", o, &p, &e), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(vn_family_qwen2.plan("c", o, &p, &e), VN_OK);
 	json_decref(o);
 	return p;
 }

@@ -136,7 +136,7 @@ static void missing_fields_take_the_class_defaults(void)
 	vn_plan *p;
 	vn_error e;
 
-	CU_ASSERT_EQUAL_FATAL(vn_plan_qwen2("c.json", o, &p, &e), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(vn_family_qwen2.plan("c.json", o, &p, &e), VN_OK);
 	CU_ASSERT_EQUAL(p->vocab, 151936);
 	CU_ASSERT_EQUAL(p->context, 32768);
 	CU_ASSERT_EQUAL(width(p, "embed", 1), 4096);
@@ -151,7 +151,7 @@ static void missing_fields_take_the_class_defaults(void)
 	CU_ASSERT_STRING_EQUAL(p->weight[p->n_weights - 1].name, "lm_head.weight"); /* untied */
 	vn_plan_destroy(p);
 	json_object_del(o, "num_hidden_layers");
-	CU_ASSERT_EQUAL_FATAL(vn_plan_qwen2("c.json", o, &p, &e), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(vn_family_qwen2.plan("c.json", o, &p, &e), VN_OK);
 	CU_ASSERT_EQUAL(p->layers, 32);
 	vn_plan_destroy(p);
 	json_decref(o);
@@ -233,7 +233,7 @@ static void refused_of_all(const char *text, const char *want)
 	json_t  *o = json(text);
 	vn_error e = { "" };
 
-	CU_ASSERT_EQUAL(vn_config_refuse("c.json", o, &e), VN_ERR_UNSUPPORTED);
+	CU_ASSERT_EQUAL(vn_config_refuse("c.json", &vn_family_qwen2, o, &e), VN_ERR_UNSUPPORTED);
 	CU_ASSERT_STRING_EQUAL(e.text, want);
 	json_decref(o);
 }
@@ -258,8 +258,34 @@ static void what_no_family_has_is_refused_by_name(void)
 		"\"logit_scale\":1,\"rope_interleaved\":false,\"attn_logit_softcapping\":null,\"attention_chunk_size\":0,"
 		"\"text_config\":7}");
 	vn_error e;
-	CU_ASSERT_EQUAL(vn_config_refuse("c.json", o, &e), VN_OK);
+	CU_ASSERT_EQUAL(vn_config_refuse("c.json", &vn_family_qwen2, o, &e), VN_OK);
 	json_decref(o);
+}
+
+static vn_status refused_of(const vn_family *f, const char *text, vn_error *e)
+{
+	json_t         *o = json(text);
+	const vn_status st = vn_config_refuse("c.json", f, o, e);
+
+	json_decref(o);
+	return st;
+}
+
+static void a_setting_that_only_another_family_obeys_is_refused(void)
+{
+	vn_error e = { "" };
+
+	CU_ASSERT_EQUAL(refused_of(&vn_family_llama, "{\"attention_bias\":true}", &e), VN_OK);
+	CU_ASSERT_EQUAL(refused_of(&vn_family_qwen2, "{\"attention_bias\":true}", &e), VN_ERR_UNSUPPORTED);
+	CU_ASSERT_STRING_EQUAL(e.text, "c.json: attention_bias true is not supported");
+	CU_ASSERT_EQUAL(refused_of(&vn_family_qwen2, "{\"attention_bias\":false,\"mlp_bias\":null}", &e), VN_OK);
+	CU_ASSERT_EQUAL(refused_of(&vn_family_llama, "{\"sliding_window\":4096}", &e), VN_ERR_UNSUPPORTED);
+	CU_ASSERT_EQUAL(refused_of(&vn_family_mistral, "{\"sliding_window\":4096}", &e), VN_OK);
+	/* Qwen2's switch, as its configs have it */
+	CU_ASSERT_EQUAL(refused_of(&vn_family_llama, "{\"sliding_window\":4096,\"use_sliding_window\":false}", &e), VN_OK);
+	CU_ASSERT_EQUAL(refused_of(&vn_family_qwen3_5_text, "{\"scale_attn_by_inverse_layer_idx\":true}", &e),
+	                VN_ERR_UNSUPPORTED);
+	CU_ASSERT_EQUAL(refused_of(&vn_family_gpt2, "{\"scale_attn_by_inverse_layer_idx\":true}", &e), VN_OK);
 }
 
 /* ---- windows ------------------------------------------------------------------------------ */
@@ -593,6 +619,7 @@ int main(void)
 		TEST(the_largest_model_is_planned_in_a_moment),
 		TEST(unknown_fields_are_ignored),
 		TEST(what_no_family_has_is_refused_by_name),
+		TEST(a_setting_that_only_another_family_obeys_is_refused),
 		TEST(a_window_counts_from_max_window_layers_on_and_only_when_used),
 		TEST(a_window_of_null_is_none_and_an_absent_one_is_4096),
 		TEST(layer_types_decide_when_they_are_given),

@@ -22,8 +22,8 @@ static inline json_t *json(const char *text)
 	return j;
 }
 
-/* The family whose page the helpers below use. */
-static vn_status (*page)(const char *, const json_t *, vn_plan **, vn_error *) = vn_plan_qwen2;
+/* The plan of the family whose page the helpers below use; NULL: Qwen2. */
+static vn_status (*page)(const char *, const json_t *, vn_plan **, vn_error *) = NULL;
 
 /* A plan of a small model with these fields put in or replaced; NULL: refused. */
 static inline vn_plan *plan(const char *fields, vn_status *st, vn_error *e)
@@ -43,7 +43,7 @@ static inline vn_plan *plan(const char *fields, vn_status *st, vn_error *e)
 			json_object_set(base, key, value);
 	}
 	e->text[0] = '\0';
-	*st = page("c.json", base, &p, e);
+	*st = (page ? page : vn_family_qwen2.plan)("c.json", base, &p, e);
 	json_decref(base);
 	json_decref(more);
 	return p;

@@ -36,10 +36,10 @@ static void defaults(vn_status (*of)(const char *, const json_t *, vn_plan **, v
 
 static void every_family_has_the_defaults_of_its_class(void)
 {
-	defaults(vn_plan_qwen2, 151936, 22016, 32, 32, 128, 32768, 0);
-	defaults(vn_plan_qwen3, 151936, 22016, 32, 32, 128, 32768, 0);
-	defaults(vn_plan_llama, 32000, 11008, 32, 32, 128, 2048, 0);
-	defaults(vn_plan_mistral, 32000, 14336, 32, 8, 128, 131072, 4096);
+	defaults(vn_family_qwen2.plan, 151936, 22016, 32, 32, 128, 32768, 0);
+	defaults(vn_family_qwen3.plan, 151936, 22016, 32, 32, 128, 32768, 0);
+	defaults(vn_family_llama.plan, 32000, 11008, 32, 32, 128, 2048, 0);
+	defaults(vn_family_mistral.plan, 32000, 14336, 32, 8, 128, 131072, 4096);
 }
 
 static bool has_weight(const vn_plan *p, const char *name)
@@ -70,23 +70,23 @@ static void optional_weights(const char *fields, const char *want)
 
 static void biases_are_where_the_family_and_the_config_put_them(void)
 {
-	page = vn_plan_qwen2;
+	page = vn_family_qwen2.plan;
 	optional_weights("{\"attention_bias\":false}", "11100000");
-	page = vn_plan_qwen3;
+	page = vn_family_qwen3.plan;
 	optional_weights("{}", "00000001");
 	optional_weights("{\"attention_bias\":true}", "11110001");
-	page = vn_plan_llama;
+	page = vn_family_llama.plan;
 	optional_weights("{}", "00000000");
 	optional_weights("{\"attention_bias\":true}", "11110000");
 	optional_weights("{\"mlp_bias\":true}", "00001110");
-	page = vn_plan_mistral;
+	page = vn_family_mistral.plan;
 	optional_weights("{\"attention_bias\":true,\"mlp_bias\":true}", "00000000");
-	page = vn_plan_qwen2;
+	page = vn_family_qwen2.plan;
 }
 
 static void qwen3_has_head_norms_before_rope_and_a_head_width_of_its_own(void)
 {
-	page = vn_plan_qwen3;
+	page = vn_family_qwen3.plan;
 	vn_plan *p = accepted("{}");
 	CU_ASSERT_EQUAL(width(p, "layer0.q_norm", 2), 128); /* not 16 / 4 */
 	CU_ASSERT_EQUAL(node_of(p, "layer0.q_rope")->in[0], vn_plan_find(p, "layer0.q_norm"));
@@ -94,12 +94,12 @@ static void qwen3_has_head_norms_before_rope_and_a_head_width_of_its_own(void)
 	vn_plan_destroy(p);
 	windows("{\"use_sliding_window\":true,\"sliding_window\":8,\"max_window_layers\":2}", 0, 0, 8, 8);
 	windows("{\"sliding_window\":8,\"max_window_layers\":2}", 0, 0, 0, 0);
-	page = vn_plan_qwen2;
+	page = vn_family_qwen2.plan;
 }
 
 static void a_mistral_window_is_4096_unless_the_config_says_otherwise(void)
 {
-	page = vn_plan_mistral;
+	page = vn_family_mistral.plan;
 	windows("{}", 4096, 4096, 4096, 4096);
 	windows("{\"sliding_window\":null}", 0, 0, 0, 0);
 	windows("{\"sliding_window\":8,\"use_sliding_window\":false}", 8, 8, 8, 8);
@@ -110,12 +110,12 @@ static void a_mistral_window_is_4096_unless_the_config_says_otherwise(void)
 	        "\"full_attention\"]}",
 	        VN_ERR_UNSUPPORTED, "layer_types[1]: expected the same window");
 	refused("{\"sliding_window\":0}", VN_ERR_FORMAT, "sliding_window");
-	page = vn_plan_qwen2;
+	page = vn_family_qwen2.plan;
 }
 
 static void a_llama_has_no_window(void)
 {
-	page = vn_plan_llama;
+	page = vn_family_llama.plan;
 	windows("{\"sliding_window\":8,\"use_sliding_window\":true,\"max_window_layers\":0}", 0, 0, 0, 0);
 	refused("{\"sliding_window\":8,\"layer_types\":[\"sliding_attention\",\"full_attention\",\"full_attention\","
 	        "\"full_attention\"]}",
@@ -123,7 +123,7 @@ static void a_llama_has_no_window(void)
 	vn_plan *p = accepted("{\"num_key_value_heads\":\"(absent)\"}");
 	CU_ASSERT_EQUAL(width(p, "layer0.k_proj", 1), 4); /* as many as heads */
 	vn_plan_destroy(p);
-	page = vn_plan_qwen2;
+	page = vn_family_qwen2.plan;
 }
 
 /* ---- gpt2: models.md 2.3 ------------------------------------------------------------------- */
@@ -136,7 +136,7 @@ static void a_llama_has_no_window(void)
 
 static void gpt2_has_the_defaults_of_its_class(void)
 {
-	page = vn_plan_gpt2;
+	page = vn_family_gpt2.plan;
 	vn_plan *p = accepted(
 		"{\"vocab_size\":\"(absent)\",\"hidden_size\":\"(absent)\",\"num_hidden_layers\":\"(absent)\","
 		"\"num_attention_heads\":\"(absent)\",\"max_position_embeddings\":\"(absent)\"}");
@@ -156,12 +156,12 @@ static void gpt2_has_the_defaults_of_its_class(void)
 	CU_ASSERT_EQUAL(node_of(p, "logits")->c.linear.transposed, 0);
 	CU_ASSERT_EQUAL(node_of(p, "logits")->w[0], 0); /* tied */
 	vn_plan_destroy(p);
-	page = vn_plan_qwen2;
+	page = vn_family_qwen2.plan;
 }
 
 static void gpt2_reads_its_own_names_or_those_of_newer_families(void)
 {
-	page = vn_plan_gpt2;
+	page = vn_family_gpt2.plan;
 	/* the base has hidden_size 16, 4 layers, 4 heads, 64 positions */
 	vn_plan *p = accepted("{}");
 	CU_ASSERT_EQUAL(p->layers, 4);
@@ -187,7 +187,7 @@ static void gpt2_reads_its_own_names_or_those_of_newer_families(void)
 	refused("{\"n_layer\":2}", VN_ERR_FORMAT, "n_layer is 2, but num_hidden_layers is 4");
 	refused("{\"n_head\":2}", VN_ERR_FORMAT, "n_head is 2, but num_attention_heads is 4");
 	refused("{\"n_positions\":32}", VN_ERR_FORMAT, "n_positions is 32, but max_position_embeddings is 64");
-	page = vn_plan_qwen2;
+	page = vn_family_qwen2.plan;
 }
 
 static double scale_of(const char *fields, const char *name)
@@ -201,7 +201,7 @@ static double scale_of(const char *fields, const char *name)
 
 static void gpt2_scales_scores_as_its_config_says(void)
 {
-	page = vn_plan_gpt2;
+	page = vn_family_gpt2.plan;
 	CU_ASSERT_EQUAL(scale_of("{" GPT2 "}", "layer2.attn_context"), 0.5);
 	CU_ASSERT_EQUAL(scale_of("{" GPT2 ",\"scale_attn_weights\":false}", "layer2.attn_context"), 1.0);
 	CU_ASSERT_EQUAL(scale_of("{" GPT2 ",\"scale_attn_by_inverse_layer_idx\":true}", "layer0.attn_context"), 0.5);
@@ -214,7 +214,47 @@ static void gpt2_scales_scores_as_its_config_says(void)
 	refused("{\"n_layer\":0}", VN_ERR_FORMAT, "n_layer");
 	refused("{\"layer_norm_epsilon\":\"1e-5\"}", VN_ERR_FORMAT, "layer_norm_epsilon");
 	refused("{\"scale_attn_weights\":1}", VN_ERR_FORMAT, "scale_attn_weights");
-	page = vn_plan_qwen2;
+	page = vn_family_qwen2.plan;
+}
+
+/* The row of a weight: "model.layers.3.mlp.up_proj.bias" is that of mlp.up_proj. */
+static const vn_family_weight *row_of(const vn_family *f, const char *name)
+{
+	const size_t n = strlen(f->naming->layers);
+	const char  *rest = strncmp(name, f->naming->layers, n) == 0 ? strchr(name + n, '.') + 1 : name;
+
+	for (const vn_family_weight *w = f->weights; w->hf; w++) {
+		const size_t m = strlen(w->hf);
+		if (strncmp(rest, w->hf, m) == 0 &&
+		    (w->whole ? !rest[m] : strcmp(rest + m, ".weight") == 0 || strcmp(rest + m, ".bias") == 0))
+			return w;
+	}
+	return NULL;
+}
+
+/* The point of a weight is told twice in a family's file: by its plan, and by its weights. */
+static void every_weight_has_a_row_with_the_point_that_it_makes(void)
+{
+	for (int i = 0; vn_family_at(i); i++) {
+		const vn_family *f = vn_family_at(i);
+		vn_plan         *p = f->published ? vn_family_plan(f->published->config, NULL) : NULL;
+		int              checked = 0;
+
+		CU_ASSERT_PTR_NOT_NULL(f->weights);
+		for (int k = 0; p && k < p->n_nodes; k++)
+			for (int w = 0; w < p->node[k].n_w; w++) {
+				const int               at = p->node[k].w[w];
+				const vn_family_weight *row = at < 0 ? NULL : row_of(f, p->weight[at].name);
+				const vn_point          made = p->value[p->node[k].out[0]].point;
+				if (at < 0 || (made == VN_POINT_LOGITS && row && row->point != made)) /* tied */
+					continue;
+				CU_ASSERT_PTR_NOT_NULL_FATAL(row);
+				CU_ASSERT_EQUAL(row->point, made);
+				checked++;
+			}
+		CU_ASSERT(!f->published || checked > 10);
+		vn_plan_destroy(p);
+	}
 }
 
 int main(void)
@@ -228,6 +268,7 @@ int main(void)
 		TEST(gpt2_has_the_defaults_of_its_class),
 		TEST(gpt2_reads_its_own_names_or_those_of_newer_families),
 		TEST(gpt2_scales_scores_as_its_config_says),
+		TEST(every_weight_has_a_row_with_the_point_that_it_makes),
 		CU_TEST_INFO_NULL,
 	};
 	return run_suite("families", tests);

@@ -207,7 +207,7 @@ static void the_checkpoints_of_gpt2_are_there_in_order(void)
 	vn_error e;
 	int      before = -1;
 
-	CU_ASSERT_EQUAL_FATAL(vn_plan_gpt2("c", o, &p, &e), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(vn_family_gpt2.plan("c", o, &p, &e), VN_OK);
 	json_decref(o);
 	for (size_t i = 0; i < sizeof name / sizeof *name; i++) {
 		const int v = vn_plan_find(p, name[i]);

@@ -133,7 +133,7 @@ static void a_weight_may_be_transposed_where_the_shape_allows_it(void)
 	vn_plan *p;
 	vn_error e;
 
-	CU_ASSERT_EQUAL_FATAL(vn_plan_gpt2("c", o, &p, &e), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(vn_family_gpt2.plan("c", o, &p, &e), VN_OK);
 	json_decref(o);
 	vn_node *proj = &p->node[p->value[vn_plan_find(p, "layer0.attn_out")].node];
 	vn_node *fc = &p->node[p->value[vn_plan_find(p, "layer0.up_proj")].node];

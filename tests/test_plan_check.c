@@ -200,7 +200,7 @@ static vn_plan *longrope(void)
 	vn_plan *p = NULL;
 	vn_error e;
 
-	CU_ASSERT_EQUAL_FATAL(vn_plan_llama("c", o, &p, &e), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(vn_family_llama.plan("c", o, &p, &e), VN_OK);
 	json_decref(o);
 	return p;
 }

@@ -25,7 +25,7 @@ static void layers_are(const char *fields, const char *want)
 
 static void layers_are_linear_but_every_fourth_or_as_the_config_says(void)
 {
-	page = vn_plan_qwen3_5;
+	page = vn_family_qwen3_5.plan;
 	layers_are("{}", "lllf");
 	layers_are("{\"num_hidden_layers\":9}", "lllflllfl");
 	layers_are("{\"full_attention_interval\":2}", "lflf");
@@ -43,7 +43,7 @@ static void the_class_has_its_defaults(void)
 	vn_plan *p;
 	vn_error e;
 
-	CU_ASSERT_EQUAL_FATAL(vn_plan_qwen3_5("c.json", o, &p, &e), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(vn_family_qwen3_5.plan("c.json", o, &p, &e), VN_OK);
 	CU_ASSERT_EQUAL(p->vocab, 248320);
 	CU_ASSERT_EQUAL(p->context, 32768);
 	CU_ASSERT_EQUAL(width(p, "embed", 1), 4096);
@@ -67,7 +67,7 @@ static void the_class_has_its_defaults(void)
 	CU_ASSERT_STRING_EQUAL(p->weight[p->n_weights - 1].name, "lm_head.weight"); /* untied */
 	vn_plan_destroy(p);
 	json_object_del(o, "num_hidden_layers");
-	CU_ASSERT_EQUAL_FATAL(vn_plan_qwen3_5("c.json", o, &p, &e), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(vn_family_qwen3_5.plan("c.json", o, &p, &e), VN_OK);
 	CU_ASSERT_EQUAL(p->layers, 32);
 	vn_plan_destroy(p);
 	json_decref(o);
@@ -84,7 +84,7 @@ static int rotated(const char *fields)
 
 static void a_quarter_of_a_head_is_rotated_unless_either_spelling_says_otherwise(void)
 {
-	page = vn_plan_qwen3_5;
+	page = vn_family_qwen3_5.plan;
 	CU_ASSERT_EQUAL(rotated("{\"head_dim\":16}"), 4);
 	CU_ASSERT_EQUAL(rotated("{\"head_dim\":19}"), 4);
 	CU_ASSERT_EQUAL(rotated("{\"head_dim\":16,\"partial_rotary_factor\":0.5}"), 8);
@@ -98,7 +98,7 @@ static void a_quarter_of_a_head_is_rotated_unless_either_spelling_says_otherwise
 
 static void what_would_be_another_model_is_refused_by_name(void)
 {
-	page = vn_plan_qwen3_5;
+	page = vn_family_qwen3_5.plan;
 	refused("{\"attn_output_gate\":false}", VN_ERR_UNSUPPORTED, "attn_output_gate");
 	refused("{\"output_gate_type\":\"sigmoid\"}", VN_ERR_UNSUPPORTED, "output_gate_type 'sigmoid'");
 	refused("{\"hidden_act\":\"gelu\"}", VN_ERR_UNSUPPORTED, "hidden_act 'gelu'");
@@ -131,7 +131,7 @@ static void the_multimodal_config_holds_the_text_model_and_may_tie_on_either_lev
 	"\"text_config\":{\"model_type\":\"qwen3_5_text\"," \
 	"\"vocab_size\":32,\"hidden_size\":16,\"intermediate_size\":24,\"num_hidden_layers\":8,\"num_attention_heads\":4," \
 	"\"num_key_value_heads\":2"
-	page = vn_plan_qwen3_5;
+	page = vn_family_qwen3_5.plan;
 	layers_are("{" TEXT "}}", "lllflllf");
 	CU_ASSERT_FALSE(tied("{" TEXT "}}"));
 	CU_ASSERT(tied("{" TEXT ",\"tie_word_embeddings\":true}}"));
@@ -141,7 +141,7 @@ static void the_multimodal_config_holds_the_text_model_and_may_tie_on_either_lev
 
 static void attention_biases_are_there_when_asked_for(void)
 {
-	page = vn_plan_qwen3_5;
+	page = vn_family_qwen3_5.plan;
 	for (int on = 0; on < 2; on++) {
 		vn_plan *p = accepted(on ? "{\"attention_bias\":true}" : "{}");
 		int      biases = 0;
@@ -168,7 +168,7 @@ static toy toy_create(void)
 	toy      t = { 0 };
 	vn_error e;
 
-	CU_ASSERT_EQUAL_FATAL(vn_plan_qwen3_5("c.json", o, &t.plan, &e), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(vn_family_qwen3_5.plan("c.json", o, &t.plan, &e), VN_OK);
 	json_decref(o);
 	t.weight = calloc((size_t)t.plan->n_weights, sizeof *t.weight);
 	for (int w = 0; w < t.plan->n_weights; w++) {

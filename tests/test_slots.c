@@ -17,7 +17,7 @@ static vn_plan *qwen2(int layers, int tied)
 	         "\"tie_word_embeddings\":%s}",
 	         layers, tied ? "true" : "false");
 	json_t *o = json_loads(text, 0, NULL);
-	CU_ASSERT_EQUAL_FATAL(vn_plan_qwen2("c", o, &p, NULL), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(vn_family_qwen2.plan("c", o, &p, NULL), VN_OK);
 	json_decref(o);
 	return p;
 }

@@ -56,7 +56,7 @@ static void pair(const char *name, vn_dtype a, vn_dtype b, int64_t rows, int64_t
 	m.t = (vn_weight_trial) { .side = { &m.side[0], &m.side[1] },
 		                      .row = { &m.row[0], &m.row[1] },
 		                      .numbers = { &m.tensor[0], &m.tensor[1] },
-		                      .name = vn_weight_name_of(name) };
+		                      .name = vn_weight_name_of(NULL, name) };
 }
 
 static void without_numbers(void)

@@ -7,30 +7,31 @@
 static void a_name_tells_part_and_layer(void)
 {
 	static const struct {
-		const char    *name;
-		vn_weight_part part;
-		int            layer;
-		const char    *tail;
-		bool           bias;
+		const char *name;
+		int         part;
+		int         layer;
+		const char *tail;
+		bool        bias;
 	} row[] = {
-		{ "model.layers.12.self_attn.q_proj.weight", VN_PART_Q, 12, "self_attn.q_proj.weight", false },
+		{ "model.layers.12.self_attn.q_proj.weight", VN_POINT_Q_PROJ, 12, "self_attn.q_proj.weight", false },
 		{ "model.layers.0.self_attn.qkv_proj.bias", VN_PART_QKV, 0, "self_attn.qkv_proj.bias", true },
 		{ "model.layers.3.mlp.gate_up_proj.weight", VN_PART_GATE_UP, 3, "mlp.gate_up_proj.weight", false },
-		{ "model.layers.3.mlp.up_proj.weight", VN_PART_UP, 3, "mlp.up_proj.weight", false },
-		{ "model.layers.3.self_attn.q_norm.weight", VN_PART_NORM_Q, 3, "self_attn.q_norm.weight", false },
-		{ "h.7.attn.c_proj.weight", VN_PART_O, 7, "attn.c_proj.weight", false },
-		{ "h.7.mlp.c_proj.weight", VN_PART_DOWN, 7, "mlp.c_proj.weight", false },
-		{ "model.layers.1.linear_attn.A_log", VN_PART_GDN_LOG, 1, "linear_attn.A_log", false },
-		{ "model.embed_tokens.weight", VN_PART_EMBED, -1, "model.embed_tokens.weight", false },
-		{ "model.norm.weight", VN_PART_NORM, -1, "model.norm.weight", false },
-		{ "lm_head.weight", VN_PART_HEAD, -1, "lm_head.weight", false },
+		{ "model.layers.3.mlp.up_proj.weight", VN_POINT_UP_PROJ, 3, "mlp.up_proj.weight", false },
+		{ "model.layers.3.self_attn.q_norm.weight", VN_POINT_Q_NORM, 3, "self_attn.q_norm.weight", false },
+		{ "h.7.attn.c_proj.weight", VN_POINT_ATTN_OUT, 7, "attn.c_proj.weight", false },
+		{ "h.7.mlp.c_proj.weight", VN_POINT_DOWN_PROJ, 7, "mlp.c_proj.weight", false },
+		{ "model.layers.1.linear_attn.A_log", VN_POINT_GDN_G, 1, "linear_attn.A_log", false },
+		{ "model.embed_tokens.weight", VN_POINT_EMBED, -1, "model.embed_tokens.weight", false },
+		{ "model.norm.weight", VN_POINT_FINAL_NORM, -1, "model.norm.weight", false },
+		{ "lm_head.weight", VN_POINT_LOGITS, -1, "lm_head.weight", false },
 		{ "model.layers.x.q_projection", VN_PART_OTHER, -1, "model.layers.x.q_projection", false },
-		{ "model.layers.99999999999.q_proj.weight", VN_PART_Q, -1, "model.layers.99999999999.q_proj.weight", false },
+		{ "model.layers.99999999999.q_proj.weight", VN_POINT_Q_PROJ, -1, "model.layers.99999999999.q_proj.weight",
+		  false },
 		{ ".bias", VN_PART_OTHER, -1, ".bias", false },
 	};
 
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-		const vn_weight_name x = vn_weight_name_of(row[i].name);
+		const vn_weight_name x = vn_weight_name_of(NULL, row[i].name);
 		CU_ASSERT_EQUAL(x.part, row[i].part);
 		CU_ASSERT_EQUAL(x.layer, row[i].layer);
 		CU_ASSERT_STRING_EQUAL(x.tail, row[i].tail);
@@ -40,15 +41,15 @@ static void a_name_tells_part_and_layer(void)
 
 static void a_norm_is_any_of_them(void)
 {
-	CU_ASSERT_TRUE(vn_weight_part_is_norm(VN_PART_NORM_K));
-	CU_ASSERT_TRUE(vn_weight_part_is_norm(VN_PART_GDN_NORM));
-	CU_ASSERT_FALSE(vn_weight_part_is_norm(VN_PART_DOWN));
-	CU_ASSERT_FALSE(vn_weight_part_is_norm(VN_PART_GDN_QKV));
+	CU_ASSERT_TRUE(vn_weight_part_is_norm(VN_POINT_K_NORM));
+	CU_ASSERT_TRUE(vn_weight_part_is_norm(VN_POINT_GDN_NORM));
+	CU_ASSERT_FALSE(vn_weight_part_is_norm(VN_POINT_DOWN_PROJ));
+	CU_ASSERT_FALSE(vn_weight_part_is_norm(VN_POINT_GDN_QKV));
 }
 
 static vn_mistake exchange(const char *a, const char *b)
 {
-	const vn_weight_name x = vn_weight_name_of(a), y = vn_weight_name_of(b);
+	const vn_weight_name x = vn_weight_name_of(NULL, a), y = vn_weight_name_of(NULL, b);
 	return vn_weight_exchange(&x, &y);
 }
 

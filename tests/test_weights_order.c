@@ -66,7 +66,7 @@ static void each_order_takes_rows_from_where_it_says(void)
 	vn_weight_order o[VN_MOST_ORDERS];
 
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-		const vn_weight_name name = vn_weight_name_of(row[i].name);
+		const vn_weight_name name = vn_weight_name_of(NULL, row[i].name);
 		const int64_t        n = (int64_t)strlen(row[i].x);
 		const vn_shape       shape = { 2, { row[i].axis ? 3 : n, row[i].axis ? n : 3 } };
 		const int            all = vn_weight_orders_of(&name, &shape, &shape, row[i].h, o);
@@ -108,7 +108,7 @@ static void every_order_of_an_axis_has_each_row_once(void)
 	vn_weight_order       o[VN_MOST_ORDERS];
 
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-		const vn_weight_name name = vn_weight_name_of(row[i].name);
+		const vn_weight_name name = vn_weight_name_of(NULL, row[i].name);
 		const vn_shape       shape = { 2, { row[i].rows, row[i].cols } };
 		const int            n = vn_weight_orders_of(&name, &shape, &shape, &h, o);
 		int                  axes = 0;
@@ -124,7 +124,7 @@ static void every_order_of_an_axis_has_each_row_once(void)
 
 static void another_shape_may_only_be_transposed(void)
 {
-	const vn_weight_name name = vn_weight_name_of("model.layers.0.mlp.down_proj.weight");
+	const vn_weight_name name = vn_weight_name_of(NULL, "model.layers.0.mlp.down_proj.weight");
 	const vn_shape       a = { 2, { 24, 48 } }, transposed = { 2, { 48, 24 } }, other = { 2, { 24, 24 } };
 	vn_weight_order      o[VN_MOST_ORDERS];
 

@@ -28,7 +28,7 @@ static vn_weight_row row(const char *name, const float *x)
 /* A trial of one weight that both sides have. */
 static vn_weight_trial trial_of(const vn_weight_row *ref, const vn_weight_row *cand)
 {
-	return (vn_weight_trial) { .row = { ref, cand }, .name = vn_weight_name_of((ref ? ref : cand)->name) };
+	return (vn_weight_trial) { .row = { ref, cand }, .name = vn_weight_name_of(NULL, (ref ? ref : cand)->name) };
 }
 
 /* The finding from the tables alone: kind and id, or "" "". */

@@ -19,6 +19,7 @@
 #ifndef VN_COMPARE_WEIGHTS_H
 #define VN_COMPARE_WEIGHTS_H
 
+#include "libref/family/family.h"
 #include "libref/model/model.h"
 
 #include <stdbool.h>
@@ -28,6 +29,7 @@ typedef struct vn_weight_side {
 	int                  n;
 	const vn_tensor     *numbers; /* (n), data NULL if unknown; NULL: none are known */
 	const vn_plan       *plan;    /* for the sizes of heads; NULL: not known */
+	const vn_family     *family;  /* for the names; NULL: not known */
 	/* from a GGUF file; the changes of llama.cpp's converter are undone (specs/models.md, 4.6) */
 	bool                 gguf;
 } vn_weight_side;

@@ -262,7 +262,7 @@ int vn_weight_changes_of(const vn_weight_name *name, const vn_weight_row *a, con
 		add(&l, VN_WEIGHT_CHANGE_PLUS, b->dtype, 1.0, VN_FOUND(PLUS_ONE));
 		add(&l, VN_WEIGHT_CHANGE_PLUS, b->dtype, -1.0, VN_FOUND(LESS_ONE));
 	}
-	if (name->part == VN_PART_GDN_LOG)
+	if (name->change == VN_GGUF_DECAY)
 		add(&l, VN_WEIGHT_CHANGE_DECAY, b->dtype, 0, VN_FOUND(DECAY));
 	add_factors(&l, h);
 	add_blocks(&l);

@@ -70,7 +70,7 @@ static bool is_fused_so(const vn_weight_numbers *m, const vn_weight_order *o, co
 static bool numbers_fit(const vn_weight_trial *t, const vn_tensor *const *part, int n, const vn_weight_row *whole,
                         vn_weight_difference *d, bool *same)
 {
-	const vn_weight_name name = vn_weight_name_of(whole->name);
+	const vn_weight_name name = vn_weight_name_of(t->side[0]->family, whole->name);
 	vn_weight_order      list[VN_MOST_ORDERS];
 	vn_weight_numbers    m;
 	bool                 found = false;
@@ -132,13 +132,13 @@ bool vn_weight_fused(const vn_weight_trial *t, vn_weight_difference *d, bool *sa
 /* ---- transposed before the split ------------------------------------------------------------- */
 
 static const struct {
-	vn_weight_part part[PARTS];
-	int            n;
-	const char    *says;
+	int         part[PARTS];
+	int         n;
+	const char *says;
 } together[] = {
-	{ { VN_PART_Q, VN_PART_K, VN_PART_V }, 3, "q, k and v" },
-	{ { VN_PART_GATE, VN_PART_UP }, 2, "gate and up" },
-	{ { VN_PART_UP, VN_PART_GATE }, 2, "up and gate" },
+	{ { VN_POINT_Q_PROJ, VN_POINT_K_PROJ, VN_POINT_V_PROJ }, 3, "q, k and v" },
+	{ { VN_POINT_GATE_PROJ, VN_POINT_UP_PROJ }, 2, "gate and up" },
+	{ { VN_POINT_UP_PROJ, VN_POINT_GATE_PROJ }, 2, "up and gate" },
 };
 enum { TOGETHER = sizeof together / sizeof *together };
 
@@ -146,7 +146,7 @@ enum { TOGETHER = sizeof together / sizeof *together };
  * there is no such matrix. */
 static int find_parts(const vn_weight_trial *t, int k, int g, const vn_weight_row *part[PARTS])
 {
-	const vn_weight_name name = vn_weight_name_of(t->row[k]->name);
+	const vn_weight_name name = vn_weight_name_of(t->side[k]->family, t->row[k]->name);
 	int                  own = -1;
 
 	for (int p = 0; p < together[g].n; p++) {

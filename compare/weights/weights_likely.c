@@ -71,7 +71,7 @@ static bool is_undone(const vn_weight_trial *t)
 {
 	const vn_weight_row *a = t->row[0], *b = t->row[1];
 	const vn_stats      *x = &a->stats, *y = &b->stats;
-	const double room = t->name.part == VN_PART_GDN_LOG ? 5e-7 : vn_weight_part_is_norm(t->name.part) ? 6.1e-8 : 0.0;
+	const double room = t->name.change == VN_GGUF_DECAY ? 5e-7 : vn_weight_part_is_norm(t->name.part) ? 6.1e-8 : 0.0;
 
 	if (t->side[0]->gguf == t->side[1]->gguf || a->dtype != VN_F32 || b->dtype != VN_F32 || room == 0.0 ||
 	    x->nan + x->inf + y->nan + y->inf || !vn_shape_equal(&a->shape, &b->shape))
@@ -367,7 +367,7 @@ static bool of_another(const vn_weight_trial *t, vn_weight_difference *d)
 	}
 	if (!found)
 		return false;
-	const vn_weight_name other = vn_weight_name_of(found->name);
+	const vn_weight_name other = vn_weight_name_of(t->side[0]->family, found->name);
 	const vn_mistake id = strcmp(other.tail, t->name.tail) == 0 ? VN_MISTAKE_W9 : vn_weight_exchange(&t->name, &other);
 	if (id == VN_MISTAKE_W9)
 		return vn_weight_is(d, 1, VN_PROOF_STATISTICS, VN_FOUND(OTHER_LAYER), other.layer);

@@ -1,4 +1,4 @@
-/* weights_names.c: the part a weight plays, by its name in a HuggingFace directory. */
+/* weights_names.c: see weights_names.h. The names are those of the families (libref/family). */
 #include "compare/weights/weights_names.h"
 
 #include <ctype.h>
@@ -8,38 +8,21 @@
 #include <string.h>
 
 /* The first of these words that occurs in the name after the layer counts. */
-/* clang-format off */
 static const struct {
 	const char *word;
-	vn_weight_part     part;
-} parts[] = {
-	{ "qkv_proj.", VN_PART_QKV }, { "q_proj.", VN_PART_Q }, { "k_proj.", VN_PART_K }, { "v_proj.", VN_PART_V },
-	  { "o_proj.", VN_PART_O },
-	{ "gate_up_proj.", VN_PART_GATE_UP }, { "gate_proj.", VN_PART_GATE }, { "up_proj.", VN_PART_UP },
-	  { "down_proj.", VN_PART_DOWN },
-	{ "q_norm.", VN_PART_NORM_Q }, { "k_norm.", VN_PART_NORM_K }, { "post_attention_layernorm.", VN_PART_NORM_POST },
-	{ "input_layernorm.", VN_PART_NORM_IN }, { "attn.c_attn.", VN_PART_C_ATTN }, { "attn.c_proj.", VN_PART_O },
-	{ "mlp.c_fc.", VN_PART_UP }, { "mlp.c_proj.", VN_PART_DOWN }, { "ln_1.", VN_PART_NORM_IN },
-	  { "ln_2.", VN_PART_NORM_POST },
-	{ "in_proj_qkv.", VN_PART_GDN_QKV }, { "in_proj_z.", VN_PART_GDN_Z }, { "in_proj_b.", VN_PART_GDN_B },
-	  { "in_proj_a.", VN_PART_GDN_A },
-	{ "conv1d.", VN_PART_GDN_CONV }, { "dt_bias", VN_PART_GDN_DT }, { "A_log", VN_PART_GDN_LOG },
-	  { "linear_attn.norm.", VN_PART_GDN_NORM },
-	{ "linear_attn.out_proj.", VN_PART_GDN_OUT }, { "embed_tokens.", VN_PART_EMBED }, { "wte.", VN_PART_EMBED },
-	{ "lm_head.", VN_PART_HEAD }, { "ln_f.", VN_PART_NORM }, { "norm.", VN_PART_NORM },
-};
-/* clang-format on */
+	int         part;
+} fused[] = { { "qkv_proj.", VN_PART_QKV }, { "gate_up_proj.", VN_PART_GATE_UP } };
 
 static const struct {
-	vn_weight_part a, b;
-	vn_mistake     weight, bias;
+	int        a, b;
+	vn_mistake weight, bias;
 } exchanges[] = {
-	{ VN_PART_GATE, VN_PART_UP, VN_MISTAKE_W4, VN_MISTAKE_W4 },
-	{ VN_PART_K, VN_PART_V, VN_MISTAKE_W4, VN_MISTAKE_W8 },
-	{ VN_PART_NORM_Q, VN_PART_NORM_K, VN_MISTAKE_N11, VN_MISTAKE_N11 },
-	{ VN_PART_NORM_IN, VN_PART_NORM_POST, VN_MISTAKE_N12, VN_MISTAKE_N12 },
-	{ VN_PART_GDN_B, VN_PART_GDN_A, VN_MISTAKE_G3, VN_MISTAKE_G3 },
-	{ VN_PART_EMBED, VN_PART_HEAD, VN_MISTAKE_W10, VN_MISTAKE_W10 },
+	{ VN_POINT_GATE_PROJ, VN_POINT_UP_PROJ, VN_MISTAKE_W4, VN_MISTAKE_W4 },
+	{ VN_POINT_K_PROJ, VN_POINT_V_PROJ, VN_MISTAKE_W4, VN_MISTAKE_W8 },
+	{ VN_POINT_Q_NORM, VN_POINT_K_NORM, VN_MISTAKE_N11, VN_MISTAKE_N11 },
+	{ VN_POINT_ATTN_NORM, VN_POINT_MLP_NORM, VN_MISTAKE_N12, VN_MISTAKE_N12 },
+	{ VN_POINT_GDN_B, VN_POINT_GDN_A, VN_MISTAKE_G3, VN_MISTAKE_G3 },
+	{ VN_POINT_EMBED, VN_POINT_LOGITS, VN_MISTAKE_W10, VN_MISTAKE_W10 },
 };
 
 /* The rest of the name after ".layers.12." or ".h.12.", which may also start the name. */
@@ -61,28 +44,66 @@ static const char *behind_layer(const char *name, int *layer)
 	return NULL;
 }
 
-vn_weight_name vn_weight_name_of(const char *name)
+/* Does a name contain these words, between dots? */
+static bool has_words(const char *name, const char *words)
 {
-	vn_weight_name x = { .layer = -1 };
-	const char    *tail = behind_layer(name, &x.layer);
-	const size_t   n = strlen(name);
+	const size_t n = strlen(words);
+	for (const char *p = strstr(name, words); p; p = strstr(p + 1, words))
+		if ((p == name || p[-1] == '.') && (p[n] == '.' || !p[n]))
+			return true;
+	return false;
+}
+
+/* The weight of a family with this name; loose: with the last word of its name. */
+static const vn_family_weight *find_weight(const vn_family *f, const char *tail, bool loose)
+{
+	for (const vn_family_weight *w = f->weights; w->hf; w++) {
+		const char *last = strrchr(w->hf, '.');
+		if (has_words(tail, loose && last ? last + 1 : w->hf))
+			return w;
+	}
+	return NULL;
+}
+
+vn_weight_name vn_weight_name_of(const vn_family *family, const char *name)
+{
+	vn_weight_name          x = { .part = VN_PART_OTHER, .layer = -1 };
+	const char             *tail = behind_layer(name, &x.layer);
+	const vn_family_weight *w = NULL;
+	const size_t            n = strlen(name);
 
 	x.tail = tail ? tail : name;
 	x.bias = n > 5 && strcmp(name + n - 5, ".bias") == 0;
-	for (size_t i = 0; !x.part && i < sizeof parts / sizeof *parts; i++)
-		if (strstr(x.tail, parts[i].word))
-			x.part = parts[i].part;
+	for (size_t i = 0; i < sizeof fused / sizeof *fused; i++)
+		if (strstr(x.tail, fused[i].word)) {
+			x.part = fused[i].part;
+			return x;
+		}
+	for (int loose = 0; !w && loose < 2; loose++) {
+		w = family ? find_weight(family, x.tail, loose) : NULL;
+		for (int i = 0; !w && !family && vn_family_at(i); i++)
+			w = find_weight(vn_family_at(i), x.tail, loose);
+	}
+	if (!w)
+		return x;
+	x.change = w->change;
+	const vn_point made = w->point == VN_POINT_QG_PROJ       ? VN_POINT_Q_PROJ
+	                      : w->point == VN_POINT_TOKEN_EMBED ? VN_POINT_EMBED
+	                                                         : w->point;
+	x.part = (int)made;
 	return x;
 }
 
-bool vn_weight_part_is_norm(vn_weight_part p)
+bool vn_weight_part_is_norm(int part)
 {
-	return (p >= VN_PART_NORM && p <= VN_PART_NORM_K) || p == VN_PART_GDN_NORM;
+	const char  *name = part < VN_N_POINTS ? vn_point_get((vn_point)part)->name : "";
+	const size_t n = strlen(name);
+	return n > 5 && strcmp(name + n - 5, "_norm") == 0; /* point.def: outputs of norms end so */
 }
 
 vn_mistake vn_weight_exchange(const vn_weight_name *x, const vn_weight_name *y)
 {
-	const vn_weight_part a = x->part, b = y->part;
+	const int a = x->part, b = y->part;
 	for (size_t i = 0; i < sizeof exchanges / sizeof *exchanges && x->bias == y->bias; i++)
 		if ((exchanges[i].a == a && exchanges[i].b == b) || (exchanges[i].a == b && exchanges[i].b == a))
 			return x->bias ? exchanges[i].bias : exchanges[i].weight;
@@ -100,33 +121,38 @@ static const vn_weight_row *find_row(const vn_weight_row *rows, int n, const cha
 	return n > 0 ? bsearch(name, rows, (size_t)n, sizeof *rows, compare_name) : NULL;
 }
 
-/* Prefixes that publishers use for the same model trunk. */
-static const char *const prefixes[] = {
-	"model.language_model.", "model.transformer.", "model.model.", "language_model.model.",
-	"language_model.",       "transformer.",       "model.",       ""
-};
+/* Prefix i that publishers use for the same trunk, of all families; NULL after the last. */
+static const char *prefix_at(int i)
+{
+	for (int f = 0; vn_family_at(f); f++)
+		for (const char *const *p = vn_family_at(f)->naming->prefixes; *p; p++)
+			if (i-- == 0)
+				return *p;
+	return NULL;
+}
 
 const vn_weight_row *vn_weight_twin(const vn_weight_row *rows, int n, const char *name)
 {
 	const vn_weight_row *found = find_row(rows, n, name);
 	char                 other[VN_NAME_MAX + 32];
-	size_t               own = 0;
+	size_t               own = 0; /* the longest prefix of the name */
 
-	while (!found && strncmp(name, prefixes[own], strlen(prefixes[own])) != 0)
-		own++;
-	for (size_t i = 0; !found && i < sizeof prefixes / sizeof *prefixes; i++) {
-		snprintf(other, sizeof other, "%s%s", prefixes[i], name + strlen(prefixes[own]));
+	for (int i = 0; !found && prefix_at(i); i++)
+		if (strlen(prefix_at(i)) > own && strncmp(name, prefix_at(i), strlen(prefix_at(i))) == 0)
+			own = strlen(prefix_at(i));
+	for (int i = 0; !found && prefix_at(i); i++) {
+		snprintf(other, sizeof other, "%s%s", prefix_at(i), name + own);
 		found = find_row(rows, n, other);
 	}
 	return found;
 }
 
 const vn_weight_row *vn_weight_beside(const vn_weight_side *side, const vn_weight_row *row, const vn_weight_name *name,
-                                      vn_weight_part part)
+                                      int part)
 {
 	const size_t trunk = (size_t)(name->tail - row->name);
 	for (int i = 0; i < side->n; i++) {
-		const vn_weight_name x = vn_weight_name_of(side->row[i].name);
+		const vn_weight_name x = vn_weight_name_of(side->family, side->row[i].name);
 		if (x.part == part && x.layer == name->layer && x.bias == name->bias &&
 		    (size_t)(x.tail - side->row[i].name) == trunk && strncmp(side->row[i].name, row->name, trunk) == 0)
 			return &side->row[i];

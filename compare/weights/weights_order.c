@@ -95,10 +95,10 @@ static void add_blocks(order_list *l, vn_weight_axis axis, vn_mistake id, const 
 
 static const char *const qkv[] = { "q", "k", "v" };
 
-static void add_fused(order_list *l, const vn_weight_heads *h, vn_weight_part part, vn_weight_axis axis, int64_t n)
+static void add_fused(order_list *l, const vn_weight_heads *h, int part, vn_weight_axis axis, int64_t n)
 {
 	const int64_t q = (int64_t)h->H * h->K, k = (int64_t)h->G * h->K;
-	if (part == VN_PART_C_ATTN) {
+	if (part == VN_POINT_C_ATTN) {
 		add_blocks(l, axis, VN_MISTAKE_W2, (int64_t[]) { n / 3, n / 3, n / 3 }, qkv, n);
 		if (h->H > 1 && 3 * q == n)
 			add_both(l, VN_ORDER_PARTS, axis, VN_FOUND(BY_HEAD), VN_FOUND(SEPARATE),
@@ -122,21 +122,22 @@ static void add_tiled(order_list *l, const vn_weight_heads *h, vn_weight_axis ax
 	         (vn_arrange) { VN_ARRANGE_TRANSPOSED, .a = h->nk, .b = h->nv / h->nk, .each = width, .before = before });
 }
 
-static void of_delta_rule(order_list *l, const vn_weight_heads *h, vn_weight_part part, int64_t M, int64_t N)
+static void of_delta_rule(order_list *l, const vn_weight_heads *h, const vn_weight_name *name, int64_t M, int64_t N)
 {
+	const int     part = name->part;
 	const int64_t keys = (int64_t)h->nk * h->dk, values = (int64_t)h->nv * h->dv;
-	if (part == VN_PART_GDN_QKV || part == VN_PART_GDN_CONV) {
-		add_blocks(l, VN_WEIGHT_ROWS, part == VN_PART_GDN_CONV ? VN_MISTAKE_G14 : VN_MISTAKE_W2,
+	if (part == VN_POINT_GDN_QKV || part == VN_POINT_GDN_CONV) {
+		add_blocks(l, VN_WEIGHT_ROWS, part == VN_POINT_GDN_CONV ? VN_MISTAKE_G14 : VN_MISTAKE_W2,
 		           (int64_t[]) { keys, keys, values }, qkv, M);
 		add_tiled(l, h, VN_WEIGHT_ROWS, 2 * keys, h->dv, M);
 	}
-	if (part == VN_PART_GDN_CONV && N > 1)
+	if (part == VN_POINT_GDN_CONV && N > 1)
 		add(l, VN_ORDER_SINGLE, VN_WEIGHT_COLUMNS, (vn_arrange) { VN_ARRANGE_REVERSED, .each = 1 }, VN_FOUND(TAPS));
-	if (part == VN_PART_GDN_Z)
+	if (part == VN_POINT_GDN_Z)
 		add_tiled(l, h, VN_WEIGHT_ROWS, 0, h->dv, M);
-	if (part == VN_PART_GDN_B || part == VN_PART_GDN_A || part == VN_PART_GDN_DT || part == VN_PART_GDN_LOG)
+	if (part == VN_POINT_GDN_B || part == VN_POINT_GDN_A || part == VN_POINT_GDN_G)
 		add_tiled(l, h, VN_WEIGHT_ROWS, 0, 1, M);
-	if (part == VN_PART_GDN_OUT)
+	if (name->change == VN_GGUF_TILED_COLUMNS)
 		add_tiled(l, h, VN_WEIGHT_COLUMNS, 0, h->dv, N);
 }
 
@@ -186,10 +187,10 @@ static void add_sheared(order_list *l, int64_t N)
 int vn_weight_orders_of(const vn_weight_name *name, const vn_shape *shape, const vn_shape *other,
                         const vn_weight_heads *h, vn_weight_order o[VN_MOST_ORDERS])
 {
-	order_list           l = { o, 0 };
-	const vn_weight_part part = name->part;
-	const int64_t        M = shape->rank ? shape->dim[0] : 1, N = M ? vn_shape_count(shape) / M : 0;
-	const bool           matrix = shape->rank == 2 && M > 1 && N > 1,
+	order_list    l = { o, 0 };
+	const int     part = name->part;
+	const int64_t M = shape->rank ? shape->dim[0] : 1, N = M ? vn_shape_count(shape) / M : 0;
+	const bool    matrix = shape->rank == 2 && M > 1 && N > 1,
 			   swapped = matrix && other->rank == 2 && other->dim[0] == N && other->dim[1] == M;
 
 	if (M <= 0 || N <= 0)
@@ -199,18 +200,18 @@ int vn_weight_orders_of(const vn_weight_name *name, const vn_shape *shape, const
 			add_transposed(&l, M, N, true);
 		return l.n;
 	}
-	if (part == VN_PART_Q || part == VN_PART_K || part == VN_PART_NORM_Q || part == VN_PART_NORM_K)
-		add_pairs(&l, h, M, part == VN_PART_Q && M == 2 * (int64_t)h->H * h->K);
-	if (part == VN_PART_Q && h->H > 0 && M == 2 * (int64_t)h->H * h->K) {
+	if (part == VN_POINT_Q_PROJ || part == VN_POINT_K_PROJ || part == VN_POINT_Q_NORM || part == VN_POINT_K_NORM)
+		add_pairs(&l, h, M, part == VN_POINT_Q_PROJ && M == 2 * (int64_t)h->H * h->K);
+	if (part == VN_POINT_Q_PROJ && h->H > 0 && M == 2 * (int64_t)h->H * h->K) {
 		vn_arrange halves = { VN_ARRANGE_SECTIONS, .a = h->H, .part = { h->K, h->K, 0 }, .order = { 0, 1, 2 } };
 		add_both(&l, VN_ORDER_HALVES, VN_WEIGHT_ROWS, VN_FOUND(QUERIES_FIRST), VN_FOUND(HALVES_BACK), halves);
 		halves.order[0] = 1;
 		halves.order[1] = 0;
 		add_both(&l, VN_ORDER_HALVES, VN_WEIGHT_ROWS, VN_FOUND(GATES_FIRST), VN_FOUND(HALVES_BACK), halves);
 	}
-	if (part == VN_PART_C_ATTN && matrix)
+	if (part == VN_POINT_C_ATTN && matrix)
 		add_fused(&l, h, part, VN_WEIGHT_COLUMNS, N);
-	else if (part == VN_PART_QKV || part == VN_PART_C_ATTN)
+	else if (part == VN_PART_QKV || part == VN_POINT_C_ATTN)
 		add_fused(&l, h, part, VN_WEIGHT_ROWS, M);
 	if (part == VN_PART_GATE_UP && M % 2 == 0) {
 		add(&l, VN_ORDER_SHARDS, VN_WEIGHT_ROWS, (vn_arrange) { VN_ARRANGE_REVERSED, .each = M / 2 },
@@ -218,10 +219,10 @@ int vn_weight_orders_of(const vn_weight_name *name, const vn_shape *shape, const
 		add_both(&l, VN_ORDER_EVERY_OTHER, VN_WEIGHT_ROWS, VN_FOUND(ROWS), VN_FOUND(ROWS_BACK),
 		         (vn_arrange) { VN_ARRANGE_TRANSPOSED, .a = M / 2, .b = 2 });
 	}
-	of_delta_rule(&l, h, part, M, N);
+	of_delta_rule(&l, h, name, M, N);
 	if (matrix)
 		add_transposed(&l, M, N, false);
-	if (part == VN_PART_EMBED || part == VN_PART_HEAD)
+	if (part == VN_POINT_EMBED || part == VN_POINT_LOGITS)
 		add_shards(&l, M);
 	if (matrix)
 		add_sheared(&l, N);

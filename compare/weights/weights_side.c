@@ -60,8 +60,9 @@ static void sum_up_row(void *ctx, int i)
 
 static vn_status of_model(const char *path, int threads, vn_opened_weights *w, vn_lines *notes, vn_error *err)
 {
-	vn_status st = vn_source_open(path, &w->source, err);
-	int       n = 0;
+	const char *family = NULL;
+	vn_status   st = vn_source_open(path, &w->source, err);
+	int         n = 0;
 
 	if (st)
 		return st;
@@ -84,11 +85,12 @@ static vn_status of_model(const char *path, int threads, vn_opened_weights *w, v
 	w->source->tensor = NULL;
 	w->source->n = 0;
 	vn_team_each(threads, n, sum_up_row, w);
-	w->plan = vn_family_plan(w->source->config, NULL);
+	w->plan = vn_family_plan(w->source->config, &family);
 	w->side = (vn_weight_side) { .row = w->rows,
 		                         .n = n,
 		                         .numbers = w->numbers,
 		                         .plan = w->plan,
+		                         .family = vn_family_named(family),
 		                         .gguf = strncmp(w->source->format, "gguf", 4) == 0 };
 	return VN_OK;
 }
@@ -98,7 +100,9 @@ vn_plan *vn_weight_side_of(const vn_recording *r, vn_weight_side *side)
 	const char *format = vn_recording_format(r), *config = vn_recording_config(r);
 	vn_plan    *made = NULL;
 
-	*side = (vn_weight_side) { .plan = vn_recording_plan(r), .gguf = format && strncmp(format, "gguf", 4) == 0 };
+	*side = (vn_weight_side) { .plan = vn_recording_plan(r),
+		                       .family = vn_family_named(vn_recording_family(r)),
+		                       .gguf = format && strncmp(format, "gguf", 4) == 0 };
 	side->n = vn_recording_weights(r, &side->row);
 	if (!side->plan && config && side->n > 0)
 		side->plan = made = vn_family_plan(config, NULL);

@@ -59,7 +59,7 @@ static bool same_but_ones(const vn_shape *a, const vn_shape *b)
 static bool other_size(const vn_weight_trial *t, vn_weight_difference *d)
 {
 	const vn_shape *a = &t->row[0]->shape, *b = &t->row[1]->shape;
-	const bool      table = t->name.part == VN_PART_EMBED || t->name.part == VN_PART_HEAD;
+	const bool      table = t->name.part == VN_POINT_EMBED || t->name.part == VN_POINT_LOGITS;
 
 	if (vn_shape_count(a) == vn_shape_count(b))
 		return false;
@@ -129,7 +129,7 @@ bool vn_weight_by_digest(const vn_weight_trial *t, vn_weight_difference *d)
 	for (int i = 0; i < ref->n; i++) {
 		if (!equal_bytes(&ref->row[i], t->row[1]) || &ref->row[i] == t->row[0])
 			continue;
-		const vn_weight_name name = vn_weight_name_of(ref->row[i].name);
+		const vn_weight_name name = vn_weight_name_of(ref->family, ref->row[i].name);
 		const int            near = name_nearness(&t->name, &name);
 		if (near > best) {
 			best = near;
@@ -213,12 +213,12 @@ static bool by_change(const vn_weight_trial *t, int from, const vn_weight_number
 static bool judge_interleaved(const vn_weight_trial *t, vn_weight_difference *d)
 {
 	const vn_weight_side *ref = t->side[0];
-	const bool            up = t->name.part == VN_PART_UP;
+	const bool            up = t->name.part == VN_POINT_UP_PROJ;
 	vn_weight_numbers     m;
 
-	if ((t->name.part != VN_PART_GATE && !up) || !ref->numbers || !t->numbers[0])
+	if ((t->name.part != VN_POINT_GATE_PROJ && !up) || !ref->numbers || !t->numbers[0])
 		return false;
-	const vn_weight_row *row = vn_weight_beside(ref, t->row[0], &t->name, up ? VN_PART_GATE : VN_PART_UP);
+	const vn_weight_row *row = vn_weight_beside(ref, t->row[0], &t->name, up ? VN_POINT_GATE_PROJ : VN_POINT_UP_PROJ);
 	const vn_tensor     *beside = row ? &ref->numbers[row - ref->row] : NULL;
 	if (!beside || !beside->data || vn_dtype_block(row->dtype) > 1 || row->dtype != t->row[0]->dtype ||
 	    !vn_shape_equal(&row->shape, &t->row[0]->shape) ||

@@ -7,7 +7,7 @@
 #define VN_LIBREF_FAMILY_CONFIG_H
 
 #include "libref/base/error.h"
-#include "libref/plan/plan.h"
+#include "libref/family/family.h"
 
 #include <jansson.h>
 
@@ -59,10 +59,10 @@ void      vn_config_lists(vn_builder *b, vn_config *c);
  * keeps its value if the key is missing or null. */
 vn_status vn_config_act(const char *path, const json_t *o, const char *key, vn_act *act, vn_error *err);
 
-/* Rejects settings that no supported family has: fields that transformers obeys in all of them
+/* Rejects settings that the family does not obey: fields that transformers obeys in every family
  * (is_causal, per_layer_config, quantization_config), and fields that change the computation in
- * other families. Also for text_config. */
-vn_status vn_config_refuse(const char *path, const json_t *o, vn_error *err);
+ * other families, of ours or not. Also for text_config. */
+vn_status vn_config_refuse(const char *path, const vn_family *f, const json_t *o, vn_error *err);
 
 /* Sets *window of a layer; 0: full attention. Unknown layer types are rejected. */
 vn_status vn_config_window(const char *path, const vn_config *c, int layer, int *window, vn_error *err);

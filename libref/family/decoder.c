@@ -115,3 +115,30 @@ vn_status vn_plan_decoder(const char *path, vn_config *c, vn_plan **plan, vn_err
 	}
 	return st ? st : built;
 }
+
+const vn_naming vn_decoder_naming = {
+	.stem = "model.",
+	.layers = "model.layers.",
+	.prefixes = (const char *const[]) { "model.", "", "transformer.", "model.language_model.", "language_model.model.",
+	                                    "model.model.", "language_model.", NULL },
+	/* the next-token module and the vision tower of Qwen3.5; buffers in old files */
+	.ignored = (const char *const[]) { "mtp.*", "model.visual.*", "visual.*", "*.rotary_emb.inv_freq", NULL },
+	.copy = "lm_head.weight",
+	.original = "model.embed_tokens.weight",
+};
+
+const vn_family_weight vn_decoder_weights[] = {
+	{ VN_POINT_EMBED, "model.embed_tokens", "token_embd", 0, 0 },
+	{ VN_POINT_FINAL_NORM, "model.norm", "output_norm", 0, 0 },
+	{ VN_POINT_LOGITS, "lm_head", "output", 0, 0 },
+	{ VN_POINT_ATTN_NORM, "input_layernorm", "attn_norm", 0, 0 },
+	{ VN_POINT_MLP_NORM, "post_attention_layernorm", "ffn_norm", 0, 0 },
+	{ VN_POINT_Q_PROJ, "self_attn.q_proj", "attn_q", 0, 0 },
+	{ VN_POINT_K_PROJ, "self_attn.k_proj", "attn_k", 0, 0 },
+	{ VN_POINT_V_PROJ, "self_attn.v_proj", "attn_v", 0, 0 },
+	{ VN_POINT_ATTN_OUT, "self_attn.o_proj", "attn_output", 0, 0 },
+	{ VN_POINT_GATE_PROJ, "mlp.gate_proj", "ffn_gate", 0, 0 },
+	{ VN_POINT_UP_PROJ, "mlp.up_proj", "ffn_up", 0, 0 },
+	{ VN_POINT_DOWN_PROJ, "mlp.down_proj", "ffn_down", 0, 0 },
+	{ 0 },
+};

@@ -6,55 +6,43 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LIST(...) \
-	(const char *const[]) \
-	{ \
-		__VA_ARGS__, NULL \
-	}
-
-/* All families but GPT-2. */
-static const vn_naming model_naming = {
-	.stem = "model.",
-	.prefixes = LIST("model.", "", "transformer.", "model.language_model.", "language_model.model.", "model.model."),
-	/* the next-token module and the vision tower of Qwen3.5; buffers in old files */
-	.ignored = LIST("mtp.*", "model.visual.*", "visual.*", "*.rotary_emb.inv_freq"),
-	.copy = "lm_head.weight",
-	.original = "model.embed_tokens.weight",
+static const vn_family *const families[] = {
+#define FAMILY(name) &vn_family_##name,
+#include "libref/family/family.def"
 };
 
-static const vn_naming gpt2_naming = {
-	.stem = "transformer.",
-	.prefixes = LIST("transformer.", "", "model.", "model.transformer."),
-	/* the causal mask and its fill value, stored as buffers */
-	.ignored = LIST("*h.*.attn.bias", "*h.*.attn.masked_bias"),
-	.copy = "lm_head.weight",
-	.original = "transformer.wte.weight",
-};
+const vn_family *vn_family_at(int i)
+{
+	return i >= 0 && (size_t)i < sizeof families / sizeof *families ? families[i] : NULL;
+}
 
-static const vn_family families[] = {
-	{ "gpt2", &gpt2_naming, vn_plan_gpt2, false },
-	{ "llama", &model_naming, vn_plan_llama, false },
-	{ "mistral", &model_naming, vn_plan_mistral, false },
-	{ "qwen2", &model_naming, vn_plan_qwen2, false },
-	{ "qwen3", &model_naming, vn_plan_qwen3, false },
-	{ "qwen3_5", &model_naming, vn_plan_qwen3_5, true },
-	{ "qwen3_5_text", &model_naming, vn_plan_qwen3_5, true },
-};
+const vn_family *vn_family_named(const char *model_type)
+{
+	for (size_t i = 0; model_type && i < sizeof families / sizeof *families; i++)
+		if (strcmp(families[i]->model_type, model_type) == 0)
+			return families[i];
+	return NULL;
+}
+
+const vn_family *vn_family_of_arch(const char *arch)
+{
+	for (size_t i = 0; i < sizeof families / sizeof *families; i++)
+		if (families[i]->gguf.arch && strcmp(families[i]->gguf.arch, arch) == 0)
+			return families[i];
+	return NULL;
+}
 
 vn_status vn_family_find(const char *path, const json_t *config, const vn_family **family, vn_error *err)
 {
 	const char *type = json_string_value(json_object_get(config, "model_type"));
-	char        known[128] = "";
+	char        known[256] = "";
 
 	if (!type)
 		return vn_fail(err, VN_ERR_FORMAT, "%s: model_type is missing", path);
-	for (size_t i = 0; i < sizeof families / sizeof *families; i++) {
-		if (strcmp(families[i].model_type, type) == 0) {
-			*family = &families[i];
-			return VN_OK;
-		}
-		snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s", i ? ", " : "", families[i].model_type);
-	}
+	if ((*family = vn_family_named(type)))
+		return VN_OK;
+	for (size_t i = 0; i < sizeof families / sizeof *families; i++)
+		snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s", i ? ", " : "", families[i]->model_type);
 	return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: model_type '%s' is not supported (known: %s)", path, type, known);
 }
 
@@ -75,7 +63,8 @@ vn_plan *vn_family_plan(const char *config, const char **family)
 bool vn_family_is_recurrent(const char *model_type)
 {
 	for (size_t i = 0; model_type && i < sizeof families / sizeof *families; i++)
-		if (families[i].recurrent && strncmp(model_type, families[i].model_type, strlen(families[i].model_type)) == 0)
+		if (families[i]->recurrent &&
+		    strncmp(model_type, families[i]->model_type, strlen(families[i]->model_type)) == 0)
 			return true;
 	return false;
 }

@@ -1,6 +1,8 @@
 /* gguf_config.c: see gguf_config.h. */
 #include "libref/model/gguf_config.h"
 
+#include "libref/family/family.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
@@ -10,11 +12,12 @@
 enum { KEY = 128, ARCH = 64 };
 
 typedef struct maker {
-	const vn_gguf *f;
-	const char    *arch, *path;
-	json_t        *o;    /* what comes of it */
-	json_t        *rope; /* its rope_parameters */
-	vn_error      *err;
+	const vn_gguf   *f;
+	const vn_family *family;
+	const char      *arch, *path;
+	json_t          *o;    /* what comes of it */
+	json_t          *rope; /* its rope_parameters */
+	vn_error        *err;
 } maker;
 
 vn_status vn_gguf_arch(const vn_gguf *f, char *text, size_t room, vn_error *err)
@@ -139,6 +142,14 @@ static vn_status rope_real(const maker *m, const char *key, const char *field)
 	return st;
 }
 
+static bool is_read(const vn_family *f, const char *key)
+{
+	for (const vn_gguf_field *x = f->gguf.fields; x && x->field; x++)
+		if (strcmp(x->from, key) == 0)
+			return true;
+	return false;
+}
+
 /* Keys that change an architecture's computation, and the value, besides 0,
  * that changes nothing. */
 static vn_status refuse_what_we_do_not_do(const maker *m)
@@ -165,7 +176,7 @@ static vn_status refuse_what_we_do_not_do(const maker *m)
 		double x = 0;
 		if ((st = read_real(m, keys[i].key, &x)))
 			return st;
-		if (x != 0 && x != keys[i].harmless)
+		if (x != 0 && x != keys[i].harmless && !is_read(m->family, keys[i].key))
 			return refuse_key(m, VN_ERR_UNSUPPORTED, keys[i].key, "is %g, which is not supported", x);
 	}
 	bool causal = true, parallel = false;
@@ -341,12 +352,14 @@ static vn_status set_window(const maker *m)
 
 	if (st || W == 0)
 		return st;
-	if (strcmp(m->arch, "llama") == 0 && !pattern) { /* Mistral: every layer */
-		json_object_set_new(m->o, "model_type", json_string("mistral"));
+	const vn_gguf_window window = m->family->gguf.window;
+	if (window == VN_GGUF_WINDOW_FAMILY || (window == VN_GGUF_WINDOW_MISTRAL && !pattern)) {
+		if (window == VN_GGUF_WINDOW_MISTRAL)
+			json_object_set_new(m->o, "model_type", json_string("mistral"));
 		json_object_set_new(m->o, "sliding_window", json_integer(W));
 		return VN_OK;
 	}
-	if (strncmp(m->arch, "qwen", 4) != 0 || !pattern || (int64_t)pattern->n < L ||
+	if (window != VN_GGUF_WINDOW_PATTERN || !pattern || (int64_t)pattern->n < L ||
 	    !vn_gguf_bool_at(pattern, 0, &slides))
 		return refuse_key(m, VN_ERR_UNSUPPORTED, "attention.sliding_window",
 		                  "is set, but no pattern selects the layers that have a window");
@@ -361,111 +374,116 @@ static vn_status set_window(const maker *m)
 	return VN_OK;
 }
 
-/* ---- one function an architecture --------------------------------------------------- */
+/* ---- the fields ----------------------------------------------------------------------------- */
 
-static vn_status set_decoder(const maker *m, const char *model_type)
+static vn_status set_decoder(const maker *m)
 {
 	vn_status st;
 
-	json_object_set_new(m->o, "model_type", json_string(model_type));
 	if ((st = copy_sizes(m, "hidden_size", "num_hidden_layers", "num_attention_heads", "max_position_embeddings")) ||
 	    (st = copy_int(m, "feed_forward_length", "intermediate_size")) ||
 	    (st = copy_real(m, "attention.layer_norm_rms_epsilon", "rms_norm_eps")) || (st = set_heads(m)))
 		return st;
-	json_object_set_new(m->o, "hidden_act", json_string("silu"));
+	json_object_set_new(m->o, "hidden_act", json_string(m->family->gguf.act));
 	json_object_set(m->o, "rope_parameters", m->rope);
 	return set_rope(m);
 }
 
-static vn_status qwen2(const maker *m)
+static bool any_layer_has(const maker *m, const char *tensor)
 {
-	const vn_status st = set_decoder(m, "qwen2");
-	return st ? st : set_window(m);
+	const int64_t L = json_integer_value(json_object_get(m->o, "num_hidden_layers"));
+	char          name[KEY];
+
+	for (int64_t i = 0; i < L; i++) {
+		snprintf(name, sizeof name, "blk.%" PRId64 ".%s", i, tensor);
+		if (has_tensor(m, name))
+			return true;
+	}
+	return false;
 }
 
-static vn_status llama(const maker *m)
+/* Copies a key that may be missing. */
+static vn_status copy_or(const maker *m, const vn_gguf_field *x)
 {
-	const vn_status st = set_decoder(m, "llama");
+	int64_t         n = x->absent;
+	const vn_status st = read_int(m, x->from, &n);
 
-	json_object_set_new(m->o, "attention_bias", json_boolean(has_tensor(m, "blk.0.attn_q.bias")));
-	json_object_set_new(m->o, "mlp_bias", json_boolean(has_tensor(m, "blk.0.ffn_gate.bias")));
-	return st ? st : set_window(m);
+	if (!st)
+		json_object_set_new(m->o, x->field, json_integer(n));
+	return st;
 }
 
-static vn_status qwen3(const maker *m)
+static vn_status copy_quotient(const maker *m, const vn_gguf_field *x)
 {
-	const vn_status st = set_decoder(m, "qwen3");
+	int64_t   whole = 0, by = 0;
+	vn_status st;
 
-	json_object_set_new(m->o, "attention_bias", json_boolean(has_tensor(m, "blk.0.attn_q.bias")));
-	return st ? st : set_window(m);
-}
-
-static vn_status qwen35(const maker *m)
-{
-	int64_t   nv = 0, inner = 0, interval = 4;
-	char      bias[KEY];
-	vn_status st = set_decoder(m, "qwen3_5_text");
-
-	if (st || (st = copy_int(m, "ssm.conv_kernel", "linear_conv_kernel_dim")) ||
-	    (st = copy_int(m, "ssm.state_size", "linear_key_head_dim")) ||
-	    (st = copy_int(m, "ssm.group_count", "linear_num_key_heads")) ||
-	    (st = copy_int(m, "ssm.time_step_rank", "linear_num_value_heads")) ||
-	    (st = read_int(m, "ssm.inner_size", &inner)) || (st = read_int(m, "ssm.time_step_rank", &nv)) ||
-	    (st = read_int(m, "full_attention_interval", &interval)))
+	if ((st = read_int(m, x->from, &whole)) || (st = read_int(m, x->by, &by)))
 		return st;
-	if (nv < 1 || inner < 1 || inner % nv)
-		return refuse_key(m, VN_ERR_FORMAT, "ssm.inner_size",
-		                  "(%" PRId64 ") is not a multiple of 'ssm.time_step_rank' (%" PRId64 ")", inner, nv);
-	json_object_set_new(m->o, "linear_value_head_dim", json_integer(inner / nv));
-	json_object_set_new(m->o, "full_attention_interval", json_integer(interval));
-	snprintf(bias, sizeof bias, "blk.%" PRId64 ".attn_q.bias", interval - 1);
-	json_object_set_new(m->o, "attention_bias", json_boolean(has_tensor(m, bias)));
-	return set_window(m);
-}
-
-static vn_status gpt2(const maker *m)
-{
-	const int64_t F = count_rows(m, "blk.0.ffn_up.weight"); /* converters always write 4 D as feed_forward_length */
-	vn_status     st;
-
-	json_object_set_new(m->o, "model_type", json_string("gpt2"));
-	if ((st = copy_sizes(m, "n_embd", "n_layer", "n_head", "n_positions")) ||
-	    (st = copy_real(m, "attention.layer_norm_epsilon", "layer_norm_epsilon")))
-		return st;
-	if (F >= 0)
-		json_object_set_new(m->o, "n_inner", json_integer(F));
-	json_object_set_new(m->o, "activation_function", json_string("gelu_new"));
+	if (by < 1 || whole < 1 || whole % by)
+		return refuse_key(m, VN_ERR_FORMAT, x->from, "(%" PRId64 ") is not a multiple of '%s.%s' (%" PRId64 ")", whole,
+		                  m->arch, x->by, by);
+	json_object_set_new(m->o, x->field, json_integer(whole / by));
 	return VN_OK;
+}
+
+static vn_status set_field(const maker *m, const vn_gguf_field *x)
+{
+	switch (x->kind) {
+	case VN_GGUF_INT: return x->absent ? copy_or(m, x) : copy_int(m, x->from, x->field);
+	case VN_GGUF_REAL: return copy_real(m, x->from, x->field);
+	case VN_GGUF_QUOTIENT: return copy_quotient(m, x);
+	case VN_GGUF_HAS: json_object_set_new(m->o, x->field, json_boolean(any_layer_has(m, x->from))); break;
+	case VN_GGUF_WORD: json_object_set_new(m->o, x->field, json_string(x->from)); break;
+	case VN_GGUF_ROWS:
+		if (count_rows(m, x->from) >= 0)
+			json_object_set_new(m->o, x->field, json_integer(count_rows(m, x->from)));
+		break;
+	}
+	return VN_OK;
+}
+
+/* Fields in the order in which reports print them. */
+static vn_status set_fields(const maker *m)
+{
+	const vn_gguf_family *g = &m->family->gguf;
+	vn_status             st;
+
+	json_object_set_new(m->o, "model_type", json_string(m->family->model_type));
+	if ((st = g->act ? set_decoder(m) : copy_sizes(m, g->sizes[0], g->sizes[1], g->sizes[2], g->sizes[3])))
+		return st;
+	for (const vn_gguf_field *x = g->fields; x && x->field; x++)
+		if ((st = set_field(m, x)))
+			return st;
+	return g->act ? set_window(m) : VN_OK;
+}
+
+/* "gpt2, llama, ..." */
+static void list_archs(char *list, size_t room)
+{
+	size_t at = 0;
+
+	for (int i = 0; vn_family_at(i); i++)
+		if (vn_family_at(i)->gguf.arch && at < room)
+			at += (size_t)snprintf(list + at, room - at, "%s%s", at ? ", " : "", vn_family_at(i)->gguf.arch);
 }
 
 vn_status vn_gguf_config(const vn_gguf *f, json_t **config, vn_error *err)
 {
-	static const struct {
-		const char *arch;
-		vn_status (*make)(const maker *m);
-	} known[] = {
-		{ "gpt2", gpt2 }, { "llama", llama }, { "qwen2", qwen2 }, { "qwen3", qwen3 }, { "qwen35", qwen35 },
-	};
-	char  arch[ARCH], list[128] = "";
+	char  arch[ARCH], list[256] = "";
 	maker m = { .f = f, .arch = arch, .path = vn_gguf_path(f), .o = json_object(), .rope = json_object(), .err = err };
 	vn_status st = vn_gguf_arch(f, arch, sizeof arch, err);
-	size_t    i = 0;
 
 	*config = NULL;
-	if (st)
-		goto done;
-	for (; i < sizeof known / sizeof *known && strcmp(known[i].arch, arch) != 0; i++)
-		snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i ? ", " : "", known[i].arch);
-	if (i == sizeof known / sizeof *known) {
+	if (!st && !(m.family = vn_family_of_arch(arch))) {
+		list_archs(list, sizeof list);
 		st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s: architecture '%s' is not supported (known: %s)", vn_gguf_path(f),
 		             arch, list);
-		goto done;
 	}
-	if (!(st = refuse_what_we_do_not_do(&m)))
-		st = known[i].make(&m);
+	if (!st && !(st = refuse_what_we_do_not_do(&m)))
+		st = set_fields(&m);
 	if (!st)
 		*config = json_incref(m.o);
-done:
 	json_decref(m.rope);
 	json_decref(m.o);
 	return st;

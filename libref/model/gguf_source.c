@@ -88,15 +88,15 @@ static vn_status make_config(vn_source *s, const vn_gguf *f, json_t **config, vn
 
 /* What the names and conversions of all tensors depend on. */
 typedef struct about {
-	char          arch[ARCH];
-	int64_t       layers, extra; /* blocks of the model, and of its next-token module */
-	vn_gguf_heads heads;
+	const vn_family *family;
+	int64_t          layers, extra; /* blocks of the model, and of its next-token module */
+	vn_gguf_heads    heads;
 } about;
 
 static vn_status add_tensor(vn_source *s, files *own, const about *a, const vn_gguf_tensor *t, vn_error *err)
 {
 	char                 hf[HF_NAME];
-	const vn_gguf_change change = vn_gguf_name(a->arch, a->layers, a->extra, t->name, hf, sizeof hf);
+	const vn_gguf_change change = vn_gguf_name(a->family, a->layers, a->extra, t->name, hf, sizeof hf);
 	vn_tensor            out;
 	vn_status            st = vn_gguf_undo(t, change, &a->heads, &out, &own->own[own->n].room, err);
 
@@ -122,15 +122,17 @@ static vn_status add_tensors(vn_source *s, files *own, int64_t layers, vn_error 
 	const vn_gguf *f = own->gguf;
 	const size_t   n = vn_gguf_count(f);
 	about          a = { .layers = layers };
+	char           arch[ARCH];
 	vn_status      st;
 
 	s->tensor = calloc(n + 1, sizeof *s->tensor);
 	own->own = calloc(n + 1, sizeof *own->own);
 	if (!s->tensor || !own->own)
 		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", vn_gguf_path(f));
-	if ((st = vn_gguf_arch(f, a.arch, sizeof a.arch, err)) || (st = head_counts(f, &a.heads, err)) ||
+	if ((st = vn_gguf_arch(f, arch, sizeof arch, err)) || (st = head_counts(f, &a.heads, err)) ||
 	    (st = vn_gguf_arch_int(f, "nextn_predict_layers", &a.extra, err)))
 		return st;
+	a.family = vn_family_of_arch(arch); /* vn_gguf_config found it */
 	for (size_t i = 0; i < n; i++) {
 		const vn_gguf_tensor *t = vn_gguf_at(f, i);
 		if (strcmp(t->name, "rope_freqs.weight") == 0) /* the config has it */

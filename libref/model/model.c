@@ -39,7 +39,7 @@ static vn_status read_config(vn_model *m, vn_error *err)
 		return vn_fail(err, VN_ERR_FORMAT, "%s:%d:%d: %s", path, je.line, je.column, je.text);
 	if (!json_is_object(m->json))
 		return vn_fail(err, VN_ERR_FORMAT, "%s: not a JSON object", path);
-	if ((st = vn_family_find(path, m->json, &m->family, err)) || (st = vn_config_refuse(path, m->json, err)))
+	if ((st = vn_family_find(path, m->json, &m->family, err)) || (st = vn_config_refuse(path, m->family, m->json, err)))
 		return st;
 	return m->family->plan(path, m->json, &m->plan, err);
 }

@@ -27,57 +27,29 @@ enum { PATH_ROOM = 4096, CHUNK = 1 << 20 };
 /* The files of a synthetic model, which may be replaced. */
 static const char *const files[] = { "config.json", "model.safetensors" };
 
-/* Published configurations, reduced to the fields that shape the computation, and one that runs
- * in milliseconds. */
-static const struct {
-	const char *name, *config;
-} shapes[] = {
-	{ "gpt2-medium",
-	  "{\"architectures\": [\"GPT2LMHeadModel\"], \"model_type\": \"gpt2\", \"vocab_size\": 50257, \"n_positions\": "
-	  "1024, \"n_embd\": 1024, \"n_layer\": 24, \"n_head\": 16, \"activation_function\": \"gelu_new\", "
-	  "\"layer_norm_epsilon\": 1e-5, \"tie_word_embeddings\": true}" },
-	{ "llama-3.2-1b",
-	  "{\"architectures\": [\"LlamaForCausalLM\"], \"model_type\": \"llama\", \"vocab_size\": 128256, "
-	  "\"hidden_size\": 2048, \"intermediate_size\": 8192, \"num_hidden_layers\": 16, \"num_attention_heads\": 32, "
-	  "\"num_key_value_heads\": 8, \"head_dim\": 64, \"max_position_embeddings\": 131072, \"rms_norm_eps\": 1e-5, "
-	  "\"rope_theta\": 500000.0, \"rope_scaling\": {\"rope_type\": \"llama3\", \"factor\": 32.0, \"low_freq_factor\": "
-	  "1.0, \"high_freq_factor\": 4.0, \"original_max_position_embeddings\": 8192}, \"hidden_act\": \"silu\", "
-	  "\"attention_bias\": false, \"mlp_bias\": false, \"tie_word_embeddings\": true}" },
-	{ "mistral-7b",
-	  "{\"architectures\": [\"MistralForCausalLM\"], \"model_type\": \"mistral\", \"vocab_size\": 32000, "
-	  "\"hidden_size\": 4096, \"intermediate_size\": 14336, \"num_hidden_layers\": 32, \"num_attention_heads\": 32, "
-	  "\"num_key_value_heads\": 8, \"max_position_embeddings\": 32768, \"rms_norm_eps\": 1e-5, \"rope_theta\": "
-	  "10000.0, \"sliding_window\": 4096, \"hidden_act\": \"silu\", \"tie_word_embeddings\": false}" },
-	{ "qwen2-0.5b",
-	  "{\"architectures\": [\"Qwen2ForCausalLM\"], \"model_type\": \"qwen2\", \"vocab_size\": 151936, "
-	  "\"hidden_size\": 896, \"intermediate_size\": 4864, \"num_hidden_layers\": 24, \"num_attention_heads\": 14, "
-	  "\"num_key_value_heads\": 2, \"max_position_embeddings\": 32768, \"rms_norm_eps\": 1e-6, \"rope_theta\": "
-	  "1000000.0, \"hidden_act\": \"silu\", \"tie_word_embeddings\": true, \"use_sliding_window\": false}" },
-	{ "qwen3-0.6b",
-	  "{\"architectures\": [\"Qwen3ForCausalLM\"], \"model_type\": \"qwen3\", \"vocab_size\": 151936, "
-	  "\"hidden_size\": 1024, \"intermediate_size\": 3072, \"num_hidden_layers\": 28, \"num_attention_heads\": 16, "
-	  "\"num_key_value_heads\": 8, \"head_dim\": 128, \"max_position_embeddings\": 40960, \"rms_norm_eps\": 1e-6, "
-	  "\"rope_theta\": 1000000.0, \"hidden_act\": \"silu\", \"attention_bias\": false, \"tie_word_embeddings\": true, "
-	  "\"use_sliding_window\": false}" },
-	{ "qwen3.5-0.8b",
-	  "{\"architectures\": [\"Qwen3_5ForCausalLM\"], \"model_type\": \"qwen3_5_text\", \"vocab_size\": 248320, "
-	  "\"hidden_size\": 1024, \"intermediate_size\": 3584, \"num_hidden_layers\": 24, \"num_attention_heads\": 8, "
-	  "\"num_key_value_heads\": 2, \"head_dim\": 256, \"linear_num_key_heads\": 16, \"linear_num_value_heads\": 16, "
-	  "\"linear_key_head_dim\": 128, \"linear_value_head_dim\": 128, \"linear_conv_kernel_dim\": 4, "
-	  "\"full_attention_interval\": 4, \"max_position_embeddings\": 262144, \"rms_norm_eps\": 1e-6, "
-	  "\"rope_parameters\": {\"rope_type\": \"default\", \"rope_theta\": 10000000.0, \"partial_rotary_factor\": "
-	  "0.25}, \"hidden_act\": \"silu\", \"tie_word_embeddings\": true}" },
-	/* Not a published one. */
-	{ "tiny",
-	  "{\"architectures\": [\"Qwen2ForCausalLM\"], \"model_type\": \"qwen2\", \"vocab_size\": 512, \"hidden_size\": 64,"
-	  " \"intermediate_size\": 160, \"num_hidden_layers\": 3, \"num_attention_heads\": 4, \"num_key_value_heads\": 2,"
-	  " \"max_position_embeddings\": 256, \"rms_norm_eps\": 1e-6, \"rope_theta\": 10000.0, \"hidden_act\": \"silu\","
-	  " \"tie_word_embeddings\": true, \"use_sliding_window\": false}" },
+/* Not a published model: it runs in milliseconds. */
+static const vn_published tiny = {
+	"tiny",
+	"{\"architectures\": [\"Qwen2ForCausalLM\"], \"model_type\": \"qwen2\", \"vocab_size\": 512, \"hidden_size\": 64,"
+	" \"intermediate_size\": 160, \"num_hidden_layers\": 3, \"num_attention_heads\": 4, \"num_key_value_heads\": 2,"
+	" \"max_position_embeddings\": 256, \"rms_norm_eps\": 1e-6, \"rope_theta\": 10000.0, \"hidden_act\": \"silu\","
+	" \"tie_word_embeddings\": true, \"use_sliding_window\": false}"
 };
+
+/* Published shape i of all families, then tiny; NULL after that. */
+static const vn_published *shape_at(int i)
+{
+	for (int f = 0; vn_family_at(f); f++)
+		for (const vn_published *s = vn_family_at(f)->published; s && s->name; s++)
+			if (i-- == 0)
+				return s;
+	return i == 0 ? &tiny : NULL;
+}
 
 const char *vn_synth_shape(int i)
 {
-	return i >= 0 && (size_t)i < sizeof shapes / sizeof *shapes ? shapes[i].name : NULL;
+	const vn_published *s = i < 0 ? NULL : shape_at(i);
+	return s ? s->name : NULL;
 }
 
 static uint64_t mix(uint64_t x) /* splitmix64's finaliser */
@@ -244,10 +216,10 @@ static vn_status write_config(const char *path, const json_t *config, vn_error *
 
 static json_t *config_of(const char *shape, int layers, vn_error *err)
 {
-	for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
-		if (strcmp(shapes[i].name, shape) != 0)
+	for (int i = 0; shape_at(i); i++) {
+		if (strcmp(shape_at(i)->name, shape) != 0)
 			continue;
-		json_t *c = vn_json_parse(shapes[i].config, 0);
+		json_t *c = vn_json_parse(shape_at(i)->config, 0);
 		if (c && layers)
 			json_object_set_new(c, json_object_get(c, "n_layer") ? "n_layer" : "num_hidden_layers",
 			                    json_integer(layers));

@@ -60,7 +60,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		json_decref(o);
 		return 0;
 	}
-	if ((st = vn_family_find("fuzz", o, &family, &e)) == VN_OK && (st = vn_config_refuse("fuzz", o, &e)) == VN_OK)
+	if ((st = vn_family_find("fuzz", o, &family, &e)) == VN_OK &&
+	    (st = vn_config_refuse("fuzz", family, o, &e)) == VN_OK)
 		st = family->plan("fuzz", o, &p, &e);
 	if (st ? !fuzz_one_line(e.text) || p : !p)
 		abort();

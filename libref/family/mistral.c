@@ -1,10 +1,10 @@
-/* family_mistral.c: Mistral: the decoder without any bias, every layer with the same sliding
+/* mistral.c: Mistral: the decoder without any bias, every layer with the same sliding
  * window; default 4096. */
 #include "libref/family/family.h"
 
 #include "libref/family/decoder.h"
 
-vn_status vn_plan_mistral(const char *path, const json_t *config, vn_plan **plan, vn_error *err)
+static vn_status plan_mistral(const char *path, const json_t *config, vn_plan **plan, vn_error *err)
 {
 	vn_config c = { .V = 32000,
 		            .D = 4096,
@@ -32,3 +32,23 @@ vn_status vn_plan_mistral(const char *path, const json_t *config, vn_plan **plan
 	}
 	return vn_plan_decoder(path, &c, plan, err);
 }
+
+static const vn_setting obeys[] = { { "sliding_window", VN_NOTHING, "use_sliding_window" }, { 0 } };
+
+static const vn_published published[] = {
+	{ "mistral-7b",
+	  "{\"architectures\": [\"MistralForCausalLM\"], \"model_type\": \"mistral\", \"vocab_size\": 32000, "
+	  "\"hidden_size\": 4096, \"intermediate_size\": 14336, \"num_hidden_layers\": 32, \"num_attention_heads\": 32, "
+	  "\"num_key_value_heads\": 8, \"max_position_embeddings\": 32768, \"rms_norm_eps\": 1e-5, \"rope_theta\": "
+	  "10000.0, \"sliding_window\": 4096, \"hidden_act\": \"silu\", \"tie_word_embeddings\": false}" },
+	{ 0 },
+};
+
+const vn_family vn_family_mistral = {
+	.model_type = "mistral",
+	.plan = plan_mistral,
+	.obeys = obeys,
+	.naming = &vn_decoder_naming,
+	.weights = vn_llama_weights,
+	.published = published,
+};

@@ -1,4 +1,4 @@
-/* family_gpt2.c: GPT-2.
+/* gpt2.c: GPT-2.
  *
  * A pre-norm decoder with layer norms and biases everywhere: learned positions
  * are added to the embedding, queries, keys and values come out of one product,
@@ -101,7 +101,7 @@ static int add_product(vn_builder *p, int layer, int x, const char *name, int n,
 #define NORM(x, name, out)          add_norm(p, &c, l, x, name, out)
 #define PRODUCT(x, name, n, m, out) add_product(p, l, x, name, n, m, out)
 
-vn_status vn_plan_gpt2(const char *path, const json_t *config, vn_plan **plan, vn_error *err)
+static vn_status plan_gpt2(const char *path, const json_t *config, vn_plan **plan, vn_error *err)
 {
 	gpt2        c;
 	vn_status   st = read_config(path, config, &c, err);
@@ -149,3 +149,59 @@ vn_status vn_plan_gpt2(const char *path, const json_t *config, vn_plan **plan, v
 	vn_plan_linear(p, x, head, -1, 0, VN_POINT_LOGITS);             /* (T,V) */
 	return vn_plan_finish(p, plan, err);
 }
+
+static const vn_setting obeys[] = {
+	{ "scale_attn_weights", VN_ONLY_TRUE, NULL },
+	{ "scale_attn_by_inverse_layer_idx", VN_FALSE, NULL },
+	{ 0 },
+};
+
+static const vn_naming naming = {
+	.stem = "transformer.",
+	.layers = "transformer.h.",
+	.prefixes = (const char *const[]) { "transformer.", "", "model.", "model.transformer.", NULL },
+	/* the causal mask and its fill value, stored as buffers */
+	.ignored = (const char *const[]) { "*h.*.attn.bias", "*h.*.attn.masked_bias", NULL },
+	.copy = "lm_head.weight",
+	.original = "transformer.wte.weight",
+};
+
+static const vn_family_weight weights[] = {
+	{ VN_POINT_TOKEN_EMBED, "transformer.wte", "token_embd", 0, 0 },
+	{ VN_POINT_POS_EMBED, "transformer.wpe", "position_embd", 0, 0 },
+	{ VN_POINT_FINAL_NORM, "transformer.ln_f", "output_norm", 0, 0 },
+	{ VN_POINT_LOGITS, "lm_head", "output", 0, 0 },
+	{ VN_POINT_ATTN_NORM, "ln_1", "attn_norm", 0, 0 },
+	{ VN_POINT_MLP_NORM, "ln_2", "ffn_norm", 0, 0 },
+	{ VN_POINT_C_ATTN, "attn.c_attn", "attn_qkv", VN_GGUF_TRANSPOSED, 0 },
+	{ VN_POINT_ATTN_OUT, "attn.c_proj", "attn_output", VN_GGUF_TRANSPOSED, 0 },
+	{ VN_POINT_UP_PROJ, "mlp.c_fc", "ffn_up", VN_GGUF_TRANSPOSED, 0 },
+	{ VN_POINT_DOWN_PROJ, "mlp.c_proj", "ffn_down", VN_GGUF_TRANSPOSED, 0 },
+	{ 0 },
+};
+
+static const vn_gguf_field fields[] = {
+	{ VN_GGUF_REAL, "layer_norm_epsilon", "attention.layer_norm_epsilon", NULL, 0 },
+	/* converters always write 4 D as feed_forward_length */
+	{ VN_GGUF_ROWS, "n_inner", "blk.0.ffn_up.weight", NULL, 0 },
+	{ VN_GGUF_WORD, "activation_function", "gelu_new", NULL, 0 },
+	{ 0 },
+};
+
+static const vn_published published[] = {
+	{ "gpt2-medium",
+	  "{\"architectures\": [\"GPT2LMHeadModel\"], \"model_type\": \"gpt2\", \"vocab_size\": 50257, \"n_positions\": "
+	  "1024, \"n_embd\": 1024, \"n_layer\": 24, \"n_head\": 16, \"activation_function\": \"gelu_new\", "
+	  "\"layer_norm_epsilon\": 1e-5, \"tie_word_embeddings\": true}" },
+	{ 0 },
+};
+
+const vn_family vn_family_gpt2 = {
+	.model_type = "gpt2",
+	.plan = plan_gpt2,
+	.obeys = obeys,
+	.naming = &naming,
+	.weights = weights,
+	.gguf = { .arch = "gpt2", .sizes = { "n_embd", "n_layer", "n_head", "n_positions" }, .fields = fields },
+	.published = published,
+};

@@ -1,4 +1,4 @@
-/* family_qwen3_5.c: the text model of Qwen3.5.
+/* qwen3_5.c: the text model of Qwen3.5.
  *
  * A decoder with two kinds of layers. Most mix tokens by Gated DeltaNet: a state of fixed size for
  * each head, which decays and is corrected at every token. Every fourth layer uses attention, and
@@ -170,7 +170,7 @@ static int attention(vn_builder *p, const qwen3_5 *m, int l, int x)
 	return vn_plan_add(p, x, o, VN_POINT_ATTN_RESIDUAL);                            /* (T,D) */
 }
 
-vn_status vn_plan_qwen3_5(const char *path, const json_t *config, vn_plan **plan, vn_error *err)
+static vn_status plan_qwen3_5(const char *path, const json_t *config, vn_plan **plan, vn_error *err)
 {
 	qwen3_5     m;
 	vn_status   st = read_config(path, config, &m, err);
@@ -204,3 +204,78 @@ vn_status vn_plan_qwen3_5(const char *path, const json_t *config, vn_plan **plan
 	}
 	return st ? st : built;
 }
+
+static const vn_setting obeys[] = { { "attention_bias", VN_FALSE, NULL },
+	                                { "attn_output_gate", VN_FALSE, NULL },
+	                                { 0 } };
+
+static const vn_family_weight weights[] = {
+	{ VN_POINT_EMBED, "model.embed_tokens", "token_embd", 0, 0 },
+	{ VN_POINT_FINAL_NORM, "model.norm", "output_norm", VN_GGUF_ONE_MORE, 0 },
+	{ VN_POINT_LOGITS, "lm_head", "output", 0, 0 },
+	{ VN_POINT_ATTN_NORM, "input_layernorm", "attn_norm", VN_GGUF_ONE_MORE, 0 },
+	{ VN_POINT_MLP_NORM, "post_attention_layernorm", "post_attention_norm", VN_GGUF_ONE_MORE, 0 },
+	{ VN_POINT_QG_PROJ, "self_attn.q_proj", "attn_q", 0, 0 },
+	{ VN_POINT_K_PROJ, "self_attn.k_proj", "attn_k", 0, 0 },
+	{ VN_POINT_V_PROJ, "self_attn.v_proj", "attn_v", 0, 0 },
+	{ VN_POINT_ATTN_OUT, "self_attn.o_proj", "attn_output", 0, 0 },
+	{ VN_POINT_Q_NORM, "self_attn.q_norm", "attn_q_norm", VN_GGUF_ONE_MORE, 0 },
+	{ VN_POINT_K_NORM, "self_attn.k_norm", "attn_k_norm", VN_GGUF_ONE_MORE, 0 },
+	{ VN_POINT_GDN_QKV, "linear_attn.in_proj_qkv", "attn_qkv", VN_GGUF_TILED_QKV, 0 },
+	{ VN_POINT_GDN_Z, "linear_attn.in_proj_z", "attn_gate", VN_GGUF_TILED_Z, 0 },
+	{ VN_POINT_GDN_A, "linear_attn.in_proj_a", "ssm_alpha", VN_GGUF_TILED, 0 },
+	{ VN_POINT_GDN_B, "linear_attn.in_proj_b", "ssm_beta", VN_GGUF_TILED, 0 },
+	{ VN_POINT_GDN_CONV, "linear_attn.conv1d", "ssm_conv1d", VN_GGUF_TILED_CONV, 0 },
+	{ VN_POINT_GDN_G, "linear_attn.dt_bias", "ssm_dt.bias", VN_GGUF_TILED, true },
+	{ VN_POINT_GDN_G, "linear_attn.A_log", "ssm_a", VN_GGUF_DECAY, true },
+	{ VN_POINT_GDN_NORM, "linear_attn.norm", "ssm_norm", 0, 0 },
+	{ VN_POINT_ATTN_OUT, "linear_attn.out_proj", "ssm_out", VN_GGUF_TILED_COLUMNS, 0 },
+	{ VN_POINT_GATE_PROJ, "mlp.gate_proj", "ffn_gate", 0, 0 },
+	{ VN_POINT_UP_PROJ, "mlp.up_proj", "ffn_up", 0, 0 },
+	{ VN_POINT_DOWN_PROJ, "mlp.down_proj", "ffn_down", 0, 0 },
+	{ 0 },
+};
+
+static const vn_gguf_field fields[] = {
+	{ VN_GGUF_INT, "linear_conv_kernel_dim", "ssm.conv_kernel", NULL, 0 },
+	{ VN_GGUF_INT, "linear_key_head_dim", "ssm.state_size", NULL, 0 },
+	{ VN_GGUF_INT, "linear_num_key_heads", "ssm.group_count", NULL, 0 },
+	{ VN_GGUF_INT, "linear_num_value_heads", "ssm.time_step_rank", NULL, 0 },
+	{ VN_GGUF_QUOTIENT, "linear_value_head_dim", "ssm.inner_size", "ssm.time_step_rank", 0 },
+	{ VN_GGUF_INT, "full_attention_interval", "full_attention_interval", NULL, 4 },
+	{ VN_GGUF_HAS, "attention_bias", "attn_q.bias", NULL, 0 },
+	{ 0 },
+};
+
+static const vn_published published[] = {
+	{ "qwen3.5-0.8b",
+	  "{\"architectures\": [\"Qwen3_5ForCausalLM\"], \"model_type\": \"qwen3_5_text\", \"vocab_size\": 248320, "
+	  "\"hidden_size\": 1024, \"intermediate_size\": 3584, \"num_hidden_layers\": 24, \"num_attention_heads\": 8, "
+	  "\"num_key_value_heads\": 2, \"head_dim\": 256, \"linear_num_key_heads\": 16, \"linear_num_value_heads\": 16, "
+	  "\"linear_key_head_dim\": 128, \"linear_value_head_dim\": 128, \"linear_conv_kernel_dim\": 4, "
+	  "\"full_attention_interval\": 4, \"max_position_embeddings\": 262144, \"rms_norm_eps\": 1e-6, "
+	  "\"rope_parameters\": {\"rope_type\": \"default\", \"rope_theta\": 10000000.0, \"partial_rotary_factor\": "
+	  "0.25}, \"hidden_act\": \"silu\", \"tie_word_embeddings\": true}" },
+	{ 0 },
+};
+
+/* the multimodal config, which contains the other */
+const vn_family vn_family_qwen3_5 = {
+	.model_type = "qwen3_5",
+	.plan = plan_qwen3_5,
+	.recurrent = true,
+	.obeys = obeys,
+	.naming = &vn_decoder_naming,
+	.weights = weights,
+};
+
+const vn_family vn_family_qwen3_5_text = {
+	.model_type = "qwen3_5_text",
+	.plan = plan_qwen3_5,
+	.recurrent = true,
+	.obeys = obeys,
+	.naming = &vn_decoder_naming,
+	.weights = weights,
+	.gguf = { .arch = "qwen35", .act = "silu", .fields = fields, .window = VN_GGUF_WINDOW_PATTERN },
+	.published = published,
+};

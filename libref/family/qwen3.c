@@ -1,0 +1,78 @@
+/* qwen3.c: Qwen3: the decoder with a norm of each head's queries and
+ * keys before rotation, and a head width of its own. */
+#include "libref/family/family.h"
+
+#include "libref/family/decoder.h"
+
+static vn_status plan_qwen3(const char *path, const json_t *config, vn_plan **plan, vn_error *err)
+{
+	vn_config c = { .V = 151936,
+		            .D = 4096,
+		            .F = 22016,
+		            .L = 32,
+		            .H = 32,
+		            .G = 32,
+		            .K = 128,
+		            .context = 32768,
+		            .norm_eps = 1e-6,
+		            .rope.theta = 10000.0,
+		            .qk_norm = true };
+	vn_status st;
+	bool      bias = false;
+
+	if ((st = vn_config_decoder(path, config, &c, err)) || (st = vn_config_qwen_window(path, config, &c, err)) ||
+	    (st = vn_config_bool(path, config, "attention_bias", &bias, err)))
+		return st;
+	c.qkv_bias = c.o_bias = bias;
+	return vn_plan_decoder(path, &c, plan, err);
+}
+
+static const vn_setting obeys[] = {
+	{ "use_sliding_window", VN_FALSE, NULL },
+	{ "sliding_window", VN_NOTHING, "use_sliding_window" },
+	{ "attention_bias", VN_FALSE, NULL },
+	{ 0 },
+};
+
+static const vn_family_weight weights[] = {
+	{ VN_POINT_EMBED, "model.embed_tokens", "token_embd", 0, 0 },
+	{ VN_POINT_FINAL_NORM, "model.norm", "output_norm", 0, 0 },
+	{ VN_POINT_LOGITS, "lm_head", "output", 0, 0 },
+	{ VN_POINT_ATTN_NORM, "input_layernorm", "attn_norm", 0, 0 },
+	{ VN_POINT_MLP_NORM, "post_attention_layernorm", "ffn_norm", 0, 0 },
+	{ VN_POINT_Q_PROJ, "self_attn.q_proj", "attn_q", 0, 0 },
+	{ VN_POINT_K_PROJ, "self_attn.k_proj", "attn_k", 0, 0 },
+	{ VN_POINT_V_PROJ, "self_attn.v_proj", "attn_v", 0, 0 },
+	{ VN_POINT_ATTN_OUT, "self_attn.o_proj", "attn_output", 0, 0 },
+	{ VN_POINT_Q_NORM, "self_attn.q_norm", "attn_q_norm", 0, 0 },
+	{ VN_POINT_K_NORM, "self_attn.k_norm", "attn_k_norm", 0, 0 },
+	{ VN_POINT_GATE_PROJ, "mlp.gate_proj", "ffn_gate", 0, 0 },
+	{ VN_POINT_UP_PROJ, "mlp.up_proj", "ffn_up", 0, 0 },
+	{ VN_POINT_DOWN_PROJ, "mlp.down_proj", "ffn_down", 0, 0 },
+	{ 0 },
+};
+
+static const vn_gguf_field fields[] = {
+	{ VN_GGUF_HAS, "attention_bias", "attn_q.bias", NULL, 0 },
+	{ 0 },
+};
+
+static const vn_published published[] = {
+	{ "qwen3-0.6b",
+	  "{\"architectures\": [\"Qwen3ForCausalLM\"], \"model_type\": \"qwen3\", \"vocab_size\": 151936, "
+	  "\"hidden_size\": 1024, \"intermediate_size\": 3072, \"num_hidden_layers\": 28, \"num_attention_heads\": 16, "
+	  "\"num_key_value_heads\": 8, \"head_dim\": 128, \"max_position_embeddings\": 40960, \"rms_norm_eps\": 1e-6, "
+	  "\"rope_theta\": 1000000.0, \"hidden_act\": \"silu\", \"attention_bias\": false, \"tie_word_embeddings\": true, "
+	  "\"use_sliding_window\": false}" },
+	{ 0 },
+};
+
+const vn_family vn_family_qwen3 = {
+	.model_type = "qwen3",
+	.plan = plan_qwen3,
+	.obeys = obeys,
+	.naming = &vn_decoder_naming,
+	.weights = weights,
+	.gguf = { .arch = "qwen3", .act = "silu", .fields = fields, .window = VN_GGUF_WINDOW_PATTERN },
+	.published = published,
+};
