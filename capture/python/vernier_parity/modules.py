@@ -6,9 +6,10 @@ wrapped.py records what no module takes or returns: rotation, attention, delta r
 from typing import Any, Callable, Iterator, List, NamedTuple, Optional, Tuple
 
 from .numbers import RecordingError
-from .points import FAMILIES
+from .families import FAMILIES, Row
 
 Shape = Callable[[Any], Any]
+HEAD = "lm_head"  # of the whole model, whatever its name there
 
 
 class Hook(NamedTuple):
@@ -73,16 +74,6 @@ def _owner(model: Any, body: Any) -> Any:
     raise _unknown(type(model).__name__)
 
 
-def same(t: Any) -> Any:
-    """t, unchanged."""
-    return t
-
-
-def heads(width: int) -> Shape:
-    """Split the last axis: (B, T, heads width) becomes (B, T, heads, width)."""
-    return lambda t: t.reshape(*t.shape[:2], -1, width)
-
-
 def mixer_of(layer: Any) -> Tuple[Any, bool]:
     """(the module of the layer that mixes tokens, True if that is a Gated DeltaNet)."""
     net = getattr(layer, "linear_attn", None)
@@ -91,79 +82,46 @@ def mixer_of(layer: Any) -> Tuple[Any, bool]:
 
 def hooks(parts: Parts, call: Callable[[], Tuple[int, int]]) -> Iterator[Hook]:
     """Every checkpoint that a module takes or returns. call: (batch, tokens) of the call in progress."""
-    if parts.family == "gpt2":
-        yield Hook("token_embed", parts.body, "wte", False, same)
-        yield Hook("pos_embed", parts.body, "wpe", False, lambda t: t.expand(call()[0], *t.shape[1:]))
-        yield Hook("embed", parts.body, "drop", False, same)
-    else:
-        yield Hook("embed", parts.body, "embed_tokens", False, same)
+    family = FAMILIES[parts.family]
+    types = getattr(parts.body.config, "layer_types", None)
+    for row in family.before:
+        yield from _hook(row, row.point, parts.body, parts.layers[0], -1, call)
     for n, layer in enumerate(parts.layers):
-        found = _gpt2(layer) if parts.family == "gpt2" else _decoder(layer, parts.family.startswith("qwen3_5"), call)
-        yield from (h._replace(name=f"layer{n}.{h.name}", layer=n) for h in found)
-        yield Hook(f"layer{n}.output", layer, "", False, same, n)
-    yield Hook("final_norm", parts.body, "ln_f" if parts.family == "gpt2" else "norm", False, same)
-    if parts.head is not None:
-        yield Hook("logits", parts.head, "", False, same)
+        for row in family.rows_of(n, types):
+            yield from _hook(row, f"layer{n}.{row.point}", layer, layer, n, call)
+    for row in family.behind:
+        if row.module != HEAD:
+            yield from _hook(row, row.point, parts.body, parts.layers[0], -1, call)
+        elif parts.head is not None:
+            yield Hook(row.point, parts.head, "", False, lambda t: t, -1)
 
 
-def _gpt2(layer: Any) -> Iterator[Hook]:
-    attn, mlp = layer.attn, layer.mlp
-
-    def third(i: int) -> Shape:
-        return lambda t: heads(attn.head_dim)(t.split(attn.split_size, dim=2)[i])
-
-    yield Hook("attn_norm", layer, "ln_1", False, same)
-    yield Hook("c_attn", attn, "c_attn", False, same)
-    for i, name in enumerate("qkv"):
-        yield Hook(name + "_proj", attn, "c_attn", False, third(i))
-    yield Hook("attn_context", attn, "c_proj", True, heads(attn.head_dim))
-    yield Hook("attn_out", attn, "c_proj", False, same)
-    yield Hook("attn_residual", layer, "ln_2", True, same)
-    yield Hook("mlp_norm", layer, "ln_2", False, same)
-    yield Hook("up_proj", mlp, "c_fc", False, same)
-    yield Hook("mlp_act", mlp, "act", False, same)
-    yield Hook("down_proj", mlp, "c_proj", False, same)
+def _hook(row: Row, name: str, root: Any, layer: Any, n: int, call: Callable[[], Tuple[int, int]]) -> Iterator[Hook]:
+    """The hook of a row, if a module below root has it."""
+    if row.module is None:
+        return
+    *path, last = row.module.split(".")
+    owner = root
+    for step in path:
+        owner = getattr(owner, step, None)
+    yield Hook(name, owner, last, row.how == "in", _shape(row, layer, call), n)
 
 
-def _decoder(layer: Any, gated: bool, call: Callable[[], Tuple[int, int]]) -> Iterator[Hook]:
-    mixer, delta = mixer_of(layer)
-    mlp = layer.mlp
-    yield Hook("attn_norm", layer, "input_layernorm", False, same)
-    yield from _delta_net(mixer, call) if delta else _attention(mixer, gated)
-    yield Hook("attn_residual", layer, "post_attention_layernorm", True, same)
-    yield Hook("mlp_norm", layer, "post_attention_layernorm", False, same)
-    yield Hook("gate_proj", mlp, "gate_proj", False, same)
-    yield Hook("up_proj", mlp, "up_proj", False, same)
-    yield Hook("gate_act", mlp, "act_fn", False, same)
-    yield Hook("mlp_act", mlp, "down_proj", True, same)
-    yield Hook("down_proj", mlp, "down_proj", False, same)
+def _shape(row: Row, layer: Any, call: Callable[[], Tuple[int, int]]) -> Shape:
+    """What makes the checkpoint of what the module takes or returns."""
+    mixer = mixer_of(layer)[0]
+    heads = row.axes.split()[1:] in (["head", "dim"], ["kv_head", "dim"], ["lin_head", "dim"])
+    width = 0 if not heads else mixer.head_v_dim if "lin_head" in row.axes else mixer.head_dim
 
+    def shape(t: Any) -> Any:
+        if row.op == "positions":
+            return t.expand(call()[0], *t.shape[1:])
+        if row.part and not row.part[2]:
+            t = t.chunk(row.part[1], -1)[row.part[0]]
+        if row.basis == "fused" and heads:  # a head's queries and gates side by side
+            return t.reshape(*call(), -1, 2 * width)
+        if row.part and row.part[2]:
+            return t.reshape(*call(), -1, row.part[1] * width).chunk(row.part[1], -1)[row.part[0]]
+        return t.reshape(*call(), -1, width) if heads else t
 
-def _attention(attn: Any, gated: bool) -> Iterator[Hook]:
-    """The checkpoints of an attention. gated: that of Qwen3.5, with a gate beside the queries of each head."""
-    K = attn.head_dim
-    if gated:
-        yield Hook("qg_proj", attn, "q_proj", False, heads(2 * K))
-        yield Hook("q_proj", attn, "q_proj", False, lambda t: heads(2 * K)(t)[..., :K])
-        yield Hook("attn_gate", attn, "q_proj", False, lambda t: heads(2 * K)(t)[..., K:])
-    else:
-        yield Hook("q_proj", attn, "q_proj", False, heads(K))
-    yield Hook("k_proj", attn, "k_proj", False, heads(K))
-    yield Hook("v_proj", attn, "v_proj", False, heads(K))
-    if hasattr(attn, "q_norm"):
-        yield Hook("q_norm", attn, "q_norm", False, same)
-        yield Hook("k_norm", attn, "k_norm", False, same)
-    yield Hook("attn_gated" if gated else "attn_context", attn, "o_proj", True, heads(K))
-    yield Hook("attn_out", attn, "o_proj", False, same)
-
-
-def _delta_net(net: Any, call: Callable[[], Tuple[int, int]]) -> Iterator[Hook]:
-    values = heads(net.head_v_dim)
-    rows = lambda t: t.reshape(*call(), -1, net.head_v_dim)  # one row per token and head
-    yield Hook("gdn_qkv", net, "in_proj_qkv", False, same)
-    yield Hook("gdn_z", net, "in_proj_z", False, values)
-    yield Hook("gdn_b", net, "in_proj_b", False, same)
-    yield Hook("gdn_a", net, "in_proj_a", False, same)
-    yield Hook("gdn_core", net, "norm", True, rows)
-    yield Hook("gdn_norm", net, "norm", False, rows)
-    yield Hook("attn_out", net, "out_proj", False, same)
+    return shape

@@ -1,0 +1,224 @@
+"""families.py: the checkpoints of each family of models, in execution order, and the modules that hold them.
+
+Printed from the program's plans by tests/python_families.py --write VERNIER: not to be edited.
+"""
+
+from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+
+class Row(NamedTuple):
+    """A checkpoint."""
+
+    point: str
+    axes: str
+    basis: str
+    op: str
+    on_demand: bool = False
+    module: Optional[str] = None  # below the layer, or the body; "": the layer itself; None: no module has it
+    how: str = "out"  # the module returns it, or takes it ("in"), or takes the ids whose rows it is ("rows")
+    part: Optional[Tuple[int, int, bool]] = None  # part i of n of the module's columns; True: of those of each head
+
+
+class Family(NamedTuple):
+    """The checkpoints before the layers, in a layer by its kind ("": all alike), and behind the layers."""
+
+    before: List[Row]
+    layer: Dict[str, List[Row]]
+    behind: List[Row]
+
+    def rows_of(self, n: int, kinds: Optional[Sequence[str]]) -> List[Row]:
+        """The checkpoints of layer n. kinds: the config's layer_types."""
+        return self.layer[""] if "" in self.layer else self.layer[kinds[n] if kinds else "full_attention"]
+
+
+_GPT2: List[Row] = [
+    Row("input", "token hidden", "hidden", ""),
+    Row("attn_norm", "token hidden", "hidden", "layer_norm", module="ln_1"),
+    Row("c_attn", "token qkv", "fused", "linear", module="attn.c_attn"),
+    Row("q_proj", "token head dim", "head", "slice", module="attn.c_attn", part=(0, 3, False)),
+    Row("k_proj", "token kv_head dim", "kv_head", "slice", module="attn.c_attn", part=(1, 3, False)),
+    Row("v_proj", "token kv_head dim", "kv_head", "slice", module="attn.c_attn", part=(2, 3, False)),
+    Row("k_cache", "key kv_head dim", "kv_head", "attention", on_demand=True),
+    Row("v_cache", "key kv_head dim", "kv_head", "attention", on_demand=True),
+    Row("attn_scores", "head token key", "score", "attention", on_demand=True),
+    Row("attn_probs", "head token key", "score", "attention", on_demand=True),
+    Row("attn_context", "token head dim", "head", "attention", module="attn.c_proj", how="in"),
+    Row("attn_out", "token hidden", "hidden", "linear", module="attn.c_proj"),
+    Row("attn_residual", "token hidden", "hidden", "add", module="ln_2", how="in"),
+    Row("mlp_norm", "token hidden", "hidden", "layer_norm", module="ln_2"),
+    Row("up_proj", "token ffn", "ffn", "linear", module="mlp.c_fc"),
+    Row("mlp_act", "token ffn", "ffn", "act", module="mlp.act"),
+    Row("down_proj", "token hidden", "hidden", "linear", module="mlp.c_proj"),
+    Row("output", "token hidden", "hidden", "add", module=""),
+]
+_LLAMA: List[Row] = [
+    Row("input", "token hidden", "hidden", ""),
+    Row("attn_norm", "token hidden", "hidden", "rms_norm", module="input_layernorm"),
+    Row("q_proj", "token head dim", "head", "linear", module="self_attn.q_proj"),
+    Row("k_proj", "token kv_head dim", "kv_head", "linear", module="self_attn.k_proj"),
+    Row("v_proj", "token kv_head dim", "kv_head", "linear", module="self_attn.v_proj"),
+    Row("q_rope", "token head dim", "head", "rope"),
+    Row("k_rope", "token kv_head dim", "kv_head", "rope"),
+    Row("k_cache", "key kv_head dim", "kv_head", "attention", on_demand=True),
+    Row("v_cache", "key kv_head dim", "kv_head", "attention", on_demand=True),
+    Row("attn_scores", "head token key", "score", "attention", on_demand=True),
+    Row("attn_probs", "head token key", "score", "attention", on_demand=True),
+    Row("attn_context", "token head dim", "head", "attention", module="self_attn.o_proj", how="in"),
+    Row("attn_out", "token hidden", "hidden", "linear", module="self_attn.o_proj"),
+    Row("attn_residual", "token hidden", "hidden", "add", module="post_attention_layernorm", how="in"),
+    Row("mlp_norm", "token hidden", "hidden", "rms_norm", module="post_attention_layernorm"),
+    Row("gate_proj", "token ffn", "ffn", "linear", module="mlp.gate_proj"),
+    Row("up_proj", "token ffn", "ffn", "linear", module="mlp.up_proj"),
+    Row("gate_act", "token ffn", "ffn", "act", on_demand=True, module="mlp.act_fn"),
+    Row("mlp_act", "token ffn", "ffn", "gated", module="mlp.down_proj", how="in"),
+    Row("down_proj", "token hidden", "hidden", "linear", module="mlp.down_proj"),
+    Row("output", "token hidden", "hidden", "add", module=""),
+]
+_QWEN3: List[Row] = [
+    Row("input", "token hidden", "hidden", ""),
+    Row("attn_norm", "token hidden", "hidden", "rms_norm", module="input_layernorm"),
+    Row("q_proj", "token head dim", "head", "linear", module="self_attn.q_proj"),
+    Row("k_proj", "token kv_head dim", "kv_head", "linear", module="self_attn.k_proj"),
+    Row("v_proj", "token kv_head dim", "kv_head", "linear", module="self_attn.v_proj"),
+    Row("q_norm", "token head dim", "head", "rms_norm", module="self_attn.q_norm"),
+    Row("k_norm", "token kv_head dim", "kv_head", "rms_norm", module="self_attn.k_norm"),
+    Row("q_rope", "token head dim", "head", "rope"),
+    Row("k_rope", "token kv_head dim", "kv_head", "rope"),
+    Row("k_cache", "key kv_head dim", "kv_head", "attention", on_demand=True),
+    Row("v_cache", "key kv_head dim", "kv_head", "attention", on_demand=True),
+    Row("attn_scores", "head token key", "score", "attention", on_demand=True),
+    Row("attn_probs", "head token key", "score", "attention", on_demand=True),
+    Row("attn_context", "token head dim", "head", "attention", module="self_attn.o_proj", how="in"),
+    Row("attn_out", "token hidden", "hidden", "linear", module="self_attn.o_proj"),
+    Row("attn_residual", "token hidden", "hidden", "add", module="post_attention_layernorm", how="in"),
+    Row("mlp_norm", "token hidden", "hidden", "rms_norm", module="post_attention_layernorm"),
+    Row("gate_proj", "token ffn", "ffn", "linear", module="mlp.gate_proj"),
+    Row("up_proj", "token ffn", "ffn", "linear", module="mlp.up_proj"),
+    Row("gate_act", "token ffn", "ffn", "act", on_demand=True, module="mlp.act_fn"),
+    Row("mlp_act", "token ffn", "ffn", "gated", module="mlp.down_proj", how="in"),
+    Row("down_proj", "token hidden", "hidden", "linear", module="mlp.down_proj"),
+    Row("output", "token hidden", "hidden", "add", module=""),
+]
+_QWEN3_5_TEXT_LINEAR_ATTENTION: List[Row] = [
+    Row("input", "token hidden", "hidden", ""),
+    Row("attn_norm", "token hidden", "hidden", "rms_norm", module="input_layernorm"),
+    Row("gdn_qkv", "token lin_mix", "lin_mix", "linear", module="linear_attn.in_proj_qkv"),
+    Row("gdn_z", "token lin_head dim", "lin_v", "linear", module="linear_attn.in_proj_z"),
+    Row("gdn_b", "token lin_head", "lin_head", "linear", module="linear_attn.in_proj_b"),
+    Row("gdn_a", "token lin_head", "lin_head", "linear", module="linear_attn.in_proj_a"),
+    Row("gdn_conv", "token lin_mix", "lin_mix", "causal_conv"),
+    Row("gdn_conv_state", "row lin_mix", "lin_mix", "causal_conv"),
+    Row("gdn_q_conv", "token lin_key dim", "lin_k", "slice"),
+    Row("gdn_k_conv", "token lin_key dim", "lin_k", "slice"),
+    Row("gdn_v", "token lin_head dim", "lin_v", "slice"),
+    Row("gdn_q", "token lin_key dim", "lin_k", "l2_norm"),
+    Row("gdn_k", "token lin_key dim", "lin_k", "l2_norm"),
+    Row("gdn_beta", "token lin_head", "lin_head", "act"),
+    Row("gdn_g", "token lin_head", "lin_head", "log_decay"),
+    Row("gdn_core", "token lin_head dim", "lin_v", "delta_rule", module="linear_attn.norm", how="in"),
+    Row("gdn_state", "lin_head key_dim dim", "state", "delta_rule"),
+    Row("gdn_norm", "token lin_head dim", "lin_v", "gated_norm", module="linear_attn.norm"),
+    Row("attn_out", "token hidden", "hidden", "linear", module="linear_attn.out_proj"),
+    Row("attn_residual", "token hidden", "hidden", "add", module="post_attention_layernorm", how="in"),
+    Row("mlp_norm", "token hidden", "hidden", "rms_norm", module="post_attention_layernorm"),
+    Row("gate_proj", "token ffn", "ffn", "linear", module="mlp.gate_proj"),
+    Row("up_proj", "token ffn", "ffn", "linear", module="mlp.up_proj"),
+    Row("gate_act", "token ffn", "ffn", "act", on_demand=True, module="mlp.act_fn"),
+    Row("mlp_act", "token ffn", "ffn", "gated", module="mlp.down_proj", how="in"),
+    Row("down_proj", "token hidden", "hidden", "linear", module="mlp.down_proj"),
+    Row("output", "token hidden", "hidden", "add", module=""),
+]
+_QWEN3_5_TEXT_FULL_ATTENTION: List[Row] = [
+    Row("input", "token hidden", "hidden", ""),
+    Row("attn_norm", "token hidden", "hidden", "rms_norm", module="input_layernorm"),
+    Row("qg_proj", "token head dim", "fused", "linear", module="self_attn.q_proj"),
+    Row("q_proj", "token head dim", "head", "slice", module="self_attn.q_proj", part=(0, 2, True)),
+    Row("attn_gate", "token head dim", "head", "slice", module="self_attn.q_proj", part=(1, 2, True)),
+    Row("k_proj", "token kv_head dim", "kv_head", "linear", module="self_attn.k_proj"),
+    Row("v_proj", "token kv_head dim", "kv_head", "linear", module="self_attn.v_proj"),
+    Row("q_norm", "token head dim", "head", "rms_norm", module="self_attn.q_norm"),
+    Row("k_norm", "token kv_head dim", "kv_head", "rms_norm", module="self_attn.k_norm"),
+    Row("q_rope", "token head dim", "head", "rope"),
+    Row("k_rope", "token kv_head dim", "kv_head", "rope"),
+    Row("k_cache", "key kv_head dim", "kv_head", "attention", on_demand=True),
+    Row("v_cache", "key kv_head dim", "kv_head", "attention", on_demand=True),
+    Row("attn_scores", "head token key", "score", "attention", on_demand=True),
+    Row("attn_probs", "head token key", "score", "attention", on_demand=True),
+    Row("attn_context", "token head dim", "head", "attention"),
+    Row("attn_gated", "token head dim", "head", "gated", module="self_attn.o_proj", how="in"),
+    Row("attn_out", "token hidden", "hidden", "linear", module="self_attn.o_proj"),
+    Row("attn_residual", "token hidden", "hidden", "add", module="post_attention_layernorm", how="in"),
+    Row("mlp_norm", "token hidden", "hidden", "rms_norm", module="post_attention_layernorm"),
+    Row("gate_proj", "token ffn", "ffn", "linear", module="mlp.gate_proj"),
+    Row("up_proj", "token ffn", "ffn", "linear", module="mlp.up_proj"),
+    Row("gate_act", "token ffn", "ffn", "act", on_demand=True, module="mlp.act_fn"),
+    Row("mlp_act", "token ffn", "ffn", "gated", module="mlp.down_proj", how="in"),
+    Row("down_proj", "token hidden", "hidden", "linear", module="mlp.down_proj"),
+    Row("output", "token hidden", "hidden", "add", module=""),
+]
+FAMILIES: Dict[str, Family] = {
+    "gpt2": Family(
+        [
+            Row("token_embed", "token hidden", "hidden", "embed", module="wte"),
+            Row("pos_embed", "token hidden", "hidden", "positions", module="wpe"),
+            Row("embed", "token hidden", "hidden", "add", module="drop"),
+        ],
+        {"": _GPT2},
+        [
+            Row("final_norm", "token hidden", "hidden", "layer_norm", module="ln_f"),
+            Row("logits", "token vocab", "vocab", "linear", module="lm_head"),
+        ],
+    ),
+    "llama": Family(
+        [
+            Row("embed", "token hidden", "hidden", "embed", module="embed_tokens"),
+        ],
+        {"": _LLAMA},
+        [
+            Row("final_norm", "token hidden", "hidden", "rms_norm", module="norm"),
+            Row("logits", "token vocab", "vocab", "linear", module="lm_head"),
+        ],
+    ),
+    "mistral": Family(
+        [
+            Row("embed", "token hidden", "hidden", "embed", module="embed_tokens"),
+        ],
+        {"": _LLAMA},
+        [
+            Row("final_norm", "token hidden", "hidden", "rms_norm", module="norm"),
+            Row("logits", "token vocab", "vocab", "linear", module="lm_head"),
+        ],
+    ),
+    "qwen2": Family(
+        [
+            Row("embed", "token hidden", "hidden", "embed", module="embed_tokens"),
+        ],
+        {"": _LLAMA},
+        [
+            Row("final_norm", "token hidden", "hidden", "rms_norm", module="norm"),
+            Row("logits", "token vocab", "vocab", "linear", module="lm_head"),
+        ],
+    ),
+    "qwen3": Family(
+        [
+            Row("embed", "token hidden", "hidden", "embed", module="embed_tokens"),
+        ],
+        {"": _QWEN3},
+        [
+            Row("final_norm", "token hidden", "hidden", "rms_norm", module="norm"),
+            Row("logits", "token vocab", "vocab", "linear", module="lm_head"),
+        ],
+    ),
+    "qwen3_5_text": Family(
+        [
+            Row("embed", "token hidden", "hidden", "embed", module="embed_tokens"),
+        ],
+        {"linear_attention": _QWEN3_5_TEXT_LINEAR_ATTENTION, "full_attention": _QWEN3_5_TEXT_FULL_ATTENTION},
+        [
+            Row("final_norm", "token hidden", "hidden", "rms_norm", module="norm"),
+            Row("logits", "token vocab", "vocab", "linear", module="lm_head"),
+        ],
+    ),
+}
+FAMILIES.update({name[:-5]: f for name, f in FAMILIES.items() if name.endswith("_text")})
+FAMILIES = dict(sorted(FAMILIES.items()))
