@@ -16,6 +16,7 @@ typedef struct constant_row {
 	constant_kind kind;
 	size_t        at;
 	double        low, high; /* range that vn_const_set accepts */
+	bool          later;     /* older files lack it */
 } constant_row;
 
 /* A node lists the constants of an experiment after those of a model, wherever their fields are. */
@@ -23,7 +24,8 @@ typedef struct constant_row {
 #define EX(field) offsetof(vn_node, x.field)
 
 static const constant_row table[] = {
-#define CONST(NAME, name, kind, at, low, high) { VN_OP_##NAME, #name, kind, at, low, high },
+#define CONST(NAME, name, kind, at, low, high) { VN_OP_##NAME, #name, kind, at, low, high, false },
+#define LATER(NAME, name, kind, at, low, high) { VN_OP_##NAME, #name, kind, at, low, high, true },
 #include "libref/plan/op.def"
 };
 
@@ -104,13 +106,8 @@ bool vn_const_is_list(vn_op op, int i)
 
 bool vn_const_is_optional(vn_op op, int i)
 {
-	static const char *const later[] = { "transposed", "offset", "short_factor", "long_factor" };
-	const constant_row      *r = find_const(op, i);
-	bool                     is = is_experimental(r);
-
-	for (size_t k = 0; k < sizeof later / sizeof *later; k++)
-		is = is || strcmp(later[k], r->name) == 0;
-	return is;
+	const constant_row *r = find_const(op, i);
+	return r->later || is_experimental(r);
 }
 
 static double read_value(const vn_node *n, const constant_row *r)
