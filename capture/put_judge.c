@@ -121,7 +121,7 @@ static vn_status judge_tensor(vn_put_judge *j, const vn_tensor_label *l, const v
 	if (by->opinion != VN_OPINION_OPEN)
 		return VN_OK;
 	/* For logits, the nmse is not all that a comparison judges, so they must be equal. */
-	if (by->plain && strcmp(l->point, vn_point_get(VN_POINT_LOGITS)->name) != 0)
+	if (by->plain && strcmp(l->basis, vn_point_get(VN_POINT_LOGITS)->basis) != 0)
 		return judge_numbers(j, t, by, err);
 	by->opinion = by->plain ? VN_OPINION_OUTSIDE : VN_OPINION_NONE;
 	return VN_OK;

@@ -300,8 +300,8 @@ static vn_status check_rows(vernier_capture *c, const vn_tensor_label *l, const 
 	const int     axis = vn_axes_find(l->axes, "token");
 	const int64_t n = axis >= 0 && axis < is->rank ? is->dim[axis] : -1,
 				  tokens = c->run.step[c->run.n_steps - 1].tokens;
-	const bool last = strcmp(l->point, vn_point_get(VN_POINT_FINAL_NORM)->name) == 0 ||
-	                  strcmp(l->point, vn_point_get(VN_POINT_LOGITS)->name) == 0;
+	vn_point   p;
+	const bool last = vn_point_from_name(l->point, &p) && vn_point_get(p)->place == VN_BEHIND_LAYERS;
 	if (n < 0 || n == tokens || (last && (n == 1 || n == count_prompts(&c->run))))
 		return VN_OK;
 	return vn_fail(&c->err, VN_ERR_USAGE, "%s: %s: %" PRId64 " rows, but step %d has %" PRId64 " tokens", c->run.path,

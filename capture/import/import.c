@@ -273,15 +273,14 @@ static bool has_rows(const fewer *f, int step, const char *name, int64_t n)
 static bool goes_on_with(const fewer *f, int step, int64_t n)
 {
 	char name[VN_NAME_MAX];
-	bool found = false;
-	if (!has_rows(f, step, vn_point_get(VN_POINT_FINAL_NORM)->name, n) &&
-	    !has_rows(f, step, vn_point_get(VN_POINT_LOGITS)->name, n))
-		return false;
-	for (int p = 0; p < VN_N_POINTS && !found; p++) {
-		snprintf(name, sizeof name, "layer%d.%s", f->last, vn_point_get((vn_point)p)->name);
-		found = has_rows(f, step, name, n);
+	bool found = false, behind = false;
+	for (int p = 0; p < VN_N_POINTS && !(found && behind); p++) {
+		const vn_point_info *x = vn_point_get((vn_point)p);
+		snprintf(name, sizeof name, "layer%d.%s", f->last, x->name);
+		found = found || has_rows(f, step, name, n);
+		behind = behind || (x->place == VN_BEHIND_LAYERS && has_rows(f, step, x->name, n));
 	}
-	return found;
+	return found && behind;
 }
 
 static bool is_alone(const fewer *f, const vn_entry *e)

@@ -17,7 +17,7 @@ const vn_point_info *vn_entry_point(const vn_entry *e)
 bool vn_entry_last(const vn_entry *e)
 {
 	const vn_point_info *p = vn_entry_point(e);
-	return p && (p == vn_point_get(VN_POINT_FINAL_NORM) || p == vn_point_get(VN_POINT_LOGITS));
+	return p && p->place == VN_BEHIND_LAYERS;
 }
 
 bool vn_entry_last_alone(const vn_entry *e, int64_t rows)

@@ -19,6 +19,7 @@ class Point(NamedTuple):
 
 
 OUTSIDE = tuple(dict.fromkeys(row.point for family in FAMILIES.values() for row in [*family.before, *family.behind]))
+BEHIND = tuple(dict.fromkeys(row.point for family in FAMILIES.values() for row in family.behind))  # the layers
 _ROW = Tuple[str, str, str, str]  # point, axes, basis, operation
 
 

@@ -41,7 +41,6 @@ LONGEST_DIMS, LONGEST_WORD, LONGEST_FACT = 63, 31, 60000
 RESERVED = {"engine": "give the argument engine=", "precision": "give the argument precision=",
             "tokens": "give the argument token_ids=", "positions": "give the argument positions="}
 SAME = ("hidden", "vocab")  # axes that have the same length in every tensor of a run
-LAST_ONLY = ("final_norm", "logits")  # engines may compute these for the last token only
 PUBLISH_EVERY = 0.1  # seconds; what was put since is lost if the process is killed
 MOST_NAMES = 256  # of a group, outside layers: HDF5's time for a name grows with their number
 
@@ -586,7 +585,8 @@ class Recorder:
             if not word.isdecimal() and word not in points.words():
                 has = hint(word, points.words()) or f"; {name} has '{row[1]}'"
                 raise RecordingError(f"{what}: dims '{axes}': unknown axis '{word}'{has}")
-        few = (1, self._prompts()) if point in LAST_ONLY else ()
+        # engines may compute what is behind the layers for the last token only
+        few = (1, self._prompts()) if point in points.BEHIND else ()
         for word, size in zip(words, a.shape):
             expected = {"token": self.rows, "batch": (self._calls[-1][0].shape[:-1] or (1,))[0]}.get(word, size)
             if size != expected and not (word == "token" and size in few):

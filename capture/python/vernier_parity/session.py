@@ -37,7 +37,7 @@ class Session(Call):
         config = self.parts.body.config
         every = points.of_model(self.parts.family, len(self.parts.layers), getattr(config, "layer_types", None))
         if self.parts.head is None:
-            every = [p for p in every if p.point != "logits"]
+            every = [p for p in every if p.basis != "vocab"]
         inside = read_range("layers", layers) if layers is not None else (0, len(self.parts.layers) - 1)
         if inside[1] >= len(self.parts.layers):
             raise RecordingError(f"layers: {layers}; the model has {len(self.parts.layers)}")
@@ -175,7 +175,7 @@ class Session(Call):
     def _end(self, module: Any, args: Any, kwargs: Any, out: Any) -> None:
         self.running, self.inside, self.layer = False, None, None
         self._watch(wrapped.cache_in(out))
-        left = [n for n in self.points if n in self.waiting and n != "logits"]
+        left = [n for n in self.points if n in self.waiting and self.points[n][1].basis != "vocab"]
         if left:
             raise RecordingError(f"{self.path}: {left[0]}{f' and {len(left) - 1} more' if len(left) > 1 else ''}: "
                                  f"the model's forward pass did not come where it is recorded: compiled, or replaced "
@@ -205,7 +205,7 @@ class Session(Call):
         self.waiting.discard(name)
         order, point = self.points[name]
         t, axes = tensor().detach(), point.axes.split()
-        if "token" in axes and not (name == "logits" and self._ends_alone()):
+        if "token" in axes and not (point.basis == "vocab" and self._ends_alone()):
             at, n = 1 + axes.index("token"), t.shape[1 + axes.index("token")]
             first = self.rows[0] - (self.tokens - n)  # scores of the last tokens only
             if first >= 0:
