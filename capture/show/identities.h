@@ -39,9 +39,10 @@ typedef struct vn_identities {
 	vn_identity *broken;  /* (n) */
 } vn_identities;
 
-/* Checks the identities. Reads every tensor that takes part; small tensors are read once per layer.
- * Memory: 48 MiB and the three largest tensors. Skips tensors whose axes are in another order than
- * the point's. Call vn_identities_free afterwards, also after a failure. */
+/* Checks the identities, as the plan has them; of a recording without a plan, the plan that its
+ * config describes, if it has one. Reads every tensor that takes part; small tensors are read once
+ * per layer. Memory: 48 MiB and the three largest tensors. Skips tensors whose axes are in another
+ * order than the point's. Call vn_identities_free afterwards, also after a failure. */
 vn_status vn_identities_of(vn_recording *r, vn_identities *found, vn_error *err);
 
 /* What threads share that check one recording together. */

@@ -2,6 +2,8 @@
  * identities.h. */
 #include "capture/show/identities_internal.h"
 
+#include "libref/family/family.h"
+
 #include <stdlib.h>
 
 /* The number of layers to check. The count in the file is untrusted; a layer has at least one
@@ -41,9 +43,14 @@ vn_status vn_identities_share(vn_identities_shared *s, vn_identities *found, int
 
 vn_status vn_identities_of(vn_recording *r, vn_identities *found, vn_error *err)
 {
-	vn_identities_shared s = { .r = r, .threads = 1 };
+	const char          *config = vn_recording_plan(r) ? NULL : vn_recording_config(r);
+	vn_plan             *made = config ? vn_family_plan(config, NULL) : NULL;
+	vn_identities_shared s = { .r = r, .plan = made, .threads = 1 };
 	int64_t              place;
-	return vn_identities_share(&s, found, &place, err);
+	const vn_status      st = vn_identities_share(&s, found, &place, err);
+
+	vn_plan_destroy(made);
+	return st;
 }
 
 vn_status vn_identities_join(vn_identities *found, vn_identities *more, vn_error *err)

@@ -6,6 +6,7 @@
 #include "capture/recording/echo.h"
 #include "capture/recording/garbage.h"
 #include "capture/show/identities.h"
+#include "libref/family/family.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -91,11 +92,16 @@ vn_status vn_chapter_check_alone(vn_comparison *c, vn_error *err)
 	vn_status       st;
 	if (vn_trusts(c))
 		return VN_OK; /* that check would read every number */
-	const int wanted = c->request.options->threads ? c->request.options->threads : vn_team_size();
-	int       most = 1;
+	/* without a plan: the sums of the stream as the config's family has them */
+	const char *config = c->opened.plan                      ? NULL
+	                     : vn_recording_config(r[0]) != NULL ? vn_recording_config(r[0])
+	                                                         : vn_recording_config(r[1]);
+	vn_plan    *made = config ? vn_family_plan(config, NULL) : NULL;
+	const int   wanted = c->request.options->threads ? c->request.options->threads : vn_team_size();
+	int         most = 1;
 	for (int i = 0; i < 2; i++) {
 		const int n = vn_recording_share(r[i]) ? wanted : 1;
-		both[i] = (recording_check) { .shared = { r[i], c->opened.plan, has_divergence, c, n, 0 },
+		both[i] = (recording_check) { .shared = { r[i], made ? made : c->opened.plan, has_divergence, c, n, 0 },
 			                          .lock = PTHREAD_MUTEX_INITIALIZER };
 		most = n > most ? n : most;
 	}
@@ -108,6 +114,7 @@ vn_status vn_chapter_check_alone(vn_comparison *c, vn_error *err)
 		st = tell_one_side(c, "the candidate", &both[1], err);
 	for (int i = 0; i < 2; i++)
 		vn_identities_free(&both[i].found);
+	vn_plan_destroy(made);
 	return st;
 }
 
