@@ -79,6 +79,7 @@ typedef struct vn_gguf_field {
 	vn_gguf_kind kind;
 	const char  *field, *from, *by; /* by: the divisor */
 	int          absent;            /* the number if the key is missing; 0: it must not be */
+	int          layers;            /* only in a model of so many; 0: in any */
 } vn_gguf_field;
 
 /* Which layers attention.sliding_window belongs to. */

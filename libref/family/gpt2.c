@@ -181,10 +181,10 @@ static const vn_family_weight weights[] = {
 };
 
 static const vn_gguf_field fields[] = {
-	{ VN_GGUF_REAL, "layer_norm_epsilon", "attention.layer_norm_epsilon", NULL, 0 },
+	{ VN_GGUF_REAL, "layer_norm_epsilon", "attention.layer_norm_epsilon", NULL, 0, 0 },
 	/* converters always write 4 D as feed_forward_length */
-	{ VN_GGUF_ROWS, "n_inner", "blk.0.ffn_up.weight", NULL, 0 },
-	{ VN_GGUF_WORD, "activation_function", "gelu_new", NULL, 0 },
+	{ VN_GGUF_ROWS, "n_inner", "blk.0.ffn_up.weight", NULL, 0, 0 },
+	{ VN_GGUF_WORD, "activation_function", "gelu_new", NULL, 0, 0 },
 	{ 0 },
 };
 

@@ -38,8 +38,8 @@ const vn_family_weight vn_llama_weights[] = {
 };
 
 static const vn_gguf_field fields[] = {
-	{ VN_GGUF_HAS, "attention_bias", "attn_q.bias", NULL, 0 },
-	{ VN_GGUF_HAS, "mlp_bias", "ffn_gate.bias", NULL, 0 },
+	{ VN_GGUF_HAS, "attention_bias", "attn_q.bias", NULL, 0, 0 },
+	{ VN_GGUF_HAS, "mlp_bias", "ffn_gate.bias", NULL, 0, 0 },
 	{ 0 },
 };
 

@@ -53,7 +53,7 @@ static const vn_family_weight weights[] = {
 };
 
 static const vn_gguf_field fields[] = {
-	{ VN_GGUF_HAS, "attention_bias", "attn_q.bias", NULL, 0 },
+	{ VN_GGUF_HAS, "attention_bias", "attn_q.bias", NULL, 0, 0 },
 	{ 0 },
 };
 

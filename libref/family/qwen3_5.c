@@ -237,13 +237,13 @@ static const vn_family_weight weights[] = {
 };
 
 static const vn_gguf_field fields[] = {
-	{ VN_GGUF_INT, "linear_conv_kernel_dim", "ssm.conv_kernel", NULL, 0 },
-	{ VN_GGUF_INT, "linear_key_head_dim", "ssm.state_size", NULL, 0 },
-	{ VN_GGUF_INT, "linear_num_key_heads", "ssm.group_count", NULL, 0 },
-	{ VN_GGUF_INT, "linear_num_value_heads", "ssm.time_step_rank", NULL, 0 },
-	{ VN_GGUF_QUOTIENT, "linear_value_head_dim", "ssm.inner_size", "ssm.time_step_rank", 0 },
-	{ VN_GGUF_INT, "full_attention_interval", "full_attention_interval", NULL, 4 },
-	{ VN_GGUF_HAS, "attention_bias", "attn_q.bias", NULL, 0 },
+	{ VN_GGUF_INT, "linear_conv_kernel_dim", "ssm.conv_kernel", NULL, 0, 0 },
+	{ VN_GGUF_INT, "linear_key_head_dim", "ssm.state_size", NULL, 0, 0 },
+	{ VN_GGUF_INT, "linear_num_key_heads", "ssm.group_count", NULL, 0, 0 },
+	{ VN_GGUF_INT, "linear_num_value_heads", "ssm.time_step_rank", NULL, 0, 0 },
+	{ VN_GGUF_QUOTIENT, "linear_value_head_dim", "ssm.inner_size", "ssm.time_step_rank", 0, 0 },
+	{ VN_GGUF_INT, "full_attention_interval", "full_attention_interval", NULL, 4, 0 },
+	{ VN_GGUF_HAS, "attention_bias", "attn_q.bias", NULL, 0, 0 },
 	{ 0 },
 };
 

@@ -452,8 +452,9 @@ static vn_status set_fields(const maker *m)
 	json_object_set_new(m->o, "model_type", json_string(m->family->model_type));
 	if ((st = g->act ? set_decoder(m) : copy_sizes(m, g->sizes[0], g->sizes[1], g->sizes[2], g->sizes[3])))
 		return st;
+	const int64_t layers = json_integer_value(json_object_get(m->o, "num_hidden_layers"));
 	for (const vn_gguf_field *x = g->fields; x && x->field; x++)
-		if ((st = set_field(m, x)))
+		if ((!x->layers || x->layers == layers) && (st = set_field(m, x)))
 			return st;
 	return g->act ? set_window(m) : VN_OK;
 }
