@@ -141,6 +141,16 @@ void vn_build_node(vn_builder *b, vn_op op, vn_consts c, int n_in, const int *in
 	p->node[p->n_nodes++] = n;
 }
 
+void vn_plan_set(vn_builder *b, int value, const char *constant, double number)
+{
+	for (int i = b->plan->n_nodes - 1; !b->status && i >= 0; i--)
+		for (int k = 0; k < b->plan->node[i].n_out; k++)
+			if (b->plan->node[i].out[k] == value) {
+				b->status = vn_const_set(&b->plan->node[i], constant, number, &b->err);
+				return;
+			}
+}
+
 int vn_build_like(vn_builder *b, int x, vn_point out)
 {
 	vn_value v = b->plan->value[x];

@@ -4,12 +4,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-int vn_plan_act(vn_builder *b, vn_act act, int x, vn_point out, bool on_demand)
+int vn_plan_map(vn_builder *b, vn_op op, int x, vn_point out)
 {
 	if (b->status)
 		return 0;
 	int y = vn_build_like(b, x, out);
-	vn_build_node(b, VN_OP_ACT, (vn_consts) { .act.act = act }, 1, &x, 0, NULL, 1, &y);
+	vn_build_node(b, op, (vn_consts) { 0 }, 1, &x, 0, NULL, 1, &y);
+	return y;
+}
+
+int vn_plan_act(vn_builder *b, vn_act act, int x, vn_point out, bool on_demand)
+{
+	const int y = vn_plan_map(b, VN_OP_ACT, x, out);
+	vn_plan_set(b, y, "act", act);
 	if (!b->status)
 		b->plan->value[y].on_demand = on_demand;
 	return y;
@@ -52,10 +59,13 @@ vn_status vn_check_act(const vn_plan_walk *w)
 	return VN_OK;
 }
 
-vn_status vn_check_add(const vn_plan_walk *w)
+vn_status vn_check_map(const vn_plan_walk *w)
 {
-	return vn_plan_check_fit(w, vn_plan_check_row(w->x) && vn_plan_check_same_shape(w->x, &w->p->value[w->n->in[1]]) &&
-	                                vn_plan_check_same_shape(w->x, w->y));
+	bool fit = vn_plan_check_row(w->x) && vn_plan_check_same_shape(w->x, w->y);
+
+	for (int i = 1; i < w->n->n_in; i++)
+		fit = fit && vn_plan_check_same_shape(w->x, &w->p->value[w->n->in[i]]);
+	return vn_plan_check_fit(w, fit);
 }
 
 vn_status vn_check_rows(const vn_plan_walk *w)

@@ -366,6 +366,11 @@ int  vn_plan_list(vn_builder *b, int n, const float *x);
 /* Adds a second name for a value: layerN.input is the previous layer's output. */
 void vn_plan_name(vn_builder *b, int value, vn_point point);
 
+/* Sets a constant of the node that makes a value, by its name. */
+void vn_plan_set(vn_builder *b, int value, const char *constant, double number);
+
+/* Adds an operation on one input, without weights, whose output has the shape of the input. */
+int vn_plan_map(vn_builder *b, vn_op op, int x, vn_point out);
 int vn_plan_embed(vn_builder *b, int w, vn_point out);
 int vn_plan_positions(vn_builder *b, int w, vn_point out);
 int vn_plan_rms_norm(vn_builder *b, int x, int w, double eps, vn_point out);
