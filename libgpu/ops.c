@@ -337,6 +337,24 @@ void vn_ops_act_part(vn_gpu_pass *w, int node, int64_t row, int64_t rows, int64_
 	map_elements(w, n, row * vn_value_row(&w->g->plan->value[n->out[0]]) + col, rows * cols, &w->g->scratch, 0);
 }
 
+static void scale(vn_gpu_pass *w, const vn_node *n)
+{
+	const int64_t row = vn_value_row(&w->g->plan->value[n->out[0]]), step = rows_at_once(row);
+	float         factor = (float)n->c.scale.scale;
+
+	vn_round_f32(&factor, element_bytes(w) == 2 ? VN_F16 : VN_F32, 1);
+	for (int64_t t = 0; t < w->tokens; t += step) {
+		const int64_t count = smaller(step, w->tokens - t) * row;
+		dispatch_node(w, n, VN_K_SCALE,
+		              &(vn_push_scale) { .x = in_value(w, n->in[0], t * row),
+		                                 .y = in_value(w, n->out[0], t * row),
+		                                 .n = (uint32_t)count,
+		                                 .scale = factor,
+		                                 .cap = (float)n->c.scale.cap },
+		              count_groups(count, 64), 1);
+	}
+}
+
 /* One dispatch, because a row may come from any other row. An experiment's calls are short. */
 static void rows(vn_gpu_pass *w, const vn_node *n)
 {
@@ -367,6 +385,7 @@ void vn_ops_encode(vn_gpu_pass *w, int node)
 		[VN_OP_ACT] = map,
 		[VN_OP_GATED] = map,
 		[VN_OP_ADD] = map,
+		[VN_OP_SCALE] = scale,
 		[VN_OP_CAUSAL_CONV] = vn_ops_causal_conv,
 		[VN_OP_L2_NORM] = norm,
 		[VN_OP_LOG_DECAY] = vn_ops_log_decay,

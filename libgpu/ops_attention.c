@@ -39,6 +39,7 @@ static vn_push_attention attention_push(const vn_gpu_pass *w, const vn_node *n, 
 		                         .window = (uint32_t)n->c.attention.window,
 		                         .scale = (float)n->c.attention.scale,
 		                         .B = (uint32_t)w->g->cache.pages.block,
+		                         .cap = (float)n->c.attention.cap,
 		                         .table = w->g->cache.pages.table.address,
 		                         .ahead = n->x.attention.ahead,
 		                         .head_map = (uint32_t)n->x.attention.head_map,
@@ -61,6 +62,12 @@ static void reads_state(vn_gpu_pass *w, const vn_node *n, int slot)
 		vn_encode_reads(&w->g->encoder, &w->g->cache.pages.table);
 }
 
+/* The kernel for calls of many tokens. Cooperative matrices have no soft cap. */
+static vn_kernel kernel_of(const vn_gpu_pass *w, const vn_node *n)
+{
+	return n->c.attention.cap != 0 ? VN_K_ATTENTION : vn_kernel_of_attention(&w->g->kernels, n->c.attention.head_dim);
+}
+
 /* How the keys of a call are divided into parts (shaders/parts.glsl). */
 typedef struct key_parts {
 	int64_t first, keys, n;
@@ -74,7 +81,7 @@ static key_parts parts_of(const vn_gpu_pass *w, const vn_node *n)
 	const int64_t workgroups = count_groups(w->tokens, QUERIES) * n->c.attention.heads;
 	const bool    few = w->tokens <= FEW_QUERIES;
 	const int64_t most = few ? PARTS_MAX : workgroups >= BUSY ? 1 : smaller(BUSY_MOST / workgroups, PARTS_MAX);
-	const bool    plain = vn_kernel_of_attention(&w->g->kernels, n->c.attention.head_dim) == VN_K_ATTENTION;
+	const bool    plain = kernel_of(w, n) == VN_K_ATTENTION;
 	const int64_t unit = few ? CHUNK : QUERIES;
 	const int64_t wanted = smaller(most, count_groups(S - first, few || plain ? CHUNK : 2 * CHUNK));
 	const int64_t keys = count_groups(count_groups(S - first, wanted), unit) * unit;
@@ -111,9 +118,7 @@ static void encode_queries(vn_gpu_pass *w, const vn_node *n, int64_t t, int64_t 
 	const bool        experiment = vn_node_is_experiment(n), few = w->tokens <= FEW_QUERIES;
 	const int64_t     H = n->c.attention.heads;
 	const key_parts   k = experiment ? (key_parts) { .n = 1 } : parts_of(w, n);
-	const vn_kernel   kernel = experiment ? VN_K_ATTENTION_EXPERIMENT
-	                           : few      ? VN_K_ATTENTION_FEW
-	                                      : vn_kernel_of_attention(&w->g->kernels, n->c.attention.head_dim);
+	const vn_kernel   kernel = experiment ? VN_K_ATTENTION_EXPERIMENT : few ? VN_K_ATTENTION_FEW : kernel_of(w, n);
 	vn_buffer        *y = buffer_of(w, n->out[VN_ATTN_CONTEXT]), *to = k.n > 1 ? &w->g->sums : y;
 	const uint64_t    context = in_buffer(w, y, t * H * n->c.attention.head_dim);
 	vn_push_attention push = attention_push(w, n, t, T);

@@ -77,6 +77,9 @@ CASES = {
     "qwen3_5-longrope": (66, "qwen3_5_text --head-dim 16 --layers 2 --interval 2 --context 512"
                              f" --rope-scaling '{longrope(2, 64)}'"),
     "qwen3-files": (16, "qwen3 --head-dim 8 --dtype bfloat16 --shards 2 --rope-spelling 4 --buffers"),
+    "gemma2-caps": (70, "gemma2 --heads 4 --kv-heads 2 --head-dim 14 --layers 3 --window 9 --caps 3,5 --query-scale 7"),
+    "gemma2-no-caps": (40, "gemma2 --kv-heads 1 --attention-bias --untied --dtype bfloat16"),
+    "gemma2-long": (600, "gemma2 --heads 2 --kv-heads 2 --head-dim 16 --hidden 24 --window 100 --caps 50,30 --untied"),
     "llama-biases": (40, "llama --kv-heads 3 --attention-bias --mlp-bias --untied"),
     "llama-gelu": (40, "llama --kv-heads 2 --act gelu --hidden 44 --heads 4 --head-dim 6"),
     "llama-token": (1, "llama --heads 9 --kv-heads 3 --hidden 90"),

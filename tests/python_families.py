@@ -26,7 +26,7 @@ TESTS = os.path.dirname(os.path.abspath(__file__))
 FIXTURES = os.path.join(TESTS, "..", "fixtures")
 PAGE = os.path.join(TESTS, "..", "capture", "python", "vernier_parity", "families.py")
 HAS_MODULE = ("embed", "positions", "linear", "rms_norm", "layer_norm", "gated_norm")
-# Modules without a weight: activations, of the rest mlp.act_fn; and what a sum before the layers goes through.
+# Modules without a weight: of an activation, of the rest mlp.act_fn; of a sum before the layers.
 ACTIVATIONS, SUMS = {"gpt2": "mlp.act"}, {"gpt2": "drop"}
 WEIGHT = re.compile(r"(?:model|transformer)\.(?:(?:layers|h)\.(\d+)\.)?(.+)\.weight")
 HEAD = '''"""families.py: the checkpoints of each family of models, in execution order, and the modules that hold them.

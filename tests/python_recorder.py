@@ -614,7 +614,7 @@ class WhatVernierSays(Files):
             self.assertIn('"model_type"', r.config)
 
     def test_points_are_those_of_the_program(self):
-        for family in ("gpt2", "llama", "mistral", "qwen2", "qwen3", "qwen3_5_text"):
+        for family in ("gemma2", "gpt2", "llama", "mistral", "qwen2", "qwen3", "qwen3_5_text"):
             said = {}
             for line in program("points", os.path.join(FIXTURES, family + "-trained")).stdout.splitlines()[1:]:
                 name, rest = line.split(None, 1)

@@ -14,7 +14,7 @@ import vernier_parity
 record = functools.partial(vernier_parity.record, force=True)  # a test writes one file again and again
 
 FIXTURES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fixtures")
-FAMILIES = ("gpt2", "llama", "mistral", "qwen2", "qwen3", "qwen3_5_text")
+FAMILIES = ("gemma2", "gpt2", "llama", "mistral", "qwen2", "qwen3", "qwen3_5_text")
 F32, F16, BF16 = torch.float32, torch.float16, torch.bfloat16
 OUTSIDE_LIMITS = 1
 

@@ -75,7 +75,7 @@ static void every_weight_of_every_twin_is_what_was_put_in(void)
 		check_weight(s, file, name, shape, digest);
 		seen++;
 	}
-	CU_ASSERT(s && seen == s->n && files == 15);
+	CU_ASSERT(s && seen == s->n && files == 17);
 	vn_source_close(s);
 	fclose(f);
 }

@@ -118,8 +118,33 @@ static void gated_and_added_are_their_formulas(void)
 				size[i] = fabs(want[i] = u[i] + v[i]);
 			y = eval(&(vn_node) { .op = VN_OP_ADD }, &b, 3, 3);
 			compare(y, want, size, c, slack(policies[pi], 1), "add");
+			/* by a number that half and float32 hold; and with a cap */
+			for (int64_t i = 0; i < c; i++)
+				size[i] = fabs(want[i] = 0.375 * u[i]);
+			y = eval(&(vn_node) { .op = VN_OP_SCALE, .c.scale.scale = 0.375 }, &b, 3, 3);
+			compare(y, want, size, c, slack(policies[pi], 1), "scale");
+			free(y);
+			for (int64_t i = 0; i < c; i++)
+				size[i] = fabs(want[i] = 2.5 * tanh(0.375 * u[i] / 2.5));
+			y = eval(&(vn_node) { .op = VN_OP_SCALE, .c.scale = { 0.375, 2.5 } }, &b, 3, 3);
+			compare(y, want, size, c, slack(policies[pi], policies[pi].storage == VN_F64 ? 8 : 1), "soft cap");
 			free(u), free(v), free(want), free(size), free(a0), free(a1), free(y);
 		}
+}
+
+/* transformers multiplies by the scale in the model's format. */
+static void a_scale_is_rounded_to_the_storage_format(void)
+{
+	const double one[] = { 1.0 };
+
+	for (int pi = 0; pi < N_POLICIES; pi++) {
+		void         *in = widened(one, 1, policies[pi]);
+		const vn_args a = { .policy = policies[pi], .threads = 1, .tokens = 1, .in = { in } };
+		const double  root = (double)sqrtf(48.0f);
+		double       *y = eval(&(vn_node) { .op = VN_OP_SCALE, .c.scale.scale = root }, &a, 1, 1);
+		CU_ASSERT_EQUAL(y[0], policies[pi].storage == VN_F16 ? 6.9296875 : root);
+		free(in), free(y);
+	}
 }
 
 /* 65519 + 0.99 stays finite, 65520 does not; a NaN stays one. */
@@ -222,11 +247,14 @@ static const struct {
 	int     T, H, G, K;
 	int64_t past;
 	int     window, causal;
+	double  cap;
 } attention[] = {
-	{ 1, 1, 1, 1, 0, 0, 1 },     { 2, 2, 1, 3, 0, 0, 1 },    { 3, 6, 2, 4, 0, 0, 1 },   { 17, 4, 4, 5, 0, 0, 1 },
-	{ 65, 6, 3, 8, 0, 0, 1 },    { 1, 4, 2, 8, 40, 0, 1 },   { 3, 4, 1, 2, 7, 0, 1 },   { 65, 2, 2, 4, 100, 0, 1 },
-	{ 130, 2, 1, 64, 3, 0, 1 },  { 17, 4, 2, 4, 0, 3, 1 },   { 65, 2, 1, 4, 70, 5, 1 }, { 3, 2, 1, 4, 10, 1, 1 },
-	{ 65, 2, 1, 4, 0, 1000, 1 }, { 130, 2, 2, 3, 0, 64, 1 }, { 17, 4, 2, 4, 0, 0, 0 },  { 65, 2, 1, 4, 9, 0, 0 },
+	{ 1, 1, 1, 1, 0, 0, 1, 0 },     { 2, 2, 1, 3, 0, 0, 1, 0 },    { 3, 6, 2, 4, 0, 0, 1, 0 },
+	{ 17, 4, 4, 5, 0, 0, 1, 0 },    { 65, 6, 3, 8, 0, 0, 1, 0 },   { 1, 4, 2, 8, 40, 0, 1, 0 },
+	{ 3, 4, 1, 2, 7, 0, 1, 0 },     { 65, 2, 2, 4, 100, 0, 1, 0 }, { 130, 2, 1, 64, 3, 0, 1, 0 },
+	{ 17, 4, 2, 4, 0, 3, 1, 0 },    { 65, 2, 1, 4, 70, 5, 1, 0 },  { 3, 2, 1, 4, 10, 1, 1, 0 },
+	{ 65, 2, 1, 4, 0, 1000, 1, 0 }, { 130, 2, 2, 3, 0, 64, 1, 0 }, { 17, 4, 2, 4, 0, 0, 0, 0 },
+	{ 65, 2, 1, 4, 9, 0, 0, 0 },    { 17, 4, 2, 4, 0, 3, 1, 0.5 }, { 65, 2, 1, 8, 9, 0, 1, 2 },
 };
 
 /* Formula of models.md 1.4, one query after the other. s, p (H,T,S); ctx (T,H,K). */
@@ -246,6 +274,8 @@ static void plain_attention(size_t k, double scale, const double *q, const doubl
 				si[j] = 0;
 				for (int d = 0; d < K; d++)
 					si[j] += scale * q[((int64_t)i * H + h) * K + d] * key[(j * G + g) * K + d];
+				if (attention[k].cap != 0)
+					si[j] = attention[k].cap * tanh(si[j] / attention[k].cap);
 				const bool allowed = (!attention[k].causal || j <= at) && (!W || j > at - W);
 				sum += pi[j] = allowed ? exp(si[j]) : 0;
 			}
@@ -279,7 +309,8 @@ static void attention_is_its_formula_with_scores_and_probabilities(void)
 				                                 .kv_heads = G,
 				                                 .head_dim = K,
 				                                 .causal = attention[k].causal,
-				                                 .window = attention[k].window } };
+				                                 .window = attention[k].window,
+				                                 .cap = attention[k].cap } };
 			vn_args       a = {
 					  .policy = po,
 					  .threads = 2,
@@ -575,6 +606,7 @@ int main(void)
 		TEST(silu_has_the_values_of_the_specification_at_both_ends_too),
 		TEST(the_exponential_is_within_two_ulp_and_keeps_its_ends),
 		TEST(gated_and_added_are_their_formulas),
+		TEST(a_scale_is_rounded_to_the_storage_format),
 		TEST(half_storage_overflows_where_a_half_does),
 		TEST(rope_rotates_pairs_half_a_head_apart),
 		TEST(rope_has_the_vector_of_the_specification),

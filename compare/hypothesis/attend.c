@@ -206,6 +206,8 @@ static double score_key(const vn_attend_trial *a, const vn_attend_edit *edit, in
 	}
 	dot *= a->n->c.attention.scale;
 	*slack = SCORE_SLACK * size * fabs(a->n->c.attention.scale);
+	if (a->n->c.attention.cap != 0)
+		dot = a->n->c.attention.cap * tanh(dot / a->n->c.attention.cap);
 	if (edit->kind == VN_ATTEND_CAP)
 		dot = edit->number * tanh(dot / edit->number);
 	return dot;

@@ -18,6 +18,8 @@
  *   gated        the activation rounded before it is multiplied by up (act_fn(gate) * up); or its
  *                formula as well
  *   causal_conv  the convolution rounded before silu (conv1d, then silu); or silu's formula as well
+ *   scale        with a soft cap: the quotient by the cap and its tanh rounded (transformers'
+ *                Gemma 2)
  *   act          every operation of the formula rounded (gelu_new of transformers' GPT-2)
  *   linear       in a precision that rounds inputs to blocks of 8 bits: the inverse of the scale as
  *                on ARM (vn_ggml_scale)

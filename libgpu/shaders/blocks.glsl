@@ -78,6 +78,7 @@ BLOCK(vn_push_attention) {
 	float scale;
 	uint  h0, j0, n_keys; // attn_scores, attn_probs: the head and the keys to make; others: parts.glsl
 	uint  B;              // tokens of a block
+	float cap;            // of scores; 0: none
 	Int   table;
 #if EXPERIMENT
 	int   ahead;
@@ -102,6 +103,13 @@ BLOCK(vn_push_map) {
 #if EXPERIMENT
 	uint form;    // gated: VN_GATE_USUAL...
 #endif
+};
+
+BLOCK(vn_push_scale) {
+	Real  x, y;
+	uint  n;
+	float scale, cap; // cap 0: none
+	uint  pad;
 };
 
 BLOCK(vn_push_append) {

@@ -19,6 +19,8 @@ uint kv_at(uint j, uint g)
 #endif
 }
 
+float capped(float s) { return p.cap != 0.0 ? soft_cap(s, p.cap) : s; }
+
 #if EXPERIMENT
 #include "mask_experiment.glsl"
 #else
@@ -34,7 +36,7 @@ bool there(uint row) { return true; }
 bool as_kept()       { return true; }
 
 // The product of query and key as a score; and as the softmax uses it.
-float scaled(float s) { return s * p.scale; }
+float scaled(float s) { return capped(s * p.scale); }
 float masked(uint i, uint j, float s) { return s; }
 
 bool visible(uint i, uint j)

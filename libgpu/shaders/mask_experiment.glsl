@@ -73,7 +73,7 @@ bool  as_kept()              { return p.k_cache == 0; }
 
 float scaled(float s)
 {
-	return (p.form == VN_ATTN_SCORES_F16 ? as_half(s) : s) * p.scale;
+	return capped((p.form == VN_ATTN_SCORES_F16 ? as_half(s) : s) * p.scale);
 }
 
 // The position of query i for the mask.

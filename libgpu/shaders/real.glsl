@@ -118,4 +118,14 @@ float silu(float x)
 	return x / (1.0 + exp_(-x));
 }
 
+// cap tanh(x / cap). Vulkan's tanh may be off by an exponential's error, or be NaN where that is
+// infinite. Near 0, where 1 - 2 / (e^2u + 1) cancels, Taylor's to degree 9: remainder below 4e-9.
+float soft_cap(float x, float cap)
+{
+	const float u = abs(x / cap), v = u * u;
+	const float near = u * (1.0 + v * (-1.0 / 3.0 + v * (2.0 / 15.0 + v * (-17.0 / 315.0 + v * (62.0 / 2835.0)))));
+	const float y = cap * (u < 0.25 ? near : 1.0 - 2.0 / (exp_(2.0 * u) + 1.0));
+	return x < 0.0 ? -y : x == 0.0 ? x : y;
+}
+
 #endif

@@ -79,6 +79,17 @@ static bool delta_rule(const vn_node *n, const vn_args *a, const vn_experiment *
 	                                               n->c.delta.value_dim, n->c.delta.scale, a->past, e, a->threads });
 }
 
+static void compute_scale(const vn_node *n, const vn_args *a, const vn_experiment *e, int64_t count, real *out)
+{
+	real scale = (real)n->c.scale.scale;
+
+#if VN_REAL == 32
+	vn_round_f32(&scale, a->policy.storage, 1);
+#endif
+	REAL(vn_multiply)
+	(out, a->in[0], (double)scale, n->c.scale.cap, e ? e->scale.rounding : VN_ROUNDING_WIDE, count, a->threads);
+}
+
 static REAL(vn_attend) attend_of(const vn_node *n, const vn_args *a)
 {
 	return (REAL(vn_attend)) { .q = a->in[VN_ATTN_Q],
@@ -122,6 +133,7 @@ static bool compute(const vn_node *n, const vn_args *a, const vn_experiment *e, 
 		return REAL(vn_rotate)(out, a->in[0], &n->c.rope.rope, e ? &e->rope : NULL, a->lists, a->past, a->tokens,
 		                       row / dim, dim, a->threads);
 	case VN_OP_ATTENTION: attend = attend_of(n, a); return REAL(vn_attention)(out, &attend);
+	case VN_OP_SCALE: compute_scale(n, a, e, count, out); return true;
 	case VN_OP_ACT: REAL(vn_gated)(out, a->in[0], NULL, &n->c, e, count, a->threads);
 #if VN_REAL == 32
 		if (a->policy.products && n->c.act.act == VN_GELU_TANH && !(e && e->act.rounding))

@@ -18,11 +18,8 @@ static const vn_setting foreign[] = {
 	{ "embedding_multiplier", VN_ONE, NULL },
 	{ "residual_multiplier", VN_ONE, NULL },
 	{ "attention_multiplier", VN_NOTHING, NULL },
-	{ "query_pre_attn_scalar", VN_NOTHING, NULL },
 	{ "logit_scale", VN_ONE, NULL },
 	{ "logits_scaling", VN_ONE, NULL },
-	{ "attn_logit_softcapping", VN_NOTHING, NULL },
-	{ "final_logit_softcapping", VN_NOTHING, NULL },
 	{ 0 },
 };
 

@@ -175,6 +175,8 @@ void REAL(vn_act_apply)(real *y, const real *x, vn_act act, int64_t n, int threa
 void REAL(vn_gated)(real *y, const real *gate, const real *up, const vn_consts *c, const vn_experiment *e, int64_t n,
                     int threads);
 void REAL(vn_add)(real *y, const real *a, const real *b, int64_t n, int threads);
+/* y = scale x or, if cap is not 0, cap tanh(scale x / cap). rounding: as in vn_experiment */
+void REAL(vn_multiply)(real *y, const real *x, double scale, double cap, int rounding, int64_t n, int threads);
 
 /* Rearranges rows for an experiment: vn_rows_form.   x, other, y (T,N), after `past` rows of
  * earlier calls */

@@ -197,7 +197,11 @@ typedef union vn_consts {
 		int    heads, kv_heads, head_dim;
 		int    causal; /* 1: key j is visible to query i when j <= i */
 		int    window; /* keys that a query sees, including its own; 0: all */
+		double cap;    /* not 0: a scaled product s becomes the score cap tanh(s / cap) */
 	} attention;
+	struct {
+		double scale, cap;
+	} scale;
 	/* VN_OP_ACT and VN_OP_GATED. An experiment sets another activation here, too: one of a model,
 	 * or one from VN_RELU on */
 	struct {
@@ -263,6 +267,9 @@ typedef union vn_experiment {
 		int again;
 		int rounding; /* vn_intermediate_rounding of products, scores and probabilities */
 	} attention;
+	struct {
+		int rounding; /* vn_intermediate_rounding of the quotient by the cap, and of its tanh */
+	} scale;
 	struct {
 		int form;     /* vn_gate_form, of VN_OP_GATED */
 		int rounding; /* vn_intermediate_rounding of f(...) before the product with up */

@@ -31,6 +31,31 @@ class Family(NamedTuple):
         return self.layer[""] if "" in self.layer else self.layer[kinds[n] if kinds else "full_attention"]
 
 
+_GEMMA2: List[Row] = [
+    Row("input", "token hidden", "hidden", ""),
+    Row("attn_norm", "token hidden", "hidden", "rms_norm", module="input_layernorm"),
+    Row("q_proj", "token head dim", "head", "linear", module="self_attn.q_proj"),
+    Row("k_proj", "token kv_head dim", "kv_head", "linear", module="self_attn.k_proj"),
+    Row("v_proj", "token kv_head dim", "kv_head", "linear", module="self_attn.v_proj"),
+    Row("q_rope", "token head dim", "head", "rope"),
+    Row("k_rope", "token kv_head dim", "kv_head", "rope"),
+    Row("k_cache", "key kv_head dim", "kv_head", "attention", on_demand=True),
+    Row("v_cache", "key kv_head dim", "kv_head", "attention", on_demand=True),
+    Row("attn_scores", "head token key", "score", "attention", on_demand=True),
+    Row("attn_probs", "head token key", "score", "attention", on_demand=True),
+    Row("attn_context", "token head dim", "head", "attention", module="self_attn.o_proj", how="in"),
+    Row("attn_out", "token hidden", "hidden", "linear", module="self_attn.o_proj"),
+    Row("attn_post_norm", "token hidden", "hidden", "rms_norm", module="post_attention_layernorm"),
+    Row("attn_residual", "token hidden", "hidden", "add", module="pre_feedforward_layernorm", how="in"),
+    Row("mlp_norm", "token hidden", "hidden", "rms_norm", module="pre_feedforward_layernorm"),
+    Row("gate_proj", "token ffn", "ffn", "linear", module="mlp.gate_proj"),
+    Row("up_proj", "token ffn", "ffn", "linear", module="mlp.up_proj"),
+    Row("gate_act", "token ffn", "ffn", "act", on_demand=True, module="mlp.act_fn"),
+    Row("mlp_act", "token ffn", "ffn", "gated", module="mlp.down_proj", how="in"),
+    Row("down_proj", "token hidden", "hidden", "linear", module="mlp.down_proj"),
+    Row("mlp_post_norm", "token hidden", "hidden", "rms_norm", module="post_feedforward_layernorm"),
+    Row("output", "token hidden", "hidden", "add", module=""),
+]
 _GPT2: List[Row] = [
     Row("input", "token hidden", "hidden", ""),
     Row("attn_norm", "token hidden", "hidden", "layer_norm", module="ln_1"),
@@ -157,6 +182,18 @@ _QWEN3_5_TEXT_FULL_ATTENTION: List[Row] = [
     Row("output", "token hidden", "hidden", "add", module=""),
 ]
 FAMILIES: Dict[str, Family] = {
+    "gemma2": Family(
+        [
+            Row("token_embed", "token hidden", "hidden", "embed", module="embed_tokens", how="rows"),
+            Row("embed", "token hidden", "hidden", "scale", module="embed_tokens"),
+        ],
+        {"": _GEMMA2},
+        [
+            Row("final_norm", "token hidden", "hidden", "rms_norm", module="norm"),
+            Row("raw_logits", "token vocab", "vocab", "linear", module="lm_head"),
+            Row("logits", "token vocab", "vocab", "scale", module="lm_head"),
+        ],
+    ),
     "gpt2": Family(
         [
             Row("token_embed", "token hidden", "hidden", "embed", module="wte"),

@@ -93,7 +93,13 @@ def hooks(parts: Parts, call: Callable[[], Tuple[int, int]]) -> Iterator[Hook]:
         if row.module != HEAD:
             yield from _hook(row, row.point, parts.body, parts.layers[0], -1, call)
         elif parts.head is not None:
-            yield Hook(row.point, parts.head, "", False, lambda t: t, -1)
+            yield Hook(row.point, parts.head, "", False, _capped(parts, row), -1)
+
+
+def _capped(parts: Parts, row: Row) -> Shape:
+    """The logits of what the head returns. The model's own code puts a cap on them."""
+    cap = getattr(parts.body.config, "final_logit_softcapping", None) if row.op == "scale" else None
+    return (lambda t: t) if cap is None else lambda t: (t / cap).tanh() * cap
 
 
 def _hook(row: Row, name: str, root: Any, layer: Any, n: int, call: Callable[[], Tuple[int, int]]) -> Iterator[Hook]:
@@ -104,16 +110,20 @@ def _hook(row: Row, name: str, root: Any, layer: Any, n: int, call: Callable[[],
     owner = root
     for step in path:
         owner = getattr(owner, step, None)
-    yield Hook(name, owner, last, row.how == "in", _shape(row, layer, call), n)
+    yield Hook(name, owner, last, row.how != "out", _shape(row, layer, getattr(owner, last, None), call), n)
 
 
-def _shape(row: Row, layer: Any, call: Callable[[], Tuple[int, int]]) -> Shape:
+def _shape(row: Row, layer: Any, module: Any, call: Callable[[], Tuple[int, int]]) -> Shape:
     """What makes the checkpoint of what the module takes or returns."""
     mixer = mixer_of(layer)[0]
     heads = row.axes.split()[1:] in (["head", "dim"], ["kv_head", "dim"], ["lin_head", "dim"])
     width = 0 if not heads else mixer.head_v_dim if "lin_head" in row.axes else mixer.head_dim
 
     def shape(t: Any) -> Any:
+        if row.how == "rows":
+            return module.weight[t]
+        if row.op == "scale" and not hasattr(module, "embed_scale"):  # older releases: the model's code does it
+            return t * t.new_tensor(t.shape[-1] ** 0.5)
         if row.op == "positions":
             return t.expand(call()[0], *t.shape[1:])
         if row.part and not row.part[2]:

@@ -178,7 +178,9 @@ def _scores(given: Dict[str, Any], keys: Any) -> Any:
     query, module = given["query"], given["module"]
     scaling = given.get("scaling")
     scaling = scaling if scaling is not None else getattr(module, "scaling", query.shape[-1] ** -0.5)
-    return torch.matmul(query, keys.repeat_interleave(query.shape[1] // keys.shape[1], 1).transpose(2, 3)) * scaling
+    scores = torch.matmul(query, keys.repeat_interleave(query.shape[1] // keys.shape[1], 1).transpose(2, 3)) * scaling
+    cap = given.get("softcap")
+    return scores if cap is None else (scores / cap).tanh() * cap
 
 
 def _probabilities(s: Call, given: Dict[str, Any]) -> Any:
