@@ -219,6 +219,42 @@ static void a_forced_node_changes_what_is_behind_it_alone(void)
 	vn_model_close(m);
 }
 
+/* No shader computes it. A forced node is the correct one. */
+static void the_reference_computes_the_formula_of_a_fault(void)
+{
+	static const char *const forced[] = { "layer1.attn_context" };
+	vn_model                *m = load("llama");
+	const vn_plan           *p = vn_model_plan(m);
+	const int                before = vn_plan_find(p, "layer0.output"), at = vn_plan_find(p, "layer1.attn_context");
+	vn_error                 err = { "" };
+	vn_faulty               *faulty;
+
+	CU_ASSERT_EQUAL_FATAL(vn_faulty_create(p, vn_model_weights(m), &faulty, &err), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(vn_faulty_inject(faulty, "A4@layer1", &err), VN_OK);
+	for (int d = 0; d < n_devices_; d++) {
+		vn_engine_options o = gpu_on(d, F32);
+		keep              right, gpu, ref, repaired;
+		record_anew(m, o, false, &right);
+		o.faulty = faulty;
+		record_anew(m, o, false, &gpu);
+		record_anew(m, (vn_engine_options) { .policy = F32, .threads = 1, .quiet = true, .faulty = faulty }, false,
+		            &ref);
+		o.force_ref = forced;
+		o.n_force_ref = COUNT(forced);
+		record_anew(m, o, false, &repaired);
+		CU_ASSERT_EQUAL(memcmp(gpu.v[before].x, right.v[before].x, right.v[before].n * sizeof(float)), 0);
+		CU_ASSERT(apart(&gpu.v[at], &right.v[at]) > 1e-3);
+		CU_ASSERT(apart(&gpu.v[at], &ref.v[at]) < 2e-5);
+		CU_ASSERT(apart(&repaired.v[at], &right.v[at]) < 2e-5);
+		keep_stop(&right);
+		keep_stop(&gpu);
+		keep_stop(&ref);
+		keep_stop(&repaired);
+	}
+	vn_faulty_destroy(faulty);
+	vn_model_close(m);
+}
+
 /* Rounded where a value changes sides: both engines, mixed in the same way, agree as well as
  * in one precision. */
 static void precisions_may_be_mixed(void)
@@ -283,6 +319,7 @@ int main(void)
 		TEST(f32_everywhere_in_a_half_run_is_the_f32_run_bit_for_bit),
 		TEST(any_subset_gives_the_run_and_taps_do_not_change_it),
 		TEST(a_forced_node_changes_what_is_behind_it_alone),
+		TEST(the_reference_computes_the_formula_of_a_fault),
 		TEST(precisions_may_be_mixed),
 		TEST(what_matches_nothing_or_cannot_be_is_refused_by_name),
 		CU_TEST_INFO_NULL,

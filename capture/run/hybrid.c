@@ -11,7 +11,7 @@ enum { MOST_SIDES = 16 }; /* two engines times the precisions in use */
 
 typedef struct engine_side {
 	vn_engine e;
-	bool      gpu;
+	bool      gpu, faulty; /* faulty: the plan of o.faulty, if there is one; else the model's own */
 	vn_policy policy;
 } engine_side;
 
@@ -24,7 +24,7 @@ typedef struct hybrid {
 	vn_policy        *policy; /* (n_nodes) */
 	int              *on;     /* (n_nodes): its side */
 	unsigned         *has;    /* (n_values): a bit for each side that holds the value in this call */
-	int               forced; /* nodes */
+	int               forced; /* nodes of a GPU run that run on the reference */
 	char              force_ref[VN_FACT_VALUE], precise[VN_FACT_VALUE]; /* as given, truncated with dots */
 	/* For a value that is copied between sides: */
 	char             *move; /* its numbers */
@@ -34,45 +34,48 @@ typedef struct hybrid {
 
 /* ---- which node where ------------------------------------------------------------- */
 
-/* Finds the side of that kind and precision, opening it if needed. */
-static vn_status side_for(hybrid *h, bool gpu, vn_policy policy, int *which, vn_error *err)
+/* Finds the side like this one, opening it if needed. */
+static vn_status side_for(hybrid *h, engine_side like, int *which, vn_error *err)
 {
 	vn_engine_options o = h->o;
 	vn_status         st;
 
 	for (int s = 0; s < h->n; s++)
-		if (h->side[s].gpu == gpu && vn_policy_same(h->side[s].policy, policy)) {
+		if (h->side[s].gpu == like.gpu && h->side[s].faulty == like.faulty &&
+		    vn_policy_same(h->side[s].policy, like.policy)) {
 			*which = s;
 			return VN_OK;
 		}
 	if (h->n == MOST_SIDES)
 		return vn_fail(err, VN_ERR_UNSUPPORTED, "more than %d engines in one run", MOST_SIDES);
-	o.gpu = gpu;
-	o.policy = policy;
+	o.gpu = like.gpu;
+	o.policy = like.policy;
 	o.quiet = h->o.quiet || h->n > 0; /* one progress line, not two */
-	if (!gpu && h->o.gpu)
-		o.faulty = NULL; /* the reference replaces what is faulty */
-	engine_side *s = &h->side[h->n];
-	if ((st = vn_engine_open_plain(&s->e, h->model, &o, err)))
+	if (!like.faulty)
+		o.faulty = NULL;
+	if ((st = vn_engine_open_plain(&like.e, h->model, &o, err)))
 		return st;
-	s->gpu = gpu;
-	s->policy = policy;
+	h->side[h->n] = like;
 	*which = h->n++;
 	return VN_OK;
 }
 
-/* forced: (n_nodes) nodes that run on the reference, in precision `as`,
- * or in their own if it is NULL. */
+/* forced: (n_nodes) nodes that run on the correct reference, in precision `as`, or in their own if
+ * it is NULL. */
 static vn_status place_nodes(hybrid *h, const bool *forced, const vn_policy *as, vn_error *err)
 {
 	h->forced = 0;
 	for (int i = 0; i < h->plan->n_nodes; i++) {
-		const bool      ref = forced[i];
-		const vn_status st = side_for(h, h->o.gpu && !ref, ref && as ? *as : h->policy[i], &h->on[i], err);
+		const bool      on_ref = forced[i] || (h->o.gpu && vn_node_is_experiment(&h->plan->node[i]));
+		const vn_status st = side_for(h,
+		                              (engine_side) { .gpu = h->o.gpu && !on_ref,
+		                                              .faulty = !forced[i],
+		                                              .policy = forced[i] && as ? *as : h->policy[i] },
+		                              &h->on[i], err);
 		if (st) /* the node that needs an unavailable side */
 			return st == VN_ERR_UNSUPPORTED ? vn_context(err, st, "%s", h->plan->value[h->plan->node[i].out[0]].name)
 			                                : st;
-		h->forced += ref;
+		h->forced += on_ref;
 	}
 	return VN_OK;
 }
@@ -265,7 +268,7 @@ static vn_status prepare_hybrid(hybrid *h, const vn_engine_options *o, vn_error 
 	join_words(o->force_ref, o->n_force_ref, h->force_ref);
 	join_words(o->precise, o->n_precise, h->precise);
 	if (!st) /* the first side exists even without nodes */
-		st = side_for(h, o->gpu, o->policy, &first, err);
+		st = side_for(h, (engine_side) { .gpu = o->gpu, .faulty = true, .policy = o->policy }, &first, err);
 	if (!st)
 		st = place_nodes(h, forced, NULL, err);
 	free(forced);
@@ -316,9 +319,19 @@ vn_status vn_hybrid_open(vn_engine *e, const vn_model *m, const vn_engine_option
 	return VN_OK;
 }
 
+static bool has_experiment(const vn_plan *p)
+{
+	for (int i = 0; i < p->n_nodes; i++)
+		if (vn_node_is_experiment(&p->node[i]))
+			return true;
+	return false;
+}
+
 vn_status vn_engine_open(vn_engine *e, const vn_model *m, const vn_engine_options *o, vn_error *err)
 {
-	return o->n_force_ref || o->n_precise ? vn_hybrid_open(e, m, o, err) : vn_engine_open_plain(e, m, o, err);
+	return o->n_force_ref || o->n_precise || (o->gpu && has_experiment(vn_engine_plan(m, o)))
+	           ? vn_hybrid_open(e, m, o, err)
+	           : vn_engine_open_plain(e, m, o, err);
 }
 
 vn_status vn_hybrid_force(const vn_engine *e, const bool *node, const vn_policy *as, vn_error *err)

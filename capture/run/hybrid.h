@@ -1,9 +1,11 @@
 /* hybrid.h: an engine made of several engines, its sides. Each side runs some of the nodes.
  *
- * A side is the GPU engine, or the reference, in one precision. The plan is run in stretches of
- * consecutive nodes of one side. Before a stretch, its side receives the values that it reads and
- * that other sides made (from the GPU: submit, wait, read back), rounded to its own format. Within
- * a stretch, values keep the side's format: neighbours under f32@GLOB exchange float32.
+ * A side is the GPU engine, or the reference, in one precision. Nodes whose formula a fault changes
+ * (vn_node_is_experiment) run on the reference, because no shader computes them. The plan is run in
+ * stretches of consecutive nodes of one side. Before a stretch, its side receives the values that
+ * it reads and that other sides made (from the GPU: submit, wait, read back), rounded to its own
+ * format. Within a stretch, values keep the side's format: neighbours under f32@GLOB exchange
+ * float32.
  *
  * A node stays on its side for the whole run, and so does its state (cached keys and values, ...).
  * The side that makes a checkpoint hands it to the taps, once, in its own format, in execution
@@ -18,8 +20,9 @@
 
 #include "capture/run/engine.h"
 
-/* Opens the engine that a command asks for: a hybrid if o->force_ref or o->precise is given, else
- * the reference or the GPU. Errors as in capture/run/engine.h, too. */
+/* Opens the engine that a command asks for: a hybrid if o->force_ref or o->precise is given, or if
+ * a fault of a GPU run changes a formula; else the reference or the GPU. Errors as in
+ * capture/run/engine.h, too. */
 vn_status vn_engine_open(vn_engine *e, const vn_model *m, const vn_engine_options *o, vn_error *err);
 
 /* Opens a hybrid engine, also without o->force_ref and o->precise, for vn_hybrid_force. Nodes on

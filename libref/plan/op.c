@@ -158,7 +158,8 @@ vn_status vn_const_set(vn_node *n, const char *name, double value, vn_error *err
 
 bool vn_node_is_experiment(const vn_node *n)
 {
-	bool is = n->op == VN_OP_ROWS || ((n->op == VN_OP_ACT || n->op == VN_OP_GATED) && n->c.act.act >= VN_RELU);
+	bool is = n->op == VN_OP_ROWS || ((n->op == VN_OP_ACT || n->op == VN_OP_GATED) && n->c.act.act >= VN_RELU) ||
+	          (n->op == VN_OP_ATTENTION && n->n_in > VN_ATTN_KEPT);
 
 	for (size_t j = 0; j < sizeof table / sizeof *table; j++)
 		is = is || (table[j].op == n->op && is_experimental(&table[j]) && read_value(n, &table[j]) != 0);

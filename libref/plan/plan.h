@@ -493,7 +493,8 @@ bool        vn_const_is_optional(vn_op op, int i); /* older files lack it: 0 */
 double      vn_const_get(const vn_node *n, int i);
 vn_status   vn_const_set(vn_node *n, const char *name, double value, vn_error *err);
 /* Does a node compute something that no supported model does: an experiment's constant that is not
- * 0, or an activation or operation of experiments only? */
+ * 0, or an activation, operation or input of experiments only? Only the reference engine computes
+ * such a node. */
 bool        vn_node_is_experiment(const vn_node *n);
 
 /* How the reference engine computes a node otherwise than usual; NULL: as usual. Unlike
