@@ -87,7 +87,6 @@ static void find_levels(vn_arena *a, const vn_plan *plan)
 	}
 }
 
-/* Not for an experiment, which may keep other rows than those that attention reads. */
 static void find_states(vn_arena *a, const vn_plan *plan)
 {
 	for (int v = 0; v < a->n_values; v++)
@@ -95,7 +94,7 @@ static void find_states(vn_arena *a, const vn_plan *plan)
 	for (int s = 0; s < plan->n_states; s++) {
 		const vn_state *state = &plan->state[s];
 		const vn_node  *n = &plan->node[state->node];
-		if (state->input < 0 || vn_node_is_experiment(n) || vn_node_keep_rule(plan, n).state >= 0)
+		if (state->input < 0)
 			continue;
 		const int       v = vn_plan_root(plan, n->in[state->input]);
 		const vn_value *rows = &plan->value[v];

@@ -44,7 +44,6 @@ static void list_taps(vn_gpu_pass *w, int node)
 	for (int k = 0; k < n->n_out; k++)
 		if (n->out[k] >= 0)
 			list_output(w, n->out[k]);
-	vn_ops_keep(w, n);
 }
 
 /* Were the shaders of n nodes (n > 1: fused) listed for a call like this one? Marks them as

@@ -222,8 +222,7 @@ enum { PATTERNS = sizeof table / sizeof *table };
 
 static bool is_plain(const vn_plan *p, const vn_node *n)
 {
-	return !vn_node_is_experiment(n) && !vn_value_wide(p, n->out[0]) &&
-	       (n->op == VN_OP_ACT || !vn_value_streams(p, n->out[0]));
+	return !vn_value_wide(p, n->out[0]) && (n->op == VN_OP_ACT || !vn_value_streams(p, n->out[0]));
 }
 
 static bool matches_pattern(const vn_plan *p, int node, const struct pattern *t)

@@ -16,9 +16,9 @@ struct vn_gpu_pass;
 
 #define VN_FUSE_MOST 4 /* nodes */
 
-/* Returns the largest number of nodes, from this one on, that any call may fuse; 1: none. None of
- * these nodes is an experiment (vn_node_is_experiment); a node whose barrier is omitted is run
- * alone. Their outputs must not share memory with their inputs (arena.c). */
+/* Returns the largest number of nodes, from this one on, that any call may fuse; 1: none. Their
+ * outputs must not share memory with their inputs (arena.c). A node whose barrier is omitted is run
+ * alone. */
 int      vn_fuse_most(const vn_plan *plan, int node);
 /* Returns a bit mask of the patterns that match at this node. It depends on the plan alone. Call it
  * once per plan: it takes as long as listing the commands of a call. */

@@ -29,7 +29,7 @@ static vn_status check_widths(const vn_plan *p, const vn_node *n, vn_error *err)
 }
 
 /* Checks what the shaders require beyond the rules of a plan. */
-static vn_status check_plan(const vn_plan *p, bool paged, vn_error *err)
+static vn_status check_plan(const vn_plan *p, vn_error *err)
 {
 	vn_status st = vn_plan_check(p, err);
 
@@ -39,10 +39,7 @@ static vn_status check_plan(const vn_plan *p, bool paged, vn_error *err)
 		const int      width = n->op == VN_OP_ATTENTION    ? n->c.attention.head_dim
 		                       : n->op == VN_OP_DELTA_RULE ? n->c.delta.key_dim
 		                                                   : 0;
-		if (paged && vn_node_keep_rule(p, n).rope >= 0)
-			st = vn_fail(err, VN_ERR_UNSUPPORTED,
-			             "%s: keys that are rotated again in the cache are not supported with --kv paged", name);
-		else if (width > KMAX)
+		if (width > KMAX)
 			st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s: head width %d; the GPU engine supports at most %d", name, width,
 			             KMAX);
 		else
@@ -51,11 +48,10 @@ static vn_status check_plan(const vn_plan *p, bool paged, vn_error *err)
 	return st;
 }
 
-/* Do both rotate by the same angles, of the same pairs? Then they share a table. */
+/* Do both rotate by the same angles? Then they share a table. */
 static bool same_angles(const vn_node *a, const vn_node *b)
 {
-	return memcmp(&a->c.rope, &b->c.rope, sizeof a->c.rope) == 0 &&
-	       memcmp(&a->x.rope, &b->x.rope, sizeof a->x.rope) == 0;
+	return memcmp(&a->c.rope, &b->c.rope, sizeof a->c.rope) == 0;
 }
 
 /* Returns the number of the table that a rope node reads: that of an earlier one, or a new one. */
@@ -63,7 +59,7 @@ static int share_rope(vn_gpu *g, int node)
 {
 	int r = 0;
 
-	while (r < g->n_ropes && (g->rope[r].past || !same_angles(&g->plan->node[g->rope[r].node], &g->plan->node[node])))
+	while (r < g->n_ropes && !same_angles(&g->plan->node[g->rope[r].node], &g->plan->node[node]))
 		r++;
 	if (r == g->n_ropes)
 		g->rope[g->n_ropes++].node = node;
@@ -84,14 +80,11 @@ static vn_status note_nodes(vn_gpu *g, vn_error *err)
 	if (!g->node || !g->rope || !g->share || !g->node_ms || !g->stamp || !g->made)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for an engine of %d nodes", p->n_nodes);
 	for (int i = 0; i < p->n_nodes; i++) {
-		const int again = vn_node_keep_rule(p, &p->node[i]).rope;
-		g->node[i] = (vn_gpu_node) { .fitting = vn_fuse_fitting(p, i), .rope = -1 };
-		if (again >= 0) {
-			g->node[i].rope = g->n_ropes;
-			g->rope[g->n_ropes++] = (vn_gpu_rope) { .node = again, .past = true };
-		} else if (p->node[i].op == VN_OP_ROPE) {
+		g->node[i] = (vn_gpu_node) { .fitting = vn_fuse_fitting(p, i),
+			                         .rope = -1,
+			                         .experiment = vn_node_is_experiment(&p->node[i]) };
+		if (p->node[i].op == VN_OP_ROPE)
 			g->node[i].rope = share_rope(g, i);
-		}
 	}
 	return VN_OK;
 }
@@ -144,7 +137,7 @@ static vn_status create_parts(vn_gpu *g, const vn_tensor *weights, const vn_gpu_
 
 	if (block < 0 || block > BLOCK_MAX)
 		return vn_fail(err, VN_ERR_USAGE, "block size %d; expected 1 to %d", block, BLOCK_MAX);
-	if ((st = check_plan(p, o->paged, err)) || (st = note_nodes(g, err)) ||
+	if ((st = check_plan(p, err)) || (st = note_nodes(g, err)) ||
 	    (st = vn_gpu_open_device(&g->device, o->device, o->policy.sums == VN_F16, o->validate, err)) ||
 	    (st = vn_kernels_create(&g->device, &g->kernels, p, o->policy, o->paged, o->cache_dir, err)) ||
 	    (st = vn_encoder_create(&g->device, &g->kernels, (uint32_t)p->n_nodes + 1, &g->encoder, err)))

@@ -26,16 +26,16 @@ typedef struct vn_gpu_pass {
 
 /* What is known of a node. */
 typedef struct vn_gpu_node {
-	unsigned fitting; /* vn_fuse_fitting */
-	int      rope;    /* its settings, in vn_gpu.rope; -1 */
-	int64_t  listed;  /* the call that its shaders were listed for (compile.c) */
-	bool     joined;  /* in the last call, computed by the command of the node before */
+	unsigned fitting;    /* vn_fuse_fitting */
+	int      rope;       /* its settings, in vn_gpu.rope; -1 */
+	int64_t  listed;     /* the call that its shaders were listed for (compile.c) */
+	bool     joined;     /* in the last call, computed by the command of the node before */
+	bool     experiment; /* vn_node_is_experiment: it has no shader */
 } vn_gpu_node;
 
 /* Settings of rope, and their table of angles. */
 typedef struct vn_gpu_rope {
 	int           node; /* a node with these settings */
-	bool          past; /* for an experiment: the table covers the tokens before the call */
 	VkDeviceSize  at;   /* of the call's table, in `upload` */
 	vn_rope_table kept;
 } vn_gpu_rope;

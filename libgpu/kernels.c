@@ -31,9 +31,7 @@ static const struct module {
 #include "libgpu/shaders/forms.glsl"
 
 /* A device need not take more. */
-#define SHADER(NAME, name, push)      static_assert((push) <= 128, #name);
-#define PAIR(NAME, name, block, from) static_assert(offsetof(block, from) <= 128, #name);
-#define EXPERIMENT                    SHADER
+#define SHADER(NAME, name, push) static_assert((push) <= 128, #name);
 #include "libgpu/kernels.def"
 /* As GLSL lays blocks out (std430): an address is 8 bytes and aligned so. */
 static_assert(offsetof(vn_push_attention, table) == 88, "blocks.glsl");
@@ -41,19 +39,13 @@ static_assert(offsetof(vn_push_attention, table) == 88, "blocks.glsl");
 static const struct shader_row {
 	const char *name;
 	uint32_t    push;
-	bool        experiment;
 } table[VN_N_KERNELS] = {
-#define SHADER(NAME, name, push) [VN_K_##NAME] = { #name, push, false },
-#define PAIR(NAME, name, block, from) \
-	[VN_K_##NAME] = { #name, offsetof(block, from), false }, \
-	[VN_K_##NAME##_EXPERIMENT] = { #name "_experiment", sizeof(block), true },
-#define EXPERIMENT(NAME, name, push) [VN_K_##NAME] = { #name, push, true },
+#define SHADER(NAME, name, push) [VN_K_##NAME] = { #name, push },
 #include "libgpu/kernels.def"
 };
 
 static const bool in_memory[VN_N_KERNELS] = {
-#define PAIR(NAME, name, block, from) [VN_K_##NAME##_EXPERIMENT] = true,
-#define IN_MEMORY(NAME, name)         [VN_K_##NAME] = true,
+#define IN_MEMORY(NAME, name) [VN_K_##NAME] = true,
 #include "libgpu/kernels.def"
 };
 
@@ -128,13 +120,6 @@ uint32_t vn_kernel_push_bytes(vn_kernel k)
 bool vn_kernel_in_memory(vn_kernel k)
 {
 	return in_memory[k];
-}
-
-vn_kernel vn_kernel_of(vn_kernel usual, const vn_node *n)
-{
-	const bool experiment = vn_node_is_experiment(n) && table[usual + 1].experiment;
-
-	return experiment ? (vn_kernel)(usual + 1) : usual;
 }
 
 vn_kernel vn_kernel_of_attention(const vn_kernels *k, int head_dim)
@@ -234,17 +219,13 @@ static vn_status create_layout(vn_device *d, vn_error *err)
 vn_status vn_kernels_create(vn_device *d, vn_kernels *k, const vn_plan *plan, vn_policy policy, bool paged,
                             const char *cache_dir, vn_error *err)
 {
-	bool      experiment = false;
 	vn_status st;
 
 	*k = (vn_kernels) { .d = d,
 		                .float_sums = policy.sums == VN_F32,
 		                .side = policy.storage == VN_F16 && policy.sums == VN_F32 ? (int)vn_coop_side(d->coop) : 0 };
-	for (int i = 0; i < plan->n_nodes; i++)
-		experiment = experiment || vn_node_is_experiment(&plan->node[i]);
 	for (int i = 0; i < VN_N_KERNELS; i++)
-		if (!table[i].experiment || experiment)
-			k->shader[i] = choose_shader(k, plan, policy, paged, (vn_kernel)i);
+		k->shader[i] = choose_shader(k, plan, policy, paged, (vn_kernel)i);
 	if (!vn_pipelines_keep_for(d->device, d->pipelines, cache_dir))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for the name of a folder");
 	if ((st = create_layout(d, err)))

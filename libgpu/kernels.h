@@ -1,9 +1,7 @@
 /* kernels.h: the shaders as pipelines, and the C struct of each push block. Inside libgpu only.
  *
  * A shader, a row of kernels.def, has a name, code for each precision policy, and a push block. A
- * faster form for some device is a row of its own. So is the form of an operation for experiments
- * (vn_experiment), which is compiled from the same source: its row follows that of the usual
- * shader, and an engine whose plan has no experiment does not load it.
+ * faster form for some device is a row of its own.
  *
  * Only pipelines that are needed are built (compile.h): some drivers take seconds for all of them,
  * and a run needs only a few.
@@ -19,9 +17,7 @@
 #include "libref/plan/policy.h"
 
 typedef enum vn_kernel {
-#define SHADER(NAME, name, push)      VN_K_##NAME,
-#define PAIR(NAME, name, block, from) VN_K_##NAME, VN_K_##NAME##_EXPERIMENT,
-#define EXPERIMENT(NAME, name, push)  VN_K_##NAME,
+#define SHADER(NAME, name, push) VN_K_##NAME,
 #include "libgpu/kernels.def"
 	VN_N_KERNELS
 } vn_kernel;
@@ -46,16 +42,11 @@ typedef struct vn_kernels {
 	bool             float_sums;
 } vn_kernels;
 
-/* Returns the shader of a node's operation: usual, or if an experiment changes the node, the second
- * of a PAIR of kernels.def. */
-vn_kernel vn_kernel_of(vn_kernel usual, const vn_node *n);
-
 /* Returns the shader of attention for many queries and heads of this width. */
 vn_kernel vn_kernel_of_attention(const vn_kernels *k, int head_dim);
 
-/* Selects the shaders for the policy, for a paged or contiguous cache, with those of experiments if
- * the plan has one. cache_dir: as in vn_gpu_options; a cache that cannot be read or written is not
- * an error. */
+/* Selects the shaders for the policy, for a paged or contiguous cache. cache_dir: as in
+ * vn_gpu_options; a cache that cannot be read or written is not an error. */
 vn_status vn_kernels_create(vn_device *d, vn_kernels *k, const vn_plan *plan, vn_policy policy, bool paged,
                             const char *cache_dir, vn_error *err);
 /* Saves the compiled shaders for the next run. k may be zeroed. */
@@ -70,13 +61,11 @@ const char *vn_kernel_name(vn_kernel k);
 uint32_t    vn_kernel_push_bytes(vn_kernel k);
 /* Does the shader read its push block from memory, so that only the block's address is pushed
  * (push.glsl)? True for shaders whose block changes from one decoded token to the next: the
- * commands then stay the same (tape.h). Also true for the second of a PAIR, whose block
- * is larger. */
+ * commands then stay the same (tape.h). */
 bool        vn_kernel_in_memory(vn_kernel k);
 
 /* The push blocks. Addresses are VkDeviceAddress. */
-#define EXPERIMENT 1
-#define GATED      1
+#define GATED 1
 #define BLOCK(name) \
 	typedef struct name name; \
 	struct name
@@ -87,7 +76,6 @@ bool        vn_kernel_in_memory(vn_kernel k);
 #define Raw     uint64_t
 #define uint    uint32_t
 #include "libgpu/shaders/blocks.glsl"
-#undef EXPERIMENT
 #undef GATED
 #undef BLOCK
 #undef Address

@@ -22,7 +22,7 @@ static void embed(vn_gpu_pass *w, const vn_node *n)
 	}
 }
 
-/* Any norm. An experiment may norm fewer columns together than the weight has. */
+/* Any norm. */
 static void norm(vn_gpu_pass *w, const vn_node *n)
 {
 	static const vn_kernel kernel[VN_N_OPS] = {
@@ -32,9 +32,8 @@ static void norm(vn_gpu_pass *w, const vn_node *n)
 		[VN_OP_GATED_NORM] = VN_K_GATED_NORM,
 	};
 	const vn_value *v = &w->g->plan->value[n->out[0]];
-	const int64_t   G = v->size[v->rank - 1], N = n->x.norm.width ? n->x.norm.width : G;
+	const int64_t   N = v->size[v->rank - 1];
 	const int64_t   R = w->tokens * (vn_value_row(v) / N), step = rows_at_once(N);
-	const int64_t   divisor = n->x.norm.divisor ? n->x.norm.divisor : n->op == VN_OP_L2_NORM ? 1 : N;
 	const int       bias = bias_of(n);
 
 	for (int64_t r = 0; r < R; r += step) {
@@ -49,15 +48,7 @@ static void norm(vn_gpu_pass *w, const vn_node *n)
 		                                .N = (uint32_t)N,
 		                                .eps = (float)n->c.norm.eps,
 		                                .offset = (float)n->c.norm.offset,
-		                                .has_bias = bias >= 0,
-		                                .divisor = (float)divisor,
-		                                .eps_outside = (uint32_t)n->x.norm.eps_outside,
-		                                .sum_f16 = (uint32_t)n->x.norm.sum_f16,
-		                                .first_f16 = (uint32_t)n->x.norm.first_f16,
-		                                .keep_mean = (uint32_t)n->x.norm.keep_mean,
-		                                .gate = (uint32_t)n->x.norm.gate,
-		                                .gate_first = (uint32_t)n->x.norm.gate_first,
-		                                .G = (uint32_t)G },
+		                                .has_bias = bias >= 0 },
 		              rows, 1);
 	}
 }
@@ -77,11 +68,10 @@ static void append_numbers(vn_gpu_pass *w, vn_buffer *from, uint64_t from_at, vn
 static void positions(vn_gpu_pass *w, const vn_node *n)
 {
 	const int64_t row = vn_value_row(&w->g->plan->value[n->out[0]]), step = rows_at_once(row);
-	const int64_t past = n->x.positions.step_zero ? 0 : w->past;
 	vn_buffer    *y = buffer_of(w, n->out[0]);
 
 	for (int64_t t = 0; t < w->tokens; t += step)
-		append_numbers(w, weight_buffer(w, n->w[0]), in_weight(w, n->w[0], (past + t) * row), y,
+		append_numbers(w, weight_buffer(w, n->w[0]), in_weight(w, n->w[0], (w->past + t) * row), y,
 		               in_buffer(w, y, t * row), smaller(step, w->tokens - t) * row);
 }
 
@@ -199,47 +189,26 @@ void vn_ops_linear_part(vn_gpu_pass *w, int node, int64_t row, int64_t rows, int
 	linear_part(w, &w->g->plan->node[node], row, rows, col, cols, &w->g->scratch, cols);
 }
 
-/* Rotates rows of x by a rope node, with these angles, into y; y NULL: back into x, through the
- * scratch buffer. */
-static void rotate(vn_gpu_pass *w, const vn_node *n, const vn_gpu_rope *rope, vn_buffer *x, vn_buffer *y,
-                   int64_t tokens)
-{
-	const vn_value    *v = &w->g->plan->value[n->out[0]];
-	const int64_t      H = v->size[1], K = v->size[2], R = n->c.rope.rope.rotary_dim, most = rows_at_once(H * K);
-	const VkDeviceSize row = (VkDeviceSize)(H * K) * element_bytes(w);
-	const int64_t      step = y ? most : smaller(most, (int64_t)(w->g->scratch.size / row));
-	const bool         fours = !vn_node_is_experiment(n) && R % 8 == 0 && K % 4 == 0; /* rope.comp */
-	const uint64_t     angles = w->g->upload.address + rope->at;
-	vn_buffer         *to = y ? y : &w->g->scratch;
-
-	for (int64_t t = 0; t < tokens; t += step) {
-		const int64_t rows = smaller(step, tokens - t);
-		vn_encode_reads(&w->g->encoder, x);
-		vn_encode_reads(&w->g->encoder, &w->g->upload);
-		vn_encode_writes(&w->g->encoder, to);
-		vn_encode_dispatch(&w->g->encoder, vn_kernel_of(VN_K_ROPE, n),
-		                   &(vn_push_rope) { .x = in_buffer(w, x, t * H * K),
-		                                     .table = angles + (uint64_t)(t * R) * 4,
-		                                     .y = in_buffer(w, to, y ? t * H * K : 0),
-		                                     .T = (uint32_t)rows,
-		                                     .H = (uint32_t)H,
-		                                     .K = (uint32_t)K,
-		                                     .R = (uint32_t)R,
-		                                     .pairing = (uint32_t)n->x.rope.pairing },
-		                   count_groups(rows * H * (fours ? (K - R / 2) / 4 : K), 64), 1);
-		if (!y)
-			vn_encode_copy(&w->g->encoder, to, 0, x, (VkDeviceSize)t * row, (VkDeviceSize)rows * row);
-	}
-}
-
-static const vn_gpu_rope *rope_of(const vn_gpu_pass *w, const vn_node *n)
-{
-	return &w->g->rope[w->g->node[n - w->g->plan->node].rope];
-}
-
 static void rope(vn_gpu_pass *w, const vn_node *n)
 {
-	rotate(w, n, rope_of(w, n), buffer_of(w, n->in[0]), buffer_of(w, n->out[0]), w->tokens);
+	const vn_value *v = &w->g->plan->value[n->out[0]];
+	const int64_t   H = v->size[1], K = v->size[2], R = n->c.rope.rope.rotary_dim, step = rows_at_once(H * K);
+	const bool      fours = R % 8 == 0 && K % 4 == 0; /* rope.comp */
+	const uint64_t  angles = w->g->upload.address + w->g->rope[w->g->node[n - w->g->plan->node].rope].at;
+
+	for (int64_t t = 0; t < w->tokens; t += step) {
+		const int64_t rows = smaller(step, w->tokens - t);
+		vn_encode_reads(&w->g->encoder, &w->g->upload);
+		dispatch_node(w, n, VN_K_ROPE,
+		              &(vn_push_rope) { .x = in_value(w, n->in[0], t * H * K),
+		                                .table = angles + (uint64_t)(t * R) * 4,
+		                                .y = in_value(w, n->out[0], t * H * K),
+		                                .T = (uint32_t)rows,
+		                                .H = (uint32_t)H,
+		                                .K = (uint32_t)K,
+		                                .R = (uint32_t)R },
+		              count_groups(rows * H * (fours ? (K - R / 2) / 4 : K), 64), 1);
+	}
 }
 
 /* Copies between token-major rows and the pool of a state: n elements, from element `at` of the
@@ -271,37 +240,19 @@ void vn_ops_gather(vn_gpu_pass *w, int state, int64_t at, int64_t n)
 	copy_paged(w, VN_K_PAGED_GET, state, &w->g->scratch, at, n);
 }
 
-/* Writes the rows of a value into a growing state, in the place of the call's rows. */
-static void put_rows(vn_gpu_pass *w, int state, int value)
-{
-	const int64_t  row = vn_state_row(&w->g->plan->state[state]);
-	vn_cache_slot *c = &w->g->cache.slot[state];
-	vn_buffer     *rows = buffer_of(w, value);
-
-	if (w->g->cache.pages.block)
-		copy_paged(w, VN_K_PAGED_PUT, state, rows, w->past * row, w->tokens * row);
-	else
-		append_numbers(w, rows, rows->address, &c->now, in_buffer(w, &c->now, w->past * row), w->tokens * row);
-}
-
 void vn_ops_append(vn_gpu_pass *w, int state)
 {
 	const vn_state *s = &w->g->plan->state[state];
-	const int       rows = w->g->plan->node[s->node].in[s->input];
+	const int       value = w->g->plan->node[s->node].in[s->input];
+	const int64_t   row = vn_state_row(s);
+	vn_buffer      *now = &w->g->cache.slot[state].now, *rows = buffer_of(w, value);
 
-	if (w->g->arena.state_of[rows] != state) /* else they were made there */
-		put_rows(w, state, rows);
-}
-
-void vn_ops_keep(vn_gpu_pass *w, const vn_node *n)
-{
-	const vn_keep_rule k = vn_node_keep_rule(w->g->plan, n);
-
-	if (k.state < 0)
-		return;
-	if (k.rope >= 0)
-		rotate(w, &w->g->plan->node[k.rope], rope_of(w, n), &w->g->cache.slot[k.state].now, NULL, w->past);
-	put_rows(w, k.state, n->in[k.input]);
+	if (w->g->arena.state_of[value] == state)
+		return; /* they were made there */
+	if (w->g->cache.pages.block)
+		copy_paged(w, VN_K_PAGED_PUT, state, rows, w->past * row, w->tokens * row);
+	else
+		append_numbers(w, rows, rows->address, now, in_buffer(w, now, w->past * row), w->tokens * row);
 }
 
 /* Computes elements [at, at + count) of act, gated or add into y from its element y_at on. */
@@ -316,8 +267,7 @@ static void map_elements(vn_gpu_pass *w, const vn_node *n, int64_t at, int64_t c
 			                   .b = n->n_in > 1 ? in_value(w, n->in[1], at + e) : 0,
 			                   .y = in_buffer(w, y, y_at + e),
 			                   .n = (uint32_t)part,
-			                   .act = n->c.act.act,
-			                   .form = (uint32_t)n->x.act.form };
+			                   .act = n->c.act.act };
 		push.eights = in_eights(w, push.a, push.b, push.y);
 		dispatch_to(w, n, usual, y, &push, groups_of_lanes(part, push.eights), 1);
 	}
@@ -355,22 +305,6 @@ static void scale(vn_gpu_pass *w, const vn_node *n)
 	}
 }
 
-/* One dispatch, because a row may come from any other row. An experiment's calls are short. */
-static void rows(vn_gpu_pass *w, const vn_node *n)
-{
-	dispatch_node(w, n, VN_K_ROWS,
-	              &(vn_push_rows) { .x = in_value(w, n->in[0], 0),
-	                                .other = in_value(w, n->in[1], 0),
-	                                .y = in_value(w, n->out[0], 0),
-	                                .T = (uint32_t)w->tokens,
-	                                .N = (uint32_t)vn_value_row(&w->g->plan->value[n->out[0]]),
-	                                .P = (uint32_t)w->past,
-	                                .form = (uint32_t)n->x.rows.form,
-	                                .by = n->x.rows.by,
-	                                .inner = (uint32_t)n->x.rows.inner },
-	              w->tokens, 1);
-}
-
 void vn_ops_encode(vn_gpu_pass *w, int node)
 {
 	static void (*const encode[VN_N_OPS])(vn_gpu_pass * w, const vn_node *n) = {
@@ -391,7 +325,6 @@ void vn_ops_encode(vn_gpu_pass *w, int node)
 		[VN_OP_LOG_DECAY] = vn_ops_log_decay,
 		[VN_OP_DELTA_RULE] = vn_ops_delta_rule,
 		[VN_OP_GATED_NORM] = norm,
-		[VN_OP_ROWS] = rows,
 	};
 	const vn_node *n = &w->g->plan->node[node];
 

@@ -14,9 +14,6 @@ void vn_ops_encode(vn_gpu_pass *w, int node);
 /* Appends the rows of this call to a growing state, unless they were computed in it (arena.h).
  * vn_ops_encode does this too. The caller updates the state's `upto` (cache.h). */
 void vn_ops_append(vn_gpu_pass *w, int state);
-/* Replaces this call's rows in a state by those that later calls find, if they differ
- * (vn_keep_rule). Call after everything that reads them. */
-void vn_ops_keep(vn_gpu_pass *w, const vn_node *n);
 /* Copies elements [at, at + n) of a paged state, in token order, to scratch. */
 void vn_ops_gather(vn_gpu_pass *w, int state, int64_t at, int64_t n);
 

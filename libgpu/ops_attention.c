@@ -13,20 +13,12 @@
 #define BUSY      256
 #define BUSY_MOST 512
 
-/* Does an experiment change the softmax? It is then computed row by row. */
-static bool other_softmax(const vn_node *n)
-{
-	return n->x.attention.form && n->x.attention.form != VN_ATTN_SCORES_F16;
-}
-
 /* Returns the push block of the attention shaders, for queries from row `row` on. */
 static vn_push_attention attention_push(const vn_gpu_pass *w, const vn_node *n, int64_t row, int64_t rows)
 {
 	const int64_t H = n->c.attention.heads, K = n->c.attention.head_dim;
-	const int64_t from = other_softmax(n) ? 0 : row; /* other queries' scores, too */
-	const int     cache = n->x.attention.cache_steps && w->past == 0 ? 0 : n->x.attention.cache;
 
-	return (vn_push_attention) { .q = in_buffer(w, buffer_of(w, n->in[VN_ATTN_Q]), from * H * K),
+	return (vn_push_attention) { .q = in_buffer(w, buffer_of(w, n->in[VN_ATTN_Q]), row * H * K),
 		                         .k = state_of(w, n, VN_ATTN_KEYS)->address,
 		                         .v = state_of(w, n, VN_ATTN_VALUES)->address,
 		                         .T = (uint32_t)rows,
@@ -40,19 +32,7 @@ static vn_push_attention attention_push(const vn_gpu_pass *w, const vn_node *n, 
 		                         .scale = (float)n->c.attention.scale,
 		                         .B = (uint32_t)w->g->cache.pages.block,
 		                         .cap = (float)n->c.attention.cap,
-		                         .table = w->g->cache.pages.table.address,
-		                         .ahead = n->x.attention.ahead,
-		                         .head_map = (uint32_t)n->x.attention.head_map,
-		                         .leak = (uint32_t)n->x.attention.leak,
-		                         .padding = (uint32_t)n->x.attention.padding,
-		                         .form = (uint32_t)n->x.attention.form,
-		                         .from_zero = (uint32_t)n->x.attention.from_zero,
-		                         .blind = (uint32_t)n->x.attention.blind,
-		                         .sinks = (uint32_t)n->x.attention.sinks,
-		                         .k_cache = n->x.attention.cache_of == 2 ? 0 : (uint32_t)cache,
-		                         .v_cache = n->x.attention.cache_of == 1 ? 0 : (uint32_t)cache,
-		                         .cache_block = (uint32_t)n->x.attention.cache_block,
-		                         .before = (uint32_t)row };
+		                         .table = w->g->cache.pages.table.address };
 }
 
 static void reads_state(vn_gpu_pass *w, const vn_node *n, int slot)
@@ -101,7 +81,7 @@ VkDeviceSize vn_ops_attention_parts(const vn_gpu_pass *w)
 
 	for (int i = 0; i < w->g->plan->n_nodes; i++) {
 		const vn_node *n = &w->g->plan->node[i];
-		if (n->op != VN_OP_ATTENTION || vn_node_is_experiment(n))
+		if (n->op != VN_OP_ATTENTION)
 			continue;
 		const key_parts    k = parts_of(w, n);
 		const VkDeviceSize bytes = (VkDeviceSize)(w->tokens * n->c.attention.heads * k.n * part_floats(n)) *
@@ -115,12 +95,12 @@ VkDeviceSize vn_ops_attention_parts(const vn_gpu_pass *w)
 /* T queries from row t on. */
 static void encode_queries(vn_gpu_pass *w, const vn_node *n, int64_t t, int64_t T)
 {
-	const bool        experiment = vn_node_is_experiment(n), few = w->tokens <= FEW_QUERIES;
-	const int64_t     H = n->c.attention.heads;
-	const key_parts   k = experiment ? (key_parts) { .n = 1 } : parts_of(w, n);
-	const vn_kernel   kernel = experiment ? VN_K_ATTENTION_EXPERIMENT : few ? VN_K_ATTENTION_FEW : kernel_of(w, n);
-	vn_buffer        *y = buffer_of(w, n->out[VN_ATTN_CONTEXT]), *to = k.n > 1 ? &w->g->sums : y;
-	const uint64_t    context = in_buffer(w, y, t * H * n->c.attention.head_dim);
+	const bool      few = w->tokens <= FEW_QUERIES;
+	const int64_t   H = n->c.attention.heads;
+	const key_parts k = parts_of(w, n);
+	const vn_kernel kernel = few ? VN_K_ATTENTION_FEW : kernel_of(w, n);
+	vn_buffer      *y = buffer_of(w, n->out[VN_ATTN_CONTEXT]), *to = k.n > 1 ? &w->g->sums : y;
+	const uint64_t  context = in_buffer(w, y, t * H * n->c.attention.head_dim);
 	vn_push_attention push = attention_push(w, n, t, T);
 	vn_encoder       *e = &w->g->encoder;
 
@@ -132,9 +112,7 @@ static void encode_queries(vn_gpu_pass *w, const vn_node *n, int64_t t, int64_t 
 	reads_state(w, n, VN_ATTN_KEYS);
 	reads_state(w, n, VN_ATTN_VALUES);
 	vn_encode_writes(e, to);
-	if (experiment)
-		vn_encode_dispatch(e, kernel, &push, other_softmax(n) ? T : count_groups(T, 8), H);
-	else if (few)
+	if (few)
 		vn_encode_dispatch(e, kernel, &push, T * k.n, H);
 	else if (kernel == VN_K_ATTENTION)
 		vn_encode_dispatch(e, kernel, &push, count_groups(T, QUERIES) * k.n, H);
@@ -171,7 +149,7 @@ void vn_ops_attention_part(vn_gpu_pass *w, int node, int slot, int64_t head, int
 	reads_state(w, n, VN_ATTN_KEYS);
 	vn_encode_writes(&w->g->encoder, &w->g->scratch);
 	if (slot == VN_ATTN_SCORES)
-		vn_encode_dispatch(&w->g->encoder, vn_kernel_of(VN_K_ATTN_SCORES, n), &push, count_groups(rows * cols, 64), 1);
+		vn_encode_dispatch(&w->g->encoder, VN_K_ATTN_SCORES, &push, count_groups(rows * cols, 64), 1);
 	else
-		vn_encode_dispatch(&w->g->encoder, vn_kernel_of(VN_K_ATTN_PROBS, n), &push, rows, 1);
+		vn_encode_dispatch(&w->g->encoder, VN_K_ATTN_PROBS, &push, rows, 1);
 }

@@ -36,11 +36,7 @@ void vn_ops_causal_conv(vn_gpu_pass *w, const vn_node *n)
 		                                       .y = in_value(w, n->out[0], t * X),
 		                                       .T = (uint32_t)T,
 		                                       .X = (uint32_t)X,
-		                                       .J = (uint32_t)J,
-		                                       .linear = (uint32_t)n->x.conv.linear,
-		                                       .forgets = n->x.conv.forgets && w->past > 0 && t == 0,
-		                                       .ahead = (uint32_t)n->x.conv.ahead,
-		                                       .last = (uint32_t)(w->tokens - t) },
+		                                       .J = (uint32_t)J },
 		              count_groups(T * X, 64), 1);
 	}
 	keep_rows(w, n, buffer_of(w, n->in[0]));
@@ -58,8 +54,7 @@ void vn_ops_log_decay(vn_gpu_pass *w, const vn_node *n)
 		                                     .dt = in_weight(w, n->w[1], 0),
 		                                     .y = in_value(w, n->out[0], t * N),
 		                                     .T = (uint32_t)T,
-		                                     .N = (uint32_t)N,
-		                                     .form = (uint32_t)n->x.decay.form },
+		                                     .N = (uint32_t)N },
 		              count_groups(T * N, 64), 1);
 	}
 }
@@ -75,27 +70,21 @@ void vn_ops_delta_rule(vn_gpu_pass *w, const vn_node *n)
 		vn_buffer *before = t ? next : state_of(w, n, 0); /* a later part continues from the previous one */
 		vn_encode_reads(&w->g->encoder, before);
 		vn_encode_writes(&w->g->encoder, next);
-		dispatch_node(
-			w, n, VN_K_DELTA_RULE,
-			&(vn_push_delta_rule) { .q = in_value(w, n->in[VN_DELTA_Q], t * nk * dk),
-		                            .k = in_value(w, n->in[VN_DELTA_K], t * nk * dk),
-		                            .v = in_value(w, n->in[VN_DELTA_V], t * nv * dv),
-		                            .g = in_value(w, n->in[VN_DELTA_G], t * nv),
-		                            .beta = in_value(w, n->in[VN_DELTA_BETA], t * nv),
-		                            .before = before->address,
-		                            .after = next->address,
-		                            .y = in_value(w, n->out[0], t * nv * dv),
-		                            .T = (uint32_t)smaller(step, w->tokens - t),
-		                            .nk = (uint32_t)nk,
-		                            .nv = (uint32_t)nv,
-		                            .dk = (uint32_t)dk,
-		                            .dv = (uint32_t)dv,
-		                            .scale = (float)n->c.delta.scale,
-		                            .form = (uint32_t)n->x.delta.form,
-		                            .head_map = (uint32_t)n->x.delta.head_map,
-		                            .restart = (uint32_t)n->x.delta.restart,
-		                            .P = (uint32_t)(w->past + t),
-		                            .transposed = w->tokens > 1 && t + step >= w->tokens && n->x.delta.transposed },
-			count_groups(dv, 16), nv);
+		dispatch_node(w, n, VN_K_DELTA_RULE,
+		              &(vn_push_delta_rule) { .q = in_value(w, n->in[VN_DELTA_Q], t * nk * dk),
+		                                      .k = in_value(w, n->in[VN_DELTA_K], t * nk * dk),
+		                                      .v = in_value(w, n->in[VN_DELTA_V], t * nv * dv),
+		                                      .g = in_value(w, n->in[VN_DELTA_G], t * nv),
+		                                      .beta = in_value(w, n->in[VN_DELTA_BETA], t * nv),
+		                                      .before = before->address,
+		                                      .after = next->address,
+		                                      .y = in_value(w, n->out[0], t * nv * dv),
+		                                      .T = (uint32_t)smaller(step, w->tokens - t),
+		                                      .nk = (uint32_t)nk,
+		                                      .nv = (uint32_t)nv,
+		                                      .dk = (uint32_t)dk,
+		                                      .dv = (uint32_t)dv,
+		                                      .scale = (float)n->c.delta.scale },
+		              count_groups(dv, 16), nv);
 	}
 }

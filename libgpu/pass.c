@@ -26,8 +26,7 @@ static vn_status upload_inputs(vn_gpu_pass *w, const int32_t *ids, vn_error *err
 
 	for (vn_gpu_rope *r = g->rope; r < g->rope + g->n_ropes; r++) {
 		r->at = (bytes + VN_ZONE - 1) & ~(VkDeviceSize)(VN_ZONE - 1);
-		bytes = r->at + (VkDeviceSize)(r->past ? w->past : w->tokens) *
-		                    (VkDeviceSize)g->plan->node[r->node].c.rope.rope.rotary_dim * 4;
+		bytes = r->at + (VkDeviceSize)w->tokens * (VkDeviceSize)g->plan->node[r->node].c.rope.rope.rotary_dim * 4;
 	}
 	if ((st = ensure_buffer(g, &g->upload, VN_FOR_UPLOAD, bytes, "ids and rope tables", err)))
 		return st;
@@ -35,10 +34,8 @@ static vn_status upload_inputs(vn_gpu_pass *w, const int32_t *ids, vn_error *err
 		memset((char *)g->upload.map - g->upload.offset, 0xFF, g->upload.total);
 	memcpy(g->upload.map, ids, (size_t)w->tokens * 4);
 	for (vn_gpu_rope *r = g->rope; r < g->rope + g->n_ropes && !st; r++) {
-		const vn_node *n = &g->plan->node[r->node];
-		st = vn_rope_table_fill(&r->kept, &n->c.rope.rope, vn_node_rope_experiment(n), g->plan->list,
-		                        (float *)(void *)((char *)g->upload.map + r->at), r->past ? 0 : w->past,
-		                        r->past ? w->past : w->tokens, err);
+		st = vn_rope_table_fill(&r->kept, &g->plan->node[r->node].c.rope.rope, g->plan->list,
+		                        (float *)(void *)((char *)g->upload.map + r->at), w->past, w->tokens, err);
 	}
 	return st;
 }
@@ -316,6 +313,19 @@ static vn_status check_inputs(const vn_gpu *g, int node, vn_error *err)
 	return VN_OK;
 }
 
+/* Shaders have the formulas of models alone. */
+static vn_status check_formulas(const vn_gpu *g, int from, int to, vn_error *err)
+{
+	for (int i = from; i < to; i++) {
+		const int       value = g->plan->node[i].out[0];
+		const vn_value *v = &g->plan->value[value];
+		if (g->node[i].experiment && (!v->on_demand || vn_pass_wants(&g->walk, value)))
+			return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: a fault changes its formula, and no shader computes that",
+			               v->name);
+	}
+	return VN_OK;
+}
+
 /* The device starts on the first nodes of a long call while the others are recorded. Returns how
  * many nodes keep it busy for that time; 0: the call is submitted as a whole. The next command
  * buffer begins with a barrier, so a call whose barriers an experiment omits is not divided. */
@@ -366,7 +376,6 @@ static vn_status finish_node(vn_gpu *g, int node, vn_error *err)
 		overrun_output(&g->walk, node);
 	if ((st = taps_of(&g->walk, node, err)))
 		return st; /* there may be no command buffer to record into */
-	vn_ops_keep(&g->walk, n);
 	record_stamp(g, node);
 	if (g->bar.count)
 		vn_encode_count(&g->encoder, &g->counter, (uint32_t)node + 1);
@@ -407,6 +416,8 @@ vn_status vn_pass_run(void *gpu, int from, int to, vn_error *err)
 		return vn_pass_failed(g, vn_fail(err, VN_ERR_USAGE,
 		                                 "nodes %d to %d cannot run: the next of the plan's %d nodes is %d", from,
 		                                 to - 1, g->plan->n_nodes, g->next));
+	if ((st = check_formulas(g, from, to, err)))
+		return vn_pass_failed(g, st);
 	vn_pass_over(g, from);
 	if ((st = vn_compile(&g->walk, from, to, err)))
 		return vn_pass_failed(g, st);

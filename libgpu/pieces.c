@@ -36,12 +36,6 @@ VkDeviceSize vn_pieces_scratch(const vn_gpu_pass *w)
 		if (w->g->cache.slot[i].grows && whole > bytes)
 			bytes = whole;
 	}
-	for (int r = 0; r < w->g->n_ropes; r++) { /* a row of an experiment's keys, rotated */
-		const int          v = w->g->plan->node[w->g->rope[r].node].out[0];
-		const VkDeviceSize row = (VkDeviceSize)vn_value_row(&w->g->plan->value[v]) * element;
-		if (w->g->rope[r].past && row > bytes)
-			bytes = row;
-	}
 	for (int v = 0; v < w->g->plan->n_values; v++) {
 		if (w->g->plan->value[v].alias_of >= 0 || !vn_value_streams(w->g->plan, v))
 			continue;

@@ -12,12 +12,11 @@ void vn_rope_table_free(vn_rope_table *t)
 	*t = (vn_rope_table) { 0 };
 }
 
-static void compute_table(const vn_rope *r, const vn_rope_experiment *e, const float *freq, float factor, float *row,
-                          int64_t past, int64_t tokens)
+static void compute_table(const vn_rope *r, const float *freq, float factor, float *row, int64_t past, int64_t tokens)
 {
 	for (int64_t t = 0; t < tokens; t++)
 		for (int i = 0; i < r->rotary_dim / 2; i++) {
-			const float angle = vn_rope_angle(e, freq[i], i, past, t);
+			const float angle = vn_rope_angle(NULL, freq[i], i, past, t);
 			*row++ = (float)cos((double)angle) * factor;
 			*row++ = (float)sin((double)angle) * factor;
 		}
@@ -40,8 +39,8 @@ static bool make_room(vn_rope_table *t, int64_t upto, int width)
 	return true;
 }
 
-vn_status vn_rope_table_fill(vn_rope_table *kept, const vn_rope *r, const vn_rope_experiment *e, const vn_list *lists,
-                             float *table, int64_t past, int64_t tokens, vn_error *err)
+vn_status vn_rope_table_fill(vn_rope_table *kept, const vn_rope *r, const vn_list *lists, float *table, int64_t past,
+                             int64_t tokens, vn_error *err)
 {
 	const int    R = r->rotary_dim;
 	const size_t bytes = (size_t)(R / 2) * sizeof(float);
@@ -57,11 +56,11 @@ vn_status vn_rope_table_fill(vn_rope_table *kept, const vn_rope *r, const vn_rop
 		kept->factor = factor;
 		kept->upto = 0;
 	}
-	if (vn_rope_varies_by_call(e) || past > kept->upto || !make_room(kept, past + tokens, R)) {
-		compute_table(r, e, freq, factor, table, past, tokens);
+	if (past > kept->upto || !make_room(kept, past + tokens, R)) {
+		compute_table(r, freq, factor, table, past, tokens);
 	} else {
 		if (past + tokens > kept->upto) {
-			compute_table(r, e, freq, factor, kept->row + kept->upto * R, kept->upto, past + tokens - kept->upto);
+			compute_table(r, freq, factor, kept->row + kept->upto * R, kept->upto, past + tokens - kept->upto);
 			kept->upto = past + tokens;
 		}
 		memcpy(table, kept->row + past * R, (size_t)(tokens * R) * sizeof(*table));

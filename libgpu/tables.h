@@ -1,8 +1,7 @@
 /* tables.h: caches the cosines and sines of RoPE's angles between calls. Inside libgpu only.
  *
  * A row belongs to a position, so later calls of a run, and runs that start again at position 0,
- * reuse rows: computing 65,000 cosines takes longer than computing a token. If the angles depend on
- * more than the position, the table is recomputed.
+ * reuse rows: computing 65,000 cosines takes longer than computing a token.
  */
 #ifndef VN_LIBGPU_TABLES_H
 #define VN_LIBGPU_TABLES_H
@@ -17,9 +16,9 @@ typedef struct vn_rope_table {
 } vn_rope_table;
 
 /* Fills table (tokens, R/2, 2) for the positions after `past`. The angle is the float32 product, as
- * models compute it; its cosine and sine are taken in double. e: vn_rope_angle. */
-vn_status vn_rope_table_fill(vn_rope_table *kept, const vn_rope *r, const vn_rope_experiment *e, const vn_list *lists,
-                             float *table, int64_t past, int64_t tokens, vn_error *err);
+ * models compute it; its cosine and sine are taken in double. */
+vn_status vn_rope_table_fill(vn_rope_table *kept, const vn_rope *r, const vn_list *lists, float *table, int64_t past,
+                             int64_t tokens, vn_error *err);
 void      vn_rope_table_free(vn_rope_table *t); /* t may be zeroed */
 
 #endif

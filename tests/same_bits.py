@@ -19,7 +19,7 @@ import h5py
 import numpy as np
 
 from parity_faults import IDS
-from parity_faults_gpu import SHADERS, groups
+from parity_faults_gpu import TRIED, groups
 from parity_hf import FAMILIES, FIXTURES
 
 STEPS = 3
@@ -76,9 +76,9 @@ def main():
             seen[fault] = seen.get(fault, 0) + 1
             for precision in ("f32", "f16") if "ref" in engines and seen[fault] <= 2 else ():
                 made += record(vernier, "ref", precision, family, f"{fault}@{name}")
-            if "gpu" in engines and seen[fault] == 1 and fault in SHADERS:
+            if "gpu" in engines and seen[fault] == 1 and fault in TRIED:
                 made += record(vernier, "gpu", "f16", family, f"{fault}@{name}")
-        for group in groups([f for f, n in seen.items() if n == 1 and f in SHADERS]) if "gpu" in engines else ():
+        for group in groups([f for f, n in seen.items() if n == 1 and f in TRIED]) if "gpu" in engines else ():
             made += record(vernier, "gpu", "f32", family, *(f + "@*" for f in group))
     return 0 if made else 1
 

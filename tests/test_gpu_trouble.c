@@ -457,27 +457,26 @@ static void a_bad_pipeline_cache_is_ignored(void)
 	model_stop(&m);
 }
 
-/* Nor a branch for them in the others: shaders/mask.glsl. */
-static void a_plan_without_an_experiment_has_no_shader_of_one(void)
+/* The hybrid run (capture/run/hybrid.h) lets the reference compute such a node. */
+static void a_formula_that_no_model_has_is_refused_when_its_node_runs(void)
 {
-	const vn_gpu_options o = { .policy = F16, .device = devices_[0].index, .cache_dir = "" };
-	vn_error             err = { "" };
-	model                m;
+	const int32_t ids[] = { 1, 2, 3 };
+	vn_error      err = { "" };
+	int           node = 0;
+	model         m;
 
 	model_start(&m, block_plan(small), VN_F16);
-	for (int leak = 0; leak < 2; leak++) {
-		vn_gpu *g = NULL;
-		for (int i = 0; i < m.plan->n_nodes; i++)
-			if (m.plan->node[i].op == VN_OP_ATTENTION)
-				m.plan->node[i].x.attention.leak = leak;
-		CU_ASSERT_EQUAL_FATAL(vn_gpu_create(m.plan, m.weight, &o, &g, &err), VN_OK);
-		CU_ASSERT_PTR_NOT_NULL(g->kernels.shader[VN_K_ATTENTION].words);
-		CU_ASSERT_EQUAL(g->kernels.shader[VN_K_ATTENTION_EXPERIMENT].words != NULL, leak);
-		CU_ASSERT_EQUAL(g->kernels.shader[VN_K_ROWS].words != NULL, leak);
-		for (int k = 0; leak && k < VN_N_KERNELS; k++)
-			CU_ASSERT(g->kernels.shader[k].words || strstr(vn_kernel_name((vn_kernel)k), "coop"));
-		vn_gpu_ops.destroy(g);
-	}
+	while (m.plan->node[node].op != VN_OP_ATTENTION)
+		node++;
+	m.plan->node[node].x.attention.leak = 1;
+	vn_gpu *g = engine(&m, on(0, F16));
+	CU_ASSERT_EQUAL(vn_gpu_ops.forward(g, ids, 3, NULL, &err), VN_ERR_UNSUPPORTED);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, m.plan->value[m.plan->node[node].out[0]].name));
+	CU_ASSERT_EQUAL(vn_gpu_ops.position(g), 0);
+	CU_ASSERT_EQUAL(vn_gpu_ops.begin(g, ids, 3, NULL, &err), VN_OK);
+	CU_ASSERT_EQUAL(vn_gpu_ops.run(g, 0, node, &err), VN_OK); /* the others run */
+	CU_ASSERT_EQUAL(vn_gpu_ops.end(g, false, &err), VN_OK);
+	vn_gpu_ops.destroy(g);
 	model_stop(&m);
 }
 
@@ -516,7 +515,8 @@ int main(void)
 	CU_TestInfo tests[] = {
 		{ "a shader that cannot be built fails the call", a_shader_that_cannot_be_built_fails_the_call },
 		{ "a guarded run passes and gives the same bits", a_guarded_run_passes_and_gives_the_same_bits },
-		{ "a plan without an experiment has no shader of one", a_plan_without_an_experiment_has_no_shader_of_one },
+		{ "a formula that no model has is refused when its node runs",
+		  a_formula_that_no_model_has_is_refused_when_its_node_runs },
 		{ "a value that was never written is named", a_value_that_was_never_written_is_named },
 		{ "a value that was overrun is named", a_value_that_was_overrun_is_named },
 		{ "a sink that fails ends the run and leaves the position",

@@ -95,7 +95,7 @@ void rotate(uint to, vec4 x[4])
 void load_values(uint j0, uint to, uint h, uint d0, out vec4 x[8])
 {
 	[[unroll]] for (uint n = 0; n < 8; n++)
-		x[n] = load4(p.v, v_row(min(j0 + 8 * n + lane_() / 16, to - 1), h), d0 + lane_col() * 4);
+		x[n] = load4(p.v, kv_row(min(j0 + 8 * n + lane_() / 16, to - 1), h), d0 + lane_col() * 4);
 }
 
 // s[r][c]: score of query i0 + lane_row() + r and key j0 + 4 lane_col() + c; past the last query or
@@ -103,7 +103,7 @@ void load_values(uint j0, uint to, uint h, uint d0, out vec4 x[8])
 void score_tile(uint i0, uint j0, uint to, uint h, out vec4 s[8])
 {
 	const uint i = min(i0 + lane_() % 64, p.T - 1), j = min(j0 + lane_() % 64, to - 1);
-	const uint q_at = (i * p.H + h) * p.K, k_at = k_row(j, h), d1 = lane_() / 64 * 16;
+	const uint q_at = (i * p.H + h) * p.K, k_at = kv_row(j, h), d1 = lane_() / 64 * 16;
 
 	[[unroll]] for (uint r = 0; r < 8; r++)
 		s[r] = vec4(0.0);
@@ -128,7 +128,7 @@ void score_tile(uint i0, uint j0, uint to, uint h, out vec4 s[8])
 		barrier();
 	}
 	[[unroll]] for (uint r = 0; r < 8; r++)
-		s[r] = vec4(scaled(s[r].x), scaled(s[r].y), scaled(s[r].z), scaled(s[r].w));
+		s[r] = vec4(capped(s[r].x * p.scale), capped(s[r].y * p.scale), capped(s[r].z * p.scale), capped(s[r].w * p.scale));
 }
 
 // The keys before `to` that query i sees: n of them, from `first` on.

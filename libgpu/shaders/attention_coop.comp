@@ -97,7 +97,7 @@ void fetch_keys(uint j0, uint to, uint h)
 {
 	[[unroll]] for (uint n = 0; n < EACH; n++) {
 		const uint e = gl_LocalInvocationID.x + n * LANES, j = j0 + e / ROW, d = e % ROW * 8;
-		next[n] = j < to && d < eights() ? Words4(p.k).v[(k_row(j, h) + d) / 8] : uvec4(0);
+		next[n] = j < to && d < eights() ? Words4(p.k).v[(kv_row(j, h) + d) / 8] : uvec4(0);
 	}
 }
 
@@ -117,7 +117,7 @@ void fetch_values(uint j0, uint to, uint h)
 
 	[[unroll]] for (uint n = 0; n < EACH; n++) {
 		const uint e = gl_LocalInvocationID.x + n * LANES, j = j0 + e / ROW, d = e % ROW * 8;
-		next[n] = j < to && d < eights() ? Words4(p.v).v[(v_row(j, h) + d) / 8] : uvec4(0);
+		next[n] = j < to && d < eights() ? Words4(p.v).v[(kv_row(j, h) + d) / 8] : uvec4(0);
 		odd |= carried(next[n]);
 	}
 	if ((odd & ODD) != 0)
@@ -131,7 +131,7 @@ void gather(Real from, bool queries, bool values, uint first, uint to, uint h, u
 
 	[[dont_unroll]] for (uint e = gl_LocalInvocationID.x; e < n * ROW; e += LANES) {
 		const uint r = first + e / ROW, d0 = e % ROW * 8, end = r < to ? min(d0 + 8, p.K) : 0;
-		const uint row = queries ? (r * p.H + h) * p.K : k_row(min(r, to - 1), h);
+		const uint row = queries ? (r * p.H + h) * p.K : kv_row(min(r, to - 1), h);
 		uvec4 x = uvec4(0);
 		[[dont_unroll]] for (uint d = d0; d < end; d++)
 			x[d % 8 / 2] |= uint(Bits(from).v[row + d]) << d % 2 * 16;

@@ -36,7 +36,7 @@ float dot8(uint row, uint d)
 
 float score(uint j, uint h)
 {
-	const uint row = k_row(j, h);
+	const uint row = kv_row(j, h);
 	float s = 0.0;
 	uint  d = 0;
 
@@ -48,8 +48,8 @@ float score(uint j, uint h)
 			s += dot8(row, d);
 	}
 	for (; d < p.K; d++)
-		s += qs[d] * k_of(row, d);
-	return scaled(s);
+		s += qs[d] * float(p.k.v[row + d]);
+	return capped(s * p.scale);
 }
 
 // Columns 4u to 4u+3 of keys j0 + group, j0 + group + groups, ... of n.
@@ -60,7 +60,7 @@ vec4 four_columns(uint j0, uint n, uint h, uint u, uint group, uint groups)
 	for (uint c = group; c < n; c += FLIGHT * groups) {
 		vec4 v[FLIGHT];
 		[[unroll]] for (uint m = 0; m < FLIGHT; m++)
-			v[m] = vec4(Real4(p.v).v[v_row(j0 + min(c + m * groups, n - 1), h) / 4 + u]);
+			v[m] = vec4(Real4(p.v).v[kv_row(j0 + min(c + m * groups, n - 1), h) / 4 + u]);
 		[[unroll]] for (uint m = 0; m < FLIGHT; m++)
 			if (c + m * groups < n)
 				sum += ps[c + m * groups] * v[m];
@@ -74,11 +74,11 @@ vec4 single_columns(uint j0, uint n, uint h, uint d)
 	vec4 sum = vec4(0.0);
 
 	for (uint c = 0; c < n; c++) {
-		const uint row = v_row(j0 + c, h);
+		const uint row = kv_row(j0 + c, h);
 		if (d < p.K)
-			sum.x += ps[c] * v_of(row, d);
+			sum.x += ps[c] * float(p.v.v[row + d]);
 		if (d + LANES < p.K)
-			sum.y += ps[c] * v_of(row, d + LANES);
+			sum.y += ps[c] * float(p.v.v[row + d + LANES]);
 	}
 	return sum;
 }

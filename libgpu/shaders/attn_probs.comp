@@ -22,13 +22,13 @@ layout(local_size_x = 128) in;
 shared float qs[KMAX];
 shared float tops[LANES], sums[LANES];
 
-float score(uint i, uint j)
+float score(uint j)
 {
-	const uint k = k_row(j, p.h0);
+	const uint k = kv_row(j, p.h0);
 	float s = 0.0;
-	for (uint d = 0; d < p.K && there(k); d++)
-		s += qs[d] * k_of(k, d);
-	return masked(i, j, scaled(s));
+	for (uint d = 0; d < p.K; d++)
+		s += qs[d] * float(p.k.v[k + d]);
+	return capped(s * p.scale);
 }
 
 void row(uint i)
@@ -41,7 +41,7 @@ void row(uint i)
 
 	float top = -INFINITY, sum = 0.0;
 	for (uint j = keys_begin(i) + lane; j < keys_end(i); j += LANES) {
-		const float s = score(i, j), most = max(top, s);
+		const float s = score(j), most = max(top, s);
 		const float base = most == -INFINITY ? 0.0 : most;
 		sum = sum * exp_(top - base) + exp_(s - base);
 		top = most;
@@ -59,20 +59,16 @@ void row(uint i)
 		barrier();
 	}
 	top = tops[0] == -INFINITY ? 0.0 : tops[0];
-	sum = whole(sums[0], top);
+	sum = sums[0];
 	for (uint c = lane; c < p.n_keys; c += LANES) {
 		const uint j = p.j0 + c;
-		put(p.y, i * p.n_keys + c, visible(i, j) ? exp_(score(i, j) - top) / sum : 0.0);
+		put(p.y, i * p.n_keys + c, visible(i, j) ? exp_(score(j) - top) / sum : 0.0);
 	}
 	barrier(); // qs, tops and sums are read above
 }
 
-#if EXPERIMENT
-#include "attn_probs_experiment.glsl"
-#else
 void main()
 {
 	for (uint i = gl_WorkGroupID.x; i < p.T; i += gl_NumWorkGroups.x)
 		row(i);
 }
-#endif

@@ -19,10 +19,10 @@ void main()
 {
 	for (uint e = gl_GlobalInvocationID.x; e < p.T * p.n_keys; e += gl_NumWorkGroups.x * 64) {
 		const uint q = (e / p.n_keys * p.H + p.h0) * p.K;
-		const uint k = k_row(p.j0 + e % p.n_keys, p.h0);
+		const uint k = kv_row(p.j0 + e % p.n_keys, p.h0);
 		float s = 0.0;
-		for (uint d = 0; d < p.K && there(k); d++)
-			s += float(p.q.v[q + d]) * k_of(k, d);
-		put(p.y, e, scaled(s));
+		for (uint d = 0; d < p.K; d++)
+			s += float(p.q.v[q + d]) * float(p.k.v[k + d]);
+		put(p.y, e, capped(s * p.scale));
 	}
 }

@@ -1,8 +1,7 @@
 // blocks.glsl: the push block of each shader, for the shaders (push.glsl) and for C (kernels.h).
 //
 // Letters as in the head of each shader. An address has 8 bytes; `pad` fills a block to a multiple
-// of 8. What is pushed has at most 128 bytes, the least that a device must support; a block in
-// memory may have more. The fields of EXPERIMENT are those of vn_experiment, for experiments alone.
+// of 8. What is pushed has at most 128 bytes, the least that a device must support.
 BLOCK(vn_push_embed) {
 	Address w;
 	Int     ids;
@@ -15,12 +14,7 @@ BLOCK(vn_push_norm) {
 	Real  x, z, g, b, y;
 	uint  R, N;
 	float eps, offset;
-	uint  has_bias;
-#if EXPERIMENT
-	float divisor; // of the sum of squares
-	uint  eps_outside, sum_f16, first_f16, keep_mean, gate, gate_first;
-	uint  G, pad;  // G: rms_norm: the width of g, which is repeated
-#endif
+	uint  has_bias, pad;
 };
 
 BLOCK(vn_push_slice) {
@@ -65,9 +59,6 @@ BLOCK(vn_push_rope) {
 	Float table;
 	Real  y;
 	uint  T, H, K, R;
-#if EXPERIMENT
-	uint  pairing, pad; // pairing: vn_pairing
-#endif
 };
 
 // Every shader of attention: mask.glsl.
@@ -80,13 +71,6 @@ BLOCK(vn_push_attention) {
 	uint  B;              // tokens of a block
 	float cap;            // of scores; 0: none
 	Int   table;
-#if EXPERIMENT
-	int   ahead;
-	uint  head_map, leak, padding;
-	uint  form, from_zero, blind, sinks;
-	uint  k_cache, v_cache, cache_block; // vn_cache_form of keys, of values
-	uint  before;                        // queries of the call before q
-#endif
 };
 
 BLOCK(vn_push_pages) {
@@ -100,9 +84,7 @@ BLOCK(vn_push_map) {
 	Real a, b, y; // act: b is not read
 	uint n, act;  // act: VN_SILU...
 	uint eights;  // not 0: a, b and y start at eight numbers
-#if EXPERIMENT
-	uint form;    // gated: VN_GATE_USUAL...
-#endif
+	uint pad;
 };
 
 BLOCK(vn_push_scale) {
@@ -124,29 +106,15 @@ BLOCK(vn_push_from_bf16) {
 	uint eights, rest; // numbers: 8 eights + rest
 };
 
-BLOCK(vn_push_rows) {
-	Real x, other, y;
-	uint T, N, P, form;
-	int  by;
-	uint inner;
-};
-
 BLOCK(vn_push_causal_conv) {
 	Real x, w, before, y;
-	uint T, X, J;
-#if EXPERIMENT
-	uint linear, forgets, ahead;
-	uint last, pad; // last: rows from x to the end of the call
-#endif
+	uint T, X, J, pad;
 };
 
 BLOCK(vn_push_log_decay) {
 	Real  x, A, dt;
 	Float y;
 	uint  T, N;
-#if EXPERIMENT
-	uint  form, pad; // form: vn_decay_form
-#endif
 };
 
 BLOCK(vn_push_delta_rule) {
@@ -158,8 +126,5 @@ BLOCK(vn_push_delta_rule) {
 	Real  y;
 	uint  T, nk, nv, dk, dv;
 	float scale;
-#if EXPERIMENT
-	uint  form, head_map, restart, P; // P: the first token's position
-	uint  transposed, pad;            // transposed: where this dispatch makes the kept state
-#endif
+	uint  pad;
 };

@@ -23,26 +23,12 @@ const uint EACH = AHEAD * DKMAX / LANES;
 layout(local_size_x = 128) in;
 PUSH(vn_push_delta_rule);
 
-#if EXPERIMENT
-#include "delta_rule_experiment.glsl"
-#else
-uint  key_head(uint h)                                           { return h / (p.nv / p.nk); }
-float kept(uint t, float s)                                      { return s; }             // the state before token t
-float first(float g)                                             { return exp_(g); }       // factor before the update
-float late(float g)                                              { return 1.0; }           // factor after it
-// The state from which m is read; f: first(g).
-float memory(uint t, uint i, float f, float before, float after) { return after; }
-float change(float beta, float v, float m)                       { return beta * (v - m); }
-float seen(float before, float after)                            { return after; }         // what the output reads
-uint  place(uint h, uint row, uint col)                          { return (h * p.dk + row) * p.dv + col; } // in `after`
-#endif
-
 // The row of a lane's i-th number.
 uint row_of(uint i, uint part) { return (i / 4 * PARTS + part) * 4 + i % 4; }
 
 // Data of AHEAD tokens, and of the AHEAD tokens after them.
 shared vec4  qs[2][AHEAD][DKMAX / 4], ks[2][AHEAD][DKMAX / 4];
-shared float vs[2][AHEAD][COLS], betas[2][AHEAD], firsts[2][AHEAD], lates[2][AHEAD];
+shared float vs[2][AHEAD][COLS], betas[2][AHEAD], decays[2][AHEAD];
 shared float fold_m[2][LANES], fold_o[AHEAD][LANES];
 
 float next_q[EACH], next_k[EACH], next_v, next_g, next_beta;
@@ -51,7 +37,7 @@ uint id() { return gl_LocalInvocationID.x; }
 
 void fetch(uint t0, uint h, uint col0)
 {
-	const uint head = key_head(h), n = id() % AHEAD, t = t0 + n;
+	const uint head = h / (p.nv / p.nk), n = id() % AHEAD, t = t0 + n;
 	const uint tv = t0 + id() / COLS, col = col0 + id() % COLS;
 
 	[[unroll]] for (uint e = 0; e < EACH; e++) {
@@ -83,8 +69,7 @@ void keep(uint to)
 	if (id() < AHEAD * COLS)
 		vs[to][id() / COLS][id() % COLS] = next_v;
 	if (id() < AHEAD) {
-		firsts[to][id()] = first(next_g);
-		lates[to][id()] = late(next_g);
+		decays[to][id()] = exp_(next_g);
 		betas[to][id()] = next_beta;
 	}
 }
@@ -92,25 +77,21 @@ void keep(uint to)
 float s[MINE]; // of the state
 
 // Number i: its product with k after the decay; its product with q after the update by d k.
-float known1(uint t, uint i, float k, float decay)
+float known1(uint i, float k, float decay)
 {
-	const float old = kept(t, s[i]);
-
-	s[i] = old * decay;
-	return k * memory(t, i, decay, old, s[i]);
+	s[i] *= decay;
+	return k * s[i];
 }
 
-float learnt1(uint i, float k, float d, float behind, float q)
+float learnt1(uint i, float k, float d, float q)
 {
-	const float old = s[i];
-
-	s[i] = (old + k * d) * behind;
-	return q * seen(old, s[i]);
+	s[i] += k * d;
+	return q * s[i];
 }
 
 // Same for half of the groups of four, from group f0 on, for token n of those in shared memory.
 // Past dk, k and q are 0. All loads are issued together: none is in a branch.
-vec4 known(uint t, uint now, uint n, uint f0, uint part, float decay)
+vec4 known(uint now, uint n, uint f0, uint part, float decay)
 {
 	vec4 k[FOURS / 2], sum = vec4(0.0);
 
@@ -118,13 +99,13 @@ vec4 known(uint t, uint now, uint n, uint f0, uint part, float decay)
 		k[f] = ks[now][n][(f0 + f) * PARTS + part];
 	[[unroll]] for (uint f = 0; f < FOURS / 2; f++) {
 		const uint i = 4 * (f0 + f);
-		sum += vec4(known1(t, i, k[f].x, decay), known1(t, i + 1, k[f].y, decay), known1(t, i + 2, k[f].z, decay),
-		            known1(t, i + 3, k[f].w, decay));
+		sum += vec4(known1(i, k[f].x, decay), known1(i + 1, k[f].y, decay), known1(i + 2, k[f].z, decay),
+		            known1(i + 3, k[f].w, decay));
 	}
 	return sum;
 }
 
-vec4 learnt(uint now, uint n, uint f0, uint part, float d, float behind)
+vec4 learnt(uint now, uint n, uint f0, uint part, float d)
 {
 	vec4 k[FOURS / 2], q[FOURS / 2], sum = vec4(0.0);
 
@@ -134,8 +115,8 @@ vec4 learnt(uint now, uint n, uint f0, uint part, float d, float behind)
 	}
 	[[unroll]] for (uint f = 0; f < FOURS / 2; f++) {
 		const uint i = 4 * (f0 + f);
-		sum += vec4(learnt1(i, k[f].x, d, behind, q[f].x), learnt1(i + 1, k[f].y, d, behind, q[f].y),
-		            learnt1(i + 2, k[f].z, d, behind, q[f].z), learnt1(i + 3, k[f].w, d, behind, q[f].w));
+		sum += vec4(learnt1(i, k[f].x, d, q[f].x), learnt1(i + 1, k[f].y, d, q[f].y),
+		            learnt1(i + 2, k[f].z, d, q[f].z), learnt1(i + 3, k[f].w, d, q[f].w));
 	}
 	return sum;
 }
@@ -162,21 +143,21 @@ void block(uint h, uint col0)
 		if (more)
 			fetch(t0 + AHEAD, h, col0);
 		for (uint n = 0; n < min(AHEAD, p.T - t0); n++) {
-			const float decay = firsts[now][n], behind = lates[now][n];
-			vec4  m4 = known(t0 + n, now, n, 0, part, decay), o4;
+			const float decay = decays[now][n];
+			vec4  m4 = known(now, n, 0, part, decay), o4;
 			float ms[PARTS];
 
 			if (p.dk > DKMAX / 2)
-				m4 += known(t0 + n, now, n, FOURS / 2, part, decay);
+				m4 += known(now, n, FOURS / 2, part, decay);
 			fold_m[n % 2][id()] = (m4.x + m4.y) + (m4.z + m4.w);
 			barrier();
 			[[unroll]] for (uint e = 0; e < PARTS; e++)
 				ms[e] = fold_m[n % 2][e * COLS + c];
-			const float d = real_ ? change(betas[now][n], vs[now][n][c], folded(ms)) : 0.0;
+			const float d = real_ ? betas[now][n] * (vs[now][n][c] - folded(ms)) : 0.0;
 
-			o4 = learnt(now, n, 0, part, d, behind);
+			o4 = learnt(now, n, 0, part, d);
 			if (p.dk > DKMAX / 2)
-				o4 += learnt(now, n, FOURS / 2, part, d, behind);
+				o4 += learnt(now, n, FOURS / 2, part, d);
 			fold_o[n][id()] = (o4.x + o4.y) + (o4.z + o4.w);
 		}
 		if (more)
@@ -193,7 +174,7 @@ void block(uint h, uint col0)
 
 	[[unroll]] for (uint i = 0; i < MINE; i++)
 		if (real_ && row_of(i, part) < p.dk)
-			p.after.v[place(h, row_of(i, part), col)] = s[i];
+			p.after.v[state + row_of(i, part) * p.dv] = s[i];
 	barrier(); // shared memory is read above and written by the next block
 }
 

@@ -17,13 +17,6 @@ PUSH(vn_push_norm);
 #include "root.glsl"
 #include "fold_halves.glsl"
 
-#if EXPERIMENT
-#include "gated_norm_experiment.glsl"
-#else
-float gated(float z)            { return silu(z); }
-float to_norm(float x, uint at) { return x; } // what is normed; at: the place of x
-#endif
-
 void main()
 {
 	const uint lane = gl_LocalInvocationID.x;
@@ -32,11 +25,11 @@ void main()
 		const uint row = r * p.N;
 		float ss = 0.0;
 		for (uint n = lane; n < p.N; n += LANES) {
-			const float x = to_norm(float(p.x.v[row + n]), row + n);
+			const float x = float(p.x.v[row + n]);
 			ss += x * x;
 		}
 		const float root = root_of(fold_sum(ss), float(p.N));
 		for (uint n = lane; n < p.N; n += LANES)
-			put(p.y, row + n, float(p.g.v[n]) * (float(p.x.v[row + n]) / root) * gated(float(p.z.v[row + n])));
+			put(p.y, row + n, float(p.g.v[n]) * (float(p.x.v[row + n]) / root) * silu(float(p.z.v[row + n])));
 	}
 }

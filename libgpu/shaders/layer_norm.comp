@@ -18,12 +18,6 @@ PUSH(vn_push_norm);
 #include "root.glsl"
 #include "fold_halves.glsl"
 
-#if EXPERIMENT
-#include "layer_norm_experiment.glsl"
-#else
-float mean_of(float sum) { return sum / float(p.N); }
-#endif
-
 void main()
 {
 	const uint lane = gl_LocalInvocationID.x;
@@ -33,7 +27,7 @@ void main()
 		float sum = 0.0, ss = 0.0;
 		for (uint n = lane; n < p.N; n += LANES)
 			sum += float(p.x.v[row + n]);
-		const float mean = mean_of(fold_sum(sum));
+		const float mean = fold_sum(sum) / float(p.N);
 		for (uint n = lane; n < p.N; n += LANES) {
 			const float d = float(p.x.v[row + n]) - mean;
 			ss += d * d;

@@ -29,16 +29,10 @@ float softplus(float u)
 	return (u > 0.0 ? u : 0.0) + 2.0 * s * a;
 }
 
-#if EXPERIMENT
-#include "log_decay_experiment.glsl"
-#else
-float decay(float A, float u) { return -exp_(A) * softplus(u); }
-#endif
-
 void main()
 {
 	for (uint e = gl_GlobalInvocationID.x; e < p.T * p.N; e += gl_NumWorkGroups.x * 64) {
 		const uint n = e % p.N;
-		p.y.v[e] = decay(float(p.A.v[n]), float(p.x.v[e]) + float(p.dt.v[n]));
+		p.y.v[e] = -exp_(float(p.A.v[n])) * softplus(float(p.x.v[e]) + float(p.dt.v[n]));
 	}
 }

@@ -4,12 +4,6 @@ PUSH(vn_push_map);
 
 #include "activation.glsl"
 
-float of_model(float x) { return activation(p.act, x); }
-
-#if EXPERIMENT
-#include "map_experiment.glsl"
-#else
-float activate(float x) { return of_model(x); }
+float activate(float x) { return activation(p.act, x); }
 
 float gated(float gate, float up) { return activate(gate) * up; }
-#endif

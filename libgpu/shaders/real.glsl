@@ -64,9 +64,6 @@ uint half_bits(float x)
 	return h;
 }
 
-#if EXPERIMENT
-#include "rounding_experiment.glsl"
-#endif
 
 #if STORE_F16
 layout(buffer_reference, std430, buffer_reference_align = 8) buffer Words2 { uvec2 v[]; };

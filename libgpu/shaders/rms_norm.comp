@@ -19,12 +19,7 @@ PUSH(vn_push_norm);
 #include "fold.glsl"
 #include "squares.glsl"
 
-#if EXPERIMENT
-#include "rms_norm_experiment.glsl"
-#else
-uint weight(uint n) { return n; } // the index of column n's weight
 bool by_eight()     { return p.N % 8 == 0; } // all rows start at eight numbers then
-#endif
 
 void scale(uint row, float root)
 {
@@ -38,7 +33,7 @@ void scale(uint row, float root)
 	else
 		for (uint n = lane; n < p.N; n += LANES) {
 			const float x = float(p.x.v[row + n]) / root;
-			put(p.y, row + n, (p.offset + float(p.g.v[weight(n)])) * normed(x));
+			put(p.y, row + n, (p.offset + float(p.g.v[n])) * x);
 		}
 }
 

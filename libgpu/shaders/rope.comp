@@ -19,9 +19,6 @@
 layout(local_size_x = 64) in;
 PUSH(vn_push_rope);
 
-#if EXPERIMENT
-#include "rope_experiment.glsl"
-#else
 // The distance of the two columns of a pair; whether column d is the first of its pair;
 // the index of its pair.
 uint apart()      { return p.R / 2; }
@@ -51,7 +48,6 @@ void four(uint u)
 	put4(p.y, e, below);
 	put4(p.y, e + p.R / 2, above);
 }
-#endif
 
 void main()
 {

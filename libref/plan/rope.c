@@ -305,11 +305,6 @@ void vn_rope_pair(const vn_rope *r, const vn_rope_experiment *e, int64_t K, int6
 	*second = neighbours ? 2 * i + 1 : i + (across ? K : r->rotary_dim) / 2;
 }
 
-bool vn_rope_varies_by_call(const vn_rope_experiment *e)
-{
-	return e && (e->one_position || e->step_zero || e->step_offset);
-}
-
 /* ---- are its constants in range? ------------------------------------------------------------- */
 
 __attribute__((format(printf, 2, 3))) static bool say_why(char why[VN_ROPE_WHY], const char *format, ...)

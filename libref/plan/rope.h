@@ -114,7 +114,5 @@ bool vn_rope_experiment_check(const vn_rope_experiment *e, char why[VN_ROPE_WHY]
 float vn_rope_angle(const vn_rope_experiment *e, float f, int64_t i, int64_t past, int64_t t);
 /* Sets the two columns of pair i in a head of width K. */
 void vn_rope_pair(const vn_rope *r, const vn_rope_experiment *e, int64_t K, int64_t i, int64_t *first, int64_t *second);
-/* Can the angles of a position differ from call to call? */
-bool vn_rope_varies_by_call(const vn_rope_experiment *e);
 
 #endif
