@@ -16,7 +16,7 @@ static void compute_table(const vn_rope *r, const float *freq, float factor, flo
 {
 	for (int64_t t = 0; t < tokens; t++)
 		for (int i = 0; i < r->rotary_dim / 2; i++) {
-			const float angle = vn_rope_angle(NULL, freq[i], i, past, t);
+			const float angle = vn_rope_angle(NULL, freq[i], i, (double)(past + t));
 			*row++ = (float)cos((double)angle) * factor;
 			*row++ = (float)sin((double)angle) * factor;
 		}

@@ -151,7 +151,7 @@ static void is_found(double (*f)(double x), const char *name)
 	CU_ASSERT_EQUAL(vn_estimate_activation(&e.t, &e.err), VN_OK);
 	const vn_hypothesis h = answer_of(&e);
 	CU_ASSERT_EQUAL(h.finding, VN_FINDING_OTHER_ACTIVATION);
-	CU_ASSERT_STRING_EQUAL(vn_activation_name(h.change.activation), name);
+	CU_ASSERT_STRING_EQUAL(vn_act_name((vn_act)h.change.activation), name);
 	end_explained(&e);
 }
 

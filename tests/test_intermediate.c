@@ -18,13 +18,13 @@ static const double up[N] = { -0x1.f8p0, -0x1.cp0, -0x1.38p1, -0x1.bp1, 0x1.18p1
 static const double weight[N] = { 0x1.6p-3, 0x1.5p0, 0x1.04p0, -0x1.ep-3, 0x1p0, -0x1.58p0, -0x1.38p0, -0x1.5cp0 };
 
 static const struct truth {
-	vn_policy                policy;
-	vn_intermediate_rounding rounding;
-	double gelu_new[N], gated[N], formula[N], rms_norm[N], gated_norm[N], l2_norm[N], rope[N], conv[N];
+	vn_policy          policy;
+	vn_rounding_format rounding;
+	double             gelu_new[N], gated[N], formula[N], rms_norm[N], gated_norm[N], l2_norm[N], rope[N], conv[N];
 } truth[] = {
 	{
 		.policy = { VN_F16, VN_F32, 0 },
-		.rounding = VN_ROUNDING_F16,
+		.rounding = VN_FORMAT_F16,
 		.gelu_new = { -0x1.36p-5, -0x1.2e8p-4, -0x1.43cp-3, -0x1.1dp-8, -0x1.36p-5, 0x1.e34p-1, -0x1.88p-9,
 	                  -0x1.9c8p-4 },
 		.gated = { 0x1.cf4p-2, 0x1.d4p-2, 0x1.eacp-2, 0x1.f54p-2, -0x1.014p-1, -0x1.7c4p0, -0x1.788p-3, 0x1.814p-3 },
@@ -39,7 +39,7 @@ static const struct truth {
 	},
 	{
 		.policy = { VN_BF16, VN_F32, 0 },
-		.rounding = VN_ROUNDING_BF16,
+		.rounding = VN_FORMAT_BF16,
 		.gelu_new = { -0x1.2ep-5, -0x1.2ep-4, -0x1.44p-3, -0x1.7cp-8, -0x1.2ep-5, 0x1.e4p-1, -0x0p0, -0x1.a4p-4 },
 		.gated = { 0x1.cep-2, 0x1.d4p-2, 0x1.eap-2, 0x1.f6p-2, -0x1.02p-1, -0x1.7cp0, -0x1.78p-3, 0x1.8p-3 },
 		.formula = { 0x1.ccp-2, 0x1.d4p-2, 0x1.eap-2, 0x1.f4p-2, -0x1p-1, -0x1.7cp0, -0x1.78p-3, 0x1.8p-3 },
@@ -128,8 +128,8 @@ static void activations_round_as_torch_does_one_operation_after_the_other(void)
  * other in one of 8. */
 static void the_cube_of_gelu_new_rounds_its_square_in_vectors(void)
 {
-	CU_ASSERT_EQUAL(vn_act_rounded(-2.734375, VN_GELU_TANH, VN_ROUNDING_BF16, true), -0.01068115234375);
-	CU_ASSERT_EQUAL(vn_act_rounded(-2.734375, VN_GELU_TANH, VN_ROUNDING_BF16, false), -0.005340576171875);
+	CU_ASSERT_EQUAL(vn_act_rounded(-2.734375, VN_GELU_TANH, VN_FORMAT_BF16, true), -0.01068115234375);
+	CU_ASSERT_EQUAL(vn_act_rounded(-2.734375, VN_GELU_TANH, VN_FORMAT_BF16, false), -0.005340576171875);
 }
 
 static void norms_round_what_is_normed_as_transformers_does(void)

@@ -597,9 +597,62 @@ static void the_exponential_is_within_two_ulp_and_keeps_its_ends(void)
 	CU_ASSERT(isnan(vn_exp((double)NAN)));
 }
 
+/* Values from tables of functions, and by hand. */
+static const struct {
+	vn_act act;
+	double x, y;
+} known[] = {
+	{ VN_SIGMOID, 1, 0.7310585786300049 },
+	{ VN_SIGMOID, -1, 0.2689414213699951 },
+	{ VN_TANH, 1, 0.7615941559557649 },
+	{ VN_SOFTPLUS, 1, 1.3132616875182228 },
+	{ VN_SOFTPLUS, 0, 0.6931471805599453 },
+	{ VN_SOFTPLUS, 1000, 1000 },
+	{ VN_MISH, 1, 0.8650983882673103 },
+	{ VN_MISH, 0, 0 },
+	{ VN_ELU, -1, -0.6321205588285577 },
+	{ VN_ELU, 3, 3 },
+	{ VN_SELU, 1, 1.0507009873554805 },
+	{ VN_SELU, -1, -1.1113307378125625 },
+	{ VN_LEAKY_RELU, -3, -0.03 },
+	{ VN_LEAKY_RELU, 3, 3 },
+	{ VN_RELU6, 8, 6 },
+	{ VN_RELU6, -1, 0 },
+	{ VN_RELU6, 5, 5 },
+	{ VN_SQUARED_RELU, 3, 9 },
+	{ VN_SQUARED_RELU, -3, 0 },
+	{ VN_HARD_SIGMOID, 1, 2.0 / 3 },
+	{ VN_HARD_SIGMOID, -4, 0 },
+	{ VN_HARD_SIGMOID, 4, 1 },
+	{ VN_HARD_SWISH, -1, -1.0 / 3 },
+	{ VN_HARD_SWISH, 4, 4 },
+	{ VN_SOFTSIGN, -1, -0.5 },
+	{ VN_SOFTSIGN, 3, 0.75 },
+	{ VN_EXP, 1, 2.718281828459045 },
+};
+
+static void activations_that_no_model_has_are_their_functions(void)
+{
+	double y;
+
+	for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+		const vn_node n = { .op = VN_OP_ACT, .c.act.act = known[i].act };
+		const vn_args a = { .policy = F64, .threads = 1, .tokens = 1, .in = { &known[i].x } };
+		CU_ASSERT_EQUAL(vn_evaluator_f64.node(&n, &a, 1, 1, &y, NULL), VN_OK);
+		CU_ASSERT_DOUBLE_EQUAL(y, known[i].y, 2e-14 + 1e-15 * fabs(known[i].x));
+	}
+	for (int act = VN_TANH; act <= VN_EXP; act++) {
+		bool there = false;
+		for (size_t k = 0; k < sizeof known / sizeof *known; k++)
+			there = there || (int)known[k].act == act;
+		CU_ASSERT_TRUE(there); /* every one has a value here */
+	}
+}
+
 int main(void)
 {
 	static CU_TestInfo tests[] = {
+		TEST(activations_that_no_model_has_are_their_functions),
 		TEST(embedding_rows_are_the_rows_of_the_matrix),
 		TEST(rms_norm_is_its_formula),
 		TEST(a_row_of_zeros_norms_to_zeros_and_not_to_nan),

@@ -82,6 +82,21 @@ static void a_span_goes_back_to_what_was_captured(void)
 	end_explained(&e);
 }
 
+/* A run of a prompt and two steps of one token. */
+static void a_prompt_and_steps_of_one_token_have_no_later_calls(void)
+{
+	for (int step = 0; step < 3; step++) {
+		explained e;
+
+		compare_llama(&e, "R1@layer1.q_rope");
+		stand_at(&e, "layer1.q_rope", step);
+		CU_ASSERT_FALSE(e.t.site->begins_later);
+		for (int64_t i = 0; i < e.t.site->tokens; i++)
+			CU_ASSERT_EQUAL(e.t.site->begins[i], -1);
+		end_explained(&e);
+	}
+}
+
 static void what_is_no_value_of_the_plan_cannot_be_recomputed(void)
 {
 	explained e;
@@ -105,6 +120,7 @@ int main(void)
 		TEST(a_wrong_capture_is_not_taken),
 		TEST(the_site_is_that_of_its_step),
 		TEST(a_span_goes_back_to_what_was_captured),
+		TEST(a_prompt_and_steps_of_one_token_have_no_later_calls),
 		TEST(what_is_no_value_of_the_plan_cannot_be_recomputed),
 		CU_TEST_INFO_NULL,
 	};

@@ -1,4 +1,5 @@
 /* test_rope.c: the rotary frequencies and tables, against HuggingFace's bits. */
+#include "libref/exec/eval.h"
 #include "libref/ops/rope_table.h"
 #include "libref/plan/plan.h"
 #include "tests/rope_bits.h"
@@ -159,9 +160,11 @@ static void an_experiment_that_changes_nothing_is_none(void)
 
 	for (int64_t i = 0; i < 4; i++) {
 		int64_t a[2], b[2];
-		for (int64_t past = 0; past < 40000; past = 3 * past + 1)
-			CU_ASSERT_EQUAL(to_bits(vn_rope_angle(NULL, 0.3f, i, past, 5)),
-			                to_bits(vn_rope_angle(&nothing, 0.3f, i, past, 5)));
+		for (int64_t past = 0; past < 40000; past = 3 * past + 1) {
+			const vn_rope_token at = { .past = past, .t = 5, .begin = -1 };
+			CU_ASSERT_EQUAL(to_bits(vn_rope_angle(NULL, 0.3f, i, vn_rope_position(NULL, &at))),
+			                to_bits(vn_rope_angle(&nothing, 0.3f, i, vn_rope_position(&nothing, &at))));
+		}
 		vn_rope_pair(&r, NULL, 16, i, &a[0], &a[1]);
 		vn_rope_pair(&r, &nothing, 16, i, &b[0], &b[1]);
 		CU_ASSERT(a[0] == i && a[1] == i + 4 && memcmp(a, b, sizeof a) == 0);
@@ -187,6 +190,151 @@ static void every_constant_of_an_experiment_makes_a_variant(void)
 	}
 }
 
+/* ---- other positions and formats ------------------------------------------------------------- */
+
+/* Two heads of six columns, of which four are rotated: columns 0 and 2 by 1 radian a position,
+ * 1 and 3 by 0.01. */
+enum { HEADS = 2, COLUMNS = 6, MOST = 4 };
+
+static const double input[MOST * HEADS * COLUMNS] = { 1, 2, 3, 4, 5, 6, -1,  0.5, 2, -3, 7, 8, 1, 0, 0, 1,
+	                                                  9, 9, 2, 2, 2, 2, 2,   2,   3, 1,  4, 1, 5, 9, 2, 6,
+	                                                  5, 3, 5, 8, 9, 7, 9.5, 3,   2, 3,  8, 4, 6, 2, 6, 4 };
+
+static const double *rotated(const vn_rotate_edit *edit, const int32_t *ids, int64_t first, int64_t n, double *y)
+{
+	static const int64_t begins[] = { -1, -1, -1, -1, -1, 5, 5, -1 }; /* a call of 5, of 2, and of 1 token */
+	const vn_node node = { .op = VN_OP_ROPE, .c.rope.rope = { .theta = 10000, .rotary_dim = 4 }, .x.rope.edit = *edit };
+	const vn_args a = { .policy = { VN_F64, VN_F64, 0 },
+		                .threads = 1,
+		                .past = first,
+		                .tokens = n,
+		                .ids = ids,
+		                .begins = first < 8 ? begins + first : NULL,
+		                .in = { input } };
+
+	CU_ASSERT_EQUAL_FATAL(vn_evaluator_f64.node(&node, &a, HEADS * COLUMNS, COLUMNS, y, NULL), VN_OK);
+	return y;
+}
+
+/* Row t is rotated with these sines and cosines, of pair 0 and pair 1. */
+static void row_has(const double *y, int t, const double c[2], const double s[2], double within)
+{
+	for (int h = 0; h < HEADS; h++) {
+		const double *in = input + (t * HEADS + h) * COLUMNS, *out = y + (t * HEADS + h) * COLUMNS;
+		for (int i = 0; i < 2; i++) {
+			CU_ASSERT_DOUBLE_EQUAL(out[i], in[i] * c[i] - in[i + 2] * s[i], within);
+			CU_ASSERT_DOUBLE_EQUAL(out[i + 2], in[i + 2] * c[i] + in[i] * s[i], within);
+		}
+		CU_ASSERT_EQUAL(out[4], in[4]);
+		CU_ASSERT_EQUAL(out[5], in[5]);
+	}
+}
+
+/* Same, by the angles of pair 0 and pair 1. */
+static void row_is_at(const double *y, int t, double angle, double other)
+{
+	row_has(y, t, (const double[]) { cos(angle), cos(other) }, (const double[]) { sin(angle), sin(other) }, 1e-6);
+}
+
+static void rows_are_rotated_by_their_positions(void)
+{
+	double y[MOST * HEADS * COLUMNS];
+
+	rotated(&(vn_rotate_edit) { 0 }, NULL, 5, MOST, y);
+	for (int t = 0; t < MOST; t++)
+		row_is_at(y, t, 5 + t, 0.01 * (5 + t));
+}
+
+static void positions_restart_or_are_the_ids(void)
+{
+	const int32_t ids[] = { 40, 2, 2, 7 };
+	double        y[MOST * HEADS * COLUMNS];
+
+	rotated(&(vn_rotate_edit) { .call = 3 }, NULL, 4, MOST, y); /* positions 4, 5, 6, 7 */
+	for (int t = 0; t < MOST; t++) {
+		const int at[] = { 1, 2, 0, 1 };
+		row_is_at(y, t, at[t], 0.01 * at[t]);
+	}
+	rotated(&(vn_rotate_edit) { .by_ids = true }, ids, 4, MOST, y);
+	for (int t = 0; t < MOST; t++)
+		row_is_at(y, t, ids[t], 0.01 * ids[t]);
+}
+
+/* Calls of one token, and the first call, are left as they are. */
+static void positions_restart_in_the_calls_of_the_recording(void)
+{
+	static const int at[] = { 4, 0, 1, 7 };
+	double           y[MOST * HEADS * COLUMNS];
+
+	rotated(&(vn_rotate_edit) { .call = VN_OWN_CALLS }, NULL, 4, MOST, y);
+	for (int t = 0; t < MOST; t++)
+		row_is_at(y, t, at[t], 0.01 * at[t]);
+}
+
+static void some_tokens_are_at_other_positions(void)
+{
+	static const struct {
+		vn_position_map map;
+		double          at[MOST];
+	} maps[] = {
+		{ { .first = 5, .last = 6, .times = 1, .plus = -3 }, { 4, 2, 3, 7 } },
+		{ { .first = 6, .open = true, .times = 0.25 }, { 4, 5, 1.5, 1.75 } },
+		{ { .first = 0, .last = 6, .times = 0.5, .whole = true }, { 2, 2, 3, 7 } },
+	};
+	double y[MOST * HEADS * COLUMNS];
+
+	for (size_t i = 0; i < sizeof maps / sizeof *maps; i++) {
+		rotated(&(vn_rotate_edit) { .moved = true, .map = maps[i].map }, NULL, 4, MOST, y);
+		for (int t = 0; t < MOST; t++)
+			row_is_at(y, t, maps[i].at[t], 0.01 * maps[i].at[t]);
+	}
+}
+
+static void sine_and_cosine_are_exchanged(void)
+{
+	double y[MOST * HEADS * COLUMNS];
+
+	rotated(&(vn_rotate_edit) { .exchanged = true }, NULL, 1, 1, y);
+	row_has(y, 0, (const double[]) { sin(1), sin(0.01) }, (const double[]) { cos(1), cos(0.01) }, 1e-6);
+}
+
+static void each_number_is_rounded_where_the_edit_says(void)
+{
+	double y[MOST * HEADS * COLUMNS];
+
+	/* bfloat16 has no 257 */
+	rotated(&(vn_rotate_edit) { .positions = VN_FORMAT_BF16 }, NULL, 257, 1, y);
+	row_is_at(y, 0, 256, 2.56);
+	/* 0.01 is 1.28 / 128; bfloat16 has 164 / 128 for 1.28, and 1 itself */
+	rotated(&(vn_rotate_edit) { .frequencies = VN_FORMAT_BF16 }, NULL, 100, 1, y);
+	row_is_at(y, 0, 100, 100 * 164.0 / 128 / 128);
+	/* from 2048 on float16 has even numbers: 3001 is a tie, 3000 / 2 is even.
+	 * 30.01 lies between 30 and 30 + 1/64 */
+	rotated(&(vn_rotate_edit) { .angles = VN_FORMAT_F16 }, NULL, 3001, 1, y);
+	row_is_at(y, 0, 3000, 30 + 1.0 / 64);
+	/* cos 1 = 1106.54 / 2048, sin 1 = 1723.33 / 2048; cos 0.01 = 2047.9 / 2048,
+	 * sin 0.01 = 1310.7 / 2^17 */
+	rotated(&(vn_rotate_edit) { .table = VN_FORMAT_F16 }, NULL, 1, 1, y);
+	row_has(y, 0, (const double[]) { 1107.0 / 2048, 1 }, (const double[]) { 1723.0 / 2048, 1311 * 0x1p-17 }, 1e-12);
+}
+
+static void calls_of_one_length_begin_at_its_multiples(void)
+{
+	CU_ASSERT_EQUAL(vn_call_begin(NULL, 0, 7), -1); /* not asked for */
+	CU_ASSERT_EQUAL(vn_call_begin(NULL, 5, 4), -1); /* the first call */
+	CU_ASSERT_EQUAL(vn_call_begin(NULL, 5, 5), 5);
+	CU_ASSERT_EQUAL(vn_call_begin(NULL, 5, 14), 10);
+}
+
+static void other_calls_are_those_of_the_recording(void)
+{
+	const int64_t begins[] = { -1, -1, 2, 2, 2, -1 };
+
+	CU_ASSERT_EQUAL(vn_call_begin(begins, VN_OWN_CALLS, 1), -1);
+	CU_ASSERT_EQUAL(vn_call_begin(begins, VN_OWN_CALLS, 4), 2);
+	CU_ASSERT_EQUAL(vn_call_begin(begins, VN_OWN_CALLS, 5), -1);
+}
+
 int main(void)
 {
 	static CU_TestInfo tests[] = {
@@ -200,6 +348,14 @@ int main(void)
 		TEST(an_angle_that_is_no_number_gives_none),
 		TEST(an_experiment_that_changes_nothing_is_none),
 		TEST(every_constant_of_an_experiment_makes_a_variant),
+		TEST(rows_are_rotated_by_their_positions),
+		TEST(positions_restart_or_are_the_ids),
+		TEST(positions_restart_in_the_calls_of_the_recording),
+		TEST(some_tokens_are_at_other_positions),
+		TEST(sine_and_cosine_are_exchanged),
+		TEST(each_number_is_rounded_where_the_edit_says),
+		TEST(calls_of_one_length_begin_at_its_multiples),
+		TEST(other_calls_are_those_of_the_recording),
 		CU_TEST_INFO_NULL,
 	};
 	return run_suite("rope", tests);

@@ -128,45 +128,50 @@ vn_status vn_estimate_narrow(vn_explain_trial *t, vn_error *err)
 
 /* ---- another activation ---------------------------------------------------------------------- */
 
-enum { TESTED = 4096 }; /* numbers that select the likely one */
-#define PROMISES 0.1    /* the most that a likely mistake may leave, of the error */
+#define PROMISES 0.1 /* the most that a likely mistake may leave, of the error */
 
-static double square_distance(const vn_tensor *is, const double *y, const vn_tensor *own, int64_t n, int64_t stride)
+/* Is the checkpoint made by an activation? Of the others and of other gates, a cap or a format, the
+ * catalogue has faults. */
+static bool is_activation(const vn_explain_trial *t)
 {
-	double dd = 0;
+	const vn_node *n = &t->site->plan->node[vn_trial_node(t)];
 
-	for (int64_t i = 0; i < n; i++) {
-		const double d = (y ? y[i] : vn_tensor_number(own, i * stride)) - vn_tensor_number(is, i * stride);
-		dd += d * d;
-	}
-	return dd;
+	return (n->op == VN_OP_GATED || n->op == VN_OP_ACT) && n->c.act.act <= VN_QUICK_GELU &&
+	       (n->op == VN_OP_ACT || n->x.act.form == VN_GATE_USUAL) && n->out[0] == t->site->target;
+}
+
+/* What a few tokens leave with this activation. */
+static vn_status estimate_act(const vn_explain_trial *t, vn_act act, double *off, vn_error *err)
+{
+	vn_plan  *plan;
+	vn_status st = vn_plan_clone(t->site->plan, &plan, err);
+
+	if (st)
+		return st;
+	plan->node[vn_trial_node(t)].c.act.act = act;
+	st = vn_recompute_estimate_tokens(t->recompute, plan, t->site->weights, off, err);
+	vn_plan_destroy(plan);
+	return st;
 }
 
 vn_status vn_estimate_activation(vn_explain_trial *t, vn_error *err)
 {
-	const vn_tensor *cand = &t->site->cand;
-	const int64_t    all = vn_shape_count(&cand->shape), stride = 1 + all / TESTED, n = (all + stride - 1) / stride;
-	vn_hypothesis    h = { .finding = VN_FINDING_OTHER_ACTIVATION,
-		                   .node = vn_trial_node(t),
-		                   .change.kind = VN_BY_ACTIVATION };
-	double           least = (double)INFINITY;
-	vn_error         none = { "" };
-	vn_status        st = VN_OK;
+	vn_hypothesis h = { .finding = VN_FINDING_OTHER_ACTIVATION,
+		                .node = vn_trial_node(t),
+		                .change.kind = VN_BY_ACTIVATION };
+	double        least = (double)INFINITY, unmodified, left;
+	vn_error      none = { "" };
+	vn_status     st;
 
-	if (t->part || t->x->unmodified.residual.bad || t->consumed == VN_CONSUMED_OTHERS || !vn_activation_is_known(t))
+	if (t->part || t->x->unmodified.residual.bad || t->consumed == VN_CONSUMED_OTHERS || !is_activation(t))
 		return VN_OK;
-	double *y = malloc((size_t)n * sizeof *y + 1);
-	if (!y)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for %lld numbers", (long long)n);
-	for (int i = 0; !st && i < vn_n_activations(); i++) {
-		if ((st = vn_activation_make(t, i, n, stride, y, &none)))
-			break;
-		const double left = square_distance(cand, y, NULL, n, stride);
-		h.change.activation = left < least ? i : h.change.activation;
-		least = fmin(left, least);
+	st = vn_recompute_estimate_tokens(t->recompute, t->site->plan, t->site->weights, &unmodified, &none);
+	for (int act = VN_SIGMOID; !st && act <= VN_EXP; act = act == VN_SIGMOID ? VN_TANH : act + 1) {
+		st = estimate_act(t, (vn_act)act, &left, &none);
+		h.change.activation = !st && left < least ? act : h.change.activation;
+		least = !st ? fmin(left, least) : least;
 	}
-	free(y);
 	if (st)
 		return vn_unless_unsupported(st, &none, err);
-	return least <= PROMISES * square_distance(cand, NULL, &t->own, n, stride) ? vn_try(t, &h, err) : VN_OK;
+	return least <= PROMISES * unmodified ? vn_try(t, &h, err) : VN_OK;
 }

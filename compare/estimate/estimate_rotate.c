@@ -41,16 +41,12 @@ vn_status vn_estimate_rotate(vn_explain_trial *t, vn_error *err)
 	if (!can_be_made(t))
 		return VN_OK;
 	const vn_step *step;
-	bool           later;
-	int64_t       *begins = vn_trial_own_calls(t, &later), off, last;
+	int64_t        off, last;
 	/* A recording that states one call may come from several calls: the second one begins at the
 	 * first row in error. */
 	vn_trial_rows_off(t, NULL, &off, &last);
 	const bool one = vn_recording_steps(t->c->opened.cand, &step) == 1 && !t->site->first;
-	const int  call = later ? VN_OWN_CALLS : one && off > 1 ? (int)off : 0;
-	free(begins);
-	if (!begins)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for %lld tokens", (long long)t->site->tokens);
+	const int  call = t->site->begins_later ? VN_OWN_CALLS : one && off > 1 ? (int)off : 0;
 	/* clang-format off */
 	const struct { vn_finding finding; vn_rotate_edit edit; } edits[] = {
 		{ VN_FINDING_CALLS_FROM_ZERO, { .call = call } },
@@ -66,7 +62,7 @@ vn_status vn_estimate_rotate(vn_explain_trial *t, vn_error *err)
 #undef ROUNDED
 	};
 	/* clang-format on */
-	vn_status st = VN_OK;
+	vn_status  st = VN_OK;
 
 	for (size_t i = edits[0].edit.call ? 0 : 1; !st && i < sizeof edits / sizeof *edits; i++) {
 		vn_hypothesis h = { .finding = edits[i].finding,

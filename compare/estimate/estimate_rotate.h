@@ -1,5 +1,5 @@
 /* estimate_rotate.h: estimates mistakes of a rotation that none of its constants can express
- * (vn_rotate_rows): rounded angles and tables; calls, recorded as one, that each count from
+ * (vn_rotate_edit): rounded angles and tables; calls, recorded as one, that each count from
  * position 0; token ids used as positions; single tokens at other positions than their own. */
 #ifndef VN_COMPARE_ESTIMATE_ROTATE_H
 #define VN_COMPARE_ESTIMATE_ROTATE_H

@@ -1,7 +1,6 @@
 /* sentences_operation.c: see sentence_writers.h: its constants, its matrix, its formats, what it
  * reads. */
 #include "compare/explain/sentence_writers.h"
-#include "compare/hypothesis/apply_computed.h"
 
 #include "libref/base/text.h"
 #include "libref/plan/fault.h"
@@ -143,6 +142,7 @@ static const char *const formats[VN_N_FORMATS] = {
 	[VN_FORMAT_E5M2] = "float8 (e5m2)",
 	[VN_FORMAT_INT8] = "int8",
 	[VN_FORMAT_INT8_128] = "int8 (scale: the largest number / 128; 128 becomes 127)",
+	[VN_FORMAT_F32] = "float32",
 };
 
 void vn_sentence_format(const vn_sentence *s)
@@ -213,7 +213,7 @@ void vn_sentence_rounded_attention(const vn_sentence *s)
 
 void vn_sentence_activation(const vn_sentence *s)
 {
-	VN_PUT(s, VN_TITLE(M1), vn_activation_name(s->h->change.activation));
+	VN_PUT(s, VN_TITLE(M1), vn_act_name((vn_act)s->h->change.activation));
 }
 
 void vn_sentence_narrow(const vn_sentence *s)

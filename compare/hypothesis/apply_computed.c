@@ -4,7 +4,6 @@
 #include "compare/hypothesis/edit_matrix.h"
 #include "compare/hypothesis/trial.h"
 
-#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,211 +43,46 @@ vn_status vn_apply_attend(const vn_explain_trial *t, const vn_hypothesis *h, vn_
 	return st;
 }
 
-/* ---- a rotation ------------------------------------------------------------------------------ */
+/* ---- another formula ------------------------------------------------------------------------- */
 
-/* The position by which the token at position `at` is rotated. */
-static double map_position(const vn_position_map *m, int64_t at)
+/* The node with the formula of the hypothesis. */
+static vn_status set_formula(vn_node *n, const vn_change *by, vn_error *err)
 {
-	const double p = m->times * (double)at + m->plus;
-
-	return at < m->first || (at > m->last && !m->open) ? (double)at : m->whole ? floor(p) : p;
-}
-
-/* The angle of pair i at position `at`, which may be a fraction, for a frequency of 1. */
-static double angle_at(const vn_rope_experiment *e, int64_t i, double at)
-{
-	const double low = floor(at), p = (double)vn_rope_angle(e, 1.0f, i, 0, (int64_t)low);
-
-	return at == low ? p : p + (at - low) * ((double)vn_rope_angle(e, 1.0f, i, 0, (int64_t)low + 1) - p);
-}
-
-/* The sine and cosine of pair i at that position. */
-static void table_at(const vn_rope_experiment *experiment, const vn_rotate_edit *e, float frequency, float factor,
-                     int64_t i, double at, double *c, double *s)
-{
-	const double p = vn_in_format(angle_at(experiment, i, at), e->positions);
-	const float  f = (float)vn_in_format((double)frequency, e->frequencies);
-	const double angle = vn_in_format((double)((float)p * f), e->angles);
-	const double cosine = vn_in_format(cos(angle) * (double)factor, e->table),
-				 sine = vn_in_format(sin(angle) * (double)factor, e->table);
-
-	*c = e->exchanged ? sine : cosine;
-	*s = e->exchanged ? cosine : sine;
-}
-
-bool vn_rotate_rows(const vn_plan *p, const vn_node *n, const vn_rotate_edit *edit, const int32_t *ids,
-                    const int64_t *begins, const double *x, int64_t first, int64_t T, int64_t S, int64_t H, int64_t K,
-                    double *y)
-{
-	const vn_rope            *r = &n->c.rope.rope;
-	const vn_rope_experiment *experiment = vn_node_rope_experiment(n);
-	const int64_t             half = r->rotary_dim / 2;
-	float                    *f = malloc((size_t)half * sizeof *f + 1), factor = 1;
-
-	if (!f)
-		return false;
-	vn_rope_frequencies(r, p->list, S, f, &factor);
-	memcpy(y, x, (size_t)(T * H * K) * sizeof *y);
-	for (int64_t t = 0; t < T; t++) {
-		const int64_t from = edit->call ? vn_trial_call_of(begins, edit->call, first + t) : -1;
-		const double  at = edit->by_ids  ? (double)ids[t]
-		                   : edit->moved ? map_position(&edit->map, first + t)
-		                                 : (double)(first + t - (from > 0 ? from : 0));
-		for (int64_t i = 0; i < half; i++) {
-			double  c, s;
-			int64_t j, k;
-			table_at(experiment, edit, f[i], factor, i, at, &c, &s);
-			vn_rope_pair(r, experiment, K, i, &j, &k);
-			for (int64_t h = 0; h < H; h++) {
-				const double *xh = x + (t * H + h) * K;
-				double       *yh = y + (t * H + h) * K;
-				yh[j] = xh[j] * c - xh[k] * s;
-				yh[k] = xh[k] * c + xh[j] * s;
-			}
-		}
-	}
-	free(f);
-	return true;
-}
-
-/* Does the edit change any row of the checkpoint? */
-static bool moves_some(const vn_explain_trial *t, const vn_rotate_edit *e, bool later)
-{
-	return e->moved ? e->map.first < t->site->first + t->site->cand.shape.dim[0] &&
-	                      (e->map.open || e->map.last >= t->site->first)
-	                : e->call != VN_OWN_CALLS || later;
-}
-
-vn_status vn_apply_rotation(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
-{
-	const vn_plan *p = t->site->plan;
-	const vn_node *n = &p->node[h->node];
-	const vn_shape s = t->site->cand.shape;
-	const int32_t *ids;
-	vn_tensor      in;
-	vn_status      st;
-
-	if (n->op != VN_OP_ROPE || n->out[0] != t->site->target || s.rank != 3)
+	if (by->kind == VN_BY_ROTATION) {
+		n->x.rope.edit = by->rotate;
 		return VN_OK;
-	if (vn_recording_tokens(t->c->opened.cand, &ids, NULL) < t->site->first + s.dim[0])
-		return VN_OK;
-	bool     later;
-	int64_t *begins = vn_trial_own_calls(t, &later);
-	st = begins ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %lld tokens", (long long)t->site->tokens);
-	if (st || !moves_some(t, &h->change.rotate, later) ||
-	    (st = vn_recompute_input(t->recompute, 0, VN_FINE_WIDTH, &in, err)) || (st = vn_made_room(t, made, err))) {
-		free(begins);
-		return st;
 	}
-	const int64_t row = s.dim[1] * s.dim[2];
-	double       *x = vn_trial_doubles_of(&in, t->site->first * row, s.dim[0] * row);
-	if (!x || !vn_rotate_rows(p, n, &h->change.rotate, ids + t->site->first, begins, x, t->site->first, s.dim[0],
-	                          t->site->tokens, s.dim[1], s.dim[2], (double *)made->fine.data))
-		st = vn_fail(err, VN_ERR_NOMEM, "no memory for a rotation");
-	else
-		vn_made_round(t, made);
-	free(x);
-	free(begins);
-	return st;
+	return vn_const_set(n, "act", by->activation, err);
 }
 
-/* ---- an activation --------------------------------------------------------------------------- */
-
-static double sigmoid(double x)
+/* Are these the numbers of the unmodified operation? */
+static bool is_unmodified(const vn_explain_trial *t, const vn_tensor *fine)
 {
-	return 1 / (1 + exp(-x));
+	return t->fine.data && fine->dtype == t->fine.dtype && vn_shape_equal(&fine->shape, &t->fine.shape) &&
+	       memcmp(fine->data, t->fine.data, vn_dtype_bytes(fine->dtype, (size_t)vn_shape_count(&fine->shape))) == 0;
 }
 
-static double softplus(double x)
-{
-	return x > 30 ? x : log1p(exp(x));
-}
-
-/* clang-format off */
-enum {
-	SIGMOID, TANH, SOFTPLUS, MISH, ELU, SELU, LEAKY_RELU, RELU6, SQUARED_RELU, HARD_SIGMOID, HARD_SWISH, SOFTSIGN, EXP,
-	N_ACTIVATIONS
-};
-
-static const char *const names[N_ACTIVATIONS] = {
-	[SIGMOID] = "sigmoid", [TANH] = "tanh", [SOFTPLUS] = "softplus", [MISH] = "mish", [ELU] = "elu", [SELU] = "selu",
-	[LEAKY_RELU] = "leaky relu (0.01)", [RELU6] = "relu6", [SQUARED_RELU] = "squared relu",
-	[HARD_SIGMOID] = "hard sigmoid", [HARD_SWISH] = "hard swish", [SOFTSIGN] = "softsign", [EXP] = "exp",
-};
-/* clang-format on */
-
-static double activate(int which, double x)
-{
-	switch (which) {
-	case SIGMOID: return sigmoid(x);
-	case TANH: return tanh(x);
-	case SOFTPLUS: return softplus(x);
-	case MISH: return x * tanh(softplus(x));
-	case ELU: return x > 0 ? x : expm1(x);
-	case SELU: return 1.0507009873554805 * (x > 0 ? x : 1.6732632423543772 * expm1(x));
-	case LEAKY_RELU: return x > 0 ? x : 0.01 * x;
-	case RELU6: return fmin(fmax(x, 0), 6);
-	case SQUARED_RELU: return x > 0 ? x * x : 0;
-	case HARD_SIGMOID: return fmin(fmax(x / 6 + 0.5, 0), 1);
-	case HARD_SWISH: return x * fmin(fmax(x / 6 + 0.5, 0), 1);
-	case SOFTSIGN: return x / (1 + fabs(x));
-	case EXP: return exp(x);
-	default: assert(0);
-	}
-	return (double)NAN;
-}
-
-int vn_n_activations(void)
-{
-	return N_ACTIVATIONS;
-}
-
-const char *vn_activation_name(int which)
-{
-	return names[which];
-}
-
-bool vn_activation_is_known(const vn_explain_trial *t)
-{
-	const vn_plan *p = t->site->plan;
-	const vn_node *n = &p->node[vn_trial_node(t)];
-
-	/* Other activations and gates exist only as faults: a cap or a format. */
-	return (n->op == VN_OP_GATED || n->op == VN_OP_ACT) && n->c.act.act <= VN_QUICK_GELU &&
-	       (n->op == VN_OP_ACT || n->x.act.form == VN_GATE_USUAL) && n->out[0] == t->site->target;
-}
-
-vn_status vn_activation_make(const vn_explain_trial *t, int which, int64_t n, int64_t stride, double *y, vn_error *err)
-{
-	const vn_tensor *cand = &t->site->cand;
-	vn_tensor        gate, up = { 0 };
-	vn_status        st;
-
-	if (!vn_activation_is_known(t) || cand->shape.rank < 2)
-		return vn_fail(err, VN_ERR_UNSUPPORTED, "not an activation");
-	const bool    gated = t->site->plan->node[vn_trial_node(t)].op == VN_OP_GATED;
-	const int64_t first = t->site->first * (vn_shape_count(&cand->shape) / cand->shape.dim[0]);
-	if ((st = vn_recompute_input(t->recompute, 0, VN_FINE_WIDTH, &gate, err)) ||
-	    (gated && (st = vn_recompute_input(t->recompute, 1, VN_FINE_WIDTH, &up, err))))
-		return st;
-	for (int64_t i = 0; i < n; i++)
-		y[i] = activate(which, vn_tensor_number(&gate, first + i * stride)) *
-		       (gated ? vn_tensor_number(&up, first + i * stride) : 1);
-	return VN_OK;
-}
-
-vn_status vn_apply_activation(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
+vn_status vn_apply_formula(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
 {
 	const int64_t n = vn_shape_count(&t->site->cand.shape);
 	vn_error      none = { "" };
-	vn_status     st = vn_made_room(t, made, err);
+	vn_tensor     fine;
+	vn_plan      *plan;
+	vn_status     st;
 
-	if (st)
+	if (vn_trial_node(t) != h->node)
+		return VN_OK;
+	if ((st = vn_plan_clone(t->site->plan, &plan, err)))
 		return st;
-	if (!(st = vn_activation_make(t, h->change.activation, n, 1, (double *)made->fine.data, &none)))
-		vn_made_round(t, made);
-	else
-		vn_made_finish(made);
+	if (!(st = set_formula(&plan->node[h->node], &h->change, &none)) &&
+	    !(st = vn_recompute_run(t->recompute, plan, t->site->weights, VN_FINE_WIDTH, &fine, &none))) {
+		if (!is_unmodified(t, &fine) && !(st = vn_made_room(t, made, &none))) {
+			vn_tensor_numbers(&fine, 0, n, (double *)made->fine.data);
+			vn_made_round(t, made);
+		}
+		vn_tensor_free(&fine);
+	}
+	vn_plan_destroy(plan);
 	return vn_unless_unsupported(st, &none, err);
 }
 

@@ -11,28 +11,10 @@
 #include "compare/hypothesis/trial.h"
 
 vn_status vn_apply_attend(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err);
-vn_status vn_apply_rotation(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err);
-vn_status vn_apply_activation(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err);
+/* Runs the plan's own node with the formula of a hypothesis VN_BY_ROTATION or VN_BY_ACTIVATION,
+ * more precisely than the candidate. */
+vn_status vn_apply_formula(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err);
 vn_status vn_apply_narrow(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err);
-
-/* Rotates x into y, both (T,H,K), by node n of plan p at positions first, first + 1, ... of a
- * sequence of S tokens. The edit: rounded angles, or rounded tables of sine and cosine; calls
- * recorded as one that each count from 0; token ids for positions; sine and cosine exchanged. ids:
- * (T). begins: from vn_trial_own_calls, if the edit needs it. Returns false if there is no
- * memory. */
-bool vn_rotate_rows(const vn_plan *p, const vn_node *n, const vn_rotate_edit *edit, const int32_t *ids,
-                    const int64_t *begins, const double *x, int64_t first, int64_t T, int64_t S, int64_t H, int64_t K,
-                    double *y);
-
-/* Activations that an engine may use by mistake. */
-int         vn_n_activations(void);
-/* Returns its name, such as "tanh". which: counted from 0. */
-const char *vn_activation_name(int which);
-/* Is the checkpoint made by an activation? */
-bool        vn_activation_is_known(const vn_explain_trial *t);
-/* Computes n elements of the checkpoint, 0, stride, 2 stride..., with that activation into y.
- * VN_ERR_UNSUPPORTED: it is not made by an activation. */
-vn_status vn_activation_make(const vn_explain_trial *t, int which, int64_t n, int64_t stride, double *y, vn_error *err);
 
 /* Computes the checkpoint in that format into y (as many numbers as site->cand). Sums in another
  * order may round differently, so a few numbers may differ from the candidate's by one unit in the

@@ -73,8 +73,9 @@ static vn_status read_inputs(vn_attend_trial *a, const vn_explain_trial *t, vn_e
 	a->other = malloc((size_t)(a->S + a->padding) * sizeof *a->other + 1);
 	a->p = malloc((size_t)(a->S + a->padding) * sizeof *a->p + 1);
 	a->flipped = calloc((size_t)(a->S + a->padding) + 1, 1);
-	a->begins = vn_trial_own_calls(t, &a->later);
-	if (!st && (!a->s || !a->other || !a->p || !a->flipped || !a->begins))
+	a->begins = t->site->begins;
+	a->later = t->site->begins_later;
+	if (!st && (!a->s || !a->other || !a->p || !a->flipped))
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for queries, keys and values");
 	return st;
 }
@@ -112,7 +113,6 @@ void vn_attend_close(vn_attend_trial *a)
 	free(a->other);
 	free(a->p);
 	free(a->flipped);
-	free(a->begins);
 	for (int i = 0; i < 3; i++)
 		free(a->rounded[i]);
 	*a = (vn_attend_trial) { 0 };
@@ -164,8 +164,7 @@ bool vn_attend_applies(const vn_attend_trial *a, const vn_attend_edit *edit)
 /* The keys that the query at position i sees: *first to *last. */
 static void seen_keys(const vn_attend_trial *a, const vn_attend_edit *edit, int64_t i, int64_t *first, int64_t *last)
 {
-	const int64_t window = a->n->c.attention.window,
-				  from = edit->call ? vn_trial_call_of(a->begins, edit->call, i) : -1;
+	const int64_t window = a->n->c.attention.window, from = vn_call_begin(a->begins, edit->call, i);
 
 	*last = from >= 0 && edit->kind == VN_ATTEND_CALLS_FROM_ZERO ? i - from : i;
 	*first = window && *last + 1 > window ? *last + 1 - window : 0;
@@ -182,7 +181,7 @@ static void seen_keys(const vn_attend_trial *a, const vn_attend_edit *edit, int6
 	if (edit->kind == VN_ATTEND_CALLS_ALONE && *first < from)
 		*first = from;
 	while (from >= 0 && edit->kind == VN_ATTEND_CALLS_FUTURE && *last + 1 < a->S &&
-	       vn_trial_call_of(a->begins, edit->call, *last + 1) == from)
+	       vn_call_begin(a->begins, edit->call, *last + 1) == from)
 		++*last;
 }
 

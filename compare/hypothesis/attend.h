@@ -17,7 +17,7 @@ typedef struct vn_attend_trial {
 	 * could round the other way rounded that way; probabilities */
 	double        *s, *other, *p;
 	char          *flipped; /* (S + padding + 1): is each exponential, and last their sum, rounded the other way? */
-	int64_t       *begins;  /* (S): where the call of each token begins (vn_trial_own_calls) */
+	const int64_t *begins;  /* (S): where the call of each token begins (vn_site) */
 	bool           one;     /* the checkpoint is of a call of one token after the first */
 	int64_t        prompt;  /* tokens of the first call */
 	bool           later;   /* the checkpoint has rows of calls of several tokens after the first */

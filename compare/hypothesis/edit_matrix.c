@@ -58,66 +58,6 @@ static double element_at(const vn_edited *e, int64_t i)
 
 /* ---- formats --------------------------------------------------------------------------------- */
 
-/* TF32: ten bits after the leading one, and float32's exponent. whole: how the rest is rounded. */
-static double as_tf32(double x, double (*whole)(double x))
-{
-	int e;
-	if (!isfinite(x) || x == 0)
-		return x;
-	x = frexp(x, &e);
-	return ldexp(whole(ldexp(x, 11)), e - 11);
-}
-
-double vn_in_format(double x, vn_rounding_format format)
-{
-	float f = (float)x;
-
-	switch (format) {
-	case VN_FORMAT_BF16: vn_round_f32(&f, VN_BF16, 1); return (double)f;
-	case VN_FORMAT_F16: vn_round_f32(&f, VN_F16, 1); return (double)f;
-	case VN_FORMAT_TF32: return as_tf32(x, nearbyint);
-	case VN_FORMAT_TF32_AWAY: return as_tf32(x, round);
-	case VN_FORMAT_TF32_CUT: return as_tf32(x, trunc);
-	case VN_FORMAT_E4M3: return (double)vn_f8_e4m3_to_f32(vn_f32_to_f8_e4m3(f));
-	case VN_FORMAT_E5M2: return (double)vn_f8_e5m2_to_f32(vn_f32_to_f8_e5m2(f));
-	case VN_FORMAT_INT8: return nearbyint(x);
-	case VN_FORMAT_INT8_128: return fmin(nearbyint(x), 127);
-	default: return x;
-	}
-}
-
-/* What the largest number of a scaled group becomes. */
-static double full_scale(vn_rounding_format format)
-{
-	return format == VN_FORMAT_INT8       ? 127
-	       : format == VN_FORMAT_INT8_128 ? 128
-	                                      : vn_dtype_max(format == VN_FORMAT_E4M3 ? VN_F8_E4M3 : VN_F8_E5M2);
-}
-
-/* most: the largest number of the group that shares a scale; 0: there is no scale. nudge: see
- * vn_edited. */
-static void round_row(double *x, int64_t n, vn_rounding_format format, double most, double nudge)
-{
-	const double scale = most > 0 ? most / full_scale(format) : 1;
-
-	for (int64_t i = 0; i < n; i++)
-		x[i] = vn_in_format(x[i] / scale * (1 + nudge), format) * scale;
-}
-
-static double largest_in(const double *x, int64_t n)
-{
-	double most = 0;
-
-	for (int64_t i = 0; i < n; i++)
-		most = fmax(most, fabs(x[i]));
-	return most;
-}
-
-void vn_in_format_scaled(double *x, int64_t n, vn_rounding_format format)
-{
-	round_row(x, n, format, largest_in(x, n), 0);
-}
-
 static double as_stored(const vn_edited *e, double x)
 {
 	float f = (float)x;
@@ -143,10 +83,10 @@ static void put_format(vn_edited *e, const vn_matrix_edit *edit, double *row)
 	for (int64_t i = 0; edit->stored && i < e->N; i++)
 		row[i] = as_stored(e, row[i]);
 	if (edit->scaled == VN_SCALE_OF_ROWS)
-		most = largest_in(row, e->N);
+		most = vn_largest(row, e->N);
 	else if (edit->scaled == VN_SCALE_OF_ALL)
 		most = e->largest = e->largest > 0 ? e->largest : largest_of(e, edit->stored);
-	round_row(row, e->N, edit->format, most, e->nudge);
+	vn_in_format_by(row, e->N, edit->format, most, e->nudge);
 	for (int64_t i = 0; i < e->N; i++) /* numbers read from 8 bits are stored as the engine stores weights */
 		row[i] = as_stored(e, row[i]);
 }
@@ -192,7 +132,7 @@ void vn_edited_row(vn_edited *e, const vn_matrix_edit *edit, int64_t m, double *
 void vn_edited_input(const vn_matrix_edit *edit, double nudge, double *x, int64_t N)
 {
 	if (edit->kind == VN_EDIT_FORMAT && edit->of != VN_OF_WEIGHTS)
-		round_row(x, N, edit->format, edit->scaled ? largest_in(x, N) : 0, edit->scaled ? nudge : 0);
+		vn_in_format_by(x, N, edit->format, edit->scaled ? vn_largest(x, N) : 0, edit->scaled ? nudge : 0);
 }
 
 /* ---- the product with it --------------------------------------------------------------------- */

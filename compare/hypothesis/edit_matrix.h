@@ -9,12 +9,6 @@
 
 #include "compare/hypothesis/trial.h"
 
-/* Returns x after a round trip through a format; int8: the nearest integer. */
-double vn_in_format(double x, vn_rounding_format format);
-/* The same as vn_in_format for n numbers that share a scale: the largest becomes the format's
- * largest. */
-void   vn_in_format_scaled(double *x, int64_t n, vn_rounding_format format);
-
 #define VN_NUDGE 2.4e-7 /* two roundings of float32 */
 
 typedef struct vn_edited {

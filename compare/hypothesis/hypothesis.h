@@ -10,6 +10,7 @@
 #define VN_COMPARE_HYPOTHESIS_H
 
 #include "compare/comparison/comparison.h"
+#include "libref/base/rounding.h"
 #include "libref/plan/fault.h"
 
 enum { VN_CONSTANTS_MOST = 13, VN_BLOCKS_MOST = 64, VN_HEADS_MOST = 256, VN_LIST_MOST = 256, VN_ID = 32 };
@@ -76,17 +77,6 @@ typedef enum vn_edit_kind {
 	VN_EDIT_FACTOR, /* times `factor` */
 	VN_EDIT_FORMAT, /* rounded */
 } vn_edit_kind;
-/* The number formats to which an engine may round weights, scores, angles, cached keys, results. */
-/* clang-format off */
-typedef enum vn_rounding_format {
-	/* VN_FORMAT_TF32_AWAY: TF32 whose ties are rounded away from 0, as graphics processors do;
-	 * VN_FORMAT_TF32_CUT: TF32 rounded towards 0; VN_FORMAT_INT8_128: int8 scaled by the largest
-	 * number / 128, not / 127 */
-	VN_FORMAT_NONE, VN_FORMAT_BF16, VN_FORMAT_F16, VN_FORMAT_TF32, VN_FORMAT_TF32_AWAY, VN_FORMAT_TF32_CUT,
-		VN_FORMAT_E4M3, VN_FORMAT_E5M2,
-		VN_FORMAT_INT8, VN_FORMAT_INT8_128, VN_N_FORMATS
-} vn_rounding_format;
-/* clang-format on */
 typedef enum vn_edit_of { VN_OF_WEIGHTS, VN_OF_INPUTS, VN_OF_BOTH } vn_edit_of;
 /* VN_SCALE_OF_ROWS: one scale per row of the matrix, or per token of the input */
 typedef enum vn_edit_scale { VN_NO_SCALE, VN_SCALE_OF_ALL, VN_SCALE_OF_ROWS } vn_edit_scale;
@@ -124,8 +114,6 @@ typedef enum vn_attend_kind {
 	VN_ATTEND_ROUNDED,
 	VN_ATTEND_PADDING, /* keys of the padding of its batch are seen */
 } vn_attend_kind;
-/* In place of a length of calls: the calls of the recording (vn_trial_own_calls). */
-enum { VN_OWN_CALLS = -1 };
 typedef struct vn_attend_edit {
 	vn_attend_kind     kind;
 	int                call; /* the tokens of each call, though several calls were recorded as one; or VN_OWN_CALLS */
@@ -137,25 +125,6 @@ typedef struct vn_attend_edit {
 	bool               scaled; /* with one scale for each token and head of the cache */
 	double             number;
 } vn_attend_edit;
-
-/* Tokens at positions first to last, or (open) from first on, are rotated as if at times * position
- * + plus, rounded down if `whole`. */
-typedef struct vn_position_map {
-	int64_t first, last;
-	double  times, plus;
-	bool    whole, open;
-} vn_position_map;
-
-/* A change of a rotation: formats to which its intermediate numbers are rounded, and other
- * positions. */
-typedef struct vn_rotate_edit {
-	vn_rounding_format positions, frequencies, angles, table;
-	int  call;  /* positions restart at 0 every `call` tokens, or (VN_OWN_CALLS) in every call; 0: they do not */
-	bool moved; /* some tokens are at other positions */
-	vn_position_map map;
-	bool            exchanged; /* sine and cosine are exchanged */
-	bool            by_ids;    /* the token ids are the positions */
-} vn_rotate_edit;
 
 /* An operation in a narrower format than the run's: only its result is rounded, or (whole) its
  * inputs too. */
@@ -175,9 +144,9 @@ typedef enum vn_change_kind {
 	VN_BY_ROWS,       /* learned positions: row p of the table is replaced by row p + rows */
 	VN_BY_MATRIX,     /* a product's matrix or input is changed (edit_matrix.h) */
 	VN_BY_ATTEND,     /* an attention's mask or softmax is changed (attend.h) */
-	VN_BY_ROTATION,   /* a rotation's angles or tables are changed (vn_rotate_rows) */
+	VN_BY_ROTATION,   /* a rotation's angles or tables are changed (vn_rotate_edit) */
 	VN_BY_NARROW,     /* computed or stored in a narrower format (vn_narrow_make) */
-	VN_BY_ACTIVATION, /* another activation (vn_activation_make) */
+	VN_BY_ACTIVATION, /* another activation */
 	VN_BY_READS,      /* other values or weights are read */
 	VN_BY_BLOCKS,     /* cache blocks are exchanged (vn_block_table) */
 	VN_BY_SLOTS,      /* tokens of calls after the first are cached in another slot (vn_slot_change) */
@@ -220,7 +189,7 @@ typedef struct vn_change {
 		vn_attend_edit attend;
 		vn_rotate_edit rotate;
 		vn_narrow_edit narrow;
-		int            activation;
+		int            activation; /* vn_act */
 		/* due true: the previous step's correct tensor; false: the one it recorded */
 		struct {
 			bool due;

@@ -136,9 +136,9 @@ vn_status vn_hypothesis_apply(const vn_explain_trial *t, const vn_hypothesis *h,
 		made->plan = made->copy;
 		break;
 	case VN_BY_MATRIX: return vn_apply_matrix(t, h, made, err);
-	case VN_BY_ROTATION: return vn_apply_rotation(t, h, made, err);
 	case VN_BY_ATTEND: return vn_apply_attend(t, h, made, err);
-	case VN_BY_ACTIVATION: return whole ? vn_apply_activation(t, h, made, err) : VN_OK;
+	case VN_BY_ROTATION: return vn_apply_formula(t, h, made, err);
+	case VN_BY_ACTIVATION: return whole ? vn_apply_formula(t, h, made, err) : VN_OK;
 	case VN_BY_NARROW: return whole ? vn_apply_narrow(t, h, made, err) : VN_OK;
 	case VN_BY_ROWS: return apply_rows(t, h, made, err);
 	case VN_BY_BLOCKS:

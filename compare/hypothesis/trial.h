@@ -3,8 +3,7 @@
  * A strategy is a function that makes hypotheses about the checkpoint of a vn_explain_trial and
  * scores them (score.h); t->x collects the answers. Strategies are in hypothesis/catalogue.h and in
  * the folders estimate, rearrange and explain; explain/explain_point.c lists them. This header also
- * finds which heads are wrong, where calls begin, and whether the run continued with the recorded
- * numbers.
+ * finds which heads are wrong, and whether the run continued with the recorded numbers.
  *
  * Errors  strategies fail if memory runs out or a recording cannot be read. If no hypothesis fits,
  *         that is no error: t->x then has no answer.
@@ -67,14 +66,6 @@ vn_status vn_head_part_find(const vn_explain_trial *t, vn_head_part *part, bool 
 bool      vn_head_part_of(const vn_explain_trial *t, const vn_hypothesis *h, vn_head_part *part);
 /* Copies the heads that are not in `part` from `unmodified` to z. */
 void      vn_head_part_splice(const vn_head_part *part, const vn_tensor *z, const vn_tensor *unmodified);
-
-/* Returns (t->site->tokens) numbers: for each token the position at which its call begins, also if
- * calls were joined to one step; -1: the first call, or a call of one token. *later: does the
- * checkpoint have rows of a call that is neither? NULL: no memory. The caller frees it. */
-int64_t *vn_trial_own_calls(const vn_explain_trial *t, bool *later);
-/* Returns the position at which the call of token i begins, if calls have `call` tokens each, or
- * (VN_OWN_CALLS) as in begins. -1: the first call or, for VN_OWN_CALLS, a call of one token. */
-int64_t  vn_trial_call_of(const int64_t *begins, int call, int64_t i);
 
 vn_consumed vn_trial_consumed(const vn_explain_trial *t);
 /* Is at least one operation that reads the checkpoint in the model's plan right on its recorded

@@ -102,6 +102,8 @@ static void forget_checkpoint(vn_recompute *p)
 	if (p->at >= 0 && !p->own)
 		vn_recording_release(p->c->opened.cand, p->c->result.checkpoint[p->at].cand);
 	free(p->own);
+	free(p->site.begins);
+	p->site.begins = NULL;
 	p->own = NULL;
 	p->at = -1;
 	p->n_sample = 0;
@@ -177,6 +179,26 @@ static void find_span(vn_recompute *p, int value, bool all)
 		find_span(p, p->site.plan->node[node].in[i], all || vn_op_mixes_tokens(p->site.plan->node[node].op, i));
 }
 
+static vn_status find_calls(vn_recompute *p, vn_error *err)
+{
+	vn_site       *s = &p->site;
+	const vn_step *call;
+	const int      n = vn_recording_calls(p->c->opened.cand, &call);
+
+	s->begins_later = false;
+	if (!(s->begins = malloc((size_t)s->tokens * sizeof *s->begins + 1)))
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for %lld tokens", (long long)s->tokens);
+	for (int64_t i = 0; i < s->tokens; i++)
+		s->begins[i] = -1;
+	for (int k = 1; k < n; k++)
+		for (int64_t i = call[k].position; call[k].tokens > 1 && i < call[k].position + call[k].tokens && i < s->tokens;
+		     i++) {
+			s->begins[i] = call[k].position;
+			s->begins_later = s->begins_later || i >= s->first;
+		}
+	return VN_OK;
+}
+
 static bool steps_follow(const vn_recompute *p, int upto)
 {
 	int64_t position = 0;
@@ -209,7 +231,8 @@ vn_status vn_recompute_at(vn_recompute *p, int point, vn_error *err)
 	memset(p->seen, 0, (size_t)p->site.plan->n_nodes);
 	p->site.axes = vn_entry_axes(vn_recording_entry(p->c->opened.ref, k->ref));
 	find_span(p, root, p->site.plan->value[root].state >= 0);
-	return take_candidate(p, err);
+	const vn_status st = take_candidate(p, err);
+	return st ? st : find_calls(p, err);
 }
 
 void vn_recompute_disregard(vn_recompute *p, int value)

@@ -57,6 +57,10 @@ typedef struct vn_site {
 	int64_t          first;        /* position of the token of its first row */
 	int64_t          tokens;       /* in all steps up to and including its own */
 	int             *span, n_span; /* nodes between it and captured values, its own first */
+	/* (tokens): the position at which the call of a token begins, also if calls were joined to one
+	 * step; -1: the first call, or a call of one token (vn_call_begin) */
+	int64_t         *begins;
+	bool             begins_later; /* it has rows of a call that is neither */
 } vn_site;
 
 vn_status vn_recompute_create(vn_comparison *c, vn_recompute **p, vn_error *err);

@@ -77,6 +77,7 @@ static void place_call(const run *r, node_calls *k, int64_t position, int64_t to
 
 	vn_recording_tokens(r->p->c->opened.cand, &ids, NULL);
 	k->a.ids = ids + position;
+	k->a.begins = r->p->site.begins + position;
 	k->a.past = position;
 	k->a.tokens = tokens;
 	for (int i = 0; i < k->n->n_in; i++)

@@ -48,10 +48,10 @@ int vn_reference_variants_count(const vn_node *n, vn_policy policy)
 
 void vn_reference_variant_put(vn_node *n, vn_policy policy, int i)
 {
-	const vn_dtype                 storage = policy.storage;
-	const vn_intermediate_rounding rounding = storage == VN_F16    ? VN_ROUNDING_F16
-	                                          : storage == VN_BF16 ? VN_ROUNDING_BF16
-	                                                               : VN_ROUNDING_F32;
+	const vn_dtype           storage = policy.storage;
+	const vn_rounding_format rounding = storage == VN_F16    ? VN_FORMAT_F16
+	                                    : storage == VN_BF16 ? VN_FORMAT_BF16
+	                                                         : VN_FORMAT_F32;
 
 	switch (n->op) {
 	case VN_OP_LINEAR: n->x.linear.inverse = VN_GGML_INVERTED; break;

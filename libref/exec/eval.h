@@ -20,7 +20,10 @@ typedef struct vn_args {
 	/* if these are only some tokens of a longer call: its tokens. Products then have the bits that
 	 * they have in that call. 0: these are all */
 	int64_t               of;
-	const int32_t        *ids;           /* (tokens), for the embedding */
+	const int32_t        *ids; /* (tokens), for the embedding, and for a rotation by ids */
+	/* (tokens), for an experiment with VN_OWN_CALLS: where the call of each token begins
+	 * (vn_call_begin); NULL: not known */
+	const int64_t        *begins;
 	const void           *in[VN_MAX_IN]; /* in the plan's shapes for this many tokens */
 	/* The node's states (vn_state). A growing state is only read, and already includes the rows of
 	 * this call: (past + tokens, row). A state of fixed size holds the result of earlier calls; the

@@ -87,7 +87,7 @@ static void compute_scale(const vn_node *n, const vn_args *a, const vn_experimen
 	vn_round_f32(&scale, a->policy.storage, 1);
 #endif
 	REAL(vn_multiply)
-	(out, a->in[0], (double)scale, n->c.scale.cap, e ? e->scale.rounding : VN_ROUNDING_WIDE, count, a->threads);
+	(out, a->in[0], (double)scale, n->c.scale.cap, e ? e->scale.rounding : VN_FORMAT_NONE, count, a->threads);
 }
 
 static REAL(vn_attend) attend_of(const vn_node *n, const vn_args *a)
@@ -130,8 +130,9 @@ static bool compute(const vn_node *n, const vn_args *a, const vn_experiment *e, 
 		REAL(vn_slice)(out, a->in[0], count / n->c.slice.width, n->c.slice.stride, n->c.slice.from, n->c.slice.width);
 		return true;
 	case VN_OP_ROPE:
-		return REAL(vn_rotate)(out, a->in[0], &n->c.rope.rope, e ? &e->rope : NULL, a->lists, a->past, a->tokens,
-		                       row / dim, dim, a->threads);
+		return REAL(vn_rotate)(out, a->in[0],
+		                       &(vn_rope_input) { &n->c.rope.rope, e ? &e->rope : NULL, a->lists, a->ids, a->begins,
+		                                          a->past, a->tokens, row / dim, dim, a->threads });
 	case VN_OP_ATTENTION: attend = attend_of(n, a); return REAL(vn_attention)(out, &attend);
 	case VN_OP_SCALE: compute_scale(n, a, e, count, out); return true;
 	case VN_OP_ACT: REAL(vn_gated)(out, a->in[0], NULL, &n->c, e, count, a->threads);

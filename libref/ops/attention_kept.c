@@ -164,8 +164,8 @@ void REAL(vn_attn_scores)(REAL(vn_attn_room) * m, const REAL(vn_attend) * a, int
                           int64_t S)
 {
 	const int H = a->c->attention.heads, K = a->c->attention.head_dim;
-	const int rounding = a->x ? X(a).rounding : VN_ROUNDING_WIDE,
-			  first = a->x && X(a).form == VN_ATTN_SCORES_F16 ? VN_ROUNDING_F16 : rounding;
+	const int rounding = a->x ? X(a).rounding : VN_FORMAT_NONE,
+			  first = a->x && X(a).form == VN_ATTN_SCORES_F16 ? VN_FORMAT_F16 : rounding;
 	const double scale = a->c->attention.scale, cap = a->c->attention.cap;
 
 	gather_head(m->q, a->q + row * H * K, rows, H, head, K);
@@ -173,7 +173,7 @@ void REAL(vn_attn_scores)(REAL(vn_attn_room) * m, const REAL(vn_attend) * a, int
 	const double *keys = REAL(vn_attn_kept)(m, a, VN_ATTN_KEYS, head, S);
 	vn_gemm_f64(VN_BLAS_TRANSPOSED, (int)rows, (int)S, K, first ? 1.0 : scale, m->q, K, keys, K, m->s, (int)S);
 	for (int64_t i = 0; first && i < rows * S; i++)
-		m->s[i] = vn_round_intermediate(vn_round_intermediate(m->s[i], first) * scale, rounding);
+		m->s[i] = vn_in_format(vn_in_format(m->s[i], first) * scale, rounding);
 	for (int64_t i = 0; cap != 0.0 && i < rows * S; i++)
-		m->s[i] = vn_round_intermediate(cap * tanh(m->s[i] / cap), rounding);
+		m->s[i] = vn_in_format(cap * tanh(m->s[i] / cap), rounding);
 }

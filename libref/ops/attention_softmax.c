@@ -111,8 +111,8 @@ static void softmax_plain(double *s, int64_t n, int padding, bool half)
 static void softmax_otherwise(double *s, int64_t n, const vn_experiment *e)
 {
 	const int form = e->attention.form;
-	const int rounding = form == VN_ATTN_PROBS_F16    ? VN_ROUNDING_F16
-	                     : form == VN_ATTN_PROBS_BF16 ? VN_ROUNDING_BF16
+	const int rounding = form == VN_ATTN_PROBS_F16    ? VN_FORMAT_F16
+	                     : form == VN_ATTN_PROBS_BF16 ? VN_FORMAT_BF16
 	                                                  : e->attention.rounding;
 
 	if (form == VN_ATTN_NO_MAX || form == VN_ATTN_NO_MAX_F16)
@@ -120,7 +120,7 @@ static void softmax_otherwise(double *s, int64_t n, const vn_experiment *e)
 	else
 		softmax_row(s, n, e->attention.padding);
 	for (int64_t j = 0; rounding && j < n; j++)
-		s[j] = vn_round_intermediate(s[j], rounding);
+		s[j] = vn_in_format(s[j], rounding);
 }
 
 /* Adds the scores [from, to) of one row (S) to the running maximum and the sum of

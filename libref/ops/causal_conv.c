@@ -17,7 +17,7 @@ enum { SHARE = 512 }; /* channels at a time, whose sums stay in the L1 cache */
 static void act_rounded(real *y, const double *sum, int64_t silu, int64_t n, const vn_experiment *e)
 {
 	for (int64_t i = 0; i < n; i++) {
-		const double u = vn_round_intermediate(sum[i], e->conv.rounding);
+		const double u = vn_in_format(sum[i], e->conv.rounding);
 		y[i] = (real)(i >= silu         ? u
 		              : e->conv.formula ? vn_act_rounded(u, VN_SILU, e->conv.rounding, false)
 		                                : u / (1.0 + exp(-u)));

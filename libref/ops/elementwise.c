@@ -54,6 +54,31 @@ static double round_to_format(double u, vn_act as)
 	}
 }
 
+static double softplus(double u)
+{
+	return u > 30 ? u : log1p(exp(u));
+}
+
+/* The activations of experiments, which need no speed. */
+static double of_experiment(double u, vn_act act)
+{
+	switch (act) {
+	case VN_TANH: return tanh(u);
+	case VN_SOFTPLUS: return softplus(u);
+	case VN_MISH: return u * tanh(softplus(u));
+	case VN_ELU: return u > 0 ? u : expm1(u);
+	case VN_SELU: return 1.0507009873554805 * (u > 0 ? u : 1.6732632423543772 * expm1(u));
+	case VN_LEAKY_RELU: return u > 0 ? u : 0.01 * u;
+	case VN_RELU6: return fmin(fmax(u, 0), 6);
+	case VN_SQUARED_RELU: return u > 0 ? u * u : 0;
+	case VN_HARD_SIGMOID: return fmin(fmax(u / 6 + 0.5, 0), 1);
+	case VN_HARD_SWISH: return u * fmin(fmax(u / 6 + 0.5, 0), 1);
+	case VN_SOFTSIGN: return u / (1 + fabs(u));
+	case VN_EXP: return exp(u);
+	default: return round_to_format(u, act);
+	}
+}
+
 /* y = f(u), with u the number as a double. There are two loops so that the one without `up`
  * is vectorised too. */
 #define EACH(f) \
@@ -110,15 +135,10 @@ static void compute_share(real *y, const real *x, const real *up, vn_act act, in
 		EACH (30.0 * tanh(u / 30.0))
 			;
 		break;
-	case VN_AS_F16:
-	case VN_AS_F16_SATURATED:
-	case VN_AS_F16_FLUSHED:
-	case VN_AS_F16_CUT:
-	case VN_AS_BF16_CUT:
-		EACH (round_to_format(u, act))
+	default:
+		EACH (of_experiment(u, act))
 			;
 		break;
-	case VN_N_ACTS: break;
 	}
 }
 
@@ -135,7 +155,7 @@ static double value_rounded(double u, vn_act act, const vn_experiment *e)
 	if (e->act.formula && vn_act_has_formula(act))
 		return vn_act_rounded(u, act, e->act.rounding, e->act.formula == 2);
 	compute_share(&y, &x, NULL, act, 1);
-	return vn_round_intermediate((double)y, e->act.rounding);
+	return vn_in_format((double)y, e->act.rounding);
 }
 
 /* Element by element, with the intermediate rounding of other implementations. */
@@ -144,7 +164,7 @@ static void share_rounded(real *y, const real *gate, const real *up, vn_act act,
 	for (int64_t i = 0; i < n; i++) {
 		const double g = (double)gate[i], u = up ? (double)up[i] : 1.0;
 		if (e->act.form == VN_GATE_PRODUCT)
-			y[i] = (real)value_rounded(vn_round_intermediate(g * u, e->act.rounding), act, e);
+			y[i] = (real)value_rounded(vn_in_format(g * u, e->act.rounding), act, e);
 		else
 			y[i] = (real)(value_rounded(g, act, e) * (e->act.form == VN_GATE_BOTH ? value_rounded(u, act, e) : u));
 	}

@@ -1,31 +1,18 @@
 /* intermediate.h: intermediate results of an operation, rounded as other implementations do.
  *
  * An implementation that writes an operation as several 16-bit tensor operations rounds after each
- * of them (vn_intermediate_rounding). The reference computes it as one operation and rounds once.
+ * of them (vn_in_format). The reference computes it as one operation and rounds once.
  */
 #ifndef VN_LIBREF_OPS_INTERMEDIATE_H
 #define VN_LIBREF_OPS_INTERMEDIATE_H
 
 #include "libref/base/dtype.h"
+#include "libref/base/rounding.h"
 #include "libref/plan/plan.h"
 
 static inline double vn_as_f16(double x)
 {
 	return (double)vn_f16_to_f32(vn_f32_to_f16((float)x));
-}
-
-static inline double vn_as_bf16(double x)
-{
-	return (double)vn_bf16_to_f32(vn_f32_to_bf16((float)x));
-}
-
-/* Rounds x as a tensor of that format holds it; rounding: vn_intermediate_rounding. */
-static inline double vn_round_intermediate(double x, int rounding)
-{
-	return rounding == VN_ROUNDING_F16    ? vn_as_f16(x)
-	       : rounding == VN_ROUNDING_BF16 ? vn_as_bf16(x)
-	       : rounding == VN_ROUNDING_F32  ? (double)(float)x
-	                                      : x;
 }
 
 /* Computes an activation by its formula, with every operation rounded:

@@ -49,12 +49,12 @@ void REAL(vn_rms_norm)(real *y, const real *x, const real *g, int64_t R, int64_t
 		const real  *xr = x + r * N; /* (N) */
 		real        *yr = y + r * N; /* (N) */
 		const double scale = 1.0 / compute_divisor(sum_of_squares(xr, N), N, c, e);
-		const int    first = !e ? VN_ROUNDING_WIDE : e->norm.first_f16 ? VN_ROUNDING_F16 : e->norm.rounding;
+		const int    first = !e ? VN_FORMAT_NONE : e->norm.first_f16 ? VN_FORMAT_F16 : e->norm.rounding;
 
 		if (!first)
 			scale_row(yr, xr, g, N, scale, (real)c->offset);
 		for (int64_t n = 0; first && n < N; n++)
-			yr[n] = (real)(vn_round_intermediate((double)xr[n] * scale, first) * (double)((real)c->offset + g[n]));
+			yr[n] = (real)(vn_in_format((double)xr[n] * scale, first) * (double)((real)c->offset + g[n]));
 	}
 }
 
@@ -76,9 +76,9 @@ static void other_gated_row(real *y, const real *x, const real *z, const real *g
 			y[n] *= x[n];
 	const double scale = 1.0 / compute_divisor(sum_of_squares(e->norm.gate_first ? y : x, N), N, c, e);
 	for (int64_t n = 0; n < N; n++) {
-		const double normed = vn_round_intermediate((e->norm.gate_first ? (double)y[n] : (double)x[n]) * scale,
-		                                            e->norm.rounding);
-		y[n] = (real)(vn_round_intermediate(normed * (double)g[n], e->norm.rounding) *
+		const double normed = vn_in_format((e->norm.gate_first ? (double)y[n] : (double)x[n]) * scale,
+		                                   e->norm.rounding);
+		y[n] = (real)(vn_in_format(normed * (double)g[n], e->norm.rounding) *
 		              (e->norm.gate_first ? 1.0 : (double)y[n]));
 	}
 }
@@ -102,10 +102,9 @@ static double factor_rounded(const real *x, int64_t N, const vn_norm *c, const v
 	double    ss = 0.0;
 
 	for (int64_t n = 0; n < N; n++)
-		ss += vn_round_intermediate((double)x[n] * (double)x[n], s);
-	ss = vn_round_intermediate(ss, s) / (e->norm.divisor ? e->norm.divisor : 1);
-	return vn_round_intermediate(
-		1.0 / (e->norm.eps_outside ? sqrt(ss) + c->eps : sqrt(vn_round_intermediate(ss + c->eps, s))), s);
+		ss += vn_in_format((double)x[n] * (double)x[n], s);
+	ss = vn_in_format(ss, s) / (e->norm.divisor ? e->norm.divisor : 1);
+	return vn_in_format(1.0 / (e->norm.eps_outside ? sqrt(ss) + c->eps : sqrt(vn_in_format(ss + c->eps, s))), s);
 }
 
 void REAL(vn_l2_norm)(real *y, const real *x, int64_t R, int64_t N, const vn_norm *c, const vn_experiment *e,
@@ -114,12 +113,12 @@ void REAL(vn_l2_norm)(real *y, const real *x, int64_t R, int64_t N, const vn_nor
 #pragma omp parallel for num_threads(threads) schedule(static)
 	for (int64_t r = 0; r < R; r++) {
 		const real  *xr = x + r * N;
-		const int    rounding = e ? e->norm.rounding : VN_ROUNDING_WIDE;
+		const int    rounding = e ? e->norm.rounding : VN_FORMAT_NONE;
 		const double scale = rounding ? factor_rounded(xr, N, c, e)
 		                              : 1.0 / compute_divisor(sum_of_squares(xr, N), 1, c, e);
 
 		for (int64_t n = 0; n < N; n++)
-			y[r * N + n] = (real)vn_round_intermediate((double)xr[n] * scale, rounding);
+			y[r * N + n] = (real)vn_in_format((double)xr[n] * scale, rounding);
 	}
 }
 

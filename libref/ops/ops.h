@@ -102,10 +102,18 @@ void REAL(vn_ggml_add_sums)(real *y, const float *sums, const vn_matrix *w, int6
  *   for i < R/2, a = float(position) * f[i]:
  *   y[i]       = x[i] cos a - x[i + R/2] sin a
  *   y[i + R/2] = x[i + R/2] cos a + x[i] sin a        y[d] = x[d] for d >= R
- * e, NULL in a model: other pairs and angles (vn_rope_pair, vn_rope_angle). Returns false without
- * memory. */
-bool REAL(vn_rotate)(real *y, const real *x, const vn_rope *rope, const vn_rope_experiment *e, const vn_list *lists,
-                     int64_t past, int64_t T, int64_t H, int64_t K, int threads);
+ * e, NULL in a model: other pairs and angles (vn_rope_pair, vn_rope_position, vn_rope_angle).
+ * Returns false without memory. */
+typedef struct vn_rope_input {
+	const vn_rope            *rope;
+	const vn_rope_experiment *e;
+	const vn_list            *lists;
+	const int32_t            *ids;    /* (T), if e needs them */
+	const int64_t            *begins; /* (T), likewise */
+	int64_t                   past, T, H, K;
+	int                       threads;
+} vn_rope_input;
+bool REAL(vn_rotate)(real *y, const real *x, const vn_rope_input *r);
 
 /* Attention over a cache.   q (T,H,K)   k, v (S,G,K), S = past + T   context (T,H,K)
  *   s[h,i,j]   = scale * sum_d q[i,h,d] k[j,g,d]          g = h / (H/G), or as head_map says

@@ -13,17 +13,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* cos and sin (R/2) of one token, as another implementation computes them (vn_angles). kept,
+/* cos and sin (R/2) of a position, as another implementation computes them (vn_angles). kept,
  * stretch: vn_rope_frequencies_wide. */
 static void other_angles(const vn_rope *rope, const vn_rope_experiment *e, double base, const double *kept,
-                         const double *stretch, int64_t past, int64_t t, float *c, float *s)
+                         const double *stretch, double position, float *c, float *s)
 {
 	const float step = (float)pow(base, -2.0 / rope->rotary_dim);
 	float       chain = 1.0f;
 
 	for (int64_t i = 0; i < rope->rotary_dim / 2; i++) {
-		const float at = vn_rope_angle(e, 1.0f, i, past, t); /* the position */
-		chain = i ? chain * step : vn_rope_angle(e, 1.0f, 0, past, t);
+		const float at = vn_rope_angle(e, 1.0f, i, position);
+		chain = i ? chain * step : vn_rope_angle(e, 1.0f, 0, position);
 		const double angle = e->angles == VN_ANGLES_WIDE   ? (double)at * (kept[i] * stretch[i])
 		                     : e->angles == VN_ANGLES_ONCE ? (double)(at * (float)(kept[i] * stretch[i]))
 		                                                   : (double)(at != 0.0f ? chain * (float)stretch[i] : 0.0f);
@@ -37,7 +37,7 @@ static void rotate_head(real *y, const real *x, const vn_rope *rope, const vn_ro
                         const float *c, const float *s)
 {
 	const int64_t half = rope->rotary_dim / 2;
-	const int     rounding = e ? e->rounding : VN_ROUNDING_WIDE;
+	const int     rounding = e ? e->rounding : VN_FORMAT_NONE;
 	int64_t       j, k, next, unused;
 
 	vn_rope_pair(rope, e, K, 0, &j, &k);
@@ -45,20 +45,32 @@ static void rotate_head(real *y, const real *x, const vn_rope *rope, const vn_ro
 	memcpy(y, x, (size_t)K * sizeof *y);
 	for (int64_t i = 0, step = next - j; i < half; i++, j += step, k += step) {
 		const double a = (double)x[j], b = (double)x[k];
-		y[j] = (real)(vn_round_intermediate(a * (double)c[i], rounding) -
-		              vn_round_intermediate(b * (double)s[i], rounding));
-		y[k] = (real)(vn_round_intermediate(b * (double)c[i], rounding) +
-		              vn_round_intermediate(a * (double)s[i], rounding));
+		y[j] = (real)(vn_in_format(a * (double)c[i], rounding) - vn_in_format(b * (double)s[i], rounding));
+		y[k] = (real)(vn_in_format(b * (double)c[i], rounding) + vn_in_format(a * (double)s[i], rounding));
 	}
 }
 
-bool REAL(vn_rotate)(real *y, const real *x, const vn_rope *rope, const vn_rope_experiment *e, const vn_list *lists,
-                     int64_t past, int64_t T, int64_t H, int64_t K, int threads)
+static double position_of(const vn_rope_input *r, int64_t t)
 {
-	const int64_t half = rope->rotary_dim / 2;
-	const int     rounding = e ? e->rounding : VN_ROUNDING_WIDE;
-	const bool    other = e && e->angles != VN_ANGLES_TORCH && !e->half_angles;
-	double       *kept = malloc((size_t)half * (2 * sizeof *kept + (size_t)(1 + 3 * T) * sizeof(float))),
+	const int call = r->e ? r->e->edit.call : 0;
+
+	return vn_rope_position(r->e, &(vn_rope_token) {
+									  .past = r->past,
+									  .t = t,
+									  .id = r->ids ? r->ids[t] : 0,
+									  .begin = call == VN_OWN_CALLS ? (r->begins ? r->begins[t] : -1)
+	                                                                : vn_call_begin(NULL, call, r->past + t),
+								  });
+}
+
+bool REAL(vn_rotate)(real *y, const real *x, const vn_rope_input *r)
+{
+	const vn_rope_experiment *e = r->e;
+	const int64_t             half = r->rope->rotary_dim / 2, T = r->T, H = r->H, K = r->K;
+	const vn_rounding_format  rounding = e ? (e->rounding ? (vn_rounding_format)e->rounding : e->edit.table)
+	                                       : VN_FORMAT_NONE;
+	const bool other = e && e->angles != VN_ANGLES_TORCH && !e->half_angles, exchanged = e && e->edit.exchanged;
+	double    *kept = malloc((size_t)half * (2 * sizeof *kept + (size_t)(1 + 3 * T) * sizeof(float))),
 		   *stretch = kept + half;                                /* (half) each */
 	float *f = (float *)(stretch + half), *tables = f + half, af; /* (half), (T,3,half) */
 	double base = 0.0;
@@ -66,25 +78,26 @@ bool REAL(vn_rotate)(real *y, const real *x, const vn_rope *rope, const vn_rope_
 	if (!kept)
 		return false;
 	if (other)
-		base = vn_rope_frequencies_wide(rope, lists, past + T, f, kept, stretch, &af);
+		base = vn_rope_frequencies_wide(r->rope, r->lists, r->past + T, f, kept, stretch, &af);
 	else
-		vn_rope_frequencies(rope, lists, past + T, f, &af);
-#pragma omp parallel for num_threads(threads) schedule(static)
+		vn_rope_frequencies(r->rope, r->lists, r->past + T, f, &af);
+#pragma omp parallel for num_threads(r->threads) schedule(static)
 	for (int64_t t = 0; t < T; t++) {
-		float *c = tables + 3 * t * half, *s = c + half, *angle = s + half;
+		float       *c = tables + 3 * t * half, *s = c + half, *angle = s + half;
+		const double position = position_of(r, t);
 
 		if (other)
-			other_angles(rope, e, base, kept, stretch, past, t, c, s);
+			other_angles(r->rope, e, base, kept, stretch, position, c, s);
 		for (int64_t i = 0; !other && i < half; i++)
-			angle[i] = vn_rope_angle(e, f[i], i, past, t);
+			angle[i] = vn_rope_angle(e, f[i], i, position);
 		if (!other)
 			vn_rope_row(c, s, angle, half);
 		for (int64_t i = 0; i < half; i++) {
-			c[i] = (float)vn_round_intermediate((double)(c[i] * af), rounding);
-			s[i] = (float)vn_round_intermediate((double)(s[i] * af), rounding);
+			c[i] = (float)vn_in_format((double)(c[i] * af), rounding);
+			s[i] = (float)vn_in_format((double)(s[i] * af), rounding);
 		}
 		for (int64_t h = 0; h < H; h++)
-			rotate_head(y + (t * H + h) * K, x + (t * H + h) * K, rope, e, K, c, s);
+			rotate_head(y + (t * H + h) * K, x + (t * H + h) * K, r->rope, e, K, exchanged ? s : c, exchanged ? c : s);
 	}
 	free(kept);
 	return true;

@@ -9,7 +9,7 @@ void REAL(vn_multiply)(real *y, const real *x, double scale, double cap, int rou
 #pragma omp parallel for num_threads(threads) schedule(static)
 	for (int64_t i = 0; i < n; i++) {
 		const double s = scale * (double)x[i];
-		const double part = cap != 0.0 ? vn_round_intermediate(s / cap, rounding) : 0.0;
-		y[i] = (real)(cap != 0.0 ? cap * vn_round_intermediate(tanh(part), rounding) : s);
+		const double part = cap != 0.0 ? vn_in_format(s / cap, rounding) : 0.0;
+		y[i] = (real)(cap != 0.0 ? cap * vn_in_format(tanh(part), rounding) : s);
 	}
 }

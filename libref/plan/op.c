@@ -39,9 +39,12 @@ static const vn_op_info ops[VN_N_OPS] = {
 static const char *const act_names[VN_N_ACTS] = {
 	[VN_SILU] = "silu", [VN_GELU] = "gelu", [VN_GELU_TANH] = "gelu_tanh", [VN_SIGMOID] = "sigmoid",
 	[VN_RELU] = "relu", [VN_QUICK_GELU] = "quick_gelu", [VN_IDENTITY] = "identity",
-	[VN_TWO_SIGMOID] = "two_sigmoid", [VN_SOFT_CAP] = "soft_cap", [VN_AS_F16] = "as_f16",
-		[VN_AS_F16_SATURATED] = "as_f16_saturated",
-	[VN_AS_F16_FLUSHED] = "as_f16_flushed", [VN_AS_F16_CUT] = "as_f16_cut", [VN_AS_BF16_CUT] = "as_bf16_cut",
+	[VN_TWO_SIGMOID] = "two_sigmoid", [VN_SOFT_CAP] = "soft_cap", [VN_TANH] = "tanh", [VN_SOFTPLUS] = "softplus",
+	[VN_MISH] = "mish", [VN_ELU] = "elu", [VN_SELU] = "selu", [VN_LEAKY_RELU] = "leaky relu (0.01)",
+	[VN_RELU6] = "relu6", [VN_SQUARED_RELU] = "squared relu", [VN_HARD_SIGMOID] = "hard sigmoid",
+	[VN_HARD_SWISH] = "hard swish", [VN_SOFTSIGN] = "softsign", [VN_EXP] = "exp", [VN_AS_F16] = "as_f16",
+	[VN_AS_F16_SATURATED] = "as_f16_saturated", [VN_AS_F16_FLUSHED] = "as_f16_flushed",
+	[VN_AS_F16_CUT] = "as_f16_cut", [VN_AS_BF16_CUT] = "as_bf16_cut",
 };
 /* clang-format on */
 

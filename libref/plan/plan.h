@@ -47,8 +47,9 @@ typedef enum vn_op {
 /* clang-format off */
 typedef enum vn_act {
 	VN_SILU, VN_GELU, VN_GELU_TANH, VN_SIGMOID, VN_RELU, VN_QUICK_GELU, VN_IDENTITY, VN_TWO_SIGMOID, VN_SOFT_CAP,
-		VN_AS_F16,
-	VN_AS_F16_SATURATED, VN_AS_F16_FLUSHED, VN_AS_F16_CUT, VN_AS_BF16_CUT, VN_N_ACTS
+	VN_TANH, VN_SOFTPLUS, VN_MISH, VN_ELU, VN_SELU, VN_LEAKY_RELU, VN_RELU6, VN_SQUARED_RELU, VN_HARD_SIGMOID,
+		VN_HARD_SWISH, VN_SOFTSIGN, VN_EXP,
+	VN_AS_F16, VN_AS_F16_SATURATED, VN_AS_F16_FLUSHED, VN_AS_F16_CUT, VN_AS_BF16_CUT, VN_N_ACTS
 } vn_act;
 /* clang-format on */
 /* The forms of a gated product: f(gate) up, f(gate up), f(gate) f(up). */
@@ -152,15 +153,8 @@ typedef enum vn_delta_form {
 	VN_N_DELTA_FORMS
 } vn_delta_form;
 
-/* The arithmetic of other correct implementations (compare/replay/reference_variants.h):
- * intermediate results of an operation are rounded to float16, bfloat16 or float32; the delta rule
- * is computed in float32, in chunks of 64 tokens. */
-typedef enum vn_intermediate_rounding {
-	VN_ROUNDING_WIDE,
-	VN_ROUNDING_F16,
-	VN_ROUNDING_BF16,
-	VN_ROUNDING_F32
-} vn_intermediate_rounding;
+/* Tokens of a chunk in which other correct implementations compute the delta rule
+ * (compare/replay/reference_variants.h). */
 enum { VN_DELTA_CHUNK = 64 };
 
 typedef struct vn_norm {
@@ -234,7 +228,7 @@ typedef union vn_experiment {
 		int first_f16;
 		/* rms_norm: columns normed together, with the weight repeated; 0: the last axis */
 		int width;
-		/* vn_intermediate_rounding. rms_norm and gated_norm: of the normalised input; gated_norm:
+		/* vn_rounding_format. rms_norm and gated_norm: of the normalised input; gated_norm:
 		 * also of its product with the weight; l2_norm: of the squares, their sum, the sum with
 		 * eps, and the factor */
 		int rounding;
@@ -265,14 +259,14 @@ typedef union vn_experiment {
 		/* 1: after every call, keys of earlier calls are passed again through the node that makes
 		 * `kept`, a rope. A constant of this node, because no other node can change its state */
 		int again;
-		int rounding; /* vn_intermediate_rounding of products, scores and probabilities */
+		int rounding; /* vn_rounding_format of products, scores and probabilities */
 	} attention;
 	struct {
 		int rounding; /* vn_intermediate_rounding of the quotient by the cap, and of its tanh */
 	} scale;
 	struct {
 		int form;     /* vn_gate_form, of VN_OP_GATED */
-		int rounding; /* vn_intermediate_rounding of f(...) before the product with up */
+		int rounding; /* vn_rounding_format of f(...) before the product with up */
 		int formula;  /* 1: also of every operation of f's formula (ops/intermediate.h); 2: and of its squares */
 	} act;            /* VN_OP_ACT and VN_OP_GATED */
 	struct {

@@ -278,23 +278,42 @@ double vn_rope_frequencies_wide(const vn_rope *r, const vn_list *lists, int64_t 
 	return base;
 }
 
-static float experimental_angle(const vn_rope_experiment *e, float f, int64_t i, int64_t past, int64_t t)
+int64_t vn_call_begin(const int64_t *begins, int call, int64_t i)
 {
-	const int64_t at = (e->one_position ? 0 : t + (e->step_zero ? 0 : past)) + e->offset +
-	                   (past > 0 ? e->step_offset : 0);
-	float p = e->sections && i % 3 ? 0.0f : (float)at;
-
-	if (e->half_angles) {
-		p = vn_f16_to_f32(vn_f32_to_f16(p));
-		f = vn_f16_to_f32(vn_f32_to_f16(f));
-		return vn_f16_to_f32(vn_f32_to_f16(p * f)) * (e->angle_factor != 0.0 ? (float)e->angle_factor : 1.0f);
-	}
-	return p * f * (e->angle_factor != 0.0 ? (float)e->angle_factor : 1.0f);
+	return call == VN_OWN_CALLS ? begins[i] : !call || i < call ? -1 : i - i % call;
 }
 
-float vn_rope_angle(const vn_rope_experiment *e, float f, int64_t i, int64_t past, int64_t t)
+static double map_position(const vn_position_map *m, int64_t at)
 {
-	return e ? experimental_angle(e, f, i, past, t) : (float)(past + t) * f;
+	const double p = m->times * (double)at + m->plus;
+
+	return at < m->first || (at > m->last && !m->open) ? (double)at : m->whole ? floor(p) : p;
+}
+
+double vn_rope_position(const vn_rope_experiment *e, const vn_rope_token *token)
+{
+	const int64_t at = token->past + token->t;
+
+	if (!e)
+		return (double)at;
+	const double is = e->one_position    ? 0
+	                  : e->step_zero     ? (double)token->t
+	                  : e->edit.by_ids   ? (double)token->id
+	                  : e->edit.moved    ? map_position(&e->edit.map, at)
+	                  : token->begin > 0 ? (double)(at - token->begin)
+	                                     : (double)at;
+	return is + e->offset + (token->past > 0 ? e->step_offset : 0);
+}
+
+float vn_rope_angle(const vn_rope_experiment *e, float f, int64_t i, double position)
+{
+	if (!e)
+		return (float)position * f;
+	const vn_rounding_format half = e->half_angles ? VN_FORMAT_F16 : VN_FORMAT_NONE;
+	const float p = e->sections && i % 3 ? 0.0f : (float)vn_in_format(position, half ? half : e->edit.positions);
+	f = (float)vn_in_format((double)f, half ? half : e->edit.frequencies);
+	return (float)vn_in_format((double)(p * f), half ? half : e->edit.angles) *
+	       (e->angle_factor != 0.0 ? (float)e->angle_factor : 1.0f);
 }
 
 void vn_rope_pair(const vn_rope *r, const vn_rope_experiment *e, int64_t K, int64_t i, int64_t *first, int64_t *second)

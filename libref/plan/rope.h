@@ -18,6 +18,8 @@
 #ifndef VN_LIBREF_PLAN_ROPE_H
 #define VN_LIBREF_PLAN_ROPE_H
 
+#include "libref/base/rounding.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -76,18 +78,41 @@ typedef struct vn_rope {
 	                             0 means 32 */
 } vn_rope;
 
+/* Calls that a recording joined to one, or states as one. VN_OWN_CALLS, in place of their length:
+ * the calls of the recording (vn_call_begin). */
+enum { VN_OWN_CALLS = -1 };
+
+/* Tokens at positions first to last, or (open) from first on, are rotated as if at times * position
+ * + plus, rounded down if `whole`. */
+typedef struct vn_position_map {
+	int64_t first, last;
+	double  times, plus;
+	bool    whole, open;
+} vn_position_map;
+
+/* Formats to which an engine rounds the numbers of a rotation, and other positions. */
+typedef struct vn_rotate_edit {
+	vn_rounding_format positions, frequencies, angles, table;
+	int  call;  /* positions restart at 0 every `call` tokens, or (VN_OWN_CALLS) in every call; 0: they do not */
+	bool moved; /* some tokens are at other positions */
+	vn_position_map map;
+	bool            exchanged; /* sine and cosine are exchanged */
+	bool            by_ids;    /* the token ids are the positions */
+} vn_rotate_edit;
+
 /* What an experiment changes in pairs and angles; how a replay has them rounded. All 0: nothing. */
 typedef struct vn_rope_experiment {
-	int    pairing;      /* vn_pairing */
-	int    offset;       /* added to every position */
-	double angle_factor; /* multiplies every angle; 0 means 1 */
-	int    half_angles;  /* 1: position, frequency and their product are rounded to f16 */
-	int    step_offset;  /* added to every position after the first call */
-	int    step_zero;    /* 1: every call counts positions from 0 */
-	int    sections;     /* 1: pairs i with i mod 3 in {1, 2} stay at position 0 */
-	int    one_position; /* 1: every token has position `offset` */
-	int    rounding;     /* vn_intermediate_rounding of cos, sin and both products */
-	int    angles;       /* vn_angles */
+	int            pairing;      /* vn_pairing */
+	int            offset;       /* added to every position */
+	double         angle_factor; /* multiplies every angle; 0 means 1 */
+	int            half_angles;  /* 1: position, frequency and their product are rounded to f16 */
+	int            step_offset;  /* added to every position after the first call */
+	int            step_zero;    /* 1: every call counts positions from 0 */
+	int            sections;     /* 1: pairs i with i mod 3 in {1, 2} stay at position 0 */
+	int            one_position; /* 1: every token has position `offset` */
+	int            rounding;     /* vn_rounding_format of cos, sin and both products */
+	int            angles;       /* vn_angles */
+	vn_rotate_edit edit;         /* what `explain` tries beyond the catalogue */
 } vn_rope_experiment;
 
 /* Computes inv_freq (R/2), in radians per position for pairs i = 0 .. R/2-1, and attention_factor,
@@ -109,9 +134,21 @@ bool vn_rope_check(const vn_rope *r, const vn_list *lists, int n_lists, char why
 bool vn_rope_experiment_check(const vn_rope_experiment *e, char why[VN_ROPE_WHY]); /* is it in range? */
 
 /* Below, e is NULL for the usual rotation (vn_node_rope_experiment). */
-/* Returns the angle in radians, a product of floats, of pair i with frequency f for token t of a
- * call after `past` tokens. */
-float vn_rope_angle(const vn_rope_experiment *e, float f, int64_t i, int64_t past, int64_t t);
+/* A token of a call: how many came before the call, its number in the call; for an experiment also
+ * its id, and where its call begins (vn_call_begin). */
+typedef struct vn_rope_token {
+	int64_t past, t;
+	int32_t id;
+	int64_t begin;
+} vn_rope_token;
+/* Returns the position by which a token is rotated; an experiment's may be a fraction. */
+double  vn_rope_position(const vn_rope_experiment *e, const vn_rope_token *token);
+/* Returns the angle in radians, a product of floats, of pair i with frequency f at a position. */
+float   vn_rope_angle(const vn_rope_experiment *e, float f, int64_t i, double position);
+/* Returns the position at which the call of token i begins, if calls have `call` tokens each, or
+ * (VN_OWN_CALLS) as in begins. -1: the first call, or no calls are asked for (0); for VN_OWN_CALLS
+ * also a call of one token. begins: (tokens) positions, as vn_site has them. */
+int64_t vn_call_begin(const int64_t *begins, int call, int64_t i);
 /* Sets the two columns of pair i in a head of width K. */
 void vn_rope_pair(const vn_rope *r, const vn_rope_experiment *e, int64_t K, int64_t i, int64_t *first, int64_t *second);
 

@@ -1,0 +1,42 @@
+/* rounding.h: rounds numbers to the formats that engines compute and store in. */
+#ifndef VN_LIBREF_BASE_ROUNDING_H
+#define VN_LIBREF_BASE_ROUNDING_H
+
+#include <stdint.h>
+
+/* VN_FORMAT_NONE: no rounding. VN_FORMAT_TF32_AWAY: TF32 whose ties are rounded away from 0, as
+ * graphics processors do; VN_FORMAT_TF32_CUT: TF32 rounded towards 0. VN_FORMAT_INT8_128: int8
+ * scaled by the largest number / 128, not / 127. */
+typedef enum vn_rounding_format {
+	VN_FORMAT_NONE,
+	VN_FORMAT_BF16,
+	VN_FORMAT_F16,
+	VN_FORMAT_TF32,
+	VN_FORMAT_TF32_AWAY,
+	VN_FORMAT_TF32_CUT,
+	VN_FORMAT_E4M3,
+	VN_FORMAT_E5M2,
+	VN_FORMAT_INT8,
+	VN_FORMAT_INT8_128,
+	VN_FORMAT_F32,
+	VN_N_FORMATS
+} vn_rounding_format;
+
+double vn_round_to(double x, vn_rounding_format format);
+
+/* Returns x after a round trip through a format; int8: the nearest integer. Inline, so that a loop
+ * without rounding has no call. */
+static inline double vn_in_format(double x, vn_rounding_format format)
+{
+	return format ? vn_round_to(x, format) : x;
+}
+
+/* Rounds n numbers that share a scale: the number `most` becomes the format's largest; 0: no scale.
+ * Scaled numbers are multiplied by 1 + nudge before they are rounded. */
+void   vn_in_format_by(double *x, int64_t n, vn_rounding_format format, double most, double nudge);
+/* Same, with the largest of the n numbers as `most`. */
+void   vn_in_format_scaled(double *x, int64_t n, vn_rounding_format format);
+/* Returns the largest |x[i]|; 0: there are no numbers. */
+double vn_largest(const double *x, int64_t n);
+
+#endif
