@@ -37,10 +37,11 @@ static double both(vn_dtype stored, const void *data)
 	const vn_matrix m = vn_matrix_of(&t, false);
 	double          most = 0, size = 0;
 
-	CU_ASSERT(vn_linear_also_f32(y, x, &m, bias, T, f16, &(vn_also_f32) { also, bias, f32 }, THREADS));
-	CU_ASSERT(vn_linear_f32(alone, x, &m, bias, T, f16, THREADS));
+	CU_ASSERT(
+		vn_linear_also_f32(y, &(vn_operands) { x, &m, bias, T, f16, THREADS }, &(vn_also_f32) { also, bias, f32 }));
+	CU_ASSERT(vn_linear_f32(alone, &(vn_operands) { x, &m, bias, T, f16, THREADS }));
 	CU_ASSERT_EQUAL(memcmp(y, alone, sizeof y), 0);
-	CU_ASSERT(vn_linear_f32(alone, x, &m, bias, T, f32, THREADS));
+	CU_ASSERT(vn_linear_f32(alone, &(vn_operands) { x, &m, bias, T, f32, THREADS }));
 	for (int i = 0; i < T * M; i++) {
 		most = fmax(most, fabs((double)also[i] - (double)alone[i]));
 		size = fmax(size, fabs((double)alone[i]));
@@ -175,7 +176,7 @@ static void neither_threads_nor_formats_nor_order_in_memory_change_a_bit(void)
 	for (int f = 0; f < 3; f++)
 		for (int i = 0; i < 3; i++) {
 			const vn_matrix m = vn_matrix_of(&form[f], f == 2);
-			CU_ASSERT(vn_linear_f32(got, deep_x, &m, NULL, FEW_T, policy, threads[i]));
+			CU_ASSERT(vn_linear_f32(got, &(vn_operands) { deep_x, &m, NULL, FEW_T, policy, threads[i] }));
 			if (f + i == 0 && has_fma(vn_tile_kernel_get(0)))
 				CU_ASSERT_EQUAL(memcmp(got, right, sizeof got), 0);
 			if (f + i == 0)

@@ -42,6 +42,7 @@ static void any_thread_without_memory_fails_the_call_and_never_hangs_it(void)
 	const vn_policy     f16 = { VN_F16, VN_F32, 0 };
 	const vn_consts     c = { .attention = { .scale = 1, .heads = H, .kv_heads = H, .head_dim = K, .causal = 1 } };
 	const vn_matrix     matrix = vn_matrix_of(&stored, false);
+	const vn_operands   f = { x, &matrix, NULL, T, f16, THREADS }, one = { x, &matrix, NULL, 1, f16, THREADS };
 	const vn_also_f32   also = { other, NULL, { VN_F32, VN_F32, 0 } };
 	const vn_attend_f32 at = { x, x, x, 0, T, &c, NULL, THREADS, VN_PRODUCTS_PLAIN };
 
@@ -49,9 +50,9 @@ static void any_thread_without_memory_fails_the_call_and_never_hangs_it(void)
 	for (poor = -1; poor <= THREADS; poor++) {
 		const bool good = poor < 0 || poor == THREADS;
 		for (int again = 0; again < 20; again++) {
-			CU_ASSERT_EQUAL(vn_linear_f32(y, x, &matrix, NULL, T, f16, THREADS), good);
-			CU_ASSERT_EQUAL(vn_linear_also_f32(y, x, &matrix, NULL, T, f16, &also, THREADS), good);
-			CU_ASSERT_EQUAL(vn_linear_acc16(y, x, &matrix, NULL, 1, THREADS), good);
+			CU_ASSERT_EQUAL(vn_linear_f32(y, &f), good);
+			CU_ASSERT_EQUAL(vn_linear_also_f32(y, &f, &also), good);
+			CU_ASSERT_EQUAL(vn_linear_acc16(y, &one), good);
 			CU_ASSERT_EQUAL(vn_attention_f32(context, &at), good);
 		}
 	}

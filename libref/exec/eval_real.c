@@ -22,15 +22,14 @@ static real *load_vector(const vn_tensor *w, vn_policy policy, size_t n)
 
 #if VN_REAL == 32
 /* Computes a product in the policies of a and of a->also. */
-static bool compute_both(const vn_args *a, const vn_matrix *w, const real *bias, real *out)
+static bool compute_both(const vn_args *a, const vn_operands *f, real *out)
 {
 	real      *other = a->w[1] ? load_vector(a->w[1], a->also->policy, 0) : NULL;
 	const bool ok = (!a->w[1] || other) &&
-	                vn_linear_also_f32(out, a->in[0], w, bias, a->tokens, a->policy,
-	                                   &(vn_also_f32) { a->also->out, other, a->also->policy }, a->threads);
+	                vn_linear_also_f32(out, f, &(vn_also_f32) { a->also->out, other, a->also->policy });
 
 	if (ok)
-		vn_round_shared(a->also->out, vn_policy_dtype(a->also->policy, a->also->wide), (size_t)(a->tokens * w->M),
+		vn_round_shared(a->also->out, vn_policy_dtype(a->also->policy, a->also->wide), (size_t)(a->tokens * f->w->M),
 		                a->threads);
 	free(other);
 	return ok;
@@ -39,15 +38,17 @@ static bool compute_both(const vn_args *a, const vn_matrix *w, const real *bias,
 
 static bool compute_product(const vn_args *a, const real *x, const vn_matrix *w, const real *bias, real *out)
 {
+	const vn_operands f = { x, w, bias, a->tokens, a->policy, a->threads };
+
 #if VN_REAL == 32
 	if (a->also)
-		return compute_both(a, w, bias, out);
+		return compute_both(a, &f, out);
 	if (a->policy.sums == VN_F16)
-		return vn_linear_acc16(out, x, w, bias, a->tokens, a->threads);
+		return vn_linear_acc16(out, &f);
 	if (vn_linear_is_small(w, a->of ? a->of : a->tokens))
-		return vn_linear_wide(out, x, w, bias, a->tokens, a->policy, a->threads);
+		return vn_linear_wide(out, &f);
 #endif
-	return REAL(vn_linear)(out, x, w, bias, a->tokens, a->policy, a->threads);
+	return REAL(vn_linear)(out, &f);
 }
 
 static bool compute_linear(const vn_node *n, const vn_args *a, const vn_experiment *e, const real *bias, real *out)
@@ -103,6 +104,18 @@ static REAL(vn_attend) attend_of(const vn_node *n, const vn_args *a)
 		                       .products = a->policy.products };
 }
 
+/* Rows of N numbers each, `count` in all. */
+static void compute_norm(const vn_node *n, const vn_args *a, const vn_experiment *e, real *const *v, int64_t N,
+                         int64_t count, real *out)
+{
+	const REAL(vn_normed) x = { a->in[0], a->in[1], v[0], v[1], count / N, N, &n->c.norm, e, a->threads };
+
+	(n->op == VN_OP_RMS_NORM     ? REAL(vn_rms_norm)
+	 : n->op == VN_OP_LAYER_NORM ? REAL(vn_layer_norm)
+	 : n->op == VN_OP_GATED_NORM ? REAL(vn_gated_norm)
+	                             : REAL(vn_l2_norm))(out, &x);
+}
+
 /* v: weights that the operation takes as vectors. */
 static bool compute(const vn_node *n, const vn_args *a, const vn_experiment *e, real *const *v, int64_t row,
                     int64_t dim, real *out)
@@ -116,14 +129,10 @@ static bool compute(const vn_node *n, const vn_args *a, const vn_experiment *e, 
 		REAL(vn_positions)(out, a->w[0], e && e->positions.step_zero ? 0 : a->past, a->tokens, row, a->policy);
 		return true;
 	case VN_OP_RMS_NORM:
-		dim = e && e->norm.width ? e->norm.width : dim;
-		REAL(vn_rms_norm)(out, a->in[0], v[0], count / dim, dim, &n->c.norm, e, a->threads);
-		return true;
 	case VN_OP_LAYER_NORM:
-		REAL(vn_layer_norm)(out, a->in[0], v[0], v[1], count / dim, dim, &n->c.norm, e, a->threads);
-		return true;
 	case VN_OP_GATED_NORM:
-		REAL(vn_gated_norm)(out, a->in[0], a->in[1], v[0], count / dim, dim, &n->c.norm, e, a->threads);
+	case VN_OP_L2_NORM:
+		compute_norm(n, a, e, v, n->op == VN_OP_RMS_NORM && e && e->norm.width ? e->norm.width : dim, count, out);
 		return true;
 	case VN_OP_LINEAR: return compute_linear(n, a, e, v[1], out);
 	case VN_OP_SLICE:
@@ -146,7 +155,6 @@ static bool compute(const vn_node *n, const vn_args *a, const vn_experiment *e, 
 	case VN_OP_CAUSAL_CONV:
 		return REAL(vn_causal_conv)(out, a->in[0], v[0], a->state[0], a->tokens, &n->c, e,
 		                            e && e->conv.forgets && a->past > 0, a->threads);
-	case VN_OP_L2_NORM: REAL(vn_l2_norm)(out, a->in[0], count / dim, dim, &n->c.norm, e, a->threads); return true;
 	case VN_OP_LOG_DECAY: REAL(vn_log_decay)(out, a->in[0], v[0], v[1], a->tokens, row, e); return true;
 	case VN_OP_ROWS: /* an experiment itself */
 		REAL(vn_rows)(out, a->in[0], a->in[1], a->past, a->tokens, row, &n->x);

@@ -47,36 +47,46 @@ static void room_destroy(product_room *r)
 	free(r->other);
 }
 
-/* Inputs [n0, n0 + n) of weight rows [m0, m0 + m), at most a strip. */
-static void pack_strip(float *to, const vn_tile_kernel *k, float *converted, const vn_matrix *w, int64_t m0, int64_t m,
-                       int64_t n0, int64_t n, vn_policy policy)
-{
-	const vn_dtype stored = w->w->dtype;
-	const bool     pairs = stored == VN_BF16 && n % 2 == 0;
+/* A thread's block of a product: t tokens, and m rows of weights from m0 on. */
+typedef struct product_block {
+	const vn_tile_kernel *k;
+	const product_room   *r;
+	const vn_matrix      *w;
+	int64_t               t, m0, m;
+} product_block;
 
-	if (!w->transposed && m == k->strip && (stored == VN_F32 || pairs)) {
+/* A part of the weights, at most a strip of rows. */
+static void pack_strip(float *to, const product_block *b, vn_matrix_part p, vn_policy policy)
+{
+	const vn_matrix *w = b->w;
+	const vn_dtype   stored = w->w->dtype;
+	const bool       pairs = stored == VN_BF16 && p.n % 2 == 0;
+
+	if (!w->transposed && p.m == b->k->strip && (stored == VN_F32 || pairs)) {
 		const size_t row = vn_dtype_bytes(stored, (size_t)w->N);
-		k->interleave(to, (const char *)w->w->data + (size_t)m0 * row + vn_dtype_bytes(stored, (size_t)n0), row,
-		              pairs ? n / 2 : n, pairs);
+		b->k->interleave(to, (const char *)w->w->data + (size_t)p.m0 * row + vn_dtype_bytes(stored, (size_t)p.n0), row,
+		                 pairs ? p.n / 2 : p.n, pairs);
 		if (policy.storage != stored)
-			vn_round_f32(to, policy.storage, (size_t)(m * n));
+			vn_round_f32(to, policy.storage, (size_t)(p.m * p.n));
 		return;
 	}
-	vn_matrix_block_f32(converted, w, m0, m, n0, n, policy);
-	memset(converted + m * n, 0, (size_t)((k->strip - m) * n) * sizeof *converted);
-	k->interleave(to, converted, (size_t)n * sizeof *converted, n, false);
+	float *converted = b->r->converted;
+	vn_matrix_block_f32(converted, w, p, policy);
+	memset(converted + p.m * p.n, 0, (size_t)((b->k->strip - p.m) * p.n) * sizeof *converted);
+	b->k->interleave(to, converted, (size_t)p.n * sizeof *converted, p.n, false);
 }
 
-/* t rows of y[:, m0:m0+m]. */
-static void multiply_rows(float *y, const float *x, const vn_tile_kernel *k, const product_room *r, const vn_matrix *w,
-                          int64_t t, int64_t m0, int64_t m, vn_policy policy)
+/* Rows of y[:, m0:m0+m]. */
+static void multiply_rows(float *y, const float *x, const product_block *b, vn_policy policy)
 {
-	for (int64_t n0 = 0; n0 < w->N; n0 += DEPTH) {
-		const int64_t n = w->N - n0 < DEPTH ? w->N - n0 : DEPTH;
-		for (int64_t j = 0; j < m; j += k->strip)
-			pack_strip(r->packed + j * n, k, r->converted, w, m0 + j, m - j < k->strip ? m - j : k->strip, n0, n,
-			           policy);
-		k->multiply(y + m0, w->M, x + n0, w->N, r->packed, t, m, n, n0 > 0);
+	const int64_t N = b->w->N, strip = b->k->strip;
+
+	for (int64_t n0 = 0; n0 < N; n0 += DEPTH) {
+		const int64_t n = N - n0 < DEPTH ? N - n0 : DEPTH;
+		for (int64_t j = 0; j < b->m; j += strip)
+			pack_strip(b->r->packed + j * n, b,
+			           (vn_matrix_part) { b->m0 + j, b->m - j < strip ? b->m - j : strip, n0, n }, policy);
+		b->k->multiply(y + b->m0, b->w->M, x + n0, N, b->r->packed, b->t, b->m, n, n0 > 0);
 	}
 }
 
@@ -122,8 +132,8 @@ static bool have_same_rows(const product_room *r, const vn_matrix *w, int64_t m0
 	for (int64_t j = m0; j < m0 + m; j++) {
 		double sum[2];
 
-		vn_matrix_block_f32(r->row, w, j, 1, 0, w->N, one);
-		vn_matrix_block_f32(r->other, w, j, 1, 0, w->N, two);
+		vn_matrix_block_f32(r->row, w, (vn_matrix_part) { j, 1, 0, w->N }, one);
+		vn_matrix_block_f32(r->other, w, (vn_matrix_part) { j, 1, 0, w->N }, two);
 		if (memcmp(r->row, r->other, (size_t)w->N * sizeof *r->row) == 0)
 			continue;
 		add_squares(r->row, r->other, w->N, sum);
@@ -133,23 +143,22 @@ static bool have_same_rows(const product_room *r, const vn_matrix *w, int64_t m0
 	return true;
 }
 
-/* The same block in another policy: groups of rows that both policies store alike
- * are copied from y. */
-static void multiply_also(const vn_also_f32 *also, const float *y, const float *x, const vn_tile_kernel *k,
-                          const product_room *r, const vn_matrix *w, int64_t t0, int64_t t, int64_t m0, int64_t m,
+/* The same block in another policy, into `to`: groups of rows that both policies store alike are
+ * copied from y. */
+static void multiply_also(const vn_also_f32 *also, float *to, const float *y, const float *x, const product_block *b,
                           vn_policy policy)
 {
-	float *to = also->y + t0 * w->M;
+	const int64_t M = b->w->M, end = b->m0 + b->m;
 
-	for (int64_t j = m0; j < m0 + m; j += GROUP) {
-		const int64_t rows = m0 + m - j < GROUP ? m0 + m - j : GROUP;
-		if (!have_same_rows(r, w, j, rows, policy, also->policy))
-			multiply_rows(to, x, k, r, w, t, j, rows, also->policy);
+	for (int64_t j = b->m0; j < end; j += GROUP) {
+		const int64_t rows = end - j < GROUP ? end - j : GROUP;
+		if (!have_same_rows(b->r, b->w, j, rows, policy, also->policy))
+			multiply_rows(to, x, &(product_block) { b->k, b->r, b->w, b->t, j, rows }, also->policy);
 		else
-			for (int64_t i = 0; i < t; i++)
-				memcpy(to + i * w->M + j, y + i * w->M + j, (size_t)rows * sizeof *to);
+			for (int64_t i = 0; i < b->t; i++)
+				memcpy(to + i * M + j, y + i * M + j, (size_t)rows * sizeof *to);
 	}
-	add_bias(to, also->bias, t, m0, m, w->M);
+	add_bias(to, also->bias, b->t, b->m0, b->m, M);
 }
 
 /* Blocks of a product: groups of rows of weights, and tokens. */
@@ -172,21 +181,19 @@ static block_grid divide_work(int64_t M, int64_t T, int threads)
 	return g;
 }
 
-bool vn_linear_f32(float *y, const float *x, const vn_matrix *w, const float *bias, int64_t T, vn_policy policy,
-                   int threads)
+bool vn_linear_f32(float *y, const vn_operands *f)
 {
-	return vn_linear_also_f32(y, x, w, bias, T, policy, NULL, threads);
+	return vn_linear_also_f32(y, f, NULL);
 }
 
-bool vn_linear_also_f32(float *y, const float *x, const vn_matrix *w, const float *bias, int64_t T, vn_policy policy,
-                        const vn_also_f32 *also, int threads)
+bool vn_linear_also_f32(float *y, const vn_operands *f, const vn_also_f32 *also)
 {
 	const vn_tile_kernel *k = vn_tile_kernel_get(0);
-	const int64_t         M = w->M, N = w->N;
-	const block_grid      g = divide_work(M, T, threads);
+	const int64_t         M = f->w->M, N = f->w->N, T = f->T;
+	const block_grid      g = divide_work(M, T, f->threads);
 	bool                  good = true;
 
-#pragma omp parallel num_threads(threads) reduction(&& : good)
+#pragma omp parallel num_threads(f->threads) reduction(&& : good)
 	{
 		product_room r;
 		good = room_create(&r, N, also);
@@ -195,14 +202,15 @@ bool vn_linear_also_f32(float *y, const float *x, const vn_matrix *w, const floa
 		for (int64_t i = 0; i < g.across * g.down; i++) {
 			const int64_t block = i / g.down, t0 = i % g.down * g.tokens, t = T - t0 < g.tokens ? T - t0 : g.tokens;
 			const int64_t m0 = block * g.groups / g.across * GROUP, end = (block + 1) * g.groups / g.across * GROUP;
-			const int64_t m = (end < M ? end : M) - m0;
+			const product_block b = { k, &r, f->w, t, m0, (end < M ? end : M) - m0 };
+			const float        *x = (const float *)f->x + t0 * N;
 
 			if (!good)
 				continue;
-			multiply_rows(y + t0 * M, x + t0 * N, k, &r, w, t, m0, m, policy);
+			multiply_rows(y + t0 * M, x, &b, f->policy);
 			if (also)
-				multiply_also(also, y + t0 * M, x + t0 * N, k, &r, w, t0, t, m0, m, policy);
-			add_bias(y + t0 * M, bias, t, m0, m, M);
+				multiply_also(also, also->y + t0 * M, y + t0 * M, x, &b, f->policy);
+			add_bias(y + t0 * M, f->bias, t, m0, b.m, M);
 		}
 		room_destroy(&r);
 	}

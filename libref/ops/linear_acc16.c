@@ -24,13 +24,14 @@ static void compute_sums(float *y, const float *x, const float *wt, int64_t N)
 		y[j] = sum[j];
 }
 
-bool vn_linear_acc16(float *y, const float *x, const vn_matrix *w, const float *bias, int64_t T, int threads)
+bool vn_linear_acc16(float *y, const vn_operands *f)
 {
+	const float    *x = f->x, *bias = f->bias;
 	const vn_policy half = { .storage = VN_F16, .sums = VN_F16 };
-	const int64_t   M = w->M, N = w->N;
+	const int64_t   M = f->w->M, N = f->w->N;
 	bool            good = true;
 
-#pragma omp parallel num_threads(threads) reduction(&& : good)
+#pragma omp parallel num_threads(f->threads) reduction(&& : good)
 	{
 		float *rows = malloc((size_t)(N * LANES) * sizeof *rows), *wt = malloc((size_t)(N * LANES) * sizeof *wt);
 		good = rows && wt;
@@ -42,11 +43,11 @@ bool vn_linear_acc16(float *y, const float *x, const vn_matrix *w, const float *
 
 			if (!good)
 				continue;
-			vn_matrix_block_f32(rows, w, m0, lanes, 0, N, half);
+			vn_matrix_block_f32(rows, f->w, (vn_matrix_part) { m0, lanes, 0, N }, half);
 			for (int64_t j = 0; j < LANES; j++)
 				for (int64_t n = 0; n < N; n++)
 					wt[n * LANES + j] = j < lanes ? rows[j * N + n] : 0.0f;
-			for (int64_t t = 0; t < T; t++) {
+			for (int64_t t = 0; t < f->T; t++) {
 				compute_sums(out, x + t * N, wt, N);
 				for (int64_t j = 0; j < lanes; j++)
 					y[t * M + m0 + j] = bias ? out[j] + bias[m0 + j] : out[j];

@@ -44,17 +44,18 @@ static int64_t tile_tokens(int64_t across, int64_t T)
 	return t;
 }
 
-bool vn_linear_f64(double *y, const double *x, const vn_matrix *w, const double *bias, int64_t T, vn_policy policy,
-                   int threads)
+bool vn_linear_f64(double *y, const vn_operands *f)
 {
-	const int64_t M = w->M, N = w->N, step = tile_rows(M, N);
-	const int64_t across = (M + step - 1) / step, most = tile_tokens(across, T), down = (T + most - 1) / most;
+	const vn_matrix *w = f->w;
+	const double    *x = f->x, *bias = f->bias;
+	const int64_t    M = w->M, N = w->N, T = f->T, step = tile_rows(M, N);
+	const int64_t    across = (M + step - 1) / step, most = tile_tokens(across, T), down = (T + most - 1) / most;
 	/* Weights already in our format are used in place. */
-	const bool    in_place = !w->transposed && w->w->dtype == VN_F64 && policy.storage == VN_F64 &&
+	const bool       in_place = !w->transposed && w->w->dtype == VN_F64 && f->policy.storage == VN_F64 &&
 	                      (size_t)w->w->data % sizeof(double) == 0;
 	bool good = true;
 
-#pragma omp parallel num_threads(threads) reduction(&& : good)
+#pragma omp parallel num_threads(f->threads) reduction(&& : good)
 	{
 		double *panel = in_place ? NULL : aligned_alloc(64, ((size_t)(step * N) * sizeof *panel + 63) / 64 * 64);
 		good = in_place || panel;
@@ -69,7 +70,7 @@ bool vn_linear_f64(double *y, const double *x, const vn_matrix *w, const double 
 			if (!good)
 				continue;
 			if (!in_place)
-				vn_matrix_block_f64(panel, w, m0, m, 0, N, policy);
+				vn_matrix_block_f64(panel, w, (vn_matrix_part) { m0, m, 0, N }, f->policy);
 			const double *rows = in_place ? (const double *)w->w->data + m0 * N : panel;
 			double       *out = y + t0 * M + m0;
 			vn_gemm_f64(VN_BLAS_TRANSPOSED, (int)t, (int)m, (int)N, 1.0, x + t0 * N, (int)N, rows, (int)N, out, (int)M);

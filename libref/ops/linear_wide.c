@@ -9,8 +9,7 @@
 
 #include <stdlib.h>
 
-bool vn_linear_f64(double *y, const double *x, const vn_matrix *w, const double *bias, int64_t T, vn_policy policy,
-                   int threads);
+bool vn_linear_f64(double *y, const vn_operands *f);
 
 enum { FEW_TOKENS = 64, SMALL_MATRIX = 1 << 16 };
 
@@ -19,19 +18,18 @@ bool vn_linear_is_small(const vn_matrix *w, int64_t T)
 	return T <= FEW_TOKENS || w->M * w->N <= SMALL_MATRIX;
 }
 
-bool vn_linear_wide(float *y, const float *x, const vn_matrix *w, const float *bias, int64_t T, vn_policy policy,
-                    int threads)
+bool vn_linear_wide(float *y, const vn_operands *f)
 {
-	const size_t M = (size_t)w->M, N = (size_t)w->N, rows = (size_t)T;
+	const size_t M = (size_t)f->w->M, N = (size_t)f->w->N, rows = (size_t)f->T;
 	double      *xd = malloc((rows * N + 1) * sizeof *xd), *yd = malloc((rows * M + 1) * sizeof *yd);
 	double      *bd = malloc((M + 1) * sizeof *bd);
 	bool         ok = xd && yd && bd;
 
 	if (ok) {
-		vn_to_f64(xd, x, VN_F32, rows * N);
-		if (bias)
-			vn_to_f64(bd, bias, VN_F32, M);
-		ok = vn_linear_f64(yd, xd, w, bias ? bd : NULL, T, policy, threads);
+		vn_to_f64(xd, f->x, VN_F32, rows * N);
+		if (f->bias)
+			vn_to_f64(bd, f->bias, VN_F32, M);
+		ok = vn_linear_f64(yd, &(vn_operands) { xd, f->w, f->bias ? bd : NULL, f->T, f->policy, f->threads });
 	}
 	if (ok)
 		vn_from_f64(y, VN_F32, yd, rows * M);

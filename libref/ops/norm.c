@@ -41,20 +41,22 @@ static void scale_row(real *y, const real *x, const real *g, int64_t N, double s
 		y[n] = (real)((double)x[n] * scale * (double)(offset + g[n]));
 }
 
-void REAL(vn_rms_norm)(real *y, const real *x, const real *g, int64_t R, int64_t N, const vn_norm *c,
-                       const vn_experiment *e, int threads)
+void REAL(vn_rms_norm)(real *y, const REAL(vn_normed) * a)
 {
-#pragma omp parallel for num_threads(threads) schedule(static)
-	for (int64_t r = 0; r < R; r++) {
-		const real  *xr = x + r * N; /* (N) */
-		real        *yr = y + r * N; /* (N) */
-		const double scale = 1.0 / compute_divisor(sum_of_squares(xr, N), N, c, e);
+	const int64_t        N = a->N;
+	const vn_experiment *e = a->e;
+
+#pragma omp parallel for num_threads(a->threads) schedule(static)
+	for (int64_t r = 0; r < a->R; r++) {
+		const real  *xr = a->x + r * N; /* (N) */
+		real        *yr = y + r * N;    /* (N) */
+		const double scale = 1.0 / compute_divisor(sum_of_squares(xr, N), N, a->c, e);
 		const int    first = !e ? VN_FORMAT_NONE : e->norm.first_f16 ? VN_FORMAT_F16 : e->norm.rounding;
 
 		if (!first)
-			scale_row(yr, xr, g, N, scale, (real)c->offset);
+			scale_row(yr, xr, a->g, N, scale, (real)a->c->offset);
 		for (int64_t n = 0; first && n < N; n++)
-			yr[n] = (real)(vn_in_format((double)xr[n] * scale, first) * (double)((real)c->offset + g[n]));
+			yr[n] = (real)(vn_in_format((double)xr[n] * scale, first) * (double)((real)a->c->offset + a->g[n]));
 	}
 }
 
@@ -65,34 +67,39 @@ static void gated_row(real *y, const real *x, const real *z, const real *g, int6
 		y[n] = (real)((double)x[n] * scale * (double)g[n] * ((double)z[n] / (1.0 + vn_exp(-(double)z[n]))));
 }
 
-/* Gates a row when the gate is not silu after the norm, or when intermediate results are
- * rounded: the activated gates go to y, and the normed input too. */
-static void other_gated_row(real *y, const real *x, const real *z, const real *g, int64_t N, const vn_norm *c,
-                            const vn_experiment *e)
+/* Gates row r when the gate is not silu after the norm, or when intermediate results are rounded:
+ * the activated gates go to y, and the normed input too. */
+static void other_gated_row(real *y, const REAL(vn_normed) * a, int64_t r)
 {
-	REAL(vn_act_apply)(y, z, (vn_act)e->norm.gate, N, 1);
+	const int64_t        N = a->N;
+	const real          *x = a->x + r * N;
+	const vn_experiment *e = a->e;
+
+	REAL(vn_act_apply)(y, a->z + r * N, (vn_act)e->norm.gate, N, 1);
 	if (e->norm.gate_first)
 		for (int64_t n = 0; n < N; n++)
 			y[n] *= x[n];
-	const double scale = 1.0 / compute_divisor(sum_of_squares(e->norm.gate_first ? y : x, N), N, c, e);
+	const double scale = 1.0 / compute_divisor(sum_of_squares(e->norm.gate_first ? y : x, N), N, a->c, e);
 	for (int64_t n = 0; n < N; n++) {
 		const double normed = vn_in_format((e->norm.gate_first ? (double)y[n] : (double)x[n]) * scale,
 		                                   e->norm.rounding);
-		y[n] = (real)(vn_in_format(normed * (double)g[n], e->norm.rounding) *
+		y[n] = (real)(vn_in_format(normed * (double)a->g[n], e->norm.rounding) *
 		              (e->norm.gate_first ? 1.0 : (double)y[n]));
 	}
 }
 
-void REAL(vn_gated_norm)(real *y, const real *x, const real *z, const real *g, int64_t R, int64_t N, const vn_norm *c,
-                         const vn_experiment *e, int threads)
+void REAL(vn_gated_norm)(real *y, const REAL(vn_normed) * a)
 {
-#pragma omp parallel for num_threads(threads) schedule(static)
-	for (int64_t r = 0; r < R; r++)
+	const vn_experiment *e = a->e;
+	const int64_t        N = a->N;
+
+#pragma omp parallel for num_threads(a->threads) schedule(static)
+	for (int64_t r = 0; r < a->R; r++)
 		if (e && (e->norm.gate != VN_SILU || e->norm.gate_first || e->norm.rounding))
-			other_gated_row(y + r * N, x + r * N, z + r * N, g, N, c, e);
+			other_gated_row(y + r * N, a, r);
 		else
-			gated_row(y + r * N, x + r * N, z + r * N, g, N,
-			          1.0 / compute_divisor(sum_of_squares(x + r * N, N), N, c, e));
+			gated_row(y + r * N, a->x + r * N, a->z + r * N, a->g, N,
+			          1.0 / compute_divisor(sum_of_squares(a->x + r * N, N), N, a->c, e));
 }
 
 /* The factor that scales a row to length one, rounded after every operation. */
@@ -107,28 +114,31 @@ static double factor_rounded(const real *x, int64_t N, const vn_norm *c, const v
 	return vn_in_format(1.0 / (e->norm.eps_outside ? sqrt(ss) + c->eps : sqrt(vn_in_format(ss + c->eps, s))), s);
 }
 
-void REAL(vn_l2_norm)(real *y, const real *x, int64_t R, int64_t N, const vn_norm *c, const vn_experiment *e,
-                      int threads)
+void REAL(vn_l2_norm)(real *y, const REAL(vn_normed) * a)
 {
-#pragma omp parallel for num_threads(threads) schedule(static)
-	for (int64_t r = 0; r < R; r++) {
-		const real  *xr = x + r * N;
-		const int    rounding = e ? e->norm.rounding : VN_FORMAT_NONE;
-		const double scale = rounding ? factor_rounded(xr, N, c, e)
-		                              : 1.0 / compute_divisor(sum_of_squares(xr, N), 1, c, e);
+	const int64_t N = a->N;
+
+#pragma omp parallel for num_threads(a->threads) schedule(static)
+	for (int64_t r = 0; r < a->R; r++) {
+		const real  *xr = a->x + r * N;
+		const int    rounding = a->e ? a->e->norm.rounding : VN_FORMAT_NONE;
+		const double scale = rounding ? factor_rounded(xr, N, a->c, a->e)
+		                              : 1.0 / compute_divisor(sum_of_squares(xr, N), 1, a->c, a->e);
 
 		for (int64_t n = 0; n < N; n++)
 			y[r * N + n] = (real)vn_in_format((double)xr[n] * scale, rounding);
 	}
 }
 
-void REAL(vn_layer_norm)(real *y, const real *x, const real *g, const real *bias, int64_t R, int64_t N,
-                         const vn_norm *c, const vn_experiment *e, int threads)
+void REAL(vn_layer_norm)(real *y, const REAL(vn_normed) * a)
 {
-#pragma omp parallel for num_threads(threads) schedule(static)
-	for (int64_t r = 0; r < R; r++) {
-		const real *xr = x + r * N; /* (N) */
-		real       *yr = y + r * N; /* (N) */
+	const int64_t        N = a->N;
+	const vn_experiment *e = a->e;
+
+#pragma omp parallel for num_threads(a->threads) schedule(static)
+	for (int64_t r = 0; r < a->R; r++) {
+		const real *xr = a->x + r * N; /* (N) */
+		real       *yr = y + r * N;    /* (N) */
 
 		/* Computes the mean first: a mean of squares minus the square of the mean cancels. */
 		double sum[4] = { 0.0, 0.0, 0.0, 0.0 }, ss[4] = { 0.0, 0.0, 0.0, 0.0 };
@@ -138,9 +148,9 @@ void REAL(vn_layer_norm)(real *y, const real *x, const real *g, const real *bias
 		for (int64_t n = 0; n < N; n++)
 			ss[n % 4] += ((double)xr[n] - mean) * ((double)xr[n] - mean);
 
-		const double scale = 1.0 / compute_divisor((ss[0] + ss[1]) + (ss[2] + ss[3]), N, c, e);
+		const double scale = 1.0 / compute_divisor((ss[0] + ss[1]) + (ss[2] + ss[3]), N, a->c, e);
 		for (int64_t n = 0; n < N; n++)
-			yr[n] = (real)(((double)xr[n] - mean) * scale * (double)((real)c->offset + g[n]) +
-			               (bias ? (double)bias[n] : 0.0));
+			yr[n] = (real)(((double)xr[n] - mean) * scale * (double)((real)a->c->offset + a->g[n]) +
+			               (a->bias ? (double)a->bias[n] : 0.0));
 	}
 }

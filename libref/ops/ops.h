@@ -18,25 +18,36 @@
  *   y[t,d] = w[ids[t],d] */
 void REAL(vn_embed)(real *y, const vn_tensor *w, const int32_t *ids, int64_t T, int64_t D, vn_policy policy);
 
-/* Root-mean-square norm over rows.   x, y (R,N)   g (N)   c->offset: 0, or 1 if weights are stored
- * minus one
+/* What a norm takes. */
+typedef struct REAL(vn_normed) {
+	const real          *x, *z;    /* (R,N); z: the gate of vn_gated_norm */
+	const real          *g, *bias; /* (N); bias: of vn_layer_norm, or NULL */
+	int64_t              R, N;
+	const vn_norm       *c;
+	const vn_experiment *e;
+	int                  threads;
+} REAL(vn_normed);
+
+/* Root-mean-square norm over rows.   y (R,N)   c->offset: 0, or 1 if weights are stored minus one
  *   y[r,n] = (offset + g[n]) * x[r,n] / sqrt(mean_n(x[r,:]^2) + eps)
  * offset + g[n] is rounded to a real: some files store this sum, and are the same model. In all
  * norms, e->norm.divisor and e->norm.eps_outside change the root as described at vn_experiment. */
-void REAL(vn_rms_norm)(real *y, const real *x, const real *g, int64_t R, int64_t N, const vn_norm *c,
-                       const vn_experiment *e, int threads);
+void REAL(vn_rms_norm)(real *y, const REAL(vn_normed) * a);
 
-/* The same norm (offset 0), then a gate.   x, z, y (R,N)   g (N)
+/* The same norm (offset 0), then a gate.
  *   y[r,n] = g[n] * x[r,n] / sqrt(mean_n(x[r,:]^2) + eps) * silu(z[r,n])
  * e->norm.gate: another activation; e->norm.gate_first: norms x silu(z) instead of x, without a
  * gate afterwards. */
-void REAL(vn_gated_norm)(real *y, const real *x, const real *z, const real *g, int64_t R, int64_t N, const vn_norm *c,
-                         const vn_experiment *e, int threads);
+void REAL(vn_gated_norm)(real *y, const REAL(vn_normed) * a);
 
-/* Scales rows to length one.   x, y (R,N)
+/* Scales rows to length one.
  *   y[r,n] = x[r,n] / sqrt(sum_n(x[r,:]^2) + eps) */
-void REAL(vn_l2_norm)(real *y, const real *x, int64_t R, int64_t N, const vn_norm *c, const vn_experiment *e,
-                      int threads);
+void REAL(vn_l2_norm)(real *y, const REAL(vn_normed) * a);
+
+/* Layer norm over rows.
+ *   y[r,n] = (offset + g[n]) * (x[r,n] - mean) / sqrt(mean_n((x[r,:] - mean)^2) + eps) + bias[n]
+ * offset as above */
+void REAL(vn_layer_norm)(real *y, const REAL(vn_normed) * a);
 
 /* Rows of a position table, from position `past` on.   w (C,D)   y (T,D)
  *   y[t,d] = w[past + t,d] */
@@ -45,13 +56,6 @@ void REAL(vn_positions)(real *y, const vn_tensor *w, int64_t past, int64_t T, in
 /* Columns of rows.   x (R,N)   y (R,width)
  *   y[r,i] = x[r,from + i] */
 void REAL(vn_slice)(real *y, const real *x, int64_t R, int64_t N, int64_t from, int64_t width);
-
-
-/* Layer norm over rows.   x, y (R,N)   g (N)   bias (N) or NULL
- *   y[r,n] = (offset + g[n]) * (x[r,n] - mean) / sqrt(mean_n((x[r,:] - mean)^2) + eps) + bias[n]
- * offset as above */
-void REAL(vn_layer_norm)(real *y, const real *x, const real *g, const real *bias, int64_t R, int64_t N,
-                         const vn_norm *c, const vn_experiment *e, int threads);
 
 /* A stored matrix (M,N). transposed: stored as (N,M). Products have the same bits in both cases. */
 typedef struct vn_matrix {
@@ -65,16 +69,29 @@ static inline vn_matrix vn_matrix_of(const vn_tensor *w, bool transposed)
 	return (vn_matrix) { w, transposed, w->shape.dim[transposed], w->shape.dim[!transposed] };
 }
 
-/* Loads inputs [n0, n0 + n) of rows [m0, m0 + m), rounded as the policy stores them, into dst
- * (m,n). Blocks of quantised weights must be whole. */
-void REAL(vn_matrix_block)(real *dst, const vn_matrix *a, int64_t m0, int64_t m, int64_t n0, int64_t n,
-                           vn_policy policy);
+/* Inputs [n0, n0 + n) of rows [m0, m0 + m) of a matrix. */
+typedef struct vn_matrix_part {
+	int64_t m0, m, n0, n;
+} vn_matrix_part;
+/* Loads a part, rounded as the policy stores it, into dst (m,n). Blocks of quantised weights must
+ * be whole. */
+void REAL(vn_matrix_block)(real *dst, const vn_matrix *a, vn_matrix_part part, vn_policy policy);
 
-/* Product with a stored matrix.   x (T,N)   w (M,N)   bias (M) or NULL   y (T,M)
+/* What a product takes. x (T,N), bias (M) or NULL: in the width of the function. policy.storage:
+ * weights are rounded to it before use. */
+typedef struct vn_operands {
+	const void      *x;
+	const vn_matrix *w;
+	const void      *bias;
+	int64_t          T;
+	vn_policy        policy;
+	int              threads;
+} vn_operands;
+
+/* Product with a stored matrix.   w (M,N)   y (T,M)
  *   y[t,m] = sum_n x[t,n] w[m,n] + bias[m]
- * policy.storage: weights are rounded to it before use. Returns false without memory. */
-bool REAL(vn_linear)(real *y, const real *x, const vn_matrix *w, const real *bias, int64_t T, vn_policy policy,
-                     int threads);
+ * Returns false without memory. */
+bool REAL(vn_linear)(real *y, const vn_operands *f);
 
 #if VN_REAL == 32
 /* The same product in another policy as well, with another bias. Groups of weight rows that both
@@ -86,8 +103,7 @@ typedef struct vn_also_f32 {
 	const float *bias;
 	vn_policy    policy;
 } vn_also_f32;
-bool vn_linear_also_f32(float *y, const float *x, const vn_matrix *w, const float *bias, int64_t T, vn_policy policy,
-                        const vn_also_f32 *also, int threads);
+bool vn_linear_also_f32(float *y, const vn_operands *f, const vn_also_f32 *also);
 #endif
 
 /* Rounds x (T,N) as ggml does before a product with w, whose format in the file is `kept` (ggml.h),
@@ -194,11 +210,10 @@ void REAL(vn_rows)(real *y, const real *x, const real *other, int64_t past, int6
 #if VN_REAL == 32
 /* linear in double, rounded once, for small products (linear_wide.c). */
 bool vn_linear_is_small(const vn_matrix *w, int64_t T);
-bool vn_linear_wide(float *y, const float *x, const vn_matrix *w, const float *bias, int64_t T, vn_policy policy,
-                    int threads);
+bool vn_linear_wide(float *y, const vn_operands *f);
 
 /* linear with the sum rounded to float16 after every term, and after the bias. */
-bool vn_linear_acc16(float *y, const float *x, const vn_matrix *w, const float *bias, int64_t T, int threads);
+bool vn_linear_acc16(float *y, const vn_operands *f);
 #endif
 
 #endif

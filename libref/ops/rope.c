@@ -13,13 +13,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* cos and sin (R/2) of a position, as another implementation computes them (vn_angles). kept,
- * stretch: vn_rope_frequencies_wide. */
-static void other_angles(const vn_rope *rope, const vn_rope_experiment *e, double base, const double *kept,
-                         const double *stretch, double position, float *c, float *s)
+/* cos and sin (R/2) of a position, as another implementation computes them (vn_angles). kept: of
+ * vn_rope_frequencies_wide, followed by its `stretch`. */
+static void other_angles(const vn_rope_input *r, double base, const double *kept, double position, float *c, float *s)
 {
-	const float step = (float)pow(base, -2.0 / rope->rotary_dim);
-	float       chain = 1.0f;
+	const vn_rope            *rope = r->rope;
+	const vn_rope_experiment *e = r->e;
+	const double             *stretch = kept + rope->rotary_dim / 2;
+	const float               step = (float)pow(base, -2.0 / rope->rotary_dim);
+	float                     chain = 1.0f;
 
 	for (int64_t i = 0; i < rope->rotary_dim / 2; i++) {
 		const float at = vn_rope_angle(e, 1.0f, i, position);
@@ -33,15 +35,14 @@ static void other_angles(const vn_rope *rope, const vn_rope_experiment *e, doubl
 }
 
 /* Rotates one head x (K) into y. */
-static void rotate_head(real *y, const real *x, const vn_rope *rope, const vn_rope_experiment *e, int64_t K,
-                        const float *c, const float *s)
+static void rotate_head(real *y, const real *x, const vn_rope_input *r, const float *c, const float *s)
 {
-	const int64_t half = rope->rotary_dim / 2;
-	const int     rounding = e ? e->rounding : VN_FORMAT_NONE;
+	const int64_t half = r->rope->rotary_dim / 2, K = r->K;
+	const int     rounding = r->e ? r->e->rounding : VN_FORMAT_NONE;
 	int64_t       j, k, next, unused;
 
-	vn_rope_pair(rope, e, K, 0, &j, &k);
-	vn_rope_pair(rope, e, K, 1, &next, &unused);
+	vn_rope_pair(r->rope, r->e, K, 0, &j, &k);
+	vn_rope_pair(r->rope, r->e, K, 1, &next, &unused);
 	memcpy(y, x, (size_t)K * sizeof *y);
 	for (int64_t i = 0, step = next - j; i < half; i++, j += step, k += step) {
 		const double a = (double)x[j], b = (double)x[k];
@@ -87,7 +88,7 @@ bool REAL(vn_rotate)(real *y, const real *x, const vn_rope_input *r)
 		const double position = position_of(r, t);
 
 		if (other)
-			other_angles(r->rope, e, base, kept, stretch, position, c, s);
+			other_angles(r, base, kept, position, c, s);
 		for (int64_t i = 0; !other && i < half; i++)
 			angle[i] = vn_rope_angle(e, f[i], i, position);
 		if (!other)
@@ -97,7 +98,7 @@ bool REAL(vn_rotate)(real *y, const real *x, const vn_rope_input *r)
 			s[i] = (float)vn_in_format((double)(s[i] * af), rounding);
 		}
 		for (int64_t h = 0; h < H; h++)
-			rotate_head(y + (t * H + h) * K, x + (t * H + h) * K, r->rope, e, K, exchanged ? s : c, exchanged ? c : s);
+			rotate_head(y + (t * H + h) * K, x + (t * H + h) * K, r, exchanged ? s : c, exchanged ? c : s);
 	}
 	free(kept);
 	return true;
