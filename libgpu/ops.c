@@ -99,10 +99,10 @@ vn_product_choice vn_ops_linear_choice(const vn_gpu_pass *w, const vn_node *n)
 	                         vn_value_row(&w->g->plan->value[n->in[0]]));
 }
 
-/* x (rows,N) from row `row` times rows [col, col + cols) of the weight. y's
- * rows are y_stride apart and its first element is at y_at. */
-static vn_product product_of(const vn_gpu_pass *w, const vn_node *n, int64_t row, int64_t rows, int64_t col,
-                             int64_t cols, vn_buffer *y, int64_t y_at, int64_t y_stride)
+/* Piece p of y: x (rows,N) from row `row` times rows [col, col + cols) of the weight. y's rows are
+ * y_stride apart and its first element is at y_at. */
+static vn_product product_of(const vn_gpu_pass *w, const vn_node *n, vn_gpu_piece p, vn_buffer *y, int64_t y_at,
+                             int64_t y_stride)
 {
 	const int64_t N = vn_value_row(&w->g->plan->value[n->in[0]]);
 	const int     bias = bias_of(n);
@@ -114,12 +114,12 @@ static vn_product product_of(const vn_gpu_pass *w, const vn_node *n, int64_t row
 		.b = bias < 0 ? NULL : weight_buffer(w, bias),
 		.y = y,
 		.sums = &w->g->sums,
-		.at = { .x = in_buffer(w, x, row * N),
-		        .w = in_weight(w, n->w[0], col * N),
-		        .b = bias < 0 ? 0 : in_weight(w, bias, col),
+		.at = { .x = in_buffer(w, x, p.row * N),
+		        .w = in_weight(w, n->w[0], p.col * N),
+		        .b = bias < 0 ? 0 : in_weight(w, bias, p.col),
 		        .y = in_buffer(w, y, y_at),
-		        .T = (uint32_t)rows,
-		        .M = (uint32_t)cols,
+		        .T = (uint32_t)p.rows,
+		        .M = (uint32_t)p.cols,
 		        .N = (uint32_t)N,
 		        .y_stride = (uint32_t)y_stride },
 	};
@@ -138,16 +138,15 @@ static int64_t col_step(const vn_gpu_pass *w, const vn_node *n)
 	return rows_at_once(vn_value_row(&w->g->plan->value[n->in[0]]));
 }
 
-static void linear_part(vn_gpu_pass *w, const vn_node *n, int64_t row, int64_t rows, int64_t col, int64_t cols,
-                        vn_buffer *y, int64_t y_stride)
+static void linear_part(vn_gpu_pass *w, const vn_node *n, vn_gpu_piece p, vn_buffer *y, int64_t y_stride)
 {
 	const int64_t           down = row_step(w, n, y_stride), across = col_step(w, n);
 	const vn_product_choice choice = vn_ops_linear_choice(w, n);
 
-	for (int64_t r = 0; r < rows; r += down)
-		for (int64_t c = 0; c < cols; c += across) {
-			const vn_product part = product_of(w, n, row + r, smaller(down, rows - r), col + c,
-			                                   smaller(across, cols - c), y, r * y_stride + c, y_stride);
+	for (int64_t r = 0; r < p.rows; r += down)
+		for (int64_t c = 0; c < p.cols; c += across) {
+			const vn_gpu_piece at = { p.row + r, smaller(down, p.rows - r), p.col + c, smaller(across, p.cols - c) };
+			const vn_product   part = product_of(w, n, at, y, r * y_stride + c, y_stride);
 			vn_product_encode(&w->g->encoder, choice, &part, element_bytes(w));
 		}
 }
@@ -156,7 +155,7 @@ static void linear(vn_gpu_pass *w, const vn_node *n)
 {
 	const int64_t M = vn_value_row(&w->g->plan->value[n->out[0]]);
 
-	linear_part(w, n, 0, w->tokens, 0, M, buffer_of(w, n->out[0]), M);
+	linear_part(w, n, (vn_gpu_piece) { 0, w->tokens, 0, M }, buffer_of(w, n->out[0]), M);
 }
 
 bool vn_ops_linear_whole(const vn_gpu_pass *w, const vn_node *n, vn_product *p)
@@ -165,7 +164,7 @@ bool vn_ops_linear_whole(const vn_gpu_pass *w, const vn_node *n, vn_product *p)
 
 	if (!vn_gpu_place(w->g, n->out[0]) || w->tokens > row_step(w, n, M) || M > col_step(w, n))
 		return false;
-	*p = product_of(w, n, 0, w->tokens, 0, M, buffer_of(w, n->out[0]), 0, M);
+	*p = product_of(w, n, (vn_gpu_piece) { 0, w->tokens, 0, M }, buffer_of(w, n->out[0]), 0, M);
 	return true;
 }
 
@@ -184,9 +183,9 @@ VkDeviceSize vn_ops_linear_sums(const vn_gpu_pass *w)
 	return most;
 }
 
-void vn_ops_linear_part(vn_gpu_pass *w, int node, int64_t row, int64_t rows, int64_t col, int64_t cols)
+void vn_ops_linear_part(vn_gpu_pass *w, int node, vn_gpu_piece p)
 {
-	linear_part(w, &w->g->plan->node[node], row, rows, col, cols, &w->g->scratch, cols);
+	linear_part(w, &w->g->plan->node[node], p, &w->g->scratch, p.cols);
 }
 
 static void rope(vn_gpu_pass *w, const vn_node *n)
@@ -280,11 +279,11 @@ static void map(vn_gpu_pass *w, const vn_node *n)
 	map_elements(w, n, 0, w->tokens * row, buffer_of(w, n->out[0]), 0);
 }
 
-void vn_ops_act_part(vn_gpu_pass *w, int node, int64_t row, int64_t rows, int64_t col, int64_t cols)
+void vn_ops_act_part(vn_gpu_pass *w, int node, vn_gpu_piece p)
 {
 	const vn_node *n = &w->g->plan->node[node];
 
-	map_elements(w, n, row * vn_value_row(&w->g->plan->value[n->out[0]]) + col, rows * cols, &w->g->scratch, 0);
+	map_elements(w, n, p.row * vn_value_row(&w->g->plan->value[n->out[0]]) + p.col, p.rows * p.cols, &w->g->scratch, 0);
 }
 
 static void scale(vn_gpu_pass *w, const vn_node *n)

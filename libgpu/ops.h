@@ -22,12 +22,14 @@ VkDeviceSize vn_ops_linear_sums(const vn_gpu_pass *w);
 /* The same for its attention. */
 VkDeviceSize vn_ops_attention_parts(const vn_gpu_pass *w);
 
-/* Compute part of an output into scratch: rows [row, row + rows) and columns [col, col + cols) of
- * the matrix (T, row length); for scores and probabilities, of one head. cols may be less than a
- * whole row only if rows is 1. */
-void vn_ops_linear_part(vn_gpu_pass *w, int node, int64_t row, int64_t rows, int64_t col, int64_t cols);
-void vn_ops_act_part(vn_gpu_pass *w, int node, int64_t row, int64_t rows, int64_t col, int64_t cols);
-void vn_ops_attention_part(vn_gpu_pass *w, int node, int slot, int64_t head, int64_t row, int64_t rows, int64_t col,
-                           int64_t cols);
+/* Rows [row, row + rows) and columns [col, col + cols) of a matrix. */
+typedef struct vn_gpu_piece {
+	int64_t row, rows, col, cols;
+} vn_gpu_piece;
+/* Compute a piece of an output, the matrix (T, row length), into scratch; for scores and
+ * probabilities, of one head. cols may be less than a whole row only if rows is 1. */
+void vn_ops_linear_part(vn_gpu_pass *w, int node, vn_gpu_piece p);
+void vn_ops_act_part(vn_gpu_pass *w, int node, vn_gpu_piece p);
+void vn_ops_attention_part(vn_gpu_pass *w, int node, int slot, int64_t head, vn_gpu_piece p);
 
 #endif

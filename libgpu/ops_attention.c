@@ -135,21 +135,20 @@ void vn_ops_attention(vn_gpu_pass *w, const vn_node *n)
 		encode_queries(w, n, t, smaller(step, w->tokens - t));
 }
 
-void vn_ops_attention_part(vn_gpu_pass *w, int node, int slot, int64_t head, int64_t row, int64_t rows, int64_t col,
-                           int64_t cols)
+void vn_ops_attention_part(vn_gpu_pass *w, int node, int slot, int64_t head, vn_gpu_piece p)
 {
 	const vn_node    *n = &w->g->plan->node[node];
-	vn_push_attention push = attention_push(w, n, row, rows);
+	vn_push_attention push = attention_push(w, n, p.row, p.rows);
 
 	push.y = w->g->scratch.address;
 	push.h0 = (uint32_t)head;
-	push.j0 = (uint32_t)col;
-	push.n_keys = (uint32_t)cols;
+	push.j0 = (uint32_t)p.col;
+	push.n_keys = (uint32_t)p.cols;
 	vn_encode_reads(&w->g->encoder, buffer_of(w, n->in[VN_ATTN_Q]));
 	reads_state(w, n, VN_ATTN_KEYS);
 	vn_encode_writes(&w->g->encoder, &w->g->scratch);
 	if (slot == VN_ATTN_SCORES)
-		vn_encode_dispatch(&w->g->encoder, VN_K_ATTN_SCORES, &push, count_groups(rows * cols, 64), 1);
+		vn_encode_dispatch(&w->g->encoder, VN_K_ATTN_SCORES, &push, count_groups(p.rows * p.cols, 64), 1);
 	else
-		vn_encode_dispatch(&w->g->encoder, VN_K_ATTN_PROBS, &push, rows, 1);
+		vn_encode_dispatch(&w->g->encoder, VN_K_ATTN_PROBS, &push, p.rows, 1);
 }

@@ -47,7 +47,7 @@ VkDeviceSize vn_pieces_scratch(const vn_gpu_pass *w)
 	return bytes < most ? bytes : most;
 }
 
-static void compute_piece(vn_gpu_pass *w, int value, int64_t head, int64_t row, int64_t rows, int64_t col, int64_t cols)
+static void compute_piece(vn_gpu_pass *w, int value, int64_t head, vn_gpu_piece p)
 {
 	const vn_value *v = &w->g->plan->value[value];
 
@@ -56,30 +56,30 @@ static void compute_piece(vn_gpu_pass *w, int value, int64_t head, int64_t row, 
 	if (v->node == w->g->break_skip)
 		return;
 	switch (w->g->plan->node[v->node].op) {
-	case VN_OP_LINEAR: vn_ops_linear_part(w, v->node, row, rows, col, cols); break;
-	case VN_OP_ACT: vn_ops_act_part(w, v->node, row, rows, col, cols); break;
-	default: vn_ops_attention_part(w, v->node, v->slot, head, row, rows, col, cols);
+	case VN_OP_LINEAR: vn_ops_linear_part(w, v->node, p); break;
+	case VN_OP_ACT: vn_ops_act_part(w, v->node, p); break;
+	default: vn_ops_attention_part(w, v->node, v->slot, head, p);
 	}
 }
 
-static vn_status tap_piece(vn_gpu_pass *w, int value, const value_rows *f, int64_t head, int64_t row, int64_t rows,
-                           int64_t col, int64_t cols, vn_error *err)
+static vn_status tap_piece(vn_gpu_pass *w, int value, const value_rows *f, int64_t head, vn_gpu_piece p, vn_error *err)
 {
 	const size_t  element = vn_dtype_size(w->g->policy.storage);
-	const int64_t from = row > w->first ? row : w->first; /* what of it is wanted */
-	const int64_t to = row + rows < w->first + w->count ? row + rows : w->first + w->count;
+	const int64_t from = p.row > w->first ? p.row : w->first; /* what of it is wanted */
+	const int64_t to = p.row + p.rows < w->first + w->count ? p.row + p.rows : w->first + w->count;
 	vn_status     st = VN_OK;
 
 	if (w->g->guard)
-		st = vn_staging_take(w, (vn_transfer_part) { .value = value, .start = (head * w->tokens + row) * f->row + col },
-		                     &w->g->scratch, 0, rows * cols, err);
+		st = vn_staging_take(
+			w, (vn_transfer_part) { .value = value, .start = (head * w->tokens + p.row) * f->row + p.col },
+			&w->g->scratch, 0, p.rows * p.cols, err);
 	if (st || !vn_pass_wants(w, value) || from >= to)
 		return st;
-	return vn_staging_take(w,
-	                       (vn_transfer_part) { .value = value,
-	                                            .hand = true,
-	                                            .start = (head * w->count + from - w->first) * f->row + col },
-	                       &w->g->scratch, (VkDeviceSize)((from - row) * cols) * element, (to - from) * cols, err);
+	return vn_staging_take(
+		w,
+		(vn_transfer_part) {
+			.value = value, .hand = true, .start = (head * w->count + from - w->first) * f->row + p.col },
+		&w->g->scratch, (VkDeviceSize)((from - p.row) * p.cols) * element, (to - from) * p.cols, err);
 }
 
 void vn_pieces_list(vn_gpu_pass *w, int value)
@@ -87,7 +87,7 @@ void vn_pieces_list(vn_gpu_pass *w, int value)
 	const value_rows f = form_of(w, value);
 
 	if (f.from < f.to)
-		compute_piece(w, value, 0, f.from, 1, 0, 1);
+		compute_piece(w, value, 0, (vn_gpu_piece) { f.from, 1, 0, 1 });
 }
 
 vn_status vn_pieces_encode(vn_gpu_pass *w, int value, vn_error *err)
@@ -102,9 +102,9 @@ vn_status vn_pieces_encode(vn_gpu_pass *w, int value, vn_error *err)
 			const int64_t rows = rows_fit < 1 ? 1 : rows_fit < f.to - row ? rows_fit : f.to - row;
 			const int64_t cols = rows_fit < 1 ? room : f.row;
 			for (int64_t col = 0; col < f.row && !st; col += cols) {
-				const int64_t n = cols < f.row - col ? cols : f.row - col;
-				compute_piece(w, value, head, row, rows, col, n);
-				st = tap_piece(w, value, &f, head, row, rows, col, n, err);
+				const vn_gpu_piece p = { row, rows, col, cols < f.row - col ? cols : f.row - col };
+				compute_piece(w, value, head, p);
+				st = tap_piece(w, value, &f, head, p, err);
 			}
 			if (st)
 				return st;
