@@ -116,18 +116,18 @@ static void a_neighbour_of_the_estimate_may_be_better(void)
 /* One of at least as many keys as there are hides none: all of them fit, up to 64 on each side. */
 static void numbers_that_fit_as_well_are_a_range(void)
 {
-	int64_t first, last;
-	changed c;
+	vn_whole_range good;
+	changed        c;
 
 	change(&c, "layer1.attn_context", "window", 0);
 	c.h.finding = VN_FINDING_WINDOW;
 	vn_hypothesis_constant_put(&c.h, "window", 20);
-	CU_ASSERT_EQUAL(vn_trial_as_good(&c.e.t, &c.h, 20, 1, 30, &first, &last, &c.e.err), VN_OK);
-	CU_ASSERT_EQUAL(first, PROMPT);
-	CU_ASSERT_EQUAL(last, 30);
-	CU_ASSERT_EQUAL(vn_trial_as_good(&c.e.t, &c.h, 20, 19, 1000, &first, &last, &c.e.err), VN_OK);
-	CU_ASSERT_EQUAL(first, 19);
-	CU_ASSERT_EQUAL(last, 84);
+	CU_ASSERT_EQUAL(vn_trial_as_good(&c.e.t, &c.h, 20, (vn_whole_range) { 1, 30 }, &good, &c.e.err), VN_OK);
+	CU_ASSERT_EQUAL(good.low, PROMPT);
+	CU_ASSERT_EQUAL(good.high, 30);
+	CU_ASSERT_EQUAL(vn_trial_as_good(&c.e.t, &c.h, 20, (vn_whole_range) { 19, 1000 }, &good, &c.e.err), VN_OK);
+	CU_ASSERT_EQUAL(good.low, 19);
+	CU_ASSERT_EQUAL(good.high, 84);
 	CU_ASSERT_EQUAL(vn_fit_whole(&c.e.t, &c.h, 20, 1, 30, &c.e.err), VN_OK);
 	CU_ASSERT_TRUE(c.h.first == PROMPT && c.h.last == 30);
 	end_changed(&c);

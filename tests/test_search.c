@@ -38,7 +38,8 @@ static void a_number_between_those_of_the_grid_is_found(void)
 	vn_least least;
 	vn_error err = { "" };
 
-	CU_ASSERT_EQUAL(vn_search_scale(off_by, &v, 10, 1e9, 17, (double)INFINITY, &least, &err), VN_OK);
+	CU_ASSERT_EQUAL(vn_search_scale(off_by, &v, (vn_range) { 10, 1e9, 17, false }, (double)INFINITY, &least, &err),
+	                VN_OK);
 	CU_ASSERT_DOUBLE_EQUAL(least.x / 20000, 1, 1e-6);
 	CU_ASSERT_EQUAL(v.asked, 17 + 2 + 36);
 }
@@ -49,10 +50,11 @@ static void a_grid_that_leaves_too_much_is_not_looked_at_closer(void)
 	vn_least least;
 	vn_error err = { "" };
 
-	CU_ASSERT_EQUAL(vn_search_scale(off_by, &v, 10, 1e9, 17, 1, &least, &err), VN_OK);
+	CU_ASSERT_EQUAL(vn_search_scale(off_by, &v, (vn_range) { 10, 1e9, 17, false }, 1, &least, &err), VN_OK);
 	CU_ASSERT_TRUE(isinf(least.error));
 	CU_ASSERT_EQUAL(v.asked, 17);
-	CU_ASSERT_EQUAL(vn_search_scale(nothing, NULL, 10, 1e9, 17, (double)INFINITY, &least, &err), VN_OK);
+	CU_ASSERT_EQUAL(vn_search_scale(nothing, NULL, (vn_range) { 10, 1e9, 17, false }, (double)INFINITY, &least, &err),
+	                VN_OK);
 	CU_ASSERT_TRUE(isinf(least.error)); /* a NaN is less than nothing */
 }
 
@@ -78,7 +80,8 @@ static void a_failure_ends_the_search(void)
 
 	for (int at = 1; at <= 55; at += 18) {
 		valley v = { .bottom = 7, .fails_at = at };
-		CU_ASSERT_EQUAL(vn_search_scale(off_by, &v, 1, 100, 17, (double)INFINITY, &least, &err), VN_ERR_NOMEM);
+		CU_ASSERT_EQUAL(vn_search_scale(off_by, &v, (vn_range) { 1, 100, 17, false }, (double)INFINITY, &least, &err),
+		                VN_ERR_NOMEM);
 		CU_ASSERT_EQUAL(v.asked, at);
 	}
 	valley v = { .bottom = 7, .fails_at = 3 };
@@ -90,8 +93,8 @@ static void a_finer_grid_stays_within_its_range(void)
 {
 	const double in = 12345, below = 0.5;
 
-	CU_ASSERT_DOUBLE_EQUAL(vn_search_grid(cheap, &in, 1, 1e8, 64, 4, 64).x / in, 1, 1e-5);
-	CU_ASSERT_DOUBLE_EQUAL(vn_search_grid(cheap, &below, 1, 1e8, 64, 4, 64).x, 1, 1e-12);
+	CU_ASSERT_DOUBLE_EQUAL(vn_search_grid(cheap, &in, (vn_range) { 1, 1e8, 64, false }, 4, 64).x / in, 1, 1e-5);
+	CU_ASSERT_DOUBLE_EQUAL(vn_search_grid(cheap, &below, (vn_range) { 1, 1e8, 64, false }, 4, 64).x, 1, 1e-12);
 }
 
 /* r gives these n numbers and no more. */

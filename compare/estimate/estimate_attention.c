@@ -94,9 +94,12 @@ static vn_status fit_sinks(vn_explain_trial *t, const vn_hypothesis *of, int64_t
 	if (st || (st = vn_score(t, &h, err)) || !(h.limit_fraction <= 1) ||
 	    !(fmax(h.limit_fraction, VN_EXPLAIN_LEAST / 4) * VN_EXPLAIN_APART < plain))
 		return st;
-	if ((st = vn_trial_as_good(t, &h, s.width, 1, tokens, &h.first, &h.last, err)) ||
-	    (st = vn_trial_as_good(t, &other, s.keys, 0, MOST, &h.first_also, &h.last_also, err)))
+	vn_whole_range widths, keys;
+	if ((st = vn_trial_as_good(t, &h, s.width, (vn_whole_range) { 1, tokens }, &widths, err)) ||
+	    (st = vn_trial_as_good(t, &other, s.keys, (vn_whole_range) { 0, MOST }, &keys, err)))
 		return st;
+	h.first = widths.low, h.last = widths.high;
+	h.first_also = keys.low, h.last_also = keys.high;
 	h.finding = VN_FINDING_WINDOW_AND_SINKS;
 	vn_trial_keep(t->x, &h);
 	return VN_OK;

@@ -204,7 +204,7 @@ static double scaled_number(rotation *r, const struct scaling *s)
 	enum { GRID = 512, FINER = 3 };
 	const searched_constant of = { r, vn_finding_constant(s->finding) };
 
-	return vn_search_grid(off_by, &of, s->least, s->most, GRID, FINER, GRID).x;
+	return vn_search_grid(off_by, &of, (vn_range) { s->least, s->most, GRID, false }, FINER, GRID).x;
 }
 
 /* By how much the pairs of the single token differ from their rotation under this theta, not
@@ -230,7 +230,8 @@ static double theta_of_one(rotation *r)
 	enum { GRID = 1 << 14, FINER = 3, FEWER = 128 };
 	const searched_constant of = { r, "theta" };
 	/* searched to the upper end, so that a minimum inside it is seen as one */
-	const double            theta = vn_search_grid(off_by_rotation, &of, THETA_MIN, THETA_MAX, GRID, FINER, FEWER).x;
+	const double            theta =
+		vn_search_grid(off_by_rotation, &of, (vn_range) { THETA_MIN, THETA_MAX, GRID, false }, FINER, FEWER).x;
 
 	return theta < THETA_LIKELY ? theta : 0;
 }

@@ -11,10 +11,10 @@
 
 /* ---- what it reads --------------------------------------------------------------------------- */
 
-static vn_status read_input(const vn_explain_trial *t, int input, int64_t heads, int64_t padding,
-                            const vn_attend_trial *a, double **x, vn_error *err)
+static vn_status read_input(const vn_explain_trial *t, const vn_attend_trial *a, int input, double **x, vn_error *err)
 {
-	const int64_t row = heads * a->n->c.attention.head_dim;
+	const int     heads = input == VN_ATTN_Q ? a->n->c.attention.heads : a->n->c.attention.kv_heads;
+	const int64_t padding = input == VN_ATTN_Q ? 0 : a->padding, row = heads * a->n->c.attention.head_dim;
 	vn_tensor     in;
 	vn_status     st = vn_recompute_input(t->recompute, input, VN_FINE_WIDTH, &in, err);
 
@@ -59,13 +59,13 @@ static vn_status read_inputs(vn_attend_trial *a, const vn_explain_trial *t, vn_e
 	const int64_t    G = a->n->c.attention.kv_heads, row = G * a->n->c.attention.head_dim;
 	double          *pad[2] = { NULL }, **to[2] = { &a->k, &a->v };
 	int64_t          n[2] = { 0 };
-	vn_status        st = read_input(t, VN_ATTN_Q, a->n->c.attention.heads, 0, a, &a->q, err);
+	vn_status        st = read_input(t, a, VN_ATTN_Q, &a->q, err);
 
 	for (int i = 0; !st && i < 2; i++)
 		st = read_padding(t, a, of[i], &pad[i], &n[i], err);
 	a->padding = n[0] == n[1] ? n[0] : 0;
 	for (int i = 0; !st && i < 2; i++)
-		if (!(st = read_input(t, of[i], G, a->padding, a, to[i], err)) && a->padding)
+		if (!(st = read_input(t, a, of[i], to[i], err)) && a->padding)
 			memcpy(*to[i] + a->S * row, pad[i], (size_t)(a->padding * row) * sizeof **to[i]);
 	free(pad[0]);
 	free(pad[1]);

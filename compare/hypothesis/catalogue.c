@@ -445,8 +445,9 @@ static vn_status find_windows_beside(vn_explain_trial *t, vn_error *err)
 	const bool     wide = fault && is_fault(h, VN_MISTAKE_A5_WIDE), narrow = fault && is_fault(h, VN_MISTAKE_A5_NARROW);
 	const bool     window = wide || narrow ||
 	                    (fault && (is_fault(h, VN_MISTAKE_A5_SINKS) || is_fault(h, VN_MISTAKE_A5_LAYER)));
-	int64_t   first, last, now = 0;
-	vn_status st;
+	vn_whole_range good;
+	int64_t        now = 0;
+	vn_status      st;
 
 	if (h->places || !window || p->node[h->node].op != VN_OP_ATTENTION)
 		return VN_OK;
@@ -455,10 +456,11 @@ static vn_status find_windows_beside(vn_explain_trial *t, vn_error *err)
 		now = p->node[i].op == VN_OP_ATTENTION ? p->node[i].c.attention.window : 0; /* that of another layer */
 	now += wide ? 1 : narrow ? -1 : 0;
 	vn_hypothesis_constant_put(&as, "window", (double)now);
-	if ((st = vn_trial_as_good(t, &as, now, 1, t->site->tokens, &first, &last, err)) || first == last)
+	if ((st = vn_trial_as_good(t, &as, now, (vn_whole_range) { 1, t->site->tokens }, &good, err)) ||
+	    good.low == good.high)
 		return st;
-	h->first = first;
-	h->last = last;
+	h->first = good.low;
+	h->last = good.high;
 	return VN_OK;
 }
 

@@ -52,7 +52,7 @@ vn_status vn_fit_constant(vn_explain_trial *t, vn_hypothesis *h, vn_range in, vn
 	vn_status    st;
 
 	vn_hypothesis_constant_put(h, vn_finding_constant(h->finding), in.low);
-	st = vn_search_scale(error_at, &(fit) { t, h }, in.low, in.high, in.steps, enough, &least, err);
+	st = vn_search_scale(error_at, &(fit) { t, h }, in, enough, &least, err);
 	return st || !isfinite(least.error) ? st : vn_fit_digits(t, h, least.x, err);
 }
 
@@ -96,17 +96,17 @@ static vn_status go_on(vn_explain_trial *t, const vn_hypothesis *h, int64_t from
 	return st;
 }
 
-vn_status vn_trial_as_good(vn_explain_trial *t, const vn_hypothesis *h, int64_t at, int64_t low, int64_t high,
-                           int64_t *first, int64_t *last, vn_error *err)
+vn_status vn_trial_as_good(vn_explain_trial *t, const vn_hypothesis *h, int64_t at, vn_whole_range in,
+                           vn_whole_range *good, vn_error *err)
 {
-	const vn_status st = go_on(t, h, at, low, first, err);
-	return st ? st : go_on(t, h, at, high, last, err);
+	const vn_status st = go_on(t, h, at, in.low, &good->low, err);
+	return st ? st : go_on(t, h, at, in.high, &good->high, err);
 }
 
 vn_status vn_fit_whole(vn_explain_trial *t, vn_hypothesis *h, int64_t best, int64_t low, int64_t high, vn_error *err)
 {
 	vn_hypothesis with, least = { .limit_fraction = (double)INFINITY };
-	int64_t       at = best, first, last;
+	int64_t       at = best;
 	vn_status     st = VN_OK;
 
 	for (int64_t n = best - 1; !st && n <= best + 1; n++)
@@ -115,14 +115,14 @@ vn_status vn_fit_whole(vn_explain_trial *t, vn_hypothesis *h, int64_t best, int6
 			least = with;
 			at = n;
 		}
-	first = last = at;
+	vn_whole_range good = { at, at };
 	if (!st && least.limit_fraction <= 1)
-		st = vn_trial_as_good(t, &least, at, low, high, &first, &last, err);
+		st = vn_trial_as_good(t, &least, at, (vn_whole_range) { low, high }, &good, err);
 	if (st || !isfinite(least.limit_fraction))
 		return st;
 	*h = least;
-	h->first = first != last ? first : 0;
-	h->last = first != last ? last : 0;
+	h->first = good.low != good.high ? good.low : 0;
+	h->last = good.low != good.high ? good.high : 0;
 	vn_trial_keep(t->x, h);
 	return VN_OK;
 }

@@ -9,14 +9,6 @@
 #include "compare/hypothesis/search.h"
 #include "compare/hypothesis/trial.h"
 
-/* The range and grid in which a constant is searched. vague: search between grid points only if the
- * best one is already near. */
-typedef struct vn_range {
-	double low, high;
-	int    steps;
-	bool   vague;
-} vn_range;
-
 /* Finds the value of the finding's constant with the least residual, in as few digits as give the
  * same result, and tries it. */
 vn_status vn_fit_constant(vn_explain_trial *t, vn_hypothesis *h, vn_range within, vn_error *err);
@@ -28,10 +20,12 @@ vn_status vn_trial_best_whole(vn_explain_trial *t, vn_hypothesis *h, int64_t low
 /* The number of h is an integer near `best`: tries it and its neighbours between low and high, and
  * records which of them fit equally well. */
 vn_status vn_fit_whole(vn_explain_trial *t, vn_hypothesis *h, int64_t best, int64_t low, int64_t high, vn_error *err);
-/* Finds the range of integers around `at`, from low to high, that are within the floor: *first to
- * *last. */
-vn_status vn_trial_as_good(vn_explain_trial *t, const vn_hypothesis *h, int64_t at, int64_t low, int64_t high,
-                           int64_t *first, int64_t *last, vn_error *err);
+typedef struct vn_whole_range {
+	int64_t low, high;
+} vn_whole_range;
+/* Finds the integers around `at`, in that range, that are within the floor. */
+vn_status vn_trial_as_good(vn_explain_trial *t, const vn_hypothesis *h, int64_t at, vn_whole_range in,
+                           vn_whole_range *good, vn_error *err);
 /* The number of h is x: rounds it to as few digits as give the same result, and tries it. */
 vn_status vn_fit_digits(vn_explain_trial *t, vn_hypothesis *h, double x, vn_error *err);
 

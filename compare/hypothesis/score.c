@@ -135,33 +135,39 @@ static int node_in(const vn_explain_trial *t, const vn_plan *plan, int span)
 	return plan->value[value].node;
 }
 
-/* Widens the floor of h by the plan's result with correct implementation i of each node. own: the
- * plan's result computed as the reference does. */
-static vn_status allow_variant(vn_explain_trial *t, const vn_plan *plan, const vn_tensor *weights, int i,
-                               const vn_tensor *own, vn_replayed *l, vn_replayed *most, vn_error *err)
+/* A plan that was tried, and its result computed as the reference does. */
+typedef struct tried_plan {
+	const vn_plan   *plan;
+	const vn_tensor *weights, *own;
+} tried_plan;
+
+/* Widens the floor of h by the plan's result with correct implementation i of each node. */
+static vn_status allow_variant(vn_explain_trial *t, const tried_plan *p, int i, vn_replayed *l, vn_replayed *most,
+                               vn_error *err)
 {
 	const int threads = t->c->request.options->threads;
 	bool      alone = false;
 	vn_tensor z;
-	vn_status st = vn_recompute_run_variant(t->recompute, plan, weights, i, &alone, &z, err);
+	vn_status st = vn_recompute_run_variant(t->recompute, p->plan, p->weights, i, &alone, &z, err);
 
 	if (st)
 		return st;
 	if (t->part)
-		vn_head_part_splice(t->part, &z, own);
+		vn_head_part_splice(t->part, &z, p->own);
 	/* If the numbers are exactly those of this implementation, it is the candidate's own. The floor
 	 * of a format with few digits could hide a mistake; exact numbers do not. */
 	if (!(st = vn_local_alone(&z, &t->site->cand, t->site->axes, threads, l, err)) && !alone)
-		st = vn_local_other(&z, own, t->site->axes, threads, most, err);
+		st = vn_local_other(&z, p->own, t->site->axes, threads, most, err);
 	vn_tensor_free(&z);
 	return st;
 }
 
 /* Widens the floor of h by all other correct implementations: the candidate may be one of them with
- * the same mistake. own: the plan's result computed as the reference does. */
-static vn_status allow_variants(vn_explain_trial *t, const vn_plan *plan, const vn_tensor *weights,
-                                const vn_tensor *own, vn_hypothesis *h, vn_replayed *variants, vn_error *err)
+ * the same mistake. */
+static vn_status allow_variants(vn_explain_trial *t, const tried_plan *p, vn_hypothesis *h, vn_replayed *variants,
+                                vn_error *err)
 {
+	const vn_plan     *plan = p->plan;
 	const vn_replayed *r = &t->c->result.checkpoint[t->x->checkpoint].replay;
 	vn_replayed        most = { 0 };
 	vn_error           why = { "" };
@@ -174,7 +180,7 @@ static vn_status allow_variants(vn_explain_trial *t, const vn_plan *plan, const 
 		others = of > others ? of : others;
 	}
 	for (int i = 0; !st && i < others; i++)
-		st = allow_variant(t, plan, weights, i, own, &h->residual, &most, &why);
+		st = allow_variant(t, p, i, &h->residual, &most, &why);
 	if ((st = vn_unless_unsupported(st, &why, err)))
 		return st;
 	vn_local_allow(&h->residual, &most);
@@ -282,7 +288,7 @@ static vn_status score_plan(vn_explain_trial *t, const vn_plan *plan, const vn_t
 		/* Computed even if the hypothesis already fits: a wider floor alone would let another
 		 * hypothesis leave less. */
 		if (!(st = vn_score_numbers(t, &own, &fine, h, err)))
-			st = allow_variants(t, plan, weights, &own, h, NULL, err);
+			st = allow_variants(t, &(tried_plan) { plan, weights, &own }, h, NULL, err);
 		vn_tensor_free(&fine);
 	}
 	vn_tensor_free(&own);
@@ -359,7 +365,9 @@ vn_status vn_score_unmodified(vn_explain_trial *t, vn_error *err)
 	vn_hypothesis  *h = &t->x->unmodified;
 	const vn_status st = vn_score_numbers(t, &t->own, &t->fine, h, err);
 	t->reference_variants = (vn_replayed) { 0 };
-	return st ? st : allow_variants(t, t->site->plan, t->site->weights, &t->own, h, &t->reference_variants, err);
+	return st ? st
+	          : allow_variants(t, &(tried_plan) { t->site->plan, t->site->weights, &t->own }, h, &t->reference_variants,
+	                           err);
 }
 
 /* ---- which of them explain it ---------------------------------------------------------------- */

@@ -42,15 +42,14 @@ static vn_status by_golden_section(number_search *s, double a, double b, vn_erro
 	return st;
 }
 
-vn_status vn_search_scale(vn_error_of error_of, void *of, double low, double high, int steps, double enough,
-                          vn_least *least, vn_error *err)
+vn_status vn_search_scale(vn_error_of error_of, void *of, vn_range in, double enough, vn_least *least, vn_error *err)
 {
-	const double  from = log(low), step = (log(high) - from) / (steps - 1);
+	const double  from = log(in.low), step = (log(in.high) - from) / (in.steps - 1);
 	number_search s = { error_of, of, { 0, (double)INFINITY } };
 	double        error, best = from;
 	vn_status     st = VN_OK;
 
-	for (int i = 0; !st && i < steps; i++) {
+	for (int i = 0; !st && i < in.steps; i++) {
 		const double before = s.best.error;
 		st = evaluate_at(&s, exp(from + i * step), &error, err);
 		best = s.best.error < before ? from + i * step : best;
@@ -82,14 +81,13 @@ vn_status vn_search_whole(vn_error_of error_of, void *of, int64_t low, int64_t h
 	return st;
 }
 
-vn_least vn_search_grid(vn_cheap_error_of error_of, const void *of, double low, double high, int steps, int finer,
-                        int fewer)
+vn_least vn_search_grid(vn_cheap_error_of error_of, const void *of, vn_range in, int finer, int fewer)
 {
-	const double from = log(low), to = log(high);
+	const double from = log(in.low), to = log(in.high);
 	double       a = from, b = to, best = from, least = (double)INFINITY;
 
 	for (int k = 0; k <= finer; k++) {
-		const int    n = k ? fewer : steps;
+		const int    n = k ? fewer : in.steps;
 		const double step = (b - a) / (n - 1);
 		least = (double)INFINITY;
 		for (int i = 0; i < n; i++) {

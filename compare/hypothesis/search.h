@@ -21,17 +21,22 @@ typedef struct vn_least {
 	double x, error; /* both INFINITY: nothing was found */
 } vn_least;
 
-/* Searches a grid of `steps` from low to high, then by golden section between the neighbours of the
- * best. If the best grid point has an error of at least `enough`, no number between grid points is
- * the right one, and nothing is found. */
-vn_status vn_search_scale(vn_error_of error_of, void *of, double low, double high, int steps, double enough,
-                          vn_least *least, vn_error *err);
+/* The range and grid in which a number is searched. vague: a fit (fit.h) searches between grid
+ * points only if the best one is already near. */
+typedef struct vn_range {
+	double low, high;
+	int    steps;
+	bool   vague;
+} vn_range;
+
+/* Searches a grid, then by golden section between the neighbours of the best. If the best grid
+ * point has an error of at least `enough`, no number between grid points is the right one, and
+ * nothing is found. */
+vn_status vn_search_scale(vn_error_of error_of, void *of, vn_range in, double enough, vn_least *least, vn_error *err);
 /* Searches integers on a grid that is refined around the best. */
 vn_status vn_search_whole(vn_error_of error_of, void *of, int64_t low, int64_t high, vn_least *least, vn_error *err);
-/* Searches a grid of `steps`, then `finer` times a grid of `fewer` steps around the previous
- * best. */
-vn_least  vn_search_grid(vn_cheap_error_of error_of, const void *of, double low, double high, int steps, int finer,
-                         int fewer);
+/* Searches a grid, then `finer` times a grid of `fewer` steps around the previous best. */
+vn_least  vn_search_grid(vn_cheap_error_of error_of, const void *of, vn_range in, int finer, int fewer);
 
 /* Returns x rounded to `digits` significant digits. */
 double vn_in_digits(double x, int digits);

@@ -105,27 +105,32 @@ void vn_head_part_splice(const vn_head_part *part, const vn_tensor *z, const vn_
 
 #define BEYOND 16.0 /* a head with an error of this many floors is in error */
 
-/* Adds up for head h the squared errors of the candidate and of the more precise numbers, and
- * the squares of the expected numbers. */
-static void add_squares(const vn_explain_trial *t, const vn_head_part *part, int h, double *x, double *dd, double *ff,
-                        double *rr)
+/* Squared errors of the candidate (dd) and of the more precise numbers (ff), and the squares of the
+ * expected numbers (rr). */
+typedef struct head_squares {
+	double dd, ff, rr;
+} head_squares;
+
+/* Adds those of head h up. x: room for 3 heads. */
+static head_squares add_squares(const vn_explain_trial *t, const vn_head_part *part, int h, double *x)
 {
 	const vn_tensor *of[3] = { &t->own, &t->fine, &t->site->cand };
 	const int64_t    n = part->inner;
+	head_squares     s = { 0, 0, 0 };
 
-	*dd = *ff = *rr = 0;
 	for (int64_t o = 0; o < part->outer; o++) {
 		for (int i = 0; i < 3; i++)
 			vn_tensor_numbers(of[i], (o * part->heads + h) * n, n, x + i * n);
 		for (int64_t i = 0; i < n; i++) {
 			const double r = x[i], f = x[n + i] - r, d = x[2 * n + i] - r;
 			if (isfinite(r) && isfinite(f)) {
-				*dd += isfinite(d) ? d * d : 1 + r * r;
-				*ff += f * f;
-				*rr += r * r;
+				s.dd += isfinite(d) ? d * d : 1 + r * r;
+				s.ff += f * f;
+				s.rr += r * r;
 			}
 		}
 	}
+	return s;
 }
 
 vn_status vn_head_part_find(const vn_explain_trial *t, vn_head_part *part, bool *some, vn_error *err)
@@ -140,9 +145,8 @@ vn_status vn_head_part_find(const vn_explain_trial *t, vn_head_part *part, bool 
 	if (!x)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for a head");
 	for (int h = 0; h < part->heads; h++) {
-		double dd, ff, rr;
-		add_squares(t, part, h, x, &dd, &ff, &rr);
-		part->in[h] = dd > BEYOND * fmax(ff, t->x->unmodified.residual.floor * rr);
+		const head_squares s = add_squares(t, part, h, x);
+		part->in[h] = s.dd > BEYOND * fmax(s.ff, t->x->unmodified.residual.floor * s.rr);
 		n += part->in[h];
 	}
 	free(x);

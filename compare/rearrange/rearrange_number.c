@@ -222,7 +222,7 @@ static double best_cap(const curve *x)
 		top = fabs(x->cand[i]) > top ? fabs(x->cand[i]) : top;
 	if (!(top > 0))
 		return 0;
-	const vn_least least = vn_search_grid(error_of, x, top, WIDEST * top, GRID, FINER, GRID);
+	const vn_least least = vn_search_grid(error_of, x, (vn_range) { top, WIDEST * top, GRID, false }, FINER, GRID);
 	return least.error < CAP_LEAVES * whole ? least.x : 0;
 }
 

@@ -153,8 +153,8 @@ static bool compute(const vn_node *n, const vn_args *a, const vn_experiment *e, 
 	case VN_OP_GATED: REAL(vn_gated)(out, a->in[0], a->in[1], &n->c, e, count, a->threads); return true;
 	case VN_OP_ADD: REAL(vn_add)(out, a->in[0], a->in[1], count, a->threads); return true;
 	case VN_OP_CAUSAL_CONV:
-		return REAL(vn_causal_conv)(out, a->in[0], v[0], a->state[0], a->tokens, &n->c, e,
-		                            e && e->conv.forgets && a->past > 0, a->threads);
+		return REAL(vn_causal_conv)(out, &(REAL(vn_conv)) { a->in[0], v[0], a->state[0], a->tokens, &n->c, e,
+		                                                    e && e->conv.forgets && a->past > 0, a->threads });
 	case VN_OP_LOG_DECAY: REAL(vn_log_decay)(out, a->in[0], v[0], v[1], a->tokens, row, e); return true;
 	case VN_OP_ROWS: /* an experiment itself */
 		REAL(vn_rows)(out, a->in[0], a->in[1], a->past, a->tokens, row, &n->x);

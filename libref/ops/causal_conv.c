@@ -35,12 +35,13 @@ static int64_t count_before(int64_t end, int64_t from, int64_t n)
 /* Channels [from, from + n) of y (X), for one token. x: its row and the J-1 rows before it,
  * oldest first; w: (J,X) taps. */
 VN_CLONES
-static void convolve_channels(real *y, const real *const *x, const double *w, const vn_consts *k,
-                              const vn_experiment *e, int64_t from, int64_t n)
+static void convolve_channels(real *y, const real *const *x, const double *w, const REAL(vn_conv) * a, int64_t from,
+                              int64_t n)
 {
-	const int64_t X = k->conv.channels, J = k->conv.taps;
-	const int     linear = e ? e->conv.linear : 0;
-	double        sum[SHARE];
+	const vn_experiment *e = a->e;
+	const int64_t        X = a->c->conv.channels, J = a->c->conv.taps;
+	const int            linear = e ? e->conv.linear : 0;
+	double               sum[SHARE];
 
 	memset(sum, 0, sizeof sum);
 	for (int64_t j = 0; j < J; j++) {
@@ -60,10 +61,12 @@ static void convolve_channels(real *y, const real *const *x, const double *w, co
 		y[from + c] = (real)(sum[c] / (1.0 + vn_exp(-sum[c])));
 }
 
-bool REAL(vn_causal_conv)(real *y, const real *x, const real *w, real *state, int64_t T, const vn_consts *k,
-                          const vn_experiment *e, bool forgets, int threads)
+bool REAL(vn_causal_conv)(real *y, const REAL(vn_conv) * a)
 {
-	const int64_t X = k->conv.channels, J = k->conv.taps, ahead = e ? e->conv.ahead : 0;
+	const real   *x = a->x;
+	real         *state = a->state;
+	const bool    forgets = a->forgets;
+	const int64_t T = a->T, X = a->c->conv.channels, J = a->c->conv.taps, ahead = a->e ? a->e->conv.ahead : 0;
 	const int64_t shares = (X + SHARE - 1) / SHARE;
 	double       *taps = malloc((size_t)(J * X) * sizeof *taps);                    /* (J,X) */
 	real         *none = ahead || forgets ? calloc((size_t)X, sizeof *none) : NULL; /* (X) */
@@ -76,9 +79,9 @@ bool REAL(vn_causal_conv)(real *y, const real *x, const real *w, real *state, in
 	}
 	for (int64_t c = 0; c < X; c++)
 		for (int64_t j = 0; j < J; j++)
-			taps[j * X + c] = (double)w[c * J + j];
+			taps[j * X + c] = (double)a->w[c * J + j];
 
-#pragma omp parallel num_threads(threads) reduction(&& : good)
+#pragma omp parallel num_threads(a->threads) reduction(&& : good)
 	{
 		const real **row = malloc((size_t)J * sizeof *row);
 		good = row;
@@ -91,7 +94,7 @@ bool REAL(vn_causal_conv)(real *y, const real *x, const real *w, real *state, in
 				const int64_t at = t - (J - 1) + j + ahead;
 				row[j] = at >= T || (at < 0 && forgets) ? none : at < 0 ? state + (J - 1 + at) * X : x + at * X;
 			}
-			convolve_channels(y + t * X, row, taps, k, e, from, X - from < SHARE ? X - from : SHARE);
+			convolve_channels(y + t * X, row, taps, a, from, X - from < SHARE ? X - from : SHARE);
 		}
 		free(row);
 	}

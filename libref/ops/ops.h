@@ -153,10 +153,18 @@ bool REAL(vn_attention_rows)(real *out, const REAL(vn_attend) * a, int slot, int
  *   y[t,c] = silu(sum_j w[c,j] x[t-(J-1)+j, c])
  * state: the rows that precede x, oldest first; updated to those that precede the next call.
  * Experiments, e->conv: linear (no silu); ahead (x[t-(J-1)+j+ahead], 0 after the last row). The
- * experiment e->conv.forgets is the argument `forgets`: the rows that precede x are 0. Returns
+ * experiment e->conv.forgets is the member `forgets`: the rows that precede x are 0. Returns
  * false without memory. */
-bool REAL(vn_causal_conv)(real *y, const real *x, const real *w, real *state, int64_t T, const vn_consts *c,
-                          const vn_experiment *e, bool forgets, int threads);
+typedef struct REAL(vn_conv) {
+	const real          *x, *w;
+	real                *state;
+	int64_t              T;
+	const vn_consts     *c;
+	const vn_experiment *e;
+	bool                 forgets;
+	int                  threads;
+} REAL(vn_conv);
+bool REAL(vn_causal_conv)(real *y, const REAL(vn_conv) * a);
 
 /* Logarithm of the decay of a state.   x, y (T,N)   A_log, dt_bias (N)
  *   y[t,n] = -exp(A_log[n]) * softplus(x[t,n] + dt_bias[n])
