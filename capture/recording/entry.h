@@ -1,5 +1,5 @@
-/* entry.h: what a recording holds: steps, and tensors under names; and what a tensor is gathered
- * from (derive.h).
+/* entry.h: a tensor of a recording: what is said of it, a part of it, and what it is gathered from
+ * (derive.h).
  *
  * Owner   an entry belongs to its recording; its texts are interned.
  */
