@@ -137,6 +137,8 @@ const vn_family_weight vn_decoder_weights[] = {
 	{ VN_POINT_K_PROJ, "self_attn.k_proj", "attn_k", 0, 0 },
 	{ VN_POINT_V_PROJ, "self_attn.v_proj", "attn_v", 0, 0 },
 	{ VN_POINT_ATTN_OUT, "self_attn.o_proj", "attn_output", 0, 0 },
+	{ VN_POINT_Q_NORM, "self_attn.q_norm", "attn_q_norm", 0, 0 },
+	{ VN_POINT_K_NORM, "self_attn.k_norm", "attn_k_norm", 0, 0 },
 	{ VN_POINT_GATE_PROJ, "mlp.gate_proj", "ffn_gate", 0, 0 },
 	{ VN_POINT_UP_PROJ, "mlp.up_proj", "ffn_up", 0, 0 },
 	{ VN_POINT_DOWN_PROJ, "mlp.down_proj", "ffn_down", 0, 0 },

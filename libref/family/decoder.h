@@ -11,10 +11,9 @@
 #include "libref/family/config.h"
 #include "libref/family/family.h"
 
-/* The names of weights: of all families but GPT-2; of Qwen2, and of Qwen3 but for its norms of
- * heads; of Llama and Mistral. */
+/* The names of weights: of all families but GPT-2; of Llama, Mistral, Qwen2 and Qwen3. */
 extern const vn_naming        vn_decoder_naming;
-extern const vn_family_weight vn_decoder_weights[], vn_llama_weights[];
+extern const vn_family_weight vn_decoder_weights[];
 
 /* Builds the plan. Changes c only where it refers to lists (vn_config_lists). */
 vn_status vn_plan_decoder(const char *path, vn_config *c, vn_plan **plan, vn_error *err);

@@ -94,8 +94,9 @@ typedef struct vn_gguf_family {
 	const char          *arch; /* NULL: no files state it */
 	/* the activation, if the config has the fields of vn_config_decoder; NULL: it does not */
 	const char          *act;
-	const char          *sizes[4]; /* then: the fields of D, L, H and the context */
-	const vn_gguf_field *fields;   /* further fields, up to `field` NULL */
+	const char          *sizes[4];    /* then: the fields of D, L, H and the context */
+	bool                 interleaved; /* q_proj and k_proj are written as VN_GGUF_ROTATED_Q, _K */
+	const vn_gguf_field *fields;      /* further fields, up to `field` NULL */
 	vn_gguf_window       window;
 } vn_gguf_family;
 

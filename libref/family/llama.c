@@ -21,22 +21,6 @@ static vn_status plan_llama(const char *path, const json_t *config, vn_plan **pl
 
 static const vn_setting obeys[] = { { "attention_bias", VN_FALSE, NULL }, { "mlp_bias", VN_FALSE, NULL }, { 0 } };
 
-const vn_family_weight vn_llama_weights[] = {
-	{ VN_POINT_EMBED, "model.embed_tokens", "token_embd", 0, 0 },
-	{ VN_POINT_FINAL_NORM, "model.norm", "output_norm", 0, 0 },
-	{ VN_POINT_LOGITS, "lm_head", "output", 0, 0 },
-	{ VN_POINT_ATTN_NORM, "input_layernorm", "attn_norm", 0, 0 },
-	{ VN_POINT_MLP_NORM, "post_attention_layernorm", "ffn_norm", 0, 0 },
-	{ VN_POINT_Q_PROJ, "self_attn.q_proj", "attn_q", VN_GGUF_ROTATED_Q, 0 },
-	{ VN_POINT_K_PROJ, "self_attn.k_proj", "attn_k", VN_GGUF_ROTATED_K, 0 },
-	{ VN_POINT_V_PROJ, "self_attn.v_proj", "attn_v", 0, 0 },
-	{ VN_POINT_ATTN_OUT, "self_attn.o_proj", "attn_output", 0, 0 },
-	{ VN_POINT_GATE_PROJ, "mlp.gate_proj", "ffn_gate", 0, 0 },
-	{ VN_POINT_UP_PROJ, "mlp.up_proj", "ffn_up", 0, 0 },
-	{ VN_POINT_DOWN_PROJ, "mlp.down_proj", "ffn_down", 0, 0 },
-	{ 0 },
-};
-
 static const vn_gguf_field fields[] = {
 	{ VN_GGUF_HAS, "attention_bias", "attn_q.bias", NULL, 0, 0 },
 	{ VN_GGUF_HAS, "mlp_bias", "ffn_gate.bias", NULL, 0, 0 },
@@ -59,7 +43,7 @@ const vn_family vn_family_llama = {
 	.plan = plan_llama,
 	.obeys = obeys,
 	.naming = &vn_decoder_naming,
-	.weights = vn_llama_weights,
-	.gguf = { .arch = "llama", .act = "silu", .fields = fields, .window = VN_GGUF_WINDOW_MISTRAL },
+	.weights = vn_decoder_weights,
+	.gguf = { .arch = "llama", .act = "silu", .interleaved = true, .fields = fields, .window = VN_GGUF_WINDOW_MISTRAL },
 	.published = published,
 };

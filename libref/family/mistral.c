@@ -49,6 +49,6 @@ const vn_family vn_family_mistral = {
 	.plan = plan_mistral,
 	.obeys = obeys,
 	.naming = &vn_decoder_naming,
-	.weights = vn_llama_weights,
+	.weights = vn_decoder_weights,
 	.published = published,
 };

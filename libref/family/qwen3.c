@@ -34,24 +34,6 @@ static const vn_setting obeys[] = {
 	{ 0 },
 };
 
-static const vn_family_weight weights[] = {
-	{ VN_POINT_EMBED, "model.embed_tokens", "token_embd", 0, 0 },
-	{ VN_POINT_FINAL_NORM, "model.norm", "output_norm", 0, 0 },
-	{ VN_POINT_LOGITS, "lm_head", "output", 0, 0 },
-	{ VN_POINT_ATTN_NORM, "input_layernorm", "attn_norm", 0, 0 },
-	{ VN_POINT_MLP_NORM, "post_attention_layernorm", "ffn_norm", 0, 0 },
-	{ VN_POINT_Q_PROJ, "self_attn.q_proj", "attn_q", 0, 0 },
-	{ VN_POINT_K_PROJ, "self_attn.k_proj", "attn_k", 0, 0 },
-	{ VN_POINT_V_PROJ, "self_attn.v_proj", "attn_v", 0, 0 },
-	{ VN_POINT_ATTN_OUT, "self_attn.o_proj", "attn_output", 0, 0 },
-	{ VN_POINT_Q_NORM, "self_attn.q_norm", "attn_q_norm", 0, 0 },
-	{ VN_POINT_K_NORM, "self_attn.k_norm", "attn_k_norm", 0, 0 },
-	{ VN_POINT_GATE_PROJ, "mlp.gate_proj", "ffn_gate", 0, 0 },
-	{ VN_POINT_UP_PROJ, "mlp.up_proj", "ffn_up", 0, 0 },
-	{ VN_POINT_DOWN_PROJ, "mlp.down_proj", "ffn_down", 0, 0 },
-	{ 0 },
-};
-
 static const vn_gguf_field fields[] = {
 	{ VN_GGUF_HAS, "attention_bias", "attn_q.bias", NULL, 0, 0 },
 	{ 0 },
@@ -72,7 +54,7 @@ const vn_family vn_family_qwen3 = {
 	.plan = plan_qwen3,
 	.obeys = obeys,
 	.naming = &vn_decoder_naming,
-	.weights = weights,
+	.weights = vn_decoder_weights,
 	.gguf = { .arch = "qwen3", .act = "silu", .fields = fields, .window = VN_GGUF_WINDOW_PATTERN },
 	.published = published,
 };

@@ -48,5 +48,9 @@ vn_gguf_change vn_gguf_name(const vn_family *f, int64_t layers, int64_t extra, c
 		snprintf(hf, room, "%s%s", r->hf, suffix);
 	else if (r)
 		snprintf(hf, room, "%s%lld.%s%s", f->naming->layers, (long long)layer, r->hf, suffix);
+	if (r && f->gguf.interleaved && r->point == VN_POINT_Q_PROJ)
+		return VN_GGUF_ROTATED_Q;
+	if (r && f->gguf.interleaved && r->point == VN_POINT_K_PROJ)
+		return VN_GGUF_ROTATED_K;
 	return r ? r->change : VN_GGUF_AS_IT_WAS;
 }
