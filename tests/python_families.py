@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""python_families.py [--write] VERNIER: the Python package's table of families is what the program's plans say.
+"""python_families.py [--write] VERNIER: what is said of transformers' modules is what the program's plans say.
 
     capture/python/vernier_parity/families.py   the checkpoints of each family and, where a module of transformers takes
                                                 or returns one, that module
+    specs/names/hf.yaml                         between two marks, the same as rules: the module's name, the checkpoint
 
-Both come from the plan that VERNIER records of each trained fixture. A weight "model.layers.0.mlp.up_proj.weight" is
+All comes from the plan that VERNIER records of each trained fixture. A weight "model.layers.0.mlp.up_proj.weight" is
 that of the module mlp.up_proj of a layer: what its operation makes is what the module returns, and what an operation
-with a weight reads, its module takes. --write prints the table into the package.
+with a weight reads, its module takes. --write prints both.
 """
 import glob
 import json
@@ -25,6 +26,8 @@ except ImportError:
 TESTS = os.path.dirname(os.path.abspath(__file__))
 FIXTURES = os.path.join(TESTS, "..", "fixtures")
 PAGE = os.path.join(TESTS, "..", "capture", "python", "vernier_parity", "families.py")
+MAP = os.path.join(TESTS, "..", "specs", "names", "hf.yaml")
+FROM, TO = "  # Printed by tests/python_families.py --write VERNIER: the modules of each family.\n", "  # To here.\n"
 HAS_MODULE = ("embed", "positions", "linear", "rms_norm", "layer_norm", "gated_norm")
 # Modules without a weight: of an activation, of the rest mlp.act_fn; of a sum before the layers.
 ACTIVATIONS, SUMS = {"gpt2": "mlp.act"}, {"gpt2": "drop"}
@@ -173,23 +176,97 @@ def table(vernier):
     return HEAD + text + families
 
 
+def package():
+    """The package's table, as it is in the tree."""
+    found = {}
+    with open(PAGE, encoding="utf-8") as f:
+        exec(compile(f.read(), PAGE, "exec"), found)  # pylint: disable=exec-used
+    return {name: rows for name, rows in found["FAMILIES"].items() if name + "_text" not in found["FAMILIES"]}
+
+
+def axes_of(row):
+    """The axes of what the module takes or returns, batch first."""
+    token, _, rest = row.axes.partition(" ")
+    if row.op in ("delta_rule", "gated_norm"):
+        return f"(batch {token} {rest.split()[0]}) {rest.split()[1]}"
+    joined = " " in rest and not row.op.endswith("norm")
+    return f"batch {token} ({rest})" if joined else f"batch {token} {rest}"
+
+
+def rules_of(name, family):
+    """(module, what it becomes) of every checkpoint with one."""
+    body, layers = ("transformer", "h") if name == "gpt2" else ("{model,model.language_model}", "layers")
+    every = [(f"{body}.", "", row) for row in family.before]
+    for rows in family.layer.values():
+        yield f"{body}.{layers}.{{n}}.in", 'to: "layer{n}.input", axes: "batch token hidden"'
+        every += [(f"{body}.{layers}.{{n}}.", "layer{n}.", row) for row in rows]
+    every += [("" if row.module == "lm_head" else f"{body}.", "", row) for row in family.behind]
+    halves = {}  # by module, the checkpoints that are parts of what it returns
+    for _, prefix, row in every:
+        if row.part and not row.part[2] and prefix + row.point not in halves.setdefault(row.module, []):
+            halves[row.module].append(prefix + row.point)
+    for before, prefix, row in every:
+        if row.module is None or row.part or row.how == "rows" or (row.op == "scale" and row.basis == "vocab"):
+            continue
+        module = (before + row.module).rstrip(".") + (".in" if row.how == "in" else "" if row.module else "{,.0}")
+        more = ""
+        if row.how == "out" and row.module in halves:
+            more = f', parts: [{", ".join(json.dumps(p) for p in halves[row.module])}], along: {row.axes.split()[1]}'
+        yield module, f'to: "{prefix}{row.point}"{more}, axes: "{axes_of(row)}"'
+
+
+def rules():
+    """The printed part of hf.yaml. A rule names its families if the module is another checkpoint in others."""
+    becomes = {}  # by module, the families of each result
+    for name, family in package().items():
+        for module, result in rules_of(name, family):
+            of = becomes.setdefault(module, {}).setdefault(result, [])
+            if name not in of:
+                of.append(name)
+    for module, results in becomes.items():  # of families that have the module, but whose input of it is no checkpoint
+        others = {n for of in becomes.get(module[:-3], {}).values() for n in of} if module.endswith(".in") else set()
+        unused = sorted(others - {n for of in results.values() for n in of})
+        if unused:
+            results["ignore: true"] = unused
+    text = ""
+    for module, results in becomes.items():
+        usual = max(results, key=lambda r: len(results[r]))
+        for result in sorted(results, key=lambda r: r == usual):
+            kinds = [n.replace("_text", "*") for n in results[result]]
+            which = kinds[0] if len(kinds) == 1 else "{" + ",".join(kinds) + "}"
+            family = "" if result == usual else f'family: "{which}", '
+            line = f'  - {{ from: "{module}", {family}{result} }}\n'
+            if len(line) > 121:
+                wrapped = result.replace("], along", "],\n      along")
+                line = f'  - {{ from: "{module}",\n      {family}{wrapped} }}\n'
+            text += line
+    return text
+
+
+def as_printed(path, want, write):
+    """Whether a file is as it is to be; its first line that is not is told."""
+    with open(path, encoding="utf-8") as f:
+        have = f.read()
+    if path == MAP:
+        front, behind = have.index(FROM) + len(FROM), have.index(TO)
+        want = have[:front] + want + have[behind:]
+    if write:
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(want)
+    elif have != want:
+        lines = [(a, b) for a, b in zip(have.splitlines(), want.splitlines()) if a != b]
+        print(f"{os.path.basename(path)} is not what the plans say",
+              *(f"{k} {x}" for k, x in zip("-+", (lines or [""])[0])), sep="\n")
+    return write or have == want
+
+
 def main():
     write, vernier = sys.argv[1] == "--write", sys.argv[-1]
-    want = table(vernier)
-    if write:
-        with open(PAGE, "w", encoding="utf-8") as f:
-            f.write(want)
-    with open(PAGE, encoding="utf-8") as f:
-        have = f.read()
-    if have != want:
-        for a, b in zip(have.splitlines(), want.splitlines()):
-            if a != b:
-                print(f"- {a}\n+ {b}")
-                break
-        print(f"families.py is not what the plans say; write it anew: tests/python_families.py --write {vernier}")
-        return 1
-    print("families.py has what the program's plans say")
-    return 0
+    good = as_printed(PAGE, table(vernier), write)
+    good = as_printed(MAP, rules(), write) and good
+    print("families.py and hf.yaml have what the program's plans say" if good
+          else f"write them anew: tests/python_families.py --write {vernier}")
+    return 0 if good else 1
 
 
 if __name__ == "__main__":
