@@ -5,6 +5,7 @@
 
 #include "libref/base/sanitizer.h"
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <math.h>
 #include <sys/mman.h>
@@ -151,9 +152,13 @@ void *__libc_realloc(void *old, size_t n);
 
 extern char __executable_start, etext; /* of the linker: where this program's code is */
 
+/* Not libseccomp's: it is called only where there is memory (capture/file/sandbox.c). */
 static bool refuse(const char *from)
 {
-	if (!requests || getpid() == requests->parent || (from >= &__executable_start && from < &etext))
+	Dl_info library;
+
+	if (!requests || getpid() == requests->parent || (from >= &__executable_start && from < &etext) ||
+	    (dladdr(from, &library) && strstr(library.dli_fname, "libseccomp")))
 		return false;
 	return ++requests->seen == requests->refused;
 }

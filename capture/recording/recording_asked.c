@@ -1,11 +1,9 @@
 /* recording_asked.c: the functions that return facts about an open recording; see recording.h. */
 #include <stdio.h>
 #include "capture/recording/recording_internal.h"
-#include "libref/base/trouble.h"
 
 #include "libref/plan/point.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -94,12 +92,7 @@ const char *vn_recording_config(const vn_recording *r)
 const char *vn_recording_model_here(const vn_recording *r)
 {
 	const char *path = r ? text_of(r->model, "path") : NULL;
-
-	if (path && *path && access(path, R_OK) == 0)
-		return path;
-	if (path && *path && vn_trouble_is(errno))
-		vn_trouble_note(strerror(errno));
-	return NULL;
+	return path && *path && access(path, R_OK) == 0 ? path : NULL;
 }
 
 const char *vn_recording_provenance(const vn_recording *r)

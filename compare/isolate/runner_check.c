@@ -1,5 +1,7 @@
 /* runner_check.c: the command that drives another engine. */
 #include "compare/isolate/runner.h"
+
+#include "capture/file/output.h"
 #include "libref/base/say.h"
 
 #include <errno.h>
@@ -24,10 +26,7 @@ static char *list_switched(const vn_runner *x, const bool *on)
 			vn_say(out, "%s%s", comma, x->name[i]);
 			comma = ",";
 		}
-	if (out && fclose(out) == 0)
-		return text;
-	free(text);
-	return NULL;
+	return vn_text_close(out, &text) ? text : NULL;
 }
 
 __attribute__((noreturn)) static void run_command(const char *command, const char *toggles)

@@ -1,6 +1,7 @@
 /* runner_switch.c: writes sets of toggles as globs, the form of VERNIER_FORCE_REF. */
 #include "compare/isolate/runner.h"
 
+#include "capture/file/output.h"
 #include "capture/run/toggles.h"
 #include "libref/base/say.h"
 
@@ -85,16 +86,11 @@ char *vn_runner_switch(const vn_runner *x, const bool *on)
 	const char *comma = "";
 	FILE       *out = open_memstream(&text, &size);
 
-	if (!out)
-		return NULL;
-	for (int i = 0; i < x->n; i++)
+	for (int i = 0; out && i < x->n; i++)
 		if (on[i] && !has_begun(x, on, i)) {
 			vn_say(out, "%s", comma);
 			put_component(x, on, i, out);
 			comma = ",";
 		}
-	if (fclose(out) == 0)
-		return text;
-	free(text);
-	return NULL;
+	return vn_text_close(out, &text) ? text : NULL;
 }

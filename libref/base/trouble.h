@@ -4,9 +4,9 @@
  * Most callers report such a failure, and the run ends. Some cannot, or mistake it for something
  * else: a line is dropped from a report, a file looks damaged or absent. Therefore every refusal is
  * noted where it is seen: by vn_fail (error.h), by json.h for Jansson, by printed.h for what it
- * writes, and by the program for memory that its own calls do not get (compare/watch.c). Before
- * something becomes final (a recording or report gets its name, the program chooses its exit
- * status), the code asks vn_trouble_since.
+ * writes, and by the program for its own calls that get no memory or cannot look at a path
+ * (compare/watch.c). Before something becomes final (a recording or report gets its name, the
+ * program chooses its exit status), the code asks vn_trouble_since.
  *
  * Threads  any.
  */
