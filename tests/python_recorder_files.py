@@ -117,10 +117,19 @@ class TheFile(Files):
         os.rename(self.at("cand.h5"), other)
         self.refuses("is the recording to judge this one by", self.recorder, against=other)
         self.assertTrue(os.path.isfile(other))
+        for force in False, True:  # it is complete
+            self.refuses("not a recording that was interrupted", self.recorder, force=force)
+        with vernier_parity.open(other) as rec:
+            self.assertTrue(rec.complete and "logits" in rec)
         with self.recorder("ref.h5") as r:
             r.put("logits", np.ones((len(IDS), 8), "f4"))
         self.refuses("is the recording to judge this one by", self.recorder, "ref.h5", against=self.at("ref.h5"))
-        with self.recorder() as r:  # what was ours is replaced
+        with h5py.File(other, "r+") as f:
+            f.attrs["complete"] = 0
+        os.link(other, self.at("second.h5"))
+        self.refuses("has another name", self.recorder)
+        os.unlink(self.at("second.h5"))
+        with self.recorder() as r:  # what was interrupted is replaced
             r.put("logits", np.zeros((len(IDS), 8), "f4"))
         self.assertFalse(os.path.exists(other))
 
@@ -134,7 +143,8 @@ class TheFile(Files):
             self.assertEqual(self.bytes_of("cand.h5"), b"precious")
             with vernier_parity.open(self.at("cand.h5.partial")) as rec:
                 self.assertIn("logits", rec)
-            os.unlink(self.at("cand.h5"))
+            for name in "cand.h5", "cand.h5.partial":  # both are whole, and stay
+                os.unlink(self.at(name))
 
     def test_the_lock_is_held_until_the_file_has_its_name(self):
         from vernier_parity import disk

@@ -213,6 +213,8 @@ def make_room(path: str, is_leftover: Any) -> None:
             _lock(fd)
             if not os.path.exists(path) or not os.path.samestat(os.fstat(fd), os.stat(path)):
                 continue  # its owner renamed it in between
+            if os.fstat(fd).st_nlink > 1:
+                raise Taken("has another name, too (a hard link); remove this one, or give another name")
             if os.fstat(fd).st_size and not is_leftover(path):
                 raise Taken("exists, and is not a recording that was interrupted; it stays: remove it, or give "
                             "another name")

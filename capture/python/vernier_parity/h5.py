@@ -152,15 +152,16 @@ def create(disk: Disk) -> h5py.File:
 BEGUN = b"vernier begins a recording here\n"  # of a file in which the program has not written HDF5 yet
 
 
-def is_recording(path: str) -> bool:
-    """True if the file is a recording, complete, interrupted, or only begun."""
+def is_interrupted(path: str) -> bool:
+    """True if the file is a recording that was interrupted, or only begun; False if it is a complete one."""
     try:
         with open(path, "rb") as begun:
             if begun.read(len(BEGUN)) == BEGUN:
                 return True
         with _read(path) as f:
-            return bool(text_of(f.attrs.get("format", "")) == "vernier-checkpoint")
-    except (OSError, RuntimeError, KeyError):
+            return bool(text_of(f.attrs.get("format", "")) == "vernier-checkpoint"
+                        and text_of(f.attrs.get("complete", 1)) == 0)
+    except (OSError, RuntimeError, KeyError, ValueError):
         return False
 
 

@@ -148,7 +148,7 @@ class Recorder:
             if against is not None and any(os.path.exists(p) and os.path.samefile(against, p)
                                            for p in (self.path, self.partial)):
                 raise RecordingError(f"{self.path}: is the recording to judge this one by; give another name")
-            make_room(self.partial, h5.is_recording)
+            make_room(self.partial, h5.is_interrupted)
             self._disk = Disk(self.partial)
             self._file = h5.create(self._disk)
         except OSError as e:
