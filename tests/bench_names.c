@@ -1,7 +1,8 @@
-/* bench_names.c: bench_names FILE TENSORS STEPS VALUE [flat]: writes a recording of TENSORS small
- * tensors in each of STEPS steps through vernier_capture.h, as an engine would. All numbers differ
- * and are multiples of VALUE. flat: all names of a step in one group. Prints seconds and peak
- * memory of both processes. */
+/* bench_names.c: bench_names FILE TENSORS STEPS VALUE [flat] [silent]: writes a recording of TENSORS
+ * small tensors in each of STEPS steps through vernier_capture.h, as an engine would. All numbers differ
+ * and are multiples of VALUE. flat: all names of a step in one group. silent: prints a line after
+ * the last tensor and does nothing until it is killed. Prints seconds and peak memory of both
+ * processes. */
 #include "capture/include/vernier_capture.h"
 
 #include <stdbool.h>
@@ -10,6 +11,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <time.h>
+#include <unistd.h>
 
 static double now(void)
 {
@@ -33,7 +35,7 @@ int main(int argc, char **argv)
 	const double  begun = now();
 
 	if (n < 1 || steps < 1) {
-		fprintf(stderr, "bench_names FILE TENSORS STEPS VALUE [flat]\n");
+		fprintf(stderr, "bench_names FILE TENSORS STEPS VALUE [flat] [silent]\n");
 		return 2;
 	}
 	vernier_capture *c = vernier_capture_open(argv[1], 1, "bench_names", "f32");
@@ -48,6 +50,11 @@ int main(int argc, char **argv)
 				snprintf(name, sizeof name, "layer%d.other_%d", i / 100, i % 100);
 			vernier_capture_put(c, name, "other", "f32", x, 1, shape);
 		}
+	}
+	if (strcmp(argv[argc - 1], "silent") == 0) {
+		puts("silent");
+		fflush(stdout);
+		pause();
 	}
 	if (vernier_capture_commit(c) != 0) {
 		fprintf(stderr, "bench_names: %s\n", vernier_capture_error(c));

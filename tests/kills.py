@@ -9,6 +9,8 @@ be one of a child process; it is killed alone, or with all processes of the comm
   - what is left beside has one of the documented names, PATH.partial or PATH.PID.partial (PATH.old: a model being
     replaced), and a recording that was being written opens,
   - the command run again succeeds, over what is left.
+An engine that records by vernier_capture.h is killed in a silence after its last tensor, too: all of them are in the
+file after 0.5 s (on a busy machine, some seconds).
 
 --all: 500 kills and more, the GPU engine among what is killed. --only: the commands whose names contain NAME.
 --jobs N: run N commands at a time (default 1), each in a folder of its own.
@@ -194,11 +196,15 @@ class Tally:
         print(f"{command.name}, killed {how}: {what}", flush=True)
 
 
-def begin(command, environment):
+def begin_empty():
     shutil.rmtree("out", ignore_errors=True)
     shutil.rmtree("tmp", ignore_errors=True)
     os.mkdir("out")
     os.mkdir("tmp")
+
+
+def begin(command, environment):
+    begin_empty()
     return subprocess.Popen(command.line, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                             env={**os.environ, **environment}, start_new_session=True)
 
@@ -299,9 +305,33 @@ def kill_each(command, library, budget, tally):
         os.kill(child.pid, signal.SIGKILL)  # send_signal would wait for a child that has ended
         tally.kills += 1
         check_after(command, f"after {after:.3f} s", *end(child), right, tally)
-    print(f"{command.name:16} {calls:5} calls, {len(moments)} killed before one of them, {timed} after a time",
-          flush=True)
+    silences = 0
+    if command.line[0] == NAMES:
+        silences = 10 if ALL else 2
+        for _ in range(silences):
+            kill_in_silence(command, right, tally)
+    print(f"{command.name:16} {calls:5} calls, {len(moments)} killed before one of them, {timed} after a time, "
+          f"{silences} in a silence", flush=True)
     return tally
+
+
+def kill_in_silence(command, right, tally):
+    """Kills the engine when it has done nothing for a while: everything that it put is in the file."""
+    begin_empty()
+    child = subprocess.Popen([*command.line, "silent"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE, start_new_session=True)
+    child.stdout.readline()
+    put, waited = right["a.h5"][1], 0
+    while waited == 0 or (waited < 20 and content("out/a.h5.partial")[1] != put):
+        time.sleep(0.5)
+        waited += 1
+    os.kill(child.pid, signal.SIGKILL)
+    status, orphans = end(child)
+    tally.kills += 1
+    there = content("out/a.h5.partial")[1]
+    if there != put:
+        tally.wrong(command, "in a silence", f"{len(there)} of {len(put)} tensors are in the file")
+    check_after(command, "in a silence", status, orphans, right, tally)
 
 
 def kill_in(folder, made, command, seed):

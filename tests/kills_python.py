@@ -7,6 +7,8 @@ third of the processes end before their n-th call that changes a file, the other
   - PATH.partial is absent, empty or opens: for h5py and for `vernier show` (--check, which looks at every digest), and
     holds right tensors alone, and the ids of its steps,
   - nothing else is left, and (every 20th time) recording again succeeds over it.
+Some more are killed when they have recorded nothing for 0.5 s (on a busy machine, some seconds): all that they put is
+in the file.
 
 Default: 60. --from-call N: only before calls, one after the other, from the N-th. Status 1 if one is torn; 77, skipped,
 without h5py.
@@ -108,6 +110,34 @@ def run(path, at=None, after=None, how=signal.SIGKILL):
     return os.WIFSIGNALED(status), time.monotonic() - start
 
 
+def kill_in_silence(path):
+    """Kills a recording that has done nothing for a while. Returns the tensors that the file lacks."""
+    def lacks():
+        with vernier_parity.open(path + ".partial") as rec:
+            have = rec.names() if rec.steps else []
+        return [f"blk.{i}" for i in range(33) if f"blk.{i}" not in have]
+
+    told, there = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        r = vernier_parity.Recorder(path, engine="a test", precision="f32", token_ids=tokens_of(0), force=True)
+        for i in range(33):
+            r.put(f"blk.{i}", value(0, f"blk.{i}"), "token x", source_line="a.py:1")
+        os.write(there, b"x")
+        time.sleep(60)
+        os._exit(5)
+    os.read(told, 1)
+    for _ in range(20):
+        time.sleep(0.5)
+        if not lacks():
+            break
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    os.close(told)
+    os.close(there)
+    return lacks()
+
+
 def wrong_in(path, whole, vernier):
     """What is wrong with a file, or None."""
     try:
@@ -142,11 +172,17 @@ def main():
     a = a.parse_args()
     seed = int(os.environ.get("SEED", random.randrange(1 << 30)))
     random.seed(seed)
-    vernier_parity.recorder.PUBLISH_EVERY = 0.002  # so that many states come onto the disk
     bad = ended = 0
     states = {"none": 0, "empty": 0, "partial": 0, "whole": 0}
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "a.h5")
+        for _ in range(max(1, a.kills // 20)):
+            lost = kill_in_silence(path)
+            if lost:
+                bad += 1
+                print(f"in a silence: {len(lost)} of 33 tensors are not in the file", flush=True)
+        os.unlink(path + ".partial")
+        vernier_parity.recorder.PUBLISH_EVERY = 0.002  # so that many states come onto the disk
         seconds = min(run(path)[1] for _ in range(3))
         os.unlink(path)
         told, there = os.pipe()

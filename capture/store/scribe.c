@@ -55,8 +55,9 @@ static bool send_all(int socket, const void *first, size_t first_bytes, const vo
 }
 
 /* Receives at least `least` bytes, and up to `most` if they are available. Returns the count;
- * 0: the peer is gone or silent for too long. */
-static size_t receive_bytes(int socket, void *data, size_t least, size_t most)
+ * 0: the peer is gone or silent for too long. idle: the scribe's file, in which a silence is used
+ * (vn_scribe_file_idle), and the wait goes on; NULL: for the store. */
+static size_t receive_bytes(int socket, void *data, size_t least, size_t most, vn_scribe_file *idle)
 {
 	char  *to = data;
 	size_t got = 0;
@@ -65,6 +66,11 @@ static size_t receive_bytes(int socket, void *data, size_t least, size_t most)
 		const ssize_t n = recv(socket, to + got, most - got, 0);
 		if (n < 0 && errno == EINTR)
 			continue;
+		if (n < 0 && errno == EAGAIN && idle) {
+			errno = 0; /* it is no failure, of which a later message would speak */
+			vn_scribe_file_idle(idle);
+			continue;
+		}
 		if (n <= 0)
 			return 0;
 		got += (size_t)n;
@@ -90,17 +96,17 @@ typedef struct incoming_message {
 	char         body[4096 - sizeof(message_head)]; /* the start of the body; messages about tensors are shorter */
 } incoming_message;
 
-static bool receive_message(int socket, vn_scribe_request *request, vn_message *m)
+static bool receive_message(vn_scribe_file *f, int socket, vn_scribe_request *request, vn_message *m)
 {
 	incoming_message in;
-	const size_t     got = receive_bytes(socket, &in, sizeof in.head, sizeof in), here = got - sizeof in.head;
+	const size_t     got = receive_bytes(socket, &in, sizeof in.head, sizeof in, f), here = got - sizeof in.head;
 
 	if (got == 0 || here > in.head.bytes || !(m->data = malloc(in.head.bytes + 1)))
 		return false;
 	memcpy(m->data, in.body, here);
 	m->n = m->room = in.head.bytes;
 	*request = (vn_scribe_request)in.head.request;
-	return here == m->n || receive_bytes(socket, m->data + here, m->n - here, m->n - here) > 0;
+	return here == m->n || receive_bytes(socket, m->data + here, m->n - here, m->n - here, f) > 0;
 }
 
 /* Handles one message; returns false when the store is gone or the stream is out of step. */
@@ -110,7 +116,7 @@ static bool serve_request(vn_scribe_file *f, int socket)
 	scribe_answer     a = { 0 };
 	vn_message        m = { 0 };
 
-	if (!receive_message(socket, &request, &m))
+	if (!receive_message(f, socket, &request, &m))
 		return false;
 	a.status = vn_scribe_file_do(f, request, &m, &a.value, &a.err);
 	vn_message_finish(&m);
@@ -142,6 +148,8 @@ vn_status vn_scribe_start(vn_scribe *s, const vn_place *place, vn_error *err)
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
 		return vn_fail(err, VN_ERR_IO, "%s: cannot make a socket: %s", s->path, strerror(errno));
 	setsockopt(ends[0], SOL_SOCKET, SO_RCVTIMEO, &(struct timeval) { .tv_sec = SILENCE_S }, sizeof(struct timeval));
+	setsockopt(ends[1], SOL_SOCKET, SO_RCVTIMEO, &(struct timeval) { .tv_usec = VN_SCRIBE_SILENCE_MS * 1000 },
+	           sizeof(struct timeval));
 	const pid_t parent = getpid();
 	s->pid = fork();
 	if (s->pid == 0) {
@@ -214,7 +222,7 @@ vn_status vn_scribe_answer(vn_scribe *s, int64_t *value, vn_error *err)
 		return VN_OK;
 	s->asked = false;
 	errno = 0;
-	if (!receive_bytes(s->socket, &a, sizeof a, sizeof a)) {
+	if (!receive_bytes(s->socket, &a, sizeof a, sizeof a, NULL)) {
 		if (errno == EAGAIN)
 			kill(s->pid, SIGKILL); /* silent for too long */
 		return report_silence(s, err);

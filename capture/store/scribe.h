@@ -71,9 +71,12 @@ vn_status vn_scribe_do(vn_scribe *s, vn_scribe_request request, vn_message *m, i
 /* Waits for its end, which comes when the socket is closed. s may be zeroed with socket -1. */
 void      vn_scribe_end(vn_scribe *s);
 
-/* In the child: the file that it writes, and the execution of a request. */
+/* In the child: the file that it writes; the execution of a request; what is done if none came for
+ * this time: what waits to be published is published, and a failure is that of the next request. */
+enum { VN_SCRIBE_SILENCE_MS = 100 };
 typedef struct vn_scribe_file vn_scribe_file;
 vn_scribe_file               *vn_scribe_file_create(int fd, const char *path); /* NULL: no memory */
 vn_status vn_scribe_file_do(vn_scribe_file *f, vn_scribe_request request, vn_message *m, int64_t *value, vn_error *err);
+void      vn_scribe_file_idle(vn_scribe_file *f);
 
 #endif

@@ -395,6 +395,7 @@ static vn_status close_file(vn_scribe_file *f, vn_message *m, vn_error *err)
 	}
 	*f->answer = f->on_disk;
 	f->file = H5I_INVALID_HID;
+	f->changed = false;
 	return st;
 }
 
@@ -439,6 +440,13 @@ vn_status vn_scribe_file_do(vn_scribe_file *f, vn_scribe_request request, vn_mes
 
 	f->refused |= poor != VN_OK;
 	f->answer = value;
+	if (f->late) { /* broken, too: nothing more is written */
+		const vn_status late = f->late;
+		f->late = VN_OK;
+		*value = request == VN_SCRIBE_CLOSE ? f->on_disk : 0;
+		*err = f->late_err;
+		return late;
+	}
 	/* After a refusal, close still runs, with the memory that vn_h5_room reserved for it. */
 	if (poor && request == VN_SCRIBE_CLOSE)
 		close_file(f, m, NULL);

@@ -29,6 +29,9 @@ struct vn_scribe_file {
 	int64_t    *answer;    /* to the current request; 0 unless it sets one */
 	bool        refused;   /* by vn_h5_room */
 	bool        broken;    /* a call of HDF5 failed, so what it keeps in memory may be invalid */
+	bool        changed;   /* since the last publish */
+	vn_status   late;      /* of a publish between two requests, for the next one to report */
+	vn_error    late_err;
 	vn_digest   plan;      /* digest of the requested plan; empty: no plan */
 };
 

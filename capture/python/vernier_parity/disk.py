@@ -58,6 +58,10 @@ class Disk(io.RawIOBase):
         """False in a process that was forked from the one that opened the file."""
         return self.pid == os.getpid()
 
+    def refuse(self, e: OSError) -> None:
+        """Publish nothing more, because of this error, unless one came before."""
+        self._refused = self._refused or e
+
     def check(self) -> None:
         """Raise the first OSError that was hidden from HDF5."""
         if self._refused:

@@ -16,12 +16,15 @@ with complete = 0. `vernier help checkpoint.md` describes the format, `vernier p
 """
 
 import atexit
+import contextlib
+import functools
 import os
 import re
+import threading
 import time
 import weakref
 from types import TracebackType
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple, Type, Union
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple, Type, TypeVar, Union, cast
 
 import h5py
 import numpy as np
@@ -53,6 +56,49 @@ def _at_exit() -> None:
     """Write the last tensors of recordings that were not closed."""
     for r in list(_open):
         r.__exit__(SystemExit, None, None)
+
+
+_forking = threading.local()
+
+
+def _before_fork() -> None:
+    """Wait until no thread is inside HDF5, which the child would inherit half-way."""
+    _forking.held = list(_open)
+    for r in _forking.held:
+        r._lock.acquire()
+
+
+def _after_fork() -> None:
+    for r in _forking.held:
+        r._lock.release()
+    _forking.held = []
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+def _alone(method: _Method) -> _Method:
+    """While the method runs, the thread that publishes waits: it finds finished objects alone."""
+    @functools.wraps(method)
+    def call(self: "Recorder", *args: Any, **kwargs: Any) -> Any:
+        with self._lock:
+            self._changed = True
+            return method(self, *args, **kwargs)
+    return cast(_Method, call)
+
+
+def _publish_in_silence(recorder: "weakref.ref[Recorder]", ended: threading.Event) -> None:
+    """What a thread does for a recording: it publishes what the last calls left, if no further call does."""
+    wait = PUBLISH_EVERY
+    while not ended.wait(wait):
+        r = recorder()
+        if r is None:
+            return
+        wait = r._publish_rest()
+        del r
 
 
 def _replaceable(path: str) -> bool:
@@ -142,6 +188,7 @@ class Recorder:
         self._sizes: Dict[str, Tuple[int, str]] = {}
         self._order = self._facts = self.steps = self.position = self.tokens = self.rows = 0
         self._force, self._published, self._gone = force, 0.0, []
+        self._lock, self._ended, self._changed = threading.RLock(), threading.Event(), False
         self._total = 0  # tokens of the calls so far
         self._stored_ids: Dict[str, Any] = {}
         try:
@@ -161,6 +208,7 @@ class Recorder:
             self._publish(at_once=True)
             self._disk.check()
             _open.add(self)
+            self._watch()
         except OSError as e:
             self._abandon()
             raise self._unwritten(e) from None
@@ -192,6 +240,7 @@ class Recorder:
 
     # ---- facts about the run ---------------------------------------------------------------------
 
+    @_alone
     def fact(self, **run: h5.Fact) -> None:
         """Add facts about the run: strings and numbers by name, attributes of /run. An earlier value is replaced.
 
@@ -213,6 +262,7 @@ class Recorder:
             raise RecordingError(f"run: more than {MOST_FACTS} attributes")
         self._publish()
 
+    @_alone
     def model(self, directory: Optional[str] = None, *, family: Optional[str] = None, config: Optional[str] = None,
               weights: Union[bool, Mapping[str, Any], Sequence[table.Row]] = True, provenance: str = "unknown") -> None:
         """Record which model runs: its config.json, and one row for every weight (digest and statistics, no values).
@@ -256,6 +306,7 @@ class Recorder:
 
     # ---- steps -----------------------------------------------------------------------------------
 
+    @_alone
     def begin_step(self, tokens: Optional[int] = None, *, token_ids: Optional[Ids] = None,
                    positions: Optional[Ids] = None,
                    rows: Optional[Tuple[int, int]] = None) -> int:
@@ -316,6 +367,7 @@ class Recorder:
         self._publish()
         return self.steps - 1
 
+    @_alone
     def set_positions(self, positions: Ids) -> None:
         """Set the positions of this step's tokens, where they are known only after begin_step.
 
@@ -336,6 +388,7 @@ class Recorder:
 
     # ---- tensors ---------------------------------------------------------------------------------
 
+    @_alone
     def put(self, name: str, array: Any, dims: Optional[str] = None, *, basis: Optional[str] = None,
             op: Optional[str] = None,
             dtype: Optional[str] = None, how: Optional[str] = None, order: Optional[int] = None,
@@ -432,6 +485,7 @@ class Recorder:
         differed."""
         return self._against.first if self._against else None
 
+    @_alone
     def alias(self, name: str, of: str) -> None:
         """Give a tensor of this step a second name: alias("layer1.input", "layer0.output").
 
@@ -470,7 +524,7 @@ class Recorder:
         if meant and meant[0] not in self._doubted:
             self._doubted.add(meant[0])
             warn(f"{self.path}: {name}: no checkpoint has this name; did you mean {meant[1]}?",
-                          stacklevel=2 + stacklevel)
+                          stacklevel=3 + stacklevel)
 
     def _open(self, what: str) -> None:
         if not self._disk.ours:
@@ -517,7 +571,25 @@ class Recorder:
                 self._gone.append(h5.put_spacer(self._run.id))
                 h5f.flush(self._file.id, h5f.SCOPE_GLOBAL)
             self._disk.publish()
-            self._published = time.monotonic()
+            self._published, self._changed = time.monotonic(), False
+
+    def _watch(self) -> None:
+        """Start the thread that publishes in a silence. Without it, the next call does."""
+        thread = threading.Thread(target=_publish_in_silence, args=(weakref.ref(self), self._ended), daemon=True)
+        with contextlib.suppress(RuntimeError):  # no more threads
+            thread.start()
+
+    def _publish_rest(self) -> float:
+        """Publish what has waited for PUBLISH_EVERY. Returns the seconds until there may be something again."""
+        with self._lock:
+            if not self._changed or not self._file.id.valid:
+                return PUBLISH_EVERY
+            try:
+                self._publish()
+            except (OSError, RuntimeError) as e:
+                self._disk.refuse(OSError(str(e)))  # the next call reports it
+                self._changed = False
+            return max(0.0, self._published + PUBLISH_EVERY - time.monotonic()) if self._changed else PUBLISH_EVERY
 
     def _store_ids(self, again: bool = False) -> None:
         try:
@@ -626,6 +698,7 @@ class Recorder:
         if well:
             h5.put_attribute(self._file.id, "complete", 1)
 
+    @_alone
     def close(self, well: bool = True) -> None:
         """End the recording; the end of a `with` block does it. A second call does nothing.
 
@@ -638,6 +711,7 @@ class Recorder:
         """
         if not self._disk.ours or not self._file.id.valid:
             return
+        self._ended.set()
         good = False
         try:
             try:

@@ -162,7 +162,7 @@ def of_memory(model: Any, directory: Optional[str]) -> List[Row]:
 def _say_without() -> None:
     warn("vernier_parity: without xxhash (pip install xxhash) a recording has no digests and no table of "
                   "weights, and a comparison "
-                  "cannot tell a wrong checkpoint from a wrong engine", stacklevel=4)
+                  "cannot tell a wrong checkpoint from a wrong engine", stacklevel=5)
 
 
 def write_table(group: h5py.Group, rows: List[Row]) -> None:
