@@ -53,9 +53,9 @@ static const vn_option known[] = {
 	          "model is loaded once. Each line of FILE is a prompt or, in JSONL, an object: {\"name\": \"a\", "
 	          "\"prompt\": \"Hello\", \"decode\": 16, \"temperature\": 0.7, \"seed\": 1}. \"ids\": [1,2,3] may "
 	          "replace \"prompt\". A prompt without a name gets its number as its name: 001. A complete recording "
-	          "is kept if an earlier run of the same command made it of the same prompt, model and reference, with the "
-	          "same engine and limits; its warnings are given again. So the same command continues an interrupted "
-	          "run." },
+	          "is kept if an earlier run made it of the same prompt, model and reference, with the same engine, limits "
+	          "and choice of checkpoints; its warnings are given again. So the same command, without --force, "
+	          "continues an interrupted run." },
 	VN_GROUP("What to record"),
 	{ "output", 'o', VN_INTO(options, recipe.path), .argument = "FILE",
 	  .help = "Write the recording to FILE; with --prompts, the recordings into this folder. Required. A file gets its "
@@ -260,6 +260,8 @@ static void fill_defaults(options *o)
 {
 	o->run.paged = o->kv == VN_KV_PAGED;
 	o->recipe.threads = o->run.threads;
+	o->recipe.validate = o->run.validate;
+	o->recipe.guard = o->run.guard;
 	o->recipe.seed = o->seed > 0 ? (uint64_t)o->seed : 0;
 	if (o->recipe.decode < 0)
 		o->recipe.decode = 0;
@@ -290,22 +292,14 @@ static int parse_arguments(options *o, int argc, char **argv)
 /* ---- the command ---------------------------------------------------------------- */
 
 /* The command as a shell reads it; bare words if one of them cannot be quoted, or the line is
- * too long for that: then *digest is that of the words. */
-static void join_words(int argc, char **argv, char *text, size_t room, vn_digest *digest)
+ * too long for that. */
+static void join_words(int argc, char **argv, char *text, size_t room)
 {
-	vn_digester *d;
-
 	snprintf(text, room, "vernier");
 	for (int i = 0; i < argc; i++)
 		vn_shell_add(text, room, argv[i]);
-	*digest = (vn_digest) { "" };
 	if (*text)
 		return;
-	if ((d = vn_digester_create())) {
-		for (int i = 0; i < argc; i++)
-			vn_digester_add(d, argv[i], strlen(argv[i]) + 1);
-		*digest = vn_digester_finish(d);
-	}
 	size_t at = (size_t)snprintf(text, room, "vernier");
 	for (int i = 0; i < argc && at < room; i++)
 		at += (size_t)snprintf(text + at, room - at, " %s", argv[i]);
@@ -390,17 +384,15 @@ static vn_status capture_runs(options *o, vn_error *err)
 
 int cmd_capture(int argc, char **argv, const vn_run_judge *judge)
 {
-	options   o;
-	vn_error  err = { 0 };
-	char      command[VN_FACT_VALUE];
-	vn_digest words;
+	options  o;
+	vn_error err = { 0 };
+	char     command[VN_FACT_VALUE];
 
-	join_words(argc, argv, command, sizeof command, &words); /* before getopt sorts it */
+	join_words(argc, argv, command, sizeof command); /* before getopt sorts it */
 	const int said = parse_arguments(&o, argc, argv);
 	if (said)
 		return said == 1 ? 0 : 2;
 	o.recipe.command = command;
-	o.recipe.words = *words.hex ? words.hex : NULL;
 	o.recipe.judge = judge;
 	return vn_command_end("capture", capture_runs(&o, &err), &err, o.strict, 0);
 }

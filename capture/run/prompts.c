@@ -183,11 +183,12 @@ static bool same_weights(const vn_recording *r, vn_session *s)
 
 enum { WHY = 96 };
 
-/* Facts that differ from run to run of one command, or that only the end of a run knows. */
+/* Facts on which no number and no verdict depends, or that only the end of a run knows. (Of the
+ * reference not its path, but its digest counts; of the command, the other facts.) */
 static bool is_of_one_run(const char *key)
 {
-	static const char *const known[] = { "threads", "submits", "device_ms",      "judged",        "outside",
-		                                 "found",   "stopped", "against_limits", "against_digest" };
+	static const char *const known[] = { "command", "threads", "submits", "device_ms",      "judged",
+		                                 "outside", "found",   "stopped", "against_limits", "against_digest" };
 	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
 		if (strcmp(key, known[i]) == 0)
 			return true;
@@ -201,8 +202,10 @@ static bool has_facts(const vn_facts *in, const vn_facts *all, bool stopped, cha
 		const char *key = all->fact[i].key, *value = vn_facts_get(in, key);
 		if (is_of_one_run(key) || (stopped && strncmp(key, "deco", 4) == 0)) /* of as many tokens as there were */
 			continue;
-		if (!value || strcmp(value, all->fact[i].value) != 0) {
-			snprintf(why, WHY, "its %s differs", key);
+		const bool path = strcmp(key, "against") == 0;
+		if (!value || (!path && strcmp(value, all->fact[i].value) != 0)) {
+			snprintf(why, WHY, "its %s differs",
+			         strcmp(key, "choice_digest") == 0 ? "choice of what is recorded or checked" : key);
 			return false;
 		}
 	}
@@ -432,8 +435,8 @@ static vn_status record_all(runs *r, vn_error *err)
 			st = record_run(r, i, &there, &done, err);
 			kept += !st && there;
 			if (st == VN_ERR_INTERRUPTED)
-				vn_fail(err, st, "interrupted at %s, %d of %d prompts; type the same command to continue", r->s[i].name,
-				        i + 1, r->n);
+				vn_fail(err, st, "interrupted at %s, %d of %d prompts; type the same command%s to continue",
+				        r->s[i].name, i + 1, r->n, r->job->recipe->force ? " without --force" : "");
 		}
 	if (!st && first)
 		vn_say(stderr, "%s: %d recorded, %d already there\n", r->job->folder, r->n - kept, kept);

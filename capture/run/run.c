@@ -6,6 +6,7 @@
 #include "capture/run/screen.h"
 #include "capture/file/place.h"
 #include "capture/store/store.h"
+#include "libref/base/digest.h"
 #include "libref/base/progress.h"
 #include "libref/exec/convert.h"
 #include "libref/exec/sample.h"
@@ -75,12 +76,32 @@ vn_status vn_recipe_check(const vn_recipe *r, const vn_plan *plan, vn_error *err
 	return vn_place_check(r->path, VN_PLACE_RECORDING, r->force, err);
 }
 
+/* A digest of what was chosen to be recorded and checked; empty: everything, and no checks. The
+ * command says it, too, but also what changes no number (--threads), and maybe not whole. */
+static vn_digest digest_choice(const vn_recipe *r)
+{
+	const int64_t all[] = { r->first_layer,   r->last_layer, r->rows, r->first, r->last,
+		                    r->stop_at_first, r->validate,   r->guard };
+	vn_digester  *d;
+
+	if ((r->n_patterns == 0 && r->first_layer < 0 && r->rows == VN_ROWS_ALL && !r->stop_at_first &&
+	     !r->validate && !r->guard) ||
+	    !(d = vn_digester_create()))
+		return (vn_digest) { "" };
+	vn_digester_add(d, all, sizeof all);
+	for (int i = 0; i < r->n_patterns; i++)
+		vn_digester_add(d, r->pattern[i], strlen(r->pattern[i]) + 1);
+	return vn_digester_finish(d);
+}
+
 void vn_recipe_facts(const vn_recipe *r, vn_facts *facts)
 {
+	const vn_digest choice = r->scenario ? digest_choice(r) : (vn_digest) { "" };
+
 	vn_facts_set(facts, "precision", "%s", r->precision);
 	vn_facts_set(facts, "command", "%s", r->command);
-	if (r->words)
-		vn_facts_set(facts, "command_digest", "%s", r->words);
+	if (*choice.hex)
+		vn_facts_set(facts, "choice_digest", "%s", choice.hex);
 	if (r->scenario)
 		vn_facts_set(facts, "scenario", "%s", r->scenario);
 	if (r->inject)

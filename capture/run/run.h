@@ -30,7 +30,6 @@ typedef struct vn_recipe {
 	vn_tap_rows          rows;
 	int64_t              first, last; /* VN_ROWS_RANGE */
 	const char          *precision, *command;
-	const char          *words; /* digest of the command's words, if `command` does not hold them all; else NULL */
 	/* faults of engine and recording, as given by the user; NULL: none */
 	const char          *inject;
 	vn_recorder_fault   *recorder_fault; /* fault of the recording; NULL: none */
@@ -42,6 +41,7 @@ typedef struct vn_recipe {
 	const char          *against, *limits; /* limits NULL: those of the precision */
 	const vn_run_judge  *judge;            /* if against */
 	bool                 stop_at_first;
+	bool                 validate, guard; /* as vn_engine_options: checks that decide whether a run succeeds */
 } vn_recipe;
 
 typedef struct vn_recorded {

@@ -47,6 +47,30 @@ $PYTHON -c "
 import editing as h5py
 with h5py.File('o/002.h5', 'r+') as f: f['run'].attrs['blas_kernel'] = 'Other'"
 changed "another kernel of the library" -o o
+echo "== what changes no number: it is kept"
+capture -o "$PWD/o2" --threads 1; capture -o ./o2 --strict --threads 2
+capture -o refs0 >/dev/null; mkdir elsewhere
+capture --precision f16 --against refs0 -o o5; mv p.txt elsewhere/q.txt
+(cd elsewhere; vernier capture ref ../m --prompts q.txt --precision f16 --against ../refs0/ -o ../o5 2>&1 | tail -n 1)
+mv elsewhere/q.txt p.txt
+echo "== what changes what is recorded: it is refused"
+for chosen in "--points layer0.q_rope" "--layers 0-0" "--tokens last" ""; do
+	capture $chosen -o c >/dev/null
+	for other in "--points layer0.q_rope" "--points layer0.k_rope" "--layers 1-1" "--tokens 0-0" ""; do
+		echo "$chosen, then $other:" $(capture $other -o c)
+	done
+	rm -r c
+done
+capture --precision f16 --against refs0 --stop-at-first -o o5
+echo "== interrupted with --force"
+for i in {1..400}; do echo "{\"name\": \"n$i\", \"ids\": [$i, 6], \"decode\": 3}"; done >many.jsonl
+"$VERNIER" capture ref m --prompts many.jsonl -o i --force 2>said & pid=$!
+while [ ! -e i/n3.h5 ] && kill -0 $pid 2>/dev/null; do sleep 0.05; done
+kill -INT $pid; wait $pid; echo "[$?]"
+tail -n 1 said | sed 's/at n[0-9]*, [0-9]* of/at N of/'
+vernier capture ref m --prompts many.jsonl -o i 2>&1 | tail -n 1 |
+	sed 's/[0-9]* recorded, [1-9][0-9]* already/N recorded, N already/'
+rm -r i many.jsonl refs0 o2 o5 elsewhere
 echo "== a GGUF file"
 cp "$FIXTURES/gguf/qwen2-trained.f32.gguf" g.gguf; chmod u+w g.gguf
 gguf() { vernier capture ref g.gguf --prompts p.txt -o g 2>&1 | clean | tail -n 1; echo "[${PIPESTATUS[0]}]"; }
