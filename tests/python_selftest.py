@@ -146,6 +146,35 @@ class NoVerdictFromTrouble(Base):
     def test_a_report_that_is_cut(self):
         self.refuses("unchanged | head -c 1000; exit 0", "not JSON", "numbers/nan")
 
+    def test_a_report_of_another_version(self):
+        for said in '{"verdict": "within"}', '{"verdict": "outside"}', "{}", "[]", "1":
+            self.refuses(f"echo '{said}'; exit {int('outside' in said)}", "its report is not", "numbers/nan")
+            if "outside" not in said:  # of the pair as it is
+                self.refuses_at_once(f'case $1 in compare) echo \'{said}\'; exit 0;; esac')
+        for said in "{}", "[]", '{"run": {}, "steps": [{}]}':
+            self.refuses_at_once(f'case $1 in show) echo \'{said}\'; exit 0;; esac')
+
+    def refuses_at_once(self, first):
+        path = self.program("true")
+        with open(path, encoding="utf-8") as f:
+            begin, rest = f.read().split("\n", 1)
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(f"{begin}\n{first}\n{rest}")
+        status, out, err = self.run_it("f32.h5", "f16.h5", "--only", "numbers/nan", program=path)
+        self.assertEqual((status, out, len(err.splitlines())), (2, "", 1), err)
+        self.assertIn("its report is not", err)
+
+    def test_a_path_that_speaks_of_memory_is_no_lack_of_it(self):
+        before, inside = self.tmp, os.path.join(self.tmp, "in-memory")
+        os.mkdir(inside)
+        try:
+            type(self).tmp = inside
+            status, outcomes, err = self.some("true", "files/{absent,truncated}")
+        finally:
+            type(self).tmp = before
+            os.rmdir(inside)
+        self.assertEqual((status, outcomes), (0, {"absent": "caught", "truncated": "caught"}), err)
+
     def test_a_pipe_is_refused(self):
         os.mkfifo(self.path("pipe.h5"))
         status, out, err = self.run_it("pipe.h5")

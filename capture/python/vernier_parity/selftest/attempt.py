@@ -12,7 +12,7 @@ from .edit import CannotEdit, Edit, stored_as
 from .judge import Outcome, expected_words, judge, judge_unchanged
 from .mutation import Change, Mutation, Needs, When
 from .pair import Pair
-from .program import Failed
+from .program import Failed, reading
 from .side import Side, Tensor
 from .target import choose
 
@@ -22,14 +22,17 @@ def unchanged(p: Pair, threads: int) -> Outcome:
     c = p.program.compare(p.ref.path, p.cand.path, floor=p.floor.path if p.floor else None, limits=p.limits,
                           itself=p.ref.path == p.cand.path, threads=threads)
     try:
-        o = judge_unchanged(c)
+        with reading("compare"):
+            o = judge_unchanged(c)
     except Failed as e:
         raise Failed(f"{p.ref.path} and {p.cand.path} cannot be compared: {e}") from None
     report = c.report or {}
-    if any(line.startswith("calls: tokens ") for line in report["notes"]):
+    with reading("compare"):
+        split = any(line.startswith("calls: tokens ") for line in report["notes"])
+        p.recurrent = str(report["limits"]["file"]).endswith("-gdn.yaml")
+    if split:
         raise Failed(f"{p.ref.path} and {p.cand.path} split the run into different calls, which compare joins: give "
                      f"selftest two recordings with the same calls")
-    p.recurrent = str(report["limits"]["file"]).endswith("-gdn.yaml")
     return o
 
 
@@ -51,8 +54,10 @@ def attempt(p: Pair, m: Mutation, folder: str, threads: int) -> Outcome:
             _mutate(p.cand, "candidate", source, cand, m, target, other)
         with_model = m.floor == "model"
         floor = p.floor.path if p.floor and m.floor != "none" and not with_model else None
-        o = judge(p.program.compare(ref, cand, floor=floor, model=p.model if with_model else None, limits=p.limits,
-                                    threads=threads), m, target)
+        c = p.program.compare(ref, cand, floor=floor, model=p.model if with_model else None, limits=p.limits,
+                              threads=threads)
+        with reading("compare"):
+            o = judge(c, m, target)
         o.found = o.found.replace(copies + os.sep, "")
         return o
     finally:

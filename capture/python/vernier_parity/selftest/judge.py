@@ -47,7 +47,7 @@ def judge(c: Compared, m: Mutation, target: Optional[Tensor]) -> Outcome:
         o.found = f"refused: {_refusal(c)[:280]}"
         if _is_refused_so(c, m.want):
             o.kind = "caught"
-        elif c.report is None and (not m.file or "memory" in c.line):
+        elif c.report is None and (not m.file or c.lacks_memory):
             # A copy that was edited but not damaged opens, or the error says what is wrong with it.
             # If not, the machine is in trouble, which proves nothing.
             raise Failed(f"mutation {m.name}: {c.line}")
@@ -91,7 +91,7 @@ def _is_refused_so(c: Compared, w: Expected) -> bool:
         return False
     if w.allow and any(f"--allow {w.allow})" in line for line in c.lines):
         return True
-    return w.by_words and not (c.report or {}).get("refusals") and w.says in c.line and "memory" not in c.line
+    return w.by_words and not (c.report or {}).get("refusals") and w.says in c.line and not c.lacks_memory
 
 
 def _broken(p: Checkpoint, metric: Optional[str]) -> bool:

@@ -1,12 +1,14 @@
 """program.py: runs the program: `vernier compare`, and what the self-test needs to record and to look at recordings."""
 
+import contextlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import threading
 from dataclasses import dataclass
-from typing import Any, Dict, List, Optional, Set
+from typing import Any, Dict, Iterator, List, Optional, Set
 
 from ..numbers import RecordingError
 
@@ -28,6 +30,11 @@ class Compared:
         """The reasons of a refusal."""
         listed: List[str] = (self.report or {}).get("refusals") or []
         return listed or [self.line]
+
+    @property
+    def lacks_memory(self) -> bool:
+        """Whether the line says so; a path with that word does not."""
+        return re.search(r"(?<![\w/.-])memory(?![\w/-]|\.\w)", self.line) is not None
 
 
 def find_program(given: Optional[str]) -> str:
@@ -93,8 +100,10 @@ class Program:
         words += ["--allow", "itself"] if itself else []
         done = self._run(words)
         report = _parsed(done.stdout, "compare") if done.stdout else None
-        verdict = report["verdict"] if report else "trouble"
-        if done.returncode != {"within": 0, "known": 0, "outside": 1}.get(verdict, 2):
+        with reading("compare"):
+            verdict = report["verdict"] if report is not None else "trouble"
+            expected = {"within": 0, "known": 0, "outside": 1}.get(verdict, 2)
+        if done.returncode != expected:
             raise Failed(f"vernier compare ended with {done.returncode}: {_last(done.stderr, 'compare')}")
         return Compared(done.returncode, report, _last(done.stderr, "compare"))
 
@@ -108,7 +117,18 @@ def _parsed(text: str, what: str) -> Dict[str, Any]:
         parsed: Dict[str, Any] = json.loads(text)
     except ValueError:
         raise Failed(f"vernier {what}: its report is not JSON") from None
+    if not isinstance(parsed, dict):
+        raise Failed(f"vernier {what}: its report is not an object of JSON")
     return parsed
+
+
+@contextlib.contextmanager
+def reading(what: str) -> Iterator[None]:
+    """Around what reads a report of the program: another version may lack a key, or have another type there."""
+    try:
+        yield
+    except (AttributeError, LookupError, TypeError, ValueError) as e:
+        raise Failed(f"vernier {what}: its report is not that of this version: {type(e).__name__} {e}") from None
 
 
 def _last(err: str, command: str) -> str:

@@ -10,7 +10,7 @@ from .. import points
 from ..h5 import opened
 from ..names import path_of, words_of
 from ..numbers import values
-from .program import Program
+from .program import Program, reading
 
 WIDE = {"f16": 2, "bf16": 2, "f32": 4, "f64": 8}  # bytes of the formats that engines compute in
 
@@ -62,12 +62,13 @@ class Side:
     def __init__(self, path: str, program: Program) -> None:
         shown = program.show(path)
         self.path = path
-        self.precision: str = shown["run"].get("precision") or ""
-        self.steps = [Step(**{k: s[k] for k in ("number", "position", "tokens", "first_row", "rows")})
-                      for s in shown["steps"]]
-        self.tensors = [Tensor(i, t["name"], t["step"], t["order"], t["layer"], t["point"] or "", t["axes"] or "",
-                               t["basis"] or "", t["dtype"], tuple(t["shape"]), t["digest"], t["same_as"],
-                               t["statistics"] is not None) for i, t in enumerate(shown["tensors"])]
+        with reading("show"):
+            self.precision: str = shown["run"].get("precision") or ""
+            self.steps = [Step(**{k: s[k] for k in ("number", "position", "tokens", "first_row", "rows")})
+                          for s in shown["steps"]]
+            self.tensors = [Tensor(i, t["name"], t["step"], t["order"], t["layer"], t["point"] or "", t["axes"] or "",
+                                   t["basis"] or "", t["dtype"], tuple(t["shape"]), t["digest"], t["same_as"],
+                                   t["statistics"] is not None) for i, t in enumerate(shown["tensors"])]
         self._named = {(t.step, t.name): t for t in self.tensors}
         self._step = {s.number: s for s in self.steps}
         self._file = opened(path)
