@@ -24,11 +24,11 @@ typedef enum vn_rounding_format {
 
 double vn_round_to(double x, vn_rounding_format format);
 
-/* Returns x after a round trip through a format; int8: the nearest integer. Inline, so that a loop
- * without rounding has no call. */
+/* Returns x after a round trip through a format; int8: the nearest integer. Inline, so that the
+ * loops of operations have no call where they round to nothing or to float32. */
 static inline double vn_in_format(double x, vn_rounding_format format)
 {
-	return format ? vn_round_to(x, format) : x;
+	return format == VN_FORMAT_NONE ? x : format == VN_FORMAT_F32 ? (double)(float)x : vn_round_to(x, format);
 }
 
 /* Rounds n numbers that share a scale: the number `most` becomes the format's largest; 0: no scale.
