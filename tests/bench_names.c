@@ -1,8 +1,8 @@
-/* bench_names.c: bench_names FILE TENSORS STEPS VALUE [flat] [silent]: writes a recording of TENSORS
- * small tensors in each of STEPS steps through vernier_capture.h, as an engine would. All numbers differ
- * and are multiples of VALUE. flat: all names of a step in one group. silent: prints a line after
- * the last tensor and does nothing until it is killed. Prints seconds and peak memory of both
- * processes. */
+/* bench_names.c: bench_names FILE TENSORS STEPS VALUE [flat] [silent]: writes a recording of
+ * TENSORS small tensors in each of STEPS steps through vernier_capture.h, as an engine would. All
+ * numbers differ and are multiples of VALUE. flat: all names of a step in one group. silent: prints
+ * a line after the last tensor and does nothing until it is killed. Prints seconds and peak memory
+ * of both processes. */
 #include "capture/include/vernier_capture.h"
 
 #include <stdbool.h>

@@ -80,12 +80,12 @@ vn_status vn_recipe_check(const vn_recipe *r, const vn_plan *plan, vn_error *err
  * command says it, too, but also what changes no number (--threads), and maybe not whole. */
 static vn_digest digest_choice(const vn_recipe *r)
 {
-	const int64_t all[] = { r->first_layer,   r->last_layer, r->rows, r->first, r->last,
-		                    r->stop_at_first, r->validate,   r->guard };
+	const int64_t all[] = { r->first_layer, r->last_layer,    r->rows,     r->first,
+		                    r->last,        r->stop_at_first, r->validate, r->guard };
 	vn_digester  *d;
 
-	if ((r->n_patterns == 0 && r->first_layer < 0 && r->rows == VN_ROWS_ALL && !r->stop_at_first &&
-	     !r->validate && !r->guard) ||
+	if ((r->n_patterns == 0 && r->first_layer < 0 && r->rows == VN_ROWS_ALL && !r->stop_at_first && !r->validate &&
+	     !r->guard) ||
 	    !(d = vn_digester_create()))
 		return (vn_digest) { "" };
 	vn_digester_add(d, all, sizeof all);

@@ -32,7 +32,7 @@ struct vn_scribe_file {
 	bool        changed;   /* since the last publish */
 	vn_status   late;      /* of a publish between two requests, for the next one to report */
 	vn_error    late_err;
-	vn_digest   plan;      /* digest of the requested plan; empty: no plan */
+	vn_digest   plan; /* digest of the requested plan; empty: no plan */
 };
 
 /* Returns the error that HDF5 cannot write `what`. */
