@@ -114,9 +114,11 @@ static int parse_arguments(options *o, int argc, char **argv)
 static void warn_of_import(const vn_import *i)
 {
 	const bool one = i->n_misshapen == 1;
-	if (!i->dump->complete)
-		vn_warn("import", "the dump is not complete%s%s",
-		        i->dump->n_left ? "; its incomplete tensors are left out: " : "", i->dump->left);
+	if (!i->dump->complete && i->dump->n_left)
+		vn_warn("import", "the dump is not complete; tensors that are not whole are left out: %d, the first: %s",
+		        i->dump->n_left, i->dump->left);
+	else if (!i->dump->complete)
+		vn_warn("import", "the dump is not complete");
 	if (!i->dump->n_ids) /* a dry run: else it is an error */
 		vn_warn("import", "%s does not record the tokens: an import needs --ids LIST or --ids-from REC", i->dump->path);
 	if (i->n_alone)

@@ -48,6 +48,18 @@ static bool is_ready(vernier_capture *c)
 	return c && !c->st;
 }
 
+/* A message of the place names the option of the commands; here it is an argument. */
+static void name_argument(vn_error *err)
+{
+	static const char option[] = "--force", argument[] = "replace";
+	char             *at = NULL;
+
+	for (char *next = strstr(err->text, option); next; next = strstr(next + 1, option))
+		at = next; /* the last: the path comes first */
+	if (at)
+		memcpy(at, argument, strlen(argument)); /* as long */
+}
+
 vernier_capture *vernier_capture_open(const char *path, int replace, const char *engine, const char *precision)
 {
 	vernier_capture *c = calloc(1, sizeof *c);
@@ -56,8 +68,10 @@ vernier_capture *vernier_capture_open(const char *path, int replace, const char 
 		return NULL;
 	}
 	c->owner = getpid();
-	if (keep_status(c, vn_store_create(c->run.path, replace != 0, NULL, &c->store, &c->err)) == 0 &&
-	    vernier_capture_say(c, "engine", engine ? engine : "unknown") == 0)
+	const vn_status st = vn_store_create(c->run.path, replace != 0, NULL, &c->store, &c->err);
+	if (st)
+		name_argument(&c->err);
+	if (keep_status(c, st) == 0 && vernier_capture_say(c, "engine", engine ? engine : "unknown") == 0)
 		vernier_capture_say(c, "precision", precision ? precision : "unknown");
 	return c;
 }

@@ -133,6 +133,28 @@ class TheFile(Files):
             r.put("logits", np.zeros((len(IDS), 8), "f4"))
         self.assertFalse(os.path.exists(other))
 
+    def test_of_two_recorders_that_begin_at_once_one_is_refused(self):
+        from vernier_parity import recorder
+
+        begun = []
+
+        def between(path, is_leftover):  # another one begins after this one has looked
+            if not begun:
+                begun.append(None)
+                begun[0] = self.recorder()
+
+        with mock.patch.object(recorder, "make_room", between):
+            self.refuses("another process has just begun to write it", self.recorder)
+        begun[0].put("logits", np.ones((len(IDS), 8), "f4"))
+        begun[0].close()
+        with vernier_parity.open(self.at("cand.h5")) as rec:
+            self.assertTrue(rec.complete and "logits" in rec)
+
+    def test_a_recording_that_was_only_begun_is_called_so(self):
+        with open(self.at("begun.h5"), "wb") as f:
+            f.write(b"vernier begins a recording here\n")
+        self.refuses("only begun", vernier_parity.open, self.at("begun.h5"))
+
     def test_a_file_that_appears_in_the_meantime_stays(self):
         for force, words in ((False, "another program has created"), (True, "is not a recording")):
             r = self.recorder(force=force)

@@ -169,12 +169,25 @@ static void a_pipe_in_place_of_a_file_is_not_waited_for(void)
 	alarm(0);
 }
 
+static void a_refusal_names_the_argument_not_an_option(void)
+{
+	FILE *f = fopen("exists.h5", "w");
+	CU_ASSERT_FATAL(f && fputs("no recording", f) >= 0 && fclose(f) == 0);
+	for (int replace = 0; replace < 2; replace++) {
+		vernier_capture *c = vernier_capture_open("exists.h5", replace, "forked", "f32");
+		CU_ASSERT_PTR_NOT_NULL(strstr(vernier_capture_error(c), replace ? "; replace replaces only recordings"
+		                                                                : "exists already; replace replaces it"));
+		vernier_capture_free(c);
+	}
+}
+
 int main(void)
 {
 	static CU_TestInfo tests[] = {
 		TEST(a_child_leaves_the_file_to_its_parent),
 		TEST(a_child_lists_nothing_in_the_manifest),
 		TEST(a_pipe_in_place_of_a_file_is_not_waited_for),
+		TEST(a_refusal_names_the_argument_not_an_option),
 		CU_TEST_INFO_NULL,
 	};
 	if (!mkdtemp(folder) || chdir(folder) != 0)

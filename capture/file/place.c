@@ -201,17 +201,13 @@ vn_status vn_place_check(const char *path, vn_place_kind kind, bool force, vn_er
 
 /* ---- PATH.partial --------------------------------------------------------------------------- */
 
-/* What such a file holds until the superblock of HDF5, which is written over it after the first of
- * the structure: then, too, a later run knows whose it is. */
-static const char begun[] = "vernier begins a recording here\n";
-
 /* Are these the first bytes of a recording that capture/store left unfinished? */
 static bool is_unfinished(const char *head, size_t n)
 {
 	static const char signature[] = "\x89HDF\r\n\x1a\n", attribute[] = "\0complete", zero[8] = "";
 	enum { DESCRIBED = 16 }; /* bytes of the attribute's type and shape, before its number (scribe_file.c) */
 
-	if (n >= strlen(begun) && memcmp(head, begun, strlen(begun)) == 0)
+	if (n >= strlen(VN_PLACE_BEGUN) && memcmp(head, VN_PLACE_BEGUN, strlen(VN_PLACE_BEGUN)) == 0)
 		return true;
 	if (n < strlen(signature) || memcmp(head, signature, strlen(signature)) != 0)
 		return false;
@@ -295,8 +291,8 @@ static vn_status open_partial(vn_place *p, vn_error *err)
 				return free;
 			const vn_status st = ftruncate(p->fd, 0) != 0
 			                         ? vn_fail(err, VN_ERR_IO, "%s: cannot write: %s", p->partial, strerror(errno))
-			                         : vn_write_at((vn_open_file) { p->fd, p->partial }, "its beginning", begun,
-			                                       strlen(begun), 0, err);
+			                         : vn_write_at((vn_open_file) { p->fd, p->partial }, "its beginning",
+			                                       VN_PLACE_BEGUN, strlen(VN_PLACE_BEGUN), 0, err);
 			if (st && made)
 				unlink(p->partial);
 			else if (!st)

@@ -126,7 +126,9 @@ vn_status vn_dump_open(const char *path, vn_dump **out, vn_error *err)
 	d->complete = true;
 	vn_status st = open_kind(d, err);
 	if (!st && d->n == 0)
-		st = no_tensor(path, err);
+		st = d->n_left ? vn_fail(err, VN_ERR_FORMAT, "%s: none of its tensors is whole: %d, the first: %s", path,
+		                         d->n_left, d->left)
+		               : no_tensor(path, err);
 	if (!st)
 		st = (st = check_files(d, err)) ? st : count_steps(d, err);
 	if (st) {

@@ -134,15 +134,15 @@ static const char *prefix_at(int i)
 const vn_weight_row *vn_weight_twin(const vn_weight_row *rows, int n, const char *name)
 {
 	const vn_weight_row *found = find_row(rows, n, name);
-	char                 other[VN_NAME_MAX + 32];
-	size_t               own = 0; /* the longest prefix of the name */
+	char                 other[1024]; /* longer names are known by themselves alone */
+	size_t               own = 0;     /* the longest prefix of the name */
 
 	for (int i = 0; !found && prefix_at(i); i++)
 		if (strlen(prefix_at(i)) > own && strncmp(name, prefix_at(i), strlen(prefix_at(i))) == 0)
 			own = strlen(prefix_at(i));
 	for (int i = 0; !found && prefix_at(i); i++) {
-		snprintf(other, sizeof other, "%s%s", prefix_at(i), name + own);
-		found = find_row(rows, n, other);
+		if (snprintf(other, sizeof other, "%s%s", prefix_at(i), name + own) < (int)sizeof other)
+			found = find_row(rows, n, other);
 	}
 	return found;
 }

@@ -32,8 +32,7 @@ static bool is_model(const char *path)
 static bool tensor_of(const vn_source_tensor *s, vn_tensor *t)
 {
 	*t = (vn_tensor) { .shape.rank = s->rank, .data = s->data };
-	if (s->rank > VN_MAX_RANK || !vn_dtype_from_name(s->dtype, &t->dtype) || t->dtype == VN_I32 ||
-	    strlen(s->name) >= VN_NAME_MAX)
+	if (s->rank > VN_MAX_RANK || !vn_dtype_from_name(s->dtype, &t->dtype) || t->dtype == VN_I32)
 		return false;
 	for (int i = 0; i < s->rank; i++)
 		t->shape.dim[i] = s->dim[i];

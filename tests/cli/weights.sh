@@ -79,3 +79,22 @@ run weights ref.h5 cand.h5 --format html 2>&1
 run weights ref.h5 odd.h5
 vernier compare ref.h5 odd.h5 --allow weights --format markdown | grep -A8 Weights
 vernier compare ref.h5 odd.h5 --allow weights --format html | grep -c '<td><code>.*<b>'
+echo "== names of any length; they differ in one of 135 bytes"
+$PYTHON -c "
+import json, os, struct, sys
+src = sys.argv[1]
+b = open(src + '/model.safetensors', 'rb').read()
+n = int.from_bytes(b[:8], 'little')
+header, data = json.loads(b[8:8 + n]), b[8 + n:]
+place = [len(data), len(data) + 64]
+for value in 1.0, 2.0:
+    to = f'long{value:.0f}'
+    os.mkdir(to)
+    os.symlink(src + '/config.json', to + '/config.json')
+    h = json.dumps({**header, 'model.lora_' + 'x' * 124: {'dtype': 'F32', 'shape': [4, 4], 'data_offsets': place}})
+    h = h.encode() + b' ' * (-len(h) % 8)
+    with open(to + '/model.safetensors', 'wb') as f:
+        f.write(struct.pack('<Q', len(h)) + h + data + struct.pack('<16f', *[value] * 16))
+" "$M"
+vernier weights long1 long1 --strict 2>&1; echo "[$?]"
+vernier weights long1 long2 --strict 2>&1; echo "[$?]"

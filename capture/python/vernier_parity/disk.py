@@ -196,6 +196,9 @@ class Disk(io.RawIOBase):
             folder = os.open(os.path.dirname(self.path) or ".", os.O_RDONLY)
             try:  # with a folder Python calls linkat, which follows this link
                 os.link(f"/proc/self/fd/{fd}", self.path, src_dir_fd=folder)
+            except FileExistsError:
+                raise Taken("another process has just begun to write it; wait until it has ended, or give another "
+                            "name") from None
             finally:
                 os.close(folder)
         self._named = True

@@ -37,6 +37,14 @@ def _read(path: str) -> h5py.File:
     return h5py.File(path, "r", **({"locking": False} if h5py.version.version_tuple >= (3, 5) else {}))
 
 
+BEGUN = b"vernier begins a recording here\n"  # of a file in which the program has not written HDF5 yet
+
+
+def _is_begun(path: str) -> bool:
+    with open(path, "rb") as f:
+        return f.read(len(BEGUN)) == BEGUN
+
+
 def opened(path: str, of: str = "") -> h5py.File:
     """Open a file for reading. of: the beginning of the error message if that fails."""
     if not os.path.exists(path):
@@ -44,6 +52,8 @@ def opened(path: str, of: str = "") -> h5py.File:
     try:
         return _read(path)
     except OSError:
+        if os.path.isfile(path) and os.access(path, os.R_OK) and _is_begun(path):
+            raise RecordingError(f"{of}{path}: a recording that was only begun; it holds nothing") from None
         raise RecordingError(f"{of}{path}: not an HDF5 file, or a damaged one") from None
 
 
@@ -149,15 +159,11 @@ def create(disk: Disk) -> h5py.File:
     return h5py.File(h5f.create(repr(disk).encode("ascii", "replace"), h5f.ACC_TRUNC, fcpl=creation, fapl=access))
 
 
-BEGUN = b"vernier begins a recording here\n"  # of a file in which the program has not written HDF5 yet
-
-
 def is_interrupted(path: str) -> bool:
     """True if the file is a recording that was interrupted, or only begun; False if it is a complete one."""
     try:
-        with open(path, "rb") as begun:
-            if begun.read(len(BEGUN)) == BEGUN:
-                return True
+        if _is_begun(path):
+            return True
         with _read(path) as f:
             return bool(text_of(f.attrs.get("format", "")) == "vernier-checkpoint"
                         and text_of(f.attrs.get("complete", 1)) == 0)
