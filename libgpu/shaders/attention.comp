@@ -128,7 +128,8 @@ void score_tile(uint i0, uint j0, uint to, uint h, out vec4 s[8])
 		barrier();
 	}
 	[[unroll]] for (uint r = 0; r < 8; r++)
-		s[r] = vec4(capped(s[r].x * p.scale), capped(s[r].y * p.scale), capped(s[r].z * p.scale), capped(s[r].w * p.scale));
+		[[unroll]] for (uint c = 0; c < 4; c++)
+			s[r][c] = capped(s[r][c] * p.scale);
 }
 
 // The keys before `to` that query i sees: n of them, from `first` on.

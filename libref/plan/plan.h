@@ -262,7 +262,7 @@ typedef union vn_experiment {
 		int rounding; /* vn_rounding_format of products, scores and probabilities */
 	} attention;
 	struct {
-		int rounding; /* vn_intermediate_rounding of the quotient by the cap, and of its tanh */
+		int rounding; /* vn_rounding_format of the quotient by the cap, and of its tanh */
 	} scale;
 	struct {
 		int form;     /* vn_gate_form, of VN_OP_GATED */
