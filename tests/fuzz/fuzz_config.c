@@ -110,6 +110,9 @@ static const char *const seeds[] = {
 	"\"per_layer_config\":{},\"text_config\":{\"logit_scale\":1},\"rope_parameters\":{\"type\":\"linear\",\"factor\":2,"
 	"\"rope_theta\":1e4},\"rope_scaling\":{\"rope_type\":\"linear\",\"factor\":2},\"rope_theta\":1e4}",
 	"{\"model_type\":\"mistral\",\"num_hidden_layers\":1,\"sliding_window\":8,\"layer_types\":[\"sliding_attention\"]}",
+	"{\"model_type\":\"gemma2\",\"num_hidden_layers\":2,\"head_dim\":8,\"query_pre_attn_scalar\":7,"
+	"\"attn_logit_softcapping\":null,\"final_logit_softcapping\":30.0,\"hidden_activation\":\"gelu_pytorch_tanh\","
+	"\"sliding_window\":8,\"layer_types\":[\"sliding_attention\",\"full_attention\"]}",
 };
 
 int main(int argc, char **argv)
