@@ -95,12 +95,12 @@ VkDeviceSize vn_ops_attention_parts(const vn_gpu_pass *w)
 /* T queries from row t on. */
 static void encode_queries(vn_gpu_pass *w, const vn_node *n, int64_t t, int64_t T)
 {
-	const bool      few = w->tokens <= FEW_QUERIES;
-	const int64_t   H = n->c.attention.heads;
-	const key_parts k = parts_of(w, n);
-	const vn_kernel kernel = few ? VN_K_ATTENTION_FEW : kernel_of(w, n);
-	vn_buffer      *y = buffer_of(w, n->out[VN_ATTN_CONTEXT]), *to = k.n > 1 ? &w->g->sums : y;
-	const uint64_t  context = in_buffer(w, y, t * H * n->c.attention.head_dim);
+	const bool        few = w->tokens <= FEW_QUERIES;
+	const int64_t     H = n->c.attention.heads;
+	const key_parts   k = parts_of(w, n);
+	const vn_kernel   kernel = few ? VN_K_ATTENTION_FEW : kernel_of(w, n);
+	vn_buffer        *y = buffer_of(w, n->out[VN_ATTN_CONTEXT]), *to = k.n > 1 ? &w->g->sums : y;
+	const uint64_t    context = in_buffer(w, y, t * H * n->c.attention.head_dim);
 	vn_push_attention push = attention_push(w, n, t, T);
 	vn_encoder       *e = &w->g->encoder;
 
