@@ -15,6 +15,12 @@
 
 static vn_option_taker take_form, take_path, take_part;
 
+/* The sentences of a form in the help. */
+#define ABOUT(name, ending, tells, many, keeps, about, ends) about
+#define ENDS(name, ending, tells, many, keeps, about, ends)  ends
+#define FORMS                                                VN_REPORT_FORMS(ABOUT, , )
+#define ENDINGS                                              VN_REPORT_FORMS(ENDS, , )
+
 static const vn_option options[] = {
 	VN_GROUP("Limits"),
 	{ "limits", 0, VN_INTO(vn_compare_line, limits), .argument = "FILE",
@@ -91,12 +97,11 @@ static const vn_option options[] = {
 	VN_THREADS_OPTION(vn_compare_line, how.o.threads),
 	VN_GROUP("Reports"),
 	{ "format", 0, .kind = VN_TAKE_EACH, .take = take_form, .argument = "FORM", .words = &vn_report_names,
-	  .help = "Write a report in this form; all reports come from one pass. junit is JUnit XML, one testcase per "
-	          "checkpoint; markdown fits a comment on a pull request; html is one page that needs no network; csv has "
-	          "one row per checkpoint. vernier help usage.md shows how CI systems use them. Default: text." },
+	  .help = "Write a report in this form; all reports come from one pass. " FORMS
+	          ". vernier help usage.md shows how CI systems use them. Default: text." },
 	{ "output", 'o', .kind = VN_TAKE_EACH, .take = take_path, .argument = "PATH",
-	  .help = "The file for the last --format. Without a --format, the ending of PATH selects the form: .json, .xml "
-	          "for JUnit, .md for Markdown, .html, .csv; .txt, .log or none for text. - is stdout. Default: stdout." },
+	  .help = "The file for the last --format. Without a --format, the ending of PATH selects the form: " ENDINGS
+	          "; .txt, .log or none for text. - is stdout. Default: stdout." },
 	{ "summary", 0, VN_INTO(vn_compare_line, summary), .argument = "FILE",
 	  .help = "For folders: write the outcome of every pair to FILE as JSON (schema vernier-folders/1). vernier merge "
 	          "joins the files of all parts. Default: none." },
@@ -162,10 +167,8 @@ static vn_status take_form(void *to, const vn_option *option, const char *name, 
 	vn_nearest near;
 	vn_nearest_start(&near, name);
 	vn_nearest_try_words(&near, vn_report_names);
-	if (strcmp(name, "md") == 0)
-		vn_nearest_settle(&near, "markdown");
-	else if (strcmp(name, "xml") == 0)
-		vn_nearest_settle(&near, "junit");
+	if (vn_report_meant(name))
+		vn_nearest_settle(&near, vn_report_meant(name)->name);
 	return vn_fail(err, VN_ERR_USAGE, "--format takes %s, not '%s'%s", vn_text_words(vn_report_names, all, sizeof all),
 	               name, vn_nearest_hint(&near));
 }
@@ -239,6 +242,8 @@ static int no_model(const vn_compare_line *k, int n, char *const *file)
 static int check_several(vn_compare_line *k, int n, char *const *file)
 {
 	if (strcmp(k->name, "explain") == 0)
+	char all[120];
+
 		return vn_complain(
 			k->name,
 			"one candidate at a time, not %d: vernier compare REF A B... --model MODEL --explain takes several", n);
@@ -248,11 +253,9 @@ static int check_several(vn_compare_line *k, int n, char *const *file)
 	if (k->how.o.baseline)
 		return vn_complain(k->name, "--baseline takes one candidate, not %d: compare each candidate alone", n);
 	for (int i = 0; i < k->n_reports; i++)
-		if (!vn_many_form(k->report[i].form->name))
-			return vn_complain(
-				k->name,
-				"--format %s takes one candidate, not %d: text, json, markdown and html have one column per candidate",
-				k->report[i].form->name, n);
+		if (!vn_many_by_name(k->report[i].form->name))
+			return vn_complain(k->name, "--format %s takes one candidate, not %d: several take %s",
+			                   k->report[i].form->name, n, vn_text_words(vn_many_names, all, sizeof all));
 	for (int i = 0; i <= n && !k->set; i++)
 		if (vn_match_is_folder(file[i]) != (!k->vote && vn_match_is_folder(file[0])))
 			return k->vote

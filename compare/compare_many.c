@@ -123,7 +123,7 @@ static vn_status report_many(const vn_compare_line *k, const vn_many *m, vn_erro
 		const vn_many_options o = { .colour = !path && vn_colours(), .all = k->all };
 		if (!(st = vn_compare_check_apart(k, i, err)) &&
 		    !(st = vn_output_open(&out, path, VN_PLACE_REPORT, k->force, err)))
-			st = vn_output_close(&out, vn_many_form(k->report[i].form->name)(m, &o, out.file, err), err);
+			st = vn_output_close(&out, vn_many_by_name(k->report[i].form->name)->write(m, &o, out.file, err), err);
 	}
 	return st;
 }
@@ -141,11 +141,9 @@ static void say_many_written(const vn_compare_line *k, const vn_many *m)
 static unsigned wanted_forms(const vn_compare_line *k)
 {
 	unsigned keep = 0;
-	for (int i = 0; i < k->n_reports; i++) {
-		vn_many_report *const form = vn_many_form(k->report[i].form->name);
-		keep |= form == vn_many_json ? VN_MANY_KEEP_JSON : form == vn_many_html && !k->vote ? VN_MANY_KEEP_PAGES : 0;
-	}
-	return keep;
+	for (int i = 0; i < k->n_reports; i++)
+		keep |= vn_many_by_name(k->report[i].form->name)->keeps;
+	return k->vote ? keep & ~(unsigned)VN_MANY_KEEP_PAGES : keep;
 }
 
 /* Writes the result in every requested format. */

@@ -307,8 +307,8 @@ static void who_cannot_be_compared_has_no_vote(void)
 
 static void several_candidates_have_no_junit(void)
 {
-	CU_ASSERT_PTR_NOT_NULL(vn_many_form("html"));
-	CU_ASSERT_PTR_NULL(vn_many_form("junit"));
+	CU_ASSERT_PTR_NOT_NULL(vn_many_by_name("html"));
+	CU_ASSERT_PTR_NULL(vn_many_by_name("junit"));
 }
 
 int main(void)

@@ -3,6 +3,7 @@
 #define VN_COMPARE_MANY_REPORT_H
 
 #include "compare/many/many.h"
+#include "compare/report/report.h"
 
 typedef struct vn_many_options {
 	bool colour, all; /* as in vn_report_options */
@@ -10,15 +11,22 @@ typedef struct vn_many_options {
 
 typedef vn_status vn_many_report(const vn_many *m, const vn_many_options *o, FILE *out, vn_error *err);
 
-vn_many_report vn_many_text;
-vn_many_report vn_many_markdown; /* fits a comment on GitHub */
-vn_many_report vn_many_html;     /* one page that loads no other file; the page of a vote has no script */
-/* schema vernier-compare-many/2: specs/json.md. Needs m->reports */
-vn_many_report vn_many_json;
+/* A row of VN_REPORT_FORMS for several candidates. */
+typedef struct vn_many_form {
+	const char     *name;
+	vn_many_report *write;
+	unsigned        keeps; /* vn_many_keep: what it needs in m->reports */
+} vn_many_form;
+
+#define VN_MANY_WRITER(name, keeps) vn_many_report vn_many_##name;
+#define VN_MANY_NONE_OF(name, keeps)
+#define VN_MANY_ROW(name, ending, tells, many, keeps, ...) many(name, keeps)
+VN_REPORT_FORMS(VN_MANY_ROW, VN_MANY_WRITER, VN_MANY_NONE_OF)
 
 /* Returns the form of this name (one of vn_report_names), or NULL if it does not exist for several
  * candidates. */
-vn_many_report *vn_many_form(const char *name);
+const vn_many_form      *vn_many_by_name(const char *name);
+extern const char *const vn_many_names; /* "text|json|...", for messages */
 
 /* "within", "outside", "trouble": the words of an exit status in JSON */
 extern const char *const vn_many_verdicts[3];

@@ -62,9 +62,27 @@ const vn_report_detail *vn_story_find(const vn_story *s, int point);
 typedef vn_status vn_report(const vn_comparison *c, const vn_story *s, const vn_report_options *o, FILE *out,
                             vn_error *err);
 
+/* Each form once: all else that lists forms is made from this table, in its order.
+ *   name    as --format takes it. vn_report_NAME writes it
+ *   ending  of a file with this form; every other is text
+ *   tells   the most checkpoints shown in full
+ *   many    MANY: vn_many_NAME writes one of several candidates (compare/many/many_report.h); else
+ *           ONE
+ *   keeps   which report of each candidate vn_many_NAME needs (vn_many_keep)
+ *   about   what help says of the form, and of its ending */
+/* clang-format off */
+#define VN_REPORT_FORMS(FORM, MANY, ONE) \
+	FORM(text, "", 9, MANY, 0, "", "") \
+	FORM(json, "json", 32, MANY, VN_MANY_KEEP_JSON, "", ".json, ") \
+	FORM(junit, "xml", 32, ONE, 0, "junit is JUnit XML, one testcase per checkpoint; ", ".xml for JUnit, ") \
+	FORM(markdown, "md", 9, MANY, 0, "markdown fits a comment on a pull request; ", ".md for Markdown, ") \
+	FORM(html, "html", 32, MANY, VN_MANY_KEEP_PAGES, "html is one page that needs no network; ", ".html, ") \
+	FORM(csv, "csv", 0, ONE, 0, "csv has one row per checkpoint", ".csv")
+/* clang-format on */
+
 typedef struct vn_report_form {
-	const char *name;  /* "json" */
-	int         tells; /* the most checkpoints shown in full */
+	const char *name, *ending;
+	int         tells;
 	vn_report  *write;
 } vn_report_form;
 
@@ -74,14 +92,12 @@ vn_status vn_report_refused(const vn_comparison *c, const char *why, FILE *out, 
 
 extern const char *const vn_report_names;                     /* "text|json|...", for help */
 const vn_report_form    *vn_report_by_name(const char *name); /* NULL if there is none */
+/* The form of the files with this ending; NULL if there is none. */
+const vn_report_form    *vn_report_meant(const char *ending);
 vn_status vn_report_by_ending(const char *path, const vn_report_form **form, vn_error *err); /* as vn_output_ending */
 
-vn_report vn_report_text;
-vn_report vn_report_json; /* schema vernier-compare/2: specs/json.md */
-vn_report vn_report_junit;
-vn_report vn_report_markdown; /* at most as long as a comment on GitHub may be */
-vn_report vn_report_csv;      /* one row per checkpoint: specs/json.md */
-vn_report vn_report_html;     /* one page that loads no other file */
+#define VN_REPORT_WRITER(name, ...) vn_report vn_report_##name;
+VN_REPORT_FORMS(VN_REPORT_WRITER, , )
 
 /* ---- shared by the reports -------------------------------------------------- */
 
