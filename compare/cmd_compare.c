@@ -23,16 +23,16 @@ static vn_option_taker take_form, take_path, take_part;
 
 static const vn_option options[] = {
 	VN_GROUP("Limits"),
-	{ "limits", 0, VN_INTO(vn_compare_line, limits), .argument = "FILE",
+	{ "limits", 0, VN_INTO(vn_compare_line, limits), .argument = "FILE", .changes_verdict = true, .repeated = true,
 	  .help = "The limits, a file or the name of shipped limits (q8_0.yaml). Default: the shipped limits for CAND's "
 	          "precision; with --allow weights and a CAND from GGUF blocks of Q8_0, Q6_K, Q5_K or Q4_K, the limits "
 	          "for the coarsest of these." },
-	{ "baseline", 0, VN_INTO(vn_compare_line, how.o.baseline), .argument = "FILE",
+	{ "baseline", 0, VN_INTO(vn_compare_line, how.o.baseline), .argument = "FILE", .changes_verdict = true,
 	  .help = "FILE is the JSON report of an earlier comparison. A checkpoint that is outside its limits but not worse "
 	          "than there (by more than 1 %) is known and does not fail. Whatever is worse, new or newly missing "
 	          "fails; improvements are reported. A baseline with another model, prompt, precision, floor or limits is "
 	          "refused. For two folders each pair has its own baseline, named as -o names reports. Default: none." },
-	{ "bitwise", 0, VN_INTO(vn_compare_line, how.o.bitwise),
+	{ "bitwise", 0, VN_INTO(vn_compare_line, how.o.bitwise), .changes_verdict = true,
 	  .help = "Use no limits and no floor. The formats, and the bits of every element, must be equal; the report "
 	          "names the first difference. -0 differs from 0; equal NaNs are equal. This tests determinism: the same "
 	          "run again, with another number of threads, or in another batch.",
@@ -41,9 +41,9 @@ static const vn_option options[] = {
 	VN_STRICT_OPTION(vn_compare_line, how.o.strict,
 	                 ". A comparison with a warning is outside its limits, in every report too"),
 	VN_GROUP("Floor and causes"),
-	{ "model", 0, VN_INTO(vn_compare_line, how.o.model), .argument = "MODEL",
+	{ "model", 0, VN_INTO(vn_compare_line, how.o.model), .argument = "MODEL", .changes_verdict = true,
 	  .help = "The weights that both runs used, a HuggingFace directory or a GGUF file. Required.", .only = "explain" },
-	{ "model", 0, VN_INTO(vn_compare_line, how.o.model), .argument = "MODEL",
+	{ "model", 0, VN_INTO(vn_compare_line, how.o.model), .argument = "MODEL", .changes_verdict = true,
 	  .help =
 	      "Compute the floor by running the reference on these weights in CAND's precision. The floor is the error "
 	      "that the number format alone causes, and the unit of limits such as nmse_over_floor. The reference is also "
@@ -51,21 +51,21 @@ static const vn_option options[] = {
 	      "also recomputed on CAND's own inputs: an operation whose own error is too large for rounding is outside "
 	      "(--no-replay leaves this out). Default: none.",
 	  .only = "compare" },
-	{ "floor", 0, VN_INTO(vn_compare_line, floor), .argument = "FILE",
+	{ "floor", 0, VN_INTO(vn_compare_line, floor), .argument = "FILE", .changes_verdict = true,
 	  .help = "Take the floor from this recording, which vernier capture ref made in CAND's precision. Cannot be "
 	          "combined with --model. Default: none.",
 	  .only = "compare" },
 	VN_FLOOR_PRECISION_OPTION(vn_compare_line, how),
-	{ "replay", 0, VN_INTO(vn_compare_line, replay),
+	{ "replay", 0, VN_INTO(vn_compare_line, replay), .changes_verdict = true,
 	  .help = "With --model, recompute every operation on CAND's own inputs. This is the default. The report shows, "
 	          "for each operation, the error that it added itself (local, in multiples of its floor), the error of "
 	          "its inputs (inherited), and how much it magnified that (gain).",
 	  .only = "compare" },
-	{ "no-replay", 0, VN_INTO(vn_compare_line, no_replay),
+	{ "no-replay", 0, VN_INTO(vn_compare_line, no_replay), .changes_verdict = true,
 	  .help = "With --model, compute only the floor. Then accumulated error cannot be told from a fault, and an "
 	          "operation that is wrong within the limits of its checkpoint passes.",
 	  .only = "compare" },
-	{ "explain", 0, VN_INTO(vn_compare_line, explain),
+	{ "explain", 0, VN_INTO(vn_compare_line, explain), .changes_verdict = true,
 	  .help = "With --model, find the known mistake that reproduces each origin, as vernier explain does.",
 	  .only = "compare" },
 	VN_GROUP("What to compare"),
@@ -73,10 +73,11 @@ static const vn_option options[] = {
 	VN_NAMES_OPTION(vn_compare_line, sides.names, sides.n_names, "CAND's"),
 	VN_REF_NAMES_OPTION(vn_compare_line, sides.ref_names, sides.n_ref_names, "REF's"),
 	{ "batch-row", 0, VN_INTO(vn_compare_line, sides.batch_row), VN_RANGE(0, INT32_MAX), .argument = "N",
+	  .changes_verdict = true, .repeated = true,
 	  .help =
 	      "If CAND holds several prompts (rows of a batch, or prompts one after another), compare prompt N, from 0." },
 	{ "ref-batch-row", 0, VN_INTO(vn_compare_line, sides.ref_batch_row), VN_RANGE(0, INT32_MAX), .argument = "N",
-	  .help = "If REF holds several prompts, compare prompt N, from 0." },
+	  .changes_verdict = true, .repeated = true, .help = "If REF holds several prompts, compare prompt N, from 0." },
 	{ "shard", 0, VN_INTO(vn_compare_line, shard),
 	  .help = "The files after REF are the recordings of all ranks of a tensor-parallel run; join them. To compare "
 	          "several runs, name each by a folder of its ranks (tp2/), or by its files joined by commas "
@@ -89,7 +90,7 @@ static const vn_option options[] = {
 	  .help = "For folders: compare only part I of N. N processes divide the pairs, so that each reads about the "
 	          "same number of bytes. With N alone, a variable of the scheduler selects the part: SLURM_ARRAY_TASK_ID, "
 	          "OMPI_COMM_WORLD_RANK, PMI_RANK, SLURM_PROCID or JOB_COMPLETION_INDEX. Default: all pairs." },
-	{ "trust-digests", 0, VN_INTO(vn_compare_line, how.o.trust),
+	{ "trust-digests", 0, VN_INTO(vn_compare_line, how.o.trust), .changes_verdict = true, .repeated = true,
 	  .help = "Do not read tensors whose digest, format and shape are equal on both sides. The report counts such "
 	          "checkpoints as equal and has no metrics of them. Default: read every number and check it against its "
 	          "digest, so that a file that was changed or damaged is refused. With --model every number is read.",
@@ -241,9 +242,9 @@ static int no_model(const vn_compare_line *k, int n, char *const *file)
  * or 2 after an error message. */
 static int check_several(vn_compare_line *k, int n, char *const *file)
 {
-	if (strcmp(k->name, "explain") == 0)
 	char all[120];
 
+	if (strcmp(k->name, "explain") == 0)
 		return vn_complain(
 			k->name,
 			"one candidate at a time, not %d: vernier compare REF A B... --model MODEL --explain takes several", n);
@@ -326,8 +327,7 @@ static int ask_for_model(const vn_compare_line *k)
 /* Returns 0 to continue, 1 if help was printed, 2 on a usage error. */
 static int parse_arguments(vn_compare_line *k, int argc, char **argv)
 {
-	int st = vn_options_read(strcmp(k->name, "explain") == 0 ? &vn_explain_command : &vn_compare_command, argc, argv,
-	                         k);
+	int st = vn_options_read(k->command, argc, argv, k);
 	if (st)
 		return st;
 	if (k->vote && (k->shard || k->sides.n_ref_names || k->floor))
@@ -400,13 +400,18 @@ static int run_compare(vn_compare_line k, int argc, char **argv)
 
 int cmd_compare(int argc, char **argv)
 {
-	return run_compare((vn_compare_line) { .name = "compare", .sides.batch_row = -1, .sides.ref_batch_row = -1 }, argc,
-	                   argv);
+	return run_compare(
+		(vn_compare_line) {
+			.name = "compare", .command = &vn_compare_command, .sides.batch_row = -1, .sides.ref_batch_row = -1 },
+		argc, argv);
 }
 
 int cmd_explain(int argc, char **argv)
 {
-	return run_compare(
-		(vn_compare_line) { .name = "explain", .explain = true, .sides.batch_row = -1, .sides.ref_batch_row = -1 },
-		argc, argv);
+	return run_compare((vn_compare_line) { .name = "explain",
+	                                       .command = &vn_explain_command,
+	                                       .explain = true,
+	                                       .sides.batch_row = -1,
+	                                       .sides.ref_batch_row = -1 },
+	                   argc, argv);
 }

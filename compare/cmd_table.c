@@ -198,7 +198,10 @@ static vn_status make_table(settings *k, vn_many *m, vn_comparison **c, vn_error
 
 int cmd_table(int argc, char **argv)
 {
-	settings k = { .first = FIRST_DEFAULT, .form = UNSAID, .line.sides = { .batch_row = -1, .ref_batch_row = -1 } };
+	settings       k = { .first = FIRST_DEFAULT,
+		                 .form = UNSAID,
+		                 .line.command = &vn_compare_command,
+		                 .line.sides = { .batch_row = -1, .ref_batch_row = -1 } };
 	vn_comparison *c[VN_MANY_MOST] = { NULL };
 	vn_many        m = { 0 };
 	vn_error       err = { "" };

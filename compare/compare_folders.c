@@ -145,41 +145,23 @@ static vn_pair_outcome compare_pair(const vn_compare_line *k, const vn_folder_pa
 	return o;
 }
 
-static void say_words(FILE *asked, const char *const *word, int n)
+static void say_verdict_option(void *asked, const vn_option *o, const char *value)
 {
-	fprintf(asked, "%d:", n);
-	for (int i = 0; i < n; i++)
-		fprintf(asked, "%zu:%s", strlen(word[i]), word[i]);
+	if (o->changes_verdict)
+		fprintf(asked, "--%s %zu:%s\n", o->name, value ? strlen(value) : 0, value ? value : "");
 }
 
-static void say_word(FILE *asked, const char *path)
-{
-	say_words(asked, &path, path ? 1 : 0);
-}
-
-/* Everything on the command line that changes a verdict: parts made with another text are not
+/* Every option on the command line that changes a verdict: parts made with another text are not
  * joined. Returns text to be freed; NULL without memory. */
 static char *say_asked(const vn_compare_line *k)
 {
-	const vn_comparing *how = &k->how;
-	char               *text = NULL;
-	size_t              n;
-	FILE               *asked = open_memstream(&text, &n);
+	char  *text = NULL;
+	size_t n;
+	FILE  *asked = open_memstream(&text, &n);
 
 	if (!asked)
 		return NULL;
-	say_word(asked, k->ref);
-	say_word(asked, k->cand);
-	say_words(asked, k->sides.names, k->sides.n_names);
-	say_words(asked, k->sides.ref_names, k->sides.n_ref_names);
-	say_words(asked, how->point, how->o.n_points);
-	say_word(asked, k->limits);
-	say_word(asked, how->o.model);
-	say_word(asked, k->floor);
-	say_word(asked, how->precision);
-	say_word(asked, how->o.baseline);
-	fprintf(asked, "%lld %lld %d%d%d%d%d %u", (long long)k->sides.batch_row, (long long)k->sides.ref_batch_row,
-	        how->o.trust, how->o.bitwise, how->o.strict, k->explain, (int)how->o.replay, (unsigned)how->o.allow);
+	vn_options_each(k->command, k, say_verdict_option, asked);
 	const bool good = !ferror(asked);
 	if (fclose(asked) == 0 && good)
 		return text;

@@ -7,7 +7,6 @@
 #include "libref/base/say.h"
 #include "libref/base/text.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -155,32 +154,26 @@ vn_status vn_compare_judge(const vn_compare_line *k, vn_comparison *c, char *cho
 
 /* ---- the same line again --------------------------------------------------------------------- */
 
+static void repeat_option(void *again, const vn_option *o, const char *value)
+{
+	char name[40];
+
+	snprintf(name, sizeof name, "--%s", o->name);
+	if (o->repeated && value)
+		vn_shell_option(again, name, value);
+	else if (o->repeated)
+		vn_shell_add(again, VN_SHELL_LINE, name);
+}
+
 void vn_compare_again(const vn_compare_line *k, char again[VN_SHELL_LINE])
 {
-	char number[24];
-
 	vn_shell_begin(again);
 	vn_shell_add(again, VN_SHELL_LINE, k->ref);
 	if (k->n_ranks > 1)
 		vn_shell_add(again, VN_SHELL_LINE, "--shard");
 	for (int i = 0; i < k->n_ranks; i++)
 		vn_shell_add(again, VN_SHELL_LINE, k->n_ranks > 1 ? k->ranks[i] : k->cand);
-	for (int i = 0; i < k->sides.n_names; i++)
-		vn_shell_option(again, "--names", k->sides.names[i]);
-	for (int i = 0; i < k->sides.n_ref_names; i++)
-		vn_shell_option(again, "--ref-names", k->sides.ref_names[i]);
-	for (int i = 0; i < k->how.o.n_points; i++)
-		vn_shell_option(again, "--points", k->how.point[i]);
-	snprintf(number, sizeof number, "%" PRId64, (int64_t)k->sides.batch_row);
-	if (k->sides.batch_row >= 0)
-		vn_shell_option(again, "--batch-row", number);
-	snprintf(number, sizeof number, "%" PRId64, (int64_t)k->sides.ref_batch_row);
-	if (k->sides.ref_batch_row >= 0)
-		vn_shell_option(again, "--ref-batch-row", number);
-	if (k->limits)
-		vn_shell_option(again, "--limits", k->limits);
-	if (k->how.o.trust)
-		vn_shell_add(again, VN_SHELL_LINE, "--trust-digests");
+	vn_options_each(k->command, k, repeat_option, again);
 	vn_shell_end(again);
 }
 

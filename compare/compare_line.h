@@ -17,16 +17,17 @@
 enum { VN_COMPARE_REPORTS = 8 };
 
 typedef struct vn_compare_line {
-	const char    *name; /* compare, explain */
-	const char    *ref, *cand, *limits, *floor;
-	char *const   *ranks; /* with --shard: cand and the files of the other ranks */
-	char *const   *many;  /* several candidates, cand among them: files, folders, or sets of ranks; or NULL */
-	int            n_many;
-	int            n_ranks;
-	unsigned       gone; /* bit i: the folder of candidate i has no such recording */
+	const char       *name;    /* compare, explain */
+	const vn_command *command; /* its options; of vernier table: those of compare */
+	const char       *ref, *cand, *limits, *floor;
+	char *const      *ranks; /* with --shard: cand and the files of the other ranks */
+	char *const      *many;  /* several candidates, cand among them: files, folders, or sets of ranks; or NULL */
+	int               n_many;
+	int               n_ranks;
+	unsigned          gone; /* bit i: the folder of candidate i has no such recording */
 	/* with --shard and sets of ranks, the files of each candidate (n_sets); or NULL */
-	vn_rank_files *set;
-	int            n_sets;
+	vn_rank_files    *set;
+	int               n_sets;
 	struct {
 		const vn_report_form *form;
 		const char           *path;

@@ -28,7 +28,7 @@ enum { VN_MAX_POINTS = 64 };
 /* Parameters: as of VN_NAMES_OPTION. */
 #define VN_REF_NAMES_OPTION(type, list, n, whose) \
 	{ \
-		"ref-names", 0, VN_COLLECT(type, list, n), .argument = "MAP", \
+		"ref-names", 0, VN_COLLECT(type, list, n), .argument = "MAP", .changes_verdict = true, .repeated = true, \
 												   .help = "Translate " whose " names. Default: names as they are." \
 	}
 
@@ -62,13 +62,13 @@ typedef struct vn_comparing {
 #define VN_FLOOR_PRECISION_OPTION(type, how) \
 	{ \
 		"floor-precision", 0, VN_INTO(type, how.precision), \
-			.argument = "P", .words = &vn_policy_names, \
+			.argument = "P", .words = &vn_policy_names, .changes_verdict = true, \
 			.help = "The precision of the floor. Default: CAND's precision." \
 	}
 #define VN_POINTS_OPTION(type, how) \
 	{ \
 		"points", 0, VN_COLLECT(type, how.point, how.o.n_points), \
-			.argument = "GLOB", \
+			.argument = "GLOB", .changes_verdict = true, .repeated = true, \
 			.help = "Compare only these checkpoints, on both sides. A GLOB that matches nothing is an error (exit " \
 					"status 2). Default: all." \
 	}
@@ -76,8 +76,8 @@ typedef struct vn_comparing {
 #define VN_ALLOW_OPTION(type, field, what) \
 	{ \
 		"allow", 0, \
-			.kind = VN_TAKE_EACH, .take = vn_take_allow, .at = offsetof(type, field), .argument = "WORDS", \
-			.words = &vn_allow_names, \
+			.kind = VN_BITS, .take = vn_take_allow, .at = offsetof(type, field), .argument = "WORDS", \
+			.words = &vn_allow_names, .changes_verdict = true, \
 			.help = "Compare" what \
 					" in spite of these differences, which would otherwise refuse or fail the comparison. " \
 					"Separate words by commas; man vernier explains them in its section on compare. Default: none." \

@@ -316,6 +316,31 @@ static void an_option_is_seen_before_it_is_read(void)
 	CU_ASSERT_FALSE(vn_option_is_given(&plain, "model", 4, after));
 }
 
+static void note_value(void *text, const vn_option *o, const char *value)
+{
+	strcat(text, o->name);
+	strcat(text, value ? "=" : " ");
+	strcat(text, value ? value : "");
+	strcat(text, value ? " " : "");
+}
+
+/* What was never given is not among them: NULL, false, a number below its range. */
+static void the_values_that_are_set_are_gone_through(void)
+{
+	command given = { .row = -1 };
+	char    text[200] = "";
+
+	vn_options_each(&plain, &given, note_value, text);
+	CU_ASSERT_STRING_EQUAL(text, "format=0 ");
+	*text = 0;
+	given = (command) { .model = "m", .map = { "a", "b" }, .n_maps = 2, .row = 0, .threads = 3, .strict = true };
+	vn_options_each(&plain, &given, note_value, text);
+	CU_ASSERT_STRING_EQUAL(text, "model=m names=a names=b row=0 threads=3 format=0 strict ");
+	*text = 0;
+	vn_options_each(&other, &given, note_value, text); /* only its own */
+	CU_ASSERT_STRING_EQUAL(text, "model=m strict-row=0 ");
+}
+
 int main(void)
 {
 	static CU_TestInfo tests[] = {
@@ -331,6 +356,7 @@ int main(void)
 		TEST(a_section_has_forms_description_and_exit_status),
 		TEST(completions_have_commands_options_and_values),
 		TEST(an_option_is_seen_before_it_is_read),
+		TEST(the_values_that_are_set_are_gone_through),
 		CU_TEST_INFO_NULL,
 	};
 	return run_suite("options", tests);

@@ -66,7 +66,7 @@ enum vn_kv_layout { VN_KV_CONTIGUOUS, VN_KV_PAGED };
 #define VN_NAMES_OPTION(type, list, n, whose) \
 	{ \
 		"names", 0, VN_COLLECT(type, list, n), \
-			.argument = "MAP", \
+			.argument = "MAP", .changes_verdict = true, .repeated = true, \
 			.help = "Translate " whose " names by a map: hf (modules of transformers), vllm, llama.cpp, or a file " \
 					"(vernier help names.md). Several maps are applied in order. Default: names as they are." \
 	}
@@ -77,7 +77,8 @@ enum vn_kv_layout { VN_KV_CONTIGUOUS, VN_KV_PAGED };
 	}
 #define VN_STRICT_OPTION(type, field, what) \
 	{ \
-		"strict", 0, VN_INTO(type, field), .help = "Treat every warning as a failure: exit status 1" what "." \
+		"strict", 0, VN_INTO(type, field), .changes_verdict = true, \
+										   .help = "Treat every warning as a failure: exit status 1" what "." \
 	}
 
 #endif

@@ -83,7 +83,7 @@ static vn_status digest_work(const char *const *side, int sides, const vn_folder
 		return no_memory(err);
 	vn_digester_add(d, VERNIER_VERSION, sizeof VERNIER_VERSION);
 	vn_digester_add(d, asked, strlen(asked) + 1);
-	for (int s = 2; s < sides; s++) /* what was asked has the first two */
+	for (int s = 0; s < sides; s++)
 		vn_digester_add(d, side[s], strlen(side[s]) + 1);
 	for (int i = 0; i < pairs->n; i++) {
 		const vn_folder_pair *p = &pairs->pair[i];

@@ -173,7 +173,8 @@ static vn_status store_value(const vn_option *o, const char *value, void *comman
 			*(int *)field = (int)n;
 		break;
 	case VN_TAKE:
-	case VN_TAKE_EACH: return o->take(command, o, value, err);
+	case VN_TAKE_EACH:
+	case VN_BITS: return o->take(command, o, value, err);
 	case VN_HEADING: break;
 	}
 	return st;
@@ -181,7 +182,52 @@ static vn_status store_value(const vn_option *o, const char *value, void *comman
 
 static bool may_repeat(const vn_option *o)
 {
-	return o->kind == VN_FLAG || o->kind == VN_LIST || o->kind == VN_TAKE_EACH;
+	return o->kind == VN_FLAG || o->kind == VN_LIST || o->kind == VN_TAKE_EACH || o->kind == VN_BITS;
+}
+
+static void say_number(vn_option_said *say, void *context, const vn_option *o, int64_t x, bool set)
+{
+	char text[24];
+
+	snprintf(text, sizeof text, "%" PRId64, x);
+	if (set)
+		say(context, o, text);
+}
+
+static void say_option(const vn_option *o, const char *from, vn_option_said *say, void *context)
+{
+	const void *field = from + o->at;
+
+	switch (o->kind) {
+	case VN_FLAG:
+		if (*(const bool *)field)
+			say(context, o, NULL);
+		break;
+	case VN_OPTIONAL:
+	case VN_TEXT:
+		if (*(const char *const *)field)
+			say(context, o, *(const char *const *)field);
+		break;
+	case VN_LIST:
+		for (int i = 0; i < *(const int *)(const void *)(from + o->count); i++)
+			say(context, o, ((const char *const *)field)[i]);
+		break;
+	case VN_INT: say_number(say, context, o, *(const int *)field, *(const int *)field >= o->low); break;
+	case VN_WHOLE: say_number(say, context, o, *(const int64_t *)field, *(const int64_t *)field >= o->low); break;
+	case VN_CHOICE: say_number(say, context, o, *(const int *)field, true); break;
+	case VN_BITS: say_number(say, context, o, *(const unsigned *)field, *(const unsigned *)field != 0); break;
+	case VN_DOUBLE:
+	case VN_TAKE:
+	case VN_TAKE_EACH:
+	case VN_HEADING: break;
+	}
+}
+
+void vn_options_each(const vn_command *c, const void *from, vn_option_said *say, void *context)
+{
+	for (int i = 0; i < c->n; i++)
+		if (vn_option_is_of(c, &c->option[i]))
+			say_option(&c->option[i], from, say, context);
 }
 
 /* ---- an option that there is not ------------------------------------------------------------ */

@@ -43,6 +43,7 @@ typedef enum vn_option_kind {
 	VN_LIST,      /* const char *[most], with its length in an int at `count`; may be repeated */
 	VN_TAKE,      /* `take` reads it */
 	VN_TAKE_EACH, /* same; may be repeated */
+	VN_BITS,      /* unsigned: `take` adds bits; may be repeated */
 } vn_option_kind;
 
 struct vn_option {
@@ -66,6 +67,9 @@ struct vn_option {
 	/* in a table that two commands share: the name of the only command that has this option; NULL:
 	 * both */
 	const char        *only;
+	/* for those who go through what is set (vn_options_each): the verdict depends on it; a command
+	 * that a report proposes repeats it */
+	bool               changes_verdict, repeated;
 };
 
 /* Offset of the field that receives the value, and the kind of option from the field's type. */
@@ -103,6 +107,12 @@ typedef struct vn_command {
 /* Reads argv into *to, the command's struct. Remaining arguments begin at argv[optind]. Returns 0:
  * continue; 1: help was asked for, and is on stdout; 2: an error, and stderr has a line. */
 int vn_options_read(const vn_command *c, int argc, char **argv, void *to);
+
+/* Calls `say` for every value that *from, the command's struct, holds of an option, in the order of
+ * the table: NULL of a flag; VN_BITS as a number. A number below its range, NULL and false are not
+ * set; what `take` reads is left out. */
+typedef void vn_option_said(void *context, const vn_option *o, const char *value);
+void         vn_options_each(const vn_command *c, const void *from, vn_option_said *say, void *context);
 
 /* Does argv have the option with this name and two dashes, perhaps abbreviated? Reads nothing and
  * reports no error. A value of another option that looks like it counts, too. */

@@ -119,7 +119,7 @@ static void describe_option(const vn_option *o, char *text, size_t room)
 		separate_words(*o->words, words, sizeof words);
 	snprintf(text, room, "%s%s%s%s%s%s", o->help, *words ? " " : "", *words ? o->argument : "", *words ? ": " : "",
 	         words, *words ? "." : "");
-	if (o->kind == VN_LIST || o->kind == VN_TAKE_EACH)
+	if (o->kind == VN_LIST || o->kind == VN_TAKE_EACH || o->kind == VN_BITS)
 		strncat(text, " May be repeated.", room - strlen(text) - 1);
 }
 
