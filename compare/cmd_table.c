@@ -174,7 +174,7 @@ static vn_status make_table(settings *k, vn_many *m, vn_comparison **c, vn_error
 		vn_compare_again(&one, again);
 		c[i]->request.again = *again ? again : NULL;
 		const vn_status judged = vn_compare_judge(&one, c[i], chosen, sizeof chosen, &why);
-		st = vn_many_add(m, k->line.many[i], c[i], "", judged, &why, err);
+		st = vn_compare_add(m, k->line.many[i], c[i], "", judged, &why, err);
 		c[i]->request.again = NULL; /* the line was for this candidate alone */
 		if (!st && judged)
 			vn_say(stderr, "vernier table: %s%s\n", why.text, judged == VN_ERR_DAMAGED ? " (--allow digest)" : "");

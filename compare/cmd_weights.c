@@ -139,6 +139,16 @@ static vn_status put_json(const settings *k, const vn_weights *w, const vn_opene
 	return good ? VN_OK : vn_fail(err, VN_ERR_IO, "the JSON report could not be written");
 }
 
+static vn_status put_text(const vn_weights *w, FILE *out, vn_error *err)
+{
+	json_t         *j = vn_weights_json(w);
+	const vn_status st = j ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
+
+	vn_weights_text(j, 0, out);
+	json_decref(j);
+	return st;
+}
+
 static vn_status print_report(const settings *k, const vn_weights *w, const vn_opened_weights of[2], vn_error *err)
 {
 	char      summary[VN_WEIGHT_WORDS];
@@ -146,10 +156,7 @@ static vn_status print_report(const settings *k, const vn_weights *w, const vn_o
 	vn_status st = vn_output_open(&out, k->report.path, VN_PLACE_REPORT, k->report.force, err);
 
 	if (!st) {
-		if (k->report.json)
-			st = put_json(k, w, of, out.file, err);
-		else
-			vn_weights_text(w, 0, out.file);
+		st = k->report.json ? put_json(k, w, of, out.file, err) : put_text(w, out.file, err);
 		st = vn_output_close(&out, st, err);
 	}
 	if (!st && k->report.path)

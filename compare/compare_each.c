@@ -104,12 +104,26 @@ static void unmap_weights(const vn_comparison *c)
 
 /* ---- each by itself ------------------------------------------------------------------- */
 
+vn_status vn_compare_add(vn_many *m, const char *path, vn_comparison *c, const char *chosen, vn_status ended,
+                         const vn_error *why, vn_error *err)
+{
+	vn_document doc;
+	vn_status   st;
+
+	if (ended)
+		return vn_many_add_trouble(m, path, ended, why, &c->result.refusals, err);
+	if (!(st = vn_document_of(c, m->keep ? vn_report_by_name("json")->tells : 0, chosen, &doc, err)))
+		st = vn_many_add(m, path, &doc, err);
+	vn_document_finish(&doc);
+	return st;
+}
+
 static vn_status judge_pair(running *r, vn_many *m, vn_error *err)
 {
 	if (!r->st)
 		r->st = r->line->absent ? vn_compare_judge(r->line, &r->c, r->chosen, sizeof r->chosen, &r->why)
 		                        : vn_compare_end(&r->c, &r->why);
-	return vn_many_add(m, r->line->cand, &r->c, r->chosen, r->st, &r->why, err);
+	return vn_compare_add(m, r->line->cand, &r->c, r->chosen, r->st, &r->why, err);
 }
 
 /* The exit status of a process: 0 if what it found is complete. */

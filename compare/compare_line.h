@@ -11,7 +11,7 @@
 #include "compare/match/sides.h"
 #include "compare/options.h"
 #include "compare/report/report.h"
-#include "compare/report/words.h"
+#include "compare/result/words.h"
 #include "libref/base/shell.h"
 
 enum { VN_COMPARE_REPORTS = 8 };
@@ -63,6 +63,9 @@ int vn_compare_files_of(const vn_compare_line *k, int i, char *const **file);
  * first. */
 struct vn_many;
 vn_status vn_compare_each(const vn_compare_line *line, int n, struct vn_many *m, vn_error *err);
+/* Adds a comparison that ended with this status, and why. chosen: why these limits. */
+vn_status vn_compare_add(struct vn_many *m, const char *path, vn_comparison *c, const char *chosen, vn_status ended,
+                         const vn_error *why, vn_error *err);
 
 /* The options that select the files and the part to compare, for the commands that a report
  * proposes, without --allow; "" if they are too long. */

@@ -1,8 +1,7 @@
 /* compare_pair.c: one recording judged by another: verdict, reports, messages. */
 #include "compare/compare_line.h"
 
-#include "compare/explain/explain_words.h"
-#include "compare/report/words.h"
+#include "compare/result/words.h"
 #include "capture/file/output.h"
 
 #include "capture/base/warnings.h"
@@ -14,39 +13,38 @@
 #include <stdlib.h>
 #include <string.h>
 
-static vn_status write_reports(const vn_compare_line *k, vn_comparison *c, const char *chosen, vn_error *err)
+/* Writes the reports of a comparison that has ended. */
+static vn_status write_reports(const vn_compare_line *k, vn_comparison *c, const char *chosen, vn_document *doc,
+                               vn_error *err)
 {
-	vn_story  story;
 	vn_output out;
-	vn_status st;
 	int       tells = 0;
 	for (int i = 0; i < k->n_reports; i++)
 		tells = k->report[i].form->tells > tells ? k->report[i].form->tells : tells;
-	st = vn_story_of(c, tells, &story, err);
+	vn_status st = vn_document_of(c, tells, chosen, doc, err);
 	for (int i = 0; !st && i < k->n_reports; i++) {
 		const char             *path = k->report[i].path;
-		const vn_report_options o = { .colour = !path && vn_colours(), .all = k->all, .limits_chosen = chosen };
+		const vn_report_options o = { .colour = !path && vn_colours(), .all = k->all };
 		if (!(st = vn_compare_check_apart(k, i, err)) &&
 		    !(st = vn_output_open(&out, path, VN_PLACE_REPORT, k->force, err)))
-			st = vn_output_close(&out, k->report[i].form->write(c, &story, &o, out.file, err), err);
+			st = vn_output_close(&out, k->report[i].form->write(doc, &o, out.file, err), err);
 	}
-	vn_story_free(&story);
 	return st;
 }
 
-static vn_status run_comparison(const vn_compare_line *k, vn_comparison *c, vn_error *err)
+static vn_status run_comparison(const vn_compare_line *k, vn_comparison *c, vn_document *doc, vn_error *err)
 {
 	char      chosen[128];
 	vn_status st;
 	if ((st = vn_compare_check_itself(k, c, err)) || (st = vn_compare_check_places(k, err)) ||
 	    (st = vn_compare_judge(k, c, chosen, sizeof chosen, err)))
 		return st;
-	return write_reports(k, c, chosen, err);
+	return write_reports(k, c, chosen, doc, err);
 }
 
 /* Reports a pair with one file absent: everything in the other file is missing or extra, and each
  * report with a file of its own says so. */
-static vn_status run_alone(const vn_compare_line *k, vn_comparison *c, vn_error *err)
+static vn_status run_alone(const vn_compare_line *k, vn_comparison *c, vn_document *doc, vn_error *err)
 {
 	vn_compare_line files = *k;
 	char            chosen[128];
@@ -58,7 +56,7 @@ static vn_status run_alone(const vn_compare_line *k, vn_comparison *c, vn_error 
 			files.report[files.n_reports++] = k->report[i];
 	if ((st = vn_compare_check_places(&files, err)) || (st = vn_compare_judge(k, c, chosen, sizeof chosen, err)))
 		return st;
-	return write_reports(&files, c, chosen, err);
+	return write_reports(&files, c, chosen, doc, err);
 }
 
 /* Prints warnings to stderr, unless the text report on stdout shows them. */
@@ -78,20 +76,17 @@ static void print_warnings(const vn_compare_line *k, const vn_comparison *c)
 
 /* Prints the verdict and the reports written, in one line, when no report goes to stdout. A line
  * that lacks memory is not printed: the program then ends with trouble (main.c). */
-static void say_written(const vn_compare_line *k, const vn_comparison *c)
+static void say_written(const vn_compare_line *k, const vn_document *doc)
 {
-	char     counts[VN_WORDS], start[VN_WORDS];
-	vn_lines why = { 0 };
-	vn_error err;
+	const char *start = vn_document_text(doc->start);
+	const bool  why = vn_document_lines(doc->explained) > 0;
+	vn_error    err;
 
-	vn_report_say_start(c, start);
-	vn_explain_say_all(c, &why);
-	if (!vn_trouble_since(0, k->name, &err)) {
-		vn_say(stdout, "%s: %s%s%s%s%s%s ", vn_report_say_verdict(c), vn_report_say_counts(c, counts),
-		       *start ? " " : "", start, why.n ? " Explained: " : "", why.n ? why.line[0] : "", why.n ? "." : "");
-		vn_compare_print_files(k);
-	}
-	vn_lines_free(&why);
+	if (vn_trouble_since(0, k->name, &err))
+		return;
+	vn_say(stdout, "%s: %s%s%s%s%s%s ", vn_document_text(doc->verdict_words), vn_document_text(doc->summary),
+	       *start ? " " : "", start, why ? " Explained: " : "", vn_document_line(doc->explained, 0), why ? "." : "");
+	vn_compare_print_files(k);
 }
 
 /* A program that reads stdout learns why there is no verdict. Report files are written only for a
@@ -116,10 +111,11 @@ vn_pair_outcome vn_compare_pair(const vn_compare_line *k)
 	vn_error        err = { "" };
 	char            label[VN_LABEL], again[VN_SHELL_LINE];
 	vn_pair_outcome o = { 0 };
+	vn_document     doc = { .first = -1 };
 
 	vn_compare_again(k, again);
 	c.request.again = *again ? again : NULL;
-	const vn_status st = k->absent ? run_alone(k, &c, &err) : run_comparison(k, &c, &err);
+	const vn_status st = k->absent ? run_alone(k, &c, &doc, &err) : run_comparison(k, &c, &doc, &err);
 	if (!st)
 		print_warnings(k, &c);
 	if (st) {
@@ -131,12 +127,12 @@ vn_pair_outcome vn_compare_pair(const vn_compare_line *k)
 	o.status = st ? 2 : c.result.within ? 0 : 1;
 	o.why = st;
 	if (!st && !k->quiet && !k->absent && vn_compare_all_to_files(k))
-		say_written(k, &c);
+		say_written(k, &doc);
 	if (k->absent != VN_NO_REFERENCE)
 		vn_report_say_recorder(c.opened.ref, o.by[0]);
 	if (k->absent != VN_NO_CANDIDATE)
 		vn_report_say_recorder(c.opened.cand, o.by[1]);
-	const int first = o.status == 1 ? vn_first_failure(&c) : -1;
+	const int first = o.status == 1 ? doc.first : -1;
 	if (k->absent && !st)
 		snprintf(o.words, sizeof o.words, "only in the %s%s", k->absent == VN_NO_CANDIDATE ? "reference" : "candidate",
 		         o.status ? "" : " (allowed)");
@@ -151,6 +147,7 @@ vn_pair_outcome vn_compare_pair(const vn_compare_line *k)
 		         : c.result.n_checkpoints == 1 ? "%d checkpoint"
 		                                       : "%d checkpoints",
 		         c.result.n_checkpoints);
+	vn_document_finish(&doc);
 	vn_comparison_close(&c);
 	return o;
 }

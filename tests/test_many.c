@@ -9,58 +9,45 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A comparison with one checkpoint for each character of fails, which says whether it is outside; a
- * blank: the checkpoint is absent. */
-typedef struct made {
-	vn_comparison      c;
-	vn_compare_options o;
-	vn_limits          limits;
-	vn_checkpoint      point[8];
-	char               path[8];
-} made;
+enum { MOST = 8 };
 
 static const char *const names[] = { "embed", "layer0.q_rope", "layer0.output", "layer1.q_rope", "logits" };
 
-static vn_comparison *make_comparison(made *m, const char *fails)
+/* A document with one checkpoint for each character of fails, which says whether it is outside; a
+ * blank: the checkpoint is absent. */
+static vn_document make_document(vn_checkpoint *point, const char *fails)
 {
-	memset(m, 0, sizeof *m);
-	strcpy(m->path, "l.yaml");
-	m->limits.path = m->path;
-	m->c.request = (vn_request) { .options = &m->o, .limits = &m->limits };
-	m->c.result.checkpoint = m->point;
-	m->c.result.first = -1;
-	m->c.result.within = true;
+	vn_document doc = { .checkpoint = point, .first = -1, .within = true };
 	for (int i = 0; fails[i]; i++) {
 		if (fails[i] == ' ')
 			continue;
-		vn_checkpoint *p = &m->point[m->c.result.n_checkpoints++];
-		*p = (vn_checkpoint) { .name = names[i],
-			                   .status = fails[i] == 'x' ? VN_OUTSIDE : VN_WITHIN,
-			                   .fails = fails[i] == 'x',
-			                   .worst = -1,
-			                   .pooled_small = -1,
-			                   .layer = -1 };
-		if (p->fails) {
-			m->c.result.within = false;
-			m->c.result.n_fails++;
-			m->c.result.first = m->c.result.first < 0 ? (int)(p - m->point) : m->c.result.first;
-		}
+		point[doc.n++] = (vn_checkpoint) { .name = names[i],
+			                               .status = fails[i] == 'x' ? VN_OUTSIDE : VN_WITHIN,
+			                               .fails = fails[i] == 'x',
+			                               .worst = -1,
+			                               .pooled_small = -1,
+			                               .layer = -1 };
+		if (fails[i] != 'x')
+			continue;
+		doc.within = false;
+		doc.first = doc.first < 0 ? doc.n - 1 : doc.first;
 	}
-	return &m->c;
+	return doc;
 }
 
 static void add_candidate(vn_many *m, const char *path, const char *fails)
 {
-	made     x;
-	vn_error err = { "" }, none = { "" };
-	CU_ASSERT_EQUAL(vn_many_add(m, path, make_comparison(&x, fails), "because", VN_OK, &none, &err), VN_OK);
+	vn_checkpoint     point[MOST];
+	const vn_document doc = make_document(point, fails);
+	vn_error          err = { "" };
+	CU_ASSERT_EQUAL(vn_many_add(m, path, &doc, &err), VN_OK);
 }
 
 static void add_trouble(vn_many *m, const char *path)
 {
-	made     x;
-	vn_error err = { "" }, why = { "it is damaged" };
-	CU_ASSERT_EQUAL(vn_many_add(m, path, make_comparison(&x, ""), "", VN_ERR_FORMAT, &why, &err), VN_OK);
+	const vn_lines none = { 0 };
+	vn_error       err = { "" }, why = { "it is damaged" };
+	CU_ASSERT_EQUAL(vn_many_add_trouble(m, path, VN_ERR_FORMAT, &why, &none, &err), VN_OK);
 }
 
 static int row_of(const vn_many *m, const char *label)

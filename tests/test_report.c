@@ -19,11 +19,11 @@ static char *report_of(trial *t, const char *form)
 	char                   *text = NULL;
 	size_t                  n = 0;
 	FILE                   *f = open_memstream(&text, &n);
-	const vn_report_options o = { .limits_chosen = "test" };
-	vn_story                s;
-	CU_ASSERT_EQUAL(vn_story_of(&t->c, 9, &s, &t->err), VN_OK);
-	CU_ASSERT_EQUAL(vn_report_by_name(form)->write(&t->c, &s, &o, f, &t->err), VN_OK);
-	vn_story_free(&s);
+	const vn_report_options o = { .all = false };
+	vn_document             doc;
+	CU_ASSERT_EQUAL(vn_document_of(&t->c, 9, "test", &doc, &t->err), VN_OK);
+	CU_ASSERT_EQUAL(vn_report_by_name(form)->write(&doc, &o, f, &t->err), VN_OK);
+	vn_document_finish(&doc);
 	fclose(f);
 	return text;
 }
@@ -42,7 +42,7 @@ static void json_says_the_same_and_knows_no_nan(void)
 	trial t = { 0 }, zero = { 0 };
 	against_good(&t, "nan", &(fault) { .nan_in = "layer1.mlp_norm" });
 	json_t *j = json_of(&t);
-	CU_ASSERT_STRING_EQUAL(json_string_value(json_object_get(j, "schema")), "vernier-compare/2");
+	CU_ASSERT_STRING_EQUAL(json_string_value(json_object_get(j, "schema")), "vernier-compare/3");
 	CU_ASSERT_STRING_EQUAL(json_string_value(json_object_get(j, "verdict")), "outside");
 	CU_ASSERT_STRING_EQUAL(json_string_value(json_object_get(j, "first_divergence")), "layer1.mlp_norm");
 	CU_ASSERT_EQUAL(json_array_size(json_object_get(j, "origins")), 1);

@@ -59,14 +59,16 @@ static void a_terminal_gets_a_table(void)
 {
 	const vn_weights w = table(2);
 	char            *text = NULL;
+	json_t          *j = vn_weights_json(&w);
 
-	WRITTEN(vn_weights_text(&w, 0, out));
+	WRITTEN(vn_weights_text(j, 0, out));
 	CU_ASSERT_STRING_EQUAL(
 		text, "weights    2 of 8 differ\n"
 			  "       reference  candidate  difference\n"
 			  "  <0>  bf16       f16        rounded to float16 (W1), 25 % apart; certain, by the numbers\n"
 			  "  <1>  bf16       f16        rounded to float16 (W1), 25 % apart; certain, by the numbers\n");
 	free(text);
+	json_decref(j);
 }
 
 /* One row too many takes no more room than the line that says so. */
@@ -74,15 +76,17 @@ static void a_long_table_is_cut(void)
 {
 	const vn_weights w = table(6);
 	char            *text = NULL;
+	json_t          *j = vn_weights_json(&w);
 
-	WRITTEN(vn_weights_text(&w, 4, out));
+	WRITTEN(vn_weights_text(j, 4, out));
 	CU_ASSERT_EQUAL(count(text, "certain"), 4);
 	CU_ASSERT_PTR_NOT_NULL(strstr(text, "\n  2 more rows (vernier weights shows them all)\n"));
 	free(text);
-	WRITTEN(vn_weights_text(&w, 5, out));
+	WRITTEN(vn_weights_text(j, 5, out));
 	CU_ASSERT_EQUAL(count(text, "certain"), 6);
 	CU_ASSERT_PTR_NULL(strstr(text, "more"));
 	free(text);
+	json_decref(j);
 }
 
 static void one_line_is_enough_for_equal_weights(void)
@@ -91,12 +95,14 @@ static void one_line_is_enough_for_equal_weights(void)
 	char      *text = NULL;
 
 	w.rounded = 0;
-	WRITTEN(vn_weights_text(&w, 0, out));
+	json_t *j = vn_weights_json(&w);
+	WRITTEN(vn_weights_text(j, 0, out));
 	CU_ASSERT_STRING_EQUAL(text, "weights    5, all equal\n");
 	free(text);
 	WRITTEN(vn_weights_text(NULL, 0, out));
 	CU_ASSERT_STRING_EQUAL(text, "");
 	free(text);
+	json_decref(j);
 }
 
 static void refusals_are_a_summary_and_a_line_a_row(void)
@@ -142,14 +148,15 @@ static void pages_escape_what_files_say(void)
 {
 	const vn_weights w = table(1);
 	char            *text = NULL;
+	json_t          *j = vn_weights_json(&w);
 
-	WRITTEN(vn_weights_html(&w, out));
+	WRITTEN(vn_weights_html(j, out));
 	CU_ASSERT_PTR_NOT_NULL(strstr(text, "<td><code>&lt;0&gt;</code></td><td>bf16</td>"));
 	CU_ASSERT_EQUAL(count(text, "<0>"), 0);
 	CU_ASSERT_EQUAL(count(text, "<dt>weights</dt>"), 1);
 	free(text);
 	line[0].which = (char[]) { "a|b" };
-	WRITTEN(vn_weights_markdown(&w, out));
+	WRITTEN(vn_weights_markdown(j, out));
 	CU_ASSERT_PTR_NOT_NULL(strstr(text, "- **Weights** 1 of 7 differ\n"));
 	CU_ASSERT_PTR_NULL(strstr(text, "a|b")); /* a cell's end */
 	CU_ASSERT_PTR_NOT_NULL(strstr(text, "| certain, by the numbers |\n"));

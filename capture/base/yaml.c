@@ -188,15 +188,15 @@ static vn_status read_version(vn_yaml *y)
 	return strcmp(text, "1") == 0 ? VN_OK : vn_yaml_fail(y, "version '%.40s'; this vernier reads version 1", text);
 }
 
-typedef struct document {
+typedef struct yaml_document {
 	vn_yaml               *y;
 	const vn_yaml_section *section;
 	int                    n;
 	void                  *context;
 	unsigned               seen; /* bit 0: version; bit i + 1: section i */
-} document;
+} yaml_document;
 
-static vn_status fail_unknown(const document *d, const char *key, int line, int column)
+static vn_status fail_unknown(const yaml_document *d, const char *key, int line, int column)
 {
 	char list[256] = "version";
 	for (int i = 0; i < d->n; i++)
@@ -206,8 +206,8 @@ static vn_status fail_unknown(const document *d, const char *key, int line, int 
 
 static vn_status read_section(void *context, const char *key, int line, int column)
 {
-	document *d = context;
-	int       i = -1; /* version */
+	yaml_document *d = context;
+	int            i = -1; /* version */
 	if (strcmp(key, "version") != 0)
 		for (i = 0; i < d->n && strcmp(d->section[i].name, key) != 0; i++) {}
 	if (i == d->n)
@@ -220,8 +220,8 @@ static vn_status read_section(void *context, const char *key, int line, int colu
 
 vn_status vn_yaml_document(vn_yaml *y, const char *file, const vn_yaml_section *section, int n, void *context)
 {
-	document  d = { .y = y, .section = section, .n = n, .context = context };
-	vn_status st;
+	yaml_document d = { .y = y, .section = section, .n = n, .context = context };
+	vn_status     st;
 	if ((st = vn_yaml_next(y)) || (st = vn_yaml_next(y)))
 		return st; /* the stream starts, the document starts */
 	if (y->event.type == YAML_STREAM_END_EVENT)

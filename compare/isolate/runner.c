@@ -1,6 +1,6 @@
 /* runner.c: see runner.h. The command of another engine: runner_check.c. */
 #include "compare/isolate/runner.h"
-#include "compare/report/report.h"
+#include "compare/result/words.h"
 
 #include "capture/run/hybrid.h"
 #include "capture/run/interrupt.h"
@@ -198,8 +198,10 @@ static double divergence_of(const vn_comparison *c)
 
 static void fill_trial(vn_runner *x, const vn_comparison *c, vn_isolate_trial *t)
 {
-	const int first = vn_first_failure(c);
+	int first = c->result.first;
 
+	for (int i = 0; first < 0 && i < c->result.n_checkpoints; i++)
+		first = c->result.checkpoint[i].fails ? i : -1;
 	t->within = c->result.within;
 	t->outside = c->result.n_fails;
 	t->kl = divergence_of(c);

@@ -16,7 +16,7 @@
 
 #include "capture/run/run.h"
 #include "compare/comparison/checkpoint.h"
-#include "compare/report/words.h"
+#include "compare/result/words.h"
 
 #include <limits.h>
 #include "libref/base/progress.h"

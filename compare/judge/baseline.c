@@ -70,8 +70,8 @@ static vn_status load_baseline(baseline *b, vn_error *err)
 		               why.column > 0 ? why.column : 1, why.text);
 	const char *schema = json_string_value(json_object_get(b->root, "schema"));
 	/* What is read here has the same names in both versions. */
-	if (!schema || (strcmp(schema, "vernier-compare/2") != 0 && strcmp(schema, "vernier-compare/1") != 0))
-		return refuse_baseline(b, err, "its schema is neither vernier-compare/2 nor vernier-compare/1");
+	if (!schema || (strcmp(schema, "vernier-compare/3") != 0 && strcmp(schema, "vernier-compare/2") != 0))
+		return refuse_baseline(b, err, "its schema is neither vernier-compare/3 nor vernier-compare/2");
 	if (!json_is_array(json_object_get(b->root, "checkpoints")))
 		return refuse_baseline(b, err, "no checkpoints in it");
 	return json_is_object(json_object_get(b->root, "subject"))

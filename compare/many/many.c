@@ -1,9 +1,8 @@
 /* many.c: see many.h. */
 #include "compare/many/many.h"
 #include "compare/comparison/checkpoint.h"
-#include "compare/report/next.h"
 #include "compare/report/report.h"
-#include "compare/report/words.h"
+#include "compare/result/words.h"
 
 #include "libref/base/grow.h"
 #include "libref/base/intern.h"
@@ -88,14 +87,14 @@ vn_status vn_many_cells(const vn_many *m, vn_many_candidate *x, int n, vn_error 
 
 /* ---- a candidate ----------------------------------------------------------------- */
 
-static vn_many_cell reduce_cell(const vn_comparison *c, const vn_checkpoint *p)
+static vn_many_cell reduce_cell(const vn_document *doc, const vn_checkpoint *p)
 {
 	vn_many_cell x = { .there = true,
 		               .measured = p->m.n > 0,
 		               .fails = p->fails,
 		               .origin = p->origin,
 		               .status = p->status,
-		               .point = (int)(p - c->result.checkpoint),
+		               .point = (int)(p - doc->checkpoint),
 		               .nmse = NAN,
 		               .cosine = NAN,
 		               .max_abs = NAN,
@@ -108,73 +107,57 @@ static vn_many_cell reduce_cell(const vn_comparison *c, const vn_checkpoint *p)
 	x.cosine = vn_metric_shown(p, VN_M_COSINE);
 	x.max_abs = vn_metric_shown(p, VN_M_MAX_ABS);
 	x.max_rel = vn_metric_shown(p, VN_M_MAX_REL);
-	if (vn_ratio_of(c, p, &ratio))
+	if (vn_ratio_of(doc, p, &ratio))
 		x.over_floor = ratio;
 	return x;
 }
 
-static vn_status add_cells(vn_many *m, vn_many_candidate *x, const vn_comparison *c, vn_error *err)
+static vn_status add_cells(vn_many *m, vn_many_candidate *x, const vn_document *doc, vn_error *err)
 {
-	const int first = vn_first_failure(c);
 	char      label[VN_LABEL];
-	vn_status st = vn_many_cells(m, x, c->result.n_checkpoints, err);
+	vn_status st = vn_many_cells(m, x, doc->n, err);
 
-	for (int i = 0; i < c->result.n_checkpoints && !st; i++) {
-		const vn_checkpoint *p = &c->result.checkpoint[i];
+	for (int i = 0; i < doc->n && !st; i++) {
+		const vn_checkpoint *p = &doc->checkpoint[i];
 		const vn_many_row    row = { vn_label(p, label), p->name, p->step, p->layer };
-		const vn_many_cell   cell = reduce_cell(c, p);
-		st = vn_many_put(m, x, &row, &cell, i == first, err);
+		const vn_many_cell   cell = reduce_cell(doc, p);
+		st = vn_many_put(m, x, &row, &cell, i == doc->first, err);
 	}
 	return st ? st : vn_many_filled(m, x, err);
 }
 
-static vn_status add_words(vn_many_candidate *x, const vn_comparison *c, const char *chosen, vn_error *err)
+static vn_status add_words(vn_many_candidate *x, const vn_document *doc, vn_error *err)
 {
 	char text[1200];
 
-	x->verdict = vn_report_say_verdict(c);
-	x->counts = strdup(vn_report_say_counts(c, text));
-	x->start = strdup(vn_report_say_start(c, text));
-	x->about = strdup(vn_report_say_recorder(c->opened.cand, text));
-	x->ref_about = strdup(vn_report_say_recorder(c->opened.ref, text));
-	snprintf(text, sizeof text, "%.800s (%.200s)", vn_report_say_limits(c), chosen);
+	x->verdict = strdup(vn_document_text(doc->verdict_words));
+	x->counts = strdup(vn_document_text(doc->summary));
+	x->start = strdup(vn_document_text(doc->start));
+	x->about = strdup(vn_document_member(doc->candidate, "recorded_by"));
+	x->ref_about = strdup(vn_document_member(doc->reference, "recorded_by"));
+	snprintf(text, sizeof text, "%.800s (%.200s)", vn_document_limits(doc), vn_document_member(doc->limits, "chosen"));
 	x->limits = strdup(vn_text_clean(text, sizeof text));
-	snprintf(text, sizeof text, "%s", c->result.floor_from);
+	snprintf(text, sizeof text, "%s", vn_document_text(doc->floor));
 	x->floor = strdup(vn_text_clean(text, sizeof text));
-	for (int i = 0; i < c->result.warnings.n; i++)
-		vn_lines_add(&x->warnings, "%s", c->result.warnings.line[i]);
-	vn_next_commands(c, &x->next);
-	return x->counts && x->start && x->about && x->ref_about && x->limits && x->floor
+	for (int i = 0; i < vn_document_lines(doc->warnings); i++)
+		vn_lines_add(&x->warnings, "%s", vn_document_line(doc->warnings, i));
+	for (int i = 0; i < vn_document_lines(doc->next); i++)
+		vn_lines_add(&x->next, "%s", vn_document_line(doc->next, i));
+	return x->verdict && x->counts && x->start && x->about && x->ref_about && x->limits && x->floor
 	           ? VN_OK
 	           : vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
 }
 
-static vn_status add_report(vn_many *m, vn_many_kept *text, vn_comparison *c, const char *name,
-                            const vn_report_options *o, vn_error *err)
+static vn_status add_report(vn_many *m, vn_many_kept *text, const vn_document *doc, bool page, vn_error *err)
 {
-	vn_story  story = { 0 };
-	vn_status st = vn_story_of(c, vn_report_by_name(name)->tells, &story, err);
+	const vn_report_options o = { .page = page };
+	const long              from = ftell(m->reports);
+	vn_status               st = vn_report_json(doc, &o, m->reports, err);
 
-	const long from = ftell(m->reports);
-	if (!st)
-		st = vn_report_json(c, &story, o, m->reports, err);
-	vn_story_free(&story);
 	const long end = st || fflush(m->reports) != 0 || ferror(m->reports) ? -1 : ftell(m->reports);
 	if (!st && (from < 0 || end < 0))
 		st = vn_fail(err, VN_ERR_IO, "a temporary file for the reports of the candidates: %s", strerror(errno));
 	*text = st ? (vn_many_kept) { 0 } : (vn_many_kept) { from, end - from };
-	return st;
-}
-
-static vn_status add_reports(vn_many *m, vn_many_candidate *x, vn_comparison *c, const char *chosen, vn_error *err)
-{
-	const vn_report_options full = { .limits_chosen = chosen }, page = { .limits_chosen = chosen, .page = true };
-	vn_status               st = VN_OK;
-
-	if (m->keep & VN_MANY_KEEP_JSON)
-		st = add_report(m, &x->json, c, "json", &full, err);
-	if (!st && (m->keep & VN_MANY_KEEP_PAGES))
-		st = add_report(m, &x->page, c, "html", &page, err);
 	return st;
 }
 
@@ -196,46 +179,46 @@ bool vn_many_copy(const vn_many *m, const vn_many_kept *text, FILE *out)
 	return fseek(m->reports, text->from, SEEK_SET) == 0 && vn_many_copy_bytes(m->reports, text->bytes, out);
 }
 
-/* Records why a candidate was not compared. A missing or damaged file concerns one candidate; lack
- * of memory or a signal ends the run. */
-static vn_status add_trouble(vn_many_candidate *x, vn_comparison *c, vn_status why, const vn_error *trouble,
-                             vn_error *err)
-{
-	char text[sizeof trouble->text];
-
-	snprintf(text, sizeof text, "%s", trouble->text);
-	x->status = 2;
-	x->verdict = "not compared";
-	x->trouble = strdup(vn_text_clean(text, sizeof text));
-	for (int i = 0; i < c->result.refusals.n; i++)
-		vn_lines_add(&x->refusals, "%s", c->result.refusals.line[i]);
-	if (!x->trouble)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
-	return why == VN_ERR_NOMEM || why == VN_ERR_INTERRUPTED ? vn_fail(err, why, "%s", trouble->text) : VN_OK;
-}
-
-vn_status vn_many_add(vn_many *m, const char *path, vn_comparison *c, const char *chosen, vn_status st,
-                      const vn_error *trouble, vn_error *err)
+vn_status vn_many_add(vn_many *m, const char *path, const vn_document *doc, vn_error *err)
 {
 	vn_many_candidate *x = &m->candidate[m->n++];
+	vn_status          st;
 
-	*x = (vn_many_candidate) { .path = path, .first = -1, .status = c->result.within ? 0 : 1 };
-	if (st)
-		return add_trouble(x, c, st, trouble, err);
-	const vn_recording *side[2] = { c->opened.ref, c->opened.cand };
-	for (int i = 0; i < 2; i++)
-		if (side[i])
-			vn_recording_verified(side[i], &x->digests[i]);
-	if ((st = add_words(x, c, chosen, err)) || (st = add_cells(m, x, c, err)))
+	*x = (vn_many_candidate) { .path = path, .first = -1, .status = doc->within ? 0 : 1 };
+	memcpy(x->digests, doc->verified, sizeof x->digests);
+	if ((st = add_words(x, doc, err)) || (st = add_cells(m, x, doc, err)))
 		return st;
-	return add_reports(m, x, c, chosen, err);
+	if (m->keep & VN_MANY_KEEP_JSON)
+		st = add_report(m, &x->json, doc, false, err);
+	if (!st && (m->keep & VN_MANY_KEEP_PAGES))
+		st = add_report(m, &x->page, doc, true, err);
+	return st;
+}
+
+/* A missing or damaged file concerns one candidate; lack of memory or a signal ends the run. */
+vn_status vn_many_add_trouble(vn_many *m, const char *path, vn_status why, const vn_error *trouble,
+                              const vn_lines *refusals, vn_error *err)
+{
+	vn_many_candidate *x = &m->candidate[m->n++];
+	char               text[sizeof trouble->text];
+
+	snprintf(text, sizeof text, "%s", trouble->text);
+	*x = (vn_many_candidate) { .path = path, .first = -1, .status = 2, .verdict = strdup("not compared") };
+	x->trouble = strdup(vn_text_clean(text, sizeof text));
+	for (int i = 0; i < refusals->n; i++)
+		vn_lines_add(&x->refusals, "%s", refusals->line[i]);
+	if (!x->trouble || !x->verdict)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
+	return why == VN_ERR_NOMEM || why == VN_ERR_INTERRUPTED ? vn_fail(err, why, "%s", trouble->text) : VN_OK;
 }
 
 void vn_many_finish(vn_many *m)
 {
 	for (int i = 0; i < m->n; i++) {
 		vn_many_candidate *x = &m->candidate[i];
-		char *const        text[] = { x->trouble, x->counts, x->start, x->about, x->ref_about, x->limits, x->floor };
+		char *const        text[] = {
+				   x->verdict, x->trouble, x->counts, x->start, x->about, x->ref_about, x->limits, x->floor
+		};
 		for (size_t k = 0; k < sizeof text / sizeof *text; k++)
 			free(text[k]);
 		vn_lines_free(&x->warnings);

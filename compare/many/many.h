@@ -1,9 +1,9 @@
 /* many.h: compares several candidates with one reference.
  *
- * Each candidate is a comparison of its own (compare/chapters). vn_many_add keeps the data for a
- * report on all of them: a cell per checkpoint, a few lines, and the JSON report in a temporary
- * file. So memory is that of the comparisons that are made at the same time, plus a cell per
- * checkpoint and candidate.
+ * Each candidate is a comparison of its own, of which vn_many_add gets the document
+ * (compare/result/document.h). It keeps the data for a report on all of them: a cell per
+ * checkpoint, a few lines, and the JSON report in a temporary file. So memory is that of the
+ * comparisons that are made at the same time, plus a cell per checkpoint and candidate.
  *
  * A row is one checkpoint. Rows are in the order of the first candidate that was compared;
  * checkpoints that only later candidates have come last.
@@ -13,7 +13,7 @@
 #ifndef VN_COMPARE_MANY_H
 #define VN_COMPARE_MANY_H
 
-#include "compare/comparison/comparison.h"
+#include "compare/result/document.h"
 
 #include <stdio.h>
 
@@ -40,7 +40,7 @@ typedef struct vn_many_candidate {
 	const char   *path;
 	int           status;            /* 0 within, 1 outside, 2 not compared */
 	char         *trouble;           /* of status 2: why */
-	const char   *verdict;           /* as vn_report_say_verdict */
+	char         *verdict;           /* as vn_report_say_verdict */
 	char         *counts, *start;    /* as in words.h; "" if there is nothing to say */
 	char         *about, *ref_about; /* who recorded it, and its reference: "vernier-ref 1.0, f16; trained weights" */
 	/* limits with the reason for the choice; source of the floor, "": none */
@@ -88,10 +88,11 @@ enum { VN_MANY_NONE = -1, VN_MANY_ALL = -2, VN_MANY_SEVERAL = -3 };
 /* Which reports of each candidate are kept: for vn_many_json, for vn_many_html. */
 enum vn_many_keep { VN_MANY_KEEP_JSON = 1, VN_MANY_KEEP_PAGES = 2 };
 vn_status vn_many_begin(vn_many *m, const char *ref, unsigned keep, vn_error *err);
-/* Adds the next candidate. c: its comparison; chosen: why these limits. st: how the comparison
- * ended, with the reason in trouble. */
-vn_status vn_many_add(vn_many *m, const char *path, vn_comparison *c, const char *chosen, vn_status st,
-                      const vn_error *trouble, vn_error *err);
+/* Adds the next candidate, which was compared; or one that was not, with the reason in trouble.
+ * Without memory, or after a signal (why), both fail. */
+vn_status vn_many_add(vn_many *m, const char *path, const vn_document *doc, vn_error *err);
+vn_status vn_many_add_trouble(vn_many *m, const char *path, vn_status why, const vn_error *trouble,
+                              const vn_lines *refusals, vn_error *err);
 void      vn_many_finish(vn_many *m);
 
 /* The steps of vn_many_add, for many_send.c: vn_many_cells allocates the cells of a candidate with

@@ -1,7 +1,7 @@
 /* many_report.c: see many_report.h. */
 #include "compare/many/many_report.h"
 #include "compare/comparison/checkpoint.h"
-#include "compare/report/words.h"
+#include "compare/result/words.h"
 
 #include "libref/base/text.h"
 

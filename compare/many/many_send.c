@@ -47,9 +47,10 @@ static bool pass_lines(const passage *c, vn_lines *l)
 /* Everything but the rows and the reports. first: its first divergence. */
 static bool pass_words(const passage *c, vn_many_candidate *x, int *first)
 {
-	char **const text[] = { &x->trouble, &x->counts, &x->start, &x->about, &x->ref_about, &x->limits, &x->floor };
-	bool         good = pass_bytes(c, &x->status, sizeof x->status) && pass_bytes(c, &x->verdict, sizeof x->verdict) &&
-	            pass_bytes(c, x->digests, sizeof x->digests) && pass_bytes(c, first, sizeof *first);
+	char **const text[] = { &x->verdict, &x->trouble,   &x->counts, &x->start,
+		                    &x->about,   &x->ref_about, &x->limits, &x->floor };
+	bool         good = pass_bytes(c, &x->status, sizeof x->status) && pass_bytes(c, x->digests, sizeof x->digests) &&
+	            pass_bytes(c, first, sizeof *first);
 
 	for (size_t i = 0; i < sizeof text / sizeof *text && good; i++)
 		good = pass_text(c, text[i]);

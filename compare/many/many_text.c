@@ -1,7 +1,7 @@
 /* many_text.c: several candidates for a person at a terminal. */
 #include "compare/many/many_report.h"
 #include "compare/report/report.h"
-#include "compare/report/words.h"
+#include "compare/result/words.h"
 
 #include "libref/base/say.h"
 #include "libref/base/text.h"

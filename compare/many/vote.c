@@ -1,7 +1,7 @@
 /* vote.c: see vote.h. */
 #include "compare/many/vote.h"
 
-#include "compare/report/words.h"
+#include "compare/result/words.h"
 #include "libref/base/shell.h"
 #include "libref/base/text.h"
 
@@ -218,9 +218,9 @@ static vn_status say_one(vn_vote *v, vn_many_candidate *x, int with, int n_rows,
 	char text[200];
 
 	x->status = with < n_rows || (strict && x->warnings.n);
-	x->verdict = with < n_rows ? "NOT with the majority"
-	             : x->status   ? "with the majority, FAILS by --strict"
-	                           : "with the majority";
+	x->verdict = strdup(with < n_rows ? "NOT with the majority"
+	                    : x->status   ? "with the majority, FAILS by --strict"
+	                                  : "with the majority");
 	v->many.strict |= x->status && with == n_rows;
 	snprintf(text, sizeof text, "%d of %d checkpoints", with < n_rows ? n_rows - with : with, n_rows);
 	vn_report_say_digests(&x->digests[1], text, sizeof text);
@@ -229,7 +229,7 @@ static vn_status say_one(vn_vote *v, vn_many_candidate *x, int with, int n_rows,
 	vn_text_add(text, sizeof text, ".");
 	x->counts = strdup(text);
 	x->start = strdup("");
-	return x->counts && x->start ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
+	return x->verdict && x->counts && x->start ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
 }
 
 static vn_status count_one(vn_vote *v, const vn_many *pairs, const int *digits, int n, int i, bool strict,
@@ -243,11 +243,11 @@ static vn_status count_one(vn_vote *v, const vn_many *pairs, const int *digits, 
 	v->many.n = i + 1;
 	if (why) {
 		x->status = 2;
-		x->verdict = "not compared";
+		x->verdict = strdup("not compared");
 		x->trouble = strdup(why->trouble);
 		for (int k = 0; k < why->refusals.n; k++)
 			vn_lines_add(&x->refusals, "%s", why->refusals.line[k]);
-		return x->trouble ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
+		return x->trouble && x->verdict ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
 	}
 	if (!(x->cell = calloc((size_t)pairs->n_rows + 1, sizeof *x->cell)))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", pairs->n_rows);

@@ -43,21 +43,22 @@ static void print_shape(FILE *out, const vn_shape *s)
 		vn_say(out, "%s%" PRId64, i ? "x" : "", s->dim[i]);
 }
 
-static void print_row(const vn_comparison *c, int point, FILE *out)
+static void print_row(const vn_document *doc, int point, FILE *out)
 {
-	const vn_checkpoint *p = &c->result.checkpoint[point];
-	char                 label[VN_LABEL], words[VN_WORDS];
-	double               ratio = NAN;
-	const bool           has_ratio = p->m.n && vn_ratio_of(c, p, &ratio);
+	const vn_checkpoint  *p = &doc->checkpoint[point];
+	const vn_tensor_facts about = vn_document_about(doc, p);
+	char                  label[VN_LABEL], words[VN_WORDS];
+	double                ratio = NAN;
+	const bool            has_ratio = p->m.n && vn_ratio_of(doc, p, &ratio);
 	vn_csv_text(out, vn_label(p, label));
 	fprintf(out, ",%d,", p->step);
 	if (p->layer >= 0)
 		fprintf(out, "%d", p->layer);
 	print_text(out, vn_point_of(p));
-	print_text(out, vn_op_of(c, p));
-	print_shape(out, &vn_entry_of(c, p)->shape);
+	print_text(out, about.op);
+	print_shape(out, &about.shape);
 	print_text(out, vn_checkpoint_status_text(p->status));
-	fprintf(out, ",%d,%d,%d,%" PRId64, p->fails, point == vn_first_failure(c), p->origin, p->m.n);
+	fprintf(out, ",%d,%d,%d,%" PRId64, p->fails, point == doc->first, p->origin, p->m.n);
 	for (int m = 0; m < VN_N_METRICS; m++)
 		write_number(out, vn_metric_shown(p, (vn_metric)m), true);
 	write_number(out, vn_floor_value(p, VN_M_NMSE), p->has_floor);
@@ -69,11 +70,11 @@ static void print_row(const vn_comparison *c, int point, FILE *out)
 	fputc('\n', out);
 }
 
-vn_status vn_report_csv(const vn_comparison *c, const vn_story *s, const vn_report_options *o, FILE *out, vn_error *err)
+vn_status vn_report_csv(const vn_document *doc, const vn_report_options *o, FILE *out, vn_error *err)
 {
-	(void)s, (void)o, (void)err;
+	(void)o, (void)err;
 	print_head(out);
-	for (int i = 0; i < c->result.n_checkpoints; i++)
-		print_row(c, i, out);
+	for (int i = 0; i < doc->n; i++)
+		print_row(doc, i, out);
 	return VN_OK;
 }

@@ -11,7 +11,7 @@
 #include "compare/comparison/checks.h"
 #include "compare/judge/check_words.h"
 #include "compare/replay/replay_words.h"
-#include "compare/report/words.h"
+#include "compare/result/words.h"
 #include "compare/text/markup.h"
 #include "compare/report/report.h"
 #include "capture/file/output.h"
@@ -36,62 +36,67 @@ static void print_property(FILE *out, const char *prefix, const char *key, const
 	fputs("/>\n", out);
 }
 
-static void print_recording(FILE *out, const char *prefix, const vn_recording *r)
+static void print_recording(FILE *out, const char *prefix, json_t *r)
 {
-	const vn_facts *f = vn_recording_run(r);
-	print_property(out, prefix, "path", vn_recording_path(r));
-	print_property(out, prefix, "weights", vn_recording_provenance(r));
-	for (int i = 0; i < f->n; i++)
-		print_property(out, prefix, f->fact[i].key, f->fact[i].value);
+	const char *key;
+	json_t     *value;
+	print_property(out, prefix, "path", vn_document_member(r, "path"));
+	print_property(out, prefix, "weights", vn_document_member(r, "weights"));
+	json_object_foreach(json_object_get(r, "run"), key, value)
+	{
+		print_property(out, prefix, key, vn_document_text(value));
+	}
 }
 
-static void print_properties(const vn_comparison *c, const vn_report_options *o, FILE *out)
+static void print_floor(const vn_document *doc, FILE *out)
 {
-	char      label[VN_LABEL], counts[VN_WORDS];
-	const int first = vn_first_failure(c);
-	fputs("    <properties>\n", out);
-	print_property(out, "", "verdict", vn_report_say_verdict(c));
-	print_property(out, "", "summary", vn_report_say_counts(c, counts));
-	if (first >= 0)
-		print_property(out, "", "first_divergence", vn_label(&c->result.checkpoint[first], label));
-	for (int i = 0; i < c->result.n_origins; i++)
-		print_property(out, "", "origin", vn_label(&c->result.checkpoint[c->result.origins[i]], label));
-	print_property(out, "", "limits", c->request.limits->path);
-	print_property(out, "", "limits_chosen", o->limits_chosen);
-	char floor[sizeof c->result.floor_from + 64];
-	if (*c->result.floor_from)
-		snprintf(floor, sizeof floor, "%s (" VN_FLOOR_MEANS ")", c->result.floor_from);
-	else
-		strcpy(floor, "none");
+	char floor[320] = "none"; /* longer than any; a report that was edited may be cut */
+	if (json_is_string(doc->floor))
+		snprintf(floor, sizeof floor, "%.240s (" VN_FLOOR_MEANS ")", vn_document_text(doc->floor));
 	print_property(out, "", "floor", floor);
-	if (c->request.options->baseline)
-		print_property(out, "", "baseline", c->request.options->baseline);
-	for (int i = 0; i < c->result.warnings.n; i++)
-		print_property(out, "", "warning", c->result.warnings.line[i]);
-	print_recording(out, "reference.", c->opened.ref);
-	print_recording(out, "candidate.", c->opened.cand);
+}
+
+static void print_properties(const vn_document *doc, FILE *out)
+{
+	char label[VN_LABEL];
+	fputs("    <properties>\n", out);
+	print_property(out, "", "verdict", vn_document_text(doc->verdict_words));
+	print_property(out, "", "summary", vn_document_text(doc->summary));
+	if (doc->first >= 0)
+		print_property(out, "", "first_divergence", vn_label(&doc->checkpoint[doc->first], label));
+	for (int i = 0; i < doc->n_origins; i++)
+		print_property(out, "", "origin", vn_label(&doc->checkpoint[doc->origin[i]], label));
+	print_property(out, "", "limits", vn_document_member(doc->limits, "file"));
+	print_property(out, "", "limits_chosen", vn_document_member(doc->limits, "chosen"));
+	print_floor(doc, out);
+	if (json_is_object(doc->baseline))
+		print_property(out, "", "baseline", vn_document_member(doc->baseline, "file"));
+	for (int i = 0; i < vn_document_lines(doc->warnings); i++)
+		print_property(out, "", "warning", vn_document_line(doc->warnings, i));
+	print_recording(out, "reference.", doc->reference);
+	print_recording(out, "candidate.", doc->candidate);
 	fputs("    </properties>\n", out);
 }
 
 /* Full details for one checkpoint that has them; for others only the checks they broke. */
-static vn_status failure_text(const vn_comparison *c, const vn_story *s, int point, FILE *out, vn_error *err)
+static vn_status failure_text(const vn_document *doc, int point, FILE *out, vn_error *err)
 {
-	const vn_checkpoint    *p = &c->result.checkpoint[point];
-	const vn_report_detail *x = vn_story_find(s, point);
-	char                   *text = NULL, words[VN_WORDS];
-	size_t                  n = 0;
-	FILE                   *to = open_memstream(&text, &n);
+	const vn_checkpoint *p = &doc->checkpoint[point];
+	const int            x = vn_document_detail_at(doc, point);
+	char                *text = NULL, words[VN_WORDS];
+	size_t               n = 0;
+	FILE                *to = open_memstream(&text, &n);
 	if (!to)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
-	if (x)
-		vn_report_full(c, x, false, to);
-	for (int i = 0; !x && i < p->n_checks; i++) {
+	if (x >= 0)
+		vn_report_full(doc, x, false, to);
+	for (int i = 0; x < 0 && i < p->n_checks; i++) {
 		const vn_check k = vn_check_at(p, i);
 		if (!k.holds)
 			vn_say(to, "%s\n", vn_judge_say_check(p, &k, words));
 	}
-	if (!x && p->replayed)
-		vn_say(to, "replayed: %s\n", vn_replay_say_result(c, p, words));
+	if (x < 0 && p->replayed)
+		vn_say(to, "replayed: %s\n", vn_document_replayed(doc, p, words));
 	if (p->worst < 0) /* repeated in the text, because GitLab shows no message */
 		vn_say(to, "%s\n", vn_judge_say_failure(p, words));
 	if (!vn_text_close(to, &text))
@@ -115,9 +120,9 @@ static bool let_go(const vn_checkpoint *p)
 	       (p->status == VN_OUTSIDE || p->status == VN_ACCUMULATED || p->status > VN_UNLIMITED);
 }
 
-static vn_status print_testcase(const vn_comparison *c, const vn_story *s, int point, FILE *out, vn_error *err)
+static vn_status print_testcase(const vn_document *doc, int point, FILE *out, vn_error *err)
 {
-	const vn_checkpoint *p = &c->result.checkpoint[point];
+	const vn_checkpoint *p = &doc->checkpoint[point];
 	char                 label[VN_LABEL], class[48], words[VN_WORDS], said[VN_WORDS + 16];
 	vn_status            st = VN_OK;
 	if (p->layer >= 0)
@@ -133,7 +138,7 @@ static vn_status print_testcase(const vn_comparison *c, const vn_story *s, int p
 		print_attribute(out, "message", vn_judge_say_failure(p, words));
 		print_attribute(out, "type", vn_checkpoint_status_text(p->status));
 		fputc('>', out);
-		st = failure_text(c, s, point, out, err);
+		st = failure_text(doc, point, out, err);
 		fputs("</failure>\n    </testcase>\n", out);
 	} else if (let_go(p)) {
 		fputs(">\n      <skipped", out);
@@ -155,18 +160,18 @@ static vn_status print_testcase(const vn_comparison *c, const vn_story *s, int p
 }
 
 /* Under --strict, the absence of warnings is a test of its own. */
-static void print_warnings(const vn_comparison *c, FILE *out)
+static void print_warnings(const vn_document *doc, FILE *out)
 {
-	char said[64];
+	const int n = vn_document_lines(doc->warnings);
+	char      said[64];
 	fputs("    <testcase classname=\"strict\" name=\"warnings\" time=\"0\"", out);
-	if (c->result.warnings.n) {
-		snprintf(said, sizeof said, "--strict: %d warning%s", c->result.warnings.n,
-		         c->result.warnings.n == 1 ? "" : "s");
+	if (n) {
+		snprintf(said, sizeof said, "--strict: %d warning%s", n, n == 1 ? "" : "s");
 		fputs(">\n      <failure", out);
 		print_attribute(out, "message", said);
 		fputs(" type=\"warning\">", out);
-		for (int i = 0; i < c->result.warnings.n; i++) {
-			vn_xml_text(out, c->result.warnings.line[i]);
+		for (int i = 0; i < n; i++) {
+			vn_xml_text(out, vn_document_line(doc->warnings, i));
 			fputc('\n', out);
 		}
 		fputs("</failure>\n    </testcase>\n", out);
@@ -175,31 +180,31 @@ static void print_warnings(const vn_comparison *c, FILE *out)
 	}
 }
 
-static void print_counts(const vn_comparison *c, FILE *out)
+static void print_counts(const vn_document *doc, FILE *out)
 {
-	const bool strict = c->request.options->strict;
+	const bool strict = json_is_true(json_object_get(doc->strict, "asked"));
 	int        skipped = 0;
-	for (int i = 0; i < c->result.n_checkpoints; i++)
-		skipped += let_go(&c->result.checkpoint[i]);
-	fprintf(out, " tests=\"%d\" failures=\"%d\" errors=\"0\" skipped=\"%d\" time=\"0\"",
-	        c->result.n_checkpoints + strict, c->result.n_fails + (strict && c->result.warnings.n), skipped);
+	for (int i = 0; i < doc->n; i++)
+		skipped += let_go(&doc->checkpoint[i]);
+	fprintf(out, " tests=\"%d\" failures=\"%d\" errors=\"0\" skipped=\"%d\" time=\"0\"", doc->n + strict,
+	        doc->n_fails + (strict && vn_document_lines(doc->warnings)), skipped);
 }
 
-vn_status vn_report_junit(const vn_comparison *c, const vn_story *s, const vn_report_options *o, FILE *out,
-                          vn_error *err)
+vn_status vn_report_junit(const vn_document *doc, const vn_report_options *o, FILE *out, vn_error *err)
 {
 	vn_status st = VN_OK;
+	(void)o;
 	fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"vernier compare\"", out);
-	print_counts(c, out);
+	print_counts(doc, out);
 	fputs(">\n  <testsuite", out);
-	print_attribute(out, "name", vn_recording_path(c->opened.cand));
-	print_counts(c, out);
+	print_attribute(out, "name", vn_document_member(doc->candidate, "path"));
+	print_counts(doc, out);
 	fputs(">\n", out);
-	print_properties(c, o, out);
-	for (int i = 0; !st && i < c->result.n_checkpoints; i++)
-		st = print_testcase(c, s, i, out, err);
-	if (c->request.options->strict)
-		print_warnings(c, out);
+	print_properties(doc, out);
+	for (int i = 0; !st && i < doc->n; i++)
+		st = print_testcase(doc, i, out, err);
+	if (json_is_true(json_object_get(doc->strict, "asked")))
+		print_warnings(doc, out);
 	fputs("  </testsuite>\n</testsuites>\n", out);
 	return st;
 }

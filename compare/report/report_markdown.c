@@ -5,11 +5,9 @@
  * rest is counted. Text from files is in code spans and fenced blocks, where nothing is markup, a
  * mention or a link.
  */
-#include "compare/explain/explain_words.h"
 #include "compare/comparison/checkpoint.h"
 #include "compare/judge/check_words.h"
-#include "compare/report/next.h"
-#include "compare/report/words.h"
+#include "compare/result/words.h"
 #include "compare/text/markup.h"
 #include "compare/replay/local.h"
 #include "compare/report/report.h"
@@ -62,27 +60,23 @@ static void print_metric(FILE *out, const char *format, const vn_checkpoint *p, 
 	write_number(out, format, x, !isnan(x));
 }
 
-/* Writes at most `most` of the lines that `say` adds: the first under a title, the others under
- * `then`. Each is cut after `bytes`. */
-static void print_titled(const vn_comparison *c, const char *title, const char *then, int most, size_t bytes,
-                         void (*say)(const vn_comparison *, vn_lines *), FILE *out)
+/* Writes at most `most` of the lines: the first under a title, the others under `then`. Each is cut
+ * after `bytes`. */
+static void print_titled(const char *title, const char *then, int most, size_t bytes, const json_t *lines, FILE *out)
 {
-	vn_lines lines = { 0 };
-	say(c, &lines);
-	for (int i = 0; i < lines.n && i < most; i++)
-		item_of(out, i ? then : title, lines.line[i], bytes);
-	vn_lines_free(&lines);
+	for (int i = 0; i < vn_document_lines(lines) && i < most; i++)
+		item_of(out, i ? then : title, vn_document_line(lines, i), bytes);
 }
 
 /* For each origin, the error it added and the error of its inputs. */
-static void replayed_origins(const vn_comparison *c, FILE *out)
+static void replayed_origins(const vn_document *doc, FILE *out)
 {
 	char label[VN_LABEL];
 	fputs("\n| origin | local, \u00d7 floor | local nmse | inherited nmse | gain | operations "
 	      "|\n|---|--:|--:|--:|--:|--:|\n",
 	      out);
-	for (int i = 0; i < c->result.n_origins && i < NAMED; i++) {
-		const vn_checkpoint *p = &c->result.checkpoint[c->result.origins[i]];
+	for (int i = 0; i < doc->n_origins && i < NAMED; i++) {
+		const vn_checkpoint *p = &doc->checkpoint[doc->origin[i]];
 		fputs("| ", out);
 		vn_markdown_code(out, vn_label(p, label), SHOWN, 1);
 		write_number(out, "%.3g", vn_local_shown(p), !isnan(vn_local_shown(p)));
@@ -93,64 +87,67 @@ static void replayed_origins(const vn_comparison *c, FILE *out)
 		fputs(" |\n", out);
 	}
 	fputc('\n', out);
-	print_titled(c, "Cleared", "Cleared", INT_MAX, SHOWN, vn_report_say_cleared, out);
+	print_titled("Cleared", "Cleared", INT_MAX, SHOWN, doc->cleared, out);
 }
 
-static void print_origins(const vn_comparison *c, FILE *out)
+static void print_origins(const vn_document *doc, FILE *out)
 {
 	char label[VN_LABEL];
-	if (c->result.n_origins == 0)
+	if (doc->n_origins == 0)
 		return;
-	vn_say(out, "- **%s** ", c->result.n_origins > 1 ? "Origins" : "Origin");
-	for (int i = 0; i < c->result.n_origins && i < NAMED; i++) {
+	vn_say(out, "- **%s** ", doc->n_origins > 1 ? "Origins" : "Origin");
+	for (int i = 0; i < doc->n_origins && i < NAMED; i++) {
 		fputs(i ? ", " : "", out);
-		vn_markdown_code(out, vn_label(&c->result.checkpoint[c->result.origins[i]], label), SHOWN, 0);
+		vn_markdown_code(out, vn_label(&doc->checkpoint[doc->origin[i]], label), SHOWN, 0);
 	}
-	if (c->result.n_origins > NAMED)
-		fprintf(out, " and %d more", c->result.n_origins - NAMED);
-	vn_say(out, ": %s\n", vn_report_say_origin(c));
-	print_titled(c, "Explained", "Explained", LINES, SHOWN, vn_explain_say_all, out);
-	if (c->result.replayed)
-		replayed_origins(c, out);
+	if (doc->n_origins > NAMED)
+		fprintf(out, " and %d more", doc->n_origins - NAMED);
+	vn_say(out, ": %s\n", vn_document_text(doc->origins_are));
+	print_titled("Explained", "Explained", LINES, SHOWN, doc->explained, out);
+	if (json_is_true(doc->replayed))
+		replayed_origins(doc, out);
 }
 
 /* The first divergence and the limit it breaks. */
-static void print_beginning(const vn_comparison *c, const vn_story *s, int first, FILE *out)
+static void print_beginning(const vn_document *doc, int first, FILE *out)
 {
-	char                    text[VN_WORDS], label[VN_LABEL];
-	const vn_checkpoint    *p = &c->result.checkpoint[first];
-	const vn_report_detail *x = vn_story_find(s, first);
-	print_item(out, c->result.first >= 0 ? "First divergence" : "First finding", vn_label(p, label));
+	char                 text[VN_WORDS], label[VN_LABEL];
+	const vn_checkpoint *p = &doc->checkpoint[first];
+	const json_t        *profile = json_object_get(vn_document_detail(doc, first), "profile");
+	print_item(out, doc->divergence >= 0 ? "First divergence" : "First finding", vn_label(p, label));
 	item_of(out, p->worst >= 0 ? "Broken rule" : "Finding", vn_judge_say_failure(p, text), VN_WORDS);
 	if (vn_judge_worst_why(p))
 		print_item(out, "Why this rule", vn_judge_worst_why(p));
-	for (int i = 0; x && i < x->profile.words.n && i < LINES; i++)
-		print_item(out, "Profile", x->profile.words.line[i]);
-	print_origins(c, out);
+	print_titled("Profile", "Profile", LINES, SHOWN, json_object_get(profile, "words"), out);
+	print_origins(doc, out);
 }
 
-static void print_warnings(const vn_comparison *c, FILE *out)
+static void print_warnings(const vn_document *doc, FILE *out)
 {
-	for (int i = 0; i < c->result.warnings.n && i < 8; i++)
-		print_item(out, "Warning", c->result.warnings.line[i]);
+	print_titled("Warning", "Warning", 8, SHOWN, doc->warnings, out);
 }
 
-static void first_lines(const vn_comparison *c, const vn_story *s, FILE *out)
+/* Do warnings alone make it fail? */
+static bool is_strict(const vn_document *doc)
 {
-	const int first = vn_first_failure(c);
-	char      text[VN_WORDS];
-	vn_say(out, "### %s vernier: %s\n\n%s\n\n", c->result.within ? "\u2705" : "\u274c", vn_report_say_verdict(c),
-	       vn_report_say_counts(c, text));
-	vn_weights_markdown(c->result.weights, out);
-	if (c->result.strict)
-		print_warnings(c, out);
+	return json_is_true(json_object_get(doc->strict, "decided"));
+}
+
+static void first_lines(const vn_document *doc, FILE *out)
+{
+	const int first = doc->first;
+	vn_say(out, "### %s vernier: %s\n\n%s\n\n", doc->within ? "\u2705" : "\u274c", vn_document_text(doc->verdict_words),
+	       vn_document_text(doc->summary));
+	vn_weights_markdown(doc->weights, out);
+	if (is_strict(doc))
+		print_warnings(doc, out);
 	if (first >= 0)
-		print_beginning(c, s, first, out);
+		print_beginning(doc, first, out);
 	else
-		print_origins(c, out);
-	print_titled(c, "Next", "Then", LINES, VN_WORDS, vn_next_commands, out);
-	print_titled(c, "Baseline", "Better", NAMED, SHOWN, vn_report_say_baseline, out);
-	print_titled(c, "Measured", "Measured", LINES, SHOWN, vn_report_say_scores, out);
+		print_origins(doc, out);
+	print_titled("Next", "Then", LINES, VN_WORDS, doc->next, out);
+	print_titled("Baseline", "Better", NAMED, SHOWN, doc->changes, out);
+	print_titled("Measured", "Measured", LINES, SHOWN, doc->measured, out);
 	fputc('\n', out);
 }
 
@@ -168,17 +165,17 @@ static void open_fold(FILE *out, const char *title, const char *name)
 }
 
 /* Collapsible details of one checkpoint; NULL without memory. */
-static char *folded_text(const vn_comparison *c, const vn_report_detail *x, size_t *n)
+static char *folded_text(const vn_document *doc, int x, size_t *n)
 {
 	char  *lines = NULL, *text = NULL, label[VN_LABEL];
 	size_t n_lines = 0;
 	FILE  *to = open_memstream(&lines, &n_lines), *out = open_memstream(&text, n);
 	if (to)
-		vn_report_full(c, x, false, to);
+		vn_report_full(doc, x, false, to);
 	bool good = vn_text_close(to, &lines);
 	if (good && out) {
-		open_fold(out, x->checkpoint == c->result.first ? "First divergence" : "Origin",
-		          vn_label(&c->result.checkpoint[x->checkpoint], label));
+		open_fold(out, doc->detail[x] == doc->divergence ? "First divergence" : "Origin",
+		          vn_label(&doc->checkpoint[doc->detail[x]], label));
 		vn_markdown_fence(out, lines);
 		fputs("\n</details>\n\n", out);
 	}
@@ -190,14 +187,13 @@ static char *folded_text(const vn_comparison *c, const vn_report_detail *x, size
 	return NULL;
 }
 
-static void print_details(const vn_comparison *c, const vn_story *s, FILE *out)
+static void print_details(const vn_document *doc, FILE *out)
 {
 	size_t used = 0;
-	for (int i = 0; i < s->n; i++) {
-		const int point = s->detail[i].checkpoint;
+	for (int i = 0; i < vn_document_lines(doc->divergences); i++) {
+		const int point = doc->detail[i];
 		size_t    n = 0;
-		char *text = point == c->result.first || c->result.checkpoint[point].origin ? folded_text(c, &s->detail[i], &n)
-		                                                                            : NULL;
+		char     *text = point == doc->divergence || doc->checkpoint[point].origin ? folded_text(doc, i, &n) : NULL;
 		if (text && used + n < DETAIL_ROOM) {
 			used += n;
 			fwrite(text, 1, n, out);
@@ -222,26 +218,38 @@ static void print_fact(FILE *out, const char *key, const char *ref, const char *
 	fact_of(out, key, ref, cand, FACT);
 }
 
-static void print_runs(const vn_comparison *c, const vn_report_options *o, FILE *out)
+static void print_facts(const json_t *ref, const json_t *cand, FILE *out)
 {
-	const vn_facts *r = vn_recording_run(c->opened.ref), *d = vn_recording_run(c->opened.cand);
+	json_t     *r = json_object_get(ref, "run"), *d = json_object_get(cand, "run"), *value;
+	const char *key;
+
+	json_object_foreach(r, key, value)
+	{
+		print_fact(out, key, json_string_value(value), json_string_value(json_object_get(d, key)));
+	}
+	json_object_foreach(d, key, value)
+	{
+		if (!json_object_get(r, key))
+			print_fact(out, key, NULL, json_string_value(value));
+	}
+}
+
+static void print_runs(const vn_document *doc, FILE *out)
+{
+	const json_t *r = doc->reference, *d = doc->candidate;
 	open_fold(out, "Runs, limits and floor", NULL);
-	print_item(out, "Limits", vn_report_say_limits(c));
-	print_item(out, "Chosen", o->limits_chosen);
-	if (!c->request.options->bitwise)
-		print_item(out, "Floor (" VN_FLOOR_MEANS ")", *c->result.floor_from ? c->result.floor_from : "none");
-	for (int i = 0; i < c->result.notes.n && i < 8; i++)
-		print_item(out, "Note", c->result.notes.line[i]);
-	if (!c->result.strict)
-		print_warnings(c, out);
+	print_item(out, "Limits", vn_document_limits(doc));
+	print_item(out, "Chosen", vn_document_member(doc->limits, "chosen"));
+	if (!json_is_true(doc->bitwise))
+		print_item(out, "Floor (" VN_FLOOR_MEANS ")",
+		           json_is_string(doc->floor) ? vn_document_text(doc->floor) : "none");
+	print_titled("Note", "Note", 8, SHOWN, doc->notes, out);
+	if (!is_strict(doc))
+		print_warnings(doc, out);
 	fputs("\n| | reference | candidate |\n|---|---|---|\n", out);
-	fact_of(out, "path", vn_recording_path(c->opened.ref), vn_recording_path(c->opened.cand), PATHS);
-	print_fact(out, "weights", vn_recording_provenance(c->opened.ref), vn_recording_provenance(c->opened.cand));
-	for (int i = 0; i < r->n; i++)
-		print_fact(out, r->fact[i].key, r->fact[i].value, vn_facts_get(d, r->fact[i].key));
-	for (int i = 0; i < d->n; i++)
-		if (!vn_facts_get(r, d->fact[i].key))
-			print_fact(out, d->fact[i].key, NULL, d->fact[i].value);
+	fact_of(out, "path", vn_document_member(r, "path"), vn_document_member(d, "path"), PATHS);
+	print_fact(out, "weights", vn_document_member(r, "weights"), vn_document_member(d, "weights"));
+	print_facts(r, d, out);
 	fputs("\n</details>\n", out);
 }
 
@@ -249,11 +257,11 @@ static void print_runs(const vn_comparison *c, const vn_report_options *o, FILE 
 
 static bool print_row(const void *ctx, int i, FILE *out)
 {
-	const vn_comparison *c = ctx;
-	const vn_checkpoint *p = &c->result.checkpoint[i];
+	const vn_document   *doc = ctx;
+	const vn_checkpoint *p = &doc->checkpoint[i];
 	char                 label[VN_LABEL], text[VN_WORDS];
 	double               ratio = 0;
-	const bool           has_ratio = p->m.n && vn_ratio_of(c, p, &ratio);
+	const bool           has_ratio = p->m.n && vn_ratio_of(doc, p, &ratio);
 	if (!p->fails)
 		return false;
 	fputs("| ", out);
@@ -269,16 +277,16 @@ static bool print_row(const void *ctx, int i, FILE *out)
 }
 
 /* A table of the failures, in at most `room` bytes. */
-static vn_status print_table(const vn_comparison *c, size_t room, FILE *out, vn_error *err)
+static vn_status print_table(const vn_document *doc, size_t room, FILE *out, vn_error *err)
 {
 	static const char head[] =
 		"| checkpoint | nmse | \u00d7 floor | cosine | max abs | limit broken |\n|---|--:|--:|--:|--:|---|\n";
 	const size_t taken = sizeof head + TABLE_END;
-	int          left = c->result.n_fails;
+	int          left = doc->n_fails;
 	if (left == 0)
 		return VN_OK;
 	fputs(head, out);
-	if (!vn_markdown_rows(out, room > taken ? room - taken : 0, print_row, c, c->result.n_checkpoints, &left))
+	if (!vn_markdown_rows(out, room > taken ? room - taken : 0, print_row, doc, doc->n, &left))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
 	if (left)
 		fprintf(out, "\n%d more checkpoints are outside. They do not fit into one comment.\n", left);
@@ -286,25 +294,25 @@ static vn_status print_table(const vn_comparison *c, size_t room, FILE *out, vn_
 	return VN_OK;
 }
 
-vn_status vn_report_markdown(const vn_comparison *c, const vn_story *s, const vn_report_options *o, FILE *out,
-                             vn_error *err)
+vn_status vn_report_markdown(const vn_document *doc, const vn_report_options *o, FILE *out, vn_error *err)
 {
 	char     *top = NULL, *tail = NULL;
 	size_t    n_top = 0, n_tail = 0;
 	vn_status st = VN_OK;
-	FILE     *a = open_memstream(&top, &n_top), *b = open_memstream(&tail, &n_tail);
+	(void)o;
+	FILE *a = open_memstream(&top, &n_top), *b = open_memstream(&tail, &n_tail);
 	if (a)
-		first_lines(c, s, a);
+		first_lines(doc, a);
 	if (b) {
-		print_details(c, s, b);
-		print_runs(c, o, b);
+		print_details(doc, b);
+		print_runs(doc, b);
 	}
 	const bool no_top = !vn_text_close(a, &top), no_tail = !vn_text_close(b, &tail);
 	if (no_top || no_tail)
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
 	else {
 		fwrite(top, 1, n_top, out);
-		st = print_table(c, n_top + n_tail < ROOM ? ROOM - n_top - n_tail : 0, out, err);
+		st = print_table(doc, n_top + n_tail < ROOM ? ROOM - n_top - n_tail : 0, out, err);
 		fwrite(tail, 1, n_tail, out);
 	}
 	free(top);

@@ -4,9 +4,6 @@
 #include "compare/judge/baseline.h"
 #include "compare/report/report_page.h"
 
-#include "libref/model/model.h"
-#include "libref/plan/plan.h"
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,11 +49,11 @@ const char *vn_page_until(const char *at, const char *placeholder, FILE *out)
 /* ---- rows ---------------------------------------------------------------------------- */
 
 /* The texts that a checkpoint shares with many others. */
-static json_t *kind_of(const vn_comparison *c, const vn_checkpoint *p)
+static json_t *kind_of(const vn_document *doc, const vn_checkpoint *p)
 {
-	const vn_entry *e = vn_entry_of(c, p);
-	json_t         *j = json_object(), *metrics = json_array();
-	char            usual[VN_NAME_MAX];
+	const vn_tensor_facts about = vn_document_about(doc, p);
+	json_t               *j = json_object(), *metrics = json_array();
+	char                  usual[VN_NAME_MAX];
 
 	/* 100,000 names would be most of a page. Most names follow from the layer, which is in the
 	 * row. */
@@ -64,9 +61,9 @@ static json_t *kind_of(const vn_comparison *c, const vn_checkpoint *p)
 	if (strcmp(p->name, usual) != 0)
 		json_object_set_new(j, "name", vn_json_text(p->name));
 	json_object_set_new(j, "point", vn_json_text(vn_point_of(p)));
-	json_object_set_new(j, "op", vn_json_text(vn_op_of(c, p)));
-	json_object_set_new(j, "shape", vn_json_integers(e->shape.dim, e->shape.rank));
-	json_object_set_new(j, "axes", vn_json_text(vn_entry_axes(e)));
+	json_object_set_new(j, "op", vn_json_text(about.op));
+	json_object_set_new(j, "shape", vn_json_integers(about.shape.dim, about.shape.rank));
+	json_object_set_new(j, "axes", vn_json_text(about.axes));
 	json_object_set_new(j, "elements", json_integer(p->m.n));
 	json_object_set_new(j, "status", json_string(vn_checkpoint_status_text(p->status)));
 	json_object_set_new(j, "fails", json_boolean(p->fails));
@@ -103,9 +100,9 @@ static void put_number(FILE *out, double x)
 		fputs(",null", out);
 }
 
-bool vn_page_row(const vn_page_shared *k, const vn_comparison *c, const vn_checkpoint *p, int at, FILE *out)
+bool vn_page_row(const vn_page_shared *k, const vn_document *doc, const vn_checkpoint *p, int at, FILE *out)
 {
-	const json_int_t kind = vn_page_number(k->index, k->kind, kind_of(c, p));
+	const json_int_t kind = vn_page_number(k->index, k->kind, kind_of(doc, p));
 	double           limit_fraction = NAN;
 	int              most = -1;
 
@@ -125,33 +122,4 @@ bool vn_page_row(const vn_page_shared *k, const vn_comparison *c, const vn_check
 	put_number(out, limit_fraction);
 	fprintf(out, ",%d,%d", most, p->layer);
 	return true;
-}
-
-/* ---- the plan ------------------------------------------------------------------------ */
-
-static json_t *node_json(const vn_plan *plan, const vn_node *n)
-{
-	json_t *j = json_object(), *out = json_array(), *in = json_array();
-
-	for (int i = 0; i < n->n_out; i++)
-		if (n->out[i] >= 0)
-			json_array_append_new(out, vn_json_text(plan->value[n->out[i]].name));
-	for (int i = 0; i < n->n_in; i++)
-		if (n->in[i] >= 0)
-			json_array_append_new(in, json_integer(plan->value[n->in[i]].node));
-	json_object_set_new(j, "op", json_string(vn_op_name(n->op)));
-	json_object_set_new(j, "layer", json_integer(n->layer));
-	json_object_set_new(j, "out", out);
-	json_object_set_new(j, "in", in);
-	return j;
-}
-
-json_t *vn_page_plan(const vn_comparison *c)
-{
-	const vn_plan *plan = c->opened.plan ? c->opened.plan : c->opened.model ? vn_model_plan(c->opened.model) : NULL;
-	json_t        *nodes = plan ? json_array() : json_null();
-
-	for (int i = 0; plan && i < plan->n_nodes; i++)
-		json_array_append_new(nodes, node_json(plan, &plan->node[i]));
-	return nodes;
 }

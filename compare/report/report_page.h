@@ -39,10 +39,6 @@ json_int_t vn_page_number(json_t *index, json_t *list, json_t *value);
 /* Writes a checkpoint as a row of 9 numbers: its place among all, kind, step, order, nmse, floor,
  * limit fraction, the limit that has this fraction (-1: none), and layer. Returns false without
  * memory. */
-bool       vn_page_row(const vn_page_shared *k, const vn_comparison *c, const vn_checkpoint *p, int at, FILE *out);
-/* The operations of the recordings' plan, or of the model's, in order, for the graph of a layer:
- * op, layer, the names of the outputs, and the numbers of the operations that it reads; null
- * without a plan. Returns a new reference. */
-json_t    *vn_page_plan(const vn_comparison *c);
+bool       vn_page_row(const vn_page_shared *k, const vn_document *doc, const vn_checkpoint *p, int at, FILE *out);
 
 #endif

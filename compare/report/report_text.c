@@ -3,9 +3,7 @@
 #include "compare/comparison/checkpoint.h"
 #include "compare/judge/check_words.h"
 #include "compare/judge/judge_left_out.h"
-#include "compare/report/next.h"
-#include "compare/report/words.h"
-#include "compare/explain/explain_words.h"
+#include "compare/result/words.h"
 #include "compare/replay/local.h"
 #include "compare/report/report.h"
 #include "compare/weights/weights_report.h"
@@ -22,8 +20,7 @@
 enum { DETAILS = 8, NAMED = 4, WEIGHTS = 12 /* rows of their table */ };
 
 typedef struct page {
-	const vn_comparison     *c;
-	const vn_story          *s;
+	const vn_document       *doc;
 	const vn_report_options *o;
 	FILE                    *out;
 	int                      width;  /* of the name column */
@@ -38,29 +35,30 @@ typedef struct page {
 
 /* ---- head ----------------------------------------------------------------- */
 
-static void recording_line(const page *p, const char *what, const vn_recording *r)
+static void recording_line(const page *p, const char *what, const json_t *side)
 {
-	char who[VN_RECORDER], path[PATH_MAX], tensors[VN_TENSORS_WORDS];
-	vn_say(p->out, "%-10s %s  %s(%s; %s)%s\n", what, vn_printable_path(vn_recording_path(r), path), DIM(p),
-	       vn_report_say_recorder(r, who), vn_recording_say_tensors(r, 0, vn_recording_count(r), tensors), PLAIN(p));
+	char path[PATH_MAX];
+	vn_say(p->out, "%-10s %s  %s(%s; %s)%s\n", what, vn_printable_path(vn_document_member(side, "path"), path), DIM(p),
+	       vn_document_member(side, "recorded_by"), vn_document_member(side, "tensors"), PLAIN(p));
 }
 
 /* Whether the first screen defines the floor, which it does once it names a limit. */
-static bool defines_floor(const vn_comparison *c)
+static bool defines_floor(const vn_document *doc)
 {
-	return vn_first_failure(c) >= 0 && *c->result.floor_from;
+	return doc->first >= 0 && json_is_string(doc->floor);
 }
 
 static void floor_line(const page *p)
 {
-	const vn_comparison *c = p->c;
-	char                 path[PATH_MAX];
-	const char          *means = defines_floor(c) ? "" : VN_FLOOR_MEANS;
-	const char          *note = !*c->result.floor_from ? "give --model MODEL or --floor FILE"
-	                            : p->floors            ? ""
-	                                                   : "both recordings have this format, so only single operations "
-	                                                     "have a floor: column local";
-	vn_say(p->out, "%-10s %s", "floor", *c->result.floor_from ? vn_printable_path(c->result.floor_from, path) : "none");
+	const vn_document *doc = p->doc;
+	char               path[PATH_MAX];
+	const char        *means = defines_floor(doc) ? "" : VN_FLOOR_MEANS;
+	const char        *note = !json_is_string(doc->floor) ? "give --model MODEL or --floor FILE"
+	                          : p->floors                 ? ""
+	                                      : "both recordings have this format, so only single operations "
+	                                        "have a floor: column local";
+	vn_say(p->out, "%-10s %s", "floor",
+	       json_is_string(doc->floor) ? vn_printable_path(vn_document_text(doc->floor), path) : "none");
 	if (*means || *note)
 		vn_say(p->out, "  %s(%s%s%s)%s", DIM(p), means, *means && *note ? "; " : "", note, PLAIN(p));
 	fputc('\n', p->out);
@@ -68,34 +66,34 @@ static void floor_line(const page *p)
 
 static void print_head(const page *p)
 {
-	const vn_comparison *c = p->c;
-	char                 path[PATH_MAX];
-	recording_line(p, "reference", c->opened.ref);
-	recording_line(p, "candidate", c->opened.cand);
-	vn_say(p->out, "%-10s %s  %s(%s)%s\n", "limits", vn_printable_path(vn_report_say_limits(c), path), DIM(p),
-	       p->o->limits_chosen, PLAIN(p));
-	vn_weights_text(c->result.weights, WEIGHTS, p->out);
-	if (!c->request.options->bitwise)
+	const vn_document *doc = p->doc;
+	char               path[PATH_MAX];
+	recording_line(p, "reference", doc->reference);
+	recording_line(p, "candidate", doc->candidate);
+	vn_say(p->out, "%-10s %s  %s(%s)%s\n", "limits", vn_printable_path(vn_document_limits(doc), path), DIM(p),
+	       vn_document_member(doc->limits, "chosen"), PLAIN(p));
+	vn_weights_text(doc->weights, WEIGHTS, p->out);
+	if (!json_is_true(doc->bitwise))
 		floor_line(p);
-	for (int i = 0; i < c->result.notes.n; i++)
-		vn_say(p->out, "%-10s %s\n", "note", c->result.notes.line[i]);
-	for (int i = 0; i < c->result.warnings.n; i++)
-		vn_say(p->out, "%-10s %s\n", "warning", c->result.warnings.line[i]);
+	for (int i = 0; i < vn_document_lines(doc->notes); i++)
+		vn_say(p->out, "%-10s %s\n", "note", vn_document_line(doc->notes, i));
+	for (int i = 0; i < vn_document_lines(doc->warnings); i++)
+		vn_say(p->out, "%-10s %s\n", "warning", vn_document_line(doc->warnings, i));
 	fputc('\n', p->out);
 }
 
 /* Where both runs have one format and the same model, the run that measures floors repeats the
  * reference bit for bit: there are floors of operations alone (local). */
-static bool has_floors(const vn_comparison *c)
+static bool has_floors(const vn_document *doc)
 {
 	double ratio;
 	bool   measured = false;
-	for (int i = 0; i < c->result.n_checkpoints; i++) {
-		if (vn_ratio_of(c, &c->result.checkpoint[i], &ratio) && ratio > 0)
+	for (int i = 0; i < doc->n; i++) {
+		if (vn_ratio_of(doc, &doc->checkpoint[i], &ratio) && ratio > 0)
 			return true;
-		measured = measured || c->result.checkpoint[i].m.n;
+		measured = measured || doc->checkpoint[i].m.n;
 	}
-	return !c->result.replayed || !measured;
+	return !json_is_true(doc->replayed) || !measured;
 }
 
 /* ---- table ---------------------------------------------------------------- */
@@ -138,10 +136,10 @@ static void print_row(const page *p, const vn_checkpoint *k)
 		return;
 	}
 	print_metric(p, 9, "%.2e", k, VN_M_NMSE);
-	const bool has_ratio = vn_ratio_of(p->c, k, &ratio);
+	const bool has_ratio = vn_ratio_of(p->doc, k, &ratio);
 	if (p->floors)
 		print_cell(p, 8, has_ratio, ratio < 1000 ? "%.2f" : "%.1e", ratio);
-	if (p->c->result.replayed)
+	if (json_is_true(p->doc->replayed))
 		replay_cells(p, k);
 	print_metric(p, 11, "%.8f", k, VN_M_COSINE);
 	print_metric(p, 9, "%.2e", k, VN_M_MAX_ABS);
@@ -162,29 +160,29 @@ static bool is_absent(const vn_checkpoint *k)
 /* Writes "layers 0-3: 12 checkpoints", with the steps unless all are step 0. */
 static void say_run(const page *p, int from, int to)
 {
-	const vn_comparison *c = p->c;
-	int                  first = -1, last = -1;
-	char                 label[VN_LABEL];
+	const vn_document *doc = p->doc;
+	int                first = -1, last = -1;
+	char               label[VN_LABEL];
 	for (int i = from; i < to; i++)
-		if (c->result.checkpoint[i].layer >= 0) {
-			first = first < 0 || c->result.checkpoint[i].layer < first ? c->result.checkpoint[i].layer : first;
-			last = c->result.checkpoint[i].layer > last ? c->result.checkpoint[i].layer : last;
+		if (doc->checkpoint[i].layer >= 0) {
+			first = first < 0 || doc->checkpoint[i].layer < first ? doc->checkpoint[i].layer : first;
+			last = doc->checkpoint[i].layer > last ? doc->checkpoint[i].layer : last;
 		}
 	if (to - from == 1) {
-		vn_say(p->out, "%s", vn_label(&c->result.checkpoint[from], label));
+		vn_say(p->out, "%s", vn_label(&doc->checkpoint[from], label));
 		return;
 	}
-	if (c->result.checkpoint[from].step != c->result.checkpoint[to - 1].step)
-		fprintf(p->out, "steps %d-%d, ", c->result.checkpoint[from].step, c->result.checkpoint[to - 1].step);
-	else if (c->result.checkpoint[from].step > 0)
-		fprintf(p->out, "step %d, ", c->result.checkpoint[from].step);
+	if (doc->checkpoint[from].step != doc->checkpoint[to - 1].step)
+		fprintf(p->out, "steps %d-%d, ", doc->checkpoint[from].step, doc->checkpoint[to - 1].step);
+	else if (doc->checkpoint[from].step > 0)
+		fprintf(p->out, "step %d, ", doc->checkpoint[from].step);
 	if (first >= 0 && first == last)
 		fprintf(p->out, "layer %d: ", first);
 	else if (first >= 0)
 		fprintf(p->out, "layers %d-%d: ", first, last);
 	int n = 0;
 	for (int i = from; i < to; i++)
-		n += !is_absent(&c->result.checkpoint[i]);
+		n += !is_absent(&doc->checkpoint[i]);
 	vn_say(p->out, "%d checkpoint%s", n, n == 1 ? "" : "s");
 }
 
@@ -197,25 +195,25 @@ static vn_checkpoint_status unmeasured_status(const vn_checkpoint *k)
 /* Shows a run of checkpoints within their limits in one line. */
 static void print_within(const page *p, int from, int to)
 {
-	const vn_comparison *c = p->c;
-	int                  worst = -1, unlimited = 0, measured = 0;
-	char                 label[VN_LABEL];
-	double               ratio;
+	const vn_document *doc = p->doc;
+	int                worst = -1, unlimited = 0, measured = 0;
+	char               label[VN_LABEL];
+	double             ratio;
 	for (int i = from; i < to; i++)
-		measured += !is_absent(&c->result.checkpoint[i]);
+		measured += !is_absent(&doc->checkpoint[i]);
 	if (!measured)
 		return; /* said below the table */
-	while (is_absent(&c->result.checkpoint[from]))
+	while (is_absent(&doc->checkpoint[from]))
 		from++;
-	while (is_absent(&c->result.checkpoint[to - 1]))
+	while (is_absent(&doc->checkpoint[to - 1]))
 		to--;
 	for (int i = from; i < to; i++) {
-		const vn_checkpoint *k = &c->result.checkpoint[i];
+		const vn_checkpoint *k = &doc->checkpoint[i];
 		unlimited += k->status == VN_UNLIMITED;
-		if (k->m.n && (worst < 0 || k->m.value[VN_M_NMSE] > c->result.checkpoint[worst].m.value[VN_M_NMSE]))
+		if (k->m.n && (worst < 0 || k->m.value[VN_M_NMSE] > doc->checkpoint[worst].m.value[VN_M_NMSE]))
 			worst = i;
 	}
-	const vn_checkpoint_status word = unmeasured_status(&c->result.checkpoint[from]);
+	const vn_checkpoint_status word = unmeasured_status(&doc->checkpoint[from]);
 	vn_say(p->out, "%s%-10s%s  ", GREEN(p), vn_checkpoint_status_text(word), PLAIN(p));
 	say_run(p, from, to);
 	if (word != VN_WITHIN)
@@ -226,10 +224,10 @@ static void print_within(const page *p, int from, int to)
 	if (unlimited)
 		fprintf(p->out, ", %d of them without a limit", unlimited);
 	if (worst >= 0) {
-		vn_say(p->out, "%s; worst nmse %.2g", DIM(p), c->result.checkpoint[worst].m.value[VN_M_NMSE]);
+		vn_say(p->out, "%s; worst nmse %.2g", DIM(p), doc->checkpoint[worst].m.value[VN_M_NMSE]);
 		if (to - from > 1)
-			vn_say(p->out, " at %s", vn_label(&c->result.checkpoint[worst], label));
-		if (vn_ratio_of(c, &c->result.checkpoint[worst], &ratio))
+			vn_say(p->out, " at %s", vn_label(&doc->checkpoint[worst], label));
+		if (vn_ratio_of(doc, &doc->checkpoint[worst], &ratio))
 			fprintf(p->out, " (%.2g x floor)", ratio);
 		fputs(PLAIN(p), p->out);
 	}
@@ -238,7 +236,7 @@ static void print_within(const page *p, int from, int to)
 
 static bool is_quiet(const page *p, int i)
 {
-	const vn_checkpoint *k = &p->c->result.checkpoint[i];
+	const vn_checkpoint *k = &p->doc->checkpoint[i];
 	return !p->o->all && !k->fails &&
 	       (k->status == VN_WITHIN || k->status == VN_ACCUMULATED || k->status == VN_UNLIMITED ||
 	        unmeasured_status(k) != VN_WITHIN || is_absent(k));
@@ -248,13 +246,13 @@ static bool is_quiet(const page *p, int i)
 static void say_absent(const page *p, vn_checkpoint_status status, const char *where)
 {
 	enum { POINTS_NAMED = 12 };
-	const vn_comparison *c = p->c;
-	const char          *said[POINTS_NAMED];
-	int                  n = 0, points = 0;
-	for (int i = 0; i < c->result.n_checkpoints; i++) {
-		const char *point = vn_point_of(&c->result.checkpoint[i]);
+	const vn_document *doc = p->doc;
+	const char        *said[POINTS_NAMED];
+	int                n = 0, points = 0;
+	for (int i = 0; i < doc->n; i++) {
+		const char *point = vn_point_of(&doc->checkpoint[i]);
 		bool        again = false;
-		if (!is_absent(&c->result.checkpoint[i]) || c->result.checkpoint[i].status != status)
+		if (!is_absent(&doc->checkpoint[i]) || doc->checkpoint[i].status != status)
 			continue;
 		n++;
 		for (int k = 0; k < points && k < POINTS_NAMED; k++)
@@ -273,22 +271,21 @@ static void say_absent(const page *p, vn_checkpoint_status status, const char *w
 
 static void print_table(const page *p)
 {
-	const vn_comparison *c = p->c;
+	const vn_document *doc = p->doc;
 	vn_say(p->out, "%s%-10s  %-*s  %9s%s  %s%11s  %9s  %s%11s  %s%s\n", BOLD(p), "", p->width, "checkpoint", "nmse",
-	       p->floors ? "   x floor" : "", c->result.replayed ? "   local   gain  " : "", "cosine", "max abs",
+	       p->floors ? "   x floor" : "", json_is_true(doc->replayed) ? "   local   gain  " : "", "cosine", "max abs",
 	       p->o->all ? "  max rel  " : "", "token cos", "limit broken", PLAIN(p));
-	for (int i = 0; i < c->result.n_checkpoints;) {
+	for (int i = 0; i < doc->n;) {
 		int j = i;
 		/* One line for a run of checkpoints within their limits, separately for the prompt and
 		 * for later steps. */
-		while (j < c->result.n_checkpoints && is_quiet(p, j) &&
-		       (c->result.checkpoint[j].step > 0) == (c->result.checkpoint[i].step > 0) &&
-		       unmeasured_status(&c->result.checkpoint[j]) == unmeasured_status(&c->result.checkpoint[i]))
+		while (j < doc->n && is_quiet(p, j) && (doc->checkpoint[j].step > 0) == (doc->checkpoint[i].step > 0) &&
+		       unmeasured_status(&doc->checkpoint[j]) == unmeasured_status(&doc->checkpoint[i]))
 			j++;
 		if (j > i)
 			print_within(p, i, j);
 		else
-			print_row(p, &c->result.checkpoint[j++]);
+			print_row(p, &doc->checkpoint[j++]);
 		i = j;
 	}
 	say_absent(p, VN_MISSING, "candidate");
@@ -306,10 +303,10 @@ static void one_sided(const page *p, int n, const char *where, const char *word)
 
 static void print_findings(const page *p)
 {
-	const vn_comparison *c = p->c;
-	int                  missing = 0, extra = 0, not_run = 0;
-	for (int i = 0; i < c->result.n_checkpoints; i++) {
-		const vn_checkpoint *k = &c->result.checkpoint[i];
+	const vn_document *doc = p->doc;
+	int                missing = 0, extra = 0, not_run = 0;
+	for (int i = 0; i < doc->n; i++) {
+		const vn_checkpoint *k = &doc->checkpoint[i];
 		not_run += k->fails && k->not_run;
 		missing += k->fails && k->status == VN_MISSING && !k->not_run;
 		extra += k->fails && k->status == VN_EXTRA;
@@ -322,29 +319,27 @@ static void print_findings(const page *p)
 
 static void print_scores(const page *p)
 {
-	vn_lines lines = { 0 };
-	vn_report_say_baseline(p->c, &lines);
-	vn_report_say_scores(p->c, &lines);
-	for (int i = 0; i < lines.n; i++)
-		vn_say(p->out, "%s\n", lines.line[i]);
-	vn_lines_free(&lines);
+	const json_t *const lines[] = { p->doc->changes, p->doc->measured };
+	for (int k = 0; k < 2; k++)
+		for (int i = 0; i < vn_document_lines(lines[k]); i++)
+			vn_say(p->out, "%s\n", vn_document_line(lines[k], i));
 }
 
 static void print_verdict(const page *p)
 {
-	char counts[VN_WORDS], start[VN_WORDS];
-	vn_report_say_start(p->c, start);
-	vn_say(p->out, "%-10s %s%s%s%s: %s%s%s\n", "verdict", BOLD(p), p->c->result.within ? GREEN(p) : RED(p),
-	       vn_report_say_verdict(p->c), PLAIN(p), vn_report_say_counts(p->c, counts), *start ? " " : "", start);
+	const char *start = vn_document_text(p->doc->start);
+	vn_say(p->out, "%-10s %s%s%s%s: %s%s%s\n", "verdict", BOLD(p), p->doc->within ? GREEN(p) : RED(p),
+	       vn_document_text(p->doc->verdict_words), PLAIN(p), vn_document_text(p->doc->summary), *start ? " " : "",
+	       start);
 }
 
 /* ---- the first screen ------------------------------------------------------- */
 
 /* Whether the operation of every origin is wrong, not only what was recorded of it. */
-static bool operations_are_wrong(const vn_comparison *c)
+static bool operations_are_wrong(const vn_document *doc)
 {
-	for (int i = 0; i < c->result.n_origins; i++) {
-		const vn_checkpoint *p = &c->result.checkpoint[c->result.origins[i]];
+	for (int i = 0; i < doc->n_origins; i++) {
+		const vn_checkpoint *p = &doc->checkpoint[doc->origin[i]];
 		if (p->replay.recorder_fault || vn_local_is_order(p))
 			return false;
 	}
@@ -353,81 +348,76 @@ static bool operations_are_wrong(const vn_comparison *c)
 
 static void origins_line(const page *p)
 {
-	const vn_comparison *c = p->c;
-	char                 label[VN_LABEL];
-	if (c->result.n_origins < 2 && !(c->result.n_origins == 1 && c->result.origins[0] != c->result.first))
+	const vn_document *doc = p->doc;
+	char               label[VN_LABEL];
+	if (doc->n_origins < 2 && !(doc->n_origins == 1 && doc->origin[0] != doc->divergence))
 		return;
 	vn_say(p->out, "%-10s", "origins");
-	for (int i = 0; i < c->result.n_origins && i < NAMED; i++)
-		vn_say(p->out, "%s %s", i ? "," : "", vn_label(&c->result.checkpoint[c->result.origins[i]], label));
-	if (c->result.n_origins > NAMED)
-		fprintf(p->out, " and %d more", c->result.n_origins - NAMED);
-	if (operations_are_wrong(c))
+	for (int i = 0; i < doc->n_origins && i < NAMED; i++)
+		vn_say(p->out, "%s %s", i ? "," : "", vn_label(&doc->checkpoint[doc->origin[i]], label));
+	if (doc->n_origins > NAMED)
+		fprintf(p->out, " and %d more", doc->n_origins - NAMED);
+	if (operations_are_wrong(doc))
 		vn_say(p->out, "  %s(" VN_ORIGIN_MEANS ")%s", DIM(p), PLAIN(p));
 	fputc('\n', p->out);
 }
 
-/* Prints the lines that `say` adds, under a title. Returns how many. */
-static int titled_lines(const page *p, const char *title, void (*say)(const vn_comparison *, vn_lines *))
+/* Prints lines under a title. Returns how many. */
+static int titled_lines(const page *p, const char *title, const json_t *lines)
 {
-	vn_lines lines = { 0 };
-	say(p->c, &lines);
-	for (int i = 0; i < lines.n; i++)
-		vn_say(p->out, "%-10s %s\n", i ? "" : title, lines.line[i]);
-	const int n = lines.n;
-	vn_lines_free(&lines);
+	const int n = vn_document_lines(lines);
+	for (int i = 0; i < n; i++)
+		vn_say(p->out, "%-10s %s\n", i ? "" : title, vn_document_line(lines, i));
 	return n;
 }
 
 /* The summary before any table: where the error starts and which limit is broken. */
 static void first_screen(const page *p)
 {
-	const vn_comparison *c = p->c;
-	const int            first = vn_first_failure(c);
-	char                 label[VN_LABEL], words[VN_WORDS];
+	const vn_document *doc = p->doc;
+	const int          first = doc->first;
+	char               label[VN_LABEL], words[VN_WORDS];
 	if (first >= 0) {
-		const vn_checkpoint    *k = &c->result.checkpoint[first];
-		const vn_report_detail *x = vn_story_find(p->s, first);
+		const vn_checkpoint *k = &doc->checkpoint[first];
+		const json_t        *profile = json_object_get(vn_document_detail(doc, first), "profile");
 		vn_say(p->out, "%-10s %s\n", "first", vn_label(k, label));
 		vn_say(p->out, "%-10s %s\n", k->worst >= 0 ? "rule" : "finding", vn_judge_say_failure(k, words));
 		if (vn_judge_worst_why(k))
 			vn_say(p->out, "%-10s %s\"%.200s\"%s\n", "", DIM(p), vn_judge_worst_why(k), PLAIN(p));
-		if (defines_floor(c))
+		if (defines_floor(doc))
 			vn_say(p->out, "%-10s %sfloor: " VN_FLOOR_MEANS "%s\n", "", DIM(p), PLAIN(p));
-		for (int i = 0; x && i < x->profile.words.n; i++)
-			vn_say(p->out, "%-10s %s\n", i ? "" : "profile", x->profile.words.line[i]);
+		titled_lines(p, "profile", json_object_get(profile, "words"));
 		origins_line(p);
-		titled_lines(p, "cleared", vn_report_say_cleared);
+		titled_lines(p, "cleared", doc->cleared);
 	}
-	const int more = titled_lines(p, "explained", vn_explain_say_all) + titled_lines(p, "next", vn_next_commands);
+	const int more = titled_lines(p, "explained", doc->explained) + titled_lines(p, "next", doc->next);
 	if (first >= 0 || more)
 		fputc('\n', p->out);
 }
 
-vn_status vn_report_text(const vn_comparison *c, const vn_story *s, const vn_report_options *o, FILE *out,
-                         vn_error *err)
+vn_status vn_report_text(const vn_document *doc, const vn_report_options *o, FILE *out, vn_error *err)
 {
-	page p = { c, s, o, out, 10, has_floors(c) };
+	page p = { doc, o, out, 10, has_floors(doc) };
 	char label[VN_LABEL];
 
 	(void)err;
-	for (int i = 0; i < c->result.n_checkpoints; i++)
+	for (int i = 0; i < doc->n; i++)
 		if (!is_quiet(&p, i)) {
-			const int n = (int)strlen(vn_label(&c->result.checkpoint[i], label));
+			const int n = (int)strlen(vn_label(&doc->checkpoint[i], label));
 			p.width = n > p.width ? n : p.width;
 		}
-	const bool short_one = c->result.within && vn_first_failure(c) < 0 && !c->result.n_origins;
+	const bool short_one = doc->within && doc->first < 0 && !doc->n_origins;
 	if (!short_one)
 		first_screen(&p);
 	print_head(&p);
 	print_table(&p);
-	for (int i = 0; i < s->n && i <= DETAILS; i++)
-		if (s->detail[i].checkpoint == c->result.first || c->result.checkpoint[s->detail[i].checkpoint].origin)
-			vn_report_full(c, &s->detail[i], o->colour, out);
-	if (c->result.n_origins > DETAILS) {
+	for (int i = 0; i < vn_document_lines(doc->divergences) && i <= DETAILS; i++)
+		if (doc->detail[i] == doc->divergence || doc->checkpoint[doc->detail[i]].origin)
+			vn_report_full(doc, i, o->colour, out);
+	if (doc->n_origins > DETAILS) {
 		fprintf(out, "more origins:");
-		for (int i = DETAILS; i < c->result.n_origins; i++)
-			vn_say(out, " %s", vn_label(&c->result.checkpoint[c->result.origins[i]], label));
+		for (int i = DETAILS; i < doc->n_origins; i++)
+			vn_say(out, " %s", vn_label(&doc->checkpoint[doc->origin[i]], label));
 		fputs("\n\n", out);
 	}
 	print_findings(&p);

@@ -53,6 +53,11 @@ const char *vn_json_not_finite(double x)
 	return isnan(x) ? "nan" : x > 0 ? "inf" : "-inf";
 }
 
+double vn_json_word_value(const char *word)
+{
+	return strcmp(word, "inf") == 0 ? (double)INFINITY : strcmp(word, "-inf") == 0 ? -(double)INFINITY : (double)NAN;
+}
+
 void vn_json_put_real(json_t *object, const char *key, double x, json_t *flags)
 {
 	json_object_set_new(object, key, vn_json_real(x));

@@ -25,8 +25,9 @@ bool vn_json_print_value(json_t *j, FILE *out, size_t flags);
  * `end` after the last. Keys are literals. */
 bool vn_json_print_members(json_t *object, FILE *out, size_t flags, const char *end);
 
-/* Returns "nan", "inf" or "-inf". */
+/* Returns "nan", "inf" or "-inf"; and the number of such a word, NaN of any other. */
 const char *vn_json_not_finite(double x);
+double      vn_json_word_value(const char *word);
 /* Sets object[key] = x. If x is not finite, sets it to null, and flags[key] to the word. */
 void        vn_json_put_real(json_t *object, const char *key, double x, json_t *flags);
 /* Sets object[key] = flags if flags is not empty. Takes the reference to flags. */

@@ -20,56 +20,80 @@ static const vn_weight_difference *first_of(const vn_weights *w, const vn_weight
 }
 
 /* Number of rows shown of all. */
-static int count_shown(const vn_weights *w, int most)
+static int count_shown(int n, int most)
 {
-	return most > 0 && w->n_lines > most + 1 ? most : w->n_lines;
+	return most > 0 && n > most + 1 ? most : n;
 }
 
-enum { WHICH = 1024 };
-
-static const char *shown_which(const vn_weight_line *l, char text[WHICH])
+static const char *text_of(const json_t *object, const char *key)
 {
-	snprintf(text, WHICH, "%s", l->which);
-	return vn_text_clean(text, WHICH);
+	const char *text = json_string_value(json_object_get(object, key));
+	return text ? text : "";
+}
+
+/* The cells of a row: which, reference, candidate, difference, proof. */
+enum { WHICH, SIDES, SAID = SIDES + 2, PROOF, N_CELLS };
+
+static int rows_of(const json_t *w)
+{
+	return (int)json_array_size(json_object_get(w, "groups"));
+}
+
+static void cells_of(const json_t *w, int row, const char *cell[N_CELLS])
+{
+	static const char *const key[N_CELLS] = { "which", "reference", "candidate", "said", "proof" };
+	const json_t            *group = json_array_get(json_object_get(w, "groups"), (size_t)row);
+
+	for (int i = 0; i < N_CELLS; i++)
+		cell[i] = text_of(group, key[i]);
 }
 
 /* ---- for a terminal ------------------------------------------------------------------- */
 
-void vn_weights_text(const vn_weights *w, int most, FILE *out)
-{
-	char text[VN_WEIGHT_SAYS], summary[VN_WEIGHT_WORDS], which[WHICH];
-	int  width = 0, side[2] = { 9, 9 };
+enum { ROOM = 1024 };
 
-	if (!w)
+static char *clean(const char *cell, char text[ROOM])
+{
+	snprintf(text, ROOM, "%s", cell);
+	return vn_text_clean(text, ROOM);
+}
+
+void vn_weights_text(const json_t *w, int most, FILE *out)
+{
+	const char *cell[N_CELLS];
+	char        said[ROOM], which[ROOM];
+	int         width = 0, side[2] = { 9, 9 };
+
+	if (!json_is_object(w))
 		return;
-	vn_say(out, "%-10s %s\n", "weights", vn_weights_summary(w, summary));
-	const int n = count_shown(w, most);
+	vn_say(out, "%-10s %s\n", "weights", text_of(w, "summary"));
+	const int n = count_shown(rows_of(w), most);
 	for (int i = 0; i < n; i++) {
-		const int k = (int)strlen(shown_which(&w->line[i], which));
+		cells_of(w, i, cell);
+		const int k = (int)strlen(clean(cell[WHICH], which));
 		width = k > width ? k : width;
 		for (int s = 0; s < 2; s++)
-			side[s] = (int)strlen(w->line[i].side[s]) > side[s] ? (int)strlen(w->line[i].side[s]) : side[s];
+			side[s] = (int)strlen(cell[SIDES + s]) > side[s] ? (int)strlen(cell[SIDES + s]) : side[s];
 	}
 	width = width > WIDEST ? WIDEST : width;
 	if (n)
 		vn_say(out, "  %-*s  %-*s  %-*s  difference\n", width, "", side[0], "reference", side[1], "candidate");
 	for (int i = 0; i < n; i++) {
-		const vn_weight_line *l = &w->line[i];
-		vn_weight_line_says(w, l, text);
-		shown_which(l, which);
+		cells_of(w, i, cell);
+		clean(cell[WHICH], which);
 		if ((int)strlen(which) > width)
 			vn_say(out, "  %s\n", which);
-		vn_say(out, "  %-*s  %-*s  %-*s  %s; %s\n", width, (int)strlen(which) > width ? "" : which, side[0], l->side[0],
-		       side[1], l->side[1], vn_text_clean(text, sizeof text), vn_weight_line_proof(w, l));
+		vn_say(out, "  %-*s  %-*s  %-*s  %s; %s\n", width, (int)strlen(which) > width ? "" : which, side[0],
+		       cell[SIDES], side[1], cell[SIDES + 1], clean(cell[SAID], said), cell[PROOF]);
 	}
-	if (n < w->n_lines)
-		fprintf(out, "  %d more rows (vernier weights shows them all)\n", w->n_lines - n);
+	if (n < rows_of(w))
+		fprintf(out, "  %d more rows (vernier weights shows them all)\n", rows_of(w) - n);
 }
 
 void vn_weights_lines(const vn_weights *w, vn_lines *lines)
 {
 	char      text[VN_WEIGHT_SAYS], summary[VN_WEIGHT_WORDS];
-	const int n = count_shown(w, SHOWN);
+	const int n = count_shown(w->n_lines, SHOWN);
 
 	vn_lines_add(lines, "weights: %s", vn_weights_summary(w, summary));
 	for (int i = 0; i < n; i++) {
@@ -113,73 +137,75 @@ static json_t *group_json(const vn_weights *w, const vn_weight_line *l)
 			json_object_set_new(one, measures[x->measured], vn_json_real(x->measure));
 		json_array_append_new(list, one);
 	}
-	return json_pack("{s:o, s:s, s:s, s:s, s:s?, s:o, s:b, s:s, s:o}", "which", vn_json_text(l->which), "reference",
-	                 l->side[0], "candidate", l->side[1], "kind", d->kind, "id", *d->id ? d->id : NULL, "words",
-	                 vn_json_text(d->words), "certain", d->certain, "evidence", proofs[d->proof], "weights", list);
+	char says[VN_WEIGHT_SAYS];
+	return json_pack("{s:o, s:s, s:s, s:s, s:s?, s:o, s:b, s:s, s:o, s:o, s:s}", "which", vn_json_text(l->which),
+	                 "reference", l->side[0], "candidate", l->side[1], "kind", d->kind, "id", *d->id ? d->id : NULL,
+	                 "words", vn_json_text(d->words), "certain", d->certain, "evidence", proofs[d->proof], "weights",
+	                 list, "said", vn_json_text(vn_weight_line_says(w, l, says)), "proof", vn_weight_line_proof(w, l));
 }
 
 json_t *vn_weights_json(const vn_weights *w)
 {
+	char summary[VN_WEIGHT_WORDS];
+
 	if (!w)
 		return json_null();
 	json_t *groups = json_array();
 	for (int i = 0; i < w->n_lines; i++)
 		json_array_append_new(groups, group_json(w, &w->line[i]));
-	return json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:o}", "reference", w->n[0], "candidate", w->n[1], "same", w->same,
-	                 "rounded", w->rounded, "same_statistics", w->alike, "differ", w->n_found, "groups", groups);
+	return json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:o, s:s}", "reference", w->n[0], "candidate", w->n[1], "same",
+	                 w->same, "rounded", w->rounded, "same_statistics", w->alike, "differ", w->n_found, "groups",
+	                 groups, "summary", vn_weights_summary(w, summary));
 }
 
 /* ---- for pages ------------------------------------------------------------------------------- */
 
-void vn_weights_markdown(const vn_weights *w, FILE *out)
+void vn_weights_markdown(const json_t *w, FILE *out)
 {
-	char text[VN_WEIGHT_SAYS];
+	const char *cell[N_CELLS];
 
-	if (!w)
+	if (!json_is_object(w))
 		return;
-	vn_say(out, "- **Weights** %s\n", vn_weights_summary(w, text));
-	const int n = count_shown(w, SHOWN);
+	vn_say(out, "- **Weights** %s\n", text_of(w, "summary"));
+	const int n = count_shown(rows_of(w), SHOWN);
 	if (n)
 		fputs("\n| weights | reference | candidate | difference | |\n|---|---|---|---|---|\n", out);
 	for (int i = 0; i < n; i++) {
-		const vn_weight_line *l = &w->line[i];
-		const char           *cell[] = { l->which, l->side[0], l->side[1], vn_weight_line_says(w, l, text) };
-		for (size_t k = 0; k < sizeof cell / sizeof *cell; k++) {
+		cells_of(w, i, cell);
+		for (int k = 0; k < PROOF; k++) {
 			fputs("| ", out);
 			vn_markdown_code(out, cell[k], CELL, 1);
 			fputc(' ', out);
 		}
-		vn_say(out, "| %s |\n", vn_weight_line_proof(w, l));
+		vn_say(out, "| %s |\n", cell[PROOF]);
 	}
-	if (n < w->n_lines)
-		fprintf(out, "\n%d more rows.\n", w->n_lines - n);
+	if (n < rows_of(w))
+		fprintf(out, "\n%d more rows.\n", rows_of(w) - n);
 	if (n)
 		fputc('\n', out);
 }
 
-void vn_weights_html(const vn_weights *w, FILE *out)
+void vn_weights_html(const json_t *w, FILE *out)
 {
-	char text[VN_WEIGHT_SAYS];
+	const char *cell[N_CELLS];
 
-	if (!w)
+	if (!json_is_object(w))
 		return;
-	vn_say(out, "<dt>weights</dt><dd>%s", vn_weights_summary(w, text));
-	if (w->n_lines)
+	vn_say(out, "<dt>weights</dt><dd>%s", text_of(w, "summary"));
+	if (rows_of(w))
 		fputs("\n<div class=\"scroll\"><table class=\"weights\">"
 		      "<thead><tr><th>weights</th><th>reference</th><th>candidate</th><th>difference</th>"
 		      "<th></th></tr></thead><tbody>\n",
 		      out);
-	for (int i = 0; i < w->n_lines; i++) {
-		const vn_weight_line *l = &w->line[i];
-		const char           *cell[] = { l->which, l->side[0], l->side[1], vn_weight_line_says(w, l, text),
-			                             vn_weight_line_proof(w, l) };
+	for (int i = 0; i < rows_of(w); i++) {
+		cells_of(w, i, cell);
 		fputs("<tr>", out);
-		for (size_t k = 0; k < sizeof cell / sizeof *cell; k++) {
+		for (int k = 0; k < N_CELLS; k++) {
 			fputs(k ? "<td>" : "<td><code>", out);
 			vn_html_text(out, cell[k]);
 			fputs(k ? "</td>" : "</code></td>", out);
 		}
 		fputs("</tr>\n", out);
 	}
-	fputs(w->n_lines ? "</tbody></table></div></dd>\n" : "</dd>\n", out);
+	fputs(rows_of(w) ? "</tbody></table></div></dd>\n" : "</dd>\n", out);
 }

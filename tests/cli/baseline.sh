@@ -24,7 +24,7 @@ echo "== as before, better, mended"
 say ref.h5 was.h5 --baseline base.json
 damage half now 'channel("layer0.v_proj", 1.4)' && say ref.h5 now.h5 --baseline base.json
 say ref.h5 half.h5 --baseline base.json
-sed s,vernier-compare/2,vernier-compare/1, base.json >base1.json && say ref.h5 was.h5 --baseline base1.json
+sed s,vernier-compare/3,vernier-compare/2, base.json >base1.json && say ref.h5 was.h5 --baseline base1.json
 echo "== within the room of 1 %, and beyond it"
 damage half now 'channel("layer0.v_proj", 1.501)' && say ref.h5 now.h5 --baseline base.json
 damage half now 'channel("layer0.v_proj", 1.51)' && say ref.h5 now.h5 --baseline base.json

@@ -71,16 +71,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 #ifndef VERNIER_LIBFUZZER
 static size_t make_seed(int i, uint8_t *out)
 {
-	const vn_report_options o = { .page = i == 1, .limits_chosen = "" };
-	const vn_story          none = { 0 };
+	const vn_report_options o = { .page = i == 1 };
+	vn_document             doc;
 	vn_error                err;
 	char                   *text = NULL;
 	size_t                  n = 0;
 	prepare();
 	options.baseline = NULL; /* a report without one */
 	FILE *to = open_memstream(&text, &n);
-	if (!to || vn_report_json(&comparison, &none, &o, to, &err) || fclose(to) != 0 || n > FUZZ_ROOM)
+	if (!to || vn_document_of(&comparison, 0, "", &doc, &err) || vn_report_json(&doc, &o, to, &err) ||
+	    fclose(to) != 0 || n > FUZZ_ROOM)
 		exit(2);
+	vn_document_finish(&doc);
 	options.baseline = path;
 	memcpy(out, text, n);
 	free(text);

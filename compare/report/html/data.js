@@ -1,4 +1,4 @@
-// The report (vernier help compare.md, vernier-compare/2), and what the rest of the page asks of
+// The report (vernier help compare.md, vernier-compare/3), and what the rest of the page asks of
 // it. Every string in it comes from somebody's file: it becomes text of the page, never markup.
 // What is not printable is shown by its code point, as everywhere (utf8.h).
 const hidden = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;

@@ -1,5 +1,6 @@
-/* story.c: the details of what failed, read once for all reports; see report.h. */
-#include "compare/report/report.h"
+/* details.c: the details of what failed, from the numbers of the recordings; see document.h. */
+#include "compare/result/document_json.h"
+
 #include "compare/judge/localise.h"
 #include "compare/metrics/team.h"
 
@@ -51,7 +52,7 @@ static void say_where(const vn_recording *r, const vn_entry *e, const int64_t *a
 }
 
 /* from: the element at which `around` begins. */
-static vn_status read_side(vn_numbers *s, int which, int64_t from, vn_report_detail *d, vn_error *err)
+static vn_status read_side(vn_numbers *s, int which, int64_t from, vn_detail *d, vn_error *err)
 {
 	vn_status st = vn_numbers_stats(s, &d->stats[which], err);
 	if (!st && !(st = vn_numbers_read(s, from, (size_t)d->n_around, err)))
@@ -62,11 +63,11 @@ static vn_status read_side(vn_numbers *s, int which, int64_t from, vn_report_det
 /* The passes over a pair of tensors, each with handles of its own: the sums of either side,
  * and the profile of both. */
 typedef struct passes {
-	vn_numbers       *handle[4];
-	int64_t           from;
-	vn_report_detail *d;
-	vn_status         st[3];
-	vn_error          why[3];
+	vn_numbers *handle[4];
+	int64_t     from;
+	vn_detail  *d;
+	vn_status   st[3];
+	vn_error    why[3];
 } passes;
 
 static void read_pass(void *ctx, int i)
@@ -76,8 +77,7 @@ static void read_pass(void *ctx, int i)
 	                 : vn_profile_read(p->handle[2], p->handle[3], &p->d->profile, &p->why[i]);
 }
 
-static vn_status read_numbers(vn_comparison *c, const vn_checkpoint *p, int64_t from, vn_report_detail *d,
-                              vn_error *err)
+static vn_status read_numbers(vn_comparison *c, const vn_checkpoint *p, int64_t from, vn_detail *d, vn_error *err)
 {
 	const bool many = vn_recording_share(c->opened.ref) && vn_recording_share(c->opened.cand);
 	passes     x = { .from = from, .d = d };
@@ -101,20 +101,9 @@ static vn_status read_numbers(vn_comparison *c, const vn_checkpoint *p, int64_t 
 	return st;
 }
 
-static vn_status read_inputs(const vn_comparison *c, int *room, vn_report_detail *d, vn_error *err)
-{
-	d->n_input = vn_inputs_of(c, d->checkpoint, room, c->result.n_checkpoints);
-	if (d->n_input <= 0)
-		return VN_OK;
-	if (!(d->input = malloc((size_t)d->n_input * sizeof *d->input)))
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for the details of %s", c->result.checkpoint[d->checkpoint].name);
-	memcpy(d->input, room, (size_t)d->n_input * sizeof *d->input);
-	return VN_OK;
-}
-
 /* Finds the worst element and the neighbours to show. Returns the first neighbour's index in
  * the flat tensor. */
-static int64_t place_worst(const vn_checkpoint *p, const vn_shape *shape, vn_report_detail *d)
+static int64_t place_worst(const vn_checkpoint *p, const vn_shape *shape, vn_detail *d)
 {
 	const int64_t worst = p->m.bad_at >= 0 ? p->m.bad_at : p->m.at, all = vn_shape_count(shape);
 	const int64_t length = shape->rank ? shape->dim[shape->rank - 1] : all,
@@ -132,7 +121,7 @@ static int64_t place_worst(const vn_checkpoint *p, const vn_shape *shape, vn_rep
 }
 
 /* Describes the shown neighbours by the worst element's indices, except along the last axis. */
-static void say_around(const vn_recording *r, const vn_entry *e, vn_report_detail *d)
+static void say_around(const vn_recording *r, const vn_entry *e, vn_detail *d)
 {
 	int64_t first[VN_MAX_RANK];
 
@@ -144,17 +133,16 @@ static void say_around(const vn_recording *r, const vn_entry *e, vn_report_detai
 		vn_text_add(d->around_where, sizeof d->around_where, "-%" PRId64, d->around_at + d->n_around - 1);
 }
 
-static vn_status add_detail(vn_comparison *c, int point, int *room, vn_story *s, vn_error *err)
+static vn_status fill_detail(vn_comparison *c, vn_detail *d, int *room, vn_error *err)
 {
-	const vn_checkpoint *p = &c->result.checkpoint[point];
+	const vn_checkpoint *p = &c->result.checkpoint[d->checkpoint];
 	const vn_entry      *e = vn_recording_entry(c->opened.ref, p->ref);
-	vn_report_detail    *d = &s->detail[s->n++];
+	const int64_t        from = place_worst(p, &e->shape, d);
 	vn_status            st;
-	d->checkpoint = point;
-	const int64_t from = place_worst(p, &e->shape, d);
-	if ((st = read_numbers(c, p, from, d, err)) || (st = read_inputs(c, room, d, err)))
-		return st;
-	if ((st = vn_layout_match_find(c, point, &d->like, err)))
+
+	d->n_input = vn_inputs_of(c, d->checkpoint, room, c->result.n_checkpoints);
+	d->input = room;
+	if ((st = read_numbers(c, p, from, d, err)) || (st = vn_layout_match_find(c, d->checkpoint, &d->like, err)))
 		return st;
 	if (*d->like.words)
 		vn_lines_first(&d->profile.words, d->like.words);
@@ -165,50 +153,49 @@ static vn_status add_detail(vn_comparison *c, int point, int *room, vn_story *s,
 	return VN_OK;
 }
 
-vn_status vn_story_of(vn_comparison *c, int most, vn_story *s, vn_error *err)
+static vn_status add_detail(vn_document *doc, vn_comparison *c, int point, int *room, vn_error *err)
 {
-	vn_status st = VN_OK;
-	int64_t   more = 0;
-	memset(s, 0, sizeof *s);
-	if (c->result.first < 0 || most < 1)
-		return VN_OK;
-	int *room = malloc((size_t)c->result.n_checkpoints * sizeof *room);
-	if (!room || !(s->detail = calloc((size_t)most, sizeof *s->detail)))
-		st = vn_fail(err, VN_ERR_NOMEM, "no memory for the details of %d checkpoints", most);
-	else
-		st = add_detail(c, c->result.first, room, s, err);
-	for (int i = 0; !st && i < c->result.n_origins && s->n < most; i++)
-		if (c->result.origins[i] != c->result.first)
-			st = add_detail(c, c->result.origins[i], room, s, err);
-	for (int i = 0; !st && i < c->result.n_checkpoints; i++) {
-		const vn_checkpoint *p = &c->result.checkpoint[i];
-		if (p->status != VN_OUTSIDE || !p->fails || vn_story_find(s, i))
-			continue;
-		if (!p->origin)
-			more += p->m.n;
-		if (s->n < most && more <= MORE_ELEMENTS)
-			st = add_detail(c, i, room, s, err);
-		else
-			s->left_out++;
+	vn_detail       d = { .checkpoint = point, .op = vn_document_about(doc, &c->result.checkpoint[point]).op };
+	const vn_status st = fill_detail(c, &d, room, err);
+
+	if (!st) {
+		doc->detail[vn_document_lines(doc->divergences)] = point;
+		json_array_append_new(doc->divergences, vn_json_detail(c, &d));
 	}
-	free(room);
+	vn_profile_free(&d.profile);
 	return st;
 }
 
-const vn_report_detail *vn_story_find(const vn_story *s, int point)
+vn_status vn_document_details(vn_document *doc, vn_comparison *c, int most, vn_error *err)
 {
-	for (int i = 0; i < s->n; i++)
-		if (s->detail[i].checkpoint == point)
-			return &s->detail[i];
-	return NULL;
-}
+	vn_status st = VN_OK;
+	int64_t   more = 0;
+	int       left_out = 0;
 
-void vn_story_free(vn_story *s)
-{
-	for (int i = 0; i < s->n; i++) {
-		vn_profile_free(&s->detail[i].profile);
-		free(s->detail[i].input);
+	doc->divergences = json_array();
+	doc->divergences_left_out = json_integer(0);
+	if (c->result.first < 0 || most < 1)
+		return VN_OK;
+	int *room = malloc((size_t)c->result.n_checkpoints * sizeof *room);
+	if (!room || !(doc->detail = calloc((size_t)most, sizeof *doc->detail)))
+		st = vn_fail(err, VN_ERR_NOMEM, "no memory for the details of %d checkpoints", most);
+	else
+		st = add_detail(doc, c, c->result.first, room, err);
+	for (int i = 0; !st && i < c->result.n_origins && vn_document_lines(doc->divergences) < most; i++)
+		if (c->result.origins[i] != c->result.first)
+			st = add_detail(doc, c, c->result.origins[i], room, err);
+	for (int i = 0; !st && i < c->result.n_checkpoints; i++) {
+		const vn_checkpoint *p = &c->result.checkpoint[i];
+		if (p->status != VN_OUTSIDE || !p->fails || vn_document_detail(doc, i))
+			continue;
+		if (!p->origin)
+			more += p->m.n;
+		if (vn_document_lines(doc->divergences) < most && more <= MORE_ELEMENTS)
+			st = add_detail(doc, c, i, room, err);
+		else
+			left_out++;
 	}
-	free(s->detail);
-	*s = (vn_story) { 0 };
+	json_integer_set(doc->divergences_left_out, left_out);
+	free(room);
+	return st;
 }

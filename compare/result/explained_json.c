@@ -1,8 +1,8 @@
-/* report_json_explain.c: explanations as JSON. */
+/* explained_json.c: explanations as JSON; see document_json.h. */
 #include "compare/explain/explain_words.h"
 #include "compare/explain/sentences.h"
 #include "compare/hypothesis/score.h"
-#include "compare/report/report_json.h"
+#include "compare/result/document_json.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* next.c: see next.h. */
-#include "compare/report/next.h"
+#include "compare/result/next.h"
 
 #include "compare/comparison/checkpoint.h"
 #include "compare/hypothesis/explanation.h"

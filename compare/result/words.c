@@ -1,5 +1,5 @@
 /* words.c: see words.h. */
-#include "compare/report/words.h"
+#include "compare/result/words.h"
 #include "compare/comparison/checkpoint.h"
 #include "compare/judge/check_words.h"
 #include "compare/judge/judge.h"
@@ -29,11 +29,6 @@ const char *vn_report_say_verdict(const vn_comparison *c)
 	if (c->result.within && c->result.n_status[VN_ACCUMULATED])
 		return "within by operation";
 	return c->result.within ? "within limits" : "OUTSIDE limits";
-}
-
-const char *vn_report_say_limits(const vn_comparison *c)
-{
-	return c->request.options->bitwise ? "none" : c->request.limits->path;
 }
 
 void vn_report_say_digests(const vn_verified *d, char *text, size_t room)

@@ -29,9 +29,6 @@ const char *vn_report_say_recorder(const vn_recording *r, char text[VN_RECORDER]
 /* Returns a path that is safe to print on a terminal, in room. */
 const char *vn_printable_path(const char *path, char room[PATH_MAX]);
 
-/* Returns the file of limits; "none" with --bitwise. */
-const char *vn_report_say_limits(const vn_comparison *c);
-
 /* Adds "; 74 digests checked, 2 do not match, 3 tensors without one" to a text of `room` bytes. */
 void        vn_report_say_digests(const vn_verified *d, char *text, size_t room);
 /* Returns why the origins are origins, for use after a colon. */

@@ -1,6 +1,7 @@
-/* report_json_detail.c: see report_json.h: values, statistics, inputs, the layout that
- * matches, profile. */
-#include "compare/report/report_json.h"
+/* details_json.c: one divergence in full: values, statistics, inputs, the layout that matches,
+ * profile; see document_json.h. */
+#include "compare/result/document_json.h"
+
 #include "compare/comparison/checkpoint.h"
 
 #include <math.h>
@@ -28,7 +29,7 @@ static json_t *statistics_json(const vn_stats *s)
 	return j;
 }
 
-static json_t *side_json(const vn_report_detail *d, int which, const vn_entry *e, double at)
+static json_t *side_json(const vn_detail *d, int which, const vn_entry *e, double at)
 {
 	json_t *j = json_object(), *around = json_array(), *flags = json_object();
 	for (int i = 0; i < d->n_around; i++)
@@ -44,7 +45,7 @@ static json_t *side_json(const vn_report_detail *d, int which, const vn_entry *e
 	return j;
 }
 
-static json_t *inputs_json(const vn_comparison *c, const vn_report_detail *d)
+static json_t *inputs_json(const vn_comparison *c, const vn_detail *d)
 {
 	json_t *a = d->n_input < 0 ? json_null() : json_array();
 	for (int i = 0; i < d->n_input; i++)
@@ -107,7 +108,7 @@ static json_t *profile_json(const vn_profile *p)
 	return json_pack("{s:o, s:o}", "words", vn_json_lines(&p->words), "axes", axes);
 }
 
-json_t *vn_json_divergence(const vn_comparison *c, const vn_report_detail *x)
+json_t *vn_json_detail(const vn_comparison *c, const vn_detail *x)
 {
 	const vn_checkpoint *p = &c->result.checkpoint[x->checkpoint];
 	const vn_entry *r = vn_recording_entry(c->opened.ref, p->ref), *d = vn_recording_entry(c->opened.cand, p->cand);
@@ -116,7 +117,7 @@ json_t *vn_json_divergence(const vn_comparison *c, const vn_report_detail *x)
 	json_object_set_new(j, "origin", json_boolean(p->origin));
 	json_object_set_new(j, "layer", json_integer(p->layer));
 	json_object_set_new(j, "point", vn_json_text(vn_point_of(p)));
-	json_object_set_new(j, "op", vn_json_text(vn_op_of(c, p)));
+	json_object_set_new(j, "op", vn_json_text(x->op));
 	json_object_set_new(
 		j, "worst_element",
 		json_pack("{s:o, s:o}", "index", vn_json_integers(x->at, r->shape.rank), "where", vn_json_text(x->where)));
@@ -125,6 +126,10 @@ json_t *vn_json_divergence(const vn_comparison *c, const vn_report_detail *x)
 	json_object_set_new(j, "reference", side_json(x, 0, r, p->m.ref_at));
 	json_object_set_new(j, "candidate", side_json(x, 1, d, p->m.cand_at));
 	json_object_set_new(j, "inputs", inputs_json(c, x));
+	if (x->n_input < 0)
+		json_object_set_new(j, "inputs_are",
+		                    json_string(c->opened.plan ? "the plan does not name this checkpoint"
+		                                               : "neither recording holds a plan that names them"));
 	json_object_set_new(j, "layout_match", layout_match_json(c, &x->like));
 	json_object_set_new(j, "profile", profile_json(&x->profile));
 	return j;

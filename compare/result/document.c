@@ -1,0 +1,148 @@
+/* document.c: see document.h. */
+#include "compare/result/document.h"
+
+#include "compare/comparison/checkpoint.h"
+#include "compare/judge/unmeasured.h"
+#include "compare/replay/replay_words.h"
+#include "compare/result/document_json.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *vn_document_text(const json_t *j)
+{
+	const char *text = json_string_value(j);
+	return text ? text : "";
+}
+
+int vn_document_lines(const json_t *lines)
+{
+	return (int)json_array_size(lines);
+}
+
+const char *vn_document_line(const json_t *lines, int i)
+{
+	return vn_document_text(json_array_get(lines, (size_t)i));
+}
+
+const char *vn_document_member(const json_t *object, const char *key)
+{
+	return vn_document_text(json_object_get(object, key));
+}
+
+double vn_document_number(const json_t *object, const char *key)
+{
+	const json_t *x = json_object_get(object, key);
+	return json_is_number(x) ? json_number_value(x)
+	                         : vn_json_word_value(vn_document_member(json_object_get(object, "not_finite"), key));
+}
+
+const char *vn_document_limits(const vn_document *doc)
+{
+	return json_is_true(doc->bitwise) ? "none" : vn_document_member(doc->limits, "file");
+}
+
+/* ---- a checkpoint -------------------------------------------------------------------------- */
+
+static const vn_entry *entry_of(const vn_comparison *c, const vn_checkpoint *p)
+{
+	return p->ref >= 0 ? vn_recording_entry(c->opened.ref, p->ref) : vn_recording_entry(c->opened.cand, p->cand);
+}
+
+static const char *op_of(const vn_comparison *c, const vn_checkpoint *p)
+{
+	const vn_entry *e = entry_of(c, p);
+	return *e->op || p->value < 0 ? e->op : vn_op_name(c->opened.plan->node[c->opened.plan->value[p->value].node].op);
+}
+
+vn_tensor_facts vn_document_about(const vn_document *doc, const vn_checkpoint *p)
+{
+	const vn_entry *e = entry_of(doc->of, p);
+	return (vn_tensor_facts) { op_of(doc->of, p), vn_entry_axes(e), e->shape };
+}
+
+const char *vn_document_replayed(const vn_document *doc, const vn_checkpoint *p, char text[VN_WORDS])
+{
+	return vn_replay_say_result(doc->of, p, text);
+}
+
+int vn_document_products(const vn_document *doc, const vn_checkpoint *p, vn_gemm g[VN_MAX_GEMM])
+{
+	return vn_replayed_products(doc->of, p, g);
+}
+
+json_t *vn_document_sides(const vn_document *doc, const vn_checkpoint *p)
+{
+	return vn_unmeasured_sides(doc->of, p);
+}
+
+bool vn_ratio_of(const vn_document *doc, const vn_checkpoint *p, double *ratio)
+{
+	/* A reference in the candidate's own precision has a floor of 0, which cannot be a unit. */
+	const double x = p->m.value[VN_M_NMSE], f = p->pooled_small >= 0
+	                                                ? doc->pooled_small[p->pooled_small].floor[VN_M_NMSE]
+	                                                : vn_floor_value(p, VN_M_NMSE);
+	if (!p->has_floor || !p->m.finite || !(f > 0.0 || x == 0.0))
+		return false;
+	*ratio = f == 0.0 && x == 0.0 ? 0.0 : x / f;
+	return true;
+}
+
+/* Finds a checkpoint by its name in JSON, "step.2/layer3.q_rope". */
+int vn_document_find(const vn_document *doc, const char *name)
+{
+	int step = 0, end = 0;
+
+	if (sscanf(name, "step.%d/%n", &step, &end) == 1 && end > 0)
+		name += end;
+	for (int i = 0; i < doc->n; i++) {
+		if (doc->checkpoint[i].step != step)
+			continue;
+		json_t    *own = vn_json_text(doc->checkpoint[i].name);
+		const bool same = strcmp(vn_document_text(own), name) == 0;
+		json_decref(own);
+		if (same)
+			return i;
+	}
+	return -1;
+}
+
+int vn_document_detail_at(const vn_document *doc, int point)
+{
+	for (int i = 0; i < vn_document_lines(doc->divergences); i++)
+		if (doc->detail[i] == point)
+			return i;
+	return -1;
+}
+
+const json_t *vn_document_detail(const vn_document *doc, int point)
+{
+	const int at = vn_document_detail_at(doc, point);
+	return at < 0 ? NULL : json_array_get(doc->divergences, (size_t)at);
+}
+
+const json_t *vn_document_explanation(const vn_document *doc, int point)
+{
+	json_t *name = vn_json_name(&doc->checkpoint[point]), *x;
+	size_t  i;
+	json_t *found = NULL;
+
+	json_array_foreach(doc->explanations, i, x)
+	{
+		if (strcmp(vn_document_member(x, "checkpoint"), vn_document_text(name)) == 0)
+			found = x;
+	}
+	json_decref(name);
+	return found;
+}
+
+void vn_document_finish(vn_document *doc)
+{
+#define FIELD(key, kind, since, part) json_decref(doc->key);
+#include "compare/result/fields.def"
+#undef FIELD
+	free(doc->detail);
+	*doc = (vn_document) { .n = 0 };
+}

@@ -1,0 +1,215 @@
+/* document_make.c: makes a document of a comparison that has ended; see document.h. */
+#include "compare/comparison/checkpoint.h"
+#include "compare/explain/explain_words.h"
+#include "compare/judge/baseline.h"
+#include "compare/judge/subject.h"
+#include "compare/result/document_json.h"
+#include "compare/result/next.h"
+#include "compare/result/words.h"
+#include "compare/weights/weights_report.h"
+
+#include "libref/model/model.h"
+
+#include <math.h>
+#include <string.h>
+
+static json_t *of_scores(const double *value)
+{
+	json_t *j = json_object(), *flags = json_object();
+	for (int m = 0; m < VN_N_METRICS; m++)
+		if (vn_metric_get((vn_metric)m)->scores)
+			vn_json_put_real(j, vn_metric_get((vn_metric)m)->name, value[m], flags);
+	vn_json_put_flags(j, "not_finite", flags);
+	return j;
+}
+
+static json_t *pools_json(const vn_comparison *c)
+{
+	json_t *a = json_array();
+	for (int i = 0; i < c->result.n_pooled_logits; i++) {
+		const vn_pooled_logits *g = &c->result.pooled_logits[i];
+		json_array_append_new(a,
+		                      json_pack("{s:o, s:i, s:i, s:i, s:o, s:o, s:f, s:o, s:o}", "name", vn_json_text(g->name),
+		                                "steps", g->n, "first", c->result.checkpoint[g->first].step, "last",
+		                                c->result.checkpoint[g->last].step, "metrics", of_scores(g->value), "floor",
+		                                isnan(g->floor[VN_M_KL_MEAN]) ? json_null() : of_scores(g->floor),
+		                                "argmax_strict", g->argmax_strict, "kl_mean_half", vn_json_real(g->kl_half),
+		                                "worst", vn_json_name(&c->result.checkpoint[g->worst])));
+	}
+	return a;
+}
+
+static json_t *recording_json(const vn_recording *r)
+{
+	const vn_facts *f = vn_recording_run(r);
+	json_t         *j = json_object(), *run = json_object();
+	char            recorder[VN_RECORDER], tensors[VN_TENSORS_WORDS];
+	for (int i = 0; i < f->n; i++) {
+		json_t *key = vn_json_text(f->fact[i].key);
+		json_object_set_new(run, json_string_value(key), vn_json_text(f->fact[i].value));
+		json_decref(key);
+	}
+	const char *about[][2] = {
+		{ "created", vn_recording_root(r, "created") },
+		{ "tool", vn_recording_root(r, "tool") },
+		{ "tool_version", vn_recording_root(r, "tool_version") },
+		{ "family", vn_recording_family(r) },
+		{ "weights", vn_recording_provenance(r) },
+		{ "weights_format", vn_recording_format(r) },
+	};
+	json_object_set_new(j, "path", vn_json_text(vn_recording_path(r)));
+	for (size_t i = 0; i < sizeof about / sizeof *about; i++)
+		if (about[i][1] && *about[i][1])
+			json_object_set_new(j, about[i][0], vn_json_text(about[i][1]));
+	json_object_set_new(j, "tokens", json_integer(vn_recording_tokens(r, NULL, NULL)));
+	json_object_set_new(j, "run", run);
+	json_object_set_new(j, "recorded_by", vn_json_text(vn_report_say_recorder(r, recorder)));
+	json_object_set_new(j, "tensors", vn_json_text(vn_recording_say_tensors(r, 0, vn_recording_count(r), tensors)));
+	return j;
+}
+
+static json_t *baseline_json(const vn_comparison *c)
+{
+	json_t *j = c->request.options->baseline ? json_object() : json_null();
+	if (!c->request.options->baseline)
+		return j;
+	json_object_set_new(j, "file", vn_json_text(c->request.options->baseline));
+	for (int s = VN_FIXED; s < VN_N_SINCE; s++)
+		json_object_set_new(j, vn_judge_since_text((vn_since)s), json_integer(c->result.n_since[s]));
+	return j;
+}
+
+/* What a later comparison checks before it accepts this report as its baseline. */
+static json_t *subject_json(const vn_comparison *c)
+{
+	vn_subject s;
+	vn_error   err;
+	if (vn_subject_of(c, &s, &err)) /* without memory the report is no baseline */
+		return json_null();
+	json_t *j = json_object();
+	for (int i = 0; i < VN_SUBJECTS; i++)
+		json_object_set_new(j, vn_subject_key[i], vn_json_text(s.value[i]));
+	return j;
+}
+
+static json_t *node_json(const vn_plan *plan, const vn_node *n)
+{
+	json_t *j = json_object(), *out = json_array(), *in = json_array();
+
+	for (int i = 0; i < n->n_out; i++)
+		if (n->out[i] >= 0)
+			json_array_append_new(out, vn_json_text(plan->value[n->out[i]].name));
+	for (int i = 0; i < n->n_in; i++)
+		if (n->in[i] >= 0)
+			json_array_append_new(in, json_integer(plan->value[n->in[i]].node));
+	json_object_set_new(j, "op", json_string(vn_op_name(n->op)));
+	json_object_set_new(j, "layer", json_integer(n->layer));
+	json_object_set_new(j, "out", out);
+	json_object_set_new(j, "in", in);
+	return j;
+}
+
+static json_t *plan_json(const vn_comparison *c)
+{
+	const vn_plan *plan = c->opened.plan ? c->opened.plan : c->opened.model ? vn_model_plan(c->opened.model) : NULL;
+	json_t        *nodes = plan ? json_array() : json_null();
+
+	for (int i = 0; plan && i < plan->n_nodes; i++)
+		json_array_append_new(nodes, node_json(plan, &plan->node[i]));
+	return nodes;
+}
+
+static json_t *origins_json(const vn_comparison *c)
+{
+	json_t *a = json_array();
+	for (int i = 0; i < c->result.n_origins; i++)
+		json_array_append_new(a, vn_json_name(&c->result.checkpoint[c->result.origins[i]]));
+	return a;
+}
+
+/* The lines that `say` adds. */
+static json_t *said(const vn_comparison *c, void (*say)(const vn_comparison *, vn_lines *))
+{
+	vn_lines lines = { 0 };
+
+	say(c, &lines);
+	json_t *j = vn_json_lines(&lines);
+	vn_lines_free(&lines);
+	return j;
+}
+
+static void fill_sentences(vn_document *doc, const vn_comparison *c)
+{
+	char text[VN_WORDS];
+
+	doc->verdict_words = json_string(vn_report_say_verdict(c));
+	doc->summary = vn_json_text(vn_report_say_counts(c, text));
+	doc->start = vn_json_text(vn_report_say_start(c, text));
+	doc->origins_are = vn_json_text(c->result.n_origins ? vn_report_say_origin(c) : "");
+	doc->cleared = said(c, vn_report_say_cleared);
+	doc->explained = said(c, vn_explain_say_all);
+	doc->changes = said(c, vn_report_say_baseline);
+	doc->measured = said(c, vn_report_say_scores);
+	doc->next = said(c, vn_next_commands);
+}
+
+static void fill_members(vn_document *doc, const vn_comparison *c, const char *chosen)
+{
+	const vn_result   *r = &c->result;
+	const vn_verified *digests = &r->digests;
+	const bool         known = r->n_since[VN_KNOWN] + r->n_since[VN_BETTER] > 0;
+
+	doc->schema = json_string(VN_DOCUMENT_SCHEMA);
+	doc->verdict = json_string(!r->within ? "outside" : known ? "known" : "within");
+	doc->first_divergence = doc->first >= 0 ? vn_json_name(&r->checkpoint[doc->first]) : json_null();
+	doc->origins = origins_json(c);
+	doc->explanations = r->why ? vn_json_explanations(c) : NULL;
+	doc->digests = json_pack("{s:I, s:I, s:I}", "checked", (json_int_t)(digests->checked + digests->wrong), "wrong",
+	                         (json_int_t)digests->wrong, "without", (json_int_t)digests->without);
+	doc->localised = json_boolean(r->graph || r->first < 0);
+	doc->reference = recording_json(c->opened.ref);
+	doc->candidate = recording_json(c->opened.cand);
+	doc->limits = json_pack("{s:o, s:o}", "file", vn_json_text(c->request.limits->path), "chosen",
+	                        vn_json_text(chosen));
+	doc->floor = *r->floor_from ? vn_json_text(r->floor_from) : json_null();
+	doc->baseline = baseline_json(c);
+	doc->subject = subject_json(c);
+	doc->weights = vn_weights_json(r->weights);
+	doc->notes = vn_json_lines(&r->notes);
+	doc->warnings = vn_json_lines(&r->warnings);
+	doc->strict = json_pack("{s:b, s:b}", "asked", c->request.options->strict, "decided", r->strict);
+	doc->bitwise = json_boolean(c->request.options->bitwise);
+	doc->replayed = json_boolean(r->replayed);
+	doc->plan = plan_json(c);
+	doc->steps_together = pools_json(c);
+}
+
+/* The first divergence, else the first checkpoint that cannot be judged, else -1. */
+static int first_failure(const vn_comparison *c)
+{
+	for (int i = 0; c->result.first < 0 && i < c->result.n_checkpoints; i++)
+		if (c->result.checkpoint[i].fails)
+			return i;
+	return c->result.first;
+}
+
+vn_status vn_document_of(vn_comparison *c, int most, const char *chosen, vn_document *doc, vn_error *err)
+{
+	*doc = (vn_document) {
+		.checkpoint = c->result.checkpoint,
+		.n = c->result.n_checkpoints,
+		.first = first_failure(c),
+		.divergence = c->result.first,
+		.origin = c->result.origins,
+		.n_origins = c->result.n_origins,
+		.pooled_small = c->result.pooled_small,
+		.n_fails = c->result.n_fails,
+		.within = c->result.within,
+		.of = c,
+	};
+	vn_recording_verified(c->opened.ref, &doc->verified[0]);
+	vn_recording_verified(c->opened.cand, &doc->verified[1]);
+	fill_members(doc, c, chosen);
+	fill_sentences(doc, c);
+	return vn_document_details(doc, c, most, err);
+}
