@@ -1,19 +1,19 @@
-/* explain_help.h: compares a run of the trained llama with a fault, and opens a trial at one of its
+/* explain_help.h: compares a run of the trained llama with a fault, and opens a case at one of its
  * checkpoints. */
 #ifndef VN_TESTS_EXPLAIN_HELP_H
 #define VN_TESTS_EXPLAIN_HELP_H
 
-#include "compare/hypothesis/score.h"
+#include "compare/trial/score.h"
 #include "tests/llama_help.h"
 #include "tests/trial.h"
 
 #define LOOSE "version: 1\ndefaults: { nmse: 1.0e-8 }\n"
 
 typedef struct explained {
-	trial            compared;
-	vn_explanation   x;
-	vn_explain_trial t;
-	vn_error         err;
+	trial       compared;
+	vn_findings x;
+	vn_case     t;
+	vn_error    err;
 } explained;
 
 /* Compares a run of the llama with that fault with an unmodified one. */
@@ -66,7 +66,7 @@ static inline const vn_checkpoint *checkpoint_at(const explained *e, const char 
 	return NULL;
 }
 
-/* Opens a trial at that checkpoint of a step, with the result of the unmodified operation. */
+/* Opens a case at that checkpoint of a step, with the result of the unmodified operation. */
 static inline void stand_at(explained *e, const char *name, int step)
 {
 	vn_comparison *c = &e->compared.c;
@@ -77,7 +77,7 @@ static inline void stand_at(explained *e, const char *name, int step)
 			e->x.checkpoint = i;
 	CU_ASSERT_FATAL(e->x.checkpoint >= 0);
 	e->x.by = calloc(VN_EXPLAIN_KEPT, sizeof *e->x.by);
-	e->t = (vn_explain_trial) { .c = c, .x = &e->x };
+	e->t = (vn_case) { .c = c, .x = &e->x };
 	CU_ASSERT_EQUAL_FATAL(vn_recompute_create(c, &e->t.recompute, &e->err), VN_OK);
 	e->t.site = vn_recompute_site(e->t.recompute);
 	CU_ASSERT_EQUAL_FATAL(vn_recompute_at(e->t.recompute, e->x.checkpoint, &e->err), VN_OK);
@@ -90,7 +90,7 @@ static inline void stand_at(explained *e, const char *name, int step)
 }
 
 /* The best answer so far. The test fails if no answer is within its limits. */
-static inline vn_hypothesis answer_of(const explained *e)
+static inline vn_trial answer_of(const explained *e)
 {
 	CU_ASSERT_FATAL(e->x.n > 0);
 	CU_ASSERT_TRUE(e->x.by[0].limit_fraction <= 1);
@@ -110,7 +110,7 @@ static inline int node_named(const explained *e, const char *name)
 	return v < 0 ? -1 : p->value[vn_plan_root(p, v)].node;
 }
 
-/* Closes the trial that stand_at opened. */
+/* Closes the case that stand_at opened. */
 static inline void leave_stand(explained *e)
 {
 	vn_tensor_free(&e->t.own);

@@ -38,9 +38,9 @@ static void explain(explained *e)
 }
 
 /* The explanation of the rotation in a step; NULL: it is no origin. */
-static const vn_explanation *of_step(const explained *e, int step)
+static const vn_findings *of_step(const explained *e, int step)
 {
-	const vn_explanations *why = e->compared.c.result.why;
+	const vn_all_findings *why = e->compared.c.result.why;
 	const int              point = (int)(checkpoint_at(e, "layer1.q_rope", step) - e->compared.c.result.checkpoint);
 
 	for (int i = 0; i < why->n; i++)
@@ -58,7 +58,7 @@ static void a_mistake_of_all_steps_has_nothing_against_it(void)
 	rotate((const double[]) { 10000, 10000, 10000 }, once);
 	explain(&e);
 	for (int step = 0; step <= STEPS; step++) {
-		const vn_explanation *w = of_step(&e, step);
+		const vn_findings *w = of_step(&e, step);
 		CU_ASSERT_FATAL(w && w->n_fit > 0);
 		CU_ASSERT_STRING_EQUAL(w->by[0].id, "R2.1e4");
 		CU_ASSERT_EQUAL(w->by[0].speaks_against, VN_NOTHING_AGAINST);
@@ -72,7 +72,7 @@ static void a_step_that_came_out_right_speaks_against_it(void)
 
 	rotate((const double[]) { 10000, 500000, 500000 }, once);
 	explain(&e);
-	const vn_explanation *w = of_step(&e, 0);
+	const vn_findings *w = of_step(&e, 0);
 	CU_ASSERT_FATAL(w && w->n_fit > 0);
 	CU_ASSERT_STRING_EQUAL(w->by[0].id, "R2.1e4");
 	CU_ASSERT_EQUAL(w->by[0].speaks_against, VN_RIGHT_THERE);
@@ -91,10 +91,10 @@ static void steps_of_one_token_agree_on_their_number(void)
 	rotate((const double[]) { 500000, 123000, 123000 }, once);
 	explain(&e);
 	for (int step = 1; step <= STEPS; step++) {
-		const vn_explanation *w = of_step(&e, step);
+		const vn_findings *w = of_step(&e, step);
 		CU_ASSERT_FATAL(w && w->n_fit > 0);
 		CU_ASSERT_EQUAL(w->by[0].finding, VN_FINDING_THETA);
-		CU_ASSERT_EQUAL(vn_hypothesis_constant(&w->by[0], "theta"), 123000);
+		CU_ASSERT_EQUAL(vn_trial_constant(&w->by[0], "theta"), 123000);
 	}
 	finish(&e.compared);
 }
@@ -121,7 +121,7 @@ static void an_answer_refuted_at_one_point_does_not_show_at_the_next(void)
 	                                { "layer1.q_rope", y },
 	                                { "layer1.k_rope", keys[1] } },
 	              4);
-	const vn_explanations *why = e.compared.c.result.why;
+	const vn_all_findings *why = e.compared.c.result.why;
 	for (int i = 0; i < why->n; i++)
 		for (int at = 0; at < why->of[i].n; at++)
 			refuted[strstr(e.compared.c.result.checkpoint[why->of[i].checkpoint].name, "k_rope") != NULL] +=
@@ -138,10 +138,10 @@ static void a_factor_of_each_step_is_right_and_told_to_differ(void)
 	rotate(right, (const double[]) { 1, 1.5, 1.7 });
 	explain(&e);
 	for (int step = 1; step <= STEPS; step++) {
-		const vn_explanation *w = of_step(&e, step);
+		const vn_findings *w = of_step(&e, step);
 		CU_ASSERT_FATAL(w && w->n_fit > 0);
 		CU_ASSERT_EQUAL(w->by[0].finding, VN_FINDING_FACTOR);
-		CU_ASSERT_DOUBLE_EQUAL(w->by[0].change.result.number, step == 1 ? 1.5 : 1.7, 1e-6);
+		CU_ASSERT_DOUBLE_EQUAL(w->by[0].applied.result.number, step == 1 ? 1.5 : 1.7, 1e-6);
 		CU_ASSERT_EQUAL(w->by[0].speaks_against, VN_ANOTHER_NUMBER);
 		CU_ASSERT_EQUAL(w->by[0].against_step, 3 - step);
 	}

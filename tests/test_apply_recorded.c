@@ -1,5 +1,5 @@
-/* test_apply_recorded.c: tests compare/hypothesis/apply_recorded.c. */
-#include "compare/hypothesis/apply_recorded.h"
+/* test_apply_recorded.c: tests compare/trial/apply_recorded.c. */
+#include "compare/trial/apply_recorded.h"
 #include "tests/attention_help.h"
 
 enum { CALL = 8, STEPS = 2, S = CALL + STEPS, D = H * K };
@@ -28,10 +28,10 @@ static vn_made begin(const explained *e)
 static void a_table_of_blocks_is_read(void)
 {
 	static const short from[] = { 1, 0, 2 };
-	vn_hypothesis      h = { .change = { .kind = VN_BY_BLOCKS, .blocks = { .block = 3, .of = 2, .n = 3 } } };
+	vn_trial           h = { .applied = { .kind = VN_BY_BLOCKS, .blocks = { .block = 3, .of = 2, .n = 3 } } };
 	explained          e;
 
-	memcpy(h.change.blocks.from, from, sizeof from);
+	memcpy(h.applied.blocks.from, from, sizeof from);
 	make_up_inputs();
 	for (int j = 0; j < CALL; j++)
 		slot[j] = from[j / 3] * 3 + j % 3;
@@ -58,8 +58,8 @@ static void slots_that_are_moved_leave_a_hole(void)
 		       { -1, true, { CALL - 1, CALL + 1, -1 } } };
 
 	for (int i = 0; i < 3; i++) {
-		vn_hypothesis h = { .change = { .kind = VN_BY_SLOTS, .slots = { .by = of[i].by, .newest = of[i].newest } } };
-		explained     e;
+		vn_trial  h = { .applied = { .kind = VN_BY_SLOTS, .slots = { .by = of[i].by, .newest = of[i].newest } } };
+		explained e;
 		make_up_inputs();
 		for (int j = 0; j < S; j++)
 			slot[j] = j < CALL - 1 ? j : of[i].held[j - CALL + 1];
@@ -85,8 +85,8 @@ static void stand_at_norm(explained *e, int step)
 /* A step has the size of the step before, except the first one after the prompt. */
 static void the_step_before_is_what_was_recorded(void)
 {
-	vn_hypothesis h = { .change = { .kind = VN_BY_STEP } };
-	explained     e;
+	vn_trial  h = { .applied = { .kind = VN_BY_STEP } };
+	explained e;
 
 	for (int i = 0; i < TOKENS * D; i++)
 		x[i] = given_number(i, 4);
@@ -122,11 +122,11 @@ static void the_step_before_is_what_was_recorded(void)
 /* Token t has the id 5 + t; outside of the text there are zeros. */
 static void rows_of_other_tokens_are_read(void)
 {
-	const given   of[] = { { "embed", x } };
-	vn_hypothesis h = { .finding = VN_FINDING_OTHER_TOKEN, .change = { .kind = VN_BY_TOKENS, .tokens = 3 } };
-	int64_t       n;
-	double       *table = given_weight("embed", 0, &n);
-	explained     e;
+	const given of[] = { { "embed", x } };
+	vn_trial    h = { .finding = VN_FINDING_OTHER_TOKEN, .applied = { .kind = VN_BY_TOKENS, .tokens = 3 } };
+	int64_t     n;
+	double     *table = given_weight("embed", 0, &n);
+	explained   e;
 
 	for (int t = 0; t < CALL; t++)
 		for (int d = 0; d < D; d++)
@@ -138,7 +138,7 @@ static void rows_of_other_tokens_are_read(void)
 	CU_ASSERT_EQUAL(apart(&made.fine, x, CALL * D), 0);
 	vn_made_finish(&made);
 	h.finding = VN_FINDING_POSITION_FOR_ID;
-	h.change.tokens = 0;
+	h.applied.tokens = 0;
 	made = begin(&e);
 	CU_ASSERT_EQUAL(vn_apply_tokens(&e.t, &h, &made, &e.err), VN_OK);
 	for (int t = 0; t < CALL; t++)

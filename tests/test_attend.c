@@ -1,12 +1,12 @@
-/* test_attend.c: tests compare/hypothesis/attend.c. */
-#include "compare/hypothesis/attend.h"
+/* test_attend.c: tests compare/trial/attend.c. */
+#include "compare/trial/attend.h"
 #include "tests/attention_help.h"
 
 enum { CALL = 12, NEAR = 7 }; /* a query that sees keys 0 to 7 */
 
 typedef struct opened {
-	explained       e;
-	vn_attend_trial a;
+	explained      e;
+	vn_attend_case a;
 } opened;
 
 static void open_attention(opened *o, const char *point)
@@ -32,7 +32,7 @@ static void close_attention(opened *o)
 }
 
 /* Checks that row NEAR under the edit equals the mistake's result. */
-static void makes(const vn_attend_edit *edit, const mistake *m)
+static void makes(const vn_applied_attention *edit, const mistake *m)
 {
 	opened o;
 	double y[H * K], p[TOKENS], want[K];
@@ -53,20 +53,20 @@ static void makes(const vn_attend_edit *edit, const mistake *m)
 static void calls_recorded_as_one_see_other_keys(void)
 {
 	/* a call of 5 tokens from 5 on: position 7 is its third */
-	makes(&(vn_attend_edit) { .kind = VN_ATTEND_CALLS_FROM_ZERO, .call = 5 }, &(mistake) { .last = 2 });
-	makes(&(vn_attend_edit) { .kind = VN_ATTEND_CALLS_ALONE, .call = 5 }, &(mistake) { .first = 5, .last = 7 });
+	makes(&(vn_applied_attention) { .kind = VN_ATTEND_CALLS_FROM_ZERO, .call = 5 }, &(mistake) { .last = 2 });
+	makes(&(vn_applied_attention) { .kind = VN_ATTEND_CALLS_ALONE, .call = 5 }, &(mistake) { .first = 5, .last = 7 });
 }
 
 static void a_sink_takes_its_share(void)
 {
-	makes(&(vn_attend_edit) { .kind = VN_ATTEND_SINK, .number = 1.5 }, &(mistake) { .sink = 1.5 });
-	makes(&(vn_attend_edit) { .kind = VN_ATTEND_SINK, .number = 9 }, &(mistake) { .sink = 9 });
-	makes(&(vn_attend_edit) { .kind = VN_ATTEND_SUM_PLUS, .number = 1 }, &(mistake) { .plus = 1 });
+	makes(&(vn_applied_attention) { .kind = VN_ATTEND_SINK, .number = 1.5 }, &(mistake) { .sink = 1.5 });
+	makes(&(vn_applied_attention) { .kind = VN_ATTEND_SINK, .number = 9 }, &(mistake) { .sink = 9 });
+	makes(&(vn_applied_attention) { .kind = VN_ATTEND_SUM_PLUS, .number = 1 }, &(mistake) { .plus = 1 });
 }
 
 static void scores_are_capped(void)
 {
-	makes(&(vn_attend_edit) { .kind = VN_ATTEND_CAP, .number = 2 }, &(mistake) { .cap = 2 });
+	makes(&(vn_applied_attention) { .kind = VN_ATTEND_CAP, .number = 2 }, &(mistake) { .cap = 2 });
 }
 
 /* bfloat16 has 8 significant bits, including the leading one. */
@@ -79,17 +79,18 @@ static double bf16(double x)
 
 static void scores_and_probabilities_are_rounded(void)
 {
-	makes(&(vn_attend_edit) { .kind = VN_ATTEND_ROUNDED, .scores = VN_FORMAT_BF16 }, &(mistake) { .score = bf16 });
-	makes(&(vn_attend_edit) { .kind = VN_ATTEND_ROUNDED, .probs = VN_FORMAT_BF16 }, &(mistake) { .prob = bf16 });
+	makes(&(vn_applied_attention) { .kind = VN_ATTEND_ROUNDED, .scores = VN_FORMAT_BF16 },
+	      &(mistake) { .score = bf16 });
+	makes(&(vn_applied_attention) { .kind = VN_ATTEND_ROUNDED, .probs = VN_FORMAT_BF16 }, &(mistake) { .prob = bf16 });
 }
 
 /* Keys and values in 127 steps of the largest of a token and head. */
 static void a_cache_in_eight_bits_has_a_scale_for_each_token_and_head(void)
 {
-	const vn_attend_edit edit = { .kind = VN_ATTEND_ROUNDED, .cache = VN_FORMAT_INT8, .scaled = true };
-	const mistake        none = { 0 };
-	double               y[H * K], p[TOKENS], want[K];
-	opened               o;
+	const vn_applied_attention edit = { .kind = VN_ATTEND_ROUNDED, .cache = VN_FORMAT_INT8, .scaled = true };
+	const mistake              none = { 0 };
+	double                     y[H * K], p[TOKENS], want[K];
+	opened                     o;
 
 	open_attention(&o, "layer1.attn_context");
 	CU_ASSERT_EQUAL(vn_attend_prepare(&o.a, &edit, &o.e.err), VN_OK);
@@ -112,7 +113,7 @@ static void a_cache_in_eight_bits_has_a_scale_for_each_token_and_head(void)
 
 static float probs[H * CALL * CALL];
 
-/* A trial at the probabilities, which a recording has as (head, token, key). */
+/* A case at the probabilities, which a recording has as (head, token, key). */
 static void open_probs(opened *o)
 {
 	const mistake none = { 0 };
@@ -138,10 +139,10 @@ static void open_probs(opened *o)
 
 static void probabilities_are_a_row_of_all_keys(void)
 {
-	const vn_attend_edit cap = { .kind = VN_ATTEND_CAP, .number = 2 };
-	const mistake        capped = { .cap = 2 };
-	double               y[H * CALL], p[TOKENS], none[K];
-	opened               o;
+	const vn_applied_attention cap = { .kind = VN_ATTEND_CAP, .number = 2 };
+	const mistake              capped = { .cap = 2 };
+	double                     y[H * CALL], p[TOKENS], none[K];
+	opened                     o;
 
 	open_probs(&o);
 	CU_ASSERT_EQUAL(vn_attend_width(&o.a), CALL);
@@ -160,10 +161,10 @@ static void probabilities_are_a_row_of_all_keys(void)
  * side; others do not. */
 static void what_lies_in_the_middle_goes_where_the_candidate_says(void)
 {
-	const vn_attend_edit edit = { .kind = VN_ATTEND_ROUNDED, .probs = VN_FORMAT_BF16 };
-	const double         up = 1 + 0x1p-7, middle = 1 + 0x1p-8; /* in units of a quarter */
-	double               y[H * CALL], is[H * CALL];
-	opened               o;
+	const vn_applied_attention edit = { .kind = VN_ATTEND_ROUNDED, .probs = VN_FORMAT_BF16 };
+	const double               up = 1 + 0x1p-7, middle = 1 + 0x1p-8; /* in units of a quarter */
+	double                     y[H * CALL], is[H * CALL];
+	opened                     o;
 
 	open_probs(&o);
 	/* query NEAR of head 0 sees keys 0 and 1 alone, with the probabilities
@@ -191,10 +192,10 @@ static void what_lies_in_the_middle_goes_where_the_candidate_says(void)
 
 static void what_no_attention_makes_is_not_opened(void)
 {
-	const given     of[] = { { "layer1.q_proj", q }, { "layer1.q_rope", q } };
-	vn_attend_trial a;
-	explained       e;
-	bool            made = true;
+	const given    of[] = { { "layer1.q_proj", q }, { "layer1.q_rope", q } };
+	vn_attend_case a;
+	explained      e;
+	bool           made = true;
 
 	make_up_inputs();
 	compare_given(&e, CALL, 0, of, 2);

@@ -46,13 +46,13 @@ static void attend(int t, int h, const float *of_keys, const float *of_values)
 }
 
 /* Returns how many answers are kept; *best: the first. */
-static int explained_as(vn_hypothesis *best)
+static int explained_as(vn_trial *best)
 {
 	const given of[] = {
 		{ "layer1.q_rope", q }, { "layer1.k_rope", k }, { "layer1.v_proj", v }, { "layer1.attn_context", context }
 	};
-	vn_explanation *x;
-	explained       e;
+	vn_findings *x;
+	explained    e;
 
 	for (int t = 0; t < S; t++)
 		for (int h = 0; h < H; h++)
@@ -62,7 +62,7 @@ static int explained_as(vn_hypothesis *best)
 	x = &e.x;
 	CU_ASSERT_EQUAL(vn_explain_one_slot(&e.t, &x, 1, &e.err), VN_OK);
 	const int n = e.x.n;
-	*best = n ? e.x.by[0] : (vn_hypothesis) { 0 };
+	*best = n ? e.x.by[0] : (vn_trial) { 0 };
 	end_explained(&e);
 	return n;
 }
@@ -70,14 +70,14 @@ static int explained_as(vn_hypothesis *best)
 /* of: keys (1), values (2). */
 static void expect_slot(int slot, int of, int holds)
 {
-	vn_hypothesis h;
+	vn_trial h;
 
 	CU_ASSERT_FATAL(explained_as(&h) > 0);
 	CU_ASSERT_TRUE(h.limit_fraction <= 1);
 	CU_ASSERT_EQUAL(h.finding, VN_FINDING_CACHE_ONE_ALONE);
-	CU_ASSERT_EQUAL(h.change.one_cached.slot, slot);
-	CU_ASSERT_EQUAL(h.change.one_cached.of, of);
-	CU_ASSERT_EQUAL(h.change.one_cached.holds, holds);
+	CU_ASSERT_EQUAL(h.applied.one_cached.slot, slot);
+	CU_ASSERT_EQUAL(h.applied.one_cached.of, of);
+	CU_ASSERT_EQUAL(h.applied.one_cached.holds, holds);
 }
 
 static void put_row(float *to, int slot, const float *from, int token)
@@ -98,7 +98,7 @@ static void the_key_of_another_token_is_found(void)
 /* Heads 3 to 5 read key head 1. */
 static void the_key_of_one_key_head_is_said_to_be_of_these_heads_only(void)
 {
-	vn_hypothesis h;
+	vn_trial h;
 
 	fill();
 	memcpy(keys + (9 * G + 1) * K, k + (4 * G + 1) * K, K * sizeof *keys);
@@ -131,7 +131,7 @@ static void a_key_or_a_value_of_no_token_is_found(void)
 /* Heads 0 to 2 hardly read slot 9, whatever it holds. */
 static void heads_that_do_not_read_a_key_of_no_token_are_not_cleared(void)
 {
-	vn_hypothesis h;
+	vn_trial h;
 
 	fill();
 	for (int i = 0; i < H / G * K; i++)
@@ -149,7 +149,7 @@ static void heads_that_do_not_read_a_key_of_no_token_are_not_cleared(void)
 /* Two slots, or key and value of one: another mistake. */
 static void more_than_one_is_not(void)
 {
-	vn_hypothesis h;
+	vn_trial h;
 
 	fill();
 	put_row(keys, 9, k, 4);
@@ -167,7 +167,7 @@ static void more_than_one_is_not(void)
 
 static void a_correct_step_has_none(void)
 {
-	vn_hypothesis h;
+	vn_trial h;
 
 	fill();
 	CU_ASSERT_EQUAL(explained_as(&h), 0);

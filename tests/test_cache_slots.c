@@ -53,14 +53,14 @@ static float number(int i, int seed)
 }
 
 /* Explains the step that read these slots. Returns how many answers are kept; *best: the first. */
-static int explained_as(const slots *last, vn_hypothesis *best)
+static int explained_as(const slots *last, vn_trial *best)
 {
 	const given of[] = {
 		{ "layer1.q_rope", q }, { "layer1.k_rope", k }, { "layer1.v_proj", v }, { "layer1.attn_context", context }
 	};
-	const slots     plain = correct_slots();
-	vn_explanation *x;
-	explained       e;
+	const slots  plain = correct_slots();
+	vn_findings *x;
+	explained    e;
 
 	for (int i = 0; i < S * H * K; i++)
 		q[i] = 2 * number(i, 1);
@@ -76,22 +76,22 @@ static int explained_as(const slots *last, vn_hypothesis *best)
 	x = &e.x;
 	CU_ASSERT_EQUAL(vn_explain_cache_slots(&e.t, &x, 1, &e.err), VN_OK);
 	const int n = e.x.n;
-	*best = n ? e.x.by[0] : (vn_hypothesis) { 0 };
+	*best = n ? e.x.by[0] : (vn_trial) { 0 };
 	end_explained(&e);
 	return n;
 }
 
 static void expect_slots(const slots *s, vn_finding finding, int from, int n, int held)
 {
-	vn_hypothesis h;
+	vn_trial h;
 
 	CU_ASSERT_FATAL(explained_as(s, &h) > 0);
 	CU_ASSERT_TRUE(h.limit_fraction <= 1);
 	CU_ASSERT_EQUAL(h.finding, finding);
-	CU_ASSERT_EQUAL(h.change.cached.first, from);
-	CU_ASSERT_EQUAL(h.change.cached.n, n);
-	CU_ASSERT_EQUAL(h.change.cached.holds, held);
-	CU_ASSERT_EQUAL(h.change.cached.others, 0); /* no other fits as well */
+	CU_ASSERT_EQUAL(h.applied.cached.first, from);
+	CU_ASSERT_EQUAL(h.applied.cached.n, n);
+	CU_ASSERT_EQUAL(h.applied.cached.holds, held);
+	CU_ASSERT_EQUAL(h.applied.cached.others, 0); /* no other fits as well */
 }
 
 static void slots_of_zeros_are_found(void)
@@ -134,8 +134,8 @@ static void slots_that_are_not_seen_are_found(void)
 
 static void a_correct_step_has_none(void)
 {
-	const slots   s = correct_slots();
-	vn_hypothesis h;
+	const slots s = correct_slots();
+	vn_trial    h;
 
 	CU_ASSERT_EQUAL(explained_as(&s, &h), 0);
 }
@@ -143,8 +143,8 @@ static void a_correct_step_has_none(void)
 /* An error in the first call is not one of the cache. */
 static void a_step_without_a_cache_is_left_alone(void)
 {
-	vn_explanation *x;
-	explained       e;
+	vn_findings *x;
+	explained    e;
 
 	compare_llama(&e, "A1.missing@layer1.attn_context");
 	stand_at(&e, "layer1.attn_context", 0);

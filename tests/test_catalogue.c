@@ -1,5 +1,5 @@
-/* test_catalogue.c: tests compare/hypothesis/catalogue.c. */
-#include "compare/hypothesis/catalogue.h"
+/* test_catalogue.c: tests compare/trial/catalogue.c. */
+#include "compare/trial/catalogue.h"
 #include "tests/attention_help.h"
 
 /* layer1.q_rope of the llama. */
@@ -30,10 +30,10 @@ static void stand_with(explained *e, int step)
 	stand_at(e, "layer1.q_rope", step);
 }
 
-static bool is_fault(const vn_hypothesis *h, const char *want)
+static bool is_fault(const vn_trial *h, const char *want)
 {
 	char id[VN_ID];
-	return strcmp(vn_hypothesis_id(h, id), want) == 0;
+	return strcmp(vn_trial_id(h, id), want) == 0;
 }
 
 static void a_fault_is_found_by_its_numbers(void)
@@ -44,8 +44,8 @@ static void a_fault_is_found_by_its_numbers(void)
 	rotate(500000, true);
 	stand_with(&e, 0);
 	CU_ASSERT_EQUAL(vn_catalogue(&e.t, NULL, &e.err), VN_OK);
-	vn_trial_conclude(&e.t);
-	const vn_hypothesis h = answer_of(&e);
+	vn_case_conclude(&e.t);
+	const vn_trial h = answer_of(&e);
 	CU_ASSERT_TRUE(is_fault(&h, "R1"));
 	CU_ASSERT_EQUAL(h.node, node_named(&e, "layer1.q_rope"));
 	CU_ASSERT_EQUAL(e.x.n_alias, 1);
@@ -55,8 +55,8 @@ static void a_fault_is_found_by_its_numbers(void)
 	/* and where only its answer is wanted, that and the runner-up are tried */
 	rotate(500000, true);
 	stand_with(&e, 0);
-	vn_hypothesis        by[2] = { h, { .fault = { 1 + vn_fault_find("R12") } } };
-	const vn_explanation only = { .by = by, .n = 2, .n_alias = 1 };
+	vn_trial          by[2] = { h, { .fault = { 1 + vn_fault_find("R12") } } };
+	const vn_findings only = { .by = by, .n = 2, .n_alias = 1 };
 	CU_ASSERT_EQUAL(vn_catalogue(&e.t, &only, &e.err), VN_OK);
 	CU_ASSERT_EQUAL(e.x.n_tried, 2);
 	CU_ASSERT_EQUAL(e.x.n, 2);
@@ -71,12 +71,12 @@ static void faults_of_one_operation_are_tried_there(void)
 	rotate(500000, true);
 	stand_with(&e, 0);
 	CU_ASSERT_EQUAL(vn_catalogue_at(&e.t, node_named(&e, "layer1.q_rope"), &e.err), VN_OK);
-	const vn_hypothesis h = answer_of(&e);
+	const vn_trial h = answer_of(&e);
 	CU_ASSERT_TRUE(is_fault(&h, "R1"));
 	end_explained(&e);
 	stand_with(&e, 0);
 	CU_ASSERT_EQUAL(vn_catalogue_at(&e.t, node_named(&e, "layer1.down_proj"), &e.err), VN_OK);
-	CU_ASSERT_FALSE(vn_trial_answered(&e.t)); /* what comes behind it changes nothing here */
+	CU_ASSERT_FALSE(vn_case_answered(&e.t)); /* what comes behind it changes nothing here */
 	end_explained(&e);
 }
 
@@ -87,10 +87,10 @@ static void two_faults_at_one_operation_are_found_together(void)
 	rotate(10000, true);
 	stand_with(&e, 0);
 	CU_ASSERT_EQUAL(vn_catalogue(&e.t, NULL, &e.err), VN_OK);
-	CU_ASSERT_FALSE(vn_trial_answered(&e.t));
+	CU_ASSERT_FALSE(vn_case_answered(&e.t));
 	CU_ASSERT_TRUE(vn_catalogue_has_pairs(&e.t));
 	CU_ASSERT_EQUAL(vn_catalogue_pairs(&e.t, &e.err), VN_OK);
-	const vn_hypothesis h = answer_of(&e);
+	const vn_trial h = answer_of(&e);
 	CU_ASSERT_TRUE(is_fault(&h, "R1+R2.1e4") || is_fault(&h, "R2.1e4+R1"));
 	e.t.brief = true;
 	CU_ASSERT_FALSE(vn_catalogue_has_pairs(&e.t));
@@ -106,16 +106,16 @@ static void readers_tell_what_the_run_consumed(void)
 	rotate(500000, false);
 	compare_given(&e, CALL, 0, plain, 2);
 	stand_at(&e, "layer1.q_proj", 0);
-	CU_ASSERT_TRUE(vn_trial_consumed_as_recorded(&e.t));
-	CU_ASSERT_EQUAL(vn_trial_consumed(&e.t), VN_CONSUMED_AS_RECORDED);
+	CU_ASSERT_TRUE(vn_case_consumed_as_recorded(&e.t));
+	CU_ASSERT_EQUAL(vn_case_consumed(&e.t), VN_CONSUMED_AS_RECORDED);
 	end_explained(&e);
 	rotate(500000, true); /* its only reader is wrong */
 	compare_given(&e, CALL, 0, plain, 2);
 	stand_at(&e, "layer1.q_proj", 0);
-	CU_ASSERT_FALSE(vn_trial_consumed_as_recorded(&e.t));
-	CU_ASSERT_EQUAL(vn_trial_consumed(&e.t), VN_CONSUMED_UNKNOWN);
+	CU_ASSERT_FALSE(vn_case_consumed_as_recorded(&e.t));
+	CU_ASSERT_EQUAL(vn_case_consumed(&e.t), VN_CONSUMED_UNKNOWN);
 	e.compared.c.result.checkpoint[e.x.checkpoint].replay.recorder_fault = true;
-	CU_ASSERT_EQUAL(vn_trial_consumed(&e.t), VN_CONSUMED_OTHERS);
+	CU_ASSERT_EQUAL(vn_case_consumed(&e.t), VN_CONSUMED_OTHERS);
 	end_explained(&e);
 }
 
@@ -131,7 +131,7 @@ static void what_does_the_same_is_added(void)
 	attend_all(&(mistake) { .first = 0, .last = CALL - 1 }, CALL, S);
 	stand_at_context(&e, CALL, 1, 1);
 	CU_ASSERT_EQUAL(vn_catalogue(&e.t, NULL, &e.err), VN_OK);
-	vn_trial_conclude(&e.t);
+	vn_case_conclude(&e.t);
 	CU_ASSERT_EQUAL(vn_catalogue_alike(&e.t, &e.err), VN_OK);
 	for (int i = 0; i < e.x.n_alias; i++) {
 		mask = mask || is_fault(&e.x.by[i], "A3.strict");

@@ -20,16 +20,16 @@ static void begin(void)
 /* The sentence about the error's shape in `rows` tokens; "" if there is none. */
 static const char *said_of(int rows, const char *axes)
 {
-	static char      text[400];
-	vn_node          node = { .op = VN_OP_RMS_NORM };
-	vn_value         value = { .node = 0 };
-	const vn_plan    plan = { .n_nodes = 1, .n_values = 1, .node = &node, .value = &value };
-	const vn_tensor  own = { VN_F64, { 2, { rows, N } }, unmodified }, cand = { VN_F64, { 2, { rows, N } }, found };
-	const vn_site    site = { .plan = &plan, .cand = cand, .axes = axes };
-	vn_comparison    c = { .opened.policy.storage = VN_F32 };
-	vn_explanation   x = { .unmodified.residual.floor_token = 1e-14 };
-	vn_explain_trial t = { .c = &c, .site = &site, .x = &x, .own = own, .fine = own };
-	vn_error         err = { "" };
+	static char     text[400];
+	vn_node         node = { .op = VN_OP_RMS_NORM };
+	vn_value        value = { .node = 0 };
+	const vn_plan   plan = { .n_nodes = 1, .n_values = 1, .node = &node, .value = &value };
+	const vn_tensor own = { VN_F64, { 2, { rows, N } }, unmodified }, cand = { VN_F64, { 2, { rows, N } }, found };
+	const vn_site   site = { .plan = &plan, .cand = cand, .axes = axes };
+	vn_comparison   c = { .opened.policy.storage = VN_F32 };
+	vn_findings     x = { .unmodified.residual.floor_token = 1e-14 };
+	vn_case         t = { .c = &c, .site = &site, .x = &x, .own = own, .fine = own };
+	vn_error        err = { "" };
 
 	CU_ASSERT_EQUAL_FATAL(vn_error_shape(&t, &err), VN_OK);
 	*text = 0;

@@ -7,7 +7,7 @@ enum { CALL = 16, D = H * K };
 static float x[CALL * D], y[CALL * D];
 
 /* Rows of different sizes, normed with an eps under the root, or outside it. */
-static vn_hypothesis normed(double under, double outside)
+static vn_trial normed(double under, double outside)
 {
 	const given of[] = { { "layer1.input", x }, { "layer1.attn_norm", y } };
 	int64_t     n;
@@ -27,21 +27,21 @@ static vn_hypothesis normed(double under, double outside)
 	compare_given(&e, CALL, 0, of, 2);
 	stand_at(&e, "layer1.attn_norm", 0);
 	CU_ASSERT_EQUAL(vn_estimate(&e.t, &e.err), VN_OK);
-	const vn_hypothesis h = answer_of(&e);
+	const vn_trial h = answer_of(&e);
 	end_explained(&e);
 	return h;
 }
 
 static void the_eps_of_a_norm_is_found(void)
 {
-	vn_hypothesis h = normed(1e-3, 0);
+	vn_trial h = normed(1e-3, 0);
 
 	CU_ASSERT_EQUAL(h.finding, VN_FINDING_EPS);
-	CU_ASSERT_DOUBLE_EQUAL(vn_hypothesis_constant(&h, "eps"), 1e-3, 1e-9);
+	CU_ASSERT_DOUBLE_EQUAL(vn_trial_constant(&h, "eps"), 1e-3, 1e-9);
 	h = normed(0, 0.02);
 	CU_ASSERT_EQUAL(h.finding, VN_FINDING_EPS_OUTSIDE);
-	CU_ASSERT_DOUBLE_EQUAL(vn_hypothesis_constant(&h, "eps"), 0.02, 1e-8);
-	CU_ASSERT_EQUAL(vn_hypothesis_constant(&h, "eps_outside"), 1);
+	CU_ASSERT_DOUBLE_EQUAL(vn_trial_constant(&h, "eps"), 0.02, 1e-8);
+	CU_ASSERT_EQUAL(vn_trial_constant(&h, "eps_outside"), 1);
 }
 
 static void the_scale_of_scores_is_found(void)
@@ -52,14 +52,14 @@ static void the_scale_of_scores_is_found(void)
 	attend_all(&(mistake) { .times = 0.5 * sqrt(K) }, 0, CALL);
 	stand_at_context(&e, CALL, 0, 0);
 	CU_ASSERT_EQUAL(vn_estimate(&e.t, &e.err), VN_OK);
-	const vn_hypothesis h = answer_of(&e);
+	const vn_trial h = answer_of(&e);
 	CU_ASSERT_EQUAL(h.finding, VN_FINDING_SCORE_SCALE);
-	CU_ASSERT_DOUBLE_EQUAL(vn_hypothesis_constant(&h, "scale"), 0.5, 1e-6);
+	CU_ASSERT_DOUBLE_EQUAL(vn_trial_constant(&h, "scale"), 0.5, 1e-6);
 	end_explained(&e);
 }
 
 /* Rotated queries and keys were not recorded: one theta for both, or one for the queries alone. */
-static vn_hypothesis of_both(double of_keys, const char *named)
+static vn_trial of_both(double of_keys, const char *named)
 {
 	float       plain_q[TOKENS * H * K], plain_k[TOKENS * G * K];
 	const given of[] = { { "layer1.q_proj", plain_q },
@@ -74,9 +74,9 @@ static vn_hypothesis of_both(double of_keys, const char *named)
 	compare_given(&e, CALL, 0, of, 4);
 	stand_at(&e, "layer1.attn_context", 0);
 	CU_ASSERT_EQUAL(vn_estimate(&e.t, &e.err), VN_OK);
-	const vn_hypothesis h = answer_of(&e);
+	const vn_trial h = answer_of(&e);
 	CU_ASSERT_EQUAL(h.finding, VN_FINDING_THETA);
-	CU_ASSERT_DOUBLE_EQUAL(vn_hypothesis_constant(&h, "theta"), 10000, 1);
+	CU_ASSERT_DOUBLE_EQUAL(vn_trial_constant(&h, "theta"), 10000, 1);
 	CU_ASSERT_TRUE(!named || h.node == node_named(&e, named));
 	end_explained(&e);
 	return h;
@@ -84,13 +84,13 @@ static vn_hypothesis of_both(double of_keys, const char *named)
 
 static void one_number_of_several_operations_is_found(void)
 {
-	vn_hypothesis h = of_both(10000, NULL);
+	vn_trial h = of_both(10000, NULL);
 
 	CU_ASSERT_EQUAL(h.places, 2);
-	CU_ASSERT_NOT_EQUAL(h.change.constants.places, VN_AT_NODE);
+	CU_ASSERT_NOT_EQUAL(h.applied.constants.places, VN_AT_NODE);
 	h = of_both(500000, "layer1.q_rope");
 	CU_ASSERT_EQUAL(h.places, 0);
-	CU_ASSERT_EQUAL(h.change.constants.places, VN_AT_NODE);
+	CU_ASSERT_EQUAL(h.applied.constants.places, VN_AT_NODE);
 }
 
 int main(void)

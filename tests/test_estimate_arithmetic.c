@@ -1,6 +1,6 @@
 /* test_estimate_arithmetic.c: tests compare/estimate/estimate_arithmetic.c. */
 #include "compare/estimate/estimate_arithmetic.h"
-#include "compare/hypothesis/apply_computed.h"
+#include "compare/trial/apply_computed.h"
 #include "tests/narrow_help.h"
 
 #include <math.h>
@@ -69,12 +69,12 @@ static void estimate(explained *e, vn_consumed consumed)
 	CU_ASSERT_EQUAL(vn_estimate_narrow(&e->t, &e->err), VN_OK);
 }
 
-static vn_hypothesis estimated(vn_consumed consumed)
+static vn_trial estimated(vn_consumed consumed)
 {
 	explained e;
 
 	estimate(&e, consumed);
-	const vn_hypothesis h = answer_of(&e);
+	const vn_trial h = answer_of(&e);
 	CU_ASSERT_EQUAL(h.finding, VN_FINDING_NARROW);
 	CU_ASSERT_EQUAL(h.node, node_named(&e, "layer1.attn_residual"));
 	end_explained(&e);
@@ -86,9 +86,9 @@ static void the_format_and_what_is_in_it_are_found(void)
 	for (int i = 0; i < 4; i++) {
 		const bool bf16 = i & 1, whole = i & 2;
 		add_numbers(bf16 ? BF16 : F16, whole);
-		const vn_hypothesis h = estimated(VN_CONSUMED_UNKNOWN);
-		CU_ASSERT_EQUAL(h.change.narrow.format, bf16 ? VN_FORMAT_BF16 : VN_FORMAT_F16);
-		CU_ASSERT_EQUAL(h.change.narrow.whole, whole);
+		const vn_trial h = estimated(VN_CONSUMED_UNKNOWN);
+		CU_ASSERT_EQUAL(h.applied.narrow.format, bf16 ? VN_FORMAT_BF16 : VN_FORMAT_F16);
+		CU_ASSERT_EQUAL(h.applied.narrow.whole, whole);
 		CU_ASSERT_FALSE(h.recorder_fault);
 	}
 }
@@ -103,7 +103,7 @@ static void a_wrong_capture_is_rounded_alone(void)
 	add_numbers(BF16, true);
 	estimate(&e, VN_CONSUMED_OTHERS);
 	for (int i = 0; i < e.x.n; i++)
-		CU_ASSERT_FALSE(e.x.by[i].change.narrow.whole);
+		CU_ASSERT_FALSE(e.x.by[i].applied.narrow.whole);
 	end_explained(&e);
 }
 
@@ -149,9 +149,9 @@ static void is_found(double (*f)(double x), const char *name)
 	record_with(f);
 	stand_with(&e, "layer1.mlp_act");
 	CU_ASSERT_EQUAL(vn_estimate_activation(&e.t, &e.err), VN_OK);
-	const vn_hypothesis h = answer_of(&e);
+	const vn_trial h = answer_of(&e);
 	CU_ASSERT_EQUAL(h.finding, VN_FINDING_OTHER_ACTIVATION);
-	CU_ASSERT_STRING_EQUAL(vn_act_name((vn_act)h.change.activation), name);
+	CU_ASSERT_STRING_EQUAL(vn_act_name((vn_act)h.applied.activation), name);
 	end_explained(&e);
 }
 

@@ -19,8 +19,8 @@ static void make_window(int width, int early)
 static void estimate(explained *e)
 {
 	stand_at_context(e, WINDOW_CALL, 0, 0);
-	CU_ASSERT_EQUAL(
-		vn_estimate_window(&e->t, &(vn_hypothesis) { .node = node_named(e, "layer1.attn_context") }, &e->err), VN_OK);
+	CU_ASSERT_EQUAL(vn_estimate_window(&e->t, &(vn_trial) { .node = node_named(e, "layer1.attn_context") }, &e->err),
+	                VN_OK);
 }
 
 static void the_width_of_a_window_is_found(void)
@@ -31,9 +31,9 @@ static void the_width_of_a_window_is_found(void)
 		explained e;
 		make_window(widths[i], 0);
 		estimate(&e);
-		const vn_hypothesis h = answer_of(&e);
+		const vn_trial h = answer_of(&e);
 		CU_ASSERT_EQUAL(h.finding, VN_FINDING_WINDOW);
-		CU_ASSERT_EQUAL(vn_hypothesis_constant(&h, "window"), widths[i]);
+		CU_ASSERT_EQUAL(vn_trial_constant(&h, "window"), widths[i]);
 		CU_ASSERT_TRUE(h.first == h.last); /* no other width fits */
 		end_explained(&e);
 	}
@@ -49,10 +49,10 @@ static void first_keys_that_stay_visible_are_counted(void)
 		explained e;
 		make_window(of[i].width, of[i].early);
 		estimate(&e);
-		const vn_hypothesis h = answer_of(&e);
+		const vn_trial h = answer_of(&e);
 		CU_ASSERT_EQUAL(h.finding, VN_FINDING_WINDOW_AND_SINKS);
-		CU_ASSERT_EQUAL(vn_hypothesis_constant(&h, "window"), of[i].width);
-		CU_ASSERT_EQUAL(vn_hypothesis_constant(&h, "sinks"), of[i].early);
+		CU_ASSERT_EQUAL(vn_trial_constant(&h, "window"), of[i].width);
+		CU_ASSERT_EQUAL(vn_trial_constant(&h, "sinks"), of[i].early);
 		end_explained(&e);
 	}
 }
@@ -65,9 +65,9 @@ static void of_many_checkpoints_first_keys_are_not_counted(void)
 	make_window(6, 2);
 	stand_at_context(&e, WINDOW_CALL, 0, 0);
 	e.t.brief = true;
-	CU_ASSERT_EQUAL(
-		vn_estimate_window(&e.t, &(vn_hypothesis) { .node = node_named(&e, "layer1.attn_context") }, &e.err), VN_OK);
-	CU_ASSERT_FALSE(vn_trial_answered(&e.t));
+	CU_ASSERT_EQUAL(vn_estimate_window(&e.t, &(vn_trial) { .node = node_named(&e, "layer1.attn_context") }, &e.err),
+	                VN_OK);
+	CU_ASSERT_FALSE(vn_case_answered(&e.t));
 	end_explained(&e);
 }
 
@@ -76,7 +76,7 @@ static void of_many_checkpoints_first_keys_are_not_counted(void)
 enum { CALL = 14 };
 
 /* The best answer at a step, whose rows make this mistake; decode: steps behind the prompt. */
-static vn_hypothesis estimated(const mistake *m, int decode, int step)
+static vn_trial estimated(const mistake *m, int decode, int step)
 {
 	const mistake none = { 0 };
 	explained     e;
@@ -86,8 +86,8 @@ static vn_hypothesis estimated(const mistake *m, int decode, int step)
 	attend_all(m, step ? CALL + step - 1 : 0, step ? CALL + step : CALL);
 	stand_at_context(&e, CALL, decode, step);
 	CU_ASSERT_EQUAL(vn_estimate_attend(&e.t, &e.err), VN_OK);
-	const vn_hypothesis h = answer_of(&e);
-	CU_ASSERT_EQUAL(h.change.kind, VN_BY_ATTEND);
+	const vn_trial h = answer_of(&e);
+	CU_ASSERT_EQUAL(h.applied.kind, VN_BY_ATTEND);
 	end_explained(&e);
 	return h;
 }
@@ -103,7 +103,7 @@ static vn_finding finding_of_seen(const mistake *m)
 	attend_all(m, CALL + 1, CALL + 2);
 	stand_at_context(&e, CALL, 2, 2);
 	CU_ASSERT_EQUAL(vn_estimate_seen_keys(&e.t, &e.err), VN_OK);
-	const vn_hypothesis h = answer_of(&e);
+	const vn_trial h = answer_of(&e);
 	end_explained(&e);
 	return h.finding;
 }
@@ -119,15 +119,15 @@ static void what_a_single_query_sees_is_told(void)
 
 static void sinks_and_caps_are_told_apart(void)
 {
-	vn_hypothesis h = estimated(&(mistake) { .plus = 1 }, 0, 0);
+	vn_trial h = estimated(&(mistake) { .plus = 1 }, 0, 0);
 
 	CU_ASSERT_EQUAL(h.finding, VN_FINDING_SUM_PLUS);
 	h = estimated(&(mistake) { .sink = 1e-300 }, 0, 0); /* a score of 0 */
 	CU_ASSERT_EQUAL(h.finding, VN_FINDING_SOFTMAX_SINK);
-	CU_ASSERT_EQUAL(h.change.attend.number, 0);
+	CU_ASSERT_EQUAL(h.applied.attend.number, 0);
 	h = estimated(&(mistake) { .cap = 15 }, 0, 0);
 	CU_ASSERT_EQUAL(h.finding, VN_FINDING_SCORE_CAP);
-	CU_ASSERT_EQUAL(h.change.attend.number, 15);
+	CU_ASSERT_EQUAL(h.applied.attend.number, 15);
 }
 
 /* Number of significant bits, including the leading one. */
@@ -150,23 +150,23 @@ static double f16(double x)
 
 static void what_was_rounded_to_which_format_is_told(void)
 {
-	vn_hypothesis h = estimated(&(mistake) { .score = bf16 }, 0, 0);
+	vn_trial h = estimated(&(mistake) { .score = bf16 }, 0, 0);
 
 	CU_ASSERT_EQUAL(h.finding, VN_FINDING_SOFTMAX_ROUNDED);
-	CU_ASSERT_EQUAL(h.change.attend.scores, VN_FORMAT_BF16);
-	CU_ASSERT_EQUAL(h.change.attend.probs, VN_FORMAT_NONE);
+	CU_ASSERT_EQUAL(h.applied.attend.scores, VN_FORMAT_BF16);
+	CU_ASSERT_EQUAL(h.applied.attend.probs, VN_FORMAT_NONE);
 	h = estimated(&(mistake) { .prob = bf16 }, 0, 0);
 	CU_ASSERT_EQUAL(h.finding, VN_FINDING_PROBS_ROUNDED);
-	CU_ASSERT_EQUAL(h.change.attend.probs, VN_FORMAT_BF16);
+	CU_ASSERT_EQUAL(h.applied.attend.probs, VN_FORMAT_BF16);
 	h = estimated(&(mistake) { .score = f16, .prob = f16 }, 0, 0);
 	CU_ASSERT_EQUAL(h.finding, VN_FINDING_SOFTMAX_ROUNDED);
-	CU_ASSERT_EQUAL(h.change.attend.scores, VN_FORMAT_F16);
-	CU_ASSERT_EQUAL(h.change.attend.probs, VN_FORMAT_F16);
+	CU_ASSERT_EQUAL(h.applied.attend.scores, VN_FORMAT_F16);
+	CU_ASSERT_EQUAL(h.applied.attend.probs, VN_FORMAT_F16);
 }
 
 /* A prompt in calls of five tokens, recorded as one. alone: each call sees only its own keys; else
  * each call sees the keys that its tokens would see if their positions began at 0. */
-static vn_hypothesis of_calls(bool alone)
+static vn_trial of_calls(bool alone)
 {
 	const mistake none = { 0 };
 	explained     e;
@@ -179,8 +179,8 @@ static vn_hypothesis of_calls(bool alone)
 	}
 	stand_at_context(&e, CALL, 0, 0);
 	CU_ASSERT_EQUAL(vn_estimate_attend(&e.t, &e.err), VN_OK);
-	const vn_hypothesis h = answer_of(&e);
-	CU_ASSERT_EQUAL(h.change.attend.call, 5);
+	const vn_trial h = answer_of(&e);
+	CU_ASSERT_EQUAL(h.applied.attend.call, 5);
 	end_explained(&e);
 	return h;
 }
@@ -211,10 +211,10 @@ static void a_rounded_cache_is_asked_of_later_calls(void)
 	memcpy(v, value, sizeof value);
 	stand_at_context(&e, CALL, 1, 1);
 	CU_ASSERT_EQUAL(vn_estimate_attend(&e.t, &e.err), VN_OK);
-	const vn_hypothesis h = answer_of(&e);
+	const vn_trial h = answer_of(&e);
 	CU_ASSERT_EQUAL(h.finding, VN_FINDING_CACHE_ROUNDED);
-	CU_ASSERT_EQUAL(h.change.attend.cache, VN_FORMAT_BF16);
-	CU_ASSERT_TRUE(h.change.later);
+	CU_ASSERT_EQUAL(h.applied.attend.cache, VN_FORMAT_BF16);
+	CU_ASSERT_TRUE(h.applied.later);
 	end_explained(&e);
 }
 

@@ -21,44 +21,44 @@ static void estimate_keys(explained *e, const mistake *m)
 	CU_ASSERT_EQUAL(vn_estimate_keys(&e->t, &e->err), VN_OK);
 }
 
-static vn_hypothesis of_keys(const mistake *m)
+static vn_trial of_keys(const mistake *m)
 {
 	explained e;
 
 	estimate_keys(&e, m);
-	const vn_hypothesis h = answer_of(&e);
+	const vn_trial h = answer_of(&e);
 	end_explained(&e);
 	return h;
 }
 
 static void slots_of_other_tokens_are_found(void)
 {
-	vn_hypothesis h;
+	vn_trial h;
 
 	for (int j = 0; j < TOKENS; j++)
 		slot[j] = j - 3;
 	h = of_keys(&(mistake) { .key = slot });
 	CU_ASSERT_EQUAL(h.finding, VN_FINDING_SLOTS_MOVED);
-	CU_ASSERT_EQUAL(vn_hypothesis_constant(&h, "cache_form"), VN_CACHE_PAST);
-	CU_ASSERT_EQUAL(vn_hypothesis_constant(&h, "cache_of"), 1);
-	CU_ASSERT_EQUAL(vn_hypothesis_constant(&h, "cache_block"), 3);
+	CU_ASSERT_EQUAL(vn_trial_constant(&h, "cache_form"), VN_CACHE_PAST);
+	CU_ASSERT_EQUAL(vn_trial_constant(&h, "cache_of"), 1);
+	CU_ASSERT_EQUAL(vn_trial_constant(&h, "cache_block"), 3);
 	for (int j = 0; j < TOKENS; j++)
 		slot[j] = j + 2 < CALL ? j + 2 : -1;
 	h = of_keys(&(mistake) { .value = slot });
 	CU_ASSERT_EQUAL(h.finding, VN_FINDING_SLOTS_MOVED);
-	CU_ASSERT_EQUAL(vn_hypothesis_constant(&h, "cache_form"), VN_CACHE_NEXT);
-	CU_ASSERT_EQUAL(vn_hypothesis_constant(&h, "cache_of"), 2);
-	CU_ASSERT_EQUAL(vn_hypothesis_constant(&h, "cache_block"), 2);
+	CU_ASSERT_EQUAL(vn_trial_constant(&h, "cache_form"), VN_CACHE_NEXT);
+	CU_ASSERT_EQUAL(vn_trial_constant(&h, "cache_of"), 2);
+	CU_ASSERT_EQUAL(vn_trial_constant(&h, "cache_block"), 2);
 }
 
 static void exchanged_blocks_are_found(void)
 {
 	for (int j = 0; j < TOKENS; j++)
 		slot[j] = j / 4 % 2 ? j - 4 : j + 4 < CALL ? j + 4 : -1;
-	const vn_hypothesis h = of_keys(&(mistake) { .key = slot, .value = slot });
+	const vn_trial h = of_keys(&(mistake) { .key = slot, .value = slot });
 	CU_ASSERT_EQUAL(h.finding, VN_FINDING_BLOCKS_EXCHANGED);
-	CU_ASSERT_EQUAL(vn_hypothesis_constant(&h, "cache_of"), 0);
-	CU_ASSERT_EQUAL(vn_hypothesis_constant(&h, "cache_block"), 4);
+	CU_ASSERT_EQUAL(vn_trial_constant(&h, "cache_of"), 0);
+	CU_ASSERT_EQUAL(vn_trial_constant(&h, "cache_block"), 4);
 }
 
 /* Four blocks of four tokens, in an order of their own. */
@@ -69,13 +69,13 @@ static void a_table_of_blocks_is_read_off(void)
 	in_place();
 	for (int j = 0; j < CALL; j++)
 		slot[j] = from[j / 4] * 4 + j % 4;
-	const vn_hypothesis h = of_keys(&(mistake) { .key = slot, .value = slot });
+	const vn_trial h = of_keys(&(mistake) { .key = slot, .value = slot });
 	CU_ASSERT_EQUAL(h.finding, VN_FINDING_BLOCKS_REORDERED);
-	CU_ASSERT_EQUAL_FATAL(h.change.blocks.block, 4);
-	CU_ASSERT_EQUAL_FATAL(h.change.blocks.n, 4);
-	CU_ASSERT_EQUAL(h.change.blocks.of, 0);
+	CU_ASSERT_EQUAL_FATAL(h.applied.blocks.block, 4);
+	CU_ASSERT_EQUAL_FATAL(h.applied.blocks.n, 4);
+	CU_ASSERT_EQUAL(h.applied.blocks.of, 0);
 	for (int i = 0; i < 4; i++)
-		CU_ASSERT_EQUAL(h.change.blocks.from[i], from[i]);
+		CU_ASSERT_EQUAL(h.applied.blocks.from[i], from[i]);
 }
 
 /* Seven keys of zeros have the score 0, and add seven to the sum of exponentials. */
@@ -97,9 +97,9 @@ static void keys_of_padding_are_counted(void)
 		}
 	stand_at_context(&e, CALL, 0, 0);
 	CU_ASSERT_EQUAL(vn_estimate_keys(&e.t, &e.err), VN_OK);
-	const vn_hypothesis h = answer_of(&e);
+	const vn_trial h = answer_of(&e);
 	CU_ASSERT_EQUAL(h.finding, VN_FINDING_KEYS_OF_PADDING);
-	CU_ASSERT_EQUAL(vn_hypothesis_constant(&h, "padding"), 7);
+	CU_ASSERT_EQUAL(vn_trial_constant(&h, "padding"), 7);
 	end_explained(&e);
 }
 
@@ -114,7 +114,7 @@ static void other_errors_are_left_to_others(void)
 
 /* The second step's token is cached by one slot too early, or late, and leaves a hole. Returns the
  * slots' change of the best answer. */
-static vn_slot_change cached(const int at[2])
+static vn_applied_slots cached(const int at[2])
 {
 	explained e;
 
@@ -130,19 +130,19 @@ static vn_slot_change cached(const int at[2])
 	}
 	stand_at_context(&e, CALL, 2, 2);
 	CU_ASSERT_EQUAL(vn_estimate_new_slots(&e.t, &e.err), VN_OK);
-	const vn_hypothesis h = answer_of(&e);
+	const vn_trial h = answer_of(&e);
 	CU_ASSERT_EQUAL(h.finding, VN_FINDING_NEW_SLOTS_MOVED);
-	CU_ASSERT_EQUAL(h.change.slots.of, 0);
-	CU_ASSERT_TRUE(h.change.later);
+	CU_ASSERT_EQUAL(h.applied.slots.of, 0);
+	CU_ASSERT_TRUE(h.applied.later);
 	end_explained(&e);
-	return h.change.slots;
+	return h.applied.slots;
 }
 
 static void tokens_that_were_cached_beside_their_slot_are_found(void)
 {
 	CU_ASSERT_EQUAL(cached((const int[]) { CALL - 1, CALL }).by, -1);
 	CU_ASSERT_EQUAL(cached((const int[]) { CALL + 1, CALL + 2 }).by, 1);
-	const vn_slot_change newest = cached((const int[]) { CALL, CALL });
+	const vn_applied_slots newest = cached((const int[]) { CALL, CALL });
 	CU_ASSERT_EQUAL(newest.by, -1);
 	CU_ASSERT_TRUE(newest.newest);
 }

@@ -5,11 +5,11 @@
 #include <math.h>
 
 /* The best answer at the product that recorded p->y; closes p. */
-static vn_hypothesis estimated(product *p)
+static vn_trial estimated(product *p)
 {
 	record_product(p);
 	CU_ASSERT_EQUAL(vn_estimate_linear(&p->e.t, &p->e.err), VN_OK);
-	const vn_hypothesis h = answer_of(&p->e);
+	const vn_trial h = answer_of(&p->e);
 	CU_ASSERT_EQUAL(h.node, node_named(&p->e, p->point));
 	close_product(p);
 	return h;
@@ -25,9 +25,9 @@ static void how_often_a_bias_was_added_is_found(void)
 		multiply(&p, p.w);
 		for (int k = 0; k < p.T * p.M; k++)
 			p.y[k] = (float)((double)p.y[k] + (times[i] - 1) * p.b[k % p.M]);
-		const vn_hypothesis h = estimated(&p);
+		const vn_trial h = estimated(&p);
 		CU_ASSERT_EQUAL(h.finding, VN_FINDING_BIAS_TIMES);
-		CU_ASSERT_EQUAL(h.change.number.value, times[i]);
+		CU_ASSERT_EQUAL(h.applied.number.value, times[i]);
 	}
 }
 
@@ -40,10 +40,10 @@ static void inputs_that_are_missing_at_the_end_are_found(void)
 		for (int k = p.N - 5; k < p.N; k++)
 			p.w[m * p.N + k] = 0;
 	multiply(&p, p.w);
-	const vn_hypothesis h = estimated(&p);
+	const vn_trial h = estimated(&p);
 	CU_ASSERT_EQUAL(h.finding, VN_FINDING_INPUTS_MISSING);
-	CU_ASSERT_EQUAL(h.change.matrix.kind, VN_EDIT_TAIL);
-	CU_ASSERT_EQUAL(h.change.matrix.n, 5);
+	CU_ASSERT_EQUAL(h.applied.matrix.kind, VN_MATRIX_TAIL);
+	CU_ASSERT_EQUAL(h.applied.matrix.n, 5);
 }
 
 /* A bit for each rank that is in the sum. */
@@ -60,9 +60,9 @@ static void the_ranks_that_are_in_a_sum_are_found(void)
 		for (int k = 0; k < p.M * p.N; k++)
 			p.w[k] = of[i].present >> (k % p.N / each) & 1 ? p.w[k] : 0;
 		multiply(&p, p.w);
-		const vn_hypothesis h = estimated(&p);
+		const vn_trial h = estimated(&p);
 		CU_ASSERT_EQUAL(h.finding, VN_FINDING_RANKS_SUMMED);
-		CU_ASSERT_EQUAL(h.change.number.value, VN_RANKS_MOST * of[i].present + of[i].ranks);
+		CU_ASSERT_EQUAL(h.applied.number.value, VN_RANKS_MOST * of[i].present + of[i].ranks);
 	}
 }
 
@@ -81,9 +81,9 @@ static void fused_shards_that_were_joined_rank_by_rank_are_found(void)
 		memcpy(w + m * p.N, (shard % 2 ? up.w : p.w) + row * p.N, (size_t)p.N * sizeof *w);
 	}
 	multiply(&p, w);
-	const vn_hypothesis h = estimated(&p);
+	const vn_trial h = estimated(&p);
 	CU_ASSERT_EQUAL(h.finding, VN_FINDING_SHARDS_JOINED);
-	CU_ASSERT_EQUAL(h.change.number.value, RANKS);
+	CU_ASSERT_EQUAL(h.applied.number.value, RANKS);
 	free(w);
 	free(up.w);
 	free(up.b);
@@ -107,13 +107,13 @@ static void shards_that_were_joined_along_the_tokens_are_found(void)
 				*to++ = p.y[t * p.M + rank * each + m];
 	memcpy(p.y, y, (size_t)(p.T * p.M) * sizeof *y);
 	free(y);
-	const vn_hypothesis h = estimated(&p);
+	const vn_trial h = estimated(&p);
 	CU_ASSERT_EQUAL(h.finding, VN_FINDING_SHARDS_ALONG_TOKENS);
-	CU_ASSERT_EQUAL(h.change.number.value, RANKS);
+	CU_ASSERT_EQUAL(h.applied.number.value, RANKS);
 }
 
 /* with_bias: the bias moves with its shard. */
-static vn_hypothesis reordered(bool with_bias)
+static vn_trial reordered(bool with_bias)
 {
 	static const int from[3] = { 2, 0, 1 };
 	product          p;
@@ -130,8 +130,8 @@ static vn_hypothesis reordered(bool with_bias)
 	multiply(&p, w);
 	free(w);
 	free(b);
-	const vn_hypothesis h = estimated(&p);
-	const int          *found = with_bias ? h.change.result.list : h.change.matrix.from;
+	const vn_trial h = estimated(&p);
+	const int     *found = with_bias ? h.applied.result.list : h.applied.matrix.from;
 	for (int i = 0; i < 3; i++)
 		CU_ASSERT_EQUAL(found[i], from[i]);
 	return h;
@@ -139,13 +139,13 @@ static vn_hypothesis reordered(bool with_bias)
 
 static void shards_in_another_order_are_found(void)
 {
-	vn_hypothesis h = reordered(true);
+	vn_trial h = reordered(true);
 
 	CU_ASSERT_EQUAL(h.finding, VN_FINDING_SHARDS_REORDERED);
-	CU_ASSERT_EQUAL(h.change.result.n, 3);
+	CU_ASSERT_EQUAL(h.applied.result.n, 3);
 	h = reordered(false);
 	CU_ASSERT_EQUAL(h.finding, VN_FINDING_ROWS_REORDERED);
-	CU_ASSERT_EQUAL(h.change.matrix.n, 3);
+	CU_ASSERT_EQUAL(h.applied.matrix.n, 3);
 }
 
 /* In memory, each row is followed by padding, which is read as the beginning of the next one. */
@@ -160,9 +160,9 @@ static void padding_that_is_read_as_data_is_measured(void)
 		memcpy(memory + m * (p.N + BY), p.w + m * p.N, (size_t)p.N * sizeof *memory);
 	multiply(&p, memory);
 	free(memory);
-	const vn_hypothesis h = estimated(&p);
+	const vn_trial h = estimated(&p);
 	CU_ASSERT_EQUAL(h.finding, VN_FINDING_ROWS_PADDED);
-	CU_ASSERT_EQUAL(h.change.number.value, BY);
+	CU_ASSERT_EQUAL(h.applied.number.value, BY);
 }
 
 static void what_is_no_such_mistake_has_no_answer(void)

@@ -10,7 +10,7 @@ typedef vn_status (*estimator)(vn_tested_product *p, vn_error *err);
 static void estimate(product *p, estimator of)
 {
 	record_product(p);
-	vn_explain_trial *t = &p->e.t;
+	vn_case          *t = &p->e.t;
 	vn_tested_product tested = { .t = t, .own = &t->own, .fine = &t->fine, .cand = &t->site->cand };
 	CU_ASSERT_TRUE_FATAL(vn_tested_product_open(&tested, node_named(&p->e, p->point)));
 	CU_ASSERT_EQUAL_FATAL(vn_tested_product_read(&tested, &p->e.err), VN_OK);
@@ -20,11 +20,11 @@ static void estimate(product *p, estimator of)
 	free(tested.error);
 }
 
-static vn_hypothesis estimated(product *p, estimator of)
+static vn_trial estimated(product *p, estimator of)
 {
 	estimate(p, of);
-	const vn_hypothesis h = answer_of(&p->e);
-	CU_ASSERT_EQUAL(h.change.kind, VN_BY_MATRIX);
+	const vn_trial h = answer_of(&p->e);
+	CU_ASSERT_EQUAL(h.applied.kind, VN_BY_MATRIX);
 	close_product(p);
 	return h;
 }
@@ -44,11 +44,11 @@ static void the_order_in_which_ranks_met_is_found(void)
 			w[m * p.N + k] = p.w[m * p.N + from[k / each] * each + k % each];
 	multiply(&p, w);
 	free(w);
-	const vn_hypothesis h = estimated(&p, vn_estimate_crossed_ranks);
+	const vn_trial h = estimated(&p, vn_estimate_crossed_ranks);
 	CU_ASSERT_EQUAL(h.finding, VN_FINDING_RANKS_CROSSED);
-	CU_ASSERT_EQUAL_FATAL(h.change.matrix.n, RANKS);
+	CU_ASSERT_EQUAL_FATAL(h.applied.matrix.n, RANKS);
 	for (int i = 0; i < RANKS; i++)
-		CU_ASSERT_EQUAL(h.change.matrix.from[i], from[i]);
+		CU_ASSERT_EQUAL(h.applied.matrix.from[i], from[i]);
 }
 
 static void ranks_that_met_their_own_have_no_order(void)
@@ -63,7 +63,7 @@ static void ranks_that_met_their_own_have_no_order(void)
 }
 
 /* back: the file has the transpose, and its bytes are read as the matrix. */
-static vn_matrix_edit estimate_transposed(bool back)
+static vn_applied_matrix estimate_transposed(bool back)
 {
 	product p;
 
@@ -74,15 +74,15 @@ static vn_matrix_edit estimate_transposed(bool back)
 			w[back ? k * p.M + m : m * p.N + k] = p.w[back ? m * p.N + k : k * p.M + m];
 	multiply(&p, w);
 	free(w);
-	const vn_hypothesis h = estimated(&p, vn_estimate_matrix_edit);
+	const vn_trial h = estimated(&p, vn_estimate_matrix_edit);
 	CU_ASSERT_EQUAL(h.finding, VN_FINDING_MATRIX_TRANSPOSED);
-	return h.change.matrix;
+	return h.applied.matrix;
 }
 
 static void a_matrix_read_as_its_transpose_is_found(void)
 {
-	CU_ASSERT_EQUAL(estimate_transposed(false).kind, VN_EDIT_TRANSPOSED);
-	CU_ASSERT_EQUAL(estimate_transposed(true).kind, VN_EDIT_BACK);
+	CU_ASSERT_EQUAL(estimate_transposed(false).kind, VN_MATRIX_TRANSPOSED);
+	CU_ASSERT_EQUAL(estimate_transposed(true).kind, VN_MATRIX_BACK);
 }
 
 static void a_matrix_that_was_never_loaded_is_found(void)
@@ -96,7 +96,7 @@ static void a_matrix_that_was_never_loaded_is_found(void)
 }
 
 /* Each row in steps of 1/127 of its largest weight, or (all) of the matrix's largest. */
-static vn_matrix_edit quantised(bool all)
+static vn_applied_matrix quantised(bool all)
 {
 	product p;
 	double  most = 0;
@@ -113,10 +113,10 @@ static vn_matrix_edit quantised(bool all)
 			row[k] = rint(row[k] / step) * step;
 	}
 	multiply(&p, p.w);
-	const vn_hypothesis h = estimated(&p, vn_estimate_matrix_edit);
+	const vn_trial h = estimated(&p, vn_estimate_matrix_edit);
 	CU_ASSERT_EQUAL(h.finding, VN_FINDING_WEIGHTS_QUANTISED);
-	CU_ASSERT_EQUAL(h.change.matrix.format, VN_FORMAT_INT8);
-	return h.change.matrix;
+	CU_ASSERT_EQUAL(h.applied.matrix.format, VN_FORMAT_INT8);
+	return h.applied.matrix;
 }
 
 static void weights_in_eight_bits_are_told_by_their_scale(void)
@@ -145,10 +145,10 @@ static void inputs_that_were_rounded_are_found(void)
 	multiply(&p, p.w);
 	memcpy(p.x, x, (size_t)(p.T * p.N) * sizeof *x);
 	free(x);
-	const vn_hypothesis h = estimated(&p, vn_estimate_matrix_edit);
+	const vn_trial h = estimated(&p, vn_estimate_matrix_edit);
 	CU_ASSERT_EQUAL(h.finding, VN_FINDING_PRODUCT_ROUNDED);
-	CU_ASSERT_EQUAL(h.change.matrix.format, VN_FORMAT_BF16);
-	CU_ASSERT_NOT_EQUAL(h.change.matrix.of, VN_OF_WEIGHTS);
+	CU_ASSERT_EQUAL(h.applied.matrix.format, VN_FORMAT_BF16);
+	CU_ASSERT_NOT_EQUAL(h.applied.matrix.of, VN_OF_WEIGHTS);
 }
 
 static void a_factor_of_the_weights_alone_is_read_off(void)
@@ -159,9 +159,9 @@ static void a_factor_of_the_weights_alone_is_read_off(void)
 	for (int i = 0; i < p.M * p.N; i++)
 		p.w[i] *= 0.7;
 	multiply(&p, p.w);
-	const vn_hypothesis h = estimated(&p, vn_estimate_matrix_factor);
+	const vn_trial h = estimated(&p, vn_estimate_matrix_factor);
 	CU_ASSERT_EQUAL(h.finding, VN_FINDING_WEIGHTS_SCALED);
-	CU_ASSERT_EQUAL(h.change.matrix.factor, 0.7);
+	CU_ASSERT_EQUAL(h.applied.matrix.factor, 0.7);
 }
 
 /* Without a bias, it is a factor of the result, which others find. */

@@ -41,10 +41,10 @@ static void the_shift_of_the_rows_is_found(void)
 		explained e;
 		give_positions(by[i], 0);
 		estimate(&e, 0);
-		const vn_hypothesis h = answer_of(&e);
+		const vn_trial h = answer_of(&e);
 		CU_ASSERT_EQUAL(h.finding, VN_FINDING_TABLE_OFFSET);
-		CU_ASSERT_EQUAL(h.change.kind, VN_BY_ROWS);
-		CU_ASSERT_EQUAL(h.change.rows, by[i]);
+		CU_ASSERT_EQUAL(h.applied.kind, VN_BY_ROWS);
+		CU_ASSERT_EQUAL(h.applied.rows, by[i]);
 		end_explained(&e);
 	}
 }
@@ -58,12 +58,12 @@ static void a_later_call_leaves_open_when_it_began(void)
 	give_positions(-4, CALL);
 	estimate(&e, 1);
 	for (int i = 0; i < e.x.n; i++) {
-		const vn_hypothesis *h = &e.x.by[i];
+		const vn_trial *h = &e.x.by[i];
 		if (h->limit_fraction > 1)
 			continue;
-		CU_ASSERT_EQUAL(h->change.rows, -4);
-		all += h->finding == VN_FINDING_TABLE_OFFSET && !h->change.later;
-		later += h->finding == VN_FINDING_TABLE_OFFSET_LATER && h->change.later;
+		CU_ASSERT_EQUAL(h->applied.rows, -4);
+		all += h->finding == VN_FINDING_TABLE_OFFSET && !h->applied.later;
+		later += h->finding == VN_FINDING_TABLE_OFFSET_LATER && h->applied.later;
 	}
 	CU_ASSERT_EQUAL(all, 1);
 	CU_ASSERT_EQUAL(later, 1);
@@ -78,7 +78,7 @@ static void rows_of_no_table_have_no_answer(void)
 	for (int i = 0; i < S * D; i++)
 		y[i] += given_number(i, 1) / 10;
 	estimate(&e, 0);
-	CU_ASSERT_FALSE(vn_trial_answered(&e.t));
+	CU_ASSERT_FALSE(vn_case_answered(&e.t));
 	end_explained(&e);
 }
 

@@ -57,8 +57,7 @@ static void estimate(explained *e, int step)
 
 	compare_given(e, CALL, STEPS, of, 2);
 	stand_at(e, "layer1.q_rope", step);
-	CU_ASSERT_EQUAL(vn_estimate_rope(&e->t, &(vn_hypothesis) { .node = node_named(e, "layer1.q_rope") }, &e->err),
-	                VN_OK);
+	CU_ASSERT_EQUAL(vn_estimate_rope(&e->t, &(vn_trial) { .node = node_named(e, "layer1.q_rope") }, &e->err), VN_OK);
 }
 
 static void is_found(const rotation *r, int step, vn_finding finding, const char *constant, double value)
@@ -67,10 +66,10 @@ static void is_found(const rotation *r, int step, vn_finding finding, const char
 
 	rotate(r);
 	estimate(&e, step);
-	const vn_hypothesis h = answer_of(&e);
+	const vn_trial h = answer_of(&e);
 	CU_ASSERT_EQUAL(h.finding, finding);
 	CU_ASSERT_EQUAL(h.paired, r->neighbours);
-	CU_ASSERT_EQUAL(vn_hypothesis_constant(&h, constant), value);
+	CU_ASSERT_EQUAL(vn_trial_constant(&h, constant), value);
 	end_explained(&e);
 }
 
@@ -160,7 +159,7 @@ static void what_is_no_rotation_has_no_answer(void)
 	for (int i = 0; i < S * H * K; i++)
 		y[i] += given_number(i, 5);
 	estimate(&e, 0);
-	CU_ASSERT_FALSE(vn_trial_answered(&e.t));
+	CU_ASSERT_FALSE(vn_case_answered(&e.t));
 	end_explained(&e);
 }
 

@@ -61,25 +61,25 @@ static void stand_with(explained *e, int decode, int step)
 	stand_at(e, "layer1.q_rope", step);
 }
 
-static vn_hypothesis estimated(const rotation *r)
+static vn_trial estimated(const rotation *r)
 {
 	explained e;
 
 	rotate(r, CALL);
 	stand_with(&e, 0, 0);
 	CU_ASSERT_EQUAL(vn_estimate_rotate(&e.t, &e.err), VN_OK);
-	const vn_hypothesis h = answer_of(&e);
-	CU_ASSERT_EQUAL(h.change.kind, VN_BY_ROTATION);
+	const vn_trial h = answer_of(&e);
+	CU_ASSERT_EQUAL(h.applied.kind, VN_BY_ROTATION);
 	end_explained(&e);
 	return h;
 }
 
 static void calls_that_begin_at_zero_are_found(void)
 {
-	const vn_hypothesis h = estimated(&(rotation) { .restart = 5 });
+	const vn_trial h = estimated(&(rotation) { .restart = 5 });
 
 	CU_ASSERT_EQUAL(h.finding, VN_FINDING_CALLS_FROM_ZERO);
-	CU_ASSERT_EQUAL(h.change.rotate.call, 5);
+	CU_ASSERT_EQUAL(h.applied.rotate.call, 5);
 }
 
 static void exchanged_sine_and_cosine_are_found(void)
@@ -89,15 +89,15 @@ static void exchanged_sine_and_cosine_are_found(void)
 
 static void what_was_rounded_is_told(void)
 {
-	vn_hypothesis h = estimated(&(rotation) { .frequencies = true });
+	vn_trial h = estimated(&(rotation) { .frequencies = true });
 
 	CU_ASSERT_EQUAL(h.finding, VN_FINDING_ANGLES_ROUNDED);
-	CU_ASSERT_EQUAL(h.change.rotate.frequencies, VN_FORMAT_BF16);
-	CU_ASSERT_EQUAL(h.change.rotate.table, VN_FORMAT_NONE);
+	CU_ASSERT_EQUAL(h.applied.rotate.frequencies, VN_FORMAT_BF16);
+	CU_ASSERT_EQUAL(h.applied.rotate.table, VN_FORMAT_NONE);
 	h = estimated(&(rotation) { .table = true });
 	CU_ASSERT_EQUAL(h.finding, VN_FINDING_ANGLES_ROUNDED);
-	CU_ASSERT_EQUAL(h.change.rotate.table, VN_FORMAT_BF16);
-	CU_ASSERT_EQUAL(h.change.rotate.frequencies, VN_FORMAT_NONE);
+	CU_ASSERT_EQUAL(h.applied.rotate.table, VN_FORMAT_BF16);
+	CU_ASSERT_EQUAL(h.applied.rotate.frequencies, VN_FORMAT_NONE);
 }
 
 static void ids_for_positions_are_found(void)
@@ -107,9 +107,9 @@ static void ids_for_positions_are_found(void)
 	rotate(&(rotation) { .ids = true }, CALL + 1);
 	stand_with(&e, 1, 0);
 	CU_ASSERT_EQUAL(vn_estimate_rotate_by_ids(&e.t, &e.err), VN_OK);
-	vn_hypothesis h = answer_of(&e);
+	vn_trial h = answer_of(&e);
 	CU_ASSERT_EQUAL(h.finding, VN_FINDING_ROTATED_BY_IDS);
-	CU_ASSERT_TRUE(h.change.rotate.by_ids);
+	CU_ASSERT_TRUE(h.applied.rotate.by_ids);
 	end_explained(&e);
 	/* a step of one token, or of two: an offset has the same effect, and no other step decides */
 	stand_with(&e, 1, 1);
@@ -164,7 +164,7 @@ static void rotate_to(const vn_plan *p, const double *at)
 }
 
 /* The best answer in that step, of what those functions try. */
-static bool found(const double *at, int step, vn_hypothesis *best)
+static bool found(const double *at, int step, vn_trial *best)
 {
 	const given of[] = { { "layer1.q_proj", q }, { "layer1.q_rope", rope } };
 	vn_model   *m = NULL;
@@ -180,10 +180,10 @@ static bool found(const double *at, int step, vn_hypothesis *best)
 	stand_at(&e, "layer1.q_rope", step);
 	e.x.fitted = true;
 	CU_ASSERT_EQUAL(vn_estimate_rotated_tokens(&e.t, &e.err), VN_OK);
-	CU_ASSERT_EQUAL(
-		vn_estimate_stretch_of_one(&e.t, &(vn_hypothesis) { .node = node_named(&e, "layer1.q_rope") }, &e.err), VN_OK);
-	const bool answered = vn_trial_answered(&e.t);
-	*best = e.x.n ? e.x.by[0] : (vn_hypothesis) { 0 };
+	CU_ASSERT_EQUAL(vn_estimate_stretch_of_one(&e.t, &(vn_trial) { .node = node_named(&e, "layer1.q_rope") }, &e.err),
+	                VN_OK);
+	const bool answered = vn_case_answered(&e.t);
+	*best = e.x.n ? e.x.by[0] : (vn_trial) { 0 };
 	end_explained(&e);
 	return answered;
 }
@@ -196,10 +196,10 @@ static void usual(double *at)
 
 static void expect_rotation(const double *at, int64_t first, int64_t last, double times, double plus)
 {
-	vn_hypothesis h;
+	vn_trial h;
 
 	CU_ASSERT_TRUE_FATAL(found(at, 0, &h));
-	const vn_position_map *m = &h.change.rotate.map;
+	const vn_position_map *m = &h.applied.rotate.map;
 	CU_ASSERT_EQUAL(h.finding, VN_FINDING_POSITIONS_OF_SOME);
 	CU_ASSERT_EQUAL(m->first, first);
 	CU_ASSERT_EQUAL(m->last, last);
@@ -239,22 +239,22 @@ static void a_stretch_or_one_position_is_found(void)
 
 static void halves_are_rounded_down(void)
 {
-	double        at[S];
-	vn_hypothesis h;
+	double   at[S];
+	vn_trial h;
 
 	usual(at);
 	for (int t = 0; t < T; t++)
 		at[t] = t / 2;
 	expect_rotation(at, 1, T - 1, 0.5, 0);
 	CU_ASSERT_TRUE(found(at, 0, &h));
-	CU_ASSERT_TRUE(h.change.rotate.map.whole);
+	CU_ASSERT_TRUE(h.applied.rotate.map.whole);
 }
 
 /* Positions that no person meant are no answer. */
 static void positions_without_a_rule_are_none(void)
 {
-	double        at[S];
-	vn_hypothesis h;
+	double   at[S];
+	vn_trial h;
 
 	usual(at);
 	at[4] = 9;
@@ -267,14 +267,14 @@ static void positions_without_a_rule_are_none(void)
 
 static void a_single_token_may_be_stretched(void)
 {
-	double        at[S];
-	vn_hypothesis h;
+	double   at[S];
+	vn_trial h;
 
 	usual(at);
 	at[T + 1] /= 2;
 	CU_ASSERT_TRUE_FATAL(found(at, 2, &h));
 	CU_ASSERT_EQUAL(h.finding, VN_FINDING_STRETCH);
-	CU_ASSERT_DOUBLE_EQUAL(vn_hypothesis_constant(&h, "turn"), 0.5, 1e-9);
+	CU_ASSERT_DOUBLE_EQUAL(vn_trial_constant(&h, "turn"), 0.5, 1e-9);
 	CU_ASSERT_FALSE(found(at, 1, &h));
 }
 

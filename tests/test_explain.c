@@ -5,11 +5,11 @@
 
 #include <math.h>
 
-static const char *first_id(const vn_explanation *x)
+static const char *first_id(const vn_findings *x)
 {
 	static char id[VN_ID];
 	CU_ASSERT_FATAL(x->n_fit > 0);
-	return vn_hypothesis_id(&x->by[0], id);
+	return vn_trial_id(&x->by[0], id);
 }
 
 /* A whole comparison that also explains. */
@@ -43,7 +43,7 @@ static void what_is_inside_an_operation_has_the_answer_of_that_operation(void)
 	}
 	compare_two(&e, CALL, 0, of[0], of[1], 4);
 	vn_comparison   *c = &e.compared.c;
-	vn_explanations *x;
+	vn_all_findings *x;
 	CU_ASSERT_EQUAL(vn_explain(c, &x, &e.err), VN_OK);
 	int found[2] = { -1, -1 };
 	for (int i = 0; i < x->n; i++)
@@ -51,13 +51,13 @@ static void what_is_inside_an_operation_has_the_answer_of_that_operation(void)
 			if (strcmp(c->result.checkpoint[x->of[i].checkpoint].name, of[0][2 + k].name) == 0)
 				found[k] = i;
 	CU_ASSERT_FATAL(found[0] >= 0 && found[1] >= 0);
-	const vn_explanation *inner = &x->of[found[0]], *outer = &x->of[found[1]];
+	const vn_findings *inner = &x->of[found[0]], *outer = &x->of[found[1]];
 	CU_ASSERT_FATAL(inner->n_fit > 0 && outer->n_fit > 0);
 	CU_ASSERT_EQUAL(inner->by[0].node, outer->by[0].node);
 	CU_ASSERT_EQUAL(
 		outer->by[0].node,
 		vn_model_plan(c->opened.model)->value[vn_plan_find(vn_model_plan(c->opened.model), "layer1.mlp_act")].node);
-	vn_explanations_free(x);
+	vn_findings_free(x);
 	finish(&e.compared);
 }
 
@@ -75,8 +75,8 @@ static void of_equal_answers_the_one_that_says_more_comes_first(void)
 		explain_llama(&e, of[k].fault);
 		const vn_comparison *c = &e.compared.c;
 		for (int i = 0; i < c->result.why->n; i++) {
-			const vn_explanation *x = &c->result.why->of[i];
-			const vn_checkpoint  *p = &c->result.checkpoint[x->checkpoint];
+			const vn_findings   *x = &c->result.why->of[i];
+			const vn_checkpoint *p = &c->result.checkpoint[x->checkpoint];
 			if (p->step || !strstr(p->name, "q_rope"))
 				continue;
 			queries++;
@@ -93,10 +93,10 @@ static void an_origin_is_explained_in_every_step_by_id_and_in_words(void)
 	explained e;
 
 	explain_llama(&e, "R2.1e4@layer1.q_rope");
-	const vn_explanations *why = e.compared.c.result.why;
+	const vn_all_findings *why = e.compared.c.result.why;
 	CU_ASSERT_EQUAL_FATAL(why->n, 3);
 	for (int i = 0; i < why->n; i++) {
-		const vn_hypothesis *best = &why->of[i].by[0];
+		const vn_trial *best = &why->of[i].by[0];
 		CU_ASSERT_EQUAL(why->of[i].n_alias, 1);
 		CU_ASSERT_STRING_EQUAL(best->id, "R2.1e4");
 		CU_ASSERT_STRING_EQUAL(best->words, "RoPE with theta 10000");
@@ -114,7 +114,7 @@ static void after_many_origins_without_an_answer_the_rest_is_left_out(void)
 	static const char *const name[POINTS] = { "layer0.attn_norm", "layer0.q_proj", "layer0.k_proj", "layer0.v_proj" };
 	given                    of[2][POINTS];
 	explained                e;
-	vn_explanations         *found;
+	vn_all_findings         *found;
 
 	for (int side = 0; side < 2; side++)
 		for (int k = 0; k < POINTS; k++) {
@@ -129,14 +129,14 @@ static void after_many_origins_without_an_answer_the_rest_is_left_out(void)
 	CU_ASSERT_EQUAL(found->left_out, LEFT);
 	for (int i = 0; i < found->n; i++)
 		CU_ASSERT_EQUAL(found->of[i].n_fit, 0);
-	vn_explanations_free(found);
+	vn_findings_free(found);
 	finish(&e.compared);
 }
 
 static void without_a_replay_there_is_nothing_to_explain(void)
 {
 	explained        e;
-	vn_explanations *x;
+	vn_all_findings *x;
 
 	compare_llama(&e, "R1@layer1.q_rope");
 	vn_comparison *c = &e.compared.c;
@@ -144,12 +144,12 @@ static void without_a_replay_there_is_nothing_to_explain(void)
 	CU_ASSERT_EQUAL(vn_explain(c, &x, &e.err), VN_OK);
 	CU_ASSERT_EQUAL(x->n, 0);
 	CU_ASSERT_PTR_NULL(x->of);
-	vn_explanations_free(x);
+	vn_findings_free(x);
 	c->result.replayed = true;
 	CU_ASSERT_EQUAL(vn_explain(c, &x, &e.err), VN_OK);
 	CU_ASSERT_EQUAL(x->n, c->result.n_origins);
 	CU_ASSERT_STRING_EQUAL(first_id(&x->of[0]), "R1");
-	vn_explanations_free(x);
+	vn_findings_free(x);
 	finish(&e.compared);
 }
 

@@ -5,9 +5,9 @@
 /* A run whose queries and keys are rotated with adjacent columns paired,
  * and an explanation that is empty. */
 typedef struct asked {
-	explained      e;
-	vn_explanation other; /* of the same point in another layer */
-	vn_hypothesis  by[VN_EXPLAIN_KEPT];
+	explained   e;
+	vn_findings other; /* of the same point in another layer */
+	vn_trial    by[VN_EXPLAIN_KEPT];
 } asked;
 
 static void explain_fault(asked *a, const char *fault, const char *name)
@@ -16,7 +16,7 @@ static void explain_fault(asked *a, const char *fault, const char *name)
 	compare_llama(&a->e, fault);
 	a->e.x.checkpoint = (int)(checkpoint_at(&a->e, name, 0) - a->e.compared.c.result.checkpoint);
 	a->e.x.by = a->by;
-	a->e.t = (vn_explain_trial) { .c = &a->e.compared.c, .x = &a->e.x };
+	a->e.t = (vn_case) { .c = &a->e.compared.c, .x = &a->e.x };
 	CU_ASSERT_EQUAL_FATAL(vn_recompute_create(a->e.t.c, &a->e.t.recompute, &a->e.err), VN_OK);
 	a->e.t.site = vn_recompute_site(a->e.t.recompute);
 }
@@ -33,7 +33,7 @@ static void end_asked(asked *a)
 static const char *id_of(const asked *a, int i)
 {
 	static char id[VN_ID];
-	return vn_hypothesis_id(&a->e.x.by[i], id);
+	return vn_trial_id(&a->e.x.by[i], id);
 }
 
 static void a_fault_of_the_catalogue_comes_before_fitted_numbers(void)
@@ -74,8 +74,8 @@ static void the_unmodified_operation_is_scored_at_its_own_checkpoint(void)
 	double local[3], variants[3];
 
 	for (int i = 0; i < 3; i++) {
-		const vn_hypothesis h = { .fault = { 1 + vn_fault_find("R1") } };
-		asked               a;
+		const vn_trial h = { .fault = { 1 + vn_fault_find("R1") } };
+		asked          a;
 		explain_fault(&a, "R1@layer1.q_rope", "layer1.q_rope");
 		a.e.t.reference_variants.local = a.e.x.unmodified.residual.local = 7; /* of another checkpoint */
 		const vn_status st = i == 0   ? vn_explain_point(&a.e.t, NULL, &a.e.err)
@@ -96,9 +96,9 @@ static void the_unmodified_operation_is_scored_at_its_own_checkpoint(void)
 /* At a checkpoint like another one, that one's answer and its runner-up are tried. */
 static void a_twin_tries_the_answers_of_the_other(void)
 {
-	vn_hypothesis  theirs[] = { { .fault = { 1 + vn_fault_find("R1") } }, { .fault = { 1 + vn_fault_find("R12") } } };
-	vn_explanation other = { .by = theirs, .n = 2, .n_fit = 1, .n_alias = 1, .same_answer_as = -1 };
-	asked          a;
+	vn_trial    theirs[] = { { .fault = { 1 + vn_fault_find("R1") } }, { .fault = { 1 + vn_fault_find("R12") } } };
+	vn_findings other = { .by = theirs, .n = 2, .n_fit = 1, .n_alias = 1, .same_answer_as = -1 };
+	asked       a;
 
 	explain_fault(&a, "R1@layer1.q_rope", "layer1.q_rope");
 	CU_ASSERT_EQUAL(vn_explain_point(&a.e.t, &other, &a.e.err), VN_OK);
@@ -115,12 +115,12 @@ static void a_twin_tries_the_answers_of_the_other(void)
 	end_asked(&a);
 }
 
-static void one_hypothesis_is_tried_alone(void)
+static void one_trial_is_tried_alone(void)
 {
-	vn_hypothesis h = { .finding = VN_FINDING_THETA };
-	asked         a;
+	vn_trial h = { .finding = VN_FINDING_THETA };
+	asked    a;
 
-	vn_hypothesis_constant_put(&h, "theta", 10000);
+	vn_trial_constant_put(&h, "theta", 10000);
 	explain_fault(&a, "R2.1e4@layer1.q_rope", "layer1.q_rope");
 	const vn_plan *p = vn_model_plan(a.e.compared.c.opened.model);
 	h.node = p->value[vn_plan_root(p, vn_plan_find(p, "layer1.q_rope"))].node;
@@ -140,7 +140,7 @@ int main(void)
 		TEST(what_was_refuted_is_not_tried_again),
 		TEST(the_unmodified_operation_is_scored_at_its_own_checkpoint),
 		TEST(a_twin_tries_the_answers_of_the_other),
-		TEST(one_hypothesis_is_tried_alone),
+		TEST(one_trial_is_tried_alone),
 		CU_TEST_INFO_NULL,
 	};
 	if (!make_folder())

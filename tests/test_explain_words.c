@@ -6,32 +6,32 @@
 
 static explained e;
 
-/* An explanation of a checkpoint, with the sentence of each hypothesis at the operation that
+/* An explanation of a checkpoint, with the sentence of each trial at the operation that
  * makes the checkpoint. */
-static vn_explanation of_point(const char *name, vn_hypothesis *by, int n)
+static vn_findings of_point(const char *name, vn_trial *by, int n)
 {
 	const vn_plan *p = vn_model_plan(e.compared.c.opened.model);
 
 	for (int i = 0; i < n; i++)
 		by[i].node = p->value[vn_plan_root(p, vn_plan_find(p, name))].node;
-	return (vn_explanation) { .checkpoint = (int)(checkpoint_at(&e, name, 0) - e.compared.c.result.checkpoint),
-		                      .by = by,
-		                      .n = n,
-		                      .n_fit = n,
-		                      .n_alias = n,
-		                      .unmodified = { .limit_fraction = 1e6, .residual = { .local = 1, .floor = 1e-6 } } };
+	return (vn_findings) { .checkpoint = (int)(checkpoint_at(&e, name, 0) - e.compared.c.result.checkpoint),
+		                   .by = by,
+		                   .n = n,
+		                   .n_fit = n,
+		                   .n_alias = n,
+		                   .unmodified = { .limit_fraction = 1e6, .residual = { .local = 1, .floor = 1e-6 } } };
 }
 
-static vn_hypothesis answer(const char *id, const char *words, double left)
+static vn_trial answer(const char *id, const char *words, double left)
 {
-	vn_hypothesis h = { .limit_fraction = left, .residual = { .local = left * 1e-6, .floor = 1e-6 } };
+	vn_trial h = { .limit_fraction = left, .residual = { .local = left * 1e-6, .floor = 1e-6 } };
 
 	snprintf(h.id, sizeof h.id, "%s", id);
 	snprintf(h.words, sizeof h.words, "%s", words);
 	return h;
 }
 
-static void says(const vn_explanation *x, const char *want)
+static void says(const vn_findings *x, const char *want)
 {
 	char text[VN_EXPLAINED];
 	CU_ASSERT_STRING_EQUAL(vn_explain_say_one(&e.compared.c, x, text), want);
@@ -39,8 +39,8 @@ static void says(const vn_explanation *x, const char *want)
 
 static void an_answer_has_its_id_its_words_and_its_place(void)
 {
-	vn_hypothesis  h = answer("R2", "RoPE with theta 123", 0.5);
-	vn_explanation x = of_point("layer1.q_rope", &h, 1);
+	vn_trial    h = answer("R2", "RoPE with theta 123", 0.5);
+	vn_findings x = of_point("layer1.q_rope", &h, 1);
 
 	says(&x, "R2: RoPE with theta 123");
 	snprintf(h.also, sizeof h.also, " and layer1.k_rope");
@@ -62,7 +62,7 @@ static void an_answer_has_its_id_its_words_and_its_place(void)
 
 static void without_an_answer_it_says_why(void)
 {
-	vn_explanation x = of_point("layer1.q_rope", NULL, 0);
+	vn_findings x = of_point("layer1.q_rope", NULL, 0);
 
 	x.n_tried = 31;
 	says(&x, "none of 31 known mistakes fits");
@@ -80,9 +80,9 @@ static void expect_line(const vn_lines *l, int i, const char *want)
 
 static void the_residual_the_runner_up_and_aliases_follow(void)
 {
-	vn_lines       l = { 0 };
-	vn_hypothesis  h[] = { answer("A", "one", 0.5), answer("B", "two", 0.5), answer("C", "three", 50) };
-	vn_explanation x = of_point("layer1.q_rope", h, 3);
+	vn_lines    l = { 0 };
+	vn_trial    h[] = { answer("A", "one", 0.5), answer("B", "two", 0.5), answer("C", "three", 50) };
+	vn_findings x = of_point("layer1.q_rope", h, 3);
 
 	x.n_alias = 2;
 	x.margin = 100;
@@ -111,17 +111,17 @@ static void the_residual_the_runner_up_and_aliases_follow(void)
 static void an_alias_that_another_step_excludes_is_left_out(void)
 {
 	vn_comparison   *c = &e.compared.c;
-	vn_explanations *was = c->result.why;
+	vn_all_findings *was = c->result.why;
 	vn_lines         l = { 0 };
-	vn_hypothesis    here[] = { answer("A", "one", 0.5), answer("B", "two", 0.5), answer("C", "three", 0.5) },
-				  there[] = { answer("A", "one", 0.5), answer("B", "two", 1e9) };
+	vn_trial         here[] = { answer("A", "one", 0.5), answer("B", "two", 0.5), answer("C", "three", 0.5) },
+			 there[] = { answer("A", "one", 0.5), answer("B", "two", 1e9) };
 
 	for (int i = 0; i < 3; i++)
 		here[i].fault[0] = i + 1;
 	for (int i = 0; i < 2; i++)
 		there[i].fault[0] = i + 1;
-	vn_explanation  x[] = { of_point("layer1.q_rope", here, 3), of_point("layer1.q_rope", there, 2) };
-	vn_explanations all = { .of = x, .n = 2 };
+	vn_findings     x[] = { of_point("layer1.q_rope", here, 3), of_point("layer1.q_rope", there, 2) };
+	vn_all_findings all = { .of = x, .n = 2 };
 	x[1].n_fit = x[1].n_alias = 1;
 	snprintf(x[0].separating_input, sizeof x[0].separating_input, "a longer prompt");
 	c->result.why = &all;
@@ -140,19 +140,19 @@ static void an_alias_that_another_step_excludes_is_left_out(void)
 static void an_alias_without_an_id_is_excluded_by_its_own_kind_only(void)
 {
 	vn_comparison   *c = &e.compared.c;
-	vn_explanations *was = c->result.why;
+	vn_all_findings *was = c->result.why;
 	vn_lines         l = { 0 };
-	vn_hypothesis    here[] = { answer("A", "one", 0.5), answer("", "clamped", 0.5), answer("", "zeros", 1e9) },
-				  there[] = { answer("A", "one", 0.5), answer("", "zeros", 1e9) };
+	vn_trial         here[] = { answer("A", "one", 0.5), answer("", "clamped", 0.5), answer("", "zeros", 1e9) },
+			 there[] = { answer("A", "one", 0.5), answer("", "zeros", 1e9) };
 
 	here[0].fault[0] = there[0].fault[0] = 1;
 	here[1].finding = VN_FINDING_CLAMPED;
 	here[2].finding = there[1].finding = VN_FINDING_ZERO;
 	for (int i = 0; i < 3; i++)
-		here[i].change.kind = i ? VN_BY_RESULT : here[i].change.kind;
-	there[1].change.kind = VN_BY_RESULT;
-	vn_explanation  x[] = { of_point("layer1.q_rope", here, 3), of_point("layer1.q_rope", there, 2) };
-	vn_explanations all = { .of = x, .n = 2 };
+		here[i].applied.kind = i ? VN_BY_RESULT : here[i].applied.kind;
+	there[1].applied.kind = VN_BY_RESULT;
+	vn_findings     x[] = { of_point("layer1.q_rope", here, 3), of_point("layer1.q_rope", there, 2) };
+	vn_all_findings all = { .of = x, .n = 2 };
 	x[0].n_fit = x[0].n_alias = 2;
 	x[1].n_fit = x[1].n_alias = 1;
 	x[0].margin = 1e9;
@@ -169,9 +169,9 @@ static void an_alias_without_an_id_is_excluded_by_its_own_kind_only(void)
 
 static void the_nearest_is_named_if_it_leaves_less_than_half(void)
 {
-	vn_lines       l = { 0 };
-	vn_hypothesis  h = answer("R2", "RoPE with theta 123", 4e5);
-	vn_explanation x = of_point("layer1.q_rope", &h, 1);
+	vn_lines    l = { 0 };
+	vn_trial    h = answer("R2", "RoPE with theta 123", 4e5);
+	vn_findings x = of_point("layer1.q_rope", &h, 1);
 
 	x.n_fit = x.n_alias = 0;
 	vn_explain_say_more(&e.compared.c, &x, &l);
@@ -191,10 +191,10 @@ static void what_fits_but_for_a_little_says_how_much_it_explains(void)
 
 	compare_llama(&faulty, "A9@layer1.attn_context");
 	stand_at(&faulty, "layer1.attn_context", 0);
-	vn_hypothesis h = { .limit_fraction = 1.2, .residual.local = 1e-5, .id = "A9", .words = "heads before tokens" };
-	faulty.x.unmodified = (vn_hypothesis) { .limit_fraction = 1e6, .residual.local = 1 };
-	vn_trial_keep(&faulty.x, &h);
-	vn_trial_conclude(&faulty.t);
+	vn_trial h = { .limit_fraction = 1.2, .residual.local = 1e-5, .id = "A9", .words = "heads before tokens" };
+	faulty.x.unmodified = (vn_trial) { .limit_fraction = 1e6, .residual.local = 1 };
+	vn_case_keep(&faulty.x, &h);
+	vn_case_conclude(&faulty.t);
 	vn_explain_say_more(&faulty.compared.c, &faulty.x, &lines);
 	CU_ASSERT_FATAL(lines.n > 0);
 	CU_ASSERT_STRING_EQUAL(
@@ -207,23 +207,23 @@ static void what_fits_but_for_a_little_says_how_much_it_explains(void)
 static void origins_with_one_answer_share_a_line(void)
 {
 	vn_comparison   *c = &e.compared.c;
-	vn_hypothesis    h[] = { answer("R1", "one", 0.5), answer("R1", "one", 0.5), answer("R2", "two", 0.5) };
+	vn_trial         h[] = { answer("R1", "one", 0.5), answer("R1", "one", 0.5), answer("R2", "two", 0.5) };
 	vn_lines         l = { 0 };
-	vn_explanations *was = c->result.why;
+	vn_all_findings *was = c->result.why;
 
 	h[0].fault[0] = h[1].fault[0] = 1;
 	h[2].fault[0] = 2;
-	vn_explanation  x[] = { of_point("layer0.q_rope", &h[0], 1), of_point("layer1.q_rope", &h[1], 1),
+	vn_findings     x[] = { of_point("layer0.q_rope", &h[0], 1), of_point("layer1.q_rope", &h[1], 1),
 		                    of_point("layer1.k_rope", &h[2], 1) };
-	vn_explanations all = { .of = x, .n = 3 };
+	vn_all_findings all = { .of = x, .n = 3 };
 	c->result.why = &all;
 	vn_explain_say_all(c, &l);
 	expect_line(&l, 0, "layer0.q_rope and 1 more origin: R1: one");
 	expect_line(&l, 1, "residual 2 floors (was 4e+06)");
 	expect_line(&l, 2, "layer1.k_rope: R2: two");
 	CU_ASSERT_EQUAL(l.n, 4);
-	CU_ASSERT_PTR_EQUAL(vn_explanation_of(c, x[1].checkpoint), &x[1]);
-	CU_ASSERT_PTR_NULL(vn_explanation_of(c, -1));
+	CU_ASSERT_PTR_EQUAL(vn_findings_of(c, x[1].checkpoint), &x[1]);
+	CU_ASSERT_PTR_NULL(vn_findings_of(c, -1));
 	c->result.why = was;
 	vn_lines_free(&l);
 }
@@ -232,10 +232,10 @@ static void columns_of_the_same_axes_in_one_order_share_a_line(void)
 {
 	vn_comparison   *c = &e.compared.c;
 	vn_lines         l = { 0 };
-	vn_explanations *was = c->result.why;
-	vn_explanation   x[] = { of_point("layer0.q_rope", NULL, 0), of_point("layer1.q_rope", NULL, 0),
+	vn_all_findings *was = c->result.why;
+	vn_findings      x[] = { of_point("layer0.q_rope", NULL, 0), of_point("layer1.q_rope", NULL, 0),
 		                     of_point("layer1.down_proj", NULL, 0) };
-	vn_explanations  all = { .of = x, .n = 3 };
+	vn_all_findings  all = { .of = x, .n = 3 };
 
 	c->result.why = &all;
 	for (int i = 0; i < 3; i++)

@@ -1,15 +1,15 @@
-/* test_fit.c: tests compare/hypothesis/fit.c. */
-#include "compare/hypothesis/fit.h"
+/* test_fit.c: tests compare/trial/fit.c. */
+#include "compare/trial/fit.h"
 #include "tests/explain_help.h"
 
 #include <math.h>
 
-/* A trial at a checkpoint of the llama; the candidate was made with one constant changed. */
+/* A case at a checkpoint of the llama; the candidate was made with one constant changed. */
 typedef struct changed {
-	explained     e;
-	vn_site       site;
-	vn_tensor     made;
-	vn_hypothesis h;
+	explained e;
+	vn_site   site;
+	vn_tensor made;
+	vn_trial  h;
 } changed;
 
 static void change(changed *c, const char *point, const char *constant, double value)
@@ -47,7 +47,7 @@ static void a_constant_is_found_between_the_points_of_a_grid(void)
 	const vn_range in = { .low = 100, .high = 1e7, .steps = 40 };
 	CU_ASSERT_EQUAL(vn_fit_constant(&c.e.t, &c.h, in, &c.e.err), VN_OK);
 	CU_ASSERT_EQUAL_FATAL(c.e.x.n, 1);
-	CU_ASSERT_EQUAL(vn_hypothesis_constant(&c.e.x.by[0], "theta"), 31400);
+	CU_ASSERT_EQUAL(vn_trial_constant(&c.e.x.by[0], "theta"), 31400);
 	CU_ASSERT_TRUE(c.e.x.by[0].limit_fraction <= 1);
 	end_changed(&c);
 }
@@ -75,9 +75,9 @@ static void as_few_digits_as_do_are_kept(void)
 
 	change(&c, "layer1.q_rope", "theta", 31400);
 	c.h.finding = VN_FINDING_THETA;
-	vn_hypothesis_constant_put(&c.h, "theta", 1);
+	vn_trial_constant_put(&c.h, "theta", 1);
 	CU_ASSERT_EQUAL(vn_fit_digits(&c.e.t, &c.h, 31400.0003, &c.e.err), VN_OK);
-	CU_ASSERT_EQUAL(vn_hypothesis_constant(&c.h, "theta"), 31400);
+	CU_ASSERT_EQUAL(vn_trial_constant(&c.h, "theta"), 31400);
 	/* 31000 would be written more shortly, and does not explain it */
 	CU_ASSERT_EQUAL(c.e.x.n, 1);
 	end_changed(&c);
@@ -90,10 +90,10 @@ static void the_whole_number_that_leaves_least_is_found(void)
 
 	change(&c, "layer1.attn_context", "window", 5);
 	c.h.finding = VN_FINDING_WINDOW;
-	vn_hypothesis_constant_put(&c.h, "window", 1);
-	CU_ASSERT_EQUAL(vn_trial_best_whole(&c.e.t, &c.h, 1, PROMPT, &best, &c.e.err), VN_OK);
+	vn_trial_constant_put(&c.h, "window", 1);
+	CU_ASSERT_EQUAL(vn_case_best_whole(&c.e.t, &c.h, 1, PROMPT, &best, &c.e.err), VN_OK);
 	CU_ASSERT_EQUAL(best.x, 5);
-	CU_ASSERT_EQUAL(vn_hypothesis_constant(&c.h, "window"), 5);
+	CU_ASSERT_EQUAL(vn_trial_constant(&c.h, "window"), 5);
 	CU_ASSERT_TRUE(best.error < 1e-10);
 	end_changed(&c);
 }
@@ -104,9 +104,9 @@ static void a_neighbour_of_the_estimate_may_be_better(void)
 		changed c;
 		change(&c, "layer1.attn_context", "window", 5);
 		c.h.finding = VN_FINDING_WINDOW;
-		vn_hypothesis_constant_put(&c.h, "window", 1);
+		vn_trial_constant_put(&c.h, "window", 1);
 		CU_ASSERT_EQUAL(vn_fit_whole(&c.e.t, &c.h, estimate, 1, PROMPT, &c.e.err), VN_OK);
-		CU_ASSERT_EQUAL(vn_hypothesis_constant(&c.h, "window"), 5);
+		CU_ASSERT_EQUAL(vn_trial_constant(&c.h, "window"), 5);
 		CU_ASSERT_TRUE(c.h.limit_fraction <= 1 && c.h.first == 0 && c.h.last == 0); /* it alone */
 		CU_ASSERT_EQUAL(c.e.x.n, 1);
 		end_changed(&c);
@@ -121,11 +121,11 @@ static void numbers_that_fit_as_well_are_a_range(void)
 
 	change(&c, "layer1.attn_context", "window", 0);
 	c.h.finding = VN_FINDING_WINDOW;
-	vn_hypothesis_constant_put(&c.h, "window", 20);
-	CU_ASSERT_EQUAL(vn_trial_as_good(&c.e.t, &c.h, 20, (vn_whole_range) { 1, 30 }, &good, &c.e.err), VN_OK);
+	vn_trial_constant_put(&c.h, "window", 20);
+	CU_ASSERT_EQUAL(vn_case_as_good(&c.e.t, &c.h, 20, (vn_whole_range) { 1, 30 }, &good, &c.e.err), VN_OK);
 	CU_ASSERT_EQUAL(good.low, PROMPT);
 	CU_ASSERT_EQUAL(good.high, 30);
-	CU_ASSERT_EQUAL(vn_trial_as_good(&c.e.t, &c.h, 20, (vn_whole_range) { 19, 1000 }, &good, &c.e.err), VN_OK);
+	CU_ASSERT_EQUAL(vn_case_as_good(&c.e.t, &c.h, 20, (vn_whole_range) { 19, 1000 }, &good, &c.e.err), VN_OK);
 	CU_ASSERT_EQUAL(good.low, 19);
 	CU_ASSERT_EQUAL(good.high, 84);
 	CU_ASSERT_EQUAL(vn_fit_whole(&c.e.t, &c.h, 20, 1, 30, &c.e.err), VN_OK);

@@ -26,7 +26,7 @@ static void fill(void)
 }
 
 /* The finding about `cand` at a projection. Returns false if nothing explains it. */
-static bool found(vn_hypothesis *h)
+static bool found(vn_trial *h)
 {
 	const given of[] = { { "layer1.attn_norm", x }, { "layer1.q_proj", cand } };
 	explained   e;
@@ -35,32 +35,32 @@ static bool found(vn_hypothesis *h)
 	stand_at(&e, "layer1.q_proj", 0);
 	CU_ASSERT_EQUAL(vn_rearrange(&e.t, &e.err), VN_OK);
 	const bool is = e.x.n > 0 && e.x.by[0].limit_fraction <= 1;
-	*h = is ? e.x.by[0] : (vn_hypothesis) { 0 };
-	CU_ASSERT_TRUE(!is || h->change.kind == VN_BY_RESULT);
+	*h = is ? e.x.by[0] : (vn_trial) { 0 };
+	CU_ASSERT_TRUE(!is || h->applied.kind == VN_BY_RESULT);
 	end_explained(&e);
 	return is;
 }
 
 static void rows_that_moved_are_found_with_their_number(void)
 {
-	vn_hypothesis h;
+	vn_trial h;
 
 	fill();
 	for (int t = 0; t < T; t++)
 		memcpy(cand + t * N, q + (t + T - 2) % T * N, N * sizeof *q);
 	CU_ASSERT_TRUE_FATAL(found(&h));
 	CU_ASSERT_EQUAL(h.finding, VN_FINDING_TOKENS_MOVED);
-	CU_ASSERT_EQUAL(h.change.result.number, -2);
+	CU_ASSERT_EQUAL(h.applied.result.number, -2);
 	/* zeros come in from outside */
 	memset(cand, 0, 2 * N * sizeof *q);
 	CU_ASSERT_TRUE_FATAL(found(&h));
 	CU_ASSERT_EQUAL(h.finding, VN_FINDING_TOKENS_MOVED);
-	CU_ASSERT_EQUAL(h.change.result.number, -2);
+	CU_ASSERT_EQUAL(h.applied.result.number, -2);
 }
 
 static void rows_in_reverse_order_are_found(void)
 {
-	vn_hypothesis h;
+	vn_trial h;
 
 	fill();
 	for (int t = 0; t < T; t++)
@@ -71,16 +71,16 @@ static void rows_in_reverse_order_are_found(void)
 
 static void exchanged_axes_are_found_with_their_order(void)
 {
-	vn_hypothesis h;
+	vn_trial h;
 
 	fill();
 	for (int i = 0; i < T * N; i++)
 		cand[i] = q[i % T * N + i / T];
 	CU_ASSERT_TRUE_FATAL(found(&h));
 	CU_ASSERT_EQUAL(h.finding, VN_FINDING_AXES_RECORDED);
-	CU_ASSERT_EQUAL_FATAL(h.change.result.n, 3);
+	CU_ASSERT_EQUAL_FATAL(h.applied.result.n, 3);
 	for (int i = 0; i < 3; i++) /* heads and columns before tokens */
-		CU_ASSERT_EQUAL(h.change.result.list[i], (i + 1) % 3);
+		CU_ASSERT_EQUAL(h.applied.result.list[i], (i + 1) % 3);
 }
 
 /* layer1.q_rope has an axis of heads. Token 0 is rotated by an angle of 0, so the rotation of
@@ -99,17 +99,17 @@ static void heads_in_another_order_are_found_with_the_order(void)
 	compare_given(&e, 1, 0, of, 2);
 	stand_at(&e, "layer1.q_rope", 0);
 	CU_ASSERT_EQUAL(vn_rearrange(&e.t, &e.err), VN_OK);
-	const vn_hypothesis h = answer_of(&e);
+	const vn_trial h = answer_of(&e);
 	CU_ASSERT_EQUAL(h.finding, VN_FINDING_HEADS_REORDERED);
-	CU_ASSERT_EQUAL_FATAL(h.change.result.n, N / K);
+	CU_ASSERT_EQUAL_FATAL(h.applied.result.n, N / K);
 	for (int i = 0; i < N / K; i++)
-		CU_ASSERT_EQUAL(h.change.result.list[i], order[i]);
+		CU_ASSERT_EQUAL(h.applied.result.list[i], order[i]);
 	end_explained(&e);
 }
 
 static void other_numbers_are_no_arrangement(void)
 {
-	vn_hypothesis h;
+	vn_trial h;
 
 	fill();
 	for (int i = 0; i < T * N; i++)

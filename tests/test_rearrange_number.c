@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-/* A trial at a checkpoint of the llama. The candidate is f of the expected numbers. */
+/* A case at a checkpoint of the llama. The candidate is f of the expected numbers. */
 typedef struct changed {
 	explained     e;
 	vn_site       site;
@@ -17,17 +17,17 @@ static void change(changed *c, const char *point, double (*f)(double))
 	*c = (changed) { 0 };
 	compare_llama(&c->e, NULL);
 	stand_at(&c->e, point, 0);
-	vn_explain_trial *t = &c->e.t;
-	const int64_t     n = vn_shape_count(&t->own.shape);
+	vn_case      *t = &c->e.t;
+	const int64_t n = vn_shape_count(&t->own.shape);
 	c->site = *t->site;
 	c->cand = malloc((size_t)n * sizeof *c->cand);
 	c->r = (vn_rearranged) { t,
 		                     n,
-		                     vn_trial_all_doubles_of(&t->own),
-		                     vn_trial_all_doubles_of(&t->fine),
-		                     vn_trial_all_doubles_of(&t->own),
-		                     vn_trial_all_doubles_of(&t->own),
-		                     vn_trial_all_doubles_of(&t->own),
+		                     vn_case_all_doubles_of(&t->own),
+		                     vn_case_all_doubles_of(&t->fine),
+		                     vn_case_all_doubles_of(&t->own),
+		                     vn_case_all_doubles_of(&t->own),
+		                     vn_case_all_doubles_of(&t->own),
 		                     &c->site.cand };
 	for (int64_t i = 0; i < n; i++) {
 		c->cand[i] = (float)f(c->r.own[i]);
@@ -49,7 +49,7 @@ static void end_changed(changed *c)
 	end_explained(&c->e);
 }
 
-/* Checks that the best hypothesis explains the checkpoint and has that finding and number. Returns
+/* Checks that the best trial explains the checkpoint and has that finding and number. Returns
  * its first list entry. */
 static int expect_number(const char *point, double (*f)(double), vn_finding finding, double number)
 {
@@ -58,13 +58,13 @@ static int expect_number(const char *point, double (*f)(double), vn_finding find
 	change(&c, point, f);
 	CU_ASSERT_EQUAL(vn_rearrange_numbers(&c.r, &c.e.err), VN_OK);
 	CU_ASSERT_FATAL(c.e.x.n > 0);
-	const vn_hypothesis best = c.e.x.by[0];
+	const vn_trial best = c.e.x.by[0];
 	CU_ASSERT_TRUE(best.limit_fraction <= 1);
 	CU_ASSERT_EQUAL(best.finding, finding);
-	CU_ASSERT_EQUAL(best.change.kind, VN_BY_RESULT);
-	CU_ASSERT_DOUBLE_EQUAL(best.change.result.number, number, 1e-6 * fabs(number));
+	CU_ASSERT_EQUAL(best.applied.kind, VN_BY_RESULT);
+	CU_ASSERT_DOUBLE_EQUAL(best.applied.result.number, number, 1e-6 * fabs(number));
 	end_changed(&c);
-	return best.finding == VN_FINDING_CLAMPED ? (int)best.change.result.clamp : best.change.result.factor;
+	return best.finding == VN_FINDING_CLAMPED ? (int)best.applied.result.clamp : best.applied.result.factor;
 }
 
 static double twice(double x)
@@ -159,7 +159,7 @@ static void one_number_everywhere_is_zero_or_another(void)
 		CU_ASSERT_EQUAL_FATAL(c.e.x.n, i < 2);
 		if (i < 2) {
 			CU_ASSERT_EQUAL(c.e.x.by[0].finding, finding[i]);
-			CU_ASSERT_EQUAL(c.e.x.by[0].change.result.number, number[i]);
+			CU_ASSERT_EQUAL(c.e.x.by[0].applied.result.number, number[i]);
 			CU_ASSERT_TRUE(c.e.x.by[0].limit_fraction <= 1);
 		}
 		end_changed(&c);

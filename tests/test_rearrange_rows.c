@@ -46,7 +46,7 @@ static void fill(void)
 }
 
 /* Tries rows at q_proj. Returns the number of answers, at most one. */
-static int tried(vn_hypothesis *h)
+static int tried(vn_trial *h)
 {
 	const given of[] = {
 		{ "layer0.q_proj", other }, { "layer0.output", input }, { "layer1.attn_norm", x }, { "layer1.q_proj", q }
@@ -57,22 +57,22 @@ static int tried(vn_hypothesis *h)
 	stand_at(&e, "layer1.q_proj", 0);
 	CU_ASSERT_EQUAL(vn_rearrange_rows(&e.t, &e.err), VN_OK);
 	const int n = e.x.n;
-	*h = n ? e.x.by[0] : (vn_hypothesis) { 0 };
-	CU_ASSERT_TRUE(n == 0 || h->change.kind == VN_BY_RESULT);
+	*h = n ? e.x.by[0] : (vn_trial) { 0 };
+	CU_ASSERT_TRUE(n == 0 || h->applied.kind == VN_BY_RESULT);
 	end_explained(&e);
 	return n;
 }
 
-static void is_list(const vn_hypothesis *h, int n, const int *list)
+static void is_list(const vn_trial *h, int n, const int *list)
 {
-	CU_ASSERT_EQUAL_FATAL(h->change.result.n, n);
+	CU_ASSERT_EQUAL_FATAL(h->applied.result.n, n);
 	for (int i = 0; i < n; i++)
-		CU_ASSERT_EQUAL(h->change.result.list[i], list[i]);
+		CU_ASSERT_EQUAL(h->applied.result.list[i], list[i]);
 }
 
 static void rows_of_zeros_were_not_written(void)
 {
-	vn_hypothesis h;
+	vn_trial h;
 
 	fill();
 	memset(q + 2 * N, 0, 3 * N * sizeof *q);
@@ -86,7 +86,7 @@ static void rows_of_zeros_were_not_written(void)
 
 static void rows_with_the_bits_of_another_tensor_hold_it(void)
 {
-	vn_hypothesis h;
+	vn_trial h;
 
 	fill();
 	memcpy(q + 4 * N, x + 4 * N, 8 * N * sizeof *q);
@@ -107,19 +107,19 @@ static void rows_with_the_bits_of_another_tensor_hold_it(void)
 
 static void after_four_runs_the_rest_is_counted(void)
 {
-	vn_hypothesis h;
+	vn_trial h;
 
 	fill();
 	for (int t = 0; t < T; t += 2)
 		memset(q + t * N, 0, N * sizeof *q);
 	CU_ASSERT_EQUAL(tried(&h), 1);
 	is_list(&h, 8, (const int[]) { 0, 0, 2, 2, 4, 4, 6, 6 });
-	CU_ASSERT_TRUE(h.change.result.more);
+	CU_ASSERT_TRUE(h.applied.result.more);
 }
 
 static void channels_of_zeros_are_told(void)
 {
-	vn_hypothesis h;
+	vn_trial h;
 
 	fill();
 	for (int t = 0; t < T; t++)
@@ -128,14 +128,14 @@ static void channels_of_zeros_are_told(void)
 	CU_ASSERT_EQUAL(tried(&h), 1);
 	CU_ASSERT_EQUAL(h.finding, VN_FINDING_CHANNELS_ZERO);
 	CU_ASSERT_TRUE(h.limit_fraction <= 1);
-	CU_ASSERT_EQUAL(h.change.result.number, N);
+	CU_ASSERT_EQUAL(h.applied.result.number, N);
 	is_list(&h, 2, (const int[]) { 30, 33 });
 }
 
 /* Three rows may be 0 for other reasons; all rows are no part; correct rows are no error. */
 static void few_rows_all_rows_and_none_are_no_tile(void)
 {
-	vn_hypothesis h;
+	vn_trial h;
 
 	fill();
 	CU_ASSERT_EQUAL(tried(&h), 0);

@@ -26,7 +26,7 @@ static void numbers_are_doubles_whatever_they_were(void)
 {
 	const uint16_t  half[] = { 0x3c00, 0xc000, 0x7c00 }; /* 1, -2, infinity */
 	const vn_tensor x = { VN_F16, { 1, { 3 } }, half };
-	double         *y = vn_trial_all_doubles_of(&x);
+	double         *y = vn_case_all_doubles_of(&x);
 
 	CU_ASSERT_PTR_NOT_NULL_FATAL(y);
 	CU_ASSERT_EQUAL(y[0], 1);
@@ -58,19 +58,19 @@ static void an_arrangement_is_judged_as_the_stored_result(void)
 	stand_at(&e, "layer1.q_rope", 0);
 	const vn_tensor *cand = &e.t.site->cand;
 	vn_rearranged    r = { .t = &e.t, .n = vn_shape_count(&cand->shape), .like = cand };
-	vn_hypothesis    h = { .finding = VN_FINDING_FACTOR };
-	r.a = vn_trial_all_doubles_of(cand);
-	r.b = vn_trial_all_doubles_of(cand);
+	vn_trial         h = { .finding = VN_FINDING_FACTOR };
+	r.a = vn_case_all_doubles_of(cand);
+	r.b = vn_case_all_doubles_of(cand);
 	CU_ASSERT_FATAL(r.a && r.b);
 	r.a[0] += 1e-12; /* below float32, in which the engine stores */
 	CU_ASSERT_EQUAL(vn_rearranged_judge(&r, NULL, &h, &e.err), VN_OK);
 	CU_ASSERT_EQUAL_FATAL(e.x.n, 1);
-	CU_ASSERT_EQUAL(e.x.by[0].change.kind, VN_BY_RESULT);
+	CU_ASSERT_EQUAL(e.x.by[0].applied.kind, VN_BY_RESULT);
 	CU_ASSERT_EQUAL(e.x.by[0].node, node_named(&e, "layer1.q_rope"));
 	CU_ASSERT_TRUE(e.x.by[0].limit_fraction <= 1);
 	CU_ASSERT_EQUAL((double)(float)r.a[0], r.a[0]);
 	r.a[0] = r.b[0] = 9; /* one number off */
-	h = (vn_hypothesis) { .finding = VN_FINDING_FACTOR };
+	h = (vn_trial) { .finding = VN_FINDING_FACTOR };
 	CU_ASSERT_EQUAL(vn_rearranged_judge(&r, &r.t->reference_variants, &h, &e.err), VN_OK);
 	CU_ASSERT_EQUAL_FATAL(e.x.n, 2);
 	CU_ASSERT_TRUE(e.x.by[1].limit_fraction > 1);

@@ -54,16 +54,16 @@ static void stand_with(explained *e, const char *point, int step)
 }
 
 /* The best answer at a product of the prompt that recorded y. */
-static vn_hypothesis redirected(const char *point)
+static vn_trial redirected(const char *point)
 {
 	explained e;
 
 	stand_with(&e, point, 0);
 	CU_ASSERT_EQUAL(vn_redirect(&e.t, &e.err), VN_OK);
 	CU_ASSERT_FATAL(e.x.n > 0);
-	const vn_hypothesis h = e.x.by[0];
+	const vn_trial h = e.x.by[0];
 	CU_ASSERT_TRUE(h.limit_fraction <= 1);
-	CU_ASSERT_EQUAL(h.change.kind, VN_BY_READS);
+	CU_ASSERT_EQUAL(h.applied.kind, VN_BY_READS);
 	CU_ASSERT_EQUAL(h.node, node_named(&e, point));
 	end_explained(&e);
 	return h;
@@ -87,33 +87,33 @@ static void the_weights_of_another_layer_are_found(void)
 {
 	fill_inputs();
 	multiply("layer0.q_proj", x1);
-	const vn_hypothesis h = redirected("layer1.q_proj");
+	const vn_trial h = redirected("layer1.q_proj");
 	CU_ASSERT_EQUAL(h.finding, VN_FINDING_OTHER_WEIGHTS);
-	CU_ASSERT_EQUAL(h.change.reads.weights, 1 + node_of("layer0.q_proj"));
-	CU_ASSERT_EQUAL(h.change.reads.in[0], 0);
+	CU_ASSERT_EQUAL(h.applied.reads.weights, 1 + node_of("layer0.q_proj"));
+	CU_ASSERT_EQUAL(h.applied.reads.in[0], 0);
 }
 
 static void the_matrix_of_another_product_is_found(void)
 {
 	fill_inputs();
 	multiply("layer1.v_proj", x1);
-	vn_hypothesis h = redirected("layer1.k_proj");
+	vn_trial h = redirected("layer1.k_proj");
 	CU_ASSERT_EQUAL(h.finding, VN_FINDING_PARTNERS_MATRIX);
-	CU_ASSERT_EQUAL(h.change.reads.weights, 1 + node_of("layer1.v_proj"));
+	CU_ASSERT_EQUAL(h.applied.reads.weights, 1 + node_of("layer1.v_proj"));
 	multiply("layer1.attn_out", x1);
 	h = redirected("layer1.q_proj");
 	CU_ASSERT_EQUAL(h.finding, VN_FINDING_OTHER_MATRIX);
-	CU_ASSERT_EQUAL(h.change.reads.weights, 1 + node_of("layer1.attn_out"));
+	CU_ASSERT_EQUAL(h.applied.reads.weights, 1 + node_of("layer1.attn_out"));
 }
 
 static void another_input_is_found(void)
 {
 	fill_inputs();
 	multiply("layer1.q_proj", x0);
-	const vn_hypothesis h = redirected("layer1.q_proj");
+	const vn_trial h = redirected("layer1.q_proj");
 	CU_ASSERT_EQUAL(h.finding, VN_FINDING_OTHER_INPUT);
-	CU_ASSERT_EQUAL(h.change.reads.in[0], 1 + value_of("layer0.attn_norm"));
-	CU_ASSERT_EQUAL(h.change.reads.weights, 0);
+	CU_ASSERT_EQUAL(h.applied.reads.in[0], 1 + value_of("layer0.attn_norm"));
+	CU_ASSERT_EQUAL(h.applied.reads.weights, 0);
 }
 
 static void a_correct_product_and_a_wrong_capture_are_not_redirected(void)
@@ -134,7 +134,7 @@ static void a_correct_product_and_a_wrong_capture_are_not_redirected(void)
 	end_explained(&e);
 }
 
-/* Is a hypothesis of that finding an answer at that step? tokens: of its change, if it has them. */
+/* Is a trial of that finding an answer at that step? tokens: of its change, if it has them. */
 static bool answered_in_time(const char *point, int step, vn_finding finding, int tokens)
 {
 	explained e;
@@ -143,9 +143,9 @@ static bool answered_in_time(const char *point, int step, vn_finding finding, in
 	stand_with(&e, point, step);
 	CU_ASSERT_EQUAL(vn_redirect_in_time(&e.t, &e.err), VN_OK);
 	for (int i = 0; i < e.x.n; i++) {
-		const vn_hypothesis *h = &e.x.by[i];
+		const vn_trial *h = &e.x.by[i];
 		found = found || (h->finding == finding && h->limit_fraction <= 1 &&
-		                  (h->change.kind != VN_BY_TOKENS || h->change.tokens == tokens));
+		                  (h->applied.kind != VN_BY_TOKENS || h->applied.tokens == tokens));
 	}
 	end_explained(&e);
 	return found;

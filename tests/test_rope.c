@@ -200,17 +200,19 @@ static const double input[MOST * HEADS * COLUMNS] = { 1, 2, 3, 4, 5, 6, -1,  0.5
 	                                                  9, 9, 2, 2, 2, 2, 2,   2,   3, 1,  4, 1, 5, 9, 2, 6,
 	                                                  5, 3, 5, 8, 9, 7, 9.5, 3,   2, 3,  8, 4, 6, 2, 6, 4 };
 
-static const double *rotated(const vn_rotate_edit *edit, const int32_t *ids, int64_t first, int64_t n, double *y)
+static const double *rotated(const vn_other_rotation *edit, const int32_t *ids, int64_t first, int64_t n, double *y)
 {
 	static const int64_t begins[] = { -1, -1, -1, -1, -1, 5, 5, -1 }; /* a call of 5, of 2, and of 1 token */
-	const vn_node node = { .op = VN_OP_ROPE, .c.rope.rope = { .theta = 10000, .rotary_dim = 4 }, .x.rope.edit = *edit };
-	const vn_args a = { .policy = { VN_F64, VN_F64, 0 },
-		                .threads = 1,
-		                .past = first,
-		                .tokens = n,
-		                .ids = ids,
-		                .begins = first < 8 ? begins + first : NULL,
-		                .in = { input } };
+	const vn_node        node = { .op = VN_OP_ROPE,
+		                          .c.rope.rope = { .theta = 10000, .rotary_dim = 4 },
+		                          .x.rope.other = *edit };
+	const vn_args        a = { .policy = { VN_F64, VN_F64, 0 },
+		                       .threads = 1,
+		                       .past = first,
+		                       .tokens = n,
+		                       .ids = ids,
+		                       .begins = first < 8 ? begins + first : NULL,
+		                       .in = { input } };
 
 	CU_ASSERT_EQUAL_FATAL(vn_evaluator_f64.node(&node, &a, HEADS * COLUMNS, COLUMNS, y, NULL), VN_OK);
 	return y;
@@ -240,7 +242,7 @@ static void rows_are_rotated_by_their_positions(void)
 {
 	double y[MOST * HEADS * COLUMNS];
 
-	rotated(&(vn_rotate_edit) { 0 }, NULL, 5, MOST, y);
+	rotated(&(vn_other_rotation) { 0 }, NULL, 5, MOST, y);
 	for (int t = 0; t < MOST; t++)
 		row_is_at(y, t, 5 + t, 0.01 * (5 + t));
 }
@@ -250,12 +252,12 @@ static void positions_restart_or_are_the_ids(void)
 	const int32_t ids[] = { 40, 2, 2, 7 };
 	double        y[MOST * HEADS * COLUMNS];
 
-	rotated(&(vn_rotate_edit) { .call = 3 }, NULL, 4, MOST, y); /* positions 4, 5, 6, 7 */
+	rotated(&(vn_other_rotation) { .call = 3 }, NULL, 4, MOST, y); /* positions 4, 5, 6, 7 */
 	for (int t = 0; t < MOST; t++) {
 		const int at[] = { 1, 2, 0, 1 };
 		row_is_at(y, t, at[t], 0.01 * at[t]);
 	}
-	rotated(&(vn_rotate_edit) { .by_ids = true }, ids, 4, MOST, y);
+	rotated(&(vn_other_rotation) { .by_ids = true }, ids, 4, MOST, y);
 	for (int t = 0; t < MOST; t++)
 		row_is_at(y, t, ids[t], 0.01 * ids[t]);
 }
@@ -266,7 +268,7 @@ static void positions_restart_in_the_calls_of_the_recording(void)
 	static const int at[] = { 4, 0, 1, 7 };
 	double           y[MOST * HEADS * COLUMNS];
 
-	rotated(&(vn_rotate_edit) { .call = VN_OWN_CALLS }, NULL, 4, MOST, y);
+	rotated(&(vn_other_rotation) { .call = VN_OWN_CALLS }, NULL, 4, MOST, y);
 	for (int t = 0; t < MOST; t++)
 		row_is_at(y, t, at[t], 0.01 * at[t]);
 }
@@ -284,7 +286,7 @@ static void some_tokens_are_at_other_positions(void)
 	double y[MOST * HEADS * COLUMNS];
 
 	for (size_t i = 0; i < sizeof maps / sizeof *maps; i++) {
-		rotated(&(vn_rotate_edit) { .moved = true, .map = maps[i].map }, NULL, 4, MOST, y);
+		rotated(&(vn_other_rotation) { .moved = true, .map = maps[i].map }, NULL, 4, MOST, y);
 		for (int t = 0; t < MOST; t++)
 			row_is_at(y, t, maps[i].at[t], 0.01 * maps[i].at[t]);
 	}
@@ -294,7 +296,7 @@ static void sine_and_cosine_are_exchanged(void)
 {
 	double y[MOST * HEADS * COLUMNS];
 
-	rotated(&(vn_rotate_edit) { .exchanged = true }, NULL, 1, 1, y);
+	rotated(&(vn_other_rotation) { .exchanged = true }, NULL, 1, 1, y);
 	row_has(y, 0, (const double[]) { sin(1), sin(0.01) }, (const double[]) { cos(1), cos(0.01) }, 1e-6);
 }
 
@@ -303,18 +305,18 @@ static void each_number_is_rounded_where_the_edit_says(void)
 	double y[MOST * HEADS * COLUMNS];
 
 	/* bfloat16 has no 257 */
-	rotated(&(vn_rotate_edit) { .positions = VN_FORMAT_BF16 }, NULL, 257, 1, y);
+	rotated(&(vn_other_rotation) { .positions = VN_FORMAT_BF16 }, NULL, 257, 1, y);
 	row_is_at(y, 0, 256, 2.56);
 	/* 0.01 is 1.28 / 128; bfloat16 has 164 / 128 for 1.28, and 1 itself */
-	rotated(&(vn_rotate_edit) { .frequencies = VN_FORMAT_BF16 }, NULL, 100, 1, y);
+	rotated(&(vn_other_rotation) { .frequencies = VN_FORMAT_BF16 }, NULL, 100, 1, y);
 	row_is_at(y, 0, 100, 100 * 164.0 / 128 / 128);
 	/* from 2048 on float16 has even numbers: 3001 is a tie, 3000 / 2 is even.
 	 * 30.01 lies between 30 and 30 + 1/64 */
-	rotated(&(vn_rotate_edit) { .angles = VN_FORMAT_F16 }, NULL, 3001, 1, y);
+	rotated(&(vn_other_rotation) { .angles = VN_FORMAT_F16 }, NULL, 3001, 1, y);
 	row_is_at(y, 0, 3000, 30 + 1.0 / 64);
 	/* cos 1 = 1106.54 / 2048, sin 1 = 1723.33 / 2048; cos 0.01 = 2047.9 / 2048,
 	 * sin 0.01 = 1310.7 / 2^17 */
-	rotated(&(vn_rotate_edit) { .table = VN_FORMAT_F16 }, NULL, 1, 1, y);
+	rotated(&(vn_other_rotation) { .table = VN_FORMAT_F16 }, NULL, 1, 1, y);
 	row_has(y, 0, (const double[]) { 1107.0 / 2048, 1 }, (const double[]) { 1723.0 / 2048, 1311 * 0x1p-17 }, 1e-12);
 }
 

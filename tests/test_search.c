@@ -1,7 +1,7 @@
-/* test_search.c: tests compare/hypothesis/search.c. */
+/* test_search.c: tests compare/trial/search.c. */
 #include "tests/suite.h"
 
-#include "compare/hypothesis/search.h"
+#include "compare/trial/search.h"
 
 #include <math.h>
 

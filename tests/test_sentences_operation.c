@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-/* A hypothesis is told in these words, which need neither a plan nor a comparison. */
-static void says(vn_sentence_writer *writer, vn_hypothesis h, const char *want)
+/* A trial is told in these words, which need neither a plan nor a comparison. */
+static void says(vn_sentence_writer *writer, vn_trial h, const char *want)
 {
 	char text[200] = "";
 
@@ -15,20 +15,19 @@ static void says(vn_sentence_writer *writer, vn_hypothesis h, const char *want)
 
 static void a_format_says_of_what_and_with_how_many_scales(void)
 {
-	vn_hypothesis h = { .finding = VN_FINDING_PRODUCT_ROUNDED,
-		                .change = {
-							.kind = VN_BY_MATRIX,
-							.matrix = { .kind = VN_EDIT_FORMAT, .format = VN_FORMAT_BF16, .of = VN_OF_BOTH } } };
+	vn_trial h = { .finding = VN_FINDING_PRODUCT_ROUNDED,
+		           .applied = { .kind = VN_BY_MATRIX,
+		                        .matrix = { .kind = VN_MATRIX_FORMAT, .format = VN_FORMAT_BF16, .of = VN_OF_BOTH } } };
 
 	says(vn_sentence_format, h, "inputs and weights in bfloat16: rounded");
-	h.change.matrix.format = VN_FORMAT_INT8;
-	h.change.matrix.scaled = VN_SCALE_OF_ROWS;
+	h.applied.matrix.format = VN_FORMAT_INT8;
+	h.applied.matrix.scaled = VN_SCALE_OF_ROWS;
 	says(vn_sentence_format, h,
 	     "inputs and weights in int8: rounded, with one scale for each output channel and one scale for each token");
-	h.change.matrix.of = VN_OF_INPUTS;
+	h.applied.matrix.of = VN_OF_INPUTS;
 	says(vn_sentence_format, h, "inputs in int8: rounded, with one scale for each token");
-	h.change.matrix.of = VN_OF_WEIGHTS;
-	h.change.matrix.scaled = VN_SCALE_OF_ALL;
+	h.applied.matrix.of = VN_OF_WEIGHTS;
+	h.applied.matrix.scaled = VN_SCALE_OF_ALL;
 	says(vn_sentence_format, h, "weights in int8: rounded, with one scale for each matrix");
 }
 
@@ -48,8 +47,8 @@ static void moved_tokens_are_told_by_their_map(void)
 
 	for (size_t i = 0; i < sizeof maps / sizeof *maps; i++)
 		says(vn_sentence_moved_tokens,
-		     (vn_hypothesis) { .finding = VN_FINDING_POSITIONS_OF_SOME,
-		                       .change = { .kind = VN_BY_ROTATION, .rotate = { .moved = true, .map = maps[i].map } } },
+		     (vn_trial) { .finding = VN_FINDING_POSITIONS_OF_SOME,
+		                  .applied = { .kind = VN_BY_ROTATION, .rotate = { .moved = true, .map = maps[i].map } } },
 		     maps[i].want);
 }
 

@@ -1,260 +1,266 @@
-/* test_trial.c: tests compare/hypothesis/trial.c. */
-#include "compare/hypothesis/trial.h"
+/* test_trial.c: tests compare/trial/trial.c. */
+#include "compare/trial/trial_apply.h"
 #include "tests/explain_help.h"
 
 #include <math.h>
-#include <string.h>
 
-/* ---- heads ----------------------------------------------------------------------------------- */
-
-/* Two tokens, three heads, two columns; each head of the unmodified operation has the squares 1 + 4
- * + 9 + 16 = 30. */
-enum { T = 2, H = 3, K = 2, ALL = T * H * K };
-
-static const double unmodified[ALL] = { 1, 2, 1, 2, 1, 2, 3, 4, 3, 4, 3, 4 };
-static double       fine[ALL], cand[ALL];
-
-static vn_tensor numbers(const double *x)
+static vn_trial theta(int node, vn_applied_places places, double value)
 {
-	return (vn_tensor) { VN_F64, { 3, { T, H, K } }, x };
+	vn_trial h = { .finding = VN_FINDING_THETA, .node = node };
+
+	vn_trial_constant_put(&h, "theta", value);
+	h.applied.constants.places = places;
+	return h;
 }
 
-static double *of_head(double *x, int token, int head)
+static void ids_are_those_of_the_catalogue(void)
 {
-	return x + (token * H + head) * K;
+	char     id[VN_ID];
+	vn_trial one = { .fault = { 1 + vn_fault_find("R3.plus") } }, two = one,
+			 moved = { .finding = VN_FINDING_SLOTS_MOVED }, paired = theta(0, VN_AT_NODE, 10);
+
+	two.fault[1] = 1 + vn_fault_find("R8");
+	paired.paired = true;
+	CU_ASSERT_STRING_EQUAL(vn_trial_id(&one, id), "R3.plus");
+	CU_ASSERT_STRING_EQUAL(vn_trial_id(&two, id), "R3.plus+R8");
+	CU_ASSERT_STRING_EQUAL(vn_trial_id(&paired, id), "R1+R2");
+	CU_ASSERT_STRING_EQUAL(vn_trial_id(&(vn_trial) { .finding = VN_FINDING_FACTOR, .applied.kind = VN_BY_RESULT }, id),
+	                       "");
+	for (int of = 0; of < 3; of++)
+		for (int past = 0; past < 2; past++) {
+			vn_trial_constant_put(&moved, "cache_of", of);
+			vn_trial_constant_put(&moved, "cache_form", past ? VN_CACHE_PAST : VN_CACHE_NEXT);
+			CU_ASSERT_STRING_EQUAL(vn_trial_id(&moved, id), of     ? past ? "C3.after" : "C3"
+			                                                : past ? "C1.after"
+			                                                       : "C1.before");
+		}
+	CU_ASSERT_STRING_EQUAL(vn_trial_id(&(vn_trial) { .finding = VN_FINDING_NARROW }, id), "");
+	CU_ASSERT_EQUAL(vn_trial_row(&one), one.fault[0] - 1);
+	CU_ASSERT_EQUAL(vn_trial_row(&two), -1);
+	CU_ASSERT_EQUAL(vn_trial_row(&paired), -1);
 }
 
-typedef struct stand {
-	vn_site          site;
-	vn_explanation   x;
-	vn_explain_trial t;
-	vn_head_part     part;
-	bool             some;
-} stand;
-
-/* All heads are right. floor: of the unmodified operation. */
-static void begin(stand *s, double floor)
+static void numbers_are_the_same_in_the_digits_that_are_said(void)
 {
-	*s = (stand) { .site = { .cand = numbers(cand), .axes = "token head channel" } };
-	memcpy(fine, unmodified, sizeof fine);
-	memcpy(cand, unmodified, sizeof cand);
-	s->x.unmodified.residual.floor = floor;
-	s->t = (vn_explain_trial) { .site = &s->site, .x = &s->x, .own = numbers(unmodified), .fine = numbers(fine) };
+	vn_trial a = theta(3, VN_AT_NODE, 20000), b = theta(9, VN_AT_NODE, 20000.001), c = theta(3, VN_AT_NODE, 20001);
+	vn_trial wide = { .finding = VN_FINDING_WINDOW, .first = 40, .last = 42 }, other = wide;
+
+	CU_ASSERT_TRUE(vn_trial_same(&a, &b));
+	CU_ASSERT_FALSE(vn_trial_same_place(&a, &b));
+	CU_ASSERT_FALSE(vn_trial_same(&a, &c));
+	c = a;
+	c.finding = VN_FINDING_THETA_PLAIN;
+	CU_ASSERT_FALSE(vn_trial_same(&a, &c));
+	c = a;
+	c.heads = 4;
+	c.part[2] = true;
+	CU_ASSERT_FALSE(vn_trial_same_place(&a, &c));
+	c = a;
+	c.applied.later = true;
+	CU_ASSERT_FALSE(vn_trial_same(&a, &c));
+	/* any of 40 to 42 is the same as any other of them */
+	vn_trial_constant_put(&wide, "window", 41);
+	vn_trial_constant_put(&other, "window", 40);
+	CU_ASSERT_TRUE(vn_trial_same(&wide, &other));
+	other.last = 43;
+	CU_ASSERT_FALSE(vn_trial_same(&wide, &other));
+	wide.first = wide.last = other.first = other.last = 0;
+	CU_ASSERT_FALSE(vn_trial_same(&wide, &other));
 }
 
-static void find_part(stand *s)
+/* Two equal answers whose unused bytes differ are one answer. */
+static void bytes_that_hold_no_field_do_not_count(void)
 {
-	vn_error err = { "" };
-	CU_ASSERT_EQUAL(vn_head_part_find(&s->t, &s->part, &s->some, &err), VN_OK);
+	vn_trial a, b;
+
+	memset(&a, 0, sizeof a);
+	memset(&b, 0xff, sizeof b);
+	memset(b.part, 0, sizeof b.part);
+	b.finding = a.finding = VN_FINDING_MATRIX_TRANSPOSED;
+	b.paired = b.applied.later = false;
+	b.fault[0] = b.fault[1] = b.heads = 0;
+	b.first = b.last = b.first_also = b.last_also = 0;
+	a.applied.kind = b.applied.kind = VN_BY_MATRIX;
+	b.applied.matrix.kind = VN_MATRIX_TRANSPOSED;
+	b.applied.matrix.fused = b.applied.matrix.stored = false;
+	b.applied.matrix.n = 0;
+	memset(b.applied.matrix.from, 0, sizeof b.applied.matrix.from);
+	b.applied.matrix.factor = 0;
+	b.applied.matrix.format = VN_FORMAT_NONE;
+	b.applied.matrix.of = VN_OF_WEIGHTS;
+	b.applied.matrix.scaled = VN_NO_SCALE;
+	CU_ASSERT_TRUE(vn_trial_same(&a, &b));
+	b.applied.matrix.stored = true;
+	CU_ASSERT_FALSE(vn_trial_same(&a, &b));
+	a.applied.kind = b.applied.kind = VN_BY_READS;
+	a.applied.reads.weights = b.applied.reads.weights = 3;
+	a.applied.reads.matrix = b.applied.reads.matrix = false;
+	memset(a.applied.reads.in, 0, sizeof a.applied.reads.in);
+	memset(b.applied.reads.in, 0, sizeof b.applied.reads.in);
+	CU_ASSERT_TRUE(vn_trial_same(&a, &b));
+	b.applied.reads.matrix = true;
+	CU_ASSERT_FALSE(vn_trial_same(&a, &b));
 }
 
-static void the_heads_in_error_are_found(void)
+static void what_is_not_fitted_is_the_same_by_its_id(void)
 {
-	stand s;
+	vn_trial a = { .finding = VN_FINDING_TEMPERATURE, .applied = { .kind = VN_BY_RESULT, .result.number = 1.25 } },
+			 b = a;
 
-	begin(&s, 1e-6);
-	find_part(&s);
-	CU_ASSERT_FALSE(s.some);
-	of_head(cand, 1, 1)[0] += 1;
-	find_part(&s);
-	CU_ASSERT_TRUE(s.some);
-	CU_ASSERT_EQUAL(s.part.heads, H);
-	CU_ASSERT_TRUE(!s.part.in[0] && s.part.in[1] && !s.part.in[2]);
-	of_head(cand, 0, 0)[1] -= 1;
-	of_head(cand, 0, 2)[1] -= 1;
-	find_part(&s);
-	CU_ASSERT_FALSE(s.some); /* in all */
+	b.applied.result.number = 0.8;
+	CU_ASSERT_TRUE(vn_trial_same_place(&a, &b));
+	CU_ASSERT_FALSE(vn_trial_same(&a, &b));
+	b.places = 2;
+	CU_ASSERT_FALSE(vn_trial_same_place(&a, &b));
+	CU_ASSERT_FALSE(vn_trial_is_fitted(&a));
 }
 
-/* The limit is 16 floors, of 0.01 x 30, or 16 times the error of the precision, 0.5. */
-static void an_error_within_sixteen_floors_is_none(void)
+static void slots_of_a_cache_are_the_same_by_what_they_hold(void)
 {
-	stand s;
+	vn_trial a = { .finding = VN_FINDING_CACHE_OTHER_TOKENS,
+		           .applied = { .kind = VN_BY_CACHED, .cached = { .first = 3, .n = 2, .holds = 8 } } },
+			 b = a;
 
-	begin(&s, 0.01);
-	of_head(cand, 0, 2)[0] += sqrt(16 * 0.3) - 1e-6;
-	find_part(&s);
-	CU_ASSERT_FALSE(s.some);
-	of_head(cand, 0, 2)[0] += 2e-6;
-	find_part(&s);
-	CU_ASSERT_TRUE(s.some && s.part.in[2]);
-	begin(&s, 0);
-	of_head(fine, 0, 2)[1] += sqrt(0.5);
-	of_head(cand, 1, 2)[0] += sqrt(8) - 1e-6;
-	find_part(&s);
-	CU_ASSERT_FALSE(s.some);
-	of_head(cand, 1, 2)[0] += 2e-6;
-	find_part(&s);
-	CU_ASSERT_TRUE(s.some && s.part.in[2]);
+	CU_ASSERT_TRUE(vn_trial_same(&a, &b));
+	CU_ASSERT_FALSE(vn_trial_is_fitted(&a));
+	b.applied.cached.holds = 9;
+	CU_ASSERT_FALSE(vn_trial_same(&a, &b));
+	a = (vn_trial) { .finding = VN_FINDING_CACHE_ONE_ALONE,
+		             .applied = { .kind = VN_BY_ONE_CACHED, .one_cached = { .slot = 3, .of = 1, .holds = 8 } } };
+	b = a;
+	CU_ASSERT_TRUE(vn_trial_same(&a, &b));
+	CU_ASSERT_FALSE(vn_trial_is_fitted(&a));
+	b.applied.one_cached.of = 2;
+	CU_ASSERT_FALSE(vn_trial_same(&a, &b));
 }
 
-static void a_nan_is_an_error_unless_the_operation_has_it_too(void)
+static void a_clamp_is_the_same_by_the_side_of_its_bound(void)
 {
-	double own[ALL];
-	stand  s;
+	vn_trial a = { .finding = VN_FINDING_CLAMPED,
+		           .applied = { .kind = VN_BY_RESULT, .result = { .number = 3, .clamp = VN_CLAMP_ABOVE } } },
+			 b = a;
 
-	begin(&s, 1e-6);
-	of_head(cand, 0, 1)[0] = (double)NAN;
-	find_part(&s);
-	CU_ASSERT_TRUE(s.some && s.part.in[1]);
-	memcpy(own, unmodified, sizeof own);
-	of_head(own, 0, 1)[0] = (double)NAN;
-	s.t.own = numbers(own);
-	find_part(&s);
-	CU_ASSERT_FALSE(s.some);
+	CU_ASSERT_TRUE(vn_trial_same(&a, &b));
+	b.applied.result.clamp = VN_CLAMP_BELOW;
+	CU_ASSERT_FALSE(vn_trial_same(&a, &b));
 }
 
-static void expect_rows(const stand *s, int64_t first, int64_t last)
+static void a_constant_is_put_once_and_the_last_is_its_number(void)
 {
-	bool    off[T];
-	int64_t a, b;
+	vn_trial h = theta(0, VN_AT_NODE, 10);
 
-	vn_trial_rows_off(&s->t, off, &a, &b);
-	CU_ASSERT_EQUAL(a, first);
-	CU_ASSERT_EQUAL(b, last);
-	for (int64_t row = 0; row < T; row++)
-		CU_ASSERT_EQUAL(off[row], row == first || row == last);
+	vn_trial_constant_put(&h, "offset", 3);
+	vn_trial_constant_put(&h, "theta", 20);
+	CU_ASSERT_EQUAL(h.applied.constants.n, 2);
+	CU_ASSERT_EQUAL(vn_trial_constant(&h, "theta"), 20);
+	CU_ASSERT_TRUE(isnan(vn_trial_constant(&h, "eps")));
+	vn_trial_number_put(&h, 4);
+	CU_ASSERT_EQUAL(vn_trial_constant(&h, "offset"), 4);
+	CU_ASSERT_TRUE(vn_trial_is_fitted(&h));
 }
 
-/* Also if the file gives the axes names of its own. */
-static void the_rows_in_error_are_found(void)
+/* ---- at a checkpoint ------------------------------------------------------------------------- */
+
+static int reached(const explained *e, vn_applied_places places)
 {
-	static const char *const axes[] = { "token head channel", "tokenA head channel", "" };
-	double                   own[ALL];
-	stand                    s;
+	const vn_trial h = theta(node_named(e, "layer1.q_rope"), places, 77);
+	vn_error       err = { "" };
+	vn_made        made;
+	int            n = 0;
 
-	for (int i = 0; i < 3; i++) {
-		begin(&s, 0);
-		s.site.axes = axes[i];
-		s.x.unmodified.residual.floor_token = 1e-6;
-		memcpy(own, unmodified, sizeof own);
-		s.t.own = numbers(own);
-		expect_rows(&s, -1, -1);
-		of_head(cand, 1, 2)[1] += 1;
-		expect_rows(&s, 1, 1);
-		of_head(own, 0, 0)[0] = of_head(cand, 0, 0)[0] = (double)INFINITY; /* the operation's own */
-		expect_rows(&s, 1, 1);
-		of_head(cand, 0, 0)[0] = -(double)INFINITY;
-		expect_rows(&s, 0, 1);
-		of_head(cand, 0, 0)[0] = 1;
-		expect_rows(&s, 0, 1);
-		of_head(own, 0, 0)[0] = of_head(cand, 0, 0)[0] = (double)NAN;
-		expect_rows(&s, 0, 1);
-	}
-}
-
-static void what_has_no_heads_or_one_has_no_part(void)
-{
-	static const char *const axes[] = { "token hidden", "token channel head_dim", "token hidden head" };
-	vn_hypothesis            h = { .heads = H };
-	stand                    s;
-
-	for (int i = 0; i < 3; i++) {
-		begin(&s, 1e-6);
-		of_head(cand, 1, 1)[0] += 1;
-		s.site.axes = axes[i];
-		s.site.cand.shape = i == 2 ? (vn_shape) { 3, { T, H * K, 1 } } : (vn_shape) { 3, { T, H, K } };
-		find_part(&s);
-		CU_ASSERT_FALSE(s.some);
-		CU_ASSERT_FALSE(vn_head_part_of(&s.t, &h, &s.part));
-	}
-	begin(&s, 1e-6);
-	s.site.cand.shape = (vn_shape) { 3, { 1, VN_HEADS_MOST + 1, 0 } };
-	find_part(&s);
-	CU_ASSERT_EQUAL(s.part.heads, 0);
-	begin(&s, 1e-6);
-	of_head(cand, 1, 1)[0] += 1;
-	s.site.axes = "token kv_head channel"; /* of keys and values */
-	find_part(&s);
-	CU_ASSERT_TRUE(s.some && s.part.in[1]);
-}
-
-static void a_hypothesis_says_its_heads(void)
-{
-	vn_hypothesis h = { .heads = H, .part = { true, false, true } };
-	stand         s;
-
-	begin(&s, 1e-6);
-	CU_ASSERT_TRUE(vn_head_part_of(&s.t, &h, &s.part));
-	CU_ASSERT_TRUE(s.part.heads == H && s.part.outer == T && s.part.inner == K);
-	CU_ASSERT_TRUE(s.part.in[0] && !s.part.in[1] && s.part.in[2]);
-	h.heads = 0;
-	CU_ASSERT_FALSE(vn_head_part_of(&s.t, &h, &s.part));
-}
-
-static void the_other_heads_are_put_back(void)
-{
-	const double       want[ALL] = { -1, -2, 1, 2, 1, 2, -7, -8, 3, 4, 3, 4 };
-	double             made[ALL];
-	const vn_head_part part = { .in = { true }, .heads = H, .outer = T, .inner = K };
-	const vn_tensor    z = numbers(made), own = numbers(unmodified);
-
-	for (int i = 0; i < ALL; i++)
-		made[i] = -1 - i;
-	vn_head_part_splice(&part, &z, &own);
-	for (int i = 0; i < ALL; i++)
-		CU_ASSERT_EQUAL(made[i], want[i]);
-}
-
-/* ---- what a hypothesis makes ----------------------------------------------------------------- */
-
-/* A checkpoint of two numbers in an engine that stores float16. */
-static void made_numbers_are_rounded_to_the_storage(void)
-{
-	static const struct {
-		vn_dtype storage;
-		double   want;
-	} of[] = { { VN_F16, 1 + 0x1p-10 },
-		       { VN_F32, 1 + 0x1p-10 + 0x1p-20 },
-		       { VN_F64, 1 + 0x1p-10 + 0x1p-20 + 0x1p-40 } };
-
-	for (int i = 0; i < 3; i++) {
-		vn_comparison    c = { .opened.policy.storage = of[i].storage };
-		vn_site          site = { .cand = { VN_F32, { 1, { 2 } }, NULL } };
-		vn_explain_trial t = { .c = &c, .site = &site };
-		vn_made          made = { 0 };
-		vn_error         err = { "" };
-
-		CU_ASSERT_EQUAL_FATAL(vn_made_room(&t, &made, &err), VN_OK);
-		CU_ASSERT_EQUAL(vn_shape_count(&made.own.shape), 2);
-		((double *)made.fine.data)[0] = 1 + 0x1p-10 + 0x1p-20 + 0x1p-40;
-		((double *)made.fine.data)[1] = -3;
-		vn_made_round(&t, &made);
-		CU_ASSERT_EQUAL(((const double *)made.own.data)[0], of[i].want);
-		CU_ASSERT_EQUAL(((const double *)made.own.data)[1], -3);
-		vn_made_finish(&made);
-		CU_ASSERT_PTR_NULL(made.own.data);
-	}
-}
-
-static void a_table_of_its_own_leaves_the_weights_alone(void)
-{
-	const vn_tensor weights[] = { { .dtype = VN_F16 }, { .dtype = VN_F32 } };
-	const vn_plan   p = { .n_weights = 2 };
-	vn_made         made = { .weights = weights };
-	vn_error        err = { "" };
-
-	CU_ASSERT_EQUAL_FATAL(vn_made_copy_table(&made, &p, &err), VN_OK);
-	CU_ASSERT_PTR_EQUAL(made.weights, made.table);
-	CU_ASSERT_PTR_EQUAL(made.plan, &p);
-	made.table[0].dtype = VN_F64;
-	CU_ASSERT_EQUAL(weights[0].dtype, VN_F16);
-	CU_ASSERT_EQUAL(made.table[1].dtype, VN_F32);
+	CU_ASSERT_EQUAL_FATAL(vn_trial_apply(&e->t, &h, &made, &err), VN_OK);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(made.plan);
+	for (int i = 0; i < made.plan->n_nodes; i++)
+		n += made.plan->node[i].op == VN_OP_ROPE && made.plan->node[i].c.rope.rope.theta == 77;
 	vn_made_finish(&made);
+	return n;
+}
+
+static void a_constant_reaches_its_node_its_layer_or_all(void)
+{
+	explained e;
+
+	compare_llama(&e, "R2.1e4@layer1.q_rope");
+	stand_at(&e, "layer1.q_rope", 0);
+	CU_ASSERT_EQUAL(reached(&e, VN_AT_NODE), 1);
+	CU_ASSERT_EQUAL(reached(&e, VN_IN_LAYER), 2);
+	CU_ASSERT_EQUAL(reached(&e, VN_EVERYWHERE), 2 * e.t.site->plan->layers);
+	end_explained(&e);
+}
+
+static void what_comes_later_makes_nothing_in_the_first_call(void)
+{
+	vn_trial  h;
+	vn_made   made;
+	explained e;
+
+	compare_llama(&e, "R2.1e4@layer1.q_rope");
+	for (int step = 0; step < 2; step++) {
+		stand_at(&e, "layer1.q_rope", step);
+		h = theta(node_named(&e, "layer1.q_rope"), VN_AT_NODE, 77);
+		h.applied.later = true;
+		CU_ASSERT_EQUAL(vn_trial_apply(&e.t, &h, &made, &e.err), VN_OK);
+		CU_ASSERT_EQUAL(made.plan != NULL, step > 0);
+		vn_made_finish(&made);
+		if (!step)
+			leave_stand(&e);
+	}
+	end_explained(&e);
+}
+
+static void a_constant_that_it_may_not_be_makes_nothing(void)
+{
+	vn_trial  h = { .finding = VN_FINDING_ROTARY_WIDTH };
+	vn_made   made;
+	explained e;
+
+	compare_llama(&e, "R2.1e4@layer1.q_rope");
+	stand_at(&e, "layer1.q_rope", 0);
+	h.node = node_named(&e, "layer1.q_rope");
+	vn_trial_constant_put(&h, "no such constant", -3);
+	CU_ASSERT_EQUAL(vn_trial_apply(&e.t, &h, &made, &e.err), VN_OK);
+	CU_ASSERT_PTR_NULL(made.plan);
+	vn_made_finish(&made);
+	end_explained(&e);
+}
+
+static void what_is_read_moves_with_its_layer_or_not_at_all(void)
+{
+	vn_trial  h = { .finding = VN_FINDING_OTHER_WEIGHTS, .applied = { .kind = VN_BY_READS } };
+	explained e;
+
+	compare_llama(&e, "R2.1e4@layer1.q_rope");
+	stand_at(&e, "layer1.q_rope", 0);
+	const int here = node_named(&e, "layer1.q_proj"), below = node_named(&e, "layer0.q_proj");
+	h.node = below;
+	h.applied.reads.weights = 1 + here;
+	vn_trial up = h;
+	CU_ASSERT_FALSE(vn_trial_move(&e.t, &up, here)); /* there is no layer 2 */
+	const vn_plan *p = e.t.site->plan;
+	const int      up_proj[] = { node_named(&e, "layer0.up_proj"), node_named(&e, "layer1.up_proj") };
+	h = (vn_trial) { .node = up_proj[1],
+		             .applied = { .kind = VN_BY_READS,
+		                          .reads.in = { 1 + vn_plan_root(p, vn_plan_find(p, "layer1.attn_norm")) } } };
+	CU_ASSERT_TRUE(vn_trial_move(&e.t, &h, up_proj[0]));
+	CU_ASSERT_EQUAL(h.applied.reads.in[0], 1 + vn_plan_root(p, vn_plan_find(p, "layer0.attn_norm")));
+	CU_ASSERT_EQUAL(h.node, up_proj[0]);
+	end_explained(&e);
 }
 
 int main(void)
 {
 	CU_TestInfo tests[] = {
-		TEST(the_heads_in_error_are_found),
-		TEST(an_error_within_sixteen_floors_is_none),
-		TEST(a_nan_is_an_error_unless_the_operation_has_it_too),
-		TEST(the_rows_in_error_are_found),
-		TEST(what_has_no_heads_or_one_has_no_part),
-		TEST(a_hypothesis_says_its_heads),
-		TEST(the_other_heads_are_put_back),
-		TEST(made_numbers_are_rounded_to_the_storage),
-		TEST(a_table_of_its_own_leaves_the_weights_alone),
+		TEST(ids_are_those_of_the_catalogue),
+		TEST(numbers_are_the_same_in_the_digits_that_are_said),
+		TEST(bytes_that_hold_no_field_do_not_count),
+		TEST(what_is_not_fitted_is_the_same_by_its_id),
+		TEST(slots_of_a_cache_are_the_same_by_what_they_hold),
+		TEST(a_clamp_is_the_same_by_the_side_of_its_bound),
+		TEST(a_constant_is_put_once_and_the_last_is_its_number),
+		TEST(a_constant_reaches_its_node_its_layer_or_all),
+		TEST(what_comes_later_makes_nothing_in_the_first_call),
+		TEST(a_constant_that_it_may_not_be_makes_nothing),
+		TEST(what_is_read_moves_with_its_layer_or_not_at_all),
 		CU_TEST_INFO_NULL,
 	};
 	if (!make_folder())

@@ -1,4 +1,4 @@
-/* trial.h: the comparison of two recordings of the folder of folder.h. */
+/* case.h: the comparison of two recordings of the folder of folder.h. */
 #ifndef VN_TESTS_TRIAL_H
 #define VN_TESTS_TRIAL_H
 

@@ -204,10 +204,10 @@ typedef enum vn_replay_when {
  * explain does not link it. explain: the caller frees *why, also after a failure. why may be
  * NULL in free. */
 struct vn_comparison;
-struct vn_explanations;
+struct vn_all_findings;
 typedef struct vn_explainer {
-	vn_status (*explain)(struct vn_comparison *c, struct vn_explanations **why, vn_error *err);
-	void (*free)(struct vn_explanations *why);
+	vn_status (*explain)(struct vn_comparison *c, struct vn_all_findings **why, vn_error *err);
+	void (*free)(struct vn_all_findings *why);
 } vn_explainer;
 
 typedef struct vn_compare_options {
@@ -304,9 +304,9 @@ typedef struct vn_result {
 	int       first; /* first divergence; -1 */
 	int      *origins, n_origins;
 
-	/* explain: the explanations of the origins (explanation.h), and who frees them; NULL: not
+	/* explain: the explanations of the origins (findings.h), and who frees them; NULL: not
 	 * requested. */
-	struct vn_explanations *why;
+	struct vn_all_findings *why;
 	const vn_explainer     *explainer;
 
 	/* verdict. */

@@ -5,15 +5,15 @@
 #include "compare/estimate/estimate_attention.h"
 #include "compare/estimate/estimate_rope.h"
 #include "compare/estimate/estimate_rotate.h"
-#include "compare/hypothesis/fit.h"
-#include "compare/hypothesis/score.h"
+#include "compare/trial/fit.h"
+#include "compare/trial/score.h"
 
 #include <math.h>
 
 enum { ALONE = 4 }; /* the most operations, starting with the checkpoint's own, that are each tried in their own way */
 enum { TRIED_ALONE = 4 }; /* the most layers between captured tensors, and operations of a kind, tried one by one */
 
-typedef vn_status (*estimator)(vn_explain_trial *t, const vn_hypothesis *at, vn_error *err);
+typedef vn_status (*estimator)(vn_case *t, const vn_trial *at, vn_error *err);
 
 #define OF(op) (UINT64_C(1) << VN_OP_##op)
 #define NORMS  (OF(RMS_NORM) | OF(LAYER_NORM) | OF(L2_NORM) | OF(GATED_NORM))
@@ -23,7 +23,7 @@ typedef vn_status (*estimator)(vn_explain_trial *t, const vn_hypothesis *at, vn_
 enum { TESTED = 8 }; /* the most tokens that are compared with the rows of the table */
 
 /* The squared error of the candidate's token `at` if its row of the table is `by` further on. */
-static double row_off_by(const vn_explain_trial *t, const vn_tensor *table, int64_t at, int64_t by)
+static double row_off_by(const vn_case *t, const vn_tensor *table, int64_t at, int64_t by)
 {
 	const int64_t D = table->shape.dim[1], row = t->site->first + at;
 	double        sum = 0;
@@ -37,7 +37,7 @@ static double row_off_by(const vn_explain_trial *t, const vn_tensor *table, int6
 }
 
 /* The shift that leaves the least error; 0: no shift leaves any finite error. */
-static int64_t shift_of(const vn_explain_trial *t, const vn_tensor *table)
+static int64_t shift_of(const vn_case *t, const vn_tensor *table)
 {
 	const int64_t rows = t->site->cand.shape.dim[0], C = table->shape.dim[0], first = t->site->first,
 				  some = rows < TESTED ? rows : TESTED;
@@ -48,7 +48,7 @@ static int64_t shift_of(const vn_explain_trial *t, const vn_tensor *table)
 		double sum = 0;
 		for (int64_t i = 0; i < some && sum < least; i++) {
 			const int64_t at = some < 2 ? 0 : (rows - 1) * i / (some - 1), to = first + at + by;
-			/* A row outside the table stays as it is, as in hypothesis_apply.c. */
+			/* A row outside the table stays as it is, as in trial_apply.c. */
 			sum += row_off_by(t, table, at, to >= 0 && to < C ? by : 0);
 		}
 		if (sum < least) {
@@ -61,40 +61,40 @@ static int64_t shift_of(const vn_explain_trial *t, const vn_tensor *table)
 
 /* Estimates which row of the table of learned positions each token was given. at->node must look up
  * learned positions. */
-static vn_status estimate_positions(vn_explain_trial *t, const vn_hypothesis *at, vn_error *err)
+static vn_status estimate_positions(vn_case *t, const vn_trial *at, vn_error *err)
 {
 	const vn_plan   *p = t->site->plan;
 	const vn_tensor *c = &t->site->cand, *table = &t->site->weights[p->node[at->node].w[0]];
-	const int64_t    past = vn_trial_step(t)->position;
-	vn_hypothesis    h = { .finding = VN_FINDING_TABLE_OFFSET, .node = at->node, .change.kind = VN_BY_ROWS }, later = h;
-	vn_status        st = VN_OK;
+	const int64_t    past = vn_case_step(t)->position;
+	vn_trial  h = { .finding = VN_FINDING_TABLE_OFFSET, .node = at->node, .applied.kind = VN_BY_ROWS }, later = h;
+	vn_status st = VN_OK;
 
 	/* The checkpoint must be a row of the table, alone or added to something. */
 	if (c->shape.rank != 2 || table->shape.rank != 2 || c->shape.dim[1] != table->shape.dim[1] ||
 	    t->x->unmodified.residual.bad)
 		return VN_OK;
 	const int64_t by = shift_of(t, table);
-	h.change.rows = later.change.rows = (int)by;
+	h.applied.rows = later.applied.rows = (int)by;
 	if (by == 0 || (st = vn_fit_whole(t, &h, by, -table->shape.dim[0], table->shape.dim[0], err)) || past == 0)
 		return st;
 	later.finding = VN_FINDING_TABLE_OFFSET_LATER;
-	later.change.later = true;
+	later.applied.later = true;
 	return vn_try(t, &later, err);
 }
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
 /* A later call begins with an empty state. */
-static vn_status lost_state(vn_explain_trial *t, const vn_hypothesis *at, vn_error *err)
+static vn_status lost_state(vn_case *t, const vn_trial *at, vn_error *err)
 {
-	const vn_step *s = vn_trial_step(t);
-	vn_hypothesis  h = *at;
+	const vn_step *s = vn_case_step(t);
+	vn_trial       h = *at;
 
 	if (!s || s->position == 0 || (s->tokens > 1 && s->tokens > s->position))
 		return VN_OK;
 	h.finding = VN_FINDING_STATE_LOST;
-	vn_hypothesis_constant_put(&h, "restart", s->tokens == 1 ? 1 : (double)s->position);
-	h.change.later = true;
+	vn_trial_constant_put(&h, "restart", s->tokens == 1 ? 1 : (double)s->position);
+	h.applied.later = true;
 	return vn_try(t, &h, err);
 }
 
@@ -128,10 +128,9 @@ static double own_scale(const vn_node *n)
 	return n->op == VN_OP_ATTENTION ? n->c.attention.scale : n->c.delta.scale;
 }
 
-static vn_status fit_row(vn_explain_trial *t, const struct estimator_row *r, const vn_hypothesis *at, vn_range in,
-                         vn_error *err)
+static vn_status fit_row(vn_case *t, const struct estimator_row *r, const vn_trial *at, vn_range in, vn_error *err)
 {
-	vn_hypothesis h = *at;
+	vn_trial h = *at;
 
 	h.finding = r->finding;
 	if (r->times_own) {
@@ -140,17 +139,17 @@ static vn_status fit_row(vn_explain_trial *t, const struct estimator_row *r, con
 		in.high = own * in.high;
 	}
 	if (r->finding == VN_FINDING_EPS_OUTSIDE)
-		vn_hypothesis_constant_put(&h, "eps_outside", 1);
+		vn_trial_constant_put(&h, "eps_outside", 1);
 	const vn_status st = vn_fit_constant(t, &h, in, err);
-	if (st || !r->times_own || vn_trial_answered(t))
+	if (st || !r->times_own || vn_case_answered(t))
 		return st;
-	vn_hypothesis_number_put(&h, 0); /* no range of logarithms contains 0 */
+	vn_trial_number_put(&h, 0); /* no range of logarithms contains 0 */
 	return vn_try(t, &h, err);
 }
 
 /* Tries the rows of the operation at `at`. among: other operations are between it and the
  * checkpoint. */
-static vn_status fit_rows(vn_explain_trial *t, const vn_hypothesis *at, bool among, vn_error *err)
+static vn_status fit_rows(vn_case *t, const vn_trial *at, bool among, vn_error *err)
 {
 	const vn_op op = t->site->plan->node[at->node].op;
 	vn_status   st = VN_OK;
@@ -159,7 +158,7 @@ static vn_status fit_rows(vn_explain_trial *t, const vn_hypothesis *at, bool amo
 		const struct estimator_row *r = &table[i];
 		const vn_range              in = among ? r->among : r->alone;
 		const estimator             read = among ? r->read_among : r->read_alone;
-		if (!(r->ops >> op & 1) || (vn_trial_answered(t) && !r->beside && i && table[i - 1].ops == r->ops))
+		if (!(r->ops >> op & 1) || (vn_case_answered(t) && !r->beside && i && table[i - 1].ops == r->ops))
 			continue;
 		st = read ? read(t, at, err) : in.steps ? fit_row(t, r, at, in, err) : VN_OK;
 	}
@@ -178,12 +177,12 @@ static bool is_shared(vn_op op)
 }
 
 /* Counts how many operations of the span h changes, and how many it could. */
-static void count_places(vn_explain_trial *t, vn_hypothesis *h)
+static void count_places(vn_case *t, vn_trial *h)
 {
-	const vn_plan         *p = t->site->plan;
-	const vn_node         *a = &p->node[h->node];
-	const vn_change_places places = h->change.constants.places;
-	const int              n = t->site->n_span, *span = t->site->span;
+	const vn_plan          *p = t->site->plan;
+	const vn_node          *a = &p->node[h->node];
+	const vn_applied_places places = h->applied.constants.places;
+	const int               n = t->site->n_span, *span = t->site->span;
 
 	h->places = 0;
 	for (int i = 0; i < n; i++) {
@@ -198,7 +197,7 @@ static void count_places(vn_explain_trial *t, vn_hypothesis *h)
 }
 
 /* Is operation i of the span the first of its kind there: in one layer, or (-1) in all layers? */
-static bool is_first_of_kind(const vn_explain_trial *t, int layer, int i)
+static bool is_first_of_kind(const vn_case *t, int layer, int i)
 {
 	const vn_node *node = t->site->plan->node, *n = &node[t->site->span[i]];
 	bool           first = layer < 0 || n->layer == layer;
@@ -210,14 +209,14 @@ static bool is_first_of_kind(const vn_explain_trial *t, int layer, int i)
 	return first;
 }
 
-static vn_status fit_each_kind(vn_explain_trial *t, int layer, vn_error *err)
+static vn_status fit_each_kind(vn_case *t, int layer, vn_error *err)
 {
 	vn_status st = VN_OK;
 
-	for (int i = 0; !st && i < t->site->n_span && !vn_trial_answered(t); i++) {
-		vn_hypothesis h = { .node = t->site->span[i],
-			                .change = { .kind = VN_BY_CONSTANTS,
-			                            .constants.places = layer < 0 ? VN_EVERYWHERE : VN_IN_LAYER } };
+	for (int i = 0; !st && i < t->site->n_span && !vn_case_answered(t); i++) {
+		vn_trial h = { .node = t->site->span[i],
+			           .applied = { .kind = VN_BY_CONSTANTS,
+			                        .constants.places = layer < 0 ? VN_EVERYWHERE : VN_IN_LAYER } };
 		if (!is_shared(t->site->plan->node[h.node].op) || !is_first_of_kind(t, layer, i))
 			continue;
 		count_places(t, &h);
@@ -228,7 +227,7 @@ static vn_status fit_each_kind(vn_explain_trial *t, int layer, vn_error *err)
 }
 
 /* Fits the operations after those that were tried in their own way, each alone, if they are few. */
-static vn_status fit_each_alone(vn_explain_trial *t, vn_error *err)
+static vn_status fit_each_alone(vn_case *t, vn_error *err)
 {
 	const vn_plan *p = t->site->plan;
 	const int     *span = t->site->span, n = t->site->n_span;
@@ -237,15 +236,15 @@ static vn_status fit_each_alone(vn_explain_trial *t, vn_error *err)
 
 	for (int i = 0; i < n; i++)
 		of[p->node[span[i]].op]++;
-	for (int i = 0; !st && i < n && !vn_trial_answered(t); i++) {
+	for (int i = 0; !st && i < n && !vn_case_answered(t); i++) {
 		const vn_op op = p->node[span[i]].op;
 		if (is_shared(op) && of[op] <= TRIED_ALONE && (i >= ALONE || (op == VN_OP_ROPE && i)))
-			st = fit_rows(t, &(vn_hypothesis) { .node = span[i] }, true, err);
+			st = fit_rows(t, &(vn_trial) { .node = span[i] }, true, err);
 	}
 	return st;
 }
 
-static vn_status fit_together(vn_explain_trial *t, vn_error *err)
+static vn_status fit_together(vn_case *t, vn_error *err)
 {
 	const vn_plan *p = t->site->plan;
 	const int     *span = t->site->span, n = t->site->n_span;
@@ -258,18 +257,18 @@ static vn_status fit_together(vn_explain_trial *t, vn_error *err)
 		high = layer > high ? layer : high;
 	}
 	st = fit_each_kind(t, -1, err);
-	for (int layer = low; !st && high > low && high - low < TRIED_ALONE && layer <= high && !vn_trial_answered(t);
+	for (int layer = low; !st && high > low && high - low < TRIED_ALONE && layer <= high && !vn_case_answered(t);
 	     layer++)
 		st = fit_each_kind(t, layer, err);
-	return st || vn_trial_answered(t) ? st : fit_each_alone(t, err);
+	return st || vn_case_answered(t) ? st : fit_each_alone(t, err);
 }
 
-vn_status vn_estimate(vn_explain_trial *t, vn_error *err)
+vn_status vn_estimate(vn_case *t, vn_error *err)
 {
 	const int n = t->site->n_span, *span = t->site->span;
 	vn_status st = VN_OK;
 
 	for (int i = 0; !st && i < n && i < ALONE; i++)
-		st = fit_rows(t, &(vn_hypothesis) { .node = span[i] }, false, err);
-	return st || vn_trial_answered(t) || n < 2 || t->brief ? st : fit_together(t, err);
+		st = fit_rows(t, &(vn_trial) { .node = span[i] }, false, err);
+	return st || vn_case_answered(t) || n < 2 || t->brief ? st : fit_together(t, err);
 }

@@ -3,16 +3,16 @@
  *
  * This is one of the strategies in explain/explain_point.c. The table in estimate.c lists, for each
  * kind of operation, what is fitted and how. The folder's other headers are estimators: functions
- * that read a number off the candidate's data and try it as a hypothesis (hypothesis/score.h). The
+ * that read a number off the candidate's data and try it as a trial (trial/score.h). The
  * table calls some of them; the others are strategies of their own.
  */
 #ifndef VN_COMPARE_ESTIMATE_H
 #define VN_COMPARE_ESTIMATE_H
 
-#include "compare/hypothesis/trial.h"
+#include "compare/trial/case.h"
 
 /* Fits constants of the operations between the checkpoint and captured values: of each operation
  * alone, then one constant for several operations. */
-vn_status vn_estimate(vn_explain_trial *t, vn_error *err);
+vn_status vn_estimate(vn_case *t, vn_error *err);
 
 #endif

@@ -1,8 +1,8 @@
 /* estimate_arithmetic.c: see estimate_arithmetic.h. */
 #include "compare/estimate/estimate_arithmetic.h"
-#include "compare/hypothesis/apply_computed.h"
-#include "compare/hypothesis/edit_matrix.h"
-#include "compare/hypothesis/score.h"
+#include "compare/trial/apply_computed.h"
+#include "compare/trial/apply_matrix.h"
+#include "compare/trial/score.h"
 
 #include <float.h>
 #include <math.h>
@@ -23,7 +23,7 @@ static bool is_too_large(const vn_tensor *in, int64_t from, int64_t C)
 
 /* Fills *made with the unmodified result, and 0 (or the bias) in the rows whose squares pass
  * float32. Returns how many rows that are. */
-static int64_t make_rows(const vn_explain_trial *t, const vn_node *n, const vn_tensor *in, int64_t C, vn_made *made)
+static int64_t make_rows(const vn_case *t, const vn_node *n, const vn_tensor *in, int64_t C, vn_made *made)
 {
 	const vn_tensor *bias = n->op == VN_OP_LAYER_NORM && n->w[1] >= 0 ? &t->site->weights[n->w[1]] : NULL;
 	const int64_t    all = vn_shape_count(&t->site->cand.shape);
@@ -43,12 +43,12 @@ static int64_t make_rows(const vn_explain_trial *t, const vn_node *n, const vn_t
 	return rows;
 }
 
-vn_status vn_estimate_squares(vn_explain_trial *t, vn_error *err)
+vn_status vn_estimate_squares(vn_case *t, vn_error *err)
 {
 	const vn_plan *p = t->site->plan;
-	const int      node = vn_trial_node(t);
+	const int      node = vn_case_node(t);
 	const vn_node *n = &p->node[node];
-	vn_hypothesis  h = { .finding = VN_FINDING_SQUARES_OVERFLOW, .node = node, .change.kind = VN_BY_RESULT };
+	vn_trial       h = { .finding = VN_FINDING_SQUARES_OVERFLOW, .node = node, .applied.kind = VN_BY_RESULT };
 	vn_made        made = { 0 };
 	vn_tensor      in;
 	vn_status      st;
@@ -60,8 +60,8 @@ vn_status vn_estimate_squares(vn_explain_trial *t, vn_error *err)
 	if ((st = vn_recompute_input(t->recompute, 0, VN_FINE_WIDTH, &in, err)))
 		return st;
 	if (!(st = vn_made_room(t, &made, err)) && make_rows(t, n, &in, C, &made) &&
-	    !(st = vn_score_numbers(t, &made.own, &made.fine, &h, err)) && vn_trial_fits(t, &h))
-		vn_trial_keep(t->x, &h);
+	    !(st = vn_score_numbers(t, &made.own, &made.fine, &h, err)) && vn_case_fits(t, &h))
+		vn_case_keep(t->x, &h);
 	vn_made_finish(&made);
 	return st;
 }
@@ -82,29 +82,29 @@ static bool has_format(const vn_tensor *x, vn_rounding_format format)
 
 /* Tries to round only the result, and to compute the whole operation in the format. Keeps the try
  * that leaves fewer numbers off. */
-static vn_status try_format(vn_explain_trial *t, vn_rounding_format format, double *y, vn_error *err)
+static vn_status try_format(vn_case *t, vn_rounding_format format, double *y, vn_error *err)
 {
-	vn_hypothesis h = { .finding = VN_FINDING_NARROW,
-		                .node = vn_trial_node(t),
-		                .recorder_fault = t->consumed == VN_CONSUMED_OTHERS,
-		                .change = { .kind = VN_BY_NARROW } };
-	int64_t       least = -1, off;
-	vn_status     st = VN_OK;
-	vn_error      none = { "" };
+	vn_trial  h = { .finding = VN_FINDING_NARROW,
+		            .node = vn_case_node(t),
+		            .recorder_fault = t->consumed == VN_CONSUMED_OTHERS,
+		            .applied = { .kind = VN_BY_NARROW } };
+	int64_t   least = -1, off;
+	vn_status st = VN_OK;
+	vn_error  none = { "" };
 
 	for (int whole = 0; !st && whole < (t->site->n_span == 1 && !h.recorder_fault ? 2 : 1); whole++) {
-		const vn_narrow_edit edit = { .format = format, .whole = whole };
+		const vn_applied_format edit = { .format = format, .whole = whole };
 		st = vn_narrow_make(t, &edit, y, &off, &none);
 		if (st || off < 0 || (least >= 0 && off >= least))
 			continue;
 		least = off;
-		h.change.narrow = edit;
+		h.applied.narrow = edit;
 	}
 	st = vn_unless_unsupported(st, &none, err);
 	return st || least < 0 ? st : vn_try(t, &h, err);
 }
 
-vn_status vn_estimate_narrow(vn_explain_trial *t, vn_error *err)
+vn_status vn_estimate_narrow(vn_case *t, vn_error *err)
 {
 	static const vn_rounding_format formats[] = { VN_FORMAT_BF16, VN_FORMAT_F16 };
 	const vn_dtype                  storage = t->c->opened.policy.storage;
@@ -113,13 +113,13 @@ vn_status vn_estimate_narrow(vn_explain_trial *t, vn_error *err)
 	const int                       n = storage == VN_BF16 ? 0 : storage == VN_F16 ? 1 : 2;
 	vn_status                       st = VN_OK;
 
-	const vn_node *node = &t->site->plan->node[vn_trial_node(t)];
+	const vn_node *node = &t->site->plan->node[vn_case_node(t)];
 	if (t->part || t->x->unmodified.residual.bad || !n || node->out[0] != t->site->target)
 		return VN_OK; /* scores and probabilities in another format: estimate_attention.c */
 	double *y = malloc((size_t)vn_shape_count(&cand->shape) * sizeof *y + 1);
 	if (!y)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %lld numbers", (long long)vn_shape_count(&cand->shape));
-	for (int i = 0; !st && i < n && !vn_trial_answered(t); i++)
+	for (int i = 0; !st && i < n && !vn_case_answered(t); i++)
 		if (has_format(cand, formats[i]))
 			st = try_format(t, formats[i], y, err);
 	free(y);
@@ -132,43 +132,41 @@ vn_status vn_estimate_narrow(vn_explain_trial *t, vn_error *err)
 
 /* Is the checkpoint made by an activation? Of the others and of other gates, a cap or a format, the
  * catalogue has faults. */
-static bool is_activation(const vn_explain_trial *t)
+static bool is_activation(const vn_case *t)
 {
-	const vn_node *n = &t->site->plan->node[vn_trial_node(t)];
+	const vn_node *n = &t->site->plan->node[vn_case_node(t)];
 
 	return (n->op == VN_OP_GATED || n->op == VN_OP_ACT) && n->c.act.act <= VN_QUICK_GELU &&
 	       (n->op == VN_OP_ACT || n->x.act.form == VN_GATE_USUAL) && n->out[0] == t->site->target;
 }
 
 /* What a few tokens leave with this activation. */
-static vn_status estimate_act(const vn_explain_trial *t, vn_act act, double *off, vn_error *err)
+static vn_status estimate_act(const vn_case *t, vn_act act, double *off, vn_error *err)
 {
 	vn_plan  *plan;
 	vn_status st = vn_plan_clone(t->site->plan, &plan, err);
 
 	if (st)
 		return st;
-	plan->node[vn_trial_node(t)].c.act.act = act;
+	plan->node[vn_case_node(t)].c.act.act = act;
 	st = vn_recompute_estimate_tokens(t->recompute, plan, t->site->weights, off, err);
 	vn_plan_destroy(plan);
 	return st;
 }
 
-vn_status vn_estimate_activation(vn_explain_trial *t, vn_error *err)
+vn_status vn_estimate_activation(vn_case *t, vn_error *err)
 {
-	vn_hypothesis h = { .finding = VN_FINDING_OTHER_ACTIVATION,
-		                .node = vn_trial_node(t),
-		                .change.kind = VN_BY_ACTIVATION };
-	double        least = (double)INFINITY, unmodified, left;
-	vn_error      none = { "" };
-	vn_status     st;
+	vn_trial  h = { .finding = VN_FINDING_OTHER_ACTIVATION, .node = vn_case_node(t), .applied.kind = VN_BY_ACTIVATION };
+	double    least = (double)INFINITY, unmodified, left;
+	vn_error  none = { "" };
+	vn_status st;
 
 	if (t->part || t->x->unmodified.residual.bad || t->consumed == VN_CONSUMED_OTHERS || !is_activation(t))
 		return VN_OK;
 	st = vn_recompute_estimate_tokens(t->recompute, t->site->plan, t->site->weights, &unmodified, &none);
 	for (int act = VN_SIGMOID; !st && act <= VN_EXP; act = act == VN_SIGMOID ? VN_TANH : act + 1) {
 		st = estimate_act(t, (vn_act)act, &left, &none);
-		h.change.activation = !st && left < least ? act : h.change.activation;
+		h.applied.activation = !st && left < least ? act : h.applied.activation;
 		least = !st ? fmin(left, least) : least;
 	}
 	if (st)

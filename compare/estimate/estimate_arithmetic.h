@@ -4,16 +4,16 @@
 #ifndef VN_COMPARE_ESTIMATE_ARITHMETIC_H
 #define VN_COMPARE_ESTIMATE_ARITHMETIC_H
 
-#include "compare/hypothesis/trial.h"
+#include "compare/trial/case.h"
 
 /* Tries the overflow of a norm: if the sum of squares of a row exceeds float32, a correct norm in
  * float32 gives 0, but the reference, which sums in double, does not. If this explains the
  * checkpoint, an earlier operation is at fault, and no other mistake needs to be tried. */
-vn_status vn_estimate_squares(vn_explain_trial *t, vn_error *err);
+vn_status vn_estimate_squares(vn_case *t, vn_error *err);
 /* Tries narrower formats than the run's for the operation or for its result: those that hold all of
  * the candidate's numbers exactly. */
-vn_status vn_estimate_narrow(vn_explain_trial *t, vn_error *err);
+vn_status vn_estimate_narrow(vn_case *t, vn_error *err);
 /* Tries other activations: all of them on a few numbers, the best one on all. */
-vn_status vn_estimate_activation(vn_explain_trial *t, vn_error *err);
+vn_status vn_estimate_activation(vn_case *t, vn_error *err);
 
 #endif

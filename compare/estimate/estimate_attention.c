@@ -8,9 +8,9 @@
  * computed in full.
  */
 #include "compare/estimate/estimate_attention.h"
-#include "compare/hypothesis/attend.h"
-#include "compare/hypothesis/fit.h"
-#include "compare/hypothesis/score.h"
+#include "compare/trial/attend.h"
+#include "compare/trial/fit.h"
+#include "compare/trial/score.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -27,23 +27,23 @@ typedef struct sinks {
 	double  error; /* nmse */
 } sinks;
 
-/* Both constants in one hypothesis; the one that is searched for comes last. */
-static vn_hypothesis with_both_numbers(const vn_hypothesis *of, const sinks *s, bool width_last)
+/* Both constants in one trial; the one that is searched for comes last. */
+static vn_trial with_both_numbers(const vn_trial *of, const sinks *s, bool width_last)
 {
-	vn_hypothesis h = *of;
+	vn_trial h = *of;
 
-	vn_hypothesis_constant_put(&h, width_last ? "sinks" : "window", (double)(width_last ? s->keys : s->width));
-	vn_hypothesis_constant_put(&h, width_last ? "window" : "sinks", (double)(width_last ? s->width : s->keys));
+	vn_trial_constant_put(&h, width_last ? "sinks" : "window", (double)(width_last ? s->keys : s->width));
+	vn_trial_constant_put(&h, width_last ? "window" : "sinks", (double)(width_last ? s->width : s->keys));
 	return h;
 }
 
 /* The best value of one number between low and high, with the other fixed. */
-static vn_status improve_sinks(vn_explain_trial *t, const vn_hypothesis *of, sinks *s, bool width, int64_t low,
-                               int64_t high, vn_error *err)
+static vn_status improve_sinks(vn_case *t, const vn_trial *of, sinks *s, bool width, int64_t low, int64_t high,
+                               vn_error *err)
 {
-	vn_hypothesis h = with_both_numbers(of, s, width);
-	vn_least      best;
-	vn_status     st = high < low ? VN_OK : vn_trial_best_whole(t, &h, low, high, &best, err);
+	vn_trial  h = with_both_numbers(of, s, width);
+	vn_least  best;
+	vn_status st = high < low ? VN_OK : vn_case_best_whole(t, &h, low, high, &best, err);
 
 	if (st || high < low || !(best.error < s->error))
 		return st;
@@ -54,7 +54,7 @@ static vn_status improve_sinks(vn_explain_trial *t, const vn_hypothesis *of, sin
 
 /* Where the search begins: numbers that add up to the first token in error, or the model's own
  * window. With a single token, any window. */
-static vn_status begin_search(vn_explain_trial *t, const vn_hypothesis *of, int64_t first, sinks *best, vn_error *err)
+static vn_status begin_search(vn_case *t, const vn_trial *of, int64_t first, sinks *best, vn_error *err)
 {
 	const int64_t own = t->site->plan->node[of->node].c.attention.window;
 	const bool    single = t->site->cand.shape.dim[0] == 1 || t->site->first == first;
@@ -69,9 +69,9 @@ static vn_status begin_search(vn_explain_trial *t, const vn_hypothesis *of, int6
 	return st;
 }
 
-static vn_status fit_sinks(vn_explain_trial *t, const vn_hypothesis *of, int64_t first, vn_error *err)
+static vn_status fit_sinks(vn_case *t, const vn_trial *of, int64_t first, vn_error *err)
 {
-	const double  plain = vn_trial_answered(t) ? t->x->by[0].limit_fraction : (double)INFINITY;
+	const double  plain = vn_case_answered(t) ? t->x->by[0].limit_fraction : (double)INFINITY;
 	const int64_t tokens = t->site->tokens;
 	double        before = (double)INFINITY;
 	sinks         s;
@@ -90,18 +90,18 @@ static vn_status fit_sinks(vn_explain_trial *t, const vn_hypothesis *of, int64_t
 	 * that the window moves. */
 	if (t->site->cand.shape.dim[0] > 1 && tokens - s.width - s.keys < 2)
 		return st;
-	vn_hypothesis h = with_both_numbers(of, &s, true), other = with_both_numbers(of, &s, false);
+	vn_trial h = with_both_numbers(of, &s, true), other = with_both_numbers(of, &s, false);
 	if (st || (st = vn_score(t, &h, err)) || !(h.limit_fraction <= 1) ||
 	    !(fmax(h.limit_fraction, VN_EXPLAIN_LEAST / 4) * VN_EXPLAIN_APART < plain))
 		return st;
 	vn_whole_range widths, keys;
-	if ((st = vn_trial_as_good(t, &h, s.width, (vn_whole_range) { 1, tokens }, &widths, err)) ||
-	    (st = vn_trial_as_good(t, &other, s.keys, (vn_whole_range) { 0, MOST }, &keys, err)))
+	if ((st = vn_case_as_good(t, &h, s.width, (vn_whole_range) { 1, tokens }, &widths, err)) ||
+	    (st = vn_case_as_good(t, &other, s.keys, (vn_whole_range) { 0, MOST }, &keys, err)))
 		return st;
 	h.first = widths.low, h.last = widths.high;
 	h.first_also = keys.low, h.last_also = keys.high;
 	h.finding = VN_FINDING_WINDOW_AND_SINKS;
-	vn_trial_keep(t->x, &h);
+	vn_case_keep(t->x, &h);
 	return VN_OK;
 }
 
@@ -109,27 +109,27 @@ static vn_status fit_sinks(vn_explain_trial *t, const vn_hypothesis *of, int64_t
 
 /* Tokens before the window's end see all keys, so the window is no wider than the first token in
  * error. If the window is wider than the model's own, only that is known. */
-vn_status vn_estimate_window(vn_explain_trial *t, const vn_hypothesis *at, vn_error *err)
+vn_status vn_estimate_window(vn_case *t, const vn_trial *at, vn_error *err)
 {
 	const int64_t own = t->site->plan->node[at->node].c.attention.window;
 	int64_t       first, last;
 	vn_least      best;
 	vn_status     st = VN_OK;
 
-	vn_trial_rows_off(t, NULL, &first, &last);
+	vn_case_rows_off(t, NULL, &first, &last);
 	if (first < 0 || vn_axes_find(t->site->axes, "token") < 0)
 		return VN_OK;
 	first += t->site->first;
 	/* With a narrower window the first tokens affected may still come out right, because they
 	 * give little weight to what they lost. */
-	for (int narrower = !(own && first >= own); !st && narrower < 2 && !vn_trial_answered(t); narrower++) {
-		vn_hypothesis one = *at;
+	for (int narrower = !(own && first >= own); !st && narrower < 2 && !vn_case_answered(t); narrower++) {
+		vn_trial      one = *at;
 		const int64_t low = narrower ? 1 : own + 1, high = !narrower             ? t->site->tokens
 		                                                   : own && first >= own ? own - 1
 		                                                                         : first;
 		one.finding = VN_FINDING_WINDOW;
-		vn_hypothesis_constant_put(&one, "window", (double)low);
-		if (high >= low && !(st = vn_trial_best_whole(t, &one, low, high, &best, err)) && isfinite(best.error))
+		vn_trial_constant_put(&one, "window", (double)low);
+		if (high >= low && !(st = vn_case_best_whole(t, &one, low, high, &best, err)) && isfinite(best.error))
 			st = vn_fit_whole(t, &one, (int64_t)best.x, low, high, err);
 	}
 	return st ? st : fit_sinks(t, at, first, err);
@@ -142,10 +142,10 @@ enum { ATTEND_QUERIES = 12 }; /* queries that are tested */
 #define EDIT_LEAVES            0.25 /* the most that a likely mistake may leave, of the error */
 
 typedef struct tested_attention {
-	vn_explain_trial *t;
-	vn_attend_trial   a;
-	double           *y, *is;      /* (width) each: a row as computed, as recorded */
-	int64_t           T, R, width; /* width: numbers of a row, all heads */
+	vn_case       *t;
+	vn_attend_case a;
+	double        *y, *is;      /* (width) each: a row as computed, as recorded */
+	int64_t        T, R, width; /* width: numbers of a row, all heads */
 } tested_attention;
 
 static void row_of(const tested_attention *x, const vn_tensor *t, int64_t row, double *y)
@@ -157,7 +157,7 @@ static void row_of(const tested_attention *x, const vn_tensor *t, int64_t row, d
 }
 
 /* The squared error of the selected rows under the edit; NULL: with the unmodified operation. */
-static double left_with(tested_attention *x, const vn_attend_edit *edit)
+static double left_with(tested_attention *x, const vn_applied_attention *edit)
 {
 	double left = 0;
 
@@ -177,8 +177,8 @@ static double left_with(tested_attention *x, const vn_attend_edit *edit)
 /* The edits that are tried. Edits of calls are tried only if the number of tokens of a call is
  * known, which is then added to them. */
 static const struct {
-	vn_finding     finding;
-	vn_attend_edit edit;
+	vn_finding           finding;
+	vn_applied_attention edit;
 } edits[] = {
 	{ VN_FINDING_PADDING_SEEN, { .kind = VN_ATTEND_PADDING } },
 	{ VN_FINDING_MASK_FROM_CALL, { .kind = VN_ATTEND_CALLS_FROM_ZERO } },
@@ -220,9 +220,9 @@ static bool is_of_calls(int i)
 	return edits[i].edit.kind <= VN_ATTEND_CALLS_FUTURE;
 }
 
-static vn_attend_edit edit_for(int i, int call)
+static vn_applied_attention edit_for(int i, int call)
 {
-	vn_attend_edit edit = edits[i].edit;
+	vn_applied_attention edit = edits[i].edit;
 	edit.call = is_of_calls(i) ? call : 0;
 	return edit;
 }
@@ -230,13 +230,13 @@ static vn_attend_edit edit_for(int i, int call)
 /* The edit that leaves the least error, *least. call: tokens of a call; 0: not known. */
 static vn_status find_best(tested_attention *x, int call, int *best, double *least, vn_error *err)
 {
-	const vn_step *own = vn_trial_step(x->t);
+	const vn_step *own = vn_case_step(x->t);
 	const bool     later = own && own->position > 0; /* other calls read the cached keys and values */
 
 	*best = 0;
 	*least = (double)INFINITY;
 	for (int i = 0; i < N_EDITS; i++) {
-		const vn_attend_edit edit = edit_for(i, call);
+		const vn_applied_attention edit = edit_for(i, call);
 		if (!vn_attend_applies(&x->a, &edit) || (is_of_calls(i) && !call) ||
 		    (edits[i].finding == VN_FINDING_CACHE_ROUNDED && !later))
 			continue;
@@ -260,20 +260,20 @@ static vn_status try_best(tested_attention *x, vn_error *err)
 
 	/* A recording that states one call may come from several calls: the second one begins at the
 	 * first row in error. */
-	vn_trial_rows_off(x->t, NULL, &off, &last);
+	vn_case_rows_off(x->t, NULL, &off, &last);
 	const int call = x->a.later ? VN_OWN_CALLS : one && off > 1 ? (int)off : 0;
 	vn_status st = find_best(x, call, &best, &least, err);
 	if (st || !(least <= EDIT_LEAVES * left_with(x, NULL)))
 		return st;
-	vn_hypothesis h = { .finding = edits[best].finding,
-		                .node = vn_trial_node(x->t),
-		                .change = { .kind = VN_BY_ATTEND,
-		                            .attend = edit_for(best, call),
-		                            .later = edits[best].finding == VN_FINDING_CACHE_ROUNDED } };
-	return vn_try_format(x->t, &h, &h.change.attend.inputs, VN_FORMAT_TF32, err);
+	vn_trial h = { .finding = edits[best].finding,
+		           .node = vn_case_node(x->t),
+		           .applied = { .kind = VN_BY_ATTEND,
+		                        .attend = edit_for(best, call),
+		                        .later = edits[best].finding == VN_FINDING_CACHE_ROUNDED } };
+	return vn_try_format(x->t, &h, &h.applied.attend.inputs, VN_FORMAT_TF32, err);
 }
 
-static bool may_attend_otherwise(const vn_explain_trial *t, int node)
+static bool may_attend_otherwise(const vn_case *t, int node)
 {
 	const vn_node *n = &t->site->plan->node[node];
 
@@ -281,7 +281,7 @@ static bool may_attend_otherwise(const vn_explain_trial *t, int node)
 	       !t->x->unmodified.residual.bad;
 }
 
-vn_status vn_estimate_seen_keys(vn_explain_trial *t, vn_error *err)
+vn_status vn_estimate_seen_keys(vn_case *t, vn_error *err)
 {
 	static const struct {
 		vn_finding     finding;
@@ -294,27 +294,27 @@ vn_status vn_estimate_seen_keys(vn_explain_trial *t, vn_error *err)
 		{ VN_FINDING_MASK_FROM_CALL, VN_ATTEND_ONE_FIRST, true },
 		{ VN_FINDING_NOTHING_APPENDED, VN_ATTEND_ONE_PROMPT, true },
 	};
-	const int node = vn_trial_node(t);
+	const int node = vn_case_node(t);
 	vn_status st = VN_OK;
 
 	for (size_t i = 0; !st && may_attend_otherwise(t, node) && i < sizeof ways / sizeof *ways; i++) {
-		vn_hypothesis h = { .finding = ways[i].finding,
-			                .node = node,
-			                .change = { .kind = VN_BY_ATTEND, .attend.kind = ways[i].kind, .later = ways[i].later } };
+		vn_trial h = { .finding = ways[i].finding,
+			           .node = node,
+			           .applied = { .kind = VN_BY_ATTEND, .attend.kind = ways[i].kind, .later = ways[i].later } };
 		st = vn_try(t, &h, err);
 	}
-	if (!st && vn_trial_answered(t) && t->x->by[0].change.kind == VN_BY_ATTEND &&
-	    t->x->by[0].change.attend.kind == VN_ATTEND_ONE_OWN) {
-		vn_hypothesis window = { .finding = VN_FINDING_WINDOW, .node = node };
-		vn_hypothesis_constant_put(&window, "window", 1);
+	if (!st && vn_case_answered(t) && t->x->by[0].applied.kind == VN_BY_ATTEND &&
+	    t->x->by[0].applied.attend.kind == VN_ATTEND_ONE_OWN) {
+		vn_trial window = { .finding = VN_FINDING_WINDOW, .node = node };
+		vn_trial_constant_put(&window, "window", 1);
 		st = vn_try(t, &window, err);
 	}
 	return st;
 }
 
-vn_status vn_estimate_attend(vn_explain_trial *t, vn_error *err)
+vn_status vn_estimate_attend(vn_case *t, vn_error *err)
 {
-	const int        node = vn_trial_node(t);
+	const int        node = vn_case_node(t);
 	tested_attention x = { .t = t };
 	bool             made;
 	vn_status        st;

@@ -4,16 +4,16 @@
 #ifndef VN_COMPARE_ESTIMATE_ATTENTION_H
 #define VN_COMPARE_ESTIMATE_ATTENTION_H
 
-#include "compare/hypothesis/trial.h"
+#include "compare/trial/case.h"
 
 /* Fits a sliding window, also one that keeps the first keys visible. at->node is an attention; at's
  * constants.places says which others have the same window. */
-vn_status vn_estimate_window(vn_explain_trial *t, const vn_hypothesis *at, vn_error *err);
+vn_status vn_estimate_window(vn_case *t, const vn_trial *at, vn_error *err);
 /* Tries the simplest ways in which a query sees fewer keys: the one with the largest score; the
  * first; its own; those of the first call. On a few queries a fitted scale or window explains them
  * too, so those are fitted only if these fail. */
-vn_status vn_estimate_seen_keys(vn_explain_trial *t, vn_error *err);
+vn_status vn_estimate_seen_keys(vn_case *t, vn_error *err);
 /* Tries the mistakes that no constant expresses. */
-vn_status vn_estimate_attend(vn_explain_trial *t, vn_error *err);
+vn_status vn_estimate_attend(vn_case *t, vn_error *err);
 
 #endif

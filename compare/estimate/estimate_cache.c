@@ -2,8 +2,8 @@
  * several, blocks of another size exchanged in pairs or in any order, keys of padding. A few
  * queries select the likely mistake, which is then computed in full. */
 #include "compare/estimate/estimate_cache.h"
-#include "compare/hypothesis/fit.h"
-#include "compare/hypothesis/score.h"
+#include "compare/trial/fit.h"
+#include "compare/trial/score.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -20,17 +20,17 @@ typedef struct slot_content {
 } slot_content;
 
 typedef struct keys {
-	vn_explain_trial *t;
-	const vn_node    *n;
-	int               node;
-	int64_t           S, R, row[VN_BLOCKS_MOST]; /* tokens; the rows of the checkpoint that are tested */
-	int               H, head[HEADS];
-	double           *q, *k, *v; /* (K): room  (S, G, K) each */
-	double           *s;         /* (R, H, S): the score of each query and token */
-	double           *is, *own;  /* the checkpoint: found, expected */
-	double            error;     /* sum of (is - own)^2 in the rows and heads that are tested */
-	double           *e;         /* (S): room */
-	int64_t          *slot;      /* (2, S): the token that each slot of keys, and of values, holds; -1: none */
+	vn_case       *t;
+	const vn_node *n;
+	int            node;
+	int64_t        S, R, row[VN_BLOCKS_MOST]; /* tokens; the rows of the checkpoint that are tested */
+	int            H, head[HEADS];
+	double        *q, *k, *v; /* (K): room  (S, G, K) each */
+	double        *s;         /* (R, H, S): the score of each query and token */
+	double        *is, *own;  /* the checkpoint: found, expected */
+	double         error;     /* sum of (is - own)^2 in the rows and heads that are tested */
+	double        *e;         /* (S): room */
+	int64_t       *slot;      /* (2, S): the token that each slot of keys, and of values, holds; -1: none */
 } keys;
 
 static int key_head(const keys *x, int head)
@@ -95,10 +95,10 @@ static vn_status read_keys(keys *x, vn_error *err)
 	if ((st = vn_recompute_input(x->t->recompute, VN_ATTN_K, VN_FINE_WIDTH, &k, err)) ||
 	    (st = vn_recompute_input(x->t->recompute, VN_ATTN_V, VN_FINE_WIDTH, &v, err)))
 		return st;
-	x->k = vn_trial_doubles_of(&k, 0, x->S * G * K);
-	x->v = vn_trial_doubles_of(&v, 0, x->S * G * K);
-	x->is = vn_trial_all_doubles_of(&x->t->site->cand);
-	x->own = vn_trial_all_doubles_of(&x->t->own);
+	x->k = vn_case_doubles_of(&k, 0, x->S * G * K);
+	x->v = vn_case_doubles_of(&v, 0, x->S * G * K);
+	x->is = vn_case_all_doubles_of(&x->t->site->cand);
+	x->own = vn_case_all_doubles_of(&x->t->own);
 	x->q = malloc((size_t)K * sizeof *x->q + 1);
 	x->e = malloc((size_t)x->S * sizeof *x->e + 1);
 	x->slot = malloc((size_t)(2 * x->S) * sizeof *x->slot + 1);
@@ -176,12 +176,12 @@ static bool tells_apart(keys *x, slot_content as)
 
 static vn_status try_held(keys *x, slot_content as, vn_error *err)
 {
-	vn_hypothesis h = { .finding = as.form == VN_CACHE_SWAPPED ? VN_FINDING_BLOCKS_EXCHANGED : VN_FINDING_SLOTS_MOVED,
-		                .node = x->node };
+	vn_trial h = { .finding = as.form == VN_CACHE_SWAPPED ? VN_FINDING_BLOCKS_EXCHANGED : VN_FINDING_SLOTS_MOVED,
+		           .node = x->node };
 
-	vn_hypothesis_constant_put(&h, "cache_form", as.form);
-	vn_hypothesis_constant_put(&h, "cache_of", as.of);
-	vn_hypothesis_constant_put(&h, "cache_block", as.by);
+	vn_trial_constant_put(&h, "cache_form", as.form);
+	vn_trial_constant_put(&h, "cache_of", as.of);
+	vn_trial_constant_put(&h, "cache_block", as.by);
 	return vn_try(x->t, &h, err);
 }
 
@@ -194,7 +194,7 @@ static vn_status fit_slots(keys *x, vn_error *err)
 		for (int form = 0; form < 3; form++)
 			for (int by = 1; !st && by < x->S && by <= (form < 2 ? MOVED : MOST_BLOCK); by += form < 2 ? 1 : by) {
 				const slot_content as = { forms[form], of, by };
-				if (!vn_trial_answered(x->t) && tells_apart(x, as))
+				if (!vn_case_answered(x->t) && tells_apart(x, as))
 					st = try_held(x, as, err);
 			}
 	return st;
@@ -261,12 +261,12 @@ static bool read_table(keys *x, vn_block_table *b)
  * block. */
 static vn_status fit_table(keys *x, vn_error *err)
 {
-	vn_explain_trial *t = x->t;
-	vn_status         st = VN_OK;
+	vn_case  *t = x->t;
+	vn_status st = VN_OK;
 
 	if (t->site->first || t->site->cand.shape.dim[0] != x->S || x->n->c.attention.window)
 		return VN_OK;
-	for (int B = MOST_BLOCK; !st && B >= 4 && !vn_trial_answered(t); B /= 2) { /* as few blocks as will do */
+	for (int B = MOST_BLOCK; !st && B >= 4 && !vn_case_answered(t); B /= 2) { /* as few blocks as will do */
 		vn_block_table b = { .block = B, .n = (int)((x->S + B - 1) / B) };
 		if (b.n < 2 || b.n > VN_BLOCKS_MOST)
 			continue;
@@ -274,14 +274,14 @@ static vn_status fit_table(keys *x, vn_error *err)
 		for (int i = 0; i < b.n; i++)
 			x->row[i] = (i + 1) * (int64_t)B < x->S ? (i + 1) * (int64_t)B - 1 : x->S - 1;
 		st = pick_queries(x, err);
-		for (b.of = 0; !st && b.of < 3 && !vn_trial_answered(t); b.of++) {
+		for (b.of = 0; !st && b.of < 3 && !vn_case_answered(t); b.of++) {
 			for (int64_t j = 0; j < x->S; j++)
 				x->slot[j] = x->slot[x->S + j] = j;
 			if (read_table(x, &b))
 				st = vn_try(t,
-				            &(vn_hypothesis) { .finding = VN_FINDING_BLOCKS_REORDERED,
-				                               .node = x->node,
-				                               .change = { .kind = VN_BY_BLOCKS, .blocks = b } },
+				            &(vn_trial) { .finding = VN_FINDING_BLOCKS_REORDERED,
+				                          .node = x->node,
+				                          .applied = { .kind = VN_BY_BLOCKS, .blocks = b } },
 				            err);
 		}
 	}
@@ -318,30 +318,30 @@ static vn_status fit_padding(keys *x, vn_error *err)
 	const double n = gu / gg;
 	if (!(left <= CACHE_LEAVES * x->error) || !(n >= 0.5 && n < PADDING))
 		return VN_OK;
-	vn_hypothesis h = { .finding = VN_FINDING_KEYS_OF_PADDING, .node = x->node };
-	vn_hypothesis_constant_put(&h, "padding", 0);
+	vn_trial h = { .finding = VN_FINDING_KEYS_OF_PADDING, .node = x->node };
+	vn_trial_constant_put(&h, "padding", 0);
 	return vn_fit_whole(x->t, &h, llround(n), 1, PADDING, err);
 }
 
 /* Keys alone, or values alone, of the call's own tokens are not in the cache yet;
  * both are faults of the catalogue. */
-static vn_status fit_not_cached(vn_explain_trial *t, int node, vn_error *err)
+static vn_status fit_not_cached(vn_case *t, int node, vn_error *err)
 {
 	static const int forms[] = { VN_CACHE_LATE, VN_CACHE_STALE };
 	vn_status        st = VN_OK;
 
 	for (int of = 1; of <= 2; of++)
 		for (int form = 0; !st && form < 2; form++) {
-			vn_hypothesis h = { .finding = VN_FINDING_NEW_NOT_CACHED, .node = node, .change.later = true };
-			vn_hypothesis_constant_put(&h, "cache_block", 1);
-			vn_hypothesis_constant_put(&h, "cache_of", of);
-			vn_hypothesis_constant_put(&h, "cache_form", forms[form]);
+			vn_trial h = { .finding = VN_FINDING_NEW_NOT_CACHED, .node = node, .applied.later = true };
+			vn_trial_constant_put(&h, "cache_block", 1);
+			vn_trial_constant_put(&h, "cache_of", of);
+			vn_trial_constant_put(&h, "cache_form", forms[form]);
 			st = vn_try(t, &h, err);
 		}
 	return st;
 }
 
-vn_status vn_estimate_new_slots(vn_explain_trial *t, vn_error *err)
+vn_status vn_estimate_new_slots(vn_case *t, vn_error *err)
 {
 	/* If only the newest token is late, it is not in the cache yet (C5). */
 	static const struct {
@@ -349,8 +349,8 @@ vn_status vn_estimate_new_slots(vn_explain_trial *t, vn_error *err)
 		bool newest;
 	} moved[] = { { -1, false }, { -1, true }, { 1, false } };
 	const vn_plan *p = t->site->plan;
-	const int      node = vn_trial_node(t);
-	const vn_step *s = vn_trial_step(t);
+	const int      node = vn_case_node(t);
+	const vn_step *s = vn_case_step(t);
 	vn_status      st = VN_OK;
 
 	if (p->node[node].op != VN_OP_ATTENTION || !s || !s->position || t->part || t->brief ||
@@ -359,17 +359,17 @@ vn_status vn_estimate_new_slots(vn_explain_trial *t, vn_error *err)
 	st = fit_not_cached(t, node, err);
 	for (int of = 0; of < 3; of++)
 		for (size_t i = 0; !st && i < sizeof moved / sizeof *moved; i++) {
-			const vn_slot_change slots = { of, moved[i].by, moved[i].newest };
+			const vn_applied_slots slots = { of, moved[i].by, moved[i].newest };
 			st = vn_try(t,
-			            &(vn_hypothesis) { .finding = VN_FINDING_NEW_SLOTS_MOVED,
-			                               .node = node,
-			                               .change = { .kind = VN_BY_SLOTS, .later = true, .slots = slots } },
+			            &(vn_trial) { .finding = VN_FINDING_NEW_SLOTS_MOVED,
+			                          .node = node,
+			                          .applied = { .kind = VN_BY_SLOTS, .later = true, .slots = slots } },
 			            err);
 		}
 	return st;
 }
 
-vn_status vn_estimate_keys(vn_explain_trial *t, vn_error *err)
+vn_status vn_estimate_keys(vn_case *t, vn_error *err)
 {
 	const vn_plan *p = t->site->plan;
 	const int      target = t->site->target;
@@ -387,9 +387,9 @@ vn_status vn_estimate_keys(vn_explain_trial *t, vn_error *err)
 	st = read_keys(&x, err);
 	if (!st)
 		st = fit_slots(&x, err);
-	if (!st && !vn_trial_answered(t))
+	if (!st && !vn_case_answered(t))
 		st = fit_padding(&x, err);
-	if (!st && !vn_trial_answered(t))
+	if (!st && !vn_case_answered(t))
 		st = fit_table(&x, err);
 	end_keys(&x);
 	return st;

@@ -2,13 +2,13 @@
 #ifndef VN_COMPARE_ESTIMATE_CACHE_H
 #define VN_COMPARE_ESTIMATE_CACHE_H
 
-#include "compare/hypothesis/trial.h"
+#include "compare/trial/case.h"
 
 /* Fits, for the checkpoint's own attention: cache slots that hold other tokens, at offsets that the
  * catalogue does not list; and keys of padding. */
-vn_status vn_estimate_keys(vn_explain_trial *t, vn_error *err);
+vn_status vn_estimate_keys(vn_case *t, vn_error *err);
 /* Tries, for any checkpoint of an attention in a later call: new tokens that are cached one slot
- * early or late (vn_slot_change). */
-vn_status vn_estimate_new_slots(vn_explain_trial *t, vn_error *err);
+ * early or late (vn_applied_slots). */
+vn_status vn_estimate_new_slots(vn_case *t, vn_error *err);
 
 #endif

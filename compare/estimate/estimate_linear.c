@@ -1,9 +1,9 @@
 /* estimate_linear.c: see estimate_linear.h. */
 #include "compare/estimate/estimate_linear.h"
 #include "compare/estimate/estimate_matrix.h"
-#include "compare/hypothesis/fit.h"
+#include "compare/trial/fit.h"
 #include "compare/estimate/linear_product.h"
-#include "compare/hypothesis/score.h"
+#include "compare/trial/score.h"
 
 #include "libref/base/arrange.h"
 
@@ -34,7 +34,7 @@ static vn_status fit_bias(vn_tested_product *p, vn_error *err)
 	const double more = eb / bb;
 	if (!(ee - more * eb <= NUMBER_LEAVES * ee))
 		return VN_OK;
-	vn_hypothesis h = vn_tested_product_with(p, VN_FINDING_BIAS_TIMES, VN_MISTAKE_W7, 1 + more);
+	vn_trial h = vn_tested_product_with(p, VN_FINDING_BIAS_TIMES, VN_MISTAKE_W7, 1 + more);
 	return vn_fit_digits(p->t, &h, 1 + more, err);
 }
 
@@ -104,16 +104,16 @@ static vn_status fit_tail(vn_tested_product *p, vn_error *err)
 	if (p->N % best == 0 && p->N / best <= RANKS_LIKELY && vn_tested_product_may_have(p, VN_MISTAKE_P15)) {
 		const int         n = (int)(p->N / best);
 		const vn_rank_sum all_but_last = { n, (1u << (n - 1)) - 1, false };
-		vn_hypothesis     rank = vn_tested_product_with(p, VN_FINDING_RANKS_SUMMED, VN_MISTAKE_P15,
+		vn_trial          rank = vn_tested_product_with(p, VN_FINDING_RANKS_SUMMED, VN_MISTAKE_P15,
 		                                                vn_rank_sum_number(&all_but_last));
 		rank.recorder_fault = p->t->consumed == VN_CONSUMED_OTHERS;
 		const vn_status st = vn_try(p->t, &rank, err);
 		if (st)
 			return st;
 	}
-	vn_hypothesis h = { .finding = VN_FINDING_INPUTS_MISSING,
-		                .node = p->node,
-		                .change = { .kind = VN_BY_MATRIX, .matrix = { .kind = VN_EDIT_TAIL, .n = (int)best } } };
+	vn_trial h = { .finding = VN_FINDING_INPUTS_MISSING,
+		           .node = p->node,
+		           .applied = { .kind = VN_BY_MATRIX, .matrix = { .kind = VN_MATRIX_TAIL, .n = (int)best } } };
 	return vn_try(p->t, &h, err);
 }
 
@@ -121,7 +121,7 @@ static vn_status fit_ranks(vn_tested_product *p, vn_error *err)
 {
 	vn_status st = VN_OK;
 
-	for (int n = 2; !st && n <= RANKS && vn_tested_product_may_have(p, VN_MISTAKE_P15) && !vn_trial_answered(p->t);
+	for (int n = 2; !st && n <= RANKS && vn_tested_product_may_have(p, VN_MISTAKE_P15) && !vn_case_answered(p->t);
 	     n++) {
 		double      gone[RANKS + 1];
 		vn_rank_sum sum = { .ranks = n };
@@ -135,7 +135,7 @@ static vn_status fit_ranks(vn_tested_product *p, vn_error *err)
 		if (!clear || !there || there == n)
 			continue;
 		sum.no_bias = gone[n] > 0.5;
-		vn_hypothesis h = vn_tested_product_with(p, VN_FINDING_RANKS_SUMMED, VN_MISTAKE_P15, vn_rank_sum_number(&sum));
+		vn_trial h = vn_tested_product_with(p, VN_FINDING_RANKS_SUMMED, VN_MISTAKE_P15, vn_rank_sum_number(&sum));
 		h.recorder_fault = p->t->consumed == VN_CONSUMED_OTHERS;
 		st = vn_try(p->t, &h, err);
 	}
@@ -170,8 +170,8 @@ static vn_status fit_shards(vn_tested_product *p, vn_error *err)
 	const int64_t ranks = right ? p->M / (gate ? right : 3 * right) : 0;
 	if (ranks < 2 || ranks > RANKS || p->M % ranks)
 		return VN_OK;
-	vn_hypothesis h = vn_tested_product_with(p, VN_FINDING_SHARDS_JOINED, gate ? VN_MISTAKE_P17_GATE : VN_MISTAKE_P17,
-	                                         (double)ranks);
+	vn_trial h = vn_tested_product_with(p, VN_FINDING_SHARDS_JOINED, gate ? VN_MISTAKE_P17_GATE : VN_MISTAKE_P17,
+	                                    (double)ranks);
 	return vn_try(p->t, &h, err);
 }
 
@@ -184,7 +184,7 @@ static int64_t index_of_joined(const vn_tested_product *p, int64_t n, int64_t t,
 
 static vn_status fit_axis(vn_tested_product *p, vn_error *err)
 {
-	const vn_step *s = vn_trial_step(p->t);
+	const vn_step *s = vn_case_step(p->t);
 
 	if (!vn_tested_product_may_have(p, VN_MISTAKE_P18_AXIS) || p->T < 2 || !s || s->tokens != p->T)
 		return VN_OK;
@@ -199,7 +199,7 @@ static vn_status fit_axis(vn_tested_product *p, vn_error *err)
 			}
 		if (p->M % n || !(dd <= NUMBER_LEAVES * vn_tested_product_error_sum(p)))
 			continue;
-		vn_hypothesis h = vn_tested_product_with(p, VN_FINDING_SHARDS_ALONG_TOKENS, VN_MISTAKE_P18_AXIS, (double)n);
+		vn_trial h = vn_tested_product_with(p, VN_FINDING_SHARDS_ALONG_TOKENS, VN_MISTAKE_P18_AXIS, (double)n);
 		return vn_try(p->t, &h, err);
 	}
 	return VN_OK;
@@ -252,24 +252,24 @@ static void *in_order(const vn_tested_product *p, const vn_tensor *z, int n, con
 
 static vn_status try_rows(vn_tested_product *p, int n, const int *from, vn_error *err)
 {
-	vn_hypothesis h = { .finding = VN_FINDING_ROWS_REORDERED,
-		                .node = p->node,
-		                .change = { .kind = VN_BY_MATRIX, .matrix = { .kind = VN_EDIT_ROWS, .n = n } } };
+	vn_trial h = { .finding = VN_FINDING_ROWS_REORDERED,
+		           .node = p->node,
+		           .applied = { .kind = VN_BY_MATRIX, .matrix = { .kind = VN_MATRIX_ROWS, .n = n } } };
 
-	memcpy(h.change.matrix.from, from, (size_t)n * sizeof *from);
+	memcpy(h.applied.matrix.from, from, (size_t)n * sizeof *from);
 	return vn_try(p->t, &h, err);
 }
 
 static vn_status try_order(vn_tested_product *p, int n, const int *from, vn_error *err)
 {
-	vn_tensor     own = *p->own, fine = *p->fine;
-	vn_hypothesis h = { .finding = VN_FINDING_SHARDS_REORDERED,
-		                .node = p->node,
-		                .change = { .kind = VN_BY_RESULT, .result.n = n } };
-	void         *a = in_order(p, &own, n, from), *b = in_order(p, &fine, n, from);
-	vn_status     st = a && b ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for ranks in order");
+	vn_tensor own = *p->own, fine = *p->fine;
+	vn_trial  h = { .finding = VN_FINDING_SHARDS_REORDERED,
+		            .node = p->node,
+		            .applied = { .kind = VN_BY_RESULT, .result.n = n } };
+	void     *a = in_order(p, &own, n, from), *b = in_order(p, &fine, n, from);
+	vn_status st = a && b ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for ranks in order");
 
-	memcpy(h.change.result.list, from, (size_t)n * sizeof *from);
+	memcpy(h.applied.result.list, from, (size_t)n * sizeof *from);
 	own.data = a;
 	fine.data = b;
 	st = st ? st : vn_try_numbers(p->t, &own, &fine, NULL, &h, err);
@@ -289,7 +289,7 @@ static vn_status fit_order(vn_tested_product *p, vn_error *err)
 		for (int64_t m = 0; m < p->M; m++)
 			ee += vn_tested_product_error(p, vn_tested_product_row(p, r), m) *
 			      vn_tested_product_error(p, vn_tested_product_row(p, r), m);
-	for (int n = 2; !st && n <= most && vn_tested_product_may_have(p, VN_MISTAKE_P18_ORDER) && !vn_trial_answered(p->t);
+	for (int n = 2; !st && n <= most && vn_tested_product_may_have(p, VN_MISTAKE_P18_ORDER) && !vn_case_answered(p->t);
 	     n++) {
 		for (int less = 0; !st && p->M % n == 0 && less < (p->bias && n <= VN_CROSSED_MOST ? 2 : 1); less++) {
 			int  from[RANKS];
@@ -324,7 +324,7 @@ static vn_status fit_padding(vn_tested_product *p, vn_error *err)
 
 	if (!vn_tested_product_may_have(p, VN_MISTAKE_W18) || p->M < LOOKED_AT || rows * width > VN_PRODUCT_MATRIX_MOST)
 		return VN_OK;
-	double *w = vn_trial_doubles_of(p->w, 0, rows * width);
+	double *w = vn_case_doubles_of(p->w, 0, rows * width);
 	if (!w)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for rows of a matrix");
 	for (int64_t by = 0; by <= PADDED; by++) { /* 0: as it should be */
@@ -347,13 +347,13 @@ static vn_status fit_padding(vn_tested_product *p, vn_error *err)
 	free(w);
 	if (!(least <= NUMBER_LEAVES * ee))
 		return VN_OK;
-	vn_hypothesis h = vn_tested_product_with(p, VN_FINDING_ROWS_PADDED, VN_MISTAKE_W18, (double)best);
+	vn_trial h = vn_tested_product_with(p, VN_FINDING_ROWS_PADDED, VN_MISTAKE_W18, (double)best);
 	return vn_try(p->t, &h, err);
 }
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
-vn_status vn_estimate_linear(vn_explain_trial *t, vn_error *err)
+vn_status vn_estimate_linear(vn_case *t, vn_error *err)
 {
 	static vn_status (*const fits[])(vn_tested_product *, vn_error *) = {
 		fit_bias,
@@ -370,10 +370,10 @@ vn_status vn_estimate_linear(vn_explain_trial *t, vn_error *err)
 	vn_tested_product p = { .t = t, .own = &t->own, .fine = &t->fine, .cand = &t->site->cand };
 	vn_status         st;
 
-	if (!vn_tested_product_open(&p, vn_trial_node(t)))
+	if (!vn_tested_product_open(&p, vn_case_node(t)))
 		return VN_OK;
 	st = vn_tested_product_read(&p, err);
-	for (size_t i = 0; !st && i < sizeof fits / sizeof *fits && !vn_trial_answered(t); i++)
+	for (size_t i = 0; !st && i < sizeof fits / sizeof *fits && !vn_case_answered(t); i++)
 		st = fits[i](&p, err);
 	free(p.x);
 	free(p.wc);

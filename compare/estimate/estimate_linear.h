@@ -5,10 +5,10 @@
 #ifndef VN_COMPARE_ESTIMATE_LINEAR_H
 #define VN_COMPARE_ESTIMATE_LINEAR_H
 
-#include "compare/hypothesis/trial.h"
+#include "compare/trial/case.h"
 
 /* Applies if the checkpoint is a linear product. The number is estimated from some rows and
  * channels and then tried. */
-vn_status vn_estimate_linear(vn_explain_trial *t, vn_error *err);
+vn_status vn_estimate_linear(vn_case *t, vn_error *err);
 
 #endif

@@ -1,8 +1,8 @@
 /* estimate_matrix.c: see estimate_matrix.h. */
 #include "compare/estimate/estimate_matrix.h"
-#include "compare/hypothesis/edit_matrix.h"
-#include "compare/hypothesis/score.h"
-#include "compare/hypothesis/search.h"
+#include "compare/trial/apply_matrix.h"
+#include "compare/trial/score.h"
+#include "compare/trial/search.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -11,21 +11,21 @@
 #define CROSSED_LEAVES 0.05 /* of the error: the right order leaves less */
 
 /* The squared error that is left under the edit, on the tested rows and channels. */
-static double left_with(const vn_tested_product *p, const vn_matrix_edit *edit, double *x, double *w)
+static double left_with(const vn_tested_product *p, const vn_applied_matrix *edit, double *x, double *w)
 {
-	vn_edited e;
-	double    left = 0;
+	vn_matrix_made e;
+	double         left = 0;
 
-	if (!vn_edited_open(&e, p->t->site->plan, p->t->site->weights, p->node, edit->fused,
-	                    p->t->c->opened.policy.storage))
+	if (!vn_matrix_made_open(&e, p->t->site->plan, p->t->site->weights, p->node, edit->fused,
+	                         p->t->c->opened.policy.storage))
 		return (double)INFINITY;
 	memcpy(x, p->x, (size_t)(p->R * p->N) * sizeof *x);
 	for (int64_t r = 0; r < p->R; r++)
-		vn_edited_input(edit, 0, x + r * p->N, p->N);
+		vn_matrix_made_input(edit, 0, x + r * p->N, p->N);
 	for (int64_t c = 0; c < p->C; c++) {
 		const int64_t m = vn_tested_product_channel(p, c);
 		const double  b = p->bias ? vn_tensor_number(p->bias, m) : 0;
-		vn_edited_row(&e, edit, m, w);
+		vn_matrix_made_row(&e, edit, m, w);
 		for (int64_t r = 0; r < p->R; r++) {
 			double y = b - vn_tensor_number(p->cand, vn_tested_product_row(p, r) * p->M + m);
 			for (int64_t k = 0; k < p->N; k++)
@@ -83,32 +83,32 @@ vn_status vn_estimate_crossed_ranks(vn_tested_product *p, vn_error *err)
 {
 	vn_status st = VN_OK;
 
-	for (int n = 2; !st && n <= VN_CROSSED_MOST && !vn_trial_answered(p->t); n++) {
-		vn_hypothesis h = { .finding = VN_FINDING_RANKS_CROSSED,
-			                .node = p->node,
-			                .change = { .kind = VN_BY_MATRIX, .matrix = { .kind = VN_EDIT_RANKS, .n = n } } };
-		if (p->N % n == 0 && p->N / n > 1 && n * n < p->R * p->C && find_crossed_ranks(p, n, h.change.matrix.from))
+	for (int n = 2; !st && n <= VN_CROSSED_MOST && !vn_case_answered(p->t); n++) {
+		vn_trial h = { .finding = VN_FINDING_RANKS_CROSSED,
+			           .node = p->node,
+			           .applied = { .kind = VN_BY_MATRIX, .matrix = { .kind = VN_MATRIX_RANKS, .n = n } } };
+		if (p->N % n == 0 && p->N / n > 1 && n * n < p->R * p->C && find_crossed_ranks(p, n, h.applied.matrix.from))
 			st = vn_try(p->t, &h, err);
 	}
 	return st;
 }
 
 static const struct {
-	vn_finding     finding;
-	vn_matrix_edit edit;
+	vn_finding        finding;
+	vn_applied_matrix edit;
 } edits[] = {
 #define ROUNDED(finding, number_format, which, scale) \
 	{ \
 		finding, \
 		{ \
-			.kind = VN_EDIT_FORMAT, .format = number_format, .of = which, .scaled = scale \
+			.kind = VN_MATRIX_FORMAT, .format = number_format, .of = which, .scaled = scale \
 		} \
 	}
-	{ VN_FINDING_MATRIX_TRANSPOSED, { .kind = VN_EDIT_TRANSPOSED } },
-	{ VN_FINDING_MATRIX_TRANSPOSED, { .kind = VN_EDIT_BACK } },
-	{ VN_FINDING_MATRIX_TRANSPOSED, { .kind = VN_EDIT_TRANSPOSED, .fused = true } },
-	{ VN_FINDING_MATRIX_TRANSPOSED, { .kind = VN_EDIT_BACK, .fused = true } },
-	{ VN_FINDING_NEVER_LOADED, { .kind = VN_EDIT_ZERO } },
+	{ VN_FINDING_MATRIX_TRANSPOSED, { .kind = VN_MATRIX_TRANSPOSED } },
+	{ VN_FINDING_MATRIX_TRANSPOSED, { .kind = VN_MATRIX_BACK } },
+	{ VN_FINDING_MATRIX_TRANSPOSED, { .kind = VN_MATRIX_TRANSPOSED, .fused = true } },
+	{ VN_FINDING_MATRIX_TRANSPOSED, { .kind = VN_MATRIX_BACK, .fused = true } },
+	{ VN_FINDING_NEVER_LOADED, { .kind = VN_MATRIX_ZERO } },
 	ROUNDED(VN_FINDING_WEIGHTS_ROUNDED, VN_FORMAT_BF16, VN_OF_WEIGHTS, VN_NO_SCALE),
 	ROUNDED(VN_FINDING_WEIGHTS_ROUNDED, VN_FORMAT_F16, VN_OF_WEIGHTS, VN_NO_SCALE),
 	ROUNDED(VN_FINDING_WEIGHTS_ROUNDED, VN_FORMAT_TF32, VN_OF_WEIGHTS, VN_NO_SCALE),
@@ -145,11 +145,11 @@ static const struct {
 /* Tries a factor of the weights in a product with a bias, which is not multiplied. */
 vn_status vn_estimate_matrix_factor(vn_tested_product *p, vn_error *err)
 {
-	vn_hypothesis h = { .finding = VN_FINDING_WEIGHTS_SCALED,
-		                .node = p->node,
-		                .change = { .kind = VN_BY_MATRIX, .matrix.kind = VN_EDIT_FACTOR } };
-	double        xy = 0, xx = 0, ee = 0;
-	vn_status     st = VN_OK;
+	vn_trial  h = { .finding = VN_FINDING_WEIGHTS_SCALED,
+		            .node = p->node,
+		            .applied = { .kind = VN_BY_MATRIX, .matrix.kind = VN_MATRIX_FACTOR } };
+	double    xy = 0, xx = 0, ee = 0;
+	vn_status st = VN_OK;
 
 	for (int64_t t = 0; p->bias && t < p->T; t++)
 		for (int64_t m = 0; m < p->M; m++) {
@@ -163,7 +163,7 @@ vn_status vn_estimate_matrix_factor(vn_tested_product *p, vn_error *err)
 	const bool   likely = fabs(f) > CROSSED_LEAVES && left <= CROSSED_LEAVES * ee;
 
 	vn_round_numbers written = { .x = f, .fewest = 2, .most = 6 };
-	while (!st && likely && !vn_trial_answered(p->t) && vn_next_round_number(&written, &h.change.matrix.factor))
+	while (!st && likely && !vn_case_answered(p->t) && vn_next_round_number(&written, &h.applied.matrix.factor))
 		st = vn_try(p->t, &h, err);
 	return st;
 }
@@ -176,19 +176,19 @@ vn_status vn_estimate_matrix_edit(vn_tested_product *p, vn_error *err)
 	double *x = malloc((size_t)(p->R * p->N) * sizeof *x + 1), *w = malloc((size_t)p->N * sizeof *w + 1),
 		   least = (double)INFINITY;
 	const vn_dtype storage = p->t->c->opened.policy.storage;
-	vn_hypothesis  h = { .node = p->node, .change.kind = VN_BY_MATRIX };
+	vn_trial       h = { .node = p->node, .applied.kind = VN_BY_MATRIX };
 
 	/* An engine that stores weights in 16 bits may have rounded the weights or the inputs. */
 	for (int i = 0; x && w && i < N_EDITS; i++)
 		for (int stored = 0; stored < (storage == VN_F16 || storage == VN_BF16 ? 2 : 1); stored++) {
-			vn_matrix_edit edit = edits[i].edit;
+			vn_applied_matrix edit = edits[i].edit;
 			edit.stored = stored;
 			const double left = left_with(p, &edit, x, w);
 			if (!(left < 0.99 * least))
 				continue;
 			least = left;
 			h.finding = edits[i].finding;
-			h.change.matrix = edit;
+			h.applied.matrix = edit;
 		}
 	free(x);
 	free(w);
@@ -196,6 +196,6 @@ vn_status vn_estimate_matrix_edit(vn_tested_product *p, vn_error *err)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for rows of a product");
 	if (!(least < vn_tested_product_error_sum(p) / 4))
 		return VN_OK;
-	return vn_try_format(p->t, &h, &h.change.matrix.format,
-	                     h.change.matrix.of == VN_OF_WEIGHTS ? VN_FORMAT_F16 : VN_FORMAT_TF32, err);
+	return vn_try_format(p->t, &h, &h.applied.matrix.format,
+	                     h.applied.matrix.of == VN_OF_WEIGHTS ? VN_FORMAT_F16 : VN_FORMAT_TF32, err);
 }

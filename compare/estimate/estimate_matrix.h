@@ -1,5 +1,5 @@
 /* estimate_matrix.h: estimates how the matrix of a product, or its input, was changed
- * (edit_matrix.h): transposed, not loaded, its shards in another order than the inputs, rounded to
+ * (apply_matrix.h): transposed, not loaded, its shards in another order than the inputs, rounded to
  * another format, or multiplied by a number. */
 #ifndef VN_COMPARE_ESTIMATE_MATRIX_H
 #define VN_COMPARE_ESTIMATE_MATRIX_H

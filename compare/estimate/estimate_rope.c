@@ -6,9 +6,9 @@
  * single token, theta is the value that explains the phases of all its pairs.
  */
 #include "compare/estimate/estimate_rope.h"
-#include "compare/hypothesis/fit.h"
-#include "compare/hypothesis/score.h"
-#include "compare/hypothesis/search.h"
+#include "compare/trial/fit.h"
+#include "compare/trial/score.h"
+#include "compare/trial/search.h"
 
 #include <assert.h>
 #include <complex.h>
@@ -78,7 +78,7 @@ static void one_pair(rotation *r, const vn_head_part *part, const vn_tensor *x, 
 	r->start[i] = carg(all);
 }
 
-static vn_status measure_rotation(vn_explain_trial *t, rotation *r, vn_error *err)
+static vn_status measure_rotation(vn_case *t, rotation *r, vn_error *err)
 {
 	const vn_tensor *c = &t->site->cand;
 	vn_tensor        x;
@@ -89,7 +89,7 @@ static vn_status measure_rotation(vn_explain_trial *t, rotation *r, vn_error *er
 	r->coherence = 0;
 	r->first = t->site->first;
 	r->tokens = c->shape.dim[0];
-	double *y = vn_trial_all_doubles_of(c);
+	double *y = vn_case_all_doubles_of(c);
 	r->z = malloc((size_t)r->tokens * sizeof *r->z);
 	if (!y || !r->z)
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for a rotation");
@@ -106,22 +106,22 @@ static vn_status measure_rotation(vn_explain_trial *t, rotation *r, vn_error *er
 /* ---- what may have made such rotations ------------------------------------------------------- */
 
 /* What is found of this rotation. If it also pairs other columns, that is a mistake of its own. */
-static vn_hypothesis found_of(const vn_explain_trial *t, const rotation *r, vn_finding finding)
+static vn_trial found_of(const vn_case *t, const rotation *r, vn_finding finding)
 {
-	const int     node = vn_trial_node(t);
-	vn_hypothesis h = { .finding = finding,
-		                .node = node,
-		                .paired = r->n.x.rope.pairing != t->site->plan->node[node].x.rope.pairing };
+	const int node = vn_case_node(t);
+	vn_trial  h = { .finding = finding,
+		            .node = node,
+		            .paired = r->n.x.rope.pairing != t->site->plan->node[node].x.rope.pairing };
 
 	if (h.paired)
-		vn_hypothesis_constant_put(&h, "pairing", r->n.x.rope.pairing);
+		vn_trial_constant_put(&h, "pairing", r->n.x.rope.pairing);
 	return h;
 }
 
 /* Tries a finding whose number is `number`. */
-static vn_status try_number(vn_explain_trial *t, vn_hypothesis *h, double number, vn_error *err)
+static vn_status try_number(vn_case *t, vn_trial *h, double number, vn_error *err)
 {
-	vn_hypothesis_constant_put(h, vn_finding_constant(h->finding), number);
+	vn_trial_constant_put(h, vn_finding_constant(h->finding), number);
 	return vn_try(t, h, err);
 }
 
@@ -236,7 +236,7 @@ static double theta_of_one(rotation *r)
 	return theta < THETA_LIKELY ? theta : 0;
 }
 
-static vn_status try_theta(vn_explain_trial *t, const rotation *r, double theta, vn_finding finding, vn_error *err)
+static vn_status try_theta(vn_case *t, const rotation *r, double theta, vn_finding finding, vn_error *err)
 {
 	vn_round_numbers written = { .x = theta, .most = 6, .near = true };
 	vn_status        st = VN_OK;
@@ -245,35 +245,35 @@ static vn_status try_theta(vn_explain_trial *t, const rotation *r, double theta,
 	if (!(theta > THETA_MIN && theta < THETA_LIKELY))
 		return VN_OK;
 	while (!st && !fits && vn_next_round_number(&written, &theta)) {
-		vn_hypothesis h = found_of(t, r, finding);
+		vn_trial h = found_of(t, r, finding);
 		if (finding == VN_FINDING_THETA_PLAIN)
-			vn_hypothesis_constant_put(&h, "type", VN_ROPE_DEFAULT);
+			vn_trial_constant_put(&h, "type", VN_ROPE_DEFAULT);
 		st = try_number(t, &h, theta, err);
-		fits = vn_trial_fits(t, &h);
+		fits = vn_case_fits(t, &h);
 	}
 	return st;
 }
 
 /* Tries Llama 3's scaling with another number, unless it is the rotation's own. */
-static vn_status try_scaling(vn_explain_trial *t, const rotation *r, vn_finding finding, double number, bool *fits,
+static vn_status try_scaling(vn_case *t, const rotation *r, vn_finding finding, double number, bool *fits,
                              vn_error *err)
 {
-	vn_hypothesis h = found_of(t, r, finding);
-	const double  used = finding == VN_FINDING_ROPE_CONTEXT ? round(number) : number;
-	vn_status     st;
+	vn_trial     h = found_of(t, r, finding);
+	const double used = finding == VN_FINDING_ROPE_CONTEXT ? round(number) : number;
+	vn_status    st;
 
 	*fits = false;
 	if (used == own_number(r, vn_finding_constant(finding)))
 		return VN_OK;
 	st = try_number(t, &h, used, err);
-	*fits = vn_trial_fits(t, &h);
+	*fits = vn_case_fits(t, &h);
 	return st;
 }
 
 /* Llama 3's scaling with another number: for a factor or a context the nearest power of two,
  * else the fewest digits that fit. If few pairs rotate far enough to know their frequencies,
  * another theta or another of these numbers fits as well, so all are tried. */
-static vn_status fit_scaling(vn_explain_trial *t, rotation *r, vn_error *err)
+static vn_status fit_scaling(vn_case *t, rotation *r, vn_error *err)
 {
 	vn_status st = VN_OK;
 
@@ -290,7 +290,7 @@ static vn_status fit_scaling(vn_explain_trial *t, rotation *r, vn_error *err)
 	return st;
 }
 
-static vn_status fit_theta(vn_explain_trial *t, rotation *r, vn_error *err)
+static vn_status fit_theta(vn_case *t, rotation *r, vn_error *err)
 {
 	const bool scaled = r->n.c.rope.rope.type != VN_ROPE_DEFAULT;
 	vn_status  st = VN_OK;
@@ -305,13 +305,13 @@ static vn_status fit_theta(vn_explain_trial *t, rotation *r, vn_error *err)
 }
 
 /* Tries positions that are c too high, for all tokens or for those after the first call. */
-static vn_status fit_offset(vn_explain_trial *t, const rotation *r, vn_error *err)
+static vn_status fit_offset(vn_case *t, const rotation *r, vn_error *err)
 {
-	const int     own = r->n.x.rope.offset;
-	vn_hypothesis h = found_of(t, r, VN_FINDING_OFFSET), later = found_of(t, r, VN_FINDING_OFFSET_LATER);
-	int           best = 0;
-	double        least = (double)INFINITY;
-	vn_status     st;
+	const int own = r->n.x.rope.offset;
+	vn_trial  h = found_of(t, r, VN_FINDING_OFFSET), later = found_of(t, r, VN_FINDING_OFFSET_LATER);
+	int       best = 0;
+	double    least = (double)INFINITY;
+	vn_status st;
 
 	for (int c = -OFFSETS; c <= OFFSETS; c++) {
 		double miss = 0;
@@ -324,20 +324,20 @@ static vn_status fit_offset(vn_explain_trial *t, const rotation *r, vn_error *er
 	}
 	if (best == 0)
 		return VN_OK;
-	vn_hypothesis_constant_put(&h, "offset", own);
+	vn_trial_constant_put(&h, "offset", own);
 	if ((st = vn_fit_whole(t, &h, own + best, own - OFFSETS, own + OFFSETS, err)) || r->first == 0)
 		return st;
-	later.change.later = true;
+	later.applied.later = true;
 	return try_number(t, &later, best, err);
 }
 
 /* All tokens are rotated by the same angle: finds the position of that angle. Position 0 is no
  * rotation (R12). */
-static vn_status fit_position(vn_explain_trial *t, const rotation *r, vn_error *err)
+static vn_status fit_position(vn_case *t, const rotation *r, vn_error *err)
 {
-	vn_hypothesis h = found_of(t, r, VN_FINDING_ONE_POSITION);
-	double        least = (double)INFINITY;
-	int           best = 0;
+	vn_trial h = found_of(t, r, VN_FINDING_ONE_POSITION);
+	double   least = (double)INFINITY;
+	int      best = 0;
 
 	for (int i = 0; i < r->pairs; i++)
 		if (fabs(r->f[i]) * (double)r->tokens > STILL)
@@ -353,11 +353,11 @@ static vn_status fit_position(vn_explain_trial *t, const rotation *r, vn_error *
 	}
 	if (!best)
 		return VN_OK;
-	vn_hypothesis_constant_put(&h, "one_position", 1);
+	vn_trial_constant_put(&h, "one_position", 1);
 	return try_number(t, &h, best, err);
 }
 
-static vn_status fit_stretch(vn_explain_trial *t, const rotation *r, vn_error *err)
+static vn_status fit_stretch(vn_case *t, const rotation *r, vn_error *err)
 {
 	const double own = r->n.x.rope.angle_factor;
 	double       xy = 0, xx = 0;
@@ -374,11 +374,11 @@ static vn_status fit_stretch(vn_explain_trial *t, const rotation *r, vn_error *e
 	vn_round_numbers written = { .x = by, .fewest = 3, .most = 3, .inverse = true };
 	vn_status        st = VN_OK;
 	double           factor = 0;
-	for (bool more = true; more && !st && !vn_trial_answered(t);) {
-		vn_hypothesis h = found_of(t, r, VN_FINDING_STRETCH);
+	for (bool more = true; more && !st && !vn_case_answered(t);) {
+		vn_trial h = found_of(t, r, VN_FINDING_STRETCH);
 		if (!(more = vn_next_round_number(&written, &factor)))
 			factor = by;
-		vn_hypothesis_constant_put(&h, "turn", (own != 0 ? own : 1) * factor);
+		vn_trial_constant_put(&h, "turn", (own != 0 ? own : 1) * factor);
 		st = vn_try(t, &h, err);
 	}
 	return st;
@@ -386,24 +386,24 @@ static vn_status fit_stretch(vn_explain_trial *t, const rotation *r, vn_error *e
 
 /* Tries a rotation of fewer or of more columns. A rotated part of K is usually a half or a
  * quarter. */
-static vn_status fit_width(vn_explain_trial *t, int node, vn_error *err)
+static vn_status fit_width(vn_case *t, int node, vn_error *err)
 {
 	const vn_plan *p = t->site->plan;
 	const int      K = p->value[p->node[node].out[0]].size[2], now = p->node[node].c.rope.rope.rotary_dim;
 	vn_status      st = VN_OK;
 
 	for (int part = 1; !st && part <= 8; part++) {
-		vn_hypothesis h = { .finding = VN_FINDING_ROTARY_WIDTH, .node = node };
-		const int     width = K * part / 8;
+		vn_trial  h = { .finding = VN_FINDING_ROTARY_WIDTH, .node = node };
+		const int width = K * part / 8;
 		if (width < 2 || width % 2 || width == now || (K * part) % 8)
 			continue;
-		vn_hypothesis_constant_put(&h, "rotary_dim", width);
+		vn_trial_constant_put(&h, "rotary_dim", width);
 		st = vn_try(t, &h, err);
 	}
 	return st;
 }
 
-vn_status vn_estimate_rope(vn_explain_trial *t, const vn_hypothesis *at, vn_error *err)
+vn_status vn_estimate_rope(vn_case *t, const vn_trial *at, vn_error *err)
 {
 	const int      node = at->node;
 	const vn_plan *p = t->site->plan;
@@ -424,11 +424,11 @@ vn_status vn_estimate_rope(vn_explain_trial *t, const vn_hypothesis *at, vn_erro
 			continue;
 		if (r->tokens >= SEVERAL && (st = fit_theta(t, r, err)))
 			break;
-		if (r->tokens >= SEVERAL && ((st = fit_position(t, r, err)) || vn_trial_answered(t)))
+		if (r->tokens >= SEVERAL && ((st = fit_position(t, r, err)) || vn_case_answered(t)))
 			break;
 		if (!(st = fit_offset(t, r, err)) && r->tokens >= SEVERAL)
 			st = fit_stretch(t, r, err);
-		else if (!st && r->tokens == 1 && r->first > 0 && !vn_trial_answered(t))
+		else if (!st && r->tokens == 1 && r->first > 0 && !vn_case_answered(t))
 			st = try_theta(t, r, theta_of_one(r), VN_FINDING_THETA, err);
 	}
 	free(r);

@@ -1,42 +1,42 @@
 /* estimate_rotate.c: see estimate_rotate.h. */
 #include "compare/estimate/estimate_rotate.h"
-#include "compare/hypothesis/score.h"
-#include "compare/hypothesis/search.h"
-#include "compare/hypothesis/trial.h"
+#include "compare/trial/score.h"
+#include "compare/trial/search.h"
+#include "compare/trial/case.h"
 
 #include <complex.h>
 #include <math.h>
 #include <stdlib.h>
 
-static bool can_be_made(const vn_explain_trial *t)
+static bool can_be_made(const vn_case *t)
 {
 	const vn_plan *p = t->site->plan;
 
-	return p->node[vn_trial_node(t)].op == VN_OP_ROPE && t->site->cand.shape.rank == 3 && !t->part &&
+	return p->node[vn_case_node(t)].op == VN_OP_ROPE && t->site->cand.shape.rank == 3 && !t->part &&
 	       t->consumed != VN_CONSUMED_OTHERS && !t->x->unmodified.residual.bad;
 }
 
-vn_status vn_estimate_rotate_by_ids(vn_explain_trial *t, vn_error *err)
+vn_status vn_estimate_rotate_by_ids(vn_case *t, vn_error *err)
 {
-	const int      node = vn_trial_node(t);
-	const vn_step *s = vn_trial_step(t), *all;
+	const int      node = vn_case_node(t);
+	const vn_step *s = vn_case_step(t), *all;
 	/* For a single token, rotation by its id equals rotation at some offset; other steps tell
 	 * which. */
 	const bool     enough = t->site->cand.shape.dim[0] > 1 || vn_recording_steps(t->c->opened.cand, &all) > 2;
 	vn_status      st = VN_OK;
 
 	for (int later = 0; !st && enough && can_be_made(t) && later < (s && s->position > 0 ? 2 : 1); later++) {
-		vn_hypothesis h = { .finding = VN_FINDING_ROTATED_BY_IDS,
-			                .node = node,
-			                .change = { .kind = VN_BY_ROTATION, .later = later, .rotate.by_ids = true } };
+		vn_trial h = { .finding = VN_FINDING_ROTATED_BY_IDS,
+			           .node = node,
+			           .applied = { .kind = VN_BY_ROTATION, .later = later, .rotate.by_ids = true } };
 		st = vn_try(t, &h, err);
 	}
 	return st;
 }
 
-vn_status vn_estimate_rotate(vn_explain_trial *t, vn_error *err)
+vn_status vn_estimate_rotate(vn_case *t, vn_error *err)
 {
-	const int node = vn_trial_node(t);
+	const int node = vn_case_node(t);
 
 	if (!can_be_made(t))
 		return VN_OK;
@@ -44,11 +44,11 @@ vn_status vn_estimate_rotate(vn_explain_trial *t, vn_error *err)
 	int64_t        off, last;
 	/* A recording that states one call may come from several calls: the second one begins at the
 	 * first row in error. */
-	vn_trial_rows_off(t, NULL, &off, &last);
+	vn_case_rows_off(t, NULL, &off, &last);
 	const bool one = vn_recording_steps(t->c->opened.cand, &step) == 1 && !t->site->first;
 	const int  call = t->site->begins_later ? VN_OWN_CALLS : one && off > 1 ? (int)off : 0;
 	/* clang-format off */
-	const struct { vn_finding finding; vn_rotate_edit edit; } edits[] = {
+	const struct { vn_finding finding; vn_other_rotation edit; } edits[] = {
 		{ VN_FINDING_CALLS_FROM_ZERO, { .call = call } },
 		{ VN_FINDING_SINE_FOR_COSINE, { .exchanged = true } },
 #define ANGLES(...) { VN_FINDING_ANGLES_ROUNDED, { __VA_ARGS__ } }
@@ -65,9 +65,9 @@ vn_status vn_estimate_rotate(vn_explain_trial *t, vn_error *err)
 	vn_status  st = VN_OK;
 
 	for (size_t i = edits[0].edit.call ? 0 : 1; !st && i < sizeof edits / sizeof *edits; i++) {
-		vn_hypothesis h = { .finding = edits[i].finding,
-			                .node = node,
-			                .change = { .kind = VN_BY_ROTATION, .rotate = edits[i].edit } };
+		vn_trial h = { .finding = edits[i].finding,
+			           .node = node,
+			           .applied = { .kind = VN_BY_ROTATION, .rotate = edits[i].edit } };
 		st = vn_try(t, &h, err);
 	}
 	return st;
@@ -155,7 +155,7 @@ static double position_of(const rotated *r, int64_t t)
 }
 
 /* Opens the rotation of the checkpoint. *y is freed by the caller; NULL: there is none. */
-static vn_status open_rotated(const vn_explain_trial *t, int node, rotated *r, double **y, vn_error *err)
+static vn_status open_rotated(const vn_case *t, int node, rotated *r, double **y, vn_error *err)
 {
 	const vn_plan *p = t->site->plan;
 	float          af;
@@ -168,7 +168,7 @@ static vn_status open_rotated(const vn_explain_trial *t, int node, rotated *r, d
 		return VN_OK;
 	if ((st = vn_recompute_input(t->recompute, 0, VN_OWN_WIDTH, &x, err)))
 		return st;
-	if (!(*y = vn_trial_all_doubles_of(&t->site->cand)))
+	if (!(*y = vn_case_all_doubles_of(&t->site->cand)))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for a rotation");
 	*r = (rotated) { .rope = &p->node[node].c.rope.rope,
 		             .experiment = vn_node_rope_experiment(&p->node[node]),
@@ -198,22 +198,22 @@ static bool maps_all(const tested_numbers *a, const vn_position_map *m)
 	return all;
 }
 
-static vn_status try_map(vn_explain_trial *t, const tested_numbers *a, vn_position_map m, bool *done, vn_error *err)
+static vn_status try_map(vn_case *t, const tested_numbers *a, vn_position_map m, bool *done, vn_error *err)
 {
-	vn_hypothesis h = { .finding = VN_FINDING_POSITIONS_OF_SOME,
-		                .node = vn_trial_node(t),
-		                .change = { .kind = VN_BY_ROTATION, .rotate = { .moved = true, .map = m } } };
+	vn_trial h = { .finding = VN_FINDING_POSITIONS_OF_SOME,
+		           .node = vn_case_node(t),
+		           .applied = { .kind = VN_BY_ROTATION, .rotate = { .moved = true, .map = m } } };
 
 	if (*done || !maps_all(a, &m))
 		return VN_OK;
 	const vn_status st = vn_try(t, &h, err);
-	*done = !st && vn_trial_fits(t, &h);
+	*done = !st && vn_case_fits(t, &h);
 	return st;
 }
 
 /* A factor that stretches from position 0 on, or from the first token of the run
  * or the one before. */
-static vn_status try_factors(vn_explain_trial *t, const tested_numbers *a, vn_position_map m, double factor, bool *done,
+static vn_status try_factors(vn_case *t, const tested_numbers *a, vn_position_map m, double factor, bool *done,
                              vn_error *err)
 {
 	const double     from[] = { 0, (double)m.first, (double)m.first - 1 };
@@ -252,7 +252,7 @@ static double slope_of(const tested_numbers *a)
 	return xx > 0 ? xy / xx : 0;
 }
 
-static vn_status try_maps(vn_explain_trial *t, const tested_numbers *a, vn_position_map m, vn_error *err)
+static vn_status try_maps(vn_case *t, const tested_numbers *a, vn_position_map m, vn_error *err)
 {
 	bool      done = false;
 	vn_status st;
@@ -272,7 +272,7 @@ static vn_status try_maps(vn_explain_trial *t, const tested_numbers *a, vn_posit
 	return a->n > 1 ? VN_OK : try_map(t, a, m, &done, err);
 }
 
-vn_status vn_estimate_rotated_tokens(vn_explain_trial *t, vn_error *err)
+vn_status vn_estimate_rotated_tokens(vn_case *t, vn_error *err)
 {
 	const int64_t  T = t->site->cand.shape.dim[0];
 	const vn_step *step;
@@ -280,11 +280,11 @@ vn_status vn_estimate_rotated_tokens(vn_explain_trial *t, vn_error *err)
 	double        *y = NULL;
 	int64_t        first = -1, last = -1;
 	tested_numbers a = { .n = 0 };
-	vn_status      st = r ? open_rotated(t, vn_trial_node(t), r, &y, err)
+	vn_status      st = r ? open_rotated(t, vn_case_node(t), r, &y, err)
 	                      : vn_fail(err, VN_ERR_NOMEM, "no memory for a rotation");
 
 	if (!st && y && T > 1)
-		vn_trial_rows_off(t, NULL, &first, &last);
+		vn_case_rows_off(t, NULL, &first, &last);
 	const int64_t many = first < 0 ? 0 : last - first + 1;
 	bool          good = many > 0;
 	for (int64_t i = 0; good && i < many && i < TESTED; i++) {
@@ -306,7 +306,7 @@ vn_status vn_estimate_rotated_tokens(vn_explain_trial *t, vn_error *err)
 
 /* ---- a single token -------------------------------------------------------------------------- */
 
-vn_status vn_estimate_stretch_of_one(vn_explain_trial *t, const vn_hypothesis *at, vn_error *err)
+vn_status vn_estimate_stretch_of_one(vn_case *t, const vn_trial *at, vn_error *err)
 {
 	rotated  *r = malloc(sizeof *r);
 	double   *y = NULL;
@@ -324,12 +324,12 @@ vn_status vn_estimate_stretch_of_one(vn_explain_trial *t, const vn_hypothesis *a
 		vn_round_numbers written = { .x = by, .most = 3, .inverse = true };
 		while (!st && !done && vn_next_round_number(&written, &factor))
 			for (int later = 1; !st && later >= 0; later--) {
-				vn_hypothesis h = { .finding = VN_FINDING_STRETCH, .node = at->node, .change.later = later };
+				vn_trial h = { .finding = VN_FINDING_STRETCH, .node = at->node, .applied.later = later };
 				if (!(fabs(factor * (double)t->site->first - is) < NEAR_POSITION))
 					continue;
-				vn_hypothesis_constant_put(&h, "turn", (before != 0 ? before : 1) * factor);
+				vn_trial_constant_put(&h, "turn", (before != 0 ? before : 1) * factor);
 				st = vn_try(t, &h, err);
-				done = done || (!st && vn_trial_fits(t, &h));
+				done = done || (!st && vn_case_fits(t, &h));
 			}
 	}
 	free(r);

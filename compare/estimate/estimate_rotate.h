@@ -1,21 +1,21 @@
 /* estimate_rotate.h: estimates mistakes of a rotation that none of its constants can express
- * (vn_rotate_edit): rounded angles and tables; calls, recorded as one, that each count from
+ * (vn_other_rotation): rounded angles and tables; calls, recorded as one, that each count from
  * position 0; token ids used as positions; single tokens at other positions than their own. */
 #ifndef VN_COMPARE_ESTIMATE_ROTATE_H
 #define VN_COMPARE_ESTIMATE_ROTATE_H
 
-#include "compare/hypothesis/trial.h"
+#include "compare/trial/case.h"
 
 /* Tries rounded angles and tables, exchanged sine and cosine, and calls that each count from 0. */
-vn_status vn_estimate_rotate(vn_explain_trial *t, vn_error *err);
+vn_status vn_estimate_rotate(vn_case *t, vn_error *err);
 /* Tries token ids in place of positions, in every call or in those after the first. Call it before
  * an offset of positions is fitted, because that explains a single token as well. */
-vn_status vn_estimate_rotate_by_ids(vn_explain_trial *t, vn_error *err);
+vn_status vn_estimate_rotate_by_ids(vn_case *t, vn_error *err);
 /* Tries wrong positions of one token, or of a run of tokens: with an offset, all at one position,
  * stretched or halved. */
-vn_status vn_estimate_rotated_tokens(vn_explain_trial *t, vn_error *err);
+vn_status vn_estimate_rotated_tokens(vn_case *t, vn_error *err);
 /* In a step of one token: fits a factor of all angles, or of the angles after the first call. at: a
  * rotation. */
-vn_status vn_estimate_stretch_of_one(vn_explain_trial *t, const vn_hypothesis *at, vn_error *err);
+vn_status vn_estimate_stretch_of_one(vn_case *t, const vn_trial *at, vn_error *err);
 
 #endif

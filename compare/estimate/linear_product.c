@@ -22,11 +22,11 @@ double vn_tested_product_error(const vn_tested_product *p, int64_t row, int64_t 
 	return vn_tensor_number(p->cand, row * p->M + channel) - vn_tensor_number(p->own, row * p->M + channel);
 }
 
-vn_hypothesis vn_tested_product_with(const vn_tested_product *p, vn_finding finding, vn_mistake fault, double number)
+vn_trial vn_tested_product_with(const vn_tested_product *p, vn_finding finding, vn_mistake fault, double number)
 {
-	return (vn_hypothesis) { .finding = finding,
-		                     .node = p->node,
-		                     .change = { .kind = VN_BY_NUMBER, .number = { vn_mistake_fault(fault), number } } };
+	return (vn_trial) { .finding = finding,
+		                .node = p->node,
+		                .applied = { .kind = VN_BY_NUMBER, .number = { vn_mistake_fault(fault), number } } };
 }
 
 bool vn_tested_product_may_have(const vn_tested_product *p, vn_mistake fault)

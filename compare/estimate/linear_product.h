@@ -3,21 +3,21 @@
 #ifndef VN_COMPARE_LINEAR_PRODUCT_H
 #define VN_COMPARE_LINEAR_PRODUCT_H
 
-#include "compare/hypothesis/trial.h"
+#include "compare/trial/case.h"
 #include "libref/plan/fault.h"
 
 enum { VN_PRODUCT_MATRIX_MOST = 1 << 24 }; /* the most numbers of a matrix that is tested whole */
 
 typedef struct vn_tested_product {
-	vn_explain_trial *t;
-	const vn_node    *n;
-	const vn_tensor  *own, *fine, *cand, *w, *bias; /* bias NULL: none */
-	int               node;
-	vn_point          point;
-	int64_t           T, N, M; /* rows of the checkpoint, columns of its input, channels */
-	int64_t           R, C;    /* numbers of sampled rows and channels */
-	double           *x, *wc;  /* (R, N)  (C, N) */
-	double           *error;   /* (R, C): candidate - expected */
+	vn_case         *t;
+	const vn_node   *n;
+	const vn_tensor *own, *fine, *cand, *w, *bias; /* bias NULL: none */
+	int              node;
+	vn_point         point;
+	int64_t          T, N, M; /* rows of the checkpoint, columns of its input, channels */
+	int64_t          R, C;    /* numbers of sampled rows and channels */
+	double          *x, *wc;  /* (R, N)  (C, N) */
+	double          *error;   /* (R, C): candidate - expected */
 } vn_tested_product;
 
 /* Is the operation a product that can be tested? Then fills *p, whose t, own, fine and cand are
@@ -33,10 +33,10 @@ int64_t vn_tested_product_channel(const vn_tested_product *p, int64_t c);
 double  vn_tested_product_error(const vn_tested_product *p, int64_t row, int64_t channel);
 double  vn_tested_product_error_sum(const vn_tested_product *p);
 
-/* Returns the hypothesis of a catalogue row with this number; and whether that row applies to the
+/* Returns the trial of a catalogue row with this number; and whether that row applies to the
  * product. */
-vn_hypothesis vn_tested_product_with(const vn_tested_product *p, vn_finding finding, vn_mistake fault, double number);
-bool          vn_tested_product_may_have(const vn_tested_product *p, vn_mistake fault);
+vn_trial vn_tested_product_with(const vn_tested_product *p, vn_finding finding, vn_mistake fault, double number);
+bool     vn_tested_product_may_have(const vn_tested_product *p, vn_mistake fault);
 
 /* Solves the n equations a x = b, whose x is left in b. Returns false if they do not determine
  * x. */

@@ -3,7 +3,7 @@
 #include "compare/explain/cache_one_slot.h"
 #include "compare/explain/cache_slots.h"
 #include "compare/explain/explain_point.h"
-#include "compare/hypothesis/score.h"
+#include "compare/trial/score.h"
 
 #include "libref/base/grow.h"
 #include "libref/base/progress.h"
@@ -13,47 +13,47 @@
 #include <string.h>
 
 enum { OTHERWISE = 16 }; /* at most this many steps with another answer test an answer */
-enum { RIGHT = 3 };      /* at most this many steps without an error test a hypothesis */
+enum { RIGHT = 3 };      /* at most this many steps without an error test a trial */
 
-/* In another step the hypothesis leaves, or would have left, more error than an underestimated
+/* In another step the trial leaves, or would have left, more error than an underestimated
  * floor explains. */
 #define BEYOND 4.0
 /* A step with more error than this is wrong for a reason. A fitted answer of another step that
  * leaves half of the error or more is not that reason. */
 #define WRONG 2.0
 
-/* How a hypothesis fares at a checkpoint. */
+/* How a trial fares at a checkpoint. */
 typedef struct verdict {
-	vn_hypothesis h;
-	int           checkpoint;
-	double        limit_fraction; /* NaN: it changes nothing there */
+	vn_trial h;
+	int      checkpoint;
+	double   limit_fraction; /* NaN: it changes nothing there */
 } verdict;
 
 /* The refuted answers of an explanation, kept apart. */
 typedef struct refuted_answers {
-	vn_hypothesis by[VN_EXPLAIN_KEPT];
-	int           n;
+	vn_trial by[VN_EXPLAIN_KEPT];
+	int      n;
 } refuted_answers;
 
 /* The explanations of one point. */
 typedef struct point_group {
-	vn_explain_trial *t;
-	vn_explanation  **x; /* (n) */
-	int               n;
-	verdict          *known;
-	int               n_known;
-	refuted_answers  *refuted; /* (n) */
-	int              *right;   /* (n_right) checkpoints of the point that are right */
-	int               n_right;
+	vn_case         *t;
+	vn_findings    **x; /* (n) */
+	int              n;
+	verdict         *known;
+	int              n_known;
+	refuted_answers *refuted; /* (n) */
+	int             *right;   /* (n_right) checkpoints of the point that are right */
+	int              n_right;
 } point_group;
 
-static const char *name_of(const vn_comparison *c, const vn_explanation *x)
+static const char *name_of(const vn_comparison *c, const vn_findings *x)
 {
 	return c->result.checkpoint[x->checkpoint].name;
 }
 
 /* Does the checkpoint differ in the order of its columns alone? */
-static bool is_order(const vn_comparison *c, const vn_explanation *x)
+static bool is_order(const vn_comparison *c, const vn_findings *x)
 {
 	return vn_local_is_order(&c->result.checkpoint[x->checkpoint]);
 }
@@ -64,30 +64,30 @@ static bool one_token(const vn_comparison *c, int point)
 	return s && s->tokens == 1;
 }
 
-/* ---- a hypothesis in another step ------------------------------------------------------------ */
+/* ---- a trial in another step ------------------------------------------------------------ */
 
-/* A hypothesis with a range of numbers (FROM to TO) may hold with other numbers too. With two
+/* A trial with a range of numbers (FROM to TO) may hold with other numbers too. With two
  * fitted numbers, not every pair is valid. */
-static bool has_others(const vn_hypothesis *h)
+static bool has_others(const vn_trial *h)
 {
-	return vn_hypothesis_is_fitted(h) && h->last && h->finding != VN_FINDING_WINDOW_AND_SINKS;
+	return vn_trial_is_fitted(h) && h->last && h->finding != VN_FINDING_WINDOW_AND_SINKS;
 }
 
-static vn_status make_there(vn_explain_trial *t, const vn_hypothesis *h, verdict *v, vn_error *err)
+static vn_status make_there(vn_case *t, const vn_trial *h, verdict *v, vn_error *err)
 {
-	vn_explanation  there = { .checkpoint = v->checkpoint, .by = calloc(VN_EXPLAIN_KEPT, sizeof *there.by) };
-	vn_explanation *here = t->x;
-	vn_status       st = there.by ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for hypotheses");
+	vn_findings  there = { .checkpoint = v->checkpoint, .by = calloc(VN_EXPLAIN_KEPT, sizeof *there.by) };
+	vn_findings *here = t->x;
+	vn_status    st = there.by ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for trials");
 
 	t->x = &there;
 	for (int k = 0; !st && k < (has_others(h) ? 3 : 1); k++) {
-		vn_hypothesis with = *h;
+		vn_trial with = *h;
 		if (k)
-			vn_hypothesis_number_put(&with, (double)(k == 1 ? h->first : h->last));
+			vn_trial_number_put(&with, (double)(k == 1 ? h->first : h->last));
 		there.n = 0;
 		st = vn_explain_with(t, &with, err);
 		for (int i = 0; i < there.n; i++)
-			if (vn_hypothesis_same_place(&there.by[i], h) && !(there.by[i].limit_fraction >= v->limit_fraction))
+			if (vn_trial_same_place(&there.by[i], h) && !(there.by[i].limit_fraction >= v->limit_fraction))
 				v->limit_fraction = there.by[i].limit_fraction;
 	}
 	t->x = here;
@@ -95,20 +95,19 @@ static vn_status make_there(vn_explain_trial *t, const vn_hypothesis *h, verdict
 	return st;
 }
 
-static vn_status fraction_there(point_group *g, const vn_hypothesis *h, int point, double *limit_fraction,
-                                vn_error *err)
+static vn_status fraction_there(point_group *g, const vn_trial *h, int point, double *limit_fraction, vn_error *err)
 {
 	verdict   v = { .h = *h, .checkpoint = point, .limit_fraction = (double)NAN };
 	vn_status st;
 
 	for (int i = 0; i < g->n_known; i++)
-		if (g->known[i].checkpoint == point && vn_hypothesis_same_place(&g->known[i].h, h)) {
+		if (g->known[i].checkpoint == point && vn_trial_same_place(&g->known[i].h, h)) {
 			*limit_fraction = g->known[i].limit_fraction;
 			return VN_OK;
 		}
 	verdict *more = vn_grown(g->known, (size_t)g->n_known, sizeof *more);
 	if (!more)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for hypotheses");
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for trials");
 	g->known = more;
 	if (!(st = make_there(g->t, h, &v, err)))
 		g->known[g->n_known++] = v;
@@ -139,7 +138,7 @@ static vn_status list_right(point_group *g, vn_error *err)
 }
 
 /* The first step in which the point is right, the last such step, and the one before x. */
-static int right_ones(const point_group *g, const vn_explanation *x, int point[RIGHT])
+static int right_ones(const point_group *g, const vn_findings *x, int point[RIGHT])
 {
 	const vn_checkpoint *of = g->t->c->result.checkpoint;
 	const int            step = of[x->checkpoint].step;
@@ -159,45 +158,45 @@ static int right_ones(const point_group *g, const vn_explanation *x, int point[R
 }
 
 /* Is h among the answers of y? */
-static bool answers_with(const vn_explanation *y, const vn_hypothesis *h)
+static bool answers_with(const vn_findings *y, const vn_trial *h)
 {
 	for (int i = 0; i < y->n_fit; i++)
-		if (vn_hypothesis_same_place(&y->by[i], h))
+		if (vn_trial_same_place(&y->by[i], h))
 			return true;
 	return false;
 }
 
-/* Can the wrong step y confirm or refute the hypothesis h about x? A fitted h has a number of
+/* Can the wrong step y confirm or refute the trial h about x? A fitted h has a number of
  * its own; all steps must agree on that number, including steps that have another answer. */
-static bool has_a_say(const vn_comparison *c, const vn_explanation *y, const vn_explanation *x, const vn_hypothesis *h)
+static bool has_a_say(const vn_comparison *c, const vn_findings *y, const vn_findings *x, const vn_trial *h)
 {
-	if (y == x || *y->why_not || !(y->unmodified.limit_fraction > (vn_hypothesis_is_fitted(h) ? WRONG : BEYOND)))
+	if (y == x || *y->why_not || !(y->unmodified.limit_fraction > (vn_trial_is_fitted(h) ? WRONG : BEYOND)))
 		return false;
-	return vn_hypothesis_is_fitted(h)
+	return vn_trial_is_fitted(h)
 	           ? !answers_with(y, h)
 	           : (!y->n_fit || y->fitted) && one_token(c, y->checkpoint) == one_token(c, x->checkpoint);
 }
 
 /* Is h a window whose first keys stay visible, fitted in a step of one token? One query that misses
  * a range of keys does not prove a window. */
-static bool of_one_query(const vn_comparison *c, const vn_explanation *x, const vn_hypothesis *h)
+static bool of_one_query(const vn_comparison *c, const vn_findings *x, const vn_trial *h)
 {
 	return h->finding == VN_FINDING_WINDOW_AND_SINKS && one_token(c, x->checkpoint);
 }
 
 /* Does y stay wrong under h? NaN: h cannot be tested there. Calls of the same number of tokens
  * should share their mistake. */
-static bool stays_wrong(const vn_comparison *c, const vn_explanation *y, const vn_explanation *x,
-                        const vn_hypothesis *h, double limit_fraction)
+static bool stays_wrong(const vn_comparison *c, const vn_findings *y, const vn_findings *x, const vn_trial *h,
+                        double limit_fraction)
 {
-	if (!vn_hypothesis_is_fitted(h) || !isnan(limit_fraction))
+	if (!vn_trial_is_fitted(h) || !isnan(limit_fraction))
 		return limit_fraction > BEYOND ||
-		       (vn_hypothesis_is_fitted(h) && limit_fraction > fmax(1, y->unmodified.limit_fraction / 2));
-	return !h->change.later && h->change.kind != VN_BY_STEP &&
+		       (vn_trial_is_fitted(h) && limit_fraction > fmax(1, y->unmodified.limit_fraction / 2));
+	return !h->applied.later && h->applied.kind != VN_BY_STEP &&
 	       one_token(c, y->checkpoint) == one_token(c, x->checkpoint);
 }
 
-static vn_status hold_against(point_group *g, const vn_explanation *x, vn_hypothesis *h, vn_error *err)
+static vn_status hold_against(point_group *g, const vn_findings *x, vn_trial *h, vn_error *err)
 {
 	const vn_comparison *c = g->t->c;
 	int                  point[RIGHT];
@@ -206,7 +205,7 @@ static vn_status hold_against(point_group *g, const vn_explanation *x, vn_hypoth
 	vn_status            st = VN_OK;
 
 	for (int i = 0; !st && !h->refuted && i < g->n; i++) {
-		const vn_explanation *y = g->x[i];
+		const vn_findings *y = g->x[i];
 		if (!has_a_say(c, y, x, h) || (y->n_fit && ++otherwise > OTHERWISE))
 			continue;
 		st = fraction_there(g, h, y->checkpoint, &limit_fraction, err);
@@ -242,14 +241,14 @@ static vn_status hold_against(point_group *g, const vn_explanation *x, vn_hypoth
 /* If an unrefuted answer explains x as well, drops the answers that other steps refute. */
 static void take_out(point_group *g, int which)
 {
-	vn_explanation *x = g->x[which];
-	bool            unmodified = false;
-	int             n = 0, gone = g->refuted[which].n;
+	vn_findings *x = g->x[which];
+	bool         unmodified = false;
+	int          n = 0, gone = g->refuted[which].n;
 
 	for (int i = 0; i < x->n_alias; i++)
 		unmodified = unmodified || !x->by[i].speaks_against;
 	for (int i = 0; i < x->n; i++) {
-		vn_hypothesis *h = &x->by[i];
+		vn_trial *h = &x->by[i];
 		h->refuted = h->refuted || (unmodified && h->speaks_against);
 		if (h->refuted && gone < VN_EXPLAIN_KEPT)
 			g->refuted[which].by[gone++] = *h;
@@ -263,27 +262,27 @@ static void take_out(point_group *g, int which)
 /* If the list is full, replaces the answer that explains least. */
 static void put_last(point_group *g, int which)
 {
-	vn_explanation *x = g->x[which];
-	const int       n = g->refuted[which].n, most = VN_EXPLAIN_KEPT - n > x->n_fit ? VN_EXPLAIN_KEPT - n : x->n_fit;
+	vn_findings *x = g->x[which];
+	const int    n = g->refuted[which].n, most = VN_EXPLAIN_KEPT - n > x->n_fit ? VN_EXPLAIN_KEPT - n : x->n_fit;
 
 	x->n = x->n < most ? x->n : most;
 	for (int i = 0; i < n && x->n < VN_EXPLAIN_KEPT; i++)
 		x->by[x->n++] = g->refuted[which].by[i];
 }
 
-static bool is_one_fault(const vn_hypothesis *h)
+static bool is_one_fault(const vn_trial *h)
 {
 	return h->finding == VN_FINDING_FAULT && !h->fault[1];
 }
 
 static vn_status examine_step(point_group *g, int which, vn_error *err)
 {
-	vn_explanation *x = g->x[which];
-	vn_status       st = VN_OK;
+	vn_findings *x = g->x[which];
+	vn_status    st = VN_OK;
 
 	for (int i = 0; !st && i < x->n_fit; i++)
 		if (!x->by[i].recorder_fault &&
-		    (vn_hypothesis_is_fitted(&x->by[i]) || (is_one_fault(&x->by[i]) && (!x->fitted || x->by[i].heads))))
+		    (vn_trial_is_fitted(&x->by[i]) || (is_one_fault(&x->by[i]) && (!x->fitted || x->by[i].heads))))
 			st = hold_against(g, x, &x->by[i], err);
 	return st;
 }
@@ -293,15 +292,15 @@ static bool keep_unrefuted(point_group *g, int which)
 {
 	take_out(g, which);
 	if (g->refuted[which].n)
-		vn_trial_conclude(g->t);
+		vn_case_conclude(g->t);
 	return g->x[which]->n_fit || !g->refuted[which].n;
 }
 
 static vn_status conclude_step(point_group *g, int which, vn_error *err)
 {
-	vn_explanation *x = g->x[which];
-	const bool      fitted = x->fitted;
-	vn_status       st = VN_OK;
+	vn_findings *x = g->x[which];
+	const bool   fitted = x->fitted;
+	vn_status    st = VN_OK;
 
 	g->t->x = x;
 	if (keep_unrefuted(g, which))
@@ -325,22 +324,22 @@ static vn_status conclude_step(point_group *g, int which, vn_error *err)
 
 /* Tries an answer fitted in another step at a step without an answer. That step may have too few
  * numbers to fit one. */
-static vn_status lend_hypothesis(point_group *g, int which, vn_error *err)
+static vn_status lend_trial(point_group *g, int which, vn_error *err)
 {
-	vn_explanation *x = g->x[which];
-	vn_status       st = VN_OK;
+	vn_findings *x = g->x[which];
+	vn_status    st = VN_OK;
 
 	g->t->x = x;
 	for (int i = 0; !st && !x->n_fit && i < g->n; i++)
 		for (int k = 0; !st && !x->n_fit && g->x[i] != x && k < g->x[i]->n_alias; k++) {
-			const vn_hypothesis *h = &g->x[i]->by[k];
-			double               limit_fraction;
-			if (!vn_hypothesis_is_fitted(h) || h->heads ||
+			const vn_trial *h = &g->x[i]->by[k];
+			double          limit_fraction;
+			if (!vn_trial_is_fitted(h) || h->heads ||
 			    (st = fraction_there(g, h, x->checkpoint, &limit_fraction, err)) || !(limit_fraction <= 1))
 				continue;
 			g->t->x = x;
 			if (!(st = vn_explain_with(g->t, h, err)))
-				vn_trial_conclude(g->t);
+				vn_case_conclude(g->t);
 		}
 	return st;
 }
@@ -349,21 +348,21 @@ static vn_status lend_hypothesis(point_group *g, int which, vn_error *err)
  * these too; the fault is then an alias of it. */
 static vn_status share_answer(point_group *g, int which, vn_error *err)
 {
-	vn_explanation *x = g->x[which];
-	vn_status       st = VN_OK;
+	vn_findings *x = g->x[which];
+	vn_status    st = VN_OK;
 
 	for (int i = 0; !st && x->n_fit && !x->fitted && i < g->n; i++) {
-		const vn_explanation *y = g->x[i];
-		double                limit_fraction;
-		if (!y->n_fit || !y->fitted || y->by[0].heads || answers_with(x, &y->by[0]) ||
-		    !vn_hypothesis_is_fitted(&y->by[0]) || answers_with(y, &x->by[0]))
+		const vn_findings *y = g->x[i];
+		double             limit_fraction;
+		if (!y->n_fit || !y->fitted || y->by[0].heads || answers_with(x, &y->by[0]) || !vn_trial_is_fitted(&y->by[0]) ||
+		    answers_with(y, &x->by[0]))
 			continue;
 		if ((st = fraction_there(g, &y->by[0], x->checkpoint, &limit_fraction, err)) || !(limit_fraction <= 1) ||
 		    !(limit_fraction <= x->unmodified.limit_fraction / 16))
 			continue;
 		g->t->x = x;
 		if (!(st = vn_explain_with(g->t, &y->by[0], err)))
-			vn_trial_conclude(g->t);
+			vn_case_conclude(g->t);
 		x->fitted = false;
 	}
 	return st;
@@ -373,15 +372,14 @@ static vn_status share_answer(point_group *g, int which, vn_error *err)
 
 /* For arrangements, which are not recomputed: does y have the same arrangement with another
  * number, beyond what the precision leaves open? */
-static bool another_number(const vn_explanation *x, const vn_explanation *y)
+static bool another_number(const vn_findings *x, const vn_findings *y)
 {
-	const vn_hypothesis *a = &x->by[0], *b = &y->by[0];
-	const double         open = sqrt(x->unmodified.residual.floor) + sqrt(y->unmodified.residual.floor);
+	const vn_trial *a = &x->by[0], *b = &y->by[0];
+	const double    open = sqrt(x->unmodified.residual.floor) + sqrt(y->unmodified.residual.floor);
 
-	if (!y->n_fit || !y->fitted || b->change.kind != VN_BY_RESULT || !vn_hypothesis_same_place(a, b) ||
-	    vn_hypothesis_same(a, b))
+	if (!y->n_fit || !y->fitted || b->applied.kind != VN_BY_RESULT || !vn_trial_same_place(a, b) || vn_trial_same(a, b))
 		return false;
-	const double here = a->change.result.number, there = b->change.result.number;
+	const double here = a->applied.result.number, there = b->applied.result.number;
 	return here != 0 && there != 0 && !(fabs(here / there - 1) <= open);
 }
 
@@ -390,9 +388,9 @@ static bool another_number(const vn_explanation *x, const vn_explanation *y)
 static void note_other_numbers(point_group *g)
 {
 	for (int i = 0; i < g->n; i++) {
-		vn_explanation *x = g->x[i];
-		vn_hypothesis  *h = &x->by[0];
-		for (int k = 0; k < g->n && x->n_fit && x->fitted && h->change.kind == VN_BY_RESULT && !h->speaks_against; k++)
+		vn_findings *x = g->x[i];
+		vn_trial    *h = &x->by[0];
+		for (int k = 0; k < g->n && x->n_fit && x->fitted && h->applied.kind == VN_BY_RESULT && !h->speaks_against; k++)
 			if (another_number(x, g->x[k])) {
 				h->speaks_against = VN_ANOTHER_NUMBER;
 				h->against_step = g->t->c->result.checkpoint[g->x[k]->checkpoint].step;
@@ -439,7 +437,7 @@ static vn_status one_point(point_group *g, vn_progress *bar, vn_error *err)
 		st = conclude_step(g, i, err);
 	for (int i = 0; !st && i < g->n; i++)
 		if (!g->x[i]->n_fit && !*g->x[i]->why_not)
-			st = lend_hypothesis(g, i, err);
+			st = lend_trial(g, i, err);
 		else
 			st = share_answer(g, i, err);
 	if (!st && (has_unexplained(g) || is_window(g)))
@@ -452,7 +450,7 @@ static vn_status one_point(point_group *g, vn_progress *bar, vn_error *err)
 	return st;
 }
 
-vn_status vn_explain_across_steps(vn_explain_trial *t, vn_explanations *x, vn_error *err)
+vn_status vn_explain_across_steps(vn_case *t, vn_all_findings *x, vn_error *err)
 {
 	const size_t   n = (size_t)x->n + 1;
 	const vn_step *step;

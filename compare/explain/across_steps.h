@@ -18,8 +18,8 @@
 #ifndef VN_COMPARE_ACROSS_STEPS_H
 #define VN_COMPARE_ACROSS_STEPS_H
 
-#include "compare/hypothesis/trial.h"
+#include "compare/trial/case.h"
 
-vn_status vn_explain_across_steps(vn_explain_trial *t, vn_explanations *x, vn_error *err);
+vn_status vn_explain_across_steps(vn_case *t, vn_all_findings *x, vn_error *err);
 
 #endif

@@ -8,8 +8,8 @@
  */
 #include "compare/explain/cache_one_slot.h"
 #include "compare/explain/last_query.h"
-#include "compare/hypothesis/trial.h"
-#include "compare/hypothesis/score.h"
+#include "compare/trial/case.h"
+#include "compare/trial/score.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -28,10 +28,10 @@ enum { PAIRS = 1 << 16 }; /* the most pairs of a slot and a token that are tried
 
 /* A step of one token. */
 typedef struct token_query {
-	vn_explanation *x;
-	vn_last_query   a;
-	double         *s, *p, *y; /* (H,S) (H,S) (H,K): unmodified */
-	double          size;
+	vn_findings  *x;
+	vn_last_query a;
+	double       *s, *p, *y; /* (H,S) (H,S) (H,K): unmodified */
+	double        size;
 } token_query;
 
 static int64_t count_of(const token_query *q)
@@ -81,7 +81,7 @@ static void attend_query(token_query *q)
 
 /* Moves the recomputation to explanation x and reads its step. *fits: it is a step of one token
  * of an attention. */
-static vn_status open_query(vn_explain_trial *t, vn_explanation *x, token_query *q, bool *fits, vn_error *err)
+static vn_status open_query(vn_case *t, vn_findings *x, token_query *q, bool *fits, vn_error *err)
 {
 	vn_status st = vn_recompute_at(t->recompute, x->checkpoint, err);
 
@@ -352,15 +352,14 @@ static void find_holder_in_heads(const query_steps *x, slot_search *s)
 	*s = better ? some : all;
 }
 
-static vn_status try_slot(vn_explain_trial *t, const token_query *q, const slot_search *s, const double *by,
-                          vn_error *err)
+static vn_status try_slot(vn_case *t, const token_query *q, const slot_search *s, const double *by, vn_error *err)
 {
-	vn_hypothesis h = { .finding = VN_FINDING_CACHE_ONE_ALONE,
-		                .node = (int)(q->a.n - t->site->plan->node),
-		                .change = { .kind = VN_BY_ONE_CACHED,
-		                            .one_cached = { (int)s->at, s->of, (int)s->holds, s->others } } };
-	vn_made       made = { 0 };
-	vn_status     st = vn_recompute_at(t->recompute, q->x->checkpoint, err);
+	vn_trial  h = { .finding = VN_FINDING_CACHE_ONE_ALONE,
+		            .node = (int)(q->a.n - t->site->plan->node),
+		            .applied = { .kind = VN_BY_ONE_CACHED,
+		                         .one_cached = { (int)s->at, s->of, (int)s->holds, s->others } } };
+	vn_made   made = { 0 };
+	vn_status st = vn_recompute_at(t->recompute, q->x->checkpoint, err);
 
 	if (st || (st = vn_made_room(t, &made, err))) {
 		vn_made_finish(&made);
@@ -375,12 +374,12 @@ static vn_status try_slot(vn_explain_trial *t, const token_query *q, const slot_
 	make_output(q, s->of, s->at, s->holds, by, s->some ? s->in : NULL, (double *)made.fine.data);
 	vn_made_round(t, &made);
 	if (!(st = vn_try_numbers(t, &made.own, &made.fine, &t->x->unmodified.residual, &h, err)))
-		vn_trial_conclude(t);
+		vn_case_conclude(t);
 	vn_made_finish(&made);
 	return st;
 }
 
-static vn_status try_best(vn_explain_trial *t, const query_steps *x, vn_error *err)
+static vn_status try_best(vn_case *t, const query_steps *x, vn_error *err)
 {
 	slot_search key = find_slot(x, KEY), value = { .left = (double)INFINITY };
 	vn_status   st = VN_OK;
@@ -400,7 +399,7 @@ static vn_status try_best(vn_explain_trial *t, const query_steps *x, vn_error *e
 	return st;
 }
 
-vn_status vn_explain_one_slot(vn_explain_trial *t, vn_explanation **x, int n, vn_error *err)
+vn_status vn_explain_one_slot(vn_case *t, vn_findings **x, int n, vn_error *err)
 {
 	token_query *q = calloc((size_t)n + 1, sizeof *q);
 	bool         clear = false, fits = q && n > 0;

@@ -10,9 +10,9 @@
  */
 #include "compare/explain/cache_slots.h"
 #include "compare/explain/last_query.h"
-#include "compare/hypothesis/apply_recorded.h"
-#include "compare/hypothesis/score.h"
-#include "compare/hypothesis/hypothesis_apply.h"
+#include "compare/trial/apply_recorded.h"
+#include "compare/trial/score.h"
+#include "compare/trial/trial_apply.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -164,7 +164,7 @@ static double probs_error(const vn_last_query *s, const query_sums *m, int head,
 	return dd;
 }
 
-static vn_status weigh_ranges(const vn_last_query *s, const vn_explanation *x, slot_range *r, int n, vn_error *err)
+static vn_status weigh_ranges(const vn_last_query *s, const vn_findings *x, slot_range *r, int n, vn_error *err)
 {
 	const int64_t keys = s->S + 1, rows = keys * s->K, all = s->H * vn_last_query_width(s);
 	double       *error = calloc((size_t)n + 1, sizeof *error), size = 0;
@@ -228,14 +228,14 @@ static slot_range *list_ranges(int64_t S, int *n)
 
 /* Makes the plan in which the query does not see the first n keys. A step of one token has one
  * query. */
-static vn_status plan_without(const vn_explain_trial *t, int64_t S, int64_t n, vn_plan **p, vn_error *err)
+static vn_status plan_without(const vn_case *t, int64_t S, int64_t n, vn_plan **p, vn_error *err)
 {
 	const vn_plan *unmodified = t->site->plan;
-	const int64_t  window = unmodified->node[vn_trial_node(t)].c.attention.window;
-	vn_hypothesis  h = { .node = vn_trial_node(t) };
+	const int64_t  window = unmodified->node[vn_case_node(t)].c.attention.window;
+	vn_trial       h = { .node = vn_case_node(t) };
 
-	vn_hypothesis_constant_put(&h, "window", (double)((window && window < S ? window : S) - n));
-	return vn_hypothesis_plan(t, &h, p, err);
+	vn_trial_constant_put(&h, "window", (double)((window && window < S ? window : S) - n));
+	return vn_trial_plan(t, &h, p, err);
 }
 
 /* Writes the token that each slot holds. Unseen tokens come first, where a narrower window hides
@@ -248,17 +248,17 @@ static void fill_slots(const slot_range *r, int64_t n, int64_t first, int64_t S,
 		token[j] = j < first + n ? r->from + j - first : j - n;
 }
 
-/* Tries the range as a hypothesis in the step of t->x. */
-static vn_status try_range(vn_explain_trial *t, const slot_range *of, int others, vn_error *err)
+/* Tries the range as a trial in the step of t->x. */
+static vn_status try_range(vn_case *t, const slot_range *of, int others, vn_error *err)
 {
 	const vn_plan *p = t->site->plan;
-	const vn_step *s = vn_trial_step(t);
-	vn_hypothesis  h = {
-		 .finding = of->held == VN_HOLDS_UNSEEN ? VN_FINDING_KEYS_UNSEEN
-		            : of->held < 0              ? VN_FINDING_CACHE_EMPTY
-		                                        : VN_FINDING_CACHE_OTHER_TOKENS,
-		 .node = vn_trial_node(t),
-		 .change = { .kind = VN_BY_CACHED, .cached = { (int)of->from, (int)of->n, (int)of->held, others } },
+	const vn_step *s = vn_case_step(t);
+	vn_trial       h = {
+			  .finding = of->held == VN_HOLDS_UNSEEN ? VN_FINDING_KEYS_UNSEEN
+		                 : of->held < 0              ? VN_FINDING_CACHE_EMPTY
+		                                             : VN_FINDING_CACHE_OTHER_TOKENS,
+			  .node = vn_case_node(t),
+			  .applied = { .kind = VN_BY_CACHED, .cached = { (int)of->from, (int)of->n, (int)of->held, others } },
 	};
 	const int64_t S = s->position + s->tokens, window = p->node[h.node].c.attention.window;
 	const int64_t first = of->held == VN_HOLDS_UNSEEN && window && S > window ? S - window : 0;
@@ -280,7 +280,7 @@ static vn_status try_range(vn_explain_trial *t, const slot_range *of, int others
 	const int only = r.held == VN_HOLDS_NO_KEYS ? 1 : r.held == VN_HOLDS_NO_VALUES ? 2 : 0;
 	if (!st && !(st = vn_run_slots(t, p, only, token, &made, err)) &&
 	    !(st = vn_try_numbers(t, &made.own, &made.fine, &t->x->unmodified.residual, &h, err)))
-		vn_trial_conclude(t);
+		vn_case_conclude(t);
 	vn_made_finish(&made);
 	free(token);
 	return st;
@@ -288,8 +288,8 @@ static vn_status try_range(vn_explain_trial *t, const slot_range *of, int others
 
 /* Moves the recomputation to each explanation in turn: measures the ranges if r is not NULL,
  * else tries the answer. */
-static vn_status visit_each(vn_explain_trial *t, vn_explanation **x, int n, slot_range *r, int n_ranges,
-                            const slot_range *best, int others, vn_error *err)
+static vn_status visit_each(vn_case *t, vn_findings **x, int n, slot_range *r, int n_ranges, const slot_range *best,
+                            int others, vn_error *err)
 {
 	vn_status st = VN_OK;
 
@@ -338,7 +338,7 @@ static int as_good(const slot_range *r, int n, int best)
 	return others;
 }
 
-vn_status vn_explain_cache_slots(vn_explain_trial *t, vn_explanation **x, int n, vn_error *err)
+vn_status vn_explain_cache_slots(vn_case *t, vn_findings **x, int n, vn_error *err)
 {
 	int64_t     S = 0;
 	int         n_ranges;

@@ -6,10 +6,10 @@
 #ifndef VN_COMPARE_CACHE_SLOTS_H
 #define VN_COMPARE_CACHE_SLOTS_H
 
-#include "compare/hypothesis/trial.h"
+#include "compare/trial/case.h"
 
 /* Tries to explain a point of attention in n steps, if at least one has no answer. x: their
  * explanations. */
-vn_status vn_explain_cache_slots(vn_explain_trial *t, vn_explanation **x, int n, vn_error *err);
+vn_status vn_explain_cache_slots(vn_case *t, vn_findings **x, int n, vn_error *err);
 
 #endif

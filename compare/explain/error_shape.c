@@ -142,7 +142,7 @@ static void say_numbers(const error_grid *g, error_form s, char *text, size_t ro
 			            sign_of(s, number_of(g, s, most[j])), size_of(s, number_of(g, s, most[j])));
 }
 
-static void add_best_shape(vn_explain_trial *t, const error_grid *g)
+static void add_best_shape(vn_case *t, const error_grid *g)
 {
 	double left[N_SHAPES] = { 0 }, whole = 0, there = 0;
 	char   numbers[160], rest[40] = "";
@@ -166,7 +166,7 @@ static void add_best_shape(vn_explain_trial *t, const error_grid *g)
 	vn_lines_add(&t->x->error_shape, "%s: %s; this explains all%s of the error", says[best], numbers, rest);
 }
 
-static vn_status add_shape(vn_explain_trial *t, vn_error *err)
+static vn_status add_shape(vn_case *t, vn_error *err)
 {
 	const vn_tensor *c = &t->site->cand;
 	const int64_t    n = vn_shape_count(&c->shape), rows = c->shape.rank > 1 ? c->shape.dim[0] : 1;
@@ -176,8 +176,8 @@ static vn_status add_shape(vn_explain_trial *t, vn_error *err)
 	if (strncmp(t->site->axes, "token", 5) != 0 || rows < SHAPE_ROWS || g.cols < SHAPE_ROWS ||
 	    t->x->unmodified.residual.bad)
 		return VN_OK;
-	g.r = vn_trial_all_doubles_of(&t->own);
-	g.c = vn_trial_all_doubles_of(c);
+	g.r = vn_case_all_doubles_of(&t->own);
+	g.c = vn_case_all_doubles_of(c);
 	g.sum[1] = calloc((size_t)g.rows, sizeof *g.sum[1]);
 	g.sum[0] = calloc((size_t)g.cols, sizeof *g.sum[0]);
 	if (!g.r || !g.c || !g.sum[0] || !g.sum[1])
@@ -199,7 +199,7 @@ static vn_status add_shape(vn_explain_trial *t, vn_error *err)
 
 /* The error is as large as that of float16 sums. Nothing more is known: the order of the terms
  * is the engine's, and another order has another error. */
-static vn_status add_half_sums(vn_explain_trial *t, vn_error *err)
+static vn_status add_half_sums(vn_case *t, vn_error *err)
 {
 	const vn_tensor *c = &t->site->cand;
 	const vn_plan   *plan = t->site->plan;
@@ -207,7 +207,7 @@ static vn_status add_half_sums(vn_explain_trial *t, vn_error *err)
 	vn_measured      half, is;
 	vn_tensor        z;
 
-	if (plan->node[vn_trial_node(t)].op != VN_OP_LINEAR || policy->storage != VN_F16 || policy->sums == VN_F16)
+	if (plan->node[vn_case_node(t)].op != VN_OP_LINEAR || policy->storage != VN_F16 || policy->sums == VN_F16)
 		return VN_OK;
 	vn_status st = vn_recompute_run(t->recompute, plan, t->site->weights, VN_HALF_SUMS, &z, err);
 	if (st)
@@ -225,7 +225,7 @@ static vn_status add_half_sums(vn_explain_trial *t, vn_error *err)
 	return st;
 }
 
-vn_status vn_error_shape(vn_explain_trial *t, vn_error *err)
+vn_status vn_error_shape(vn_case *t, vn_error *err)
 {
 	vn_profile p;
 	vn_status  st = vn_profile_of(&t->own, &t->site->cand, t->site->axes,

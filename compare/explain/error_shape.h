@@ -3,9 +3,9 @@
 #ifndef VN_COMPARE_ERROR_SHAPE_H
 #define VN_COMPARE_ERROR_SHAPE_H
 
-#include "compare/hypothesis/trial.h"
+#include "compare/trial/case.h"
 
 /* Adds the description to t->x->error_shape. */
-vn_status vn_error_shape(vn_explain_trial *t, vn_error *err);
+vn_status vn_error_shape(vn_case *t, vn_error *err);
 
 #endif

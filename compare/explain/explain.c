@@ -16,12 +16,12 @@
 /* ---- which of several answers that the numbers cannot tell apart comes first ----------------- */
 
 /* The number of origins that the answer explains. */
-static int count_explained(const vn_explanations *x, const vn_hypothesis *h)
+static int count_explained(const vn_all_findings *x, const vn_trial *h)
 {
 	int n = 0;
 	for (int i = 0; i < x->n; i++)
 		for (int k = 0; k < x->of[i].n_alias; k++)
-			if (vn_hypothesis_same(&x->of[i].by[k], h)) {
+			if (vn_trial_same(&x->of[i].by[k], h)) {
 				n++;
 				break;
 			}
@@ -30,20 +30,20 @@ static int count_explained(const vn_explanations *x, const vn_hypothesis *h)
 
 /* The number of places where the mistake could have been made. An answer that fits few places says
  * more. */
-static int count_places(const vn_comparison *c, const vn_hypothesis *h)
+static int count_places(const vn_comparison *c, const vn_trial *h)
 {
 	char      id[VN_ID];
-	const int f = *vn_hypothesis_id(h, id) ? vn_fault_find(id) : -1;
+	const int f = *vn_trial_id(h, id) ? vn_fault_find(id) : -1;
 	return f < 0 ? 0 : vn_fault_count(f, vn_model_plan(c->opened.model), NULL);
 }
 
 /* Keys and values of another layer, while only one of the two caches is wrong: then it is keys
  * alone or values alone. */
-static bool of_one_alone(const vn_comparison *c, const vn_explanation *x, const vn_hypothesis *h)
+static bool of_one_alone(const vn_comparison *c, const vn_findings *x, const vn_trial *h)
 {
 	const vn_checkpoint *beside;
 
-	return vn_hypothesis_mistake(h) == VN_MISTAKE_C9 && vn_counterpart(c, x, &beside) && beside && beside->replayed &&
+	return vn_trial_mistake(h) == VN_MISTAKE_C9 && vn_counterpart(c, x, &beside) && beside && beside->replayed &&
 	       !beside->origin;
 }
 
@@ -53,12 +53,11 @@ typedef struct answer_rank {
 	int  explained, places;
 } answer_rank;
 
-static answer_rank rank_of(const vn_comparison *c, const vn_explanations *all, const vn_explanation *x,
-                           const vn_hypothesis *h)
+static answer_rank rank_of(const vn_comparison *c, const vn_all_findings *all, const vn_findings *x, const vn_trial *h)
 {
 	char id[VN_ID];
 
-	return (answer_rank) { .named = *vn_hypothesis_id(h, id) && !of_one_alone(c, x, h),
+	return (answer_rank) { .named = *vn_trial_id(h, id) && !of_one_alone(c, x, h),
 		                   .explained = count_explained(all, h),
 		                   .places = count_places(c, h) };
 }
@@ -73,12 +72,12 @@ static bool comes_before(answer_rank a, answer_rank b)
 	return a.places < b.places;
 }
 
-static void order_aliases(const vn_comparison *c, const vn_explanations *all, vn_explanation *x)
+static void order_aliases(const vn_comparison *c, const vn_all_findings *all, vn_findings *x)
 {
 	for (int i = 1; i < x->n_alias; i++) {
-		const vn_hypothesis h = x->by[i];
-		const answer_rank   rank = rank_of(c, all, x, &h);
-		int                 at = i;
+		const vn_trial    h = x->by[i];
+		const answer_rank rank = rank_of(c, all, x, &h);
+		int               at = i;
 		for (; at > 0 && comes_before(rank, rank_of(c, all, x, &x->by[at - 1])); at--)
 			x->by[at] = x->by[at - 1];
 		x->by[at] = h;
@@ -94,7 +93,7 @@ enum { IN_FULL = 6, AT_ALL = 400, IN_VAIN = 24 };
 
 /* An answer that fits an origin of the same point in another layer; it is likely to fit here
  * too. */
-static int twin_of(const vn_comparison *c, const vn_explanations *x, int point)
+static int twin_of(const vn_comparison *c, const vn_all_findings *x, int point)
 {
 	const char *name = c->result.checkpoint[point].name;
 
@@ -112,17 +111,17 @@ static bool needs_none(const vn_checkpoint *p)
 	return vn_local_is_order(p) || vn_overflow_is_all(p);
 }
 
-static vn_status explain_origin(vn_explain_trial *t, vn_explanations *all, int point, vn_error *err)
+static vn_status explain_origin(vn_case *t, vn_all_findings *all, int point, vn_error *err)
 {
-	vn_explanation *x = &all->of[all->n];
-	const int       like = all->n >= IN_FULL ? twin_of(t->c, all, point) : -1;
-	vn_status       st;
+	vn_findings *x = &all->of[all->n];
+	const int    like = all->n >= IN_FULL ? twin_of(t->c, all, point) : -1;
+	vn_status    st;
 
-	*x = (vn_explanation) { .checkpoint = point, .same_answer_as = like, .by = calloc(VN_EXPLAIN_KEPT, sizeof *x->by) };
+	*x = (vn_findings) { .checkpoint = point, .same_answer_as = like, .by = calloc(VN_EXPLAIN_KEPT, sizeof *x->by) };
 	t->x = x;
 	t->brief = all->n >= IN_FULL;
 	if (!x->by)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for hypotheses");
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for trials");
 	if (needs_none(&t->c->result.checkpoint[point])) {
 		all->n++;
 		return VN_OK;
@@ -162,7 +161,7 @@ static int outer_of(const vn_comparison *c, int point)
 	return -1;
 }
 
-static bool is_inside_attention(const vn_comparison *c, const vn_explanation *x)
+static bool is_inside_attention(const vn_comparison *c, const vn_findings *x)
 {
 	const vn_plan *p = vn_model_plan(c->opened.model);
 	const int      v = vn_plan_find(p, c->result.checkpoint[x->checkpoint].name);
@@ -172,12 +171,12 @@ static bool is_inside_attention(const vn_comparison *c, const vn_explanation *x)
 
 /* One operation has one mistake: the answer of the outer checkpoint is also that of the inner
  * one. */
-static void answer_inside(const vn_comparison *c, const vn_explanations *all, vn_explanation *x)
+static void answer_inside(const vn_comparison *c, const vn_all_findings *all, vn_findings *x)
 {
 	const int outer = outer_of(c, x->checkpoint);
 
 	for (int i = 0; outer >= 0 && i < all->n; i++) {
-		const vn_explanation *o = &all->of[i];
+		const vn_findings *o = &all->of[i];
 		if (o->checkpoint != outer || !o->n_fit || (x->n_fit && is_inside_attention(c, x)))
 			continue; /* scores and probabilities show more than the context made from them */
 		memcpy(x->by, o->by, VN_EXPLAIN_KEPT * sizeof *x->by);
@@ -190,10 +189,10 @@ static void answer_inside(const vn_comparison *c, const vn_explanations *all, vn
 	}
 }
 
-vn_status vn_explain(vn_comparison *c, vn_explanations **why, vn_error *err)
+vn_status vn_explain(vn_comparison *c, vn_all_findings **why, vn_error *err)
 {
-	vn_explanations *x = *why = calloc(1, sizeof *x);
-	vn_explain_trial t = { .c = c };
+	vn_all_findings *x = *why = calloc(1, sizeof *x);
+	vn_case          t = { .c = c };
 	vn_progress      bar = { 0 };
 	vn_status        st = VN_OK;
 
@@ -236,7 +235,7 @@ vn_status vn_explain(vn_comparison *c, vn_explanations **why, vn_error *err)
 	return st;
 }
 
-void vn_explanations_free(vn_explanations *why)
+void vn_findings_free(vn_all_findings *why)
 {
 	for (int i = 0; why && i < why->n; i++) {
 		free(why->of[i].by);
@@ -247,4 +246,4 @@ void vn_explanations_free(vn_explanations *why)
 	free(why);
 }
 
-const vn_explainer vn_catalogue_explainer = { vn_explain, vn_explanations_free };
+const vn_explainer vn_catalogue_explainer = { vn_explain, vn_findings_free };

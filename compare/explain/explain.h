@@ -1,10 +1,10 @@
 /* explain.h: finds which known mistake reproduces a wrong tensor.
  *
  * The faults of the catalogue (libref/plan/fault.h) that can be made at the operation of an origin,
- * or at one between it and captured values, are the hypotheses. For each, the checkpoint is
+ * or at one between it and captured values, are the trials. For each, the checkpoint is
  * computed with that fault from the candidate's own inputs, in the candidate's precision
  * (recompute.h), and compared with the candidate's numbers, as a replay compares the unmodified
- * operation (local.h). A hypothesis explains the checkpoint if the residual is no more than a
+ * operation (local.h). A trial explains the checkpoint if the residual is no more than a
  * correct operation leaves, its nmse is at most half that of the unmodified operation, and the
  * residual is at most a quarter of the error; a sixteenth if a parameter was fitted, since a free
  * parameter always helps, or if the error is below 16 floors.
@@ -17,26 +17,26 @@
  * heads are wrong, all of this is tried on those heads. If nothing fits, the error is described in
  * words.
  *
- * An answer should hold in all steps of its point (across_steps.h). A step contradicts a hypothesis
+ * An answer should hold in all steps of its point (across_steps.h). A step contradicts a trial
  * if it is right although the mistake would change it, or wrong in another way. Contradicted
- * hypotheses come last.
+ * trials come last.
  *
- * Hypotheses that explain the checkpoint and leave less than VN_EXPLAIN_APART times the residual of
+ * Trials that explain the checkpoint and leave less than VN_EXPLAIN_APART times the residual of
  * the best cannot be distinguished from it by these numbers: they are its aliases.
  *
  * Reads   request.options, opened.ref, opened.cand, opened.model, opened.policy, result.replayed,
  *         result.origins and the replayed checkpoints
- * Fills   a vn_explanations (result.why)
+ * Fills   a vn_all_findings (result.why)
  */
 #ifndef VN_COMPARE_EXPLAIN_H
 #define VN_COMPARE_EXPLAIN_H
 
-#include "compare/hypothesis/explanation.h"
+#include "compare/trial/findings.h"
 
-/* Explains c's origins. Call after vn_replay_run; needs opened.model. Call vn_explanations_free
- * afterwards, also after a failure. NULL is allowed in vn_explanations_free. */
-vn_status                 vn_explain(vn_comparison *c, vn_explanations **why, vn_error *err);
-void                      vn_explanations_free(vn_explanations *why);
+/* Explains c's origins. Call after vn_replay_run; needs opened.model. Call vn_findings_free
+ * afterwards, also after a failure. NULL is allowed in vn_findings_free. */
+vn_status                 vn_explain(vn_comparison *c, vn_all_findings **why, vn_error *err);
+void                      vn_findings_free(vn_all_findings *why);
 /* For vn_compare_options.explain: these functions. */
 extern const vn_explainer vn_catalogue_explainer;
 

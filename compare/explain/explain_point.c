@@ -1,7 +1,7 @@
 /* explain_point.c: see explain_point.h. A new kind of mistake needs a row in findings.def, and an
  * estimator: a row in the table of strategies here or in that of estimate.c. */
 #include "compare/explain/explain_point.h"
-#include "compare/hypothesis/catalogue.h"
+#include "compare/trial/catalogue.h"
 #include "compare/explain/error_shape.h"
 #include "compare/estimate/estimate.h"
 #include "compare/estimate/estimate_arithmetic.h"
@@ -9,12 +9,12 @@
 #include "compare/estimate/estimate_cache.h"
 #include "compare/estimate/estimate_linear.h"
 #include "compare/estimate/estimate_rotate.h"
-#include "compare/hypothesis/trial.h"
+#include "compare/trial/case.h"
 #include "compare/rearrange/rearrange.h"
 #include "compare/rearrange/rearrange_rows.h"
 #include "compare/rearrange/redirect.h"
-#include "compare/hypothesis/hypothesis_apply.h"
-#include "compare/hypothesis/score.h"
+#include "compare/trial/trial_apply.h"
+#include "compare/trial/score.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -23,28 +23,28 @@
 
 /* The findings before a strategy, which are restored if it does not answer. */
 typedef struct kept_findings {
-	vn_hypothesis by[VN_EXPLAIN_KEPT];
-	int           n;
-	bool          fitted;
+	vn_trial by[VN_EXPLAIN_KEPT];
+	int      n;
+	bool     fitted;
 } kept_findings;
 
-static void remember_best(const vn_explanation *x, kept_findings *k)
+static void remember_best(const vn_findings *x, kept_findings *k)
 {
 	memcpy(k->by, x->by, sizeof k->by);
 	k->n = x->n;
 	k->fitted = x->fitted;
 }
 
-static void restore_best(vn_explain_trial *t, const kept_findings *k)
+static void restore_best(vn_case *t, const kept_findings *k)
 {
 	memcpy(t->x->by, k->by, sizeof k->by);
 	t->x->n = k->n;
 	t->x->fitted = k->fitted;
-	vn_trial_conclude(t);
+	vn_case_conclude(t);
 }
 
 /* Tries the answers in the heads that are in error, if only some are. */
-static vn_status try_in_some_heads(vn_explain_trial *t, vn_error *err)
+static vn_status try_in_some_heads(vn_case *t, vn_error *err)
 {
 	const int    tried = t->x->n_tried;
 	vn_head_part part;
@@ -55,7 +55,7 @@ static vn_status try_in_some_heads(vn_explain_trial *t, vn_error *err)
 		return st;
 	t->part = &part;
 	st = vn_catalogue(t, NULL, err);
-	if (!st && !vn_trial_answered(t))
+	if (!st && !vn_case_answered(t))
 		st = vn_estimate(t, err);
 	t->part = NULL;
 	t->x->n_tried = tried;
@@ -64,7 +64,7 @@ static vn_status try_in_some_heads(vn_explain_trial *t, vn_error *err)
 
 /* Tries mistakes of the recording, unless the operation then changes the buffer (as a sum
  * to which its bias is added): then a mistake of the run leaves the same numbers. */
-static vn_status try_what_was_recorded(vn_explain_trial *t, vn_error *err)
+static vn_status try_what_was_recorded(vn_case *t, vn_error *err)
 {
 	if (t->consumed != VN_CONSUMED_OTHERS)
 		return VN_OK;
@@ -73,25 +73,25 @@ static vn_status try_what_was_recorded(vn_explain_trial *t, vn_error *err)
 	return vn_catalogue(t, NULL, err);
 }
 
-static vn_status try_pairs(vn_explain_trial *t, vn_error *err)
+static vn_status try_pairs(vn_case *t, vn_error *err)
 {
 	enum { IN_VAIN = 4 }; /* with this many origins that no pair explains, pairs are no longer tried */
 	if (t->pairs_in_vain >= IN_VAIN || !vn_catalogue_has_pairs(t))
 		return VN_OK;
 	const vn_status st = vn_catalogue_pairs(t, err);
-	t->pairs_in_vain += !st && !vn_trial_answered(t);
+	t->pairs_in_vain += !st && !vn_case_answered(t);
 	return st;
 }
 
 #define POOR 0.5 /* of the limit: most correct operations leave less */
 
 /* If the answer barely explains the checkpoint, a fitted number may explain it twice as well. */
-static vn_status try_fits_after_answer(vn_explain_trial *t, vn_error *err)
+static vn_status try_fits_after_answer(vn_case *t, vn_error *err)
 {
-	vn_explanation *x = t->x;
-	const double    best = x->by[0].limit_fraction;
-	kept_findings   before;
-	vn_status       st;
+	vn_findings  *x = t->x;
+	const double  best = x->by[0].limit_fraction;
+	kept_findings before;
+	vn_status     st;
 
 	if (!(best > POOR) || t->brief)
 		return VN_OK;
@@ -99,32 +99,32 @@ static vn_status try_fits_after_answer(vn_explain_trial *t, vn_error *err)
 	x->fitted = true;
 	if ((st = vn_catalogue_eps_beside(t, err)) || (st = vn_estimate_seen_keys(t, err)) || (st = vn_estimate(t, err)))
 		return st;
-	vn_trial_conclude(t);
+	vn_case_conclude(t);
 	if (!x->n_fit || !(x->by[0].limit_fraction * VN_EXPLAIN_APART < best))
 		restore_best(t, &before);
 	return VN_OK;
 }
 
-static vn_status try_catalogue(vn_explain_trial *t, vn_error *err)
+static vn_status try_catalogue(vn_case *t, vn_error *err)
 {
 	vn_status st = vn_catalogue(t, NULL, err);
 
 	if (st)
 		return st;
-	vn_trial_conclude(t);
+	vn_case_conclude(t);
 	return !t->x->n_fit || (st = try_fits_after_answer(t, err)) ? st : vn_catalogue_alike(t, err);
 }
 
 /* Tries the numbers of another token and of another step. Neither answer may hide the other, so
  * both are tried. */
-static vn_status try_other_tokens(vn_explain_trial *t, vn_error *err)
+static vn_status try_other_tokens(vn_case *t, vn_error *err)
 {
 	const vn_status st = vn_redirect_in_time(t, err);
 	return st ? st : vn_estimate_rotate_by_ids(t, err);
 }
 
 /* The operation of this checkpoint's layer that corresponds to the node in its own layer. */
-static int find_counterpart(const vn_explain_trial *t, int node)
+static int find_counterpart(const vn_case *t, int node)
 {
 	const vn_plan *p = t->site->plan;
 	const char    *name = p->value[p->node[node].out[0]].name;
@@ -140,29 +140,29 @@ static int find_counterpart(const vn_explain_trial *t, int node)
 
 /* Tries the answers of t->like and the next best of the catalogue,
  * in the heads where they were made. */
-static vn_status try_like(vn_explain_trial *t, vn_error *err)
+static vn_status try_like(vn_case *t, vn_error *err)
 {
-	const vn_explanation *like = t->like;
-	const vn_hypothesis  *best = &like->by[0];
-	vn_status             st = VN_OK;
-	vn_head_part          part;
+	const vn_findings *like = t->like;
+	const vn_trial    *best = &like->by[0];
+	vn_status          st = VN_OK;
+	vn_head_part       part;
 
 	t->x->fitted = like->fitted;
 	t->part = vn_head_part_of(t, best, &part) ? &part : NULL;
 	for (int i = 0; !st && i < like->n_alias; i++) {
-		vn_hypothesis h = like->by[i];
-		if (!vn_hypothesis_is_fitted(&h) || h.change.kind == VN_BY_ROWS || h.places ||
-		    !vn_hypothesis_move(t, &h, find_counterpart(t, h.node)))
+		vn_trial h = like->by[i];
+		if (!vn_trial_is_fitted(&h) || h.applied.kind == VN_BY_ROWS || h.places ||
+		    !vn_trial_move(t, &h, find_counterpart(t, h.node)))
 			continue;
 		h.speaks_against = VN_NOTHING_AGAINST;
 		st = vn_try(t, &h, err);
 	}
-	if (!st && (!like->fitted || (best->heads && !vn_hypothesis_is_fitted(best))))
+	if (!st && (!like->fitted || (best->heads && !vn_trial_is_fitted(best))))
 		st = vn_catalogue(t, like, err);
 	t->part = NULL;
 	if (st)
 		return st;
-	vn_trial_conclude(t);
+	vn_case_conclude(t);
 	return t->x->n_fit ? vn_catalogue_alike(t, err) : VN_OK;
 }
 
@@ -176,10 +176,10 @@ typedef enum occasion {
 	FITTED_REFUTED = 8, /* or a fitted answer, which would be found again */
 } occasion;
 
-/* All strategies: every hypothesis about a checkpoint is tried by one of them. They are tried in
+/* All strategies: every trial about a checkpoint is tried by one of them. They are tried in
  * this order until one answers. */
 static const struct strategy {
-	vn_status (*try)(vn_explain_trial *t, vn_error *err);
+	vn_status (*try)(vn_case *t, vn_error *err);
 	unsigned when;        /* on which occasions */
 	bool     listed;      /* its answers are the catalogue's: not fitted */
 	bool     ends;        /* if it answers, nothing else is tried */
@@ -209,7 +209,7 @@ static const struct strategy {
 	{ vn_error_shape, .when = FIRST | REFUTED | FITTED_REFUTED },
 };
 
-static vn_status try_strategies(vn_explain_trial *t, occasion on, vn_error *err)
+static vn_status try_strategies(vn_case *t, occasion on, vn_error *err)
 {
 	const struct strategy *last = strategies + sizeof strategies / sizeof *strategies;
 	kept_findings          before;
@@ -223,7 +223,7 @@ static vn_status try_strategies(vn_explain_trial *t, occasion on, vn_error *err)
 			remember_best(t->x, &before);
 		if ((st = s->try(t, err)))
 			break;
-		vn_trial_conclude(t);
+		vn_case_conclude(t);
 		if (s->or_nothing && !t->x->n_fit)
 			restore_best(t, &before);
 		if (t->x->n_fit && s->ends)
@@ -236,7 +236,7 @@ static vn_status try_strategies(vn_explain_trial *t, occasion on, vn_error *err)
 
 /* Moves the recomputation to t->x->checkpoint, and computes and scores the unmodified operation
  * there; leave_point ends it. t->x->why_not says why it cannot be computed. */
-static vn_status move_to_point(vn_explain_trial *t, vn_error *err)
+static vn_status move_to_point(vn_case *t, vn_error *err)
 {
 	const vn_plan *plan;
 	vn_error       none = { "" };
@@ -251,7 +251,7 @@ static vn_status move_to_point(vn_explain_trial *t, vn_error *err)
 		*err = none;
 		return st;
 	}
-	t->consumed = vn_trial_consumed(t);
+	t->consumed = vn_case_consumed(t);
 	plan = t->site->plan;
 	if (!(st = vn_recompute_run(t->recompute, plan, t->site->weights, VN_OWN_WIDTH, &t->own, err)))
 		t->some = vn_recompute_choose(t->recompute, &t->own);
@@ -260,7 +260,7 @@ static vn_status move_to_point(vn_explain_trial *t, vn_error *err)
 	return st ? st : vn_score_unmodified(t, err);
 }
 
-static void leave_point(vn_explain_trial *t)
+static void leave_point(vn_case *t)
 {
 	vn_tensor_free(&t->own);
 	vn_tensor_free(&t->fine);
@@ -268,19 +268,19 @@ static void leave_point(vn_explain_trial *t)
 	t->some = NULL;
 }
 
-vn_status vn_explain_with(vn_explain_trial *t, const vn_hypothesis *h, vn_error *err)
+vn_status vn_explain_with(vn_case *t, const vn_trial *h, vn_error *err)
 {
-	vn_hypothesis   with = *h;
-	vn_explanation  like = { .by = &with, .n = 1 };
-	vn_explanation *x = t->x;
-	vn_head_part    part;
-	vn_status       st = move_to_point(t, err);
+	vn_trial     with = *h;
+	vn_findings  like = { .by = &with, .n = 1 };
+	vn_findings *x = t->x;
+	vn_head_part part;
+	vn_status    st = move_to_point(t, err);
 
 	with.speaks_against = VN_NOTHING_AGAINST;
 	with.refuted = false;
 	if (!st && !*x->why_not) {
 		t->part = vn_head_part_of(t, h, &part) ? &part : NULL;
-		x->fitted = vn_hypothesis_is_fitted(h);
+		x->fitted = vn_trial_is_fitted(h);
 		st = x->fitted ? vn_try(t, &with, err) : vn_catalogue(t, &like, err);
 		t->part = NULL;
 	}
@@ -288,7 +288,7 @@ vn_status vn_explain_with(vn_explain_trial *t, const vn_hypothesis *h, vn_error 
 	return st;
 }
 
-vn_status vn_explain_point(vn_explain_trial *t, const vn_explanation *like, vn_error *err)
+vn_status vn_explain_point(vn_case *t, const vn_findings *like, vn_error *err)
 {
 	vn_status st = move_to_point(t, err);
 
@@ -300,7 +300,7 @@ vn_status vn_explain_point(vn_explain_trial *t, const vn_explanation *like, vn_e
 	return st;
 }
 
-vn_status vn_explain_further(vn_explain_trial *t, bool fitted, vn_error *err)
+vn_status vn_explain_further(vn_case *t, bool fitted, vn_error *err)
 {
 	vn_status st = move_to_point(t, err);
 

@@ -1,19 +1,19 @@
-/* explain_point.h: explains one checkpoint: runs the strategies of hypothesis/, estimate/,
+/* explain_point.h: explains one checkpoint: runs the strategies of trial/, estimate/,
  * rearrange/ and this folder in order. The result goes to t->x, which names the checkpoint and has
  * room for answers. */
 #ifndef VN_COMPARE_EXPLAIN_POINT_H
 #define VN_COMPARE_EXPLAIN_POINT_H
 
-#include "compare/hypothesis/trial.h"
+#include "compare/trial/case.h"
 
 /* Tries every strategy until one answers. like: the explanation of a similar checkpoint: only its
  * answers, its runner-up and an overflow of squares are tried; NULL: all. */
-vn_status vn_explain_point(vn_explain_trial *t, const vn_explanation *like, vn_error *err);
-/* Tries one hypothesis: a fault of the catalogue at every place that it fits, and at all of them
+vn_status vn_explain_point(vn_case *t, const vn_findings *like, vn_error *err);
+/* Tries one trial: a fault of the catalogue at every place that it fits, and at all of them
  * together. */
-vn_status vn_explain_with(vn_explain_trial *t, const vn_hypothesis *h, vn_error *err);
+vn_status vn_explain_with(vn_case *t, const vn_trial *h, vn_error *err);
 /* Called if other steps refuted the answer in t->x: tries the strategies after the catalogue.
  * fitted: a fitted answer was refuted; strategies that would only find it again are left out. */
-vn_status vn_explain_further(vn_explain_trial *t, bool fitted, vn_error *err);
+vn_status vn_explain_further(vn_case *t, bool fitted, vn_error *err);
 
 #endif

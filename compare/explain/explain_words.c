@@ -1,7 +1,7 @@
 /* explain_words.c: see explain_words.h. */
 #include "compare/explain/explain_words.h"
 #include "compare/explain/sentences.h"
-#include "compare/hypothesis/score.h"
+#include "compare/trial/score.h"
 #include "compare/replay/local.h"
 #include "compare/comparison/checkpoint.h"
 #include "compare/match/contract.h"
@@ -17,7 +17,7 @@
 enum { WHERE = VN_WORDS };
 enum { ANSWERS = 8 }; /* the most answers that get a line of their own */
 
-const vn_explanation *vn_explanation_of(const vn_comparison *c, int point)
+const vn_findings *vn_findings_of(const vn_comparison *c, int point)
 {
 	for (int i = 0; c->result.why && i < c->result.why->n; i++)
 		if (c->result.why->of[i].checkpoint == point)
@@ -36,9 +36,9 @@ static bool recorded_right(const vn_comparison *c, int step, const char *name)
 	return false;
 }
 
-/* ", at layer1.q_rope and layer1.k_rope", if a hypothesis was made elsewhere than at the
+/* ", at layer1.q_rope and layer1.k_rope", if a trial was made elsewhere than at the
  * checkpoint alone. */
-static const char *made_at(const vn_comparison *c, const vn_explanation *x, const vn_hypothesis *h, char text[WHERE])
+static const char *made_at(const vn_comparison *c, const vn_findings *x, const vn_trial *h, char text[WHERE])
 {
 	const vn_plan *p = vn_model_plan(c->opened.model);
 	const int      v = vn_plan_find(p, c->result.checkpoint[x->checkpoint].name);
@@ -55,7 +55,7 @@ static const char *made_at(const vn_comparison *c, const vn_explanation *x, cons
 	return text;
 }
 
-const char *vn_explain_say_one(const vn_comparison *c, const vn_explanation *x, char text[VN_EXPLAINED])
+const char *vn_explain_say_one(const vn_comparison *c, const vn_findings *x, char text[VN_EXPLAINED])
 {
 	char at[WHERE];
 
@@ -69,7 +69,7 @@ const char *vn_explain_say_one(const vn_comparison *c, const vn_explanation *x, 
 	else if (!x->n_fit)
 		vn_text_add(text, VN_EXPLAINED, "none of %d known mistakes fits", x->n_tried);
 	else {
-		const vn_hypothesis *h = &x->by[0];
+		const vn_trial *h = &x->by[0];
 		vn_text_add(text, VN_EXPLAINED, "%s%s%s%s%s%s%s%s", h->id, *h->id ? ": " : "", h->words, made_at(c, x, h, at),
 		            *h->recorded_instead ? " (" : "", h->recorded_instead, *h->recorded_instead ? ")" : "",
 		            *h->id && !h->recorder_fault && h->finding != VN_FINDING_PARALLEL_BLOCK &&
@@ -80,7 +80,7 @@ const char *vn_explain_say_one(const vn_comparison *c, const vn_explanation *x, 
 	return text;
 }
 
-static void list_aliases(const vn_comparison *c, const vn_explanation *x, vn_lines *lines)
+static void list_aliases(const vn_comparison *c, const vn_findings *x, vn_lines *lines)
 {
 	char text[VN_EXPLAINED] = "", at[WHERE];
 	for (int i = 1; i < x->n_alias; i++)
@@ -95,7 +95,7 @@ static void list_aliases(const vn_comparison *c, const vn_explanation *x, vn_lin
 }
 
 /* The answers that fit here but not in the other steps. */
-static void list_refuted(const vn_explanation *x, vn_lines *lines)
+static void list_refuted(const vn_findings *x, vn_lines *lines)
 {
 	for (int i = x->n_alias; i < x->n; i++)
 		if (x->by[i].refuted)
@@ -104,10 +104,10 @@ static void list_refuted(const vn_explanation *x, vn_lines *lines)
 }
 
 /* The recording itself says that its positions count from another number than the reference's. */
-static bool as_recorded(const vn_comparison *c, const vn_hypothesis *h)
+static bool as_recorded(const vn_comparison *c, const vn_trial *h)
 {
-	const int    row = vn_hypothesis_row(h);
-	const double from = h->finding == VN_FINDING_OFFSET && !h->paired  ? vn_hypothesis_constant(h, "offset")
+	const int    row = vn_trial_row(h);
+	const double from = h->finding == VN_FINDING_OFFSET && !h->paired  ? vn_trial_constant(h, "offset")
 	                    : row == vn_mistake_fault(VN_MISTAKE_R3_PLUS)  ? 1
 	                    : row == vn_mistake_fault(VN_MISTAKE_R3_MINUS) ? -1
 	                                                                   : 0;
@@ -118,7 +118,7 @@ static bool as_recorded(const vn_comparison *c, const vn_hypothesis *h)
 
 /* "explains 99.99 % of the error; ", rounded down. An answer that fits this well is no
  * coincidence. */
-static const char *share_explained(const vn_explanation *x, char text[60])
+static const char *share_explained(const vn_findings *x, char text[60])
 {
 	const double left = x->by[0].residual.local / x->unmodified.residual.local;
 
@@ -128,7 +128,7 @@ static const char *share_explained(const vn_explanation *x, char text[60])
 	return text;
 }
 
-void vn_explain_say_more(const vn_comparison *c, const vn_explanation *x, vn_lines *lines)
+void vn_explain_say_more(const vn_comparison *c, const vn_findings *x, vn_lines *lines)
 {
 	char share[60];
 
@@ -142,8 +142,8 @@ void vn_explain_say_more(const vn_comparison *c, const vn_explanation *x, vn_lin
 		    x->by[0].limit_fraction < x->unmodified.limit_fraction / 2)
 			vn_lines_add(lines, "nearest: %s%s%s%s%s; %sresidual %.3g floors (was %.3g, limit %.3g)", x->by[0].id,
 			             *x->by[0].id ? ", " : "", x->by[0].words, *x->by[0].heads_only ? ", " : "",
-			             x->by[0].heads_only, share_explained(x, share), vn_hypothesis_residual(&x->by[0]),
-			             vn_hypothesis_residual(&x->unmodified), VN_LOCAL_LIMIT * vn_explanation_limit(x));
+			             x->by[0].heads_only, share_explained(x, share), vn_trial_residual(&x->by[0]),
+			             vn_trial_residual(&x->unmodified), VN_LOCAL_LIMIT * vn_findings_limit(x));
 		for (int i = 0; i < x->error_shape.n; i++)
 			vn_lines_add(lines, "the error looks like: %s", x->error_shape.line[i]);
 		list_refuted(x, lines);
@@ -151,15 +151,15 @@ void vn_explain_say_more(const vn_comparison *c, const vn_explanation *x, vn_lin
 	}
 	char next[sizeof x->by->words + 60] = "";
 	if (x->n > x->n_alias && !x->by[x->n_alias].refuted) {
-		const vn_hypothesis *h = &x->by[x->n_alias];
+		const vn_trial *h = &x->by[x->n_alias];
 		/* the same id, or none: the runner-up is named by its words */
-		const bool           by_id = *h->id && strcmp(h->id, x->by[0].id) != 0;
+		const bool      by_id = *h->id && strcmp(h->id, x->by[0].id) != 0;
 		snprintf(next, sizeof next,
 		         by_id ? "; runner-up %s is %.3g times worse" : "; runner-up \"%s\" is %.3g times worse",
 		         by_id ? h->id : h->words, x->margin);
 	}
-	vn_lines_add(lines, "residual %.3g floors (was %.3g)%s", vn_hypothesis_residual(&x->by[0]),
-	             vn_hypothesis_residual(&x->unmodified), next);
+	vn_lines_add(lines, "residual %.3g floors (was %.3g)%s", vn_trial_residual(&x->by[0]),
+	             vn_trial_residual(&x->unmodified), next);
 	if (as_recorded(c, &x->by[0]))
 		vn_lines_add(
 			lines, "the candidate's recorded positions have this offset too: a convention. Attention scores depend on "
@@ -181,13 +181,13 @@ static bool same_columns(const vn_comparison *c, const vn_checkpoint *p, const v
 }
 
 /* Do both have one answer, so that one line states it? */
-static bool are_alike(const vn_comparison *c, const vn_explanation *a, const vn_explanation *b)
+static bool are_alike(const vn_comparison *c, const vn_findings *a, const vn_findings *b)
 {
 	const vn_checkpoint *p = &c->result.checkpoint[a->checkpoint], *q = &c->result.checkpoint[b->checkpoint];
 
 	if (vn_local_is_order(p) || vn_local_is_order(q))
 		return vn_local_is_order(p) == vn_local_is_order(q) && same_columns(c, p, q);
-	return a->n_fit && b->n_fit && vn_hypothesis_same(&a->by[0], &b->by[0]);
+	return a->n_fit && b->n_fit && vn_trial_same(&a->by[0], &b->by[0]);
 }
 
 void vn_explain_say_all(const vn_comparison *c, vn_lines *lines)
@@ -195,9 +195,9 @@ void vn_explain_say_all(const vn_comparison *c, vn_lines *lines)
 	char label[VN_LABEL], text[VN_EXPLAINED];
 	int  said_of = 0, left = 0;
 	for (int i = 0; c->result.why && i < c->result.why->n; i++) {
-		const vn_explanation *x = &c->result.why->of[i];
-		int                   more = 0;
-		bool                  said = false;
+		const vn_findings *x = &c->result.why->of[i];
+		int                more = 0;
+		bool               said = false;
 		for (int k = 0; k < i; k++)
 			said = said || are_alike(c, x, &c->result.why->of[k]);
 		if (said)

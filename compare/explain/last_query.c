@@ -1,13 +1,13 @@
 /* last_query.c: see last_query.h. */
 #include "compare/explain/last_query.h"
-#include "compare/hypothesis/attend.h"
+#include "compare/trial/attend.h"
 
 #include <stdlib.h>
 
-bool vn_last_query_find(const vn_explain_trial *t, vn_last_query *q)
+bool vn_last_query_find(const vn_case *t, vn_last_query *q)
 {
-	const vn_node *n = &t->site->plan->node[vn_trial_node(t)];
-	const vn_step *s = vn_trial_step(t);
+	const vn_node *n = &t->site->plan->node[vn_case_node(t)];
+	const vn_step *s = vn_case_step(t);
 
 	*q = (vn_last_query) { .n = n, .output = vn_attend_output(n, t->site->target) };
 	if (q->output < 0 || !n->c.attention.causal || !s || s->first_row + s->rows != s->tokens)
@@ -33,7 +33,7 @@ static double *last_rows(const vn_tensor *t, int64_t outer, int64_t row)
 	return x;
 }
 
-vn_status vn_last_query_read(const vn_explain_trial *t, vn_last_query *q, vn_error *err)
+vn_status vn_last_query_read(const vn_case *t, vn_last_query *q, vn_error *err)
 {
 	static const int of[] = { VN_ATTN_Q, VN_ATTN_K, VN_ATTN_V };
 	const int64_t    row = (int64_t)q->H * q->K, keys = q->S * q->G * q->K;
@@ -45,8 +45,8 @@ vn_status vn_last_query_read(const vn_explain_trial *t, vn_last_query *q, vn_err
 	if (st)
 		return st;
 	q->q = last_rows(&in[0], 1, row);
-	q->k = vn_trial_doubles_of(&in[1], 0, keys);
-	q->v = vn_trial_doubles_of(&in[2], 0, keys);
+	q->k = vn_case_doubles_of(&in[1], 0, keys);
+	q->v = vn_case_doubles_of(&in[2], 0, keys);
 	q->is = q->output == VN_ATTN_CONTEXT ? last_rows(&t->site->cand, 1, row) : last_rows(&t->site->cand, q->H, q->S);
 	return q->q && q->k && q->v && q->is ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for keys and values");
 }

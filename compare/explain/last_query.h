@@ -3,7 +3,7 @@
 #ifndef VN_COMPARE_LAST_QUERY_H
 #define VN_COMPARE_LAST_QUERY_H
 
-#include "compare/hypothesis/trial.h"
+#include "compare/trial/case.h"
 
 /* H heads, G heads of keys, each K wide. */
 typedef struct vn_last_query {
@@ -18,9 +18,9 @@ typedef struct vn_last_query {
 
 /* Is the checkpoint of t an output of a causal attention, and was its last query recorded? Fills *q
  * except for its arrays. */
-bool          vn_last_query_find(const vn_explain_trial *t, vn_last_query *q);
+bool          vn_last_query_find(const vn_case *t, vn_last_query *q);
 /* Reads the arrays, which vn_last_query_close frees, also after a failure. */
-vn_status     vn_last_query_read(const vn_explain_trial *t, vn_last_query *q, vn_error *err);
+vn_status     vn_last_query_read(const vn_case *t, vn_last_query *q, vn_error *err);
 void          vn_last_query_close(vn_last_query *q);
 /* Returns how many numbers a head has in the checkpoint: K, or S. */
 int64_t       vn_last_query_width(const vn_last_query *q);

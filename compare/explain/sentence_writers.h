@@ -1,23 +1,23 @@
 /* sentence_writers.h: a sentence about a finding, and the functions that the rows SAID of
- * hypothesis/findings.def name. sentences_operation.c has those about what an operation computes,
+ * trial/findings.def name. sentences_operation.c has those about what an operation computes,
  * sentences_result.c those about what its result is instead: other slots of a cache, ranks, orders,
  * factors. */
 #ifndef VN_COMPARE_SENTENCE_WRITERS_H
 #define VN_COMPARE_SENTENCE_WRITERS_H
 
-#include "compare/hypothesis/explanation.h"
+#include "compare/trial/findings.h"
 
 #include "libref/plan/fault.h"
 
 #include <stdio.h>
 
 typedef struct vn_sentence {
-	const vn_comparison  *c;
-	const vn_explanation *x;
-	const vn_plan        *p;
-	const vn_hypothesis  *h;
-	char                 *text; /* empty at first */
-	size_t                size;
+	const vn_comparison *c;
+	const vn_findings   *x;
+	const vn_plan       *p;
+	const vn_trial      *h;
+	char                *text; /* empty at first */
+	size_t               size;
 } vn_sentence;
 
 #define VN_PUT(s, ...) snprintf((s)->text, (s)->size, __VA_ARGS__)
@@ -36,6 +36,6 @@ void        vn_sentence_list(const vn_sentence *s, const int *number, int n);
 typedef void vn_sentence_writer(const vn_sentence *s);
 #define FINDING(name, ...)
 #define SAID(name, mistake, digits, say) vn_sentence_writer vn_sentence_##say;
-#include "compare/hypothesis/findings.def"
+#include "compare/trial/findings.def"
 
 #endif

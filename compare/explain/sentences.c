@@ -20,19 +20,19 @@ static const struct finding_row {
 	[VN_FINDING_##name] = { false, mistake, with, words, NULL },
 #define TITLED(name, mistake, digits, with, constant, words) [VN_FINDING_##name] = { true, mistake, with, words, NULL },
 #define SAID(name, mistake, digits, writer)                  [VN_FINDING_##name] = { .say = vn_sentence_##writer },
-#include "compare/hypothesis/findings.def"
+#include "compare/trial/findings.def"
 };
 
 static void put_row(const vn_sentence *s, const struct finding_row *r)
 {
-	const vn_hypothesis *h = s->h;
-	const double         number = r->with == NO_NUMBER ? 0 : vn_hypothesis_number(h);
-	char                 format[200], range[64];
+	const vn_trial *h = s->h;
+	const double    number = r->with == NO_NUMBER ? 0 : vn_trial_number(h);
+	char            format[200], range[64];
 
 	snprintf(format, sizeof format, "%s%s",
-	         !r->titled                       ? ""
-	         : h->change.kind == VN_BY_NUMBER ? vn_fault_means(h->change.number.row)
-	                                          : vn_mistake_title(r->mistake),
+	         !r->titled                        ? ""
+	         : h->applied.kind == VN_BY_NUMBER ? vn_fault_means(h->applied.number.row)
+	                                           : vn_mistake_title(r->mistake),
 	         r->words);
 	switch (r->with) {
 	case NO_NUMBER: VN_PUT(s, "%s", format); break;
@@ -58,7 +58,7 @@ static void put_words(const vn_sentence *s)
 
 /* ---- where, and what speaks against it ------------------------------------------------------- */
 
-static void put_also(const vn_plan *p, vn_hypothesis *h)
+static void put_also(const vn_plan *p, vn_trial *h)
 {
 	if (h->places == 2)
 		snprintf(h->also, sizeof h->also, " and %s", p->value[p->node[h->other].out[0]].name);
@@ -67,7 +67,7 @@ static void put_also(const vn_plan *p, vn_hypothesis *h)
 }
 
 /* "in heads 1, 4-7 of 8 only" */
-static void put_part(vn_hypothesis *h)
+static void put_part(vn_trial *h)
 {
 	char which[40] = "";
 	int  n = 0;
@@ -88,23 +88,23 @@ static void put_part(vn_hypothesis *h)
 }
 
 /* That step's answer at the same point which differs only in its number. */
-static const vn_hypothesis *in_step(const vn_comparison *c, const vn_explanations *all, const vn_explanation *x,
-                                    const vn_hypothesis *h)
+static const vn_trial *in_step(const vn_comparison *c, const vn_all_findings *all, const vn_findings *x,
+                               const vn_trial *h)
 {
 	for (int i = 0; i < all->n; i++) {
 		const vn_checkpoint *p = &c->result.checkpoint[all->of[i].checkpoint];
 		for (int k = 0; p->step == h->against_step && strcmp(p->name, c->result.checkpoint[x->checkpoint].name) == 0 &&
 		                k < all->of[i].n_alias;
 		     k++)
-			if (vn_hypothesis_same_place(&all->of[i].by[k], h) && !vn_hypothesis_same(&all->of[i].by[k], h))
+			if (vn_trial_same_place(&all->of[i].by[k], h) && !vn_trial_same(&all->of[i].by[k], h))
 				return &all->of[i].by[k];
 	}
 	return NULL;
 }
 
-static void put_against(const vn_comparison *c, const vn_explanations *all, const vn_explanation *x, vn_hypothesis *h)
+static void put_against(const vn_comparison *c, const vn_all_findings *all, const vn_findings *x, vn_trial *h)
 {
-	const vn_hypothesis *there;
+	const vn_trial *there;
 
 	switch (h->speaks_against) {
 	case VN_WRONG_OTHERWISE:
@@ -144,7 +144,7 @@ static vn_point neighbour_point(vn_point point)
 	}
 }
 
-const char *vn_counterpart(const vn_comparison *c, const vn_explanation *x, const vn_checkpoint **found)
+const char *vn_counterpart(const vn_comparison *c, const vn_findings *x, const vn_checkpoint **found)
 {
 	const vn_plan       *p = vn_model_plan(c->opened.model);
 	const vn_checkpoint *me = &c->result.checkpoint[x->checkpoint];
@@ -161,31 +161,31 @@ const char *vn_counterpart(const vn_comparison *c, const vn_explanation *x, cons
 	return name;
 }
 
-/* Is h among hypotheses [from, to) of y? Several kinds have no id, so the kind counts, too. */
-static bool has_hypothesis(const vn_explanation *y, int from, int to, const vn_hypothesis *h)
+/* Is h among trials [from, to) of y? Several kinds have no id, so the kind counts, too. */
+static bool has_trial(const vn_findings *y, int from, int to, const vn_trial *h)
 {
 	for (int i = from; i < to; i++)
-		if (y->by[i].finding == h->finding && vn_hypothesis_same_place(&y->by[i], h))
+		if (y->by[i].finding == h->finding && vn_trial_same_place(&y->by[i], h))
 			return true;
 	return false;
 }
 
-bool vn_alias_in_all_steps(const vn_comparison *c, const vn_explanations *all, const vn_explanation *x, int i)
+bool vn_alias_in_all_steps(const vn_comparison *c, const vn_all_findings *all, const vn_findings *x, int i)
 {
 	const char *name = c->result.checkpoint[x->checkpoint].name;
 
 	for (int k = 0; all && k < all->n; k++) {
-		const vn_explanation *y = &all->of[k];
+		const vn_findings *y = &all->of[k];
 		if (y == x || strcmp(c->result.checkpoint[y->checkpoint].name, name) != 0 || !y->n_fit ||
-		    !vn_hypothesis_same_place(&y->by[0], &x->by[0]))
+		    !vn_trial_same_place(&y->by[0], &x->by[0]))
 			continue;
-		if (has_hypothesis(y, y->n_fit, y->n, &x->by[i]) && !has_hypothesis(y, 0, y->n_fit, &x->by[i]))
+		if (has_trial(y, y->n_fit, y->n, &x->by[i]) && !has_trial(y, 0, y->n_fit, &x->by[i]))
 			return false;
 	}
 	return true;
 }
 
-static bool by_capture(const vn_explanation *x, const bool *shown)
+static bool by_capture(const vn_findings *x, const bool *shown)
 {
 	for (int i = 1; i < x->n_alias; i++)
 		if (shown[i] && x->by[i].recorder_fault != x->by[0].recorder_fault)
@@ -194,7 +194,7 @@ static bool by_capture(const vn_explanation *x, const bool *shown)
 }
 
 /* Names such a place if mistakes are made elsewhere than at the checkpoint's own operation. */
-static const char *uncaptured_words(const vn_comparison *c, const vn_explanation *x, const bool *shown)
+static const char *uncaptured_words(const vn_comparison *c, const vn_findings *x, const bool *shown)
 {
 	const vn_plan *p = vn_model_plan(c->opened.model);
 	const int      v = vn_plan_find(p, c->result.checkpoint[x->checkpoint].name),
@@ -212,7 +212,7 @@ static const char *uncaptured_words(const vn_comparison *c, const vn_explanation
 	return apart && other >= 0 ? p->value[p->node[other].out[0]].name : NULL;
 }
 
-static void put_separate(const vn_comparison *c, const vn_explanations *all, vn_explanation *x)
+static void put_separate(const vn_comparison *c, const vn_all_findings *all, vn_findings *x)
 {
 	const char          *name;
 	const vn_checkpoint *beside;
@@ -241,14 +241,14 @@ static void put_separate(const vn_comparison *c, const vn_explanations *all, vn_
 		         "another layer or another model; here all compute the same numbers");
 }
 
-void vn_explain_put_sentences(const vn_comparison *c, vn_explanations *x)
+void vn_explain_put_sentences(const vn_comparison *c, vn_all_findings *x)
 {
 	const vn_plan *p = vn_model_plan(c->opened.model);
 
 	for (int i = 0; i < x->n; i++) {
 		for (int k = 0; k < x->of[i].n; k++) {
-			vn_hypothesis *h = &x->of[i].by[k];
-			vn_hypothesis_id(h, h->id);
+			vn_trial *h = &x->of[i].by[k];
+			vn_trial_id(h, h->id);
 			put_words(&(vn_sentence) { c, &x->of[i], p, h, h->words, sizeof h->words });
 			put_also(p, h);
 			put_part(h);

@@ -1,22 +1,22 @@
-/* sentences.h: puts hypotheses into words, once all answers are known. No code reads these
+/* sentences.h: puts trials into words, once all answers are known. No code reads these
  * words. */
 #ifndef VN_COMPARE_SENTENCES_H
 #define VN_COMPARE_SENTENCES_H
 
-#include "compare/hypothesis/explanation.h"
+#include "compare/trial/findings.h"
 
-/* Fills id, words, also, heads_only and contradicted_by of every hypothesis, and separating_input
+/* Fills id, words, also, heads_only and contradicted_by of every trial, and separating_input
  * of every explanation. */
-void        vn_explain_put_sentences(const vn_comparison *c, vn_explanations *x);
+void        vn_explain_put_sentences(const vn_comparison *c, vn_all_findings *x);
 /* Returns whether alias i of x (0 < i < n_alias) explains the checkpoint in the other steps too:
- * false if it was tried in a step that the first hypothesis explains, and does not fit there or is
+ * false if it was tried in a step that the first trial explains, and does not fit there or is
  * ruled out there.
  * all: the explanations known (NULL: none). */
-bool        vn_alias_in_all_steps(const vn_comparison *c, const vn_explanations *all, const vn_explanation *x, int i);
+bool        vn_alias_in_all_steps(const vn_comparison *c, const vn_all_findings *all, const vn_findings *x, int i);
 /* Returns the name of the counterpart of an explained checkpoint: rotated keys for rotated queries,
  * cached values for cached keys, and vice versa; NULL: none. Whether the counterpart is wrong too
  * distinguishes some faults. *found: the counterpart in the comparison, or NULL if it was not
  * recorded. */
-const char *vn_counterpart(const vn_comparison *c, const vn_explanation *x, const vn_checkpoint **found);
+const char *vn_counterpart(const vn_comparison *c, const vn_findings *x, const vn_checkpoint **found);
 
 #endif

@@ -34,8 +34,8 @@ static const char *name_of(const vn_plan *p, int value)
 
 void vn_sentence_fault(const vn_sentence *s)
 {
-	const vn_hypothesis *h = s->h;
-	char                 text[64];
+	const vn_trial *h = s->h;
+	char            text[64];
 
 	VN_PUT(s, "%s%s%s", vn_fault_means(h->fault[0] - 1), h->fault[1] ? "; and " : "",
 	       h->fault[1] ? vn_fault_means(h->fault[1] - 1) : "");
@@ -46,20 +46,20 @@ void vn_sentence_fault(const vn_sentence *s)
 
 void vn_sentence_stretch(const vn_sentence *s)
 {
-	VN_PUT(s, VN_TITLE(R5), vn_hypothesis_constant(s->h, "turn"));
-	vn_text_add(s->text, s->size, "%s", s->h->change.later ? ", after the first call" : "");
+	VN_PUT(s, VN_TITLE(R5), vn_trial_constant(s->h, "turn"));
+	vn_text_add(s->text, s->size, "%s", s->h->applied.later ? ", after the first call" : "");
 }
 
 void vn_sentence_rotary_width(const vn_sentence *s)
 {
-	VN_PUT(s, "%s: %.0f of %d columns", VN_TITLE(R4), vn_hypothesis_constant(s->h, "rotary_dim"),
+	VN_PUT(s, "%s: %.0f of %d columns", VN_TITLE(R4), vn_trial_constant(s->h, "rotary_dim"),
 	       s->p->value[s->p->node[s->h->node].out[0]].size[2]);
 }
 
 void vn_sentence_sinks(const vn_sentence *s)
 {
-	const vn_hypothesis *h = s->h;
-	char                 width[64], keys[64];
+	const vn_trial *h = s->h;
+	char            width[64], keys[64];
 
 	VN_PUT(s, VN_TITLE(A5), vn_sentence_range(0, h->first, h->last, width));
 	vn_text_add(s->text, s->size, " and the first %s keys (attention sinks)",
@@ -70,15 +70,15 @@ void vn_sentence_reads(const vn_sentence *s)
 {
 	const vn_plan *p = s->p;
 	const vn_node *n = &p->node[s->h->node];
-	const int     *in = s->h->change.reads.in;
+	const int     *in = s->h->applied.reads.in;
 	int            input = 0;
 
 	while (input < VN_MAX_IN - 1 && !in[input])
 		input++;
 	if (s->h->finding == VN_FINDING_OTHER_WEIGHTS)
-		VN_PUT(s, VN_FORM(W9), p->node[s->h->change.reads.weights - 1].layer);
-	else if (s->h->change.reads.matrix)
-		VN_PUT(s, "the product uses the matrix of %s%s", name_of(p, p->node[s->h->change.reads.weights - 1].out[0]),
+		VN_PUT(s, VN_FORM(W9), p->node[s->h->applied.reads.weights - 1].layer);
+	else if (s->h->applied.reads.matrix)
+		VN_PUT(s, "the product uses the matrix of %s%s", name_of(p, p->node[s->h->applied.reads.weights - 1].out[0]),
 		       n->w[1] >= 0 ? "; the bias is right" : "");
 	else if (s->h->finding == VN_FINDING_OTHER_CACHE) {
 		VN_PUT(s, VN_FORM(C9), p->value[in[VN_ATTN_K] - 1].layer);
@@ -95,7 +95,7 @@ void vn_sentence_reads(const vn_sentence *s)
 void vn_sentence_matrix(const vn_sentence *s)
 {
 	const vn_node *n = &s->p->node[s->h->node];
-	const bool     back = s->h->change.matrix.kind == VN_EDIT_BACK, fused = s->h->change.matrix.fused;
+	const bool     back = s->h->applied.matrix.kind == VN_MATRIX_BACK, fused = s->h->applied.matrix.fused;
 	int            some = 0;
 
 	VN_PUT(s, "%s%s", back ? VN_FORM(W1B) : VN_TITLE(W1B), fused ? ", fused: " : "");
@@ -112,23 +112,23 @@ void vn_sentence_missing_inputs(const vn_sentence *s)
 	const vn_shape *w = &s->p->weight[s->p->node[s->h->node].w[0]].shape;
 	const int64_t   N = w->dim[s->p->node[s->h->node].c.linear.transposed ? 0 : 1];
 
-	VN_PUT(s, "the last %d of %lld inputs are not in the sum", s->h->change.matrix.n, (long long)N);
+	VN_PUT(s, "the last %d of %lld inputs are not in the sum", s->h->applied.matrix.n, (long long)N);
 }
 
 void vn_sentence_crossed_ranks(const vn_sentence *s)
 {
-	const int n = s->h->change.matrix.n;
+	const int n = s->h->applied.matrix.n;
 
 	VN_PUT(s, VN_FORM(P18_ORDER), n);
 	vn_text_add(s->text, s->size, ": the inputs of ranks 0 to %d are multiplied by the weights of ranks ", n - 1);
-	vn_sentence_list(s, s->h->change.matrix.from, s->h->change.matrix.n);
+	vn_sentence_list(s, s->h->applied.matrix.from, s->h->applied.matrix.n);
 }
 
 void vn_sentence_row_order(const vn_sentence *s)
 {
-	VN_PUT(s, VN_FORM(P18_ORDER), s->h->change.matrix.n);
+	VN_PUT(s, VN_FORM(P18_ORDER), s->h->applied.matrix.n);
 	vn_text_add(s->text, s->size, ": rows of the matrix are those of ranks ");
-	vn_sentence_list(s, s->h->change.matrix.from, s->h->change.matrix.n);
+	vn_sentence_list(s, s->h->applied.matrix.from, s->h->applied.matrix.n);
 	vn_text_add(s->text, s->size, "; the bias is right");
 }
 
@@ -150,7 +150,7 @@ void vn_sentence_format(const vn_sentence *s)
 	static const char *const of[] = {
 		[VN_OF_WEIGHTS] = "weights", [VN_OF_INPUTS] = "inputs", [VN_OF_BOTH] = "inputs and weights"
 	};
-	const vn_matrix_edit *e = &s->h->change.matrix;
+	const vn_applied_matrix *e = &s->h->applied.matrix;
 
 	VN_PUT(s, VN_FORM(W15), of[e->of], formats[e->format]);
 	if (e->scaled && e->of != VN_OF_INPUTS)
@@ -171,8 +171,8 @@ static void put_calls(int call, char text[60])
 
 void vn_sentence_mask(const vn_sentence *s)
 {
-	const vn_attend_edit *e = &s->h->change.attend;
-	char                  calls[60];
+	const vn_applied_attention *e = &s->h->applied.attend;
+	char                        calls[60];
 
 	put_calls(e->call, calls);
 	if (e->kind == VN_ATTEND_CALLS_FROM_ZERO)
@@ -189,7 +189,7 @@ void vn_sentence_mask(const vn_sentence *s)
 
 void vn_sentence_rounded_attention(const vn_sentence *s)
 {
-	const vn_attend_edit *e = &s->h->change.attend;
+	const vn_applied_attention *e = &s->h->applied.attend;
 
 	if (e->cache) {
 		VN_PUT(s, VN_TITLE(C7), formats[e->cache]);
@@ -213,12 +213,12 @@ void vn_sentence_rounded_attention(const vn_sentence *s)
 
 void vn_sentence_activation(const vn_sentence *s)
 {
-	VN_PUT(s, VN_TITLE(M1), vn_act_name((vn_act)s->h->change.activation));
+	VN_PUT(s, VN_TITLE(M1), vn_act_name((vn_act)s->h->applied.activation));
 }
 
 void vn_sentence_narrow(const vn_sentence *s)
 {
-	const vn_narrow_edit *e = &s->h->change.narrow;
+	const vn_applied_format *e = &s->h->applied.narrow;
 
 	if (!e->whole)
 		VN_PUT(s, VN_FORM(P1), formats[e->format]);
@@ -229,16 +229,16 @@ void vn_sentence_narrow(const vn_sentence *s)
 
 void vn_sentence_calls(const vn_sentence *s)
 {
-	if (s->h->change.rotate.call == VN_OWN_CALLS)
+	if (s->h->applied.rotate.call == VN_OWN_CALLS)
 		VN_PUT(s, "%s of several tokens", VN_TITLE(R3B_ZERO));
 	else
-		VN_PUT(s, "%s of %d tokens", VN_TITLE(R3B_ZERO), s->h->change.rotate.call);
+		VN_PUT(s, "%s of %d tokens", VN_TITLE(R3B_ZERO), s->h->applied.rotate.call);
 }
 
 /* "token 20 is", "tokens 30-45 are", "tokens from 40 on are" rotated as ... */
 void vn_sentence_moved_tokens(const vn_sentence *s)
 {
-	const vn_position_map *m = &s->h->change.rotate.map;
+	const vn_position_map *m = &s->h->applied.rotate.map;
 	const bool             one = m->first == m->last && !m->open;
 	const double           from = m->times != 1 ? m->plus / (1 - m->times) : 0; /* is rotated as it should be */
 
@@ -262,7 +262,7 @@ void vn_sentence_moved_tokens(const vn_sentence *s)
 
 void vn_sentence_rotation(const vn_sentence *s)
 {
-	const vn_rotate_edit *e = &s->h->change.rotate;
+	const vn_other_rotation *e = &s->h->applied.rotate;
 	const struct {
 		vn_rounding_format in;
 		const char        *name;
@@ -288,7 +288,7 @@ void vn_sentence_rotation(const vn_sentence *s)
 
 void vn_sentence_token(const vn_sentence *s)
 {
-	const int by = s->h->change.tokens;
+	const int by = s->h->applied.tokens;
 	char      which[40];
 
 	if (abs(by) == 1)
@@ -296,7 +296,7 @@ void vn_sentence_token(const vn_sentence *s)
 	else
 		snprintf(which, sizeof which, "the token %d places %s", abs(by), by < 0 ? "before" : "after");
 	VN_PUT(s, VN_FORM(M5), which);
-	vn_text_add(s->text, s->size, "%s", s->h->change.later ? ", after the first call" : "");
+	vn_text_add(s->text, s->size, "%s", s->h->applied.later ? ", after the first call" : "");
 }
 
 void vn_sentence_ids(const vn_sentence *s)
@@ -305,5 +305,5 @@ void vn_sentence_ids(const vn_sentence *s)
 		VN_PUT(s, "rotated by the token id, not by the position");
 	else
 		VN_PUT(s, VN_FORM(M5), "the position, not of the token id");
-	vn_text_add(s->text, s->size, "%s", s->h->change.later ? ", after the first call" : "");
+	vn_text_add(s->text, s->size, "%s", s->h->applied.later ? ", after the first call" : "");
 }

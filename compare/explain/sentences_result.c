@@ -17,9 +17,9 @@ static void put_slots(const vn_sentence *s, const char *what, int by)
 void vn_sentence_slots(const vn_sentence *s)
 {
 	static const char *const what[] = { "tokens", "keys", "values" };
-	const int by = (int)vn_hypothesis_constant(s->h, "cache_block"), of = (int)vn_hypothesis_constant(s->h, "cache_of");
+	const int by = (int)vn_trial_constant(s->h, "cache_block"), of = (int)vn_trial_constant(s->h, "cache_of");
 
-	put_slots(s, what[of], vn_hypothesis_constant(s->h, "cache_form") == VN_CACHE_NEXT ? -by : by);
+	put_slots(s, what[of], vn_trial_constant(s->h, "cache_form") == VN_CACHE_NEXT ? -by : by);
 }
 
 void vn_sentence_new_slots(const vn_sentence *s)
@@ -27,7 +27,7 @@ void vn_sentence_new_slots(const vn_sentence *s)
 	static const char *const what[][2] = { { "tokens after the first call", "the newest tokens" },
 		                                   { "keys of tokens after the first call", "keys of the newest tokens" },
 		                                   { "values of tokens after the first call", "values of the newest tokens" } };
-	const vn_slot_change    *c = &s->h->change.slots;
+	const vn_applied_slots  *c = &s->h->applied.slots;
 
 	put_slots(s, what[c->of][c->newest], c->by);
 	vn_text_add(s->text, s->size, ", so a slot that is read was never written");
@@ -37,14 +37,14 @@ void vn_sentence_exchanged_blocks(const vn_sentence *s)
 {
 	static const char *const alone[] = { "", ", keys only", ", values only" };
 
-	VN_PUT(s, VN_FORM(C4_PAIRS), (int)vn_hypothesis_constant(s->h, "cache_block"));
-	vn_text_add(s->text, s->size, "%s", alone[(int)vn_hypothesis_constant(s->h, "cache_of")]);
+	VN_PUT(s, VN_FORM(C4_PAIRS), (int)vn_trial_constant(s->h, "cache_block"));
+	vn_text_add(s->text, s->size, "%s", alone[(int)vn_trial_constant(s->h, "cache_of")]);
 }
 
 void vn_sentence_blocks(const vn_sentence *s)
 {
 	static const char *const alone[] = { "", " of keys", " of values" };
-	const vn_block_table    *b = &s->h->change.blocks;
+	const vn_block_table    *b = &s->h->applied.blocks;
 	char                     list[120] = "";
 	size_t                   used = 0;
 
@@ -62,12 +62,12 @@ void vn_sentence_cache(const vn_sentence *s)
 		{ "keys (not their values)", "key (not its value) is" },
 		{ "keys (and perhaps values)", "key (and perhaps its value) is" }, /* seen without the values */
 	};
-	const vn_cached_change *k = &s->h->change.cached;
-	const int               n = k->n;
-	const long long         a = k->first, b = a + n - 1, c = k->holds, d = c + n - 1;
-	char                    few[40] = "";
-	const vn_node          *node = &s->p->node[s->h->node];
-	const bool              values = vn_plan_find(s->p, s->c->result.checkpoint[s->x->checkpoint].name) ==
+	const vn_applied_cached *k = &s->h->applied.cached;
+	const int                n = k->n;
+	const long long          a = k->first, b = a + n - 1, c = k->holds, d = c + n - 1;
+	char                     few[40] = "";
+	const vn_node           *node = &s->p->node[s->h->node];
+	const bool               values = vn_plan_find(s->p, s->c->result.checkpoint[s->x->checkpoint].name) ==
 	                    node->out[VN_ATTN_CONTEXT];
 	const char *const *whose = what[!values                          ? 3
 	                                : k->holds == VN_HOLDS_NO_VALUES ? 1
@@ -96,7 +96,7 @@ void vn_sentence_cache(const vn_sentence *s)
 /* "the cache holds the key of token 64 in place of token 3's; token 3's value is right" */
 void vn_sentence_one_alone(const vn_sentence *s)
 {
-	const vn_one_cached *k = &s->h->change.one_cached;
+	const vn_one_cached *k = &s->h->applied.one_cached;
 	const char          *what = k->of == 1 ? "key" : "value";
 	const bool           both = vn_plan_find(s->p, s->c->result.checkpoint[s->x->checkpoint].name) ==
 	                  s->p->node[s->h->node].out[VN_ATTN_CONTEXT]; /* shows both */
@@ -114,16 +114,16 @@ void vn_sentence_one_alone(const vn_sentence *s)
 
 void vn_sentence_not_cached(const vn_sentence *s)
 {
-	const bool late = vn_hypothesis_constant(s->h, "cache_form") == VN_CACHE_LATE;
+	const bool late = vn_trial_constant(s->h, "cache_form") == VN_CACHE_LATE;
 
 	VN_PUT(s, "%s (%s)", late ? VN_TITLE(C5) : VN_TITLE(C5_BEFORE),
-	       vn_hypothesis_constant(s->h, "cache_of") == 1 ? "keys only" : "values only");
+	       vn_trial_constant(s->h, "cache_of") == 1 ? "keys only" : "values only");
 }
 
 /* Which ranks of how many: the present ones if these are few, else the missing ones. */
 void vn_sentence_ranks(const vn_sentence *s)
 {
-	const vn_rank_sum sum = vn_rank_sum_of(s->h->change.number.value);
+	const vn_rank_sum sum = vn_rank_sum_of(s->h->applied.number.value);
 	const int         n = sum.ranks;
 	char              list[120] = "";
 	int               there = 0;
@@ -145,15 +145,15 @@ void vn_sentence_ranks(const vn_sentence *s)
 
 void vn_sentence_shard_order(const vn_sentence *s)
 {
-	VN_PUT(s, VN_FORM(P18_ORDER), s->h->change.result.n);
+	VN_PUT(s, VN_FORM(P18_ORDER), s->h->applied.result.n);
 	vn_text_add(s->text, s->size, ": ");
-	vn_sentence_list(s, s->h->change.result.list, s->h->change.result.n);
+	vn_sentence_list(s, s->h->applied.result.list, s->h->applied.result.n);
 }
 
 void vn_sentence_head_order(const vn_sentence *s)
 {
 	VN_PUT(s, "heads in another order: ");
-	vn_sentence_list(s, s->h->change.result.list, s->h->change.result.n);
+	vn_sentence_list(s, s->h->applied.result.list, s->h->applied.result.n);
 }
 
 void vn_sentence_factor(const vn_sentence *s)
@@ -172,9 +172,9 @@ void vn_sentence_factor(const vn_sentence *s)
 		[VN_OVER_LAYERS_AND_ONE] = "1 / (layers + 1)", [VN_ROOT_2] = "sqrt(2)", [VN_OVER_ROOT_2] = "1 / sqrt(2)",
 	};
 	/* clang-format on */
-	const char *name = names[s->h->change.result.factor];
+	const char *name = names[s->h->applied.result.factor];
 
-	VN_PUT(s, "every element is multiplied by %.6g%s%s", s->h->change.result.number, name ? ", which is " : "",
+	VN_PUT(s, "every element is multiplied by %.6g%s%s", s->h->applied.result.number, name ? ", which is " : "",
 	       name ? name : "");
 }
 
@@ -184,23 +184,23 @@ void vn_sentence_axes(const vn_sentence *s)
 		vn_recording_entry(s->c->opened.ref, s->c->result.checkpoint[s->x->checkpoint].ref));
 	char order[80] = "";
 
-	for (int k = 0; k < s->h->change.result.n; k++) {
+	for (int k = 0; k < s->h->applied.result.n; k++) {
 		size_t      n;
-		const char *word = vn_axes_word(axes, s->h->change.result.list[k], &n);
+		const char *word = vn_axes_word(axes, s->h->applied.result.list[k], &n);
 		vn_text_add(order, sizeof order, "%s%.*s", k ? " " : "", (int)n, word);
 	}
-	const char *title = vn_mistake_title(vn_hypothesis_mistake(s->h));
+	const char *title = vn_mistake_title(vn_trial_mistake(s->h));
 	VN_PUT(s, "the elements are in the order (%s)%s%s", order, *title ? ": " : "", title);
 }
 
 /* Adds the runs of the list: "32-47, 64-79..." */
 static void add_runs(const vn_sentence *s)
 {
-	const int *list = s->h->change.result.list;
+	const int *list = s->h->applied.result.list;
 
-	for (int i = 0; i + 1 < s->h->change.result.n; i += 2)
+	for (int i = 0; i + 1 < s->h->applied.result.n; i += 2)
 		vn_text_add(s->text, s->size, list[i + 1] > list[i] ? "%s%d-%d" : "%s%d", i ? ", " : "", list[i], list[i + 1]);
-	vn_text_add(s->text, s->size, "%s", s->h->change.result.more ? "..." : "");
+	vn_text_add(s->text, s->size, "%s", s->h->applied.result.more ? "..." : "");
 }
 
 /* "partly written: tokens 32-47, 64-79 are 0" */
@@ -215,12 +215,12 @@ void vn_sentence_rows(const vn_sentence *s)
 /* "channels 0-7 of 48 are 0 in every token". Not written, or weights of 0: no id. */
 void vn_sentence_channels(const vn_sentence *s)
 {
-	const int *list = s->h->change.result.list, n = s->h->change.result.n;
+	const int *list = s->h->applied.result.list, n = s->h->applied.result.n;
 	const bool one = n == 2 && list[0] == list[1];
 
 	VN_PUT(s, "channel%s ", one ? "" : "s");
 	add_runs(s);
-	vn_text_add(s->text, s->size, " of %.0f %s 0 in every token", s->h->change.result.number, one ? "is" : "are");
+	vn_text_add(s->text, s->size, " of %.0f %s 0 in every token", s->h->applied.result.number, one ? "is" : "are");
 }
 
 void vn_sentence_clamped(const vn_sentence *s)
@@ -230,6 +230,6 @@ void vn_sentence_clamped(const vn_sentence *s)
 	};
 	char limit[40];
 
-	snprintf(limit, sizeof limit, which[s->h->change.result.clamp], s->h->change.result.number);
+	snprintf(limit, sizeof limit, which[s->h->applied.result.clamp], s->h->applied.result.number);
 	VN_PUT(s, "clamped: numbers %s are set to this bound", limit);
 }

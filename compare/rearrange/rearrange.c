@@ -2,7 +2,7 @@
 #include "compare/rearrange/rearrange.h"
 #include "compare/rearrange/rearranged.h"
 #include "compare/rearrange/rearrange_number.h"
-#include "compare/hypothesis/score.h"
+#include "compare/trial/score.h"
 #include "compare/text/arrangements.h"
 
 #include "libref/base/text.h"
@@ -25,11 +25,11 @@ static void arrange_rows(vn_rearranged *r, int64_t outer, int64_t rows, const vn
 
 static vn_status try_heads(vn_rearranged *r, const char *axes, vn_error *err)
 {
-	_Static_assert((int)VN_HEADS_ORDERED <= (int)VN_LIST_MOST, "a hypothesis holds the order of all heads");
-	vn_hypothesis   h = { .finding = VN_FINDING_HEADS_REORDERED };
+	_Static_assert((int)VN_HEADS_ORDERED <= (int)VN_LIST_MOST, "a trial holds the order of all heads");
+	vn_trial        h = { .finding = VN_FINDING_HEADS_REORDERED };
 	const vn_shape *s = &r->like->shape;
 	const int       axis = vn_head_axis(VN_ARRANGED_RESULT, axes, s);
-	int            *from = h.change.result.list;
+	int            *from = h.applied.result.list;
 	int64_t         outer = 1;
 	bool            moved = false;
 
@@ -43,7 +43,7 @@ static vn_status try_heads(vn_rearranged *r, const char *axes, vn_error *err)
 		moved = moved || from[i] != i;
 	if (!moved)
 		return VN_OK;
-	h.change.result.n = (int)H;
+	h.applied.result.n = (int)H;
 	arrange_rows(r, outer, H, &(vn_arrange) { VN_ARRANGE_LISTED, .a = H, .list = from });
 	return vn_rearranged_judge(r, &r->t->reference_variants, &h, err);
 }
@@ -52,7 +52,7 @@ static vn_status try_heads(vn_rearranged *r, const char *axes, vn_error *err)
 static vn_finding finding_of_axes(const vn_rearranged *r, const int *order, int rank)
 {
 	const vn_plan *plan = r->t->site->plan;
-	const bool     joined = plan->node[vn_trial_node(r->t)].op == VN_OP_ATTENTION;
+	const bool     joined = plan->node[vn_case_node(r->t)].op == VN_OP_ATTENTION;
 
 	if (r->t->consumed != VN_CONSUMED_AS_RECORDED)
 		return VN_FINDING_AXES_RECORDED;
@@ -71,15 +71,15 @@ static void arrange_axes(vn_rearranged *r, const int *order)
 
 static vn_status try_arrangement(vn_rearranged *r, const vn_arrangement *a, vn_error *err)
 {
-	const int     rank = r->like->shape.rank;
-	vn_hypothesis h = { .change.result.number = a->number };
+	const int rank = r->like->shape.rank;
+	vn_trial  h = { .applied.result.number = a->number };
 
 	switch (a->kind) {
 	case VN_ARRANGED_AXES:
 		h.finding = finding_of_axes(r, a->order, rank);
 		h.recorder_fault = r->t->consumed == VN_CONSUMED_OTHERS;
-		h.change.result.n = rank;
-		memcpy(h.change.result.list, a->order, (size_t)rank * sizeof *a->order);
+		h.applied.result.n = rank;
+		memcpy(h.applied.result.list, a->order, (size_t)rank * sizeof *a->order);
 		arrange_axes(r, a->order);
 		break;
 	case VN_ARRANGED_COLUMNS: assert(false); break; /* listed for recordings only */
@@ -131,7 +131,7 @@ static bool comes_later(const vn_rearranged *r, const vn_entry *e)
 {
 	const vn_plan *p = r->t->site->plan;
 	const int      v = vn_plan_find(p, e->name);
-	return v >= 0 && p->value[vn_plan_root(p, v)].node > vn_trial_node(r->t);
+	return v >= 0 && p->value[vn_plan_root(p, v)].node > vn_case_node(r->t);
 }
 
 /* The MLP is right on inputs with which the sum after it is wrong, and these are the layer's
@@ -142,7 +142,7 @@ static bool is_parallel(const vn_rearranged *r, const vn_entry *e)
 	const int      v = vn_plan_find(p, e->name), mine = r->t->site->target;
 
 	if (v < 0 || p->value[mine].point != VN_POINT_ATTN_RESIDUAL || r->t->consumed != VN_CONSUMED_OTHERS ||
-	    !vn_trial_consumed_as_recorded(r->t))
+	    !vn_case_consumed_as_recorded(r->t))
 		return false;
 	const vn_node *sum = &p->node[p->value[mine].node];
 	return vn_plan_root(p, v) == vn_plan_root(p, sum->in[0]);
@@ -158,7 +158,7 @@ static vn_status try_another_checkpoint(vn_rearranged *r, vn_error *err)
 
 	for (int i = 0; !st && vn_rearrange_any_finite(r->cand, r->n) && i < vn_recording_count(c->opened.cand); i++) {
 		const vn_entry *e = vn_recording_entry(c->opened.cand, i);
-		vn_hypothesis   h = { .recorder_fault = true };
+		vn_trial        h = { .recorder_fault = true };
 		vn_tensor       t;
 		if (!vn_rearrange_could_hold(r, i) || !may_be_taken_for(r, e))
 			continue;
@@ -180,7 +180,7 @@ static vn_status try_another_checkpoint(vn_rearranged *r, vn_error *err)
 	return st;
 }
 
-vn_status vn_rearrange(vn_explain_trial *t, vn_error *err)
+vn_status vn_rearrange(vn_case *t, vn_error *err)
 {
 	const char   *axes = t->site->axes;
 	vn_rearranged r;
@@ -188,7 +188,7 @@ vn_status vn_rearrange(vn_explain_trial *t, vn_error *err)
 
 	if (!st)
 		st = vn_rearrange_one_value(&r, err);
-	if (!st && !vn_trial_answered(t) && !(st = vn_rearrange_numbers(&r, err)) && !(st = try_heads(&r, axes, err)) &&
+	if (!st && !vn_case_answered(t) && !(st = vn_rearrange_numbers(&r, err)) && !(st = try_heads(&r, axes, err)) &&
 	    !(st = try_arrangements(&r, axes, err)))
 		st = try_another_checkpoint(&r, err);
 	vn_rearranged_close(&r);

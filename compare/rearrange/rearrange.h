@@ -9,9 +9,9 @@
 #ifndef VN_COMPARE_REARRANGE_H
 #define VN_COMPARE_REARRANGE_H
 
-#include "compare/hypothesis/trial.h"
+#include "compare/trial/case.h"
 
 /* Tries all of these. Answers go to t->x. */
-vn_status vn_rearrange(vn_explain_trial *t, vn_error *err);
+vn_status vn_rearrange(vn_case *t, vn_error *err);
 
 #endif

@@ -1,7 +1,7 @@
 /* rearrange_number.c: see rearrange_number.h. */
 #include "compare/rearrange/rearrange_number.h"
-#include "compare/hypothesis/score.h"
-#include "compare/hypothesis/search.h"
+#include "compare/trial/score.h"
+#include "compare/trial/search.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 /* Does the checkpoint consist of heads, or was it computed from heads? Elsewhere, a factor that
  * matches a head size is a coincidence. */
-static bool about_heads(const vn_explain_trial *t)
+static bool about_heads(const vn_case *t)
 {
 	const vn_plan *p = t->site->plan;
 	const vn_point at = p->value[t->site->target].point;
@@ -23,7 +23,7 @@ static bool about_heads(const vn_explain_trial *t)
 
 /* The nearest factor made of this model's sizes, or power of two, if x is near enough. *name:
  * its vn_factor_name; 0: none. */
-static double near_named(const vn_explain_trial *t, double x, int *name)
+static double near_named(const vn_case *t, double x, int *name)
 {
 	const vn_plan *p = t->site->plan;
 	double         K = 0, D = 0, group = 0;
@@ -63,7 +63,7 @@ static double near_named(const vn_explain_trial *t, double x, int *name)
 
 /* Is the factor a mistake of its own at this point: a temperature of the logits, ranks added too
  * often or averaged? Then sets the finding and its number in h. */
-static bool round_number(const vn_explain_trial *t, double by, vn_hypothesis *h)
+static bool round_number(const vn_case *t, double by, vn_trial *h)
 {
 	const vn_plan *p = t->site->plan;
 	const vn_point at = p->value[t->site->target].point;
@@ -71,20 +71,20 @@ static bool round_number(const vn_explain_trial *t, double by, vn_hypothesis *h)
 
 	if (at == VN_POINT_LOGITS && by > 0) {
 		const double tau = fabs(over / plain - 1) < 2e-4 ? plain : over;
-		h->change.result.number = 1 / tau;
+		h->applied.result.number = 1 / tau;
 		h->finding = VN_FINDING_TEMPERATURE;
 		return true;
 	}
 	if ((at != VN_POINT_ATTN_OUT && at != VN_POINT_DOWN_PROJ) || !(ranks >= 2 && ranks <= 1024) ||
 	    !(fabs((by > 1 ? by : over) / ranks - 1) < 2e-3))
 		return false;
-	h->change.result.number = by > 1 ? ranks : 1 / ranks;
+	h->applied.result.number = by > 1 ? ranks : 1 / ranks;
 	h->finding = by > 1 ? VN_FINDING_SUM_TIMES : VN_FINDING_AVERAGE;
 	return true;
 }
 
 /* Everything times `times`, plus `plus`. */
-static vn_status judge_line(vn_rearranged *r, double times, double plus, vn_hypothesis *h, vn_error *err)
+static vn_status judge_line(vn_rearranged *r, double times, double plus, vn_trial *h, vn_error *err)
 {
 	for (int64_t i = 0; i < r->n; i++) {
 		r->a[i] = times * r->own[i] + plus;
@@ -95,10 +95,10 @@ static vn_status judge_line(vn_rearranged *r, double times, double plus, vn_hypo
 
 static vn_status try_factor(vn_rearranged *r, vn_error *err)
 {
-	vn_hypothesis own = { 0 };
-	double        xy = 0, xx = 0, exact;
-	int           name;
-	vn_status     st = VN_OK;
+	vn_trial  own = { 0 };
+	double    xy = 0, xx = 0, exact;
+	int       name;
+	vn_status st = VN_OK;
 
 	for (int64_t i = 0; i < r->n; i++)
 		if (isfinite(r->own[i]) && isfinite(r->cand[i])) {
@@ -109,14 +109,13 @@ static vn_status try_factor(vn_rearranged *r, vn_error *err)
 		return VN_OK;
 	const double by = xy / xx;
 	if (round_number(r->t, by, &own) &&
-	    ((st = judge_line(r, own.change.result.number, 0, &own, err)) || vn_trial_fits(r->t, &own)))
+	    ((st = judge_line(r, own.applied.result.number, 0, &own, err)) || vn_case_fits(r->t, &own)))
 		return st;
 	exact = near_named(r->t, by, &name);
 	for (int exactly = name != VN_NO_NAME; !st && exactly >= 0; exactly--) {
-		vn_hypothesis h = { .finding = VN_FINDING_FACTOR,
-			                .change.result = { .number = exactly ? exact : by,
-			                                   .factor = exactly ? name : VN_NO_NAME } };
-		if (!(st = judge_line(r, h.change.result.number, 0, &h, err)) && exactly && vn_trial_fits(r->t, &h))
+		vn_trial h = { .finding = VN_FINDING_FACTOR,
+			           .applied.result = { .number = exactly ? exact : by, .factor = exactly ? name : VN_NO_NAME } };
+		if (!(st = judge_line(r, h.applied.result.number, 0, &h, err)) && exactly && vn_case_fits(r->t, &h))
 			break; /* a person wrote that number, so it is not fitted */
 	}
 	return st;
@@ -124,9 +123,9 @@ static vn_status try_factor(vn_rearranged *r, vn_error *err)
 
 static vn_status try_offset(vn_rearranged *r, vn_error *err)
 {
-	vn_hypothesis h = { .finding = VN_FINDING_ADDEND };
-	double        sum = 0;
-	int64_t       n = 0;
+	vn_trial h = { .finding = VN_FINDING_ADDEND };
+	double   sum = 0;
+	int64_t  n = 0;
 
 	for (int64_t i = 0; i < r->n; i++)
 		if (isfinite(r->own[i]) && isfinite(r->cand[i])) {
@@ -135,7 +134,7 @@ static vn_status try_offset(vn_rearranged *r, vn_error *err)
 		}
 	if (!n || sum == 0)
 		return VN_OK;
-	h.change.result.number = sum / (double)n;
+	h.applied.result.number = sum / (double)n;
 	return judge_line(r, 1, sum / (double)n, &h, err);
 }
 
@@ -165,18 +164,18 @@ static vn_status try_clamp(vn_rearranged *r, vn_error *err)
 		r->a[i] = fmin(fmax(r->own[i], below ? low : -(double)INFINITY), above ? high : (double)INFINITY);
 		r->b[i] = fmin(fmax(r->fine[i], below ? low : -(double)INFINITY), above ? high : (double)INFINITY);
 	}
-	vn_hypothesis h = { .finding = VN_FINDING_CLAMPED,
-		                .change.result = { .number = above ? high : low,
-		                                   .clamp = above && below ? VN_CLAMP_BOTH
-		                                            : above        ? VN_CLAMP_ABOVE
-		                                                           : VN_CLAMP_BELOW } };
+	vn_trial h = { .finding = VN_FINDING_CLAMPED,
+		           .applied.result = { .number = above ? high : low,
+		                               .clamp = above && below ? VN_CLAMP_BOTH
+		                                        : above        ? VN_CLAMP_ABOVE
+		                                                       : VN_CLAMP_BELOW } };
 	return vn_rearranged_judge(r, NULL, &h, err);
 }
 
 vn_status vn_rearrange_one_value(vn_rearranged *r, vn_error *err)
 {
-	vn_hypothesis h = { .finding = r->cand[0] == 0 ? VN_FINDING_ZERO : VN_FINDING_ONE_VALUE,
-		                .change.result.number = r->cand[0] };
+	vn_trial h = { .finding = r->cand[0] == 0 ? VN_FINDING_ZERO : VN_FINDING_ONE_VALUE,
+		           .applied.result.number = r->cand[0] };
 
 	for (int64_t i = 0; i < r->n; i++) {
 		if (!(r->cand[i] == r->cand[0]))
@@ -237,8 +236,8 @@ static vn_status try_cap(vn_rearranged *r, vn_error *err)
 	double           cap;
 	vn_status        st = VN_OK;
 
-	while (!st && c > 0 && !vn_trial_answered(r->t) && vn_next_round_number(&written, &cap)) {
-		vn_hypothesis h = { .finding = VN_FINDING_CAP, .change.result.number = cap };
+	while (!st && c > 0 && !vn_case_answered(r->t) && vn_next_round_number(&written, &cap)) {
+		vn_trial h = { .finding = VN_FINDING_CAP, .applied.result.number = cap };
 		for (int64_t i = 0; i < r->n; i++) {
 			r->a[i] = cap * tanh(r->own[i] / cap);
 			r->b[i] = cap * tanh(r->fine[i] / cap);

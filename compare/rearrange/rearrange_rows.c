@@ -1,7 +1,7 @@
 /* rearrange_rows.c: see rearrange_rows.h. */
 #include "compare/rearrange/rearrange_rows.h"
 #include "compare/rearrange/rearranged.h"
-#include "compare/hypothesis/score.h"
+#include "compare/trial/score.h"
 
 #include "libref/base/text.h"
 
@@ -38,17 +38,17 @@ static int64_t find_held(tiles *x, const char *other)
 }
 
 /* Writes the first runs of found rows as pairs of numbers. */
-static void list_runs(const bool *held, int64_t of, vn_hypothesis *h)
+static void list_runs(const bool *held, int64_t of, vn_trial *h)
 {
 	enum { MOST_MOVES = 4 };
-	int *list = h->change.result.list, *n = &h->change.result.n;
+	int *list = h->applied.result.list, *n = &h->applied.result.n;
 
 	for (int64_t t = 0; t < of; t++) {
 		int64_t end = t;
 		if (!held[t])
 			continue;
 		if (*n == 2 * MOST_MOVES) {
-			h->change.result.more = true;
+			h->applied.result.more = true;
 			return;
 		}
 		while (end + 1 < of && held[end + 1])
@@ -60,14 +60,14 @@ static void list_runs(const bool *held, int64_t of, vn_hypothesis *h)
 }
 
 /* Judges the operation's result with those rows, or channels, as the candidate has them. */
-static vn_status judge_unwritten(tiles *x, bool by_row, const bool *held, vn_hypothesis *h, vn_error *err)
+static vn_status judge_unwritten(tiles *x, bool by_row, const bool *held, vn_trial *h, vn_error *err)
 {
 	vn_rearranged  *r = &x->r;
 	const vn_tensor a = { VN_F64, r->like->shape, r->a }, b = { VN_F64, r->like->shape, r->b };
 
-	h->node = vn_trial_node(r->t);
+	h->node = vn_case_node(r->t);
 	h->recorder_fault = r->t->consumed == VN_CONSUMED_OTHERS;
-	h->change.kind = VN_BY_RESULT;
+	h->applied.kind = VN_BY_RESULT;
 	for (int64_t i = 0; i < r->n; i++) {
 		const bool as_is = held[by_row ? i / x->N : i % x->N];
 		r->a[i] = as_is ? r->cand[i] : r->own[i];
@@ -82,7 +82,7 @@ static vn_status judge_unwritten(tiles *x, bool by_row, const bool *held, vn_hyp
 static vn_status try_rows(tiles *x, const char *name, const void *other, vn_error *err)
 {
 	const int64_t held = find_held(x, other);
-	vn_hypothesis h = { .finding = other ? VN_FINDING_PARTLY_OTHER : VN_FINDING_PARTLY_ZERO };
+	vn_trial      h = { .finding = other ? VN_FINDING_PARTLY_OTHER : VN_FINDING_PARTLY_ZERO };
 
 	if (held < ROWS_MIN || held >= x->T)
 		return VN_OK;
@@ -94,10 +94,10 @@ static vn_status try_rows(tiles *x, const char *name, const void *other, vn_erro
 /* Tries that the channels that are 0 in every row, and should not be, were not written. */
 static vn_status try_channels(tiles *x, vn_error *err)
 {
-	vn_hypothesis h = { .finding = VN_FINDING_CHANNELS_ZERO, .change.result.number = (double)x->N };
-	bool         *gone = calloc((size_t)x->N + 1, sizeof *gone);
-	int64_t       some = 0;
-	vn_status     st = VN_OK;
+	vn_trial  h = { .finding = VN_FINDING_CHANNELS_ZERO, .applied.result.number = (double)x->N };
+	bool     *gone = calloc((size_t)x->N + 1, sizeof *gone);
+	int64_t   some = 0;
+	vn_status st = VN_OK;
 
 	if (!gone)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %lld channels", (long long)x->N);
@@ -117,7 +117,7 @@ static vn_status try_channels(tiles *x, vn_error *err)
 
 /* Does that value show this checkpoint's own numbers, as a cache does? Then equal bits prove
  * nothing. */
-static bool is_a_view(const vn_explain_trial *t, const vn_entry *e)
+static bool is_a_view(const vn_case *t, const vn_entry *e)
 {
 	const vn_plan *p = t->site->plan;
 	const int      v = vn_plan_find(p, e->name), mine = t->site->target, root = v < 0 ? -1 : vn_plan_root(p, v);
@@ -132,9 +132,9 @@ static vn_status try_tiles(tiles *x, vn_error *err)
 	int64_t              first, last;
 	vn_status            st;
 
-	vn_trial_rows_off(x->r.t, x->off, &first, &last);
+	vn_case_rows_off(x->r.t, x->off, &first, &last);
 	st = try_rows(x, "", NULL, err);
-	if (!st && !vn_trial_answered(x->r.t))
+	if (!st && !vn_case_answered(x->r.t))
 		st = try_channels(x, err);
 	for (int i = 0; !st && i < vn_recording_count(c->opened.cand); i++) {
 		const vn_entry *e = vn_recording_entry(c->opened.cand, i);
@@ -149,7 +149,7 @@ static vn_status try_tiles(tiles *x, vn_error *err)
 	return st;
 }
 
-vn_status vn_rearrange_rows(vn_explain_trial *t, vn_error *err)
+vn_status vn_rearrange_rows(vn_case *t, vn_error *err)
 {
 	const vn_tensor *c = &t->site->cand;
 	const vn_entry  *e = vn_recording_entry(t->c->opened.cand, t->c->result.checkpoint[t->x->checkpoint].cand);

@@ -3,10 +3,10 @@
 #ifndef VN_COMPARE_REARRANGE_ROWS_H
 #define VN_COMPARE_REARRANGE_ROWS_H
 
-#include "compare/hypothesis/trial.h"
+#include "compare/trial/case.h"
 
 /* Tries unwritten rows, and channels that are 0 in every row. Answers go to t->x. Does nothing
  * unless the first axis of the checkpoint is tokens and all of its rows were recorded. */
-vn_status vn_rearrange_rows(vn_explain_trial *t, vn_error *err);
+vn_status vn_rearrange_rows(vn_case *t, vn_error *err);
 
 #endif

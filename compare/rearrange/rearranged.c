@@ -1,22 +1,22 @@
 /* rearranged.c: see rearranged.h. */
 #include "compare/rearrange/rearranged.h"
-#include "compare/hypothesis/score.h"
+#include "compare/trial/score.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-vn_status vn_rearranged_open(vn_rearranged *r, vn_explain_trial *t, vn_error *err)
+vn_status vn_rearranged_open(vn_rearranged *r, vn_case *t, vn_error *err)
 {
 	const vn_tensor *c = &t->site->cand;
 
 	*r = (vn_rearranged) { t,
 		                   vn_shape_count(&c->shape),
-		                   vn_trial_all_doubles_of(&t->own),
-		                   vn_trial_all_doubles_of(&t->fine),
-		                   vn_trial_all_doubles_of(c),
-		                   vn_trial_all_doubles_of(c),
-		                   vn_trial_all_doubles_of(c),
+		                   vn_case_all_doubles_of(&t->own),
+		                   vn_case_all_doubles_of(&t->fine),
+		                   vn_case_all_doubles_of(c),
+		                   vn_case_all_doubles_of(c),
+		                   vn_case_all_doubles_of(c),
 		                   c };
 	return r->own && r->fine && r->cand && r->a && r->b ? VN_OK
 	                                                    : vn_fail(err, VN_ERR_NOMEM, "no memory for arrangements");
@@ -31,15 +31,15 @@ void vn_rearranged_close(vn_rearranged *r)
 	free(r->b);
 }
 
-vn_status vn_rearranged_judge(vn_rearranged *r, const vn_replayed *allowed, vn_hypothesis *h, vn_error *err)
+vn_status vn_rearranged_judge(vn_rearranged *r, const vn_replayed *allowed, vn_trial *h, vn_error *err)
 {
-	const vn_explain_trial *t = r->t;
-	const vn_dtype          as = t->c->opened.policy.storage;
-	const vn_plan          *plan = t->site->plan;
-	const int               v = t->site->target;
+	const vn_case *t = r->t;
+	const vn_dtype as = t->c->opened.policy.storage;
+	const vn_plan *plan = t->site->plan;
+	const int      v = t->site->target;
 
 	h->node = plan->value[v].node;
-	h->change.kind = VN_BY_RESULT;
+	h->applied.kind = VN_BY_RESULT;
 	if (as != VN_F64 && !vn_value_wide(plan, v))
 		for (int64_t i = 0; i < r->n; i++) {
 			float x = (float)r->a[i];

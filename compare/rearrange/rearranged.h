@@ -7,27 +7,27 @@
 #ifndef VN_COMPARE_REARRANGED_H
 #define VN_COMPARE_REARRANGED_H
 
-#include "compare/hypothesis/trial.h"
+#include "compare/trial/case.h"
 
 typedef struct vn_rearranged {
-	vn_explain_trial *t;
-	int64_t           n;     /* numbers in each of the arrays */
-	double           *own;   /* the result of the unmodified operation, in the candidate's precision */
-	double           *fine;  /* the same more precisely */
-	double           *cand;  /* what the candidate recorded */
-	double           *a, *b; /* room for own and fine as a hypothesis changes them */
-	const vn_tensor  *like;  /* the candidate's tensor, t->site->cand: its shape is that of all arrays */
+	vn_case         *t;
+	int64_t          n;     /* numbers in each of the arrays */
+	double          *own;   /* the result of the unmodified operation, in the candidate's precision */
+	double          *fine;  /* the same more precisely */
+	double          *cand;  /* what the candidate recorded */
+	double          *a, *b; /* room for own and fine as a trial changes them */
+	const vn_tensor *like;  /* the candidate's tensor, t->site->cand: its shape is that of all arrays */
 } vn_rearranged;
 
 /* Fills *r for the checkpoint of t; a and b have its numbers at first. Call vn_rearranged_close
  * afterwards, also after a failure. */
-vn_status vn_rearranged_open(vn_rearranged *r, vn_explain_trial *t, vn_error *err);
+vn_status vn_rearranged_open(vn_rearranged *r, vn_case *t, vn_error *err);
 void      vn_rearranged_close(vn_rearranged *r);
 
-/* Scores the hypothesis that the candidate recorded r->a (r->b: the same more precisely), and adds
+/* Scores the trial that the candidate recorded r->a (r->b: the same more precisely), and adds
  * it to r->t->x. Rounds r->a to the candidate's storage format; fills h->node and
- * h->change.kind. allowed: as in vn_try_numbers. */
-vn_status vn_rearranged_judge(vn_rearranged *r, const vn_replayed *allowed, vn_hypothesis *h, vn_error *err);
+ * h->applied.kind. allowed: as in vn_try_numbers. */
+vn_status vn_rearranged_judge(vn_rearranged *r, const vn_replayed *allowed, vn_trial *h, vn_error *err);
 
 /* Is value v computed from `of`, or does it show the same memory, as a state does? */
 bool vn_rearrange_is_made_of(const vn_plan *p, int v, int of);

@@ -1,8 +1,8 @@
 /* redirect.c: see redirect.h. */
 #include "compare/rearrange/redirect.h"
-#include "compare/hypothesis/catalogue.h"
-#include "compare/hypothesis/score.h"
-#include "compare/hypothesis/hypothesis_apply.h"
+#include "compare/trial/catalogue.h"
+#include "compare/trial/score.h"
+#include "compare/trial/trial_apply.h"
 
 #include "libref/plan/fault.h"
 
@@ -14,16 +14,16 @@ enum { SPANNED = 6 }; /* the most operations between the checkpoint and captured
 #define LEAVES 0.25   /* the most that a redirected read may leave of the rows' error */
 
 typedef struct nearest_reads {
-	vn_explain_trial *t;
-	double            unmodified; /* nmse of the rows with correct reads */
-	vn_explanation    ranked;     /* the best, with the nmse of their rows as limit_fraction */
+	vn_case    *t;
+	double      unmodified; /* nmse of the rows with correct reads */
+	vn_findings ranked;     /* the best, with the nmse of their rows as limit_fraction */
 } nearest_reads;
 
-static vn_status estimate_error(vn_explain_trial *t, const vn_hypothesis *h, double *off, vn_error *err)
+static vn_status estimate_error(vn_case *t, const vn_trial *h, double *off, vn_error *err)
 {
 	vn_error  none = { "" };
 	vn_plan  *p;
-	vn_status st = vn_hypothesis_plan(t, h, &p, err);
+	vn_status st = vn_trial_plan(t, h, &p, err);
 
 	*off = (double)NAN;
 	if (st)
@@ -34,12 +34,12 @@ static vn_status estimate_error(vn_explain_trial *t, const vn_hypothesis *h, dou
 }
 
 /* Keeps h in the list, ranked by its error in the rows. */
-static vn_status rank_hypothesis(nearest_reads *near, vn_hypothesis *h, vn_error *err)
+static vn_status rank_trial(nearest_reads *near, vn_trial *h, vn_error *err)
 {
 	const vn_status st = estimate_error(near->t, h, &h->limit_fraction, err);
 
 	if (!st && h->limit_fraction < LEAVES * near->unmodified)
-		vn_trial_keep(&near->ranked, h);
+		vn_case_keep(&near->ranked, h);
 	return st;
 }
 
@@ -60,11 +60,11 @@ static vn_status other_inputs(nearest_reads *near, int node, vn_error *err)
 
 	for (int i = 0; !st && i < n->n_in; i++)
 		for (int v = 0; !st && v < p->n_values; v++) {
-			vn_hypothesis h = { .finding = input_finding(n, i), .node = node, .change.kind = VN_BY_READS };
-			if (!vn_trial_could_read(near->t, n, i, v))
+			vn_trial h = { .finding = input_finding(n, i), .node = node, .applied.kind = VN_BY_READS };
+			if (!vn_case_could_read(near->t, n, i, v))
 				continue;
-			h.change.reads.in[i] = 1 + v;
-			st = rank_hypothesis(near, &h, err);
+			h.applied.reads.in[i] = 1 + v;
+			st = rank_trial(near, &h, err);
 		}
 	return st;
 }
@@ -78,46 +78,46 @@ static vn_status other_cache(nearest_reads *near, int node, vn_error *err)
 
 	for (int i = 0; !st && i < node; i++) {
 		const vn_node *o = &p->node[i];
-		vn_hypothesis  h = { .finding = VN_FINDING_OTHER_CACHE, .node = node, .change.kind = VN_BY_READS };
+		vn_trial       h = { .finding = VN_FINDING_OTHER_CACHE, .node = node, .applied.kind = VN_BY_READS };
 		if (o->op != VN_OP_ATTENTION)
 			continue;
 		const int k = vn_plan_root(p, o->in[VN_ATTN_K]), v = vn_plan_root(p, o->in[VN_ATTN_V]);
-		if (!vn_trial_could_read(near->t, n, VN_ATTN_K, k) || !vn_trial_could_read(near->t, n, VN_ATTN_V, v))
+		if (!vn_case_could_read(near->t, n, VN_ATTN_K, k) || !vn_case_could_read(near->t, n, VN_ATTN_V, v))
 			continue;
-		h.change.reads.in[VN_ATTN_K] = 1 + k;
-		h.change.reads.in[VN_ATTN_V] = 1 + v;
-		st = rank_hypothesis(near, &h, err);
+		h.applied.reads.in[VN_ATTN_K] = 1 + k;
+		h.applied.reads.in[VN_ATTN_V] = 1 + v;
+		st = rank_trial(near, &h, err);
 	}
 	return st;
 }
 
 /* Tries a kernel that norms queries and keys itself: the recorded normed values are not those it
  * used. */
-static vn_status try_unnormed(vn_explain_trial *t, int node, vn_error *err)
+static vn_status try_unnormed(vn_case *t, int node, vn_error *err)
 {
 	const vn_plan *p = t->site->plan;
 	const vn_node *n = &p->node[node];
-	vn_hypothesis  h = { .finding = VN_FINDING_UNNORMED, .node = node, .change.kind = VN_BY_READS };
+	vn_trial       h = { .finding = VN_FINDING_UNNORMED, .node = node, .applied.kind = VN_BY_READS };
 
 	for (int i = VN_DELTA_Q; i <= VN_DELTA_K; i++) {
 		const vn_node *norm = &p->node[p->value[vn_plan_root(p, n->in[i])].node];
 		const int      raw = norm->op == VN_OP_L2_NORM ? vn_plan_root(p, norm->in[0]) : -1;
-		if (raw < 0 || !vn_trial_could_read(t, n, i, raw))
+		if (raw < 0 || !vn_case_could_read(t, n, i, raw))
 			return VN_OK;
-		h.change.reads.in[i] = 1 + raw;
+		h.applied.reads.in[i] = 1 + raw;
 	}
 	return vn_try(t, &h, err);
 }
 
 /* Tries a kernel that computes decay or beta, or norms queries or keys, by itself and wrongly,
  * while the recorded values are right. */
-static vn_status made_inside(vn_explain_trial *t, int node, vn_error *err)
+static vn_status made_inside(vn_case *t, int node, vn_error *err)
 {
 	static const int of[] = { VN_DELTA_G, VN_DELTA_BETA, VN_DELTA_Q, VN_DELTA_K };
 	const vn_plan   *p = t->site->plan;
 	vn_status        st = VN_OK;
 
-	for (size_t i = 0; !st && i < sizeof of / sizeof *of && !vn_trial_answered(t); i++) {
+	for (size_t i = 0; !st && i < sizeof of / sizeof *of && !vn_case_answered(t); i++) {
 		const int made = vn_plan_root(p, p->node[node].in[of[i]]);
 		vn_recompute_disregard(t->recompute, made);
 		if (p->value[made].node >= 0)
@@ -134,14 +134,14 @@ static vn_status other_weights(nearest_reads *near, int node, vn_error *err)
 
 	for (int layer = 0; !st && p->node[node].n_w && layer < p->layers; layer++) {
 		const vn_node *twin = vn_fault_twin(p, &p->node[node], layer);
-		vn_hypothesis  h = { .finding = VN_FINDING_OTHER_WEIGHTS, .node = node, .change.kind = VN_BY_READS };
+		vn_trial       h = { .finding = VN_FINDING_OTHER_WEIGHTS, .node = node, .applied.kind = VN_BY_READS };
 		if (!twin)
 			continue;
-		h.change.reads.weights = 1 + (int)(twin - p->node);
-		st = rank_hypothesis(near, &h, err);
-		h.change.reads.matrix = true;
+		h.applied.reads.weights = 1 + (int)(twin - p->node);
+		st = rank_trial(near, &h, err);
+		h.applied.reads.matrix = true;
 		if (!st && twin->op == VN_OP_LINEAR && twin->w[1] >= 0)
-			st = rank_hypothesis(near, &h, err);
+			st = rank_trial(near, &h, err);
 	}
 	return st;
 }
@@ -165,18 +165,18 @@ static vn_status other_matrices(nearest_reads *near, int node, vn_error *err)
 		    !vn_shape_equal(&p->weight[o->w[0]].shape, &p->weight[n->w[0]].shape))
 			continue;
 		const vn_point at = p->value[n->out[0]].point, of = p->value[o->out[0]].point;
-		vn_hypothesis  h = { .node = node,
-			                 .change = { .kind = VN_BY_READS, .reads = { .weights = 1 + i, .matrix = true } } };
+		vn_trial       h = { .node = node,
+			                 .applied = { .kind = VN_BY_READS, .reads = { .weights = 1 + i, .matrix = true } } };
 		h.finding = are_partners(at, of) || are_partners(of, at) ? VN_FINDING_PARTNERS_MATRIX : VN_FINDING_OTHER_MATRIX;
-		st = rank_hypothesis(near, &h, err);
+		st = rank_trial(near, &h, err);
 	}
 	return st;
 }
 
-vn_status vn_redirect(vn_explain_trial *t, vn_error *err)
+vn_status vn_redirect(vn_case *t, vn_error *err)
 {
 	const vn_plan *p = t->site->plan;
-	vn_hypothesis  best[VN_EXPLAIN_KEPT];
+	vn_trial       best[VN_EXPLAIN_KEPT];
 	nearest_reads  near = { .t = t, .ranked.by = best };
 	const int      n = t->site->n_span, *span = t->site->span;
 	vn_error       none = { "" };
@@ -185,7 +185,7 @@ vn_status vn_redirect(vn_explain_trial *t, vn_error *err)
 	if (t->consumed == VN_CONSUMED_OTHERS)
 		return VN_OK;
 	if (n && p->node[span[0]].op == VN_OP_DELTA_RULE)
-		return (st = try_unnormed(t, span[0], err)) || vn_trial_answered(t) ? st : made_inside(t, span[0], err);
+		return (st = try_unnormed(t, span[0], err)) || vn_case_answered(t) ? st : made_inside(t, span[0], err);
 	if ((st = vn_recompute_estimate_tokens(t->recompute, p, t->site->weights, &near.unmodified, &none)))
 		return vn_unless_unsupported(st, &none, err);
 	for (int i = 0; !st && i < n && i < SPANNED; i++) {
@@ -208,29 +208,29 @@ enum { AWAY = 16, SOME = 3 };
 
 /* Adds the other distances that fit as well, because ids repeat; other steps decide between
  * them. */
-static void keep_tokens(vn_explain_trial *t, vn_hypothesis *h)
+static void keep_tokens(vn_case *t, vn_trial *h)
 {
-	const vn_step *s = vn_trial_step(t);
+	const vn_step *s = vn_case_step(t);
 
 	for (int later = 0; later < (s && s->position > 0 ? 2 : 1); later++) {
-		h->change.later = later;
-		vn_trial_keep(t->x, h);
+		h->applied.later = later;
+		vn_case_keep(t->x, h);
 	}
 }
 
-static vn_status try_tokens(vn_explain_trial *t, vn_error *err)
+static vn_status try_tokens(vn_case *t, vn_error *err)
 {
-	const int     node = vn_trial_node(t);
-	vn_hypothesis of_position = { .finding = VN_FINDING_POSITION_FOR_ID, .node = node, .change.kind = VN_BY_TOKENS };
-	vn_status     st = vn_score(t, &of_position, err);
-	int           n = 0;
+	const int node = vn_case_node(t);
+	vn_trial  of_position = { .finding = VN_FINDING_POSITION_FOR_ID, .node = node, .applied.kind = VN_BY_TOKENS };
+	vn_status st = vn_score(t, &of_position, err);
+	int       n = 0;
 
 	if (!st && of_position.limit_fraction <= 1)
 		keep_tokens(t, &of_position);
 	for (int i = 2; !st && n < SOME && i < 2 * AWAY + 2; i++) { /* 1 before, 1 after, 2 before... */
-		vn_hypothesis h = { .finding = VN_FINDING_OTHER_TOKEN,
-			                .node = node,
-			                .change = { .kind = VN_BY_TOKENS, .tokens = i % 2 ? i / 2 : -(i / 2) } };
+		vn_trial h = { .finding = VN_FINDING_OTHER_TOKEN,
+			           .node = node,
+			           .applied = { .kind = VN_BY_TOKENS, .tokens = i % 2 ? i / 2 : -(i / 2) } };
 		if ((st = vn_score(t, &h, err)) || !(h.limit_fraction <= 1))
 			continue;
 		n++;
@@ -239,16 +239,16 @@ static vn_status try_tokens(vn_explain_trial *t, vn_error *err)
 	return st;
 }
 
-vn_status vn_redirect_in_time(vn_explain_trial *t, vn_error *err)
+vn_status vn_redirect_in_time(vn_case *t, vn_error *err)
 {
-	const int node = vn_trial_node(t);
+	const int node = vn_case_node(t);
 	vn_status st = VN_OK;
 
-	for (int due = 0; !st && due < 2 && !vn_trial_answered(t); due++) {
-		vn_hypothesis h = { .finding = due ? VN_FINDING_STEP_LATE : VN_FINDING_STEP_STALE,
-			                .node = node,
-			                .recorder_fault = t->consumed == VN_CONSUMED_OTHERS,
-			                .change = { .kind = VN_BY_STEP, .step.due = due } };
+	for (int due = 0; !st && due < 2 && !vn_case_answered(t); due++) {
+		vn_trial h = { .finding = due ? VN_FINDING_STEP_LATE : VN_FINDING_STEP_STALE,
+			           .node = node,
+			           .recorder_fault = t->consumed == VN_CONSUMED_OTHERS,
+			           .applied = { .kind = VN_BY_STEP, .step.due = due } };
 		st = vn_try(t, &h, err);
 	}
 	return st ? st : try_tokens(t, err); /* single tokens show the same, in the first step too */

@@ -2,13 +2,13 @@
 #ifndef VN_COMPARE_REDIRECT_H
 #define VN_COMPARE_REDIRECT_H
 
-#include "compare/hypothesis/trial.h"
+#include "compare/trial/case.h"
 
 /* Tries another checkpoint as an input (layer index off by one, buffers not swapped), the keys or
  * values of another layer, and another layer's weights. All recorded values and all layers are
  * tried in a few rows; the best are then tried in full. */
-vn_status vn_redirect(vn_explain_trial *t, vn_error *err);
+vn_status vn_redirect(vn_case *t, vn_error *err);
 /* Tries content from the step before, and embeddings of other tokens of the sequence. */
-vn_status vn_redirect_in_time(vn_explain_trial *t, vn_error *err);
+vn_status vn_redirect_in_time(vn_case *t, vn_error *err);
 
 #endif

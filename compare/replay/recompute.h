@@ -15,7 +15,7 @@
  *
  * replay.h answers another question, forward through the whole plan on two engines: does each
  * operation agree, given its inputs? Neither can replace the other. Here, n decoded steps would
- * cost n^2 / 2 steps. There, each hypothesis would cost a run of the model (of a small llama 0.2 s;
+ * cost n^2 / 2 steps. There, each trial would cost a run of the model (of a small llama 0.2 s;
  * here 4 ms).
  *
  * Reads    request.options, opened.ref, opened.cand, opened.model, opened.policy, and the measured
@@ -100,7 +100,7 @@ vn_status vn_recompute_estimate_tokens(vn_recompute *p, const vn_plan *plan, con
  * tokens to save time, or an operation of the plan reads later tokens, or could. */
 vn_status vn_recompute_estimate_first(vn_recompute *p, const vn_plan *plan, const vn_tensor *weights, double *off,
                                       vn_error *err);
-/* For logits: chooses blocks of the vocabulary in which hypotheses are estimated: those with the
+/* For logits: chooses blocks of the vocabulary in which trials are estimated: those with the
  * largest error of the unmodified plan, whose result is `own`, and as many at equal distances.
  * NULL: the checkpoint is not logits, or the unmodified plan leaves no error. */
 const vn_some_rows *vn_recompute_choose(vn_recompute *p, const vn_tensor *own);

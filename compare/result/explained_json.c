@@ -1,13 +1,13 @@
 /* explained_json.c: explanations as JSON; see document_json.h. */
 #include "compare/explain/explain_words.h"
 #include "compare/explain/sentences.h"
-#include "compare/hypothesis/score.h"
 #include "compare/result/document_json.h"
+#include "compare/trial/score.h"
 
 #include <math.h>
 #include <string.h>
 
-static json_t *hypothesis_json(const vn_comparison *c, const vn_hypothesis *h)
+static json_t *trial_json(const vn_comparison *c, const vn_trial *h)
 {
 	const vn_plan *p = vn_model_plan(c->opened.model);
 	json_t        *j = json_object(), *flags = json_object();
@@ -23,7 +23,7 @@ static json_t *hypothesis_json(const vn_comparison *c, const vn_hypothesis *h)
 		json_object_set_new(j, "recorded_instead", vn_json_text(h->recorded_instead));
 	if (*h->contradicted_by)
 		json_object_set_new(j, "contradicted_by", json_string(h->contradicted_by));
-	vn_json_put_real(j, "residual", vn_hypothesis_residual(h), flags);
+	vn_json_put_real(j, "residual", vn_trial_residual(h), flags);
 	if (h->estimated)
 		json_object_set_new(j, "estimated", json_true());
 	vn_json_put_flags(j, "not_finite", flags);
@@ -31,16 +31,16 @@ static json_t *hypothesis_json(const vn_comparison *c, const vn_hypothesis *h)
 }
 
 /* The answer and its aliases, or the others. */
-static json_t *hypotheses_json(const vn_comparison *c, const vn_explanation *x, bool answers)
+static json_t *trials_json(const vn_comparison *c, const vn_findings *x, bool answers)
 {
 	json_t *a = json_array();
 	for (int i = 0; i < x->n; i++)
 		if (answers == (i < x->n_alias && (i == 0 || vn_alias_in_all_steps(c, c->result.why, x, i))))
-			json_array_append_new(a, hypothesis_json(c, &x->by[i]));
+			json_array_append_new(a, trial_json(c, &x->by[i]));
 	return a;
 }
 
-static json_t *explanation_json(const vn_comparison *c, const vn_explanation *x)
+static json_t *explanation_json(const vn_comparison *c, const vn_findings *x)
 {
 	json_t  *j = json_object(), *flags = json_object();
 	char     text[VN_EXPLAINED];
@@ -52,11 +52,11 @@ static json_t *explanation_json(const vn_comparison *c, const vn_explanation *x)
 	json_object_set_new(j, "details", vn_json_lines(&more));
 	json_object_set_new(j, "explained", json_boolean(x->n_fit > 0));
 	json_object_set_new(j, "fitted", json_boolean(x->fitted && x->n_fit));
-	json_object_set_new(j, "answers", hypotheses_json(c, x, true));
-	json_object_set_new(j, "others", hypotheses_json(c, x, false));
+	json_object_set_new(j, "answers", trials_json(c, x, true));
+	json_object_set_new(j, "others", trials_json(c, x, false));
 	json_object_set_new(j, "tried", json_integer(x->n_tried));
 	vn_json_put_real(j, "margin", x->margin, flags);
-	vn_json_put_real(j, "residual_unmodified", vn_hypothesis_residual(&x->unmodified), flags);
+	vn_json_put_real(j, "residual_unmodified", vn_trial_residual(&x->unmodified), flags);
 	vn_json_put_flags(j, "not_finite", flags);
 	if (*x->separating_input)
 		json_object_set_new(j, "separating_input", vn_json_text(x->separating_input));

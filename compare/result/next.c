@@ -2,7 +2,7 @@
 #include "compare/result/next.h"
 
 #include "compare/comparison/checkpoint.h"
-#include "compare/hypothesis/explanation.h"
+#include "compare/trial/findings.h"
 #include "compare/floor/precision.h"
 #include "compare/text/runs.h"
 #include "libref/base/shell.h"
@@ -58,11 +58,11 @@ enum { MOST_INJECTIONS = 8 };
 
 /* Writes the catalogue's mistake that explains x as --inject takes it: "R1@layer1.q_rope". Returns
  * false if it cannot be made there. */
-static bool injection_of(const vn_comparison *c, const vn_explanation *x, injection what)
+static bool injection_of(const vn_comparison *c, const vn_findings *x, injection what)
 {
-	const vn_hypothesis *h = &x->by[0];
+	const vn_trial *h = &x->by[0];
 
-	if (x->fitted || x->n_fit < 1 || vn_hypothesis_row(h) < 0 || c->result.checkpoint[x->checkpoint].step)
+	if (x->fitted || x->n_fit < 1 || vn_trial_row(h) < 0 || c->result.checkpoint[x->checkpoint].step)
 		return false;
 	const vn_plan *p = vn_model_plan(c->opened.model);
 	const char    *name = c->result.checkpoint[x->checkpoint].name;
@@ -77,15 +77,15 @@ static bool injection_of(const vn_comparison *c, const vn_explanation *x, inject
  * many, at the first. A mistake made once can explain two origins. */
 static int injections_of(const vn_comparison *c, int first, injection what[MOST_INJECTIONS])
 {
-	const vn_explanation *of = c->result.why->of;
-	int                   n = 0;
+	const vn_findings *of = c->result.why->of;
+	int                n = 0;
 
 	for (int i = first; i < c->result.why->n; i++) {
 		injection one;
-		bool      unseen = injection_of(c, &of[i], one) && vn_hypothesis_same(&of[first].by[0], &of[i].by[0]);
+		bool      unseen = injection_of(c, &of[i], one) && vn_trial_same(&of[first].by[0], &of[i].by[0]);
 		for (int k = first; unseen && k < i; k++)
 			unseen = of[k].n_fit < 1 || of[i].by[0].recorder_fault || of[k].by[0].node != of[i].by[0].node ||
-			         !vn_hypothesis_same(&of[first].by[0], &of[k].by[0]);
+			         !vn_trial_same(&of[first].by[0], &of[k].by[0]);
 		if (!unseen)
 			continue;
 		if (n == MOST_INJECTIONS)

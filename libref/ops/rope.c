@@ -53,7 +53,7 @@ static void rotate_head(real *y, const real *x, const vn_rope_input *r, const fl
 
 static double position_of(const vn_rope_input *r, int64_t t)
 {
-	const int call = r->e ? r->e->edit.call : 0;
+	const int call = r->e ? r->e->other.call : 0;
 
 	return vn_rope_position(r->e, &(vn_rope_token) {
 									  .past = r->past,
@@ -68,9 +68,9 @@ bool REAL(vn_rotate)(real *y, const real *x, const vn_rope_input *r)
 {
 	const vn_rope_experiment *e = r->e;
 	const int64_t             half = r->rope->rotary_dim / 2, T = r->T, H = r->H, K = r->K;
-	const vn_rounding_format  rounding = e ? (e->rounding ? (vn_rounding_format)e->rounding : e->edit.table)
+	const vn_rounding_format  rounding = e ? (e->rounding ? (vn_rounding_format)e->rounding : e->other.table)
 	                                       : VN_FORMAT_NONE;
-	const bool other = e && e->angles != VN_ANGLES_TORCH && !e->half_angles, exchanged = e && e->edit.exchanged;
+	const bool other = e && e->angles != VN_ANGLES_TORCH && !e->half_angles, exchanged = e && e->other.exchanged;
 	double    *kept = malloc((size_t)half * (2 * sizeof *kept + (size_t)(1 + 3 * T) * sizeof(float))),
 		   *stretch = kept + half;                                /* (half) each */
 	float *f = (float *)(stretch + half), *tables = f + half, af; /* (half), (T,3,half) */

@@ -298,8 +298,8 @@ double vn_rope_position(const vn_rope_experiment *e, const vn_rope_token *token)
 		return (double)at;
 	const double is = e->one_position    ? 0
 	                  : e->step_zero     ? (double)token->t
-	                  : e->edit.by_ids   ? (double)token->id
-	                  : e->edit.moved    ? map_position(&e->edit.map, at)
+	                  : e->other.by_ids  ? (double)token->id
+	                  : e->other.moved   ? map_position(&e->other.map, at)
 	                  : token->begin > 0 ? (double)(at - token->begin)
 	                                     : (double)at;
 	return is + e->offset + (token->past > 0 ? e->step_offset : 0);
@@ -310,9 +310,9 @@ float vn_rope_angle(const vn_rope_experiment *e, float f, int64_t i, double posi
 	if (!e)
 		return (float)position * f;
 	const vn_rounding_format half = e->half_angles ? VN_FORMAT_F16 : VN_FORMAT_NONE;
-	const float p = e->sections && i % 3 ? 0.0f : (float)vn_in_format(position, half ? half : e->edit.positions);
-	f = (float)vn_in_format((double)f, half ? half : e->edit.frequencies);
-	return (float)vn_in_format((double)(p * f), half ? half : e->edit.angles) *
+	const float p = e->sections && i % 3 ? 0.0f : (float)vn_in_format(position, half ? half : e->other.positions);
+	f = (float)vn_in_format((double)f, half ? half : e->other.frequencies);
+	return (float)vn_in_format((double)(p * f), half ? half : e->other.angles) *
 	       (e->angle_factor != 0.0 ? (float)e->angle_factor : 1.0f);
 }
 

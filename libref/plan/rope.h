@@ -91,28 +91,28 @@ typedef struct vn_position_map {
 } vn_position_map;
 
 /* Formats to which an engine rounds the numbers of a rotation, and other positions. */
-typedef struct vn_rotate_edit {
+typedef struct vn_other_rotation {
 	vn_rounding_format positions, frequencies, angles, table;
 	int  call;  /* positions restart at 0 every `call` tokens, or (VN_OWN_CALLS) in every call; 0: they do not */
 	bool moved; /* some tokens are at other positions */
 	vn_position_map map;
 	bool            exchanged; /* sine and cosine are exchanged */
 	bool            by_ids;    /* the token ids are the positions */
-} vn_rotate_edit;
+} vn_other_rotation;
 
 /* What an experiment changes in pairs and angles; how a replay has them rounded. All 0: nothing. */
 typedef struct vn_rope_experiment {
-	int            pairing;      /* vn_pairing */
-	int            offset;       /* added to every position */
-	double         angle_factor; /* multiplies every angle; 0 means 1 */
-	int            half_angles;  /* 1: position, frequency and their product are rounded to f16 */
-	int            step_offset;  /* added to every position after the first call */
-	int            step_zero;    /* 1: every call counts positions from 0 */
-	int            sections;     /* 1: pairs i with i mod 3 in {1, 2} stay at position 0 */
-	int            one_position; /* 1: every token has position `offset` */
-	int            rounding;     /* vn_rounding_format of cos, sin and both products */
-	int            angles;       /* vn_angles */
-	vn_rotate_edit edit;         /* what `explain` tries beyond the catalogue */
+	int               pairing;      /* vn_pairing */
+	int               offset;       /* added to every position */
+	double            angle_factor; /* multiplies every angle; 0 means 1 */
+	int               half_angles;  /* 1: position, frequency and their product are rounded to f16 */
+	int               step_offset;  /* added to every position after the first call */
+	int               step_zero;    /* 1: every call counts positions from 0 */
+	int               sections;     /* 1: pairs i with i mod 3 in {1, 2} stay at position 0 */
+	int               one_position; /* 1: every token has position `offset` */
+	int               rounding;     /* vn_rounding_format of cos, sin and both products */
+	int               angles;       /* vn_angles */
+	vn_other_rotation other;        /* what `explain` tries beyond the catalogue */
 } vn_rope_experiment;
 
 /* Computes inv_freq (R/2), in radians per position for pairs i = 0 .. R/2-1, and attention_factor,

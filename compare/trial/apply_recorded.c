@@ -1,11 +1,10 @@
 /* apply_recorded.c: see apply_recorded.h. */
-#include "compare/hypothesis/apply_recorded.h"
+#include "compare/trial/apply_recorded.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-vn_status vn_run_slots(const vn_explain_trial *t, const vn_plan *p, int of, const int64_t *token, vn_made *made,
-                       vn_error *err)
+vn_status vn_run_slots(const vn_case *t, const vn_plan *p, int of, const int64_t *token, vn_made *made, vn_error *err)
 {
 	const int64_t  *keys = of == 2 ? NULL : token, *values = of == 1 ? NULL : token;
 	const vn_status st = vn_recompute_run_slots(t->recompute, p, keys, values, VN_OWN_WIDTH, &made->own, err);
@@ -22,31 +21,31 @@ static int64_t token_of(const vn_block_table *b, int64_t j, int64_t S)
 
 /* The token whose numbers slot j holds if the tokens from `from` on are written elsewhere. -1:
  * none. */
-static int64_t token_in_slot(const vn_slot_change *c, int64_t j, int64_t from, int64_t S)
+static int64_t token_in_slot(const vn_applied_slots *c, int64_t j, int64_t from, int64_t S)
 {
 	if (c->by < 0)
 		return j < from - 1 ? j : j + 1 < S ? j + 1 : -1;
 	return j < from ? j : j > from ? j - 1 : -1;
 }
 
-vn_status vn_apply_slots(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
+vn_status vn_apply_slots(const vn_case *t, const vn_trial *h, vn_made *made, vn_error *err)
 {
 	const vn_plan *p = t->site->plan;
-	const bool     blocks = h->change.kind == VN_BY_BLOCKS;
+	const bool     blocks = h->applied.kind == VN_BY_BLOCKS;
 	const int64_t  S = t->site->tokens;
 	const vn_step *step;
 	const int      steps = vn_recording_steps(t->c->opened.cand, &step),
-			  of = blocks ? h->change.blocks.of : h->change.slots.of;
+			  of = blocks ? h->applied.blocks.of : h->applied.slots.of;
 	int64_t *token;
 
-	if (t->part || p->node[h->node].op != VN_OP_ATTENTION || vn_trial_node(t) != h->node ||
+	if (t->part || p->node[h->node].op != VN_OP_ATTENTION || vn_case_node(t) != h->node ||
 	    (blocks ? p->node[h->node].out[VN_ATTN_CONTEXT] != t->site->target : steps < 2))
 		return VN_OK;
 	if (!(token = malloc((size_t)S * sizeof *token)))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %lld tokens", (long long)S);
 	for (int64_t j = 0; j < S; j++)
-		token[j] = blocks ? token_of(&h->change.blocks, j, S)
-		                  : token_in_slot(&h->change.slots, j, h->change.slots.newest ? S - 1 : step[1].position, S);
+		token[j] = blocks ? token_of(&h->applied.blocks, j, S)
+		                  : token_in_slot(&h->applied.slots, j, h->applied.slots.newest ? S - 1 : step[1].position, S);
 	const vn_status st = vn_run_slots(t, p, of, token, made, err);
 	free(token);
 	return st;
@@ -118,7 +117,7 @@ static bool is_one_number(const double *x, int64_t n)
 	return true;
 }
 
-static vn_status apply_recorded(const vn_explain_trial *t, int point, vn_made *made, vn_error *err)
+static vn_status apply_recorded(const vn_case *t, int point, vn_made *made, vn_error *err)
 {
 	const int entry = t->c->result.checkpoint[point].cand;
 	vn_tensor x;
@@ -126,7 +125,7 @@ static vn_status apply_recorded(const vn_explain_trial *t, int point, vn_made *m
 
 	if (st)
 		return st;
-	double *copy = vn_trial_all_doubles_of(&x);
+	double *copy = vn_case_all_doubles_of(&x);
 	if (!copy)
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for the tensors of the step before");
 	else if (vn_shape_equal(&x.shape, &t->site->cand.shape) && !is_one_number(copy, vn_shape_count(&x.shape)))
@@ -138,7 +137,7 @@ static vn_status apply_recorded(const vn_explain_trial *t, int point, vn_made *m
 }
 
 /* What the operation should have made at another point: moves the recomputation there and back. */
-static vn_status apply_due(const vn_explain_trial *t, int point, vn_made *made, vn_error *err)
+static vn_status apply_due(const vn_case *t, int point, vn_made *made, vn_error *err)
 {
 	const vn_plan *p = t->site->plan;
 	vn_error       none = { "" };
@@ -152,29 +151,29 @@ static vn_status apply_due(const vn_explain_trial *t, int point, vn_made *made, 
 	return back ? back : vn_unless_unsupported(st, &none, err);
 }
 
-vn_status vn_apply_step(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
+vn_status vn_apply_step(const vn_case *t, const vn_trial *h, vn_made *made, vn_error *err)
 {
 	const int before = point_before(t->c, t->x->checkpoint);
 	bool      right = true;
-	vn_status st = before < 0 || h->change.step.due ? VN_OK : was_right(t->c, before, &right, err);
+	vn_status st = before < 0 || h->applied.step.due ? VN_OK : was_right(t->c, before, &right, err);
 
 	if (st || before < 0 || !right)
 		return st;
-	return h->change.step.due ? apply_due(t, before, made, err) : apply_recorded(t, before, made, err);
+	return h->applied.step.due ? apply_due(t, before, made, err) : apply_recorded(t, before, made, err);
 }
 
 /* Writes to x, the rows of the checkpoint, the table's rows of the tokens `by` places further on,
  * or of positions instead of ids; 0 outside the text. */
-static void embed_tokens(const vn_explain_trial *t, const vn_tensor *table, const vn_hypothesis *h, double *x)
+static void embed_tokens(const vn_case *t, const vn_tensor *table, const vn_trial *h, double *x)
 {
 	const int64_t  D = table->shape.dim[1], V = table->shape.dim[0], rows = t->site->cand.shape.dim[0];
 	const int32_t *ids;
 	const int64_t  n = vn_recording_tokens(t->c->opened.cand, &ids, NULL);
 
 	for (int64_t i = 0; i < rows; i++) {
-		const int64_t at = t->site->first + i + h->change.tokens, row = h->finding == VN_FINDING_POSITION_FOR_ID ? at
-		                                                                : at >= 0 && at < n ? ids[at]
-		                                                                                    : -1;
+		const int64_t at = t->site->first + i + h->applied.tokens, row = h->finding == VN_FINDING_POSITION_FOR_ID ? at
+		                                                                 : at >= 0 && at < n ? ids[at]
+		                                                                                     : -1;
 		if (row >= 0 && row < V)
 			vn_tensor_numbers(table, row * D, D, x + i * D);
 		else
@@ -182,10 +181,10 @@ static void embed_tokens(const vn_explain_trial *t, const vn_tensor *table, cons
 	}
 }
 
-vn_status vn_apply_tokens(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
+vn_status vn_apply_tokens(const vn_case *t, const vn_trial *h, vn_made *made, vn_error *err)
 {
 	const vn_plan   *p = t->site->plan;
-	const vn_node   *node = &p->node[vn_trial_node(t)];
+	const vn_node   *node = &p->node[vn_case_node(t)];
 	const vn_tensor *table = &made->weights[node->w[0]];
 	const vn_shape   s = t->site->cand.shape;
 	vn_status        st;

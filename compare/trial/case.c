@@ -1,5 +1,5 @@
-/* trial.c: see trial.h. */
-#include "compare/hypothesis/trial.h"
+/* case.c: see case.h. */
+#include "compare/trial/case.h"
 
 #include "libref/base/text.h"
 
@@ -7,12 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-int vn_trial_node(const vn_explain_trial *t)
+int vn_case_node(const vn_case *t)
 {
 	return t->site->plan->value[t->site->target].node;
 }
 
-const vn_step *vn_trial_step(const vn_explain_trial *t)
+const vn_step *vn_case_step(const vn_case *t)
 {
 	return vn_recording_step(t->c->opened.cand, t->c->result.checkpoint[t->x->checkpoint].step);
 }
@@ -37,7 +37,7 @@ static void split_axes(const vn_shape *s, int axis, int64_t *outer, int64_t *inn
 
 /* Adds the squared error of n elements from `at` on to *dd, and the squares of the expected ones to
  * *rr. NaN, and infinity in place of another number, are an infinite error. */
-static void add_error(const vn_explain_trial *t, int64_t at, int64_t n, double *dd, double *rr)
+static void add_error(const vn_case *t, int64_t at, int64_t n, double *dd, double *rr)
 {
 	enum { AT_ONCE = 512 };
 	double own[AT_ONCE], is[AT_ONCE];
@@ -53,7 +53,7 @@ static void add_error(const vn_explain_trial *t, int64_t at, int64_t n, double *
 	}
 }
 
-void vn_trial_rows_off(const vn_explain_trial *t, bool *off, int64_t *first, int64_t *last)
+void vn_case_rows_off(const vn_case *t, bool *off, int64_t *first, int64_t *last)
 {
 	const vn_shape *s = &t->site->cand.shape;
 	const double    limit = VN_PEAK_LIMIT * t->x->unmodified.residual.floor_token;
@@ -77,7 +77,7 @@ void vn_trial_rows_off(const vn_explain_trial *t, bool *off, int64_t *first, int
 /* ---- heads ----------------------------------------------------------------------------------- */
 
 /* The axis of heads. Returns false if there is none, one head only, or too many heads. */
-static bool heads_of(const vn_explain_trial *t, vn_head_part *part)
+static bool heads_of(const vn_case *t, vn_head_part *part)
 {
 	const vn_shape *s = &t->site->cand.shape;
 	const char     *axes = t->site->axes;
@@ -112,7 +112,7 @@ typedef struct head_squares {
 } head_squares;
 
 /* Adds those of head h up. x: room for 3 heads. */
-static head_squares add_squares(const vn_explain_trial *t, const vn_head_part *part, int h, double *x)
+static head_squares add_squares(const vn_case *t, const vn_head_part *part, int h, double *x)
 {
 	const vn_tensor *of[3] = { &t->own, &t->fine, &t->site->cand };
 	const int64_t    n = part->inner;
@@ -133,7 +133,7 @@ static head_squares add_squares(const vn_explain_trial *t, const vn_head_part *p
 	return s;
 }
 
-vn_status vn_head_part_find(const vn_explain_trial *t, vn_head_part *part, bool *some, vn_error *err)
+vn_status vn_head_part_find(const vn_case *t, vn_head_part *part, bool *some, vn_error *err)
 {
 	int n = 0;
 
@@ -154,7 +154,7 @@ vn_status vn_head_part_find(const vn_explain_trial *t, vn_head_part *part, bool 
 	return VN_OK;
 }
 
-bool vn_head_part_of(const vn_explain_trial *t, const vn_hypothesis *h, vn_head_part *part)
+bool vn_head_part_of(const vn_case *t, const vn_trial *h, vn_head_part *part)
 {
 	*part = (vn_head_part) { 0 };
 	if (!h->heads || !heads_of(t, part))
@@ -165,7 +165,7 @@ bool vn_head_part_of(const vn_explain_trial *t, const vn_hypothesis *h, vn_head_
 
 /* ---- what the run continued with ------------------------------------------------------------- */
 
-bool vn_trial_consumed_as_recorded(const vn_explain_trial *t)
+bool vn_case_consumed_as_recorded(const vn_case *t)
 {
 	const vn_plan       *plan = t->site->plan;
 	const vn_checkpoint *me = &t->c->result.checkpoint[t->x->checkpoint];
@@ -184,14 +184,14 @@ bool vn_trial_consumed_as_recorded(const vn_explain_trial *t)
 	return false;
 }
 
-vn_consumed vn_trial_consumed(const vn_explain_trial *t)
+vn_consumed vn_case_consumed(const vn_case *t)
 {
 	return t->c->result.checkpoint[t->x->checkpoint].replay.recorder_fault ? VN_CONSUMED_OTHERS
-	       : vn_trial_consumed_as_recorded(t)                              ? VN_CONSUMED_AS_RECORDED
+	       : vn_case_consumed_as_recorded(t)                               ? VN_CONSUMED_AS_RECORDED
 	                                                                       : VN_CONSUMED_UNKNOWN;
 }
 
-/* ---- what a hypothesis makes ----------------------------------------------------------------- */
+/* ---- what a trial makes ----------------------------------------------------------------- */
 
 vn_status vn_made_copy_table(vn_made *made, const vn_plan *p, vn_error *err)
 {
@@ -205,7 +205,7 @@ vn_status vn_made_copy_table(vn_made *made, const vn_plan *p, vn_error *err)
 	return VN_OK;
 }
 
-vn_status vn_made_room(const vn_explain_trial *t, vn_made *made, vn_error *err)
+vn_status vn_made_room(const vn_case *t, vn_made *made, vn_error *err)
 {
 	const size_t n = (size_t)vn_shape_count(&t->site->cand.shape);
 
@@ -214,7 +214,7 @@ vn_status vn_made_room(const vn_explain_trial *t, vn_made *made, vn_error *err)
 	return made->own.data && made->fine.data ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %zu numbers", n);
 }
 
-void vn_made_round(const vn_explain_trial *t, vn_made *made)
+void vn_made_round(const vn_case *t, vn_made *made)
 {
 	const size_t   n = (size_t)vn_shape_count(&t->site->cand.shape);
 	const vn_dtype as = t->c->opened.policy.storage;
@@ -240,7 +240,7 @@ void vn_made_finish(vn_made *made)
 	*made = (vn_made) { 0 };
 }
 
-double *vn_trial_doubles_of(const vn_tensor *t, int64_t from, int64_t n)
+double *vn_case_doubles_of(const vn_tensor *t, int64_t from, int64_t n)
 {
 	double *x = malloc((size_t)n * sizeof *x + 1);
 
@@ -249,7 +249,7 @@ double *vn_trial_doubles_of(const vn_tensor *t, int64_t from, int64_t n)
 	return x;
 }
 
-double *vn_trial_all_doubles_of(const vn_tensor *t)
+double *vn_case_all_doubles_of(const vn_tensor *t)
 {
-	return vn_trial_doubles_of(t, 0, vn_shape_count(&t->shape));
+	return vn_case_doubles_of(t, 0, vn_shape_count(&t->shape));
 }

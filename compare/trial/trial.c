@@ -1,7 +1,7 @@
-/* hypothesis.c: see hypothesis.h: compares and names hypotheses. hypothesis_apply.c computes their
+/* trial.c: see trial.h: compares and names trials. trial_apply.c computes their
  * results. */
-#include "compare/hypothesis/hypothesis.h"
-#include "compare/hypothesis/search.h"
+#include "compare/trial/trial.h"
+#include "compare/trial/search.h"
 
 #include "libref/plan/fault.h"
 
@@ -19,7 +19,7 @@ static const struct {
 } findings[VN_N_FINDINGS] = {
 #define FINDING(name, mistake, digits, with, constant, words) [VN_FINDING_##name] = { mistake, digits, constant },
 #define SAID(name, mistake, digits, say)                      [VN_FINDING_##name] = { mistake, digits, NULL },
-#include "compare/hypothesis/findings.def"
+#include "compare/trial/findings.def"
 };
 
 /* The catalogue id of moved cache slots: whole tokens, or only keys or values. */
@@ -30,29 +30,28 @@ static vn_mistake slots_id(bool alone, bool after)
 	return after ? VN_MISTAKE_C1_AFTER : VN_MISTAKE_C1_BEFORE;
 }
 
-vn_mistake vn_hypothesis_mistake(const vn_hypothesis *h)
+vn_mistake vn_trial_mistake(const vn_trial *h)
 {
 	if (h->finding == VN_FINDING_FAULT)
 		return h->fault[1] ? VN_NO_MISTAKE : vn_fault_mistake(h->fault[0] - 1);
-	if (h->change.kind == VN_BY_NUMBER)
-		return vn_fault_mistake(h->change.number.row);
+	if (h->applied.kind == VN_BY_NUMBER)
+		return vn_fault_mistake(h->applied.number.row);
 	if (h->finding == VN_FINDING_SLOTS_MOVED)
-		return slots_id(vn_hypothesis_constant(h, "cache_of") > 0,
-		                vn_hypothesis_constant(h, "cache_form") == VN_CACHE_PAST);
+		return slots_id(vn_trial_constant(h, "cache_of") > 0, vn_trial_constant(h, "cache_form") == VN_CACHE_PAST);
 	if (h->finding == VN_FINDING_NEW_NOT_CACHED)
-		return vn_hypothesis_constant(h, "cache_form") == VN_CACHE_LATE ? VN_MISTAKE_C5 : VN_MISTAKE_C5_BEFORE;
+		return vn_trial_constant(h, "cache_form") == VN_CACHE_LATE ? VN_MISTAKE_C5 : VN_MISTAKE_C5_BEFORE;
 	if (h->finding == VN_FINDING_NEW_SLOTS_MOVED)
-		return slots_id(h->change.slots.of > 0, h->change.slots.by > 0);
+		return slots_id(h->applied.slots.of > 0, h->applied.slots.by > 0);
 	if (h->finding == VN_FINDING_PROBS_ROUNDED)
-		return h->change.attend.probs == VN_FORMAT_F16 ? VN_MISTAKE_A13_F16 : VN_MISTAKE_A13_BF16;
+		return h->applied.attend.probs == VN_FORMAT_F16 ? VN_MISTAKE_A13_F16 : VN_MISTAKE_A13_BF16;
 	if (h->finding == VN_FINDING_NARROW)
-		return !h->change.narrow.whole && h->change.narrow.format == VN_FORMAT_F16 ? VN_MISTAKE_P1 : VN_NO_MISTAKE;
+		return !h->applied.narrow.whole && h->applied.narrow.format == VN_FORMAT_F16 ? VN_MISTAKE_P1 : VN_NO_MISTAKE;
 	return h->fault[0] || h->paired ? VN_NO_MISTAKE : findings[h->finding].id;
 }
 
-const char *vn_hypothesis_id(const vn_hypothesis *h, char id[VN_ID])
+const char *vn_trial_id(const vn_trial *h, char id[VN_ID])
 {
-	const vn_mistake one = vn_hypothesis_mistake(h);
+	const vn_mistake one = vn_trial_mistake(h);
 
 	if (one || h->finding == VN_FINDING_NARROW)
 		snprintf(id, VN_ID, "%s", vn_mistake_id(one));
@@ -66,14 +65,14 @@ const char *vn_hypothesis_id(const vn_hypothesis *h, char id[VN_ID])
 	return id;
 }
 
-int vn_hypothesis_row(const vn_hypothesis *h)
+int vn_trial_row(const vn_trial *h)
 {
-	return vn_mistake_fault(vn_hypothesis_mistake(h));
+	return vn_mistake_fault(vn_trial_mistake(h));
 }
 
-bool vn_hypothesis_is_fitted(const vn_hypothesis *h)
+bool vn_trial_is_fitted(const vn_trial *h)
 {
-	switch (h->change.kind) {
+	switch (h->applied.kind) {
 	case VN_BY_CATALOGUE:
 	case VN_BY_RESULT:
 	case VN_BY_CACHED:
@@ -102,10 +101,10 @@ static bool same_number(double a, double b, int digits)
 	return vn_in_digits(a, digits) == vn_in_digits(b, digits);
 }
 
-static bool same_constants(const vn_hypothesis *a, const vn_hypothesis *b, int digits)
+static bool same_constants(const vn_trial *a, const vn_trial *b, int digits)
 {
-	const vn_change *x = &a->change, *y = &b->change;
-	bool             same = x->constants.places == y->constants.places && x->constants.n == y->constants.n;
+	const vn_applied *x = &a->applied, *y = &b->applied;
+	bool              same = x->constants.places == y->constants.places && x->constants.n == y->constants.n;
 
 	for (int i = 0; same && i < x->constants.n; i++)
 		same = strcmp(x->constants.set[i].name, y->constants.set[i].name) == 0 &&
@@ -113,14 +112,14 @@ static bool same_constants(const vn_hypothesis *a, const vn_hypothesis *b, int d
 	return same;
 }
 
-static bool same_matrix(const vn_matrix_edit *a, const vn_matrix_edit *b)
+static bool same_matrix(const vn_applied_matrix *a, const vn_applied_matrix *b)
 {
 	return a->kind == b->kind && a->fused == b->fused && a->n == b->n &&
 	       memcmp(a->from, b->from, sizeof a->from) == 0 && a->factor == b->factor && a->format == b->format &&
 	       a->of == b->of && a->scaled == b->scaled && a->stored == b->stored;
 }
 
-static bool same_rotation(const vn_rotate_edit *a, const vn_rotate_edit *b)
+static bool same_rotation(const vn_other_rotation *a, const vn_other_rotation *b)
 {
 	const vn_position_map *m = &a->map, *n = &b->map;
 
@@ -130,10 +129,10 @@ static bool same_rotation(const vn_rotate_edit *a, const vn_rotate_edit *b)
 	       m->whole == n->whole && m->times == n->times && m->plus == n->plus;
 }
 
-static bool same_change(const vn_hypothesis *a, const vn_hypothesis *b)
+static bool same_change(const vn_trial *a, const vn_trial *b)
 {
-	const vn_change *x = &a->change, *y = &b->change;
-	const int        digits = findings[a->finding].digits;
+	const vn_applied *x = &a->applied, *y = &b->applied;
+	const int         digits = findings[a->finding].digits;
 
 	if (x->kind != y->kind || x->later != y->later)
 		return false;
@@ -176,70 +175,70 @@ static bool same_change(const vn_hypothesis *a, const vn_hypothesis *b)
 	return false;
 }
 
-static bool same_part(const vn_hypothesis *a, const vn_hypothesis *b)
+static bool same_part(const vn_trial *a, const vn_trial *b)
 {
 	return a->heads == b->heads && memcmp(a->part, b->part, sizeof a->part) == 0;
 }
 
-bool vn_hypothesis_same(const vn_hypothesis *a, const vn_hypothesis *b)
+bool vn_trial_same(const vn_trial *a, const vn_trial *b)
 {
 	return a->finding == b->finding && a->paired == b->paired && a->fault[0] == b->fault[0] &&
 	       a->fault[1] == b->fault[1] && a->first == b->first && a->last == b->last && a->first_also == b->first_also &&
 	       a->last_also == b->last_also && same_part(a, b) && same_change(a, b);
 }
 
-bool vn_hypothesis_same_mistake(const vn_hypothesis *a, const vn_hypothesis *b)
+bool vn_trial_same_mistake(const vn_trial *a, const vn_trial *b)
 {
 	char id[VN_ID], other[VN_ID];
 
 	if (a->node != b->node || (a->finding == VN_FINDING_FAULT) == (b->finding == VN_FINDING_FAULT) || !same_part(a, b))
 		return false;
-	vn_hypothesis_id(a, id);
-	return *id && strcmp(id, vn_hypothesis_id(b, other)) == 0;
+	vn_trial_id(a, id);
+	return *id && strcmp(id, vn_trial_id(b, other)) == 0;
 }
 
-bool vn_hypothesis_same_place(const vn_hypothesis *a, const vn_hypothesis *b)
+bool vn_trial_same_place(const vn_trial *a, const vn_trial *b)
 {
-	const bool fitted = vn_hypothesis_is_fitted(a);
+	const bool fitted = vn_trial_is_fitted(a);
 	char       id[VN_ID], other[VN_ID];
 
 	if (a->node != b->node || a->places != b->places || (a->places == 2 && a->other != b->other) ||
-	    fitted != vn_hypothesis_is_fitted(b) || !same_part(a, b))
+	    fitted != vn_trial_is_fitted(b) || !same_part(a, b))
 		return false;
-	return fitted ? vn_hypothesis_same(a, b) : strcmp(vn_hypothesis_id(a, id), vn_hypothesis_id(b, other)) == 0;
+	return fitted ? vn_trial_same(a, b) : strcmp(vn_trial_id(a, id), vn_trial_id(b, other)) == 0;
 }
 
 /* ---- its numbers ----------------------------------------------------------------------------- */
 
-void vn_hypothesis_constant_put(vn_hypothesis *h, const char *name, double value)
+void vn_trial_constant_put(vn_trial *h, const char *name, double value)
 {
 	int i = 0;
 
-	h->change.kind = VN_BY_CONSTANTS;
-	while (i < h->change.constants.n && strcmp(h->change.constants.set[i].name, name) != 0)
+	h->applied.kind = VN_BY_CONSTANTS;
+	while (i < h->applied.constants.n && strcmp(h->applied.constants.set[i].name, name) != 0)
 		i++;
 	assert(i < VN_CONSTANTS_MOST);
-	h->change.constants.set[i].name = name;
-	h->change.constants.set[i].value = value;
-	h->change.constants.n = i == h->change.constants.n ? i + 1 : h->change.constants.n;
+	h->applied.constants.set[i].name = name;
+	h->applied.constants.set[i].value = value;
+	h->applied.constants.n = i == h->applied.constants.n ? i + 1 : h->applied.constants.n;
 }
 
-double vn_hypothesis_constant(const vn_hypothesis *h, const char *name)
+double vn_trial_constant(const vn_trial *h, const char *name)
 {
-	for (int i = 0; h->change.kind == VN_BY_CONSTANTS && i < h->change.constants.n; i++)
-		if (strcmp(h->change.constants.set[i].name, name) == 0)
-			return h->change.constants.set[i].value;
+	for (int i = 0; h->applied.kind == VN_BY_CONSTANTS && i < h->applied.constants.n; i++)
+		if (strcmp(h->applied.constants.set[i].name, name) == 0)
+			return h->applied.constants.set[i].value;
 	return (double)NAN;
 }
 
-void vn_hypothesis_number_put(vn_hypothesis *h, double number)
+void vn_trial_number_put(vn_trial *h, double number)
 {
-	if (h->change.kind == VN_BY_NUMBER)
-		h->change.number.value = number;
-	else if (h->change.kind == VN_BY_CONSTANTS)
-		h->change.constants.set[h->change.constants.n - 1].value = number;
-	else if (h->change.kind == VN_BY_ROWS)
-		h->change.rows = (int)number;
+	if (h->applied.kind == VN_BY_NUMBER)
+		h->applied.number.value = number;
+	else if (h->applied.kind == VN_BY_CONSTANTS)
+		h->applied.constants.set[h->applied.constants.n - 1].value = number;
+	else if (h->applied.kind == VN_BY_ROWS)
+		h->applied.rows = (int)number;
 }
 
 const char *vn_finding_constant(vn_finding f)
@@ -247,18 +246,18 @@ const char *vn_finding_constant(vn_finding f)
 	return findings[f].constant;
 }
 
-double vn_hypothesis_number(const vn_hypothesis *h)
+double vn_trial_number(const vn_trial *h)
 {
 	const char *constant = vn_finding_constant(h->finding);
 
 	if (constant)
-		return vn_hypothesis_constant(h, constant);
-	switch (h->change.kind) {
-	case VN_BY_NUMBER: return h->change.number.value;
-	case VN_BY_ROWS: return h->change.rows;
-	case VN_BY_MATRIX: return h->change.matrix.factor;
-	case VN_BY_ATTEND: return h->change.attend.number;
-	case VN_BY_RESULT: return h->change.result.number;
+		return vn_trial_constant(h, constant);
+	switch (h->applied.kind) {
+	case VN_BY_NUMBER: return h->applied.number.value;
+	case VN_BY_ROWS: return h->applied.rows;
+	case VN_BY_MATRIX: return h->applied.matrix.factor;
+	case VN_BY_ATTEND: return h->applied.attend.number;
+	case VN_BY_RESULT: return h->applied.result.number;
 	default: assert(0); /* findings.def gives a number to a finding whose change has none */
 	}
 	return (double)NAN;

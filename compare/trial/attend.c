@@ -1,7 +1,7 @@
 /* attend.c: see attend.h. */
-#include "compare/hypothesis/attend.h"
-#include "compare/hypothesis/edit_matrix.h"
-#include "compare/hypothesis/trial.h"
+#include "compare/trial/attend.h"
+#include "compare/trial/apply_matrix.h"
+#include "compare/trial/case.h"
 
 #include "capture/view/batched.h"
 
@@ -11,7 +11,7 @@
 
 /* ---- what it reads --------------------------------------------------------------------------- */
 
-static vn_status read_input(const vn_explain_trial *t, const vn_attend_trial *a, int input, double **x, vn_error *err)
+static vn_status read_input(const vn_case *t, const vn_attend_case *a, int input, double **x, vn_error *err)
 {
 	const int     heads = input == VN_ATTN_Q ? a->n->c.attention.heads : a->n->c.attention.kv_heads;
 	const int64_t padding = input == VN_ATTN_Q ? 0 : a->padding, row = heads * a->n->c.attention.head_dim;
@@ -27,12 +27,12 @@ static vn_status read_input(const vn_explain_trial *t, const vn_attend_trial *a,
 }
 
 /* Reads the keys or values of padding that this call may see. *n is 0 if none were recorded. */
-static vn_status read_padding(const vn_explain_trial *t, const vn_attend_trial *a, int input, double **x, int64_t *n,
+static vn_status read_padding(const vn_case *t, const vn_attend_case *a, int input, double **x, int64_t *n,
                               vn_error *err)
 {
 	const vn_plan *p = t->site->plan;
 	const char    *name = p->value[vn_plan_root(p, a->n->in[input])].name;
-	const vn_step *s = vn_trial_step(t);
+	const vn_step *s = vn_case_step(t);
 	const int      entry = s ? vn_recording_find(t->c->opened.cand, s->number, name) : -1;
 
 	*x = NULL;
@@ -45,15 +45,15 @@ static vn_status read_padding(const vn_explain_trial *t, const vn_attend_trial *
 	return vn_batched_padding(t->c->opened.cand, name, s->position > 0, x, n, err);
 }
 
-static void read_calls(vn_attend_trial *a, const vn_explain_trial *t)
+static void read_calls(vn_attend_case *a, const vn_case *t)
 {
-	const vn_step *s = vn_trial_step(t), *all;
+	const vn_step *s = vn_case_step(t), *all;
 
 	a->one = s && s->position > 0 && s->tokens == 1;
 	a->prompt = vn_recording_steps(t->c->opened.cand, &all) > 1 ? all[1].position : 0;
 }
 
-static vn_status read_inputs(vn_attend_trial *a, const vn_explain_trial *t, vn_error *err)
+static vn_status read_inputs(vn_attend_case *a, const vn_case *t, vn_error *err)
 {
 	static const int of[] = { VN_ATTN_K, VN_ATTN_V };
 	const int64_t    G = a->n->c.attention.kv_heads, row = G * a->n->c.attention.head_dim;
@@ -90,11 +90,11 @@ int vn_attend_output(const vn_node *n, int value)
 	return -1;
 }
 
-vn_status vn_attend_open(vn_attend_trial *a, const vn_explain_trial *t, int node, bool *made, vn_error *err)
+vn_status vn_attend_open(vn_attend_case *a, const vn_case *t, int node, bool *made, vn_error *err)
 {
-	*a = (vn_attend_trial) { .n = &t->site->plan->node[node],
-		                     .S = t->site->tokens,
-		                     .storage = t->c->opened.policy.storage };
+	*a = (vn_attend_case) { .n = &t->site->plan->node[node],
+		                    .S = t->site->tokens,
+		                    .storage = t->c->opened.policy.storage };
 	a->output = vn_attend_output(a->n, t->site->target);
 	*made = a->output >= 0;
 	const vn_status st = *made ? read_inputs(a, t, err) : VN_OK;
@@ -104,7 +104,7 @@ vn_status vn_attend_open(vn_attend_trial *a, const vn_explain_trial *t, int node
 	return st;
 }
 
-void vn_attend_close(vn_attend_trial *a)
+void vn_attend_close(vn_attend_case *a)
 {
 	free(a->q);
 	free(a->k);
@@ -115,12 +115,12 @@ void vn_attend_close(vn_attend_trial *a)
 	free(a->flipped);
 	for (int i = 0; i < 3; i++)
 		free(a->rounded[i]);
-	*a = (vn_attend_trial) { 0 };
+	*a = (vn_attend_case) { 0 };
 }
 
 /* ---- as the edit rounds it ------------------------------------------------------------------- */
 
-vn_status vn_attend_prepare(vn_attend_trial *a, const vn_attend_edit *edit, vn_error *err)
+vn_status vn_attend_prepare(vn_attend_case *a, const vn_applied_attention *edit, vn_error *err)
 {
 	const int     K = a->n->c.attention.head_dim;
 	const double *own[] = { a->q, a->k, a->v };
@@ -150,7 +150,7 @@ vn_status vn_attend_prepare(vn_attend_trial *a, const vn_attend_edit *edit, vn_e
 
 /* ---- what it makes --------------------------------------------------------------------------- */
 
-bool vn_attend_applies(const vn_attend_trial *a, const vn_attend_edit *edit)
+bool vn_attend_applies(const vn_attend_case *a, const vn_applied_attention *edit)
 {
 	const vn_attend_kind k = edit->kind;
 	const bool           of_one = k == VN_ATTEND_ONE_OWN || k == VN_ATTEND_ONE_FIRST || k == VN_ATTEND_ONE_PROMPT,
@@ -162,7 +162,8 @@ bool vn_attend_applies(const vn_attend_trial *a, const vn_attend_edit *edit)
 }
 
 /* The keys that the query at position i sees: *first to *last. */
-static void seen_keys(const vn_attend_trial *a, const vn_attend_edit *edit, int64_t i, int64_t *first, int64_t *last)
+static void seen_keys(const vn_attend_case *a, const vn_applied_attention *edit, int64_t i, int64_t *first,
+                      int64_t *last)
 {
 	const int64_t window = a->n->c.attention.window, from = vn_call_begin(a->begins, edit->call, i);
 
@@ -192,7 +193,7 @@ static void seen_keys(const vn_attend_trial *a, const vn_attend_edit *edit, int6
 
 /* The score of key j for the query i of head h. *slack: how far an engine's score may be from
  * it. */
-static double score_key(const vn_attend_trial *a, const vn_attend_edit *edit, int64_t i, int h, int64_t j,
+static double score_key(const vn_attend_case *a, const vn_applied_attention *edit, int64_t i, int h, int64_t j,
                         double *slack)
 {
 	const int     K = a->n->c.attention.head_dim, H = a->n->c.attention.heads, G = a->n->c.attention.kv_heads;
@@ -213,7 +214,7 @@ static double score_key(const vn_attend_trial *a, const vn_attend_edit *edit, in
 }
 
 /* The j-th key that a query sees: first the n keys from `first` on, then padding. */
-static int64_t key_index(const vn_attend_trial *a, int64_t j, int64_t first, int64_t n)
+static int64_t key_index(const vn_attend_case *a, int64_t j, int64_t first, int64_t n)
 {
 	return j < n ? first + j : a->S + j - n;
 }
@@ -241,11 +242,11 @@ static double round_either_way(double x, double slack, vn_rounding_format format
 /* A head's query and the keys it sees: n from `first` on, then padding. loose: how far an engine's
  * probabilities may be from ours. */
 typedef struct head_query {
-	const vn_attend_trial *a;
-	const vn_attend_edit  *edit;
-	int                    h;
-	int64_t                first, n, padding;
-	double                 loose;
+	const vn_attend_case       *a;
+	const vn_applied_attention *edit;
+	int                         h;
+	int64_t                     first, n, padding;
+	double                      loose;
 } head_query;
 
 /* Writes the scores into a->s, and into a->other as an engine may have rounded them instead. */
@@ -268,11 +269,11 @@ static void score_all(head_query *x, int64_t i)
  * + x->padding: the sum) may be rounded in two ways. */
 static bool softmax_scores(const head_query *x, int64_t asked)
 {
-	const vn_attend_edit *e = x->edit;
-	const double         *s = x->a->s;
-	double               *p = x->a->p, top = e->kind == VN_ATTEND_SINK ? e->number : -(double)INFINITY, sum = 0;
-	const int64_t         n = x->n + x->padding;
-	bool                  may, yes = false;
+	const vn_applied_attention *e = x->edit;
+	const double               *s = x->a->s;
+	double                     *p = x->a->p, top = e->kind == VN_ATTEND_SINK ? e->number : -(double)INFINITY, sum = 0;
+	const int64_t               n = x->n + x->padding;
+	bool                        may, yes = false;
 
 	for (int64_t j = 0; j < n; j++)
 		top = fmax(top, s[j]);
@@ -310,9 +311,9 @@ static double store_probs(const head_query *x, const double *is, double *y)
  * squared distance from *is. */
 static double add_values(const head_query *x, const double *is, double *y)
 {
-	const vn_attend_trial *a = x->a;
-	const int              K = a->n->c.attention.head_dim, H = a->n->c.attention.heads, G = a->n->c.attention.kv_heads;
-	double                 error;
+	const vn_attend_case *a = x->a;
+	const int             K = a->n->c.attention.head_dim, H = a->n->c.attention.heads, G = a->n->c.attention.kv_heads;
+	double                error;
 
 	for (int d = 0; d < K; d++)
 		y[d] = 0;
@@ -411,7 +412,7 @@ static void settle_scores(const head_query *x, const double *is, double *y)
 /* If a query sees fewer keys than there are tokens, some recorders put the probabilities into the
  * last columns, as for a window. Moves y (S), the probabilities of the first call's keys, there if
  * the candidate's last column is not 0. */
-static void put_last(const vn_attend_trial *a, const double *is, double *y)
+static void put_last(const vn_attend_case *a, const double *is, double *y)
 {
 	const int64_t by = a->S - a->prompt;
 
@@ -421,7 +422,7 @@ static void put_last(const vn_attend_trial *a, const double *is, double *y)
 	memset(y, 0, (size_t)by * sizeof *y);
 }
 
-void vn_attend_row(const vn_attend_trial *a, const vn_attend_edit *edit, int64_t i, const double *is, double *y)
+void vn_attend_row(const vn_attend_case *a, const vn_applied_attention *edit, int64_t i, const double *is, double *y)
 {
 	const int     H = a->n->c.attention.heads;
 	const int64_t width = vn_attend_width(a);
@@ -450,12 +451,12 @@ void vn_attend_row(const vn_attend_trial *a, const vn_attend_edit *edit, int64_t
 	}
 }
 
-int64_t vn_attend_width(const vn_attend_trial *a)
+int64_t vn_attend_width(const vn_attend_case *a)
 {
 	return a->output == VN_ATTN_CONTEXT ? a->n->c.attention.head_dim : a->S;
 }
 
-int64_t vn_attend_at(const vn_attend_trial *a, int64_t T, int64_t row, int h)
+int64_t vn_attend_at(const vn_attend_case *a, int64_t T, int64_t row, int h)
 {
 	return (a->output == VN_ATTN_CONTEXT ? row * a->n->c.attention.heads + h : h * T + row) * vn_attend_width(a);
 }

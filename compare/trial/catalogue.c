@@ -1,8 +1,8 @@
 /* catalogue.c: see catalogue.h. */
-#include "compare/hypothesis/catalogue.h"
-#include "compare/hypothesis/edit_matrix.h"
-#include "compare/hypothesis/fit.h"
-#include "compare/hypothesis/score.h"
+#include "compare/trial/catalogue.h"
+#include "compare/trial/apply_matrix.h"
+#include "compare/trial/fit.h"
+#include "compare/trial/score.h"
 
 #include "libref/plan/fault.h"
 
@@ -21,7 +21,7 @@ static bool is_read(const vn_plan *p, int root)
 }
 
 /* Bits prove a number format: an operation that rounds to it produces only its numbers. */
-static bool could_be(const vn_explain_trial *t, const vn_node *made)
+static bool could_be(const vn_case *t, const vn_node *made)
 {
 	const vn_act             as = made->op == VN_OP_ACT ? (vn_act)made->c.act.act : VN_IDENTITY;
 	const vn_rounding_format format = as == VN_AS_BF16_CUT ? VN_FORMAT_BF16 : VN_FORMAT_F16;
@@ -36,7 +36,7 @@ static bool could_be(const vn_explain_trial *t, const vn_node *made)
 }
 
 /* Records which value's numbers a value holds if the faulty plan copies another value to it. */
-static void put_held(const vn_plan *faulty, int root, vn_hypothesis *h)
+static void put_held(const vn_plan *faulty, int root, vn_trial *h)
 {
 	const vn_node *n = &faulty->node[faulty->value[root].node];
 
@@ -44,14 +44,14 @@ static void put_held(const vn_plan *faulty, int root, vn_hypothesis *h)
 		snprintf(h->recorded_instead, sizeof h->recorded_instead, "%s", faulty->value[n->in[0]].name);
 }
 
-/* A hypothesis that leaves more than this share of the error in some columns does not
- * explain it: an answer must leave less than half (vn_trial_fits). */
+/* A trial that leaves more than this share of the error in some columns does not
+ * explain it: an answer must leave less than half (vn_case_fits). */
 #define LEAVES 0.75
 
-/* Computes some columns of a hypothesis. *settled: they leave so much error that the rest is not
+/* Computes some columns of a trial. *settled: they leave so much error that the rest is not
  * computed. */
-static vn_status estimate_columns(vn_explain_trial *t, const vn_plan *plan, const vn_tensor *weights, vn_hypothesis *h,
-                                  bool *settled, vn_error *err)
+static vn_status estimate_columns(vn_case *t, const vn_plan *plan, const vn_tensor *weights, vn_trial *h, bool *settled,
+                                  vn_error *err)
 {
 	const vn_replayed *unmodified = &t->x->unmodified.residual;
 	vn_error           none = { "" };
@@ -70,25 +70,24 @@ static vn_status estimate_columns(vn_explain_trial *t, const vn_plan *plan, cons
 	h->residual = *unmodified;
 	h->residual.local = share * unmodified->local;
 	h->limit_fraction = share * t->x->unmodified.limit_fraction;
-	vn_trial_keep(t->x, h);
+	vn_case_keep(t->x, h);
 	return VN_OK;
 }
 
 /* Tries one fault at n nodes at once, or (fault[1] is 0 or more) two faults at one node. some:
  * estimates it from these columns alone; NULL: computes all. */
-static vn_status try_made(vn_explain_trial *t, const int fault[2], const int *node, int n, const vn_some_rows *some,
+static vn_status try_made(vn_case *t, const int fault[2], const int *node, int n, const vn_some_rows *some,
                           bool *settled, vn_error *err)
 {
 	const vn_plan *plan = t->site->plan;
 	const int      root = vn_plan_root(plan, vn_plan_find(plan, t->c->result.checkpoint[t->x->checkpoint].name));
 	const bool     pair = fault[1] >= 0;
-	vn_hypothesis  h = {
-		 .fault = { 1 + fault[0], 1 + fault[1] }, .node = node[0], .places = n > 1 ? n : 0, .other = n > 1 ? node[1] : 0
-	};
-	char       what[VN_NAME_MAX + 40];
-	vn_faulty *f;
-	vn_status  st = vn_faulty_create(plan, t->site->weights, &f, err);
+	vn_trial       h = { .fault = { 1 + fault[0], 1 + fault[1] }, .node = node[0], .places = n > 1 ? n : 0 };
+	char           what[VN_NAME_MAX + 40];
+	vn_faulty     *f;
+	vn_status      st = vn_faulty_create(plan, t->site->weights, &f, err);
 
+	h.other = n > 1 ? node[1] : 0;
 	if (st)
 		return st;
 	vn_faulty_make_some(f, some);
@@ -117,7 +116,7 @@ static vn_status try_made(vn_explain_trial *t, const int fault[2], const int *no
 	return st;
 }
 
-static vn_status try_fault(vn_explain_trial *t, int fault, const int *node, int n, vn_error *err)
+static vn_status try_fault(vn_case *t, int fault, const int *node, int n, vn_error *err)
 {
 	const vn_plan  *p = t->site->plan;
 	const int       one[] = { fault, -1 };
@@ -128,19 +127,19 @@ static vn_status try_fault(vn_explain_trial *t, int fault, const int *node, int 
 	return st || settled ? st : try_made(t, one, node, n, NULL, &settled, err);
 }
 
-vn_status vn_catalogue_measure_next(vn_explain_trial *t, vn_error *err)
+vn_status vn_catalogue_measure_next(vn_case *t, vn_error *err)
 {
-	vn_explanation *x = t->x;
-	vn_status       st = VN_OK;
+	vn_findings *x = t->x;
+	vn_status    st = VN_OK;
 
 	while (!st && x->n > x->n_alias && x->by[x->n_alias].estimated && !x->by[x->n_alias].places &&
 	       x->by[x->n_alias].residual.local < x->unmodified.residual.local) {
-		const vn_hypothesis h = x->by[x->n_alias];
-		bool                settled = false;
+		const vn_trial h = x->by[x->n_alias];
+		bool           settled = false;
 		memmove(x->by + x->n_alias, x->by + x->n_alias + 1, (size_t)(x->n - x->n_alias - 1) * sizeof *x->by);
 		x->n--;
-		st = try_made(t, (const int[]) { vn_hypothesis_row(&h), -1 }, &h.node, 1, NULL, &settled, err);
-		vn_trial_conclude(t);
+		st = try_made(t, (const int[]) { vn_trial_row(&h), -1 }, &h.node, 1, NULL, &settled, err);
+		vn_case_conclude(t);
 	}
 	return st;
 }
@@ -160,7 +159,7 @@ static bool of_query_or_key(const vn_plan *p, int node)
 
 /* An engine repeats a mistake wherever it does the same. Tries the fault at all n nodes that it
  * fits, in each layer, and at each layer's queries and keys. */
-static vn_status try_together(vn_explain_trial *t, int fault, const int *fit, int n, vn_error *err)
+static vn_status try_together(vn_case *t, int fault, const int *fit, int n, vn_error *err)
 {
 	enum { FEW_LAYERS = 4 }; /* the most layers between captured tensors whose parts are tried */
 	const vn_plan *plan = t->site->plan;
@@ -192,7 +191,7 @@ static vn_status try_together(vn_explain_trial *t, int fault, const int *fit, in
 
 /* A fault at one operation may change another (a norm moved behind the sum is missing in front
  * of it). Adds the operations of the layer's other origins after the first n of `place`. */
-static int and_origins(const vn_explain_trial *t, int *place, int n)
+static int and_origins(const vn_case *t, int *place, int n)
 {
 	const vn_comparison *c = t->c;
 	const vn_checkpoint *me = &c->result.checkpoint[t->x->checkpoint];
@@ -210,7 +209,7 @@ static int and_origins(const vn_explain_trial *t, int *place, int n)
 	return n;
 }
 
-vn_status vn_catalogue(vn_explain_trial *t, const vn_explanation *only, vn_error *err)
+vn_status vn_catalogue(vn_case *t, const vn_findings *only, vn_error *err)
 {
 	const vn_plan *plan = t->site->plan;
 	const int      spanned = t->site->n_span;
@@ -227,7 +226,7 @@ vn_status vn_catalogue(vn_explain_trial *t, const vn_explanation *only, vn_error
 		bool wanted = !only;
 		int  fits = 0;
 		for (int i = 0; only && i < only->n && i <= only->n_alias; i++)
-			wanted = wanted || vn_hypothesis_row(&only->by[i]) == f;
+			wanted = wanted || vn_trial_row(&only->by[i]) == f;
 		for (int k = 0; !st && wanted && k < n; k++) {
 			if (vn_fault_why_not(f, plan, place[k]))
 				continue;
@@ -243,7 +242,7 @@ vn_status vn_catalogue(vn_explain_trial *t, const vn_explanation *only, vn_error
 	return st;
 }
 
-vn_status vn_catalogue_at(vn_explain_trial *t, int node, vn_error *err)
+vn_status vn_catalogue_at(vn_case *t, int node, vn_error *err)
 {
 	vn_status st = VN_OK;
 
@@ -267,12 +266,12 @@ static bool is_cheap(vn_op op)
 
 /* Mistakes of arithmetic and of weights. Two mistakes of buffers or formats at once are
  * improbable. */
-static bool may_join(const vn_explain_trial *t, int fault, int node)
+static bool may_join(const vn_case *t, int fault, int node)
 {
 	return strchr("RNWG", vn_fault_chapter(fault)) && !vn_fault_why_not(fault, t->site->plan, node);
 }
 
-static vn_status try_pair(vn_explain_trial *t, int a, int b, int node, vn_error *err)
+static vn_status try_pair(vn_case *t, int a, int b, int node, vn_error *err)
 {
 	bool settled;
 
@@ -280,15 +279,15 @@ static vn_status try_pair(vn_explain_trial *t, int a, int b, int node, vn_error 
 }
 
 /* Fits an eps together with this mistake of a norm. */
-static vn_status try_eps_and(vn_explain_trial *t, int fault, vn_error *err)
+static vn_status try_eps_and(vn_case *t, int fault, vn_error *err)
 {
 	const vn_range within = { 1e-9, 10, 33, true };
 	const int      node = t->site->span[0];
 	const vn_op    op = t->site->plan->node[node].op;
-	vn_hypothesis  h = { .finding = VN_FINDING_EPS,
+	vn_trial       h = { .finding = VN_FINDING_EPS,
 		                 .node = node,
 		                 .fault = { 1 + fault },
-		                 .change = { .kind = VN_BY_CONSTANTS, .constants.places = VN_AT_NODE } };
+		                 .applied = { .kind = VN_BY_CONSTANTS, .constants.places = VN_AT_NODE } };
 
 	if ((op != VN_OP_RMS_NORM && op != VN_OP_LAYER_NORM) || vn_fault_chapter(fault) != 'N' ||
 	    vn_fault_sets(fault, "eps") || !may_join(t, fault, node))
@@ -298,7 +297,7 @@ static vn_status try_eps_and(vn_explain_trial *t, int fault, vn_error *err)
 
 /* Fits an eps together with each other mistake of the norm. If several fit, the best is the
  * answer. */
-static vn_status try_eps_and_fault(vn_explain_trial *t, vn_error *err)
+static vn_status try_eps_and_fault(vn_case *t, vn_error *err)
 {
 	vn_status st = VN_OK;
 
@@ -307,9 +306,9 @@ static vn_status try_eps_and_fault(vn_explain_trial *t, vn_error *err)
 	return st;
 }
 
-vn_status vn_catalogue_eps_beside(vn_explain_trial *t, vn_error *err)
+vn_status vn_catalogue_eps_beside(vn_case *t, vn_error *err)
 {
-	const vn_hypothesis *h = &t->x->by[0];
+	const vn_trial *h = &t->x->by[0];
 
 	return t->site->n_span != 1 || t->part || h->finding != VN_FINDING_FAULT || h->fault[1] ||
 	               h->node != t->site->span[0]
@@ -329,14 +328,14 @@ static const struct {
 
 enum { N_KNOWN_PAIRS = sizeof known_pairs / sizeof *known_pairs };
 
-static bool fits_pair(const vn_explain_trial *t, int i, int node)
+static bool fits_pair(const vn_case *t, int i, int node)
 {
 	const vn_plan *p = t->site->plan;
 	return !vn_fault_why_not(vn_mistake_fault(known_pairs[i].first), p, node) &&
 	       !vn_fault_why_not(vn_mistake_fault(known_pairs[i].second), p, node);
 }
 
-bool vn_catalogue_has_pairs(const vn_explain_trial *t)
+bool vn_catalogue_has_pairs(const vn_case *t)
 {
 	const vn_site *s = t->site;
 	bool           known = false;
@@ -348,7 +347,7 @@ bool vn_catalogue_has_pairs(const vn_explain_trial *t)
 	return known || is_cheap(s->plan->node[s->span[0]].op);
 }
 
-vn_status vn_catalogue_pairs(vn_explain_trial *t, vn_error *err)
+vn_status vn_catalogue_pairs(vn_case *t, vn_error *err)
 {
 	const int node = t->site->span[0];
 	vn_status st = VN_OK;
@@ -360,7 +359,7 @@ vn_status vn_catalogue_pairs(vn_explain_trial *t, vn_error *err)
 		if (fits_pair(t, i, node))
 			st = try_pair(t, vn_mistake_fault(known_pairs[i].first), vn_mistake_fault(known_pairs[i].second), node,
 			              err);
-	if (st || vn_trial_answered(t) || !is_cheap(t->site->plan->node[node].op))
+	if (st || vn_case_answered(t) || !is_cheap(t->site->plan->node[node].op))
 		return st;
 	for (int a = 0; !st && a < vn_n_faults(); a++)
 		for (int b = either ? 0 : a + 1; !st && may_join(t, a, node) && b < vn_n_faults(); b++)
@@ -368,28 +367,28 @@ vn_status vn_catalogue_pairs(vn_explain_trial *t, vn_error *err)
 				st = try_pair(t, a, b, node, err);
 	/* In 16 bits, a fixed pair may fit within the floor where a fitted eps is right,
 	 * and leaves far less. */
-	return st || (vn_trial_answered(t) && !(vn_hypothesis_residual(&t->x->by[0]) > VN_EXPLAIN_LEAST))
+	return st || (vn_case_answered(t) && !(vn_trial_residual(&t->x->by[0]) > VN_EXPLAIN_LEAST))
 	           ? st
 	           : try_eps_and_fault(t, err);
 }
 
 /* ---- what does the same ---------------------------------------------------------------------- */
 
-static bool is_fault(const vn_hypothesis *h, vn_mistake fault)
+static bool is_fault(const vn_trial *h, vn_mistake fault)
 {
-	return vn_hypothesis_row(h) == vn_mistake_fault(fault);
+	return vn_trial_row(h) == vn_mistake_fault(fault);
 }
 
 /* A query that does not see its own key points to the mask, or to a cache that does not hold the
  * key yet; the latter occurs only after the first call. In a call of several tokens the cache
  * would lack all of their keys. */
-static vn_status try_not_yet(vn_explain_trial *t, vn_error *err)
+static vn_status try_not_yet(vn_case *t, vn_error *err)
 {
-	const vn_step *s = vn_trial_step(t);
-	vn_hypothesis  h = { .finding = VN_FINDING_OWN_KEY_MISSING, .change.later = true };
+	const vn_step *s = vn_case_step(t);
+	vn_trial       h = { .finding = VN_FINDING_OWN_KEY_MISSING, .applied.later = true };
 	vn_status      st = VN_OK;
 
-	vn_hypothesis_constant_put(&h, "ahead", -1);
+	vn_trial_constant_put(&h, "ahead", -1);
 	bool tried = !s || s->tokens != 1; /* or as the answer of another step */
 	for (int i = 0; i < t->x->n; i++)
 		tried = tried || t->x->by[i].finding == h.finding;
@@ -398,14 +397,14 @@ static vn_status try_not_yet(vn_explain_trial *t, vn_error *err)
 			h.node = t->x->by[i].node;
 			tried = true;
 			if (!(st = vn_try(t, &h, err)))
-				vn_trial_conclude(t);
+				vn_case_conclude(t);
 		}
 	return st;
 }
 
 /* If queries and keys are rotated by the same angle, the products are those of no rotation. So
  * this fault also explains whatever skipping the rotation explains after both. */
-static vn_status try_rotated_alike(vn_explain_trial *t, vn_error *err)
+static vn_status try_rotated_alike(vn_case *t, vn_error *err)
 {
 	const vn_plan *p = t->site->plan;
 	vn_status      st = VN_OK;
@@ -413,34 +412,34 @@ static vn_status try_rotated_alike(vn_explain_trial *t, vn_error *err)
 	bool           found = false;
 
 	for (int i = 0; !st && i < n && !found; i++) {
-		const vn_hypothesis *skipped = &t->x->by[i];
-		vn_hypothesis        h = { .finding = VN_FINDING_ANY_POSITION,
-			                       .node = skipped->node,
-			                       .places = skipped->places,
-			                       .other = skipped->other };
+		const vn_trial *skipped = &t->x->by[i];
+		vn_trial        h = { .finding = VN_FINDING_ANY_POSITION,
+			                  .node = skipped->node,
+			                  .places = skipped->places,
+			                  .other = skipped->other };
 		if (!is_fault(skipped, VN_MISTAKE_R12) || !skipped->places || p->node[skipped->node].op != VN_OP_ROPE)
 			continue;
 		found = true;
-		vn_hypothesis_constant_put(&h, "one_position", 1);
-		vn_hypothesis_constant_put(&h, "offset", 1);
-		h.change.constants.places = skipped->places > 2 ? VN_EVERYWHERE : VN_IN_LAYER;
+		vn_trial_constant_put(&h, "one_position", 1);
+		vn_trial_constant_put(&h, "offset", 1);
+		h.applied.constants.places = skipped->places > 2 ? VN_EVERYWHERE : VN_IN_LAYER;
 		if ((st = vn_score(t, &h, err)) || !(h.limit_fraction <= 1))
 			continue;
 		h.limit_fraction = skipped->limit_fraction; /* the same except for rounding */
-		vn_trial_keep(t->x, &h);
+		vn_case_keep(t->x, &h);
 	}
 	if (found)
-		vn_trial_conclude(t);
+		vn_case_conclude(t);
 	return st;
 }
 
 /* Adds to an answer of the catalogue the range of numbers that fit as well, which fitted answers
  * have. */
-static vn_status find_windows_beside(vn_explain_trial *t, vn_error *err)
+static vn_status find_windows_beside(vn_case *t, vn_error *err)
 {
-	vn_hypothesis *h = &t->x->by[0];
+	vn_trial      *h = &t->x->by[0];
 	const vn_plan *p = t->site->plan;
-	vn_hypothesis  as = { .node = h->node };
+	vn_trial       as = { .node = h->node };
 	const bool     fault = t->x->n_fit && h->finding == VN_FINDING_FAULT && !h->fault[1];
 	const bool     wide = fault && is_fault(h, VN_MISTAKE_A5_WIDE), narrow = fault && is_fault(h, VN_MISTAKE_A5_NARROW);
 	const bool     window = wide || narrow ||
@@ -455,8 +454,8 @@ static vn_status find_windows_beside(vn_explain_trial *t, vn_error *err)
 	for (int i = 0; !now && i < p->n_nodes; i++)
 		now = p->node[i].op == VN_OP_ATTENTION ? p->node[i].c.attention.window : 0; /* that of another layer */
 	now += wide ? 1 : narrow ? -1 : 0;
-	vn_hypothesis_constant_put(&as, "window", (double)now);
-	if ((st = vn_trial_as_good(t, &as, now, (vn_whole_range) { 1, t->site->tokens }, &good, err)) ||
+	vn_trial_constant_put(&as, "window", (double)now);
+	if ((st = vn_case_as_good(t, &as, now, (vn_whole_range) { 1, t->site->tokens }, &good, err)) ||
 	    good.low == good.high)
 		return st;
 	h->first = good.low;
@@ -464,7 +463,7 @@ static vn_status find_windows_beside(vn_explain_trial *t, vn_error *err)
 	return VN_OK;
 }
 
-vn_status vn_catalogue_alike(vn_explain_trial *t, vn_error *err)
+vn_status vn_catalogue_alike(vn_case *t, vn_error *err)
 {
 	vn_status st;
 

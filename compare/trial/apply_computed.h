@@ -1,26 +1,26 @@
-/* apply_computed.h: applies hypotheses that a changed plan cannot express, by computing the numbers
+/* apply_computed.h: applies trials that a changed plan cannot express, by computing the numbers
  * in double from the operation's inputs: attention or a rotation with a mistake that no constant
  * describes, an activation that plans do not have, an operation in a narrower format (autocast).
  *
- * A vn_apply_ function fills *made, or leaves it empty if the hypothesis does not apply to the
+ * A vn_apply_ function fills *made, or leaves it empty if the trial does not apply to the
  * checkpoint.
  */
 #ifndef VN_COMPARE_APPLY_COMPUTED_H
 #define VN_COMPARE_APPLY_COMPUTED_H
 
-#include "compare/hypothesis/trial.h"
+#include "compare/trial/case.h"
 
-vn_status vn_apply_attend(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err);
-/* Runs the plan's own node with the formula of a hypothesis VN_BY_ROTATION or VN_BY_ACTIVATION,
+vn_status vn_apply_attend(const vn_case *t, const vn_trial *h, vn_made *made, vn_error *err);
+/* Runs the plan's own node with the formula of a trial VN_BY_ROTATION or VN_BY_ACTIVATION,
  * more precisely than the candidate. */
-vn_status vn_apply_formula(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err);
-vn_status vn_apply_narrow(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err);
+vn_status vn_apply_formula(const vn_case *t, const vn_trial *h, vn_made *made, vn_error *err);
+vn_status vn_apply_narrow(const vn_case *t, const vn_trial *h, vn_made *made, vn_error *err);
 
 /* Computes the checkpoint in that format into y (as many numbers as site->cand). Sums in another
  * order may round differently, so a few numbers may differ from the candidate's by one unit in the
  * last place: y then gets the candidate's numbers there, and *off their count. If there are too
  * many, or they differ by more, *off is -1 and y stays as computed. VN_ERR_UNSUPPORTED: the
  * operation cannot be computed in that format. */
-vn_status vn_narrow_make(const vn_explain_trial *t, const vn_narrow_edit *edit, double *y, int64_t *off, vn_error *err);
+vn_status vn_narrow_make(const vn_case *t, const vn_applied_format *edit, double *y, int64_t *off, vn_error *err);
 
 #endif

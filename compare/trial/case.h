@@ -1,17 +1,17 @@
-/* trial.h: the checkpoint that is being explained, with the data that every strategy needs.
+/* case.h: the checkpoint that is being explained, with the data that every strategy needs.
  *
- * A strategy is a function that makes hypotheses about the checkpoint of a vn_explain_trial and
- * scores them (score.h); t->x collects the answers. Strategies are in hypothesis/catalogue.h and in
+ * A strategy is a function that makes trials about the checkpoint of a vn_case and
+ * scores them (score.h); t->x collects the answers. Strategies are in trial/catalogue.h and in
  * the folders estimate, rearrange and explain; explain/explain_point.c lists them. This header also
  * finds which heads are wrong, and whether the run continued with the recorded numbers.
  *
- * Errors  strategies fail if memory runs out or a recording cannot be read. If no hypothesis fits,
+ * Errors  strategies fail if memory runs out or a recording cannot be read. If no trial fits,
  *         that is no error: t->x then has no answer.
  */
-#ifndef VN_COMPARE_TRIAL_H
-#define VN_COMPARE_TRIAL_H
+#ifndef VN_COMPARE_CASE_H
+#define VN_COMPARE_CASE_H
 
-#include "compare/hypothesis/explanation.h"
+#include "compare/trial/findings.h"
 #include "compare/replay/local.h"
 #include "compare/replay/recompute.h"
 #include "libref/plan/fault.h"
@@ -27,52 +27,52 @@ typedef struct vn_head_part {
 	int64_t outer, inner; /* elements before and after the axis of heads */
 } vn_head_part;
 
-typedef struct vn_explain_trial {
-	vn_comparison        *c;
-	vn_recompute         *recompute; /* positioned at the checkpoint, as is site */
-	const vn_site        *site;
-	vn_explanation       *x;
+typedef struct vn_case {
+	vn_comparison      *c;
+	vn_recompute       *recompute; /* positioned at the checkpoint, as is site */
+	const vn_site      *site;
+	vn_findings        *x;
 	/* distances of the other implementations (reference_variants.h) from the unmodified
 	 * operation */
-	vn_replayed           reference_variants;
+	vn_replayed         reference_variants;
 	/* the result of the unmodified operation: own in the candidate's precision, fine more
 	 * precisely */
-	vn_tensor             own, fine;
-	const vn_some_rows   *some; /* columns of logits in which hypotheses are estimated first; NULL: none */
-	vn_consumed           consumed;
-	const vn_head_part   *part;  /* NULL: hypotheses affect all heads */
-	bool                  brief; /* one of many checkpoints: slow strategies are skipped */
-	bool                  whole; /* mistakes in only some heads are not tried */
+	vn_tensor           own, fine;
+	const vn_some_rows *some; /* columns of logits in which trials are estimated first; NULL: none */
+	vn_consumed         consumed;
+	const vn_head_part *part;  /* NULL: trials affect all heads */
+	bool                brief; /* one of many checkpoints: slow strategies are skipped */
+	bool                whole; /* mistakes in only some heads are not tried */
 	/* origins for which pairs of mistakes were tried without success */
-	int                   pairs_in_vain;
+	int                 pairs_in_vain;
 	/* an explanation of the same point in another layer, as in vn_explain_point; or NULL */
-	const vn_explanation *like;
-} vn_explain_trial;
+	const vn_findings  *like;
+} vn_case;
 
 /* Return the node that makes the checkpoint, and the call in which it was recorded, or NULL. */
-int            vn_trial_node(const vn_explain_trial *t);
-const vn_step *vn_trial_step(const vn_explain_trial *t);
+int            vn_case_node(const vn_case *t);
+const vn_step *vn_case_step(const vn_case *t);
 /* Finds the rows along the axis of tokens (the first axis, if none has that name) whose error is
  * more than rounding: *first and *last; -1: none. NaN is such an error, and infinity in place of
  * another number. off (rows): tells for each whether it is one. NULL: not asked. */
-void           vn_trial_rows_off(const vn_explain_trial *t, bool *off, int64_t *first, int64_t *last);
+void           vn_case_rows_off(const vn_case *t, bool *off, int64_t *first, int64_t *last);
 /* Returns st and copies its text, `why`, to err. For VN_ERR_UNSUPPORTED, returns VN_OK: what cannot
  * be tried is no error. */
 vn_status      vn_unless_unsupported(vn_status st, const vn_error *why, vn_error *err);
 
 /* Finds the heads that are wrong. *some: at least one is wrong, and at least one is right. */
-vn_status vn_head_part_find(const vn_explain_trial *t, vn_head_part *part, bool *some, vn_error *err);
+vn_status vn_head_part_find(const vn_case *t, vn_head_part *part, bool *some, vn_error *err);
 /* Fills *part with the heads that h affects at this checkpoint. Returns false if it affects all. */
-bool      vn_head_part_of(const vn_explain_trial *t, const vn_hypothesis *h, vn_head_part *part);
+bool      vn_head_part_of(const vn_case *t, const vn_trial *h, vn_head_part *part);
 /* Copies the heads that are not in `part` from `unmodified` to z. */
 void      vn_head_part_splice(const vn_head_part *part, const vn_tensor *z, const vn_tensor *unmodified);
 
-vn_consumed vn_trial_consumed(const vn_explain_trial *t);
+vn_consumed vn_case_consumed(const vn_case *t);
 /* Is at least one operation that reads the checkpoint in the model's plan right on its recorded
  * numbers? Other readers may be wrong. */
-bool        vn_trial_consumed_as_recorded(const vn_explain_trial *t);
+bool        vn_case_consumed_as_recorded(const vn_case *t);
 
-/* The result of applying a hypothesis: a plan and weights to run, or numbers, or neither (it
+/* The result of applying a trial: a plan and weights to run, or numbers, or neither (it
  * changes nothing here). */
 typedef struct vn_made {
 	const vn_plan   *plan;
@@ -88,13 +88,13 @@ void      vn_made_finish(vn_made *made);
 /* Gives *made a table of weights of its own (made->table), a copy of made->weights, for plan p. */
 vn_status vn_made_copy_table(vn_made *made, const vn_plan *p, vn_error *err);
 /* Allocates own and fine in double, in the shape of the checkpoint. */
-vn_status vn_made_room(const vn_explain_trial *t, vn_made *made, vn_error *err);
+vn_status vn_made_room(const vn_case *t, vn_made *made, vn_error *err);
 /* Fills own with fine, rounded as the engine stores it. */
-void      vn_made_round(const vn_explain_trial *t, vn_made *made);
+void      vn_made_round(const vn_case *t, vn_made *made);
 
 /* Return n numbers of t from the number `from` on, or all of them, in row-major order; NULL: no
  * memory. The caller frees them. */
-double *vn_trial_doubles_of(const vn_tensor *t, int64_t from, int64_t n);
-double *vn_trial_all_doubles_of(const vn_tensor *t);
+double *vn_case_doubles_of(const vn_tensor *t, int64_t from, int64_t n);
+double *vn_case_all_doubles_of(const vn_tensor *t);
 
 #endif

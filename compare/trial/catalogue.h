@@ -1,29 +1,29 @@
-/* catalogue.h: tries the faults of the catalogue as hypotheses: one fault at one operation, one at
+/* catalogue.h: tries the faults of the catalogue as trials: one fault at one operation, one at
  * several operations, two at one. */
 #ifndef VN_COMPARE_CATALOGUE_H
 #define VN_COMPARE_CATALOGUE_H
 
-#include "compare/hypothesis/trial.h"
+#include "compare/trial/case.h"
 
 /* Tries every fault of the catalogue. only: tries only the answers and the runner-up of that
  * explanation; NULL: all. */
-vn_status vn_catalogue(vn_explain_trial *t, const vn_explanation *only, vn_error *err);
+vn_status vn_catalogue(vn_case *t, const vn_findings *only, vn_error *err);
 /* Tries every fault at one operation, which need not be between the checkpoint and recorded
  * tensors. */
-vn_status vn_catalogue_at(vn_explain_trial *t, int node, vn_error *err);
-/* For logits, most rejected faults are computed in some columns only (vn_hypothesis.estimated).
+vn_status vn_catalogue_at(vn_case *t, int node, vn_error *err);
+/* For logits, most rejected faults are computed in some columns only (vn_trial.estimated).
  * Computes the best of them in all columns, because reports show it as the runner-up. Does nothing
  * if the best of them leaves as much error in those columns as the correct operation. */
-vn_status vn_catalogue_measure_next(vn_explain_trial *t, vn_error *err);
+vn_status vn_catalogue_measure_next(vn_case *t, vn_error *err);
 /* Are pairs of faults tried here? There must be a single operation in which an engine can get
  * several things wrong. */
-bool      vn_catalogue_has_pairs(const vn_explain_trial *t);
-vn_status vn_catalogue_pairs(vn_explain_trial *t, vn_error *err);
-/* Adds the hypotheses that have the same effect as the best answer: for a window, the range of
+bool      vn_catalogue_has_pairs(const vn_case *t);
+vn_status vn_catalogue_pairs(vn_case *t, vn_error *err);
+/* Adds the trials that have the same effect as the best answer: for a window, the range of
  * windows within the floor; for a skipped rotation, or a mask that hides a query's own key, the
  * other mistake. */
-vn_status vn_catalogue_alike(vn_explain_trial *t, vn_error *err);
+vn_status vn_catalogue_alike(vn_case *t, vn_error *err);
 /* Tries the answer, if it is a mistake of a norm, together with an eps of any size. */
-vn_status vn_catalogue_eps_beside(vn_explain_trial *t, vn_error *err);
+vn_status vn_catalogue_eps_beside(vn_case *t, vn_error *err);
 
 #endif

@@ -1,17 +1,17 @@
-/* edit_matrix.h: changes the matrix of a linear product, or its input, as a mistake in loading or
+/* apply_matrix.h: changes the matrix of a linear product, or its input, as a mistake in loading or
  * in number formats would.
  *
  * Rows of the matrix are outputs, (M,N), however the file stores it. Matrices quantised in blocks
  * (Q8_0) cannot be edited.
  */
-#ifndef VN_COMPARE_EDIT_MATRIX_H
-#define VN_COMPARE_EDIT_MATRIX_H
+#ifndef VN_COMPARE_APPLY_MATRIX_H
+#define VN_COMPARE_APPLY_MATRIX_H
 
-#include "compare/hypothesis/trial.h"
+#include "compare/trial/case.h"
 
 #define VN_NUDGE 2.4e-7 /* two roundings of float32 */
 
-typedef struct vn_edited {
+typedef struct vn_matrix_made {
 	/* the matrices of a fused product, w[own] being the product's own; without fusion only that
 	 * one */
 	const vn_tensor *w[VN_FUSED_MOST];
@@ -25,17 +25,18 @@ typedef struct vn_edited {
 	 * rounded. A number that then rounds differently is so near a tie that the last bits of an
 	 * engine's arithmetic decide. */
 	double           nudge;
-} vn_edited;
+} vn_matrix_made;
 
 /* Opens the matrix of a node. fused: together with the other products of the same input in its
  * layer. Returns false if it cannot be edited, or if there is nothing to fuse. */
-bool vn_edited_open(vn_edited *e, const vn_plan *p, const vn_tensor *weights, int node, bool fused, vn_dtype storage);
+bool      vn_matrix_made_open(vn_matrix_made *e, const vn_plan *p, const vn_tensor *weights, int node, bool fused,
+                              vn_dtype storage);
 /* Computes row m (N numbers) of the edited matrix. */
-void vn_edited_row(vn_edited *e, const vn_matrix_edit *edit, int64_t m, double *row);
+void      vn_matrix_made_row(vn_matrix_made *e, const vn_applied_matrix *edit, int64_t m, double *row);
 /* Fills *made with the product of the edited matrix, or the edited input; leaves it empty if the
- * hypothesis does not apply to the checkpoint. */
-vn_status vn_apply_matrix(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err);
-/* Edits one row of the input (N numbers) in place. nudge: as in vn_edited. */
-void      vn_edited_input(const vn_matrix_edit *edit, double nudge, double *x, int64_t N);
+ * trial does not apply to the checkpoint. */
+vn_status vn_apply_matrix(const vn_case *t, const vn_trial *h, vn_made *made, vn_error *err);
+/* Edits one row of the input (N numbers) in place. nudge: as in vn_matrix_made. */
+void      vn_matrix_made_input(const vn_applied_matrix *edit, double nudge, double *x, int64_t N);
 
 #endif

@@ -1,5 +1,5 @@
 /* search.c: see search.h. */
-#include "compare/hypothesis/search.h"
+#include "compare/trial/search.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,44 +1,44 @@
 /* score.c: see score.h. */
-#include "compare/hypothesis/score.h"
-#include "compare/hypothesis/hypothesis_apply.h"
-#include "compare/hypothesis/trial.h"
+#include "compare/trial/score.h"
+#include "compare/trial/trial_apply.h"
+#include "compare/trial/case.h"
 #include "compare/replay/reference_variants.h"
 
 #include <math.h>
 #include <string.h>
 
-double vn_hypothesis_residual(const vn_hypothesis *h)
+double vn_trial_residual(const vn_trial *h)
 {
 	return h->limit_fraction * VN_LOCAL_LIMIT;
 }
 
-static double residual_shown(const vn_hypothesis *h)
+static double residual_shown(const vn_trial *h)
 {
-	const double left = vn_hypothesis_residual(h);
+	const double left = vn_trial_residual(h);
 	return left > VN_EXPLAIN_LEAST ? left : VN_EXPLAIN_LEAST;
 }
 
-double vn_explanation_limit(const vn_explanation *x)
+double vn_findings_limit(const vn_findings *x)
 {
 	const double was = x->unmodified.limit_fraction, most = was / (x->fitted || was < 4 ? 16 : 4);
 	return most < 1 ? most : 1;
 }
 
-bool vn_trial_fits(const vn_explain_trial *t, const vn_hypothesis *h)
+bool vn_case_fits(const vn_case *t, const vn_trial *h)
 {
-	return h->limit_fraction <= vn_explanation_limit(t->x) &&
+	return h->limit_fraction <= vn_findings_limit(t->x) &&
 	       !(h->residual.local > t->x->unmodified.residual.local / 2); /* a wide floor proves no layout */
 }
 
-bool vn_trial_answered(const vn_explain_trial *t)
+bool vn_case_answered(const vn_case *t)
 {
-	return t->x->n && vn_trial_fits(t, &t->x->by[0]);
+	return t->x->n && vn_case_fits(t, &t->x->by[0]);
 }
 
-/* ---- one hypothesis ------------------------------------------------------------------------- */
+/* ---- one trial ------------------------------------------------------------------------- */
 
 /* Inserts h into the list, which is sorted by what is left, least first, and limited in length. */
-void vn_trial_keep(vn_explanation *x, const vn_hypothesis *h)
+void vn_case_keep(vn_findings *x, const vn_trial *h)
 {
 	int at = x->n;
 
@@ -53,14 +53,14 @@ void vn_trial_keep(vn_explanation *x, const vn_hypothesis *h)
 }
 
 /* Masked keys have probability 0 in every implementation, without rounding. Counts keys that a
- * hypothesis masks (own is 0, and was not without it) although the candidate gives them a
+ * trial masks (own is 0, and was not without it) although the candidate gives them a
  * probability that did not underflow, in its own format or, whatever the file holds, in that of its
  * run, to which own is rounded. */
-static int64_t count_unmasked(const vn_explain_trial *t, const vn_tensor *own)
+static int64_t count_unmasked(const vn_case *t, const vn_tensor *own)
 {
 	enum { SUMMED_AT_ONCE = 512 };
 	const vn_tensor *cand = &t->site->cand, *from[] = { own, &t->own, cand };
-	const vn_node   *n = &t->site->plan->node[vn_trial_node(t)];
+	const vn_node   *n = &t->site->plan->node[vn_case_node(t)];
 	const bool       half = cand->dtype == VN_F16 || t->c->opened.policy.storage == VN_F16;
 	const double     least = half ? 0x1p-14 : 0x1p-100;
 	const int64_t    all = vn_shape_count(&cand->shape);
@@ -81,19 +81,19 @@ static int64_t count_unmasked(const vn_explain_trial *t, const vn_tensor *own)
 }
 
 /* Sets limit_fraction from the residual. */
-static void put_fraction(const vn_explain_trial *t, vn_hypothesis *h)
+static void put_fraction(const vn_case *t, vn_trial *h)
 {
 	h->limit_fraction = vn_local_limit_fraction(&h->residual, t->c->result.checkpoint[t->x->checkpoint].m.n);
 }
 
 /* Does the checkpoint end a span, whose floor the replay drew (draws.h)? A correct engine's
  * roundings inside it are those draws, under any plan. */
-static bool is_drawn(const vn_explain_trial *t)
+static bool is_drawn(const vn_case *t)
 {
 	return t->c->result.checkpoint[t->x->checkpoint].replay.slack > 0;
 }
 
-static void take_floor(const vn_explain_trial *t, vn_replayed *l)
+static void take_floor(const vn_case *t, vn_replayed *l)
 {
 	const vn_replayed *r = &t->c->result.checkpoint[t->x->checkpoint].replay;
 	l->floor = r->floor;
@@ -102,11 +102,10 @@ static void take_floor(const vn_explain_trial *t, vn_replayed *l)
 	l->slack = r->slack;
 }
 
-vn_status vn_score_numbers(vn_explain_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_hypothesis *h,
-                           vn_error *err)
+vn_status vn_score_numbers(vn_case *t, const vn_tensor *own, const vn_tensor *fine, vn_trial *h, vn_error *err)
 {
 	const vn_plan *p = t->site->plan;
-	const vn_dtype format = vn_local_format(&p->node[vn_trial_node(t)], t->site->target, t->site->n_span,
+	const vn_dtype format = vn_local_format(&p->node[vn_case_node(t)], t->site->target, t->site->n_span,
 	                                        t->c->opened.policy.storage);
 	vn_status st = vn_local_measure(own, fine, &t->site->cand, t->site->axes, format, t->c->request.options->threads,
 	                                &h->residual, err);
@@ -121,14 +120,14 @@ vn_status vn_score_numbers(vn_explain_trial *t, const vn_tensor *own, const vn_t
 }
 
 /* Widens the floor of h by these errors. */
-static void allow_errors(const vn_explain_trial *t, vn_hypothesis *h, const vn_replayed *by)
+static void allow_errors(const vn_case *t, vn_trial *h, const vn_replayed *by)
 {
 	vn_local_allow(&h->residual, by);
 	put_fraction(t, h);
 }
 
 /* A plan's node of a node of the span. */
-static int node_in(const vn_explain_trial *t, const vn_plan *plan, int span)
+static int node_in(const vn_case *t, const vn_plan *plan, int span)
 {
 	const int value = t->site->plan->node[span]
 	                      .out[0]; /* a changed plan has the same values but may have additional nodes */
@@ -142,8 +141,7 @@ typedef struct tried_plan {
 } tried_plan;
 
 /* Widens the floor of h by the plan's result with correct implementation i of each node. */
-static vn_status allow_variant(vn_explain_trial *t, const tried_plan *p, int i, vn_replayed *l, vn_replayed *most,
-                               vn_error *err)
+static vn_status allow_variant(vn_case *t, const tried_plan *p, int i, vn_replayed *l, vn_replayed *most, vn_error *err)
 {
 	const int threads = t->c->request.options->threads;
 	bool      alone = false;
@@ -164,8 +162,7 @@ static vn_status allow_variant(vn_explain_trial *t, const tried_plan *p, int i, 
 
 /* Widens the floor of h by all other correct implementations: the candidate may be one of them with
  * the same mistake. */
-static vn_status allow_variants(vn_explain_trial *t, const tried_plan *p, vn_hypothesis *h, vn_replayed *variants,
-                                vn_error *err)
+static vn_status allow_variants(vn_case *t, const tried_plan *p, vn_trial *h, vn_replayed *variants, vn_error *err)
 {
 	const vn_plan     *plan = p->plan;
 	const vn_replayed *r = &t->c->result.checkpoint[t->x->checkpoint].replay;
@@ -198,27 +195,27 @@ static vn_status allow_variants(vn_explain_trial *t, const tried_plan *p, vn_hyp
 	return VN_OK;
 }
 
-vn_status vn_try_numbers(vn_explain_trial *t, const vn_tensor *own, const vn_tensor *fine, const vn_replayed *allowed,
-                         vn_hypothesis *h, vn_error *err)
+vn_status vn_try_numbers(vn_case *t, const vn_tensor *own, const vn_tensor *fine, const vn_replayed *allowed,
+                         vn_trial *h, vn_error *err)
 {
 	const vn_status st = vn_score_numbers(t, own, fine, h, err);
 
 	if (!st && allowed)
 		allow_errors(t, h, allowed);
 	if (!st)
-		vn_trial_keep(t->x, h);
+		vn_case_keep(t->x, h);
 	return st;
 }
 
-/* a hypothesis that leaves this many times more than the unmodified floor needs no floor of its
+/* a trial that leaves this many times more than the unmodified floor needs no floor of its
  * own */
 #define FAR 1e4
 
-/* Can a hypothesis that leaves this much in the candidate's width not be kept, whatever it leaves
+/* Can a trial that leaves this much in the candidate's width not be kept, whatever it leaves
  * in float64? Only where its floor is drawn: a candidate that computes in float64 then leaves less
  * by the rounding of the width, which is about a floor. */
 #define ROUNDED 4 /* floors */
-static bool cannot_be_kept(const vn_explain_trial *t, const vn_hypothesis *h)
+static bool cannot_be_kept(const vn_case *t, const vn_trial *h)
 {
 	const vn_replayed *l = &h->residual;
 	const double       least = h->limit_fraction * (1 - ROUNDED * l->floor / l->local);
@@ -226,15 +223,14 @@ static bool cannot_be_kept(const vn_explain_trial *t, const vn_hypothesis *h)
 	return is_drawn(t) && t->x->n == VN_EXPLAIN_KEPT && least > t->x->by[VN_EXPLAIN_KEPT - 1].limit_fraction;
 }
 
-/* Can the hypothesis not be kept, by the error of its first tokens? Only one that leaves far more
+/* Can the trial not be kept, by the error of its first tokens? Only one that leaves far more
  * than every one that is kept is dropped here: the rest of its tokens would have to be right. */
 #define AMONG 16 /* the mean of all tokens is at least a sixteenth of that of the first */
-static vn_status is_hopeless(vn_explain_trial *t, const vn_plan *plan, const vn_tensor *weights, bool *hopeless,
-                             vn_error *err)
+static vn_status is_hopeless(vn_case *t, const vn_plan *plan, const vn_tensor *weights, bool *hopeless, vn_error *err)
 {
-	const vn_explanation *x = t->x;
-	vn_hypothesis         least = { .residual = x->unmodified.residual };
-	vn_error              why = { "" };
+	const vn_findings *x = t->x;
+	vn_trial           least = { .residual = x->unmodified.residual };
+	vn_error           why = { "" };
 
 	*hopeless = false;
 	if (t->part || x->n < VN_EXPLAIN_KEPT || !vn_recompute_touched(t->recompute, plan, weights))
@@ -250,13 +246,12 @@ static vn_status is_hopeless(vn_explain_trial *t, const vn_plan *plan, const vn_
 	return vn_unless_unsupported(st, &why, err);
 }
 
-static bool is_unmodified(const vn_explain_trial *t, const vn_tensor *own)
+static bool is_unmodified(const vn_case *t, const vn_tensor *own)
 {
 	return memcmp(own->data, t->own.data, (size_t)vn_shape_count(&own->shape) * vn_dtype_size(own->dtype)) == 0;
 }
 
-static vn_status score_plan(vn_explain_trial *t, const vn_plan *plan, const vn_tensor *weights, vn_hypothesis *h,
-                            vn_error *err)
+static vn_status score_plan(vn_case *t, const vn_plan *plan, const vn_tensor *weights, vn_trial *h, vn_error *err)
 {
 	vn_tensor own, fine;
 	vn_status st;
@@ -285,8 +280,8 @@ static vn_status score_plan(vn_explain_trial *t, const vn_plan *plan, const vn_t
 	    !(st = vn_recompute_run(t->recompute, plan, weights, VN_FINE_WIDTH, &fine, err))) {
 		if (t->part)
 			vn_head_part_splice(t->part, &fine, &t->fine);
-		/* Computed even if the hypothesis already fits: a wider floor alone would let another
-		 * hypothesis leave less. */
+		/* Computed even if the trial already fits: a wider floor alone would let another
+		 * trial leave less. */
 		if (!(st = vn_score_numbers(t, &own, &fine, h, err)))
 			st = allow_variants(t, &(tried_plan) { plan, weights, &own }, h, NULL, err);
 		vn_tensor_free(&fine);
@@ -295,10 +290,10 @@ static vn_status score_plan(vn_explain_trial *t, const vn_plan *plan, const vn_t
 	return st;
 }
 
-vn_status vn_score(vn_explain_trial *t, vn_hypothesis *h, vn_error *err)
+vn_status vn_score(vn_case *t, vn_trial *h, vn_error *err)
 {
 	vn_made   made;
-	vn_status st = vn_hypothesis_apply(t, h, &made, err);
+	vn_status st = vn_trial_apply(t, h, &made, err);
 
 	h->limit_fraction = (double)NAN;
 	if (!st && made.plan)
@@ -307,30 +302,29 @@ vn_status vn_score(vn_explain_trial *t, vn_hypothesis *h, vn_error *err)
 		st = vn_score_numbers(t, &made.own, &made.fine, h, err);
 	/* The sums were computed in double, so the rounding of the unmodified operation is used. */
 	if (!st && made.own.data &&
-	    (h->change.kind == VN_BY_MATRIX || h->change.kind == VN_BY_ATTEND || h->change.kind == VN_BY_ROTATION ||
-	     h->change.kind == VN_BY_NARROW || h->change.kind == VN_BY_ACTIVATION))
+	    (h->applied.kind == VN_BY_MATRIX || h->applied.kind == VN_BY_ATTEND || h->applied.kind == VN_BY_ROTATION ||
+	     h->applied.kind == VN_BY_NARROW || h->applied.kind == VN_BY_ACTIVATION))
 		allow_errors(t, h, &t->x->unmodified.residual);
 	/* Another correct softmax rounds differently, whatever keys it sees. */
-	if (!st && made.own.data && h->change.kind == VN_BY_SLOTS)
+	if (!st && made.own.data && h->applied.kind == VN_BY_SLOTS)
 		allow_errors(t, h, &t->reference_variants);
 	vn_made_finish(&made);
 	return st;
 }
 
-static vn_status keep_scored(vn_explain_trial *t, const vn_hypothesis *h, vn_status st)
+static vn_status keep_scored(vn_case *t, const vn_trial *h, vn_status st)
 {
 	if (!st && !isnan(h->limit_fraction))
-		vn_trial_keep(t->x, h);
+		vn_case_keep(t->x, h);
 	return st;
 }
 
-vn_status vn_try(vn_explain_trial *t, vn_hypothesis *h, vn_error *err)
+vn_status vn_try(vn_case *t, vn_trial *h, vn_error *err)
 {
 	return keep_scored(t, h, vn_score(t, h, err));
 }
 
-vn_status vn_try_format(vn_explain_trial *t, vn_hypothesis *h, vn_rounding_format *format, vn_rounding_format likely,
-                        vn_error *err)
+vn_status vn_try_format(vn_case *t, vn_trial *h, vn_rounding_format *format, vn_rounding_format likely, vn_error *err)
 {
 	vn_status st;
 
@@ -339,7 +333,7 @@ vn_status vn_try_format(vn_explain_trial *t, vn_hypothesis *h, vn_rounding_forma
 	*format = likely;
 	if ((st = vn_try(t, h, err)))
 		return st;
-	const double left = vn_hypothesis_residual(h);
+	const double left = vn_trial_residual(h);
 	if (likely == VN_FORMAT_TF32 && left > VN_EXPLAIN_LEAST) {
 		*format = VN_FORMAT_TF32_AWAY;
 		if ((st = vn_try(t, h, err)))
@@ -347,22 +341,21 @@ vn_status vn_try_format(vn_explain_trial *t, vn_hypothesis *h, vn_rounding_forma
 	}
 	*format = likely == VN_FORMAT_TF32 ? VN_FORMAT_F16 : VN_FORMAT_TF32;
 	st = vn_score(t, h, err);
-	if (left < VN_EXPLAIN_LEAST && vn_hypothesis_residual(h) < left)
+	if (left < VN_EXPLAIN_LEAST && vn_trial_residual(h) < left)
 		h->limit_fraction = left / VN_LOCAL_LIMIT; /* both fit */
 	return keep_scored(t, h, st);
 }
 
-vn_status vn_try_plan(vn_explain_trial *t, const vn_plan *plan, const vn_tensor *weights, vn_hypothesis *h,
-                      vn_error *err)
+vn_status vn_try_plan(vn_case *t, const vn_plan *plan, const vn_tensor *weights, vn_trial *h, vn_error *err)
 {
 	bool            hopeless;
 	const vn_status st = is_hopeless(t, plan, weights, &hopeless, err);
 	return st || hopeless ? st : keep_scored(t, h, score_plan(t, plan, weights, h, err));
 }
 
-vn_status vn_score_unmodified(vn_explain_trial *t, vn_error *err)
+vn_status vn_score_unmodified(vn_case *t, vn_error *err)
 {
-	vn_hypothesis  *h = &t->x->unmodified;
+	vn_trial       *h = &t->x->unmodified;
 	const vn_status st = vn_score_numbers(t, &t->own, &t->fine, h, err);
 	t->reference_variants = (vn_replayed) { 0 };
 	return st ? st
@@ -372,14 +365,14 @@ vn_status vn_score_unmodified(vn_explain_trial *t, vn_error *err)
 
 /* ---- which of them explain it ---------------------------------------------------------------- */
 
-static void drop_hypothesis(vn_explanation *x, int i)
+static void drop_trial(vn_findings *x, int i)
 {
 	memmove(x->by + i, x->by + i + 1, (size_t)(x->n - i - 1) * sizeof *x->by);
 	x->n--;
 }
 
-/* Is the result of the hypothesis's operation recorded, or is it the checkpoint? */
-static bool place_is_recorded(const vn_explain_trial *t, const vn_hypothesis *h)
+/* Is the result of the trial's operation recorded, or is it the checkpoint? */
+static bool place_is_recorded(const vn_case *t, const vn_trial *h)
 {
 	const vn_plan *p = t->site->plan;
 	const int      value = vn_plan_root(p, p->node[h->node].out[0]);
@@ -389,41 +382,41 @@ static bool place_is_recorded(const vn_explain_trial *t, const vn_hypothesis *h)
 
 /* Are a and b one mistake of the catalogue at two recorded operations, which no recording can tell
  * apart? */
-static bool same_beside(const vn_explain_trial *t, const vn_hypothesis *a, const vn_hypothesis *b)
+static bool same_beside(const vn_case *t, const vn_trial *a, const vn_trial *b)
 {
-	return a->finding == VN_FINDING_FAULT && vn_hypothesis_same(a, b) && a->node != b->node && !a->places &&
-	       !b->places && place_is_recorded(t, a) && place_is_recorded(t, b);
+	return a->finding == VN_FINDING_FAULT && vn_trial_same(a, b) && a->node != b->node && !a->places && !b->places &&
+	       place_is_recorded(t, a) && place_is_recorded(t, b);
 }
 
 /* If two answers are one mistake (at either place, or one read off and one from the catalogue),
  * keeps the one that leaves less. */
-static void drop_repeated(const vn_explain_trial *t, int n)
+static void drop_repeated(const vn_case *t, int n)
 {
-	vn_explanation *x = t->x;
+	vn_findings *x = t->x;
 
 	for (int i = 1; i < n && i < x->n; i++)
 		for (int k = 0; k < i; k++)
-			if (vn_hypothesis_same_mistake(&x->by[i], &x->by[k]) || same_beside(t, &x->by[i], &x->by[k])) {
-				drop_hypothesis(x, i--);
+			if (vn_trial_same_mistake(&x->by[i], &x->by[k]) || same_beside(t, &x->by[i], &x->by[k])) {
+				drop_trial(x, i--);
 				n--;
 				break;
 			}
 }
 
-static int count_fitting(const vn_explain_trial *t)
+static int count_fitting(const vn_case *t)
 {
-	const vn_explanation *x = t->x;
-	int                   n = 0;
+	const vn_findings *x = t->x;
+	int                n = 0;
 
-	while (n < x->n && !x->by[n].refuted && vn_trial_fits(t, &x->by[n]))
+	while (n < x->n && !x->by[n].refuted && vn_case_fits(t, &x->by[n]))
 		n++;
 	return n;
 }
 
-void vn_trial_conclude(vn_explain_trial *t)
+void vn_case_conclude(vn_case *t)
 {
-	vn_explanation *x = t->x;
-	const double    best = x->n ? residual_shown(&x->by[0]) : 0;
+	vn_findings *x = t->x;
+	const double best = x->n ? residual_shown(&x->by[0]) : 0;
 
 	drop_repeated(t, count_fitting(t));
 	x->n_fit = count_fitting(t);

@@ -1,5 +1,5 @@
-/* test_edit_matrix.c: tests compare/hypothesis/edit_matrix.c. */
-#include "compare/hypothesis/edit_matrix.h"
+/* test_apply_matrix.c: tests compare/trial/apply_matrix.c. */
+#include "compare/trial/apply_matrix.h"
 #include "tests/explain_help.h"
 
 #include <math.h>
@@ -25,22 +25,22 @@ static vn_tensor matrix_of(vn_dtype dtype, int64_t rows, int64_t cols, const voi
 	return (vn_tensor) { dtype, { 2, { rows, cols } }, data };
 }
 
-static void row_is(vn_edited *e, const vn_matrix_edit *edit, int64_t m, const double *want)
+static void row_is(vn_matrix_made *e, const vn_applied_matrix *edit, int64_t m, const double *want)
 {
 	double row[WIDEST];
 
-	vn_edited_row(e, edit, m, row);
+	vn_matrix_made_row(e, edit, m, row);
 	for (int64_t n = 0; n < e->N; n++)
 		CU_ASSERT_EQUAL(row[n], want[n]);
 }
 
 /* Checks row m of a single edited matrix, rounded to `storage`. */
-static void alone_is(const vn_tensor *w, vn_dtype storage, const vn_matrix_edit *edit, int64_t m, const double *want)
+static void alone_is(const vn_tensor *w, vn_dtype storage, const vn_applied_matrix *edit, int64_t m, const double *want)
 {
-	const vn_plan p = plan_of(1);
-	vn_edited     e;
+	const vn_plan  p = plan_of(1);
+	vn_matrix_made e;
 
-	CU_ASSERT_TRUE_FATAL(vn_edited_open(&e, &p, w, 0, false, storage));
+	CU_ASSERT_TRUE_FATAL(vn_matrix_made_open(&e, &p, w, 0, false, storage));
 	row_is(&e, edit, m, want);
 }
 
@@ -51,11 +51,11 @@ static void each_kind_takes_the_numbers_from_where_it_says(void)
 	static const float five[] = { 1, 2, 3, 4, 5 };
 	const vn_tensor    w = matrix_of(VN_F32, 2, 3, six), wide = matrix_of(VN_F32, 1, 5, five),
 					tall = matrix_of(VN_F32, 6, 1, six);
-	const vn_matrix_edit transposed = { .kind = VN_EDIT_TRANSPOSED }, back = { .kind = VN_EDIT_BACK },
-						 tail = { .kind = VN_EDIT_TAIL, .n = 2 },
-						 ranks = { .kind = VN_EDIT_RANKS, .n = 2, .from = { 1, 0 } },
-						 rows = { .kind = VN_EDIT_ROWS, .n = 3, .from = { 2, 0, 1 } }, zero = { .kind = VN_EDIT_ZERO },
-						 factor = { .kind = VN_EDIT_FACTOR, .factor = -0.5 };
+	const vn_applied_matrix transposed = { .kind = VN_MATRIX_TRANSPOSED }, back = { .kind = VN_MATRIX_BACK },
+							tail = { .kind = VN_MATRIX_TAIL, .n = 2 },
+							ranks = { .kind = VN_MATRIX_RANKS, .n = 2, .from = { 1, 0 } },
+							rows = { .kind = VN_MATRIX_ROWS, .n = 3, .from = { 2, 0, 1 } },
+							zero = { .kind = VN_MATRIX_ZERO }, factor = { .kind = VN_MATRIX_FACTOR, .factor = -0.5 };
 
 	/* (2,3) is 1 2 3, 4 5 6. As (3,2) the same bytes are 1 2, 3 4, 5 6, whose columns are: */
 	alone_is(&w, VN_F32, &transposed, 0, (const double[]) { 1, 3, 5 });
@@ -79,14 +79,14 @@ static void each_kind_takes_the_numbers_from_where_it_says(void)
 
 static void a_matrix_that_the_file_transposes_has_the_same_rows(void)
 {
-	static const float   columns[] = { 1, 4, 2, 5, 3, 6 };
-	const vn_tensor      w = matrix_of(VN_F32, 3, 2, columns);
-	const vn_matrix_edit tail = { .kind = VN_EDIT_TAIL, .n = 1 }, transposed = { .kind = VN_EDIT_TRANSPOSED };
-	const vn_plan        p = plan_of(1);
-	vn_edited            e;
+	static const float      columns[] = { 1, 4, 2, 5, 3, 6 };
+	const vn_tensor         w = matrix_of(VN_F32, 3, 2, columns);
+	const vn_applied_matrix tail = { .kind = VN_MATRIX_TAIL, .n = 1 }, transposed = { .kind = VN_MATRIX_TRANSPOSED };
+	const vn_plan           p = plan_of(1);
+	vn_matrix_made          e;
 
 	node[0].c.linear.transposed = true;
-	CU_ASSERT_TRUE_FATAL(vn_edited_open(&e, &p, &w, 0, false, VN_F32));
+	CU_ASSERT_TRUE_FATAL(vn_matrix_made_open(&e, &p, &w, 0, false, VN_F32));
 	CU_ASSERT_TRUE(e.M == 2 && e.N == 3);
 	row_is(&e, &tail, 0, (const double[]) { 1, 2, 0 });
 	row_is(&e, &tail, 1, (const double[]) { 4, 5, 0 });
@@ -97,10 +97,10 @@ static void a_matrix_that_the_file_transposes_has_the_same_rows(void)
  * 4 5 6 if it is transposed. */
 static void a_fused_matrix_is_edited_before_it_is_split(void)
 {
-	const vn_plan        p = plan_of(4);
-	const vn_matrix_edit transposed = { .kind = VN_EDIT_TRANSPOSED }, back = { .kind = VN_EDIT_BACK },
-						 none = { .kind = VN_EDIT_FACTOR, .factor = 1 };
-	vn_edited first, second;
+	const vn_plan           p = plan_of(4);
+	const vn_applied_matrix transposed = { .kind = VN_MATRIX_TRANSPOSED }, back = { .kind = VN_MATRIX_BACK },
+							none = { .kind = VN_MATRIX_FACTOR, .factor = 1 };
+	vn_matrix_made first, second;
 
 	weight[0] = matrix_of(VN_F32, 1, 2, six);
 	weight[1] = matrix_of(VN_F32, 2, 2, six);
@@ -108,8 +108,8 @@ static void a_fused_matrix_is_edited_before_it_is_split(void)
 	weight[3] = matrix_of(VN_F32, 1, 2, six);
 	node[0].layer = 1;         /* of another layer */
 	node[3].in[0] = INPUT + 1; /* of another input */
-	CU_ASSERT_TRUE_FATAL(vn_edited_open(&first, &p, weight, 1, true, VN_F32));
-	CU_ASSERT_TRUE_FATAL(vn_edited_open(&second, &p, weight, 2, true, VN_F32));
+	CU_ASSERT_TRUE_FATAL(vn_matrix_made_open(&first, &p, weight, 1, true, VN_F32));
+	CU_ASSERT_TRUE_FATAL(vn_matrix_made_open(&second, &p, weight, 2, true, VN_F32));
 	CU_ASSERT_TRUE(first.n == 2 && first.own == 0 && first.M == 2);
 	CU_ASSERT_TRUE(second.n == 2 && second.own == 1 && second.M == 1);
 	row_is(&first, &none, 1, (const double[]) { 3, 4 });
@@ -128,14 +128,14 @@ static void what_has_no_plain_matrix_cannot_be_edited(void)
 	const vn_plan   p = plan_of(1);
 	const vn_tensor plain = matrix_of(VN_F32, 2, 3, six), quantised = matrix_of(VN_Q8_0, 1, 32, six),
 					list = { VN_F32, { 1, { 6 } }, six };
-	vn_edited e;
+	vn_matrix_made e;
 
-	CU_ASSERT_FALSE(vn_edited_open(&e, &p, &quantised, 0, false, VN_F32));
-	CU_ASSERT_FALSE(vn_edited_open(&e, &p, &list, 0, false, VN_F32));
-	CU_ASSERT_FALSE(vn_edited_open(&e, &p, &plain, 0, true, VN_F32)); /* nothing to fuse */
-	CU_ASSERT_TRUE(vn_edited_open(&e, &p, &plain, 0, false, VN_F32));
+	CU_ASSERT_FALSE(vn_matrix_made_open(&e, &p, &quantised, 0, false, VN_F32));
+	CU_ASSERT_FALSE(vn_matrix_made_open(&e, &p, &list, 0, false, VN_F32));
+	CU_ASSERT_FALSE(vn_matrix_made_open(&e, &p, &plain, 0, true, VN_F32)); /* nothing to fuse */
+	CU_ASSERT_TRUE(vn_matrix_made_open(&e, &p, &plain, 0, false, VN_F32));
 	node[0].op = VN_OP_RMS_NORM;
-	CU_ASSERT_FALSE(vn_edited_open(&e, &p, &plain, 0, false, VN_F32));
+	CU_ASSERT_FALSE(vn_matrix_made_open(&e, &p, &plain, 0, false, VN_F32));
 }
 
 /* ---- formats --------------------------------------------------------------------------------- */
@@ -209,12 +209,12 @@ static void weights_have_a_scale_for_the_matrix_or_for_each_row(void)
 {
 	static const float x[] = { 1, 1.27f * 2, 127, 254 };
 	const vn_tensor    w = matrix_of(VN_F32, 2, 2, x);
-	vn_matrix_edit     edit = { .kind = VN_EDIT_FORMAT, .format = VN_FORMAT_INT8, .scaled = VN_SCALE_OF_ALL };
+	vn_applied_matrix  edit = { .kind = VN_MATRIX_FORMAT, .format = VN_FORMAT_INT8, .scaled = VN_SCALE_OF_ALL };
 	const double       scale = (double)x[1] / 127;
 	const vn_plan      p = plan_of(1);
-	vn_edited          e;
+	vn_matrix_made     e;
 
-	CU_ASSERT_TRUE_FATAL(vn_edited_open(&e, &p, &w, 0, false, VN_F32));
+	CU_ASSERT_TRUE_FATAL(vn_matrix_made_open(&e, &p, &w, 0, false, VN_F32));
 	row_is(&e, &edit, 0, (const double[]) { 0, 2 }); /* scale 2 */
 	CU_ASSERT_EQUAL(e.largest, 254);
 	row_is(&e, &edit, 1, (const double[]) { 128, 254 }); /* 63.5 is a tie: 64 */
@@ -228,23 +228,23 @@ static void weights_have_a_scale_for_the_matrix_or_for_each_row(void)
 
 static void weights_may_be_rounded_to_the_storage_before_and_are_after(void)
 {
-	static const float   x[] = { (float)(1 + 0x1p-8 + 0x1p-12) }, y[] = { 127.0f / 3, 7.2f / 3 };
-	const vn_tensor      one = matrix_of(VN_F32, 1, 1, x), two = matrix_of(VN_F32, 1, 2, y);
-	const vn_matrix_edit direct = { .kind = VN_EDIT_FORMAT, .format = VN_FORMAT_BF16 },
-						 twice = { .kind = VN_EDIT_FORMAT, .format = VN_FORMAT_BF16, .stored = true },
-						 rows = { .kind = VN_EDIT_FORMAT, .format = VN_FORMAT_INT8, .scaled = VN_SCALE_OF_ROWS };
+	static const float      x[] = { (float)(1 + 0x1p-8 + 0x1p-12) }, y[] = { 127.0f / 3, 7.2f / 3 };
+	const vn_tensor         one = matrix_of(VN_F32, 1, 1, x), two = matrix_of(VN_F32, 1, 2, y);
+	const vn_applied_matrix direct = { .kind = VN_MATRIX_FORMAT, .format = VN_FORMAT_BF16 },
+							twice = { .kind = VN_MATRIX_FORMAT, .format = VN_FORMAT_BF16, .stored = true },
+							rows = { .kind = VN_MATRIX_FORMAT, .format = VN_FORMAT_INT8, .scaled = VN_SCALE_OF_ROWS };
 	double row[2];
 
 	alone_is(&one, VN_F16, &direct, 0, (const double[]) { 1 + 0x1p-7 });
 	alone_is(&one, VN_F16, &twice, 0, (const double[]) { 1 }); /* float16 makes a tie of it */
 	/* 7 thirds, whose nearest float16 is 1195 / 512 */
-	const vn_plan p = plan_of(1);
-	vn_edited     e;
-	CU_ASSERT_TRUE_FATAL(vn_edited_open(&e, &p, &two, 0, false, VN_F16));
-	vn_edited_row(&e, &rows, 0, row);
+	const vn_plan  p = plan_of(1);
+	vn_matrix_made e;
+	CU_ASSERT_TRUE_FATAL(vn_matrix_made_open(&e, &p, &two, 0, false, VN_F16));
+	vn_matrix_made_row(&e, &rows, 0, row);
 	CU_ASSERT_EQUAL(row[1], 1195.0 / 512);
-	CU_ASSERT_TRUE_FATAL(vn_edited_open(&e, &p, &two, 0, false, VN_F32));
-	vn_edited_row(&e, &rows, 0, row);
+	CU_ASSERT_TRUE_FATAL(vn_matrix_made_open(&e, &p, &two, 0, false, VN_F32));
+	vn_matrix_made_row(&e, &rows, 0, row);
 	CU_ASSERT_DOUBLE_EQUAL(row[1], 7.0 / 3, 1e-6);
 }
 
@@ -253,13 +253,13 @@ static void weights_may_be_rounded_to_the_storage_before_and_are_after(void)
 /* 127 makes the scale 1: 0.5, 1.5 and -2.5 lie in the middle; 3.49 does not. */
 static void a_nudge_decides_ties_and_nothing_else(void)
 {
-	static const float   x[] = { 127, 0.5, 1.5, -2.5, 3.49f };
-	const vn_tensor      w = matrix_of(VN_F32, 1, 5, x);
-	const vn_matrix_edit rows = { .kind = VN_EDIT_FORMAT, .format = VN_FORMAT_INT8, .scaled = VN_SCALE_OF_ROWS };
-	const vn_plan        p = plan_of(1);
-	vn_edited            e;
+	static const float      x[] = { 127, 0.5, 1.5, -2.5, 3.49f };
+	const vn_tensor         w = matrix_of(VN_F32, 1, 5, x);
+	const vn_applied_matrix rows = { .kind = VN_MATRIX_FORMAT, .format = VN_FORMAT_INT8, .scaled = VN_SCALE_OF_ROWS };
+	const vn_plan           p = plan_of(1);
+	vn_matrix_made          e;
 
-	CU_ASSERT_TRUE_FATAL(vn_edited_open(&e, &p, &w, 0, false, VN_F32));
+	CU_ASSERT_TRUE_FATAL(vn_matrix_made_open(&e, &p, &w, 0, false, VN_F32));
 	row_is(&e, &rows, 0, (const double[]) { 127, 0, 2, -2, 3 });
 	e.nudge = VN_NUDGE;
 	row_is(&e, &rows, 0, (const double[]) { 127, 1, 2, -3, 3 });
@@ -269,12 +269,12 @@ static void a_nudge_decides_ties_and_nothing_else(void)
 
 static void inputs_are_rounded_token_by_token_if_the_edit_is_of_them(void)
 {
-	const double   is[] = { 127, 0.5, 1.5 };
-	vn_matrix_edit edit = { .kind = VN_EDIT_FORMAT, .format = VN_FORMAT_INT8, .of = VN_OF_INPUTS };
+	const double      is[] = { 127, 0.5, 1.5 };
+	vn_applied_matrix edit = { .kind = VN_MATRIX_FORMAT, .format = VN_FORMAT_INT8, .of = VN_OF_INPUTS };
 	const struct {
-		vn_edit_of    of;
-		vn_edit_scale scaled;
-		double        nudge, y[3];
+		vn_rounded_part  of;
+		vn_rounded_scale scaled;
+		double           nudge, y[3];
 	} row[] = {
 		{ VN_OF_INPUTS, VN_SCALE_OF_ROWS, 0, { 127, 0, 2 } },
 		{ VN_OF_INPUTS, VN_SCALE_OF_ROWS, VN_NUDGE, { 127, 1, 2 } },
@@ -287,7 +287,7 @@ static void inputs_are_rounded_token_by_token_if_the_edit_is_of_them(void)
 		double x[] = { is[0], is[1], is[2] };
 		edit.of = row[i].of;
 		edit.scaled = row[i].scaled;
-		vn_edited_input(&edit, row[i].nudge, x, 3);
+		vn_matrix_made_input(&edit, row[i].nudge, x, 3);
 		for (int n = 0; n < 3; n++)
 			CU_ASSERT_EQUAL(x[n], row[i].y[n]);
 	}
@@ -343,20 +343,20 @@ static double distance(const void *y)
 	return most;
 }
 
-/* A trial at the product that recorded x and q, with `matrix` as its weight. */
+/* A case at the product that recorded x and q, with `matrix` as its weight. */
 typedef struct product {
-	explained     e;
-	vn_site       site;
-	vn_tensor    *weights;
-	vn_hypothesis h;
-	vn_made       made;
+	explained  e;
+	vn_site    site;
+	vn_tensor *weights;
+	vn_trial   h;
+	vn_made    made;
 } product;
 
-static void open_product(product *p, vn_matrix_edit edit)
+static void open_product(product *p, vn_applied_matrix edit)
 {
 	const given of[] = { { "layer1.attn_norm", x }, { "layer1.q_proj", q } };
 
-	*p = (product) { .h.change = { .kind = VN_BY_MATRIX, .matrix = edit } };
+	*p = (product) { .h.applied = { .kind = VN_BY_MATRIX, .matrix = edit } };
 	compare_given(&p->e, T, 0, of, 2);
 	stand_at(&p->e, "layer1.q_proj", 0);
 	p->site = *p->e.t.site;
@@ -377,8 +377,8 @@ static void close_product(product *p)
 	end_explained(&p->e);
 }
 
-static const vn_matrix_edit of_inputs = {
-	.kind = VN_EDIT_FORMAT, .format = VN_FORMAT_INT8, .of = VN_OF_INPUTS, .scaled = VN_SCALE_OF_ROWS
+static const vn_applied_matrix of_inputs = {
+	.kind = VN_MATRIX_FORMAT, .format = VN_FORMAT_INT8, .of = VN_OF_INPUTS, .scaled = VN_SCALE_OF_ROWS
 };
 
 /* Bit i of `ways`: middle number i was rounded up. */
@@ -443,8 +443,8 @@ static void what_is_not_in_the_middle_stays(void)
 
 static void weights_in_the_middle_went_where_the_candidate_says(void)
 {
-	const vn_matrix_edit edit = {
-		.kind = VN_EDIT_FORMAT, .format = VN_FORMAT_INT8, .of = VN_OF_WEIGHTS, .scaled = VN_SCALE_OF_ROWS
+	const vn_applied_matrix edit = {
+		.kind = VN_MATRIX_FORMAT, .format = VN_FORMAT_INT8, .of = VN_OF_WEIGHTS, .scaled = VN_SCALE_OF_ROWS
 	};
 
 	for (int way = 0; way < 2; way++) {
@@ -474,9 +474,9 @@ static void weights_in_the_middle_went_where_the_candidate_says(void)
 /* float16 keeps 11 bits: 1 + 2^-12 becomes 1, and 1 + 2^-10 stays. */
 static void inputs_without_a_scale_are_rounded_alone(void)
 {
-	const vn_matrix_edit edit = { .kind = VN_EDIT_FORMAT, .format = VN_FORMAT_F16, .of = VN_OF_INPUTS };
-	double               weights[M * N];
-	product              p;
+	const vn_applied_matrix edit = { .kind = VN_MATRIX_FORMAT, .format = VN_FORMAT_F16, .of = VN_OF_INPUTS };
+	double                  weights[M * N];
+	product                 p;
 
 	fill_matrix();
 	for (int i = 0; i < T * N; i++) {
@@ -529,6 +529,6 @@ int main(void)
 	};
 	if (!make_folder())
 		return 1;
-	const int failed = run_suite("edit_matrix", tests);
+	const int failed = run_suite("apply_matrix", tests);
 	return !remove_folder() || failed;
 }

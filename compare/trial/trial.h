@@ -1,13 +1,13 @@
-/* hypothesis.h: a possible mistake as data.
+/* trial.h: a possible mistake as data.
  *
- * A hypothesis says what is wrong (its finding), where, and how to reproduce it (its change).
- * hypothesis_apply.h reproduces it, score.h measures how much error it leaves. Strategies make
- * hypotheses: catalogue.h here, and the folders estimate, rearrange and explain. The text for a
+ * A trial says what is wrong (its finding), where, and how to reproduce it (its change).
+ * trial_apply.h reproduces it, score.h measures how much error it leaves. Strategies make
+ * trials: catalogue.h here, and the folders estimate, rearrange and explain. The text for a
  * person (id, words, also, heads_only, contradicted_by) is written last, from the other fields
  * (explain/sentences.h). No answer depends on it.
  */
-#ifndef VN_COMPARE_HYPOTHESIS_H
-#define VN_COMPARE_HYPOTHESIS_H
+#ifndef VN_COMPARE_TRIAL_H
+#define VN_COMPARE_TRIAL_H
 
 #include "compare/comparison/comparison.h"
 #include "libref/base/rounding.h"
@@ -20,13 +20,13 @@ enum { VN_CONSTANTS_MOST = 13, VN_BLOCKS_MOST = 64, VN_HEADS_MOST = 256, VN_LIST
 typedef enum vn_finding {
 #define FINDING(name, ...) VN_FINDING_##name,
 #define SAID(name, ...)    VN_FINDING_##name,
-#include "compare/hypothesis/findings.def"
+#include "compare/trial/findings.def"
 	VN_N_FINDINGS
 } vn_finding;
 
 /* Where constants are changed: at the node, at all operations of its kind in its layer, or at all
  * operations of its kind. */
-typedef enum vn_change_places { VN_AT_NODE, VN_IN_LAYER, VN_EVERYWHERE } vn_change_places;
+typedef enum vn_applied_places { VN_AT_NODE, VN_IN_LAYER, VN_EVERYWHERE } vn_applied_places;
 
 /* A table of blocks of `block` tokens: block i is replaced by block from[i]. of: 0 keys and values,
  * 1 keys, 2 values. */
@@ -36,10 +36,10 @@ typedef struct vn_block_table {
 } vn_block_table;
 /* Tokens of calls after the first (newest: only the newest token) are cached one slot early (by -1)
  * or late (by 1). A slot that nothing was written to holds zeros. of: as in vn_block_table. */
-typedef struct vn_slot_change {
+typedef struct vn_applied_slots {
 	int  of, by;
 	bool newest;
-} vn_slot_change;
+} vn_applied_slots;
 
 /* What a cache slot may hold instead of a token of the sequence, whose number is 0 or more. */
 enum {
@@ -50,11 +50,11 @@ enum {
 	VN_HOLDS_UNKNOWN = -5,   /* the key or value of no token of the sequence */
 };
 /* What the cache holds in place of tokens first to first + n - 1. */
-typedef struct vn_cached_change {
+typedef struct vn_applied_cached {
 	int first, n;
 	int holds;  /* the first of the tokens there, or VN_HOLDS_... except UNKNOWN */
 	int others; /* how many other tokens fit as well */
-} vn_cached_change;
+} vn_applied_cached;
 /* What one slot holds in place of its own key (of 1) or value (of 2). */
 typedef struct vn_one_cached {
 	int slot, of;
@@ -67,29 +67,29 @@ typedef enum vn_clamp { VN_CLAMP_ABOVE, VN_CLAMP_BELOW, VN_CLAMP_BOTH } vn_clamp
 
 /* A change of the matrix of a product, or of its input, before the multiplication. */
 enum { VN_FUSED_MOST = 8, VN_CROSSED_MOST = 8 };
-typedef enum vn_edit_kind {
-	VN_EDIT_TRANSPOSED, /* the bytes of (M,N) are read as those of its transpose (N,M) */
-	VN_EDIT_BACK,       /* it was transposed, and the bytes are read as if it were not */
-	VN_EDIT_TAIL,       /* the last n inputs are left out of the sum */
-	VN_EDIT_RANKS,      /* inputs of rank i of n are multiplied by the weights of rank from[i] */
-	VN_EDIT_ROWS,       /* block i of n of the rows is block from[i] */
-	VN_EDIT_ZERO,
-	VN_EDIT_FACTOR, /* times `factor` */
-	VN_EDIT_FORMAT, /* rounded */
-} vn_edit_kind;
-typedef enum vn_edit_of { VN_OF_WEIGHTS, VN_OF_INPUTS, VN_OF_BOTH } vn_edit_of;
+typedef enum vn_matrix_kind {
+	VN_MATRIX_TRANSPOSED, /* the bytes of (M,N) are read as those of its transpose (N,M) */
+	VN_MATRIX_BACK,       /* it was transposed, and the bytes are read as if it were not */
+	VN_MATRIX_TAIL,       /* the last n inputs are left out of the sum */
+	VN_MATRIX_RANKS,      /* inputs of rank i of n are multiplied by the weights of rank from[i] */
+	VN_MATRIX_ROWS,       /* block i of n of the rows is block from[i] */
+	VN_MATRIX_ZERO,
+	VN_MATRIX_FACTOR, /* times `factor` */
+	VN_MATRIX_FORMAT, /* rounded */
+} vn_matrix_kind;
+typedef enum vn_rounded_part { VN_OF_WEIGHTS, VN_OF_INPUTS, VN_OF_BOTH } vn_rounded_part;
 /* VN_SCALE_OF_ROWS: one scale per row of the matrix, or per token of the input */
-typedef enum vn_edit_scale { VN_NO_SCALE, VN_SCALE_OF_ALL, VN_SCALE_OF_ROWS } vn_edit_scale;
-typedef struct vn_matrix_edit {
-	vn_edit_kind       kind;
+typedef enum vn_rounded_scale { VN_NO_SCALE, VN_SCALE_OF_ALL, VN_SCALE_OF_ROWS } vn_rounded_scale;
+typedef struct vn_applied_matrix {
+	vn_matrix_kind     kind;
 	bool               fused; /* the edit applies to all matrices of this input, fused, before they are split */
 	int                n, from[VN_CROSSED_MOST];
 	double             factor;
 	vn_rounding_format format;
-	vn_edit_of         of;
-	vn_edit_scale      scaled;
+	vn_rounded_part    of;
+	vn_rounded_scale   scaled;
 	bool               stored; /* the weights were rounded to the engine's storage format before */
-} vn_matrix_edit;
+} vn_applied_matrix;
 
 /* A change of the mask or the softmax. The first three, up to VN_ATTEND_CALLS_FUTURE, are of calls
  * (estimate_attention.c relies on the order). */
@@ -114,7 +114,7 @@ typedef enum vn_attend_kind {
 	VN_ATTEND_ROUNDED,
 	VN_ATTEND_PADDING, /* keys of the padding of its batch are seen */
 } vn_attend_kind;
-typedef struct vn_attend_edit {
+typedef struct vn_applied_attention {
 	vn_attend_kind     kind;
 	int                call; /* the tokens of each call, though several calls were recorded as one; or VN_OWN_CALLS */
 	/* formats in the softmax, of scores (if exps is set: also of their distance to the largest),
@@ -124,52 +124,52 @@ typedef struct vn_attend_edit {
 	vn_rounding_format cache;  /* keys and values */
 	bool               scaled; /* with one scale for each token and head of the cache */
 	double             number;
-} vn_attend_edit;
+} vn_applied_attention;
 
 /* An operation in a narrower format than the run's: only its result is rounded, or (whole) its
  * inputs too. */
-typedef struct vn_narrow_edit {
+typedef struct vn_applied_format {
 	vn_rounding_format format;
 	bool               whole;
-} vn_narrow_edit;
+} vn_applied_format;
 
-/* How a hypothesis is reproduced. The kinds between VN_BY_CATALOGUE and VN_BY_RESULT are fitted
- * (vn_hypothesis_is_fitted); those from VN_BY_RESULT on cannot be reproduced elsewhere. Two
+/* How a trial is reproduced. The kinds between VN_BY_CATALOGUE and VN_BY_RESULT are fitted
+ * (vn_trial_is_fitted); those from VN_BY_RESULT on cannot be reproduced elsewhere. Two
  * switches name all kinds, so that the compiler finds where a new one needs a case: same_change in
- * hypothesis.c, vn_hypothesis_apply in hypothesis_apply.c. */
-typedef enum vn_change_kind {
+ * trial.c, vn_trial_apply in trial_apply.c. */
+typedef enum vn_applied_kind {
 	VN_BY_CATALOGUE,  /* a row of the catalogue as it stands */
 	VN_BY_NUMBER,     /* a row of the catalogue with another number */
 	VN_BY_CONSTANTS,  /* other constants of the operation */
 	VN_BY_ROWS,       /* learned positions: row p of the table is replaced by row p + rows */
-	VN_BY_MATRIX,     /* a product's matrix or input is changed (edit_matrix.h) */
+	VN_BY_MATRIX,     /* a product's matrix or input is changed (apply_matrix.h) */
 	VN_BY_ATTEND,     /* an attention's mask or softmax is changed (attend.h) */
-	VN_BY_ROTATION,   /* a rotation's angles or tables are changed (vn_rotate_edit) */
+	VN_BY_ROTATION,   /* a rotation's angles or tables are changed (vn_other_rotation) */
 	VN_BY_NARROW,     /* computed or stored in a narrower format (vn_narrow_make) */
 	VN_BY_ACTIVATION, /* another activation */
 	VN_BY_READS,      /* other values or weights are read */
 	VN_BY_BLOCKS,     /* cache blocks are exchanged (vn_block_table) */
-	VN_BY_SLOTS,      /* tokens of calls after the first are cached in another slot (vn_slot_change) */
+	VN_BY_SLOTS,      /* tokens of calls after the first are cached in another slot (vn_applied_slots) */
 	VN_BY_STEP,       /* the content is from the step before */
 	/* Each embedding is that of a later token in the sequence; VN_FINDING_POSITION_FOR_ID: of the
 	 * token's position. */
 	VN_BY_TOKENS,
 	VN_BY_RESULT,    /* the result is rearranged */
-	VN_BY_CACHED,    /* slots of a cache (vn_cached_change) */
+	VN_BY_CACHED,    /* slots of a cache (vn_applied_cached) */
 	VN_BY_ONE_CACHED /* one slot, of which only the key or only the value is wrong (vn_one_cached) */
-} vn_change_kind;
+} vn_applied_kind;
 
-typedef struct vn_change {
-	vn_change_kind kind;
-	bool           later; /* only in calls after the first */
+typedef struct vn_applied {
+	vn_applied_kind kind;
+	bool            later; /* only in calls after the first */
 	union {
 		struct {
 			int    row;
 			double value;
 		} number;
 		struct {
-			vn_change_places places;
-			int              n;
+			vn_applied_places places;
+			int               n;
 			struct {
 				const char *name;
 				double      value;
@@ -183,21 +183,21 @@ typedef struct vn_change {
 			int  in[VN_MAX_IN], weights;
 			bool matrix;
 		} reads;
-		vn_block_table blocks;
-		vn_slot_change slots;
-		vn_matrix_edit matrix;
-		vn_attend_edit attend;
-		vn_rotate_edit rotate;
-		vn_narrow_edit narrow;
-		int            activation; /* vn_act */
+		vn_block_table       blocks;
+		vn_applied_slots     slots;
+		vn_applied_matrix    matrix;
+		vn_applied_attention attend;
+		vn_other_rotation    rotate;
+		vn_applied_format    narrow;
+		int                  activation; /* vn_act */
 		/* due true: the previous step's correct tensor; false: the one it recorded */
 		struct {
 			bool due;
 		} step;
-		int              tokens;
-		vn_cached_change cached;
-		vn_one_cached    one_cached;
-		/* distinguishes the hypothesis from others with the same finding */
+		int               tokens;
+		vn_applied_cached cached;
+		vn_one_cached     one_cached;
+		/* distinguishes the trial from others with the same finding */
 		struct {
 			double   number;
 			int      factor; /* VN_FINDING_FACTOR: its vn_factor_name */
@@ -207,7 +207,7 @@ typedef struct vn_change {
 			bool     more; /* there are more runs than the list has */
 		} result;
 	};
-} vn_change;
+} vn_applied;
 
 /* What another step of the point says against an answer. */
 typedef enum vn_refutation {
@@ -218,13 +218,13 @@ typedef enum vn_refutation {
 	VN_ANOTHER_NUMBER   /* the step is wrong by the same mistake with another constant */
 } vn_refutation;
 
-typedef struct vn_hypothesis {
+typedef struct vn_trial {
 	vn_finding    finding;
 	/* VN_FINDING_FAULT: 1 + row in the catalogue of the fault, and of a second one, or 0. With a
 	 * fitted constant, [0] is a fault that is made at the same operation, or 0 */
 	int           fault[2];
 	bool          paired; /* columns are also paired in the other way */
-	vn_change     change;
+	vn_applied    applied;
 	int           node; /* in the model's plan: where the mistake is made */
 	/* places: number of operations at which it is made (0: one); other: one of them besides node */
 	int           places, other;
@@ -252,34 +252,34 @@ typedef struct vn_hypothesis {
 	char also[VN_NAME_MAX + 8];
 	char heads_only[80];       /* "in heads 4-7 of 8 only"; "": in all heads */
 	char contradicted_by[120]; /* "step 0 is right, but this mistake would change it"; "" */
-} vn_hypothesis;
+} vn_trial;
 
 /* Returns its id in the catalogue; VN_NO_MISTAKE: an arrangement, or two mistakes at once. */
-vn_mistake  vn_hypothesis_mistake(const vn_hypothesis *h);
+vn_mistake  vn_trial_mistake(const vn_trial *h);
 /* Writes "R2.1e4", "R1+N2", or "" for an arrangement, to id. Returns id. */
-const char *vn_hypothesis_id(const vn_hypothesis *h, char id[VN_ID]);
+const char *vn_trial_id(const vn_trial *h, char id[VN_ID]);
 /* Returns the row of the catalogue with exactly that id, or -1. */
-int         vn_hypothesis_row(const vn_hypothesis *h);
+int         vn_trial_row(const vn_trial *h);
 /* Can it be reproduced in another step or layer by its change alone? */
-bool        vn_hypothesis_is_fitted(const vn_hypothesis *h);
+bool        vn_trial_is_fitted(const vn_trial *h);
 /* Do both have the same finding and numbers, wherever they are made? Numbers are compared in as
  * many digits as reports show. */
-bool        vn_hypothesis_same(const vn_hypothesis *a, const vn_hypothesis *b);
+bool        vn_trial_same(const vn_trial *a, const vn_trial *b);
 /* Have they the same id at the same operation? One may be a fault of the catalogue and the other a
  * fitted number. */
-bool        vn_hypothesis_same_mistake(const vn_hypothesis *a, const vn_hypothesis *b);
+bool        vn_trial_same_mistake(const vn_trial *a, const vn_trial *b);
 /* Same, and are they also made at the same places? */
-bool        vn_hypothesis_same_place(const vn_hypothesis *a, const vn_hypothesis *b);
+bool        vn_trial_same_place(const vn_trial *a, const vn_trial *b);
 
 /* Sets a constant of its change, which becomes VN_BY_CONSTANTS. */
-void        vn_hypothesis_constant_put(vn_hypothesis *h, const char *name, double value);
-double      vn_hypothesis_constant(const vn_hypothesis *h, const char *name); /* NaN: no constant of that name */
+void        vn_trial_constant_put(vn_trial *h, const char *name, double value);
+double      vn_trial_constant(const vn_trial *h, const char *name); /* NaN: no constant of that name */
 /* Sets its number: the last constant, the number of its fault, or the offset of rows. */
-void        vn_hypothesis_number_put(vn_hypothesis *h, double number);
+void        vn_trial_number_put(vn_trial *h, double number);
 /* The constant that is the number of a finding; NULL: none. */
 const char *vn_finding_constant(vn_finding f);
 /* Returns its number: the constant that its row in findings.def names, or the number of its
  * change, which must be of a kind that has one. */
-double      vn_hypothesis_number(const vn_hypothesis *h);
+double      vn_trial_number(const vn_trial *h);
 
 #endif

@@ -1,8 +1,8 @@
-/* hypothesis_apply.c: see hypothesis_apply.h. */
-#include "compare/hypothesis/apply_computed.h"
-#include "compare/hypothesis/apply_recorded.h"
-#include "compare/hypothesis/edit_matrix.h"
-#include "compare/hypothesis/hypothesis_apply.h"
+/* trial_apply.c: see trial_apply.h. */
+#include "compare/trial/apply_computed.h"
+#include "compare/trial/apply_recorded.h"
+#include "compare/trial/apply_matrix.h"
+#include "compare/trial/trial_apply.h"
 
 #include "libref/base/arrange.h"
 
@@ -12,18 +12,18 @@
 
 /* ---- a plan ---------------------------------------------------------------------------------- */
 
-static bool is_reached(const vn_plan *p, const vn_hypothesis *h, int node)
+static bool is_reached(const vn_plan *p, const vn_trial *h, int node)
 {
-	const vn_node         *a = &p->node[h->node], *n = &p->node[node];
-	const vn_change_places places = h->change.constants.places;
+	const vn_node          *a = &p->node[h->node], *n = &p->node[node];
+	const vn_applied_places places = h->applied.constants.places;
 
 	return places == VN_AT_NODE ? node == h->node : n->op == a->op && (places == VN_EVERYWHERE || n->layer == a->layer);
 }
 
-vn_status vn_hypothesis_plan(const vn_explain_trial *t, const vn_hypothesis *h, vn_plan **plan, vn_error *err)
+vn_status vn_trial_plan(const vn_case *t, const vn_trial *h, vn_plan **plan, vn_error *err)
 {
-	const vn_change *by = &h->change;
-	vn_status        st = vn_plan_clone(t->site->plan, plan, err);
+	const vn_applied *by = &h->applied;
+	vn_status         st = vn_plan_clone(t->site->plan, plan, err);
 
 	if (!st && by->kind == VN_BY_READS) {
 		vn_node *n = &(*plan)->node[h->node];
@@ -61,7 +61,7 @@ static vn_status move_rows(const vn_tensor *table, int by, vn_tensor *moved, voi
 	return VN_OK;
 }
 
-static vn_status apply_rows(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
+static vn_status apply_rows(const vn_case *t, const vn_trial *h, vn_made *made, vn_error *err)
 {
 	const vn_plan *p = t->site->plan;
 	const int      w = p->node[h->node].w[0];
@@ -71,12 +71,11 @@ static vn_status apply_rows(const vn_explain_trial *t, const vn_hypothesis *h, v
 		return VN_OK;
 	const vn_tensor *table = &made->weights[w];
 	const vn_status  st = vn_made_copy_table(made, p, err);
-	return st ? st : move_rows(table, h->change.rows, &made->table[w], &made->rows, err);
+	return st ? st : move_rows(table, h->applied.rows, &made->table[w], &made->rows, err);
 }
 
 /* Applies a fault of the catalogue, then constants to the operation with that fault. */
-static vn_status apply_fault_and_constants(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made,
-                                           vn_error *err)
+static vn_status apply_fault_and_constants(const vn_case *t, const vn_trial *h, vn_made *made, vn_error *err)
 {
 	const vn_plan *p = t->site->plan;
 	const int      out = p->node[h->node].out[0];
@@ -89,22 +88,22 @@ static vn_status apply_fault_and_constants(const vn_explain_trial *t, const vn_h
 	    (st = vn_plan_clone(vn_faulty_plan(made->faulty), &made->copy, err)))
 		return st;
 	vn_node *n = &made->copy->node[made->copy->value[out].node];
-	for (int k = 0; !st && k < h->change.constants.n; k++)
-		st = vn_const_set(n, h->change.constants.set[k].name, h->change.constants.set[k].value, err);
+	for (int k = 0; !st && k < h->applied.constants.n; k++)
+		st = vn_const_set(n, h->applied.constants.set[k].name, h->applied.constants.set[k].value, err);
 	made->plan = st ? NULL : made->copy;
 	made->weights = vn_faulty_weights(made->faulty);
 	return st;
 }
 
-static vn_status apply_number(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
+static vn_status apply_number(const vn_case *t, const vn_trial *h, vn_made *made, vn_error *err)
 {
 	const vn_plan *p = t->site->plan;
 	vn_status      st;
 
-	if (vn_fault_why_not(h->change.number.row, p, h->node))
+	if (vn_fault_why_not(h->applied.number.row, p, h->node))
 		return VN_OK;
 	if ((st = vn_faulty_create(p, made->weights, &made->faulty, err)) ||
-	    (st = vn_faulty_make(made->faulty, h->change.number.row, h->node, h->change.number.value, err)))
+	    (st = vn_faulty_make(made->faulty, h->applied.number.row, h->node, h->applied.number.value, err)))
 		return st;
 	made->plan = vn_faulty_plan(made->faulty);
 	made->weights = vn_faulty_weights(made->faulty);
@@ -113,17 +112,17 @@ static vn_status apply_number(const vn_explain_trial *t, const vn_hypothesis *h,
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
-vn_status vn_hypothesis_apply(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
+vn_status vn_trial_apply(const vn_case *t, const vn_trial *h, vn_made *made, vn_error *err)
 {
-	const vn_step *s = vn_trial_step(t);
+	const vn_step *s = vn_case_step(t);
 	const bool     whole = !t->part && !t->x->unmodified.residual.bad;
 	vn_error       none = { "" };
 	vn_status      st = VN_OK;
 
 	*made = (vn_made) { .weights = t->site->weights };
-	if (h->change.later && s && s->position == 0)
+	if (h->applied.later && s && s->position == 0)
 		return VN_OK; /* the first call is unaffected */
-	switch (h->change.kind) {
+	switch (h->applied.kind) {
 	case VN_BY_NUMBER: st = apply_number(t, h, made, &none); break;
 	case VN_BY_CONSTANTS:
 		if (h->fault[0]) {
@@ -132,7 +131,7 @@ vn_status vn_hypothesis_apply(const vn_explain_trial *t, const vn_hypothesis *h,
 		}
 		/* fall through */
 	case VN_BY_READS:
-		st = vn_hypothesis_plan(t, h, &made->copy, &none);
+		st = vn_trial_plan(t, h, &made->copy, &none);
 		made->plan = made->copy;
 		break;
 	case VN_BY_MATRIX: return vn_apply_matrix(t, h, made, err);
@@ -157,7 +156,7 @@ vn_status vn_hypothesis_apply(const vn_explain_trial *t, const vn_hypothesis *h,
 
 /* ---- in another layer ------------------------------------------------------------------------ */
 
-bool vn_trial_could_read(const vn_explain_trial *t, const vn_node *n, int input, int value)
+bool vn_case_could_read(const vn_case *t, const vn_node *n, int input, int value)
 {
 	const vn_plan  *p = t->site->plan;
 	const int       own = vn_plan_root(p, n->in[input]);
@@ -184,24 +183,24 @@ static int value_beside(const vn_plan *p, int value, int layers)
 	return found;
 }
 
-bool vn_hypothesis_move(const vn_explain_trial *t, vn_hypothesis *h, int node)
+bool vn_trial_move(const vn_case *t, vn_trial *h, int node)
 {
 	const vn_plan *p = t->site->plan;
 	const int      layers = p->node[node].layer - p->node[h->node].layer;
 
-	if (h->change.kind == VN_BY_READS && layers) {
+	if (h->applied.kind == VN_BY_READS && layers) {
 		for (int i = 0; i < VN_MAX_IN; i++) {
-			const int to = h->change.reads.in[i] ? value_beside(p, h->change.reads.in[i] - 1, layers) : -1;
-			if (h->change.reads.in[i] && (to < 0 || !vn_trial_could_read(t, &p->node[node], i, to)))
+			const int to = h->applied.reads.in[i] ? value_beside(p, h->applied.reads.in[i] - 1, layers) : -1;
+			if (h->applied.reads.in[i] && (to < 0 || !vn_case_could_read(t, &p->node[node], i, to)))
 				return false;
-			h->change.reads.in[i] = 1 + to;
+			h->applied.reads.in[i] = 1 + to;
 		}
-		if (h->change.reads.weights) {
-			const vn_node *of = &p->node[h->change.reads.weights - 1],
-						  *twin = vn_fault_twin(p, h->change.reads.matrix ? of : &p->node[node], of->layer + layers);
+		if (h->applied.reads.weights) {
+			const vn_node *of = &p->node[h->applied.reads.weights - 1],
+						  *twin = vn_fault_twin(p, h->applied.reads.matrix ? of : &p->node[node], of->layer + layers);
 			if (!twin)
 				return false;
-			h->change.reads.weights = 1 + (int)(twin - p->node);
+			h->applied.reads.weights = 1 + (int)(twin - p->node);
 		}
 	}
 	h->node = node;

@@ -1,8 +1,8 @@
 /* apply_computed.c: see apply_computed.h. */
-#include "compare/hypothesis/apply_computed.h"
-#include "compare/hypothesis/attend.h"
-#include "compare/hypothesis/edit_matrix.h"
-#include "compare/hypothesis/trial.h"
+#include "compare/trial/apply_computed.h"
+#include "compare/trial/attend.h"
+#include "compare/trial/apply_matrix.h"
+#include "compare/trial/case.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -11,12 +11,12 @@
 /* ---- attention ------------------------------------------------------------------------------- */
 
 /* Attention is computed here, in double, from everything that it read. */
-vn_status vn_apply_attend(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
+vn_status vn_apply_attend(const vn_case *t, const vn_trial *h, vn_made *made, vn_error *err)
 {
-	const vn_attend_edit *edit = &h->change.attend;
-	bool                  makes;
-	vn_attend_trial       a;
-	vn_status             st = vn_attend_open(&a, t, h->node, &makes, err);
+	const vn_applied_attention *edit = &h->applied.attend;
+	bool                        makes;
+	vn_attend_case              a;
+	vn_status                   st = vn_attend_open(&a, t, h->node, &makes, err);
 
 	if (st || !makes)
 		return st;
@@ -45,24 +45,24 @@ vn_status vn_apply_attend(const vn_explain_trial *t, const vn_hypothesis *h, vn_
 
 /* ---- another formula ------------------------------------------------------------------------- */
 
-/* The node with the formula of the hypothesis. */
-static vn_status set_formula(vn_node *n, const vn_change *by, vn_error *err)
+/* The node with the formula of the trial. */
+static vn_status set_formula(vn_node *n, const vn_applied *by, vn_error *err)
 {
 	if (by->kind == VN_BY_ROTATION) {
-		n->x.rope.edit = by->rotate;
+		n->x.rope.other = by->rotate;
 		return VN_OK;
 	}
 	return vn_const_set(n, "act", by->activation, err);
 }
 
 /* Are these the numbers of the unmodified operation? */
-static bool is_unmodified(const vn_explain_trial *t, const vn_tensor *fine)
+static bool is_unmodified(const vn_case *t, const vn_tensor *fine)
 {
 	return t->fine.data && fine->dtype == t->fine.dtype && vn_shape_equal(&fine->shape, &t->fine.shape) &&
 	       memcmp(fine->data, t->fine.data, vn_dtype_bytes(fine->dtype, (size_t)vn_shape_count(&fine->shape))) == 0;
 }
 
-vn_status vn_apply_formula(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
+vn_status vn_apply_formula(const vn_case *t, const vn_trial *h, vn_made *made, vn_error *err)
 {
 	const int64_t n = vn_shape_count(&t->site->cand.shape);
 	vn_error      none = { "" };
@@ -70,11 +70,11 @@ vn_status vn_apply_formula(const vn_explain_trial *t, const vn_hypothesis *h, vn
 	vn_plan      *plan;
 	vn_status     st;
 
-	if (vn_trial_node(t) != h->node)
+	if (vn_case_node(t) != h->node)
 		return VN_OK;
 	if ((st = vn_plan_clone(t->site->plan, &plan, err)))
 		return st;
-	if (!(st = set_formula(&plan->node[h->node], &h->change, &none)) &&
+	if (!(st = set_formula(&plan->node[h->node], &h->applied, &none)) &&
 	    !(st = vn_recompute_run(t->recompute, plan, t->site->weights, VN_FINE_WIDTH, &fine, &none))) {
 		if (!is_unmodified(t, &fine) && !(st = vn_made_room(t, made, &none))) {
 			vn_tensor_numbers(&fine, 0, n, (double *)made->fine.data);
@@ -103,7 +103,7 @@ static double last_place(double x, vn_rounding_format format)
  * cancels: a few times the largest difference between the operation in float32 and in float64. The
  * numbers of an operation in 16 bits do not show that difference: there, a few roundings to float32
  * of the largest number. */
-static double cancelled_error(const vn_explain_trial *t)
+static double cancelled_error(const vn_case *t)
 {
 	enum { TIMES = 4 };
 	const vn_dtype storage = t->c->opened.policy.storage;
@@ -131,7 +131,7 @@ static void settle_ties(const double *is, vn_rounding_format format, int64_t n, 
 		y[i] = is[i];
 }
 
-vn_status vn_narrow_make(const vn_explain_trial *t, const vn_narrow_edit *edit, double *y, int64_t *off, vn_error *err)
+vn_status vn_narrow_make(const vn_case *t, const vn_applied_format *edit, double *y, int64_t *off, vn_error *err)
 {
 	const vn_tensor      *cand = &t->site->cand;
 	const int64_t         n = vn_shape_count(&cand->shape);
@@ -141,7 +141,7 @@ vn_status vn_narrow_make(const vn_explain_trial *t, const vn_narrow_edit *edit, 
 
 	if (edit->whole && (st = vn_recompute_run(t->recompute, t->site->plan, t->site->weights, as, &z, err)))
 		return st;
-	double *is = vn_trial_all_doubles_of(cand);
+	double *is = vn_case_all_doubles_of(cand);
 	if (!is)
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for %lld numbers", (long long)n);
 	else {
@@ -156,7 +156,7 @@ vn_status vn_narrow_make(const vn_explain_trial *t, const vn_narrow_edit *edit, 
 	return st;
 }
 
-vn_status vn_apply_narrow(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
+vn_status vn_apply_narrow(const vn_case *t, const vn_trial *h, vn_made *made, vn_error *err)
 {
 	vn_error  none = { "" };
 	int64_t   off;
@@ -164,7 +164,7 @@ vn_status vn_apply_narrow(const vn_explain_trial *t, const vn_hypothesis *h, vn_
 
 	if (st)
 		return st;
-	if ((st = vn_narrow_make(t, &h->change.narrow, (double *)made->own.data, &off, &none)) == VN_OK)
+	if ((st = vn_narrow_make(t, &h->applied.narrow, (double *)made->own.data, &off, &none)) == VN_OK)
 		memcpy((double *)made->fine.data, made->own.data, (size_t)vn_shape_count(&made->own.shape) * sizeof(double));
 	else
 		vn_made_finish(made);

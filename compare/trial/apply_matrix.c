@@ -1,6 +1,6 @@
-/* edit_matrix.c: see edit_matrix.h. */
-#include "compare/hypothesis/edit_matrix.h"
-#include "compare/hypothesis/trial.h"
+/* apply_matrix.c: see apply_matrix.h. */
+#include "compare/trial/apply_matrix.h"
+#include "compare/trial/case.h"
 
 #include "libref/base/arrange.h"
 #include "libref/base/grow.h"
@@ -16,17 +16,18 @@ static bool is_plain(const vn_tensor *w)
 	return w->shape.rank == 2 && (w->dtype == VN_F32 || w->dtype == VN_F16 || w->dtype == VN_BF16);
 }
 
-static void add_part(vn_edited *e, const vn_tensor *w)
+static void add_part(vn_matrix_made *e, const vn_tensor *w)
 {
 	e->w[e->n] = w;
 	e->rows[e->n++] = w->shape.dim[e->transposed ? 1 : 0];
 }
 
-bool vn_edited_open(vn_edited *e, const vn_plan *p, const vn_tensor *weights, int node, bool fused, vn_dtype storage)
+bool vn_matrix_made_open(vn_matrix_made *e, const vn_plan *p, const vn_tensor *weights, int node, bool fused,
+                         vn_dtype storage)
 {
 	const vn_node *n = &p->node[node];
 
-	*e = (vn_edited) { .storage = storage };
+	*e = (vn_matrix_made) { .storage = storage };
 	if (n->op != VN_OP_LINEAR || n->w[0] < 0 || !is_plain(&weights[n->w[0]]))
 		return false;
 	e->transposed = n->c.linear.transposed;
@@ -47,7 +48,7 @@ bool vn_edited_open(vn_edited *e, const vn_plan *p, const vn_tensor *weights, in
 }
 
 /* Element i of the fused matrix, row by row. */
-static double element_at(const vn_edited *e, int64_t i)
+static double element_at(const vn_matrix_made *e, int64_t i)
 {
 	int k = 0;
 
@@ -58,7 +59,7 @@ static double element_at(const vn_edited *e, int64_t i)
 
 /* ---- formats --------------------------------------------------------------------------------- */
 
-static double as_stored(const vn_edited *e, double x)
+static double as_stored(const vn_matrix_made *e, double x)
 {
 	float f = (float)x;
 	if (e->storage != VN_F16 && e->storage != VN_BF16)
@@ -67,7 +68,7 @@ static double as_stored(const vn_edited *e, double x)
 	return (double)f;
 }
 
-static double largest_of(const vn_edited *e, bool stored)
+static double largest_of(const vn_matrix_made *e, bool stored)
 {
 	double most = 0;
 
@@ -76,7 +77,7 @@ static double largest_of(const vn_edited *e, bool stored)
 	return stored ? as_stored(e, most) : most;
 }
 
-static void put_format(vn_edited *e, const vn_matrix_edit *edit, double *row)
+static void put_format(vn_matrix_made *e, const vn_applied_matrix *edit, double *row)
 {
 	double most = 0;
 
@@ -94,15 +95,15 @@ static void put_format(vn_edited *e, const vn_matrix_edit *edit, double *row)
 /* ---- edits ----------------------------------------------------------------------------------- */
 
 /* Index i of n is in one of edit->n shards. Returns where it comes from. */
-static int64_t shard_index(const vn_matrix_edit *edit, int64_t i, int64_t n)
+static int64_t shard_index(const vn_applied_matrix *edit, int64_t i, int64_t n)
 {
 	return vn_arranged(&(vn_arrange) { VN_ARRANGE_LISTED, .a = edit->n, .list = edit->from }, i, n);
 }
 
-void vn_edited_row(vn_edited *e, const vn_matrix_edit *edit, int64_t m, double *row)
+void vn_matrix_made_row(vn_matrix_made *e, const vn_applied_matrix *edit, int64_t m, double *row)
 {
 	const int64_t N = e->N;
-	const double  factor = edit->kind == VN_EDIT_FACTOR ? edit->factor : 1;
+	const double  factor = edit->kind == VN_MATRIX_FACTOR ? edit->factor : 1;
 	int64_t       at = m, all = 0;
 
 	for (int k = 0; k < e->n; k++) {
@@ -112,26 +113,26 @@ void vn_edited_row(vn_edited *e, const vn_matrix_edit *edit, int64_t m, double *
 	for (int64_t n = 0; n < N; n++) {
 		int64_t i = at * N + n;
 		switch (edit->kind) {
-		case VN_EDIT_TRANSPOSED:
+		case VN_MATRIX_TRANSPOSED:
 			i = vn_arranged(&(vn_arrange) { VN_ARRANGE_TRANSPOSED, .a = N, .b = all }, i, all * N);
 			break;
-		case VN_EDIT_BACK:
+		case VN_MATRIX_BACK:
 			i = vn_arranged(&(vn_arrange) { VN_ARRANGE_TRANSPOSED, .a = all, .b = N }, i, all * N);
 			break;
-		case VN_EDIT_RANKS: i = at * N + shard_index(edit, n, N); break;
-		case VN_EDIT_ROWS: i = shard_index(edit, at, e->M) * N + n; break;
+		case VN_MATRIX_RANKS: i = at * N + shard_index(edit, n, N); break;
+		case VN_MATRIX_ROWS: i = shard_index(edit, at, e->M) * N + n; break;
 		default: break;
 		}
-		const bool zero = edit->kind == VN_EDIT_ZERO || (edit->kind == VN_EDIT_TAIL && n >= N - edit->n);
+		const bool zero = edit->kind == VN_MATRIX_ZERO || (edit->kind == VN_MATRIX_TAIL && n >= N - edit->n);
 		row[n] = zero ? 0 : factor * element_at(e, i);
 	}
-	if (edit->kind == VN_EDIT_FORMAT && edit->of != VN_OF_INPUTS)
+	if (edit->kind == VN_MATRIX_FORMAT && edit->of != VN_OF_INPUTS)
 		put_format(e, edit, row);
 }
 
-void vn_edited_input(const vn_matrix_edit *edit, double nudge, double *x, int64_t N)
+void vn_matrix_made_input(const vn_applied_matrix *edit, double nudge, double *x, int64_t N)
 {
-	if (edit->kind == VN_EDIT_FORMAT && edit->of != VN_OF_WEIGHTS)
+	if (edit->kind == VN_MATRIX_FORMAT && edit->of != VN_OF_WEIGHTS)
 		vn_in_format_by(x, N, edit->format, edit->scaled ? vn_largest(x, N) : 0, edit->scaled ? nudge : 0);
 }
 
@@ -173,19 +174,19 @@ static bool improves_rows(const product_rows *p, int64_t N, int64_t n, double by
 /* Writes row m of the edited matrix. A weight near the middle of two numbers of the format, where
  * an engine's last bit decides, is rounded to the number that fits the candidate better. row: (N);
  * room: (2 N + T) */
-static void settled_row(vn_edited *e, const vn_matrix_edit *edit, int64_t m, const product_rows *p, double *row,
+static void settled_row(vn_matrix_made *e, const vn_applied_matrix *edit, int64_t m, const product_rows *p, double *row,
                         double *room)
 {
 	double *low = room, *high = room + e->N, *off = room + 2 * e->N;
 	bool    ties = false;
 
-	vn_edited_row(e, edit, m, row);
-	if (!p->x || edit->kind != VN_EDIT_FORMAT || !edit->scaled || edit->of == VN_OF_INPUTS)
+	vn_matrix_made_row(e, edit, m, row);
+	if (!p->x || edit->kind != VN_MATRIX_FORMAT || !edit->scaled || edit->of == VN_OF_INPUTS)
 		return;
 	e->nudge = -VN_NUDGE;
-	vn_edited_row(e, edit, m, low);
+	vn_matrix_made_row(e, edit, m, low);
 	e->nudge = VN_NUDGE;
-	vn_edited_row(e, edit, m, high);
+	vn_matrix_made_row(e, edit, m, high);
 	e->nudge = 0;
 	for (int64_t n = 0; n < e->N && !ties; n++)
 		ties = low[n] != high[n];
@@ -202,8 +203,7 @@ static void settled_row(vn_edited *e, const vn_matrix_edit *edit, int64_t m, con
 }
 
 /* Reads the inputs of the product, if its result is the checkpoint. The caller frees p->x. */
-static vn_status read_rows(const vn_explain_trial *t, const vn_node *node, int64_t N, int64_t M, product_rows *p,
-                           vn_error *err)
+static vn_status read_rows(const vn_case *t, const vn_node *node, int64_t N, int64_t M, product_rows *p, vn_error *err)
 {
 	vn_tensor in;
 	vn_status st;
@@ -216,12 +216,11 @@ static vn_status read_rows(const vn_explain_trial *t, const vn_node *node, int64
 		return VN_OK;
 	if ((st = vn_recompute_input(t->recompute, 0, VN_FINE_WIDTH, &in, err)))
 		return st;
-	p->x = vn_trial_doubles_of(&in, t->site->first * N, p->T * N);
+	p->x = vn_case_doubles_of(&in, t->site->first * N, p->T * N);
 	return p->x ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for a product");
 }
 
-static vn_status apply_to_weights(const vn_explain_trial *t, const vn_hypothesis *h, vn_edited *e, vn_made *made,
-                                  vn_error *err)
+static vn_status apply_to_weights(const vn_case *t, const vn_trial *h, vn_matrix_made *e, vn_made *made, vn_error *err)
 {
 	const vn_plan *p = t->site->plan;
 	product_rows   rows;
@@ -230,7 +229,7 @@ static vn_status apply_to_weights(const vn_explain_trial *t, const vn_hypothesis
 	float         *x = made->rows = malloc((size_t)(e->M * e->N) * sizeof *x + 1);
 
 	for (int64_t m = 0; !st && row && x && m < e->M; m++) {
-		settled_row(e, &h->change.matrix, m, &rows, row, row + e->N);
+		settled_row(e, &h->applied.matrix, m, &rows, row, row + e->N);
 		for (int64_t n = 0; n < e->N; n++)
 			x[e->transposed ? n * e->M + m : m * e->N + n] = (float)row[n];
 	}
@@ -242,7 +241,7 @@ static vn_status apply_to_weights(const vn_explain_trial *t, const vn_hypothesis
 }
 
 /* y = x w for all rows, in double. w: room for settled_row. */
-static void multiply_rows(vn_edited *e, const vn_matrix_edit *edit, const product_rows *p, double *w, double *y)
+static void multiply_rows(vn_matrix_made *e, const vn_applied_matrix *edit, const product_rows *p, double *w, double *y)
 {
 	for (int64_t m = 0; m < e->M; m++) {
 		const double b = p->bias ? vn_tensor_number(p->bias, m) : 0;
@@ -286,7 +285,7 @@ static vn_status add_tie(input_ties *list, input_tie tie, vn_error *err)
 }
 
 /* Edits the inputs, and lists the ties. room: (2 N) */
-static vn_status edit_inputs(const vn_matrix_edit *edit, int64_t N, product_rows *p, double *room, input_ties *ties,
+static vn_status edit_inputs(const vn_applied_matrix *edit, int64_t N, product_rows *p, double *room, input_ties *ties,
                              vn_error *err)
 {
 	double   *low = room, *high = room + N;
@@ -296,9 +295,9 @@ static vn_status edit_inputs(const vn_matrix_edit *edit, int64_t N, product_rows
 		double *x = p->x + t * N;
 		memcpy(low, x, (size_t)N * sizeof *x);
 		memcpy(high, x, (size_t)N * sizeof *x);
-		vn_edited_input(edit, 0, x, N);
-		vn_edited_input(edit, -VN_NUDGE, low, N);
-		vn_edited_input(edit, VN_NUDGE, high, N);
+		vn_matrix_made_input(edit, 0, x, N);
+		vn_matrix_made_input(edit, -VN_NUDGE, low, N);
+		vn_matrix_made_input(edit, VN_NUDGE, high, N);
 		for (int64_t n = 0; !st && n < N; n++)
 			if (low[n] != high[n])
 				st = add_tie(ties, (input_tie) { .t = t, .n = n, .by = (x[n] == low[n] ? high[n] : low[n]) - x[n] },
@@ -353,8 +352,8 @@ static void choose_ties(const input_ties *ties, size_t k, size_t end)
 
 /* Rounds the tied inputs to the side that fits the candidate better, and updates y. w: room for
  * settled_row. */
-static void settle_inputs(vn_edited *e, const vn_matrix_edit *edit, const product_rows *p, const input_ties *ties,
-                          double *w, double *y)
+static void settle_inputs(vn_matrix_made *e, const vn_applied_matrix *edit, const product_rows *p,
+                          const input_ties *ties, double *w, double *y)
 {
 	for (int64_t m = 0; ties->n && m < e->M; m++) {
 		settled_row(e, edit, m, p, w, w + e->N);
@@ -374,14 +373,13 @@ static void settle_inputs(vn_edited *e, const vn_matrix_edit *edit, const produc
 	}
 }
 
-/* The hypothesis changes the inputs, which no plan expresses, so the product is computed here. */
-static vn_status apply_to_inputs(const vn_explain_trial *t, const vn_hypothesis *h, vn_edited *e, vn_made *made,
-                                 vn_error *err)
+/* The trial changes the inputs, which no plan expresses, so the product is computed here. */
+static vn_status apply_to_inputs(const vn_case *t, const vn_trial *h, vn_matrix_made *e, vn_made *made, vn_error *err)
 {
-	const vn_matrix_edit *edit = &h->change.matrix;
-	input_ties            ties = { 0 };
-	product_rows          p;
-	vn_status             st = read_rows(t, &t->site->plan->node[h->node], e->N, e->M, &p, err);
+	const vn_applied_matrix *edit = &h->applied.matrix;
+	input_ties               ties = { 0 };
+	product_rows             p;
+	vn_status                st = read_rows(t, &t->site->plan->node[h->node], e->N, e->M, &p, err);
 
 	if (st || !p.x)
 		return st;
@@ -398,13 +396,13 @@ static vn_status apply_to_inputs(const vn_explain_trial *t, const vn_hypothesis 
 	return st;
 }
 
-vn_status vn_apply_matrix(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
+vn_status vn_apply_matrix(const vn_case *t, const vn_trial *h, vn_made *made, vn_error *err)
 {
-	vn_edited e;
+	vn_matrix_made e;
 
-	if (!vn_edited_open(&e, t->site->plan, t->site->weights, h->node, h->change.matrix.fused,
-	                    t->c->opened.policy.storage))
+	if (!vn_matrix_made_open(&e, t->site->plan, t->site->weights, h->node, h->applied.matrix.fused,
+	                         t->c->opened.policy.storage))
 		return VN_OK;
-	return h->change.matrix.of == VN_OF_WEIGHTS ? apply_to_weights(t, h, &e, made, err)
-	                                            : apply_to_inputs(t, h, &e, made, err);
+	return h->applied.matrix.of == VN_OF_WEIGHTS ? apply_to_weights(t, h, &e, made, err)
+	                                             : apply_to_inputs(t, h, &e, made, err);
 }

@@ -1,23 +1,23 @@
-/* hypothesis_apply.h: reproduces a hypothesis: makes the checkpoint that an engine with this
+/* trial_apply.h: reproduces a trial: makes the checkpoint that an engine with this
  * mistake would record. */
-#ifndef VN_COMPARE_HYPOTHESIS_APPLY_H
-#define VN_COMPARE_HYPOTHESIS_APPLY_H
+#ifndef VN_COMPARE_TRIAL_APPLY_H
+#define VN_COMPARE_TRIAL_APPLY_H
 
-#include "compare/hypothesis/trial.h"
+#include "compare/trial/case.h"
 
 /* Fills *made with a plan and weights to run, or with numbers; leaves both out if h changes nothing
  * at this checkpoint, if its number does not fit the operation, or if it is VN_BY_CATALOGUE,
  * VN_BY_RESULT, VN_BY_CACHED or VN_BY_ONE_CACHED: the strategies that propose those also score
  * them. t: positioned at the checkpoint. Call vn_made_finish afterwards, also after a failure. */
-vn_status vn_hypothesis_apply(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err);
-/* Makes the plan of a hypothesis VN_BY_CONSTANTS or VN_BY_READS. VN_ERR_USAGE: a constant is out of
+vn_status vn_trial_apply(const vn_case *t, const vn_trial *h, vn_made *made, vn_error *err);
+/* Makes the plan of a trial VN_BY_CONSTANTS or VN_BY_READS. VN_ERR_USAGE: a constant is out of
  * its range. */
-vn_status vn_hypothesis_plan(const vn_explain_trial *t, const vn_hypothesis *h, vn_plan **plan, vn_error *err);
+vn_status vn_trial_plan(const vn_case *t, const vn_trial *h, vn_plan **plan, vn_error *err);
 /* Moves h from another layer's node to this one; what it reads moves by as many layers. Returns
  * false if that does not exist. */
-bool      vn_hypothesis_move(const vn_explain_trial *t, vn_hypothesis *h, int node);
+bool      vn_trial_move(const vn_case *t, vn_trial *h, int node);
 /* Could node n have read this value in place of its input? True if the value was recorded, existed
  * when n ran, and has the input's shape. */
-bool      vn_trial_could_read(const vn_explain_trial *t, const vn_node *n, int input, int value);
+bool      vn_case_could_read(const vn_case *t, const vn_node *n, int input, int value);
 
 #endif

@@ -3,10 +3,10 @@
 #ifndef VN_COMPARE_ATTEND_H
 #define VN_COMPARE_ATTEND_H
 
-#include "compare/hypothesis/trial.h"
+#include "compare/trial/case.h"
 
 /* What an attention reads, as the candidate recorded it. */
-typedef struct vn_attend_trial {
+typedef struct vn_attend_case {
 	const vn_node *n;          /* VN_OP_ATTENTION */
 	int            output;     /* the slot of its output that is the checkpoint */
 	double        *q, *k, *v;  /* (S,H,K)  (S + padding,G,K) each */
@@ -23,28 +23,28 @@ typedef struct vn_attend_trial {
 	bool           later;   /* the checkpoint has rows of calls of several tokens after the first */
 	int64_t        S;
 	int64_t        padding; /* keys of its batch's padding, after the others; 0: none were recorded */
-} vn_attend_trial;
+} vn_attend_case;
 
 /* Returns the slot of an attention's output that is this value; -1: it is no such output. */
 int       vn_attend_output(const vn_node *n, int value);
 /* Opens the attention whose output is the checkpoint. *made: does `node` make the checkpoint? If
  * not, or after an error, there is nothing to close. */
-vn_status vn_attend_open(vn_attend_trial *a, const vn_explain_trial *t, int node, bool *made, vn_error *err);
-void      vn_attend_close(vn_attend_trial *a);
+vn_status vn_attend_open(vn_attend_case *a, const vn_case *t, int node, bool *made, vn_error *err);
+void      vn_attend_close(vn_attend_case *a);
 
 /* Can the edit be made in the checkpoint's call? */
-bool      vn_attend_applies(const vn_attend_trial *a, const vn_attend_edit *edit);
+bool      vn_attend_applies(const vn_attend_case *a, const vn_applied_attention *edit);
 /* Rounds q, k and v as the edit requires. Call it before computing the rows of an edit. */
-vn_status vn_attend_prepare(vn_attend_trial *a, const vn_attend_edit *edit, vn_error *err);
+vn_status vn_attend_prepare(vn_attend_case *a, const vn_applied_attention *edit, vn_error *err);
 /* Computes row i of the output: y is the context (H,K), or the scores or probabilities (H,S), of
  * the query at position i over S keys. is: the candidate's row: a number so near a tie of a format
  * that an engine's last bit decides is rounded to the side that fits this row better. NULL: rounds
  * to nearest. */
-void      vn_attend_row(const vn_attend_trial *a, const vn_attend_edit *edit, int64_t i, const double *is, double *y);
+void vn_attend_row(const vn_attend_case *a, const vn_applied_attention *edit, int64_t i, const double *is, double *y);
 /* Returns how many numbers a head has in a row of that output: K, or S. */
-int64_t   vn_attend_width(const vn_attend_trial *a);
+int64_t vn_attend_width(const vn_attend_case *a);
 /* Returns the index of head h of a row in a checkpoint of T rows: context is (T,H,K), scores and
  * probabilities (H,T,S). */
-int64_t   vn_attend_at(const vn_attend_trial *a, int64_t T, int64_t row, int h);
+int64_t vn_attend_at(const vn_attend_case *a, int64_t T, int64_t row, int h);
 
 #endif
