@@ -18,6 +18,7 @@ int cmd_help(int argc, char **argv, const vn_command_table *t);
 int cmd_isolate(int argc, char **argv);
 int cmd_limits(int argc, char **argv);
 int cmd_merge(int argc, char **argv);
+int cmd_report(int argc, char **argv);
 int cmd_synth(int argc, char **argv);
 int cmd_table(int argc, char **argv);
 int cmd_version(int argc, char **argv);
@@ -25,7 +26,7 @@ int cmd_weights(int argc, char **argv);
 
 /* The option tables, from which help, manual and completions are printed. */
 extern const vn_command vn_calibrate_command, vn_compare_command, vn_explain_command, vn_evaluate_command,
-	vn_help_command, vn_isolate_command, vn_limits_command, vn_merge_command, vn_synth_command, vn_table_command,
-	vn_version_command, vn_weights_command;
+	vn_help_command, vn_isolate_command, vn_limits_command, vn_merge_command, vn_report_command, vn_synth_command,
+	vn_table_command, vn_version_command, vn_weights_command;
 
 #endif

@@ -68,6 +68,7 @@ static const vn_command_row command[] = {
 	{ cmd_calibrate, "fit limits to correct runs", VN_WORK_RUN_IF_MODEL, &vn_calibrate_command },
 	{ cmd_limits, "check a limits file and print the limits that it sets", VN_WORK_READ, &vn_limits_command },
 	{ cmd_merge, "join the results of several processes that compared folders", VN_WORK_READ, &vn_merge_command },
+	{ cmd_report, "write the report of an earlier comparison in another form", VN_WORK_READ, &vn_report_command },
 	{ cmd_points, "list the checkpoints of a model, and the known mistakes", VN_WORK_READ, &vn_points_command },
 #ifdef VERNIER_GPU
 	{ cmd_devices, "list the Vulkan devices of this machine", VN_WORK_READ, &vn_devices_command },

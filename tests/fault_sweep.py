@@ -95,6 +95,8 @@ COMMANDS = {
     "compare_folders_json": ("compare IN/good IN/well -o r.json", ["r.0.json", "r.1.json"]),
     "compare_part": ("compare IN/good IN/other --part 1/2 --summary s.json", ["s.json"]),
     "merge": ("merge IN/part1.json IN/part2.json -o s.json", ["s.json"]),
+    "report": ("report IN/bad.json -o r.html", ["r.html"]),
+    "report_text": ("report IN/bad.json", []),
     "compare_packed": ("compare IN/ref.h5 IN/packed.h5 --threads 1", []),
     "compare_ranks": ("compare IN/ref.h5 --shard IN/rank0.h5 IN/rank1.h5", []),
     "compare_names": ("compare IN/ref.h5 FIXTURES/foreign/llama.cpp-qwen2.h5 --names llama.cpp --allow "

@@ -133,6 +133,7 @@ def commands():
         Command("compare --part", ["compare", "refs", "cands", "--force", "-q", "--part", "1/2", "--summary",
                                    "out/s.json"]),
         Command("merge", ["merge", "part1.json", "part2.json", "--force", "-o", "out/r.json"]),
+        Command("report", ["report", "report.json", "--force", "-o", "out/r.html"]),
         Command("compare many", ["compare", "ref.h5", "cand.h5", "other.h5", "--force", "-q", "-o", "out/r.json", "-o",
                                  "out/r.html"]),
         Command("table", ["table", "ref.h5", "cand.h5", "--force", "-o", "out/t.html"]),
@@ -368,6 +369,7 @@ def main():
             f.write('{"name": "a", "ids": [5, 6], "decode": 1}\n{"name": "b", "ids": [7, 8, 9]}\n')
         for part in 1, 2:
             quietly(["compare", "refs", "cands", "-q", "--part", f"{part}/2", "--summary", f"part{part}.json"])
+        quietly(["compare", "ref.h5", "cand.h5", "-q", "-o", "report.json"])
         import numpy
         numpy.savez("dump.npz", **{f"layer{i}.attn_out": numpy.ones((5, 8), "float32") for i in range(20)})
         numpy.savez("many.npz", **{f"t{i}": numpy.ones(2, "float32") for i in range(1500)})

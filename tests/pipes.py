@@ -89,7 +89,7 @@ def main():
                      ("compare", "ref.h5", "half.h5", "--limits", "pipe.yaml"),
                      ("compare", "ref.h5", "half.h5", "--names", "pipe.yaml"),
                      ("compare", "ref.h5", "half.h5", "--baseline", "pipe.json"), ("limits", "pipe.yaml"),
-                     ("merge", "pipe.json"), ("points", "pipe"), ("points", "pipe.gguf"),
+                     ("merge", "pipe.json"), ("report", "pipe.json"), ("points", "pipe"), ("points", "pipe.gguf"),
                      ("weights", "pipe.gguf", model),
                      ("weights", "pipe", model), ("capture", "ref", "pipe", *ids, "-o", "x.h5"),
                      ("evaluate", "pipe.gguf", *ids), ("isolate", "pipe", *ids),

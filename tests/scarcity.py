@@ -78,6 +78,7 @@ def commands():
             Command("devices"),
             Command("show", "ref.h5", "logits", "--values", "new.csv", "--force", writes="new.csv"),
             Command("merge", "part1.json", "part2.json"),
+            Command("report", "report.json", "--format", "html"),
             Command("synth", "tiny", "-o", "new"),
             Command("import", "dump.npz", "--dry-run", *IDS),
             Command("capture", "gpu", "model", *IDS, "-o", "new.h5", writes="new.h5"),
@@ -212,6 +213,7 @@ def main():
         for part in 1, 2:
             subprocess.run([VERNIER, "compare", "refs", "cands", "-q", "--part", f"{part}/2", "--summary",
                             f"part{part}.json"], check=True)
+        subprocess.run([VERNIER, "compare", "ref.h5", "cand.h5", "-q", "-o", "report.json"], check=False)
         import numpy
         numpy.savez("dump.npz", **{f"layer{i}.attn_out": numpy.ones((5, 8), "float32") for i in range(20)})
         if os.getuid() != 0:

@@ -87,7 +87,7 @@ static vn_checkpoint *breaks(fixture *f, int step, const char *name)
 		                 .line = 3 };
 	vn_error       e;
 
-	CU_ASSERT_EQUAL_FATAL(vn_checks_keep(&f->c, p, &k, 1, &e), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(vn_checks_keep(&f->c.result.terms, p, &k, 1, &e), VN_OK);
 	p->worst = 0;
 	p->status = VN_OUTSIDE;
 	p->fails = true;
@@ -97,7 +97,7 @@ static vn_checkpoint *breaks(fixture *f, int step, const char *name)
 static void put_check(fixture *f, vn_checkpoint *p, const vn_check *k)
 {
 	vn_error e;
-	CU_ASSERT_EQUAL(vn_checks_set(&f->c, p, 0, k, &e), VN_OK);
+	CU_ASSERT_EQUAL(vn_checks_set(&f->c.result.terms, p, 0, k, &e), VN_OK);
 }
 
 static void judge(fixture *f)

@@ -21,7 +21,7 @@ static void give_checks(vn_comparison *c, vn_checkpoint *p, double value)
 		  .steps = 8 },
 	};
 	vn_error e;
-	CU_ASSERT_EQUAL_FATAL(vn_checks_keep(c, p, k, 2, &e), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(vn_checks_keep(&c->result.terms, p, k, 2, &e), VN_OK);
 }
 
 static void checks_come_back_as_they_were_given(void)
@@ -79,7 +79,7 @@ static void terms_that_differ_in_anything_are_two(void)
 
 	for (int turn = 0; turn < 2; turn++)
 		for (int i = 0; i < N; i++)
-			CU_ASSERT_EQUAL_FATAL(vn_checks_add(&c, &p, &k[i], &e), VN_OK);
+			CU_ASSERT_EQUAL_FATAL(vn_checks_add(&c.result.terms, &p, &k[i], &e), VN_OK);
 	CU_ASSERT_EQUAL_FATAL(p.n_checks, 2 * N);
 	for (int i = 0; i < N; i++)
 		for (int j = 0; j < 2 * N; j++)
@@ -99,7 +99,7 @@ static void one_that_is_set_leaves_those_of_other_checkpoints(void)
 	vn_check k = vn_check_at(&p, 0);
 	k.best = 1e-6;
 	k.has_best = true;
-	CU_ASSERT_EQUAL(vn_checks_set(&c, &p, 0, &k, &e), VN_OK);
+	CU_ASSERT_EQUAL(vn_checks_set(&c.result.terms, &p, 0, &k, &e), VN_OK);
 	CU_ASSERT(vn_check_at(&p, 0).has_best && vn_check_at(&p, 0).best == 1e-6 && vn_check_at(&p, 0).value == 1e-5);
 	CU_ASSERT_FALSE(vn_check_at(&q, 0).has_best);
 	vn_checks_drop(&p);

@@ -156,7 +156,7 @@ static int origins_of(const uses *of, int n, char *last)
 				vn_check x = vn_check_at(p, k);
 				x.value = of[i].part * x.limit;
 				x.holds = of[i].part <= 1;
-				CU_ASSERT_EQUAL(vn_checks_set(&t.c, p, k, &x, &t.err), VN_OK);
+				CU_ASSERT_EQUAL(vn_checks_set(&t.c.result.terms, p, k, &x, &t.err), VN_OK);
 			}
 		if (of[i].part > 1)
 			put_outside(p);

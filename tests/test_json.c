@@ -284,6 +284,46 @@ static void what_fails_is_noted_and_counts_from_a_mark(void)
 	CU_ASSERT_EQUAL(vn_trouble_since(vn_trouble_mark(), "x", &err), VN_OK);
 }
 
+/* The elements of a member's list, as text; what is wrong behind them is in *why. */
+static void list_of(const char *text, char *found, json_error_t *why)
+{
+	vn_json_members m = { .text = text, .bytes = strlen(text) };
+	json_t         *name, *value;
+	bool            begun = false;
+
+	*found = 0;
+	CU_ASSERT_TRUE_FATAL(vn_json_key(&m, &name, why));
+	json_decref(name);
+	while (vn_json_element(&m, &begun, &value, why)) {
+		sprintf(found + strlen(found), "%d ", (int)json_integer_value(value));
+		json_decref(value);
+	}
+}
+
+static void a_list_is_read_an_element_at_a_time(void)
+{
+	static const struct {
+		const char *text, *found, *wrong;
+	} cases[] = {
+		{ "{\"a\": [1, 2,3 ] , \"b\": 4}", "1 2 3 ", "" },
+		{ "{\"a\":[]}", "", "" },
+		{ "{\"a\":[1 2]}", "1 ", "',' or ']' expected" },
+		{ "{\"a\":[1,]}", "1 ", "" },
+		{ "{\"a\":{}}", "", "'[' expected" },
+		{ "{\"a\":[1", "1 ", "',' or ']' expected" },
+	};
+	char         found[40];
+	json_error_t why;
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		list_of(cases[i].text, found, &why);
+		CU_ASSERT_STRING_EQUAL(found, cases[i].found);
+		if (i != 3) /* there the words are Jansson's */
+			CU_ASSERT_STRING_EQUAL(why.text, cases[i].wrong);
+		CU_ASSERT_EQUAL(*why.text == 0, i < 2);
+	}
+}
+
 int main(void)
 {
 	static CU_TestInfo tests[] = {
@@ -295,6 +335,7 @@ int main(void)
 		TEST(a_member_is_read_whole_or_not_at_all),
 		TEST(what_was_lost_before_is_not_written_later),
 		TEST(what_fails_is_noted_and_counts_from_a_mark),
+		TEST(a_list_is_read_an_element_at_a_time),
 		CU_TEST_INFO_NULL,
 	};
 	return run_suite("json", tests);

@@ -56,13 +56,13 @@ vn_check vn_check_at(const vn_checkpoint *p, int i)
 	return k;
 }
 
-vn_status vn_checks_keep(vn_comparison *c, vn_checkpoint *p, const vn_check *check, int n, vn_error *err)
+vn_status vn_checks_keep(void **terms, vn_checkpoint *p, const vn_check *check, int n, vn_error *err)
 {
 	vn_kept_check *list = malloc((size_t)(n ? n : 1) * sizeof *list);
 	bool           kept = list != NULL;
 
 	for (int i = 0; i < n && kept; i++)
-		kept = keep_check(&c->result.terms, &check[i], &list[i]);
+		kept = keep_check(terms, &check[i], &list[i]);
 	if (!kept) {
 		free(list);
 		return no_memory(p, err);
@@ -73,22 +73,22 @@ vn_status vn_checks_keep(vn_comparison *c, vn_checkpoint *p, const vn_check *che
 	return VN_OK;
 }
 
-vn_status vn_checks_add(vn_comparison *c, vn_checkpoint *p, const vn_check *check, vn_error *err)
+vn_status vn_checks_add(void **terms, vn_checkpoint *p, const vn_check *check, vn_error *err)
 {
 	vn_kept_check *more = realloc(p->check, ((size_t)p->n_checks + 1) * sizeof *more);
 
 	if (!more)
 		return no_memory(p, err);
 	p->check = more;
-	if (!keep_check(&c->result.terms, check, &more[p->n_checks]))
+	if (!keep_check(terms, check, &more[p->n_checks]))
 		return no_memory(p, err);
 	p->n_checks++;
 	return VN_OK;
 }
 
-vn_status vn_checks_set(vn_comparison *c, vn_checkpoint *p, int i, const vn_check *check, vn_error *err)
+vn_status vn_checks_set(void **terms, vn_checkpoint *p, int i, const vn_check *check, vn_error *err)
 {
-	return keep_check(&c->result.terms, check, &p->check[i]) ? VN_OK : no_memory(p, err);
+	return keep_check(terms, check, &p->check[i]) ? VN_OK : no_memory(p, err);
 }
 
 void vn_checks_drop(vn_checkpoint *p)

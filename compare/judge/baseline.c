@@ -262,7 +262,7 @@ static vn_status measured_since(vn_comparison *all, const baseline *b, const bef
 		if (k.holds)
 			continue;
 		vn_since s = check_since(b, p, &k, &was);
-		st = vn_checks_set(all, c, i, &k, err);
+		st = vn_checks_set(&all->result.terms, c, i, &k, err);
 		if (s == VN_WORSE && vn_channel_steps(all, c, k.metric) && steps_are_no_worse(all, b, c))
 			s = VN_KNOWN;
 		if (s > *worst || (s == *worst && is_farther(c, &k))) {

@@ -347,5 +347,5 @@ vn_status vn_judge(vn_comparison *c, vn_checkpoint *p, vn_error *err)
 		if (p->worst < 0 || is_worse(k, &list.check[p->worst]))
 			p->worst = i;
 	}
-	return vn_checks_keep(c, p, list.check, list.n, err);
+	return vn_checks_keep(&c->result.terms, p, list.check, list.n, err);
 }

@@ -33,7 +33,7 @@ static vn_check check_of(const vn_checkpoint *p)
 static vn_status add_check(vn_comparison *c, vn_checkpoint *p, vn_error *err)
 {
 	const vn_check  k = check_of(p);
-	const vn_status st = vn_checks_add(c, p, &k, err);
+	const vn_status st = vn_checks_add(&c->result.terms, p, &k, err);
 
 	if (st)
 		return st;

@@ -51,6 +51,7 @@ typedef struct vn_report_form {
 vn_status vn_report_refused(const vn_comparison *c, const char *why, FILE *out, vn_error *err);
 
 extern const char *const vn_report_names;                     /* "text|json|...", for help */
+const vn_report_form    *vn_report_at(int i);                 /* by its place in vn_report_names; NULL behind it */
 const vn_report_form    *vn_report_by_name(const char *name); /* NULL if there is none */
 /* The form of the files with this ending; NULL if there is none. */
 const vn_report_form    *vn_report_meant(const char *ending);

@@ -16,6 +16,11 @@ static const char *const endings = &VN_REPORT_FORMS(ENDING, , )[2]; /* without t
 
 enum { N_FORMS = sizeof forms / sizeof *forms };
 
+const vn_report_form *vn_report_at(int i)
+{
+	return i < N_FORMS ? &forms[i] : NULL;
+}
+
 const vn_report_form *vn_report_by_name(const char *name)
 {
 	for (int i = 0; i < N_FORMS; i++)

@@ -46,10 +46,12 @@ static void print_inputs(FILE *out, const vn_document *doc, const json_t *detail
 	else if (n == 0)
 		fprintf(out, "none of them was compared\n");
 	for (int i = 0; i < n; i++) {
-		const int            at = vn_document_find(doc, vn_document_member(json_array_get(inputs, (size_t)i), "name"));
-		const vn_checkpoint *k = &doc->checkpoint[at];
+		const int at = vn_document_find(doc, vn_document_member(json_array_get(inputs, (size_t)i), "name"));
 		if (i)
 			vn_say(out, "  %-14s ", "");
+		if (at < 0)
+			continue; /* no memory for its name */
+		const vn_checkpoint *k = &doc->checkpoint[at];
 		vn_say(out, "%s: %s nmse ", k->status == VN_OUTSIDE ? "OUTSIDE limits" : "within limits", vn_label(k, label));
 		if (k->m.finite)
 			fprintf(out, "%.2g", k->m.value[VN_M_NMSE]);

@@ -5,39 +5,12 @@
 #include "compare/judge/unmeasured.h"
 #include "compare/replay/replay_words.h"
 #include "compare/result/document_json.h"
+#include "compare/result/rows.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-const char *vn_document_text(const json_t *j)
-{
-	const char *text = json_string_value(j);
-	return text ? text : "";
-}
-
-int vn_document_lines(const json_t *lines)
-{
-	return (int)json_array_size(lines);
-}
-
-const char *vn_document_line(const json_t *lines, int i)
-{
-	return vn_document_text(json_array_get(lines, (size_t)i));
-}
-
-const char *vn_document_member(const json_t *object, const char *key)
-{
-	return vn_document_text(json_object_get(object, key));
-}
-
-double vn_document_number(const json_t *object, const char *key)
-{
-	const json_t *x = json_object_get(object, key);
-	return json_is_number(x) ? json_number_value(x)
-	                         : vn_json_word_value(vn_document_member(json_object_get(object, "not_finite"), key));
-}
 
 const char *vn_document_limits(const vn_document *doc)
 {
@@ -57,25 +30,38 @@ static const char *op_of(const vn_comparison *c, const vn_checkpoint *p)
 	return *e->op || p->value < 0 ? e->op : vn_op_name(c->opened.plan->node[c->opened.plan->value[p->value].node].op);
 }
 
+static const vn_read_row *row_of(const vn_document *doc, const vn_checkpoint *p)
+{
+	return &doc->read->row[p - doc->checkpoint];
+}
+
 vn_tensor_facts vn_document_about(const vn_document *doc, const vn_checkpoint *p)
 {
+	if (doc->read)
+		return row_of(doc, p)->about;
 	const vn_entry *e = entry_of(doc->of, p);
 	return (vn_tensor_facts) { op_of(doc->of, p), vn_entry_axes(e), e->shape };
 }
 
 const char *vn_document_replayed(const vn_document *doc, const vn_checkpoint *p, char text[VN_WORDS])
 {
-	return vn_replay_say_result(doc->of, p, text);
+	if (!doc->read)
+		return vn_replay_say_result(doc->of, p, text);
+	snprintf(text, VN_WORDS, "%s", row_of(doc, p)->replayed ? row_of(doc, p)->replayed : "");
+	return text;
 }
 
 int vn_document_products(const vn_document *doc, const vn_checkpoint *p, vn_gemm g[VN_MAX_GEMM])
 {
-	return vn_replayed_products(doc->of, p, g);
+	if (!doc->read)
+		return vn_replayed_products(doc->of, p, g);
+	memcpy(g, row_of(doc, p)->gemm, sizeof row_of(doc, p)->gemm);
+	return row_of(doc, p)->n_gemm;
 }
 
 json_t *vn_document_sides(const vn_document *doc, const vn_checkpoint *p)
 {
-	return vn_unmeasured_sides(doc->of, p);
+	return doc->read ? json_incref(row_of(doc, p)->sides) : vn_unmeasured_sides(doc->of, p);
 }
 
 bool vn_ratio_of(const vn_document *doc, const vn_checkpoint *p, double *ratio)
@@ -90,22 +76,30 @@ bool vn_ratio_of(const vn_document *doc, const vn_checkpoint *p, double *ratio)
 	return true;
 }
 
-/* Finds a checkpoint by its name in JSON, "step.2/layer3.q_rope". */
+/* Is this its name in JSON? There, bytes that are no UTF-8 are escaped. */
+static bool is_named(const vn_checkpoint *p, const char *name)
+{
+	if (strcmp(p->name, name) == 0)
+		return true;
+	if (!strstr(name, "\\x"))
+		return false;
+	json_t    *own = vn_json_text(p->name);
+	const bool same = strcmp(vn_document_text(own), name) == 0;
+	json_decref(own);
+	return same;
+}
+
 int vn_document_find(const vn_document *doc, const char *name)
 {
 	int step = 0, end = 0;
 
 	if (sscanf(name, "step.%d/%n", &step, &end) == 1 && end > 0)
 		name += end;
-	for (int i = 0; i < doc->n; i++) {
-		if (doc->checkpoint[i].step != step)
-			continue;
-		json_t    *own = vn_json_text(doc->checkpoint[i].name);
-		const bool same = strcmp(vn_document_text(own), name) == 0;
-		json_decref(own);
-		if (same)
+	if (doc->read)
+		return vn_reading_find(doc->read, name, step);
+	for (int i = 0; i < doc->n; i++)
+		if (doc->checkpoint[i].step == step && is_named(&doc->checkpoint[i], name))
 			return i;
-	}
 	return -1;
 }
 
@@ -144,5 +138,6 @@ void vn_document_finish(vn_document *doc)
 #include "compare/result/fields.def"
 #undef FIELD
 	free(doc->detail);
+	vn_reading_free(doc->read);
 	*doc = (vn_document) { .n = 0 };
 }

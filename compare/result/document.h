@@ -16,7 +16,9 @@
 #include "compare/text/json.h"
 #include "libref/plan/gemm.h"
 
-#define VN_DOCUMENT_SCHEMA "vernier-compare/3" /* specs/compare.md */
+/* specs/compare.md */
+#define VN_DOCUMENT_SCHEMA "vernier-compare/3"
+#define VN_DOCUMENT_BEFORE "vernier-compare/2"
 
 typedef struct vn_document {
 #define FIELD(key, kind, since, part) json_t *key; /* NULL: the report has none */
@@ -32,7 +34,8 @@ typedef struct vn_document {
 	int                   *detail;       /* (of divergences) their checkpoints */
 	bool                   within;
 	vn_verified            verified[2]; /* digests that were checked, of the reference and the candidate */
-	const vn_comparison   *of;
+	const vn_comparison   *of;          /* NULL: it was read */
+	struct vn_reading     *read;        /* rows.h; NULL: of a comparison */
 } vn_document;
 
 /* Makes the document of a comparison. most: the most checkpoints with details (divergences): the
@@ -41,6 +44,10 @@ typedef struct vn_document {
  * chosen: "--limits", "the candidate's precision f16". Call vn_document_finish afterwards, also
  * after a failure. */
 vn_status vn_document_of(vn_comparison *c, int most, const char *chosen, vn_document *doc, vn_error *err);
+/* Reads the document of a JSON report, of this schema or of the one before. VN_ERR_FORMAT: it is
+ * another text, a key is missing, or its checkpoints contradict its verdict. Call
+ * vn_document_finish afterwards, also after a failure. */
+vn_status vn_document_read(const char *path, vn_document *doc, vn_error *err);
 void      vn_document_finish(vn_document *doc); /* doc may be zeroed */
 
 /* ---- members ----------------------------------------------------------------------------- */

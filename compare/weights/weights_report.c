@@ -64,7 +64,7 @@ void vn_weights_text(const json_t *w, int most, FILE *out)
 	char        said[ROOM], which[ROOM];
 	int         width = 0, side[2] = { 9, 9 };
 
-	if (!json_is_object(w))
+	if (!*text_of(w, "summary"))
 		return;
 	vn_say(out, "%-10s %s\n", "weights", text_of(w, "summary"));
 	const int n = count_shown(rows_of(w), most);
@@ -164,7 +164,7 @@ void vn_weights_markdown(const json_t *w, FILE *out)
 {
 	const char *cell[N_CELLS];
 
-	if (!json_is_object(w))
+	if (!*text_of(w, "summary"))
 		return;
 	vn_say(out, "- **Weights** %s\n", text_of(w, "summary"));
 	const int n = count_shown(rows_of(w), SHOWN);
@@ -189,7 +189,7 @@ void vn_weights_html(const json_t *w, FILE *out)
 {
 	const char *cell[N_CELLS];
 
-	if (!json_is_object(w))
+	if (!*text_of(w, "summary"))
 		return;
 	vn_say(out, "<dt>weights</dt><dd>%s", text_of(w, "summary"));
 	if (rows_of(w))

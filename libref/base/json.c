@@ -116,7 +116,7 @@ static char skip_space(vn_json_members *m)
 	return m->at < m->bytes ? m->text[m->at] : 0;
 }
 
-static json_t *next_value(vn_json_members *m, json_error_t *why)
+json_t *vn_json_value(vn_json_members *m, json_error_t *why)
 {
 	json_t *v = vn_json_load(m->text + m->at, m->bytes - m->at,
 	                         JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_DISABLE_EOF_CHECK, why);
@@ -155,29 +155,62 @@ static const char *find_name(vn_json_members *m, bool *last)
 	return m->at < m->bytes ? "end of file expected" : NULL;
 }
 
-bool vn_json_next(vn_json_members *m, json_t **name, json_t **value, json_error_t *why)
+static void say_wrong(const vn_json_members *m, const char *wrong, json_error_t *why)
+{
+	strcpy(why->text, wrong);
+	why->position = (int)m->at;
+}
+
+bool vn_json_key(vn_json_members *m, json_t **name, json_error_t *why)
 {
 	bool        last;
 	const char *wrong = find_name(m, &last);
 
 	*why = (json_error_t) { .line = -1, .column = -1 };
-	*name = *value = NULL;
-	if (!wrong && !last && (*name = next_value(m, why))) {
-		if (skip_space(m) == ':') {
-			m->at++;
-			*value = next_value(m, why);
-		} else
-			wrong = "':' expected";
+	*name = NULL;
+	if (!wrong && !last && (*name = vn_json_value(m, why))) {
+		wrong = skip_space(m) == ':' ? NULL : "':' expected";
+		m->at += !wrong;
 	}
 	if (wrong) {
-		strcpy(why->text, wrong);
-		why->position = (int)m->at;
+		say_wrong(m, wrong, why);
+		json_decref(*name);
+		*name = NULL;
 	}
-	if (*value)
+	return *name != NULL;
+}
+
+bool vn_json_next(vn_json_members *m, json_t **name, json_t **value, json_error_t *why)
+{
+	*value = NULL;
+	if (vn_json_key(m, name, why) && (*value = vn_json_value(m, why)))
 		return true;
 	json_decref(*name);
 	*name = NULL;
 	return false;
+}
+
+bool vn_json_element(vn_json_members *m, bool *begun, json_t **value, json_error_t *why)
+{
+	const char before = *begun ? ',' : '[';
+
+	*why = (json_error_t) { .line = -1, .column = -1 };
+	*value = NULL;
+	const char c = skip_space(m);
+	const bool first = !*begun;
+	*begun = true;
+	if (c != before && (first || c != ']')) {
+		say_wrong(m, first ? "'[' expected" : "',' or ']' expected", why);
+		return false;
+	}
+	m->at++;
+	if (c == ']')
+		return false;
+	if (first && skip_space(m) == ']') {
+		m->at++;
+		return false;
+	}
+	return (*value = vn_json_value(m, why)) != NULL;
 }
 
 char *vn_json_dump(const json_t *j, size_t flags)

@@ -30,7 +30,14 @@ typedef struct vn_json_members {
 /* Reads the next member: a string and a value, which the caller frees. Returns false after the last
  * one (why->text is empty), or if the text is not an object (why->text, why->position). Does not
  * notice that a name comes twice in this object. Looks for NUL bytes in the whole text first. */
-bool vn_json_next(vn_json_members *m, json_t **name, json_t **value, json_error_t *why);
+bool    vn_json_next(vn_json_members *m, json_t **name, json_t **value, json_error_t *why);
+/* The same in two steps: the name of the next member; its value, NULL on failure. */
+bool    vn_json_key(vn_json_members *m, json_t **name, json_error_t *why);
+json_t *vn_json_value(vn_json_members *m, json_error_t *why);
+/* Instead of vn_json_value, where the value is a list: its next element, which the caller frees.
+ * *begun: false before the first. Returns false behind the last one (why->text is empty), or if it
+ * is no list. */
+bool    vn_json_element(vn_json_members *m, bool *begun, json_t **value, json_error_t *why);
 
 /* Writes a value as a text, which the caller frees. NULL: no memory, now or while the value was
  * built (then j may be NULL). */
