@@ -75,7 +75,7 @@ static double of_experiment(double u, vn_act act)
 	case VN_HARD_SWISH: return u * fmin(fmax(u / 6 + 0.5, 0), 1);
 	case VN_SOFTSIGN: return u / (1 + fabs(u));
 	case VN_EXP: return exp(u);
-	default: return round_to_format(u, act);
+	default: return u;
 	}
 }
 
@@ -133,6 +133,14 @@ static void compute_share(real *y, const real *x, const real *up, vn_act act, in
 		break;
 	case VN_SOFT_CAP:
 		EACH (30.0 * tanh(u / 30.0))
+			;
+		break;
+	case VN_AS_F16:
+	case VN_AS_F16_SATURATED:
+	case VN_AS_F16_FLUSHED:
+	case VN_AS_F16_CUT:
+	case VN_AS_BF16_CUT:
+		EACH (round_to_format(u, act))
 			;
 		break;
 	default:
