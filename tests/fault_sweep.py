@@ -97,6 +97,10 @@ COMMANDS = {
     "merge": ("merge IN/part1.json IN/part2.json -o s.json", ["s.json"]),
     "report": ("report IN/bad.json -o r.html", ["r.html"]),
     "report_text": ("report IN/bad.json", []),
+    "report_json": ("report IN/bad.json --format json", []),
+    "report_junit": ("report IN/bad.json --format junit", []),
+    "report_markdown": ("report IN/bad.json --format markdown", []),
+    "report_csv": ("report IN/bad.json --format csv", []),
     "compare_packed": ("compare IN/ref.h5 IN/packed.h5 --threads 1", []),
     "compare_ranks": ("compare IN/ref.h5 --shard IN/rank0.h5 IN/rank1.h5", []),
     "compare_names": ("compare IN/ref.h5 FIXTURES/foreign/llama.cpp-qwen2.h5 --names llama.cpp --allow "
