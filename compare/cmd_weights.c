@@ -141,7 +141,7 @@ static vn_status put_json(const settings *k, const vn_weights *w, const vn_opene
 
 static vn_status put_text(const vn_weights *w, FILE *out, vn_error *err)
 {
-	json_t         *j = vn_weights_json(w);
+	json_t         *j = vn_weights_rows(w);
 	const vn_status st = j ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
 
 	vn_weights_text(j, 0, out);

@@ -172,6 +172,8 @@ for page in ("usage.md", "SKILL.md"):
 section = open(os.path.join(SOURCE, "specs", "SKILL.md"), encoding="utf-8").read()
 section = section[section.index("## 4. Read the answer"):section.index("## 5.")]
 written = "".join(open(path, encoding="utf-8").read() for path in glob.glob(os.path.join(SOURCE, "compare/*/*.c")))
+with open(os.path.join(SOURCE, "compare/result/fields.def"), encoding="utf-8") as f:
+    written += re.sub(r"FIELD\((\w+),", r'"\1"', f.read())
 fields = {name for path in re.findall(r"`([a-z_.\[\]]+)`", section) for name in re.findall(r"[a-z_]+", path)}
 for name in sorted(fields - {"true", "false"}):
     if f'"{name}"' not in written:

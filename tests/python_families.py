@@ -27,14 +27,14 @@ TESTS = os.path.dirname(os.path.abspath(__file__))
 FIXTURES = os.path.join(TESTS, "..", "fixtures")
 PAGE = os.path.join(TESTS, "..", "capture", "python", "vernier_parity", "families.py")
 MAP = os.path.join(TESTS, "..", "specs", "names", "hf.yaml")
-FROM, TO = "  # Printed by tests/python_families.py --write VERNIER: the modules of each family.\n", "  # To here.\n"
+FROM, TO = "  # Printed from the plans of the families: not to be edited.\n", "  # To here.\n"
 HAS_MODULE = ("embed", "positions", "linear", "rms_norm", "layer_norm", "gated_norm")
 # Modules without a weight: of an activation, of the rest mlp.act_fn; of a sum before the layers.
 ACTIVATIONS, SUMS = {"gpt2": "mlp.act"}, {"gpt2": "drop"}
 WEIGHT = re.compile(r"(?:model|transformer)\.(?:(?:layers|h)\.(\d+)\.)?(.+)\.weight")
 HEAD = '''"""families.py: the checkpoints of each family of models, in execution order, and the modules that hold them.
 
-Printed from the program's plans by tests/python_families.py --write VERNIER: not to be edited.
+Printed from the program's plans: not to be edited.
 """
 
 from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple

@@ -116,18 +116,13 @@ static json_t *row_json(const vn_weight_row *r)
 	         : json_null();
 }
 
-static json_t *group_json(const vn_weights *w, const vn_weight_line *l)
+static json_t *weights_json(const vn_weights *w, const vn_weight_line *l)
 {
-	static const char *const    measures[VN_N_WEIGHT_MEASURES] = { [VN_WEIGHT_APART] = "relative_difference",
-		                                                           [VN_WEIGHT_CORRELATION] = "correlation",
-		                                                           [VN_WEIGHT_RMS] = "rms_ratio",
-		                                                           [VN_WEIGHT_PLACES] = "nonfinite_places" };
-	static const char *const    proofs[] = { [VN_PROOF_STATISTICS] = "statistics",
-		                                     [VN_PROOF_NUMBERS] = "numbers",
-		                                     [VN_PROOF_TABLE] = "table",
-		                                     [VN_PROOF_DIGEST] = "digest" };
-	const vn_weight_difference *d = first_of(w, l);
-	json_t                     *list = json_array();
+	static const char *const measures[VN_N_WEIGHT_MEASURES] = { [VN_WEIGHT_APART] = "relative_difference",
+		                                                        [VN_WEIGHT_CORRELATION] = "correlation",
+		                                                        [VN_WEIGHT_RMS] = "rms_ratio",
+		                                                        [VN_WEIGHT_PLACES] = "nonfinite_places" };
+	json_t                  *list = json_array();
 
 	for (int i = l->first; i < l->first + l->n; i++) {
 		const vn_weight_difference *x = &w->found[i];
@@ -137,14 +132,26 @@ static json_t *group_json(const vn_weights *w, const vn_weight_line *l)
 			json_object_set_new(one, measures[x->measured], vn_json_real(x->measure));
 		json_array_append_new(list, one);
 	}
-	char says[VN_WEIGHT_SAYS];
+	return list;
+}
+
+static json_t *group_json(const vn_weights *w, const vn_weight_line *l, bool whole)
+{
+	static const char *const    proofs[] = { [VN_PROOF_STATISTICS] = "statistics",
+		                                     [VN_PROOF_NUMBERS] = "numbers",
+		                                     [VN_PROOF_TABLE] = "table",
+		                                     [VN_PROOF_DIGEST] = "digest" };
+	const vn_weight_difference *d = first_of(w, l);
+	char                        says[VN_WEIGHT_SAYS];
+
 	return json_pack("{s:o, s:s, s:s, s:s, s:s?, s:o, s:b, s:s, s:o, s:o, s:s}", "which", vn_json_text(l->which),
 	                 "reference", l->side[0], "candidate", l->side[1], "kind", d->kind, "id", *d->id ? d->id : NULL,
 	                 "words", vn_json_text(d->words), "certain", d->certain, "evidence", proofs[d->proof], "weights",
-	                 list, "said", vn_json_text(vn_weight_line_says(w, l, says)), "proof", vn_weight_line_proof(w, l));
+	                 whole ? weights_json(w, l) : json_array(), "said", vn_json_text(vn_weight_line_says(w, l, says)),
+	                 "proof", vn_weight_line_proof(w, l));
 }
 
-json_t *vn_weights_json(const vn_weights *w)
+static json_t *report_json(const vn_weights *w, bool whole)
 {
 	char summary[VN_WEIGHT_WORDS];
 
@@ -152,10 +159,20 @@ json_t *vn_weights_json(const vn_weights *w)
 		return json_null();
 	json_t *groups = json_array();
 	for (int i = 0; i < w->n_lines; i++)
-		json_array_append_new(groups, group_json(w, &w->line[i]));
+		json_array_append_new(groups, group_json(w, &w->line[i], whole));
 	return json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:o, s:s}", "reference", w->n[0], "candidate", w->n[1], "same",
 	                 w->same, "rounded", w->rounded, "same_statistics", w->alike, "differ", w->n_found, "groups",
 	                 groups, "summary", vn_weights_summary(w, summary));
+}
+
+json_t *vn_weights_json(const vn_weights *w)
+{
+	return report_json(w, true);
+}
+
+json_t *vn_weights_rows(const vn_weights *w)
+{
+	return report_json(w, false);
 }
 
 /* ---- for pages ------------------------------------------------------------------------------- */

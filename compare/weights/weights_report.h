@@ -14,6 +14,7 @@
 /* Writes one line if all weights agree, else the table with at most `most` rows (0: all). */
 void    vn_weights_text(const json_t *w, int most, FILE *out);
 json_t *vn_weights_json(const vn_weights *w); /* specs/json.md */
+json_t *vn_weights_rows(const vn_weights *w); /* the same without the list of each group's weights: for a table */
 void    vn_weights_markdown(const json_t *w, FILE *out);
 void    vn_weights_html(const json_t *w, FILE *out); /* a dt and dd of the story */
 /* For refusals: the summary, then one line per row of the table. */

@@ -1,6 +1,6 @@
 """families.py: the checkpoints of each family of models, in execution order, and the modules that hold them.
 
-Printed from the program's plans by tests/python_families.py --write VERNIER: not to be edited.
+Printed from the program's plans: not to be edited.
 """
 
 from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
