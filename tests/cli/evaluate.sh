@@ -83,7 +83,7 @@ import os, pty, re, sys
 try:
     pid, fd = pty.fork()
 except OSError: # a machine without pseudo-terminals
-    print(True, True)
+    print(True)
     sys.exit()
 if pid == 0:
     os.execv('$VERNIER', ['vernier', 'evaluate', '$M', '--ids', '@long.ids', '--window', '300', '--stride', '2',
@@ -98,8 +98,7 @@ while True:
         break
     seen += part
 os.waitpid(pid, 0)
-print(bool(re.search(rb'\rwindow|window \d+ of 107, [0-9.e+]+/s, \d+ s left', seen)),
-      bool(re.search(rb'window \d+ of 107.*; node \d+ of \d+', seen)))"
+print(bool(re.search(rb'\rwindow|window \d+ of 107, [0-9.e+]+/s, \d+ s left', seen)))"
 
 echo "== an interrupt"
 for i in $(seq 20); do seq -s, 0 511; done >long.ids

@@ -127,6 +127,8 @@ def reading(what: str) -> Iterator[None]:
     """Around what reads a report of the program: another version may lack a key, or have another type there."""
     try:
         yield
+    except Failed:  # it says why itself
+        raise
     except (AttributeError, LookupError, TypeError, ValueError) as e:
         raise Failed(f"vernier {what}: its report is not that of this version: {type(e).__name__} {e}") from None
 
