@@ -181,14 +181,23 @@ static void a_refusal_names_the_argument_not_an_option(void)
 	}
 }
 
+static void a_refused_recording_fails_no_other(void)
+{
+	vernier_capture *a = vernier_capture_open("whole.h5", 1, "forked", "f32");
+	CU_ASSERT_TRUE(put(a, 0));
+	vernier_capture *b = vernier_capture_open("whole.h5", 1, "forked", "f32");
+	CU_ASSERT_PTR_NOT_NULL(strstr(vernier_capture_error(b), "is writing it"));
+	vernier_capture_free(b);
+	CU_ASSERT_EQUAL(vernier_capture_commit(a), 0);
+	vernier_capture_free(a);
+}
+
 int main(void)
 {
 	static CU_TestInfo tests[] = {
-		TEST(a_child_leaves_the_file_to_its_parent),
-		TEST(a_child_lists_nothing_in_the_manifest),
-		TEST(a_pipe_in_place_of_a_file_is_not_waited_for),
-		TEST(a_refusal_names_the_argument_not_an_option),
-		CU_TEST_INFO_NULL,
+		TEST(a_child_leaves_the_file_to_its_parent),       TEST(a_child_lists_nothing_in_the_manifest),
+		TEST(a_pipe_in_place_of_a_file_is_not_waited_for), TEST(a_refusal_names_the_argument_not_an_option),
+		TEST(a_refused_recording_fails_no_other),          CU_TEST_INFO_NULL,
 	};
 	if (!mkdtemp(folder) || chdir(folder) != 0)
 		return 1;

@@ -275,10 +275,12 @@ static vn_status open_partial(vn_place *p, vn_error *err)
 			unlink(p->partial);
 		if (!told || !S_ISREG(ours.st_mode))
 			return vn_fail(err, VN_ERR_IO, "%s: not a regular file", p->partial);
-		if (!is_locked(p->fd))
+		if (!is_locked(p->fd)) {
+			errno = 0; /* it is no failure of the machine, which other recordings of the process would be told of */
 			return vn_fail(err, VN_ERR_IO,
 			               "%s: another process is writing it; wait until it has ended, or give another name than %s",
 			               p->partial, p->path);
+		}
 		const int failed = stat(p->partial, &named) != 0 ? errno : 0;
 		if (failed && failed != ENOENT) {
 			if (made)
