@@ -31,6 +31,7 @@ double vn_round_to(double x, vn_rounding_format format)
 	case VN_FORMAT_INT8_128: return fmin(nearbyint(x), 127);
 	case VN_FORMAT_F32: return (double)f;
 	case VN_FORMAT_NONE:
+	case VN_FORMAT_LEAST:
 	case VN_N_FORMATS: break;
 	}
 	return x;

@@ -8,6 +8,7 @@
  * graphics processors do; VN_FORMAT_TF32_CUT: TF32 rounded towards 0. VN_FORMAT_INT8_128: int8
  * scaled by the largest number / 128, not / 127. */
 typedef enum vn_rounding_format {
+	VN_FORMAT_LEAST = -1, /* none: makes the type signed for every compiler, as constants of nodes are (plan.h) */
 	VN_FORMAT_NONE,
 	VN_FORMAT_BF16,
 	VN_FORMAT_F16,

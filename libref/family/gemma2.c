@@ -115,9 +115,9 @@ static void head(vn_builder *p, const gemma2 *m, int embedding, int x)
 	vn_plan_layer(p, -1);
 	const int norm = vn_plan_weight(p, "model.norm.weight", 1, (int64_t[]) { c->D });
 	const int w = c->tied ? embedding : vn_plan_weight(p, "lm_head.weight", 2, (int64_t[]) { c->V, c->D });
-	x = vn_decoder_norm(p, c, x, norm, VN_POINT_FINAL_NORM);                                  /* (T,D) */
-	x = vn_plan_linear(p, x, w, -1, 0, m->logit_cap ? VN_POINT_RAW_LOGITS : VN_POINT_LOGITS); /* (T,V) */
-	if (!m->logit_cap)
+	x = vn_decoder_norm(p, c, x, norm, VN_POINT_FINAL_NORM);                                       /* (T,D) */
+	x = vn_plan_linear(p, x, w, -1, 0, m->logit_cap != 0 ? VN_POINT_RAW_LOGITS : VN_POINT_LOGITS); /* (T,V) */
+	if (m->logit_cap == 0)
 		return;
 	x = vn_plan_map(p, VN_OP_SCALE, x, VN_POINT_LOGITS); /* (T,V) */
 	vn_plan_set(p, x, "scale", 1.0);
