@@ -118,6 +118,7 @@ static void gated_and_added_are_their_formulas(void)
 				size[i] = fabs(want[i] = u[i] + v[i]);
 			y = eval(&(vn_node) { .op = VN_OP_ADD }, &b, 3, 3);
 			compare(y, want, size, c, slack(policies[pi], 1), "add");
+			free(y);
 			/* by a number that half and float32 hold; and with a cap */
 			for (int64_t i = 0; i < c; i++)
 				size[i] = fabs(want[i] = 0.375 * u[i]);

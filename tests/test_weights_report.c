@@ -155,12 +155,15 @@ static void pages_escape_what_files_say(void)
 	CU_ASSERT_EQUAL(count(text, "<0>"), 0);
 	CU_ASSERT_EQUAL(count(text, "<dt>weights</dt>"), 1);
 	free(text);
+	json_decref(j);
 	line[0].which = (char[]) { "a|b" };
+	j = vn_weights_json(&w);
 	WRITTEN(vn_weights_markdown(j, out));
 	CU_ASSERT_PTR_NOT_NULL(strstr(text, "- **Weights** 1 of 7 differ\n"));
 	CU_ASSERT_PTR_NULL(strstr(text, "a|b")); /* a cell's end */
 	CU_ASSERT_PTR_NOT_NULL(strstr(text, "| certain, by the numbers |\n"));
 	free(text);
+	json_decref(j);
 }
 
 int main(void)
