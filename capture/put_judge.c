@@ -83,7 +83,7 @@ static double measure_nmse(const vn_tensor *c, const vn_tensor *r, int64_t n, do
 }
 
 /* The nmse up to which a tensor agrees. The Python recorder has the same two (against.py);
- * tests/python_recorder.py compares what both leave out. */
+ * tests/capture/python/python_recorder.py compares what both leave out. */
 static const double LIMIT_WIDE = 1e-9, LIMIT_NARROW = 1e-5;
 
 static double limit_of(const vn_put_judge *j, vn_dtype dtype)

@@ -1,7 +1,7 @@
 # The Debian packages, by `cpack -G DEB` in a build folder that was configured with
 # -DCMAKE_INSTALL_PREFIX=/usr and -DCMAKE_SKIP_RPATH=ON. Built on the release that they are for,
-# since the sonames of libraries differ between releases: tests/packages.sh does that for Debian 12
-# and Ubuntu 24.04, and tries what it made.
+# since the sonames of libraries differ between releases: tests/package/packages.sh does that for
+# Debian 12 and Ubuntu 24.04, and tries what it made.
 #   vernier                 the program
 #   libvernier-capture0     the library that other engines link
 #   libvernier-capture-dev  its headers, static library and package files

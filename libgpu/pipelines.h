@@ -1,7 +1,7 @@
 /* pipelines.h: the pipelines of one device, and their layout. Inside libgpu only.
  *
  * They belong to the device, so a second engine on the same device uses them again, as in the tests
- * (tests/kept_devices.h).
+ * (tests/support/kept_devices.h).
  *
  * Threads  vn_pipelines_find and vn_pipelines_add from any thread.
  */

@@ -45,8 +45,8 @@ static int shares_of(int64_t n, int64_t workgroups)
 }
 
 /* Large tiles read the least, and small ones fill the device. The numbers are those of an H200,
- * which has 132 processors: for each shape and number of tokens of tests/bench_products.c the one
- * that took the least time, or nearly so. */
+ * which has 132 processors: for each shape and number of tokens of tests/bench/bench_products.c the
+ * one that took the least time, or nearly so. */
 static vn_product_choice choose_coop(const vn_kernels *k, int64_t T, int64_t M, int64_t N)
 {
 	enum { LONG = 2048, VERY_LONG = 8192, ONE_EACH = 140, FOUR_EACH = 512 };

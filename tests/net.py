@@ -39,7 +39,7 @@ FIXTURES = os.path.join(os.path.dirname(TESTS), "fixtures")
 FAMILIES = ("gpt2", "llama", "mistral", "qwen2", "qwen3", "qwen3_5_text")
 POINTS = ("*", "*", "{embed,*_proj,*_norm,*attn_context,*attn_out,*attn_residual,*mlp_act,*.output,logits}",
           "{embed,layer*.output,logits}")
-SCRIPTS = ("parity_explain_unrelated.py", "parity_foreign.py") + tuple(f"cli/{name}.sh" for name in (
+SCRIPTS = ("parity/parity_explain_unrelated.py", "parity/parity_foreign.py") + tuple(f"cli/{name}.sh" for name in (
     "explain", "explain_vocabulary", "steps", "calls", "align", "many", "many_folders", "parts", "folders", "baseline",
     "weights", "show_json", "show_batch", "values", "table", "import", "import_kinds", "reports", "csv", "formats",
     "endings", "strict", "bitwise", "second_names", "older_recording", "misshapen", "not_finite", "identities",

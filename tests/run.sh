@@ -57,7 +57,7 @@ done
 [ -n "$what" ] || what=${room:+quick}
 what=${what:-all}
 
-. tests/watched.sh
+. tests/support/watched.sh
 watched "installing packages" tests/install.sh tests
 jobs=$(($(nproc) + 1)) # some tests wait: for a disk, or for a time limit to end a process
 export OMP_WAIT_POLICY=passive # threads that wait leave the processors to other tests
@@ -76,7 +76,7 @@ install_transformers() {
 		cp fixtures/requirements.txt $stamp
 }
 install_releases() {
-	install_transformers && tests/transformers.sh .venv
+	install_transformers && tests/parity/transformers.sh .venv
 }
 configure_and_build() { # preset, further options, "--" and targets (all where there are none)
 	local preset=$1 options=()
@@ -112,7 +112,7 @@ job_end "installing transformers into .venv" "$installing" || installed=
 trap - EXIT
 if [ "$installed" ]; then
 	cmake --preset release -DVERNIER_HF_PYTHON="$PWD/.venv/bin/python" >/dev/null
-	tests/transformers.sh --newer .venv >&2
+	tests/parity/transformers.sh --newer .venv >&2
 else
 	[ "$what" != all ] || refuse "transformers cannot be installed (.venv); tests/run.sh quick runs without"
 	echo "run.sh: transformers cannot be installed; the parity tests against it are skipped" >&2
@@ -141,7 +141,8 @@ if [ "$what" = all ]; then
 	kept+='|isolate|limits_.*|misshapen|names_complaints|not_finite|older_recording|overflow|parts|points'
 	kept+='|second_names|size_limit|strict|table|unreadable|values|weights)$'
 	# Their exit status is 1 by default, which says of compare that a candidate is outside.
-	export LSAN_OPTIONS=suppressions=$PWD/tests/lsan.supp:exitcode=99 UBSAN_OPTIONS=print_stacktrace=1:exitcode=99
+	export LSAN_OPTIONS=suppressions=$PWD/tests/support/lsan.supp:exitcode=99
+	export UBSAN_OPTIONS=print_stacktrace=1:exitcode=99
 	# LLVM 14 takes the size of a library's thread-local storage from what lies before it in memory.
 	# Where that is something else, its leak checker reads anywhere ("Tracer caught signal 11").
 	export ASAN_OPTIONS=intercept_tls_get_addr=0:exitcode=99

@@ -15,12 +15,12 @@
 /* A local error of more floors than this counts as the operation's own. VN_LOCAL_LIMIT: nmse of the
  * whole tensor. VN_PEAK_LIMIT: nmse of the worst token, and squared error of the worst element;
  * these find one wrong token among thousands, and one wrong channel. Correct engines reach at most
- * 3.0 and 5.3 (tests/parity_replay.py). */
+ * 3.0 and 5.3 (tests/parity/parity_replay.py). */
 #define VN_LOCAL_LIMIT 4.0
 #define VN_PEAK_LIMIT  16.0
 /* Of a span with a floor of its own, the nmse of the whole tensor; the limits of the worst token
  * and element are smaller in the same proportion. That floor is the mean of a correct engine's
- * error: transformers reaches at most 2 (tests/parity_partial.py). */
+ * error: transformers reaches at most 2 (tests/parity/parity_partial.py). */
 #define VN_SPAN_LIMIT 3.0
 
 /* The error of a correct engine at the end of a span (draws.h). */

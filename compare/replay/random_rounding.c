@@ -10,7 +10,7 @@
 #define RESULT 0.41
 /* B, in ulps of the format of sums. Adding K numbers of either sign one after another in that
  * format leaves 0.29 sqrt(K / 2). With both, transformers 5.17 on a CPU leaves at most 2 times the
- * predicted nmse over prompts, 0.67 times in the median (tests/parity_partial.py). */
+ * predicted nmse over prompts, 0.67 times in the median (tests/parity/parity_partial.py). */
 #define PER_TERM 0.2
 
 /* 32 random bits of a counter. */

@@ -37,8 +37,8 @@
  * drawn eight times at random within their rounding, and rows within the rounding of the factor
  * that normed them; the worst draw counts.
  *
- * Measured (tests/parity_variants.py): transformers 5.17 in float32, float16 and bfloat16, six
- * trained fixtures, 15 prompts, 13455 checkpoints. Without them, 104 checkpoints in 180 runs of
+ * Measured (tests/parity/parity_variants.py): transformers 5.17 in float32, float16 and bfloat16,
+ * six trained fixtures, 15 prompts, 13455 checkpoints. Without them, 104 checkpoints in 180 runs of
  * 16 bits were wrongly accused, by 4 to 10 floors. With them, none were, and if they are applied
  * everywhere, at most half of the allowed error is used.
  */

@@ -8,7 +8,7 @@
  *   profile/layout_match.h, .c       for a new kind: its vn_layout_kind, and its sentence
  *   rearrange/rearrange.c            for a new kind: its finding; how to put a result in the order
  *   trial/findings.def          the row of that finding, with its sentence
- *   tests/test_arrangements.c, test_rearrange.c
+ *   tests/compare/text/test_arrangements.c, test_rearrange.c
  *
  * Switches over the kinds name all of them, so that the compiler finds the places.
  *

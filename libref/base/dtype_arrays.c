@@ -1,6 +1,6 @@
 /* dtype_arrays.c: see dtype.h: the conversions of many numbers. F16C instructions are used if the
- * processor has them, and must agree with dtype.c (tests/test_dtype.c compares all 65536 halves and
- * a million floats). */
+ * processor has them, and must agree with dtype.c (test_dtype.c compares all 65536 halves and a
+ * million floats). */
 #include "libref/base/dtype.h"
 
 #include "libref/base/clones.h"

@@ -5,7 +5,7 @@
  * So a load or a dump is abandoned at the first allocation that fails; what it had allocated by
  * then leaks, in a process that is out of memory. While a value is built, a failed allocation sets
  * a flag of the thread, which dump and print test: what they write is complete, or NULL. No other
- * file may call json_load* or json_dump* (tests/includes.sh).
+ * file may call json_load* or json_dump* (tests/source/includes.sh).
  */
 #ifndef VN_LIBREF_BASE_JSON_H
 #define VN_LIBREF_BASE_JSON_H

@@ -2,8 +2,8 @@
  *
  * Names, attributes, texts and paths come from untrusted files. A stream of printed.h escapes what
  * a terminal would obey, but it cannot tell a newline of ours from one of theirs, which would forge
- * a line of the report. So nothing but a literal format may break a line: tests/said.py refuses a
- * printf of a string anywhere else.
+ * a line of the report. So nothing but a literal format may break a line: tests/source/said.py
+ * refuses a printf of a string anywhere else.
  */
 #ifndef VN_LIBREF_BASE_SAY_H
 #define VN_LIBREF_BASE_SAY_H

@@ -3,8 +3,8 @@
  * The one in libm takes one number at a time, and a layer needs millions. The argument is split
  * into k ln 2 + r with |r| <= ln 2 / 2, and exp(r) is its Taylor polynomial of degree 13, whose
  * remainder is below 5e-18. The result is within 2 ulp of the true value from -708 to 709
- * (tests/test_ops.c); below it is 0 and above infinity, which makes no difference to its users. NaN
- * gives NaN.
+ * (test_ops.c); below it is 0 and above infinity, which makes no difference to its users. NaN gives
+ * NaN.
  */
 #ifndef VN_LIBREF_OPS_EXP_H
 #define VN_LIBREF_OPS_EXP_H

@@ -2,13 +2,13 @@
 for kind in magic git-lfs version-1 version-4 big-endian counts value-type alignment string-length array-depth \
 	array-length offset truncated \
 	truncated-metadata empty rank unknown-type unsupported-type architecture missing left-over heads; do
-	$PYTHON "$TESTS/damage_gguf.py" "$FIXTURES/gguf/qwen2-trained.f32.gguf" m.gguf "$kind"
+	$PYTHON "$TESTS/support/damage_gguf.py" "$FIXTURES/gguf/qwen2-trained.f32.gguf" m.gguf "$kind"
 	echo "== $kind"
 	vernier capture ref m.gguf --ids 1,2,3 -o run.h5
 	echo "[$?]"
 	rm m.gguf
 done
-$PYTHON "$TESTS/damage_gguf.py" "$FIXTURES/gguf/qwen2-wide.q4_k_m.gguf" m.gguf row
+$PYTHON "$TESTS/support/damage_gguf.py" "$FIXTURES/gguf/qwen2-wide.q4_k_m.gguf" m.gguf row
 echo "== row"
 vernier points m.gguf
 echo "[$?]"

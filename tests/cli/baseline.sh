@@ -64,7 +64,7 @@ say ref.h5 was.h5 --baseline base.json --limits bf16.yaml
 say ref.h5 was.h5 --baseline base.json --floor half.h5
 say ref.h5 was.h5 --baseline base.json --points 'layer0.*'
 say ref.h5 was.h5 --baseline base.json --bitwise
-$PYTHON "$TESTS/damage.py" "$M" scaled scaled
+$PYTHON "$TESTS/support/damage.py" "$M" scaled scaled
 vernier capture ref scaled --ids @$FIXTURES/prompts/p070.ids -o scaled.h5 2>/dev/null
 say scaled.h5 was.h5 --baseline base.json --allow weights
 echo "== files that are not a baseline"

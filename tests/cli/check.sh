@@ -6,9 +6,10 @@
 #   vernier ARGS...
 #   say ARGS...              prints the command, its output on both streams and its exit status
 #   say_lines REGEX ARGS...  the same, but only the lines of output that match
-# Python finds the modules of tests/ (editing.py). What the script prints on both streams, in order,
-# and its exit status are the expectation; --accept rewrites it. Paths of this machine are replaced
-# by words, so that the expectation holds everywhere. A script that ends with status 77 is skipped.
+# Python finds the modules of tests/support (editing.py). What the script prints on both streams, in
+# order, and its exit status are the expectation; --accept rewrites it. Paths of this machine are
+# replaced by words, so that the expectation holds everywhere. A script that ends with status 77 is
+# skipped.
 set -u
 accept=
 [ "${1:-}" = --accept ] && { accept=1; shift; }
@@ -25,7 +26,7 @@ trap 'rm -rf "$work"' EXIT
 mkdir "$work/cwd" "$work/tmp"
 # Mesa would compile every shader again in an empty cache.
 export MESA_SHADER_CACHE_DIR=${MESA_SHADER_CACHE_DIR:-${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}}
-export PYTHONPATH=$TESTS PYTHONDONTWRITEBYTECODE=1 TMPDIR=$work/tmp XDG_CACHE_HOME=$work/cache NO_COLOR=1
+export PYTHONPATH=$TESTS/support PYTHONDONTWRITEBYTECODE=1 TMPDIR=$work/tmp XDG_CACHE_HOME=$work/cache NO_COLOR=1
 unset COLUMNS
 functions='vernier() { "$VERNIER" "$@"; }
 say() { echo "\$ vernier $*"; vernier "$@" 2>&1; echo "[$?]"; }

@@ -23,7 +23,7 @@ rm -f p.h5 said
 echo "== other tokens, other weights, other config"
 q vernier capture ref "$M" --ids 1,2,3 -o other.h5
 say ref.h5 other.h5
-$PYTHON "$TESTS/damage.py" "$M" scaled scaled
+$PYTHON "$TESTS/support/damage.py" "$M" scaled scaled
 q vernier capture ref scaled --ids "$ids" -o scaled.h5
 say ref.h5 scaled.h5
 say ref.h5 scaled.h5 --allow weights
@@ -94,7 +94,7 @@ fault logits 'x[:] = np.roll(x, 1, axis=0)'
 
 echo "== a token of enormous size hides no other"
 first=$(cut -d, -f1 "$FIXTURES/prompts/p070.ids" | head -n 1)
-$PYTHON "$TESTS/damage.py" "$M" massive massive "$first"
+$PYTHON "$TESTS/support/damage.py" "$M" massive massive "$first"
 ids=$first,$(seq -s, 3 60 | sed "s/\b$first\b/61/")
 q vernier capture ref massive --ids "$ids" -o big.h5
 q vernier capture ref massive --ids "$ids" -o big-half.h5 --precision f16

@@ -10,7 +10,7 @@ run="$VERNIER capture ref slow --ids 1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16 --pr
 
 echo "== an interrupt in the middle"
 set -f
-$PYTHON "$TESTS/signal_at.py" INT int.h5.partial $run -o int.h5
+$PYTHON "$TESTS/support/signal_at.py" INT int.h5.partial $run -o int.h5
 ls
 complete int.h5.partial
 vernier compare int.h5.partial int.h5.partial --allow itself >said 2>&1
@@ -19,7 +19,7 @@ grep -io 'incomplete' said | head -n 1
 rm -f int.h5.partial said
 
 echo "== kill -9 in the middle"
-$PYTHON "$TESTS/signal_at.py" KILL kill.h5.partial $run -o kill.h5
+$PYTHON "$TESTS/support/signal_at.py" KILL kill.h5.partial $run -o kill.h5
 set +f
 ls
 complete kill.h5.partial
@@ -31,8 +31,9 @@ for s in INT KILL; do
 	set -f
 	# numbers are in the file before a state of it that names them: that happens ten times a second,
 	# the disk permitting
-	SIGNAL_WHEN="$VERNIER show dec.h5.partial 2>/dev/null | grep -q '^step.1 '" $PYTHON "$TESTS/signal_at.py" $s \
-		dec.h5.partial $VERNIER capture ref slow --ids 5,6,7 --decode 400 --points layer* -o dec.h5
+	SIGNAL_WHEN="$VERNIER show dec.h5.partial 2>/dev/null | grep -q '^step.1 '" \
+		$PYTHON "$TESTS/support/signal_at.py" $s dec.h5.partial \
+		$VERNIER capture ref slow --ids 5,6,7 --decode 400 --points layer* -o dec.h5
 	set +f
 	$PYTHON -c "
 import h5py

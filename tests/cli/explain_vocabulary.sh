@@ -1,7 +1,7 @@
 # Scores over a vocabulary so large that their rows are sampled: mistakes in operations that follow
 # the product row by row are found there, too.
 ids=$(seq -s, 1 120)
-$PYTHON - "$TESTS" "$FIXTURES/qwen2-trained" <<'END'
+$PYTHON - "$TESTS/support" "$FIXTURES/qwen2-trained" <<'END'
 import json, os, sys
 sys.path.insert(0, sys.argv[1])
 from damage import read, write

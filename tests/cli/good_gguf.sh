@@ -29,7 +29,7 @@ f = h5py.File('mixed.h5')
 w = f['model/weights'][()]
 print(sorted({r['dtype'].decode() for r in w}), f['model'].attrs['format'])"
 # Several files are the one they were.
-$PYTHON "$TESTS/split_gguf.py" "$FIXTURES/gguf/qwen2-trained.q8_0.gguf" part 4
+$PYTHON "$TESTS/support/split_gguf.py" "$FIXTURES/gguf/qwen2-trained.q8_0.gguf" part 4
 vernier capture ref "$FIXTURES/gguf/qwen2-trained.q8_0.gguf" --prompt "I'LL go" --points '*' -o one.h5 2>/dev/null
 vernier capture ref part-00001-of-00004.gguf --prompt "I'LL go" --points '*' -o four.h5 2>/dev/null
 same one.h5 four.h5

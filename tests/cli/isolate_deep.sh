@@ -2,7 +2,7 @@
 # EVERY=1 runs more cases than the tests need, in 24 layers.
 LAYERS=12
 [ -z "$EVERY" ] || LAYERS=24
-$PYTHON "$TESTS/deep_model.py" "$FIXTURES/qwen2-trained" $LAYERS deep
+$PYTHON "$TESTS/support/deep_model.py" "$FIXTURES/qwen2-trained" $LAYERS deep
 IDS=5,6,7
 cat >tight.yaml <<'END_LIMITS'
 version: 1

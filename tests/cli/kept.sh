@@ -6,7 +6,7 @@ rec() { vernier capture ref "$M" "$@" 2>said; local s=$?; grep -v ' tensors, ' s
 kept() { [ "$(md5sum <"$1")" = "$sum" ] && echo "$1: kept" || echo "$1: CHANGED"; }
 sum_of() { sum=$(md5sum <"$1"); }
 begun() { # FILE: makes FILE.partial of a run that is killed
-	SIGNAL_WHEN="$VERNIER show $1.partial 2>/dev/null | grep -q '^step.1 '" $PYTHON "$TESTS/signal_at.py" KILL \
+	SIGNAL_WHEN="$VERNIER show $1.partial 2>/dev/null | grep -q '^step.1 '" $PYTHON "$TESTS/support/signal_at.py" KILL \
 		"$1.partial" "$VERNIER" capture ref "$M" --ids 1,5,9 --decode 400 -o "$1" 2>/dev/null
 	[ -s "$1.partial" ] || echo "NO $1.partial"
 }

@@ -6,7 +6,7 @@ ids() { vernier show "$1" --format json | $PYTHON -c "import json, sys; print(js
 
 echo "== help fits a screen of 24 lines of 80 columns"
 vernier help | awk 'length > 80 { wide++ } END { print (NR <= 24 ? "fits" : NR " lines"), wide + 0, "too wide" }'
-$PYTHON "$TESTS/silent.py" --most 60 --show -- "$VERNIER" compare --help | tr -d '\r' |
+$PYTHON "$TESTS/support/silent.py" --most 60 --show -- "$VERNIER" compare --help | tr -d '\r' |
 	awk 'length > 80 { wide++ } END { print wide + 0, "too wide on a terminal of 80 columns" }'
 for columns in 79 60 40; do
 	for command in help $(vernier help | awk 'NF == 0 { block++ } NF && block == 1 { print $1 }'); do
@@ -15,7 +15,7 @@ for columns in 79 60 40; do
 		awk -v columns=$columns \
 			'length > columns { print; wide++ } END { print wide + 0, "too wide for", columns, "columns" }'
 done
-$PYTHON "$TESTS/silent.py" --most 60 --show -- sh -c 'stty cols 60; "$VERNIER" help' | tr -d '\r' |
+$PYTHON "$TESTS/support/silent.py" --most 60 --show -- sh -c 'stty cols 60; "$VERNIER" help' | tr -d '\r' |
 	awk '/^silent/ { next } length > 60 { wide++ } END { print wide + 0, "too wide on a terminal of 60 columns" }'
 for word in help -h --help; do vernier $word | cmp - <(vernier help) && echo "$word: the same"; done
 for word in version -v --version; do vernier $word | sed 's/[0-9.]*$/N/'; done

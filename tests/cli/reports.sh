@@ -85,8 +85,8 @@ $PYTHON junit.py hostile.xml
 grep -e everyone -e onerror -e 'xff' hostile.md
 
 echo "== a comment has 65536 characters"
-$PYTHON "$TESTS/deep_model.py" "$M" 80 deep
-$PYTHON "$TESTS/deep_model.py" "$M" 80 faulty 7
+$PYTHON "$TESTS/support/deep_model.py" "$M" 80 deep
+$PYTHON "$TESTS/support/deep_model.py" "$M" 80 faulty 7
 q vernier capture ref deep --ids "$ids" -o deep.h5
 q vernier capture ref deep --ids "$ids" -o deep-half.h5 --precision f16
 q vernier capture ref faulty --ids "$ids" -o faulty.h5 --precision f16

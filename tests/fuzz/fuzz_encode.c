@@ -5,9 +5,9 @@
  * back. */
 #include "libref/text/normal.h"
 #include "tests/fuzz/mutate.h"
-#include "tests/token_bytes.h"
-#include "tests/toy_tokenizer.h"
-#include "tests/toy_vocabulary.h"
+#include "tests/support/token_bytes.h"
+#include "tests/support/toy_tokenizer.h"
+#include "tests/support/toy_vocabulary.h"
 
 enum { KINDS = 4 };
 

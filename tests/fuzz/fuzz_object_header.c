@@ -17,7 +17,7 @@
 #include "capture/recording/scan_tensor.h"
 #include "tests/fuzz/mutate.h"
 
-#include "tests/counted.h"
+#include "tests/support/counted.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <fcntl.h>

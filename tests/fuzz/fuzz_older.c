@@ -4,8 +4,8 @@
  * It is refused with one line, or read as a tokenizer that encodes a text with ids of its own
  * tokens. */
 #include "tests/fuzz/mutate.h"
-#include "tests/token_bytes.h"
-#include "tests/toy_tokenizer.h"
+#include "tests/support/token_bytes.h"
+#include "tests/support/toy_tokenizer.h"
 
 #include <stdbool.h>
 #include <unistd.h>

@@ -3,9 +3,9 @@
  * It is refused with one line, or read as a tokenizer that encodes every text with ids of its own
  * tokens. */
 #include "tests/fuzz/mutate.h"
-#include "tests/token_bytes.h"
-#include "tests/toy_tokenizer.h"
-#include "tests/toy_vocabulary.h"
+#include "tests/support/token_bytes.h"
+#include "tests/support/toy_tokenizer.h"
+#include "tests/support/toy_vocabulary.h"
 
 static const char *const texts[] = {
 	"",

@@ -1,7 +1,8 @@
 # An engine of 24 layers, with a switch for each operation: which have to be replaced to repair it,
 # and in how many runs?
 # Headline: layer3\.q_rope and layer17\.q_rope, of 363 operations, in [1-5]?[0-9] runs
-if [ -n "$FULL" ]; then ln -s "$M" deep; else $PYTHON "$TESTS/deep_model.py" "$FIXTURES/qwen2-trained" 24 deep; fi
+if [ -n "$FULL" ]; then ln -s "$M" deep
+else $PYTHON "$TESTS/support/deep_model.py" "$FIXTURES/qwen2-trained" 24 deep; fi
 cat >tight.yaml <<'Y'
 version: 1
 name: tight

@@ -1,0 +1,170 @@
+#!/usr/bin/env python3
+"""bench_linear.py VERNIER [--full] [--old OTHER] [--only AXIS[,AXIS]] [--folder DIR]: how instructions and memory grow
+with tensors, names and steps.
+
+For each axis and command, runs one size and 2.5 times as much under valgrind's callgrind and compares the instructions
+of all processes of the command (times on a busy machine scatter by more than what is looked for), and the largest
+process's memory without valgrind. Prints both sizes, the ratio, and the exponent log(ratio) / log(2.5). Exit status 1
+if a command takes more than 1.2 times what linear growth of its instructions or memory allows.
+
+  tensors   compare of 10 tensors in each of n / 10 steps, all outside: written by bench_names
+  layers    compare of n tensors in n / 4 layers of one step, all outside
+  names     import of n names of one step, show, and weights of a model with n weights more
+  steps     explain of n decoded steps of the trained llama, with a fault in its attention
+
+--full: sizes 10 times as large (an hour). --old: the same of another vernier, and its instructions over this one's.
+"""
+import argparse
+import json
+import math
+import os
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+FIXTURE = os.path.join(HERE, "..", "..", "fixtures", "llama-trained")
+TIMES, MOST = 2.5, 1.2
+
+
+def run(command, expect=(0, 1)):
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode not in expect:
+        sys.exit(f"{' '.join(command)[:200]}: exit status {done.returncode}: {done.stderr[-500:]}")
+
+
+def instructions(command):
+    """Instructions of the command and of the processes that it starts."""
+    with tempfile.TemporaryDirectory() as to:
+        run(["valgrind", "--tool=callgrind", "--trace-children=yes", f"--callgrind-out-file={to}/%p", *command])
+        total = 0
+        for name in os.listdir(to):
+            with open(os.path.join(to, name)) as f:
+                found = [int(n) for n in re.findall(r"^(?:summary|totals): (\d+)", f.read(), re.M)]
+            total += found[-1] if found else 0
+    return total
+
+
+def peak(command):
+    """MB of the largest process."""
+    script = "import resource,subprocess,sys;subprocess.run(sys.argv[1:],capture_output=True);" \
+             "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
+    return int(subprocess.run([sys.executable, "-c", script, *command], capture_output=True, text=True).stdout) / 1024
+
+
+def safetensors(path, names, base=None):
+    """A file of these tensors of two numbers each, behind those of `base`."""
+    head, body = {}, b""
+    if base:
+        with open(base, "rb") as f:
+            head, body = json.loads(f.read(struct.unpack("<Q", f.read(8))[0])), f.read()
+    for i, name in enumerate(names):
+        at = len(body) + 8 * i
+        head[name] = {"dtype": "F32", "shape": [2], "data_offsets": [at, at + 8]}
+    text = json.dumps(head).encode()
+    text += b" " * (-len(text) % 8)
+    with open(path, "wb") as f:
+        f.write(struct.pack("<Q", len(text)) + text + body + struct.pack("<f", 1.0) * (2 * len(names)))
+
+
+class Axes:
+    """What each axis measures: yields (command's name, arguments); the files are made here."""
+
+    def __init__(self, vernier):
+        self.vernier = vernier
+        self.names = os.path.join(os.path.dirname(os.path.dirname(vernier)), "tests", "bench_names")
+
+    def make(self, *arguments):
+        run([self.vernier, *arguments], (0,))
+
+    def tensors(self, n):
+        for tag, value in ("a", "1"), ("b", "1.0001"):
+            run([self.names, f"{tag}{n}.h5", "10", str(n // 10), value], (0,))
+        yield "compare", ["compare", f"a{n}.h5", f"b{n}.h5", "--threads", "1"]
+
+    def layers(self, n):
+        names = [f"layer{i}.{p}" for i in range(n // 4) for p in ("q_proj", "k_proj", "v_proj", "output")]
+        for tag in "ab":
+            safetensors("d.safetensors", names if tag == "a" else names[1:] + names[:1])
+            self.make("import", "d.safetensors", "-o", f"l{tag}{n}.h5", "--ids", "1,2", "--unmapped", "keep", "--force")
+        yield "compare", ["compare", f"la{n}.h5", f"lb{n}.h5", "--threads", "1", "--allow", "itself"]
+
+    def weights(self, n):
+        os.makedirs(f"m{n}", exist_ok=True)
+        shutil.copy(os.path.join(FIXTURE, "config.json"), f"m{n}")
+        safetensors(f"m{n}/model.safetensors", [f"other.{i}.name" for i in range(n)],
+                    os.path.join(FIXTURE, "model.safetensors"))
+        yield "weights", ["weights", f"m{n}", f"m{n}", "--threads", "1"]
+
+    def import_(self, n):
+        safetensors(f"n{n}.safetensors", [f"other.{i}.name" for i in range(n)])
+        yield "import", ["import", f"n{n}.safetensors", "-o", f"n{n}.h5", "--ids", "1,2", "--unmapped", "keep",
+                         "--force"]
+        yield "show", ["show", f"n{n}.h5"]
+
+    def steps(self, n):
+        if not os.path.exists("llama"):
+            shutil.copytree(FIXTURE, "llama")
+            with open("llama/config.json") as f:
+                config = json.load(f)
+            config["max_position_embeddings"] = 65536
+            os.unlink("llama/config.json")
+            with open("llama/config.json", "w") as f:
+                json.dump(config, f)
+        ids = ",".join(str(i % 100 + 5) for i in range(8))
+        self.make("capture", "ref", "llama", "--ids", ids, "--decode", str(n), "-o", f"s{n}.h5", "--force")
+        self.make("capture", "ref", "llama", "--ids", ids, "--force-ids-from", f"s{n}.h5", "--inject",
+                  "A3.strict@layer*.attn_context", "-o", f"t{n}.h5", "--force")
+        yield "explain", ["explain", f"s{n}.h5", f"t{n}.h5", "--model", "llama", "--threads", "1"]
+
+
+AXES = {"tensors": (Axes.tensors, 4000), "layers": (Axes.layers, 4000), "names": (Axes.import_, 4000),
+        "weights": (Axes.weights, 20000), "steps": (Axes.steps, 40)}
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("vernier")
+    p.add_argument("--full", action="store_true")
+    p.add_argument("--old")
+    p.add_argument("--only", default=",".join(AXES))
+    p.add_argument("--folder")
+    o = p.parse_args()
+    if not shutil.which("valgrind"):
+        print("no valgrind")
+        return 77
+    vernier, old, bad = os.path.abspath(o.vernier), o.old and os.path.abspath(o.old), 0
+    folder = o.folder or tempfile.mkdtemp()
+    os.makedirs(folder, exist_ok=True)
+    os.chdir(folder)
+    os.environ["OMP_WAIT_POLICY"] = "passive"  # else a command that computes starts itself again, past valgrind
+    try:
+        for axis in o.only.split(","):
+            make, few = AXES[axis]
+            sizes = [size * (10 if o.full else 1) for size in (few, int(few * TIMES))]
+            small, large = ([(what, (instructions([vernier, *arguments]), peak([vernier, *arguments]),
+                                     instructions([old, *arguments]) if old else None))
+                             for what, arguments in make(Axes(vernier), size)] for size in sizes)
+            for (what, a), (_, b) in zip(small, large):
+                grown = b[0] / a[0]
+                wide = b[1] / a[1]
+                over = max(grown, wide) > MOST * TIMES
+                bad += over
+                print(f"{axis:8} {what:8} {sizes[0]:7} -> {sizes[1]:7}: {a[0] / 1e9:8.2f} -> {b[0] / 1e9:8.2f} G "
+                      f"instructions, {grown:.2f} times, exponent {math.log(grown) / math.log(TIMES):.2f}; "
+                      f"{a[1]:5.0f} -> {b[1]:5.0f} MB, {wide:.2f} times"
+                      f"{f'; old / new {a[2] / a[0]:.2f} and {b[2] / b[0]:.2f}' if old else ''}"
+                      f"{'  MORE THAN LINEAR' if over else ''}", flush=True)
+    finally:
+        os.chdir("/")
+        if not o.folder:
+            shutil.rmtree(folder)
+    print(f"growth: {bad} more than linear")
+    return bad != 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,303 @@
+/* bench_ref.c: the reference pass against the bare products it is made of.
+ *
+ *   bench_ref [--json] [--pass] MODEL [TOKENS [THREADS [ROUNDS]]]
+ *
+ * Measures in turn, in one run: cblas_sgemm on every shape the plan's linear nodes have (float32
+ * operands ready in memory, OpenBLAS's own threads), the forward pass without taps, the forward
+ * pass recording every default point, and a plain write of as many bytes as it recorded, synced as
+ * a recording is (fsync). Then the last two once more in memory (/dev/shm), which no disk slows
+ * down. --pass: only the first two. The recording goes into the folder where this runs. Prints the
+ * median of each, the ratios and the peak memory; --json prints every round. Exit status 1: a limit
+ * is exceeded. */
+#include "capture/store/store.h"
+#include "libref/base/json.h"
+#include "libref/base/progress.h"
+#include "libref/base/spin.h"
+#include "libref/exec/convert.h"
+#include "libref/exec/ref.h"
+#include "libref/model/model.h"
+#include "libref/ops/blas.h"
+#include "tests/support/median.h"
+
+#include <cblas.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+enum { MAX_ROUNDS = 9 };
+
+static const double RECORDING = 1.3; /* times pass and write, as in tests/bench/bench_record.py */
+
+static void fail(const vn_error *err)
+{
+	fprintf(stderr, "bench_ref: %s\n", err->text);
+	exit(2);
+}
+
+static void *allocate(size_t bytes)
+{
+	void *p = malloc(bytes);
+	if (!p) {
+		fprintf(stderr, "bench_ref: no memory for %zu bytes\n", bytes);
+		exit(2);
+	}
+	return p;
+}
+
+/* Every linear of the plan, once, in order. */
+static double bare_products(const vn_plan *p, int64_t T, int threads)
+{
+	size_t x = 0, w = 0, y = 0;
+
+	for (int i = 0; i < p->n_nodes; i++)
+		if (p->node[i].op == VN_OP_LINEAR) {
+			const vn_shape *s = &p->weight[p->node[i].w[0]].shape;
+			size_t          M = (size_t)s->dim[0], N = (size_t)s->dim[1];
+			x = N * (size_t)T > x ? N * (size_t)T : x;
+			w = M * N > w ? M * N : w;
+			y = M * (size_t)T > y ? M * (size_t)T : y;
+		}
+	float *X = allocate(x * 4), *W = allocate(w * 4), *Y = allocate(y * 4);
+	for (size_t i = 0; i < x; i++)
+		X[i] = (float)(i % 251) * 0.01f - 1.0f;
+	for (size_t i = 0; i < w; i++)
+		W[i] = (float)(i % 241) * 0.01f - 1.0f;
+	memset(Y, 0, y * 4);
+
+	openblas_set_num_threads(threads);
+	double start = vn_seconds();
+	for (int i = 0; i < p->n_nodes; i++)
+		if (p->node[i].op == VN_OP_LINEAR) {
+			const vn_shape *s = &p->weight[p->node[i].w[0]].shape;
+			int             M = (int)s->dim[0], N = (int)s->dim[1];
+			cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)T, M, N, 1.0f, X, N, W, N, 0.0f, Y, M);
+		}
+	double took = vn_seconds() - start;
+	openblas_set_num_threads(1);
+	free(X);
+	free(W);
+	free(Y);
+	return took;
+}
+
+static double pass(const vn_model *m, vn_ref *r, const int32_t *ids, int64_t T, bool record, int threads,
+                   const char *path)
+{
+	const vn_plan *p = vn_model_plan(m);
+	vn_error       err = { "" };
+	vn_store      *store = NULL;
+	bool          *want = allocate((size_t)p->n_values * sizeof *want);
+	vn_taps        taps = { .want = want, .rows = VN_ROWS_ALL };
+	double         start = vn_seconds();
+
+	vn_ref_ops.reset(r);
+	if (record) {
+		if (vn_taps_choose(p, NULL, 0, -1, -1, want, &err) || vn_store_create(path, true, p, &store, &err) ||
+		    vn_store_step(store, &(vn_step) { 0, 0, T, 0, T }, &err))
+			fail(&err);
+		vn_store_copier(store, vn_copy, threads);
+		taps.sink = vn_store_sink(store);
+	}
+	if (vn_ref_ops.forward(r, ids, T, record ? &taps : NULL, &err))
+		fail(&err);
+	if (record && vn_store_commit(&store, &err))
+		fail(&err);
+	free(want);
+	return vn_seconds() - start;
+}
+
+/* A new file of as many bytes as the one at path, by write(2) from memory. *sync: the seconds of
+ * fsync, which are part of the result. */
+static double plain_write(const char *path, const char *copy, double *sync)
+{
+	enum { PIECE = 1 << 20 };
+	struct stat s = { .st_size = 0 };
+	char       *piece = allocate(PIECE);
+
+	memset(piece, 1, PIECE);
+	stat(path, &s);
+	const double start = vn_seconds();
+	int          fd = open(copy, O_CREAT | O_TRUNC | O_WRONLY, 0600);
+	for (off_t at = 0; fd >= 0 && at < s.st_size; at += PIECE)
+		if (write(fd, piece, s.st_size - at < PIECE ? (size_t)(s.st_size - at) : PIECE) <= 0) {
+			perror("bench_ref");
+			exit(2);
+		}
+	const double written = vn_seconds();
+	if (fd < 0 || fsync(fd) || close(fd))
+		exit(2);
+	*sync = vn_seconds() - written;
+	const double took = vn_seconds() - start;
+	unlink(copy);
+	free(piece);
+	return took;
+}
+
+/* Has /dev/shm room for two files as large as the one at path? */
+static bool fits_in_memory(const char *path)
+{
+	struct statvfs v;
+	struct stat    s;
+
+	return stat(path, &s) == 0 && statvfs("/dev/shm", &v) == 0 &&
+	       (double)v.f_bavail * (double)v.f_frsize > 2.2 * (double)s.st_size;
+}
+
+static json_t *all_of(const double *x, int n)
+{
+	json_t *list = json_array();
+
+	for (int i = 0; i < n; i++)
+		json_array_append_new(list, json_real(x[i]));
+	return list;
+}
+
+/* The OpenBLAS linked for the bare products has chosen its kernels before main. vernier loads
+ * OpenBLAS again if it chose badly (libref/ops/blas.c); here the whole program restarts with the
+ * better choice. */
+static void choose_kernels(char **argv)
+{
+#if defined(__x86_64__)
+	const char *better = vn_blas_better(openblas_get_corename(),
+	                                    __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"),
+	                                    __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+	                                        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"));
+	if (better && setenv("OPENBLAS_CORETYPE", better, 0) == 0 && !getenv("BENCH_REF_AGAIN") &&
+	    setenv("BENCH_REF_AGAIN", "1", 1) == 0)
+		execv("/proc/self/exe", argv);
+#else
+	(void)argv;
+#endif
+}
+
+static double peak_gib(void)
+{
+	struct rusage u;
+	getrusage(RUSAGE_SELF, &u);
+	return (double)u.ru_maxrss / (1024.0 * 1024.0);
+}
+
+typedef struct times {
+	double bare[MAX_ROUNDS], plain[MAX_ROUNDS], recorded[MAX_ROUNDS], written[MAX_ROUNDS], synced[MAX_ROUNDS];
+	double in_memory[MAX_ROUNDS], copied[MAX_ROUNDS]; /* recorded, and written, in /dev/shm */
+	bool   fits;                                      /* in there */
+	double peak, weights;
+} times;
+
+static void print_json(const times *t, int rounds, bool record)
+{
+	json_t *said = json_pack("{s:o, s:o, s:f, s:f}", "bare", all_of(t->bare, rounds), "pass", all_of(t->plain, rounds),
+	                         "peak_gib", t->peak, "weights_gib", t->weights);
+
+	if (record) {
+		json_object_set_new(said, "recording", all_of(t->recorded, rounds));
+		json_object_set_new(said, "write", all_of(t->written, rounds));
+		json_object_set_new(said, "sync", all_of(t->synced, rounds));
+	}
+	if (record && t->fits) {
+		json_object_set_new(said, "recording_in_memory", all_of(t->in_memory, rounds));
+		json_object_set_new(said, "write_in_memory", all_of(t->copied, rounds));
+	}
+	if (!vn_json_print(said, stdout, JSON_INDENT(1)))
+		exit(2);
+	json_decref(said);
+}
+
+/* Returns whether every limit is kept. */
+static bool print_text(times *t, int rounds, bool record)
+{
+	const double b = median(t->bare, rounds), p = median(t->plain, rounds), more = t->peak - t->weights;
+	bool         kept = p / b <= 1.25 && more <= 1.5;
+
+	printf("bare cblas_sgemm     %7.3f s\n", b);
+	printf("forward, no taps     %7.3f s   %.2f times the bare products (limit 1.25)\n", p, p / b);
+	if (record) {
+		const double c = median(t->recorded, rounds), w = median(t->written, rounds);
+		const double m = median(t->in_memory, rounds), n = median(t->copied, rounds);
+		printf("forward, recording   %7.3f s   %.2f times the forward and a plain write of %.3f s, %.3f of it fsync "
+		       "(limit %.2f)\n",
+		       c, c / (p + w), w, median(t->synced, rounds), RECORDING);
+		if (t->fits)
+			printf("the same in memory   %7.3f s   %.2f times the forward and a plain write of %.3f s\n", m,
+			       m / (p + n), n);
+		kept = kept && c / (p + w) <= RECORDING;
+	}
+	printf("peak memory          %7.2f GiB = weights %.2f + %.2f GiB (limit 1.50)\n", t->peak, t->weights, more);
+	return kept;
+}
+
+int main(int argc, char **argv)
+{
+	choose_kernels(argv);
+	vn_spin_briefly(argv);
+	bool json = false, record = true;
+	for (; argc > 1 && argv[1][0] == '-'; argc--, argv++) {
+		json = json || strcmp(argv[1], "--json") == 0;
+		record = record && strcmp(argv[1], "--pass") != 0;
+	}
+	if (argc < 2 || argc > 5) {
+		fprintf(stderr, "usage: bench_ref [--json] [--pass] MODEL [TOKENS [THREADS [ROUNDS]]]\n");
+		return 2;
+	}
+	const int64_t T = argc > 2 ? atol(argv[2]) : 512;
+	const int     threads = argc > 3 ? atoi(argv[3]) : 2;
+	int           rounds = argc > 4 ? atoi(argv[4]) : 3;
+	vn_error      err = { "" };
+	vn_model     *m;
+	vn_ref       *r;
+	times         t = { .peak = 0 };
+	char          path[] = "bench_ref.h5", shm[64], shm_copy[64];
+
+	rounds = rounds < 1 ? 1 : rounds > MAX_ROUNDS ? MAX_ROUNDS : rounds;
+	if (vn_model_open(argv[1], &m, &err))
+		fail(&err);
+	vn_ref_options o = { .policy = { VN_F32, VN_F32, 0 }, .threads = threads };
+	if (vn_ref_create(vn_model_plan(m), vn_model_weights(m), &o, &r, &err))
+		fail(&err);
+	for (int i = 0; i < vn_model_plan(m)->n_weights; i++) {
+		const vn_tensor *w = &vn_model_weights(m)[i];
+		t.weights += (double)vn_dtype_bytes(w->dtype, (size_t)vn_shape_count(&w->shape)) / (1 << 30);
+	}
+	int32_t *ids = allocate((size_t)T * sizeof *ids);
+	for (int64_t k = 0; k < T; k++)
+		ids[k] = (int32_t)((k * 7919 + 13) % vn_model_plan(m)->vocab);
+
+	snprintf(shm, sizeof shm, "/dev/shm/bench_ref.%d.h5", (int)getpid());
+	snprintf(shm_copy, sizeof shm_copy, "/dev/shm/bench_ref.%d.copy", (int)getpid());
+	pass(m, r, ids, T, false, threads, path); /* page the weights in */
+	if (record)
+		pass(m, r, ids, T, true, threads, path);
+	t.peak = peak_gib(); /* before the bare products take memory of their own */
+	for (int i = 0; i < rounds; i++) {
+		t.bare[i] = bare_products(vn_model_plan(m), T, threads);
+		t.plain[i] = pass(m, r, ids, T, false, threads, path);
+		if (record) {
+			t.recorded[i] = pass(m, r, ids, T, true, threads, path);
+			t.written[i] = plain_write(path, "bench_ref.copy", &t.synced[i]);
+			if ((t.fits = fits_in_memory(path))) {
+				double none;
+				t.in_memory[i] = pass(m, r, ids, T, true, threads, shm);
+				t.copied[i] = plain_write(shm, shm_copy, &none);
+				unlink(shm);
+			}
+		}
+	}
+	unlink(path);
+	bool kept = true;
+	if (json)
+		print_json(&t, rounds, record);
+	else {
+		printf("%s, %lld tokens, %d threads, %s, median of %d\n", argv[1], (long long)T, threads, vn_blas_core(),
+		       rounds);
+		kept = print_text(&t, rounds, record);
+	}
+	vn_ref_ops.destroy(r);
+	vn_model_close(m);
+	free(ids);
+	return kept ? 0 : 1;
+}

@@ -1,0 +1,273 @@
+#!/usr/bin/env python3
+"""python_families.py [--write] VERNIER: what is said of transformers' modules is what the program's plans say.
+
+    capture/python/vernier_parity/families.py   the checkpoints of each family and, where a module of transformers takes
+                                                or returns one, that module
+    specs/names/hf.yaml                         between two marks, the same as rules: the module's name, the checkpoint
+
+All comes from the plan that VERNIER records of each trained fixture. A weight "model.layers.0.mlp.up_proj.weight" is
+that of the module mlp.up_proj of a layer: what its operation makes is what the module returns, and what an operation
+with a weight reads, its module takes. --write prints both.
+"""
+import glob
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+try:
+    import h5py
+except ImportError:
+    print("skipped: no h5py")
+    sys.exit(77)
+
+TESTS = os.path.dirname(os.path.abspath(__file__))
+FIXTURES = os.path.join(TESTS, "..", "..", "..", "fixtures")
+PAGE = os.path.join(TESTS, "..", "..", "..", "capture", "python", "vernier_parity", "families.py")
+MAP = os.path.join(TESTS, "..", "..", "..", "specs", "names", "hf.yaml")
+FROM, TO = "  # Printed from the plans of the families: not to be edited.\n", "  # To here.\n"
+HAS_MODULE = ("embed", "positions", "linear", "rms_norm", "layer_norm", "gated_norm")
+# Modules without a weight: of an activation, of the rest mlp.act_fn; of a sum before the layers.
+ACTIVATIONS, SUMS = {"gpt2": "mlp.act"}, {"gpt2": "drop"}
+WEIGHT = re.compile(r"(?:model|transformer)\.(?:(?:layers|h)\.(\d+)\.)?(.+)\.weight")
+HEAD = '''"""families.py: the checkpoints of each family of models, in execution order, and the modules that hold them.
+
+Printed from the program's plans: not to be edited.
+"""
+
+from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+
+class Row(NamedTuple):
+    """A checkpoint."""
+
+    point: str
+    axes: str
+    basis: str
+    op: str
+    on_demand: bool = False
+    module: Optional[str] = None  # below the layer, or the body; "": the layer itself; None: no module has it
+    how: str = "out"  # the module returns it, or takes it ("in"), or takes the ids whose rows it is ("rows")
+    part: Optional[Tuple[int, int, bool]] = None  # part i of n of the module's columns; True: of those of each head
+
+
+class Family(NamedTuple):
+    """The checkpoints before the layers, in a layer by its kind ("": all alike), and behind the layers."""
+
+    before: List[Row]
+    layer: Dict[str, List[Row]]
+    behind: List[Row]
+
+    def rows_of(self, n: int, kinds: Optional[Sequence[str]]) -> List[Row]:
+        """The checkpoints of layer n. kinds: the config's layer_types."""
+        return self.layer[""] if "" in self.layer else self.layer[kinds[n] if kinds else "full_attention"]
+
+
+'''
+
+
+def plan_of(vernier, model):
+    with tempfile.TemporaryDirectory() as d:
+        path = os.path.join(d, "a.h5")
+        subprocess.run([vernier, "capture", "ref", model, "--ids", "1,2", "-o", path], check=True,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        with h5py.File(path, "r") as f:
+            return ([json.loads(x) for x in f["plan/nodes"][()]], [json.loads(x) for x in f["plan/values"][()]])
+
+
+def module_of(node, layer):
+    """The module of a node, below a layer, or below the body (layer -1); None: it has none."""
+    found = WEIGHT.fullmatch(node["weights"][0]) if node["op"] in HAS_MODULE and node["weights"] else None
+    if not found:
+        return None
+    return found[2] if int(found[1] or -1) == layer else None
+
+
+def place_of(value, family, maker, readers, root):
+    """(module, how, part) of a value."""
+    layer, op, name = value["layer"], maker["op"], value["name"]
+    own = module_of(maker, layer)
+    if value["point"] == "output":
+        return "", "out", None
+    if layer < 0 and value["basis"] == "vocab":
+        return "lm_head", "out", None
+    if own:
+        scaled = op == "embed" and any(n["op"] == "scale" for n in readers[name])
+        return own, "rows" if scaled else "out", None
+    if op == "act" and value["basis"] == "ffn":
+        return ACTIVATIONS.get(family, "mlp.act_fn"), "out", None
+    if op == "add" and layer < 0:
+        return SUMS[family], "out", None
+    if op == "scale":  # transformers' embedding does it itself
+        return module_of(root[maker["in"][0]]["maker"], layer), "out", None
+    if op == "slice":
+        before = root[maker["in"][0]]
+        c, width = maker["const"], before["width"]
+        module = module_of(before["maker"], layer)
+        return module, "out", (c["from"] // c["width"], c["stride"] // c["width"], c["stride"] < width)
+    for reader in readers[name]:
+        module = module_of(reader, layer)
+        if module:
+            return module, "in", None
+    return None, "out", None
+
+
+def rows_of(family, nodes, values):
+    """(layer, row) of each value."""
+    makers = {name: n for n in nodes for name in n["out"] if name}
+    readers = {v["name"]: [n for n in nodes if v["name"] in n["in"]] for v in values}
+    root = {}
+    for v in values:
+        sizes = [x for x in v["sizes"] if isinstance(x, int)]
+        width = 1
+        for x in sizes:
+            width *= x
+        root[v["name"]] = {"maker": makers.get(v["alias_of"] or v["name"]), "width": width}
+    for v in values:
+        maker = root[v["name"]]["maker"]
+        module, how, part = (None, "out", None) if v["alias_of"] else place_of(v, family, maker, readers, root)
+        row = [repr(v["point"]), repr(v["axes"]), repr(v["basis"]), repr(maker["op"] if not v["alias_of"] else "")]
+        more = {"on_demand": v["on_demand"], "module": module, "how": how if module is not None else "out",
+                "part": part if module is not None else None}
+        usual = {"on_demand": False, "module": None, "how": "out", "part": None}
+        row += [f"{k}={more[k]!r}" for k in usual if more[k] != usual[k]]
+        yield v["layer"], f"Row({', '.join(row)})".replace("'", '"')
+
+
+def family_of(vernier, directory):
+    with open(os.path.join(directory, "config.json"), encoding="utf-8") as f:
+        config = json.load(f)
+    family, kinds = config["model_type"], config.get("layer_types")
+    rows = list(rows_of(family, *plan_of(vernier, directory)))
+    first = next(i for i, (layer, _) in enumerate(rows) if layer >= 0)
+    last = max(i for i, (layer, _) in enumerate(rows) if layer >= 0)
+    layers = {}
+    for layer, row in rows[first:last + 1]:
+        layers.setdefault(layer, []).append(row)
+    every = list(layers.values())
+    alike = all(x == every[0] for x in every)
+    return family, [r for _, r in rows[:first]], ({"": every[0]} if alike else dict(zip(kinds, every))), \
+        [r for _, r in rows[last + 1:]]
+
+
+def as_list(rows, indent):
+    return "[\n" + "".join(f"{indent}    {row},\n" for row in rows) + indent + "]"
+
+
+def table(vernier):
+    text, known, families = "", {}, ""
+    for directory in sorted(glob.glob(os.path.join(FIXTURES, "*-trained"))):
+        family, before, layer, behind = family_of(vernier, directory)
+        names = {}
+        for kind, rows in layer.items():
+            key = tuple(rows)
+            if key not in known:
+                known[key] = f"_{family.upper()}{'_' + kind.upper() if kind else ''}"
+                text += f"{known[key]}: List[Row] = {as_list(rows, '')}\n"
+            names[kind] = known[key]
+        inner = ", ".join(f'"{k}": {v}' for k, v in names.items())
+        families += f'    "{family}": Family(\n        {as_list(before, "        ")},\n        {{{inner}}},\n' \
+                    f'        {as_list(behind, "        ")},\n    ),\n'
+    families = f"FAMILIES: Dict[str, Family] = {{\n{families}}}\n" \
+               "FAMILIES.update({name[:-5]: f for name, f in FAMILIES.items() if name.endswith(\"_text\")})\n" \
+               "FAMILIES = dict(sorted(FAMILIES.items()))\n"
+    return HEAD + text + families
+
+
+def package():
+    """The package's table, as it is in the tree."""
+    found = {}
+    with open(PAGE, encoding="utf-8") as f:
+        exec(compile(f.read(), PAGE, "exec"), found)  # pylint: disable=exec-used
+    return {name: rows for name, rows in found["FAMILIES"].items() if name + "_text" not in found["FAMILIES"]}
+
+
+def axes_of(row):
+    """The axes of what the module takes or returns, batch first."""
+    token, _, rest = row.axes.partition(" ")
+    if row.op in ("delta_rule", "gated_norm"):
+        return f"(batch {token} {rest.split()[0]}) {rest.split()[1]}"
+    joined = " " in rest and not row.op.endswith("norm")
+    return f"batch {token} ({rest})" if joined else f"batch {token} {rest}"
+
+
+def rules_of(name, family):
+    """(module, what it becomes) of every checkpoint with one."""
+    body, layers = ("transformer", "h") if name == "gpt2" else ("{model,model.language_model}", "layers")
+    every = [(f"{body}.", "", row) for row in family.before]
+    for rows in family.layer.values():
+        yield f"{body}.{layers}.{{n}}.in", 'to: "layer{n}.input", axes: "batch token hidden"'
+        every += [(f"{body}.{layers}.{{n}}.", "layer{n}.", row) for row in rows]
+    every += [("" if row.module == "lm_head" else f"{body}.", "", row) for row in family.behind]
+    halves = {}  # by module, the checkpoints that are parts of what it returns
+    for _, prefix, row in every:
+        if row.part and not row.part[2] and prefix + row.point not in halves.setdefault(row.module, []):
+            halves[row.module].append(prefix + row.point)
+    for before, prefix, row in every:
+        if row.module is None or row.part or row.how == "rows" or (row.op == "scale" and row.basis == "vocab"):
+            continue
+        module = (before + row.module).rstrip(".") + (".in" if row.how == "in" else "" if row.module else "{,.0}")
+        more = ""
+        if row.how == "out" and row.module in halves:
+            more = f', parts: [{", ".join(json.dumps(p) for p in halves[row.module])}], along: {row.axes.split()[1]}'
+        yield module, f'to: "{prefix}{row.point}"{more}, axes: "{axes_of(row)}"'
+
+
+def rules():
+    """The printed part of hf.yaml. A rule names its families if the module is another checkpoint in others."""
+    becomes = {}  # by module, the families of each result
+    for name, family in package().items():
+        for module, result in rules_of(name, family):
+            of = becomes.setdefault(module, {}).setdefault(result, [])
+            if name not in of:
+                of.append(name)
+    for module, results in becomes.items():  # of families that have the module, but whose input of it is no checkpoint
+        others = {n for of in becomes.get(module[:-3], {}).values() for n in of} if module.endswith(".in") else set()
+        unused = sorted(others - {n for of in results.values() for n in of})
+        if unused:
+            results["ignore: true"] = unused
+    text = ""
+    for module, results in becomes.items():
+        usual = max(results, key=lambda r: len(results[r]))
+        for result in sorted(results, key=lambda r: r == usual):
+            kinds = [n.replace("_text", "*") for n in results[result]]
+            which = kinds[0] if len(kinds) == 1 else "{" + ",".join(kinds) + "}"
+            family = "" if result == usual else f'family: "{which}", '
+            line = f'  - {{ from: "{module}", {family}{result} }}\n'
+            if len(line) > 121:
+                wrapped = result.replace("], along", "],\n      along")
+                line = f'  - {{ from: "{module}",\n      {family}{wrapped} }}\n'
+            text += line
+    return text
+
+
+def as_printed(path, want, write):
+    """Whether a file is as it is to be; its first line that is not is told."""
+    with open(path, encoding="utf-8") as f:
+        have = f.read()
+    if path == MAP:
+        front, behind = have.index(FROM) + len(FROM), have.index(TO)
+        want = have[:front] + want + have[behind:]
+    if write:
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(want)
+    elif have != want:
+        lines = [(a, b) for a, b in zip(have.splitlines(), want.splitlines()) if a != b]
+        print(f"{os.path.basename(path)} is not what the plans say",
+              *(f"{k} {x}" for k, x in zip("-+", (lines or [""])[0])), sep="\n")
+    return write or have == want
+
+
+def main():
+    write, vernier = sys.argv[1] == "--write", sys.argv[-1]
+    good = as_printed(PAGE, table(vernier), write)
+    good = as_printed(MAP, rules(), write) and good
+    print("families.py and hf.yaml have what the program's plans say" if good
+          else f"write them anew: tests/capture/python/python_families.py --write {vernier}")
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,526 @@
+#!/usr/bin/env python3
+"""page.py VERNIER [SHOTS]: the page of `compare --format html`, as people and their keys find it in a Chromium.
+
+With SHOTS, a folder, screenshots of every page in light, dark and on a phone go there, to be looked at.
+Status 77, skipped: there is no Chromium (Debian: chromium-headless-shell), or no h5py.
+"""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+SUPPORT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "support")
+sys.path.insert(0, SUPPORT)
+import browser  # noqa: E402
+
+try:
+    import editing as h5py
+    import numpy as np
+except ImportError:
+    print("page.py: no h5py; skipped")
+    sys.exit(77)
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+MODEL = os.path.join(HERE, "..", "..", "..", "fixtures", "qwen2-trained")
+IDS = "@" + os.path.join(HERE, "..", "..", "..", "fixtures", "prompts", "p017.ids")
+EVIL = "</script><script>document.title='stolen'</script><img src=x onerror=document.title='stolen'>"
+HIDDEN = "\x1b\u009b\u202e\u200b\u2028\U000e0041"
+SCREENS = {"light": (1280, 900, False, False), "dark": (1280, 900, True, False), "phone": (390, 844, False, True)}
+
+
+def vernier(*args, status=0):
+    done = subprocess.run([VERNIER, *args], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == status, (args, done.returncode, done.stderr)
+
+
+def capture(out, *args, model=MODEL):
+    vernier("capture", "ref", model, "--ids", IDS, "-o", out, *args)
+
+
+def change(source, out, **tensors):
+    """A copy in which tensors (double underscores for slashes) went through functions."""
+    shutil.copy(source, out)
+    with h5py.File(out, "r+") as f:
+        for name, function in tensors.items():
+            d = f[name.replace("__", "/").replace("step", "step.")]
+            del d.attrs["digest"]
+            d[...] = function(d[()].astype(np.float32))
+
+
+def compare(ref, cand, out, *args, status=1):
+    vernier("compare", ref, cand, "-q", "-o", out, "-o", out.replace(".html", ".json"), *args, status=status)
+
+
+def make_pages():
+    """The pairs, and a page of each: two faults, correct, deep, decoded, hostile, several candidates."""
+    capture("ref.h5")
+    capture("half.h5", "--precision", "f16")
+    capture("stopped.h5", "--precision", "f16", "--inject", "R1@layer1.q_rope", "--against", "ref.h5",
+            "--stop-at-first")
+    compare("ref.h5", "stopped.h5", "stopped.html", "--model", MODEL)
+    capture("floor.h5", "--precision", "f16")  # the same bits, and not the candidate itself
+
+    def heads(x):
+        x[:, 4:6] *= 1.2
+        return x
+
+    def nan(x):
+        x[3, 7] = np.nan
+        return x
+
+    change("half.h5", "bad.h5", step0__layer0__q_rope=heads, step0__layer1__mlp_act=nan)
+    with h5py.File("bad.h5", "r+") as f:
+        f["step.0/layer0/q_rope"].attrs["source_line"] = "engine.py:123"
+    compare("ref.h5", "bad.h5", "bad.html", "--floor", "half.h5")
+    compare("ref.h5", "bad.h5", "replay.html", "--model", MODEL)
+    capture("wrong.h5", "--precision", "f16", "--points", "*", "--inject", "R1@layer1.q_rope")
+    capture("all.h5", "--points", "*")
+    compare("all.h5", "wrong.h5", "explain.html", "--model", MODEL, "--explain")
+    shutil.copy("half.h5", "missing.h5")
+    with h5py.File("missing.h5", "r+") as f:
+        del f["step.0/layer1"]
+    compare("ref.h5", "missing.h5", "missing.html", "--floor", "half.h5")
+    compare("ref.h5", "half.h5", "correct.html", "--floor", "floor.h5", status=0)
+    compare("ref.h5", "bad.h5", "known.html", "--floor", "half.h5", "--baseline", "bad.json", status=0)
+
+    capture("late.h5", "--precision", "f16", "--inject", "R1@layer1.q_rope")
+    vernier("compare", "ref.h5", "half.h5", "bad.h5", "missing.h5", "late.h5", "floor.h5", "-q", "-o", "several.html",
+            status=1)
+    shutil.copy("half.h5", "half2.h5")
+    vernier("compare", "ref.h5", "half.h5", "half2.h5", "floor.h5", "late.h5", "missing.h5", "bad.h5", "-q", "-o",
+            "worst.html", status=1)
+    for name in "ref", "bad":
+        shutil.copy(name + ".h5", name + "-bare.h5")
+        with h5py.File(name + "-bare.h5", "r+") as f:
+            del f["model"], f["plan"]
+    compare("ref-bare.h5", "bad-bare.h5", "bare.html", "--model", MODEL)
+    vernier("compare", "ref.h5", "half.h5", "half2.h5", "-q", "-o", "agree.html")
+
+    for name, *fault in ("deep",), ("faulty", "7"):
+        subprocess.run([sys.executable, os.path.join(SUPPORT, "deep_model.py"), MODEL, "80", name, *fault], check=True)
+    capture("deep.h5", model="deep")
+    capture("deep-half.h5", "--precision", "f16", model="deep")
+    capture("faulty.h5", "--precision", "f16", model="faulty")
+    compare("deep.h5", "faulty.h5", "deep.html", "--floor", "deep-half.h5", "--allow", "weights")
+    # an error near the limits through 72 layers has no further origin
+    with open("deep.json", encoding="utf-8") as f:
+        assert json.load(f)["origins"] == ["layer7.q_proj"]
+
+    capture("steps.h5", "--force-ids", "5,6,7,8", model="deep")
+    capture("steps-half.h5", "--force-ids", "5,6,7,8", "--precision", "f16", model="deep")
+    change("steps-half.h5", "steps-bad.h5", step3__layer1__v_proj=lambda x: 2 * x)
+    compare("steps.h5", "steps-bad.h5", "steps.html", "--floor", "steps-half.h5")
+
+    shutil.copy("half.h5", "evil.h5")
+    with h5py.File("evil.h5", "r+") as f:
+        f["run"].attrs["engine"] = EVIL
+        f["step.0"]["`|" + EVIL.replace("/", "_")] = f["step.0/logits"][()]
+        f["step.0/layer0"]["q_rope"].attrs["axes"] = "token head <b>"
+        f["step.0"][b"\xff\xfe"] = f["step.0/logits"][()]
+    compare("ref.h5", "evil.h5", "evil.html")
+    with h5py.File("evil.h5", "r+") as f:
+        f["run"].attrs["device"] = HIDDEN
+        f["step.0"]["hidden" + HIDDEN[1:]] = f["step.0/logits"][()]
+    compare("ref.h5", "evil.h5", "hidden.html")
+
+
+def contrast(b, selector):
+    """The contrast of an element's text to its background, by WCAG: 4.5 is readable."""
+    return b.ask("""(() => {
+        const light = (c) => { const k = c.match(/[\\d.]+/g).slice(0, 3).map((x) => x / 255)
+            .map((x) => x <= 0.04045 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4);
+            return 0.2126 * k[0] + 0.7152 * k[1] + 0.0722 * k[2]; };
+        const e = document.querySelector(%s);
+        let behind = e;
+        while (behind && /rgba\\(0, 0, 0, 0\\)/.test(getComputedStyle(behind).backgroundColor))
+            behind = behind.parentElement;
+        const [a, z] = [light(getComputedStyle(e).color), light(getComputedStyle(behind).backgroundColor)]
+            .sort((x, y) => y - x);
+        return (a + 0.05) / (z + 0.05); })()""" % json.dumps(selector))
+
+
+def text(b, selector):
+    return b.ask(f"document.querySelector({json.dumps(selector)}).innerText")
+
+
+def is_quiet_and_fits(b, name):
+    for screen, look in SCREENS.items():
+        b.screen(*look)
+        b.open(f"{name}.html")
+        assert not b.complaints, (name, screen, b.complaints)
+        assert len(b.requests()) == 1, b.requests()
+        assert b.ask("document.documentElement.scrollWidth <= innerWidth"), (name, screen, "scrolls sideways")
+        assert not b.ask("document.querySelector('main').hidden") and text(b, "#detail-body")
+        for selector in "h1", ".dim", "#detail-body dd", "#pointed", "#runs td":
+            assert contrast(b, selector) >= 4.5, (name, screen, selector, contrast(b, selector))
+        # Tables of the details are read without a finger on them: on a phone, too.
+        b.ask("document.querySelectorAll('#detail-body details').forEach((x) => { x.open = true; })")
+        wide = b.ask("[...document.querySelectorAll('#detail-body .scroll')].filter((x) => x.scrollWidth > "
+                     "x.clientWidth + 1).map((x) => x.innerText.slice(0, 40) + ' ' + x.scrollWidth + ' in ' + "
+                     "x.clientWidth)")
+        assert not wide, (name, screen, wide)
+        if SHOTS:
+            b.screen(look[0], min(4000, b.ask("document.documentElement.scrollHeight")), *look[2:])
+            b.shot(os.path.join(SHOTS, f"{name}-{screen}.png"), whole=False)
+
+
+def every_page_is_quiet_and_fits(b, name):
+    is_quiet_and_fits(b, name)
+    with open(f"{name}.json", encoding="utf-8") as f:
+        report = json.load(f)
+    data = b.ask("JSON.parse(document.getElementById('report').textContent)")
+    assert [data[k] for k in ("schema", "verdict", "first_divergence",
+                              "origins")] == [report[k] for k in ("schema", "verdict", "first_divergence", "origins")]
+    assert text(b, "h1") == {"within": "within limits",
+                             "known": "no worse than the baseline"}.get(report["verdict"], "OUTSIDE limits")
+    cells = b.ask("document.querySelectorAll('#map td[data-at]').length + document.querySelectorAll('#strip "
+                  "button').length")
+    assert cells == len({c["name"] for c in report["checkpoints"]}), (name, cells)
+
+
+def what_the_baseline_knows_is_told_from_what_fails(b):
+    b.open("known.html")
+    marks = b.ask("[...document.querySelectorAll('#map td[data-at], #strip button')].map((x) => "
+                  "x.textContent).join('')")
+    assert marks.count("\u25cb") == 2 and "\u25c6" not in marks and "\u2022" not in marks, marks
+    assert "\u25cb known" in text(b, "#legend") and "null" not in text(b, "#legend")
+    assert "2 outside as before" in text(b, "header")
+    b.open("bad.html")
+    assert "known" not in text(b, "#legend") and "null" not in text(b, "#legend"), text(b, "#legend")
+
+
+def what_agreed_is_told_from_what_was_not_run(b):
+    b.open("stopped.html")
+    colour = lambda name: b.ask(f"document.querySelector(\"[aria-label^='{name}:']\").className")
+    assert [colour(x)
+            for x in ("layer 0, output", "layer 1, k_proj", "layer 1, k_rope")] == ["agreed", "agreed", "absent"]
+    legend = text(b, "#legend")
+    assert "agreed" in legend and "in one recording" in legend and "no limit" not in legend, legend
+    b.open("bad.html")
+    assert "agreed" not in text(b, "#legend")
+
+
+def a_click_opens_a_cell(b):
+    b.screen(*SCREENS["light"])
+    b.open("bad.html")
+    assert text(b, "#detail-title") == "layer0.q_rope" and "heads 4-5 of 6" in text(b, "#detail-body")
+    assert "engine.py:123" in text(b, "#detail-body") and "recorded at (reference)" not in text(b, "#detail-body")
+    b.click("[aria-label^='layer 1, mlp_act:']")
+    assert text(b, "#detail-title") == "layer1.mlp_act"
+    for words in ("OUTSIDE limits", "nonfinite", "fp16-acc32.yaml:", "ffn 7: reference",
+                  "the NaN and infinities are in token 3 of 17", "layer1.gate_proj"):
+        assert words in text(b, "#detail-body"), (words, text(b, "#detail-body"))
+    assert b.ask("document.getElementById('growth-point').value") == "mlp_act"
+    b.click("#detail-body li button.link")  # what it was computed from
+    assert text(b, "#detail-title") == "layer1.gate_proj" and "within limits" in text(b, "#detail-body")
+    b.click("header button.link")
+    assert text(b, "#detail-title") == "layer0.q_rope"
+    b.click("#strip button[data-label=logits]")
+    assert text(b, "#detail-title") == "logits" and "kl_mean" in text(b, "#detail-body")
+    assert b.ask("[...document.querySelectorAll('svg[role=img]')].every((s) => s.getAttribute('aria-label').length > "
+                 "20)")
+
+
+def what_an_operation_added_itself_is_told(b):
+    b.open("replay.html")
+    assert "Local or inherited error" in text(b, "#detail-body") and "captured wrongly" in text(
+        b, "#detail-body"), text(b, "#detail-body")
+    assert b.ask("document.querySelector('#growth "
+                 "path.local').getAttribute('d').length") > 5 and "replayed" in text(b, ".key")
+    b.click("[aria-label^='layer 1, q_rope:']")
+    assert "local error" in text(b, "#detail-body") and "inherited" in text(b, "#detail-body")
+    b.open("bad.html")
+    assert "local error" not in text(b, "#detail-body") and not b.ask(
+        "document.querySelector('.k-local').checkVisibility()")
+
+
+def a_layer_that_is_missing_has_its_place(b):
+    b.screen(*SCREENS["light"])
+    b.open("missing.html")
+    b.click("[aria-label^='layer 1, q_proj:']")
+    assert "not in the candidate" in text(b, "#detail-body"), text(b, "#detail-body")
+    here, axis = b.ask("(() => { const s = document.querySelector('#growth svg'), "
+                       "l = s.querySelector('.here').getAttribute('x1');"
+                       "return [Number(l), [...s.querySelectorAll('text')].filter((t) => t.getAttribute('text-anchor') "
+                       "=== 'middle').map((t) => [t.textContent, Number(t.getAttribute('x'))])]; })()")
+    assert dict(axis) == {"0": 56, "1": here} and 56 < here <= b.ask("Number(document.querySelector('#growth "
+                                                                     "svg').getAttribute('width'))"), (here, axis)
+
+
+def keys_reach_every_cell(b):
+    active = "document.activeElement.getAttribute('aria-label')"
+    b.screen(*SCREENS["light"])
+    b.open("deep.html")
+    for _ in range(12):
+        b.key("Tab", 9)
+        if b.ask("document.activeElement.role === 'gridcell'"):
+            break
+    assert b.ask(active).startswith("layer 7, q_proj: OUTSIDE limits"), b.ask(active)
+    assert b.ask("document.querySelectorAll('#map [tabindex=\"0\"]').length") == 1
+    for key, where in (("ArrowRight", "layer 8, q_proj"), ("ArrowDown", "layer 8, k_proj"), ("End", "layer 79, k_proj"),
+                       ("ArrowRight", "layer 79, k_proj"),
+                       ("Home", "layer 0, k_proj"), ("ArrowUp", "layer 0, q_proj"), ("ArrowLeft", "layer 0, q_proj")):
+        b.key(key)
+        assert b.ask(active).startswith(where + ":"), (key, b.ask(active))
+        assert text(b, "#detail-title") == where.replace("layer ", "layer").replace(", ", "."), key
+    b.key("Enter", 13)
+    assert b.ask("document.activeElement.id") == "detail-title"
+    b.key("Escape", 27)
+    assert b.ask(active).startswith("layer 0, q_proj: within limits")
+    tree = b.call("Accessibility.getFullAXTree")["nodes"]
+    names = [n["name"]["value"] for n in tree if n.get("role", {}).get("value") == "gridcell" and not n.get("ignored")]
+    assert len([n for n in names if n.startswith("layer ")]) == 80 * 15, len(names)
+    assert not b.complaints, b.complaints
+
+
+def on_a_phone_layers_go_down_and_a_tap_shows_details(b):
+    b.screen(*SCREENS["phone"])
+    b.open("deep.html")
+    assert b.ask("document.querySelectorAll('#map tbody tr').length") == 80
+    assert b.ask("document.querySelector('#map td[data-at]').getBoundingClientRect().height") >= 20
+    b.click("[aria-label^='layer 9, v_proj:']")
+    assert text(b, "#detail-title") == "layer9.v_proj"
+    assert -1 < b.ask("document.getElementById('detail').getBoundingClientRect().top") < 500  # scrolled by whole pixels
+    b.click("#back")
+    assert b.ask("document.activeElement.getAttribute('aria-label')").startswith("layer 9, v_proj:")
+    assert 0 <= b.ask("document.activeElement.getBoundingClientRect().top") < 844
+
+
+def steps_can_be_chosen(b):
+    b.screen(*SCREENS["light"])
+    b.open("steps.html")
+    assert text(b, "#detail-title") == "step.3/layer1.v_proj"
+    b.ask("(() => { const s = document.getElementById('step'); s.value = '1'; s.dispatchEvent(new Event('change')); "
+          "})()")
+    assert b.ask("document.querySelectorAll('#map td[aria-label*=OUTSIDE]').length") == 0
+    b.click("[aria-label^='step 1, layer 0, k_proj:']")
+    assert text(b, "#detail-title") == "step.1/layer0.k_proj" and "in step 1" in text(b, "#growth")
+    assert "headroom" in text(b, "#detail-body") and "All metrics" in text(b, "#detail-body")
+    # The last step's checkpoints, of 6015, are on the page as rows.
+    b.ask("(() => { const s = document.getElementById('step'); s.value = '4'; s.dispatchEvent(new Event('change')); "
+          "})()")
+    b.click("[aria-label^='step 4, layer 79, k_proj:']")
+    assert "the page is brief about most checkpoints" in text(b, "#detail-body") and "nmse" in text(b, "#detail-body")
+    assert "in step 4" in text(b, "#growth") and not b.complaints, b.complaints
+
+
+def error_grows_over_steps_too(b):
+    b.screen(*SCREENS["light"])
+    b.open("steps.html")
+    assert b.ask("document.getElementById('steps').checkVisibility()")
+    words = text(b, "#steps p")
+    assert words.startswith("nmse of layer1.v_proj from step 0 to 4:") and "the largest 1 in step 3" in words, words
+    assert b.ask("document.querySelector('#steps path.error').getAttribute('d').match(/[ML]/g).length") == 5
+    b.click("#strip button[data-label$=logits]")
+    assert text(b, "#steps p").startswith("nmse of logits from step 0 to 4:"), text(b, "#steps p")
+    b.open("bad.html")
+    assert not b.ask("document.getElementById('steps').checkVisibility()")
+
+
+FADED = "[...document.querySelectorAll('#map-box td[data-at]:not(.off)')].map((x) => x.getAttribute('aria-label'))"
+
+
+def chips_leave_what_they_name(b):
+    b.screen(*SCREENS["light"])
+    b.open("deep.html")
+    all_of_them = b.ask(FADED)
+    outside = [x for x in all_of_them if "OUTSIDE" in x]
+    b.click("#chip-outside")
+    assert b.ask(FADED) == outside and 2 < len(outside) < len(all_of_them), b.ask(FADED)
+    assert b.ask("document.getElementById('chip-outside').getAttribute('aria-pressed')") == "true"
+    found = text(b, "#found")
+    assert "layer7.q_proj" in found and "an origin" in found and found.count("\n") >= min(200, len(outside)), found
+    b.click("#chip-origins")
+    assert [x.split(":")[0] for x in b.ask(FADED)] == ["layer 7, q_proj"], b.ask(FADED)
+    b.click("#chip-outside")
+    b.click("#chip-origins")
+    assert b.ask(FADED) == all_of_them and text(b, "#found") == ""
+    b.click("#chip-layer")
+    assert all(x.startswith("layer 7,") for x in b.ask(FADED))
+    b.click("[aria-label^='layer 12, mlp_act:']")
+    assert all(x.startswith("layer 12,") for x in b.ask(FADED)) and len(b.ask(FADED)) == 15
+    b.click("#found li button.link")
+    assert text(b, "#detail-title") == "layer12.attn_norm"
+
+
+def the_graph_shows_the_layer_and_the_way_to_the_logits(b):
+    b.screen(*SCREENS["light"])
+    b.open("bad.html")
+    assert text(b, "#graph-title") == "Graph of layer 0"
+    path = text(b, "#path")
+    assert path.startswith("From the origin to the logits: layer0.q_rope \u2192 attn_context "
+                           "\u2192") and path.endswith("\u2192 final_norm \u2192 logits") and "layers 1-1" in path, path
+    where = "document.querySelector('#graph .box[aria-label*=\"%s:\"] rect').%s"
+    assert b.ask(where % ("layer 0, q_rope",
+                          "classList.contains('m8')")), b.ask("document.getElementById('graph').innerHTML")
+    ys = [b.ask(where % (f"layer 0, {p}", "y.baseVal.value"))
+          for p in ("attn_norm", "q_proj", "q_rope", "attn_context", "attn_out", "output")]
+    assert ys == sorted(ys) and len(set(ys)) == len(ys), ys
+    assert b.ask("document.querySelectorAll('#graph .edge.path').length") >= 8
+    # q_proj, k_proj and v_proj are correct
+    assert b.ask("document.querySelectorAll('#graph .edge:not(.path)').length") >= 4
+    b.click("#graph .box[aria-label*='layer 0, k_rope:']")
+    assert text(b, "#detail-title") == "layer0.k_rope" and b.ask(
+        "document.querySelector('#graph .box.here').getAttribute('aria-label')").startswith("rope: layer 0, k_rope")
+    b.ask("document.querySelector('#graph .box[aria-label*=\"v_proj:\"]').focus()")
+    b.key("Enter", 13)
+    assert text(b, "#detail-title") == "layer0.v_proj"
+    b.open("correct.html")
+    assert "no path to show" in text(b, "#path") and b.ask("document.querySelectorAll('#graph .edge.path').length") == 0
+
+
+def several_candidates_have_one_selection(b):
+    is_quiet_and_fits(b, "several")
+    b.screen(*SCREENS["light"])
+    b.open("several.html")
+    assert b.ask("document.title") == "OUTSIDE limits: 5 candidates" and "floor.h5" in text(b, "header")
+    assert b.ask("[...document.querySelectorAll('#map-box figcaption b')].map((x) => x.textContent).join('')") == "ABCD"
+    # B is the first that is outside, and the same checkpoint is marked in all.
+    assert text(b, "#detail-title") == "layer0.q_rope" and "Candidate B: bad.h5" in text(b, "#detail-body"), text(
+        b, "#detail-body")
+    marked = ("[...document.querySelectorAll('#map-box [aria-selected=true]')].map((x) => "
+              "x.getAttribute('aria-label').split(':')[0])")
+    assert b.ask(marked) == [f"candidate {x}, layer 0, q_rope" for x in "ABCD"], b.ask(marked)
+    rows = b.ask("[...document.querySelectorAll('#beside tbody tr')].slice(0, 4).map((x) => x.cells[1].textContent)")
+    assert rows == ["within", "outside, origin", "within", "within"], rows
+    assert "B: values" in text(b, "#beside") and "around token" in text(b, "#beside")
+    b.click("[aria-label^='candidate D, layer 1, q_rope:']")
+    assert text(b, "#detail-title") == "layer1.q_rope" and "Candidate D: late.h5" in text(b, "#detail-body")
+    assert b.ask("document.querySelector('#map-box figure.current b').textContent") == "D"
+    for key, where in ("ArrowRight", "layer 1, q_rope"), ("ArrowDown", "layer 1, k_rope"):
+        b.key(key)
+        assert b.ask("document.activeElement.getAttribute('aria-label')").startswith(f"candidate D, {where}:"), key
+    b.click("[aria-label^='candidate D, layer 1, q_rope:']")
+    b.click("#beside tbody tr:nth-child(2) button.link")
+    assert "Candidate B: bad.h5" in text(b, "#detail-body") and text(b, "#detail-title") == "layer1.q_rope"
+    drawn = b.ask("[...document.querySelectorAll('#growth path.error')].map((x) => x.getAttribute('d').length > 5)")
+    assert drawn == [True, True, True, True], drawn
+    assert b.ask("[...document.querySelectorAll('#growth text[class]')].map((x) => x.textContent).join('')") == "ABCD"
+    # C has no layer 1.
+    b.click("[aria-label^='candidate C, layer 1, q_rope:']")
+    assert "not in the candidate" in text(b, "#detail-body"), text(b, "#detail-body")
+    b.click("#chip-origins")
+    found = text(b, "#found")
+    assert "B layer0.q_rope" in found and "D layer1.q_rope" in found and "A " not in found, found
+    heads = b.ask("[...document.querySelectorAll('#runs thead th')].map((x) => x.textContent)")
+    assert heads == ["", "reference", "candidate A", "candidate B", "candidate C", "candidate D"], heads
+    b.click("header details.all summary")
+    assert "layer1.mlp_act" in text(b, "header details.all") and "origin" in text(b, "header details.all")
+    assert not b.complaints and len(b.requests()) == 1, (b.complaints, b.requests())
+    is_quiet_and_fits(b, "agree")
+    assert text(b, "h1") == "all within limits"
+    b.call("Emulation.setScriptExecutionDisabled", value=True)
+    b.open("several.html")
+    said = " ".join(n["name"]["value"] for n in b.call("Accessibility.getFullAXTree")["nodes"]
+                    if n.get("role", {}).get("value") == "StaticText")
+    for word in "OUTSIDE limits", "B leaves at layer0.q_rope", "D leaves at layer1.q_rope", "C leaves at":
+        assert word in said, (word, said)
+    b.call("Emulation.setScriptExecutionDisabled", value=False)
+
+
+def names_stay_text(b):
+    b.screen(*SCREENS["light"])
+    b.open("evil.html")
+    assert b.ask("document.title") == "OUTSIDE limits: evil.h5", b.ask("document.title")
+    assert b.ask("document.images.length + document.querySelectorAll('b').length") == 0
+    assert b.ask("document.scripts.length") == 2
+    assert "onerror" in text(b, "#strip") and EVIL in text(b, "#runs") and "\\xff\\xfe" in text(b, "#strip")
+    b.ask("try { const s = document.createElement('script'); s.textContent = 'document.title = \"stolen\"'; "
+          "document.body.append(s); } catch { 0 }")
+    b.ask("try { document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=\"document.title=1\">'); "
+          "} catch { 0 }")
+    assert b.ask("document.title") == "OUTSIDE limits: evil.h5"
+
+
+def of_more_than_four_candidates_the_worst_are_shown(b):
+    is_quiet_and_fits(b, "worst")
+    b.screen(*SCREENS["light"])
+    b.open("worst.html")
+    assert b.ask("[...document.querySelectorAll('#map-box figcaption b')].map((x) => x.textContent).join('')") == "ADEF"
+    assert "Side by side below are A, D, E, F, the four worst" in text(
+        b, "header") and "values of B, C compare them alone" in text(b, "header"), text(b, "header")
+
+
+def the_model_gives_the_graph_where_no_file_has_a_plan(b):
+    is_quiet_and_fits(b, "bare")
+    b.screen(*SCREENS["light"])
+    b.open("bare.html")
+    b.click("[aria-label^='layer 1, q_rope:']")
+    assert text(b, "#graph-title") == "Graph of layer 1", text(b, "#graph-title")
+    assert b.ask("document.querySelectorAll('#graph svg g').length") > 10 and not b.complaints, b.complaints
+
+
+def what_is_not_printable_is_marked(b):
+    b.screen(*SCREENS["light"])
+    b.open("hidden.html")
+    codes = "\\u{1b}\\u{9b}\\u{202e}\\u{200b}\\u{2028}\\u{e0041}"
+    assert codes in text(b,
+                         "#runs") and "hidden" + codes[6:] in text(b, "#strip"), (text(b, "#runs"), text(b, "#strip"))
+    shown = b.ask("[...document.querySelectorAll('#runs .unprintable')].map((x) => x.textContent).join('')")
+    assert shown == codes, shown
+    everything = b.ask("[...document.querySelectorAll('body *:not(script)')].map((e) => [...e.attributes].map((a) => "
+                       "a.value).join(' ')).join(' ') + document.title + document.querySelector('header').textContent "
+                       "+ document.querySelector('main').textContent")
+    assert not [c for c in HIDDEN if c in everything], [hex(ord(c)) for c in HIDDEN if c in everything]
+    assert not b.complaints, b.complaints
+
+
+def the_story_needs_no_script(b):
+    b.call("Emulation.setScriptExecutionDisabled", value=True)
+    b.open("bad.html")
+    words = b.call("Accessibility.getFullAXTree")["nodes"]
+    said = " ".join(n["name"]["value"] for n in words if n.get("role", {}).get("value") == "StaticText")
+    for word in "OUTSIDE limits", "layer0.q_rope", "nmse_over_floor", "heads 4-5 of 6":
+        assert word in said, (word, said)
+    b.call("Emulation.setScriptExecutionDisabled", value=False)
+
+
+def which_mistake_it_is_stands_with_the_details(b):
+    b.screen(*SCREENS["light"])
+    b.open("explain.html")
+    assert "R1: RoPE pairs columns" in text(b, "header"), text(b, "header")
+    b.click("[aria-label^='layer 1, q_rope:']")
+    assert "Which mistake it is" in text(b, "#detail-body") and "R1: RoPE pairs columns" in text(b, "#detail-body")
+    b.ask("[...document.querySelectorAll('#detail-body summary')].find((x) => x.textContent.startsWith('The best "
+          "of')).click()")
+    assert "times worse" in text(b, "#detail-body") and "R12" in text(b, "#detail-body")
+    assert not b.complaints, b.complaints
+
+
+def main():
+    program = browser.find()
+    if not program:
+        print("page.py: no Chromium (Debian: chromium-headless-shell); skipped")
+        sys.exit(77)
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        make_pages()
+        b = browser.Browser(program)
+        try:
+            for name in "bad", "replay", "explain", "correct", "known", "missing", "stopped", "deep", "steps", "evil":
+                every_page_is_quiet_and_fits(b, name)
+            for test in (what_the_baseline_knows_is_told_from_what_fails, what_agreed_is_told_from_what_was_not_run,
+                         a_click_opens_a_cell, what_an_operation_added_itself_is_told,
+                         which_mistake_it_is_stands_with_the_details, a_layer_that_is_missing_has_its_place,
+                         keys_reach_every_cell, on_a_phone_layers_go_down_and_a_tap_shows_details, steps_can_be_chosen,
+                         error_grows_over_steps_too, chips_leave_what_they_name,
+                         the_graph_shows_the_layer_and_the_way_to_the_logits, several_candidates_have_one_selection,
+                         of_more_than_four_candidates_the_worst_are_shown,
+                         the_model_gives_the_graph_where_no_file_has_a_plan,
+                         names_stay_text, what_is_not_printable_is_marked, the_story_needs_no_script):
+                test(b)
+                print(f"{test.__name__}: passed")
+        finally:
+            b.close()
+        os.chdir("/")
+
+
+if __name__ == "__main__":
+    VERNIER = os.path.abspath(sys.argv[1])
+    SHOTS = os.path.abspath(sys.argv[2]) if len(sys.argv) > 2 else None
+    if SHOTS:
+        os.makedirs(SHOTS, exist_ok=True)
+    main()

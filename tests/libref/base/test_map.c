@@ -1,0 +1,188 @@
+/* test_map.c: files mapped for reading, and paths that are no files. */
+#include "libref/base/map.h"
+#include "libref/base/mapped.h"
+#include "tests/support/suite.h"
+#include "tests/support/toy_model.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+
+static char dir[256];
+
+static void a_file_is_mapped_whole(void)
+{
+	vn_map   m;
+	vn_error e = { "untouched" };
+
+	toy_write(dir, "f", "12345", 5);
+	CU_ASSERT_EQUAL_FATAL(vn_map_open(toy_path(dir, "f"), &m, &e), VN_OK);
+	CU_ASSERT_EQUAL(m.bytes, 5);
+	CU_ASSERT_EQUAL(memcmp(m.data, "12345", 5), 0);
+	CU_ASSERT_STRING_EQUAL(e.text, "untouched");
+	vn_map_close(&m);
+	CU_ASSERT_PTR_NULL(m.data);
+	CU_ASSERT_EQUAL(m.bytes, 0);
+	vn_map_close(&m);
+}
+
+static void an_empty_file_has_no_bytes_and_is_no_failure(void)
+{
+	vn_map m = { (const unsigned char *)"x", 9 };
+	char  *text;
+	size_t n = 9;
+
+	toy_write(dir, "empty", "", 0);
+	CU_ASSERT_EQUAL(vn_map_open(toy_path(dir, "empty"), &m, NULL), VN_OK);
+	CU_ASSERT_PTR_NULL(m.data);
+	CU_ASSERT_EQUAL(m.bytes, 0);
+	vn_map_close(&m);
+	CU_ASSERT_EQUAL_FATAL(vn_read_text(toy_path(dir, "empty"), 10, &text, &n, NULL), VN_OK);
+	CU_ASSERT_EQUAL(n, 0);
+	CU_ASSERT_STRING_EQUAL(text, "");
+	free(text);
+}
+
+static void a_file_that_is_not_there_is_not_found_by_name(void)
+{
+	vn_map   m;
+	vn_error e;
+
+	CU_ASSERT_EQUAL(vn_map_open(toy_path(dir, "absent"), &m, &e), VN_ERR_NOTFOUND);
+	CU_ASSERT_PTR_NOT_NULL(strstr(e.text, "absent: No such file"));
+	CU_ASSERT_PTR_NULL(m.data);
+}
+
+static void refused(const char *path)
+{
+	vn_map   m;
+	vn_error e;
+	char    *text;
+	size_t   n;
+
+	CU_ASSERT_EQUAL(vn_map_open(path, &m, &e), VN_ERR_IO);
+	CU_ASSERT_PTR_NOT_NULL(strstr(e.text, path));
+	CU_ASSERT_PTR_NULL(m.data);
+	CU_ASSERT_EQUAL(vn_read_text(path, 10, &text, &n, &e), VN_ERR_IO);
+	CU_ASSERT_PTR_NULL(text);
+}
+
+static void a_directory_is_refused(void)
+{
+	refused(dir);
+}
+
+static void a_device_is_refused(void)
+{
+	refused("/dev/null");
+	refused("/dev/zero");
+}
+
+/* Nobody writes to it: opening must not wait for somebody who does. */
+static void a_pipe_is_refused_at_once(void)
+{
+	char path[300];
+
+	snprintf(path, sizeof path, "%s/pipe", dir);
+	CU_ASSERT_EQUAL_FATAL(mkfifo(path, 0600), 0);
+	alarm(20);
+	refused(path);
+	alarm(0);
+}
+
+static void a_file_one_may_not_read_is_an_io_error(void)
+{
+	vn_map m;
+
+	toy_write(dir, "secret", "x", 1);
+	chmod(toy_path(dir, "secret"), 0);
+	if (access(toy_path(dir, "secret"), R_OK) == 0) { /* the super-user may read everything */
+		CU_PASS("every file is readable here");
+		return;
+	}
+	CU_ASSERT_EQUAL(vn_map_open(toy_path(dir, "secret"), &m, NULL), VN_ERR_IO);
+}
+
+/* Reads the file in a process of its own. Returns its exit status, -1 if a signal ended it, and its
+ * message. */
+static int read_while_it_shrinks(bool explained, char *said, size_t room)
+{
+	int    ends[2], status;
+	vn_map m;
+
+	toy_write(dir, "cut", "12345", 5);
+	CU_ASSERT_EQUAL_FATAL(pipe(ends), 0);
+	const pid_t child = fork();
+	if (child == 0) {
+		if (vn_map_open(toy_path(dir, "cut"), &m, NULL) || truncate(toy_path(dir, "cut"), 0) != 0)
+			_exit(3);
+		dup2(ends[1], 2);
+		signal(SIGBUS, SIG_DFL);
+		if (explained)
+			vn_mapped_explain();
+		_exit(*(const volatile unsigned char *)m.data);
+	}
+	close(ends[1]);
+	const ssize_t n = read(ends[0], said, room - 1);
+	said[n > 0 ? n : 0] = '\0';
+	close(ends[0]);
+	waitpid(child, &status, 0);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void a_file_that_shrinks_while_it_is_read_is_named(void)
+{
+	char said[1000], want[400];
+
+	CU_ASSERT_EQUAL(read_while_it_shrinks(false, said, sizeof said), -1);
+	CU_ASSERT_EQUAL(read_while_it_shrinks(true, said, sizeof said), 2);
+	snprintf(want, sizeof want, "vernier: %s: reading failed: ", toy_path(dir, "cut"));
+	CU_ASSERT_EQUAL(strncmp(said, want, strlen(want)), 0);
+	CU_ASSERT_PTR_EQUAL(strchr(said, '\n'), said + strlen(said) - 1);
+}
+
+static void a_text_ends_with_a_nul_and_may_hold_some(void)
+{
+	char  *text;
+	size_t n;
+
+	toy_write(dir, "t", "ab\0cd", 5);
+	CU_ASSERT_EQUAL_FATAL(vn_read_text(toy_path(dir, "t"), 5, &text, &n, NULL), VN_OK);
+	CU_ASSERT_EQUAL(n, 5);
+	CU_ASSERT_EQUAL(memcmp(text, "ab\0cd\0", 6), 0);
+	free(text);
+}
+
+static void a_text_over_the_limit_is_refused_with_both_sizes(void)
+{
+	vn_error e;
+	char    *text;
+	size_t   n;
+
+	toy_write(dir, "t", "abcdef", 6);
+	CU_ASSERT_EQUAL(vn_read_text(toy_path(dir, "t"), 5, &text, &n, &e), VN_ERR_FORMAT);
+	CU_ASSERT_PTR_NULL(text);
+	CU_ASSERT_PTR_NOT_NULL(strstr(e.text, "6 bytes"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(e.text, "at most 5 "));
+}
+
+int main(void)
+{
+	static CU_TestInfo tests[] = {
+		TEST(a_file_is_mapped_whole),
+		TEST(an_empty_file_has_no_bytes_and_is_no_failure),
+		TEST(a_file_that_is_not_there_is_not_found_by_name),
+		TEST(a_directory_is_refused),
+		TEST(a_device_is_refused),
+		TEST(a_pipe_is_refused_at_once),
+		TEST(a_file_one_may_not_read_is_an_io_error),
+		TEST(a_file_that_shrinks_while_it_is_read_is_named),
+		TEST(a_text_ends_with_a_nul_and_may_hold_some),
+		TEST(a_text_over_the_limit_is_refused_with_both_sizes),
+		CU_TEST_INFO_NULL,
+	};
+
+	toy_directory(dir);
+	const int failures = run_suite("map", tests);
+	toy_remove(dir);
+	return failures;
+}

@@ -1,0 +1,129 @@
+/* test_text.c: numbers as people write them, and text that is safe on a terminal. */
+#include "libref/base/text.h"
+#include "tests/support/suite.h"
+
+#include <string.h>
+
+static void whole_numbers_are_read(void)
+{
+	int64_t x = 0;
+
+	CU_ASSERT(vn_text_whole("0", 0, 9, &x) && x == 0);
+	CU_ASSERT(vn_text_whole("-3", -5, 5, &x) && x == -3);
+	CU_ASSERT(vn_text_whole("1024", 1, 1024, &x) && x == 1024);
+	CU_ASSERT(vn_text_whole("9223372036854775807", 0, INT64_MAX, &x) && x == INT64_MAX);
+}
+
+static void anything_else_is_refused_and_leaves_the_number(void)
+{
+	static const char *const bad[] = { "",
+		                               "-",
+		                               "+3",
+		                               " 3",
+		                               "3 ",
+		                               "3x",
+		                               "0x3",
+		                               "--3",
+		                               "1e2",
+		                               "3.0",
+		                               "1025",
+		                               "0",
+		                               "9223372036854775808",
+		                               "99999999999999999999" };
+	int64_t                  x = 7;
+
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+		CU_ASSERT_FALSE(vn_text_whole(bad[i], 1, 1024, &x));
+	CU_ASSERT_EQUAL(x, 7);
+}
+
+static void a_number_may_have_more_behind_it(void)
+{
+	static const char list[] = "-12,7";
+	int64_t           x = 7;
+
+	CU_ASSERT_PTR_EQUAL(vn_text_digits(list, &x), list + 3);
+	CU_ASSERT_EQUAL(x, -12);
+	CU_ASSERT_PTR_NULL(vn_text_digits(",7", &x));
+	CU_ASSERT_PTR_NULL(vn_text_digits("99999999999999999999,1", &x));
+	CU_ASSERT_EQUAL(x, -12);
+}
+
+static void decimal_numbers_are_read(void)
+{
+	static const char *const bad[] = { "",     "-",  ".",  "nan",  "inf",  "0x1p3", " 1", "1 ",
+		                               "1.5x", "1e", "e1", "-0.1", "2.01", "1e999", "1,5" };
+	double                   x = 0.5;
+
+	CU_ASSERT(vn_text_real("0.7", 0, 2, &x) && x == 0.7);
+	CU_ASSERT(vn_text_real("1e-3", 0, 2, &x) && x == 1e-3);
+	CU_ASSERT(vn_text_real("2", 0, 2, &x) && x == 2.0);
+	CU_ASSERT(vn_text_real(".25", 0, 2, &x) && x == 0.25);
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+		CU_ASSERT_FALSE(vn_text_real(bad[i], 0, 2, &x));
+	CU_ASSERT_EQUAL(x, 0.25);
+}
+
+static void what_is_not_printable_is_shown_by_its_code(void)
+{
+	char text[64] = "a\033[31mb\n\tc\x7f\xc3\xa9 d\xe2\x80\xae\xff";
+
+	CU_ASSERT_PTR_EQUAL(vn_text_clean(text, sizeof text), text);
+	CU_ASSERT_STRING_EQUAL(text, "a\\u{1b}[31mb\\n\\tc\\u{7f}\xc3\xa9 d\\u{202e}\\xff");
+	vn_text_clean(text, sizeof text); /* twice is as once */
+	CU_ASSERT_STRING_EQUAL(text, "a\\u{1b}[31mb\\n\\tc\\u{7f}\xc3\xa9 d\\u{202e}\\xff");
+	CU_ASSERT(vn_text_control('\0') && !vn_text_control('\xff') && !vn_text_control(' '));
+}
+
+/* In buffers of every size: never writes past the end, never half an escape, and everything if
+ * there is room. */
+static void what_does_not_fit_is_cut_off(void)
+{
+	static const char text[] = "ab\ncd\xe2\x80\xae"
+							   "ef\xff",
+					  whole[] = "ab\\ncd\\u{202e}ef\\xff";
+	char room[40];
+
+	for (size_t n = sizeof text; n < sizeof room; n++) {
+		memset(room, '#', sizeof room);
+		memcpy(room, text, sizeof text);
+		vn_text_clean(room, n);
+		CU_ASSERT(strlen(room) < n);
+		CU_ASSERT(strncmp(room, whole, strlen(room)) == 0);
+		CU_ASSERT(strchr(room, '\\') == NULL || strlen(room) >= 4);
+		CU_ASSERT(n < sizeof whole || strcmp(room, whole) == 0);
+		for (size_t i = n; i < sizeof room; i++)
+			CU_ASSERT_EQUAL(room[i], '#');
+	}
+}
+
+static void words_are_found_and_listed(void)
+{
+	char text[12];
+
+	CU_ASSERT(vn_text_is_word("f32|f16|bf16", "f16") && vn_text_is_word("f32", "f32"));
+	CU_ASSERT_FALSE(vn_text_is_word("f32|bf16", "f16"));
+	CU_ASSERT_FALSE(vn_text_is_word("f32|f16", "f32|f16"));
+	CU_ASSERT_FALSE(vn_text_is_word("f32|f16", ""));
+	CU_ASSERT_FALSE(vn_text_is_word(NULL, "f32"));
+	CU_ASSERT_STRING_EQUAL(vn_text_words("a", text, sizeof text), "a");
+	CU_ASSERT_STRING_EQUAL(vn_text_words("a|b", text, sizeof text), "a or b");
+	CU_ASSERT_STRING_EQUAL(vn_text_words("a|b|c", text, sizeof text), "a, b or c");
+	CU_ASSERT_STRING_EQUAL(vn_text_words("a|b|c|d", text, sizeof text), "a, b, c or ");
+	CU_ASSERT_STRING_EQUAL(vn_text_words("", text, sizeof text), "");
+}
+
+int main(void)
+{
+	static CU_TestInfo tests[] = {
+		TEST(whole_numbers_are_read),
+		TEST(anything_else_is_refused_and_leaves_the_number),
+		TEST(a_number_may_have_more_behind_it),
+		TEST(decimal_numbers_are_read),
+		TEST(what_is_not_printable_is_shown_by_its_code),
+		TEST(what_does_not_fit_is_cut_off),
+		TEST(words_are_found_and_listed),
+		CU_TEST_INFO_NULL,
+	};
+	return run_suite("text", tests);
+}

@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+"""parity_hf.py: libref against HuggingFace's own numbers, checkpoint by checkpoint.
+
+    parity_hf.py VERNIER [MODEL IDS GOLDEN_F32 GOLDEN_F64]
+
+Without a model: the trained fixture of every family and its five prompts. For every
+checkpoint of the golden recordings,
+
+  float32   our largest error against HuggingFace in float64 is at most twice
+            HuggingFace's own float32 error, or two ulps of the largest value;
+            three times if our rms error is no larger than HuggingFace's: then
+            the largest is the luck of one number, which differs by processor;
+  float64   our largest error is at most 1e-11 of the largest value.
+
+Prints the worst checkpoint of each prompt; exit status 1 when one fails.
+"""
+import glob
+import os
+import subprocess
+import sys
+import tempfile
+
+import h5py
+import numpy as np
+
+FIXTURES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "fixtures")
+PROMPTS = ("p001", "p002", "p017", "p070", "p200")
+FAMILIES = sorted(os.path.basename(d)[: -len("-trained")] for d in glob.glob(os.path.join(FIXTURES, "*-trained")))
+
+
+def tensors(path, step=0):
+    """name -> dataset of a step, in execution order."""
+    found = {}
+
+    def visit(group, prefix):
+        for key, item in group.items():
+            if isinstance(item, h5py.Group):
+                visit(item, prefix + key + ".")
+            else:
+                found[prefix + key] = item
+
+    visit(h5py.File(path, "r")[f"step.{step}"], "")
+    return dict(sorted(found.items(), key=lambda kv: kv[1].attrs["order"]))
+
+
+def record(vernier, model, ids, precision, out):
+    subprocess.run([vernier, "capture", "ref", model, "--ids", ids, "--precision", precision, "--points", "*",
+                    "-o", out], check=True, stderr=subprocess.DEVNULL)
+    return tensors(out)
+
+
+def largest_error(x, truth):
+    return float(np.max(np.abs(x.astype(np.float64) - truth))) if truth.size else 0.0
+
+
+def rms_error(x, truth):
+    return float(np.sqrt(np.mean((x.astype(np.float64) - truth) ** 2))) if truth.size else 0.0
+
+
+def check(vernier, model, ids, gold32, gold64, label):
+    worst32, worst64, n32, n64, good = (0.0, "-"), (0.0, "-"), 0, 0, True
+    single, double = tensors(gold32), tensors(gold64)
+    with tempfile.TemporaryDirectory() as d:
+        ours32 = record(vernier, model, ids, "f32", os.path.join(d, "a.h5"))
+        ours64 = record(vernier, model, ids, "f64", os.path.join(d, "b.h5"))
+        for name, dataset in double.items():
+            truth = dataset[()]
+            for ours in (ours32, ours64):
+                if name not in ours or ours[name].shape != truth.shape:
+                    print(f"{label}: {name}: {'missing' if name not in ours else ours[name].shape} against "
+                          f"{truth.shape}")
+                    return False
+            scale = float(np.max(np.abs(truth)))
+            relative = largest_error(ours64[name][()], truth) / scale
+            worst64 = max(worst64, (relative, name))
+            n64 += 1
+            good &= relative <= 1e-11
+            if name in single:
+                theirs, ours = single[name][()], ours32[name][()]
+                times = 3 if rms_error(ours, truth) <= rms_error(theirs, truth) else 2
+                allowed = max(times * largest_error(theirs, truth), 2 * float(np.spacing(np.float32(scale))))
+                part = largest_error(ours, truth) / allowed
+                worst32 = max(worst32, (part, name))
+                n32 += 1
+                good &= part <= 1.0
+    print(f"{label}: float32 {n32} checkpoints, worst {worst32[0]:.2f} of what is allowed ({worst32[1]}); "
+          f"float64 {n64} checkpoints, worst {worst64[0]:.1e} relative ({worst64[1]}){'' if good else '   FAILED'}")
+    return good
+
+
+def main():
+    if len(sys.argv) == 6:
+        sys.exit(0 if check(sys.argv[1], *sys.argv[2:6], os.path.basename(sys.argv[2])) else 1)
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    good = True
+    for family in FAMILIES:
+        for p in PROMPTS:
+            golden = os.path.join(FIXTURES, "golden", f"{family}-trained.{p}")
+            good &= check(sys.argv[1], os.path.join(FIXTURES, f"{family}-trained"),
+                          "@" + os.path.join(FIXTURES, "prompts", p + ".ids"), golden + ".f32.h5", golden + ".f64.h5",
+                          f"{family} {p}")
+    print(f"{'1 passed, 0 failed' if good else '0 passed, 1 failed'}: {', '.join(FAMILIES)}")
+    sys.exit(0 if good and FAMILIES else 1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,293 @@
+/* test_gpu_truth.h: the expected result of every operation, by loops in double over the inputs that
+ * the device itself stored. It calls no engine's arithmetic. */
+#ifndef VN_TESTS_TEST_GPU_TRUTH_H
+#define VN_TESTS_TEST_GPU_TRUTH_H
+
+#include "tests/support/test_gpu_help.h"
+
+static const float *weight_of(const model *m, int w)
+{
+	return m->weight[w].data;
+}
+
+/* x in a format whose smallest normal is 2^least and whose numbers have so many digits behind the
+ * first. */
+static double in_steps(double x, int least, int digits, double (*round)(double))
+{
+	int exponent;
+
+	frexp(x, &exponent);
+	const double step = ldexp(1.0, (exponent - 1 > least ? exponent - 1 : least) - digits);
+	return round(x / step) * step;
+}
+
+static double activation(vn_act act, double x)
+{
+	switch (act) {
+	case VN_GELU: return 0.5 * x * erfc(-x / sqrt(2.0));
+	case VN_GELU_TANH: return 0.5 * x * (1.0 + tanh(sqrt(2.0 / 3.14159265358979323846) * (x + 0.044715 * x * x * x)));
+	case VN_SIGMOID: return 1.0 / (1.0 + exp(-x));
+	case VN_RELU: return x > 0.0 ? x : 0.0;
+	case VN_QUICK_GELU: return x / (1.0 + exp(-1.702 * x));
+	case VN_IDENTITY: return x;
+	case VN_TWO_SIGMOID: return 2.0 / (1.0 + exp(-x));
+	case VN_SOFT_CAP: return 30.0 * tanh(x / 30.0);
+	case VN_AS_F16:
+	case VN_AS_F16_SATURATED: /* no test makes infinities of what a half can hold */
+		return in_steps(x, -14, 10, nearbyint);
+	case VN_AS_F16_FLUSHED:
+		return fabs(in_steps(x, -14, 10, nearbyint)) < 0x1p-14 ? 0.0 : in_steps(x, -14, 10, nearbyint);
+	case VN_AS_F16_CUT: return in_steps(x, -14, 10, trunc);
+	case VN_AS_BF16_CUT: return in_steps(x, -126, 7, trunc);
+	default: return x / (1.0 + exp(-x));
+	}
+}
+
+/* The factor by which an activation enlarges an error of its exponential's argument. */
+static double steepness(vn_act act, double x)
+{
+	if (act == VN_QUICK_GELU)
+		return 1.702 * fabs(x);
+	return act == VN_GELU_TANH ? 1.6 * (fabs(x) + 0.045 * pow(fabs(x), 3)) : 0.0;
+}
+
+/* s[j] of query row i (of the whole sequence) and head h; returns the largest
+ * sum of magnitudes that went into one. */
+static double scores_of(const vn_node *n, const kept *q, const kept *k, int64_t i, int64_t h, int64_t S, double *s)
+{
+	double        most = 0.0;
+	const int64_t H = n->c.attention.heads, G = n->c.attention.kv_heads, K = n->c.attention.head_dim;
+	for (int64_t j = 0; j < S; j++) {
+		double size = s[j] = 0.0;
+		for (int64_t d = 0; d < K; d++) {
+			const double p = (double)q->x[(i * H + h) * K + d] * (double)k->x[(j * G + h / (H / G)) * K + d];
+			s[j] += p;
+			size += fabs(p);
+		}
+		s[j] *= n->c.attention.scale;
+		most = fmax(most, size * n->c.attention.scale);
+	}
+	return most;
+}
+
+static void probs_of(const vn_node *n, int64_t i, int64_t S, double *s)
+{
+	const int64_t W = n->c.attention.window;
+	double        top = -INFINITY, sum = 0.0;
+	for (int64_t j = 0; j < S; j++) {
+		if (j > i || (W && j <= i - W))
+			s[j] = -INFINITY;
+		top = s[j] > top ? s[j] : top;
+	}
+	for (int64_t j = 0; j < S; j++)
+		sum += s[j] = exp(s[j] - top);
+	for (int64_t j = 0; j < S; j++)
+		s[j] /= sum;
+}
+
+/* Row `row` (of the whole sequence of S tokens; for scores and probabilities of
+ * head `head`) of a value: y, and size: the sum of the magnitudes that went
+ * into each element, which is what rounding errors are relative to. */
+static void truth(const model *m, const keep *k, int value, const int32_t *ids, int64_t S, int64_t head, int64_t row,
+                  double *y, double *size)
+{
+	const vn_value *v = &m->plan->value[value];
+	const vn_node  *n = &m->plan->node[v->node];
+	const int64_t   width = vn_value_row(v);
+	const kept     *a = n->n_in > 0 ? &k->v[n->in[0]] : NULL, *b = n->n_in > 1 ? &k->v[n->in[1]] : NULL;
+
+	if (n->op == VN_OP_EMBED) {
+		for (int64_t d = 0; d < width; d++)
+			size[d] = fabs(y[d] = (double)weight_of(m, n->w[0])[ids[row] * width + d]);
+	} else if (n->op == VN_OP_POSITIONS) {
+		for (int64_t d = 0; d < width; d++)
+			size[d] = fabs(y[d] = (double)weight_of(m, n->w[0])[row * width + d]);
+	} else if (n->op == VN_OP_SLICE) {
+		const int64_t in = vn_value_row(&m->plan->value[n->in[0]]);
+		for (int64_t e = 0; e < width; e++)
+			size[e] = fabs(y[e] = (double)a->x[row * in + e / n->c.slice.width * n->c.slice.stride + n->c.slice.from +
+			                                   e % n->c.slice.width]);
+	} else if (n->op == VN_OP_LAYER_NORM) {
+		const int64_t N = v->size[v->rank - 1];
+		for (int64_t g = 0; g < width; g += N) {
+			const float *x = a->x + row * width + g;
+			double       mean = 0.0, var = 0.0, most = 0.0;
+			for (int64_t d = 0; d < N; d++) {
+				mean += (double)x[d] / (double)N;
+				most = fmax(most, fabs((double)x[d]));
+			}
+			for (int64_t d = 0; d < N; d++)
+				var += pow((double)x[d] - mean, 2) / (double)N;
+			for (int64_t d = 0; d < N; d++) {
+				const double w = (double)weight_of(m, n->w[0])[d],
+							 plus = n->w[1] < 0 ? 0.0 : (double)weight_of(m, n->w[1])[d];
+				const double root = sqrt(var + n->c.norm.eps);
+				y[g + d] = w * ((double)x[d] - mean) / root + plus;
+				size[g + d] = fabs(w) * most / root + fabs(plus);
+			}
+		}
+	} else if (n->op == VN_OP_RMS_NORM) {
+		const int64_t N = v->size[v->rank - 1];
+		for (int64_t g = 0; g < width; g += N) {
+			double ss = 0.0;
+			for (int64_t d = 0; d < N; d++)
+				ss += pow((double)a->x[row * width + g + d], 2);
+			for (int64_t d = 0; d < N; d++)
+				size[g + d] = fabs(y[g + d] = (double)weight_of(m, n->w[0])[d] * (double)a->x[row * width + g + d] /
+				                              sqrt(ss / (double)N + n->c.norm.eps));
+		}
+	} else if (n->op == VN_OP_LINEAR) {
+		const int64_t N = vn_value_row(&m->plan->value[n->in[0]]), over = n->c.linear.transposed;
+		for (int64_t o = 0; o < width; o++) {
+			const double bias = n->n_w > 1 && n->w[1] >= 0 ? (double)weight_of(m, n->w[1])[o] : 0.0;
+			y[o] = bias;
+			size[o] = fabs(bias);
+			for (int64_t d = 0; d < N; d++) {
+				const double p = (double)a->x[row * N + d] *
+				                 (double)weight_of(m, n->w[0])[over ? d * width + o : o * N + d];
+				y[o] += p;
+				size[o] += fabs(p);
+			}
+		}
+	} else if (n->op == VN_OP_ROPE) {
+		const int64_t K = v->size[2], R = n->c.rope.rope.rotary_dim;
+		float         freq[256], factor;
+		vn_rope_frequencies(&n->c.rope.rope, m->plan->list, S, freq, &factor);
+		for (int64_t e = 0; e < width; e++) {
+			const float  *x = a->x + row * width + e / K * K;
+			const int64_t d = e % K, i = d % (R / 2);
+			if (d >= R) {
+				size[e] = fabs(y[e] = (double)x[d]);
+				continue;
+			}
+			const double angle = (double)(freq[i] * (float)row);
+			const double lo = (double)x[i], hi = (double)x[i + R / 2], c = cos(angle) * (double)factor,
+						 s = sin(angle) * (double)factor;
+			y[e] = d < R / 2 ? lo * c - hi * s : hi * c + lo * s;
+			size[e] = fabs(lo) + fabs(hi);
+		}
+	} else if (n->op == VN_OP_ATTENTION) {
+		double       *s = malloc((size_t)S * sizeof *s);
+		const int64_t H = n->c.attention.heads, G = n->c.attention.kv_heads, K = n->c.attention.head_dim;
+		if (v->slot != VN_ATTN_CONTEXT) {
+			const double most = scores_of(n, a, b, row, head, S, y);
+			if (v->slot == VN_ATTN_PROBS)
+				probs_of(n, row, S, y);
+			for (int64_t j = 0; j < S; j++)
+				size[j] = v->slot == VN_ATTN_PROBS ? y[j] * (2.0 + most) : most;
+		} else {
+			for (int64_t h = 0; h < H; h++) {
+				const double most = scores_of(n, a, b, row, h, S, s);
+				probs_of(n, row, S, s);
+				for (int64_t d = 0; d < K; d++) {
+					y[h * K + d] = size[h * K + d] = 0.0;
+					for (int64_t j = 0; j < S; j++) {
+						const double p = s[j] * (double)k->v[n->in[VN_ATTN_V]].x[(j * G + h / (H / G)) * K + d];
+						y[h * K + d] += p;
+						size[h * K + d] += (2.0 + most) * fabs(p); /* exp passes a score's own error on */
+					}
+				}
+			}
+		}
+		free(s);
+	} else {
+		for (int64_t e = 0; e < width; e++) {
+			const double p = (double)a->x[row * width + e], q = b ? (double)b->x[row * width + e] : 0.0;
+			const double f = n->op == VN_OP_ADD ? 0.0 : activation(n->c.act.act, p);
+			y[e] = n->op == VN_OP_ACT ? f : n->op == VN_OP_GATED ? f * q : p + q;
+			size[e] = n->op == VN_OP_ADD ? fabs(y[e]) + fabs(p) : fabs(y[e]) * (1.0 + steepness(n->c.act.act, p));
+		}
+	}
+}
+
+/* Checks that a cache of S tokens holds its node's inputs, row by row and to the bit. */
+static int64_t wrong_cache(const model *m, const keep *k, int value, int64_t S)
+{
+	const vn_value *v = &m->plan->value[value];
+	const vn_node  *n = &m->plan->node[v->node];
+	const kept     *in = &k->v[n->in[m->plan->state[v->state].input]];
+	const size_t    count = (size_t)(S * vn_value_row(v));
+
+	if (k->v[value].n == count && in->n == count && memcmp(k->v[value].x, in->x, count * sizeof(float)) == 0)
+		return 0;
+	printf("\n  %s of %lld tokens is not what was written to it\n", v->name, (long long)S);
+	return 1;
+}
+
+/* Elements of the last `tokens` rows of a value that are off the truth by more
+ * than the format and the order of sums explain. The first is printed. */
+static int64_t wrong(const model *m, const keep *k, int value, vn_policy policy, const int32_t *ids, int64_t past,
+                     int64_t tokens)
+{
+	const vn_value *v = &m->plan->value[value];
+	if (v->state >= 0)
+		return wrong_cache(m, k, value, past + tokens);
+	const bool    keyed = v->size[v->rank - 1] == VN_S;
+	const int64_t S = past + tokens, heads = keyed ? v->size[0] : 1, width = keyed ? S : vn_value_row(v);
+	const vn_op   op = m->plan->node[v->node].op;
+	double       *y = malloc((size_t)width * sizeof *y), *size = malloc((size_t)width * sizeof *size);
+	int64_t       bad = 0;
+	/* A float sum of N terms in order is off by about sqrt(N)/2 units of its size, a half one
+	 * likewise. */
+	double        unit = 1.5e-6;
+
+	if (op == VN_OP_LINEAR && policy.sums == VN_F16)
+		unit = 4.9e-4 * (2.0 + sqrt((double)vn_value_row(&m->plan->value[m->plan->node[v->node].in[0]])));
+	for (int64_t h = 0; h < heads; h++)
+		for (int64_t t = 0; t < tokens; t++) {
+			const float *got = keyed ? k->v[value].x + (h * tokens + t) * S : k->v[value].x + (past + t) * width;
+			truth(m, k, value, ids, S, h, past + t, y, size);
+			for (int64_t e = 0; e < width; e++) {
+				const double room = (policy.storage == VN_F16 ? 0.5001 * vn_dtype_ulp(VN_F16, y[e]) : 0.0) +
+				                    unit * size[e] + 1e-12;
+				if (fabs((double)got[e] - y[e]) <= room)
+					continue;
+				if (bad++ == 0)
+					printf("\n  %s %s past %lld tokens %lld: head %lld row %lld element %lld is %.9g, should be %.9g "
+					       "(room %.3g)\n",
+					       vn_policy_name(policy), v->name, (long long)past, (long long)tokens, (long long)h,
+					       (long long)t, (long long)e, (double)got[e], y[e], room);
+			}
+		}
+	free(size);
+	free(y);
+	return bad;
+}
+
+/* Every value of a run of `tokens` behind `past`, each from the inputs that the device stored, on
+ * every device. */
+static inline void check_run(const vn_plan *plan, vn_policy policy, int64_t past, int64_t tokens)
+{
+	for (int d = 0; d < n_devices_; d++) {
+		vn_plan *copy;
+		model    m;
+		keep     k;
+		if (policy.sums == VN_F16 && !sums_in_half(d))
+			continue;
+		CU_ASSERT_EQUAL_FATAL(vn_plan_clone(plan, &copy, NULL), VN_OK);
+		model_start(&m, copy, policy.storage);
+		keep_start(&k, m.plan);
+		bool    *want = want_all(m.plan, true);
+		int32_t *ids = some_ids(past + tokens, m.plan->vocab);
+		vn_taps  taps = { .want = want, .rows = VN_ROWS_ALL, .sink = keep_sink(&k) };
+		vn_gpu  *g = engine(&m, (vn_gpu_options) { .policy = policy, .device = devices_[d].index, .validate = true });
+		if (g && (past == 0 || forward(g, ids, past, &taps) == VN_OK)) {
+			keep_next(&k, m.plan);
+			if (forward(g, ids + past, tokens, &taps) == VN_OK) {
+				for (int v = 0; v < m.plan->n_values; v++)
+					if (m.plan->value[v].alias_of < 0) {
+						CU_ASSERT_EQUAL(wrong(&m, &k, v, policy, ids, past, tokens), 0);
+						CU_ASSERT_EQUAL(k.v[v].begun, k.v[v].ended);
+					}
+				CU_ASSERT_EQUAL(vn_gpu_ops.position(g), past + tokens);
+			}
+		}
+		vn_gpu_ops.destroy(g);
+		free(ids);
+		free(want);
+		keep_stop(&k);
+		model_stop(&m);
+	}
+}
+
+#endif
