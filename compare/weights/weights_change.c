@@ -253,10 +253,8 @@ int vn_weight_changes_of(const vn_weight_name *name, const vn_weight_row *a, con
 			add(&l, VN_WEIGHT_CHANGE_NONE, b->dtype, 0, VN_FOUND(QUANTISED), vn_dtype_name(b->dtype));
 		return l.n;
 	}
-	if (vn_dtype_block(a->dtype) > 1) {
-		add(&l, VN_WEIGHT_CHANGE_NONE, b->dtype, 0, VN_FOUND(DEQUANTISED), vn_dtype_name(a->dtype));
-		return l.n;
-	}
+	if (vn_dtype_block(a->dtype) > 1)
+		return 0; /* its numbers themselves are the same weight: vn_weight_same_numbers */
 	add_formats(&l);
 	if (a->shape.rank == 1) {
 		add(&l, VN_WEIGHT_CHANGE_PLUS, b->dtype, 1.0, VN_FOUND(PLUS_ONE));

@@ -1,5 +1,5 @@
 /* weights_internal.h: how one weight is judged: shared by weights.c, weights_tried.c,
- * weights_likely.c, weights_fused.c, weights_shards.c and weights_lines.c. */
+ * weights_likely.c, weights_fused.c, weights_moved.c and weights_lines.c. */
 #ifndef VN_COMPARE_WEIGHTS_INTERNAL_H
 #define VN_COMPARE_WEIGHTS_INTERNAL_H
 
@@ -17,9 +17,10 @@ bool vn_weight_by_statistics(const vn_weight_trial *t, vn_weight_difference *d);
 bool vn_weight_transposed_together(const vn_weight_trial *t, vn_weight_difference *d);
 /* Are they such rows in an unknown order, judged by statistics? */
 bool vn_weight_mixed(const vn_weight_trial *t, vn_weight_difference *d);
-/* Are blocks of its rows or columns, the shards of several ranks, in another order? m: the numbers
- * of side from. */
-bool vn_weight_by_shards(const vn_weight_trial *t, int from, const vn_weight_numbers *m, vn_weight_difference *d);
+/* Are its rows, its columns or all its numbers in another order that vn_weight_orders_of does not
+ * list: with RoPE's pairs of another number of heads, heads transposed, blocks that ranks joined, or
+ * any other? m: the numbers of side `given`. */
+bool vn_weight_moved(const vn_weight_trial *t, int given, const vn_weight_numbers *m, vn_weight_difference *d);
 /* For a weight that exists on one side only because the other has it in parts, or as a part of a
  * fused one. *same: the numbers are equal. */
 bool vn_weight_fused(const vn_weight_trial *t, vn_weight_difference *d, bool *same);

@@ -95,6 +95,15 @@ static bool holds_numbers(const vn_weight_trial *t, int k, const vn_tensor *numb
 	return strcmp(x.hex, t->row[k]->digest.hex) == 0;
 }
 
+/* Does one side hold the numbers of the other's blocks? */
+static bool is_dequantised(const vn_weight_trial *t)
+{
+	const int k = vn_dtype_block(t->row[0]->dtype) > 1 ? 0 : 1;
+	return vn_dtype_block(t->row[k]->dtype) > 1 && vn_dtype_block(t->row[!k]->dtype) == 1 && t->numbers[k] &&
+	       *t->row[!k]->digest.hex && vn_shape_equal(&t->row[0]->shape, &t->row[1]->shape) &&
+	       holds_numbers(t, !k, t->numbers[k]);
+}
+
 /* Are the numbers of both sides one rounding away from common numbers? Neither side's format holds
  * the other's numbers. */
 static bool rounded_alike(const vn_weight_trial *t)
@@ -124,6 +133,8 @@ vn_weight_fate vn_weight_same_numbers(const vn_weight_trial *t)
 	const bool           formats = a->dtype != b->dtype;
 
 	if (!formats && !vn_weights_same(a, b) && is_undone(t))
+		return VN_WEIGHT_ROUNDED;
+	if (is_dequantised(t))
 		return VN_WEIGHT_ROUNDED;
 	if (!vn_shape_equal(&a->shape, &b->shape) || !vn_weights_same(a, b))
 		return VN_WEIGHT_DIFFERS;
@@ -192,19 +203,35 @@ static bool of_blocks(const vn_weight_row *r)
 	return vn_dtype_block(r->dtype) > 1;
 }
 
-/* One side is quantised, or both in different block formats: the formats alone
- * explain the difference. */
+/* Do the statistics agree as far as quantising leaves them? */
+static bool blocks_may_fit(const vn_weight_row *a, const vn_weight_row *b)
+{
+	const vn_stats *x = &a->stats, *y = &b->stats;
+	const double    step = vn_weight_block_step(a->dtype, b->dtype), room = step * fmax(x->absmax, y->absmax);
+	return x->nan + x->inf + y->nan + y->inf == 0 && is_near(x->min, y->min, room) && is_near(x->max, y->max, room) &&
+	       is_near(x->mean, y->mean, room) && is_near(x->rms, y->rms, (4.0 * step * step + 5e-3) * x->rms);
+}
+
+/* One side is quantised, or both in different block formats. */
 static bool judge_quantised(const vn_weight_trial *t, vn_weight_difference *d)
 {
-	const vn_weight_row *a = t->row[0], *b = t->row[1];
-	const bool           here = of_blocks(b), tried = here && !of_blocks(a) && t->numbers[0] && vn_quantises(b->dtype);
+	const vn_weight_row  *a = t->row[0], *b = t->row[1];
+	const bool            here = of_blocks(b), both = t->numbers[0] && t->numbers[1];
+	const char           *format = vn_dtype_name(here ? b->dtype : a->dtype);
+	const vn_weight_proof proof = both ? VN_PROOF_NUMBERS : VN_PROOF_STATISTICS;
+	vn_weight_block_fit   f = { 0 };
 
-	if (!(of_blocks(a) || here) || a->dtype == b->dtype)
+	if (!(of_blocks(a) || here) || a->dtype == b->dtype || !vn_shape_equal(&a->shape, &b->shape) ||
+	    (!both && !blocks_may_fit(a, b)))
 		return false;
+	if (both)
+		f = vn_weight_block_fit_of(t->numbers[0], t->numbers[1]);
+	if (f.wrong)
+		return 2 * f.wrong > f.blocks ? vn_weight_is(d, here, proof, VN_FOUND(QUANTISED_WRONG), format)
+		                              : vn_weight_is(d, here, proof, VN_FOUND(QUANTISED_PARTLY), format);
 	if (!here)
-		return vn_weight_is(d, 0, VN_PROOF_TABLE, VN_FOUND(REFERENCE_QUANTISED), vn_dtype_name(a->dtype));
-	return tried ? vn_weight_is(d, 1, VN_PROOF_TABLE, VN_FOUND(QUANTISED_OTHERS), vn_dtype_name(b->dtype))
-	             : vn_weight_is(d, 1, VN_PROOF_TABLE, VN_FOUND(QUANTISED), vn_dtype_name(b->dtype));
+		return vn_weight_is(d, 0, proof, VN_FOUND(REFERENCE_QUANTISED), format);
+	return vn_weight_is(d, 1, proof, VN_FOUND(QUANTISED), format);
 }
 
 static bool judge_measured(const vn_weight_trial *t, vn_weight_difference *d)

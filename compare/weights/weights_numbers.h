@@ -37,6 +37,16 @@ typedef struct vn_weight_fit {
 } vn_weight_fit;
 vn_weight_fit vn_weight_fit_of(const vn_tensor *a, const vn_tensor *b);
 
+/* Of two tensors of one size, at least one of blocks: how many blocks differ by more than quantising
+ * them explains. All do if the rest has a common factor. */
+typedef struct vn_weight_block_fit {
+	int64_t blocks, wrong;
+} vn_weight_block_fit;
+vn_weight_block_fit vn_weight_block_fit_of(const vn_tensor *a, const vn_tensor *b);
+/* Returns the largest step that two formats take, relative to the largest magnitude of a block;
+ * formats of single numbers take none. */
+double              vn_weight_block_step(vn_dtype a, vn_dtype b);
+
 /* One weight that is being examined, with its surroundings. */
 typedef struct vn_weight_trial {
 	const vn_weight_side *side[2];

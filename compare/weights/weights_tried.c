@@ -193,7 +193,7 @@ static bool by_order(const vn_weight_trial *t, int from, const vn_weight_numbers
 			return vn_weight_is_said(d, 1, VN_PROOF_DIGEST, list[i].found, list[i].key, list[i].says) &&
 			       vn_weight_shows(d, list[i].id);
 	}
-	return whole && vn_weight_by_shards(t, from, m, d);
+	return whole && vn_weight_moved(t, from, m, d);
 }
 
 static bool by_change(const vn_weight_trial *t, int from, const vn_weight_numbers *m, vn_weight_difference *d)

@@ -2,6 +2,8 @@
  * differs if no digest decides. */
 #include "tests/support/weights_help.h"
 
+#include "libref/base/quantise.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -271,9 +273,69 @@ static void blocks_are_told_by_the_formats(void)
 		pair(DOWN, VN_F32, VN_F32, ROWS, COLS);
 		without_numbers();
 		m.row[side].dtype = VN_Q8_0;
-		expect_likely(side ? "quantised" : "dequantised", "W15", VN_PROOF_TABLE, true,
+		expect_likely(side ? "quantised" : "dequantised", "W15", VN_PROOF_STATISTICS, false,
 		              side ? "quantised as q8_0" : "in the reference: quantised as q8_0");
 	}
+}
+
+/* A format alone does not make them the same numbers. */
+static void blocks_of_other_statistics_are_other_numbers(void)
+{
+	normal(1, 1, 0, m.x[0]);
+	normal(1, 2, 0, m.x[1]);
+	pair(DOWN, VN_F32, VN_F32, ROWS, COLS);
+	without_numbers();
+	m.row[1].dtype = VN_Q8_0;
+	expect_likely("other", "", VN_PROOF_STATISTICS, false, "other numbers");
+}
+
+/* Stores side 1 in blocks; scaled: of them, how many have another scale. */
+static void quantise(vn_dtype as, int scaled)
+{
+	static float x[N];
+	for (int i = 0; i < N; i++)
+		x[i] = (float)m.x[0][i] * (i < 32 * scaled ? 1.25f : 1.0f);
+	vn_quantise(m.data[1], as, x, N);
+	m.tensor[1].dtype = as;
+	m.row[1] = row_of(DOWN, &m.tensor[1]);
+}
+
+static void blocks_are_measured(void)
+{
+	static const vn_dtype formats[] = { VN_Q4_0, VN_Q5_0, VN_Q8_0 };
+	for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
+		char words[80];
+		normal(1, 1, 0, m.x[0]);
+		pair(DOWN, VN_F32, VN_F32, ROWS, COLS);
+		quantise(formats[i], 0);
+		snprintf(words, sizeof words, "quantised as %s", vn_dtype_name(formats[i]));
+		expect_likely("quantised", "W15", VN_PROOF_NUMBERS, true, words);
+		quantise(formats[i], 8);
+		snprintf(words, sizeof words, "quantised as %s, but some of its blocks hold other numbers",
+		         vn_dtype_name(formats[i]));
+		expect_likely("other", "", VN_PROOF_NUMBERS, true, words);
+		quantise(formats[i], N / 32);
+		snprintf(words, sizeof words, "quantised as %s, but from other numbers", vn_dtype_name(formats[i]));
+		expect_likely("other", "", VN_PROOF_NUMBERS, true, words);
+	}
+}
+
+static void dequantised_numbers_are_the_same_weight(void)
+{
+	float x[N];
+
+	normal(1, 1, 0, m.x[0]);
+	for (int given = 0; given < 2; given++) /* are the other side's numbers at hand? */
+		for (int wrong = 0; wrong < 2; wrong++) {
+			pair(DOWN, VN_F32, VN_F32, ROWS, COLS);
+			quantise(VN_Q8_0, 0);
+			vn_to_f32(x, m.data[1], VN_Q8_0, N);
+			x[N - 1] += (float)wrong;
+			memcpy(m.data[0], x, sizeof x);
+			m.row[0] = row_of(DOWN, &m.tensor[0]);
+			m.t.numbers[0] = given ? &m.tensor[0] : NULL;
+			CU_ASSERT_EQUAL(vn_weight_same_numbers(&m.t), wrong ? VN_WEIGHT_DIFFERS : VN_WEIGHT_ROUNDED);
+		}
 }
 
 static void equal_statistics_are_another_order(void)
@@ -388,6 +450,9 @@ int main(void)
 		TEST(what_has_nothing_in_common_is_unrelated),
 		TEST(few_numbers_are_never_unrelated),
 		TEST(blocks_are_told_by_the_formats),
+		TEST(blocks_of_other_statistics_are_other_numbers),
+		TEST(blocks_are_measured),
+		TEST(dequantised_numbers_are_the_same_weight),
 		TEST(equal_statistics_are_another_order),
 		TEST(one_other_weight_may_fit),
 		TEST(fresh_random_numbers_were_never_loaded),
