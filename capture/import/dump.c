@@ -63,11 +63,26 @@ const char *vn_dump_name_wrong(const char *name)
 	return vn_utf8_good(name, strlen(name)) == strlen(name) ? NULL : "is not UTF-8";
 }
 
+void vn_dump_dotted(const char *name, char to[VN_NAME_MAX])
+{
+	char *at = to;
+	for (const char *p = name; *p && at < to + VN_NAME_MAX - 1; p++)
+		if (*p != '/')
+			*at++ = *p;
+		else if (at > to && at[-1] != '.')
+			*at++ = '.';
+	while (at > to && at[-1] == '.' && name[strlen(name) - 1] == '/')
+		at--;
+	*at = '\0';
+}
+
 vn_array *vn_dump_add(vn_dump *d, const char *where, const char *name, const char *axes, const char *op, vn_error *err)
 {
-	const char *why = vn_dump_name_wrong(name);
+	char        shown[4 * VN_NAME_MAX], dotted[VN_NAME_MAX];
+	const char *why;
 	vn_dims     dims;
-	char        shown[4 * VN_NAME_MAX];
+	vn_dump_dotted(name, dotted);
+	why = vn_dump_name_wrong(strlen(name) < VN_NAME_MAX ? dotted : name);
 	snprintf(shown, sizeof shown, "%s", name);
 	vn_text_clean(shown, sizeof shown);
 	if (why) {

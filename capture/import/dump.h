@@ -69,6 +69,11 @@ vn_status vn_dump_recording(vn_dump *d, vn_recording **r, vn_error *err);
 /* Sets a fact about the model in such a recording: "family", "config"... */
 vn_status vn_dump_model_word(vn_recording *r, const char *key, const char *value, vn_error *err);
 
+/* Divides the ids (n_ids, at least n_steps) of a dump that does not say which step has which: by the
+ * axis of its tensors whose lengths over all steps add up to n_ids, as tokens do; if there is none,
+ * each step after the first has one token. */
+vn_status vn_dump_divide(vn_dump *d, vn_error *err);
+
 /* Reads bytes [at, at + n) of array i in our layout. An array that is stored in another layout is
  * read as a whole. */
 vn_status vn_dump_read(vn_dump *d, int i, size_t at, size_t n, void *to, vn_error *err);
@@ -78,6 +83,9 @@ vn_status vn_dump_read(vn_dump *d, int i, size_t at, size_t n, void *to, vn_erro
 /* Adds an array; name, axes and op are checked. where: "FILE:12" or a member, for messages. Returns
  * NULL on failure, with the reason in *err. */
 vn_array *vn_dump_add(vn_dump *d, const char *where, const char *name, const char *axes, const char *op, vn_error *err);
+/* Writes the name that a tensor has in a checkpoint file, which knows no slash: "/a/b.0" becomes
+ * "a.b.0". The name is one of a vn_array. */
+void      vn_dump_dotted(const char *name, char to[VN_NAME_MAX]);
 /* Return what is wrong with a tensor name, or with an attribute to be added to /run; NULL: it is
  * valid in a checkpoint file. */
 const char *vn_dump_name_wrong(const char *name);

@@ -50,11 +50,6 @@ static vn_status check_dims(const vn_dump *d, const vn_array *a, vn_error *err)
 	if (a->step >= d->n_steps)
 		return vn_fail(err, VN_ERR_FORMAT, "%s: %s: is in step %d, but the tokens of that step are not given", d->path,
 		               a->name, a->step);
-	if (a->layout.bits)
-		return vn_fail(
-			err, VN_ERR_UNSUPPORTED,
-			"%s: %s: its numbers of %d bytes may or may not be %s: state the format in a manifest or with --bits",
-			d->path, a->name, a->layout.width, a->layout.width == 2 ? "bfloat16" : "float8");
 	return VN_OK;
 }
 

@@ -52,11 +52,14 @@ vn_status vn_dump_open_safetensors(vn_dump *d, vn_error *err)
 			return VN_ERR_FORMAT;
 		a->step = step;
 		a->data = t->data;
+		if (t->rank > VN_MAX_RANK)
+			return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: %s: has %d axes; up to %d are read", d->path, a->name, t->rank,
+			               VN_MAX_RANK);
 		if (!vn_dump_safetensors_layout(t, &a->layout, &a->shape))
-			return vn_fail(
-				err, VN_ERR_UNSUPPORTED,
-				"%s: %s: is %s with %d axes; F32, F16, BF16, F64, I32, I64, F8_E4M3 and F8_E5M2 with up to %d are read",
-				d->path, a->name, t->dtype, t->rank, VN_MAX_RANK);
+			a->layout = (vn_import_layout) {
+				.unread = "its dtype is not one of F32, F16, BF16, F64, I32, I64, F8_E4M3 and "
+						  "F8_E5M2"
+			};
 	}
 	return VN_OK;
 }

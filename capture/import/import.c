@@ -17,7 +17,7 @@
 
 /* ---- tokens -------------------------------------------------------------------------------- */
 
-/* Ids on the command line: step 0 has all of them except one for each later step. */
+/* Ids on the command line, for all steps. */
 static vn_status take_ids(const vn_import_options *o, vn_dump *d, vn_error *err)
 {
 	int32_t  *ids = NULL, *positions = NULL;
@@ -37,12 +37,7 @@ static vn_status take_ids(const vn_import_options *o, vn_dump *d, vn_error *err)
 		st = vn_fail(err, VN_ERR_USAGE, "--ids: %" PRId64 " token%s, and %s has %d steps", n, n == 1 ? "" : "s",
 		             d->path, d->n_steps);
 	if (!st && !d->n_ids && !(st = vn_dump_ids(d, ids, positions, n, err)))
-		for (int k = 0; k < d->n_steps; k++) {
-			const int64_t tokens = k ? 1 : n - (d->n_steps - 1);
-			d->step[k] = (vn_step) {
-				.number = k, .position = k ? n - d->n_steps + k : 0, .tokens = tokens, .rows = tokens
-			};
-		}
+		st = vn_dump_divide(d, err);
 	free(ids);
 	free(positions);
 	return st;
@@ -70,7 +65,7 @@ static const char *widest_format(const vn_dump *d)
 	static const vn_dtype order[] = { VN_F64, VN_F32, VN_BF16, VN_F16, VN_F8_E4M3, VN_F8_E5M2 };
 	for (size_t k = 0; k < sizeof order / sizeof *order; k++)
 		for (int i = 0; i < d->n; i++)
-			if (d->array[i].layout.dtype == order[k] && !d->array[i].layout.bits)
+			if (d->array[i].layout.dtype == order[k] && !d->array[i].layout.unread)
 				return vn_dtype_name(order[k]);
 	return "f32";
 }
@@ -78,13 +73,18 @@ static const char *widest_format(const vn_dump *d)
 static vn_status settle_bits(const vn_import_options *o, vn_dump *d, vn_error *err)
 {
 	vn_dtype bits;
-	if (!o->bits)
-		return VN_OK;
-	if (!vn_dtype_from_name(o->bits, &bits) || (bits != VN_BF16 && bits != VN_F8_E4M3 && bits != VN_F8_E5M2))
+	if (o->bits &&
+	    (!vn_dtype_from_name(o->bits, &bits) || (bits != VN_BF16 && bits != VN_F8_E4M3 && bits != VN_F8_E5M2)))
 		return vn_fail(err, VN_ERR_USAGE, "--bits is bf16, f8_e4m3 or f8_e5m2, not '%s'", o->bits);
-	for (int i = 0; i < d->n; i++)
-		if (d->array[i].layout.bits)
-			vn_import_layout_is(&d->array[i].layout, bits);
+	for (int i = 0; i < d->n; i++) {
+		vn_import_layout *l = &d->array[i].layout;
+		if (!l->bits || (o->bits && vn_import_layout_is(l, bits)))
+			continue;
+		l->unread = l->width == 2 ? "its numbers of 2 bytes may or may not be bfloat16: state the format in a manifest "
+		                            "or with --bits"
+		                          : "its numbers of 1 byte may or may not be float8: state the format in a manifest or "
+		                            "with --bits";
+	}
 	return VN_OK;
 }
 
@@ -213,6 +213,44 @@ static vn_status name_batches(vn_import *i, vn_error *err)
 	return VN_OK;
 }
 
+/* ONNX, Keras and TensorFlow name tensors by paths: "/model/layers.0/attn". A checkpoint file has no
+ * slash in a name, so it is "model.layers.0.attn" there. */
+static vn_status dot_names(vn_import *i, vn_error *err)
+{
+	vn_recording *from = i->r, *made = NULL;
+	vn_status     st;
+	char          name[VN_NAME_MAX];
+	int           n = 0;
+	for (int k = 0; k < vn_recording_count(from); k++)
+		n += strchr(vn_recording_entry(from, k)->name, '/') != NULL;
+	if (!n)
+		return VN_OK;
+	if ((st = vn_derive(vn_recording_path(from), &i->r, 1, &made, err)))
+		return st;
+	i->r = made; /* owns `from` from here on */
+	for (int k = 0; !st && k < vn_recording_count(from); k++) {
+		vn_entry e = *vn_recording_entry(from, k);
+		vn_dump_dotted(e.name, name);
+		const int other = strcmp(name, e.name) != 0 ? vn_recording_find(from, e.step, name) : -1;
+		if (other >= 0)
+			return vn_fail(err, VN_ERR_FORMAT, "%s: %s and %s are one name in a recording", vn_recording_path(from),
+			               e.name, name);
+		e.name = name;
+		e.layer = vn_name_layer(name);
+		st = vn_derive_keep(made, &e, 0, k, err);
+	}
+	return st ? st : vn_derive_end(made, err);
+}
+
+static bool has_slash(const vn_name_map *m)
+{
+	bool has = false;
+	for (int k = 0; k < m->n && !has; k++)
+		has = m->rule[k].from && strchr(m->rule[k].from, '/');
+	return has;
+}
+
+/* A map whose rules have slashes sees names as the dump has them, every other with dots. */
 static vn_status map_names(vn_import *i, vn_error *err)
 {
 	vn_name_map *m = NULL;
@@ -222,6 +260,8 @@ static vn_status map_names(vn_import *i, vn_error *err)
 		st = asked                ? vn_name_map_open(i->o->names[k], &m, err)
 		     : k == i->o->n_names ? vn_name_map_open("fused", &m, err)
 		                          : own_names(&m, err);
+		if (!st && !has_slash(m))
+			st = dot_names(i, err);
 		if (!st && k > i->o->n_names)
 			st = name_batches(i, err);
 		if (!st)
@@ -367,6 +407,18 @@ static const char *fitting_map(const vn_import *i)
 	return best;
 }
 
+/* Refuses an entry whose numbers cannot be read. */
+static vn_status check_readable(const vn_import *i, int entry, vn_error *err)
+{
+	int       origin;
+	const int n = vn_derive_origins(i->r, entry, &origin, 1);
+	if (n < 1)
+		return VN_OK;
+	const vn_array *a = &i->dump->array[i->original->source[origin].foreign - 1];
+	return !a->layout.unread ? VN_OK
+	                         : vn_fail(err, VN_ERR_FORMAT, "%s: %s: %s", i->dump->path, a->name, a->layout.unread);
+}
+
 static vn_status check_dump(vn_import *i, vn_error *err)
 {
 	const char *first = NULL;
@@ -376,7 +428,10 @@ static vn_status check_dump(vn_import *i, vn_error *err)
 		return st;
 	for (int k = 0; k < vn_recording_count(i->r); k++) {
 		const vn_entry *e = vn_recording_entry(i->r, k);
-		if (!vn_import_knows(i->plan, e->name)) {
+		const bool      known = vn_import_knows(i->plan, e->name);
+		if ((known || i->o->unmapped != VN_UNMAPPED_LEFT_OUT) && (st = unless_dry(i, check_readable(i, k, err), err)))
+			return st;
+		if (!known) {
 			i->unmapped++;
 			first = first ? first : e->name;
 			continue;

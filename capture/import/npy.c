@@ -95,6 +95,18 @@ static bool little_endian(void)
 	return *(const unsigned char *)&one;
 }
 
+/* The bytes of one item of a format that is not read: "b1", "c16", "U5" (4 bytes per character). */
+static bool unread_width(const char *descr, int *width)
+{
+	enum { MOST = 1 << 20 };
+	int64_t     n;
+	const char *end = strchr("biucUSVmM", *descr) ? vn_text_digits(descr + 1, &n) : NULL;
+	if (!*descr || !end || (*end && *end != '[') || n < 0 || n > MOST)
+		return false;
+	*width = (int)n * (*descr == 'U' ? 4 : 1);
+	return true;
+}
+
 /* "<f4" */
 static const char *parse_descr(const char *descr, vn_import_layout *l)
 {
@@ -125,8 +137,9 @@ static const char *parse_descr(const char *descr, vn_import_layout *l)
 			l->swapped = l->width > 1 && ((order == '>' && little_endian()) || (order == '<' && !little_endian()));
 			return NULL;
 		}
-	return "its dtype is not one of float16, float32, float64, int32, int64, and the bits of bfloat16 or float8 as "
-		   "uint16 or uint8";
+	*l = (vn_import_layout) { .unread = "its dtype is not one of float16, float32, float64, int32, int64, and the bits "
+		                                "of bfloat16 or float8 as uint16 or uint8" };
+	return unread_width(descr + 1, &l->width) ? NULL : l->unread;
 }
 
 static void read_header(npy_reader *r, vn_npy *npy)
@@ -208,6 +221,8 @@ vn_status vn_npy_parse(const char *path, const void *data, size_t bytes, size_t 
 
 bool vn_import_layout_is(vn_import_layout *l, vn_dtype dtype)
 {
+	if (l->unread)
+		return false;
 	if (l->bits && (int)vn_dtype_size(dtype) == l->width &&
 	    (dtype == VN_BF16 || dtype == VN_F8_E4M3 || dtype == VN_F8_E5M2)) {
 		l->dtype = l->stored = dtype;
@@ -218,7 +233,7 @@ bool vn_import_layout_is(vn_import_layout *l, vn_dtype dtype)
 
 bool vn_import_layout_plain(const vn_import_layout *l)
 {
-	return !l->swapped && !l->fortran && !l->wide_int && l->stored == l->dtype;
+	return !l->unread && !l->swapped && !l->fortran && !l->wide_int && l->stored == l->dtype;
 }
 
 bool vn_import_layout_bytes(const vn_import_layout *l, const vn_shape *shape, size_t *bytes)
@@ -270,6 +285,8 @@ vn_status vn_import_layout_read(const char *path, const char *name, const vn_imp
 	const size_t  out = vn_dtype_size(l->dtype);
 	int64_t       index[VN_MAX_RANK] = { 0 }, step[VN_MAX_RANK], at = 0, next = 1;
 
+	if (l->unread)
+		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: %s: %s", path, name, l->unread);
 	if (n == 0)
 		return VN_OK;
 	if (l->stored != l->dtype) {

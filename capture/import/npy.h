@@ -13,14 +13,17 @@
 typedef struct vn_import_layout {
 	/* the format in which they are read; differs from the stored one for quantised blocks and
 	 * 8-byte integers */
-	vn_dtype dtype;
-	vn_dtype stored;   /* the format of blocks, else dtype */
-	int      width;    /* bytes per stored number; 0 for blocks */
-	bool     wide_int; /* 8-byte integers, to be read as i32 */
-	bool     swapped;  /* in the other byte order */
-	bool     fortran;  /* column-major; the shape is nevertheless that of the tensor */
+	vn_dtype    dtype;
+	vn_dtype    stored;   /* the format of blocks, else dtype */
+	int         width;    /* bytes per stored number; 0 for blocks */
+	bool        wide_int; /* 8-byte integers, to be read as i32 */
+	bool        swapped;  /* in the other byte order */
+	bool        fortran;  /* column-major; the shape is nevertheless that of the tensor */
 	/* unsigned integers that may be the bits of a format numpy lacks; their width says which */
-	bool     bits;
+	bool        bits;
+	/* why its numbers cannot be read, half a line: the format is none of ours. NULL: they can. dtype
+	 * then means nothing. */
+	const char      *unread;
 } vn_import_layout;
 
 typedef struct vn_npy {
@@ -31,7 +34,8 @@ typedef struct vn_npy {
 } vn_npy;
 
 /* Parses the header. data (bytes): the beginning of a file of `total` bytes, all of it or at least
- * 64 KiB. path: for messages. */
+ * 64 KiB. path: for messages. Numbers of another format (bool, int8, complex, text) are no error:
+ * layout.unread says what they are. */
 vn_status vn_npy_parse(const char *path, const void *data, size_t bytes, size_t total, vn_npy *npy, vn_error *err);
 
 /* Does format `dtype` agree with what is stored? If `bits` is set, sets the format. */

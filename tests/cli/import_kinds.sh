@@ -114,6 +114,54 @@ vernier compare ref.h5 batched.h5 --bitwise --allow missing,token_ids |
 echo "== blocks of weights become float32"
 vernier import "$FIXTURES"/gguf/qwen2-wide.q4_k_m.gguf --ids 1 --unmapped keep -o w.h5 2>&1 | sed 's/.*: //'
 vernier show w.h5 | grep -E 'token_embd|blk.0.attn_q.weight'
+echo "== names that are paths, and formats that no checkpoint has"
+$PYTHON - <<'END'
+import json, numpy as np, os, struct
+import h5py
+f = h5py.File("ref.h5")["step.0"]
+np.savez("paths.npz", **{"/model/layers.%d/o_proj/Add_0" % n: f[f"layer{n}/attn_out"][...] for n in (0, 1)},
+         **{"/head/MatMul/output:0": f["logits"][...], "dense/relu": np.zeros(3, "f4")})
+odd = dict(mask=np.ones((4, 4), bool), i8=np.ones(3, "i1"), u8=np.ones(3, "u1"), z=np.ones(3, "c16"),
+           text=np.array(["a", "bcd"]), when=np.array(["2020-01-01"], "M8[D]"))
+np.savez("odd.npz", logits=f["logits"][...], **odd)
+os.mkdir("odd")
+for n, a in dict(odd, logits=f["logits"][...]).items():
+    np.save(f"odd/{n}.npy", a)
+a = f["logits"][...]
+head = json.dumps({"mask": {"dtype": "BOOL", "shape": [4], "data_offsets": [a.nbytes, a.nbytes + 4]},
+                   "logits": {"dtype": "F32", "shape": a.shape, "data_offsets": [0, a.nbytes]}}).encode()
+open("odd.safetensors", "wb").write(struct.pack("<Q", len(head)) + head + a.tobytes() + b"\1" * 4)
+np.savez("asked.npz", **{"layer0.attn_out": np.ones((4, 48), bool)})
+END
+printf 'version: 1\nrules:\n  - { from: "/model/layers.{n}/o_proj/*", to: "layer{n}.attn_out" }\n%s\n%s\n' \
+	'  - { from: "/head/*", to: logits }' '  - { from: "dense/relu", ignore: true }' >slashes.yaml
+sed 's|/model/|model.|; s|/o_proj/|.o_proj.|; s|/head/|head.|; s|dense/|dense.|' slashes.yaml >dots.yaml
+for map in slashes dots; do
+	vernier import paths.npz --names $map.yaml --ids 5,6,7,8 -o $map.h5
+	vernier compare ref.h5 $map.h5 --bitwise --allow missing,token_ids | grep -E '^(verdict)'
+done
+vernier import paths.npz --ids 5,6,7,8 --unmapped keep -o kept.h5
+vernier show kept.h5 | grep -oE ' (head|dense|model[.])[^ ]*'
+printf 'version: 1\nrules:\n  - { from: "{mask,i8,u8,z,text,when}", ignore: true }\n' >ignored.yaml
+for dump in odd.npz odd odd.safetensors; do
+	vernier import $dump --ids 5,6,7,8 -o odd.h5 2>&1 | cut -c 1-120
+	vernier import $dump --ids 5,6,7,8 --unmapped keep -o odd.h5 2>&1 | cut -c 1-120
+	vernier import $dump --ids 5,6,7,8 --unmapped drop -o odd.h5 --force
+	vernier import $dump --ids 5,6,7,8 --names ignored.yaml -o odd.h5 --force
+	vernier show odd.h5 | grep -oE ' (mask|i8|u8|z|text|when|logits) '
+done
+vernier import asked.npz --ids 5,6,7,8 --unmapped drop -o asked.h5 2>&1 | cut -c 1-120
+echo "== a prompt in calls of 1 and 3 tokens: shapes say which"
+$PYTHON - <<'END'
+import h5py, numpy as np
+f = h5py.File("ref.h5")["step.0"]
+name = ("embed", "layer0.attn_out", "layer0.q_proj", "layer1.output", "logits")
+part = lambda a, b, s: {f"step.{s}/{n}" if s else n: f[n.replace(".", "/")][a:b] for n in name}
+np.savez("calls.npz", **part(0, 1, 0), **part(1, 4, 1))
+END
+vernier import calls.npz --ids 5,6,7,8 --model "$M" -o calls.h5
+vernier capture ref "$M" --ids 5,6,7,8 -o prompt.h5 2>/dev/null
+vernier compare prompt.h5 calls.h5 --allow missing | grep -E '^(verdict)'
 echo "== bad ones, one line each"
 bad() {
 	echo "-- $1"
