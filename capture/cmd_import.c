@@ -3,6 +3,7 @@
 #include "capture/commands.h"
 #include "capture/import/import.h"
 #include "capture/base/warnings.h"
+#include "capture/file/output.h"
 #include "capture/run/ids_from.h"
 #include "libref/base/options.h"
 #include "libref/base/say.h"
@@ -15,7 +16,7 @@
 
 typedef struct options {
 	vn_import_options import;
-	const char       *output;
+	const char       *output, *map;
 	int               unmapped;
 	bool              force, strict;
 } options;
@@ -35,6 +36,12 @@ static const vn_option known[] = {
 	VN_NAMES_OPTION(options, import.names, import.n_names, "DUMP's"),
 	{ "unmapped", 0, VN_CHOOSE(options, unmapped), .argument = "refuse|keep|drop",
 	  .help = "What to do with tensors whose names are not checkpoint names. Default: refuse the import." },
+	{ "like", 0, VN_INTO(options, import.like), .argument = "REC",
+	  .help = "Propose names by the numbers: REC is a recording of the same model on the same tokens, which it also "
+	          "gives. Prints the proposed rules with their evidence, and what contradicts it. Tensors without a "
+	          "counterpart are dropped unless --unmapped keep is given." },
+	{ "write-map", 0, VN_INTO(options, map), .argument = "MAP",
+	  .help = "With --like: write the proposed rules to MAP, for --names." },
 	VN_GROUP("Facts that the dump lacks"),
 	{ "model", 0, VN_INTO(options, import.model), .argument = "MODEL",
 	  .help =
@@ -85,8 +92,13 @@ static vn_status check_options(options *o, int argc, char **argv, vn_error *err)
 		return vn_fail(err, VN_ERR_USAGE, "-o FILE is needed: the file to write the recording to (or --dry-run)");
 	if (o->import.ids && o->import.ids_from)
 		return vn_fail(err, VN_ERR_USAGE, "--ids and --ids-from exclude each other: both give the tokens");
-	if (vn_ids_kept("--ids-from", o->output, o->import.ids_from, err))
+	if (vn_ids_kept("--ids-from", o->output, o->import.ids_from, err) ||
+	    vn_ids_kept("--like", o->output, o->import.like, err))
 		return VN_ERR_USAGE;
+	if (o->map && !o->import.like)
+		return vn_fail(err, VN_ERR_USAGE, "--write-map needs --like REC");
+	if (o->import.like && o->import.unmapped == VN_UNMAPPED_REFUSED)
+		o->import.unmapped = VN_UNMAPPED_LEFT_OUT;
 	if (!short_enough(o->import.engine) || !short_enough(o->import.precision))
 		return vn_fail(err, VN_ERR_USAGE, "--engine and --precision are words of up to %d bytes", VN_FACT_VALUE - 1);
 	return VN_OK;
@@ -119,6 +131,9 @@ static void warn_of_import(const vn_import *i)
 		        i->dump->n_left, i->dump->left);
 	else if (!i->dump->complete)
 		vn_warn("import", "the dump is not complete");
+	if (i->proposal.n_reports)
+		vn_warn("import", "%d tensors or names contradict the proposed map, the first: %s", i->proposal.n_reports,
+		        i->proposal.report[0]);
 	if (!i->dump->n_ids) /* a dry run: else it is an error */
 		vn_warn("import", "%s does not record the tokens: an import needs --ids LIST or --ids-from REC", i->dump->path);
 	if (i->n_alone)
@@ -131,6 +146,16 @@ static void warn_of_import(const vn_import *i)
 	if (i->n_misshapen)
 		vn_warn("import", "%d tensor%s axes or lengths unlike the checkpoint's: %s%s", i->n_misshapen,
 		        one ? " has" : "s have", i->misshapen, i->plan ? "" : " (--model gives the lengths of axes)");
+}
+
+static vn_status write_map(const options *o, const vn_import *i, vn_error *err)
+{
+	vn_output out;
+	vn_status st = vn_output_open(&out, o->map, VN_PLACE_MAP, o->force, err);
+	if (st)
+		return st;
+	fputs(i->map, out.file);
+	return vn_output_close(&out, VN_OK, err);
 }
 
 int cmd_import(int argc, char **argv)
@@ -146,7 +171,13 @@ int cmd_import(int argc, char **argv)
 	if (said)
 		return said == 1 ? 0 : 2;
 	if (!(st = vn_import_open(&o.import, &i, &err))) {
+		if (o.import.like)
+			vn_proposal_print(&i.proposal, stdout);
 		warn_of_import(&i);
+		if (o.map)
+			st = write_map(&o, &i, &err);
+	}
+	if (!st) {
 		if (o.import.dry)
 			vn_import_list(&i, stdout);
 		else

@@ -77,6 +77,7 @@ static const struct { vn_place_kind kind; const char *begin, *hold; } mark[] = {
 	{ VN_PLACE_REPORT, "", "\n  dtype            " },                     /* of a tensor */
 	{ VN_PLACE_REPORT, "", " identities checked, " },                     /* show --check */
 	{ VN_PLACE_LIMITS, "# Fitted by vernier calibrate ", "" },
+	{ VN_PLACE_MAP, "# Proposed by the numbers of ", "" },
 	{ VN_PLACE_NUMBERS, "\x93NUMPY", "" },
 	{ VN_PLACE_NUMBERS, "# dtype ", "\n# " },
 	{ VN_PLACE_MANUAL, ".TH vernier-", "\"User Commands\"\n" },
@@ -113,6 +114,7 @@ static vn_status check_kind(const char *path, vn_place_kind kind, vn_error *err)
 		[VN_PLACE_RECORDING] = "not a recording; --force replaces only recordings",
 		[VN_PLACE_REPORT] = "not a report of vernier; --force replaces only those",
 		[VN_PLACE_LIMITS] = "not a limits file of calibrate; --force replaces only those",
+		[VN_PLACE_MAP] = "not a name map of import; --force replaces only those",
 		[VN_PLACE_MANUAL] = "not a manual page of vernier; only those are replaced",
 		[VN_PLACE_NUMBERS] = "not the numbers of a tensor; --force replaces only those",
 	};

@@ -69,9 +69,9 @@ vn_status vn_dump_recording(vn_dump *d, vn_recording **r, vn_error *err);
 /* Sets a fact about the model in such a recording: "family", "config"... */
 vn_status vn_dump_model_word(vn_recording *r, const char *key, const char *value, vn_error *err);
 
-/* Divides the ids (n_ids, at least n_steps) of a dump that does not say which step has which: by the
- * axis of its tensors whose lengths over all steps add up to n_ids, as tokens do; if there is none,
- * each step after the first has one token. */
+/* Divides the ids (n_ids, at least n_steps) of a dump that does not say which step has which: by
+ * the axis of its tensors whose lengths over all steps add up to n_ids, as tokens do; if there is
+ * none, each step after the first has one token. */
 vn_status vn_dump_divide(vn_dump *d, vn_error *err);
 
 /* Reads bytes [at, at + n) of array i in our layout. An array that is stored in another layout is

@@ -15,7 +15,7 @@ typedef struct division {
 static int by_name(const void *a, const void *b)
 {
 	const vn_array *const *x = a, *const *y = b;
-	const int c = strcmp((*x)->name, (*y)->name);
+	const int              c = strcmp((*x)->name, (*y)->name);
 	return c ? c : ((*x)->step > (*y)->step) - ((*x)->step < (*y)->step);
 }
 

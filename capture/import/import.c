@@ -22,8 +22,9 @@ static vn_status take_ids(const vn_import_options *o, vn_dump *d, vn_error *err)
 {
 	int32_t  *ids = NULL, *positions = NULL;
 	int64_t   n = 0, m = 0;
-	vn_status st = o->ids ? vn_arguments_read_ids("--ids", o->ids, &ids, &n, err)
-	                      : vn_ids_from("--ids-from", o->ids_from, VN_IDS_ALL, &ids, &n, err);
+	vn_status st = o->ids        ? vn_arguments_read_ids("--ids", o->ids, &ids, &n, err)
+	               : o->ids_from ? vn_ids_from("--ids-from", o->ids_from, VN_IDS_ALL, &ids, &n, err)
+	                             : vn_ids_from("--like", o->like, VN_IDS_ALL, &ids, &n, err);
 
 	if (!st && o->positions)
 		st = vn_arguments_read_ids("--positions", o->positions, &positions, &m, err);
@@ -45,7 +46,7 @@ static vn_status take_ids(const vn_import_options *o, vn_dump *d, vn_error *err)
 
 static vn_status settle_ids(const vn_import_options *o, vn_dump *d, vn_error *err)
 {
-	if (o->ids || o->ids_from)
+	if (o->ids || o->ids_from || (o->like && !d->n_ids))
 		return take_ids(o, d, err);
 	if (o->positions)
 		return vn_fail(err, VN_ERR_USAGE, "--positions needs --ids");
@@ -98,7 +99,9 @@ static void settle_facts(const vn_import_options *o, vn_dump *d)
 	vn_facts_set(&d->run, "imported", "%s %s", d->kind, d->path);
 	for (int i = 0; i < o->n_names; i++)
 		vn_text_add(maps, sizeof maps, "%s%s", i ? " " : "", o->names[i]);
-	if (o->n_names)
+	if (o->like)
+		vn_text_add(maps, sizeof maps, "%sproposed by %s", o->n_names ? " " : "", o->like);
+	if (o->n_names || o->like)
 		vn_facts_set(&d->run, "names", "%s", maps);
 }
 
@@ -114,6 +117,8 @@ static vn_status settle_model(vn_import *i, vn_dump *d, vn_error *err)
 	}
 	if (d->config)
 		i->plan = i->own = vn_family_plan(d->config, &i->family);
+	if (!i->plan && i->like)
+		i->plan = vn_recording_plan(i->like);
 	return VN_OK;
 }
 
@@ -156,7 +161,7 @@ static vn_status unless_dry(vn_import *i, vn_status st, const vn_error *err)
 static vn_status apply_map(vn_import *i, const vn_name_map *m, bool asked, vn_error *err)
 {
 	vn_like like;
-	vn_like_init(&like, NULL, i->plan, 1);
+	vn_like_init(&like, i->like, i->plan, 1);
 	vn_name_map_use use = { .like = &like, .say = i->o->say, .trouble = i->o->dry ? keep_trouble : NULL, .context = i };
 	const vn_status st = vn_name_map_apply(m, &i->r, &use, err);
 	if (!st && asked && use.mapped + use.ignored == 0)
@@ -213,8 +218,8 @@ static vn_status name_batches(vn_import *i, vn_error *err)
 	return VN_OK;
 }
 
-/* ONNX, Keras and TensorFlow name tensors by paths: "/model/layers.0/attn". A checkpoint file has no
- * slash in a name, so it is "model.layers.0.attn" there. */
+/* ONNX, Keras and TensorFlow name tensors by paths: "/model/layers.0/attn". A checkpoint file has
+ * no slash in a name, so it is "model.layers.0.attn" there. */
 static vn_status dot_names(vn_import *i, vn_error *err)
 {
 	vn_recording *from = i->r, *made = NULL;
@@ -242,6 +247,28 @@ static vn_status dot_names(vn_import *i, vn_error *err)
 	return st ? st : vn_derive_end(made, err);
 }
 
+/* Names that no map knows, by the numbers of --like. */
+static vn_status apply_proposal(vn_import *i, vn_error *err)
+{
+	char         source[VN_ERROR_MAX];
+	vn_name_map *m = NULL;
+	vn_status    st = vn_propose(i->r, i->like, &i->proposal, err);
+	if (st)
+		return st;
+	snprintf(source, sizeof source, "%.200s", i->o->like);
+	for (char *c = source; *c; c++)
+		*c = vn_text_control(*c) ? '?' : *c;
+	if (!(i->map = vn_proposal_text(&i->proposal, source)))
+		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for a map", i->o->path);
+	if (i->proposal.n == 0)
+		return VN_OK;
+	st = vn_name_map_parse("proposed map", i->map, strlen(i->map), &m, err);
+	if (!st)
+		st = apply_map(i, m, false, err);
+	vn_name_map_destroy(m);
+	return st;
+}
+
 static bool has_slash(const vn_name_map *m)
 {
 	bool has = false;
@@ -257,6 +284,8 @@ static vn_status map_names(vn_import *i, vn_error *err)
 	vn_status    st = VN_OK;
 	for (int k = 0; !st && k <= i->o->n_names + 1; k++) {
 		const bool asked = k < i->o->n_names;
+		if (k == i->o->n_names && i->like && ((st = dot_names(i, err)) || (st = apply_proposal(i, err))))
+			break;
 		st = asked                ? vn_name_map_open(i->o->names[k], &m, err)
 		     : k == i->o->n_names ? vn_name_map_open("fused", &m, err)
 		                          : own_names(&m, err);
@@ -462,6 +491,8 @@ vn_status vn_import_open(const vn_import_options *o, vn_import *i, vn_error *err
 	vn_status st;
 
 	*i = (vn_import) { .o = o };
+	if (o->like && (st = vn_recording_open(o->like, &i->like, err)))
+		return st;
 	if ((st = vn_dump_open(o->path, &d, err)))
 		return st;
 	i->dump = d;
@@ -489,5 +520,8 @@ void vn_import_close(vn_import *i)
 	vn_recording_close(i->r);
 	vn_model_close(i->model);
 	vn_plan_destroy(i->own);
+	vn_recording_close(i->like);
+	vn_proposal_finish(&i->proposal);
+	free(i->map);
 	*i = (vn_import) { .o = i->o };
 }

@@ -8,6 +8,7 @@
 
 #include "capture/import/dump.h"
 #include "capture/names/name_map.h"
+#include "capture/names/propose.h"
 
 #include <stdio.h>
 
@@ -22,6 +23,9 @@ typedef struct vn_import_options {
 	const char *model;              /* NULL: none */
 	const char *engine, *precision; /* NULL: from the dump */
 	const char *ids_from;           /* a recording of the same tokens, instead of ids; NULL */
+	/* a recording of the same model on the same tokens: names are proposed by its numbers, and it
+	 * gives the tokens and the lengths of axes if nothing else does; NULL */
+	const char *like;
 	/* as a user writes them (arguments.h); NULL: from the dump */
 	const char *ids, *positions;
 	/* the format of 1- or 2-byte numbers if the dump does not say; NULL */
@@ -41,8 +45,11 @@ typedef struct vn_import {
 	vn_recording            *original; /* the recording of the dump; owned by r */
 	vn_model                *model;    /* NULL: none was given */
 	vn_plan                 *own;      /* from the dump's config; NULL */
-	const vn_plan           *plan;     /* the model's, or own; NULL */
+	const vn_plan           *plan;     /* the model's, own, or that of `like`; NULL */
 	const char              *family;   /* of the plan; NULL: not known */
+	vn_recording            *like;     /* of o->like; NULL */
+	vn_proposal              proposal; /* empty without it */
+	char                    *map;      /* the proposed map, as YAML; NULL */
 	int                      unmapped; /* tensors without a checkpoint name */
 	/* the first tensor whose axes, or their lengths, do not fit its checkpoint; "": none */
 	char                     misshapen[VN_ERROR_MAX];

@@ -21,8 +21,8 @@ typedef struct vn_import_layout {
 	bool        fortran;  /* column-major; the shape is nevertheless that of the tensor */
 	/* unsigned integers that may be the bits of a format numpy lacks; their width says which */
 	bool        bits;
-	/* why its numbers cannot be read, half a line: the format is none of ours. NULL: they can. dtype
-	 * then means nothing. */
+	/* why its numbers cannot be read, half a line: the format is none of ours. NULL: they can.
+	 * Else dtype means nothing. */
 	const char      *unread;
 } vn_import_layout;
 

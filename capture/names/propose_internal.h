@@ -1,0 +1,133 @@
+/* propose_internal.h: shared by the files of propose.h; included nowhere else. */
+#ifndef VN_CAPTURE_PROPOSE_INTERNAL_H
+#define VN_CAPTURE_PROPOSE_INTERNAL_H
+
+#include "capture/names/layout.h"
+#include "capture/names/propose.h"
+#include "libref/plan/plan.h"
+
+enum {
+	VN_SAMPLES = 512,    /* numbers of a tensor that are compared */
+	VN_FEW_SAMPLES = 16, /* with fewer, chance can bring two tensors together */
+	VN_NEAREST = 16,     /* places remembered for each tensor, aliases included */
+	VN_FUSED = 6,        /* kinds of fused products (vn_fused) */
+};
+
+/* Products that engines fuse, as in specs/names/fused.yaml, and in the other order. */
+typedef struct vn_fused {
+	const char *along;
+	int         n;
+	vn_point    part[3];
+} vn_fused;
+extern const vn_fused vn_fused_of[VN_FUSED];
+
+/* Numbers of a tensor, transformed (propose.h) and of length one. n 0: no evidence. */
+typedef struct vn_sample {
+	int   n;
+	float scale; /* the median of absolute values */
+	float x[VN_SAMPLES];
+} vn_sample;
+
+/* Checkpoints with the same axes and lengths in one step: samples are taken at the same indices. */
+typedef struct vn_place_kind {
+	int            step, n_axes, n;    /* n: of samples */
+	vn_axis_length axis[VN_MAX_RANK];  /* in the dump */
+	int64_t        mine[VN_MAX_RANK];  /* lengths in the reference */
+	int64_t        shift[VN_MAX_RANK]; /* index in the reference of index 0 of the dump */
+	int64_t       *index;              /* (n, n_axes) in the dump */
+	bool           fused;
+	int           *place; /* (n_places) of this kind, after vn_places_sort */
+	int            n_places;
+} vn_place_kind;
+
+/* A checkpoint of the reference in a step; of a fused product, several. */
+typedef struct vn_place {
+	char      name[VN_NAME_MAX]; /* "" of a fused product */
+	int       point;             /* vn_point, or VN_N_POINTS + index of vn_fused_of */
+	int       layer, step, kind, order;
+	int       entry[3], n_entries;
+	int       group; /* places with one number have the same numbers */
+	vn_sample sample;
+} vn_place;
+
+typedef struct vn_places {
+	vn_recording  *like;
+	vn_place_kind *kind;
+	int            n_kinds;
+	vn_place      *place; /* sorted by step, point, layer after vn_places_sort */
+	int            n;
+} vn_places;
+
+/* Adds the places of one step. cand: the dump's step of that number. */
+vn_status vn_places_add(vn_places *p, const vn_step *cand, vn_error *err);
+vn_status vn_places_sort(vn_places *p, vn_error *err);
+void      vn_places_finish(vn_places *p);
+/* -1: the reference has no such checkpoint in that step. */
+int       vn_places_find(const vn_places *p, int step, int point, int layer);
+
+/* A tensor of the dump near to a place. */
+typedef struct vn_near {
+	int   place, layout;
+	float distance;
+} vn_near;
+
+/* A tensor of the dump, by its name; entry: in the first step that has it. */
+typedef struct vn_named {
+	const char *name;
+	int         entry, step;
+	vn_near     near[VN_NEAREST];
+	int         n_near;
+} vn_named;
+
+/* Measures the distances of a tensor from all places of its step. */
+vn_status vn_named_measure(const vn_places *p, vn_recording *r, vn_named *x, vn_error *err);
+/* The layout of place kind k that a tensor of this shape has, as a dims string. */
+bool      vn_kind_layout(const vn_place_kind *k, const vn_shape *shape, int layout, char text[VN_LAYOUT_TEXT]);
+/* Takes the sample of an entry of the dump in this layout. */
+vn_status vn_kind_sample(const vn_place_kind *k, vn_recording *r, int entry, const char *layout, vn_sample *s,
+                         vn_error *err);
+double    vn_sample_distance(const vn_sample *a, const vn_sample *b);
+
+/* A place in another step than that of its sample, and the layout of the tensor. */
+typedef struct vn_in_step {
+	int         place, step;
+	const char *layout;
+} vn_in_step;
+/* Measures the distance of an entry of the dump from a place in any step of the reference. 1: the
+ * reference has none there, or of another shape, or it is a fused product. */
+vn_status vn_place_in_step(const vn_places *p, vn_recording *r, int entry, const vn_in_step *in, double *distance,
+                           vn_error *err);
+
+/* Names that differ in one number. */
+typedef struct vn_member {
+	int n, named; /* the number; index of the tensor */
+} vn_member;
+typedef struct vn_name_family {
+	char       from[VN_NAME_MAX + 8];
+	vn_member *member; /* (n), by number; of a single name n is 1 and the number -1 */
+	int        n;
+	unsigned   words; /* vn_name_words */
+} vn_name_family;
+
+/* Divides names into families. The caller frees *family with vn_families_free. */
+vn_status vn_families_of(const vn_named *named, int n, vn_name_family **family, int *n_families, vn_error *err);
+void      vn_families_free(vn_name_family *family, int n);
+
+/* What a name says of its tensor. */
+enum {
+	VN_SAYS_Q = 1,
+	VN_SAYS_K = 2,
+	VN_SAYS_V = 4,
+	VN_SAYS_GATE = 8,
+	VN_SAYS_UP = 16,
+	VN_SAYS_DOWN = 32,
+	VN_SAYS_CACHE = 64,
+	VN_SAYS_IN = 128,
+};
+unsigned vn_name_words(const char *name);
+/* What is true of a place: the same bits. */
+unsigned vn_point_words(int point);
+/* Do the words of a name contradict the place? */
+bool     vn_words_contradict(unsigned name, int point);
+
+#endif

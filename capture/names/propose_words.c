@@ -1,0 +1,236 @@
+/* propose_words.c: names: families that differ in one number, and what words say; see
+ * propose_internal.h. */
+#include "capture/names/propose_internal.h"
+
+#include "libref/base/text.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- words ---------------------------------------------------------------------------------- */
+
+static unsigned word_means(const char *word, size_t n)
+{
+	static const struct {
+		const char *words;
+		unsigned    bit;
+	} known[] = {
+		{ "q|query|queries|wq", VN_SAYS_Q },
+		{ "k|key|keys|wk", VN_SAYS_K },
+		{ "v|value|values|wv", VN_SAYS_V },
+		{ "gate", VN_SAYS_GATE },
+		{ "up", VN_SAYS_UP },
+		{ "down", VN_SAYS_DOWN },
+		{ "cache|past|present", VN_SAYS_CACHE },
+		{ "in|input|inputs|args", VN_SAYS_IN },
+	};
+	char text[16];
+	if (n == 0 || n >= sizeof text)
+		return 0;
+	for (size_t i = 0; i < n; i++)
+		text[i] = (char)tolower((unsigned char)word[i]);
+	text[n] = '\0';
+	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+		if (vn_text_is_word(known[i].words, text))
+			return known[i].bit;
+	return 0;
+}
+
+unsigned vn_name_words(const char *name)
+{
+	unsigned    bits = 0;
+	const char *p = name;
+	while (*p) {
+		size_t n = 0;
+		while (isalpha((unsigned char)p[n]) && !(n && isupper((unsigned char)p[n]) && islower((unsigned char)p[n - 1])))
+			n++;
+		bits |= word_means(p, n);
+		p += n ? n : 1;
+	}
+	return bits;
+}
+
+unsigned vn_point_words(int point)
+{
+	switch (point) {
+	case VN_POINT_Q_PROJ:
+	case VN_POINT_Q_NORM:
+	case VN_POINT_Q_ROPE:
+	case VN_POINT_GDN_Q:
+	case VN_POINT_GDN_Q_CONV: return VN_SAYS_Q;
+	case VN_POINT_K_PROJ:
+	case VN_POINT_K_NORM:
+	case VN_POINT_K_ROPE:
+	case VN_POINT_GDN_K:
+	case VN_POINT_GDN_K_CONV: return VN_SAYS_K;
+	case VN_POINT_K_CACHE: return VN_SAYS_K | VN_SAYS_CACHE;
+	case VN_POINT_V_CACHE: return VN_SAYS_V | VN_SAYS_CACHE;
+	case VN_POINT_V_PROJ:
+	case VN_POINT_GDN_V: return VN_SAYS_V;
+	case VN_POINT_ATTN_GATE:
+	case VN_POINT_GATE_ACT:
+	case VN_POINT_GATE_PROJ: return VN_SAYS_GATE;
+	case VN_POINT_UP_PROJ: return VN_SAYS_UP;
+	case VN_POINT_DOWN_PROJ: return VN_SAYS_DOWN;
+	case VN_POINT_INPUT: return VN_SAYS_IN;
+	default: return 0;
+	}
+}
+
+bool vn_words_contradict(unsigned name, int point)
+{
+	static const unsigned choice[] = { VN_SAYS_Q | VN_SAYS_K | VN_SAYS_V, VN_SAYS_GATE | VN_SAYS_UP | VN_SAYS_DOWN };
+	const unsigned        is = vn_point_words(point);
+	for (size_t i = 0; i < sizeof choice / sizeof *choice; i++)
+		if ((name & choice[i]) && (is & choice[i]) && !(name & is & choice[i]))
+			return true;
+	return false;
+}
+
+/* ---- families ------------------------------------------------------------------------------- */
+
+/* A number in a name. */
+typedef struct name_slot {
+	const char *name;
+	int         named, at, end, votes;
+} name_slot;
+
+static int by_prefix(const void *a, const void *b)
+{
+	const name_slot *x = a, *y = b;
+	const int        n = x->at < y->at ? x->at : y->at, c = memcmp(x->name, y->name, (size_t)n);
+	return c ? c : (x->at > y->at) - (x->at < y->at);
+}
+
+static int by_place_in_name(const void *a, const void *b)
+{
+	const name_slot *x = a, *y = b;
+	return x->named != y->named ? (x->named > y->named) - (x->named < y->named) : (x->at > y->at) - (x->at < y->at);
+}
+
+/* A name with its number taken out. */
+typedef struct pattern {
+	char from[VN_NAME_MAX + 8];
+	int  n, named;
+} pattern;
+
+static int by_pattern(const void *a, const void *b)
+{
+	const pattern *x = a, *y = b;
+	const int      c = strcmp(x->from, y->from);
+	return c ? c : (x->n > y->n) - (x->n < y->n);
+}
+
+/* Writes a name, or a part of it, as a glob that matches it: what has a meaning there becomes '?'. */
+static size_t write_glob(const char *name, int n, char *to)
+{
+	for (int i = 0; i < n; i++)
+		to[i] = strchr("*?{},\"\\", name[i]) ? '?' : name[i];
+	to[n] = '\0';
+	return (size_t)n;
+}
+
+static void write_pattern(pattern *p, const name_slot *s, const char *name)
+{
+	int64_t n = -1;
+	p->n = -1;
+	if (!s || !vn_text_digits(name + s->at, &n) || n > 99999) {
+		write_glob(name, (int)strlen(name), p->from);
+		return;
+	}
+	size_t at = write_glob(name, s->at, p->from);
+	at += (size_t)sprintf(p->from + at, "{n}");
+	write_glob(name + s->end, (int)strlen(name + s->end), p->from + at);
+	p->n = (int)n;
+}
+
+static name_slot *slots_of(const vn_named *named, int n, int *count)
+{
+	size_t     room = 0;
+	name_slot *list;
+	for (int i = 0; i < n; i++)
+		room += strlen(named[i].name) / 2 + 1;
+	*count = 0;
+	if (!(list = malloc((room + 1) * sizeof *list)))
+		return NULL;
+	for (int i = 0; i < n; i++)
+		for (const char *p = named[i].name; *p;) {
+			const int length = (int)strspn(p, "0123456789"), at = (int)(p - named[i].name);
+			if (length)
+				list[(*count)++] = (name_slot) { named[i].name, i, at, at + length, 0 };
+			p += length ? length : 1;
+		}
+	return list;
+}
+
+/* The number that is the layer has the same text before it in most names. */
+static void vote_slots(name_slot *s, int n)
+{
+	qsort(s, (size_t)n, sizeof *s, by_prefix);
+	for (int i = 0, end; i < n; i = end) {
+		for (end = i + 1; end < n && by_prefix(&s[i], &s[end]) == 0;)
+			end++;
+		for (int k = i; k < end; k++)
+			s[k].votes = end - i;
+	}
+	qsort(s, (size_t)n, sizeof *s, by_place_in_name);
+}
+
+static vn_status gather_families(pattern *list, int n, const vn_named *named, vn_name_family *family, int *n_families)
+{
+	for (int i = 0, end; i < n; i = end) {
+		vn_name_family *f = &family[*n_families];
+		for (end = i + 1; end < n && strcmp(list[i].from, list[end].from) == 0;)
+			end++;
+		*f = (vn_name_family) { .n = end - i, .words = vn_name_words(list[i].from) };
+		strcpy(f->from, list[i].from);
+		if (!(f->member = malloc((size_t)f->n * sizeof *f->member)))
+			return VN_ERR_NOMEM;
+		++*n_families;
+		for (int k = i; k < end; k++)
+			f->member[k - i] = (vn_member) { list[k].n, list[k].named };
+		if (f->n == 1) { /* a number that nothing else has is a part of the name */
+			const char *name = named[list[i].named].name;
+			write_glob(name, (int)strlen(name), f->from);
+			f->member[0].n = -1;
+		}
+	}
+	return VN_OK;
+}
+
+vn_status vn_families_of(const vn_named *named, int n, vn_name_family **family, int *n_families, vn_error *err)
+{
+	int        count = 0;
+	name_slot *slot = slots_of(named, n, &count);
+	pattern   *list = malloc(((size_t)n + 1) * sizeof *list);
+	vn_status  st = slot && list ? VN_OK : VN_ERR_NOMEM;
+	*n_families = 0;
+	*family = calloc((size_t)n + 1, sizeof **family);
+	if (!*family)
+		st = VN_ERR_NOMEM;
+	if (!st)
+		vote_slots(slot, count);
+	for (int i = 0, s = 0; !st && i < n; i++) {
+		const name_slot *best = NULL;
+		for (; s < count && slot[s].named == i; s++)
+			best = !best || slot[s].votes > best->votes ? &slot[s] : best;
+		list[i].named = i;
+		write_pattern(&list[i], best, named[i].name);
+	}
+	if (!st) {
+		qsort(list, (size_t)n, sizeof *list, by_pattern);
+		st = gather_families(list, n, named, *family, n_families);
+	}
+	free(slot);
+	free(list);
+	return st ? vn_fail(err, st, "no memory for %d names", n) : VN_OK;
+}
+
+void vn_families_free(vn_name_family *family, int n)
+{
+	for (int i = 0; family && i < n; i++)
+		free(family[i].member);
+	free(family);
+}
