@@ -37,8 +37,9 @@ typedef struct chosen {
 	evidence e;
 	char     layout[VN_LAYOUT_TEXT];
 	bool     copy, by_shape;
-	bool     ignored; /* a name that no rule may take */
-	int      outside; /* 1 + the rule whose family it was split from; 0 */
+	bool     other_layout; /* a copy whose axes are in another order */
+	bool     ignored;      /* a name that no rule may take */
+	int      outside;      /* 1 + the rule whose family it was split from; 0 */
 } chosen;
 
 typedef struct job {
@@ -376,11 +377,34 @@ static bool same_numbers(const job *j, int a, int b)
 	return q && same;
 }
 
+/* Are their samples the same numbers, each in its own layout? */
+static bool same_samples(const job *j, int a, int b, int place)
+{
+	vn_sample           *s = malloc(2 * sizeof *s);
+	const vn_place_kind *k = &j->places.kind[j->places.place[place].kind];
+	char                 text[2][VN_LAYOUT_TEXT];
+	bool                 same = s != NULL;
+	const int            named[2] = { a, b };
+	for (int i = 0; same && i < 2; i++) {
+		const vn_named *x = &j->named[named[i]];
+		int             near = -1;
+		distance_from(j, x, place, &near);
+		same = near >= 0 && j->places.place[x->near[near].place].kind == j->places.place[place].kind &&
+		       vn_kind_layout(k, &vn_recording_entry(j->r, x->entry)->shape, x->near[near].layout, text[i]) &&
+		       !vn_kind_sample(k, j->r, x->entry, text[i], &s[i], j->err) && s[i].n;
+	}
+	same = same && memcmp(s[0].x, s[1].x, (size_t)s[0].n * sizeof *s[0].x) == 0;
+	free(s);
+	return same;
+}
+
 /* Compares a family with the one that has its places. Returns the first member that differs; -1:
- * all are the same; -2: they are not tensors of the same places. */
+ * all are the same; -2: they are not tensors of the same places; -3: they are the same in another
+ * layout. */
 static int first_unlike(const job *j, const chosen *c, const chosen *owner)
 {
 	const vn_name_family *f = &j->family[c->family], *g = &j->family[owner->family];
+	int                   found = -1;
 	for (int i = 0; i < f->n; i++) {
 		const int place = place_of(j, &f->member[i], c->e.to);
 		int       k = 0;
@@ -390,10 +414,14 @@ static int first_unlike(const job *j, const chosen *c, const chosen *owner)
 			k++;
 		if (k == g->n)
 			return -2;
-		if (!same_numbers(j, j->named[f->member[i].named].entry, j->named[g->member[k].named].entry))
+		const int a = f->member[i].named, b = g->member[k].named;
+		if (same_numbers(j, j->named[a].entry, j->named[b].entry))
+			continue;
+		if (!same_samples(j, a, b, place))
 			return i;
+		found = -3;
 	}
-	return -1;
+	return found;
 }
 
 static int owner_of(const job *j, const chosen *c)
@@ -418,9 +446,10 @@ static vn_status accept_rule(job *j, chosen *c)
 			                "%s: %d of its tensors have the numbers of %s, but %s differs: left out", f->from,
 			                c->e.count[CONFIRMED], j->family[j->rule[owner].family].from,
 			                j->named[f->member[unlike].named].name);
-		if (unlike != -1)
+		if (unlike != -1 && unlike != -3)
 			return VN_OK;
 		c->copy = true;
+		c->other_layout = unlike == -3;
 	}
 	choose_layout(j, c);
 	if (!*c->layout)
@@ -480,6 +509,66 @@ static vn_status choose_targets(job *j, chosen *list, int *n)
 			st = report_family(j, &j->family[f], &e, "and as often those of another checkpoint: not mapped");
 		else
 			list[(*n)++] = (chosen) { .family = f, .e = e };
+	}
+	return st;
+}
+
+/* Is the number of this family a layer's? It is if a rule has the same text before it. */
+static bool counts_layers(const job *j, const vn_name_family *f)
+{
+	const char *at = strstr(f->from, "{n}");
+	for (int k = 0; k < j->n_rules; k++) {
+		const vn_name_family *g = &j->family[j->rule[k].family];
+		if (g->member[0].n >= 0 && strncmp(g->from, f->from, (size_t)(at - f->from) + 3) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Adds a family of one member of another: NULL without memory. */
+static vn_name_family *add_single(job *j, int family, int member)
+{
+	vn_name_family *more = realloc(j->family, ((size_t)j->n_families + 1) * sizeof *more);
+	j->family = more ? more : j->family;
+	chosen *rule = realloc(j->rule, ((size_t)j->n_families + 2) * sizeof *rule);
+	j->rule = rule ? rule : j->rule;
+	vn_name_family *own = more ? &more[j->n_families] : NULL;
+	if (!own || !rule || !(own->member = malloc(sizeof *own->member)))
+		return NULL;
+	j->n_families++;
+	own->n = 1;
+	own->words = j->family[family].words;
+	own->member[0] = (vn_member) { -1, j->family[family].member[member].named };
+	vn_name_glob(j->named[own->member[0].named].name, own->from);
+	return own;
+}
+
+/* Tries a single name. in_layers: it may be a checkpoint of a layer. */
+static vn_status try_single(job *j, chosen *c, bool in_layers)
+{
+	bool ambiguous;
+	c->e = best_target(j, &j->family[c->family], j->add, &ambiguous);
+	if (!isfinite(c->e.sum) || !is_enough(&c->e) || c->e.blocked || ambiguous || (c->e.to.add >= 0 && !in_layers))
+		return VN_OK;
+	return accept_rule(j, c);
+}
+
+/* Names that differ in a number which is not a layer's, as those outside the layers may. */
+static vn_status split_families(job *j)
+{
+	const int n = j->n_families;
+	vn_status st = VN_OK;
+	for (int f = 0; !st && f < n; f++) {
+		bool owned = j->family[f].n == 1;
+		for (int i = 0; i < j->family[f].n && !owned; i++)
+			owned = j->owner[j->family[f].member[i].named] >= 0;
+		if (owned)
+			continue;
+		const bool layers = counts_layers(j, &j->family[f]);
+		for (int i = 0; !st && i < j->family[f].n; i++) {
+			chosen c = { .family = j->n_families };
+			st = add_single(j, f, i) ? try_single(j, &c, !layers) : no_memory(j);
+		}
 	}
 	return st;
 }
@@ -582,7 +671,7 @@ static vn_status report_steps(job *j)
 	vn_status      st = VN_OK;
 	for (int k = 0; !st && k < j->n_rules; k++) {
 		const vn_name_family *f = &j->family[j->rule[k].family];
-		for (int i = 0; !st && i < f->n; i++) {
+		for (int i = 0; !st && !j->rule[k].ignored && i < f->n; i++) {
 			const vn_named *x = &j->named[f->member[i].named];
 			const int       place = place_of(j, &f->member[i], j->rule[k].e.to);
 			for (int s = 0; !st && place >= 0 && s < n; s++) {
@@ -601,7 +690,7 @@ static vn_status report_members(job *j)
 	for (int k = 0; !st && k < j->n_rules; k++) {
 		const chosen         *c = &j->rule[k];
 		const vn_name_family *f = &j->family[c->family];
-		for (int i = 0; !st && i < f->n; i++) {
+		for (int i = 0; !st && !c->ignored && i < f->n; i++) {
 			double own, other;
 			char   is[2 * VN_NAME_MAX], says[2 * VN_NAME_MAX];
 			if (judge_member(j, &f->member[i], c->e.to, &own, &other) != AGAINST)
@@ -617,45 +706,20 @@ static vn_status report_members(job *j)
 	return st;
 }
 
-static vn_status stats_of(const job *j, vn_recording *r, int entry, vn_stats *stats)
+/* Finds the place in the same layer whose numbers this tensor has in another order; -1: none. */
+static vn_status find_reordered(job *j, const vn_member *m, int *place)
 {
-	vn_numbers *x = vn_numbers_open(r, entry, j->err);
-	vn_status   st = x ? vn_numbers_stats(x, stats, j->err) : VN_ERR_NOMEM;
-	vn_numbers_close(x);
-	return st;
-}
-
-/* Do two tensors have the same numbers in some order? Sums in another order differ in their last
- * digits. */
-static bool same_statistics(const vn_stats *a, const vn_stats *b)
-{
-	return a->n == b->n && a->nan == 0 && b->nan == 0 && a->min == b->min && a->max == b->max && a->min < a->max &&
-	       fabs(a->rms - b->rms) <= 1e-6 * b->rms && fabs(a->mean - b->mean) <= 1e-6 * b->rms;
-}
-
-/* Finds the place whose numbers this tensor has in another order; -1: none. */
-static vn_status find_reordered(job *j, int named, int *place)
-{
-	const vn_named *x = &j->named[named];
+	const vn_named *x = &j->named[m->named];
 	const int64_t   n = vn_shape_count(&vn_recording_entry(j->r, x->entry)->shape);
-	vn_stats        mine, theirs;
-	vn_status       st = VN_OK;
-	bool            known = false;
+	vn_ranks        mine, theirs;
+	vn_status       st = vn_ranks_of(j->r, x->entry, &mine, j->err);
 	*place = -1;
-	for (int i = 0; !st && *place < 0 && i < j->places.n; i++) {
+	for (int i = 0; !st && mine.rms > 0 && *place < 0 && i < j->places.n; i++) {
 		const vn_place *p = &j->places.place[i];
-		if (p->step != x->step || p->n_entries != 1 ||
+		if (p->step != x->step || p->n_entries != 1 || (m->n >= 0 && p->layer != m->n + j->add) ||
 		    vn_shape_count(&vn_recording_entry(j->like, p->entry[0])->shape) != n)
 			continue;
-		const vn_stats *said = vn_recording_stats(j->like, vn_recording_entry(j->like, p->entry[0]));
-		if (!known && (st = stats_of(j, j->r, x->entry, &mine)))
-			break;
-		known = true;
-		if (said)
-			theirs = *said;
-		else
-			st = stats_of(j, j->like, p->entry[0], &theirs);
-		if (!st && same_statistics(&mine, &theirs))
+		if (!(st = vn_ranks_of(j->like, p->entry[0], &theirs, j->err)) && vn_ranks_same(&mine, &theirs))
 			*place = i;
 	}
 	return st;
@@ -664,15 +728,19 @@ static vn_status find_reordered(job *j, int named, int *place)
 /* Of tensors that are near to nothing: those that are only in another order. */
 static vn_status report_reordered(job *j)
 {
+	enum { MOST = 64 }; /* tensors that are sorted */
 	vn_status st = VN_OK;
+	int       n = 0;
 	for (int f = 0; !st && f < j->n_families; f++)
-		for (int i = 0; !st && i < j->family[f].n; i++) {
+		for (int i = 0; !st && n < MOST && i < j->family[f].n; i++) {
 			const vn_member *m = &j->family[f].member[i];
 			const vn_named  *x = &j->named[m->named];
 			char             is[2 * VN_NAME_MAX];
 			int              place = -1;
-			if (vn_recording_entry(j->r, x->entry)->dtype == VN_I32 || (x->n_near && x->near[0].distance <= NEAR) ||
-			    (st = find_reordered(j, m->named, &place)) || place < 0)
+			if (vn_recording_entry(j->r, x->entry)->dtype == VN_I32 || (x->n_near && x->near[0].distance <= NEAR))
+				continue;
+			n++;
+			if ((st = find_reordered(j, m, &place)) || place < 0)
 				continue;
 			place_name(j, place, is);
 			st = add_line(j, &j->out->report, &j->out->n_reports, "%s: it has the numbers of %s in another order%s",
@@ -695,22 +763,9 @@ static vn_status split_outside(job *j)
 		for (int i = 0; !st && f.n > 1 && i < f.n; i++) {
 			if (place_of(j, &f.member[i], c.e.to) >= 0)
 				continue;
-			vn_name_family *more = realloc(j->family, ((size_t)j->n_families + 1) * sizeof *more);
-			chosen         *rule = realloc(j->rule, ((size_t)j->n_families + 2) * sizeof *rule);
-			j->family = more ? more : j->family;
-			j->rule = rule ? rule : j->rule;
-			vn_name_family *own = more ? &more[j->n_families] : NULL;
-			if (!more || !rule || !(own->member = malloc(sizeof *own->member)))
-				return no_memory(j);
-			own->n = 1;
-			own->words = f.words;
-			own->member[0] = (vn_member) { -1, f.member[i].named };
-			snprintf(own->from, sizeof own->from, "%s", j->named[f.member[i].named].name);
-			bool   ambiguous;
-			chosen single = { .family = j->n_families++, .outside = k + 1 };
-			single.e = best_target(j, own, j->add, &ambiguous);
-			if (isfinite(single.e.sum) && is_enough(&single.e) && !single.e.blocked && !ambiguous)
-				st = accept_rule(j, &single);
+			chosen          single = { .family = j->n_families, .outside = k + 1 };
+			vn_name_family *own = add_single(j, c.family, i);
+			st = own ? try_single(j, &single, false) : no_memory(j);
 			if (!st && j->owner[own->member[0].named] < 0) { /* its family's rule must not take it */
 				single.ignored = true;
 				j->rule[j->n_rules++] = single;
@@ -768,7 +823,8 @@ static vn_status write_rules(job *j)
 		const chosen     *c = &j->rule[k];
 		vn_proposed_rule *to = &j->out->rule[j->out->n++];
 		set_names(j, c, to);
-		to->copy = c->copy;
+		to->copy = c->copy && !c->other_layout;
+		to->fallback = c->other_layout;
 		to->by_shape = c->by_shape;
 		to->confirmed = c->e.count[CONFIRMED];
 		to->likely = c->e.count[LIKELY];
@@ -837,9 +893,9 @@ vn_status vn_propose(vn_recording *r, vn_recording *like, vn_proposal *p, vn_err
 	if (!(st = list_names(&j)) && !(st = measure_all(&j)) &&
 	    !(st = vn_families_of(j.named, j.n_named, &j.family, &j.n_families, err))) {
 		j.add = choose_add(&j);
-		if (!(st = make_rules(&j)) && !(st = split_outside(&j)) && !(st = match_shapes(&j)) &&
-		    !(st = report_members(&j)) && !(st = report_steps(&j)) && !(st = report_reordered(&j)) &&
-		    !(st = write_rules(&j)))
+		if (!(st = make_rules(&j)) && !(st = split_outside(&j)) && !(st = split_families(&j)) &&
+		    !(st = match_shapes(&j)) && !(st = report_members(&j)) && !(st = report_steps(&j)) &&
+		    !(st = report_reordered(&j)) && !(st = write_rules(&j)))
 			st = list_rest(&j);
 	}
 	vn_places_finish(&j.places);

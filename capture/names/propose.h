@@ -28,6 +28,7 @@ typedef struct vn_proposed_rule {
 	char   along[16]; /* of parts */
 	char   axes[64];
 	bool   copy;     /* a second tensor with the numbers of another rule's */
+	bool   fallback; /* such a copy in another layout */
 	bool   by_shape; /* no number confirms it: it alone has the shape of the checkpoint */
 	/* of the tensors (n): nearest to their checkpoint by a margin; the same, but at a distance that
 	 * a fault or another tensor could have; nearer to another checkpoint */

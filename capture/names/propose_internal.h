@@ -98,6 +98,17 @@ typedef struct vn_in_step {
 vn_status vn_place_in_step(const vn_places *p, vn_recording *r, int entry, const vn_in_step *in, double *distance,
                            vn_error *err);
 
+/* The smallest and largest numbers of a tensor, and some between: they say nothing of their order.
+ * rms 0: no evidence. */
+enum { VN_RANK_ENDS = 8 };
+typedef struct vn_ranks {
+	int64_t n;
+	double  rms;
+	float   low[VN_RANK_ENDS], middle[VN_RANK_ENDS], high[VN_RANK_ENDS];
+} vn_ranks;
+vn_status vn_ranks_of(vn_recording *r, int entry, vn_ranks *to, vn_error *err);
+bool      vn_ranks_same(const vn_ranks *a, const vn_ranks *b);
+
 /* Names that differ in one number. */
 typedef struct vn_member {
 	int n, named; /* the number; index of the tensor */
@@ -111,6 +122,8 @@ typedef struct vn_name_family {
 
 /* Divides names into families. The caller frees *family with vn_families_free. */
 vn_status vn_families_of(const vn_named *named, int n, vn_name_family **family, int *n_families, vn_error *err);
+/* Writes the glob of a name: what has a meaning there becomes '?'. */
+void      vn_name_glob(const char *name, char to[VN_NAME_MAX + 8]);
 void      vn_families_free(vn_name_family *family, int n);
 
 /* What a name says of its tensor. */

@@ -228,6 +228,11 @@ vn_status vn_families_of(const vn_named *named, int n, vn_name_family **family, 
 	return st ? vn_fail(err, st, "no memory for %d names", n) : VN_OK;
 }
 
+void vn_name_glob(const char *name, char to[VN_NAME_MAX + 8])
+{
+	write_glob(name, (int)strlen(name), to);
+}
+
 void vn_families_free(vn_name_family *family, int n)
 {
 	for (int i = 0; family && i < n; i++)

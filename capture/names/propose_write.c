@@ -35,7 +35,11 @@ static void write_rule(FILE *to, const vn_proposed_rule *r)
 	if (r->n_parts)
 		fprintf(to, "along: %s, ", r->along);
 	if (*r->axes)
-		fprintf(to, "axes: \"%s\"%s }  # %s\n", r->axes, r->copy ? ", copy: true" : "", evidence_text(r, text));
+		fprintf(to, "axes: \"%s\"%s }  # %s\n", r->axes,
+		        r->copy       ? ", copy: true"
+		        : r->fallback ? ", fallback: true"
+		                      : "",
+		        evidence_text(r, text));
 	else
 		fprintf(to, "ignore: true }\n");
 }
@@ -85,7 +89,7 @@ void vn_proposal_print(const vn_proposal *p, FILE *to)
 			vn_say(to, "%s%s", k ? " + " : "", r->parts[k]);
 		if (*r->to)
 			vn_say(to, "%-22s", r->to);
-		vn_say(to, "  '%s'  %s%s\n", r->axes, r->copy ? "copy, " : "", evidence_text(r, text));
+		vn_say(to, "  '%s'  %s%s\n", r->axes, r->copy || r->fallback ? "copy, " : "", evidence_text(r, text));
 	}
 	print_list(to, "no counterpart, left out", p->left, p->n_left);
 	print_list(to, "checkpoints without a tensor", p->absent, p->n_absent);

@@ -1,0 +1,66 @@
+/* propose_ranks.c: have two tensors the same numbers in different orders? See propose_internal.h. */
+#include "capture/names/propose_internal.h"
+
+#include "capture/recording/numbers.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { MOST_NUMBERS = 4 << 20 };
+
+static int by_value(const void *a, const void *b)
+{
+	const float x = *(const float *)a, y = *(const float *)b;
+	return (x > y) - (x < y);
+}
+
+vn_status vn_ranks_of(vn_recording *r, int entry, vn_ranks *to, vn_error *err)
+{
+	const int64_t n = vn_shape_count(&vn_recording_entry(r, entry)->shape);
+	double        squares = 0;
+	vn_status     st = VN_OK;
+
+	*to = (vn_ranks) { .n = n };
+	if (n < 4 * VN_RANK_ENDS || n > MOST_NUMBERS)
+		return VN_OK;
+	float      *x = malloc((size_t)n * sizeof *x);
+	vn_numbers *numbers = x ? vn_numbers_open(r, entry, err) : NULL;
+	if (!numbers) {
+		free(x);
+		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory to propose names", vn_recording_path(r));
+	}
+	bool finite = true;
+	for (int64_t at = 0; !st && at < n; at += VN_NUMBERS) {
+		const size_t m = vn_numbers_left(n, at);
+		st = vn_numbers_read(numbers, at, m, err);
+		for (size_t i = 0; !st && i < m; i++) {
+			x[at + (int64_t)i] = (float)numbers->x[i];
+			finite = finite && isfinite(numbers->x[i]);
+			squares += numbers->x[i] * numbers->x[i];
+		}
+	}
+	vn_numbers_close(numbers);
+	if (!st && finite && squares > 0) {
+		qsort(x, (size_t)n, sizeof *x, by_value);
+		for (int i = 0; i < VN_RANK_ENDS; i++) {
+			to->low[i] = x[i];
+			to->high[i] = x[n - 1 - i];
+			to->middle[i] = x[n * (i + 1) / (VN_RANK_ENDS + 1)];
+		}
+		to->rms = sqrt(squares / (double)n);
+	}
+	free(x);
+	return st;
+}
+
+/* Of n normal numbers the 16 at the ends are some percent apart, so two other tensors do not agree
+ * in all of them to one. */
+bool vn_ranks_same(const vn_ranks *a, const vn_ranks *b)
+{
+	bool same = a->n == b->n && a->rms > 0 && b->rms > 0 && fabs(a->rms - b->rms) <= 0.01 * b->rms;
+	for (int i = 0; same && i < VN_RANK_ENDS; i++)
+		same = fabsf(a->low[i] - b->low[i]) <= 0.01f * fabsf(b->low[i]) &&
+		       fabsf(a->high[i] - b->high[i]) <= 0.01f * fabsf(b->high[i]) &&
+		       fabs((double)a->middle[i] - (double)b->middle[i]) <= 0.02 * b->rms;
+	return same;
+}
