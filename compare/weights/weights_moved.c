@@ -133,8 +133,8 @@ static bool hash_both(lines *l)
 	return good;
 }
 
-/* Fills l->from if the candidate's lines are the reference's in another order. A line that is in its
- * place stays there; of the others, those that follow each other do so as far as equal lines allow. */
+/* Fills l->from if the candidate's lines are the reference's in another order. A line that is in
+ * its place stays there; the others follow each other as far as equal lines allow. */
 static bool read_order(lines *l)
 {
 	line_hash *ref = hash_both(l) ? calloc((size_t)l->n, sizeof *ref) : NULL;
@@ -179,7 +179,7 @@ static vn_weight_proof proof_of(const lines *l)
 	return l->m ? VN_PROOF_DIGEST : VN_PROOF_NUMBERS;
 }
 
-/* Tries one arrangement, or one after another: `then` of lines that `first` has arranged; NULL: none. */
+/* Tries one arrangement, or `then` of lines that `first` has arranged; NULL: none. */
 static bool is_arranged(const lines *l, const vn_arrange *first, const vn_arrange *then)
 {
 	bool moves = false;

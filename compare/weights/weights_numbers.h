@@ -37,8 +37,8 @@ typedef struct vn_weight_fit {
 } vn_weight_fit;
 vn_weight_fit vn_weight_fit_of(const vn_tensor *a, const vn_tensor *b);
 
-/* Of two tensors of one size, at least one of blocks: how many blocks differ by more than quantising
- * them explains. All do if the rest has a common factor. */
+/* Of two tensors of one size, at least one of blocks: how many blocks differ by more than
+ * quantising explains. All do if the rest has a common factor. */
 typedef struct vn_weight_block_fit {
 	int64_t blocks, wrong;
 } vn_weight_block_fit;
