@@ -8,6 +8,7 @@
 #include "libref/base/options.h"
 #include "libref/base/say.h"
 #include "libref/base/text.h"
+#include "libref/plan/policy.h"
 
 #include <getopt.h>
 #include <inttypes.h>
@@ -55,10 +56,9 @@ static const vn_option known[] = {
 	  .help = "The positions of the tokens. Default: counted from 0." },
 	{ "engine", 0, VN_INTO(options, import.engine), .argument = "NAME",
 	  .help = "The engine that wrote the dump. Default: the engine that the dump names." },
-	{ "precision", 0, VN_INTO(options, import.precision), .argument = "WORD",
-	  .help =
-	      "The format that the engine computed in: f32, f16, bf16, or its own word. Default: the format that the dump "
-	      "names; if none, the widest format of its tensors." },
+	{ "precision", 0, VN_INTO(options, import.precision), .argument = "P", .words = &vn_policy_names,
+	  .help = "The format that the engine computed in. Default: the format that the dump names; if none, the narrowest "
+	          "that the outputs of its products and norms fit." },
 	{ "bits", 0, VN_INTO(options, import.bits), .argument = "bf16|f8_e4m3|f8_e5m2",
 	  .help = "The format of uint16 or uint8 numbers, if no manifest states it." },
 	VN_GROUP("Verdict"),
@@ -99,9 +99,12 @@ static vn_status check_options(options *o, int argc, char **argv, vn_error *err)
 		return vn_fail(err, VN_ERR_USAGE, "--write-map needs --like REC");
 	if (o->import.like && o->import.unmapped == VN_UNMAPPED_REFUSED)
 		o->import.unmapped = VN_UNMAPPED_LEFT_OUT;
-	if (!short_enough(o->import.engine) || !short_enough(o->import.precision))
-		return vn_fail(err, VN_ERR_USAGE, "--engine and --precision are words of up to %d bytes", VN_FACT_VALUE - 1);
-	return VN_OK;
+	if (!short_enough(o->import.engine))
+		return vn_fail(err, VN_ERR_USAGE, "--engine is a word of up to %d bytes", VN_FACT_VALUE - 1);
+	vn_policy policy;
+	return o->import.precision && !vn_policy_from_word(o->import.precision, &policy)
+	           ? vn_policy_read("--precision", vn_policy_names, o->import.precision, &policy, err)
+	           : VN_OK;
 }
 
 static void print_note(void *context, const char *words)
@@ -122,7 +125,7 @@ static int parse_arguments(options *o, int argc, char **argv)
 	return check_options(o, argc, argv, &err) ? vn_complain("import", "%s", err.text) : 0;
 }
 
-/* Prints warnings that do not stop the import. */
+/* Prints warnings and notes that do not stop the import. */
 static void warn_of_import(const vn_import *i)
 {
 	const bool one = i->n_misshapen == 1;
@@ -143,6 +146,10 @@ static void warn_of_import(const vn_import *i)
 			"record them "
 			"whole, ask the engine for the logits of every token (in llama.cpp, set batch.logits[i] of each)",
 			i->n_alone, i->n_alone == 1 ? "" : "s", i->alone);
+	if (*i->precision)
+		print_note(NULL, i->precision);
+	if (*i->claim)
+		vn_warn("import", "%s", i->claim);
 	if (i->n_misshapen)
 		vn_warn("import", "%d tensor%s axes or lengths unlike the checkpoint's: %s%s", i->n_misshapen,
 		        one ? " has" : "s have", i->misshapen, i->plan ? "" : " (--model gives the lengths of axes)");

@@ -5,11 +5,13 @@
 #include "capture/run/ids_from.h"
 #include "capture/recording/derive.h"
 #include "capture/recording/packed.h"
+#include "capture/recording/shown.h"
 #include "capture/store/label.h"
 #include "capture/recording/recording_internal.h"
 #include "libref/base/intern.h"
 #include "libref/base/text.h"
 #include "libref/family/family.h"
+#include "libref/plan/policy.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -59,8 +61,7 @@ static vn_status settle_ids(const vn_import_options *o, vn_dump *d, vn_error *er
 
 /* ---- what it says of itself ------------------------------------------------------------------ */
 
-/* The widest format among the tensors: what was computed in a narrower one may be
- * stored in a wider one. */
+/* The widest format among the tensors. */
 static const char *widest_format(const vn_dump *d)
 {
 	static const vn_dtype order[] = { VN_F64, VN_F32, VN_BF16, VN_F16, VN_F8_E4M3, VN_F8_E5M2 };
@@ -94,8 +95,8 @@ static void settle_facts(const vn_import_options *o, vn_dump *d)
 	char maps[VN_FACT_VALUE] = "";
 	if (o->engine || !vn_facts_get(&d->run, "engine"))
 		vn_facts_set(&d->run, "engine", "%s", o->engine ? o->engine : "unknown");
-	if (o->precision || !vn_facts_get(&d->run, "precision"))
-		vn_facts_set(&d->run, "precision", "%s", o->precision ? o->precision : widest_format(d));
+	if (o->precision)
+		vn_facts_set(&d->run, "precision", "%s", o->precision);
 	vn_facts_set(&d->run, "imported", "%s %s", d->kind, d->path);
 	for (int i = 0; i < o->n_names; i++)
 		vn_text_add(maps, sizeof maps, "%s%s", i ? " " : "", o->names[i]);
@@ -483,6 +484,51 @@ static vn_status check_dump(vn_import *i, vn_error *err)
 		vn_recording_path(i->r), i->unmapped, vn_recording_count(i->r), text, near, map ? map : "MAP");
 }
 
+/* ---- its precision --------------------------------------------------------------------------- */
+
+/* Nobody stated a precision: it is what the numbers show. Little of them: what they are stored
+ * in. */
+static void take_shown(vn_import *i, const vn_shown_precision *s)
+{
+	vn_facts_set(&i->r->run, "precision", "%s", s->votes ? vn_shown_word(s) : widest_format(i->dump));
+	vn_facts_set(&i->r->run, VN_PRECISION_FROM, "numbers");
+	if (s->widened)
+		vn_text_add(i->precision, sizeof i->precision,
+		            "precision %s: the numbers of %d tensor%s it, although stored in a wider format", vn_shown_word(s),
+		            s->agree, s->agree == 1 ? " fits" : "s fit");
+	else if (*s->others)
+		vn_text_add(i->precision, sizeof i->precision, "precision %s", vn_shown_word(s));
+	if (*s->others)
+		vn_text_add(i->precision, sizeof i->precision, "; other tensors: %s", s->others);
+}
+
+static void doubt_claim(vn_import *i, const vn_shown_precision *s, const char *word)
+{
+	vn_policy said;
+
+	if (!vn_policy_from_word(word, &said) || s->format == said.storage || 2 * s->agree <= s->votes ||
+	    (vn_policy_partly(word) && s->in[said.storage]))
+		return;
+	snprintf(
+		i->claim, sizeof i->claim,
+		"precision %.32s is claimed, but the numbers of %d of %d tensors are %s: without --precision, %s is recorded",
+		word, s->agree, s->votes, vn_dtype_name(s->format), vn_shown_word(s));
+}
+
+/* Files that state their precision are believed: compare checks the claim (precision.h). */
+static vn_status settle_precision(vn_import *i, vn_error *err)
+{
+	const char        *word = vn_facts_get(&i->r->run, "precision");
+	vn_shown_precision s;
+	vn_status          st = vn_shown_format(i->r, 0, &s, err);
+
+	if (!st && !word)
+		take_shown(i, &s);
+	else if (!st && i->o->precision)
+		doubt_claim(i, &s, word);
+	return st;
+}
+
 /* ---- all of it ------------------------------------------------------------------------------- */
 
 vn_status vn_import_open(const vn_import_options *o, vn_import *i, vn_error *err)
@@ -510,9 +556,9 @@ vn_status vn_import_open(const vn_import_options *o, vn_import *i, vn_error *err
 	if ((st = vn_dump_recording(d, &i->r, err)))
 		return st;
 	i->original = i->r;
-	if ((st = say_model(i, err)) || (st = map_names(i, err)))
+	if ((st = say_model(i, err)) || (st = map_names(i, err)) || (st = check_dump(i, err)))
 		return st;
-	return check_dump(i, err);
+	return settle_precision(i, err);
 }
 
 void vn_import_close(vn_import *i)

@@ -57,6 +57,10 @@ typedef struct vn_import {
 	/* the first tensor left out because it has rows of only some tokens */
 	char                     alone[VN_ERROR_MAX];
 	int                      n_alone;
+	/* the precision, where it was not stated and is not that of all tensors, in words; "" */
+	char                     precision[VN_ERROR_MAX];
+	/* what in the numbers contradicts the precision that the user stated; "": nothing */
+	char                     claim[VN_ERROR_MAX];
 	/* dry run: the first of n_troubles reasons to refuse the import */
 	char                     trouble[VN_IMPORT_TROUBLES][VN_ERROR_MAX];
 	int                      n_troubles;

@@ -58,9 +58,9 @@ static bool summed_by_us(const vn_parts *s)
  * before the addition. */
 static vn_dtype coarsest_of(const vn_parts *s)
 {
-	vn_dtype d = s->e[0]->dtype;
+	vn_dtype d = vn_parts_format(s, 0);
 	for (int k = 1; k < s->n; k++)
-		d = vn_dtype_digits(s->e[k]->dtype) < vn_dtype_digits(d) ? s->e[k]->dtype : d;
+		d = vn_dtype_coarser(d, vn_parts_format(s, k));
 	return d;
 }
 
@@ -190,7 +190,7 @@ static void check_rotation(vn_identity_walk *w, const char *after, const char *n
 	    same_shape(&s) && s.e[0]->shape.rank == 3) {
 		const vn_shape *shape = &s.e[0]->shape;
 		const int64_t   width = shape->dim[2], rows = shape->dim[0] * shape->dim[1];
-		const double    digits = fmin(vn_dtype_digits(s.e[0]->dtype), vn_dtype_digits(s.e[1]->dtype));
+		const double    digits = vn_dtype_digits(coarsest_of(&s));
 		int64_t         count = 0, first = -1;
 		double          most = 0;
 		w->found->checked++;
@@ -228,7 +228,7 @@ static void check_probs(vn_identity_walk *w)
 		const vn_shape *shape = &s.e[0]->shape;
 		const int64_t   H = shape->dim[0], T = shape->dim[1], S = shape->dim[2];
 		int64_t         sums = 0, later = 0, range = 0;
-		const double    allowed = fmax(ldexp(2.0, -vn_dtype_digits(s.e[0]->dtype)), 1e-5);
+		const double    allowed = fmax(ldexp(2.0, -vn_dtype_digits(vn_parts_format(&s, 0))), 1e-5);
 		w->found->checked++;
 		for (int64_t row = 0; row < H * T; row++) {
 			const int64_t position = w->at->position + w->at->first_row + row % T;
@@ -284,7 +284,8 @@ static void first_row(vn_identity_walk *w)
 			bool same = true;
 			for (int64_t k = 0; k < K; k++) {
 				const double x = vn_parts_value(&s, 0, h * K + k), v = vn_parts_value(&s, 1, h / group * K + k);
-				same = same && fabs(x - v) <= vn_dtype_ulp(s.e[0]->dtype, v) + vn_dtype_ulp(s.e[1]->dtype, v) +
+				same = same && fabs(x - v) <= vn_dtype_ulp(vn_parts_format(&s, 0), v) +
+				                                  vn_dtype_ulp(vn_parts_format(&s, 1), v) +
 				                                  in_f16 * vn_dtype_ulp(VN_F16, v);
 			}
 			count += !same;

@@ -55,6 +55,9 @@ void                 vn_parts_end(vn_identity_walk *w); /* releases all */
 const unsigned char *vn_parts_raw(const vn_parts *s, int which, int64_t from, size_t n);
 /* Are two of them the same tensor under two names? */
 bool                 vn_parts_same(const vn_parts *s, int a, int b);
+/* Returns the format that a tensor was computed in, for tolerances: its own, or the run's if that
+ * is coarser. */
+vn_dtype             vn_parts_format(const vn_parts *s, int which);
 double               vn_parts_value(const vn_parts *s, int which, int64_t i);
 /* Loads n <= VN_PIECE numbers of a tensor, from index `from`. */
 void                 vn_parts_piece(const vn_parts *s, int which, int64_t from, size_t n, double *x);

@@ -2,133 +2,56 @@
  *
  * Limits and the floor are chosen by the declared precision. A candidate that declares f16 and
  * holds float32 is judged by limits a million times too wide: it is refused, unless that is
- * allowed. A reference that declares f32 and ran in bfloat16 is no reference: that is a warning.
- * The digits that a number needs show in the number, whatever it is stored in: f16 results written
- * as float32 still end in 13 zero bits. So the first numbers of some tensors are examined, and the
- * majority decides.
+ * allowed. A reference that declares f32 and ran in bfloat16 is no reference: that is a warning. So
+ * the first numbers of some tensors are examined (capture/recording/shown.h), and the majority
+ * decides.
  */
 #include "compare/floor/precision.h"
 
 #include "compare/comparison/checkpoint.h"
+#include "capture/recording/shown.h"
 #include "libref/base/shell.h"
 #include "libref/base/text.h"
-#include "libref/plan/point.h"
 
-#include <float.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-/* SAMPLE: numbers read from the start of each tensor. ENOUGH_TO_TELL_FORMAT: fewer numbers prove
- * nothing, because 0, 1 and masks exist in every format. TENSORS: tensors sampled across the model,
- * since most would need decompressing. */
-enum { SAMPLE = 512, ENOUGH_TO_TELL_FORMAT = 16, TENSORS = 64, FORMATS = 4 };
+/* tensors sampled across the model, since most would need decompressing */
+enum { TENSORS = 64 };
 
-static const vn_dtype format[FORMATS] = { VN_BF16, VN_F16, VN_F32, VN_F64 }; /* coarsest first */
-
-/* The format that an engine's word names; -1: unknown word. */
-static int format_of(const char *precision)
+/* What to do about a claim that contradicts the numbers. */
+static void add_remedy(char *text, size_t room, const vn_recording *r, const char *word)
 {
-	vn_policy p;
-	if (!precision || !vn_policy_from_word(precision, &p))
-		return -1;
-	for (int i = 0; i < FORMATS; i++)
-		if (format[i] == p.storage)
-			return i;
-	return -1;
-}
-
-/* Significand bits after the leading one, up to the last set bit. */
-static int digits_of(double x)
-{
-	enum { STORED = DBL_MANT_DIG - 1 };
-	int          exponent;
-	const double fraction = frexp(x, &exponent); /* for subnormal numbers, too */
-	uint64_t     bits;
-	memcpy(&bits, &fraction, sizeof bits);
-	bits &= (UINT64_C(1) << STORED) - 1;
-	return bits ? STORED - __builtin_ctzll(bits) : 0;
-}
-
-/* The coarsest format that holds all these numbers; -1: too few numbers to tell. */
-static int coarsest_format(const double *x, int64_t n)
-{
-	int most = 0, count = 0, i = 0;
-	for (int64_t k = 0; k < n; k++)
-		if (isfinite(x[k]) && x[k] != 0) {
-			const int digits = digits_of(x[k]);
-			most = digits > most ? digits : most;
-			count++;
-		}
-	while (i + 1 < FORMATS && vn_dtype_digits(format[i]) < most)
-		i++;
-	return count < ENOUGH_TO_TELL_FORMAT ? -1 : i;
-}
-
-/* Embedding rows keep the format of the weights, whatever the engine computes in; what the plan
- * calls wide (the state of a delta rule, and what goes into it) is float32 in every engine. */
-static bool shows_precision(const vn_plan *plan, const vn_entry *e)
-{
-	const vn_point_info *p = vn_entry_point(e);
-	const int            value = plan ? vn_plan_find(plan, e->name) : -1;
-
-	if ((p && p->place == VN_BEFORE_LAYERS) || (value >= 0 && vn_value_wide(plan, value)))
-		return false;
-	for (int i = 0; i < FORMATS; i++)
-		if (e->dtype == format[i])
-			return true;
-	return false;
-}
-
-static vn_status look_at(vn_recording *r, int entry, int *which, vn_error *err)
-{
-	const vn_entry *e = vn_recording_entry(r, entry);
-	const int64_t   all = vn_shape_count(&e->shape), n = all < SAMPLE ? all : SAMPLE;
-	unsigned char   data[SAMPLE * 8];
-	double          x[SAMPLE];
-	const vn_status st = vn_recording_read(r, entry, 0, n, data, err);
-	vn_recording_release(r, entry);
-
-	*which = -1;
-	if (st)
-		return vn_status_ends_job(st) ? st : VN_OK; /* an unreadable tensor is reported where it is compared */
-	vn_to_f64(x, data, e->dtype, (size_t)n);
-	*which = coarsest_format(x, n);
-	return VN_OK;
+	if (vn_facts_get(vn_recording_run(r), "imported"))
+		vn_text_add(text, room, "; vernier import without --precision records %s", word);
+	else
+		vn_text_add(text, room, "; record it with precision %s", word);
 }
 
 vn_status vn_floor_check_precision(vn_comparison *c, const char *who, vn_recording *r, vn_error *err)
 {
-	const char    *word = vn_facts_get(vn_recording_run(r), "precision");
-	const vn_plan *plan = vn_recording_plan(r) ? vn_recording_plan(r) : c->opened.plan;
-	const int      said = format_of(word), count = vn_recording_count(r);
-	int            found[FORMATS] = { 0 }, known = 0, most = 0, which;
-	char           text[200];
-	vn_status      st = VN_OK;
+	const char        *word = vn_facts_get(vn_recording_run(r), "precision");
+	char               text[300];
+	vn_policy          said;
+	vn_shown_precision shown;
+	vn_status          st;
 
-	if (said < 0)
+	if (!word || !vn_policy_from_word(word, &said))
 		return VN_OK;
 	vn_recording_defer(r, true); /* most tensors are measured later, and checked in the same pass */
-	for (int i = 0, next = 0; i < count && !st; i++) {
-		const vn_entry *e = vn_recording_entry(r, i);
-		if (i < next || e->same_as >= 0 || !shows_precision(plan, e) || (st = look_at(r, i, &which, err)))
-			continue;
-		next = i + (count + TENSORS - 1) / TENSORS;
-		if (which >= 0)
-			found[which]++, known++;
-	}
+	st = vn_shown_format(r, TENSORS, &shown, err);
 	vn_recording_defer(r, false);
 	vn_recording_forget(r);
-	for (int i = 1; i < FORMATS; i++)
-		most = found[i] > found[most] ? i : most;
 	/* Autocast leaves many tensors in float32, perhaps most. It is enough that some have
 	 * the claimed format. */
-	if (st || most == said || 2 * found[most] <= known || (vn_policy_partly(word) && found[said]))
+	if (st || shown.format == said.storage || 2 * shown.agree <= shown.votes ||
+	    (vn_policy_partly(word) && shown.in[said.storage]))
 		return st;
 	snprintf(text, sizeof text, "the %s claims precision %.32s, but its numbers are %s: %d of the %d tensors examined",
-	         who, word, vn_dtype_name(format[most]), found[most], known);
+	         who, word, vn_dtype_name(shown.format), shown.agree, shown.votes);
+	add_remedy(text, sizeof text, r, vn_shown_word(&shown));
 	vn_text_clean(text, sizeof text);
-	if (most < said)
+	if (vn_dtype_digits(shown.format) < vn_dtype_digits(said.storage))
 		vn_lines_add(&c->result.warnings, "%s", text);
 	else
 		vn_comparison_refuse(c, VN_ALLOW_CLAIMS, "claims", "precision: %s", text);

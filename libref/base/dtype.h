@@ -41,8 +41,13 @@ int         vn_dtype_from_name(const char *name, vn_dtype *d); /* upper or lower
 /* For formats of single numbers. vn_dtype_digits: bits after the leading one, so that ulp(x) =
  * 2^(exponent - digits). Of two formats, the one with fewer digits is the coarser. An i32 has 31,
  * and an ulp of 1 everywhere. */
-int    vn_dtype_digits(vn_dtype d); /* 10, 7, 23, 52, 3, 2, 31 */
-double vn_dtype_max(vn_dtype d);    /* largest finite value: 65504 for f16 */
+int                    vn_dtype_digits(vn_dtype d); /* 10, 7, 23, 52, 3, 2, 31 */
+/* Returns the one with fewer digits; a if they have equally many. */
+static inline vn_dtype vn_dtype_coarser(vn_dtype a, vn_dtype b)
+{
+	return vn_dtype_digits(b) < vn_dtype_digits(a) ? b : a;
+}
+double vn_dtype_max(vn_dtype d); /* largest finite value: 65504 for f16 */
 /* Distance between the two neighbours of |x| in d; the smallest subnormal near 0. */
 double vn_dtype_ulp(vn_dtype d, double x);
 

@@ -1,0 +1,183 @@
+/* shown.c: see shown.h. */
+#include "capture/recording/shown.h"
+
+#include "libref/base/text.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* SAMPLE: numbers read from the start of each tensor. ENOUGH_TO_TELL_FORMAT: fewer numbers prove
+ * nothing. */
+enum { SAMPLE = 512, ENOUGH_TO_TELL_FORMAT = 16, FORMATS = 4, NAMED = 3 };
+
+static const vn_dtype format[FORMATS] = { VN_BF16, VN_F16, VN_F32, VN_F64 }; /* narrowest first */
+
+typedef enum voice { SILENT, WEAK, STRONG, N_VOICES } voice;
+
+/* STRONG: products and norms. SILENT: copies, and what every engine keeps in float32. */
+static voice voice_of_point(const vn_point_info *p)
+{
+	static const vn_point strong[] = {
+		VN_POINT_ATTN_NORM, VN_POINT_C_ATTN,         VN_POINT_QG_PROJ,    VN_POINT_Q_PROJ,      VN_POINT_K_PROJ,
+		VN_POINT_V_PROJ,    VN_POINT_Q_NORM,         VN_POINT_K_NORM,     VN_POINT_ATTN_SCORES, VN_POINT_ATTN_CONTEXT,
+		VN_POINT_GDN_QKV,   VN_POINT_GDN_Z,          VN_POINT_GDN_B,      VN_POINT_GDN_A,       VN_POINT_GDN_NORM,
+		VN_POINT_ATTN_OUT,  VN_POINT_ATTN_POST_NORM, VN_POINT_MLP_NORM,   VN_POINT_GATE_PROJ,   VN_POINT_UP_PROJ,
+		VN_POINT_DOWN_PROJ, VN_POINT_MLP_POST_NORM,  VN_POINT_FINAL_NORM, VN_POINT_RAW_LOGITS,  VN_POINT_LOGITS,
+	};
+	static const vn_point silent[] = {
+		VN_POINT_K_CACHE, VN_POINT_V_CACHE, VN_POINT_GDN_CONV_STATE, VN_POINT_GDN_Q,
+		VN_POINT_GDN_K,   VN_POINT_GDN_G,   VN_POINT_GDN_STATE,
+	};
+	for (size_t i = 0; i < sizeof strong / sizeof *strong; i++)
+		if (p == vn_point_get(strong[i]))
+			return STRONG;
+	for (size_t i = 0; i < sizeof silent / sizeof *silent; i++)
+		if (p == vn_point_get(silent[i]))
+			return SILENT;
+	return p && p->place == VN_BEFORE_LAYERS ? SILENT : WEAK;
+}
+
+static int format_index(vn_dtype d)
+{
+	int i = 0;
+	while (i < FORMATS && format[i] != d)
+		i++;
+	return i;
+}
+
+static voice voice_of(const vn_entry *e)
+{
+	const vn_point_info *p = vn_entry_point(e);
+	if (e->same_as >= 0 || format_index(e->dtype) == FORMATS)
+		return SILENT;
+	/* layer 0 receives the embedding */
+	return p == vn_point_get(VN_POINT_INPUT) && e->layer == 0 ? SILENT : voice_of_point(p);
+}
+
+static bool fits(const double *x, int64_t n, vn_dtype d)
+{
+	unsigned char data[SAMPLE * 8];
+	double        back[SAMPLE];
+	vn_from_f64(data, d, x, (size_t)n);
+	vn_to_f64(back, data, d, (size_t)n);
+	for (int64_t i = 0; i < n; i++)
+		if (back[i] != x[i])
+			return false;
+	return true;
+}
+
+/* Small integers exist in every format: 0, 1, masks, counters. */
+static bool everywhere(double x)
+{
+	return fabs(x) <= 256 && x == trunc(x);
+}
+
+/* *which: the narrowest format that holds the numbers, an index; -1: too few to tell. */
+static vn_status look_at(vn_recording *r, int entry, int *which, vn_error *err)
+{
+	const vn_entry *e = vn_recording_entry(r, entry);
+	const int64_t   all = vn_shape_count(&e->shape), n = all < SAMPLE ? all : SAMPLE;
+	unsigned char   data[SAMPLE * 8];
+	double          x[SAMPLE];
+	int64_t         some = 0;
+	const vn_status st = vn_recording_read(r, entry, 0, n, data, err);
+	vn_recording_release(r, entry);
+
+	*which = -1;
+	if (st)
+		return vn_status_ends_job(st) ? st : VN_OK; /* an unreadable tensor is reported where it is used */
+	vn_to_f64(x, data, e->dtype, (size_t)n);
+	for (int64_t i = 0; i < n; i++)
+		if (isfinite(x[i]) && !everywhere(x[i]))
+			x[some++] = x[i];
+	if (some < ENOUGH_TO_TELL_FORMAT)
+		return VN_OK;
+	*which = 0;
+	while (*which + 1 < FORMATS && !fits(x, some, format[*which]))
+		++*which;
+	return VN_OK;
+}
+
+static int count_voices(const vn_recording *r, voice v)
+{
+	int n = 0;
+	for (int i = 0; i < vn_recording_count(r); i++)
+		n += voice_of(vn_recording_entry(r, i)) == v;
+	return n;
+}
+
+/* Calls look_at for the tensors of this voice, some or all, into shows (entries), -1 elsewhere. */
+static vn_status ask(vn_recording *r, voice v, int most, int8_t *shows, vn_error *err)
+{
+	const int n = count_voices(r, v), every = most && n > most ? (n + most - 1) / most : 1;
+	vn_status st = VN_OK;
+	int       k = 0, which;
+
+	for (int i = 0; i < vn_recording_count(r); i++) {
+		shows[i] = -1;
+		if (st || voice_of(vn_recording_entry(r, i)) != v || k++ % every)
+			continue;
+		if (!(st = look_at(r, i, &which, err)))
+			shows[i] = (int8_t)which;
+	}
+	vn_recording_forget(r);
+	return st;
+}
+
+static void count_votes(const vn_recording *r, const int8_t *shows, vn_shown_precision *s)
+{
+	int named = 0;
+
+	for (int i = 0; i < vn_recording_count(r); i++)
+		if (shows[i] >= 0) {
+			s->in[format[shows[i]]]++;
+			s->votes++;
+		}
+	s->format = VN_BF16;
+	for (int i = 0; i < FORMATS; i++)
+		if (s->in[format[i]] > s->in[s->format])
+			s->format = format[i];
+	s->agree = s->in[s->format];
+	for (int i = 0; i < vn_recording_count(r); i++) {
+		const vn_entry *e = vn_recording_entry(r, i);
+		if (shows[i] < 0)
+			continue;
+		if (format[shows[i]] == s->format)
+			s->widened = s->widened || e->dtype != s->format;
+		else if (named++ < NAMED)
+			vn_text_add(s->others, sizeof s->others, "%s%s (%s)", named > 1 ? ", " : "", e->name,
+			            vn_dtype_name(format[shows[i]]));
+	}
+	if (named > NAMED)
+		vn_text_add(s->others, sizeof s->others, " and %d more", named - NAMED);
+	vn_text_clean(s->others, sizeof s->others);
+}
+
+vn_status vn_shown_format(vn_recording *r, int most, vn_shown_precision *s, vn_error *err)
+{
+	int8_t   *shows = malloc((size_t)vn_recording_count(r) + 1);
+	vn_status st = shows ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "%s: no memory for formats", vn_recording_path(r));
+
+	*s = (vn_shown_precision) { .format = VN_F32 };
+	for (voice v = STRONG; v > SILENT && !st && s->votes == 0; v--)
+		if (!(st = ask(r, v, most, shows, err)))
+			count_votes(r, shows, s);
+	free(shows);
+	return st;
+}
+
+const char *vn_shown_word(const vn_shown_precision *s)
+{
+	bool finer = false;
+	for (int i = format_index(s->format) + 1; i < FORMATS; i++)
+		finer = finer || s->in[format[i]] > 0;
+	return finer && s->format == VN_BF16  ? "mixed-bf16"
+	       : finer && s->format == VN_F16 ? "mixed-f16"
+	                                      : vn_dtype_name(s->format);
+}
+
+bool vn_precision_declared(const vn_recording *r)
+{
+	return vn_facts_get(vn_recording_run(r), VN_PRECISION_FROM) == NULL;
+}
