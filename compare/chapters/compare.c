@@ -43,6 +43,7 @@ static const chapter begin[] = {
 	{ .run = vn_judge_left_out },
 	{ .run = vn_match_names },
 	{ .run = vn_match_count_neither },
+	{ .run = vn_match_find_gaps },
 	{ .infallible = vn_note_few_tokens },
 	{ .infallible = vn_trust_digests },
 	{ .infallible = vn_judge_set_hidden },
