@@ -5,6 +5,7 @@
 #include "capture/view/dims.h"
 #include "capture/recording/packed.h"
 #include "capture/recording/recording_internal.h"
+#include "libref/plan/point.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -129,6 +130,14 @@ static bool of_prompts(const row_job *j, const vn_entry *e, vn_dims *d)
 	        (j->packed && (vn_dims_find(d, "token") >= 0 || vn_dims_find(d, "key") >= 0)));
 }
 
+/* Does a call leave this tensor as it is after its last token, and nothing else of it? */
+static bool is_state(const vn_entry *e)
+{
+	const vn_point_info *p = vn_entry_point(e);
+
+	return p && p->place == VN_INSIDE_LAYER && vn_axes_find(p->axes, "token") < 0 && vn_axes_find(p->axes, "key") < 0;
+}
+
 /* Makes the boxes of one tensor: one entry of the batch, its real tokens and its real keys. */
 static vn_status make_boxes(row_job *j, int entry)
 {
@@ -139,7 +148,7 @@ static vn_status make_boxes(row_job *j, int entry)
 	int             keys = -1, n = 1;
 
 	if (!of_prompts(j, e, &dims))
-		return vn_derive_keep(j->made, e, 0, entry, j->err);
+		return j->made->stateless && is_state(e) ? VN_OK : vn_derive_keep(j->made, e, 0, entry, j->err);
 	vn_box_begin(&box, 0, entry, e);
 	for (int k = 0; k < e->shape.rank; k++) {
 		const char *word = dims.atom[k].word;
@@ -210,6 +219,7 @@ vn_status vn_batched_row(vn_recording **r, int64_t row, vn_error *err)
 	if (!(st = read_row(&j, err)) && !(st = cut_steps(&j, err)) &&
 	    !(st = vn_derive(vn_recording_path(*r), r, 1, &j.made, err))) {
 		*r = j.made;
+		j.made->stateless = j.packed && row + 1 < j.batch;
 		st = keep_padding(&j);
 		for (int i = 0; !st && i < vn_recording_count(j.r); i++)
 			st = make_boxes(&j, i);
@@ -226,6 +236,36 @@ vn_status vn_batched_row(vn_recording **r, int64_t row, vn_error *err)
 	free(j.step);
 	free(j.runs);
 	return st;
+}
+
+vn_status vn_batched_take(vn_recording **r, int64_t row, const char *option, int64_t *several, vn_error *err)
+{
+	const vn_status st = vn_recording_batch(*r) == 1 ? vn_batched_row(r, 0, err) : VN_OK; /* may be packed as well */
+	const int64_t   rows = st ? 0 : vn_recording_batch(*r), prompts = st ? 0 : vn_batched_count(*r);
+
+	*several = 0;
+	if (st)
+		return st;
+	if (prompts == 0)
+		return row <= 0 ? VN_OK
+		                : vn_fail(err, VN_ERR_USAGE, "%s: %s %" PRId64 ", but it holds one prompt",
+		                          vn_recording_path(*r), option, row);
+	if (row >= 0)
+		return vn_batched_row(r, row, err);
+	if (rows)
+		return vn_fail(err, VN_ERR_USAGE,
+		               "%s: holds a batch of %" PRId64 " prompts: select one with %s 0 to %" PRId64 "",
+		               vn_recording_path(*r), rows, option, rows - 1);
+	*several = prompts;
+	return VN_OK;
+}
+
+bool vn_batched_lacks(const vn_recording *r, const vn_entry *e)
+{
+	for (; r && is_state(e) && vn_recording_find(r, e->step, e->name) < 0; r = r->n_bases == 1 ? r->base[0] : NULL)
+		if (r->stateless)
+			return true;
+	return false;
 }
 
 /* ---- what was left out ----------------------------------------------------------------------- */

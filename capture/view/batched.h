@@ -22,6 +22,15 @@ int64_t vn_batched_count(const vn_recording *r);
  * step that does not continue every prompt. */
 vn_status vn_batched_row(vn_recording **r, int64_t row, vn_error *err);
 
+/* Same for the prompt that an option selects, by default (row -1) the only one. A batch of several
+ * rows without the option is refused. *several: packed prompts that stay together, as no option was
+ * given; 0: one prompt. option: its name, for messages. */
+vn_status vn_batched_take(vn_recording **r, int64_t row, const char *option, int64_t *several, vn_error *err);
+
+/* Is the tensor a state after the last token (of Gated DeltaNet) that this recording lacks? Several
+ * prompts in one row leave one such state, the last prompt's, unless it has an axis `batch`. */
+bool vn_batched_lacks(const vn_recording *r, const vn_entry *e);
+
 /* For a recording from vn_batched_row: reads the rows of padding that tensor `name` of the batch
  * has for this prompt in the first call. *x: (*n, row), in the order of the file. later: also the
  * rows after the prompt, which precede the tokens of later calls. The caller frees *x. *n is 0 and

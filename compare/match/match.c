@@ -4,6 +4,7 @@
 #include "compare/match/match.h"
 #include "compare/match/names.h"
 
+#include "capture/view/batched.h"
 #include "capture/view/dims.h"
 #include "capture/recording/sequence.h"
 #include "libref/plan/point.h"
@@ -235,6 +236,11 @@ static void match_entry(vn_comparison *c, const matching *m, int i)
 		const int own = m->partner[i], first = m->partner[e->same_as];
 		again = own < 0 || first < 0 ? own == first
 		                             : find_root(c->opened.cand, first) == find_root(c->opened.cand, own);
+	}
+	if (chosen && !again && m->partner[i] < 0 && vn_batched_lacks(c->opened.cand, e)) {
+		vn_lines_once(&c->result.notes, "", "tensors",
+		              "candidate: states of Gated DeltaNet are those of the last of its prompts: not compared");
+		again = true;
 	}
 	if (again)
 		count_hits(c, e->name, m->hits);

@@ -81,29 +81,17 @@ static vn_status map_all(opened_side *s, const char *const *names, int n, vn_rec
 	return st;
 }
 
-/* Takes a row of a batch or one of several packed prompts. A batch of one row may
- * be packed as well. */
+/* Takes a row of a batch or one of several packed prompts. */
 static vn_status take_row(opened_side *s, int64_t row, vn_recording **r, const char *option, vn_error *err)
 {
-	const vn_status st = vn_recording_batch(*r) == 1 ? vn_batched_row(r, 0, err) : VN_OK;
-	const int64_t   rows = st ? 0 : vn_recording_batch(*r), prompts = st ? 0 : vn_batched_count(*r);
-	if (st)
-		return st;
-	if (prompts == 0)
-		return row <= 0 ? VN_OK
-		                : vn_fail(err, VN_ERR_USAGE, "%s: %s %" PRId64 ", but it holds one prompt",
-		                          vn_recording_path(*r), option, row);
-	if (row >= 0)
-		return vn_batched_row(r, row, err);
-	if (rows)
-		return vn_fail(err, VN_ERR_USAGE,
-		               "%s: holds a batch of %" PRId64 " prompts: select one with %s 0 to %" PRId64 "",
-		               vn_recording_path(*r), rows, option, rows - 1);
-	vn_lines_once(&s->c->result.notes, s->file, "ranks",
-	              "%s: %" PRId64 " prompts one after another, compared as they are; %s 0 to %" PRId64
-	              " takes one of them",
-	              s->who, prompts, option, prompts - 1);
-	return VN_OK;
+	int64_t         several;
+	const vn_status st = vn_batched_take(r, row, option, &several, err);
+	if (!st && several)
+		vn_lines_once(&s->c->result.notes, s->file, "ranks",
+		              "%s: %" PRId64 " prompts one after another, compared as they are; %s 0 to %" PRId64
+		              " takes one of them",
+		              s->who, several, option, several - 1);
+	return st;
 }
 
 static vn_status gather_pages(opened_side *s, vn_recording **r, vn_error *err)
