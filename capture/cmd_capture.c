@@ -20,15 +20,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_PATTERNS = 256 };
+enum { MOST_PATTERNS = 256, MOST_MAPS = 16 };
 
 typedef struct options {
-	const char       *engine, *model, *prompts, *forced_text, *forced_from;
+	const char       *engine, *model, *prompts, *forced_text, *forced_from, *like;
 	vn_prompt_source  source;
 	bool              strict;
 	const char       *pattern[MOST_PATTERNS], *precise[MOST_PATTERNS], *forced[MOST_PATTERNS];
 	const char       *inject[MOST_PATTERNS];
 	int               n_inject;
+	const char       *names[MOST_MAPS];
+	int               n_names;
 	int               kv;   /* -1: not given */
 	int64_t           seed; /* -1: not given */
 	const char       *tokens, *layers;
@@ -56,6 +58,11 @@ static const vn_option known[] = {
 	          "is kept if an earlier run made it of the same prompt, model and reference, with the same engine, limits "
 	          "and choice of checkpoints; its warnings are given again. So the same command, without --force, "
 	          "continues an interrupted run." },
+	{ "like", 0, VN_INTO(options, like), .argument = "REC",
+	  .help = "Follow the recording REC of any engine: run its tokens in its calls (chunks of the prompt, decoded "
+	          "tokens, calls of which nothing was kept), and record of each call the checkpoints and rows that REC "
+	          "has. This replaces the options that choose tokens and checkpoints." },
+	VN_NAMES_OPTION(options, names, n_names, "with --like, REC's"),
 	VN_GROUP("What to record"),
 	{ "output", 'o', VN_INTO(options, recipe.path), .argument = "FILE",
 	  .help = "Write the recording to FILE; with --prompts, the recordings into this folder. Required. A file gets its "
@@ -129,7 +136,7 @@ static const vn_option known[] = {
 
 const vn_command vn_capture_command = {
 	.name = "capture",
-	.synopsis = "ref|gpu MODEL -o FILE --prompt TEXT|--ids LIST|--ids-from REC "
+	.synopsis = "ref|gpu MODEL -o FILE --prompt TEXT|--ids LIST|--ids-from REC|--like REC "
 				"[OPTION]...\nref|gpu MODEL -o FOLDER --prompts FILE [OPTION]...",
 	.about = "Run a model on the CPU reference or on the GPU and record its checkpoints.",
 	VN_OPTION_TABLE(known),
@@ -197,6 +204,34 @@ static vn_status check_prompts(const options *o, vn_error *err)
 	                        other);
 }
 
+/* With --like, the recording says what is run and recorded. */
+static vn_status check_like(const options *o, vn_error *err)
+{
+	const char *other = o->source.text          ? "--prompt"
+	                    : o->source.list        ? "--ids"
+	                    : o->source.recording   ? "--ids-from"
+	                    : o->source.no_special  ? "--no-special-tokens"
+	                    : o->prompts            ? "--prompts"
+	                    : o->forced_text        ? "--force-ids"
+	                    : o->forced_from        ? "--force-ids-from"
+	                    : o->recipe.decode >= 0 ? "--decode"
+	                    : o->recipe.n_patterns  ? "--points"
+	                    : o->layers             ? "--layers"
+	                    : o->tokens             ? "--tokens"
+	                                            : NULL;
+
+	return !other ? VN_OK : vn_fail(err, VN_ERR_USAGE, "--like follows a recording: %s cannot be used with it", other);
+}
+
+static vn_status check_source(const options *o, vn_error *err)
+{
+	if (o->like)
+		return check_like(o, err);
+	if (o->n_names)
+		return vn_fail(err, VN_ERR_USAGE, "--names translates the names of a recording: it needs --like REC");
+	return o->prompts ? check_prompts(o, err) : vn_prompt_check(&o->source, false, err);
+}
+
 /* Checks the options against each other. */
 static vn_status check_options(options *o, int argc, char **argv, vn_error *err)
 {
@@ -224,7 +259,7 @@ static vn_status check_options(options *o, int argc, char **argv, vn_error *err)
 		                                                                                      : "");
 	if (!o->recipe.path)
 		return vn_fail(err, VN_ERR_USAGE, "-o FILE is needed: the file to write the recording to");
-	vn_status st = o->prompts ? check_prompts(o, err) : vn_prompt_check(&o->source, false, err);
+	vn_status st = check_source(o, err);
 	if (st)
 		return st;
 	const bool decodes = o->recipe.decode >= 0, heated = o->recipe.temperature >= 0;
@@ -278,6 +313,7 @@ static int parse_arguments(options *o, int argc, char **argv)
 	vn_error err;
 	*o = (options) { .kv = -1,
 		             .seed = -1,
+		             .source.row = -1,
 		             .run.device = -1,
 		             .recipe = { .first_layer = -1, .last_layer = -1, .decode = -1, .temperature = -1 } };
 	const int st = vn_options_read(&vn_capture_command, argc, argv, o);
@@ -329,23 +365,44 @@ static vn_status heed_environment(options *o, char **text, const char ***list, v
 	return VN_OK;
 }
 
+/* The tokens to run: those of the recording that is followed, or of the prompt. */
+static vn_status read_tokens_of(options *o, const vn_session *session, vn_prompt *prompt, vn_follow *follow,
+                                vn_error *err)
+{
+	const vn_follow_source from = { o->like, o->names, o->n_names, o->source.row };
+	vn_status              st;
+
+	if (!o->like)
+		return vn_prompt_read(o->model, &o->source, prompt, err);
+	if ((st = vn_follow_read(&from, vn_model_plan(session->m), follow, err)) ||
+	    (st = vn_prompt_of(o->model, follow->ids, follow->n, prompt, err)))
+		return st;
+	if (follow->unknown)
+		vn_warn("capture", "--like: %d of the tensors of %s are no checkpoints of this model (first: %s)",
+		        follow->unknown, o->like, follow->first);
+	o->recipe.follow = follow;
+	return VN_OK;
+}
+
 static vn_status capture_one(options *o, vn_error *err)
 {
 	vn_session  session = { 0 };
+	vn_follow   follow = { 0 };
 	vn_prompt   prompt = { 0 };
 	vn_recorded done;
 	int32_t    *forced = NULL;
 	vn_status   st;
 
 	if ((st = vn_ids_kept("--ids-from", o->recipe.path, o->source.recording, err)) ||
+	    (st = vn_ids_kept("--like", o->recipe.path, o->like, err)) ||
 	    (st = vn_ids_kept("--against", o->recipe.path, o->recipe.against, err)) ||
 	    (st = vn_ids_kept("--force-ids-from", o->recipe.path, o->forced_from, err)) ||
 	    (o->forced_text &&
 	     (st = vn_arguments_read_ids("--force-ids", o->forced_text, &forced, &o->recipe.decode, err))) ||
-	    (o->forced_from &&
-	     (st = vn_ids_from("--force-ids-from", o->forced_from, VN_IDS_DECODED, &forced, &o->recipe.decode, err))) ||
+	    (o->forced_from && (st = vn_ids_from(&(vn_ids_source) { "--force-ids-from", o->forced_from, o->source.row },
+	                                         VN_IDS_DECODED, &forced, &o->recipe.decode, err))) ||
 	    (st = vn_session_open(&session, o->model, &o->run, o->inject, o->n_inject, err)) ||
-	    (st = vn_prompt_read(o->model, &o->source, &prompt, err)))
+	    (st = read_tokens_of(o, &session, &prompt, &follow, err)))
 		goto done;
 	vn_prompt_warn("capture", session.m, &prompt);
 	o->recipe.ids = prompt.ids;
@@ -359,6 +416,7 @@ static vn_status capture_one(options *o, vn_error *err)
 		vn_prompts_say(o->recipe.path, &done);
 done:
 	vn_session_close(&session);
+	vn_follow_finish(&follow);
 	free(forced);
 	vn_prompt_finish(&prompt);
 	return st;

@@ -112,6 +112,7 @@ static int check_recordings(settings *k, int argc, char **argv)
 		{ k->text, "--text" },
 		{ k->source.list, "--ids" },
 		{ k->source.recording, "--ids-from" },
+		{ k->source.row != UNSAID, "--batch-row" },
 		{ k->no_special, "--no-special-tokens" },
 		{ k->window, "--window" },
 		{ k->o.decode != UNSAID, "--decode" },
@@ -189,7 +190,11 @@ static int check_options(settings *k, int argc, char **argv)
 /* Returns 0 to continue, 1 if help was printed, 2 on a usage error. */
 static int parse_arguments(settings *k, int argc, char **argv)
 {
-	*k = (settings) { .o.decode = UNSAID, .candidate = UNSAID, .cand.device = UNSAID, .report.format = VN_FORM_UNSAID };
+	*k = (settings) { .o.decode = UNSAID,
+		              .candidate = UNSAID,
+		              .cand.device = UNSAID,
+		              .source.row = UNSAID,
+		              .report.format = VN_FORM_UNSAID };
 	const int st = vn_options_read(&vn_evaluate_command, argc, argv, k);
 	return st ? st : vn_reporting_choose("evaluate", &k->report) ? 2 : check_options(k, argc, argv);
 }
@@ -255,7 +260,7 @@ static void say_tokens(const settings *k, char line[VN_SHELL_LINE])
 	if (!k->text)
 		vn_options_say_source(&k->source, line);
 	else if (strncmp(k->text, "/dev/", 5) != 0 && snprintf(from, sizeof from, "@%s", k->text) < (int)sizeof from)
-		vn_options_say_source(&(vn_prompt_source) { .text = from, .no_special = k->no_special }, line);
+		vn_options_say_source(&(vn_prompt_source) { .text = from, .no_special = k->no_special, .row = UNSAID }, line);
 }
 
 /* The options of vernier capture that run the candidate again. "" if they are too long. */

@@ -168,6 +168,7 @@ static int check_options(settings *k, int argc, char **argv)
 static int parse_arguments(settings *k, int argc, char **argv)
 {
 	*k = (settings) { .kv = -1,
+		              .source.row = -1,
 		              .report.format = VN_FORM_UNSAID,
 		              .o = { .cand.device = -1, .recipe = { .first_layer = -1, .last_layer = -1 } } };
 	const int st = vn_options_read(&vn_isolate_command, argc, argv, k);
@@ -269,8 +270,8 @@ static vn_status run_isolate(settings *k, bool *good, vn_error *err)
 	    (st = vn_ids_kept("--ids-from", k->o.recording, k->source.recording, err)) ||
 	    (st = vn_ids_kept("--force-ids-from", k->o.recording, k->forced_from, err)) ||
 	    (k->forced && (st = vn_arguments_read_ids("--force-ids", k->forced, &forced, &k->o.recipe.decode, err))) ||
-	    (k->forced_from &&
-	     (st = vn_ids_from("--force-ids-from", k->forced_from, VN_IDS_DECODED, &forced, &k->o.recipe.decode, err))) ||
+	    (k->forced_from && (st = vn_ids_from(&(vn_ids_source) { "--force-ids-from", k->forced_from, k->source.row },
+	                                         VN_IDS_DECODED, &forced, &k->o.recipe.decode, err))) ||
 	    (st = vn_model_open(k->model, &m, err)) || (st = make_faulty(k, m, &faulty, err)) ||
 	    ((k->source.list || k->source.recording || k->source.text) &&
 	     (st = vn_prompt_read(k->model, &k->source, &text, err))))

@@ -8,6 +8,7 @@
 #include "libref/base/text.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -65,6 +66,11 @@ void vn_options_say_source(const vn_prompt_source *from, char line[VN_SHELL_LINE
 	for (size_t i = 0; i < sizeof said / sizeof *said; i++)
 		if (said[i].value)
 			vn_shell_option(line, said[i].option, said[i].value);
+	if (from->row >= 0) {
+		char row[24];
+		snprintf(row, sizeof row, "%" PRId64, from->row);
+		vn_shell_option(line, "--batch-row", row);
+	}
 	if (from->no_special)
 		vn_shell_add(line, VN_SHELL_LINE, "--no-special-tokens");
 	vn_shell_end(line);

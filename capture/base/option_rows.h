@@ -42,13 +42,18 @@ enum vn_kv_layout { VN_KV_CONTIGUOUS, VN_KV_PAGED };
 			.help = "Add no special tokens to the " what ". Default: add those that the tokenizer's file asks for, " \
 					"such as Llama 3's token at the beginning of a text." \
 	}
-/* --ids and --ids-from of a command that runs a model. source: a vn_prompt_source. */
+/* --ids, --ids-from and --batch-row of a command that runs a model. source: a vn_prompt_source, its
+ * row -1. */
 #define VN_IDS_OPTIONS(type, source) \
 	{ "ids", 0, VN_INTO(type, source.list), .argument = "LIST|@FILE", \
 	  .help = "Run these token ids: 1,2,3 or [1,2,3]. @FILE: those in a file or pipe, as such a list or in JSON." }, \
+		{ "ids-from", 0, VN_INTO(type, source.recording), .argument = "REC", \
+		  .help = "Run the token ids of the prompt of the recording REC." }, \
 	{ \
-		"ids-from", 0, VN_INTO(type, source.recording), \
-			.argument = "REC", .help = "Run the token ids of the prompt of the recording REC." \
+		"batch-row", 0, VN_INTO(type, source.row), VN_RANGE(0, INT32_MAX), \
+			.argument = "N", \
+			.help = \
+				"If REC holds several prompts (rows of a batch, or prompts one after another), take prompt N, from 0." \
 	}
 /* --force-ids and --force-ids-from. instead: what they replace, or ""; more: further sentences on
  * the second, or "". */

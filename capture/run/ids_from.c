@@ -4,7 +4,9 @@
 #include "capture/file/place.h"
 #include "capture/recording/recording.h"
 #include "capture/run/arguments.h"
+#include "capture/view/batched.h"
 
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,9 +21,6 @@ static vn_status copy_ids(const char *option, const vn_recording *r, vn_ids_part
 	const int64_t  from = part == VN_IDS_DECODED ? total - decoded : 0,
 				  to = part == VN_IDS_PROMPT ? total - decoded : total;
 
-	if (vn_recording_batch(r))
-		return vn_fail(err, VN_ERR_USAGE, "%s: %s holds a batch of prompts; --ids takes the tokens of one", option,
-		               path);
 	if (from < 0 || to <= from)
 		return vn_fail(err, VN_ERR_USAGE, "%s: %s has no %stoken ids", option, path,
 		               part == VN_IDS_DECODED ? "decoded " : "");
@@ -54,18 +53,31 @@ static bool is_list(const char *path)
 	return true;
 }
 
-vn_status vn_ids_from(const char *option, const char *path, vn_ids_part part, int32_t **ids, int64_t *n, vn_error *err)
+/* Takes the prompt that is asked for. */
+static vn_status take_row(const vn_ids_source *from, vn_recording **r, vn_error *err)
+{
+	int64_t         several;
+	const vn_status st = vn_batched_take(r, from->row, "--batch-row", &several, err);
+
+	return st || !several ? st
+	                      : vn_fail(err, VN_ERR_USAGE,
+	                                "%s: %s holds %" PRId64 " prompts one after another: select one with --batch-row 0 "
+	                                "to %" PRId64,
+	                                from->option, from->path, several, several - 1);
+}
+
+vn_status vn_ids_from(const vn_ids_source *from, vn_ids_part part, int32_t **ids, int64_t *n, vn_error *err)
 {
 	vn_recording *r = NULL;
-	vn_status     st = vn_recording_open(path, &r, err);
+	vn_status     st = vn_recording_open(from->path, &r, err);
 
 	*ids = NULL;
 	*n = 0;
-	if (st == VN_ERR_FORMAT && is_list(path))
-		vn_fail(err, st, "%s: holds a list of token ids, and %s takes a recording: give %.*s @%s", path, option,
-		        (int)(strlen(option) - strlen("-from")), option, path);
-	if (!st)
-		st = copy_ids(option, r, part, ids, n, err);
+	if (st == VN_ERR_FORMAT && is_list(from->path))
+		vn_fail(err, st, "%s: holds a list of token ids, and %s takes a recording: give %.*s @%s", from->path,
+		        from->option, (int)(strlen(from->option) - strlen("-from")), from->option, from->path);
+	if (!st && !(st = take_row(from, &r, err)))
+		st = copy_ids(from->option, r, part, ids, n, err);
 	vn_recording_close(r);
 	return st;
 }

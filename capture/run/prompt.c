@@ -63,9 +63,28 @@ static vn_status read_text(const char *model, const char *text, bool special, vn
 	return st ? st : encode_text("--prompt", text, strlen(text), special, p, err);
 }
 
+/* A tokenizer that only shows the tokens as text may be missing. */
+static void open_shower(const char *model, vn_prompt *p)
+{
+	vn_error        why = { "" };
+	const vn_status opened = vn_tokenizer_open(model, &p->tokenizer, &why);
+
+	if (opened && opened != VN_ERR_NOTFOUND)
+		snprintf(p->warning, sizeof p->warning, "%s", why.text);
+}
+
+vn_status vn_prompt_of(const char *model, const int32_t *ids, int64_t n, vn_prompt *p, vn_error *err)
+{
+	*p = (vn_prompt) { .n = n, .ids = malloc((size_t)n * sizeof *ids + 1) };
+	if (!p->ids)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for the token ids");
+	memcpy(p->ids, ids, (size_t)n * sizeof *ids);
+	open_shower(model, p);
+	return VN_OK;
+}
+
 vn_status vn_prompt_read(const char *model, const vn_prompt_source *from, vn_prompt *p, vn_error *err)
 {
-	vn_error  why = { "" };
 	vn_status st;
 
 	if (from->text && from->text[0] == '@' && from->text[1] != '@')
@@ -75,12 +94,10 @@ vn_status vn_prompt_read(const char *model, const vn_prompt_source *from, vn_pro
 		st = read_text(model, from->text, !from->no_special, p, err);
 	else
 		st = from->list ? vn_arguments_read_ids("--ids", from->list, &p->ids, &p->n, err)
-		                : vn_ids_from("--ids-from", from->recording, VN_IDS_PROMPT, &p->ids, &p->n, err);
-	if (!st && !from->text) {
-		const vn_status opened = vn_tokenizer_open(model, &p->tokenizer, &why);
-		if (opened && opened != VN_ERR_NOTFOUND)
-			snprintf(p->warning, sizeof p->warning, "%s", why.text);
-	}
+		                : vn_ids_from(&(vn_ids_source) { "--ids-from", from->recording, from->row }, VN_IDS_PROMPT,
+		                              &p->ids, &p->n, err);
+	if (!st && !from->text)
+		open_shower(model, p);
 	if (st)
 		vn_prompt_finish(p);
 	return st;
@@ -90,6 +107,8 @@ vn_status vn_prompt_check(const vn_prompt_source *from, bool or_not, vn_error *e
 {
 	const char *ids = from->list ? "--ids" : "--ids-from";
 
+	if (from->row >= 0 && !from->recording)
+		return vn_fail(err, VN_ERR_USAGE, "--batch-row is the prompt of a recording: it needs --ids-from REC");
 	if (!from->list && !from->recording)
 		return from->text || or_not
 		           ? VN_OK

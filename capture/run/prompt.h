@@ -20,11 +20,14 @@ typedef struct vn_prompt_source {
 	/* a text; "@FILE": the bytes of a file or pipe; "@@...": a text that begins with "@" */
 	const char *text;
 	bool        no_special; /* do not add special tokens (vn_tokenizer_encode) */
+	int64_t     row;        /* of the recording: the prompt, of several; -1: not given */
 } vn_prompt_source;
 
 /* Reads the tokens. With a list or a recording, a tokenizer that cannot be opened is only a
  * warning, since it only shows the tokens as text. */
 vn_status vn_prompt_read(const char *model, const vn_prompt_source *from, vn_prompt *p, vn_error *err);
+/* Same for ids (n) that the caller has; they are copied. */
+vn_status vn_prompt_of(const char *model, const int32_t *ids, int64_t n, vn_prompt *p, vn_error *err);
 /* Checks the options --ids, --ids-from, --prompt and --no-special-tokens together. or_not: giving
  * none is allowed. */
 vn_status vn_prompt_check(const vn_prompt_source *from, bool or_not, vn_error *err);

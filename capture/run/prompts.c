@@ -115,9 +115,10 @@ static vn_status take_forced_ids(runs *r, int i, vn_error *err)
 
 	if (snprintf(path, sizeof path, "%s/%s.h5", r->job->forced_from, s->name) >= (int)sizeof path)
 		return vn_fail(err, VN_ERR_USAGE, "the path of the recording to follow is too long");
+	const vn_ids_source from = { "--force-ids-from", path, -1 };
 	if ((st = vn_ids_kept("--force-ids-from", own->path, path, err)) ||
-	    (st = vn_ids_from("--force-ids-from", path, VN_IDS_ALL, forced, &n, err)) ||
-	    (st = vn_ids_from("--force-ids-from", path, VN_IDS_PROMPT, &prompt, &of_prompt, err)))
+	    (st = vn_ids_from(&from, VN_IDS_ALL, forced, &n, err)) ||
+	    (st = vn_ids_from(&from, VN_IDS_PROMPT, &prompt, &of_prompt, err)))
 		return st;
 	free(prompt);
 	/* of_prompt is less than the prompt if the end of the prompt was given token by token */

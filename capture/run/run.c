@@ -25,6 +25,8 @@ static bool *choose_values(const vn_recipe *r, const vn_plan *plan, vn_error *er
 
 	if (!want) {
 		vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", plan->n_values);
+	} else if (r->follow) {
+		memcpy(want, r->follow->any, (size_t)plan->n_values * sizeof *want);
 	} else if (vn_taps_choose(plan, r->pattern, r->n_patterns, r->first_layer, r->last_layer, want, err)) {
 		free(want);
 		want = NULL;
@@ -108,6 +110,8 @@ void vn_recipe_facts(const vn_recipe *r, vn_facts *facts)
 		vn_facts_set(facts, "inject", "%s", r->inject);
 	if (r->against)
 		vn_facts_set(facts, "against", "%s", r->against);
+	if (r->follow && r->follow->n_calls > 1)
+		vn_facts_set(facts, "decoding", "forced");
 	if (r->decode == 0)
 		return;
 	vn_facts_set(facts, "decode", "%" PRId64, r->decode);
@@ -225,9 +229,14 @@ static vn_status record_step(run *x, int64_t number, const int32_t *ids, int64_t
 	const vn_listener *l = &x->listener;
 	vn_recorded       *done = x->done;
 	const int64_t      past = e->ops->position(e->self);
-	const vn_taps      taps = vn_listener_taps(&x->listener, past, tokens, scores);
 	vn_status          st;
 
+	if (x->recipe->follow) {
+		const vn_sink into = l->asked.sink;
+		x->listener.asked = vn_follow_taps(x->recipe->follow, (int)number);
+		x->listener.asked.sink = into;
+	}
+	const vn_taps taps = vn_listener_taps(&x->listener, past, tokens, scores);
 	x->steps = number + 1;
 	if ((x->screen && (st = vn_screen_step(x->screen, (int)number, past, ids, tokens, err))) ||
 	    (st = vn_store_step(x->store, &(vn_step) { (int)number, past, tokens, l->to_first, l->to_count }, err)))
@@ -281,6 +290,23 @@ static vn_status run_former(const vn_recipe *r, const vn_engine *e, vn_error *er
 	}
 	free(ids);
 	free(want);
+	return st;
+}
+
+/* The calls of the recording that is followed. */
+static vn_status run_calls(run *x, vn_error *err)
+{
+	const vn_follow *f = x->recipe->follow;
+	vn_progress      bar = { 0 };
+	vn_status        st = VN_OK;
+
+	if (f->n_calls > 1)
+		vn_progress_start(&bar, "step", f->n_calls);
+	for (int i = 0; !st && i < f->n_calls; i++) {
+		vn_progress_at(&bar, i);
+		st = record_step(x, i, f->ids + f->call[i].position, f->call[i].tokens, false, err);
+	}
+	vn_progress_stop(&bar);
 	return st;
 }
 
@@ -339,8 +365,12 @@ static vn_status put_end(const run *x, vn_error *err)
 	vn_recipe    ran = *x->recipe;
 	vn_status    st = VN_OK;
 
-	ran.decode = x->steps - 1;
-	if (ran.decode < x->recipe->decode)
+	const vn_follow *f = ran.follow;
+	if (f && x->steps < f->n_calls)
+		ran.n_ids = f->call[x->steps].position;
+	else if (!f)
+		ran.decode = x->steps - 1;
+	if (ran.decode < x->recipe->decode || ran.n_ids < x->recipe->n_ids)
 		st = put_run(x->store, &ran, x->engine, x->decoded, err);
 	if (st || (st = put_text(x->store, &ran, x->decoded, err)) ||
 	    (x->screen && (st = vn_screen_finish(x->screen, x->store, err))) ||
@@ -375,7 +405,7 @@ vn_status vn_record(const vn_recipe *r, const vn_model *m, const vn_engine *e, v
 		                    .last = r->last,
 		                    .sink = r->recorder_fault ? vn_recorder_fault_sink(r->recorder_fault, &file) : file };
 	if ((st = vn_listener_init(&x.listener, plan, e->n_values, &asked, r->decode > 0 && !r->forced, err)) ||
-	    ((st = run_steps(&x, err)) && !done->stopped) || (st = put_end(&x, err)))
+	    ((st = r->follow ? run_calls(&x, err) : run_steps(&x, err)) && !done->stopped) || (st = put_end(&x, err)))
 		goto done;
 	done->tensors = vn_store_tensors(x.store, &done->bytes);
 	st = vn_store_commit(&x.store, err);

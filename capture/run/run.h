@@ -8,6 +8,7 @@
 
 #include "capture/run/against.h"
 #include "capture/run/engine.h"
+#include "capture/run/follow.h"
 #include "capture/run/recorder_fault.h"
 #include "libref/text/tokenizer.h"
 
@@ -27,6 +28,9 @@ typedef struct vn_recipe {
 	const char *const   *pattern;
 	int                  n_patterns;
 	int                  first_layer, last_layer; /* -1: all */
+	/* a recording that the run follows (follow.h), whose ids are those above; it says what is
+	 * recorded of each call, in place of the members around this one; NULL: none */
+	const vn_follow     *follow;
 	vn_tap_rows          rows;
 	int64_t              first, last; /* VN_ROWS_RANGE */
 	const char          *precision, *command;
