@@ -21,6 +21,7 @@ from .reading import Recording, open
 from .recorder import Recorder
 
 if TYPE_CHECKING:
+    from .numbers import Ids
     from .session import Layers, Points, Session
 
 __all__ = ["Diverged", "Recorder", "Recording", "RecordingError", "match", "open", "record"]
@@ -30,7 +31,7 @@ __version__ = "0.1.0"
 def record(model: Any, path: str, points: "Points" = None, *, layers: "Layers" = None, tokens: Optional[str] = None,
            weights: bool = True, statistics: bool = False, run: Optional[Mapping[str, Union[str, int, float]]] = None,
            force: bool = False, against: Optional[str] = None, keep_above: Optional[float] = None,
-           stop_at_first: bool = False) -> "ContextManager[Session]":
+           stop_at_first: bool = False, before: Optional["Ids"] = None) -> "ContextManager[Session]":
     """Record every forward pass of a HuggingFace causal LM inside the `with` block; each call of the model is a step.
 
     model       GPT-2, Llama, Mistral, Qwen2, Qwen3 or the text model of Qwen3.5; any dtype, device and attention
@@ -54,6 +55,9 @@ def record(model: Any, path: str, points: "Points" = None, *, layers: "Layers" =
                 The recording is completed first: PATH holds the tensor and the tensors recorded before it in its layer,
                 and the fact `stopped` names it
 
+    before      the token ids, (N) or (B, N), that the cache holds before the first call inside the block: the recording
+                begins with the call that filled it, of which it keeps nothing
+
     The block gets a Session: `names` lists the checkpoints that each call records, `fact(name=value)` adds facts,
     `differs` names the first tensor that differed from `against`.
 
@@ -76,4 +80,5 @@ def record(model: Any, path: str, points: "Points" = None, *, layers: "Layers" =
 
     return session(model, path, points, layers=layers, tokens=tokens, weights=weights, statistics=statistics,
                    run=run or {}, force=force,
-                   against=against, keep_above=keep_above, stop_at_first=stop_at_first)
+                   against=against, keep_above=keep_above, stop_at_first=stop_at_first,
+                   before=before)

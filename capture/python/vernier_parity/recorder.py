@@ -661,7 +661,8 @@ class Recorder:
         few = (1, self._prompts()) if point in points.BEHIND else ()
         for word, size in zip(words, a.shape):
             expected = {"token": self.rows, "batch": (self._calls[-1][0].shape[:-1] or (1,))[0]}.get(word, size)
-            if size != expected and not (word == "token" and size in few):
+            packed = word == "batch" and size == self._prompts()  # a state of each prompt
+            if size != expected and not packed and not (word == "token" and size in few):
                 raise RecordingError(f"{what}: shape {a.shape} as '{axes}': {size} {word}, expected {expected}")
             if word in SAME and self._sizes.setdefault(word, (size, name))[0] != size:
                 first = self._sizes[word]

@@ -11,7 +11,7 @@ import torch
 
 from . import about, globs, h5, modules, padding, points, weights as table, wrapped
 from .call import Call
-from .numbers import Diverged, RecordingError
+from .numbers import Diverged, RecordingError, ids_array
 from .printed import warn
 from .recorder import Recorder
 from .source_line import OWN
@@ -67,6 +67,7 @@ class Session(Call):
         self.running = self.moved = self.recorded = self.padded = False
         self.undo = contextlib.ExitStack()
         self.caches: Dict[int, Any] = {}
+        self.before: Any = None  # ids in the cache before the first call
         self.keep: Any = 0  # the argument logits_to_keep of the call
         self.forget()
 
@@ -149,9 +150,13 @@ class Session(Call):
         self.padded = self.padded or self.hidden is not None
         self.alone = self.batch == 1 and not self.padded  # then the axis batch is dropped
         done = self.recorder._total
+        if self.past and not done and self.before is not None:
+            self._begin_before()
+            done = self.recorder._total
         if self.past != done:
             raise RecordingError(f"{self.path}: a call starts after {self.past} tokens, but {done} were recorded; "
-                                 f"a recording is one run, whose calls go on with the same cache ({about.releases()})")
+                                 f"a recording is one run, whose calls go on with the same cache (before= gives the "
+                                 f"tokens of a cache that was filled earlier; {about.releases()})")
         first, last = self.select or (self.past, self.past + self.tokens - 1)
         if self.last_only:
             if self.trailing is not None:
@@ -163,6 +168,16 @@ class Session(Call):
         part = self.rows if self.select or self.last_only else None
         self.recorder.begin_step(token_ids=ids[0] if self.alone else ids, rows=part)
         self.waiting = set(self.points) if self.rows[1] else set()
+
+    def _begin_before(self) -> None:
+        """Record the call that filled the cache, of which nothing was kept."""
+        assert self.recorder is not None
+        ids = ids_array("before", self.before)
+        ids = ids[None] if ids.ndim == 1 else ids
+        if ids.shape != (self.batch, self.past):
+            raise RecordingError(f"{self.path}: before: {ids.shape[-1]} tokens in {len(ids)} rows, and the cache holds "
+                                 f"{self.past} in {self.batch}")
+        self.recorder.begin_step(token_ids=ids[0] if self.alone else ids, rows=(0, 0))
 
     def _positions(self, module: Any, args: Any, kwargs: Any) -> None:
         given = args[-1] if args and (len(args) > 1 or "position_ids" not in kwargs) else kwargs["position_ids"]
@@ -218,9 +233,9 @@ class Session(Call):
         if not self.looked:
             self._look(t.device)
         self.formats.add(t.dtype)
-        if self.alone:
+        if self.alone and t.shape[0] == 1:
             t = t[0]
-        else:
+        else:  # also a state of each of several packed prompts
             axes.insert(0, "batch")
         if how != "hook":
             self.how[how].add(point.point)
@@ -390,7 +405,7 @@ def _own_errors(path: str) -> Iterator[None]:
 def session(model: Any, path: str, wanted: Points, *, layers: Layers, tokens: Optional[str], weights: bool,
             statistics: bool,
             run: Mapping[str, h5.Fact], force: bool, against: Optional[str], keep_above: Optional[float],
-            stop_at_first: bool) -> Iterator[Session]:
+            stop_at_first: bool, before: Any) -> Iterator[Session]:
     """See vernier_parity.record()."""
     with _own_errors(os.fspath(path)):
         s = Session(model, path, wanted, layers, tokens)
@@ -401,7 +416,7 @@ def session(model: Any, path: str, wanted: Points, *, layers: Layers, tokens: Op
     with Recorder(path, engine=str(said.pop("engine")), precision=str(said.pop("precision")), statistics=statistics,
                   run=said, force=force,
                   against=against, keep_above=keep_above, stop_at_first=stop_at_first) as recorder:
-        s.recorder, s.said = recorder, run.get("precision")
+        s.recorder, s.said, s.before = recorder, run.get("precision"), before
         recorder.model(directory, family=json.loads(config).get("model_type", s.parts.family), config=config,
                        weights=table.of_memory(model, directory) if weights else [])
         if s.missing:
