@@ -117,8 +117,8 @@ struct vn_recording {
 		int64_t prompt, *row, n, before;
 	} padding;
 	bool stateless; /* one of packed prompts, and not the last, whose states alone a call leaves (batched.h) */
-	int ranks;    /* number of ranks it was joined from (ranks.h); 0: one file */
-	int in_files; /* tensors now in scratch files */
+	int  ranks;     /* number of ranks it was joined from (ranks.h); 0: one file */
+	int  in_files;  /* tensors now in scratch files */
 	struct {
 		/* entries that the last child went through, and how many of them it read; 0: failed or none
 		 * yet */
