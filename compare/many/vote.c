@@ -16,22 +16,42 @@ static int pair_of(int n, int i, int j)
 	return low * n - low * (low + 1) / 2 + high - low - 1;
 }
 
-static bool do_agree(const vn_many *pairs, int n, int row, int i, int j)
+/* All pairs of n recordings. */
+typedef struct ballots {
+	const vn_many *pairs;
+	char *const   *path; /* (n) */
+	int            n;
+} ballots;
+
+/* Does recording i have the checkpoint of this row, as a comparison with another one shows? */
+static bool is_there(const ballots *b, int row, int i)
 {
-	const int           pair = pair_of(n, i, j);
-	const vn_many_cell *x = vn_many_cell_of(pairs, row, pair);
-	return pairs->candidate[pair].status != 2 && !(x && x->fails);
+	for (int j = 0; j < b->n; j++) {
+		const int           pair = j == i ? -1 : pair_of(b->n, i, j);
+		const vn_many_cell *x = pair < 0 ? NULL : vn_many_cell_of(b->pairs, row, pair);
+		const bool          is_ref = x && b->pairs->candidate[pair].path != b->path[i];
+		if (x && b->pairs->candidate[pair].status != 2 && x->status != (is_ref ? VN_EXTRA : VN_MISSING))
+			return true;
+	}
+	return false;
+}
+
+static bool do_agree(const ballots *b, int row, int i, int j)
+{
+	const int           pair = pair_of(b->n, i, j);
+	const vn_many_cell *x = vn_many_cell_of(b->pairs, row, pair);
+	return b->pairs->candidate[pair].status != 2 && !(x && x->fails);
 }
 
 /* If no comparison of recording i succeeded, returns the pair that says why. NULL: it was
  * compared. */
-static const vn_many_candidate *never_compared(const vn_many *pairs, int n, int i)
+static const vn_many_candidate *never_compared(const ballots *b, int i)
 {
 	const vn_many_candidate *said = NULL;
-	for (int j = 0; j < n; j++) {
+	for (int j = 0; j < b->n; j++) {
 		if (j == i)
 			continue;
-		said = &pairs->candidate[pair_of(n, i, j)];
+		said = &b->pairs->candidate[pair_of(b->n, i, j)];
 		if (said->status != 2)
 			return NULL;
 	}
@@ -40,50 +60,58 @@ static const vn_many_candidate *never_compared(const vn_many *pairs, int n, int 
 
 /* A pair that could not be compared although each recording was compared with others; NULL: none.
  * Nobody knows whether such a pair agrees. */
-static const vn_many_candidate *lost_pair(const vn_many *pairs, int n)
+static const vn_many_candidate *lost_pair(const ballots *b)
 {
-	for (int i = 0; i < n; i++)
-		for (int j = i + 1; j < n; j++) {
-			const vn_many_candidate *pair = &pairs->candidate[pair_of(n, i, j)];
-			if (pair->status == 2 && !never_compared(pairs, n, i) && !never_compared(pairs, n, j))
+	for (int i = 0; i < b->n; i++)
+		for (int j = i + 1; j < b->n; j++) {
+			const vn_many_candidate *pair = &b->pairs->candidate[pair_of(b->n, i, j)];
+			if (pair->status == 2 && !never_compared(b, i) && !never_compared(b, j))
 				return pair;
 		}
 	return NULL;
 }
 
-static bool with_majority(const vn_many *pairs, int n, int row, int i)
+/* How many recordings have the checkpoint of a row. */
+static int count_voters(const ballots *b, int row)
 {
-	int votes = 1, all = 0;
-	for (int j = 0; j < n; j++) {
-		votes += j != i && do_agree(pairs, n, row, i, j);
-		all += !never_compared(pairs, n, j);
-	}
-	return 2 * votes > all;
+	int n = 0;
+	for (int i = 0; i < b->n; i++)
+		n += is_there(b, row, i);
+	return n;
 }
 
-static vn_status elect_majority(vn_vote *v, const vn_many *pairs, int n, vn_error *err)
+/* A recording that lacks the checkpoint has no vote, and is not outvoted. */
+static bool with_majority(const ballots *b, int row, int i)
+{
+	int votes = 1;
+	for (int j = 0; j < b->n; j++)
+		votes += j != i && is_there(b, row, j) && do_agree(b, row, i, j);
+	return !is_there(b, row, i) || 2 * votes > count_voters(b, row);
+}
+
+static vn_status elect_majority(vn_vote *v, const ballots *b, vn_error *err)
 {
 	int best = -1;
 
-	for (int i = 0; i < n; i++) {
+	for (int i = 0; i < b->n; i++) {
 		int with = 0;
-		for (int row = 0; row < pairs->n_rows; row++)
-			with += with_majority(pairs, n, row, i);
-		if (with > best && !never_compared(pairs, n, i)) {
+		for (int row = 0; row < b->pairs->n_rows; row++)
+			with += is_there(b, row, i) && with_majority(b, row, i);
+		if (with > best && !never_compared(b, i)) {
 			best = with;
 			v->many.elected = i;
 		}
 	}
 	return best >= 0 ? VN_OK
-	                 : vn_fail(err, VN_ERR_MISMATCH, "no two of the %d recordings could be compared: %s", n,
-	                           pairs->candidate[0].trouble);
+	                 : vn_fail(err, VN_ERR_MISMATCH, "no two of the %d recordings could be compared: %s", b->n,
+	                           b->pairs->candidate[0].trouble);
 }
 
 /* The result of comparing with the elected recording, and whether this one belongs
  * to the majority. */
-static vn_many_cell cell_of(const vn_many *pairs, int n, int row, int elected, int i)
+static vn_many_cell cell_of(const ballots *b, int row, int elected, int i)
 {
-	const vn_many_cell *x = i == elected ? NULL : vn_many_cell_of(pairs, row, pair_of(n, elected, i));
+	const vn_many_cell *x = i == elected ? NULL : vn_many_cell_of(b->pairs, row, pair_of(b->n, elected, i));
 	vn_many_cell        cell = { .there = true,
 		                         .self = i == elected,
 		                         .status = VN_WITHIN,
@@ -95,7 +123,7 @@ static vn_many_cell cell_of(const vn_many *pairs, int n, int row, int elected, i
 	if (x)
 		cell = *x;
 	cell.origin = false;
-	cell.fails = !with_majority(pairs, n, row, i);
+	cell.fails = !with_majority(b, row, i);
 	cell.there = x || i == elected || cell.fails;
 	if (!x && i != elected)
 		cell.status = VN_MISSING;
@@ -104,18 +132,18 @@ static vn_many_cell cell_of(const vn_many *pairs, int n, int row, int elected, i
 
 /* ---- warnings and commands of the pairs ----------------------------------------------- */
 
-static bool always_with_majority(const vn_many *pairs, int n, int i)
+static bool always_with_majority(const ballots *b, int i)
 {
-	for (int row = 0; row < pairs->n_rows; row++)
-		if (!with_majority(pairs, n, row, i))
+	for (int row = 0; row < b->pairs->n_rows; row++)
+		if (!with_majority(b, row, i))
 			return false;
 	return true;
 }
 
 /* Do the warnings of the pair of i and j concern i? */
-static bool is_warned(const vn_vote *v, const vn_many *pairs, int n, int i, int j)
+static bool is_warned(const vn_vote *v, const ballots *b, int i, int j)
 {
-	const bool with_i = always_with_majority(pairs, n, i), with_j = always_with_majority(pairs, n, j);
+	const bool with_i = always_with_majority(b, i), with_j = always_with_majority(b, j);
 	if (with_i != with_j)
 		return with_j;
 	return i != v->many.elected && (j == v->many.elected || i > j);
@@ -131,14 +159,14 @@ static bool has_line(const vn_lines *l, const char *line)
 
 /* Names the pair, unless its reference is the elected one, which the report shows as such. What
  * several pairs say of recording i as the reference, or as the candidate, is added once. */
-static void add_warnings(vn_vote *v, const vn_many *pairs, int n, int i)
+static void add_warnings(vn_vote *v, const ballots *b, int i)
 {
 	vn_many_candidate *x = &v->many.candidate[i];
 	vn_lines           said[2] = { { 0 } };
-	for (int j = 0; j < n; j++) {
-		if (j == i || !is_warned(v, pairs, n, i, j))
+	for (int j = 0; j < b->n; j++) {
+		if (j == i || !is_warned(v, b, i, j))
 			continue;
-		const vn_many_candidate *pair = &pairs->candidate[pair_of(n, i, j)];
+		const vn_many_candidate *pair = &b->pairs->candidate[pair_of(b->n, i, j)];
 		const bool               is_ref = pair->path != x->path;
 		char                     named[32] = "";
 		if (is_ref || j != v->many.elected)
@@ -188,12 +216,12 @@ static void add_command(vn_vote *v, const vn_many_candidate *pair, const int *di
 /* ---- a recording ------------------------------------------------------------------------ */
 
 /* The digests of recording i that were checked: those of the comparison that read most of it. */
-static vn_verified digests_of(const vn_many *pairs, int n, int i, const char *path)
+static vn_verified digests_of(const ballots *b, int i, const char *path)
 {
 	vn_verified most = { 0 };
 
-	for (int j = 0; j < n; j++) {
-		const vn_many_candidate *pair = j == i ? NULL : &pairs->candidate[pair_of(n, i, j)];
+	for (int j = 0; j < b->n; j++) {
+		const vn_many_candidate *pair = j == i ? NULL : &b->pairs->candidate[pair_of(b->n, i, j)];
 		const vn_verified       *d = pair ? &pair->digests[pair->path == path] : &most;
 		if (d->checked + d->wrong + d->without > most.checked + most.wrong + most.without)
 			most = *d;
@@ -202,27 +230,36 @@ static vn_verified digests_of(const vn_many *pairs, int n, int i, const char *pa
 }
 
 /* The program that recorded recording i, from any comparison that opened it. */
-static char *about_of(const vn_many *pairs, int n, int i, const char *path)
+static char *about_of(const ballots *b, int i, const char *path)
 {
-	for (int j = 0; j < n; j++) {
-		const vn_many_candidate *pair = j == i ? NULL : &pairs->candidate[pair_of(n, i, j)];
+	for (int j = 0; j < b->n; j++) {
+		const vn_many_candidate *pair = j == i ? NULL : &b->pairs->candidate[pair_of(b->n, i, j)];
 		if (pair && pair->about)
 			return strdup(pair->path == path ? pair->about : pair->ref_about);
 	}
 	return strdup("");
 }
 
-/* Whether it belongs to the majority in all n_rows checkpoints, and its status under --strict. */
-static vn_status say_one(vn_vote *v, vn_many_candidate *x, int with, int n_rows, bool strict, vn_error *err)
-{
-	char text[200];
+/* The checkpoints of one recording: those put to the vote, and those that it lacks or alone has. */
+typedef struct count {
+	int with, voted, lacks, alone;
+} count;
 
-	x->status = with < n_rows || (strict && x->warnings.n);
-	x->verdict = strdup(with < n_rows ? "NOT with the majority"
-	                    : x->status   ? "with the majority, FAILS by --strict"
-	                                  : "with the majority");
-	v->many.strict |= x->status && with == n_rows;
-	snprintf(text, sizeof text, "%d of %d checkpoints", with < n_rows ? n_rows - with : with, n_rows);
+/* Whether it belongs to the majority in all checkpoints, and its status under --strict. */
+static vn_status say_one(vn_vote *v, vn_many_candidate *x, const count *n, bool strict, vn_error *err)
+{
+	char text[240];
+
+	x->status = n->with < n->voted || (strict && x->warnings.n);
+	x->verdict = strdup(n->with < n->voted ? "NOT with the majority"
+	                    : x->status        ? "with the majority, FAILS by --strict"
+	                                       : "with the majority");
+	v->many.strict |= x->status && n->with == n->voted;
+	snprintf(text, sizeof text, "%d of %d checkpoints", n->with < n->voted ? n->voted - n->with : n->with, n->voted);
+	if (n->lacks)
+		vn_text_add(text, sizeof text, ", %d not recorded", n->lacks);
+	if (n->alone)
+		vn_text_add(text, sizeof text, ", %d recorded by it alone", n->alone);
 	vn_report_say_digests(&x->digests[1], text, sizeof text);
 	if (strict && x->warnings.n)
 		vn_text_add(text, sizeof text, "; %d warning%s (--strict)", x->warnings.n, x->warnings.n == 1 ? "" : "s");
@@ -232,13 +269,26 @@ static vn_status say_one(vn_vote *v, vn_many_candidate *x, int with, int n_rows,
 	return x->verdict && x->counts && x->start ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
 }
 
-static vn_status count_one(vn_vote *v, const vn_many *pairs, const int *digits, int n, int i, bool strict,
-                           vn_error *err)
+static count count_rows(const ballots *b, int i)
+{
+	count n = { 0 };
+
+	for (int row = 0; row < b->pairs->n_rows; row++) {
+		const bool there = is_there(b, row, i), voted = there && count_voters(b, row) > 1;
+		n.lacks += !there;
+		n.alone += there && !voted;
+		n.voted += voted;
+		n.with += voted && with_majority(b, row, i);
+	}
+	return n;
+}
+
+static vn_status count_one(vn_vote *v, const ballots *b, const int *digits, int i, bool strict, vn_error *err)
 {
 	vn_many_candidate       *x = &v->many.candidate[i];
-	const vn_many_candidate *why = never_compared(pairs, n, i),
-							*pair = &pairs->candidate[i == v->many.elected ? 0 : pair_of(n, v->many.elected, i)];
-	int with = 0;
+	const vn_many_candidate *why = never_compared(b, i),
+							*pair = &b->pairs->candidate[i == v->many.elected ? 0 : pair_of(b->n, v->many.elected, i)];
+	const count n = count_rows(b, i);
 
 	v->many.n = i + 1;
 	if (why) {
@@ -249,19 +299,24 @@ static vn_status count_one(vn_vote *v, const vn_many *pairs, const int *digits, 
 			vn_lines_add(&x->refusals, "%s", why->refusals.line[k]);
 		return x->trouble && x->verdict ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
 	}
-	if (!(x->cell = calloc((size_t)pairs->n_rows + 1, sizeof *x->cell)))
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", pairs->n_rows);
-	x->n_cells = pairs->n_rows;
-	for (int row = 0; row < pairs->n_rows; row++) {
-		x->cell[row] = cell_of(pairs, n, row, v->many.elected, i);
-		with += !x->cell[row].fails;
+	if (!n.voted) {
+		x->status = 2;
+		x->verdict = strdup("not compared");
+		x->trouble = strdup("none of its checkpoints is in another recording");
+		return x->trouble && x->verdict ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
+	}
+	if (!(x->cell = calloc((size_t)b->pairs->n_rows + 1, sizeof *x->cell)))
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", b->pairs->n_rows);
+	x->n_cells = b->pairs->n_rows;
+	for (int row = 0; row < b->pairs->n_rows; row++) {
+		x->cell[row] = cell_of(b, row, v->many.elected, i);
 		x->first = x->cell[row].fails && x->first < 0 ? row : x->first;
 	}
-	add_warnings(v, pairs, n, i);
-	x->digests[1] = digests_of(pairs, n, i, x->path);
-	if (say_one(v, x, with, pairs->n_rows, strict, err))
+	add_warnings(v, b, i);
+	x->digests[1] = digests_of(b, i, x->path);
+	if (say_one(v, x, &n, strict, err))
 		return VN_ERR_NOMEM;
-	x->about = about_of(pairs, n, i, x->path);
+	x->about = about_of(b, i, x->path);
 	x->limits = strdup(i == v->many.elected || pair->status == 2 ? "" : pair->limits);
 	x->floor = strdup(i == v->many.elected || pair->status == 2 ? "" : pair->floor);
 	if (i != v->many.elected && pair->status != 2) {
@@ -274,19 +329,20 @@ static vn_status count_one(vn_vote *v, const vn_many *pairs, const int *digits, 
 vn_status vn_vote_count(vn_vote *v, const vn_many *pairs, char *const *path, const int *digits, int n, bool strict,
                         vn_error *err)
 {
-	const vn_many_candidate *lost = lost_pair(pairs, n);
+	const ballots            b = { pairs, path, n };
+	const vn_many_candidate *lost = lost_pair(&b);
 	vn_status                st;
 
 	*v = (vn_vote) { .many = { .vote = true, .row = pairs->row, .n_rows = pairs->n_rows, .reports = pairs->reports } };
 	if (lost)
 		return vn_fail(err, VN_ERR_MISMATCH, "no vote, because not every pair could be compared: %s%s%s", lost->trouble,
 		               lost->refusals.n ? ": " : "", lost->refusals.n ? lost->refusals.line[0] : "");
-	if ((st = elect_majority(v, pairs, n, err)))
+	if ((st = elect_majority(v, &b, err)))
 		return st;
 	for (int i = 0; i < n; i++)
 		v->many.candidate[i] = (vn_many_candidate) { .path = path[i], .first = -1 };
 	for (int i = 0; i < n && !st; i++)
-		st = count_one(v, pairs, digits, n, i, strict, err);
+		st = count_one(v, &b, digits, i, strict, err);
 	snprintf(v->about, sizeof v->about, "the majority of %d recordings (no reference); numbers are against %c", n,
 	         vn_many_letter(v->many.elected));
 	v->many.ref = v->about;

@@ -75,8 +75,10 @@ vernier compare --vote half.h5 half2.h5 rope.h5 rope3.h5 --points 'layer1.*_rope
 echo "== the elected one is the reference of the command"
 q vernier capture ref "$M" --ids "$ids" --precision f16 --points 'layer0.*' -o half0.h5
 vernier compare --vote rope.h5 half.h5 half2.h5 --points 'layer1.*_rope' | grep next
-vernier compare --vote half0.h5 half.h5 half2.h5 | grep next
-vernier compare --vote half.h5 half0.h5 half2.h5 | grep next
+echo "== who recorded less is not outvoted; who has nothing in common is not judged"
+vernier compare --vote half0.h5 half.h5 half2.h5 | grep -E 'majority: |^(all|NOT)'
+q vernier capture ref "$M" --ids "$ids" --precision f16 --points 'layer1.q_rope' -o one.h5
+vernier compare --vote half0.h5 one.h5 one.h5 --allow itself 2>&1 | grep -E 'majority: |none of'
 say compare --vote half.h5 rope.h5
 say compare --vote other.h5 short.h5 half.h5
 say compare --vote half.h5 rope.h5 half.h5
