@@ -62,7 +62,7 @@ typedef struct vn_comparing {
 #define VN_FLOOR_PRECISION_OPTION(type, how) \
 	{ \
 		"floor-precision", 0, VN_INTO(type, how.precision), \
-			.argument = "P", .words = &vn_policy_names, .changes_verdict = true, \
+			.argument = "P", .words = &vn_policy_names, .changes_verdict = true, .repeated = true, \
 			.help = "The precision of the floor. Default: CAND's precision." \
 	}
 #define VN_POINTS_OPTION(type, how) \

@@ -82,7 +82,7 @@ enum vn_kv_layout { VN_KV_CONTIGUOUS, VN_KV_PAGED };
 	}
 #define VN_STRICT_OPTION(type, field, what) \
 	{ \
-		"strict", 0, VN_INTO(type, field), .changes_verdict = true, \
+		"strict", 0, VN_INTO(type, field), .changes_verdict = true, .repeated = true, \
 										   .help = "Treat every warning as a failure: exit status 1" what "." \
 	}
 

@@ -20,8 +20,19 @@ static const char *model_of(const vn_comparison *c)
 	return path ? path : "MODEL";
 }
 
-/* Adds "vernier COMMAND ref.h5 cand.h5 ... --allow WORDS" with one more option, or NULL. allow:
- * what is allowed in addition. */
+/* Adds --model or --floor of this comparison, unless `option` is another --model. */
+static void add_basis(const vn_comparison *c, const char *option, char line[VN_SHELL_LINE])
+{
+	if (option && strcmp(option, "--model") == 0)
+		return;
+	if (c->request.options->model)
+		vn_shell_option(line, "--model", c->request.options->model);
+	else if (c->opened.floor)
+		vn_shell_option(line, "--floor", vn_recording_path(c->opened.floor));
+}
+
+/* Adds "vernier COMMAND ref.h5 cand.h5 ... --allow WORDS" with one more option, or NULL, and the
+ * model or floor that this comparison has. allow: what is allowed in addition. */
 static void add_again(const vn_comparison *c, const char *command, unsigned allow, const char *option,
                       const char *value, vn_lines *lines)
 {
@@ -34,6 +45,7 @@ static void add_again(const vn_comparison *c, const char *command, unsigned allo
 		vn_shell_option(line, "--allow", words);
 	if (option)
 		vn_shell_option(line, option, value);
+	add_basis(c, option, line);
 	if (*line)
 		vn_lines_add(lines, "%s", line);
 }
@@ -207,6 +219,28 @@ static bool made_by(const vn_recording *r, const char *engine)
 	return is && strcmp(is, engine) == 0;
 }
 
+/* Adds "vernier compare REF CAND ...", the comparison with another file as one side. */
+static void add_with(const vn_comparison *c, const char *ref, const char *cand, vn_lines *lines)
+{
+	char        line[VN_SHELL_LINE] = "vernier compare", both[VN_SHELL_LINE], words[VN_ALLOW_WORDS];
+	const char *again = c->request.again ? c->request.again : "";
+
+	vn_shell_begin(both);
+	vn_shell_add(both, sizeof both, vn_recording_path(c->opened.ref));
+	vn_shell_add(both, sizeof both, vn_recording_path(c->opened.cand));
+	vn_shell_end(both);
+	vn_shell_add(line, sizeof line, ref);
+	vn_shell_add(line, sizeof line, cand);
+	if (*both && strncmp(again, both, strlen(both)) == 0 && strlen(line) + strlen(again) < sizeof line)
+		strcat(line, again + strlen(both));
+	vn_allow_list(c->request.options->allow, words);
+	if (*words)
+		vn_shell_option(line, "--allow", words);
+	add_basis(c, NULL, line);
+	if (*line)
+		vn_lines_add(lines, "%s", line);
+}
+
 /* Records one side again with the tokens of the other, and compares. The side must be vernier's
  * own: the reference if possible. */
 static void add_same_tokens(const vn_comparison *c, vn_lines *lines)
@@ -226,7 +260,7 @@ static void add_same_tokens(const vn_comparison *c, vn_lines *lines)
 	            (const char *[]) { "capture", engine, model_of(c), "--precision", precision, "--ids-from", other,
 	                               forced ? "--force-ids-from" : NULL, forced, "-o", to },
 	            11);
-	vn_runs_add(lines, (const char *[]) { "compare", ref ? to : other, ref ? other : to }, 3);
+	add_with(c, ref ? to : other, ref ? other : to, lines);
 }
 
 void vn_next_after_refusal(const vn_comparison *c, vn_lines *lines)

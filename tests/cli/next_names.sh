@@ -36,6 +36,14 @@ next vernier compare ref.h5 other.h5
 eval "$(next vernier compare ref.h5 other.h5 | sed -n 1p)" 2>/dev/null &&
 	vernier compare reference.h5 other.h5 | tail -n 1
 next vernier compare llama.h5 hf.h5 --ref-batch-row 0 --allow config
+echo "== a proposed command keeps the options"
+next vernier compare ref.h5 other.h5 --points 'layer0.*' --strict --model "$M" --floor-precision f16 --allow config
+vernier capture ref "$M" --ids 5,6,7 --precision f16 -o floor.h5 2>/dev/null
+vernier capture ref "$M" --ids 5,6,7 --precision f16 --inject R1@layer1 -o wrong.h5 2>/dev/null
+next vernier compare ref.h5 wrong.h5 --floor floor.h5 --points '*_rope' --strict
+next vernier compare ref.h5 wrong.h5 --model "$M" --floor-precision bf16 --strict
+vernier capture ref "$M" --ids 5,6,7 --precision f16 --points 'layer0.*' -o few.h5 2>/dev/null
+next vernier compare ref.h5 few.h5 --floor floor.h5 --limits fp16-acc32.yaml
 echo "== decoded tokens too"
 vernier capture ref "$M" --ids 5,6,7 --precision f16 --decode 2 -o longer.h5 2>/dev/null
 vernier compare ref.h5 longer.h5 2>&1 | sed -n 1p
