@@ -11,6 +11,7 @@
 #include "libref/base/say.h"
 #include "libref/base/text.h"
 #include "libref/base/trouble.h"
+#include "libref/base/worker.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -221,6 +222,8 @@ static bool is_transient(const vn_pair_outcome *o)
 typedef struct shared {
 	const vn_compare_line *k;
 	const vn_folder_pairs *p;
+	const int             *pair; /* (n) those to compare, by name */
+	int                    n;
 	vn_together           *t;
 	bool                  *transient;
 	_Atomic int           *spare; /* threads, in memory of all processes of a crew (vn_team_among); or NULL */
@@ -251,7 +254,7 @@ static void compare_piece(void *context, int i, vn_cluster_answer *a)
 
 	if (s->spare)
 		--*s->spare;
-	const vn_pair_outcome o = compare_pair(s->k, &s->p->pair[i]);
+	const vn_pair_outcome o = compare_pair(s->k, &s->p->pair[s->pair[i]]);
 	if (s->spare)
 		++*s->spare;
 	a->status = o.status | (is_transient(&o) ? TRANSIENT : 0);
@@ -262,24 +265,20 @@ static void compare_piece(void *context, int i, vn_cluster_answer *a)
 
 static const char *name_piece(void *context, int i)
 {
-	return ((const shared *)context)->p->pair[i].name;
+	const shared *s = context;
+	return s->p->pair[s->pair[i]].name;
 }
 
-/* Prints what the comparison of a pair printed, and adds its outcome. */
+/* Adds the outcome of a pair. */
 static vn_status add_answer(void *context, int i, vn_cluster_answer *a, vn_error *err)
 {
 	const shared         *s = context;
-	const vn_folder_pair *p = &s->p->pair[i];
+	const vn_folder_pair *p = &s->p->pair[s->pair[i]];
 	vn_together          *t = s->t;
 	const char           *line[2 + VN_MOST_FOLDERS] = { NULL };
 	char                 *at = a->text[VN_CLUSTER_WORDS];
 	int                   n = 0;
 
-	fputs(a->text[VN_CLUSTER_OUT] ? a->text[VN_CLUSTER_OUT] : "", stdout);
-	fflush(stdout); /* keeps stdout before stderr */
-	fputs(a->text[VN_CLUSTER_ERR] ? a->text[VN_CLUSTER_ERR] : "", stderr);
-	if (a->text[VN_CLUSTER_TROUBLE] && *a->text[VN_CLUSTER_TROUBLE])
-		vn_trouble_note(a->text[VN_CLUSTER_TROUBLE]);
 	*s->transient = *s->transient || a->status & TRANSIENT;
 	for (char *end; at && n < t->sides + 2 && (end = strchr(at, '\n')); at = end + 1) {
 		*end = 0;
@@ -290,31 +289,6 @@ static vn_status add_answer(void *context, int i, vn_cluster_answer *a, vn_error
 	           : vn_fail(err, VN_ERR_NOMEM, "no memory for the outcome of %s", p->name);
 }
 
-/* Compares the pairs together with the other processes that mpirun started. Only the first process
- * has outcomes in *t. */
-static vn_status share_pairs(const vn_compare_line *k, const vn_folder_pairs *p, const int *order, vn_together *t,
-                             bool *first, bool *transient, vn_error *err)
-{
-	shared               s = { k, p, t, transient, NULL };
-	vn_cluster_answer   *a = calloc((size_t)p->n, sizeof *a);
-	const vn_cluster_job job = {
-		k->name,     "give each its part, with --part N --summary FILE, and join them with vernier merge",
-		p->n,        order,
-		t->work.hex, compare_piece,
-		name_piece,  &s
-	};
-	vn_status st = a ? vn_cluster_share(&job, a, first, err)
-	                 : vn_fail(err, VN_ERR_NOMEM, "no memory for %d recordings", p->n);
-
-	for (int i = 0; !st && *first && i < p->n; i++)
-		st = add_answer(&s, i, &a[i], err);
-	for (int i = 0; a && i < p->n; i++)
-		for (int text = 0; text < VN_CLUSTER_TEXTS; text++)
-			free(a[i].text[text]);
-	free(a);
-	return st;
-}
-
 /* How many processes compare pairs at the same time. A model is loaded once only. */
 static int count_workers(const vn_compare_line *k, int threads, int n)
 {
@@ -323,45 +297,37 @@ static int count_workers(const vn_compare_line *k, int threads, int n)
 
 /* Compares the pairs in processes of their own, several at a time, whose threads they share.
  * VN_ERR_UNSUPPORTED: nothing was done. */
-static vn_status divide_pairs(const vn_compare_line *k, const vn_folder_pairs *p, const int *pair, int n,
-                              vn_together *t, bool *transient, vn_error *err)
+static vn_status divide_pairs(shared *s, const vn_cluster_job *job, vn_error *err)
 {
-	const int            threads = k->how.o.threads ? k->how.o.threads : vn_team_size();
-	const int            workers = count_workers(k, threads, n);
-	shared               s = { k, p, t, transient, NULL };
-	const vn_cluster_job job = {
-		.command = k->name, .n = n, .order = pair, .piece = compare_piece, .name = name_piece, .context = &s
-	};
+	const int threads = s->k->how.o.threads ? s->k->how.o.threads : vn_team_size();
+	const int workers = count_workers(s->k, threads, s->n);
 
 	if (workers < 2)
 		return VN_ERR_UNSUPPORTED;
-	void *page = mmap(NULL, sizeof *s.spare, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	void *page = mmap(NULL, sizeof *s->spare, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (page == MAP_FAILED)
 		return VN_ERR_UNSUPPORTED;
-	s.spare = page;
-	*s.spare = threads;
-	vn_team_among(s.spare);
+	s->spare = page;
+	*s->spare = threads;
+	vn_team_among(s->spare);
 	vn_colours(); /* asks this process's stdout, before workers replace it */
-	const vn_status st = vn_crew_share(&job, workers, add_answer, err);
+	const vn_status st = vn_crew_share(job, workers, err);
 	vn_team_among(NULL);
-	munmap(page, sizeof *s.spare);
+	munmap(page, sizeof *s->spare);
+	s->spare = NULL;
 	return st;
 }
 
 /* Compares the pairs one after another in this process. */
-static vn_status compare_here(const vn_compare_line *k, const vn_folder_pairs *p, const int *pair, int n,
-                              vn_together *t, bool *transient, vn_error *err)
+static vn_status compare_here(shared *s, vn_error *err)
 {
 	vn_status st = VN_OK;
 
-	for (int i = 0; !st && i < n; i++) {
-		const vn_folder_pair *one = &p->pair[pair[i]];
-		const vn_pair_outcome o = compare_pair(k, one);
-		const char           *by[VN_MOST_FOLDERS];
-		for (int s = 0; s < VN_MOST_FOLDERS; s++)
-			by[s] = o.by[s];
-		st = vn_together_add(t, one->name, one->there, o.status, o.each, o.words, by, err);
-		*transient = *transient || is_transient(&o);
+	for (int i = 0; !st && i < s->n; i++) {
+		vn_cluster_answer a = { 0 };
+		compare_piece(s, i, &a);
+		st = add_answer(s, i, &a, err);
+		vn_answer_free(&a);
 	}
 	return st;
 }
@@ -374,24 +340,30 @@ static vn_status compare_pairs(const vn_compare_line *k, const char *const *side
 {
 	char     *asked = say_asked(k);
 	bool     *mine = calloc((size_t)p->n, sizeof *mine);
-	int      *order = calloc((size_t)p->n, sizeof *order), n = 0;
+	int      *order = calloc((size_t)p->n, sizeof *order), *pair = calloc((size_t)p->n, sizeof *pair);
+	shared    s = { .k = k, .p = p, .pair = pair, .t = t, .transient = transient };
 	vn_status st;
 
-	st = mine && order && asked
+	st = mine && order && pair && asked
 	         ? vn_together_begin(t, side, count_candidates(k) + 1, p, k->part, asked, mine, order, err)
 	         : vn_fail(err, VN_ERR_NOMEM, "no memory for %d recordings", p->n);
-	const bool alone = k->part.of || vn_cluster_size() == 1;
-	if (!st && !alone)
-		st = share_pairs(k, p, order, t, first, transient, err);
-	if (!st && alone) { /* by name */
-		for (int i = 0; i < p->n; i++)
-			if (mine[i])
-				order[n++] = i;
-		if ((st = divide_pairs(k, p, order, n, t, transient, err)) == VN_ERR_UNSUPPORTED)
-			st = compare_here(k, p, order, n, t, transient, err);
-	}
+	for (int i = 0; !st && i < p->n; i++)
+		if (mine[i])
+			pair[s.n++] = i;
+	const vn_cluster_job job = {
+		k->name,     "give each its part, with --part N --summary FILE, and join them with vernier merge",
+		s.n,         order,
+		t->work.hex, compare_piece,
+		add_answer,  name_piece,
+		&s
+	};
+	if (!st && !k->part.of && vn_cluster_size() > 1)
+		st = vn_cluster_share(&job, first, err);
+	else if (!st && (st = divide_pairs(&s, &job, err)) == VN_ERR_UNSUPPORTED)
+		st = compare_here(&s, err);
 	free(asked);
 	free(order);
+	free(pair);
 	free(mine);
 	return st;
 }

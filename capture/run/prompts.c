@@ -35,6 +35,7 @@ typedef struct runs {
 	int                   n;
 	vn_tokenizer         *tokenizer; /* NULL: the model has none */
 	vn_session            session;
+	int                   kept; /* those that were already there */
 } runs;
 
 static void warn_of_weights(const vn_recorded *done)
@@ -380,6 +381,17 @@ static void record_piece(void *context, int i, vn_cluster_answer *a)
 	a->text[VN_CLUSTER_WORDS] = strdup(err.text);
 }
 
+static vn_status add_answer(void *context, int i, vn_cluster_answer *a, vn_error *err)
+{
+	runs           *r = context;
+	const vn_status st = (vn_status)(a->status & ~(KEPT | WARNED));
+
+	r->kept += (a->status & KEPT) != 0;
+	if (a->status & WARNED)
+		vn_warned("%s has a warning", r->s[i].name);
+	return st ? vn_fail(err, st, "%s", a->text[VN_CLUSTER_WORDS]) : VN_OK;
+}
+
 static const char *name_piece(void *context, int i)
 {
 	return ((const runs *)context)->s[i].name;
@@ -387,9 +399,8 @@ static const char *name_piece(void *context, int i)
 
 /* Shares the runs with the other processes of mpirun. The first process reports all results. A
  * mapped model is not inherited by a child process, so each child opens it again. */
-static vn_status share_runs(runs *r, int *kept, bool *first, vn_error *err)
+static vn_status share_runs(runs *r, bool *first, vn_error *err)
 {
-	vn_cluster_answer   *a = calloc((size_t)r->n, sizeof *a);
 	int                 *order = calloc((size_t)r->n, sizeof *order);
 	const vn_cluster_job job = { .command = "capture",
 		                         .instead = "start one process",
@@ -397,50 +408,37 @@ static vn_status share_runs(runs *r, int *kept, bool *first, vn_error *err)
 		                         .order = order,
 		                         .same = r->job->recipe->command,
 		                         .piece = record_piece,
+		                         .done = add_answer,
 		                         .name = name_piece,
 		                         .context = r };
-	vn_status            st = a && order ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d prompts", r->n);
 
 	for (int i = 0; order && i < r->n; i++)
 		order[i] = i;
 	vn_session_close(&r->session);
-	if (!st)
-		st = vn_cluster_share(&job, a, first, err);
-	for (int i = 0; !st && *first && i < r->n; i++) {
-		fputs(a[i].text[VN_CLUSTER_ERR], stderr);
-		*kept += (a[i].status & KEPT) != 0;
-		if (a[i].status & WARNED)
-			vn_warned("%s has a warning", r->s[i].name);
-		if (a[i].status & ~(KEPT | WARNED))
-			st = vn_fail(err, (vn_status)(a[i].status & ~(KEPT | WARNED)), "%s", a[i].text[VN_CLUSTER_WORDS]);
-	}
-	for (int i = 0; a && i < r->n; i++)
-		for (int text = 0; text < VN_CLUSTER_TEXTS; text++)
-			free(a[i].text[text]);
+	const vn_status st = order ? vn_cluster_share(&job, first, err)
+	                           : vn_fail(err, VN_ERR_NOMEM, "no memory for %d prompts", r->n);
 	free(order);
-	free(a);
 	return st;
 }
 
 static vn_status record_all(runs *r, vn_error *err)
 {
-	int         kept = 0;
 	bool        first = true, there;
 	vn_recorded done;
 	vn_status   st = VN_OK;
 
 	if (vn_cluster_size() > 1)
-		st = share_runs(r, &kept, &first, err);
+		st = share_runs(r, &first, err);
 	else
 		for (int i = 0; !st && i < r->n; i++) {
 			st = record_run(r, i, &there, &done, err);
-			kept += !st && there;
+			r->kept += !st && there;
 			if (st == VN_ERR_INTERRUPTED)
 				vn_fail(err, st, "interrupted at %s, %d of %d prompts; type the same command%s to continue",
 				        r->s[i].name, i + 1, r->n, r->job->recipe->force ? " without --force" : "");
 		}
 	if (!st && first)
-		vn_say(stderr, "%s: %d recorded, %d already there\n", r->job->folder, r->n - kept, kept);
+		vn_say(stderr, "%s: %d recorded, %d already there\n", r->job->folder, r->n - r->kept, r->kept);
 	return st;
 }
 

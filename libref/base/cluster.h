@@ -39,6 +39,9 @@ typedef struct vn_cluster_job {
 	const char *same;    /* must be equal on all ranks: a digest of what is to be done */
 	/* Does piece i; fills the status and the words. Runs in the child process. */
 	void (*piece)(void *context, int i, vn_cluster_answer *answer);
+	/* Takes its answer, in this process, in the order of the pieces; may change the texts, which are
+	 * freed afterwards. */
+	vn_status (*done)(void *context, int i, vn_cluster_answer *answer, vn_error *err);
 	const char *(*name)(void *context, int i); /* for messages */
 	void *context;
 } vn_cluster_job;
@@ -47,11 +50,10 @@ typedef struct vn_cluster_job {
  * was started alone. */
 int vn_cluster_size(void);
 
-/* Does the pieces together with the other ranks. Rank 0 fills answer (n); on the others *first is
- * false and the answers stay empty. Returns when all are done. The caller frees the texts. A rank
- * whose child process dies ends all processes with status 2, without returning. VN_ERR_MISMATCH: a
- * rank sees other work. VN_ERR_UNSUPPORTED: built without MPI. Call it once in a process, before
- * threads are started. */
-vn_status vn_cluster_share(const vn_cluster_job *job, vn_cluster_answer *answer, bool *first, vn_error *err);
+/* Does the pieces together with the other ranks. When all are done, rank 0 prints what each printed
+ * and calls `done`; on the others *first is false. A rank whose child process dies ends all
+ * processes with status 2, without returning. VN_ERR_MISMATCH: a rank sees other work.
+ * VN_ERR_UNSUPPORTED: built without MPI. Call it once in a process, before threads are started. */
+vn_status vn_cluster_share(const vn_cluster_job *job, bool *first, vn_error *err);
 
 #endif
