@@ -26,7 +26,7 @@ transformers.utils.logging.disable_progress_bar()
 import yaml
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-FIXTURES = os.path.join(HERE, "..", "fixtures")
+FIXTURES = os.path.join(HERE, "..", "..", "fixtures")
 vernier = os.path.abspath(sys.argv[1])
 short = "--short" in sys.argv
 FAMILIES = ("llama", "qwen3") if short else ("llama", "qwen3", "gpt2", "qwen3_5_text", "qwen2", "mistral")
