@@ -22,12 +22,12 @@
 /* Ids on the command line, for all steps. */
 static vn_status take_ids(const vn_import_options *o, vn_dump *d, vn_error *err)
 {
-	int32_t  *ids = NULL, *positions = NULL;
-	int64_t   n = 0, m = 0;
+	int32_t            *ids = NULL, *positions = NULL;
+	int64_t             n = 0, m = 0;
 	const vn_ids_source from = o->ids_from ? (vn_ids_source) { "--ids-from", o->ids_from, -1 }
 	                                       : (vn_ids_source) { "--like", o->like, -1 };
-	vn_status st = o->ids ? vn_arguments_read_ids("--ids", o->ids, &ids, &n, err)
-	                      : vn_ids_from(&from, VN_IDS_ALL, &ids, &n, err);
+	vn_status           st = o->ids ? vn_arguments_read_ids("--ids", o->ids, &ids, &n, err)
+	                                : vn_ids_from(&from, VN_IDS_ALL, &ids, &n, err);
 
 	if (!st && o->positions)
 		st = vn_arguments_read_ids("--positions", o->positions, &positions, &m, err);

@@ -23,7 +23,7 @@ typedef struct vn_import_layout {
 	bool        bits;
 	/* why its numbers cannot be read, half a line: the format is none of ours. NULL: they can.
 	 * Else dtype means nothing. */
-	const char      *unread;
+	const char *unread;
 } vn_import_layout;
 
 typedef struct vn_npy {

@@ -5,6 +5,7 @@
 #include "capture/view/ranks.h"
 #include "capture/recording/steps.h"
 #include "compare/comparison/checkpoint.h"
+#include "compare/match/token_lists.h"
 #include "libref/base/json.h"
 #include "libref/base/text.h"
 #include "libref/family/family.h"
@@ -75,8 +76,27 @@ bool vn_positions_moved(const vn_comparison *c, int64_t *by)
 	return *by != 0;
 }
 
+/* Says how the tokens differ, with what is known of their text. */
+static char *say_tokens(const vn_comparison *c, const vn_recording *other, const char *who, char words[VN_TOKENS_WORDS])
+{
+	const vn_recording *both[] = { c->opened.ref, other };
+	vn_token_list       list[2];
+	vn_tokenizer       *tokenizer = NULL;
+
+	for (int i = 0; i < 2; i++) {
+		list[i].n = vn_recording_tokens(both[i], &list[i].ids, NULL);
+		list[i].text = vn_recording_token_text(both[i]);
+	}
+	if (c->request.options->model && !(list[0].text && list[1].text))
+		vn_tokenizer_open(c->request.options->model, &tokenizer, NULL);
+	vn_tokens_differ(&list[0], &list[1], who, tokenizer, words);
+	vn_tokenizer_close(tokenizer);
+	return words;
+}
+
 static void compare_tokens(vn_comparison *c, const vn_recording *other, const char *who)
 {
+	char           words[VN_TOKENS_WORDS];
 	const int32_t *id[2], *at[2];
 	const int64_t  n = vn_recording_tokens(c->opened.ref, &id[0], &at[0]),
 				  m = vn_recording_tokens(other, &id[1], &at[1]);
@@ -86,10 +106,12 @@ static void compare_tokens(vn_comparison *c, const vn_recording *other, const ch
 	const int64_t known = stopped ? m : n;
 	const bool    decoded = vn_recording_decoded(c->opened.ref) || vn_recording_decoded(other);
 	if (n != m && !stopped) {
-		vn_comparison_refuse(
-			c, VN_ALLOW_TOKEN_IDS, "token_ids",
-			"token ids: %lld in the reference, %lld in the %s: record both on the same tokens, with --ids-from%s",
-			(long long)n, (long long)m, who, decoded ? " and --force-ids-from" : "");
+		say_tokens(c, other, who, words);
+		vn_comparison_refuse(c, VN_ALLOW_TOKEN_IDS, "token_ids",
+		                     "token ids: %lld in the reference, %lld in the %s%s%s record both on the same tokens, "
+		                     "with --ids-from%s",
+		                     (long long)n, (long long)m, who, words, *words ? "; to compare the rest," : ":",
+		                     decoded ? " and --force-ids-from" : "");
 		return;
 	}
 	for (int64_t i = 0; i < known; i++)
@@ -97,8 +119,8 @@ static void compare_tokens(vn_comparison *c, const vn_recording *other, const ch
 			char step[96];
 			say_step(c, i, step, sizeof step);
 			vn_comparison_refuse(
-				c, VN_ALLOW_TOKEN_IDS, "token_ids", "token ids: number %lld%s is %d in the reference, %d in the %s%s",
-				(long long)i, step, id[0][i], id[1][i], who,
+				c, VN_ALLOW_TOKEN_IDS, "token_ids", "token ids: number %lld%s is %d in the reference, %d in the %s%s%s",
+				(long long)i, step, id[0][i], id[1][i], who, *step ? "" : say_tokens(c, other, who, words),
 				*step     ? ": the two runs decoded different tokens; --force-ids-from makes one run decode the other's"
 				: decoded ? ": record both on the same tokens, with --ids-from and --force-ids-from"
 						  : ": record both on the same tokens, with --ids-from");

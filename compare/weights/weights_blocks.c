@@ -1,5 +1,5 @@
-/* weights_blocks.c: whether blocks of a quantised format hold the numbers that they were made of, as
- * far as the format can. */
+/* weights_blocks.c: whether blocks of a quantised format hold the numbers that they were made of,
+ * as far as the format can. */
 #include "compare/weights/weights_numbers.h"
 
 #include <math.h>
@@ -64,7 +64,7 @@ static bool block_fits(const block_sums *s, size_t n, double step)
 
 vn_weight_block_fit vn_weight_block_fit_of(const vn_tensor *a, const vn_tensor *b)
 {
-	const size_t        n = (size_t)vn_shape_count(&a->shape), block = vn_dtype_block(a->dtype),
+	const size_t n = (size_t)vn_shape_count(&a->shape), block = vn_dtype_block(a->dtype),
 				 other = vn_dtype_block(b->dtype), size = block > other ? block : other;
 	const double        step = vn_weight_block_step(a->dtype, b->dtype);
 	vn_weight_block_fit f = { 0 };

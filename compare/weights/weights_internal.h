@@ -18,8 +18,8 @@ bool vn_weight_transposed_together(const vn_weight_trial *t, vn_weight_differenc
 /* Are they such rows in an unknown order, judged by statistics? */
 bool vn_weight_mixed(const vn_weight_trial *t, vn_weight_difference *d);
 /* Are its rows, its columns or all its numbers in another order that vn_weight_orders_of does not
- * list: with RoPE's pairs of another number of heads, heads transposed, blocks that ranks joined, or
- * any other? m: the numbers of side `given`. */
+ * list: with RoPE's pairs of another number of heads, heads transposed, blocks that ranks joined,
+ * or any other? m: the numbers of side `given`. */
 bool vn_weight_moved(const vn_weight_trial *t, int given, const vn_weight_numbers *m, vn_weight_difference *d);
 /* For a weight that exists on one side only because the other has it in parts, or as a part of a
  * fused one. *same: the numbers are equal. */

@@ -17,20 +17,20 @@ enum {
 };
 
 /* The rows (axis 0) or columns (axis 1) of a weight, and where they come from. */
-typedef struct lines {
-	int                    axis;
-	int64_t                n;
-	int64_t                width; /* of a head along this axis; 0: there are none, or it is not known */
-	int                   *from;  /* (n), line i of the candidate is line from[i] of the reference */
-	int                   *trial; /* (n), the same for a rule that is tried */
-	uint64_t              *hash[2]; /* (n), of the lines of both sides, if `from` is known */
-	const vn_weight_trial *weight;
+typedef struct line_order {
+	int                      axis;
+	int64_t                  n;
+	int64_t                  width;   /* of a head along this axis; 0: there are none, or it is not known */
+	int                     *from;    /* (n), line i of the candidate is line from[i] of the reference */
+	int                     *trial;   /* (n), the same for a rule that is tried */
+	uint64_t                *hash[2]; /* (n), of the lines of both sides, if `from` is known */
+	const vn_weight_trial   *weight;
 	/* of side `given`, to be rearranged and compared with the other's digest; NULL: `from` is known */
 	const vn_weight_numbers *m;
 	int                      given;
-} lines;
+} line_order;
 
-static const char *plural(const lines *l)
+static const char *plural(const line_order *l)
 {
 	return l->axis ? "columns" : "rows";
 }
@@ -114,7 +114,7 @@ static vn_dtype shared_format(const vn_tensor *const both[2])
 }
 
 /* Fills l->hash. */
-static bool hash_both(lines *l)
+static bool hash_both(line_order *l)
 {
 	const vn_tensor *const *both = l->weight->numbers;
 	const int64_t           N = vn_shape_count(&both[0]->shape) / both[0]->shape.dim[0];
@@ -135,7 +135,7 @@ static bool hash_both(lines *l)
 
 /* Fills l->from if the candidate's lines are the reference's in another order. A line that is in
  * its place stays there; the others follow each other as far as equal lines allow. */
-static bool read_order(lines *l)
+static bool read_order(line_order *l)
 {
 	line_hash *ref = hash_both(l) ? calloc((size_t)l->n, sizeof *ref) : NULL;
 	bool       good = ref != NULL, moved = false;
@@ -158,7 +158,7 @@ static bool read_order(lines *l)
 /* ---- rules ------------------------------------------------------------------------------ */
 
 /* Does the candidate have the reference's lines in the order of l->trial? */
-static bool is_order(const lines *l)
+static bool is_order(const line_order *l)
 {
 	if (!l->m) {
 		int i = 0;
@@ -174,13 +174,13 @@ static bool is_order(const lines *l)
 	return vn_weight_has_order(l->weight, !l->given, l->m, &o, &vn_weight_unchanged, 0);
 }
 
-static vn_weight_proof proof_of(const lines *l)
+static vn_weight_proof proof_of(const line_order *l)
 {
 	return l->m ? VN_PROOF_DIGEST : VN_PROOF_NUMBERS;
 }
 
 /* Tries one arrangement, or `then` of lines that `first` has arranged; NULL: none. */
-static bool is_arranged(const lines *l, const vn_arrange *first, const vn_arrange *then)
+static bool is_arranged(const line_order *l, const vn_arrange *first, const vn_arrange *then)
 {
 	bool moves = false;
 	for (int64_t i = 0; i < l->n; i++) {
@@ -192,7 +192,7 @@ static bool is_arranged(const lines *l, const vn_arrange *first, const vn_arrang
 
 /* Were the rows of q or k permuted between the pairs of RoPE with another number of heads than the
  * weight has, or with the right number there and another one back? */
-static bool by_pairs(const lines *l, vn_weight_difference *d)
+static bool by_pairs(const line_order *l, vn_weight_difference *d)
 {
 	static const char *const pairs[] = { "neighbouring pairs", "split halves" };
 	const int64_t            K = l->width;
@@ -218,7 +218,7 @@ static bool by_pairs(const lines *l, vn_weight_difference *d)
 }
 
 /* Are the heads transposed, such as (group, key head) for (key head, group)? */
-static bool by_transposed_heads(const lines *l, vn_weight_difference *d)
+static bool by_transposed_heads(const line_order *l, vn_weight_difference *d)
 {
 	const int64_t heads = l->n / l->width;
 
@@ -241,7 +241,7 @@ static void list_blocks(const int *from, int n, int64_t block, char text[LIST_TE
 		vn_text_add(text, LIST_TEXT, "%s%d", i ? ", " : "", (int)(from[i * block] / block));
 }
 
-static bool say_shards(const lines *l, const int *from, int ranks, vn_weight_difference *d)
+static bool say_shards(const line_order *l, const int *from, int ranks, vn_weight_difference *d)
 {
 	char text[LIST_TEXT];
 	list_blocks(from, ranks, l->n / ranks, text);
@@ -259,7 +259,7 @@ static int64_t gcd(int64_t a, int64_t b)
 }
 
 /* The lines that always stay together, as many as possible. */
-static int64_t block_of(const lines *l)
+static int64_t block_of(const line_order *l)
 {
 	int64_t block = l->n;
 	for (int64_t i = 0; i < l->n; i++)
@@ -268,7 +268,7 @@ static int64_t block_of(const lines *l)
 	return block;
 }
 
-static bool say_some(const lines *l, vn_weight_difference *d)
+static bool say_some(const line_order *l, vn_weight_difference *d)
 {
 	char text[LIST_TEXT] = "";
 	int  moved = 0;
@@ -281,7 +281,7 @@ static bool say_some(const lines *l, vn_weight_difference *d)
 }
 
 /* Says an order that was read off both sides and is that of no rule. */
-static bool say_read(const lines *l, vn_weight_difference *d)
+static bool say_read(const line_order *l, vn_weight_difference *d)
 {
 	const int64_t block = block_of(l), heads = l->width ? l->n / l->width : 0;
 	char          text[LIST_TEXT];
@@ -312,7 +312,7 @@ static bool next_order(int at[LISTED], int n)
 	return true;
 }
 
-static bool by_list(const lines *l, vn_weight_difference *d)
+static bool by_list(const line_order *l, vn_weight_difference *d)
 {
 	for (int ranks = 2; ranks <= LISTED; ranks++) {
 		int           at[LISTED] = { 0, 1, 2, 3 };
@@ -345,7 +345,7 @@ static bool turns(const vn_weight_trial *t)
 	return t->name.part == VN_POINT_Q_PROJ || t->name.part == VN_POINT_K_PROJ;
 }
 
-static bool look_along(lines *l, vn_weight_difference *d)
+static bool look_along(line_order *l, vn_weight_difference *d)
 {
 	if (!l->m && !read_order(l))
 		return false;
@@ -392,11 +392,10 @@ bool vn_weight_moved(const vn_weight_trial *t, int given, const vn_weight_number
 	bool                 found = false;
 
 	if (axes < 1 || axes > 2 || !vn_shape_equal(&a->shape, &b->shape) || vn_dtype_block(b->dtype) > 1 ||
-	    (!both && (a->dtype != b->dtype || axes != 2)) ||
-	    (a->dtype == b->dtype && vn_weights_same(a, b)))
+	    (!both && (a->dtype != b->dtype || axes != 2)) || (a->dtype == b->dtype && vn_weights_same(a, b)))
 		return false;
 	for (int axis = 0; !found && axis < axes; axis++) {
-		lines l = { .axis = axis, .n = a->shape.dim[axis], .weight = t, .m = both ? NULL : m, .given = given };
+		line_order l = { .axis = axis, .n = a->shape.dim[axis], .weight = t, .m = both ? NULL : m, .given = given };
 		if (l.n < 2 || l.n > INT32_MAX)
 			continue;
 		l.width = head_width(t, axis, l.n);

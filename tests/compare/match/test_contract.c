@@ -89,8 +89,10 @@ static void other_tokens_are_refused(void)
 {
 	record("ref", 4, 0, NULL, false);
 	record("cand", 3, 0, NULL, false);
-	is_refused(VN_ALLOW_TOKEN_IDS, "token_ids",
-	           "token ids: 4 in the reference, 3 in the candidate: record both on the same tokens, with --ids-from");
+	is_refused(
+		VN_ALLOW_TOKEN_IDS, "token_ids",
+		"token ids: 4 in the reference, 3 in the candidate; the reference has 1 more at the end: 8; to compare the "
+		"rest, record both on the same tokens, with --ids-from");
 	record("cand", 4, 1, NULL, false);
 	verdict v = of(0);
 	CU_ASSERT_EQUAL(v.st, VN_ERR_MISMATCH);
