@@ -172,10 +172,18 @@ void vn_sentence_factor(const vn_sentence *s)
 		[VN_OVER_LAYERS_AND_ONE] = "1 / (layers + 1)", [VN_ROOT_2] = "sqrt(2)", [VN_OVER_ROOT_2] = "1 / sqrt(2)",
 	};
 	/* clang-format on */
-	const char *name = names[s->h->applied.result.factor];
+	const int    factor = s->h->applied.result.factor;
+	const char  *name = names[factor];
+	const double x = s->h->applied.result.number, within = s->h->applied.result.within;
+	const bool   rough = within > 1e-5 * fabs(x) && factor != VN_PLAIN_FACTOR;
 
-	VN_PUT(s, "every element is multiplied by %.6g%s%s", s->h->applied.result.number, name ? ", which is " : "",
-	       name ? name : "");
+	if (name && rough)
+		VN_PUT(s, "every element is multiplied by %.5g +- %.1g, in which %s = %.6g lies", s->h->applied.result.measured,
+		       within, name, x);
+	else if (rough)
+		VN_PUT(s, "every element is multiplied by %.5g +- %.1g", s->h->applied.result.measured, within);
+	else
+		VN_PUT(s, "every element is multiplied by %.6g%s%s", x, name ? ", which is " : "", name ? name : "");
 }
 
 void vn_sentence_axes(const vn_sentence *s)

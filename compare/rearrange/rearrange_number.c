@@ -21,9 +21,22 @@ static bool about_heads(const vn_case *t)
 	       at == VN_POINT_C_ATTN;
 }
 
-/* The nearest factor made of this model's sizes, or power of two, if x is near enough. *name:
- * its vn_factor_name; 0: none. */
-static double near_named(const vn_case *t, double x, int *name)
+/* By how much a measured factor may be off: four standard errors of the fit, and half a rounding of
+ * the number that was multiplied by, which may be a table in the candidate's format. */
+static double uncertainty(const vn_rearranged *r, double by, double xx)
+{
+	const int stored = vn_dtype_digits(r->like->dtype), ran = vn_dtype_digits(r->t->c->opened.policy.storage);
+	double    rest = 0;
+
+	for (int64_t i = 0; i < r->n; i++)
+		if (isfinite(r->own[i]) && isfinite(r->cand[i]))
+			rest += (r->cand[i] - by * r->own[i]) * (r->cand[i] - by * r->own[i]);
+	return 4 * sqrt(rest / xx / (double)r->n) + ldexp(fabs(by), -1 - (stored < ran ? stored : ran));
+}
+
+/* The nearest factor made of this model's sizes, or power of two, if x is near enough. within: by
+ * how much x may be off. *name: its vn_factor_name; 0: none. */
+static double near_named(const vn_case *t, double x, double within, int *name)
 {
 	const vn_plan *p = t->site->plan;
 	double         K = 0, D = 0, group = 0;
@@ -53,7 +66,8 @@ static double near_named(const vn_case *t, double x, int *name)
 	};
 	/* clang-format on */
 	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-		if (isfinite(known[i].x) && known[i].x != 1 && fabs(x / known[i].x - 1) < 2e-3) {
+		if (isfinite(known[i].x) && known[i].x != 1 && fabs(x / known[i].x - 1) < 2e-3 &&
+		    fabs(x - known[i].x) <= within + 1e-6 * fabs(x)) {
 			*name = (int)known[i].name;
 			return known[i].x;
 		}
@@ -111,10 +125,14 @@ static vn_status try_factor(vn_rearranged *r, vn_error *err)
 	if (round_number(r->t, by, &own) &&
 	    ((st = judge_line(r, own.applied.result.number, 0, &own, err)) || vn_case_fits(r->t, &own)))
 		return st;
-	exact = near_named(r->t, by, &name);
+	const double within = uncertainty(r, by, xx);
+	exact = near_named(r->t, by, within, &name);
 	for (int exactly = name != VN_NO_NAME; !st && exactly >= 0; exactly--) {
 		vn_trial h = { .finding = VN_FINDING_FACTOR,
-			           .applied.result = { .number = exactly ? exact : by, .factor = exactly ? name : VN_NO_NAME } };
+			           .applied.result = { .number = exactly ? exact : by,
+			                               .factor = exactly ? name : VN_NO_NAME,
+			                               .measured = by,
+			                               .within = within } };
 		if (!(st = judge_line(r, h.applied.result.number, 0, &h, err)) && exactly && vn_case_fits(r->t, &h))
 			break; /* a person wrote that number, so it is not fitted */
 	}

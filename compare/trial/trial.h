@@ -201,7 +201,9 @@ typedef struct vn_applied {
 		struct {
 			double   number;
 			int      factor; /* VN_FINDING_FACTOR: its vn_factor_name */
-			vn_clamp clamp;  /* VN_FINDING_CLAMPED */
+			/* the same: what was measured, and by how much it may be off; number is a constant near it */
+			double   measured, within;
+			vn_clamp clamp; /* VN_FINDING_CLAMPED */
 			/* an order; of rows and channels: the first and last of each run */
 			int      n, list[VN_LIST_MOST];
 			bool     more; /* there are more runs than the list has */

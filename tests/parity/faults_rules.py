@@ -40,6 +40,7 @@ def rope(t, fault, point, x, get, layer):
         "R5.all": lambda: t.rotate(x, t.frequencies(kind="default"), 1),
         "R5.factor": lambda: t.rotate(x, af=1), "R6.squared": lambda: t.rotate(x, af=t.factor() ** 2),
         "R6.root": lambda: t.rotate(x, af=t.factor() ** 0.5),
+        "R6.derived": lambda: t.rotate(x, af=t.factor(derived=True)),
         "R6.context": lambda: t.rotate(x, t.frequencies(context=t.c["max_position_embeddings"])),
         "R6.ramp": lambda: t.rotate(x, t.frequencies(truncate=False)),
         "R7.kept": lambda: t.rotate(x, t.frequencies(band=1)), "R7.scaled": lambda: t.rotate(x, t.frequencies(band=0)),

@@ -156,8 +156,10 @@ class Truth:
         return (self.c["max_position_embeddings"] / self.rope["original_max_position_embeddings"] if other
                 else self.rope["factor"])
 
-    def factor(self, stretch=False):
+    def factor(self, stretch=False, derived=False):
         """yarn's, of cosine and sine."""
+        if "attention_factor" in self.rope and not derived:
+            return self.rope["attention_factor"]
         return 0.1 * math.log(self.stretch(stretch)) + 1 if self.rope.get("rope_type") == "yarn" else 1.0
 
     def yarn(self, f, theta, R, context=None, truncate=True, stretch=False, whole=False):

@@ -51,6 +51,9 @@ LATER_TOO = ("R1", "R3.plus", "A1.twice", "A5.narrow", "A6", "A10.heads", "A14",
 VARIANTS = (
     ("llama", "with yarn", "R5 R6", {"rope_parameters": {
         "rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 24, "rope_theta": 100.0}}),
+    ("llama", "with yarn and a factor", "R6", {"rope_parameters": {
+        "rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 24, "rope_theta": 100.0,
+        "attention_factor": 1.3}}),
     ("llama", "with llama3", "R5 R7", {"rope_parameters": {
         "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
         "original_max_position_embeddings": 256, "rope_theta": 500000.0}}),

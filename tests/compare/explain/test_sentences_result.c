@@ -92,6 +92,11 @@ static void a_factor_has_its_name(void)
 	says(h, "every element is multiplied by 0.5, which is 1 / query heads per key head");
 	h.applied.result.factor = VN_NO_NAME;
 	says(h, "every element is multiplied by 0.5");
+	h.applied.result.measured = 0.50123;
+	h.applied.result.within = 0.004;
+	says(h, "every element is multiplied by 0.50123 +- 0.004");
+	h.applied.result.factor = VN_OVER_QUERY_HEADS;
+	says(h, "every element is multiplied by 0.50123 +- 0.004, in which 1 / query heads per key head = 0.5 lies");
 	h.finding = VN_FINDING_CLAMPED;
 	h.applied.result.clamp = VN_CLAMP_BOTH;
 	h.applied.result.number = 100;
