@@ -202,10 +202,11 @@ static vn_status decode_greedily(window_walk *w, vn_evaluation *e, vn_error *err
 			break;
 		vn_progress_at(&bar, ++e->steps);
 		if (e->part[0] != e->part[1] || e->part[0] < 0) {
-			const vn_pair p = { .data = { w->rows[0].data, w->rows[1].data },
+			const vn_pair p = { .kernel = vn_metric_kernel_best(),
+				                .data = { w->rows[0].data, w->rows[1].data },
 				                .dtype = { w->rows[0].dtype, w->rows[1].dtype } };
 			e->part_at = e->steps;
-			e->part_tie = vn_scores_sweep_row(vn_metric_kernel_best(), &p, 0, w->plan->vocab).tie;
+			e->part_tie = vn_scores_sweep_row(&p, 0, w->plan->vocab).tie;
 		}
 		last = e->part[0];
 		ids = &last;

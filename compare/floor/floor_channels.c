@@ -67,7 +67,7 @@ static vn_status measure_pool(const vn_comparison *c, const vn_channel_pool *poo
 	vn_measured m;
 	vn_status   st = leave_out(c, pool, t, data, err);
 	if (!st)
-		st = vn_measure(&t[0], &t[1], "token hidden", false, false, c->request.options->threads, &m, err);
+		st = vn_measure(&t[0], &t[1], "token hidden", c->request.options->threads, &m, err);
 	const bool some = !st && m.worst_nmse_channel >= 0;
 	for (int i = 0; i < VN_CHANNEL_METRICS; i++)
 		value[i] = some ? m.value[vn_channel_metrics[i]] : (double)NAN;

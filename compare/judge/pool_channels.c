@@ -297,7 +297,7 @@ static vn_status measure_part(vn_comparison *c, const channel_point *all, int n_
 		return VN_OK;
 	if ((st = vn_channel_rows_of_ref(c, &part, &t[0], &data[0], err)) ||
 	    (st = vn_channel_rows(c, &part, c->opened.cand, entry_of_cand, &t[1], &data[1], err)) ||
-	    (st = vn_measure(&t[0], &t[1], "token hidden", false, false, c->request.options->threads, &m, err)) ||
+	    (st = vn_measure(&t[0], &t[1], "token hidden", c->request.options->threads, &m, err)) ||
 	    m.worst_nmse_channel < 0)
 		goto done;
 	part.channel[0] = m.worst_nmse_channel;

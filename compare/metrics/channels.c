@@ -86,22 +86,23 @@ static int64_t count_channels(const vn_pair *p, const char *axes, int rank)
 
 /* The scratch of one thread in the pass. */
 typedef struct sample {
-	const vn_metric_kernel *k;
-	vn_pair                 pair;
-	double                  unit[2]; /* scale of r and d, so that their squares neither overflow nor underflow */
-	bool                    careful; /* float64, int32, or some are not finite */
-	vn_channels            *c;
+	vn_pair      pair;
+	int64_t      n;        /* channels */
+	int          scale[2]; /* r and d times 2^-scale are summed, whose squares neither overflow nor underflow */
+	bool         careful;  /* float64, int32, or some are not finite */
+	vn_channels *c;
 } sample;
 
 static void add_careful(const sample *s, const vn_pair *p, int64_t at, size_t n, int64_t channel)
 {
-	double x[2][VN_BLOCK];
+	const double unit[2] = { ldexp(1.0, -s->scale[0]), ldexp(1.0, -s->scale[1]) };
+	double       x[2][VN_BLOCK];
 	for (int side = 0; side < 2; side++)
-		vn_block_double(s->k, p, side, at, n, x[side]);
+		vn_block_double(p, side, at, n, x[side]);
 	for (size_t i = 0; i < n; i++) {
 		if (!isfinite(x[0][i]) || !isfinite(x[1][i]))
 			continue;
-		const double r = x[0][i] * s->unit[0], d = x[1][i] * s->unit[1] - x[0][i] * s->unit[1];
+		const double r = x[0][i] * unit[0], d = x[1][i] * unit[1] - x[0][i] * unit[1];
 		s->c->rr[channel + (int64_t)i] += r * r;
 		s->c->rd[channel + (int64_t)i] += r * d;
 		s->c->dd[channel + (int64_t)i] += d * d;
@@ -122,10 +123,10 @@ static void add_channel(const sample *s, const vn_pair *p, int64_t at, size_t n,
 		x[side] = (vn_side) { vn_pair_at(p, side, at), d };
 		if (d == VN_F32 || p->grid == VN_F16 || p->grid == VN_BF16)
 			continue;
-		s->k->load(room[side], x[side].data, d, n);
+		p->kernel->load(room[side], x[side].data, d, n);
 		x[side] = (vn_side) { room[side], VN_F32 };
 	}
-	s->k->columns(x[0], x[1], n, s->c->rr + channel, s->c->rd + channel, s->c->dd + channel);
+	p->kernel->columns(x[0], x[1], n, s->c->rr + channel, s->c->rd + channel, s->c->dd + channel);
 }
 
 int64_t vn_channel_row(int64_t i, int64_t rows, int64_t all)
@@ -197,7 +198,7 @@ static vn_status count_different(const sample *s, int64_t rows, vn_window *in, c
 		const vn_pair here = in ? vn_window_of_run(in, p, at) : *p;
 		double       *x = kept[*different];
 		int64_t       i = 0;
-		vn_block_double(s->k, &here, 0, at, (size_t)n, x);
+		vn_block_double(&here, 0, at, (size_t)n, x);
 		while (i < *different && differ(kept[i], x, n))
 			i++;
 		*different += i == *different;
@@ -251,12 +252,12 @@ static bool is_last(const reference *x, const vn_pair *p)
 /* different: distinct tokens in the sample. scores: the channels are scores. They are computed from
  * fewer numbers than there are channels, so all channels of a token err together, which a few
  * tokens do not average out. */
-static void measure_channels(const sample *s, const int scale[2], int64_t n, double least, int64_t different,
-                             bool scores, vn_measured *m)
+static void measure_channels(const sample *s, double least, int64_t different, bool scores, vn_measured *m)
 {
-	vn_channels *c = s->c;
-	const int    up = scale[1] - scale[0];
-	double       worst = -1.0, far = -1.0;
+	vn_channels  *c = s->c;
+	const int64_t n = s->n;
+	const int     up = s->scale[1] - s->scale[0];
+	double        worst = -1.0, far = -1.0;
 
 	if (least == 0.0)
 		return; /* a reference of zeros is judged as a whole tensor */
@@ -292,26 +293,24 @@ static void measure_channels(const sample *s, const int scale[2], int64_t n, dou
 	m->value[VN_M_WORST_CHANNEL_SCALE] = far;
 }
 
-vn_status vn_measure_channels(const vn_metric_kernel *k, const vn_pair *p, vn_channels *c, vn_window *in, vn_job *job,
-                              vn_error *err)
+vn_status vn_measure_channels(const vn_pair *p, vn_channels *c, vn_window *in, vn_job *job, vn_error *err)
 {
 	const int64_t n = count_channels(p, job->axes, job->ref.shape.rank),
 				  rows = p->rows < VN_CHANNEL_ROWS ? p->rows : VN_CHANNEL_ROWS;
 	vn_measured *m = &job->m;
 	const bool wide = p->dtype[0] == VN_F64 || p->dtype[0] == VN_I32 || p->dtype[1] == VN_F64 || p->dtype[1] == VN_I32;
-	int        scale[2] = { 0, 0 };
+	sample     s = { .pair = *p, .n = n, .careful = wide || m->finite < m->n, .c = c };
 	if (n == 0 || m->finite == 0)
 		return VN_OK;
 	if (!make_room(c, n))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %lld channels", (long long)n);
 	for (int i = 0; i < 2 && wide; i++) {
-		frexp(i ? fmax(m->absmax[0], m->absmax[1]) : m->absmax[0], &scale[i]);
-		scale[i] = scale[i] > -1021 ? scale[i] : -1021; /* its inverse must be representable too */
+		frexp(i ? fmax(m->absmax[0], m->absmax[1]) : m->absmax[0], &s.scale[i]);
+		s.scale[i] = s.scale[i] > -1021 ? s.scale[i] : -1021; /* its inverse must be representable too */
 	}
-	const sample s = { k, *p, { ldexp(1.0, -scale[0]), ldexp(1.0, -scale[1]) }, wide || m->finite < m->n, c };
-	const bool   again = !in && is_last(&c->last, p);
-	reference    of = { in ? NULL : p->data[0], p->outer, p->rows, p->inner, c->last.different, -1 };
-	vn_status    st = add_all(&s, rows, in, job, err);
+	const bool again = !in && is_last(&c->last, p);
+	reference  of = { in ? NULL : p->data[0], p->outer, p->rows, p->inner, c->last.different, -1 };
+	vn_status  st = add_all(&s, rows, in, job, err);
 	if (!st && !again)
 		st = count_different(&s, rows, in, job, &of.different, err);
 	if (st)
@@ -320,6 +319,6 @@ vn_status vn_measure_channels(const vn_metric_kernel *k, const vn_pair *p, vn_ch
 	const double least = known ? c->last.least : least_of(c, n);
 	of.least = s.careful ? -1 : least;
 	c->last = of;
-	measure_channels(&s, scale, n, least, of.different, job->scores, m);
+	measure_channels(&s, least, of.different, job->scores, m);
 	return VN_OK;
 }

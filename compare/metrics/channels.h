@@ -28,7 +28,6 @@ int64_t vn_channel_row(int64_t i, int64_t rows, int64_t all);
 /* Fills worst_channel_nmse and worst_channel_scale of job->m, whose other metrics are set, and
  * replaces scale by the median channel's if that is farther from 1. in: how to read a job in parts;
  * NULL: it has data. */
-vn_status vn_measure_channels(const vn_metric_kernel *k, const vn_pair *p, vn_channels *c, vn_window *in, vn_job *job,
-                              vn_error *err);
+vn_status vn_measure_channels(const vn_pair *p, vn_channels *c, vn_window *in, vn_job *job, vn_error *err);
 
 #endif

@@ -42,10 +42,11 @@ typedef struct vn_spread {
 	uint32_t             count[VN_ULP_TABLES][VN_ULP_BUCKETS];
 } vn_spread;
 
-/* Sums over one block of a row of scores. rm and cm are the maxima of the rows. y = (r-c) - shift
- * approximates log p/q; only terms that cannot cancel are summed. */
+/* Sums over one block of a row of scores. y = (r-c) - shift approximates log p/q; only terms that
+ * cannot cancel are summed. */
 typedef struct vn_soft {
-	double zr, zc; /* sum e^(r-rm), sum e^(c-cm) */
+	double rm, cm, shift; /* in; rm and cm are the maxima of the rows */
+	double zr, zc;        /* sum e^(r-rm), sum e^(c-cm) */
 	/* h: sum e^(r-rm) (e^-y - 1 + y), all terms >= 0; u: sum e^(r-rm) (e^-y - 1) */
 	double h, u;
 } vn_soft;
@@ -63,6 +64,11 @@ typedef struct vn_side {
 	const void *data;
 	vn_dtype    dtype;
 } vn_side;
+
+/* How double is scaled before a relative difference is taken, so that it keeps its digits. */
+typedef struct vn_wide_scale {
+	double scale, up, half;
+} vn_wide_scale;
 
 typedef struct vn_metric_kernel {
 	const char *name;
@@ -82,13 +88,13 @@ typedef struct vn_metric_kernel {
 	void (*wide_sums)(const double *r, const double *c, size_t n, const double unit[3], vn_block_sums *s);
 	/* Adds to rel and max_rel: |c-r| / max(|r|, scale / up), with all three multiplied by `half` so
 	 * that c-r does not overflow. */
-	void (*wide_rel)(const double *r, const double *c, size_t n, double scale, double up, double half, vn_spread *s);
+	void (*wide_rel)(const double *r, const double *c, size_t n, vn_wide_scale by, vn_spread *s);
 	void (*wide_ulps)(const double *r, const double *c, size_t n, vn_dtype grid, vn_spread *s);
 	void (*scores)(vn_side r, vn_side c, size_t n, const double first[2], vn_score_sums *s);
 	/* Returns the index, from `from` on, of the first number greater than x; n: there is none. */
 	size_t (*above)(vn_side s, size_t n, size_t from, double x);
 	/* Adds to *s. The sides may also be double, both of them. */
-	void (*soft)(vn_side r, vn_side c, size_t n, double rm, double cm, double shift, vn_soft *s);
+	void (*soft)(vn_side r, vn_side c, size_t n, vn_soft *s);
 } vn_metric_kernel;
 
 extern const vn_metric_kernel vn_metric_kernel_plain;

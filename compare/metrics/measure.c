@@ -44,16 +44,22 @@ static bool is_wide(vn_dtype d)
 	return d == VN_F64 || d == VN_I32;
 }
 
-static void measure_run(const vn_metric_kernel *k, const vn_pair *p, int64_t at, int64_t n, vn_sums *u, vn_squares *row,
-                        vn_spread *spread, vn_ahead *ahead, vn_scores_sweep *scores)
+/* What each thread has for itself. */
+typedef struct measurer {
+	vn_slicing   slicing;
+	vn_channels *channels;
+	vn_window   *window; /* NULL: nothing is read in parts */
+} measurer;
+
+static void measure_run(const vn_pair *p, int64_t at, int64_t n, vn_sums *u, vn_squares *row, vn_slicing *with)
 {
 	for (int64_t i = 0; i < n; i += VN_SLICE) {
 		const size_t m = (size_t)(n - i < VN_SLICE ? n - i : VN_SLICE);
 		vn_sums      s;
 		if (is_wide(p->dtype[0]) || is_wide(p->dtype[1]))
-			vn_slice_wide(k, p, at + i, m, &s, spread);
+			vn_slice_wide(p, at + i, m, &s, with);
 		else
-			vn_slice_narrow(k, p, at + i, m, &s, spread, ahead, scores);
+			vn_slice_narrow(p, at + i, m, &s, with);
 		if (p->bits)
 			vn_slice_differing(p, at + i, m, &s);
 		if (row)
@@ -77,10 +83,9 @@ static void empty_spread(vn_spread *s, uint64_t *count)
 	memset(s->count, 0, sizeof s->count);
 }
 
-/* Measures the rows of unit `which` in outer indices [from, to). in: the window that holds the
- * rows; NULL: the pair itself. */
-static void measure_rows(const vn_metric_kernel *k, job_units *w, int64_t which, int64_t from, int64_t to,
-                         const vn_window *in, vn_spread *spread, vn_ahead *ahead)
+/* Measures the rows of unit `which` in outer indices [from, to); of a job read in parts, the window
+ * holds them. */
+static void measure_rows(job_units *w, int64_t which, int64_t from, int64_t to, measurer *by)
 {
 	const vn_pair *p = &w->pair;
 	const int64_t  first = which * w->rows, rows = p->rows - first < w->rows ? p->rows - first : w->rows;
@@ -90,38 +95,38 @@ static void measure_rows(const vn_metric_kernel *k, job_units *w, int64_t which,
 		for (int64_t t = first; t < first + rows; t++) {
 			const int64_t at = (o * p->rows + t) * p->inner;
 			const int64_t n = p->n - at < p->inner ? p->n - at : p->inner;
-			if (in)
-				moved = vn_window_of_row(in, p, o, t);
+			if (w->parts)
+				moved = vn_window_of_row(by->window, p, o, t);
 			const bool      one = w->scores.kl && n == w->scores.width; /* row of scores */
 			vn_scores_sweep scores;
 			if (one)
-				scores = vn_scores_sweep_begin(k, p, at, n);
-			measure_run(k, in ? &moved : p, at, n, &w->unit[which], w->row ? &w->row[t] : NULL, spread, ahead,
-			            one ? &scores : NULL);
+				scores = vn_scores_sweep_begin(p, at, n);
+			by->slicing.scores = one ? &scores : NULL;
+			measure_run(w->parts ? &moved : p, at, n, &w->unit[which], w->row ? &w->row[t] : NULL, &by->slicing);
 			for (int64_t i = at; w->scores.kl && i < at + n; i += w->scores.width) {
-				const vn_scores_row x = one ? vn_scores_sweep_end(&scores)
-				                            : vn_scores_sweep_row(k, p, i, w->scores.width);
+				const vn_scores_row x = one ? vn_scores_sweep_end(&scores) : vn_scores_sweep_row(p, i, w->scores.width);
 				vn_scores_add(&w->scores, i / w->scores.width, &x);
 			}
 			if ((since += n) > INT32_MAX / 2) { /* the tables have 32-bit counters */
-				empty_spread(spread, w->count);
+				empty_spread(&by->slicing.spread, w->count);
 				since = 0;
 			}
 		}
-	empty_spread(spread, w->count);
+	by->slicing.scores = NULL;
+	empty_spread(&by->slicing.spread, w->count);
 }
 
 /* Measures a unit of one row larger than a window. */
-static vn_status measure_wide_row(const vn_metric_kernel *k, job_units *w, const vn_job *job, int64_t row,
-                                  vn_window *in, vn_spread *spread, vn_error *err)
+static vn_status measure_wide_row(job_units *w, const vn_job *job, int64_t row, measurer *by, vn_error *err)
 {
 	const vn_pair *p = &w->pair;
+	vn_window     *in = by->window;
 	const int64_t  most = in->most / p->inner; /* outer indices */
 	vn_status      st = VN_OK;
 	for (int64_t o = 0, n; o < p->outer && !st && most > 0; o += n) {
 		n = p->outer - o < most ? p->outer - o : most;
-		if (!(st = vn_window_rows(in, job, p, o, n, row, 1, err)))
-			measure_rows(k, w, row, o, o + n, in, spread, NULL);
+		if (!(st = vn_window_rows(in, job, p, (vn_row_range) { o, n, row, 1 }, err)))
+			measure_rows(w, row, o, o + n, by);
 	}
 	for (int64_t o = 0; o < p->outer && !st && most == 0; o++)
 		for (int64_t i = 0, n; i < p->inner && !st; i += n) {
@@ -130,15 +135,14 @@ static vn_status measure_wide_row(const vn_metric_kernel *k, job_units *w, const
 			if ((st = vn_window_run(in, job, at, n, err)))
 				continue;
 			const vn_pair here = vn_window_of_run(in, p, at);
-			measure_run(k, &here, at, n, &w->unit[row], w->row ? &w->row[row] : NULL, spread, NULL, NULL);
-			empty_spread(spread, w->count);
+			measure_run(&here, at, n, &w->unit[row], w->row ? &w->row[row] : NULL, &by->slicing);
+			empty_spread(&by->slicing.spread, w->count);
 		}
 	return st;
 }
 
 /* Measures units [unit, end) of a job. */
-static vn_status measure_units(const vn_metric_kernel *k, job_units *w, const vn_job *job, int64_t unit, int64_t end,
-                               vn_window *in, vn_spread *spread, vn_ahead *ahead, vn_error *err)
+static vn_status measure_units(job_units *w, const vn_job *job, int64_t unit, int64_t end, measurer *by, vn_error *err)
 {
 	const vn_pair *p = &w->pair;
 	const int64_t  row = unit * w->rows, rows = (p->rows < end * w->rows ? p->rows : end * w->rows) - row;
@@ -147,12 +151,12 @@ static vn_status measure_units(const vn_metric_kernel *k, job_units *w, const vn
 		w->unit[i] = (vn_sums) { .max_block = -1, .bad_at = -1, .differs_at = -1 };
 	if (w->row)
 		memset(&w->row[row], 0, (size_t)rows * sizeof *w->row);
-	if (w->parts && rows * p->outer * p->inner > in->most)
-		return measure_wide_row(k, w, job, row, in, spread, err);
+	if (w->parts && rows * p->outer * p->inner > by->window->most)
+		return measure_wide_row(w, job, row, by, err);
 	if (w->parts)
-		st = vn_window_rows(in, job, p, 0, p->outer, row, rows, err);
+		st = vn_window_rows(by->window, job, p, (vn_row_range) { 0, p->outer, row, rows }, err);
 	for (int64_t i = unit; !st && i < end; i++)
-		measure_rows(k, w, i, 0, p->outer, w->parts ? in : NULL, spread, ahead);
+		measure_rows(w, i, 0, p->outer, by);
 	return st;
 }
 
@@ -163,6 +167,7 @@ static vn_pair make_pair(const vn_job *job)
 	const int       axis = vn_token_axis(job->axes, s->rank);
 	const vn_dtype  ref = job->ref.dtype, cand = job->cand.dtype;
 	vn_pair         p = {
+				.kernel = vn_metric_kernel_best(),
 				.data = { job->ref.data, job->cand.data },
 				.dtype = { ref, cand },
 				.grid = vn_dtype_digits(ref) < vn_dtype_digits(cand) ? ref : cand,
@@ -195,9 +200,9 @@ void vn_job_give_back(const vn_job *job)
 	vn_pair_give_back(&p, 0, p.n);
 }
 
-static vn_status join_units(const vn_metric_kernel *k, const job_units *w, vn_window *in, vn_channels *channels,
-                            vn_job *job, vn_error *err)
+static vn_status join_units(const job_units *w, const measurer *by, vn_job *job, vn_error *err)
 {
+	vn_window   *in = by->window;
 	vn_measured *m = &job->m;
 	vn_status    st = VN_OK;
 	vn_sums      sums = w->unit[0];
@@ -209,11 +214,11 @@ static vn_status join_units(const vn_metric_kernel *k, const job_units *w, vn_wi
 		if (w->parts && (st = vn_window_run(in, job, at, n, err)))
 			return st;
 		const vn_pair here = w->parts ? vn_window_of_run(in, &w->pair, at) : w->pair;
-		vn_metric_find_max(k, &here, at, m);
+		vn_metric_find_max(&here, at, m);
 	}
 	if (w->row)
 		vn_measure_tokens(w->row, w->pair.rows, w->size, m);
-	return job->brief ? VN_OK : vn_measure_channels(k, &w->pair, channels, w->parts ? in : NULL, job, err);
+	return job->brief ? VN_OK : vn_measure_channels(&w->pair, by->channels, w->parts ? in : NULL, job, err);
 }
 
 /* Gives back the pages of a stretch when this unit was its last. */
@@ -283,13 +288,12 @@ static vn_status begin_scores(job_units *w, const vn_job *job, vn_error *err)
 	return vn_scores_begin(&w->scores, &w->pair, width) ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for scores");
 }
 
-static vn_status end_scores(job_units *w, const vn_metric_kernel *k, int threads, vn_window *windows, vn_job *job,
-                            vn_error *err)
+static vn_status end_scores(job_units *w, int threads, vn_window *windows, vn_job *job, vn_error *err)
 {
 	if (!job->scores || job->st || job->ref.shape.rank == 0)
 		return VN_OK;
 	if (!w->scores.kl)
-		return vn_measure_scores(k, &w->pair, threads, windows, job, err);
+		return vn_measure_scores(&w->pair, threads, windows, job, err);
 	vn_scores_end(&w->scores, &job->m);
 	return VN_OK;
 }
@@ -302,28 +306,20 @@ static bool same_reference(const job_units *a, const job_units *b)
 	       a->pair.inner == b->pair.inner;
 }
 
-/* What each thread has for itself. */
-typedef struct measurer {
-	vn_spread    spread;
-	vn_ahead     ahead;
-	vn_channels *channels;
-} measurer;
-
 /* What the threads share. */
 typedef struct measure_pass {
-	const vn_metric_kernel *k;
-	vn_job                 *job; /* (n) */
-	job_units              *w;   /* (n) */
-	int                     n;
-	int64_t                 shares;
-	_Atomic int64_t         next;
-	measurer               *own;    /* (threads) */
-	vn_window              *window; /* (threads); NULL: nothing is read in parts */
-	_Atomic int64_t        *ended;  /* for all jobs, like the members below */
-	_Atomic bool           *measured;
-	vn_sums                *unit;
-	vn_squares             *row;
-	vn_size                *size;
+	vn_job          *job; /* (n) */
+	job_units       *w;   /* (n) */
+	int              n;
+	int64_t          shares;
+	_Atomic int64_t  next;
+	measurer        *own;    /* (threads) */
+	vn_window       *window; /* (threads); NULL: nothing is read in parts */
+	_Atomic int64_t *ended;  /* for all jobs, like the members below */
+	_Atomic bool    *measured;
+	vn_sums         *unit;
+	vn_squares      *row;
+	vn_size         *size;
 } measure_pass;
 
 /* Records the first failure of a job. */
@@ -342,9 +338,7 @@ static void end_job(measure_pass *p, int i, int thread)
 	vn_error   why = { "" };
 	vn_running_digest_end(&w->digest, &w->pair, &p->job[i]);
 	if (!w->failed)
-		note_failure(
-			p, i, join_units(p->k, w, p->window ? &p->window[thread] : NULL, p->own[thread].channels, &p->job[i], &why),
-			&why);
+		note_failure(p, i, join_units(w, &p->own[thread], &p->job[i], &why), &why);
 	if (!w->parts && vn_pair_gives_back(&w->pair))
 		vn_pair_give_back(&w->pair, 0, w->pair.n);
 }
@@ -367,7 +361,7 @@ static void measure_share(measure_pass *p, int job, int64_t share, int64_t then,
 {
 	job_units    *w = &p->w[job];
 	const int64_t unit = share * w->each, end = unit + w->each < w->units ? unit + w->each : w->units;
-	vn_ahead     *ahead = &p->own[thread].ahead;
+	vn_ahead     *ahead = &p->own[thread].slicing.ahead;
 	vn_error      why = { "" };
 	for (int side = 0; side < 2; side++) {
 		const size_t size = vn_dtype_size(w->pair.dtype[side]);
@@ -376,10 +370,7 @@ static void measure_share(measure_pass *p, int job, int64_t share, int64_t then,
 		               run_of(p, then, then_share, side));
 	}
 	if (!w->failed)
-		note_failure(p, job,
-		             measure_units(p->k, w, &p->job[job], unit, end, p->window ? &p->window[thread] : NULL,
-		                           &p->own[thread].spread, ahead, &why),
-		             &why);
+		note_failure(p, job, measure_units(w, &p->job[job], unit, end, &p->own[thread], &why), &why);
 	vn_running_digest_unit(&w->digest, &w->pair, unit);
 }
 
@@ -445,9 +436,11 @@ static bool make_room(job_units *w, int n, measure_pass *p, int threads)
 	p->own = calloc((size_t)threads, sizeof *p->own);
 	if (!p->ended || !p->measured || !p->unit || !p->row || !p->size || !p->own)
 		return false;
-	for (int i = 0; i < threads; i++)
+	for (int i = 0; i < threads; i++) {
+		p->own[i].window = p->window ? &p->window[i] : NULL;
 		if (!(p->own[i].channels = vn_channels_new()))
 			return false;
+	}
 	units = rows = ended = 0;
 	for (int i = 0; i < n; i++) {
 		w[i].stretches.ended = p->ended + ended;
@@ -506,7 +499,7 @@ static int useful_threads(const measure_pass *p, int n, int all, bool parts)
 vn_status vn_measure_many(vn_job *job, int n, int threads, vn_error *err)
 {
 	const int    all = threads > 0 ? threads : vn_team_size();
-	measure_pass p = { .k = vn_metric_kernel_best(), .job = job, .w = calloc((size_t)n + 1, sizeof *p.w), .n = n };
+	measure_pass p = { .job = job, .w = calloc((size_t)n + 1, sizeof *p.w), .n = n };
 	bool         parts = false;
 	int          leader = 0;
 	vn_status    st = VN_OK;
@@ -546,16 +539,16 @@ vn_status vn_measure_many(vn_job *job, int n, int threads, vn_error *err)
 		if (p.w[i].shares == 0)
 			end_job(&p, i, 0);
 	for (int i = 0; !st && i < n; i++)
-		st = end_scores(&p.w[i], p.k, threads, p.window, &job[i], err);
+		st = end_scores(&p.w[i], threads, p.window, &job[i], err);
 done:
 	free_pass(&p, n, threads, all, st != VN_OK);
 	return st;
 }
 
-vn_status vn_measure(const vn_tensor *ref, const vn_tensor *cand, const char *axes, bool scores, bool mapped,
-                     int threads, vn_measured *m, vn_error *err)
+vn_status vn_measure(const vn_tensor *ref, const vn_tensor *cand, const char *axes, int threads, vn_measured *m,
+                     vn_error *err)
 {
-	vn_job          job = { .ref = *ref, .cand = *cand, .axes = axes, .scores = scores, .mapped = mapped };
+	vn_job          job = { .ref = *ref, .cand = *cand, .axes = axes };
 	const vn_status st = vn_measure_many(&job, 1, threads, err);
 	*m = job.m;
 	return st;

@@ -151,11 +151,10 @@ typedef struct vn_job {
 /* Measures all jobs; threads wait for each other only at the end. threads 0: one per processor.
  * Fails only if memory runs out; other failures are in `st` of the jobs. */
 vn_status vn_measure_many(vn_job *job, int n, int threads, vn_error *err);
-/* Measures one pair. mapped: both are in shared mappings of files, whose pages are released after
- * use. */
-vn_status vn_measure(const vn_tensor *ref, const vn_tensor *cand, const char *axes, bool scores, bool mapped,
-                     int threads, vn_measured *m, vn_error *err);
-/* Same, with `brief` (vn_job), and without scores. */
+/* Measures one pair, without scores. */
+vn_status vn_measure(const vn_tensor *ref, const vn_tensor *cand, const char *axes, int threads, vn_measured *m,
+                     vn_error *err);
+/* Same, with `brief` (vn_job). */
 vn_status vn_measure_brief(const vn_tensor *ref, const vn_tensor *cand, const char *axes, int threads, vn_measured *m,
                            vn_error *err);
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-void vn_block_double(const vn_metric_kernel *k, const vn_pair *p, int side, int64_t at, size_t n, double *x)
+void vn_block_double(const vn_pair *p, int side, int64_t at, size_t n, double *x)
 {
 	const unsigned char *src = vn_pair_at(p, side, at);
 	if (p->dtype[side] == VN_F64) {
@@ -15,7 +15,7 @@ void vn_block_double(const vn_metric_kernel *k, const vn_pair *p, int side, int6
 		return;
 	}
 	float room[VN_BLOCK];
-	k->load(room, src, p->dtype[side], n);
+	p->kernel->load(room, src, p->dtype[side], n);
 	for (size_t i = 0; i < n; i++)
 		x[i] = (double)room[i];
 }

@@ -12,15 +12,16 @@
 #define VN_SLICE 65536 /* elements of a row that are read twice while they are in the cache */
 
 typedef struct vn_pair {
-	const unsigned char *data[2]; /* [0] reference, [1] candidate */
-	int64_t              origin;  /* index of the element at the start of data */
-	vn_dtype             dtype[2], grid;
-	int64_t              n, outer, rows, inner;
-	bool                 tokens; /* rows are tokens */
-	bool                 bits;   /* count what differs */
-	bool                 brief;  /* no relative errors, no ulps, no channels */
-	bool                 mapped; /* data is in shared mappings */
-	bool                 masks;  /* minus infinity on both sides is a mask */
+	const vn_metric_kernel *kernel;
+	const unsigned char    *data[2]; /* [0] reference, [1] candidate */
+	int64_t                 origin;  /* index of the element at the start of data */
+	vn_dtype                dtype[2], grid;
+	int64_t                 n, outer, rows, inner;
+	bool                    tokens; /* rows are tokens */
+	bool                    bits;   /* count what differs */
+	bool                    brief;  /* no relative errors, no ulps, no channels */
+	bool                    mapped; /* data is in shared mappings */
+	bool                    masks;  /* minus infinity on both sides is a mask */
 } vn_pair;
 
 static inline const unsigned char *vn_pair_at(const vn_pair *p, int side, int64_t at)
@@ -29,6 +30,6 @@ static inline const unsigned char *vn_pair_at(const vn_pair *p, int side, int64_
 }
 
 /* Loads n <= VN_BLOCK numbers of one side as double. */
-void vn_block_double(const vn_metric_kernel *k, const vn_pair *p, int side, int64_t at, size_t n, double *x);
+void vn_block_double(const vn_pair *p, int side, int64_t at, size_t n, double *x);
 
 #endif

@@ -37,11 +37,11 @@ static void top_add(vn_top *t, double x, int64_t at)
 
 /* Loads both sides of a block as double, with weight zero for non-finite scores. Returns true when
  * the only such scores are minus infinity on both sides. */
-static bool load_scores(const vn_metric_kernel *k, const vn_pair *p, int64_t at, size_t n, double *r, double *c)
+static bool load_scores(const vn_pair *p, int64_t at, size_t n, double *r, double *c)
 {
 	bool good = true;
-	vn_block_double(k, p, 0, at, n, r);
-	vn_block_double(k, p, 1, at, n, c);
+	vn_block_double(p, 0, at, n, r);
+	vn_block_double(p, 1, at, n, c);
 	for (size_t i = 0; i < n; i++) {
 		if (isfinite(r[i]) && isfinite(c[i]))
 			continue;
@@ -74,7 +74,7 @@ static vn_side side_as_is(const vn_scores_sweep *w, int side, int64_t i)
 static double score_at(const vn_scores_sweep *w, int side, int64_t i)
 {
 	double x[2];
-	load_scores(w->k, w->p, w->at + i, 1, &x[0], &x[1]);
+	load_scores(w->p, w->at + i, 1, &x[0], &x[1]);
 	return x[side];
 }
 
@@ -111,15 +111,15 @@ static void measure_divergence(const vn_scores_sweep *w, double at_ref, vn_score
 	double       r[VN_BLOCK], c[VN_BLOCK], shift = cm - at_ref < 4 ? rm - at_ref : rm - cm, kl = 0;
 
 	for (int sweep = 0; sweep < 3; sweep++) {
-		vn_soft s = { 0 };
+		vn_soft s = { .rm = rm, .cm = cm, .shift = shift };
 		for (int64_t i = 0; i < w->width; i += VN_BLOCK) {
 			const size_t n = block_size(w, i);
 			if (w->as_is) {
-				w->k->soft(side_as_is(w, 0, i), side_as_is(w, 1, i), n, rm, cm, shift, &s);
+				w->p->kernel->soft(side_as_is(w, 0, i), side_as_is(w, 1, i), n, &s);
 				continue;
 			}
-			load_scores(w->k, w->p, w->at + i, n, r, c);
-			w->k->soft((vn_side) { r, VN_F64 }, (vn_side) { c, VN_F64 }, n, rm, cm, shift, &s);
+			load_scores(w->p, w->at + i, n, r, c);
+			w->p->kernel->soft((vn_side) { r, VN_F64 }, (vn_side) { c, VN_F64 }, n, &s);
 		}
 		const double sum = s.h / s.zr, u = s.u / s.zr;
 		out->norm[0] = rm + log(s.zr);
@@ -133,9 +133,9 @@ static void measure_divergence(const vn_scores_sweep *w, double at_ref, vn_score
 	out->kl = kl < 0 ? 0 : kl; /* rounding; a NaN stays */
 }
 
-vn_scores_sweep vn_scores_sweep_begin(const vn_metric_kernel *k, const vn_pair *p, int64_t at, int64_t width)
+vn_scores_sweep vn_scores_sweep_begin(const vn_pair *p, int64_t at, int64_t width)
 {
-	vn_scores_sweep w = { .k = k, .p = p, .at = at, .width = width, .finite = true };
+	vn_scores_sweep w = { .p = p, .at = at, .width = width, .finite = true };
 
 	w.as_is = loaded_by_kernels(p->dtype[0]) && loaded_by_kernels(p->dtype[1]);
 	for (int side = 0; side < 2 && w.as_is; side++)
@@ -145,12 +145,13 @@ vn_scores_sweep vn_scores_sweep_begin(const vn_metric_kernel *k, const vn_pair *
 
 void vn_scores_sweep_block(vn_scores_sweep *w, int64_t i, size_t n)
 {
-	const vn_side side[2] = { side_as_is(w, 0, i), side_as_is(w, 1, i) };
-	vn_score_sums s;
+	const vn_metric_kernel *k = w->p->kernel;
+	const vn_side           side[2] = { side_as_is(w, 0, i), side_as_is(w, 1, i) };
+	vn_score_sums           s;
 
 	if (!w->as_is)
 		return;
-	w->k->scores(side[0], side[1], n, w->first, &s);
+	k->scores(side[0], side[1], n, w->first, &s);
 	w->as_is = s.finite;
 	w->n += (double)n;
 	w->sum += s.sum;
@@ -158,7 +159,7 @@ void vn_scores_sweep_block(vn_scores_sweep *w, int64_t i, size_t n)
 	for (int j = 0; j < 2 && s.finite; j++) {
 		vn_top *t = &w->top[j];
 		for (size_t m = 0; m < n && (t->n < VN_TOP || s.max[j] > t->score[VN_TOP - 1]); m++)
-			if ((m = w->k->above(side[j], n, m, t->n < VN_TOP ? -(double)INFINITY : t->score[VN_TOP - 1])) < n)
+			if ((m = k->above(side[j], n, m, t->n < VN_TOP ? -(double)INFINITY : t->score[VN_TOP - 1])) < n)
 				top_add(t, score_at(w, j, i + (int64_t)m), i + (int64_t)m);
 	}
 }
@@ -169,7 +170,7 @@ static void sweep_row(vn_scores_sweep *w)
 	double r[VN_BLOCK], c[VN_BLOCK];
 	for (int64_t i = 0; i < w->width; i += VN_BLOCK) {
 		const size_t n = block_size(w, i);
-		w->finite = load_scores(w->k, w->p, w->at + i, n, r, c) && w->finite;
+		w->finite = load_scores(w->p, w->at + i, n, r, c) && w->finite;
 		for (size_t j = 0; j < n; j++) {
 			top_add(&w->top[0], r[j], i + (int64_t)j);
 			top_add(&w->top[1], c[j], i + (int64_t)j);
@@ -184,7 +185,7 @@ vn_scores_row vn_scores_sweep_end(const vn_scores_sweep *first)
 	vn_scores_sweep w = *first;
 
 	if (!w.as_is) {
-		w = (vn_scores_sweep) { .k = w.k, .p = w.p, .at = w.at, .width = w.width, .finite = true };
+		w = (vn_scores_sweep) { .p = w.p, .at = w.at, .width = w.width, .finite = true };
 		sweep_row(&w);
 	}
 	const vn_top *tr = &w.top[0], *tc = &w.top[1];
@@ -202,9 +203,9 @@ vn_scores_row vn_scores_sweep_end(const vn_scores_sweep *first)
 	return out;
 }
 
-vn_scores_row vn_scores_sweep_row(const vn_metric_kernel *k, const vn_pair *p, int64_t at, int64_t width)
+vn_scores_row vn_scores_sweep_row(const vn_pair *p, int64_t at, int64_t width)
 {
-	vn_scores_sweep w = vn_scores_sweep_begin(k, p, at, width);
+	vn_scores_sweep w = vn_scores_sweep_begin(p, at, width);
 
 	for (int64_t i = 0; i < width && w.as_is; i += VN_BLOCK)
 		vn_scores_sweep_block(&w, i, block_size(&w, i));
@@ -262,14 +263,13 @@ void vn_scores_free(vn_scores *s)
 
 /* What the threads of a separate pass share. */
 typedef struct scores_pass {
-	const vn_metric_kernel *k;
-	const vn_pair          *p;
-	vn_scores              *scores;
-	vn_job                 *job;
-	vn_window              *window; /* (threads) */
-	vn_stretches            stretches;
-	_Atomic bool            failed;
-	_Atomic int64_t         next;
+	const vn_pair  *p;
+	vn_scores      *scores;
+	vn_job         *job;
+	vn_window      *window; /* (threads) */
+	vn_stretches    stretches;
+	_Atomic bool    failed;
+	_Atomic int64_t next;
 } scores_pass;
 
 static void score_some(void *ctx, int thread)
@@ -290,15 +290,14 @@ static void score_some(void *ctx, int thread)
 				continue;
 			here = vn_window_of_run(&s->window[thread], s->p, i * width);
 		}
-		const vn_scores_row x = vn_scores_sweep_row(s->k, &here, i * width, width);
+		const vn_scores_row x = vn_scores_sweep_row(&here, i * width, width);
 		vn_scores_add(s->scores, i, &x);
 		if (vn_stretch_ends(&s->stretches, i, &from, &to))
 			vn_pair_give_back(s->p, from * width, to * width);
 	}
 }
 
-vn_status vn_measure_scores(const vn_metric_kernel *k, const vn_pair *p, int threads, vn_window *windows, vn_job *job,
-                            vn_error *err)
+vn_status vn_measure_scores(const vn_pair *p, int threads, vn_window *windows, vn_job *job, vn_error *err)
 {
 	const int64_t width = job->ref.shape.dim[job->ref.shape.rank - 1], enough = p->n / VN_SLICE + 1; /* threads */
 	const bool    parts = job->from[0].recording != NULL;
@@ -313,7 +312,7 @@ vn_status vn_measure_scores(const vn_metric_kernel *k, const vn_pair *p, int thr
 	for (int i = 0; room && i < threads && parts; i++)
 		room = vn_window_holds(&windows[i], width);
 	if (room) {
-		scores_pass s = { .k = k, .p = p, .scores = &scores, .job = job, .window = windows, .stretches = stretches };
+		scores_pass s = { .p = p, .scores = &scores, .job = job, .window = windows, .stretches = stretches };
 		vn_team_run(threads < enough ? threads : (int)enough, score_some, &s);
 		if (!parts && vn_pair_gives_back(p))
 			vn_pair_give_back(p, 0, p->n);

@@ -28,24 +28,23 @@ typedef struct vn_top {
  * caller passes the blocks of the row in order, while they are in the cache; vn_scores_sweep_end
  * sums the exponentials, in one more sweep. */
 typedef struct vn_scores_sweep {
-	const vn_metric_kernel *k;
-	const vn_pair          *p;
-	int64_t                 at, width;
+	const vn_pair *p;
+	int64_t        at, width;
 	/* the row is swept directly in the file's bytes: all finite, in a format that kernels load */
-	bool                    as_is;
-	bool                    finite; /* except for minus infinity on both sides */
-	vn_top                  top[2];
+	bool           as_is;
+	bool           finite; /* except for minus infinity on both sides */
+	vn_top         top[2];
 	/* over the reference's weighted scores, less the first of them, so that a common offset costs
 	 * no precision */
-	double                  n, first[2], sum, squares; /* first of both sides, for the kernels */
+	double         n, first[2], sum, squares; /* first of both sides, for the kernels */
 } vn_scores_sweep;
 
-vn_scores_sweep vn_scores_sweep_begin(const vn_metric_kernel *k, const vn_pair *p, int64_t at, int64_t width);
+vn_scores_sweep vn_scores_sweep_begin(const vn_pair *p, int64_t at, int64_t width);
 /* Sweeps scores [i, i + n) of the row, n <= VN_BLOCK. Does nothing after a score that is not
  * finite: vn_scores_sweep_end then sweeps the whole row. */
 void            vn_scores_sweep_block(vn_scores_sweep *w, int64_t i, size_t n);
 vn_scores_row   vn_scores_sweep_end(const vn_scores_sweep *w);
-vn_scores_row   vn_scores_sweep_row(const vn_metric_kernel *k, const vn_pair *p, int64_t at, int64_t width);
+vn_scores_row   vn_scores_sweep_row(const vn_pair *p, int64_t at, int64_t width);
 
 /* The metrics of logits, rows of `width` along the last axis, which any thread may add in any
  * order. vn_scores_begin returns false without memory. */
@@ -62,7 +61,6 @@ void vn_scores_free(vn_scores *s);
 
 /* Measures the rows of scores of a job, if the sweep over its numbers did not measure them row by
  * row. windows: (threads), for a job that is read in parts. */
-vn_status vn_measure_scores(const vn_metric_kernel *k, const vn_pair *p, int threads, vn_window *windows, vn_job *job,
-                            vn_error *err);
+vn_status vn_measure_scores(const vn_pair *p, int threads, vn_window *windows, vn_job *job, vn_error *err);
 
 #endif

@@ -10,13 +10,13 @@
 #include <string.h>
 
 /* One block: the mapped bytes themselves, or float32 converted into `room`. */
-static vn_side narrow_block(const vn_metric_kernel *k, const vn_pair *p, int side, int64_t at, size_t n, float *room)
+static vn_side narrow_block(const vn_pair *p, int side, int64_t at, size_t n, float *room)
 {
 	const vn_dtype       d = p->dtype[side];
 	const unsigned char *src = vn_pair_at(p, side, at);
 	if (d == VN_F32 || p->grid == VN_F16 || p->grid == VN_BF16) /* next to an f8, halves are converted too */
 		return (vn_side) { src, d };
-	k->load(room, src, d, n);
+	p->kernel->load(room, src, d, n);
 	return (vn_side) { room, VN_F32 };
 }
 
@@ -90,22 +90,23 @@ static void join_sums(vn_sums *s, const vn_block_sums *b, int64_t at)
 	}
 }
 
-void vn_slice_narrow(const vn_metric_kernel *k, const vn_pair *p, int64_t at, size_t n, vn_sums *s, vn_spread *spread,
-                     vn_ahead *ahead, vn_scores_sweep *scores)
+void vn_slice_narrow(const vn_pair *p, int64_t at, size_t n, vn_sums *s, vn_slicing *with)
 {
-	float room[2][VN_BLOCK];
-	bool  dirty = false;
+	const vn_metric_kernel *k = p->kernel;
+	vn_spread              *spread = &with->spread;
+	float                   room[2][VN_BLOCK];
+	bool                    dirty = false;
 
 	*s = (vn_sums) { .max_block = -1, .bad_at = -1, .differs_at = -1 };
 	for (size_t i = 0; i < n; i += VN_BLOCK) {
 		const size_t  m = n - i < VN_BLOCK ? n - i : VN_BLOCK;
 		const int64_t from = at + (int64_t)i;
-		vn_side       r = narrow_block(k, p, 0, from, m, room[0]), c = narrow_block(k, p, 1, from, m, room[1]);
+		vn_side       r = narrow_block(p, 0, from, m, room[0]), c = narrow_block(p, 1, from, m, room[1]);
 		vn_block_sums b;
 
 		k->sums(r, c, m, &b);
-		if (scores)
-			vn_scores_sweep_block(scores, from - scores->at, m);
+		if (with->scores)
+			vn_scores_sweep_block(with->scores, from - with->scores->at, m);
 		if (isfinite(b.rr) && isfinite(b.cc)) {
 			s->finite += (int64_t)m;
 		} else {
@@ -125,7 +126,7 @@ void vn_slice_narrow(const vn_metric_kernel *k, const vn_pair *p, int64_t at, si
 	for (size_t i = 0; i < n; i += VN_BLOCK) {
 		const size_t  m = n - i < VN_BLOCK ? n - i : VN_BLOCK;
 		const int64_t from = at + (int64_t)i;
-		vn_side       r = narrow_block(k, p, 0, from, m, room[0]), c = narrow_block(k, p, 1, from, m, room[1]);
+		vn_side       r = narrow_block(p, 0, from, m, room[0]), c = narrow_block(p, 1, from, m, room[1]);
 
 		if (dirty) {
 			load_copy(k, room[0], &r, m);
@@ -133,7 +134,7 @@ void vn_slice_narrow(const vn_metric_kernel *k, const vn_pair *p, int64_t at, si
 			spread->count[0][0] -= (uint32_t)((int64_t)m - zero_nonfinite(p, room[0], room[1], m, from, &again));
 		}
 		for (int side = 0; side < 2; side++)
-			spread->ahead[side] = ahead ? vn_ahead_next(ahead, side, m * vn_dtype_size(p->dtype[side])) : NULL;
+			spread->ahead[side] = vn_ahead_next(&with->ahead, side, m * vn_dtype_size(p->dtype[side]));
 		k->spread(r, c, m, scale > 0 ? scale : 1.0, p->grid, spread);
 	}
 	take_spread(s, spread);
@@ -169,8 +170,7 @@ static int64_t count_differing(const unsigned char *a, const unsigned char *b, s
 
 void vn_slice_differing(const vn_pair *p, int64_t at, size_t n, vn_sums *s)
 {
-	const vn_metric_kernel *k = vn_metric_kernel_best();
-	double                  room[2][VN_BLOCK];
+	double room[2][VN_BLOCK];
 
 	for (size_t i = 0; i < n; i += VN_BLOCK) {
 		const size_t         m = n - i < VN_BLOCK ? n - i : VN_BLOCK;
@@ -183,7 +183,7 @@ void vn_slice_differing(const vn_pair *p, int64_t at, size_t n, vn_sums *s)
 				side[j] = vn_pair_at(p, j, from);
 		} else {
 			for (int j = 0; j < 2; j++)
-				vn_block_double(k, p, j, from, m, room[j]);
+				vn_block_double(p, j, from, m, room[j]);
 		}
 		const int64_t count = count_differing(side[0], side[1], bytes, m);
 		for (size_t j = 0; count && s->differs_at < 0 && j < m; j++)
@@ -197,20 +197,19 @@ void vn_slice_differing(const vn_pair *p, int64_t at, size_t n, vn_sums *s)
 
 /* Loads both sides of a block, with zeros where either is not finite.
  * Returns the number of finite pairs. */
-static int64_t wide_block(const vn_metric_kernel *k, const vn_pair *p, int64_t at, size_t n, double x[2][VN_BLOCK],
-                          double max[2], vn_sums *s)
+static int64_t wide_block(const vn_pair *p, int64_t at, size_t n, double x[2][VN_BLOCK], double max[2], vn_sums *s)
 {
 	int64_t finite = 0;
-	vn_block_double(k, p, 0, at, n, x[0]);
-	vn_block_double(k, p, 1, at, n, x[1]);
-	if (k->wide_sizes(x[0], x[1], n, max))
+	vn_block_double(p, 0, at, n, x[0]);
+	vn_block_double(p, 1, at, n, x[1]);
+	if (p->kernel->wide_sizes(x[0], x[1], n, max))
 		return (int64_t)n;
 	for (size_t i = 0; i < n; i++)
 		if (count_nonfinite(p, s, x[0][i], x[1][i], at + (int64_t)i))
 			finite++;
 		else
 			x[0][i] = x[1][i] = 0.0;
-	k->wide_sizes(x[0], x[1], n, max);
+	p->kernel->wide_sizes(x[0], x[1], n, max);
 	return finite;
 }
 
@@ -225,7 +224,7 @@ static void take_scales(const double max[2], int scale[3])
 	}
 }
 
-void vn_slice_wide(const vn_metric_kernel *k, const vn_pair *p, int64_t at, size_t n, vn_sums *s, vn_spread *spread)
+void vn_slice_wide(const vn_pair *p, int64_t at, size_t n, vn_sums *s, vn_slicing *with)
 {
 	double  x[2][VN_BLOCK], max[2] = { 0, 0 }, unit[3];
 	vn_sums again = { .bad_at = -1 }; /* already counted */
@@ -233,15 +232,15 @@ void vn_slice_wide(const vn_metric_kernel *k, const vn_pair *p, int64_t at, size
 
 	*s = (vn_sums) { .max_block = -1, .bad_at = -1, .differs_at = -1 };
 	for (size_t i = 0; i < n; i += VN_BLOCK)
-		s->finite += wide_block(k, p, at + (int64_t)i, n - i < VN_BLOCK ? n - i : VN_BLOCK, x, max, s);
+		s->finite += wide_block(p, at + (int64_t)i, n - i < VN_BLOCK ? n - i : VN_BLOCK, x, max, s);
 	take_scales(max, scale);
 	for (int i = 0; i < 3; i++)
 		unit[i] = ldexp(1.0, -scale[i]);
 	for (size_t i = 0; i < n; i += VN_BLOCK) {
 		const size_t  m = n - i < VN_BLOCK ? n - i : VN_BLOCK;
 		vn_block_sums b;
-		wide_block(k, p, at + (int64_t)i, m, x, max, &again);
-		k->wide_sums(x[0], x[1], m, unit, &b);
+		wide_block(p, at + (int64_t)i, m, x, max, &again);
+		p->kernel->wide_sums(x[0], x[1], m, unit, &b);
 		join_sums(s, &b, at + (int64_t)i);
 	}
 	s->max_r = max[0];
@@ -252,14 +251,16 @@ void vn_slice_wide(const vn_metric_kernel *k, const vn_pair *p, int64_t at, size
 
 	/* With subnormal numbers the rms would lose precision, so the reference is scaled by 2^100. The
 	 * difference of two of the largest numbers overflows, so halves are subtracted. */
-	const int    up = scale[0] < -900 ? 100 : 0;
-	const double half = scale[2] > 1023 ? 0.5 : 1.0, least = ldexp(row_scale(s->sq.rr, s->finite), scale[0] + up);
+	const int           up = scale[0] < -900 ? 100 : 0;
+	const vn_wide_scale by = { .scale = ldexp(row_scale(s->sq.rr, s->finite), scale[0] + up),
+		                       .up = ldexp(1.0, up),
+		                       .half = scale[2] > 1023 ? 0.5 : 1.0 };
 	for (size_t i = 0; i < n; i += VN_BLOCK) {
 		const size_t  m = n - i < VN_BLOCK ? n - i : VN_BLOCK;
-		const int64_t finite = wide_block(k, p, at + (int64_t)i, m, x, max, &again);
-		k->wide_rel(x[0], x[1], m, least, ldexp(1.0, up), half, spread);
-		k->wide_ulps(x[0], x[1], m, p->grid, spread);
-		spread->count[0][0] -= (uint32_t)((int64_t)m - finite);
+		const int64_t finite = wide_block(p, at + (int64_t)i, m, x, max, &again);
+		p->kernel->wide_rel(x[0], x[1], m, by, &with->spread);
+		p->kernel->wide_ulps(x[0], x[1], m, p->grid, &with->spread);
+		with->spread.count[0][0] -= (uint32_t)((int64_t)m - finite);
 	}
-	take_spread(s, spread);
+	take_spread(s, &with->spread);
 }

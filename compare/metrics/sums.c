@@ -49,12 +49,12 @@ static void set_metric(vn_measured *m, vn_metric which, double value)
 }
 
 /* Finds the first position in the block with the largest difference. */
-void vn_metric_find_max(const vn_metric_kernel *k, const vn_pair *p, int64_t at, vn_measured *m)
+void vn_metric_find_max(const vn_pair *p, int64_t at, vn_measured *m)
 {
 	double       x[2][VN_BLOCK], max = -1;
 	const size_t n = (size_t)(p->n - at < VN_BLOCK ? p->n - at : VN_BLOCK);
-	vn_block_double(k, p, 0, at, n, x[0]);
-	vn_block_double(k, p, 1, at, n, x[1]);
+	vn_block_double(p, 0, at, n, x[0]);
+	vn_block_double(p, 1, at, n, x[1]);
 	for (size_t i = 0; i < n; i++) {
 		const double d = fabs(x[1][i] - x[0][i]);
 		if (isfinite(x[0][i]) && isfinite(x[1][i]) && d > max) {

@@ -22,6 +22,6 @@ void vn_sums_join(vn_sums *a, const vn_sums *b);
 /* Computes the metrics from the sums of a whole tensor. count: ULP distances by bucket. m->at is
  * set by vn_metric_find_max: the first position of the largest difference in the block at `at`. */
 void vn_sums_finish(const vn_sums *s, const vn_pair *p, const uint64_t count[VN_ULP_BUCKETS], vn_measured *m);
-void vn_metric_find_max(const vn_metric_kernel *k, const vn_pair *p, int64_t at, vn_measured *m);
+void vn_metric_find_max(const vn_pair *p, int64_t at, vn_measured *m);
 
 #endif

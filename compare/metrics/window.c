@@ -42,52 +42,55 @@ bool vn_window_holds(vn_window *w, int64_t elements)
 	return true;
 }
 
+/* One side of a job, being read box by box. */
+typedef struct side_read {
+	const vn_job  *job;
+	int            side, tokens; /* the token axis */
+	vn_region      box;
+	unsigned char *out;
+} side_read;
+
 /* Boxes for the axes before the token axis: outer indices [from, to) of axes [axis, tokens). */
-static vn_status make_boxes(const vn_job *j, int side, int axis, int tokens, int64_t from, int64_t to, vn_region *box,
-                            unsigned char **out, vn_error *err)
+static vn_status read_boxes(side_read *r, int axis, int64_t from, int64_t to, vn_error *err)
 {
-	const vn_tensor *t = side ? &j->cand : &j->ref;
+	const vn_tensor *t = r->side ? &r->job->cand : &r->job->ref;
+	vn_region       *box = &r->box;
 	int64_t          inner = 1;
 	vn_status        st = VN_OK;
-	if (axis == tokens) {
-		st = vn_recording_read_region(j->from[side].recording, j->from[side].entry, box, *out, err);
-		*out += (size_t)vn_region_count(box, t->shape.rank) * vn_dtype_size(t->dtype);
+	if (axis == r->tokens) {
+		st = vn_recording_read_region(r->job->from[r->side].recording, r->job->from[r->side].entry, box, r->out, err);
+		r->out += (size_t)vn_region_count(box, t->shape.rank) * vn_dtype_size(t->dtype);
 		return st;
 	}
-	for (int a = axis + 1; a < tokens; a++)
+	for (int a = axis + 1; a < r->tokens; a++)
 		inner *= t->shape.dim[a];
 	while (from < to && !st && axis < VN_MAX_RANK) { /* always true, but compilers cannot know it */
 		const int64_t rest = from % inner, end = (from / inner + 1) * inner;
 		box->from[axis] = from / inner;
 		box->size[axis] = rest == 0 && to - from >= inner ? (to - from) / inner : 1;
 		const int64_t next = rest == 0 && to - from >= inner ? from + box->size[axis] * inner : to < end ? to : end;
-		st = make_boxes(j, side, axis + 1, tokens, rest, box->size[axis] == 1 ? rest + next - from : inner, box, out,
-		                err);
+		st = read_boxes(r, axis + 1, rest, box->size[axis] == 1 ? rest + next - from : inner, err);
 		from = next;
 	}
 	return st;
 }
 
-vn_status vn_window_rows(vn_window *w, const vn_job *j, const vn_pair *p, int64_t outer, int64_t n_outer, int64_t row,
-                         int64_t rows, vn_error *err)
+vn_status vn_window_rows(vn_window *w, const vn_job *j, const vn_pair *p, vn_row_range rows, vn_error *err)
 {
 	const int axis = vn_token_axis(j->axes, j->ref.shape.rank);
 	vn_status st = VN_OK;
 
-	w->outer = outer;
-	w->row = row;
-	w->rows = rows;
+	w->holds = rows;
 	if (!p->tokens) { /* slices serve as rows; the last may be shorter */
-		const int64_t from = row * p->inner, n = rows * p->inner;
+		const int64_t from = rows.row * p->inner, n = rows.rows * p->inner;
 		return vn_window_run(w, j, from, p->n - from < n ? p->n - from : n, err);
 	}
 	for (int side = 0; side < 2 && !st; side++) {
-		vn_region      box = { .from = { 0 } };
-		unsigned char *out = w->room[side];
-		memcpy(box.size, j->ref.shape.dim, sizeof box.size);
-		box.from[axis] = row;
-		box.size[axis] = rows;
-		st = make_boxes(j, side, 0, axis, outer, outer + n_outer, &box, &out, err);
+		side_read r = { .job = j, .side = side, .tokens = axis, .out = w->room[side] };
+		memcpy(r.box.size, j->ref.shape.dim, sizeof r.box.size);
+		r.box.from[axis] = rows.row;
+		r.box.size[axis] = rows.rows;
+		st = read_boxes(&r, 0, rows.outer, rows.outer + rows.outers, err);
 	}
 	return st;
 }
@@ -104,7 +107,8 @@ vn_pair vn_window_of_row(const vn_window *w, const vn_pair *p, int64_t o, int64_
 {
 	vn_pair here = vn_window_of_run(w, p, (o * p->rows + t) * p->inner);
 	for (int side = 0; side < 2; side++)
-		here.data[side] += (size_t)(((o - w->outer) * w->rows + t - w->row) * p->inner) * vn_dtype_size(p->dtype[side]);
+		here.data[side] += (size_t)(((o - w->holds.outer) * w->holds.rows + t - w->holds.row) * p->inner) *
+		                   vn_dtype_size(p->dtype[side]);
 	return here;
 }
 

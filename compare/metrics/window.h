@@ -11,11 +11,15 @@
 
 #include "compare/metrics/pair.h"
 
+/* Rows [row, row + rows) of outer indices [outer, outer + outers). */
+typedef struct vn_row_range {
+	int64_t outer, outers, row, rows;
+} vn_row_range;
+
 typedef struct vn_window {
 	int64_t        most; /* capacity, in elements per side */
 	unsigned char *room[2];
-	/* current contents: rows [row, row + rows) of outer indices from `outer` on */
-	int64_t        outer, row, rows;
+	vn_row_range   holds;
 } vn_window;
 
 /* Creates a window for each thread, at least 65536 elements per side, together at most 64 MB. NULL:
@@ -26,10 +30,9 @@ void       vn_windows_close(vn_window *w, int threads);
 /* Enlarges a window to hold this many elements, such as a row of scores. false: no memory. */
 bool vn_window_holds(vn_window *w, int64_t elements);
 
-/* Read part of a job that is read in parts: rows of n_outer outer indices; or elements [from, from
- * + n) in the tensor's order. */
-vn_status vn_window_rows(vn_window *w, const vn_job *j, const vn_pair *p, int64_t outer, int64_t n_outer, int64_t row,
-                         int64_t rows, vn_error *err);
+/* Read part of a job that is read in parts: some rows; or elements [from, from + n) in the tensor's
+ * order. */
+vn_status vn_window_rows(vn_window *w, const vn_job *j, const vn_pair *p, vn_row_range rows, vn_error *err);
 vn_status vn_window_run(vn_window *w, const vn_job *j, int64_t from, int64_t n, vn_error *err);
 /* Return p for what the window holds: from row t of outer index o; or from element `from` on. */
 vn_pair   vn_window_of_row(const vn_window *w, const vn_pair *p, int64_t o, int64_t t);

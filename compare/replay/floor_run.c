@@ -91,20 +91,25 @@ static void last_row(vn_tensor *f, const vn_entry *e)
 	          (size_t)((rows - 1) * vn_shape_count(&f->shape)) * vn_dtype_size(f->dtype);
 }
 
-/* x: what to measure against; NULL: the reference. mapped: run and x are in scratch files. */
-static vn_status measure_against(const floor_pass *s, const vn_checkpoint *p, const vn_tensor *x, const vn_tensor *run,
-                                 bool mapped, vn_measured *m, vn_error *err)
+/* run: its cand and mapped are set: is it, and is x, in a scratch file? x: what to measure it
+ * against; NULL: the reference. */
+static vn_status measure_against(const floor_pass *s, const vn_checkpoint *p, const vn_tensor *x, vn_job *run,
+                                 vn_error *err)
 {
-	vn_comparison *c = s->c;
-	const char    *axes = vn_entry_axes(vn_recording_entry(c->opened.ref, p->ref));
-	vn_tensor      r;
-	if (x)
-		return vn_measure(x, run, axes, p->scores, mapped, c->request.options->threads, m, err);
-	vn_status st = vn_entry_tensor(c->opened.ref, p->ref, &r, err);
+	vn_recording *ref = s->c->opened.ref;
+	vn_status     st = VN_OK;
+	run->axes = vn_entry_axes(vn_recording_entry(ref, p->ref));
+	run->scores = p->scores;
+	if (x) {
+		run->ref = *x;
+	} else {
+		st = vn_entry_tensor(ref, p->ref, &run->ref, err);
+		run->mapped = run->mapped && vn_recording_mapped(ref, p->ref);
+	}
 	if (!st)
-		st = vn_measure(&r, run, axes, p->scores, mapped && vn_recording_mapped(c->opened.ref, p->ref),
-		                c->request.options->threads, m, err);
-	vn_recording_release(c->opened.ref, p->ref);
+		st = vn_measure_many(run, 1, s->c->request.options->threads, err);
+	if (!x)
+		vn_recording_release(ref, p->ref);
 	return st;
 }
 
@@ -120,7 +125,7 @@ static vn_status measure_point(floor_pass *s, vn_checkpoint *p, const vn_node_ou
 {
 	const vn_entry *e = vn_recording_entry(s->c->opened.ref, p->ref);
 	const vn_tensor f = rows_of(run, e);
-	vn_measured     m;
+	vn_job          job = { .cand = f, .mapped = run->large.file != 0 };
 	vn_status       st;
 
 	if (!vn_shape_equal(&f.shape, &e->shape)) {
@@ -132,28 +137,29 @@ static vn_status measure_point(floor_pass *s, vn_checkpoint *p, const vn_node_ou
 		return VN_OK;
 	}
 	if (s->own || !fine) {
-		if ((st = measure_against(s, p, NULL, &f, run->large.file != 0, &m, err)))
+		if ((st = measure_against(s, p, NULL, &job, err)))
 			return st;
 		if (s->own)
 			memcpy(s->own[p - s->c->result.checkpoint],
-			       (double[2]) { m.value[VN_M_NMSE], m.value[VN_M_WORST_TOKEN_NMSE] }, sizeof *s->own);
+			       (double[2]) { job.m.value[VN_M_NMSE], job.m.value[VN_M_WORST_TOKEN_NMSE] }, sizeof *s->own);
 		else {
-			vn_judge_floor_set(p, &m);
-			s->worst[p - s->c->result.checkpoint] = m.worst_nmse_token;
+			vn_judge_floor_set(p, &job.m);
+			s->worst[p - s->c->result.checkpoint] = job.m.worst_nmse_token;
 			return vn_floor_channels_keep(s->c, p, 0, &f, err);
 		}
 	}
 	if (!fine)
 		return VN_OK;
 	const vn_tensor x = rows_of(fine, e);
-	if ((st = measure_against(s, p, &x, &f, run->large.file && fine->large.file, &m, err)))
+	job = (vn_job) { .cand = f, .mapped = run->large.file && fine->large.file };
+	if ((st = measure_against(s, p, &x, &job, err)))
 		return st;
 	if (s->joins)
-		vn_judge_floor_join(p, &m);
+		vn_judge_floor_join(p, &job.m);
 	else
-		vn_judge_floor_set(p, &m);
+		vn_judge_floor_set(p, &job.m);
 	if (s->twice)
-		vn_judge_floor_join(p, &m);
+		vn_judge_floor_join(p, &job.m);
 	st = vn_floor_channels_keep(s->c, p, 0, &f, err);
 	return st ? st : vn_floor_channels_keep(s->c, p, 1, &x, err);
 }

@@ -56,8 +56,8 @@ static void scores(size_t at)
 
 static void soft(size_t at)
 {
-	vn_soft s = { 0 };
-	kernel->soft((vn_side) { r + at, VN_F32 }, (vn_side) { c + at, VN_F16 }, VN_BLOCK, 4, 4, 0, &s);
+	vn_soft s = { .rm = 4, .cm = 4 };
+	kernel->soft((vn_side) { r + at, VN_F32 }, (vn_side) { c + at, VN_F16 }, VN_BLOCK, &s);
 }
 
 static void digest(size_t at)

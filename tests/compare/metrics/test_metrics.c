@@ -17,10 +17,10 @@ static vn_tensor tensor(const void *data, vn_dtype dtype, int rank, int64_t a, i
 
 static vn_measured measure(const vn_tensor *r, const vn_tensor *c, const char *axes, bool scores, int threads)
 {
-	vn_measured m;
-	vn_error    err = { "" };
-	CU_ASSERT_EQUAL(vn_measure(r, c, axes, scores, false, threads, &m, &err), VN_OK);
-	return m;
+	vn_job   job = { .ref = *r, .cand = *c, .axes = axes, .scores = scores };
+	vn_error err = { "" };
+	CU_ASSERT_EQUAL(vn_measure_many(&job, 1, threads, &err), VN_OK);
+	return job.m;
 }
 
 static vn_measured measure_floats(const float *r, const float *c, int64_t n)
