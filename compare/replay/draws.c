@@ -98,8 +98,7 @@ static vn_status find_ends(vn_replay *r, const vn_step *step, int steps, unsigne
 static void round_made(void *ctx, int node, int64_t first, int64_t tokens, void *x)
 {
 	const draw *d = ctx;
-	vn_round_at_random(&d->rounding, d->plan, node, vn_ref_ops.position(d->e.ref) + first, tokens, x,
-	                   vn_eval_for(d->e.policy)->width);
+	vn_round_at_random(&d->rounding, node, vn_ref_ops.position(d->e.ref) + first, tokens, x);
 }
 
 /* The same recordings give the same draws. */
@@ -153,8 +152,8 @@ static vn_status open_draw(vn_replay *r, draw *d, int i, uint64_t seed, vn_error
 	turn_otherwise(d->plan, i);
 	d->e.policy = r->e[VN_REPLAY_FINE].policy;
 	d->e.last = r->last;
-	d->rounding = (vn_random_rounding) { r->c->opened.policy, seed + (uint64_t)i * 0x9e3779b97f4a7c15u,
-		                                 r->c->request.options->threads };
+	d->rounding = (vn_random_rounding) { d->plan, vn_eval_for(d->e.policy)->width, r->c->opened.policy,
+		                                 seed + (uint64_t)i * 0x9e3779b97f4a7c15u, r->c->request.options->threads };
 	const vn_ref_options o = {
 		.policy = d->e.policy, .threads = r->c->request.options->threads, .made = round_made, .made_ctx = d
 	};
@@ -298,16 +297,22 @@ static int64_t rows_of(const vn_tensor *t, int axis)
 	return axis >= 0 ? t->shape.dim[axis] : 1;
 }
 
-/* Returns the squared error of row `at` of x over the square of fine's, and adds that of each
- * channel to channel (outer * inner). outer, inner: elements before and after the token axis. */
-static double error_of_row(vn_draws *d, const vn_tensor *fine, const vn_tensor *x, int64_t at, int64_t rows,
-                           int64_t outer, int64_t inner, double *channel)
-{
-	double dd = 0, rr = 0;
+/* The elements before, along and after the token axis. */
+typedef struct axis_split {
+	int64_t outer, rows, inner;
+} axis_split;
 
-	for (int64_t o = 0; o < outer; o++) {
-		vn_tensor_numbers(fine, (o * rows + at) * inner, inner, d->row[0]);
-		vn_tensor_numbers(x, (o * rows + at) * inner, inner, d->row[1]);
+/* Returns the squared error of row `at` of x over the square of fine's, and adds that of each
+ * channel to channel (outer * inner). */
+static double error_of_row(vn_draws *d, const vn_tensor *fine, const vn_tensor *x, axis_split s, int64_t at,
+                           double *channel)
+{
+	const int64_t inner = s.inner;
+	double        dd = 0, rr = 0;
+
+	for (int64_t o = 0; o < s.outer; o++) {
+		vn_tensor_numbers(fine, (o * s.rows + at) * inner, inner, d->row[0]);
+		vn_tensor_numbers(x, (o * s.rows + at) * inner, inner, d->row[1]);
 		for (int64_t i = 0; i < inner; i++) {
 			const double b = d->row[0][i], e = d->row[1][i] - b;
 			dd += isfinite(e) ? e * e : 0;
@@ -324,18 +329,19 @@ static double error_of_row(vn_draws *d, const vn_tensor *fine, const vn_tensor *
 static int64_t read_rows(vn_draws *d, const vn_tensor *fine, const vn_tensor *x, int axis, double *error,
                          channel_errors *c)
 {
-	const int64_t rows = rows_of(fine, axis), step = (rows + ROWS_READ - 1) / ROWS_READ;
-	int64_t       outer = 1, inner = 1, n = 0;
+	axis_split    s = { 1, rows_of(fine, axis), 1 };
+	const int64_t step = (s.rows + ROWS_READ - 1) / ROWS_READ;
+	int64_t       n = 0;
 
 	for (int i = 0; i < fine->shape.rank; i++) {
-		outer *= i < axis ? fine->shape.dim[i] : 1;
-		inner *= i > axis ? fine->shape.dim[i] : 1;
+		s.outer *= i < axis ? fine->shape.dim[i] : 1;
+		s.inner *= i > axis ? fine->shape.dim[i] : 1;
 	}
-	if (!room_for_row(d, (size_t)inner) || (c->n == 0 && !begin_channels(c, outer * inner)))
+	if (!room_for_row(d, (size_t)s.inner) || (c->n == 0 && !begin_channels(c, s.outer * s.inner)))
 		return -1;
 	memset(c->now, 0, (size_t)c->n * sizeof *c->now);
-	for (int64_t t = 0; t < rows; t += step)
-		error[n++] = error_of_row(d, fine, x, t, rows, outer, inner, c->now);
+	for (int64_t t = 0; t < s.rows; t += step)
+		error[n++] = error_of_row(d, fine, x, s, t, c->now);
 	return n;
 }
 
@@ -374,6 +380,16 @@ static double freedom_of_channel(const channel_errors *c, int draws)
 	return var > 0 ? 2 * (double)n / var : 1;
 }
 
+static const char *axes_of(const vn_replay *r, int value)
+{
+	return vn_entry_axes(vn_recording_entry(r->c->opened.ref, r->point[value]->ref));
+}
+
+static int token_axis(const vn_replay *r, int value)
+{
+	return vn_axes_find(axes_of(r, value), "token");
+}
+
 /* Adds draw i to output o. */
 static vn_status add_draw(vn_replay *r, int i, int o, vn_error *err)
 {
@@ -382,8 +398,6 @@ static vn_status add_draw(vn_replay *r, int i, int o, vn_error *err)
 	double               *error = d->error + o * ERRORS;
 	const vn_node_output *x = vn_replay_made(&d->draw[i].e, f->value),
 						 *fine = vn_replay_made(&r->e[VN_REPLAY_FINE], f->value);
-	const char *axes = vn_entry_axes(vn_recording_entry(r->c->opened.ref, r->point[f->value]->ref));
-	const int   axis = vn_axes_find(axes, "token");
 	vn_measured m;
 	vn_status   st;
 
@@ -391,7 +405,7 @@ static vn_status add_draw(vn_replay *r, int i, int o, vn_error *err)
 		f->value = -1;
 		return VN_OK;
 	}
-	if ((st = vn_measure_brief(&fine->t, &x->t, axes, r->c->request.options->threads, &m, err)))
+	if ((st = vn_measure_brief(&fine->t, &x->t, axes_of(r, f->value), r->c->request.options->threads, &m, err)))
 		return st;
 	if (!m.finite) { /* then nothing is known */
 		f->value = -1;
@@ -401,6 +415,7 @@ static vn_status add_draw(vn_replay *r, int i, int o, vn_error *err)
 	f->token += m.value[VN_M_WORST_TOKEN_NMSE] / d->n;
 	f->max += m.value[VN_M_MAX_ABS] / d->n;
 	f->largest = m.absmax[0];
+	const int     axis = token_axis(r, f->value);
 	const int64_t rows = read_rows(d, &fine->t, &x->t, axis, error + i * ROWS_READ, &d->channels[o]);
 	if (rows < 0)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory to replay %s", r->plan->value[f->value].name);
@@ -458,13 +473,13 @@ const vn_span_floor *vn_draws_floor(const vn_replay *r, int value)
 }
 
 vn_status vn_draws_channels(vn_replay *r, const vn_span_floor *f, const vn_tensor *fine, const vn_tensor *cand,
-                            const char *axes, vn_replayed *l, vn_error *err)
+                            vn_replayed *l, vn_error *err)
 {
 	vn_draws       *d = r->draws;
 	channel_errors *c = &d->channels[f - d->floor];
 	double          row[ROWS_READ], worst = 0;
 
-	if (read_rows(d, fine, cand, vn_axes_find(axes, "token"), row, c) < 0)
+	if (read_rows(d, fine, cand, token_axis(r, f->value), row, c) < 0)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory to replay %s", r->plan->value[f->value].name);
 	for (int64_t i = 0; i < c->n; i++)
 		if (c->now[i] > 0) /* infinite if no draw has an error there */

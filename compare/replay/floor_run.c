@@ -272,7 +272,7 @@ static vn_status finer_reference(floor_pass *s, vn_policy of_ref, double (*own)[
 	vn_status st = run_in(s, s->c->opened.policy, NULL, err);
 	s->own = own;
 	if (!st)
-		st = vn_reference_rows(s->c, s->names, of_ref, s->worst, own, &agrees, err);
+		st = vn_reference_rows(s->c, s->names, s->worst, own, &agrees, err);
 	if (!st && !agrees)
 		st = run_in(s, of_ref, NULL, err);
 	return st ? st : vn_floor_check_model(s->c, of_ref, own, false, err);

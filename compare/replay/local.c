@@ -46,27 +46,23 @@ vn_dtype vn_local_format(const vn_node *n, int made, int span, vn_dtype storage)
 	return storage == VN_F64 && (span > 1 || in_float32(n, made)) ? VN_F32 : storage;
 }
 
-vn_status vn_local_measure(const vn_tensor *a, const vn_tensor *b, const vn_tensor *c, const char *axes,
-                           vn_dtype storage, int threads, vn_replayed *l, vn_error *err)
-{
-	return vn_local_measure_with(a, b, c, axes, storage, false, threads, NULL, NULL, l, err);
-}
-
-vn_status vn_local_measure_with(const vn_tensor *a, const vn_tensor *b, const vn_tensor *c, const char *axes,
-                                vn_dtype storage, bool mapped, int threads, const vn_tensor *r, vn_measured *given,
-                                vn_replayed *l, vn_error *err)
+vn_status vn_local_measure(const vn_local_tensors *x, vn_replayed *l, vn_measured *given, vn_error *err)
 {
 	/* in one pass: starting threads three times costs more than a small tensor */
-	vn_job             job[] = { { .ref = *a, .cand = *c, .axes = axes, .mapped = mapped, .brief = true },
-		                         { .ref = *b, .cand = *a, .axes = axes, .mapped = mapped, .brief = true },
-		                         { .ref = r ? *r : *b, .cand = *b, .axes = axes, .mapped = mapped, .brief = true } };
+	const vn_tensor   *pair[][2] = { { x->a, x->c }, { x->b, x->a }, { x->r, x->b } };
+	vn_job             job[3];
+	const int          n = x->r ? 3 : 2;
 	const vn_measured *local = &job[0].m, *floor = &job[1].m;
-	const double       least = least_floor(storage);
-	const vn_status    st = vn_measure_many(job, r ? 3 : 2, threads, err);
+	const double       least = least_floor(x->storage);
+	for (int i = 0; i < n; i++)
+		job[i] = (vn_job) {
+			.ref = *pair[i][0], .cand = *pair[i][1], .axes = x->axes, .mapped = x->mapped, .brief = true
+		};
+	const vn_status st = vn_measure_many(job, n, x->threads, err);
 
 	if (st)
 		return st;
-	if (r)
+	if (x->r)
 		*given = job[2].m;
 	*l = (vn_replayed) {
 		.local = value_of(local, VN_M_NMSE),

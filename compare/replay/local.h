@@ -38,17 +38,20 @@ typedef struct vn_span_floor {
 /* Returns the format that value `made` of node n is judged in. Of a run in float64 this is float32
  * where transformers computes in float32: norms of mean squares, the softmax, and the decay and the
  * recurrence of the delta rule. span: the operations that are computed together. */
-vn_dtype  vn_local_format(const vn_node *n, int made, int span, vn_dtype storage);
+vn_dtype vn_local_format(const vn_node *n, int made, int span, vn_dtype storage);
+/* A value as it is computed, and as the candidate has it; all of one shape. */
+typedef struct vn_local_tensors {
+	const vn_tensor *a, *b, *c;
+	const vn_tensor *r;       /* the reference's own, or NULL */
+	const char      *axes;    /* the dims string */
+	vn_dtype         storage; /* the candidate's storage format */
+	bool             mapped;  /* all are in shared mappings, whose pages are released after use */
+	int              threads; /* 0: one per processor */
+} vn_local_tensors;
+
 /* Fills local, floor (of the tensor, the worst token and the worst element) and bad of *l, and
- * zeroes the rest. a, b and c have the same shape. axes: the dims string. storage: the candidate's
- * storage format. threads: 0 for one per processor. Fails only if memory runs out. */
-vn_status vn_local_measure(const vn_tensor *a, const vn_tensor *b, const vn_tensor *c, const char *axes,
-                           vn_dtype storage, int threads, vn_replayed *l, vn_error *err);
-/* Same, and in the same pass measures b against r into *given; r and given may be NULL. mapped: all
- * tensors are in shared mappings, whose pages are released after use. */
-vn_status vn_local_measure_with(const vn_tensor *a, const vn_tensor *b, const vn_tensor *c, const char *axes,
-                                vn_dtype storage, bool mapped, int threads, const vn_tensor *r, vn_measured *given,
-                                vn_replayed *l, vn_error *err);
+ * zeroes the rest. given: b measured against r; NULL without r. Fails only if memory runs out. */
+vn_status vn_local_measure(const vn_local_tensors *x, vn_replayed *l, vn_measured *given, vn_error *err);
 
 /* Raises the floors of *most to the distance z - A, where z is the result of another correct
  * implementation on the same inputs. */

@@ -53,23 +53,26 @@ static const vn_checkpoint *input_of(const vn_comparison *c, const vn_checkpoint
 	return NULL;
 }
 
-/* The largest |partial sum| of the product at `place`, summed in the order of the terms. */
-static void sum_up(vn_overflow *o, const vn_node *node, const vn_tensor *x, const vn_tensor *w, const vn_tensor *bias,
-                   int64_t N, int64_t M, int64_t place)
+/* Numbers from, from + step, ... of a tensor. */
+typedef struct vector {
+	const vn_tensor *t;
+	int64_t          from, step;
+} vector;
+
+/* The largest |partial sum| of a product of N terms, summed in their order. */
+static void sum_up(vn_overflow *o, vector x, vector w, int64_t N, double bias)
 {
-	const int64_t row = place / M, channel = place % M;
-	double        sum = 0, most = 0;
+	double sum = 0, most = 0;
 
 	for (int64_t k = 0; k < N; k++) {
-		sum += vn_tensor_number(x, row * N + k) *
-		       vn_tensor_number(w, node->c.linear.transposed ? k * M + channel : channel * N + k);
+		sum += vn_tensor_number(x.t, x.from + k * x.step) * vn_tensor_number(w.t, w.from + k * w.step);
 		if (fabs(sum) > most) {
 			most = fabs(sum);
 			o->term = k + 1;
 		}
 	}
 	o->terms = N;
-	o->whole = fabs(sum + (bias ? vn_tensor_number(bias, channel) : 0));
+	o->whole = fabs(sum + bias);
 	o->reached = most;
 }
 
@@ -95,7 +98,10 @@ static vn_status find_partial_sum(vn_comparison *c, const vn_checkpoint *p, cons
 		return VN_OK;
 	if ((st = vn_entry_tensor(c->opened.cand, in->cand, &x, err)))
 		return st;
-	sum_up(&found, node, &x, w, node->w[1] >= 0 ? &weights[node->w[1]] : NULL, N, M, p->m.bad_at);
+	const int64_t row = p->m.bad_at / M, channel = p->m.bad_at % M;
+	const bool    transposed = node->c.linear.transposed;
+	sum_up(&found, (vector) { &x, row * N, 1 }, (vector) { w, transposed ? channel : channel * N, transposed ? M : 1 },
+	       N, node->w[1] >= 0 ? vn_tensor_number(&weights[node->w[1]], channel) : 0);
 	vn_recording_release(c->opened.cand, in->cand);
 	if (found.reached > found.largest)
 		*o = found;

@@ -79,9 +79,9 @@ typedef struct amounts {
 DEFINE_ROUND_ROW(round_row_f32, float)
 DEFINE_ROUND_ROW(round_row_f64, double)
 
-void vn_round_at_random(const vn_random_rounding *r, const vn_plan *plan, int node, int64_t past, int64_t tokens,
-                        void *x, vn_dtype is)
+void vn_round_at_random(const vn_random_rounding *r, int node, int64_t past, int64_t tokens, void *x)
 {
+	const vn_plan  *plan = r->plan;
 	const vn_node  *n = &plan->node[node];
 	const vn_value *v = &plan->value[n->out[0]];
 	const int64_t   row = vn_value_row(v), width = v->size[v->rank - 1], rows = tokens * row / width;
@@ -98,7 +98,7 @@ void vn_round_at_random(const vn_random_rounding *r, const vn_plan *plan, int no
 #pragma omp parallel for num_threads(r->threads > 0 ? r->threads : omp_get_num_procs()) if (rows * width > 4096)
 	for (int64_t i = 0; i < rows; i++) {
 		const uint64_t at = key + (uint64_t)(past * row + i * width);
-		if (is == VN_F64)
+		if (r->width == VN_F64)
 			round_row_f64((double *)x + i * width, width, at, &a);
 		else
 			round_row_f32((float *)x + i * width, width, at, &a);

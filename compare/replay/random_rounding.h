@@ -17,16 +17,16 @@
 #include "libref/plan/policy.h"
 
 typedef struct vn_random_rounding {
-	vn_policy policy; /* of the engine that is imitated */
+	const vn_plan *plan;
+	vn_dtype       width;  /* VN_F32 or VN_F64: the type of the numbers, finer than the policy */
+	vn_policy      policy; /* of the engine that is imitated */
 	/* The same seed, node and element give the same u and v, on any number of threads. */
-	uint64_t  seed;
-	int       threads; /* 0: one per processor */
+	uint64_t       seed;
+	int            threads; /* 0: one per processor */
 } vn_random_rounding;
 
 /* Rounds `tokens` rows of the first output of a node of the plan in place. past: position of the
- * first row. x: (tokens, row of the output), of type `is`: VN_F32 or VN_F64, finer than the policy.
- * Copies (embeddings, slices) stay as they are. */
-void vn_round_at_random(const vn_random_rounding *r, const vn_plan *plan, int node, int64_t past, int64_t tokens,
-                        void *x, vn_dtype is);
+ * first row. x: (tokens, row of the output). Copies (embeddings, slices) stay as they are. */
+void vn_round_at_random(const vn_random_rounding *r, int node, int64_t past, int64_t tokens, void *x);
 
 #endif

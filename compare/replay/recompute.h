@@ -77,29 +77,32 @@ bool           vn_recompute_touched(vn_recompute *p, const vn_plan *plan, const 
 vn_status      vn_recompute_run(vn_recompute *p, const vn_plan *plan, const vn_tensor *weights, vn_recompute_as as,
                                 vn_tensor *out, vn_error *err);
 /* Same as the candidate stores them, with correct implementation i (reference_variants.h) of each
- * node of the span. *alone: one of them judges alone. */
-vn_status vn_recompute_run_variant(vn_recompute *p, const vn_plan *plan, const vn_tensor *weights, int i, bool *alone,
-                                   vn_tensor *out, vn_error *err);
+ * node of the span. */
+vn_status      vn_recompute_run_variant(vn_recompute *p, const vn_plan *plan, const vn_tensor *weights, int i,
+                                        vn_tensor *out, vn_error *err);
+/* Does one of these implementations judge alone? */
+bool           vn_recompute_variant_alone(const vn_recompute *p, const vn_plan *plan, int i);
 /* Same for a checkpoint of attention whose cache slots were mixed up: slot j holds the key of token
- * keys[j] and the value of token values[j] (both (tokens); NULL: token j; negative: zeros). */
-vn_status vn_recompute_run_slots(vn_recompute *p, const vn_plan *plan, const int64_t *keys, const int64_t *values,
-                                 vn_recompute_as as, vn_tensor *out, vn_error *err);
+ * token[0][j] and the value of token[1][j] (both (tokens); NULL: token j; negative:
+ * zeros). */
+vn_status      vn_recompute_run_slots(vn_recompute *p, const vn_plan *plan, const int64_t *const token[2],
+                                      vn_recompute_as as, vn_tensor *out, vn_error *err);
 /* Until vn_recompute_at, computes this value instead of taking it from the recording; -1: takes all
  * from the recording again. For an operation that changes its input itself, so that the recorded
  * input is not what it used. */
-void      vn_recompute_disregard(vn_recompute *p, int value);
+void           vn_recompute_disregard(vn_recompute *p, int value);
 /* Was this value captured whole in all steps up to the checkpoint's? */
-bool      vn_recompute_has(const vn_recompute *p, int value);
+bool           vn_recompute_has(const vn_recompute *p, int value);
 /* Estimates vn_recompute_run on a few tokens, each by itself, to discard most of a hundred plans
  * quickly. *off: the nmse of their rows. VN_ERR_UNSUPPORTED: the checkpoint is not computed token
  * by token. */
-vn_status vn_recompute_estimate_tokens(vn_recompute *p, const vn_plan *plan, const vn_tensor *weights, double *off,
-                                       vn_error *err);
+vn_status      vn_recompute_estimate_tokens(vn_recompute *p, const vn_plan *plan, const vn_tensor *weights, double *off,
+                                            vn_error *err);
 /* Estimates vn_recompute_run on the first tokens of a run that is one call: causal operations make
  * their rows from these tokens alone. *off: the nmse of their rows. VN_ERR_UNSUPPORTED: too few
  * tokens to save time, or an operation of the plan reads later tokens, or could. */
-vn_status vn_recompute_estimate_first(vn_recompute *p, const vn_plan *plan, const vn_tensor *weights, double *off,
-                                      vn_error *err);
+vn_status      vn_recompute_estimate_first(vn_recompute *p, const vn_plan *plan, const vn_tensor *weights, double *off,
+                                           vn_error *err);
 /* For logits: chooses blocks of the vocabulary in which trials are estimated: those with the
  * largest error of the unmodified plan, whose result is `own`, and as many at equal distances.
  * NULL: the checkpoint is not logits, or the unmodified plan leaves no error. */

@@ -17,11 +17,12 @@ enum {
 /* The squared error of the columns [from, from + WIDTH), and the candidate's squares. */
 static double off_in(const vn_recompute *p, const double *z, const double *c, int64_t of, int64_t from, double *cc)
 {
-	double dd = 0;
+	vn_recompute_error s = { 0 };
 
 	for (int i = 0; i < p->n_sample; i++)
-		vn_recompute_add_error(z + i * of + from, c + i * of + from, WIDTH, &dd, cc);
-	return dd;
+		vn_recompute_add_error(z + i * of + from, c + i * of + from, WIDTH, &s);
+	*cc = s.cc;
+	return s.dd;
 }
 
 /* The last block ends with the last column, and may overlap the one before. */
@@ -206,12 +207,12 @@ static vn_status compute_columns(vn_recompute_plan *r, int value, void **out, vn
 vn_status vn_recompute_estimate_columns(vn_recompute *p, const vn_plan *plan, const vn_tensor *weights, double *share,
                                         vn_error *err)
 {
-	const size_t      n = (size_t)(p->n_sample * p->some.n * p->some.width);
-	vn_recompute_plan r;
-	double            dd = 0, cc = 0;
-	void             *out = NULL;
-	double           *z = malloc(2 * n * sizeof *z + 1), *c = z ? z + n : NULL;
-	vn_status         st = vn_recompute_begin(&r, p, plan, weights, &p->w[VN_OWN_WIDTH], err);
+	const size_t       n = (size_t)(p->n_sample * p->some.n * p->some.width);
+	vn_recompute_plan  r;
+	vn_recompute_error sums = { 0 };
+	void              *out = NULL;
+	double            *z = malloc(2 * n * sizeof *z + 1), *c = z ? z + n : NULL;
+	vn_status          st = vn_recompute_begin(&r, p, plan, weights, &p->w[VN_OWN_WIDTH], err);
 
 	if (!st && !p->some.n)
 		st = vn_fail(err, VN_ERR_UNSUPPORTED, "no columns are chosen");
@@ -220,8 +221,8 @@ vn_status vn_recompute_estimate_columns(vn_recompute *p, const vn_plan *plan, co
 	if (!st) {
 		vn_to_f64(z, out, r.w->eval->width, n);
 		read_candidate(p, c);
-		vn_recompute_add_error(z, c, (int64_t)n, &dd, &cc);
-		*share = dd / cc / p->some_off;
+		vn_recompute_add_error(z, c, (int64_t)n, &sums);
+		*share = sums.dd / sums.cc / p->some_off;
 	}
 	free(z);
 	free(out);

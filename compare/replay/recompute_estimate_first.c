@@ -61,11 +61,11 @@ static bool is_one_call(const vn_recompute *p)
 vn_status vn_recompute_estimate_first(vn_recompute *p, const vn_plan *plan, const vn_tensor *weights, double *off,
                                       vn_error *err)
 {
-	const int64_t     few = p->site.tokens / PART;
-	const size_t      n = (size_t)(few * vn_value_row(&p->site.plan->value[p->site.target]));
-	const void       *data;
-	vn_recompute_plan r;
-	double            dd = 0, cc = 0;
+	const int64_t      few = p->site.tokens / PART;
+	const size_t       n = (size_t)(few * vn_value_row(&p->site.plan->value[p->site.target]));
+	const void        *data;
+	vn_recompute_plan  r;
+	vn_recompute_error sums = { 0 };
 
 	*off = (double)NAN;
 	if (p->site.tokens < LEAST || !is_one_call(p) || !all_causal(plan))
@@ -78,8 +78,8 @@ vn_status vn_recompute_estimate_first(vn_recompute *p, const vn_plan *plan, cons
 	if (!st && !(st = vn_recompute_value(&r, p->site.target, &data, err))) {
 		vn_to_f64(z, data, r.w->eval->width, n);
 		vn_to_f64(c, p->site.cand.data, p->site.cand.dtype, n);
-		vn_recompute_add_error(z, c, (int64_t)n, &dd, &cc);
-		*off = cc > 0 ? dd / cc : dd > 0 ? (double)INFINITY : 0;
+		vn_recompute_add_error(z, c, (int64_t)n, &sums);
+		*off = vn_recompute_nmse(sums);
 	}
 	vn_recompute_end(&r);
 	free(z);

@@ -108,7 +108,14 @@ vn_status vn_recompute_value(vn_recompute_plan *r, int value, const void **data,
 vn_status vn_recompute_sampled(vn_recompute_plan *r, int value, void **out, vn_error *err);
 /* What a node reads besides tensors. */
 vn_args   vn_recompute_args(const vn_recompute_plan *r, const vn_node *n);
-/* Adds the squares of z - c to *dd and those of c to *cc, where c is finite. (n) each. */
-void      vn_recompute_add_error(const double *z, const double *c, int64_t n, double *dd, double *cc);
+/* The sum of the squares of z - c, and that of c. */
+typedef struct vn_recompute_error {
+	double dd, cc;
+} vn_recompute_error;
+
+/* Adds to the sums where c is finite. (n) each. */
+void   vn_recompute_add_error(const double *z, const double *c, int64_t n, vn_recompute_error *s);
+/* Returns dd / cc; 0 where both are 0, infinite where only cc is. */
+double vn_recompute_nmse(vn_recompute_error s);
 
 #endif

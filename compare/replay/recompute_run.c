@@ -431,19 +431,24 @@ static void unload_inputs(run *r, const vn_node *n, const bool *there)
 	}
 }
 
-void vn_recompute_add_error(const double *z, const double *c, int64_t n, double *dd, double *cc)
+void vn_recompute_add_error(const double *z, const double *c, int64_t n, vn_recompute_error *s)
 {
 	for (int64_t i = 0; i < n; i++) {
 		if (!isfinite(c[i]))
 			continue;
-		*dd += isfinite(z[i]) ? (z[i] - c[i]) * (z[i] - c[i]) : (double)INFINITY;
-		*cc += c[i] * c[i];
+		s->dd += isfinite(z[i]) ? (z[i] - c[i]) * (z[i] - c[i]) : (double)INFINITY;
+		s->cc += c[i] * c[i];
 	}
+}
+
+double vn_recompute_nmse(vn_recompute_error s)
+{
+	return s.cc > 0 ? s.dd / s.cc : s.dd > 0 ? (double)INFINITY : 0;
 }
 
 /* The squared error of one token's row, computed as a call of its own, and the squares of the
  * candidate's row. */
-static vn_status off_by(run *r, node_calls *k, int64_t at, void *room, double *dd, double *cc, vn_error *err)
+static vn_status off_by(run *r, node_calls *k, int64_t at, void *room, vn_recompute_error *s, vn_error *err)
 {
 	const vn_recompute *p = r->p;
 	const vn_value     *v = &r->plan->value[p->site.target];
@@ -457,7 +462,7 @@ static vn_status off_by(run *r, node_calls *k, int64_t at, void *room, double *d
 	vn_to_f64(c, (const char *)p->site.cand.data + (size_t)(at * row) * vn_dtype_size(p->site.cand.dtype),
 	          p->site.cand.dtype, (size_t)row);
 	vn_to_f64(z, x, r->w->eval->width, (size_t)row);
-	vn_recompute_add_error(z, c, row, dd, cc);
+	vn_recompute_add_error(z, c, row, s);
 	return VN_OK;
 }
 
@@ -469,13 +474,13 @@ vn_status vn_recompute_estimate_tokens(vn_recompute *p, const vn_plan *plan, con
 	const vn_node  *n = &plan->node[v->node];
 	const bool      plain = n->out[0] == p->site.target && v->state < 0 && v->size[0] == VN_T && !p->site.sampled &&
 	                   vn_node_keep_rule(plan, n).state < 0 && n->op != VN_OP_ROWS;
-	const int64_t some = p->rows < ESTIMATED ? p->rows : ESTIMATED;
-	void         *room = plain ? malloc((size_t)(3 * vn_value_row(v)) * sizeof(double) + 1) : NULL;
-	bool          there[VN_MAX_IN];
-	double        dd = 0, cc = 0;
-	node_calls    k = { 0 };
-	run           r;
-	vn_status     st = vn_recompute_begin(&r, p, plan, weights, &p->w[VN_OWN_WIDTH], err);
+	const int64_t      some = p->rows < ESTIMATED ? p->rows : ESTIMATED;
+	void              *room = plain ? malloc((size_t)(3 * vn_value_row(v)) * sizeof(double) + 1) : NULL;
+	bool               there[VN_MAX_IN];
+	vn_recompute_error sums = { 0 };
+	node_calls         k = { 0 };
+	run                r;
+	vn_status          st = vn_recompute_begin(&r, p, plan, weights, &p->w[VN_OWN_WIDTH], err);
 
 	*off = (double)NAN;
 	for (int i = 0; i < n->n_in; i++) {
@@ -491,9 +496,9 @@ vn_status vn_recompute_estimate_tokens(vn_recompute *p, const vn_plan *plan, con
 	if (!st && k.fixed)
 		st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s cannot be recomputed row by row", v->name);
 	for (int64_t i = 0; !st && i < some; i++)
-		st = off_by(&r, &k, some < 2 ? 0 : (p->rows - 1) * i / (some - 1), room, &dd, &cc, err);
+		st = off_by(&r, &k, some < 2 ? 0 : (p->rows - 1) * i / (some - 1), room, &sums, err);
 	if (!st)
-		*off = cc > 0 ? dd / cc : dd > 0 ? (double)INFINITY : 0;
+		*off = vn_recompute_nmse(sums);
 	end_call(&k);
 	unload_inputs(&r, n, there);
 	vn_recompute_end(&r);

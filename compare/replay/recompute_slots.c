@@ -5,15 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-vn_status vn_recompute_run_slots(vn_recompute *p, const vn_plan *plan, const int64_t *keys, const int64_t *values,
+vn_status vn_recompute_run_slots(vn_recompute *p, const vn_plan *plan, const int64_t *const token[2],
                                  vn_recompute_as as, vn_tensor *out, vn_error *err)
 {
-	static const int     of[2] = { VN_ATTN_K, VN_ATTN_V };
-	const int64_t *const token[2] = { keys, values };
-	char                *all[2], *kept[2] = { NULL };
-	size_t               bytes[2];
-	int                  taken = 0;
-	vn_status            st = VN_OK;
+	static const int of[2] = { VN_ATTN_K, VN_ATTN_V };
+	char            *all[2], *kept[2] = { NULL };
+	size_t           bytes[2];
+	int              taken = 0;
+	vn_status        st = VN_OK;
 
 	for (; !st && taken < 2; taken += !st) {
 		vn_tensor x;

@@ -7,25 +7,36 @@
 
 enum { MOST_KEPT = 64 << 20 }; /* bytes of values that are kept of one variant */
 
-/* Sets implementation i of each node of the span in another plan; nodes with fewer implementations
- * use their last one. Returns whether one of them judges alone. */
-static bool put_variants(const vn_recompute *p, vn_plan *plan, int i)
+/* The node of another plan that makes what node k of the span makes, and which implementation of it
+ * is number i, or the last one if it has fewer; -1: it has none. */
+static vn_node *node_of(const vn_recompute *p, const vn_plan *plan, int k, int i, int *which)
 {
-	const vn_policy policy = p->w[VN_OWN_WIDTH].policy;
-	bool            alone = false;
+	/* a changed plan has the same values but may have additional nodes */
+	const int value = p->site.plan->node[p->site.span[k]].out[0];
+	vn_node  *node = &plan->node[plan->value[value].node];
+	const int others = vn_reference_variants_count(node, p->w[VN_OWN_WIDTH].policy);
 
-	for (int k = 0; k < p->site.n_span; k++) {
-		/* a changed plan has the same values but may have additional nodes */
-		const int value = p->site.plan->node[p->site.span[k]].out[0];
-		vn_node  *node = &plan->node[plan->value[value].node];
-		const int others = vn_reference_variants_count(node, policy);
-		const int which = i < others ? i : others - 1;
-		if (!others)
-			continue;
-		alone = alone || vn_reference_variant_judges_alone(node, which);
-		vn_reference_variant_put(node, policy, which);
+	*which = i < others ? i : others - 1;
+	return node;
+}
+
+static void put_variants(const vn_recompute *p, vn_plan *plan, int i)
+{
+	for (int k = 0, which; k < p->site.n_span; k++) {
+		vn_node *node = node_of(p, plan, k, i, &which);
+		if (which >= 0)
+			vn_reference_variant_put(node, p->w[VN_OWN_WIDTH].policy, which);
 	}
-	return alone;
+}
+
+bool vn_recompute_variant_alone(const vn_recompute *p, const vn_plan *plan, int i)
+{
+	for (int k = 0, which; k < p->site.n_span; k++) {
+		const vn_node *node = node_of(p, plan, k, i, &which);
+		if (which >= 0 && vn_reference_variant_judges_alone(node, which))
+			return true;
+	}
+	return false;
 }
 
 /* Is it worth keeping what the variant makes, for other plans? A single operation is computed again
@@ -55,7 +66,7 @@ static vn_status prepare(vn_recompute *p, vn_recompute_variant *v, int i, vn_err
 	return st;
 }
 
-vn_status vn_recompute_run_variant(vn_recompute *p, const vn_plan *plan, const vn_tensor *weights, int i, bool *alone,
+vn_status vn_recompute_run_variant(vn_recompute *p, const vn_plan *plan, const vn_tensor *weights, int i,
                                    vn_tensor *out, vn_error *err)
 {
 	const bool            kept = is_kept(p, i);
@@ -66,7 +77,7 @@ vn_status vn_recompute_run_variant(vn_recompute *p, const vn_plan *plan, const v
 
 	if (st || (st = vn_plan_clone(plan, &other, err)))
 		return st;
-	*alone = put_variants(p, other, i);
+	put_variants(p, other, i);
 	st = vn_recompute_begin(&r, p, other, weights, kept ? &v->w : &p->w[VN_OWN_WIDTH], err);
 	if (kept)
 		r.base = v->plan;

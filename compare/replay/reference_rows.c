@@ -2,6 +2,8 @@
  * the recorded ones. */
 #include "compare/replay/reference_rows.h"
 
+#include "compare/floor/precision.h"
+
 #include "libref/exec/eval.h"
 #include "libref/ops/blas.h"
 
@@ -236,19 +238,21 @@ static vn_status check_all(row_check *l, const vn_names *names, const int64_t *w
 	return st;
 }
 
-vn_status vn_reference_rows(vn_comparison *c, const vn_names *names, vn_policy of_ref, const int64_t *worst,
-                            double (*own)[2], bool *agrees, vn_error *err)
+vn_status vn_reference_rows(vn_comparison *c, const vn_names *names, const int64_t *worst, double (*own)[2],
+                            bool *agrees, vn_error *err)
 {
 	const vn_step *step;
 	const int      asked = c->request.options->threads;
-	row_check      l = { .c = c,
-		                 .plan = names->plan,
-		                 .weights = vn_model_weights(c->opened.model),
-		                 .policy = of_ref,
-		                 .eval = vn_eval_for(of_ref),
-		                 .threads = asked > 0 ? asked : omp_get_num_procs() };
-	vn_error       none = { "" };
-	vn_status      st;
+	vn_policy      of_ref;
+	vn_policy_of_recording(c->opened.ref, &of_ref);
+	row_check l = { .c = c,
+		            .plan = names->plan,
+		            .weights = vn_model_weights(c->opened.model),
+		            .policy = of_ref,
+		            .eval = vn_eval_for(of_ref),
+		            .threads = asked > 0 ? asked : omp_get_num_procs() };
+	vn_error  none = { "" };
+	vn_status st;
 
 	*agrees = false;
 	vn_recording_tokens(c->opened.ref, &l.ids, NULL);

@@ -20,9 +20,9 @@ enum { VN_REFERENCE_LONG = 128 };
 
 /* *agrees: every measured checkpoint was checked and is the model's. False: one is not, or rows
  * cannot decide it (a short prompt, several calls, missing values between operations that mix
- * tokens). of_ref: its precision. worst (checkpoints): a token to check, or -1. own (checkpoints):
+ * tokens). worst (checkpoints): a token to check, or -1. own (checkpoints):
  * the nmse and the worst token's nmse of the rows; set if it agrees. */
-vn_status vn_reference_rows(vn_comparison *c, const vn_names *names, vn_policy of_ref, const int64_t *worst,
-                            double (*own)[2], bool *agrees, vn_error *err);
+vn_status vn_reference_rows(vn_comparison *c, const vn_names *names, const int64_t *worst, double (*own)[2],
+                            bool *agrees, vn_error *err);
 
 #endif

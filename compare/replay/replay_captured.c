@@ -172,7 +172,7 @@ static outputs wrong_outputs(const vn_replay *r)
 }
 
 /* Measures which of the wrong outputs are right now. */
-static vn_status find_right_outputs(vn_replay *r, int k, outputs *o, vn_error *err)
+static vn_status find_right_outputs(vn_replay *r, outputs *o, vn_error *err)
 {
 	vn_status st = VN_OK;
 	o->n_right = 0;
@@ -182,8 +182,7 @@ static vn_status find_right_outputs(vn_replay *r, int k, outputs *o, vn_error *e
 		if (!o->wrong[i])
 			continue;
 		vn_checkpoint p = *r->point[m->value];
-		st = vn_replay_measure(r, &r->plan->node[k], m, p.replay.wrong_in_order ? p.replay.columns : VN_COLUMNS_SAME,
-		                       &p, err);
+		st = vn_replay_measure(r, m, p.replay.wrong_in_order ? p.replay.columns : VN_COLUMNS_SAME, &p, err);
 		o->n_right += o->right[i] = !vn_local_beyond(&p);
 	}
 	return st;
@@ -213,8 +212,7 @@ static vn_status search_suspects(vn_replay *r, suspects *s, outputs *o, captured
 			for (int as = VN_DIRECT; __builtin_popcount(set) == size && as < VN_N_CONTENTS; as++) {
 				if (as == VN_FURTHER && !has_further(r, s, set))
 					continue;
-				if ((st = run_with(r, s, set, (vn_replay_content)as, err)) ||
-				    (st = find_right_outputs(r, s->k, o, err)))
+				if ((st = run_with(r, s, set, (vn_replay_content)as, err)) || (st = find_right_outputs(r, o, err)))
 					return st;
 				if (o->n_right > best->right)
 					*best = (captured_match) { set, (vn_replay_content)as, o->n_right };
@@ -251,7 +249,7 @@ vn_status vn_replay_captured(vn_replay *r, int k, vn_error *err)
 	if (!o.n_wrong || !s.n)
 		return VN_OK;
 	if ((st = search_suspects(r, &s, &o, &f, err)) || (st = run_with(r, &s, f.set, f.as, err)) || !f.right ||
-	    (st = find_right_outputs(r, k, &o, err)))
+	    (st = find_right_outputs(r, &o, err)))
 		return st;
 	mark_captured(r, &s, &f, &o);
 	return VN_OK;
@@ -303,7 +301,7 @@ vn_status vn_replay_overwritten(vn_replay *r, int k, vn_error *err)
 
 	if (!first)
 		return VN_OK;
-	if ((st = put_inputs(r, k, by, true, err)) || (st = find_right_outputs(r, k, &o, err)))
+	if ((st = put_inputs(r, k, by, true, err)) || (st = find_right_outputs(r, &o, err)))
 		return st;
 	charge_right_outputs(r, &o, first);
 	return put_inputs(r, k, by, false, err);

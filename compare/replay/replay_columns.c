@@ -18,23 +18,26 @@
 #define ORDER_LEAVES 0.0625 /* the most that another order may leave, of the error in the recorded order */
 
 /* Does the candidate's tensor hold the numbers of both engines, with its columns in that order? */
-static vn_status agrees_with_order(vn_replay *r, const vn_node *node, const vn_node_output *own,
-                                   const vn_node_output *fine, const vn_checkpoint *p, vn_column_order order, bool *yes,
-                                   vn_error *err)
+static vn_status agrees_with_order(vn_replay *r, const vn_node_output *own, const vn_checkpoint *p,
+                                   vn_column_order order, bool *yes, vn_error *err)
 {
-	const char    *axes = vn_entry_axes(vn_recording_entry(r->c->opened.ref, p->ref));
-	vn_checkpoint  as = *p;
-	unsigned char *data = NULL;
-	vn_tensor      cand;
-	vn_status      st = vn_replay_candidate(r->c, p, order, &cand, &data, err);
+	const char            *axes = vn_entry_axes(vn_recording_entry(r->c->opened.ref, p->ref));
+	vn_checkpoint          as = *p;
+	unsigned char         *data = NULL;
+	vn_tensor              cand;
+	const vn_local_tensors x = { .a = &own->t,
+		                         .b = &vn_replay_made(&r->e[VN_REPLAY_FINE], own->value)->t,
+		                         .c = &cand,
+		                         .axes = axes,
+		                         .storage = r->e[VN_REPLAY_OWN].policy.storage,
+		                         .threads = r->c->request.options->threads };
+	vn_status              st = vn_replay_candidate(r->c, p, order, &cand, &data, err);
 
 	*yes = false;
-	if (!st &&
-	    !(st = vn_local_measure(&own->t, &fine->t, &cand, axes, r->e[VN_REPLAY_OWN].policy.storage,
-	                            r->c->request.options->threads, &as.replay, err)) &&
+	if (!st && !(st = vn_local_measure(&x, &as.replay, NULL, err)) &&
 	    as.replay.local <= ORDER_LEAVES * p->replay.local) {
 		if (vn_local_beyond(&as))
-			st = vn_replay_judge_variants(r, node, own, &cand, axes, &as.replay, err);
+			st = vn_replay_judge_variants(r, own, &cand, axes, &as.replay, err);
 		*yes = !st && !vn_local_beyond(&as);
 	}
 	free(data);
@@ -67,10 +70,10 @@ static vn_column_order assumed_order(const vn_replay *r, int root)
 
 /* Handles a tensor in an order proven by other layers, which is wrong in the reference's order
  * too. */
-static vn_status wrong_in_order(vn_replay *r, int k, const vn_node_output *m, vn_checkpoint *p, vn_error *err)
+static vn_status wrong_in_order(vn_replay *r, const vn_node_output *m, vn_checkpoint *p, vn_error *err)
 {
 	vn_checkpoint   now = *p;
-	const vn_status st = vn_replay_measure(r, &r->plan->node[k], m, assumed_order(r, m->value), &now, err);
+	const vn_status st = vn_replay_measure(r, m, assumed_order(r, m->value), &now, err);
 
 	now.replay.span = p->replay.span;
 	now.replay.columns = assumed_order(r, m->value);
@@ -82,7 +85,7 @@ static vn_status wrong_in_order(vn_replay *r, int k, const vn_node_output *m, vn
 
 /* Records the order in which the columns of each wrong output of node k are right. *right: there is
  * one for every output. */
-static vn_status order_columns(vn_replay *r, int k, bool *right, vn_error *err)
+static vn_status order_columns(vn_replay *r, bool *right, vn_error *err)
 {
 	vn_status st = VN_OK;
 
@@ -98,10 +101,10 @@ static vn_status order_columns(vn_replay *r, int k, bool *right, vn_error *err)
 		     !st && !yes && fine && !p->scores && !p->replay.bad && p->replay.charged_to < 0 && order < VN_N_COLUMNS &&
 		     width >= 4 && width % 2 == 0 && !vn_replay_no_place(r->plan, m->value) && readers_are_judged(r, m->value);
 		     order++)
-			if (!(st = agrees_with_order(r, &r->plan->node[k], m, fine, p, (vn_column_order)order, &yes, err)) && yes)
+			if (!(st = agrees_with_order(r, m, p, (vn_column_order)order, &yes, err)) && yes)
 				p->replay.columns = (vn_column_order)order;
 		if (!st && !yes && assumed_order(r, m->value))
-			st = wrong_in_order(r, k, m, p, err);
+			st = wrong_in_order(r, m, p, err);
 		*right = *right && yes;
 	}
 	return st;
@@ -126,7 +129,7 @@ static vn_status measure_again(vn_replay *r, int k, vn_error *err)
 			continue;
 		const vn_column_order order = p->replay.wrong_in_order ? p->replay.columns : VN_COLUMNS_SAME;
 		vn_checkpoint         now = *p;
-		st = vn_replay_measure(r, &r->plan->node[k], m, order, &now, err);
+		st = vn_replay_measure(r, m, order, &now, err);
 		now.replay.span = p->replay.span;
 		now.replay.columns = order;
 		now.replay.wrong_in_order = order != VN_COLUMNS_SAME;
@@ -185,7 +188,7 @@ vn_status vn_replay_columns(vn_replay *r, int k, vn_error *err)
 	vn_checkpoint *p;
 	bool           right;
 	int            root;
-	vn_status      st = order_columns(r, k, &right, err);
+	vn_status      st = order_columns(r, &right, err);
 
 	if (st || !right)
 		return st ? st : as_captured(r, k, err);

@@ -122,8 +122,8 @@ vn_status vn_replay_node(vn_replay *r, int k, vn_error *err);
 vn_status vn_replay_run_node(vn_replay *r, int k, vn_error *err);
 /* Measures the candidate's numbers, with columns in this order, against the engines' outputs.
  * Reads p->replay.span, and fills the rest of p->replay except charged_to and columns. */
-vn_status vn_replay_measure(vn_replay *r, const vn_node *node, const vn_node_output *own, vn_column_order order,
-                            vn_checkpoint *p, vn_error *err);
+vn_status vn_replay_measure(vn_replay *r, const vn_node_output *own, vn_column_order order, vn_checkpoint *p,
+                            vn_error *err);
 /* Copies the candidate's numbers of p, a recording of that value, into both engines. */
 vn_status vn_replay_take(vn_replay *r, int value, const vn_checkpoint *p, vn_error *err);
 /* Does node k read the value root? */
@@ -134,8 +134,8 @@ bool      vn_replay_reads(const vn_plan *plan, int k, int root);
 /* Judges a value that is beyond its floor by what other correct implementations of its operation
  * (reference_variants.h) differ by. own: what the node made; cand: the candidate's numbers. Runs
  * the node again, and afterwards the unmodified one, which restores its outputs. */
-vn_status vn_replay_judge_variants(vn_replay *r, const vn_node *node, const vn_node_output *own, const vn_tensor *cand,
-                                   const char *axes, vn_replayed *l, vn_error *err);
+vn_status vn_replay_judge_variants(vn_replay *r, const vn_node_output *own, const vn_tensor *cand, const char *axes,
+                                   vn_replayed *l, vn_error *err);
 
 /* ---- columns in another order (replay_columns.c) --------------------------------------------- */
 

@@ -52,9 +52,10 @@ static int64_t count_independent(const vn_replay *r, const vn_checkpoint *p, con
 	return few ? (int64_t)vn_judge_count_carrying(r->c, p) : p->m.n;
 }
 
-vn_status vn_replay_measure(vn_replay *r, const vn_node *node, const vn_node_output *own, vn_column_order order,
-                            vn_checkpoint *p, vn_error *err)
+vn_status vn_replay_measure(vn_replay *r, const vn_node_output *own, vn_column_order order, vn_checkpoint *p,
+                            vn_error *err)
 {
+	const vn_node        *node = &r->plan->node[r->plan->value[own->value].node];
 	const vn_node_output *fine = vn_replay_made(&r->e[VN_REPLAY_FINE], own->value);
 	const double          in = error_in(r, node);
 	vn_comparison        *c = r->c;
@@ -66,13 +67,13 @@ vn_status vn_replay_measure(vn_replay *r, const vn_node *node, const vn_node_out
 	const vn_span_floor *drawn = span > 1 ? vn_draws_floor(r, own->value) : NULL;
 	unsigned char       *sorted = NULL;
 	vn_tensor            cand, ref;
+	vn_local_tensors     x = { &own->t, &fine->t, &cand, &ref, axes, format, mapped, threads };
 	vn_measured          given;
 	vn_status            st;
 
 	if ((st = vn_replay_candidate(c, p, order, &cand, &sorted, err)) ||
 	    (st = vn_entry_tensor(c->opened.ref, p->ref, &ref, err)) ||
-	    (st = vn_local_measure_with(&own->t, &fine->t, &cand, axes, format, mapped, threads, &ref, &given, &p->replay,
-	                                err)))
+	    (st = vn_local_measure(&x, &p->replay, &given, err)))
 		goto done;
 	p->replayed = true;
 	p->replay.span = span;
@@ -80,11 +81,11 @@ vn_status vn_replay_measure(vn_replay *r, const vn_node *node, const vn_node_out
 	if (drawn) { /* A is a draw, too; B is their middle */
 		vn_local_take_floor(&p->replay, drawn, format);
 		if ((st = vn_local_alone(&fine->t, &cand, axes, threads, &p->replay, err)) ||
-		    (st = vn_draws_channels(r, drawn, &fine->t, &cand, axes, &p->replay, err)))
+		    (st = vn_draws_channels(r, drawn, &fine->t, &cand, &p->replay, err)))
 			goto done;
 	} else if (vn_local_beyond(p))
 		p->replay.independent_numbers = count_independent(r, p, axes);
-	if (vn_local_beyond(p) && (st = vn_replay_judge_variants(r, node, own, &cand, axes, &p->replay, err)))
+	if (vn_local_beyond(p) && (st = vn_replay_judge_variants(r, own, &cand, axes, &p->replay, err)))
 		goto done;
 	p->replay.inherited = given.finite ? given.value[VN_M_NMSE] : (double)NAN;
 	p->replay.charged_to = -1;
@@ -110,11 +111,12 @@ static bool make_room(vn_replay *r, size_t bytes)
 	return r->put != NULL;
 }
 
-static vn_status put_values(vn_replay *r, vn_replay_engine *e, int value, const vn_tensor *t, size_t from, size_t all,
+static vn_status put_values(vn_replay *r, vn_replay_engine *e, int value, const vn_tensor *t, size_t from,
                             vn_error *err)
 {
 	const vn_dtype as = vn_policy_dtype(e->policy, vn_value_wide(r->plan, value));
-	const size_t   n = (size_t)vn_shape_count(&t->shape);
+	const vn_shape whole = vn_replay_shape(r, value);
+	const size_t   n = (size_t)vn_shape_count(&t->shape), all = (size_t)vn_shape_count(&whole);
 	vn_status      st = VN_OK;
 
 	if (n == all && t->dtype == as)
@@ -161,9 +163,9 @@ vn_status vn_replay_take(vn_replay *r, int value, const vn_checkpoint *p, vn_err
 	const size_t  from = rows ? (size_t)((r->step->first_row + skip) * vn_value_row(&r->plan->value[value])) : 0;
 	/* Logits are as large as all else, and nothing reads them. */
 	for (int i = 0; !st && i < VN_N_ENGINES && is_read(r->plan, value); i++)
-		st = put_values(r, &r->e[i], value, &t, from, (size_t)vn_shape_count(&whole), err);
+		st = put_values(r, &r->e[i], value, &t, from, err);
 	for (int i = 0; !st && i < vn_draws_count(r) && is_read(r->plan, value); i++)
-		st = put_values(r, vn_draws_engine(r, i), value, &t, from, (size_t)vn_shape_count(&whole), err);
+		st = put_values(r, vn_draws_engine(r, i), value, &t, from, err);
 	free(own);
 	vn_recording_release(r->c->opened.cand, p->cand);
 	vn_trace_keep(&r->trace, r->at, value, rows ? VN_KEPT_ROWS : VN_KEPT_ALL);

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-static vn_status measure_all(vn_replay *r, const vn_node *node, vn_error *err)
+static vn_status measure_all(vn_replay *r, vn_error *err)
 {
 	vn_status st = VN_OK;
 	for (int i = 0; !st && i < r->e[VN_REPLAY_OWN].n_out; i++) {
@@ -18,7 +18,7 @@ static vn_status measure_all(vn_replay *r, const vn_node *node, vn_error *err)
 		if ((st = vn_trace_span(&r->trace, r->at, m->value, &span, &charged, err)))
 			break;
 		p->replay.span = span;
-		if ((st = vn_replay_measure(r, node, m, VN_COLUMNS_SAME, p, err)))
+		if ((st = vn_replay_measure(r, m, VN_COLUMNS_SAME, p, err)))
 			break;
 		p->replay.charged_to = charged;
 		vn_draws_pool(r, m->value, &p->replay);
@@ -119,7 +119,7 @@ vn_status vn_replay_node(vn_replay *r, int k, vn_error *err)
 {
 	const vn_node *node = &r->plan->node[k];
 	vn_status      st;
-	if ((st = vn_replay_run_node(r, k, err)) || (st = vn_draws_node(r, k, err)) || (st = measure_all(r, node, err)) ||
+	if ((st = vn_replay_run_node(r, k, err)) || (st = vn_draws_node(r, k, err)) || (st = measure_all(r, err)) ||
 	    (st = vn_replay_columns(r, k, err)) || (st = vn_replay_overwritten(r, k, err)) ||
 	    (st = vn_replay_captured(r, k, err)) || (st = charge_node(r, k, err)))
 		return st;

@@ -123,11 +123,12 @@ static vn_status run_other(vn_replay *r, int k, int i, judged *j, drawn d[2], vn
 	return st;
 }
 
-vn_status vn_replay_judge_variants(vn_replay *r, const vn_node *node, const vn_node_output *own, const vn_tensor *cand,
-                                   const char *axes, vn_replayed *l, vn_error *err)
+vn_status vn_replay_judge_variants(vn_replay *r, const vn_node_output *own, const vn_tensor *cand, const char *axes,
+                                   vn_replayed *l, vn_error *err)
 {
 	vn_replay_engine      *e = &r->e[VN_REPLAY_OWN];
-	const int              k = (int)(node - r->plan->node);
+	const int              k = r->plan->value[own->value].node;
+	const vn_node         *node = &r->plan->node[k];
 	const int              others = l->bad ? 0 : vn_reference_variants_count(node, e->policy);
 	const vn_tensor        a = own->t; /* own is an output of e, and so is overwritten */
 	const vn_replay_engine unmodified = *e;

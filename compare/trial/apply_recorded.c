@@ -6,10 +6,10 @@
 
 vn_status vn_run_slots(const vn_case *t, const vn_plan *p, int of, const int64_t *token, vn_made *made, vn_error *err)
 {
-	const int64_t  *keys = of == 2 ? NULL : token, *values = of == 1 ? NULL : token;
-	const vn_status st = vn_recompute_run_slots(t->recompute, p, keys, values, VN_OWN_WIDTH, &made->own, err);
+	const int64_t *const both[2] = { of == 2 ? NULL : token, of == 1 ? NULL : token };
+	const vn_status      st = vn_recompute_run_slots(t->recompute, p, both, VN_OWN_WIDTH, &made->own, err);
 
-	return st ? st : vn_recompute_run_slots(t->recompute, p, keys, values, VN_FINE_WIDTH, &made->fine, err);
+	return st ? st : vn_recompute_run_slots(t->recompute, p, both, VN_FINE_WIDTH, &made->fine, err);
 }
 
 /* The token whose numbers slot j holds. Blocks that the table lacks stay in their own place. */

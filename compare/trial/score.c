@@ -104,14 +104,17 @@ static void take_floor(const vn_case *t, vn_replayed *l)
 
 vn_status vn_score_numbers(vn_case *t, const vn_tensor *own, const vn_tensor *fine, vn_trial *h, vn_error *err)
 {
-	const vn_plan *p = t->site->plan;
-	const vn_dtype format = vn_local_format(&p->node[vn_case_node(t)], t->site->target, t->site->n_span,
-	                                        t->c->opened.policy.storage);
-	vn_status st = vn_local_measure(own, fine, &t->site->cand, t->site->axes, format, t->c->request.options->threads,
-	                                &h->residual, err);
+	const vn_plan   *p = t->site->plan;
+	const vn_dtype   format = vn_local_format(&p->node[vn_case_node(t)], t->site->target, t->site->n_span,
+	                                          t->c->opened.policy.storage);
+	const int        threads = t->c->request.options->threads;
+	vn_local_tensors x = {
+		.a = own, .b = fine, .c = &t->site->cand, .axes = t->site->axes, .storage = format, .threads = threads
+	};
+	vn_status st = vn_local_measure(&x, &h->residual, NULL, err);
 	if (!st && is_drawn(t)) {
 		take_floor(t, &h->residual);
-		st = vn_local_alone(fine, &t->site->cand, t->site->axes, t->c->request.options->threads, &h->residual, err);
+		st = vn_local_alone(fine, &t->site->cand, t->site->axes, threads, &h->residual, err);
 	}
 	if (!st)
 		h->residual.bad += count_unmasked(t, own);
@@ -144,9 +147,8 @@ typedef struct tried_plan {
 static vn_status allow_variant(vn_case *t, const tried_plan *p, int i, vn_replayed *l, vn_replayed *most, vn_error *err)
 {
 	const int threads = t->c->request.options->threads;
-	bool      alone = false;
 	vn_tensor z;
-	vn_status st = vn_recompute_run_variant(t->recompute, p->plan, p->weights, i, &alone, &z, err);
+	vn_status st = vn_recompute_run_variant(t->recompute, p->plan, p->weights, i, &z, err);
 
 	if (st)
 		return st;
@@ -154,7 +156,8 @@ static vn_status allow_variant(vn_case *t, const tried_plan *p, int i, vn_replay
 		vn_head_part_splice(t->part, &z, p->own);
 	/* If the numbers are exactly those of this implementation, it is the candidate's own. The floor
 	 * of a format with few digits could hide a mistake; exact numbers do not. */
-	if (!(st = vn_local_alone(&z, &t->site->cand, t->site->axes, threads, l, err)) && !alone)
+	if (!(st = vn_local_alone(&z, &t->site->cand, t->site->axes, threads, l, err)) &&
+	    !vn_recompute_variant_alone(t->recompute, p->plan, i))
 		st = vn_local_other(&z, p->own, t->site->axes, threads, most, err);
 	vn_tensor_free(&z);
 	return st;

@@ -42,6 +42,7 @@ SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file_
 FEWEST = 300  # object files: with fewer, BUILD is not a complete build
 MOST_PARAMETERS = 6
 PACKAGE = "capture/python/vernier_parity"
+FUNCTION = r"^ *(?!(?:if|for|while|switch|else)\b)[a-zA-Z_][^;{}=#]*?\b(\w+)\(([^{};]*)\)\s*\{"
 
 
 def compare_folders():
@@ -168,7 +169,7 @@ def parameters():
             with open(path, encoding="utf-8") as f:
                 text = re.sub(r"/\*.*?\*/|//[^\n]*|__attribute__\(\((?:[^()]|\([^()]*\))*\)\)", " ", f.read(),
                               flags=re.S)
-            for name, of in re.findall(r"^ *[a-zA-Z_][^;{}=#]*?\b(\w+)\(([^{};]*)\)\s*\{", text, re.M):
+            for name, of in re.findall(FUNCTION, text, re.M):
                 while of != (of := re.sub(r"\([^()]*\)|\[[^][]*\]", "", of)):
                     pass
                 found.append((of.count(",") + 1, os.path.relpath(path, SOURCE), name))

@@ -26,7 +26,8 @@ static vn_replayed measure(void)
 	vn_replayed     l;
 	vn_error        err = { "" };
 
-	CU_ASSERT_EQUAL_FATAL(vn_local_measure(&x, &y, &z, "token hidden", VN_F16, 1, &l, &err), VN_OK);
+	const vn_local_tensors of = { .a = &x, .b = &y, .c = &z, .axes = "token hidden", .storage = VN_F16, .threads = 1 };
+	CU_ASSERT_EQUAL_FATAL(vn_local_measure(&of, &l, NULL, &err), VN_OK);
 	return l;
 }
 
@@ -43,8 +44,8 @@ static void a_fourth_tensor_is_measured_beside_the_others(void)
 
 	CU_ASSERT_EQUAL(vn_measure_brief(&z, &y, "token hidden", 1, &want, &err), VN_OK);
 	for (int threads = 1; threads <= 8; threads *= 2) {
-		CU_ASSERT_EQUAL(vn_local_measure_with(&x, &y, &z, "token hidden", VN_F16, false, threads, &z, &given, &l, &err),
-		                VN_OK);
+		const vn_local_tensors of = { &x, &y, &z, &z, "token hidden", VN_F16, false, threads };
+		CU_ASSERT_EQUAL(vn_local_measure(&of, &l, &given, &err), VN_OK);
 		CU_ASSERT_EQUAL(memcmp(&l, &alone, offsetof(vn_replayed, gain)), 0); /* all of these are double */
 		CU_ASSERT(l.bad == alone.bad && l.not_measured == alone.not_measured &&
 		          l.independent_numbers == alone.independent_numbers);

@@ -25,7 +25,9 @@ static void make_node(vn_op op)
 
 static vn_random_rounding in_format(vn_dtype storage, vn_dtype sums, int threads)
 {
-	return (vn_random_rounding) { .policy = { storage, sums, VN_PRODUCTS_PLAIN }, .seed = 7, .threads = threads };
+	return (vn_random_rounding) {
+		.plan = &plan, .width = VN_F64, .policy = { storage, sums, VN_PRODUCTS_PLAIN }, .seed = 7, .threads = threads
+	};
 }
 
 /* Root mean square of y - x, and the mean of it, in ulps of 1 of the format. */
@@ -47,7 +49,7 @@ static void a_result_is_off_by_less_than_half_an_ulp_in_the_mean(void)
 		const vn_random_rounding r = in_format(of[i], VN_F32, 2);
 		double                   mean;
 		make_node(VN_OP_ADD);
-		vn_round_at_random(&r, &plan, 0, 0, T, y, VN_F64);
+		vn_round_at_random(&r, 0, 0, T, y);
 		CU_ASSERT_DOUBLE_EQUAL(error_in_ulps(of[i], &mean), 0.41, 0.01);
 		CU_ASSERT_DOUBLE_EQUAL(mean, 0, 0.02);
 	}
@@ -64,7 +66,7 @@ static void a_product_adds_the_roundings_of_its_sum(void)
 		const vn_random_rounding r = in_format(of[i].storage, of[i].sums, 2);
 		double                   mean;
 		make_node(VN_OP_LINEAR);
-		vn_round_at_random(&r, &plan, 0, 0, T, y, VN_F64);
+		vn_round_at_random(&r, 0, 0, T, y);
 		CU_ASSERT_DOUBLE_EQUAL(error_in_ulps(of[i].storage, &mean), of[i].ulps, 0.03 * of[i].ulps);
 	}
 }
@@ -75,13 +77,13 @@ static void copies_and_zeros_stay(void)
 	const vn_random_rounding r = in_format(VN_F16, VN_F32, 2);
 	for (int i = 0; i < 3; i++) {
 		make_node(copies[i]);
-		vn_round_at_random(&r, &plan, 0, 0, T, y, VN_F64);
+		vn_round_at_random(&r, 0, 0, T, y);
 		CU_ASSERT_EQUAL(memcmp(x, y, sizeof x), 0);
 	}
 	make_node(VN_OP_ADD);
 	y[3] = 0;
 	y[4] = 0x1p-30; /* below the normal numbers of float16, whose ulp is 2^-24 */
-	vn_round_at_random(&r, &plan, 0, 0, T, y, VN_F64);
+	vn_round_at_random(&r, 0, 0, T, y);
 	CU_ASSERT_EQUAL(y[3], 0);
 	CU_ASSERT(y[4] != 0x1p-30 && fabs(y[4] - 0x1p-30) < 0x1p-24);
 }
@@ -93,15 +95,15 @@ static void threads_and_calls_change_nothing_but_seeds_do(void)
 	vn_random_rounding       other = alone;
 
 	make_node(VN_OP_LINEAR);
-	vn_round_at_random(&alone, &plan, 0, 0, T, y, VN_F64);
+	vn_round_at_random(&alone, 0, 0, T, y);
 	memcpy(one, y, sizeof one);
 	memcpy(y, x, sizeof y);
-	vn_round_at_random(&many, &plan, 0, 0, T / 2, y, VN_F64);
-	vn_round_at_random(&many, &plan, 0, T / 2, T / 2, y + N / 2, VN_F64);
+	vn_round_at_random(&many, 0, 0, T / 2, y);
+	vn_round_at_random(&many, 0, T / 2, T / 2, y + N / 2);
 	CU_ASSERT_EQUAL(memcmp(one, y, sizeof one), 0);
 	other.seed++;
 	memcpy(y, x, sizeof y);
-	vn_round_at_random(&other, &plan, 0, 0, T, y, VN_F64);
+	vn_round_at_random(&other, 0, 0, T, y);
 	int same = 0;
 	for (int i = 0; i < N; i++)
 		same += one[i] == y[i];

@@ -11,9 +11,10 @@ static double run(explained *e, const int64_t *of_keys, const int64_t *of_values
 	double    most = 0, x[CALL * H * K];
 	vn_tensor out;
 
-	CU_ASSERT_EQUAL_FATAL(
-		vn_recompute_run_slots(e->t.recompute, e->t.site->plan, of_keys, of_values, VN_FINE_WIDTH, &out, &e->err),
-		VN_OK);
+	CU_ASSERT_EQUAL_FATAL(vn_recompute_run_slots(e->t.recompute, e->t.site->plan,
+	                                             (const int64_t *const[]) { of_keys, of_values }, VN_FINE_WIDTH, &out,
+	                                             &e->err),
+	                      VN_OK);
 	CU_ASSERT_EQUAL_FATAL(vn_shape_count(&out.shape), CALL * H * K);
 	vn_to_f64(x, out.data, out.dtype, CALL * H * K);
 	for (int i = 0; i < CALL * H * K; i++)
