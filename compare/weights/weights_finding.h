@@ -3,7 +3,7 @@
 #ifndef VN_COMPARE_WEIGHTS_FINDING_H
 #define VN_COMPARE_WEIGHTS_FINDING_H
 
-#include "compare/weights/weights.h"
+#include "compare/weights/weights_difference.h"
 
 #include "libref/plan/fault.h"
 

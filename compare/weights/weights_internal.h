@@ -3,6 +3,7 @@
 #ifndef VN_COMPARE_WEIGHTS_INTERNAL_H
 #define VN_COMPARE_WEIGHTS_INTERNAL_H
 
+#include "compare/weights/weights.h"
 #include "compare/weights/weights_numbers.h"
 
 /* Adds a measurement to *d. Returns true. */

@@ -2,7 +2,7 @@
 #ifndef VN_COMPARE_WEIGHTS_NAMES_H
 #define VN_COMPARE_WEIGHTS_NAMES_H
 
-#include "compare/weights/weights.h"
+#include "compare/weights/weights_difference.h"
 
 #include "libref/family/family.h"
 #include "libref/plan/fault.h"
