@@ -22,7 +22,7 @@
 #define VN_COMPARE_DRAWS_H
 
 #include "compare/replay/random_rounding.h"
-#include "compare/replay/replay_internal.h"
+#include "compare/replay/replay_state.h"
 
 enum { VN_DRAWS_MOST = 8 };
 

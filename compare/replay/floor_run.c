@@ -15,7 +15,7 @@
 #include "compare/weights/weights.h"
 #include "compare/floor/floor_check.h"
 #include "compare/replay/reference_rows.h"
-#include "compare/replay/replay_internal.h"
+#include "compare/replay/replay_state.h"
 
 #include <inttypes.h>
 #include <stdio.h>

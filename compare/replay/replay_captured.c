@@ -7,7 +7,7 @@
  * computed from another, its correct content is computed from the other's correct content: hooks
  * that sit one operation early are wrong in a row.
  */
-#include "compare/replay/replay_internal.h"
+#include "compare/replay/replay_state.h"
 
 #include <stdlib.h>
 #include <string.h>

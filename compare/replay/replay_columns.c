@@ -10,7 +10,7 @@
  * but other layers may. The steps are then walked a second time with that order assumed, and the
  * mistake is measured in the reference's order.
  */
-#include "compare/replay/replay_internal.h"
+#include "compare/replay/replay_state.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* replay_made.c: the engines of a replay, and the numbers that a node produces. */
-#include "compare/replay/replay_internal.h"
+#include "compare/replay/replay_state.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* replay_variants.c: widens the floor of a value by what other correct implementations of its
  * operation differ by. */
 #include "compare/replay/reference_variants.h"
-#include "compare/replay/replay_internal.h"
+#include "compare/replay/replay_state.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* test_replay_made.c: tests compare/replay/replay_made.c. */
-#include "compare/replay/replay_internal.h"
+#include "compare/replay/replay_state.h"
 #include "tests/support/suite.h"
 
 #include <string.h>

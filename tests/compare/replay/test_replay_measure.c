@@ -1,5 +1,5 @@
 /* test_replay_measure.c: tests compare/replay/replay_measure.c. */
-#include "compare/replay/replay_internal.h"
+#include "compare/replay/replay_state.h"
 #include "tests/support/explain_help.h"
 
 #include <math.h>

@@ -1,12 +1,12 @@
-/* replay_internal.h: what the files of a replay share: the two engines, what a node made, the
+/* replay_state.h: what the files of a replay share: the two engines, what a node made, the
  * correct content of values that are wrong in the candidate, and the parts of replaying one node.
  * Included by compare/replay and its suites only. */
-#ifndef VN_COMPARE_REPLAY_INTERNAL_H
-#define VN_COMPARE_REPLAY_INTERNAL_H
+#ifndef VN_COMPARE_REPLAY_STATE_H
+#define VN_COMPARE_REPLAY_STATE_H
 
 #include "compare/match/names.h"
 #include "compare/replay/candidate.h"
-#include "compare/replay/replay.h"
+#include "compare/replay/local.h"
 #include "compare/replay/trace.h"
 #include "capture/recording/scratch.h"
 #include "libref/exec/ref.h"
