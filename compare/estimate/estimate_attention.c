@@ -37,15 +37,14 @@ static vn_trial with_both_numbers(const vn_trial *of, const sinks *s, bool width
 	return h;
 }
 
-/* The best value of one number between low and high, with the other fixed. */
-static vn_status improve_sinks(vn_case *t, const vn_trial *of, sinks *s, bool width, int64_t low, int64_t high,
-                               vn_error *err)
+/* The best value of one number in a range, with the other fixed. */
+static vn_status improve_sinks(vn_case *t, const vn_trial *of, sinks *s, bool width, vn_whole_range in, vn_error *err)
 {
 	vn_trial  h = with_both_numbers(of, s, width);
 	vn_least  best;
-	vn_status st = high < low ? VN_OK : vn_case_best_whole(t, &h, low, high, &best, err);
+	vn_status st = in.high < in.low ? VN_OK : vn_case_best_whole(t, &h, in.low, in.high, &best, err);
 
-	if (st || high < low || !(best.error < s->error))
+	if (st || in.high < in.low || !(best.error < s->error))
 		return st;
 	*(width ? &s->width : &s->keys) = (int64_t)best.x;
 	s->error = best.error;
@@ -63,7 +62,8 @@ static vn_status begin_search(vn_case *t, const vn_trial *of, int64_t first, sin
 	*best = (sinks) { .error = (double)INFINITY };
 	for (int64_t keys = 1; !st && keys <= MOST && keys < first; keys *= 2) {
 		sinks s = { own && first >= own ? own : first - keys, keys, (double)INFINITY };
-		if (!(st = improve_sinks(t, of, &s, true, single ? 1 : s.width, s.width, err)) && s.error < best->error)
+		if (!(st = improve_sinks(t, of, &s, true, (vn_whole_range) { single ? 1 : s.width, s.width }, err)) &&
+		    s.error < best->error)
 			*best = s;
 	}
 	return st;
@@ -83,8 +83,8 @@ static vn_status fit_sinks(vn_case *t, const vn_trial *of, int64_t first, vn_err
 		return st;
 	for (int i = 0; !st && i < ROUNDS && s.error < before; i++) {
 		before = s.error;
-		if (!(st = improve_sinks(t, of, &s, false, 1, MOST < first ? MOST : first - 1, err)))
-			st = improve_sinks(t, of, &s, true, 1, first, err);
+		if (!(st = improve_sinks(t, of, &s, false, (vn_whole_range) { 1, MOST < first ? MOST : first - 1 }, err)))
+			st = improve_sinks(t, of, &s, true, (vn_whole_range) { 1, first }, err);
 	}
 	/* At least two of several queries must lose keys: one query shows which keys it lost, not
 	 * that the window moves. */

@@ -89,19 +89,6 @@ static vn_status end_value(void *ctx, vn_error *err)
 	return VN_OK;
 }
 
-/* Runs one call and collects its rows [first, last]. */
-static vn_status run_engine(const vn_engine *e, const int32_t *ids, int64_t tokens, bool *want, int64_t first,
-                            int64_t last, collector *c, vn_error *err)
-{
-	const int64_t past = e->ops->position(e->self);
-	const vn_taps taps = { .want = want,
-		                   .rows = VN_ROWS_RANGE,
-		                   .first = past + first,
-		                   .last = past + last,
-		                   .sink = { .ctx = c, .begin = begin_value, .write = take_piece, .end = end_value } };
-	return e->ops->forward(e->self, ids, tokens, &taps, err);
-}
-
 /* ---- windows ---------------------------------------------------------------------- */
 
 struct window_walk {
@@ -116,6 +103,24 @@ struct window_walk {
 	/* The current window. */
 	int64_t                    begin, from; /* first token of the window; first token it scores, stored in t[m] */
 };
+
+/* A call, of which rows [first, last] are collected. */
+typedef struct engine_call {
+	const int32_t *ids;
+	int64_t        tokens, first, last;
+} engine_call;
+
+static vn_status run_engine(window_walk *w, int s, engine_call call, vn_error *err)
+{
+	const vn_engine *e = w->engine[s];
+	const int64_t    past = e->ops->position(e->self);
+	const vn_taps    taps = { .want = w->want,
+		                      .rows = VN_ROWS_RANGE,
+		                      .first = past + call.first,
+		                      .last = past + call.last,
+		                      .sink = { &w->rows[s], begin_value, take_piece, end_value } };
+	return e->ops->forward(e->self, call.ids, call.tokens, &taps, err);
+}
 
 /* Scores row i of the batch, which predicts token `from + before + i`. */
 static void score_token(const window_walk *w, int64_t i)
@@ -148,7 +153,7 @@ static vn_status one_window(window_walk *w, int64_t stop, vn_error *err)
 
 	for (int s = 0; !st && s < 2; s++) {
 		w->engine[s]->ops->reset(w->engine[s]->self);
-		st = run_engine(w->engine[s], ids, stop - w->begin, w->want, first, last, &w->rows[s], err);
+		st = run_engine(w, s, (engine_call) { ids, stop - w->begin, first, last }, err);
 	}
 	w->m += stop - w->from;
 	return st ? vn_context(err, st, "tokens %" PRId64 " to %" PRId64, w->begin, stop - 1) : VN_OK;
@@ -194,7 +199,7 @@ static vn_status decode_greedily(window_walk *w, vn_evaluation *e, vn_error *err
 	vn_progress_start(&bar, "decoded", steps);
 	while (!st && e->steps < steps && e->part_at < 0) {
 		for (int s = 0; !st && s < 2; s++)
-			if (!(st = run_engine(w->engine[s], ids, tokens, w->want, tokens - 1, tokens - 1, &w->rows[s], err)) &&
+			if (!(st = run_engine(w, s, (engine_call) { ids, tokens, tokens - 1, tokens - 1 }, err)) &&
 			    vn_sample(&(vn_next_scores) { w->rows[s].data, w->rows[s].dtype, w->plan->vocab }, 0, 0, &e->part[s],
 			              NULL))
 				e->part[s] = -1;

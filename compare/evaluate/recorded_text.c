@@ -20,6 +20,19 @@ typedef struct text_side {
 	vn_dtype       dtype[BATCH];
 } text_side;
 
+/* The tokens of a pair of recordings: token 0 is token `begin` of the text, which already has the
+ * first `from`. */
+typedef struct text_window {
+	const int32_t *ids;
+	int64_t        tokens, begin, from;
+} text_window;
+
+/* Tokens that are scored together, and the window's begin. */
+typedef struct token_batch {
+	int64_t token[BATCH], begin;
+	int     n;
+} token_batch;
+
 static vn_status find_rows(text_side *s, int64_t tokens, vn_error *err)
 {
 	const vn_status st = vn_logit_rows_of(s->r, tokens, &s->at, &s->width, err);
@@ -84,9 +97,12 @@ static vn_status same_width(const text_side *s, const int32_t *ids, int64_t toke
 
 /* Appends the new tokens. *begin: position in the text of the window's first token. *from: first
  * new token of the window. */
-static vn_status join_text(vn_recorded_text *x, const char *path, const int32_t *ids, int64_t tokens, int64_t stride,
-                           int64_t *begin, int64_t *from, vn_error *err)
+static vn_status join_text(vn_recorded_text *x, const char *path, int64_t stride, text_window *w, vn_error *err)
 {
+	const int32_t *ids = w->ids;
+	const int64_t  tokens = w->tokens;
+	int64_t       *begin = &w->begin, *from = &w->from;
+
 	*begin = stride ? x->windows * stride : x->n;
 	*from = x->n - *begin;
 	if (*from < 0)
@@ -129,53 +145,51 @@ static vn_status read_row(text_side *s, int slot, int64_t token, vn_error *err)
 }
 
 /* Scores tokens token[0..n) of a window, each by the row before it. */
-static vn_status score_batch(vn_recorded_text *x, text_side *s, const int64_t *token, int n, int64_t begin, int threads,
-                             vn_error *err)
+static vn_status score_batch(vn_recorded_text *x, text_side *s, const token_batch *b, int threads, vn_error *err)
 {
 	vn_token_score *to = x->score + x->m;
-	for (int i = 0; i < n; i++)
+	for (int i = 0; i < b->n; i++)
 		for (int k = 0; k < 2; k++) {
-			const vn_status st = read_row(&s[k], i, token[i] - 1, err);
+			const vn_status st = read_row(&s[k], i, b->token[i] - 1, err);
 			if (st)
 				return st;
 		}
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
-	for (int i = 0; i < n; i++) {
+	for (int i = 0; i < b->n; i++) {
+		const int64_t  token = b->begin + b->token[i];
 		const size_t   at = (size_t)i * (size_t)s[0].width * 8;
 		const void    *row[2] = { s[0].data + at, s[1].data + at };
 		const vn_dtype dtype[2] = { s[0].dtype[i], s[1].dtype[i] };
-		to[i] = vn_token_score_of(row, dtype, s[0].width, x->ids[begin + token[i]], begin + token[i]);
+		to[i] = vn_token_score_of(row, dtype, s[0].width, x->ids[token], token);
 	}
-	x->m += n;
+	x->m += b->n;
 	return VN_OK;
 }
 
-static vn_status score_window(vn_recorded_text *x, text_side *s, int64_t tokens, int64_t begin, int64_t from,
-                              int threads, vn_error *err)
+static vn_status score_window(vn_recorded_text *x, text_side *s, const text_window *w, int threads, vn_error *err)
 {
-	int64_t     batch[BATCH];
-	int         n = 0;
+	token_batch b = { .begin = w->begin };
 	vn_progress bar;
 	vn_status   st = VN_OK;
 
 	for (int k = 0; k < 2; k++)
 		if (!(s[k].data = malloc((size_t)s[k].width * BATCH * 8)))
 			return vn_fail(err, VN_ERR_NOMEM, "no memory for %d rows of %" PRId64 " scores", BATCH, s[k].width);
-	vn_progress_start(&bar, "token", tokens);
-	for (int64_t i = from > 1 ? from : 1; i < tokens && !st; i++) {
+	vn_progress_start(&bar, "token", w->tokens);
+	for (int64_t i = w->from > 1 ? w->from : 1; i < w->tokens && !st; i++) {
 		if (s[0].at[i - 1].entry < 0 || s[1].at[i - 1].entry < 0) {
 			x->unscored++;
 			continue;
 		}
-		batch[n++] = i;
-		if (n == BATCH) {
-			st = score_batch(x, s, batch, n, begin, threads, err);
-			n = 0;
+		b.token[b.n++] = i;
+		if (b.n == BATCH) {
+			st = score_batch(x, s, &b, threads, err);
+			b.n = 0;
 			vn_progress_at(&bar, i + 1);
 		}
 	}
-	if (!st && n)
-		st = score_batch(x, s, batch, n, begin, threads, err);
+	if (!st && b.n)
+		st = score_batch(x, s, &b, threads, err);
 	vn_progress_stop(&bar);
 	return st;
 }
@@ -185,14 +199,14 @@ vn_status vn_recorded_text_add(vn_recorded_text *x, vn_recording *ref, vn_record
 {
 	text_side      s[2] = { { .r = ref, .held = -1 }, { .r = cand, .held = -1 } };
 	const int32_t *ids = NULL;
-	int64_t        tokens = 0, begin, from;
+	int64_t        tokens = 0;
 	vn_status      st = same_tokens(s, &ids, &tokens, err);
+	text_window    w = { ids, tokens, 0, 0 };
 
 	for (int k = 0; !st && k < 2; k++)
 		st = find_rows(&s[k], tokens, err);
-	if (!st && !(st = same_width(s, ids, tokens, err)) &&
-	    !(st = join_text(x, vn_recording_path(ref), ids, tokens, stride, &begin, &from, err)))
-		st = score_window(x, s, tokens, begin, from, threads > 0 ? threads : omp_get_num_procs(), err);
+	if (!st && !(st = same_width(s, ids, tokens, err)) && !(st = join_text(x, vn_recording_path(ref), stride, &w, err)))
+		st = score_window(x, s, &w, threads > 0 ? threads : omp_get_num_procs(), err);
 	for (int k = 0; k < 2; k++) {
 		if (s[k].held >= 0)
 			vn_recording_release(s[k].r, s[k].held);

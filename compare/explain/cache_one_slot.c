@@ -137,12 +137,21 @@ static const double *unmodified_head(const token_query *q, int h)
 	                                      : (q->a.output == VN_ATTN_SCORES ? q->s : q->p) + h * q->a.S;
 }
 
+typedef struct slot_search {
+	int     of;
+	int64_t at, holds;
+	double  left; /* in floors, of the step with the largest error left */
+	int     others;
+	bool    in[VN_HEADS_MOST];
+	bool    some; /* only in the key heads of `in` */
+} slot_search;
+
 /* Writes what the step's output, (H,K) or (H,S), would be with another key or value in slot a. of
  * KEY: token c's key, or (VN_HOLDS_UNKNOWN) the key that fits best. of VALUE: the value is greater
  * by `by` (G,K). in (G): the key heads with the other content; NULL: all. */
-static void make_output(const token_query *q, int of, int64_t a, int64_t c, const double *by, const bool *in,
-                        double *to)
+static void make_output(const token_query *q, const slot_search *s, const double *by, double *to)
 {
+	const int64_t a = s->at, c = s->holds;
 	const int     K = q->a.K, group = q->a.H / q->a.G;
 	const int64_t n = vn_last_query_width(&q->a);
 
@@ -150,9 +159,9 @@ static void make_output(const token_query *q, int of, int64_t a, int64_t c, cons
 		const double *p = q->p + h * q->a.S, *is = q->a.is + h * n, *v = vn_last_query_row(&q->a, q->a.v, a, h);
 		double       *y = to + h * n;
 		memcpy(y, unmodified_head(q, h), (size_t)n * sizeof *y);
-		if (in && !in[h / group])
+		if (s->some && !s->in[h / group])
 			continue;
-		if (q->a.output == VN_ATTN_CONTEXT && of == VALUE) {
+		if (q->a.output == VN_ATTN_CONTEXT && s->of == VALUE) {
 			for (int d = 0; d < K; d++)
 				y[d] += p[a] * by[h / group * K + d];
 		} else if (q->a.output == VN_ATTN_CONTEXT) {
@@ -172,12 +181,11 @@ static void make_output(const token_query *q, int of, int64_t a, int64_t c, cons
 }
 
 /* The nmse that is left, in floors. room: (count_of) */
-static double left_with(const token_query *q, int of, int64_t a, int64_t c, const double *by, const bool *in,
-                        double *room)
+static double left_with(const token_query *q, const slot_search *s, const double *by, double *room)
 {
 	double dd = 0;
 
-	make_output(q, of, a, c, by, in, room);
+	make_output(q, s, by, room);
 	for (int64_t i = 0; i < count_of(q); i++)
 		dd += (room[i] - q->a.is[i]) * (room[i] - q->a.is[i]);
 	return dd / q->size / q->x->unmodified.residual.floor;
@@ -224,23 +232,15 @@ typedef struct query_steps {
 	double            *room, *by;
 } query_steps;
 
-typedef struct slot_search {
-	int     of;
-	int64_t at, holds;
-	double  left; /* in floors, of the step with the largest error left */
-	int     others;
-	bool    in[VN_HEADS_MOST];
-	bool    some; /* only in the key heads of `in` */
-} slot_search;
 
 /* The largest error left in any step, in floors. Stops at the first step that leaves more than
  * `enough`. */
-static double worst_error(const query_steps *x, const slot_search *s, int64_t a, int64_t c, double enough)
+static double worst_error(const query_steps *x, const slot_search *s, double enough)
 {
 	double most = 0;
 
 	for (int i = 0; i < x->n && most < (double)INFINITY && most <= enough; i++) {
-		const double left = left_with(&x->q[i], s->of, a, c, x->by, s->some ? s->in : NULL, x->room);
+		const double left = left_with(&x->q[i], s, x->by, x->room);
 		most = left > most || isnan(left) ? (isnan(left) ? (double)INFINITY : left) : most;
 	}
 	return most;
@@ -259,23 +259,29 @@ static bool put_value(const query_steps *x, int64_t a, int64_t c)
 	return true;
 }
 
-/* Finds the slot, of a to a_end - 1, and the token whose key or value it holds, of c to c_end - 1,
- * that leave the least error; and how many others leave no more than `limit`. */
-static slot_search search_slots(const query_steps *x, slot_search best, int64_t a, int64_t a_end, int64_t c,
-                                int64_t c_end, double limit)
+/* Slots [from, to), and the tokens [held_from, held_to) whose key or value they may hold. */
+typedef struct slot_places {
+	int64_t from, to, held_from, held_to;
+} slot_places;
+
+/* Finds the slot and token that leave the least error; and how many others leave no more than
+ * `limit`. */
+static slot_search search_slots(const query_steps *x, slot_search best, slot_places in, double limit)
 {
+	slot_search s = best;
+
 	best.left = (double)INFINITY;
 	best.others = 0;
-	for (; a < a_end; a++)
-		for (int64_t token = c; token < c_end; token++) {
-			if (token == a || (best.of == VALUE && !put_value(x, a, token)))
+	for (s.at = in.from; s.at < in.to; s.at++)
+		for (s.holds = in.held_from; s.holds < in.held_to; s.holds++) {
+			if (s.holds == s.at || (s.of == VALUE && !put_value(x, s.at, s.holds)))
 				continue;
-			const double left = worst_error(x, &best, a, token, fmax(best.left, limit));
+			const double left = worst_error(x, &s, fmax(best.left, limit));
 			best.others += left <= limit;
 			if (left < best.left) {
 				best.left = left;
-				best.at = a;
-				best.holds = token;
+				best.at = s.at;
+				best.holds = s.holds;
 			}
 		}
 	best.others -= best.left <= limit;
@@ -285,8 +291,8 @@ static slot_search search_slots(const query_steps *x, slot_search best, int64_t 
 /* Finds the slot whose key or value is wrong, whatever it holds. */
 static slot_search find_slot(const query_steps *x, int of)
 {
-	return search_slots(x, (slot_search) { .of = of, .at = -1, .holds = VN_HOLDS_UNKNOWN }, 0, x->S, VN_HOLDS_UNKNOWN,
-	                    VN_HOLDS_UNKNOWN + 1, APART * VN_LOCAL_LIMIT);
+	return search_slots(x, (slot_search) { .of = of, .at = -1, .holds = VN_HOLDS_UNKNOWN },
+	                    (slot_places) { 0, x->S, VN_HOLDS_UNKNOWN, VN_HOLDS_UNKNOWN + 1 }, APART * VN_LOCAL_LIMIT);
 }
 
 /* Finds the slot that holds another token's value, where too few queries show the value by
@@ -295,15 +301,15 @@ static slot_search find_pair(const query_steps *x)
 {
 	const int64_t S = x->S * x->S <= PAIRS ? x->S : 0;
 
-	return search_slots(x, (slot_search) { .of = VALUE, .at = -1, .holds = VN_HOLDS_UNKNOWN }, 0, S, 0, S,
-	                    APART * VN_LOCAL_LIMIT);
+	return search_slots(x, (slot_search) { .of = VALUE, .at = -1, .holds = VN_HOLDS_UNKNOWN },
+	                    (slot_places) { 0, S, 0, S }, APART * VN_LOCAL_LIMIT);
 }
 
 /* Finds the token whose key or value slot s holds. A later token is in the cache only of later
  * steps. */
 static void find_holder(const query_steps *x, slot_search *s)
 {
-	const slot_search best = search_slots(x, *s, s->at, s->at + 1, 0, x->S, VN_LOCAL_LIMIT);
+	const slot_search best = search_slots(x, *s, (slot_places) { s->at, s->at + 1, 0, x->S }, VN_LOCAL_LIMIT);
 
 	if (best.left <= VN_LOCAL_LIMIT || best.left <= APART * s->left)
 		*s = best;
@@ -371,7 +377,7 @@ static vn_status try_slot(vn_case *t, const token_query *q, const slot_search *s
 		h.part[i] = s->in[i / (q->a.H / q->a.G)];
 		h.heads = q->a.H;
 	}
-	make_output(q, s->of, s->at, s->holds, by, s->some ? s->in : NULL, (double *)made.fine.data);
+	make_output(q, s, by, (double *)made.fine.data);
 	vn_made_round(t, &made);
 	if (!(st = vn_try_numbers(t, &made.own, &made.fine, &t->x->unmodified.residual, &h, err)))
 		vn_case_conclude(t);

@@ -286,10 +286,16 @@ static vn_status try_range(vn_case *t, const slot_range *of, int others, vn_erro
 	return st;
 }
 
-/* Moves the recomputation to each explanation in turn: measures the ranges if r is not NULL,
- * else tries the answer. */
-static vn_status visit_each(vn_case *t, vn_findings **x, int n, slot_range *r, int n_ranges, const slot_range *best,
-                            int others, vn_error *err)
+/* What is done in each step: n ranges are measured; or one is tried, which others equal. */
+typedef struct slot_visit {
+	slot_range       *r;
+	int               n;
+	const slot_range *best;
+	int               others;
+} slot_visit;
+
+/* Moves the recomputation to each explanation in turn. */
+static vn_status visit_each(vn_case *t, vn_findings **x, int n, const slot_visit *v, vn_error *err)
 {
 	vn_status st = VN_OK;
 
@@ -302,10 +308,10 @@ static vn_status visit_each(vn_case *t, vn_findings **x, int n, slot_range *r, i
 			break;
 		if (!vn_last_query_find(t, &q))
 			return VN_OK;
-		if (best)
-			st = try_range(t, best, others, err);
+		if (v->best)
+			st = try_range(t, v->best, v->others, err);
 		else if (!(st = vn_last_query_read(t, &q, err)))
-			st = weigh_ranges(&q, x[i], r, n_ranges, err);
+			st = weigh_ranges(&q, x[i], v->r, v->n, err);
 		vn_last_query_close(&q);
 	}
 	return st;
@@ -357,7 +363,7 @@ vn_status vn_explain_cache_slots(vn_case *t, vn_findings **x, int n, vn_error *e
 		return VN_OK;
 	if (!(r = list_ranges(S, &n_ranges)))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %lld tokens", (long long)S);
-	st = visit_each(t, x, n, r, n_ranges, NULL, 0, err);
+	st = visit_each(t, x, n, &(slot_visit) { .r = r, .n = n_ranges }, err);
 	const int unseen = best_of(r, n_ranges, true);
 	/* With this many tokens, some token in the place of another fits better by chance. Names
 	 * none if another fits as well. */
@@ -367,7 +373,7 @@ vn_status vn_explain_cache_slots(vn_case *t, vn_findings **x, int n, vn_error *e
 	/* A step with an unusually small floor leaves more floors; it is judged on its own. */
 	for (int i = 0; !st && i < 2; i++)
 		if (all[i] >= 0)
-			st = visit_each(t, x, n, NULL, 0, &r[all[i]], as_good(r, n_ranges, all[i]), err);
+			st = visit_each(t, x, n, &(slot_visit) { .best = &r[all[i]], .others = as_good(r, n_ranges, all[i]) }, err);
 	free(r);
 	return st;
 }

@@ -39,12 +39,14 @@ typedef struct pending_job {
 
 /* The jobs of a batch, at most BATCH_JOBS and those that share the last reference. */
 typedef struct job_batch {
-	vn_job      *job;
-	pending_job *p;
-	int          n, threads;
-	int64_t      bytes, heavy, past;
-	int64_t      most; /* of heavy */
-	vn_progress  bar;
+	vn_measuring *of; /* (n_of): all comparisons */
+	int           n_of;
+	vn_job       *job;
+	pending_job  *p;
+	int           n, threads;
+	int64_t       bytes, heavy, past;
+	int64_t       most; /* of heavy */
+	vn_progress   bar;
 } job_batch;
 
 static void release_pair(const pending_job *p)
@@ -78,8 +80,10 @@ static void give_back_job(void *ctx, int i)
 		vn_job_give_back(job);
 }
 
-static void flush_batch(job_batch *b, vn_measuring *m, int n)
+static void flush_batch(job_batch *b)
 {
+	vn_measuring   *m = b->of;
+	const int       n = b->n_of;
 	vn_error        why = { "" };
 	const vn_status st = b->n > 0 ? vn_measure_many(b->job, b->n, b->threads, &why) : VN_OK;
 	for (int i = 0; i < n; i++)
@@ -195,8 +199,7 @@ static int64_t all_bytes(const vn_measuring *m, int n)
 
 /* Adds a job. like: a job with the same reference bytes to share, unless either is read in parts;
  * -1: none. */
-static void add_pair(job_batch *b, vn_measuring *all, int n, vn_measuring *of, vn_checkpoint *point, int entry,
-                     int like)
+static void add_pair(job_batch *b, vn_measuring *of, vn_checkpoint *point, int entry, int like)
 {
 	vn_error        why = { "" };
 	vn_job         *job = &b->job[b->n];
@@ -205,7 +208,7 @@ static void add_pair(job_batch *b, vn_measuring *all, int n, vn_measuring *of, v
 	if (read) {
 		/* Measure the pending jobs first: a tensor may have two names, and they may need what
 		 * is released below. */
-		flush_batch(b, all, n);
+		flush_batch(b);
 		release_pair(&p);
 		if (vn_status_ends_job(read))
 			note_failure(of, read, &why);
@@ -251,9 +254,11 @@ static int find_sharer(const job_batch *b, int like)
 
 /* Adds the next checkpoint, and that of each other comparison with the same reference.
  * Returns false at the end. */
-static bool add_next(job_batch *b, vn_measuring *m, int n, int *at)
+static bool add_next(job_batch *b, int *at)
 {
-	int first = -1, like = -1, entry = -1;
+	vn_measuring *m = b->of;
+	const int     n = b->n_of;
+	int           first = -1, like = -1, entry = -1;
 	for (int k = 0; k < n; k++) {
 		const int e = next_entry(&m[k], &at[k]);
 		if (e >= 0 &&
@@ -265,7 +270,7 @@ static bool add_next(job_batch *b, vn_measuring *m, int n, int *at)
 	if (first < 0)
 		return false;
 	vn_checkpoint *p = &m[first].c->result.checkpoint[at[first]++];
-	add_pair(b, m, n, &m[first], p, entry, like);
+	add_pair(b, &m[first], p, entry, like);
 	like = find_sharer(b, like);
 	for (int k = first + 1; k < n; k++) {
 		if ((entry = next_entry(&m[k], &at[k])) < 0)
@@ -274,7 +279,7 @@ static bool add_next(job_batch *b, vn_measuring *m, int n, int *at)
 		if (!vn_recording_same_bytes(m[first].c->opened.ref, p->ref, m[k].c->opened.ref, q->ref))
 			continue;
 		at[k]++;
-		add_pair(b, m, n, &m[k], q, entry, like);
+		add_pair(b, &m[k], q, entry, like);
 		like = find_sharer(b, like);
 	}
 	return true;
@@ -289,7 +294,9 @@ static int64_t most_of(int threads)
 
 void vn_measure_together(vn_measuring *m, int n)
 {
-	job_batch b = { .job = malloc((size_t)(BATCH_JOBS + n) * sizeof *b.job),
+	job_batch b = { .of = m,
+		            .n_of = n,
+		            .job = malloc((size_t)(BATCH_JOBS + n) * sizeof *b.job),
 		            .p = malloc((size_t)(BATCH_JOBS + n) * sizeof *b.p),
 		            .threads = n > 0 && m->c->request.options->threads ? m->c->request.options->threads
 		                                                               : vn_team_size() };
@@ -300,12 +307,12 @@ void vn_measure_together(vn_measuring *m, int n)
 		m[k].st = vn_fail(&m[k].why, VN_ERR_NOMEM, "no memory to measure %d checkpoints", m[k].c->result.n_checkpoints);
 	if (b.job && b.p && at) {
 		vn_progress_start(&b.bar, "megabyte", all_bytes(m, n) / 1000000);
-		while (add_next(&b, m, n, at))
+		while (add_next(&b, at))
 			if (b.n >= BATCH_JOBS || b.heavy >= b.most) {
-				flush_batch(&b, m, n);
+				flush_batch(&b);
 				b.most = most_of(b.threads);
 			}
-		flush_batch(&b, m, n);
+		flush_batch(&b);
 		vn_progress_stop(&b.bar);
 	}
 	free(at);

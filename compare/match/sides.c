@@ -23,7 +23,8 @@ typedef struct opened_side {
 	vn_comparison *c;
 	const char    *who;
 	vn_like        like;
-	char           file[300]; /* " (rank3.h5)" when there are several files */
+	char           file[300];  /* " (rank3.h5)" when there are several files */
+	const char    *row_option; /* --batch-row of this side */
 } opened_side;
 
 static void add_note(void *context, const char *words)
@@ -82,15 +83,15 @@ static vn_status map_all(opened_side *s, const char *const *names, int n, vn_rec
 }
 
 /* Takes a row of a batch or one of several packed prompts. */
-static vn_status take_row(opened_side *s, int64_t row, vn_recording **r, const char *option, vn_error *err)
+static vn_status take_row(opened_side *s, int64_t row, vn_recording **r, vn_error *err)
 {
 	int64_t         several;
-	const vn_status st = vn_batched_take(r, row, option, &several, err);
+	const vn_status st = vn_batched_take(r, row, s->row_option, &several, err);
 	if (!st && several)
 		vn_lines_once(&s->c->result.notes, s->file, "ranks",
 		              "%s: %" PRId64 " prompts one after another, compared as they are; %s 0 to %" PRId64
 		              " takes one of them",
-		              s->who, several, option, several - 1);
+		              s->who, several, s->row_option, several - 1);
 	return st;
 }
 
@@ -106,10 +107,10 @@ static vn_status gather_pages(opened_side *s, vn_recording **r, vn_error *err)
 
 /* Prepares one recording: maps its names, takes the row of the batch and gathers its pages. */
 static vn_status prepare_recording(opened_side *s, const char *const *names, int n, int64_t row, vn_recording **r,
-                                   const char *option, vn_error *err)
+                                   vn_error *err)
 {
 	vn_status st = map_all(s, names, n, r, err);
-	if (!st && !(st = take_row(s, row, r, option, err)))
+	if (!st && !(st = take_row(s, row, r, err)))
 		st = gather_pages(s, r, err);
 	return st;
 }
@@ -269,7 +270,8 @@ vn_status vn_sides_open(const vn_sides *s, vn_comparison *c, vn_error *err)
 	vn_recording *rank[VN_MOST_RANKS] = { NULL };
 	vn_plan      *own = NULL;
 	int           ours = s->n_cand; /* ranks that this function closes */
-	opened_side   left = { .c = c, .who = "reference" }, right = { .c = c, .who = "candidate" };
+	opened_side   left = { .c = c, .who = "reference", .row_option = "--ref-batch-row" };
+	opened_side   right = { .c = c, .who = "candidate", .row_option = "--batch-row" };
 	vn_status     st = check_twice(s, err);
 
 	if (st || (st = open_all(s, c, rank, err)))
@@ -282,14 +284,13 @@ vn_status vn_sides_open(const vn_sides *s, vn_comparison *c, vn_error *err)
 		plan = own = config ? vn_family_plan(config, NULL) : NULL;
 	}
 	vn_like_init(&left.like, rank[0], plan, 1);
-	if ((st = prepare_recording(&left, s->ref_names, s->n_ref_names, s->ref_batch_row, &c->opened.ref,
-	                            "--ref-batch-row", err)))
+	if ((st = prepare_recording(&left, s->ref_names, s->n_ref_names, s->ref_batch_row, &c->opened.ref, err)))
 		goto done;
 	vn_like_init(&right.like, c->opened.ref, plan, s->n_cand);
 	for (int i = 0; !st && i < s->n_cand; i++) {
 		if (s->n_cand > 1)
 			snprintf(right.file, sizeof right.file, " (%.290s)", s->cand[i]);
-		st = prepare_recording(&right, s->names, s->n_names, s->batch_row, &rank[i], "--batch-row", err);
+		st = prepare_recording(&right, s->names, s->n_names, s->batch_row, &rank[i], err);
 	}
 	if (st)
 		goto done;

@@ -222,13 +222,13 @@ static bool is_another_steps(const vn_comparison *c, const vn_checkpoint *p, con
 
 /* Looks up the first of these points that both steps of the reference have, and compares its
  * numbers. found: there is one. */
-static vn_status same_at(vn_comparison *c, int step, int other, const char *const *name, bool *found, bool *yes,
+static vn_status same_at(vn_comparison *c, const int step[2], const char *const *name, bool *found, bool *yes,
                          vn_error *err)
 {
 	int a = -1, b = -1;
 	for (; *name && (a < 0 || b < 0); name++) {
-		a = vn_recording_find(c->opened.ref, step, *name);
-		b = vn_recording_find(c->opened.ref, other, *name);
+		a = vn_recording_find(c->opened.ref, step[0], *name);
+		b = vn_recording_find(c->opened.ref, step[1], *name);
 	}
 	*found = a >= 0 && b >= 0;
 	*yes = false;
@@ -245,19 +245,19 @@ static vn_status tokens_alike(vn_comparison *c, const vn_checkpoint *p, const vn
 	static const char *const embedding[] = { "token_embed", "embed", NULL }, *const positions[] = { "pos_embed", NULL },
 							 *const norm[] = { "layer0.attn_norm", NULL },
 							 *const behind[] = { "logits", "final_norm", "layer0.output", "layer0.attn_out", NULL };
-	const int                       x = p->step, y = q->step;
+	const int                       both[2] = { p->step, q->step };
 	bool                            found, same;
-	vn_status                       st = same_at(c, x, y, embedding, &found, yes, err);
+	vn_status                       st = same_at(c, both, embedding, &found, yes, err);
 
 	if (st || !*yes)
 		return st;
-	if ((st = same_at(c, x, y, behind, &found, &same, err)) || same) {
+	if ((st = same_at(c, both, behind, &found, &same, err)) || same) {
 		*yes = false;
 		return st;
 	}
-	if ((st = same_at(c, x, y, positions, &found, &same, err)) || found)
+	if ((st = same_at(c, both, positions, &found, &same, err)) || found)
 		return st;
-	st = same_at(c, x, y, norm, &found, &same, err);
+	st = same_at(c, both, norm, &found, &same, err);
 	*yes = !found || same;
 	return st;
 }

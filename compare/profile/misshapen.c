@@ -41,14 +41,16 @@ typedef struct recognised_tensor {
 	int       entry; /* of the reference; -1: none */
 } recognised_tensor;
 
-static vn_status hold_against(vn_comparison *c, int entry, vn_numbers *cand, bool split, double limit,
-                              recognised_tensor *f, vn_error *err)
+/* limit: below that of the entry's name. split: axes may be parts of its axes. */
+static vn_status hold_against(vn_comparison *c, int entry, vn_numbers *cand, bool split, recognised_tensor *f,
+                              vn_error *err)
 {
-	vn_layout   l;
-	vn_numbers *ref = vn_numbers_open(c->opened.ref, entry, err);
+	const double limit = limit_of(c, vn_recording_entry(c->opened.ref, entry)->name);
+	vn_layout    l;
+	vn_numbers  *ref = vn_numbers_open(c->opened.ref, entry, err);
 	if (!ref)
 		return VN_ERR_NOMEM;
-	if (vn_layout_find(ref, cand, split, limit, &l))
+	if (vn_layout_find(ref, cand, split, f->entry >= 0 ? fmin(limit, f->how.nmse / 16) : limit, &l))
 		*f = (recognised_tensor) { l, entry };
 	const vn_status st = ref->st ? ref->st : cand->st;
 	vn_numbers_close(ref);
@@ -65,8 +67,7 @@ static vn_status hold_against_others(vn_comparison *c, const vn_checkpoint *p, v
 		const vn_entry *e = vn_recording_entry(c->opened.ref, i);
 		if (i == p->ref || e->step != p->step || e->same_as >= 0 || vn_shape_count(&e->shape) != vn_numbers_count(cand))
 			continue;
-		const double limit = limit_of(c, e->name);
-		st = hold_against(c, i, cand, false, f->entry >= 0 ? fmin(limit, f->how.nmse / 16) : limit, f, err);
+		st = hold_against(c, i, cand, false, f, err);
 	}
 	return st;
 }
@@ -114,7 +115,7 @@ static vn_status look_at(vn_comparison *c, vn_checkpoint *p, bool others, int64_
 	if (!cand)
 		return VN_ERR_NOMEM;
 	if (vn_shape_count(&r->shape) == n)
-		st = hold_against(c, p->ref, cand, true, limit_of(c, p->name), &f, err);
+		st = hold_against(c, p->ref, cand, true, &f, err);
 	if (!st && others)
 		st = hold_against_others(c, p, cand, &f, err);
 	if (!st && f.entry >= 0)

@@ -111,13 +111,14 @@ static vn_status axis_of(vn_axis_profile *a, int i, const char *axes, int64_t n,
 	return VN_OK;
 }
 
-static vn_status profile_axes(const vn_shape *shape, const char *axes, double noise, const number_source *ref,
+static vn_status profile_axes(const vn_shape *shape, const char *axes, const number_source *ref,
                               const number_source *cand, vn_profile *p, vn_error *err)
 {
 	totals    all = { 0 };
 	vn_status st;
 
-	*p = (vn_profile) { .n_axes = shape->rank ? shape->rank : 1, .n = vn_shape_count(shape), .noise = noise };
+	p->n_axes = shape->rank ? shape->rank : 1;
+	p->n = vn_shape_count(shape);
 	for (int i = 0; i < p->n_axes; i++)
 		if ((st = axis_of(&p->axis[i], i, axes, shape->rank ? shape->dim[i] : 1, err)))
 			return st;
@@ -135,14 +136,16 @@ static vn_status profile_axes(const vn_shape *shape, const char *axes, double no
 vn_status vn_profile_of(const vn_tensor *ref, const vn_tensor *cand, const char *axes, double noise, vn_profile *p,
                         vn_error *err)
 {
-	return profile_axes(&ref->shape, axes, noise, &(number_source) { .tensor = ref },
-	                    &(number_source) { .tensor = cand }, p, err);
+	*p = (vn_profile) { .noise = noise };
+	return profile_axes(&ref->shape, axes, &(number_source) { .tensor = ref }, &(number_source) { .tensor = cand }, p,
+	                    err);
 }
 
 vn_status vn_profile_read(vn_numbers *ref, vn_numbers *cand, vn_profile *p, vn_error *err)
 {
 	const vn_entry *e = vn_recording_entry(ref->recording, ref->entry);
-	return profile_axes(&e->shape, vn_entry_axes(e), 0, &(number_source) { .part = ref },
+	*p = (vn_profile) { 0 };
+	return profile_axes(&e->shape, vn_entry_axes(e), &(number_source) { .part = ref },
 	                    &(number_source) { .part = cand }, p, err);
 }
 

@@ -74,11 +74,17 @@ static vn_status estimate_columns(vn_case *t, const vn_plan *plan, const vn_tens
 	return VN_OK;
 }
 
-/* Tries one fault at n nodes at once, or (fault[1] is 0 or more) two faults at one node. some:
- * estimates it from these columns alone; NULL: computes all. */
-static vn_status try_made(vn_case *t, const int fault[2], const int *node, int n, const vn_some_rows *some,
-                          bool *settled, vn_error *err)
+/* One fault at n nodes at once, or (fault[1] is 0 or more) two faults at one node. */
+typedef struct made_fault {
+	int        fault[2];
+	const int *node;
+	int        n;
+} made_fault;
+
+/* some: estimates it from these columns alone; NULL: computes all. */
+static vn_status try_made(vn_case *t, const made_fault *m, const vn_some_rows *some, bool *settled, vn_error *err)
 {
+	const int     *fault = m->fault, *node = m->node, n = m->n;
 	const vn_plan *plan = t->site->plan;
 	const int      root = vn_plan_root(plan, vn_plan_find(plan, t->c->result.checkpoint[t->x->checkpoint].name));
 	const bool     pair = fault[1] >= 0;
@@ -118,13 +124,13 @@ static vn_status try_made(vn_case *t, const int fault[2], const int *node, int n
 
 static vn_status try_fault(vn_case *t, int fault, const int *node, int n, vn_error *err)
 {
-	const vn_plan  *p = t->site->plan;
-	const int       one[] = { fault, -1 };
-	const bool      by_column = t->some && n == 1 && vn_value_row(&p->value[p->node[node[0]].out[0]]) == t->some->of;
-	bool            settled = false;
-	const vn_status st = by_column ? try_made(t, one, node, n, t->some, &settled, err) : VN_OK;
+	const vn_plan   *p = t->site->plan;
+	const made_fault m = { { fault, -1 }, node, n };
+	const bool       by_column = t->some && n == 1 && vn_value_row(&p->value[p->node[node[0]].out[0]]) == t->some->of;
+	bool             settled = false;
+	const vn_status  st = by_column ? try_made(t, &m, t->some, &settled, err) : VN_OK;
 
-	return st || settled ? st : try_made(t, one, node, n, NULL, &settled, err);
+	return st || settled ? st : try_made(t, &m, NULL, &settled, err);
 }
 
 vn_status vn_catalogue_measure_next(vn_case *t, vn_error *err)
@@ -138,7 +144,7 @@ vn_status vn_catalogue_measure_next(vn_case *t, vn_error *err)
 		bool           settled = false;
 		memmove(x->by + x->n_alias, x->by + x->n_alias + 1, (size_t)(x->n - x->n_alias - 1) * sizeof *x->by);
 		x->n--;
-		st = try_made(t, (const int[]) { vn_trial_row(&h), -1 }, &h.node, 1, NULL, &settled, err);
+		st = try_made(t, &(made_fault) { { vn_trial_row(&h), -1 }, &h.node, 1 }, NULL, &settled, err);
 		vn_case_conclude(t);
 	}
 	return st;
@@ -275,7 +281,7 @@ static vn_status try_pair(vn_case *t, int a, int b, int node, vn_error *err)
 {
 	bool settled;
 
-	return try_made(t, (const int[]) { a, b }, &node, 1, NULL, &settled, err);
+	return try_made(t, &(made_fault) { { a, b }, &node, 1 }, NULL, &settled, err);
 }
 
 /* Fits an eps together with this mistake of a norm. */

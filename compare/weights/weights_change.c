@@ -139,13 +139,15 @@ static bool may_explain(const vn_weight_change *c, const vn_weight_row *a, const
 	return c->kind == VN_WEIGHT_CHANGE_QUANTISED ? blocks_fit(c, a, b) : ends_fit(c, a, b);
 }
 
-/* Adds a change, unless it explains nothing. */
-__attribute__((format(printf, 6, 7))) static void add(change_list *l, vn_weight_change_kind kind, vn_dtype as, double x,
-                                                      vn_weight_finding found, const char *title, ...)
-{
-	vn_weight_change c = { .kind = kind, .as = as, .x = x, .found = found };
-	va_list          args;
+#define CHANGE(k, through, number) ((vn_weight_change) { .kind = VN_WEIGHT_CHANGE_##k, .as = through, .x = number })
 
+/* Adds a change, unless it explains nothing. c: its kind, as and x. */
+__attribute__((format(printf, 4, 5))) static void add(change_list *l, vn_weight_change c, vn_weight_finding found,
+                                                      const char *title, ...)
+{
+	va_list args;
+
+	c.found = found;
 	if (l->n == VN_MOST_CHANGES || !may_explain(&c, l->a, l->b))
 		return;
 	va_start(args, title);
@@ -167,8 +169,8 @@ static void add_factor(change_list *l, double factor, const char *name)
 	const double as_float = (double)(float)factor;
 	for (int k = 0; k < 2; k++)
 		if (k == 0 || as_float != factor)
-			add(l, VN_WEIGHT_CHANGE_TIMES, l->b->dtype, k ? as_float : factor, VN_FOUND(SCALED), name,
-			    *name ? ", " : "", factor);
+			add(l, CHANGE(TIMES, l->b->dtype, k ? as_float : factor), VN_FOUND(SCALED), name, *name ? ", " : "",
+			    factor);
 }
 
 static void add_factors(change_list *l, const vn_weight_heads *h)
@@ -214,20 +216,20 @@ static void add_formats(change_list *l)
 		const char *name = vn_dtype_name(narrow[i]);
 		if (from != narrow[i]) {
 			if (to != narrow[i])
-				add(l, VN_WEIGHT_CHANGE_ROUNDED, narrow[i], 0, VN_FOUND(ROUNDED), name);
-			add(l, VN_WEIGHT_CHANGE_TRUNCATED, narrow[i], 0, VN_FOUND(TRUNCATED), name);
+				add(l, CHANGE(ROUNDED, narrow[i], 0), VN_FOUND(ROUNDED), name);
+			add(l, CHANGE(TRUNCATED, narrow[i], 0), VN_FOUND(TRUNCATED), name);
 		}
 	}
 	if (from != VN_F16) {
-		add(l, VN_WEIGHT_CHANGE_SATURATED, VN_F16, 0, VN_FOUND(SATURATED));
+		add(l, CHANGE(SATURATED, VN_F16, 0), VN_FOUND(SATURATED));
 		for (int sign = 0; sign < 2; sign++) {
-			add(l, VN_WEIGHT_CHANGE_FLUSHED, VN_F16, sign, VN_FOUND(FLUSHED));
-			add(l, VN_WEIGHT_CHANGE_FLUSHED_SATURATED, VN_F16, sign, VN_FOUND(FLUSHED_SATURATED));
+			add(l, CHANGE(FLUSHED, VN_F16, sign), VN_FOUND(FLUSHED));
+			add(l, CHANGE(FLUSHED_SATURATED, VN_F16, sign), VN_FOUND(FLUSHED_SATURATED));
 		}
 	}
 	if (from == VN_F16 || from == VN_BF16) {
 		const vn_dtype other = from == VN_F16 ? VN_BF16 : VN_F16;
-		add(l, VN_WEIGHT_CHANGE_RELABELLED, other, 0, VN_FOUND(RELABELLED), vn_dtype_name(from), vn_dtype_name(other));
+		add(l, CHANGE(RELABELLED, other, 0), VN_FOUND(RELABELLED), vn_dtype_name(from), vn_dtype_name(other));
 	}
 }
 
@@ -240,7 +242,7 @@ static void add_blocks(change_list *l)
 		return;
 	for (int d = VN_N_DTYPES; d < VN_N_WEIGHT_DTYPES; d++)
 		if (vn_quantises((vn_dtype)d))
-			add(l, VN_WEIGHT_CHANGE_QUANTISED, (vn_dtype)d, 0, VN_FOUND(THROUGH_BLOCKS), vn_dtype_name((vn_dtype)d));
+			add(l, CHANGE(QUANTISED, (vn_dtype)d, 0), VN_FOUND(THROUGH_BLOCKS), vn_dtype_name((vn_dtype)d));
 }
 
 int vn_weight_changes_of(const vn_weight_name *name, const vn_weight_row *a, const vn_weight_row *b,
@@ -250,18 +252,18 @@ int vn_weight_changes_of(const vn_weight_name *name, const vn_weight_row *a, con
 
 	if (vn_dtype_block(b->dtype) > 1) {
 		if (vn_quantises(b->dtype))
-			add(&l, VN_WEIGHT_CHANGE_NONE, b->dtype, 0, VN_FOUND(QUANTISED), vn_dtype_name(b->dtype));
+			add(&l, CHANGE(NONE, b->dtype, 0), VN_FOUND(QUANTISED), vn_dtype_name(b->dtype));
 		return l.n;
 	}
 	if (vn_dtype_block(a->dtype) > 1)
 		return 0; /* its numbers themselves are the same weight: vn_weight_same_numbers */
 	add_formats(&l);
 	if (a->shape.rank == 1) {
-		add(&l, VN_WEIGHT_CHANGE_PLUS, b->dtype, 1.0, VN_FOUND(PLUS_ONE));
-		add(&l, VN_WEIGHT_CHANGE_PLUS, b->dtype, -1.0, VN_FOUND(LESS_ONE));
+		add(&l, CHANGE(PLUS, b->dtype, 1.0), VN_FOUND(PLUS_ONE));
+		add(&l, CHANGE(PLUS, b->dtype, -1.0), VN_FOUND(LESS_ONE));
 	}
 	if (name->change == VN_GGUF_DECAY)
-		add(&l, VN_WEIGHT_CHANGE_DECAY, b->dtype, 0, VN_FOUND(DECAY));
+		add(&l, CHANGE(DECAY, b->dtype, 0), VN_FOUND(DECAY));
 	add_factors(&l, h);
 	add_blocks(&l);
 	return l.n;

@@ -10,8 +10,8 @@
 const vn_weight_entry *vn_weight_entry_of(vn_weight_finding found)
 {
 	static const vn_weight_entry row[VN_N_FOUND] = {
-#define WEIGHT(name, mistake, kind, title)                { mistake, kind, "" },
-#define WEIGHT_OF(name, mistake, kind, parameters, title) { mistake, kind, parameters },
+#define WEIGHT(name, mistake, kind, title)                { mistake, kind, "", title },
+#define WEIGHT_OF(name, mistake, kind, parameters, title) { mistake, kind, parameters, title },
 #include "libref/plan/catalogue.def"
 	};
 	return &row[found];

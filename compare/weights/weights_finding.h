@@ -29,6 +29,7 @@ typedef struct vn_weight_entry {
 	vn_mistake  id;
 	const char *kind;
 	const char *parameters; /* the type of each: s, d (int), l (long long) or g (double) */
+	const char *title;
 } vn_weight_entry;
 const vn_weight_entry *vn_weight_entry_of(vn_weight_finding found);
 

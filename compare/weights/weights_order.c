@@ -38,8 +38,10 @@ typedef struct order_list {
 	int              n;
 } order_list;
 
-__attribute__((format(printf, 6, 7))) static vn_weight_order *add(order_list *l, vn_weight_order_kind kind,
-                                                                  vn_weight_axis axis, vn_arrange rule,
+#define ORDER(k, a, ...) ((vn_weight_order) { .kind = VN_ORDER_##k, .axis = a, .rule = __VA_ARGS__ })
+
+/* like: an ORDER. */
+__attribute__((format(printf, 4, 5))) static vn_weight_order *add(order_list *l, vn_weight_order like,
                                                                   vn_weight_finding found, const char *title, ...)
 {
 	va_list args;
@@ -47,7 +49,8 @@ __attribute__((format(printf, 6, 7))) static vn_weight_order *add(order_list *l,
 	if (l->n < VN_MOST_ORDERS) /* there are 40 at most */
 		l->n++;
 	vn_weight_order *o = &l->o[l->n - 1];
-	*o = (vn_weight_order) { .kind = kind, .axis = axis, .rule = rule, .found = found };
+	*o = like;
+	o->found = found;
 	o->id = vn_weight_entry_of(found)->id;
 	va_start(args, title);
 	o->key = vn_weight_say(o->says, found, title, args);
@@ -55,14 +58,13 @@ __attribute__((format(printf, 6, 7))) static vn_weight_order *add(order_list *l,
 	return o;
 }
 
-/* Adds an order and its inverse, with the finding and title of each: titles without parameters. */
-static void add_both(order_list *l, vn_weight_order_kind kind, vn_weight_axis axis, vn_weight_finding found,
-                     const char *title, vn_weight_finding back, const char *back_title, vn_arrange rule)
+/* Adds an order and its inverse. found, back: their findings, whose titles have no parameters. */
+static void add_both(order_list *l, vn_weight_order like, vn_weight_finding found, vn_weight_finding back)
 {
-	for (int k = 0; k < 2; k++) {
-		assert(!*vn_weight_entry_of(k ? back : found)->parameters);
-		add(l, kind, axis, k ? vn_arrange_back(&rule) : rule, k ? back : found, "%s", k ? back_title : title);
-	}
+	assert(!*vn_weight_entry_of(found)->parameters && !*vn_weight_entry_of(back)->parameters);
+	add(l, like, found, "%s", vn_weight_entry_of(found)->title);
+	like.rule = vn_arrange_back(&like.rule);
+	add(l, like, back, "%s", vn_weight_entry_of(back)->title);
 }
 
 static void add_pairs(order_list *l, const vn_weight_heads *h, int64_t n, bool doubled)
@@ -74,8 +76,10 @@ static void add_pairs(order_list *l, const vn_weight_heads *h, int64_t n, bool d
 		const int64_t width = k ? h->R : h->K;
 		if (width < 4 || width % 2 || width > h->K || (k && width == h->K))
 			continue;
-		add_both(l, VN_ORDER_PAIRS, VN_WEIGHT_ROWS, VN_FOUND(PAIRS), VN_FOUND(PAIRS_BACK),
-		         (vn_arrange) { VN_ARRANGE_TRANSPOSED, .a = 2, .b = width / 2, .period = period });
+		add_both(l,
+		         ORDER(PAIRS, VN_WEIGHT_ROWS,
+		               (vn_arrange) { VN_ARRANGE_TRANSPOSED, .a = 2, .b = width / 2, .period = period }),
+		         VN_FOUND_PAIRS, VN_FOUND_PAIRS_BACK);
 	}
 }
 
@@ -89,7 +93,7 @@ static void add_blocks(order_list *l, vn_weight_axis axis, vn_mistake id, const 
 		const int       *order = orders[i];
 		const vn_arrange rule = { VN_ARRANGE_PARTS, .a = 1, .part = { size[0], size[1], size[2] },
 			                      .order = { order[0], order[1], order[2] } };
-		add(l, VN_ORDER_PARTS, axis, rule, VN_FOUND(PARTS), name[order[0]], name[order[1]], name[order[2]])->id = id;
+		add(l, ORDER(PARTS, axis, rule), VN_FOUND(PARTS), name[order[0]], name[order[1]], name[order[2]])->id = id;
 	}
 }
 
@@ -101,15 +105,17 @@ static void add_fused(order_list *l, const vn_weight_heads *h, int part, vn_weig
 	if (part == VN_POINT_C_ATTN) {
 		add_blocks(l, axis, VN_MISTAKE_W2, (int64_t[]) { n / 3, n / 3, n / 3 }, qkv, n);
 		if (h->H > 1 && 3 * q == n)
-			add_both(l, VN_ORDER_PARTS, axis, VN_FOUND(BY_HEAD), VN_FOUND(SEPARATE),
-			         (vn_arrange) { VN_ARRANGE_TRANSPOSED, .a = 3, .b = h->H, .each = h->K });
+			add_both(l, ORDER(PARTS, axis, (vn_arrange) { VN_ARRANGE_TRANSPOSED, .a = 3, .b = h->H, .each = h->K }),
+			         VN_FOUND_BY_HEAD, VN_FOUND_SEPARATE);
 		return;
 	}
 	add_blocks(l, axis, VN_MISTAKE_W2, (int64_t[]) { q, k, k }, qkv, n);
 	if (h->G > 1 && h->H % h->G == 0 && q + 2 * k == n)
-		add_both(l, VN_ORDER_PARTS, axis, VN_FOUND(BY_GROUP), VN_FOUND(SEPARATE),
-		         (vn_arrange) { VN_ARRANGE_PARTS, .a = h->G, .part = { h->H / h->G * (int64_t)h->K, h->K, h->K },
-		                        .order = { 0, 1, 2 } });
+		add_both(l,
+		         ORDER(PARTS, axis,
+		               (vn_arrange) { VN_ARRANGE_PARTS, .a = h->G, .part = { h->H / h->G * (int64_t)h->K, h->K, h->K },
+		                              .order = { 0, 1, 2 } }),
+		         VN_FOUND_BY_GROUP, VN_FOUND_SEPARATE);
 }
 
 /* before: rows that lead and stay where they are. */
@@ -118,8 +124,11 @@ static void add_tiled(order_list *l, const vn_weight_heads *h, vn_weight_axis ax
 {
 	if (h->nk < 2 || h->nv <= h->nk || h->nv % h->nk || before + h->nv * width != n)
 		return;
-	add_both(l, VN_ORDER_TILED, axis, VN_FOUND(TILED), VN_FOUND(TILED_BACK),
-	         (vn_arrange) { VN_ARRANGE_TRANSPOSED, .a = h->nk, .b = h->nv / h->nk, .each = width, .before = before });
+	add_both(
+		l,
+		ORDER(TILED, axis,
+	          (vn_arrange) { VN_ARRANGE_TRANSPOSED, .a = h->nk, .b = h->nv / h->nk, .each = width, .before = before }),
+		VN_FOUND_TILED, VN_FOUND_TILED_BACK);
 }
 
 static void of_delta_rule(order_list *l, const vn_weight_heads *h, const vn_weight_name *name, int64_t M, int64_t N)
@@ -132,7 +141,7 @@ static void of_delta_rule(order_list *l, const vn_weight_heads *h, const vn_weig
 		add_tiled(l, h, VN_WEIGHT_ROWS, 2 * keys, h->dv, M);
 	}
 	if (part == VN_POINT_GDN_CONV && N > 1)
-		add(l, VN_ORDER_SINGLE, VN_WEIGHT_COLUMNS, (vn_arrange) { VN_ARRANGE_REVERSED, .each = 1 }, VN_FOUND(TAPS));
+		add(l, ORDER(SINGLE, VN_WEIGHT_COLUMNS, (vn_arrange) { VN_ARRANGE_REVERSED, .each = 1 }), VN_FOUND(TAPS));
 	if (part == VN_POINT_GDN_Z)
 		add_tiled(l, h, VN_WEIGHT_ROWS, 0, h->dv, M);
 	if (part == VN_POINT_GDN_B || part == VN_POINT_GDN_A || part == VN_POINT_GDN_G)
@@ -148,11 +157,11 @@ static void add_shards(order_list *l, int64_t n)
 			continue;
 		const vn_arrange reversed = { VN_ARRANGE_REVERSED, .each = n / w };
 		if (w == 2)
-			add(l, VN_ORDER_SHARDS, VN_WEIGHT_ROWS, reversed, VN_FOUND(HALVES));
+			add(l, ORDER(SHARDS, VN_WEIGHT_ROWS, reversed), VN_FOUND(HALVES));
 		else
-			add(l, VN_ORDER_SHARDS, VN_WEIGHT_ROWS, reversed, VN_FOUND(SHARDS_REVERSED), (int)w);
+			add(l, ORDER(SHARDS, VN_WEIGHT_ROWS, reversed), VN_FOUND(SHARDS_REVERSED), (int)w);
 		for (int64_t k = 1; w > 2 && k < w; k++)
-			add(l, VN_ORDER_SHARDS, VN_WEIGHT_ROWS, (vn_arrange) { VN_ARRANGE_ROUND, .a = k * (n / w) },
+			add(l, ORDER(SHARDS, VN_WEIGHT_ROWS, (vn_arrange) { VN_ARRANGE_ROUND, .a = k * (n / w) }),
 			    VN_FOUND(SHARDS_ROTATED), (int)w, (int)k);
 	}
 }
@@ -162,11 +171,11 @@ static void add_transposed(order_list *l, int64_t M, int64_t N, bool swapped)
 	const vn_arrange rule = { VN_ARRANGE_TRANSPOSED, .a = M, .b = N };
 
 	if (swapped || M == N) {
-		add(l, VN_ORDER_TRANSPOSED, VN_WEIGHT_NUMBERS, rule, VN_FOUND(TRANSPOSED));
+		add(l, ORDER(TRANSPOSED, VN_WEIGHT_NUMBERS, rule), VN_FOUND(TRANSPOSED));
 		return;
 	}
-	add(l, VN_ORDER_TRANSPOSED, VN_WEIGHT_NUMBERS, rule, VN_FOUND(OLD_SHAPE));
-	add(l, VN_ORDER_TRANSPOSED, VN_WEIGHT_NUMBERS, vn_arrange_back(&rule), VN_FOUND(TRANSPOSED_SHAPE));
+	add(l, ORDER(TRANSPOSED, VN_WEIGHT_NUMBERS, rule), VN_FOUND(OLD_SHAPE));
+	add(l, ORDER(TRANSPOSED, VN_WEIGHT_NUMBERS, vn_arrange_back(&rule)), VN_FOUND(TRANSPOSED_SHAPE));
 }
 
 static void add_sheared(order_list *l, int64_t N)
@@ -178,10 +187,10 @@ static void add_sheared(order_list *l, int64_t N)
 		if (stride == N || stride == last)
 			continue;
 		last = stride;
-		add(l, VN_ORDER_SINGLE, VN_WEIGHT_NUMBERS, (vn_arrange) { VN_ARRANGE_PADDED, .a = N, .b = stride - N },
+		add(l, ORDER(SINGLE, VN_WEIGHT_NUMBERS, (vn_arrange) { VN_ARRANGE_PADDED, .a = N, .b = stride - N }),
 		    VN_FOUND(STRIDE), (int)stride);
 	}
-	add(l, VN_ORDER_SINGLE, VN_WEIGHT_NUMBERS, (vn_arrange) { VN_ARRANGE_PADDED, .a = N, .b = 8 }, VN_FOUND(PADDING));
+	add(l, ORDER(SINGLE, VN_WEIGHT_NUMBERS, (vn_arrange) { VN_ARRANGE_PADDED, .a = N, .b = 8 }), VN_FOUND(PADDING));
 }
 
 int vn_weight_orders_of(const vn_weight_name *name, const vn_shape *shape, const vn_shape *other,
@@ -204,20 +213,19 @@ int vn_weight_orders_of(const vn_weight_name *name, const vn_shape *shape, const
 		add_pairs(&l, h, M, part == VN_POINT_Q_PROJ && M == 2 * (int64_t)h->H * h->K);
 	if (part == VN_POINT_Q_PROJ && h->H > 0 && M == 2 * (int64_t)h->H * h->K) {
 		vn_arrange halves = { VN_ARRANGE_SECTIONS, .a = h->H, .part = { h->K, h->K, 0 }, .order = { 0, 1, 2 } };
-		add_both(&l, VN_ORDER_HALVES, VN_WEIGHT_ROWS, VN_FOUND(QUERIES_FIRST), VN_FOUND(HALVES_BACK), halves);
+		add_both(&l, ORDER(HALVES, VN_WEIGHT_ROWS, halves), VN_FOUND_QUERIES_FIRST, VN_FOUND_HALVES_BACK);
 		halves.order[0] = 1;
 		halves.order[1] = 0;
-		add_both(&l, VN_ORDER_HALVES, VN_WEIGHT_ROWS, VN_FOUND(GATES_FIRST), VN_FOUND(HALVES_BACK), halves);
+		add_both(&l, ORDER(HALVES, VN_WEIGHT_ROWS, halves), VN_FOUND_GATES_FIRST, VN_FOUND_HALVES_BACK);
 	}
 	if (part == VN_POINT_C_ATTN && matrix)
 		add_fused(&l, h, part, VN_WEIGHT_COLUMNS, N);
 	else if (part == VN_PART_QKV || part == VN_POINT_C_ATTN)
 		add_fused(&l, h, part, VN_WEIGHT_ROWS, M);
 	if (part == VN_PART_GATE_UP && M % 2 == 0) {
-		add(&l, VN_ORDER_SHARDS, VN_WEIGHT_ROWS, (vn_arrange) { VN_ARRANGE_REVERSED, .each = M / 2 },
-		    VN_FOUND(GATE_UP));
-		add_both(&l, VN_ORDER_EVERY_OTHER, VN_WEIGHT_ROWS, VN_FOUND(ROWS), VN_FOUND(ROWS_BACK),
-		         (vn_arrange) { VN_ARRANGE_TRANSPOSED, .a = M / 2, .b = 2 });
+		add(&l, ORDER(SHARDS, VN_WEIGHT_ROWS, (vn_arrange) { VN_ARRANGE_REVERSED, .each = M / 2 }), VN_FOUND(GATE_UP));
+		add_both(&l, ORDER(EVERY_OTHER, VN_WEIGHT_ROWS, (vn_arrange) { VN_ARRANGE_TRANSPOSED, .a = M / 2, .b = 2 }),
+		         VN_FOUND_ROWS, VN_FOUND_ROWS_BACK);
 	}
 	of_delta_rule(&l, h, name, M, N);
 	if (matrix)
