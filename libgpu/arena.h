@@ -15,6 +15,8 @@
 
 #include "libgpu/memory.h"
 
+#include "libref/plan/policy.h"
+
 typedef struct vn_arena_slot {
 	vn_buffer    b;
 	VkDeviceSize need;    /* required size in bytes */

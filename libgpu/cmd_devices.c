@@ -1,6 +1,6 @@
 /* cmd_devices.c: `vernier devices`: the Vulkan devices of this machine. */
 #include "libgpu/commands.h"
-#include "libgpu/gpu.h"
+#include "libgpu/suitable.h"
 #include "libref/base/say.h"
 
 #include <getopt.h>

@@ -67,11 +67,11 @@ static void list_shaders(vn_gpu_pass *w, int from, int to)
 
 	g->encoder.listing = true;
 	for (int i = from, n; i < to; i += n) {
-		n = vn_fuse_count(w, i, to);
+		n = vn_ops_fused(w, i, to);
 		if (is_listed(w, i, n) || i == g->break_skip)
 			continue;
 		if (n > 1)
-			vn_fuse_encode(w, i, n);
+			vn_ops_encode_fused(w, i, n);
 		else
 			vn_ops_encode(w, i);
 		for (int k = i; k < i + n; k++)

@@ -12,7 +12,7 @@
 #ifndef VN_LIBGPU_COMPILE_H
 #define VN_LIBGPU_COMPILE_H
 
-#include "libgpu/gpu_internal.h"
+#include "libgpu/engine.h"
 
 /* Builds what nodes [from, to) of the current call need. Does nothing for nodes that were listed in
  * an earlier call with as many tokens. VN_ERR_INTERRUPTED: the engine's owner wants to stop. */

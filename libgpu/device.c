@@ -1,8 +1,6 @@
 /* device.c: one opened Vulkan device. */
 #include "libgpu/device.h"
 
-#include "libgpu/suitable.h"
-
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +10,8 @@
 
 bool               vn_device_hide_memory, vn_device_no_coop, vn_device_old_layer;
 _Thread_local bool vn_device_unheard;
+vn_device_opener  *vn_gpu_open_device = vn_device_open;
+vn_device_closer  *vn_gpu_close_device = vn_device_close;
 
 vn_status vn_device_fail(const vn_device *d, VkResult r, vn_error *err, const char *what)
 {

@@ -11,7 +11,7 @@
 
 #include "libgpu/pipelines.h"
 #include "libgpu/coop.h"
-#include "libgpu/gpu.h"
+#include "libgpu/suitable.h"
 #include "libgpu/vulkan.h"
 
 #include <stdatomic.h>
@@ -60,12 +60,17 @@ void      vn_device_close(vn_device *d);
 /* Ignore messages: this thread's current call uses what the layer does not know. */
 extern _Thread_local bool vn_device_unheard;
 
+/* For tests: what opens and closes the devices of engines. */
+typedef vn_status        vn_device_opener(vn_device *d, int index, bool float16, bool validate, vn_error *err);
+typedef void             vn_device_closer(vn_device *d);
+extern vn_device_opener *vn_gpu_open_device;
+extern vn_device_closer *vn_gpu_close_device;
 /* For tests: devices opened from now on hide their memory from the host, like a discrete GPU. */
-extern bool vn_device_hide_memory;
+extern bool              vn_device_hide_memory;
 /* For tests: devices opened from now on have no cooperative matrices. */
-extern bool vn_device_no_coop;
+extern bool              vn_device_no_coop;
 /* For tests: the validation layer lacks synchronisation validation. */
-extern bool vn_device_old_layer;
+extern bool              vn_device_old_layer;
 
 /* Returns VN_OK, or VN_ERR_DEVICE with the first message of the validation layer. */
 vn_status vn_device_complaint(const vn_device *d, vn_error *err);

@@ -1,7 +1,9 @@
-/* exchange.c: values read from a call and written into it. */
-#include "libgpu/gpu_internal.h"
+/* exchange.c: see exchange.h. */
+#include "libgpu/exchange.h"
 
+#include "libgpu/pass.h"
 #include "libgpu/pieces.h"
+#include "libgpu/transfer.h"
 
 #include <string.h>
 
@@ -52,7 +54,7 @@ vn_status vn_pass_flush(void *gpu, vn_error *err)
 
 	if ((st = vn_pass_is_open(g, err)))
 		return st;
-	if ((st = vn_staging_flush(&g->walk, err)) || (st = vn_device_complaint(&g->device, err)))
+	if ((st = vn_transfer_flush(&g->walk, err)) || (st = vn_device_complaint(&g->device, err)))
 		return vn_pass_failed(g, st);
 	g->foreign_used = 0;
 	return VN_OK;
@@ -76,7 +78,7 @@ vn_status vn_pass_read(void *gpu, int value, void *data, vn_error *err)
 	if (g->plan->value[root].state >= 0)
 		st = vn_pieces_state(&g->walk, part, b, err);
 	else
-		st = vn_staging_take(&g->walk, part, b, 0, vn_pass_elements(&g->walk, root), err);
+		st = vn_transfer_take(&g->walk, part, b, 0, vn_pass_elements(&g->walk, root), err);
 	return st ? vn_pass_failed(g, st) : vn_pass_flush(g, err);
 }
 
@@ -87,7 +89,7 @@ static vn_status foreign_room(vn_gpu *g, VkDeviceSize bytes, vn_error *err)
 
 	if (g->foreign_used + bytes <= g->foreign.size)
 		return VN_OK;
-	if (g->foreign_used > 0 && (st = vn_staging_flush(&g->walk, err)))
+	if (g->foreign_used > 0 && (st = vn_transfer_flush(&g->walk, err)))
 		return st;
 	g->foreign_used = 0;
 	return vn_buffer_ensure(&g->device, &g->foreign, VN_FOR_UPLOAD, bytes > FOREIGN ? bytes : FOREIGN, false,

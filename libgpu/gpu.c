@@ -1,6 +1,9 @@
 /* gpu.c: creates and destroys the GPU engine, and states its facts. The pass: pass.c. */
-#include "libgpu/gpu_internal.h"
+#include "libgpu/gpu.h"
+#include "libgpu/exchange.h"
 #include "libgpu/fuse.h"
+#include "libgpu/load.h"
+#include "libgpu/pass.h"
 #include "libgpu/pipeline_cache.h"
 
 #include "libref/base/text.h"
@@ -89,9 +92,6 @@ static vn_status note_nodes(vn_gpu *g, vn_error *err)
 	return VN_OK;
 }
 
-vn_device_opener *vn_gpu_open_device = vn_device_open;
-vn_device_closer *vn_gpu_close_device = vn_device_close;
-
 static void destroy_gpu(void *gpu)
 {
 	vn_gpu *g = gpu;
@@ -131,9 +131,12 @@ static void destroy_gpu(void *gpu)
 
 static vn_status create_parts(vn_gpu *g, const vn_tensor *weights, const vn_gpu_options *o, vn_error *err)
 {
-	const vn_plan *p = g->plan;
-	const int      block = !o->paged ? 0 : o->block ? o->block : DEFAULT_BLOCK_TOKENS;
-	vn_status      st;
+	const vn_plan    *p = g->plan;
+	const vn_gpu_load how = {
+		.storage = o->policy.storage, .guard = o->guard, .progress = o->progress, .threads = o->threads
+	};
+	const int block = !o->paged ? 0 : o->block ? o->block : DEFAULT_BLOCK_TOKENS;
+	vn_status st;
 
 	if (block < 0 || block > BLOCK_MAX)
 		return vn_fail(err, VN_ERR_USAGE, "block size %d; expected 1 to %d", block, BLOCK_MAX);
@@ -147,7 +150,7 @@ static vn_status create_parts(vn_gpu *g, const vn_tensor *weights, const vn_gpu_
 	if ((st = vn_arena_create(&g->arena, p, err)) ||
 	    (st = vn_cache_create(&g->cache, p, o->policy, block, o->scatter, err)) ||
 	    (st = vn_staging_create(&g->device, &g->staging, o->staging, o->guard, err)) ||
-	    (st = vn_gpu_weights_create(&g->encoder, &g->weights, p, weights, o, err)))
+	    (st = vn_gpu_weights_create(&g->encoder, &g->weights, p, weights, &how, err)))
 		return st;
 	return vn_device_complaint(&g->device, err);
 }

@@ -23,21 +23,6 @@
 #include "libref/plan/engine.h"
 #include "libref/plan/policy.h"
 
-/* What `vernier devices` shows of one Vulkan device. */
-typedef struct vn_gpu_device {
-	int     index; /* the argument of --device */
-	char    name[256];
-	char    type[32]; /* "discrete", "integrated", "virtual", "cpu", "other" */
-	char    driver[512];
-	char    api[32];      /* "1.3.230" */
-	int64_t memory;       /* size of the largest device-local heap in bytes */
-	char    missing[512]; /* required features that it lacks, separated by commas; "": suitable */
-} vn_gpu_device;
-
-/* Lists all devices of the machine; the caller frees *list. No device: VN_OK and *n == 0. No
- * Vulkan: VN_ERR_DEVICE. */
-vn_status vn_gpu_devices(vn_gpu_device **list, int *n, vn_error *err);
-
 typedef struct vn_gpu vn_gpu;
 
 /* The names of the policies (libref/plan/policy.h) that this engine has. A macro, so that a program

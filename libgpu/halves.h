@@ -6,6 +6,7 @@
 #ifndef VN_LIBGPU_HALVES_H
 #define VN_LIBGPU_HALVES_H
 
+#include "libgpu/encode.h"
 #include "libgpu/weights.h"
 
 /* Converts the weights whose bf16 (w->n) is true; they must have been uploaded. Counts how many

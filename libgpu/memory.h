@@ -14,6 +14,8 @@
 
 #include "libgpu/device.h"
 
+#include "libref/plan/plan.h"
+
 #define VN_ZONE   256 /* also the alignment inside a buffer */
 #define VN_POISON 0xFFFFFFFFu
 

@@ -6,10 +6,16 @@
 #ifndef VN_LIBGPU_OPS_H
 #define VN_LIBGPU_OPS_H
 
-#include "libgpu/gpu_internal.h"
+#include "libgpu/engine.h"
 
 /* Records a node with all outputs that are in the arena. */
 void vn_ops_encode(vn_gpu_pass *w, int node);
+
+/* Returns how many nodes from this one on, all before `to`, are fused in this call; 1: none. A node
+ * whose barrier is omitted is run alone. */
+int  vn_ops_fused(const vn_gpu_pass *w, int node, int to);
+/* Records the command of that many nodes; n > 1. */
+void vn_ops_encode_fused(vn_gpu_pass *w, int node, int n);
 
 /* Appends the rows of this call to a growing state, unless they were computed in it (arena.h).
  * vn_ops_encode does this too. The caller updates the state's `upto` (cache.h). */

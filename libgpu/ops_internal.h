@@ -4,7 +4,7 @@
 #ifndef VN_LIBGPU_OPS_INTERNAL_H
 #define VN_LIBGPU_OPS_INTERNAL_H
 
-#include "libgpu/gpu_internal.h"
+#include "libgpu/engine.h"
 
 #define INDEX_MAX 0x7FFFFFFF /* elements of an operand in one dispatch */
 

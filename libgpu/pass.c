@@ -1,11 +1,11 @@
-/* pass.c: one call: begins it, runs it node by node, and ends it. Reading and writing of values:
- * exchange.c. */
-#include "libgpu/gpu_internal.h"
+/* pass.c: see pass.h. */
+#include "libgpu/pass.h"
 
 #include "libgpu/compile.h"
-#include "libgpu/fuse.h"
+#include "libgpu/load.h"
 #include "libgpu/ops.h"
 #include "libgpu/pieces.h"
+#include "libgpu/transfer.h"
 #include "libref/plan/gemm.h"
 
 #include <stdlib.h>
@@ -131,7 +131,7 @@ static vn_status taps_of(vn_gpu_pass *w, int node, vn_error *err)
 		else if (vn_value_streams(w->g->plan, v))
 			st = vn_pieces_encode(w, v, err);
 		else
-			st = vn_staging_tap(w, v, vn_gpu_place(w->g, v), err);
+			st = vn_transfer_tap(w, v, vn_gpu_place(w->g, v), err);
 	}
 	return st;
 }
@@ -379,7 +379,7 @@ static vn_status finish_node(vn_gpu *g, int node, vn_error *err)
 	record_stamp(g, node);
 	if (g->bar.count)
 		vn_encode_count(&g->encoder, &g->counter, (uint32_t)node + 1);
-	if (node + 1 == first_part(g) && (st = vn_staging_send(&g->walk, err)))
+	if (node + 1 == first_part(g) && (st = vn_transfer_send(&g->walk, err)))
 		return st;
 	g->next = node + 1;
 	vn_progress_at(&g->bar, g->next);
@@ -395,7 +395,7 @@ static vn_status run_nodes(vn_gpu *g, int node, int n, vn_error *err)
 	for (int k = 0; k < n && !st; k++)
 		st = check_node(g, node + k, err);
 	if (!st && n > 1)
-		vn_fuse_encode(&g->walk, node, n);
+		vn_ops_encode_fused(&g->walk, node, n);
 	else if (!st && node != g->break_skip)
 		encode_node(g, node);
 	for (int k = 0; k < n && !st; k++) {
@@ -422,7 +422,7 @@ vn_status vn_pass_run(void *gpu, int from, int to, vn_error *err)
 	if ((st = vn_compile(&g->walk, from, to, err)))
 		return vn_pass_failed(g, st);
 	for (int i = from, n; i < to; i += n) {
-		n = vn_fuse_count(&g->walk, i, to);
+		n = vn_ops_fused(&g->walk, i, to);
 		if ((st = run_nodes(g, i, n, err)))
 			return vn_pass_failed(g, st);
 	}
@@ -453,7 +453,7 @@ vn_status vn_pass_end(void *gpu, bool keep, vn_error *err)
 		return vn_pass_failed(g, st);
 	if (g->guard)
 		vn_guard_encode(&g->encoder, &g->zones);
-	if ((st = vn_staging_finish(&g->walk, err)) || (g->guard && (st = vn_guard_check(&g->zones, err))) ||
+	if ((st = vn_transfer_finish(&g->walk, err)) || (g->guard && (st = vn_guard_check(&g->zones, err))) ||
 	    (st = vn_device_complaint(&g->device, err)))
 		return vn_pass_failed(g, st);
 	vn_progress_stop(&g->bar);

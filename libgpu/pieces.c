@@ -2,6 +2,7 @@
 #include "libgpu/pieces.h"
 
 #include "libgpu/ops.h"
+#include "libgpu/transfer.h"
 
 /* The matrices that a value consists of: heads, each of rows of one length. */
 typedef struct value_rows {
@@ -70,12 +71,12 @@ static vn_status tap_piece(vn_gpu_pass *w, int value, const value_rows *f, int64
 	vn_status     st = VN_OK;
 
 	if (w->g->guard)
-		st = vn_staging_take(
+		st = vn_transfer_take(
 			w, (vn_transfer_part) { .value = value, .start = (head * w->tokens + p.row) * f->row + p.col },
 			&w->g->scratch, 0, p.rows * p.cols, err);
 	if (st || !vn_pass_wants(w, value) || from >= to)
 		return st;
-	return vn_staging_take(
+	return vn_transfer_take(
 		w,
 		(vn_transfer_part) {
 			.value = value, .hand = true, .start = (head * w->count + from - w->first) * f->row + p.col },
@@ -123,13 +124,13 @@ vn_status vn_pieces_state(vn_gpu_pass *w, vn_transfer_part part, vn_buffer *now,
 	vn_status     st = VN_OK;
 
 	if (!w->g->cache.slot[state].grows || !w->g->cache.pages.block)
-		return vn_staging_take(w, part, now, 0, all, err);
+		return vn_transfer_take(w, part, now, 0, all, err);
 	for (; part.start < all && !st; part.start += room) {
 		const int64_t n = room < all - part.start ? room : all - part.start;
 		if (w->g->guard)
 			vn_encode_poison(&w->g->encoder, &w->g->scratch);
 		vn_ops_gather(w, state, part.start, n);
-		st = vn_staging_take(w, part, &w->g->scratch, 0, n, err);
+		st = vn_transfer_take(w, part, &w->g->scratch, 0, n, err);
 		part.to = part.to ? part.to + (size_t)n * element : NULL;
 	}
 	return st;

@@ -9,7 +9,7 @@
 #ifndef VN_LIBGPU_PIECES_H
 #define VN_LIBGPU_PIECES_H
 
-#include "libgpu/gpu_internal.h"
+#include "libgpu/engine.h"
 
 /* Returns the bytes of scratch that a call needs. */
 VkDeviceSize vn_pieces_scratch(const vn_gpu_pass *w);
@@ -17,7 +17,7 @@ VkDeviceSize vn_pieces_scratch(const vn_gpu_pass *w);
 void         vn_pieces_list(vn_gpu_pass *w, int value);
 /* Computes a node's output that comes in pieces, and taps it. */
 vn_status    vn_pieces_encode(vn_gpu_pass *w, int value, vn_error *err);
-/* Records what happens to a value that shows a state, as part of its whole (vn_staging_take). now:
+/* Records what happens to a value that shows a state, as part of its whole (vn_transfer_take). now:
  * the buffer with the state. A paged state is gathered in pieces. */
 vn_status    vn_pieces_state(vn_gpu_pass *w, vn_transfer_part part, vn_buffer *now, vn_error *err);
 

@@ -6,12 +6,26 @@
 #ifndef VN_LIBGPU_SUITABLE_H
 #define VN_LIBGPU_SUITABLE_H
 
-#include "libgpu/gpu.h"
 #include "libgpu/vulkan.h"
 
 /* Required of every device; the shaders rely on them. */
 #define VN_SHARED_BYTES 32768 /* shared memory of one workgroup */
 #define VN_LANES_MAX    128   /* invocations of one workgroup */
+
+/* What `vernier devices` shows of one Vulkan device. */
+typedef struct vn_gpu_device {
+	int     index; /* the argument of --device */
+	char    name[256];
+	char    type[32]; /* "discrete", "integrated", "virtual", "cpu", "other" */
+	char    driver[512];
+	char    api[32];      /* "1.3.230" */
+	int64_t memory;       /* size of the largest device-local heap in bytes */
+	char    missing[512]; /* required features that it lacks, separated by commas; "": suitable */
+} vn_gpu_device;
+
+/* Lists all devices of the machine; the caller frees *list. No device: VN_OK and *n == 0. No
+ * Vulkan: VN_ERR_DEVICE. */
+vn_status vn_gpu_devices(vn_gpu_device **list, int *n, vn_error *err);
 
 typedef struct vn_physical {
 	VkPhysicalDevice physical;

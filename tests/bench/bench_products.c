@@ -8,7 +8,7 @@
  * and, with `all`, every other one. A barrier is before each product, and the weights take turns in
  * more memory than the device caches. Prints the device's own time, the least of some rounds.
  * --json: an object of each product on a line of its own, after one of the device. */
-#include "libgpu/gpu_internal.h"
+#include "libgpu/engine.h"
 #include "libref/base/progress.h"
 #include "libref/plan/plan.h"
 

@@ -2,7 +2,7 @@
  * to the same bits as if they were recorded each time. */
 #include "tests/support/test_gpu_trained.h"
 
-#include "libgpu/gpu_internal.h"
+#include "libgpu/engine.h"
 
 enum { PROMPT = 9, DECODED = 7 };
 

@@ -2,7 +2,7 @@
  * those that the call uses. */
 #include "tests/support/test_gpu_help.h"
 
-#include "libgpu/gpu_internal.h"
+#include "libgpu/engine.h"
 
 #include <pthread.h>
 #include <sched.h>

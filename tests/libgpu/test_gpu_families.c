@@ -2,7 +2,7 @@
  * a double loop, layer norms, positions, slices, gelu and transposed matrices with them. */
 #include "tests/support/test_gpu_truth.h"
 
-#include "libgpu/gpu_internal.h"
+#include "libgpu/engine.h"
 
 static void check(const char *config, vn_policy policy, int64_t past, int64_t tokens)
 {

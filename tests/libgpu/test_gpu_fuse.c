@@ -2,7 +2,7 @@
  * few barriers. */
 #include "tests/support/test_gpu_trained.h"
 
-#include "libgpu/gpu_internal.h"
+#include "libgpu/engine.h"
 
 /* ---- bits ------------------------------------------------------------------------------------ */
 

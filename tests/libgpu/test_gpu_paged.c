@@ -2,7 +2,7 @@
  * The invariants of models.md 7.4 on a paged cache: test_gpu_invariants.c. */
 #include "tests/support/test_gpu_help.h"
 
-#include "libgpu/gpu_internal.h"
+#include "libgpu/engine.h"
 
 static const int64_t T = 37;
 

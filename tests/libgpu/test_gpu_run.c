@@ -2,7 +2,7 @@
  * themselves, with taps of every kind. */
 #include "tests/support/test_gpu_help.h"
 
-#include "libgpu/gpu_internal.h"
+#include "libgpu/engine.h"
 #include "libref/exec/eval.h"
 #include "libref/exec/ref.h"
 

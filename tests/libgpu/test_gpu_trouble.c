@@ -1,7 +1,8 @@
 /* test_gpu_trouble.c: the guard, failures during a call, unusual devices and files. */
 #include "tests/support/test_gpu_help.h"
 
-#include "libgpu/gpu_internal.h"
+#include "libgpu/engine.h"
+#include "libgpu/load.h"
 #include "libgpu/suitable.h"
 
 #include <stdlib.h>

@@ -1,7 +1,8 @@
 /* test_gpu_weights.c: weights on their way to the device. */
 #include "tests/support/test_gpu_help.h"
 
-#include "libgpu/gpu_internal.h"
+#include "libgpu/engine.h"
+#include "libgpu/load.h"
 
 #include <stdlib.h>
 

@@ -8,7 +8,7 @@
 #ifndef VN_TESTS_KEPT_DEVICES_H
 #define VN_TESTS_KEPT_DEVICES_H
 
-#include "libgpu/gpu_internal.h"
+#include "libgpu/engine.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* weights.c: the weights of a plan on the device. */
-#include "libgpu/weights.h"
+/* load.c: see load.h. */
+#include "libgpu/load.h"
 
 #include "libgpu/halves.h"
 #include "libgpu/workers.h"
@@ -422,15 +422,15 @@ static vn_status check_shapes(const vn_plan *plan, const vn_tensor *from, vn_err
 }
 
 vn_status vn_gpu_weights_create(vn_encoder *e, vn_gpu_weights *w, const vn_plan *plan, const vn_tensor *from,
-                                const vn_gpu_options *o, vn_error *err)
+                                const vn_gpu_load *how, vn_error *err)
 {
 	const bool there = vn_gpu_weights_halves_there || strcmp(e->d->info.type, "cpu") != 0;
-	load       l = { .e = e, .w = w, .from = from, .storage = o->policy.storage };
+	load       l = { .e = e, .w = w, .from = from, .storage = how->storage };
 	vn_status  st;
 
 	*w = (vn_gpu_weights) { .n = plan->n_weights, .first_overflowed = -1 };
-	if ((st = allocate_lists(&l, w->n, o->threads, err)) || (st = find_over(plan, l.over, err)) ||
-	    (st = check_shapes(plan, from, err)) || (st = create_blocks(&l, plan, o->guard, err)))
+	if ((st = allocate_lists(&l, w->n, how->threads, err)) || (st = find_over(plan, l.over, err)) ||
+	    (st = check_shapes(plan, from, err)) || (st = create_blocks(&l, plan, how->guard, err)))
 		goto done;
 	for (int i = 0; i < w->n; i++)
 		l.bf16[i] = there && l.storage == VN_F16 && from[i].dtype == VN_BF16;
@@ -438,7 +438,7 @@ vn_status vn_gpu_weights_create(vn_encoder *e, vn_gpu_weights *w, const vn_plan 
 	    (st = vn_buffer_create(e->d, &l.upload, VN_FOR_UPLOAD, vn_gpu_weights_upload, false, "weights on their way",
 	                           err)))
 		goto done;
-	if (!(st = load_all(&l, o->progress, err)))
+	if (!(st = load_all(&l, how->progress, err)))
 		st = vn_halves_make(e, w, l.bf16, err);
 done:
 	if (st)

@@ -1,8 +1,8 @@
-/* gpu_internal.h: internals of vn_gpu, and of one pass over its plan. Inside libgpu only; tests use
- * it to see the guard work.
+/* engine.h: what an engine is, and a pass of it over its plan: data, and where values are. pass.h
+ * runs it. Inside libgpu only; tests use it to see the guard work.
  */
-#ifndef VN_LIBGPU_GPU_INTERNAL_H
-#define VN_LIBGPU_GPU_INTERNAL_H
+#ifndef VN_LIBGPU_ENGINE_H
+#define VN_LIBGPU_ENGINE_H
 
 #include "libgpu/arena.h"
 #include "libgpu/cache.h"
@@ -15,6 +15,7 @@
 #include "libgpu/weights.h"
 
 #include "libref/base/progress.h"
+#include "libref/plan/tap.h"
 
 /* One forward pass while it is recorded. */
 typedef struct vn_gpu_pass {
@@ -40,7 +41,7 @@ typedef struct vn_gpu_rope {
 	vn_rope_table kept;
 } vn_gpu_rope;
 
-struct vn_gpu {
+typedef struct vn_gpu {
 	const vn_plan *plan;
 	vn_policy      policy;
 	bool           guard, progress;
@@ -87,24 +88,7 @@ struct vn_gpu {
 	/* For tests: a node to leave out; a node that writes one row too many. -1: none. */
 	int  break_skip, break_overrun;
 	bool break_fusion; /* for tests: every node by itself */
-};
-
-/* Functions of vn_gpu_ops; gpu: a vn_gpu. pass.c: */
-vn_status vn_pass_begin(void *gpu, const int32_t *ids, int64_t tokens, const vn_taps *taps, vn_error *err);
-vn_status vn_pass_run(void *gpu, int from, int to, vn_error *err);
-vn_status vn_pass_end(void *gpu, bool keep, vn_error *err);
-/* exchange.c: */
-vn_status vn_pass_read(void *gpu, int value, void *data, vn_error *err);
-vn_status vn_pass_write(void *gpu, int value, const void *data, vn_error *err);
-vn_status vn_pass_flush(void *gpu, vn_error *err);
-
-/* pass.c */
-void      vn_pass_give_up(vn_gpu *g);              /* g may have no open pass */
-vn_status vn_pass_failed(vn_gpu *g, vn_status st); /* gives up; returns st */
-vn_status vn_pass_is_open(const vn_gpu *g, vn_error *err);
-/* Skips the nodes before `to`. If the rows that these nodes append to a growing state exist, they
- * are still appended, because a later call may run the attention. */
-void      vn_pass_over(vn_gpu *g, int to);
+} vn_gpu;
 
 /* Do the commands of a node not wait for earlier ones? */
 static inline bool vn_gpu_is_early(const vn_gpu *g, int node)
@@ -139,11 +123,5 @@ static inline bool vn_pass_wants(const vn_gpu_pass *w, int value)
 {
 	return w->taps && w->count > 0 && w->taps->want[value];
 }
-
-/* For tests: what opens and closes the devices of engines. */
-typedef vn_status        vn_device_opener(vn_device *d, int index, bool float16, bool validate, vn_error *err);
-typedef void             vn_device_closer(vn_device *d);
-extern vn_device_opener *vn_gpu_open_device;
-extern vn_device_closer *vn_gpu_close_device;
 
 #endif
