@@ -15,8 +15,9 @@
 
 /* What is written. With force, only a file of the same kind, or an empty one, is replaced: -o
  * MODEL.gguf or -o NOTES.md by mistake must not cost the model or the notes. A kind is recognised
- * by the first bytes. Limits: those that calibrate fitted. Map: one that import proposed. Numbers: of one tensor (.npy, or the
- * .txt and .csv of show --values). Manual: a page of help --man-pages. */
+ * by the first bytes. Limits: those that calibrate fitted. Map: one that import proposed. Numbers:
+ * of one tensor (.npy, or the .txt and .csv of show --values). Manual: a page of help
+ * --man-pages. */
 typedef enum vn_place_kind {
 	VN_PLACE_RECORDING,
 	VN_PLACE_REPORT,

@@ -1,4 +1,4 @@
-/* propose_ranks.c: have two tensors the same numbers in different orders? See propose_internal.h. */
+/* propose_ranks.c: have two tensors the same numbers in another order? See propose_internal.h. */
 #include "capture/names/propose_internal.h"
 
 #include "capture/recording/numbers.h"

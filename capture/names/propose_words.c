@@ -123,7 +123,8 @@ static int by_pattern(const void *a, const void *b)
 	return c ? c : (x->n > y->n) - (x->n < y->n);
 }
 
-/* Writes a name, or a part of it, as a glob that matches it: what has a meaning there becomes '?'. */
+/* Writes a name, or a part of it, as a glob that matches it: what has a meaning there becomes
+ * '?'. */
 static size_t write_glob(const char *name, int n, char *to)
 {
 	for (int i = 0; i < n; i++)
