@@ -606,6 +606,111 @@ static vn_status make_rules(job *j)
 	return st;
 }
 
+/* ---- downstream of a fault ------------------------------------------------------------------- */
+
+/* Is there a sign that the run is faulty: a tensor that is not near the place of its rule, or
+ * nothing near the end of the model? */
+static bool looks_faulty(const job *j)
+{
+	int last = -1;
+	for (int k = 0; k < j->n_rules; k++)
+		if (!j->rule[k].ignored && (j->rule[k].e.count[SILENT] || j->rule[k].e.count[LIKELY]))
+			return true;
+	for (int i = 0; i < j->places.n; i++)
+		if (j->claimed[i] >= 0 && j->places.place[i].layer > last)
+			last = j->places.place[i].layer;
+	return last < vn_recording_layers(j->like) - 1;
+}
+
+/* A family without a rule, and a target whose places nothing has. */
+typedef struct pairing {
+	int      family;
+	evidence e;
+	double   mean; /* distance */
+} pairing;
+
+static int by_mean(const void *a, const void *b)
+{
+	const pairing *x = a, *y = b;
+	return (x->mean > y->mean) - (x->mean < y->mean);
+}
+
+static bool is_free(const job *j, const vn_name_family *f, target to)
+{
+	int free = 0;
+	for (int i = 0; i < f->n; i++) {
+		const int place = place_of(j, &f->member[i], to);
+		if (j->owner[f->member[i].named] >= 0 || (place >= 0 && j->claimed[place] >= 0))
+			return false;
+		free += place >= 0;
+	}
+	return free == f->n;
+}
+
+static vn_status list_pairings(const job *j, pairing **list, int *n)
+{
+	for (int f = 0; f < j->n_families; f++) {
+		const vn_name_family *family = &j->family[f];
+		for (int point = 0; point < VN_N_POINTS + VN_FUSED; point++) {
+			const target to = { point, family->member[0].n < 0 ? -1 : j->add };
+			if (vn_words_contradict(family->words, point) || !is_free(j, family, to))
+				continue;
+			const evidence e = weigh(j, family, to);
+			pairing       *more = e.sum < PERHAPS * family->n ? vn_grown(*list, (size_t)*n, sizeof *more) : NULL;
+			if (!more && e.sum < PERHAPS * family->n)
+				return no_memory(j);
+			if (!more)
+				continue;
+			*list = more;
+			more[(*n)++] = (pairing) { f, e, e.sum / family->n };
+		}
+	}
+	return VN_OK;
+}
+
+/* Are these two families at the same distance from one target? Then they have the same numbers. */
+static bool are_twins(const pairing *a, const pairing *b)
+{
+	return a->e.to.point == b->e.to.point && fabs(a->mean - b->mean) < 1e-9;
+}
+
+/* Is a pairing nearer by a fifth than all others of its family, and of its target? */
+static bool stands_out(const pairing *list, int n, int i)
+{
+	for (int k = 0; k < n; k++)
+		if (k != i && (list[k].family == list[i].family || list[k].e.to.point == list[i].e.to.point) &&
+		    !are_twins(&list[k], &list[i]) && list[k].mean < 1.2 * list[i].mean)
+			return false;
+	return true;
+}
+
+/* Downstream of a fault tensors are far from their places, and may be as near to another: what is
+ * left of the families goes to what is left of the places, if that is clear. */
+static vn_status match_rest(job *j)
+{
+	vn_status st = VN_OK;
+	bool      more = looks_faulty(j);
+	while (!st && more) {
+		pairing *list = NULL;
+		int      n = 0, best = -1;
+		st = list_pairings(j, &list, &n);
+		if (n)
+			qsort(list, (size_t)n, sizeof *list, by_mean);
+		for (int i = 0; !st && best < 0 && i < n; i++)
+			best = stands_out(list, n, i) ? i : -1;
+		more = !st && best >= 0;
+		const int before = j->n_rules;
+		for (int i = 0; more && !st && i < n; i++)
+			if (are_twins(&list[i], &list[best])) {
+				chosen c = { .family = list[i].family, .e = list[i].e };
+				st = accept_rule(j, &c);
+			}
+		more = more && j->n_rules > before;
+		free(list);
+	}
+	return st;
+}
+
 /* ---- by shape ------------------------------------------------------------------------------- */
 
 /* Is this the only tensor without a rule that has the shape of the place? */
@@ -904,8 +1009,8 @@ vn_status vn_propose(vn_recording *r, vn_recording *like, vn_proposal *p, vn_err
 	    !(st = vn_families_of(j.named, j.n_named, &j.family, &j.n_families, err))) {
 		j.add = choose_add(&j);
 		if (!(st = make_rules(&j)) && !(st = split_outside(&j)) && !(st = split_families(&j)) &&
-		    !(st = match_shapes(&j)) && !(st = report_members(&j)) && !(st = report_steps(&j)) &&
-		    !(st = report_reordered(&j)) && !(st = write_rules(&j)))
+		    !(st = match_rest(&j)) && !(st = match_shapes(&j)) && !(st = report_members(&j)) &&
+		    !(st = report_steps(&j)) && !(st = report_reordered(&j)) && !(st = write_rules(&j)))
 			st = list_rest(&j);
 	}
 	vn_places_finish(&j.places);
