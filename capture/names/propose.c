@@ -447,8 +447,23 @@ static likeness compare_families(const job *j, const chosen *c)
 	return l;
 }
 
+/* Does a rule have a part of this fused product, in some layer? */
+static bool has_parts(const job *j, const chosen *c, const vn_fused *fused)
+{
+	const vn_name_family *f = &j->family[c->family];
+	for (int i = 0; i < f->n; i++)
+		for (int k = 0; k < fused->n; k++) {
+			const int place = place_of(j, &f->member[i], (target) { (int)fused->part[k], c->e.to.add });
+			if (place >= 0 && j->claimed[place] >= 0)
+				return true;
+		}
+	return false;
+}
+
 static vn_status accept_rule(job *j, chosen *c)
 {
+	if (c->e.to.point >= VN_N_POINTS && has_parts(j, c, &vn_fused_of[c->e.to.point - VN_N_POINTS]))
+		return VN_OK;
 	const vn_name_family *f = &j->family[c->family];
 	const likeness        l = compare_families(j, c);
 	if (l.owner >= 0) {
@@ -480,6 +495,9 @@ static vn_status accept_rule(job *j, chosen *c)
 static int by_evidence(const void *a, const void *b)
 {
 	const chosen *x = a, *y = b;
+	if (x->e.to.point >= VN_N_POINTS || y->e.to.point >= VN_N_POINTS) /* its parts come first */
+		if ((x->e.to.point >= VN_N_POINTS) != (y->e.to.point >= VN_N_POINTS))
+			return (x->e.to.point >= VN_N_POINTS) - (y->e.to.point >= VN_N_POINTS);
 	if (x->e.count[CONFIRMED] != y->e.count[CONFIRMED])
 		return y->e.count[CONFIRMED] - x->e.count[CONFIRMED];
 	if (x->e.taste != y->e.taste)
@@ -903,7 +921,7 @@ static void set_names(const job *j, const chosen *c, vn_proposed_rule *to)
 	const vn_fused *fused = c->e.to.point >= VN_N_POINTS ? &vn_fused_of[c->e.to.point - VN_N_POINTS] : NULL;
 	if (!fused)
 		snprintf(to->to, sizeof to->to, "%.*s", VN_NAME_MAX - 1, name);
-	if (c->e.to.point == VN_POINT_C_ATTN)
+	if (c->e.to.point == VN_POINT_C_ATTN && !has_parts(j, c, &vn_fused_of[0]))
 		fused = &vn_fused_of[0];
 	for (int i = 0; fused && i < fused->n; i++) {
 		target_name((int)fused->part[i], layer, c->e.to.add, name);
