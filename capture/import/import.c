@@ -5,6 +5,7 @@
 #include "capture/run/ids_from.h"
 #include "capture/recording/derive.h"
 #include "capture/recording/packed.h"
+#include "capture/names/layout.h"
 #include "capture/recording/shown.h"
 #include "capture/store/label.h"
 #include "capture/recording/recording_internal.h"
@@ -397,28 +398,70 @@ static vn_status leave_out_alone(vn_import *i, vn_error *err)
 	return st ? st : vn_derive_end(made, err);
 }
 
-static void look_at_shape(vn_import *i, const vn_entry *e)
+/* Writes what to do if a tensor of the dump holds its checkpoint, of this shape, with its axes in
+ * another order; else "". */
+static void say_remedy(const vn_import *i, int entry, const vn_shape *own, char *to, size_t room)
 {
-	const vn_step       *s = vn_recording_step(i->r, e->step);
-	const int            value = i->plan ? vn_plan_find(i->plan, e->name) : -1;
+	const vn_entry      *e = vn_recording_entry(i->r, entry), *from = e;
 	const vn_point_info *p = vn_label_point(e->name);
-	char                 is[VN_SHAPE_TEXT], like[VN_SHAPE_TEXT] = "";
+	char                 list[VN_LAYOUTS][VN_LAYOUT_TEXT];
+	vn_axis_length       axis[VN_MAX_RANK];
+	int                  origin;
+
+	*to = '\0';
+	if (vn_derive_origins(i->r, entry, &origin, 1) == 1)
+		from = vn_recording_entry(i->original, origin);
+	const int n = p ? vn_axis_lengths(p->axes, own, axis) : 0;
+	if (n && !vn_shape_equal(own, &e->shape) && vn_layouts(&from->shape, axis, n, list))
+		snprintf(to, room, "; --like REC or a name map arranges it: { from: \"%s\", to: \"%s\", axes: \"%s\" }",
+		         from->name, e->name, list[0]);
+}
+
+/* The shape of a checkpoint in its step. Returns false if it is not known. */
+static bool own_shape(const vn_import *i, const vn_entry *e, vn_shape *shape)
+{
+	const vn_step *s = vn_recording_step(i->r, e->step);
+	const int      value = i->plan ? vn_plan_find(i->plan, e->name) : -1;
+	if (value < 0 || !s || s->rows < 0)
+		return false;
+	*shape = vn_value_shape(&i->plan->value[value], s->rows, s->position + s->tokens);
+	return true;
+}
+
+/* Adds the remedy to an error about the rows of a tensor. */
+static void add_remedy(const vn_import *i, vn_error *err)
+{
+	char     remedy[4 * VN_NAME_MAX] = "";
+	vn_shape own;
+	for (int k = 0; k < vn_recording_count(i->r) && !*remedy; k++)
+		if (own_shape(i, vn_recording_entry(i->r, k), &own))
+			say_remedy(i, k, &own, remedy, sizeof remedy);
+	vn_text_add(err->text, sizeof err->text, "%s", remedy);
+}
+
+static void look_at_shape(vn_import *i, int entry)
+{
+	const vn_entry      *e = vn_recording_entry(i->r, entry);
+	const vn_point_info *p = vn_label_point(e->name);
+	char                 is[VN_SHAPE_TEXT], like[VN_SHAPE_TEXT] = "", remedy[4 * VN_NAME_MAX] = "";
+	vn_shape             shape;
 	if (!p)
 		return;
 	const bool own_axes = !*e->axes || strcmp(e->axes, p->axes) == 0;
-	if (value >= 0 && s && s->rows >= 0) {
-		vn_shape shape = vn_value_shape(&i->plan->value[value], s->rows, s->position + s->tokens);
+	if (own_shape(i, e, &shape)) {
 		if (own_axes && (vn_shape_equal(&shape, &e->shape) ||
 		                 (vn_entry_last(e) && e->shape.rank == shape.rank && e->shape.dim[0] == 1)))
 			return;
 		vn_shape_text(&shape, like);
+		if (i->n_misshapen == 0)
+			say_remedy(i, entry, &shape, remedy, sizeof remedy);
 	} else if (e->shape.rank == words_of(p->axes) && own_axes) {
 		return;
 	}
 	if (i->n_misshapen++ == 0)
-		snprintf(i->misshapen, sizeof i->misshapen, "%s is %s%s%s%s, as a checkpoint '%s'%s%s", e->name,
+		snprintf(i->misshapen, sizeof i->misshapen, "%s is %s%s%s%s, as a checkpoint '%s'%s%s%s", e->name,
 		         vn_shape_text(&e->shape, is), *e->axes ? " '" : "", e->axes, *e->axes ? "'" : "", p->axes,
-		         *like ? " " : "", like);
+		         *like ? " " : "", like, remedy);
 }
 
 /* If the user chose no map: returns the shipped map that knows most of the names; else NULL. */
@@ -455,7 +498,11 @@ static vn_status check_dump(vn_import *i, vn_error *err)
 	const char *first = NULL;
 	char        near[VN_NAME_MAX], text[VN_NAME_MAX];
 	vn_status   st = name_axes(i, err);
-	if (st || (st = leave_out_alone(i, err)) || (st = unless_dry(i, vn_recording_check_rows(i->r, err), err)))
+	if (st || (st = leave_out_alone(i, err)))
+		return st;
+	if ((st = vn_recording_check_rows(i->r, err)))
+		add_remedy(i, err);
+	if ((st = unless_dry(i, st, err)))
 		return st;
 	for (int k = 0; k < vn_recording_count(i->r); k++) {
 		const vn_entry *e = vn_recording_entry(i->r, k);
@@ -469,7 +516,7 @@ static vn_status check_dump(vn_import *i, vn_error *err)
 		}
 		const vn_status wrong = vn_import_check_dims(i, k, err);
 		if (!wrong)
-			look_at_shape(i, e);
+			look_at_shape(i, k);
 		else if ((st = unless_dry(i, wrong, err)))
 			return st;
 	}

@@ -52,6 +52,20 @@ static bool in_range(const vn_name_map_rule *k, int n)
 	return is;
 }
 
+/* Whether the checkpoint of a rule with in_model is there to be compared. */
+static bool is_in_model(vn_name_map_job *j, int rule, int n, int step)
+{
+	const vn_name_map_rule *k = &j->m->rule[rule];
+	const vn_like          *like = j->use->like;
+	char                    to[VN_NAME_MAX];
+	if (k->in_model && !like->plan && !like->recording)
+		j->unknown = rule + 1;
+	if (!k->in_model || !vn_name_map_name(k->to, n, to, sizeof to))
+		return true;
+	return (like->plan && vn_plan_find(like->plan, to) >= 0) ||
+	       (like->recording && vn_recording_find(like->recording, step, to) >= 0);
+}
+
 static void choose_rules(vn_name_map_job *j)
 {
 	const int count = vn_recording_count(j->r);
@@ -61,7 +75,8 @@ static void choose_rules(vn_name_map_job *j)
 		for (int k = 0; k < j->m->n && j->rule[i] == VN_MAP_LEFT; k++) {
 			const vn_name_map_rule *rule = &j->m->rule[k];
 			if (vn_name_map_rule_match(rule, e->name, &j->n[i]) && (!rule->op || vn_glob_match(rule->op, e->op)) &&
-			    in_family(j, rule->family) && in_range(rule, j->n[i]) && has_all(j, rule, e))
+			    in_family(j, rule->family) && in_range(rule, j->n[i]) && is_in_model(j, k, j->n[i], e->step) &&
+			    has_all(j, rule, e))
 				j->rule[i] = k;
 		}
 	}
@@ -360,6 +375,8 @@ vn_status vn_name_map_apply(const vn_name_map *m, vn_recording **r, vn_name_map_
 	for (size_t i = 0; !st && i < count; i++)
 		if (j.rule[i] >= 0 && m->rule[j.rule[i]].either[0] && j.chosen[j.rule[i]] < 0)
 			j.rule[i] = VN_MAP_GONE;
+	if (!st && j.unknown)
+		st = vn_name_map_fail(&j, j.unknown - 1, "which checkpoints the model has is not known: give --model MODEL");
 	if (!st && !(st = collect_outcomes(&j)) && use->mapped + use->ignored && !(st = check_names(&j)) &&
 	    !(st = vn_derive(vn_recording_path(*r), r, 1, &j.made, err)))
 		st = place_all(&j);

@@ -32,7 +32,9 @@ typedef struct vn_name_map_rule {
 	char *cut;         /* an axis; only its first indices are used; NULL */
 	char *op, *family; /* globs: applies only to this operation, in this family; NULL: any */
 	bool  ignore;      /* the tensor is dropped */
-	bool  fallback;    /* applies only if no other tensor is that checkpoint */
+	/* applies only if the model, or else the other recording, has the checkpoint `to` */
+	bool  in_model;
+	bool  fallback; /* applies only if no other tensor is that checkpoint */
 	/* if another tensor is that checkpoint, this one must have the same numbers */
 	bool  copy;
 } vn_name_map_rule;
@@ -48,6 +50,9 @@ typedef struct vn_name_map {
 vn_status vn_name_map_open(const char *name, vn_name_map **m, vn_error *err);
 vn_status vn_name_map_parse(const char *path, const char *text, size_t n, vn_name_map **m, vn_error *err);
 void      vn_name_map_destroy(vn_name_map *m);
+
+/* Names of the shipped maps for engines; NULL ends them. */
+extern const char *const vn_name_maps[];
 
 /* Finds the shipped map that knows most of n names. *best: NULL if none knows half of them, else
  * its name, for vn_name_map_open; *fits: how many it knows. */

@@ -3,6 +3,9 @@
 
 #include "libref/base/error.h"
 
+const char *const vn_name_maps[] = { "hf",        "vllm",   "llama.cpp", "mlx",           "ort-genai",
+	                                 "keras-hub", "litgpt", "torchtune", "hidden_states", NULL };
+
 /* Rules that drop a tensor count too: they know the name. */
 static bool is_known(const vn_name_map *m, const char *name)
 {
@@ -16,14 +19,12 @@ static bool is_known(const vn_name_map *m, const char *name)
 
 vn_status vn_name_map_fit(const char *const *name, int n, const char **best, int *fits, vn_error *err)
 {
-	static const char *const shipped[] = { "hf", "vllm", "llama.cpp" };
-
 	*best = NULL;
 	*fits = 0;
-	for (size_t s = 0; s < sizeof shipped / sizeof *shipped; s++) {
+	for (int s = 0; vn_name_maps[s]; s++) {
 		vn_name_map *m = NULL;
 		int          known = 0;
-		vn_status    st = vn_name_map_open(shipped[s], &m, err);
+		vn_status    st = vn_name_map_open(vn_name_maps[s], &m, err);
 		if (st == VN_ERR_NOTFOUND) /* vernier is not installed whole */
 			continue;
 		if (st)
@@ -32,7 +33,7 @@ vn_status vn_name_map_fit(const char *const *name, int n, const char **best, int
 			known += is_known(m, name[i]);
 		vn_name_map_destroy(m);
 		if (known > *fits && 2 * known >= n) {
-			*best = shipped[s];
+			*best = vn_name_maps[s];
 			*fits = known;
 		}
 	}

@@ -21,6 +21,7 @@ typedef struct vn_name_map_job {
 	int                 *rule, *n; /* (entries) index of the rule, or VN_MAP_LEFT, VN_MAP_GONE */
 	vn_name_map_outcome *out;
 	int                  n_out;
+	int                  unknown; /* 1 + a rule that depends on the model, which is not known; 0 */
 	/* (rules) which name an `either` chose: 0, 1; -1: not yet decided */
 	int                 *chosen;
 } vn_name_map_job;

@@ -6,6 +6,7 @@
 #include "capture/base/yaml.h"
 #include "libref/base/glob.h"
 #include "libref/base/grow.h"
+#include "libref/base/text.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -18,7 +19,7 @@
 enum { MOST_RULES = 4096 };
 
 /* The keys of a rule that are true or false, as bits. */
-enum { IGNORE = 1, FALLBACK = 2, COPY = 4 };
+enum { IGNORE = 1, FALLBACK = 2, COPY = 4, IN_MODEL = 8 };
 
 typedef struct map_reader {
 	vn_yaml          *y;
@@ -212,9 +213,11 @@ static vn_status rule_key(void *context, const char *key, int line, int column)
 		return read_flag(r, key, FALLBACK, &rule->fallback);
 	if (strcmp(key, "copy") == 0)
 		return read_flag(r, key, COPY, &rule->copy);
+	if (strcmp(key, "in_model") == 0)
+		return read_flag(r, key, IN_MODEL, &rule->in_model);
 	return vn_yaml_fail_at(r->y, line, column,
 	                       "unknown key '%.60s'; a rule has from, plus, to, again, either, parts, "
-	                       "along, each, axes, to_axes, cut, op, family, fallback, copy, ignore",
+	                       "along, each, axes, to_axes, cut, op, family, in_model, fallback, copy, ignore",
 	                       key);
 }
 
@@ -266,6 +269,8 @@ static const char *wrong_keys(const vn_name_map_rule *k)
 		return "copy cannot be combined with fallback, parts, plus or either";
 	if (k->again && (!k->to || k->fallback || k->copy))
 		return "again needs to, and cannot be combined with fallback or copy";
+	if (k->in_model && !k->to)
+		return "in_model without to";
 	return k->to_axes && k->n_parts ? "to_axes cannot be combined with parts" : NULL;
 }
 
@@ -367,6 +372,14 @@ static vn_status shipped_map(const char *word, char own[PATH_MAX], vn_error *err
 	return vn_shipped_find("names", file, own, err);
 }
 
+static vn_status no_such_map(const char *path, vn_error *err)
+{
+	char all[200] = "";
+	for (int i = 0; vn_name_maps[i]; i++)
+		vn_text_add(all, sizeof all, "%s%s", i ? ", " : "", vn_name_maps[i]);
+	return vn_fail(err, VN_ERR_NOTFOUND, "%.100s: no such file, and no shipped name map of that name (%s)", path, all);
+}
+
 vn_status vn_name_map_open(const char *name_or_path, vn_name_map **m, vn_error *err)
 {
 	char        own[PATH_MAX], *text;
@@ -378,8 +391,7 @@ vn_status vn_name_map_open(const char *name_or_path, vn_name_map **m, vn_error *
 	if (st == VN_ERR_NOTFOUND) {
 		path = name_or_path;
 		if (!strchr(path, '/') && access(path, F_OK) != 0 && errno == ENOENT)
-			return vn_fail(err, st, "%.100s: no such file, and no shipped name map of that name (hf, vllm, llama.cpp)",
-			               path);
+			return no_such_map(path, err);
 		st = VN_OK;
 	}
 	if (st || (st = vn_yaml_file(path, "name maps", &text, &n, NULL, err)))

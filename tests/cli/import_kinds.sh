@@ -151,6 +151,14 @@ for dump in odd.npz odd odd.safetensors; do
 	vernier show odd.h5 | grep -oE ' (mask|i8|u8|z|text|when|logits) '
 done
 vernier import asked.npz --ids 5,6,7,8 --unmapped drop -o asked.h5 2>&1 | cut -c 1-120
+echo "== heads before tokens: what to write"
+$PYTHON -c "
+import h5py, numpy as np
+np.savez('heads.npz', **{'layer1.q_rope': h5py.File('ref.h5')['step.0/layer1/q_rope'][...].transpose(1, 0, 2)[None]})"
+vernier import heads.npz --ids 5,6,7,8 --model "$M" -o heads.h5
+printf 'version: 1\nrules:\n  - { from: "layer{n}.q_rope", to: "layer{n}.q_rope", axes: "batch head token dim" }\n' >heads.yaml
+vernier import heads.npz --ids 5,6,7,8 --model "$M" --names heads.yaml -o heads.h5 --force
+vernier compare ref.h5 heads.h5 --bitwise --allow missing,token_ids | grep -E '^(verdict)'
 echo "== a prompt in calls of 1 and 3 tokens: shapes say which"
 $PYTHON - <<'END'
 import h5py, numpy as np

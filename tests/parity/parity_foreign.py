@@ -781,9 +781,46 @@ def packed():
            says="/step.2: its tokens do not continue the 3 prompts")
 
 
+# ---- dumps of Python packages (fixtures/packages.py) -------------------------------------------------
+
+
+PACKAGES = {"mlx": ("qwen2", 33), "ort-genai": ("qwen3", 38), "keras-hub": ("qwen2", 33), "litgpt": ("qwen2", 29),
+            "torchtune": ("qwen2", 29), "hidden_states": ("qwen2", 6)}
+SWAPPED = {"mlx": "model.layers.1.self_attn.{k,v}_proj", "ort-genai": "present.1.{key,value}",
+           "keras-hub": "transformer_layer_1/self_attention/{key,value}", "litgpt": "transformer.h.1.mlp.fc_{1,2}",
+           "torchtune": "layers.1.mlp.w{1,3}", "hidden_states": "hidden_states.{0,1}"}
+
+
+def dumps_of_packages():
+    global bad
+    for name, (family, least) in PACKAGES.items():
+        model, dump = (os.path.join(FIXTURES, *at) for at in ((f"{family}-trained",), ("foreign", f"{name}.npz")))
+        tensors = dict(np.load(dump))
+        few = os.path.getsize(dump) <= 100_000
+        bad += not few
+        run("capture", "ref", model, "--ids", ",".join(map(str, IDS[:tensors["logits"].shape[1]])), "--points", "*",
+            "-o", "ref.h5", "--force")
+        r = run("import", dump, "--names", name, "--model", model, "--ids-from", "ref.h5", "-o", "good.h5", "--force")
+        bad += r.returncode != 0 or "warning" in r.stderr
+        keep = ["ref.h5", "--allow", "missing", "--limits", "fp32.yaml"]
+        expect(f"{name}'s names{'' if few else ', TOO LARGE'}", 0, keep[0], "good.h5", *keep[1:], least=least)
+        left, right = SWAPPED[name][:-1].split("{") if SWAPPED[name].endswith("}") else SWAPPED[name].split("{")
+        words, tail = right.split("}") if "}" in right else (right, "")
+        a, b = (left + w + tail for w in words.split(","))
+        tensors[a], tensors[b] = tensors[b], tensors[a]
+        np.savez("bad.npz", **tensors)
+        run("import", "bad.npz", "--names", name, "--model", model, "--ids-from", "ref.h5", "-o", "bad.h5", "--force")
+        expect(f"{name}, two swapped", 1, keep[0], "bad.h5", *keep[1:])
+        # And without a map.
+        r = run("import", dump, "--like", "ref.h5", "-o", "like.h5", "--force", "--strict")
+        bad += r.returncode != 0
+        expect(f"{name}, names by the numbers", 0, keep[0], "like.h5", *keep[1:], least=least)
+
+
 with tempfile.TemporaryDirectory() as folder:
     os.chdir(folder)
     as_they_come()
+    dumps_of_packages()
     vllm()
     ranks()
     reports_name_every_rank()
