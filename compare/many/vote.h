@@ -3,8 +3,8 @@
  * Every pair is compared, with the finer precision as the reference. Two recordings agree at a
  * checkpoint if their comparison is within its limits there. A recording is with the majority if it
  * and those that agree with it are more than half of those that have the checkpoint. One that lacks
- * it has no vote there, and is not judged by it. If two recordings were compared with others, but not
- * with each other, the vote ends, because they might disagree.
+ * it has no vote there, and is not judged by it. If two recordings were compared with others, but
+ * not with each other, the vote ends, because they might disagree.
  *
  * The report is that of vn_many: one column per recording, outside where it is not with the
  * majority. Its numbers are relative to one recording, the elected one, which is with the majority
