@@ -22,6 +22,9 @@ void vn_dump_close(vn_dump *d)
 		free(d->array[i].file);
 		free(d->array[i].source_line);
 	}
+	for (int i = 0; i < d->n_weights; i++)
+		free((char *)(uintptr_t)d->weight[i].name);
+	free(d->weight);
 	free(d->array);
 	free(d->step);
 	free(d->ids);

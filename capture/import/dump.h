@@ -35,21 +35,24 @@ typedef struct vn_array {
 typedef struct vn_dump vn_dump;
 
 struct vn_dump {
-	char       *path;
-	const char *kind;            /* "npy directory" */
-	vn_facts    run;             /* engine, precision..., as far as given */
-	char       *config;          /* text of a config.json; NULL */
-	int32_t    *ids, *positions; /* (n_ids) over all steps; n_ids 0: not given */
-	int64_t     n_ids, room_ids;
-	vn_step    *step;
-	int         n_steps;
-	bool        has_steps; /* it says which tokens belong to which step */
-	vn_array   *array;
-	int         n;
-	bool        complete; /* everything that was to be dumped is there, or the kind cannot say */
+	char          *path;
+	const char    *kind;            /* "npy directory" */
+	vn_facts       run;             /* engine, precision..., as far as given */
+	char          *config;          /* text of a config.json; NULL */
+	int32_t       *ids, *positions; /* (n_ids) over all steps; n_ids 0: not given */
+	int64_t        n_ids, room_ids;
+	vn_step       *step;
+	int            n_steps;
+	bool           has_steps; /* it says which tokens belong to which step */
+	vn_array      *array;
+	int            n;
+	/* (n_weights) the weights that the engine has loaded, sorted by name; their names are owned */
+	vn_weight_row *weight;
+	int            n_weights;
+	bool           complete; /* everything that was to be dumped is there, or the kind cannot say */
 	/* incomplete dump: how many arrays were left out because they are not whole, */
-	int         n_left;
-	char        left[VN_ERROR_MAX]; /* and why the first was */
+	int            n_left;
+	char           left[VN_ERROR_MAX]; /* and why the first was */
 
 	/* Filled by the kind. */
 	void *state;

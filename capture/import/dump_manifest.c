@@ -1,10 +1,12 @@
 /* dump_manifest.c: the manifest of a directory of .npy files: specs/dump.md. */
 #include "capture/import/dump.h"
 
+#include "libref/base/grow.h"
 #include "libref/base/json.h"
 #include "libref/base/text.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -190,6 +192,73 @@ static vn_status read_tensor(const line *l)
 	return (a->file = strdup(file)) ? VN_OK : vn_fail(l->err, VN_ERR_NOMEM, "%s: no memory", l->path);
 }
 
+/* ---- weights --------------------------------------------------------------------------------- */
+
+static double real_of(const line *l, const char *key)
+{
+	const json_t *x = json_object_get(l->json, key);
+	return json_is_number(x) ? json_number_value(x) : (double)NAN;
+}
+
+static int64_t count_of(const line *l, const char *key)
+{
+	const json_int_t n = json_integer_value(json_object_get(l->json, key));
+	return n > 0 ? n : 0;
+}
+
+static bool is_digest(const char *text)
+{
+	return strlen(text) == sizeof((vn_digest *)0)->hex - 1 && strspn(text, "0123456789abcdef") == strlen(text);
+}
+
+static vn_status read_weight(const line *l)
+{
+	const char   *name, *dtype, *digest;
+	vn_weight_row w = { .stats = { .min = real_of(l, "min"),
+		                           .max = real_of(l, "max"),
+		                           .mean = real_of(l, "mean"),
+		                           .rms = real_of(l, "rms"),
+		                           .nan = count_of(l, "nan"),
+		                           .inf = count_of(l, "inf") } };
+	vn_status     st;
+
+	if ((st = text_of(l, "weight", true, &name)) || (st = text_of(l, "dtype", true, &dtype)) ||
+	    (st = text_of(l, "digest", true, &digest)) || (st = shape_of(l, &w.shape)))
+		return st;
+	const char *why = vn_dump_name_wrong(name);
+	if (why)
+		return report_error(l, "weight: the name '%.60s' %s", name, why);
+	if (!vn_dtype_from_name(dtype, &w.dtype))
+		return report_error(l, "dtype '%.20s' is not one of f16, bf16, f32, f64, i32, f8_e4m3, f8_e5m2", dtype);
+	if (!is_digest(digest))
+		return report_error(l, "digest '%.40s' is not 32 digits of base 16", digest);
+	if (l->d->n_weights >= VN_DUMP_MOST)
+		return report_error(l, "more than %d weights", VN_DUMP_MOST);
+	snprintf(w.digest.hex, sizeof w.digest.hex, "%s", digest);
+	vn_weight_row *more = vn_grown(l->d->weight, (size_t)l->d->n_weights, sizeof *more);
+	if (more)
+		l->d->weight = more;
+	if (!more || !(w.name = strdup(name)))
+		return vn_fail(l->err, VN_ERR_NOMEM, "%s: no memory for weights", l->path);
+	l->d->weight[l->d->n_weights++] = w;
+	return VN_OK;
+}
+
+static int compare_weights(const void *a, const void *b)
+{
+	return strcmp(((const vn_weight_row *)a)->name, ((const vn_weight_row *)b)->name);
+}
+
+static vn_status sort_weights(vn_dump *d, const char *path, vn_error *err)
+{
+	if (d->n_weights)
+		qsort(d->weight, (size_t)d->n_weights, sizeof *d->weight, compare_weights);
+	for (int i = 1; i < d->n_weights; i++)
+		if (compare_weights(&d->weight[i - 1], &d->weight[i]) == 0)
+			return vn_fail(err, VN_ERR_FORMAT, "%s: the weight %s is listed twice", path, d->weight[i].name);
+	return VN_OK;
+}
+
 /* ---- all of it ------------------------------------------------------------------------------- */
 
 static vn_status read_line(line *l)
@@ -202,6 +271,7 @@ static vn_status read_line(line *l)
 		{ "step", "step|ids|positions", read_step },
 		{ "run", "run", read_run },
 		{ "config", "config", read_config },
+		{ "weight", "weight|dtype|shape|digest|min|max|mean|rms|nan|inf", read_weight },
 	};
 	const json_t *end = json_object_get(l->json, "complete");
 	if (l->ended)
@@ -222,7 +292,7 @@ static vn_status read_line(line *l)
 			const vn_status st = check_keys(l, kind[i].keys);
 			return st ? st : kind[i].read(l);
 		}
-	return report_error(l, "expected one of tensor, step, run, config, complete");
+	return report_error(l, "expected one of tensor, step, run, config, weight, complete");
 }
 
 vn_status vn_manifest_parse(vn_dump *d, const char *path, const char *text, size_t bytes, vn_error *err)
@@ -251,5 +321,5 @@ vn_status vn_manifest_parse(vn_dump *d, const char *path, const char *text, size
 	if (!st && l.number == 0)
 		st = vn_fail(err, VN_ERR_FORMAT, "%s: is empty", path);
 	d->complete = l.ended;
-	return st;
+	return st ? st : sort_weights(d, path, err);
 }

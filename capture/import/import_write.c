@@ -62,9 +62,17 @@ static vn_status put_steps(vn_import *i, vn_store *s, unsigned char *piece, int 
 	return st;
 }
 
+/* The weights that the engine lists, or those of the model. */
 static vn_status put_model(vn_import *i, vn_store *s, vn_error *err)
 {
-	const vn_model_words words = { .family = vn_recording_family(i->r), .config = vn_recording_config(i->r) };
+	const vn_model_words read = { .family = vn_recording_family(i->r), .config = vn_recording_config(i->r) };
+	const vn_model_words words = i->model ? (vn_model_words) { .family = vn_model_family(i->model),
+		                                                       .config = vn_model_config(i->model),
+		                                                       .provenance = vn_model_provenance(i->model),
+		                                                       .path = vn_model_path(i->model) }
+	                                      : read;
+	if (i->dump->n_weights)
+		return vn_store_weights(s, &words, i->dump->weight, i->dump->n_weights, err);
 	if (!i->model)
 		return words.family || words.config ? vn_store_words(s, &words, err) : VN_OK;
 	vn_weight_row *rows = calloc((size_t)vn_model_plan(i->model)->n_weights + 1, sizeof *rows);

@@ -67,6 +67,12 @@ int vernier_record_say(vernier_record *r, const char *key, const char *value);
  * know axes and families. */
 int vernier_record_config(vernier_record *r, const char *json);
 
+/* Lists a weight that the engine has loaded, under the name and in the numbers, the order and the
+ * format of the model's file: a weight that was never loaded, or loaded wrongly, is then seen. Only
+ * its digest and statistics are written. dtype, data, shape: as of vernier_record_put. */
+int vernier_record_weight(vernier_record *r, const char *name, const char *dtype, const void *data, int rank,
+                          const int64_t *shape);
+
 /* Begins a step: one forward call, which is the prompt or any later call on the same cache. ids
  * (n): the input tokens. positions (n): their positions; vernier_record_step continues those of the
  * previous step, from 0. */
@@ -450,6 +456,277 @@ static int vernier_record_write_(vernier_record *r, const char *file, char kind,
 	return 0;
 }
 
+/* ---- weights --------------------------------------------------------------------------- */
+
+static const uint64_t      vernier_record_p32_[3] = { 0x9E3779B1u, 0x85EBCA77u, 0xC2B2AE3Du };
+static const uint64_t      vernier_record_p64_[5] = { 0x9E3779B185EBCA87u, 0xC2B2AE3D27D4EB4Fu, 0x165667B19E3779F9u,
+	                                                  0x85EBCA77C2B2AE63u, 0x27D4EB2F165667C5u };
+static const unsigned char vernier_record_secret_[192] = {
+	0xb8, 0xfe, 0x6c, 0x39, 0x23, 0xa4, 0x4b, 0xbe, 0x7c, 0x01, 0x81, 0x2c, 0xf7, 0x21, 0xad, 0x1c, 0xde, 0xd4,
+	0x6d, 0xe9, 0x83, 0x90, 0x97, 0xdb, 0x72, 0x40, 0xa4, 0xa4, 0xb7, 0xb3, 0x67, 0x1f, 0xcb, 0x79, 0xe6, 0x4e,
+	0xcc, 0xc0, 0xe5, 0x78, 0x82, 0x5a, 0xd0, 0x7d, 0xcc, 0xff, 0x72, 0x21, 0xb8, 0x08, 0x46, 0x74, 0xf7, 0x43,
+	0x24, 0x8e, 0xe0, 0x35, 0x90, 0xe6, 0x81, 0x3a, 0x26, 0x4c, 0x3c, 0x28, 0x52, 0xbb, 0x91, 0xc3, 0x00, 0xcb,
+	0x88, 0xd0, 0x65, 0x8b, 0x1b, 0x53, 0x2e, 0xa3, 0x71, 0x64, 0x48, 0x97, 0xa2, 0x0d, 0xf9, 0x4e, 0x38, 0x19,
+	0xef, 0x46, 0xa9, 0xde, 0xac, 0xd8, 0xa8, 0xfa, 0x76, 0x3f, 0xe3, 0x9c, 0x34, 0x3f, 0xf9, 0xdc, 0xbb, 0xc7,
+	0xc7, 0x0b, 0x4f, 0x1d, 0x8a, 0x51, 0xe0, 0x4b, 0xcd, 0xb4, 0x59, 0x31, 0xc8, 0x9f, 0x7e, 0xc9, 0xd9, 0x78,
+	0x73, 0x64, 0xea, 0xc5, 0xac, 0x83, 0x34, 0xd3, 0xeb, 0xc3, 0xc5, 0x81, 0xa0, 0xff, 0xfa, 0x13, 0x63, 0xeb,
+	0x17, 0x0d, 0xdd, 0x51, 0xb7, 0xf0, 0xda, 0x49, 0xd3, 0x16, 0x55, 0x26, 0x29, 0xd4, 0x68, 0x9e, 0x2b, 0x16,
+	0xbe, 0x58, 0x7d, 0x47, 0xa1, 0xfc, 0x8f, 0xf8, 0xb8, 0xd1, 0x7a, 0xd0, 0x31, 0xce, 0x45, 0xcb, 0x3a, 0x8f,
+	0x95, 0x16, 0x04, 0x28, 0xaf, 0xd7, 0xfb, 0xca, 0xbb, 0x4b, 0x40, 0x7e,
+};
+
+static uint64_t vernier_record_word_(const unsigned char *b, int bytes)
+{
+	uint64_t x = 0;
+	int      i;
+	for (i = bytes - 1; i >= 0; i--)
+		x = x << 8 | b[i];
+	return x;
+}
+
+static uint64_t vernier_record_key_(int at)
+{
+	return vernier_record_word_(vernier_record_secret_ + at, 8);
+}
+
+/* The product of 128 bits. */
+static void vernier_record_times_(uint64_t a, uint64_t b, uint64_t *low, uint64_t *high)
+{
+	const uint64_t half = 0xffffffffu, al = a & half, ah = a >> 32, bl = b & half, bh = b >> 32;
+	const uint64_t cross = (al * bl >> 32) + (ah * bl & half) + al * bh;
+	*low = cross << 32 | (al * bl & half);
+	*high = ah * bh + (ah * bl >> 32) + (cross >> 32);
+}
+
+static uint64_t vernier_record_fold_(uint64_t a, uint64_t b)
+{
+	uint64_t low, high;
+	vernier_record_times_(a, b, &low, &high);
+	return low ^ high;
+}
+
+static uint64_t vernier_record_spread_(uint64_t h)
+{
+	h = (h ^ h >> 37) * 0x165667919E3779F9u;
+	return h ^ h >> 32;
+}
+
+static uint64_t vernier_record_spread64_(uint64_t h)
+{
+	h = (h ^ h >> 33) * vernier_record_p64_[1];
+	h = (h ^ h >> 29) * vernier_record_p64_[2];
+	return h ^ h >> 32;
+}
+
+static uint64_t vernier_record_swapped_(uint64_t x, int bytes)
+{
+	uint64_t y = 0;
+	int      i;
+	for (i = 0; i < bytes; i++)
+		y = y << 8 | (x >> 8 * i & 0xff);
+	return y;
+}
+
+/* Digest of 0 to 16 bytes. */
+static void vernier_record_short_(const unsigned char *b, uint64_t n, uint64_t out[2])
+{
+	const uint64_t *p = vernier_record_p64_;
+	uint64_t        x, y, low, high;
+	if (n == 0) {
+		out[0] = vernier_record_spread64_(vernier_record_key_(64) ^ vernier_record_key_(72));
+		out[1] = vernier_record_spread64_(vernier_record_key_(80) ^ vernier_record_key_(88));
+	} else if (n < 4) {
+		x = (uint64_t)b[0] << 16 | (uint64_t)b[n / 2] << 24 | b[n - 1] | n << 8;
+		y = vernier_record_swapped_(x, 4);
+		y = (y << 13 | y >> 19) & 0xffffffffu;
+		low = vernier_record_key_(0);
+		high = vernier_record_key_(8);
+		out[0] = vernier_record_spread64_(x ^ (low & 0xffffffffu) ^ low >> 32);
+		out[1] = vernier_record_spread64_(y ^ (high & 0xffffffffu) ^ high >> 32);
+	} else if (n < 9) {
+		x = vernier_record_word_(b, 4) | vernier_record_word_(b + n - 4, 4) << 32;
+		vernier_record_times_(x ^ vernier_record_key_(16) ^ vernier_record_key_(24), p[0] + (n << 2), &low, &high);
+		high += low << 1;
+		low ^= high >> 3;
+		low = (low ^ low >> 35) * 0x9FB21C651E98DF25u;
+		out[0] = low ^ low >> 28;
+		out[1] = vernier_record_spread_(high);
+	} else {
+		x = vernier_record_word_(b, 8);
+		y = vernier_record_word_(b + n - 8, 8);
+		vernier_record_times_(x ^ y ^ vernier_record_key_(32) ^ vernier_record_key_(40), p[0], &low, &high);
+		low += (n - 1) << 54;
+		y ^= vernier_record_key_(48) ^ vernier_record_key_(56);
+		high += y + (y & 0xffffffffu) * (vernier_record_p32_[1] - 1);
+		low ^= vernier_record_swapped_(high, 8);
+		vernier_record_times_(low, p[1], &x, &y);
+		out[0] = vernier_record_spread_(x);
+		out[1] = vernier_record_spread_(y + high * p[1]);
+	}
+}
+
+static uint64_t vernier_record_mix_(const unsigned char *b, int key)
+{
+	return vernier_record_fold_(vernier_record_word_(b, 8) ^ vernier_record_key_(key),
+	                            vernier_record_word_(b + 8, 8) ^ vernier_record_key_(key + 8));
+}
+
+static void vernier_record_mix_two_(uint64_t h[2], const unsigned char *x, const unsigned char *y, int key)
+{
+	h[0] = (h[0] + vernier_record_mix_(x, key)) ^ (vernier_record_word_(y, 8) + vernier_record_word_(y + 8, 8));
+	h[1] = (h[1] + vernier_record_mix_(y, key + 16)) ^ (vernier_record_word_(x, 8) + vernier_record_word_(x + 8, 8));
+}
+
+/* Digest of 17 to 240 bytes. */
+static void vernier_record_middle_(const unsigned char *b, uint64_t n, uint64_t out[2])
+{
+	const uint64_t *p = vernier_record_p64_;
+	uint64_t        h[2];
+	int             i;
+	h[0] = n * p[0];
+	h[1] = 0;
+	for (i = n > 128 ? -1 : (int)((n - 1) / 32); i >= 0; i--)
+		vernier_record_mix_two_(h, b + 16 * i, b + n - 16 * (i + 1), 32 * i);
+	for (i = 0; n > 128 && i < (int)(n / 32); i++) {
+		vernier_record_mix_two_(h, b + 32 * i, b + 32 * i + 16, i < 4 ? 32 * i : 3 + 32 * (i - 4));
+		if (i == 3) {
+			h[0] = vernier_record_spread_(h[0]);
+			h[1] = vernier_record_spread_(h[1]);
+		}
+	}
+	if (n > 128)
+		vernier_record_mix_two_(h, b + n - 16, b + n - 32, 103);
+	out[0] = vernier_record_spread_(h[0] + h[1]);
+	out[1] = 0 - vernier_record_spread_(h[0] * p[0] + h[1] * p[3] + n * p[1]);
+}
+
+static void vernier_record_stripe_(uint64_t acc[8], const unsigned char *b, int key)
+{
+	int i;
+	for (i = 0; i < 8; i++) {
+		const uint64_t x = vernier_record_word_(b + 8 * i, 8), y = x ^ vernier_record_key_(key + 8 * i);
+		acc[i ^ 1] += x;
+		acc[i] += (y & 0xffffffffu) * (y >> 32);
+	}
+}
+
+static uint64_t vernier_record_merge_(const uint64_t acc[8], int key, uint64_t sum)
+{
+	int i;
+	for (i = 0; i < 4; i++)
+		sum += vernier_record_fold_(acc[2 * i] ^ vernier_record_key_(key + 16 * i),
+		                            acc[2 * i + 1] ^ vernier_record_key_(key + 16 * i + 8));
+	return vernier_record_spread_(sum);
+}
+
+/* The XXH3 digest of 128 bits with seed 0, as in checkpoint files. out[1]: its upper half. */
+static void vernier_record_digest_(const unsigned char *b, uint64_t n, uint64_t out[2])
+{
+	const uint64_t *p = vernier_record_p64_, *q = vernier_record_p32_;
+	uint64_t        acc[8], i, at = 0;
+	acc[0] = q[2];
+	acc[1] = p[0];
+	acc[2] = p[1];
+	acc[3] = p[2];
+	acc[4] = p[3];
+	acc[5] = q[1];
+	acc[6] = p[4];
+	acc[7] = q[0];
+	if (n <= 16)
+		vernier_record_short_(b, n, out);
+	else if (n <= 240)
+		vernier_record_middle_(b, n, out);
+	if (n <= 240)
+		return;
+	for (; at < (n - 1) / 1024 * 1024; at += 1024) {
+		for (i = 0; i < 16; i++)
+			vernier_record_stripe_(acc, b + at + 64 * i, (int)(8 * i));
+		for (i = 0; i < 8; i++)
+			acc[i] = (acc[i] ^ acc[i] >> 47 ^ vernier_record_key_(128 + 8 * (int)i)) * q[0];
+	}
+	for (i = 0; i < (n - 1 - at) / 64; i++)
+		vernier_record_stripe_(acc, b + at + 64 * i, (int)(8 * i));
+	vernier_record_stripe_(acc, b + n - 64, 192 - 64 - 7);
+	out[0] = vernier_record_merge_(acc, 11, n * p[0]);
+	out[1] = vernier_record_merge_(acc, 192 - 64 - 11, ~(n * p[1]));
+}
+
+/* The number at b as a double; NaN: of a format without a known scale. */
+static double vernier_record_value_(char kind, size_t width, const void *b)
+{
+	float    f;
+	double   d;
+	int32_t  i;
+	uint16_t h;
+	uint32_t u;
+	if (width == 2) {
+		memcpy(&h, b, 2);
+		if (kind == 'u') /* bfloat16 */
+			u = (uint32_t)h << 16;
+		else if (h >> 10 & 31 && (h >> 10 & 31) < 31)
+			u = (uint32_t)(h & 0x8000) << 16 | ((uint32_t)(h >> 10 & 31) + 112) << 23 | (uint32_t)(h & 1023) << 13;
+		else if ((h >> 10 & 31) == 31)
+			u = (uint32_t)(h & 0x8000) << 16 | 0x7f800000u | (uint32_t)(h & 1023) << 13;
+		else {
+			d = (h & 1023) / 16777216.0; /* subnormal */
+			return h >> 15 ? -d : d;
+		}
+		memcpy(&f, &u, 4);
+		return (double)f;
+	}
+	if (width == 8)
+		memcpy(&d, b, 8);
+	else if (width == 4 && kind == 'f') {
+		memcpy(&f, b, 4);
+		d = (double)f;
+	} else if (width == 4) {
+		memcpy(&i, b, 4);
+		d = i;
+	} else {
+		d = 0;
+		d /= d;
+	}
+	return d;
+}
+
+/* The square root, since some systems have it in a library of its own. */
+static double vernier_record_root_(double x)
+{
+	double y = x > 1 ? x : 1, last;
+	do {
+		last = y;
+		y = (y + x / y) / 2;
+	} while (y < last);
+	return last;
+}
+
+/* Adds the statistics of the finite numbers, if there are any. */
+static void vernier_record_statistics_(vernier_record_text_ *t, char kind, size_t width, const char *data, int64_t n)
+{
+	double  low = 0, high = 0, sum = 0, squares = 0;
+	int64_t i, finite = 0, nan = 0, inf = 0;
+	char    text[200];
+	for (i = 0; i < n && width > 1; i++) {
+		const double x = vernier_record_value_(kind, width, data + (size_t)i * width);
+		if (x - x == 0) {
+			low = finite == 0 || x < low ? x : low;
+			high = finite == 0 || x > high ? x : high;
+			sum += x;
+			squares += x * x;
+			finite++;
+		} else if (x == x)
+			inf++;
+		else
+			nan++;
+	}
+	if (finite == 0 || !(squares - squares == 0))
+		return;
+	snprintf(text, sizeof text, ",\"min\":%.17g,\"max\":%.17g,\"mean\":%.17g,\"rms\":%.17g,\"nan\":%lld,\"inf\":%lld",
+	         low, high, sum / (double)finite, vernier_record_root_(squares / (double)finite), (long long)nan,
+	         (long long)inf);
+	vernier_record_plain_(t, text);
+}
+
 /* ---- public functions --------------------------------------------------------------------- */
 
 int vernier_record_open(vernier_record *r, const char *dir, const char *engine, const char *precision)
@@ -556,35 +833,79 @@ int vernier_record_at(vernier_record *r, const char *file, int line)
 	return 0;
 }
 
+/* Checks what describes a tensor. *width: bytes of a number; *count: numbers. */
+static char vernier_record_check_(vernier_record *r, const char *name, const char *dtype, const void *data, int rank,
+                                  const int64_t *shape, size_t *width, int64_t *count)
+{
+	const char kind = vernier_record_kind_(dtype, width);
+	int        i;
+	*count = 1;
+	if (vernier_record_ready_(r))
+		return 0;
+	if (!name || !*name)
+		vernier_record_fail_(r, "a tensor has no name");
+	if (!*width)
+		vernier_record_fail_(r, "%.100s: dtype '%.20s' is not one of f32, f16, bf16, f64, i32, f8_e4m3, f8_e5m2", name,
+		                     dtype ? dtype : "");
+	else if (rank < 0 || rank > VERNIER_RECORD_MAX_RANK || (rank && !shape))
+		vernier_record_fail_(
+			r, rank && !shape ? "%.100s: rank %d, and no shape (NULL)" : "%.100s: rank %d; expected 0 to %d", name,
+			rank, VERNIER_RECORD_MAX_RANK);
+	for (i = 0; !r->failed && i < rank; i++) {
+		if (shape[i] < 0 || (shape[i] > 0 && *count > INT64_MAX / 16 / shape[i]))
+			vernier_record_fail_(r, "%.100s: axis %d is %lld long", name, i, (long long)shape[i]);
+		else
+			*count *= shape[i];
+	}
+	if (!r->failed && !data && *count)
+		vernier_record_fail_(r, "%.100s: data is NULL for %lld numbers", name, (long long)*count);
+	return r->failed ? 0 : kind;
+}
+
+int vernier_record_weight(vernier_record *r, const char *name, const char *dtype, const void *data, int rank,
+                          const int64_t *shape)
+{
+	size_t               width;
+	int64_t              count;
+	uint64_t             digest[2];
+	char                 text[48];
+	int                  i;
+	vernier_record_text_ t;
+	const char           kind = vernier_record_check_(r, name, dtype, data, rank, shape, &width, &count);
+	if (!kind)
+		return -1;
+	vernier_record_digest_((const unsigned char *)data, (uint64_t)count * width, digest);
+	t = vernier_record_begin_("{\"weight\":");
+	vernier_record_quoted_(&t, name);
+	vernier_record_plain_(&t, ",\"dtype\":");
+	vernier_record_quoted_(&t, dtype);
+	vernier_record_plain_(&t, ",\"shape\":[");
+	for (i = 0; i < rank; i++) {
+		vernier_record_plain_(&t, i ? "," : "");
+		vernier_record_number_(&t, shape[i]);
+	}
+	snprintf(text, sizeof text, "],\"digest\":\"%016llx%016llx\"", (unsigned long long)digest[1],
+	         (unsigned long long)digest[0]);
+	vernier_record_plain_(&t, text);
+	vernier_record_statistics_(&t, kind, width, (const char *)data, count);
+	return vernier_record_line_(r, &t);
+}
+
 int vernier_record_put_strided(vernier_record *r, const char *name, const char *dims, const char *dtype,
                                const void *data, int rank, const int64_t *shape, const int64_t *stride, const char *op)
 {
 	char                 file[128];
 	size_t               width;
 	int                  i;
-	int64_t              count = 1;
-	const char           kind = vernier_record_kind_(dtype, &width);
+	int64_t              count;
 	vernier_record_text_ t;
-	if (vernier_record_ready_(r))
+	const char           kind = vernier_record_check_(r, name, dtype, data, rank, shape, &width, &count);
+	if (!kind)
 		return -1;
-	if (!name || !*name)
-		return vernier_record_fail_(r, "a tensor has no name");
 	if (r->step < 0)
 		return vernier_record_fail_(r, "%.100s: no step was begun before this tensor", name);
-	if (!width)
-		return vernier_record_fail_(r, "%.100s: dtype '%.20s' is not one of f32, f16, bf16, f64, i32, f8_e4m3, f8_e5m2",
-		                            name, dtype ? dtype : "");
-	if (rank < 0 || rank > VERNIER_RECORD_MAX_RANK || (rank && (!shape || !stride)))
-		return vernier_record_fail_(
-			r, rank && !shape ? "%.100s: rank %d, and no shape (NULL)" : "%.100s: rank %d; expected 0 to %d", name,
-			rank, VERNIER_RECORD_MAX_RANK);
-	for (i = 0; i < rank; i++) {
-		if (shape[i] < 0 || (shape[i] > 0 && count > INT64_MAX / 16 / shape[i]))
-			return vernier_record_fail_(r, "%.100s: axis %d is %lld long", name, i, (long long)shape[i]);
-		count *= shape[i];
-	}
-	if (!data && count)
-		return vernier_record_fail_(r, "%.100s: data is NULL for %lld numbers", name, (long long)count);
+	if (rank && !stride)
+		return vernier_record_fail_(r, "%.100s: rank %d, and no strides (NULL)", name, rank);
 	vernier_record_file_(r, name, file, sizeof file);
 	if (vernier_record_write_(r, file, kind, width, data, rank, shape, stride))
 		return -1;

@@ -52,6 +52,8 @@ typedef struct vn_model_words {
 	const char *family, *config, *provenance, *format, *path;
 } vn_model_words;
 vn_status vn_store_words(vn_store *s, const vn_model_words *w, vn_error *err);
+/* Same, with a table of n weights. */
+vn_status vn_store_weights(vn_store *s, const vn_model_words *w, const vn_weight_row *rows, int n, vn_error *err);
 
 /* Begins a step; tensors that follow belong to it. Rows as from vn_taps_select. */
 vn_status vn_store_step(vn_store *s, const vn_step *step, vn_error *err);

@@ -54,6 +54,17 @@ static vn_status plan_text(const vn_store *s, vn_plan_text *t, vn_error *err)
 	return st;
 }
 
+vn_status vn_store_weights(vn_store *s, const vn_model_words *w, const vn_weight_row *rows, int n, vn_error *err)
+{
+	vn_message out = { 0 };
+
+	vn_store_put_words(&out, w);
+	vn_message_put_int(&out, 1);
+	put_weights(&out, rows, n);
+	vn_message_put_int(&out, 0); /* no plan */
+	return vn_store_do(s, VN_SCRIBE_MODEL, &out, NULL, err);
+}
+
 vn_status vn_store_model(vn_store *s, const vn_model *m, const vn_weight_row *rows, vn_error *err)
 {
 	const vn_model_words w = { vn_model_family(m), vn_model_config(m), vn_model_provenance(m), vn_model_format(m),

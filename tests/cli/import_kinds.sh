@@ -264,4 +264,30 @@ ids=5,6,7,8
 for t in away gone repr SUMMARY list twice; do bad "$t" tree/$t.json; done
 ids=5,6,7,9
 bad "other ids than it says" tree/Q_debug_tree_FULL_TENSORS.json
+# Weights that a manifest lists: read, or refused.
+listed() { # WHAT LINES...
+	rm -rf listed
+	mkdir listed
+	$PYTHON -c "import numpy as np; np.save('listed/1.npy', np.zeros((1, 4), 'f4'))"
+	{
+		echo '{"vernier_dump":1}'
+		echo '{"run":{"engine":"x","precision":"f32"}}'
+		printf '%s\n' "${@:2}"
+		echo '{"step":0,"ids":[5]}'
+		echo '{"tensor":"embed","file":"1.npy","dtype":"f32","shape":[1,4]}'
+		echo '{"complete":1}'
+	} >listed/manifest.jsonl
+	vernier import listed -o listed.h5 --force 2>&1 | sed "s/^/$1: /"
+}
+w='{"weight":"b","dtype":"f16","shape":[2,3],"digest":"0123456789abcdef0123456789abcdef"'
+listed good "$w,\"min\":-1,\"max\":2.5,\"mean\":0,\"rms\":1e-3,\"nan\":1,\"inf\":0}" "${w/\"b\"/\"a\"}}"
+$PYTHON -c "
+import h5py
+t = h5py.File('listed.h5', 'r')['model/weights']
+for r in t: print(*(x.decode() if isinstance(x, bytes) else x for x in r.tolist()))"
+listed twice "$w}" "$w}"
+listed digest "${w/ef\"/EF\"}}"
+listed format "${w/f16/q4_k}}"
+listed name "${w/\"b\"/\"a\/b\"}}"
+listed key "$w,\"sum\":1}"
 true
