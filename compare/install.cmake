@@ -37,9 +37,9 @@ if(NOT VERNIER_FUZZ)
 	install(FILES ${printed}/_vernier DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
 	install(FILES ${printed}/vernier.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
 
-	# For other engines: a C API, and one header that needs no library.
+	# For other engines: a C API, one header and one Rust file that need no library.
 	install(FILES ${PROJECT_SOURCE_DIR}/capture/include/vernier_capture.h
-		${PROJECT_SOURCE_DIR}/capture/include/vernier_record.h
+		${PROJECT_SOURCE_DIR}/capture/include/vernier_record.h ${PROJECT_SOURCE_DIR}/capture/include/vernier_record.rs
 		DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT headers)
 	add_library(vernier_record INTERFACE)
 	foreach(part capture record)

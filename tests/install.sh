@@ -10,7 +10,7 @@ tests="g++ dpkg-dev file clang clang-format lld libomp-dev libcunit1-dev vulkan-
 openmpi-bin hdf5-tools python3 python3-dev python3-venv python3-h5py python3-numpy python3-xxhash zsh fish"
 # Of the tests: what needs them is skipped without them. Ubuntu has no such browser, Debian 13 no
 # such compiler.
-optional="chromium-headless-shell gcc-11"
+optional="chromium-headless-shell gcc-11 rustc"
 
 # What a build needs and this machine lacks, one line each.
 lacking() {

@@ -18,6 +18,7 @@ strict="-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror"
 model=$source/fixtures/mistral-trained
 vernier capture ref "$model" --ids 12,345,6,78,9,10,111,213,14,415,16,17,318,19,20,21,222 -o ref.h5 2>/dev/null
 
+full() { (ulimit -f 16; trap '' XFSZ; "$@" 2>said) && exit 1; grep -q 'File too large' said; }
 judge() { # FILE LANGUAGE
 	vernier compare ref.h5 "$1" --limits fp32.yaml >said || { cat said; echo "$1: not within limits"; exit 1; }
 	grep -q '33 checkpoints compared' said || { cat said; exit 1; }
@@ -46,6 +47,181 @@ for one in record capture; do # and what others say of them
 	! command -v clang++ >/dev/null ||
 		clang++ -std=c++11 $strict $header -fsyntax-only "$source/capture/examples/$one.cpp"
 done
+
+# In Rust, as its first lines say: the same numbers, lists of weights, errors and remains.
+cat >weights.c <<'C'
+#define VERNIER_RECORD_IMPLEMENTATION
+#include "vernier_record.h"
+int main(void)
+{
+	static unsigned char b[70016];
+	char                 name[32];
+	vernier_record       r;
+	int64_t              n, shape[2];
+	size_t               k;
+	static const char *const dtypes[] = { "f16", "bf16", "f32", "i32", "f64" };
+	static const int         width[] = { 2, 2, 4, 4, 8 };
+	for (n = 0; n < (int64_t)sizeof b; n++)
+		b[n] = (unsigned char)(n * 7 + n / 251);
+	vernier_record_open(&r, "listed", "x", "f32");
+	for (n = 0; n < 1100; n += n < 700 ? 1 : 57) {
+		snprintf(name, sizeof name, "w%d", (int)n);
+		vernier_record_weight(&r, name, "f8_e4m3", b, 1, &n);
+	}
+	for (k = 0; k < 5; k++) {
+		shape[0] = 2;
+		shape[1] = 35000 / width[k];
+		vernier_record_weight(&r, dtypes[k], dtypes[k], b, 2, shape);
+	}
+	if (vernier_record_close(&r))
+		fprintf(stderr, "%s\n", vernier_record_error(&r));
+	return 0;
+}
+C
+cc -std=c99 $strict $header weights.c -o list-weights
+./list-weights
+cat >listed.py <<'P'
+import json
+import sys
+import numpy as np
+import xxhash
+n, bytes_of = 0, np.array([i * 7 + i // 251 for i in range(70016)]).astype("u1").tobytes()
+for line in open(sys.argv[1] + "/manifest.jsonl", encoding="utf-8"):
+    w = json.loads(line)
+    if "weight" not in w:
+        continue
+    kind = {"f8_e4m3": "u1", "f16": "<f2", "bf16": "<u2", "f32": "<f4", "i32": "<i4", "f64": "<f8"}[w["dtype"]]
+    raw = bytes_of[:int(np.prod(w["shape"])) * np.dtype(kind).itemsize]
+    assert xxhash.xxh3_128_hexdigest(raw) == w["digest"], w
+    n += 1
+    if kind == "u1":
+        assert "min" not in w, w
+        continue
+    a = np.frombuffer(raw, kind)
+    x = ((a.astype("u4") << 16).view("<f4") if w["dtype"] == "bf16" else a).astype("f8")
+    good = x[np.isfinite(x)]
+    with np.errstate(over="ignore"):
+        rms = np.sqrt(np.mean(good * good))
+    if not np.isfinite(rms):
+        assert "rms" not in w, w
+        continue
+    assert (w["nan"], w["inf"]) == (np.isnan(x).sum(), np.isinf(x).sum()), w
+    assert (w["min"], w["max"]) == (good.min(), good.max()), w
+    assert np.allclose([w["mean"], w["rms"]], [good.mean(), rms], rtol=1e-12, atol=1e-12 * rms), w
+print(n, "weights")
+P
+python=${PYTHON:-python3}
+"$python" -c 'import numpy, xxhash' 2>/dev/null || python=
+[ -z "$python" ] || [ "$("$python" listed.py listed)" = "713 weights" ]
+if command -v rustc >/dev/null; then
+	cp usr/include/vernier_record.rs "$source/capture/examples/record.rs" .
+	rustc --edition 2021 -O -D warnings record.rs
+	rm -rf dump cand.h5
+	./record "$model" dump
+	vernier import dump -o cand.h5 2>/dev/null
+	judge cand.h5 Rust
+	grep -q '^weights *21, all equal' <<<"$(vernier compare ref.h5 cand.h5 --limits fp32.yaml)"
+	vernier show cand.h5 logits | grep -q "recorded at      record.rs:$(grep -n 'rec.here' record.rs | cut -d: -f1)\$"
+	# A weight that was not loaded, and one with other numbers, are named.
+	cp -r dump lost
+	sed -i '/"weight":"model.layers.1.self_attn.o_proj.weight"/d' lost/manifest.jsonl
+	vernier import lost -o lost.h5 2>/dev/null
+	vernier compare ref.h5 lost.h5 >said 2>&1 && exit 1
+	grep -q 'refused: weights: layer 1: self_attn.o_proj.weight: .*not in the candidate' said
+	full ./record "$model" dump-full
+	! vernier import dump-full -o full.h5 2>said
+	grep -q 'incomplete' said
+	! ./record "$source/fixtures/prompts" gone 2>/dev/null
+	cat >wrong.rs <<'R'
+mod vernier_record;
+use vernier_record::Recorder;
+fn say(what: Result<(), vernier_record::Error>) {
+    println!("{}", what.map_or_else(|e| e.to_string(), |_| "good".to_string()));
+}
+fn main() {
+    let x = [0f32; 6];
+    let mut r = Recorder::open("rs-wrong", "x", Some("f32"));
+    r.put("embed", None, &x, &[1, 6]);
+    r.step(&[3]);
+    say(r.close());
+    say(Recorder::open("rs-wrong", "x", None).close());
+    let open = |i: i32| {
+        let mut r = Recorder::open(format!("rs-none{}", i), "x", None);
+        r.step(&[3]);
+        r
+    };
+    let bad: [&dyn Fn(&mut Recorder); 8] = [
+        &|r| r.put("", None, &[0f32; 6], &[1, 6]),
+        &|r| r.put_bytes("embed", None, "f31", &[0; 24], &[1, 6]),
+        &|r| r.put("embed", None, &[0f32; 6], &[1, 7]),
+        &|r| r.put("embed", None, &[0f32; 6], &[1, usize::MAX, usize::MAX]),
+        &|r| r.put("embed", None, &[0f32; 1], &[1; 7]),
+        &|r| r.put_strided("embed", None, &[0f32; 6], &[2, 3], &[4, 1], None),
+        &|r| r.say("a key that is longer than thirty-one bytes", "x"),
+        &|r| r.step_at(&[1, 2], &[0]),
+    ];
+    for (i, f) in bad.iter().enumerate() {
+        let mut r = open(i as i32);
+        f(&mut r);
+        r.put("logits", None, &x, &[1, 6]); // does nothing
+        say(r.close());
+    }
+    say(Recorder::open("nowhere/wrong", "x", None).close());
+    say(Recorder::open("/dev/full", "x", None).close());
+    let mut r = Recorder::open("rs-good", "\u{e4} \"quoted\" \\ \n", Some("f32"));
+    r.step(&[3, 4]);
+    let y: Vec<f32> = (0..6).map(|i| i as f32).collect();
+    r.put_strided("embed", Some("token hidden"), &y, &[2, 3], &[1, 2], Some("COPY"));
+    r.put_bits("half", Some("token hidden"), "bf16", &[0x3f80, 0xc000], &[2, 1]);
+    r.put("none", Some("token hidden"), &y[..0], &[2, 0]);
+    println!("{:?}", r.error());
+    say(r.close());
+    let mut r = Recorder::open("rs-listed", "x", Some("f32"));
+    let b: Vec<u8> = (0..70016).map(|n| (n * 7 + n / 251) as u8).collect();
+    let mut n = 0;
+    while n < 1100 {
+        r.weight_bytes(&format!("w{}", n), "f8_e4m3", &b[..n], &[n]);
+        n += if n < 700 { 1 } else { 57 };
+    }
+    for (dtype, width) in [("f16", 2), ("bf16", 2), ("f32", 4), ("i32", 4), ("f64", 8)] {
+        r.weight_bytes(dtype, dtype, &b[..2 * (35000 / width) * width], &[2, 35000 / width]);
+    }
+    say(r.close());
+    let mut r = Recorder::open("rs-killed", "x", Some("f32"));
+    r.step(&[3]);
+    r.put("embed", None, &x, &[1, 6]);
+    std::process::abort();
+}
+R
+	rustc --edition 2021 -D warnings wrong.rs -o wrong-rs
+	{ ./wrong-rs >said 2>/dev/null && exit 1; } 2>/dev/null # it aborts
+	diff - said <<'T'
+embed: no step was begun before this tensor
+rs-wrong: already holds a recording
+a tensor has no name
+embed: dtype 'f31' is not one of f32, f16, bf16, f64, i32, f8_e4m3, f8_e5m2
+embed: 24 bytes of f32 for the shape [1,7]
+embed: 24 bytes of f32 for the shape [1,18446744073709551615,18446744073709551615]
+embed: rank 7; expected 0 to 6
+embed: its strides leave the data
+'a key that is longer than thirty-one byt' is not a key of up to 31 bytes
+a step of 2 tokens with another number of positions
+nowhere/wrong: cannot be made: No such file or directory (os error 2)
+/dev/full/manifest.jsonl: cannot be written: Not a directory (os error 20)
+None
+good
+good
+T
+	vernier import rs-good --unmapped keep -o rs-good.h5 2>/dev/null
+	vernier show rs-good.h5 embed --values embed.csv >/dev/null 2>&1
+	[ "$(grep -v '^#' embed.csv | tr -s ', \n' ' ')" = '0 2 4 1 3 5 ' ] || { cat embed.csv; exit 1; }
+	vernier import rs-killed --partial -o rs-killed.h5 2>&1 | grep -q '1 tensor.*incomplete'
+	[ -z "$python" ] || [ "$("$python" listed.py rs-listed)" = "713 weights" ]
+	rust=', Rust'
+else
+	echo "examples: there is no rustc here: vernier_record.rs is not tried"
+	rust=
+fi
 
 # Judged while it is recorded: by an equal run, one that differs by rounding, and one with a fault.
 vernier capture ref "$model" --ids-from ref.h5 --inject R1@layer1 -o bad.h5 2>/dev/null
@@ -113,7 +289,6 @@ test ! -e half.h5
 
 # A full disk, imitated by a limit on file sizes: it is reported, no file is marked complete, and
 # whole tensors can be read.
-full() { (ulimit -f 16; trap '' XFSZ; "$@" 2>said) && exit 1; grep -q 'File too large' said; }
 rm -rf dump direct.h5*
 full ./record "$model" dump
 ! vernier import dump -o full.h5 2>said
@@ -294,4 +469,4 @@ vernier show lines.h5 embed |
 	grep -q "recorded at      wrong.c:$(grep -n 'VERNIER_RECORD_HERE' wrong.c | cut -d: -f1)\$"
 ! vernier show lines.h5 final_norm | grep -q 'recorded at'
 vernier show lines.h5 logits | grep -q 'recorded at      /0123456789/.*/0123456789:7$'
-echo "examples: C and C++, by the header and by the library"
+echo "examples: C and C++, by the header and by the library$rust"

@@ -52,7 +52,7 @@ done
 ! grep -rqF "$work/usr" "$usr" || fail "the prefix is named in $(grep -rlF "$work/usr" "$usr")"
 
 # Only public headers are installed, and only the library for other engines.
-[ "$(cd "$usr/include" && echo *)" = 'vernier_capture.h vernier_record.h' ] ||
+[ "$(cd "$usr/include" && echo *)" = 'vernier_capture.h vernier_record.h vernier_record.rs' ] ||
 	fail "headers: $(cd "$usr/include" && echo *)"
 lib=$(dirname "$(find "$usr" -name libvernier-capture.so)")
 [ "$(cd "$lib" && echo ./*.*)" \

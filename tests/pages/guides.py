@@ -1,14 +1,21 @@
 """guides.py VERNIER: the guides of specs/guides, and specs/usage.md, do what they say, block by block, as written.
 
 A block of sh is run and must succeed, in one folder for each guide. Each line of a block of text
+<<<<<<< HEAD:tests/pages/guides.py
 must be in the output of the block before. A block of c must be in one of the files that the guide
 copies. llama.cpp is the one whose checkout $VERNIER_LLAMA_CPP names (built in build/), else
 tests/pages/llama_stand_in with the nodes of fixtures/foreign, which a real one computed from these files.
+=======
+must be in the output of the block before. A block of c or rust must be in one of the files that the
+guide copies. llama.cpp is the one whose checkout $VERNIER_LLAMA_CPP names (built in build/), else
+tests/llama_stand_in with the nodes of fixtures/foreign, which a real one computed from these files.
+>>>>>>> f7d55a36 (record.rs: the recorder for Rust, in one file without crates):tests/guides.py
 """
 
 import glob
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -34,7 +41,7 @@ def blocks(path):
 
 def in_sources(text, folder):
     for name in os.listdir(folder):
-        if name.endswith((".c", ".h", ".cpp")):
+        if name.endswith((".c", ".h", ".cpp", ".rs")):
             with open(os.path.join(folder, name), encoding="utf-8") as f:
                 if text in f.read():
                     return True
@@ -63,7 +70,7 @@ def follow(guide, env, folder, kinds=("sh", "text", "c")):
         if wrong:
             bad += 1
             print(f"{guide}: {language} block\n{text}{wrong}")
-    print(f"{guide}: {n['sh']} blocks run, {n['text']} answers, {n.get('c', 0)} excerpts"
+    print(f"{guide}: {n['sh']} blocks run, {n['text']} answers, {n.get('c', n.get('rust', 0))} excerpts"
           + ("" if not bad else "  BAD"))
     if min(n.values()) == 0:
         bad += 1
@@ -153,6 +160,12 @@ with tempfile.TemporaryDirectory() as work:
     env = dict(os.environ, VERNIER=prefix, PATH=work + "/bin:" + os.environ["PATH"], LC_ALL="C.UTF-8")
     os.mkdir(work + "/c")
     follow("guides/c.md", dict(env, MODEL=os.path.join(SOURCE, "fixtures", "mistral-trained")), work + "/c")
+    if shutil.which("rustc"):
+        os.mkdir(work + "/rust")
+        follow("guides/rust.md", dict(env, MODEL=os.path.join(SOURCE, "fixtures", "mistral-trained")), work + "/rust",
+               ("sh", "text", "rust"))
+    else:
+        print("guides/rust.md: skipped: no rustc")
     os.mkdir(work + "/usage")
     follow("usage.md", dict(env, MODEL=os.path.join(SOURCE, "fixtures", "mistral-trained")), work + "/usage",
            ("sh", "text"))

@@ -22,7 +22,7 @@ import packages
 transformers.utils.logging.disable_progress_bar()
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-FIXTURES = os.path.join(HERE, "..", "fixtures")
+FIXTURES = os.path.join(HERE, "..", "..", "fixtures")
 vernier = os.path.abspath(sys.argv[1])
 NEEDS = {"mlx": ("mlx", "mlx_lm"), "ort-genai": ("onnxruntime", "onnxruntime_genai", "onnx_ir"),
          "keras-hub": ("keras_hub", "jax"), "litgpt": ("litgpt",), "torchtune": ("torchtune", "torchao"),
