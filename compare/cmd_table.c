@@ -131,8 +131,9 @@ static void print_warnings(const vn_many *m)
 {
 	fflush(stdout);
 	for (int i = 0; i < m->n; i++)
-		for (int j = 0; j < m->candidate[i].warnings.n; j++)
-			vn_warn("table", "%s: %s", m->candidate[i].path, m->candidate[i].warnings.line[j]);
+		for (int j = 0; j < vn_document_lines(vn_many_list(&m->candidate[i], "warnings")); j++)
+			vn_warn("table", "%s: %s", m->candidate[i].path,
+			        vn_document_line(vn_many_list(&m->candidate[i], "warnings"), j));
 }
 
 /* Some call must have the token to show. */
@@ -160,8 +161,7 @@ static vn_status make_table(settings *k, vn_many *m, vn_comparison **c, vn_error
 	vn_output out;
 	char      who[VN_MANY_WHO], again[VN_SHELL_LINE], chosen[128];
 
-	if (!st)
-		st = vn_many_begin(m, k->line.ref, 0, err);
+	*m = (vn_many) { .ref = k->line.ref };
 	for (int i = 0; i < k->line.n_many && !st; i++) {
 		vn_error why = { "" };
 		if (!(c[i] = calloc(1, sizeof *c[i])))
@@ -179,7 +179,7 @@ static vn_status make_table(settings *k, vn_many *m, vn_comparison **c, vn_error
 		if (!st && judged)
 			vn_say(stderr, "vernier table: %s%s\n", why.text, judged == VN_ERR_DAMAGED ? " (--allow digest)" : "");
 		if (!st)
-			vn_lines_print_refusals(&m->candidate[i].refusals, "", "", stderr);
+			vn_lines_print_refusals(&c[i]->result.refusals, "", "", stderr);
 	}
 	if (!st)
 		st = check_token(k, c, err);

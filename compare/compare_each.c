@@ -1,25 +1,21 @@
 /* compare_each.c: several comparisons, some at a time.
  *
  * They are opened and measured together in this process, which reads a shared reference once. The
- * chapters after measuring use one processor for much of their time, so they run in a process for
- * each comparison, several at once. A process that ends without a result costs time only: its
- * comparison is ended here.
+ * chapters after measuring use one processor for much of their time, so they run in workers, one
+ * for each comparison. A worker that ends without a result costs time only: its comparison is ended
+ * here.
  */
 #include "compare/compare_line.h"
 
-#include "compare/many/many_send.h"
+#include "compare/many/many.h"
 #include "compare/metrics/team.h"
 
+#include "libref/base/crew.h"
 #include "libref/base/progress.h"
 #include "libref/base/trouble.h"
 
-#include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 enum { AT_ONCE = VN_COMPARE_TOGETHER }; /* bounds memory: each holds the data of one comparison */
 
@@ -30,9 +26,16 @@ typedef struct running {
 	char                   chosen[128], again[VN_SHELL_LINE];
 	vn_status              st; /* so far */
 	vn_error               why;
-	pid_t                  pid; /* -1: there is no process */
-	FILE                  *found;
+	FILE                  *file; /* for what its worker finds */
 } running;
+
+/* Those that are made at the same time. */
+typedef struct pair_group {
+	running   r[AT_ONCE];
+	vn_many  *m;
+	int       threads; /* of a worker */
+	vn_status st;      /* of adding a result, in this process */
+} pair_group;
 
 /* ---- together ------------------------------------------------------------------------ */
 
@@ -59,7 +62,7 @@ static void open_files(const vn_compare_line *k, int n, vn_recording *opened[AT_
 /* Opens and matches one comparison. */
 static void begin_pair(running *r, const vn_compare_line *k, vn_recording *opened[2])
 {
-	*r = (running) { .line = k, .pid = -1 };
+	*r = (running) { .line = k };
 	r->c.request.options = &r->line->how.o;
 	vn_compare_again(k, r->again);
 	/* no option can bring back an absent file */
@@ -94,6 +97,98 @@ static void measure_pairs(running *r, int n)
 	}
 }
 
+/* ---- each by itself ------------------------------------------------------------------- */
+
+/* A comparison that has ended, with this status, and why. */
+typedef struct ended_pair {
+	vn_comparison  *c;
+	const char     *chosen;
+	vn_status       st;
+	const vn_error *why;
+} ended_pair;
+
+/* As vn_many_reduce, with the document, which the caller finishes. */
+static vn_status reduce_pair(const ended_pair *x, vn_document *doc, unsigned keep, FILE *file, json_t **head,
+                             vn_error *err)
+{
+	*doc = (vn_document) { .n = 0 };
+	if (x->st)
+		return vn_many_trouble(x->st, x->why, &x->c->result.refusals, head, err);
+	const bool      reports = keep & (VN_MANY_KEEP_JSON | VN_MANY_KEEP_PAGES);
+	const vn_status st = vn_document_of(x->c, reports ? vn_report_by_name("json")->tells : 0, x->chosen, doc, err);
+	return st ? st : vn_many_reduce(doc, keep, file, head, err);
+}
+
+vn_status vn_compare_add(vn_many *m, const char *path, vn_comparison *c, const char *chosen, vn_status ended,
+                         const vn_error *why, vn_error *err)
+{
+	const ended_pair x = { c, chosen, ended, why };
+	vn_document      doc;
+	FILE            *file = NULL;
+	json_t          *head;
+
+	if (m->keep && !(file = vn_many_open(err)))
+		return VN_ERR_IO;
+	vn_status st = reduce_pair(&x, &doc, m->keep, file, &head, err);
+	if (!st)
+		st = vn_many_add(m, path, &doc, head, file, err);
+	else if (file)
+		fclose(file);
+	vn_document_finish(&doc);
+	return st;
+}
+
+static void judge_pair(running *r)
+{
+	if (!r->st)
+		r->st = r->line->absent ? vn_compare_judge(r->line, &r->c, r->chosen, sizeof r->chosen, &r->why)
+		                        : vn_compare_end(&r->c, &r->why);
+}
+
+/* In a worker. The words of the answer are the head; none: it must be done again. */
+static void judge_there(void *context, int i, vn_cluster_answer *a)
+{
+	pair_group     *b = context;
+	running        *r = &b->r[i];
+	vn_compare_line mine = *r->line;
+	const unsigned  mark = vn_trouble_mark();
+	vn_document     doc;
+	json_t         *head = NULL;
+	vn_error        err;
+
+	mine.how.o.threads = b->threads;
+	r->line = &mine;
+	r->c.request.options = &mine.how.o;
+	judge_pair(r);
+	const ended_pair x = { &r->c, r->chosen, r->st, &r->why };
+	if (!reduce_pair(&x, &doc, b->m->keep | VN_MANY_KEEP_ROWS, r->file, &head, &err))
+		a->text[VN_CLUSTER_WORDS] = vn_json_dump(head, JSON_COMPACT);
+	a->status = !head || vn_trouble_since(mark, mine.cand, &err);
+	json_decref(head);
+	vn_document_finish(&doc);
+	vn_comparison_close(&r->c);
+}
+
+static vn_status take_head(void *context, int i, vn_cluster_answer *a, vn_error *err)
+{
+	pair_group *b = context;
+	running    *r = &b->r[i];
+	json_t     *head = a->status ? NULL : vn_json_parse(a->text[VN_CLUSTER_WORDS], 0);
+
+	if (!head)
+		return vn_fail(err, VN_ERR_NOMEM, "a worker has no result");
+	vn_trouble_spare(false);
+	b->st = vn_many_add(b->m, r->line->cand, NULL, head, r->file, err);
+	vn_trouble_spare(true);
+	r->file = NULL;
+	return b->st;
+}
+
+static const char *name_pair(void *context, int i)
+{
+	return ((const pair_group *)context)->r[i].line->cand;
+}
+
 static void unmap_weights(const vn_comparison *c)
 {
 	vn_recording *const all[] = { c->opened.ref, c->opened.cand, c->opened.floor };
@@ -102,83 +197,20 @@ static void unmap_weights(const vn_comparison *c)
 			vn_recording_unmap(all[i]);
 }
 
-/* ---- each by itself ------------------------------------------------------------------- */
-
-vn_status vn_compare_add(vn_many *m, const char *path, vn_comparison *c, const char *chosen, vn_status ended,
-                         const vn_error *why, vn_error *err)
+/* Ends the comparisons in workers. Those that are not added afterwards are to be ended here. */
+static void share_pairs(pair_group *b, int n, int workers, vn_error *err)
 {
-	vn_document doc;
-	vn_status   st;
+	const vn_cluster_job job = { .n = n, .piece = judge_there, .done = take_head, .name = name_pair, .context = b };
+	bool                 good = true;
 
-	if (ended)
-		return vn_many_add_trouble(m, path, ended, why, &c->result.refusals, err);
-	if (!(st = vn_document_of(c, m->keep ? vn_report_by_name("json")->tells : 0, chosen, &doc, err)))
-		st = vn_many_add(m, path, &doc, err);
-	vn_document_finish(&doc);
-	return st;
-}
-
-static vn_status judge_pair(running *r, vn_many *m, vn_error *err)
-{
-	if (!r->st)
-		r->st = r->line->absent ? vn_compare_judge(r->line, &r->c, r->chosen, sizeof r->chosen, &r->why)
-		                        : vn_compare_end(&r->c, &r->why);
-	return vn_compare_add(m, r->line->cand, &r->c, r->chosen, r->st, &r->why, err);
-}
-
-/* The exit status of a process: 0 if what it found is complete. */
-static int judge_there(running *r, const vn_many *m, FILE *found)
-{
-	const unsigned mark = vn_trouble_mark();
-	vn_many        one;
-	vn_error       err;
-
-	if (vn_many_begin(&one, m->ref, m->keep, &err))
-		return 1;
-	return judge_pair(r, &one, &err) || vn_trouble_since(mark, r->line->cand, &err) || !vn_many_send(&one, found);
-}
-
-static void start_pairs(running *r, const vn_many *m, int threads)
-{
-	const pid_t parent = getpid();
-
-	if (!(r->found = tmpfile()))
-		return;
-	fflush(NULL);
-	r->pid = fork();
-	if (r->pid != 0)
-		return;
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != parent)
-		_exit(1);
-	vn_progress_off();
-	vn_compare_line mine = *r->line;
-	mine.how.o.threads = threads;
-	r->line = &mine;
-	r->c.request.options = &mine.how.o;
-	_exit(judge_there(r, m, r->found));
-}
-
-/* Did the process end with a result? */
-static bool ended_well(running *r)
-{
-	int status = -1;
-
-	while (r->pid > 0 && waitpid(r->pid, &status, 0) < 0)
-		if (errno != EINTR)
-			return false;
-	return r->pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
-}
-
-static void end_pair(running *r)
-{
-	if (r->pid > 0) {
-		kill(r->pid, SIGKILL);
-		ended_well(r);
+	for (int i = 0; i < n; i++) {
+		unmap_weights(&b->r[i].c);
+		good = good && (b->r[i].file = vn_many_open(err));
 	}
-	if (r->found)
-		fclose(r->found);
-	vn_comparison_close(&r->c);
+	vn_trouble_spare(true);
+	if (good)
+		vn_crew_share(&job, workers, err);
+	vn_trouble_spare(false);
 }
 
 /* Makes at most AT_ONCE comparisons. */
@@ -187,37 +219,34 @@ static vn_status compare_some(const vn_compare_line *k, int n, int threads, vn_m
 	/* fork does not copy the threads started here: from now on, this process does all */
 	static bool   busy;
 	vn_recording *opened[AT_ONCE][2] = { { NULL } };
-	running      *r = calloc(AT_ONCE, sizeof *r);
-	const int     at_once = n < threads ? n : threads;
-	bool          here = busy || at_once < 2;
-	int           started = 0, begun = 0;
-	vn_status     st = VN_OK;
+	pair_group   *b = calloc(1, sizeof *b);
+	const int     workers = n < threads ? n : threads, before = m->n;
 
-	if (!r)
+	if (!b)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d comparisons", n);
+	b->m = m;
+	b->threads = threads / workers;
 	if (n > 1)
 		open_files(k, n, opened);
-	for (; begun < n; begun++)
-		begin_pair(&r[begun], &k[begun], opened[begun]);
-	measure_pairs(r, n);
-	for (int i = 0; i < n && !here; i++)
-		unmap_weights(&r[i].c);
-	for (int i = 0; i < n && !st; i++) {
-		for (; !here && started < n && started < i + at_once; started++)
-			start_pairs(&r[started], m, threads / at_once);
-		if (i < started && ended_well(&r[i])) {
-			r[i].pid = -1;
-			st = vn_many_receive(m, k[i].cand, r[i].found, err);
-		} else {
-			here = busy = true;
-			r[i].pid = -1;
-			st = judge_pair(&r[i], m, err);
-		}
+	for (int i = 0; i < n; i++)
+		begin_pair(&b->r[i], &k[i], opened[i]);
+	measure_pairs(b->r, n);
+	if (!busy && workers > 1)
+		share_pairs(b, n, workers, err);
+	for (int i = m->n - before; i < n && !b->st; i++) {
+		running *r = &b->r[i];
+		busy = true;
+		judge_pair(r);
+		b->st = vn_compare_add(m, r->line->cand, &r->c, r->chosen, r->st, &r->why, err);
 		vn_progress_at(bar, m->n);
 	}
-	for (int i = 0; i < begun; i++)
-		end_pair(&r[i]);
-	free(r);
+	for (int i = 0; i < n; i++) {
+		if (b->r[i].file)
+			fclose(b->r[i].file);
+		vn_comparison_close(&b->r[i].c);
+	}
+	const vn_status st = b->st;
+	free(b);
 	return st;
 }
 

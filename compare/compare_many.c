@@ -103,14 +103,18 @@ static void warn_many(const vn_compare_line *k, const vn_many *m)
 	fflush(stdout);
 	for (int i = 0; i < m->n; i++) {
 		const vn_many_candidate *x = &m->candidate[i];
+		vn_lines                 refusals = { 0 };
 		char                     who[32];
 		snprintf(who, sizeof who, "candidate %c: ", vn_many_letter(i));
-		vn_lines_print_refusals(&x->refusals, who, "--format json lists them", stderr);
-		if (x->status == 2 &&
-		    (i == 0 || !m->candidate[i - 1].trouble || strcmp(m->candidate[i - 1].trouble, x->trouble) != 0))
-			vn_say(stderr, "vernier %s: candidate %c: %s\n", k->name, vn_many_letter(i), x->trouble);
-		for (int j = 0; j < x->warnings.n && !shown; j++)
-			vn_say(stderr, "vernier %s: warning: candidate %c: %s\n", k->name, vn_many_letter(i), x->warnings.line[j]);
+		for (int j = 0; j < vn_document_lines(vn_many_list(x, "refusals")); j++)
+			vn_lines_add(&refusals, "%s", vn_document_line(vn_many_list(x, "refusals"), j));
+		vn_lines_print_refusals(&refusals, who, "--format json lists them", stderr);
+		vn_lines_free(&refusals);
+		if (x->status == 2 && strcmp(i ? vn_many_said(x - 1, "trouble") : "", vn_many_said(x, "trouble")) != 0)
+			vn_say(stderr, "vernier %s: candidate %c: %s\n", k->name, vn_many_letter(i), vn_many_said(x, "trouble"));
+		for (int j = 0; j < vn_document_lines(vn_many_list(x, "warnings")) && !shown; j++)
+			vn_say(stderr, "vernier %s: warning: candidate %c: %s\n", k->name, vn_many_letter(i),
+			       vn_document_line(vn_many_list(x, "warnings"), j));
 	}
 }
 
@@ -175,13 +179,12 @@ static vn_status run_vote(const vn_compare_line *k, vn_many *pairs, int *status,
 vn_pair_outcome vn_compare_many(const vn_compare_line *k)
 {
 	vn_pair_outcome o = { .words = "not compared" };
-	vn_many         m = { 0 };
+	vn_many         m = { .ref = k->ref, .keep = wanted_forms(k) };
 	vn_error        err = { "" };
 	int             status = 2;
 	vn_status       st;
 
-	if (!(st = check_twice(k, &err)) && !(st = vn_compare_check_places(k, &err)) &&
-	    !(st = vn_many_begin(&m, k->ref, wanted_forms(k), &err))) {
+	if (!(st = check_twice(k, &err)) && !(st = vn_compare_check_places(k, &err))) {
 		if (k->vote)
 			st = run_vote(k, &m, &status, &err);
 		else if (!(st = judge_many(k, &m, &err)) && !(st = tell_many(k, &m, &err)))
@@ -193,9 +196,9 @@ vn_pair_outcome vn_compare_many(const vn_compare_line *k)
 		vn_many_say_who(&m, o.words);
 	snprintf(o.by[0], sizeof o.by[0], "%s", vn_many_ref_about(&m));
 	for (int i = 0; i < k->n_many; i++) {
-		const char *by = m.candidate[i].about;
+		const char *by = vn_many_said(&m.candidate[i], "about");
 		o.each[i] = (char)('0' + (st ? 2 : m.candidate[i].status));
-		snprintf(o.by[i + 1], sizeof o.by[i + 1], "%s", by && !(k->gone >> i & 1) ? by : "");
+		snprintf(o.by[i + 1], sizeof o.by[i + 1], "%s", !(k->gone >> i & 1) ? by : "");
 	}
 	vn_many_finish(&m);
 	o.status = st ? 2 : status;

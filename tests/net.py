@@ -55,9 +55,9 @@ def run(*args, **more):
                           **more)
 
 
-def forms(name):
-    """Options for a report in each form, and the text on stdout."""
-    files = [x for form in ("json", "html", "md", "xml", "csv") for x in ("-o", f"{name}.{form}")]
+def forms(name, *endings):
+    """Options for a report in each form, or in those of several candidates, and the text on stdout."""
+    files = [x for form in endings or ("json", "html", "md", "xml", "csv") for x in ("-o", f"{name}.{form}")]
     return [*files, "--format", "text", "-o", "-"]
 
 
@@ -115,9 +115,10 @@ def several(home, family, model, found):
         shutil.copyfile(path, os.path.join(folders, "cands", f"p{i}.h5"))
     refs, cands, at = os.path.join(folders, "refs"), os.path.join(folders, "cands"), f"several/{family}/"
     allow = ["--allow", "missing,extra"]
-    cases[at + "candidates"] = [["compare", ref, *many, *allow, *forms("r")]]
-    cases[at + "candidates_model"] = [["compare", ref, *many[:2], "--model", model, *allow, *forms("r")]]
-    cases[at + "vote"] = [["compare", "--vote", *many[:4], *allow, *forms("r")]]
+    columns = forms("r", "json", "html", "md")
+    cases[at + "candidates"] = [["compare", ref, *many, *allow, *columns]]
+    cases[at + "candidates_model"] = [["compare", ref, *many[:2], "--model", model, *allow, *columns]]
+    cases[at + "vote"] = [["compare", "--vote", *many[:4], *allow, *columns]]
     cases[at + "baseline"] = [["compare", ref, many[0], *allow, "-o", "known.json"],
                               ["compare", ref, many[1], *allow, "--baseline", "known.json", *forms("r")]]
     cases[at + "folders"] = [["compare", refs, cands, *allow, "--summary", "whole.json", *forms("r")]]

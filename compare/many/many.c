@@ -7,18 +7,197 @@
 #include "libref/base/grow.h"
 #include "libref/base/intern.h"
 #include "libref/base/text.h"
+#include "libref/base/utf8.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-vn_status vn_many_begin(vn_many *m, const char *ref, unsigned keep, vn_error *err)
+/* ---- the head ---------------------------------------------------------------------- */
+
+const char *vn_many_said(const vn_many_candidate *x, const char *key)
 {
-	*m = (vn_many) { .ref = ref, .keep = keep };
-	if (keep && !(m->reports = tmpfile()))
-		return vn_fail(err, VN_ERR_IO, "a temporary file for the reports of the candidates: %s", strerror(errno));
-	return VN_OK;
+	return vn_document_member(x->head, key);
+}
+
+json_t *vn_many_list(const vn_many_candidate *x, const char *key)
+{
+	return json_object_get(x->head, key);
+}
+
+json_t *vn_many_member(const vn_many_candidate *x, const char *key)
+{
+	json_t *j = vn_many_list(x, key);
+	return j ? json_incref(j) : json_null();
+}
+
+vn_verified vn_many_digests(const vn_many_candidate *x, int side)
+{
+	const json_t *n = json_array_get(vn_many_list(x, "digests"), (size_t)side);
+
+	return (vn_verified) { json_integer_value(json_array_get(n, 0)), json_integer_value(json_array_get(n, 1)),
+		                   json_integer_value(json_array_get(n, 2)) };
+}
+
+static json_t *digests_of(const vn_document *doc)
+{
+	json_t *both = json_array();
+
+	for (int i = 0; i < 2; i++) {
+		const vn_verified *v = &doc->verified[i];
+		json_array_append_new(both, vn_json_integers((int64_t[]) { v->checked, v->wrong, v->without }, 3));
+	}
+	return both;
+}
+
+static json_t *head_of(const vn_document *doc)
+{
+	char limits[1200], floor[1200];
+
+	snprintf(limits, sizeof limits, "%.800s (%.200s)", vn_document_limits(doc),
+	         vn_document_member(doc->limits, "chosen"));
+	snprintf(floor, sizeof floor, "%s", vn_document_text(doc->floor));
+	return json_pack(
+		"{s:i, s:O?, s:O?, s:O?, s:O?, s:O?, s:o, s:o, s:o, s:o, s:o, s:i, s:i}", "status", !doc->within, "verdict",
+		doc->verdict_words, "counts", doc->summary, "start", doc->start, "warnings", doc->warnings, "next", doc->next,
+		"about", vn_json_text(vn_document_member(doc->candidate, "recorded_by")), "ref_about",
+		vn_json_text(vn_document_member(doc->reference, "recorded_by")), "limits",
+		vn_json_text(vn_text_clean(limits, sizeof limits)), "floor", vn_json_text(vn_text_clean(floor, sizeof floor)),
+		"digests", digests_of(doc), "rows", doc->n, "first", doc->first);
+}
+
+/* ---- the file ------------------------------------------------------------------------ */
+
+FILE *vn_many_open(vn_error *err)
+{
+	FILE *file = tmpfile();
+
+	if (!file)
+		vn_fail(err, VN_ERR_IO, "a temporary file for the reports of the candidates: %s", strerror(errno));
+	return file;
+}
+
+static vn_many_cell cell_of(const vn_document *doc, int i)
+{
+	const vn_checkpoint *p = &doc->checkpoint[i];
+	vn_many_cell         x = { .there = true,
+		                       .measured = p->m.n > 0,
+		                       .fails = p->fails,
+		                       .origin = p->origin,
+		                       .status = p->status,
+		                       .point = i,
+		                       .nmse = NAN,
+		                       .cosine = NAN,
+		                       .max_abs = NAN,
+		                       .max_rel = NAN,
+		                       .over_floor = NAN };
+	double               ratio;
+
+	if (!x.measured)
+		return x;
+	x.nmse = vn_metric_shown(p, VN_M_NMSE);
+	x.cosine = vn_metric_shown(p, VN_M_COSINE);
+	x.max_abs = vn_metric_shown(p, VN_M_MAX_ABS);
+	x.max_rel = vn_metric_shown(p, VN_M_MAX_REL);
+	if (vn_ratio_of(doc, p, &ratio))
+		x.over_floor = ratio;
+	return x;
+}
+
+/* Writes a checkpoint in one line, as read_row reads it: numbers without loss, and the label. */
+static bool write_row(const vn_document *doc, int i, FILE *file)
+{
+	const vn_checkpoint *p = &doc->checkpoint[i];
+	const vn_many_cell   x = cell_of(doc, i);
+	char                 label[VN_LABEL];
+
+	return fprintf(file, "%d %d %d %d %d %d %a %a %a %a %a %s\n", p->step, p->layer, x.status, x.measured, x.fails,
+	               x.origin, x.nmse, x.cosine, x.max_abs, x.max_rel, x.over_floor, vn_label(p, label)) > 0;
+}
+
+/* Reads checkpoint i from its line, which must live as long as the row. Returns false if it is
+ * another text. */
+static bool read_row(char *line, int i, vn_many_row *row, vn_many_cell *x)
+{
+	int status, measured, fails, origin, from = 0;
+
+	*x = (vn_many_cell) { .there = true, .point = i };
+	sscanf(line, "%d %d %d %d %d %d %lf %lf %lf %lf %lf %n", &row->step, &row->layer, &status, &measured, &fails,
+	       &origin, &x->nmse, &x->cosine, &x->max_abs, &x->max_rel, &x->over_floor, &from);
+	char *end = strchr(line, '\n');
+	if (!from || !end)
+		return false;
+	*end = 0;
+	x->status = (vn_checkpoint_status)status;
+	x->measured = measured;
+	x->fails = fails;
+	x->origin = origin;
+	row->label = line + from;
+	row->name = NULL;
+	return true;
+}
+
+/* Adds the number of bytes to the head. */
+static vn_status put_report(json_t *head, const char *key, const vn_document *doc, bool page, FILE *file, vn_error *err)
+{
+	const vn_report_options o = { .page = page };
+	const long              from = ftell(file);
+	const vn_status         st = vn_report_json(doc, &o, file, err);
+
+	json_object_set_new(head, key, json_integer(ftell(file) - from));
+	return st;
+}
+
+vn_status vn_many_reduce(const vn_document *doc, unsigned keep, FILE *file, json_t **head, vn_error *err)
+{
+	vn_status st = VN_OK;
+
+	if (!(*head = head_of(doc)))
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
+	if (keep & VN_MANY_KEEP_JSON)
+		st = put_report(*head, "json", doc, false, file, err);
+	if (!st && (keep & VN_MANY_KEEP_PAGES))
+		st = put_report(*head, "page", doc, true, file, err);
+	bool good = !st;
+	for (int i = 0; good && keep & VN_MANY_KEEP_ROWS && i < doc->n; i++)
+		good = write_row(doc, i, file);
+	if (!st && (!good || (file && fflush(file) != 0)))
+		st = vn_fail(err, VN_ERR_IO, "a temporary file for the reports of the candidates: %s", strerror(errno));
+	if (st) {
+		json_decref(*head);
+		*head = NULL;
+	}
+	return st;
+}
+
+/* A missing or damaged file concerns one candidate; lack of memory or a signal ends the run. */
+vn_status vn_many_trouble(vn_status why, const vn_error *trouble, const vn_lines *refusals, json_t **head,
+                          vn_error *err)
+{
+	char text[sizeof trouble->text];
+
+	if (why == VN_ERR_NOMEM || why == VN_ERR_INTERRUPTED)
+		return vn_fail(err, why, "%s", trouble->text);
+	snprintf(text, sizeof text, "%s", trouble->text);
+	*head = json_pack("{s:i, s:s, s:o, s:o}", "status", 2, "verdict", "not compared", "trouble",
+	                  vn_json_text(vn_text_clean(text, sizeof text)), "refusals", vn_json_lines(refusals));
+	return *head ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
+}
+
+bool vn_many_copy(const vn_many_candidate *x, const vn_many_kept *text, FILE *out)
+{
+	char buffer[1 << 14];
+	long left = text->bytes;
+
+	for (bool good = fseek(x->file, text->from, SEEK_SET) == 0; left > 0;) {
+		const size_t most = left < (long)sizeof buffer ? (size_t)left : sizeof buffer,
+					 n = good ? fread(buffer, 1, most, x->file) : 0;
+		if (n == 0 || fwrite(buffer, 1, n, out) != n)
+			return false;
+		left -= (long)n;
+	}
+	return true;
 }
 
 /* ---- rows ------------------------------------------------------------------------ */
@@ -29,7 +208,7 @@ static int by_label(const void *a, const void *b)
 	return strcmp(x->label, y->label);
 }
 
-vn_status vn_many_filled(vn_many *m, vn_many_candidate *x, vn_error *err)
+static vn_status end_cells(vn_many *m, vn_many_candidate *x, vn_error *err)
 {
 	/* There was room for rows that no candidate before it has. */
 	vn_many_cell *less = realloc(x->cell, ((size_t)m->n_rows + 1) * sizeof *less);
@@ -56,180 +235,101 @@ static int find_row(const vn_many *m, const char *label)
 	return at ? at->row : -1;
 }
 
+/* name NULL: it follows from the label. Returns its place, -1 without memory. */
 static int add_row(vn_many *m, const vn_many_row *row)
 {
 	vn_many_row *more = vn_grown(m->row, (size_t)m->n_rows, sizeof *more);
+	int          prefix = 0;
+
 	if (!more)
 		return -1;
 	m->row = more;
-	m->row[m->n_rows] = (vn_many_row) { vn_intern(row->label), vn_intern(row->name), row->step, row->layer };
-	return m->row[m->n_rows].label && m->row[m->n_rows].name ? m->n_rows++ : -1;
+	more += m->n_rows;
+	*more = (vn_many_row) { vn_intern(row->label), row->name ? vn_intern(row->name) : NULL, row->step, row->layer };
+	char *name = row->name || !more->label ? NULL : strdup(more->label);
+	if (name) {
+		if (row->step)
+			sscanf(name, "step.%*d/%n", &prefix);
+		vn_utf8_unescape(name + prefix);
+		more->name = vn_intern(name + prefix);
+		free(name);
+	}
+	return more->label && more->name ? m->n_rows++ : -1;
 }
 
-vn_status vn_many_put(vn_many *m, vn_many_candidate *x, const vn_many_row *row, const vn_many_cell *cell, bool first,
-                      vn_error *err)
+static vn_status put_cell(vn_many *m, vn_many_candidate *x, const vn_many_row *row, const vn_many_cell *cell,
+                          vn_error *err)
 {
 	int at = find_row(m, row->label);
 	if (at < 0 && (at = add_row(m, row)) < 0)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", m->n_rows);
 	x->cell[at] = *cell;
-	x->first = first ? at : x->first;
+	x->first = cell->point == (int)json_integer_value(vn_many_list(x, "first")) ? at : x->first;
 	return VN_OK;
 }
 
-vn_status vn_many_cells(const vn_many *m, vn_many_candidate *x, int n, vn_error *err)
+/* Adds the n checkpoints, of a document (doc), or from the lines behind the reports. */
+static vn_status add_cells(vn_many *m, vn_many_candidate *x, const vn_document *doc, int n, vn_error *err)
 {
+	char        *line = NULL, label[VN_LABEL];
+	size_t       room = 0;
+	vn_many_row  row;
+	vn_many_cell cell;
+	vn_status    st = VN_OK;
+
 	x->n_cells = m->n_rows + n;
 	if (!(x->cell = calloc((size_t)x->n_cells + 1, sizeof *x->cell)))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", x->n_cells);
-	return VN_OK;
-}
-
-/* ---- a candidate ----------------------------------------------------------------- */
-
-static vn_many_cell reduce_cell(const vn_document *doc, const vn_checkpoint *p)
-{
-	vn_many_cell x = { .there = true,
-		               .measured = p->m.n > 0,
-		               .fails = p->fails,
-		               .origin = p->origin,
-		               .status = p->status,
-		               .point = (int)(p - doc->checkpoint),
-		               .nmse = NAN,
-		               .cosine = NAN,
-		               .max_abs = NAN,
-		               .max_rel = NAN,
-		               .over_floor = NAN };
-	double       ratio;
-	if (!x.measured)
-		return x;
-	x.nmse = vn_metric_shown(p, VN_M_NMSE);
-	x.cosine = vn_metric_shown(p, VN_M_COSINE);
-	x.max_abs = vn_metric_shown(p, VN_M_MAX_ABS);
-	x.max_rel = vn_metric_shown(p, VN_M_MAX_REL);
-	if (vn_ratio_of(doc, p, &ratio))
-		x.over_floor = ratio;
-	return x;
-}
-
-static vn_status add_cells(vn_many *m, vn_many_candidate *x, const vn_document *doc, vn_error *err)
-{
-	char      label[VN_LABEL];
-	vn_status st = vn_many_cells(m, x, doc->n, err);
-
-	for (int i = 0; i < doc->n && !st; i++) {
-		const vn_checkpoint *p = &doc->checkpoint[i];
-		const vn_many_row    row = { vn_label(p, label), p->name, p->step, p->layer };
-		const vn_many_cell   cell = reduce_cell(doc, p);
-		st = vn_many_put(m, x, &row, &cell, i == doc->first, err);
+	if (!doc && n && fseek(x->file, x->page.from + x->page.bytes, SEEK_SET) != 0)
+		st = vn_fail(err, VN_ERR_IO, "the results of a process cannot be read: %s", strerror(errno));
+	for (int i = 0; i < n && !st; i++) {
+		if (doc) {
+			const vn_checkpoint *p = &doc->checkpoint[i];
+			row = (vn_many_row) { vn_label(p, label), p->name, p->step, p->layer };
+			cell = cell_of(doc, i);
+		} else if (getline(&line, &room, x->file) <= 0 || !read_row(line, i, &row, &cell)) {
+			st = vn_fail(err, VN_ERR_IO, "the results of a process cannot be read");
+		}
+		st = st ? st : put_cell(m, x, &row, &cell, err);
 	}
-	return st ? st : vn_many_filled(m, x, err);
+	free(line);
+	return st ? st : end_cells(m, x, err);
 }
 
-static vn_status add_words(vn_many_candidate *x, const vn_document *doc, vn_error *err)
-{
-	char text[1200];
-
-	x->verdict = strdup(vn_document_text(doc->verdict_words));
-	x->counts = strdup(vn_document_text(doc->summary));
-	x->start = strdup(vn_document_text(doc->start));
-	x->about = strdup(vn_document_member(doc->candidate, "recorded_by"));
-	x->ref_about = strdup(vn_document_member(doc->reference, "recorded_by"));
-	snprintf(text, sizeof text, "%.800s (%.200s)", vn_document_limits(doc), vn_document_member(doc->limits, "chosen"));
-	x->limits = strdup(vn_text_clean(text, sizeof text));
-	snprintf(text, sizeof text, "%s", vn_document_text(doc->floor));
-	x->floor = strdup(vn_text_clean(text, sizeof text));
-	for (int i = 0; i < vn_document_lines(doc->warnings); i++)
-		vn_lines_add(&x->warnings, "%s", vn_document_line(doc->warnings, i));
-	for (int i = 0; i < vn_document_lines(doc->next); i++)
-		vn_lines_add(&x->next, "%s", vn_document_line(doc->next, i));
-	return x->verdict && x->counts && x->start && x->about && x->ref_about && x->limits && x->floor
-	           ? VN_OK
-	           : vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
-}
-
-static vn_status add_report(vn_many *m, vn_many_kept *text, const vn_document *doc, bool page, vn_error *err)
-{
-	const vn_report_options o = { .page = page };
-	const long              from = ftell(m->reports);
-	vn_status               st = vn_report_json(doc, &o, m->reports, err);
-
-	const long end = st || fflush(m->reports) != 0 || ferror(m->reports) ? -1 : ftell(m->reports);
-	if (!st && (from < 0 || end < 0))
-		st = vn_fail(err, VN_ERR_IO, "a temporary file for the reports of the candidates: %s", strerror(errno));
-	*text = st ? (vn_many_kept) { 0 } : (vn_many_kept) { from, end - from };
-	return st;
-}
-
-bool vn_many_copy_bytes(FILE *from, long left, FILE *to)
-{
-	char buffer[1 << 14];
-
-	while (left > 0) {
-		const size_t most = left < (long)sizeof buffer ? (size_t)left : sizeof buffer, n = fread(buffer, 1, most, from);
-		if (n == 0 || fwrite(buffer, 1, n, to) != n)
-			return false;
-		left -= (long)n;
-	}
-	return true;
-}
-
-bool vn_many_copy(const vn_many *m, const vn_many_kept *text, FILE *out)
-{
-	return fseek(m->reports, text->from, SEEK_SET) == 0 && vn_many_copy_bytes(m->reports, text->bytes, out);
-}
-
-vn_status vn_many_add(vn_many *m, const char *path, const vn_document *doc, vn_error *err)
+vn_status vn_many_add(vn_many *m, const char *path, const vn_document *doc, json_t *head, FILE *file, vn_error *err)
 {
 	vn_many_candidate *x = &m->candidate[m->n++];
-	vn_status          st;
+	const long         json = (long)json_integer_value(json_object_get(head, "json"));
 
-	*x = (vn_many_candidate) { .path = path, .first = -1, .status = doc->within ? 0 : 1 };
-	memcpy(x->digests, doc->verified, sizeof x->digests);
-	if ((st = add_words(x, doc, err)) || (st = add_cells(m, x, doc, err)))
-		return st;
-	if (m->keep & VN_MANY_KEEP_JSON)
-		st = add_report(m, &x->json, doc, false, err);
-	if (!st && (m->keep & VN_MANY_KEEP_PAGES))
-		st = add_report(m, &x->page, doc, true, err);
+	*x = (vn_many_candidate) {
+		.path = path,
+		.status = (int)json_integer_value(json_object_get(head, "status")),
+		.head = head,
+		.first = -1,
+		.file = file,
+		.json = { 0, json },
+		.page = { json, (long)json_integer_value(json_object_get(head, "page")) },
+	};
+	const vn_status st = x->status == 2
+	                         ? VN_OK
+	                         : add_cells(m, x, doc, (int)json_integer_value(json_object_get(head, "rows")), err);
+	if (file && x->json.bytes + x->page.bytes == 0) {
+		fclose(file);
+		x->file = NULL;
+	}
 	return st;
-}
-
-/* A missing or damaged file concerns one candidate; lack of memory or a signal ends the run. */
-vn_status vn_many_add_trouble(vn_many *m, const char *path, vn_status why, const vn_error *trouble,
-                              const vn_lines *refusals, vn_error *err)
-{
-	vn_many_candidate *x = &m->candidate[m->n++];
-	char               text[sizeof trouble->text];
-
-	snprintf(text, sizeof text, "%s", trouble->text);
-	*x = (vn_many_candidate) { .path = path, .first = -1, .status = 2, .verdict = strdup("not compared") };
-	x->trouble = strdup(vn_text_clean(text, sizeof text));
-	for (int i = 0; i < refusals->n; i++)
-		vn_lines_add(&x->refusals, "%s", refusals->line[i]);
-	if (!x->trouble || !x->verdict)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
-	return why == VN_ERR_NOMEM || why == VN_ERR_INTERRUPTED ? vn_fail(err, why, "%s", trouble->text) : VN_OK;
 }
 
 void vn_many_finish(vn_many *m)
 {
 	for (int i = 0; i < m->n; i++) {
-		vn_many_candidate *x = &m->candidate[i];
-		char *const        text[] = {
-				   x->verdict, x->trouble, x->counts, x->start, x->about, x->ref_about, x->limits, x->floor
-		};
-		for (size_t k = 0; k < sizeof text / sizeof *text; k++)
-			free(text[k]);
-		vn_lines_free(&x->warnings);
-		vn_lines_free(&x->refusals);
-		vn_lines_free(&x->next);
-		free(x->cell);
+		json_decref(m->candidate[i].head);
+		free(m->candidate[i].cell);
+		if (m->candidate[i].file)
+			fclose(m->candidate[i].file);
 	}
 	free(m->row);
 	free(m->by_label);
-	if (m->reports)
-		fclose(m->reports);
 	*m = (vn_many) { 0 };
 }
 
@@ -287,8 +387,8 @@ int vn_many_shown(const vn_many *m, bool shown[VN_MANY_MOST])
 const char *vn_many_ref_about(const vn_many *m)
 {
 	for (int i = 0; i < m->n; i++)
-		if (m->candidate[i].ref_about)
-			return m->candidate[i].ref_about;
+		if (vn_many_list(&m->candidate[i], "ref_about"))
+			return vn_many_said(&m->candidate[i], "ref_about");
 	return "";
 }
 
@@ -325,8 +425,8 @@ void vn_many_next(const vn_many *m, vn_lines *lines)
 		return;
 	for (int i = 0; i < m->n; i++) {
 		const vn_many_candidate *x = &m->candidate[i];
-		if (x->next.n && x->status == shown)
-			vn_lines_add(lines, "%s", x->next.line[0]);
+		if (vn_document_lines(vn_many_list(x, "next")) && x->status == shown)
+			vn_lines_add(lines, "%s", vn_document_line(vn_many_list(x, "next"), 0));
 	}
 }
 

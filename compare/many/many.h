@@ -1,9 +1,10 @@
 /* many.h: compares several candidates with one reference.
  *
- * Each candidate is a comparison of its own, of which vn_many_add gets the document
- * (compare/result/document.h). It keeps the data for a report on all of them: a cell per
- * checkpoint, a few lines, and the JSON report in a temporary file. So memory is that of the
- * comparisons that are made at the same time, plus a cell per checkpoint and candidate.
+ * Each candidate is a comparison of its own, whose document (compare/result/document.h) is reduced
+ * to what a report on all of them shows: a few members (the head), and a file with the reports in
+ * full and a line per checkpoint. Another process may do this: vn_many_add needs no more.
+ * So memory is that of the comparisons that are made at the same time, plus a cell per checkpoint
+ * and candidate.
  *
  * A row is one checkpoint. Rows are in the order of the first candidate that was compared;
  * checkpoints that only later candidates have come last.
@@ -31,26 +32,24 @@ typedef struct vn_many_cell {
 	double               over_floor; /* nmse in floors; NaN: no floor */
 } vn_many_cell;
 
-/* The place of a text in vn_many.reports. */
+/* The place of a report in the file of a candidate. */
 typedef struct vn_many_kept {
 	long from, bytes;
 } vn_many_kept;
 
 typedef struct vn_many_candidate {
 	const char   *path;
-	int           status;            /* 0 within, 1 outside, 2 not compared */
-	char         *trouble;           /* of status 2: why */
-	char         *verdict;           /* as vn_report_say_verdict */
-	char         *counts, *start;    /* as in words.h; "" if there is nothing to say */
-	char         *about, *ref_about; /* who recorded it, and its reference: "vernier-ref 1.0, f16; trained weights" */
-	/* limits with the reason for the choice; source of the floor, "": none */
-	char         *limits, *floor;
-	vn_verified   digests[2]; /* of the reference, of the candidate */
-	vn_lines      warnings, refusals;
-	vn_lines      next;  /* commands to type after this comparison, as vn_next_commands */
+	int           status; /* 0 within, 1 outside, 2 not compared */
+	/* verdict (as vn_report_say_verdict), counts, start (as in words.h; "" if there is nothing to
+	 * say); about, ref_about (who recorded it, and its reference); limits (with the reason for the
+	 * choice), floor (its source; "": none); digests (of the reference, of the candidate: checked,
+	 * wrong, without); warnings, next (commands to type after this comparison); of status 2:
+	 * verdict, trouble (why), refusals */
+	json_t       *head;
 	int           first; /* row of its first divergence; -1: none */
 	vn_many_cell *cell;  /* (n_cells), by row; it has no checkpoint in later rows */
 	int           n_cells;
+	FILE         *file;       /* NULL: no report is kept */
 	vn_many_kept  json, page; /* its report, in full and as the HTML page embeds it; 0 bytes: not kept */
 } vn_many_candidate;
 
@@ -78,30 +77,35 @@ typedef struct vn_many {
 	int               n_rows;
 	vn_many_label    *by_label; /* (n_sorted), sorted */
 	int               n_sorted;
-	unsigned          keep;    /* vn_many_keep */
-	FILE             *reports; /* NULL: nothing is kept */
+	unsigned          keep; /* vn_many_keep */
 } vn_many;
 
 /* Results of vn_many_odd that are not a candidate. */
 enum { VN_MANY_NONE = -1, VN_MANY_ALL = -2, VN_MANY_SEVERAL = -3 };
 
-/* Which reports of each candidate are kept: for vn_many_json, for vn_many_html. */
-enum vn_many_keep { VN_MANY_KEEP_JSON = 1, VN_MANY_KEEP_PAGES = 2 };
-vn_status vn_many_begin(vn_many *m, const char *ref, unsigned keep, vn_error *err);
-/* Adds the next candidate, which was compared; or one that was not, with the reason in trouble.
- * Without memory, or after a signal (why), both fail. */
-vn_status vn_many_add(vn_many *m, const char *path, const vn_document *doc, vn_error *err);
-vn_status vn_many_add_trouble(vn_many *m, const char *path, vn_status why, const vn_error *trouble,
-                              const vn_lines *refusals, vn_error *err);
+/* What the file of a candidate has: its report for vn_many_json, for vn_many_html; its rows, for
+ * another process. */
+enum vn_many_keep { VN_MANY_KEEP_JSON = 1, VN_MANY_KEEP_PAGES = 2, VN_MANY_KEEP_ROWS = 4 };
+/* Opens the file for a candidate. */
+FILE     *vn_many_open(vn_error *err);
+/* Writes what is to be kept into the file, and makes the head. Or makes the head of a candidate
+ * that was not compared, with the reason in trouble; without memory, or after a signal (why), this
+ * fails. */
+vn_status vn_many_reduce(const vn_document *doc, unsigned keep, FILE *file, json_t **head, vn_error *err);
+vn_status vn_many_trouble(vn_status why, const vn_error *trouble, const vn_lines *refusals, json_t **head,
+                          vn_error *err);
+/* Adds the next candidate. doc NULL: its rows are in the file. file NULL: nothing is kept. Takes
+ * head and file, also after a failure. VN_ERR_IO: the file does not have what the head says. */
+vn_status vn_many_add(vn_many *m, const char *path, const vn_document *doc, json_t *head, FILE *file, vn_error *err);
 void      vn_many_finish(vn_many *m);
 
-/* The steps of vn_many_add, for many_send.c: vn_many_cells allocates the cells of a candidate with
- * n checkpoints; vn_many_put stores one of them (first: it is the first divergence); vn_many_filled
- * comes last. */
-vn_status vn_many_cells(const vn_many *m, vn_many_candidate *x, int n, vn_error *err);
-vn_status vn_many_put(vn_many *m, vn_many_candidate *x, const vn_many_row *row, const vn_many_cell *cell, bool first,
-                      vn_error *err);
-vn_status vn_many_filled(vn_many *m, vn_many_candidate *x, vn_error *err);
+/* Returns a text of the head, "" if there is none; a list, NULL if there is none. */
+const char *vn_many_said(const vn_many_candidate *x, const char *key);
+json_t     *vn_many_list(const vn_many_candidate *x, const char *key);
+/* Returns a member as a new reference, null if there is none. */
+json_t     *vn_many_member(const vn_many_candidate *x, const char *key);
+/* Returns the digests of the reference (0) or the candidate (1) that were checked. */
+vn_verified vn_many_digests(const vn_many_candidate *x, int side);
 
 /* Returns a candidate's cell, or NULL if it does not have the checkpoint or was not compared. */
 const vn_many_cell *vn_many_cell_of(const vn_many *m, int row, int candidate);
@@ -117,10 +121,8 @@ const char         *vn_many_ref_about(const vn_many *m);
 int                 vn_many_shown(const vn_many *m, bool shown[VN_MANY_MOST]);
 /* Does any candidate fail here? */
 bool                vn_many_fails(const vn_many *m, int row);
-/* Copies a text of m->reports. Returns false if it cannot be read or written. */
-bool                vn_many_copy(const vn_many *m, const vn_many_kept *text, FILE *out);
-/* Copies the next n bytes of a file. Returns false if they cannot be read or written. */
-bool                vn_many_copy_bytes(FILE *from, long n, FILE *to);
+/* Copies a report of a candidate. Returns false if it cannot be read or written. */
+bool                vn_many_copy(const vn_many_candidate *x, const vn_many_kept *text, FILE *out);
 /* Returns the worst exit status of all candidates. */
 int                 vn_many_status(const vn_many *m);
 /* Returns 'A', 'B'... */

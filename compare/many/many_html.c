@@ -43,22 +43,22 @@ static void print_candidate(const vn_many *m, int i, FILE *out)
 	vn_say(out, "<tr><th scope=\"row\">%c</th><td data-head=\"candidate\"><code>", vn_many_letter(i));
 	vn_html_text(out, x->path);
 	fputs("</code><br><span class=\"dim\">", out);
-	vn_html_text(out, x->about ? x->about : "");
+	vn_html_text(out, vn_many_said(x, "about"));
 	vn_say(out, "</span></td><td data-head=\"verdict\" class=\"%s\">", x->status ? "outside" : "within");
 	vn_html_text(out, vn_many_say_verdict(x, words));
-	for (int k = 0; k < x->refusals.n; k++) {
+	for (int k = 0; k < vn_document_lines(vn_many_list(x, "refusals")); k++) {
 		fputs("<br>refused: ", out);
-		vn_html_text(out, x->refusals.line[k]);
+		vn_html_text(out, vn_document_line(vn_many_list(x, "refusals"), k));
 	}
-	for (int k = 0; k < x->warnings.n && k < WARNINGS; k++) {
+	for (int k = 0; k < vn_document_lines(vn_many_list(x, "warnings")) && k < WARNINGS; k++) {
 		fputs("<br><span class=\"dim\">warning: ", out);
-		vn_html_text(out, x->warnings.line[k]);
+		vn_html_text(out, vn_document_line(vn_many_list(x, "warnings"), k));
 		fputs("</span>", out);
 	}
 	fputs("</td><td data-head=\"limits\">", out);
-	vn_html_text(out, x->limits && *x->limits ? x->limits : "-");
+	vn_html_text(out, *vn_many_said(x, "limits") ? vn_many_said(x, "limits") : "-");
 	fputs("</td><td data-head=\"floor\">", out);
-	vn_html_text(out, x->floor && *x->floor ? x->floor : "none");
+	vn_html_text(out, *vn_many_said(x, "floor") ? vn_many_said(x, "floor") : "none");
 	fputs("</td></tr>\n", out);
 }
 
@@ -207,7 +207,7 @@ static vn_status print_data(const vn_many *m, FILE *out, vn_error *err)
 	for (int i = 0; good && i < m->n; i++)
 		if (shown[i]) {
 			vn_say(out, "%s\n{\"letter\": \"%c\", \"report\": ", n++ ? "," : "", vn_many_letter(i));
-			good = vn_many_copy(m, &m->candidate[i].page, out);
+			good = vn_many_copy(&m->candidate[i], &m->candidate[i].page, out);
 			fputs("}", out);
 		}
 	fputs("]}\n", out);

@@ -7,19 +7,19 @@
 static bool print_candidate(const vn_many *m, int i, FILE *out)
 {
 	const vn_many_candidate *x = &m->candidate[i];
+	const vn_verified        digests = vn_many_digests(x, 1);
 	json_t                  *j = json_object();
 	bool                     good;
 
 	json_object_set_new(j, "letter", vn_json_letter(vn_many_letter(i)));
 	json_object_set_new(j, "path", vn_json_text(x->path));
-	json_object_set_new(j, "recorded_by", vn_json_text(x->about));
+	json_object_set_new(j, "recorded_by", vn_many_member(x, "about"));
 	json_object_set_new(j, "status", json_integer(x->status));
-	json_object_set_new(j, "trouble", vn_json_text(x->trouble));
-	json_object_set_new(j, "refusals", vn_json_lines(&x->refusals));
+	json_object_set_new(j, "trouble", vn_many_member(x, "trouble"));
+	json_object_set_new(j, "refusals", vn_many_list(x, "refusals") ? vn_many_member(x, "refusals") : json_array());
 	json_object_set_new(j, "digests",
-	                    json_pack("{s:I, s:I, s:I}", "checked",
-	                              (json_int_t)(x->digests[1].checked + x->digests[1].wrong), "wrong",
-	                              (json_int_t)x->digests[1].wrong, "without", (json_int_t)x->digests[1].without));
+	                    json_pack("{s:I, s:I, s:I}", "checked", (json_int_t)(digests.checked + digests.wrong), "wrong",
+	                              (json_int_t)digests.wrong, "without", (json_int_t)digests.without));
 	json_object_set_new(j, "first_divergence", x->first >= 0 ? vn_json_text(m->row[x->first].label) : json_null());
 	fputs(" {\"about\": ", out);
 	good = vn_json_print_value(j, out, VN_JSON_LINE);
@@ -27,7 +27,7 @@ static bool print_candidate(const vn_many *m, int i, FILE *out)
 	if (x->json.bytes == 0)
 		fputs("null", out);
 	else /* the report that vernier compare would have written for this candidate alone */
-		good = vn_many_copy(m, &x->json, out) && good;
+		good = vn_many_copy(x, &x->json, out) && good;
 	fputs("}", out);
 	return good;
 }

@@ -22,16 +22,16 @@ static void print_candidates(const vn_many *m, FILE *out)
 		const vn_many_candidate *x = &m->candidate[i];
 		vn_say(out, "| %c | ", vn_many_letter(i));
 		vn_markdown_code(out, x->path, SHOWN, 1);
-		if (x->about && *x->about) {
+		if (*vn_many_said(x, "about")) {
 			fputs(" ", out);
-			vn_markdown_code(out, x->about, SHOWN, 1);
+			vn_markdown_code(out, vn_many_said(x, "about"), SHOWN, 1);
 		}
 		fputs(x->status ? " | \u274c " : " | \u2705 ", out);
 		vn_markdown_code(out, vn_many_say_verdict(x, words), WORDS, 1);
 		fputs(" | ", out);
-		vn_markdown_code(out, x->limits && *x->limits ? x->limits : "-", SHOWN, 1);
+		vn_markdown_code(out, *vn_many_said(x, "limits") ? vn_many_said(x, "limits") : "-", SHOWN, 1);
 		fputs(" | ", out);
-		vn_markdown_code(out, x->floor && *x->floor ? x->floor : "none", SHOWN, 1);
+		vn_markdown_code(out, *vn_many_said(x, "floor") ? vn_many_said(x, "floor") : "none", SHOWN, 1);
 		fputs(" |\n", out);
 	}
 	fputc('\n', out);

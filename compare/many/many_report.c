@@ -50,9 +50,10 @@ const char *vn_many_say_odd(const vn_many *m, int row, char text[VN_MANY_LETTERS
 const char *vn_many_say_verdict(const vn_many_candidate *x, char text[VN_MANY_VERDICT])
 {
 	if (x->status == 2)
-		snprintf(text, VN_MANY_VERDICT, "%s: %s", x->verdict, x->trouble);
+		snprintf(text, VN_MANY_VERDICT, "%s: %s", vn_many_said(x, "verdict"), vn_many_said(x, "trouble"));
 	else
-		snprintf(text, VN_MANY_VERDICT, "%s: %s%s%s", x->verdict, x->counts, *x->start ? " " : "", x->start);
+		snprintf(text, VN_MANY_VERDICT, "%s: %s%s%s", vn_many_said(x, "verdict"), vn_many_said(x, "counts"),
+		         *vn_many_said(x, "start") ? " " : "", vn_many_said(x, "start"));
 	return text;
 }
 

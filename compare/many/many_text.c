@@ -14,23 +14,26 @@ enum { WARNINGS = 4, REFUSALS = 12 }; /* of a candidate */
 static void print_candidate(const vn_many *m, int i, const vn_many_options *o, FILE *out)
 {
 	const vn_many_candidate *x = &m->candidate[i];
+	const json_t            *refusals = vn_many_list(x, "refusals"), *warnings = vn_many_list(x, "warnings");
+	const int                refused = vn_document_lines(refusals), warned = vn_document_lines(warnings);
+	const char              *about = vn_many_said(x, "about"), *floor = vn_many_said(x, "floor");
 	char                     path[PATH_MAX], words[VN_MANY_VERDICT];
 
 	vn_say(out, "%-10c %s", vn_many_letter(i), vn_printable_path(x->path, path));
-	if (x->about && *x->about)
-		vn_say(out, "  %s(%s)%s", VN_DIM(o->colour), x->about, VN_COLOUR_OFF(o->colour));
+	if (*about)
+		vn_say(out, "  %s(%s)%s", VN_DIM(o->colour), about, VN_COLOUR_OFF(o->colour));
 	vn_say(out, "\n%-10s %s%s%s\n", "", x->status ? VN_RED(o->colour) : VN_GREEN(o->colour),
 	       vn_many_say_verdict(x, words), VN_COLOUR_OFF(o->colour));
-	for (int k = 0; k < x->refusals.n && k < REFUSALS; k++)
-		vn_say(out, "%-10s refused: %s\n", "", x->refusals.line[k]);
-	if (x->refusals.n > REFUSALS)
-		vn_say(out, "%-10s refused: and for %d more reasons; --format json lists them\n", "", x->refusals.n - REFUSALS);
-	if (x->status < 2 && *x->limits)
-		vn_say(out, "%-10s limits %s; floor %s\n", "", x->limits, *x->floor ? x->floor : "none");
-	for (int k = 0; k < x->warnings.n && k < WARNINGS; k++)
-		vn_say(out, "%-10s warning: %s\n", "", x->warnings.line[k]);
-	if (x->warnings.n > WARNINGS)
-		vn_say(out, "%-10s %d more warnings: compare this candidate alone\n", "", x->warnings.n - WARNINGS);
+	for (int k = 0; k < refused && k < REFUSALS; k++)
+		vn_say(out, "%-10s refused: %s\n", "", vn_document_line(refusals, k));
+	if (refused > REFUSALS)
+		vn_say(out, "%-10s refused: and for %d more reasons; --format json lists them\n", "", refused - REFUSALS);
+	if (*vn_many_said(x, "limits"))
+		vn_say(out, "%-10s limits %s; floor %s\n", "", vn_many_said(x, "limits"), *floor ? floor : "none");
+	for (int k = 0; k < warned && k < WARNINGS; k++)
+		vn_say(out, "%-10s warning: %s\n", "", vn_document_line(warnings, k));
+	if (warned > WARNINGS)
+		vn_say(out, "%-10s %d more warnings: compare this candidate alone\n", "", warned - WARNINGS);
 }
 
 /* ---- the table ------------------------------------------------------------------ */

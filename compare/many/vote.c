@@ -104,7 +104,7 @@ static vn_status elect_majority(vn_vote *v, const ballots *b, vn_error *err)
 	}
 	return best >= 0 ? VN_OK
 	                 : vn_fail(err, VN_ERR_MISMATCH, "no two of the %d recordings could be compared: %s", b->n,
-	                           b->pairs->candidate[0].trouble);
+	                           vn_many_said(&b->pairs->candidate[0], "trouble"));
 }
 
 /* The result of comparing with the elected recording, and whether this one belongs
@@ -149,10 +149,10 @@ static bool is_warned(const vn_vote *v, const ballots *b, int i, int j)
 	return i != v->many.elected && (j == v->many.elected || i > j);
 }
 
-static bool has_line(const vn_lines *l, const char *line)
+static bool has_line(const json_t *lines, const char *line)
 {
-	for (int i = 0; i < l->n; i++)
-		if (strcmp(l->line[i], line) == 0)
+	for (int i = 0; i < vn_document_lines(lines); i++)
+		if (strcmp(vn_document_line(lines, i), line) == 0)
 			return true;
 	return false;
 }
@@ -162,25 +162,29 @@ static bool has_line(const vn_lines *l, const char *line)
 static void add_warnings(vn_vote *v, const ballots *b, int i)
 {
 	vn_many_candidate *x = &v->many.candidate[i];
-	vn_lines           said[2] = { { 0 } };
+	json_t            *said[2] = { json_array(), json_array() }, *all = json_array();
 	for (int j = 0; j < b->n; j++) {
 		if (j == i || !is_warned(v, b, i, j))
 			continue;
 		const vn_many_candidate *pair = &b->pairs->candidate[pair_of(b->n, i, j)];
 		const bool               is_ref = pair->path != x->path;
 		char                     named[32] = "";
+		size_t                   k;
+		json_t                  *line;
 		if (is_ref || j != v->many.elected)
 			snprintf(named, sizeof named, "%c as the reference of %c: ", vn_many_letter(is_ref ? i : j),
 			         vn_many_letter(is_ref ? j : i));
-		for (int k = 0; k < pair->warnings.n; k++) {
-			if (has_line(&said[is_ref], pair->warnings.line[k]))
+		json_array_foreach(vn_many_list(pair, "warnings"), k, line)
+		{
+			if (has_line(said[is_ref], json_string_value(line)))
 				continue;
-			vn_lines_add(&said[is_ref], "%s", pair->warnings.line[k]);
-			vn_lines_add(&x->warnings, "%s%s", named, pair->warnings.line[k]);
+			json_array_append(said[is_ref], line);
+			json_array_append_new(all, json_sprintf("%s%s", named, json_string_value(line)));
 		}
 	}
-	vn_lines_free(&said[0]);
-	vn_lines_free(&said[1]);
+	json_decref(said[0]);
+	json_decref(said[1]);
+	json_object_set_new(x->head, "warnings", all);
 }
 
 /* Writes "vernier COMMAND REF CAND". */
@@ -200,16 +204,21 @@ static void add_command(vn_vote *v, const vn_many_candidate *pair, const int *di
 	vn_many_candidate       *x = &v->many.candidate[i];
 	const vn_many_candidate *elected = &v->many.candidate[v->many.elected];
 	char                     as_is[VN_SHELL_LINE], turned[VN_SHELL_LINE];
-	const char              *line = pair->next.n ? pair->next.line[0] : NULL;
+	const json_t            *next = vn_many_list(pair, "next");
+	const char              *line = vn_document_lines(next) ? vn_document_line(next, 0) : NULL;
 
 	if (line && (pair->path == x->path || x->first < 0))
-		vn_lines_add(&x->next, "%s", line);
+		json_object_set_new(x->head, "next", json_pack("[s]", line));
 	else if (line && digits[i] <= digits[v->many.elected])
 		for (size_t k = 0; k < sizeof command / sizeof *command; k++) {
 			begin_command(as_is, command[k], x->path, elected->path);
 			begin_command(turned, command[k], elected->path, x->path);
-			if (*as_is && strncmp(line, as_is, strlen(as_is)) == 0)
-				vn_lines_add(&x->next, "%s%s", turned, line + strlen(as_is));
+			if (*as_is && strncmp(line, as_is, strlen(as_is)) == 0) {
+				vn_lines more = { 0 };
+				vn_lines_add(&more, "%s%s", turned, line + strlen(as_is));
+				json_object_set_new(x->head, "next", vn_json_lines(&more));
+				vn_lines_free(&more);
+			}
 		}
 }
 
@@ -222,22 +231,22 @@ static vn_verified digests_of(const ballots *b, int i, const char *path)
 
 	for (int j = 0; j < b->n; j++) {
 		const vn_many_candidate *pair = j == i ? NULL : &b->pairs->candidate[pair_of(b->n, i, j)];
-		const vn_verified       *d = pair ? &pair->digests[pair->path == path] : &most;
-		if (d->checked + d->wrong + d->without > most.checked + most.wrong + most.without)
-			most = *d;
+		const vn_verified        d = pair ? vn_many_digests(pair, pair->path == path) : most;
+		if (d.checked + d.wrong + d.without > most.checked + most.wrong + most.without)
+			most = d;
 	}
 	return most;
 }
 
 /* The program that recorded recording i, from any comparison that opened it. */
-static char *about_of(const ballots *b, int i, const char *path)
+static const char *about_of(const ballots *b, int i, const char *path)
 {
 	for (int j = 0; j < b->n; j++) {
 		const vn_many_candidate *pair = j == i ? NULL : &b->pairs->candidate[pair_of(b->n, i, j)];
-		if (pair && pair->about)
-			return strdup(pair->path == path ? pair->about : pair->ref_about);
+		if (pair && vn_many_list(pair, "about"))
+			return vn_many_said(pair, pair->path == path ? "about" : "ref_about");
 	}
-	return strdup("");
+	return "";
 }
 
 /* The checkpoints of one recording: those put to the vote, and those that it lacks or alone has. */
@@ -246,27 +255,27 @@ typedef struct count {
 } count;
 
 /* Whether it belongs to the majority in all checkpoints, and its status under --strict. */
-static vn_status say_one(vn_vote *v, vn_many_candidate *x, const count *n, bool strict, vn_error *err)
+static void say_one(vn_vote *v, vn_many_candidate *x, const vn_verified *digests, const count *n, bool strict)
 {
-	char text[240];
+	const int warned = strict ? vn_document_lines(vn_many_list(x, "warnings")) : 0;
+	char      text[240];
 
-	x->status = n->with < n->voted || (strict && x->warnings.n);
-	x->verdict = strdup(n->with < n->voted ? "NOT with the majority"
-	                    : x->status        ? "with the majority, FAILS by --strict"
-	                                       : "with the majority");
+	x->status = n->with < n->voted || warned;
+	json_object_set_new(x->head, "verdict",
+	                    json_string(n->with < n->voted ? "NOT with the majority"
+	                                : x->status        ? "with the majority, FAILS by --strict"
+	                                                   : "with the majority"));
 	v->many.strict |= x->status && n->with == n->voted;
 	snprintf(text, sizeof text, "%d of %d checkpoints", n->with < n->voted ? n->voted - n->with : n->with, n->voted);
 	if (n->lacks)
 		vn_text_add(text, sizeof text, ", %d not recorded", n->lacks);
 	if (n->alone)
 		vn_text_add(text, sizeof text, ", %d recorded by it alone", n->alone);
-	vn_report_say_digests(&x->digests[1], text, sizeof text);
-	if (strict && x->warnings.n)
-		vn_text_add(text, sizeof text, "; %d warning%s (--strict)", x->warnings.n, x->warnings.n == 1 ? "" : "s");
+	vn_report_say_digests(digests, text, sizeof text);
+	if (warned)
+		vn_text_add(text, sizeof text, "; %d warning%s (--strict)", warned, warned == 1 ? "" : "s");
 	vn_text_add(text, sizeof text, ".");
-	x->counts = strdup(text);
-	x->start = strdup("");
-	return x->verdict && x->counts && x->start ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
+	json_object_set_new(x->head, "counts", json_string(text));
 }
 
 static count count_rows(const ballots *b, int i)
@@ -288,24 +297,27 @@ static vn_status count_one(vn_vote *v, const ballots *b, const int *digits, int 
 	vn_many_candidate       *x = &v->many.candidate[i];
 	const vn_many_candidate *why = never_compared(b, i),
 							*pair = &b->pairs->candidate[i == v->many.elected ? 0 : pair_of(b->n, v->many.elected, i)];
+	const bool  judged = i != v->many.elected && pair->status != 2;
 	const count n = count_rows(b, i);
 
 	v->many.n = i + 1;
 	if (why) {
 		x->status = 2;
-		x->verdict = strdup("not compared");
-		x->trouble = strdup(why->trouble);
-		for (int k = 0; k < why->refusals.n; k++)
-			vn_lines_add(&x->refusals, "%s", why->refusals.line[k]);
-		return x->trouble && x->verdict ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
+		x->head = json_incref(why->head);
+		return VN_OK;
 	}
 	if (!n.voted) {
 		x->status = 2;
-		x->verdict = strdup("not compared");
-		x->trouble = strdup("none of its checkpoints is in another recording");
-		return x->trouble && x->verdict ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
+		x->head = json_pack("{s:s, s:s}", "verdict", "not compared", "trouble",
+		                    "none of its checkpoints is in another recording");
+		return x->head ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
 	}
-	if (!(x->cell = calloc((size_t)b->pairs->n_rows + 1, sizeof *x->cell)))
+	const vn_verified d = digests_of(b, i, x->path);
+	x->head = json_pack("{s:s, s:O?, s:O?, s:[n,o]}", "about", about_of(b, i, x->path), "limits",
+	                    judged ? vn_many_list(pair, "limits") : NULL, "floor",
+	                    judged ? vn_many_list(pair, "floor") : NULL, "digests",
+	                    vn_json_integers((int64_t[]) { d.checked, d.wrong, d.without }, 3));
+	if (!(x->cell = calloc((size_t)b->pairs->n_rows + 1, sizeof *x->cell)) || !x->head)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", b->pairs->n_rows);
 	x->n_cells = b->pairs->n_rows;
 	for (int row = 0; row < b->pairs->n_rows; row++) {
@@ -313,17 +325,13 @@ static vn_status count_one(vn_vote *v, const ballots *b, const int *digits, int 
 		x->first = x->cell[row].fails && x->first < 0 ? row : x->first;
 	}
 	add_warnings(v, b, i);
-	x->digests[1] = digests_of(b, i, x->path);
-	if (say_one(v, x, &n, strict, err))
-		return VN_ERR_NOMEM;
-	x->about = about_of(b, i, x->path);
-	x->limits = strdup(i == v->many.elected || pair->status == 2 ? "" : pair->limits);
-	x->floor = strdup(i == v->many.elected || pair->status == 2 ? "" : pair->floor);
-	if (i != v->many.elected && pair->status != 2) {
+	say_one(v, x, &d, &n, strict);
+	if (judged) {
 		add_command(v, pair, digits, i);
 		x->json = pair->json;
+		x->file = pair->file;
 	}
-	return x->about && x->limits && x->floor ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
+	return VN_OK;
 }
 
 vn_status vn_vote_count(vn_vote *v, const vn_many *pairs, char *const *path, const int *digits, int n, bool strict,
@@ -333,10 +341,11 @@ vn_status vn_vote_count(vn_vote *v, const vn_many *pairs, char *const *path, con
 	const vn_many_candidate *lost = lost_pair(&b);
 	vn_status                st;
 
-	*v = (vn_vote) { .many = { .vote = true, .row = pairs->row, .n_rows = pairs->n_rows, .reports = pairs->reports } };
+	*v = (vn_vote) { .many = { .vote = true, .row = pairs->row, .n_rows = pairs->n_rows } };
 	if (lost)
-		return vn_fail(err, VN_ERR_MISMATCH, "no vote, because not every pair could be compared: %s%s%s", lost->trouble,
-		               lost->refusals.n ? ": " : "", lost->refusals.n ? lost->refusals.line[0] : "");
+		return vn_fail(err, VN_ERR_MISMATCH, "no vote, because not every pair could be compared: %s%s%s",
+		               vn_many_said(lost, "trouble"), vn_document_lines(vn_many_list(lost, "refusals")) ? ": " : "",
+		               vn_document_line(vn_many_list(lost, "refusals"), 0));
 	if ((st = elect_majority(v, &b, err)))
 		return st;
 	for (int i = 0; i < n; i++)
@@ -353,6 +362,7 @@ void vn_vote_finish(vn_vote *v)
 {
 	v->many.row = NULL; /* the pairs' */
 	v->many.n_rows = 0;
-	v->many.reports = NULL;
+	for (int i = 0; i < v->many.n; i++)
+		v->many.candidate[i].file = NULL;
 	vn_many_finish(&v->many);
 }

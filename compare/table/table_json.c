@@ -10,9 +10,9 @@ static json_t *recording_json(const vn_many *m, int i)
 {
 	const vn_many_candidate *const x = &m->candidate[i];
 	return json_pack("{s:o, s:o, s:o, s:s, s:o, s:o}", "letter", vn_json_letter(vn_many_letter(i)), "path",
-	                 vn_json_text(x->path), "recorded_by", vn_json_text(x->about), "verdict",
-	                 vn_many_verdicts[x->status], "trouble", vn_json_text(x->trouble), "refusals",
-	                 vn_json_lines(&x->refusals));
+	                 vn_json_text(x->path), "recorded_by", vn_many_member(x, "about"), "verdict",
+	                 vn_many_verdicts[x->status], "trouble", vn_many_member(x, "trouble"), "refusals",
+	                 vn_many_list(x, "refusals") ? vn_many_member(x, "refusals") : json_array());
 }
 
 /* Writes one line of a group, or null. flags: the kinds of numbers that are not finite (JSON has

@@ -77,8 +77,7 @@ static const char *who_is(const vn_table *t, int line, char text[16])
 /* Who recorded a line's tensors; "" if it was not compared. */
 static const char *about_of(const vn_table *t, int line)
 {
-	const char *about = line ? t->many->candidate[line - 1].about : vn_many_ref_about(t->many);
-	return about ? about : "";
+	return line ? vn_many_said(&t->many->candidate[line - 1], "about") : vn_many_ref_about(t->many);
 }
 
 static const char *status_of(const vn_table *t, int row, int line)
@@ -158,16 +157,15 @@ static void print_recordings(const vn_table *t, FILE *out)
 
 	for (int line = 0; line <= t->many->n; line++) {
 		const vn_many_candidate *x = line ? &t->many->candidate[line - 1] : NULL;
-		const char              *about = about_of(t, line);
+		const char              *about = about_of(t, line), *verdict = x ? vn_many_said(x, "verdict") : "";
 		snprintf(path, sizeof path, "%s", x ? x->path : t->many->ref);
 		if (t->form == VN_TABLE_TEXT) {
-			vn_say(out, "%-10s %s%s%s", who_is(t, line, who), vn_text_clean(path, sizeof path), x ? "  " : "",
-			       x ? x->verdict : "");
+			vn_say(out, "%-10s %s%s%s", who_is(t, line, who), vn_text_clean(path, sizeof path), x ? "  " : "", verdict);
 			vn_say(out, "%s%s%s\n", *about ? "  (" : "", about, *about ? ")" : "");
 		} else if (t->form == VN_TABLE_MARKDOWN) {
 			vn_say(out, "- %s ", who_is(t, line, who));
 			vn_markdown_code(out, path, SHOWN, 0);
-			vn_say(out, "%s%s", x ? ": " : "", x ? x->verdict : "");
+			vn_say(out, "%s%s", x ? ": " : "", verdict);
 			if (*about) {
 				fputs("; ", out);
 				vn_markdown_code(out, about, SHOWN, 0);
@@ -176,7 +174,7 @@ static void print_recordings(const vn_table *t, FILE *out)
 		} else {
 			vn_say(out, "<li>%s <code>", who_is(t, line, who));
 			vn_html_text(out, path);
-			vn_say(out, "</code>%s%s%s", x ? ": " : "", x ? x->verdict : "", *about ? "; " : "");
+			vn_say(out, "</code>%s%s%s", x ? ": " : "", verdict, *about ? "; " : "");
 			vn_html_text(out, about);
 			fputs("</li>\n", out);
 		}

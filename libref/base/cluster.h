@@ -39,8 +39,8 @@ typedef struct vn_cluster_job {
 	const char *same;    /* must be equal on all ranks: a digest of what is to be done */
 	/* Does piece i; fills the status and the words. Runs in the child process. */
 	void (*piece)(void *context, int i, vn_cluster_answer *answer);
-	/* Takes its answer, in this process, in the order of the pieces; may change the texts, which are
-	 * freed afterwards. */
+	/* Takes its answer, in this process, in the order of the pieces; may change the texts, which
+	 * are freed afterwards. */
 	vn_status (*done)(void *context, int i, vn_cluster_answer *answer, vn_error *err);
 	const char *(*name)(void *context, int i); /* for messages */
 	void *context;

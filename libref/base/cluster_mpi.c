@@ -17,8 +17,8 @@
 
 enum { NONE = -1, TAG_ANSWER = 1, TAG_PIECE = 2, PAUSE_MS = 1 };
 
-/* What precedes the texts of an answer in a message. piece NONE: the first message, whose first text is
- * job->same. */
+/* What precedes the texts of an answer in a message. piece NONE: the first message, whose first
+ * text is job->same. */
 typedef struct mpi_head {
 	int piece, status, bytes[VN_CLUSTER_TEXTS];
 } mpi_head;

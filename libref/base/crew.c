@@ -242,8 +242,8 @@ vn_status vn_crew_share(const vn_cluster_job *job, int workers, vn_error *err)
 	vn_status    st = VN_ERR_UNSUPPORTED;
 	const bool   one = same_output();
 
-	vn_trouble_spare(true); /* one process can do it all */
-	const int unwritten = fflush(stdout) != 0 || fflush(stderr) != 0 ? errno : 0;
+	const bool spared = vn_trouble_spare(true); /* one process can do it all */
+	const int  unwritten = fflush(stdout) != 0 || fflush(stderr) != 0 ? errno : 0;
 	if (!unwritten && (c = calloc(1, sizeof *c))) { /* what is held back each worker would print again */
 		c->job = job;
 		c->outcome = calloc(n, sizeof *c->outcome);
@@ -252,7 +252,7 @@ vn_status vn_crew_share(const vn_cluster_job *job, int workers, vn_error *err)
 			;
 		set_blocked(false, &c->before);
 	}
-	vn_trouble_spare(false);
+	vn_trouble_spare(spared);
 	if (c && c->workers > 1)
 		st = lead_workers(c, err);
 	else if (unwritten)

@@ -12,9 +12,9 @@
 
 enum { VN_MOST_WORKERS = 256 };
 
-/* Does the pieces 0 to n - 1 of the job; its fields `instead`, `order` and `same` are not used. What a
- * piece printed is printed here, and then `done` is called, as soon as this piece and all before it
- * have answers. A failure of `done` ends the work. Call it before threads are started.
+/* Does the pieces 0 to n - 1 of the job; its fields `instead`, `order` and `same` are not used.
+ * What a piece printed is printed here, and then `done` is called, as soon as this piece and all
+ * before it have answers. A failure of `done` ends the work. Call it before threads are started.
  *
  * VN_ERR_UNSUPPORTED: nothing was done, because fewer than two workers could be started, or because
  * what stdout or stderr still held could not be written. VN_ERR_NOMEM: a worker ended without an

@@ -77,7 +77,9 @@ const char *vn_trouble_text(void)
 	return atomic_load(&count) == 0 ? NULL : atomic_load(&readable) ? first : "memory ran out";
 }
 
-void vn_trouble_spare(bool begin)
+bool vn_trouble_spare(bool begin)
 {
+	const bool before = sparing;
 	sparing = begin;
+	return before;
 }

@@ -38,7 +38,7 @@ vn_status   vn_trouble_since(unsigned mark, const char *what, vn_error *err);
 const char *vn_trouble_text(void);
 
 /* begin true: from now on this thread does optional work, whose failures are not noted; false: that
- * work has ended. */
-void vn_trouble_spare(bool begin);
+ * work has ended. Returns what it was before. */
+bool vn_trouble_spare(bool begin);
 
 #endif

@@ -1,7 +1,7 @@
 /* worker.h: a process, forked from this one, that does pieces of a job one after another.
  *
- * What it prints during a piece goes into files in memory, which this process reads with the answer,
- * or after the worker has died.
+ * What it prints during a piece goes into files in memory, which this process reads with the
+ * answer, or after the worker has died.
  */
 #ifndef VN_LIBREF_BASE_WORKER_H
 #define VN_LIBREF_BASE_WORKER_H
@@ -18,8 +18,8 @@ typedef struct vn_worker {
 } vn_worker;
 
 /* Forks a worker. one: its stdout and stderr are one file, which keeps their order. pid is 0 in the
- * worker, which calls vn_worker_run when it is ready. Returns false if there is none. A worker whose
- * parent is gone gets SIGTERM, so that it removes its temporary files. */
+ * worker, which calls vn_worker_run when it is ready. Returns false if there is none. A worker
+ * whose parent is gone gets SIGTERM, so that it removes its temporary files. */
 bool                           vn_worker_fork(vn_worker *w, bool one);
 __attribute__((noreturn)) void vn_worker_run(const vn_worker *w, const vn_cluster_job *job);
 

@@ -1,15 +1,9 @@
 """guides.py VERNIER: the guides of specs/guides, and specs/usage.md, do what they say, block by block, as written.
 
 A block of sh is run and must succeed, in one folder for each guide. Each line of a block of text
-<<<<<<< HEAD:tests/pages/guides.py
-must be in the output of the block before. A block of c must be in one of the files that the guide
-copies. llama.cpp is the one whose checkout $VERNIER_LLAMA_CPP names (built in build/), else
-tests/pages/llama_stand_in with the nodes of fixtures/foreign, which a real one computed from these files.
-=======
 must be in the output of the block before. A block of c or rust must be in one of the files that the
 guide copies. llama.cpp is the one whose checkout $VERNIER_LLAMA_CPP names (built in build/), else
-tests/llama_stand_in with the nodes of fixtures/foreign, which a real one computed from these files.
->>>>>>> f7d55a36 (record.rs: the recorder for Rust, in one file without crates):tests/guides.py
+tests/pages/llama_stand_in with the nodes of fixtures/foreign, which a real one computed from these files.
 """
 
 import glob

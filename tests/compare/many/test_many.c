@@ -1,10 +1,10 @@
 /* test_many.c: several candidates reduced to a row per checkpoint, and the vote. */
 #include "compare/comparison/checkpoint.h"
 #include "compare/many/many_report.h"
-#include "compare/many/many_send.h"
 #include "compare/many/vote.h"
 #include "tests/support/suite.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -35,19 +35,38 @@ static vn_document make_document(vn_checkpoint *point, const char *fails)
 	return doc;
 }
 
+/* Reduces a candidate and adds it; as text, the head comes from another process. */
+static void add_head(vn_many *m, const char *path, json_t *head, FILE *file)
+{
+	vn_error err = { "" };
+	char    *text = vn_json_dump(head, JSON_COMPACT);
+
+	json_decref(head);
+	CU_ASSERT_EQUAL(vn_many_add(m, path, NULL, vn_json_parse(text, 0), file, &err), VN_OK);
+	free(text);
+}
+
 static void add_candidate(vn_many *m, const char *path, const char *fails)
 {
 	vn_checkpoint     point[MOST];
 	const vn_document doc = make_document(point, fails);
 	vn_error          err = { "" };
-	CU_ASSERT_EQUAL(vn_many_add(m, path, &doc, &err), VN_OK);
+	FILE             *file = vn_many_open(&err);
+	json_t           *head = NULL;
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(file);
+	CU_ASSERT_EQUAL_FATAL(vn_many_reduce(&doc, VN_MANY_KEEP_ROWS, file, &head, &err), VN_OK);
+	add_head(m, path, head, file);
 }
 
 static void add_trouble(vn_many *m, const char *path)
 {
 	const vn_lines none = { 0 };
 	vn_error       err = { "" }, why = { "it is damaged" };
-	CU_ASSERT_EQUAL(vn_many_add_trouble(m, path, VN_ERR_FORMAT, &why, &none, &err), VN_OK);
+	json_t        *head = NULL;
+
+	CU_ASSERT_EQUAL_FATAL(vn_many_trouble(VN_ERR_FORMAT, &why, &none, &head, &err), VN_OK);
+	add_head(m, path, head, NULL);
 }
 
 static int row_of(const vn_many *m, const char *label)
@@ -60,11 +79,10 @@ static int row_of(const vn_many *m, const char *label)
 
 static void the_odd_one_out_is_the_only_one_outside(void)
 {
-	vn_many  m;
-	vn_error err = { "" };
-	char     text[VN_MANY_LETTERS];
+	vn_many m;
+	char    text[VN_MANY_LETTERS];
 
-	CU_ASSERT_EQUAL_FATAL(vn_many_begin(&m, "ref.h5", 0, &err), VN_OK);
+	m = (vn_many) { .ref = "ref.h5" };
 	add_candidate(&m, "a", ".xx.x");
 	add_candidate(&m, "b", "..x.x");
 	add_candidate(&m, "c", "....x");
@@ -82,10 +100,9 @@ static void the_odd_one_out_is_the_only_one_outside(void)
 
 static void one_candidate_alone_is_no_odd_one(void)
 {
-	vn_many  m;
-	vn_error err = { "" };
+	vn_many m;
 
-	CU_ASSERT_EQUAL_FATAL(vn_many_begin(&m, "ref.h5", 0, &err), VN_OK);
+	m = (vn_many) { .ref = "ref.h5" };
 	add_candidate(&m, "a", ".x");
 	add_trouble(&m, "b");
 	CU_ASSERT_EQUAL(vn_many_odd(&m, 1), VN_MANY_SEVERAL);
@@ -96,10 +113,9 @@ static void one_candidate_alone_is_no_odd_one(void)
 
 static void a_checkpoint_of_one_candidate_has_a_row_behind_the_others(void)
 {
-	vn_many  m;
-	vn_error err = { "" };
+	vn_many m;
 
-	CU_ASSERT_EQUAL_FATAL(vn_many_begin(&m, "ref.h5", 0, &err), VN_OK);
+	m = (vn_many) { .ref = "ref.h5" };
 	add_candidate(&m, "a", ". ..");
 	add_candidate(&m, "b", ".x..");
 	CU_ASSERT_EQUAL(m.n_rows, 4);
@@ -114,79 +130,52 @@ static void a_checkpoint_of_one_candidate_has_a_row_behind_the_others(void)
 	vn_many_finish(&m);
 }
 
-/* Sends m, which holds one candidate. It becomes the next candidate of `to`. */
-static void send_to(vn_many *to, vn_many *m)
+static void numbers_are_those_of_the_document(void)
 {
-	vn_error err = { "" };
-	FILE    *file = tmpfile();
+	static const double value[] = { 1.0 / 3, INFINITY, -INFINITY, NAN };
+	vn_many             m = { .ref = "ref.h5" };
+	vn_error            err = { "" };
+	vn_checkpoint       point[MOST];
+	vn_document         doc = make_document(point, ".x");
+	FILE               *file = vn_many_open(&err);
+	json_t             *head = NULL;
 
+	point[0].name = "\xff\n";
+	point[0].m = (vn_measured) { .n = 4, .finite = 4, .has = { [VN_M_NMSE] = true, [VN_M_MAX_ABS] = true } };
 	CU_ASSERT_PTR_NOT_NULL_FATAL(file);
-	CU_ASSERT_TRUE(vn_many_send(m, file));
-	CU_ASSERT_EQUAL(vn_many_receive(to, m->candidate[0].path, file, &err), VN_OK);
+	for (int i = 0; i < 4; i++) {
+		point[0].m.value[VN_M_NMSE] = value[i];
+		point[0].m.value[VN_M_MAX_ABS] = value[3 - i];
+		CU_ASSERT_EQUAL_FATAL(vn_many_reduce(&doc, VN_MANY_KEEP_ROWS, file, &head, &err), VN_OK);
+		add_head(&m, "a", head, file);
+		const vn_many_cell *x = vn_many_cell_of(&m, 0, i);
+		CU_ASSERT(x->measured && !x->fails && x->status == VN_WITHIN);
+		CU_ASSERT(x->nmse == value[i] || (isnan(x->nmse) && isnan(value[i])));
+		CU_ASSERT(x->max_abs == value[3 - i] || (isnan(x->max_abs) && isnan(value[3 - i])));
+		CU_ASSERT(isnan(x->over_floor));
+		CU_ASSERT(!vn_many_cell_of(&m, 1, i)->measured && vn_many_cell_of(&m, 1, i)->fails);
+		file = vn_many_open(&err);
+	}
+	CU_ASSERT_EQUAL(m.n_rows, 2);
+	CU_ASSERT_STRING_EQUAL(m.row[0].label, "\\xff\\n");
+	CU_ASSERT_EQUAL(m.candidate[3].first, 1);
 	fclose(file);
-}
-
-static void what_another_process_found_is_the_same_here(void)
-{
-	vn_many  here, there, m;
-	vn_error err = { "" };
-
-	CU_ASSERT_EQUAL_FATAL(vn_many_begin(&here, "ref.h5", 0, &err), VN_OK);
-	CU_ASSERT_EQUAL_FATAL(vn_many_begin(&m, "ref.h5", 0, &err), VN_OK);
-	add_candidate(&here, "a", ". ..");
-	add_candidate(&here, "b", ".x..");
-	add_trouble(&here, "c");
-	add_candidate(&m, "a", ". ..");
-	for (int i = 0; i < 2; i++) {
-		CU_ASSERT_EQUAL_FATAL(vn_many_begin(&there, "ref.h5", 0, &err), VN_OK);
-		if (i == 0)
-			add_candidate(&there, "b", ".x..");
-		else
-			add_trouble(&there, "c");
-		send_to(&m, &there);
-		vn_many_finish(&there);
-	}
-	CU_ASSERT_EQUAL_FATAL(m.n, here.n);
-	CU_ASSERT_EQUAL_FATAL(m.n_rows, here.n_rows);
-	for (int i = 0; i < m.n; i++) {
-		const vn_many_candidate *a = &here.candidate[i], *b = &m.candidate[i];
-		CU_ASSERT_STRING_EQUAL(a->path, b->path);
-		CU_ASSERT_STRING_EQUAL(a->verdict, b->verdict);
-		CU_ASSERT_EQUAL(a->status, b->status);
-		CU_ASSERT_EQUAL(a->first, b->first);
-		CU_ASSERT_EQUAL(a->trouble == NULL, b->trouble == NULL);
-		if (a->trouble) {
-			CU_ASSERT_STRING_EQUAL(a->trouble, b->trouble);
-		} else {
-			CU_ASSERT_STRING_EQUAL(a->counts, b->counts);
-			CU_ASSERT_STRING_EQUAL(a->limits, b->limits);
-		}
-		for (int row = 0; row < m.n_rows; row++) {
-			const vn_many_cell *x = vn_many_cell_of(&here, row, i), *y = vn_many_cell_of(&m, row, i);
-			CU_ASSERT_STRING_EQUAL(here.row[row].label, m.row[row].label);
-			CU_ASSERT_EQUAL_FATAL(x == NULL, y == NULL);
-			CU_ASSERT(!x || (x->fails == y->fails && x->point == y->point && x->status == y->status));
-		}
-	}
-	vn_many_finish(&here);
 	vn_many_finish(&m);
 }
 
-static void what_a_killed_process_left_is_refused(void)
+static void a_file_that_was_cut_is_refused(void)
 {
-	vn_many  there, m;
-	vn_error err = { "" };
-	FILE    *file = tmpfile();
+	vn_many           m = { .ref = "ref.h5" };
+	vn_checkpoint     point[MOST];
+	const vn_document doc = make_document(point, ".x..");
+	vn_error          err = { "" };
+	FILE             *file = vn_many_open(&err);
+	json_t           *head = NULL;
 
 	CU_ASSERT_PTR_NOT_NULL_FATAL(file);
-	CU_ASSERT_EQUAL_FATAL(vn_many_begin(&there, "ref.h5", 0, &err), VN_OK);
-	CU_ASSERT_EQUAL_FATAL(vn_many_begin(&m, "ref.h5", 0, &err), VN_OK);
-	add_candidate(&there, "b", ".x..");
-	CU_ASSERT_TRUE(vn_many_send(&there, file));
+	CU_ASSERT_EQUAL_FATAL(vn_many_reduce(&doc, VN_MANY_KEEP_ROWS, file, &head, &err), VN_OK);
 	CU_ASSERT_EQUAL(ftruncate(fileno(file), ftell(file) - 1), 0);
-	CU_ASSERT_EQUAL(vn_many_receive(&m, "b", file, &err), VN_ERR_IO);
-	fclose(file);
-	vn_many_finish(&there);
+	CU_ASSERT_EQUAL(vn_many_add(&m, "b", NULL, head, file, &err), VN_ERR_IO);
 	vn_many_finish(&m);
 }
 
@@ -200,7 +189,7 @@ static void two_that_agree_outvote_the_third(void)
 	vn_error err = { "" };
 	char    *path[] = { (char[]) { "a" }, (char[]) { "b" }, (char[]) { "c" } };
 
-	CU_ASSERT_EQUAL_FATAL(vn_many_begin(&m, "a", 0, &err), VN_OK);
+	m = (vn_many) { .ref = "a" };
 	add_candidate(&m, "b", ".xx");
 	add_candidate(&m, "c", ".xx");
 	add_candidate(&m, "c", "..x");
@@ -226,24 +215,28 @@ static void what_pairs_say_of_the_outvoted_is_said_of_it_alone(void)
 
 	for (int finer = 0; finer < 2; finer++) {
 		formats[0] = finer ? 23 : 10;
-		CU_ASSERT_EQUAL_FATAL(vn_many_begin(&m, "a.h5", 0, &err), VN_OK);
+		m = (vn_many) { .ref = "a.h5" };
 		add_candidate(&m, path[1], "xx");
 		add_candidate(&m, path[2], "xx");
 		add_candidate(&m, path[2], "..");
-		vn_lines_add(&m.candidate[0].warnings, "the reference is wrong");
-		vn_lines_add(&m.candidate[1].warnings, "the reference is wrong");
-		vn_lines_add(&m.candidate[0].next, "vernier explain a.h5 b.h5 --model m");
-		vn_lines_add(&m.candidate[1].next, "vernier explain a.h5 c.h5 --model m");
+		for (int i = 0; i < 2; i++) {
+			json_object_set_new(m.candidate[i].head, "warnings", json_pack("[s]", "the reference is wrong"));
+			json_object_set_new(
+				m.candidate[i].head, "next",
+				json_pack("[s]", i ? "vernier explain a.h5 c.h5 --model m" : "vernier explain a.h5 b.h5 --model m"));
+		}
 		CU_ASSERT_EQUAL_FATAL(vn_vote_count(&v, &m, path, formats, 3, true, &err), VN_OK);
 		CU_ASSERT_EQUAL(v.many.elected, 1);
 		CU_ASSERT_EQUAL(v.many.candidate[0].status, 1);
 		CU_ASSERT_EQUAL(v.many.candidate[1].status, 0);
 		CU_ASSERT_EQUAL(v.many.candidate[2].status, 0);
-		CU_ASSERT_EQUAL_FATAL(v.many.candidate[0].warnings.n, 1);
-		CU_ASSERT_STRING_EQUAL(v.many.candidate[0].warnings.line[0], "A as the reference of B: the reference is wrong");
-		CU_ASSERT_EQUAL_FATAL(v.many.candidate[0].next.n, !finer);
+		const json_t *warnings = vn_many_list(&v.many.candidate[0], "warnings"),
+					 *next = vn_many_list(&v.many.candidate[0], "next");
+		CU_ASSERT_EQUAL_FATAL(vn_document_lines(warnings), 1);
+		CU_ASSERT_STRING_EQUAL(vn_document_line(warnings, 0), "A as the reference of B: the reference is wrong");
+		CU_ASSERT_EQUAL_FATAL(vn_document_lines(next), !finer);
 		if (!finer)
-			CU_ASSERT_STRING_EQUAL(v.many.candidate[0].next.line[0], "vernier explain b.h5 a.h5 --model m");
+			CU_ASSERT_STRING_EQUAL(vn_document_line(next, 0), "vernier explain b.h5 a.h5 --model m");
 		vn_vote_finish(&v);
 		vn_many_finish(&m);
 	}
@@ -257,7 +250,7 @@ static void two_against_two_have_no_majority(void)
 	vn_error                 err = { "" };
 	char                    *path[] = { (char[]) { "a" }, (char[]) { "b" }, (char[]) { "c" }, (char[]) { "d" } };
 
-	CU_ASSERT_EQUAL_FATAL(vn_many_begin(&m, "a", 0, &err), VN_OK);
+	m = (vn_many) { .ref = "a" };
 	for (int i = 0; i < 6; i++)
 		add_candidate(&m, "x", said[i]);
 	CU_ASSERT_EQUAL_FATAL(vn_vote_count(&v, &m, path, digits, 4, false, &err), VN_OK);
@@ -274,7 +267,7 @@ static void who_cannot_be_compared_has_no_vote(void)
 	vn_error err = { "" };
 	char    *path[] = { (char[]) { "a" }, (char[]) { "b" }, (char[]) { "c" }, (char[]) { "d" } };
 
-	CU_ASSERT_EQUAL_FATAL(vn_many_begin(&m, "a", 0, &err), VN_OK);
+	m = (vn_many) { .ref = "a" };
 	add_trouble(&m, "b");         /* 0-1 */
 	add_candidate(&m, "c", ".."); /* 0-2 */
 	add_candidate(&m, "d", ".x"); /* 0-3 */
@@ -284,7 +277,7 @@ static void who_cannot_be_compared_has_no_vote(void)
 	CU_ASSERT_EQUAL_FATAL(vn_vote_count(&v, &m, path, digits, 4, false, &err), VN_OK);
 	CU_ASSERT_EQUAL(v.many.candidate[0].status, 0);
 	CU_ASSERT_EQUAL(v.many.candidate[1].status, 2);
-	CU_ASSERT_STRING_EQUAL(v.many.candidate[1].trouble, "it is damaged");
+	CU_ASSERT_STRING_EQUAL(vn_many_said(&v.many.candidate[1], "trouble"), "it is damaged");
 	CU_ASSERT_EQUAL(v.many.candidate[2].status, 0);
 	CU_ASSERT_EQUAL(v.many.candidate[3].status, 1);
 	CU_ASSERT_EQUAL(vn_many_odd(&v.many, 1), 3);
@@ -304,8 +297,8 @@ int main(void)
 		TEST(the_odd_one_out_is_the_only_one_outside),
 		TEST(one_candidate_alone_is_no_odd_one),
 		TEST(a_checkpoint_of_one_candidate_has_a_row_behind_the_others),
-		TEST(what_another_process_found_is_the_same_here),
-		TEST(what_a_killed_process_left_is_refused),
+		TEST(numbers_are_those_of_the_document),
+		TEST(a_file_that_was_cut_is_refused),
 		TEST(two_that_agree_outvote_the_third),
 		TEST(what_pairs_say_of_the_outvoted_is_said_of_it_alone),
 		TEST(two_against_two_have_no_majority),
