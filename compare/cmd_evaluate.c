@@ -281,7 +281,7 @@ static void say_candidate(const settings *k, char line[VN_SHELL_LINE])
 /* Runs both engines over the text. */
 static vn_status evaluate_engines(settings *k, const vn_model *m, const vn_tokenizer *tokenizer, vn_error *err)
 {
-	const vn_engine_options ro = { .policy = { VN_F32, VN_F32, 0 }, .threads = k->o.threads, .device = -1 };
+	const vn_engine_options ro = { .policy = { VN_F32, VN_F32, 0, { 0 } }, .threads = k->o.threads, .device = -1 };
 	vn_engine               engine[2] = { { 0 } };
 	vn_evaluation           e;
 	char                    source[VN_SHELL_LINE] = "", how[VN_SHELL_LINE];

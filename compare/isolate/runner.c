@@ -90,7 +90,7 @@ static vn_status record_ref(vn_runner *x, const char *path, vn_policy policy, vn
 
 vn_status vn_runner_open(vn_runner *x, const vn_runner_options *o, vn_error *err)
 {
-	const vn_policy f32 = { VN_F32, VN_F32, 0 };
+	const vn_policy f32 = { VN_F32, VN_F32, 0, { 0 } };
 	vn_status       st;
 
 	*x = (vn_runner) { .o = *o, .plan = vn_model_plan(o->model) };

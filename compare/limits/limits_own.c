@@ -16,7 +16,7 @@ static const char *file_for(const char *precision, bool gdn)
 	vn_policy p;
 	if (!vn_policy_from_word(precision, &p))
 		return NULL;
-	if (p.products)
+	if (p.products || (vn_policy_mixed(p) && vn_dtype_digits(p.storage) > vn_dtype_digits(VN_F16)))
 		return gdn ? "ggml-gdn.yaml" : "ggml.yaml";
 	if (p.storage == VN_F16)
 		return p.sums == VN_F16 ? (gdn ? "fp16-acc16-gdn.yaml" : "fp16-acc16.yaml")

@@ -1,6 +1,7 @@
 /* recompute_run.c: computes a checkpoint by a plan, walking backward over the plan from it, because
  * only one of three hundred nodes is needed; vn_ref would walk forward. */
 #include "compare/replay/recompute_internal.h"
+#include "libref/exec/ref.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -39,10 +40,14 @@ static vn_status make_states(run *r, node_calls *k, vn_error *err)
 		const bool      grows = s->input >= 0, others = k->n->state[i] == k->keep.state;
 		const size_t    n = (size_t)(vn_state_row(s) * (grows ? r->p->site.tokens : 1));
 		k->fixed = k->fixed || !grows;
-		if (grows && !others)
+		if (grows && !others && !r->w->policy.role[VN_ROLE_CACHE])
 			k->a.state[i] = (void *)(uintptr_t)k->in[s->input]; /* holds all tokens and is only read */
 		else if (!(k->a.state[i] = k->kept[i] = calloc(n + 1, r->w->size)))
 			return vn_fail(err, VN_ERR_NOMEM, "no memory for a state");
+		else if (grows && !others) {
+			memcpy(k->kept[i], k->in[s->input], n * r->w->size);
+			vn_ref_round_cache(s, r->w->policy, k->kept[i], r->p->site.tokens, r->p->threads);
+		}
 	}
 	return VN_OK;
 }
@@ -94,7 +99,7 @@ static vn_status prepare_call(run *r, node_calls *k, int step, vn_error *err)
 	place_call(r, k, s->position, k->few ? k->few : s->tokens);
 	for (int i = 0; !st && i < k->n->n_state; i++) {
 		const int from = r->plan->state[k->n->state[i]].input;
-		if (from < 0 || !k->kept[i])
+		if (from < 0 || k->n->state[i] != k->keep.state)
 			continue;
 		const size_t row = (size_t)k->row[from] * r->w->size, past = (size_t)s->position * row;
 		memcpy(k->kept[i], k->in[k->keep.input], past);

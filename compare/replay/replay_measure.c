@@ -31,7 +31,7 @@ static bool own_rounding(const vn_replay *r, const vn_node *node, vn_replayed *l
 {
 	vn_policy of_ref;
 
-	if (node->op == VN_OP_LINEAR && r->c->opened.policy.products)
+	if (node->op == VN_OP_LINEAR && (r->c->opened.policy.products || r->c->opened.policy.role[VN_ROLE_PRODUCTS]))
 		return true;
 	vn_policy_of_recording(r->c->opened.ref, &of_ref);
 	if (vn_policy_finer(of_ref, r->e[VN_REPLAY_OWN].policy))
@@ -161,6 +161,8 @@ vn_status vn_replay_take(vn_replay *r, int value, const vn_checkpoint *p, vn_err
 	/* a single row is the step's last row */
 	const int64_t skip = r->last[value] ? r->step->rows - 1 : 0;
 	const size_t  from = rows ? (size_t)((r->step->first_row + skip) * vn_value_row(&r->plan->value[value])) : 0;
+	if (!st && !rows)
+		vn_ref_rounds(r->e[VN_REPLAY_FINE].ref, r->e[VN_REPLAY_FINE].policy);
 	/* Logits are as large as all else, and nothing reads them. */
 	for (int i = 0; !st && i < VN_N_ENGINES && is_read(r->plan, value); i++)
 		st = put_values(r, &r->e[i], value, &t, from, err);
@@ -177,10 +179,17 @@ vn_status vn_replay_take(vn_replay *r, int value, const vn_checkpoint *p, vn_err
  * roundings is the floor. */
 static void round_alike(vn_replay *r, const vn_node *node)
 {
-	const bool known = node->op != VN_OP_LINEAR ||
+	const vn_replay_engine *e = &r->e[VN_REPLAY_FINE];
+	vn_policy               p = e->policy;
+	const bool              known = node->op != VN_OP_LINEAR ||
 	                   vn_trace_kept(&r->trace, r->at, vn_plan_root(r->plan, node->in[0])) == VN_KEPT_ALL;
 
-	vn_ref_products(r->e[VN_REPLAY_FINE].ref, known ? r->e[VN_REPLAY_FINE].policy.products : VN_PRODUCTS_PLAIN);
+	p.products = known ? p.products : VN_PRODUCTS_PLAIN;
+	if (!known || node->op == VN_OP_ATTENTION) /* probabilities are never known */
+		p.role[VN_ROLE_PRODUCTS] = VN_ROLE_AS_STORED;
+	p.role[VN_ROLE_SOFTMAX] = VN_ROLE_AS_STORED;
+	p.role[VN_ROLE_CACHE] = VN_ROLE_AS_STORED; /* until the keys and values are known: vn_replay_take */
+	vn_ref_rounds(e->ref, p);
 }
 
 vn_status vn_replay_run_node(vn_replay *r, int k, vn_error *err)

@@ -61,6 +61,8 @@ typedef struct vn_eval {
 	 * [row, row + rows) of one head, (rows, S). May run on several threads. */
 	vn_status (*rows)(const vn_node *n, const vn_args *a, int slot, int64_t head, int64_t row, int64_t rows, void *out,
 	                  vn_error *err);
+	/* Rounds rows of n numbers to the format of a role. */
+	void (*round)(void *x, int64_t rows, int64_t n, vn_role_format f, int threads);
 } vn_eval;
 
 extern const vn_eval vn_evaluator_f32, vn_evaluator_f64;

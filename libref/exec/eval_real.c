@@ -3,9 +3,11 @@
 
 #include "libref/exec/convert.h"
 #include "libref/ops/ops.h"
+#include "libref/ops/roles.h"
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* A weight vector as reals, rounded to the policy's storage format; repeated, if n is larger. */
 static real *load_vector(const vn_tensor *w, vn_policy policy, size_t n)
@@ -51,6 +53,67 @@ static bool compute_product(const vn_args *a, const real *x, const vn_matrix *w,
 	return REAL(vn_linear)(out, &f);
 }
 
+/* Copies row m of a matrix to row (N), or back. */
+static void copy_row(float *w, double *row, const vn_matrix *as, int64_t m, bool back)
+{
+	const int64_t step = as->transposed ? as->M : 1, first = as->transposed ? m : m * as->N;
+	for (int64_t n = 0; n < as->N; n++)
+		if (back)
+			w[first + n * step] = (float)row[n];
+		else
+			row[n] = (double)w[first + n * step];
+}
+
+/* Makes a copy of the matrix as the roles have it: weights, then operands. The caller frees
+ * copy->data. */
+static bool narrow_matrix(const vn_matrix *w, vn_policy p, int threads, vn_tensor *copy)
+{
+	const size_t n = (size_t)(w->M * w->N);
+	float       *data = malloc(n * sizeof *data + 1);
+	bool         good = data;
+
+	*copy = (vn_tensor) { VN_F32, w->w->shape, data };
+	if (data)
+		vn_to_f32(data, w->w->data, w->w->dtype, n);
+#pragma omp parallel num_threads(threads) reduction(&& : good)
+	{
+		double *row = malloc((size_t)w->N * sizeof *row + 1);
+		good = good && row;
+#pragma omp for schedule(static)
+		for (int64_t m = 0; m < w->M; m++) {
+			if (!data || !row)
+				continue;
+			copy_row(data, row, w, m, false);
+			vn_role_round(row, w->N, p.role[VN_ROLE_WEIGHTS]);
+			vn_role_round(row, w->N, p.role[VN_ROLE_PRODUCTS]);
+			copy_row(data, row, w, m, true);
+		}
+		free(row);
+	}
+	return good;
+}
+
+/* A product of which the policy narrows the matrix, the inputs, or both. */
+static bool compute_narrow(const vn_args *a, const vn_matrix *w, const real *bias, real *out)
+{
+	const vn_role_format f = a->policy.role[VN_ROLE_PRODUCTS];
+	const size_t         n = (size_t)(a->tokens * w->N);
+	real                *x = malloc(n * sizeof *x + 1);
+	vn_tensor            copy = { 0 };
+	bool                 good = x && narrow_matrix(w, a->policy, a->threads, &copy);
+
+	if (good) {
+		const vn_matrix narrow = vn_matrix_of(&copy, w->transposed);
+		memcpy(x, a->in[0], n * sizeof *x);
+		if (f)
+			REAL(vn_role_rows)(x, a->tokens, w->N, f, a->threads);
+		good = compute_product(a, x, &narrow, bias, out);
+	}
+	free((void *)(uintptr_t)copy.data);
+	free(x);
+	return good;
+}
+
 static bool compute_linear(const vn_node *n, const vn_args *a, const vn_experiment *e, const real *bias, real *out)
 {
 	const vn_matrix w = vn_matrix_of(a->w[0], n->c.linear.transposed != 0);
@@ -60,6 +123,8 @@ static bool compute_linear(const vn_node *n, const vn_args *a, const vn_experime
 	real           *x = NULL;
 	float          *sums = NULL;
 
+	if (a->policy.role[VN_ROLE_WEIGHTS] || a->policy.role[VN_ROLE_PRODUCTS])
+		return compute_narrow(a, &w, bias, out);
 	if (rounds)
 		ok = REAL(vn_ggml_input)(a->in[0], &w, kept, e ? (vn_ggml_scale)e->linear.inverse : VN_GGML_DIVIDED, a->tokens,
 		                         a->threads, &x, &sums);
@@ -101,7 +166,7 @@ static REAL(vn_attend) attend_of(const vn_node *n, const vn_args *a)
 		                       .c = &n->c,
 		                       .x = vn_node_experiment(n),
 		                       .threads = a->threads,
-		                       .products = a->policy.products };
+		                       .policy = a->policy };
 }
 
 /* Rows of N numbers each, `count` in all. */
@@ -223,4 +288,9 @@ static vn_status evaluate_rows(const vn_node *n, const vn_args *a, int slot, int
 	return VN_OK;
 }
 
-const vn_eval REAL(vn_evaluator) = { VN_REAL_DTYPE, evaluate_node, evaluate_rows };
+static void round_rows(void *x, int64_t rows, int64_t n, vn_role_format f, int threads)
+{
+	REAL(vn_role_rows)(x, rows, n, f, threads);
+}
+
+const vn_eval REAL(vn_evaluator) = { VN_REAL_DTYPE, evaluate_node, evaluate_rows, round_rows };

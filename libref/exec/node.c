@@ -13,6 +13,25 @@ enum {
 	SCORE_ROWS = 64    /* rows of attention scores that a thread computes at a time */
 };
 
+void vn_ref_round_cache(const vn_state *s, vn_policy policy, void *rows, int64_t tokens, int threads)
+{
+	const vn_role_format f = policy.role[VN_ROLE_CACHE];
+	/* q8_0: blocks may go on from head to head; rotated: llama.cpp's matrix for values is small */
+	const int64_t        all = vn_state_row(s), head = s->size[s->rank - 1],
+				  n = f == VN_ROLE_Q8_0                                                      ? all
+	                  : f == VN_ROLE_Q8_0_ROTATED && s->input == VN_ATTN_V && head % 64 == 0 ? 64
+	                                                                                         : head;
+
+	if (f)
+		vn_eval_for(policy)->round(rows, tokens * all / n, n, f, threads);
+}
+
+static void append_rows(vn_ref *r, int state, const void *rows)
+{
+	vn_ref_round_cache(&r->plan->state[state], r->policy, vn_states_append(&r->states, state, rows), r->call.tokens,
+	                   r->threads);
+}
+
 /* Values such as keys are appended to those of earlier calls at once, where attention reads them.
  * Later calls then have them even if another engine computes this call's attention. */
 void vn_ref_placed(vn_ref *r, int value)
@@ -25,7 +44,7 @@ void vn_ref_placed(vn_ref *r, int value)
 		for (int k = 0; k < n->n_state; k++) {
 			const int from = r->plan->state[n->state[k]].input;
 			if (from >= 0 && n->in[from] == value)
-				vn_states_append(&r->states, n->state[k], vn_ref_at(r, value));
+				append_rows(r, n->state[k], vn_ref_at(r, value));
 		}
 	}
 }
@@ -247,7 +266,7 @@ static vn_status apply_keep_rule(vn_ref *r, const vn_node *n, const vn_args *a, 
 	    (st = vn_eval_rotate_rows(r->eval, r->plan, k.rope, r->policy, r->threads, r->position,
 	                              vn_states_open(&r->states, k.state), err)))
 		return st;
-	vn_states_append(&r->states, k.state, a->in[k.input]);
+	append_rows(r, k.state, a->in[k.input]);
 	return VN_OK;
 }
 

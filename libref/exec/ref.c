@@ -240,9 +240,11 @@ static void write_facts(const void *ref, vn_facts *f)
 	vn_facts_set(f, "rope_angles", "float32");
 }
 
-void vn_ref_products(vn_ref *r, vn_products products)
+void vn_ref_rounds(vn_ref *r, vn_policy p)
 {
-	r->policy.products = products;
+	p.storage = r->policy.storage;
+	p.sums = r->policy.sums;
+	r->policy = p;
 }
 
 static void destroy_ref(void *ref)

@@ -59,7 +59,12 @@ extern const vn_engine_ops vn_ref_ops;
  * (vn_linear_also_f32). */
 vn_status vn_ref_run_both(vn_ref *r, vn_ref *also, int node, vn_error *err);
 
-/* Changes what products round from now on; the rest of the policy stays. */
-void vn_ref_products(vn_ref *r, vn_products products);
+/* Rounds rows of a growing state (tokens, row), of the width that the policy computes in, to the
+ * format in which it keeps keys and values. */
+void vn_ref_round_cache(const vn_state *s, vn_policy policy, void *rows, int64_t tokens, int threads);
+
+/* Changes what products and roles round from now on to those of p; formats of storage and sums
+ * stay. */
+void vn_ref_rounds(vn_ref *r, vn_policy p);
 
 #endif

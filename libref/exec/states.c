@@ -96,14 +96,16 @@ void vn_states_end(vn_states *s, bool keep)
 	}
 }
 
-void vn_states_append(vn_states *s, int state, const void *rows)
+void *vn_states_append(vn_states *s, int state, const void *rows)
 {
 	vn_kept     *k = &s->kept[state];
 	const size_t row = row_bytes(s, state);
+	char        *to = k->now + (size_t)s->past * row;
 
-	memcpy(k->now + (size_t)s->past * row, rows, (size_t)s->tokens * row);
+	memcpy(to, rows, (size_t)s->tokens * row);
 	if (k->upto >= s->past)
 		k->upto = s->past + s->tokens;
+	return to;
 }
 
 bool vn_states_ready(const vn_states *s, int state)

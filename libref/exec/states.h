@@ -32,8 +32,8 @@ vn_status vn_states_begin(vn_states *s, int64_t past, int64_t tokens, vn_error *
 /* Ends the call. keep: the next call continues from its states. */
 void      vn_states_end(vn_states *s, bool keep);
 
-/* Appends the call's rows (tokens, row) to a growing state. */
-void  vn_states_append(vn_states *s, int state, const void *rows);
+/* Appends the call's rows (tokens, row) to a growing state, and returns where they are. */
+void *vn_states_append(vn_states *s, int state, const void *rows);
 /* Does the state hold everything that its node reads? */
 bool  vn_states_ready(const vn_states *s, int state);
 /* Returns the pointer for vn_args.state; for fixed size, to a copy that the node updates. */

@@ -81,7 +81,8 @@ static void attend_block(real *context, REAL(vn_attn_room) * m, const REAL(vn_at
 		return;
 	}
 	REAL(vn_softmax)(m, a, head, row, rows, keys);
-	vn_attn_halve(m->s, rows * keys, a->products == VN_PRODUCTS_GGML_KV16);
+	vn_attn_halve(m->s, rows * keys, a->policy.products == VN_PRODUCTS_GGML_KV16);
+	vn_attn_narrow(m->s, rows, keys, a->policy.role[VN_ROLE_PRODUCTS]);
 	const double *values = REAL(vn_attn_kept)(m, a, VN_ATTN_VALUES, head, keys);
 	vn_gemm_f64(VN_BLAS_AS_STORED, (int)rows, K, (int)keys, 1.0, m->s, (int)keys, values, K, m->ctx, K);
 	for (int64_t r = 0; m->bad < keys && r < rows; r++) {

@@ -9,6 +9,7 @@
 
 #include "libref/ops/ops.h"
 #include "libref/ops/intermediate.h"
+#include "libref/ops/roles.h"
 
 enum { VN_ATTN_ROWS = 64 }; /* queries per block */
 
@@ -26,6 +27,14 @@ static inline void vn_attn_halve(double *x, int64_t n, bool rounds)
 {
 	for (int64_t i = 0; rounds && i < n; i++)
 		x[i] = vn_as_f16(x[i]);
+}
+
+/* Rounds rows of n numbers to the format in which the policy multiplies. Formats with a scale are
+ * not for attention. */
+static inline void vn_attn_narrow(double *x, int64_t rows, int64_t n, vn_role_format f)
+{
+	for (int64_t r = 0; f && !vn_role_has_scale(f) && r < rows; r++)
+		vn_role_round(x + r * n, n, f);
 }
 
 /* Does the policy sum as ggml's flash attention does (vn_flash_row)? */

@@ -110,7 +110,7 @@ enum { TILE = 64 };
 
 bool REAL(vn_flashes)(const REAL(vn_attend) * a)
 {
-	return a->products == VN_PRODUCTS_GGML_FLASH16 && a->tokens < TILE;
+	return a->policy.products == VN_PRODUCTS_GGML_FLASH16 && a->tokens < TILE;
 }
 
 /* Zeroes the values of keys that are not all finite. Returns the first such key; `keys`: none. A
@@ -152,7 +152,8 @@ const double *REAL(vn_attn_kept)(REAL(vn_attn_room) * m, const REAL(vn_attend) *
 	else
 		for (int64_t j = 0; j < S; j++)
 			REAL(vn_kept_row)(dst + j * K, a, of, j, head);
-	vn_attn_halve(dst, S * K, a->products >= VN_PRODUCTS_GGML_KV16);
+	vn_attn_halve(dst, S * K, a->policy.products >= VN_PRODUCTS_GGML_KV16);
+	vn_attn_narrow(dst, S, K, a->policy.role[VN_ROLE_PRODUCTS]);
 	if (i && !REAL(vn_flashes)(a))
 		m->bad = hide_bad(dst, S, K);
 	m->head[i] = elsewhere ? -1 : g;
@@ -169,7 +170,11 @@ void REAL(vn_attn_scores)(REAL(vn_attn_room) * m, const REAL(vn_attend) * a, int
 	const double scale = a->c->attention.scale, cap = a->c->attention.cap;
 
 	gather_head(m->q, a->q + row * H * K, rows, H, head, K);
-	vn_attn_halve(m->q, rows * K, a->products == VN_PRODUCTS_GGML_KV16 || REAL(vn_flashes)(a));
+	vn_attn_halve(m->q, rows * K, a->policy.products == VN_PRODUCTS_GGML_KV16 || REAL(vn_flashes)(a));
+	vn_attn_narrow(m->q, rows, K, a->policy.role[VN_ROLE_PRODUCTS]);
+	/* ggml multiplies blocks by blocks */
+	for (int64_t r = 0; a->policy.products && vn_role_in_blocks(a->policy.role[VN_ROLE_CACHE]) && r < rows; r++)
+		vn_role_round(m->q + r * K, K, a->policy.role[VN_ROLE_CACHE]);
 	const double *keys = REAL(vn_attn_kept)(m, a, VN_ATTN_KEYS, head, S);
 	vn_gemm_f64(VN_BLAS_TRANSPOSED, (int)rows, (int)S, K, first ? 1.0 : scale, m->q, K, keys, K, m->s, (int)S);
 	for (int64_t i = 0; first && i < rows * S; i++)

@@ -234,6 +234,7 @@ void REAL(vn_softmax)(REAL(vn_attn_room) * m, const REAL(vn_attend) * a, int64_t
 			else if (to > from)
 				softmax_row(s + from, to - from, 0);
 		}
+		vn_attn_narrow(s + from, to > from, to - from, a->policy.role[VN_ROLE_SOFTMAX]);
 		memset(s, 0, (size_t)(from < to ? from : to) * 8);
 		memset(s + to, 0, (size_t)(S - to) * 8);
 	}

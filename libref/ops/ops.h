@@ -141,7 +141,7 @@ typedef struct REAL(vn_attend) {
 	const vn_consts     *c;
 	const vn_experiment *x; /* NULL: as usual */
 	int                  threads;
-	vn_products          products; /* what products round: policy.h */
+	vn_policy            policy; /* its products and roles: what attention rounds */
 } REAL(vn_attend);
 
 bool REAL(vn_attention)(real *context, const REAL(vn_attend) * a);

@@ -1,21 +1,23 @@
 /* policy.c: see policy.h. */
 #include "libref/plan/policy.h"
 
+#include "libref/base/intern.h"
 #include "libref/base/nearest.h"
 #include "libref/base/text.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* clang-format off */
 static const struct { const char *name; vn_policy policy; } table[] = {
-	{ "f32",          { VN_F32, VN_F32, VN_PRODUCTS_PLAIN } },
-	{ "f64",          { VN_F64, VN_F64, VN_PRODUCTS_PLAIN } },
-	{ "f16",          { VN_F16, VN_F32, VN_PRODUCTS_PLAIN } },
-	{ "f16-acc16",    { VN_F16, VN_F16, VN_PRODUCTS_PLAIN } },
-	{ "bf16",         { VN_BF16, VN_F32, VN_PRODUCTS_PLAIN } },
-	{ "ggml",         { VN_F32, VN_F32, VN_PRODUCTS_GGML } },
-	{ "ggml-kv16",    { VN_F32, VN_F32, VN_PRODUCTS_GGML_KV16 } },
-	{ "ggml-flash16", { VN_F32, VN_F32, VN_PRODUCTS_GGML_FLASH16 } },
+	{ "f32",          { VN_F32, VN_F32, VN_PRODUCTS_PLAIN, { 0 } } },
+	{ "f64",          { VN_F64, VN_F64, VN_PRODUCTS_PLAIN, { 0 } } },
+	{ "f16",          { VN_F16, VN_F32, VN_PRODUCTS_PLAIN, { 0 } } },
+	{ "f16-acc16",    { VN_F16, VN_F16, VN_PRODUCTS_PLAIN, { 0 } } },
+	{ "bf16",         { VN_BF16, VN_F32, VN_PRODUCTS_PLAIN, { 0 } } },
+	{ "ggml",         { VN_F32, VN_F32, VN_PRODUCTS_GGML, { 0 } } },
+	{ "ggml-kv16",    { VN_F32, VN_F32, VN_PRODUCTS_GGML_KV16, { 0 } } },
+	{ "ggml-flash16", { VN_F32, VN_F32, VN_PRODUCTS_GGML_FLASH16, { 0 } } },
 };
 /* clang-format on */
 
@@ -26,33 +28,127 @@ vn_dtype vn_policy_dtype(vn_policy p, bool wide)
 	return wide && p.storage != VN_F64 ? VN_F32 : p.storage;
 }
 
+static const char *const role_name[VN_N_ROLES] = { "weights", "products", "cache", "softmax" };
+static const struct {
+	const char *name;
+	int         digits;
+} role_format[VN_N_ROLE_FORMATS] = { { "", 0 },     { "tf32", 10 },        { "f16", 10 }, { "bf16", 7 },
+	                                 { "q8_0", 7 }, { "q8_0-rotated", 7 }, { "int8", 7 }, { "f8", 3 } };
+
+const char *vn_role_name(vn_role r)
+{
+	return role_name[r];
+}
+
+const char *vn_role_format_name(vn_role_format f)
+{
+	return role_format[f].name;
+}
+
 int vn_policy_digits(vn_policy p)
 {
-	return vn_dtype_digits(p.products && p.storage == VN_F32 ? VN_BF16 : p.storage);
+	int digits = vn_dtype_digits(p.products && p.storage == VN_F32 ? VN_BF16 : p.storage);
+	for (int i = 0; i < VN_N_ROLES; i++)
+		if (p.role[i] && role_format[p.role[i]].digits < digits)
+			digits = role_format[p.role[i]].digits;
+	return digits;
 }
 
 vn_policy vn_policy_fine(vn_policy p)
 {
 	const vn_dtype in = p.storage == VN_F16 || p.storage == VN_BF16 ? VN_F32 : VN_F64;
-	return (vn_policy) { in, in, p.products ? VN_PRODUCTS_GGML : VN_PRODUCTS_PLAIN };
+	p.storage = p.sums = in;
+	p.products = p.products ? VN_PRODUCTS_GGML : VN_PRODUCTS_PLAIN;
+	return p;
+}
+
+static vn_policy without_roles(vn_policy p)
+{
+	memset(p.role, 0, sizeof p.role);
+	return p;
+}
+
+static const char *base_name(vn_policy p)
+{
+	for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+		if (vn_policy_same(table[i].policy, without_roles(p)))
+			return table[i].name;
+	return NULL;
 }
 
 const char *vn_policy_name(vn_policy p)
 {
+	const char *base = base_name(p), *kept;
+	char        name[120] = "";
+
+	if (!base || !vn_policy_mixed(p))
+		return base ? base : "unknown";
+	vn_text_add(name, sizeof name, "%s", base);
+	for (int i = 0; i < VN_N_ROLES; i++)
+		if (p.role[i])
+			vn_text_add(name, sizeof name, ",%s=%s", role_name[i], role_format[p.role[i]].name);
+	kept = vn_intern(name);
+	return kept ? kept : "unknown";
+}
+
+const char *vn_policy_words(vn_policy p, char *text, size_t room)
+{
+	*text = '\0';
+	for (int i = 0; i < VN_N_ROLES; i++)
+		if (p.role[i])
+			vn_text_add(text, room, "%s%s in %s", *text ? ", " : "", role_name[i], role_format[p.role[i]].name);
+	vn_text_add(text, room, "%s%s", *text ? "; all else " : "", base_name(p) ? base_name(p) : "unknown");
+	return text;
+}
+
+/* "cache=f16,products=bf16", n bytes up to the next comma each */
+static bool read_role(const char *text, size_t n, vn_policy *p)
+{
+	for (int r = 0; r < VN_N_ROLES; r++) {
+		const size_t name = strlen(role_name[r]);
+		if (n <= name || strncmp(text, role_name[r], name) != 0 || text[name] != '=')
+			continue;
+		for (int f = VN_ROLE_AS_STORED + 1; f < VN_N_ROLE_FORMATS; f++)
+			if (n == name + 1 + strlen(role_format[f].name) &&
+			    strncmp(text + name + 1, role_format[f].name, n - name - 1) == 0 && !p->role[r] &&
+			    (f != VN_ROLE_Q8_0_ROTATED || r == VN_ROLE_CACHE)) {
+				p->role[r] = (vn_role_format)f;
+				return true;
+			}
+	}
+	return false;
+}
+
+static bool read_roles(const char *text, vn_policy *p)
+{
+	bool good = true;
+	while (good && *text == ',') {
+		const size_t n = strcspn(++text, ",");
+		good = read_role(text, n, p);
+		text += n;
+	}
+	return good && !*text;
+}
+
+static bool read_base(const char *name, size_t n, vn_policy *p)
+{
 	for (size_t i = 0; i < sizeof table / sizeof *table; i++)
-		if (vn_policy_same(table[i].policy, p))
-			return table[i].name;
-	return "unknown";
+		if (strlen(table[i].name) == n && strncmp(table[i].name, name, n) == 0) {
+			*p = table[i].policy;
+			return true;
+		}
+	return false;
 }
 
 int vn_policy_from_name(const char *name, vn_policy *p)
 {
-	for (size_t i = 0; i < sizeof table / sizeof *table; i++)
-		if (strcmp(table[i].name, name) == 0) {
-			*p = table[i].policy;
-			return 1;
-		}
-	return 0;
+	const size_t n = strcspn(name, ",");
+	vn_policy    read;
+
+	if (!read_base(name, n, &read) || !read_roles(name + n, &read))
+		return 0;
+	*p = read;
+	return 1;
 }
 
 const char *vn_policy_partly(const char *word)
@@ -70,7 +166,9 @@ int vn_policy_from_word(const char *word, vn_policy *p)
 		{ "fp16", "f16" },  { "float16", "f16" }, { "half", "f16" },    { "fp32", "f32" },   { "float32", "f32" },
 		{ "float", "f32" }, { "fp64", "f64" },    { "float64", "f64" }, { "double", "f64" }, { "bfloat16", "bf16" },
 	};
-	char lower[16] = "";
+	/* as the callback of llama.cpp says it */
+	static const char kv[] = "ggml-kv-";
+	char              lower[120] = "";
 	word = vn_policy_partly(word) ? vn_policy_partly(word) : word;
 	if (strncmp(word, "torch.", 6) == 0)
 		word += 6;
@@ -78,19 +176,38 @@ int vn_policy_from_word(const char *word, vn_policy *p)
 		return 0;
 	for (size_t i = 0; word[i]; i++)
 		lower[i] = (char)(word[i] >= 'A' && word[i] <= 'Z' ? word[i] - 'A' + 'a' : word[i]);
+	if (strncmp(lower, kv, sizeof kv - 1) == 0) {
+		char name[sizeof lower + 16];
+		snprintf(name, sizeof name, "ggml,cache=%s%s", lower + sizeof kv - 1,
+		         strcmp(lower + sizeof kv - 1, "q8_0") == 0 ? "-rotated" : "");
+		return vn_policy_from_name(name, p);
+	}
+	const size_t n = strcspn(lower, ",");
+	vn_policy    read;
 	for (size_t i = 0; i < sizeof other / sizeof *other; i++)
-		if (strcmp(other[i][0], lower) == 0)
-			return vn_policy_from_name(other[i][1], p);
+		if (strlen(other[i][0]) == n && strncmp(other[i][0], lower, n) == 0) {
+			if (!vn_policy_from_name(other[i][1], &read) || !read_roles(lower + n, &read))
+				return 0;
+			*p = read;
+			return 1;
+		}
 	return vn_policy_from_name(lower, p);
 }
 
 vn_status vn_policy_read(const char *option, const char *names, const char *name, vn_policy *p, vn_error *err)
 {
 	vn_nearest near;
-	char       all[120];
+	char       all[120], base[32];
 
-	if (vn_text_is_word(names, name) && vn_policy_from_name(name, p))
+	snprintf(base, sizeof base, "%.*s", (int)strcspn(name, ","), name);
+	if (vn_text_is_word(names, base) && (!strchr(name, ',') || names == vn_policy_names) &&
+	    vn_policy_from_name(name, p))
 		return VN_OK;
+	if (vn_text_is_word(names, base) && names == vn_policy_names)
+		return vn_fail(err, VN_ERR_USAGE,
+		               "%s: after %s come weights=, products=, cache= or softmax=, each once and with tf32, f16, bf16, "
+		               "q8_0, int8 or f8: %s,cache=f16; not '%s'",
+		               option, base, base, name + strlen(base));
 	vn_nearest_start(&near, name);
 	vn_nearest_try_words(&near, names);
 	/* the suggestion for a word at equal distances */

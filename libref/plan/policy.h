@@ -17,6 +17,20 @@
  * added last, also rounded.
  *
  * What else ggml's CPU backend rounds: specs/models.md, 3.1.
+ *
+ * A role that has another format than the rest follows the name: "f32,cache=f16,products=bf16".
+ *
+ *   weights    matrices of `linear` are rounded to it
+ *   products   both operands of `linear` and of attention's two products are rounded to it; what
+ *              they are multiplied to is summed and stored as the name says
+ *   cache      keys and values are kept in it, and attention reads them so
+ *   softmax    attention's probabilities are rounded to it
+ *
+ * Its formats: tf32, f16, bf16, f8 (e4m3, saturated at 448), int8 (a row shares a scale, that of a
+ * token, a head or an output), q8_0 (blocks of 32 share one), q8_0-rotated (the same after each
+ * head was multiplied by a Hadamard matrix, as llama.cpp does since 2026; only a cache). int8 and
+ * q8_0 as products: only of linear. A ggml run multiplies blocks by blocks: with a cache in q8_0,
+ * queries are rounded like keys.
  */
 #ifndef VN_LIBREF_PLAN_POLICY_H
 #define VN_LIBREF_PLAN_POLICY_H
@@ -38,29 +52,64 @@ typedef enum vn_products {
 	VN_PRODUCTS_GGML_FLASH16
 } vn_products;
 
+/* The parts of a run that may have a format of their own. */
+typedef enum vn_role { VN_ROLE_WEIGHTS, VN_ROLE_PRODUCTS, VN_ROLE_CACHE, VN_ROLE_SOFTMAX, VN_N_ROLES } vn_role;
+/* In order of their error, smallest first. */
+typedef enum vn_role_format {
+	VN_ROLE_AS_STORED,
+	VN_ROLE_TF32,
+	VN_ROLE_F16,
+	VN_ROLE_BF16,
+	VN_ROLE_Q8_0,
+	VN_ROLE_Q8_0_ROTATED,
+	VN_ROLE_INT8,
+	VN_ROLE_F8,
+	VN_N_ROLE_FORMATS
+} vn_role_format;
+
 typedef struct vn_policy {
-	vn_dtype    storage;
-	vn_dtype    sums; /* of linear */
-	vn_products products;
+	vn_dtype       storage;
+	vn_dtype       sums; /* of linear */
+	vn_products    products;
+	vn_role_format role[VN_N_ROLES];
 } vn_policy;
 
 static inline bool vn_policy_same(vn_policy a, vn_policy b)
 {
+	for (int i = 0; i < VN_N_ROLES; i++)
+		if (a.role[i] != b.role[i])
+			return false;
 	return a.storage == b.storage && a.sums == b.sums && a.products == b.products;
 }
+
+/* Has some role a format of its own? */
+static inline bool vn_policy_mixed(vn_policy p)
+{
+	for (int i = 0; i < VN_N_ROLES; i++)
+		if (p.role[i])
+			return true;
+	return false;
+}
+
+const char *vn_role_name(vn_role r);               /* "cache" */
+const char *vn_role_format_name(vn_role_format f); /* "f16"; of VN_ROLE_AS_STORED "" */
 
 /* Returns the number of digits (vn_dtype_digits) that a number can have after a product: those of
  * the storage format, or of the coarsest format to which a product rounds its inputs (8-bit
  * integers count as bfloat16's 7). */
 int       vn_policy_digits(vn_policy p);
 /* Returns the more precise policy that a run in p is compared with, operation by operation: the
- * same products, but in f32 (for 16-bit runs) or f64, and attention without roundings. */
+ * same products and roles, but in f32 (for 16-bit runs) or f64, and attention without ggml's
+ * roundings. */
 vn_policy vn_policy_fine(vn_policy p);
 
 /* Returns the format of a value or state; wide: as in vn_state. */
 vn_dtype vn_policy_dtype(vn_policy p, bool wide);
 
-const char *vn_policy_name(vn_policy p);
+const char *vn_policy_name(vn_policy p); /* valid until the end of the program */
+/* What differs from the name of its storage, in words: "cache in f16; all else f32". Returns
+ * text. */
+const char *vn_policy_words(vn_policy p, char *text, size_t room);
 int         vn_policy_from_name(const char *name, vn_policy *p); /* 0 when unknown */
 /* Same, and also accepts other engines' words: "fp16", "torch.bfloat16", "F16"..., in any case. */
 int         vn_policy_from_word(const char *word, vn_policy *p);
@@ -68,8 +117,8 @@ int         vn_policy_from_word(const char *word, vn_policy *p);
  * "mixed-bf16"; else NULL. Such a run rounds less than the policy that vn_policy_from_word returns
  * for it, so the policy's limits and floor hold. */
 const char *vn_policy_partly(const char *word);
-/* Reads the value of a user's `option`, one of the names "f32|f16|..."; the error lists these, and
- * suggests the nearest. */
+/* Reads the value of a user's `option`, one of the names "f32|f16|..." and, if they are all names,
+ * formats of roles; the error lists these, and suggests the nearest. */
 vn_status   vn_policy_read(const char *option, const char *names, const char *name, vn_policy *p, vn_error *err);
 extern const char *const vn_policy_names; /* all of them: "f32|f64|..." */
 

@@ -243,7 +243,7 @@ int main(int argc, char **argv)
 	vn_error       err = { "" };
 	vn_model      *m;
 	vn_gpu        *g;
-	vn_gpu_options o = { .policy = { VN_F16, VN_F32, 0 }, .device = -1 };
+	vn_gpu_options o = { .policy = { VN_F16, VN_F32, 0, { 0 } }, .device = -1 };
 	vn_facts       facts = { 0 };
 
 	argc -= json;

@@ -141,7 +141,7 @@ static bool is_asked(int64_t T, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	vn_policy policy = { VN_F16, VN_F32, 0 };
+	vn_policy policy = { VN_F16, VN_F32, 0, { 0 } };
 	vn_error  err = { "" };
 	vn_plan  *p = small_plan();
 

@@ -256,7 +256,7 @@ int main(int argc, char **argv)
 	rounds = rounds < 1 ? 1 : rounds > MAX_ROUNDS ? MAX_ROUNDS : rounds;
 	if (vn_model_open(argv[1], &m, &err))
 		fail(&err);
-	vn_ref_options o = { .policy = { VN_F32, VN_F32, 0 }, .threads = threads };
+	vn_ref_options o = { .policy = { VN_F32, VN_F32, 0, { 0 } }, .threads = threads };
 	if (vn_ref_create(vn_model_plan(m), vn_model_weights(m), &o, &r, &err))
 		fail(&err);
 	for (int i = 0; i < vn_model_plan(m)->n_weights; i++) {

@@ -68,7 +68,7 @@ static void check_split(const char *text)
 static void check_precision(const char *text)
 {
 	static vn_policy policy[4096];
-	const vn_policy  before = { VN_F64, VN_BF16, VN_PRODUCTS_GGML }; /* that of no name */
+	const vn_policy  before = { VN_F64, VN_BF16, VN_PRODUCTS_GGML, { 0 } }; /* that of no name */
 	vn_policy        want = before;
 	char             word[32] = "";
 	const char      *at = strchr(text, '@');

@@ -136,7 +136,7 @@ static void bad_calls_are_refused_and_change_nothing(void)
 		CU_ASSERT_EQUAL(vn_gpu_ops.position(g), 0);
 		vn_gpu_ops.destroy(g);
 
-		vn_gpu_options o = on(d, (vn_policy) { VN_F64, VN_F64, 0 });
+		vn_gpu_options o = on(d, (vn_policy) { VN_F64, VN_F64, 0, { 0 } });
 		CU_ASSERT_EQUAL(vn_gpu_create(m.plan, m.weight, &o, &none, &err), VN_ERR_UNSUPPORTED);
 		o = on(d, F16);
 		o.device = 1000;

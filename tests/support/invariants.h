@@ -24,7 +24,7 @@ static any open_engine(const vn_plan *p, const vn_tensor *weights, vn_policy pol
 /* Defined by the suite; asked for each of the models of a test, which begins at this line. */
 static bool is_subject_tried(int line);
 
-static const vn_policy IN_F32 = { VN_F32, VN_F32, 0 }, IN_F16 = { VN_F16, VN_F32, 0 };
+static const vn_policy IN_F32 = { VN_F32, VN_F32, 0, { 0 } }, IN_F16 = { VN_F16, VN_F32, 0, { 0 } };
 
 /* ---- the models --------------------------------------------------------------------- */
 

@@ -15,12 +15,13 @@ static char          dir[256];
 static vn_model     *model; /* float32 weights, every one of them exact */
 static const int32_t ids[T] = { 3, 1, 4, 1, 5, 9, 2, 6 };
 
-static const vn_policy F32 = { VN_F32, VN_F32, 0 }, F64 = { VN_F64, VN_F64, 0 }, F16 = { VN_F16, VN_F32, 0 },
-					   ACC16 = { VN_F16, VN_F16, 0 };
+static const vn_policy F32 = { VN_F32, VN_F32, 0, { 0 } }, F64 = { VN_F64, VN_F64, 0, { 0 } },
+					   F16 = { VN_F16, VN_F32, 0, { 0 } }, ACC16 = { VN_F16, VN_F16, 0, { 0 } };
 
-static const vn_policy all_policies[] = {
-	{ VN_F32, VN_F32, 0 }, { VN_F64, VN_F64, 0 }, { VN_F16, VN_F32, 0 }, { VN_F16, VN_F16, 0 }
-};
+static const vn_policy all_policies[] = { { VN_F32, VN_F32, 0, { 0 } },
+	                                      { VN_F64, VN_F64, 0, { 0 } },
+	                                      { VN_F16, VN_F32, 0, { 0 } },
+	                                      { VN_F16, VN_F16, 0, { 0 } } };
 
 /* ---- a sink that keeps everything ------------------------------------------------------ */
 

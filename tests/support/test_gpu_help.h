@@ -16,7 +16,8 @@
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 
-static const vn_policy F32 = { VN_F32, VN_F32, 0 }, F16 = { VN_F16, VN_F32, 0 }, ACC16 = { VN_F16, VN_F16, 0 };
+static const vn_policy F32 = { VN_F32, VN_F32, 0, { 0 } }, F16 = { VN_F16, VN_F32, 0, { 0 } },
+					   ACC16 = { VN_F16, VN_F16, 0, { 0 } };
 
 /* Suppressions for the leak checker. Drivers and the validation layer keep memory and are unloaded
  * before the end, so a leak has no library's name. The layer is C++; our C code never calls

@@ -11,13 +11,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define F32   ((vn_policy) { VN_F32, VN_F32, 0 })
-#define F64   ((vn_policy) { VN_F64, VN_F64, 0 })
-#define F16   ((vn_policy) { VN_F16, VN_F32, 0 })
-#define ACC16 ((vn_policy) { VN_F16, VN_F16, 0 })
+#define F32   ((vn_policy) { VN_F32, VN_F32, 0, { 0 } })
+#define F64   ((vn_policy) { VN_F64, VN_F64, 0, { 0 } })
+#define F16   ((vn_policy) { VN_F16, VN_F32, 0, { 0 } })
+#define ACC16 ((vn_policy) { VN_F16, VN_F16, 0, { 0 } })
 
 enum { N_POLICIES = 3 };
-static const vn_policy policies[] = { { VN_F32, VN_F32, 0 }, { VN_F64, VN_F64, 0 }, { VN_F16, VN_F32, 0 } };
+static const vn_policy policies[] = { { VN_F32, VN_F32, 0, { 0 } },
+	                                  { VN_F64, VN_F64, 0, { 0 } },
+	                                  { VN_F16, VN_F32, 0, { 0 } } };
 
 static uint32_t seed = 1;
 

@@ -212,15 +212,16 @@ static void check_same(const vn_node *n, vn_args *a, vn_dtype d, const void *blo
 
 static void a_quantised_matrix_computes_as_its_floats_do(void)
 {
-	static const vn_policy policy[] = {
-		{ VN_F32, VN_F32, 0 }, { VN_F64, VN_F64, 0 }, { VN_F16, VN_F32, 0 }, { VN_F16, VN_F16, 0 }
-	};
-	static const int32_t ids[] = { 2, 0, 99, 2 };
-	const int64_t        M = 100, N = 768, most = 80; /* both sides of linear_wide.c's choice */
-	const vn_node        linear = { .op = VN_OP_LINEAR }, embed = { .op = VN_OP_EMBED };
-	float               *x = floats((size_t)(most * N));
-	double              *wide = malloc((size_t)(most * N) * sizeof *wide);
-	uint32_t             u = 5;
+	static const vn_policy policy[] = { { VN_F32, VN_F32, 0, { 0 } },
+		                                { VN_F64, VN_F64, 0, { 0 } },
+		                                { VN_F16, VN_F32, 0, { 0 } },
+		                                { VN_F16, VN_F16, 0, { 0 } } };
+	static const int32_t   ids[] = { 2, 0, 99, 2 };
+	const int64_t          M = 100, N = 768, most = 80; /* both sides of linear_wide.c's choice */
+	const vn_node          linear = { .op = VN_OP_LINEAR }, embed = { .op = VN_OP_EMBED };
+	float                 *x = floats((size_t)(most * N));
+	double                *wide = malloc((size_t)(most * N) * sizeof *wide);
+	uint32_t               u = 5;
 
 	CU_ASSERT_PTR_NOT_NULL_FATAL(wide);
 	for (int64_t k = 0; k < most * N; k++) {

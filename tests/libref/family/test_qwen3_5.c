@@ -343,7 +343,8 @@ static const golden golden_many[] = {
 };
 /* clang-format on */
 
-static const vn_policy F32 = { VN_F32, VN_F32, 0 }, F64 = { VN_F64, VN_F64, 0 }, F16 = { VN_F16, VN_F32, 0 };
+static const vn_policy F32 = { VN_F32, VN_F32, 0, { 0 } }, F64 = { VN_F64, VN_F64, 0, { 0 } },
+					   F16 = { VN_F16, VN_F32, 0, { 0 } };
 
 static void the_toy_model_has_the_numbers_of_the_specification(void)
 {

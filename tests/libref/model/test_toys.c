@@ -212,7 +212,8 @@ static void check_toy(const toy *t)
 	const vn_taps taps = { .want = want,
 		                   .sink = { .ctx = &k, .begin = keep_begin, .write = keep_write, .end = keep_end } };
 	CU_ASSERT_EQUAL_FATAL(
-		vn_ref_create(p, w, &(vn_ref_options) { .policy = { VN_F64, VN_F64, 0 }, .threads = 2 }, &r, NULL), VN_OK);
+		vn_ref_create(p, w, &(vn_ref_options) { .policy = { VN_F64, VN_F64, 0, { 0 } }, .threads = 2 }, &r, NULL),
+		VN_OK);
 	CU_ASSERT_EQUAL_FATAL(vn_ref_ops.forward(r, ids, T, &taps, NULL), VN_OK);
 
 	for (const entry *e = t->rows; e->name; e++)

@@ -12,7 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const vn_policy policies[] = { { VN_F32, VN_F32, 0 }, { VN_F64, VN_F64, 0 }, { VN_F16, VN_F32, 0 } };
+static const vn_policy policies[] = { { VN_F32, VN_F32, 0, { 0 } },
+	                                  { VN_F64, VN_F64, 0, { 0 } },
+	                                  { VN_F16, VN_F32, 0, { 0 } } };
 
 enum { N_POLICIES = 3 };
 

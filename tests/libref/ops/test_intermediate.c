@@ -23,7 +23,7 @@ static const struct truth {
 	double             gelu_new[N], gated[N], formula[N], rms_norm[N], gated_norm[N], l2_norm[N], rope[N], conv[N];
 } truth[] = {
 	{
-		.policy = { VN_F16, VN_F32, 0 },
+		.policy = { VN_F16, VN_F32, 0, { 0 } },
 		.rounding = VN_FORMAT_F16,
 		.gelu_new = { -0x1.36p-5, -0x1.2e8p-4, -0x1.43cp-3, -0x1.1dp-8, -0x1.36p-5, 0x1.e34p-1, -0x1.88p-9,
 	                  -0x1.9c8p-4 },
@@ -38,7 +38,7 @@ static const struct truth {
 		.conv = { -0x1.dp-3, 0x1.0ccp1, -0x1.e5p-4, 0x1.074p1, -0x1.038p-3, -0x1.1f4p-4, -0x1.fbp-7, 0x1.dc8p1 },
 	},
 	{
-		.policy = { VN_BF16, VN_F32, 0 },
+		.policy = { VN_BF16, VN_F32, 0, { 0 } },
 		.rounding = VN_FORMAT_BF16,
 		.gelu_new = { -0x1.2ep-5, -0x1.2ep-4, -0x1.44p-3, -0x1.7cp-8, -0x1.2ep-5, 0x1.e4p-1, -0x0p0, -0x1.a4p-4 },
 		.gated = { 0x1.cep-2, 0x1.d4p-2, 0x1.eap-2, 0x1.f6p-2, -0x1.02p-1, -0x1.7cp0, -0x1.78p-3, 0x1.8p-3 },

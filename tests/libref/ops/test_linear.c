@@ -11,7 +11,7 @@
 
 enum { T = 70, N = 300, M = 700, THREADS = 2 };
 
-static const vn_policy f16 = { VN_F16, VN_F32, 0 }, f32 = { VN_F32, VN_F32, 0 };
+static const vn_policy f16 = { VN_F16, VN_F32, 0, { 0 } }, f32 = { VN_F32, VN_F32, 0, { 0 } };
 static float           x[T * N], w[M * N], bias[M], y[T * M], also[T * M], alone[T * M];
 
 static float number(int i)
@@ -165,7 +165,7 @@ static void every_kernel_adds_chains_of_fused_products(void)
 static void neither_threads_nor_formats_nor_order_in_memory_change_a_bit(void)
 {
 	static uint16_t  stored[ROWS * DEEP];
-	const vn_policy  policy = { VN_F32, VN_F32, 0 };
+	const vn_policy  policy = { VN_F32, VN_F32, 0, { 0 } };
 	const vn_tensor  form[] = { { VN_F32, { 2, { ROWS, DEEP } }, deep_w },
 		                        { VN_BF16, { 2, { ROWS, DEEP } }, stored },
 		                        { VN_F32, { 2, { DEEP, ROWS } }, transposed } };

@@ -190,9 +190,10 @@ static void a_matrix_stored_the_other_way_gives_the_same_bits(void)
 		{ 1, 1, 1 },    { 2, 3, 5 },      { 1, 65, 33 },     { 17, 16, 16 },
 		{ 65, 64, 64 }, { 70, 300, 257 }, { 520, 530, 131 }, { 66, 129, 1030 },
 	};
-	const vn_policy all[] = {
-		{ VN_F32, VN_F32, 0 }, { VN_F64, VN_F64, 0 }, { VN_F16, VN_F32, 0 }, { VN_F16, VN_F16, 0 }
-	};
+	const vn_policy all[] = { { VN_F32, VN_F32, 0, { 0 } },
+		                      { VN_F64, VN_F64, 0, { 0 } },
+		                      { VN_F16, VN_F32, 0, { 0 } },
+		                      { VN_F16, VN_F16, 0, { 0 } } };
 
 	for (size_t k = 0; k < sizeof row / sizeof *row; k++)
 		for (int pi = 0; pi < 4; pi++)

@@ -206,7 +206,7 @@ static const double *rotated(const vn_other_rotation *edit, const int32_t *ids, 
 	const vn_node        node = { .op = VN_OP_ROPE,
 		                          .c.rope.rope = { .theta = 10000, .rotary_dim = 4 },
 		                          .x.rope.other = *edit };
-	const vn_args        a = { .policy = { VN_F64, VN_F64, 0 },
+	const vn_args        a = { .policy = { VN_F64, VN_F64, 0, { 0 } },
 		                       .threads = 1,
 		                       .past = first,
 		                       .tokens = n,

@@ -69,12 +69,52 @@ static void a_finer_run_rounds_the_same_products_and_no_attention(void)
 static void other_names_are_unknown_and_leave_the_policy_alone(void)
 {
 	const char *bad[] = { "", "F32", "bf16 ", "bfloat16", "f16 ", "f16-acc32", "f16-acc16 ", "fp16" };
-	vn_policy   p = { VN_F64, VN_F64, 0 };
+	vn_policy   p = { VN_F64, VN_F64, 0, { 0 } };
 
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
 		CU_ASSERT_FALSE(vn_policy_from_name(bad[i], &p));
 	CU_ASSERT_EQUAL(p.storage, VN_F64);
-	CU_ASSERT_STRING_EQUAL(vn_policy_name((vn_policy) { VN_BF16, VN_F16, 0 }), "unknown");
+	CU_ASSERT_STRING_EQUAL(vn_policy_name((vn_policy) { VN_BF16, VN_F16, 0, { 0 } }), "unknown");
+}
+
+static void a_role_of_another_format_is_part_of_the_name_and_leads_back(void)
+{
+	char      words[120];
+	vn_policy p, q;
+
+	CU_ASSERT_TRUE_FATAL(vn_policy_from_name("f32,cache=f16,products=bf16", &p));
+	CU_ASSERT_EQUAL(p.role[VN_ROLE_CACHE], VN_ROLE_F16);
+	CU_ASSERT_EQUAL(p.role[VN_ROLE_PRODUCTS], VN_ROLE_BF16);
+	CU_ASSERT_EQUAL(p.role[VN_ROLE_SOFTMAX], VN_ROLE_AS_STORED);
+	CU_ASSERT_STRING_EQUAL(vn_policy_name(p), "f32,products=bf16,cache=f16");
+	CU_ASSERT_TRUE(vn_policy_from_name(vn_policy_name(p), &q) && vn_policy_same(p, q));
+	CU_ASSERT_STRING_EQUAL(vn_policy_words(p, words, sizeof words), "products in bf16, cache in f16; all else f32");
+	CU_ASSERT_EQUAL(vn_policy_digits(p), 7);
+	CU_ASSERT_EQUAL(vn_policy_fine(p).role[VN_ROLE_CACHE], VN_ROLE_F16);
+	CU_ASSERT_FALSE(vn_policy_same(p, vn_policy_fine(p)));
+	CU_ASSERT_TRUE(vn_policy_from_word("torch.Float32,softmax=f16", &p));
+	CU_ASSERT_STRING_EQUAL(vn_policy_name(p), "f32,softmax=f16");
+	CU_ASSERT_TRUE(vn_policy_from_word("ggml-kv-q8_0", &p));
+	CU_ASSERT_STRING_EQUAL(vn_policy_name(p), "ggml,cache=q8_0-rotated");
+}
+
+static void a_role_is_named_once_with_a_format_that_it_can_have(void)
+{
+	const char *bad[] = { "f32,",           "f32,cache",
+		                  "f32,cache=",     "f32,cache=int4",
+		                  "f32,kv=f16",     "f32,cache=f16,cache=bf16",
+		                  "f32,cache=f16,", "f32,weights=q8_0-rotated",
+		                  "f32 cache=f16",  ",cache=f16" };
+	const char *gpu = "f16|f32";
+	vn_policy   p;
+	vn_error    err;
+
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+		CU_ASSERT_FALSE(vn_policy_from_name(bad[i], &p));
+	CU_ASSERT_EQUAL(vn_policy_read("--precision", vn_policy_names, "f32,kv=f16", &p, &err), VN_ERR_USAGE);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "cache="));
+	CU_ASSERT_EQUAL(vn_policy_read("--precision", gpu, "f32,cache=f16", &p, &err), VN_ERR_USAGE);
+	CU_ASSERT_EQUAL(vn_policy_read("--precision", vn_policy_names, "f32,cache=f16", &p, &err), VN_OK);
 }
 
 int main(void)
@@ -83,6 +123,8 @@ int main(void)
 		TEST(every_name_in_the_help_text_is_a_policy_and_leads_back),
 		TEST(each_policy_stores_and_sums_as_the_header_says),
 		TEST(a_finer_run_rounds_the_same_products_and_no_attention),
+		TEST(a_role_of_another_format_is_part_of_the_name_and_leads_back),
+		TEST(a_role_is_named_once_with_a_format_that_it_can_have),
 		TEST(other_names_are_unknown_and_leave_the_policy_alone),
 		CU_TEST_INFO_NULL,
 	};

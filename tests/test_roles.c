@@ -1,0 +1,107 @@
+/* test_roles.c: what the formats of roles round to, and where the reference engine rounds. */
+#include "libref/ops/roles.h"
+#include "tests/suite.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { N = 128 };
+
+static void fill(double *x)
+{
+	for (int i = 0; i < N; i++)
+		x[i] = sin(1.7 * i * i) * (i == 70 ? 40 : 1.5);
+}
+
+static double error_of(vn_role_format f, int64_t n)
+{
+	double x[N], y[N], ee = 0, xx = 0;
+
+	fill(x);
+	memcpy(y, x, sizeof y);
+	for (int64_t at = 0; at < N; at += n)
+		vn_role_round(y + at, n, f);
+	for (int i = 0; i < N; i++) {
+		ee += (y[i] - x[i]) * (y[i] - x[i]);
+		xx += x[i] * x[i];
+	}
+	return ee / xx;
+}
+
+static void each_format_errs_as_its_digits_say(void)
+{
+	CU_ASSERT_EQUAL(error_of(VN_ROLE_AS_STORED, N), 0);
+	CU_ASSERT_TRUE(error_of(VN_ROLE_TF32, N) > 1e-9 && error_of(VN_ROLE_TF32, N) < 1e-6);
+	CU_ASSERT_EQUAL(error_of(VN_ROLE_TF32, N), error_of(VN_ROLE_F16, N)); /* no number is out of its range */
+	CU_ASSERT_TRUE(error_of(VN_ROLE_BF16, N) > 4 * error_of(VN_ROLE_F16, N) && error_of(VN_ROLE_BF16, N) < 1e-5);
+	CU_ASSERT_TRUE(error_of(VN_ROLE_F8, N) > 1e-5 && error_of(VN_ROLE_F8, N) < 5e-3);
+}
+
+static void int8_has_one_scale_in_a_row_and_q8_0_one_in_32_numbers(void)
+{
+	double row[N], blocks[N], x[N];
+
+	fill(x);
+	fill(row);
+	fill(blocks);
+	vn_role_round(row, N, VN_ROLE_INT8);
+	vn_role_round(blocks, N, VN_ROLE_Q8_0);
+	for (int i = 0; i < N; i++) {
+		CU_ASSERT_TRUE(fabs(row[i] - x[i]) <= 40.0 / 127 / 2 * 1.001);
+		CU_ASSERT_TRUE(i / 32 == 2 || fabs(blocks[i] - x[i]) <= 1.5 / 127 / 2 * 1.01);
+	}
+	CU_ASSERT_TRUE(error_of(VN_ROLE_INT8, N) > 2 * error_of(VN_ROLE_INT8, 32));
+}
+
+static void a_rotation_spreads_the_largest_number_and_is_its_own_inverse(void)
+{
+	/* In 64 numbers with one large one, the rotated ones are alike: their scale is that of none. */
+	CU_ASSERT_TRUE(error_of(VN_ROLE_Q8_0_ROTATED, 64) < 1e-4);
+	CU_ASSERT_NOT_EQUAL(error_of(VN_ROLE_Q8_0_ROTATED, 64), error_of(VN_ROLE_Q8_0, 64));
+	CU_ASSERT_EQUAL(error_of(VN_ROLE_Q8_0_ROTATED, 32), error_of(VN_ROLE_Q8_0, 32)); /* too short */
+}
+
+static void numbers_that_are_not_finite_stay_so(void)
+{
+	double x[] = { (double)NAN, (double)INFINITY, 1000 };
+
+	vn_role_round(x, 1, VN_ROLE_F8);
+	CU_ASSERT_TRUE(isnan(x[0]));
+	vn_role_round(x + 1, 1, VN_ROLE_BF16);
+	CU_ASSERT_TRUE(isinf(x[1]));
+	vn_role_round(x + 2, 1, VN_ROLE_F8);
+	CU_ASSERT_EQUAL(x[2], 448);
+}
+
+static void rows_are_rounded_as_one_row_is(void)
+{
+	enum { WIDE = 2 * 1024 + 32 };
+	float  x[WIDE];
+	double one[WIDE];
+
+	for (int f = 0; f < VN_N_ROLE_FORMATS; f++) {
+		if (f == VN_ROLE_Q8_0_ROTATED)
+			continue;
+		for (int i = 0; i < WIDE; i++) {
+			x[i] = (float)cos(0.3 * i * i);
+			one[i] = (double)x[i];
+		}
+		vn_role_rows_f32(x, 1, WIDE, (vn_role_format)f, 2);
+		vn_role_round(one, WIDE, (vn_role_format)f);
+		for (int i = 0; i < WIDE; i++)
+			CU_ASSERT_TRUE(fabs((double)x[i] - one[i]) <= 1e-7);
+	}
+}
+
+int main(void)
+{
+	static CU_TestInfo tests[] = {
+		TEST(each_format_errs_as_its_digits_say),
+		TEST(int8_has_one_scale_in_a_row_and_q8_0_one_in_32_numbers),
+		TEST(a_rotation_spreads_the_largest_number_and_is_its_own_inverse),
+		TEST(numbers_that_are_not_finite_stay_so),
+		TEST(rows_are_rounded_as_one_row_is),
+		CU_TEST_INFO_NULL,
+	};
+	return run_suite("roles", tests);
+}
