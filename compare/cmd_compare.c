@@ -55,6 +55,7 @@ static const vn_option options[] = {
 	  .help = "Take the floor from this recording, which vernier capture ref made in CAND's precision. Cannot be "
 	          "combined with --model. Default: none.",
 	  .only = "compare" },
+	VN_PRECISION_OPTION(vn_compare_line, how),
 	VN_FLOOR_PRECISION_OPTION(vn_compare_line, how),
 	{ "replay", 0, VN_INTO(vn_compare_line, replay), .changes_verdict = true,
 	  .help = "With --model, recompute every operation on CAND's own inputs. This is the default. The report shows, "

@@ -3,6 +3,7 @@
 
 #include "capture/file/output.h"
 #include "capture/recording/derive.h"
+#include "compare/floor/precision.h"
 
 #include "libref/base/say.h"
 #include "libref/base/text.h"
@@ -102,21 +103,17 @@ static vn_status read_limits(const vn_compare_line *k, vn_comparison *c, char *c
 	/* Without a candidate, takes the reference's precision, weights and model. */
 	const char         *who = k->absent == VN_NO_CANDIDATE ? "reference" : "candidate";
 	const vn_recording *by = k->absent == VN_NO_CANDIDATE ? c->opened.ref : c->opened.cand;
-	const char         *precision = vn_facts_get(vn_recording_run(by), "precision");
+	const char         *precision = by == c->opened.cand ? vn_precision_of_candidate(c) : vn_precision_of(by);
 	const char         *blocks = block_limits(k, c);
 	snprintf(chosen, room, blocks ? "the %s's weights are %.60s" : "the %s's precision is %.40s", who,
-	         blocks      ? vn_recording_format(c->opened.cand)
-	         : precision ? precision
-	                     : "");
+	         blocks ? vn_recording_format(c->opened.cand) : precision);
 	vn_text_clean(chosen, room); /* another program wrote it */
 	const vn_status st = blocks ? vn_limits_shipped(blocks, &c->request.limits, err)
-	                            : vn_limits_own(precision ? precision : "", vn_recording_family(by), &c->request.limits,
-	                                            err);
+	                            : vn_limits_own(precision, vn_recording_family(by), &c->request.limits, err);
 	return st ? vn_context(err, st, "%s", k->cand) : VN_OK;
 }
 
-/* One side is absent: everything on the other is missing or extra. */
-static vn_status judge_alone(const vn_compare_line *k, vn_comparison *c, char *chosen, size_t room, vn_error *err)
+vn_status vn_compare_judge_alone(const vn_compare_line *k, vn_comparison *c, char *chosen, size_t room, vn_error *err)
 {
 	const bool candidate = k->absent == VN_NO_REFERENCE;
 	vn_status  st;
@@ -141,15 +138,6 @@ vn_status vn_compare_open(const vn_compare_line *k, vn_comparison *c, vn_recordi
 		memcpy(sides.opened, opened, sizeof sides.opened);
 	st = vn_sides_open(&sides, c, err);
 	return st ? st : read_limits(k, c, chosen, room, err);
-}
-
-vn_status vn_compare_judge(const vn_compare_line *k, vn_comparison *c, char *chosen, size_t room, vn_error *err)
-{
-	vn_status st;
-	if (k->absent)
-		return judge_alone(k, c, chosen, room, err);
-	st = vn_compare_open(k, c, NULL, chosen, room, err);
-	return st ? st : vn_compare(c, err);
 }
 
 /* ---- the same line again --------------------------------------------------------------------- */

@@ -74,9 +74,12 @@ void      vn_compare_again(const vn_compare_line *k, char again[VN_SHELL_LINE]);
  * limits, for reports. */
 vn_status vn_compare_open(const vn_compare_line *k, vn_comparison *c, vn_recording *const opened[2], char *chosen,
                           size_t room, vn_error *err);
-/* Opens the files and the limits, and compares. If one file of the pair is absent, opens the
- * other. */
+/* Opens the files and the limits, and compares. If nobody declared the candidate's precision and
+ * operations are wrong everywhere, finds the formats in which they are right, and judges by these
+ * (compare_judge.c). If one file of the pair is absent, opens the other. */
 vn_status vn_compare_judge(const vn_compare_line *k, vn_comparison *c, char *chosen, size_t room, vn_error *err);
+/* Same, if one file is absent: everything in the other is missing or extra. */
+vn_status vn_compare_judge_alone(const vn_compare_line *k, vn_comparison *c, char *chosen, size_t room, vn_error *err);
 /* Refuse: a comparison of a file with itself; outputs that cannot be written, or that are inputs;
  * report i if an earlier report has the same file. */
 vn_status vn_compare_check_itself(const vn_compare_line *k, vn_comparison *c, vn_error *err);

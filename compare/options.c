@@ -111,6 +111,9 @@ int vn_options_check_comparing(const char *command, vn_comparing *k, bool has_fl
 	if (k->precision && vn_policy_read("--floor-precision", vn_policy_names, k->precision, &k->policy, &err))
 		return vn_complain(command, "%s", err.text);
 	k->o.floor_policy = k->precision ? &k->policy : NULL;
+	if (k->said && vn_policy_read("--precision", vn_policy_names, k->said, &k->said_policy, &err))
+		return vn_complain(command, "%s", err.text);
+	k->o.precision = k->said ? &k->said_policy : NULL;
 	if (has_floor && k->o.model)
 		return vn_complain(command, "--floor and --model both give a floor; use one of them");
 	if (k->o.floor_policy && !has_floor && !k->o.model)

@@ -228,7 +228,10 @@ static void check_probs(vn_identity_walk *w)
 		const vn_shape *shape = &s.e[0]->shape;
 		const int64_t   H = shape->dim[0], T = shape->dim[1], S = shape->dim[2];
 		int64_t         sums = 0, later = 0, range = 0;
-		const double    allowed = fmax(ldexp(2.0, -vn_dtype_digits(vn_parts_format(&s, 0))), 1e-5);
+		/* half an ulp of each probability, but of those far below 1 few are large */
+		vn_policy       softmax = { vn_parts_format(&s, 0), VN_F32, VN_PRODUCTS_PLAIN, { 0 } };
+		softmax.role[VN_ROLE_SOFTMAX] = w->known ? w->policy.role[VN_ROLE_SOFTMAX] : VN_ROLE_AS_STORED;
+		const double allowed = fmax(ldexp(2.0, -vn_policy_digits(softmax)), 1e-5);
 		w->found->checked++;
 		for (int64_t row = 0; row < H * T; row++) {
 			const int64_t position = w->at->position + w->at->first_row + row % T;
@@ -259,25 +262,32 @@ static void check_probs(vn_identity_walk *w)
 	vn_parts_done(w, &s);
 }
 
-/* Whether values are rounded to half where attention reads them, as in llama.cpp's cache. */
-static bool values_in_f16(const vn_recording *r)
+/* Digits of the values as attention reads them, which may be fewer than those recorded; 0: they
+ * share scales. */
+static int digits_of_values(const vn_identity_walk *w)
 {
-	const char *word = vn_facts_get(vn_recording_run(r), "precision");
-	vn_policy   p;
-	return word && vn_policy_from_word(word, &p) && p.products >= VN_PRODUCTS_GGML_KV16;
+	vn_policy read = { VN_F32, VN_F32, VN_PRODUCTS_PLAIN, { 0 } };
+
+	if (!w->known)
+		return vn_policy_digits(read);
+	read.role[VN_ROLE_PRODUCTS] = w->policy.role[VN_ROLE_PRODUCTS];
+	read.role[VN_ROLE_CACHE] = w->policy.role[VN_ROLE_CACHE];
+	if (read.role[VN_ROLE_CACHE] >= VN_ROLE_Q8_0 || read.role[VN_ROLE_PRODUCTS] >= VN_ROLE_Q8_0)
+		return 0;
+	return w->policy.products >= VN_PRODUCTS_GGML_KV16 ? vn_dtype_digits(VN_F16) : vn_policy_digits(read);
 }
 
 /* The first token of a sequence attends to itself alone. */
 static void first_row(vn_identity_walk *w)
 {
-	vn_parts s = { 0 };
-	if (w->at && w->at->position == 0 && w->at->first_row == 0 && w->at->rows > 0 &&
+	const int digits = digits_of_values(w);
+	vn_parts  s = { 0 };
+	if (digits && w->at && w->at->position == 0 && w->at->first_row == 0 && w->at->rows > 0 &&
 	    vn_parts_load(w, &s, w->layer, "attn_context") && s.e[0]->shape.dim[0] == w->at->rows &&
 	    vn_parts_load(w, &s, w->layer, "v_proj") && s.e[0]->shape.rank == 3 && s.e[1]->shape.rank == 3 &&
 	    s.e[0]->shape.dim[2] == s.e[1]->shape.dim[2] && s.e[1]->shape.dim[1] > 0 &&
 	    s.e[0]->shape.dim[1] % s.e[1]->shape.dim[1] == 0) {
 		const int64_t H = s.e[0]->shape.dim[1], K = s.e[0]->shape.dim[2], group = H / s.e[1]->shape.dim[1];
-		const int     in_f16 = values_in_f16(w->r);
 		int64_t       count = 0;
 		w->found->checked++;
 		for (int64_t h = 0; h < H; h++) {
@@ -285,8 +295,7 @@ static void first_row(vn_identity_walk *w)
 			for (int64_t k = 0; k < K; k++) {
 				const double x = vn_parts_value(&s, 0, h * K + k), v = vn_parts_value(&s, 1, h / group * K + k);
 				same = same && fabs(x - v) <= vn_dtype_ulp(vn_parts_format(&s, 0), v) +
-				                                  vn_dtype_ulp(vn_parts_format(&s, 1), v) +
-				                                  in_f16 * vn_dtype_ulp(VN_F16, v);
+				                                  vn_dtype_ulp(vn_parts_format(&s, 1), v) + ldexp(fabs(v), -digits);
 			}
 			count += !same;
 		}

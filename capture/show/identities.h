@@ -18,7 +18,7 @@
  *   range      gdn_beta is 0 to 1, gdn_g at most 0
  *
  * Tensors that were not recorded, or only in part, are not checked. Tolerances are roundings of the
- * formats in which the tensors are stored.
+ * formats in which the tensors are stored or, if these are coarser, in which the run computed.
  */
 #ifndef VN_CAPTURE_IDENTITIES_H
 #define VN_CAPTURE_IDENTITIES_H
@@ -53,7 +53,8 @@ typedef struct vn_identities_shared {
 	bool (*wanted)(void *context, int step, int layer);
 	void           *context;
 	int             threads;
-	_Atomic int64_t next; /* the first layer of all steps that no thread has taken */
+	const char     *precision; /* of the run, instead of what it records; NULL */
+	_Atomic int64_t next;      /* the first layer of all steps that no thread has taken */
 } vn_identities_shared;
 
 /* Checks layers until none is left; every thread that takes part calls it. Several threads: only

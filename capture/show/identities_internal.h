@@ -4,6 +4,7 @@
 #define VN_CAPTURE_IDENTITIES_INTERNAL_H
 
 #include "capture/show/identities.h"
+#include "libref/plan/policy.h"
 
 /* Pieces of three tensors fit into the nearest cache. */
 enum { VN_MOST_INPUTS = 3, VN_PIECE = 512, VN_MOST_HELD = 32, VN_HELD_BYTES = 48 << 20 };
@@ -20,7 +21,9 @@ typedef struct vn_identity_part {
 
 typedef struct vn_identity_walk {
 	vn_recording     *r;
-	const vn_plan    *plan; /* NULL: not known */
+	const vn_plan    *plan;   /* NULL: not known */
+	vn_policy         policy; /* of the run, if it is known */
+	bool              known;
 	vn_identities    *found;
 	vn_error         *err;
 	vn_status         st;

@@ -1,7 +1,5 @@
 /* identities_read.c: see identities_internal.h. */
 #include "capture/show/identities_internal.h"
-#include "capture/recording/shown.h"
-#include "libref/plan/policy.h"
 
 #include "capture/view/view.h"
 #include "libref/base/clones.h"
@@ -132,13 +130,7 @@ bool vn_parts_same(const vn_parts *s, int a, int b)
 vn_dtype vn_parts_format(const vn_parts *s, int which)
 {
 	const vn_dtype is = s->e[which]->dtype;
-	const char    *word = vn_facts_get(vn_recording_run(s->w->r), "precision");
-	vn_policy      p;
-	/* of a run that says that it is mixed, only the tensor knows */
-	return !word || !vn_policy_from_word(word, &p) || (vn_policy_partly(word) && vn_precision_declared(s->w->r)) ||
-	               is == VN_I32
-	           ? is
-	           : vn_dtype_coarser(is, p.storage);
+	return s->w->known && is != VN_I32 ? vn_dtype_coarser(is, s->w->policy.storage) : is;
 }
 
 double vn_parts_value(const vn_parts *s, int which, int64_t i)

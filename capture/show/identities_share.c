@@ -1,6 +1,7 @@
 /* identities_share.c: checks the layers of all steps, with one or several threads; see
  * identities.h. */
 #include "capture/show/identities_internal.h"
+#include "capture/recording/shown.h"
 
 #include "libref/family/family.h"
 
@@ -29,6 +30,10 @@ vn_status vn_identities_share(vn_identities_shared *s, vn_identities *found, int
 		                   .err = err,
 		                   .most = VN_HELD_BYTES / (s->threads > 1 ? 2 * s->threads : 1) };
 
+	const char *word = s->precision ? s->precision : vn_facts_get(vn_recording_run(s->r), "precision");
+
+	/* of a run that says that it is mixed, only the tensor knows */
+	w.known = word && !(vn_policy_partly(word) && vn_precision_declared(s->r)) && vn_policy_from_word(word, &w.policy);
 	*found = (vn_identities) { 0 };
 	while (!w.st && (w.place = s->next++) < steps * each) {
 		w.at = &step[w.place / each];

@@ -1,5 +1,6 @@
 /* by_itself.c: see by_itself.h. */
 #include "compare/chapters/by_itself.h"
+#include "compare/floor/precision.h"
 #include "compare/match/trusted.h"
 #include "compare/metrics/team.h"
 
@@ -101,7 +102,8 @@ vn_status vn_chapter_check_alone(vn_comparison *c, vn_error *err)
 	int         most = 1;
 	for (int i = 0; i < 2; i++) {
 		const int n = vn_recording_share(r[i]) ? wanted : 1;
-		both[i] = (recording_check) { .shared = { r[i], made ? made : c->opened.plan, has_divergence, c, n, 0 },
+		both[i] = (recording_check) { .shared = { r[i], made ? made : c->opened.plan, has_divergence, c, n,
+			                                      i ? vn_precision_of_candidate(c) : NULL, 0 },
 			                          .lock = PTHREAD_MUTEX_INITIALIZER };
 		most = n > most ? n : most;
 	}

@@ -113,7 +113,7 @@ vn_status vn_chapter_judge(vn_comparison *c, vn_error *err)
 
 vn_status vn_chapter_explain(vn_comparison *c, vn_error *err)
 {
-	const vn_explainer *by = c->result.explainer = c->request.options->explain;
+	const vn_explainer *by = c->result.explainer = c->request.unexplained ? NULL : c->request.options->explain;
 	const vn_status     st = by ? by->explain(c, &c->result.why, err) : VN_OK;
 	return st ? vn_context(err, st, "explain") : VN_OK;
 }

@@ -225,6 +225,7 @@ typedef struct vn_compare_options {
 	bool                strict;       /* a warning counts as outside */
 	bool                trust;        /* what is equal by its digests is not read (trusted.h) */
 	const char         *baseline;     /* report of an earlier comparison (baseline.h); NULL */
+	const vn_policy    *precision;    /* the candidate's, instead of what it records; NULL */
 	const vn_policy    *floor_policy; /* instead of the candidate's own; NULL */
 } vn_compare_options;
 
@@ -237,6 +238,10 @@ typedef struct vn_request {
 	/* command-line arguments to compare the same again, without --allow: " ref.h5 cand.h5 --names
 	 * hf"; NULL: none */
 	const char               *again;
+	/* the candidate's precision as its numbers show it, where nobody declared one */
+	bool                      infers;
+	vn_policy                 inferred;
+	bool                      unexplained; /* without the chapter explain: the caller runs it later */
 } vn_request;
 
 /* The inputs: both sides, and the model, floor and plan that belong to them. */

@@ -27,7 +27,7 @@ static const char *plain_precision(const char *word)
 static const char *wanted_policy(const vn_comparison *c)
 {
 	return c->request.options->floor_policy ? vn_policy_name(*c->request.options->floor_policy)
-	                                        : plain_precision(vn_precision_of(c->opened.cand));
+	                                        : plain_precision(vn_precision_of_candidate(c));
 }
 
 /* Rows of other tokens have another floor, even if the shapes match. */

@@ -30,13 +30,13 @@ static void add_remedy(char *text, size_t room, const vn_recording *r, const cha
 
 vn_status vn_floor_check_precision(vn_comparison *c, const char *who, vn_recording *r, vn_error *err)
 {
-	const char        *word = vn_facts_get(vn_recording_run(r), "precision");
+	const char        *word = r == c->opened.cand ? vn_precision_of_candidate(c) : vn_precision_of(r);
 	char               text[300];
 	vn_policy          said;
 	vn_shown_precision shown;
 	vn_status          st;
 
-	if (!word || !vn_policy_from_word(word, &said))
+	if (!vn_policy_from_word(word, &said))
 		return VN_OK;
 	vn_recording_defer(r, true); /* most tensors are measured later, and checked in the same pass */
 	st = vn_shown_format(r, TENSORS, &shown, err);
@@ -62,6 +62,13 @@ const char *vn_precision_of(const vn_recording *r)
 {
 	const char *p = vn_facts_get(vn_recording_run(r), "precision");
 	return p ? p : "unknown";
+}
+
+const char *vn_precision_of_candidate(const vn_comparison *c)
+{
+	return c->request.options->precision ? vn_policy_name(*c->request.options->precision)
+	       : c->request.infers           ? vn_policy_name(c->request.inferred)
+	                                     : vn_precision_of(c->opened.cand);
 }
 
 void vn_swapped_line(const vn_comparison *c, char line[VN_SHELL_LINE])
@@ -111,11 +118,12 @@ void vn_assume_policy(vn_comparison *c)
 {
 	if (c->request.options->floor_policy)
 		c->opened.policy = *c->request.options->floor_policy;
-	if (c->request.options->floor_policy || vn_policy_of_recording(c->opened.cand, &c->opened.policy))
+	if (c->request.options->floor_policy || vn_policy_from_word(vn_precision_of_candidate(c), &c->opened.policy) ||
+	    vn_policy_of_recording(c->opened.cand, &c->opened.policy))
 		return;
 	vn_lines_add(&c->result.notes,
 	             "%s: precision '%.40s' is not one of %s; %s, the format of its tensors, is used (change it with "
-	             "--floor-precision)",
+	             "--precision)",
 	             vn_recording_path(c->opened.cand), vn_precision_of(c->opened.cand), vn_policy_names,
 	             vn_policy_name(c->opened.policy));
 }

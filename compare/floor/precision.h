@@ -34,5 +34,7 @@ bool vn_policy_finer(vn_policy a, vn_policy b);
 
 /* Returns the recording's words for its precision, or "unknown". Owned by the recording. */
 const char *vn_precision_of(const vn_recording *r);
+/* Same, of the candidate: what options->precision says instead, or what was inferred. */
+const char *vn_precision_of_candidate(const vn_comparison *c);
 
 #endif

@@ -80,6 +80,13 @@ static const char *precision_of(const vn_recording *r)
 	return vn_facts_get(vn_recording_run(r), "precision");
 }
 
+static const char *candidate_precision(const vn_comparison *c)
+{
+	return c->request.options->precision ? vn_policy_name(*c->request.options->precision)
+	       : c->request.infers           ? vn_policy_name(c->request.inferred)
+	                                     : precision_of(c->opened.cand);
+}
+
 vn_status vn_subject_of(const vn_comparison *c, vn_subject *s, vn_error *err)
 {
 	vn_status st;
@@ -91,14 +98,14 @@ vn_status vn_subject_of(const vn_comparison *c, vn_subject *s, vn_error *err)
 	                                                 : vn_recording_config(c->opened.cand),
 	              s);
 	put_value(s, REF_PRECISION, precision_of(c->opened.ref));
-	put_value(s, CAND_PRECISION, precision_of(c->opened.cand));
+	put_value(s, CAND_PRECISION, candidate_precision(c));
 	put_value(s, LIMITS, c->request.limits->digest.hex);
 	if (c->opened.floor)
 		put_value(s, FLOOR, precision_of(c->opened.floor) ? precision_of(c->opened.floor) : "of unknown precision");
 	else if (c->request.options->model)
 		put_value(s, FLOOR,
 		          c->request.options->floor_policy ? vn_policy_name(*c->request.options->floor_policy)
-		                                           : precision_of(c->opened.cand));
+		                                           : candidate_precision(c));
 	else
 		put_value(s, FLOOR, "none");
 	return VN_OK;

@@ -60,7 +60,9 @@ vn_status vn_limits_own(const char *precision, const char *family, vn_limits **l
 {
 	const char *name = file_for(precision, vn_family_is_recurrent(family));
 	return name ? vn_limits_shipped(name, l, err)
-	            : vn_fail(err, VN_ERR_USAGE, "no shipped limits for precision '%.40s'; give --limits FILE", precision);
+	            : vn_fail(err, VN_ERR_USAGE,
+	                      "no shipped limits for precision '%.40s'; give --limits FILE, or --precision %s", precision,
+	                      vn_policy_names);
 }
 
 vn_status vn_limits_bitwise(vn_limits **l, vn_error *err)

@@ -207,6 +207,9 @@ void vn_next_commands(const vn_comparison *c, vn_lines *lines)
 		return;
 	if (c->result.swapped)
 		add_swapped(c, lines);
+	if (c->request.infers)
+		add_again(c, c->result.why ? "explain" : "compare", 0, "--precision", vn_policy_name(c->request.inferred),
+		          lines);
 	if (!c->result.within)
 		after_failure(c, lines);
 	else if (!c->opened.model && !c->request.options->bitwise)

@@ -76,7 +76,7 @@ try compare nowhere.h5 there.h5
 try synth
 try synth no-such-shape -o d
 try synth qwen2 -o d
-try compare a b --precision f16
+try compare a b --precison f16
 try compare a b --allow token_id,weights
 try import "$FIXTURES/qwen2-trained" -o d.h5
 try synth qwen2-0.5b

@@ -1,0 +1,341 @@
+/* compare_judge.c: compares one pair and, where nobody declared the candidate's precision, finds
+ * the formats of its roles.
+ *
+ * Real engines mix formats: a float32 run with a float16 cache, or with products in bfloat16.
+ * Judged as float32, the operations of that role are wrong in every layer and step. If so, the
+ * comparison is repeated with one role in one format after the other (libref/plan/policy.h), and
+ * the policy is taken in which these operations are right. It needs evidence that the format was
+ * used, not only that its floor is wide enough:
+ *
+ *   alike     the candidate is far nearer to what the format gives than to what none gives: its
+ *             numbers were rounded as the policy says
+ *   as large  or, if many roundings lie between captured tensors, so that no bit of them is known:
+ *             the candidate is as far from a run without the format as a run with it is
+ *
+ * A deviation in one layer or step is no policy: then the operations of the other layers are wrong
+ * under it. Where the precision was declared, the declaration rules, and the policy found is only
+ * named in a warning.
+ */
+#include "compare/compare_line.h"
+
+#include "compare/chapters/chapters.h"
+#include "compare/floor/precision.h"
+#include "compare/replay/local.h"
+#include "capture/recording/shown.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ALIKE: mean factor by which the operations of a role must be nearer. LARGEST, LEAST: an error
+ * that is as large as the format's, in floors. MOST_LEFT: of the role's operations, at most one in
+ * so many may remain wrong: they have a fault of their own. */
+#define ALIKE   4.0
+#define LARGEST 2.0
+#define LEAST   0.4
+enum { MOST_LEFT = 5, TENSORS = 64 };
+
+typedef struct idea {
+	vn_role        role;
+	vn_role_format format;
+} idea;
+
+/* In the order of preference among equals. */
+static const idea ideas[] = {
+	{ VN_ROLE_CACHE, VN_ROLE_F16 },     { VN_ROLE_CACHE, VN_ROLE_BF16 },   { VN_ROLE_PRODUCTS, VN_ROLE_TF32 },
+	{ VN_ROLE_PRODUCTS, VN_ROLE_BF16 }, { VN_ROLE_PRODUCTS, VN_ROLE_F16 }, { VN_ROLE_WEIGHTS, VN_ROLE_BF16 },
+	{ VN_ROLE_WEIGHTS, VN_ROLE_F16 },   { VN_ROLE_SOFTMAX, VN_ROLE_F16 },  { VN_ROLE_SOFTMAX, VN_ROLE_BF16 },
+	{ VN_ROLE_CACHE, VN_ROLE_Q8_0 },    { VN_ROLE_CACHE, VN_ROLE_INT8 },   { VN_ROLE_CACHE, VN_ROLE_F8 },
+	{ VN_ROLE_PRODUCTS, VN_ROLE_INT8 }, { VN_ROLE_PRODUCTS, VN_ROLE_F8 },  { VN_ROLE_WEIGHTS, VN_ROLE_INT8 },
+	{ VN_ROLE_WEIGHTS, VN_ROLE_F8 },    { VN_ROLE_WEIGHTS, VN_ROLE_Q8_0 },
+};
+enum { N_IDEAS = sizeof ideas / sizeof *ideas };
+
+/* ---- which checkpoints a role decides -------------------------------------------------------- */
+
+/* How a role's operation takes part in a checkpoint: not; among others of a span; alone. */
+typedef enum role_part { PART_NONE, PART_AMONG, PART_ALONE } role_part;
+
+typedef struct role_walk {
+	const vn_comparison *c;
+	const vn_plan       *plan;
+	bool                *known; /* (values), of the step: captured */
+	bool                *seen;  /* (nodes) */
+	int                  step;  /* of known; -1: none yet */
+} role_walk;
+
+static bool op_of_role(vn_op op, vn_role role)
+{
+	return role == VN_ROLE_WEIGHTS || role == VN_ROLE_PRODUCTS ? op == VN_OP_LINEAR : op == VN_OP_ATTENTION;
+}
+
+/* Is there such an operation between the value and the captured ones before it? */
+static bool span_has(role_walk *s, int value, vn_role role)
+{
+	const int node = s->plan->value[value].node;
+
+	if (node < 0 || s->seen[node])
+		return false;
+	s->seen[node] = true;
+	const vn_node *n = &s->plan->node[node];
+	if (op_of_role(n->op, role))
+		return true;
+	for (int i = 0; i < n->n_in; i++) {
+		const int in = vn_plan_root(s->plan, n->in[i]);
+		if (!s->known[in] && span_has(s, in, role))
+			return true;
+	}
+	return false;
+}
+
+static void look_at_step(role_walk *s, int step)
+{
+	memset(s->known, 0, (size_t)s->plan->n_values * sizeof *s->known);
+	s->step = step;
+	for (int i = 0; i < s->c->result.n_checkpoints; i++) {
+		const vn_checkpoint *p = &s->c->result.checkpoint[i];
+		if (p->step == step && p->replayed && p->value >= 0)
+			s->known[vn_plan_root(s->plan, p->value)] = true;
+	}
+}
+
+static role_part part_of(role_walk *s, const vn_checkpoint *p, vn_role role)
+{
+	if (!vn_local_judges(p) || p->value < 0)
+		return PART_NONE;
+	if (p->step != s->step)
+		look_at_step(s, p->step);
+	memset(s->seen, 0, (size_t)s->plan->n_nodes * sizeof *s->seen);
+	const int value = vn_plan_root(s->plan, p->value), node = s->plan->value[value].node;
+	if (node < 0 || !span_has(s, value, role))
+		return PART_NONE;
+	return p->replay.span > 1                                                                 ? PART_AMONG
+	       : s->plan->node[node].op == VN_OP_ATTENTION && s->plan->node[node].out[0] != value ? PART_NONE
+	                                                                                          : PART_ALONE;
+}
+
+/* Fills part (checkpoints). If the role's operation stands alone somewhere, only these checkpoints
+ * count. Returns how many count. */
+static int list_parts(role_walk *s, vn_role role, role_part *of)
+{
+	int alone = 0, among = 0;
+
+	for (int i = 0; i < s->c->result.n_checkpoints; i++) {
+		of[i] = part_of(s, &s->c->result.checkpoint[i], role);
+		alone += of[i] == PART_ALONE;
+		among += of[i] == PART_AMONG;
+	}
+	for (int i = 0; alone && i < s->c->result.n_checkpoints; i++)
+		of[i] = of[i] == PART_AMONG ? PART_NONE : of[i];
+	return alone ? alone : among;
+}
+
+/* ---- the evidence ---------------------------------------------------------------------------- */
+
+typedef struct evidence {
+	bool   fits;
+	double nearer; /* logarithm of the mean factor by which the candidate is nearer than before */
+} evidence;
+
+static double logarithm(double x)
+{
+	return log(fmax(x, 1e-40));
+}
+
+/* was: judged without the format; is: with it. */
+static evidence weigh(const vn_comparison *was, const vn_comparison *is, const role_part *of, int n)
+{
+	double before = 0, floors = 0, nearer = 0;
+	int    left = 0;
+
+	for (int i = 0; i < was->result.n_checkpoints; i++) {
+		const vn_checkpoint *p = &was->result.checkpoint[i], *q = &is->result.checkpoint[i];
+		if (!of[i])
+			continue;
+		if (!vn_local_judges(q) || !(q->replay.floor > 0))
+			return (evidence) { 0 };
+		left += vn_local_beyond(q);
+		before += p->replay.local / q->replay.floor / n;
+		floors += logarithm(p->replay.local / q->replay.floor) / n;
+		nearer += logarithm(p->replay.local) / n - logarithm(fmax(q->replay.local, q->replay.floor * 1e-3)) / n;
+	}
+	const bool alike = nearer > log(ALIKE), large = before <= LARGEST && floors >= log(LEAST);
+	return (evidence) { left * MOST_LEFT <= n && (alike || large), nearer };
+}
+
+/* Are all operations of the role wrong, in every layer and step? */
+static bool all_wrong(const vn_comparison *c, const role_part *of, int n)
+{
+	int wrong = 0;
+
+	for (int i = 0; i < c->result.n_checkpoints; i++)
+		wrong += of[i] && vn_local_beyond(&c->result.checkpoint[i]);
+	return n > 0 && (n - wrong) * MOST_LEFT <= n;
+}
+
+/* ---- one comparison -------------------------------------------------------------------------- */
+
+typedef struct inference {
+	const vn_compare_line *k;
+	char                  *chosen;
+	size_t                 room;
+} inference;
+
+/* Compares with this policy, without explanations. Close *c afterwards, also after a failure. */
+static vn_status judge_as(const inference *x, const vn_comparison *like, vn_policy policy, vn_comparison *c,
+                          vn_error *err)
+{
+	*c = (vn_comparison) { .request = { .options = like->request.options,
+		                                .again = like->request.again,
+		                                .infers = true,
+		                                .inferred = policy,
+		                                .unexplained = true } };
+	const vn_status st = vn_compare_open(x->k, c, NULL, x->chosen, x->room, err);
+	return st ? st : vn_compare(c, err);
+}
+
+/* Tries every idea that *is (the comparison by *policy) leaves possible. *found: the best was put
+ * into *policy, and its comparison into *is. */
+static vn_status try_ideas(const inference *x, vn_policy *policy, vn_comparison *is, bool *found, vn_error *err)
+{
+	const size_t  n = (size_t)is->result.n_checkpoints + 1;
+	role_walk     s = { .c = is, .plan = is->opened.plan, .step = -1 };
+	vn_comparison best = { 0 };
+	double        nearest = 0;
+	vn_status     st = VN_OK;
+	role_part    *of = malloc(n * sizeof *of);
+
+	*found = false;
+	s.known = malloc((size_t)s.plan->n_values * sizeof *s.known + 1);
+	s.seen = malloc((size_t)s.plan->n_nodes * sizeof *s.seen + 1);
+	if (!of || !s.known || !s.seen)
+		st = vn_fail(err, VN_ERR_NOMEM, "no memory to infer formats");
+	for (int i = 0; !st && i < N_IDEAS; i++) {
+		const int     count = policy->role[ideas[i].role] ? 0 : list_parts(&s, ideas[i].role, of);
+		vn_policy     next = *policy;
+		vn_comparison with;
+		if (!all_wrong(is, of, count))
+			continue;
+		next.role[ideas[i].role] = ideas[i].format;
+		st = judge_as(x, is, next, &with, err);
+		const evidence e = !st && with.result.n_checkpoints == is->result.n_checkpoints ? weigh(is, &with, of, count)
+		                                                                                : (evidence) { 0 };
+		if (e.fits && (!*found || e.nearer > nearest + log(1.1))) {
+			vn_comparison_close(&best);
+			best = with;
+			nearest = e.nearer;
+			*found = true;
+			*policy = next;
+			policy->role[ideas[i].role] = VN_ROLE_AS_STORED; /* until all were tried */
+			best.request.inferred = next;
+		} else {
+			vn_comparison_close(&with);
+		}
+	}
+	if (*found) {
+		*policy = best.request.inferred;
+		vn_comparison_close(is);
+		*is = best;
+	}
+	free(of);
+	free(s.known);
+	free(s.seen);
+	return st;
+}
+
+/* ---- the whole ------------------------------------------------------------------------------- */
+
+/* *coarse: the numbers themselves are of a coarser format than the precision: that is said
+ * elsewhere (precision.h). */
+static vn_status look_at_numbers(vn_comparison *c, vn_policy said, bool *coarse, vn_error *err)
+{
+	vn_shown_precision shown;
+	const vn_status    st = vn_shown_format(c->opened.cand, TENSORS, &shown, err);
+
+	*coarse = !st && shown.votes && vn_dtype_digits(shown.format) < vn_dtype_digits(said.storage);
+	return st;
+}
+
+static bool can_infer(const vn_compare_line *k, const vn_comparison *c, vn_policy *policy)
+{
+	const vn_compare_options *o = c->request.options;
+
+	return !c->result.within && c->opened.model && c->opened.plan && c->result.replayed && !o->precision &&
+	       !o->floor_policy && !o->bitwise && !k->limits && !(o->allow & (VN_ALLOW_ITSELF | VN_ALLOW_WEIGHTS)) &&
+	       vn_policy_from_word(vn_precision_of(c->opened.cand), policy) && !vn_policy_mixed(*policy);
+}
+
+static void say_inferred(vn_comparison *c, vn_policy policy, bool declared)
+{
+	char words[160];
+
+	vn_policy_words(policy, words, sizeof words);
+	if (declared)
+		vn_lines_add(
+			&c->result.warnings,
+			"the candidate is declared as %s, but its numbers are those of a run with %s: --precision %s judges "
+			"it as that",
+			vn_precision_of(c->opened.cand), words, vn_policy_name(policy));
+	else
+		vn_lines_add(&c->result.warnings,
+		             "nobody declared the candidate's formats; it is judged as its numbers are: %s (--precision %s "
+		             "declares it)",
+		             words, vn_policy_name(policy));
+}
+
+/* Closes c and compares again, by the policy found. */
+static vn_status judge_by(const inference *x, vn_comparison *c, vn_policy policy, vn_error *err)
+{
+	const vn_request was = c->request;
+
+	vn_comparison_close(c);
+	*c = (vn_comparison) { .request = {
+							   .options = was.options, .again = was.again, .infers = true, .inferred = policy } };
+	const vn_status st = vn_compare_open(x->k, c, NULL, x->chosen, x->room, err);
+	return st ? st : vn_compare(c, err);
+}
+
+static vn_status judge_pair(const vn_compare_line *k, vn_comparison *c, char *chosen, size_t room, vn_error *err)
+{
+	const inference x = { k, chosen, room };
+	char            kept[128];
+	vn_comparison   is = { 0 };
+	vn_policy       policy;
+	bool            found = false, any = false;
+	vn_status       st = vn_compare_open(k, c, NULL, chosen, room, err);
+
+	c->request.unexplained = true;
+	if (st || (st = vn_compare(c, err)))
+		return st;
+	c->request.unexplained = false;
+	bool coarse = true;
+	if (can_infer(k, c, &policy) && (st = look_at_numbers(c, policy, &coarse, err)))
+		return st;
+	if (coarse)
+		return vn_chapter_explain(c, err);
+	const bool declared = vn_precision_declared(c->opened.cand);
+	snprintf(kept, sizeof kept, "%s", chosen);
+	do {
+		if (!any && !(st = judge_as(&x, c, policy, &is, err)))
+			any = true;
+		if (!st)
+			st = try_ideas(&x, &policy, &is, &found, err);
+	} while (!st && found);
+	vn_comparison_close(&is);
+	if (st)
+		return st;
+	if (vn_policy_mixed(policy) && !declared && !(st = judge_by(&x, c, policy, err)))
+		say_inferred(c, policy, false);
+	else if (!st) {
+		snprintf(chosen, room, "%s", kept);
+		if (vn_policy_mixed(policy))
+			say_inferred(c, policy, true);
+		st = vn_chapter_explain(c, err);
+	}
+	return st;
+}
+
+vn_status vn_compare_judge(const vn_compare_line *k, vn_comparison *c, char *chosen, size_t room, vn_error *err)
+{
+	return (k->absent ? vn_compare_judge_alone : judge_pair)(k, c, chosen, room, err);
+}
