@@ -1,6 +1,6 @@
 /* test_roles.c: what the formats of roles round to, and where the reference engine rounds. */
 #include "libref/ops/roles.h"
-#include "tests/suite.h"
+#include "tests/support/suite.h"
 
 #include <math.h>
 #include <string.h>
