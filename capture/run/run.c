@@ -27,7 +27,7 @@ static bool *choose_values(const vn_recipe *r, const vn_plan *plan, vn_error *er
 		vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", plan->n_values);
 	} else if (r->follow) {
 		memcpy(want, r->follow->any, (size_t)plan->n_values * sizeof *want);
-	} else if (vn_taps_choose(plan, r->pattern, r->n_patterns, r->first_layer, r->last_layer, want, err)) {
+	} else if (vn_taps_choose(plan, r->pattern, r->n_patterns, (int[]) { r->first_layer, r->last_layer }, want, err)) {
 		free(want);
 		want = NULL;
 	}

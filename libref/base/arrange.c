@@ -125,27 +125,35 @@ vn_arrange vn_arrange_back(const vn_arrange *m)
 	return back; /* REVERSED and EXCHANGED are their own inverses */
 }
 
-void vn_arrange_part(void *y, const void *x, const vn_arrange *m, size_t outer, size_t n, size_t piece, size_t from,
-                     size_t to)
+/* Fills `count` pieces of y from the pieces of x that begin at `source`; negative: with zeros. */
+static void put_run(char *y, const char *x, int64_t source, int64_t count, size_t piece)
+{
+	if (source < 0)
+		memset(y, 0, (size_t)count * piece);
+	else
+		memcpy(y, x + (size_t)source * piece, (size_t)count * piece);
+}
+
+void vn_arrange_part(void *y, const void *x, const vn_arrange *m, size_t n, size_t piece, vn_arrange_range part)
 {
 	int64_t run;
 
-	for (size_t i = from; i < to; i += (size_t)run) {
+	for (size_t i = part.from; i < part.to; i += (size_t)run) {
 		const int64_t source = vn_arranged_run(m, (int64_t)i, (int64_t)n, &run);
-		run = run < (int64_t)(to - i) ? run : (int64_t)(to - i);
-		for (size_t o = 0; o < outer; o++) {
-			char *at = (char *)y + (o * n + i) * piece;
-			if (source < 0)
-				memset(at, 0, (size_t)run * piece);
-			else
-				memcpy(at, (const char *)x + (o * n + (size_t)source) * piece, (size_t)run * piece);
-		}
+		run = run < (int64_t)(part.to - i) ? run : (int64_t)(part.to - i);
+		put_run((char *)y + i * piece, x, source, run, piece);
 	}
 }
 
 void vn_arrange_bytes(void *y, const void *x, const vn_arrange *m, size_t outer, size_t n, size_t piece)
 {
-	vn_arrange_part(y, x, m, outer, n, piece, 0, n);
+	int64_t run;
+
+	for (size_t i = 0; i < n; i += (size_t)run) {
+		const int64_t source = vn_arranged_run(m, (int64_t)i, (int64_t)n, &run);
+		for (size_t o = 0; o < outer; o++)
+			put_run((char *)y + (o * n + i) * piece, (const char *)x + o * n * piece, source, run, piece);
+	}
 }
 
 /* ---- axes -------------------------------------------------------------------------------- */

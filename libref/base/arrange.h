@@ -55,9 +55,11 @@ vn_arrange vn_arrange_back(const vn_arrange *m);
 
 /* Rearranges x (outer,n,piece bytes) along the axis of length n into y, of the same shape. */
 void vn_arrange_bytes(void *y, const void *x, const vn_arrange *m, size_t outer, size_t n, size_t piece);
-/* Same, but fills indices [from, to) of that axis only. */
-void vn_arrange_part(void *y, const void *x, const vn_arrange *m, size_t outer, size_t n, size_t piece, size_t from,
-                     size_t to);
+/* Same with outer 1, but fills indices [from, to) of that axis only. */
+typedef struct vn_arrange_range {
+	size_t from, to;
+} vn_arrange_range;
+void vn_arrange_part(void *y, const void *x, const vn_arrange *m, size_t n, size_t piece, vn_arrange_range part);
 
 /* Returns the offset of element i of a tensor with n axes of these sizes. stride[k]: how far apart
  * the neighbours along axis k are. */

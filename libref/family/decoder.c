@@ -16,21 +16,20 @@ int vn_decoder_norm(vn_builder *p, const vn_config *c, int x, int w, vn_point ou
 	return (c->norm_one ? vn_plan_rms_norm_one : vn_plan_rms_norm)(p, x, w, c->norm_eps, out);
 }
 
-int vn_decoder_linear(vn_builder *p, int layer, int x, const char *name, int64_t m, int64_t n, bool has_bias, int heads,
-                      vn_point out)
+int vn_decoder_linear(vn_builder *p, int layer, int x, vn_decoder_product y)
 {
 	char full[VN_NAME_MAX];
 	int  w, bias = -1;
 
-	snprintf(full, sizeof full, "%s.weight", name);
-	w = vn_decoder_weight(p, layer, full, m, n);
-	snprintf(full, sizeof full, "%s.bias", name);
-	if (has_bias)
-		bias = vn_decoder_weight(p, layer, full, m, 0);
-	return vn_plan_linear(p, x, w, bias, heads, out);
+	snprintf(full, sizeof full, "%s.weight", y.name);
+	w = vn_decoder_weight(p, layer, full, y.m, y.n);
+	snprintf(full, sizeof full, "%s.bias", y.name);
+	if (y.has_bias)
+		bias = vn_decoder_weight(p, layer, full, y.m, 0);
+	return vn_plan_linear(p, x, w, bias, y.heads, y.out);
 }
 
-#define LINEAR(x, ...)        vn_decoder_linear(p, l, x, __VA_ARGS__)
+#define LINEAR(x, ...)        vn_decoder_linear(p, l, x, (vn_decoder_product) { __VA_ARGS__ })
 #define NORM(x, name, n, out) vn_decoder_norm(p, c, x, vn_decoder_weight(p, l, name ".weight", n, 0), out)
 
 /* window 0: none */
@@ -50,7 +49,7 @@ static int attention(vn_builder *p, const vn_config *c, int l, int window, int x
 	}
 	q = vn_plan_rope(p, q, &c->rope, VN_POINT_Q_ROPE);                              /* (T,H,K) */
 	k = vn_plan_rope(p, k, &c->rope, VN_POINT_K_ROPE);                              /* (T,G,K) */
-	ctx = vn_plan_attention(p, q, k, v, scale, window, VN_POINT_ATTN_CONTEXT);      /* (T,H,K) */
+	ctx = vn_plan_attention(p, q, k, v, scale, window);                             /* (T,H,K) */
 	o = LINEAR(ctx, "self_attn.o_proj", D, H * K, c->o_bias, 0, VN_POINT_ATTN_OUT); /* (T,D) */
 	return vn_plan_add(p, x, o, VN_POINT_ATTN_RESIDUAL);                            /* (T,D) */
 }

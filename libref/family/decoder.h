@@ -20,15 +20,22 @@ vn_status vn_plan_decoder(const char *path, vn_config *c, vn_plan **plan, vn_err
 
 /* Returns the weight "model.layers.L.NAME" of shape (m) or, if n is not 0, (m,n). */
 int vn_decoder_weight(vn_builder *p, int layer, const char *name, int64_t m, int64_t n);
-/* Adds the product of x (T,n) with the weight "model.layers.L.NAME.weight" and, if has_bias, the
- * bias "model.layers.L.NAME.bias". Returns a value of shape (T,m) or, if heads is not 0,
+/* A product with the weight "model.layers.L.NAME.weight" (m,n) and, if it has one, the bias
+ * "model.layers.L.NAME.bias". Its value has the shape (T,m) or, if heads is not 0,
  * (T,heads,m/heads). */
-int vn_decoder_linear(vn_builder *p, int layer, int x, const char *name, int64_t m, int64_t n, bool has_bias, int heads,
-                      vn_point out);
+typedef struct vn_decoder_product {
+	const char *name;
+	int64_t     m, n;
+	bool        has_bias;
+	int         heads;
+	vn_point    out;
+} vn_decoder_product;
+/* Adds the product of x (T,n). */
+int  vn_decoder_linear(vn_builder *p, int layer, int x, vn_decoder_product y);
 /* Adds the norm of x with weight w. */
-int vn_decoder_norm(vn_builder *p, const vn_config *c, int x, int w, vn_point out);
+int  vn_decoder_norm(vn_builder *p, const vn_config *c, int x, int w, vn_point out);
 /* Adds everything from attn_residual to the output of layer l. */
-int vn_decoder_feed_forward(vn_builder *p, const vn_config *c, int l, int x);
+int  vn_decoder_feed_forward(vn_builder *p, const vn_config *c, int l, int x);
 /* Adds everything from the output of the last layer to the logits. */
 void vn_decoder_head(vn_builder *p, const vn_config *c, int embedding, int x);
 

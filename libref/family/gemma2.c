@@ -71,7 +71,7 @@ static vn_status window_of(const char *path, const gemma2 *m, int layer, int *wi
 	return m->c.layer_types ? vn_config_window(path, &m->c, layer, window, err) : VN_OK;
 }
 
-#define LINEAR(x, ...)     vn_decoder_linear(p, l, x, __VA_ARGS__)
+#define LINEAR(x, ...)     vn_decoder_linear(p, l, x, (vn_decoder_product) { __VA_ARGS__ })
 #define NORM(x, name, out) vn_decoder_norm(p, c, x, vn_decoder_weight(p, l, name ".weight", c->D, 0), out)
 
 static int attention(vn_builder *p, const gemma2 *m, int l, int window, int x)
@@ -80,13 +80,13 @@ static int attention(vn_builder *p, const gemma2 *m, int l, int window, int x)
 	const int        D = c->D, H = c->H, G = c->G, K = c->K;
 	int              h, q, k, v, ctx, o;
 
-	h = NORM(x, "input_layernorm", VN_POINT_ATTN_NORM);                                             /* (T,D) */
-	q = LINEAR(h, "self_attn.q_proj", H * K, D, c->qkv_bias, H, VN_POINT_Q_PROJ);                   /* (T,H,K) */
-	k = LINEAR(h, "self_attn.k_proj", G * K, D, c->qkv_bias, G, VN_POINT_K_PROJ);                   /* (T,G,K) */
-	v = LINEAR(h, "self_attn.v_proj", G * K, D, c->qkv_bias, G, VN_POINT_V_PROJ);                   /* (T,G,K) */
-	q = vn_plan_rope(p, q, &c->rope, VN_POINT_Q_ROPE);                                              /* (T,H,K) */
-	k = vn_plan_rope(p, k, &c->rope, VN_POINT_K_ROPE);                                              /* (T,G,K) */
-	ctx = vn_plan_attention(p, q, k, v, 1.0 / sqrt(m->query_scale), window, VN_POINT_ATTN_CONTEXT); /* (T,H,K) */
+	h = NORM(x, "input_layernorm", VN_POINT_ATTN_NORM);                           /* (T,D) */
+	q = LINEAR(h, "self_attn.q_proj", H * K, D, c->qkv_bias, H, VN_POINT_Q_PROJ); /* (T,H,K) */
+	k = LINEAR(h, "self_attn.k_proj", G * K, D, c->qkv_bias, G, VN_POINT_K_PROJ); /* (T,G,K) */
+	v = LINEAR(h, "self_attn.v_proj", G * K, D, c->qkv_bias, G, VN_POINT_V_PROJ); /* (T,G,K) */
+	q = vn_plan_rope(p, q, &c->rope, VN_POINT_Q_ROPE);                            /* (T,H,K) */
+	k = vn_plan_rope(p, k, &c->rope, VN_POINT_K_ROPE);                            /* (T,G,K) */
+	ctx = vn_plan_attention(p, q, k, v, 1.0 / sqrt(m->query_scale), window);      /* (T,H,K) */
 	vn_plan_set(p, ctx, "cap", m->score_cap);
 	o = LINEAR(ctx, "self_attn.o_proj", D, H * K, c->o_bias, 0, VN_POINT_ATTN_OUT); /* (T,D) */
 	o = NORM(o, "post_attention_layernorm", VN_POINT_ATTN_POST_NORM);               /* (T,D) */

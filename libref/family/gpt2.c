@@ -21,17 +21,17 @@ typedef struct gpt2 {
 
 /* Reads a size under its own name or its name in newer families. In transformers both set one
  * field, and the last one written wins. */
-static vn_status read_size(const char *path, const json_t *j, const char *name, const char *other, int high, int *out,
+static vn_status read_size(const char *path, const json_t *j, const char *const name[2], int high, int *out,
                            vn_error *err)
 {
 	int       own = 0, alias = 0;
 	vn_status st;
 
-	if ((st = vn_config_int(path, j, name, 1, high, &own, err)) ||
-	    (st = vn_config_int(path, j, other, 1, high, &alias, err)))
+	if ((st = vn_config_int(path, j, name[0], 1, high, &own, err)) ||
+	    (st = vn_config_int(path, j, name[1], 1, high, &alias, err)))
 		return st;
 	if (own && alias && own != alias)
-		return vn_fail(err, VN_ERR_FORMAT, "%s: %s is %d, but %s is %d", path, name, own, other, alias);
+		return vn_fail(err, VN_ERR_FORMAT, "%s: %s is %d, but %s is %d", path, name[0], own, name[1], alias);
 	*out = own ? own : alias ? alias : *out;
 	return VN_OK;
 }
@@ -51,10 +51,11 @@ static vn_status read_config(const char *path, const json_t *j, gpt2 *c, vn_erro
 		          .tied = true,
 		          .scale = true };
 	if ((st = vn_config_int(path, j, "vocab_size", 1, 1 << 24, &c->V, err)) ||
-	    (st = read_size(path, j, "n_embd", "hidden_size", 1 << 20, &c->D, err)) ||
-	    (st = read_size(path, j, "n_layer", "num_hidden_layers", 1024, &c->L, err)) ||
-	    (st = read_size(path, j, "n_head", "num_attention_heads", 4096, &c->H, err)) ||
-	    (st = read_size(path, j, "n_positions", "max_position_embeddings", 1 << 24, &c->context, err)))
+	    (st = read_size(path, j, (const char *[]) { "n_embd", "hidden_size" }, 1 << 20, &c->D, err)) ||
+	    (st = read_size(path, j, (const char *[]) { "n_layer", "num_hidden_layers" }, 1024, &c->L, err)) ||
+	    (st = read_size(path, j, (const char *[]) { "n_head", "num_attention_heads" }, 4096, &c->H, err)) ||
+	    (st = read_size(path, j, (const char *[]) { "n_positions", "max_position_embeddings" }, 1 << 24, &c->context,
+	                    err)))
 		return st;
 	c->F = 4 * c->D;
 	if ((st = vn_config_int(path, j, "n_inner", 1, 1 << 22, &c->F, err)) ||
@@ -90,16 +91,17 @@ static int add_norm(vn_builder *p, const gpt2 *c, int layer, int x, const char *
 	return vn_plan_layer_norm(p, x, w, bias, c->eps, out);
 }
 
-/* (T,m) of x (T,n) */
-static int add_product(vn_builder *p, int layer, int x, const char *name, int n, int m, vn_point out)
+/* (T,size[1]) of x (T,size[0]) */
+static int add_product(vn_builder *p, int layer, int x, const char *name, const int size[2], vn_point out)
 {
-	const int w = add_weight(p, layer, name, "weight", n, m), bias = add_weight(p, layer, name, "bias", m, 0);
+	const int w = add_weight(p, layer, name, "weight", size[0], size[1]);
+	const int bias = add_weight(p, layer, name, "bias", size[1], 0);
 
 	return vn_plan_conv1d(p, x, w, bias, 0, out);
 }
 
 #define NORM(x, name, out)          add_norm(p, &c, l, x, name, out)
-#define PRODUCT(x, name, n, m, out) add_product(p, l, x, name, n, m, out)
+#define PRODUCT(x, name, n, m, out) add_product(p, l, x, name, (int[]) { n, m }, out)
 
 static vn_status plan_gpt2(const char *path, const json_t *config, vn_plan **plan, vn_error *err)
 {
@@ -124,16 +126,15 @@ static vn_status plan_gpt2(const char *path, const json_t *config, vn_plan **pla
 	int       x = vn_plan_add(p, tokens, positions, VN_POINT_EMBED);     /* (T,D) */
 	for (int l = 0; l < c.L; l++) {
 		vn_plan_layer(p, l);
-		vn_plan_name(p, x, VN_POINT_INPUT);                           /* (T,D) */
-		h = NORM(x, "ln_1", VN_POINT_ATTN_NORM);                      /* (T,D) */
-		h = PRODUCT(h, "attn.c_attn", D, 3 * D, VN_POINT_C_ATTN);     /* (T,3D) */
-		q = vn_plan_slice(p, h, 3 * D, 0, D, H, VN_POINT_Q_PROJ);     /* (T,H,K) */
-		k = vn_plan_slice(p, h, 3 * D, D, D, H, VN_POINT_K_PROJ);     /* (T,H,K) */
-		v = vn_plan_slice(p, h, 3 * D, 2 * D, D, H, VN_POINT_V_PROJ); /* (T,H,K) */
-		ctx = vn_plan_attention(p, q, k, v, c.by_layer ? scale / (l + 1) : scale, 0,
-		                        VN_POINT_ATTN_CONTEXT);           /* (T,H,K) */
-		o = PRODUCT(ctx, "attn.c_proj", D, D, VN_POINT_ATTN_OUT); /* (T,D) */
-		x = vn_plan_add(p, x, o, VN_POINT_ATTN_RESIDUAL);         /* (T,D) */
+		vn_plan_name(p, x, VN_POINT_INPUT);                                            /* (T,D) */
+		h = NORM(x, "ln_1", VN_POINT_ATTN_NORM);                                       /* (T,D) */
+		h = PRODUCT(h, "attn.c_attn", D, 3 * D, VN_POINT_C_ATTN);                      /* (T,3D) */
+		q = vn_plan_slice(p, h, (vn_columns) { 3 * D, 0, D }, H, VN_POINT_Q_PROJ);     /* (T,H,K) */
+		k = vn_plan_slice(p, h, (vn_columns) { 3 * D, D, D }, H, VN_POINT_K_PROJ);     /* (T,H,K) */
+		v = vn_plan_slice(p, h, (vn_columns) { 3 * D, 2 * D, D }, H, VN_POINT_V_PROJ); /* (T,H,K) */
+		ctx = vn_plan_attention(p, q, k, v, c.by_layer ? scale / (l + 1) : scale, 0);  /* (T,H,K) */
+		o = PRODUCT(ctx, "attn.c_proj", D, D, VN_POINT_ATTN_OUT);                      /* (T,D) */
+		x = vn_plan_add(p, x, o, VN_POINT_ATTN_RESIDUAL);                              /* (T,D) */
 
 		h = NORM(x, "ln_2", VN_POINT_MLP_NORM);                      /* (T,D) */
 		up = PRODUCT(h, "mlp.c_fc", D, F, VN_POINT_UP_PROJ);         /* (T,F) */

@@ -111,7 +111,7 @@ static vn_status is_linear(const char *path, const qwen3_5 *m, int layer, bool *
 }
 
 #define WEIGHT(name, m, n)    vn_decoder_weight(p, l, name ".weight", m, n)
-#define LINEAR(x, ...)        vn_decoder_linear(p, l, x, __VA_ARGS__)
+#define LINEAR(x, ...)        vn_decoder_linear(p, l, x, (vn_decoder_product) { __VA_ARGS__ })
 #define NORM(x, name, n, out) vn_decoder_norm(p, c, x, WEIGHT(name, n, 0), out)
 
 static int delta_net(vn_builder *p, const qwen3_5 *m, int l, int x)
@@ -133,9 +133,9 @@ static int delta_net(vn_builder *p, const qwen3_5 *m, int l, int x)
 	b = LINEAR(h, "linear_attn.in_proj_b", nv, D, false, 0, VN_POINT_GDN_B);              /* (T,nv) */
 	a = LINEAR(h, "linear_attn.in_proj_a", nv, D, false, 0, VN_POINT_GDN_A);              /* (T,nv) */
 	mix = vn_plan_causal_conv(p, qkv, taps, VN_POINT_GDN_CONV);                           /* (T,X) */
-	q = vn_plan_slice(p, mix, X, 0, QK, nk, VN_POINT_GDN_Q_CONV);                         /* (T,nk,dk) */
-	k = vn_plan_slice(p, mix, X, QK, QK, nk, VN_POINT_GDN_K_CONV);                        /* (T,nk,dk) */
-	v = vn_plan_slice(p, mix, X, 2 * QK, VV, nv, VN_POINT_GDN_V);                         /* (T,nv,dv) */
+	q = vn_plan_slice(p, mix, (vn_columns) { X, 0, QK }, nk, VN_POINT_GDN_Q_CONV);        /* (T,nk,dk) */
+	k = vn_plan_slice(p, mix, (vn_columns) { X, QK, QK }, nk, VN_POINT_GDN_K_CONV);       /* (T,nk,dk) */
+	v = vn_plan_slice(p, mix, (vn_columns) { X, 2 * QK, VV }, nv, VN_POINT_GDN_V);        /* (T,nv,dv) */
 	q = vn_plan_l2_norm(p, q, 1e-6, VN_POINT_GDN_Q);                                      /* (T,nk,dk) */
 	k = vn_plan_l2_norm(p, k, 1e-6, VN_POINT_GDN_K);                                      /* (T,nk,dk) */
 	beta = vn_plan_act(p, VN_SIGMOID, b, VN_POINT_GDN_BETA, false);                       /* (T,nv) */
@@ -154,20 +154,20 @@ static int attention(vn_builder *p, const qwen3_5 *m, int l, int x)
 	const double     scale = 1.0 / sqrt((double)K);
 	int              h, qg, q, gate, k, v, ctx, y, o;
 
-	h = NORM(x, "input_layernorm", D, VN_POINT_ATTN_NORM);                          /* (T,D) */
-	qg = LINEAR(h, "self_attn.q_proj", 2 * H * K, D, m->bias, H, VN_POINT_QG_PROJ); /* (T,H,2K) */
-	q = vn_plan_slice(p, qg, 2 * K, 0, K, H, VN_POINT_Q_PROJ);                      /* (T,H,K) */
-	gate = vn_plan_slice(p, qg, 2 * K, K, K, H, VN_POINT_ATTN_GATE);                /* (T,H,K) */
-	k = LINEAR(h, "self_attn.k_proj", G * K, D, m->bias, G, VN_POINT_K_PROJ);       /* (T,G,K) */
-	v = LINEAR(h, "self_attn.v_proj", G * K, D, m->bias, G, VN_POINT_V_PROJ);       /* (T,G,K) */
-	q = NORM(q, "self_attn.q_norm", K, VN_POINT_Q_NORM);                            /* (T,H,K) */
-	k = NORM(k, "self_attn.k_norm", K, VN_POINT_K_NORM);                            /* (T,G,K) */
-	q = vn_plan_rope(p, q, &c->rope, VN_POINT_Q_ROPE);                              /* (T,H,K) */
-	k = vn_plan_rope(p, k, &c->rope, VN_POINT_K_ROPE);                              /* (T,G,K) */
-	ctx = vn_plan_attention(p, q, k, v, scale, 0, VN_POINT_ATTN_CONTEXT);           /* (T,H,K) */
-	y = vn_plan_gated(p, VN_SIGMOID, gate, ctx, VN_POINT_ATTN_GATED);               /* (T,H,K) */
-	o = LINEAR(y, "self_attn.o_proj", D, H * K, m->bias, 0, VN_POINT_ATTN_OUT);     /* (T,D) */
-	return vn_plan_add(p, x, o, VN_POINT_ATTN_RESIDUAL);                            /* (T,D) */
+	h = NORM(x, "input_layernorm", D, VN_POINT_ATTN_NORM);                            /* (T,D) */
+	qg = LINEAR(h, "self_attn.q_proj", 2 * H * K, D, m->bias, H, VN_POINT_QG_PROJ);   /* (T,H,2K) */
+	q = vn_plan_slice(p, qg, (vn_columns) { 2 * K, 0, K }, H, VN_POINT_Q_PROJ);       /* (T,H,K) */
+	gate = vn_plan_slice(p, qg, (vn_columns) { 2 * K, K, K }, H, VN_POINT_ATTN_GATE); /* (T,H,K) */
+	k = LINEAR(h, "self_attn.k_proj", G * K, D, m->bias, G, VN_POINT_K_PROJ);         /* (T,G,K) */
+	v = LINEAR(h, "self_attn.v_proj", G * K, D, m->bias, G, VN_POINT_V_PROJ);         /* (T,G,K) */
+	q = NORM(q, "self_attn.q_norm", K, VN_POINT_Q_NORM);                              /* (T,H,K) */
+	k = NORM(k, "self_attn.k_norm", K, VN_POINT_K_NORM);                              /* (T,G,K) */
+	q = vn_plan_rope(p, q, &c->rope, VN_POINT_Q_ROPE);                                /* (T,H,K) */
+	k = vn_plan_rope(p, k, &c->rope, VN_POINT_K_ROPE);                                /* (T,G,K) */
+	ctx = vn_plan_attention(p, q, k, v, scale, 0);                                    /* (T,H,K) */
+	y = vn_plan_gated(p, VN_SIGMOID, gate, ctx, VN_POINT_ATTN_GATED);                 /* (T,H,K) */
+	o = LINEAR(y, "self_attn.o_proj", D, H * K, m->bias, 0, VN_POINT_ATTN_OUT);       /* (T,D) */
+	return vn_plan_add(p, x, o, VN_POINT_ATTN_RESIDUAL);                              /* (T,D) */
 }
 
 static vn_status plan_qwen3_5(const char *path, const json_t *config, vn_plan **plan, vn_error *err)

@@ -122,8 +122,15 @@ static vn_status finish_file(FILE *f, const char *path, bool good, vn_error *err
 	return lost ? vn_fail(err, VN_ERR_IO, "%s: %s", path, strerror(why)) : VN_OK;
 }
 
-static vn_status write_weight(FILE *f, const char *path, const vn_plan *p, int w, const vn_synth_options *o,
-                              float *chunk, void *stored, vn_error *err)
+/* A file that is written, and CHUNK numbers on their way into it. */
+typedef struct weight_file {
+	FILE       *f;
+	const char *path;
+	float      *chunk;
+	void       *stored;
+} weight_file;
+
+static vn_status write_weight(const weight_file *to, const vn_plan *p, int w, const vn_synth_options *o, vn_error *err)
 {
 	int64_t   n = vn_shape_count(&p->weight[w].shape);
 	uint64_t  key = XXH3_64bits_withSeed(p->weight[w].name, strlen(p->weight[w].name), o->seed);
@@ -135,9 +142,9 @@ static vn_status write_weight(FILE *f, const char *path, const vn_plan *p, int w
 		int64_t m = n - at < CHUNK ? n - at : CHUNK;
 #pragma omp parallel for schedule(static)
 		for (int64_t i = 0; i < m; i++)
-			chunk[i] = mean + spread * deviate(key, (uint64_t)(at + i));
-		vn_from_f32(stored, o->dtype, chunk, (size_t)m);
-		st = write_all(f, path, stored, (size_t)m * vn_dtype_size(o->dtype), err);
+			to->chunk[i] = mean + spread * deviate(key, (uint64_t)(at + i));
+		vn_from_f32(to->stored, o->dtype, to->chunk, (size_t)m);
+		st = write_all(to->f, to->path, to->stored, (size_t)m * vn_dtype_size(o->dtype), err);
 	}
 	return st;
 }
@@ -187,7 +194,7 @@ static vn_status write_weights(const char *path, const vn_plan *p, const vn_synt
 	if (o->progress)
 		vn_progress_start(&progress, "weight", p->n_weights);
 	for (int w = 0; !st && w < p->n_weights; w++) {
-		st = write_weight(f, path, p, w, o, chunk, stored, err);
+		st = write_weight(&(weight_file) { f, path, chunk, stored }, p, w, o, err);
 		vn_progress_at(&progress, w + 1);
 	}
 	vn_progress_stop(&progress);

@@ -79,7 +79,7 @@ bool REAL(vn_rotate)(real *y, const real *x, const vn_rope_input *r)
 	if (!kept)
 		return false;
 	if (other)
-		base = vn_rope_frequencies_wide(r->rope, r->lists, r->past + T, f, kept, stretch, &af);
+		base = vn_rope_frequencies_wide(r->rope, r->lists, r->past + T, f, (double *[]) { kept, stretch }, &af);
 	else
 		vn_rope_frequencies(r->rope, r->lists, r->past + T, f, &af);
 #pragma omp parallel for num_threads(r->threads) schedule(static)

@@ -121,23 +121,18 @@ void vn_plan_name(vn_builder *b, int x, vn_point point)
 	b->plan->value[v].wide = of.wide;
 }
 
-void vn_build_node(vn_builder *b, vn_op op, vn_consts c, int n_in, const int *in, int n_w, const int *w, int n_out,
-                   const int *out)
+void vn_build_node(vn_builder *b, vn_node n)
 {
 	vn_plan *p = b->plan;
-	vn_node  n = { .op = op, .layer = b->layer, .c = c, .n_in = n_in, .n_w = n_w, .n_out = n_out };
 
 	if (b->status)
 		return;
 	p->node = make_room(b, p->node, p->n_nodes, &b->room_nodes, sizeof *p->node);
 	if (b->status)
 		return;
-	for (int i = 0; i < n_in; i++)
-		n.in[i] = vn_plan_root(p, in[i]);
-	for (int i = 0; i < n_w; i++)
-		n.w[i] = w[i];
-	for (int i = 0; i < n_out; i++)
-		n.out[i] = out[i];
+	n.layer = b->layer;
+	for (int i = 0; i < n.n_in; i++)
+		n.in[i] = vn_plan_root(p, n.in[i]);
 	p->node[p->n_nodes++] = n;
 }
 

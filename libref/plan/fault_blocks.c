@@ -106,5 +106,5 @@ vn_status vn_make_change_blocks(const vn_fault_row *r, vn_faulty *f, int node, v
 				b[at + 4 + i] &= 63;
 		else
 			b[at + 3] ^= 0x80; /* the sign of dmin */
-	return vn_fault_replace(f, node, 0, NULL, d, b, err);
+	return vn_fault_replace(f, node, 0, (vn_tensor) { d, f->weight[w].shape, b }, err);
 }

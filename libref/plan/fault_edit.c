@@ -184,9 +184,9 @@ vn_status vn_fault_weight(vn_faulty *f, int like, int *weight, vn_error *err)
 	return VN_OK;
 }
 
-vn_status vn_fault_replace(vn_faulty *f, int node, int slot, const vn_shape *shape, vn_dtype as, void *bytes,
-                           vn_error *err)
+vn_status vn_fault_replace(vn_faulty *f, int node, int slot, vn_tensor w, vn_error *err)
 {
+	void  *bytes = (void *)(uintptr_t)w.data;
 	void **own = bytes ? realloc(f->own, ((size_t)f->n_own + 1) * sizeof *own) : NULL;
 	int new = -1;
 
@@ -199,10 +199,8 @@ vn_status vn_fault_replace(vn_faulty *f, int node, int slot, const vn_shape *sha
 	const vn_status st = vn_fault_weight(f, f->plan->node[node].w[slot], &new, err);
 	if (st)
 		return st;
-	if (shape)
-		f->plan->weight[new].shape = f->weight[new].shape = *shape;
-	f->weight[new].dtype = as;
-	f->weight[new].data = bytes;
+	f->plan->weight[new].shape = w.shape;
+	f->weight[new] = w;
 	f->plan->node[node].w[slot] = new;
 	return VN_OK;
 }
@@ -224,7 +222,7 @@ vn_status vn_fault_store(vn_faulty *f, int node, int slot, const vn_shape *shape
 	if (bytes)
 		vn_from_f64(bytes, as, numbers, n);
 	free(numbers);
-	return vn_fault_replace(f, node, slot, shape, as, bytes, err);
+	return vn_fault_replace(f, node, slot, (vn_tensor) { as, shape ? *shape : w->shape, bytes }, err);
 }
 
 /* Elements of a weight that are made; one of several ranges. */
@@ -248,12 +246,12 @@ static int list_ranges(const vn_faulty *f, const vn_shape *s, element_range to[V
 }
 
 /* Ends a change: the node reads these bytes, or its weight is as before. */
-static vn_status end_change(vn_faulty *f, int node, int slot, vn_dtype as, void *bytes, bool same, vn_error *err)
+static vn_status end_change(vn_faulty *f, int node, int slot, vn_tensor made, bool same, vn_error *err)
 {
 	if (!same)
-		return vn_fault_replace(f, node, slot, NULL, as, bytes, err);
+		return vn_fault_replace(f, node, slot, made, err);
 	f->kept++;
-	free(bytes);
+	free((void *)(uintptr_t)made.data);
 	return VN_OK;
 }
 
@@ -281,7 +279,7 @@ vn_status vn_fault_change(vn_faulty *f, int node, int slot, vn_fault_changer *ch
 			vn_from_f64(bytes + vn_dtype_bytes(as, i), as, y, n);
 		}
 	free(x);
-	return end_change(f, node, slot, as, bytes, same, err);
+	return end_change(f, node, slot, (vn_tensor) { as, from.shape, bytes }, same, err);
 }
 
 vn_status vn_fault_arrange(vn_faulty *f, int node, int slot, int axis, const vn_arrange *m, vn_error *err)
@@ -309,13 +307,13 @@ vn_status vn_fault_arrange(vn_faulty *f, int node, int slot, int axis, const vn_
 	for (int p = 0; p < parts; p++) {
 		const size_t at = part[p].from * size, many = (part[p].to - part[p].from) * size;
 		if (outer == 1)
-			vn_arrange_part(bytes, x, m, 1, n, piece, at / piece, (at + many) / piece);
+			vn_arrange_part(bytes, x, m, n, piece, (vn_arrange_range) { at / piece, (at + many) / piece });
 		else
 			vn_arrange_bytes(bytes + at, (const char *)x + at, m, many / (n * piece), n, piece);
 		same = same && memcmp(bytes + at, (const char *)x + at, many) == 0;
 	}
 	free(loose);
-	return end_change(f, node, slot, as, bytes, same, err);
+	return end_change(f, node, slot, (vn_tensor) { as, from.shape, bytes }, same, err);
 }
 
 vn_status vn_fault_arrange_outputs(vn_faulty *f, int node, const vn_arrange *m, vn_error *err)
@@ -326,11 +324,13 @@ vn_status vn_fault_arrange_outputs(vn_faulty *f, int node, const vn_arrange *m, 
 	return !st && f->plan->node[node].w[1] >= 0 ? vn_fault_arrange(f, node, 1, 0, m, err) : st;
 }
 
-vn_status vn_fault_mix(vn_faulty *f, int node, const vn_node *const *source, const int64_t *parts, int n, int which,
-                       const vn_arrange *m, vn_error *err)
+vn_status vn_fault_mix(vn_faulty *f, int node, const vn_fault_joined *j, const vn_arrange *m, vn_error *err)
 {
-	int64_t   before = 0, all = 0;
-	vn_status st = VN_OK;
+	const vn_node *const *source = j->source;
+	const int64_t        *parts = j->parts;
+	const int             n = j->n, which = j->which;
+	int64_t               before = 0, all = 0;
+	vn_status             st = VN_OK;
 
 	for (int i = 0; i < n; i++) {
 		before += i < which ? parts[i] : 0;

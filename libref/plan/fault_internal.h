@@ -160,10 +160,9 @@ void      vn_fault_copy_of(vn_faulty *f, int node, int value);
 /* Adds a weight with the name, shape, format and bytes of weight `like`, for the caller to
  * change. */
 vn_status vn_fault_weight(vn_faulty *f, int like, int *weight, vn_error *err);
-/* Makes a node read a new weight in place of its weight `slot`. bytes: its data, in format `as`,
- * which f frees, also after a failure; NULL: no memory. shape NULL: as before. */
-vn_status vn_fault_replace(vn_faulty *f, int node, int slot, const vn_shape *shape, vn_dtype as, void *bytes,
-                           vn_error *err);
+/* Makes a node read a new weight in place of its weight `slot`. f frees the data of w, also after a
+ * failure; NULL: no memory. */
+vn_status vn_fault_replace(vn_faulty *f, int node, int slot, vn_tensor w, vn_error *err);
 /* Same with these numbers, in a format that can hold sums of two; the call frees them. */
 vn_status vn_fault_store(vn_faulty *f, int node, int slot, const vn_shape *shape, double *numbers, vn_error *err);
 
@@ -180,9 +179,13 @@ vn_status    vn_fault_change(vn_faulty *f, int node, int slot, vn_fault_changer 
 vn_status    vn_fault_arrange(vn_faulty *f, int node, int slot, int axis, const vn_arrange *m, vn_error *err);
 /* Rearranges the outputs of a product: its matrix, and its bias if there is one. */
 vn_status    vn_fault_arrange_outputs(vn_faulty *f, int node, const vn_arrange *m, vn_error *err);
-/* Same across n products (source), as if they were one. Product i has parts[i] parts of one size.
- * Changes the one at the node, which is source[which]. */
-vn_status    vn_fault_mix(vn_faulty *f, int node, const vn_node *const *source, const int64_t *parts, int n, int which,
-                          const vn_arrange *m, vn_error *err);
+/* Products that are rearranged as if they were one: each has so many parts, all of one size. */
+typedef struct vn_fault_joined {
+	const vn_node *const *source;
+	const int64_t        *parts;
+	int                   n, which; /* the product to change is source[which] */
+} vn_fault_joined;
+/* Same across these products. Changes the one at the node. */
+vn_status vn_fault_mix(vn_faulty *f, int node, const vn_fault_joined *j, const vn_arrange *m, vn_error *err);
 
 #endif

@@ -59,7 +59,7 @@ vn_status vn_make_regrouped(const vn_fault_row *r, vn_faulty *f, int node, vn_er
 	const vn_arrange other = { r->x == 0 ? VN_ARRANGE_PARTS : VN_ARRANGE_SECTIONS, .a = G, .part = { H / G, 1, 1 },
 		                       .order = { 0, 1, 2 } };
 
-	return vn_fault_mix(f, node, s, (int64_t[]) { H, G, G }, 3, which, &other, err);
+	return vn_fault_mix(f, node, &(vn_fault_joined) { s, (int64_t[]) { H, G, G }, 3, which }, &other, err);
 }
 
 vn_status vn_make_in_halves(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)

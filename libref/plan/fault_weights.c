@@ -22,7 +22,7 @@ vn_status vn_make_transposed(const vn_fault_row *r, vn_faulty *f, int node, vn_e
 		float *numbers = malloc(n * sizeof *numbers + 1);
 		if (numbers)
 			vn_to_f32(numbers, from.data, from.dtype, n);
-		st = vn_fault_replace(f, node, 0, &turned, VN_F32, numbers, err);
+		st = vn_fault_replace(f, node, 0, (vn_tensor) { VN_F32, turned, numbers }, err);
 	} else {
 		int new = w;
 		st = vn_fault_weight(f, w, &new, err);
@@ -53,8 +53,9 @@ vn_status vn_make_interleaved(const vn_fault_row *r, vn_faulty *f, int node, vn_
 	const int64_t    M = f->unmodified->weight[n->w[0]].shape.dim[0];
 	const vn_arrange rows = arrange_joined((int)r->x, M);
 
-	return vn_fault_mix(f, node, (const vn_node *[]) { up ? o : n, up ? n : o }, (int64_t[]) { M, M }, 2, up, &rows,
-	                    err);
+	const vn_fault_joined both = { (const vn_node *[]) { up ? o : n, up ? n : o }, (int64_t[]) { M, M }, 2, up };
+
+	return vn_fault_mix(f, node, &both, &rows, err);
 }
 
 /* x: distance in layers; 0: the first layer's. */

@@ -12,11 +12,11 @@ int vn_plan_rope(vn_builder *b, int x, const vn_rope *rope, vn_point out)
 	if (v->rank != 3 || rope->rotary_dim > v->size[2] || rope->rotary_dim < 2 || rope->rotary_dim % 2)
 		return vn_build_fail(b, VN_ERR_SHAPE, "%s: the rotary width must be even and at most the head width", v->name);
 	int y = vn_build_like(b, x, out);
-	vn_build_node(b, VN_OP_ROPE, (vn_consts) { .rope.rope = *rope }, 1, &x, 0, NULL, 1, &y);
+	vn_build_node(b, (vn_node) { .op = VN_OP_ROPE, .c.rope.rope = *rope, VN_IN(1, x), VN_OUT(1, y) });
 	return y;
 }
 
-int vn_plan_attention(vn_builder *b, int q, int k, int v, double scale, int window, vn_point out)
+int vn_plan_attention(vn_builder *b, int q, int k, int v, double scale, int window)
 {
 	if (b->status)
 		return 0;
@@ -32,13 +32,14 @@ int vn_plan_attention(vn_builder *b, int q, int k, int v, double scale, int wind
 	int       values = vn_build_value(b, VN_POINT_V_CACHE, 3, (int[]) { VN_S, G, K });
 	int       scores = vn_build_value(b, VN_POINT_ATTN_SCORES, 3, (int[]) { H, VN_T, VN_S });
 	int       probs = vn_build_value(b, VN_POINT_ATTN_PROBS, 3, (int[]) { H, VN_T, VN_S });
-	int       context = vn_build_like(b, q, out);
+	int       context = vn_build_like(b, q, VN_POINT_ATTN_CONTEXT);
 	if (b->status)
 		return 0;
 	b->plan->value[keys].on_demand = b->plan->value[values].on_demand = true;
 	b->plan->value[scores].on_demand = b->plan->value[probs].on_demand = true;
-	vn_build_node(b, VN_OP_ATTENTION, c, 3, (int[]) { q, k, v }, 0, NULL, 5,
-	              (int[]) { context, scores, probs, keys, values });
+	vn_build_node(
+		b, (vn_node) {
+			   .op = VN_OP_ATTENTION, .c = c, VN_IN(3, q, k, v), VN_OUT(5, context, scores, probs, keys, values) });
 	return context;
 }
 

@@ -9,7 +9,7 @@ int vn_plan_map(vn_builder *b, vn_op op, int x, vn_point out)
 	if (b->status)
 		return 0;
 	int y = vn_build_like(b, x, out);
-	vn_build_node(b, op, (vn_consts) { 0 }, 1, &x, 0, NULL, 1, &y);
+	vn_build_node(b, (vn_node) { .op = op, VN_IN(1, x), VN_OUT(1, y) });
 	return y;
 }
 
@@ -31,7 +31,7 @@ static int add_pair(vn_builder *b, vn_op op, vn_consts c, int a, int x, vn_point
 	if (u.rank != v.rank || memcmp(u.size, v.size, (size_t)u.rank * sizeof *u.size) != 0)
 		return vn_build_fail(b, VN_ERR_SHAPE, "%s: its two inputs have different shapes", u.name);
 	int y = vn_build_like(b, x, out);
-	vn_build_node(b, op, c, 2, (int[]) { a, x }, 0, NULL, 1, &y);
+	vn_build_node(b, (vn_node) { .op = op, .c = c, VN_IN(2, a, x), VN_OUT(1, y) });
 	return y;
 }
 

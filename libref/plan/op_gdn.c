@@ -13,8 +13,11 @@ int vn_plan_causal_conv(vn_builder *b, int x, int w, vn_point out)
 		return vn_build_fail(b, VN_ERR_SHAPE, "the shape of weight %s does not fit its input", b->plan->weight[w].name);
 	const int X = (int)s->dim[0], J = (int)s->dim[2];
 	int       y = vn_build_like(b, x, out), state = vn_build_value(b, VN_POINT_GDN_CONV_STATE, 2, (int[]) { J - 1, X });
-	vn_build_node(b, VN_OP_CAUSAL_CONV, (vn_consts) { .conv = { .channels = X, .taps = J } }, 1, &x, 1, &w, 2,
-	              (int[]) { y, state });
+	vn_build_node(b, (vn_node) { .op = VN_OP_CAUSAL_CONV,
+	                             .c.conv = { .channels = X, .taps = J },
+	                             VN_IN(1, x),
+	                             VN_W(1, w),
+	                             VN_OUT(2, y, state) });
 	return y;
 }
 
@@ -28,7 +31,7 @@ int vn_plan_log_decay(vn_builder *b, int x, int A_log, int dt_bias, vn_point out
 		return vn_build_fail(b, VN_ERR_SHAPE, "the shape of weight %s or of its bias does not fit its input",
 		                     b->plan->weight[A_log].name);
 	int y = vn_build_wide(b, vn_build_like(b, x, out));
-	vn_build_node(b, VN_OP_LOG_DECAY, (vn_consts) { 0 }, 1, &x, 2, (int[]) { A_log, dt_bias }, 1, &y);
+	vn_build_node(b, (vn_node) { .op = VN_OP_LOG_DECAY, VN_IN(1, x), VN_W(2, A_log, dt_bias), VN_OUT(1, y) });
 	return y;
 }
 
@@ -46,7 +49,9 @@ int vn_plan_delta_rule(vn_builder *b, const int in[5], double scale, vn_point ou
 		                             .value_dim = v.size[2] } };
 	int             y = vn_build_like(b, in[VN_DELTA_V], out);
 	int             state = vn_build_value(b, VN_POINT_GDN_STATE, 3, (int[]) { v.size[1], q.size[2], v.size[2] });
-	vn_build_node(b, VN_OP_DELTA_RULE, c, 5, in, 0, NULL, 2, (int[]) { y, state });
+	vn_build_node(
+		b,
+		(vn_node) { .op = VN_OP_DELTA_RULE, .c = c, VN_IN(5, in[0], in[1], in[2], in[3], in[4]), VN_OUT(2, y, state) });
 	return y;
 }
 

@@ -20,16 +20,19 @@ struct vn_builder {
 };
 
 /* Keeps the first failure. format: with one %s, for what. Returns 0. */
-int  vn_build_fail(vn_builder *b, vn_status st, const char *format, const char *what);
+int vn_build_fail(vn_builder *b, vn_status st, const char *format, const char *what);
 /* Adds an output of the next node. */
-int  vn_build_value(vn_builder *b, vn_point point, int rank, const int *size);
+int vn_build_value(vn_builder *b, vn_point point, int rank, const int *size);
 /* Same, shaped like x. */
-int  vn_build_like(vn_builder *b, int x, vn_point out);
+int vn_build_like(vn_builder *b, int x, vn_point out);
 /* Marks an output as stored in full width; returns it. */
-int  vn_build_wide(vn_builder *b, int y);
-/* Adds a node with its inputs and weights; its first output must exist. */
-void vn_build_node(vn_builder *b, vn_op op, vn_consts c, int n_in, const int *in, int n_w, const int *w, int n_out,
-                   const int *out);
+int vn_build_wide(vn_builder *b, int y);
+/* Inputs, weights and outputs of a vn_node. */
+#define VN_IN(n, ...)  .n_in = n, .in = { __VA_ARGS__ }
+#define VN_W(n, ...)   .n_w = n, .w = { __VA_ARGS__ }
+#define VN_OUT(n, ...) .n_out = n, .out = { __VA_ARGS__ }
+/* Adds a node, whose layer is the builder's; its first output must exist. */
+void vn_build_node(vn_builder *b, vn_node n);
 
 /* ---- rules (check.c, op_fit.c) --------------------------------------------------------------- */
 

@@ -10,7 +10,7 @@ static int add_lookup(vn_builder *b, vn_op op, int w, int rows, const char *of_w
 	if (s->rank != 2 || s->dim[0] != rows)
 		return vn_build_fail(b, VN_ERR_SHAPE, of_what, b->plan->weight[w].name);
 	int y = vn_build_value(b, out, 2, (int[]) { VN_T, (int)s->dim[1] });
-	vn_build_node(b, op, (vn_consts) { 0 }, 0, NULL, 1, &w, 1, &y);
+	vn_build_node(b, (vn_node) { .op = op, VN_W(1, w), VN_OUT(1, y) });
 	return y;
 }
 
@@ -31,45 +31,49 @@ static int in_heads(vn_builder *b, int m, int heads, vn_point out)
 	             : vn_build_value(b, out, 2, (int[]) { VN_T, m });
 }
 
-static int add_linear(vn_builder *b, int x, int w, int bias, int transposed, int heads, vn_point out)
+/* x (T,n) times a weight (m,n), or (n,m) if transposed, and a bias (m) or -1. */
+static int add_linear(vn_builder *b, int x, const int w[2], int transposed, int heads, vn_point out)
 {
 	if (b->status)
 		return 0;
-	const vn_shape *s = &b->plan->weight[w].shape;
+	const vn_shape *s = &b->plan->weight[w[0]].shape;
 	if (s->rank != 2 || s->dim[!transposed] != vn_value_row(&b->plan->value[x]) ||
 	    (heads && s->dim[transposed] % heads))
-		return vn_build_fail(b, VN_ERR_SHAPE, "the shape of weight %s does not fit its input", b->plan->weight[w].name);
-	const vn_shape *of = bias >= 0 ? &b->plan->weight[bias].shape : NULL;
+		return vn_build_fail(b, VN_ERR_SHAPE, "the shape of weight %s does not fit its input",
+		                     b->plan->weight[w[0]].name);
+	const vn_shape *of = w[1] >= 0 ? &b->plan->weight[w[1]].shape : NULL;
 	if (of && (of->rank != 1 || of->dim[0] != s->dim[transposed]))
 		return vn_build_fail(b, VN_ERR_SHAPE, "the shape of bias %s does not fit its weight",
-		                     b->plan->weight[bias].name);
+		                     b->plan->weight[w[1]].name);
 	int y = in_heads(b, (int)s->dim[transposed], heads, out);
-	vn_build_node(b, VN_OP_LINEAR, (vn_consts) { .linear.transposed = transposed }, 1, &x, 2, (int[]) { w, bias }, 1,
-	              &y);
+	vn_build_node(
+		b, (vn_node) {
+			   .op = VN_OP_LINEAR, .c.linear.transposed = transposed, VN_IN(1, x), VN_W(2, w[0], w[1]), VN_OUT(1, y) });
 	return y;
 }
 
 int vn_plan_linear(vn_builder *b, int x, int w, int bias, int heads, vn_point out)
 {
-	return add_linear(b, x, w, bias, 0, heads, out);
+	return add_linear(b, x, (int[]) { w, bias }, 0, heads, out);
 }
 
 int vn_plan_conv1d(vn_builder *b, int x, int w, int bias, int heads, vn_point out)
 {
-	return add_linear(b, x, w, bias, 1, heads, out);
+	return add_linear(b, x, (int[]) { w, bias }, 1, heads, out);
 }
 
-int vn_plan_slice(vn_builder *b, int x, int stride, int from, int width, int heads, vn_point out)
+int vn_plan_slice(vn_builder *b, int x, vn_columns c, int heads, vn_point out)
 {
 	if (b->status)
 		return 0;
+	const int       stride = c.stride, from = c.from, width = c.width;
 	const vn_value *v = &b->plan->value[x];
 	const int64_t   row = vn_value_row(v), all = stride < 1 ? 0 : row / stride * width;
 	if (stride < 1 || row % stride || from < 0 || width < 1 || width > stride || from > stride - width ||
 	    (heads && all % heads))
 		return vn_build_fail(b, VN_ERR_SHAPE, "%s: its input does not have the columns to take", v->name);
 	int y = in_heads(b, (int)all, heads, out);
-	vn_build_node(b, VN_OP_SLICE, (vn_consts) { .slice = { stride, from, width } }, 1, &x, 0, NULL, 1, &y);
+	vn_build_node(b, (vn_node) { .op = VN_OP_SLICE, .c.slice = c, VN_IN(1, x), VN_OUT(1, y) });
 	return y;
 }
 

@@ -3,44 +3,44 @@
 
 #include <math.h>
 
-/* Norm of one input, or of two with one shape (x, z). w, and the bias of a layer norm, have the
+/* Norm of one input, or of two with one shape. Its weight, and the bias of a layer norm, have the
  * width of their last axis. */
-static int add_norm(vn_builder *b, vn_op op, int x, int z, int w, int bias, double eps, double offset, vn_point out)
+static int add_norm(vn_builder *b, vn_node n, vn_point out)
 {
 	if (b->status)
 		return 0;
-	const vn_value *v = &b->plan->value[x];
-	for (int k = 0; k < 2; k++) {
-		const int       i = k ? bias : w;
-		const vn_shape *s = i < 0 ? NULL : &b->plan->weight[i].shape;
+	const vn_value *v = &b->plan->value[n.in[0]];
+	for (int k = 0; k < n.n_w; k++) {
+		const vn_shape *s = n.w[k] < 0 ? NULL : &b->plan->weight[n.w[k]].shape;
 		if (s && (s->rank != 1 || s->dim[0] != v->size[v->rank - 1]))
 			return vn_build_fail(b, VN_ERR_SHAPE, "weight %s is not as wide as the tensor that it norms",
-			                     b->plan->weight[i].name);
+			                     b->plan->weight[n.w[k]].name);
 	}
-	int y = vn_build_like(b, x, out);
-	vn_build_node(b, op, (vn_consts) { .norm = { .eps = eps, .offset = offset } }, z < 0 ? 1 : 2, (int[]) { x, z },
-	              op == VN_OP_LAYER_NORM ? 2 : 1, (int[]) { w, bias }, 1, &y);
-	return y;
+	n.n_out = 1;
+	n.out[0] = vn_build_like(b, n.in[0], out);
+	vn_build_node(b, n);
+	return n.out[0];
 }
 
 int vn_plan_rms_norm(vn_builder *b, int x, int w, double eps, vn_point out)
 {
-	return add_norm(b, VN_OP_RMS_NORM, x, -1, w, -1, eps, 0.0, out);
+	return add_norm(b, (vn_node) { .op = VN_OP_RMS_NORM, .c.norm.eps = eps, VN_IN(1, x), VN_W(1, w) }, out);
 }
 
 int vn_plan_rms_norm_one(vn_builder *b, int x, int w, double eps, vn_point out)
 {
-	return add_norm(b, VN_OP_RMS_NORM, x, -1, w, -1, eps, 1.0, out);
+	return add_norm(
+		b, (vn_node) { .op = VN_OP_RMS_NORM, .c.norm = { .eps = eps, .offset = 1.0 }, VN_IN(1, x), VN_W(1, w) }, out);
 }
 
 int vn_plan_gated_norm(vn_builder *b, int x, int z, int w, double eps, vn_point out)
 {
-	return add_norm(b, VN_OP_GATED_NORM, x, z, w, -1, eps, 0.0, out);
+	return add_norm(b, (vn_node) { .op = VN_OP_GATED_NORM, .c.norm.eps = eps, VN_IN(2, x, z), VN_W(1, w) }, out);
 }
 
 int vn_plan_layer_norm(vn_builder *b, int x, int w, int bias, double eps, vn_point out)
 {
-	return add_norm(b, VN_OP_LAYER_NORM, x, -1, w, bias, eps, 0.0, out);
+	return add_norm(b, (vn_node) { .op = VN_OP_LAYER_NORM, .c.norm.eps = eps, VN_IN(1, x), VN_W(2, w, bias) }, out);
 }
 
 int vn_plan_l2_norm(vn_builder *b, int x, double eps, vn_point out)
@@ -48,7 +48,7 @@ int vn_plan_l2_norm(vn_builder *b, int x, double eps, vn_point out)
 	if (b->status)
 		return 0;
 	int y = vn_build_wide(b, vn_build_like(b, x, out));
-	vn_build_node(b, VN_OP_L2_NORM, (vn_consts) { .norm.eps = eps }, 1, &x, 0, NULL, 1, &y);
+	vn_build_node(b, (vn_node) { .op = VN_OP_L2_NORM, .c.norm.eps = eps, VN_IN(1, x), VN_OUT(1, y) });
 	return y;
 }
 

@@ -170,6 +170,11 @@ enum { VN_ATTN_KEYS, VN_ATTN_VALUES };
 /* The input slots of VN_OP_DELTA_RULE. */
 enum { VN_DELTA_Q, VN_DELTA_K, VN_DELTA_V, VN_DELTA_G, VN_DELTA_BETA };
 
+/* Columns [from, from + width) of every `stride` columns. */
+typedef struct vn_columns {
+	int stride, from, width;
+} vn_columns;
+
 /* The constants of a model, by operation. */
 typedef union vn_consts {
 	vn_norm norm;
@@ -178,11 +183,8 @@ typedef union vn_consts {
 		/* 1 + vn_dtype of w in the model's file; 0: its present format. Used by vn_products */
 		int kept;
 	} linear;
-	/* Takes columns [from, from + width) of every `stride` columns of x. If a row has several such
-	 * blocks (heads), the results follow each other. */
-	struct {
-		int stride, from, width;
-	} slice;
+	/* If a row of x has several such blocks of columns (heads), the results follow each other. */
+	vn_columns slice;
 	struct {
 		vn_rope rope;
 	} rope;
@@ -382,11 +384,12 @@ int vn_plan_layer_norm(vn_builder *b, int x, int w, int bias, double eps, vn_poi
 int vn_plan_linear(vn_builder *b, int x, int w, int bias, int heads, vn_point out);
 /* Same with a weight that is stored as (N,M). */
 int vn_plan_conv1d(vn_builder *b, int x, int w, int bias, int heads, vn_point out);
-/* Takes columns [from, from + width) of every `stride` columns. heads as above. */
-int vn_plan_slice(vn_builder *b, int x, int stride, int from, int width, int heads, vn_point out);
+/* Takes columns. heads as above. */
+int vn_plan_slice(vn_builder *b, int x, vn_columns c, int heads, vn_point out);
 int vn_plan_rope(vn_builder *b, int x, const vn_rope *rope, vn_point out);
-/* Its on-demand outputs are always named k_cache, v_cache, attn_scores and attn_probs. */
-int vn_plan_attention(vn_builder *b, int q, int k, int v, double scale, int window, vn_point out);
+/* Its outputs are always named attn_context and, on demand, k_cache, v_cache, attn_scores and
+ * attn_probs. */
+int vn_plan_attention(vn_builder *b, int q, int k, int v, double scale, int window);
 int vn_plan_act(vn_builder *b, vn_act act, int x, vn_point out, bool on_demand);
 int vn_plan_gated(vn_builder *b, vn_act act, int gate, int up, vn_point out);
 int vn_plan_add(vn_builder *b, int a, int x, vn_point out);

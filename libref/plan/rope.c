@@ -261,19 +261,19 @@ void vn_rope_frequencies(const vn_rope *r, const vn_list *lists, int64_t length,
 	}
 }
 
-double vn_rope_frequencies_wide(const vn_rope *r, const vn_list *lists, int64_t length, float *inv_freq, double *kept,
-                                double *stretch, float *attention_factor)
+double vn_rope_frequencies_wide(const vn_rope *r, const vn_list *lists, int64_t length, float *inv_freq,
+                                double *const wide[2], float *attention_factor)
 {
 	const double base = r->type == VN_ROPE_DYNAMIC ? (double)dynamic_base(r, length) : r->theta;
 	const int    n = r->rotary_dim / 2;
 
 	compute_powers(inv_freq, r, (float)base, n);
 	for (int i = 0; i < n; i++)
-		stretch[i] = (double)inv_freq[i];
+		wide[1][i] = (double)inv_freq[i];
 	vn_rope_frequencies(r, lists, length, inv_freq, attention_factor);
 	for (int i = 0; i < n; i++) {
-		kept[i] = pow(base, -2.0 * i / r->rotary_dim);
-		stretch[i] *= (double)inv_freq[i];
+		wide[0][i] = pow(base, -2.0 * i / r->rotary_dim);
+		wide[1][i] *= (double)inv_freq[i];
 	}
 	return base;
 }

@@ -122,10 +122,10 @@ typedef struct vn_rope_experiment {
 void vn_rope_frequencies(const vn_rope *r, const vn_list *lists, int64_t length, float *inv_freq,
                          float *attention_factor);
 
-/* Same, and also in double: the powers kept (R/2) and the scaling factors stretch (R/2), whose
+/* Same, and also in double: the powers wide[0] (R/2) and the scaling factors wide[1] (R/2), whose
  * products are the frequencies. inv_freq (R/2): as above. Returns the base of the powers. */
-double vn_rope_frequencies_wide(const vn_rope *r, const vn_list *lists, int64_t length, float *inv_freq, double *kept,
-                                double *stretch, float *attention_factor);
+double vn_rope_frequencies_wide(const vn_rope *r, const vn_list *lists, int64_t length, float *inv_freq,
+                                double *const wide[2], float *attention_factor);
 
 /* Does a rotation with these constants have finite frequencies, computed without a division by
  * zero? If not, writes why. rotary_dim is even, and at least 2. */

@@ -35,9 +35,11 @@ vn_status vn_taps_nothing(const vn_plan *p, const char *glob, vn_error *err)
 	               glob, vn_point_hint(glob, value_name, p, p->n_values, hint));
 }
 
-vn_status vn_taps_choose(const vn_plan *p, const char *const *pattern, int n_patterns, int first_layer, int last_layer,
-                         bool *want, vn_error *err)
+vn_status vn_taps_choose(const vn_plan *p, const char *const *pattern, int n_patterns, const int layers[2], bool *want,
+                         vn_error *err)
 {
+	const int first_layer = layers ? layers[0] : -1, last_layer = layers ? layers[1] : -1;
+
 	memset(want, 0, (size_t)p->n_values * sizeof *want);
 	for (int i = 0; i < n_patterns || i == 0; i++) {
 		const char *glob = n_patterns ? pattern[i] : "*";

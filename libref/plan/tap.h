@@ -45,10 +45,10 @@ typedef struct vn_step {
 } vn_step;
 
 /* Fills want (n_values) from command-line choices. Without patterns: every value that is not on
- * demand. A pattern that selects nothing is an error that names it. first_layer < 0: all layers.
- * Values outside layers are selected by patterns only. */
-vn_status vn_taps_choose(const vn_plan *p, const char *const *pattern, int n_patterns, int first_layer, int last_layer,
-                         bool *want, vn_error *err);
+ * demand. A pattern that selects nothing is an error that names it. layers: the first and the last;
+ * NULL, or the first negative: all. Values outside layers are selected by patterns only. */
+vn_status vn_taps_choose(const vn_plan *p, const char *const *pattern, int n_patterns, const int layers[2], bool *want,
+                         vn_error *err);
 /* Returns the error for a glob that matches no checkpoint of the plan, with the nearest name. */
 vn_status vn_taps_nothing(const vn_plan *p, const char *glob, vn_error *err);
 

@@ -97,7 +97,7 @@ static double pass(const vn_model *m, vn_ref *r, const int32_t *ids, int64_t T, 
 
 	vn_ref_ops.reset(r);
 	if (record) {
-		if (vn_taps_choose(p, NULL, 0, -1, -1, want, &err) || vn_store_create(path, true, p, &store, &err) ||
+		if (vn_taps_choose(p, NULL, 0, NULL, want, &err) || vn_store_create(path, true, p, &store, &err) ||
 		    vn_store_step(store, &(vn_step) { 0, 0, T, 0, T }, &err))
 			fail(&err);
 		vn_store_copier(store, vn_copy, threads);

@@ -33,10 +33,10 @@ static vn_plan *attention_plan(const heads *s, int n, int context)
 	for (int i = 0, at = 0; i < n; at += (s[i].H + 2 * s[i].G) * s[i].K, i++) {
 		const int Q = s[i].H * s[i].K, KV = s[i].G * s[i].K;
 		vn_plan_layer(b, i);
-		const int q = vn_plan_slice(b, x, row, at, Q, s[i].H, VN_POINT_Q_PROJ);
-		const int k = vn_plan_slice(b, x, row, at + Q, KV, s[i].G, VN_POINT_K_PROJ);
-		const int v = vn_plan_slice(b, x, row, at + Q + KV, KV, s[i].G, VN_POINT_V_PROJ);
-		vn_plan_attention(b, q, k, v, 1.0 / sqrt(s[i].K), s[i].window, VN_POINT_ATTN_CONTEXT);
+		const int q = vn_plan_slice(b, x, (vn_columns) { row, at, Q }, s[i].H, VN_POINT_Q_PROJ);
+		const int k = vn_plan_slice(b, x, (vn_columns) { row, at + Q, KV }, s[i].G, VN_POINT_K_PROJ);
+		const int v = vn_plan_slice(b, x, (vn_columns) { row, at + Q + KV, KV }, s[i].G, VN_POINT_V_PROJ);
+		vn_plan_attention(b, q, k, v, 1.0 / sqrt(s[i].K), s[i].window);
 	}
 	CU_ASSERT_EQUAL_FATAL(vn_plan_finish(b, &p, &err), VN_OK);
 	return p;

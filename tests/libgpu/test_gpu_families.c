@@ -65,10 +65,10 @@ static void a_slice_takes_columns_of_every_head(void)
 			vn_builder *b = vn_plan_begin(0, 50, 300);
 			vn_plan    *p;
 			const int   x = vn_plan_embed(b, vn_plan_weight(b, "x", 2, (int64_t[]) { 50, 7 * 22 }), VN_POINT_EMBED);
-			vn_plan_slice(b, x, 22, 0, 11, 7, VN_POINT_Q_PROJ);
-			vn_plan_slice(b, x, 22, 11, 11, 7, VN_POINT_K_PROJ);
-			vn_plan_slice(b, x, 1, 0, 1, 0, VN_POINT_V_PROJ);
-			vn_plan_slice(b, x, 77, 76, 1, 0, VN_POINT_GATE_PROJ);
+			vn_plan_slice(b, x, (vn_columns) { 22, 0, 11 }, 7, VN_POINT_Q_PROJ);
+			vn_plan_slice(b, x, (vn_columns) { 22, 11, 11 }, 7, VN_POINT_K_PROJ);
+			vn_plan_slice(b, x, (vn_columns) { 1, 0, 1 }, 0, VN_POINT_V_PROJ);
+			vn_plan_slice(b, x, (vn_columns) { 77, 76, 1 }, 0, VN_POINT_GATE_PROJ);
 			CU_ASSERT_EQUAL_FATAL(vn_plan_finish(b, &p, NULL), VN_OK);
 			check_run(p, half ? F16 : F32, 0, tokens[i]);
 			vn_plan_destroy(p);

@@ -112,7 +112,7 @@ static inline vn_status run_steps(vn_store *s, vn_ref *ref, const vn_plan *plan,
 	const vn_taps taps = { .want = want,
 		                   .rows = VN_ROWS_ALL,
 		                   .sink = { .ctx = &b, .begin = bend_begin, .write = bend_write, .end = bend_end } };
-	vn_status     st = vn_taps_choose(plan, &f->points, f->points ? 1 : 0, -1, -1, want, err);
+	vn_status     st = vn_taps_choose(plan, &f->points, f->points ? 1 : 0, NULL, want, err);
 	int64_t       done = 0;
 	if (b.copy >= 0)
 		b.copied = vn_plan_root(plan, b.copy);

@@ -178,7 +178,7 @@ static void must(vn_status st, const vn_error *err)
 static bool *choice(const vn_plan *p, const char *glob)
 {
 	bool *want = calloc((size_t)p->n_values, sizeof *want);
-	if (!want || vn_taps_choose(p, &glob, 1, -1, -1, want, NULL))
+	if (!want || vn_taps_choose(p, &glob, 1, NULL, want, NULL))
 		toy_die(glob);
 	return want;
 }

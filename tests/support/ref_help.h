@@ -118,7 +118,7 @@ static inline void keep_start(keep *k, const vn_plan *p, const char *glob)
 	memset(k, 0, sizeof *k);
 	k->plan = p;
 	k->open = k->fail_at = -1;
-	CU_ASSERT_EQUAL_FATAL(vn_taps_choose(p, &glob, 1, -1, 0, k->want, NULL), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(vn_taps_choose(p, &glob, 1, NULL, k->want, NULL), VN_OK);
 }
 
 static inline vn_taps taps_of(keep *k)

@@ -37,7 +37,7 @@ static inline vn_plan *make_plan(void)
 		int w = vn_plan_weight(b, name, 2, (int64_t[]) { D, D });
 		int q = vn_plan_rope(b, vn_plan_linear(b, h, w, -1, H, VN_POINT_Q_PROJ), &rope, VN_POINT_Q_ROPE);
 		int k = vn_plan_linear(b, h, w, -1, H, VN_POINT_K_PROJ), v = vn_plan_linear(b, h, w, -1, H, VN_POINT_V_PROJ);
-		int c = vn_plan_attention(b, q, k, v, 0.5, 0, VN_POINT_ATTN_CONTEXT);
+		int c = vn_plan_attention(b, q, k, v, 0.5, 0);
 		int o = vn_plan_linear(b, c, w, -1, 0, VN_POINT_ATTN_OUT);
 		vn_plan_act(b, VN_SILU, o, VN_POINT_GATE_ACT, true);
 		x = vn_plan_add(b, x, o, VN_POINT_OUTPUT);

@@ -177,7 +177,7 @@ static inline vn_plan *block_plan(shape_of s)
 			q = vn_plan_rope(b, q, &rope, VN_POINT_Q_ROPE);
 			k = vn_plan_rope(b, k, &rope, VN_POINT_K_ROPE);
 		}
-		int c = vn_plan_attention(b, q, k, v, 1.0 / sqrt(s.K), s.window, VN_POINT_ATTN_CONTEXT);
+		int c = vn_plan_attention(b, q, k, v, 1.0 / sqrt(s.K), s.window);
 		int o = vn_plan_linear(b, c, weight2(b, "o", l, s.D, s.H * s.K), -1, 0, VN_POINT_ATTN_OUT);
 		x = vn_plan_add(b, x, o, VN_POINT_ATTN_RESIDUAL);
 		h = vn_plan_rms_norm(b, x, weight2(b, "norm2", l, s.D, 0), 1e-6, VN_POINT_MLP_NORM);

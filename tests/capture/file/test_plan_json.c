@@ -59,7 +59,7 @@ static void lists_of_a_plan_survive_the_way_through_text(void)
 		                  .long_factor = vn_plan_list(b, 2, (float[]) { 2, 4.7f }) };
 	const int    x = vn_plan_embed(b, vn_plan_weight(b, "x", 2, (int64_t[]) { 8, 8 }), VN_POINT_EMBED);
 
-	vn_plan_rope(b, vn_plan_slice(b, x, 8, 0, 8, 2, VN_POINT_Q_PROJ), &rope, VN_POINT_Q_ROPE);
+	vn_plan_rope(b, vn_plan_slice(b, x, (vn_columns) { 8, 0, 8 }, 2, VN_POINT_Q_PROJ), &rope, VN_POINT_Q_ROPE);
 	CU_ASSERT_EQUAL_FATAL(vn_plan_finish(b, &p, &err), VN_OK);
 	CU_ASSERT_EQUAL(vn_plan_to_text(p, &t, &err), VN_OK);
 	CU_ASSERT_PTR_NOT_NULL(strstr(t.node[2], "\"short_factor\": [1, 1.10000002384185"));

@@ -24,7 +24,7 @@ static void make_plan(void)
 	vn_plan_name(b, x, VN_POINT_INPUT);
 	const int q = vn_plan_linear(b, x, w, -1, H, VN_POINT_Q_PROJ), k = vn_plan_linear(b, x, w, -1, H, VN_POINT_K_PROJ);
 	const int v = vn_plan_linear(b, x, w, -1, H, VN_POINT_V_PROJ);
-	x = vn_plan_linear(b, vn_plan_attention(b, q, k, v, 0.5, 0, VN_POINT_ATTN_CONTEXT), w, -1, 0, VN_POINT_ATTN_OUT);
+	x = vn_plan_linear(b, vn_plan_attention(b, q, k, v, 0.5, 0), w, -1, 0, VN_POINT_ATTN_OUT);
 	vn_plan_layer(b, -1);
 	vn_plan_linear(b, x, table, -1, 0, VN_POINT_LOGITS);
 	if (vn_plan_finish(b, &plan, NULL))
@@ -125,7 +125,7 @@ typedef struct setting {
 
 static void choose(const setting *o, bool *want, store *s, vn_taps *t)
 {
-	CU_ASSERT_EQUAL_FATAL(vn_taps_choose(plan, &o->glob, 1, -1, -1, want, NULL), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(vn_taps_choose(plan, &o->glob, 1, NULL, want, NULL), VN_OK);
 	*t = (vn_taps) { .want = want,
 		             .rows = o->rows,
 		             .first = o->first,

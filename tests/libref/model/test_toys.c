@@ -208,7 +208,7 @@ static void check_toy(const toy *t)
 	json_decref(config);
 	vn_tensor *w = fill(p);
 	CU_ASSERT_FATAL(p->n_values <= 128);
-	CU_ASSERT_EQUAL_FATAL(vn_taps_choose(p, &all, 1, -1, 0, want, NULL), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(vn_taps_choose(p, &all, 1, NULL, want, NULL), VN_OK);
 	const vn_taps taps = { .want = want,
 		                   .sink = { .ctx = &k, .begin = keep_begin, .write = keep_write, .end = keep_end } };
 	CU_ASSERT_EQUAL_FATAL(

@@ -105,11 +105,12 @@ static void columns_that_are_not_there_cannot_be_taken(void)
 	vn_builder *b;
 
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-		b = begin(&x), vn_plan_slice(b, x, bad[i].stride, bad[i].from, bad[i].width, bad[i].heads, VN_POINT_Q_PROJ);
+		b = begin(&x),
+		vn_plan_slice(b, x, (vn_columns) { bad[i].stride, bad[i].from, bad[i].width }, bad[i].heads, VN_POINT_Q_PROJ);
 		fails(b, VN_ERR_SHAPE, "embed: its input does not have the columns to take");
 	}
 	b = begin(&x);
-	const int y = vn_plan_slice(b, x, 4, 1, 3, 2, VN_POINT_Q_PROJ);
+	const int y = vn_plan_slice(b, x, (vn_columns) { 4, 1, 3 }, 2, VN_POINT_Q_PROJ);
 	CU_ASSERT_EQUAL_FATAL(vn_plan_finish(b, &p, &e), VN_OK);
 	CU_ASSERT_EQUAL(p->value[y].rank, 3);
 	CU_ASSERT_EQUAL(p->value[y].size[1], 2);
@@ -165,7 +166,7 @@ static void queries_keys_and_values_must_fit_together(void)
 		const int   q = vn_plan_linear(b, x, matrix(b, "q", bad[i].hk, 8), -1, bad[i].h, VN_POINT_Q_PROJ);
 		const int   k = vn_plan_linear(b, x, matrix(b, "k", bad[i].gk, 8), -1, bad[i].g, VN_POINT_K_PROJ);
 		const int   v = vn_plan_linear(b, x, matrix(b, "v", bad[i].uk, 8), -1, bad[i].u, VN_POINT_V_PROJ);
-		vn_plan_attention(b, q, k, v, 0.5, 0, VN_POINT_ATTN_CONTEXT);
+		vn_plan_attention(b, q, k, v, 0.5, 0);
 		fails(b, VN_ERR_SHAPE, "q_proj: the shapes of queries, keys and values");
 	}
 }
@@ -195,7 +196,7 @@ static void the_first_failure_is_kept_and_later_calls_do_no_harm(void)
 
 	y = vn_plan_rms_norm(b, y, matrix(b, "second", 3, 0), 1e-6, VN_POINT_ATTN_NORM);
 	y = vn_plan_rope(b, y, &(vn_rope) { .theta = 1e4, .rotary_dim = 3 }, VN_POINT_Q_ROPE);
-	y = vn_plan_attention(b, y, y, y, 1, 0, VN_POINT_ATTN_CONTEXT);
+	y = vn_plan_attention(b, y, y, y, 1, 0);
 	y = vn_plan_act(b, VN_SILU, y, VN_POINT_GATE_ACT, true);
 	y = vn_plan_gated(b, VN_SILU, y, y, VN_POINT_MLP_ACT);
 	y = vn_plan_embed(b, y, VN_POINT_EMBED);

@@ -8,7 +8,7 @@ static int choose(const vn_plan *p, bool *want, int first, int last, vn_error *e
 	const char *pattern[] = { a, b };
 	int         n = 0;
 
-	if (vn_taps_choose(p, pattern, !!a + !!b, first, last, want, e))
+	if (vn_taps_choose(p, pattern, !!a + !!b, (int[]) { first, last }, want, e))
 		return -1;
 	for (int v = 0; v < p->n_values; v++)
 		n += want[v];
