@@ -118,7 +118,8 @@ static vn_status run_engine(window_walk *w, int s, engine_call call, vn_error *e
 		                      .rows = VN_ROWS_RANGE,
 		                      .first = past + call.first,
 		                      .last = past + call.last,
-		                      .sink = { &w->rows[s], begin_value, take_piece, end_value } };
+		                      .sink = {
+								  .ctx = &w->rows[s], .begin = begin_value, .write = take_piece, .end = end_value } };
 	return e->ops->forward(e->self, call.ids, call.tokens, &taps, err);
 }
 
