@@ -13,9 +13,7 @@
 #ifndef VN_LIBREF_BASE_TROUBLE_H
 #define VN_LIBREF_BASE_TROUBLE_H
 
-#include "libref/base/error.h"
-
-#include <stdbool.h>
+#include "libref/base/status.h"
 
 /* Notes a refusal. text: what was refused, for vn_trouble_since; the first text that is not NULL is
  * kept. */
