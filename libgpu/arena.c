@@ -6,11 +6,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-vn_status vn_arena_create(vn_arena *a, const vn_plan *plan, vn_error *err)
+vn_status vn_arena_create(vn_arena *a, const vn_plan *plan, vn_policy policy, bool guard, bool paged, vn_error *err)
 {
 	const size_t n = plan->n_values ? (size_t)plan->n_values : 1;
 
-	*a = (vn_arena) { .n_values = plan->n_values };
+	*a = (vn_arena) {
+		.plan = plan, .policy = policy, .guard = guard, .within = !guard && !paged, .n_values = plan->n_values
+	};
 	a->slot_of = calloc(n, sizeof(*a->slot_of));
 	a->state_of = calloc(n, sizeof(*a->state_of));
 	a->level = calloc(plan->n_nodes ? (size_t)plan->n_nodes : 1, sizeof(*a->level));
@@ -51,17 +53,19 @@ static int pick_slot(const vn_arena *a, int level, VkDeviceSize bytes)
 	return best;
 }
 
-static VkDeviceSize bytes_of(const vn_plan *plan, int value, vn_policy policy, int64_t tokens)
+static VkDeviceSize bytes_of(const vn_arena *a, int value, int64_t tokens)
 {
-	const vn_shape shape = vn_value_shape(&plan->value[value], tokens, tokens);
+	const vn_shape shape = vn_value_shape(&a->plan->value[value], tokens, tokens);
 
-	return (VkDeviceSize)vn_shape_count(&shape) * vn_dtype_size(vn_policy_dtype(policy, vn_value_wide(plan, value)));
+	return (VkDeviceSize)vn_shape_count(&shape) *
+	       vn_dtype_size(vn_policy_dtype(a->policy, vn_value_wide(a->plan, value)));
 }
 
 /* Does one of n nodes read a value that another node has made in this level? */
-static bool needs_new_level(const vn_arena *a, const vn_plan *plan, int first, int n, int level)
+static bool needs_new_level(const vn_arena *a, int first, int n, int level)
 {
-	bool reads = false;
+	const vn_plan *plan = a->plan;
+	bool           reads = false;
 
 	for (int i = first; i < first + n; i++) {
 		const vn_node *node = &plan->node[i];
@@ -75,23 +79,26 @@ static bool needs_new_level(const vn_arena *a, const vn_plan *plan, int first, i
 	return reads;
 }
 
-static void find_levels(vn_arena *a, const vn_plan *plan)
+static void find_levels(vn_arena *a)
 {
-	int level = 0;
+	const vn_plan *plan = a->plan;
+	int            level = 0;
 
 	for (int i = 0; i < plan->n_nodes;) {
 		const int n = vn_fuse_most(plan, i);
-		level += needs_new_level(a, plan, i, n, level);
+		level += needs_new_level(a, i, n, level);
 		for (int k = 0; k < n; k++)
 			a->level[i++] = level;
 	}
 }
 
-static void find_states(vn_arena *a, const vn_plan *plan)
+static void find_states(vn_arena *a)
 {
+	const vn_plan *plan = a->plan;
+
 	for (int v = 0; v < a->n_values; v++)
 		a->state_of[v] = -1;
-	for (int s = 0; s < plan->n_states; s++) {
+	for (int s = 0; s < plan->n_states && a->within; s++) {
 		const vn_state *state = &plan->state[s];
 		const vn_node  *n = &plan->node[state->node];
 		if (state->input < 0)
@@ -106,8 +113,10 @@ static void find_states(vn_arena *a, const vn_plan *plan)
 		a->state_of[v] = a->state_of[vn_plan_root(plan, v)];
 }
 
-static void assign_slots(vn_arena *a, const vn_plan *plan, vn_policy policy, int64_t tokens, bool guard)
+static void assign_slots(vn_arena *a, int64_t tokens)
 {
+	const vn_plan *plan = a->plan;
+
 	a->n_slots = 0;
 	for (int v = 0; v < a->n_values; v++)
 		a->slot_of[v] = -1;
@@ -116,8 +125,8 @@ static void assign_slots(vn_arena *a, const vn_plan *plan, vn_policy policy, int
 			const int v = plan->node[i].out[k];
 			if (v < 0 || plan->value[v].state >= 0 || a->state_of[v] >= 0 || vn_value_streams(plan, v))
 				continue;
-			const VkDeviceSize bytes = bytes_of(plan, v, policy, tokens);
-			int                s = guard ? -1 : pick_slot(a, a->level[i], bytes);
+			const VkDeviceSize bytes = bytes_of(a, v, tokens);
+			int                s = a->guard ? -1 : pick_slot(a, a->level[i], bytes);
 			if (s < 0) {
 				s = a->n_slots++;
 				a->slot[s].need = 0;
@@ -132,33 +141,30 @@ static void assign_slots(vn_arena *a, const vn_plan *plan, vn_policy policy, int
 		a->slot_of[v] = a->slot_of[vn_plan_root(plan, v)];
 }
 
-vn_status vn_arena_layout(vn_device *d, vn_arena *a, const vn_plan *plan, vn_policy policy, int64_t tokens, bool guard,
-                          bool paged, vn_error *err)
+vn_status vn_arena_layout(vn_device *d, vn_arena *a, int64_t tokens, vn_error *err)
 {
 	vn_status st;
 	char      name[VN_NAME_MAX + 16];
 
-	if (a->tokens == tokens && a->guarded == guard)
+	if (a->tokens == tokens)
 		return VN_OK; /* one token after the other */
 	a->tokens = 0;
-	find_levels(a, plan);
-	find_states(a, plan);
-	for (int v = 0; v < a->n_values && (guard || paged); v++)
-		a->state_of[v] = -1;
-	assign_slots(a, plan, policy, tokens, guard);
+	find_levels(a);
+	find_states(a);
+	assign_slots(a, tokens);
 	for (int s = 0; s < a->n_slots; s++) {
 		snprintf(name, sizeof(name), "arena slot %d", s);
-		for (int v = 0; guard && v < a->n_values; v++)
-			if (a->slot_of[v] == s && plan->value[v].alias_of < 0)
-				snprintf(name, sizeof(name), "%s", plan->value[v].name);
+		for (int v = 0; a->guard && v < a->n_values; v++)
+			if (a->slot_of[v] == s && a->plan->value[v].alias_of < 0)
+				snprintf(name, sizeof(name), "%s", a->plan->value[v].name);
 		/* With guard the size is exact, so that the zone begins directly after the last byte. */
-		if ((st = vn_buffer_ensure(d, &a->slot[s].b, VN_ON_DEVICE, a->slot[s].need, guard, name, err)))
+		if ((st = vn_buffer_ensure(d, &a->slot[s].b,
+		                           &(vn_buffer_need) { VN_ON_DEVICE, a->slot[s].need, a->guard, name }, err)))
 			return st;
 	}
 	a->bytes = 0;
 	for (int s = 0; s < a->n_values; s++)
 		a->bytes += (int64_t)a->slot[s].b.held;
 	a->tokens = tokens;
-	a->guarded = guard;
 	return VN_OK;
 }

@@ -24,22 +24,25 @@ typedef struct vn_arena_slot {
 } vn_arena_slot;
 
 typedef struct vn_arena {
+	const vn_plan *plan;
+	vn_policy      policy;
+	bool           guard;  /* every value has a slot of its own */
+	bool           within; /* keys and values of a call are computed into the cache */
 	int            n_values, n_slots;
 	int           *slot_of;  /* (n_values): -1: no slot; aliases have that of their root */
 	int           *state_of; /* (n_values): the growing state whose next rows it is; -1: none */
 	int           *level;    /* (n_nodes): how many barriers the nodes up to this one need at least */
 	vn_arena_slot *slot;     /* (n_values), the first n_slots in use */
 	int64_t        tokens;   /* of the last layout; 0: none */
-	bool           guarded;  /* of the last layout */
 	int64_t        bytes;
 } vn_arena;
 
-vn_status vn_arena_create(vn_arena *a, const vn_plan *plan, vn_error *err);
+/* paged: of the cache. */
+vn_status vn_arena_create(vn_arena *a, const vn_plan *plan, vn_policy policy, bool guard, bool paged, vn_error *err);
 void      vn_arena_destroy(vn_device *d, vn_arena *a); /* a may be zeroed */
 
 /* Assigns and allocates slots for a call of this many tokens. Grows, never shrinks; contents are
- * lost. paged: of the cache. */
-vn_status vn_arena_layout(vn_device *d, vn_arena *a, const vn_plan *plan, vn_policy policy, int64_t tokens, bool guard,
-                          bool paged, vn_error *err);
+ * lost. */
+vn_status vn_arena_layout(vn_device *d, vn_arena *a, int64_t tokens, vn_error *err);
 
 #endif

@@ -6,10 +6,9 @@
 
 #define FIRST_ROWS 256
 
-vn_status vn_cache_create(vn_cache *c, const vn_plan *plan, vn_policy policy, int block, uint64_t scatter,
-                          vn_error *err)
+vn_status vn_cache_create(vn_cache *c, const vn_plan *plan, vn_policy policy, vn_pages pages, bool guard, vn_error *err)
 {
-	*c = (vn_cache) { .plan = plan, .n = plan->n_states, .pages = { .block = block, .scatter = scatter } };
+	*c = (vn_cache) { .plan = plan, .n = plan->n_states, .pages = pages, .guard = guard };
 	if (!(c->slot = calloc(c->n ? (size_t)c->n : 1, sizeof(*c->slot))))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d states", plan->n_states);
 	for (int i = 0; i < c->n; i++) {
@@ -38,7 +37,7 @@ static void name_of(const vn_cache *c, int i, const char *what, char *name, size
 	snprintf(name, room, "%s of %s%s", vn_state_word(c->plan, i), c->plan->value[n->out[0]].name, what);
 }
 
-static vn_status grow_slot(vn_encoder *e, vn_cache *c, int i, int64_t rows, int64_t used, bool guard, vn_error *err)
+static vn_status grow_slot(vn_encoder *e, vn_cache *c, int i, int64_t rows, int64_t used, vn_error *err)
 {
 	vn_cache_slot *s = &c->slot[i];
 	vn_buffer      b = { 0 };
@@ -47,12 +46,13 @@ static vn_status grow_slot(vn_encoder *e, vn_cache *c, int i, int64_t rows, int6
 	vn_status      st;
 
 	name_of(c, i, "", name, sizeof(name));
-	if ((st = vn_buffer_create(e->d, &b, VN_ON_DEVICE, (size_t)rows * s->row_bytes, guard, name, err)))
+	if ((st = vn_buffer_create(e->d, &b,
+	                           &(vn_buffer_need) { VN_ON_DEVICE, (size_t)rows * s->row_bytes, c->guard, name }, err)))
 		return st;
-	if (guard || keep) {
+	if (c->guard || keep) {
 		const int cur = e->cur;
 		vn_encode_begin(e);
-		if (guard)
+		if (c->guard)
 			vn_encode_poison(e, &b);
 		if (keep)
 			vn_encode_copy(e, &s->now, 0, &b, 0, keep);
@@ -70,7 +70,7 @@ fail:
 }
 
 /* Both buffers of a state of fixed size. A multiple of 4 bytes, to be cleared whole. */
-static vn_status create_fixed_slot(vn_encoder *e, vn_cache *c, int i, bool guard, vn_error *err)
+static vn_status create_fixed_slot(vn_encoder *e, vn_cache *c, int i, vn_error *err)
 {
 	vn_cache_slot     *s = &c->slot[i];
 	const VkDeviceSize bytes = (s->row_bytes + 3) & ~(VkDeviceSize)3;
@@ -79,10 +79,10 @@ static vn_status create_fixed_slot(vn_encoder *e, vn_cache *c, int i, bool guard
 
 	name_of(c, i, "", name, sizeof(name));
 	if (!s->now.buffer)
-		st = vn_buffer_create(e->d, &s->now, VN_ON_DEVICE, bytes, guard, name, err);
+		st = vn_buffer_create(e->d, &s->now, &(vn_buffer_need) { VN_ON_DEVICE, bytes, c->guard, name }, err);
 	name_of(c, i, ", the next", name, sizeof(name));
 	if (!st && !s->next.buffer)
-		st = vn_buffer_create(e->d, &s->next, VN_ON_DEVICE, bytes, guard, name, err);
+		st = vn_buffer_create(e->d, &s->next, &(vn_buffer_need) { VN_ON_DEVICE, bytes, c->guard, name }, err);
 	return st;
 }
 
@@ -109,21 +109,21 @@ static int64_t most_blocks(const vn_cache *c)
 	return most;
 }
 
-static vn_status make_room(vn_encoder *e, vn_cache *c, int i, int64_t past, int64_t tokens, bool guard, vn_error *err)
+static vn_status make_room(vn_encoder *e, vn_cache *c, int i, int64_t past, int64_t tokens, vn_error *err)
 {
 	const vn_cache_slot *s = &c->slot[i];
 	const int64_t        pool = c->pages.room * c->pages.block;
 	int64_t              want = s->rows ? s->rows : FIRST_ROWS;
 
 	if (!s->grows)
-		return create_fixed_slot(e, c, i, guard, err);
+		return create_fixed_slot(e, c, i, err);
 	if (pool > 0) /* the blocks in use may be anywhere in it */
-		return s->rows == pool ? VN_OK : grow_slot(e, c, i, pool, past ? s->rows : 0, guard, err);
+		return s->rows == pool ? VN_OK : grow_slot(e, c, i, pool, past ? s->rows : 0, err);
 	if (past + tokens <= s->rows)
 		return VN_OK;
 	while (want < past + tokens)
 		want *= 2;
-	return grow_slot(e, c, i, want > c->plan->context ? c->plan->context : want, past, guard, err);
+	return grow_slot(e, c, i, want > c->plan->context ? c->plan->context : want, past, err);
 }
 
 static void show_call(vn_cache_slot *s, int64_t past)
@@ -139,14 +139,16 @@ static void show_call(vn_cache_slot *s, int64_t past)
 	s->call.size = at < s->now.size ? s->now.size - at : 0;
 }
 
-vn_status vn_cache_begin(vn_encoder *e, vn_cache *c, int64_t past, int64_t tokens, bool guard, vn_error *err)
+vn_status vn_cache_begin(vn_encoder *e, vn_cache *c, int64_t past, int64_t tokens, vn_error *err)
 {
 	vn_status st = VN_OK;
 
-	if (c->pages.block)
-		st = vn_pages_begin(e->d, &c->pages, past, past + tokens, most_blocks(c), guard, err);
+	if (c->pages.block) {
+		c->pages.most = most_blocks(c);
+		st = vn_pages_begin(e->d, &c->pages, past, past + tokens, c->guard, err);
+	}
 	for (int i = 0; i < c->n && !st; i++)
-		st = make_room(e, c, i, past, tokens, guard, err);
+		st = make_room(e, c, i, past, tokens, err);
 	c->bytes = 0;
 	for (int i = 0; i < c->n; i++) {
 		vn_cache_slot *s = &c->slot[i];

@@ -29,17 +29,17 @@ typedef struct vn_cache {
 	vn_cache_slot *slot; /* (n_states of the plan) */
 	vn_pages       pages;
 	int64_t        bytes;
+	bool           guard; /* buffers have zones, and are poisoned */
 } vn_cache;
 
-/* Sets the sizes from the plan, without allocating. block: tokens per block; 0: not paged. scatter:
- * as in vn_pages. */
-vn_status vn_cache_create(vn_cache *c, const vn_plan *plan, vn_policy policy, int block, uint64_t scatter,
+/* Sets the sizes from the plan, without allocating. pages: its block (0: not paged) and scatter. */
+vn_status vn_cache_create(vn_cache *c, const vn_plan *plan, vn_policy policy, vn_pages pages, bool guard,
                           vn_error *err);
 void      vn_cache_destroy(vn_device *d, vn_cache *c); /* c may be zeroed */
 
 /* Makes room for a call of `tokens` tokens after `past`, and discards later tokens. After a failure
  * every slot still holds what it held. */
-vn_status vn_cache_begin(vn_encoder *e, vn_cache *c, int64_t past, int64_t tokens, bool guard, vn_error *err);
+vn_status vn_cache_begin(vn_encoder *e, vn_cache *c, int64_t past, int64_t tokens, vn_error *err);
 /* Records commands that zero the states of fixed size. */
 void      vn_cache_clear(vn_encoder *e, vn_cache *c);
 /* Rows of a call were appended to a growing state. */

@@ -107,7 +107,9 @@ vn_status vn_coop_of(VkInstance instance, VkPhysicalDevice p, vn_coop *found, vn
 	*found = VN_COOP_NONE;
 	if ((st = vn_vulkan_has(p, NULL, VN_COOP_EXTENSION, &has, err)) || !ask || !has || !has_features(p))
 		return st;
-	st = vn_vulkan_list(ask_sizes, p, &ask, sizeof(size_listed), &list, &n, "the sizes of cooperative matrices", err);
+	st = vn_vulkan_list(
+		&(vn_vulkan_question) { ask_sizes, p, &ask, sizeof(size_listed), "the sizes of cooperative matrices" }, &list,
+		&n, err);
 	for (vn_coop c = VN_COOP_NONE + 1; c < VN_N_COOPS && !st && !*found; c++)
 		if (is_listed(list, n, size_of[c].side) && has_room(p, c) && (!size_of[c].halves || rounds_halves(p)))
 			*found = c;

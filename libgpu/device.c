@@ -83,8 +83,9 @@ static vn_status layer_version(const char *name, uint32_t *version, vn_error *er
 {
 	void           *all;
 	uint32_t        n;
-	const vn_status st = vn_vulkan_list(list_layers, NULL, NULL, sizeof(VkLayerProperties), &all, &n,
-	                                    "the list of layers", err);
+	const vn_status st = vn_vulkan_list(
+		&(vn_vulkan_question) { list_layers, NULL, NULL, sizeof(VkLayerProperties), "the list of layers" }, &all, &n,
+		err);
 
 	*version = 0;
 	for (const VkLayerProperties *l = all; l && l < (const VkLayerProperties *)all + n && !*version; l++)

@@ -92,8 +92,9 @@ static vn_status foreign_room(vn_gpu *g, VkDeviceSize bytes, vn_error *err)
 	if (g->foreign_used > 0 && (st = vn_transfer_flush(&g->walk, err)))
 		return st;
 	g->foreign_used = 0;
-	return vn_buffer_ensure(&g->device, &g->foreign, VN_FOR_UPLOAD, bytes > FOREIGN ? bytes : FOREIGN, false,
-	                        "values from elsewhere", err);
+	return vn_buffer_ensure(
+		&g->device, &g->foreign,
+		&(vn_buffer_need) { VN_FOR_UPLOAD, bytes > FOREIGN ? bytes : FOREIGN, false, "values from elsewhere" }, err);
 }
 
 vn_status vn_pass_write(void *gpu, int value, const void *data, vn_error *err)

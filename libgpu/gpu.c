@@ -65,7 +65,9 @@ static int share_rope(vn_gpu *g, int node)
 	while (r < g->n_ropes && !same_angles(&g->plan->node[g->rope[r].node], &g->plan->node[node]))
 		r++;
 	if (r == g->n_ropes)
-		g->rope[g->n_ropes++].node = node;
+		g->rope[g->n_ropes++] = (vn_gpu_rope) {
+			.node = node, .kept = { .rope = &g->plan->node[node].c.rope.rope, .lists = g->plan->list }
+		};
 	return r;
 }
 
@@ -142,13 +144,15 @@ static vn_status create_parts(vn_gpu *g, const vn_tensor *weights, const vn_gpu_
 		return vn_fail(err, VN_ERR_USAGE, "block size %d; expected 1 to %d", block, BLOCK_MAX);
 	if ((st = check_plan(p, err)) || (st = note_nodes(g, err)) ||
 	    (st = vn_gpu_open_device(&g->device, o->device, o->policy.sums == VN_F16, o->validate, err)) ||
-	    (st = vn_kernels_create(&g->device, &g->kernels, p, o->policy, o->paged, o->cache_dir, err)) ||
+	    (st = vn_kernels_cache_in(&g->device, o->cache_dir, err)) ||
+	    (st = vn_kernels_create(&g->device, &g->kernels, p, o->policy, o->paged, err)) ||
 	    (st = vn_encoder_create(&g->device, &g->kernels, (uint32_t)p->n_nodes + 1, &g->encoder, err)))
 		return st;
 	g->encoder.stop = o->stop;
 	g->encoder.stop_ctx = o->stop_ctx;
-	if ((st = vn_arena_create(&g->arena, p, err)) ||
-	    (st = vn_cache_create(&g->cache, p, o->policy, block, o->scatter, err)) ||
+	if ((st = vn_arena_create(&g->arena, p, o->policy, o->guard, o->paged, err)) ||
+	    (st = vn_cache_create(&g->cache, p, o->policy, (vn_pages) { .block = block, .scatter = o->scatter }, o->guard,
+	                          err)) ||
 	    (st = vn_staging_create(&g->device, &g->staging, o->staging, o->guard, err)) ||
 	    (st = vn_gpu_weights_create(&g->encoder, &g->weights, p, weights, &how, err)))
 		return st;

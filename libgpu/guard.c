@@ -45,7 +45,7 @@ vn_status vn_guard_prepare(vn_device *d, vn_guard *g, vn_error *err)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for a list of guard zones");
 	for (int i = 0; i < g->n; i++)
 		bytes += g->zone[i].bytes;
-	return vn_buffer_ensure(d, &g->readback, VN_FOR_READBACK, bytes, false, "guard zones", err);
+	return vn_buffer_ensure(d, &g->readback, &(vn_buffer_need) { VN_FOR_READBACK, bytes, false, "guard zones" }, err);
 }
 
 void vn_guard_encode(vn_encoder *e, vn_guard *g)

@@ -47,7 +47,9 @@ vn_status vn_halves_make(vn_encoder *e, vn_gpu_weights *w, const bool *bf16, vn_
 		first++;
 	if (first == w->n)
 		return VN_OK;
-	if ((st = vn_buffer_create(e->d, &counts, VN_FOR_READBACK, (VkDeviceSize)w->n * COUNTS, false, "overflows", err)))
+	if ((st = vn_buffer_create(e->d, &counts,
+	                           &(vn_buffer_need) { VN_FOR_READBACK, (VkDeviceSize)w->n * COUNTS, false, "overflows" },
+	                           err)))
 		return st;
 	const uint32_t *count = memset(counts.map, 0, counts.size);
 	st = convert_weights(e, w, bf16, &counts, err);

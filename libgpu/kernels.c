@@ -216,8 +216,15 @@ static vn_status create_layout(vn_device *d, vn_error *err)
 	return VN_OK;
 }
 
+vn_status vn_kernels_cache_in(vn_device *d, const char *cache_dir, vn_error *err)
+{
+	return vn_pipelines_keep_for(d->device, d->pipelines, cache_dir)
+	           ? VN_OK
+	           : vn_fail(err, VN_ERR_NOMEM, "no memory for the name of a folder");
+}
+
 vn_status vn_kernels_create(vn_device *d, vn_kernels *k, const vn_plan *plan, vn_policy policy, bool paged,
-                            const char *cache_dir, vn_error *err)
+                            vn_error *err)
 {
 	vn_status st;
 
@@ -226,13 +233,11 @@ vn_status vn_kernels_create(vn_device *d, vn_kernels *k, const vn_plan *plan, vn
 		                .side = policy.storage == VN_F16 && policy.sums == VN_F32 ? (int)vn_coop_side(d->coop) : 0 };
 	for (int i = 0; i < VN_N_KERNELS; i++)
 		k->shader[i] = choose_shader(k, plan, policy, paged, (vn_kernel)i);
-	if (!vn_pipelines_keep_for(d->device, d->pipelines, cache_dir))
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for the name of a folder");
 	if ((st = create_layout(d, err)))
 		return st;
 	k->layout = d->pipelines->layout;
 	k->had = d->pipelines->n;
-	return vn_pipeline_cache_open(d, cache_dir, &k->cache, &k->cache_hit, err);
+	return vn_pipeline_cache_open(d, d->pipelines->cache_dir, &k->cache, &k->cache_hit, err);
 }
 
 void vn_kernels_destroy(vn_kernels *k)

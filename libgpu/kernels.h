@@ -45,10 +45,12 @@ typedef struct vn_kernels {
 /* Returns the shader of attention for many queries and heads of this width. */
 vn_kernel vn_kernel_of_attention(const vn_kernels *k, int head_dim);
 
-/* Selects the shaders for the policy, for a paged or contiguous cache. cache_dir: as in
- * vn_gpu_options; a cache that cannot be read or written is not an error. */
+/* Sets the folder of the pipeline cache of the kernels to come: as in vn_gpu_options. */
+vn_status vn_kernels_cache_in(vn_device *d, const char *cache_dir, vn_error *err);
+/* Selects the shaders for the policy, for a paged or contiguous cache. A pipeline cache that cannot
+ * be read or written is not an error. */
 vn_status vn_kernels_create(vn_device *d, vn_kernels *k, const vn_plan *plan, vn_policy policy, bool paged,
-                            const char *cache_dir, vn_error *err);
+                            vn_error *err);
 /* Saves the compiled shaders for the next run. k may be zeroed. */
 void      vn_kernels_destroy(vn_kernels *k);
 

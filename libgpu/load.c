@@ -361,7 +361,8 @@ static vn_status create_blocks(load *l, const vn_plan *plan, bool guard, vn_erro
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for %d blocks of weights", n);
 	for (int i = 0; i < n && !st; i++) {
 		snprintf(name, sizeof(name), "weights %d", i);
-		if (!(st = vn_buffer_create(l->e->d, &w->block[i], VN_ON_DEVICE, sizes[i], guard, name, err)))
+		if (!(st = vn_buffer_create(l->e->d, &w->block[i], &(vn_buffer_need) { VN_ON_DEVICE, sizes[i], guard, name },
+		                            err)))
 			w->n_blocks = i + 1;
 		if (!st)
 			poison_block(l, &w->block[i], guard);
@@ -435,8 +436,9 @@ vn_status vn_gpu_weights_create(vn_encoder *e, vn_gpu_weights *w, const vn_plan 
 	for (int i = 0; i < w->n; i++)
 		l.bf16[i] = there && l.storage == VN_F16 && from[i].dtype == VN_BF16;
 	if (w->n_blocks && !w->block[0].map &&
-	    (st = vn_buffer_create(e->d, &l.upload, VN_FOR_UPLOAD, vn_gpu_weights_upload, false, "weights on their way",
-	                           err)))
+	    (st = vn_buffer_create(
+			 e->d, &l.upload, &(vn_buffer_need) { VN_FOR_UPLOAD, vn_gpu_weights_upload, false, "weights on their way" },
+			 err)))
 		goto done;
 	if (!(st = load_all(&l, how->progress, err)))
 		st = vn_halves_make(e, w, l.bf16, err);

@@ -86,14 +86,15 @@ static vn_status bind_memory(vn_device *d, vn_buffer *b, vn_gpu_block place, vn_
 	return VN_OK;
 }
 
-vn_status vn_buffer_create(vn_device *d, vn_buffer *b, vn_gpu_block place, VkDeviceSize size, bool guard,
-                           const char *name, vn_error *err)
+vn_status vn_buffer_create(vn_device *d, vn_buffer *b, const vn_buffer_need *need, vn_error *err)
 {
-	vn_status st;
-	VkResult  r;
+	const char        *name = need->name;
+	const VkDeviceSize zone = need->guard ? VN_ZONE : 0;
+	vn_status          st;
+	VkResult           r;
 
-	*b = (vn_buffer) { .size = size ? size : 4, .offset = guard ? VN_ZONE : 0 };
-	b->total = (b->offset + b->size + (guard ? VN_ZONE : 0) + 3) & ~(VkDeviceSize)3;
+	*b = (vn_buffer) { .size = need->size ? need->size : 4, .offset = zone };
+	b->total = (b->size + 2 * zone + 3) & ~(VkDeviceSize)3;
 	snprintf(b->name, sizeof(b->name), "%s", name);
 	if (b->total > d->max_allocation)
 		return vn_fail(err, VN_ERR_DEVICE, "%s: %s needs one allocation of %llu bytes; the device allows %llu",
@@ -112,20 +113,19 @@ vn_status vn_buffer_create(vn_device *d, vn_buffer *b, vn_gpu_block place, VkDev
 		st = vn_device_fail(d, r, err, name);
 	} else {
 		vn_device_name(d, VK_OBJECT_TYPE_BUFFER, (uint64_t)b->buffer, name);
-		st = bind_memory(d, b, place, err);
+		st = bind_memory(d, b, need->place, err);
 	}
 	if (st)
 		vn_buffer_destroy(d, b);
 	return st;
 }
 
-vn_status vn_buffer_ensure(vn_device *d, vn_buffer *b, vn_gpu_block place, VkDeviceSize size, bool guard,
-                           const char *name, vn_error *err)
+vn_status vn_buffer_ensure(vn_device *d, vn_buffer *b, const vn_buffer_need *need, vn_error *err)
 {
-	if (b->buffer && (guard ? b->size == size : b->size >= size))
+	if (b->buffer && (need->guard ? b->size == need->size : b->size >= need->size))
 		return VN_OK;
 	vn_buffer_destroy(d, b);
-	return vn_buffer_create(d, b, place, size, guard, name, err);
+	return vn_buffer_create(d, b, need, err);
 }
 
 void vn_buffer_destroy(vn_device *d, vn_buffer *b)

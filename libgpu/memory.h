@@ -40,14 +40,19 @@ typedef struct vn_buffer {
 	bool              read, written;
 } vn_buffer;
 
-/* Creates a buffer. size 0 becomes 4. Fails, with its name, if it is larger than the device
+typedef struct vn_buffer_need {
+	vn_gpu_block place;
+	VkDeviceSize size; /* 0 becomes 4 */
+	bool         guard;
+	const char  *name;
+} vn_buffer_need;
+
+/* Creates a buffer. Fails, with its name, if it is larger than the device
  * allows. */
-vn_status vn_buffer_create(vn_device *d, vn_buffer *b, vn_gpu_block place, VkDeviceSize size, bool guard,
-                           const char *name, vn_error *err);
+vn_status vn_buffer_create(vn_device *d, vn_buffer *b, const vn_buffer_need *need, vn_error *err);
 /* Leaves a buffer of at least that size (with guard: exactly) as it is, else creates it anew; its
  * contents are then lost. b may be zeroed. */
-vn_status vn_buffer_ensure(vn_device *d, vn_buffer *b, vn_gpu_block place, VkDeviceSize size, bool guard,
-                           const char *name, vn_error *err);
+vn_status vn_buffer_ensure(vn_device *d, vn_buffer *b, const vn_buffer_need *need, vn_error *err);
 /* b may be zeroed; d, which may then be NULL, is not touched. */
 void      vn_buffer_destroy(vn_device *d, vn_buffer *b);
 

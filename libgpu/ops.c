@@ -114,6 +114,7 @@ static vn_product product_of(const vn_gpu_pass *w, const vn_node *n, vn_gpu_piec
 		.b = bias < 0 ? NULL : weight_buffer(w, bias),
 		.y = y,
 		.sums = &w->g->sums,
+		.element = element_bytes(w),
 		.at = { .x = in_buffer(w, x, p.row * N),
 		        .w = in_weight(w, n->w[0], p.col * N),
 		        .b = bias < 0 ? 0 : in_weight(w, bias, p.col),
@@ -147,7 +148,7 @@ static void linear_part(vn_gpu_pass *w, const vn_node *n, vn_gpu_piece p, vn_buf
 		for (int64_t c = 0; c < p.cols; c += across) {
 			const vn_gpu_piece at = { p.row + r, smaller(down, p.rows - r), p.col + c, smaller(across, p.cols - c) };
 			const vn_product   part = product_of(w, n, at, y, r * y_stride + c, y_stride);
-			vn_product_encode(&w->g->encoder, choice, &part, element_bytes(w));
+			vn_product_encode(&w->g->encoder, choice, &part);
 		}
 }
 
@@ -268,7 +269,8 @@ static void map_elements(vn_gpu_pass *w, const vn_node *n, int64_t at, int64_t c
 			                   .n = (uint32_t)part,
 			                   .act = n->c.act.act };
 		push.eights = in_eights(w, push.a, push.b, push.y);
-		dispatch_to(w, n, usual, y, &push, groups_of_lanes(part, push.eights), 1);
+		use_operands(w, n, y);
+		vn_encode_dispatch(&w->g->encoder, usual, &push, groups_of_lanes(part, push.eights), 1);
 	}
 }
 

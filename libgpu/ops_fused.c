@@ -74,7 +74,7 @@ static void encode_linear_add_norm(vn_gpu_pass *w, int node)
 	vn_product     p;
 
 	if (vn_ops_linear_whole(w, n, &p))
-		vn_product_encode_parts(&w->g->encoder, vn_ops_linear_choice(w, n), &p, element_bytes(w));
+		vn_product_encode_parts(&w->g->encoder, vn_ops_linear_choice(w, n), &p);
 	add_norm(w, node + 1, node);
 }
 
@@ -103,8 +103,7 @@ static void encode_gated_pair(vn_gpu_pass *w, int node)
 	vn_product_choice choice;
 
 	if (choose_gated(w, node, &choice) && vn_ops_linear_whole(w, n, &gate) && vn_ops_linear_whole(w, n + 1, &up))
-		vn_product_encode_gated(&w->g->encoder, choice, &gate, &up, gated->c.act.act, buffer_of(w, gated->out[0]),
-		                        element_bytes(w));
+		vn_product_encode_gated(&w->g->encoder, choice, &gate, &up, gated->c.act.act, buffer_of(w, gated->out[0]));
 }
 
 /* ---- rms_norm, rms_norm, rope, rope: of queries and keys ------------------------------------- */

@@ -76,10 +76,8 @@ static inline int bias_of(const vn_node *n)
 	return n->n_w > 1 ? n->w[1] : -1;
 }
 
-/* Records a dispatch of a node's shader, which reads the node's inputs and weights, and writes to a
- * buffer. push, x and y: as for vn_encode_dispatch. */
-static inline void dispatch_to(vn_gpu_pass *w, const vn_node *n, vn_kernel kernel, vn_buffer *to, const void *push,
-                               int64_t x, int64_t y)
+/* Declares that the next dispatch reads a node's inputs and weights, and writes to a buffer. */
+static inline void use_operands(vn_gpu_pass *w, const vn_node *n, vn_buffer *to)
 {
 	vn_encoder *e = &w->g->encoder;
 
@@ -89,14 +87,15 @@ static inline void dispatch_to(vn_gpu_pass *w, const vn_node *n, vn_kernel kerne
 		if (n->w[k] >= 0)
 			vn_encode_reads(e, weight_buffer(w, n->w[k]));
 	vn_encode_writes(e, to);
-	vn_encode_dispatch(e, kernel, push, x, y);
 }
 
-/* Same, for a shader that writes the node's first output. */
+/* Records a dispatch of a node's shader, which writes the node's first output. push, x and y: as
+ * for vn_encode_dispatch. */
 static inline void dispatch_node(vn_gpu_pass *w, const vn_node *n, vn_kernel kernel, const void *push, int64_t x,
                                  int64_t y)
 {
-	dispatch_to(w, n, kernel, buffer_of(w, n->out[0]), push, x, y);
+	use_operands(w, n, buffer_of(w, n->out[0]));
+	vn_encode_dispatch(&w->g->encoder, kernel, push, x, y);
 }
 
 /* Chooses how the product of a node is computed. */

@@ -41,7 +41,7 @@ static void add_blocks(vn_pages *p, int64_t from, int64_t to)
 	}
 }
 
-static vn_status grow_lists(vn_pages *p, int64_t need, int64_t most, vn_error *err)
+static vn_status grow_lists(vn_pages *p, int64_t need, vn_error *err)
 {
 	int64_t room = p->room ? p->room : blocks_of(p, FIRST_TOKENS);
 
@@ -49,7 +49,7 @@ static vn_status grow_lists(vn_pages *p, int64_t need, int64_t most, vn_error *e
 		return VN_OK;
 	while (room < need)
 		room *= 2;
-	room = room > most ? most : room;
+	room = room > p->most ? p->most : room;
 	uint32_t *taken = realloc(p->taken, (size_t)room * sizeof(*taken));
 	p->taken = taken ? taken : p->taken;
 	uint32_t *more = realloc(p->free, (size_t)room * sizeof(*more));
@@ -61,7 +61,7 @@ static vn_status grow_lists(vn_pages *p, int64_t need, int64_t most, vn_error *e
 	return VN_OK;
 }
 
-vn_status vn_pages_begin(vn_device *d, vn_pages *p, int64_t keep, int64_t upto, int64_t most, bool guard, vn_error *err)
+vn_status vn_pages_begin(vn_device *d, vn_pages *p, int64_t keep, int64_t upto, bool guard, vn_error *err)
 {
 	const int64_t      need = blocks_of(p, upto);
 	const VkDeviceSize bytes = (VkDeviceSize)need * sizeof(*p->taken);
@@ -71,12 +71,15 @@ vn_status vn_pages_begin(vn_device *d, vn_pages *p, int64_t keep, int64_t upto, 
 	for (int64_t i = stay; i < p->used; i++)
 		p->free[p->room - p->used + i - stay] = p->taken[i];
 	p->used = stay < p->used ? stay : p->used;
-	if ((st = grow_lists(p, need, most, err)))
+	if ((st = grow_lists(p, need, err)))
 		return st;
 	for (; p->used < need; p->used++)
 		p->taken[p->used] = p->free[p->room - p->used - 1];
-	if ((st = vn_buffer_ensure(d, &p->table, VN_FOR_UPLOAD, guard ? bytes : (VkDeviceSize)p->room * sizeof(*p->taken),
-	                           guard, "block table", err)))
+	if ((st = vn_buffer_ensure(d, &p->table,
+	                           &(vn_buffer_need) { VN_FOR_UPLOAD,
+	                                               guard ? bytes : (VkDeviceSize)p->room * sizeof(*p->taken), guard,
+	                                               "block table" },
+	                           err)))
 		return st;
 	if (guard)
 		memset((char *)p->table.map - p->table.offset, 0xFF, p->table.total);

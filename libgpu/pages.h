@@ -14,6 +14,7 @@
 typedef struct vn_pages {
 	int64_t   block;   /* tokens per block; 0: not paged */
 	uint64_t  scatter; /* if not 0: new blocks are taken in an order drawn from it */
+	int64_t   most;    /* how many blocks a pool may have, at least as many as are needed */
 	int64_t   room;    /* blocks in every pool */
 	int64_t   used;    /* table entries in use */
 	uint32_t *taken;   /* (room): the table on the host */
@@ -23,9 +24,7 @@ typedef struct vn_pages {
 
 void vn_pages_destroy(vn_device *d, vn_pages *p); /* p may be zeroed */
 
-/* Assigns blocks to tokens [0, upto); the first `keep` belong to kept calls. most: how many blocks
- * a pool may have, at least as many as are needed. */
-vn_status vn_pages_begin(vn_device *d, vn_pages *p, int64_t keep, int64_t upto, int64_t most, bool guard,
-                         vn_error *err);
+/* Assigns blocks to tokens [0, upto); the first `keep` belong to kept calls. */
+vn_status vn_pages_begin(vn_device *d, vn_pages *p, int64_t keep, int64_t upto, bool guard, vn_error *err);
 
 #endif

@@ -14,7 +14,7 @@
 static vn_status ensure_buffer(vn_gpu *g, vn_buffer *b, vn_gpu_block place, VkDeviceSize bytes, const char *name,
                                vn_error *err)
 {
-	return vn_buffer_ensure(&g->device, b, place, bytes, g->guard, name, err);
+	return vn_buffer_ensure(&g->device, b, &(vn_buffer_need) { place, bytes, g->guard, name }, err);
 }
 
 /* Uploads the host's inputs of a pass: ids and tables. */
@@ -34,8 +34,7 @@ static vn_status upload_inputs(vn_gpu_pass *w, const int32_t *ids, vn_error *err
 		memset((char *)g->upload.map - g->upload.offset, 0xFF, g->upload.total);
 	memcpy(g->upload.map, ids, (size_t)w->tokens * 4);
 	for (vn_gpu_rope *r = g->rope; r < g->rope + g->n_ropes && !st; r++) {
-		st = vn_rope_table_fill(&r->kept, &g->plan->node[r->node].c.rope.rope, g->plan->list,
-		                        (float *)(void *)((char *)g->upload.map + r->at), w->past, w->tokens, err);
+		st = vn_rope_table_fill(&r->kept, (float *)(void *)((char *)g->upload.map + r->at), w->past, w->tokens, err);
 	}
 	return st;
 }
@@ -248,9 +247,8 @@ vn_status vn_pass_begin(void *gpu, const int32_t *ids, int64_t tokens, const vn_
 		vn_taps_select(taps, w->past, tokens, &w->first, &w->count);
 	}
 	const VkDeviceSize linear = vn_ops_linear_sums(w), parts = vn_ops_attention_parts(w);
-	if ((st = vn_cache_begin(&g->encoder, &g->cache, w->past, tokens, g->guard, err)) ||
-	    (st = vn_arena_layout(&g->device, &g->arena, g->plan, g->policy, tokens, g->guard, g->cache.pages.block > 0,
-	                          err)) ||
+	if ((st = vn_cache_begin(&g->encoder, &g->cache, w->past, tokens, err)) ||
+	    (st = vn_arena_layout(&g->device, &g->arena, tokens, err)) ||
 	    (st = ensure_buffer(g, &g->scratch, VN_ON_DEVICE, vn_pieces_scratch(w), "scratch", err)) ||
 	    (st = ensure_buffer(g, &g->sums, VN_ON_DEVICE, linear > parts ? linear : parts, "sums", err)) ||
 	    (st = upload_inputs(w, ids, err)) || (g->guard && (st = prepare_guard(g, err))))

@@ -141,7 +141,7 @@ static void encode_uses(vn_encoder *e, const vn_product *p, vn_buffer *in, vn_bu
 	vn_encode_writes(e, out);
 }
 
-static vn_push_linear push_of(vn_product_choice choice, const vn_product *p, size_t element)
+static vn_push_linear push_of(vn_product_choice choice, const vn_product *p)
 {
 	vn_push_linear push = p->at;
 
@@ -149,7 +149,7 @@ static vn_push_linear push_of(vn_product_choice choice, const vn_product *p, siz
 	push.width = push.N % 8 == 0 ? 8 : push.N % 4 == 0 ? 4 : 1;
 	push.sums = vn_product_is_joined(choice) ? p->sums->address : 0;
 	push.shares = (uint32_t)choice.shares;
-	push.y_wide = push.y % 16 == 0 && push.y_stride * element % 16 == 0;
+	push.y_wide = push.y % 16 == 0 && push.y_stride * p->element % 16 == 0;
 	return push;
 }
 
@@ -168,20 +168,20 @@ static void dispatch_tiles(vn_encoder *e, vn_kernel kernel, vn_product_choice ch
 		                   count_groups(M, t->columns));
 }
 
-void vn_product_encode_parts(vn_encoder *e, vn_product_choice choice, const vn_product *p, size_t element)
+void vn_product_encode_parts(vn_encoder *e, vn_product_choice choice, const vn_product *p)
 {
-	const vn_push_linear push = push_of(choice, p, element);
+	const vn_push_linear push = push_of(choice, p);
 	const bool           kept = choice.kernel == VN_K_LINEAR_VEC && p->y->of;
 
 	encode_uses(e, p, p->x, vn_product_is_joined(choice) ? p->sums : p->y);
 	dispatch_tiles(e, kept ? VN_K_LINEAR_VEC_KEPT : choice.kernel, choice, &push, push.M);
 }
 
-void vn_product_encode(vn_encoder *e, vn_product_choice choice, const vn_product *p, size_t element)
+void vn_product_encode(vn_encoder *e, vn_product_choice choice, const vn_product *p)
 {
-	const vn_push_linear push = push_of(choice, p, element);
+	const vn_push_linear push = push_of(choice, p);
 
-	vn_product_encode_parts(e, choice, p, element);
+	vn_product_encode_parts(e, choice, p);
 	if (!vn_product_is_joined(choice))
 		return;
 	const bool omit = e->omit;
@@ -192,9 +192,9 @@ void vn_product_encode(vn_encoder *e, vn_product_choice choice, const vn_product
 }
 
 void vn_product_encode_gated(vn_encoder *e, vn_product_choice choice, const vn_product *gate, const vn_product *up,
-                             vn_act act, vn_buffer *y, size_t element)
+                             vn_act act, vn_buffer *y)
 {
-	vn_push_linear push = push_of(choice, gate, element);
+	vn_push_linear push = push_of(choice, gate);
 
 	push.w_up = up->at.w;
 	push.b_up = up->at.b;

@@ -32,18 +32,19 @@ VkDeviceSize vn_product_sums(vn_product_choice choice, int64_t T, int64_t M);
 typedef struct vn_product {
 	vn_buffer     *x, *w, *b, *y; /* b: NULL for none */
 	vn_buffer     *sums;          /* at least vn_product_sums bytes */
+	size_t         element;       /* bytes per number */
 	vn_push_linear at;            /* addresses, T, M, N, y_stride; the rest follows from them */
 } vn_product;
 
-/* Records one or two dispatches. element: bytes per number. x and w must start at a multiple of N
+/* Records one or two dispatches. x and w must start at a multiple of N
  * elements from an address aligned to 256. */
-void vn_product_encode(vn_encoder *e, vn_product_choice choice, const vn_product *p, size_t element);
+void vn_product_encode(vn_encoder *e, vn_product_choice choice, const vn_product *p);
 
 /* Same, without the dispatch that joins the sums. */
-void vn_product_encode_parts(vn_encoder *e, vn_product_choice choice, const vn_product *p, size_t element);
+void vn_product_encode_parts(vn_encoder *e, vn_product_choice choice, const vn_product *p);
 /* Two products of one shape, by the choice of vn_product_choose_gated; y: the activated first times
  * the second. All three results are stored. */
 void vn_product_encode_gated(vn_encoder *e, vn_product_choice choice, const vn_product *gate, const vn_product *up,
-                             vn_act act, vn_buffer *y, size_t element);
+                             vn_act act, vn_buffer *y);
 
 #endif

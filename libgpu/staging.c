@@ -16,7 +16,8 @@ vn_status vn_staging_create(vn_device *d, vn_staging *s, int64_t size, bool guar
 		size = DEFAULT_SIZE;
 	*s = (vn_staging) { .size = ((size_t)size + VN_ZONE - 1) & ~(size_t)(VN_ZONE - 1) };
 	for (int i = 0; i < 2 && !st; i++)
-		st = vn_buffer_create(d, &s->buf[i], VN_FOR_READBACK, s->size, guard, i ? "staging 1" : "staging 0", err);
+		st = vn_buffer_create(
+			d, &s->buf[i], &(vn_buffer_need) { VN_FOR_READBACK, s->size, guard, i ? "staging 1" : "staging 0" }, err);
 	return st;
 }
 

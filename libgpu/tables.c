@@ -39,18 +39,18 @@ static bool make_room(vn_rope_table *t, int64_t upto, int width)
 	return true;
 }
 
-vn_status vn_rope_table_fill(vn_rope_table *kept, const vn_rope *r, const vn_list *lists, float *table, int64_t past,
-                             int64_t tokens, vn_error *err)
+vn_status vn_rope_table_fill(vn_rope_table *kept, float *table, int64_t past, int64_t tokens, vn_error *err)
 {
-	const int    R = r->rotary_dim;
-	const size_t bytes = (size_t)(R / 2) * sizeof(float);
-	float       *freq = malloc(bytes), factor;
+	const vn_rope *r = kept->rope;
+	const int      R = r->rotary_dim;
+	const size_t   bytes = (size_t)(R / 2) * sizeof(float);
+	float         *freq = malloc(bytes), factor;
 
 	if (!freq || (!kept->freq && !(kept->freq = calloc(1, bytes)))) {
 		free(freq);
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d frequencies", R / 2);
 	}
-	vn_rope_frequencies(r, lists, past + tokens, freq, &factor);
+	vn_rope_frequencies(r, kept->lists, past + tokens, freq, &factor);
 	if (memcmp(freq, kept->freq, bytes) != 0 || memcmp(&factor, &kept->factor, sizeof factor) != 0) {
 		memcpy(kept->freq, freq, bytes);
 		kept->factor = factor;

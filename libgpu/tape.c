@@ -188,7 +188,7 @@ static vn_status make_room(vn_tape_buffers *r, vn_tape_buffer *rec, size_t bytes
 		return VN_OK;
 	while (room < bytes)
 		room *= 2;
-	return vn_buffer_ensure(r->d, &rec->blocks, VN_FOR_UPLOAD, room, false, "push blocks", err);
+	return vn_buffer_ensure(r->d, &rec->blocks, &(vn_buffer_need) { VN_FOR_UPLOAD, room, false, "push blocks" }, err);
 }
 
 /* rec takes the tape's bytes and leaves its own. */

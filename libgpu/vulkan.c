@@ -89,8 +89,7 @@ vn_status vn_vulkan_fail(VkResult r, vn_error *err, const char *what)
 }
 
 /* The list may grow between the question for its length and that for its entries. */
-vn_status vn_vulkan_list(vn_vulkan_lister *ask, VkPhysicalDevice device, const void *context, size_t each, void **list,
-                         uint32_t *n, const char *what, vn_error *err)
+vn_status vn_vulkan_list(const vn_vulkan_question *q, void **list, uint32_t *n, vn_error *err)
 {
 	enum { TRIES = 8 };
 	VkResult r = VK_INCOMPLETE;
@@ -100,21 +99,21 @@ vn_status vn_vulkan_list(vn_vulkan_lister *ask, VkPhysicalDevice device, const v
 		free(*list);
 		*list = NULL;
 		*n = 0;
-		if ((r = ask(device, context, n, NULL)) != VK_SUCCESS)
+		if ((r = q->ask(q->device, q->context, n, NULL)) != VK_SUCCESS)
 			continue; /* incomplete: asks again */
-		if (!(*list = calloc(*n ? *n : 1, each))) {
+		if (!(*list = calloc(*n ? *n : 1, q->each))) {
 			const uint32_t wanted = *n;
 			*n = 0;
-			return vn_fail(err, VN_ERR_NOMEM, "Vulkan: %s: no memory for a list of %u", what, wanted);
+			return vn_fail(err, VN_ERR_NOMEM, "Vulkan: %s: no memory for a list of %u", q->what, wanted);
 		}
-		r = ask(device, context, n, *list);
+		r = q->ask(q->device, q->context, n, *list);
 	}
 	if (r == VK_SUCCESS)
 		return VN_OK;
 	free(*list);
 	*list = NULL;
 	*n = 0;
-	return vn_vulkan_fail(r, err, what);
+	return vn_vulkan_fail(r, err, q->what);
 }
 
 static VkResult list_extensions(VkPhysicalDevice device, const void *layer, uint32_t *n, void *list)
@@ -127,8 +126,9 @@ vn_status vn_vulkan_has(VkPhysicalDevice device, const char *layer, const char *
 {
 	void     *all;
 	uint32_t  n;
-	vn_status st = vn_vulkan_list(list_extensions, device, layer, sizeof(VkExtensionProperties), &all, &n,
-	                              "the list of extensions", err);
+	vn_status st = vn_vulkan_list(&(vn_vulkan_question) { list_extensions, device, layer, sizeof(VkExtensionProperties),
+	                                                      "the list of extensions" },
+	                              &all, &n, err);
 
 	*has = false;
 	for (const VkExtensionProperties *e = all; e && e < (const VkExtensionProperties *)all + n && !*has; e++)

@@ -53,11 +53,19 @@ const char *vn_result_text(VkResult r);
 /* Fails with "Vulkan: WHAT: out of host memory (-1)" or the like. */
 vn_status   vn_vulkan_fail(VkResult r, vn_error *err, const char *what);
 
-/* Asks for a list, of entries of `each` bytes that are zeroed before; again if it comes out
- * incomplete. The caller frees *list, which is NULL if it fails. context: passed to ask. */
 typedef VkResult vn_vulkan_lister(VkPhysicalDevice device, const void *context, uint32_t *n, void *list);
-vn_status vn_vulkan_list(vn_vulkan_lister *ask, VkPhysicalDevice device, const void *context, size_t each, void **list,
-                         uint32_t *n, const char *what, vn_error *err);
+
+typedef struct vn_vulkan_question {
+	vn_vulkan_lister *ask;
+	VkPhysicalDevice  device;
+	const void       *context; /* passed to ask, like device */
+	size_t            each;    /* bytes of an entry */
+	const char       *what;    /* it lists, for the error */
+} vn_vulkan_question;
+
+/* Asks for a list, of entries that are zeroed before; again if it comes out incomplete. The caller
+ * frees *list, which is NULL if it fails. */
+vn_status vn_vulkan_list(const vn_vulkan_question *q, void **list, uint32_t *n, vn_error *err);
 
 /* Sets *has: does a device, or a layer, or else the loader (both NULL) have an extension? */
 vn_status vn_vulkan_has(VkPhysicalDevice device, const char *layer, const char *extension, bool *has, vn_error *err);

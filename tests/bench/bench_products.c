@@ -73,14 +73,14 @@ static double time_of(vn_product_choice choice, int64_t T, int64_t M, int64_t N)
 			                    .w = &w,
 			                    .y = &y,
 			                    .sums = &sums,
+			                    .element = element,
 			                    .at = { .x = x.address,
 			                            .w = w.address + (uint64_t)(k % (all ? all : 1) * M * N) * element,
 			                            .y = y.address,
 			                            .T = (uint32_t)T,
 			                            .M = (uint32_t)M,
 			                            .N = (uint32_t)N,
-			                            .y_stride = (uint32_t)M } },
-				element);
+			                            .y_stride = (uint32_t)M } });
 		vn_encode_stamp(&encoder, 1);
 		must(vn_encode_submit(&encoder, &err), &err);
 		must(vn_encode_wait(&encoder, i, &err), &err);
@@ -154,12 +154,18 @@ int main(int argc, char **argv)
 	}
 	element = vn_dtype_size(policy.storage);
 	must(vn_device_open(&device, -1, policy.sums == VN_F16, false, &err), &err);
-	must(vn_kernels_create(&device, &kernels, p, policy, false, NULL, &err), &err);
+	must(vn_kernels_create(&device, &kernels, p, policy, false, &err), &err);
 	must(vn_encoder_create(&device, &kernels, 2, &encoder, &err), &err);
-	must(vn_buffer_create(&device, &x, VN_ON_DEVICE, (VkDeviceSize)2048 * 14336 * element, false, "x", &err), &err);
-	must(vn_buffer_create(&device, &w, VN_ON_DEVICE, WEIGHTS, false, "w", &err), &err);
-	must(vn_buffer_create(&device, &y, VN_ON_DEVICE, (VkDeviceSize)2048 * 151936 * element, false, "y", &err), &err);
-	must(vn_buffer_create(&device, &sums, VN_ON_DEVICE, (VkDeviceSize)256 << 20, false, "sums", &err), &err);
+	must(vn_buffer_create(&device, &x,
+	                      &(vn_buffer_need) { VN_ON_DEVICE, (VkDeviceSize)2048 * 14336 * element, false, "x" }, &err),
+	     &err);
+	must(vn_buffer_create(&device, &w, &(vn_buffer_need) { VN_ON_DEVICE, WEIGHTS, false, "w" }, &err), &err);
+	must(vn_buffer_create(&device, &y,
+	                      &(vn_buffer_need) { VN_ON_DEVICE, (VkDeviceSize)2048 * 151936 * element, false, "y" }, &err),
+	     &err);
+	must(vn_buffer_create(&device, &sums, &(vn_buffer_need) { VN_ON_DEVICE, (VkDeviceSize)256 << 20, false, "sums" },
+	                      &err),
+	     &err);
 	printf(json ? "{\"device\": \"%s\", \"precision\": \"%s\", \"side\": %d}\n" : "%s, %s, matrices of %d\n",
 	       device.info.name, vn_policy_name(policy), kernels.side);
 	for (const double start = vn_seconds(); vn_seconds() < start + 0.5;) /* idle clocks are a third of busy ones */

@@ -125,9 +125,12 @@ static void one_number_more_or_a_destroyed_buffer_is_another_recording(void)
 		vn_error   err = { "" };
 		CU_ASSERT_EQUAL_FATAL(vn_device_open(&dev, devices_[d].index, false, true, &err), VN_OK);
 		CU_ASSERT_EQUAL_FATAL(vn_encoder_create(&dev, NULL, 1, &e, &err), VN_OK);
-		CU_ASSERT_EQUAL_FATAL(vn_buffer_create(&dev, &a, VN_FOR_UPLOAD, 16, false, "a", &err), VN_OK);
-		CU_ASSERT_EQUAL_FATAL(vn_buffer_create(&dev, &b, VN_FOR_READBACK, 16, false, "b", &err), VN_OK);
-		CU_ASSERT_EQUAL_FATAL(vn_buffer_create(&dev, &other, VN_FOR_UPLOAD, 16, false, "other", &err), VN_OK);
+		CU_ASSERT_EQUAL_FATAL(vn_buffer_create(&dev, &a, &(vn_buffer_need) { VN_FOR_UPLOAD, 16, false, "a" }, &err),
+		                      VN_OK);
+		CU_ASSERT_EQUAL_FATAL(vn_buffer_create(&dev, &b, &(vn_buffer_need) { VN_FOR_READBACK, 16, false, "b" }, &err),
+		                      VN_OK);
+		CU_ASSERT_EQUAL_FATAL(
+			vn_buffer_create(&dev, &other, &(vn_buffer_need) { VN_FOR_UPLOAD, 16, false, "other" }, &err), VN_OK);
 		static const struct {
 			VkDeviceSize n;
 			bool         destroy;

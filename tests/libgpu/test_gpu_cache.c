@@ -31,9 +31,11 @@ static void start(bench *b, int device)
 	*b = (bench) { 0 };
 	CU_ASSERT_EQUAL_FATAL(vn_device_open(&b->d, devices_[device].index, false, true, &err), VN_OK);
 	CU_ASSERT_EQUAL_FATAL(vn_encoder_create(&b->d, NULL, 1, &b->e, &err), VN_OK);
-	CU_ASSERT_EQUAL_FATAL(vn_cache_create(&b->c, &plan, F16, 0, 0, &err), VN_OK);
-	CU_ASSERT_EQUAL_FATAL(vn_buffer_create(&b->d, &b->up, VN_FOR_UPLOAD, 32, false, "up", &err), VN_OK);
-	CU_ASSERT_EQUAL_FATAL(vn_buffer_create(&b->d, &b->back, VN_FOR_READBACK, 1 << 16, false, "back", &err), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(vn_cache_create(&b->c, &plan, F16, (vn_pages) { 0 }, false, &err), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(vn_buffer_create(&b->d, &b->up, &(vn_buffer_need) { VN_FOR_UPLOAD, 32, false, "up" }, &err),
+	                      VN_OK);
+	CU_ASSERT_EQUAL_FATAL(
+		vn_buffer_create(&b->d, &b->back, &(vn_buffer_need) { VN_FOR_READBACK, 1 << 16, false, "back" }, &err), VN_OK);
 	CU_ASSERT_EQUAL(b->c.slot[GROWS].row_bytes, 6);
 	CU_ASSERT_EQUAL(b->c.slot[FIXED].row_bytes, 20);
 }
@@ -67,7 +69,8 @@ static void call(bench *b, int64_t past, int64_t tokens, bool guard, float mark,
 {
 	vn_error err = { "" };
 
-	CU_ASSERT_EQUAL(vn_cache_begin(&b->e, &b->c, past, tokens, guard, &err), VN_OK);
+	b->c.guard = guard;
+	CU_ASSERT_EQUAL(vn_cache_begin(&b->e, &b->c, past, tokens, &err), VN_OK);
 	vn_encode_begin(&b->e);
 	if (past == 0)
 		vn_cache_clear(&b->e, &b->c);
@@ -91,7 +94,7 @@ static void holds(bench *b, int64_t tokens, float mark)
 	float      want[5] = { mark, mark, mark, mark, mark };
 	vn_buffer *rows, *fixed;
 
-	CU_ASSERT_EQUAL(vn_cache_begin(&b->e, &b->c, tokens, 0, false, &err), VN_OK);
+	CU_ASSERT_EQUAL(vn_cache_begin(&b->e, &b->c, tokens, 0, &err), VN_OK);
 	rows = vn_cache_see(&b->c, GROWS, tokens, 0);
 	fixed = vn_cache_see(&b->c, FIXED, tokens, 0);
 	CU_ASSERT_FATAL(rows && fixed);
@@ -135,7 +138,7 @@ static void a_first_call_finds_zero(void)
 		start(&b, d);
 		call(&b, 0, 7, false, 1.0f, true);
 		call(&b, 7, 1, false, 2.0f, true);
-		CU_ASSERT_EQUAL(vn_cache_begin(&b.e, &b.c, 0, 1, false, &err), VN_OK); /* a reset */
+		CU_ASSERT_EQUAL(vn_cache_begin(&b.e, &b.c, 0, 1, &err), VN_OK); /* a reset */
 		vn_encode_begin(&b.e);
 		vn_cache_clear(&b.e, &b.c);
 		run(&b);
@@ -151,9 +154,9 @@ static void what_a_kept_call_left_out_is_not_known(void)
 		vn_error err;
 		start(&b, d);
 		call(&b, 0, 7, false, 1.0f, true);
-		CU_ASSERT_EQUAL(vn_cache_begin(&b.e, &b.c, 7, 1, false, &err), VN_OK);
+		CU_ASSERT_EQUAL(vn_cache_begin(&b.e, &b.c, 7, 1, &err), VN_OK);
 		vn_cache_keep(&b.c, 8);
-		CU_ASSERT_EQUAL(vn_cache_begin(&b.e, &b.c, 8, 1, false, &err), VN_OK);
+		CU_ASSERT_EQUAL(vn_cache_begin(&b.e, &b.c, 8, 1, &err), VN_OK);
 		CU_ASSERT_PTR_NULL(vn_cache_see(&b.c, GROWS, 8, 1));
 		CU_ASSERT_PTR_NULL(vn_cache_see(&b.c, FIXED, 8, 1));
 		stop(&b);

@@ -29,7 +29,7 @@ static void bench_start(bench *b, int device, vn_policy policy)
 
 	*b = (bench) { .plan = block_plan(tiny), .element = vn_dtype_size(policy.storage), .dtype = policy.storage };
 	b->good = vn_device_open(&b->d, devices_[device].index, policy.sums == VN_F16, true, &err) == VN_OK &&
-	          vn_kernels_create(&b->d, &b->k, b->plan, policy, false, NULL, &err) == VN_OK &&
+	          vn_kernels_create(&b->d, &b->k, b->plan, policy, false, &err) == VN_OK &&
 	          vn_encoder_create(&b->d, &b->k, 1, &b->e, &err) == VN_OK;
 	if (!b->good)
 		printf("\n  %s\n", err.text);
@@ -114,12 +114,14 @@ static int64_t wrong_of(bench *b, vn_product_choice choice, const product *p)
 	int64_t                  bad = -1;
 
 	for (int i = 0; i < N_BUFFERS && !st; i++)
-		st = vn_buffer_create(&b->d, &buf[i],
-		                      i == SUMS ? VN_ON_DEVICE
-		                      : i == Y  ? VN_FOR_READBACK
-		                                : VN_FOR_UPLOAD,
-		                      i == SUMS ? vn_product_sums(choice, p->T, p->M) : (VkDeviceSize)size[i] * b->element,
-		                      i != SUMS, name[i], &err);
+		st = vn_buffer_create(
+			&b->d, &buf[i],
+			&(vn_buffer_need) { i == SUMS ? VN_ON_DEVICE
+		                        : i == Y  ? VN_FOR_READBACK
+		                                  : VN_FOR_UPLOAD,
+		                        i == SUMS ? vn_product_sums(choice, p->T, p->M) : (VkDeviceSize)size[i] * b->element,
+		                        i != SUMS, name[i] },
+			&err);
 	if (!st) {
 		for (int i = X; i <= Y; i++)
 			memset((char *)buf[i].map - VN_ZONE, 0xFF, buf[i].total);
@@ -136,6 +138,7 @@ static int64_t wrong_of(bench *b, vn_product_choice choice, const product *p)
 		                                  .b = p->bias ? &buf[B] : NULL,
 		                                  .y = &buf[Y],
 		                                  .sums = &buf[SUMS],
+		                                  .element = b->element,
 		                                  .at = { .x = buf[X].address,
 		                                          .w = buf[W].address,
 		                                          .b = p->bias ? buf[B].address : 0,
@@ -143,8 +146,7 @@ static int64_t wrong_of(bench *b, vn_product_choice choice, const product *p)
 		                                          .T = (uint32_t)p->T,
 		                                          .M = (uint32_t)p->M,
 		                                          .N = (uint32_t)p->N,
-		                                          .y_stride = (uint32_t)p->stride } },
-		                  b->element);
+		                                          .y_stride = (uint32_t)p->stride } });
 		if (!(st = vn_encode_submit(&b->e, &err)))
 			st = vn_encode_wait(&b->e, i, &err);
 	}

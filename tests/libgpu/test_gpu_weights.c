@@ -49,7 +49,9 @@ static uint16_t *halves_there(vn_gpu *g, int i)
 	vn_buffer                  back;
 	vn_error                   err = { "" };
 
-	CU_ASSERT_EQUAL_FATAL(vn_buffer_create(&g->device, &back, VN_FOR_READBACK, at->bytes, false, "back", &err), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(
+		vn_buffer_create(&g->device, &back, &(vn_buffer_need) { VN_FOR_READBACK, at->bytes, false, "back" }, &err),
+		VN_OK);
 	vn_encode_begin(e);
 	vn_encode_copy_out(e, &g->weights.block[at->block], at->offset, &back, 0, at->bytes);
 	CU_ASSERT_EQUAL(vn_encode_submit(e, &err), VN_OK);
