@@ -45,7 +45,7 @@ static vn_status check_output(const settings *k, vn_error *err)
 
 static vn_status merge_recordings(const settings *k, int *status, vn_error *err)
 {
-	vn_together *part = calloc((size_t)k->n, sizeof *part), whole = { .n = 0 };
+	vn_together *part = calloc((size_t)k->n, sizeof *part), whole = { .sides = 0 };
 	vn_output    out;
 	vn_status    st = part ? check_output(k, err) : vn_fail(err, VN_ERR_NOMEM, "no memory for %d parts", k->n);
 

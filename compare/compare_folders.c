@@ -213,11 +213,6 @@ static vn_status check_folders(const vn_compare_line *k, vn_error *err)
 	return k->summary ? vn_place_check(k->summary, VN_PLACE_REPORT, k->force, err) : VN_OK;
 }
 
-static bool is_transient(const vn_pair_outcome *o)
-{
-	return o->why == VN_ERR_NOMEM || o->why == VN_ERR_INTERRUPTED;
-}
-
 /* The pairs of folders, which several processes may share, and their outcome. */
 typedef struct shared {
 	const vn_compare_line *k;
@@ -229,24 +224,6 @@ typedef struct shared {
 	_Atomic int           *spare; /* threads, in memory of all processes of a crew (vn_team_among); or NULL */
 } shared;
 
-enum { TRANSIENT = 1 << 8 }; /* added to the status of a piece */
-
-/* An outcome as lines of text for another process, as add_answer reads them. Returns text to be
- * freed; NULL without memory. */
-static char *pack_words(const vn_compare_line *k, const vn_pair_outcome *o)
-{
-	char  *text = NULL;
-	size_t n;
-	FILE  *to = open_memstream(&text, &n);
-
-	if (to) {
-		vn_say(to, "%s\n%s\n", o->each, o->words);
-		for (int s = 0; s <= count_candidates(k); s++)
-			vn_say(to, "%s\n", o->by[s]);
-	}
-	return vn_text_close(to, &text) ? text : NULL;
-}
-
 static void compare_piece(void *context, int i, vn_cluster_answer *a)
 {
 	const shared *s = context;
@@ -254,11 +231,16 @@ static void compare_piece(void *context, int i, vn_cluster_answer *a)
 
 	if (s->spare)
 		--*s->spare;
-	const vn_pair_outcome o = compare_pair(s->k, &s->p->pair[s->pair[i]]);
+	const vn_folder_pair *p = &s->p->pair[s->pair[i]];
+	const vn_pair_outcome o = compare_pair(s->k, p);
+	vn_together_pair      pair = { .name = p->name, .there = p->there, .status = o.status, .words = o.words };
 	if (s->spare)
 		++*s->spare;
-	a->status = o.status | (is_transient(&o) ? TRANSIENT : 0);
-	a->text[VN_CLUSTER_WORDS] = pack_words(s->k, &o);
+	a->status = o.why == VN_ERR_NOMEM || o.why == VN_ERR_INTERRUPTED; /* transient */
+	memcpy(pair.each, o.each, sizeof pair.each);
+	for (int side = 0; side < VN_MOST_FOLDERS; side++)
+		pair.by[side] = o.by[side];
+	a->text[VN_CLUSTER_WORDS] = vn_together_pack(s->t, &pair);
 	if ((trouble = vn_trouble_text()))
 		a->text[VN_CLUSTER_TROUBLE] = strdup(trouble);
 }
@@ -272,21 +254,10 @@ static const char *name_piece(void *context, int i)
 /* Adds the outcome of a pair. */
 static vn_status add_answer(void *context, int i, vn_cluster_answer *a, vn_error *err)
 {
-	const shared         *s = context;
-	const vn_folder_pair *p = &s->p->pair[s->pair[i]];
-	vn_together          *t = s->t;
-	const char           *line[2 + VN_MOST_FOLDERS] = { NULL };
-	char                 *at = a->text[VN_CLUSTER_WORDS];
-	int                   n = 0;
+	const shared *s = context;
 
-	*s->transient = *s->transient || a->status & TRANSIENT;
-	for (char *end; at && n < t->sides + 2 && (end = strchr(at, '\n')); at = end + 1) {
-		*end = 0;
-		line[n++] = at;
-	}
-	return n == t->sides + 2 && strlen(line[0]) == (size_t)(t->sides > 2 ? t->sides - 1 : 0)
-	           ? vn_together_add(t, p->name, p->there, a->status & ~TRANSIENT, line[0], line[1], line + 2, err)
-	           : vn_fail(err, VN_ERR_NOMEM, "no memory for the outcome of %s", p->name);
+	*s->transient = *s->transient || a->status;
+	return vn_together_add(s->t, name_piece(context, i), a->text[VN_CLUSTER_WORDS], err);
 }
 
 /* How many processes compare pairs at the same time. A model is loaded once only. */
@@ -350,13 +321,15 @@ static vn_status compare_pairs(const vn_compare_line *k, const char *const *side
 	for (int i = 0; !st && i < p->n; i++)
 		if (mine[i])
 			pair[s.n++] = i;
-	const vn_cluster_job job = {
-		k->name,     "give each its part, with --part N --summary FILE, and join them with vernier merge",
-		s.n,         order,
-		t->work.hex, compare_piece,
-		add_answer,  name_piece,
-		&s
-	};
+	const vn_cluster_job job = { k->name,
+		                         "give each its part, with --part N --summary FILE, and join them with vernier merge",
+		                         s.n,
+		                         order,
+		                         vn_together_work(t),
+		                         compare_piece,
+		                         add_answer,
+		                         name_piece,
+		                         &s };
 	if (!st && !k->part.of && vn_cluster_size() > 1)
 		st = vn_cluster_share(&job, first, err);
 	else if (!st && (st = divide_pairs(&s, &job, err)) == VN_ERR_UNSUPPORTED)
@@ -421,7 +394,7 @@ int vn_compare_folders(const vn_compare_line *k)
 {
 	const char     *side[VN_MOST_FOLDERS] = { k->ref };
 	vn_folder_pairs p = { 0 };
-	vn_together     t = { .n = 0 };
+	vn_together     t = { .sides = 0 };
 	vn_error        err = { "" };
 	const unsigned  mark = vn_trouble_mark();
 	vn_status       st = check_folders(k, &err);

@@ -2,7 +2,7 @@
 #include "compare/folders/together_internal.h"
 
 #include "compare/text/json.h"
-#include "libref/base/map.h"
+#include "libref/base/digest.h"
 #include "libref/base/say.h"
 #include "libref/base/shell.h"
 
@@ -13,22 +13,11 @@
 #include <sys/stat.h>
 
 const char *const vn_together_verdicts[] = { "within", "outside", "trouble" };
-const char *const vn_together_holders[2][2] = { { "", "candidate" }, { "reference", "both" } };
-
-/* ---- filling ------------------------------------------------------------------------------ */
 
 void vn_together_free(vn_together *t)
 {
-	for (int i = 0; i < t->n; i++) {
-		free(t->pair[i].name);
-		free(t->pair[i].words);
-		for (int s = 0; s < VN_MOST_FOLDERS; s++)
-			free(t->pair[i].by[s]);
-	}
-	free(t->pair);
-	for (int s = 0; s < t->sides; s++)
-		free(t->side[s]);
-	*t = (vn_together) { .n = 0 };
+	json_decref(t->root);
+	*t = (vn_together) { .sides = 0 };
 }
 
 static vn_status no_memory(vn_error *err)
@@ -36,23 +25,128 @@ static vn_status no_memory(vn_error *err)
 	return vn_fail(err, VN_ERR_NOMEM, "no memory for the outcome of two folders");
 }
 
-vn_status vn_together_add(vn_together *t, const char *name, const bool *there, int status, const char *each,
-                          const char *words, const char *const *by, vn_error *err)
-{
-	vn_together_pair *more = realloc(t->pair, ((size_t)t->n + 1) * sizeof *more);
-	bool              good = true;
+/* ---- a pair -------------------------------------------------------------------------------- */
 
-	if (!more)
-		return no_memory(err);
-	t->pair = more;
-	more[t->n] = (vn_together_pair) { .name = strdup(name), .status = status, .words = strdup(words) };
-	memcpy(more[t->n].there, there, (size_t)t->sides * sizeof *there);
-	snprintf(more[t->n].each, sizeof more->each, "%s", each);
-	for (int s = 0; s < t->sides; s++)
-		good = (more[t->n].by[s] = strdup(by[s])) && good;
-	t->n++; /* so that vn_together_free finds what was copied */
-	return good && more[t->n - 1].name && more[t->n - 1].words ? VN_OK : no_memory(err);
+static const json_t *pair_at(const vn_together *t, size_t i)
+{
+	return json_array_get(t->pairs, i);
 }
+
+static const char *text_of(const json_t *object, const char *key)
+{
+	const char *text = json_string_value(json_object_get(object, key));
+	return text ? text : "";
+}
+
+static int status_of(const json_t *pair)
+{
+	return (int)json_integer_value(json_object_get(pair, "status"));
+}
+
+static const char *recorder_of(const json_t *pair, int side)
+{
+	const char *by = json_string_value(json_array_get(json_object_get(pair, "recorded_by"), (size_t)side));
+	return by ? by : "";
+}
+
+const char *vn_together_holder(int side, char letter[2])
+{
+	letter[0] = (char)('A' + side - 1);
+	letter[1] = 0;
+	return side ? letter : "reference";
+}
+
+static bool has_it(const vn_together *t, const json_t *pair, int side)
+{
+	const json_t *in = json_object_get(pair, "in"), *one;
+	char          letter[2];
+	size_t        i;
+
+	if (t->sides == 2)
+		return strcmp(json_string_value(in), side ? "reference" : "candidate") != 0;
+	json_array_foreach(in, i, one)
+	{
+		if (strcmp(json_string_value(one), vn_together_holder(side, letter)) == 0)
+			return true;
+	}
+	return false;
+}
+
+static bool was_compared(const vn_together *t, const json_t *pair)
+{
+	for (int s = 1; s < t->sides; s++)
+		if (has_it(t, pair, 0) && has_it(t, pair, s))
+			return true;
+	return false;
+}
+
+/* The folders that have the file. With several candidates, a list: "reference", "A", "C". */
+static json_t *who_has(const vn_together *t, const bool *there)
+{
+	json_t *list;
+	char    letter[2];
+
+	if (t->sides == 2)
+		return json_string(!there[0] ? "candidate" : there[1] ? "both" : "reference");
+	list = json_array();
+	for (int s = 0; s < t->sides; s++)
+		if (there[s])
+			json_array_append_new(list, json_string(vn_together_holder(s, letter)));
+	return list;
+}
+
+char *vn_together_pack(const vn_together *t, const vn_together_pair *p)
+{
+	json_t *j = json_pack("{s:o, s:o, s:i, s:s}", "name", vn_json_text(p->name), "in", who_has(t, p->there), "status",
+	                      p->status, "verdict", vn_together_verdicts[p->status]),
+		   *each = json_array(), *by = json_array();
+
+	for (const char *one = p->each; *one; one++)
+		json_array_append_new(each, *one == '-' ? json_null() : json_string(vn_together_verdicts[*one - '0']));
+	for (int s = 0; s < t->sides; s++)
+		json_array_append_new(by, *p->by[s] ? vn_json_text(p->by[s]) : json_null());
+	if (t->sides > 2)
+		json_object_set(j, "each", each);
+	json_object_set_new(j, "words", vn_json_text(p->words));
+	json_object_set_new(j, "recorded_by", by);
+	char *text = vn_json_dump(j, JSON_COMPACT);
+	json_decref(each);
+	json_decref(j);
+	return text;
+}
+
+/* What a person would type now: the report of the first pair that is not within its limits. */
+static void set_next(vn_together *t, const char *name, const json_t *pair)
+{
+	char line[VN_SHELL_LINE] = "vernier compare", path[PATH_MAX];
+
+	if (t->has_next || status_of(pair) == 0 || !was_compared(t, pair))
+		return;
+	for (int s = 0; s < t->sides; s++) {
+		if (!has_it(t, pair, s))
+			continue;
+		snprintf(path, sizeof path, "%s/%s", t->side[s], name);
+		vn_shell_add(line, sizeof line, path);
+	}
+	t->has_next = true;
+	if (*line) /* it had room for all paths */
+		json_object_set_new(t->root, "next", json_pack("[o]", vn_json_text(line)));
+}
+
+static vn_status add_pair(vn_together *t, const char *name, json_t *pair, vn_error *err)
+{
+	if (json_array_append_new(t->pairs, pair))
+		return no_memory(err);
+	set_next(t, name, pair);
+	return VN_OK;
+}
+
+vn_status vn_together_add(vn_together *t, const char *name, const char *pair, vn_error *err)
+{
+	return add_pair(t, name, vn_json_parse(pair, 0), err);
+}
+
+/* ---- beginning ----------------------------------------------------------------------------- */
 
 static vn_status add_sizes(const char *const *side, int sides, const vn_folder_pairs *pairs, int64_t *bytes,
                            vn_error *err)
@@ -102,30 +196,51 @@ vn_status vn_together_begin(vn_together *t, const char *const *side, int sides, 
                             vn_folder_part part, const char *asked, bool *mine, int *order, vn_error *err)
 {
 	int64_t  *bytes = calloc((size_t)pairs->n + 1, sizeof *bytes);
-	bool      good = bytes != NULL;
+	json_t   *ignored = json_array(), *candidates = json_array();
+	vn_digest work;
 	vn_status st;
 
-	*t = (vn_together) { .part = part, .total = pairs->n, .sides = sides };
+	*t = (vn_together) { .sides = sides };
+	t->root = json_pack("{s:s, s:n, s:o}", "schema", VN_TOGETHER_SCHEMA, "verdict", "reference", vn_json_text(side[0]));
 	for (int s = 0; s < sides; s++) {
-		good = (t->side[s] = strdup(side[s])) && good;
-		t->folders[s] = pairs->folders[s];
-		t->others[s] = pairs->others[s];
+		t->side[s] = side[s];
+		json_array_append_new(ignored,
+		                      json_pack("{s:i, s:i}", "folders", pairs->folders[s], "other_files", pairs->others[s]));
+		if (s)
+			json_array_append_new(candidates, vn_json_text(side[s]));
 	}
-	if (!good)
-		st = no_memory(err);
-	else if (!(st = add_sizes(side, sides, pairs, bytes, err)) &&
-	         !(st = digest_work(side, sides, pairs, bytes, asked, &t->work, err)))
+	if (sides == 2)
+		json_object_set(t->root, "candidate", json_array_get(candidates, 0));
+	else
+		json_object_set(t->root, "candidates", candidates);
+	json_decref(candidates);
+	if (part.of)
+		json_object_set_new(t->root, "part", json_pack("{s:i, s:i}", "index", part.index, "of", part.of));
+	if (!(st = bytes ? add_sizes(side, sides, pairs, bytes, err) : no_memory(err)) &&
+	    !(st = digest_work(side, sides, pairs, bytes, asked, &work, err))) {
+		json_object_set_new(t->root, "work", json_string(work.hex));
 		st = vn_folder_part_deal(bytes, pairs->n, part, mine, order, err);
+	}
+	json_object_set_new(t->root, "total", json_integer(pairs->n));
+	json_object_set_new(t->root, "ignored", ignored);
+	json_object_set_new(t->root, "pairs", json_array());
+	t->pairs = json_object_get(t->root, "pairs");
+	json_object_set_new(t->root, "next", json_array());
 	free(bytes);
 	return st;
+}
+
+const char *vn_together_work(const vn_together *t)
+{
+	return text_of(t->root, "work");
 }
 
 int vn_together_status(const vn_together *t)
 {
 	int worst = 0;
 
-	for (int i = 0; i < t->n; i++)
-		worst = t->pair[i].status > worst ? t->pair[i].status : worst;
+	for (size_t i = 0; i < json_array_size(t->pairs); i++)
+		worst = status_of(pair_at(t, i)) > worst ? status_of(pair_at(t, i)) : worst;
 	return worst;
 }
 
@@ -138,8 +253,8 @@ static void say_recorders(const vn_together *t, int side, FILE *out)
 	const char *first = "";
 	int         others = 0;
 
-	for (int i = 0; i < t->n; i++) {
-		const char *by = t->pair[i].by[side];
+	for (size_t i = 0; i < json_array_size(t->pairs); i++) {
+		const char *by = recorder_of(pair_at(t, i), side);
 		first = *first ? first : by;
 		others += *by && strcmp(by, first) != 0;
 	}
@@ -163,243 +278,160 @@ static void say_sides(const vn_together *t, FILE *out)
 	}
 }
 
+/* The status of a pair for a candidate, as a word; NULL: neither it nor the reference has it. */
+static const char *verdict_for(const vn_together *t, const json_t *pair, int side)
+{
+	return t->sides == 2 ? text_of(pair, "verdict")
+	                     : json_string_value(json_array_get(json_object_get(pair, "each"), (size_t)side - 1));
+}
+
 /* "candidate A  cands: 5 within, 1 OUTSIDE" */
 static void say_candidates(const vn_together *t, FILE *out)
 {
 	for (int s = 1; s < t->sides; s++) {
-		int         count[3] = { 0 };
 		const char *before = " ";
-		for (int i = 0; i < t->n; i++)
-			if (t->sides == 2)
-				count[t->pair[i].status]++;
-			else if (t->pair[i].each[s - 1] != '-')
-				count[t->pair[i].each[s - 1] - '0']++;
 		vn_say(out, "candidate %c  %s:", t->sides == 2 ? ' ' : 'A' + s - 1, t->side[s]);
-		for (int status = 0; status < 3; status++)
-			if (count[status]) {
-				vn_say(out, "%s%d %s", before, count[status], status == 1 ? "OUTSIDE" : vn_together_verdicts[status]);
+		for (int status = 0; status < 3; status++) {
+			int n = 0;
+			for (size_t i = 0; i < json_array_size(t->pairs); i++) {
+				const char *verdict = verdict_for(t, pair_at(t, i), s);
+				n += verdict && strcmp(verdict, vn_together_verdicts[status]) == 0;
+			}
+			if (n) {
+				vn_say(out, "%s%d %s", before, n, status == 1 ? "OUTSIDE" : vn_together_verdicts[status]);
 				before = ", ";
 			}
+		}
 		fputs(*before == ',' ? "\n" : " nothing\n", out);
 	}
 }
 
+static int count_of(const json_t *object, const char *key)
+{
+	return (int)json_integer_value(json_object_get(object, key));
+}
+
 void vn_together_text(const vn_together *t, FILE *out)
 {
+	const json_t *part = json_object_get(t->root, "part"), *ignored = json_object_get(t->root, "ignored");
+	const int     total = count_of(t->root, "total");
+
 	fputs("== together\n", out);
 	say_sides(t, out);
-	if (t->part.of)
-		vn_say(out, "part %d of %d: %d of %d pair%s\n", t->part.index, t->part.of, t->n, t->total,
-		       t->total == 1 ? "" : "s");
-	for (int i = 0; i < t->n; i++) {
-		const int status = t->pair[i].status;
-		vn_say(out, "%-8s %s  %s\n", status == 1 ? "OUTSIDE" : vn_together_verdicts[status], t->pair[i].name,
-		       t->pair[i].words);
+	if (part)
+		vn_say(out, "part %d of %d: %d of %d pair%s\n", count_of(part, "index"), count_of(part, "of"),
+		       (int)json_array_size(t->pairs), total, total == 1 ? "" : "s");
+	for (size_t i = 0; i < json_array_size(t->pairs); i++) {
+		const json_t *p = pair_at(t, i);
+		vn_say(out, "%-8s %s  %s\n", status_of(p) == 1 ? "OUTSIDE" : text_of(p, "verdict"), text_of(p, "name"),
+		       text_of(p, "words"));
 	}
 	say_candidates(t, out);
-	for (int s = 0; s < t->sides; s++)
-		vn_folder_left(t->side[s], t->folders[s], t->others[s], out);
-}
-
-/* The folders that have the file. With several candidates, a list: "reference", "A", "C". */
-static json_t *who_has(const vn_together *t, const vn_together_pair *p)
-{
-	if (t->sides == 2)
-		return json_string(vn_together_holders[p->there[0]][p->there[1]]);
-	json_t *list = json_array();
-	for (int s = 0; s < t->sides; s++)
-		if (p->there[s])
-			json_array_append_new(list,
-			                      s ? json_stringn((char[]) { (char)('A' + s - 1) }, 1) : json_string("reference"));
-	return list;
-}
-
-static bool was_compared(const vn_together *t, const vn_together_pair *p)
-{
-	for (int s = 1; s < t->sides; s++)
-		if (p->there[0] && p->there[s])
-			return true;
-	return false;
-}
-
-/* What a person would type now: the report of the first pair that is not within its limits. */
-static json_t *next_commands(const vn_together *t)
-{
-	json_t *list = json_array();
-	char    line[VN_SHELL_LINE] = "vernier compare", path[PATH_MAX];
-
-	for (int i = 0; i < t->n; i++) {
-		if (t->pair[i].status == 0 || !was_compared(t, &t->pair[i]))
-			continue;
-		for (int s = 0; s < t->sides; s++) {
-			if (!t->pair[i].there[s])
-				continue;
-			snprintf(path, sizeof path, "%s/%s", t->side[s], t->pair[i].name);
-			vn_shell_add(line, sizeof line, path);
-		}
-		if (*line) /* it had room for all paths */
-			json_array_append_new(list, vn_json_text(line));
-		break;
+	for (int s = 0; s < t->sides; s++) {
+		const json_t *of = json_array_get(ignored, (size_t)s);
+		vn_folder_left(t->side[s], count_of(of, "folders"), count_of(of, "other_files"), out);
 	}
-	return list;
-}
-
-static json_t *ignored_json(const vn_together *t)
-{
-	json_t *list = json_array();
-
-	for (int s = 0; s < t->sides; s++)
-		json_array_append_new(list, json_pack("{s:i, s:i}", "folders", t->folders[s], "other_files", t->others[s]));
-	return list;
-}
-
-static json_t *each_of(const vn_together_pair *p)
-{
-	json_t *list = json_array();
-	for (const char *one = p->each; *one; one++)
-		json_array_append_new(list, *one == '-' ? json_null() : json_string(vn_together_verdicts[*one - '0']));
-	return list;
-}
-
-static json_t *recorders_of(const vn_together *t, const vn_together_pair *p)
-{
-	json_t *list = json_array();
-	for (int s = 0; s < t->sides; s++)
-		json_array_append_new(list, *p->by[s] ? vn_json_text(p->by[s]) : json_null());
-	return list;
-}
-
-static json_t *pairs_of(const vn_together *t)
-{
-	json_t *list = json_array();
-
-	for (int i = 0; i < t->n; i++) {
-		const vn_together_pair *p = &t->pair[i];
-		json_t *j = json_pack("{s:o, s:o, s:i, s:s}", "name", vn_json_text(p->name), "in", who_has(t, p), "status",
-		                      p->status, "verdict", vn_together_verdicts[p->status]);
-		if (t->sides > 2)
-			json_object_set_new(j, "each", each_of(p));
-		json_object_set_new(j, "words", vn_json_text(p->words));
-		json_object_set_new(j, "recorded_by", recorders_of(t, p));
-		json_array_append_new(list, j);
-	}
-	return list;
-}
-
-static json_t *candidates_of(const vn_together *t)
-{
-	json_t *list = json_array();
-	for (int s = 1; s < t->sides; s++)
-		json_array_append_new(list, vn_json_text(t->side[s]));
-	return list;
 }
 
 vn_status vn_together_json(const vn_together *t, FILE *out, vn_error *err)
 {
-	const char *verdict = vn_together_verdicts[vn_together_status(t)];
-	json_t     *j = json_pack("{s:s, s:s, s:o}", "schema", VN_TOGETHER_SCHEMA, "verdict", verdict, "reference",
-	                          vn_json_text(t->side[0]));
-
-	if (t->sides == 2)
-		json_object_set_new(j, "candidate", vn_json_text(t->side[1]));
-	else
-		json_object_set_new(j, "candidates", candidates_of(t));
-	if (t->part.of)
-		json_object_set_new(j, "part", json_pack("{s:i, s:i}", "index", t->part.index, "of", t->part.of));
-	json_object_set_new(j, "work", json_string(t->work.hex));
-	json_object_set_new(j, "total", json_integer(t->total));
-	json_object_set_new(j, "ignored", ignored_json(t));
-	json_object_set_new(j, "pairs", pairs_of(t));
-	json_object_set_new(j, "next", next_commands(t));
-	const bool good = vn_json_print(j, out, JSON_INDENT(1)) && fputc('\n', out) != EOF;
-	json_decref(j);
-	return good ? VN_OK : vn_fail(err, VN_ERR_IO, "the outcome of two folders could not be written");
+	json_object_set_new(t->root, "verdict", json_string(vn_together_verdicts[vn_together_status(t)]));
+	return vn_json_print(t->root, out, JSON_INDENT(1)) && fputc('\n', out) != EOF
+	           ? VN_OK
+	           : vn_fail(err, VN_ERR_IO, "the outcome of two folders could not be written");
 }
 
 /* ---- joining ------------------------------------------------------------------------------ */
+
+static int part_of(const vn_together *t, const char *key)
+{
+	return count_of(json_object_get(t->root, "part"), key);
+}
 
 /* Which of the parts is number `index`; -1: none. */
 static int part_number(const vn_together *part, int n, int index)
 {
 	for (int i = 0; i < n; i++)
-		if (part[i].part.index == index)
+		if (part_of(&part[i], "index") == index)
 			return i;
 	return -1;
 }
 
 static vn_status check_parts(const vn_together *part, const char *const *path, int n, vn_error *err)
 {
+	const int of = part_of(part, "of");
+
 	for (int i = 0; i < n; i++) {
-		if (part[i].part.of == 0)
+		const int index = part_of(&part[i], "index"), same = part_number(part, n, index);
+		if (index == 0)
 			return vn_fail(err, VN_ERR_MISMATCH, "%s: is whole, not a part: there is nothing to join", path[i]);
-		if (part[i].part.of != part[0].part.of)
-			return vn_fail(err, VN_ERR_MISMATCH, "%s is one of %d parts, %s one of %d", path[i], part[i].part.of,
-			               path[0], part[0].part.of);
-		if (strcmp(part[i].work.hex, part[0].work.hex) != 0 || part[i].total != part[0].total ||
-		    part[i].sides != part[0].sides)
+		if (part_of(&part[i], "of") != of)
+			return vn_fail(err, VN_ERR_MISMATCH, "%s is one of %d parts, %s one of %d", path[i],
+			               part_of(&part[i], "of"), path[0], of);
+		if (strcmp(vn_together_work(&part[i]), vn_together_work(part)) != 0 ||
+		    count_of(part[i].root, "total") != count_of(part->root, "total") || part[i].sides != part->sides)
 			return vn_fail(err, VN_ERR_MISMATCH,
 			               "%s is a part of another comparison than %s: of other files, with other "
 			               "options, or by another version of vernier",
 			               path[i], path[0]);
-		const int same = part_number(part, n, part[i].part.index);
 		if (same != i)
-			return vn_fail(err, VN_ERR_MISMATCH, "%s and %s are the same part, %d of %d", path[same], path[i],
-			               part[i].part.index, part[i].part.of);
+			return vn_fail(err, VN_ERR_MISMATCH, "%s and %s are the same part, %d of %d", path[same], path[i], index,
+			               of);
 	}
-	for (int index = 1; index <= part[0].part.of; index++)
+	for (int index = 1; index <= of; index++)
 		if (part_number(part, n, index) < 0)
 			return vn_fail(err, VN_ERR_MISMATCH, "part %d of %d is missing: run the same command with --part %d/%d",
-			               index, part[0].part.of, index, part[0].part.of);
+			               index, of, index, of);
 	return VN_OK;
 }
 
-/* The part with the first name that was not taken yet; at (n): how many pairs were
- * taken from each. */
-static int next_part(const vn_together *part, int n, const int *at)
+/* The part with the first name that was not taken yet; at (n): how many pairs were taken from
+ * each. */
+static int next_part(const vn_together *part, int n, const size_t *at)
 {
 	int first = -1;
 
 	for (int i = 0; i < n; i++)
-		if (at[i] < part[i].n && (first < 0 || strcmp(part[i].pair[at[i]].name, part[first].pair[at[first]].name) < 0))
+		if (at[i] < json_array_size(part[i].pairs) &&
+		    (first < 0 ||
+		     strcmp(text_of(pair_at(&part[i], at[i]), "name"), text_of(pair_at(&part[first], at[first]), "name")) < 0))
 			first = i;
 	return first;
 }
 
 static vn_status join_pairs(const vn_together *part, const char *const *path, int n, vn_together *whole, vn_error *err)
 {
-	int      *at = calloc((size_t)n, sizeof *at), i;
-	vn_status st = at ? VN_OK : no_memory(err);
+	size_t     *at = calloc((size_t)n, sizeof *at);
+	const int   total = count_of(part->root, "total");
+	const char *before = "";
+	int         i;
+	vn_status   st = at ? VN_OK : no_memory(err);
 
 	while (!st && (i = next_part(part, n, at)) >= 0) {
-		const vn_together_pair *p = &part[i].pair[at[i]++];
-		if (whole->n && strcmp(whole->pair[whole->n - 1].name, p->name) == 0)
-			st = vn_fail(err, VN_ERR_MISMATCH, "%s: holds %s, as another part does", path[i], p->name);
-		else
-			st = vn_together_add(whole, p->name, p->there, p->status, p->each, p->words, (const char *const *)p->by,
-			                     err);
+		json_t     *p = json_array_get(part[i].pairs, at[i]++);
+		const char *name = text_of(p, "name");
+		st = strcmp(before, name) == 0
+		         ? vn_fail(err, VN_ERR_MISMATCH, "%s: holds %s, as another part does", path[i], name)
+		         : add_pair(whole, name, json_incref(p), err);
+		before = name;
 	}
 	free(at);
-	if (!st && whole->n != whole->total)
-		st = vn_fail(err, VN_ERR_MISMATCH, "the parts hold %d of %d pairs: a part was cut short", whole->n,
-		             whole->total);
+	if (!st && (int)json_array_size(whole->pairs) != total)
+		st = vn_fail(err, VN_ERR_MISMATCH, "the parts hold %d of %d pairs: a part was cut short",
+		             (int)json_array_size(whole->pairs), total);
 	return st;
 }
 
 vn_status vn_together_join(const vn_together *part, const char *const *path, int n, vn_together *whole, vn_error *err)
 {
-	vn_status st = check_parts(part, path, n, err);
+	const vn_status st = check_parts(part, path, n, err);
 
-	*whole = (vn_together) { .n = 0 };
-	if (st)
-		return st;
-	whole->work = part[0].work;
-	whole->total = part[0].total;
-	whole->sides = part[0].sides;
-	for (int s = 0; s < whole->sides; s++) {
-		whole->folders[s] = part[0].folders[s];
-		whole->others[s] = part[0].others[s];
-		if (!(whole->side[s] = strdup(part[0].side[s])))
-			return no_memory(err);
-	}
-	return join_pairs(part, path, n, whole, err);
+	*whole = part[0];
+	whole->root = st ? NULL : json_copy(part[0].root);
+	whole->has_next = false;
+	json_object_del(whole->root, "part");
+	json_object_set_new(whole->root, "pairs", json_array());
+	whole->pairs = json_object_get(whole->root, "pairs");
+	json_object_set_new(whole->root, "next", json_array());
+	return st ? st : join_pairs(part, path, n, whole, err);
 }

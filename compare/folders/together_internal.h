@@ -7,8 +7,7 @@
 #define VN_TOGETHER_SCHEMA "vernier-folders/1"
 
 extern const char *const vn_together_verdicts[3]; /* by status */
-/* Which folders hold a pair, in words. Indices: does the reference's folder hold it; does the only
- * candidate's. */
-extern const char *const vn_together_holders[2][2];
+/* Returns the word for a folder that holds a pair, of several candidates: "reference", "A". */
+const char              *vn_together_holder(int side, char letter[2]);
 
 #endif
