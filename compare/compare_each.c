@@ -189,9 +189,9 @@ static const char *name_pair(void *context, int i)
 	return ((const pair_group *)context)->r[i].line->cand;
 }
 
-static void unmap_weights(const vn_comparison *c)
+static void unmap_weights(const vn_opened *o)
 {
-	vn_recording *const all[] = { c->opened.ref, c->opened.cand, c->opened.floor };
+	vn_recording *const all[] = { o->ref, o->cand, o->floor };
 	for (int i = 0; i < 3; i++)
 		if (all[i])
 			vn_recording_unmap(all[i]);
@@ -204,7 +204,7 @@ static void share_pairs(pair_group *b, int n, int workers, vn_error *err)
 	bool                 good = true;
 
 	for (int i = 0; i < n; i++) {
-		unmap_weights(&b->r[i].c);
+		unmap_weights(&b->r[i].c.opened);
 		good = good && (b->r[i].file = vn_many_open(err));
 	}
 	vn_trouble_spare(true);

@@ -82,11 +82,11 @@ vn_status vn_compare_check_places(const vn_compare_line *k, vn_error *err)
 
 /* The shipped limits for quantised weights against unquantised ones: quantisation costs more than
  * any choice of precision. */
-static const char *block_limits(const vn_compare_line *k, const vn_comparison *c)
+static const char *block_limits(const vn_compare_line *k, const vn_opened *o)
 {
-	const char *ref = vn_recording_format(c->opened.ref), *cand = vn_recording_format(c->opened.cand);
+	const char *ref = vn_recording_format(o->ref), *cand = vn_recording_format(o->cand);
 	return (k->how.o.allow & VN_ALLOW_WEIGHTS) && cand && !(ref && strcmp(ref, cand) == 0)
-	           ? vn_limits_of_blocks(cand, vn_recording_family(c->opened.cand))
+	           ? vn_limits_of_blocks(cand, vn_recording_family(o->cand))
 	           : NULL;
 }
 
@@ -104,7 +104,7 @@ static vn_status read_limits(const vn_compare_line *k, vn_comparison *c, char *c
 	const char         *who = k->absent == VN_NO_CANDIDATE ? "reference" : "candidate";
 	const vn_recording *by = k->absent == VN_NO_CANDIDATE ? c->opened.ref : c->opened.cand;
 	const char         *precision = by == c->opened.cand ? vn_precision_of_candidate(c) : vn_precision_of(by);
-	const char         *blocks = block_limits(k, c);
+	const char         *blocks = block_limits(k, &c->opened);
 	snprintf(chosen, room, blocks ? "the %s's weights are %.60s" : "the %s's precision is %.40s", who,
 	         blocks ? vn_recording_format(c->opened.cand) : precision);
 	vn_text_clean(chosen, room); /* another program wrote it */

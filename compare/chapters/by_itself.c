@@ -188,12 +188,12 @@ vn_status vn_chapter_check_echo(vn_comparison *c, vn_error *err)
 
 /* Do both recordings have the same tokens, and the same texts of these tokens where both record
  * texts? */
-static bool same_text(const vn_comparison *c)
+static bool same_text(const vn_opened *o)
 {
 	const int32_t *a, *b;
-	const int64_t  n = vn_recording_tokens(c->opened.ref, &a, NULL);
-	char *const   *ta = vn_recording_token_text(c->opened.ref), *const *tb = vn_recording_token_text(c->opened.cand);
-	bool           same = n == vn_recording_tokens(c->opened.cand, &b, NULL);
+	const int64_t  n = vn_recording_tokens(o->ref, &a, NULL);
+	char *const   *ta = vn_recording_token_text(o->ref), *const *tb = vn_recording_token_text(o->cand);
+	bool           same = n == vn_recording_tokens(o->cand, &b, NULL);
 
 	for (int64_t i = 0; i < n && same; i++)
 		same = a[i] == b[i] && (!ta || !tb || strcmp(ta[i], tb[i]) == 0);
@@ -207,7 +207,7 @@ vn_status vn_chapter_check_garbage(vn_comparison *c, vn_error *err)
 	vn_error   why = { "" };
 	char       words[VN_GARBAGE_WORDS];
 
-	if (strcmp(vn_recording_provenance(c->opened.ref), "synthetic") == 0 || (!logits_fail(c) && same_text(c)))
+	if (strcmp(vn_recording_provenance(c->opened.ref), "synthetic") == 0 || (!logits_fail(c) && same_text(&c->opened)))
 		return VN_OK;
 	vn_status st = vn_garbage_of(c->opened.ref, &ref, &why);
 	if (!st)

@@ -13,10 +13,10 @@
 /* ---- before the numbers are read ----------------------------------------------------- */
 
 /* Number of layers for limits that depend on depth: from the plan, or else from both recordings. */
-static int layers_of(const vn_comparison *c)
+static int layers_of(const vn_opened *o)
 {
-	const int ref = vn_recording_layers(c->opened.ref), cand = vn_recording_layers(c->opened.cand);
-	return c->opened.plan ? c->opened.plan->layers : ref > cand ? ref : cand;
+	const int ref = vn_recording_layers(o->ref), cand = vn_recording_layers(o->cand);
+	return o->plan ? o->plan->layers : ref > cand ? ref : cand;
 }
 
 void vn_chapter_begin(vn_comparison *c)
@@ -24,7 +24,7 @@ void vn_chapter_begin(vn_comparison *c)
 	c->opened.plan = vn_recording_plan(c->opened.ref) ? vn_recording_plan(c->opened.ref)
 	                                                  : vn_recording_plan(c->opened.cand);
 	c->result.first = c->result.first_invalid_floor = -1;
-	c->request.limits->layers = layers_of(c);
+	c->request.limits->layers = layers_of(&c->opened);
 	c->result.bits = vn_limits_mention(c->request.limits, VN_M_DIFFERING);
 	for (int i = 0; i < c->request.limits->warnings.n; i++)
 		vn_lines_add(&c->result.warnings, "%s", c->request.limits->warnings.line[i]);

@@ -22,9 +22,9 @@ static void say_wrong(void *context, const char *words)
 		vn_lines_refuse(w->to, "digest", "%s", words);
 }
 
-static void tell_wrong(const vn_comparison *c, wrong *w)
+static void tell_wrong(const vn_opened *o, wrong *w)
 {
-	const vn_recording *r[] = { c->opened.ref, c->opened.cand, c->opened.floor };
+	const vn_recording *r[] = { o->ref, o->cand, o->floor };
 	for (int i = 0; i < 3; i++)
 		if (r[i])
 			vn_recording_wrong(r[i], say_wrong, w);
@@ -36,7 +36,7 @@ static void tell_wrong(const vn_comparison *c, wrong *w)
 vn_status vn_digests_refuse(vn_comparison *c, vn_error *err)
 {
 	wrong w = { .to = &c->result.refusals };
-	tell_wrong(c, &w);
+	tell_wrong(&c->opened, &w);
 	return w.n ? vn_fail(err, VN_ERR_MISMATCH, "%s and %s are not comparable", vn_recording_path(c->opened.ref),
 	                     vn_recording_path(c->opened.cand))
 	           : VN_OK;
@@ -57,5 +57,5 @@ vn_status vn_digests_check(vn_comparison *c, int n, vn_error *err)
 void vn_digests_warn(vn_comparison *c)
 {
 	wrong w = { .to = &c->result.warnings, .allowed = true };
-	tell_wrong(c, &w);
+	tell_wrong(&c->opened, &w);
 }

@@ -30,11 +30,11 @@ static int count_explained(const vn_all_findings *x, const vn_trial *h)
 
 /* The number of places where the mistake could have been made. An answer that fits few places says
  * more. */
-static int count_places(const vn_comparison *c, const vn_trial *h)
+static int count_places(const vn_opened *o, const vn_trial *h)
 {
 	char      id[VN_ID];
 	const int f = *vn_trial_id(h, id) ? vn_fault_find(id) : -1;
-	return f < 0 ? 0 : vn_fault_count(f, vn_model_plan(c->opened.model), NULL);
+	return f < 0 ? 0 : vn_fault_count(f, vn_model_plan(o->model), NULL);
 }
 
 /* Keys and values of another layer, while only one of the two caches is wrong: then it is keys
@@ -59,7 +59,7 @@ static answer_rank rank_of(const vn_comparison *c, const vn_all_findings *all, c
 
 	return (answer_rank) { .named = *vn_trial_id(h, id) && !of_one_alone(c, x, h),
 		                   .explained = count_explained(all, h),
-		                   .places = count_places(c, h) };
+		                   .places = count_places(&c->opened, h) };
 }
 
 /* Named answers come first; then answers that explain more; then answers that fit fewer places. */

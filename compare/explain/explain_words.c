@@ -61,7 +61,8 @@ const char *vn_explain_say_one(const vn_comparison *c, const vn_findings *x, cha
 
 	text[0] = 0;
 	if (vn_local_is_order(&c->result.checkpoint[x->checkpoint]))
-		vn_text_add(text, VN_EXPLAINED, "%s", vn_replay_say_column_order(c, &c->result.checkpoint[x->checkpoint], at));
+		vn_text_add(text, VN_EXPLAINED, "%s",
+		            vn_replay_say_column_order(&c->opened, &c->result.checkpoint[x->checkpoint], at));
 	else if (vn_overflow_is_all(&c->result.checkpoint[x->checkpoint]))
 		vn_text_add(text, VN_EXPLAINED, "%s", vn_replay_say_overflow(&c->result.checkpoint[x->checkpoint], at));
 	else if (*x->why_not)
@@ -104,7 +105,7 @@ static void list_refuted(const vn_findings *x, vn_lines *lines)
 }
 
 /* The recording itself says that its positions count from another number than the reference's. */
-static bool as_recorded(const vn_comparison *c, const vn_trial *h)
+static bool as_recorded(const vn_opened *o, const vn_trial *h)
 {
 	const int    row = vn_trial_row(h);
 	const double from = h->finding == VN_FINDING_OFFSET && !h->paired  ? vn_trial_constant(h, "offset")
@@ -113,7 +114,7 @@ static bool as_recorded(const vn_comparison *c, const vn_trial *h)
 	                                                                   : 0;
 	int64_t      by;
 
-	return vn_positions_moved(c, &by) && from == (double)by;
+	return vn_positions_moved(o, &by) && from == (double)by;
 }
 
 /* "explains 99.99 % of the error; ", rounded down. An answer that fits this well is no
@@ -160,7 +161,7 @@ void vn_explain_say_more(const vn_comparison *c, const vn_findings *x, vn_lines 
 	}
 	vn_lines_add(lines, "residual %.3g floors (was %.3g)%s", vn_trial_residual(&x->by[0]),
 	             vn_trial_residual(&x->unmodified), next);
-	if (as_recorded(c, &x->by[0]))
+	if (as_recorded(&c->opened, &x->by[0]))
 		vn_lines_add(
 			lines, "the candidate's recorded positions have this offset too: a convention. Attention scores depend on "
 				   "differences of positions, so they are unaffected unless steps have different offsets");
@@ -172,9 +173,9 @@ void vn_explain_say_more(const vn_comparison *c, const vn_findings *x, vn_lines 
 }
 
 /* Are the columns of both in the same order, of the same axes? */
-static bool same_columns(const vn_comparison *c, const vn_checkpoint *p, const vn_checkpoint *q)
+static bool same_columns(const vn_opened *o, const vn_checkpoint *p, const vn_checkpoint *q)
 {
-	const vn_entry *a = vn_recording_entry(c->opened.ref, p->ref), *b = vn_recording_entry(c->opened.ref, q->ref);
+	const vn_entry *a = vn_recording_entry(o->ref, p->ref), *b = vn_recording_entry(o->ref, q->ref);
 
 	return p->replay.columns == q->replay.columns && a->shape.rank == b->shape.rank &&
 	       strcmp(vn_entry_axes(a), vn_entry_axes(b)) == 0;
@@ -186,7 +187,7 @@ static bool are_alike(const vn_comparison *c, const vn_findings *a, const vn_fin
 	const vn_checkpoint *p = &c->result.checkpoint[a->checkpoint], *q = &c->result.checkpoint[b->checkpoint];
 
 	if (vn_local_is_order(p) || vn_local_is_order(q))
-		return vn_local_is_order(p) == vn_local_is_order(q) && same_columns(c, p, q);
+		return vn_local_is_order(p) == vn_local_is_order(q) && same_columns(&c->opened, p, q);
 	return a->n_fit && b->n_fit && vn_trial_same(&a->by[0], &b->by[0]);
 }
 

@@ -108,7 +108,7 @@ void vn_floor_finish(vn_comparison *c)
 		vn_checkpoint *p = &c->result.checkpoint[i];
 		for (int m = 0; m < VN_N_METRICS && p->has_floor; m++)
 			if (!isnan(p->floor[m])) /* not known stays so */
-				p->floor[m] = fmax(p->floor[m], vn_judge_floor_of_sums(c, (vn_metric)m));
+				p->floor[m] = fmax(p->floor[m], vn_judge_floor_of_sums(&c->opened, (vn_metric)m));
 	}
 	if (*c->result.floor_from)
 		warn_of_gaps(c);

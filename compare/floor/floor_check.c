@@ -145,9 +145,9 @@ static void within_limits(vn_comparison *c, vn_limits *own, const char *what, co
 	}
 }
 
-static vn_status open_own(const vn_comparison *c, const char *precision, vn_limits **own, vn_error *err)
+static vn_status open_own(const vn_opened *o, const char *precision, vn_limits **own, vn_error *err)
 {
-	const char *family = vn_recording_family(c->opened.ref);
+	const char *family = vn_recording_family(o->ref);
 	return vn_limits_own(precision, family, own, NULL) ? vn_limits_own("bf16", family, own, err) /* the coarsest */
 	                                                   : VN_OK;
 }
@@ -176,7 +176,7 @@ vn_status vn_floor_check_file(vn_comparison *c, const char *precision, vn_error 
 	vn_policy         policy;
 	vn_status         st;
 
-	if ((st = not_the_candidate(c, err)) || (st = open_own(c, precision, &own, err)))
+	if ((st = not_the_candidate(c, err)) || (st = open_own(&c->opened, precision, &own, err)))
 		return st;
 	vn_policy_of_recording(c->opened.floor, &policy);
 	st = vn_floor_check_near(c, storage_rounding(policy),
@@ -230,7 +230,7 @@ vn_status vn_floor_check_model(vn_comparison *c, vn_policy of_ref, double (*own)
 			                vn_policy_name(of_ref));
 	}
 	if (!own) {
-		if ((st = open_own(c, vn_policy_name(coarser), &limits, err)))
+		if ((st = open_own(&c->opened, vn_policy_name(coarser), &limits, err)))
 			return st;
 		within_limits(c, limits, what, vn_policy_name(coarser));
 		vn_limits_destroy(limits);

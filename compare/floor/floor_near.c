@@ -28,9 +28,9 @@ static const vn_metric kind[N_KINDS] = { VN_M_NMSE, VN_M_WORST_TOKEN_NMSE };
  * error in a score becomes a factor in a probability, and where the values are alike, as for one
  * repeated token, none of it reaches the context: a ratio of 45 was measured there, without an
  * upper bound. */
-static double allowed_floor(const vn_comparison *c, const vn_checkpoint *p)
+static double allowed_floor(const vn_opened *o, const vn_checkpoint *p)
 {
-	const bool probs = vn_entry_point(vn_recording_entry(c->opened.ref, p->ref)) == vn_point_get(VN_POINT_ATTN_PROBS);
+	const bool probs = vn_entry_point(vn_recording_entry(o->ref, p->ref)) == vn_point_get(VN_POINT_ATTN_PROBS);
 	return NEIGHBOURS * (p->m.n < VN_SMALL_SAMPLE ? 4 : 1) * (probs ? 100 : 1);
 }
 
@@ -78,7 +78,7 @@ vn_status vn_floor_check_near(vn_comparison *c, double rounding, vn_error *err)
 		vn_checkpoint *p = &c->result.checkpoint[i];
 		for (int k = 0; p->has_floor && near[i].n && k < N_KINDS; k++) {
 			const double most = fmax(near[i].most[k], rounding);
-			if (p->floor[kind[k]] <= allowed_floor(c, p) * most)
+			if (p->floor[kind[k]] <= allowed_floor(&c->opened, p) * most)
 				continue;
 			vn_floor_reject(
 				c, p,

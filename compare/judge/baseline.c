@@ -333,9 +333,9 @@ static bool same_sides(const json_t *then, const json_t *now)
 
 /* Was a checkpoint unmeasured in the baseline for the same cause as now? An old report without
  * `sides` has no cause as data: the checkpoint counts as worse until there is a new baseline. */
-static bool is_still_so(const vn_comparison *all, const before *p, const vn_checkpoint *c)
+static bool is_still_so(const vn_opened *o, const before *p, const vn_checkpoint *c)
 {
-	json_t    *now = vn_unmeasured_sides(all, c);
+	json_t    *now = vn_unmeasured_sides(o, c);
 	const bool same = same_sides(json_object_get(p->j, "sides"), now);
 
 	json_decref(now);
@@ -352,7 +352,7 @@ static vn_status find_since(vn_comparison *all, const baseline *b, const before 
 		return measured_since(all, b, p, c, &c->since, err);
 	if (!p->failed || strcmp(status, vn_checkpoint_status_text(c->status)) != 0)
 		return VN_OK;
-	c->since = is_still_so(all, p, c) ? VN_KNOWN : VN_WORSE;
+	c->since = is_still_so(&all->opened, p, c) ? VN_KNOWN : VN_WORSE;
 	return VN_OK;
 }
 

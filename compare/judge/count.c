@@ -31,39 +31,39 @@ static int compare_ids(const void *a, const void *b)
 }
 
 /* Writes the ids of a checkpoint's rows to id (NULL: only counts them) and returns their number. */
-static int64_t ids_of(const vn_comparison *c, const vn_checkpoint *p, int32_t *id)
+static int64_t ids_of(const vn_opened *o, const vn_checkpoint *p, int32_t *id)
 {
 	const int32_t *all, *at;
-	const int64_t  n = vn_recording_tokens(c->opened.ref, &all, &at);
-	const vn_step *s = vn_recording_step(c->opened.ref, p->step);
+	const int64_t  n = vn_recording_tokens(o->ref, &all, &at);
+	const vn_step *s = vn_recording_step(o->ref, p->step);
 	if (!s || s->rows <= 0 || s->position + s->first_row < 0 || s->position + s->first_row + s->rows > n)
 		return 0;
-	const int64_t from = vn_entry_last_alone(vn_recording_entry(c->opened.ref, p->ref), s->rows) ? s->rows - 1 : 0;
+	const int64_t from = vn_entry_last_alone(vn_recording_entry(o->ref, p->ref), s->rows) ? s->rows - 1 : 0;
 	for (int64_t i = from; id && i < s->rows; i++)
 		id[i - from] = all[s->position + s->first_row + i];
 	return s->rows - from;
 }
 
 /* Collects the ids of those of `all` checkpoints that are in this pool. */
-static int64_t collect_ids(const vn_comparison *c, const vn_checkpoint *p, int all, int pool, int32_t *id)
+static int64_t collect_ids(const vn_opened *o, const vn_checkpoint *p, int all, int pool, int32_t *id)
 {
 	int64_t n = 0;
 	for (int i = 0; i < all; i++)
 		if (p[i].pooled_logits == pool)
-			n += ids_of(c, &p[i], id ? id + n : NULL);
+			n += ids_of(o, &p[i], id ? id + n : NULL);
 	return n;
 }
 
-static int64_t distinct_of(const vn_comparison *c, const vn_checkpoint *p, int all, int pool, int64_t *rows)
+static int64_t distinct_of(const vn_opened *o, const vn_checkpoint *p, int all, int pool, int64_t *rows)
 {
-	const int64_t n = collect_ids(c, p, all, pool, NULL);
+	const int64_t n = collect_ids(o, p, all, pool, NULL);
 	int32_t      *id = n > 0 ? malloc((size_t)n * sizeof *id) : NULL;
 	int64_t       distinct = 1;
 
 	*rows = n > 0 ? n : 1;
 	if (!id)
 		return *rows; /* then no allowance is made */
-	collect_ids(c, p, all, pool, id);
+	collect_ids(o, p, all, pool, id);
 	qsort(id, (size_t)n, sizeof *id, compare_ids);
 	for (int64_t i = 1; i < n; i++)
 		distinct += id[i] != id[i - 1];
@@ -74,7 +74,7 @@ static int64_t distinct_of(const vn_comparison *c, const vn_checkpoint *p, int a
 int64_t vn_judge_count_distinct(const vn_comparison *c, const vn_checkpoint *p, int64_t *rows)
 {
 	if (p->pooled_logits < 0)
-		return distinct_of(c, p, 1, -1, rows); /* it need not be one of c->result.checkpoint */
+		return distinct_of(&c->opened, p, 1, -1, rows); /* it need not be one of c->result.checkpoint */
 	*rows = c->result.pooled_logits[p->pooled_logits].rows;
 	return c->result.pooled_logits[p->pooled_logits].distinct;
 }
@@ -82,7 +82,7 @@ int64_t vn_judge_count_distinct(const vn_comparison *c, const vn_checkpoint *p, 
 void vn_judge_count_pooled_logits(const vn_comparison *c, int pool)
 {
 	vn_pooled_logits *g = &c->result.pooled_logits[pool];
-	g->distinct = distinct_of(c, &c->result.checkpoint[g->first], g->last - g->first + 1, pool, &g->rows);
+	g->distinct = distinct_of(&c->opened, &c->result.checkpoint[g->first], g->last - g->first + 1, pool, &g->rows);
 }
 
 int64_t vn_judge_count_allowed(double limit, int64_t n)
@@ -127,21 +127,21 @@ void vn_judge_set_hidden(vn_comparison *c)
 	}
 }
 
-int64_t vn_judge_count_independent(const vn_comparison *c, const vn_checkpoint *p, int64_t width)
+int64_t vn_judge_count_independent(const vn_opened *o, const vn_checkpoint *p, int64_t width)
 {
-	const vn_entry *e = vn_recording_entry(c->opened.ref, p->ref);
+	const vn_entry *e = vn_recording_entry(o->ref, p->ref);
 	const int       axis = vn_axes_find(vn_entry_axes(e), "token");
 	const int64_t   own = axis >= 0 && axis < e->shape.rank && width > 0 ? e->shape.dim[axis] * width : p->m.n;
 	return own < p->m.n ? own : p->m.n;
 }
 
-double vn_judge_count_carrying(const vn_comparison *c, const vn_checkpoint *p)
+double vn_judge_count_carrying(const vn_opened *o, const vn_checkpoint *p)
 {
 	double    rr = 0, r4 = 0, *x = NULL;
 	vn_error  err;
 	vn_tensor t;
 
-	if (p->m.n > MOST || vn_entry_tensor(c->opened.ref, p->ref, &t, &err))
+	if (p->m.n > MOST || vn_entry_tensor(o->ref, p->ref, &t, &err))
 		return (double)p->m.finite;
 	if ((x = malloc((size_t)p->m.n * sizeof *x))) {
 		vn_to_f64(x, t.data, t.dtype, (size_t)p->m.n);
@@ -153,7 +153,7 @@ double vn_judge_count_carrying(const vn_comparison *c, const vn_checkpoint *p)
 			}
 	}
 	free(x);
-	vn_recording_release(c->opened.ref, p->ref);
+	vn_recording_release(o->ref, p->ref);
 	return r4 > 0 ? rr * rr / r4 : (double)p->m.finite;
 }
 
@@ -172,9 +172,9 @@ double vn_judge_count_factor(const vn_comparison *c, const vn_checkpoint *p, vn_
 	int64_t      rows;
 	const double share = (double)vn_judge_count_distinct(c, p, &rows) / (double)rows;
 	double       fewer = fmin(n * pow(share, token_axes(vn_entry_axes(vn_recording_entry(c->opened.ref, p->ref)))),
-	                          vn_judge_count_carrying(c, p));
+	                          vn_judge_count_carrying(&c->opened, p));
 
-	fewer = fmin(fewer, (double)vn_judge_count_independent(c, p, c->result.hidden));
+	fewer = fmin(fewer, (double)vn_judge_count_independent(&c->opened, p, c->result.hidden));
 	/* The factor itself takes one degree of freedom. The allowance for n numbers is already
 	 * subtracted from the scale; nothing is subtracted from a norm, to which the rest adds. */
 	const double error = 6 * sqrt(rest / fmax(fewer - 1, 1.0 / 64));

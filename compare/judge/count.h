@@ -37,11 +37,11 @@ void vn_judge_set_hidden(vn_comparison *c);
 /* Returns how many numbers of p are independent, if each token's row is computed from `width`
  * numbers (0: not known): 512 logits computed from 32 hidden values are no better than 32. At most
  * the number of elements. */
-int64_t vn_judge_count_independent(const vn_comparison *c, const vn_checkpoint *p, int64_t width);
+int64_t vn_judge_count_independent(const vn_opened *o, const vn_checkpoint *p, int64_t width);
 
 /* Returns the effective number of elements of p that carry the sum of squares of the reference,
  * (sum r^2)^2 / sum r^4. The number of elements if there are too many to read again. */
-double vn_judge_count_carrying(const vn_comparison *c, const vn_checkpoint *p);
+double vn_judge_count_carrying(const vn_opened *o, const vn_checkpoint *p);
 
 /* Is m the metric of a common factor (scale, norm_ratio)? Part of such a factor may be chance
  * (vn_judge_count_factor). */

@@ -67,9 +67,9 @@ static void add_check(checks *list, vn_metric m, vn_form form, const vn_limit *l
 #define SUMS_FLOOR 2.5e-11
 #define SUMS_KL    1.25e-6
 
-double vn_judge_floor_of_sums(const vn_comparison *c, vn_metric m)
+double vn_judge_floor_of_sums(const vn_opened *o, vn_metric m)
 {
-	if (!c->opened.policy.products)
+	if (!o->policy.products)
 		return 0.0;
 	return vn_metric_get(m)->kind == VN_KIND_SQUARES ? SUMS_FLOOR : m == VN_M_KL_MEAN ? SUMS_KL : 0.0;
 }
@@ -77,11 +77,11 @@ double vn_judge_floor_of_sums(const vn_comparison *c, vn_metric m)
 /* Over many numbers, rounding leaves no common factor in one run and a tiny one in another,
  * so a factor's floor is at least what rounding leaves in a single number: 0.42 units in the
  * last place of 1. */
-static double least_floor(const vn_comparison *c, const vn_checkpoint *p, vn_metric m)
+static double least_floor(const vn_opened *o, const vn_checkpoint *p, vn_metric m)
 {
-	const int own = vn_policy_digits(c->opened.policy), kept = vn_dtype_digits(p->m.grid);
+	const int own = vn_policy_digits(o->policy), kept = vn_dtype_digits(p->m.grid);
 	return vn_metric_get(m)->kind == VN_KIND_FACTOR ? ldexp(0.42, -(own < kept ? own : kept))
-	                                                : vn_judge_floor_of_sums(c, m);
+	                                                : vn_judge_floor_of_sums(o, m);
 }
 
 /* With a floor of zero the format causes no error here, so any error fails. */
@@ -127,7 +127,7 @@ static judged_value value_to_judge(const vn_comparison *c, const vn_checkpoint *
 {
 	judged_value s = own_or_joint(c, p, m, pool);
 	if (!isnan(s.floor))
-		s.floor = fmax(s.floor, least_floor(c, p, m));
+		s.floor = fmax(s.floor, least_floor(&c->opened, p, m));
 	return s;
 }
 
@@ -269,12 +269,12 @@ static void doubt_check(vn_comparison *c, const vn_checkpoint *p, const vn_check
 
 /* Ids, indices and counts are right or wrong; a relative error cannot tell. This also covers
  * candidates that store them as floats. */
-static bool must_be_equal(const vn_comparison *c, const vn_checkpoint *p, const vn_limit_set *set)
+static bool must_be_equal(const vn_opened *o, const vn_checkpoint *p, const vn_limit_set *set)
 {
 	for (int f = 0; f < VN_N_FORMS; f++)
 		if (set->limit[f][VN_M_MAX_ABS].rule || set->limit[f][VN_M_DIFFERING].rule)
 			return false;
-	return vn_recording_entry(c->opened.ref, p->ref)->dtype == VN_I32;
+	return vn_recording_entry(o->ref, p->ref)->dtype == VN_I32;
 }
 
 static bool is_not_gathered(const vn_comparison *c, const vn_checkpoint *p)
@@ -331,7 +331,7 @@ vn_status vn_judge(vn_comparison *c, vn_checkpoint *p, vn_error *err)
 	p->status = list.n || elsewhere ? VN_WITHIN : VN_UNLIMITED;
 	if (!set.limit[VN_PLAIN][VN_M_NONFINITE].rule) /* also when a rule says none, which requires a number */
 		add_check(&list, VN_M_NONFINITE, VN_PLAIN, &none, p->m.value[VN_M_NONFINITE], NULL);
-	if (must_be_equal(c, p, &set))
+	if (must_be_equal(&c->opened, p, &set))
 		add_check(&list, VN_M_MAX_ABS, VN_PLAIN, &none, p->m.value[VN_M_MAX_ABS], NULL);
 	for (int i = 0; i < list.n; i++) {
 		const vn_check *k = &list.check[i];

@@ -34,6 +34,6 @@ double vn_judge_floor_sum(vn_metric m, double x, double y);
  * (vn_products): the error of another order of summation in float32. Without it, the floor of
  * checkpoints before the first product, or after a float32 weight, would be 0. Returns 0 for other
  * precisions and metrics. */
-double vn_judge_floor_of_sums(const vn_comparison *c, vn_metric m);
+double vn_judge_floor_of_sums(const vn_opened *o, vn_metric m);
 
 #endif

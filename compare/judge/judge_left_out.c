@@ -39,17 +39,17 @@ vn_status vn_judge_measured(vn_comparison *c, const vn_checkpoint *p, const vn_m
 
 /* ---- one of them ------------------------------------------------------------------------ */
 
-const vn_left_out *vn_left_out_of(const vn_comparison *c, const vn_checkpoint *p)
+const vn_left_out *vn_left_out_of(const vn_opened *o, const vn_checkpoint *p)
 {
 	const vn_left_out *list;
-	const int          n = vn_recording_left_out(c->opened.cand, &list);
+	const int          n = vn_recording_left_out(o->cand, &list);
 	const vn_left_out *l = vn_left_out_find(list, n, p->step, p->name);
-	const int          first = vn_recording_entry(c->opened.ref, p->ref)->same_as;
+	const int          first = vn_recording_entry(o->ref, p->ref)->same_as;
 
 	if (!l && first >= 0)
-		l = vn_left_out_find(list, n, p->step, vn_recording_entry(c->opened.ref, first)->name);
-	if (!l && c->opened.plan && p->value >= 0)
-		l = vn_left_out_find(list, n, p->step, c->opened.plan->value[vn_plan_root(c->opened.plan, p->value)].name);
+		l = vn_left_out_find(list, n, p->step, vn_recording_entry(o->ref, first)->name);
+	if (!l && o->plan && p->value >= 0)
+		l = vn_left_out_find(list, n, p->step, o->plan->value[vn_plan_root(o->plan, p->value)].name);
 	return l;
 }
 
@@ -79,16 +79,16 @@ static void take_measured(const vn_entry *e, const vn_left_out *l, vn_measured *
 }
 
 /* Are the reference's numbers finite? A file may say of any tensor that it is equal. */
-static vn_status is_finite(vn_comparison *c, const vn_checkpoint *p, bool *finite, vn_error *err)
+static vn_status is_finite(const vn_opened *o, const vn_checkpoint *p, bool *finite, vn_error *err)
 {
 	vn_tensor t;
-	vn_status st = vn_entry_tensor(c->opened.ref, p->ref, &t, err);
+	vn_status st = vn_entry_tensor(o->ref, p->ref, &t, err);
 
 	if (!st) {
 		const vn_stats s = vn_stats_of(t.data, t.dtype, (size_t)vn_shape_count(&t.shape));
 		*finite = s.nan + s.inf == 0;
 	}
-	vn_recording_release(c->opened.ref, p->ref);
+	vn_recording_release(o->ref, p->ref);
 	return st;
 }
 
@@ -116,7 +116,7 @@ static vn_status judge_left_out(vn_comparison *c, vn_checkpoint *p, const vn_ent
 	}
 	if (!equal && (st = vn_judge_measured(c, p, &m, partial, words, &holds, err)))
 		return st;
-	if (equal && (st = is_finite(c, p, &holds, err)))
+	if (equal && (st = is_finite(&c->opened, p, &holds, err)))
 		return st;
 	if (equal && !holds) {
 		vn_checkpoint_say(p, "left out of the candidate, but the reference has numbers that are not finite");
@@ -142,16 +142,16 @@ static vn_status judge_left_out(vn_comparison *c, vn_checkpoint *p, const vn_ent
 /* ---- a run that stopped ------------------------------------------------------------------- */
 
 /* "step.3/layer1.q_rope" or "layer1.q_rope" of the reference; -1: there is none. */
-static int stopped_at(const vn_comparison *c)
+static int stopped_at(const vn_opened *o)
 {
-	const char *at = vn_facts_get(vn_recording_run(c->opened.cand), "stopped");
+	const char *at = vn_facts_get(vn_recording_run(o->cand), "stopped");
 	int         step = 0, end = 0;
 
 	if (!at)
 		return -1;
 	if (sscanf(at, "step.%9d/%n", &step, &end) != 1 || end == 0)
 		step = end = 0;
-	return vn_recording_find(c->opened.ref, step, at + end);
+	return vn_recording_find(o->ref, step, at + end);
 }
 
 static bool comes_after(const vn_entry *e, const vn_entry *stop)
@@ -203,7 +203,7 @@ static void note_tally(vn_comparison *c, const tally *t)
 vn_status vn_judge_left_out(vn_comparison *c, vn_error *err)
 {
 	const vn_left_out *list;
-	const int          n = vn_recording_left_out(c->opened.cand, &list), stop = stopped_at(c);
+	const int          n = vn_recording_left_out(c->opened.cand, &list), stop = stopped_at(&c->opened);
 	tally              t = { 0 };
 	vn_status          st = VN_OK;
 
@@ -212,7 +212,7 @@ vn_status vn_judge_left_out(vn_comparison *c, vn_error *err)
 	for (int i = 0; i < c->result.n_checkpoints; i++) {
 		vn_checkpoint     *p = &c->result.checkpoint[i];
 		const vn_entry    *e = !st && p->status == VN_MISSING ? vn_recording_entry(c->opened.ref, p->ref) : NULL;
-		const vn_left_out *l = e ? vn_left_out_of(c, p) : NULL;
+		const vn_left_out *l = e ? vn_left_out_of(&c->opened, p) : NULL;
 		const bool         behind = !l && e && stop >= 0 && comes_after(e, vn_recording_entry(c->opened.ref, stop));
 		if (l && same_reference(e, l))
 			st = judge_left_out(c, p, e, l, &t, err);

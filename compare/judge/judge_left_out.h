@@ -24,7 +24,7 @@ vn_status vn_judge_left_out(vn_comparison *c, vn_error *err);
 /* Returns the tensor that the candidate's run left out and that belongs to p, a checkpoint of the
  * reference. Looks for p's name, the first name of the reference's tensor, and the name in the
  * plan. NULL: none. */
-const vn_left_out *vn_left_out_of(const vn_comparison *c, const vn_checkpoint *p);
+const vn_left_out *vn_left_out_of(const vn_opened *o, const vn_checkpoint *p);
 
 /* Advice about checkpoints that were not run. */
 #define VN_RECORD_WHOLE "record again without --stop-at-first"

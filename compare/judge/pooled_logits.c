@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int64_t rows_of(const vn_comparison *c, const vn_checkpoint *p)
+static int64_t rows_of(const vn_opened *o, const vn_checkpoint *p)
 {
-	const vn_shape *s = &vn_recording_entry(c->opened.ref, p->ref)->shape;
+	const vn_shape *s = &vn_recording_entry(o->ref, p->ref)->shape;
 	return s->rank > 0 && s->dim[s->rank - 1] > 0 ? p->m.n / s->dim[s->rank - 1] : 0;
 }
 
@@ -68,7 +68,7 @@ vn_status vn_pool_logits(vn_comparison *c, vn_error *err)
 
 	for (int i = 0; i < c->result.n_checkpoints; i++) {
 		if (point[i].scores && point[i].m.n)
-			point[i].rows = rows_of(c, &point[i]);
+			point[i].rows = rows_of(&c->opened, &point[i]);
 		single += has_one_row(&point[i]);
 	}
 	int      *in = malloc(((size_t)single + 1) * sizeof *in);

@@ -18,11 +18,11 @@ typedef struct small_point {
 	int         point;
 } small_point;
 
-static bool belongs_to_pool(const vn_comparison *c, const vn_checkpoint *p, int64_t width)
+static bool belongs_to_pool(const vn_opened *o, const vn_checkpoint *p, int64_t width)
 {
-	if (p->m.n == 0 || !p->has_floor || vn_judge_count_independent(c, p, width) >= VN_SMALL_SAMPLE)
+	if (p->m.n == 0 || !p->has_floor || vn_judge_count_independent(o, p, width) >= VN_SMALL_SAMPLE)
 		return false;
-	const vn_step *s = vn_recording_step(c->opened.ref, p->step);
+	const vn_step *s = vn_recording_step(o->ref, p->step);
 	return s && s->rows == 1;
 }
 
@@ -152,7 +152,7 @@ vn_status vn_pool_small(vn_comparison *c, vn_error *err)
 	if (!in)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", c->result.n_checkpoints);
 	for (int i = 0; i < c->result.n_checkpoints; i++)
-		if (belongs_to_pool(c, &c->result.checkpoint[i], width))
+		if (belongs_to_pool(&c->opened, &c->result.checkpoint[i], width))
 			in[n++] = (small_point) { c->result.checkpoint[i].name, i };
 	qsort(in, (size_t)n, sizeof *in, compare_members);
 	for (int from = 0, to; !st && from < n; from = to) {

@@ -23,9 +23,9 @@ static json_t *describe_entry(const vn_recording *r, int entry)
 	return j;
 }
 
-static json_t *describe_absent(const vn_comparison *c, const vn_checkpoint *p)
+static json_t *describe_absent(const vn_opened *o, const vn_checkpoint *p)
 {
-	const vn_left_out *l = p->ref >= 0 ? vn_left_out_of(c, p) : NULL;
+	const vn_left_out *l = p->ref >= 0 ? vn_left_out_of(o, p) : NULL;
 	json_t            *j = l || p->not_run ? json_object() : json_null();
 	if (l) {
 		json_t *measured = json_object();
@@ -41,10 +41,10 @@ static json_t *describe_absent(const vn_comparison *c, const vn_checkpoint *p)
 	return j;
 }
 
-json_t *vn_unmeasured_sides(const vn_comparison *c, const vn_checkpoint *p)
+json_t *vn_unmeasured_sides(const vn_opened *o, const vn_checkpoint *p)
 {
 	json_t *sides = json_array();
-	json_array_append_new(sides, p->ref >= 0 ? describe_entry(c->opened.ref, p->ref) : json_null());
-	json_array_append_new(sides, p->cand >= 0 ? describe_entry(c->opened.cand, p->cand) : describe_absent(c, p));
+	json_array_append_new(sides, p->ref >= 0 ? describe_entry(o->ref, p->ref) : json_null());
+	json_array_append_new(sides, p->cand >= 0 ? describe_entry(o->cand, p->cand) : describe_absent(o, p));
 	return sides;
 }

@@ -19,6 +19,6 @@ bool vn_judge_is_unmeasured(const vn_checkpoint *p);
  * shape, axes, basis, and the position and rows of its step. For a tensor that the candidate's run
  * left out: the digest, dtype and shape it had, and what was measured. The caller owns the array;
  * NULL: no memory. */
-json_t *vn_unmeasured_sides(const vn_comparison *c, const vn_checkpoint *p);
+json_t *vn_unmeasured_sides(const vn_opened *o, const vn_checkpoint *p);
 
 #endif

@@ -34,10 +34,10 @@ static vn_status check_ranks(vn_comparison *c, const vn_recording *r, const char
 }
 
 /* Writes ", which is step 3,", or nothing for a token of the prompt. */
-static void say_step(const vn_comparison *c, int64_t token, char *text, size_t room)
+static void say_step(const vn_opened *o, int64_t token, char *text, size_t room)
 {
 	const vn_step *s;
-	const int      n = vn_recording_steps(c->opened.ref, &s);
+	const int      n = vn_recording_steps(o->ref, &s);
 
 	*text = 0;
 	for (int i = 0; i < n; i++)
@@ -63,11 +63,10 @@ vn_status vn_match_check_steps(vn_comparison *c, vn_error *err)
 	return st;
 }
 
-bool vn_positions_moved(const vn_comparison *c, int64_t *by)
+bool vn_positions_moved(const vn_opened *o, int64_t *by)
 {
 	const int32_t *ref, *cand;
-	const int64_t  n = vn_recording_tokens(c->opened.ref, NULL, &ref),
-				  m = vn_recording_tokens(c->opened.cand, NULL, &cand);
+	const int64_t  n = vn_recording_tokens(o->ref, NULL, &ref), m = vn_recording_tokens(o->cand, NULL, &cand);
 
 	*by = n == m && n > 0 ? (int64_t)cand[0] - ref[0] : 0;
 	for (int64_t t = 0; *by && t < n; t++)
@@ -117,7 +116,7 @@ static void compare_tokens(vn_comparison *c, const vn_recording *other, const ch
 	for (int64_t i = 0; i < known; i++)
 		if (id[0][i] != id[1][i]) {
 			char step[96];
-			say_step(c, i, step, sizeof step);
+			say_step(&c->opened, i, step, sizeof step);
 			vn_comparison_refuse(
 				c, VN_ALLOW_TOKEN_IDS, "token_ids", "token ids: number %lld%s is %d in the reference, %d in the %s%s%s",
 				(long long)i, step, id[0][i], id[1][i], who, *step ? "" : say_tokens(c, other, who, words),

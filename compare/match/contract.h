@@ -37,7 +37,7 @@ vn_status vn_contract_claims(vn_comparison *c, const vn_recording *r, const char
 /* Do the candidate's positions equal the reference's, which count from 0, plus a constant that is
  * not 0? *by: that constant, else 0. A replay then uses the reference's positions, so that wrong
  * positions in the engine are found. */
-bool vn_positions_moved(const vn_comparison *c, int64_t *by);
+bool vn_positions_moved(const vn_opened *o, int64_t *by);
 
 /* Checks that the steps of each recording follow each other, and that at least one side has every
  * input token. If not, it adds a line to refusals and still returns VN_OK. */

@@ -172,37 +172,37 @@ typedef struct matching {
 	int  *hits;        /* (patterns) */
 } matching;
 
-static void pair_up(const vn_comparison *c, matching *m)
+static void pair_up(const vn_opened *o, matching *m)
 {
-	const int n = vn_recording_count(c->opened.ref), k = vn_recording_count(c->opened.cand);
+	const int n = vn_recording_count(o->ref), k = vn_recording_count(o->cand);
 	for (int i = 0; i < n; i++) {
-		const vn_entry *e = vn_recording_entry(c->opened.ref, i);
+		const vn_entry *e = vn_recording_entry(o->ref, i);
 		m->head[i] = -1;
-		m->partner[i] = vn_recording_find(c->opened.cand, e->step, e->name);
+		m->partner[i] = vn_recording_find(o->cand, e->step, e->name);
 		/* A candidate without a plan cannot know that two names here mean one tensor, so the
 		 * reference's aliases decide. */
-		if (m->partner[i] < 0 && e->same_as >= 0 && !vn_recording_plan(c->opened.cand))
+		if (m->partner[i] < 0 && e->same_as >= 0 && !vn_recording_plan(o->cand))
 			m->partner[i] = m->partner[e->same_as];
 		if (m->partner[i] >= 0)
-			m->used[m->partner[i]] = m->used[find_root(c->opened.cand, m->partner[i])] = true;
+			m->used[m->partner[i]] = m->used[find_root(o->cand, m->partner[i])] = true;
 	}
 	/* A candidate without a plan may also hold a tensor under its second name only. */
-	for (int i = 0; i < n && !vn_recording_plan(c->opened.cand); i++) {
-		const int first = vn_recording_entry(c->opened.ref, i)->same_as;
+	for (int i = 0; i < n && !vn_recording_plan(o->cand); i++) {
+		const int first = vn_recording_entry(o->ref, i)->same_as;
 		if (first >= 0 && m->partner[first] < 0)
 			m->partner[first] = m->partner[i];
 	}
 	for (int i = k - 1; i >= 0; i--) {
-		const vn_entry *e = vn_recording_entry(c->opened.cand, i);
-		int             home = vn_recording_find(c->opened.ref, e->step, e->name);
+		const vn_entry *e = vn_recording_entry(o->cand, i);
+		int             home = vn_recording_find(o->ref, e->step, e->name);
 		/* Conversely, a name that the reference lacks may be a second name of a tensor that it has
 		 * under the first. */
 		if (home < 0 && e->same_as >= 0)
-			home = vn_recording_find(c->opened.ref, e->step, vn_recording_entry(c->opened.cand, e->same_as)->name);
+			home = vn_recording_find(o->ref, e->step, vn_recording_entry(o->cand, e->same_as)->name);
 		if (home < 0 && e->again)
-			home = vn_recording_find(c->opened.ref, e->step, e->again);
+			home = vn_recording_find(o->ref, e->step, e->again);
 		m->home[i] = home;
-		if (home < 0 || strcmp(vn_recording_entry(c->opened.ref, home)->name, e->name) == 0)
+		if (home < 0 || strcmp(vn_recording_entry(o->ref, home)->name, e->name) == 0)
 			continue;
 		m->next[i] = m->head[home];
 		m->head[home] = i;
@@ -351,7 +351,7 @@ vn_status vn_match(vn_comparison *c, vn_error *err)
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for %zu checkpoints", n + k);
 		goto done;
 	}
-	pair_up(c, &m);
+	pair_up(&c->opened, &m);
 	for (int i = 0; i < (int)n; i++)
 		match_entry(c, &m, i);
 	for (int i = 0; i < (int)k; i++) {

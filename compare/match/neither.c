@@ -5,17 +5,17 @@
 #include <stdlib.h>
 
 /* Steps with rows kept on either side; a step number counts once. */
-static int steps_kept(const vn_comparison *c)
+static int steps_kept(const vn_opened *o)
 {
 	const vn_step *s;
-	int            kept = 0, n = vn_recording_steps(c->opened.ref, &s);
+	int            kept = 0, n = vn_recording_steps(o->ref, &s);
 	for (int i = 0; i < n; i++) {
-		const vn_step *other = vn_recording_step(c->opened.cand, s[i].number);
+		const vn_step *other = vn_recording_step(o->cand, s[i].number);
 		kept += s[i].rows > 0 || (other && other->rows > 0);
 	}
-	n = vn_recording_steps(c->opened.cand, &s);
+	n = vn_recording_steps(o->cand, &s);
 	for (int i = 0; i < n; i++)
-		kept += s[i].rows > 0 && !vn_recording_step(c->opened.ref, s[i].number);
+		kept += s[i].rows > 0 && !vn_recording_step(o->ref, s[i].number);
 	return kept;
 }
 
@@ -53,7 +53,7 @@ vn_status vn_match_count_neither(vn_comparison *c, vn_error *err)
 	                         : vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", c->result.n_checkpoints);
 
 	if (!st) {
-		const int64_t all = wanted_of(c, wanted) * steps_kept(c);
+		const int64_t all = wanted_of(c, wanted) * steps_kept(&c->opened);
 		for (int i = 0; i < c->result.n_checkpoints; i++)
 			if (c->result.checkpoint[i].value >= 0 && wanted[c->result.checkpoint[i].value])
 				key[n++] = (int64_t)c->result.checkpoint[i].step * c->opened.plan->n_values +

@@ -20,9 +20,9 @@ typedef struct alone {
 	int          n;
 } alone;
 
-static bool is_checkpoint(const vn_comparison *c, const vn_checkpoint *p)
+static bool is_checkpoint(const vn_opened *o, const vn_checkpoint *p)
 {
-	const vn_recording *r = p->ref >= 0 ? c->opened.ref : c->opened.cand;
+	const vn_recording *r = p->ref >= 0 ? o->ref : o->cand;
 	return vn_entry_point(vn_recording_entry(r, p->ref >= 0 ? p->ref : p->cand)) != NULL;
 }
 
@@ -34,7 +34,7 @@ static vn_status list_alone(const vn_comparison *c, vn_checkpoint_status status,
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d names", c->result.n_checkpoints);
 	for (int i = 0; i < c->result.n_checkpoints; i++) {
 		const vn_checkpoint *p = &c->result.checkpoint[i];
-		if (p->status == status && p->fails && p->step == 0 && is_checkpoint(c, p) == known)
+		if (p->status == status && p->fails && p->step == 0 && is_checkpoint(&c->opened, p) == known)
 			a->name[a->n++] = p->name;
 	}
 	return VN_OK;

@@ -103,11 +103,11 @@ static vn_status look_at(vn_recording *r, int a, int b, tensor_test *f, bool *ye
 	return vn_status_ends_job(st) ? vn_fail(err, st, "%s", why.text) : VN_OK;
 }
 
-static vn_status look_at_both(vn_comparison *c, const vn_checkpoint *p, const vn_checkpoint *q, tensor_test *f,
+static vn_status look_at_both(const vn_opened *o, const vn_checkpoint *p, const vn_checkpoint *q, tensor_test *f,
                               bool *yes, vn_error *err)
 {
-	const vn_status st = look_at(c->opened.ref, p->ref, q->ref, f, yes, err);
-	return st || !*yes ? st : look_at(c->opened.cand, p->cand, q->cand, f, yes, err);
+	const vn_status st = look_at(o->ref, p->ref, q->ref, f, yes, err);
+	return st || !*yes ? st : look_at(o->cand, p->cand, q->cand, f, yes, err);
 }
 
 /* ---- another layer's ------------------------------------------------------------------------- */
@@ -157,12 +157,13 @@ static bool no_chance(const vn_tensor *t, const vn_tensor *b)
 }
 
 /* Whether both sides hold the same numbers twice, and too many of them to be equal by chance. */
-static vn_status held_twice(vn_comparison *c, const vn_checkpoint *p, const vn_checkpoint *q, bool *yes, vn_error *err)
+static vn_status held_twice(const vn_opened *o, const vn_checkpoint *p, const vn_checkpoint *q, bool *yes,
+                            vn_error *err)
 {
-	vn_status st = look_at_both(c, p, q, same_bytes, yes, err);
-	if (st || !*yes || (st = look_at(c->opened.ref, p->ref, p->ref, no_chance, yes, err)) || *yes)
+	vn_status st = look_at_both(o, p, q, same_bytes, yes, err);
+	if (st || !*yes || (st = look_at(o->ref, p->ref, p->ref, no_chance, yes, err)) || *yes)
 		return st;
-	return look_at(c->opened.cand, p->cand, p->cand, no_chance, yes, err);
+	return look_at(o->cand, p->cand, p->cand, no_chance, yes, err);
 }
 
 static bool in_a_layer(const vn_comparison *c, const vn_checkpoint *p)
@@ -190,49 +191,48 @@ static int compare_names(const void *a, const void *b)
 
 /* Number of tokens whose rows the tensor holds. 0: it is no checkpoint of a plan, and may be a mask
  * or table that never changes. */
-static int64_t rows_of(const vn_comparison *c, const vn_checkpoint *p)
+static int64_t rows_of(const vn_opened *o, const vn_checkpoint *p)
 {
-	const vn_entry *e = vn_recording_entry(c->opened.ref, p->ref);
+	const vn_entry *e = vn_recording_entry(o->ref, p->ref);
 	const int       axis = !vn_entry_point(e) ? -1 : vn_axes_find(vn_entry_axes(e), "token");
 	return axis >= 0 && axis < e->shape.rank ? e->shape.dim[axis] : 0;
 }
 
 static bool has_rows(const vn_comparison *c, const vn_checkpoint *p)
 {
-	return !p->vacuous && p->m.absmax[0] > 0 && rows_of(c, p) > 0;
+	return !p->vacuous && p->m.absmax[0] > 0 && rows_of(&c->opened, p) > 0;
 }
 
 /* The token ids of the tensor's rows, which are the last rows of its step; NULL: unknown. */
-static const int32_t *ids_of(const vn_comparison *c, const vn_checkpoint *p)
+static const int32_t *ids_of(const vn_opened *o, const vn_checkpoint *p)
 {
-	const vn_step *s = vn_recording_step(c->opened.ref, p->step);
+	const vn_step *s = vn_recording_step(o->ref, p->step);
 	const int32_t *id, *at;
-	const int64_t  all = vn_recording_tokens(c->opened.ref, &id, &at),
-				  end = s ? s->position + s->first_row + s->rows : 0;
-	return end >= rows_of(c, p) && end <= all && id ? id + end - rows_of(c, p) : NULL;
+	const int64_t  all = vn_recording_tokens(o->ref, &id, &at), end = s ? s->position + s->first_row + s->rows : 0;
+	return end >= rows_of(o, p) && end <= all && id ? id + end - rows_of(o, p) : NULL;
 }
 
 static bool is_another_steps(const vn_comparison *c, const vn_checkpoint *p, const vn_checkpoint *q)
 {
-	if (p->step == q->step || strcmp(p->name, q->name) != 0 || rows_of(c, p) != rows_of(c, q))
+	if (p->step == q->step || strcmp(p->name, q->name) != 0 || rows_of(&c->opened, p) != rows_of(&c->opened, q))
 		return false;
-	const int32_t *x = ids_of(c, p), *y = ids_of(c, q);
-	return x && y && memcmp(x, y, (size_t)rows_of(c, p) * sizeof *x) != 0;
+	const int32_t *x = ids_of(&c->opened, p), *y = ids_of(&c->opened, q);
+	return x && y && memcmp(x, y, (size_t)rows_of(&c->opened, p) * sizeof *x) != 0;
 }
 
 /* Looks up the first of these points that both steps of the reference have, and compares its
  * numbers. found: there is one. */
-static vn_status same_at(vn_comparison *c, const int step[2], const char *const *name, bool *found, bool *yes,
+static vn_status same_at(const vn_opened *o, const int step[2], const char *const *name, bool *found, bool *yes,
                          vn_error *err)
 {
 	int a = -1, b = -1;
 	for (; *name && (a < 0 || b < 0); name++) {
-		a = vn_recording_find(c->opened.ref, step[0], *name);
-		b = vn_recording_find(c->opened.ref, step[1], *name);
+		a = vn_recording_find(o->ref, step[0], *name);
+		b = vn_recording_find(o->ref, step[1], *name);
 	}
 	*found = a >= 0 && b >= 0;
 	*yes = false;
-	return *found ? look_at(c->opened.ref, a, b, same_bytes, yes, err) : VN_OK;
+	return *found ? look_at(o->ref, a, b, same_bytes, yes, err) : VN_OK;
 }
 
 /* Two tokens that were never trained may have the same embedding. Then everything that does not
@@ -247,17 +247,17 @@ static vn_status tokens_alike(vn_comparison *c, const vn_checkpoint *p, const vn
 							 *const behind[] = { "logits", "final_norm", "layer0.output", "layer0.attn_out", NULL };
 	const int                       both[2] = { p->step, q->step };
 	bool                            found, same;
-	vn_status                       st = same_at(c, both, embedding, &found, yes, err);
+	vn_status                       st = same_at(&c->opened, both, embedding, &found, yes, err);
 
 	if (st || !*yes)
 		return st;
-	if ((st = same_at(c, both, behind, &found, &same, err)) || same) {
+	if ((st = same_at(&c->opened, both, behind, &found, &same, err)) || same) {
 		*yes = false;
 		return st;
 	}
-	if ((st = same_at(c, both, positions, &found, &same, err)) || found)
+	if ((st = same_at(&c->opened, both, positions, &found, &same, err)) || found)
 		return st;
-	st = same_at(c, both, norm, &found, &same, err);
+	st = same_at(&c->opened, both, norm, &found, &same, err);
 	*yes = !found || same;
 	return st;
 }
@@ -291,7 +291,7 @@ static vn_status find_stale(vn_comparison *c, const repetition_kind *k, vn_error
 		bool           same = compare_numbers(p, q) == 0 && k->found(c, p, q), right = false;
 		if (same)
 			vn_comparison_was_read(c, p);
-		if (same && !(st = held_twice(c, p, q, &same, err)) && same &&
+		if (same && !(st = held_twice(&c->opened, p, q, &same, err)) && same &&
 		    !(st = k->but ? k->but(c, p, q, &right, err) : VN_OK) && !right)
 			p->vacuous = k->says;
 	}
@@ -308,7 +308,7 @@ vn_status vn_match_find_vacuous(vn_comparison *c, vn_error *err)
 		bool       yes = p->m.n && !may_be_constant(vn_recording_entry(c->opened.ref, p->ref)) && looks_constant(&p->m);
 		vn_status  st;
 		const bool zero = yes && p->m.absmax[0] == 0 && p->m.absmax[1] == 0; /* whichever their signs */
-		if (yes && !zero && (st = look_at_both(c, p, p, is_constant, &yes, err)))
+		if (yes && !zero && (st = look_at_both(&c->opened, p, p, is_constant, &yes, err)))
 			return st;
 		if (yes) {
 			p->vacuous = constant;

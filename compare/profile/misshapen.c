@@ -84,7 +84,7 @@ static void say_map(const vn_layout *l, char *text, size_t room)
 		snprintf(text, room, ": declare this order in a name map with axes: \"%s\"", l->axes);
 }
 
-static void describe_contents(const vn_comparison *c, vn_checkpoint *p, const recognised_tensor *f)
+static void describe_contents(const vn_opened *o, vn_checkpoint *p, const recognised_tensor *f)
 {
 	const vn_layout *l = &f->how;
 	char             map[256] = "", text[512];
@@ -92,7 +92,7 @@ static void describe_contents(const vn_comparison *c, vn_checkpoint *p, const re
 		if (!l->same)
 			snprintf(map, sizeof map, ", in the order '%s'", l->order);
 		snprintf(text, sizeof text, "its numbers are those of %s in the reference%s (nmse %.2g)",
-		         vn_recording_entry(c->opened.ref, f->entry)->name, map, l->nmse);
+		         vn_recording_entry(o->ref, f->entry)->name, map, l->nmse);
 	} else {
 		say_map(l, map, sizeof map);
 		snprintf(text, sizeof text, "it holds the reference's numbers in the %sorder '%s' (nmse %.2g)%s",
@@ -119,17 +119,17 @@ static vn_status look_at(vn_comparison *c, vn_checkpoint *p, bool others, int64_
 	if (!st && others)
 		st = hold_against_others(c, p, cand, &f, err);
 	if (!st && f.entry >= 0)
-		describe_contents(c, p, &f);
+		describe_contents(&c->opened, p, &f);
 	vn_numbers_close(cand);
 	return st;
 }
 
 /* Nothing can be recognised in other rows or steps, in integers, or where the reference
  * has no valid axes. */
-static bool may_be_examined(const vn_comparison *c, const vn_checkpoint *p)
+static bool may_be_examined(const vn_opened *o, const vn_checkpoint *p)
 {
-	const vn_entry *e = vn_recording_entry(c->opened.ref, p->ref), *f = vn_recording_entry(c->opened.cand, p->cand);
-	const vn_step  *r = vn_recording_step(c->opened.ref, p->step), *d = vn_recording_step(c->opened.cand, p->step);
+	const vn_entry *e = vn_recording_entry(o->ref, p->ref), *f = vn_recording_entry(o->cand, p->cand);
+	const vn_step  *r = vn_recording_step(o->ref, p->step), *d = vn_recording_step(o->cand, p->step);
 	const char     *axes = vn_entry_axes(e), *why;
 	vn_dims         dims;
 	return (!*axes || (vn_dims_parse(axes, &dims, &why) && dims.n == e->shape.rank)) && e->dtype != VN_I32 &&
@@ -144,7 +144,7 @@ vn_status vn_tell_misshapen(vn_comparison *c, vn_error *err)
 	for (int i = 0; i < c->result.n_checkpoints && examined < MOST_EXAMINED; i++) {
 		vn_checkpoint *p = &c->result.checkpoint[i];
 		vn_error       why;
-		if (p->status != VN_MISSHAPEN || p->ref < 0 || p->cand < 0 || !may_be_examined(c, p))
+		if (p->status != VN_MISSHAPEN || p->ref < 0 || p->cand < 0 || !may_be_examined(&c->opened, p))
 			continue;
 		const vn_status st = look_at(c, p, examined++ < MOST_MATCHED, &numbers, &why);
 		if (vn_status_ends_job(st)) {

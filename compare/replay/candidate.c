@@ -6,10 +6,10 @@
 
 #include <stdlib.h>
 
-vn_status vn_replay_candidate(const vn_comparison *c, const vn_checkpoint *p, vn_column_order order, vn_tensor *t,
+vn_status vn_replay_candidate(const vn_opened *o, const vn_checkpoint *p, vn_column_order order, vn_tensor *t,
                               unsigned char **own, vn_error *err)
 {
-	const vn_status st = vn_entry_tensor(c->opened.cand, p->cand, t, err);
+	const vn_status st = vn_entry_tensor(o->cand, p->cand, t, err);
 
 	*own = NULL;
 	if (st || order == VN_COLUMNS_SAME)
@@ -24,13 +24,13 @@ vn_status vn_replay_candidate(const vn_comparison *c, const vn_checkpoint *p, vn
 	return VN_OK;
 }
 
-bool vn_replay_step_follows(const vn_comparison *c, const vn_step *s, int64_t position)
+bool vn_replay_step_follows(const vn_opened *o, const vn_step *s, int64_t position)
 {
 	const int32_t *at;
-	const int64_t  n = vn_recording_tokens(c->opened.cand, NULL, &at);
+	const int64_t  n = vn_recording_tokens(o->cand, NULL, &at);
 	int64_t        by;
 
-	vn_positions_moved(c, &by);
+	vn_positions_moved(o, &by);
 	if (s->position != position || s->tokens <= 0 || s->tokens > n - s->position)
 		return false;
 	for (int64_t t = s->position; t < s->position + s->tokens; t++)

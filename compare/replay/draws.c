@@ -102,14 +102,14 @@ static void round_made(void *ctx, int node, int64_t first, int64_t tokens, void 
 }
 
 /* The same recordings give the same draws. */
-static vn_status make_seed(const vn_comparison *c, uint64_t *seed, vn_error *err)
+static vn_status make_seed(const vn_opened *o, uint64_t *seed, vn_error *err)
 {
-	const vn_recording *const both[] = { c->opened.ref, c->opened.cand };
+	const vn_recording *const both[] = { o->ref, o->cand };
 	vn_digester              *d = vn_digester_create();
 	vn_digest_bytes           bytes = { { 0 } };
 
 	if (!d)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory to replay %s", vn_recording_path(c->opened.cand));
+		return vn_fail(err, VN_ERR_NOMEM, "no memory to replay %s", vn_recording_path(o->cand));
 	for (int k = 0; k < 2; k++) {
 		const int32_t *ids, *positions;
 		const int64_t  n = vn_recording_tokens(both[k], &ids, &positions);
@@ -165,7 +165,7 @@ static vn_status open_all(vn_replay *r, const vn_step *step, int steps, vn_error
 	const size_t values = (size_t)r->plan->n_values;
 	uint64_t     seed = 0;
 	vn_draws    *d = r->draws;
-	vn_status    st = make_seed(r->c, &seed, err);
+	vn_status    st = make_seed(&r->c->opened, &seed, err);
 
 	if (st)
 		return st;

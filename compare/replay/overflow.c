@@ -20,10 +20,10 @@ static bool has_bad(const vn_checkpoint *p)
 }
 
 /* The narrowest format that the candidate is known to use. */
-static vn_dtype format_of(const vn_comparison *c, const vn_checkpoint *p)
+static vn_dtype format_of(const vn_opened *o, const vn_checkpoint *p)
 {
-	const vn_dtype stored = vn_recording_entry(c->opened.cand, p->cand)->dtype, ran = c->opened.policy.storage;
-	return c->opened.model && vn_dtype_max(ran) < vn_dtype_max(stored) ? ran : stored;
+	const vn_dtype stored = vn_recording_entry(o->cand, p->cand)->dtype, ran = o->policy.storage;
+	return o->model && vn_dtype_max(ran) < vn_dtype_max(stored) ? ran : stored;
 }
 
 /* The largest number that the reference reaches where the candidate is not finite. 0: at one of
@@ -110,7 +110,7 @@ static vn_status find_partial_sum(vn_comparison *c, const vn_checkpoint *p, cons
 
 static vn_status find_overflow(vn_comparison *c, vn_checkpoint *p, const int *input, int n, vn_error *err)
 {
-	vn_overflow o = { .format = format_of(c, p) };
+	vn_overflow o = { .format = format_of(&c->opened, p) };
 	vn_tensor   ref, cand;
 	vn_status   st;
 

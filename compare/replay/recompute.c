@@ -65,7 +65,7 @@ vn_status vn_recompute_load(vn_recompute *p, vn_recompute_width *w, int root, vo
 		const size_t         n = (size_t)(s->rows * row), at = (size_t)((s->position + s->first_row) * row);
 		unsigned char       *own;
 		vn_tensor            t;
-		if ((st = vn_replay_candidate(p->c, k, k->replay.columns, &t, &own, err)))
+		if ((st = vn_replay_candidate(&p->c->opened, k, k->replay.columns, &t, &own, err)))
 			break;
 		if (w->size == 8)
 			vn_to_f64((double *)(void *)x + at, t.data, t.dtype, n);
@@ -131,7 +131,7 @@ static vn_status take_candidate(vn_recompute *p, vn_error *err)
 	const vn_step       *s = &p->step[p->when];
 	unsigned char       *sorted;
 	vn_tensor            t;
-	vn_status            st = vn_replay_candidate(p->c, k, k->replay.columns, &t, &sorted, err);
+	vn_status            st = vn_replay_candidate(&p->c->opened, k, k->replay.columns, &t, &sorted, err);
 
 	const bool last = vn_entry_last_alone(vn_recording_entry(p->c->opened.cand, k->cand), s->rows);
 	p->site.first = s->position + s->first_row + (last ? s->rows - 1 : 0);
@@ -204,7 +204,7 @@ static bool steps_follow(const vn_recompute *p, int upto)
 	int64_t position = 0;
 
 	for (int i = 0; i <= upto; position += p->step[i++].tokens)
-		if (!vn_replay_step_follows(p->c, &p->step[i], position))
+		if (!vn_replay_step_follows(&p->c->opened, &p->step[i], position))
 			return false;
 	return true;
 }

@@ -159,14 +159,14 @@ static vn_status walk_steps(vn_replay *r, const vn_step *step, int steps, vn_err
 	vn_progress bar = { 0 };
 	vn_status   st = VN_OK;
 
-	if (!r->again && vn_positions_moved(r->c, &by))
+	if (!r->again && vn_positions_moved(&r->c->opened, &by))
 		vn_lines_add(&r->c->result.notes,
 		             "replay: the candidate's positions are the reference's %+" PRId64
 		             "; operations are recomputed at the reference's positions",
 		             by);
 	vn_progress_start(&bar, "replaying step", steps);
 	for (int i = 0; !st && i < steps; i++) {
-		if (!vn_replay_step_follows(r->c, &step[i], position)) {
+		if (!vn_replay_step_follows(&r->c->opened, &step[i], position)) {
 			if (!r->again)
 				vn_lines_add(
 					&r->c->result.notes,

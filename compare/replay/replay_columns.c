@@ -31,7 +31,7 @@ static vn_status agrees_with_order(vn_replay *r, const vn_node_output *own, cons
 		                         .axes = axes,
 		                         .storage = r->e[VN_REPLAY_OWN].policy.storage,
 		                         .threads = r->c->request.options->threads };
-	vn_status              st = vn_replay_candidate(r->c, p, order, &cand, &data, err);
+	vn_status              st = vn_replay_candidate(&r->c->opened, p, order, &cand, &data, err);
 
 	*yes = false;
 	if (!st && !(st = vn_local_measure(&x, &as.replay, NULL, err)) &&

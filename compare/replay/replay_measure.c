@@ -49,7 +49,7 @@ static int64_t count_independent(const vn_replay *r, const vn_checkpoint *p, con
 {
 	const int  rank = vn_recording_entry(r->c->opened.ref, p->ref)->shape.rank;
 	const bool few = r->e[VN_REPLAY_OWN].policy.storage == VN_F32 && rank > 0 && vn_axes_find(axes, "key") == rank - 1;
-	return few ? (int64_t)vn_judge_count_carrying(r->c, p) : p->m.n;
+	return few ? (int64_t)vn_judge_count_carrying(&r->c->opened, p) : p->m.n;
 }
 
 vn_status vn_replay_measure(vn_replay *r, const vn_node_output *own, vn_column_order order, vn_checkpoint *p,
@@ -71,7 +71,7 @@ vn_status vn_replay_measure(vn_replay *r, const vn_node_output *own, vn_column_o
 	vn_measured          given;
 	vn_status            st;
 
-	if ((st = vn_replay_candidate(c, p, order, &cand, &sorted, err)) ||
+	if ((st = vn_replay_candidate(&c->opened, p, order, &cand, &sorted, err)) ||
 	    (st = vn_entry_tensor(c->opened.ref, p->ref, &ref, err)) ||
 	    (st = vn_local_measure(&x, &p->replay, &given, err)))
 		goto done;
@@ -153,7 +153,7 @@ vn_status vn_replay_take(vn_replay *r, int value, const vn_checkpoint *p, vn_err
 	const vn_shape whole = vn_replay_shape(r, value);
 	unsigned char *own;
 	vn_tensor      t;
-	vn_status      st = vn_replay_candidate(r->c, p, p->replay.columns, &t, &own, err);
+	vn_status      st = vn_replay_candidate(&r->c->opened, p, p->replay.columns, &t, &own, err);
 
 	if (st)
 		return st;

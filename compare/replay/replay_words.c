@@ -10,9 +10,9 @@
 #include <math.h>
 #include <stdio.h>
 
-const char *vn_replay_say_column_order(const vn_comparison *c, const vn_checkpoint *p, char text[VN_WORDS])
+const char *vn_replay_say_column_order(const vn_opened *o, const vn_checkpoint *p, char text[VN_WORDS])
 {
-	const vn_entry *e = vn_recording_entry(c->opened.ref, p->ref);
+	const vn_entry *e = vn_recording_entry(o->ref, p->ref);
 	char            map[240];
 	vn_text_say_columns(p->replay.columns, vn_entry_axes(e), e->shape.rank, map, sizeof map);
 	snprintf(
@@ -64,7 +64,7 @@ const char *vn_replay_say_result(const vn_comparison *c, const vn_checkpoint *p,
 		            "; these are the errors of %d operations together, whose tensors in between were not recorded",
 		            p->replay.span);
 	if (p->replay.columns)
-		vn_text_add(text, VN_WORDS, "; %s", vn_replay_say_column_order(c, p, order));
+		vn_text_add(text, VN_WORDS, "; %s", vn_replay_say_column_order(&c->opened, p, order));
 	if (p->replay.recorder_fault)
 		vn_text_add(
 			text, VN_WORDS,
@@ -77,10 +77,10 @@ const char *vn_replay_say_result(const vn_comparison *c, const vn_checkpoint *p,
 	return text;
 }
 
-int vn_replayed_products(const vn_comparison *c, const vn_checkpoint *p, vn_gemm g[VN_MAX_GEMM])
+int vn_replayed_products(const vn_opened *o, const vn_checkpoint *p, vn_gemm g[VN_MAX_GEMM])
 {
-	const vn_step *step = vn_recording_step(c->opened.cand, p->step);
-	const vn_plan *plan = p->replayed && step ? vn_model_plan(c->opened.model) : NULL;
+	const vn_step *step = vn_recording_step(o->cand, p->step);
+	const vn_plan *plan = p->replayed && step ? vn_model_plan(o->model) : NULL;
 	const int      value = plan ? vn_plan_find(plan, p->name) : -1;
 	const int      n = value < 0 ? 0 : vn_gemms_of(plan, value, g);
 

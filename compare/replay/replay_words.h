@@ -12,7 +12,7 @@
 /* For a checkpoint with replay.columns: "its columns are in the order (freq 2), and the operation
  * that reads it uses that order: not a mistake; ...", with the axes for a name map. Returns
  * text. */
-const char *vn_replay_say_column_order(const vn_comparison *c, const vn_checkpoint *p, char text[VN_WORDS]);
+const char *vn_replay_say_column_order(const vn_opened *o, const vn_checkpoint *p, char text[VN_WORDS]);
 
 /* For a replayed checkpoint: "local error: nmse 0.5 (1e+07 x floor); inherited error: nmse 3e-07,
  * ..."; else "". Returns text. */
@@ -20,6 +20,6 @@ const char *vn_replay_say_result(const vn_comparison *c, const vn_checkpoint *p,
 
 /* Fills g with the matrix products that made a replayed checkpoint, with the sizes of its step.
  * Returns how many there are; 0: none, or it was not replayed. */
-int vn_replayed_products(const vn_comparison *c, const vn_checkpoint *p, vn_gemm g[VN_MAX_GEMM]);
+int vn_replayed_products(const vn_opened *o, const vn_checkpoint *p, vn_gemm g[VN_MAX_GEMM]);
 
 #endif

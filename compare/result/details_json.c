@@ -69,7 +69,7 @@ static json_t *energies_json(const vn_axis_profile *x, bool of_ref, int64_t run)
 	return a;
 }
 
-static json_t *layout_match_json(const vn_comparison *c, const vn_layout_match *like)
+static json_t *layout_match_json(const vn_opened *opened, const vn_layout_match *like)
 {
 	static const char *const kinds[] = {
 		[VN_LAYOUT_MATCH_OTHER] = "other",       [VN_LAYOUT_MATCH_OWN] = "own",
@@ -83,7 +83,7 @@ static json_t *layout_match_json(const vn_comparison *c, const vn_layout_match *
 	json_t *j = json_pack("{s:s, s:f, s:o}", "as", kinds[like->kind], "nmse", like->nmse, "words",
 	                      vn_json_text(like->words));
 	if (like->entry >= 0) {
-		e = vn_recording_entry(like->kind == VN_LAYOUT_MATCH_OWN ? c->opened.cand : c->opened.ref, like->entry);
+		e = vn_recording_entry(like->kind == VN_LAYOUT_MATCH_OWN ? opened->cand : opened->ref, like->entry);
 		json_object_set_new(j, "step", json_integer(e->step));
 		json_object_set_new(j, "checkpoint", vn_json_text(e->name));
 	}
@@ -130,7 +130,7 @@ json_t *vn_json_detail(const vn_comparison *c, const vn_detail *x)
 		json_object_set_new(j, "inputs_are",
 		                    json_string(c->opened.plan ? "the plan does not name this checkpoint"
 		                                               : "neither recording holds a plan that names them"));
-	json_object_set_new(j, "layout_match", layout_match_json(c, &x->like));
+	json_object_set_new(j, "layout_match", layout_match_json(&c->opened, &x->like));
 	json_object_set_new(j, "profile", profile_json(&x->profile));
 	return j;
 }

@@ -19,15 +19,15 @@ const char *vn_document_limits(const vn_document *doc)
 
 /* ---- a checkpoint -------------------------------------------------------------------------- */
 
-static const vn_entry *entry_of(const vn_comparison *c, const vn_checkpoint *p)
+static const vn_entry *entry_of(const vn_opened *o, const vn_checkpoint *p)
 {
-	return p->ref >= 0 ? vn_recording_entry(c->opened.ref, p->ref) : vn_recording_entry(c->opened.cand, p->cand);
+	return p->ref >= 0 ? vn_recording_entry(o->ref, p->ref) : vn_recording_entry(o->cand, p->cand);
 }
 
-static const char *op_of(const vn_comparison *c, const vn_checkpoint *p)
+static const char *op_of(const vn_opened *o, const vn_checkpoint *p)
 {
-	const vn_entry *e = entry_of(c, p);
-	return *e->op || p->value < 0 ? e->op : vn_op_name(c->opened.plan->node[c->opened.plan->value[p->value].node].op);
+	const vn_entry *e = entry_of(o, p);
+	return *e->op || p->value < 0 ? e->op : vn_op_name(o->plan->node[o->plan->value[p->value].node].op);
 }
 
 static const vn_read_row *row_of(const vn_document *doc, const vn_checkpoint *p)
@@ -39,8 +39,8 @@ vn_tensor_facts vn_document_about(const vn_document *doc, const vn_checkpoint *p
 {
 	if (doc->read)
 		return row_of(doc, p)->about;
-	const vn_entry *e = entry_of(doc->of, p);
-	return (vn_tensor_facts) { op_of(doc->of, p), vn_entry_axes(e), e->shape };
+	const vn_entry *e = entry_of(&doc->of->opened, p);
+	return (vn_tensor_facts) { op_of(&doc->of->opened, p), vn_entry_axes(e), e->shape };
 }
 
 const char *vn_document_replayed(const vn_document *doc, const vn_checkpoint *p, char text[VN_WORDS])
@@ -54,14 +54,14 @@ const char *vn_document_replayed(const vn_document *doc, const vn_checkpoint *p,
 int vn_document_products(const vn_document *doc, const vn_checkpoint *p, vn_gemm g[VN_MAX_GEMM])
 {
 	if (!doc->read)
-		return vn_replayed_products(doc->of, p, g);
+		return vn_replayed_products(&doc->of->opened, p, g);
 	memcpy(g, row_of(doc, p)->gemm, sizeof row_of(doc, p)->gemm);
 	return row_of(doc, p)->n_gemm;
 }
 
 json_t *vn_document_sides(const vn_document *doc, const vn_checkpoint *p)
 {
-	return doc->read ? json_incref(row_of(doc, p)->sides) : vn_unmeasured_sides(doc->of, p);
+	return doc->read ? json_incref(row_of(doc, p)->sides) : vn_unmeasured_sides(&doc->of->opened, p);
 }
 
 bool vn_ratio_of(const vn_document *doc, const vn_checkpoint *p, double *ratio)

@@ -109,9 +109,9 @@ static json_t *node_json(const vn_plan *plan, const vn_node *n)
 	return j;
 }
 
-static json_t *plan_json(const vn_comparison *c)
+static json_t *plan_json(const vn_opened *o)
 {
-	const vn_plan *plan = c->opened.plan ? c->opened.plan : c->opened.model ? vn_model_plan(c->opened.model) : NULL;
+	const vn_plan *plan = o->plan ? o->plan : o->model ? vn_model_plan(o->model) : NULL;
 	json_t        *nodes = plan ? json_array() : json_null();
 
 	for (int i = 0; plan && i < plan->n_nodes; i++)
@@ -180,7 +180,7 @@ static void fill_members(vn_document *doc, const vn_comparison *c, const char *c
 	doc->strict = json_pack("{s:b, s:b}", "asked", c->request.options->strict, "decided", r->strict);
 	doc->bitwise = json_boolean(c->request.options->bitwise);
 	doc->replayed = json_boolean(r->replayed);
-	doc->plan = plan_json(c);
+	doc->plan = plan_json(&c->opened);
 	doc->steps_together = pools_json(c);
 }
 

@@ -7,9 +7,9 @@
 #include <math.h>
 #include <string.h>
 
-static json_t *trial_json(const vn_comparison *c, const vn_trial *h)
+static json_t *trial_json(const vn_opened *o, const vn_trial *h)
 {
-	const vn_plan *p = vn_model_plan(c->opened.model);
+	const vn_plan *p = vn_model_plan(o->model);
 	json_t        *j = json_object(), *flags = json_object();
 	json_object_set_new(j, "id", json_string(h->id));
 	json_object_set_new(j, "words", json_string(h->words));
@@ -36,7 +36,7 @@ static json_t *trials_json(const vn_comparison *c, const vn_findings *x, bool an
 	json_t *a = json_array();
 	for (int i = 0; i < x->n; i++)
 		if (answers == (i < x->n_alias && (i == 0 || vn_alias_in_all_steps(c, c->result.why, x, i))))
-			json_array_append_new(a, trial_json(c, &x->by[i]));
+			json_array_append_new(a, trial_json(&c->opened, &x->by[i]));
 	return a;
 }
 

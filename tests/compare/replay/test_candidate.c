@@ -33,7 +33,7 @@ static void reads(const float *row, vn_column_order order)
 	match_files(&m, "ref", "cand");
 	CU_ASSERT_EQUAL_FATAL(m.st, VN_OK);
 	const vn_checkpoint *p = matched_as(&m, name);
-	CU_ASSERT_EQUAL_FATAL(vn_replay_candidate(&m.c, p, order, &t, &own, &m.err), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(vn_replay_candidate(&m.c.opened, p, order, &t, &own, &m.err), VN_OK);
 	CU_ASSERT_EQUAL(own != NULL, order != VN_COLUMNS_SAME);
 	CU_ASSERT(!own || t.data == own);
 	for (int i = 0; i < ROWS * WIDTH; i++)

@@ -93,11 +93,11 @@ static void an_order_is_told_with_the_axes_of_a_name_map(void)
 
 	p->replay.columns = VN_COLUMNS_PAIRS;
 	CU_ASSERT_STRING_EQUAL(
-		vn_replay_say_column_order(&e.compared.c, p, text),
+		vn_replay_say_column_order(&e.compared.c.opened, p, text),
 		"its columns are in the order (freq 2), and the operation that reads it uses that order: not a mistake; "
 		"declare this order in a name map with axes: \"token head (freq 2)\", to_axes: \"token head (2 freq)\"");
 	p->replay.wrong_in_order = true;
-	CU_ASSERT_PTR_NOT_NULL(strstr(vn_replay_say_column_order(&e.compared.c, p, text),
+	CU_ASSERT_PTR_NOT_NULL(strstr(vn_replay_say_column_order(&e.compared.c.opened, p, text),
 	                              "read in that order, it is wrong too; declare this order"));
 	CU_ASSERT_PTR_NOT_NULL(
 		strstr(vn_replay_say_result(&e.compared.c, p, text), "; its columns are in the order (freq 2), as"));
@@ -108,15 +108,15 @@ static void the_products_of_a_checkpoint_have_the_sizes_of_its_step(void)
 {
 	vn_gemm g[VN_MAX_GEMM];
 
-	CU_ASSERT_EQUAL_FATAL(vn_replayed_products(&e.compared.c, at_step("layer1.k_proj", 0), g), 1);
+	CU_ASSERT_EQUAL_FATAL(vn_replayed_products(&e.compared.c.opened, at_step("layer1.k_proj", 0), g), 1);
 	CU_ASSERT_TRUE(g[0].m == PROMPT && g[0].n == 16 && g[0].k == 48);
-	CU_ASSERT_EQUAL_FATAL(vn_replayed_products(&e.compared.c, at_step("layer1.attn_context", 2), g), 2);
+	CU_ASSERT_EQUAL_FATAL(vn_replayed_products(&e.compared.c.opened, at_step("layer1.attn_context", 2), g), 2);
 	CU_ASSERT_TRUE(g[0].m == 1 && g[0].n == TOKENS && g[0].k == 8 && g[0].batch == 6);
 	CU_ASSERT_TRUE(g[1].m == 1 && g[1].n == 8 && g[1].k == TOKENS && g[1].batch == 6);
-	CU_ASSERT_EQUAL(vn_replayed_products(&e.compared.c, at_step("layer1.attn_norm", 0), g), 0);
+	CU_ASSERT_EQUAL(vn_replayed_products(&e.compared.c.opened, at_step("layer1.attn_norm", 0), g), 0);
 	vn_checkpoint *p = at_step("layer1.k_proj", 0);
 	p->replayed = false;
-	CU_ASSERT_EQUAL(vn_replayed_products(&e.compared.c, p, g), 0);
+	CU_ASSERT_EQUAL(vn_replayed_products(&e.compared.c.opened, p, g), 0);
 }
 
 int main(void)
