@@ -67,7 +67,7 @@ static void begin_pair(running *r, const vn_compare_line *k, vn_recording *opene
 	vn_compare_again(k, r->again);
 	/* no option can bring back an absent file */
 	r->c.request.again = *r->again && !k->absent ? r->again : NULL;
-	r->st = vn_compare_check_itself(k, &r->c, &r->why);
+	r->st = vn_compare_check_itself(k, &r->c.result, &r->why);
 	if (r->st) {
 		vn_recording_close(opened[0]);
 		vn_recording_close(opened[1]);

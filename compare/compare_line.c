@@ -50,7 +50,7 @@ static vn_status check_place(const vn_compare_line *k, const char *path, vn_erro
 
 /* A path given twice, or a link to the other side, always agrees. Two rows of one batch are
  * two different runs. */
-vn_status vn_compare_check_itself(const vn_compare_line *k, vn_comparison *c, vn_error *err)
+vn_status vn_compare_check_itself(const vn_compare_line *k, vn_result *r, vn_error *err)
 {
 	const char *twice = NULL;
 	for (int i = 0; i < k->n_ranks && !twice && k->sides.batch_row == k->sides.ref_batch_row; i++) {
@@ -63,7 +63,7 @@ vn_status vn_compare_check_itself(const vn_compare_line *k, vn_comparison *c, vn
 		               "itself (--allow itself compares it all the same)",
 		               twice, k->ref);
 	if (twice)
-		vn_lines_add(&c->result.warnings,
+		vn_lines_add(&r->warnings,
 		             "allowed (itself): %s is the same file as the reference: the comparison shows nothing", twice);
 	return VN_OK;
 }

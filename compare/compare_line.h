@@ -82,7 +82,7 @@ vn_status vn_compare_judge(const vn_compare_line *k, vn_comparison *c, char *cho
 vn_status vn_compare_judge_alone(const vn_compare_line *k, vn_comparison *c, char *chosen, size_t room, vn_error *err);
 /* Refuse: a comparison of a file with itself; outputs that cannot be written, or that are inputs;
  * report i if an earlier report has the same file. */
-vn_status vn_compare_check_itself(const vn_compare_line *k, vn_comparison *c, vn_error *err);
+vn_status vn_compare_check_itself(const vn_compare_line *k, vn_result *r, vn_error *err);
 vn_status vn_compare_check_places(const vn_compare_line *k, vn_error *err);
 vn_status vn_compare_check_apart(const vn_compare_line *k, int i, vn_error *err);
 

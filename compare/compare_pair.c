@@ -36,7 +36,7 @@ static vn_status run_comparison(const vn_compare_line *k, vn_comparison *c, vn_d
 {
 	char      chosen[128];
 	vn_status st;
-	if ((st = vn_compare_check_itself(k, c, err)) || (st = vn_compare_check_places(k, err)) ||
+	if ((st = vn_compare_check_itself(k, &c->result, err)) || (st = vn_compare_check_places(k, err)) ||
 	    (st = vn_compare_judge(k, c, chosen, sizeof chosen, err)))
 		return st;
 	return write_reports(k, c, chosen, doc, err);
@@ -60,18 +60,18 @@ static vn_status run_alone(const vn_compare_line *k, vn_comparison *c, vn_docume
 }
 
 /* Prints warnings to stderr, unless the text report on stdout shows them. */
-static void print_warnings(const vn_compare_line *k, const vn_comparison *c)
+static void print_warnings(const vn_compare_line *k, const vn_result *r)
 {
 	const bool shown = !k->absent && vn_compare_shows_text(k);
 	vn_warnings_begin();
 	if (shown)
 		fflush(stdout); /* keeps stdout before stderr */
-	for (int i = 0; i < c->result.warnings.n; i++)
+	for (int i = 0; i < r->warnings.n; i++)
 		if (shown)
-			vn_warned("%s", c->result.warnings.line[i]);
+			vn_warned("%s", r->warnings.line[i]);
 		else
-			vn_warn(k->name, "%s", c->result.warnings.line[i]);
-	vn_warnings_end(k->name, c->result.strict, 0);
+			vn_warn(k->name, "%s", r->warnings.line[i]);
+	vn_warnings_end(k->name, r->strict, 0);
 }
 
 /* Prints the verdict and the reports written, in one line, when no report goes to stdout. A line
@@ -117,7 +117,7 @@ vn_pair_outcome vn_compare_pair(const vn_compare_line *k)
 	c.request.again = *again ? again : NULL;
 	const vn_status st = k->absent ? run_alone(k, &c, &doc, &err) : run_comparison(k, &c, &doc, &err);
 	if (!st)
-		print_warnings(k, &c);
+		print_warnings(k, &c.result);
 	if (st) {
 		vn_lines_print_refusals(&c.result.refusals, "", "--format json lists them", stderr);
 		vn_say(stderr, "vernier %s: %s%s\n", k->name, err.text, st == VN_ERR_DAMAGED ? " (--allow digest)" : "");

@@ -70,18 +70,18 @@ static void take_shares(void *both, int thread)
 			take_share(s);
 }
 
-static vn_status tell_one_side(vn_comparison *c, const char *who, const recording_check *s, vn_error *err)
+static vn_status tell_one_side(vn_result *r, const char *who, const recording_check *s, vn_error *err)
 {
 	const vn_identities *x = &s->found;
 	if (s->st && !vn_status_ends_job(s->st)) /* an unreadable tensor is reported where it is compared */
-		vn_lines_add(&c->result.warnings, "checks of %s alone could not all be made: %s", who, s->why.text);
+		vn_lines_add(&r->warnings, "checks of %s alone could not all be made: %s", who, s->why.text);
 	else if (s->st)
 		*err = s->why;
 	for (int i = 0; !s->st && i < x->n && i < SAID_ALONE; i++)
-		vn_lines_add(&c->result.warnings, "check of %s alone: %s%.0d%s%s", who, x->broken[i].step ? "step." : "",
+		vn_lines_add(&r->warnings, "check of %s alone: %s%.0d%s%s", who, x->broken[i].step ? "step." : "",
 		             x->broken[i].step, x->broken[i].step ? "/" : "", x->broken[i].words);
 	if (!s->st && x->n > SAID_ALONE)
-		vn_lines_add(&c->result.warnings, "check of %s alone: %d more checks fail (vernier show --check)", who,
+		vn_lines_add(&r->warnings, "check of %s alone: %d more checks fail (vernier show --check)", who,
 		             x->n - SAID_ALONE);
 	return vn_status_ends_job(s->st) ? s->st : VN_OK;
 }
@@ -111,9 +111,9 @@ vn_status vn_chapter_check_alone(vn_comparison *c, vn_error *err)
 	for (int i = 0; i < 2; i++) /* may start processes (vn_recording_direct) */
 		if (both[i].shared.threads == 1)
 			take_share(&both[i]);
-	st = tell_one_side(c, "the reference", &both[0], err);
+	st = tell_one_side(&c->result, "the reference", &both[0], err);
 	if (!st)
-		st = tell_one_side(c, "the candidate", &both[1], err);
+		st = tell_one_side(&c->result, "the candidate", &both[1], err);
 	for (int i = 0; i < 2; i++)
 		vn_identities_free(&both[i].found);
 	vn_plan_destroy(made);
@@ -137,10 +137,10 @@ vn_status vn_chapter_find_overwritten(vn_comparison *c, vn_error *err)
 /* ---- logits that echo their input ------------------------------------------------- */
 
 /* Logits that agree echo as often as the reference's. */
-static bool logits_fail(const vn_comparison *c)
+static bool logits_fail(const vn_result *r)
 {
-	for (int i = 0; i < c->result.n_checkpoints; i++)
-		if (c->result.checkpoint[i].scores && c->result.checkpoint[i].fails)
+	for (int i = 0; i < r->n_checkpoints; i++)
+		if (r->checkpoint[i].scores && r->checkpoint[i].fails)
 			return true;
 	return false;
 }
@@ -165,7 +165,7 @@ vn_status vn_chapter_check_echo(vn_comparison *c, vn_error *err)
 	echoes         x = { .r = { c->opened.ref, c->opened.cand } };
 	const vn_echo *e = x.e;
 
-	if (!logits_fail(c))
+	if (!logits_fail(&c->result))
 		return VN_OK;
 	const bool direct = vn_recording_direct(x.r[0]) && vn_recording_direct(x.r[1]);
 	vn_team_each(direct ? c->request.options->threads : 1, 2, echo_of_side, &x);
@@ -207,7 +207,8 @@ vn_status vn_chapter_check_garbage(vn_comparison *c, vn_error *err)
 	vn_error   why = { "" };
 	char       words[VN_GARBAGE_WORDS];
 
-	if (strcmp(vn_recording_provenance(c->opened.ref), "synthetic") == 0 || (!logits_fail(c) && same_text(&c->opened)))
+	if (strcmp(vn_recording_provenance(c->opened.ref), "synthetic") == 0 ||
+	    (!logits_fail(&c->result) && same_text(&c->opened)))
 		return VN_OK;
 	vn_status st = vn_garbage_of(c->opened.ref, &ref, &why);
 	if (!st)

@@ -49,7 +49,7 @@ vn_status vn_chapter_check_inputs(vn_comparison *c, vn_error *err)
 	vn_recording            *r[] = { c->opened.ref, c->opened.cand, c->opened.floor };
 	vn_status                st = vn_match_check_steps(c, err);
 	for (int i = 0; i < 3 && r[i] && !st; i++) {
-		vn_warn_unread(c, who[i], r[i]);
+		vn_warn_unread(&c->result, who[i], r[i]);
 		st = vn_floor_check_precision(c, who[i], r[i], err);
 	}
 	if (!st)

@@ -204,7 +204,7 @@ void vn_comparison_finish(vn_comparison *c)
 		c->result.explainer->free(c->result.why);
 	vn_model_close(c->opened.model);
 	vn_weights_free(c->result.weights);
-	vn_localise_drop_graph(c);
+	vn_localise_drop_graph(&c->result);
 	vn_lines_free(&c->result.notes);
 	vn_lines_free(&c->result.warnings);
 	vn_lines_free(&c->result.refusals);

@@ -39,14 +39,14 @@ void vn_note_masks(vn_comparison *c)
  * shows from a few tokens on, a wrong theta from about ten. */
 enum { ENOUGH_TO_JUDGE = 16 };
 
-void vn_warn_unread(vn_comparison *c, const char *who, const vn_recording *r)
+void vn_warn_unread(vn_result *result, const char *who, const vn_recording *r)
 {
 	const char *name[VN_UNREAD_NAMED];
 	const int   n = vn_recording_unread(r, name);
 	for (int i = 0; i < n && i < VN_UNREAD_NAMED; i++)
-		vn_lines_add(&c->result.warnings, "%s of the %s is ignored: it is not part of a checkpoint file", name[i], who);
+		vn_lines_add(&result->warnings, "%s of the %s is ignored: it is not part of a checkpoint file", name[i], who);
 	if (n > VN_UNREAD_NAMED)
-		vn_lines_add(&c->result.warnings, "%d more objects of the %s are ignored", n - VN_UNREAD_NAMED, who);
+		vn_lines_add(&result->warnings, "%d more objects of the %s are ignored", n - VN_UNREAD_NAMED, who);
 }
 
 /* Compared here, during the candidate's run, or by the candidate's digests. */

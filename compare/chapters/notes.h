@@ -10,7 +10,7 @@
 
 /* Warns of content of a file that the reader ignored, because its author may expect it to be
  * judged. who: "reference", "candidate", "floor". */
-void vn_warn_unread(vn_comparison *c, const char *who, const vn_recording *r);
+void vn_warn_unread(vn_result *result, const char *who, const vn_recording *r);
 /* Warns of rules of the user's limits file that match no checkpoint: most likely a misspelt
  * name. */
 void vn_warn_unused_rules(vn_comparison *c);

@@ -47,15 +47,15 @@ typedef struct point_group {
 	int              n_right;
 } point_group;
 
-static const char *name_of(const vn_comparison *c, const vn_findings *x)
+static const char *name_of(const vn_result *r, const vn_findings *x)
 {
-	return c->result.checkpoint[x->checkpoint].name;
+	return r->checkpoint[x->checkpoint].name;
 }
 
 /* Does the checkpoint differ in the order of its columns alone? */
-static bool is_order(const vn_comparison *c, const vn_findings *x)
+static bool is_order(const vn_result *r, const vn_findings *x)
 {
-	return vn_local_is_order(&c->result.checkpoint[x->checkpoint]);
+	return vn_local_is_order(&r->checkpoint[x->checkpoint]);
 }
 
 static bool one_token(const vn_comparison *c, int point)
@@ -126,7 +126,7 @@ static vn_status list_right(point_group *g, vn_error *err)
 	for (int i = 0; i < c->result.n_checkpoints; i++) {
 		const vn_checkpoint *p = &c->result.checkpoint[i];
 		if (!p->replayed || p->origin || p->replay.recorder_fault || p->replay.columns ||
-		    strcmp(p->name, name_of(c, g->x[0])) != 0 || vn_local_beyond(p))
+		    strcmp(p->name, name_of(&c->result, g->x[0])) != 0 || vn_local_beyond(p))
 			continue;
 		int *more = vn_grown(g->right, (size_t)g->n_right, sizeof *more);
 		if (!more)
@@ -463,11 +463,12 @@ vn_status vn_explain_across_steps(vn_case *t, vn_all_findings *x, vn_error *err)
 	if (several)
 		vn_progress_start(&bar, "answer held against the other steps", x->n);
 	for (int i = 0; !st && i < x->n && several; i++) {
-		if (done[i] || is_order(t->c, &x->of[i]))
+		if (done[i] || is_order(&t->c->result, &x->of[i]))
 			continue;
 		g.n = 0;
 		for (int k = i; k < x->n; k++)
-			if (!is_order(t->c, &x->of[k]) && strcmp(name_of(t->c, &x->of[k]), name_of(t->c, &x->of[i])) == 0) {
+			if (!is_order(&t->c->result, &x->of[k]) &&
+			    strcmp(name_of(&t->c->result, &x->of[k]), name_of(&t->c->result, &x->of[i])) == 0) {
 				g.x[g.n++] = &x->of[k];
 				done[k] = true;
 			}

@@ -93,12 +93,12 @@ enum { IN_FULL = 6, AT_ALL = 400, IN_VAIN = 24 };
 
 /* An answer that fits an origin of the same point in another layer; it is likely to fit here
  * too. */
-static int twin_of(const vn_comparison *c, const vn_all_findings *x, int point)
+static int twin_of(const vn_result *r, const vn_all_findings *x, int point)
 {
-	const char *name = c->result.checkpoint[point].name;
+	const char *name = r->checkpoint[point].name;
 
 	for (int i = 0; vn_name_layer(name) >= 0 && i < x->n; i++) {
-		const char *other = c->result.checkpoint[x->of[i].checkpoint].name;
+		const char *other = r->checkpoint[x->of[i].checkpoint].name;
 		if (x->of[i].n_fit && x->of[i].same_answer_as < 0 && vn_name_layer(other) >= 0 &&
 		    strcmp(vn_name_in_layer(other), vn_name_in_layer(name)) == 0)
 			return i;
@@ -114,7 +114,7 @@ static bool needs_none(const vn_checkpoint *p)
 static vn_status explain_origin(vn_case *t, vn_all_findings *all, int point, vn_error *err)
 {
 	vn_findings *x = &all->of[all->n];
-	const int    like = all->n >= IN_FULL ? twin_of(t->c, all, point) : -1;
+	const int    like = all->n >= IN_FULL ? twin_of(&t->c->result, all, point) : -1;
 	vn_status    st;
 
 	*x = (vn_findings) { .checkpoint = point, .same_answer_as = like, .by = calloc(VN_EXPLAIN_KEPT, sizeof *x->by) };

@@ -17,19 +17,19 @@
 enum { WHERE = VN_WORDS };
 enum { ANSWERS = 8 }; /* the most answers that get a line of their own */
 
-const vn_findings *vn_findings_of(const vn_comparison *c, int point)
+const vn_findings *vn_findings_of(const vn_result *r, int point)
 {
-	for (int i = 0; c->result.why && i < c->result.why->n; i++)
-		if (c->result.why->of[i].checkpoint == point)
-			return &c->result.why->of[i];
+	for (int i = 0; r->why && i < r->why->n; i++)
+		if (r->why->of[i].checkpoint == point)
+			return &r->why->of[i];
 	return NULL;
 }
 
 /* Is this value recorded, and replayed without an error? */
-static bool recorded_right(const vn_comparison *c, int step, const char *name)
+static bool recorded_right(const vn_result *r, int step, const char *name)
 {
-	for (int i = 0; i < c->result.n_checkpoints; i++) {
-		const vn_checkpoint *p = &c->result.checkpoint[i];
+	for (int i = 0; i < r->n_checkpoints; i++) {
+		const vn_checkpoint *p = &r->checkpoint[i];
 		if (p->step == step && p->replayed && strcmp(p->name, name) == 0)
 			return !vn_local_beyond(p) && !p->replay.recorder_fault;
 	}
@@ -49,7 +49,7 @@ static const char *made_at(const vn_comparison *c, const vn_findings *x, const v
 	         : *h->also ? ", here"
 	                    : "",
 	         here ? "" : name, h->also,
-	         !here && !*h->also && recorded_right(c, c->result.checkpoint[x->checkpoint].step, name)
+	         !here && !*h->also && recorded_right(&c->result, c->result.checkpoint[x->checkpoint].step, name)
 	             ? ", which is recorded as it should be"
 	             : "");
 	return text;
@@ -85,7 +85,7 @@ static void list_aliases(const vn_comparison *c, const vn_findings *x, vn_lines 
 {
 	char text[VN_EXPLAINED] = "", at[WHERE];
 	for (int i = 1; i < x->n_alias; i++)
-		if (vn_alias_in_all_steps(c, c->result.why, x, i))
+		if (vn_alias_in_all_steps(&c->result, c->result.why, x, i))
 			vn_text_add(text, VN_EXPLAINED, "%s%s%s%s%s", *text ? "; " : "", x->by[i].id, *x->by[i].id ? ", " : "",
 			            x->by[i].words, made_at(c, x, &x->by[i], at));
 	if (!*text)

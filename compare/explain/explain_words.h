@@ -16,6 +16,6 @@ void               vn_explain_say_more(const vn_comparison *c, const vn_findings
  * more origins: R1, ..."). */
 void               vn_explain_say_all(const vn_comparison *c, vn_lines *lines);
 /* Returns the explanation of a checkpoint, or NULL. */
-const vn_findings *vn_findings_of(const vn_comparison *c, int checkpoint);
+const vn_findings *vn_findings_of(const vn_result *r, int checkpoint);
 
 #endif

@@ -88,12 +88,11 @@ static void put_part(vn_trial *h)
 }
 
 /* That step's answer at the same point which differs only in its number. */
-static const vn_trial *in_step(const vn_comparison *c, const vn_all_findings *all, const vn_findings *x,
-                               const vn_trial *h)
+static const vn_trial *in_step(const vn_result *r, const vn_all_findings *all, const vn_findings *x, const vn_trial *h)
 {
 	for (int i = 0; i < all->n; i++) {
-		const vn_checkpoint *p = &c->result.checkpoint[all->of[i].checkpoint];
-		for (int k = 0; p->step == h->against_step && strcmp(p->name, c->result.checkpoint[x->checkpoint].name) == 0 &&
+		const vn_checkpoint *p = &r->checkpoint[all->of[i].checkpoint];
+		for (int k = 0; p->step == h->against_step && strcmp(p->name, r->checkpoint[x->checkpoint].name) == 0 &&
 		                k < all->of[i].n_alias;
 		     k++)
 			if (vn_trial_same_place(&all->of[i].by[k], h) && !vn_trial_same(&all->of[i].by[k], h))
@@ -102,7 +101,7 @@ static const vn_trial *in_step(const vn_comparison *c, const vn_all_findings *al
 	return NULL;
 }
 
-static void put_against(const vn_comparison *c, const vn_all_findings *all, const vn_findings *x, vn_trial *h)
+static void put_against(const vn_result *r, const vn_all_findings *all, const vn_findings *x, vn_trial *h)
 {
 	const vn_trial *there;
 
@@ -120,7 +119,7 @@ static void put_against(const vn_comparison *c, const vn_all_findings *all, cons
 		         "measured on a single query; no other step confirms it");
 		break;
 	case VN_ANOTHER_NUMBER:
-		there = in_step(c, all, x, h);
+		there = in_step(r, all, x, h);
 		snprintf(h->contradicted_by, sizeof h->contradicted_by, "different in step %d: %.80s", h->against_step,
 		         there ? there->words : "");
 		break;
@@ -170,13 +169,13 @@ static bool has_trial(const vn_findings *y, int from, int to, const vn_trial *h)
 	return false;
 }
 
-bool vn_alias_in_all_steps(const vn_comparison *c, const vn_all_findings *all, const vn_findings *x, int i)
+bool vn_alias_in_all_steps(const vn_result *r, const vn_all_findings *all, const vn_findings *x, int i)
 {
-	const char *name = c->result.checkpoint[x->checkpoint].name;
+	const char *name = r->checkpoint[x->checkpoint].name;
 
 	for (int k = 0; all && k < all->n; k++) {
 		const vn_findings *y = &all->of[k];
-		if (y == x || strcmp(c->result.checkpoint[y->checkpoint].name, name) != 0 || !y->n_fit ||
+		if (y == x || strcmp(r->checkpoint[y->checkpoint].name, name) != 0 || !y->n_fit ||
 		    !vn_trial_same_place(&y->by[0], &x->by[0]))
 			continue;
 		if (has_trial(y, y->n_fit, y->n, &x->by[i]) && !has_trial(y, 0, y->n_fit, &x->by[i]))
@@ -220,7 +219,7 @@ static void put_separate(const vn_comparison *c, const vn_all_findings *all, vn_
 	int                  aliases = 0;
 
 	for (int i = 1; i < x->n_alias; i++)
-		aliases += shown[i] = vn_alias_in_all_steps(c, all, x, i);
+		aliases += shown[i] = vn_alias_in_all_steps(&c->result, all, x, i);
 	if (!aliases)
 		return;
 	if ((name = uncaptured_words(c, x, shown)))
@@ -257,5 +256,5 @@ void vn_explain_put_sentences(const vn_comparison *c, vn_all_findings *x)
 	}
 	for (int i = 0; i < x->n; i++) /* it may quote an answer of another step */
 		for (int k = 0; k < x->of[i].n; k++)
-			put_against(c, x, &x->of[i], &x->of[i].by[k]);
+			put_against(&c->result, x, &x->of[i], &x->of[i].by[k]);
 }

@@ -12,7 +12,7 @@ void        vn_explain_put_sentences(const vn_comparison *c, vn_all_findings *x)
  * false if it was tried in a step that the first trial explains, and does not fit there or is
  * ruled out there.
  * all: the explanations known (NULL: none). */
-bool        vn_alias_in_all_steps(const vn_comparison *c, const vn_all_findings *all, const vn_findings *x, int i);
+bool        vn_alias_in_all_steps(const vn_result *r, const vn_all_findings *all, const vn_findings *x, int i);
 /* Returns the name of the counterpart of an explained checkpoint: rotated keys for rotated queries,
  * cached values for cached keys, and vice versa; NULL: none. Whether the counterpart is wrong too
  * distinguishes some faults. *found: the counterpart in the comparison, or NULL if it was not

@@ -85,20 +85,19 @@ vn_status vn_floor_of_file(vn_comparison *c, vn_error *err)
 }
 
 /* Warns of checkpoints without a floor, because looser limits apply to them. */
-static void warn_of_gaps(vn_comparison *c)
+static void warn_of_gaps(vn_result *r)
 {
 	const char *first = NULL;
 	int         n = 0;
-	for (int i = 0; i < c->result.n_checkpoints; i++) {
-		const vn_checkpoint *p = &c->result.checkpoint[i];
+	for (int i = 0; i < r->n_checkpoints; i++) {
+		const vn_checkpoint *p = &r->checkpoint[i];
 		if (!p->m.n || p->invalid_floor || (p->has_floor && isfinite(p->floor[VN_M_NMSE])))
 			continue;
 		first = first ? first : p->name;
 		n++;
 	}
 	if (n)
-		vn_lines_add(&c->result.warnings,
-		             "the floor lacks %d checkpoint%s (first: %s): without_floor limits apply there", n,
+		vn_lines_add(&r->warnings, "the floor lacks %d checkpoint%s (first: %s): without_floor limits apply there", n,
 		             n == 1 ? "" : "s", first);
 }
 
@@ -111,7 +110,7 @@ void vn_floor_finish(vn_comparison *c)
 				p->floor[m] = fmax(p->floor[m], vn_judge_floor_of_sums(&c->opened, (vn_metric)m));
 	}
 	if (*c->result.floor_from)
-		warn_of_gaps(c);
+		warn_of_gaps(&c->result);
 	if (c->opened.floor || c->opened.policy.storage == VN_F64) /* no format is finer than f64 */
 		vn_floor_drop_equal(c);
 }

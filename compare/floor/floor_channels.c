@@ -11,12 +11,12 @@
 #include <string.h>
 
 /* Copies the floor of all steps to the checkpoint of the charged step. */
-static void set_pool_floor(vn_comparison *c, int g)
+static void set_pool_floor(vn_result *r, int g)
 {
 	for (int i = 0; i < VN_CHANNEL_METRICS; i++) {
-		vn_checkpoint *p = &c->result.checkpoint[c->result.channel_pool[g].charged[i]];
+		vn_checkpoint *p = &r->checkpoint[r->channel_pool[g].charged[i]];
 		if (p->channels == g && p->has_floor)
-			p->floor[vn_channel_metrics[i]] = c->result.channel_pool[g].floor[i];
+			p->floor[vn_channel_metrics[i]] = r->channel_pool[g].floor[i];
 	}
 }
 
@@ -24,9 +24,9 @@ static void set_pool_floor(vn_comparison *c, int g)
  * is wrong there, which is reported for that step. */
 #define AS_A_WHOLE 100.0
 
-static double floor_of(const vn_comparison *c, const vn_channel_pool *pool, int row)
+static double floor_of(const vn_result *r, const vn_channel_pool *pool, int row)
 {
-	return vn_floor_value(&c->result.checkpoint[pool->row[row].point], VN_M_NMSE);
+	return vn_floor_value(&r->checkpoint[pool->row[row].point], VN_M_NMSE);
 }
 
 static void take_row(vn_tensor *t, unsigned char *data, int row, int to)
@@ -37,8 +37,8 @@ static void take_row(vn_tensor *t, unsigned char *data, int row, int to)
 }
 
 /* Moves the remaining rows to the front in both tensors, which hold their own data. */
-static vn_status leave_out(const vn_comparison *c, const vn_channel_pool *pool, vn_tensor *t,
-                           unsigned char *const data[2], vn_error *err)
+static vn_status leave_out(const vn_result *r, const vn_channel_pool *pool, vn_tensor *t, unsigned char *const data[2],
+                           vn_error *err)
 {
 	double *size = malloc((size_t)pool->rows * sizeof *size);
 	int     n = 0, kept = 0;
@@ -46,12 +46,12 @@ static vn_status leave_out(const vn_comparison *c, const vn_channel_pool *pool, 
 	if (!size)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d rows", pool->rows);
 	for (int i = 0; i < pool->rows; i++)
-		if (!isnan(floor_of(c, pool, i)))
-			size[n++] = floor_of(c, pool, i);
+		if (!isnan(floor_of(r, pool, i)))
+			size[n++] = floor_of(r, pool, i);
 	qsort(size, (size_t)n, sizeof *size, vn_ascending);
 	const double most = n ? AS_A_WHOLE * size[vn_quantile_index(n, 0.5)] : 0;
 	for (int i = 0; i < pool->rows && most > 0; i++)
-		if (floor_of(c, pool, i) <= most) { /* a step with an unknown floor is left out too */
+		if (floor_of(r, pool, i) <= most) { /* a step with an unknown floor is left out too */
 			take_row(&t[0], data[0], i, kept);
 			take_row(&t[1], data[1], i, kept++);
 		}
@@ -65,7 +65,7 @@ static vn_status measure_pool(const vn_comparison *c, const vn_channel_pool *poo
                               unsigned char *const data[2], double *value, vn_error *err)
 {
 	vn_measured m;
-	vn_status   st = leave_out(c, pool, t, data, err);
+	vn_status   st = leave_out(&c->result, pool, t, data, err);
 	if (!st)
 		st = vn_measure(&t[0], &t[1], "token hidden", c->request.options->threads, &m, err);
 	const bool some = !st && m.worst_nmse_channel >= 0;
@@ -86,17 +86,17 @@ vn_status vn_floor_channels_of_file(vn_comparison *c, vn_channel_entry *entry, v
 			st = measure_pool(c, pool, t, data, pool->floor, err);
 		free(data[0]);
 		free(data[1]);
-		set_pool_floor(c, g);
+		set_pool_floor(&c->result, g);
 	}
 	return st;
 }
 
-static vn_status keep_rows(vn_comparison *c, vn_channel_pool *pool, const vn_checkpoint *p, int side,
-                           const vn_tensor *t, vn_error *err)
+static vn_status keep_rows(vn_result *r, vn_channel_pool *pool, const vn_checkpoint *p, int side, const vn_tensor *t,
+                           vn_error *err)
 {
 	const size_t row = (size_t)(pool->outer * pool->inner) * vn_dtype_size(t->dtype);
 	for (int i = 0; i < pool->rows; i++) {
-		if (pool->row[i].point != p - c->result.checkpoint)
+		if (pool->row[i].point != p - r->checkpoint)
 			continue;
 		if (!pool->kept[side]) {
 			pool->kept_in[side] = t->dtype;
@@ -111,12 +111,12 @@ static vn_status keep_rows(vn_comparison *c, vn_channel_pool *pool, const vn_che
 	return VN_OK;
 }
 
-vn_status vn_floor_channels_keep(vn_comparison *c, const vn_checkpoint *p, int side, const vn_tensor *t, vn_error *err)
+vn_status vn_floor_channels_keep(vn_result *r, const vn_checkpoint *p, int side, const vn_tensor *t, vn_error *err)
 {
 	const int own = p->channels;
-	vn_status st = own < 0 ? VN_OK : keep_rows(c, &c->result.channel_pool[own], p, side, t, err);
-	for (int g = own < 0 ? -1 : c->result.channel_pool[own].wider; g >= 0 && !st; g = c->result.channel_pool[g].wider)
-		st = keep_rows(c, &c->result.channel_pool[g], p, side, t, err);
+	vn_status st = own < 0 ? VN_OK : keep_rows(r, &r->channel_pool[own], p, side, t, err);
+	for (int g = own < 0 ? -1 : r->channel_pool[own].wider; g >= 0 && !st; g = r->channel_pool[g].wider)
+		st = keep_rows(r, &r->channel_pool[g], p, side, t, err);
 	return st;
 }
 
@@ -152,17 +152,17 @@ vn_status vn_floor_channels_take(vn_comparison *c, bool finer, bool joins, bool 
 	vn_status st = VN_OK;
 	for (int g = 0; g < c->result.n_channel_pools && !st; g++) {
 		st = take_channels(c, &c->result.channel_pool[g], finer, joins, twice, err);
-		set_pool_floor(c, g);
+		set_pool_floor(&c->result, g);
 	}
-	vn_floor_channels_drop(c);
+	vn_floor_channels_drop(&c->result);
 	return st;
 }
 
-void vn_floor_channels_drop(vn_comparison *c)
+void vn_floor_channels_drop(vn_result *r)
 {
-	for (int g = 0; g < c->result.n_channel_pools; g++)
+	for (int g = 0; g < r->n_channel_pools; g++)
 		for (int side = 0; side < 2; side++) {
-			vn_channel_pool *pool = &c->result.channel_pool[g];
+			vn_channel_pool *pool = &r->channel_pool[g];
 			free(pool->kept[side]);
 			pool->kept[side] = NULL;
 			pool->n_kept[side] = 0;

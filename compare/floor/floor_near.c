@@ -88,7 +88,7 @@ vn_status vn_floor_check_near(vn_comparison *c, double rounding, vn_error *err)
 	}
 	free(near);
 	free(input);
-	vn_localise_drop_graph(c);
+	vn_localise_drop_graph(&c->result);
 	return st;
 }
 

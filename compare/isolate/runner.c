@@ -182,12 +182,12 @@ static double error_of(const vn_checkpoint *p)
 
 /* The KL divergence of the logits: of the steps together if there are several, else of the
  * prompt. */
-static double divergence_of(const vn_comparison *c)
+static double divergence_of(const vn_result *r)
 {
 	double sum = 0.0, rows = 0.0;
 
-	for (int i = 0; i < c->result.n_checkpoints; i++) {
-		const vn_checkpoint *p = &c->result.checkpoint[i];
+	for (int i = 0; i < r->n_checkpoints; i++) {
+		const vn_checkpoint *p = &r->checkpoint[i];
 		if (!p->scores || !p->m.has[VN_M_KL_MEAN])
 			continue;
 		sum += p->m.value[VN_M_KL_MEAN] * (double)p->rows;
@@ -204,7 +204,7 @@ static void fill_trial(vn_runner *x, const vn_comparison *c, vn_isolate_trial *t
 		first = c->result.checkpoint[i].fails ? i : -1;
 	t->within = c->result.within;
 	t->outside = c->result.n_fails;
-	t->kl = divergence_of(c);
+	t->kl = divergence_of(&c->result);
 	x->compared = c->result.n_checkpoints;
 	vn_report_say_recorder(c->opened.ref, x->recorded_by[0]);
 	vn_report_say_recorder(c->opened.cand, x->recorded_by[1]);

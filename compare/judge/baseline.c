@@ -229,15 +229,15 @@ static vn_since check_since(const baseline *b, const before *p, vn_check *k, dou
 /* Whether the steps of its channel pool are on average no worse than they were. The factor beyond
  * chance grows when the steps are more alike, and the worst channel changes with the number of
  * steps that are wrong as a whole. */
-static bool steps_are_no_worse(const vn_comparison *c, const baseline *b, const vn_checkpoint *k)
+static bool steps_are_no_worse(const vn_result *r, const baseline *b, const vn_checkpoint *k)
 {
 	double   now = 0, then = 0;
 	before  *p;
 	vn_error why;
-	for (int i = 0; i < c->result.n_checkpoints; i++) {
-		if (c->result.checkpoint[i].channels != k->channels || find_before(b, &c->result.checkpoint[i], &p, &why) || !p)
+	for (int i = 0; i < r->n_checkpoints; i++) {
+		if (r->checkpoint[i].channels != k->channels || find_before(b, &r->checkpoint[i], &p, &why) || !p)
 			continue;
-		now += c->result.checkpoint[i].m.value[VN_M_NMSE];
+		now += r->checkpoint[i].m.value[VN_M_NMSE];
 		then += json_number_value(json_object_get(json_object_get(p->j, "metrics"), "nmse"));
 	}
 	return now <= then * (1 + VN_BASELINE_ROOM);
@@ -251,8 +251,8 @@ static bool is_farther(const vn_checkpoint *c, const vn_check *k)
 }
 
 /* The worst of its broken limits decides; among equals, the one farthest beyond its limit. */
-static vn_status measured_since(vn_comparison *all, const baseline *b, const before *p, vn_checkpoint *c,
-                                vn_since *worst, vn_error *err)
+static vn_status measured_since(vn_result *r, const baseline *b, const before *p, vn_checkpoint *c, vn_since *worst,
+                                vn_error *err)
 {
 	vn_status st = VN_OK;
 	*worst = VN_NO_BASELINE;
@@ -262,8 +262,8 @@ static vn_status measured_since(vn_comparison *all, const baseline *b, const bef
 		if (k.holds)
 			continue;
 		vn_since s = check_since(b, p, &k, &was);
-		st = vn_checks_set(&all->result.terms, c, i, &k, err);
-		if (s == VN_WORSE && vn_channel_steps(all, c, k.metric) && steps_are_no_worse(all, b, c))
+		st = vn_checks_set(&r->terms, c, i, &k, err);
+		if (s == VN_WORSE && vn_channel_steps(r, c, k.metric) && steps_are_no_worse(r, b, c))
 			s = VN_KNOWN;
 		if (s > *worst || (s == *worst && is_farther(c, &k))) {
 			*worst = s;
@@ -276,19 +276,19 @@ static vn_status measured_since(vn_comparison *all, const baseline *b, const bef
 
 /* Whether the steps judged together got worse while this one, which is not the farthest
  * of them, did not. */
-static bool others_are_worse(const vn_comparison *c, const before *p, const vn_checkpoint *k)
+static bool others_are_worse(const vn_result *r, const before *p, const vn_checkpoint *k)
 {
 	if (!p || k->since != VN_WORSE || k->worst < 0)
 		return false;
 	const vn_check broken = vn_check_at(k, k->worst);
-	if (!broken.steps || vn_channel_steps(c, k, broken.metric))
+	if (!broken.steps || vn_channel_steps(r, k, broken.metric))
 		return false;
 	const bool    scores = vn_metric_get(broken.metric)->scores;
-	const int     worst = scores && k->pooled_logits >= 0   ? c->result.pooled_logits[k->pooled_logits].worst
-	                      : !scores && k->pooled_small >= 0 ? c->result.pooled_small[k->pooled_small].worst
+	const int     worst = scores && k->pooled_logits >= 0   ? r->pooled_logits[k->pooled_logits].worst
+	                      : !scores && k->pooled_small >= 0 ? r->pooled_small[k->pooled_small].worst
 	                                                        : -1;
 	const json_t *was = json_object_get(json_object_get(p->j, "metrics"), vn_metric_get(broken.metric)->name);
-	if (!p->failed || worst < 0 || &c->result.checkpoint[worst] == k || !json_is_number(was))
+	if (!p->failed || worst < 0 || &r->checkpoint[worst] == k || !json_is_number(was))
 		return false;
 	const vn_form form = VN_PLAIN; /* relative to its own value, not the floor */
 	return badness_of(broken.metric, form, k->m.value[broken.metric]) <=
@@ -349,7 +349,7 @@ static vn_status find_since(vn_comparison *all, const baseline *b, const before 
 		return VN_OK;
 	const char *status = json_string_value(json_object_get(p->j, "status"));
 	if (c->status == VN_OUTSIDE)
-		return measured_since(all, b, p, c, &c->since, err);
+		return measured_since(&all->result, b, p, c, &c->since, err);
 	if (!p->failed || strcmp(status, vn_checkpoint_status_text(c->status)) != 0)
 		return VN_OK;
 	c->since = is_still_so(&all->opened, p, c) ? VN_KNOWN : VN_WORSE;
@@ -389,7 +389,7 @@ static vn_status apply_baseline(vn_comparison *c, baseline *b, vn_error *err)
 			p->found = true;
 		if ((st = find_since(c, b, p, k, err)))
 			break;
-		if (others_are_worse(c, p, k))
+		if (others_are_worse(&c->result, p, k))
 			k->since = VN_KNOWN;
 		/* A step charged with the errors of other steps may have been excused in the baseline. */
 		const bool good = k->status == VN_WITHIN || k->status == VN_UNLIMITED || k->status == VN_AGREED ||
@@ -406,7 +406,7 @@ static vn_status apply_baseline(vn_comparison *c, baseline *b, vn_error *err)
 		k->fails = false;
 		if (k->pooled_small >= 0)
 			c->result.pooled_small[k->pooled_small].outside = false;
-		if (k->channels >= 0 && vn_channel_steps(c, k, vn_check_at(k, k->worst).metric))
+		if (k->channels >= 0 && vn_channel_steps(&c->result, k, vn_check_at(k, k->worst).metric))
 			c->result.channel_pool[k->channels].outside = false;
 	}
 	return st ? st : all_found(b, err);

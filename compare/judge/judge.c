@@ -103,12 +103,11 @@ typedef struct judged_value {
 	int    steps;
 } judged_value;
 
-static judged_value own_or_joint(const vn_comparison *c, const vn_checkpoint *p, vn_metric m,
-                                 const vn_pooled_small *pool)
+static judged_value own_or_joint(const vn_result *r, const vn_checkpoint *p, vn_metric m, const vn_pooled_small *pool)
 {
 	if (pool)
 		return (judged_value) { pool->value[m], pool->floor[m], true, true, pool->n };
-	const int steps = vn_channel_steps(c, p, m);
+	const int steps = vn_channel_steps(r, p, m);
 	if (steps) /* some floors may be unknown */
 		return (judged_value) { p->m.value[m], vn_floor_value(p, m), p->m.has[m], p->has_floor && !isnan(p->floor[m]),
 			                    steps };
@@ -117,7 +116,7 @@ static judged_value own_or_joint(const vn_comparison *c, const vn_checkpoint *p,
 	if (p->pooled_logits < 0)
 		return (judged_value) { p->m.value[m], vn_floor_value(p, m), p->m.has[m], p->has_floor && p->rows >= FEW_ROWS,
 			                    0 };
-	const vn_pooled_logits *logits = &c->result.pooled_logits[p->pooled_logits];
+	const vn_pooled_logits *logits = &r->pooled_logits[p->pooled_logits];
 	return (judged_value) { logits->value[m], logits->floor[m], true, !isnan(logits->floor[m]) && logits->n >= FEW_ROWS,
 		                    logits->n };
 }
@@ -125,7 +124,7 @@ static judged_value own_or_joint(const vn_comparison *c, const vn_checkpoint *p,
 static judged_value value_to_judge(const vn_comparison *c, const vn_checkpoint *p, vn_metric m,
                                    const vn_pooled_small *pool)
 {
-	judged_value s = own_or_joint(c, p, m, pool);
+	judged_value s = own_or_joint(&c->result, p, m, pool);
 	if (!isnan(s.floor))
 		s.floor = fmax(s.floor, least_floor(&c->opened, p, m));
 	return s;
@@ -188,7 +187,7 @@ static bool check_metric(const vn_comparison *c, const vn_checkpoint *p, vn_metr
 		return true; /* any is within it */
 	if (has_no_value(p, m) && (p->pooled_small < 0 || form != VN_OVER_FLOOR))
 		return true; /* vn_judge adds one check for all of these */
-	if (form == VN_OVER_FLOOR && p->pooled_small >= 0 && !own && vn_channel_steps(c, p, m) == 0)
+	if (form == VN_OVER_FLOOR && p->pooled_small >= 0 && !own && vn_channel_steps(&c->result, p, m) == 0)
 		return false; /* judged where it is charged: the ratio of few numbers varies by chance */
 	if (info->scores && !p->scores) {
 		/* Defaults apply to every checkpoint, so a metric of logits is skipped elsewhere. A rule
@@ -338,7 +337,7 @@ vn_status vn_judge(vn_comparison *c, vn_checkpoint *p, vn_error *err)
 		doubt_check(c, p, k);
 		if (k->holds)
 			continue;
-		if (vn_channel_steps(c, p, k->metric) && k->steps)
+		if (vn_channel_steps(&c->result, p, k->metric) && k->steps)
 			c->result.channel_pool[p->channels].outside = true;
 		else if (p->pooled_small >= 0 && k->steps && vn_pooled_small_has(k->metric))
 			c->result.pooled_small[p->pooled_small].outside = true;

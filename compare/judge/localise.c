@@ -39,10 +39,10 @@ static void destroy_graph(vn_graph *g)
 	free(g);
 }
 
-void vn_localise_drop_graph(vn_comparison *c)
+void vn_localise_drop_graph(vn_result *r)
 {
-	destroy_graph(c->result.graph);
-	c->result.graph = NULL;
+	destroy_graph(r->graph);
+	r->graph = NULL;
 }
 
 vn_status vn_graph_build(vn_comparison *c, vn_error *err)
@@ -124,11 +124,11 @@ int vn_inputs_of(const vn_comparison *c, int point, int *input, int max)
 
 /* Outside its limits and not already so in the baseline, either alone or together with its other
  * steps, one of which is charged. */
-static bool is_outside(const vn_comparison *c, const vn_checkpoint *p)
+static bool is_outside(const vn_result *r, const vn_checkpoint *p)
 {
 	return (p->status == VN_OUTSIDE && p->fails) ||
-	       (p->pooled_small >= 0 && c->result.pooled_small[p->pooled_small].outside) ||
-	       (p->channels >= 0 && c->result.channel_pool[p->channels].outside);
+	       (p->pooled_small >= 0 && r->pooled_small[p->pooled_small].outside) ||
+	       (p->channels >= 0 && r->channel_pool[p->channels].outside);
 }
 
 /* Argument of push_carried: the value and step asked for, and the first step with
@@ -154,7 +154,7 @@ static void carry_errors(const vn_comparison *c, int step)
 	carried   a = { g, (size_t)step, (size_t)c->result.checkpoint[c->result.first].step, false };
 	for (size_t v = 0; v < g->values; v++) {
 		const int at = g->point[(size_t)step * g->values + v];
-		a.yes = at >= 0 && is_outside(c, &c->result.checkpoint[at]);
+		a.yes = at >= 0 && is_outside(&c->result, &c->result.checkpoint[at]);
 		if (!a.yes)
 			vn_reach_inputs(c->opened.plan, (size_t)step, (int)v, true, push_carried, &a);
 		g->carries[v] = a.yes;
@@ -209,7 +209,7 @@ static bool starts_here(const vn_comparison *c, int point, int *input)
 		return false;
 	const int n = vn_inputs_of(c, point, input, c->result.n_checkpoints);
 	for (int i = 0; i < n; i++)
-		if (is_outside(c, &c->result.checkpoint[input[i]]))
+		if (is_outside(&c->result, &c->result.checkpoint[input[i]]))
 			return false;
 	return n >= 0 && !inherits_error(c, point, input, n);
 }

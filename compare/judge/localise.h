@@ -21,7 +21,7 @@ vn_status vn_localise(vn_comparison *c, vn_error *err);
  * too many steps. */
 vn_status vn_graph_build(vn_comparison *c, vn_error *err);
 
-void vn_localise_drop_graph(vn_comparison *c);
+void vn_localise_drop_graph(vn_result *r);
 
 /* Finds the recorded values that a checkpoint was computed from: the nearest ancestors that were
  * compared, as indices into result.checkpoint. Writes at most max of them and returns how many; -1:

@@ -23,13 +23,13 @@ int vn_channel_metric(vn_metric m)
 	return -1;
 }
 
-int vn_channel_steps(const vn_comparison *c, const vn_checkpoint *p, vn_metric m)
+int vn_channel_steps(const vn_result *r, const vn_checkpoint *p, vn_metric m)
 {
 	const int i = vn_channel_metric(m);
 	if (i < 0 || p->channels < 0)
 		return 0;
-	const vn_channel_pool *g = &c->result.channel_pool[p->channels];
-	return g->charged[i] == p - c->result.checkpoint ? g->steps : 0;
+	const vn_channel_pool *g = &r->channel_pool[p->channels];
+	return g->charged[i] == p - r->checkpoint ? g->steps : 0;
 }
 
 /* ---- which belong together -------------------------------------------------------------- */
@@ -376,15 +376,15 @@ static vn_status pool_members(vn_comparison *c, const channel_point *in, int n, 
 }
 
 /* Moves the members that are not wrong as a whole to the front, in order. Returns their number. */
-static int set_apart(const vn_comparison *c, channel_point *in, int n, channel_point *rest, double *size)
+static int set_apart(const vn_result *r, channel_point *in, int n, channel_point *rest, double *size)
 {
 	int kept = 0;
 	for (int i = 0; i < n; i++)
-		size[i] = c->result.checkpoint[in[i].point].m.value[VN_M_NMSE];
+		size[i] = r->checkpoint[in[i].point].m.value[VN_M_NMSE];
 	qsort(size, (size_t)n, sizeof *size, vn_ascending);
 	const double most = AS_A_WHOLE * size[vn_quantile_index(n, 0.5)];
 	for (int i = 0; i < n; i++)
-		if (c->result.checkpoint[in[i].point].m.value[VN_M_NMSE] <= most)
+		if (r->checkpoint[in[i].point].m.value[VN_M_NMSE] <= most)
 			rest[kept++] = in[i];
 	return kept;
 }
@@ -408,7 +408,7 @@ static vn_status pool_twice(vn_comparison *c, channel_point *in, int n, vn_error
 	                                 : vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %d steps together", in[0].name, n);
 
 	if (!st && !(st = pool_members(c, in, n, -1, &all, err)) && all >= 0 &&
-	    (kept = set_apart(c, in, n, rest, size)) > 1 && kept < n) {
+	    (kept = set_apart(&c->result, in, n, rest, size)) > 1 && kept < n) {
 		const vn_channel_pool was = c->result.channel_pool[all];
 		if (!has_member(rest, kept, was.charged[0]) || !has_member(rest, kept, was.charged[1]))
 			st = pool_members(c, rest, kept, all, &without, err);
@@ -418,12 +418,12 @@ static vn_status pool_twice(vn_comparison *c, channel_point *in, int n, vn_error
 	return st;
 }
 
-static void charge_members(vn_comparison *c)
+static void charge_members(vn_result *r)
 {
-	for (int g = 0; g < c->result.n_channel_pools; g++)
+	for (int g = 0; g < r->n_channel_pools; g++)
 		for (int i = 0; i < VN_CHANNEL_METRICS; i++) {
-			const vn_channel_pool *from = &c->result.channel_pool[g];
-			vn_checkpoint         *p = &c->result.checkpoint[from->charged[i]];
+			const vn_channel_pool *from = &r->channel_pool[g];
+			vn_checkpoint         *p = &r->checkpoint[from->charged[i]];
 			if (p->channels != g)
 				continue; /* the remaining steps have a pool of their own */
 			p->m.value[vn_channel_metrics[i]] = from->value[i];
@@ -449,7 +449,7 @@ vn_status vn_pool_channels(vn_comparison *c, vn_error *err)
 			st = pool_twice(c, in + from, to - from, err);
 	}
 	vn_comparison_forget(c);
-	charge_members(c);
+	charge_members(&c->result);
 	free(in);
 	return st;
 }

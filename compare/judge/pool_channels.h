@@ -54,7 +54,7 @@ extern const vn_metric vn_channel_metrics[VN_CHANNEL_METRICS];
 int                    vn_channel_metric(vn_metric m);
 /* Returns how many steps p is judged together with in metric m; 0: p is not charged with the pool's
  * value. */
-int                    vn_channel_steps(const vn_comparison *c, const vn_checkpoint *p, vn_metric m);
+int                    vn_channel_steps(const vn_result *r, const vn_checkpoint *p, vn_metric m);
 
 /* Returns the entry of a recording that belongs to a checkpoint, or -1. */
 typedef int vn_channel_entry(vn_comparison *c, const vn_checkpoint *p);

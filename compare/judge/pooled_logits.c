@@ -20,7 +20,7 @@ static bool has_one_row(const vn_checkpoint *p)
 }
 
 /* Metrics of the rows of n checkpoints from those of each row; x (n) is scratch. */
-static void over_rows(const vn_comparison *c, const int *in, int n, bool floor, double *value, double *x)
+static void over_rows(const vn_result *r, const int *in, int n, bool floor, double *value, double *x)
 {
 	static const vn_metric share[] = { VN_M_ARGMAX_AGREEMENT, VN_M_TOP5_AGREEMENT, VN_M_KL_MEAN };
 	for (int m = 0; m < VN_N_METRICS; m++)
@@ -28,7 +28,7 @@ static void over_rows(const vn_comparison *c, const int *in, int n, bool floor, 
 	for (size_t k = 0; k < sizeof share / sizeof *share; k++) {
 		double sum = 0.0;
 		for (int i = 0; i < n; i++) {
-			const vn_checkpoint *p = &c->result.checkpoint[in[i]];
+			const vn_checkpoint *p = &r->checkpoint[in[i]];
 			sum += x[i] = floor ? vn_floor_value(p, share[k]) : p->m.value[share[k]];
 		}
 		value[share[k]] = sum / n;
@@ -39,19 +39,19 @@ static void over_rows(const vn_comparison *c, const int *in, int n, bool floor, 
 }
 
 /* in, x: (g->n), its checkpoints; scratch. */
-static void fill_pool(vn_comparison *c, vn_pooled_logits *g, const int *in, double *x)
+static void fill_pool(vn_result *r, vn_pooled_logits *g, const int *in, double *x)
 {
 	double strict = 0.0;
 	int    worst = 0;
 
-	over_rows(c, in, g->n, false, g->value, x);
-	over_rows(c, in, g->n, true, g->floor, x);
+	over_rows(r, in, g->n, false, g->value, x);
+	over_rows(r, in, g->n, true, g->floor, x);
 	if (isnan(g->floor[VN_M_KL_MEAN])) /* some step has none */
 		for (int m = 0; m < VN_N_METRICS; m++)
 			g->floor[m] = (double)NAN;
 	for (int i = 0; i < g->n; i++) {
-		vn_checkpoint *p = &c->result.checkpoint[in[i]];
-		p->pooled_logits = c->result.n_pooled_logits;
+		vn_checkpoint *p = &r->checkpoint[in[i]];
+		p->pooled_logits = r->n_pooled_logits;
 		strict += p->m.argmax_strict;
 		x[i] = p->m.value[VN_M_KL_MEAN];
 		worst = vn_ascending(&x[i], &x[worst]) > 0 ? i : worst;
@@ -92,7 +92,7 @@ vn_status vn_pool_logits(vn_comparison *c, vn_error *err)
 			break;
 		}
 		c->result.pooled_logits = more;
-		fill_pool(c, &g, in, x);
+		fill_pool(&c->result, &g, in, x);
 		more[c->result.n_pooled_logits++] = g;
 		vn_judge_count_pooled_logits(c, c->result.n_pooled_logits - 1);
 	}

@@ -50,7 +50,7 @@ static void add_step(double *value, const double *of_step, vn_metric m, double n
 
 /* Combines the metrics of all members from those of each, summing in units of `unit`.
  * Returns the index of the worst. */
-static int64_t join_members(const vn_comparison *c, const small_point *in, int n, bool floor, double unit,
+static int64_t join_members(const vn_result *result, const small_point *in, int n, bool floor, double unit,
                             vn_squares *row, vn_size *size, double *value)
 {
 	vn_squares  all = { 0 };
@@ -60,7 +60,7 @@ static int64_t join_members(const vn_comparison *c, const small_point *in, int n
 	for (int m = 0; m < VN_N_METRICS; m++)
 		value[m] = vn_pooled_small_has((vn_metric)m) ? 0.0 : (double)NAN;
 	for (int i = 0; i < n; i++) {
-		const vn_checkpoint *p = &c->result.checkpoint[in[i].point];
+		const vn_checkpoint *p = &result->checkpoint[in[i].point];
 		const double        *v = floor ? p->floor : p->m.value, k = (double)p->m.finite, r = p->m.ref_rms / unit,
 					 d = v[VN_M_RMSE] / unit;
 		row[i] = (vn_squares) { .rr = r * r * k, .cc = r * r * k, .rc = r * r * k, .dd = d * d * k };
@@ -109,32 +109,32 @@ bool vn_pooled_small_breaks_by(const vn_pooled_small *g, double nmse, double flo
 	return kept == 0 || nmse > (1 + 1e-9) * g->step[kept - 1].nmse || nmse >= 2 * g->value[VN_M_NMSE];
 }
 
-static vn_status add_pool(vn_comparison *c, const small_point *in, int n, vn_error *err)
+static vn_status add_pool(vn_result *r, const small_point *in, int n, vn_error *err)
 {
-	vn_pooled_small *more = realloc(c->result.pooled_small, ((size_t)c->result.n_pooled_small + 1) * sizeof *more);
+	vn_pooled_small *more = realloc(r->pooled_small, ((size_t)r->n_pooled_small + 1) * sizeof *more);
 	vn_squares      *row = malloc((size_t)n * sizeof *row);
 	vn_size         *size = malloc((size_t)n * sizeof *size);
 	vn_status        st = VN_OK;
 	double           unit = 0.0;
 
 	if (more)
-		c->result.pooled_small = more;
+		r->pooled_small = more;
 	if (!more || !row || !size) {
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for %d steps", n);
 		goto done;
 	}
-	vn_pooled_small *g = &c->result.pooled_small[c->result.n_pooled_small];
+	vn_pooled_small *g = &r->pooled_small[r->n_pooled_small];
 	*g = (vn_pooled_small) { .n = n };
 	for (int i = 0; i < n; i++) { /* scaled by the largest number, so that no square underflows */
-		vn_checkpoint *p = &c->result.checkpoint[in[i].point];
+		vn_checkpoint *p = &r->checkpoint[in[i].point];
 		unit = fmax(unit, fmax(p->m.ref_rms, fmax(p->m.value[VN_M_RMSE], vn_floor_value(p, VN_M_RMSE))));
-		p->pooled_small = c->result.n_pooled_small;
+		p->pooled_small = r->n_pooled_small;
 		g->numbers += p->m.n;
 	}
 	unit = unit > 0.0 ? unit : 1.0;
-	join_members(c, in, n, true, unit, row, size, g->floor);
-	g->worst = in[join_members(c, in, n, false, unit, row, size, g->value)].point;
-	c->result.n_pooled_small++;
+	join_members(r, in, n, true, unit, row, size, g->floor);
+	g->worst = in[join_members(r, in, n, false, unit, row, size, g->value)].point;
+	r->n_pooled_small++;
 	st = rank_rows(g, row, err);
 done:
 	free(size);
@@ -159,7 +159,7 @@ vn_status vn_pool_small(vn_comparison *c, vn_error *err)
 		for (to = from + 1; to < n && strcmp(in[to].name, in[from].name) == 0; to++)
 			;
 		if (to - from > 1)
-			st = add_pool(c, in + from, to - from, err);
+			st = add_pool(&c->result, in + from, to - from, err);
 	}
 	free(in);
 	return st;

@@ -23,7 +23,7 @@ vn_status vn_contract_weights(vn_comparison *c, const vn_recording *other, const
 
 /* Are the candidate's weights known to differ from the reference's? Then the model's weights are
  * not the candidate's (--allow weights). */
-bool vn_other_weights(const vn_comparison *c);
+bool vn_other_weights(const vn_result *r);
 
 /* Compares only the configs, given as JSON text; NULL: not known. */
 void vn_contract_config(vn_comparison *c, const char *ref, const char *other, const char *who);

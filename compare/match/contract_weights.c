@@ -84,7 +84,7 @@ vn_status vn_contract_weights(vn_comparison *c, const vn_recording *other, const
 	return st;
 }
 
-bool vn_other_weights(const vn_comparison *c)
+bool vn_other_weights(const vn_result *r)
 {
-	return c->result.weights && c->result.weights->n_found > 0;
+	return r->weights && r->weights->n_found > 0;
 }

@@ -41,21 +41,20 @@ static vn_status list_alone(const vn_comparison *c, vn_checkpoint_status status,
 }
 
 /* Does a shipped name map know the names of one side? who and option: words for the note. */
-static vn_status find_map(vn_comparison *c, const alone *a, const char *who, const char *option, const char **map,
+static vn_status find_map(vn_result *r, const alone *a, const char *who, const char *option, const char **map,
                           vn_error *err)
 {
 	int             fits = 0;
 	const vn_status st = a->n < FEWEST_NAMES ? VN_OK : vn_name_map_fit(a->name, a->n, map, &fits, err);
 
 	if (!st && *map)
-		vn_lines_add(&c->result.notes,
-		             "names: %d of %d names that only the %s has are known to the name map %s: add %s %s", fits, a->n,
-		             who, *map, option, *map);
+		vn_lines_add(&r->notes, "names: %d of %d names that only the %s has are known to the name map %s: add %s %s",
+		             fits, a->n, who, *map, option, *map);
 	return st;
 }
 
 /* Notes a name that is no checkpoint's and resembles a checkpoint that the candidate lacks. */
-static void find_misspelt(vn_comparison *c, const alone *extra, const alone *missing)
+static void find_misspelt(vn_result *r, const alone *extra, const alone *missing)
 {
 	for (int i = 0; i < extra->n && i < MOST_MISSPELT; i++) {
 		vn_nearest near;
@@ -64,10 +63,9 @@ static void find_misspelt(vn_comparison *c, const alone *extra, const alone *mis
 			vn_nearest_try(&near, missing->name[k]);
 		if (!vn_nearest_found(&near))
 			continue;
-		c->result.misspelt = true;
-		vn_lines_add(&c->result.notes,
-		             "names: %s is not a checkpoint name; did you mean %s, which the candidate lacks?", extra->name[i],
-		             vn_nearest_found(&near));
+		r->misspelt = true;
+		vn_lines_add(&r->notes, "names: %s is not a checkpoint name; did you mean %s, which the candidate lacks?",
+		             extra->name[i], vn_nearest_found(&near));
 	}
 }
 
@@ -78,9 +76,9 @@ vn_status vn_match_names(vn_comparison *c, vn_error *err)
 
 	if (!(st = list_alone(c, VN_EXTRA, false, &theirs, err)) && !(st = list_alone(c, VN_MISSING, false, &ours, err)) &&
 	    !(st = list_alone(c, VN_MISSING, true, &missing, err)) &&
-	    !(st = find_map(c, &theirs, "candidate", "--names", &c->result.cand_map, err)) &&
-	    !(st = find_map(c, &ours, "reference", "--ref-names", &c->result.ref_map, err)) && !c->result.cand_map)
-		find_misspelt(c, &theirs, &missing);
+	    !(st = find_map(&c->result, &theirs, "candidate", "--names", &c->result.cand_map, err)) &&
+	    !(st = find_map(&c->result, &ours, "reference", "--ref-names", &c->result.ref_map, err)) && !c->result.cand_map)
+		find_misspelt(&c->result, &theirs, &missing);
 	free(theirs.name);
 	free(ours.name);
 	free(missing.name);

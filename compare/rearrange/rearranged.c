@@ -71,13 +71,13 @@ bool vn_rearrange_could_hold(const vn_rearranged *r, int entry)
 
 	return e != me && e->step == me->step && e->dtype == me->dtype && e->same_as < 0 &&
 	       strcmp(e->name, me->name) != 0 && vn_shape_count(&e->shape) == r->n &&
-	       !vn_rearrange_is_wrong_itself(r->t->c, entry);
+	       !vn_rearrange_is_wrong_itself(&r->t->c->result, entry);
 }
 
-bool vn_rearrange_is_wrong_itself(const vn_comparison *c, int entry)
+bool vn_rearrange_is_wrong_itself(const vn_result *r, int entry)
 {
-	for (int i = 0; i < c->result.n_checkpoints; i++)
-		if (c->result.checkpoint[i].cand == entry && vn_local_beyond(&c->result.checkpoint[i]))
+	for (int i = 0; i < r->n_checkpoints; i++)
+		if (r->checkpoint[i].cand == entry && vn_local_beyond(&r->checkpoint[i]))
 			return true;
 	return false;
 }

@@ -37,7 +37,7 @@ bool vn_rearrange_could_hold(const vn_rearranged *r, int entry);
 /* Is the candidate's tensor `entry` itself the result of a wrong operation? If so, equal numbers do
  * not show that the wrong buffer was recorded: one mistake may make both tensors, such as uniform
  * probabilities in every layer. */
-bool vn_rearrange_is_wrong_itself(const vn_comparison *c, int entry);
+bool vn_rearrange_is_wrong_itself(const vn_result *r, int entry);
 /* Is any number finite? Two tensors that are NaN everywhere may come from one overflow, so they do
  * not show a copy. */
 bool vn_rearrange_any_finite(const double *x, int64_t n);

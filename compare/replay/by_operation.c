@@ -30,10 +30,10 @@ static vn_check check_of(const vn_checkpoint *p)
 	return k;
 }
 
-static vn_status add_check(vn_comparison *c, vn_checkpoint *p, vn_error *err)
+static vn_status add_check(vn_result *r, vn_checkpoint *p, vn_error *err)
 {
 	const vn_check  k = check_of(p);
-	const vn_status st = vn_checks_add(&c->result.terms, p, &k, err);
+	const vn_status st = vn_checks_add(&r->terms, p, &k, err);
 
 	if (st)
 		return st;
@@ -60,7 +60,7 @@ static vn_status check_operations(vn_comparison *c, vn_error *err)
 			continue;
 		vn_limits_for(c->request.limits, p->name, &set);
 		if (!set.permission[VN_PERMIT_OPERATION])
-			st = add_check(c, p, err);
+			st = add_check(&c->result, p, err);
 	}
 	return st;
 }
@@ -89,13 +89,13 @@ static bool same_numbers(const vn_checkpoint *p, const vn_checkpoint *q)
 	       p->m.value[VN_M_NMSE] == q->m.value[VN_M_NMSE] && p->m.value[VN_M_MAX_ABS] == q->m.value[VN_M_MAX_ABS];
 }
 
-static bool cleared_by_name(const vn_comparison *c, int i)
+static bool cleared_by_name(const vn_result *r, int i)
 {
-	const vn_checkpoint *p = &c->result.checkpoint[i];
+	const vn_checkpoint *p = &r->checkpoint[i];
 	if (p->replayed)
 		return is_cleared(p);
 	return (i > 0 && is_cleared(p - 1) && same_numbers(p, p - 1)) ||
-	       (i + 1 < c->result.n_checkpoints && is_cleared(p + 1) && same_numbers(p, p + 1));
+	       (i + 1 < r->n_checkpoints && is_cleared(p + 1) && same_numbers(p, p + 1));
 }
 
 static void note_reached(void *context, size_t step, int value, bool all_rows)
@@ -114,7 +114,7 @@ static void walk_step(step_values *w, int from, int to)
 		w->own[v] = UNSEEN;
 	for (int i = from; i < to; i++) {
 		const vn_checkpoint *p = &w->c->result.checkpoint[i];
-		const bool           good = p->m.n && p->value >= 0 && cleared_by_name(w->c, i);
+		const bool           good = p->m.n && p->value >= 0 && cleared_by_name(&w->c->result, i);
 		if (p->value >= 0 && p->m.n)
 			w->own[p->value] = good && w->own[p->value] != BAD ? GOOD : BAD;
 	}
@@ -169,20 +169,20 @@ static bool only_accumulated(vn_comparison *c, const vn_checkpoint *p, bool all)
 	return !set.permission[VN_PERMIT_ACCUMULATED];
 }
 
-static void forgive_checkpoint(vn_comparison *c, vn_checkpoint *p)
+static void forgive_checkpoint(vn_result *r, vn_checkpoint *p)
 {
 	p->status = VN_ACCUMULATED;
 	p->fails = false;
 	if (p->pooled_small >= 0)
-		c->result.pooled_small[p->pooled_small].outside = false;
+		r->pooled_small[p->pooled_small].outside = false;
 	if (p->channels >= 0)
-		c->result.channel_pool[p->channels].outside = false;
+		r->channel_pool[p->channels].outside = false;
 }
 
-static int end_of_step(const vn_comparison *c, int from)
+static int end_of_step(const vn_result *r, int from)
 {
 	int to = from + 1;
-	while (to < c->result.n_checkpoints && c->result.checkpoint[to].step == c->result.checkpoint[from].step)
+	while (to < r->n_checkpoints && r->checkpoint[to].step == r->checkpoint[from].step)
 		to++;
 	return to;
 }
@@ -196,7 +196,7 @@ static void forgive_accumulated(vn_comparison *c, step_values *w, bool *clear)
 		w->before[v] = true;
 	/* extra checkpoints come last, whatever their step */
 	for (int to; from < c->result.n_checkpoints && p[from].step > last; from = to) {
-		to = end_of_step(c, from);
+		to = end_of_step(&c->result, from);
 		last = p[from].step;
 		w->step = (size_t)last;
 		walk_step(w, from, to);
@@ -208,12 +208,12 @@ static void forgive_accumulated(vn_comparison *c, step_values *w, bool *clear)
 			w->before[p[from].value] = false;
 	for (int i = 0; i < c->result.n_checkpoints; i++)
 		if (clear[i] && only_accumulated(c, &p[i], w->before[p[i].value]))
-			forgive_checkpoint(c, &c->result.checkpoint[i]);
+			forgive_checkpoint(&c->result, &c->result.checkpoint[i]);
 }
 
 vn_status vn_replay_judge_operations(vn_comparison *c, vn_error *err)
 {
-	const bool asked = c->result.replayed && !vn_other_weights(c);
+	const bool asked = c->result.replayed && !vn_other_weights(&c->result);
 	vn_status  st = asked ? check_operations(c, err) : VN_OK;
 
 	if (st || !asked || !c->opened.plan)

@@ -145,7 +145,7 @@ static vn_status measure_point(floor_pass *s, vn_checkpoint *p, const vn_node_ou
 		else {
 			vn_judge_floor_set(p, &job.m);
 			s->worst[p - s->c->result.checkpoint] = job.m.worst_nmse_token;
-			return vn_floor_channels_keep(s->c, p, 0, &f, err);
+			return vn_floor_channels_keep(&s->c->result, p, 0, &f, err);
 		}
 	}
 	if (!fine)
@@ -160,8 +160,8 @@ static vn_status measure_point(floor_pass *s, vn_checkpoint *p, const vn_node_ou
 		vn_judge_floor_set(p, &job.m);
 	if (s->twice)
 		vn_judge_floor_join(p, &job.m);
-	st = vn_floor_channels_keep(s->c, p, 0, &f, err);
-	return st ? st : vn_floor_channels_keep(s->c, p, 1, &x, err);
+	st = vn_floor_channels_keep(&s->c->result, p, 0, &f, err);
+	return st ? st : vn_floor_channels_keep(&s->c->result, p, 1, &x, err);
 }
 
 /* Measures the node's outputs. All engines make the same ones in the same order. */
@@ -260,7 +260,7 @@ static vn_status run_in(floor_pass *s, vn_policy policy, const vn_policy *fine, 
 		vn_replay_engine_close(&s->e[i]);
 	if (!st && (fine || !s->own))
 		st = vn_floor_channels_take(s->c, fine != NULL, s->joins, s->twice, err);
-	vn_floor_channels_drop(s->c);
+	vn_floor_channels_drop(&s->c->result);
 	return st;
 }
 

@@ -189,7 +189,7 @@ static vn_status walk_steps(vn_replay *r, const vn_step *step, int steps, vn_err
 static bool is_wanted(const vn_comparison *c)
 {
 	const vn_replay_when when = c->request.options->replay;
-	bool                 wanted = when == VN_REPLAY_ALWAYS || (when == VN_REPLAY_SAME && !vn_other_weights(c));
+	bool                 wanted = when == VN_REPLAY_ALWAYS || (when == VN_REPLAY_SAME && !vn_other_weights(&c->result));
 
 	for (int i = 0; !wanted && when != VN_REPLAY_NEVER && i < c->result.n_checkpoints; i++)
 		wanted = c->result.checkpoint[i].fails;
@@ -197,14 +197,14 @@ static bool is_wanted(const vn_comparison *c)
 }
 
 /* How small a fault the checkpoint with the longest span can show, in the step that shows most. */
-static void say_what_spans_show(vn_comparison *c)
+static void say_what_spans_show(vn_result *r)
 {
 	const vn_checkpoint *longest = NULL;
 	char                 label[VN_LABEL], more[60] = "";
 	int                  n = 0;
 
-	for (int i = 0; i < c->result.n_checkpoints; i++) {
-		const vn_checkpoint *p = &c->result.checkpoint[i];
+	for (int i = 0; i < r->n_checkpoints; i++) {
+		const vn_checkpoint *p = &r->checkpoint[i];
 		if (!p->replayed || !(p->replay.slack > 0) || p->replay.span <= VN_SPAN_CLEARED)
 			continue;
 		n++;
@@ -212,8 +212,8 @@ static void say_what_spans_show(vn_comparison *c)
 	}
 	if (!longest)
 		return;
-	for (int i = 0; i < c->result.n_checkpoints; i++) {
-		const vn_checkpoint *p = &c->result.checkpoint[i];
+	for (int i = 0; i < r->n_checkpoints; i++) {
+		const vn_checkpoint *p = &r->checkpoint[i];
 		if (p->replayed && p->replay.slack > 0 && strcmp(p->name, longest->name) == 0 &&
 		    vn_local_least_seen(&p->replay) < vn_local_least_seen(&longest->replay))
 			longest = p;
@@ -221,7 +221,7 @@ static void say_what_spans_show(vn_comparison *c)
 	if (n > 1)
 		snprintf(more, sizeof more, " (%d more checkpoint%s such gaps)", n - 1, n == 2 ? " has" : "s have");
 	vn_lines_add(
-		&c->result.notes,
+		&r->notes,
 		"replay: %d operations before %s were not recorded%s; a fault in them shows if it changes this tensor by "
 		"more than %.1e of its norm",
 		longest->replay.span - 1, vn_label(longest, label), more, vn_local_least_seen(&longest->replay));
@@ -247,7 +247,7 @@ vn_status vn_replay_run(vn_comparison *c, vn_error *err)
 		close_engines(&r);
 	} while (again);
 	if (!st)
-		say_what_spans_show(c);
+		say_what_spans_show(&c->result);
 	/* The comparison stands without it. */
 	if (st && !vn_status_ends_job(st)) {
 		vn_lines_add(&c->result.warnings, "replay stopped before the end: %s", err->text);

@@ -45,13 +45,12 @@ static json_t *side_json(const vn_detail *d, int which, const vn_entry *e, doubl
 	return j;
 }
 
-static json_t *inputs_json(const vn_comparison *c, const vn_detail *d)
+static json_t *inputs_json(const vn_result *r, const vn_detail *d)
 {
 	json_t *a = d->n_input < 0 ? json_null() : json_array();
 	for (int i = 0; i < d->n_input; i++)
-		json_array_append_new(a,
-		                      json_pack("{s:o, s:s}", "name", vn_json_name(&c->result.checkpoint[d->input[i]]),
-		                                "status", vn_checkpoint_status_text(c->result.checkpoint[d->input[i]].status)));
+		json_array_append_new(a, json_pack("{s:o, s:s}", "name", vn_json_name(&r->checkpoint[d->input[i]]), "status",
+		                                   vn_checkpoint_status_text(r->checkpoint[d->input[i]].status)));
 	return a;
 }
 
@@ -125,7 +124,7 @@ json_t *vn_json_detail(const vn_comparison *c, const vn_detail *x)
 		j, "around", json_pack("{s:I, s:o}", "from", (json_int_t)x->around_at, "where", vn_json_text(x->around_where)));
 	json_object_set_new(j, "reference", side_json(x, 0, r, p->m.ref_at));
 	json_object_set_new(j, "candidate", side_json(x, 1, d, p->m.cand_at));
-	json_object_set_new(j, "inputs", inputs_json(c, x));
+	json_object_set_new(j, "inputs", inputs_json(&c->result, x));
 	if (x->n_input < 0)
 		json_object_set_new(j, "inputs_are",
 		                    json_string(c->opened.plan ? "the plan does not name this checkpoint"

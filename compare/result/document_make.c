@@ -23,18 +23,17 @@ static json_t *of_scores(const double *value)
 	return j;
 }
 
-static json_t *pools_json(const vn_comparison *c)
+static json_t *pools_json(const vn_result *r)
 {
 	json_t *a = json_array();
-	for (int i = 0; i < c->result.n_pooled_logits; i++) {
-		const vn_pooled_logits *g = &c->result.pooled_logits[i];
-		json_array_append_new(a,
-		                      json_pack("{s:o, s:i, s:i, s:i, s:o, s:o, s:f, s:o, s:o}", "name", vn_json_text(g->name),
-		                                "steps", g->n, "first", c->result.checkpoint[g->first].step, "last",
-		                                c->result.checkpoint[g->last].step, "metrics", of_scores(g->value), "floor",
-		                                isnan(g->floor[VN_M_KL_MEAN]) ? json_null() : of_scores(g->floor),
-		                                "argmax_strict", g->argmax_strict, "kl_mean_half", vn_json_real(g->kl_half),
-		                                "worst", vn_json_name(&c->result.checkpoint[g->worst])));
+	for (int i = 0; i < r->n_pooled_logits; i++) {
+		const vn_pooled_logits *g = &r->pooled_logits[i];
+		json_array_append_new(a, json_pack("{s:o, s:i, s:i, s:i, s:o, s:o, s:f, s:o, s:o}", "name",
+		                                   vn_json_text(g->name), "steps", g->n, "first", r->checkpoint[g->first].step,
+		                                   "last", r->checkpoint[g->last].step, "metrics", of_scores(g->value), "floor",
+		                                   isnan(g->floor[VN_M_KL_MEAN]) ? json_null() : of_scores(g->floor),
+		                                   "argmax_strict", g->argmax_strict, "kl_mean_half", vn_json_real(g->kl_half),
+		                                   "worst", vn_json_name(&r->checkpoint[g->worst])));
 	}
 	return a;
 }
@@ -119,11 +118,11 @@ static json_t *plan_json(const vn_opened *o)
 	return nodes;
 }
 
-static json_t *origins_json(const vn_comparison *c)
+static json_t *origins_json(const vn_result *r)
 {
 	json_t *a = json_array();
-	for (int i = 0; i < c->result.n_origins; i++)
-		json_array_append_new(a, vn_json_name(&c->result.checkpoint[c->result.origins[i]]));
+	for (int i = 0; i < r->n_origins; i++)
+		json_array_append_new(a, vn_json_name(&r->checkpoint[r->origins[i]]));
 	return a;
 }
 
@@ -162,7 +161,7 @@ static void fill_members(vn_document *doc, const vn_comparison *c, const char *c
 	doc->schema = json_string(VN_DOCUMENT_SCHEMA);
 	doc->verdict = json_string(!r->within ? "outside" : known ? "known" : "within");
 	doc->first_divergence = doc->first >= 0 ? vn_json_name(&r->checkpoint[doc->first]) : json_null();
-	doc->origins = origins_json(c);
+	doc->origins = origins_json(&c->result);
 	doc->explanations = r->why ? vn_json_explanations(c) : NULL;
 	doc->digests = json_pack("{s:I, s:I, s:I}", "checked", (json_int_t)(digests->checked + digests->wrong), "wrong",
 	                         (json_int_t)digests->wrong, "without", (json_int_t)digests->without);
@@ -181,16 +180,16 @@ static void fill_members(vn_document *doc, const vn_comparison *c, const char *c
 	doc->bitwise = json_boolean(c->request.options->bitwise);
 	doc->replayed = json_boolean(r->replayed);
 	doc->plan = plan_json(&c->opened);
-	doc->steps_together = pools_json(c);
+	doc->steps_together = pools_json(&c->result);
 }
 
 /* The first divergence, else the first checkpoint that cannot be judged, else -1. */
-static int first_failure(const vn_comparison *c)
+static int first_failure(const vn_result *r)
 {
-	for (int i = 0; c->result.first < 0 && i < c->result.n_checkpoints; i++)
-		if (c->result.checkpoint[i].fails)
+	for (int i = 0; r->first < 0 && i < r->n_checkpoints; i++)
+		if (r->checkpoint[i].fails)
 			return i;
-	return c->result.first;
+	return r->first;
 }
 
 vn_status vn_document_of(vn_comparison *c, int most, const char *chosen, vn_document *doc, vn_error *err)
@@ -198,7 +197,7 @@ vn_status vn_document_of(vn_comparison *c, int most, const char *chosen, vn_docu
 	*doc = (vn_document) {
 		.checkpoint = c->result.checkpoint,
 		.n = c->result.n_checkpoints,
-		.first = first_failure(c),
+		.first = first_failure(&c->result),
 		.divergence = c->result.first,
 		.origin = c->result.origins,
 		.n_origins = c->result.n_origins,

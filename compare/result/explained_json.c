@@ -35,7 +35,7 @@ static json_t *trials_json(const vn_comparison *c, const vn_findings *x, bool an
 {
 	json_t *a = json_array();
 	for (int i = 0; i < x->n; i++)
-		if (answers == (i < x->n_alias && (i == 0 || vn_alias_in_all_steps(c, c->result.why, x, i))))
+		if (answers == (i < x->n_alias && (i == 0 || vn_alias_in_all_steps(&c->result, c->result.why, x, i))))
 			json_array_append_new(a, trial_json(&c->opened, &x->by[i]));
 	return a;
 }

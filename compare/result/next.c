@@ -160,12 +160,12 @@ static void after_explain(const vn_comparison *c, vn_lines *lines)
 }
 
 /* The checkpoint where the error starts, or else the first of another shape; -1: none. */
-static int worth_a_look(const vn_comparison *c)
+static int worth_a_look(const vn_result *r)
 {
-	for (int i = 0; c->result.first < 0 && i < c->result.n_checkpoints; i++)
-		if (c->result.checkpoint[i].status == VN_MISSHAPEN)
+	for (int i = 0; r->first < 0 && i < r->n_checkpoints; i++)
+		if (r->checkpoint[i].status == VN_MISSHAPEN)
 			return i;
-	return c->result.first;
+	return r->first;
 }
 
 /* Are the names another engine's? They must be translated before anything else can be said. */
@@ -197,7 +197,7 @@ static void after_failure(const vn_comparison *c, vn_lines *lines)
 		vn_runs_add(lines, (const char *[]) { "show", vn_recording_path(c->opened.cand) }, 2);
 	else if (!c->result.n_status[VN_OUTSIDE] && !c->result.n_status[VN_MISSHAPEN] && absent && !allowed)
 		add_again(c, "compare", VN_ALLOW_MISSING | VN_ALLOW_EXTRA, NULL, NULL, lines);
-	if (!c->result.why && vn_recording_path(c->opened.cand) && (at = worth_a_look(c)) >= 0)
+	if (!c->result.why && vn_recording_path(c->opened.cand) && (at = worth_a_look(&c->result)) >= 0)
 		add_show(c, at, lines);
 }
 

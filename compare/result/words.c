@@ -89,11 +89,11 @@ const char *vn_report_say_counts(const vn_comparison *c, char text[VN_WORDS])
 	return text;
 }
 
-static int count_origins(const vn_comparison *c, bool (*is)(const vn_checkpoint *))
+static int count_origins(const vn_result *r, bool (*is)(const vn_checkpoint *))
 {
 	int n = 0;
-	for (int i = 0; i < c->result.n_origins; i++)
-		n += is(&c->result.checkpoint[c->result.origins[i]]);
+	for (int i = 0; i < r->n_origins; i++)
+		n += is(&r->checkpoint[r->origins[i]]);
 	return n;
 }
 
@@ -110,20 +110,20 @@ static bool is_inside(const vn_checkpoint *p)
 }
 
 /* The first checkpoint that shows an overwritten one; NULL. */
-static const vn_checkpoint *first_overwritten(const vn_comparison *c)
+static const vn_checkpoint *first_overwritten(const vn_result *r)
 {
-	for (int i = 0; i < c->result.n_checkpoints; i++)
-		if (c->result.checkpoint[i].overwritten)
-			return &c->result.checkpoint[i];
+	for (int i = 0; i < r->n_checkpoints; i++)
+		if (r->checkpoint[i].overwritten)
+			return &r->checkpoint[i];
 	return NULL;
 }
 
 /* Number of checkpoints outside their limits that were not recomputed. */
-static int not_recomputed(const vn_comparison *c)
+static int not_recomputed(const vn_result *r)
 {
 	int n = 0;
-	for (int i = 0; i < c->result.n_checkpoints; i++)
-		n += c->result.checkpoint[i].fails && c->result.checkpoint[i].m.n && !c->result.checkpoint[i].replayed;
+	for (int i = 0; i < r->n_checkpoints; i++)
+		n += r->checkpoint[i].fails && r->checkpoint[i].m.n && !r->checkpoint[i].replayed;
 	return n;
 }
 
@@ -145,8 +145,8 @@ static void several_origins(const vn_comparison *c, char text[VN_WORDS])
 	const vn_checkpoint *origin = &c->result.checkpoint[c->result.origins[0]];
 	char                 label[VN_LABEL], words[VN_WORDS];
 	const char          *cause = say_cause(origin, words);
-	const int            n = count_origins(c, is_wrong_capture), orders = count_origins(c, vn_local_is_order),
-			  inside = count_origins(c, is_inside);
+	const int n = count_origins(&c->result, is_wrong_capture), orders = count_origins(&c->result, vn_local_is_order),
+			  inside = count_origins(&c->result, is_inside);
 	vn_text_add(text, VN_WORDS, "The error starts at %d places; the first is %s%s%s", c->result.n_origins,
 	            vn_label(origin, label), cause ? ": " : "", cause ? cause : "");
 	if (inside)
@@ -168,7 +168,7 @@ static void several_origins(const vn_comparison *c, char text[VN_WORDS])
  * shows it. */
 static const char *say_outside(const vn_comparison *c, const vn_checkpoint *first, char text[VN_WORDS])
 {
-	const int n = not_recomputed(c);
+	const int n = not_recomputed(&c->result);
 
 	if (first->invalid_floor)
 		return first->detail ? first->detail : "its floor is not valid";
@@ -191,7 +191,7 @@ const char *vn_report_say_start(const vn_comparison *c, char text[VN_WORDS])
 {
 	const vn_checkpoint *first = c->result.first >= 0 ? &c->result.checkpoint[c->result.first] : NULL,
 						*origin = c->result.n_origins ? &c->result.checkpoint[c->result.origins[0]] : NULL,
-						*replaced = first_overwritten(c);
+						*replaced = first_overwritten(&c->result);
 	char        label[VN_LABEL], words[VN_WORDS];
 	const char *why = first ? say_outside(c, first, words) : NULL;
 	text[0] = 0;
@@ -229,11 +229,11 @@ static const char *say_inputs(const vn_comparison *c)
 
 const char *vn_report_say_origin(const vn_comparison *c)
 {
-	if (c->result.n_origins && count_origins(c, vn_local_is_order) == c->result.n_origins)
+	if (c->result.n_origins && count_origins(&c->result, vn_local_is_order) == c->result.n_origins)
 		return c->result.n_origins > 1
 		           ? "their columns are in another order, not a mistake (the operations that read them use that order)"
 		           : "its columns are in another order, not a mistake (the operation that reads it uses that order)";
-	if (c->result.n_origins && count_origins(c, is_wrong_capture) == c->result.n_origins)
+	if (c->result.n_origins && count_origins(&c->result, is_wrong_capture) == c->result.n_origins)
 		return c->result.n_origins > 1
 		           ? "captured wrongly, or changed after the capture (the operations that read them used the right "
 		             "numbers)"

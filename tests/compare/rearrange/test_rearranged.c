@@ -43,8 +43,8 @@ static void the_operation_of_another_checkpoint_may_be_wrong_itself(void)
 
 	compare_llama(&e, "R1@layer1.q_rope");
 	const vn_comparison *c = &e.compared.c;
-	CU_ASSERT_TRUE(vn_rearrange_is_wrong_itself(c, checkpoint_at(&e, "layer1.q_rope", 0)->cand));
-	CU_ASSERT_FALSE(vn_rearrange_is_wrong_itself(c, checkpoint_at(&e, "layer1.q_proj", 0)->cand));
+	CU_ASSERT_TRUE(vn_rearrange_is_wrong_itself(&c->result, checkpoint_at(&e, "layer1.q_rope", 0)->cand));
+	CU_ASSERT_FALSE(vn_rearrange_is_wrong_itself(&c->result, checkpoint_at(&e, "layer1.q_proj", 0)->cand));
 	finish(&e.compared);
 }
 
