@@ -183,11 +183,9 @@ static void print_use(const settings *k, const vn_limits_use *u)
 	show_metrics();
 }
 
-/* Opens the recording as compare would. The caller closes *both even after a failure. */
-static vn_status open_recording(const settings *k, vn_comparison *both, vn_error *err)
+/* Both sides are the recording, with its names as compare would have them. */
+static vn_sides sides_of(const settings *k)
 {
-	if (!k->n_maps)
-		return vn_recording_open(k->recording, &both->opened.ref, err);
 	vn_sides sides = { .ref = k->recording,
 		               .cand = &k->recording,
 		               .n_cand = 1,
@@ -196,7 +194,7 @@ static vn_status open_recording(const settings *k, vn_comparison *both, vn_error
 		               .batch_row = -1 };
 	memcpy(sides.names, k->map, sizeof k->map);
 	memcpy(sides.ref_names, k->map, sizeof k->map);
-	return vn_sides_open(&sides, both, err);
+	return sides;
 }
 
 int cmd_limits(int argc, char **argv)
@@ -210,9 +208,10 @@ int cmd_limits(int argc, char **argv)
 	if (said)
 		return said == 1 ? 0 : 2;
 
-	vn_status st = vn_limits_open(k.file, &u.limits, &err);
+	const vn_sides sides = sides_of(&k);
+	vn_status      st = vn_limits_open(k.file, &u.limits, &err);
 	if (!st && k.recording)
-		st = open_recording(&k, &both, &err);
+		st = k.n_maps ? vn_sides_open(&sides, &both, &err) : vn_recording_open(k.recording, &both.opened.ref, &err);
 	if (!st) {
 		u.recording = both.opened.ref;
 		if (!both.opened.ref) {

@@ -1,6 +1,7 @@
 /* compare_pair.c: one recording judged by another: verdict, reports, messages. */
 #include "compare/compare_line.h"
 
+#include "compare/result/next.h"
 #include "compare/result/words.h"
 #include "capture/file/output.h"
 
@@ -95,14 +96,17 @@ static void report_refused(const vn_compare_line *k, const vn_comparison *c, con
 {
 	vn_output out;
 	vn_error  err;
+	vn_lines  next = { 0 };
 
+	vn_next_after_refusal(c, &next);
 	for (int i = 0; i < k->n_reports; i++) {
 		if (k->report[i].path || k->report[i].form->write != vn_report_json ||
 		    vn_output_open(&out, NULL, VN_PLACE_REPORT, false, &err))
 			continue;
-		const vn_status written = vn_report_refused(c, why, out.file, &err);
+		const vn_status written = vn_report_refused(why, &c->result.refusals, &next, out.file, &err);
 		vn_output_close(&out, written, &err);
 	}
+	vn_lines_free(&next);
 }
 
 vn_pair_outcome vn_compare_pair(const vn_compare_line *k)

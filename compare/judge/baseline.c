@@ -131,7 +131,7 @@ static vn_status find_before(const baseline *b, const vn_checkpoint *c, before *
 static vn_status same_subject(const vn_comparison *c, const baseline *b, vn_error *err)
 {
 	vn_subject    now;
-	vn_status     st = vn_subject_of(c, &now, err);
+	vn_status     st = vn_subject_of(&c->request, &c->opened, &now, err);
 	const json_t *then = json_object_get(b->root, "subject");
 	if (st)
 		return st;

@@ -80,32 +80,29 @@ static const char *precision_of(const vn_recording *r)
 	return vn_facts_get(vn_recording_run(r), "precision");
 }
 
-static const char *candidate_precision(const vn_comparison *c)
+static const char *candidate_precision(const vn_request *q, const vn_opened *o)
 {
-	return c->request.options->precision ? vn_policy_name(*c->request.options->precision)
-	       : c->request.infers           ? vn_policy_name(c->request.inferred)
-	                                     : precision_of(c->opened.cand);
+	return q->options->precision ? vn_policy_name(*q->options->precision)
+	       : q->infers           ? vn_policy_name(q->inferred)
+	                             : precision_of(o->cand);
 }
 
-vn_status vn_subject_of(const vn_comparison *c, vn_subject *s, vn_error *err)
+vn_status vn_subject_of(const vn_request *q, const vn_opened *o, vn_subject *s, vn_error *err)
 {
 	vn_status st;
 	*s = (vn_subject) { 0 };
-	if ((st = digest_tokens(c->opened.ref, s, err)) || (st = digest_weights(c->opened.ref, s, REF_WEIGHTS, err)) ||
-	    (st = digest_weights(c->opened.cand, s, CAND_WEIGHTS, err)))
+	if ((st = digest_tokens(o->ref, s, err)) || (st = digest_weights(o->ref, s, REF_WEIGHTS, err)) ||
+	    (st = digest_weights(o->cand, s, CAND_WEIGHTS, err)))
 		return st;
-	digest_config(vn_recording_config(c->opened.ref) ? vn_recording_config(c->opened.ref)
-	                                                 : vn_recording_config(c->opened.cand),
-	              s);
-	put_value(s, REF_PRECISION, precision_of(c->opened.ref));
-	put_value(s, CAND_PRECISION, candidate_precision(c));
-	put_value(s, LIMITS, c->request.limits->digest.hex);
-	if (c->opened.floor)
-		put_value(s, FLOOR, precision_of(c->opened.floor) ? precision_of(c->opened.floor) : "of unknown precision");
-	else if (c->request.options->model)
+	digest_config(vn_recording_config(o->ref) ? vn_recording_config(o->ref) : vn_recording_config(o->cand), s);
+	put_value(s, REF_PRECISION, precision_of(o->ref));
+	put_value(s, CAND_PRECISION, candidate_precision(q, o));
+	put_value(s, LIMITS, q->limits->digest.hex);
+	if (o->floor)
+		put_value(s, FLOOR, precision_of(o->floor) ? precision_of(o->floor) : "of unknown precision");
+	else if (q->options->model)
 		put_value(s, FLOOR,
-		          c->request.options->floor_policy ? vn_policy_name(*c->request.options->floor_policy)
-		                                           : candidate_precision(c));
+		          q->options->floor_policy ? vn_policy_name(*q->options->floor_policy) : candidate_precision(q, o));
 	else
 		put_value(s, FLOOR, "none");
 	return VN_OK;

@@ -17,6 +17,6 @@ typedef struct vn_subject {
 } vn_subject;
 extern const char *const vn_subject_key[VN_SUBJECTS]; /* keys in JSON */
 /* Fills *s. Fails if memory runs out or the weights of a recording cannot be read. */
-vn_status                vn_subject_of(const vn_comparison *c, vn_subject *s, vn_error *err);
+vn_status                vn_subject_of(const vn_request *q, const vn_opened *o, vn_subject *s, vn_error *err);
 
 #endif

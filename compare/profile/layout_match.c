@@ -21,15 +21,15 @@
 
 /* One pair of tensors, and the search for the candidate's elements in the reference. */
 typedef struct search {
-	const vn_comparison *c;
-	const vn_entry      *re, *ce;
-	vn_numbers          *ref, *cand;
-	const vn_shape      *shape;
-	int64_t              n;
-	double               own, limit;     /* own: nmse in its own place; limit: nmse a match must reach */
-	int64_t              at[VN_SAMPLED]; /* flat positions */
-	int                  sampled;
-	vn_layout_match     *best;
+	const vn_opened *o;
+	const vn_entry  *re, *ce;
+	vn_numbers      *ref, *cand;
+	const vn_shape  *shape;
+	int64_t          n;
+	double           own, limit;     /* own: nmse in its own place; limit: nmse a match must reach */
+	int64_t          at[VN_SAMPLED]; /* flat positions */
+	int              sampled;
+	vn_layout_match *best;
 } search;
 
 /* ---- a map from the reference's positions to the candidate's --------------------------------- */
@@ -135,12 +135,12 @@ static vn_status try_others(search *s, vn_error *err)
 	int64_t          looked = 0;
 	char             text[VN_LABEL];
 	vn_status        st = VN_OK;
-	for (int i = 0; !st && i < vn_recording_count(s->c->opened.ref); i++) {
-		const vn_entry *e = vn_recording_entry(s->c->opened.ref, i);
+	for (int i = 0; !st && i < vn_recording_count(s->o->ref); i++) {
+		const vn_entry *e = vn_recording_entry(s->o->ref, i);
 		double          nmse;
 		if (e == s->re || s->re->same_as == i || e->same_as >= 0 || vn_shape_count(&e->shape) != s->n)
 			continue;
-		vn_numbers *t = vn_numbers_open(s->c->opened.ref, i, err);
+		vn_numbers *t = vn_numbers_open(s->o->ref, i, err);
 		if (!t)
 			return VN_ERR_NOMEM;
 		if (is_better(s, &m, t, &nmse)) {
@@ -152,7 +152,7 @@ static vn_status try_others(search *s, vn_error *err)
 		st = t->st;
 		vn_numbers_close(t);
 		if ((looked += s->n * (int64_t)vn_dtype_size(e->dtype)) >= LOOKED_AT) {
-			vn_recording_forget(s->c->opened.ref);
+			vn_recording_forget(s->o->ref);
 			looked = 0;
 		}
 	}
@@ -170,11 +170,11 @@ static bool same_digest(const vn_entry *a, const vn_entry *b)
 static void try_own(search *s)
 {
 	char text[VN_LABEL];
-	for (int i = 0; *vn_entry_digest(s->ce).hex && i < vn_recording_count(s->c->opened.cand); i++) {
-		const vn_entry *e = vn_recording_entry(s->c->opened.cand, i);
-		const int       there = vn_recording_find(s->c->opened.ref, e->step, e->name);
+	for (int i = 0; *vn_entry_digest(s->ce).hex && i < vn_recording_count(s->o->cand); i++) {
+		const vn_entry *e = vn_recording_entry(s->o->cand, i);
+		const int       there = vn_recording_find(s->o->ref, e->step, e->name);
 		if (e == s->ce || e->same_as >= 0 || !same_digest(e, s->ce) || there < 0 ||
-		    same_digest(vn_recording_entry(s->c->opened.ref, there), s->re))
+		    same_digest(vn_recording_entry(s->o->ref, there), s->re))
 			continue;
 		write_label(e, text);
 		set_match(
@@ -312,14 +312,12 @@ static vn_status try_heads(search *s, vn_error *err)
 	return VN_OK;
 }
 
-vn_status vn_layout_match_find(const vn_comparison *c, int point, vn_layout_match *r, vn_error *err)
+vn_status vn_layout_match_find(const vn_opened *o, const vn_checkpoint *p, vn_layout_match *r, vn_error *err)
 {
-	const vn_checkpoint *p = &c->result.checkpoint[point];
-	search               s = { .c = c,
-		                       .re = vn_recording_entry(c->opened.ref, p->ref),
-		                       .ce = vn_recording_entry(c->opened.cand, p->cand),
-		                       .best = r };
-	vn_status            st;
+	search s = {
+		.o = o, .re = vn_recording_entry(o->ref, p->ref), .ce = vn_recording_entry(o->cand, p->cand), .best = r
+	};
+	vn_status st;
 
 	*r = (vn_layout_match) { .entry = -1 };
 	s.n = p->m.n;
@@ -329,8 +327,8 @@ vn_status vn_layout_match_find(const vn_comparison *c, int point, vn_layout_matc
 		return VN_OK;
 	s.sampled = vn_sampled_positions(s.n, s.at);
 	s.shape = &s.re->shape;
-	s.ref = vn_numbers_open(c->opened.ref, p->ref, err);
-	s.cand = s.ref ? vn_numbers_open(c->opened.cand, p->cand, err) : NULL;
+	s.ref = vn_numbers_open(o->ref, p->ref, err);
+	s.cand = s.ref ? vn_numbers_open(o->cand, p->cand, err) : NULL;
 	st = s.cand ? VN_OK : VN_ERR_NOMEM;
 	if (!st) {
 		try_arrangements(&s);

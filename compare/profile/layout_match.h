@@ -47,6 +47,6 @@ typedef struct vn_layout_match {
 
 /* Fills *r for a measured checkpoint that is outside. Fails if memory runs out or a file cannot be
  * read. */
-vn_status vn_layout_match_find(const vn_comparison *c, int point, vn_layout_match *r, vn_error *err);
+vn_status vn_layout_match_find(const vn_opened *o, const vn_checkpoint *p, vn_layout_match *r, vn_error *err);
 
 #endif

@@ -152,17 +152,17 @@ static bool is_parallel(const vn_rearranged *r, const vn_entry *e)
  * a checkpoint of the reference that is near. */
 static vn_status try_another_checkpoint(vn_rearranged *r, vn_error *err)
 {
-	const vn_comparison *c = r->t->c;
-	const vn_tensor     *cand = r->like;
-	vn_status            st = VN_OK;
+	vn_recording    *own = r->t->c->opened.cand;
+	const vn_tensor *cand = r->like;
+	vn_status        st = VN_OK;
 
-	for (int i = 0; !st && vn_rearrange_any_finite(r->cand, r->n) && i < vn_recording_count(c->opened.cand); i++) {
-		const vn_entry *e = vn_recording_entry(c->opened.cand, i);
+	for (int i = 0; !st && vn_rearrange_any_finite(r->cand, r->n) && i < vn_recording_count(own); i++) {
+		const vn_entry *e = vn_recording_entry(own, i);
 		vn_trial        h = { .recorder_fault = true };
 		vn_tensor       t;
 		if (!vn_rearrange_could_hold(r, i) || !may_be_taken_for(r, e))
 			continue;
-		if ((st = vn_entry_tensor(c->opened.cand, i, &t, err)))
+		if ((st = vn_entry_tensor(own, i, &t, err)))
 			break;
 		if (memcmp(t.data, cand->data, (size_t)r->n * vn_dtype_size(t.dtype)) == 0) {
 			memcpy(r->a, r->cand, (size_t)r->n * sizeof *r->a);
@@ -175,7 +175,7 @@ static vn_status try_another_checkpoint(vn_rearranged *r, vn_error *err)
 			vn_text_clean(h.recorded_instead, sizeof h.recorded_instead);
 			st = vn_rearranged_judge(r, NULL, &h, err);
 		}
-		vn_recording_release(c->opened.cand, i);
+		vn_recording_release(own, i);
 	}
 	return st;
 }

@@ -128,23 +128,23 @@ static bool is_a_view(const vn_case *t, const vn_entry *e)
 
 static vn_status try_tiles(tiles *x, vn_error *err)
 {
-	const vn_comparison *c = x->r.t->c;
-	int64_t              first, last;
-	vn_status            st;
+	vn_recording *own = x->r.t->c->opened.cand;
+	int64_t       first, last;
+	vn_status     st;
 
 	vn_case_rows_off(x->r.t, x->off, &first, &last);
 	st = try_rows(x, "", NULL, err);
 	if (!st && !vn_case_answered(x->r.t))
 		st = try_channels(x, err);
-	for (int i = 0; !st && i < vn_recording_count(c->opened.cand); i++) {
-		const vn_entry *e = vn_recording_entry(c->opened.cand, i);
+	for (int i = 0; !st && i < vn_recording_count(own); i++) {
+		const vn_entry *e = vn_recording_entry(own, i);
 		vn_tensor       t;
 		if (e->shape.rank < 1 || e->shape.dim[0] != x->T || !vn_rearrange_could_hold(&x->r, i) || is_a_view(x->r.t, e))
 			continue;
-		if ((st = vn_entry_tensor(c->opened.cand, i, &t, err)))
+		if ((st = vn_entry_tensor(own, i, &t, err)))
 			break;
 		st = try_rows(x, e->name, t.data, err);
-		vn_recording_release(c->opened.cand, i);
+		vn_recording_release(own, i);
 	}
 	return st;
 }

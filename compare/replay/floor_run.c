@@ -252,8 +252,12 @@ static vn_status run_in(floor_pass *s, vn_policy policy, const vn_policy *fine, 
 	s->e[0].policy = policy;
 	if (fine)
 		s->e[1].policy = *fine;
-	for (int i = 0; !st && i < s->n; i++)
-		st = vn_replay_engine_open(&s->e[i], s->c, s->names->plan, i == 0, err);
+	for (int i = 0; !st && i < s->n; i++) {
+		const vn_ref_options o = { .policy = s->e[i].policy,
+			                       .threads = s->c->request.options->threads,
+			                       .progress = i == 0 };
+		st = vn_ref_create(s->names->plan, vn_model_weights(s->c->opened.model), &o, &s->e[i].ref, err);
+	}
 	if (!st)
 		st = run_steps(s, err);
 	for (int i = 0; i < s->n; i++)

@@ -131,7 +131,11 @@ static vn_status open_engines(vn_replay *r, const vn_step *step, int steps, vn_e
 	r->e[VN_REPLAY_FINE].policy = vn_policy_fine(r->c->opened.policy);
 	for (int i = 0; !st && i < VN_N_ENGINES; i++) {
 		r->e[i].last = r->last;
-		st = vn_replay_engine_open(&r->e[i], r->c, i == VN_REPLAY_OWN ? r->other : r->plan, i == VN_REPLAY_OWN, err);
+		const vn_ref_options o = { .policy = r->e[i].policy,
+			                       .threads = r->c->request.options->threads,
+			                       .progress = i == VN_REPLAY_OWN };
+		st = vn_ref_create(i == VN_REPLAY_OWN ? r->other : r->plan, vn_model_weights(r->c->opened.model), &o,
+		                   &r->e[i].ref, err);
 	}
 	return st ? st : vn_draws_open(r, step, steps, err);
 }

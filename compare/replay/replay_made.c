@@ -110,13 +110,6 @@ const vn_node_output *vn_replay_made(const vn_replay_engine *e, int value)
 
 /* ---- the engines ----------------------------------------------------------------------------- */
 
-vn_status vn_replay_engine_open(vn_replay_engine *e, const vn_comparison *c, const vn_plan *plan, bool progress,
-                                vn_error *err)
-{
-	const vn_ref_options o = { .policy = e->policy, .threads = c->request.options->threads, .progress = progress };
-	return vn_ref_create(plan, vn_model_weights(c->opened.model), &o, &e->ref, err);
-}
-
 void vn_replay_engine_close(vn_replay_engine *e)
 {
 	vn_ref_ops.destroy(e->ref);

@@ -93,9 +93,7 @@ static inline vn_shape vn_replay_shape(const vn_replay *r, int value)
 
 /* ---- engines, and what they make (replay_made.c; also of the floor's runs) ------------------- */
 
-/* Opens engine e, of e->policy. progress: it shows progress. */
-vn_status vn_replay_engine_open(vn_replay_engine *e, const vn_comparison *c, const vn_plan *plan, bool progress,
-                                vn_error *err);
+/* Destroys the engine e->ref. */
 void      vn_replay_engine_close(vn_replay_engine *e);
 /* Begins a call of the step's tokens: e keeps what each node makes of the values in want, in the
  * step's rows. want NULL: of none. ids: of the whole recording. */

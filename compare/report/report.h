@@ -47,8 +47,8 @@ typedef struct vn_report_form {
 } vn_report_form;
 
 /* Writes the JSON report of a comparison that was refused: schema, the verdict `trouble`, why as
- * `summary`, the refusals, and commands to type now. */
-vn_status vn_report_refused(const vn_comparison *c, const char *why, FILE *out, vn_error *err);
+ * `summary`, the refusals, and commands to type now (next). */
+vn_status vn_report_refused(const char *why, const vn_lines *refusals, const vn_lines *next, FILE *out, vn_error *err);
 
 extern const char *const vn_report_names;                     /* "text|json|...", for help */
 const vn_report_form    *vn_report_at(int i);                 /* by its place in vn_report_names; NULL behind it */

@@ -1,6 +1,5 @@
 /* report_json.c: a document as JSON, and as the data of the HTML page. */
 #include "compare/report/report_page.h"
-#include "compare/result/next.h"
 
 /* ---- the members beside the checkpoints ---------------------------------------------- */
 
@@ -91,18 +90,15 @@ vn_status vn_report_json(const vn_document *doc, const vn_report_options *o, FIL
 	return VN_OK;
 }
 
-vn_status vn_report_refused(const vn_comparison *c, const char *why, FILE *out, vn_error *err)
+vn_status vn_report_refused(const char *why, const vn_lines *refusals, const vn_lines *next, FILE *out, vn_error *err)
 {
-	json_t  *j = json_object();
-	vn_lines next = { 0 };
+	json_t *j = json_object();
 
 	json_object_set_new(j, "schema", json_string(VN_DOCUMENT_SCHEMA));
 	json_object_set_new(j, "verdict", json_string("trouble"));
 	json_object_set_new(j, "summary", vn_json_text(why));
-	json_object_set_new(j, "refusals", vn_json_lines(&c->result.refusals));
-	vn_next_after_refusal(c, &next);
-	json_object_set_new(j, "next", vn_json_lines(&next));
-	vn_lines_free(&next);
+	json_object_set_new(j, "refusals", vn_json_lines(refusals));
+	json_object_set_new(j, "next", vn_json_lines(next));
 	fputs("{\n", out);
 	const bool good = vn_json_print_members(j, out, JSON_INDENT(1), "\n");
 	fputs("}\n", out);

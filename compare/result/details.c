@@ -142,7 +142,7 @@ static vn_status fill_detail(vn_comparison *c, vn_detail *d, int *room, vn_error
 
 	d->n_input = vn_inputs_of(c, d->checkpoint, room, c->result.n_checkpoints);
 	d->input = room;
-	if ((st = read_numbers(c, p, from, d, err)) || (st = vn_layout_match_find(c, d->checkpoint, &d->like, err)))
+	if ((st = read_numbers(c, p, from, d, err)) || (st = vn_layout_match_find(&c->opened, p, &d->like, err)))
 		return st;
 	if (*d->like.words)
 		vn_lines_first(&d->profile.words, d->like.words);

@@ -83,7 +83,7 @@ static json_t *subject_json(const vn_comparison *c)
 {
 	vn_subject s;
 	vn_error   err;
-	if (vn_subject_of(c, &s, &err)) /* without memory the report is no baseline */
+	if (vn_subject_of(&c->request, &c->opened, &s, &err)) /* without memory the report is no baseline */
 		return json_null();
 	json_t *j = json_object();
 	for (int i = 0; i < VN_SUBJECTS; i++)

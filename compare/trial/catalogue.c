@@ -199,12 +199,12 @@ static vn_status try_together(vn_case *t, int fault, const int *fit, int n, vn_e
  * of it). Adds the operations of the layer's other origins after the first n of `place`. */
 static int and_origins(const vn_case *t, int *place, int n)
 {
-	const vn_comparison *c = t->c;
-	const vn_checkpoint *me = &c->result.checkpoint[t->x->checkpoint];
+	const vn_result     *r = &t->c->result;
+	const vn_checkpoint *me = &r->checkpoint[t->x->checkpoint];
 	const vn_plan       *plan = t->site->plan;
 
-	for (int i = 0; i < c->result.n_origins && n < plan->n_nodes; i++) {
-		const vn_checkpoint *p = &c->result.checkpoint[c->result.origins[i]];
+	for (int i = 0; i < r->n_origins && n < plan->n_nodes; i++) {
+		const vn_checkpoint *p = &r->checkpoint[r->origins[i]];
 		const int            v = p->step == me->step && p->layer == me->layer ? vn_plan_find(plan, p->name) : -1;
 		bool                 there = v < 0;
 		for (int k = 0; !there && k < n; k++)
