@@ -11,30 +11,6 @@
  * candidate is outside are always included. */
 enum { WITHIN_ROWS = 4000, WARNINGS = 8 };
 
-const char vn_many_page[] =
-	"<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-	"<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-	"<meta name=\"generator\" content=\"vernier\">\n"
-	"<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; base-uri "
-	"'none'; form-action 'none'\">\n"
-	"<meta name=\"color-scheme\" content=\"light dark\">\n<style>\n"
-	":root { color-scheme: light dark; --back: #fdfdfc; --card: #f4f4f1; --ink: #1c1d1f; --dim: #5d6066; --line: "
-	"#d9d9d4; --good: #1a7a3c; --bad: #b3261e; --out: #f8dcd6; }\n"
-	"@media (prefers-color-scheme: dark) { :root { --back: #15171a; --card: #1e2125; --ink: #e6e7e9; --dim: #a0a5ad; "
-	"--line: #363a40; --good: #65c98a; --bad: #ff8a7d; --out: #4a2320; } }\n"
-	"body { margin: 0 auto; padding: 1rem clamp(.75rem, 3vw, 2rem) 3rem; max-width: 90rem; background: var(--back); "
-	"color: var(--ink); font: 15px/1.45 system-ui, sans-serif; }\n"
-	"h1 { font-size: 1.5rem; } h2 { font-size: 1.1rem; margin-top: 2rem; }\n"
-	".within { color: var(--good); } .outside { color: var(--bad); } .dim { color: var(--dim); }\n"
-	"code, td.n { font-family: ui-monospace, \"DejaVu Sans Mono\", Consolas, monospace; font-size: .88em; }\n"
-	".unprintable { outline: 1px dotted; }\n"
-	".scroll { overflow: auto; max-height: 85vh; }\n"
-	"table { border-collapse: collapse; } th, td { text-align: left; padding: .15rem .7rem .15rem 0; border-bottom: "
-	"1px solid var(--line); vertical-align: top; }\n"
-	"thead th { position: sticky; top: 0; background: var(--card); } tbody th { font-weight: normal; }\n"
-	"td.n { white-space: nowrap; padding-left: .5rem; } td.out { background: var(--out); color: var(--bad); }\n"
-	"</style>\n";
-
 static void print_candidate(const vn_many *m, int i, FILE *out)
 {
 	const vn_many_candidate *x = &m->candidate[i];
@@ -216,7 +192,7 @@ static vn_status print_data(const vn_many *m, FILE *out, vn_error *err)
 
 static vn_status write_vote(const vn_many *m, FILE *out)
 {
-	fprintf(out, "%s<title>", vn_many_page);
+	fprintf(out, "%s<title>", vn_page_plain);
 	print_title(m, out);
 	fputs("</title>\n</head>\n<body>\n", out);
 	print_beginning(m, out);

@@ -48,8 +48,6 @@ const char *vn_many_say_verdict(const vn_many_candidate *x, char text[VN_MANY_VE
 const char *vn_many_say_all(const vn_many *m);
 enum { VN_MANY_WHO = 200 };
 const char       *vn_many_say_who(const vn_many *m, char text[VN_MANY_WHO]);
-/* The HTML page up to its title, which the caller writes and closes. */
-extern const char vn_many_page[];
 /* Returns one line that explains the cells. */
 const char       *vn_many_legend(const vn_many *m);
 

@@ -65,6 +65,9 @@ VN_REPORT_FORMS(VN_REPORT_WRITER, , )
 /* Writes a checkpoint in full, as lines of text: one of the document's divergences. */
 void vn_report_full(const vn_document *doc, int divergence, bool colour, FILE *out);
 
+/* An HTML page without a script, up to its title, which the caller writes and closes. */
+extern const char vn_page_plain[];
+
 /* Terminal escapes, or "" without colour. */
 #define VN_RED(colour)        ((colour) ? vn_say_colour[VN_SAY_RED] : "")
 #define VN_GREEN(colour)      ((colour) ? vn_say_colour[VN_SAY_GREEN] : "")

@@ -185,7 +185,7 @@ static void print_head(const vn_table *t, int width, FILE *out)
 {
 	if (t->form == VN_TABLE_HTML)
 		fprintf(out, "%s<title>vernier table</title>\n</head>\n<body>\n<h1>Values of %d checkpoints</h1>\n<ul>\n",
-		        vn_many_page, t->many->n_rows);
+		        vn_page_plain, t->many->n_rows);
 	if (t->form != VN_TABLE_CSV)
 		print_recordings(t, out);
 	if (t->form == VN_TABLE_HTML)

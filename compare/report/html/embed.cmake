@@ -1,4 +1,5 @@
-# embed.cmake: the page of `--format html` as an array of bytes, from its HTML, CSS and JavaScript.
+# embed.cmake: the page of `--format html`, from its HTML, CSS and JavaScript, and plain.html, as
+# arrays of bytes.
 #
 #   cmake -DFROM=compare/report/html -DTO=page.c -P embed.cmake
 #
@@ -40,9 +41,12 @@ string(REPLACE "@SCRIPT_HASH@" "${script_hash}" page "${page}")
 string(REPLACE "@STYLE@" "${style}" page "${page}")
 string(REPLACE "@SCRIPT@" "${script}" page "${page}")
 
-string(HEX "${page}" hex)
-string(REGEX REPLACE "(..)" "0x\\1," bytes "${hex}")
-string(REGEX REPLACE "(0x0a,)" "\\1\n" bytes "${bytes}")
+file(READ ${FROM}/plain.html plain)
+foreach(name page plain)
+	string(HEX "${${name}}" hex)
+	string(REGEX REPLACE "(..)" "0x\\1," bytes "${hex}")
+	string(REGEX REPLACE "(0x0a,)" "\\1\n" ${name} "${bytes}")
+endforeach()
 file(WRITE ${TO}
 	"/* Made by embed.cmake from the files of compare/report/html. */\n#include \"compare/report/report_page.h\"\n\n"
-	"const unsigned char vn_page[] = {\n${bytes}\n0 };\n")
+	"const unsigned char vn_page[] = {\n${page}\n0 };\nconst char vn_page_plain[] = {\n${plain}\n0 };\n")
