@@ -42,6 +42,7 @@ string(REPLACE "@STYLE@" "${style}" page "${page}")
 string(REPLACE "@SCRIPT@" "${script}" page "${page}")
 
 file(READ ${FROM}/plain.html plain)
+string(REGEX REPLACE "\n +" " " plain "${plain}") # a line that goes on
 foreach(name page plain)
 	string(HEX "${${name}}" hex)
 	string(REGEX REPLACE "(..)" "0x\\1," bytes "${hex}")
