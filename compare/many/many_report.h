@@ -47,8 +47,8 @@ const char *vn_many_say_verdict(const vn_many_candidate *x, char text[VN_MANY_VE
  * "2 of 3 candidates outside (A, C), 1 not compared (B)". */
 const char *vn_many_say_all(const vn_many *m);
 enum { VN_MANY_WHO = 200 };
-const char       *vn_many_say_who(const vn_many *m, char text[VN_MANY_WHO]);
+const char *vn_many_say_who(const vn_many *m, char text[VN_MANY_WHO]);
 /* Returns one line that explains the cells. */
-const char       *vn_many_legend(const vn_many *m);
+const char *vn_many_legend(const vn_many *m);
 
 #endif
