@@ -62,7 +62,7 @@ vn_status vn_chapter_check_inputs(vn_comparison *c, vn_error *err)
 
 vn_status vn_chapter_align(vn_comparison *c, vn_error *err)
 {
-	return vn_align(c, c->opened.cand, "candidate", true, err);
+	return vn_align(c->opened.ref, &c->result.notes, c->opened.cand, "candidate", true, err);
 }
 
 /* ---- after the numbers were measured -------------------------------------------------- */

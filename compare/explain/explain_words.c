@@ -38,10 +38,11 @@ static bool recorded_right(const vn_result *r, int step, const char *name)
 
 /* ", at layer1.q_rope and layer1.k_rope", if a trial was made elsewhere than at the
  * checkpoint alone. */
-static const char *made_at(const vn_comparison *c, const vn_findings *x, const vn_trial *h, char text[WHERE])
+static const char *made_at(const vn_opened *o, const vn_result *r, const vn_findings *x, const vn_trial *h,
+                           char text[WHERE])
 {
-	const vn_plan *p = vn_model_plan(c->opened.model);
-	const int      v = vn_plan_find(p, c->result.checkpoint[x->checkpoint].name);
+	const vn_plan *p = vn_model_plan(o->model);
+	const int      v = vn_plan_find(p, r->checkpoint[x->checkpoint].name);
 	const bool     here = v >= 0 && p->value[vn_plan_root(p, v)].node == h->node;
 	const char    *name = p->value[p->node[h->node].out[0]].name;
 	snprintf(text, WHERE, "%s%s%s%s%s%s", *h->heads_only ? ", " : "", h->heads_only,
@@ -49,45 +50,45 @@ static const char *made_at(const vn_comparison *c, const vn_findings *x, const v
 	         : *h->also ? ", here"
 	                    : "",
 	         here ? "" : name, h->also,
-	         !here && !*h->also && recorded_right(&c->result, c->result.checkpoint[x->checkpoint].step, name)
+	         !here && !*h->also && recorded_right(r, r->checkpoint[x->checkpoint].step, name)
 	             ? ", which is recorded as it should be"
 	             : "");
 	return text;
 }
 
-const char *vn_explain_say_one(const vn_comparison *c, const vn_findings *x, char text[VN_EXPLAINED])
+const char *vn_explain_say_one(const vn_opened *o, const vn_result *r, const vn_findings *x, char text[VN_EXPLAINED])
 {
 	char at[WHERE];
 
 	text[0] = 0;
-	if (vn_local_is_order(&c->result.checkpoint[x->checkpoint]))
-		vn_text_add(text, VN_EXPLAINED, "%s",
-		            vn_replay_say_column_order(&c->opened, &c->result.checkpoint[x->checkpoint], at));
-	else if (vn_overflow_is_all(&c->result.checkpoint[x->checkpoint]))
-		vn_text_add(text, VN_EXPLAINED, "%s", vn_replay_say_overflow(&c->result.checkpoint[x->checkpoint], at));
+	if (vn_local_is_order(&r->checkpoint[x->checkpoint]))
+		vn_text_add(text, VN_EXPLAINED, "%s", vn_replay_say_column_order(o, &r->checkpoint[x->checkpoint], at));
+	else if (vn_overflow_is_all(&r->checkpoint[x->checkpoint]))
+		vn_text_add(text, VN_EXPLAINED, "%s", vn_replay_say_overflow(&r->checkpoint[x->checkpoint], at));
 	else if (*x->why_not)
 		vn_text_add(text, VN_EXPLAINED, "not explained: %s", x->why_not);
 	else if (!x->n_fit)
 		vn_text_add(text, VN_EXPLAINED, "none of %d known mistakes fits", x->n_tried);
 	else {
 		const vn_trial *h = &x->by[0];
-		vn_text_add(text, VN_EXPLAINED, "%s%s%s%s%s%s%s%s", h->id, *h->id ? ": " : "", h->words, made_at(c, x, h, at),
-		            *h->recorded_instead ? " (" : "", h->recorded_instead, *h->recorded_instead ? ")" : "",
+		vn_text_add(text, VN_EXPLAINED, "%s%s%s%s%s%s%s%s", h->id, *h->id ? ": " : "", h->words,
+		            made_at(o, r, x, h, at), *h->recorded_instead ? " (" : "", h->recorded_instead,
+		            *h->recorded_instead ? ")" : "",
 		            *h->id && !h->recorder_fault && h->finding != VN_FINDING_PARALLEL_BLOCK &&
-		                    c->result.checkpoint[x->checkpoint].replay.recorder_fault
+		                    r->checkpoint[x->checkpoint].replay.recorder_fault
 		                ? "; only the recording is wrong: the run continued with other numbers"
 		                : "");
 	}
 	return text;
 }
 
-static void list_aliases(const vn_comparison *c, const vn_findings *x, vn_lines *lines)
+static void list_aliases(const vn_opened *o, const vn_result *r, const vn_findings *x, vn_lines *lines)
 {
 	char text[VN_EXPLAINED] = "", at[WHERE];
 	for (int i = 1; i < x->n_alias; i++)
-		if (vn_alias_in_all_steps(&c->result, c->result.why, x, i))
+		if (vn_alias_in_all_steps(r, r->why, x, i))
 			vn_text_add(text, VN_EXPLAINED, "%s%s%s%s%s", *text ? "; " : "", x->by[i].id, *x->by[i].id ? ", " : "",
-			            x->by[i].words, made_at(c, x, &x->by[i], at));
+			            x->by[i].words, made_at(o, r, x, &x->by[i], at));
 	if (!*text)
 		return;
 	vn_lines_add(lines, "equally good on this data: %s", text);
@@ -129,12 +130,12 @@ static const char *share_explained(const vn_findings *x, char text[60])
 	return text;
 }
 
-void vn_explain_say_more(const vn_comparison *c, const vn_findings *x, vn_lines *lines)
+void vn_explain_say_more(const vn_opened *o, const vn_result *r, const vn_findings *x, vn_lines *lines)
 {
 	char share[60];
 
-	if (*x->why_not || vn_local_is_order(&c->result.checkpoint[x->checkpoint]) ||
-	    vn_overflow_is_all(&c->result.checkpoint[x->checkpoint]))
+	if (*x->why_not || vn_local_is_order(&r->checkpoint[x->checkpoint]) ||
+	    vn_overflow_is_all(&r->checkpoint[x->checkpoint]))
 		return;
 	if (!x->n_fit) {
 		/* An answer that explains less than half is a coincidence. Any finite number is less
@@ -161,14 +162,14 @@ void vn_explain_say_more(const vn_comparison *c, const vn_findings *x, vn_lines 
 	}
 	vn_lines_add(lines, "residual %.3g floors (was %.3g)%s", vn_trial_residual(&x->by[0]),
 	             vn_trial_residual(&x->unmodified), next);
-	if (as_recorded(&c->opened, &x->by[0]))
+	if (as_recorded(o, &x->by[0]))
 		vn_lines_add(
 			lines, "the candidate's recorded positions have this offset too: a convention. Attention scores depend on "
 				   "differences of positions, so they are unaffected unless steps have different offsets");
 	if (*x->by[0].contradicted_by)
 		vn_lines_add(lines, "not in every step: %s", x->by[0].contradicted_by);
 	if (x->n_alias > 1)
-		list_aliases(c, x, lines);
+		list_aliases(o, r, x, lines);
 	list_refuted(x, lines);
 }
 
@@ -182,12 +183,12 @@ static bool same_columns(const vn_opened *o, const vn_checkpoint *p, const vn_ch
 }
 
 /* Do both have one answer, so that one line states it? */
-static bool are_alike(const vn_comparison *c, const vn_findings *a, const vn_findings *b)
+static bool are_alike(const vn_opened *o, const vn_result *r, const vn_findings *a, const vn_findings *b)
 {
-	const vn_checkpoint *p = &c->result.checkpoint[a->checkpoint], *q = &c->result.checkpoint[b->checkpoint];
+	const vn_checkpoint *p = &r->checkpoint[a->checkpoint], *q = &r->checkpoint[b->checkpoint];
 
 	if (vn_local_is_order(p) || vn_local_is_order(q))
-		return vn_local_is_order(p) == vn_local_is_order(q) && same_columns(&c->opened, p, q);
+		return vn_local_is_order(p) == vn_local_is_order(q) && same_columns(o, p, q);
 	return a->n_fit && b->n_fit && vn_trial_same(&a->by[0], &b->by[0]);
 }
 
@@ -200,7 +201,7 @@ void vn_explain_say_all(const vn_comparison *c, vn_lines *lines)
 		int                more = 0;
 		bool               said = false;
 		for (int k = 0; k < i; k++)
-			said = said || are_alike(c, x, &c->result.why->of[k]);
+			said = said || are_alike(&c->opened, &c->result, x, &c->result.why->of[k]);
 		if (said)
 			continue;
 		if (said_of++ >= ANSWERS) {
@@ -208,14 +209,14 @@ void vn_explain_say_all(const vn_comparison *c, vn_lines *lines)
 			continue;
 		}
 		for (int k = i + 1; k < c->result.why->n; k++)
-			more += are_alike(c, x, &c->result.why->of[k]);
+			more += are_alike(&c->opened, &c->result, x, &c->result.why->of[k]);
 		vn_label(&c->result.checkpoint[x->checkpoint], label);
-		vn_explain_say_one(c, x, text);
+		vn_explain_say_one(&c->opened, &c->result, x, text);
 		if (more)
 			vn_lines_add(lines, "%s and %d more origin%s: %s", label, more, more == 1 ? "" : "s", text);
 		else
 			vn_lines_add(lines, "%s: %s", label, text);
-		vn_explain_say_more(c, x, lines);
+		vn_explain_say_more(&c->opened, &c->result, x, lines);
 	}
 	if (left)
 		vn_lines_add(lines, "%d more origins have other answers: see --format json", left);

@@ -71,7 +71,7 @@ vn_status vn_floor_of_file(vn_comparison *c, vn_error *err)
 		return st;
 	/* The reference's rows were chosen before. A step for which the floor has fewer rows gets no
 	 * floor. */
-	if ((st = vn_align(c, c->opened.floor, "floor", false, err)))
+	if ((st = vn_align(c->opened.ref, &c->result.notes, c->opened.floor, "floor", false, err)))
 		return st;
 	if (!c->request.options->model)
 		vn_policy_of_recording(c->opened.floor, &c->opened.policy);

@@ -23,10 +23,11 @@ static bool common_rows(const vn_step *a, const vn_step *b, int64_t *first, int6
 	return a->position == b->position && a->tokens == b->tokens && high > low && (a->rows != *rows || b->rows != *rows);
 }
 
-static vn_status align_rows(vn_comparison *c, vn_recording *other, const char *who, bool cut_reference, vn_error *err)
+static vn_status align_rows(vn_recording *ref, vn_lines *notes, vn_recording *other, const char *who,
+                            bool cut_reference, vn_error *err)
 {
 	const vn_step *step;
-	const int      n = vn_recording_steps(c->opened.ref, &step);
+	const int      n = vn_recording_steps(ref, &step);
 	int64_t        first, rows;
 	vn_status      st = VN_OK;
 	for (int i = 0; !st && i < n; i++) {
@@ -36,14 +37,14 @@ static vn_status align_rows(vn_comparison *c, vn_recording *other, const char *w
 		const vn_step theirs = *found;
 		if (!cut_reference && (first != mine.first_row || rows != mine.rows))
 			continue;
-		if (c->result.notes.n < MOST_NOTES)
-			vn_lines_add(&c->result.notes,
+		if (notes->n < MOST_NOTES)
+			vn_lines_add(notes,
 			             "step %d: rows %" PRId64 "-%" PRId64 " in the reference, %" PRId64 "-%" PRId64
 			             " in the %s: compared on "
 			             "%" PRId64 "-%" PRId64,
 			             mine.number, mine.first_row, mine.first_row + mine.rows - 1, theirs.first_row,
 			             theirs.first_row + theirs.rows - 1, who, first, first + rows - 1);
-		if (!cut_reference || !(st = vn_view_rows(c->opened.ref, mine.number, first, rows, err)))
+		if (!cut_reference || !(st = vn_view_rows(ref, mine.number, first, rows, err)))
 			st = vn_view_rows(other, mine.number, first, rows, err);
 	}
 	return st;
@@ -66,22 +67,22 @@ static bool is_noted(const vn_lines *l, const char *text)
 	return false;
 }
 
-static vn_status align_axes(vn_comparison *c, vn_recording *other, const char *who, vn_error *err)
+static vn_status align_axes(vn_recording *ref, vn_lines *notes, vn_recording *other, const char *who, vn_error *err)
 {
 	int       order[VN_MAX_RANK];
 	char      text[200];
 	vn_status st = VN_OK;
 	for (int i = 0; !st && i < vn_recording_count(other); i++) {
 		const vn_entry *d = vn_recording_entry(other, i);
-		const int       there = *d->axes && d->same_as < 0 ? vn_recording_find(c->opened.ref, d->step, d->name) : -1;
-		const vn_entry *r = there >= 0 ? vn_recording_entry(c->opened.ref, there) : NULL;
+		const int       there = *d->axes && d->same_as < 0 ? vn_recording_find(ref, d->step, d->name) : -1;
+		const vn_entry *r = there >= 0 ? vn_recording_entry(ref, there) : NULL;
 		if (!r || strcmp(vn_entry_axes(r), d->axes) == 0 ||
 		    !vn_view_order(d->axes, vn_entry_axes(r), d->shape.rank, order) || !fits_order(r, d, order))
 			continue;
 		snprintf(text, sizeof text, "axes '%s' of the %s are taken as '%s'", d->axes, who, vn_entry_axes(r));
 		vn_text_clean(text, sizeof text);
-		if (c->result.notes.n < MOST_NOTES && !is_noted(&c->result.notes, text))
-			vn_lines_add(&c->result.notes, "%s", text);
+		if (notes->n < MOST_NOTES && !is_noted(notes, text))
+			vn_lines_add(notes, "%s", text);
 		st = vn_view_axes(other, i, order, err);
 	}
 	return st;
@@ -102,31 +103,32 @@ static int64_t step_rows(const vn_recording *r, int step)
 
 /* Engines that only need the next token compute the end of the run for the last row alone. Then
  * only that row of the other side is compared. */
-static vn_status align_last(vn_comparison *c, vn_recording *other, const char *who, bool cut_reference, vn_error *err)
+static vn_status align_last(vn_recording *ref, vn_lines *notes, vn_recording *other, const char *who,
+                            bool cut_reference, vn_error *err)
 {
 	const char *first[2] = { NULL, NULL };
 	int         n[2] = { 0, 0 };
 	vn_status   st = VN_OK;
 	for (int i = 0; !st && i < vn_recording_count(other); i++) {
 		const vn_entry *d = vn_recording_entry(other, i);
-		const int       there = d->same_as < 0 ? vn_recording_find(c->opened.ref, d->step, d->name) : -1;
+		const int       there = d->same_as < 0 ? vn_recording_find(ref, d->step, d->name) : -1;
 		if (there < 0 || !vn_entry_last(d))
 			continue;
-		const int64_t mine = rows_of(vn_recording_entry(c->opened.ref, there)), theirs = rows_of(d);
+		const int64_t mine = rows_of(vn_recording_entry(ref, there)), theirs = rows_of(d);
 		/* When one row of a step was kept, the recording says which row it is. */
-		const bool    cut_theirs = mine == 1 && theirs > 1 && step_rows(c->opened.ref, d->step) > 1;
+		const bool    cut_theirs = mine == 1 && theirs > 1 && step_rows(ref, d->step) > 1;
 		const bool    cut_mine = theirs == 1 && mine > 1 && step_rows(other, d->step) > 1 && cut_reference;
 		if (!cut_theirs && !cut_mine)
 			continue;
 		first[cut_mine] = first[cut_mine] ? first[cut_mine] : d->name;
 		n[cut_mine]++;
-		st = cut_mine ? vn_view_entry_rows(c->opened.ref, there, mine - 1, 1, err)
+		st = cut_mine ? vn_view_entry_rows(ref, there, mine - 1, 1, err)
 		              : vn_view_entry_rows(other, i, theirs - 1, 1, err);
 	}
 	for (int k = 0; k < 2; k++)
-		if (n[k] && c->result.notes.n < MOST_NOTES)
+		if (n[k] && notes->n < MOST_NOTES)
 			vn_lines_add(
-				&c->result.notes,
+				notes,
 				"%d tensor%s of the %s ha%s one row (first: %s), which is taken as the last token and compared with "
 				"that row of the %s",
 				n[k], n[k] == 1 ? "" : "s", k ? who : "reference", n[k] == 1 ? "s" : "ve", first[k],
@@ -134,10 +136,11 @@ static vn_status align_last(vn_comparison *c, vn_recording *other, const char *w
 	return st;
 }
 
-vn_status vn_align(vn_comparison *c, vn_recording *other, const char *who, bool cut_reference, vn_error *err)
+vn_status vn_align(vn_recording *ref, vn_lines *notes, vn_recording *other, const char *who, bool cut_reference,
+                   vn_error *err)
 {
-	vn_status st = align_rows(c, other, who, cut_reference, err); /* first: shapes are compared axis by axis */
-	if (!st && !(st = align_last(c, other, who, cut_reference, err)))
-		st = align_axes(c, other, who, err);
+	vn_status st = align_rows(ref, notes, other, who, cut_reference, err); /* first: shapes are compared axis by axis */
+	if (!st && !(st = align_last(ref, notes, other, who, cut_reference, err)))
+		st = align_axes(ref, notes, other, who, err);
 	return st;
 }

@@ -160,7 +160,7 @@ static vn_status add_detail(vn_document *doc, vn_comparison *c, int point, int *
 
 	if (!st) {
 		doc->detail[vn_document_lines(doc->divergences)] = point;
-		json_array_append_new(doc->divergences, vn_json_detail(c, &d));
+		json_array_append_new(doc->divergences, vn_json_detail(&c->opened, &c->result, &d));
 	}
 	vn_profile_free(&d.profile);
 	return st;

@@ -107,11 +107,11 @@ static json_t *profile_json(const vn_profile *p)
 	return json_pack("{s:o, s:o}", "words", vn_json_lines(&p->words), "axes", axes);
 }
 
-json_t *vn_json_detail(const vn_comparison *c, const vn_detail *x)
+json_t *vn_json_detail(const vn_opened *opened, const vn_result *result, const vn_detail *x)
 {
-	const vn_checkpoint *p = &c->result.checkpoint[x->checkpoint];
-	const vn_entry *r = vn_recording_entry(c->opened.ref, p->ref), *d = vn_recording_entry(c->opened.cand, p->cand);
-	json_t         *j = json_object();
+	const vn_checkpoint *p = &result->checkpoint[x->checkpoint];
+	const vn_entry      *r = vn_recording_entry(opened->ref, p->ref), *d = vn_recording_entry(opened->cand, p->cand);
+	json_t              *j = json_object();
 	json_object_set_new(j, "name", vn_json_name(p));
 	json_object_set_new(j, "origin", json_boolean(p->origin));
 	json_object_set_new(j, "layer", json_integer(p->layer));
@@ -124,12 +124,12 @@ json_t *vn_json_detail(const vn_comparison *c, const vn_detail *x)
 		j, "around", json_pack("{s:I, s:o}", "from", (json_int_t)x->around_at, "where", vn_json_text(x->around_where)));
 	json_object_set_new(j, "reference", side_json(x, 0, r, p->m.ref_at));
 	json_object_set_new(j, "candidate", side_json(x, 1, d, p->m.cand_at));
-	json_object_set_new(j, "inputs", inputs_json(&c->result, x));
+	json_object_set_new(j, "inputs", inputs_json(result, x));
 	if (x->n_input < 0)
 		json_object_set_new(j, "inputs_are",
-		                    json_string(c->opened.plan ? "the plan does not name this checkpoint"
-		                                               : "neither recording holds a plan that names them"));
-	json_object_set_new(j, "layout_match", layout_match_json(&c->opened, &x->like));
+		                    json_string(opened->plan ? "the plan does not name this checkpoint"
+		                                             : "neither recording holds a plan that names them"));
+	json_object_set_new(j, "layout_match", layout_match_json(opened, &x->like));
 	json_object_set_new(j, "profile", profile_json(&x->profile));
 	return j;
 }

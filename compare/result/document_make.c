@@ -162,7 +162,7 @@ static void fill_members(vn_document *doc, const vn_comparison *c, const char *c
 	doc->verdict = json_string(!r->within ? "outside" : known ? "known" : "within");
 	doc->first_divergence = doc->first >= 0 ? vn_json_name(&r->checkpoint[doc->first]) : json_null();
 	doc->origins = origins_json(&c->result);
-	doc->explanations = r->why ? vn_json_explanations(c) : NULL;
+	doc->explanations = r->why ? vn_json_explanations(&c->opened, &c->result) : NULL;
 	doc->digests = json_pack("{s:I, s:I, s:I}", "checked", (json_int_t)(digests->checked + digests->wrong), "wrong",
 	                         (json_int_t)digests->wrong, "without", (json_int_t)digests->without);
 	doc->localised = json_boolean(r->graph || r->first < 0);

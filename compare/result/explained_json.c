@@ -31,29 +31,29 @@ static json_t *trial_json(const vn_opened *o, const vn_trial *h)
 }
 
 /* The answer and its aliases, or the others. */
-static json_t *trials_json(const vn_comparison *c, const vn_findings *x, bool answers)
+static json_t *trials_json(const vn_opened *o, const vn_result *r, const vn_findings *x, bool answers)
 {
 	json_t *a = json_array();
 	for (int i = 0; i < x->n; i++)
-		if (answers == (i < x->n_alias && (i == 0 || vn_alias_in_all_steps(&c->result, c->result.why, x, i))))
-			json_array_append_new(a, trial_json(&c->opened, &x->by[i]));
+		if (answers == (i < x->n_alias && (i == 0 || vn_alias_in_all_steps(r, r->why, x, i))))
+			json_array_append_new(a, trial_json(o, &x->by[i]));
 	return a;
 }
 
-static json_t *explanation_json(const vn_comparison *c, const vn_findings *x)
+static json_t *explanation_json(const vn_opened *o, const vn_result *r, const vn_findings *x)
 {
 	json_t  *j = json_object(), *flags = json_object();
 	char     text[VN_EXPLAINED];
 	vn_lines more = { 0 };
 
-	vn_explain_say_more(c, x, &more);
-	json_object_set_new(j, "checkpoint", vn_json_name(&c->result.checkpoint[x->checkpoint]));
-	json_object_set_new(j, "words", vn_json_text(vn_explain_say_one(c, x, text)));
+	vn_explain_say_more(o, r, x, &more);
+	json_object_set_new(j, "checkpoint", vn_json_name(&r->checkpoint[x->checkpoint]));
+	json_object_set_new(j, "words", vn_json_text(vn_explain_say_one(o, r, x, text)));
 	json_object_set_new(j, "details", vn_json_lines(&more));
 	json_object_set_new(j, "explained", json_boolean(x->n_fit > 0));
 	json_object_set_new(j, "fitted", json_boolean(x->fitted && x->n_fit));
-	json_object_set_new(j, "answers", trials_json(c, x, true));
-	json_object_set_new(j, "others", trials_json(c, x, false));
+	json_object_set_new(j, "answers", trials_json(o, r, x, true));
+	json_object_set_new(j, "others", trials_json(o, r, x, false));
 	json_object_set_new(j, "tried", json_integer(x->n_tried));
 	vn_json_put_real(j, "margin", x->margin, flags);
 	vn_json_put_real(j, "residual_unmodified", vn_trial_residual(&x->unmodified), flags);
@@ -62,16 +62,16 @@ static json_t *explanation_json(const vn_comparison *c, const vn_findings *x)
 		json_object_set_new(j, "separating_input", vn_json_text(x->separating_input));
 	if (x->same_answer_as >= 0)
 		json_object_set_new(j, "same_answer_as",
-		                    vn_json_name(&c->result.checkpoint[c->result.why->of[x->same_answer_as].checkpoint]));
+		                    vn_json_name(&r->checkpoint[r->why->of[x->same_answer_as].checkpoint]));
 	json_object_set_new(j, "error_shape", vn_json_lines(&x->error_shape));
 	vn_lines_free(&more);
 	return j;
 }
 
-json_t *vn_json_explanations(const vn_comparison *c)
+json_t *vn_json_explanations(const vn_opened *o, const vn_result *r)
 {
 	json_t *a = json_array();
-	for (int i = 0; i < c->result.why->n; i++)
-		json_array_append_new(a, explanation_json(c, &c->result.why->of[i]));
+	for (int i = 0; i < r->why->n; i++)
+		json_array_append_new(a, explanation_json(o, r, &r->why->of[i]));
 	return a;
 }

@@ -52,55 +52,54 @@ vn_status vn_apply_slots(const vn_case *t, const vn_trial *h, vn_made *made, vn_
 }
 
 /* The same checkpoint, with the same shape, in the step before. -1: none. */
-static int point_before(const vn_comparison *c, int point)
+static int point_before(const vn_opened *o, const vn_result *r, int point)
 {
-	const vn_checkpoint *me = &c->result.checkpoint[point];
+	const vn_checkpoint *me = &r->checkpoint[point];
 	const vn_step       *step;
-	const int            n = vn_recording_steps(c->opened.cand, &step);
+	const int            n = vn_recording_steps(o->cand, &step);
 	int                  before = -1;
 
 	for (int i = 1; i < n; i++)
 		before = step[i].number == me->step ? step[i - 1].number : before;
-	for (int i = 0; before >= 0 && i < c->result.n_checkpoints; i++) {
-		const vn_checkpoint *p = &c->result.checkpoint[i];
+	for (int i = 0; before >= 0 && i < r->n_checkpoints; i++) {
+		const vn_checkpoint *p = &r->checkpoint[i];
 		if (p->step == before && p->m.n && strcmp(p->name, me->name) == 0 &&
-		    vn_shape_equal(&vn_recording_entry(c->opened.cand, p->cand)->shape,
-		                   &vn_recording_entry(c->opened.cand, me->cand)->shape))
+		    vn_shape_equal(&vn_recording_entry(o->cand, p->cand)->shape, &vn_recording_entry(o->cand, me->cand)->shape))
 			return i;
 	}
 	return -1;
 }
 
-static vn_status same_bits(const vn_comparison *c, int a, int b, bool *same, vn_error *err)
+static vn_status same_bits(const vn_opened *o, const vn_result *r, int a, int b, bool *same, vn_error *err)
 {
-	const int entry[] = { c->result.checkpoint[a].cand, c->result.checkpoint[b].cand };
+	const int entry[] = { r->checkpoint[a].cand, r->checkpoint[b].cand };
 	vn_tensor x, y;
-	vn_status st = vn_entry_tensor(c->opened.cand, entry[0], &x, err);
+	vn_status st = vn_entry_tensor(o->cand, entry[0], &x, err);
 
 	*same = false;
 	if (st)
 		return st;
-	if (!(st = vn_entry_tensor(c->opened.cand, entry[1], &y, err))) {
+	if (!(st = vn_entry_tensor(o->cand, entry[1], &y, err))) {
 		*same = x.dtype == y.dtype &&
 		        memcmp(x.data, y.data, vn_dtype_bytes(x.dtype, (size_t)vn_shape_count(&x.shape))) == 0;
-		vn_recording_release(c->opened.cand, entry[1]);
+		vn_recording_release(o->cand, entry[1]);
 	}
-	vn_recording_release(c->opened.cand, entry[0]);
+	vn_recording_release(o->cand, entry[0]);
 	return st;
 }
 
 /* A stale value is that of a step in which it was right, maybe some steps ago. If it never
  * was, one mistake makes the same numbers in each of these steps (as a query that sees the
  * first key alone). */
-static vn_status was_right(const vn_comparison *c, int point, bool *right, vn_error *err)
+static vn_status was_right(const vn_opened *o, const vn_result *r, int point, bool *right, vn_error *err)
 {
 	bool      same = true;
 	vn_status st = VN_OK;
 
-	while (!st && same && vn_local_beyond(&c->result.checkpoint[point])) {
-		const int before = point_before(c, point);
+	while (!st && same && vn_local_beyond(&r->checkpoint[point])) {
+		const int before = point_before(o, r, point);
 		same = before >= 0;
-		if (same && !(st = same_bits(c, point, before, &same, err)))
+		if (same && !(st = same_bits(o, r, point, before, &same, err)))
 			point = before;
 	}
 	*right = same;
@@ -153,9 +152,10 @@ static vn_status apply_due(const vn_case *t, int point, vn_made *made, vn_error 
 
 vn_status vn_apply_step(const vn_case *t, const vn_trial *h, vn_made *made, vn_error *err)
 {
-	const int before = point_before(t->c, t->x->checkpoint);
+	const int before = point_before(&t->c->opened, &t->c->result, t->x->checkpoint);
 	bool      right = true;
-	vn_status st = before < 0 || h->applied.step.due ? VN_OK : was_right(t->c, before, &right, err);
+	vn_status st = before < 0 || h->applied.step.due ? VN_OK
+	                                                 : was_right(&t->c->opened, &t->c->result, before, &right, err);
 
 	if (st || before < 0 || !right)
 		return st;

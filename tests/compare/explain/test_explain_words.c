@@ -34,7 +34,7 @@ static vn_trial answer(const char *id, const char *words, double left)
 static void says(const vn_findings *x, const char *want)
 {
 	char text[VN_EXPLAINED];
-	CU_ASSERT_STRING_EQUAL(vn_explain_say_one(&e.compared.c, x, text), want);
+	CU_ASSERT_STRING_EQUAL(vn_explain_say_one(&e.compared.c.opened, &e.compared.c.result, x, text), want);
 }
 
 static void an_answer_has_its_id_its_words_and_its_place(void)
@@ -87,7 +87,7 @@ static void the_residual_the_runner_up_and_aliases_follow(void)
 	x.n_alias = 2;
 	x.margin = 100;
 	snprintf(x.separating_input, sizeof x.separating_input, "a longer prompt");
-	vn_explain_say_more(&e.compared.c, &x, &l);
+	vn_explain_say_more(&e.compared.c.opened, &e.compared.c.result, &x, &l);
 	expect_line(&l, 0, "residual 2 floors (was 4e+06); runner-up C is 100 times worse");
 	expect_line(&l, 1, "equally good on this data: B, two");
 	expect_line(&l, 2, "to tell them apart: a longer prompt");
@@ -96,12 +96,12 @@ static void the_residual_the_runner_up_and_aliases_follow(void)
 	/* an id twice is told apart by its words; what was refuted is no runner-up, and is listed */
 	snprintf(h[1].id, sizeof h[1].id, "A");
 	x.n_alias = 1;
-	vn_explain_say_more(&e.compared.c, &x, &l);
+	vn_explain_say_more(&e.compared.c.opened, &e.compared.c.result, &x, &l);
 	expect_line(&l, 0, "residual 2 floors (was 4e+06); runner-up \"two\" is 100 times worse");
 	vn_lines_free(&l);
 	h[1].refuted = true;
 	snprintf(h[1].contradicted_by, sizeof h[1].contradicted_by, "step 1 is right");
-	vn_explain_say_more(&e.compared.c, &x, &l);
+	vn_explain_say_more(&e.compared.c.opened, &e.compared.c.result, &x, &l);
 	expect_line(&l, 0, "residual 2 floors (was 4e+06)");
 	expect_line(&l, 1, "A fits here too, but is ruled out: step 1 is right");
 	vn_lines_free(&l);
@@ -125,11 +125,11 @@ static void an_alias_that_another_step_excludes_is_left_out(void)
 	x[1].n_fit = x[1].n_alias = 1;
 	snprintf(x[0].separating_input, sizeof x[0].separating_input, "a longer prompt");
 	c->result.why = &all;
-	vn_explain_say_more(c, &x[0], &l);
+	vn_explain_say_more(&c->opened, &c->result, &x[0], &l);
 	expect_line(&l, 1, "equally good on this data: C, three");
 	vn_lines_free(&l);
 	x[0].n_alias = 2;
-	vn_explain_say_more(c, &x[0], &l);
+	vn_explain_say_more(&c->opened, &c->result, &x[0], &l);
 	CU_ASSERT_EQUAL(l.n, 1);
 	vn_lines_free(&l);
 	c->result.why = was;
@@ -157,11 +157,11 @@ static void an_alias_without_an_id_is_excluded_by_its_own_kind_only(void)
 	x[1].n_fit = x[1].n_alias = 1;
 	x[0].margin = 1e9;
 	c->result.why = &all;
-	vn_explain_say_more(c, &x[0], &l);
+	vn_explain_say_more(&c->opened, &c->result, &x[0], &l);
 	expect_line(&l, 1, "equally good on this data: clamped");
 	vn_lines_free(&l);
 	there[1].finding = VN_FINDING_CLAMPED;
-	vn_explain_say_more(c, &x[0], &l);
+	vn_explain_say_more(&c->opened, &c->result, &x[0], &l);
 	CU_ASSERT_EQUAL(l.n, 1);
 	vn_lines_free(&l);
 	c->result.why = was;
@@ -174,12 +174,12 @@ static void the_nearest_is_named_if_it_leaves_less_than_half(void)
 	vn_findings x = of_point("layer1.q_rope", &h, 1);
 
 	x.n_fit = x.n_alias = 0;
-	vn_explain_say_more(&e.compared.c, &x, &l);
+	vn_explain_say_more(&e.compared.c.opened, &e.compared.c.result, &x, &l);
 	expect_line(&l, 0, "nearest: R2, RoPE with theta 123; residual 1.6e+06 floors (was 4e+06, limit 4)");
 	vn_lines_free(&l);
 	h = answer("R2", "RoPE with theta 123", 6e5);
 	h.node = x.by->node;
-	vn_explain_say_more(&e.compared.c, &x, &l);
+	vn_explain_say_more(&e.compared.c.opened, &e.compared.c.result, &x, &l);
 	CU_ASSERT_EQUAL(l.n, 0);
 	vn_lines_free(&l);
 }
@@ -195,7 +195,7 @@ static void what_fits_but_for_a_little_says_how_much_it_explains(void)
 	faulty.x.unmodified = (vn_trial) { .limit_fraction = 1e6, .residual.local = 1 };
 	vn_case_keep(&faulty.x, &h);
 	vn_case_conclude(&faulty.t);
-	vn_explain_say_more(&faulty.compared.c, &faulty.x, &lines);
+	vn_explain_say_more(&faulty.compared.c.opened, &faulty.compared.c.result, &faulty.x, &lines);
 	CU_ASSERT_FATAL(lines.n > 0);
 	CU_ASSERT_STRING_EQUAL(
 		lines.line[0],
