@@ -161,7 +161,7 @@ static vn_status write_map(const options *o, const vn_import *i, vn_error *err)
 	vn_status st = vn_output_open(&out, o->map, VN_PLACE_MAP, o->force, err);
 	if (st)
 		return st;
-	fputs(i->map, out.file);
+	vn_proposal_write(&i->proposal, o->import.like, out.file);
 	return vn_output_close(&out, VN_OK, err);
 }
 

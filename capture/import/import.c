@@ -1,6 +1,7 @@
 /* import.c: a dump under our names, checked; see import.h. */
 #include "capture/import/import.h"
 
+#include "capture/file/output.h"
 #include "capture/run/arguments.h"
 #include "capture/run/ids_from.h"
 #include "capture/recording/derive.h"
@@ -253,21 +254,20 @@ static vn_status dot_names(vn_import *i, vn_error *err)
 /* Names that no map knows, by the numbers of --like. */
 static vn_status apply_proposal(vn_import *i, vn_error *err)
 {
-	char         source[VN_ERROR_MAX];
+	char        *text = NULL;
+	size_t       bytes = 0;
 	vn_name_map *m = NULL;
 	vn_status    st = vn_propose(i->r, i->like, &i->proposal, err);
-	if (st)
+	if (st || i->proposal.n == 0)
 		return st;
-	snprintf(source, sizeof source, "%.200s", i->o->like);
-	for (char *c = source; *c; c++)
-		*c = vn_text_control(*c) ? '?' : *c;
-	if (!(i->map = vn_proposal_text(&i->proposal, source)))
+	FILE *to = open_memstream(&text, &bytes);
+	if (to)
+		vn_proposal_write(&i->proposal, i->o->like, to);
+	if (!to || !vn_text_close(to, &text))
 		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for a map", i->o->path);
-	if (i->proposal.n == 0)
-		return VN_OK;
-	st = vn_name_map_parse("proposed map", i->map, strlen(i->map), &m, err);
-	if (!st)
+	if (!(st = vn_name_map_parse("proposed map", text, strlen(text), &m, err)))
 		st = apply_map(i, m, false, err);
+	free(text);
 	vn_name_map_destroy(m);
 	return st;
 }
@@ -404,7 +404,7 @@ static void say_remedy(const vn_import *i, int entry, const vn_shape *own, char 
 {
 	const vn_entry      *e = vn_recording_entry(i->r, entry), *from = e;
 	const vn_point_info *p = vn_label_point(e->name);
-	char                 list[VN_LAYOUTS][VN_LAYOUT_TEXT];
+	char                 list[VN_LAYOUTS][VN_LAYOUT_DIMS];
 	vn_axis_length       axis[VN_MAX_RANK];
 	int                  origin;
 
@@ -616,6 +616,5 @@ void vn_import_close(vn_import *i)
 	vn_plan_destroy(i->own);
 	vn_recording_close(i->like);
 	vn_proposal_finish(&i->proposal);
-	free(i->map);
 	*i = (vn_import) { .o = i->o };
 }

@@ -49,7 +49,6 @@ typedef struct vn_import {
 	const char              *family;   /* of the plan; NULL: not known */
 	vn_recording            *like;     /* of o->like; NULL */
 	vn_proposal              proposal; /* empty without it */
-	char                    *map;      /* the proposed map, as YAML; NULL */
 	int                      unmapped; /* tensors without a checkpoint name */
 	/* the first tensor whose axes, or their lengths, do not fit its checkpoint; "": none */
 	char                     misshapen[VN_ERROR_MAX];

@@ -22,15 +22,15 @@ int vn_axis_lengths(const char *axes, const vn_shape *shape, vn_axis_length axis
 }
 
 /* A search, axis of the tensor by axis, for words whose lengths multiply to its own. */
-typedef struct search {
+typedef struct word_search {
 	const vn_shape       *shape;
 	const vn_axis_length *axis;
 	int                   n;
 	unsigned              used;                                           /* words, as bits */
 	int                   place[VN_MAX_RANK], order[VN_MAX_RANK], filled; /* word order[i] is in axis place[i] */
-	char (*list)[VN_LAYOUT_TEXT];
+	char (*list)[VN_LAYOUT_DIMS];
 	int found;
-} search;
+} word_search;
 
 /* An axis of length one that no word is in: a batch in front, else any word. */
 static const char *extra_word(int axis, int rank)
@@ -39,7 +39,7 @@ static const char *extra_word(int axis, int rank)
 	return axis < rank && axis < (int)(sizeof words / sizeof *words) ? words[axis] : "";
 }
 
-static void write_layout(search *s)
+static void write_layout(word_search *s)
 {
 	char  *to = s->list[s->found];
 	size_t n = 0;
@@ -51,22 +51,22 @@ static void write_layout(search *s)
 		while (i < s->filled && s->place[i] == a)
 			i++;
 		if (i == first)
-			n += (size_t)snprintf(to + n, VN_LAYOUT_TEXT - n, "%s%s", gap, extra_word(a, s->shape->rank));
-		for (int k = first; k < i && n < VN_LAYOUT_TEXT; k++)
-			n += (size_t)snprintf(to + n, VN_LAYOUT_TEXT - n, "%s%s%s", k == first ? gap : " ",
+			n += (size_t)snprintf(to + n, VN_LAYOUT_DIMS - n, "%s%s", gap, extra_word(a, s->shape->rank));
+		for (int k = first; k < i && n < VN_LAYOUT_DIMS; k++)
+			n += (size_t)snprintf(to + n, VN_LAYOUT_DIMS - n, "%s%s%s", k == first ? gap : " ",
 			                      k == first && i - first > 1 ? "(" : "", s->axis[s->order[k]].word);
-		if (i - first > 1 && n < VN_LAYOUT_TEXT)
-			n += (size_t)snprintf(to + n, VN_LAYOUT_TEXT - n, ")");
-		if (n >= VN_LAYOUT_TEXT)
+		if (i - first > 1 && n < VN_LAYOUT_DIMS)
+			n += (size_t)snprintf(to + n, VN_LAYOUT_DIMS - n, ")");
+		if (n >= VN_LAYOUT_DIMS)
 			return;
 	}
 	s->found++;
 }
 
-static void fill_axis(search *s, int a, int64_t left);
+static void fill_axis(word_search *s, int a, int64_t left);
 
 /* Puts a word into axis a, of which the words after it must multiply to `left`. */
-static void put_word(search *s, int a, int64_t left, int w)
+static void put_word(word_search *s, int a, int64_t left, int w)
 {
 	const int64_t size = s->axis[w].size;
 	if (s->used >> w & 1 || size < 1 || left % size != 0)
@@ -81,7 +81,7 @@ static void put_word(search *s, int a, int64_t left, int w)
 	s->used &= ~(1u << w);
 }
 
-static void fill_axis(search *s, int a, int64_t left)
+static void fill_axis(word_search *s, int a, int64_t left)
 {
 	if (s->found == VN_LAYOUTS)
 		return;
@@ -99,10 +99,10 @@ static void fill_axis(search *s, int a, int64_t left)
 		fill_axis(s, a + 1, a + 1 < s->shape->rank ? s->shape->dim[a + 1] : 0);
 }
 
-int vn_layouts(const vn_shape *shape, const vn_axis_length *axis, int n, char list[VN_LAYOUTS][VN_LAYOUT_TEXT])
+int vn_layouts(const vn_shape *shape, const vn_axis_length *axis, int n, char list[VN_LAYOUTS][VN_LAYOUT_DIMS])
 {
-	search s = { .shape = shape, .axis = axis, .n = n, .list = list };
-	int    kept = 0;
+	word_search s = { .shape = shape, .axis = axis, .n = n, .list = list };
+	int         kept = 0;
 	if (shape->rank < 1 || n < 1 || n > VN_MAX_RANK)
 		return 0;
 	fill_axis(&s, 0, shape->dim[0]);
@@ -111,7 +111,7 @@ int vn_layouts(const vn_shape *shape, const vn_axis_length *axis, int n, char li
 		while (k < kept && strcmp(list[k], list[i]) != 0)
 			k++;
 		if (k == kept && kept++ != i)
-			memcpy(list[kept - 1], list[i], VN_LAYOUT_TEXT);
+			memcpy(list[kept - 1], list[i], VN_LAYOUT_DIMS);
 	}
 	return kept;
 }

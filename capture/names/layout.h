@@ -6,7 +6,7 @@
 
 #include "capture/view/dims.h"
 
-enum { VN_LAYOUTS = 6, VN_LAYOUT_TEXT = 64 };
+enum { VN_LAYOUTS = 6, VN_LAYOUT_DIMS = 64 };
 
 typedef struct vn_axis_length {
 	char    word[24];
@@ -19,6 +19,6 @@ int vn_axis_lengths(const char *axes, const vn_shape *shape, vn_axis_length axis
 
 /* Lists the dims strings (dims.h) of tensors of this shape that hold these axes (n), the
  * checkpoint's own order first, at most VN_LAYOUTS. Returns how many. */
-int vn_layouts(const vn_shape *shape, const vn_axis_length *axis, int n, char list[VN_LAYOUTS][VN_LAYOUT_TEXT]);
+int vn_layouts(const vn_shape *shape, const vn_axis_length *axis, int n, char list[VN_LAYOUTS][VN_LAYOUT_DIMS]);
 
 #endif

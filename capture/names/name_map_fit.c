@@ -3,9 +3,6 @@
 
 #include "libref/base/error.h"
 
-const char *const vn_name_maps[] = { "hf",        "vllm",   "llama.cpp", "mlx",           "ort-genai",
-	                                 "keras-hub", "litgpt", "torchtune", "hidden_states", NULL };
-
 /* Rules that drop a tensor count too: they know the name. */
 static bool is_known(const vn_name_map *m, const char *name)
 {

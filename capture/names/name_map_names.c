@@ -9,6 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 
+const char *const vn_name_maps[] = { "hf",        "vllm",   "llama.cpp", "mlx",           "ort-genai",
+	                                 "keras-hub", "litgpt", "torchtune", "hidden_states", NULL };
+
 const char *vn_name_map_number(const char *pattern, size_t *length, int *add)
 {
 	enum { MOST_ADD = 9999 };

@@ -11,13 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A tensor is at its place if it is NEAR it, and MARGIN times as far from every other. Of six models
- * of 2 to 6 layers (tests/parity_like.py) run in bfloat16, tensors are at most 0.002 from their
+/* A tensor is at its place if it is NEAR it, and MARGIN times as far from every other. Six models
+ * of 2 to 6 layers (tests/parity_like.py), run in bfloat16, have tensors at most 0.002 from their
  * places, and at least 22 times as far from any other; 4-bit weights are coarser. It may be there
  * if the distance is at most PERHAPS and that from any other TWICE as large. */
 static const double NEAR = 0.05, MARGIN = 4, PERHAPS = 0.5, TWICE = 2;
 
-typedef enum verdict { OUT, SILENT, LIKELY, CONFIRMED, AGAINST } verdict;
+typedef enum member_verdict { OUT, SILENT, LIKELY, CONFIRMED, AGAINST } member_verdict;
 
 /* A hypothesis: family member n is this point in layer n + add; of a single name, in this layer. */
 typedef struct target {
@@ -36,19 +36,19 @@ typedef struct evidence {
 typedef struct chosen {
 	int      family;
 	evidence e;
-	char     layout[VN_LAYOUT_TEXT];
+	char     layout[VN_LAYOUT_DIMS];
 	bool     copy, by_shape;
 	bool     other_layout; /* a copy whose axes are in another order */
 	bool     ignored;      /* a name that no rule may take */
 	int      outside;      /* 1 + the rule whose family it was split from; 0 */
 } chosen;
 
-typedef struct job {
+typedef struct proposer {
 	vn_recording   *r, *like;
 	vn_proposal    *out;
 	vn_error       *err;
-	vn_places       places;
-	vn_named       *named;
+	vn_spots        places;
+	vn_tensor_name *named;
 	int             n_named;
 	vn_name_family *family;
 	int             n_families;
@@ -57,15 +57,15 @@ typedef struct job {
 	int            *claimed; /* (places) rule that claims it, or -1 */
 	int            *owner;   /* (named) its rule, or -1 */
 	int             add;     /* the layers of the dump count from here: 0 or -1 or 1 */
-} job;
+} proposer;
 
-static vn_status no_memory(const job *j)
+static vn_status no_memory(const proposer *j)
 {
 	return vn_fail(j->err, VN_ERR_NOMEM, "%s: no memory to propose names", vn_recording_path(j->r));
 }
 
-__attribute__((format(printf, 4, 5))) static vn_status add_line(const job *j, char ***list, int *n, const char *format,
-                                                                ...)
+__attribute__((format(printf, 4, 5))) static vn_status add_line(const proposer *j, char ***list, int *n,
+                                                                const char *format, ...)
 {
 	char    text[5 * VN_NAME_MAX];
 	char  **more;
@@ -86,13 +86,13 @@ __attribute__((format(printf, 4, 5))) static vn_status add_line(const job *j, ch
 
 static int by_name_then_step(const void *a, const void *b)
 {
-	const vn_named *x = a, *y = b;
-	const int       c = strcmp(x->name, y->name);
+	const vn_tensor_name *x = a, *y = b;
+	const int             c = strcmp(x->name, y->name);
 	return c ? c : (x->step > y->step) - (x->step < y->step);
 }
 
 /* Lists each name once, with its first tensor. */
-static vn_status list_names(job *j)
+static vn_status list_names(proposer *j)
 {
 	const int n = vn_recording_count(j->r);
 	int       kept = 0;
@@ -100,7 +100,7 @@ static vn_status list_names(job *j)
 		return no_memory(j);
 	for (int i = 0; i < n; i++) {
 		const vn_entry *e = vn_recording_entry(j->r, i);
-		j->named[i] = (vn_named) { .name = e->name, .entry = i, .step = e->step };
+		j->named[i] = (vn_tensor_name) { .name = e->name, .entry = i, .step = e->step };
 	}
 	qsort(j->named, (size_t)n, sizeof *j->named, by_name_then_step);
 	for (int i = 0; i < n; i++)
@@ -110,7 +110,7 @@ static vn_status list_names(job *j)
 	return VN_OK;
 }
 
-static vn_status measure_all(job *j)
+static vn_status measure_all(proposer *j)
 {
 	const vn_step *step;
 	const int      n = vn_recording_steps(j->r, &step);
@@ -120,31 +120,31 @@ static vn_status measure_all(job *j)
 		for (int i = 0; i < j->n_named && !needed; i++)
 			needed = j->named[i].step == step[s].number;
 		if (needed)
-			st = vn_places_add(&j->places, &step[s], j->err);
+			st = vn_spots_add(&j->places, &step[s], j->err);
 	}
 	if (!st && j->places.n == 0)
 		st = vn_fail(j->err, VN_ERR_MISMATCH, "%s: has no checkpoint in a step with the same tokens as %s",
 		             vn_recording_path(j->like), vn_recording_path(j->r));
 	if (!st)
-		st = vn_places_sort(&j->places, j->err);
+		st = vn_spots_sort(&j->places, j->err);
 	for (int i = 0; !st && i < j->n_named; i++)
-		st = vn_named_measure(&j->places, j->r, &j->named[i], j->err);
+		st = vn_tensor_name_measure(&j->places, j->r, &j->named[i], j->err);
 	return st;
 }
 
 /* ---- evidence ------------------------------------------------------------------------------- */
 
 /* The place that a target is for a member; -1: none. */
-static int place_of(const job *j, const vn_member *m, target to)
+static int place_of(const proposer *j, const vn_member *m, target to)
 {
-	return vn_places_find(&j->places, j->named[m->named].step, to.point, m->n < 0 ? to.add : m->n + to.add);
+	return vn_spots_find(&j->places, j->named[m->named].step, to.point, m->n < 0 ? to.add : m->n + to.add);
 }
 
 /* The distance from a place, or another with its numbers; 1: it is none of the nearest. */
-static double distance_from(const job *j, const vn_named *x, int place, int *layout)
+static double distance_from(const proposer *j, const vn_tensor_name *x, int place, int *layout)
 {
 	for (int i = 0; i < x->n_near; i++) {
-		const vn_place *p = &j->places.place[x->near[i].place], *q = &j->places.place[place];
+		const vn_spot *p = &j->places.place[x->near[i].place], *q = &j->places.place[place];
 		if (p->point == q->point && p->layer == q->layer && p->step == q->step) {
 			if (layout)
 				*layout = i;
@@ -158,7 +158,7 @@ static double distance_from(const job *j, const vn_named *x, int place, int *lay
 }
 
 /* The nearest place with other numbers than this one; NULL: none is known. */
-static const vn_near *nearest_other(const job *j, const vn_named *x, int place)
+static const vn_near *nearest_other(const proposer *j, const vn_tensor_name *x, int place)
 {
 	for (int i = 0; i < x->n_near; i++)
 		if (place < 0 || j->places.place[x->near[i].place].group != j->places.place[place].group)
@@ -166,10 +166,10 @@ static const vn_near *nearest_other(const job *j, const vn_named *x, int place)
 	return NULL;
 }
 
-static verdict judge_member(const job *j, const vn_member *m, target to, double *own, double *other)
+static member_verdict judge_member(const proposer *j, const vn_member *m, target to, double *own, double *other)
 {
-	const vn_named *x = &j->named[m->named];
-	const int       place = place_of(j, m, to);
+	const vn_tensor_name *x = &j->named[m->named];
+	const int             place = place_of(j, m, to);
 	if (place < 0)
 		return OUT;
 	const vn_near *near = nearest_other(j, x, place);
@@ -182,18 +182,18 @@ static verdict judge_member(const job *j, const vn_member *m, target to, double 
 	return *own <= PERHAPS && *own * TWICE <= *other ? LIKELY : SILENT;
 }
 
-static bool has_name(const job *j, const vn_member *m, int place)
+static bool has_name(const proposer *j, const vn_member *m, int place)
 {
 	return strcmp(j->named[m->named].name, j->places.place[place].name) == 0;
 }
 
-static evidence weigh(const job *j, const vn_name_family *f, target to)
+static evidence weigh(const proposer *j, const vn_name_family *f, target to)
 {
 	evidence e = { .to = to, .worst = -1, .next = -1, .blocked = vn_words_contradict(f->words, to.point) };
 	for (int i = 0; i < f->n; i++) {
-		double        own = 1, other = 1;
-		const int     place = place_of(j, &f->member[i], to);
-		const verdict v = judge_member(j, &f->member[i], to, &own, &other);
+		double               own = 1, other = 1;
+		const int            place = place_of(j, &f->member[i], to);
+		const member_verdict v = judge_member(j, &f->member[i], to, &own, &other);
 		e.count[v]++;
 		if (v == OUT)
 			continue;
@@ -225,7 +225,7 @@ static bool is_better(const evidence *a, const evidence *b)
 	return a->taste > b->taste;
 }
 
-static bool same_numbers_everywhere(const job *j, const vn_name_family *f, target a, target b)
+static bool same_numbers_everywhere(const proposer *j, const vn_name_family *f, target a, target b)
 {
 	for (int i = 0; i < f->n; i++) {
 		const int x = place_of(j, &f->member[i], a), y = place_of(j, &f->member[i], b);
@@ -236,17 +236,17 @@ static bool same_numbers_everywhere(const job *j, const vn_name_family *f, targe
 }
 
 /* Calls for each target that a tensor of the family is near to. */
-static evidence best_target(const job *j, const vn_name_family *f, int add, bool *ambiguous)
+static evidence best_target(const proposer *j, const vn_name_family *f, int add, bool *ambiguous)
 {
 	evidence best = { .sum = INFINITY };
 	bool     any = false;
 	*ambiguous = false;
 	for (int i = 0; i < f->n; i++) {
-		const vn_named *x = &j->named[f->member[i].named];
+		const vn_tensor_name *x = &j->named[f->member[i].named];
 		for (int k = 0; k < x->n_near; k++) {
-			const vn_place *p = &j->places.place[x->near[k].place];
-			const int       n = f->member[i].n;
-			const target    to = { p->point, n < 0 ? p->layer : p->layer - n };
+			const vn_spot *p = &j->places.place[x->near[k].place];
+			const int      n = f->member[i].n;
+			const target   to = { p->point, n < 0 ? p->layer : p->layer - n };
 			if (n >= 0 && (p->layer < 0 || to.add != add))
 				continue;
 			const evidence e = weigh(j, f, to);
@@ -268,7 +268,7 @@ static evidence best_target(const job *j, const vn_name_family *f, int add, bool
 }
 
 /* The layers of an engine may count from 1: the number that most families agree on. */
-static int choose_add(const job *j)
+static int choose_add(const proposer *j)
 {
 	int best = 0, most = -1;
 	for (int k = 0; k < 3; k++) {
@@ -312,14 +312,14 @@ static void target_name(int point, int layer, int add, char to[2 * VN_NAME_MAX])
 		snprintf(to, 2 * VN_NAME_MAX, "%s%s_proj", where, vn_fused_of[point - VN_N_POINTS].along);
 }
 
-static void place_name(const job *j, int place, char to[2 * VN_NAME_MAX])
+static void place_name(const proposer *j, int place, char to[2 * VN_NAME_MAX])
 {
-	const vn_place *p = &j->places.place[place];
+	const vn_spot *p = &j->places.place[place];
 	target_name(p->point, p->layer, 0, to);
 }
 
 /* Reports a family whose numbers are at one place and whose name says another. */
-static vn_status report_family(const job *j, const vn_name_family *f, const evidence *e, const char *why)
+static vn_status report_family(const proposer *j, const vn_name_family *f, const evidence *e, const char *why)
 {
 	char to[2 * VN_NAME_MAX];
 	target_name(e->to.point, f->member[0].n < 0 ? e->to.add : -2, e->to.add, to);
@@ -328,16 +328,16 @@ static vn_status report_family(const job *j, const vn_name_family *f, const evid
 }
 
 /* Chooses the layout that most confirmed tensors have. */
-static void choose_layout(const job *j, chosen *c)
+static void choose_layout(const proposer *j, chosen *c)
 {
 	const vn_name_family *f = &j->family[c->family];
-	char                  seen[8][VN_LAYOUT_TEXT], text[VN_LAYOUT_TEXT];
+	char                  seen[8][VN_LAYOUT_DIMS], text[VN_LAYOUT_DIMS];
 	double                weight[8], most = -1;
 	int                   n = 0;
 	for (int i = 0; i < f->n; i++) {
-		const vn_named *x = &j->named[f->member[i].named];
-		const int       place = place_of(j, &f->member[i], c->e.to);
-		int             near = -1, k = 0;
+		const vn_tensor_name *x = &j->named[f->member[i].named];
+		const int             place = place_of(j, &f->member[i], c->e.to);
+		int                   near = -1, k = 0;
 		if (place < 0)
 			continue;
 		const double d = distance_from(j, x, place, &near);
@@ -362,7 +362,7 @@ static void choose_layout(const job *j, chosen *c)
 }
 
 /* Have the two tensors the same numbers in the same order? */
-static bool same_numbers(const job *j, int a, int b)
+static bool same_numbers(const proposer *j, int a, int b)
 {
 	const vn_entry *x = vn_recording_entry(j->r, a), *y = vn_recording_entry(j->r, b);
 	const int64_t   n = vn_shape_count(&x->shape);
@@ -379,16 +379,16 @@ static bool same_numbers(const job *j, int a, int b)
 }
 
 /* Are their samples the same numbers, each in its own layout? */
-static bool same_samples(const job *j, int a, int b, int place)
+static bool same_samples(const proposer *j, int a, int b, int place)
 {
-	vn_sample           *s = malloc(2 * sizeof *s);
-	const vn_place_kind *k = &j->places.kind[j->places.place[place].kind];
-	char                 text[2][VN_LAYOUT_TEXT];
-	bool                 same = s != NULL;
-	const int            named[2] = { a, b };
+	vn_tensor_sample   *s = malloc(2 * sizeof *s);
+	const vn_spot_kind *k = &j->places.kind[j->places.place[place].kind];
+	char                text[2][VN_LAYOUT_DIMS];
+	bool                same = s != NULL;
+	const int           named[2] = { a, b };
 	for (int i = 0; same && i < 2; i++) {
-		const vn_named *x = &j->named[named[i]];
-		int             near = -1;
+		const vn_tensor_name *x = &j->named[named[i]];
+		int                   near = -1;
 		distance_from(j, x, place, &near);
 		same = near >= 0 && j->places.place[x->near[near].place].kind == j->places.place[place].kind &&
 		       vn_kind_layout(k, &vn_recording_entry(j->r, x->entry)->shape, x->near[near].layout, text[i]) &&
@@ -406,7 +406,7 @@ typedef struct likeness {
 	const char *unlike;             /* the first that differs, in any step; NULL: none */
 } likeness;
 
-static void compare_pair(const job *j, int a, int b, int place, likeness *l)
+static void compare_pair(const proposer *j, int a, int b, int place, likeness *l)
 {
 	const vn_step *step;
 	const int      n = vn_recording_steps(j->r, &step);
@@ -423,7 +423,7 @@ static void compare_pair(const job *j, int a, int b, int place, likeness *l)
 	}
 }
 
-static likeness compare_families(const job *j, const chosen *c)
+static likeness compare_families(const proposer *j, const chosen *c)
 {
 	const vn_name_family *f = &j->family[c->family];
 	likeness              l = { .owner = -1 }, one;
@@ -448,7 +448,7 @@ static likeness compare_families(const job *j, const chosen *c)
 }
 
 /* Does a rule have a part of this fused product, in some layer? */
-static bool has_parts(const job *j, const chosen *c, const vn_fused *fused)
+static bool has_parts(const proposer *j, const chosen *c, const vn_fused *fused)
 {
 	const vn_name_family *f = &j->family[c->family];
 	for (int i = 0; i < f->n; i++)
@@ -460,7 +460,7 @@ static bool has_parts(const job *j, const chosen *c, const vn_fused *fused)
 	return false;
 }
 
-static vn_status accept_rule(job *j, chosen *c)
+static vn_status accept_rule(proposer *j, chosen *c)
 {
 	if (c->e.to.point >= VN_N_POINTS && has_parts(j, c, &vn_fused_of[c->e.to.point - VN_N_POINTS]))
 		return VN_OK;
@@ -508,7 +508,7 @@ static int by_evidence(const void *a, const void *b)
 }
 
 /* If nothing fits at the layer that the names say: does another layer's? */
-static vn_status look_at_other_layers(const job *j, const vn_name_family *f)
+static vn_status look_at_other_layers(const proposer *j, const vn_name_family *f)
 {
 	for (int k = -2; k <= 2; k++) {
 		bool           ambiguous;
@@ -520,7 +520,7 @@ static vn_status look_at_other_layers(const job *j, const vn_name_family *f)
 }
 
 /* Lists the families that may become rules, and reports those that contradict themselves. */
-static vn_status choose_targets(job *j, chosen *list, int *n)
+static vn_status choose_targets(proposer *j, chosen *list, int *n)
 {
 	vn_status st = VN_OK;
 	*n = 0;
@@ -543,7 +543,7 @@ static vn_status choose_targets(job *j, chosen *list, int *n)
 }
 
 /* Is the number of this family a layer's? It is if a rule has the same text before it. */
-static bool counts_layers(const job *j, const vn_name_family *f)
+static bool counts_layers(const proposer *j, const vn_name_family *f)
 {
 	const char *at = strstr(f->from, "{n}");
 	for (int k = 0; k < j->n_rules; k++) {
@@ -555,7 +555,7 @@ static bool counts_layers(const job *j, const vn_name_family *f)
 }
 
 /* Adds a family of one member of another: NULL without memory. */
-static vn_name_family *add_single(job *j, int family, int member)
+static vn_name_family *add_single(proposer *j, int family, int member)
 {
 	vn_name_family *more = realloc(j->family, ((size_t)j->n_families + 1) * sizeof *more);
 	j->family = more ? more : j->family;
@@ -573,7 +573,7 @@ static vn_name_family *add_single(job *j, int family, int member)
 }
 
 /* Tries a single name. in_layers: it may be a checkpoint of a layer. */
-static vn_status try_single(job *j, chosen *c, bool in_layers)
+static vn_status try_single(proposer *j, chosen *c, bool in_layers)
 {
 	bool ambiguous;
 	c->e = best_target(j, &j->family[c->family], j->add, &ambiguous);
@@ -583,7 +583,7 @@ static vn_status try_single(job *j, chosen *c, bool in_layers)
 }
 
 /* Names that differ in a number which is not a layer's, as those outside the layers may. */
-static vn_status split_families(job *j)
+static vn_status split_families(proposer *j)
 {
 	const int n = j->n_families;
 	vn_status st = VN_OK;
@@ -601,7 +601,7 @@ static vn_status split_families(job *j)
 	return st;
 }
 
-static vn_status make_rules(job *j)
+static vn_status make_rules(proposer *j)
 {
 	const size_t families = (size_t)j->n_families + 1;
 	chosen      *list = calloc(families, sizeof *list);
@@ -628,7 +628,7 @@ static vn_status make_rules(job *j)
 
 /* Is there a sign that the run is faulty: a tensor that is not near the place of its rule, or
  * nothing near the end of the model? */
-static bool looks_faulty(const job *j)
+static bool looks_faulty(const proposer *j)
 {
 	int last = -1;
 	for (int k = 0; k < j->n_rules; k++)
@@ -641,19 +641,19 @@ static bool looks_faulty(const job *j)
 }
 
 /* A family without a rule, and a target whose places nothing has. */
-typedef struct pairing {
+typedef struct rest_pair {
 	int      family;
 	evidence e;
 	double   mean; /* distance */
-} pairing;
+} rest_pair;
 
 static int by_mean(const void *a, const void *b)
 {
-	const pairing *x = a, *y = b;
+	const rest_pair *x = a, *y = b;
 	return (x->mean > y->mean) - (x->mean < y->mean);
 }
 
-static bool is_free(const job *j, const vn_name_family *f, target to)
+static bool is_free(const proposer *j, const vn_name_family *f, target to)
 {
 	int free = 0;
 	for (int i = 0; i < f->n; i++) {
@@ -665,7 +665,7 @@ static bool is_free(const job *j, const vn_name_family *f, target to)
 	return free == f->n;
 }
 
-static vn_status list_pairings(const job *j, pairing **list, int *n)
+static vn_status list_pairings(const proposer *j, rest_pair **list, int *n)
 {
 	for (int f = 0; f < j->n_families; f++) {
 		const vn_name_family *family = &j->family[f];
@@ -674,26 +674,26 @@ static vn_status list_pairings(const job *j, pairing **list, int *n)
 			if (vn_words_contradict(family->words, point) || !is_free(j, family, to))
 				continue;
 			const evidence e = weigh(j, family, to);
-			pairing       *more = e.sum < PERHAPS * family->n ? vn_grown(*list, (size_t)*n, sizeof *more) : NULL;
+			rest_pair     *more = e.sum < PERHAPS * family->n ? vn_grown(*list, (size_t)*n, sizeof *more) : NULL;
 			if (!more && e.sum < PERHAPS * family->n)
 				return no_memory(j);
 			if (!more)
 				continue;
 			*list = more;
-			more[(*n)++] = (pairing) { f, e, e.sum / family->n };
+			more[(*n)++] = (rest_pair) { f, e, e.sum / family->n };
 		}
 	}
 	return VN_OK;
 }
 
 /* Are these two families at the same distance from one target? Then they have the same numbers. */
-static bool are_twins(const pairing *a, const pairing *b)
+static bool are_twins(const rest_pair *a, const rest_pair *b)
 {
 	return a->e.to.point == b->e.to.point && fabs(a->mean - b->mean) < 1e-9;
 }
 
-/* Is a pairing nearer by a fifth than all others of its family, and of its target? */
-static bool stands_out(const pairing *list, int n, int i)
+/* Is a pair nearer by a fifth than all others of its family, and of its target? */
+static bool stands_out(const rest_pair *list, int n, int i)
 {
 	for (int k = 0; k < n; k++)
 		if (k != i && (list[k].family == list[i].family || list[k].e.to.point == list[i].e.to.point) &&
@@ -704,13 +704,13 @@ static bool stands_out(const pairing *list, int n, int i)
 
 /* Downstream of a fault tensors are far from their places, and may be as near to another: what is
  * left of the families goes to what is left of the places, if that is clear. */
-static vn_status match_rest(job *j)
+static vn_status match_rest(proposer *j)
 {
 	vn_status st = VN_OK;
 	bool      more = looks_faulty(j);
 	while (!st && more) {
-		pairing *list = NULL;
-		int      n = 0, best = -1;
+		rest_pair *list = NULL;
+		int        n = 0, best = -1;
 		st = list_pairings(j, &list, &n);
 		if (n)
 			qsort(list, (size_t)n, sizeof *list, by_mean);
@@ -732,11 +732,11 @@ static vn_status match_rest(job *j)
 /* ---- by shape ------------------------------------------------------------------------------- */
 
 /* Is this the only tensor without a rule that has the shape of the place? */
-static int only_tensor(const job *j, int place, int *layout)
+static int only_tensor(const proposer *j, int place, int *layout)
 {
-	const vn_place *p = &j->places.place[place];
-	char            text[VN_LAYOUT_TEXT];
-	int             found = -1;
+	const vn_spot *p = &j->places.place[place];
+	char           text[VN_LAYOUT_DIMS];
+	int            found = -1;
 	*layout = 0;
 	for (int i = 0; i < j->n_named; i++) {
 		const vn_entry *e = vn_recording_entry(j->r, j->named[i].entry);
@@ -751,12 +751,12 @@ static int only_tensor(const job *j, int place, int *layout)
 }
 
 /* Downstream of a fault logits may be near to nothing, but nothing else has their shape. */
-static vn_status match_shapes(job *j)
+static vn_status match_shapes(proposer *j)
 {
 	for (int i = 0; i < j->places.n; i++) {
-		const vn_place      *p = &j->places.place[i];
-		const vn_place_kind *k = &j->places.kind[p->kind];
-		int                  layout;
+		const vn_spot      *p = &j->places.place[i];
+		const vn_spot_kind *k = &j->places.kind[p->kind];
+		int                 layout;
 		if (p->layer >= 0 || j->claimed[i] >= 0 || k->n_places != 1)
 			continue;
 		const int named = only_tensor(j, i, &layout);
@@ -778,14 +778,14 @@ static vn_status match_shapes(job *j)
 /* ---- what contradicts ----------------------------------------------------------------------- */
 
 /* A tensor in a later step that has the numbers of the step before or after it. */
-static vn_status report_step(job *j, const chosen *c, const vn_named *x, int entry, int place)
+static vn_status report_step(proposer *j, const chosen *c, const vn_tensor_name *x, int entry, int place)
 {
 	const vn_entry *e = vn_recording_entry(j->r, entry);
 	double          own = 1, beside = 1;
-	vn_status st = vn_place_in_step(&j->places, j->r, entry, &(vn_in_step) { place, e->step, c->layout }, &own, j->err);
+	vn_status st = vn_spot_in_step(&j->places, j->r, entry, &(vn_in_step) { place, e->step, c->layout }, &own, j->err);
 	for (int by = -1; !st && own > NEAR / 10 && by <= 1; by += 2) {
-		st = vn_place_in_step(&j->places, j->r, entry, &(vn_in_step) { place, e->step + by, c->layout }, &beside,
-		                      j->err);
+		st = vn_spot_in_step(&j->places, j->r, entry, &(vn_in_step) { place, e->step + by, c->layout }, &beside,
+		                     j->err);
 		if (!st && beside <= NEAR && beside * MARGIN <= own) {
 			char says[2 * VN_NAME_MAX];
 			place_name(j, place, says);
@@ -797,7 +797,7 @@ static vn_status report_step(job *j, const chosen *c, const vn_named *x, int ent
 	return st;
 }
 
-static vn_status report_steps(job *j)
+static vn_status report_steps(proposer *j)
 {
 	const vn_step *step;
 	const int      n = vn_recording_steps(j->r, &step);
@@ -805,8 +805,8 @@ static vn_status report_steps(job *j)
 	for (int k = 0; !st && k < j->n_rules; k++) {
 		const vn_name_family *f = &j->family[j->rule[k].family];
 		for (int i = 0; !st && !j->rule[k].ignored && i < f->n; i++) {
-			const vn_named *x = &j->named[f->member[i].named];
-			const int       place = place_of(j, &f->member[i], j->rule[k].e.to);
+			const vn_tensor_name *x = &j->named[f->member[i].named];
+			const int             place = place_of(j, &f->member[i], j->rule[k].e.to);
 			for (int s = 0; !st && place >= 0 && s < n; s++) {
 				const int entry = vn_recording_find(j->r, step[s].number, x->name);
 				if (entry >= 0 && entry != x->entry)
@@ -817,7 +817,7 @@ static vn_status report_steps(job *j)
 	return st;
 }
 
-static vn_status report_members(job *j)
+static vn_status report_members(proposer *j)
 {
 	vn_status st = VN_OK;
 	for (int k = 0; !st && k < j->n_rules; k++) {
@@ -840,15 +840,15 @@ static vn_status report_members(job *j)
 }
 
 /* Finds the place in the same layer whose numbers this tensor has in another order; -1: none. */
-static vn_status find_reordered(job *j, const vn_member *m, int *place)
+static vn_status find_reordered(proposer *j, const vn_member *m, int *place)
 {
-	const vn_named *x = &j->named[m->named];
-	const int64_t   n = vn_shape_count(&vn_recording_entry(j->r, x->entry)->shape);
-	vn_ranks        mine, theirs;
-	vn_status       st = vn_ranks_of(j->r, x->entry, &mine, j->err);
+	const vn_tensor_name *x = &j->named[m->named];
+	const int64_t         n = vn_shape_count(&vn_recording_entry(j->r, x->entry)->shape);
+	vn_ranks              mine, theirs;
+	vn_status             st = vn_ranks_of(j->r, x->entry, &mine, j->err);
 	*place = -1;
 	for (int i = 0; !st && mine.rms > 0 && *place < 0 && i < j->places.n; i++) {
-		const vn_place *p = &j->places.place[i];
+		const vn_spot *p = &j->places.place[i];
 		if (p->step != x->step || p->n_entries != 1 || (m->n >= 0 && p->layer != m->n + j->add) ||
 		    vn_shape_count(&vn_recording_entry(j->like, p->entry[0])->shape) != n)
 			continue;
@@ -859,17 +859,17 @@ static vn_status find_reordered(job *j, const vn_member *m, int *place)
 }
 
 /* Of tensors that are near to nothing: those that are only in another order. */
-static vn_status report_reordered(job *j)
+static vn_status report_reordered(proposer *j)
 {
 	enum { MOST = 64 }; /* tensors that are sorted */
 	vn_status st = VN_OK;
 	int       n = 0;
 	for (int f = 0; !st && f < j->n_families; f++)
 		for (int i = 0; !st && n < MOST && i < j->family[f].n; i++) {
-			const vn_member *m = &j->family[f].member[i];
-			const vn_named  *x = &j->named[m->named];
-			char             is[2 * VN_NAME_MAX];
-			int              place = -1;
+			const vn_member      *m = &j->family[f].member[i];
+			const vn_tensor_name *x = &j->named[m->named];
+			char                  is[2 * VN_NAME_MAX];
+			int                   place = -1;
 			if (vn_recording_entry(j->r, x->entry)->dtype == VN_I32 || (x->n_near && x->near[0].distance <= NEAR))
 				continue;
 			n++;
@@ -886,7 +886,7 @@ static vn_status report_reordered(job *j)
 
 /* Members of a rule for which the reference has no layer, such as the last of hidden_states.{n}:
  * names of their own. */
-static vn_status split_outside(job *j)
+static vn_status split_outside(proposer *j)
 {
 	const int rules = j->n_rules;
 	vn_status st = VN_OK;
@@ -908,7 +908,7 @@ static vn_status split_outside(job *j)
 	return st;
 }
 
-static void set_names(const job *j, const chosen *c, vn_proposed_rule *to)
+static void set_names(const proposer *j, const chosen *c, vn_proposed_rule *to)
 {
 	const vn_name_family *f = &j->family[c->family];
 	const int             layer = f->member[0].n >= 0 ? -2 : c->e.to.add;
@@ -937,7 +937,7 @@ static int by_order(const void *a, const void *b)
 	return x->order != y->order ? (x->order > y->order) - (x->order < y->order) : strcmp(x->from, y->from);
 }
 
-static int order_of(const job *j, const chosen *c)
+static int order_of(const proposer *j, const chosen *c)
 {
 	const vn_name_family *f = &j->family[c->family];
 	for (int i = 0; !c->ignored && i < f->n; i++) {
@@ -948,7 +948,7 @@ static int order_of(const job *j, const chosen *c)
 	return 0;
 }
 
-static vn_status write_rules(job *j)
+static vn_status write_rules(proposer *j)
 {
 	if (!(j->out->rule = calloc((size_t)j->n_rules + 1, sizeof *j->out->rule)))
 		return no_memory(j);
@@ -975,14 +975,14 @@ static vn_status write_rules(job *j)
 	return VN_OK;
 }
 
-static int own_entry(const job *j, int entry)
+static int own_entry(const proposer *j, int entry)
 {
 	const int same = vn_recording_entry(j->like, entry)->same_as;
 	return same >= 0 ? same : entry;
 }
 
 /* A product that is a checkpoint, and also cut into its parts. */
-static void mark_parts(const job *j, const chosen *c, bool *has)
+static void mark_parts(const proposer *j, const chosen *c, bool *has)
 {
 	const vn_name_family *f = &j->family[c->family];
 	char                  name[VN_NAME_MAX];
@@ -996,7 +996,7 @@ static void mark_parts(const job *j, const chosen *c, bool *has)
 		}
 }
 
-static vn_status list_rest(job *j)
+static vn_status list_rest(proposer *j)
 {
 	vn_status st = VN_OK;
 	bool     *has = calloc((size_t)vn_recording_count(j->like) + 1, sizeof *has);
@@ -1020,7 +1020,7 @@ static vn_status list_rest(job *j)
 
 vn_status vn_propose(vn_recording *r, vn_recording *like, vn_proposal *p, vn_error *err)
 {
-	job       j = { .r = r, .like = like, .out = p, .err = err, .places = { .like = like } };
+	proposer  j = { .r = r, .like = like, .out = p, .err = err, .places = { .like = like } };
 	vn_status st;
 	*p = (vn_proposal) { .n = 0 };
 	if (!(st = list_names(&j)) && !(st = measure_all(&j)) &&
@@ -1031,7 +1031,7 @@ vn_status vn_propose(vn_recording *r, vn_recording *like, vn_proposal *p, vn_err
 		    !(st = report_steps(&j)) && !(st = report_reordered(&j)) && !(st = write_rules(&j)))
 			st = list_rest(&j);
 	}
-	vn_places_finish(&j.places);
+	vn_spots_finish(&j.places);
 	vn_families_free(j.family, j.n_families);
 	free(j.named);
 	free(j.rule);

@@ -56,10 +56,9 @@ typedef struct vn_proposal {
 vn_status vn_propose(vn_recording *r, vn_recording *like, vn_proposal *p, vn_error *err);
 void      vn_proposal_finish(vn_proposal *p);
 
-/* Writes the map as YAML. Returns NULL without memory; the caller frees it. source: what was
- * compared, for a comment. */
-char *vn_proposal_text(const vn_proposal *p, const char *source);
+/* Writes the map as YAML. source: what was compared, for a comment. */
+void vn_proposal_write(const vn_proposal *p, const char *source, FILE *to);
 /* Prints the rules with their evidence, then what contradicts. */
-void  vn_proposal_print(const vn_proposal *p, FILE *to);
+void vn_proposal_print(const vn_proposal *p, FILE *to);
 
 #endif

@@ -22,48 +22,48 @@ typedef struct vn_fused {
 extern const vn_fused vn_fused_of[VN_FUSED];
 
 /* Numbers of a tensor, transformed (propose.h) and of length one. n 0: no evidence. */
-typedef struct vn_sample {
+typedef struct vn_tensor_sample {
 	int   n;
 	float scale; /* the median of absolute values */
 	float x[VN_SAMPLES];
-} vn_sample;
+} vn_tensor_sample;
 
 /* Checkpoints with the same axes and lengths in one step: samples are taken at the same indices. */
-typedef struct vn_place_kind {
+typedef struct vn_spot_kind {
 	int            step, n_axes, n;    /* n: of samples */
 	vn_axis_length axis[VN_MAX_RANK];  /* in the dump */
 	int64_t        mine[VN_MAX_RANK];  /* lengths in the reference */
 	int64_t        shift[VN_MAX_RANK]; /* index in the reference of index 0 of the dump */
 	int64_t       *index;              /* (n, n_axes) in the dump */
 	bool           fused;
-	int           *place; /* (n_places) of this kind, after vn_places_sort */
+	int           *place; /* (n_places) of this kind, after vn_spots_sort */
 	int            n_places;
-} vn_place_kind;
+} vn_spot_kind;
 
 /* A checkpoint of the reference in a step; of a fused product, several. */
-typedef struct vn_place {
-	char      name[VN_NAME_MAX]; /* "" of a fused product */
-	int       point;             /* vn_point, or VN_N_POINTS + index of vn_fused_of */
-	int       layer, step, kind, order;
-	int       entry[3], n_entries;
-	int       group; /* places with one number have the same numbers */
-	vn_sample sample;
-} vn_place;
+typedef struct vn_spot {
+	char             name[VN_NAME_MAX]; /* "" of a fused product */
+	int              point;             /* vn_point, or VN_N_POINTS + index of vn_fused_of */
+	int              layer, step, kind, order;
+	int              entry[3], n_entries;
+	int              group; /* places with one number have the same numbers */
+	vn_tensor_sample sample;
+} vn_spot;
 
-typedef struct vn_places {
-	vn_recording  *like;
-	vn_place_kind *kind;
-	int            n_kinds;
-	vn_place      *place; /* sorted by step, point, layer after vn_places_sort */
-	int            n;
-} vn_places;
+typedef struct vn_spots {
+	vn_recording *like;
+	vn_spot_kind *kind;
+	int           n_kinds;
+	vn_spot      *place; /* sorted by step, point, layer after vn_spots_sort */
+	int           n;
+} vn_spots;
 
 /* Adds the places of one step. cand: the dump's step of that number. */
-vn_status vn_places_add(vn_places *p, const vn_step *cand, vn_error *err);
-vn_status vn_places_sort(vn_places *p, vn_error *err);
-void      vn_places_finish(vn_places *p);
+vn_status vn_spots_add(vn_spots *p, const vn_step *cand, vn_error *err);
+vn_status vn_spots_sort(vn_spots *p, vn_error *err);
+void      vn_spots_finish(vn_spots *p);
 /* -1: the reference has no such checkpoint in that step. */
-int       vn_places_find(const vn_places *p, int step, int point, int layer);
+int       vn_spots_find(const vn_spots *p, int step, int point, int layer);
 
 /* A tensor of the dump near to a place. */
 typedef struct vn_near {
@@ -72,21 +72,21 @@ typedef struct vn_near {
 } vn_near;
 
 /* A tensor of the dump, by its name; entry: in the first step that has it. */
-typedef struct vn_named {
+typedef struct vn_tensor_name {
 	const char *name;
 	int         entry, step;
 	vn_near     near[VN_NEAREST];
 	int         n_near;
-} vn_named;
+} vn_tensor_name;
 
 /* Measures the distances of a tensor from all places of its step. */
-vn_status vn_named_measure(const vn_places *p, vn_recording *r, vn_named *x, vn_error *err);
+vn_status vn_tensor_name_measure(const vn_spots *p, vn_recording *r, vn_tensor_name *x, vn_error *err);
 /* The layout of place kind k that a tensor of this shape has, as a dims string. */
-bool      vn_kind_layout(const vn_place_kind *k, const vn_shape *shape, int layout, char text[VN_LAYOUT_TEXT]);
+bool      vn_kind_layout(const vn_spot_kind *k, const vn_shape *shape, int layout, char text[VN_LAYOUT_DIMS]);
 /* Takes the sample of an entry of the dump in this layout. */
-vn_status vn_kind_sample(const vn_place_kind *k, vn_recording *r, int entry, const char *layout, vn_sample *s,
+vn_status vn_kind_sample(const vn_spot_kind *k, vn_recording *r, int entry, const char *layout, vn_tensor_sample *s,
                          vn_error *err);
-double    vn_sample_distance(const vn_sample *a, const vn_sample *b);
+double    vn_tensor_sample_distance(const vn_tensor_sample *a, const vn_tensor_sample *b);
 
 /* A place in another step than that of its sample, and the layout of the tensor. */
 typedef struct vn_in_step {
@@ -95,8 +95,8 @@ typedef struct vn_in_step {
 } vn_in_step;
 /* Measures the distance of an entry of the dump from a place in any step of the reference. 1: the
  * reference has none there, or of another shape, or it is a fused product. */
-vn_status vn_place_in_step(const vn_places *p, vn_recording *r, int entry, const vn_in_step *in, double *distance,
-                           vn_error *err);
+vn_status vn_spot_in_step(const vn_spots *p, vn_recording *r, int entry, const vn_in_step *in, double *distance,
+                          vn_error *err);
 
 /* The smallest and largest numbers of a tensor, and some between: they say nothing of their order.
  * rms 0: no evidence. */
@@ -121,7 +121,7 @@ typedef struct vn_name_family {
 } vn_name_family;
 
 /* Divides names into families. The caller frees *family with vn_families_free. */
-vn_status vn_families_of(const vn_named *named, int n, vn_name_family **family, int *n_families, vn_error *err);
+vn_status vn_families_of(const vn_tensor_name *named, int n, vn_name_family **family, int *n_families, vn_error *err);
 /* Writes the glob of a name: what has a meaning there becomes '?'. */
 void      vn_name_glob(const char *name, char to[VN_NAME_MAX + 8]);
 void      vn_families_free(vn_name_family *family, int n);

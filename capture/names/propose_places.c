@@ -27,7 +27,7 @@ static int by_value(const void *a, const void *b)
 }
 
 /* Divides by the median, compresses, and makes the length one. */
-static void finish_sample(vn_sample *s, int n)
+static void finish_sample(vn_tensor_sample *s, int n)
 {
 	float  size[VN_SAMPLES];
 	double sum = 0;
@@ -55,7 +55,7 @@ static void finish_sample(vn_sample *s, int n)
 	s->n = n;
 }
 
-double vn_sample_distance(const vn_sample *a, const vn_sample *b)
+double vn_tensor_sample_distance(const vn_tensor_sample *a, const vn_tensor_sample *b)
 {
 	float part[16] = { 0 };
 	if (!a->n || a->n != b->n)
@@ -97,7 +97,7 @@ static vn_status read_elements(vn_recording *r, int entry, sampled_at *list, int
 	return st;
 }
 
-vn_status vn_kind_sample(const vn_place_kind *k, vn_recording *r, int entry, const char *layout, vn_sample *s,
+vn_status vn_kind_sample(const vn_spot_kind *k, vn_recording *r, int entry, const char *layout, vn_tensor_sample *s,
                          vn_error *err)
 {
 	const vn_entry *e = vn_recording_entry(r, entry);
@@ -130,11 +130,11 @@ vn_status vn_kind_sample(const vn_place_kind *k, vn_recording *r, int entry, con
 
 /* The sample of a place of the reference: of a fused product, element j of a row is in the part
  * where j falls. */
-static vn_status sample_place(vn_places *p, vn_place *x, vn_error *err)
+static vn_status sample_place(vn_spots *p, vn_spot *x, vn_error *err)
 {
-	const vn_place_kind *k = &p->kind[x->kind];
-	sampled_at           list[VN_SAMPLES];
-	int64_t              before = 0;
+	const vn_spot_kind *k = &p->kind[x->kind];
+	sampled_at          list[VN_SAMPLES];
+	int64_t             before = 0;
 
 	for (int part = 0; part < x->n_entries; part++) {
 		const vn_entry *e = vn_recording_entry(p->like, x->entry[part]);
@@ -173,7 +173,7 @@ static uint64_t scramble(uint64_t x)
 }
 
 /* Chooses the indices: all, if they are few. */
-static bool choose_indices(vn_place_kind *k)
+static bool choose_indices(vn_spot_kind *k)
 {
 	int64_t most[VN_MAX_RANK], all = 1;
 	for (int a = 0; a < k->n_axes; a++) {
@@ -196,7 +196,7 @@ static bool choose_indices(vn_place_kind *k)
 	return true;
 }
 
-static bool same_kind(const vn_place_kind *x, const vn_place_kind *y)
+static bool same_kind(const vn_spot_kind *x, const vn_spot_kind *y)
 {
 	bool same = x->step == y->step && x->n_axes == y->n_axes && x->fused == y->fused;
 	for (int a = 0; same && a < x->n_axes; a++)
@@ -206,16 +206,16 @@ static bool same_kind(const vn_place_kind *x, const vn_place_kind *y)
 }
 
 /* Returns the kind, a new one if necessary; -1: there is nothing to sample, or no memory. */
-static int kind_of(vn_places *p, const vn_place_kind *like)
+static int kind_of(vn_spots *p, const vn_spot_kind *like)
 {
 	for (int k = p->n_kinds - 1; k >= 0; k--)
 		if (same_kind(&p->kind[k], like))
 			return p->kind[k].n ? k : -1;
-	vn_place_kind *more = vn_grown(p->kind, (size_t)p->n_kinds, sizeof *more);
+	vn_spot_kind *more = vn_grown(p->kind, (size_t)p->n_kinds, sizeof *more);
 	if (!more)
 		return -1;
 	p->kind = more;
-	vn_place_kind *k = &p->kind[p->n_kinds++];
+	vn_spot_kind *k = &p->kind[p->n_kinds++];
 	*k = *like;
 	k->n = 0;
 	if (!choose_indices(k)) {
@@ -225,21 +225,21 @@ static int kind_of(vn_places *p, const vn_place_kind *like)
 	return p->n_kinds - 1;
 }
 
-bool vn_kind_layout(const vn_place_kind *k, const vn_shape *shape, int layout, char text[VN_LAYOUT_TEXT])
+bool vn_kind_layout(const vn_spot_kind *k, const vn_shape *shape, int layout, char text[VN_LAYOUT_DIMS])
 {
-	char      list[VN_LAYOUTS][VN_LAYOUT_TEXT];
+	char      list[VN_LAYOUTS][VN_LAYOUT_DIMS];
 	const int n = vn_layouts(shape, k->axis, k->n_axes, list);
 	if (layout >= n)
 		return false;
-	memcpy(text, list[layout], VN_LAYOUT_TEXT);
+	memcpy(text, list[layout], VN_LAYOUT_DIMS);
 	return true;
 }
 
 /* ---- places --------------------------------------------------------------------------------- */
 
-static vn_place *add_place(vn_places *p, const vn_place *x)
+static vn_spot *add_place(vn_spots *p, const vn_spot *x)
 {
-	vn_place *more = vn_grown(p->place, (size_t)p->n, sizeof *more);
+	vn_spot *more = vn_grown(p->place, (size_t)p->n, sizeof *more);
 	if (!more)
 		return NULL;
 	p->place = more;
@@ -250,9 +250,9 @@ static vn_place *add_place(vn_places *p, const vn_place *x)
 
 /* The lengths in the dump: those of the reference, but the dump's own tokens and keys. last: only
  * the last row. */
-static bool describe_kind(const vn_entry *e, const vn_step *mine, const vn_step *cand, bool last, vn_place_kind *k)
+static bool describe_kind(const vn_entry *e, const vn_step *mine, const vn_step *cand, bool last, vn_spot_kind *k)
 {
-	*k = (vn_place_kind) { .step = cand->number };
+	*k = (vn_spot_kind) { .step = cand->number };
 	k->n_axes = vn_axis_lengths(vn_entry_axes(e), &e->shape, k->axis);
 	for (int a = 0; a < k->n_axes; a++) {
 		vn_axis_length *x = &k->axis[a];
@@ -268,26 +268,26 @@ static bool describe_kind(const vn_entry *e, const vn_step *mine, const vn_step 
 }
 
 /* Adds an entry under a name, which may be an alias of the plan. */
-static vn_status add_entry(vn_places *p, int entry, const char *name, const vn_step *cand, vn_error *err)
+static vn_status add_entry(vn_spots *p, int entry, const char *name, const vn_step *cand, vn_error *err)
 {
 	const vn_entry *e = vn_recording_entry(p->like, entry);
 	const vn_step  *mine = vn_recording_step(p->like, e->step);
-	vn_place_kind   k;
+	vn_spot_kind    k;
 	vn_point        point;
 
 	if (e->dtype == VN_I32 || !vn_point_from_name(vn_name_in_layer(name), &point))
 		return VN_OK;
 	for (int last = 0; last <= (vn_point_get(point)->place == VN_BEHIND_LAYERS && cand->tokens > 1); last++) {
-		vn_place x = { .point = (int)point,
-			           .layer = vn_name_layer(name),
-			           .step = cand->number,
-			           .order = entry,
-			           .entry = { entry },
-			           .n_entries = 1 };
+		vn_spot x = { .point = (int)point,
+			          .layer = vn_name_layer(name),
+			          .step = cand->number,
+			          .order = entry,
+			          .entry = { entry },
+			          .n_entries = 1 };
 		strcpy(x.name, name);
 		if (!describe_kind(e, mine, cand, last, &k) || (x.kind = kind_of(p, &k)) < 0)
 			continue;
-		vn_place *made = add_place(p, &x);
+		vn_spot *made = add_place(p, &x);
 		if (!made)
 			return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for its names", vn_recording_path(p->like));
 		const vn_status st = sample_place(p, made, err);
@@ -298,11 +298,11 @@ static vn_status add_entry(vn_places *p, int entry, const char *name, const vn_s
 }
 
 /* Adds a fused product of a layer, if its parts are there and it is no checkpoint itself. */
-static vn_status add_fused(vn_places *p, int which, int layer, const vn_step *cand, vn_error *err)
+static vn_status add_fused(vn_spots *p, int which, int layer, const vn_step *cand, vn_error *err)
 {
 	const vn_fused *f = &vn_fused_of[which];
-	vn_place        x = { .point = VN_N_POINTS + which, .layer = layer, .step = cand->number, .n_entries = f->n };
-	vn_place_kind   k = { .step = cand->number, .n_axes = 2, .fused = true };
+	vn_spot         x = { .point = VN_N_POINTS + which, .layer = layer, .step = cand->number, .n_entries = f->n };
+	vn_spot_kind    k = { .step = cand->number, .n_axes = 2, .fused = true };
 	char            name[VN_NAME_MAX];
 
 	snprintf(name, sizeof name, "layer%d.%s", layer, vn_point_get(VN_POINT_C_ATTN)->name);
@@ -326,13 +326,13 @@ static vn_status add_fused(vn_places *p, int which, int layer, const vn_step *ca
 	x.order = x.entry[0];
 	if ((x.kind = kind_of(p, &k)) < 0)
 		return VN_OK;
-	vn_place *made = add_place(p, &x);
+	vn_spot *made = add_place(p, &x);
 	return made ? sample_place(p, made, err)
 	            : vn_fail(err, VN_ERR_NOMEM, "%s: no memory for its names", vn_recording_path(p->like));
 }
 
 /* Adds second names that the plan has for an entry. */
-static vn_status add_aliases(vn_places *p, const vn_step *cand, vn_error *err)
+static vn_status add_aliases(vn_spots *p, const vn_step *cand, vn_error *err)
 {
 	const vn_plan *plan = vn_recording_plan(p->like);
 	vn_status      st = VN_OK;
@@ -360,14 +360,14 @@ static int by_digest(const void *a, const void *b)
 	return c ? c : (x->entry > y->entry) - (x->entry < y->entry);
 }
 
-static vn_status group_places(vn_places *p, int from, vn_error *err)
+static vn_status group_places(vn_spots *p, int from, vn_error *err)
 {
 	const int n = p->n - from;
 	digested *list = malloc(((size_t)n + 1) * sizeof *list);
 	if (!list)
 		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for its names", vn_recording_path(p->like));
 	for (int i = 0; i < n; i++) {
-		const vn_place *x = &p->place[from + i];
+		const vn_spot  *x = &p->place[from + i];
 		const vn_entry *e = vn_recording_entry(p->like, x->entry[0]);
 		/* part of a fused product: not the same as the product */
 		list[i] = (digested) { e->digest, x->n_entries > 1 ? -1 - i : x->entry[0], from + i,
@@ -383,7 +383,7 @@ static vn_status group_places(vn_places *p, int from, vn_error *err)
 	return VN_OK;
 }
 
-vn_status vn_places_add(vn_places *p, const vn_step *cand, vn_error *err)
+vn_status vn_spots_add(vn_spots *p, const vn_step *cand, vn_error *err)
 {
 	const vn_step *mine = vn_recording_step(p->like, cand->number);
 	const int      first = p->n;
@@ -404,14 +404,14 @@ vn_status vn_places_add(vn_places *p, const vn_step *cand, vn_error *err)
 
 static int by_place(const void *a, const void *b)
 {
-	const vn_place *x = a, *y = b;
+	const vn_spot *x = a, *y = b;
 	return x->step != y->step     ? (x->step > y->step) - (x->step < y->step)
 	       : x->point != y->point ? (x->point > y->point) - (x->point < y->point)
 	       : x->layer != y->layer ? (x->layer > y->layer) - (x->layer < y->layer)
 	                              : (x->kind > y->kind) - (x->kind < y->kind);
 }
 
-vn_status vn_places_sort(vn_places *p, vn_error *err)
+vn_status vn_spots_sort(vn_spots *p, vn_error *err)
 {
 	if (p->n)
 		qsort(p->place, (size_t)p->n, sizeof *p->place, by_place);
@@ -419,16 +419,16 @@ vn_status vn_places_sort(vn_places *p, vn_error *err)
 		if (!(p->kind[k].place = malloc(((size_t)p->n + 1) * sizeof *p->kind[k].place)))
 			return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for its names", vn_recording_path(p->like));
 	for (int i = 0; i < p->n; i++) {
-		vn_place_kind *k = &p->kind[p->place[i].kind];
+		vn_spot_kind *k = &p->kind[p->place[i].kind];
 		k->place[k->n_places++] = i;
 	}
 	return VN_OK;
 }
 
-int vn_places_find(const vn_places *p, int step, int point, int layer)
+int vn_spots_find(const vn_spots *p, int step, int point, int layer)
 {
-	const vn_place key = { .step = step, .point = point, .layer = layer, .kind = -1 };
-	int            low = 0, high = p->n;
+	const vn_spot key = { .step = step, .point = point, .layer = layer, .kind = -1 };
+	int           low = 0, high = p->n;
 	while (low < high) {
 		const int middle = (low + high) / 2;
 		if (by_place(&p->place[middle], &key) < 0)
@@ -436,11 +436,11 @@ int vn_places_find(const vn_places *p, int step, int point, int layer)
 		else
 			high = middle;
 	}
-	const vn_place *x = low < p->n ? &p->place[low] : NULL;
+	const vn_spot *x = low < p->n ? &p->place[low] : NULL;
 	return x && x->step == step && x->point == point && x->layer == layer ? low : -1;
 }
 
-void vn_places_finish(vn_places *p)
+void vn_spots_finish(vn_spots *p)
 {
 	for (int k = 0; k < p->n_kinds; k++) {
 		free(p->kind[k].index);
@@ -448,12 +448,12 @@ void vn_places_finish(vn_places *p)
 	}
 	free(p->kind);
 	free(p->place);
-	*p = (vn_places) { .like = NULL };
+	*p = (vn_spots) { .like = NULL };
 }
 
 /* ---- a tensor of the dump ------------------------------------------------------------------- */
 
-static void keep_near(vn_named *x, int place, int layout, double distance)
+static void keep_near(vn_tensor_name *x, int place, int layout, double distance)
 {
 	int at = x->n_near;
 	if (at == VN_NEAREST && !(distance < x->near[at - 1].distance))
@@ -465,16 +465,16 @@ static void keep_near(vn_named *x, int place, int layout, double distance)
 	x->n_near += x->n_near < VN_NEAREST;
 }
 
-vn_status vn_named_measure(const vn_places *p, vn_recording *r, vn_named *x, vn_error *err)
+vn_status vn_tensor_name_measure(const vn_spots *p, vn_recording *r, vn_tensor_name *x, vn_error *err)
 {
-	const vn_entry *e = vn_recording_entry(r, x->entry);
-	char            list[VN_LAYOUTS][VN_LAYOUT_TEXT];
-	vn_sample       s;
+	const vn_entry  *e = vn_recording_entry(r, x->entry);
+	char             list[VN_LAYOUTS][VN_LAYOUT_DIMS];
+	vn_tensor_sample s;
 
 	if (e->dtype == VN_I32)
 		return VN_OK;
 	for (int k = 0; k < p->n_kinds; k++) {
-		const vn_place_kind *kind = &p->kind[k];
+		const vn_spot_kind *kind = &p->kind[k];
 		if (kind->step != x->step || !kind->n)
 			continue;
 		const int n = vn_layouts(&e->shape, kind->axis, kind->n_axes, list);
@@ -483,24 +483,24 @@ vn_status vn_named_measure(const vn_places *p, vn_recording *r, vn_named *x, vn_
 			if (st)
 				return st;
 			for (int i = 0; s.n && i < kind->n_places; i++)
-				keep_near(x, kind->place[i], l, vn_sample_distance(&s, &p->place[kind->place[i]].sample));
+				keep_near(x, kind->place[i], l, vn_tensor_sample_distance(&s, &p->place[kind->place[i]].sample));
 		}
 	}
 	return VN_OK;
 }
 
-vn_status vn_place_in_step(const vn_places *p, vn_recording *r, int entry, const vn_in_step *in, double *distance,
-                           vn_error *err)
+vn_status vn_spot_in_step(const vn_spots *p, vn_recording *r, int entry, const vn_in_step *in, double *distance,
+                          vn_error *err)
 {
-	const vn_place *x = &p->place[in->place];
-	const vn_entry *e = vn_recording_entry(r, entry);
-	const vn_step  *cand = vn_recording_step(r, e->step), *mine = vn_recording_step(p->like, in->step);
-	const int       there = x->n_entries == 1 ? vn_recording_find(p->like, in->step, x->name) : -1;
-	vn_places       one = { .like = p->like };
-	vn_place        own = { .entry = { there }, .n_entries = 1 };
-	vn_place_kind   k;
-	vn_sample       s;
-	vn_status       st = VN_OK;
+	const vn_spot   *x = &p->place[in->place];
+	const vn_entry  *e = vn_recording_entry(r, entry);
+	const vn_step   *cand = vn_recording_step(r, e->step), *mine = vn_recording_step(p->like, in->step);
+	const int        there = x->n_entries == 1 ? vn_recording_find(p->like, in->step, x->name) : -1;
+	vn_spots         one = { .like = p->like };
+	vn_spot          own = { .entry = { there }, .n_entries = 1 };
+	vn_spot_kind     k;
+	vn_tensor_sample s;
+	vn_status        st = VN_OK;
 
 	*distance = 1;
 	if (there < 0 || !cand || !mine || mine->tokens != cand->tokens ||
@@ -510,8 +510,8 @@ vn_status vn_place_in_step(const vn_places *p, vn_recording *r, int entry, const
 		one.kind[0].place = NULL;
 		if (!(st = sample_place(&one, &own, err)) &&
 		    !(st = vn_kind_sample(&one.kind[0], r, entry, in->layout, &s, err)))
-			*distance = vn_sample_distance(&s, &own.sample);
+			*distance = vn_tensor_sample_distance(&s, &own.sample);
 	}
-	vn_places_finish(&one);
+	vn_spots_finish(&one);
 	return st;
 }

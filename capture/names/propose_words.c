@@ -111,15 +111,15 @@ static int by_place_in_name(const void *a, const void *b)
 }
 
 /* A name with its number taken out. */
-typedef struct pattern {
+typedef struct name_pattern {
 	char from[VN_NAME_MAX + 8];
 	int  n, named;
-} pattern;
+} name_pattern;
 
 static int by_pattern(const void *a, const void *b)
 {
-	const pattern *x = a, *y = b;
-	const int      c = strcmp(x->from, y->from);
+	const name_pattern *x = a, *y = b;
+	const int           c = strcmp(x->from, y->from);
 	return c ? c : (x->n > y->n) - (x->n < y->n);
 }
 
@@ -133,7 +133,7 @@ static size_t write_glob(const char *name, int n, char *to)
 	return (size_t)n;
 }
 
-static void write_pattern(pattern *p, const name_slot *s, const char *name)
+static void write_pattern(name_pattern *p, const name_slot *s, const char *name)
 {
 	int64_t n = -1;
 	p->n = -1;
@@ -147,7 +147,7 @@ static void write_pattern(pattern *p, const name_slot *s, const char *name)
 	p->n = (int)n;
 }
 
-static name_slot *slots_of(const vn_named *named, int n, int *count)
+static name_slot *slots_of(const vn_tensor_name *named, int n, int *count)
 {
 	size_t     room = 0;
 	name_slot *list;
@@ -179,7 +179,8 @@ static void vote_slots(name_slot *s, int n)
 	qsort(s, (size_t)n, sizeof *s, by_place_in_name);
 }
 
-static vn_status gather_families(pattern *list, int n, const vn_named *named, vn_name_family *family, int *n_families)
+static vn_status gather_families(name_pattern *list, int n, const vn_tensor_name *named, vn_name_family *family,
+                                 int *n_families)
 {
 	for (int i = 0, end; i < n; i = end) {
 		vn_name_family *f = &family[*n_families];
@@ -201,12 +202,12 @@ static vn_status gather_families(pattern *list, int n, const vn_named *named, vn
 	return VN_OK;
 }
 
-vn_status vn_families_of(const vn_named *named, int n, vn_name_family **family, int *n_families, vn_error *err)
+vn_status vn_families_of(const vn_tensor_name *named, int n, vn_name_family **family, int *n_families, vn_error *err)
 {
-	int        count = 0;
-	name_slot *slot = slots_of(named, n, &count);
-	pattern   *list = malloc(((size_t)n + 1) * sizeof *list);
-	vn_status  st = slot && list ? VN_OK : VN_ERR_NOMEM;
+	int           count = 0;
+	name_slot    *slot = slots_of(named, n, &count);
+	name_pattern *list = malloc(((size_t)n + 1) * sizeof *list);
+	vn_status     st = slot && list ? VN_OK : VN_ERR_NOMEM;
 	*n_families = 0;
 	*family = calloc((size_t)n + 1, sizeof **family);
 	if (!*family)

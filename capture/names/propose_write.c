@@ -27,40 +27,30 @@ static const char *evidence_text(const vn_proposed_rule *r, char text[160])
 static void write_rule(FILE *to, const vn_proposed_rule *r)
 {
 	char text[160];
-	fprintf(to, "  - { from: \"%s\", ", r->from);
+	vn_say(to, "  - { from: \"%s\", ", r->from);
 	if (*r->to)
-		fprintf(to, "to: \"%s\", ", r->to);
+		vn_say(to, "to: \"%s\", ", r->to);
 	for (int i = 0; i < r->n_parts; i++)
-		fprintf(to, "%s\"%s\"%s", i ? ", " : "parts: [", r->parts[i], i == r->n_parts - 1 ? "], " : "");
+		vn_say(to, "%s\"%s\"%s", i ? ", " : "parts: [", r->parts[i], i == r->n_parts - 1 ? "], " : "");
 	if (r->n_parts)
-		fprintf(to, "along: %s, ", r->along);
+		vn_say(to, "along: %s, ", r->along);
 	if (*r->axes)
-		fprintf(to, "axes: \"%s\"%s }  # %s\n", r->axes,
-		        r->copy       ? ", copy: true"
-		        : r->fallback ? ", fallback: true"
-		                      : "",
-		        evidence_text(r, text));
+		vn_say(to, "axes: \"%s\"%s }  # %s\n", r->axes,
+		       r->copy       ? ", copy: true"
+		       : r->fallback ? ", fallback: true"
+		                     : "",
+		       evidence_text(r, text));
 	else
-		fprintf(to, "ignore: true }\n");
+		vn_say(to, "ignore: true }\n");
 }
 
-char *vn_proposal_text(const vn_proposal *p, const char *source)
+void vn_proposal_write(const vn_proposal *p, const char *source, FILE *to)
 {
-	char  *text = NULL;
-	size_t bytes = 0;
-	FILE  *to = open_memstream(&text, &bytes);
-	if (!to)
-		return NULL;
-	fprintf(to, "# Proposed by the numbers of %s.\nversion: 1\nname: proposed\nrules:\n", source);
+	vn_say(to, "# Proposed by the numbers of %s.\nversion: 1\nname: proposed\nrules:\n", source);
 	for (int i = 0; i < p->n; i++)
 		write_rule(to, &p->rule[i]);
 	if (!p->n)
-		fprintf(to, "  []\n");
-	const bool whole = !ferror(to);
-	if (fclose(to) == 0 && whole)
-		return text;
-	free(text);
-	return NULL;
+		vn_say(to, "  []\n");
 }
 
 static void print_list(FILE *to, const char *what, char *const *list, int n)
@@ -68,21 +58,21 @@ static void print_list(FILE *to, const char *what, char *const *list, int n)
 	enum { SHOWN = 6 };
 	if (!n)
 		return;
-	fprintf(to, "%s: %d: ", what, n);
+	vn_say(to, "%s: %d: ", what, n);
 	for (int i = 0; i < n && i < SHOWN; i++)
 		vn_say(to, "%s%s", i ? ", " : "", list[i]);
-	fprintf(to, "%s\n", n > SHOWN ? "..." : "");
+	vn_say(to, "%s\n", n > SHOWN ? "..." : "");
 }
 
 void vn_proposal_print(const vn_proposal *p, FILE *to)
 {
 	char text[160];
-	fprintf(to, "proposed by the numbers: %d rules\n", p->n);
+	vn_say(to, "proposed by the numbers: %d rules\n", p->n);
 	for (int i = 0; i < p->n; i++) {
 		const vn_proposed_rule *r = &p->rule[i];
 		vn_say(to, "  %-44s ", r->from);
 		if (!*r->axes) {
-			fprintf(to, "ignored\n");
+			vn_say(to, "ignored\n");
 			continue;
 		}
 		for (int k = 0; !*r->to && k < r->n_parts; k++)

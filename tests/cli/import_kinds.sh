@@ -156,7 +156,8 @@ $PYTHON -c "
 import h5py, numpy as np
 np.savez('heads.npz', **{'layer1.q_rope': h5py.File('ref.h5')['step.0/layer1/q_rope'][...].transpose(1, 0, 2)[None]})"
 vernier import heads.npz --ids 5,6,7,8 --model "$M" -o heads.h5
-printf 'version: 1\nrules:\n  - { from: "layer{n}.q_rope", to: "layer{n}.q_rope", axes: "batch head token dim" }\n' >heads.yaml
+printf 'version: 1\nrules:\n  - { from: "layer{n}.q_rope", to: "layer{n}.q_rope", axes: "batch head token dim" }\n' \
+	>heads.yaml
 vernier import heads.npz --ids 5,6,7,8 --model "$M" --names heads.yaml -o heads.h5 --force
 vernier compare ref.h5 heads.h5 --bitwise --allow missing,token_ids | grep -E '^(verdict)'
 echo "== a prompt in calls of 1 and 3 tokens: shapes say which"

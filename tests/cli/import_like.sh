@@ -1,4 +1,4 @@
-# import --like: names proposed by the numbers of a recording, under names that say nothing; a fault;
+# import --like: names proposed by the numbers of a recording, for names that say nothing; a fault;
 # exchanges; what is refused.
 cat >dump.py <<'P'
 # dump.py REC DUMP [how]: a recording of ours under opaque names, heads before tokens.

@@ -48,7 +48,9 @@ static void read_array(vn_dump *d, int i)
 	const size_t    bytes = (size_t)count * vn_dtype_size(a->layout.dtype);
 	vn_error        e = { "" };
 
-	MUST(*a->name && !vn_dump_name_wrong(a->name) && a->step >= 0 && count >= 0);
+	char dotted[VN_NAME_MAX];
+	vn_dump_dotted(a->name, dotted);
+	MUST(*a->name && !vn_dump_name_wrong(dotted) && a->step >= 0 && count >= 0);
 	if (bytes > MOST_BYTES)
 		return;
 	void *to = malloc(bytes + 1);

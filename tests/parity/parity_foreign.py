@@ -781,7 +781,7 @@ def packed():
            says="/step.2: its tokens do not continue the 3 prompts")
 
 
-# ---- dumps of Python packages (fixtures/packages.py) -------------------------------------------------
+# ---- dumps of Python packages (fixtures/packages.py) ----------------------------------
 
 
 PACKAGES = {"mlx": ("qwen2", 33), "ort-genai": ("qwen3", 38), "keras-hub": ("qwen2", 33), "litgpt": ("qwen2", 29),
