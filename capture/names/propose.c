@@ -112,6 +112,7 @@ static vn_status list_names(proposer *j)
 
 static vn_status measure_all(proposer *j)
 {
+	enum { MOST_PAIRS = 200000000 }; /* a minute */
 	const vn_step *step;
 	const int      n = vn_recording_steps(j->r, &step);
 	vn_status      st = VN_OK;
@@ -125,6 +126,12 @@ static vn_status measure_all(proposer *j)
 	if (!st && j->places.n == 0)
 		st = vn_fail(j->err, VN_ERR_MISMATCH, "%s: has no checkpoint in a step with the same tokens as %s",
 		             vn_recording_path(j->like), vn_recording_path(j->r));
+	if (!st && (int64_t)j->places.n * j->n_named > MOST_PAIRS)
+		st = vn_fail(
+			j->err, VN_ERR_UNSUPPORTED,
+			"%s: %d names and %d checkpoints are too many to compare each with each: --like a recording of some "
+			"layers",
+			vn_recording_path(j->r), j->n_named, j->places.n);
 	if (!st)
 		st = vn_spots_sort(&j->places, j->err);
 	for (int i = 0; !st && i < j->n_named; i++)
@@ -239,7 +246,7 @@ static bool same_numbers_everywhere(const proposer *j, const vn_name_family *f, 
 static evidence best_target(const proposer *j, const vn_name_family *f, int add, bool *ambiguous)
 {
 	evidence best = { .sum = INFINITY };
-	bool     any = false;
+	bool     any = false, weighed[VN_N_POINTS + VN_FUSED] = { false };
 	*ambiguous = false;
 	for (int i = 0; i < f->n; i++) {
 		const vn_tensor_name *x = &j->named[f->member[i].named];
@@ -247,8 +254,9 @@ static evidence best_target(const proposer *j, const vn_name_family *f, int add,
 			const vn_spot *p = &j->places.place[x->near[k].place];
 			const int      n = f->member[i].n;
 			const target   to = { p->point, n < 0 ? p->layer : p->layer - n };
-			if (n >= 0 && (p->layer < 0 || to.add != add))
+			if (n >= 0 && (p->layer < 0 || to.add != add || weighed[p->point]))
 				continue;
+			weighed[p->point] = true;
 			const evidence e = weigh(j, f, to);
 			if (any && e.to.point == best.to.point && e.to.add == best.to.add)
 				continue;
