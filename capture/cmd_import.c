@@ -49,11 +49,12 @@ static const vn_option known[] = {
 	      "The model that ran. It adds config and table of weights to the recording and gives the lengths of axes." },
 	{ "ids", 0, VN_INTO(options, import.ids), .argument = "LIST|@FILE",
 	  .help =
-	      "The tokens, if the dump does not have them. With several steps, each step after the first has one token." },
+	      "The tokens of all steps, if the dump does not have them. Of a batch: [[1,2],[-1,3]], a row for each prompt, "
+	      "-1 for padding." },
 	{ "ids-from", 0, VN_INTO(options, import.ids_from), .argument = "REC",
 	  .help = "Take the tokens of the recording REC, including those that it decoded." },
 	{ "positions", 0, VN_INTO(options, import.positions), .argument = "LIST|@FILE",
-	  .help = "The positions of the tokens. Default: counted from 0." },
+	  .help = "The positions of the tokens, -1 for padding. Default: counted from 0." },
 	{ "engine", 0, VN_INTO(options, import.engine), .argument = "NAME",
 	  .help = "The engine that wrote the dump. Default: the engine that the dump names." },
 	{ "precision", 0, VN_INTO(options, import.precision), .argument = "P", .words = &vn_policy_names,

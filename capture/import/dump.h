@@ -41,6 +41,7 @@ struct vn_dump {
 	char          *config;          /* text of a config.json; NULL */
 	int32_t       *ids, *positions; /* (n_ids) over all steps; n_ids 0: not given */
 	int64_t        n_ids, room_ids;
+	int64_t        batch; /* prompts in ids, one after the other, each of n_ids / batch tokens; 0: one prompt */
 	vn_step       *step;
 	int            n_steps;
 	bool           has_steps; /* it says which tokens belong to which step */

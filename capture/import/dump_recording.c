@@ -85,6 +85,7 @@ vn_status vn_dump_recording(vn_dump *d, vn_recording **out, vn_error *err)
 		r->ids = d->ids;
 		r->positions = d->positions;
 		r->n_ids = r->n_positions = d->n_ids;
+		r->batch = d->batch;
 		d->ids = d->positions = NULL;
 		st = vn_recording_sort(r, err);
 	}

@@ -12,6 +12,12 @@ typedef struct division {
 	bool           uneven; /* not the same length in all steps, which any other axis may have too */
 } division;
 
+/* Of each prompt. */
+static int64_t tokens_of(const vn_dump *d)
+{
+	return d->batch ? d->n_ids / d->batch : d->n_ids;
+}
+
 static int by_name(const void *a, const void *b)
 {
 	const vn_array *const *x = a, *const *y = b;
@@ -27,11 +33,11 @@ static bool read_axis(const vn_dump *d, vn_array *const *of, int axis, int64_t *
 		if (of[k]->step != k || strcmp(of[k]->name, of[0]->name) != 0 || of[k]->shape.rank <= axis)
 			return false;
 		tokens[k] = of[k]->shape.dim[axis];
-		if (tokens[k] < 1 || tokens[k] > d->n_ids - sum)
+		if (tokens[k] < 1 || tokens[k] > tokens_of(d) - sum)
 			return false;
 		sum += tokens[k];
 	}
-	return sum == d->n_ids;
+	return sum == tokens_of(d);
 }
 
 /* Adds a vote; tokens are those of the division from then on if it is a new one. */
@@ -57,7 +63,7 @@ static void set_steps(vn_dump *d, const int64_t *tokens)
 {
 	int64_t at = 0;
 	for (int k = 0; k < d->n_steps; k++) {
-		const int64_t n = tokens ? tokens[k] : k ? 1 : d->n_ids - (d->n_steps - 1);
+		const int64_t n = tokens ? tokens[k] : k ? 1 : tokens_of(d) - (d->n_steps - 1);
 		d->step[k] = (vn_step) { .number = k, .position = at, .tokens = n, .rows = n };
 		at += n;
 	}

@@ -21,25 +21,46 @@
 
 /* ---- tokens -------------------------------------------------------------------------------- */
 
+/* Positions of the prompts of a batch: each counts from 0, and padding (-1) does not count. */
+static vn_status count_positions(const int32_t *ids, int64_t n, int64_t columns, int32_t **positions, vn_error *err)
+{
+	int32_t at = 0;
+	if (!(*positions = malloc((size_t)n * sizeof **positions)))
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for %" PRId64 " positions", n);
+	for (int64_t i = 0; i < n; i++) {
+		at = i % columns ? at : 0;
+		(*positions)[i] = ids[i] < 0 ? -1 : at++;
+	}
+	return VN_OK;
+}
+
 /* Ids on the command line, for all steps. */
 static vn_status take_ids(const vn_import_options *o, vn_dump *d, vn_error *err)
 {
 	int32_t            *ids = NULL, *positions = NULL;
-	int64_t             n = 0, m = 0;
+	int64_t             n = 0, m = 0, rows = 0, columns = 0;
 	const vn_ids_source from = o->ids_from ? (vn_ids_source) { "--ids-from", o->ids_from, -1 }
 	                                       : (vn_ids_source) { "--like", o->like, -1 };
-	vn_status           st = o->ids ? vn_arguments_read_ids("--ids", o->ids, &ids, &n, err)
+	vn_status           st = o->ids ? vn_arguments_read_rows("--ids", o->ids, &ids, &n, &rows, err)
 	                                : vn_ids_from(&from, VN_IDS_ALL, &ids, &n, err);
 
 	if (!st && o->positions)
-		st = vn_arguments_read_ids("--positions", o->positions, &positions, &m, err);
-	if (!st && positions && m != n)
+		st = vn_arguments_read_rows("--positions", o->positions, &positions, &m, &columns, err);
+	if (!st && positions && (m != n || columns != rows))
 		st = vn_fail(err, VN_ERR_USAGE, "--positions: %" PRId64 " positions for %" PRId64 " ids", m, n);
+	if (!st && rows && !positions)
+		st = count_positions(ids, n, n / rows, &positions, err);
+	for (int64_t k = 0; !st && rows && k < n; k++)
+		if (ids[k] < 0 || positions[k] < 0) {
+			ids[k] = 0;
+			positions[k] = -1;
+		}
 	if (!st && d->n_ids && (d->n_ids != n || memcmp(d->ids, ids, (size_t)n * sizeof *ids) != 0))
 		st = vn_fail(err, VN_ERR_USAGE, "--ids are not the tokens that %s records", d->path);
 	if (!st && d->n_ids && positions)
 		st = vn_fail(err, VN_ERR_USAGE, "--positions: %s records its own", d->path);
-	if (!st && !d->n_ids && n < d->n_steps)
+	d->batch = rows;
+	if (!st && !d->n_ids && (rows ? n / rows : n) < d->n_steps)
 		st = vn_fail(err, VN_ERR_USAGE, "--ids: %" PRId64 " token%s, and %s has %d steps", n, n == 1 ? "" : "s",
 		             d->path, d->n_steps);
 	if (!st && !d->n_ids && !(st = vn_dump_ids(d, ids, positions, n, err)))
@@ -213,7 +234,7 @@ static vn_status name_batches(vn_import *i, vn_error *err)
 	for (int k = 0; k < i->r->n_entries; k++) {
 		vn_entry            *e = &i->r->entry[k];
 		const vn_point_info *p = *e->axes ? NULL : vn_label_point(e->name);
-		if (!p || words_of(p->axes) + 1 != e->shape.rank || e->shape.dim[0] != 1)
+		if (!p || words_of(p->axes) + 1 != e->shape.rank || (e->shape.dim[0] != 1 && e->shape.dim[0] != i->r->batch))
 			continue;
 		snprintf(axes, sizeof axes, "batch %s", p->axes);
 		if (!(e->axes = vn_intern(axes)))
@@ -439,21 +460,38 @@ static void add_remedy(const vn_import *i, vn_error *err)
 	vn_text_add(err->text, sizeof err->text, "%s", remedy);
 }
 
+/* Is it a batch of several prompts? rest: the shape of one. */
+static bool is_batch(const vn_entry *e, const vn_point_info *p, vn_shape *rest)
+{
+	if (strncmp(e->axes, "batch ", 6) != 0 || strcmp(e->axes + 6, p->axes) != 0 || e->shape.rank < 2 ||
+	    e->shape.dim[0] < 2)
+		return false;
+	*rest = (vn_shape) { .rank = e->shape.rank - 1 };
+	memcpy(rest->dim, e->shape.dim + 1, (size_t)rest->rank * sizeof *rest->dim);
+	return true;
+}
+
 static void look_at_shape(vn_import *i, int entry)
 {
 	const vn_entry      *e = vn_recording_entry(i->r, entry);
 	const vn_point_info *p = vn_label_point(e->name);
 	char                 is[VN_SHAPE_TEXT], like[VN_SHAPE_TEXT] = "", remedy[4 * VN_NAME_MAX] = "";
-	vn_shape             shape;
+	vn_shape             shape, is_of = e->shape;
 	if (!p)
 		return;
-	const bool own_axes = !*e->axes || strcmp(e->axes, p->axes) == 0;
+	const bool batch = is_batch(e, p, &is_of),
+			   own_axes = !*e->axes || strcmp(e->axes, p->axes) == 0 || (batch && e->shape.dim[0] == i->r->batch);
 	if (own_shape(i, e, &shape)) {
-		if (own_axes && (vn_shape_equal(&shape, &e->shape) ||
+		if (own_axes && (vn_shape_equal(&shape, &is_of) ||
 		                 (vn_entry_last(e) && e->shape.rank == shape.rank && e->shape.dim[0] == 1)))
 			return;
 		vn_shape_text(&shape, like);
-		if (i->n_misshapen == 0)
+		if (i->n_misshapen == 0 && batch)
+			snprintf(remedy, sizeof remedy,
+			         "; a batch of %" PRId64
+			         " prompts: --ids '[[1,2],[3,-1]]' has a row of tokens for each, and -1 for padding",
+			         e->shape.dim[0]);
+		else if (i->n_misshapen == 0)
 			say_remedy(i, entry, &shape, remedy, sizeof remedy);
 	} else if (e->shape.rank == words_of(p->axes) && own_axes) {
 		return;

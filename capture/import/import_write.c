@@ -94,9 +94,10 @@ vn_status vn_import_write(vn_import *i, const char *path, bool force, int64_t *t
 	int            put = 0;
 	vn_status      st = piece ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "%s: no memory", path);
 
-	if (!st && !(st = vn_store_create_whole(path, force, &s, err)) &&
-	    !(st = vn_store_run(s, vn_recording_run(i->r), ids, positions, n, err)) && !(st = put_model(i, s, err)) &&
-	    !(st = put_steps(i, s, piece, &put, err))) {
+	if (!st && !(st = vn_store_create_whole(path, force, &s, err)))
+		vn_store_batch(s, vn_recording_batch(i->r));
+	if (!st && !(st = vn_store_run(s, vn_recording_run(i->r), ids, positions, n, err)) &&
+	    !(st = put_model(i, s, err)) && !(st = put_steps(i, s, piece, &put, err))) {
 		*tensors = vn_store_tensors(s, bytes);
 		if (!i->dump->complete)
 			vn_store_cut(s);

@@ -222,6 +222,68 @@ vn_status vn_arguments_read_ids(const char *what, const char *text, int32_t **id
 	return st;
 }
 
+/* The rows of a batch in a JSON value; NULL: it is none. */
+static const json_t *find_rows(const json_t *j)
+{
+	const json_t *list = find_array(j);
+	return json_array_size(list) > 1 && json_is_array(json_array_get(list, 0)) ? list : NULL;
+}
+
+static vn_status copy_rows(const char *where, const json_t *list, int32_t **ids, int64_t *n, vn_error *err)
+{
+	const size_t rows = json_array_size(list), columns = json_array_size(json_array_get(list, 0));
+
+	*n = (int64_t)(rows * columns);
+	if (columns == 0)
+		return vn_fail(err, VN_ERR_USAGE, "%s: no token ids: a run needs at least one", where);
+	if (!(*ids = calloc(rows * columns, sizeof **ids)))
+		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for the token ids", where);
+	for (size_t r = 0; r < rows; r++) {
+		const json_t *row = json_array_get(list, r);
+		if (json_array_size(row) != columns)
+			return vn_fail(err, VN_ERR_USAGE, "%s: row %zu has %zu numbers, row 0 has %zu; -1 is padding", where, r,
+			               json_array_size(row), columns);
+		for (size_t i = 0; i < columns; i++) {
+			const json_t *one = json_array_get(row, i);
+			if (!json_is_integer(one) || json_integer_value(one) < -1 || json_integer_value(one) > INT32_MAX)
+				return vn_fail(err, VN_ERR_USAGE, "%s: number %zu of row %zu is not a token id, nor -1 for padding",
+				               where, i + 1, r);
+			(*ids)[r * columns + i] = (int32_t)json_integer_value(one);
+		}
+	}
+	return VN_OK;
+}
+
+vn_status vn_arguments_read_rows(const char *what, const char *text, int32_t **ids, int64_t *n, int64_t *rows,
+                                 vn_error *err)
+{
+	char     *content = NULL;
+	size_t    bytes = strlen(text);
+	vn_status st = *text == '@' ? vn_arguments_read_file(text + 1, &content, &bytes, err) : VN_OK;
+
+	*ids = NULL;
+	*n = *rows = 0;
+	if (st)
+		return st;
+	const char   *at = content ? content : text, *where = content ? text + 1 : what;
+	const char    first = strlen(at) == bytes ? at[strspn(at, blanks)] : '\0';
+	json_t       *j = first == '[' || first == '{' ? vn_json_load(at, bytes, JSON_REJECT_DUPLICATES, NULL) : NULL;
+	const json_t *list = find_rows(j);
+	if (list) {
+		st = copy_rows(where, list, ids, n, err);
+		*rows = (int64_t)json_array_size(list);
+	} else {
+		st = read_ids(where, at, bytes, ids, n, err);
+	}
+	json_decref(j);
+	free(content);
+	if (st) {
+		free(*ids);
+		*ids = NULL;
+	}
+	return st;
+}
+
 vn_status vn_take_precision(const char *value, const char **whole, const char **part, int *n, int most, vn_error *err)
 {
 	const bool some = strchr(value, '@') != NULL;

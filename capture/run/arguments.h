@@ -17,6 +17,11 @@ vn_status vn_arguments_read_range(const char *what, const char *text, int64_t *f
  * be the only row of another ([[1,2,3]], a batch of one), or the member "token_ids", "input_ids" or
  * "ids" of an object. The caller frees *ids. */
 vn_status vn_arguments_read_ids(const char *what, const char *text, int32_t **ids, int64_t *n, vn_error *err);
+/* The same, but a JSON array may have several rows of one length, one for each prompt of a batch:
+ * they follow each other in *ids, and *rows says how many there are; 0: one list. In rows, -1 is
+ * padding. */
+vn_status vn_arguments_read_rows(const char *what, const char *text, int32_t **ids, int64_t *n, int64_t *rows,
+                                 vn_error *err);
 /* Reads a file or pipe of at most 64 MiB. A NUL follows the bytes. The caller frees *text. */
 vn_status vn_arguments_read_file(const char *path, char **text, size_t *bytes, vn_error *err);
 /* Takes the value of one --precision option. "P", the precision of the run, goes to *whole and may

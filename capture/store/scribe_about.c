@@ -12,14 +12,15 @@
 typedef struct list_data {
 	hid_t       disk, memory;
 	int64_t     n;
+	int64_t     rows; /* of n / rows elements each; 0: one axis */
 	const void *data;
 	const char *digest;
 } list_data;
 
 static bool put_list(hid_t group, const char *name, const list_data *l)
 {
-	hsize_t dim = (hsize_t)l->n;
-	hid_t   space = H5Screate_simple(1, &dim, NULL), dcpl = H5Pcreate(H5P_DATASET_CREATE);
+	hsize_t dim[2] = { (hsize_t)(l->rows ? l->rows : l->n), (hsize_t)(l->rows ? l->n / l->rows : 0) };
+	hid_t   space = H5Screate_simple(l->rows ? 2 : 1, dim, NULL), dcpl = H5Pcreate(H5P_DATASET_CREATE);
 	hid_t   dset = H5I_INVALID_HID;
 	bool    good = space >= 0 && dcpl >= 0 && H5Pset_obj_track_times(dcpl, false) >= 0 &&
 	            (dset = H5Dcreate2(group, name, l->disk, space, H5P_DEFAULT, dcpl, H5P_DEFAULT)) >= 0 &&
@@ -34,7 +35,7 @@ static bool put_list(hid_t group, const char *name, const list_data *l)
 static bool put_lines(hid_t group, const char *name, char *const *line, int64_t n, const char *digest)
 {
 	hid_t type = vn_h5_text_type();
-	bool  good = type >= 0 && put_list(group, name, &(list_data) { type, type, n, line, digest });
+	bool  good = type >= 0 && put_list(group, name, &(list_data) { type, type, n, 0, line, digest });
 	vn_h5_close(type);
 	return good;
 }
@@ -42,13 +43,14 @@ static bool put_lines(hid_t group, const char *name, char *const *line, int64_t 
 /* ---- /run ---------------------------------------------------------------------- */
 
 /* Message: bytes of int32, and their digest or NULL. */
-static bool put_ids(hid_t group, const char *name, vn_message *m)
+static bool put_ids(hid_t group, const char *name, int64_t rows, vn_message *m)
 {
 	size_t      bytes;
 	const void *list = vn_take_bytes(m, &bytes);
 	const char *digest = vn_take_text(m);
 	return !m->bad &&
-	       put_list(group, name, &(list_data) { H5T_STD_I32LE, H5T_NATIVE_INT32, (int64_t)(bytes / 4), list, digest });
+	       put_list(group, name,
+	                &(list_data) { H5T_STD_I32LE, H5T_NATIVE_INT32, (int64_t)(bytes / 4), rows, list, digest });
 }
 
 /* Message: a vn_facts. Replaces facts that exist already. */
@@ -83,13 +85,15 @@ static bool put_run(vn_scribe_file *f, hid_t g)
 	return there >= 0 && (!there || retire_run(f->file)) && H5Olink(g, f->file, "run", H5P_DEFAULT, H5P_DEFAULT) >= 0;
 }
 
-/* Message: facts; token ids and positions (put_ids). Answer: offset of the ids
- * in the file. A second call replaces everything. */
+/* Message: facts; number of prompts of a batch, or 0; token ids and positions (put_ids).
+ * Answer: offset of the ids in the file. A second call replaces everything. */
 vn_status vn_scribe_file_run(vn_scribe_file *f, vn_message *m, vn_error *err)
 {
-	hid_t g = H5Gcreate_anon(f->file, f->groups, H5P_DEFAULT), ids = H5I_INVALID_HID;
-	bool  good = g >= 0 && put_facts(g, m, false) && put_ids(g, "token_ids", m) && put_ids(g, "positions", m) &&
-	            (ids = H5Dopen2(g, "token_ids", H5P_DEFAULT)) >= 0;
+	hid_t         g = H5Gcreate_anon(f->file, f->groups, H5P_DEFAULT), ids = H5I_INVALID_HID;
+	bool          good = g >= 0 && put_facts(g, m, false);
+	const int64_t rows = good ? vn_take_int(m) : 0;
+	good = good && put_ids(g, "token_ids", rows, m) && put_ids(g, "positions", rows, m) &&
+	       (ids = H5Dopen2(g, "token_ids", H5P_DEFAULT)) >= 0;
 
 	/* An empty list has no storage. */
 	const haddr_t at = good ? H5Dget_offset(ids) : HADDR_UNDEF;
@@ -175,7 +179,7 @@ static bool put_weights(hid_t group, vn_message *m)
 	const void     *rows = vn_take_bytes(m, &bytes);
 	hid_t           type = weight_type();
 	const vn_digest digest = vn_digest_of(rows, bytes);
-	const list_data list = { type, type, (int64_t)(bytes / sizeof(vn_scribe_weight)), rows, digest.hex };
+	const list_data list = { type, type, (int64_t)(bytes / sizeof(vn_scribe_weight)), 0, rows, digest.hex };
 	bool            good = !m->bad && type >= 0 && put_list(group, "weights", &list);
 	vn_h5_close(type);
 	return good;

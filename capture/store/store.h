@@ -35,6 +35,9 @@ vn_status vn_store_create_whole(const char *path, bool force, vn_store **store, 
  * are -1, and come last. */
 vn_status vn_store_run(vn_store *s, const vn_facts *facts, const int32_t *ids, const int32_t *positions, int64_t n,
                        vn_error *err);
+/* The ids of the next vn_store_run are those of so many prompts of one length, one after the other,
+ * and all are known. 0: of one prompt. */
+void      vn_store_batch(vn_store *s, int64_t prompts);
 /* Sets id number `at`, which was -1. Call it before the step that processes the token. */
 vn_status vn_store_token(vn_store *s, int64_t at, int32_t id, vn_error *err);
 /* Writes the text of each of the n tokens, escaped as by vn_utf8_escape. */

@@ -30,6 +30,11 @@ static vn_status expect_ids(vn_store *s, const int32_t *ids, int64_t n, int64_t 
 	return VN_OK;
 }
 
+void vn_store_batch(vn_store *s, int64_t prompts)
+{
+	s->batch = prompts;
+}
+
 vn_status vn_store_run(vn_store *s, const vn_facts *facts, const int32_t *ids, const int32_t *positions, int64_t n,
                        vn_error *err)
 {
@@ -40,9 +45,10 @@ vn_status vn_store_run(vn_store *s, const vn_facts *facts, const int32_t *ids, c
 	free(s->ids);
 	s->ids = NULL;
 	s->n_ids = s->unknown = 0;
-	for (int64_t i = n; i > 0 && ids[i - 1] < 0; i--)
+	for (int64_t i = n; i > 0 && ids[i - 1] < 0 && !s->batch; i--)
 		s->unknown++;
 	vn_message_put_bytes(&m, facts, sizeof *facts);
+	vn_message_put_int(&m, s->batch);
 	put_ids(&m, ids, n, s->unknown == 0);
 	put_ids(&m, positions, n, true);
 	vn_status st = vn_store_do(s, VN_SCRIBE_RUN, &m, &at, err);

@@ -20,6 +20,7 @@ struct vn_store {
 	 * first */
 	int32_t       *ids;
 	int64_t        n_ids, unknown, ids_at;
+	int64_t        batch; /* vn_store_batch */
 
 	/* The caller's side. */
 	vn_queue *queue;

@@ -160,6 +160,25 @@ printf 'version: 1\nrules:\n  - { from: "layer{n}.q_rope", to: "layer{n}.q_rope"
 	>heads.yaml
 vernier import heads.npz --ids 5,6,7,8 --model "$M" --names heads.yaml -o heads.h5 --force
 vernier compare ref.h5 heads.h5 --bitwise --allow missing,token_ids | grep -E '^(verdict)'
+echo "== a batch of two prompts, the second padded on its left"
+vernier capture ref "$M" --ids 7,8 -o two.h5 2>/dev/null
+vernier capture ref "$M" --ids 5,6,7,8 -o four.h5 2>/dev/null
+$PYTHON - <<'END'
+import h5py, numpy as np
+a, b = (h5py.File(f)["step.0"] for f in ("four.h5", "two.h5"))
+both = lambda n: np.stack([a[n][...], np.concatenate([np.ones_like(b[n][...]), b[n][...]])])
+np.savez("batch.npz", **{n.replace("/", "."): both(n) for n in ("embed", "layer0/q_rope", "layer1/output", "logits")})
+END
+vernier import batch.npz --ids '[[5,6,7,8],[-1,-1,7,8]]' --model "$M" -o batch.h5
+vernier compare four.h5 batch.h5 --batch-row 0 --bitwise --allow missing | grep -E '^(verdict)'
+vernier compare two.h5 batch.h5 --batch-row 1 --bitwise --allow missing | grep -E '^(verdict)'
+vernier import batch.npz --ids '[[5,6,7,8],[9,9,7,8]]' --positions '[[0,1,2,3],[-1,-1,0,1]]' --model "$M" \
+	-o batch.h5 --force
+vernier compare two.h5 batch.h5 --batch-row 1 --bitwise --allow missing | grep -E '^(verdict)'
+vernier import batch.npz --ids 5,6,7,8 --model "$M" -o batch.h5 --force
+vernier import batch.npz --ids '[[5,6,7,8],[7,8]]' -o batch.h5 --force
+vernier import batch.npz --ids '[[5,6,7,8],[7,8,-2,1]]' -o batch.h5 --force
+vernier import batch.npz --ids '[[5,6,7,8],[7,8,2,1]]' --positions 0,1,2,3 -o batch.h5 --force
 echo "== a prompt in calls of 1 and 3 tokens: shapes say which"
 $PYTHON - <<'END'
 import h5py, numpy as np
