@@ -3,6 +3,7 @@
 #include "compare/replay/draws.h"
 
 #include <math.h>
+#include <string.h>
 
 static vn_status measure_all(vn_replay *r, vn_error *err)
 {
@@ -28,9 +29,18 @@ static vn_status measure_all(vn_replay *r, vn_error *err)
 	return st;
 }
 
-/* A checkpoint within its limits that is this many times nearer to the reference than to what
- * its captured inputs give was not computed from these inputs. */
+/* A checkpoint that is this many times nearer to the reference than to what its captured inputs
+ * give was not computed from these inputs, if it is within its limits, or if an operation before
+ * these inputs is wrong, whose error it has. */
 #define NEARER 16.0
+
+/* Is q's error another checkpoint's? Steps share the operations that made the cache, so the same
+ * checkpoint of an earlier step may have been charged for q. */
+static bool is_charged_elsewhere(const vn_replay *r, const vn_checkpoint *q)
+{
+	const vn_checkpoint *to = q->replay.charged_to < 0 ? NULL : &r->c->result.checkpoint[q->replay.charged_to];
+	return to && !(to->step < q->step && strcmp(to->name, q->name) == 0);
+}
 
 /* Returns the first wrong input of the span that was walked last. *n: number of wrong inputs not
  * known to be wrong captures; *unknown: one of them. */
@@ -46,11 +56,12 @@ static vn_checkpoint *wrong_inputs(const vn_replay *r, vn_checkpoint **unknown, 
 			const int      value = vn_plan_root(r->plan, node->in[k]);
 			vn_checkpoint *q = r->point[value];
 			if (!q || !vn_trace_kept(&r->trace, r->at, value) || !q->fails || !vn_local_beyond(q) ||
-			    q->replay.charged_to >= 0)
+			    is_charged_elsewhere(r, q))
 				continue;
+			const bool known = q->replay.recorder_fault || q->replay.charged_to >= 0;
 			first = first ? first : q;
-			*n += !q->replay.recorder_fault && q != *unknown;
-			*unknown = q->replay.recorder_fault ? *unknown : q;
+			*n += !known && q != *unknown;
+			*unknown = known ? *unknown : q;
 		}
 	}
 	return first;
@@ -65,6 +76,17 @@ static bool is_tested(const vn_replay *r, int k, const vn_checkpoint *input)
 	return false;
 }
 
+/* Is an operation of this step wrong before that of q, and not by its capture alone? */
+static bool is_wrong_before(const vn_replay *r, const vn_checkpoint *q)
+{
+	for (int i = r->first[r->at]; i < r->first[r->at + 1]; i++) {
+		const vn_checkpoint *p = r->in_step[i];
+		if (p < q && p->fails && vn_local_beyond(p) && p->replay.charged_to < 0 && !p->replay.recorder_fault)
+			return true;
+	}
+	return false;
+}
+
 /* Charges the node's error to its inputs: the run continued with other numbers than the captured
  * ones. Some operations in between were not captured, so the node cannot be run with corrected
  * inputs (replay_captured.c). */
@@ -73,13 +95,15 @@ static bool charge_inputs(const vn_replay *r, int k, vn_checkpoint *p)
 	vn_checkpoint *unknown, *first;
 	int            n;
 
-	if (p->fails || !(NEARER * p->m.value[VN_M_NMSE] <= p->replay.local) || !(first = wrong_inputs(r, &unknown, &n)))
+	if (!(NEARER * p->m.value[VN_M_NMSE] <= p->replay.local) || !(first = wrong_inputs(r, &unknown, &n)) ||
+	    (p->fails && !is_wrong_before(r, first)))
 		return false;
 	if (n == 1 && is_tested(r, k, unknown))
 		return false;
 	if (n == 1)
 		unknown->replay.recorder_fault = true;
-	p->replay.charged_to = (int)(first - r->c->result.checkpoint);
+	p->replay.charged_to = first->replay.charged_to >= 0 ? first->replay.charged_to
+	                                                     : (int)(first - r->c->result.checkpoint);
 	return true;
 }
 

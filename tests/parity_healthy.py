@@ -1,0 +1,252 @@
+"""parity_healthy.py VERNIER [--short | --sample EVERY | --random SECONDS]: healthy runs of transformers, of which only a part was saved, in
+mixed formats, or in another container, and whose precision nobody declares.
+
+None may be outside its limits, and none accused. Runs: seven trained families and models of 2 to 48 layers; logits,
+hidden states, some layers, the last row, all checkpoints, and decodes; float32, float16 and bfloat16; bfloat16 and
+float16 saved as float32, float32 as float64; caches in float16, bfloat16 and q8_0; products in bfloat16 and TF32 with
+float32 results. Beside them: a format in one layer only, which must be outside. The last lines count, and say how
+often the policy named is the one that was run.
+"""
+import collections
+import json
+import os
+import random
+import sys
+import tempfile
+import time
+
+import h5py
+import numpy as np
+import parity_partial
+import record_help
+from needs_transformers import torch, transformers
+from parity_partial import TEXT, WORD, load, make
+from record_help import BF16, F16, F32, FAMILIES, model_of
+from torch.overrides import TorchFunctionMode
+
+parity_partial.SHAPES.update({
+    "two": ("qwen2", {"num_hidden_layers": 2}),
+    "eight": ("mistral", {"num_hidden_layers": 8, "hidden_size": 96, "head_dim": 32, "sliding_window": 48}),
+    "deepest": ("llama", {"num_hidden_layers": 48, "hidden_size": 64, "intermediate_size": 128, "head_dim": 16}),
+})
+
+
+# ---- engines that mix formats
+
+def as_f16(t):
+    return t.to(F16).to(t.dtype)
+
+
+def as_bf16(t):
+    return t.to(BF16).to(t.dtype)
+
+
+def as_tf32(t):
+    """Ten bits after the leading one, ties to even."""
+    bits = t.detach().contiguous().view(torch.int32)
+    return ((bits + 0xfff + ((bits >> 13) & 1)) & ~0x1fff).view(F32)
+
+
+def as_q8_0(t):
+    """Blocks of 32 of the heads of a token, side by side; t is (batch, heads, tokens, width)."""
+    rows = t.transpose(1, 2).flatten(2)
+    blocks = torch.nn.functional.pad(rows, (0, -rows.shape[-1] % 32)).unflatten(-1, (-1, 32))
+    most = blocks.abs().amax(-1, keepdim=True)
+    whole = torch.where(most > 0, (blocks * (127 / most)).round(), torch.zeros_like(blocks))
+    back = ((most / 127).to(F16).to(t.dtype) * whole).flatten(-2)[..., :rows.shape[-1]]
+    return back.unflatten(-1, (t.shape[1], t.shape[3])).transpose(1, 2)
+
+
+class Products(TorchFunctionMode):
+    """Every product rounds its operands; results stay as they are."""
+
+    def __init__(self, narrow, only=lambda number: True):
+        super().__init__()
+        self.narrow, self.only, self.number = narrow, only, 0
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        which = {torch.nn.functional.linear: (0, 1), torch.matmul: (0, 1), torch.addmm: (1, 2)}.get(func)
+        if which:
+            self.number += 1
+            if self.only(self.number):
+                args = [self.narrow(a) if i in which else a for i, a in enumerate(args)]
+        return func(*args, **(kwargs or {}))
+
+
+class NarrowCache(transformers.DynamicCache):
+    def __init__(self, config, narrow, only=None):
+        super().__init__(config=config)
+        self.narrow, self.only_layer = narrow, only
+
+    def update(self, key_states, value_states, layer_idx, *args, **kwargs):
+        if self.only_layer in (None, layer_idx):
+            key_states, value_states = self.narrow(key_states), self.narrow(value_states)
+        return super().update(key_states, value_states, layer_idx, *args, **kwargs)
+
+
+class Nothing:
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *args):
+        return False
+
+
+Engine = collections.namedtuple("Engine", "word dtype container products cache")
+ENGINES = [
+    Engine("f32", F32, None, None, None),
+    Engine("f16", F16, None, None, None),
+    Engine("bf16", BF16, np.float32, None, None),
+    Engine("f16", F16, np.float32, None, None),
+    Engine("f32", F32, np.float64, None, None),
+    Engine("f32,cache=f16", F32, None, None, as_f16),
+    Engine("f32,cache=bf16", F32, None, None, as_bf16),
+    Engine("f32,cache=q8_0", F32, None, None, as_q8_0),
+    Engine("f32,products=bf16", F32, None, as_bf16, None),
+    Engine("f32,products=tf32", F32, None, as_tf32, None),
+    Engine("f32,products=bf16", F32, np.float64, as_bf16, None),
+    Engine("f32,products=bf16,cache=f16", F32, None, as_bf16, as_f16),
+]
+SAVED = ("logits", "hidden", "some", "last", "all", "decode")
+
+
+class Healthy(parity_partial.Partial):
+    """Runs an engine, saves a part, and compares without a declared precision."""
+
+    def __init__(self, program, folder):
+        super().__init__(program, folder)
+        self.named, self.accused = collections.Counter(), 0
+
+    def inside(self, engine, model, only=None):
+        """The products of a run, and its cache."""
+        products = Products(engine.products, only or (lambda n: True)) if engine.products else Nothing()
+        return products, {"past_key_values": NarrowCache(model.config, engine.cache)} if engine.cache else {}
+
+    def saved_run(self, engine, model, path, ids, saved, draw):
+        products, more = self.inside(engine, model)
+        if saved in ("all", "decode"):
+            n = 6 if saved == "decode" else 1
+            with torch.no_grad(), products, record_help.record(model, self.at("cand.h5"),
+                                                               points="logits" if saved == "decode" else None):
+                if saved == "decode":
+                    model.generate(torch.tensor([ids]), max_new_tokens=n, min_new_tokens=n, do_sample=False,
+                                   pad_token_id=0, **more)
+                else:
+                    model(torch.tensor([ids]), use_cache=bool(more), **more)
+            with h5py.File(self.at("cand.h5"), "r+") as f:
+                f["run"].attrs["precision_from"] = "numbers"
+            forced = ("--force-ids-from", self.at("cand.h5")) if saved == "decode" else ()
+            self.must("capture", "ref", path, "--ids-from", self.at("cand.h5"), *forced, "--force", "-o",
+                      self.at("ref.h5"))
+            return self.judged(path)
+        with torch.no_grad(), products:
+            out = model(torch.tensor([ids]), output_hidden_states=True, use_cache=bool(more), **more)
+        states = out.hidden_states
+        found = {f"layer{i - 1}.output": states[i] for i in range(1, len(states) - 1)}
+        found = {name: t[0] for name, t in found.items()} if saved != "logits" else {}
+        if saved == "some":
+            found = {name: found[name] for name in draw.sample(sorted(found), min(2, len(found)))}
+        found.update({"logits": out.logits[0]} if saved != "last" else {"logits": out.logits[0][-1:]})
+        container = engine.container or (np.float16 if engine.dtype is F16 else np.float32)
+        np.savez(self.at("dump.npz"), **{name: t.float().numpy().astype(container) for name, t in found.items()})
+        text = ",".join(map(str, ids))
+        self.must("capture", "ref", path, "--ids", text, "--force", "-o", self.at("ref.h5"))
+        self.must("import", self.at("dump.npz"), "--model", path, "--ids", text, "--force", "-o", self.at("cand.h5"))
+        return self.judged(path)
+
+    def count(self, what, done, status, engine, kind):
+        if done.returncode not in (0, 1) or "replay stopped" in done.stdout:
+            raise RuntimeError(f"{what}: {done.stderr}{done.stdout}")
+        with open(self.at("report.json"), encoding="utf-8") as f:
+            report = json.load(f)
+        right = done.returncode == status
+        self.good += right
+        self.bad += not right
+        self.kinds[kind][right] += 1
+        said = next((w.split("--precision ")[1].split(" ")[0] for w in report["warnings"] if "--precision " in w), None)
+        if status == 0:
+            self.accused += len(report["origins"])
+            self.named["as run" if (said or "") == (engine.word if "," in engine.word else "") else
+                       f"{said or 'nothing'} for {engine.word}"] += 1
+        if not right:
+            print(f"{what}: exit status {done.returncode}, expected {status}; named {said}")
+            print("   ", report["summary"], flush=True)
+
+
+def one(b, models, which, draw):
+    """which: model, engine, attention, tokens, where, what is saved."""
+    name, engine, attention, n, start, saved = which
+    model = load(models[name], engine.dtype, attention)
+    done = b.saved_run(engine, model, models[name], TEXT[start:start + n], saved, draw)
+    kind = f"healthy, {saved}"
+    b.count(f"{name}, {engine.word}{' widened' if engine.container else ''}, {attention}, {n} tokens from {start}, "
+            f"{saved}", done, 0, engine, kind)
+
+
+def possible(name, engine, saved):
+    """qwen3_5's cache holds states; a recording of all of 48 layers takes long."""
+    if name == "qwen3_5_text" and engine.cache:
+        return False
+    return not (saved in ("all", "decode") and engine.container)
+
+
+def all_runs(models, draw, every):
+    runs = [(name, engine, saved) for name in sorted(models) for engine in ENGINES for saved in SAVED
+            if possible(name, engine, saved)]
+    draw.shuffle(runs)
+    for name, engine, saved in runs[::every]:
+        yield (name, engine, draw.choice(("eager", "sdpa")), draw.choice((12, 24, 40, 63, 90)), draw.randrange(1400), saved)
+
+
+def one_layer(b, models):
+    """A format in one layer or product only: never a policy."""
+    for name in ("qwen2", "llama", "eight"):
+        for what, products, cache in (("one product in bfloat16", as_bf16, None),
+                                      ("the cache of one layer in float16", None, as_f16)):
+            if name not in models:
+                continue
+            model = load(models[name], F32)
+            engine = Engine("f32", F32, None, products, None)
+            with torch.no_grad(), Products(products, lambda n: n == 5) if products else Nothing():
+                more = {"past_key_values": NarrowCache(model.config, cache, 1)} if cache else {}
+                with record_help.record(model, b.at("cand.h5")):
+                    model(torch.tensor([TEXT[100:163]]), use_cache=bool(more), **more)
+            with h5py.File(b.at("cand.h5"), "r+") as f:
+                f["run"].attrs["precision_from"] = "numbers"
+            b.must("capture", "ref", models[name], "--ids-from", b.at("cand.h5"), "--force", "-o", b.at("ref.h5"))
+            b.count(f"{name}, {what}", b.judged(models[name]), 1, engine, "a format in one layer")
+
+
+def main():
+    program, short = sys.argv[1], sys.argv[2:] == ["--short"]
+    seconds = float(sys.argv[3]) if sys.argv[2:3] == ["--random"] and len(sys.argv) == 4 else 0
+    every = 32 if short else int(sys.argv[3]) if sys.argv[2:3] == ["--sample"] and len(sys.argv) == 4 else 1
+    if len(sys.argv) > 2 and not short and not seconds and sys.argv[2] != "--sample":
+        sys.exit("usage: parity_healthy.py VERNIER [--short | --sample EVERY | --random SECONDS]")
+    transformers.logging.set_verbosity_error()
+    transformers.utils.logging.disable_progress_bar()
+    seed = int(os.environ.get("SEED", time.time() if seconds else 1))
+    draw, since, runs = random.Random(seed), time.time(), 0
+    print(f"SEED={seed}")
+    with tempfile.TemporaryDirectory() as folder:
+        b = Healthy(program, folder)
+        models = {family: model_of(family) for family in FAMILIES}
+        models.update({name: make(folder, name) for name in (["two"] if short else parity_partial.SHAPES)})
+        for which in all_runs(models, draw, every):
+            if seconds and time.time() - since > seconds:
+                break
+            one(b, models, which, draw)
+            runs += 1
+        one_layer(b, models)
+        for kind, (wrong, right) in sorted(b.kinds.items()):
+            print(f"{kind}: {right} of {right + wrong} as expected")
+        for what, n in b.named.most_common():
+            print(f"policy named: {what}: {n}")
+        print(f"{runs} healthy runs, {sum(wrong for kind, (wrong, _) in b.kinds.items() if 'healthy' in kind)} outside, "
+              f"{b.accused} accused")
+        print(f"{b.good} passed, {b.bad} failed")
+    sys.exit(b.bad != 0)
+
+
+if __name__ == "__main__":
+    main()
