@@ -29,7 +29,7 @@ __version__ = "0.1.0"
 
 
 def record(model: Any, path: str, points: "Points" = None, *, layers: "Layers" = None, tokens: Optional[str] = None,
-           weights: bool = True, statistics: bool = False, run: Optional[Mapping[str, Union[str, int, float]]] = None,
+           weights: Union[bool, str] = True, statistics: bool = False, run: Optional[Mapping[str, Union[str, int, float]]] = None,
            force: bool = False, against: Optional[str] = None, keep_above: Optional[float] = None,
            stop_at_first: bool = False, before: Optional["Ids"] = None) -> "ContextManager[Session]":
     """Record every forward pass of a HuggingFace causal LM inside the `with` block; each call of the model is a step.
@@ -42,7 +42,9 @@ def record(model: Any, path: str, points: "Points" = None, *, layers: "Layers" =
     layers      only these layers, from 0: "A-B" (both included) or a number
     tokens      only the rows of these tokens, from 0: "A-B" (both included) or "last"
     weights     also record a digest and statistics of each weight, which reads all of them once, also those that
-                accelerate offloaded. If a weight cannot be read, a warning says so, and the table is left out
+                accelerate offloaded. If a weight cannot be read, a warning says so, and the table is left out. A path:
+                also write the weights there, as numbers to compute with if they are quantised (torchao, quanto,
+                bitsandbytes): a model directory that `vernier capture ref` reads
     statistics  also store minimum, maximum, mean and so on of each tensor, for `vernier show`. This takes a tenth of
                 the time of a forward pass over few tokens; comparisons do not need it
     run         your own facts about the run: strings and numbers by name

@@ -1,5 +1,6 @@
 """python -m vernier_parity FILE [NAME]: print the contents of a recording, or one tensor.
-python -m vernier_parity selftest [REF [CAND]]: check that comparisons can fail."""
+python -m vernier_parity selftest [REF [CAND]]: check that comparisons can fail.
+python -m vernier_parity dequantize SOURCE DIR: write the weights of a quantised model as plain numbers."""
 
 import argparse
 import os
@@ -25,6 +26,24 @@ class Arguments(argparse.ArgumentParser):
         super().error(printed(message))
 
 
+def dequantize(argv: Sequence[str]) -> int:
+    """Returns 0, or 2 after one line on stderr."""
+    from .quantised import command
+
+    args = Arguments(prog="python -m vernier_parity dequantize", description="Write the weights of a quantised model as "
+                     "plain numbers: a model directory that `vernier capture ref` reads.")
+    args.add_argument("source", help="a folder of mlx-lm, an ONNX model (MatMulNBits) beside its config.json, or a "
+                      "HuggingFace directory with a quantization_config, which transformers loads")
+    args.add_argument("dir", help="the directory to write")
+    o = args.parse_args(argv)
+    try:
+        say(f"{o.dir}: {command(o.source, o.dir)} weights")
+    except (RecordingError, ImportError, OSError) as e:
+        say(f"vernier_parity: {e}", sys.stderr)
+        return 2
+    return 0
+
+
 def main(argv: Optional[Sequence[str]] = None) -> int:
     """Returns 0, or 2 after one line on stderr."""
     args = Arguments(prog="python -m vernier_parity",
@@ -38,6 +57,8 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
     if words[:1] == ["selftest"]:  # also beside a file of that name, which a shell may just have made for the output
         from .selftest.command import main as selftest
         return selftest(words[1:])
+    if words[:1] == ["dequantize"]:
+        return dequantize(words[1:])
     if words and words[0].isalpha() and not os.path.isfile(words[0]):  # probably a command of the program vernier
         say(f"vernier_parity: {words[0]}: no such file; commands are those of the program: "
             f"vernier {shlex.join(words)}", sys.stderr)

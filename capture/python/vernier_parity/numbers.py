@@ -2,6 +2,7 @@
 statistics."""
 
 import math
+import sys
 from typing import Any, Dict, Optional, Sequence, Tuple, Union
 
 import numpy as np
@@ -20,6 +21,7 @@ Ids = Union[Sequence[int], Sequence[Sequence[int]], np.ndarray]
 # has no such type.
 STORED = {"f16": "<f2", "f32": "<f4", "f64": "<f8", "i32": "<i4", "bf16": "<u2", "f8_e4m3": "u1", "f8_e5m2": "u1"}
 SAID = ("bf16", "f8_e4m3", "f8_e5m2")
+NARROW = {"bfloat16": "bf16", "float8_e4m3fn": "f8_e4m3", "float8_e5m2": "f8_e5m2"}  # names in the frameworks
 # Statistics are computed in blocks that fit into a core's cache. BLAS sums squares in rows so short
 # that it starts no threads: waiting for threads takes forty times as long as the sum.
 ROWS, ROW = 16, 8192
@@ -48,7 +50,7 @@ def digest(raw: Any) -> Optional[str]:
 
 
 def stored(x: Any, word: Optional[str] = None) -> Tuple[np.ndarray, str]:
-    """(the array as it is stored, its format). x: numpy, torch on any device, or a list of floats.
+    """(the array as it is stored, its format). x: as of host().
 
     word: "bf16" if x is float32 with bfloat16 values, because numpy has no bfloat16.
     """
@@ -60,23 +62,47 @@ def stored(x: Any, word: Optional[str] = None) -> Tuple[np.ndarray, str]:
         raise RecordingError(f"not an array of numbers: {' '.join(str(e).split())[:160]}") from None
 
 
-def _stored(x: Any, word: Optional[str]) -> Tuple[np.ndarray, str]:
-    if hasattr(x, "detach"):  # a torch tensor: formats that numpy does not have
-        x = x.detach()
-        kind = str(x.dtype).rpartition(".")[2]
-        narrow = {"bfloat16": ("bf16", "int16"), "float8_e4m3fn": ("f8_e4m3", "uint8"),
-                  "float8_e5m2": ("f8_e5m2", "uint8")}
-        if kind in narrow:
-            import torch
+def dense(t: Any) -> Any:
+    """A torch tensor as it is computed with: what a subclass holds in another form (quantised weights) dequantised."""
+    import torch
 
-            word, bits = narrow[kind]
-            a = x.contiguous().view(getattr(torch, bits)).cpu().numpy()
-            return a.view(STORED[word]), word
-        a = x.cpu().numpy()
-    else:
-        a = np.asarray(x)
-    if a.dtype.name == "bfloat16":  # ml_dtypes
-        return np.ascontiguousarray(a).view("<u2"), "bf16"
+    inner = t.data
+    if type(inner) is not torch.Tensor and hasattr(inner, "dequantize"):
+        t = inner.dequantize()
+    elif t.is_quantized:
+        t = t.dequantize()
+    return t.detach()
+
+
+def host(x: Any) -> Tuple[np.ndarray, Optional[str]]:
+    """(x as a numpy array, the format whose bits that holds, since numpy lacks it; None: the array's own).
+
+    x: an array of torch, MLX, tinygrad, or anything that numpy takes (JAX, lists). No framework is imported.
+    """
+    home = type(x).__module__.partition(".")[0]
+    loaded = sys.modules.get
+    if loaded("torch") is not None and isinstance(x, sys.modules["torch"].Tensor):
+        import torch
+
+        x = dense(x)
+        word = NARROW.get(str(x.dtype).rpartition(".")[2])
+        if word:
+            x = x.contiguous().view(torch.int16 if word == "bf16" else torch.uint8)
+        return x.cpu().numpy(), word
+    if home == "mlx" and "bfloat16" in str(x.dtype):
+        return np.array(x.view(sys.modules["mlx.core"].uint16)), "bf16"
+    if home == "tinygrad":
+        kinds = sys.modules["tinygrad"].dtypes
+        return (x.bitcast(kinds.uint16).numpy(), "bf16") if x.dtype == kinds.bfloat16 else (x.numpy(), None)
+    a = np.asarray(x)
+    word = NARROW.get(a.dtype.name)  # ml_dtypes
+    return (np.ascontiguousarray(a).view(STORED[word]), word) if word else (a, None)
+
+
+def _stored(x: Any, word: Optional[str]) -> Tuple[np.ndarray, str]:
+    a, bits = host(x)
+    if bits:
+        return a.view(STORED[bits]), bits
     a = np.ascontiguousarray(a).reshape(a.shape)  # ascontiguousarray makes an array of one from a number
     a = a.astype(a.dtype.newbyteorder("<"), copy=False)
     if word == "bf16" and a.dtype == np.dtype("<f4"):
@@ -97,10 +123,8 @@ def _stored(x: Any, word: Optional[str]) -> Tuple[np.ndarray, str]:
 
 def ids_array(what: str, ids: Ids) -> np.ndarray:
     """Token ids or positions as an int32 array, (N) or (B, N)."""
-    if hasattr(ids, "detach"):
-        ids = ids.detach().cpu().numpy()
     try:
-        a = np.asarray(ids if isinstance(ids, np.ndarray) else list(ids))
+        a = host(ids if hasattr(ids, "shape") else list(ids))[0]
     except ValueError:
         raise RecordingError(f"{what}: rows of different lengths; pad them, with -1 in positions") from None
     if a.size == 0 or a.ndim not in (1, 2) or not np.issubdtype(a.dtype, np.integer):

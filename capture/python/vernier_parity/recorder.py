@@ -397,7 +397,7 @@ class Recorder:
 
         name   the checkpoint, "layer3.q_rope" (`vernier points MODEL` lists the names), or your engine's own name,
                which `vernier compare --names` maps. A name that is nearly a checkpoint name gets a warning
-        array  numpy, torch on any device, or lists of numbers; copied at once. Its shape is that of the dims: (T, H, K)
+        array  numpy, torch on any device, JAX, MLX, tinygrad, or lists of numbers; copied at once. Its shape is that of the dims: (T, H, K)
                for "token head dim", where T is the number of rows of this step. If token_ids are one prompt, (N), a
                batch axis of length 1 in front is dropped
         dims   one word per axis, outermost first: "token head dim"; several axes in one: "token (head dim)". Default:

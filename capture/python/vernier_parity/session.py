@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Seque
 
 import torch
 
-from . import about, globs, h5, modules, padding, points, weights as table, wrapped
+from . import about, globs, h5, modules, padding, points, quantised, weights as table, wrapped
 from .call import Call
 from .numbers import Diverged, RecordingError, ids_array
 from .printed import warn
@@ -402,7 +402,7 @@ def _own_errors(path: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def session(model: Any, path: str, wanted: Points, *, layers: Layers, tokens: Optional[str], weights: bool,
+def session(model: Any, path: str, wanted: Points, *, layers: Layers, tokens: Optional[str], weights: Union[bool, str],
             statistics: bool,
             run: Mapping[str, h5.Fact], force: bool, against: Optional[str], keep_above: Optional[float],
             stop_at_first: bool, before: Any) -> Iterator[Session]:
@@ -417,6 +417,8 @@ def session(model: Any, path: str, wanted: Points, *, layers: Layers, tokens: Op
                   run=said, force=force,
                   against=against, keep_above=keep_above, stop_at_first=stop_at_first) as recorder:
         s.recorder, s.said, s.before = recorder, run.get("precision"), before
+        if isinstance(weights, str):
+            quantised.write(weights, quantised.of_model(model), config, directory)
         recorder.model(directory, family=json.loads(config).get("model_type", s.parts.family), config=config,
                        weights=table.of_memory(model, directory) if weights else [])
         if s.missing:

@@ -14,7 +14,8 @@ from typing import Any, Dict, Iterator, List, Optional, Tuple
 import h5py
 import numpy as np
 
-from .numbers import RecordingError, digest, statistics, stored
+from . import quantised
+from .numbers import RecordingError, dense, digest, statistics, stored
 from .printed import warn
 
 FORMATS = {"F16": "f16", "BF16": "bf16", "F32": "f32", "F64": "f64"}
@@ -110,13 +111,20 @@ def _there(model: Any, name: str, t: Any) -> Optional[Any]:
     return None if found.is_meta else found
 
 
+def _place(t: Any) -> int:
+    """The same for two names of one tensor."""
+    try:
+        return int(t.data_ptr())
+    except RuntimeError:  # a subclass without storage of its own
+        return id(t)
+
+
 def of_memory(model: Any, directory: Optional[str]) -> List[Row]:
     """The rows of a torch model's weights. A weight that equals the one in the directory's files gets the row of the
     file."""
     import torch
 
-    state = model.state_dict(keep_vars=False)  # a quantised module also has values that are not tensors
-    held = {k: v for k, v in state.items() if isinstance(v, torch.Tensor) and v.is_floating_point()}
+    held = quantised.of_model(model)
     also = getattr(model, "all_tied_weights_keys", None) or {}  # second names of tied weights
     own: Dict[str, Tuple[str, Any]] = {_plain(k): (k, v) for k, v in held.items() if not (v.is_meta and k in also)}
     gone: List[str] = []
@@ -140,13 +148,13 @@ def of_memory(model: Any, directory: Optional[str]) -> List[Row]:
         kind = {"F16": torch.float16, "BF16": torch.bfloat16, "F32": torch.float32, "F64": torch.float64}[dtype]
         there = torch.from_numpy(bits.view(np.int16) if dtype == "BF16" else bits)
         there = (there.view(kind) if dtype == "BF16" else there).to(t.dtype)
-        same = there.shape == t.shape and torch.equal(there, t.detach().cpu())
+        same = there.shape == t.shape and torch.equal(there, dense(t).cpu())
         rows.append(raw_row(name, dtype, bits) if same else row_of(name, t))
-    written = {own[k][1].data_ptr() for k in seen}
+    written = {_place(own[k][1]) for k in seen}
     for k, (_, t) in own.items():
-        if k in seen or (t.data_ptr() in written and not t.is_meta):
+        if k in seen or (_place(t) in written and not t.is_meta):
             continue
-        written.add(t.data_ptr())
+        written.add(_place(t))
         found = read(k)
         if found is not None:
             rows.append(row_of(k, found))
