@@ -40,6 +40,14 @@ class Names:
         """Record q_rope or k_rope, (B, heads, T, K)."""
         self.put(f"layer{layer}.{point}", x, f"batch {'head' if point[0] == 'q' else 'kv_head'} token dim")
 
+    def fused(self, layer: int, x: Any) -> None:
+        """Record the parts of queries, keys and values in one row, (B, T, (heads + 2 kv_heads) K)."""
+        a, heads, groups = host(x)[0], self.heads["head"], self.heads["kv_head"]
+        width, at = a.shape[-1] // (heads + 2 * groups), 0
+        for part, n, word in (("q", heads, "head"), ("k", groups, "kv_head"), ("v", groups, "kv_head")):
+            self.put(f"layer{layer}.{part}_proj", a[..., at : at + n * width], f"batch token {word} dim")
+            at += n * width
+
     def put(self, name: str, x: Any, dims: str) -> None:
         """Record x, unless this step has the name. Heads that share an axis get their own."""
         if name in self.rec._names:

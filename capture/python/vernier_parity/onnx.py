@@ -56,7 +56,7 @@ class _Values:
                     (x for x in node.input if x and x not in weights), None)
                 if given:
                     self.taken.setdefault(scope, given)
-                if node.op_type != "Constant":
+                if node.op_type not in ("Constant", "Split", "Reshape"):
                     self.made[scope] = node.output[0]
             if scopes and scopes[-1].endswith("self_attn") and node.op_type == "Add":  # x * cos + turned x * sin
                 if all(x in maker and maker[x].op_type == "Mul" for x in node.input):
@@ -73,7 +73,7 @@ class _Values:
             if at and at.group(2) == "final_norm_layernorm":
                 names.took("model.norm", None, made)
             elif at and at.group(3) == "qkv_proj":
-                names.put(f"layer{at.group(1)}.qkv_proj", made, "batch token qkv")
+                names.fused(int(at.group(1)), made)
             else:
                 names.took(scope, taken, made)
             if at and at.group(2) == "input_layernorm" and int(at.group(1)) and taken is not None:
@@ -178,6 +178,11 @@ def run(model: Union[str, "os.PathLike[str]"], feeds: Mapping[str, Any], path: s
     if hint in ("bf16", "f16") and "INFERENCE_PRECISION_HINT" not in (options or {}) and found["logits"].dtype == "f4":
         warn(f"vernier_parity: {path}: OpenVINO computes in {hint}, though the model is in float32 and no precision was "
              f"asked for; options={{'INFERENCE_PRECISION_HINT': 'f32'}} makes it float32", stacklevel=3)
+    if any(a.i == 4 for n in graph.graph.node if n.op_type == "MatMulNBits" for a in n.attribute
+           if a.name == "accuracy_level"):
+        facts["activations"] = "int8 in blocks, in MatMulNBits"
+        warn(f"vernier_parity: {path}: MatMulNBits with accuracy_level 4 rounds its inputs to int8; with level 1 it "
+             f"computes in float32", stacklevel=3)
     facts.update(run)
     precision = str(facts.pop("precision", word_of(found["logits"].dtype)))
     with Recorder(path, engine=str(facts.pop("engine")), precision=precision, token_ids=ids_of(given["input_ids"]),

@@ -147,7 +147,7 @@ def of_onnx(path: str, config: Mapping[str, Any]) -> Dict[str, np.ndarray]:
 def _weight(name: str) -> str:
     """The name of a weight in HuggingFace's files."""
     name = re.sub(r"(_Q\d+(G\d+)?|_quant\w*|_DQ_Q\d+)$", "", name.lstrip("/").replace("/", "."))
-    name = re.sub(r"\.(MatMul|Add)\.(weight|bias)$", r".\2", name).replace(".attn.", ".self_attn.")
+    name = re.sub(r"\.(MatMul|Add|layernorm)\.(weight|bias)$", r".\2", name).replace(".attn.", ".self_attn.")
     name = re.sub(r"layers\.\d+\.final_norm_layernorm", "norm", name)
     at = re.search(r"(model\.(layers|embed_tokens|norm)\b|lm_head\b).*", name)
     return at.group(0) if at else name
