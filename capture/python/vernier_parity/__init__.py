@@ -29,7 +29,8 @@ __version__ = "0.1.0"
 
 
 def record(model: Any, path: str, points: "Points" = None, *, layers: "Layers" = None, tokens: Optional[str] = None,
-           weights: Union[bool, str] = True, statistics: bool = False, run: Optional[Mapping[str, Union[str, int, float]]] = None,
+           weights: Union[bool, str] = True, statistics: bool = False,
+           run: Optional[Mapping[str, Union[str, int, float]]] = None,
            force: bool = False, against: Optional[str] = None, keep_above: Optional[float] = None,
            stop_at_first: bool = False, before: Optional["Ids"] = None) -> "ContextManager[Session]":
     """Record every forward pass of a HuggingFace causal LM inside the `with` block; each call of the model is a step.

@@ -30,8 +30,8 @@ def dequantize(argv: Sequence[str]) -> int:
     """Returns 0, or 2 after one line on stderr."""
     from .quantised import command
 
-    args = Arguments(prog="python -m vernier_parity dequantize", description="Write the weights of a quantised model as "
-                     "plain numbers: a model directory that `vernier capture ref` reads.")
+    args = Arguments(prog="python -m vernier_parity dequantize", description="Write the weights of a quantised model "
+                     "as plain numbers: a model directory that `vernier capture ref` reads.")
     args.add_argument("source", help="a folder of mlx-lm, an ONNX model (MatMulNBits) beside its config.json, or a "
                       "HuggingFace directory with a quantization_config, which transformers loads")
     args.add_argument("dir", help="the directory to write")

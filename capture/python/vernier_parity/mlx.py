@@ -5,9 +5,9 @@
     with mlx.record(model, "cand.h5"):
         model(mx.array(ids)[None], cache=cache)
 
-Then `vernier capture ref MODEL --like cand.h5 -o ref.h5` and `vernier compare ref.h5 cand.h5 --model MODEL`. Each call of
-the model is a step. Recorded are what modules with the names of transformers take and return, the rotated queries and
-keys, and the logits. A quantised model computes with other weights than those of MODEL: `python -m vernier_parity
+Then `vernier capture ref MODEL --like cand.h5 -o ref.h5` and `vernier compare ref.h5 cand.h5 --model MODEL`. Each call
+of the model is a step. Recorded are what modules with the names of transformers take and return, the rotated queries
+and keys, and the logits. A quantised model computes with other weights than those of MODEL: `python -m vernier_parity
 dequantize FOLDER DIR` writes these.
 """
 

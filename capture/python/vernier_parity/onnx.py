@@ -172,12 +172,12 @@ def run(model: Union[str, "os.PathLike[str]"], feeds: Mapping[str, Any], path: s
     if not np.array_equal(alone, found["logits"], equal_nan=True):
         apart = float(np.abs(alone.astype("f8") - found["logits"]).max())
         facts["logits_without_recording"] = f"differ by up to {apart:.3g}"
-        warn(f"vernier_parity: {path}: the logits differ by up to {apart:.3g} when nothing else is an output: the engine "
-             f"fuses operations then, and what is recorded is another run", stacklevel=3)
+        warn(f"vernier_parity: {path}: the logits differ by up to {apart:.3g} when nothing else is an output: the "
+             f"engine fuses operations then, and what is recorded is another run", stacklevel=3)
     hint = facts.get("inference_precision")
     if hint in ("bf16", "f16") and "INFERENCE_PRECISION_HINT" not in (options or {}) and found["logits"].dtype == "f4":
-        warn(f"vernier_parity: {path}: OpenVINO computes in {hint}, though the model is in float32 and no precision was "
-             f"asked for; options={{'INFERENCE_PRECISION_HINT': 'f32'}} makes it float32", stacklevel=3)
+        warn(f"vernier_parity: {path}: OpenVINO computes in {hint}, though the model is in float32 and no precision "
+             f"was asked for; options={{'INFERENCE_PRECISION_HINT': 'f32'}} makes it float32", stacklevel=3)
     if any(a.i == 4 for n in graph.graph.node if n.op_type == "MatMulNBits" for a in n.attribute
            if a.name == "accuracy_level"):
         facts["activations"] = "int8 in blocks, in MatMulNBits"

@@ -62,7 +62,8 @@ def of_model(model: Any) -> Dict[str, Any]:
 
 def _safetensors(folder: str) -> Iterator[Tuple[str, str, np.ndarray]]:
     """(name, dtype, the stored bits) of every tensor in a folder's files."""
-    kinds = {"F16": "<f2", "BF16": "<u2", "F32": "<f4", "F64": "<f8", "U32": "<u4", "I32": "<i4", "U8": "u1", "I8": "i1"}
+    kinds = {"F16": "<f2", "BF16": "<u2", "F32": "<f4", "F64": "<f8", "U32": "<u4", "I32": "<i4", "U8": "u1",
+             "I8": "i1"}
     for path in sorted(glob.glob(os.path.join(folder, "*.safetensors"))):
         data = np.memmap(path, dtype=np.uint8, mode="r")
         n = int.from_bytes(data[:8].tobytes(), "little")
@@ -96,8 +97,8 @@ def of_mlx(folder: str, config: Mapping[str, Any]) -> Dict[str, np.ndarray]:
             continue
         own = {**how, **(how.get(base) or {})}
         if own.get("mode", "affine") != "affine" or own["bits"] not in (2, 4, 8):
-            raise RecordingError(f"{folder}: {name}: {own['bits']} bits, {own.get('mode', 'affine')}; affine groups of 2, "
-                                 f"4 or 8 bits are read")
+            raise RecordingError(f"{folder}: {name}: {own['bits']} bits, {own.get('mode', 'affine')}; affine groups "
+                                 f"of 2, 4 or 8 bits are read")
         numbers = unpacked(a, own["bits"]).astype(np.float32)
         groups = numbers.reshape(*numbers.shape[:-1], -1, own["group_size"])
         scale, offset = (_float(*held[f"{base}.{leaf}"])[..., None] for leaf in ("scales", "biases"))
@@ -133,7 +134,7 @@ def of_onnx(path: str, config: Mapping[str, Any]) -> Dict[str, np.ndarray]:
             found[_weight(node.input[1])] = ((numbers - zero) * scale).reshape(rows, -1)[:, :width]
         elif node.op_type == "MatMul" and node.input[1] in held:  # its weight is transposed
             found[_weight(node.input[1])] = read(node.input[1]).astype(np.float32).T
-    # the builder gives queries, keys and values one product, and a tied embedding the head's numbers
+    # the builder gives queries, keys and values one product, a tied embedding the head's numbers
     heads, groups = config.get("num_attention_heads", 1), config.get("num_key_value_heads", 1)
     for name in [n for n in found if ".qkv_proj." in n]:
         rows = found[name].shape[0] // (heads + 2 * groups)

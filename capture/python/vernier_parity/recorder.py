@@ -397,11 +397,12 @@ class Recorder:
 
         name   the checkpoint, "layer3.q_rope" (`vernier points MODEL` lists the names), or your engine's own name,
                which `vernier compare --names` maps. A name that is nearly a checkpoint name gets a warning
-        array  numpy, torch on any device, JAX, MLX, tinygrad, or lists of numbers; copied at once. Its shape is that of the dims: (T, H, K)
-               for "token head dim", where T is the number of rows of this step. If token_ids are one prompt, (N), a
-               batch axis of length 1 in front is dropped
+        array  numpy, torch on any device, JAX, MLX, tinygrad, or lists of numbers; copied at once. Its shape is that of
+               the dims: (T, H, K) for "token head dim", where T is the number of rows of this step. If token_ids are
+               one prompt, (N), a batch axis of length 1 in front is dropped
         dims   one word per axis, outermost first: "token head dim"; several axes in one: "token (head dim)". Default:
-               the dims that `vernier points MODEL` lists. In dims of a checkpoint name, an unknown word is an error
+               the dims that `vernier points MODEL` lists; "": a name map knows them. In dims of a checkpoint name, an
+               unknown word is an error
         basis  the space that the last axes span, "head"; default: as `vernier points MODEL` lists it
         op     the operation that made the tensor, "rope"; default: as `vernier points MODEL` lists it
         dtype  "bf16" if the array is float32 with bfloat16 values; "bf16", "f8_e4m3" or "f8_e5m2" if it holds their
@@ -430,7 +431,8 @@ class Recorder:
         except RecordingError as e:
             raise RecordingError(f"{self.path}: {name}: {e}") from None
         row = points.known().get(point)
-        self._doubt(name, stacklevel)
+        if dims != "":
+            self._doubt(name, stacklevel)
         axes = dims if dims is not None else self._own_axes(name, a, row)
         if axes.split()[:1] == ["batch"] and a.shape[:1] == (1,) and self._calls[-1][0].ndim == 1:
             a, axes = a[0], axes.split(None, 1)[-1]
@@ -445,7 +447,7 @@ class Recorder:
         facts: Dict[str, Optional[h5.Fact]] = dict(
             order=place, point=point if row else None, op=op or (row[3] if row else None),
             basis=basis or (row[2] if row and row[1] in (axes, axes.replace("batch ", "", 1)) else None),
-            axes=" ".join(axes.split()),
+            axes=" ".join(axes.split()) or None,
             dtype=word if word in SAID else None, how=how, source_line=source_line
             or line_of_caller(self._folder, stacklevel), digest=digest(a.reshape(-1).view(np.uint8)))
         if self.statistics and word != "i32":
@@ -642,6 +644,8 @@ class Recorder:
 
     def _check(self, name: str, point: str, a: np.ndarray, axes: str, row: Optional[points.Row]) -> None:
         words, what = names.words_of(axes), f"{self.path}: {name}"
+        if not axes and not row:  # a name map knows them
+            words = [f"n{i}" for i in range(a.ndim)]
         if len(words) != a.ndim or not words or len(set(words)) != len(words):
             raise RecordingError(f"{what}: dims '{axes}' for an array of shape {a.shape}: one word per axis, "
                                  "no word twice")
@@ -668,7 +672,7 @@ class Recorder:
                 first = self._sizes[word]
                 raise RecordingError(f"{what}: shape {a.shape} as '{axes}': {size} {word}, "
                                      f"and {first[1]} has {first[0]}")
-        fixed = tuple(s for w, s in zip(words, a.shape) if w not in ("token", "key", "block", "slot"))
+        fixed = tuple(s for w, s in zip(words, a.shape) if axes and w not in ("token", "key", "block", "slot"))
         if self._shapes.setdefault(name, fixed) != fixed:
             raise RecordingError(f"{what}: shape {a.shape} as '{axes}' is not that of an earlier step")
 
