@@ -154,9 +154,10 @@ class Session(Call):
             self._begin_before()
             done = self.recorder._total
         if self.past != done:
+            filled = "" if done else "; before= gives the tokens of a cache that was filled earlier"
             raise RecordingError(f"{self.path}: a call starts after {self.past} tokens, but {done} were recorded; "
-                                 f"a recording is one run, whose calls go on with the same cache (before= gives the "
-                                 f"tokens of a cache that was filled earlier; {about.releases()})")
+                                 f"a recording is one run, whose calls go on with the same cache{filled} "
+                                 f"({about.releases()})")
         first, last = self.select or (self.past, self.past + self.tokens - 1)
         if self.last_only:
             if self.trailing is not None:
