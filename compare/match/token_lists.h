@@ -1,5 +1,6 @@
-/* token_lists.h: how the tokens of two recordings differ, in words: one more in front, the same text
- * in other tokens. Says what is known of the cause, and nothing if the lists have little in common. */
+/* token_lists.h: how the tokens of two recordings differ, in words: one more in front, the same
+ * text in other tokens. Says what is known of the cause, and nothing if the lists have little in
+ * common. */
 #ifndef VN_COMPARE_TOKEN_LISTS_H
 #define VN_COMPARE_TOKEN_LISTS_H
 

@@ -201,7 +201,8 @@ typedef struct vn_applied {
 		struct {
 			double   number;
 			int      factor; /* VN_FINDING_FACTOR: its vn_factor_name */
-			/* the same: what was measured, and by how much it may be off; number is a constant near it */
+			/* the same: what was measured, and by how much it may be off; number may be a
+			 * constant near it */
 			double   measured, within;
 			vn_clamp clamp; /* VN_FINDING_CLAMPED */
 			/* an order; of rows and channels: the first and last of each run */

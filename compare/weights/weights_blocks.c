@@ -28,13 +28,13 @@ double vn_weight_block_step(vn_dtype a, vn_dtype b)
 }
 
 /* Sums over numbers x of one side and y of the other. */
-typedef struct block_sums {
+typedef struct quantised_sums {
 	double xx, yy, xy, largest; /* largest: magnitude of x */
-} block_sums;
+} quantised_sums;
 
-static void add_block(block_sums *s, const double *x, const double *y, size_t n)
+static void add_block(quantised_sums *s, const double *x, const double *y, size_t n)
 {
-	*s = (block_sums) { 0 };
+	*s = (quantised_sums) { 0 };
 	for (size_t i = 0; i < n; i++) {
 		s->xx += x[i] * x[i];
 		s->yy += y[i] * y[i];
@@ -44,7 +44,7 @@ static void add_block(block_sums *s, const double *x, const double *y, size_t n)
 }
 
 /* What remains of y without its share of x, relative to x. */
-static double rest_of(const block_sums *s)
+static double rest_of(const quantised_sums *s)
 {
 	return sqrt(fmax(0.0, s->yy - s->xy * s->xy / s->xx) / s->xx);
 }
@@ -53,7 +53,7 @@ static double rest_of(const block_sums *s)
  * of a block is off by the mean of its roundings: by at most 1.1 times what remains of 32 numbers,
  * and 0.73 times of 256, measured on normal, uniform, sparse and heavy-tailed numbers and on files
  * of llama.cpp. */
-static bool block_fits(const block_sums *s, size_t n, double step)
+static bool block_fits(const quantised_sums *s, size_t n, double step)
 {
 	if (s->xx == 0.0)
 		return s->yy == 0.0;
@@ -68,12 +68,12 @@ vn_weight_block_fit vn_weight_block_fit_of(const vn_tensor *a, const vn_tensor *
 				 other = vn_dtype_block(b->dtype), size = block > other ? block : other;
 	const double        step = vn_weight_block_step(a->dtype, b->dtype);
 	vn_weight_block_fit f = { 0 };
-	block_sums          good = { 0 };
+	quantised_sums      good = { 0 };
 
 	for (size_t i = 0; i < n; i += size) {
-		const size_t k = n - i < size ? n - i : size;
-		double       x[LARGEST], y[LARGEST];
-		block_sums   s;
+		const size_t   k = n - i < size ? n - i : size;
+		double         x[LARGEST], y[LARGEST];
+		quantised_sums s;
 		vn_to_f64(x, (const unsigned char *)a->data + vn_dtype_bytes(a->dtype, i), a->dtype, k);
 		vn_to_f64(y, (const unsigned char *)b->data + vn_dtype_bytes(b->dtype, i), b->dtype, k);
 		add_block(&s, x, y, k);

@@ -25,7 +25,8 @@ typedef struct line_order {
 	int                     *trial;   /* (n), the same for a rule that is tried */
 	uint64_t                *hash[2]; /* (n), of the lines of both sides, if `from` is known */
 	const vn_weight_trial   *weight;
-	/* of side `given`, to be rearranged and compared with the other's digest; NULL: `from` is known */
+	/* of side `given`, to be rearranged and compared with the other's digest; NULL: `from` is
+	 * known */
 	const vn_weight_numbers *m;
 	int                      given;
 } line_order;
