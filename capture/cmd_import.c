@@ -136,8 +136,8 @@ static void warn_of_import(const vn_import *i)
 	else if (!i->dump->complete)
 		vn_warn("import", "the dump is not complete");
 	if (i->proposal.n_reports)
-		vn_warn("import", "%d tensors or names contradict the proposed map, the first: %s", i->proposal.n_reports,
-		        i->proposal.report[0]);
+		vn_warn("import", "%d contradiction%s of the proposed map, the first: %s", i->proposal.n_reports,
+		        i->proposal.n_reports == 1 ? "" : "s", i->proposal.report[0]);
 	if (!i->dump->n_ids) /* a dry run: else it is an error */
 		vn_warn("import", "%s does not record the tokens: an import needs --ids LIST or --ids-from REC", i->dump->path);
 	if (i->n_alone)

@@ -83,6 +83,27 @@ static vn_status settle_ids(const vn_import_options *o, vn_dump *d, vn_error *er
 	return vn_fail(err, VN_ERR_USAGE, "%s: does not record the tokens: give --ids LIST or --ids-from REC", d->path);
 }
 
+/* Names are proposed by numbers, so those of --like must be of the same tokens; either may end
+ * earlier. */
+static vn_status check_like(const vn_import *i, const vn_dump *d, vn_error *err)
+{
+	const int32_t *ids;
+	const int64_t  n = i->like ? vn_recording_tokens(i->like, &ids, NULL) : 0, both = n < d->n_ids ? n : d->n_ids;
+	if (!i->like)
+		return VN_OK;
+	if (d->batch || vn_recording_batch(i->like))
+		return vn_fail(err, VN_ERR_USAGE, "--like: %s holds a batch of prompts; it takes one prompt",
+		               d->batch ? d->path : i->o->like);
+	for (int64_t k = 0; k < both; k++)
+		if (d->ids[k] != ids[k])
+			return vn_fail(err, VN_ERR_USAGE,
+			               "--like %s: its token %" PRId64
+			               " is %d, that of %s is %d: record the reference with the same "
+			               "tokens",
+			               i->o->like, k, ids[k], d->path, d->ids[k]);
+	return VN_OK;
+}
+
 /* ---- what it says of itself ------------------------------------------------------------------ */
 
 /* The widest format among the tensors. */
@@ -634,7 +655,8 @@ vn_status vn_import_open(const vn_import_options *o, vn_import *i, vn_error *err
 			"%s: incomplete: the program that wrote it was interrupted, or never called close; --partial imports its "
 			"%d whole tensors",
 			d->path, d->n);
-	if (st || (st = settle_bits(o, d, err)) || (st = settle_ids(o, d, err)) || (st = settle_model(i, d, err))) {
+	if (st || (st = settle_bits(o, d, err)) || (st = settle_ids(o, d, err)) || (st = check_like(i, d, err)) ||
+	    (st = settle_model(i, d, err))) {
 		vn_dump_close(d);
 		return st;
 	}

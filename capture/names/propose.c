@@ -206,7 +206,7 @@ static evidence weigh(const proposer *j, const vn_name_family *f, target to)
 			continue;
 		e.sum += own;
 		e.worst = v == CONFIRMED && own > e.worst ? own : e.worst;
-		e.next = e.next < 0 || other < e.next ? other : e.next;
+		e.next = v == CONFIRMED && (e.next < 0 || other < e.next) ? other : e.next;
 		e.taste += has_name(j, &f->member[i], place) ? 8 : 0;
 	}
 	const unsigned is = vn_point_words(to.point);

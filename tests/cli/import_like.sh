@@ -68,6 +68,8 @@ vernier import good.npz --like ref.h5 --dry-run | grep -c '^  layer'
 vernier import good.npz --like ref.h5 -o ref.h5 --force; echo "[$?]"
 vernier import good.npz --write-map m.yaml -o x.h5; echo "[$?]"
 vernier import good.npz --like nowhere.h5 -o x.h5; echo "[$?]"
+vernier import good.npz --like ref.h5 --ids 5,6,7,9 -o x.h5; echo "[$?]"
+vernier import good.npz --like ref.h5 --ids "[[5,6],[7,8]]" -o x.h5; echo "[$?]"
 echo text >notes.yaml
 vernier import good.npz --like ref.h5 -o x.h5 --write-map notes.yaml --force 2>&1 >said; echo "[$?]"
 ls x.h5 m.yaml 2>&1 | sed 's/.*cannot/cannot/'
