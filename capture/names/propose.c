@@ -527,6 +527,17 @@ static vn_status look_at_other_layers(const proposer *j, const vn_name_family *f
 	return VN_OK;
 }
 
+/* If nothing fits what the name says: does something else fit most of its tensors? */
+static vn_status look_past_words(const proposer *j, const vn_name_family *f, bool *said)
+{
+	bool           ambiguous;
+	vn_name_family silent = *f;
+	silent.words = 0;
+	const evidence e = best_target(j, &silent, j->add, &ambiguous);
+	*said = isfinite(e.sum) && 2 * e.count[CONFIRMED] >= f->n && vn_words_contradict(f->words, e.to.point);
+	return *said ? report_family(j, f, &e, "which its name contradicts: not mapped") : VN_OK;
+}
+
 /* Lists the families that may become rules, and reports those that contradict themselves. */
 static vn_status choose_targets(proposer *j, chosen *list, int *n)
 {
@@ -536,7 +547,9 @@ static vn_status choose_targets(proposer *j, chosen *list, int *n)
 		bool           ambiguous;
 		const evidence e = best_target(j, &j->family[f], j->add, &ambiguous);
 		if (!isfinite(e.sum) || !is_enough(&e)) {
-			st = look_at_other_layers(j, &j->family[f]);
+			bool said;
+			if (!(st = look_past_words(j, &j->family[f], &said)) && !said)
+				st = look_at_other_layers(j, &j->family[f]);
 			continue;
 		}
 		if (e.blocked)

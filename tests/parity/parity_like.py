@@ -332,6 +332,8 @@ def plantings(case):
             yield exchange(a, b, [0])
             if case.scheme == "modules":
                 yield exchange(a, b, every)
+                if case.layers > 2:
+                    yield exchange(a, b, every[1:])
     for a in ("self_attn.v_proj", "mlp.up_proj", "input_layernorm", "query", "ln_1", "attn.c_proj.in", "mlp.c_fc"):
         if a in by and len(by[a]) == case.layers:
             yield before(a, [last])
