@@ -105,8 +105,10 @@ static vn_status prepare_call(run *r, node_calls *k, int step, vn_error *err)
 		memcpy(k->kept[i], k->in[k->keep.input], past);
 		memcpy(k->kept[i] + past, (const char *)k->in[from] + past, (size_t)s->tokens * row);
 		for (int j = step - 1; !st && j > 0 && k->keep.rope >= 0; j--) /* once for every call since */
-			st = vn_eval_rotate_rows(r->w->eval, r->plan, k->keep.rope, k->a.policy, k->a.threads,
-			                         r->p->step[j].position, k->kept[i], err);
+			st = vn_eval_rotate_rows(
+				r->plan, k->keep.rope,
+				(vn_args) { .policy = k->a.policy, .threads = k->a.threads, .tokens = r->p->step[j].position },
+				k->kept[i], err);
 	}
 	return st;
 }
@@ -214,9 +216,11 @@ static vn_status rows_of(run *r, node_calls *k, int slot, void *out, vn_error *e
 #pragma omp        parallel for collapse(2) num_threads(p->threads)
     for (int64_t h = 0; h < heads; h++)
         for (int64_t i = 0; i < p->rows; i += SCORE_ROWS_AT_ONCE)
-            if (r->w->eval->rows(k->n, &k->a, slot, h, first + i,
-                                 p->rows - i < SCORE_ROWS_AT_ONCE ? p->rows - i : SCORE_ROWS_AT_ONCE,
-			                            (char *)out + (size_t)((h * p->rows + i) * S) * r->w->size, NULL)) {
+            if (r->w->eval->rows(
+						   k->n, &k->a,
+						   (vn_score_rows) { slot, h, first + i,
+                                      p->rows - i < SCORE_ROWS_AT_ONCE ? p->rows - i : SCORE_ROWS_AT_ONCE },
+						   (char *)out + (size_t)((h * p->rows + i) * S) * r->w->size, NULL)) {
 #pragma omp atomic write
                 bad = 1;
 			}

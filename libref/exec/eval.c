@@ -30,16 +30,19 @@ vn_args vn_eval_args(const vn_plan *plan, const vn_node *n, const vn_tensor *wei
 	return a;
 }
 
-vn_status vn_eval_rotate_rows(const vn_eval *eval, const vn_plan *plan, int node, vn_policy policy, int threads,
-                              int64_t tokens, void *rows, vn_error *err)
+vn_status vn_eval_rotate_rows(const vn_plan *plan, int node, vn_args like, void *rows, vn_error *err)
 {
+	const vn_eval  *eval = vn_eval_for(like.policy);
+	const int64_t   tokens = like.tokens;
 	const vn_node  *n = &plan->node[node];
 	const vn_value *v = &plan->value[n->out[0]];
 	const int64_t   row = vn_value_row(v);
 	const size_t    bytes = (size_t)(tokens * row) * vn_dtype_size(eval->width);
 	void           *made = malloc(bytes + 1);
-	const vn_args   a = { .policy = policy, .threads = threads, .tokens = tokens, .lists = plan->list, .in = { rows } };
-	vn_status       st;
+	const vn_args   a = {
+		  .policy = like.policy, .threads = like.threads, .tokens = tokens, .lists = plan->list, .in = { rows }
+	};
+	vn_status st;
 
 	if (!made)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for the rows of %" PRId64 " tokens", tokens);

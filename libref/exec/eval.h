@@ -52,15 +52,20 @@ vn_args vn_eval_args(const vn_plan *plan, const vn_node *n, const vn_tensor *wei
  * Only products can, and only with more tokens than are summed in double. */
 bool vn_eval_shares(const vn_node *n, const vn_tensor *w, int64_t tokens, vn_policy a, vn_policy b);
 
+/* Rows [row, row + rows) of one head of output `slot` of an attention: VN_ATTN_SCORES or
+ * VN_ATTN_PROBS. */
+typedef struct vn_score_rows {
+	int     slot;
+	int64_t head, row, rows;
+} vn_score_rows;
+
 typedef struct vn_eval {
 	vn_dtype width; /* type of inputs and outputs: VN_F32 or VN_F64 */
 	/* Computes the first output for all tokens. row: elements of one token's row of it; dim: of its
 	 * last axis. Fails only with VN_ERR_NOMEM. */
 	vn_status (*node)(const vn_node *n, const vn_args *a, int64_t row, int64_t dim, void *out, vn_error *err);
-	/* Computes a part of output `slot` (VN_ATTN_SCORES or VN_ATTN_PROBS) of an attention: rows
-	 * [row, row + rows) of one head, (rows, S). May run on several threads. */
-	vn_status (*rows)(const vn_node *n, const vn_args *a, int slot, int64_t head, int64_t row, int64_t rows, void *out,
-	                  vn_error *err);
+	/* Computes some rows of scores, (rows, S). May run on several threads. */
+	vn_status (*rows)(const vn_node *n, const vn_args *a, vn_score_rows s, void *out, vn_error *err);
 	/* Rounds rows of n numbers to the format of a role. */
 	void (*round)(void *x, int64_t rows, int64_t n, vn_role_format f, int threads);
 } vn_eval;
@@ -69,9 +74,8 @@ extern const vn_eval vn_evaluator_f32, vn_evaluator_f64;
 /* Returns the evaluator of a policy. */
 const vn_eval       *vn_eval_for(vn_policy p);
 
-/* Rotates the rows of `tokens` tokens, counted from position 0, in place, by a rope node
- * (vn_keep_rule). rows: in the evaluator's width. */
-vn_status vn_eval_rotate_rows(const vn_eval *eval, const vn_plan *plan, int node, vn_policy policy, int threads,
-                              int64_t tokens, void *rows, vn_error *err);
+/* Rotates the rows of tokens, counted from position 0, in place, by a rope node (vn_keep_rule).
+ * like: their number, policy and threads. rows: in the evaluator's width. */
+vn_status vn_eval_rotate_rows(const vn_plan *plan, int node, vn_args like, void *rows, vn_error *err);
 
 #endif

@@ -38,19 +38,18 @@ static bool compute_both(const vn_args *a, const vn_operands *f, real *out)
 }
 #endif
 
-static bool compute_product(const vn_args *a, const real *x, const vn_matrix *w, const real *bias, real *out)
+static bool compute_product(const vn_args *a, const vn_operands *f, real *out)
 {
-	const vn_operands f = { x, w, bias, a->tokens, a->policy, a->threads };
-
+	(void)a; /* in double */
 #if VN_REAL == 32
 	if (a->also)
-		return compute_both(a, &f, out);
+		return compute_both(a, f, out);
 	if (a->policy.sums == VN_F16)
-		return vn_linear_acc16(out, &f);
-	if (vn_linear_is_small(w, a->of ? a->of : a->tokens))
-		return vn_linear_wide(out, &f);
+		return vn_linear_acc16(out, f);
+	if (vn_linear_is_small(f->w, a->of ? a->of : a->tokens))
+		return vn_linear_wide(out, f);
 #endif
-	return REAL(vn_linear)(out, &f);
+	return REAL(vn_linear)(out, f);
 }
 
 /* Copies row m of a matrix to row (N), or back. */
@@ -94,20 +93,23 @@ static bool narrow_matrix(const vn_matrix *w, vn_policy p, int threads, vn_tenso
 }
 
 /* A product of which the policy narrows the matrix, the inputs, or both. */
-static bool compute_narrow(const vn_args *a, const vn_matrix *w, const real *bias, real *out)
+static bool compute_narrow(const vn_args *a, const vn_operands *given, real *out)
 {
 	const vn_role_format f = a->policy.role[VN_ROLE_PRODUCTS];
-	const size_t         n = (size_t)(a->tokens * w->N);
+	const size_t         n = (size_t)(a->tokens * given->w->N);
 	real                *x = malloc(n * sizeof *x + 1);
 	vn_tensor            copy = { 0 };
-	bool                 good = x && narrow_matrix(w, a->policy, a->threads, &copy);
+	bool                 good = x && narrow_matrix(given->w, a->policy, a->threads, &copy);
 
 	if (good) {
-		const vn_matrix narrow = vn_matrix_of(&copy, w->transposed);
+		const vn_matrix narrow = vn_matrix_of(&copy, given->w->transposed);
+		vn_operands     own = *given;
+		own.x = x;
+		own.w = &narrow;
 		memcpy(x, a->in[0], n * sizeof *x);
 		if (f)
-			REAL(vn_role_rows)(x, a->tokens, w->N, f, a->threads);
-		good = compute_product(a, x, &narrow, bias, out);
+			REAL(vn_role_rows)(x, a->tokens, given->w->N, f, a->threads);
+		good = compute_product(a, &own, out);
 	}
 	free((void *)(uintptr_t)copy.data);
 	free(x);
@@ -119,16 +121,18 @@ static bool compute_linear(const vn_node *n, const vn_args *a, const vn_experime
 	const vn_matrix w = vn_matrix_of(a->w[0], n->c.linear.transposed != 0);
 	const vn_dtype  kept = n->c.linear.kept ? (vn_dtype)(n->c.linear.kept - 1) : a->w[0]->dtype;
 	const bool      rounds = a->policy.products && vn_ggml_rounds(kept);
+	vn_operands     f = { a->in[0], &w, bias, a->tokens, a->policy, a->threads };
 	bool            ok = true;
 	real           *x = NULL;
 	float          *sums = NULL;
 
 	if (a->policy.role[VN_ROLE_WEIGHTS] || a->policy.role[VN_ROLE_PRODUCTS])
-		return compute_narrow(a, &w, bias, out);
-	if (rounds)
-		ok = REAL(vn_ggml_input)(a->in[0], &w, kept, e ? (vn_ggml_scale)e->linear.inverse : VN_GGML_DIVIDED, a->tokens,
-		                         a->threads, &x, &sums);
-	ok = ok && compute_product(a, rounds ? x : a->in[0], &w, bias, out);
+		return compute_narrow(a, &f, out);
+	if (rounds) {
+		ok = REAL(vn_ggml_input)(&f, kept, e ? (vn_ggml_scale)e->linear.inverse : VN_GGML_DIVIDED, &x, &sums);
+		f.x = x;
+	}
+	ok = ok && compute_product(a, &f, out);
 	if (ok && sums)
 		REAL(vn_ggml_add_sums)(out, sums, &w, a->tokens, a->threads);
 	free(sums);
@@ -147,13 +151,14 @@ static bool delta_rule(const vn_node *n, const vn_args *a, const vn_experiment *
 
 static void compute_scale(const vn_node *n, const vn_args *a, const vn_experiment *e, int64_t count, real *out)
 {
-	real scale = (real)n->c.scale.scale;
+	vn_consts c = n->c;
+	real      scale = (real)c.scale.scale;
 
 #if VN_REAL == 32
 	vn_round_f32(&scale, a->policy.storage, 1);
 #endif
-	REAL(vn_multiply)
-	(out, a->in[0], (double)scale, n->c.scale.cap, e ? e->scale.rounding : VN_FORMAT_NONE, count, a->threads);
+	c.scale.scale = (double)scale;
+	REAL(vn_multiply)(out, a->in[0], &c, e, count, a->threads);
 }
 
 static REAL(vn_attend) attend_of(const vn_node *n, const vn_args *a)
@@ -170,9 +175,9 @@ static REAL(vn_attend) attend_of(const vn_node *n, const vn_args *a)
 }
 
 /* Rows of N numbers each, `count` in all. */
-static void compute_norm(const vn_node *n, const vn_args *a, const vn_experiment *e, real *const *v, int64_t N,
-                         int64_t count, real *out)
+static void compute_norm(const vn_node *n, const vn_args *a, real *const *v, int64_t N, int64_t count, real *out)
 {
+	const vn_experiment *e = vn_node_experiment(n);
 	const REAL(vn_normed) x = { a->in[0], a->in[1], v[0], v[1], count / N, N, &n->c.norm, e, a->threads };
 
 	(n->op == VN_OP_RMS_NORM     ? REAL(vn_rms_norm)
@@ -182,10 +187,10 @@ static void compute_norm(const vn_node *n, const vn_args *a, const vn_experiment
 }
 
 /* v: weights that the operation takes as vectors. */
-static bool compute(const vn_node *n, const vn_args *a, const vn_experiment *e, real *const *v, int64_t row,
-                    int64_t dim, real *out)
+static bool compute(const vn_node *n, const vn_args *a, real *const *v, int64_t row, int64_t dim, real *out)
 {
-	const int64_t count = a->tokens * row; /* elements of the output */
+	const vn_experiment *e = vn_node_experiment(n);
+	const int64_t        count = a->tokens * row; /* elements of the output */
 	REAL(vn_attend) attend;
 
 	switch (n->op) {
@@ -197,7 +202,7 @@ static bool compute(const vn_node *n, const vn_args *a, const vn_experiment *e, 
 	case VN_OP_LAYER_NORM:
 	case VN_OP_GATED_NORM:
 	case VN_OP_L2_NORM:
-		compute_norm(n, a, e, v, n->op == VN_OP_RMS_NORM && e && e->norm.width ? e->norm.width : dim, count, out);
+		compute_norm(n, a, v, n->op == VN_OP_RMS_NORM && e && e->norm.width ? e->norm.width : dim, count, out);
 		return true;
 	case VN_OP_LINEAR: return compute_linear(n, a, e, v[1], out);
 	case VN_OP_SLICE:
@@ -209,20 +214,22 @@ static bool compute(const vn_node *n, const vn_args *a, const vn_experiment *e, 
 		                                          a->past, a->tokens, row / dim, dim, a->threads });
 	case VN_OP_ATTENTION: attend = attend_of(n, a); return REAL(vn_attention)(out, &attend);
 	case VN_OP_SCALE: compute_scale(n, a, e, count, out); return true;
-	case VN_OP_ACT: REAL(vn_gated)(out, a->in[0], NULL, &n->c, e, count, a->threads);
+	case VN_OP_ACT: REAL(vn_gated)(out, (const real *[]) { a->in[0], NULL }, &n->c, e, count, a->threads);
 #if VN_REAL == 32
 		if (a->policy.products && n->c.act.act == VN_GELU_TANH && !(e && e->act.rounding))
 			vn_ggml_gelu(out, a->in[0], count);
 #endif
 		return true;
-	case VN_OP_GATED: REAL(vn_gated)(out, a->in[0], a->in[1], &n->c, e, count, a->threads); return true;
+	case VN_OP_GATED:
+		REAL(vn_gated)(out, (const real *[]) { a->in[0], a->in[1] }, &n->c, e, count, a->threads);
+		return true;
 	case VN_OP_ADD: REAL(vn_add)(out, a->in[0], a->in[1], count, a->threads); return true;
 	case VN_OP_CAUSAL_CONV:
 		return REAL(vn_causal_conv)(out, &(REAL(vn_conv)) { a->in[0], v[0], a->state[0], a->tokens, &n->c, e,
 		                                                    e && e->conv.forgets && a->past > 0, a->threads });
-	case VN_OP_LOG_DECAY: REAL(vn_log_decay)(out, a->in[0], v[0], v[1], a->tokens, row, e); return true;
+	case VN_OP_LOG_DECAY: REAL(vn_log_decay)(out, a->in[0], v, a->tokens, row, e); return true;
 	case VN_OP_ROWS: /* an experiment itself */
-		REAL(vn_rows)(out, a->in[0], a->in[1], a->past, a->tokens, row, &n->x);
+		REAL(vn_rows)(out, (const real *[]) { a->in[0], a->in[1] }, a->past, a->tokens, row, &n->x);
 		return true;
 	case VN_OP_DELTA_RULE: return delta_rule(n, a, e, out);
 	case VN_N_OPS: break;
@@ -263,7 +270,7 @@ static vn_status evaluate_node(const vn_node *n, const vn_args *args, int64_t ro
 	few.threads = is_small(n, args, row) ? 1 : args->threads;
 	for (int k = stored; k < VN_MAX_W; k++)
 		ok = ok && (!a->w[k] || (v[k] = load_vector(a->w[k], a->policy, (size_t)width)));
-	ok = ok && compute(n, a, e, v, row, dim, out);
+	ok = ok && compute(n, a, v, row, dim, out);
 	for (int k = 0; k < VN_MAX_W; k++)
 		free(v[k]);
 	if (!ok)
@@ -274,16 +281,15 @@ static vn_status evaluate_node(const vn_node *n, const vn_args *args, int64_t ro
 	return VN_OK;
 }
 
-static vn_status evaluate_rows(const vn_node *n, const vn_args *a, int slot, int64_t head, int64_t row, int64_t rows,
-                               void *out, vn_error *err)
+static vn_status evaluate_rows(const vn_node *n, const vn_args *a, vn_score_rows s, void *out, vn_error *err)
 {
 	REAL(vn_attend) at = attend_of(n, a);
 
-	if (!REAL(vn_attention_rows)(out, &at, slot, head, row, rows))
+	if (!REAL(vn_attention_rows)(out, &at, s.slot, s.head, s.row, s.rows))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for attention rows over %lld keys",
 		               (long long)(a->past + a->tokens));
 #if VN_REAL == 32
-	vn_round_f32(out, a->policy.storage, (size_t)(rows * (a->past + a->tokens)));
+	vn_round_f32(out, a->policy.storage, (size_t)(s.rows * (a->past + a->tokens)));
 #endif
 	return VN_OK;
 }

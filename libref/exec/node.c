@@ -151,8 +151,10 @@ static vn_status hand_over_rows(vn_ref *r, const vn_taps *t, const vn_node *n, c
 			bool          good = true;
 #pragma omp parallel for num_threads(here > SCORE_ROWS ? r->threads : 1) reduction(&& : good)
 			for (int64_t j = 0; j < here; j += SCORE_ROWS)
-				good = !r->eval->rows(n, a, slot, h, first + i + j, here - j < SCORE_ROWS ? here - j : SCORE_ROWS,
-				                      rows + (size_t)(j * S) * r->size, NULL) &&
+				good = !r->eval->rows(
+						   n, a,
+						   (vn_score_rows) { slot, h, first + i + j, here - j < SCORE_ROWS ? here - j : SCORE_ROWS },
+						   rows + (size_t)(j * S) * r->size, NULL) &&
 				       good;
 			st = !good ? vn_fail(err, VN_ERR_NOMEM, "no memory for attention rows over %" PRId64 " keys", S)
 			           : write_values(r, t, r->policy.storage, rows, here * S, err);
@@ -263,7 +265,8 @@ static vn_status apply_keep_rule(vn_ref *r, const vn_node *n, const vn_args *a, 
 	if (k.state < 0)
 		return VN_OK;
 	if (k.rope >= 0 && r->position > 0 &&
-	    (st = vn_eval_rotate_rows(r->eval, r->plan, k.rope, r->policy, r->threads, r->position,
+	    (st = vn_eval_rotate_rows(r->plan, k.rope,
+	                              (vn_args) { .policy = r->policy, .threads = r->threads, .tokens = r->position },
 	                              vn_states_open(&r->states, k.state), err)))
 		return st;
 	append_rows(r, k.state, a->in[k.input]);

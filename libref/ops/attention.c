@@ -49,13 +49,15 @@ static int64_t count_reached_keys(const REAL(vn_attend) * a, int64_t row, int64_
 	return to > 1 ? to : 1;
 }
 
-/* The context ctx (K) of one query that may see a bad key: sums exactly the keys it sees, with bad
- * ones as they are. v (K): scratch. */
-static void sum_visible(double *ctx, double *v, const double *p, const REAL(vn_attend) * a, int64_t head, int64_t row,
+/* The context of query r of m, at `row`, which may see a bad key: sums exactly the keys it sees,
+ * with bad ones as they are. */
+static void sum_visible(REAL(vn_attn_room) * m, const REAL(vn_attend) * a, int64_t head, int64_t row, int64_t r,
                         int64_t keys)
 {
-	const int K = a->c->attention.head_dim;
-	int64_t   from, to;
+	const int     K = a->c->attention.head_dim;
+	const double *p = m->s + r * keys;
+	double       *ctx = m->ctx + r * K, *v = m->q;
+	int64_t       from, to;
 
 	REAL(vn_visible)(a, row, keys, &from, &to);
 	memset(ctx, 0, (size_t)K * 8);
@@ -84,13 +86,13 @@ static void attend_block(real *context, REAL(vn_attn_room) * m, const REAL(vn_at
 	vn_attn_halve(m->s, rows * keys, a->policy.products == VN_PRODUCTS_GGML_KV16);
 	vn_attn_narrow(m->s, rows, keys, a->policy.role[VN_ROLE_PRODUCTS]);
 	const double *values = REAL(vn_attn_kept)(m, a, VN_ATTN_VALUES, head, keys);
-	vn_gemm_f64(VN_BLAS_AS_STORED, (int)rows, K, (int)keys, 1.0, m->s, (int)keys, values, K, m->ctx, K);
+	vn_gemm_f64((vn_gemm_size) { VN_BLAS_AS_STORED, (int)rows, K, (int)keys }, 1.0, m->s, values, m->ctx, K);
 	for (int64_t r = 0; m->bad < keys && r < rows; r++) {
 		int64_t from, to;
 
 		REAL(vn_visible)(a, row + r, keys, &from, &to);
 		if (to > m->bad)
-			sum_visible(m->ctx + r * K, m->q, m->s + r * keys, a, head, row + r, keys);
+			sum_visible(m, a, head, row + r, r, keys);
 	}
 	for (int64_t r = 0; r < rows; r++)
 		for (int d = 0; d < K; d++)

@@ -176,7 +176,8 @@ void REAL(vn_attn_scores)(REAL(vn_attn_room) * m, const REAL(vn_attend) * a, int
 	for (int64_t r = 0; a->policy.products && vn_role_in_blocks(a->policy.role[VN_ROLE_CACHE]) && r < rows; r++)
 		vn_role_round(m->q + r * K, K, a->policy.role[VN_ROLE_CACHE]);
 	const double *keys = REAL(vn_attn_kept)(m, a, VN_ATTN_KEYS, head, S);
-	vn_gemm_f64(VN_BLAS_TRANSPOSED, (int)rows, (int)S, K, first ? 1.0 : scale, m->q, K, keys, K, m->s, (int)S);
+	vn_gemm_f64((vn_gemm_size) { VN_BLAS_TRANSPOSED, (int)rows, (int)S, K }, first ? 1.0 : scale, m->q, keys, m->s,
+	            (int)S);
 	for (int64_t i = 0; first && i < rows * S; i++)
 		m->s[i] = vn_in_format(vn_in_format(m->s[i], first) * scale, rounding);
 	for (int64_t i = 0; cap != 0.0 && i < rows * S; i++)

@@ -208,12 +208,13 @@ vn_status vn_blas_prepare(int threads, vn_error *err)
 
 /* ---- what it is for ------------------------------------------------------------------ */
 
-void vn_gemm_f64(vn_blas_layout layout, int m, int n, int k, double scale, const double *a, int a_row, const double *b,
-                 int b_row, double *c, int c_row)
+void vn_gemm_f64(vn_gemm_size size, double scale, const double *a, const double *b, double *c, int c_row)
 {
+	const bool turned = size.layout == VN_BLAS_TRANSPOSED;
+
 	assert(blas.library);
-	blas.dgemm(CblasRowMajor, CblasNoTrans, layout == VN_BLAS_TRANSPOSED ? CblasTrans : CblasNoTrans, m, n, k, scale, a,
-	           a_row, b, b_row, 0.0, c, c_row);
+	blas.dgemm(CblasRowMajor, CblasNoTrans, turned ? CblasTrans : CblasNoTrans, size.m, size.n, size.k, scale, a,
+	           size.k, b, turned ? size.k : size.n, 0.0, c, c_row);
 }
 
 const char *vn_blas_core(void)

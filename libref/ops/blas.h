@@ -24,10 +24,14 @@ vn_status vn_blas_prepare(int threads, vn_error *err);
 /* Is the second matrix stored as the product reads it, or transposed? */
 typedef enum { VN_BLAS_AS_STORED, VN_BLAS_TRANSPOSED } vn_blas_layout;
 
-/* c (m,n) = scale a (m,k) b (k,n). VN_BLAS_TRANSPOSED: b is stored as (n,k). a_row, b_row,
- * c_row: row strides in numbers. Requires vn_blas_prepare. */
-void vn_gemm_f64(vn_blas_layout layout, int m, int n, int k, double scale, const double *a, int a_row, const double *b,
-                 int b_row, double *c, int c_row);
+typedef struct vn_gemm_size {
+	vn_blas_layout layout; /* of b */
+	int            m, n, k;
+} vn_gemm_size;
+
+/* c (m,n) = scale a (m,k) b (k,n). VN_BLAS_TRANSPOSED: b is stored as (n,k). c_row: its row stride
+ * in numbers; a and b are contiguous. Requires vn_blas_prepare. */
+void vn_gemm_f64(vn_gemm_size size, double scale, const double *a, const double *b, double *c, int c_row);
 
 /* "SkylakeX", "OpenBLAS 0.3.21 ..."; require vn_blas_prepare. */
 const char *vn_blas_core(void);

@@ -20,9 +20,9 @@ enum { CHUNK = 64, COLS = 32 }; /* a block of dk = 128 rows fits into the L1 cac
 /* Columns [from, from + n) of head h. s, chunk: scratch (dk, COLS). chunk holds a state that decays
  * without being updated, for an experiment. */
 VN_CLONES
-static void compute_block(real *y, const REAL(vn_delta) * a, int64_t h, int64_t from, int64_t n, double *s,
-                          double *chunk)
+static void compute_block(real *y, const REAL(vn_delta) * a, int64_t h, int64_t from, int64_t n, double *s)
 {
+	double       *chunk = s + a->dk * COLS;
 	const int64_t nk = a->key_heads, nv = a->value_heads, dk = a->dk, dv = a->dv;
 	const bool    modulo = a->x && a->x->delta.head_map == VN_HEADS_MODULO;
 	const int64_t at_key = (modulo ? h % nk : h / (nv / nk)) * dk, at_value = h * dv + from,
@@ -106,7 +106,7 @@ bool REAL(vn_delta_rule)(real *y, const REAL(vn_delta) * a)
 		for (int64_t i = 0; i < a->value_heads * across; i++) {
 			const int64_t from = i % across * COLS;
 			if (s) /* even without memory a thread must reach the loop, which a team shares */
-				compute_block(y, a, i / across, from, a->dv - from < COLS ? a->dv - from : COLS, s, s + a->dk * COLS);
+				compute_block(y, a, i / across, from, a->dv - from < COLS ? a->dv - from : COLS, s);
 		}
 		free(s);
 	}

@@ -152,7 +152,7 @@ static void compute_share(real *y, const real *x, const real *up, vn_act act, in
 
 void REAL(vn_act_apply)(real *y, const real *x, vn_act act, int64_t n, int threads)
 {
-	REAL(vn_gated)(y, x, NULL, &(vn_consts) { .act.act = act }, NULL, n, threads);
+	REAL(vn_gated)(y, (const real *[]) { x, NULL }, &(vn_consts) { .act.act = act }, NULL, n, threads);
 }
 
 static double value_rounded(double u, vn_act act, const vn_experiment *e)
@@ -195,12 +195,12 @@ static void share_of(real *y, const real *gate, const real *up, const vn_consts 
 	}
 }
 
-void REAL(vn_gated)(real *y, const real *gate, const real *up, const vn_consts *c, const vn_experiment *e, int64_t n,
+void REAL(vn_gated)(real *y, const real *const in[2], const vn_consts *c, const vn_experiment *e, int64_t n,
                     int threads)
 {
 #pragma omp parallel for num_threads(threads) schedule(dynamic)
 	for (int64_t i = 0; i < n; i += SHARE)
-		share_of(y + i, gate + i, up ? up + i : NULL, c, e, n - i < SHARE ? n - i : SHARE);
+		share_of(y + i, in[0] + i, in[1] ? in[1] + i : NULL, c, e, n - i < SHARE ? n - i : SHARE);
 }
 
 void REAL(vn_add)(real *y, const real *a, const real *b, int64_t n, int threads)

@@ -86,7 +86,7 @@ static void multiply_rows(float *y, const float *x, const product_block *b, vn_p
 		for (int64_t j = 0; j < b->m; j += strip)
 			pack_strip(b->r->packed + j * n, b,
 			           (vn_matrix_part) { b->m0 + j, b->m - j < strip ? b->m - j : strip, n0, n }, policy);
-		b->k->multiply(y + b->m0, b->w->M, x + n0, N, b->r->packed, b->t, b->m, n, n0 > 0);
+		b->k->multiply(y + b->m0, b->w->M, &(vn_tile_product) { x + n0, N, b->r->packed, b->t, b->m, n, n0 > 0 });
 	}
 }
 

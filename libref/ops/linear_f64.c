@@ -73,7 +73,8 @@ bool vn_linear_f64(double *y, const vn_operands *f)
 				vn_matrix_block_f64(panel, w, (vn_matrix_part) { m0, m, 0, N }, f->policy);
 			const double *rows = in_place ? (const double *)w->w->data + m0 * N : panel;
 			double       *out = y + t0 * M + m0;
-			vn_gemm_f64(VN_BLAS_TRANSPOSED, (int)t, (int)m, (int)N, 1.0, x + t0 * N, (int)N, rows, (int)N, out, (int)M);
+			vn_gemm_f64((vn_gemm_size) { VN_BLAS_TRANSPOSED, (int)t, (int)m, (int)N }, 1.0, x + t0 * N, rows, out,
+			            (int)M);
 			for (int64_t r = 0; bias && r < t; r++)
 				for (int64_t j = 0; j < m; j++)
 					out[r * M + j] += bias[m0 + j];

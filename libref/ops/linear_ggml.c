@@ -7,19 +7,20 @@
 
 enum { BLOCK = 32 }; /* numbers that share a minimum, in formats that store minima */
 
-bool REAL(vn_ggml_input)(const real *x, const vn_matrix *w, vn_dtype kept, vn_ggml_scale scale, int64_t T, int threads,
-                         real **out, float **sums)
+bool REAL(vn_ggml_input)(const vn_operands *f, vn_dtype kept, vn_ggml_scale scale, real **out, float **sums)
 {
-	const int64_t N = w->N;
+	const vn_matrix *w = f->w;
+	const real      *x = f->x;
+	const int64_t    N = w->N, T = f->T;
 	/* The minima are read from the weight, so it must still be in the stored format. */
-	const bool    summed = vn_ggml_has_sums(kept) && w->w->dtype == kept && !w->transposed && N % BLOCK == 0;
-	bool          good = true;
+	const bool       summed = vn_ggml_has_sums(kept) && w->w->dtype == kept && !w->transposed && N % BLOCK == 0;
+	bool             good = true;
 
 	*out = malloc((size_t)(T * N) * sizeof **out + 1);
 	*sums = summed ? malloc((size_t)(T * (N / BLOCK)) * sizeof **sums + 1) : NULL;
 	if (!*out || (summed && !*sums))
 		return false;
-#pragma omp parallel num_threads(threads) reduction(&& : good)
+#pragma omp parallel num_threads(f->threads) reduction(&& : good)
 	{
 		float *row = malloc((size_t)N * sizeof *row + 1);
 		good = row;

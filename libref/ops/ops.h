@@ -109,8 +109,7 @@ bool vn_linear_also_f32(float *y, const vn_operands *f, const vn_also_f32 *also)
 /* Rounds x (T,N) as ggml does before a product with w, whose format in the file is `kept` (ggml.h),
  * into *out (T,N). *sums (T,N/32): for formats that have them, if w is still in that format; else
  * NULL. The caller frees both, also after a failure. Returns false without memory. */
-bool REAL(vn_ggml_input)(const real *x, const vn_matrix *w, vn_dtype kept, vn_ggml_scale scale, int64_t T, int threads,
-                         real **out, float **sums);
+bool REAL(vn_ggml_input)(const vn_operands *f, vn_dtype kept, vn_ggml_scale scale, real **out, float **sums);
 /* y (T,M) += sum_b sums[t,b] minimum[m,b] */
 void REAL(vn_ggml_add_sums)(real *y, const float *sums, const vn_matrix *w, int64_t T, int threads);
 
@@ -166,11 +165,10 @@ typedef struct REAL(vn_conv) {
 } REAL(vn_conv);
 bool REAL(vn_causal_conv)(real *y, const REAL(vn_conv) * a);
 
-/* Logarithm of the decay of a state.   x, y (T,N)   A_log, dt_bias (N)
+/* Logarithm of the decay of a state.   x, y (T,N)   w: A_log, dt_bias (N)
  *   y[t,n] = -exp(A_log[n]) * softplus(x[t,n] + dt_bias[n])
  *   softplus(u) = log(1 + exp(u)), u if u > 20 */
-void REAL(vn_log_decay)(real *y, const real *x, const real *A_log, const real *dt_bias, int64_t T, int64_t N,
-                        const vn_experiment *e);
+void REAL(vn_log_decay)(real *y, const real *x, real *const w[2], int64_t T, int64_t N, const vn_experiment *e);
 
 /* Gated delta rule.   q, k (T,nk,dk)   v, y (T,nv,dv)   g, beta (T,nv)   state (nv,dk,dv)
  * For each value head h, with q and k of head h / (nv/nk) and S = state[h], for t in order:
@@ -203,17 +201,16 @@ bool REAL(vn_delta_chunked)(real *y, const REAL(vn_delta) * a);
 /* Elementwise on n numbers. Activations (specs/models.md) are computed in double, unless
  * e->act.rounding says otherwise. */
 void REAL(vn_act_apply)(real *y, const real *x, vn_act act, int64_t n, int threads);
-/* y = f(gate) * up, with f from c->act. up NULL: only f(gate). */
-void REAL(vn_gated)(real *y, const real *gate, const real *up, const vn_consts *c, const vn_experiment *e, int64_t n,
+/* y = f(gate) * up, with f from c->act. in: gate, up; up NULL: only f(gate). */
+void REAL(vn_gated)(real *y, const real *const in[2], const vn_consts *c, const vn_experiment *e, int64_t n,
                     int threads);
 void REAL(vn_add)(real *y, const real *a, const real *b, int64_t n, int threads);
-/* y = scale x or, if cap is not 0, cap tanh(scale x / cap). rounding: as in vn_experiment */
-void REAL(vn_multiply)(real *y, const real *x, double scale, double cap, int rounding, int64_t n, int threads);
+/* y = scale x or, if cap is not 0, cap tanh(scale x / cap), with scale and cap from c->scale. */
+void REAL(vn_multiply)(real *y, const real *x, const vn_consts *c, const vn_experiment *e, int64_t n, int threads);
 
-/* Rearranges rows for an experiment: vn_rows_form.   x, other, y (T,N), after `past` rows of
- * earlier calls */
-void REAL(vn_rows)(real *y, const real *x, const real *other, int64_t past, int64_t T, int64_t N,
-                   const vn_experiment *e);
+/* Rearranges rows for an experiment: vn_rows_form.   in: x, other; x, other, y (T,N), after `past`
+ * rows of earlier calls */
+void REAL(vn_rows)(real *y, const real *const in[2], int64_t past, int64_t T, int64_t N, const vn_experiment *e);
 
 #if VN_REAL == 32
 /* linear in double, rounded once, for small products (linear_wide.c). */

@@ -39,9 +39,9 @@ static void log_softmax(real *y, const real *x, int64_t N)
 		y[n] = (real)((double)x[n] - top - log(sum));
 }
 
-void REAL(vn_rows)(real *y, const real *x, const real *other, int64_t past, int64_t T, int64_t N,
-                   const vn_experiment *e)
+void REAL(vn_rows)(real *y, const real *const in[2], int64_t past, int64_t T, int64_t N, const vn_experiment *e)
 {
+	const real      *x = in[0], *other = in[1];
 	const vn_arrange m = arrangement_of(e, past, T, N);
 
 	if (e->rows.form == VN_ROWS_LOG_SOFTMAX) {

@@ -4,8 +4,12 @@
 
 #include <math.h>
 
-void REAL(vn_multiply)(real *y, const real *x, double scale, double cap, int rounding, int64_t n, int threads)
+void REAL(vn_multiply)(real *y, const real *x, const vn_consts *c, const vn_experiment *e, int64_t n, int threads)
 {
+	const double scale = c->scale.scale, cap = c->scale.cap;
+	const int    rounding = e ? e->scale.rounding : VN_FORMAT_NONE;
+
+
 #pragma omp parallel for num_threads(threads) schedule(static)
 	for (int64_t i = 0; i < n; i++) {
 		const double s = scale * (double)x[i];

@@ -18,6 +18,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+typedef struct vn_tile_product {
+	const float *x;
+	int64_t      N; /* rows of x are so many numbers apart */
+	const float *w; /* strips (n,strip), one after the other; the last one is whole */
+	int64_t      T, m, n;
+	bool         add;
+} vn_tile_product;
+
 typedef struct vn_tile_kernel {
 	int strip; /* rows of weights in a strip: at most VN_MOST_STRIP */
 
@@ -25,10 +33,8 @@ typedef struct vn_tile_kernel {
 	 * to: (n,strip). pairs: each word holds two bfloat16, and to is (2n,strip) in float32. */
 	void (*interleave)(float *to, const void *rows, size_t apart, int64_t n, bool pairs);
 	/* Computes y[t,i] = sum_k x[t,k] w[i,k] for t < T, i < m, k < n; with add, += instead of =.
-	 * Rows of x are N numbers apart, rows of y M. w: strips (n,strip), one after the other; the
-	 * last one is whole. */
-	void (*multiply)(float *y, int64_t M, const float *x, int64_t N, const float *w, int64_t T, int64_t m, int64_t n,
-	                 bool add);
+	 * Rows of y are M numbers apart. */
+	void (*multiply)(float *y, int64_t M, const vn_tile_product *p);
 } vn_tile_kernel;
 
 enum {

@@ -152,11 +152,11 @@ static void every_kernel_adds_chains_of_fused_products(void)
 			memcpy(rows, deep_w + m * DEEP, (size_t)(here * DEEP) * 4);
 			k->interleave(packed + m * DEEP, rows, DEEP * 4, DEEP, false);
 		}
-		k->multiply(got, ROWS, deep_x, DEEP, packed, FEW_T, ROWS, DEEP, false);
+		k->multiply(got, ROWS, &(vn_tile_product) { deep_x, DEEP, packed, FEW_T, ROWS, DEEP, false });
 		for (int j = 0; j < FEW_T * ROWS; j++)
 			worst = fmax(worst, fabs((double)got[j] - (double)right[j]));
 		CU_ASSERT(worst <= (has_fma(k) ? 0 : 1e-3));
-		k->multiply(got, ROWS, deep_x, DEEP, packed, FEW_T, ROWS, DEEP, true);
+		k->multiply(got, ROWS, &(vn_tile_product) { deep_x, DEEP, packed, FEW_T, ROWS, DEEP, true });
 		for (int j = 0; j < FEW_T * ROWS; j++)
 			CU_ASSERT(fabs((double)got[j] - 2 * (double)right[j]) <= 1e-2);
 	}

@@ -333,7 +333,7 @@ static void attention_is_its_formula_with_scores_and_probabilities(void)
 			for (int h = 0; h < H; h++)
 				for (int slot = VN_ATTN_SCORES; slot <= VN_ATTN_PROBS; slot++) {
 					for (int64_t r = 0; r < T; r += 7)
-						CU_ASSERT_EQUAL(e->rows(&n, &a, slot, h, r, T - r < 7 ? T - r : 7,
+						CU_ASSERT_EQUAL(e->rows(&n, &a, (vn_score_rows) { slot, h, r, T - r < 7 ? T - r : 7 },
 						                        rows + (size_t)(r * S) * vn_dtype_size(e->width), NULL),
 						                VN_OK);
 					vn_to_f64(wide, rows, e->width, (size_t)(T * S));
