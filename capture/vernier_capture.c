@@ -259,6 +259,7 @@ typedef struct put_tensor {
 	const void    *data;
 	int            rank;
 	const int64_t *shape;
+	bool           weight; /* of the model, not of a step */
 } put_tensor;
 
 /* Refuses here what a reader of the file would refuse. */
@@ -272,7 +273,7 @@ static vn_status check_tensor(vernier_capture *c, const put_tensor *g, vn_tensor
 	*t = (vn_tensor) { .shape.rank = g->rank, .data = g->data };
 	if (why)
 		return vn_fail(&c->err, VN_ERR_USAGE, "%s: the name '%.100s' %s", path, g->name ? g->name : "", why);
-	if (c->run.n_steps == 0)
+	if (c->run.n_steps == 0 && !g->weight)
 		return vn_fail(&c->err, VN_ERR_USAGE, "%s: %s: no step was begun before this tensor", path, g->name);
 	if (!g->dtype || !vn_dtype_from_name(g->dtype, &t->dtype) || t->dtype >= VN_N_DTYPES)
 		return vn_fail(&c->err, VN_ERR_USAGE,
@@ -344,7 +345,7 @@ int vernier_capture_put_strided(vernier_capture *c, const char *name, const char
 		return -1;
 	if (c->stopped)
 		return VERNIER_CAPTURE_STOPPED;
-	vn_status st = check_tensor(c, &(put_tensor) { name, dims, dtype, data, rank, shape }, &t);
+	vn_status st = check_tensor(c, &(put_tensor) { name, dims, dtype, data, rank, shape, false }, &t);
 	if (!st && rank && !stride)
 		st = vn_fail(&c->err, VN_ERR_USAGE, "%s: %s: rank %d, and no strides (NULL)", c->run.path, name, rank);
 	if (st)
@@ -373,7 +374,7 @@ int vernier_capture_put(vernier_capture *c, const char *name, const char *dims, 
 	vn_tensor t;
 	if (!is_ready(c))
 		return -1;
-	const vn_status st = check_tensor(c, &(put_tensor) { name, dims, dtype, data, rank, shape }, &t);
+	const vn_status st = check_tensor(c, &(put_tensor) { name, dims, dtype, data, rank, shape, false }, &t);
 	if (st)
 		return keep_status(c, st);
 	bytes = (int64_t)vn_dtype_size(t.dtype);
@@ -382,6 +383,27 @@ int vernier_capture_put(vernier_capture *c, const char *name, const char *dims, 
 		bytes *= t.shape.dim[i];
 	}
 	return vernier_capture_put_strided(c, name, dims, dtype, data, rank, shape, stride, NULL);
+}
+
+int vernier_capture_weight(vernier_capture *c, const char *name, const char *dtype, const void *data, int rank,
+                           const int64_t *shape)
+{
+	vn_tensor t;
+	if (!is_ready(c))
+		return -1;
+	vn_status st = check_tensor(
+		c, &(put_tensor) { .name = name, .dtype = dtype, .data = data, .rank = rank, .shape = shape, .weight = true },
+		&t);
+	if (!st) {
+		const size_t        n = (size_t)vn_shape_count(&t.shape);
+		const vn_weight_row row = { .name = name,
+			                        .dtype = t.dtype,
+			                        .shape = t.shape,
+			                        .digest = vn_digest_of(data, vn_dtype_bytes(t.dtype, n)),
+			                        .stats = vn_stats_of(data, t.dtype, n) };
+		st = vn_dump_weight(&c->run, &row, &c->err);
+	}
+	return keep_status(c, st);
 }
 
 /* ---- the end --------------------------------------------------------------------------------- */
@@ -402,9 +424,13 @@ int vernier_capture_commit(vernier_capture *c)
 		st = vn_put_judge_end(c->judge, &c->run.run, &c->err);
 	if (c->stopped)
 		vn_facts_set(&c->run.run, "stopped", "%s", vernier_capture_differs(c));
+	if (!st)
+		st = vn_dump_sort_weights(&c->run, r->path, &c->err);
 	if (!st && !(st = vn_store_run(c->store, &r->run, r->ids, r->positions, r->n_ids, &c->err)) &&
 	    (!c->judge || !(st = vn_put_judge_lines(c->judge, c->store, &c->err))) &&
-	    (!r->config || !(st = vn_store_words(c->store, &words, &c->err))))
+	    (!(r->config || r->n_weights) ||
+	     !(st = r->n_weights ? vn_store_weights(c->store, &words, r->weight, r->n_weights, &c->err)
+	                         : vn_store_words(c->store, &words, &c->err))))
 		st = vn_store_commit(&c->store, &c->err);
 	return keep_status(c, st);
 }
@@ -424,6 +450,9 @@ void vernier_capture_free(vernier_capture *c)
 	} else {
 		vn_store_forget(&c->store); /* the judge's recording: mappings that a fork does not have */
 	}
+	for (int i = 0; i < c->run.n_weights; i++)
+		free((char *)(uintptr_t)c->run.weight[i].name);
+	free(c->run.weight);
 	free(c->run.ids);
 	free(c->run.positions);
 	free(c->run.step);

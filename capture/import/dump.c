@@ -34,6 +34,40 @@ void vn_dump_close(vn_dump *d)
 	free(d);
 }
 
+/* ---- weights -------------------------------------------------------------------------------- */
+
+vn_status vn_dump_weight(vn_dump *d, const vn_weight_row *row, vn_error *err)
+{
+	vn_weight_row *more;
+	char          *name;
+
+	if (d->n_weights >= VN_DUMP_MOST)
+		return vn_fail(err, VN_ERR_FORMAT, "%s: more than %d weights", d->path, VN_DUMP_MOST);
+	more = vn_grown(d->weight, (size_t)d->n_weights, sizeof *more);
+	if (more)
+		d->weight = more;
+	if (!more || !(name = strdup(row->name)))
+		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for weights", d->path);
+	d->weight[d->n_weights] = *row;
+	d->weight[d->n_weights++].name = name;
+	return VN_OK;
+}
+
+static int compare_weights(const void *a, const void *b)
+{
+	return strcmp(((const vn_weight_row *)a)->name, ((const vn_weight_row *)b)->name);
+}
+
+vn_status vn_dump_sort_weights(vn_dump *d, const char *path, vn_error *err)
+{
+	if (d->n_weights)
+		qsort(d->weight, (size_t)d->n_weights, sizeof *d->weight, compare_weights);
+	for (int i = 1; i < d->n_weights; i++)
+		if (compare_weights(&d->weight[i - 1], &d->weight[i]) == 0)
+			return vn_fail(err, VN_ERR_FORMAT, "%s: the weight %s is listed twice", path, d->weight[i].name);
+	return VN_OK;
+}
+
 /* ---- arrays, steps, ids ---------------------------------------------------------------------- */
 
 const char *vn_dump_fact_wrong(const vn_dump *d, const char *key, const char *value)

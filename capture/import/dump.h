@@ -96,6 +96,10 @@ const char *vn_dump_name_wrong(const char *name);
 const char *vn_dump_fact_wrong(const vn_dump *d, const char *key, const char *value);
 /* Splits "step.3/NAME": sets *step and returns NAME. */
 const char *vn_dump_step_of(const char *name, int *step);
+/* Adds a weight that the engine has loaded; its name is copied. Afterwards sorts all of them, and
+ * refuses one that is listed twice; path: for the message. */
+vn_status   vn_dump_weight(vn_dump *d, const vn_weight_row *row, vn_error *err);
+vn_status   vn_dump_sort_weights(vn_dump *d, const char *path, vn_error *err);
 /* Adds a step with this many tokens. */
 vn_status   vn_dump_step(vn_dump *d, int64_t tokens, vn_error *err);
 /* Adds the ids (n) of a step. positions NULL: they continue. */

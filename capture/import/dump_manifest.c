@@ -1,7 +1,6 @@
 /* dump_manifest.c: the manifest of a directory of .npy files: specs/dump.md. */
 #include "capture/import/dump.h"
 
-#include "libref/base/grow.h"
 #include "libref/base/json.h"
 #include "libref/base/text.h"
 
@@ -232,31 +231,9 @@ static vn_status read_weight(const line *l)
 		return report_error(l, "dtype '%.20s' is not one of f16, bf16, f32, f64, i32, f8_e4m3, f8_e5m2", dtype);
 	if (!is_digest(digest))
 		return report_error(l, "digest '%.40s' is not 32 digits of base 16", digest);
-	if (l->d->n_weights >= VN_DUMP_MOST)
-		return report_error(l, "more than %d weights", VN_DUMP_MOST);
 	snprintf(w.digest.hex, sizeof w.digest.hex, "%s", digest);
-	vn_weight_row *more = vn_grown(l->d->weight, (size_t)l->d->n_weights, sizeof *more);
-	if (more)
-		l->d->weight = more;
-	if (!more || !(w.name = strdup(name)))
-		return vn_fail(l->err, VN_ERR_NOMEM, "%s: no memory for weights", l->path);
-	l->d->weight[l->d->n_weights++] = w;
-	return VN_OK;
-}
-
-static int compare_weights(const void *a, const void *b)
-{
-	return strcmp(((const vn_weight_row *)a)->name, ((const vn_weight_row *)b)->name);
-}
-
-static vn_status sort_weights(vn_dump *d, const char *path, vn_error *err)
-{
-	if (d->n_weights)
-		qsort(d->weight, (size_t)d->n_weights, sizeof *d->weight, compare_weights);
-	for (int i = 1; i < d->n_weights; i++)
-		if (compare_weights(&d->weight[i - 1], &d->weight[i]) == 0)
-			return vn_fail(err, VN_ERR_FORMAT, "%s: the weight %s is listed twice", path, d->weight[i].name);
-	return VN_OK;
+	w.name = name;
+	return vn_dump_weight(l->d, &w, l->err);
 }
 
 /* ---- all of it ------------------------------------------------------------------------------- */
@@ -321,5 +298,5 @@ vn_status vn_manifest_parse(vn_dump *d, const char *path, const char *text, size
 	if (!st && l.number == 0)
 		st = vn_fail(err, VN_ERR_FORMAT, "%s: is empty", path);
 	d->complete = l.ended;
-	return st ? st : sort_weights(d, path, err);
+	return st ? st : vn_dump_sort_weights(d, path, err);
 }

@@ -56,6 +56,13 @@ int vernier_capture_say(vernier_capture *c, const char *key, const char *value);
 /* Adds the model's config: the text of its config.json. At most once. */
 int vernier_capture_config(vernier_capture *c, const char *json);
 
+/* Lists a weight that the engine has loaded, under the name and in the numbers, the order and the
+ * format of the model's file: a weight that was never loaded, or loaded wrongly, is then seen. Only
+ * its digest and statistics are written. A name is given once. dtype, data, shape: as of
+ * vernier_capture_put. */
+int vernier_capture_weight(vernier_capture *c, const char *name, const char *dtype, const void *data, int rank,
+                           const int64_t *shape);
+
 /* Compares the run, during recording, with the recording `reference` of another run, such as
  * yesterday's version. Only tensors that differ are written, each with the tensors put before it in
  * its layer. Call it before the first step. A tensor agrees if its digest is the reference's, or if

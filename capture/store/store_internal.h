@@ -82,5 +82,7 @@ vn_status vn_store_collect(vn_store *s, vn_error *err);
 
 /* Puts the five texts of VN_SCRIBE_MODEL into a message. */
 void vn_store_put_words(vn_message *m, const vn_model_words *w);
+/* Puts n rows of a table of weights into a message, in the layout of the file. */
+void vn_store_put_rows(vn_message *m, const vn_weight_row *rows, int n);
 
 #endif

@@ -4,32 +4,9 @@
 
 #include "capture/file/plan_json.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Writes rows in the file's layout. */
-static void put_weights(vn_message *m, const vn_weight_row *w, int n)
-{
-	vn_message_put_int(m, n * (int64_t)sizeof(vn_scribe_weight));
-	for (int i = 0; i < n; i++) {
-		vn_scribe_weight r;
-		memset(&r, 0, sizeof r); /* zeroed, because the digest includes the padding between columns */
-		r.min = w[i].stats.min;
-		r.max = w[i].stats.max;
-		r.mean = w[i].stats.mean;
-		r.rms = w[i].stats.rms;
-		r.nan = w[i].stats.nan;
-		r.inf = w[i].stats.inf;
-		snprintf(r.name, sizeof r.name, "%s", w[i].name);
-		snprintf(r.dtype, sizeof r.dtype, "%s", vn_dtype_word(w[i].dtype));
-		snprintf(r.digest, sizeof r.digest, "%s", w[i].digest.hex);
-		for (int k = 0, at = 0; k < w[i].shape.rank; k++)
-			at += snprintf(r.shape + at, sizeof r.shape - (size_t)at, "%s%" PRId64, k ? "x" : "", w[i].shape.dim[k]);
-		vn_message_put_row(m, &r, sizeof r);
-	}
-}
 
 static void put_plan(vn_message *m, const vn_plan_text *t)
 {
@@ -54,17 +31,6 @@ static vn_status plan_text(const vn_store *s, vn_plan_text *t, vn_error *err)
 	return st;
 }
 
-vn_status vn_store_weights(vn_store *s, const vn_model_words *w, const vn_weight_row *rows, int n, vn_error *err)
-{
-	vn_message out = { 0 };
-
-	vn_store_put_words(&out, w);
-	vn_message_put_int(&out, 1);
-	put_weights(&out, rows, n);
-	vn_message_put_int(&out, 0); /* no plan */
-	return vn_store_do(s, VN_SCRIBE_MODEL, &out, NULL, err);
-}
-
 vn_status vn_store_model(vn_store *s, const vn_model *m, const vn_weight_row *rows, vn_error *err)
 {
 	const vn_model_words w = { vn_model_family(m), vn_model_config(m), vn_model_provenance(m), vn_model_format(m),
@@ -77,7 +43,7 @@ vn_status vn_store_model(vn_store *s, const vn_model *m, const vn_weight_row *ro
 		vn_store_put_words(&out, &w);
 		vn_message_put_int(&out, rows != NULL);
 		if (rows)
-			put_weights(&out, rows, vn_model_plan(m)->n_weights);
+			vn_store_put_rows(&out, rows, vn_model_plan(m)->n_weights);
 		vn_message_put_int(&out, s->plan != NULL);
 		if (s->plan)
 			put_plan(&out, &text);

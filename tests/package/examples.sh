@@ -80,6 +80,59 @@ int main(void)
 C
 cc -std=c99 $strict $header weights.c -o list-weights
 ./list-weights
+cat >weights-capture.c <<'C'
+#include "vernier_capture.h"
+#include <stdio.h>
+int main(void)
+{
+	static unsigned char b[4096];
+	const int32_t        id = 3;
+	const float          x[6] = { 0 };
+	const int64_t        shape[] = { 1, 6 }, half[] = { 4, 5 }, wide[] = { 1024 };
+	vernier_capture     *c = vernier_capture_open("weights.h5", 0, "x", "f32");
+	int                  i;
+	for (i = 0; i < (int)sizeof b; i++)
+		b[i] = (unsigned char)(i * 7 + i / 251);
+	vernier_capture_weight(c, "b", "f16", b, 2, half);
+	vernier_capture_weight(c, "a", "f32", b, 1, wide);
+	vernier_capture_step(c, &id, 1);
+	vernier_capture_put(c, "embed", NULL, "f32", x, 2, shape);
+	printf("%d %s\n", vernier_capture_commit(c), vernier_capture_error(c));
+	vernier_capture_free(c);
+	c = vernier_capture_open("twice.h5", 0, "x", "f32");
+	vernier_capture_weight(c, "b", "f16", b, 2, half);
+	vernier_capture_weight(c, "b", "f16", b, 2, half);
+	vernier_capture_step(c, &id, 1);
+	vernier_capture_put(c, "embed", NULL, "f32", x, 2, shape);
+	printf("%d %s\n", vernier_capture_commit(c), vernier_capture_error(c));
+	vernier_capture_free(c);
+	c = vernier_capture_open("twice.h5", 0, "x", "f32");
+	printf("%d", vernier_capture_weight(c, "b", "f17", b, 2, half));
+	printf(" %s\n", vernier_capture_error(c));
+	vernier_capture_free(c);
+	return 0;
+}
+C
+cc -std=c99 $strict $header weights-capture.c $library -o weights-capture
+./weights-capture >said
+diff - said <<'T'
+0 
+-1 twice.h5: the weight b is listed twice
+-1 twice.h5: b: dtype 'f17' is not one of f32, f16, bf16, f64, i32, f8_e4m3, f8_e5m2
+T
+cat >table.py <<'P'
+import h5py
+import numpy as np
+import xxhash
+raw = np.array([i * 7 + i // 251 for i in range(4096)]).astype("u1").tobytes()
+rows = {r["name"].decode(): r for r in h5py.File("weights.h5", "r")["model/weights"][()]}
+assert sorted(rows) == ["a", "b"], rows
+for name, n, kind, shape in (("a", 4096, "<f4", b"1024"), ("b", 40, "<f2", b"4x5")):
+    x = np.frombuffer(raw[:n], kind).astype("f8")
+    assert rows[name]["digest"].decode() == xxhash.xxh3_128_hexdigest(raw[:n]) and rows[name]["shape"] == shape
+    assert rows[name]["max"] == x[np.isfinite(x)].max()
+print("good")
+P
 cat >listed.py <<'P'
 import json
 import sys
@@ -111,8 +164,9 @@ for line in open(sys.argv[1] + "/manifest.jsonl", encoding="utf-8"):
 print(n, "weights")
 P
 python=${PYTHON:-python3}
-"$python" -c 'import numpy, xxhash' 2>/dev/null || python=
+"$python" -c 'import h5py, numpy, xxhash' 2>/dev/null || python=
 [ -z "$python" ] || [ "$("$python" listed.py listed)" = "713 weights" ]
+[ -z "$python" ] || [ "$("$python" table.py)" = good ]
 if command -v rustc >/dev/null; then
 	cp usr/include/vernier_record.rs "$source/capture/examples/record.rs" .
 	rustc --edition 2021 -O -D warnings record.rs

@@ -94,6 +94,19 @@ def filled(m, path):
         m(tensor(A[35:36]), past_key_values=cache)
 
 
+def refused(m):
+    """A filled cache of which nothing, or something else, is said."""
+    for before, says in ((None, "before= gives the tokens"),
+                         (A[:15], "15 tokens in 1 rows, and the cache holds 16 in 1")):
+        cache = m(tensor(A[:16]), use_cache=True).past_key_values
+        try:
+            with vp.record(m, "refused.h5", force=True, before=before):
+                m(tensor(A[16:35]), past_key_values=cache)
+            say(False, f"a filled cache, before={before}")
+        except vp.RecordingError as e:
+            say(says in str(e), f"a filled cache: {e}")
+
+
 def padded(m, path, left):
     a, mask = [0] * PAD, [0] * PAD
     row, shown = (a + B, mask + [1] * len(B)) if left else (B + a, [1] * len(B) + mask)
@@ -180,6 +193,7 @@ with tempfile.TemporaryDirectory() as work, torch.no_grad():
         model = os.path.join(FIXTURES, f"{family}-trained")
         m = transformers.AutoModelForCausalLM.from_pretrained(model, dtype=torch.float32).eval()
         runs_of(family, model, m, False)
+        refused(m)
         norm = m.model.layers[0].input_layernorm
         name = "eps" if hasattr(norm, "eps") else "variance_epsilon"
         setattr(norm, name, 1e-2)
