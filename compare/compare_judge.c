@@ -27,12 +27,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ALIKE: mean factor by which the operations of a role must be nearer. LARGEST, LEAST: an error
- * that is as large as the format's, in floors. MOST_LEFT: of the role's operations, at most one in
- * so many may remain wrong: they have a fault of their own. */
-#define ALIKE   4.0
-#define LARGEST 2.0
-#define LEAST   0.4
+/* ALIKE: mean factor by which the operations of a role must be nearer. AS_LARGE_WITHIN: the factor
+ * between an error and the format's, if it is as large. MOST_LEFT: of the role's operations, at
+ * most one in so many may remain wrong: they have a fault of their own. */
+#define ALIKE           4.0
+#define AS_LARGE_WITHIN 2.0
 enum { MOST_LEFT = 5, TENSORS = 64 };
 
 typedef struct idea {
@@ -43,7 +42,8 @@ typedef struct idea {
 /* In the order of preference among equals. */
 static const idea ideas[] = {
 	{ VN_ROLE_CACHE, VN_ROLE_F16 },     { VN_ROLE_CACHE, VN_ROLE_BF16 },   { VN_ROLE_PRODUCTS, VN_ROLE_TF32 },
-	{ VN_ROLE_PRODUCTS, VN_ROLE_BF16 }, { VN_ROLE_PRODUCTS, VN_ROLE_F16 }, { VN_ROLE_WEIGHTS, VN_ROLE_BF16 },
+	{ VN_ROLE_PRODUCTS, VN_ROLE_BF16 }, { VN_ROLE_PRODUCTS, VN_ROLE_F16 }, { VN_ROLE_LINEAR, VN_ROLE_TF32 },
+	{ VN_ROLE_LINEAR, VN_ROLE_BF16 },   { VN_ROLE_LINEAR, VN_ROLE_F16 },   { VN_ROLE_WEIGHTS, VN_ROLE_BF16 },
 	{ VN_ROLE_WEIGHTS, VN_ROLE_F16 },   { VN_ROLE_SOFTMAX, VN_ROLE_F16 },  { VN_ROLE_SOFTMAX, VN_ROLE_BF16 },
 	{ VN_ROLE_CACHE, VN_ROLE_Q8_0 },    { VN_ROLE_CACHE, VN_ROLE_INT8 },   { VN_ROLE_CACHE, VN_ROLE_F8 },
 	{ VN_ROLE_PRODUCTS, VN_ROLE_INT8 }, { VN_ROLE_PRODUCTS, VN_ROLE_F8 },  { VN_ROLE_WEIGHTS, VN_ROLE_INT8 },
@@ -66,7 +66,7 @@ typedef struct role_walk {
 
 static bool op_of_role(vn_op op, vn_role role)
 {
-	return role == VN_ROLE_WEIGHTS || role == VN_ROLE_PRODUCTS ? op == VN_OP_LINEAR : op == VN_OP_ATTENTION;
+	return role == VN_ROLE_CACHE || role == VN_ROLE_SOFTMAX ? op == VN_OP_ATTENTION : op == VN_OP_LINEAR;
 }
 
 /* Is there such an operation between the value and the captured ones before it? */
@@ -132,10 +132,21 @@ static int list_parts(role_walk *s, vn_role role, role_part *of)
 
 /* ---- the evidence ---------------------------------------------------------------------------- */
 
+typedef enum evidence_kind { NO_EVIDENCE, AS_LARGE, ALIKE_ROUNDED } evidence_kind;
+
 typedef struct evidence {
-	bool   fits;
-	double nearer; /* logarithm of the mean factor by which the candidate is nearer than before */
+	evidence_kind kind;
+	/* of the kind, larger is better. ALIKE_ROUNDED: logarithm of the mean factor by which the
+	 * candidate is nearer than before. AS_LARGE: minus that of the factor between the two errors */
+	double        score;
 } evidence;
+
+/* Few formats are tried by the size of the error alone: some format is as coarse as any fault is
+ * large. */
+static bool is_float(vn_role_format f)
+{
+	return f == VN_ROLE_TF32 || f == VN_ROLE_F16 || f == VN_ROLE_BF16;
+}
 
 static double logarithm(double x)
 {
@@ -143,24 +154,34 @@ static double logarithm(double x)
 }
 
 /* was: judged without the format; is: with it. */
-static evidence weigh(const vn_comparison *was, const vn_comparison *is, const role_part *of, int n)
+static evidence weigh(const vn_comparison *was, const vn_comparison *is, const role_part *of, int n, vn_role_format f)
 {
-	double before = 0, floors = 0, nearer = 0;
+	double size = 0, token = 0, nearer = 0;
 	int    left = 0;
 
 	for (int i = 0; i < was->result.n_checkpoints; i++) {
-		const vn_checkpoint *p = &was->result.checkpoint[i], *q = &is->result.checkpoint[i];
+		const vn_replayed *p = &was->result.checkpoint[i].replay, *q = &is->result.checkpoint[i].replay;
 		if (!of[i])
 			continue;
-		if (!vn_local_judges(q) || !(q->replay.floor > 0))
+		if (!vn_local_judges(&is->result.checkpoint[i]) || !(q->floor > 0) || !(q->floor_token > 0))
 			return (evidence) { 0 };
-		left += vn_local_beyond(q);
-		before += p->replay.local / q->replay.floor / n;
-		floors += logarithm(p->replay.local / q->replay.floor) / n;
-		nearer += logarithm(p->replay.local) / n - logarithm(fmax(q->replay.local, q->replay.floor * 1e-3)) / n;
+		left += vn_local_beyond(&is->result.checkpoint[i]);
+		size += logarithm(p->local / q->floor) / n;
+		token += logarithm(p->local_token / q->floor_token) / n;
+		nearer += logarithm(p->local / fmax(q->local, q->floor * 1e-3)) / n;
 	}
-	const bool alike = nearer > log(ALIKE), large = before <= LARGEST && floors >= log(LEAST);
-	return (evidence) { left * MOST_LEFT <= n && (alike || large), nearer };
+	if (left * MOST_LEFT > n)
+		return (evidence) { 0 };
+	if (nearer > log(ALIKE))
+		return (evidence) { ALIKE_ROUNDED, nearer };
+	return is_float(f) && fabs(size) <= log(AS_LARGE_WITHIN) && fabs(token) <= log(AS_LARGE_WITHIN)
+	           ? (evidence) { AS_LARGE, -fabs(size) }
+	           : (evidence) { 0 };
+}
+
+static bool is_better(evidence a, evidence b)
+{
+	return a.kind > b.kind || (a.kind == b.kind && a.kind && a.score > b.score + log(1.1));
 }
 
 /* Are all operations of the role wrong, in every layer and step? */
@@ -194,6 +215,13 @@ static vn_status judge_as(const inference *x, const vn_comparison *like, vn_poli
 	return st ? st : vn_compare(c, err);
 }
 
+/* Has the role a format, by this or by another name? */
+static bool is_taken(vn_policy p, vn_role role)
+{
+	return p.role[role] || (role == VN_ROLE_LINEAR && p.role[VN_ROLE_PRODUCTS]) ||
+	       (role == VN_ROLE_PRODUCTS && p.role[VN_ROLE_LINEAR]);
+}
+
 /* Tries every idea that *is (the comparison by *policy) leaves possible. *found: the best was put
  * into *policy, and its comparison into *is. */
 static vn_status try_ideas(const inference *x, vn_policy *policy, vn_comparison *is, bool *found, vn_error *err)
@@ -201,7 +229,7 @@ static vn_status try_ideas(const inference *x, vn_policy *policy, vn_comparison 
 	const size_t  n = (size_t)is->result.n_checkpoints + 1;
 	role_walk     s = { .c = is, .plan = is->opened.plan, .step = -1 };
 	vn_comparison best = { 0 };
-	double        nearest = 0;
+	evidence      most = { 0 };
 	vn_status     st = VN_OK;
 	role_part    *of = malloc(n * sizeof *of);
 
@@ -211,19 +239,20 @@ static vn_status try_ideas(const inference *x, vn_policy *policy, vn_comparison 
 	if (!of || !s.known || !s.seen)
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory to infer formats");
 	for (int i = 0; !st && i < N_IDEAS; i++) {
-		const int     count = policy->role[ideas[i].role] ? 0 : list_parts(&s, ideas[i].role, of);
+		const int     count = is_taken(*policy, ideas[i].role) ? 0 : list_parts(&s, ideas[i].role, of);
 		vn_policy     next = *policy;
 		vn_comparison with;
 		if (!all_wrong(is, of, count))
 			continue;
 		next.role[ideas[i].role] = ideas[i].format;
 		st = judge_as(x, is, next, &with, err);
-		const evidence e = !st && with.result.n_checkpoints == is->result.n_checkpoints ? weigh(is, &with, of, count)
-		                                                                                : (evidence) { 0 };
-		if (e.fits && (!*found || e.nearer > nearest + log(1.1))) {
+		const evidence e = !st && with.result.n_checkpoints == is->result.n_checkpoints
+		                       ? weigh(is, &with, of, count, ideas[i].format)
+		                       : (evidence) { 0 };
+		if (is_better(e, most)) {
 			vn_comparison_close(&best);
 			best = with;
-			nearest = e.nearer;
+			most = e;
 			*found = true;
 			*policy = next;
 			policy->role[ideas[i].role] = VN_ROLE_AS_STORED; /* until all were tried */

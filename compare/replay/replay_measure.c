@@ -31,7 +31,8 @@ static bool own_rounding(const vn_replay *r, const vn_node *node, vn_replayed *l
 {
 	vn_policy of_ref;
 
-	if (node->op == VN_OP_LINEAR && (r->c->opened.policy.products || r->c->opened.policy.role[VN_ROLE_PRODUCTS]))
+	if (node->op == VN_OP_LINEAR && (r->c->opened.policy.products || r->c->opened.policy.role[VN_ROLE_PRODUCTS] ||
+	                                 r->c->opened.policy.role[VN_ROLE_LINEAR]))
 		return true;
 	vn_policy_of_recording(r->c->opened.ref, &of_ref);
 	if (vn_policy_finer(of_ref, r->e[VN_REPLAY_OWN].policy))
@@ -186,7 +187,7 @@ static void round_alike(vn_replay *r, const vn_node *node)
 
 	p.products = known ? p.products : VN_PRODUCTS_PLAIN;
 	if (!known || node->op == VN_OP_ATTENTION) /* probabilities are never known */
-		p.role[VN_ROLE_PRODUCTS] = VN_ROLE_AS_STORED;
+		p.role[VN_ROLE_PRODUCTS] = p.role[VN_ROLE_LINEAR] = VN_ROLE_AS_STORED;
 	p.role[VN_ROLE_SOFTMAX] = VN_ROLE_AS_STORED;
 	p.role[VN_ROLE_CACHE] = VN_ROLE_AS_STORED; /* until the keys and values are known: vn_replay_take */
 	vn_ref_rounds(e->ref, p);

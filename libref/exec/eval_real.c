@@ -52,6 +52,12 @@ static bool compute_product(const vn_args *a, const vn_operands *f, real *out)
 	return REAL(vn_linear)(out, f);
 }
 
+/* The format of what `linear` multiplies. */
+static vn_role_format operands(vn_policy p)
+{
+	return p.role[VN_ROLE_PRODUCTS] ? p.role[VN_ROLE_PRODUCTS] : p.role[VN_ROLE_LINEAR];
+}
+
 /* Copies row m of a matrix to row (N), or back. */
 static void copy_row(float *w, double *row, const vn_matrix *as, int64_t m, bool back)
 {
@@ -84,7 +90,7 @@ static bool narrow_matrix(const vn_matrix *w, vn_policy p, int threads, vn_tenso
 				continue;
 			copy_row(data, row, w, m, false);
 			vn_role_round(row, w->N, p.role[VN_ROLE_WEIGHTS]);
-			vn_role_round(row, w->N, p.role[VN_ROLE_PRODUCTS]);
+			vn_role_round(row, w->N, operands(p));
 			copy_row(data, row, w, m, true);
 		}
 		free(row);
@@ -95,7 +101,7 @@ static bool narrow_matrix(const vn_matrix *w, vn_policy p, int threads, vn_tenso
 /* A product of which the policy narrows the matrix, the inputs, or both. */
 static bool compute_narrow(const vn_args *a, const vn_operands *given, real *out)
 {
-	const vn_role_format f = a->policy.role[VN_ROLE_PRODUCTS];
+	const vn_role_format f = operands(a->policy);
 	const size_t         n = (size_t)(a->tokens * given->w->N);
 	real                *x = malloc(n * sizeof *x + 1);
 	vn_tensor            copy = { 0 };
@@ -126,7 +132,7 @@ static bool compute_linear(const vn_node *n, const vn_args *a, const vn_experime
 	real           *x = NULL;
 	float          *sums = NULL;
 
-	if (a->policy.role[VN_ROLE_WEIGHTS] || a->policy.role[VN_ROLE_PRODUCTS])
+	if (a->policy.role[VN_ROLE_WEIGHTS] || operands(a->policy))
 		return compute_narrow(a, &f, out);
 	if (rounds) {
 		ok = REAL(vn_ggml_input)(&f, kept, e ? (vn_ggml_scale)e->linear.inverse : VN_GGML_DIVIDED, &x, &sums);

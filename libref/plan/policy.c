@@ -28,7 +28,7 @@ vn_dtype vn_policy_dtype(vn_policy p, bool wide)
 	return wide && p.storage != VN_F64 ? VN_F32 : p.storage;
 }
 
-static const char *const role_name[VN_N_ROLES] = { "weights", "products", "cache", "softmax" };
+static const char *const role_name[VN_N_ROLES] = { "weights", "products", "linear", "cache", "softmax" };
 static const struct {
 	const char *name;
 	int         digits;
@@ -127,7 +127,7 @@ static bool read_roles(const char *text, vn_policy *p)
 		good = read_role(text, n, p);
 		text += n;
 	}
-	return good && !*text;
+	return good && !*text && !(p->role[VN_ROLE_PRODUCTS] && p->role[VN_ROLE_LINEAR]);
 }
 
 static bool read_base(const char *name, size_t n, vn_policy *p)
@@ -205,8 +205,8 @@ vn_status vn_policy_read(const char *option, const char *names, const char *name
 		return VN_OK;
 	if (vn_text_is_word(names, base) && names == vn_policy_names)
 		return vn_fail(err, VN_ERR_USAGE,
-		               "%s: after %s come weights=, products=, cache= or softmax=, each once and with tf32, f16, bf16, "
-		               "q8_0, int8 or f8: %s,cache=f16; not '%s'",
+		               "%s: after %s come weights=, products= or linear=, cache=, softmax=, each once and with "
+		               "tf32, f16, bf16, q8_0, int8 or f8: %s,cache=f16; not '%s'",
 		               option, base, base, name + strlen(base));
 	vn_nearest_start(&near, name);
 	vn_nearest_try_words(&near, names);

@@ -23,6 +23,7 @@
  *   weights    matrices of `linear` are rounded to it
  *   products   both operands of `linear` and of attention's two products are rounded to it; what
  *              they are multiplied to is summed and stored as the name says
+ *   linear     both operands of `linear` only; not beside products
  *   cache      keys and values are kept in it, and attention reads them so
  *   softmax    attention's probabilities are rounded to it
  *
@@ -53,7 +54,14 @@ typedef enum vn_products {
 } vn_products;
 
 /* The parts of a run that may have a format of their own. */
-typedef enum vn_role { VN_ROLE_WEIGHTS, VN_ROLE_PRODUCTS, VN_ROLE_CACHE, VN_ROLE_SOFTMAX, VN_N_ROLES } vn_role;
+typedef enum vn_role {
+	VN_ROLE_WEIGHTS,
+	VN_ROLE_PRODUCTS,
+	VN_ROLE_LINEAR,
+	VN_ROLE_CACHE,
+	VN_ROLE_SOFTMAX,
+	VN_N_ROLES
+} vn_role;
 /* In order of their error, smallest first. */
 typedef enum vn_role_format {
 	VN_ROLE_AS_STORED,

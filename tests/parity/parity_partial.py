@@ -25,6 +25,7 @@ TEXT = prompt("text")
 PROMPTS = ((24, 0), (63, 100), (63, 500), (120, 700), (200, 900), (63, 1400))  # tokens, and where in the text
 DECODES = ((24, 0), (40, 300), (60, 900))
 DECODED = 12
+CAPPED = ("gemma2",)  # sdpa of transformers leaves out the cap of its scores
 # Correct prompts once called outside: family, format, attention, tokens, where, what was saved.
 ONCE_OUTSIDE = (("qwen3_5_text", F32, "sdpa", 90, 640, ("layer1.output", "logits")),
                 ("qwen3_5_text", BF16, "sdpa", 31, 609, ("logits",)))
@@ -139,14 +140,14 @@ def correct(b, models, prompts, decodes, dtypes):
     for name, path in models.items():
         for dtype in dtypes:
             for i, (n, start) in enumerate(prompts):
-                model = load(path, dtype, ("eager", "sdpa")[i % 2])
+                model = load(path, dtype, ("eager", "sdpa")[i % 2 and name not in CAPPED])
                 for hidden in (False, True):
                     ids = TEXT[start:start + n]
                     done = b.dumped(path, ids, tensors(model, ids, dtype, hidden), dtype)
                     b.expect(f"{name}, {WORD[dtype]}, {n} tokens, {'hidden states' if hidden else 'logits'}", done, 0,
                              "correct prompts")
             for i, (n, start) in enumerate(decodes):
-                model = load(path, dtype, ("eager", "sdpa")[i % 2])
+                model = load(path, dtype, ("eager", "sdpa")[i % 2 and name not in CAPPED])
                 done = b.decoded(model, path, TEXT[start:start + n])
                 b.expect(f"{name}, {WORD[dtype]}, {n} tokens and {DECODED} decoded", done, 0, "correct decodes")
 
