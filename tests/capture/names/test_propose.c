@@ -2,7 +2,7 @@
  * cli/import_like.sh and parity_like.py. */
 #include "capture/names/layout.h"
 #include "capture/names/propose_internal.h"
-#include "tests/suite.h"
+#include "tests/support/suite.h"
 
 #include <stdlib.h>
 #include <string.h>
