@@ -67,6 +67,7 @@ def commands():
         Command("capture", "ref", "model", *IDS, "--threads", "16", "-o", "new.h5", writes="new.h5"),
         Command("capture", "ref", "model", *IDS, "--precision", "f16", "--inject", "R1@layer1", "--against", "ref.h5",
                 "-o", "new.h5", writes="new.h5"),
+        Command("capture", "ref", "model", "--like", "ref.h5", "-o", "new.h5", writes="new.h5"),
     ]
     if ALL:
         table += [
