@@ -119,9 +119,10 @@ static vn_status bring_value(hybrid *h, int s, int value, int64_t tokens, vn_err
 	return st;
 }
 
-/* Runs nodes [from, to) on side s after copying their inputs there. */
-static vn_status run_nodes(hybrid *h, int s, int from, int to, int64_t tokens, const vn_taps *taps, vn_error *err)
+/* Runs nodes [from, to) on their side after copying their inputs there. */
+static vn_status run_nodes(hybrid *h, int from, int to, int64_t tokens, const vn_taps *taps, vn_error *err)
 {
+	const int      s = h->on[from];
 	const vn_plan *p = h->plan;
 	vn_engine     *e = &h->side[s].e;
 	vn_status      st = e->ops->run(e->self, from, from, err); /* skips the nodes before */
@@ -152,7 +153,7 @@ static vn_status run_segments(hybrid *h, int64_t tokens, const vn_taps *taps, vn
 	for (int from = 0; from < n && !st; from = to) {
 		vn_engine *e = &h->side[h->on[from]].e;
 		for (to = from + 1; to < n && h->on[to] == h->on[from]; to++) {}
-		st = run_nodes(h, h->on[from], from, to, tokens, taps, err);
+		st = run_nodes(h, from, to, tokens, taps, err);
 		if (!st && taps && to < n)
 			st = e->ops->flush(e->self, err); /* the next side writes to the same sink */
 	}

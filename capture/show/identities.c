@@ -396,11 +396,11 @@ static void check_rows(vn_identity_walk *w)
 }
 
 /* How many numbers of two tensors of one shape differ, and the index of the first. */
-static vn_status count_differing(vn_recording *r, int a, int b, int64_t n, int64_t *count, int64_t *first,
-                                 vn_error *err)
+static vn_status count_differing(vn_recording *r, int a, int b, int64_t *count, int64_t *first, vn_error *err)
 {
-	vn_numbers *x = vn_numbers_open(r, a, err), *y = x ? vn_numbers_open(r, b, err) : NULL;
-	vn_status   st = y ? VN_OK : VN_ERR_NOMEM;
+	vn_numbers   *x = vn_numbers_open(r, a, err), *y = x ? vn_numbers_open(r, b, err) : NULL;
+	const int64_t n = x ? vn_numbers_count(x) : 0;
+	vn_status     st = y ? VN_OK : VN_ERR_NOMEM;
 
 	*count = *first = 0;
 	for (int64_t at = 0; !st && at < n; at += VN_NUMBERS) {
@@ -427,7 +427,7 @@ vn_status vn_identity_again(vn_recording *r, int entry, int64_t *differing, int6
 	*differing = -1;
 	if (other < 0 || !n || !vn_shape_equal(&vn_recording_entry(r, other)->shape, &e->shape))
 		return VN_OK;
-	return count_differing(r, other, entry, n, differing, first, err);
+	return count_differing(r, other, entry, differing, first, err);
 }
 
 /* The first entry of a step; entries are sorted by step. */
