@@ -8,6 +8,7 @@
 #include "compare/result/words.h"
 #include "compare/weights/weights_report.h"
 
+#include "libref/base/trouble.h"
 #include "libref/model/model.h"
 
 #include <math.h>
@@ -194,6 +195,8 @@ static int first_failure(const vn_result *r)
 
 vn_status vn_document_of(vn_comparison *c, int most, const char *chosen, vn_document *doc, vn_error *err)
 {
+	const unsigned mark = vn_trouble_mark();
+
 	*doc = (vn_document) {
 		.checkpoint = c->result.checkpoint,
 		.n = c->result.n_checkpoints,
@@ -210,5 +213,6 @@ vn_status vn_document_of(vn_comparison *c, int most, const char *chosen, vn_docu
 	vn_recording_verified(c->opened.cand, &doc->verified[1]);
 	fill_members(doc, c, chosen);
 	fill_sentences(doc, c);
-	return vn_document_details(doc, c, most, err);
+	const vn_status st = vn_document_details(doc, c, most, err);
+	return st ? st : vn_trouble_since(mark, "the report", err); /* a form would print what there is of it */
 }

@@ -2,6 +2,7 @@
 #include "compare/comparison/checkpoint.h"
 #include "compare/comparison/checks.h"
 #include "compare/report/report.h"
+#include "libref/base/trouble.h"
 #include "tests/support/faulty_help.h"
 
 #include <jansson.h>
@@ -26,6 +27,38 @@ static char *report_of(trial *t, const char *form)
 	vn_document_finish(&doc);
 	fclose(f);
 	return text;
+}
+
+static long left; /* allocations of Jansson that succeed */
+
+static void *allocate_few(size_t bytes)
+{
+	if (left-- > 0)
+		return malloc(bytes);
+	vn_trouble_note(NULL); /* as json.c does */
+	return NULL;
+}
+
+static void a_document_without_memory_is_none(void)
+{
+	trial         t = { 0 };
+	vn_document   doc;
+	json_malloc_t usual;
+	json_free_t   release;
+	long          failed = 0;
+	against_good(&t, "swapped", &(fault) { .nan_in = "layer1.mlp_norm" });
+	json_get_alloc_funcs(&usual, &release);
+	json_set_alloc_funcs(allocate_few, release);
+	do {
+		left = failed;
+		const vn_status st = vn_document_of(&t.c, 9, "test", &doc, &t.err);
+		CU_ASSERT_EQUAL(st, left < 0 ? VN_ERR_NOMEM : VN_OK);
+		vn_document_finish(&doc);
+		failed += 5;
+	} while (left < 0);
+	json_set_alloc_funcs(usual, release);
+	CU_ASSERT_TRUE(failed > 500);
+	finish(&t);
 }
 
 static json_t *json_of(trial *t)
@@ -186,6 +219,7 @@ int main(void)
 		TEST(json_says_the_same_and_knows_no_nan),
 		TEST(the_values_shown_are_those_around_the_worst_element),
 		TEST(the_text_names_origin_values_and_rule),
+		TEST(a_document_without_memory_is_none),
 		TEST(a_point_is_the_name_without_its_layer),
 		TEST(words_of_allow_are_checked),
 		CU_TEST_INFO_NULL,
