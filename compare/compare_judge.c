@@ -134,12 +134,12 @@ static int list_parts(role_walk *s, vn_role role, role_part *of)
 
 typedef enum evidence_kind { NO_EVIDENCE, AS_LARGE, ALIKE_ROUNDED } evidence_kind;
 
-typedef struct evidence {
+typedef struct format_evidence {
 	evidence_kind kind;
 	/* of the kind, larger is better. ALIKE_ROUNDED: logarithm of the mean factor by which the
 	 * candidate is nearer than before. AS_LARGE: minus that of the factor between the two errors */
 	double        score;
-} evidence;
+} format_evidence;
 
 /* Few formats are tried by the size of the error alone: some format is as coarse as any fault is
  * large. */
@@ -154,7 +154,8 @@ static double logarithm(double x)
 }
 
 /* was: judged without the format; is: with it. */
-static evidence weigh(const vn_comparison *was, const vn_comparison *is, const role_part *of, int n, vn_role_format f)
+static format_evidence weigh(const vn_comparison *was, const vn_comparison *is, const role_part *of, int n,
+                             vn_role_format f)
 {
 	double size = 0, token = 0, nearer = 0;
 	int    left = 0;
@@ -164,22 +165,22 @@ static evidence weigh(const vn_comparison *was, const vn_comparison *is, const r
 		if (!of[i])
 			continue;
 		if (!vn_local_judges(&is->result.checkpoint[i]) || !(q->floor > 0) || !(q->floor_token > 0))
-			return (evidence) { 0 };
+			return (format_evidence) { 0 };
 		left += vn_local_beyond(&is->result.checkpoint[i]);
 		size += logarithm(p->local / q->floor) / n;
 		token += logarithm(p->local_token / q->floor_token) / n;
 		nearer += logarithm(p->local / fmax(q->local, q->floor * 1e-3)) / n;
 	}
 	if (left * MOST_LEFT > n)
-		return (evidence) { 0 };
+		return (format_evidence) { 0 };
 	if (nearer > log(ALIKE))
-		return (evidence) { ALIKE_ROUNDED, nearer };
+		return (format_evidence) { ALIKE_ROUNDED, nearer };
 	return is_float(f) && fabs(size) <= log(AS_LARGE_WITHIN) && fabs(token) <= log(AS_LARGE_WITHIN)
-	           ? (evidence) { AS_LARGE, -fabs(size) }
-	           : (evidence) { 0 };
+	           ? (format_evidence) { AS_LARGE, -fabs(size) }
+	           : (format_evidence) { 0 };
 }
 
-static bool is_better(evidence a, evidence b)
+static bool is_better(format_evidence a, format_evidence b)
 {
 	return a.kind > b.kind || (a.kind == b.kind && a.kind && a.score > b.score + log(1.1));
 }
@@ -226,12 +227,12 @@ static bool is_taken(vn_policy p, vn_role role)
  * into *policy, and its comparison into *is. */
 static vn_status try_ideas(const inference *x, vn_policy *policy, vn_comparison *is, bool *found, vn_error *err)
 {
-	const size_t  n = (size_t)is->result.n_checkpoints + 1;
-	role_walk     s = { .c = is, .plan = is->opened.plan, .step = -1 };
-	vn_comparison best = { 0 };
-	evidence      most = { 0 };
-	vn_status     st = VN_OK;
-	role_part    *of = malloc(n * sizeof *of);
+	const size_t    n = (size_t)is->result.n_checkpoints + 1;
+	role_walk       s = { .c = is, .plan = is->opened.plan, .step = -1 };
+	vn_comparison   best = { 0 };
+	format_evidence most = { 0 };
+	vn_status       st = VN_OK;
+	role_part      *of = malloc(n * sizeof *of);
 
 	*found = false;
 	s.known = malloc((size_t)s.plan->n_values * sizeof *s.known + 1);
@@ -246,9 +247,9 @@ static vn_status try_ideas(const inference *x, vn_policy *policy, vn_comparison 
 			continue;
 		next.role[ideas[i].role] = ideas[i].format;
 		st = judge_as(x, is, next, &with, err);
-		const evidence e = !st && with.result.n_checkpoints == is->result.n_checkpoints
-		                       ? weigh(is, &with, of, count, ideas[i].format)
-		                       : (evidence) { 0 };
+		const format_evidence e = !st && with.result.n_checkpoints == is->result.n_checkpoints
+		                              ? weigh(is, &with, of, count, ideas[i].format)
+		                              : (format_evidence) { 0 };
 		if (is_better(e, most)) {
 			vn_comparison_close(&best);
 			best = with;
