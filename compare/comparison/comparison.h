@@ -102,7 +102,9 @@ typedef struct vn_replayed {
 	double          gain;                     /* NaN: the error of the inputs is zero or not known */
 	int64_t         bad;                      /* not finite on one side only */
 	bool            not_measured; /* no number is finite on both sides: the local errors are 0, and not measured */
-	double          slack;        /* factor on both limits, of a span with a floor of its own; 0: it has none */
+	/* factor on both limits, of a span with a floor of its own, or of a norm whose rows err as a
+	 * whole; 0: vn_local_slack */
+	double          slack;
 	double          channel; /* error of the worst channel over what chance allows, of such a span: 1 is the limit */
 	int64_t         independent_numbers; /* elements; of probabilities, those that carry the sum of squares (count.h) */
 	int             span;                /* number of nodes from captured tensors to here, including its own */

@@ -53,6 +53,89 @@ static int64_t count_independent(const vn_replay *r, const vn_checkpoint *p, con
 	return few ? (int64_t)vn_judge_count_carrying(&r->c->opened, p) : p->m.n;
 }
 
+/* Of the error of a norm, the share by which whole rows are too large or too small, if it is more
+ * than chance gives. Roundings of numbers leave little of it; a factor 1 / rms that was itself
+ * rounded to 16 bits leaves a third, long before the error is beyond its limit. */
+#define SAME_IN_ROW 0.15
+
+/* Not l2_norm: transformers rounds its factor (reference_variants.h). */
+static bool is_norm(vn_op op)
+{
+	return op == VN_OP_RMS_NORM || op == VN_OP_LAYER_NORM || op == VN_OP_GATED_NORM;
+}
+
+typedef struct row_errors {
+	double  along, all; /* squared error along the rows of a, and as a whole, relative to the rows */
+	double  chance;     /* what is along the rows if each number errs by itself, in proportion to it */
+	int64_t rows;       /* of different numbers: equal tokens err alike */
+	double  last[64];   /* the errors of the last ones */
+} row_errors;
+
+static bool is_repeated(const row_errors *s, double ee)
+{
+	const int64_t room = sizeof s->last / sizeof *s->last, n = s->rows < room ? s->rows : room;
+
+	for (int64_t i = 0; i < n; i++)
+		if (s->last[i] == ee)
+			return true;
+	return false;
+}
+
+static void add_row(row_errors *s, const double *x, const double *y, int64_t width)
+{
+	double xx = 0, xe = 0, ee = 0, x4 = 0;
+
+	for (int64_t i = 0; i < width; i++) {
+		const double e = y[i] - x[i];
+		xx += x[i] * x[i];
+		xe += x[i] * e;
+		ee += e * e;
+		x4 += x[i] * x[i] * x[i] * x[i];
+	}
+	if (!(xx > 0) || !isfinite(ee) || is_repeated(s, ee))
+		return;
+	s->along += xe * xe / xx / xx;
+	s->all += ee / xx;
+	s->chance += x4 / xx / xx * ee / xx;
+	s->last[s->rows++ % (int64_t)(sizeof s->last / sizeof *s->last)] = ee;
+}
+
+/* Adds up the errors of c against a. */
+static vn_status add_rows(const vn_tensor *a, const vn_tensor *c, int64_t width, row_errors *s, vn_error *err)
+{
+	double       *x = malloc(2 * (size_t)width * sizeof *x + 1);
+	const int64_t n = vn_shape_count(&a->shape);
+
+	if (!x)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory to replay a norm");
+	for (int64_t at = 0; at < n; at += width) {
+		vn_tensor_numbers(a, at, width, x);
+		vn_tensor_numbers(c, at, width, x + width);
+		add_row(s, x, x + width, width);
+	}
+	free(x);
+	return VN_OK;
+}
+
+/* An error that rows have as a whole is a finding from one floor on. */
+static vn_status judge_rows(vn_replay *r, const vn_node *node, const vn_tensor *a, const vn_tensor *c, vn_checkpoint *p,
+                            vn_error *err)
+{
+	const vn_dtype storage = r->e[VN_REPLAY_OWN].policy.storage;
+	row_errors     s = { 0 };
+
+	if (!is_norm(node->op) || p->replay.span != 1 || (storage != VN_F16 && storage != VN_BF16) || p->replay.bad ||
+	    a->shape.rank < 2 || !(vn_local_ratio(&p->replay) > 1) || vn_local_beyond(p))
+		return VN_OK;
+	const int64_t   width = a->shape.dim[a->shape.rank - 1];
+	const vn_status st = add_rows(a, c, width, &s, err);
+	if (st || s.rows == 0)
+		return st;
+	if (s.along > fmax(1.5 * vn_local_chance((double)s.rows) * s.chance, SAME_IN_ROW * s.all))
+		p->replay.slack = 1 / VN_LOCAL_LIMIT;
+	return VN_OK;
+}
+
 vn_status vn_replay_measure(vn_replay *r, const vn_node_output *own, vn_column_order order, vn_checkpoint *p,
                             vn_error *err)
 {
@@ -87,6 +170,8 @@ vn_status vn_replay_measure(vn_replay *r, const vn_node_output *own, vn_column_o
 	} else if (vn_local_beyond(p))
 		p->replay.independent_numbers = count_independent(r, p, axes);
 	if (vn_local_beyond(p) && (st = vn_replay_judge_variants(r, own, &cand, axes, &p->replay, err)))
+		goto done;
+	if ((st = judge_rows(r, node, &own->t, &cand, p, err)))
 		goto done;
 	p->replay.inherited = given.finite ? given.value[VN_M_NMSE] : (double)NAN;
 	p->replay.charged_to = -1;

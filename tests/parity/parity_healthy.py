@@ -222,6 +222,22 @@ def one_layer(b, models):
             b.count(f"{name}, {what}", b.judged(models[name]), 1, engine, "a format in one layer")
 
 
+def narrow_norms(b, models):
+    """1/rms rounded to bfloat16: an error that each row has as a whole, below the limit of one number's."""
+    model = load(models["llama"], BF16)
+    for norm in model.modules():
+        if type(norm).__name__.endswith("RMSNorm"):
+            def narrow(x, norm=norm):
+                factor = torch.rsqrt(x.float().pow(2).mean(-1, keepdim=True) + norm.variance_epsilon).to(BF16)
+                return x * factor * norm.weight
+            norm.forward = narrow
+    with torch.no_grad(), record_help.record(model, b.at("cand.h5")):
+        model(torch.tensor([TEXT[100:200]]))
+    b.must("capture", "ref", models["llama"], "--ids-from", b.at("cand.h5"), "--force", "-o", b.at("ref.h5"))
+    b.count("llama, 1/rms in bfloat16", b.judged(models["llama"]), 1, Engine("bf16", BF16, None, None, None),
+            "norms in bfloat16")
+
+
 def main():
     program, short = sys.argv[1], sys.argv[2:] == ["--short"]
     seconds = float(sys.argv[3]) if sys.argv[2:3] == ["--random"] and len(sys.argv) == 4 else 0
@@ -245,6 +261,7 @@ def main():
             if runs % 25 == 0:
                 print(f"{runs} runs", flush=True)
         one_layer(b, models)
+        narrow_norms(b, models)
         for kind, (wrong, right) in sorted(b.kinds.items()):
             print(f"{kind}: {right} of {right + wrong} as expected")
         for what, n in b.named.most_common():
