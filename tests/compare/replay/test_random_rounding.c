@@ -25,9 +25,11 @@ static void make_node(vn_op op)
 
 static vn_random_rounding in_format(vn_dtype storage, vn_dtype sums, int threads)
 {
-	return (vn_random_rounding) {
-		.plan = &plan, .width = VN_F64, .policy = { storage, sums, VN_PRODUCTS_PLAIN }, .seed = 7, .threads = threads
-	};
+	return (vn_random_rounding) { .plan = &plan,
+		                          .width = VN_F64,
+		                          .policy = { storage, sums, VN_PRODUCTS_PLAIN, { 0 } },
+		                          .seed = 7,
+		                          .threads = threads };
 }
 
 /* Root mean square of y - x, and the mean of it, in ulps of 1 of the format. */
