@@ -6,6 +6,7 @@
 
 #include "libref/base/map.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +23,7 @@ static bool is_model(const char *path)
 	if (stat(path, &s) == 0 && S_ISDIR(s.st_mode))
 		return true;
 	const int  fd = vn_plain_open(path, O_RDONLY);
-	const bool read = fd >= 0 && pread(fd, magic, sizeof magic, 0) == sizeof magic;
+	const bool read = fd >= 0 && TEMP_FAILURE_RETRY(pread(fd, magic, sizeof magic, 0)) == sizeof magic;
 	if (fd >= 0)
 		close(fd);
 	return read && memcmp(magic, "GGUF", sizeof magic) == 0;

@@ -6,6 +6,7 @@
 #include "libref/base/trouble.h"
 
 #include <signal.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -107,7 +108,7 @@ static char *take_text(int fd)
 	char       *text = bytes >= 0 ? calloc((size_t)bytes + 1, 1) : NULL;
 
 	for (off_t at = 0; text && at < bytes;) {
-		const ssize_t n = pread(fd, text + at, (size_t)(bytes - at), at);
+		const ssize_t n = TEMP_FAILURE_RETRY(pread(fd, text + at, (size_t)(bytes - at), at));
 		if (n <= 0) {
 			free(text);
 			return NULL;
