@@ -56,6 +56,15 @@ static uint64_t mix(uint64_t h, uint64_t x)
 	return h ^ h >> 29;
 }
 
+/* Reads row r of N numbers into x, rounded to a format. y: (N) numbers of scratch. */
+static void read_row(const vn_tensor *t, vn_dtype as, int64_t r, int64_t N, double *x, double *y)
+{
+	const size_t at = vn_dtype_bytes(t->dtype, (size_t)(r * N));
+	vn_to_f64(x, (const unsigned char *)t->data + at, t->dtype, (size_t)N);
+	vn_from_f64(y, as, x, (size_t)N);
+	vn_to_f64(x, y, as, (size_t)N);
+}
+
 /* Adds the numbers of a tensor, rounded to a format, to the hash of their row or column. x, y:
  * (cols) numbers of scratch. */
 static void hash_lines(const vn_tensor *t, vn_dtype as, int axis, uint64_t *h, double *x, double *y)
@@ -63,10 +72,7 @@ static void hash_lines(const vn_tensor *t, vn_dtype as, int axis, uint64_t *h, d
 	const int64_t M = t->shape.dim[0], N = M ? vn_shape_count(&t->shape) / M : 0;
 
 	for (int64_t r = 0; r < M; r++) {
-		const size_t at = vn_dtype_bytes(t->dtype, (size_t)(r * N));
-		vn_to_f64(x, (const unsigned char *)t->data + at, t->dtype, (size_t)N);
-		vn_from_f64(y, as, x, (size_t)N);
-		vn_to_f64(x, y, as, (size_t)N);
+		read_row(t, as, r, N, x, y);
 		for (int64_t c = 0; c < N; c++) {
 			uint64_t bits;
 			memcpy(&bits, &x[c], sizeof bits);
@@ -368,11 +374,7 @@ static bool same_numbers(const vn_weight_trial *t)
 
 	for (int k = 0; good && k < 2; k++)
 		for (int64_t r = 0; r < M; r++) {
-			const vn_tensor *s = t->numbers[k];
-			vn_to_f64(x, (const unsigned char *)s->data + vn_dtype_bytes(s->dtype, (size_t)(r * N)), s->dtype,
-			          (size_t)N);
-			vn_from_f64(y, as, x, (size_t)N);
-			vn_to_f64(x, y, as, (size_t)N);
+			read_row(t->numbers[k], as, r, N, x, y);
 			for (int64_t c = 0; c < N; c++) {
 				uint64_t bits;
 				memcpy(&bits, &x[c], sizeof bits);
@@ -392,8 +394,9 @@ bool vn_weight_moved(const vn_weight_trial *t, int given, const vn_weight_number
 	const int            axes = a->shape.rank;
 	bool                 found = false;
 
-	if (axes < 1 || axes > 2 || !vn_shape_equal(&a->shape, &b->shape) || vn_dtype_block(b->dtype) > 1 ||
-	    (!both && (a->dtype != b->dtype || axes != 2)) || (a->dtype == b->dtype && vn_weights_same(a, b)))
+	if (axes < 1 || axes > 2 || vn_shape_count(&a->shape) == 0 || !vn_shape_equal(&a->shape, &b->shape) ||
+	    vn_dtype_block(b->dtype) > 1 || (!both && (a->dtype != b->dtype || axes != 2)) ||
+	    (a->dtype == b->dtype && vn_weights_same(a, b)))
 		return false;
 	for (int axis = 0; !found && axis < axes; axis++) {
 		line_order l = { .axis = axis, .n = a->shape.dim[axis], .weight = t, .m = both ? NULL : m, .given = given };

@@ -172,6 +172,17 @@ static void other_numbers_or_the_same_order_are_none(void)
 	CU_ASSERT_STRING_EQUAL(said(false, &d), "");
 }
 
+static void an_empty_weight_has_no_order(void)
+{
+	static const float   x[1];
+	const vn_tensor      ref = f32(x, 0, 4), cand = { VN_BF16, { 2, { 0, 4 } }, x };
+	const vn_weight_row  row[] = { row_of("x.weight", &ref), row_of("x.weight", &cand) };
+	vn_weight_trial      t = { .row = { &row[0], &row[1] }, .numbers = { &ref, &cand } };
+	vn_weight_difference d = { .words = "" };
+
+	CU_ASSERT_FALSE(vn_weight_moved(&t, 0, NULL, &d));
+}
+
 int main(void)
 {
 	CU_TestInfo tests[] = {
@@ -180,6 +191,7 @@ int main(void)
 		TEST(pairs_of_another_number_of_heads),
 		TEST(transposed_heads),
 		TEST(any_order_is_known_as_one),
+		TEST(an_empty_weight_has_no_order),
 		TEST(other_numbers_or_the_same_order_are_none),
 		CU_TEST_INFO_NULL,
 	};
