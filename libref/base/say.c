@@ -159,7 +159,8 @@ int vn_say_args(FILE *out, const char *format, va_list args)
 	va_copy(c.args, args);
 	while (*format) {
 		const size_t plain = strcspn(format, "%");
-		fwrite(format, 1, plain, out);
+		if (fwrite(format, 1, plain, out) != plain)
+			break; /* the rest without this part would say something else */
 		format += plain;
 		all += (int)plain;
 		if (*format) {

@@ -63,10 +63,37 @@ static void only_our_colours_pass(void)
 	SAYS("\\u{1b}[31m", "%s", "\033[31m");
 }
 
+/* A stream of which one write fails. */
+typedef struct full {
+	int  at, fails; /* the write that fails, from 0 */
+	char text[64];
+} full;
+
+static ssize_t write_full(void *to, const char *text, size_t n)
+{
+	full *f = to;
+
+	if (f->at++ == f->fails)
+		return 0;
+	strncat(f->text, text, n);
+	return (ssize_t)n;
+}
+
+static void a_lost_part_ends_the_line(void)
+{
+	full  lost = { .fails = 3 };
+	FILE *f = fopencookie(&lost, "w", (cookie_io_functions_t) { .write = write_full });
+
+	setvbuf(f, NULL, _IONBF, 0);
+	vn_say(f, "%s are outside: %s. Written.\n", "5", "a");
+	fclose(f);
+	CU_ASSERT_STRING_EQUAL(lost.text, "5 are outside: a"); /* and not the end of the sentence */
+}
+
 int main(void)
 {
 	static CU_TestInfo tests[] = { TEST(formats_are_those_of_printf), TEST(no_string_breaks_a_line),
-		                           TEST(only_our_colours_pass), CU_TEST_INFO_NULL };
+		                           TEST(only_our_colours_pass), TEST(a_lost_part_ends_the_line), CU_TEST_INFO_NULL };
 	const int          bad = run_suite("say", tests);
 	free(said);
 	return bad;
