@@ -143,4 +143,120 @@ unsigned vn_point_words(int point);
 /* Do the words of a name contradict the place? */
 bool     vn_words_contradict(unsigned name, int point);
 
+/* A tensor is at its place if it is NEAR it, and MARGIN times as far from every other. Six models
+ * of 2 to 6 layers (tests/parity/parity_like.py), run in bfloat16, have tensors at most 0.002 from their
+ * places, and at least 22 times as far from any other; 4-bit weights are coarser. It may be there
+ * if the distance is at most PERHAPS and that from any other TWICE as large. */
+#define VN_NEAR_PLACE   0.05
+#define VN_NEAR_MARGIN  4
+#define VN_NEAR_PERHAPS 0.5
+#define VN_NEAR_TWICE   2
+
+typedef enum vn_member_verdict {
+	VN_MEMBER_OUT,
+	VN_MEMBER_SILENT,
+	VN_MEMBER_LIKELY,
+	VN_MEMBER_CONFIRMED,
+	VN_MEMBER_AGAINST
+} vn_member_verdict;
+
+/* A hypothesis: family member n is this point in layer n + add; of a single name, in this layer. */
+typedef struct vn_target {
+	int point, add;
+} vn_target;
+
+/* What the tensors of a family say of a target. */
+typedef struct vn_evidence {
+	vn_target to;
+	int       count[VN_MEMBER_AGAINST + 1];
+	double    sum, worst, next;
+	bool      blocked; /* words of the name contradict it */
+	int       taste;   /* among places with the same numbers, higher is better */
+} vn_evidence;
+
+typedef struct vn_chosen_rule {
+	int         family;
+	vn_evidence e;
+	char        layout[VN_LAYOUT_DIMS];
+	bool        copy, by_shape;
+	bool        other_layout; /* a copy whose axes are in another order */
+	bool        ignored;      /* a name that no rule may take */
+	int         outside;      /* 1 + the rule whose family it was split from; 0 */
+} vn_chosen_rule;
+
+typedef struct vn_proposer {
+	vn_recording   *r, *like;
+	vn_proposal    *out;
+	vn_error       *err;
+	vn_spots        places;
+	vn_tensor_name *named;
+	int             n_named;
+	vn_name_family *family;
+	int             n_families;
+	vn_chosen_rule *rule;
+	int             n_rules;
+	int            *claimed; /* (places) rule that claims it, or -1 */
+	int            *owner;   /* (named) its rule, or -1 */
+	int             add;     /* the layers of the dump count from here: 0 or -1 or 1 */
+} vn_proposer;
+
+/* How the tensors of a family compare with those that have their places already. */
+typedef struct vn_likeness {
+	int         same, other_layout; /* pairs with the same numbers; of these, in another layout */
+	int         owner;              /* a rule that has one of the places; -1: none */
+	const char *unlike;             /* the first that differs, in any step; NULL: none */
+} vn_likeness;
+
+/* propose.c. add_line appends a line to a list of the proposal. */
+vn_status                                       vn_propose_no_memory(const vn_proposer *j);
+__attribute__((format(printf, 4, 5))) vn_status vn_propose_add_line(const vn_proposer *j, char ***list, int *n,
+                                                                    const char *format, ...);
+
+/* propose_evidence.c */
+/* The place that a target is for a member; -1: none. */
+int               vn_propose_place_of(const vn_proposer *j, const vn_member *m, vn_target to);
+/* The distance from a place, or another with its numbers; 1: it is none of the nearest. Sets
+ * *layout (may be NULL) to the index in x->near if it is the place itself. */
+double            vn_propose_distance_from(const vn_proposer *j, const vn_tensor_name *x, int place, int *layout);
+/* The nearest place with other numbers than this one; NULL: none is known. */
+const vn_near    *vn_propose_nearest_other(const vn_proposer *j, const vn_tensor_name *x, int place);
+/* Also sets the distances from the target's place and from the nearest other. */
+vn_member_verdict vn_propose_judge_member(const vn_proposer *j, const vn_member *m, vn_target to, double *own,
+                                          double *other);
+vn_evidence       vn_propose_weigh(const vn_proposer *j, const vn_name_family *f, vn_target to);
+/* The best of the targets that a tensor of the family is near to; sum is infinite: none.
+ * *ambiguous: another has as many confirmed tensors. */
+vn_evidence       vn_propose_best_target(const vn_proposer *j, const vn_name_family *f, int add, bool *ambiguous);
+/* The layers of an engine may count from 1: the number that most families agree on. */
+int               vn_propose_choose_add(const vn_proposer *j);
+bool              vn_propose_is_enough(const vn_evidence *e); /* for a rule */
+/* "layer{n}.v_proj" (layer -2), "layer2.v_proj", "logits" (layer -1), or "q_proj, k_proj and
+ * v_proj". */
+void              vn_propose_target_name(int point, int layer, int add, char to[2 * VN_NAME_MAX]);
+void              vn_propose_place_name(const vn_proposer *j, int place, char to[2 * VN_NAME_MAX]);
+
+/* propose_copies.c: compares with the rules that claim the family's places. */
+vn_likeness vn_propose_compare_families(const vn_proposer *j, const vn_chosen_rule *c);
+
+/* propose_rules.c */
+/* Does a rule have a part of this fused product, in some layer? */
+bool      vn_propose_has_parts(const vn_proposer *j, const vn_chosen_rule *c, const vn_fused *fused);
+/* Adds the rule and claims its places, unless another has them with other numbers. */
+vn_status vn_propose_accept_rule(vn_proposer *j, vn_chosen_rule *c);
+vn_status vn_propose_make_rules(vn_proposer *j);
+/* Gives members their own rules: of a family whose number is no layer's, and of a rule in whose
+ * layers the reference has no such checkpoint. */
+vn_status vn_propose_split_families(vn_proposer *j);
+vn_status vn_propose_split_outside(vn_proposer *j);
+
+/* propose_rest.c: downstream of a fault, by distance and by shape. */
+vn_status vn_propose_match_rest(vn_proposer *j);
+vn_status vn_propose_match_shapes(vn_proposer *j);
+
+/* propose_report.c: reports tensors near to another place than their rule's, those with the numbers
+ * of another step, and those whose numbers are in another order. */
+vn_status vn_propose_report_members(vn_proposer *j);
+vn_status vn_propose_report_steps(vn_proposer *j);
+vn_status vn_propose_report_reordered(vn_proposer *j);
+
 #endif

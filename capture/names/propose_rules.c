@@ -1,0 +1,267 @@
+/* propose_rules.c: which families become rules. */
+#include "capture/names/propose_internal.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+
+/* Reports a family whose numbers are at one place and whose name says another. */
+static vn_status report_family(const vn_proposer *j, const vn_name_family *f, const vn_evidence *e, const char *why)
+{
+	char to[2 * VN_NAME_MAX];
+	vn_propose_target_name(e->to.point, f->member[0].n < 0 ? e->to.add : -2, e->to.add, to);
+	return vn_propose_add_line(j, &j->out->report, &j->out->n_reports,
+	                           "%s: its numbers are those of %s in %d of %d tensors, %s", f->from, to,
+	                           e->count[VN_MEMBER_CONFIRMED], f->n, why);
+}
+
+/* Chooses the layout that most confirmed tensors have. */
+static void choose_layout(const vn_proposer *j, vn_chosen_rule *c)
+{
+	const vn_name_family *f = &j->family[c->family];
+	char                  seen[8][VN_LAYOUT_DIMS], text[VN_LAYOUT_DIMS];
+	double                weight[8], most = -1;
+	int                   n = 0;
+	for (int i = 0; i < f->n; i++) {
+		const vn_tensor_name *x = &j->named[f->member[i].named];
+		const int             place = vn_propose_place_of(j, &f->member[i], c->e.to);
+		int                   near = -1, k = 0;
+		if (place < 0)
+			continue;
+		const double d = vn_propose_distance_from(j, x, place, &near);
+		if (near < 0 || !vn_kind_layout(&j->places.kind[j->places.place[x->near[near].place].kind],
+		                                &vn_recording_entry(j->r, x->entry)->shape, x->near[near].layout, text))
+			continue;
+		while (k < n && strcmp(seen[k], text) != 0)
+			k++;
+		if (k == 8)
+			continue;
+		if (k == n) {
+			strcpy(seen[n], text);
+			weight[n++] = 0;
+		}
+		weight[k] += 1 / (d + 1e-6);
+	}
+	for (int k = 0; k < n; k++)
+		if (weight[k] > most) {
+			most = weight[k];
+			strcpy(c->layout, seen[k]);
+		}
+}
+
+/* Does a rule have a part of this fused product, in some layer? */
+bool vn_propose_has_parts(const vn_proposer *j, const vn_chosen_rule *c, const vn_fused *fused)
+{
+	const vn_name_family *f = &j->family[c->family];
+	for (int i = 0; i < f->n; i++)
+		for (int k = 0; k < fused->n; k++) {
+			const int place = vn_propose_place_of(j, &f->member[i], (vn_target) { (int)fused->part[k], c->e.to.add });
+			if (place >= 0 && j->claimed[place] >= 0)
+				return true;
+		}
+	return false;
+}
+
+vn_status vn_propose_accept_rule(vn_proposer *j, vn_chosen_rule *c)
+{
+	if (c->e.to.point >= VN_N_POINTS && vn_propose_has_parts(j, c, &vn_fused_of[c->e.to.point - VN_N_POINTS]))
+		return VN_OK;
+	const vn_name_family *f = &j->family[c->family];
+	const vn_likeness     l = vn_propose_compare_families(j, c);
+	if (l.owner >= 0) {
+		/* near, but never the same: another tensor, as a product before its bias */
+		if (!l.same)
+			return VN_OK;
+		if (l.unlike)
+			return vn_propose_add_line(j, &j->out->report, &j->out->n_reports,
+			                           "%s: has the numbers of %s in some layers or steps, but %s differs: left out",
+			                           f->from, j->family[j->rule[l.owner].family].from, l.unlike);
+		c->copy = true;
+		c->other_layout = l.other_layout > 0;
+	}
+	choose_layout(j, c);
+	if (!*c->layout)
+		return VN_OK;
+	for (int i = 0; i < f->n; i++) {
+		const int place = vn_propose_place_of(j, &f->member[i], c->e.to);
+		if (place < 0)
+			continue;
+		j->owner[f->member[i].named] = j->n_rules;
+		if (j->claimed[place] < 0)
+			j->claimed[place] = j->n_rules;
+	}
+	j->rule[j->n_rules++] = *c;
+	return VN_OK;
+}
+
+static int by_evidence(const void *a, const void *b)
+{
+	const vn_chosen_rule *x = a, *y = b;
+	if (x->e.to.point >= VN_N_POINTS || y->e.to.point >= VN_N_POINTS) /* its parts come first */
+		if ((x->e.to.point >= VN_N_POINTS) != (y->e.to.point >= VN_N_POINTS))
+			return (x->e.to.point >= VN_N_POINTS) - (y->e.to.point >= VN_N_POINTS);
+	if (x->e.count[VN_MEMBER_CONFIRMED] != y->e.count[VN_MEMBER_CONFIRMED])
+		return y->e.count[VN_MEMBER_CONFIRMED] - x->e.count[VN_MEMBER_CONFIRMED];
+	if (x->e.taste != y->e.taste)
+		return y->e.taste - x->e.taste;
+	if (x->e.sum != y->e.sum)
+		return (x->e.sum > y->e.sum) - (x->e.sum < y->e.sum);
+	return x->family - y->family;
+}
+
+/* If nothing fits at the layer that the names say: does another layer's? */
+static vn_status look_at_other_layers(const vn_proposer *j, const vn_name_family *f)
+{
+	for (int k = -2; k <= 2; k++) {
+		bool              ambiguous;
+		const vn_evidence e = vn_propose_best_target(j, f, k, &ambiguous);
+		if (k != j->add && f->member[0].n >= 0 && 2 * e.count[VN_MEMBER_CONFIRMED] >= f->n && f->n > 1)
+			return report_family(j, f, &e, "of another layer than its name says: not mapped");
+	}
+	return VN_OK;
+}
+
+/* If nothing fits what the name says: does something else fit most of its tensors? */
+static vn_status look_past_words(const vn_proposer *j, const vn_name_family *f, bool *said)
+{
+	bool           ambiguous;
+	vn_name_family silent = *f;
+	silent.words = 0;
+	const vn_evidence e = vn_propose_best_target(j, &silent, j->add, &ambiguous);
+	*said = isfinite(e.sum) && 2 * e.count[VN_MEMBER_CONFIRMED] >= f->n && vn_words_contradict(f->words, e.to.point);
+	return *said ? report_family(j, f, &e, "which its name contradicts: not mapped") : VN_OK;
+}
+
+/* Lists the families that may become rules, and reports those that contradict themselves. */
+static vn_status choose_targets(vn_proposer *j, vn_chosen_rule *list, int *n)
+{
+	vn_status st = VN_OK;
+	*n = 0;
+	for (int f = 0; !st && f < j->n_families; f++) {
+		bool              ambiguous;
+		const vn_evidence e = vn_propose_best_target(j, &j->family[f], j->add, &ambiguous);
+		if (!isfinite(e.sum) || !vn_propose_is_enough(&e)) {
+			bool said;
+			if (!(st = look_past_words(j, &j->family[f], &said)) && !said)
+				st = look_at_other_layers(j, &j->family[f]);
+			continue;
+		}
+		if (e.blocked)
+			st = e.count[VN_MEMBER_CONFIRMED]
+			         ? report_family(j, &j->family[f], &e, "which its name contradicts: not mapped")
+			         : VN_OK;
+		else if (ambiguous)
+			st = report_family(j, &j->family[f], &e, "and as often those of another checkpoint: not mapped");
+		else
+			list[(*n)++] = (vn_chosen_rule) { .family = f, .e = e };
+	}
+	return st;
+}
+
+/* Is the number of this family a layer's? It is if a rule has the same text before it. */
+static bool counts_layers(const vn_proposer *j, const vn_name_family *f)
+{
+	const char *at = strstr(f->from, "{n}");
+	for (int k = 0; k < j->n_rules; k++) {
+		const vn_name_family *g = &j->family[j->rule[k].family];
+		if (g->member[0].n >= 0 && strncmp(g->from, f->from, (size_t)(at - f->from) + 3) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Adds a family of one member of another: NULL without memory. */
+static vn_name_family *add_single(vn_proposer *j, int family, int member)
+{
+	vn_name_family *more = realloc(j->family, ((size_t)j->n_families + 1) * sizeof *more);
+	j->family = more ? more : j->family;
+	vn_chosen_rule *rule = realloc(j->rule, ((size_t)j->n_families + 2) * sizeof *rule);
+	j->rule = rule ? rule : j->rule;
+	vn_name_family *own = more ? &more[j->n_families] : NULL;
+	if (!own || !rule || !(own->member = malloc(sizeof *own->member)))
+		return NULL;
+	j->n_families++;
+	own->n = 1;
+	own->words = j->family[family].words;
+	own->member[0] = (vn_member) { -1, j->family[family].member[member].named };
+	vn_name_glob(j->named[own->member[0].named].name, own->from);
+	return own;
+}
+
+/* Tries a single name. in_layers: it may be a checkpoint of a layer. */
+static vn_status try_single(vn_proposer *j, vn_chosen_rule *c, bool in_layers)
+{
+	bool ambiguous;
+	c->e = vn_propose_best_target(j, &j->family[c->family], j->add, &ambiguous);
+	if (!isfinite(c->e.sum) || !vn_propose_is_enough(&c->e) || c->e.blocked || ambiguous ||
+	    (c->e.to.add >= 0 && !in_layers))
+		return VN_OK;
+	return vn_propose_accept_rule(j, c);
+}
+
+/* Names that differ in a number which is not a layer's, as those outside the layers may. */
+vn_status vn_propose_split_families(vn_proposer *j)
+{
+	const int n = j->n_families;
+	vn_status st = VN_OK;
+	for (int f = 0; !st && f < n; f++) {
+		bool owned = j->family[f].n == 1;
+		for (int i = 0; i < j->family[f].n && !owned; i++)
+			owned = j->owner[j->family[f].member[i].named] >= 0;
+		if (owned)
+			continue;
+		for (int i = 0; !st && !counts_layers(j, &j->family[f]) && i < j->family[f].n; i++) {
+			vn_chosen_rule c = { .family = j->n_families };
+			st = add_single(j, f, i) ? try_single(j, &c, true) : vn_propose_no_memory(j);
+		}
+	}
+	return st;
+}
+
+vn_status vn_propose_make_rules(vn_proposer *j)
+{
+	const size_t    families = (size_t)j->n_families + 1;
+	vn_chosen_rule *list = calloc(families, sizeof *list);
+	int             n = 0;
+	j->rule = calloc(families, sizeof *j->rule);
+	j->claimed = malloc(((size_t)j->places.n + 1) * sizeof *j->claimed);
+	j->owner = malloc(((size_t)j->n_named + 1) * sizeof *j->owner);
+	vn_status st = list && j->rule && j->claimed && j->owner ? VN_OK : vn_propose_no_memory(j);
+	for (int i = 0; !st && i < j->places.n; i++)
+		j->claimed[i] = -1;
+	for (int i = 0; !st && i < j->n_named; i++)
+		j->owner[i] = -1;
+	if (!st)
+		st = choose_targets(j, list, &n);
+	if (!st)
+		qsort(list, (size_t)n, sizeof *list, by_evidence);
+	for (int i = 0; !st && i < n; i++)
+		st = vn_propose_accept_rule(j, &list[i]);
+	free(list);
+	return st;
+}
+
+/* Members of a rule for which the reference has no layer, such as the last of hidden_states.{n}:
+ * names of their own. */
+vn_status vn_propose_split_outside(vn_proposer *j)
+{
+	const int rules = j->n_rules;
+	vn_status st = VN_OK;
+	for (int k = 0; !st && k < rules; k++) {
+		const vn_chosen_rule c = j->rule[k];
+		const vn_name_family f = j->family[c.family];
+		for (int i = 0; !st && f.n > 1 && i < f.n; i++) {
+			if (vn_propose_place_of(j, &f.member[i], c.e.to) >= 0)
+				continue;
+			vn_chosen_rule  single = { .family = j->n_families, .outside = k + 1 };
+			vn_name_family *own = add_single(j, c.family, i);
+			st = own ? try_single(j, &single, false) : vn_propose_no_memory(j);
+			if (!st && j->owner[own->member[0].named] < 0) { /* its family's rule must not take it */
+				single.ignored = true;
+				j->rule[j->n_rules++] = single;
+			}
+		}
+	}
+	return st;
+}
