@@ -143,10 +143,11 @@ unsigned vn_point_words(int point);
 /* Do the words of a name contradict the place? */
 bool     vn_words_contradict(unsigned name, int point);
 
-/* A tensor is at its place if it is NEAR it, and MARGIN times as far from every other. Six models
- * of 2 to 6 layers (tests/parity/parity_like.py), run in bfloat16, have tensors at most 0.002 from their
- * places, and at least 22 times as far from any other; 4-bit weights are coarser. It may be there
- * if the distance is at most PERHAPS and that from any other TWICE as large. */
+/* A tensor is at its place if it is at most VN_NEAR_PLACE from it, and VN_NEAR_MARGIN times as far
+ * from every other. Six models of 2 to 6 layers (tests/parity/parity_like.py), run in bfloat16,
+ * have tensors at most 0.002 from their places, and at least 22 times as far from any other; 4-bit
+ * weights are coarser. It may be there if the distance is at most VN_NEAR_PERHAPS and that from any
+ * other VN_NEAR_TWICE as large. */
 #define VN_NEAR_PLACE   0.05
 #define VN_NEAR_MARGIN  4
 #define VN_NEAR_PERHAPS 0.5
