@@ -13,31 +13,6 @@ enum { SAMPLE = 512, ENOUGH_TO_TELL_FORMAT = 16, FORMATS = 4, NAMED = 3 };
 
 static const vn_dtype format[FORMATS] = { VN_BF16, VN_F16, VN_F32, VN_F64 }; /* narrowest first */
 
-typedef enum voice { SILENT, WEAK, STRONG, N_VOICES } voice;
-
-/* STRONG: products and norms. SILENT: copies, and what every engine keeps in float32. */
-static voice voice_of_point(const vn_point_info *p)
-{
-	static const vn_point strong[] = {
-		VN_POINT_ATTN_NORM, VN_POINT_C_ATTN,         VN_POINT_QG_PROJ,    VN_POINT_Q_PROJ,      VN_POINT_K_PROJ,
-		VN_POINT_V_PROJ,    VN_POINT_Q_NORM,         VN_POINT_K_NORM,     VN_POINT_ATTN_SCORES, VN_POINT_ATTN_CONTEXT,
-		VN_POINT_GDN_QKV,   VN_POINT_GDN_Z,          VN_POINT_GDN_B,      VN_POINT_GDN_A,       VN_POINT_GDN_NORM,
-		VN_POINT_ATTN_OUT,  VN_POINT_ATTN_POST_NORM, VN_POINT_MLP_NORM,   VN_POINT_GATE_PROJ,   VN_POINT_UP_PROJ,
-		VN_POINT_DOWN_PROJ, VN_POINT_MLP_POST_NORM,  VN_POINT_FINAL_NORM, VN_POINT_RAW_LOGITS,  VN_POINT_LOGITS,
-	};
-	static const vn_point silent[] = {
-		VN_POINT_K_CACHE, VN_POINT_V_CACHE, VN_POINT_GDN_CONV_STATE, VN_POINT_GDN_Q,
-		VN_POINT_GDN_K,   VN_POINT_GDN_G,   VN_POINT_GDN_STATE,
-	};
-	for (size_t i = 0; i < sizeof strong / sizeof *strong; i++)
-		if (p == vn_point_get(strong[i]))
-			return STRONG;
-	for (size_t i = 0; i < sizeof silent / sizeof *silent; i++)
-		if (p == vn_point_get(silent[i]))
-			return SILENT;
-	return p && p->place == VN_BEFORE_LAYERS ? SILENT : WEAK;
-}
-
 static int format_index(vn_dtype d)
 {
 	int i = 0;
@@ -46,13 +21,13 @@ static int format_index(vn_dtype d)
 	return i;
 }
 
-static voice voice_of(const vn_entry *e)
+static vn_point_format voice_of(const vn_entry *e)
 {
 	const vn_point_info *p = vn_entry_point(e);
 	if (e->same_as >= 0 || format_index(e->dtype) == FORMATS)
-		return SILENT;
+		return VN_FORMAT_HIDES;
 	/* layer 0 receives the embedding */
-	return p == vn_point_get(VN_POINT_INPUT) && e->layer == 0 ? SILENT : voice_of_point(p);
+	return p == vn_point_get(VN_POINT_INPUT) && e->layer == 0 ? VN_FORMAT_HIDES : p ? p->format : VN_FORMAT_MAY;
 }
 
 static bool fits(const double *x, int64_t n, vn_dtype d)
@@ -99,7 +74,7 @@ static vn_status look_at(vn_recording *r, int entry, int *which, vn_error *err)
 	return VN_OK;
 }
 
-static int count_voices(const vn_recording *r, voice v)
+static int count_voices(const vn_recording *r, vn_point_format v)
 {
 	int n = 0;
 	for (int i = 0; i < vn_recording_count(r); i++)
@@ -108,7 +83,7 @@ static int count_voices(const vn_recording *r, voice v)
 }
 
 /* Calls look_at for the tensors of this voice, some or all, into shows (entries), -1 elsewhere. */
-static vn_status ask(vn_recording *r, voice v, int most, int8_t *shows, vn_error *err)
+static vn_status ask(vn_recording *r, vn_point_format v, int most, int8_t *shows, vn_error *err)
 {
 	const int n = count_voices(r, v), every = most && n > most ? (n + most - 1) / most : 1;
 	vn_status st = VN_OK;
@@ -160,7 +135,7 @@ vn_status vn_shown_format(vn_recording *r, int most, vn_shown_precision *s, vn_e
 	vn_status st = shows ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "%s: no memory for formats", vn_recording_path(r));
 
 	*s = (vn_shown_precision) { .format = VN_F32 };
-	for (voice v = STRONG; v > SILENT && !st && s->votes == 0; v--)
+	for (vn_point_format v = VN_FORMAT_SHOWS; v > VN_FORMAT_HIDES && !st && s->votes == 0; v--)
 		if (!(st = ask(r, v, most, shows, err)))
 			count_votes(r, shows, s);
 	free(shows);

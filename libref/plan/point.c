@@ -11,8 +11,11 @@
 #define BEFORE VN_BEFORE_LAYERS
 #define LAYER  VN_INSIDE_LAYER
 #define BEHIND VN_BEHIND_LAYERS
+#define SHOWS  VN_FORMAT_SHOWS
+#define MAY    VN_FORMAT_MAY
+#define HIDES  VN_FORMAT_HIDES
 static const vn_point_info table[VN_N_POINTS] = {
-#define POINT(NAME, name, axes, basis, place, means) { name, axes, basis, means, place },
+#define POINT(NAME, name, axes, basis, place, format, means) { name, axes, basis, means, place, format },
 #include "libref/plan/point.def"
 };
 

@@ -19,12 +19,16 @@ typedef enum vn_point {
 /* Where in a model a point is. Only the name of one in a layer has the prefix "layer3.". */
 typedef enum vn_point_place { VN_BEFORE_LAYERS, VN_INSIDE_LAYER, VN_BEHIND_LAYERS } vn_point_place;
 
+/* Do its numbers show the format in which an engine computes? */
+typedef enum vn_point_format { VN_FORMAT_HIDES, VN_FORMAT_MAY, VN_FORMAT_SHOWS } vn_point_format;
+
 typedef struct vn_point_info {
-	const char    *name;  /* "q_rope" */
-	const char    *axes;  /* "token head dim": one word per axis, outermost first */
-	const char    *basis; /* "head" */
-	const char    *means; /* description, half a line */
-	vn_point_place place;
+	const char     *name;  /* "q_rope" */
+	const char     *axes;  /* "token head dim": one word per axis, outermost first */
+	const char     *basis; /* "head" */
+	const char     *means; /* description, half a line */
+	vn_point_place  place;
+	vn_point_format format;
 } vn_point_info;
 
 const vn_point_info *vn_point_get(vn_point p);
