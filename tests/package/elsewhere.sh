@@ -23,6 +23,8 @@ says void: Linux 'Debian.s packages: gcc .*libhdf5-dev'
 says fedora: Darwin 'Linux only: .*'
 grep -q 'docker build' said
 says fedora: Linux 'missing: the program cmake, .*the program glslc, a C compiler'
+PATH=$work OS_RELEASE=$work/os bash "$install" --no-gpu >said 2>&1 || true
+! grep -i 'vulkan\|glslc' said || { echo "--no-gpu asks for Vulkan"; exit 1; }
 # All is there, and no apt-get; then without one of these.
 tools=$work/tools && mkdir "$tools"
 IFS=: read -ra folders <<<"$PATH"
@@ -35,6 +37,10 @@ if [ -x "$tools/glslc" ]; then # not where vernier is built without a GPU engine
 	rm "$tools/glslc"
 	! PATH=$tools OS_RELEASE=$work/os PKG_CONFIG_LIBDIR=/nowhere "$work/bash" "$install" >said 2>&1 ||
 		{ echo "glslc is missing"; exit 1; }
+	cp said gpu
+	PATH=$tools OS_RELEASE=$work/os "$work/bash" "$install" --no-gpu >said 2>&1 ||
+		{ echo "--no-gpu needs more: $(cat said)"; exit 1; }
+	mv gpu said
 	grep -q 'missing: the program glslc, .*the library openblas, the library vulkan, ' said ||
 		{ echo "without glslc: $(cat said)"; exit 1; }
 fi

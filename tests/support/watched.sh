@@ -3,8 +3,8 @@
 # watched [--show] TITLE COMMAND [ARGUMENT]...
 #   Runs COMMAND with its output in a log. A terminal shows a changing line: the time so far and, if
 #   the log counts ("[12/345]" of ninja, "12/345 Test" of ctest), the progress; of ninja also the
-#   time left. ctest begins with the longest tests, so its count does not tell the time left. A pipe
-#   gets a line a minute; with --show also the output itself. Returns COMMAND's status; when that is
+#   time left. ctest begins with the longest tests, so its count does not tell the time left: the
+#   tests that run are named. A pipe gets a line a minute; with --show also the output itself. Returns COMMAND's status; when that is
 #   not 0, the end of the log is printed.
 #
 # job_start [--show] COMMAND [ARGUMENT]...
@@ -27,6 +27,14 @@ watched_count() { # log, seconds so far
 			read -r n all left && [ "$n" -gt 0 ] &&
 				echo ", $n of $all${left:+, about $(($2 * (all - n) / n)) s left}"
 		} || true
+}
+
+# "; test_a, test_b running": the tests that ctest has begun and not ended.
+watched_running() { # log
+	tr '\r' '\n' <"$1" | awk '
+		$1 == "Start" && NF == 3 { begun[$3] = 1 }
+		$2 == "Test" { for (i = 3; i < NF; i++) if ($i ~ /^#[0-9]*:$/) delete begun[$(i + 1)] }
+		END { for (name in begun) said = said (said ? ", " : "; ") name; if (said) printf "%s running", said }'
 }
 
 job_start() {
@@ -80,7 +88,7 @@ job_end() {
 				"$(watched_count "$folder/log" "$now")"
 		elif [ $((SECONDS - told)) -ge 60 ]; then
 			told=$SECONDS
-			echo "$title: $now s$(watched_count "$folder/log" "$now")"
+			echo "$title: $now s$(watched_count "$folder/log" "$now")$(watched_running "$folder/log")"
 		fi
 	done
 	trap - INT TERM
