@@ -3,9 +3,9 @@
 # watched [--show] TITLE COMMAND [ARGUMENT]...
 #   Runs COMMAND with its output in a log. A terminal shows a changing line: the time so far and, if
 #   the log counts ("[12/345]" of ninja, "12/345 Test" of ctest), the progress; of ninja also the
-#   time left. ctest begins with the longest tests, so its count does not tell the time left: the
-#   tests that run are named. A pipe gets a line a minute; with --show also the output itself. Returns COMMAND's status; when that is
-#   not 0, the end of the log is printed.
+#   time left. A pipe gets a line a minute, which names the tests that ctest runs: it begins with
+#   the longest, so its count does not tell the time left; with --show also the output itself.
+#   Returns COMMAND's status; when that is not 0, the end of the log is printed.
 #
 # job_start [--show] COMMAND [ARGUMENT]...
 #   Begins COMMAND in the background, and sets `job` to words that name it for the following two.
