@@ -63,11 +63,12 @@ elsewhere() {
 			"libseccomp-devel xxhash-devel pcre2-devel libunistring-devel" ;;
 	*' arch '*)
 		echo "  sudo pacman -S --needed gcc cmake ninja pkgconf hdf5 openblas" \
-			${gpu:+vulkan-headers vulkan-icd-loader shaderc vulkan-swrast} "libyaml libzip libseccomp jansson xxhash pcre2 libunistring" ;;
+			${gpu:+vulkan-headers vulkan-icd-loader shaderc vulkan-swrast} \
+			"libyaml libzip libseccomp jansson xxhash pcre2 libunistring" ;;
 	*' suse '* | *' opensuse '*)
 		echo "  sudo zypper install gcc cmake ninja pkgconf hdf5-devel openblas-devel" \
-			${gpu:+vulkan-headers vulkan-devel shaderc libvulkan_lvp} "libyaml-devel libzip-devel libjansson-devel xxhash-devel" \
-			"libseccomp-devel pcre2-devel libunistring-devel" ;;
+			${gpu:+vulkan-headers vulkan-devel shaderc libvulkan_lvp} \
+			"libyaml-devel libzip-devel libjansson-devel xxhash-devel libseccomp-devel pcre2-devel libunistring-devel" ;;
 	*)
 		echo "  Debian's packages:" $build ;;
 	esac >&2
