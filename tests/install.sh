@@ -68,7 +68,8 @@ elsewhere() {
 	*' suse '* | *' opensuse '*)
 		echo "  sudo zypper install gcc cmake ninja pkgconf hdf5-devel openblas-devel" \
 			${gpu:+vulkan-headers vulkan-devel shaderc libvulkan_lvp} \
-			"libyaml-devel libzip-devel libjansson-devel xxhash-devel libseccomp-devel pcre2-devel libunistring-devel" ;;
+			"libyaml-devel libzip-devel libjansson-devel xxhash-devel libseccomp-devel" \
+			"pcre2-devel libunistring-devel" ;;
 	*)
 		echo "  Debian's packages:" $build ;;
 	esac >&2
