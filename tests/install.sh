@@ -59,8 +59,8 @@ elsewhere() {
 	case " $ID $ID_LIKE " in
 	*' fedora '* | *' rhel '*)
 		echo "  sudo dnf install gcc cmake ninja-build pkgconf hdf5-devel openblas-devel" \
-			${gpu:+vulkan-headers vulkan-loader-devel glslc mesa-vulkan-drivers} "libyaml-devel libzip-devel jansson-devel" \
-			"libseccomp-devel xxhash-devel pcre2-devel libunistring-devel" ;;
+			${gpu:+vulkan-headers vulkan-loader-devel glslc mesa-vulkan-drivers} \
+			"libyaml-devel libzip-devel jansson-devel libseccomp-devel xxhash-devel pcre2-devel libunistring-devel" ;;
 	*' arch '*)
 		echo "  sudo pacman -S --needed gcc cmake ninja pkgconf hdf5 openblas" \
 			${gpu:+vulkan-headers vulkan-icd-loader shaderc vulkan-swrast} \
