@@ -67,6 +67,7 @@ static void begin_pair(running *r, const vn_compare_line *k, vn_recording *opene
 	vn_compare_again(k, r->again);
 	/* no option can bring back an absent file */
 	r->c.request.again = *r->again && !k->absent ? r->again : NULL;
+	r->c.request.unexplained = true; /* until formats are known: judge_pair */
 	r->st = vn_compare_check_itself(k, &r->c.result, &r->why);
 	if (r->st) {
 		vn_recording_close(opened[0]);
@@ -140,9 +141,10 @@ vn_status vn_compare_add(vn_many *m, const char *path, vn_comparison *c, const c
 
 static void judge_pair(running *r)
 {
-	if (!r->st)
-		r->st = r->line->absent ? vn_compare_judge(r->line, &r->c, r->chosen, sizeof r->chosen, &r->why)
-		                        : vn_compare_end(&r->c, &r->why);
+	if (!r->st && r->line->absent)
+		r->st = vn_compare_judge(r->line, &r->c, r->chosen, sizeof r->chosen, &r->why);
+	else if (!r->st && !(r->st = vn_compare_end(&r->c, &r->why)))
+		r->st = vn_compare_infer(r->line, &r->c, r->chosen, sizeof r->chosen, &r->why);
 }
 
 /* In a worker. The words of the answer are the head; none: it must be done again. */

@@ -139,6 +139,7 @@ typedef struct format_evidence {
 	/* of the kind, larger is better. ALIKE_ROUNDED: logarithm of the mean factor by which the
 	 * candidate is nearer than before. AS_LARGE: minus that of the factor between the two errors */
 	double        score;
+	int           left; /* operations that remain wrong */
 } format_evidence;
 
 /* Few formats are tried by the size of the error alone: some format is as coarse as any fault is
@@ -174,15 +175,18 @@ static format_evidence weigh(const vn_comparison *was, const vn_comparison *is, 
 	if (left * MOST_LEFT > n)
 		return (format_evidence) { 0 };
 	if (nearer > log(ALIKE))
-		return (format_evidence) { ALIKE_ROUNDED, nearer };
+		return (format_evidence) { ALIKE_ROUNDED, nearer, left };
 	return is_float(f) && fabs(size) <= log(AS_LARGE_WITHIN) && fabs(token) <= log(AS_LARGE_WITHIN)
-	           ? (format_evidence) { AS_LARGE, -fabs(size) }
+	           ? (format_evidence) { AS_LARGE, -fabs(size), left }
 	           : (format_evidence) { 0 };
 }
 
+/* Among sizes alone, a format that clears all operations goes before one that leaves some. */
 static bool is_better(format_evidence a, format_evidence b)
 {
-	return a.kind > b.kind || (a.kind == b.kind && a.kind && a.score > b.score + log(1.1));
+	if (a.kind != b.kind || !a.kind)
+		return a.kind > b.kind;
+	return a.kind == AS_LARGE && a.left != b.left ? a.left < b.left : a.score > b.score + log(1.1);
 }
 
 /* Are all operations of the role wrong, in every layer and step? */
@@ -223,53 +227,134 @@ static bool is_taken(vn_policy p, vn_role role)
 	       (role == VN_ROLE_PRODUCTS && p.role[VN_ROLE_LINEAR]);
 }
 
-/* Tries every idea that *is (the comparison by *policy) leaves possible. *found: the best was put
- * into *policy, and its comparison into *is. */
-static vn_status try_ideas(const inference *x, vn_policy *policy, vn_comparison *is, bool *found, vn_error *err)
-{
-	const size_t    n = (size_t)is->result.n_checkpoints + 1;
-	role_walk       s = { .c = is, .plan = is->opened.plan, .step = -1 };
-	vn_comparison   best = { 0 };
-	format_evidence most = { 0 };
-	vn_status       st = VN_OK;
-	role_part      *of = malloc(n * sizeof *of);
+/* What a search tries its ideas with. */
+typedef struct policy_search {
+	const inference *x;
+	role_walk        walk;    /* of *is */
+	role_part       *of[2];   /* (checkpoints) */
+	vn_policy        policy;  /* of *is */
+	vn_comparison   *is;      /* judged by it */
+	vn_comparison    best;    /* with the best idea so far; most.kind NO_EVIDENCE: none */
+	vn_policy        as_best; /* its policy */
+	format_evidence  most;
+} policy_search;
 
-	*found = false;
-	s.known = malloc((size_t)s.plan->n_values * sizeof *s.known + 1);
-	s.seen = malloc((size_t)s.plan->n_nodes * sizeof *s.seen + 1);
-	if (!of || !s.known || !s.seen)
-		st = vn_fail(err, VN_ERR_NOMEM, "no memory to infer formats");
+static vn_status begin_search(policy_search *s, vn_error *err)
+{
+	const size_t   n = (size_t)s->is->result.n_checkpoints + 1;
+	const vn_plan *plan = s->is->opened.plan;
+
+	s->walk = (role_walk) { .c = s->is, .plan = plan, .step = -1 };
+	s->walk.known = malloc((size_t)plan->n_values * sizeof *s->walk.known + 1);
+	s->walk.seen = malloc((size_t)plan->n_nodes * sizeof *s->walk.seen + 1);
+	s->of[0] = malloc(n * sizeof *s->of[0]);
+	s->of[1] = malloc(n * sizeof *s->of[1]);
+	return s->of[0] && s->of[1] && s->walk.known && s->walk.seen
+	           ? VN_OK
+	           : vn_fail(err, VN_ERR_NOMEM, "no memory to infer formats");
+}
+
+static void end_search(policy_search *s)
+{
+	vn_comparison_close(&s->best);
+	free(s->walk.known);
+	free(s->walk.seen);
+	free(s->of[0]);
+	free(s->of[1]);
+}
+
+/* Fills `of` if the idea is possible: its role has no format yet, and all of its operations are
+ * wrong. Returns how many checkpoints count, or 0. */
+static int possible(policy_search *s, idea i, role_part *of)
+{
+	const int count = is_taken(s->policy, i.role) ? 0 : list_parts(&s->walk, i.role, of);
+	return all_wrong(s->is, of, count) ? count : 0;
+}
+
+/* Compares with `next`, and keeps that if it is the best so far, and its evidence `least` or
+ * more. */
+static vn_status try_policy(policy_search *s, vn_policy next, const role_part *of, int count, idea i,
+                            format_evidence least, vn_error *err)
+{
+	vn_comparison         with;
+	const vn_status       st = judge_as(s->x, s->is, next, &with, err);
+	const format_evidence e = !st && with.result.n_checkpoints == s->is->result.n_checkpoints
+	                              ? weigh(s->is, &with, of, count, i.format)
+	                              : (format_evidence) { 0 };
+
+	if (is_better(e, s->most) && e.kind >= least.kind && (e.kind > least.kind || e.score >= least.score)) {
+		vn_comparison_close(&s->best);
+		s->best = with;
+		s->as_best = next;
+		s->most = e;
+	} else {
+		vn_comparison_close(&with);
+	}
+	return st;
+}
+
+static vn_status try_ideas(policy_search *s, vn_error *err)
+{
+	vn_status st = VN_OK;
+
 	for (int i = 0; !st && i < N_IDEAS; i++) {
-		const int     count = is_taken(*policy, ideas[i].role) ? 0 : list_parts(&s, ideas[i].role, of);
-		vn_policy     next = *policy;
-		vn_comparison with;
-		if (!all_wrong(is, of, count))
-			continue;
+		const int count = possible(s, ideas[i], s->of[0]);
+		vn_policy next = s->policy;
 		next.role[ideas[i].role] = ideas[i].format;
-		st = judge_as(x, is, next, &with, err);
-		const format_evidence e = !st && with.result.n_checkpoints == is->result.n_checkpoints
-		                              ? weigh(is, &with, of, count, ideas[i].format)
-		                              : (format_evidence) { 0 };
-		if (is_better(e, most)) {
-			vn_comparison_close(&best);
-			best = with;
-			most = e;
-			*found = true;
-			*policy = next;
-			policy->role[ideas[i].role] = VN_ROLE_AS_STORED; /* until all were tried */
-			best.request.inferred = next;
-		} else {
-			vn_comparison_close(&with);
+		if (count)
+			st = try_policy(s, next, s->of[0], count, ideas[i], (format_evidence) { 0 }, err);
+	}
+	return st;
+}
+
+static bool is_cache_beside_products(idea cache, idea products)
+{
+	return cache.role == VN_ROLE_CACHE && (is_float(cache.format) || cache.format == VN_ROLE_Q8_0) &&
+	       (products.role == VN_ROLE_PRODUCTS || products.role == VN_ROLE_LINEAR) && is_float(products.format);
+}
+
+/* If one format is known by the size of its error alone, two together may be alike: a cache and
+ * products. Few tensors were captured then, and there are more of these ideas, so they must be
+ * nearer. */
+static vn_status try_both(policy_search *s, vn_error *err)
+{
+	const format_evidence least = { ALIKE_ROUNDED, 2 * log(ALIKE), 0 };
+	vn_status             st = VN_OK;
+
+	for (int i = 0; !st && s->most.kind == AS_LARGE && i < N_IDEAS; i++)
+		for (int j = 0; !st && j < N_IDEAS; j++) {
+			if (!is_cache_beside_products(ideas[i], ideas[j]) || !possible(s, ideas[i], s->of[1]))
+				continue;
+			const int count = possible(s, ideas[j], s->of[0]);
+			vn_policy next = s->policy;
+			next.role[ideas[i].role] = ideas[i].format;
+			next.role[ideas[j].role] = ideas[j].format;
+			if (count)
+				st = try_policy(s, next, s->of[0], count, ideas[j], least, err);
 		}
+	return st;
+}
+
+/* Finds the policy, beginning with that of the comparison c. */
+static vn_status find_policy(const inference *x, const vn_comparison *c, vn_policy *policy, vn_error *err)
+{
+	vn_comparison is = { 0 };
+	vn_status     st = judge_as(x, c, *policy, &is, err);
+
+	for (bool found = true; !st && found;) {
+		policy_search s = { .x = x, .policy = *policy, .is = &is };
+		if (!(st = begin_search(&s, err)) && !(st = try_ideas(&s, err)))
+			st = try_both(&s, err);
+		found = !st && s.most.kind;
+		if (found) {
+			vn_comparison_close(&is);
+			is = s.best;
+			s.best = (vn_comparison) { 0 };
+			*policy = s.as_best;
+		}
+		end_search(&s);
 	}
-	if (*found) {
-		*policy = best.request.inferred;
-		vn_comparison_close(is);
-		*is = best;
-	}
-	free(of);
-	free(s.known);
-	free(s.seen);
+	vn_comparison_close(&is);
 	return st;
 }
 
@@ -325,18 +410,13 @@ static vn_status judge_by(const inference *x, vn_comparison *c, vn_policy policy
 	return st ? st : vn_compare(c, err);
 }
 
-static vn_status judge_pair(const vn_compare_line *k, vn_comparison *c, char *chosen, size_t room, vn_error *err)
+vn_status vn_compare_infer(const vn_compare_line *k, vn_comparison *c, char *chosen, size_t room, vn_error *err)
 {
 	const inference x = { k, chosen, room };
 	char            kept[128];
-	vn_comparison   is = { 0 };
 	vn_policy       policy;
-	bool            found = false, any = false;
-	vn_status       st = vn_compare_open(k, c, NULL, chosen, room, err);
+	vn_status       st = VN_OK;
 
-	c->request.unexplained = true;
-	if (st || (st = vn_compare(c, err)))
-		return st;
 	c->request.unexplained = false;
 	bool coarse = true;
 	if (can_infer(k, c, &policy) && (st = look_at_numbers(c, policy, &coarse, err)))
@@ -345,14 +425,7 @@ static vn_status judge_pair(const vn_compare_line *k, vn_comparison *c, char *ch
 		return vn_chapter_explain(c, err);
 	const bool declared = vn_precision_declared(c->opened.cand);
 	snprintf(kept, sizeof kept, "%s", chosen);
-	do {
-		if (!any && !(st = judge_as(&x, c, policy, &is, err)))
-			any = true;
-		if (!st)
-			st = try_ideas(&x, &policy, &is, &found, err);
-	} while (!st && found);
-	vn_comparison_close(&is);
-	if (st)
+	if ((st = find_policy(&x, c, &policy, err)))
 		return st;
 	if (vn_policy_mixed(policy) && !declared && !(st = judge_by(&x, c, policy, err)))
 		say_inferred(c, policy, false);
@@ -363,6 +436,16 @@ static vn_status judge_pair(const vn_compare_line *k, vn_comparison *c, char *ch
 		st = vn_chapter_explain(c, err);
 	}
 	return st;
+}
+
+static vn_status judge_pair(const vn_compare_line *k, vn_comparison *c, char *chosen, size_t room, vn_error *err)
+{
+	vn_status st = vn_compare_open(k, c, NULL, chosen, room, err);
+
+	c->request.unexplained = true;
+	if (st || (st = vn_compare(c, err)))
+		return st;
+	return vn_compare_infer(k, c, chosen, room, err);
 }
 
 vn_status vn_compare_judge(const vn_compare_line *k, vn_comparison *c, char *chosen, size_t room, vn_error *err)

@@ -78,7 +78,10 @@ vn_status vn_compare_open(const vn_compare_line *k, vn_comparison *c, vn_recordi
  * operations are wrong everywhere, finds the formats in which they are right, and judges by these
  * (compare_judge.c). If one file of the pair is absent, opens the other. */
 vn_status vn_compare_judge(const vn_compare_line *k, vn_comparison *c, char *chosen, size_t room, vn_error *err);
-/* Same, if one file is absent: everything in the other is missing or extra. */
+/* The second half of it: c was opened and compared, with request.unexplained. Finds the formats, if
+ * nobody declared them, and the causes. */
+vn_status vn_compare_infer(const vn_compare_line *k, vn_comparison *c, char *chosen, size_t room, vn_error *err);
+/* As vn_compare_judge, if one file is absent: everything in the other is missing or extra. */
 vn_status vn_compare_judge_alone(const vn_compare_line *k, vn_comparison *c, char *chosen, size_t room, vn_error *err);
 /* Refuse: a comparison of a file with itself; outputs that cannot be written, or that are inputs;
  * report i if an earlier report has the same file. */

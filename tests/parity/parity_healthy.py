@@ -1,5 +1,6 @@
-"""parity_healthy.py VERNIER [--short | --sample EVERY | --random SECONDS]: healthy runs of transformers, of which only
-a part was saved, in mixed formats, or in another container, and whose precision nobody declares.
+"""parity_healthy.py VERNIER [--short | --sample EVERY | --random SECONDS | --part FIRST COUNT]: healthy runs of
+transformers, of which only a part was saved, in mixed formats, or in another container, and whose precision nobody
+declares.
 
 None may be outside its limits, and none accused. Runs: seven trained families and models of 2 to 48 layers; logits,
 hidden states, some layers, the last row, all checkpoints, and decodes; float32, float16 and bfloat16; bfloat16 and
@@ -11,6 +12,7 @@ import collections
 import json
 import os
 import random
+import shutil
 import sys
 import tempfile
 import time
@@ -176,9 +178,14 @@ class Healthy(parity_partial.Partial):
             print("   ", report["summary"], flush=True)
 
 
-def one(b, models, which, draw):
+# Once called outside: model, engine, attention, tokens, where, what was saved.
+ONCE_OUTSIDE = (("llama", "f32,products=bf16,cache=f16", "sdpa", 90, 386, "decode"),)
+
+
+def one(b, models, which, seed):
     """which: model, engine, attention, tokens, where, what is saved."""
     name, engine, attention, n, start, saved = which
+    draw = random.Random(f"{seed} {name} {engine} {n} {start}")
     model = load(models[name], engine.dtype, attention)
     done = b.saved_run(engine, model, models[name], TEXT[start:start + n], saved, draw)
     kind = f"healthy, {saved}"
@@ -197,10 +204,17 @@ def all_runs(models, draw, every):
     runs = [(name, engine, saved) for name in sorted(models) for engine in ENGINES for saved in SAVED
             if possible(name, engine, saved)]
     draw.shuffle(runs)
+    found = []
     for name, engine, saved in runs[::every]:
         attention = draw.choice(("eager", "sdpa"))
-        yield (name, engine, "eager" if name in parity_partial.CAPPED else attention,
-               draw.choice((12, 24, 40, 63, 90)), draw.randrange(1400), saved)
+        found.append((name, engine, "eager" if name in parity_partial.CAPPED else attention,
+                      draw.choice((12, 24, 40, 63, 90)), draw.randrange(1400), saved))
+    return found
+
+
+def once_outside(models):
+    for name, word, *more in ONCE_OUTSIDE:
+        yield (name, next(e for e in ENGINES if e.word == word), *more)
 
 
 def one_layer(b, models):
@@ -238,12 +252,44 @@ def narrow_norms(b, models):
             "norms in bfloat16")
 
 
+def several(b, models):
+    """Candidates beside each other, in a vote and in folders: each is judged as its numbers are. One has a fault."""
+    path, ids, found = models["qwen2"], TEXT[200:240], []
+    for folder in ("refs", "cands"):
+        os.makedirs(b.at(folder), exist_ok=True)
+    for i, cache in enumerate((as_f16, None, as_f16, as_f16)):
+        model = load(path, F32)
+        if i == 3:
+            parity_partial.set_eps(10, slice(None))(model)
+        with torch.no_grad(), record_help.record(model, b.at(f"run{i}.h5")):
+            model(torch.tensor([ids if i < 2 else ids[:30]]),
+                  **({"past_key_values": NarrowCache(model.config, cache)} if cache else {}))
+        with h5py.File(b.at(f"run{i}.h5"), "r+") as f:
+            f["run"].attrs["precision_from"] = "numbers"
+        found.append(b.at(f"run{i}.h5"))
+    b.must("capture", "ref", path, "--ids-from", found[0], "--force", "-o", b.at("ref.h5"))
+    b.must("capture", "ref", path, "--ids-from", found[2], "--force", "-o", b.at("short.h5"))
+    for n, ref, cand in ((1, "ref.h5", found[0]), (2, "short.h5", found[2])):
+        shutil.copy(b.at(ref), b.at(f"refs/p{n}.h5"))
+        shutil.copy(cand, b.at(f"cands/p{n}.h5"))
+    for what, args, status, named in (
+            ("beside each other", (b.at("ref.h5"), found[0], found[1]), 0, 1),
+            ("in a vote", ("--vote", b.at("ref.h5"), found[0], found[1]), 0, 1),
+            ("in folders", (b.at("refs"), b.at("cands")), 0, 2),
+            ("beside a fault", (b.at("short.h5"), found[2], found[3]), 1, 1)):
+        done = b.vernier("compare", *args, "--model", path, "--threads", "1")
+        said = (done.stdout + done.stderr).count("nobody declared")
+        b.say(f"several candidates {what}", done.returncode == status and said >= named,
+              f"exit status {done.returncode}, {said} named")
+
+
 def main():
     program, short = sys.argv[1], sys.argv[2:] == ["--short"]
     seconds = float(sys.argv[3]) if sys.argv[2:3] == ["--random"] and len(sys.argv) == 4 else 0
     every = 32 if short else int(sys.argv[3]) if sys.argv[2:3] == ["--sample"] and len(sys.argv) == 4 else 1
-    if len(sys.argv) > 2 and not short and not seconds and sys.argv[2] != "--sample":
-        sys.exit("usage: parity_healthy.py VERNIER [--short | --sample EVERY | --random SECONDS]")
+    part = [int(n) for n in sys.argv[3:]] if sys.argv[2:3] == ["--part"] and len(sys.argv) == 5 else None
+    if len(sys.argv) > 2 and not short and not seconds and not part and sys.argv[2] != "--sample":
+        sys.exit("usage: parity_healthy.py VERNIER [--short | --sample EVERY | --random SECONDS | --part FIRST COUNT]")
     transformers.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
     seed = int(os.environ.get("SEED", time.time() if seconds else 1))
@@ -253,15 +299,19 @@ def main():
         b = Healthy(program, folder)
         models = {family: model_of(family) for family in FAMILIES}
         models.update({name: make(folder, name) for name in (["two"] if short else parity_partial.SHAPES)})
-        for which in all_runs(models, draw, every):
+        todo = all_runs(models, draw, every)
+        todo = todo[part[0]:sum(part)] if part else [*once_outside(models), *todo]
+        for which in todo:
             if seconds and time.time() - since > seconds:
                 break
-            one(b, models, which, draw)
+            one(b, models, which, seed)
             runs += 1
             if runs % 25 == 0:
-                print(f"{runs} runs", flush=True)
-        one_layer(b, models)
-        narrow_norms(b, models)
+                print(f"{runs} runs, {time.time() - since:.0f} s", flush=True)
+        if not part:
+            one_layer(b, models)
+            narrow_norms(b, models)
+            several(b, models)
         for kind, (wrong, right) in sorted(b.kinds.items()):
             print(f"{kind}: {right} of {right + wrong} as expected")
         for what, n in b.named.most_common():
