@@ -244,6 +244,7 @@ typedef struct vn_request {
 	bool                      infers;
 	vn_policy                 inferred;
 	bool                      unexplained; /* without the chapter explain: the caller runs it later */
+	bool                      only_local;  /* the local errors alone, without any floor of a run */
 } vn_request;
 
 /* The inputs: both sides, and the model, floor and plan that belong to them. */

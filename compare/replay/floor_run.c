@@ -342,7 +342,7 @@ vn_status vn_replay_floor_run(vn_comparison *c, vn_error *err)
 		return st;
 	const vn_model *model = c->opened.model;
 	const vn_plan  *plan = vn_model_plan(model);
-	if ((st = check_model(c, model, err)) || (st = vn_names_init(&names, plan, err)))
+	if ((st = check_model(c, model, err)) || c->request.only_local || (st = vn_names_init(&names, plan, err)))
 		goto done;
 	s.want = malloc((size_t)plan->n_values * sizeof *s.want);
 	s.point = malloc((size_t)plan->n_values * sizeof *s.point);

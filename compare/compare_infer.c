@@ -1,0 +1,436 @@
+/* compare_infer.c: finds the formats of a candidate's roles, where its operations are wrong in all
+ * layers and steps.
+ *
+ * One role in one format after the other is tried (libref/plan/policy.h), and the policy is taken
+ * in which these operations are right. It needs evidence that the format was used, not only that its
+ * floor is wide enough:
+ *
+ *   alike     the candidate is far nearer to what the format gives than to what none gives: its
+ *             numbers were rounded as the policy says
+ *   as large  or, if many roundings lie between captured tensors, so that no bit of them is known:
+ *             the candidate is as far from a run without the format as a run with it is
+ *
+ * A deviation in one layer or step is no policy: then the operations of the other layers are wrong
+ * under it.
+ */
+#include "compare/compare_infer.h"
+
+#include "compare/chapters/compare.h"
+#include "compare/replay/local.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ALIKE: mean factor by which the operations of a role must be nearer; EXACTLY_ALIKE: of bits that
+ * are known. AS_LARGE_WITHIN: the factor
+ * between an error and the format's, if it is as large. MOST_LEFT: of the role's operations, at
+ * most one in so many may remain wrong: they have a fault of their own. */
+#define ALIKE           4.0
+#define EXACTLY_ALIKE   1e4
+#define AS_LARGE_WITHIN 2.0
+enum { MOST_LEFT = 5 };
+
+typedef struct idea {
+	vn_role        role;
+	vn_role_format format;
+} idea;
+
+/* In the order of preference among equals. */
+static const idea ideas[] = {
+	{ VN_ROLE_CACHE, VN_ROLE_F16 },     { VN_ROLE_CACHE, VN_ROLE_BF16 },   { VN_ROLE_LINEAR, VN_ROLE_TF32 },
+	{ VN_ROLE_LINEAR, VN_ROLE_BF16 },   { VN_ROLE_LINEAR, VN_ROLE_F16 },   { VN_ROLE_PRODUCTS, VN_ROLE_TF32 },
+	{ VN_ROLE_PRODUCTS, VN_ROLE_BF16 }, { VN_ROLE_PRODUCTS, VN_ROLE_F16 }, { VN_ROLE_WEIGHTS, VN_ROLE_BF16 },
+	{ VN_ROLE_WEIGHTS, VN_ROLE_F16 },   { VN_ROLE_SOFTMAX, VN_ROLE_F16 },  { VN_ROLE_SOFTMAX, VN_ROLE_BF16 },
+	{ VN_ROLE_CACHE, VN_ROLE_Q8_0 },    { VN_ROLE_CACHE, VN_ROLE_INT8 },   { VN_ROLE_CACHE, VN_ROLE_F8 },
+	{ VN_ROLE_LINEAR, VN_ROLE_INT8 },   { VN_ROLE_LINEAR, VN_ROLE_F8 },    { VN_ROLE_PRODUCTS, VN_ROLE_F8 },
+	{ VN_ROLE_WEIGHTS, VN_ROLE_INT8 },  { VN_ROLE_WEIGHTS, VN_ROLE_F8 },   { VN_ROLE_WEIGHTS, VN_ROLE_Q8_0 },
+};
+enum { N_IDEAS = sizeof ideas / sizeof *ideas };
+
+/* ---- which checkpoints a role decides -------------------------------------------------------- */
+
+/* How a role's operation takes part in a checkpoint: not; among others of a span; alone. */
+typedef enum role_part { PART_NONE, PART_AMONG, PART_ALONE } role_part;
+
+typedef struct role_walk {
+	const vn_comparison *c;
+	const vn_plan       *plan;
+	bool                *known; /* (values), of the step: captured */
+	bool                *seen;  /* (nodes) */
+	int                  step;  /* of known; -1: none yet */
+} role_walk;
+
+/* Attention decides between `products` and `linear`. */
+static bool op_of_role(vn_op op, vn_role role)
+{
+	return op == (role == VN_ROLE_LINEAR || role == VN_ROLE_WEIGHTS ? VN_OP_LINEAR : VN_OP_ATTENTION);
+}
+
+/* Is there such an operation between the value and the captured ones before it? */
+static bool span_has(role_walk *s, int value, vn_role role)
+{
+	const int node = s->plan->value[value].node;
+
+	if (node < 0 || s->seen[node])
+		return false;
+	s->seen[node] = true;
+	const vn_node *n = &s->plan->node[node];
+	if (op_of_role(n->op, role))
+		return true;
+	for (int i = 0; i < n->n_in; i++) {
+		const int in = vn_plan_root(s->plan, n->in[i]);
+		if (!s->known[in] && span_has(s, in, role))
+			return true;
+	}
+	return false;
+}
+
+static void look_at_step(role_walk *s, int step)
+{
+	memset(s->known, 0, (size_t)s->plan->n_values * sizeof *s->known);
+	s->step = step;
+	for (int i = 0; i < s->c->result.n_checkpoints; i++) {
+		const vn_checkpoint *p = &s->c->result.checkpoint[i];
+		if (p->step == step && p->replayed && p->value >= 0)
+			s->known[vn_plan_root(s->plan, p->value)] = true;
+	}
+}
+
+static role_part part_of(role_walk *s, const vn_checkpoint *p, vn_role role)
+{
+	if (!vn_local_judges(p) || p->value < 0)
+		return PART_NONE;
+	if (p->step != s->step)
+		look_at_step(s, p->step);
+	memset(s->seen, 0, (size_t)s->plan->n_nodes * sizeof *s->seen);
+	const int value = vn_plan_root(s->plan, p->value), node = s->plan->value[value].node;
+	if (node < 0 || !span_has(s, value, role))
+		return PART_NONE;
+	return p->replay.span > 1                                                                 ? PART_AMONG
+	       : s->plan->node[node].op == VN_OP_ATTENTION && s->plan->node[node].out[0] != value ? PART_NONE
+	                                                                                          : PART_ALONE;
+}
+
+/* Fills part (checkpoints). If the role's operation stands alone somewhere, only these checkpoints
+ * count. Returns how many count. */
+static int list_parts(role_walk *s, vn_role role, role_part *of)
+{
+	int alone = 0, among = 0;
+
+	for (int i = 0; i < s->c->result.n_checkpoints; i++) {
+		of[i] = part_of(s, &s->c->result.checkpoint[i], role);
+		alone += of[i] == PART_ALONE;
+		among += of[i] == PART_AMONG;
+	}
+	for (int i = 0; alone && i < s->c->result.n_checkpoints; i++)
+		of[i] = of[i] == PART_AMONG ? PART_NONE : of[i];
+	return alone ? alone : among;
+}
+
+/* ---- the evidence ---------------------------------------------------------------------------- */
+
+typedef enum evidence_kind { NO_EVIDENCE, AS_LARGE, ALIKE_ROUNDED } evidence_kind;
+
+typedef struct format_evidence {
+	evidence_kind kind;
+	/* of the kind, larger is better. ALIKE_ROUNDED: logarithm of the mean factor by which the
+	 * candidate is nearer than before. AS_LARGE: minus that of the factor between the two errors */
+	double        score;
+	int           left; /* operations that remain wrong */
+} format_evidence;
+
+/* Few formats are tried by the size of the error alone: some format is as coarse as any fault is
+ * large. */
+static bool is_float(vn_role_format f)
+{
+	return f == VN_ROLE_TF32 || f == VN_ROLE_F16 || f == VN_ROLE_BF16;
+}
+
+static double logarithm(double x)
+{
+	return log(fmax(x, 1e-40));
+}
+
+/* Returns the logarithm of the mean factor by which the n operations listed are nearer; -INFINITY
+ * if some cannot be judged. */
+static double nearer_by(const vn_comparison *was, const vn_comparison *is, const role_part *of, int n)
+{
+	double sum = 0;
+
+	for (int i = 0; i < was->result.n_checkpoints; i++) {
+		const vn_replayed *p = &was->result.checkpoint[i].replay, *q = &is->result.checkpoint[i].replay;
+		if (!of[i])
+			continue;
+		if (!is->result.checkpoint[i].replayed || !(q->floor > 0) || q->not_measured || q->bad)
+			return -(double)INFINITY;
+		sum += logarithm(p->local / fmax(q->local, q->floor * 1e-3)) / n;
+	}
+	return sum;
+}
+
+/* was: judged without the format; is: with it. */
+static format_evidence weigh(const vn_comparison *was, const vn_comparison *is, const role_part *of, int n,
+                             vn_role_format f)
+{
+	const double nearer = nearer_by(was, is, of, n);
+	double       size = 0, token = 0;
+	int          left = 0;
+
+	for (int i = 0; i < was->result.n_checkpoints; i++) {
+		const vn_replayed *p = &was->result.checkpoint[i].replay, *q = &is->result.checkpoint[i].replay;
+		if (!of[i])
+			continue;
+		if (!vn_local_judges(&is->result.checkpoint[i]) || !(q->floor > 0) || !(q->floor_token > 0))
+			return (format_evidence) { 0 };
+		left += vn_local_beyond(&is->result.checkpoint[i]);
+		size += logarithm(p->local / q->floor) / n;
+		token += logarithm(p->local_token / q->floor_token) / n;
+	}
+	if (left * MOST_LEFT > n)
+		return (format_evidence) { 0 };
+	if (nearer > log(ALIKE))
+		return (format_evidence) { ALIKE_ROUNDED, nearer, left };
+	return is_float(f) && fabs(size) <= log(AS_LARGE_WITHIN) && fabs(token) <= log(AS_LARGE_WITHIN)
+	           ? (format_evidence) { AS_LARGE, -fabs(size), left }
+	           : (format_evidence) { 0 };
+}
+
+/* Among sizes alone, a format that clears all operations goes before one that leaves some. */
+static bool is_better(format_evidence a, format_evidence b)
+{
+	if (a.kind != b.kind || !a.kind)
+		return a.kind > b.kind;
+	return a.kind == AS_LARGE && a.left != b.left ? a.left < b.left : a.score > b.score + log(1.1);
+}
+
+/* Are all operations of the role wrong, in every layer and step? */
+static bool all_wrong(const vn_comparison *c, const role_part *of, int n)
+{
+	int wrong = 0;
+
+	for (int i = 0; i < c->result.n_checkpoints; i++)
+		wrong += of[i] && vn_local_beyond(&c->result.checkpoint[i]);
+	return n > 0 && (n - wrong) * MOST_LEFT <= n;
+}
+
+/* ---- one comparison -------------------------------------------------------------------------- */
+
+/* Compares with this policy, without explanations. local: only the local errors are wanted. Close
+ * *c afterwards, also after a failure. */
+static vn_status judge_as(const vn_inference *x, vn_policy policy, bool local, vn_comparison *c, vn_error *err)
+{
+	*c = (vn_comparison) { .request = { .options = x->options,
+		                                .again = x->again,
+		                                .infers = true,
+		                                .inferred = policy,
+		                                .unexplained = true,
+		                                .only_local = local } };
+	const vn_status st = vn_compare_open(x->k, c, NULL, x->chosen, x->room, err);
+	return st ? st : vn_compare(c, err);
+}
+
+/* Has the role a format, by this or by another name? `products` may follow `linear`, which it
+ * includes. */
+static bool is_taken(vn_policy p, idea i)
+{
+	return p.role[i.role] || (i.role == VN_ROLE_LINEAR && p.role[VN_ROLE_PRODUCTS]) ||
+	       (i.role == VN_ROLE_PRODUCTS && p.role[VN_ROLE_LINEAR] && p.role[VN_ROLE_LINEAR] != i.format);
+}
+
+static vn_policy with_idea(vn_policy p, idea i)
+{
+	p.role[i.role] = i.format;
+	if (i.role == VN_ROLE_PRODUCTS)
+		p.role[VN_ROLE_LINEAR] = VN_ROLE_AS_STORED;
+	return p;
+}
+
+/* One or two formats that are tried together. */
+typedef struct trial_idea {
+	idea   of[2];
+	int    n;
+	double nearer; /* as in format_evidence, without the floors of spans; -INFINITY: not possible */
+	bool   judged;
+} trial_idea;
+
+enum { N_TRIALS = N_IDEAS + 24 }; /* and those of list_both */
+
+/* What a search for the next format knows. */
+typedef struct policy_search {
+	const vn_inference  *x;
+	role_walk            walk;   /* of *is */
+	role_part           *of;     /* (checkpoints) */
+	vn_policy            policy; /* of *is */
+	const vn_comparison *is;     /* judged by it */
+	trial_idea           trial[N_TRIALS];
+	int                  n;
+	vn_comparison        best;    /* with the best idea so far; most.kind NO_EVIDENCE: none */
+	vn_policy            as_best; /* its policy */
+	format_evidence      most;
+} policy_search;
+
+static vn_status begin_search(policy_search *s, vn_error *err)
+{
+	const vn_plan *plan = s->is->opened.plan;
+
+	s->walk = (role_walk) { .c = s->is, .plan = plan, .step = -1 };
+	s->walk.known = malloc((size_t)plan->n_values * sizeof *s->walk.known + 1);
+	s->walk.seen = malloc((size_t)plan->n_nodes * sizeof *s->walk.seen + 1);
+	s->of = malloc(((size_t)s->is->result.n_checkpoints + 1) * sizeof *s->of);
+	return s->of && s->walk.known && s->walk.seen ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory to infer formats");
+}
+
+static void end_search(policy_search *s)
+{
+	vn_comparison_close(&s->best);
+	free(s->walk.known);
+	free(s->walk.seen);
+	free(s->of);
+}
+
+/* Fills s->of if the idea is possible: its role has no format yet, and all of its operations are
+ * wrong. Returns how many checkpoints count, or 0. */
+static int possible(policy_search *s, idea i)
+{
+	const int count = is_taken(s->policy, i) ? 0 : list_parts(&s->walk, i.role, s->of);
+	return all_wrong(s->is, s->of, count) ? count : 0;
+}
+
+static vn_policy policy_of(const policy_search *s, const trial_idea *t)
+{
+	vn_policy p = s->policy;
+
+	for (int i = 0; i < t->n; i++)
+		p = with_idea(p, t->of[i]);
+	return p;
+}
+
+/* Adds a trial, if all of its ideas are possible, with its local errors: they cost two runs of the
+ * model, and the floors of spans eight more. */
+static vn_status add_trial(policy_search *s, trial_idea t, vn_error *err)
+{
+	vn_comparison c;
+	int           count = 0;
+
+	for (int i = t.n - 1; i >= 0; i--)
+		if (!(count = possible(s, t.of[i])))
+			return VN_OK;
+	const vn_status st = judge_as(s->x, policy_of(s, &t), true, &c, err);
+	if (!st && c.result.n_checkpoints == s->is->result.n_checkpoints) {
+		t.nearer = nearer_by(s->is, &c, s->of, count);
+		s->trial[s->n++] = t;
+	}
+	vn_comparison_close(&c);
+	return st;
+}
+
+/* A cache and products: 3 times 6. */
+static vn_status list_both(policy_search *s, vn_error *err)
+{
+	static const vn_role_format caches[] = { VN_ROLE_F16, VN_ROLE_BF16, VN_ROLE_Q8_0 },
+								floats[] = { VN_ROLE_TF32, VN_ROLE_BF16, VN_ROLE_F16 };
+	vn_status st = VN_OK;
+
+	for (int i = 0; !st && i < 18; i++) {
+		const idea of[] = { { i % 2 ? VN_ROLE_PRODUCTS : VN_ROLE_LINEAR, floats[i / 2 % 3] },
+			                { VN_ROLE_CACHE, caches[i / 6] } };
+		st = add_trial(s, (trial_idea) { .of = { of[0], of[1] }, .n = 2 }, err);
+	}
+	return st;
+}
+
+/* Compares by a trial's policy, and keeps that if it is the best so far. */
+static vn_status judge_trial(policy_search *s, trial_idea *t, vn_error *err)
+{
+	const vn_policy       next = policy_of(s, t);
+	const int             count = possible(s, t->of[0]);
+	vn_comparison         with;
+	const vn_status       st = judge_as(s->x, next, false, &with, err);
+	const format_evidence e = !st && with.result.n_checkpoints == s->is->result.n_checkpoints
+	                              ? weigh(s->is, &with, s->of, count, t->of[0].format)
+	                              : (format_evidence) { 0 };
+
+	t->judged = true;
+	if (is_better(e, s->most) && (t->n == 1 || (e.kind == ALIKE_ROUNDED && e.score > 2 * log(ALIKE)))) {
+		vn_comparison_close(&s->best);
+		s->best = with;
+		s->as_best = next;
+		s->most = e;
+	} else {
+		vn_comparison_close(&with);
+	}
+	return st;
+}
+
+/* Adds the trials of one idea, until one is right beyond doubt. */
+static vn_status try_ideas(policy_search *s, vn_error *err)
+{
+	vn_status st = VN_OK;
+
+	for (int i = 0; !st && i < N_IDEAS && !(s->most.kind == ALIKE_ROUNDED && s->most.left == 0); i++) {
+		const int before = s->n;
+		st = add_trial(s, (trial_idea) { .of = { ideas[i] }, .n = 1 }, err);
+		if (!st && s->n > before && s->trial[before].nearer > log(EXACTLY_ALIKE))
+			st = judge_trial(s, &s->trial[before], err);
+	}
+	return st;
+}
+
+/* Judges by the trials to which the candidate is near enough, nearest first, until one is alike. */
+static vn_status judge_near(policy_search *s, double least, vn_error *err)
+{
+	vn_status st = VN_OK;
+
+	while (!st && s->most.kind != ALIKE_ROUNDED) {
+		trial_idea *nearest = NULL;
+		for (int i = 0; i < s->n; i++)
+			if (!s->trial[i].judged && s->trial[i].nearer > least &&
+			    (!nearest || s->trial[i].nearer > nearest->nearer + log(1.1)))
+				nearest = &s->trial[i];
+		if (!nearest)
+			break;
+		st = judge_trial(s, nearest, err);
+	}
+	return st;
+}
+
+/* Is none alike? Then the size of the error may show a format; and if so, a cache and products
+ * together may be alike. Few tensors were captured then, and there are more of these ideas, so they
+ * must be nearer. */
+static vn_status judge_sizes(policy_search *s, vn_error *err)
+{
+	vn_status st = VN_OK;
+
+	for (int i = 0; !st && i < s->n; i++)
+		if (!s->trial[i].judged && is_float(s->trial[i].of[0].format))
+			st = judge_trial(s, &s->trial[i], err);
+	if (st || s->most.kind != AS_LARGE)
+		return st;
+	s->n = 0;
+	st = list_both(s, err);
+	return st ? st : judge_near(s, 2 * log(ALIKE), err);
+}
+
+vn_status vn_compare_find_policy(const vn_inference *x, const vn_comparison *c, vn_policy *policy, vn_error *err)
+{
+	vn_comparison kept = { 0 };
+	vn_status     st = VN_OK;
+
+	for (bool found = true; !st && found;) {
+		policy_search s = { .x = x, .policy = *policy, .is = kept.opened.cand ? &kept : c };
+		if (!(st = begin_search(&s, err)) && !(st = try_ideas(&s, err)) && !(st = judge_near(&s, log(ALIKE), err)) &&
+		    s.most.kind != ALIKE_ROUNDED)
+			st = judge_sizes(&s, err);
+		found = !st && s.most.kind;
+		if (found) {
+			vn_comparison_close(&kept);
+			kept = s.best;
+			s.best = (vn_comparison) { 0 };
+			*policy = s.as_best;
+		}
+		end_search(&s);
+	}
+	vn_comparison_close(&kept);
+	return st;
+}

@@ -1,0 +1,21 @@
+/* compare_infer.h: the formats of a candidate whose precision nobody declared: those under which
+ * its operations are right. Included only by compare_*.c. */
+#ifndef VN_COMPARE_COMPARE_INFER_H
+#define VN_COMPARE_COMPARE_INFER_H
+
+#include "compare/compare_line.h"
+
+/* How to compare again. chosen, room: as in vn_compare_open. */
+typedef struct vn_inference {
+	const vn_compare_line    *k;
+	const vn_compare_options *options; /* of the comparison */
+	const char               *again;
+	char                     *chosen;
+	size_t                    room;
+} vn_inference;
+
+/* Adds roles with formats of their own to *policy, by which c was judged, until no more of them
+ * explain operations that are wrong everywhere. Compares many times, and changes x->chosen. */
+vn_status vn_compare_find_policy(const vn_inference *x, const vn_comparison *c, vn_policy *policy, vn_error *err);
+
+#endif
