@@ -16,6 +16,7 @@
 #include "compare/floor/floor_check.h"
 #include "compare/replay/reference_rows.h"
 #include "compare/replay/replay_state.h"
+#include "libref/base/text.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -331,6 +332,17 @@ static vn_status run_all(floor_pass *s, vn_error *err)
 	return st;
 }
 
+/* The ranks that a run was divided between; 1 if it does not say. */
+static int count_ranks(const vn_recording *r)
+{
+	const char *text = vn_facts_get(vn_recording_run(r), "world_size");
+	int64_t     n;
+
+	if (vn_recording_ranks(r))
+		return vn_recording_ranks(r);
+	return text && vn_text_whole(text, 1, INT32_MAX, &n) ? (int)n : 1;
+}
+
 vn_status vn_replay_floor_run(vn_comparison *c, vn_error *err)
 {
 	vn_names   names = { 0 };
@@ -342,7 +354,9 @@ vn_status vn_replay_floor_run(vn_comparison *c, vn_error *err)
 		return st;
 	const vn_model *model = c->opened.model;
 	const vn_plan  *plan = vn_model_plan(model);
-	if ((st = check_model(c, model, err)) || c->request.only_local || (st = vn_names_init(&names, plan, err)))
+	if (!(st = check_model(c, model, err)))
+		vn_model_divide(c->opened.model, count_ranks(c->opened.cand));
+	if (st || c->request.only_local || (st = vn_names_init(&names, plan, err)))
 		goto done;
 	s.want = malloc((size_t)plan->n_values * sizeof *s.want);
 	s.point = malloc((size_t)plan->n_values * sizeof *s.point);

@@ -12,6 +12,9 @@
  * format leaves 0.29 sqrt(K / 2). With both, transformers 5.17 on a CPU leaves at most 2 times the
  * predicted nmse over prompts, 0.67 times in the median (tests/parity/parity_partial.py). */
 #define PER_TERM 0.2
+/* One rounding to nearest, in ulps. Of R ranks, each rounds a part of 1 / R of the square, and a sum
+ * of k parts is rounded for k = 2 to R: (R + 3) / 2 - 1 / R roundings of the whole. */
+#define NEAREST 0.29
 
 /* 32 random bits of a counter. */
 static inline uint32_t hash(uint64_t x)
@@ -48,6 +51,13 @@ static int64_t terms_of(const vn_plan *plan, const vn_node *n, int64_t keys)
 	if (n->op == VN_OP_ATTENTION)
 		return n->c.attention.head_dim + keys / 2;
 	return 0;
+}
+
+static double rank_roundings(const vn_node *n)
+{
+	const double R = n->op == VN_OP_LINEAR ? n->c.linear.ranks : 0;
+
+	return R > 1 ? NEAREST * sqrt((R + 3) / 2 - 1 / R) : 0;
 }
 
 /* Is the result made of numbers that were stored before? */
@@ -88,8 +98,9 @@ void vn_round_at_random(const vn_random_rounding *r, int node, int64_t past, int
 	const vn_dtype  in = v->wide || r->policy.storage == VN_F64 ? VN_F32 : r->policy.storage,
 				   sums = r->policy.sums == VN_F16 ? VN_F16 : VN_F32;
 	const amounts  a = { .result = ldexp(RESULT, -vn_dtype_digits(in)),
-		                 .sums = ldexp(PER_TERM * sqrt((double)terms_of(plan, n, past + tokens)),
-		                               -vn_dtype_digits(sums)),
+		                 .sums = hypot(
+							 ldexp(PER_TERM * sqrt((double)terms_of(plan, n, past + tokens)), -vn_dtype_digits(sums)),
+							 ldexp(rank_roundings(n), -vn_dtype_digits(in))),
 		                 .least = in == VN_F16 ? RESULT * 0x1p-24 : 0 };
 	const uint64_t key = (uint64_t)hash(r->seed + (uint64_t)node) << 32 | hash(~r->seed ^ (uint64_t)node << 32);
 

@@ -29,7 +29,7 @@ int vn_reference_variants_count(const vn_node *n, vn_policy policy)
 	const vn_dtype storage = policy.storage;
 
 	switch (n->op) {
-	case VN_OP_LINEAR: return policy.products && in_blocks(n);
+	case VN_OP_LINEAR: return (policy.products && in_blocks(n)) || (n->c.linear.ranks && is_narrow(storage));
 	case VN_OP_DELTA_RULE: /* the chunked form computes no mistakes */
 		return !n->x.delta.form && !n->x.delta.head_map && !n->x.delta.transposed && !n->x.delta.restart;
 	case VN_OP_ATTENTION: return is_narrow(storage) || storage == VN_F32;
@@ -54,7 +54,14 @@ void vn_reference_variant_put(vn_node *n, vn_policy policy, int i)
 	                                                         : VN_FORMAT_F32;
 
 	switch (n->op) {
-	case VN_OP_LINEAR: n->x.linear.inverse = VN_GGML_INVERTED; break;
+	case VN_OP_LINEAR:
+		if (policy.products)
+			n->x.linear.inverse = VN_GGML_INVERTED;
+		else {
+			n->x.linear.parts = n->c.linear.ranks;
+			n->x.linear.rounding = (int)rounding;
+		}
+		break;
 	case VN_OP_DELTA_RULE: n->x.delta.chunked = 1; break;
 	case VN_OP_ATTENTION: n->x.attention.rounding = (int)rounding; break;
 	case VN_OP_ROPE:
@@ -84,6 +91,6 @@ bool vn_reference_variant_judges_alone(const vn_node *n, int i)
 {
 	/* Differences of one digit come from the processor and are the same everywhere. In float16,
 	 * the formula of gelu_tanh differs from the exact gelu by as much. */
-	return n->op == VN_OP_LINEAR || n->op == VN_OP_ACT ||
+	return (n->op == VN_OP_LINEAR && !n->c.linear.ranks) || n->op == VN_OP_ACT ||
 	       ((n->op == VN_OP_GATED || n->op == VN_OP_CAUSAL_CONV) && i > 0);
 }

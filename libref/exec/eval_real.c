@@ -2,6 +2,7 @@
 #include "libref/exec/eval.h"
 
 #include "libref/exec/convert.h"
+#include "libref/ops/intermediate.h"
 #include "libref/ops/ops.h"
 #include "libref/ops/roles.h"
 
@@ -122,6 +123,42 @@ static bool compute_narrow(const vn_args *a, const vn_operands *given, real *out
 	return good;
 }
 
+/* Adds b to y, and rounds the sum. */
+static void add_rounded(real *y, const real *b, size_t n, int rounding)
+{
+	for (size_t i = 0; i < n; i++)
+		y[i] = (real)vn_in_format((double)y[i] + (double)b[i], rounding);
+}
+
+/* The sum of the products of e->linear.parts ranges of columns. */
+static bool compute_parts(const vn_args *a, const vn_operands *whole, const vn_experiment *e, real *out)
+{
+	const int64_t N = whole->w->N, parts = e->linear.parts;
+	const size_t  n = (size_t)(a->tokens * whole->w->M);
+	const real   *x = whole->x;
+	real         *some = malloc((size_t)(a->tokens * N) * sizeof *some + 1), *y = malloc(n * sizeof *y + 1);
+	bool          ok = some && y;
+
+	memset(out, 0, n * sizeof *out);
+	for (int64_t r = 0; ok && r < parts; r++) {
+		vn_operands f = *whole;
+		f.x = some;
+		f.bias = NULL;
+		for (int64_t i = 0; i < a->tokens * N; i++)
+			some[i] = i % N >= r * N / parts && i % N < (r + 1) * N / parts ? x[i] : 0;
+		if ((ok = compute_product(a, &f, y))) {
+			for (size_t i = 0; i < n; i++)
+				y[i] = (real)vn_in_format((double)y[i], e->linear.rounding);
+			add_rounded(out, y, n, e->linear.rounding);
+		}
+	}
+	for (int64_t t = 0; ok && whole->bias && t < a->tokens; t++)
+		add_rounded(out + t * whole->w->M, whole->bias, (size_t)whole->w->M, e->linear.rounding);
+	free(some);
+	free(y);
+	return ok;
+}
+
 static bool compute_linear(const vn_node *n, const vn_args *a, const vn_experiment *e, const real *bias, real *out)
 {
 	const vn_matrix w = vn_matrix_of(a->w[0], n->c.linear.transposed != 0);
@@ -134,6 +171,8 @@ static bool compute_linear(const vn_node *n, const vn_args *a, const vn_experime
 
 	if (a->policy.role[VN_ROLE_WEIGHTS] || operands(a->policy))
 		return compute_narrow(a, &f, out);
+	if (e && e->linear.parts)
+		return compute_parts(a, &f, e, out);
 	if (rounds) {
 		ok = REAL(vn_ggml_input)(&f, kept, e ? (vn_ggml_scale)e->linear.inverse : VN_GGML_DIVIDED, &x, &sums);
 		f.x = x;

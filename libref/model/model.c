@@ -225,6 +225,18 @@ const vn_plan *vn_model_plan(const vn_model *m)
 {
 	return m->plan;
 }
+
+void vn_model_divide(vn_model *m, int ranks)
+{
+	for (int k = 0; k < m->plan->n_nodes; k++) {
+		const vn_value *v = &m->plan->value[m->plan->node[k].out[0]];
+		vn_point        p;
+		if (m->plan->node[k].op == VN_OP_LINEAR && vn_name_layer(v->name) >= 0 &&
+		    vn_point_from_name(vn_name_in_layer(v->name), &p) && strcmp(vn_point_get(p)->basis, "hidden") == 0)
+			m->plan->node[k].c.linear.ranks = ranks > 1 ? ranks : 0;
+	}
+}
+
 const vn_tensor *vn_model_weights(const vn_model *m)
 {
 	return m->weight;

@@ -29,7 +29,9 @@ static double compute_divisor(double ss, int64_t usual, const vn_norm *c, const 
 {
 	if (!e)
 		return sqrt(ss / (double)usual + c->eps);
-	const double sum = e->norm.sum_f16 ? (double)vn_f16_to_f32(vn_f32_to_f16((float)ss)) : ss;
+	const double sum = e->norm.sum_f16   ? (double)vn_f16_to_f32(vn_f32_to_f16((float)ss))
+	                   : e->norm.sum_f32 ? (double)(float)ss
+	                                     : ss;
 	const double mean = sum / (double)(e->norm.divisor ? e->norm.divisor : usual);
 	return e->norm.eps_outside ? sqrt(mean) + c->eps : sqrt(mean + c->eps);
 }

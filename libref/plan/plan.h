@@ -182,6 +182,9 @@ typedef union vn_consts {
 		int transposed; /* 1: w is stored (N,M), as GPT-2's files have it */
 		/* 1 + vn_dtype of w in the model's file; 0: its present format. Used by vn_products */
 		int kept;
+		/* of a product whose inputs are divided between ranks, which add up their parts: the number
+		 * of ranks, if it is more than one; else 0 */
+		int ranks;
 	} linear;
 	/* If a row of x has several such blocks of columns (heads), the results follow each other. */
 	vn_columns slice;
@@ -215,8 +218,8 @@ typedef union vn_consts {
 /* How a node computes its operation otherwise than usual. All 0 in every model: the usual formula,
  * bit for bit; vn_node_experiment is NULL. A fault (fault.h) changes the formula. A replay sets how
  * another correct implementation rounds it, or in which order it computes
- * (compare/replay/reference_variants.h): the members `rounding`, `formula`, `angles`, `inverse` and
- * `chunked`, which the reference engine computes. */
+ * (compare/replay/reference_variants.h): the members `rounding`, `formula`, `angles`, `inverse`, `parts`,
+ * `sum_f32` and `chunked`, which the reference engine computes. */
 typedef union vn_experiment {
 	struct {
 		int eps_outside; /* 1: eps is added to the root, not under it */
@@ -225,6 +228,7 @@ typedef union vn_experiment {
 		int gate_first;  /* gated_norm: 1: x is gated, then normed */
 		int keep_mean;   /* layer_norm: 1: the mean is not subtracted */
 		int sum_f16;     /* 1: the sum of squares is rounded to float16 */
+		int sum_f32;     /* 1: to float32, in which it may overflow */
 		/* rms_norm: 1: the normalised input is rounded to float16 before the product with the
 		 * weight */
 		int first_f16;
@@ -239,8 +243,10 @@ typedef union vn_experiment {
 		int step_zero;
 	} positions; /* 1: every call counts positions from 0 */
 	struct {
-		int inverse;
-	} linear; /* vn_ggml_scale */
+		int inverse;  /* vn_ggml_scale */
+		int parts;    /* the sum of so many products, each of as many columns; 0: one product */
+		int rounding; /* vn_rounding_format, of each part and of each sum of them */
+	} linear;
 	vn_rope_experiment rope;
 	struct {
 		int form, by, inner;

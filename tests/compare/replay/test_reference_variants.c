@@ -62,6 +62,18 @@ static void a_product_has_another_if_it_rounds_to_blocks_of_32(void)
 	CU_ASSERT_EQUAL(vn_reference_variants_count(&n, blocks), 0);
 }
 
+static void a_product_divided_between_ranks_is_added_up_in_16_bits(void)
+{
+	vn_node n = { .op = VN_OP_LINEAR, .c.linear.ranks = 4 };
+
+	CU_ASSERT_EQUAL(vn_reference_variants_count(&n, bf16), 1);
+	CU_ASSERT_EQUAL(vn_reference_variants_count(&n, f32), 0); /* in any order */
+	CU_ASSERT_FALSE(vn_reference_variant_judges_alone(&n, 0));
+	vn_reference_variant_put(&n, f16, 0);
+	CU_ASSERT_EQUAL(n.x.linear.parts, 4);
+	CU_ASSERT_NOT_EQUAL(n.x.linear.rounding, 0);
+}
+
 /* The delta rule with a mistake has no chunked form. */
 static void a_mistaken_delta_rule_has_no_other(void)
 {
@@ -132,6 +144,7 @@ int main(void)
 		TEST(each_operation_has_the_implementations_that_are_known),
 		TEST(gelu_tanh_may_round_its_square_in_bfloat16),
 		TEST(a_product_has_another_if_it_rounds_to_blocks_of_32),
+		TEST(a_product_divided_between_ranks_is_added_up_in_16_bits),
 		TEST(a_mistaken_delta_rule_has_no_other),
 		TEST(all_that_are_counted_are_different),
 		TEST(angles_are_rounded_in_each_way_but_the_references),

@@ -1,0 +1,141 @@
+"""parity_floors.py VERNIER [NAME...]: rules of limits that were once too simple, each with healthy runs of torch that
+were called outside, and faults that were not.
+
+ranks: products of which each of 2, 4 or 8 ranks has a part, rounded to 16 bits and added up in them.
+norms: of numbers whose squares overflow in float32.
+"""
+import shutil
+import sys
+import tempfile
+
+import h5py
+import parity_partial
+import record_help
+from needs_transformers import torch, transformers
+from parity_partial import TEXT
+from record_help import BF16, F16, F32, Bench, load, model_of
+
+
+class Floors(Bench):
+    def recorded(self, model, ids, n=0, **more):
+        """Record a prompt, and decode n tokens."""
+        with torch.no_grad(), record_help.record(model, self.at("cand.h5"), **more):
+            if n:
+                model.generate(torch.tensor([ids]), max_new_tokens=n, min_new_tokens=n, do_sample=False, pad_token_id=0)
+            else:
+                model(torch.tensor([ids]))
+
+    def facts(self, **more):
+        with h5py.File(self.at("cand.h5"), "r+") as f:
+            f["run"].attrs.update(more)
+
+    def judged(self, path, *more, forced=False):
+        steps = ("--force-ids-from", self.at("cand.h5")) if forced else ()
+        done = self.vernier("capture", "ref", path, "--ids-from", self.at("cand.h5"), *steps, "--force", "-o",
+                            self.at("ref.h5"))
+        if done.returncode:
+            raise RuntimeError(done.stderr)
+        return self.compare(self.at("ref.h5"), self.at("cand.h5"), "--model", path, *more)
+
+    def origins(self, report):
+        return [report["checkpoints"][i]["name"] if isinstance(i, int) else i for i in report.get("origins", [])]
+
+    def healthy(self, what, judged):
+        status, report = judged
+        worst = max((c["replay"]["local_over_floor"] for c in report.get("checkpoints", []) if c.get("replay")),
+                    default=0)
+        self.say(f"{what}, healthy", status == 0 and not self.origins(report),
+                 f"worst operation {worst:.2f} floors; {report['summary']}")
+
+    def faulty(self, what, judged, at):
+        status, report = judged
+        found = self.origins(report)
+        self.say(f"{what}, fault", status == 1 and at in found, f"origins {' '.join(found[:4])}; {report['summary']}")
+
+
+# ---- ranks
+
+def in_parts(linear, ranks, broken=0.0):
+    """Give a product the sum of the ranks' parts. broken: the second rank's part is too large by this share."""
+    def forward(x):
+        total = None
+        for r, (a, w) in enumerate(zip(x.chunk(ranks, -1), linear.weight.chunk(ranks, 1))):
+            part = torch.nn.functional.linear(a.float(), w.float())
+            part = (part * (1 + broken) if r == 1 else part).to(x.dtype)
+            total = part if total is None else total + part
+        return total if linear.bias is None else total + linear.bias
+    linear.forward = forward
+
+
+def ranks(b):
+    for family, dtype, n in (("llama", F16, 2), ("llama", F16, 4), ("llama", F16, 8), ("qwen2", F16, 8),
+                             ("qwen2", BF16, 4), ("mistral", BF16, 8), ("qwen3_5_text", F16, 4)):
+        for points in (None, "logits"):
+            model = load(family, dtype)
+            for name, m in model.named_modules():
+                if name.endswith(("o_proj", "down_proj", "out_proj")):
+                    in_parts(m, n)
+            b.recorded(model, TEXT[300:363], points=points)
+            b.facts(world_size=n)
+            b.healthy(f"ranks: {family}, {dtype}, {n}, {points or 'all'}", b.judged(model_of(family), "--allow", "ranks",
+                                                                               "--allow", "missing"))
+    model = load("llama", F16)
+    in_parts(model.model.layers[1].mlp.down_proj, 8, 0.02)
+    b.recorded(model, TEXT[300:363])
+    b.facts(world_size=8)
+    b.faulty("ranks: llama, 8", b.judged(model_of("llama"), "--allow", "ranks"), "layer1.down_proj")
+
+
+# ---- norms whose sum of squares overflows in float32: the factor is 0, in transformers too
+
+def changed(b, family, change):
+    """A model directory with changed weights."""
+    path = b.at(family + "-changed")
+    shutil.copytree(model_of(family), path, dirs_exist_ok=True)
+    model = transformers.AutoModelForCausalLM.from_pretrained(path, dtype=F32)
+    with torch.no_grad():
+        change(model)
+    model.save_pretrained(path)
+    return path
+
+
+def large_values(model):
+    mixer = model.model.layers[0].linear_attn
+    mixer.in_proj_qkv.weight[2 * mixer.key_dim:] *= 3e21
+
+
+def large_embedding(model):
+    model.model.embed_tokens.weight[TEXT[310]] *= 1e22
+
+
+def norms(b):
+    for family, change, at in (("qwen3_5_text", large_values, "gated_norm"), ("llama", large_embedding, "attn_norm")):
+        path = changed(b, family, change)
+        for dtype in (F32, BF16):
+            model = parity_partial.load(path, dtype)
+            b.recorded(model, TEXT[300:340])
+            b.healthy(f"norms: {family}, {dtype}", b.judged(path))
+        model = parity_partial.load(path, F32)
+        parity_partial.set_eps(3000, slice(None))(model)
+        b.recorded(model, TEXT[300:340])
+        status, report = b.judged(path)
+        b.say(f"norms: {family}, another eps", status == 1 and any("norm" in o for o in b.origins(report)),
+              " ".join(b.origins(report)))
+
+
+CASES = {"ranks": ranks, "norms": norms}
+
+
+def main():
+    transformers.logging.set_verbosity_error()
+    transformers.utils.logging.disable_progress_bar()
+    with tempfile.TemporaryDirectory() as folder:
+        b = Floors(sys.argv[1], folder)
+        for name in sys.argv[2:] or CASES:
+            CASES[name](b)
+        print(f"{b.good} passed, {b.bad} failed")
+    sys.exit(b.bad != 0)
+
+
+if __name__ == "__main__":
+    main()
