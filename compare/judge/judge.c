@@ -130,30 +130,6 @@ static judged_value value_to_judge(const vn_comparison *c, const vn_checkpoint *
 	return s;
 }
 
-/* Below this count, one ratio of independent errors in 10,000 exceeds 4; with 16 numbers, one
- * in 250. A checkpoint with fewer numbers is excused if it passes the limit that applies
- * without a floor. */
-enum { TOO_FEW_NUMBERS = 32 };
-
-static bool is_excused(const vn_pooled_small *pool, const vn_checkpoint *p, vn_metric m, const judged_value *s,
-                       const vn_limit_set *set)
-{
-	const vn_limit *cap = &set->limit[VN_WITHOUT_FLOOR][m];
-	const int64_t   numbers = pool ? pool->numbers : p->m.n * (s->steps ? s->steps : 1);
-	return vn_pooled_small_has(m) && numbers < TOO_FEW_NUMBERS && cap->rule &&
-	       vn_limit_holds(m, VN_WITHOUT_FLOOR, cap->value, s->value);
-}
-
-/* Converts a limit on a share of rows to one on a number of rows. */
-static vn_limit for_rows(const vn_comparison *c, const vn_checkpoint *p, vn_metric m, const vn_limit *l)
-{
-	vn_limit of = *l;
-	int64_t  rows;
-	if (m == VN_M_ARGMAX_AGREEMENT && p->scores)
-		of.value = vn_judge_count_limit(l->value, vn_judge_count_distinct(c, p, &rows));
-	return of;
-}
-
 /* Whether this step alone breaks a limit that the steps break together. Measured in floors of all
  * the steps, as they were judged, because its own floor may be tiny by chance. */
 static bool breaks_too(const vn_checkpoint *p, vn_metric m, vn_form form, const vn_limit *l, const judged_value *s)
@@ -173,72 +149,220 @@ static bool has_no_value(const vn_checkpoint *p, vn_metric m)
 	return !p->m.finite && vn_metric_get(m)->kind != VN_KIND_COUNT && !vn_metric_get(m)->scores;
 }
 
-/* Returns false when the check is made at another step. */
-static bool check_metric(const vn_comparison *c, const vn_checkpoint *p, vn_metric m, vn_form form,
-                         const vn_limit_set *set, bool has_other, checks *to)
+/* A limit on a metric of a checkpoint. */
+typedef struct question {
+	const vn_comparison   *c;
+	const vn_checkpoint   *p;
+	const vn_limit_set    *set;
+	vn_metric              m;
+	vn_form                form;
+	const vn_limit        *l;
+	bool                   without; /* the set has a limit without a floor that applies to p */
+	bool                   own;     /* not judged with other channels */
+	const vn_pooled_small *pool;    /* small steps that are judged with it; NULL */
+	judged_value           s;
+	int                    worst; /* checkpoint that gets the check of a pool; -1: no pool */
+} question;
+
+/* Below this count, one ratio of independent errors in 10,000 exceeds 4; with 16 numbers, one
+ * in 250. A checkpoint with fewer numbers is excused if it passes the limit that applies
+ * without a floor. */
+enum { TOO_FEW_NUMBERS = 32 };
+
+static bool is_excused(const question *q)
 {
-	const vn_metric_info  *info = vn_metric_get(m);
-	const vn_limit        *l = &set->limit[form][m];
-	const bool             own = p->channels < 0 || vn_channel_metric(m) < 0;
-	const vn_pooled_small *pool = form == VN_OVER_FLOOR && p->pooled_small >= 0 && vn_pooled_small_has(m) && own
-	                                  ? &c->result.pooled_small[p->pooled_small]
-	                                  : NULL;
-	if (isinf(l->value))
-		return true; /* any is within it */
-	if (has_no_value(p, m) && (p->pooled_small < 0 || form != VN_OVER_FLOOR))
-		return true; /* vn_judge adds one check for all of these */
-	if (form == VN_OVER_FLOOR && p->pooled_small >= 0 && !own && vn_channel_steps(&c->result, p, m) == 0)
-		return false; /* judged where it is charged: the ratio of few numbers varies by chance */
-	if (info->scores && !p->scores) {
-		/* Defaults apply to every checkpoint, so a metric of logits is skipped elsewhere. A rule
-		 * that names this checkpoint gets a note. */
-		if (l->rule->match)
-			add_check(to, m, form, l, 0, "this metric exists for logits only");
-		return true;
-	}
-	const judged_value s = value_to_judge(c, p, m, pool);
-	const int          worst = info->scores && p->pooled_logits >= 0 ? c->result.pooled_logits[p->pooled_logits].worst
-	                           : pool                                ? pool->worst
-	                                                                 : -1;
-	const double       floors = set->limit[VN_OVER_FLOOR][VN_M_NMSE].value;
-	if (pool && pool->worst != p - c->result.checkpoint &&
-	    !vn_pooled_small_breaks_by(pool, p->m.value[VN_M_NMSE], isfinite(floors) ? floors : 1))
+	const vn_limit *cap = &q->set->limit[VN_WITHOUT_FLOOR][q->m];
+	const int64_t   numbers = q->pool ? q->pool->numbers : q->p->m.n * (q->s.steps ? q->s.steps : 1);
+	return vn_pooled_small_has(q->m) && numbers < TOO_FEW_NUMBERS && cap->rule &&
+	       vn_limit_holds(q->m, VN_WITHOUT_FLOOR, cap->value, q->s.value);
+}
+
+/* The limit on a share of rows as one on a number of rows; others as they are. */
+static vn_limit for_rows(const question *q)
+{
+	vn_limit of = *q->l;
+	int64_t  rows;
+	if (q->form != VN_OVER_FLOOR && q->m == VN_M_ARGMAX_AGREEMENT && q->p->scores)
+		of.value = vn_judge_count_limit(q->l->value, vn_judge_count_distinct(q->c, q->p, &rows));
+	return of;
+}
+
+static bool any_value_is_within(const question *q)
+{
+	return isinf(q->l->value) != 0;
+}
+
+static bool has_no_number(const question *q) /* vn_judge adds one check for all of these */
+{
+	return has_no_value(q->p, q->m) && (q->p->pooled_small < 0 || q->form != VN_OVER_FLOOR);
+}
+
+/* The ratio of few numbers varies by chance. */
+static bool is_judged_in_its_channels(const question *q)
+{
+	return q->form == VN_OVER_FLOOR && q->p->pooled_small >= 0 && !q->own &&
+	       vn_channel_steps(&q->c->result, q->p, q->m) == 0;
+}
+
+static bool is_of_logits(const question *q)
+{
+	return vn_metric_get(q->m)->scores && !q->p->scores;
+}
+
+/* Defaults apply to every checkpoint; a rule that names this one gets a note. */
+static bool is_named_for_logits(const question *q)
+{
+	return is_of_logits(q) && q->l->rule->match;
+}
+
+/* Of steps that are judged together, one gets the check, and each that breaks the limit by itself. */
+static bool is_judged_at_the_worst_step(const question *q)
+{
+	const double floors = q->set->limit[VN_OVER_FLOOR][VN_M_NMSE].value;
+	if (q->worst < 0 || &q->c->result.checkpoint[q->worst] == q->p)
 		return false;
-	if (worst >= 0 && &c->result.checkpoint[worst] != p && !breaks_too(p, m, form, l, &s))
-		return false; /* nor the limit on a row count, which is no tighter and slow to compute for thousands of steps */
-	const vn_limit of = form == VN_OVER_FLOOR ? *l : for_rows(c, p, m, l);
-	if (worst >= 0 && &c->result.checkpoint[worst] != p &&
-	    (!breaks_too(p, m, form, &of, &s) || is_excused(pool, p, m, &s, set)))
-		return false;
-	if (form == VN_WITHOUT_FLOOR && s.has_floor)
+	if (q->pool && !vn_pooled_small_breaks_by(q->pool, q->p->m.value[VN_M_NMSE], isfinite(floors) ? floors : 1))
 		return true;
-	if (form == VN_OVER_FLOOR && !s.has_floor) {
-		if (!has_other)
-			add_check(to, m, form, l, 0,
-			          p->has_floor && s.steps && !info->scores
-			              ? "the floor lacks some of its steps: add a without_floor limit"
-			          : p->has_floor ? "too few rows for a ratio: add a without_floor limit"
-			                         : "there is no floor: give --model or --floor, or add a without_floor limit");
+	/* the limit on a number of rows is no tighter, and slow to compute for thousands of steps */
+	if (!breaks_too(q->p, q->m, q->form, q->l, &q->s))
 		return true;
+	const vn_limit of = for_rows(q);
+	return !breaks_too(q->p, q->m, q->form, &of, &q->s) || is_excused(q);
+}
+
+static bool has_a_floor_and_needs_none(const question *q)
+{
+	return q->form == VN_WITHOUT_FLOOR && q->s.has_floor;
+}
+
+static bool lacks_a_floor(const question *q)
+{
+	return q->form == VN_OVER_FLOOR && !q->s.has_floor;
+}
+
+static bool is_judged_without_a_floor(const question *q)
+{
+	return lacks_a_floor(q) && q->without;
+}
+
+static bool lacks_floors_of_steps(const question *q)
+{
+	return lacks_a_floor(q) && q->p->has_floor && q->s.steps && !vn_metric_get(q->m)->scores;
+}
+
+static bool has_too_few_rows(const question *q)
+{
+	return lacks_a_floor(q) && q->p->has_floor;
+}
+
+static bool was_not_kept(const question *q)
+{
+	return !q->s.has && q->p->partial_metrics && q->m != VN_M_NMSE && q->m != VN_M_NONFINITE && q->m != VN_M_DIFFERING;
+}
+
+static bool was_not_measured(const question *q)
+{
+	return !q->s.has;
+}
+
+static bool lacks_the_floor_of_this_metric(const question *q)
+{
+	return q->form == VN_OVER_FLOOR && isnan(q->s.floor);
+}
+
+static bool needs_no_floor(const question *q)
+{
+	return q->form != VN_OVER_FLOOR;
+}
+
+static bool is_outside_by_chance(const question *q)
+{
+	return !vn_limit_holds(q->m, q->form, q->l->value, over_floor(q->s.value, q->s.floor)) && is_excused(q);
+}
+
+static bool otherwise(const question *q)
+{
+	return q != NULL;
+}
+
+typedef enum answer {
+	NO_CHECK,
+	AT_ANOTHER_STEP,
+	NOTE,          /* the check fails, for this reason */
+	NOTE_OF_STEPS, /* the same, of all steps that are judged together */
+	VALUE,
+	WITHOUT_FLOOR, /* the value, by the limit that applies without a floor */
+	RATIO,         /* of the value to its floor */
+} answer;
+
+/* How a limit is checked: the first row that applies decides. */
+static const struct {
+	bool (*applies)(const question *q);
+	answer      then;
+	const char *note;
+} rules[] = {
+	{ any_value_is_within, NO_CHECK, NULL },
+	{ has_no_number, NO_CHECK, NULL },
+	{ is_judged_in_its_channels, AT_ANOTHER_STEP, NULL },
+	{ is_named_for_logits, NOTE, "this metric exists for logits only" },
+	{ is_of_logits, NO_CHECK, NULL },
+	{ is_judged_at_the_worst_step, AT_ANOTHER_STEP, NULL },
+	{ has_a_floor_and_needs_none, NO_CHECK, NULL },
+	{ is_judged_without_a_floor, NO_CHECK, NULL },
+	{ lacks_floors_of_steps, NOTE, "the floor lacks some of its steps: add a without_floor limit" },
+	{ has_too_few_rows, NOTE, "too few rows for a ratio: add a without_floor limit" },
+	{ lacks_a_floor, NOTE, "there is no floor: give --model or --floor, or add a without_floor limit" },
+	{ was_not_kept, NO_CHECK, NULL },
+	{ was_not_measured, NOTE_OF_STEPS, "not measured" },
+	{ lacks_the_floor_of_this_metric, NOTE_OF_STEPS, "the floor lacks this metric" },
+	{ needs_no_floor, VALUE, NULL },
+	{ is_outside_by_chance, WITHOUT_FLOOR, NULL },
+	{ otherwise, RATIO, NULL },
+};
+
+/* Of few rows, a count that is outside may be so by chance. */
+static double value_with_luck(const question *q)
+{
+	const double value = q->s.value;
+	if (!vn_judge_count_has_luck(q->m) || vn_limit_holds(q->m, q->form, q->l->value, value))
+		return value;
+	const double left = vn_judge_count_factor(q->c, q->p, q->m, value, q->p->m.value[VN_M_NMSE]);
+	return vn_limit_holds(q->m, q->form, q->l->value, left) ? left : value;
+}
+
+/* Returns false when the check is made at another step. */
+static bool check_metric(question *q, checks *to)
+{
+	const vn_result *r = &q->c->result;
+	int              i = 0;
+	vn_limit         of;
+
+	q->l = &q->set->limit[q->form][q->m];
+	q->own = q->p->channels < 0 || vn_channel_metric(q->m) < 0;
+	q->pool = q->form == VN_OVER_FLOOR && q->p->pooled_small >= 0 && vn_pooled_small_has(q->m) && q->own
+	              ? &r->pooled_small[q->p->pooled_small]
+	              : NULL;
+	q->s = value_to_judge(q->c, q->p, q->m, q->pool);
+	q->worst = vn_metric_get(q->m)->scores && q->p->pooled_logits >= 0 ? r->pooled_logits[q->p->pooled_logits].worst
+	           : q->pool                                               ? q->pool->worst
+	                                                                   : -1;
+	while (!rules[i].applies(q))
+		i++;
+	switch (rules[i].then) {
+	case NO_CHECK: return true;
+	case AT_ANOTHER_STEP: return false;
+	case NOTE:
+	case NOTE_OF_STEPS: add_check(to, q->m, q->form, q->l, 0, rules[i].note); break;
+	case VALUE:
+		of = for_rows(q);
+		add_check(to, q->m, q->form, &of, value_with_luck(q), NULL);
+		break;
+	case WITHOUT_FLOOR:
+		add_check(to, q->m, VN_WITHOUT_FLOOR, &q->set->limit[VN_WITHOUT_FLOOR][q->m], q->s.value, NULL);
+		break;
+	case RATIO: add_check(to, q->m, q->form, q->l, over_floor(q->s.value, q->s.floor), NULL); break;
 	}
-	if (!s.has && p->partial_metrics && m != VN_M_NMSE && m != VN_M_NONFINITE && m != VN_M_DIFFERING)
-		return true;
-	if (!s.has)
-		add_check(to, m, form, l, 0, "not measured");
-	else if (form == VN_OVER_FLOOR && isnan(s.floor))
-		add_check(to, m, form, l, 0, "the floor lacks this metric");
-	else if (form != VN_OVER_FLOOR) {
-		double value = s.value;
-		if (vn_judge_count_has_luck(m) && !vn_limit_holds(m, form, l->value, value)) {
-			const double left = vn_judge_count_factor(c, p, m, value, p->m.value[VN_M_NMSE]);
-			value = vn_limit_holds(m, form, l->value, left) ? left : value;
-		}
-		add_check(to, m, form, &of, value, NULL);
-	} else if (vn_limit_holds(m, form, l->value, over_floor(s.value, s.floor)) || !is_excused(pool, p, m, &s, set))
-		add_check(to, m, form, l, over_floor(s.value, s.floor), NULL);
-	else
-		add_check(to, m, VN_WITHOUT_FLOOR, &set->limit[VN_WITHOUT_FLOOR][m], s.value, NULL);
-	to->check[to->n - 1].steps = s.steps;
+	to->check[to->n - 1].steps = rules[i].then == NOTE ? 0 : q->s.steps;
 	return true;
 }
 
@@ -325,7 +449,11 @@ vn_status vn_judge(vn_comparison *c, vn_checkpoint *p, vn_error *err)
 		add_check(&list, VN_M_NMSE, VN_PLAIN, &none, 0, vn_not_gathered);
 	for (int m = 0; m < VN_N_METRICS; m++)
 		for (int f = 0; f < VN_N_FORMS; f++)
-			if (set.limit[f][m].rule && !check_metric(c, p, (vn_metric)m, (vn_form)f, &set, without, &list))
+			if (set.limit[f][m].rule &&
+			    !check_metric(
+					&(question) {
+						.c = c, .p = p, .set = &set, .m = (vn_metric)m, .form = (vn_form)f, .without = without },
+					&list))
 				elsewhere = true;
 	p->status = list.n || elsewhere ? VN_WITHIN : VN_UNLIMITED;
 	if (!set.limit[VN_PLAIN][VN_M_NONFINITE].rule) /* also when a rule says none, which requires a number */
