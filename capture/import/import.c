@@ -661,6 +661,8 @@ vn_status vn_import_open(const vn_import_options *o, vn_import *i, vn_error *err
 		return st;
 	}
 	settle_facts(o, d);
+	if (i->model && !d->n_weights)
+		vn_facts_set(&d->run, VN_WEIGHTS_FROM, "model");
 	if ((st = vn_dump_recording(d, &i->r, err)))
 		return st;
 	i->original = i->r;

@@ -19,6 +19,9 @@
 
 typedef struct vn_recording vn_recording;
 
+/* A fact of the run, "model": its table of weights is that of the model that import was given. */
+#define VN_WEIGHTS_FROM "weights_from"
+
 /* Opens a checkpoint file. The caller closes *r. */
 vn_status vn_recording_open(const char *path, vn_recording **r, vn_error *err);
 /* Opens several files in parallel: all of them, or none. If several fail, the error is that of the
@@ -53,6 +56,9 @@ const char    *vn_recording_family(const vn_recording *r);
 const char    *vn_recording_config(const vn_recording *r);
 /* of the weights: "trained", "synthetic", or else "unknown" */
 const char    *vn_recording_provenance(const vn_recording *r);
+/* Was the table of weights copied from a model (VN_WEIGHTS_FROM), so that nobody measured those of
+ * the run? */
+bool           vn_recording_copied_weights(const vn_recording *r);
 /* Returns the path of the model if it exists on this machine, else NULL. r may be NULL. */
 const char    *vn_recording_model_here(const vn_recording *r);
 /* format of the weights: "gguf Q4_K, Q6_K, F32" */

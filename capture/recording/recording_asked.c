@@ -101,6 +101,12 @@ const char *vn_recording_provenance(const vn_recording *r)
 	return said && (strcmp(said, "trained") == 0 || strcmp(said, "synthetic") == 0) ? said : "unknown";
 }
 
+bool vn_recording_copied_weights(const vn_recording *r)
+{
+	const char *from = vn_facts_get(vn_recording_run(r), VN_WEIGHTS_FROM);
+	return from && strcmp(from, "model") == 0;
+}
+
 const char *vn_recording_format(const vn_recording *r)
 {
 	return text_of(r->model, "format");

@@ -55,6 +55,22 @@ static bool was_compared(const vn_checkpoint *p)
 	return p->m.n || p->status == VN_AGREED || p->status == VN_EQUAL;
 }
 
+/* Is a tensor compared that is made of the last layer? */
+static bool has_end(const vn_comparison *c)
+{
+	const vn_plan *p = c->opened.plan;
+	int            last = -1;
+	bool           end = false;
+
+	for (int i = 0; i < p->n_nodes; i++)
+		last = p->node[i].layer == p->layers - 1 ? i : last;
+	for (int i = 0; i < c->result.n_checkpoints && !end; i++) {
+		const int v = vn_plan_find(p, c->result.checkpoint[i].name);
+		end = v >= 0 && p->value[vn_plan_root(p, v)].node > last && was_compared(&c->result.checkpoint[i]);
+	}
+	return end;
+}
+
 void vn_note_part(vn_comparison *c)
 {
 	const vn_step *step;
@@ -80,8 +96,10 @@ void vn_note_part(vn_comparison *c)
 		             first, last, all,
 		             last == 0 ? ", and at position 0 rotations, masks and caches have no effect" : "");
 	if (high >= 0 && c->opened.plan && (low > 0 || high < c->opened.plan->layers - 1))
-		vn_lines_add(&c->result.notes, "layers %d-%d of %d are compared: a fault in another layer is not found", low,
-		             high, c->opened.plan->layers);
+		vn_lines_add(
+			&c->result.notes, "layers %d-%d of %d are compared: a fault in %s", low, high, c->opened.plan->layers,
+			high < c->opened.plan->layers - 1 && !has_end(c) ? "a later layer is not found"
+															 : "another layer shows only in what is made of it");
 }
 
 void vn_note_few_tokens(vn_comparison *c)

@@ -3,6 +3,7 @@
 #include "compare/explain/cache_one_slot.h"
 #include "compare/explain/cache_slots.h"
 #include "compare/explain/explain_point.h"
+#include "compare/replay/local.h"
 #include "compare/trial/score.h"
 
 #include "libref/base/grow.h"
@@ -22,11 +23,15 @@ enum { RIGHT = 3 };      /* at most this many steps without an error test a tria
  * leaves half of the error or more is not that reason. */
 #define WRONG 2.0
 
+/* Errors of two results that differ by rounding. */
+#define SAME 1e-4
+
 /* How a trial fares at a checkpoint. */
 typedef struct verdict {
 	vn_trial h;
 	int      checkpoint;
 	double   limit_fraction; /* NaN: it changes nothing there */
+	bool     changed;        /* it leaves another error than the unmodified operation */
 } verdict;
 
 /* The refuted answers of an explanation, kept apart. */
@@ -87,30 +92,40 @@ static vn_status make_there(vn_case *t, const vn_trial *h, verdict *v, vn_error 
 		there.n = 0;
 		st = vn_explain_with(t, &with, err);
 		for (int i = 0; i < there.n; i++)
-			if (vn_trial_same_place(&there.by[i], h) && !(there.by[i].limit_fraction >= v->limit_fraction))
+			if (vn_trial_same_place(&there.by[i], h) && !(there.by[i].limit_fraction >= v->limit_fraction)) {
 				v->limit_fraction = there.by[i].limit_fraction;
+				v->changed = fabs(there.by[i].residual.local / there.unmodified.residual.local - 1) > SAME;
+			}
 	}
 	t->x = here;
 	free(there.by);
 	return st;
 }
 
-static vn_status fraction_there(point_group *g, const vn_trial *h, int point, double *limit_fraction, vn_error *err)
+static vn_status verdict_there(point_group *g, const vn_trial *h, int point, verdict *v, vn_error *err)
 {
-	verdict   v = { .h = *h, .checkpoint = point, .limit_fraction = (double)NAN };
 	vn_status st;
 
+	*v = (verdict) { .h = *h, .checkpoint = point, .limit_fraction = (double)NAN };
 	for (int i = 0; i < g->n_known; i++)
 		if (g->known[i].checkpoint == point && vn_trial_same_place(&g->known[i].h, h)) {
-			*limit_fraction = g->known[i].limit_fraction;
+			*v = g->known[i];
 			return VN_OK;
 		}
 	verdict *more = vn_grown(g->known, (size_t)g->n_known, sizeof *more);
 	if (!more)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for trials");
 	g->known = more;
-	if (!(st = make_there(g->t, h, &v, err)))
-		g->known[g->n_known++] = v;
+	if (!(st = make_there(g->t, h, v, err)))
+		g->known[g->n_known++] = *v;
+	return st;
+}
+
+static vn_status fraction_there(point_group *g, const vn_trial *h, int point, double *limit_fraction, vn_error *err)
+{
+	verdict         v;
+	const vn_status st = verdict_there(g, h, point, &v, err);
+
 	*limit_fraction = v.limit_fraction;
 	return st;
 }
@@ -196,6 +211,29 @@ static bool stays_wrong(const vn_comparison *c, const vn_findings *y, const vn_f
 	       one_token(c, y->checkpoint) == one_token(c, x->checkpoint);
 }
 
+/* Of several equal answers, one that holds in calls of another number of tokens too says more. A
+ * fault of the catalogue that changes such a call, and leaves it wrong, comes after the others. */
+static vn_status ask_other_calls(point_group *g, const vn_findings *x, vn_trial *h, vn_error *err)
+{
+	const vn_comparison *c = g->t->c;
+	verdict              v;
+	vn_status            st = VN_OK;
+
+	if (x->n_alias < 2 || vn_trial_is_fitted(h))
+		return VN_OK;
+	for (int i = 0; !st && i < g->n; i++) {
+		const vn_findings *y = g->x[i];
+		if (y == x || *y->why_not || one_token(c, y->checkpoint) == one_token(c, x->checkpoint))
+			continue;
+		if (!(st = verdict_there(g, h, y->checkpoint, &v, err)) && v.changed && v.limit_fraction > BEYOND) {
+			h->speaks_against = VN_WRONG_OTHERWISE;
+			h->against_step = c->result.checkpoint[y->checkpoint].step;
+		}
+		break;
+	}
+	return st;
+}
+
 static vn_status hold_against(point_group *g, const vn_findings *x, vn_trial *h, vn_error *err)
 {
 	const vn_comparison *c = g->t->c;
@@ -225,6 +263,8 @@ static vn_status hold_against(point_group *g, const vn_findings *x, vn_trial *h,
 		h->refuted = true;
 		h->speaks_against = VN_ONE_QUERY;
 	}
+	if (!st && !h->refuted)
+		st = ask_other_calls(g, x, h, err);
 	const int n = h->refuted ? 0 : right_ones(g, x, point);
 	for (int i = 0; !st && !h->speaks_against && i < n; i++) {
 		st = fraction_there(g, h, point[i], &limit_fraction, err);
@@ -408,16 +448,39 @@ static bool has_unexplained(const point_group *g)
 	return false;
 }
 
-/* Was a window read off a step of one token? Then a range of unseen keys may explain the step as
- * well. */
-static bool is_window(const point_group *g)
+/* May the content of some slots equal the answer? It may where a window was read off one query, or
+ * the cache is the answer, or a right prompt contradicts it. */
+static bool may_be_slots(const vn_trial *h)
+{
+	char id[VN_ID];
+
+	return h->finding == VN_FINDING_WINDOW || h->finding == VN_FINDING_WINDOW_AND_SINKS ||
+	       h->speaks_against == VN_RIGHT_THERE || *vn_trial_id(h, id) == 'C';
+}
+
+static bool has_slots_beside(const point_group *g)
 {
 	for (int i = 0; i < g->n; i++)
-		if (g->x[i]->n_fit &&
-		    (g->x[i]->by[0].finding == VN_FINDING_WINDOW || g->x[i]->by[0].finding == VN_FINDING_WINDOW_AND_SINKS) &&
-		    one_token(g->t->c, g->x[i]->checkpoint))
+		if (g->x[i]->n_fit && may_be_slots(&g->x[i]->by[0]) && one_token(g->t->c, g->x[i]->checkpoint))
 			return true;
 	return false;
+}
+
+/* If a right step contradicts the answer, and another fits that none contradicts, both are shown,
+ * however much less the first leaves. */
+static void show_uncontradicted(vn_findings *x)
+{
+	int k = 0;
+
+	while (k < x->n_fit && x->by[k].speaks_against)
+		k++;
+	if (k == 0 || k == x->n_fit)
+		return;
+	x->n_alias = k < x->n_alias ? x->n_alias : k + 1;
+	x->margin = x->n > x->n_alias && !x->by[x->n_alias].refuted
+	                ? x->by[x->n_alias].limit_fraction /
+	                      fmax(x->by[k].limit_fraction, VN_EXPLAIN_LEAST / VN_LOCAL_LIMIT)
+	                : (double)INFINITY;
 }
 
 static vn_status one_point(point_group *g, vn_progress *bar, vn_error *err)
@@ -440,13 +503,15 @@ static vn_status one_point(point_group *g, vn_progress *bar, vn_error *err)
 			st = lend_trial(g, i, err);
 		else
 			st = share_answer(g, i, err);
-	if (!st && (has_unexplained(g) || is_window(g)))
+	if (!st && (has_unexplained(g) || has_slots_beside(g)))
 		st = vn_explain_cache_slots(g->t, g->x, g->n, err);
 	if (!st && has_unexplained(g))
 		st = vn_explain_one_slot(g->t, g->x, g->n, err);
 	note_other_numbers(g);
-	for (int i = 0; i < g->n; i++)
+	for (int i = 0; i < g->n; i++) {
+		show_uncontradicted(g->x[i]);
 		put_last(g, i);
+	}
 	return st;
 }
 

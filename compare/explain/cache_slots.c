@@ -248,8 +248,8 @@ static void fill_slots(const slot_range *r, int64_t n, int64_t first, int64_t S,
 		token[j] = j < first + n ? r->from + j - first : j - n;
 }
 
-/* Tries the range as a trial in the step of t->x. */
-static vn_status try_range(vn_case *t, const slot_range *of, int others, vn_error *err)
+/* Tries the range as a trial in the step of t->x. several: it was found in several steps. */
+static vn_status try_range(vn_case *t, const slot_range *of, int others, bool several, vn_error *err)
 {
 	const vn_plan *p = t->site->plan;
 	const vn_step *s = vn_case_step(t);
@@ -258,6 +258,7 @@ static vn_status try_range(vn_case *t, const slot_range *of, int others, vn_erro
 		                 : of->held < 0              ? VN_FINDING_CACHE_EMPTY
 		                                             : VN_FINDING_CACHE_OTHER_TOKENS,
 			  .node = vn_case_node(t),
+			  .lent = several,
 			  .applied = { .kind = VN_BY_CACHED, .cached = { (int)of->from, (int)of->n, (int)of->held, others } },
 	};
 	const int64_t S = s->position + s->tokens, window = p->node[h.node].c.attention.window;
@@ -309,7 +310,7 @@ static vn_status visit_each(vn_case *t, vn_findings **x, int n, const slot_visit
 		if (!vn_last_query_find(t, &q))
 			return VN_OK;
 		if (v->best)
-			st = try_range(t, v->best, v->others, err);
+			st = try_range(t, v->best, v->others, n > 1, err);
 		else if (!(st = vn_last_query_read(t, &q, err)))
 			st = weigh_ranges(&q, x[i], v->r, v->n, err);
 		vn_last_query_close(&q);

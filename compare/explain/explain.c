@@ -50,6 +50,7 @@ static bool of_one_alone(const vn_comparison *c, const vn_findings *x, const vn_
 /* What decides the order of answers. */
 typedef struct answer_rank {
 	bool named; /* not an arrangement, nor contradicted by another checkpoint */
+	bool beside, against;
 	int  explained, places;
 } answer_rank;
 
@@ -58,13 +59,21 @@ static answer_rank rank_of(const vn_comparison *c, const vn_all_findings *all, c
 	char id[VN_ID];
 
 	return (answer_rank) { .named = *vn_trial_id(h, id) && !of_one_alone(c, x, h),
+		                   .beside = h->beside,
+		                   .against = h->speaks_against != VN_NOTHING_AGAINST,
 		                   .explained = count_explained(all, h),
 		                   .places = count_places(&c->opened, h) };
 }
 
-/* Named answers come first; then answers that explain more; then answers that fit fewer places. */
+/* Answers that no step contradicts come first; then faults of the catalogue, before what was fitted
+ * beside them; then named answers; then answers that explain more; then answers that fit fewer
+ * places. */
 static bool comes_before(answer_rank a, answer_rank b)
 {
+	if (a.against != b.against)
+		return b.against;
+	if (a.beside != b.beside)
+		return b.beside;
 	if (a.named != b.named)
 		return a.named;
 	if (a.explained != b.explained)
@@ -129,6 +138,7 @@ static vn_status explain_origin(vn_case *t, vn_all_findings *all, int point, vn_
 	st = vn_explain_point(t, like >= 0 ? &all->of[like] : NULL, err);
 	if (!st && like >= 0 && !x->n_fit) {
 		x->same_answer_as = -1;
+		x->lent = false;
 		x->n = x->n_tried = x->n_fit = x->n_alias = 0;
 		x->fitted = false;
 		st = vn_explain_point(t, NULL, err);

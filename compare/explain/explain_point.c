@@ -16,6 +16,7 @@
 #include "compare/trial/trial_apply.h"
 #include "compare/trial/score.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -105,6 +106,65 @@ static vn_status try_fits_after_answer(vn_case *t, vn_error *err)
 	return VN_OK;
 }
 
+/* ---- equal answers of another mechanism ------------------------------------------------------ */
+
+/* A cheap operation and those between it and recorded tensors: more make a search long. */
+enum { BESIDE_SPAN = 4 };
+
+/* What may equal a fault of the catalogue. */
+static vn_status (*const beside[])(vn_case *t, vn_error *err) = {
+	vn_estimate_seen_keys, vn_estimate, vn_estimate_keys, vn_estimate_new_slots, vn_estimate_rotate,
+};
+
+/* Is h one of these mistakes with another number or at another place, or two mistakes at once? */
+static bool is_listed(const vn_trial *by, int n, const vn_trial *h)
+{
+	bool listed = h->paired || (h->finding != VN_FINDING_FAULT && h->fault[0]);
+
+	for (int i = 0; i < n && !listed; i++)
+		listed = vn_trial_same_mechanism(&by[i], h);
+	return listed;
+}
+
+/* Adds what fits as well as the catalogue's answers and is another mechanism: in this data, neither
+ * may hide the other. */
+static vn_status try_fits_beside(vn_case *t, vn_error *err)
+{
+	vn_findings  *x = t->x;
+	const bool    fitted = x->fitted;
+	const double  best = x->by[0].limit_fraction;
+	kept_findings listed;
+	vn_trial      found[VN_EXPLAIN_KEPT];
+	int           n = 0;
+	vn_status     st = VN_OK;
+
+	if (t->brief || t->part || t->site->n_span > BESIDE_SPAN || x->by[0].finding != VN_FINDING_FAULT)
+		return VN_OK;
+	remember_best(x, &listed);
+	const int aliases = x->n_alias;
+	for (size_t i = 0; !st && i < sizeof beside / sizeof *beside; i++) {
+		x->n = 0;
+		x->fitted = true;
+		if ((st = beside[i](t, err)))
+			break;
+		vn_case_conclude(t);
+		for (int k = 0; k < x->n_fit && n < VN_EXPLAIN_KEPT; k++)
+			if (!is_listed(listed.by, aliases, &x->by[k]) && !is_listed(found, n, &x->by[k]))
+				found[n++] = x->by[k];
+	}
+	restore_best(t, &listed);
+	x->fitted = fitted;
+	for (int i = 0; !st && i < n; i++) {
+		found[i].beside = true;
+		if (vn_case_as_small(&found[i], &x->by[0])) {
+			found[i].limit_fraction = fmax(found[i].limit_fraction, best);
+			vn_case_keep(x, &found[i]);
+		}
+	}
+	vn_case_conclude(t);
+	return st;
+}
+
 static vn_status try_catalogue(vn_case *t, vn_error *err)
 {
 	vn_status st = vn_catalogue(t, NULL, err);
@@ -112,7 +172,9 @@ static vn_status try_catalogue(vn_case *t, vn_error *err)
 	if (st)
 		return st;
 	vn_case_conclude(t);
-	return !t->x->n_fit || (st = try_fits_after_answer(t, err)) ? st : vn_catalogue_alike(t, err);
+	if (!t->x->n_fit || (st = try_fits_after_answer(t, err)) || (st = vn_catalogue_alike(t, err)))
+		return st;
+	return try_fits_beside(t, err);
 }
 
 /* Tries the numbers of another token and of another step. Neither answer may hide the other, so
@@ -148,6 +210,7 @@ static vn_status try_like(vn_case *t, vn_error *err)
 	vn_head_part       part;
 
 	t->x->fitted = like->fitted;
+	t->x->lent = true;
 	t->part = vn_head_part_of(t, best, &part) ? &part : NULL;
 	for (int i = 0; !st && i < like->n_alias; i++) {
 		vn_trial h = like->by[i];
@@ -278,6 +341,7 @@ vn_status vn_explain_with(vn_case *t, const vn_trial *h, vn_error *err)
 
 	with.speaks_against = VN_NOTHING_AGAINST;
 	with.refuted = false;
+	with.lent = true;
 	if (!st && !*x->why_not) {
 		t->part = vn_head_part_of(t, h, &part) ? &part : NULL;
 		x->fitted = vn_trial_is_fitted(h);

@@ -204,6 +204,18 @@ static void say_split(vn_profile *p, const vn_axis_profile *a, const ranked *r, 
 		             p->noise > 0 ? "within their floor" : "exact", way);
 }
 
+/* From the smallest error to the largest, of the indices that have more than rounding. */
+static void say_trend(vn_profile *p, const vn_axis_profile *a, const ranked *r, const bool *hit)
+{
+	int64_t first = 0;
+
+	while (first < a->n - 1 && !(r[first].e > 0))
+		first++;
+	if (r[first].e > 0 && first < a->n - 1)
+		vn_lines_add(&p->words, "the error %s the %s: from %.2g to %.2g relative to the reference",
+		             describe_trend(a, hit), a->name, sqrt(r[first].e), sqrt(r[a->n - 1].e));
+}
+
 static void say_axis(vn_profile *p, const vn_axis_profile *a, ranked *r, bool *hit)
 {
 	if (a->n < 2)
@@ -219,8 +231,7 @@ static void say_axis(vn_profile *p, const vn_axis_profile *a, ranked *r, bool *h
 	for (int64_t i = 0; i < a->n; i++)
 		hit[i] = true;
 	if ((strcmp(a->name, "token") == 0 || strcmp(a->name, "key") == 0) && *describe_trend(a, hit))
-		vn_lines_add(&p->words, "the error %s the %s: from %.2g to %.2g relative to the reference",
-		             describe_trend(a, hit), a->name, sqrt(r[0].e), sqrt(r[a->n - 1].e));
+		say_trend(p, a, r, hit);
 }
 
 vn_status vn_profile_say(vn_profile *p, vn_error *err)

@@ -97,14 +97,18 @@ static bool round_number(const vn_case *t, double by, vn_trial *h)
 	return true;
 }
 
-/* Everything times `times`, plus `plus`. */
+/* Everything times `times`, plus `plus`. The errors of other correct implementations, which are
+ * absolute in the largest element alone, are multiplied too. */
 static vn_status judge_line(vn_rearranged *r, double times, double plus, vn_trial *h, vn_error *err)
 {
+	vn_replayed allowed = r->t->reference_variants;
+
 	for (int64_t i = 0; i < r->n; i++) {
 		r->a[i] = times * r->own[i] + plus;
 		r->b[i] = times * r->fine[i] + plus;
 	}
-	return vn_rearranged_judge(r, NULL, h, err);
+	allowed.floor_max *= fabs(times);
+	return vn_rearranged_judge(r, plus == 0 ? &allowed : NULL, h, err);
 }
 
 static vn_status try_factor(vn_rearranged *r, vn_error *err)

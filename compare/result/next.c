@@ -2,6 +2,7 @@
 #include "compare/result/next.h"
 
 #include "compare/comparison/checkpoint.h"
+#include "compare/result/injections.h"
 #include "compare/trial/findings.h"
 #include "compare/floor/precision.h"
 #include "compare/text/runs.h"
@@ -65,66 +66,70 @@ static void add_show(const vn_comparison *c, int point, vn_lines *lines)
 	vn_runs_add(lines, (const char *[]) { "show", vn_recording_path(c->opened.cand), name }, 3);
 }
 
-typedef char injection[VN_NAME_MAX + 64];
-enum { MOST_INJECTIONS = 8 };
+/* The files of a comparison with another file as one side. */
+typedef struct with_files {
+	const char *ref, *cand;
+	bool        without_basis; /* neither --model nor --floor */
+} with_files;
 
-/* Writes the catalogue's mistake that explains x as --inject takes it: "R1@layer1.q_rope". Returns
- * false if it cannot be made there. */
-static bool injection_of(const vn_comparison *c, const vn_findings *x, injection what)
+/* Adds "vernier compare REF CAND ..." with the options of this comparison. */
+static void add_with(const vn_comparison *c, with_files f, vn_lines *lines)
 {
-	const vn_trial *h = &x->by[0];
+	char        line[VN_SHELL_LINE] = "vernier compare", both[VN_SHELL_LINE], words[VN_ALLOW_WORDS];
+	const char *again = c->request.again ? c->request.again : "";
 
-	if (x->fitted || x->n_fit < 1 || vn_trial_row(h) < 0 || c->result.checkpoint[x->checkpoint].step)
-		return false;
-	const vn_plan *p = vn_model_plan(c->opened.model);
-	const char    *name = c->result.checkpoint[x->checkpoint].name;
-	const int      v = vn_plan_find(p, name);
-	if (!h->recorder_fault && v >= 0 && p->value[vn_plan_root(p, v)].node != h->node)
-		name = p->value[p->node[h->node].out[0]].name; /* the mistake is made before the checkpoint */
-	snprintf(what, sizeof(injection), "%s@%s", h->id, name);
-	return true;
+	vn_shell_begin(both);
+	vn_shell_add(both, sizeof both, vn_recording_path(c->opened.ref));
+	vn_shell_add(both, sizeof both, vn_recording_path(c->opened.cand));
+	vn_shell_end(both);
+	vn_shell_add(line, sizeof line, f.ref);
+	vn_shell_add(line, sizeof line, f.cand);
+	if (*both && strncmp(again, both, strlen(both)) == 0 && strlen(line) + strlen(again) < sizeof line)
+		strcat(line, again + strlen(both));
+	vn_allow_list(c->request.options->allow, words);
+	if (*words)
+		vn_shell_option(line, "--allow", words);
+	if (!f.without_basis)
+		add_basis(c, NULL, line);
+	if (*line)
+		vn_lines_add(lines, "%s", line);
 }
 
-/* Writes the mistake of explanation `first` at every origin that it explains or, if these are too
- * many, at the first. A mistake made once can explain two origins. */
-static int injections_of(const vn_comparison *c, int first, injection what[MOST_INJECTIONS])
+/* Were calls of several tokens joined to one step, as when a prompt was run in chunks? */
+static bool has_joined_calls(const vn_recording *r)
 {
-	const vn_findings *of = c->result.why->of;
-	int                n = 0;
+	const vn_step *step, *call;
 
-	for (int i = first; i < c->result.why->n; i++) {
-		injection one;
-		bool      unseen = injection_of(c, &of[i], one) && vn_trial_same(&of[first].by[0], &of[i].by[0]);
-		for (int k = first; unseen && k < i; k++)
-			unseen = of[k].n_fit < 1 || of[i].by[0].recorder_fault || of[k].by[0].node != of[i].by[0].node ||
-			         !vn_trial_same(&of[first].by[0], &of[k].by[0]);
-		if (!unseen)
-			continue;
-		if (n == MOST_INJECTIONS)
-			return 1;
-		memcpy(what[n++], one, sizeof one);
-	}
-	return n;
+	return vn_recording_calls(r, &call) != vn_recording_steps(r, &step);
 }
 
-/* Adds a command that makes the catalogue's mistake on purpose, for a recording to compare
- * the candidate with. */
-static void add_repetition(const vn_comparison *c, int first, vn_lines *lines)
+/* Adds a command that makes all mistakes of the catalogue that were named on purpose, and one that
+ * compares the candidate with that run: if they are all, it is within limits. No model is given
+ * there, since the run is not what the model computes. */
+static void add_repetition(const vn_comparison *c, vn_lines *lines)
 {
-	injection what[MOST_INJECTIONS];
-	char      to[VN_SHELL_FILE] = "mistake.h5";
+	vn_injection what[VN_INJECTIONS_MOST];
+	char         to[VN_SHELL_FILE] = "mistake.h5";
+	const char  *own = vn_recording_path(c->opened.ref), *cand = vn_recording_path(c->opened.cand);
+	vn_error     ignored = { "" };
+	int          n = 0, made = 0;
 
-	if (!injection_of(c, &c->result.why->of[first], what[0]) || vn_recording_ranks(c->opened.ref))
+	if (vn_recording_ranks(c->opened.ref) || vn_injections_of(c, what, &made, &ignored) || made < 1)
 		return;
 	vn_shell_new_file(to, sizeof to);
-	const char *own = vn_recording_path(c->opened.ref), *forced = vn_recording_decoded(c->opened.ref) ? own : NULL;
-	const char *word[9 + 2 * MOST_INJECTIONS] = { "capture", "ref", model_of(c), "--ids-from", own };
-	int         n = 5;
-	if (forced) {
-		word[n++] = "--force-ids-from";
-		word[n++] = forced;
+	const char *word[8 + 2 * VN_INJECTIONS_MOST] = { "capture", "ref", model_of(c) };
+	n = 3;
+	if (has_joined_calls(c->opened.cand) && cand && !c->result.cand_map) {
+		word[n++] = "--like";
+		word[n++] = cand;
+	} else {
+		word[n++] = "--ids-from";
+		word[n++] = own;
+		if (vn_recording_decoded(c->opened.ref)) {
+			word[n++] = "--force-ids-from";
+			word[n++] = own;
+		}
 	}
-	const int made = injections_of(c, first, what);
 	for (int i = 0; i < made; i++) {
 		word[n++] = "--inject";
 		word[n++] = what[i];
@@ -132,6 +137,8 @@ static void add_repetition(const vn_comparison *c, int first, vn_lines *lines)
 	word[n++] = "-o";
 	word[n++] = to;
 	vn_runs_add(lines, word, n);
+	if (cand)
+		add_with(c, (with_files) { to, cand, .without_basis = true }, lines);
 }
 
 static void add_swapped(const vn_comparison *c, vn_lines *lines)
@@ -149,8 +156,9 @@ static void after_explain(const vn_comparison *c, vn_lines *lines)
 	bool fits = false;
 
 	for (int i = 0; i < c->result.why->n && !fits; i++)
-		if ((fits = c->result.why->of[i].n_fit > 0))
-			add_repetition(c, i, lines);
+		fits = c->result.why->of[i].n_fit > 0;
+	if (fits)
+		add_repetition(c, lines);
 	if (c->result.n_origins)
 		add_show(c, c->result.origins[0], lines);
 	if (!fits && c->opened.model && c->result.n_invalid_floors && !c->result.swapped)
@@ -222,28 +230,6 @@ static bool made_by(const vn_recording *r, const char *engine)
 	return is && strcmp(is, engine) == 0;
 }
 
-/* Adds "vernier compare REF CAND ...", the comparison with another file as one side. */
-static void add_with(const vn_comparison *c, const char *ref, const char *cand, vn_lines *lines)
-{
-	char        line[VN_SHELL_LINE] = "vernier compare", both[VN_SHELL_LINE], words[VN_ALLOW_WORDS];
-	const char *again = c->request.again ? c->request.again : "";
-
-	vn_shell_begin(both);
-	vn_shell_add(both, sizeof both, vn_recording_path(c->opened.ref));
-	vn_shell_add(both, sizeof both, vn_recording_path(c->opened.cand));
-	vn_shell_end(both);
-	vn_shell_add(line, sizeof line, ref);
-	vn_shell_add(line, sizeof line, cand);
-	if (*both && strncmp(again, both, strlen(both)) == 0 && strlen(line) + strlen(again) < sizeof line)
-		strcat(line, again + strlen(both));
-	vn_allow_list(c->request.options->allow, words);
-	if (*words)
-		vn_shell_option(line, "--allow", words);
-	add_basis(c, NULL, line);
-	if (*line)
-		vn_lines_add(lines, "%s", line);
-}
-
 /* Records one side again with the tokens of the other, and compares. The side must be vernier's
  * own: the reference if possible. */
 static void add_same_tokens(const vn_comparison *c, vn_lines *lines)
@@ -263,7 +249,7 @@ static void add_same_tokens(const vn_comparison *c, vn_lines *lines)
 	            (const char *[]) { "capture", engine, model_of(c), "--precision", precision, "--ids-from", other,
 	                               forced ? "--force-ids-from" : NULL, forced, "-o", to },
 	            11);
-	add_with(c, ref ? to : other, ref ? other : to, lines);
+	add_with(c, (with_files) { ref ? to : other, ref ? other : to, false }, lines);
 }
 
 void vn_next_after_refusal(const vn_comparison *c, vn_lines *lines)

@@ -94,6 +94,9 @@ static vn_status try_made(vn_case *t, const made_fault *m, const vn_some_rows *s
 	vn_status      st = vn_faulty_create(plan, t->site->weights, &f, err);
 
 	h.other = n > 1 ? node[1] : 0;
+	for (int i = 0; i < n; i++)
+		if (node[i] < VN_TRIAL_NODES)
+			h.at[node[i] / 64] |= UINT64_C(1) << (node[i] % 64);
 	if (st)
 		return st;
 	vn_faulty_make_some(f, some);

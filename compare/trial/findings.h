@@ -11,6 +11,9 @@
 /* Residuals below this many floors count as equal: reproducing the bits is no better than agreeing
  * up to rounding. */
 #define VN_EXPLAIN_LEAST 0.25
+/* The same for numbers that are computed from the slots of a cache in double, so that no bits
+ * agree. */
+#define VN_EXPLAIN_LEAST_SLOTS 1.0
 
 typedef struct vn_findings {
 	int       checkpoint; /* its index in vn_result */
@@ -22,6 +25,8 @@ typedef struct vn_findings {
 	/* residual of the first trial that is not an alias / residual of the best; INFINITY: all
 	 * are aliases */
 	double    margin;
+	/* the answers of the same point in another layer are tried: there, a wrong one would not fit */
+	bool      lent;
 	bool      fitted;                /* no fault of the catalogue explains it without fitting */
 	vn_trial  unmodified;            /* its residual is that of the unmodified operation */
 	char      separating_input[240]; /* the input that would separate the aliases; "" */

@@ -18,15 +18,37 @@ static double residual_shown(const vn_trial *h)
 	return left > VN_EXPLAIN_LEAST ? left : VN_EXPLAIN_LEAST;
 }
 
+/* Are its numbers computed from the slots of a cache, in place of a plan? */
+static bool is_of_slots(const vn_trial *h)
+{
+	switch (h->applied.kind) {
+	case VN_BY_SLOTS:
+	case VN_BY_BLOCKS:
+	case VN_BY_CACHED:
+	case VN_BY_ONE_CACHED: return true;
+	default: return false;
+	}
+}
+
+/* The largest limit_fraction of a trial that explains an error of `was`. chosen: it is one of many
+ * that were tried. */
+static double most_left(double was, bool chosen)
+{
+	const double most = was / (chosen ? 16 : 4);
+	return most < 1 ? most : 1;
+}
+
 double vn_findings_limit(const vn_findings *x)
 {
-	const double was = x->unmodified.limit_fraction, most = was / (x->fitted || was < 4 ? 16 : 4);
-	return most < 1 ? most : 1;
+	const double was = x->unmodified.limit_fraction;
+	return most_left(was, !x->lent && (x->fitted || was < 4));
 }
 
 bool vn_case_fits(const vn_case *t, const vn_trial *h)
 {
-	return h->limit_fraction <= vn_findings_limit(t->x) &&
+	const double most = h->lent ? most_left(t->x->unmodified.limit_fraction, false) : vn_findings_limit(t->x);
+
+	return h->limit_fraction <= most &&
 	       !(h->residual.local > t->x->unmodified.residual.local / 2); /* a wide floor proves no layout */
 }
 
@@ -416,6 +438,12 @@ static int count_fitting(const vn_case *t)
 	return n;
 }
 
+bool vn_case_as_small(const vn_trial *h, const vn_trial *best)
+{
+	return residual_shown(h) < VN_EXPLAIN_APART * residual_shown(best) ||
+	       (is_of_slots(h) && vn_trial_residual(h) <= VN_EXPLAIN_LEAST_SLOTS);
+}
+
 void vn_case_conclude(vn_case *t)
 {
 	vn_findings *x = t->x;
@@ -425,7 +453,7 @@ void vn_case_conclude(vn_case *t)
 	x->n_fit = count_fitting(t);
 	x->n_alias = 0;
 	x->margin = (double)INFINITY;
-	while (x->n_alias < x->n_fit && residual_shown(&x->by[x->n_alias]) < VN_EXPLAIN_APART * best)
+	while (x->n_alias < x->n_fit && vn_case_as_small(&x->by[x->n_alias], &x->by[0]))
 		x->n_alias++;
 	if (x->n > x->n_alias && !x->by[x->n_alias].refuted)
 		x->margin = residual_shown(&x->by[x->n_alias]) / best;

@@ -42,6 +42,8 @@ double vn_findings_limit(const vn_findings *x);
 bool   vn_case_fits(const vn_case *t, const vn_trial *h);
 /* Does any trial that was tried explain it? */
 bool   vn_case_answered(const vn_case *t);
+/* Does h leave so little that it cannot be told from `best`? */
+bool   vn_case_as_small(const vn_trial *h, const vn_trial *best);
 /* Decides which of t->x->by explain the checkpoint, and which are aliases. */
 void   vn_case_conclude(vn_case *t);
 

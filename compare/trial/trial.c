@@ -70,6 +70,11 @@ int vn_trial_row(const vn_trial *h)
 	return vn_mistake_fault(vn_trial_mistake(h));
 }
 
+bool vn_trial_made_at(const vn_trial *h, int node)
+{
+	return h->places ? node < VN_TRIAL_NODES && (h->at[node / 64] >> (node % 64) & 1) : node == h->node;
+}
+
 bool vn_trial_is_fitted(const vn_trial *h)
 {
 	switch (h->applied.kind) {
@@ -195,6 +200,18 @@ bool vn_trial_same_mistake(const vn_trial *a, const vn_trial *b)
 		return false;
 	vn_trial_id(a, id);
 	return *id && strcmp(id, vn_trial_id(b, other)) == 0;
+}
+
+bool vn_trial_same_mechanism(const vn_trial *a, const vn_trial *b)
+{
+	char id[VN_ID], other[VN_ID];
+
+	vn_trial_id(a, id);
+	vn_trial_id(b, other);
+	if (!*id || !*other)
+		return a->finding == b->finding;
+	const size_t n = strcspn(id, "."); /* a variant follows the dot: "R2.1e4" */
+	return n == strcspn(other, ".") && strncmp(id, other, n) == 0;
 }
 
 bool vn_trial_same_place(const vn_trial *a, const vn_trial *b)

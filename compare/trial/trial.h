@@ -14,6 +14,7 @@
 #include "libref/plan/fault.h"
 
 enum { VN_CONSTANTS_MOST = 13, VN_BLOCKS_MOST = 64, VN_HEADS_MOST = 256, VN_LIST_MOST = 256, VN_ID = 32 };
+enum { VN_TRIAL_NODES = 4096 }; /* of a larger plan, the last operations are left out of vn_trial.at */
 
 /* What is wrong. VN_FINDING_FAULT: one mistake of the catalogue, or two. A new finding needs a row
  * in findings.def and an estimator. */
@@ -231,8 +232,9 @@ typedef struct vn_trial {
 	int           node; /* in the model's plan: where the mistake is made */
 	/* places: number of operations at which it is made (0: one); other: one of them besides node */
 	int           places, other;
-	int           heads;               /* made in some of `heads` heads; 0: in all */
-	bool          part[VN_HEADS_MOST]; /* those heads */
+	uint64_t      at[VN_TRIAL_NODES / 64]; /* a bit for each of these operations, with `places` */
+	int           heads;                   /* made in some of `heads` heads; 0: in all */
+	bool          part[VN_HEADS_MOST];     /* those heads */
 	/* range of integers that fit as well as its own number; 0, 0: no others */
 	int64_t       first, last;
 	int64_t       first_also, last_also; /* same for a second number */
@@ -245,6 +247,8 @@ typedef struct vn_trial {
 	vn_refutation speaks_against;
 	int           against_step;
 	bool          refuted; /* it is no answer, and comes last */
+	bool          lent;    /* found in another step or layer, where a wrong one would not fit */
+	bool          beside;  /* another mechanism with the numbers of a fault of the catalogue, which comes first */
 
 	/* Text for a person, written last (sentences.h). */
 	/* in the catalogue: "R2.1e4"; of two faults: "R1+R2.1e4"; of a fitted one without variant; "":
@@ -263,6 +267,8 @@ vn_mistake  vn_trial_mistake(const vn_trial *h);
 const char *vn_trial_id(const vn_trial *h, char id[VN_ID]);
 /* Returns the row of the catalogue with exactly that id, or -1. */
 int         vn_trial_row(const vn_trial *h);
+/* Is it made at this operation? */
+bool        vn_trial_made_at(const vn_trial *h, int node);
 /* Can it be reproduced in another step or layer by its change alone? */
 bool        vn_trial_is_fitted(const vn_trial *h);
 /* Do both have the same finding and numbers, wherever they are made? Numbers are compared in as
@@ -271,6 +277,9 @@ bool        vn_trial_same(const vn_trial *a, const vn_trial *b);
 /* Have they the same id at the same operation? One may be a fault of the catalogue and the other a
  * fitted number. */
 bool        vn_trial_same_mistake(const vn_trial *a, const vn_trial *b);
+/* Are both one mistake of the same operation, in whatever form and with whatever number: RoPE with
+ * one theta and with another? Those without an id are, if their findings are the same. */
+bool        vn_trial_same_mechanism(const vn_trial *a, const vn_trial *b);
 /* Same, and are they also made at the same places? */
 bool        vn_trial_same_place(const vn_trial *a, const vn_trial *b);
 

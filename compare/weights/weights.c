@@ -125,6 +125,7 @@ vn_status vn_weights_compare(const vn_weight_side *ref, const vn_weight_side *ca
 	}
 	w->n[0] = ref->n;
 	w->n[1] = cand->n;
+	w->copied = ref->copied || cand->copied;
 	vn_team_each(threads, ref->n + cand->n, look_at_row, &(looked) { ref, cand, w->found, f });
 	for (int i = 0; i < ref->n + cand->n; i++) {
 		w->rounded += f[i] == VN_WEIGHT_ROUNDED || f[i] == VN_WEIGHT_ALIKE;
@@ -215,6 +216,8 @@ char *vn_weights_summary(const vn_weights *w, char text[VN_WEIGHT_WORDS])
 
 	if (w->n_found)
 		snprintf(text, VN_WEIGHT_WORDS, "%d of %d differ", w->n_found, both + w->n_found);
+	else if (w->copied)
+		snprintf(text, VN_WEIGHT_WORDS, "%d, copied from a model by import: nobody measured those of the run", both);
 	else if (w->alike)
 		snprintf(
 			text, VN_WEIGHT_WORDS,

@@ -32,6 +32,7 @@ typedef struct vn_weights {
 	int                   n[2];          /* number of weights on each side */
 	int                   same, rounded; /* equal bits; equal up to rounding to another format */
 	int                   alike;         /* those of them that were judged by statistics, without the numbers */
+	bool                  copied;        /* a table is that of a model, not of the run: nobody measured them */
 	vn_weight_difference *found;         /* grouped by line */
 	int                   n_found;
 	int                   extra; /* how many of them only the candidate has */

@@ -19,6 +19,7 @@ typedef struct vn_weight_side {
 	const vn_family     *family;  /* for the names; NULL: not known */
 	/* from a GGUF file; the changes of llama.cpp's converter are undone (specs/models.md, 4.6) */
 	bool                 gguf;
+	bool                 copied; /* the table of a model, not measured on the run */
 } vn_weight_side;
 
 /* The evidence of a finding. */

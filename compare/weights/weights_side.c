@@ -102,6 +102,7 @@ vn_plan *vn_weight_side_of(const vn_recording *r, vn_weight_side *side)
 
 	*side = (vn_weight_side) { .plan = vn_recording_plan(r),
 		                       .family = vn_family_named(vn_recording_family(r)),
+		                       .copied = vn_recording_copied_weights(r),
 		                       .gguf = format && strncmp(format, "gguf", 4) == 0 };
 	side->n = vn_recording_weights(r, &side->row);
 	if (!side->plan && config && side->n > 0)

@@ -1,0 +1,165 @@
+/* injections.c: see injections.h. */
+#include "compare/result/injections.h"
+
+#include "compare/trial/findings.h"
+#include "libref/plan/fault.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Which mistake is made at each operation. */
+typedef struct made_mistakes {
+	const vn_comparison *c;
+	const vn_plan       *p;
+	int                 *fault; /* (nodes): 1 + the fault; 0: none */
+	const char         **name;  /* (nodes): the checkpoint by which the operation is named */
+	bool                *done;  /* (nodes) */
+	vn_injection        *what;
+	int                  n;
+	bool                 full;
+} made_mistakes;
+
+static const char *name_of(const made_mistakes *m, int node)
+{
+	return m->name[node] ? m->name[node] : m->p->value[m->p->node[node].out[0]].name;
+}
+
+static void add_pattern(made_mistakes *m, int fault, const char *glob)
+{
+	if (m->n == VN_INJECTIONS_MOST)
+		m->full = true;
+	else
+		snprintf(m->what[m->n++], sizeof *m->what, "%s@%s", vn_fault_id(fault), glob);
+}
+
+/* Can it be made on purpose, and would every step still be as it was found? */
+static bool can_be_made(const vn_findings *x)
+{
+	const vn_trial *h = &x->by[0];
+
+	return x->n_fit > 0 && h->finding == VN_FINDING_FAULT && !h->fault[1] && !h->heads && !h->speaks_against;
+}
+
+/* What is recorded wrongly is named by its checkpoint, because an operation may have several. */
+static void add_recorder_fault(made_mistakes *m, const vn_findings *x)
+{
+	const char *name = m->c->result.checkpoint[x->checkpoint].name;
+	const int   fault = x->by[0].fault[0] - 1;
+	char        same[sizeof(vn_injection)];
+
+	snprintf(same, sizeof same, "%s@%s", vn_fault_id(fault), name);
+	for (int i = 0; i < m->n; i++)
+		if (strcmp(m->what[i], same) == 0)
+			return;
+	add_pattern(m, fault, name);
+}
+
+static void mark_places(made_mistakes *m, const vn_findings *x)
+{
+	const vn_trial *h = &x->by[0];
+	const char     *name = m->c->result.checkpoint[x->checkpoint].name;
+	const int       v = vn_plan_find(m->p, name), own = v < 0 ? -1 : m->p->value[vn_plan_root(m->p, v)].node;
+
+	for (int i = 0; i < m->p->n_nodes; i++) {
+		if (!vn_trial_made_at(h, i) || m->fault[i])
+			continue;
+		m->fault[i] = h->fault[0];
+		m->name[i] = i == own ? name : NULL;
+	}
+}
+
+/* Selects the operations that a pattern would take with this one. */
+typedef bool (*is_alike)(const made_mistakes *m, int node, int other);
+
+static bool any_other(const made_mistakes *m, int node, int other)
+{
+	(void)m, (void)node, (void)other;
+	return true;
+}
+
+static bool at_same_point(const made_mistakes *m, int node, int other)
+{
+	const char *a = m->p->value[m->p->node[node].out[0]].name, *b = m->p->value[m->p->node[other].out[0]].name;
+
+	return m->p->node[node].layer >= 0 && m->p->node[other].layer >= 0 &&
+	       strcmp(vn_name_in_layer(a), vn_name_in_layer(b)) == 0;
+}
+
+static bool in_same_layer(const made_mistakes *m, int node, int other)
+{
+	return m->p->node[node].layer >= 0 && m->p->node[node].layer == m->p->node[other].layer;
+}
+
+/* Is the mistake made at all operations alike that can have it, and at several? An operation with
+ * another mistake may then have this one as well, since one is made after the other. */
+static bool has_all(const made_mistakes *m, int node, is_alike alike)
+{
+	int n = 0;
+
+	for (int i = 0; i < m->p->n_nodes; i++) {
+		if (!alike(m, node, i) || (!m->fault[i] && vn_fault_why_not(m->fault[node] - 1, m->p, i)))
+			continue;
+		if (m->fault[i] != m->fault[node] || m->done[i])
+			return false;
+		n++;
+	}
+	return n > 1;
+}
+
+static void tick_off(made_mistakes *m, int node, is_alike alike)
+{
+	for (int i = 0; i < m->p->n_nodes; i++)
+		m->done[i] = m->done[i] || (m->fault[i] == m->fault[node] && alike(m, node, i));
+}
+
+static void add_patterns_of(made_mistakes *m, int node)
+{
+	char glob[VN_NAME_MAX + 16] = "*";
+
+	if (has_all(m, node, any_other))
+		tick_off(m, node, any_other);
+	else if (has_all(m, node, in_same_layer)) {
+		tick_off(m, node, in_same_layer);
+		snprintf(glob, sizeof glob, "layer%d", m->p->node[node].layer);
+	} else if (has_all(m, node, at_same_point)) {
+		tick_off(m, node, at_same_point);
+		snprintf(glob, sizeof glob, "layer*.%s", vn_name_in_layer(name_of(m, node)));
+	} else {
+		m->done[node] = true;
+		snprintf(glob, sizeof glob, "%s", name_of(m, node));
+	}
+	add_pattern(m, m->fault[node] - 1, glob);
+}
+
+vn_status vn_injections_of(const vn_comparison *c, vn_injection what[VN_INJECTIONS_MOST], int *n, vn_error *err)
+{
+	const vn_plan         *p = vn_model_plan(c->opened.model);
+	const size_t           nodes = (size_t)p->n_nodes + 1;
+	const vn_all_findings *why = c->result.why;
+	made_mistakes          m = { .c = c,
+		                         .p = p,
+		                         .what = what,
+		                         .fault = calloc(nodes, sizeof *m.fault),
+		                         .name = calloc(nodes, sizeof *m.name),
+		                         .done = calloc(nodes, sizeof *m.done) };
+	const bool             room = m.fault && m.name && m.done;
+	vn_status              st = room ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d nodes", p->n_nodes);
+
+	for (int i = 0; !st && i < why->n; i++) {
+		if (!can_be_made(&why->of[i]))
+			continue;
+		if (why->of[i].by[0].recorder_fault)
+			add_recorder_fault(&m, &why->of[i]);
+		else
+			mark_places(&m, &why->of[i]);
+	}
+	for (int i = 0; !st && i < p->n_nodes; i++)
+		if (m.fault[i] && !m.done[i])
+			add_patterns_of(&m, i);
+	free(m.fault);
+	free(m.name);
+	free(m.done);
+	*n = m.full ? -1 : m.n;
+	return st;
+}

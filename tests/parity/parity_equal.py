@@ -1,0 +1,208 @@
+#!/usr/bin/env python3
+"""parity_equal.py VERNIER: answers that the numbers cannot tell apart stand beside each other, and the commands that
+`explain` proposes lead on.
+
+Mistakes made in transformers' modules, of which the right answer, and every other that gives the same numbers, must
+stand among the answers of an origin; a name that the other calls contradict must not be the first. `next`: the
+commands are run as they are printed, and the run that makes all mistakes that were named is within limits of the
+candidate.
+"""
+import importlib
+import json
+import os
+import shlex
+import sys
+import tempfile
+
+from needs_transformers import torch, transformers
+
+import random_model
+from record_help import BF16, F16, F32, Bench, model_of, prompt, record
+
+IDS = prompt("text")
+EMPTY = "calls after the first begin with an empty state"
+
+
+def calls(model, cuts):
+    cache, at = None, 0
+    with torch.no_grad():
+        for n in cuts:
+            cache = model(torch.tensor([IDS[at : at + n]]), past_key_values=cache, use_cache=True).past_key_values
+            at += n
+
+
+def source(model):
+    return importlib.import_module(type(model).__module__)
+
+
+def directory(bench, family):
+    """The trained model, or one of random weights, whose attention is sharper."""
+    if not family.startswith("random "):
+        return model_of(family)
+    path = bench.at(family.replace(" ", "-"))
+    if not os.path.exists(path):
+        random_model.main([family.split()[1], "-o", path, "--hidden", "128", "--heads", "8", "--kv-heads", "2", "--ffn",
+                           "256", "--layers", "3", "--untied", "--theta", "500000", "--seed", "3"])
+        model = load(path, F32)
+        with torch.no_grad():
+            for layer in model.model.layers:
+                for p in (layer.self_attn.q_proj, layer.self_attn.k_proj):
+                    p.weight.mul_(2 / (p.weight.std() * p.weight.shape[1]**0.5))
+        model.save_pretrained(path)
+    return path
+
+
+def load(path, dtype):
+    return transformers.AutoModelForCausalLM.from_pretrained(path, dtype=dtype, attn_implementation="eager").eval()
+
+
+def explained(bench, path, cand, *more):
+    """(the explanations, by origin; the commands)."""
+    ref = bench.at("ref.h5")
+    done = bench.vernier("capture", "ref", path, "--ids-from", cand, "--force-ids-from", cand, "--force", "-o", ref)
+    if done.returncode:  # it decodes nothing
+        bench.vernier("capture", "ref", path, "--ids-from", cand, "--force", "-o", ref)
+    done = bench.vernier("explain", ref, cand, "--model", path, "--format", "json", *more)
+    report = json.loads(done.stdout)
+    if "explanations" not in report:
+        sys.exit(f"{done.stdout} {done.stderr}")
+    return {e["checkpoint"]: e for e in report["explanations"]}, report["next"]
+
+
+def answers(e):
+    return [f"{a['id']}: {a['words']}" for a in e["answers"]]
+
+
+def expect(bench, what, found, wanted, first=None):
+    """Every word of `wanted` is in an answer of an origin; `first`, if given, in the first of all origins, which are
+    explained, or of all those that it names."""
+    told = {at: answers(e) for at, e in found.items() if e["explained"]}
+    beside = any(all(any(w in a for a in t) for w in wanted) for t in told.values())
+    glob, word = first or ("", "")
+    leads = not first or all(at in told and word in told[at][0] for at in found if glob in at)
+    shown = next((t for at, t in told.items() if glob in at), ["nothing"])
+    bench.say(what, beside and leads, " | ".join(shown))
+
+
+def follow(bench, what, commands):
+    """Runs the two commands that make the mistakes again and compare."""
+    made = [c for c in commands if " --inject " in c][:1] + [c for c in commands if c.startswith("vernier compare ")]
+    done = None
+    for c in made:
+        done = bench.vernier(*shlex.split(c)[1:])
+    shown = made[0].split(" --inject ", 1)[-1] if made else "no command"
+    bench.say(what, len(made) == 2 and done.returncode == 0, shown)
+
+
+def doubled(model):
+    rotate = model.model.rotary_emb.forward
+    model.model.rotary_emb.forward = lambda x, position_ids: rotate(x, position_ids * 2)
+    calls(model, [60] + [1] * 4)
+
+
+def lower_later(model):
+    rotate = model.model.rotary_emb.forward
+    model.model.rotary_emb.forward = lambda x, position_ids: rotate(x, position_ids - (position_ids >= 40).long())
+    calls(model, [40, 24] + [1] * 4)
+
+
+def rounded_frequencies(model):
+    model.model.rotary_emb.inv_freq = model.model.rotary_emb.inv_freq.bfloat16().float()
+    calls(model, [200])
+
+
+def no_state(cuts):
+    def make(model):
+        module, name = source(model), "torch_chunk_gated_delta_rule"
+        rule = getattr(module, name)
+        setattr(module, name, lambda *a, **k: rule(*a, **{**k, "initial_state": None}))
+        try:
+            calls(model, cuts)
+        finally:
+            setattr(module, name, rule)
+    return make
+
+
+def without_bias(linear):
+    linear.forward = lambda x: torch.nn.functional.linear(x, linear.weight)
+
+
+def unseen(key):
+    def make(model):
+        module = source(model)
+        attend = module.eager_attention_forward
+
+        def masked(m, q, k, v, mask, **more):
+            if q.shape[2] == 1:
+                mask = torch.zeros(1, 1, 1, k.shape[2], dtype=q.dtype)
+                mask[..., key] = torch.finfo(q.dtype).min
+            return attend(m, q, k, v, mask, **more)
+        module.eager_attention_forward = masked
+        try:
+            calls(model, [60] + [1] * 8)
+        finally:
+            module.eager_attention_forward = attend
+    return make
+
+
+def larger_values(model):
+    with torch.no_grad():
+        cache = model(torch.tensor([IDS[:60]]), use_cache=True).past_key_values
+        for layer in cache.layers:
+            update, layer.values = layer.update, layer.values * 4
+            layer.update = lambda k, v, *a, u=update, **more: u(k, v * 4, *a, **more)
+        for i in IDS[60:66]:
+            model(torch.tensor([[i]]), past_key_values=cache, use_cache=True)
+
+
+EQUAL = [  # what; family; format; how; words among the answers of one origin; (origins, words of their first answers)
+    ("positions doubled", "llama", F16, doubled, ("R10: ", "R5: every angle is 2 times"), ("", "R10: ")),
+    ("positions lower after a call", "llama", F32, lower_later, ("R3b.last: ",), ("step.", "R3b.last: ")),
+    ("frequencies in bfloat16", "random qwen3", BF16, rounded_frequencies, ("R13: ",), ("", "R13: ")),
+    ("the state is lost between calls of 64", "qwen3_5_text", F32, no_state([64, 64, 36]), ("G16: ", EMPTY), None),
+    ("the state is lost between calls of 100 and 60", "qwen3_5_text", BF16, no_state([100, 60]), (EMPTY,), ("", EMPTY)),
+    ("key 0 is masked in decoding", "random llama", F16, unseen(0), ("key 0 is not seen", "C1.before: "),
+     ("step.1/layer0", "key 0 is not seen")),
+    ("values 4 times as large", "random llama", F16, larger_values, ("every element is multiplied by 4",),
+     ("", "every element is multiplied by 4")),
+]
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        bench = Bench(sys.argv[1], folder)
+        os.chdir(folder)
+        cand = bench.at("cand.h5")
+        for what, family, dtype, make, wanted, first in EQUAL:
+            path = directory(bench, family)
+            model = load(path, dtype)
+            with record(model, cand):
+                make(model)
+            found, commands = explained(bench, path, cand)
+            expect(bench, what, found, wanted, first)
+            if what in ("positions doubled", "the state is lost between calls of 64"):
+                follow(bench, f"{what}: next", commands)
+
+        # Several operations, of which only the logits were recorded; several mistakes.
+        qwen2 = model_of("qwen2")
+        model = load(qwen2, F32)
+        for layer in model.model.layers:
+            for p in (layer.self_attn.q_proj, layer.self_attn.k_proj, layer.self_attn.v_proj):
+                without_bias(p)
+        with record(model, cand, points="logits"):
+            calls(model, [48])
+        follow(bench, "biases dropped in all layers: next", explained(bench, qwen2, cand, "--allow", "missing")[1])
+        model = load(qwen2, F32)
+        without_bias(model.model.layers[0].self_attn.v_proj)
+        model.model.layers[1].self_attn.scaling **= 2
+        with record(model, cand):
+            calls(model, [48])
+        found, commands = explained(bench, qwen2, cand)
+        expect(bench, "two mistakes", found, ("W6: ",))
+        follow(bench, "two mistakes: next", commands)
+    print(f"{bench.good} right, {bench.bad} wrong")
+    return 1 if bench.bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
