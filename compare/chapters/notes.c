@@ -7,6 +7,7 @@
 
 #include <inttypes.h>
 #include <limits.h>
+#include <stdio.h>
 
 void vn_warn_unused_rules(vn_comparison *c)
 {
@@ -78,6 +79,7 @@ void vn_note_part(vn_comparison *c)
 	const int64_t  all = vn_recording_tokens(c->opened.cand, NULL, NULL);
 	int64_t        first = all, last = -1;
 	int            low = INT_MAX, high = -1;
+	char           layers[48];
 
 	for (int i = 0; i < steps; i++) {
 		const int64_t from = step[i].position + step[i].first_row;
@@ -95,11 +97,13 @@ void vn_note_part(vn_comparison *c)
 		             " are compared: a fault that affects only other tokens is not found%s",
 		             first, last, all,
 		             last == 0 ? ", and at position 0 rotations, masks and caches have no effect" : "");
+	snprintf(layers, sizeof layers, low == high ? "layer %d" : "layers %d-%d", low, high);
 	if (high >= 0 && c->opened.plan && (low > 0 || high < c->opened.plan->layers - 1))
-		vn_lines_add(
-			&c->result.notes, "layers %d-%d of %d are compared: a fault in %s", low, high, c->opened.plan->layers,
-			high < c->opened.plan->layers - 1 && !has_end(c) ? "a later layer is not found"
-															 : "another layer shows only in what is made of it");
+		vn_lines_add(&c->result.notes, "%s of %d %s compared: a fault in %s", layers, c->opened.plan->layers,
+		             low == high ? "is" : "are",
+		             high < c->opened.plan->layers - 1 && !has_end(c)
+		                 ? "a later layer is not found"
+		                 : "another layer shows only in what is made of it");
 }
 
 void vn_note_few_tokens(vn_comparison *c)

@@ -25,3 +25,18 @@ cmp 1.json 2.json && echo same
 echo '== hidden states of which the last is after the last norm, and a fault before: the logits are no third origin'
 cand --inject N1@layer0.mlp_norm --inject P21@layer1.output --points 'layer*.output'
 verdict compare ref.h5 cand.h5 | grep -E '^(first|verdict)'
+echo '== some layers, with and without what follows them'
+ref --ids "$P" -o prompt.h5
+for p in layer0.output '{layer0.output,logits}' layer1.output; do
+	ref --ids "$P" --points "$p" -o cand.h5
+	verdict compare prompt.h5 cand.h5 | grep '^note.*is compared'
+done
+echo '== a table of weights that import copied'
+"$PYTHON" - <<'EOF'
+import h5py
+import numpy as np
+np.savez("logits.npz", logits=h5py.File("prompt.h5")["step.0/logits"][()])
+EOF
+vernier import logits.npz --model "$M" --ids "$P" --precision f32 -o copied.h5
+say_lines '^weights' compare prompt.h5 copied.h5 --allow missing
+say_lines '^weights' weights "$M" copied.h5

@@ -108,6 +108,19 @@ static void what_grows_with_the_token_is_said(void)
 	EXPECT(of_heads(), "tokens 1-23 of 24 carry all of the error; the others are exact; it grows with the token");
 }
 
+static void no_trend_is_said_of_what_is_within_the_floor(void)
+{
+	const vn_tensor r = { VN_F32, { 3, { T, H, K } }, ref }, c = { VN_F32, { 3, { T, H, K } }, cand };
+	vn_profile      p;
+	vn_error        err;
+
+	correct(0);
+	for (int i = 0; i < N; i++)
+		cand[i] *= 1 + 1e-5f * (float)(1 + i / (H * K)) * (i % 2 ? 1 : -1);
+	CU_ASSERT_EQUAL(vn_profile_of(&r, &c, "token head dim", 1, &p, &err), VN_OK);
+	expect(p, 0, NULL);
+}
+
 static void parity_and_strides_are_seen(void)
 {
 	correct(1e-4);
@@ -170,6 +183,7 @@ int main(void)
 		TEST(sums_are_those_of_plain_loops),
 		TEST(heads_are_named),
 		TEST(what_grows_with_the_token_is_said),
+		TEST(no_trend_is_said_of_what_is_within_the_floor),
 		TEST(parity_and_strides_are_seen),
 		TEST(one_massive_channel_is_named),
 		TEST(a_factor_and_an_offset_are_said),
