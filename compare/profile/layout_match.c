@@ -29,6 +29,7 @@ typedef struct search {
 	double           own, limit;     /* own: nmse in its own place; limit: nmse a match must reach */
 	int64_t          at[VN_SAMPLED]; /* flat positions */
 	int              sampled;
+	bool             wrong; /* the operation makes this order, and what reads it does not use it */
 	vn_layout_match *best;
 } search;
 
@@ -215,8 +216,9 @@ static void set_arrangement(search *s, const vn_arrangement *a, double nmse)
 	case VN_ARRANGED_COLUMNS:
 		vn_text_say_columns((vn_column_order)a->number, axes, s->shape->rank, text, sizeof text);
 		set_match(s, VN_LAYOUT_MATCH_COLUMNS, nmse,
-		          "its numbers agree if its columns are read as %s (nmse %.2g; as labelled %.2g); %s",
-		          vn_columns_name((vn_column_order)a->number), nmse, s->own, text);
+		          "its numbers agree if its columns are read as %s (nmse %.2g; as labelled %.2g)%s%s",
+		          vn_columns_name((vn_column_order)a->number), nmse, s->own, s->wrong ? "" : "; ",
+		          s->wrong ? "" : text);
 		s->best->order[0] = a->number;
 		break;
 	case VN_ARRANGED_MOVED:
@@ -321,6 +323,7 @@ vn_status vn_layout_match_find(const vn_opened *o, const vn_checkpoint *p, vn_la
 
 	*r = (vn_layout_match) { .entry = -1 };
 	s.n = p->m.n;
+	s.wrong = p->origin && p->replayed && (p->replay.columns == VN_COLUMNS_SAME || p->replay.wrong_in_order);
 	s.own = p->m.value[VN_M_NMSE];
 	s.limit = fmin(LIKELY_NMSE, s.own / BETTER);
 	if (s.n < VN_SAMPLED_FEWEST || p->m.value[VN_M_NONFINITE] > 0 || !(s.own > 0))

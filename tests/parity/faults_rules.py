@@ -156,6 +156,11 @@ def halves_to_neighbours(w, K):
     return w.reshape(-1, K, *w.shape[1:])[:, order].reshape(w.shape)
 
 
+def neighbours_to_halves(w, K):
+    order = np.arange(K).reshape(K // 2, 2).T.ravel()
+    return w.reshape(-1, K, *w.shape[1:])[:, order].reshape(w.shape)
+
+
 def read_as_other(t, name):
     x, dtype, raw = t.files[t.file(name)]
     if dtype == "F16":
@@ -329,6 +334,8 @@ def linear(t, fault, layer, point, x):
         x = x.reshape(len(x), heads, -1).transpose(0, 2, 1).reshape(x.shape)
     elif fault == "R1b" and point in ("q_proj", "k_proj") and not t.gpt2 and (point == "k_proj" or not t.hybrid):
         w, b = halves_to_neighbours(w, t.K), None if b is None else halves_to_neighbours(b, t.K)
+    elif fault == "R1b.back" and point in ("q_proj", "k_proj") and not t.gpt2 and (point == "k_proj" or not t.hybrid):
+        w, b = neighbours_to_halves(w, t.K), None if b is None else neighbours_to_halves(b, t.K)
     else:
         return None
     return x @ w.T + (0 if b is None else b)

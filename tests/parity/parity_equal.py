@@ -155,9 +155,28 @@ def larger_values(model):
             model(torch.tensor([[i]]), past_key_values=cache, use_cache=True)
 
 
+def reordered(order):
+    """Rows of the weights of queries and keys, put from the order of halves into that of neighbouring pairs, or as if
+    they were in it."""
+    def make(model):
+        config = model.config
+        for layer in model.model.layers:
+            a = layer.self_attn
+            for linear, heads in ((a.q_proj, config.num_attention_heads), (a.k_proj, config.num_key_value_heads)):
+                w = linear.weight.detach()
+                half = w.shape[0] // heads // 2
+                two = (2, half) if order == "pairs" else (half, 2)
+                w = w.view(heads, *two, w.shape[1]).swapaxes(1, 2).reshape(w.shape)
+                linear.forward = lambda x, w=w: torch.nn.functional.linear(x, w)
+        calls(model, [60])
+    return make
+
+
 EQUAL = [  # what; family; format; how; words among the answers of one origin; (origins, words of their first answers)
     ("positions doubled", "llama", F16, doubled, ("R10: ", "R5: every angle is 2 times"), ("", "R10: ")),
     ("positions lower after a call", "llama", F32, lower_later, ("R3b.last: ",), ("step.", "R3b.last: ")),
+    ("rows permuted for RoPE", "llama", F32, reordered("pairs"), ("R1b: ",), ("", "R1b: ")),
+    ("rows un-permuted for RoPE", "llama", F16, reordered("halves"), ("R1b.back: ",), ("", "R1b.back: ")),
     ("frequencies in bfloat16", "random qwen3", BF16, rounded_frequencies, ("R13: ",), ("", "R13: ")),
     ("the state is lost between calls of 64", "qwen3_5_text", F32, no_state([64, 64, 36]), ("G16: ", EMPTY), None),
     ("the state is lost between calls of 100 and 60", "qwen3_5_text", BF16, no_state([100, 60]), (EMPTY,), ("", EMPTY)),
@@ -182,6 +201,9 @@ def main():
             expect(bench, what, found, wanted, first)
             if what in ("positions doubled", "the state is lost between calls of 64"):
                 follow(bench, f"{what}: next", commands)
+            if what.startswith("rows "):
+                said = bench.vernier("compare", bench.at("ref.h5"), cand, "--model", path).stdout
+                bench.say(f"{what}: nobody is told to declare the order", "declare this order" not in said)
 
         # Several operations, of which only the logits were recorded; several mistakes.
         qwen2 = model_of("qwen2")
