@@ -137,6 +137,7 @@ typedef struct vn_checkpoint {
 	char                *contents;        /* misshapen: what it holds instead; NULL: not known */
 	vn_measured          m;               /* n == 0: not measured */
 	int64_t              rows;            /* rows of logits, if measured */
+	int64_t              first_token;     /* of row 0, in its call: not 0 if other rows were kept */
 	bool                 not_run;         /* the candidate's run was stopped before it */
 	bool                 partial_metrics; /* not all metrics are known; limits of the others do not apply */
 	const char          *vacuous;         /* why nothing was compared; NULL */

@@ -227,9 +227,12 @@ static vn_status add_half_sums(vn_case *t, vn_error *err)
 
 vn_status vn_error_shape(vn_case *t, vn_error *err)
 {
-	vn_profile p;
-	vn_status  st = vn_profile_of(&t->own, &t->site->cand, t->site->axes,
-	                              VN_PEAK_LIMIT * t->x->unmodified.residual.floor_token, &p, err);
+	vn_profile               p;
+	const vn_step           *s = vn_case_step(t);
+	const vn_profile_subject of = { .axes = t->site->axes,
+		                            .first_token = s ? s->first_row : 0,
+		                            .noise = VN_PEAK_LIMIT * t->x->unmodified.residual.floor_token };
+	vn_status                st = vn_profile_of(&t->own, &t->site->cand, &of, &p, err);
 
 	for (int i = 0; !st && i < p.words.n; i++)
 		vn_lines_add(&t->x->error_shape, "%s", p.words.line[i]);

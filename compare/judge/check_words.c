@@ -72,7 +72,8 @@ const char *vn_judge_say_check(const vn_checkpoint *p, const vn_check *k, char t
 	const bool    channel = info->worst == VN_WORST_CHANNEL;
 	const int64_t place = vn_metric_worst_of(&p->m, k->metric);
 	if (place >= 0 && !k->note && (channel || !k->steps))
-		vn_text_add(text, VN_WORDS, " at %s %" PRId64, channel ? "channel" : "token", place);
+		vn_text_add(text, VN_WORDS, " at %s %" PRId64, channel ? "channel" : "token",
+		            channel ? place : p->first_token + place);
 	if (k->rule && k->line == 0)
 		vn_text_add(text, VN_WORDS, " (%s)", k->rule->file);
 	else if (k->form == VN_OF_OPERATION)

@@ -365,8 +365,12 @@ vn_status vn_match(vn_comparison *c, vn_error *err)
 	}
 	if ((st = check_hits(c, m.hits, err)) || (st = vn_names_init(&names, c->opened.plan, err)))
 		goto done;
-	for (int i = 0; i < c->result.n_checkpoints; i++)
-		c->result.checkpoint[i].value = vn_names_root(&names, c->result.checkpoint[i].name);
+	for (int i = 0; i < c->result.n_checkpoints; i++) {
+		vn_checkpoint *p = &c->result.checkpoint[i];
+		const vn_step *s = vn_recording_step(p->ref < 0 ? c->opened.cand : c->opened.ref, p->step);
+		p->value = vn_names_root(&names, p->name);
+		p->first_token = s ? s->first_row : 0;
+	}
 	st = put_in_order(c, err);
 done:
 	vn_names_finish(&names);

@@ -97,21 +97,22 @@ static vn_status sum_up(vn_profile *p, const number_source *ref, const number_so
 	return VN_OK;
 }
 
-static vn_status axis_of(vn_axis_profile *a, int i, const char *axes, int64_t n, vn_error *err)
+static vn_status axis_of(vn_axis_profile *a, int i, const vn_profile_subject *of, int64_t n, vn_error *err)
 {
-	size_t word;
-	axes = vn_axes_word(axes, i, &word);
+	size_t      word;
+	const char *axes = vn_axes_word(of->axes, i, &word);
 	if (word && word < sizeof a->name)
 		snprintf(a->name, sizeof a->name, "%.*s", (int)word, axes);
 	else
 		snprintf(a->name, sizeof a->name, "axis %d", i);
 	a->n = n;
+	a->first = strcmp(a->name, "token") == 0 ? of->first_token : 0;
 	if (!(a->at = calloc((size_t)n, sizeof *a->at)))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for a profile of %" PRId64 " indices", n);
 	return VN_OK;
 }
 
-static vn_status profile_axes(const vn_shape *shape, const char *axes, const number_source *ref,
+static vn_status profile_axes(const vn_shape *shape, const vn_profile_subject *of, const number_source *ref,
                               const number_source *cand, vn_profile *p, vn_error *err)
 {
 	totals    all = { 0 };
@@ -120,7 +121,7 @@ static vn_status profile_axes(const vn_shape *shape, const char *axes, const num
 	p->n_axes = shape->rank ? shape->rank : 1;
 	p->n = vn_shape_count(shape);
 	for (int i = 0; i < p->n_axes; i++)
-		if ((st = axis_of(&p->axis[i], i, axes, shape->rank ? shape->dim[i] : 1, err)))
+		if ((st = axis_of(&p->axis[i], i, of, shape->rank ? shape->dim[i] : 1, err)))
 			return st;
 	if ((st = sum_up(p, ref, cand, &all, err)))
 		return st;
@@ -133,20 +134,22 @@ static vn_status profile_axes(const vn_shape *shape, const char *axes, const num
 	return vn_profile_say(p, err);
 }
 
-vn_status vn_profile_of(const vn_tensor *ref, const vn_tensor *cand, const char *axes, double noise, vn_profile *p,
+vn_status vn_profile_of(const vn_tensor *ref, const vn_tensor *cand, const vn_profile_subject *of, vn_profile *p,
                         vn_error *err)
 {
-	*p = (vn_profile) { .noise = noise };
-	return profile_axes(&ref->shape, axes, &(number_source) { .tensor = ref }, &(number_source) { .tensor = cand }, p,
+	*p = (vn_profile) { .noise = of->noise };
+	return profile_axes(&ref->shape, of, &(number_source) { .tensor = ref }, &(number_source) { .tensor = cand }, p,
 	                    err);
 }
 
 vn_status vn_profile_read(vn_numbers *ref, vn_numbers *cand, vn_profile *p, vn_error *err)
 {
-	const vn_entry *e = vn_recording_entry(ref->recording, ref->entry);
+	const vn_entry          *e = vn_recording_entry(ref->recording, ref->entry);
+	const vn_step           *s = vn_recording_step(ref->recording, e->step);
+	const vn_profile_subject of = { .axes = vn_entry_axes(e), .first_token = s ? s->first_row : 0 };
+
 	*p = (vn_profile) { 0 };
-	return profile_axes(&e->shape, vn_entry_axes(e), &(number_source) { .part = ref },
-	                    &(number_source) { .part = cand }, p, err);
+	return profile_axes(&e->shape, &of, &(number_source) { .part = ref }, &(number_source) { .part = cand }, p, err);
 }
 
 void vn_profile_free(vn_profile *p)

@@ -30,8 +30,8 @@ typedef struct vn_energy {
 
 typedef struct vn_axis_profile {
 	char       name[24]; /* "head"; "axis 1" where the axes have no names */
-	int64_t    n;
-	vn_energy *at; /* (n) */
+	int64_t    n, first; /* first: the number of index 0: of tokens, if other rows were kept, not 0 */
+	vn_energy *at;       /* (n) */
 } vn_axis_profile;
 
 typedef struct vn_profile {
@@ -47,10 +47,17 @@ typedef struct vn_profile {
 	vn_lines        words;  /* "heads 4-7 of 14 carry 99.9 % of the error" */
 } vn_profile;
 
+/* axes: the dims string, or "". first_token: the number of the token of row 0. noise: as in
+ * vn_profile; 0: not known. */
+typedef struct vn_profile_subject {
+	const char *axes;
+	int64_t     first_token;
+	double      noise;
+} vn_profile_subject;
+
 /* Profiles two tensors of equal shape with at least one element. Sums are in double, in row-major
- * order. axes: the dims string, or "". noise: as in vn_profile; 0: not known. Fails only if memory
- * runs out. Call vn_profile_free afterwards, also after a failure. */
-vn_status vn_profile_of(const vn_tensor *ref, const vn_tensor *cand, const char *axes, double noise, vn_profile *p,
+ * order. Fails only if memory runs out. Call vn_profile_free afterwards, also after a failure. */
+vn_status vn_profile_of(const vn_tensor *ref, const vn_tensor *cand, const vn_profile_subject *of, vn_profile *p,
                         vn_error *err);
 /* Same for tensors of recordings, read in pieces, with noise 0. */
 vn_status vn_profile_read(vn_numbers *ref, vn_numbers *cand, vn_profile *p, vn_error *err);

@@ -99,33 +99,44 @@ static bool is_arithmetic(const bool *hit, int64_t n, int64_t every, int64_t fro
 	return true;
 }
 
-/* Describes the set of indices; returns false when they follow no pattern and are many. */
-static bool describe_pattern(const bool *hit, int64_t n, const char *axis, char *text, size_t room)
+/* "of 64"; of kept rows: "of 20-69". */
+static void add_whole(const vn_axis_profile *a, char *text, size_t room)
 {
-	char        name[48];
-	const char *what = noun_of(axis, false, name, sizeof name);
-	int64_t     count = 0, first = -1, last = -1;
+	if (a->first)
+		vn_text_add(text, room, " of %" PRId64 "-%" PRId64, a->first, a->first + a->n - 1);
+	else
+		vn_text_add(text, room, " of %" PRId64, a->n);
+}
+
+/* Describes the set of indices; returns false when they follow no pattern and are many. */
+static bool describe_pattern(const bool *hit, const vn_axis_profile *a, char *text, size_t room)
+{
+	char          name[48];
+	const int64_t n = a->n, at = a->first;
+	const char   *axis = a->name, *what = noun_of(axis, false, name, sizeof name);
+	int64_t       count = 0, first = -1, last = -1;
 	for (int64_t i = 0; i < n; i++)
 		if (hit[i]) {
 			first = first < 0 ? i : first;
 			last = i;
 			count++;
 		}
-	if (count == 1) {
-		snprintf(text, room, "%s %" PRId64 " of %" PRId64, noun_of(axis, true, name, sizeof name), first, n);
-		return true;
-	}
-	if (last - first + 1 == count) {
-		snprintf(text, room, "%s %" PRId64 "-%" PRId64 " of %" PRId64, what, first, last, n);
+	if (count == 1)
+		snprintf(text, room, "%s %" PRId64, noun_of(axis, true, name, sizeof name), at + first);
+	else if (last - first + 1 == count)
+		snprintf(text, room, "%s %" PRId64 "-%" PRId64, what, at + first, at + last);
+	if (count == 1 || last - first + 1 == count) {
+		add_whole(a, text, room);
 		return true;
 	}
 	for (int64_t every = 2; every <= EVERY_MAX && 3 * every <= n; every++)
 		if (is_arithmetic(hit, n, every, first)) {
 			if (every == 2)
-				snprintf(text, room, "%s %s of %" PRId64, first ? "odd" : "even", what, n);
+				snprintf(text, room, "%s %s", (at + first) % 2 ? "odd" : "even", what);
 			else
-				snprintf(text, room, "%s %" PRId64 ", %" PRId64 ", %" PRId64 "... of %" PRId64, what, first,
-				         first + every, first + 2 * every, n);
+				snprintf(text, room, "%s %" PRId64 ", %" PRId64 ", %" PRId64 "...", what, at + first,
+				         at + first + every, at + first + 2 * every);
+			add_whole(a, text, room);
 			return true;
 		}
 	if (count > LISTED)
@@ -133,8 +144,8 @@ static bool describe_pattern(const bool *hit, int64_t n, const char *axis, char 
 	snprintf(text, room, "%s ", what);
 	for (int64_t i = first; i <= last; i++)
 		if (hit[i])
-			vn_text_add(text, room, "%s%" PRId64, i == first ? "" : ", ", i);
-	vn_text_add(text, room, " of %" PRId64, n);
+			vn_text_add(text, room, "%s%" PRId64, i == first ? "" : ", ", at + i);
+	add_whole(a, text, room);
 	return true;
 }
 
@@ -170,7 +181,7 @@ static bool say_bad(vn_profile *p, const vn_axis_profile *a, bool *hit)
 	int64_t count = 0;
 	for (int64_t i = 0; i < a->n; i++)
 		count += hit[i] = a->at[i].bad > 0;
-	if (count == a->n || !describe_pattern(hit, a->n, a->name, text, sizeof text))
+	if (count == a->n || !describe_pattern(hit, a, text, sizeof text))
 		return false;
 	vn_lines_add(&p->words, "the NaN and infinities are in %s", text);
 	return true;
@@ -189,7 +200,7 @@ static void say_split(vn_profile *p, const vn_axis_profile *a, const ranked *r, 
 	if (*describe_trend(a, hit))
 		snprintf(way, sizeof way, "; it %s the %s", describe_trend(a, hit),
 		         strncmp(a->name, "axis ", 5) ? noun_of(a->name, true, name, sizeof name) : a->name);
-	if (!describe_pattern(hit, a->n, a->name, text, sizeof text)) {
+	if (!describe_pattern(hit, a, text, sizeof text)) {
 		/* Without a pattern, only a few spared indices or a few affected ones are worth naming. */
 		if (2 * (a->n - from) > a->n || inside < 0.9 * p->all.error)
 			return;

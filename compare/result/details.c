@@ -34,6 +34,13 @@ static const char *token_text(const vn_recording *r, const vn_entry *e, int64_t 
 	return vn_text_clean(text, room);
 }
 
+/* The number of the token of row 0 in its call. */
+static int64_t first_token(const vn_recording *r, const vn_entry *e)
+{
+	const vn_step *s = vn_recording_step(r, e->step);
+	return s ? s->first_row : 0;
+}
+
 /* "token 3 'Paris', head 0, dim 17", or "[3, 0, 17]" when the axes have no names. */
 static void say_where(const vn_recording *r, const vn_entry *e, const int64_t *at, char *text, size_t room)
 {
@@ -44,9 +51,10 @@ static void say_where(const vn_recording *r, const vn_entry *e, const int64_t *a
 		size_t      n;
 		const char *axis = vn_axes_word(axes, i, &n);
 		char        token[SAID_BYTES + 16];
-		const int   k = snprintf(
-			  text + used, room - used, "%s%.*s%s%" PRId64 "%s", i ? ", " : "", (int)n, axis, n ? " " : "", at[i],
-            n == 5 && strncmp(axis, "token", n) == 0 ? token_text(r, e, at[i], token, sizeof token) : "");
+		const bool  row = n == 5 && strncmp(axis, "token", n) == 0;
+		const int   k = snprintf(text + used, room - used, "%s%.*s%s%" PRId64 "%s", i ? ", " : "", (int)n, axis,
+                               n ? " " : "", at[i] + (row ? first_token(r, e) : 0),
+                               row ? token_text(r, e, at[i], token, sizeof token) : "");
 		used += k > 0 ? (size_t)k : 0;
 	}
 }

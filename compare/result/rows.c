@@ -78,6 +78,8 @@ static void add_measured(json_t *j, const vn_checkpoint *p, const vn_shape *shap
 	json_object_set_new(j, "inf", vn_json_integers(p->m.inf, 2));
 	if (p->m.masked)
 		json_object_set_new(j, "masked", json_integer(p->m.masked));
+	if (p->first_token)
+		json_object_set_new(j, "first_token", json_integer(p->first_token));
 	if (p->m.worst_token >= 0 && p->m.finite)
 		json_object_set_new(j, "worst_token", json_integer(p->m.worst_token));
 	if (p->m.worst_nmse_token >= 0 && p->m.finite)

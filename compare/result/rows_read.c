@@ -227,6 +227,7 @@ static void take_measured(taken_row *x, const vn_shape *shape, vn_checkpoint *p)
 	m->masked = maybe_integer(x, x->j, "masked", m->n, 0);
 	for (size_t i = 0; i < sizeof index / sizeof *index; i++)
 		*index[i].to = maybe_integer(x, x->j, index[i].key, INT64_MAX, -1);
+	p->first_token = maybe_integer(x, x->j, "first_token", INT64_MAX / 2, 0);
 	m->argmax_strict = json_number_value(json_object_get(x->j, "argmax_strict"));
 	m->kl_half = json_object_get(x->j, "kl_mean_half") ? json_number_value(json_object_get(x->j, "kl_mean_half"))
 	                                                   : (double)NAN;

@@ -26,7 +26,7 @@ static vn_profile of(const char *axes, vn_shape shape)
 	const vn_tensor r = { VN_F32, shape, ref }, c = { VN_F32, shape, cand };
 	vn_profile      p;
 	vn_error        err;
-	CU_ASSERT_EQUAL(vn_profile_of(&r, &c, axes, 0, &p, &err), VN_OK);
+	CU_ASSERT_EQUAL(vn_profile_of(&r, &c, &(vn_profile_subject) { .axes = axes }, &p, &err), VN_OK);
 	return p;
 }
 
@@ -117,8 +117,23 @@ static void no_trend_is_said_of_what_is_within_the_floor(void)
 	correct(0);
 	for (int i = 0; i < N; i++)
 		cand[i] *= 1 + 1e-5f * (float)(1 + i / (H * K)) * (i % 2 ? 1 : -1);
-	CU_ASSERT_EQUAL(vn_profile_of(&r, &c, "token head dim", 1, &p, &err), VN_OK);
+	CU_ASSERT_EQUAL(vn_profile_of(&r, &c, &(vn_profile_subject) { .axes = "token head dim", .noise = 1 }, &p, &err),
+	                VN_OK);
 	expect(p, 0, NULL);
+}
+
+static void kept_rows_have_the_numbers_of_their_tokens(void)
+{
+	const vn_tensor          r = { VN_F32, { 3, { T, H, K } }, ref }, c = { VN_F32, { 3, { T, H, K } }, cand };
+	const vn_profile_subject of = { .axes = "token head dim", .first_token = 40 };
+	vn_profile               p;
+	vn_error                 err;
+
+	correct(0);
+	for (int i = 3 * H * K; i < 6 * H * K; i++)
+		cand[i] *= 1.5f;
+	CU_ASSERT_EQUAL(vn_profile_of(&r, &c, &of, &p, &err), VN_OK);
+	EXPECT(p, "tokens 43-45 of 40-63 carry all of the error; the others are exact");
 }
 
 static void parity_and_strides_are_seen(void)
@@ -183,6 +198,7 @@ int main(void)
 		TEST(sums_are_those_of_plain_loops),
 		TEST(heads_are_named),
 		TEST(what_grows_with_the_token_is_said),
+		TEST(kept_rows_have_the_numbers_of_their_tokens),
 		TEST(no_trend_is_said_of_what_is_within_the_floor),
 		TEST(parity_and_strides_are_seen),
 		TEST(one_massive_channel_is_named),
