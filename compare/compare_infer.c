@@ -2,8 +2,8 @@
  * layers and steps.
  *
  * One role in one format after the other is tried (libref/plan/policy.h), and the policy is taken
- * in which these operations are right. It needs evidence that the format was used, not only that its
- * floor is wide enough:
+ * in which these operations are right. It needs evidence that the format was used, not only that
+ * its floor is wide enough:
  *
  *   alike     the candidate is far nearer to what the format gives than to what none gives: its
  *             numbers were rounded as the policy says

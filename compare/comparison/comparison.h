@@ -106,6 +106,7 @@ typedef struct vn_replayed {
 	 * whole; 0: vn_local_slack */
 	double          slack;
 	double          channel; /* error of the worst channel over what chance allows, of such a span: 1 is the limit */
+	bool            not_widened;         /* the steps judged with it are beyond the limit (pool_steps.h) */
 	int64_t         independent_numbers; /* elements; of probabilities, those that carry the sum of squares (count.h) */
 	int             span;                /* number of nodes from captured tensors to here, including its own */
 	int             charged_to;          /* the earlier checkpoint charged with the span; -1 */

@@ -144,7 +144,7 @@ double vn_local_slack(int64_t n)
 
 double vn_local_slack_of(const vn_replayed *l, int64_t n)
 {
-	return l->slack > 0 ? l->slack : vn_local_slack(n);
+	return l->slack > 0 ? l->slack : l->not_widened ? 1 : vn_local_slack(n);
 }
 
 /* Wilson and Hilferty: the cube root of a mean of squares is nearly normal. */

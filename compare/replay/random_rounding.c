@@ -12,8 +12,8 @@
  * format leaves 0.29 sqrt(K / 2). With both, transformers 5.17 on a CPU leaves at most 2 times the
  * predicted nmse over prompts, 0.67 times in the median (tests/parity/parity_partial.py). */
 #define PER_TERM 0.2
-/* One rounding to nearest, in ulps. Of R ranks, each rounds a part of 1 / R of the square, and a sum
- * of k parts is rounded for k = 2 to R: (R + 3) / 2 - 1 / R roundings of the whole. */
+/* One rounding to nearest, in ulps. Of R ranks, each rounds a part of 1 / R of the square, and a
+ * sum of k parts is rounded for k = 2 to R: (R + 3) / 2 - 1 / R roundings of the whole. */
 #define NEAREST 0.29
 
 /* 32 random bits of a counter. */

@@ -23,8 +23,8 @@
  *   act          every operation of the formula rounded (gelu_new of transformers' GPT-2)
  *   linear       in a precision that rounds inputs to blocks of 8 bits: the inverse of the scale as
  *                on ARM (vn_ggml_scale)
- *                in 16 bits, divided between ranks: the part of each rank rounded, and added up in the
- *                storage format. The error grows as the number of ranks
+ *                in 16 bits, divided between ranks: the part of each rank rounded, and added up
+ *                in the storage format. The error grows as the number of ranks
  *   delta rule   chunks of 64 tokens in float32, by cumulated decays and a triangular system
  *                (transformers, FLA), where the reference follows the recurrence in double; and in
  *                16 bits, from inputs that a kernel keeps in float32 but that are recorded rounded

@@ -4,6 +4,7 @@
 #include "compare/comparison/checkpoint.h"
 #include "compare/match/contract.h"
 #include "compare/replay/overflow.h"
+#include "compare/replay/pool_steps.h"
 
 #include "libref/base/progress.h"
 
@@ -250,6 +251,8 @@ vn_status vn_replay_run(vn_comparison *c, vn_error *err)
 		again = !st && vn_replay_columns_again(&r, assumed);
 		close_engines(&r);
 	} while (again);
+	if (!st)
+		st = vn_replay_pool_steps(c, err);
 	if (!st)
 		say_what_spans_show(&c->result);
 	/* The comparison stands without it. */

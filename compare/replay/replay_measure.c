@@ -3,6 +3,7 @@
 #include "compare/floor/precision.h"
 #include "compare/judge/count.h"
 #include "compare/replay/draws.h"
+#include "compare/replay/pool_steps.h"
 #include "libref/exec/convert.h"
 
 #include <math.h>
@@ -167,9 +168,10 @@ vn_status vn_replay_measure(vn_replay *r, const vn_node_output *own, vn_column_o
 		if ((st = vn_local_alone(&fine->t, &cand, axes, threads, &p->replay, err)) ||
 		    (st = vn_draws_channels(r, drawn, &fine->t, &cand, &p->replay, err)))
 			goto done;
-	} else if (vn_local_beyond(p))
+	} else if (vn_local_beyond(p) || r->step->rows == 1)
 		p->replay.independent_numbers = count_independent(r, p, axes);
-	if (vn_local_beyond(p) && (st = vn_replay_judge_variants(r, own, &cand, axes, &p->replay, err)))
+	if ((vn_local_beyond(p) || vn_replay_pools_step(c, p)) &&
+	    (st = vn_replay_judge_variants(r, own, &cand, axes, &p->replay, err)))
 		goto done;
 	if ((st = judge_rows(r, node, &own->t, &cand, p, err)))
 		goto done;

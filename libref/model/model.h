@@ -28,8 +28,8 @@ const vn_plan   *vn_model_plan(const vn_model *m);
 /* (n_weights of the plan), views into mapped files, maybe unaligned. */
 const vn_tensor *vn_model_weights(const vn_model *m);
 const char      *vn_model_path(const vn_model *m);
-/* The run that is judged was divided between so many ranks: sets the constant `ranks` of the products
- * that lead back to the residual stream. Before the model is shared. */
+/* The run that is judged was divided between so many ranks: sets the constant `ranks` of the
+ * products that lead back to the residual stream. Before the model is shared. */
 void             vn_model_divide(vn_model *m, int ranks);
 const char      *vn_model_family(const vn_model *m); /* "qwen2" */
 /* config.json verbatim, or the equivalent of a GGUF file */

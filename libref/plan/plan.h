@@ -218,8 +218,8 @@ typedef union vn_consts {
 /* How a node computes its operation otherwise than usual. All 0 in every model: the usual formula,
  * bit for bit; vn_node_experiment is NULL. A fault (fault.h) changes the formula. A replay sets how
  * another correct implementation rounds it, or in which order it computes
- * (compare/replay/reference_variants.h): the members `rounding`, `formula`, `angles`, `inverse`, `parts`,
- * `sum_f32` and `chunked`, which the reference engine computes. */
+ * (compare/replay/reference_variants.h): the members `rounding`, `formula`, `angles`, `inverse`,
+ * `parts`, `sum_f32` and `chunked`, which the reference engine computes. */
 typedef union vn_experiment {
 	struct {
 		int eps_outside; /* 1: eps is added to the root, not under it */

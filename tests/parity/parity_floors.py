@@ -3,7 +3,9 @@ were called outside, and faults that were not.
 
 ranks: products of which each of 2, 4 or 8 ranks has a part, rounded to 16 bits and added up in them.
 norms: of numbers whose squares overflow in float32.
+steps: faults of a few floors in steps of one token, which begin in some step.
 """
+import re
 import shutil
 import sys
 import tempfile
@@ -77,8 +79,8 @@ def ranks(b):
                     in_parts(m, n)
             b.recorded(model, TEXT[300:363], points=points)
             b.facts(world_size=n)
-            b.healthy(f"ranks: {family}, {dtype}, {n}, {points or 'all'}", b.judged(model_of(family), "--allow", "ranks",
-                                                                               "--allow", "missing"))
+            b.healthy(f"ranks: {family}, {dtype}, {n}, {points or 'all'}",
+                      b.judged(model_of(family), "--allow", "ranks", "--allow", "missing"))
     model = load("llama", F16)
     in_parts(model.model.layers[1].mlp.down_proj, 8, 0.02)
     b.recorded(model, TEXT[300:363])
@@ -123,7 +125,60 @@ def norms(b):
               " ".join(b.origins(report)))
 
 
-CASES = {"ranks": ranks, "norms": norms}
+# ---- steps of one token
+
+FLOOR = {F16: 4.3e-8, BF16: 2.75e-6}
+
+
+class From:
+    """Counts the calls of a model, and says whether a fault has begun."""
+
+    def __init__(self, model, first):
+        self.calls, self.first = -1, first
+        model.register_forward_pre_hook(self.count, with_kwargs=True)
+
+    def count(self, *_):
+        self.calls += 1
+
+    def begun(self):
+        return self.calls >= self.first
+
+
+def scaled(module, since, by):
+    """A product whose result is too large by this share, in calls since one of them."""
+    def forward(x):
+        y = torch.nn.functional.linear(x.float(), module.weight.float())
+        return (y * (1 + by) if since.begun() else y).to(x.dtype)
+    module.forward = forward
+
+
+def first_step(report):
+    name = report["first_divergence"] or ""
+    found = re.match(r"step\.(\d+)/", name)
+    return int(found[1]) if found else 0 if name else -1
+
+
+def steps(b):
+    for family, dtype in (("llama", F16), ("qwen2", BF16), ("mistral", F16), ("qwen3", BF16), ("llama", F32)):
+        path = model_of(family)
+        for attention in ("eager", "sdpa"):
+            b.recorded(load(family, dtype, attention), TEXT[200:224], 24)
+            b.healthy(f"steps: {family}, {dtype}, {attention}", b.judged(path, forced=True))
+        for floors, first in ((4.6, 1), (7, 1), (14, 1), (7, 9), (14, 9), (20, 20), (40, 9)):
+            if dtype is F32:
+                continue
+            model = load(family, dtype)
+            scaled(model.model.layers[1].mlp.down_proj, From(model, first), (floors * FLOOR[dtype]) ** 0.5)
+            b.recorded(model, TEXT[200:224], 24)
+            status, report = b.judged(path, forced=True)
+            found = b.origins(report)
+            at = first_step(report)
+            b.say(f"steps: {family}, {dtype}, {floors} floors from step {first}",
+                  status == 1 and found and all("layer1.down_proj" in x for x in found) and at >= first,
+                  f"first in step {at}; origins {' '.join(found[:4])} ({len(found)}); {report['summary']}")
+
+
+CASES = {"ranks": ranks, "norms": norms, "steps": steps}
 
 
 def main():
