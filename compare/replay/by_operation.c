@@ -9,6 +9,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- an operation beyond its floor ----------------------------------------------------------- */
 
@@ -179,6 +180,50 @@ static void forgive_checkpoint(vn_result *r, vn_checkpoint *p)
 		r->channel_pool[p->channels].outside = false;
 }
 
+/* ---- limits on several steps together -------------------------------------------------------- */
+
+/* The first checkpoint of this name that fails although it is not cleared; else the one that has the
+ * largest error of those that are not cleared; -1. */
+static int find_not_cleared(const vn_result *r, const bool *clear, const char *name)
+{
+	int worst = -1;
+
+	for (int i = 0; i < r->n_checkpoints; i++) {
+		const vn_checkpoint *q = &r->checkpoint[i];
+		if (clear[i] || !q->m.n || strcmp(q->name, name) != 0)
+			continue;
+		if (q->fails)
+			return i;
+		if (worst < 0 || q->m.value[VN_M_NMSE] > r->checkpoint[worst].m.value[VN_M_NMSE])
+			worst = i;
+	}
+	return worst;
+}
+
+/* Several steps break a limit together, and p, which is cleared, was named for it. Another step has
+ * the fault: p is forgiven, and that step fails. */
+static vn_status charge_other_step(vn_comparison *c, const bool *clear, vn_checkpoint *p, vn_error *err)
+{
+	vn_result *r = &c->result;
+	const int  other = find_not_cleared(r, clear, p->name);
+	vn_status  st = VN_OK;
+
+	if (other < 0)
+		return VN_OK;
+	if (!r->checkpoint[other].fails) {
+		vn_checkpoint *q = &r->checkpoint[other];
+		const vn_check k = vn_check_at(p, p->worst);
+		if ((st = vn_checks_add(&r->terms, q, &k, err)))
+			return st;
+		q->worst = q->n_checks - 1;
+		q->status = VN_OUTSIDE;
+		q->fails = true;
+	}
+	p->status = VN_ACCUMULATED;
+	p->fails = false;
+	return st;
+}
+
 static int end_of_step(const vn_result *r, int from)
 {
 	int to = from + 1;
@@ -187,8 +232,9 @@ static int end_of_step(const vn_result *r, int from)
 	return to;
 }
 
-static void forgive_accumulated(vn_comparison *c, step_values *w, bool *clear)
+static vn_status forgive_accumulated(vn_comparison *c, step_values *w, bool *clear, vn_error *err)
 {
+	vn_status            st = VN_OK;
 	const vn_checkpoint *p = c->result.checkpoint;
 	int                  from = 0, last = -1;
 
@@ -209,6 +255,10 @@ static void forgive_accumulated(vn_comparison *c, step_values *w, bool *clear)
 	for (int i = 0; i < c->result.n_checkpoints; i++)
 		if (clear[i] && only_accumulated(c, &p[i], w->before[p[i].value]))
 			forgive_checkpoint(&c->result, &c->result.checkpoint[i]);
+	for (int i = 0; !st && i < c->result.n_checkpoints; i++)
+		if (clear[i] && only_accumulated(c, &p[i], true))
+			st = charge_other_step(c, clear, &c->result.checkpoint[i], err);
+	return st;
 }
 
 vn_status vn_replay_judge_operations(vn_comparison *c, vn_error *err)
@@ -225,7 +275,7 @@ vn_status vn_replay_judge_operations(vn_comparison *c, vn_error *err)
 		               .before = calloc(n, sizeof *w.before) };
 	bool        *clear = calloc((size_t)c->result.n_checkpoints + 1, sizeof *clear);
 	if (w.own && w.clear && w.before && clear)
-		forgive_accumulated(c, &w, clear);
+		st = forgive_accumulated(c, &w, clear, err);
 	else
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory to judge %d operations", c->opened.plan->n_values);
 	free(clear);

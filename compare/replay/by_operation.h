@@ -18,6 +18,9 @@
  * at random, have in their worst channel, too (replay/draws.h). A wrong channel that is no larger
  * than that is not found: of bf16 logits, 10 % in one of 512 channels.
  *
+ * If a limit on several steps together is broken, the step named for it may be cleared. Then a step
+ * that is not cleared fails in its place.
+ *
  * Reads   request.limits, opened.plan, result.weights, result.replayed, result.pooled_small,
  *         result.channel_pool, and the judged and replayed checkpoints
  * Fills   check, n_checks, worst, status and fails of checkpoints

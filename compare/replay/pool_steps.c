@@ -40,8 +40,8 @@ static int compare_ratios(const void *a, const void *b)
 	return (p > q) - (p < q);
 }
 
-/* Judges n consecutive steps together. The steps with the smallest ratios that stay within the limit
- * do not break it. sorted: (n), scratch. */
+/* Judges n consecutive steps together. The steps with the smallest ratios that stay within the
+ * limit do not break it. sorted: (n), scratch. */
 static void judge_window(pooled_step *s, int n, pooled_step **sorted)
 {
 	double local = 0, floor = 0;

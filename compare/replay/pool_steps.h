@@ -15,8 +15,8 @@
 
 #include "compare/comparison/comparison.h"
 
-/* Is p a step of one token that may be judged together with others, and alone beyond the limits that
- * are not widened? */
+/* Is p a step of one token that may be judged together with others, and alone beyond the limit that
+ * is not widened? */
 bool vn_replay_pools_step(const vn_comparison *c, const vn_checkpoint *p);
 
 /* Call after all steps were replayed. */

@@ -4,6 +4,7 @@ were called outside, and faults that were not.
 ranks: products of which each of 2, 4 or 8 ranks has a part, rounded to 16 bits and added up in them.
 norms: of numbers whose squares overflow in float32.
 steps: faults of a few floors in steps of one token, which begin in some step.
+first: the first divergence, where a limit on all steps together is broken by a fault in the later ones.
 """
 import re
 import shutil
@@ -178,7 +179,27 @@ def steps(b):
                   f"first in step {at}; origins {' '.join(found[:4])} ({len(found)}); {report['summary']}")
 
 
-CASES = {"ranks": ranks, "norms": norms, "steps": steps}
+def offset(module, since, by):
+    """Adds a share of the mean size to every number of a product."""
+    def forward(x):
+        y = torch.nn.functional.linear(x.float(), module.weight.float())
+        return (y + by * y.abs().mean() if since.begun() else y).to(x.dtype)
+    module.forward = forward
+
+
+def first(b):
+    """The first divergence is not before the fault."""
+    for points in ({}, {"points": ["logits", "layer0.output", "layer1.output"]}):
+        for fault, by in ((offset, 0.01), (offset, 0.1), (scaled, 0.03)):
+            model = load("llama", F16)
+            fault(model.model.layers[1].mlp.down_proj, From(model, 12), by)
+            b.recorded(model, TEXT[200:224], 24, **points)
+            status, report = b.judged(model_of("llama"), "--allow", "missing", forced=True)
+            b.say(f"first: {fault.__name__} by {by} from step 12{', some points' if points else ''}",
+                  status == 1 and first_step(report) == 12, f"{report['first_divergence']}; {report['summary']}")
+
+
+CASES = {"ranks": ranks, "norms": norms, "steps": steps, "first": first}
 
 
 def main():
