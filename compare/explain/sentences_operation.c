@@ -115,9 +115,36 @@ void vn_sentence_missing_inputs(const vn_sentence *s)
 	VN_PUT(s, "the last %d of %lld inputs are not in the sum", s->h->applied.matrix.n, (long long)N);
 }
 
+/* Are the blocks those of a x b heads, transposed: block i is block (i mod a) b + i / a? Returns a;
+ * 0: they are not. */
+static int transposed_heads(const vn_sentence *s)
+{
+	const vn_applied_matrix *m = &s->h->applied.matrix;
+	const vn_plan           *p = s->p;
+	const vn_value          *in = &p->value[vn_plan_root(p, p->node[s->h->node].in[0])];
+
+	for (int a = 2; in->point == VN_POINT_ATTN_CONTEXT && in->size[1] == m->n && a < m->n; a++) {
+		int i = 0;
+		while (m->n % a == 0 && i < m->n && m->from[i] == i % a * (m->n / a) + i / a)
+			i++;
+		if (i == m->n)
+			return a;
+	}
+	return 0;
+}
+
 void vn_sentence_crossed_ranks(const vn_sentence *s)
 {
-	const int n = s->h->applied.matrix.n;
+	const int n = s->h->applied.matrix.n, a = transposed_heads(s);
+
+	if (a) {
+		VN_PUT(s,
+		       "its columns are in another order of heads: %d x %d heads are stored as %d x %d; or %d ranks, as many "
+		       "as heads, are joined in this order: ",
+		       a, n / a, n / a, a, n);
+		vn_sentence_list(s, s->h->applied.matrix.from, n);
+		return;
+	}
 
 	VN_PUT(s, VN_FORM(P18_ORDER), n);
 	vn_text_add(s->text, s->size, ": the inputs of ranks 0 to %d are multiplied by the weights of ranks ", n - 1);

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""parity_equal.py VERNIER: answers that the numbers cannot tell apart stand beside each other, and the commands that
-`explain` proposes lead on.
+"""parity_equal.py VERNIER [WORDS]: answers that the numbers cannot tell apart stand beside each other, and the commands
+that `explain` proposes lead on. WORDS: only the mistakes that they are in.
 
 Mistakes made in transformers' modules, of which the right answer, and every other that gives the same numbers, must
 stand among the answers of an origin; a name that the other calls contradict must not be the first. `next`: the
@@ -172,11 +172,25 @@ def reordered(order):
     return make
 
 
+def grouped_columns(model):
+    """The columns of o_proj in the order (group, key head)."""
+    config = model.config
+    groups, width = config.num_attention_heads // config.num_key_value_heads, config.head_dim
+    for layer in model.model.layers:
+        linear = layer.self_attn.o_proj
+        w = linear.weight.detach()
+        w = w.view(len(w), config.num_key_value_heads, groups, width).transpose(1, 2).reshape(w.shape)
+        linear.forward = lambda x, w=w: torch.nn.functional.linear(x, w)
+    calls(model, [60])
+
+
 EQUAL = [  # what; family; format; how; words among the answers of one origin; (origins, words of their first answers)
     ("positions doubled", "llama", F16, doubled, ("R10: ", "R5: every angle is 2 times"), ("", "R10: ")),
     ("positions lower after a call", "llama", F32, lower_later, ("R3b.last: ",), ("step.", "R3b.last: ")),
     ("rows permuted for RoPE", "llama", F32, reordered("pairs"), ("R1b: ",), ("", "R1b: ")),
     ("rows un-permuted for RoPE", "llama", F16, reordered("halves"), ("R1b.back: ",), ("", "R1b.back: ")),
+    ("heads of the output in another order", "random llama", F32, grouped_columns,
+     ("2 x 4 heads are stored as 4 x 2", "8 ranks, as many as heads"), ("", "P18.order: ")),
     ("frequencies in bfloat16", "random qwen3", BF16, rounded_frequencies, ("R13: ",), ("", "R13: ")),
     ("the state is lost between calls of 64", "qwen3_5_text", F32, no_state([64, 64, 36]), ("G16: ", EMPTY), None),
     ("the state is lost between calls of 100 and 60", "qwen3_5_text", BF16, no_state([100, 60]), (EMPTY,), ("", EMPTY)),
@@ -188,12 +202,15 @@ EQUAL = [  # what; family; format; how; words among the answers of one origin; (
 
 
 def main():
+    only = sys.argv[2] if len(sys.argv) > 2 else ""
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(sys.argv[1], folder)
         os.chdir(folder)
         cand = bench.at("cand.h5")
         for what, family, dtype, make, wanted, first in EQUAL:
             path = directory(bench, family)
+            if only and only not in what:
+                continue
             model = load(path, dtype)
             with record(model, cand):
                 make(model)
@@ -204,6 +221,9 @@ def main():
             if what.startswith("rows "):
                 said = bench.vernier("compare", bench.at("ref.h5"), cand, "--model", path).stdout
                 bench.say(f"{what}: nobody is told to declare the order", "declare this order" not in said)
+
+        if only:
+            return 1 if bench.bad else 0
 
         # Several operations, of which only the logits were recorded; several mistakes.
         qwen2 = model_of("qwen2")
