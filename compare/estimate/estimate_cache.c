@@ -290,6 +290,29 @@ static vn_status fit_table(keys *x, vn_error *err)
 
 /* ---- padding --------------------------------------------------------------------------------- */
 
+/* A sink is one more score without a value: with the logit log n, it has the weight of n keys of
+ * padding, and n need not be whole. If it is, only a logit that a person wrote is as good. */
+static vn_status fit_sink(keys *x, double n, vn_error *err)
+{
+	const bool       padding = vn_case_answered(x->t);
+	vn_trial         exact = { .finding = VN_FINDING_SOFTMAX_SINK,
+		                       .node = x->node,
+		                       .applied = { .kind = VN_BY_ATTEND, .attend.kind = VN_ATTEND_SINK } };
+	vn_round_numbers written = { .x = log(n), .most = padding ? 2 : 4, .near = true };
+	bool             is_written = false;
+	exact.applied.attend.number = log(n);
+	vn_trial     h = exact;
+	vn_status    st = vn_score(x->t, &exact, err);
+	const double most = VN_EXPLAIN_APART * fmax(exact.limit_fraction, VN_EXPLAIN_LEAST / VN_LOCAL_LIMIT);
+
+	while (!st && !is_written && vn_next_round_number(&written, &h.applied.attend.number))
+		if (!(st = vn_score(x->t, &h, err)) && (is_written = h.limit_fraction < most))
+			exact = h;
+	if (!st && !isnan(exact.limit_fraction) && (is_written || !padding))
+		vn_case_keep(x->t->x, &exact);
+	return st;
+}
+
 /* Keys of padding have the score 0 and their values are 0: with E the sum of a query's
  * exponentials, n padding keys scale its context by E / (E + n). */
 static vn_status fit_padding(keys *x, vn_error *err)
@@ -316,11 +339,14 @@ static vn_status fit_padding(keys *x, vn_error *err)
 			gg += 1 / (E * E);
 		}
 	const double n = gu / gg;
-	if (!(left <= CACHE_LEAVES * x->error) || !(n >= 0.5 && n < PADDING))
+	if (!(left <= CACHE_LEAVES * x->error) || !(n > 0 && n < PADDING))
 		return VN_OK;
-	vn_trial h = { .finding = VN_FINDING_KEYS_OF_PADDING, .node = x->node };
+	vn_trial  h = { .finding = VN_FINDING_KEYS_OF_PADDING, .node = x->node };
+	vn_status st = VN_OK;
 	vn_trial_constant_put(&h, "padding", 0);
-	return vn_fit_whole(x->t, &h, llround(n), 1, PADDING, err);
+	if (n >= 0.5)
+		st = vn_fit_whole(x->t, &h, llround(n), 1, PADDING, err);
+	return st ? st : fit_sink(x, n, err);
 }
 
 /* Keys alone, or values alone, of the call's own tokens are not in the cache yet;

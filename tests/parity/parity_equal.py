@@ -145,6 +145,26 @@ def unseen(key):
     return make
 
 
+def sink(logit):
+    """One more score, without a value, in each softmax."""
+    def make(model):
+        module = source(model)
+        attend = module.eager_attention_forward
+
+        def with_sink(m, q, k, v, mask, scaling, **more):
+            k, v = (x.repeat_interleave(q.shape[1] // k.shape[1], 1) for x in (k, v))
+            s = torch.matmul(q, k.transpose(2, 3)) * scaling + (0 if mask is None else mask[..., : k.shape[2]])
+            s = torch.cat([s.float(), torch.full((*s.shape[:-1], 1), logit)], -1)
+            w = torch.softmax(s, -1)[..., :-1].to(q.dtype)
+            return torch.matmul(w, v).transpose(1, 2).contiguous(), w
+        module.eager_attention_forward = with_sink
+        try:
+            calls(model, [60] + [1] * 4)
+        finally:
+            module.eager_attention_forward = attend
+    return make
+
+
 def larger_values(model):
     with torch.no_grad():
         cache = model(torch.tensor([IDS[:60]]), use_cache=True).past_key_values
@@ -196,6 +216,11 @@ EQUAL = [  # what; family; format; how; words among the answers of one origin; (
     ("the state is lost between calls of 100 and 60", "qwen3_5_text", BF16, no_state([100, 60]), (EMPTY,), ("", EMPTY)),
     ("key 0 is masked in decoding", "random llama", F16, unseen(0), ("key 0 is not seen", "C1.before: "),
      ("step.1/layer0", "key 0 is not seen")),
+    ("a sink with the logit 1, f32", "llama", F32, sink(1.0), ("attention sink: one extra score, 1,",),
+     ("", "attention sink")),
+    ("a sink with the logit 2, f16", "random qwen3", F16, sink(2.0), ("attention sink: one extra score, 2,",),
+     ("layer0", "attention sink")),
+    ("a sink with the logit 1.5, bf16", "llama", BF16, sink(1.5), ("attention sink: one extra score, 1.5,",), None),
     ("values 4 times as large", "random llama", F16, larger_values, ("every element is multiplied by 4",),
      ("", "every element is multiplied by 4")),
 ]
