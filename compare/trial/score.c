@@ -331,7 +331,7 @@ vn_status vn_score(vn_case *t, vn_trial *h, vn_error *err)
 	     h->applied.kind == VN_BY_NARROW || h->applied.kind == VN_BY_ACTIVATION))
 		allow_errors(t, h, &t->x->unmodified.residual);
 	/* Another correct softmax rounds differently, whatever keys it sees. */
-	if (!st && made.own.data && h->applied.kind == VN_BY_SLOTS)
+	if (!st && made.own.data && is_of_slots(h))
 		allow_errors(t, h, &t->reference_variants);
 	vn_made_finish(&made);
 	return st;

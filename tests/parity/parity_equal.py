@@ -165,6 +165,21 @@ def sink(logit):
     return make
 
 
+def blocks_of_16(order):
+    """Keys and values are read through a table of blocks in another order."""
+    def make(model):
+        module = source(model)
+        attend = module.eager_attention_forward
+        slots = [16 * b + i for b in order for i in range(16)]
+        module.eager_attention_forward = lambda m, q, k, v, *a, **more: attend(m, q, k[:, :, slots], v[:, :, slots], *a,
+                                                                               **more)
+        try:
+            calls(model, [16 * len(order)])
+        finally:
+            module.eager_attention_forward = attend
+    return make
+
+
 def larger_values(model):
     with torch.no_grad():
         cache = model(torch.tensor([IDS[:60]]), use_cache=True).past_key_values
@@ -221,6 +236,8 @@ EQUAL = [  # what; family; format; how; words among the answers of one origin; (
     ("a sink with the logit 2, f16", "random qwen3", F16, sink(2.0), ("attention sink: one extra score, 2,",),
      ("layer0", "attention sink")),
     ("a sink with the logit 1.5, bf16", "llama", BF16, sink(1.5), ("attention sink: one extra score, 1.5,",), None),
+    ("a table of blocks, f16", "random qwen3", F16, blocks_of_16([2, 0, 1, 4, 3]), ("C4: ",), ("", "C4: ")),
+    ("a table of blocks, bf16", "random llama", BF16, blocks_of_16([0, 3, 1, 2, 4]), ("C4: ",), ("", "C4: ")),
     ("values 4 times as large", "random llama", F16, larger_values, ("every element is multiplied by 4",),
      ("", "every element is multiplied by 4")),
 ]
