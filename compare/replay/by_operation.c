@@ -182,8 +182,8 @@ static void forgive_checkpoint(vn_result *r, vn_checkpoint *p)
 
 /* ---- limits on several steps together -------------------------------------------------------- */
 
-/* The first checkpoint of this name that fails although it is not cleared; else the one that has the
- * largest error of those that are not cleared; -1. */
+/* The first checkpoint of this name that fails although it is not cleared; else the one that has
+ * the largest error of those that are not cleared; -1. */
 static int find_not_cleared(const vn_result *r, const bool *clear, const char *name)
 {
 	int worst = -1;

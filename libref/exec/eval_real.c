@@ -91,7 +91,8 @@ static bool narrow_matrix(const vn_matrix *w, vn_policy p, int threads, vn_tenso
 				continue;
 			copy_row(data, row, w, m, false);
 			vn_role_round(row, w->N, p.role[VN_ROLE_WEIGHTS]);
-			vn_role_round(row, w->N, operands(p));
+			if (!vn_role_of_inputs(operands(p)))
+				vn_role_round(row, w->N, operands(p));
 			copy_row(data, row, w, m, true);
 		}
 		free(row);

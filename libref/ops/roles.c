@@ -62,8 +62,33 @@ static void round_rotated(double *row, int64_t n)
 	}
 }
 
+/* In float32, as engines do. levels: the largest number over the scale. */
+static void round_inputs(double *row, int64_t n, float most, float levels)
+{
+	const float scale = most / levels;
+
+	for (int64_t i = 0; i < n; i++) {
+		const float whole = scale > 0 ? rintf((float)row[i] * (levels < 127.25f ? levels / most : 1 / scale)) : 0;
+		row[i] = (double)(fmaxf(-128, fminf(127, whole)) * scale);
+	}
+}
+
+static float largest_of(const double *row, int64_t n)
+{
+	double most = 0;
+	for (int64_t i = 0; i < n; i++)
+		most = fmax(most, fabs(row[i]));
+	return (float)most;
+}
+
 void vn_role_round(double *row, int64_t n, vn_role_format f)
 {
+	if (f == VN_ROLE_INT8_INPUTS)
+		vn_role_round_token(row, n, (double)largest_of(row, n));
+	for (int64_t i = 0; f == VN_ROLE_Q8_INPUTS && i < n; i += BLOCK) {
+		const int64_t m = n - i < BLOCK ? n - i : BLOCK;
+		round_inputs(row + i, m, largest_of(row + i, m), 127);
+	}
 	if (f == VN_ROLE_Q8_0_ROTATED)
 		round_rotated(row, n);
 	if (f == VN_ROLE_INT8)
@@ -73,14 +98,20 @@ void vn_role_round(double *row, int64_t n, vn_role_format f)
 	for (int64_t i = 0; f && !vn_role_has_scale(f) && i < n; i++)
 		row[i] = round_alone(row[i], f);
 }
+
+void vn_role_round_token(double *row, int64_t n, double most)
+{
+	round_inputs(row, n, (float)most, 127.5f);
+}
 #endif
 
 /* One row, in parts: no memory is needed. */
 static void round_row(real *x, int64_t n, vn_role_format f)
 {
-	double part[PART], most = 0;
+	double     part[PART], most = 0;
+	const bool whole = f == VN_ROLE_INT8 || f == VN_ROLE_INT8_INPUTS; /* shares a scale */
 
-	for (int64_t i = 0; f == VN_ROLE_INT8 && i < n; i++)
+	for (int64_t i = 0; whole && i < n; i++)
 		most = fmax(most, fabs((double)x[i]));
 	for (int64_t at = 0; at < n; at += PART) {
 		const int64_t m = n - at < PART ? n - at : PART;
@@ -88,6 +119,8 @@ static void round_row(real *x, int64_t n, vn_role_format f)
 			part[i] = (double)x[at + i];
 		if (f == VN_ROLE_INT8)
 			vn_in_format_by(part, m, VN_FORMAT_INT8, most, 0);
+		else if (f == VN_ROLE_INT8_INPUTS)
+			vn_role_round_token(part, m, most);
 		else
 			vn_role_round(part, m, f);
 		for (int64_t i = 0; i < m; i++)

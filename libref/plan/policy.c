@@ -32,8 +32,10 @@ static const char *const role_name[VN_N_ROLES] = { "weights", "products", "linea
 static const struct {
 	const char *name;
 	int         digits;
-} role_format[VN_N_ROLE_FORMATS] = { { "", 0 },     { "tf32", 10 },        { "f16", 10 }, { "bf16", 7 },
-	                                 { "q8_0", 7 }, { "q8_0-rotated", 7 }, { "int8", 7 }, { "f8", 3 } };
+} role_format[VN_N_ROLE_FORMATS] = { { "", 0 },         { "tf32", 10 }, { "f16", 10 },
+	                                 { "bf16", 7 },     { "q8_0", 7 },  { "q8_0-rotated", 7 },
+	                                 { "int8", 7 },     { "f8", 3 },    { "int8-inputs", 7 },
+	                                 { "q8-inputs", 7 } };
 
 const char *vn_role_name(vn_role r)
 {
@@ -111,7 +113,8 @@ static bool read_role(const char *text, size_t n, vn_policy *p)
 		for (int f = VN_ROLE_AS_STORED + 1; f < VN_N_ROLE_FORMATS; f++)
 			if (n == name + 1 + strlen(role_format[f].name) &&
 			    strncmp(text + name + 1, role_format[f].name, n - name - 1) == 0 && !p->role[r] &&
-			    (f != VN_ROLE_Q8_0_ROTATED || r == VN_ROLE_CACHE)) {
+			    (f != VN_ROLE_Q8_0_ROTATED || r == VN_ROLE_CACHE) &&
+			    (!vn_role_of_inputs((vn_role_format)f) || r == VN_ROLE_LINEAR)) {
 				p->role[r] = (vn_role_format)f;
 				return true;
 			}

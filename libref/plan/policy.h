@@ -30,8 +30,9 @@
  * Its formats: tf32, f16, bf16, f8 (e4m3, saturated at 448), int8 (a row shares a scale, that of a
  * token, a head or an output), q8_0 (blocks of 32 share one), q8_0-rotated (the same after each
  * head was multiplied by a Hadamard matrix, as llama.cpp does since 2026; only a cache). int8 and
- * q8_0 as products: only of linear. A ggml run multiplies blocks by blocks: with a cache in q8_0,
- * queries are rounded like keys.
+ * q8_0 as products: only of linear. Only of linear, and only of its inputs: int8-inputs (a token
+ * shares a scale, its largest number over 127.5) and q8-inputs (blocks of 32, over 127). A ggml
+ * run multiplies blocks by blocks: with a cache in q8_0, queries are rounded like keys.
  */
 #ifndef VN_LIBREF_PLAN_POLICY_H
 #define VN_LIBREF_PLAN_POLICY_H
@@ -62,7 +63,7 @@ typedef enum vn_role {
 	VN_ROLE_SOFTMAX,
 	VN_N_ROLES
 } vn_role;
-/* In order of their error, smallest first. */
+/* In order of their error, smallest first; then those of inputs. */
 typedef enum vn_role_format {
 	VN_ROLE_AS_STORED,
 	VN_ROLE_TF32,
@@ -72,8 +73,16 @@ typedef enum vn_role_format {
 	VN_ROLE_Q8_0_ROTATED,
 	VN_ROLE_INT8,
 	VN_ROLE_F8,
+	VN_ROLE_INT8_INPUTS,
+	VN_ROLE_Q8_INPUTS,
 	VN_N_ROLE_FORMATS
 } vn_role_format;
+
+/* Is it a format of the inputs of a product alone, whose matrix stays as it is? */
+static inline bool vn_role_of_inputs(vn_role_format f)
+{
+	return f == VN_ROLE_INT8_INPUTS || f == VN_ROLE_Q8_INPUTS;
+}
 
 typedef struct vn_policy {
 	vn_dtype       storage;

@@ -40,14 +40,15 @@ def say(good, what):
     print("ok  " if good else "BAD ", what)
 
 
-def judge(what, model, wrong=False, *options):
-    """cand.h5 against a reference that follows it."""
+def judge(what, model, wrong=False, *options, declared=()):
+    """cand.h5 against a reference that follows it. declared: options of compare alone."""
     made = subprocess.run([vernier, "capture", "ref", model, "--like", "cand.h5", *options, "-o", "ref.h5", "--force"],
                           capture_output=True, text=True)
-    r = subprocess.run([vernier, "compare", "ref.h5", "cand.h5", *options, "--model", model], capture_output=True,
-                       text=True)
+    r = subprocess.run([vernier, "compare", "ref.h5", "cand.h5", *options, *declared, "--model", model],
+                       capture_output=True, text=True)
     said = (r.stdout.strip().splitlines() or [(made.stderr + r.stderr).strip()])[-1]
     say(made.returncode == 0 and r.returncode == int(wrong), f"{what}: {said[:200]}")
+    return r.stdout + r.stderr
 
 
 def there(*names):
@@ -183,6 +184,8 @@ def of_onnx():
         said = quietly(onnx.run, "onnx/model.onnx", feeds, "cand.h5", engine="openvino", force=True)
         hint = vp.open("cand.h5").run["inference_precision"]
         say(("computes in" in said) == (hint != "f32"), f"openvino computes in {hint} unasked: {said[-120:]}")
+        if hint == "bf16":
+            judge("openvino in bfloat16, declared", source, declared=("--precision", "bf16", "--allow", "claims"))
         quietly(onnx.run, "onnx/model.onnx", feeds, "cand.h5", engine="openvino", force=True,
                 options={"INFERENCE_PRECISION_HINT": "f32"})
         judge("openvino in float32", source)
@@ -215,6 +218,10 @@ def of_onnx():
     levels = [a for n in graph.graph.node if n.op_type == "MatMulNBits" for a in n.attribute
               if a.name == "accuracy_level"]
     say(("accuracy_level 4" in said) == any(a.i == 4 for a in levels), "inputs in int8 are said")
+    if any(a.i == 4 for a in levels):
+        said = judge("onnxruntime, MatMulNBits of level 4, not declared", "int4-plain", True)
+        say("--precision f32,linear=q8-inputs" in said, "the report says which formats clear it")
+        judge("onnxruntime, MatMulNBits of level 4", "int4-plain", declared=("--precision", "f32,linear=q8-inputs"))
     for a in levels:
         a.i = 1
     os.mkdir("int4-f32")
@@ -268,6 +275,21 @@ def of_torch():
                 with vp.record(m, "cand.h5", force=True, weights=False):
                     m(torch.tensor([IDS]))
                 judge(f"{name}, scales 3 % too large", f"{name}-plain", True)
+    if there("torchao"):
+        from torchao.quantization import Int8DynamicActivationInt8WeightConfig, quantize_
+        dynamic = "--precision", "f32,linear=int8-inputs"
+        m = transformers.AutoModelForCausalLM.from_pretrained(source, dtype=torch.float32).eval()
+        quantize_(m, Int8DynamicActivationInt8WeightConfig())
+        with torch.no_grad():
+            with vp.record(m, "cand.h5", force=True, weights="dynamic-plain"):
+                m(torch.tensor([IDS]))
+            said = judge("torchao, dynamic int8, not declared", "dynamic-plain", True)
+            say(" ".join(dynamic) in said, "the report says which formats clear it")
+            judge("torchao, dynamic int8", "dynamic-plain", declared=dynamic)
+            m.model.layers[1].mlp.up_proj.weight.scale.mul_(1.001)
+            with vp.record(m, "cand.h5", force=True, weights=False):
+                m(torch.tensor([IDS]))
+            judge("torchao, dynamic int8, scales 0.1 % too large", "dynamic-plain", True, declared=dynamic)
 
 
 def of_llama_cpp():

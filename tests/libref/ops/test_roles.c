@@ -53,6 +53,40 @@ static void int8_has_one_scale_in_a_row_and_q8_0_one_in_32_numbers(void)
 	CU_ASSERT_TRUE(error_of(VN_ROLE_INT8, N) > 2 * error_of(VN_ROLE_INT8, 32));
 }
 
+/* torchao: x * (1 / scale), scale = largest / 127.5; ONNX Runtime: x * (127 / largest), of 32. */
+static void inputs_have_127_and_a_half_levels_in_a_row_and_127_in_32_numbers(void)
+{
+	double row[N], blocks[N], x[N];
+
+	fill(x);
+	fill(row);
+	fill(blocks);
+	vn_role_round(row, N, VN_ROLE_INT8_INPUTS);
+	vn_role_round(blocks, N, VN_ROLE_Q8_INPUTS);
+	for (int at = 0; at < N; at += 32) {
+		double most = 0, most_of_row = 0;
+		for (int i = 0; i < N; i++) {
+			most_of_row = fmax(most_of_row, fabs(x[i]));
+			most = i / 32 == at / 32 ? fmax(most, fabs(x[i])) : most;
+		}
+		for (int i = at; i < at + 32; i++) {
+			CU_ASSERT_DOUBLE_EQUAL(blocks[i], round(x[i] * 127 / most) * most / 127, 1e-6 * most);
+			CU_ASSERT_DOUBLE_EQUAL(row[i], fmin(127, round(x[i] * 127.5 / most_of_row)) * most_of_row / 127.5,
+			                       fabs(x[i]) == most_of_row ? most_of_row / 127 : 1e-6 * most_of_row);
+		}
+	}
+}
+
+static void only_linear_has_formats_of_inputs(void)
+{
+	vn_policy p;
+
+	CU_ASSERT_TRUE(vn_policy_from_name("f32,linear=int8-inputs", &p));
+	CU_ASSERT_TRUE(vn_policy_from_name("bf16,linear=q8-inputs,cache=f16", &p));
+	CU_ASSERT_FALSE(vn_policy_from_name("f32,cache=int8-inputs", &p));
+	CU_ASSERT_FALSE(vn_policy_from_name("f32,products=q8-inputs", &p));
+}
+
 static void a_rotation_spreads_the_largest_number_and_is_its_own_inverse(void)
 {
 	/* In 64 numbers with one large one, the rotated ones are alike: their scale is that of none. */
@@ -98,6 +132,8 @@ int main(void)
 	static CU_TestInfo tests[] = {
 		TEST(each_format_errs_as_its_digits_say),
 		TEST(int8_has_one_scale_in_a_row_and_q8_0_one_in_32_numbers),
+		TEST(inputs_have_127_and_a_half_levels_in_a_row_and_127_in_32_numbers),
+		TEST(only_linear_has_formats_of_inputs),
 		TEST(a_rotation_spreads_the_largest_number_and_is_its_own_inverse),
 		TEST(numbers_that_are_not_finite_stay_so),
 		TEST(rows_are_rounded_as_one_row_is),
