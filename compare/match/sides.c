@@ -174,8 +174,8 @@ static vn_status open_all(const vn_sides *s, vn_comparison *c, vn_recording **ra
 		return st;
 	}
 	c->opened.ref = r[0];
-	memcpy(rank, r + 1, (size_t)s->n_cand * sizeof *rank);
 	c->opened.floor = s->floor ? r[n - 1] : NULL;
+	memcpy(rank, r + 1, (size_t)s->n_cand * sizeof *rank);
 	for (int i = 0; i < n; i++) {
 		if (c->request.options->allow & VN_ALLOW_DIGEST)
 			vn_recording_allow_damage(r[i]);
@@ -265,6 +265,15 @@ static vn_status join_calls(vn_comparison *c, vn_error *err)
 	return st;
 }
 
+static vn_status open_replayed(const vn_sides *s, vn_comparison *c, const vn_recording *cand, vn_error *err)
+{
+	const vn_status st = vn_replayed_file_open(s->replayed, c->opened.ref, cand, &c->opened.replayed, err);
+
+	if (!st && c->request.options->allow & VN_ALLOW_DIGEST)
+		vn_recording_allow_damage(c->opened.replayed->recording);
+	return st;
+}
+
 vn_status vn_sides_open(const vn_sides *s, vn_comparison *c, vn_error *err)
 {
 	vn_recording *rank[VN_MOST_RANKS] = { NULL };
@@ -275,6 +284,8 @@ vn_status vn_sides_open(const vn_sides *s, vn_comparison *c, vn_error *err)
 	vn_status     st = check_twice(s, err);
 
 	if (st || (st = open_all(s, c, rank, err)))
+		goto done;
+	if (s->replayed && (st = open_replayed(s, c, rank[0], err)))
 		goto done;
 	const vn_plan *plan = vn_recording_plan(c->opened.ref) ? vn_recording_plan(c->opened.ref)
 	                                                       : vn_recording_plan(rank[0]);
