@@ -113,7 +113,7 @@ def differing(trace: Trace) -> List[str]:
 
     def told(n: Node, out: Optional[List[Any]], why: str) -> None:
         if n.index not in loose and not (out is not None and [digest(bits(t)) for t in out] == n.digests):
-            bad.append(n.name + (f" ({why})" if why else ""))
+            bad.append(n.name)
 
     compute_all(trace, {}, every, told)
     return bad

@@ -8,6 +8,7 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Union
 import torch
 
 from . import about, calls, globs, h5, rows, weights as table, wrapped
+from .compute import differing
 from .node_recorder import NodeRecorder, ids_in
 from .numbers import Diverged, RecordingError
 from .session import COMPILED, compiled
@@ -19,7 +20,7 @@ Functions = Union[None, str, Sequence[str]]
 class Following:
     """The object that record() returns for any model: it writes what a Trace sees."""
 
-    def __init__(self, model: Any, path: str, functions: Functions, recorder: Any) -> None:
+    def __init__(self, model: Any, path: str, functions: Functions, recorder: Any, keep: bool = False) -> None:
         self.path, self.recorder = path, recorder
         self.functions = [] if functions is None else [functions] if isinstance(functions, str) else list(functions)
         self.objects, self.codes = calls.Objects(), []  # type: ignore[var-annotated]
@@ -29,7 +30,8 @@ class Following:
         self.moved = False
         self.undo = contextlib.ExitStack()
         self.order = 0
-        self.trace = Trace(model, on_call=self._call, on_node=self._node, on_end=self._end)
+        self.not_reproduced: List[str] = []  # nodes whose bits do not follow from the plan's edges, if that was tested
+        self.trace = Trace(model, keep, on_call=self._call, on_node=self._node, on_end=self._end)
 
     @property
     def differs(self) -> Optional[str]:
@@ -101,6 +103,8 @@ class Following:
             facts["precision"] = about.run_word(self.precision, self.formats)
         if self.trace.leaks:
             facts["values_read"] = ", ".join(f"{k} {n} times" for k, n in self.trace.leaks.most_common(20))
+        if self.not_reproduced:
+            facts["not_reproduced"] = f"{len(self.not_reproduced)} nodes: {', '.join(self.not_reproduced)}"[:2000]
         if self.trace.events["unseen write"]:
             facts["unseen_writes"] = self.trace.events["unseen write"]
         self.recorder.fact(**facts)
@@ -139,7 +143,7 @@ def _model_facts(model: Any, weights: bool) -> Dict[str, Any]:
 @contextlib.contextmanager
 def session(model: Any, path: str, functions: Functions, *, weights: bool, statistics: bool,
             run: Mapping[str, h5.Fact], force: bool, against: Optional[str] = None, keep_above: Optional[float] = None,
-            stop_at_first: bool = False) -> Iterator[Following]:
+            stop_at_first: bool = False, keep: bool = False) -> Iterator[Following]:
     """See vernier_parity.record()."""
     path = os.fspath(path)
     refuse_compiled(model, path)
@@ -153,7 +157,7 @@ def session(model: Any, path: str, functions: Functions, *, weights: bool, stati
                       statistics=statistics, run=said, force=force, against=against, keep_above=keep_above,
                       stop_at_first=stop_at_first) as recorder:
         recorder.model(**_model_facts(model, weights))
-        s = Following(model, path, functions, recorder)
+        s = Following(model, path, functions, recorder, keep)
         if "precision" in run:
             s.precision = str(run["precision"])
         stopped: Optional[Diverged] = None
@@ -168,6 +172,8 @@ def session(model: Any, path: str, functions: Functions, *, weights: bool, stati
             if not type(e).__module__.startswith("torch._dynamo"):
                 raise
             raise RecordingError(f"{path}: {COMPILED}") from None
+        if keep:
+            s.not_reproduced = differing(s.trace)
         s.finish()
         if stopped:
             raise stopped

@@ -109,6 +109,30 @@ class NodeRecorder(Recorder):
             h5.put_attribute(d, "digest", digest(a.tobytes()) or "")
 
 
+class Digests:
+    """In place of a NodeRecorder: keeps the digests alone of what that would write."""
+
+    differs = None
+
+    def __init__(self) -> None:
+        self.step, self.held = -1, {}  # type: ignore[var-annotated]
+
+    def begin_call(self, ids: Any) -> None:
+        self.step += 1
+
+    def put_result(self, name: str, t: Any, op: str, order: int) -> bool:
+        try:
+            a = stored(storable(t))[0]
+        except RecordingError:
+            return False
+        if a.size:
+            self.held[self.step, name] = digest(a.reshape(-1).view(np.uint8)) or ""
+        return bool(a.size)
+
+    def fact(self, **run: Any) -> None:
+        """A digest knows no facts."""
+
+
 def ids_in(given: Dict[str, Any]) -> Optional[np.ndarray]:
     """The token ids of a call: its input_ids of (B, T), or None."""
     import torch

@@ -7,10 +7,11 @@ from typing import Any, Callable, Dict, List, Optional
 
 import torch
 
-from . import about, calls
+from . import about, calls, follow
 from .candidate import Candidate
+from .follow import Following, Functions
+from .node_recorder import Digests
 from .numbers import RecordingError
-from .tracer import Trace
 
 FORMATS = {v: k for k, v in about.WORDS.items()}
 Run = Optional[Callable[[Any], Any]]
@@ -100,26 +101,52 @@ def converted(model: Any, dtype: Any) -> Any:
     return model
 
 
-def again(model: Any, cand: Candidate, dtype: Any, run: Run = None, **sinks: Any) -> Trace:
-    """The trace of the model in this format on the candidate's recorded inputs, call by call. run: a function that
-    calls the model as the candidate did, instead. Raises RecordingError: the calls cannot be made again."""
-    trace = Trace(model, keep=True, **sinks)
-    word = str(cand.run.get("precision", ""))
-    cast = torch.autocast("cpu", FORMATS[word[9:]], enabled=dtype == torch.float32) \
-        if word.startswith("autocast-") and word[9:] in FORMATS and dtype == format_of(cand) else torch.autocast("cpu", enabled=False)
-    with torch.no_grad(), trace, cast:
+def functions_of(cand: Candidate) -> Functions:
+    """What the candidate recorded besides leaves."""
+    said = cand.run.get("functions")
+    return str(said).split() if said else None
+
+
+def call(model: Any, cand: Candidate, dtype: Any, run: Run) -> None:
+    """Call the model on the candidate's recorded inputs, call by call. run: a function that calls it as the candidate
+    did, instead. Raises RecordingError: the calls cannot be made again."""
+    word, device = str(cand.run.get("precision", "")), _device(model).type
+    cast = word.startswith("autocast-") and word[9:] in FORMATS and dtype == format_of(cand)
+    with torch.no_grad(), torch.autocast(device, FORMATS[word[9:]] if cast else torch.bfloat16, enabled=cast):
         if run is not None:
             run(model)
         else:
             _call_all(model, cand, dtype)
-    if trace.step + 1 != cand.steps:
-        raise RecordingError(f"{cand.path}: {cand.steps} steps, the model's run has {trace.step + 1}")
-    return trace
+
+
+def again(model: Any, cand: Candidate, dtype: Any, run: Run = None) -> Following:
+    """The run of the model in this format on the candidate's inputs, in memory."""
+    s = Following(model, cand.path, functions_of(cand), Digests(), keep=True)
+    with s.undo, s.trace:
+        call(model, cand, dtype, run)
+    if s.trace.step + 1 != cand.steps:
+        raise RecordingError(f"{cand.path}: {cand.steps} steps, the model's run has {s.trace.step + 1}")
+    return s
+
+
+def write(source: Any, cand: Candidate, path: str, run: Run = None, force: bool = False) -> List[str]:
+    """Record the reference for a candidate. Returns the nodes whose bits do not follow from the plan's edges, of which
+    nothing can be judged."""
+    dtype = finer(format_of(cand))
+    model = Models(source, cand).get(dtype)
+    with follow.session(model, path, functions_of(cand), weights=True, statistics=False, run={}, force=force,
+                        keep=True) as s:
+        call(model, cand, dtype, run)
+    return s.not_reproduced
+
+
+def _device(model: Any) -> Any:
+    return next((p.device for p in model.parameters()), torch.device("cpu"))
 
 
 def _call_all(model: Any, cand: Candidate, dtype: Any) -> None:
     own, objects = format_of(cand), {}  # type: Any, Dict[int, Any]
-    device = next((p.device for p in model.parameters()), torch.device("cpu"))
+    device = _device(model)
     modules = dict(model.named_modules())
     for code in cand.calls:
         step = int(code["step"])

@@ -1,0 +1,93 @@
+"""replayed.py: writes what a replay computed to a file, from which `vernier compare --replayed` judges."""
+
+import json
+import os
+from typing import Any, Dict, List, Optional, Set, Tuple
+
+import numpy as np
+import torch
+
+from . import about, h5
+from .candidate import Candidate, sum_of
+from .container import Container
+from .numbers import RecordingError, stored
+from .reference import Models, Run
+from .replay import Judged, Place, Replay
+
+MOST_NAMES = 200  # of a region that are listed
+
+
+def write(source: Any, cand: Candidate, path: str, *, verdict: Optional[str] = None, run: Run = None,
+          force: bool = False) -> Replay:
+    """Replay a candidate and write the result. verdict: a report of `vernier compare --format json`, whose wrong nodes
+    are computed in place of given in a second round. Returns the replay."""
+    r = Replay(Models(source, cand), cand, run)
+    fine, failed = r.results(r.fine)
+    coarse, failed_coarse = r.results(r.coarse)
+    gone = wrong_in(verdict, r) if verdict is not None else set()
+    again, again_coarse = (r.results(side, gone)[0] if gone else {} for side in (r.fine, r.coarse))
+    given, given_again = r.given(r.fine), r.given(r.fine, gone)
+    extra = r.extra()
+    facts = dict(format="vernier-replayed", format_version=1, tool="vernier_parity")
+    with Container(path, facts, force) as c:
+        c.group(c.file, "run", dict(candidate=cand.sum(), reference=sum_of(r.fine.run.recorder.held),
+                                    format=about.WORDS[r.own], tool="vernier_parity",
+                                    rounds=2 if verdict is not None else 1))
+        steps = [c.group(c.file, f"step.{n}") for n in range(cand.steps)]
+        for j in r.judged:
+            row, k = cand.rows[j.row], (j.row, j.out)
+            if k not in fine or k not in coarse:
+                why = failed.get(j.row) or failed_coarse.get(j.row) or "it could not be computed"
+                r.unjudged.append(dict(step=row["step"], name=j.name, why=why))
+                continue
+            region = r.region(j.node, given)
+            names = [r.fine.trace.nodes[i].name for i in region]
+            kind, scores = _kind(cand, j)
+            at = c.group(steps[row["step"]], j.name, dict(
+                node=j.node, name=r.fine.trace.nodes[j.node].names()[j.out], span=len(region),
+                region=json.dumps(names[-MOST_NAMES:]), extra=json.dumps(extra[j.row][:MOST_NAMES]), kind=kind,
+                **({"scores": scores} if scores else {})))
+            c.array(at, "expected", _array(fine[k]))
+            c.array(at, "floor", _array(coarse[k]))
+            if k in again and (row["step"], j.name) not in gone and r.region(j.node, given_again) != region:
+                c.array(at, "again", _array(again[k]))
+                c.array(at, "again_floor", _array(again_coarse[k]))
+        c.lines("unjudged", [json.dumps(x) for x in r.unjudged])
+        c.lines("settings", [json.dumps(x) for x in r.settings()])
+    return r
+
+
+def _array(t: Any) -> np.ndarray:
+    """Numbers as float32 or float64, ids as int32."""
+    if t.is_floating_point() and t.dtype not in (torch.float32, torch.float64):
+        t = t.float()
+    return stored(t)[0]
+
+
+def _kind(cand: Candidate, j: Judged) -> Tuple[str, str]:
+    """("numbers", ""), ("ids", ""), or ("choice", the scores beside the ids)."""
+    row = cand.rows[j.row]
+    held = [n for n in row["out"] if (row["step"], n) in cand.held]
+    number = lambda n: cand.held[row["step"], n].dtype.kind == "f" or "dtype" in cand.held[row["step"], n].attrs
+    if number(j.name):
+        return "numbers", ""
+    beside = [n for n in held if number(n) and cand.shape(row["step"], n) == cand.shape(row["step"], j.name)]
+    return ("choice", beside[-1]) if beside else ("ids", "")
+
+
+def wrong_in(path: str, r: Replay) -> Set[Place]:
+    """The nodes that a verdict calls wrong by their own operation, results of the model excepted, which are always
+    judged. All results of such a node count. Raises RecordingError: not such a report."""
+    try:
+        with open(os.fspath(path), encoding="utf-8") as f:
+            said = json.load(f)
+        names = set(said["origins"]) | {x["name"] for x in said["divergences"] if x.get("origin")}
+        places: Set[Place] = {(int(x["step"]), x["name"]) for x in said["checkpoints"] if x.get("origin")}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as e:
+        raise RecordingError(f"{path}: not a report of `vernier compare --format json`: {e}") from None
+    for n in names:
+        step, _, name = n.rpartition("/") if n.startswith("step.") else ("step.0", "", n)
+        places.add((int(step[5:]), name))
+    wrong = {j.row for j in r.judged if (r.cand.rows[j.row]["step"], j.name) in places}
+    return {(r.cand.rows[j.row]["step"], j.name) for j in r.judged
+            if j.row in wrong and r.cand.rows[j.row]["op"] != "result"}
