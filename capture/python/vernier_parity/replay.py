@@ -189,14 +189,26 @@ def _strange_constants(fine: Side, coarse: Side) -> Set[int]:
     out: Set[int] = set()
     same = align(fine.rows, coarse.rows)
     for i, n in enumerate(fine.trace.nodes):
-        consts = [r for r in n.ins if fine.trace.source.get((r.storage, r.write), ("",))[0] == "const"]
-        if not consts or i not in same:
-            continue
-        m = coarse.trace.nodes[same[i]]
-        theirs = [r for r in m.ins if coarse.trace.source.get((r.storage, r.write), ("",))[0] == "const"]
-        if len(consts) != len(theirs) or any(not _equal(fine.trace, x, coarse.trace, y) for x, y in zip(consts, theirs)):
-            out.add(i)
+        mine = _constants(fine.trace, n)
+        if mine and i in same:
+            theirs = _constants(coarse.trace, coarse.trace.nodes[same[i]])
+            if len(mine) != len(theirs) or any(not _equal(fine.trace, x, coarse.trace, y)
+                                               for x, y in zip(mine, theirs)):
+                out.add(i)
     return out
+
+
+def _constants(trace: Trace, n: Node) -> List[Any]:
+    """What the node reads, perhaps through casts, that no node made."""
+    found = []
+    for r in n.ins:
+        at = trace.maker.get((r.storage, r.write))
+        while at is not None and trace.nodes[at].cast:
+            r = trace.nodes[at].ins[0]
+            at = trace.maker.get((r.storage, r.write))
+        if at is None and trace.source[r.storage, r.write][0] == "const":
+            found.append(r)
+    return found
 
 
 def _equal(a: Trace, x: Any, b: Trace, y: Any) -> bool:

@@ -2,12 +2,12 @@
 
 import json
 import os
-from typing import Any, Dict, List, Optional, Set, Tuple
+from typing import Any, Optional, Set, Tuple
 
 import numpy as np
 import torch
 
-from . import about, h5
+from . import about
 from .candidate import Candidate, sum_of
 from .container import Container
 from .numbers import RecordingError, stored
@@ -46,7 +46,7 @@ def write(source: Any, cand: Candidate, path: str, *, verdict: Optional[str] = N
             at = c.group(steps[row["step"]], j.name, dict(
                 node=j.node, name=r.fine.trace.nodes[j.node].names()[j.out], span=len(region),
                 region=json.dumps(names[-MOST_NAMES:]), extra=json.dumps(extra[j.row][:MOST_NAMES]), kind=kind,
-                **({"scores": scores} if scores else {})))
+                floor_format=_word(r, j), **({"scores": scores} if scores else {})))
             c.array(at, "expected", _array(fine[k]))
             c.array(at, "floor", _array(coarse[k]))
             if k in again and (row["step"], j.name) not in gone and r.region(j.node, given_again) != region:
@@ -55,6 +55,13 @@ def write(source: Any, cand: Candidate, path: str, *, verdict: Optional[str] = N
         c.lines("unjudged", [json.dumps(x) for x in r.unjudged])
         c.lines("settings", [json.dumps(x) for x in r.settings()])
     return r
+
+
+def _word(r: Replay, j: Judged) -> str:
+    """The number format in which the floor's run keeps the result."""
+    n = r.coarse.node(j.row)
+    assert n is not None
+    return about.WORDS.get(n.outs[j.out].dtype, "i32")
 
 
 def _array(t: Any) -> np.ndarray:
