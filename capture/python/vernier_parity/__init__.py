@@ -25,8 +25,18 @@ if TYPE_CHECKING:
     from .numbers import Ids
     from .session import Layers, Points, Session
 
-__all__ = ["Diverged", "Recorder", "Recording", "RecordingError", "match", "open", "record"]
+__all__ = ["Diverged", "Recorder", "Recording", "RecordingError", "explain", "match", "open", "record", "reference",
+           "replay"]
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    """reference, replay and explain need torch, which is loaded only then."""
+    if name in ("reference", "replay", "explain"):
+        from . import any_model
+
+        return getattr(any_model, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def _known(model: Any) -> bool:

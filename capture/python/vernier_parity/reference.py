@@ -9,6 +9,7 @@ import torch
 
 from . import about, calls, follow
 from .candidate import Candidate
+from .compute import differing
 from .follow import Following, Functions
 from .node_recorder import Digests
 from .numbers import RecordingError
@@ -119,25 +120,27 @@ def call(model: Any, cand: Candidate, dtype: Any, run: Run) -> None:
             _call_all(model, cand, dtype)
 
 
-def again(model: Any, cand: Candidate, dtype: Any, run: Run = None) -> Following:
-    """The run of the model in this format on the candidate's inputs, in memory."""
+def again(model: Any, cand: Candidate, dtype: Any, run: Run = None, path: Optional[str] = None,
+          force: bool = False) -> Following:
+    """The run of the model in this format on the candidate's calls, and the test that its plan's edges give its bits.
+    path: also record it there."""
+    if path is not None:
+        with follow.session(model, path, functions_of(cand), weights=True, statistics=False, run={}, force=force,
+                            keep=True) as s:
+            call(model, cand, dtype, run)
+            _all_steps(s, cand)
+        return s
     s = Following(model, cand.path, functions_of(cand), Digests(), keep=True)
     with s.undo, s.trace:
         call(model, cand, dtype, run)
-    if s.trace.step + 1 != cand.steps:
-        raise RecordingError(f"{cand.path}: {cand.steps} steps, the model's run has {s.trace.step + 1}")
+    _all_steps(s, cand)
+    s.not_reproduced = differing(s.trace)
     return s
 
 
-def write(source: Any, cand: Candidate, path: str, run: Run = None, force: bool = False) -> List[str]:
-    """Record the reference for a candidate. Returns the nodes whose bits do not follow from the plan's edges, of which
-    nothing can be judged."""
-    dtype = finer(format_of(cand))
-    model = Models(source, cand).get(dtype)
-    with follow.session(model, path, functions_of(cand), weights=True, statistics=False, run={}, force=force,
-                        keep=True) as s:
-        call(model, cand, dtype, run)
-    return s.not_reproduced
+def _all_steps(s: Following, cand: Candidate) -> None:
+    if s.trace.step + 1 != cand.steps:
+        raise RecordingError(f"{cand.path}: {cand.steps} steps, the model's run has {s.trace.step + 1}")
 
 
 def _device(model: Any) -> Any:

@@ -13,7 +13,7 @@ import torch
 from . import rows as plan
 from .align import align
 from .candidate import Candidate, sum_of
-from .compute import Given, compute_all, differing, unwritten
+from .compute import Given, compute_all, unwritten
 from .node_recorder import storable
 from .numbers import RecordingError
 from .reference import Models, Run, again, finer, format_of
@@ -35,10 +35,9 @@ class Judged(NamedTuple):
 class Side:
     """The reference's run in one format, and which of its nodes the candidate's rows are."""
 
-    def __init__(self, model: Any, cand: Candidate, dtype: Any, run: Run) -> None:
-        self.run = again(model, cand, dtype, run)
-        self.dtype, self.trace = dtype, self.run.trace
-        self.wrong = set(differing(self.trace))  # before anything is judged
+    def __init__(self, models: Models, cand: Candidate, dtype: Any, **how: Any) -> None:
+        self.run = again(models.get(dtype), cand, dtype, **how)
+        self.trace = self.run.trace
         self.rows = plan.rows_of(self.trace)
         self.pairs = align(cand.rows, self.rows)
 
@@ -48,19 +47,30 @@ class Side:
 
 
 class Replay:
-    """A candidate against its reference. `judged` is what can be judged, `unjudged` the rest with the reason."""
+    """A candidate against its reference. `judged` is what can be judged, `unjudged` the rest with the reason.
 
-    def __init__(self, models: Models, cand: Candidate, run: Run = None) -> None:
-        self.cand, own = cand, format_of(cand)
-        self.own = own
-        self.fine = Side(models.get(finer(own)), cand, finer(own), run)
-        self.coarse = Side(models.get(own), cand, own, run)
+    path: where the reference is recorded, too. Raises RecordingError: the calls cannot be made again.
+    """
+
+    def __init__(self, models: Models, cand: Candidate, run: Run = None, path: Optional[str] = None,
+                 force: bool = False) -> None:
+        self.cand, self.own = cand, format_of(cand)
+        self.fine = Side(models, cand, finer(self.own), run=run, path=path, force=force)
+        self.coarse = Side(models, cand, self.own, run=run)
+        if path is not None:
+            with Candidate(path) as written:
+                self.sum = written.sum()
+        else:
+            self.sum = sum_of(self.fine.run.recorder.held)
         self.judged: List[Judged] = []
         self.unjudged: List[Dict[str, Any]] = []
         self._select()
+        (self.expected, self.failed), (self.floor, more) = self.results(self.fine), self.results(self.coarse)
+        self.failed.update(more)
 
     def _select(self) -> None:
         loose = _strange_constants(self.fine, self.coarse)
+        wrong = {*self.fine.run.not_reproduced, *self.coarse.run.not_reproduced}
         for i, r in enumerate(self.cand.rows):
             held = [(j, name) for j, name in enumerate(r["out"]) if (r["step"], name) in self.cand.held]
             if not held:
@@ -69,8 +79,8 @@ class Replay:
             why = ("the reference has no such operation there" if fine is None else
                    "the reference in the candidate's format has no such operation there" if coarse is None else
                    "nobody has written this memory" if fine.empty else fine.blind or
-                   "its bits do not follow from the plan's edges" if {fine.name, coarse.name} & (
-                       self.fine.wrong | self.coarse.wrong) else
+                   "its bits do not follow from the plan's edges" if wrong & {
+                       fine.name, coarse.name} else
                    ("it reads a value made where the recorder does not see it, which differs between runs"
                     if fine.index in loose else ""))
             whole = fine is not None and coarse is not None and all(

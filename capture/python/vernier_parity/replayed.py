@@ -11,34 +11,30 @@ from . import about
 from .candidate import Candidate, sum_of
 from .container import Container
 from .numbers import RecordingError, stored
-from .reference import Models, Run
 from .replay import Judged, Place, Replay
 
 MOST_NAMES = 200  # of a region that are listed
 
 
-def write(source: Any, cand: Candidate, path: str, *, verdict: Optional[str] = None, run: Run = None,
-          force: bool = False) -> Replay:
-    """Replay a candidate and write the result. verdict: a report of `vernier compare --format json`, whose wrong nodes
-    are computed in place of given in a second round. Returns the replay."""
-    r = Replay(Models(source, cand), cand, run)
-    fine, failed = r.results(r.fine)
-    coarse, failed_coarse = r.results(r.coarse)
+def write(r: Replay, path: str, verdict: Optional[str] = None, force: bool = False) -> None:
+    """Write the result of a replay. verdict: a report of `vernier compare --format json`, whose wrong nodes are
+    computed in place of given in a second round."""
+    cand = r.cand
     gone = wrong_in(verdict, r) if verdict is not None else set()
-    again, again_coarse = (r.results(side, gone)[0] if gone else {} for side in (r.fine, r.coarse))
+    again, again_floor = (r.results(side, gone)[0] if gone else {} for side in (r.fine, r.coarse))
     given, given_again = r.given(r.fine), r.given(r.fine, gone)
     extra = r.extra()
+    unjudged = list(r.unjudged)
     facts = dict(format="vernier-replayed", format_version=1, tool="vernier_parity")
     with Container(path, facts, force) as c:
-        c.group(c.file, "run", dict(candidate=cand.sum(), reference=sum_of(r.fine.run.recorder.held),
-                                    format=about.WORDS[r.own], tool="vernier_parity",
-                                    rounds=2 if verdict is not None else 1))
+        c.group(c.file, "run", dict(candidate=cand.sum(), reference=r.sum, format=about.WORDS[r.own],
+                                    tool="vernier_parity", rounds=1 if verdict is None else 2))
         steps = [c.group(c.file, f"step.{n}") for n in range(cand.steps)]
         for j in r.judged:
             row, k = cand.rows[j.row], (j.row, j.out)
-            if k not in fine or k not in coarse:
-                why = failed.get(j.row) or failed_coarse.get(j.row) or "it could not be computed"
-                r.unjudged.append(dict(step=row["step"], name=j.name, why=why))
+            if k not in r.expected or k not in r.floor:
+                why = r.failed.get(j.row) or "it could not be computed"
+                unjudged.append(dict(step=row["step"], name=j.name, why=why))
                 continue
             region = r.region(j.node, given)
             names = [r.fine.trace.nodes[i].name for i in region]
@@ -47,14 +43,13 @@ def write(source: Any, cand: Candidate, path: str, *, verdict: Optional[str] = N
                 node=j.node, name=r.fine.trace.nodes[j.node].names()[j.out], span=len(region),
                 region=json.dumps(names[-MOST_NAMES:]), extra=json.dumps(extra[j.row][:MOST_NAMES]), kind=kind,
                 floor_format=_word(r, j), **({"scores": scores} if scores else {})))
-            c.array(at, "expected", _array(fine[k]))
-            c.array(at, "floor", _array(coarse[k]))
+            c.array(at, "expected", _array(r.expected[k]))
+            c.array(at, "floor", _array(r.floor[k]))
             if k in again and (row["step"], j.name) not in gone and r.region(j.node, given_again) != region:
                 c.array(at, "again", _array(again[k]))
-                c.array(at, "again_floor", _array(again_coarse[k]))
-        c.lines("unjudged", [json.dumps(x) for x in r.unjudged])
+                c.array(at, "again_floor", _array(again_floor[k]))
+        c.lines("unjudged", [json.dumps(x) for x in unjudged])
         c.lines("settings", [json.dumps(x) for x in r.settings()])
-    return r
 
 
 def _word(r: Replay, j: Judged) -> str:
