@@ -1,0 +1,95 @@
+"""replayed.py: writes what a replay computed to a file, from which `vernier compare --replayed` judges."""
+
+import json
+import os
+from typing import Any, Optional, Set, Tuple
+
+import numpy as np
+import torch
+
+from . import about
+from .candidate import Candidate, sum_of
+from .container import Container
+from .numbers import RecordingError, stored
+from .replay import Judged, Place, Replay
+
+MOST_NAMES = 200  # of a region that are listed
+
+
+def write(r: Replay, path: str, verdict: Optional[str] = None, force: bool = False) -> None:
+    """Write the result of a replay. verdict: a report of `vernier compare --format json`, whose wrong nodes are
+    computed in place of given in a second round."""
+    cand = r.cand
+    gone = wrong_in(verdict, r) if verdict is not None else set()
+    again, again_floor = (r.results(side, gone)[0] if gone else {} for side in (r.fine, r.coarse))
+    given, given_again = r.given(r.fine), r.given(r.fine, gone)
+    extra = r.extra()
+    unjudged = list(r.unjudged)
+    facts = dict(format="vernier-replayed", format_version=1, tool="vernier_parity")
+    with Container(path, facts, force) as c:
+        c.group(c.file, "run", dict(candidate=cand.sum(), reference=r.sum, format=about.WORDS[r.own],
+                                    tool="vernier_parity", rounds=1 if verdict is None else 2))
+        steps = [c.group(c.file, f"step.{n}") for n in range(cand.steps)]
+        for j in r.judged:
+            row, k = cand.rows[j.row], (j.row, j.out)
+            if k not in r.expected or k not in r.floor:
+                why = r.failed.get(j.row) or "it could not be computed"
+                unjudged.append(dict(step=row["step"], name=j.name, why=why))
+                continue
+            region = r.region(j.node, given)
+            names = [r.fine.trace.nodes[i].name for i in region]
+            kind, scores = _kind(cand, j)
+            at = c.group(steps[row["step"]], j.name, dict(
+                node=j.node, name=r.fine.trace.nodes[j.node].names()[j.out], span=len(region),
+                region=json.dumps(names[-MOST_NAMES:]), extra=json.dumps(extra[j.row][:MOST_NAMES]), kind=kind,
+                floor_format=_word(r, j), **({"scores": scores} if scores else {})))
+            c.array(at, "expected", _array(r.expected[k]))
+            c.array(at, "floor", _array(r.floor[k]))
+            if k in again and (row["step"], j.name) not in gone and r.region(j.node, given_again) != region:
+                c.array(at, "again", _array(again[k]))
+                c.array(at, "again_floor", _array(again_floor[k]))
+        c.lines("unjudged", [json.dumps(x) for x in unjudged])
+        c.lines("settings", [json.dumps(x) for x in r.settings()])
+
+
+def _word(r: Replay, j: Judged) -> str:
+    """The number format in which the floor's run keeps the result."""
+    n = r.coarse.node(j.row)
+    assert n is not None
+    return about.WORDS.get(n.outs[j.out].dtype, "i32")
+
+
+def _array(t: Any) -> np.ndarray:
+    """Numbers as float32 or float64, ids as int32."""
+    if t.is_floating_point() and t.dtype not in (torch.float32, torch.float64):
+        t = t.float()
+    return stored(t)[0]
+
+
+def _kind(cand: Candidate, j: Judged) -> Tuple[str, str]:
+    """("numbers", ""), ("ids", ""), or ("choice", the scores beside the ids)."""
+    row = cand.rows[j.row]
+    held = [n for n in row["out"] if (row["step"], n) in cand.held]
+    number = lambda n: cand.held[row["step"], n].dtype.kind == "f" or "dtype" in cand.held[row["step"], n].attrs
+    if number(j.name):
+        return "numbers", ""
+    beside = [n for n in held if number(n) and cand.shape(row["step"], n) == cand.shape(row["step"], j.name)]
+    return ("choice", beside[-1]) if beside else ("ids", "")
+
+
+def wrong_in(path: str, r: Replay) -> Set[Place]:
+    """The nodes that a verdict calls wrong by their own operation, results of the model excepted, which are always
+    judged. All results of such a node count. Raises RecordingError: not such a report."""
+    try:
+        with open(os.fspath(path), encoding="utf-8") as f:
+            said = json.load(f)
+        names = set(said["origins"]) | {x["name"] for x in said["divergences"] if x.get("origin")}
+        places: Set[Place] = {(int(x["step"]), x["name"]) for x in said["checkpoints"] if x.get("origin")}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as e:
+        raise RecordingError(f"{path}: not a report of `vernier compare --format json`: {e}") from None
+    for n in names:
+        step, _, name = n.rpartition("/") if n.startswith("step.") else ("step.0", "", n)
+        places.add((int(step[5:]), name))
+    wrong = {j.row for j in r.judged if (r.cand.rows[j.row]["step"], j.name) in places}
+    return {(r.cand.rows[j.row]["step"], j.name) for j in r.judged
+            if j.row in wrong and r.cand.rows[j.row]["op"] != "result"}
