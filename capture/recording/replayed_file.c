@@ -130,6 +130,10 @@ static const char *read_result(const json_t *j, vn_judged_result *r)
 	for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
 		if (!lists_names(vn_json_field(j, lists[i])))
 			return "a list of names is no list, or holds other things than names";
+	const char *format = text_of(j, "floor_format");
+	r->floor_format = VN_N_DTYPES;
+	if (!format || (*format && (!vn_dtype_from_name(format, &r->floor_format) || r->floor_format >= VN_N_DTYPES)))
+		return "its floor_format is no format of numbers";
 	return r->kind == VN_JUDGED_CHOICE && !*r->scores ? "a choice without scores" : NULL;
 }
 

@@ -26,6 +26,8 @@ typedef struct vn_judged_result {
 	int            ref, cand;                           /* entries of the two recordings */
 	int            expected, floor, again, again_floor; /* entries of the file; -1: it has none */
 	vn_judged_kind kind;
+	/* in which the floor was computed, if the file stores it wider; VN_N_DTYPES: not said */
+	vn_dtype       floor_format;
 } vn_judged_result;
 
 typedef struct vn_replayed_file {

@@ -19,6 +19,18 @@ typedef struct charged_list {
 	size_t          n;
 } charged_list;
 
+/* Returns the name in "step.2/NAME" or "NAME", and sets *step if it says one. */
+static const char *name_and_step(const json_t *text, int *step)
+{
+	const char *name = json_string_value(text);
+	int         said, chars = 0;
+
+	if (sscanf(name, "step.%d/%n", &said, &chars) != 1 || chars == 0)
+		return name;
+	*step = said;
+	return name + chars;
+}
+
 static int find_charged(const charged_list *l, int step, const char *name)
 {
 	for (size_t i = 0; i < l->n; i++)
@@ -61,8 +73,9 @@ static vn_status accuse(const vn_replayed_file *f, const vn_replayed_findings *j
 		for (int k = 0; !region && k < j->n; k++)
 			accused[k] = true; /* any of them */
 		for (size_t k = 0; k < json_array_size(region); k++) {
-			const char *name = json_string_value(json_array_get(region, k));
-			const int   of = vn_replayed_find(f, f->result[i].step, name);
+			int         step = f->result[i].step;
+			const char *name = name_and_step(json_array_get(region, k), &step);
+			const int   of = vn_replayed_find(f, step, name);
 			if (of >= 0)
 				accused[of] = true;
 		}
@@ -98,12 +111,10 @@ static double error_of_inputs(const vn_comparison *c, int step, const json_t *re
 	int    known = 0;
 
 	for (size_t i = 0; i < json_array_size(reads); i++) {
-		const char *name = json_string_value(json_array_get(reads, i));
-		int         at = step, chars = 0;
-		if (sscanf(name, "step.%d/%n", &at, &chars) == 1 && chars > 0)
-			name += chars;
-		const int of = vn_replayed_find(c->opened.replayed, at, name);
-		const int p = of >= 0 ? c->result.judged->of[of].checkpoint : -1;
+		int         at = step;
+		const char *name = name_and_step(json_array_get(reads, i), &at);
+		const int   of = vn_replayed_find(c->opened.replayed, at, name);
+		const int   p = of >= 0 ? c->result.judged->of[of].checkpoint : -1;
 		if (p < 0 || !c->result.checkpoint[p].m.n)
 			continue;
 		sum += c->result.checkpoint[p].m.value[VN_M_NMSE];
@@ -126,13 +137,17 @@ static vn_status set_region(vn_comparison *c, vn_replayed_findings *j, int i, ch
 		p->replay.slack = vn_local_slack(p->replay.independent_numbers); /* its floor is measured */
 	p->replay.gain = in > 0 ? sqrt(p->replay.inherited) / in : (double)NAN;
 	for (size_t k = 0; !st && j->of[i].wrong && k < json_array_size(region); k++) {
-		const int before = find_charged(charged, r->step, json_string_value(json_array_get(region, k)));
+		int         step = r->step;
+		const char *name = name_and_step(json_array_get(region, k), &step);
+		const int   before = find_charged(charged, step, name);
 		if (before >= 0 && p->replay.charged_to < 0)
 			p->replay.charged_to = j->of[before].checkpoint;
 	}
-	for (size_t k = 0; !st && j->of[i].wrong && p->replay.charged_to < 0 && k < json_array_size(region); k++)
-		st = add_charged(
-			charged, &(charged_tensor) { vn_intern(json_string_value(json_array_get(region, k))), r->step, i }, err);
+	for (size_t k = 0; !st && j->of[i].wrong && p->replay.charged_to < 0 && k < json_array_size(region); k++) {
+		int         step = r->step;
+		const char *name = name_and_step(json_array_get(region, k), &step);
+		st = add_charged(charged, &(charged_tensor) { vn_intern(name), step, i }, err);
+	}
 	json_decref(line);
 	return st;
 }

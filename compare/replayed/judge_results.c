@@ -55,11 +55,17 @@ static const vn_tensor *tensor_of(const result_numbers *x, int which)
 	return x->has[which] ? &x->of[which] : NULL;
 }
 
+/* The format in which the floor was computed; VN_N_DTYPES: there is none. */
+static vn_dtype floor_format(const vn_judged_result *r, const vn_tensor *floor)
+{
+	return !floor || r->floor_format < VN_N_DTYPES ? r->floor_format : floor->dtype;
+}
+
 /* The format that a result is judged in: the coarser of the candidate's and the floor's. The
  * tensors of a foreign dump may not show it. */
-static vn_dtype format_of(const vn_opened *o, const vn_tensor *cand, const vn_tensor *floor)
+static vn_dtype format_of(const vn_opened *o, vn_dtype cand, vn_dtype floor)
 {
-	vn_dtype d = floor ? vn_dtype_coarser(floor->dtype, cand->dtype) : cand->dtype;
+	const vn_dtype d = floor < VN_N_DTYPES ? vn_dtype_coarser(floor, cand) : cand;
 	return vn_recording_run_plan(o->cand) ? d : vn_dtype_coarser(d, o->replayed->format);
 }
 
@@ -134,11 +140,12 @@ static vn_status measure_numbers(result_measuring *m, int i, result_numbers *x, 
 	vn_replayed_finding    *to = &m->j->of[i];
 	vn_checkpoint          *p = &m->c->result.checkpoint[to->checkpoint];
 	const vn_tensor        *floor = tensor_of(x, FLOOR), *ref = tensor_of(x, REF);
-	const vn_dtype          format = format_of(o, &x->of[CAND], floor);
+	const vn_dtype          of_floor = floor_format(r, floor), own_format = x->of[CAND].dtype;
+	const vn_dtype          format = format_of(o, own_format, of_floor);
 	double                 *own = NULL;
 	vn_floor_tensors        t = { .format = format, .allow = vn_floors_allowed(r->op, format) };
 
-	to->narrow = floor && vn_dtype_digits(x->of[CAND].dtype) < vn_dtype_digits(floor->dtype);
+	to->narrow = of_floor < VN_N_DTYPES && vn_dtype_digits(own_format) < vn_dtype_digits(of_floor);
 	if (m->beside[i] >= 0) {
 		const vn_status st = pair_numbers(o, &o->replayed->result[m->beside[i]], x, &own, err);
 		if (st)

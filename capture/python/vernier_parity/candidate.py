@@ -72,5 +72,6 @@ class Candidate(Recording):
 
 
 def sum_of(digests: Dict[Tuple[int, str], str]) -> str:
-    lines = sorted(f"{step} {name} {said}\n" for (step, name), said in digests.items())
+    lines = [f"{step} {name} {said}\n" for (step, name), said in sorted(
+        digests.items(), key=lambda x: (x[0][0], x[0][1].encode()))]
     return digest("".join(lines).encode()) or ""
