@@ -4,6 +4,7 @@
 #include "compare/text/places.h"
 #include "libref/base/text.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -100,9 +101,10 @@ static void say_settings(vn_comparison *c)
 		json_t     *j = vn_json_parse(lines->line[i], 0);
 		const char *name = json_string_value(vn_json_field(j, "name")),
 				   *key = json_string_value(vn_json_field(j, "key"));
-		int k = 0;
-		snprintf(what, sizeof what, "%.60s is %s in the reference, %s in the candidate", key ? key : "a setting",
-		         value_of(j, "reference", ref), value_of(j, "candidate", cand));
+		int        k = 0;
+		const bool argument = key && isdigit((unsigned char)*key); /* one without a name */
+		snprintf(what, sizeof what, "%s%.60s is %s in the reference, %s in the candidate", argument ? "argument " : "",
+		         key ? key : "a setting", value_of(j, "reference", ref), value_of(j, "candidate", cand));
 		while (k < n && strcmp(of[k].what, what) != 0)
 			k++;
 		if (k == n && n < SETTINGS)
