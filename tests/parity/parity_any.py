@@ -25,8 +25,8 @@ from any_models import MODELS, cast  # noqa: E402
 from vernier_parity import replayed  # noqa: E402
 from vernier_parity.candidate import Candidate  # noqa: E402
 from vernier_parity.compute import differing  # noqa: E402
-from vernier_parity.reference import Models, converted  # noqa: E402
-from vernier_parity.replay import Replay  # noqa: E402
+from vernier_parity.rerun import Models, converted  # noqa: E402
+from vernier_parity.replaying import Replay  # noqa: E402
 from vernier_parity.tracer import Trace, tensors  # noqa: E402
 
 SAMPLE = ("mixtral", "gpt_oss", "gemma3", "mamba2", "bert", "t5", "whisper", "clip", "encoder_layer", "lstm", "loop")

@@ -11,7 +11,7 @@ import numpy as np
 from . import h5
 from .disk import Disk, make_room
 from .node_recorder import text
-from .numbers import RecordingError
+from .numbers import RecordingError, digest
 
 
 class Container:
@@ -43,12 +43,15 @@ class Container:
     def array(self, where: Any, name: str, a: np.ndarray) -> None:
         try:
             h5.put_array(where.id, name, a, self.disk)
+            said = digest(np.ascontiguousarray(a).tobytes())
+            if said is not None:
+                h5.put_attribute(where[name].id, "digest", said, new=True)
         except OSError as e:
             raise RecordingError(f"{self.path}: cannot write: {e}") from None
 
-    def lines(self, name: str, lines: Any) -> None:
-        """A dataset of texts in the root."""
-        self.file.create_dataset(name, data=np.array(list(lines), dtype=object), dtype=text(), shape=(len(lines),),
+    def lines(self, where: Any, name: str, lines: Any) -> None:
+        """A dataset of texts."""
+        where.create_dataset(name, data=np.array(list(lines), dtype=object), dtype=text(), shape=(len(lines),),
                                  track_times=False)
 
     def __enter__(self) -> "Container":

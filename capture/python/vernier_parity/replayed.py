@@ -2,16 +2,17 @@
 
 import json
 import os
-from typing import Any, Optional, Set, Tuple
+from typing import Any, Dict, Iterable, List, Optional, Set, Tuple
 
 import numpy as np
 import torch
 
 from . import about
-from .candidate import Candidate, sum_of
+from .candidate import Candidate
+from .compute import Given
 from .container import Container
 from .numbers import RecordingError, stored
-from .replay import Judged, Place, Replay
+from .replaying import Judged, Place, Replay
 
 MOST_NAMES = 200  # of a region that are listed
 
@@ -23,33 +24,67 @@ def write(r: Replay, path: str, verdict: Optional[str] = None, force: bool = Fal
     gone = wrong_in(verdict, r) if verdict is not None else set()
     again, again_floor = (r.results(side, gone)[0] if gone else {} for side in (r.fine, r.coarse))
     given, given_again = r.given(r.fine), r.given(r.fine, gone)
-    extra = r.extra()
+    extra, names = r.extra(), Names(r)
     unjudged = list(r.unjudged)
     facts = dict(format="vernier-replayed", format_version=1, tool="vernier_parity")
     with Container(path, facts, force) as c:
         c.group(c.file, "run", dict(candidate=cand.sum(), reference=r.sum, format=about.WORDS[r.own],
                                     tool="vernier_parity", rounds=1 if verdict is None else 2))
         steps = [c.group(c.file, f"step.{n}") for n in range(cand.steps)]
-        for j in r.judged:
+        lines = []
+        for j in sorted(r.judged, key=lambda x: (x.node, x.out)):
             row, k = cand.rows[j.row], (j.row, j.out)
             if k not in r.expected or k not in r.floor:
                 why = r.failed.get(j.row) or "it could not be computed"
                 unjudged.append(dict(step=row["step"], name=j.name, why=why))
                 continue
             region = r.region(j.node, given)
-            names = [r.fine.trace.nodes[i].name for i in region]
-            kind, scores = _kind(cand, j)
-            at = c.group(steps[row["step"]], j.name, dict(
-                node=j.node, name=r.fine.trace.nodes[j.node].names()[j.out], span=len(region),
-                region=json.dumps(names[-MOST_NAMES:]), extra=json.dumps(extra[j.row][:MOST_NAMES]), kind=kind,
-                floor_format=_word(r, j), **({"scores": scores} if scores else {})))
+            before, said = [i for i in region if i != j.node], r.fine.trace.nodes[j.node].names()[j.out]
+            line = dict(step=row["step"], name=j.name, reference=said, node=j.node, op=row["op"][:31], span=len(region),
+                        region=names.all_of(before, row["step"])[-MOST_NAMES:], extra=extra[j.row][:MOST_NAMES],
+                        reads=names.read_by(region, row["step"], given)[:MOST_NAMES], floor_format=_word(r, j))
+            line["kind"], scores = _kind(cand, j)
+            if scores:
+                line["scores"] = scores
+            at = c.group(steps[row["step"]], j.name)
             c.array(at, "expected", _array(r.expected[k]))
             c.array(at, "floor", _array(r.floor[k]))
-            if k in again and (row["step"], j.name) not in gone and r.region(j.node, given_again) != region:
+            wider = r.region(j.node, given_again)
+            if k in again and (row["step"], j.name) not in gone and wider != region:
                 c.array(at, "again", _array(again[k]))
                 c.array(at, "again_floor", _array(again_floor[k]))
-        c.lines("unjudged", [json.dumps(x) for x in unjudged])
-        c.lines("settings", [json.dumps(x) for x in r.settings()])
+                line["again_region"] = names.all_of((i for i in wider if i != j.node), row["step"])
+            lines.append(json.dumps(line))
+        at = c.group(c.file, "replay")
+        c.lines(at, "results", lines)
+        c.lines(at, "unjudged", [json.dumps(x) for x in unjudged])
+        c.lines(at, "settings", [json.dumps(x) for x in r.settings()])
+
+
+class Names:
+    """The names of a reference's nodes in a replay file: those of the candidate's results where it has them, with
+    "step.N/" in front in another step."""
+
+    def __init__(self, r: Replay) -> None:
+        self.r = r
+        self.held: Dict[int, List[str]] = {}
+        for j in r.judged:
+            self.held.setdefault(j.node, []).append(j.name)
+
+    def of(self, node: int, step: int) -> List[str]:
+        n = self.r.fine.trace.nodes[node]
+        front = "" if n.step == step else f"step.{n.step}/"
+        return [front + name for name in self.held.get(node, [n.name])]
+
+    def all_of(self, nodes: Iterable[int], step: int) -> List[str]:
+        return [name for i in nodes for name in self.of(i, step)]
+
+    def read_by(self, region: List[int], step: int, given: Given) -> List[str]:
+        """What the region was given."""
+        trace, inside = self.r.fine.trace, set(region)
+        found = {trace.maker.get((x.storage, x.write)) for i in region
+                 for x in (*trace.nodes[i].ins, *trace.nodes[i].writes)}
+        return self.all_of(sorted(w for w in found if w is not None and w not in inside and w in given), step)
 
 
 def _word(r: Replay, j: Judged) -> str:
