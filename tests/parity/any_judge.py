@@ -51,59 +51,66 @@ def ratios(c, hi, lo, word):
             most(e.max(), max(f.max(), r.max())) / 4 / q, differ)
 
 
-def choice(c, hi, lo, scores, word):
-    """Ids beside scores: the scores in descending order must agree within their floor."""
-    down = lambda t: -np.sort(-np.asarray(t, np.float64), -1)
-    return ratios(*(down(t) for t in scores), word)
-
-
 def coarser(a, b):
     return max((x for x in (a, b) if x in EPS), key=lambda x: EPS[x], default="f32")
 
 
+def tensors_of(path):
+    """(step, name) -> dataset of an open recording."""
+    held = {}
+    for step in (k for k in path if k.startswith("step.")):
+        for k, d in path[step].items():
+            inner = [(k, d)] if isinstance(d, h5py.Dataset) else [
+                (j if d.attrs.get("continues") else f"{k}.{j}", x) for j, x in d.items()]
+            held.update({(int(step[5:]), name): x for name, x in inner})
+    return held
+
+
 def judge(cand_path, replayed_path, again=False):
-    """One dict for each judged result: name, step, node, ratio, differ, wrong, region, extra."""
-    out = []
+    """The lines of the replay file's results, each with ratio (in floors), differ (infinite numbers, ids) and wrong.
+    again: of the second round, where there is one; None for what that round took out."""
     with h5py.File(cand_path, "r") as cand, h5py.File(replayed_path, "r") as rep:
-        held = {}
-        for step in (k for k in cand if k.startswith("step.")):
-            for k, d in cand[step].items():
-                for name, x in ([(k, d)] if isinstance(d, h5py.Dataset) else
-                                [((j if d.attrs.get("continues") else f"{k}.{j}"), y) for j, y in d.items()]):
-                    held[step, name] = x
-        text = lambda v: v.decode() if isinstance(v, bytes) else str(v)
-        for step in (k for k in rep if k.startswith("step.")):
-            for name, g in rep[step].items():
-                d = held[step, name]
-                kind, more = text(g.attrs["kind"]), again and "again" in g
-                hi, lo = (g["again"], g["again_floor"]) if more else (g["expected"], g["floor"])
-                row = dict(name=name, step=int(step[5:]), node=int(g.attrs["node"]), ratio=0.0, differ=0, wrong=False,
-                           region=json.loads(text(g.attrs["region"])), extra=json.loads(text(g.attrs["extra"])),
-                           kind=kind, reference=text(g.attrs["name"]), elements=int(d.size))
-                word = coarser(word_of(d), text(g.attrs["floor_format"]))
-                if kind == "numbers":
-                    *found, row["differ"] = ratios(numbers(d), hi[()], lo[()], word)
-                    row["ratio"] = max(found)
-                    row["wrong"] = not row["ratio"] <= LIMIT or row["differ"] > 0
-                    row["beside"] = name
-                out.append(row)
-                if kind == "ids":
-                    row["wrong"] = int((numbers(d) != hi[()]).sum()) > int((hi[()] != lo[()]).sum())
+        held = tensors_of(cand)
+        out = [json.loads(x) for x in rep["replay/results"][()]]
+
+        def three(step, name):
+            """What the candidate has, what was expected, the floor's run, and the format of the floor."""
+            g, d = rep[f"step.{step}"][name], held[step, name]
+            hi, lo = (g["again"], g["again_floor"]) if again and "again" in g else (g["expected"], g["floor"])
+            return numbers(d), hi[()], lo[()], word_of(d)
+
         by = {(r["step"], r["name"]): r for r in out}
-        for r in out:  # a choice: the scores beside it, sorted
-            if r["kind"] == "choice":
-                g = rep[f"step.{r['step']}"][r["name"]]
-                scores = text(g.attrs["scores"])
-                other = by.get((r["step"], scores))
-                if other is None:
-                    continue
-                s = rep[f"step.{r['step']}"][scores]
-                more = again and "again" in s
-                d = held[f"step.{r['step']}", scores]
-                a = (numbers(d), *(s[k][()] for k in (("again", "again_floor") if more else ("expected", "floor"))))
-                *found, differ = choice(None, None, None, a, coarser(word_of(d), text(s.attrs["floor_format"])))
-                other.update(ratio=max(found), differ=differ, wrong=not max(found) <= LIMIT or differ > 0)
+        choices = {(r["step"], r["scores"]) for r in out if r["kind"] == "choice"}
+        for r in out:
+            c, hi, lo, word = three(r["step"], r["name"])
+            r.update(ratio=0.0, differ=0, elements=int(c.size))
+            if r["kind"] == "numbers":
+                if (r["step"], r["name"]) in choices:  # beside ids: a set of scores, in any order
+                    c, hi, lo = (-np.sort(-np.asarray(t, np.float64), -1) for t in (c, hi, lo))
+                *found, r["differ"] = ratios(c, hi, lo, coarser(word, r["floor_format"]))
+                r["ratio"] = max(found)
+                r["wrong"] = not r["ratio"] <= LIMIT or r["differ"] > 0
+            elif r["kind"] == "ids":
+                r["differ"] = int((c != hi).sum())
+                r["wrong"] = r["differ"] > int((hi != lo).sum())
+            else:
+                r["wrong"] = not _same_set(c, hi, three(r["step"], r["scores"]), coarser(
+                    three(r["step"], r["scores"])[3], by[r["step"], r["scores"]]["floor_format"]))
     return sorted(out, key=lambda r: r["node"])
+
+
+def _same_set(ids, expected, scores, word):
+    """Whether the chosen ids are the expected ones in any order. Others are a tie if, sorted by their scores, the
+    scores agree within the limit; then the scores alone say what is right."""
+    if ids.shape != scores[0].shape:
+        return bool((np.sort(ids, -1) == np.sort(expected, -1)).all())
+    down = lambda t: -np.sort(-np.asarray(t, np.float64), -1)
+    *found, differ = ratios(*(down(t) for t in scores[:3]), word)
+    other = (np.sort(ids, -1) != np.sort(expected, -1)).any(-1)
+    if not other.any():
+        of = lambda i, w: np.take_along_axis(np.asarray(w, np.float64), np.argsort(i, -1, kind="stable"), -1)
+        *found, differ = ratios(of(ids, scores[0]), of(expected, scores[1]), of(expected, scores[2]), word)
+    return max(found) <= LIMIT and not differ
 
 
 def verdict(rows):

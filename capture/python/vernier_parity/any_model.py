@@ -11,8 +11,8 @@ from . import replayed
 from .candidate import Candidate
 from .numbers import RecordingError
 from .printed import printed
-from .reference import Models, Run, again, finer, format_of
-from .replay import Replay
+from .rerun import Models, Run, again, finer, format_of
+from .replaying import Replay
 from .selftest.program import find_program
 
 

@@ -111,5 +111,5 @@ def _cache(code: Dict[str, Any], model: Any) -> Any:
         return cache_utils.EncoderDecoderCache(*(_cache(p, model) for p in code["parts"]))
     config = model.config.get_text_config(decoder=True)
     if name == "StaticCache":
-        return cache_utils.StaticCache(config=config, max_cache_len=int(code["longest"]))
+        return cache_utils.StaticCache(config=config, max_cache_len=int(code.get("longest", 1)))
     return cache_utils.DynamicCache(config=config) if code.get("layers") else cache_utils.DynamicCache()

@@ -67,11 +67,12 @@ class Candidate(Recording):
         return torch.from_numpy(np.array(a))
 
     def sum(self) -> str:
-        """The digest of all tensors: of the sorted lines "STEP NAME DIGEST"."""
+        """The digest of all tensors."""
         return sum_of({k: str(h5.text_of(d.attrs.get("digest", ""))) for k, d in self.held.items()})
 
 
 def sum_of(digests: Dict[Tuple[int, str], str]) -> str:
+    """The digest of the lines "STEP NAME DIGEST", sorted by step, then by the bytes of the name."""
     lines = [f"{step} {name} {said}\n" for (step, name), said in sorted(
         digests.items(), key=lambda x: (x[0][0], x[0][1].encode()))]
     return digest("".join(lines).encode()) or ""

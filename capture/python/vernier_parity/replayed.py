@@ -12,7 +12,7 @@ from .candidate import Candidate
 from .compute import Given
 from .container import Container
 from .numbers import RecordingError, stored
-from .replay import Judged, Place, Replay
+from .replaying import Judged, Place, Replay
 
 MOST_NAMES = 200  # of a region that are listed
 
@@ -39,9 +39,10 @@ def write(r: Replay, path: str, verdict: Optional[str] = None, force: bool = Fal
                 unjudged.append(dict(step=row["step"], name=j.name, why=why))
                 continue
             region = r.region(j.node, given)
-            line = dict(step=row["step"], name=j.name, reference=r.fine.trace.nodes[j.node].names()[j.out],
-                        node=j.node, op=row["op"][:31], span=len(region), region=names.all_of((i for i in region if i != j.node), row["step"])[-MOST_NAMES:],
-                        extra=extra[j.row][:MOST_NAMES], floor_format=_word(r, j), reads=names.read_by(region, row["step"], given)[:MOST_NAMES])
+            before, said = [i for i in region if i != j.node], r.fine.trace.nodes[j.node].names()[j.out]
+            line = dict(step=row["step"], name=j.name, reference=said, node=j.node, op=row["op"][:31], span=len(region),
+                        region=names.all_of(before, row["step"])[-MOST_NAMES:], extra=extra[j.row][:MOST_NAMES],
+                        reads=names.read_by(region, row["step"], given)[:MOST_NAMES], floor_format=_word(r, j))
             line["kind"], scores = _kind(cand, j)
             if scores:
                 line["scores"] = scores

@@ -14,7 +14,7 @@ import torch
 from .tracer import Node, Ref, Trace, is_leaf
 
 Row = Dict[str, Any]
-MOST_SETTINGS = 40
+MOST_SETTINGS = 80
 
 
 def setting(x: Any) -> Optional[Any]:
@@ -32,9 +32,10 @@ def setting(x: Any) -> Optional[Any]:
     return None
 
 
-def of_module(m: Any) -> Dict[str, Any]:
-    """The class and the plain attributes of a module."""
-    found = {k: setting(v) for k, v in vars(m).items() if not k.startswith("_") and k != "training"}
+def of_module(m: Any, inside: bool = False) -> Dict[str, Any]:
+    """The plain attributes of a module; inside: also those of the modules in it."""
+    found = {f"{path}.{k}".lstrip("."): setting(v) for path, x in (m.named_modules() if inside else [("", m)])
+             for k, v in vars(x).items() if not k.startswith("_") and k != "training"}
     return {k: v for k, v in list(found.items())[:MOST_SETTINGS] if v is not None}
 
 
@@ -66,7 +67,7 @@ def row_of(trace: Trace, n: Node) -> Row:
     row["in"] = [_source(trace, n, r) for r in n.ins if (r.storage, r.write) not in made]
     const = of_arguments(n)
     if n.leaf:
-        const = {**{f"arg.{k}": v for k, v in const.items()}, **of_module(n.fn)}
+        const = {**{f"arg.{k}": v for k, v in const.items()}, **of_module(n.fn, True)}
         row["class"] = f"{type(n.fn).__module__}.{type(n.fn).__qualname__}"
         row["weights"] = [f"{n.path}.{k}".lstrip(".") for k, _ in n.fn.named_parameters()]
     more = dict(const=const, turn=n.turn, cast=n.cast, leaf=n.leaf, blind=n.blind,

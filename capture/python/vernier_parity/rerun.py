@@ -1,4 +1,4 @@
-"""reference.py: runs the user's model again on the inputs and calls of a recording, in a format that is given."""
+"""rerun.py: runs the user's model again on the inputs and calls of a recording, in a format that is given."""
 
 import copy
 import json

@@ -1,4 +1,4 @@
-"""replay.py: computes each recorded result of a candidate along the reference's edges, from the candidate's own results
+"""replaying.py: computes each recorded result of a candidate along the reference's edges, from the candidate's own results
 before it: in the reference's format, and in the candidate's, whose difference is the floor.
 
 Nodes between recorded results are computed together: the *region* of a result. What cannot be judged is listed.
@@ -16,7 +16,7 @@ from .candidate import Candidate, sum_of
 from .compute import Given, compute_all, unwritten
 from .node_recorder import storable
 from .numbers import RecordingError
-from .reference import Models, Run, again, finer, format_of
+from .rerun import Models, Run, again, finer, format_of
 from .rows import Row
 from .tracer import Node, Trace
 
