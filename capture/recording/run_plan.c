@@ -145,13 +145,19 @@ static int order_values(const void *a, const void *b)
 	return x->step != y->step ? (x->step < y->step ? -1 : 1) : strcmp(x->name, y->name);
 }
 
-int vn_run_plan_maker(const vn_run_plan *plan, int step, const char *name)
+int vn_run_plan_value(const vn_run_plan *plan, int step, const char *name)
 {
 	const vn_run_value  key = { name, step, 0 };
 	const vn_run_value *hit = plan->n_values
 	                              ? bsearch(&key, plan->value, (size_t)plan->n_values, sizeof key, order_values)
 	                              : NULL;
-	return hit ? hit->node : -1;
+	return hit ? (int)(hit - plan->value) : -1;
+}
+
+int vn_run_plan_maker(const vn_run_plan *plan, int step, const char *name)
+{
+	const int value = vn_run_plan_value(plan, step, name);
+	return value < 0 ? -1 : plan->value[value].node;
 }
 
 /* An input from {"from": NAME, "back": STEPS}, of this step or of one before. Parameters, constants
@@ -161,7 +167,7 @@ static void read_input(node_reader *r, const json_t *ref, int i)
 	const char      *from = json_string_value(vn_json_field(ref, "from"));
 	const json_t    *back = json_object_get(ref, "back");
 	const json_int_t by = json_integer_value(back);
-	int              maker, *more;
+	int              value, *more;
 
 	if (!json_is_object(ref) || (back && !json_is_integer(back)) || by < 0 || by > r->p->node[i].step) {
 		r->why = "in: not a list of objects, or a step that does not exist";
@@ -169,8 +175,8 @@ static void read_input(node_reader *r, const json_t *ref, int i)
 	}
 	if (!from || strncmp(from, "in.", 3) == 0)
 		return;
-	maker = vn_run_plan_maker(r->p, r->p->node[i].step - (int)by, from);
-	if (maker < 0 || maker > i) {
+	value = vn_run_plan_value(r->p, r->p->node[i].step - (int)by, from);
+	if (value < 0 || r->p->value[value].node > i) {
 		r->why = "it reads a result that no node before it makes";
 		return;
 	}
@@ -179,7 +185,7 @@ static void read_input(node_reader *r, const json_t *ref, int i)
 		return;
 	}
 	r->p->in = more;
-	more[r->p->n_in++] = maker;
+	more[r->p->n_in++] = value;
 	r->p->node[i].n_in++;
 }
 

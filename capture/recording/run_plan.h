@@ -31,14 +31,15 @@ typedef struct vn_run_plan {
 	int           n;
 	vn_run_value *value; /* (n_values), sorted by step, then name */
 	int           n_values;
-	int          *in; /* (n_in): the node that made an input */
+	int          *in; /* (n_in): values */
 	int           n_in;
 } vn_run_plan;
 
 /* Reads the lines of /plan/nodes. *plan is NULL after a failure. */
 vn_status vn_run_plan_read(char *const *line, int n, vn_run_plan **plan, vn_error *err);
 void      vn_run_plan_free(vn_run_plan *plan);
-/* Returns the node that made this tensor; -1: none. */
+/* Returns the index of a result; the node that made it; -1: there is none. */
+int       vn_run_plan_value(const vn_run_plan *plan, int step, const char *name);
 int       vn_run_plan_maker(const vn_run_plan *plan, int step, const char *name);
 
 #endif

@@ -314,9 +314,10 @@ typedef struct vn_result {
 	int n_since[VN_N_SINCE];
 
 	/* localise. */
-	vn_graph *graph;
-	int       first; /* first divergence; -1 */
-	int      *origins, n_origins;
+	vn_graph            *graph;
+	struct vn_run_graph *run_graph; /* judge/run_graph.h */
+	int                  first;     /* first divergence; -1 */
+	int                 *origins, n_origins;
 
 	/* explain: the explanations of the origins (findings.h), and who frees them; NULL: not
 	 * requested. */

@@ -3,6 +3,7 @@
 
 #include <float.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -47,7 +48,7 @@ double vn_floors_allowed(const char *op, vn_dtype format)
 	return vn_dtype_digits(format) > 10 ? 40 : 1.5;
 }
 
-enum { BLOCK = 512 };
+enum { BLOCK = 512, MOST_ROWS = 1 << 20 };
 
 /* Some of the numbers, as they are measured. error: of the candidate; floor, own: F - A and its
  * square's least value. Where one of the three is infinite, all are 0. */
@@ -143,41 +144,62 @@ static void add_given(floor_sums *s, const floor_block *b, const vn_floor_tensor
 	}
 }
 
+/* Sums of squares over a row: of the error, the floor, the rounding. */
+typedef struct row_sums {
+	double e, f, r;
+} row_sums;
+
+/* Adds the numbers of blocks to their rows, which follow each other. */
+typedef struct row_walk {
+	row_sums *row; /* (rows); NULL: they are not kept */
+	row_sums  now; /* of the row that is not complete */
+	int64_t   width, in_row, rows;
+} row_walk;
+
 /* The row whose error is largest, in floors. */
 typedef struct worst_row {
 	double error, floor;
-	double e, f, r; /* of the row so far */
 } worst_row;
 
-static void end_row(worst_row *w, double least)
+static void take_row(worst_row *w, const row_sums *row, double least)
 {
-	const double floor = fmax(fmax(w->f, w->r), least);
+	const double floor = fmax(fmax(row->f, row->r), least);
 
-	if (w->e > 0 && (w->floor == 0 || w->e * w->floor > w->error * floor)) {
-		w->error = w->e;
-		w->floor = floor;
-	}
-	w->e = w->f = w->r = 0;
+	if (row->e > 0 && (w->floor == 0 || row->e * w->floor > w->error * floor))
+		*w = (worst_row) { row->e, floor };
 }
 
-/* Goes over all numbers again, row by row. least: floor of any row. */
-static worst_row find_row(const vn_floor_tensors *x, int64_t n, int64_t width, double least)
+/* worst: to take each complete row; NULL: to keep it. */
+static void add_rows(row_walk *k, const floor_block *b, worst_row *worst, double least)
 {
-	worst_row   w = { 0 };
-	floor_block b;
-	int64_t     in_row = 0;
+	for (int64_t i = 0; i < b->n; i++) {
+		k->now.e += b->error[i] * b->error[i];
+		k->now.f += b->floor[i] * b->floor[i];
+		k->now.r += b->own[i];
+		if (++k->in_row < k->width)
+			continue;
+		if (worst)
+			take_row(worst, &k->now, least);
+		else
+			k->row[k->rows++] = k->now;
+		k->now = (row_sums) { 0 };
+		k->in_row = 0;
+	}
+}
 
-	for (int64_t from = 0; from < n; from += b.n) {
+/* Finds it among rows that were kept, or goes over all numbers again. least: floor of any row. */
+static worst_row find_row(const vn_floor_tensors *x, const row_walk *kept, double least)
+{
+	const int64_t n = vn_shape_count(&x->cand->shape);
+	worst_row     w = { 0 };
+	row_walk      k = { .width = kept->width };
+	floor_block   b;
+
+	for (int64_t i = 0; i < kept->rows; i++)
+		take_row(&w, &kept->row[i], least);
+	for (int64_t from = 0; !kept->row && from < n; from += b.n) {
 		read_block(x, from, n - from < BLOCK ? n - from : BLOCK, &b);
-		for (int64_t i = 0; i < b.n; i++) {
-			w.e += b.error[i] * b.error[i];
-			w.f += b.floor[i] * b.floor[i];
-			w.r += b.own[i];
-			if (++in_row == width) {
-				end_row(&w, least);
-				in_row = 0;
-			}
-		}
+		add_rows(&k, &b, &w, least);
 	}
 	return w;
 }
@@ -200,16 +222,21 @@ void vn_floors_measure(const vn_floor_tensors *x, vn_replayed *l, vn_floor_slope
 	const vn_shape *shape = &x->cand->shape;
 	const int64_t   n = vn_shape_count(shape), width = shape->rank ? shape->dim[shape->rank - 1] : 1;
 	const double    rows = width ? (double)(n / width) : 1;
+	row_walk        k = { .width = width };
 	floor_sums      s = { 0 };
 	floor_block     b;
 
+	if (n > 0 && rows <= MOST_ROWS) /* else, or without memory, they are read twice */
+		k.row = malloc((size_t)rows * sizeof *k.row);
 	for (int64_t from = 0; from < n; from += b.n) {
 		read_block(x, from, n - from < BLOCK ? n - from : BLOCK, &b);
 		add_block(&s, &b);
+		if (k.row)
+			add_rows(&k, &b, NULL, 0);
 		if (x->ref)
 			add_given(&s, &b, x, from);
 	}
-	const worst_row w = find_row(x, n, width, s.ff / fmax(rows, 1) / 4);
+	const worst_row w = find_row(x, &k, s.ff / fmax(rows, 1) / 4);
 	const double    size = s.hh > 0 ? s.hh : 1; /* a result of zeros has no scale */
 	*l = (vn_replayed) {
 		.local = s.ee / size,
@@ -227,4 +254,5 @@ void vn_floors_measure(const vn_floor_tensors *x, vn_replayed *l, vn_floor_slope
 		.charged_to = -1,
 	};
 	*slope = slope_of(&s);
+	free(k.row);
 }

@@ -10,12 +10,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Numbers of the candidate: with the others some 60 MB. */
+enum { MOST_READ = 4 << 20 };
+
 /* What the threads share. */
 typedef struct result_measuring {
 	vn_comparison        *c;
 	vn_replayed_findings *j;
 	int                  *beside; /* (results): of weights, the choice that they stand beside; -1 */
 	_Atomic bool          failed;
+	_Atomic int64_t       read; /* numbers since the pages of the files were given back */
 	pthread_mutex_t       lock;
 	vn_status             st; /* of the first failure */
 	vn_error              why;
@@ -263,15 +267,16 @@ static void measure_one(result_measuring *m, int i, bool ids)
 		return;
 	if (!(st = read_numbers(o, &o->replayed->result[i], &x, &why)))
 		st = ids ? measure_ids(m, i, &x, &why) : measure_numbers(m, i, &x, &why);
-	const size_t bytes = st ? 0 : (size_t)vn_shape_count(&x.of[CAND].shape);
+	const int64_t numbers = st ? 0 : vn_shape_count(&x.of[CAND].shape);
 	release_numbers(&x);
 	if (st)
 		note_failure(m, st, &why);
-	if (bytes > 1 << 20) { /* mapped pages count as memory */
-		vn_recording_forget(o->cand);
-		vn_recording_forget(o->ref);
-		vn_recording_forget(o->replayed->recording);
-	}
+	if ((m->read += numbers) < MOST_READ) /* mapped pages count as memory */
+		return;
+	m->read = 0;
+	vn_recording_forget(o->cand);
+	vn_recording_forget(o->ref);
+	vn_recording_forget(o->replayed->recording);
 }
 
 static void measure_one_of_numbers(void *ctx, int i)

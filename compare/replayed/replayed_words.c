@@ -63,10 +63,27 @@ static bool is_place(const modules *m, size_t n)
 	return false;
 }
 
+/* Leaves out modules above all layers, such as the one that makes the masks, if others are left. */
+static void drop_outermost(modules *m)
+{
+	int kept = 0, n = 0;
+
+	for (int i = 0; i < m->n; i++)
+		kept += strchr(m->path[i], '.') != NULL;
+	for (int i = 0; i < m->n; i++)
+		if (kept == 0 || strchr(m->path[i], '.'))
+			m->path[n++] = m->path[i];
+	m->n = n;
+}
+
 static void add_paths(const modules *m, char text[VN_WORDS])
 {
 	for (int k = 0; k < m->n && k < NAMED; k++)
-		vn_text_add(text, VN_WORDS, "%s%s", k ? ", " : "", *m->path[k] ? m->path[k] : "the model itself");
+		vn_text_add(text, VN_WORDS, "%s%s",
+		            k == 0          ? ""
+		            : k == m->n - 1 ? " or "
+		                            : ", ",
+		            *m->path[k] ? m->path[k] : "the model itself");
 	if (m->n > NAMED)
 		vn_text_add(text, VN_WORDS, " or %d more modules", m->n - NAMED);
 }
@@ -83,6 +100,7 @@ const char *vn_replayed_place(const vn_comparison *c, const vn_checkpoint *p, ch
 		add_maker(c, &m, p->step, json_string_value(json_array_get(region, k)));
 	add_maker(c, &m, p->step, p->name);
 	json_decref(line);
+	drop_outermost(&m);
 	if (m.n < 2)
 		return NULL;
 	const size_t common = common_length(&m);

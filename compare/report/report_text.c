@@ -53,10 +53,11 @@ static void floor_line(const page *p)
 	const vn_document *doc = p->doc;
 	char               path[PATH_MAX];
 	const char        *means = defines_floor(doc) ? "" : VN_FLOOR_MEANS;
+	const bool         single = json_is_string(doc->floor) && strncmp(vn_document_text(doc->floor), "of each", 7) == 0;
 	const char        *note = !json_is_string(doc->floor) ? "give --model MODEL or --floor FILE"
-	                          : p->floors                 ? ""
-	                                      : "both recordings have this format, so only single operations "
-	                                        "have a floor: column local";
+	                          : p->floors || single       ? ""
+	                                                      : "both recordings have this format, so only single "
+	                                                        "operations have a floor: column local";
 	vn_say(p->out, "%-10s %s", "floor",
 	       json_is_string(doc->floor) ? vn_printable_path(vn_document_text(doc->floor), path) : "none");
 	if (*means || *note)

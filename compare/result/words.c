@@ -182,8 +182,9 @@ static const char *say_outside(const vn_comparison *c, const vn_checkpoint *firs
 	if (c->result.n_origins)
 		return NULL;
 	if (!c->result.replayed)
-		return c->opened.plan ? "no origin was found"
-		                      : "neither file holds a plan, so only the order is known, not the cause";
+		return c->opened.plan || c->result.run_graph
+		           ? "no origin was found"
+		           : "neither file holds a plan, so only the order is known, not the cause";
 	if (n == 0)
 		return "recomputed on the candidate's own inputs, every operation is within its precision: small errors "
 			   "accumulate";
@@ -328,7 +329,8 @@ void vn_report_say_scores(const vn_comparison *c, vn_lines *lines)
 		if (k->m.has[VN_M_KL_MEAN] && k->pooled_logits < 0)
 			vn_lines_add(lines, "%s: %s", vn_label(k, label),
 			             agreement_words(k->m.value, k->m.argmax_strict, k->m.kl_half, text));
-		if (k->m.n && k->m.value[VN_M_HEADROOM] > 0.25 && k->m.value[VN_M_HEADROOM] <= 1)
+		const bool mask = c->opened.replayed && k->replayed && !vn_local_beyond(k);
+		if (!mask && k->m.n && k->m.value[VN_M_HEADROOM] > 0.25 && k->m.value[VN_M_HEADROOM] <= 1)
 			vn_lines_add(lines, "%s: the candidate's largest value is %.3g, %.0f %% of the largest %s",
 			             vn_label(k, label), k->m.absmax[1], 100 * k->m.value[VN_M_HEADROOM],
 			             vn_dtype_name(vn_recording_entry(c->opened.cand, k->cand)->dtype));

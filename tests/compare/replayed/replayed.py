@@ -419,6 +419,22 @@ def test_inputs():
     check(status == 2 and "inputs: in.input_ids of step 0 differs" in err, f"other inputs: {status} {err}")
 
 
+def test_plan():
+    """Without a replay file, origins follow from the limits and the plan: which tensor was computed from which."""
+    engine("good", A.model())
+    engine("loud", A.model(), change=lambda n, s, out: [out[0] * 3] if n.path == "model.layers.0.proj" else None)
+    status, out, err = vernier("compare", "ref.h5", "loud.h5", "--format", "json", "--points", "model*")
+    report = json.loads(out)
+    numbers = [o for o in origins(report) if not o.endswith("gate:2")]  # ids that rounding turned
+    check(status == 1 and numbers == ["model.layers.0.proj"], f"by the plan: {origins(report)}")
+    detail = next(d for d in report["divergences"] if d["name"] == "model.layers.0.proj")
+    names = {i["name"] for i in detail["inputs"]}
+    check(
+        names == {"model.layers.0.norm"},
+        f"the inputs of an operation: {names}",
+    )
+
+
 def test_next():
     engine("scale", A.model(scale=0.3))
     status, out, err = vernier("compare", "ref.h5", "scale.h5", "--format", "json")
@@ -431,7 +447,8 @@ def test_next():
     )
 
 
-for test in (test_floors, test_right, test_wrong, test_choices, test_settings, test_bad, test_inputs, test_next):
+TESTS = [test_floors, test_right, test_wrong, test_choices, test_settings, test_bad, test_inputs, test_plan]
+for test in [*TESTS, test_next]:
     test()
 shutil.rmtree(HERE)
 sys.exit(f"{len(failures)} failures" if failures else 0)
