@@ -105,11 +105,14 @@ static vn_status gather_pages(opened_side *s, vn_recording **r, vn_error *err)
 	return st;
 }
 
-/* Prepares one recording: maps its names, takes the row of the batch and gathers its pages. */
+/* Prepares one recording: maps its names, takes the row of the batch and gathers its pages. The
+ * plan of a run does not say which axis is the prompt: all prompts are compared together. */
 static vn_status prepare_recording(opened_side *s, const char *const *names, int n, int64_t row, vn_recording **r,
                                    vn_error *err)
 {
 	vn_status st = map_all(s, names, n, r, err);
+	if (vn_recording_run_plan(*r) && row < 0)
+		return st;
 	if (!st && !(st = take_row(s, row, r, err)))
 		st = gather_pages(s, r, err);
 	return st;

@@ -419,6 +419,18 @@ def test_inputs():
     check(status == 2 and "inputs: in.input_ids of step 0 differs" in err, f"other inputs: {status} {err}")
 
 
+def test_batch():
+    """Several prompts are compared together: no row has to be chosen."""
+    engine("good", A.model())
+    for n in ("ref.h5", "good.h5"):
+        with h5py.File(f"{HERE}/{n}", "r+") as f:
+            f["run"]["token_ids"] = A.tokens()[0]["input_ids"].reshape(2, -1)
+            f["run"]["positions"] = np.tile(np.arange(A.T // 2, dtype=np.int32), (2, 1))
+            f["step.0"].attrs.update(position=0, tokens=A.T // 2)
+    status, report, err = compare("ref.h5", "good.h5", "good.replayed.h5")
+    check(status == 0, f"a batch: {status} {err}")
+
+
 def test_plan():
     """Without a replay file, origins follow from the limits and the plan: which tensor was computed from which."""
     engine("good", A.model())
@@ -447,8 +459,8 @@ def test_next():
     )
 
 
-TESTS = [test_floors, test_right, test_wrong, test_choices, test_settings, test_bad, test_inputs, test_plan]
-for test in [*TESTS, test_next]:
+TESTS = [test_floors, test_right, test_wrong, test_choices, test_settings, test_bad, test_inputs, test_batch]
+for test in [*TESTS, test_plan, test_next]:
     test()
 shutil.rmtree(HERE)
 sys.exit(f"{len(failures)} failures" if failures else 0)
