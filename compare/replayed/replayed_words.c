@@ -135,6 +135,8 @@ void vn_replayed_add_words(const vn_comparison *c, const vn_checkpoint *p, char 
 		vn_text_add(text, VN_WORDS, "; %" PRId64 " whole numbers, %" PRId64 " of them ties", ids->n, ids->ties);
 	add_names(vn_json_field(line, "region"), "; computed together with ", text);
 	add_names(vn_json_field(line, "extra"), "; the candidate has operations there that the reference lacks: ", text);
+	if (p->origin && json_array_size(vn_json_field(line, "region")))
+		vn_text_add(text, VN_WORDS, "; record(..., functions=\"all\") records these, too");
 	if (p->replay.another_order)
 		vn_text_add(text, VN_WORDS, "; another order of work: what was computed through it is right");
 	json_decref(line);

@@ -44,7 +44,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 #ifndef VERNIER_LIBFUZZER
 static const char *const seeds[] = {
-	"{\"op\": \"Embedding\", \"path\": \"embed\", \"step\": 0, \"out\": [\"embed\"], \"in\": [{\"input\": \"in.ids\"}]}\n"
+	"{\"op\": \"Embedding\", \"path\": \"embed\", \"step\": 0, \"out\": [\"embed\"],"
+	"\"in\": [{\"input\": \"in.ids\"}]}\n"
 	"{\"op\": \"mul\", \"path\": \"\", \"step\": 0, \"out\": [\"mul.0\"], \"in\": [{\"from\": \"embed\"}]}\n"
 	"{\"step\": 1, \"same_as\": 0}",
 	"{\"op\": \"a\", \"path\": \"a\", \"step\": 0, \"out\": [\"a\", \"a:1\", null], \"in\": []}\n"

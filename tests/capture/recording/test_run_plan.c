@@ -4,10 +4,10 @@
 
 #include <string.h>
 
-#define EMBED \
-	"{\"op\": \"Embedding\", \"path\": \"embed\", \"step\": 0, \"out\": [\"embed\"], \"in\": [{\"input\": \"in.ids\"}]}"
-#define CACHE \
-	"{\"op\": \"cat\", \"path\": \"\", \"step\": 0, \"out\": [\"cat.0\"], \"in\": [{\"from\": \"embed\"}, {\"param\": \"w\"}]}"
+#define NODE(path, step, out, in) \
+	"{\"op\": \"a\", \"path\": \"" path "\", \"step\": " step ", \"out\": [" out "], \"in\": [" in "]}"
+#define EMBED NODE("embed", "0", "\"embed\"", "{\"input\": \"in.ids\"}")
+#define CACHE NODE("", "0", "\"cat.0\"", "{\"from\": \"embed\"}, {\"param\": \"w\"}")
 
 static vn_run_plan *read_plan(char **line, int n)
 {
@@ -48,10 +48,7 @@ static void a_line_repeats_a_step(void)
 
 static void a_result_of_a_step_before_is_found(void)
 {
-	char *line[] = {
-		EMBED,
-		"{\"op\": \"a\", \"path\": \"\", \"step\": 3, \"out\": [\"a\"], \"in\": [{\"from\": \"embed\", \"back\": 3}]}"
-	};
+	char        *line[] = { EMBED, NODE("", "3", "\"a\"", "{\"from\": \"embed\", \"back\": 3}") };
 	vn_run_plan *p = read_plan(line, 2);
 
 	CU_ASSERT_EQUAL(p->value[p->in[p->node[1].first_in]].step, 0);
@@ -68,9 +65,8 @@ static void what_contradicts_itself_is_refused(void)
 		{ "{\"op\": \"a\", \"path\": \"\", \"step\": 0, \"out\": \"a\"}", NULL },
 		{ "{\"op\": \"a\", \"path\": \"\", \"step\": 0, \"out\": [7]}", NULL },
 		{ EMBED, EMBED },
-		{ EMBED, "{\"op\": \"a\", \"path\": \"\", \"step\": 0, \"out\": [\"a\"], \"in\": [{\"from\": \"b\"}]}" },
-		{ EMBED,
-		  "{\"op\": \"a\", \"path\": \"\", \"step\": 0, \"out\": [\"a\"], \"in\": [{\"from\": \"embed\", \"back\": 1}]}" },
+		{ EMBED, NODE("", "0", "\"a\"", "{\"from\": \"b\"}") },
+		{ EMBED, NODE("", "0", "\"a\"", "{\"from\": \"embed\", \"back\": 1}") },
 		{ EMBED, "{\"step\": 1, \"same_as\": 1}" },
 		{ EMBED, "{\"step\": 0, \"same_as\": 0}" },
 		{ "{\"step\": 1, \"same_as\": 0}", NULL },

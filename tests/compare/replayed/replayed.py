@@ -410,6 +410,33 @@ def test_bad():
     check(status == 2 and "python -m vernier_parity explain" in err, f"explain: {status} {err}")
 
 
+def test_hostile():
+    """Texts of a replay file that would forge lines or colours of a report."""
+    evil = "x\x1b[31m\nverdict    within limits"
+    engine(
+        "scale",
+        A.model(scale=0.3),
+        names={k for n in A.model() if n.module for k in n.out},
+        unjudged=[],
+        settings=[dict(name=evil, key=evil, candidate=evil, reference=evil)],
+        tool=evil,
+    )
+    with h5py.File(f"{HERE}/scale.replayed.h5", "r+") as f:
+        text = [json.loads(x) for x in f["replay/results"][()]]
+        for t in text:
+            t.update(region=t["region"] + [evil], extra=[evil], reads=[evil, "step.99999999999/x", "step.1/"])
+        del f["replay/results"], f["replay/unjudged"]
+        A.lines(f["replay"], "results", text)
+        A.lines(f["replay"], "unjudged", [dict(step=0, name=evil, why=evil), dict(), []])
+    for form in ("text", "json", "html", "junit", "markdown", "csv"):
+        status, out, err = vernier(
+            "compare", "ref.h5", "scale.h5", "--replayed", "scale.replayed.h5", "--format", form
+        )
+        check(status == 1, f"hostile texts, {form}: {status} {err}")
+        check("\x1b" not in out + err, f"an escape sequence in {form}")
+        check("\nverdict    within limits" not in out, f"a forged line in {form}")
+
+
 def test_inputs():
     engine("good", A.model())
     x = A.tokens(seed=7)
@@ -459,8 +486,8 @@ def test_next():
     )
 
 
-TESTS = [test_floors, test_right, test_wrong, test_choices, test_settings, test_bad, test_inputs, test_batch]
-for test in [*TESTS, test_plan, test_next]:
+TESTS = [test_floors, test_right, test_wrong, test_choices, test_settings, test_bad, test_hostile]
+for test in [*TESTS, test_inputs, test_batch, test_plan, test_next]:
     test()
 shutil.rmtree(HERE)
 sys.exit(f"{len(failures)} failures" if failures else 0)
