@@ -1,5 +1,5 @@
-"""any_faults.py: mistakes planted from outside in a model of any architecture: FAULTS[name] is (the module, what is done
-to it)."""
+"""any_faults.py: mistakes planted from outside in a model of any architecture: FAULTS[name] is (the module, what is
+done to it)."""
 
 import re
 import types
@@ -88,7 +88,8 @@ def swap_experts(m):
 
 FAULTS = {
     "scaled": (linear(""), lambda m: m.register_forward_hook(lambda m, a, o: o * 1.02)),
-    "bias": (lambda model: pick(model, lambda n, m: childless(m) and isinstance(getattr(m, "bias", None), torch.Tensor)),
+    "bias": (lambda model: pick(model, lambda n, m: childless(m)
+                                and isinstance(getattr(m, "bias", None), torch.Tensor)),
              lambda m: m.bias.data.zero_()),
     "eps": (norm, lambda m: multiply(m, ("eps", "variance_epsilon"), 1e4)),
     "position": (lambda model: pick(model, lambda n, m: "otary" in type(m).__name__ and childless(m), 1),

@@ -69,7 +69,7 @@ def tensors_of(path):
 def judge(cand_path, replayed_path, again=False):
     """The lines of the replay file's results, each with ratio (in floors), differ (infinite numbers, ids) and wrong.
     again: of the second round, where there is one; None for what that round took out."""
-    with h5py.File(cand_path, "r") as cand, h5py.File(replayed_path, "r") as rep:
+    with h5py.File(cand_path, "r", locking=False) as cand, h5py.File(replayed_path, "r") as rep:
         held = tensors_of(cand)
         out = [json.loads(x) for x in rep["replay/results"][()]]
 

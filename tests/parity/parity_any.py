@@ -1,8 +1,8 @@
-"""parity_any.py [--all] [--only WORD...] [--vernier PROGRAM] [MODEL...]: recordings of any PyTorch model, judged.
+"""parity_any.py VERNIER [--all] [--only WORD]... [MODEL...]: recordings of any PyTorch model, judged.
 
-Tiny random models of many architectures (any_models.py): the recorded run keeps its bits, the plan's edges give the bits
-of every node, healthy candidates are right, planted mistakes (any_faults.py) are found at their place. Without --all a
-sample. WORD: bits, healthy, faults, generate. torch and transformers are the judge; no number is stored here.
+Tiny random models of many architectures (any_models.py): the recorded run keeps its bits, the plan's edges give the
+bits of every node, healthy candidates are right, planted mistakes (any_faults.py) are found at their place. Without
+--all a sample. WORD: bits, healthy, faults, generate, program. torch and transformers are the judge; no number is stored here.
 """
 
 import argparse
@@ -16,7 +16,9 @@ import traceback
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "..", "capture", "python")]
 
+import needs_transformers  # noqa: E402, F401
 import torch  # noqa: E402
+import transformers  # noqa: E402
 
 import any_judge  # noqa: E402
 import vernier_parity  # noqa: E402
@@ -35,6 +37,7 @@ VARIANTS = {"bf16": ("bf16", "eager"), "bf16, other kernels": ("bf16", "nomkl"),
             "f16": ("f16", "eager"), "f32": ("f32", "eager"), "f32, other kernels": ("f32", "nomkl"),
             "f32, sdpa": ("f32", "sdpa")}
 SAMPLED = ("bf16, sdpa", "f16", "f32, other kernels")
+WORDS = ("bits", "healthy", "faults", "generate", "program")
 FORMATS = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32}
 
 
@@ -58,8 +61,8 @@ def candidate(name, dtype, attention="eager"):
 
 
 def judged(name, model, inputs, folder, functions=None, how="", call=None):
-    """Record model(**inputs), replay it, and return (rows of any_judge, the replay, path of the candidate). how: "nomkl"
-    lets the candidate, not its replay, run with other kernels."""
+    """Record model(**inputs), replay it, and return (rows of any_judge, the replay, path of the candidate). how:
+    "nomkl" lets the candidate, not its replay, run with other kernels."""
     cand, rep = os.path.join(folder, "cand.h5"), os.path.join(folder, "replayed.h5")
     with torch.no_grad(), torch.backends.mkldnn.flags(enabled=how != "nomkl"), vernier_parity.record(
             model, cand, any=True, functions=functions, weights=False, force=True):
@@ -179,15 +182,42 @@ def generate(name, fail, folder):
     return "; ".join(said)
 
 
+def program(name, fail, folder, vernier):
+    """`explain` ends with the verdict of `vernier compare`: 0 for a right candidate, 1 and the place for a wrong
+    one."""
+    if not isinstance(MODELS[name]()[0], transformers.PreTrainedModel):
+        return ""
+    path = os.path.join(folder, "model")
+    MODELS[name]()[0].save_pretrained(path)
+    place, do = FAULTS["scaled"]
+    said = []
+    for wrong in (False, True):
+        m, inputs = candidate(name, torch.bfloat16)
+        at, module = place(m)
+        if wrong:
+            do(module)
+        cand, report = os.path.join(folder, "cand.h5"), os.path.join(folder, f"report{int(wrong)}.txt")
+        with torch.no_grad(), vernier_parity.record(m, cand, any=True, force=True):
+            m(**cast(inputs(0), torch.bfloat16))
+        status = vernier_parity.explain(path, cand, report, program=vernier)
+        fail.check(status == int(wrong), f"{name}: explain of a {'wrong' if wrong else 'right'} candidate: {status}")
+        if wrong and status == 1:
+            with open(report, encoding="utf-8") as f:
+                fail.check(at in f.read(), f"{name}: the report does not name {at}")
+        said.append(status)
+    return f"explain: {said}"
+
+
 def main():
     args = argparse.ArgumentParser(description=__doc__)
+    args.add_argument("vernier", help="the program")
     args.add_argument("--all", action="store_true")
-    args.add_argument("--only", action="append", choices=("bits", "healthy", "faults", "generate"))
+    args.add_argument("--only", action="append", choices=WORDS)
     args.add_argument("model", nargs="*")
     o = args.parse_args()
     torch.set_num_threads(1)
     fail, tally, tally_leaves, start = Failures(), {}, {}, time.time()
-    words = o.only or ("bits", "healthy", "faults", "generate")
+    words = o.only or WORDS
     for name in o.model or (MODELS if o.all else SAMPLE):
         try:
             MODELS[name]()
@@ -202,6 +232,8 @@ def main():
                         said = bits(name, fail, folder)
                     elif word == "healthy":
                         said = healthy(name, fail, folder, VARIANTS if o.all else SAMPLED, (0, 1, 2) if o.all else (0,))
+                    elif word == "program":
+                        said = program(name, fail, folder, os.path.abspath(o.vernier))
                     elif word == "generate":
                         said = generate(name, fail, folder)
                     else:

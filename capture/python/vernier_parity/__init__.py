@@ -110,8 +110,8 @@ def record(model: Any, path: str, points: "Points" = None, *, layers: "Layers" =
     if isinstance(model, torch.nn.Module) and (any or functions is not None or not _known(model)):
         if points is not None or layers is not None or tokens is not None or before is not None or \
                 isinstance(weights, str):
-            raise RecordingError(f"{path}: points, layers, tokens, before and a path of weights are for the families that "
-                                 f"vernier knows; functions= selects what is recorded of any other model")
+            raise RecordingError(f"{path}: points, layers, tokens, before and a path of weights are for the families "
+                                 f"that vernier knows; functions= selects what is recorded of any other model")
         from .follow import session as follow
 
         return follow(model, path, functions, weights=bool(weights), statistics=statistics, run=run or {}, force=force,

@@ -51,8 +51,8 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
                                    description="Show what a recording holds, or one tensor of it. "
                                    "To compare two recordings, use `vernier compare`. `selftest` instead of FILE "
                                    "checks that such comparisons can fail (`selftest --help`), "
-                                   "`dequantize SOURCE DIR` writes the weights of a quantised model; `reference`, `replay` and "
-                                   "`explain` judge a recording of any PyTorch model.")
+                                   "`dequantize SOURCE DIR` writes the weights of a quantised model; `reference`, "
+                                   "`replay` and `explain` judge a recording of any PyTorch model.")
     args.add_argument("file", help="a recording")
     args.add_argument("name", nargs="?", help="a checkpoint, layer3.q_rope or step.2/layer3.q_rope")
     args.add_argument("--version", action="version", version=f"vernier-parity {__version__}")

@@ -1,7 +1,7 @@
 """align.py: pairs the nodes of two plans of one model: inside each module's path by the sequence of operations.
 
-Casts are left out. Several calls of one leaf in a step are paired by their arguments and readers, since the order of such
-calls may change from process to process (a loop over a `set`).
+Casts are left out. Several calls of one leaf in a step are paired by their arguments and readers, since the order of
+such calls may change from process to process (a loop over a `set`).
 """
 
 import difflib

@@ -9,6 +9,7 @@ from typing import Any, Callable, List, Optional, Sequence
 
 from . import replayed
 from .candidate import Candidate
+from .container import refuse_taken
 from .numbers import RecordingError
 from .printed import printed
 from .rerun import Models, Run, again, finer, format_of
@@ -28,6 +29,7 @@ def reference(model: Any, cand: str, path: str, *, run: Run = None, force: bool 
     Returns the nodes whose bits do not follow from the plan's edges; nothing is judged by them. Raises RecordingError:
     the model cannot be loaded, or called with the recorded arguments; the file exists (force replaces it).
     """
+    refuse_taken(path, force)
     with Candidate(cand) as c:
         dtype = finer(format_of(c))
         return again(Models(model, c).get(dtype), c, dtype, run, path, force).not_reproduced
@@ -41,12 +43,13 @@ def replay(model: Any, cand: str, path: str, *, verdict: Optional[str] = None, r
     verdict  a report of `vernier compare --format json`: what it calls wrong is computed in place of given in a second
              round, in which another order of the same work is right
     """
+    refuse_taken(path, force)
     with Candidate(cand) as c:
         replayed.write(Replay(Models(model, c), c, run), path, verdict, force)
 
 
-def explain(model: Any, cand: str, report: Optional[str] = None, *, options: Sequence[str] = (), program: Optional[str] = None,
-            run: Run = None, say: Callable[[str], None] = lambda text: None) -> int:
+def explain(model: Any, cand: str, report: Optional[str] = None, *, options: Sequence[str] = (),
+            program: Optional[str] = None, run: Run = None, say: Callable[[str], None] = lambda text: None) -> int:
     """Reference, replay and `vernier compare` in one: writes the report, or prints it. Returns the exit status of
     compare.
 
@@ -62,7 +65,8 @@ def explain(model: Any, cand: str, report: Optional[str] = None, *, options: Seq
         replayed.write(r, first)
         compare = [find_program(program), "compare", ref, cand, *options]
         with open(said, "w", encoding="utf-8") as f:
-            status = subprocess.run([*compare, "--replayed", first, "--format", "json"], stdout=f, check=False).returncode
+            status = subprocess.run([*compare, "--replayed", first, "--format", "json"], stdout=f,
+                                    check=False).returncode
         use = first
         if status == 1 and _origins(said):
             say("second round: what is wrong is computed in place of given")

@@ -1,4 +1,4 @@
-"""calls.py: the arguments of a model's calls as JSON, and made again from it, so that the reference gets the same calls.
+"""calls.py: the arguments of a model's calls as JSON, and made again from it, so that the reference gets equal calls.
 
 Tensors are inputs, recorded by name. Caches and other objects are known by identity: one that a call got or returned is
 the same object in a later call. Names of classes in a file choose among transformers' own caches and results alone.
@@ -104,7 +104,8 @@ def _cache(code: Dict[str, Any], model: Any) -> Any:
     if name not in ("DynamicCache", "StaticCache", "EncoderDecoderCache") or code.get("filled"):
         raise RecordingError(f"an argument of a call is an object of class {name[:40]}"
                              f"{', which was filled before the recording began' if code.get('filled') else ''}: "
-                             f"it cannot be made again; pass run=, a function that calls the model as the candidate did")
+                             f"it cannot be made again; pass run=, a function that calls the model as the candidate "
+                             f"did")
     from transformers import cache_utils
 
     if "parts" in code:

@@ -23,8 +23,8 @@ class Candidate(Recording):
         plan = self._file.get("plan")
         if plan is None or h5.text_of(plan.attrs.get("kind", "")) != "pytorch":
             self.close()
-            raise RecordingError(f"{path}: not a recording of a PyTorch model with its plan (`vernier_parity.record` of a "
-                                 f"model that is of none of vernier's families, or with any=True)")
+            raise RecordingError(f"{path}: not a recording of a PyTorch model with its plan (`vernier_parity.record` "
+                                 f"of a model that is of none of vernier's families, or with any=True)")
         try:
             self.rows: List[Row] = rows_from(self._lines("nodes"))
             self.calls: List[Dict[str, Any]] = [json.loads(x) for x in self._lines("calls")]
@@ -39,6 +39,11 @@ class Candidate(Recording):
         self.held: Dict[Tuple[int, str], Any] = {}  # (step, name) -> dataset
         for n in range(self.steps):
             self._collect(n, self._file[f"step.{n}"])
+        planned = {(r["step"], name) for r in self.rows for name in r["out"]}
+        lost = sorted(k for k in self.held if k not in planned and not k[1].startswith("in."))
+        if lost:
+            self.close()
+            raise RecordingError(f"{path}: step.{lost[0][0]}/{lost[0][1]}: no node of /plan makes it")
 
     def _lines(self, name: str) -> List[str]:
         plan = self._file["plan"]

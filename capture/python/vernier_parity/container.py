@@ -14,6 +14,14 @@ from .node_recorder import text
 from .numbers import RecordingError, digest
 
 
+def refuse_taken(path: str, force: bool) -> None:
+    """Raise RecordingError if a file that is written later would replace one that may not be replaced."""
+    if os.path.exists(path) and not force:
+        raise RecordingError(f"{path}: exists already; force=True (--force) replaces it")
+    if os.path.exists(path) and not (os.path.isfile(path) and h5py.is_hdf5(path)):
+        raise RecordingError(f"{path}: is no HDF5 file; it stays: remove it, or give another name")
+
+
 class Container:
     """Writes such a file; use it in a `with` block. An exception leaves PATH.partial with complete = 0."""
 
@@ -21,10 +29,7 @@ class Container:
         """facts: attributes of the root; `format` among them. force: replace an existing HDF5 file. Raises
         RecordingError: the file exists, or cannot be written."""
         self.path, self.force = os.fspath(path), force
-        if os.path.exists(self.path) and not force:
-            raise RecordingError(f"{self.path}: exists already; force=True replaces it")
-        if os.path.exists(self.path) and not (os.path.isfile(self.path) and h5py.is_hdf5(self.path)):
-            raise RecordingError(f"{self.path}: is no HDF5 file; it stays: remove it, or give another name")
+        refuse_taken(self.path, force)
         try:
             make_room(self.path + ".partial", h5.is_interrupted)
             self.disk = Disk(self.path + ".partial")

@@ -53,8 +53,8 @@ class Following:
         if compiled():
             raise RecordingError(f"{self.path}: {COMPILED}")
         if self.moved:
-            raise RecordingError(f"{self.path}: the cache's rows were put into another order since the last call (a beam "
-                                 f"search?); a recording takes row i of every call for one sequence")
+            raise RecordingError(f"{self.path}: the cache's rows were put into another order since the last call (a "
+                                 f"beam search?); a recording takes row i of every call for one sequence")
         self._watch(given)
         self.codes.append(json.dumps(dict(step=step, path=path, arguments={
             k: calls.coded(x, f"in.{k}", self.objects) for k, x in given.items()})))

@@ -45,7 +45,7 @@ def write(r: Replay, path: str, verdict: Optional[str] = None, force: bool = Fal
                         reads=names.read_by(region, row["step"], given)[:MOST_NAMES], floor_format=_word(r, j))
             line["kind"], scores = _kind(cand, j)
             if scores:
-                line["scores"] = scores
+                line["scores" if line["kind"] == "choice" else "ids"] = scores
             at = c.group(steps[row["step"]], j.name)
             c.array(at, "expected", _array(r.expected[k]))
             c.array(at, "floor", _array(r.floor[k]))
@@ -91,7 +91,8 @@ def _word(r: Replay, j: Judged) -> str:
     """The number format in which the floor's run keeps the result."""
     n = r.coarse.node(j.row)
     assert n is not None
-    return about.WORDS.get(n.outs[j.out].dtype, "i32")
+    kept = n.outs[j.out].dtype
+    return about.WORDS.get(torch.empty(0, dtype=kept).real.dtype if kept.is_complex else kept, "i32")
 
 
 def _array(t: Any) -> np.ndarray:
@@ -102,14 +103,15 @@ def _array(t: Any) -> np.ndarray:
 
 
 def _kind(cand: Candidate, j: Judged) -> Tuple[str, str]:
-    """("numbers", ""), ("ids", ""), or ("choice", the scores beside the ids)."""
+    """("numbers", the ids beside them or ""), ("ids", ""), or ("choice", the scores beside the ids)."""
     row = cand.rows[j.row]
     held = [n for n in row["out"] if (row["step"], n) in cand.held]
     number = lambda n: cand.held[row["step"], n].dtype.kind == "f" or "dtype" in cand.held[row["step"], n].attrs
-    if number(j.name):
-        return "numbers", ""
-    beside = [n for n in held if number(n) and cand.shape(row["step"], n) == cand.shape(row["step"], j.name)]
-    return ("choice", beside[-1]) if beside else ("ids", "")
+    beside = [n for n in held if cand.shape(row["step"], n) == cand.shape(row["step"], j.name)]
+    scores, ids = ([n for n in beside if number(n) == of] for of in (True, False))
+    if not number(j.name):
+        return ("choice", scores[-1]) if scores else ("ids", "")
+    return "numbers", ids[-1] if ids and j.name == scores[-1] else ""
 
 
 def wrong_in(path: str, r: Replay) -> Set[Place]:

@@ -1,5 +1,5 @@
-"""replaying.py: computes each recorded result of a candidate along the reference's edges, from the candidate's own results
-before it: in the reference's format, and in the candidate's, whose difference is the floor.
+"""replaying.py: computes each recorded result of a candidate along the reference's edges, from the candidate's own
+results before it: in the reference's format, and in the candidate's, whose difference is the floor.
 
 Nodes between recorded results are computed together: the *region* of a result. What cannot be judged is listed.
 """
@@ -65,6 +65,9 @@ class Replay:
         self.judged: List[Judged] = []
         self.unjudged: List[Dict[str, Any]] = []
         self._select()
+        if not self.judged:
+            first = self.unjudged[0] if self.unjudged else dict(name="nothing", why="nothing is recorded")
+            raise RecordingError(f"{cand.path}: no result is one of the model's: {first['name']}: {first['why']}")
         (self.expected, self.failed), (self.floor, more) = self.results(self.fine), self.results(self.coarse)
         self.failed.update(more)
 
@@ -95,7 +98,7 @@ class Replay:
                     assert fine is not None
                     self.judged.append(Judged(i, j, name, fine.index))
 
-    # ---- computing -----------------------------------------------------------------------------------
+    # ---- computing -----------------------------------------------------------------------------
 
     def given(self, side: Side, without: Set[Place] = frozenset()) -> Given:  # type: ignore[assignment]
         """The candidate's results as those of the side's nodes; a node is given if all that others read of it is."""

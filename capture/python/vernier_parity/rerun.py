@@ -78,8 +78,11 @@ class Models:
         else:
             kind = transformers.AutoModel
         # float64 is made of float32: from_pretrained would round what it computes itself otherwise
-        model = kind.from_pretrained(directory, dtype=torch.float32 if dtype == torch.float64 else dtype,
-                                     attn_implementation="eager", **how)
+        model, info = kind.from_pretrained(directory, dtype=torch.float32 if dtype == torch.float64 else dtype,
+                                           attn_implementation="eager", output_loading_info=True, **how)
+        if info["missing_keys"]:
+            raise RecordingError(f"{directory}: it lacks {len(info['missing_keys'])} weights of {kind.__name__}, the "
+                                 f"first is {sorted(info['missing_keys'])[0]}")
         return converted(model, dtype) if dtype == torch.float64 else model
 
 

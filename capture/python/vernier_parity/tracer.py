@@ -1,7 +1,7 @@
 """tracer.py: follows a run of any PyTorch module, and keeps its plan: the nodes, and the edges between them.
 
-A node is a call of a leaf, or of a function outside every leaf. A leaf is a module none of whose children has weights or
-buffers. An edge is (storage, write): every call that makes a storage, or writes into one, takes the storage's next
+A node is a call of a leaf, or of a function outside every leaf. A leaf is a module none of whose children has weights
+or buffers. An edge is (storage, write): every call that makes a storage, or writes into one, takes the storage's next
 write number, so that a reader points to the value that it read. A view is no node: it is a size, strides and an offset.
 A step is a call of the model, or of one of its modules, outside every other such call.
 """
@@ -16,6 +16,7 @@ import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.overrides import TorchFunctionMode
 
+from .names import BARE_LAYER
 from .numbers import RecordingError, digest
 
 CASTS = {"to", "float", "half", "bfloat16", "double", "type", "type_as"}
@@ -166,7 +167,7 @@ class Trace(TorchFunctionMode):
         for n, t in model.named_buffers(remove_duplicate=False):
             self._known.setdefault(self.storage(t), ("buffer", n))
 
-    # ---- tensors and their storages ----------------------------------------------------------------
+    # ---- tensors and their storages ------------------------------------------------------------
 
     def storage(self, t: Any) -> int:
         """The number of a tensor's storage. A weak reference keeps its address, not its memory, from being reused. A
@@ -199,7 +200,7 @@ class Trace(TorchFunctionMode):
             self.base[k, write] = t if same else torch.empty(0, dtype=t.dtype, device=t.device).set_(
                 t.untyped_storage().clone(), 0, (t.untyped_storage().nbytes() // t.element_size(),))
 
-    # ---- nodes -------------------------------------------------------------------------------------
+    # ---- nodes ---------------------------------------------------------------------------------
 
     def _begin(self, op: str, fn: Any, args: Any, kwargs: Any) -> Tuple[Node, List[Tuple[Any, int]]]:
         path, turn, _ = self._stack[-1]
@@ -262,6 +263,7 @@ class Trace(TorchFunctionMode):
         where = n.path + (f"@{n.turn}" if n.turn else "")
         if n.leaf:
             name = where or "model"
+            name += ".output" if BARE_LAYER.fullmatch(name) else ""
         else:
             name = f"{where}.{n.op}".lstrip(".") + f".{self._taken[where, n.op]}"
             self._taken[where, n.op] += 1
@@ -289,7 +291,7 @@ class Trace(TorchFunctionMode):
             self.leaks[f"{n.path or 'model'}: {op}"] += 1
         return out
 
-    # ---- modules -----------------------------------------------------------------------------------
+    # ---- modules -------------------------------------------------------------------------------
 
     def __enter__(self) -> "Trace":
         self._undo = contextlib.ExitStack()
