@@ -55,6 +55,11 @@ static const vn_option options[] = {
 	  .help = "Take the floor from this recording, which vernier capture ref made in CAND's precision. Cannot be "
 	          "combined with --model. Default: none.",
 	  .only = "compare" },
+	{ "replayed", 0, VN_INTO(vn_compare_line, replayed), .argument = "FILE", .changes_verdict = true,
+	  .help = "For recordings of any PyTorch module: judge each operation by FILE, in which python -m vernier_parity "
+	          "replay wrote what PyTorch computes from CAND's own recorded tensors. For folders, a folder of such "
+	          "files. Cannot be combined with --model, --floor or options that change names or rows. Default: none.",
+	  .only = "compare" },
 	VN_PRECISION_OPTION(vn_compare_line, how),
 	VN_FLOOR_PRECISION_OPTION(vn_compare_line, how),
 	{ "replay", 0, VN_INTO(vn_compare_line, replay), .changes_verdict = true,
@@ -311,6 +316,7 @@ static int ask_for_model(const vn_compare_line *k)
 {
 	const char *const path[] = { k->ref, k->cand };
 	char              option[VN_SHELL_LINE] = "";
+	bool              module = false;
 	vn_error          err;
 
 	for (int i = 0; i < 2 && !*option; i++) {
@@ -320,15 +326,36 @@ static int ask_for_model(const vn_compare_line *k)
 			snprintf(option, sizeof option, "--model");
 			vn_shell_add(option, sizeof option, vn_recording_model_here(r));
 		}
+		module = module || (r && vn_recording_run_plan(r));
 		vn_recording_close(r);
 	}
+	if (module)
+		return vn_complain(k->name, "%s: a recording of any PyTorch module: python -m vernier_parity explain MODEL %s",
+		                   k->cand, k->cand);
 	return vn_complain(k->name, "the weights are needed to explain: give %s", *option ? option : "--model MODEL");
+}
+
+/* A replay file belongs to one candidate, as it was recorded. Returns an option that says
+ * otherwise; NULL: none. */
+static const char *not_with_replayed(const vn_compare_line *k)
+{
+	return k->how.o.model                                           ? "--model"
+	       : k->floor                                               ? "--floor"
+	       : k->how.o.bitwise                                       ? "--bitwise"
+	       : k->shard                                               ? "--shard"
+	       : k->vote                                                ? "--vote"
+	       : k->many                                                ? "several candidates"
+	       : k->sides.n_names                                       ? "--names"
+	       : k->sides.n_ref_names                                   ? "--ref-names"
+	       : k->sides.batch_row >= 0 || k->sides.ref_batch_row >= 0 ? "--batch-row"
+	                                                                : NULL;
 }
 
 /* Returns 0 to continue, 1 if help was printed, 2 on a usage error. */
 static int parse_arguments(vn_compare_line *k, int argc, char **argv)
 {
-	int st = vn_options_read(k->command, argc, argv, k);
+	int         st = vn_options_read(k->command, argc, argv, k);
+	const char *given;
 	if (st)
 		return st;
 	if (k->vote && (k->shard || k->sides.n_ref_names || k->floor))
@@ -353,6 +380,8 @@ static int parse_arguments(vn_compare_line *k, int argc, char **argv)
 	k->cand = k->ranks[0];
 	if (k->how.o.bitwise && (k->limits || k->floor || k->how.o.model))
 		return vn_complain(k->name, "--bitwise cannot be combined with --limits, --floor or --model");
+	if (k->replayed && (given = not_with_replayed(k)))
+		return vn_complain(k->name, "--replayed cannot be combined with %s", given);
 	if (k->explain && !k->how.o.model)
 		return ask_for_model(k);
 	if (k->no_replay && (k->replay || k->explain))

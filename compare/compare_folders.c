@@ -20,7 +20,7 @@
 /* The command for one pair: each path that is a folder gets the file name appended. */
 static bool command_of(const vn_compare_line *k, const char *name, char (*room)[PATH_MAX], vn_compare_line *one)
 {
-	const char **path[] = { &one->ref, &one->cand, &one->floor };
+	const char **path[] = { &one->ref, &one->cand, &one->floor, &one->replayed };
 	*one = *k;
 	for (size_t i = 0; i < sizeof path / sizeof *path; i++)
 		if (*path[i]) {
@@ -28,14 +28,14 @@ static bool command_of(const vn_compare_line *k, const char *name, char (*room)[
 				return false;
 			*path[i] = room[i];
 		}
-	if (k->how.o.baseline && !vn_folder_report(k->how.o.baseline, name, room[3 + VN_COMPARE_REPORTS]))
+	if (k->how.o.baseline && !vn_folder_report(k->how.o.baseline, name, room[4 + VN_COMPARE_REPORTS]))
 		return false;
-	one->how.o.baseline = k->how.o.baseline ? room[3 + VN_COMPARE_REPORTS] : NULL;
+	one->how.o.baseline = k->how.o.baseline ? room[4 + VN_COMPARE_REPORTS] : NULL;
 	for (int i = 0; i < k->n_reports; i++)
 		if (k->report[i].path) {
-			if (!vn_folder_report(k->report[i].path, name, room[3 + i]))
+			if (!vn_folder_report(k->report[i].path, name, room[4 + i]))
 				return false;
-			one->report[i].path = room[3 + i];
+			one->report[i].path = room[4 + i];
 		}
 	return true;
 }
@@ -128,7 +128,7 @@ static vn_pair_outcome compare_several(vn_compare_line *one, const vn_folder_pai
 
 static vn_pair_outcome compare_pair(const vn_compare_line *k, const vn_folder_pair *p)
 {
-	static char     room[4 + VN_COMPARE_REPORTS][PATH_MAX];
+	static char     room[5 + VN_COMPARE_REPORTS][PATH_MAX];
 	vn_pair_outcome o = { 0 };
 	vn_compare_line one;
 	if (!k->quiet && can_compare(k, p))
@@ -199,6 +199,11 @@ static vn_status check_folders(const vn_compare_line *k, vn_error *err)
 		return vn_fail(err, VN_ERR_USAGE,
 		               "--floor %s: for folders of recordings, give a folder of floors with the same file names",
 		               k->floor);
+	if (k->replayed && !vn_match_is_folder(k->replayed))
+		return vn_fail(err, VN_ERR_USAGE,
+		               "--replayed %s: for folders of recordings, give a folder of replay files with the same file "
+		               "names",
+		               k->replayed);
 	for (int i = 0; i < count_candidates(k) && !(k->how.o.allow & VN_ALLOW_ITSELF); i++) {
 		if (vn_same_file(k->ref, candidate_folder(k, i)))
 			return vn_fail(err, VN_ERR_USAGE,
@@ -373,7 +378,7 @@ static vn_status have_a_pair(const vn_compare_line *k, const vn_folder_pairs *p,
  * what one reads. */
 static vn_status check_summary(const vn_compare_line *k, const vn_folder_pairs *p, vn_error *err)
 {
-	static char     room[4 + VN_COMPARE_REPORTS][PATH_MAX];
+	static char     room[5 + VN_COMPARE_REPORTS][PATH_MAX];
 	vn_compare_line one;
 
 	for (int i = 0; k->summary && i < p->n; i++) {

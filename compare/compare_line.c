@@ -34,7 +34,7 @@ vn_status vn_compare_check_apart(const vn_compare_line *k, int i, vn_error *err)
 /* With --force a report may replace an older report, but never one of its own inputs. */
 static vn_status check_place(const vn_compare_line *k, const char *path, vn_error *err)
 {
-	const char *const read[] = { k->ref, k->cand, k->floor, k->limits, k->how.o.baseline };
+	const char *const read[] = { k->ref, k->cand, k->floor, k->replayed, k->limits, k->how.o.baseline };
 	char *const      *file;
 	bool              input = false;
 
@@ -125,6 +125,17 @@ vn_status vn_compare_judge_alone(const vn_compare_line *k, vn_comparison *c, cha
 	return vn_compare_alone(c, err);
 }
 
+/* vernier has no formula of the operations of any PyTorch module. */
+static vn_status refuse_model(const vn_compare_line *k, const vn_opened *o, vn_error *err)
+{
+	if (!k->how.o.model || (!vn_recording_run_plan(o->ref) && !vn_recording_run_plan(o->cand)))
+		return VN_OK;
+	return vn_fail(err, VN_ERR_UNSUPPORTED,
+	               "%s: a recording of any PyTorch module, which vernier cannot compute: python -m vernier_parity "
+	               "explain %s %s computes it and explains (vernier help compare.md)",
+	               k->cand, k->how.o.model, k->cand);
+}
+
 vn_status vn_compare_open(const vn_compare_line *k, vn_comparison *c, vn_recording *const opened[2], char *chosen,
                           size_t room, vn_error *err)
 {
@@ -134,9 +145,11 @@ vn_status vn_compare_open(const vn_compare_line *k, vn_comparison *c, vn_recordi
 	sides.cand = k->n_ranks > 1 ? (const char *const *)k->ranks : &k->cand;
 	sides.n_cand = k->n_ranks;
 	sides.floor = k->floor;
+	sides.replayed = k->replayed;
 	if (opened)
 		memcpy(sides.opened, opened, sizeof sides.opened);
-	st = vn_sides_open(&sides, c, err);
+	if (!(st = vn_sides_open(&sides, c, err)))
+		st = refuse_model(k, &c->opened, err);
 	return st ? st : read_limits(k, c, chosen, room, err);
 }
 

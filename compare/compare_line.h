@@ -19,7 +19,7 @@ enum { VN_COMPARE_REPORTS = 8 };
 typedef struct vn_compare_line {
 	const char       *name;    /* compare, explain */
 	const vn_command *command; /* its options; of vernier table: those of compare */
-	const char       *ref, *cand, *limits, *floor;
+	const char       *ref, *cand, *limits, *floor, *replayed;
 	char *const      *ranks; /* with --shard: cand and the files of the other ranks */
 	char *const      *many;  /* several candidates, cand among them: files, folders, or sets of ranks; or NULL */
 	int               n_many;

@@ -26,11 +26,18 @@ typedef enum vn_frame {
 	VN_FRAME_PLAN_NODE, /* text */
 	VN_FRAME_PLAN_VALUE,
 	VN_FRAME_PLAN_WEIGHT,
+	VN_FRAME_RUN_PLAN,        /* nothing: the nodes are those of a run (run_plan.h) */
+	VN_FRAME_REPLAYED_RESULT, /* text: lines of a replay file */
+	VN_FRAME_REPLAYED_UNJUDGED,
+	VN_FRAME_REPLAYED_SETTING,
 	VN_FRAME_STEP,   /* vn_seen_step */
 	VN_FRAME_TENSOR, /* vn_seen_tensor */
 	VN_FRAME_UNREAD, /* text: an object that vernier does not read */
 	VN_FRAME_DONE
 } vn_frame;
+
+/* Attribute `format` of a replay file. */
+#define VN_REPLAYED_FORMAT "vernier-replayed"
 
 #define VN_NOT_SAID INT64_MIN /* a value that no file can state */
 

@@ -333,6 +333,13 @@ static vn_status take_data(vn_recording *r, int kind, void **data, size_t bytes,
 	case VN_FRAME_PLAN_NODE: return take_line(r, &r->text.node, &r->text.n_nodes, data, err);
 	case VN_FRAME_PLAN_VALUE: return take_line(r, &r->text.value, &r->text.n_values, data, err);
 	case VN_FRAME_PLAN_WEIGHT: return take_line(r, &r->text.weight, &r->text.n_weights, data, err);
+	case VN_FRAME_RUN_PLAN: r->has_run_plan = true; return VN_OK;
+	case VN_FRAME_REPLAYED_RESULT:
+	case VN_FRAME_REPLAYED_UNJUDGED:
+	case VN_FRAME_REPLAYED_SETTING: {
+		vn_recording_lines *l = &r->replayed[kind - VN_FRAME_REPLAYED_RESULT];
+		return take_line(r, &l->line, &l->n, data, err);
+	}
 	case VN_FRAME_STEP: return take_step(r, *data, bytes, err);
 	case VN_FRAME_TENSOR: return take_tensor(r, *data, bytes, err);
 	case VN_FRAME_UNREAD: return take_unread(r, *data, err);

@@ -168,16 +168,23 @@ vn_status vn_recording_sort(vn_recording *r, vn_error *err)
 	return st;
 }
 
+static bool is_replayed(const vn_recording *r)
+{
+	const char *format = vn_recording_root(r, "format");
+	return format && strcmp(format, VN_REPLAYED_FORMAT) == 0;
+}
+
 /* Checks what only a complete file must have. */
 static vn_status check_complete(vn_recording *r, vn_error *err)
 {
+	const bool  tokens = !r->has_run_plan || r->ids; /* a module may take other inputs */
 	const char *missing = !vn_facts_get(&r->run, "engine")      ? "/run has no attribute engine"
 	                      : !vn_facts_get(&r->run, "precision") ? "/run has no attribute precision"
-	                      : !r->ids                             ? "no dataset /run/token_ids"
-	                      : !r->positions                       ? "no dataset /run/positions"
+	                      : tokens && !r->ids                   ? "no dataset /run/token_ids"
+	                      : tokens && !r->positions             ? "no dataset /run/positions"
 	                                                            : NULL;
 
-	if (missing && r->complete)
+	if (missing && r->complete && !is_replayed(r))
 		return vn_fail(err, VN_ERR_FORMAT, "%s: %s", r->path, missing);
 	if (!r->complete && r->n_positions > r->n_ids)
 		r->n_positions = r->n_ids; /* positions of the steps it did not reach */
@@ -223,6 +230,28 @@ static bool same_plan(const vn_recording *a, const vn_recording *b)
 	       same_lines(x->weight, x->n_weights, y->weight, y->n_weights);
 }
 
+/* A recording holds results of its plan, in its order, and inputs of the run (in.NAME). */
+static vn_status check_run_plan(const vn_recording *r, vn_error *err)
+{
+	int last = -1, step = -1;
+
+	for (int i = 0; i < r->n_entries; i++) {
+		const vn_entry *e = &r->entry[i];
+		const int       node = vn_run_plan_maker(r->run_plan, e->step, e->name);
+		if (strncmp(e->name, "in.", 3) == 0)
+			continue;
+		if (node < 0)
+			return vn_fail(err, VN_ERR_FORMAT, "%s: step.%d/%s: the plan has no node that makes it", r->path, e->step,
+			               e->name);
+		if (e->step == step && node < last)
+			return vn_fail(err, VN_ERR_FORMAT, "%s: step.%d/%s: its order contradicts the plan", r->path, e->step,
+			               e->name);
+		step = e->step;
+		last = node;
+	}
+	return VN_OK;
+}
+
 /* Makes the plan from its text. others: n recordings with plans; one with the same text shares its
  * plan. */
 static vn_status settle_plan(vn_recording *r, vn_recording *const *others, int n, vn_error *err)
@@ -230,6 +259,10 @@ static vn_status settle_plan(vn_recording *r, vn_recording *const *others, int n
 	const vn_recording *like = NULL;
 	vn_status           st;
 
+	if (r->has_run_plan) {
+		st = vn_run_plan_read(r->text.node, r->text.n_nodes, &r->run_plan, err);
+		return st ? vn_context(err, st, "%s", r->path) : check_run_plan(r, err);
+	}
 	if (!r->has_plan)
 		return VN_OK;
 	for (int i = 0; i < n && !like; i++)
@@ -318,9 +351,25 @@ static vn_status sort_and_check(vn_recording *r, vn_recording *const *others, in
 	return st ? st : sort_left_out(r, err);
 }
 
-/* pipe: vn_recording_of_frames; -1: none. */
-static vn_status open_recordings(const char *const *path, int n, int pipe, vn_recording **r, vn_error *err)
+/* pipe: vn_recording_of_frames; -1: none. replayed: a replay file is expected, else recordings. */
+typedef struct vn_opening {
+	int  pipe;
+	bool replayed;
+} vn_opening;
+
+static vn_status check_format(const vn_recording *r, bool replayed, vn_error *err)
 {
+	if (is_replayed(r) == replayed)
+		return VN_OK;
+	return vn_fail(err, VN_ERR_FORMAT,
+	               !replayed ? "%s: a replay file, not a recording: vernier compare takes it with --replayed"
+	                         : "%s: a recording, not a replay file, which python -m vernier_parity replay writes",
+	               r->path);
+}
+
+static vn_status open_recordings(const char *const *path, int n, vn_opening how, vn_recording **r, vn_error *err)
+{
+	const int pipe = how.pipe;
 	vn_error  why = { "" };
 	vn_status unopened = VN_OK, st;
 	int       opened = 0;
@@ -333,7 +382,8 @@ static vn_status open_recordings(const char *const *path, int n, int pipe, vn_re
 		close(pipe);
 	st = pipe >= 0 && opened ? vn_receive_pipe(r[0], pipe, err) : vn_receive(r, opened, err);
 	for (int i = 0; i < opened && !st; i++)
-		st = sort_and_check(r[i], r, i, err);
+		if (!(st = check_format(r[i], how.replayed, err)))
+			st = sort_and_check(r[i], r, i, err);
 	for (int i = 0; i < opened; i++)
 		vn_plan_text_free(&r[i]->text);
 	if (!st && (st = unopened) && err)
@@ -347,12 +397,17 @@ static vn_status open_recordings(const char *const *path, int n, int pipe, vn_re
 
 vn_status vn_recording_of_frames(const char *path, int pipe, vn_recording **r, vn_error *err)
 {
-	return open_recordings(&path, 1, pipe, r, err);
+	return open_recordings(&path, 1, (vn_opening) { pipe, false }, r, err);
 }
 
 vn_status vn_recording_open_all(const char *const *path, int n, vn_recording **r, vn_error *err)
 {
-	return open_recordings(path, n, -1, r, err);
+	return open_recordings(path, n, (vn_opening) { -1, false }, r, err);
+}
+
+vn_status vn_recording_open_replayed(const char *path, vn_recording **r, vn_error *err)
+{
+	return open_recordings(&path, 1, (vn_opening) { -1, true }, r, err);
 }
 
 vn_status vn_recording_open(const char *path, vn_recording **recording, vn_error *err)
@@ -371,6 +426,12 @@ void vn_recording_close(vn_recording *r)
 	json_decref(r->model);
 	vn_plan_text_free(&r->text);
 	vn_plan_destroy(r->plan);
+	vn_run_plan_free(r->run_plan);
+	for (int k = 0; k < VN_N_REPLAYED_LINES; k++) {
+		for (int i = 0; i < r->replayed[k].n; i++)
+			free(r->replayed[k].line[i]);
+		free(r->replayed[k].line);
+	}
 	free(r->ids);
 	free(r->positions);
 	free(r->padding.row);

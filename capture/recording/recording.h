@@ -14,6 +14,7 @@
 #define VN_CAPTURE_RECORDING_H
 
 #include "capture/recording/entry.h"
+#include "capture/recording/run_plan.h"
 #include "libref/base/facts.h"
 #include "libref/model/model.h"
 
@@ -28,6 +29,10 @@ vn_status vn_recording_open(const char *path, vn_recording **r, vn_error *err);
  * first. A file that is given more than once is read once, and each recording of it is
  * independent. */
 vn_status vn_recording_open_all(const char *const *path, int n, vn_recording **r, vn_error *err);
+/* Opens a replay file (specs/checkpoint.md): a recording whose tensors are NAME.expected,
+ * NAME.floor and NAME.again, without tokens. The functions above refuse one, this one refuses
+ * recordings. */
+vn_status vn_recording_open_replayed(const char *path, vn_recording **r, vn_error *err);
 void      vn_recording_close(vn_recording *r);
 
 const char     *vn_recording_path(const vn_recording *r);
@@ -50,24 +55,38 @@ char *const *vn_recording_token_text(const vn_recording *r);
 /* Returns the number of tensors that agreed with a reference during the run and were left out
  * (left_out.h), sorted by step and name. */
 struct vn_left_out;
-int            vn_recording_left_out(const vn_recording *r, const struct vn_left_out **list);
+int                vn_recording_left_out(const vn_recording *r, const struct vn_left_out **list);
 /* Attributes of /model; NULL if absent. */
-const char    *vn_recording_family(const vn_recording *r);
-const char    *vn_recording_config(const vn_recording *r);
+const char        *vn_recording_family(const vn_recording *r);
+const char        *vn_recording_config(const vn_recording *r);
 /* of the weights: "trained", "synthetic", or else "unknown" */
-const char    *vn_recording_provenance(const vn_recording *r);
+const char        *vn_recording_provenance(const vn_recording *r);
 /* Was the table of weights copied from a model (VN_WEIGHTS_FROM), so that nobody measured those of
  * the run? */
-bool           vn_recording_copied_weights(const vn_recording *r);
+bool               vn_recording_copied_weights(const vn_recording *r);
 /* Returns the path of the model if it exists on this machine, else NULL. r may be NULL. */
-const char    *vn_recording_model_here(const vn_recording *r);
+const char        *vn_recording_model_here(const vn_recording *r);
 /* format of the weights: "gguf Q4_K, Q6_K, F32" */
-const char    *vn_recording_format(const vn_recording *r);
-int            vn_recording_weights(const vn_recording *r, const vn_weight_row **rows); /* sorted by name */
+const char        *vn_recording_format(const vn_recording *r);
+int                vn_recording_weights(const vn_recording *r, const vn_weight_row **rows); /* sorted by name */
 /* Returns the plan in /plan, checked; NULL if the file has none. */
-const vn_plan *vn_recording_plan(const vn_recording *r);
+const vn_plan     *vn_recording_plan(const vn_recording *r);
+/* Returns the plan of a run of any PyTorch module, if /plan is one; else NULL. */
+const vn_run_plan *vn_recording_run_plan(const vn_recording *r);
+/* Lines of JSON in a replay file; none in a recording. */
+typedef enum vn_replayed_lines {
+	VN_REPLAYED_RESULTS,
+	VN_REPLAYED_UNJUDGED,
+	VN_REPLAYED_SETTINGS,
+	VN_N_REPLAYED_LINES
+} vn_replayed_lines;
+typedef struct vn_recording_lines {
+	char **line;
+	int    n;
+} vn_recording_lines;
+const vn_recording_lines *vn_recording_replayed(const vn_recording *r, vn_replayed_lines which);
 /* Returns the number of layers of the model: by the plan, or else by the last layer recorded. */
-int            vn_recording_layers(const vn_recording *r);
+int                       vn_recording_layers(const vn_recording *r);
 
 int             vn_recording_steps(const vn_recording *r, const vn_step **steps);
 /* The calls of the run: its steps, but one by one where several were joined to one step

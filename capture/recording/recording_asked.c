@@ -123,6 +123,16 @@ const vn_plan *vn_recording_plan(const vn_recording *r)
 	return r->plan;
 }
 
+const vn_run_plan *vn_recording_run_plan(const vn_recording *r)
+{
+	return r->run_plan;
+}
+
+const vn_recording_lines *vn_recording_replayed(const vn_recording *r, vn_replayed_lines which)
+{
+	return &r->replayed[which];
+}
+
 int vn_recording_steps(const vn_recording *r, const vn_step **steps)
 {
 	*steps = r->step;

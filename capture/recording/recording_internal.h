@@ -6,6 +6,7 @@
 #include "capture/recording/left_out.h"
 #include "capture/file/plan_json.h"
 #include "capture/recording/recording.h"
+#include "capture/recording/run_plan.h"
 #include "capture/recording/scan.h"
 #include "capture/recording/scratch.h"
 #include "libref/base/json.h"
@@ -82,23 +83,27 @@ struct vn_recording {
 	vn_foreign           foreign;
 	const unsigned char *map; /* the whole file, or NULL before first use */
 
-	bool           complete;
-	json_t        *root, *model; /* attributes: an object of texts */
-	vn_facts       run;
-	int32_t       *ids, *positions;
-	int64_t        n_ids, n_positions;
-	int64_t        batch; /* number of prompts in ids, one after the other; 0: not a batch */
-	char          *unread[VN_UNREAD_NAMED];
-	int            n_unread;
-	char         **token_text;
-	int            n_texts;
-	vn_left_out   *left_out; /* sorted */
-	int            n_left_out;
-	vn_weight_row *weight;
-	int            n_weights;
-	vn_plan       *plan;
-	bool           has_plan;
-	vn_plan_text   text; /* only while opening */
+	bool               complete;
+	json_t            *root, *model; /* attributes: an object of texts */
+	vn_facts           run;
+	int32_t           *ids, *positions;
+	int64_t            n_ids, n_positions;
+	int64_t            batch; /* number of prompts in ids, one after the other; 0: not a batch */
+	char              *unread[VN_UNREAD_NAMED];
+	int                n_unread;
+	char             **token_text;
+	int                n_texts;
+	vn_left_out       *left_out; /* sorted */
+	int                n_left_out;
+	vn_weight_row     *weight;
+	int                n_weights;
+	vn_plan           *plan;
+	bool               has_plan;
+	vn_plan_text       text;         /* only while opening */
+	bool               has_run_plan; /* /plan is that of a run; its nodes are in `text`, too */
+	vn_run_plan       *run_plan;
+	/* of a replay file: results, unjudged, settings */
+	vn_recording_lines replayed[VN_N_REPLAYED_LINES];
 
 	vn_step         *step;
 	int              n_steps;

@@ -21,7 +21,7 @@ typedef struct group_walk {
 	hid_t             file;
 	void             *seen_groups, *seen_datasets; /* addresses: trees of tsearch */
 	int64_t           groups, tensors, stored;     /* the last: bytes in the file of all datasets */
-	bool              complete;
+	bool              complete, replayed;
 	vn_seen_step      step;
 	vn_header_reader *reader; /* or NULL */
 } group_walk;
@@ -258,15 +258,31 @@ static void scan_model(group_walk *w)
 	H5Oclose(model);
 }
 
+/* Of a run of a PyTorch module: nodes alone (run_plan.h). */
+static void scan_run_plan(group_walk *w, hid_t plan)
+{
+	vn_child_send(w->s->pipe, VN_FRAME_RUN_PLAN, "", 0);
+	scan_lines(w->s, plan, "nodes", "/plan/nodes", VN_FRAME_PLAN_NODE, true);
+	scan_unread(w->s, plan, "/plan", (const char *const[]) { "nodes", "calls", "modules" }, 3); /* of the recorder */
+}
+
 static void scan_plan(group_walk *w)
 {
 	static const char *const key[] = { "layers", "vocab", "context" }, *const names[] = { "weights", "values",
 		                                                                                  "nodes" };
 	hid_t   plan = child_of(w->s, w->file, "plan", H5I_GROUP, "/plan");
 	int32_t size[3];
+	char    kind[32] = "";
 
 	if (plan < 0)
 		return;
+	if (vn_scan_text(w->s, plan, "/plan", "kind", kind, sizeof kind)) {
+		if (strcmp(kind, "pytorch") != 0)
+			vn_refuse(w->s, "/plan", "its kind is %s, this vernier reads pytorch", kind);
+		scan_run_plan(w, plan);
+		H5Oclose(plan);
+		return;
+	}
 	for (int i = 0; i < 3; i++) {
 		int64_t x;
 		if (!vn_scan_int(w->s, plan, "/plan", key[i], &x) || x < 0 || x > INT32_MAX)
@@ -279,6 +295,21 @@ static void scan_plan(group_walk *w)
 	scan_lines(w->s, plan, "nodes", "/plan/nodes", VN_FRAME_PLAN_NODE, true);
 	scan_unread(w->s, plan, "/plan", names, 3);
 	H5Oclose(plan);
+}
+
+/* The lines of a replay file (specs/checkpoint.md). */
+static void scan_replayed(group_walk *w)
+{
+	static const char *const names[] = { "results", "unjudged", "settings" };
+	hid_t                    g = child_of(w->s, w->file, "replay", H5I_GROUP, "/replay");
+
+	if (g < 0)
+		vn_refuse(w->s, "/replay", "it is missing");
+	scan_lines(w->s, g, "results", "/replay/results", VN_FRAME_REPLAYED_RESULT, true);
+	scan_lines(w->s, g, "unjudged", "/replay/unjudged", VN_FRAME_REPLAYED_UNJUDGED, false);
+	scan_lines(w->s, g, "settings", "/replay/settings", VN_FRAME_REPLAYED_SETTING, false);
+	scan_unread(w->s, g, "/replay", names, 3);
+	H5Oclose(g);
 }
 
 /* ---- tensors ------------------------------------------------------------------------- */
@@ -398,9 +429,9 @@ static void walk_step(group_walk *w, hid_t root, const char *name, int64_t numbe
  * name, or a tensor in no step. */
 static void look_at_other(const group_walk *w, hid_t root, const char *name)
 {
-	static const char *const names[] = { "run", "model", "plan" };
+	static const char *const names[] = { "run", "model", "plan", "replay" };
 
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < (w->replayed ? 4 : 3); i++)
 		if (strcmp(names[i], name) == 0)
 			return;
 	if (strncasecmp(name, "step", 4) == 0)
@@ -433,7 +464,10 @@ static void check_root(group_walk *w, hid_t file)
 	char           format[64] = "";
 	int64_t        version = 0, complete = 0;
 
-	if (!vn_scan_text(s, file, "/", "format", format, sizeof format) || strcmp(format, "vernier-checkpoint") != 0)
+	if (!vn_scan_text(s, file, "/", "format", format, sizeof format))
+		format[0] = '\0';
+	w->replayed = strcmp(format, VN_REPLAYED_FORMAT) == 0;
+	if (!w->replayed && strcmp(format, "vernier-checkpoint") != 0)
 		vn_refuse(s, "",
 		          "an HDF5 file, but not a recording: it has no attribute format = vernier-checkpoint (vernier help "
 		          "checkpoint.md; vernier import converts .npz)");
@@ -462,6 +496,8 @@ void vn_scan_file(void *ctx, int pipe)
 	scan_run(&w);
 	scan_model(&w);
 	scan_plan(&w);
+	if (w.replayed)
+		scan_replayed(&w);
 	if (H5Literate(root, H5_INDEX_NAME, H5_ITER_INC, NULL, visit_root, &w) < 0)
 		vn_refuse(w.s, "/", "its links cannot be read");
 	vn_child_send(pipe, VN_FRAME_DONE, "", 0);

@@ -168,7 +168,7 @@ static void show_model(const vn_recording *r, FILE *out)
 			put_fact(w[i].name, text, out);
 			told++;
 		}
-	put_fact("plan", vn_recording_plan(r) ? "recorded" : "not recorded", out);
+	put_fact("plan", vn_recording_plan(r) || vn_recording_run_plan(r) ? "recorded" : "not recorded", out);
 }
 
 static void put_statistics(const vn_stats *s, FILE *out)

@@ -19,6 +19,7 @@
 #include "compare/profile/misshapen.h"
 #include "compare/replay/by_operation.h"
 #include "compare/replay/replay.h"
+#include "compare/replayed/replayed.h"
 #include "compare/weights/weights.h"
 
 #include <stdlib.h>
@@ -39,6 +40,7 @@ static const chapter begin[] = {
 	{ .run = vn_chapter_check_inputs },
 	{ .run = vn_chapter_align },
 	/* match */
+	{ .run = vn_replayed_begin },
 	{ .run = vn_match },
 	{ .run = vn_judge_left_out },
 	{ .run = vn_match_names },
@@ -66,7 +68,9 @@ static const chapter end[] = {
 	{ .run = vn_chapter_find_overwritten },
 	/* replay, localise, explain */
 	{ .run = vn_replay_run },
+	{ .run = vn_replayed_run },
 	{ .run = vn_replay_judge_operations },
+	{ .run = vn_replayed_forgive },
 	{ .run = vn_baseline_apply },
 	{ .run = vn_localise },
 	{ .run = vn_replay_origins },
@@ -205,6 +209,7 @@ void vn_comparison_finish(vn_comparison *c)
 	vn_model_close(c->opened.model);
 	vn_weights_free(c->result.weights);
 	vn_localise_drop_graph(&c->result);
+	vn_replayed_free(c->result.judged);
 	vn_lines_free(&c->result.notes);
 	vn_lines_free(&c->result.warnings);
 	vn_lines_free(&c->result.refusals);
@@ -214,6 +219,7 @@ void vn_comparison_close(vn_comparison *c)
 {
 	vn_comparison_finish(c);
 	vn_limits_destroy(c->request.limits);
+	vn_replayed_file_close(c->opened.replayed);
 	vn_recording_close(c->opened.floor);
 	vn_recording_close(c->opened.cand);
 	vn_recording_close(c->opened.ref);

@@ -28,6 +28,8 @@ static void tell_wrong(const vn_opened *o, wrong *w)
 	for (int i = 0; i < 3; i++)
 		if (r[i])
 			vn_recording_wrong(r[i], say_wrong, w);
+	if (o->replayed)
+		vn_recording_wrong(o->replayed->recording, say_wrong, w);
 	if (w->n > WRONG_NAMED)
 		vn_lines_add(w->to, "%s%d more tensors do not match their digests", w->allowed ? "allowed (digest): " : "",
 		             w->n - WRONG_NAMED);

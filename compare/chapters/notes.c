@@ -111,6 +111,8 @@ void vn_note_few_tokens(vn_comparison *c)
 	const int32_t  *id, *at;
 	const long long n = vn_recording_tokens(c->opened.ref, &id, &at);
 	const int       of = vn_judge_count_ids(id, n);
+	if (n == 0 && vn_recording_run_plan(c->opened.ref))
+		return; /* its inputs are no tokens */
 	if (n < ENOUGH_TO_JUDGE)
 		vn_lines_add(&c->result.notes, "%lld token%s: below %d, faults in rotations, masks and caches may be invisible",
 		             n, n == 1 ? "" : "s", ENOUGH_TO_JUDGE);

@@ -12,6 +12,7 @@
 #define VN_COMPARE_COMPARISON_H
 
 #include "capture/recording/recording.h"
+#include "capture/recording/replayed_file.h"
 #include "capture/recording/verify.h"
 #include "compare/limits/limits.h"
 #include "compare/text/columns.h"
@@ -101,6 +102,7 @@ typedef struct vn_replayed {
 	double          local_max, floor_max;     /* largest error of one element, not squared */
 	double          gain;                     /* NaN: the error of the inputs is zero or not known */
 	int64_t         bad;                      /* not finite on one side only */
+	int64_t         other_ids;                /* of whole numbers: how many are other ones */
 	bool            not_measured; /* no number is finite on both sides: the local errors are 0, and not measured */
 	/* factor on both limits, of a span with a floor of its own, or of a norm whose rows err as a
 	 * whole; 0: vn_local_slack */
@@ -113,6 +115,8 @@ typedef struct vn_replayed {
 	bool            recorder_fault;      /* the capture is wrong: its readers used other numbers */
 	vn_column_order columns;             /* the order of its columns */
 	bool            wrong_in_order; /* its columns are in another order, and in the reference's order it is wrong too */
+	/* it differs, and what is computed without it does not: another order of work (replayed.h) */
+	bool            another_order;
 } vn_replayed;
 
 /* Where numbers left the range of a format (overflow.h). */
@@ -251,12 +255,13 @@ typedef struct vn_request {
 
 /* The inputs: both sides, and the model, floor and plan that belong to them. */
 typedef struct vn_opened {
-	vn_recording  *ref, *cand, *floor; /* floor: NULL without --floor */
-	vn_model      *model;              /* from options->model; NULL. Set by vn_replay_floor_run */
+	vn_recording     *ref, *cand, *floor; /* floor: NULL without --floor */
+	vn_replayed_file *replayed;           /* NULL without --replayed */
+	vn_model         *model;              /* from options->model; NULL. Set by vn_replay_floor_run */
 	/* the reference's, else the candidate's, else NULL. Set by vn_compare */
-	const vn_plan *plan;
+	const vn_plan    *plan;
 	/* precision of the candidate (with a model), or of --floor. Set by the floor */
-	vn_policy      policy;
+	vn_policy         policy;
 } vn_opened;
 
 /* The results, in the order of the chapters that fill them (compare/chapters/compare.h). Owned. */
@@ -304,15 +309,18 @@ typedef struct vn_result {
 	void *terms; /* of the checks: checks.h */
 
 	/* replay. */
-	bool replayed; /* the origins are those of replay.h */
+	bool                         replayed; /* the origins are those of replay.h */
+	/* what was found of each result of opened.replayed (compare/replayed/replayed.h); NULL */
+	struct vn_replayed_findings *judged;
 
 	/* baseline. */
 	int n_since[VN_N_SINCE];
 
 	/* localise. */
-	vn_graph *graph;
-	int       first; /* first divergence; -1 */
-	int      *origins, n_origins;
+	vn_graph            *graph;
+	struct vn_run_graph *run_graph; /* judge/run_graph.h */
+	int                  first;     /* first divergence; -1 */
+	int                 *origins, n_origins;
 
 	/* explain: the explanations of the origins (findings.h), and who frees them; NULL: not
 	 * requested. */

@@ -10,6 +10,7 @@
 #include "compare/judge/localise.h"
 #include "compare/judge/pool_channels.h"
 #include "compare/judge/reach.h"
+#include "compare/judge/run_graph.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -43,6 +44,8 @@ void vn_localise_drop_graph(vn_result *r)
 {
 	destroy_graph(r->graph);
 	r->graph = NULL;
+	vn_run_graph_free(r->run_graph);
+	r->run_graph = NULL;
 }
 
 vn_status vn_graph_build(vn_comparison *c, vn_error *err)
@@ -108,7 +111,7 @@ int vn_inputs_of(const vn_comparison *c, int point, int *input, int max)
 	const int      value = g ? c->result.checkpoint[point].value : -1;
 	int            n = 0;
 	if (value < 0)
-		return -1;
+		return g ? -1 : vn_run_inputs_of(c, point, input, max);
 	g->now++;
 	g->depth = 0;
 	push_inputs(g, plan, (size_t)c->result.checkpoint[point].step * g->values + (size_t)value);
@@ -201,10 +204,27 @@ static bool inherits_error(const vn_comparison *c, int point, const int *input, 
 	return behind && fmax(0, vn_checkpoint_limit_fraction(p)) < ANEW * brought;
 }
 
+/* Same by the plan of a run, of which only the order tells what comes behind an error. */
+static bool run_starts_here(const vn_comparison *c, int point, int *input)
+{
+	const int n = vn_run_inputs_of(c, point, input, c->result.n_checkpoints);
+	double    brought = 0;
+
+	for (int i = 0; i < n; i++) {
+		if (is_outside(&c->result, &c->result.checkpoint[input[i]]))
+			return false;
+		brought = fmax(brought, brought_error(&c->result.checkpoint[input[i]]));
+	}
+	return n >= 0 && (point == c->result.first ||
+	                  !(fmax(0, vn_checkpoint_limit_fraction(&c->result.checkpoint[point])) < ANEW * brought));
+}
+
 /* Only the name that counts may be an origin: one value is one origin. */
 static bool starts_here(const vn_comparison *c, int point, int *input)
 {
 	const vn_checkpoint *p = &c->result.checkpoint[point];
+	if (!c->result.graph)
+		return run_starts_here(c, point, input);
 	if (p->value < 0 || c->result.graph->point[(size_t)p->step * c->result.graph->values + (size_t)p->value] != point)
 		return false;
 	const int n = vn_inputs_of(c, point, input, c->result.n_checkpoints);
@@ -222,11 +242,13 @@ vn_status vn_localise(vn_comparison *c, vn_error *err)
 	for (int i = c->result.n_checkpoints - 1; i >= 0; i--)
 		if (c->result.checkpoint[i].status == VN_OUTSIDE && c->result.checkpoint[i].fails)
 			c->result.first = i;
-	if (c->result.first < 0 || !c->opened.plan)
+	if (c->result.first < 0)
 		return VN_OK;
-	if ((st = vn_graph_build(c, err)))
+	if ((st = c->opened.plan ? vn_graph_build(c, err) : vn_run_graph_build(c, err)))
 		return st;
-	if (!c->result.graph) {
+	if (!c->opened.plan && !c->result.run_graph)
+		return VN_OK;
+	if (c->opened.plan && !c->result.graph) {
 		vn_lines_add(&c->result.warnings, "too many steps of %d values each: vernier did not look for origins",
 		             c->opened.plan->n_values);
 		return VN_OK;

@@ -158,9 +158,13 @@ static void mark_alone(vn_comparison *c, vn_checkpoint *p, vn_checkpoint_status 
 
 	vn_limits_for(c->request.limits, p->name, &set);
 	p->status = status;
+	/* what a replay file does not pair is part of a span */
+	const bool spanned = c->opened.replayed && !vn_replayed_is_result(p->name);
 	p->fails = !(c->request.options->allow & (extra ? VN_ALLOW_EXTRA : VN_ALLOW_MISSING)) &&
-	           !set.permission[extra ? VN_PERMIT_EXTRA : VN_PERMIT_MISSING];
-	vn_checkpoint_say(p, "not in the %s%s", extra ? "reference" : "candidate", p->fails ? "" : " (allowed)");
+	           !set.permission[extra ? VN_PERMIT_EXTRA : VN_PERMIT_MISSING] && !spanned;
+	vn_checkpoint_say(
+		p, spanned ? "has no counterpart in the %s: computed together with what reads it" : "not in the %s%s",
+		extra ? "reference" : "candidate", p->fails ? "" : " (allowed)");
 }
 
 /* Tensors that both sides hold under several names are compared once for each pair. */
@@ -178,7 +182,7 @@ static void pair_up(const vn_opened *o, matching *m)
 	for (int i = 0; i < n; i++) {
 		const vn_entry *e = vn_recording_entry(o->ref, i);
 		m->head[i] = -1;
-		m->partner[i] = vn_recording_find(o->cand, e->step, e->name);
+		m->partner[i] = o->replayed ? o->replayed->partner[i] : vn_recording_find(o->cand, e->step, e->name);
 		/* A candidate without a plan cannot know that two names here mean one tensor, so the
 		 * reference's aliases decide. */
 		if (m->partner[i] < 0 && e->same_as >= 0 && !vn_recording_plan(o->cand))
@@ -194,7 +198,7 @@ static void pair_up(const vn_opened *o, matching *m)
 	}
 	for (int i = k - 1; i >= 0; i--) {
 		const vn_entry *e = vn_recording_entry(o->cand, i);
-		int             home = vn_recording_find(o->ref, e->step, e->name);
+		int             home = o->replayed ? o->replayed->home[i] : vn_recording_find(o->ref, e->step, e->name);
 		/* Conversely, a name that the reference lacks may be a second name of a tensor that it has
 		 * under the first. */
 		if (home < 0 && e->same_as >= 0)

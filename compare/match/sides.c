@@ -105,11 +105,14 @@ static vn_status gather_pages(opened_side *s, vn_recording **r, vn_error *err)
 	return st;
 }
 
-/* Prepares one recording: maps its names, takes the row of the batch and gathers its pages. */
+/* Prepares one recording: maps its names, takes the row of the batch and gathers its pages. The
+ * plan of a run does not say which axis is the prompt: all prompts are compared together. */
 static vn_status prepare_recording(opened_side *s, const char *const *names, int n, int64_t row, vn_recording **r,
                                    vn_error *err)
 {
 	vn_status st = map_all(s, names, n, r, err);
+	if (vn_recording_run_plan(*r) && row < 0)
+		return st;
 	if (!st && !(st = take_row(s, row, r, err)))
 		st = gather_pages(s, r, err);
 	return st;
@@ -174,8 +177,8 @@ static vn_status open_all(const vn_sides *s, vn_comparison *c, vn_recording **ra
 		return st;
 	}
 	c->opened.ref = r[0];
-	memcpy(rank, r + 1, (size_t)s->n_cand * sizeof *rank);
 	c->opened.floor = s->floor ? r[n - 1] : NULL;
+	memcpy(rank, r + 1, (size_t)s->n_cand * sizeof *rank);
 	for (int i = 0; i < n; i++) {
 		if (c->request.options->allow & VN_ALLOW_DIGEST)
 			vn_recording_allow_damage(r[i]);
@@ -265,6 +268,15 @@ static vn_status join_calls(vn_comparison *c, vn_error *err)
 	return st;
 }
 
+static vn_status open_replayed(const vn_sides *s, vn_comparison *c, const vn_recording *cand, vn_error *err)
+{
+	const vn_status st = vn_replayed_file_open(s->replayed, c->opened.ref, cand, &c->opened.replayed, err);
+
+	if (!st && c->request.options->allow & VN_ALLOW_DIGEST)
+		vn_recording_allow_damage(c->opened.replayed->recording);
+	return st;
+}
+
 vn_status vn_sides_open(const vn_sides *s, vn_comparison *c, vn_error *err)
 {
 	vn_recording *rank[VN_MOST_RANKS] = { NULL };
@@ -275,6 +287,8 @@ vn_status vn_sides_open(const vn_sides *s, vn_comparison *c, vn_error *err)
 	vn_status     st = check_twice(s, err);
 
 	if (st || (st = open_all(s, c, rank, err)))
+		goto done;
+	if (s->replayed && (st = open_replayed(s, c, rank[0], err)))
 		goto done;
 	const vn_plan *plan = vn_recording_plan(c->opened.ref) ? vn_recording_plan(c->opened.ref)
 	                                                       : vn_recording_plan(rank[0]);

@@ -5,7 +5,8 @@
  * Later code sees an ordinary recording.
  *
  * Reads   request.options
- * Fills   opened.ref, opened.cand, opened.floor; lines of result.notes and result.warnings
+ * Fills   opened.ref, opened.cand, opened.floor, opened.replayed; lines of result.notes and
+ *         result.warnings
  */
 #ifndef VN_COMPARE_SIDES_H
 #define VN_COMPARE_SIDES_H
@@ -18,7 +19,7 @@ typedef struct vn_sides {
 	const char        *ref;
 	const char *const *cand; /* (n_cand) more than one: the ranks of one run */
 	int                n_cand;
-	const char        *floor;                                         /* NULL: none */
+	const char        *floor, *replayed;                              /* NULL: none */
 	const char        *names[VN_MOST_MAPS], *ref_names[VN_MOST_MAPS]; /* name maps, in order */
 	int                n_names, n_ref_names;
 	int64_t            batch_row, ref_batch_row; /* which row of a batched recording; -1: not given */

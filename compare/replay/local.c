@@ -121,7 +121,7 @@ void vn_local_allow(vn_replayed *l, const vn_replayed *most)
 
 double vn_local_ratio(const vn_replayed *l)
 {
-	return l->bad ? (double)INFINITY : l->local / l->floor;
+	return l->bad || l->other_ids ? (double)INFINITY : l->local / l->floor;
 }
 
 static double square_of(double x)
@@ -219,7 +219,7 @@ double vn_local_shown(const vn_checkpoint *p)
 
 bool vn_local_judges(const vn_checkpoint *p)
 {
-	return p->replayed && (p->replay.span <= VN_SPAN_CLEARED || p->replay.slack > 0);
+	return p->replayed && !p->replay.another_order && (p->replay.span <= VN_SPAN_CLEARED || p->replay.slack > 0);
 }
 
 bool vn_local_beyond(const vn_checkpoint *p)

@@ -142,7 +142,7 @@ vn_status vn_replay_find_overflows(vn_comparison *c, vn_error *err)
 
 	for (int i = 0; !st && i < c->result.n_checkpoints; i++) {
 		vn_checkpoint *p = &c->result.checkpoint[i];
-		const bool     asked = p->fails && (has_bad(p) || (p->replayed && p->replay.bad));
+		const bool     asked = c->opened.plan && p->fails && (has_bad(p) || (p->replayed && p->replay.bad));
 		const int      n = asked ? vn_inputs_of(c, i, input, c->result.n_checkpoints) : -1;
 		int            behind = -1;
 		for (int k = 0; k < n && behind < 0; k++)

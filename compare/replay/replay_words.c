@@ -7,6 +7,7 @@
 #include "compare/text/columns.h"
 #include "libref/base/text.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -45,7 +46,9 @@ const char *vn_replay_say_result(const vn_comparison *c, const vn_checkpoint *p,
 	text[0] = 0;
 	if (!p->replayed)
 		return text;
-	if (p->replay.not_measured)
+	if (p->replay.other_ids)
+		vn_text_add(text, VN_WORDS, "local error: %" PRId64 " whole numbers are others", p->replay.other_ids);
+	else if (p->replay.not_measured)
 		vn_text_add(text, VN_WORDS, "local error: -%s",
 		            p->replay.bad ? ", NaN or infinite on one side only" : ", its inputs have NaN or infinity");
 	else
@@ -80,7 +83,7 @@ const char *vn_replay_say_result(const vn_comparison *c, const vn_checkpoint *p,
 int vn_replayed_products(const vn_opened *o, const vn_checkpoint *p, vn_gemm g[VN_MAX_GEMM])
 {
 	const vn_step *step = vn_recording_step(o->cand, p->step);
-	const vn_plan *plan = p->replayed && step ? vn_model_plan(o->model) : NULL;
+	const vn_plan *plan = p->replayed && step && o->model ? vn_model_plan(o->model) : NULL;
 	const int      value = plan ? vn_plan_find(plan, p->name) : -1;
 	const int      n = value < 0 ? 0 : vn_gemms_of(plan, value, g);
 

@@ -6,6 +6,7 @@
 #include "compare/result/words.h"
 #include "compare/replay/local.h"
 #include "compare/report/report.h"
+#include "compare/text/places.h"
 #include "compare/weights/weights_report.h"
 
 #include "libref/base/say.h"
@@ -48,15 +49,21 @@ static bool defines_floor(const vn_document *doc)
 	return doc->first >= 0 && json_is_string(doc->floor);
 }
 
+/* Were the operations recomputed by a replay file, whose names tell layers, steps and places? */
+static bool is_by_file(const vn_document *doc)
+{
+	return json_is_string(doc->floor) && strncmp(vn_document_text(doc->floor), "of each operation", 17) == 0;
+}
+
 static void floor_line(const page *p)
 {
 	const vn_document *doc = p->doc;
 	char               path[PATH_MAX];
 	const char        *means = defines_floor(doc) ? "" : VN_FLOOR_MEANS;
-	const char        *note = !json_is_string(doc->floor) ? "give --model MODEL or --floor FILE"
-	                          : p->floors                 ? ""
-	                                      : "both recordings have this format, so only single operations "
-	                                        "have a floor: column local";
+	const char        *note = !json_is_string(doc->floor)    ? "give --model MODEL or --floor FILE"
+	                          : p->floors || is_by_file(doc) ? ""
+	                                                         : "both recordings have this format, so only single "
+	                                                           "operations have a floor: column local";
 	vn_say(p->out, "%-10s %s", "floor",
 	       json_is_string(doc->floor) ? vn_printable_path(vn_document_text(doc->floor), path) : "none");
 	if (*means || *note)
@@ -346,6 +353,30 @@ static bool operations_are_wrong(const vn_document *doc)
 	return true;
 }
 
+/* One operation in all layers, calls and steps is one place. */
+static void say_places(const page *p)
+{
+	vn_name_places places = { 0 };
+	char           text[VN_WORDS];
+
+	for (int i = 0; i < p->doc->n_origins; i++)
+		vn_places_add(&places, p->doc->checkpoint[p->doc->origin[i]].name);
+	vn_say(p->out, " %s", vn_places_say(&places, NAMED, text, sizeof text));
+	vn_places_free(&places);
+}
+
+/* Is the origin at the place of one before it? */
+static bool is_repeated(const vn_document *doc, int point)
+{
+	char place[VN_NAME_MAX], before[VN_NAME_MAX];
+
+	vn_place_of(doc->checkpoint[point].name, place);
+	for (int i = 0; is_by_file(doc) && i < doc->n_origins && doc->origin[i] != point; i++)
+		if (strcmp(vn_place_of(doc->checkpoint[doc->origin[i]].name, before), place) == 0)
+			return true;
+	return false;
+}
+
 static void origins_line(const page *p)
 {
 	const vn_document *doc = p->doc;
@@ -353,9 +384,11 @@ static void origins_line(const page *p)
 	if (doc->n_origins < 2 && !(doc->n_origins == 1 && doc->origin[0] != doc->divergence))
 		return;
 	vn_say(p->out, "%-10s", "origins");
-	for (int i = 0; i < doc->n_origins && i < NAMED; i++)
+	if (is_by_file(doc))
+		say_places(p);
+	for (int i = 0; !is_by_file(doc) && i < doc->n_origins && i < NAMED; i++)
 		vn_say(p->out, "%s %s", i ? "," : "", vn_label(&doc->checkpoint[doc->origin[i]], label));
-	if (doc->n_origins > NAMED)
+	if (doc->n_origins > NAMED && !is_by_file(doc))
 		fprintf(p->out, " and %d more", doc->n_origins - NAMED);
 	if (operations_are_wrong(doc))
 		vn_say(p->out, "  %s(" VN_ORIGIN_MEANS ")%s", DIM(p), PLAIN(p));
@@ -412,9 +445,10 @@ vn_status vn_report_text(const vn_document *doc, const vn_report_options *o, FIL
 	print_head(&p);
 	print_table(&p);
 	for (int i = 0; i < vn_document_lines(doc->divergences) && i <= DETAILS; i++)
-		if (doc->detail[i] == doc->divergence || doc->checkpoint[doc->detail[i]].origin)
+		if (doc->detail[i] == doc->divergence ||
+		    (doc->checkpoint[doc->detail[i]].origin && !is_repeated(doc, doc->detail[i])))
 			vn_report_full(doc, i, o->colour, out);
-	if (doc->n_origins > DETAILS) {
+	if (doc->n_origins > DETAILS && !is_by_file(doc)) {
 		fprintf(out, "more origins:");
 		for (int i = DETAILS; i < doc->n_origins; i++)
 			vn_say(out, " %s", vn_label(&doc->checkpoint[doc->origin[i]], label));

@@ -127,8 +127,9 @@ json_t *vn_json_detail(const vn_opened *opened, const vn_result *result, const v
 	json_object_set_new(j, "inputs", inputs_json(result, x));
 	if (x->n_input < 0)
 		json_object_set_new(j, "inputs_are",
-		                    json_string(opened->plan ? "the plan does not name this checkpoint"
-		                                             : "neither recording holds a plan that names them"));
+		                    json_string(opened->plan || vn_recording_run_plan(opened->ref)
+		                                    ? "the plan does not name this checkpoint"
+		                                    : "neither recording holds a plan that names them"));
 	json_object_set_new(j, "layout_match", layout_match_json(opened, &x->like));
 	json_object_set_new(j, "profile", profile_json(&x->profile));
 	return j;

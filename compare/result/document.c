@@ -4,6 +4,7 @@
 #include "compare/comparison/checkpoint.h"
 #include "compare/judge/unmeasured.h"
 #include "compare/replay/replay_words.h"
+#include "compare/replayed/replayed_words.h"
 #include "compare/result/document_json.h"
 #include "compare/result/rows.h"
 
@@ -45,8 +46,11 @@ vn_tensor_facts vn_document_about(const vn_document *doc, const vn_checkpoint *p
 
 const char *vn_document_replayed(const vn_document *doc, const vn_checkpoint *p, char text[VN_WORDS])
 {
-	if (!doc->read)
-		return vn_replay_say_result(doc->of, p, text);
+	if (!doc->read) {
+		vn_replay_say_result(doc->of, p, text);
+		vn_replayed_add_words(doc->of, p, text);
+		return text;
+	}
 	snprintf(text, VN_WORDS, "%s", row_of(doc, p)->replayed ? row_of(doc, p)->replayed : "");
 	return text;
 }

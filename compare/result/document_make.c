@@ -166,7 +166,7 @@ static void fill_members(vn_document *doc, const vn_comparison *c, const char *c
 	doc->explanations = r->why ? vn_json_explanations(&c->opened, &c->result) : NULL;
 	doc->digests = json_pack("{s:I, s:I, s:I}", "checked", (json_int_t)(digests->checked + digests->wrong), "wrong",
 	                         (json_int_t)digests->wrong, "without", (json_int_t)digests->without);
-	doc->localised = json_boolean(r->graph || r->first < 0);
+	doc->localised = json_boolean(r->graph || r->run_graph || r->first < 0);
 	doc->reference = recording_json(c->opened.ref);
 	doc->candidate = recording_json(c->opened.cand);
 	doc->limits = json_pack("{s:o, s:o}", "file", vn_json_text(c->request.limits->path), "chosen",

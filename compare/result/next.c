@@ -209,10 +209,55 @@ static void after_failure(const vn_comparison *c, vn_lines *lines)
 		add_show(c, at, lines);
 }
 
+/* "python -m vernier_parity replay MODEL CAND OPTION... -o TO" */
+static void add_python(const vn_comparison *c, const char *const *option, int n, const char *to, vn_lines *lines)
+{
+	char line[VN_SHELL_LINE] = "python -m vernier_parity replay";
+
+	vn_shell_add(line, sizeof line, model_of(c));
+	vn_shell_add(line, sizeof line, vn_recording_path(c->opened.cand));
+	for (int i = 0; i < n; i++)
+		vn_shell_add(line, sizeof line, option[i]);
+	vn_shell_add(line, sizeof line, "-o");
+	vn_shell_add(line, sizeof line, to);
+	if (*line)
+		vn_lines_add(lines, "%s", line);
+}
+
+/* Of a recording of any PyTorch module: a replay file; then its second round, in which what is
+ * wrong is computed, and what only worked in another order agrees. */
+static void add_replay(const vn_comparison *c, vn_lines *lines)
+{
+	char to[VN_SHELL_FILE] = "replayed.h5", verdict[VN_SHELL_FILE] = "verdict.json", line[VN_SHELL_LINE];
+
+	vn_shell_new_file(to, sizeof to);
+	vn_shell_new_file(verdict, sizeof verdict);
+	if (!c->opened.replayed) {
+		add_python(c, NULL, 0, to, lines);
+		add_again(c, "compare", 0, "--replayed", to, lines);
+		return;
+	}
+	if (c->result.n_origins && !c->opened.replayed->again) {
+		snprintf(line, sizeof line, "vernier compare%s", c->request.again);
+		vn_shell_option(line, "--replayed", vn_recording_path(c->opened.replayed->recording));
+		vn_shell_option(line, "-o", verdict);
+		if (*line)
+			vn_lines_add(lines, "%s", line);
+		add_python(c, (const char *const[]) { "--again", verdict }, 2, to, lines);
+		add_again(c, "compare", 0, "--replayed", to, lines);
+	}
+	if (c->result.n_origins)
+		add_show(c, c->result.origins[0], lines);
+}
+
 void vn_next_commands(const vn_comparison *c, vn_lines *lines)
 {
 	if (!c->request.again)
 		return;
+	if (vn_recording_run_plan(c->opened.cand) && !c->request.options->bitwise) {
+		add_replay(c, lines);
+		return;
+	}
 	if (c->result.swapped)
 		add_swapped(c, lines);
 	if (c->request.infers)

@@ -121,6 +121,10 @@ static json_t *replayed_json(const vn_document *doc, const vn_checkpoint *p, boo
 	vn_json_put_real(j, "max_abs_over_floor", vn_local_element(p), flags);
 	json_object_set_new(j, "independent_numbers", json_integer(p->replay.independent_numbers));
 	json_object_set_new(j, "nonfinite", json_integer(p->replay.bad));
+	if (p->replay.other_ids)
+		json_object_set_new(j, "other_ids", json_integer(p->replay.other_ids));
+	if (p->replay.another_order)
+		json_object_set_new(j, "another_order", json_true());
 	json_object_set_new(j, "recorder_fault", json_boolean(p->replay.recorder_fault));
 	json_object_set_new(j, "columns",
 	                    p->replay.columns ? json_string(vn_columns_name(p->replay.columns)) : json_null());

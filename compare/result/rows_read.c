@@ -431,6 +431,8 @@ static void take_replay(taken_row *x, vn_checkpoint *p, vn_read_row *row)
 		.floor_max = 1,
 		.gain = take_number(x, o, "gain"),
 		.bad = take_integer(x, o, "nonfinite", 0, INT64_MAX),
+		.other_ids = json_object_get(o, "other_ids") ? take_integer(x, o, "other_ids", 0, INT64_MAX) : 0,
+		.another_order = json_is_true(json_object_get(o, "another_order")),
 		.slack = json_number_value(json_object_get(o, "slack")),
 		.independent_numbers = take_integer(x, o, "independent_numbers", 0, INT64_MAX),
 		.span = (int)take_integer(x, o, "span", 0, INT32_MAX),

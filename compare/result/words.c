@@ -7,6 +7,7 @@
 
 #include "compare/replay/overflow.h"
 #include "compare/replay/replay.h"
+#include "compare/replayed/replayed_words.h"
 #include "libref/base/text.h"
 #include "libref/base/utf8.h"
 
@@ -143,12 +144,15 @@ static const char *say_cause(const vn_checkpoint *origin, char text[VN_WORDS])
 static void several_origins(const vn_comparison *c, char text[VN_WORDS])
 {
 	const vn_checkpoint *origin = &c->result.checkpoint[c->result.origins[0]];
-	char                 label[VN_LABEL], words[VN_WORDS];
+	char                 label[VN_LABEL], words[VN_WORDS], placed[VN_WORDS], places[VN_WORDS];
 	const char          *cause = say_cause(origin, words);
 	const int n = count_origins(&c->result, is_wrong_capture), orders = count_origins(&c->result, vn_local_is_order),
 			  inside = count_origins(&c->result, is_inside);
-	vn_text_add(text, VN_WORDS, "The error starts at %d places; the first is %s%s%s", c->result.n_origins,
-	            vn_label(origin, label), cause ? ": " : "", cause ? cause : "");
+	const char *place = vn_replayed_place(c, origin, placed), *folded = vn_replayed_origins(c, places);
+	vn_text_add(text, VN_WORDS, "The error starts at %d places; the first is %s%s%s%s%s", c->result.n_origins,
+	            place ? "in " : "", place ? place : vn_label(origin, label), cause ? ": " : "", cause ? cause : "",
+	            folded ? "; all: " : "");
+	vn_text_add(text, VN_WORDS, "%s", folded ? folded : "");
 	if (inside)
 		vn_text_add(text, VN_WORDS, "; %d of them %s within limits, but add%s more error than the precision explains",
 		            inside, inside == 1 ? "is" : "are", inside == 1 ? "s" : "");
@@ -178,8 +182,9 @@ static const char *say_outside(const vn_comparison *c, const vn_checkpoint *firs
 	if (c->result.n_origins)
 		return NULL;
 	if (!c->result.replayed)
-		return c->opened.plan ? "no origin was found"
-		                      : "neither file holds a plan, so only the order is known, not the cause";
+		return c->opened.plan || c->result.run_graph
+		           ? "no origin was found"
+		           : "neither file holds a plan, so only the order is known, not the cause";
 	if (n == 0)
 		return "recomputed on the candidate's own inputs, every operation is within its precision: small errors "
 			   "accumulate";
@@ -192,7 +197,7 @@ const char *vn_report_say_start(const vn_comparison *c, char text[VN_WORDS])
 	const vn_checkpoint *first = c->result.first >= 0 ? &c->result.checkpoint[c->result.first] : NULL,
 						*origin = c->result.n_origins ? &c->result.checkpoint[c->result.origins[0]] : NULL,
 						*replaced = first_overwritten(&c->result);
-	char        label[VN_LABEL], words[VN_WORDS];
+	char        label[VN_LABEL], words[VN_WORDS], placed[VN_WORDS];
 	const char *why = first ? say_outside(c, first, words) : NULL;
 	text[0] = 0;
 	if (why)
@@ -203,9 +208,10 @@ const char *vn_report_say_start(const vn_comparison *c, char text[VN_WORDS])
 	else if (c->result.n_origins > 1)
 		several_origins(c, text);
 	else if (origin) {
+		const char *place = vn_replayed_place(c, origin, placed);
 		why = say_cause(origin, words);
-		vn_text_add(text, VN_WORDS, "The error starts at %s: %s.", vn_label(origin, label),
-		            why ? why : vn_report_say_origin(c));
+		vn_text_add(text, VN_WORDS, "The error starts %s %s: %s.", place ? "in" : "at",
+		            place ? place : vn_label(origin, label), why ? why : vn_report_say_origin(c));
 	}
 	if (replaced && !replaced->origin)
 		vn_text_add(text, VN_WORDS, "%s%s: " OVERWRITTEN ".", *text ? " Also " : "But ", vn_label(replaced, label),
@@ -323,7 +329,8 @@ void vn_report_say_scores(const vn_comparison *c, vn_lines *lines)
 		if (k->m.has[VN_M_KL_MEAN] && k->pooled_logits < 0)
 			vn_lines_add(lines, "%s: %s", vn_label(k, label),
 			             agreement_words(k->m.value, k->m.argmax_strict, k->m.kl_half, text));
-		if (k->m.n && k->m.value[VN_M_HEADROOM] > 0.25 && k->m.value[VN_M_HEADROOM] <= 1)
+		const bool mask = c->opened.replayed && k->replayed && !vn_local_beyond(k);
+		if (!mask && k->m.n && k->m.value[VN_M_HEADROOM] > 0.25 && k->m.value[VN_M_HEADROOM] <= 1)
 			vn_lines_add(lines, "%s: the candidate's largest value is %.3g, %.0f %% of the largest %s",
 			             vn_label(k, label), k->m.absmax[1], 100 * k->m.value[VN_M_HEADROOM],
 			             vn_dtype_name(vn_recording_entry(c->opened.cand, k->cand)->dtype));

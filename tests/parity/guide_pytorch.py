@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""guide_pytorch.py VERNIER: specs/guides/pytorch.md does what it says, block by block, as written.
+"""guide_pytorch.py VERNIER [GUIDE]: specs/guides/GUIDE.md, pytorch.md by default, does what it says, block by block, as
+written.
 
 A block of sh is run and must succeed; each line of a block of text must be in the output of the
 block before; a block of python is saved under the name in its first line. `python` and `pip` are
@@ -20,7 +21,7 @@ def main():
         if not importlib.util.find_spec(module):
             print(f"SKIPPED: no {module} in this Python")
             sys.exit(77)
-    with open(os.path.join(SOURCE, "specs", "guides", "pytorch.md"), encoding="utf-8") as f:
+    with open(os.path.join(SOURCE, "specs", "guides", f"{(sys.argv[2:] or ['pytorch'])[0]}.md"), encoding="utf-8") as f:
         blocks = re.findall(r"^```(\w+)\n(.*?)^```$", f.read(), re.M | re.S)
     with tempfile.TemporaryDirectory() as folder:
         programs, packages = os.path.join(folder, "bin"), os.path.join(folder, "packages")

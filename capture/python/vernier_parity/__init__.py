@@ -21,22 +21,46 @@ from .reading import Recording, open
 from .recorder import Recorder
 
 if TYPE_CHECKING:
+    from .follow import Following, Functions
     from .numbers import Ids
     from .session import Layers, Points, Session
 
-__all__ = ["Diverged", "Recorder", "Recording", "RecordingError", "match", "open", "record"]
+__all__ = ["Diverged", "Recorder", "Recording", "RecordingError", "explain", "match", "open", "record", "reference",
+           "replay"]
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    """reference, replay and explain need torch, which is loaded only then."""
+    if name in ("reference", "replay", "explain"):
+        from . import any_model
+
+        return getattr(any_model, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _known(model: Any) -> bool:
+    """Whether a model is of a family whose points have names."""
+    from .modules import parts_of
+
+    try:
+        parts_of(model)
+    except RecordingError:
+        return False
+    return True
 
 
 def record(model: Any, path: str, points: "Points" = None, *, layers: "Layers" = None, tokens: Optional[str] = None,
            weights: Union[bool, str] = True, statistics: bool = False,
            run: Optional[Mapping[str, Union[str, int, float]]] = None,
            force: bool = False, against: Optional[str] = None, keep_above: Optional[float] = None,
-           stop_at_first: bool = False, before: Optional["Ids"] = None) -> "ContextManager[Session]":
-    """Record every forward pass of a HuggingFace causal LM inside the `with` block; each call of the model is a step.
+           stop_at_first: bool = False, before: Optional["Ids"] = None,
+           functions: "Functions" = None, any: bool = False) -> "ContextManager[Union[Session, Following]]":
+    """Record every forward pass of a PyTorch model inside the `with` block; each call of the model is a step.
 
-    model       GPT-2, Llama, Mistral, Qwen2, Qwen3 or the text model of Qwen3.5; any dtype, device and attention
-                implementation
+    model       any torch.nn.Module. Of GPT-2, Llama, Mistral, Qwen2, Qwen3 and the text model of Qwen3.5 the points of
+                vernier's own reference are recorded; of any other model (or with `functions` or `any`) the results of
+                its leaves, which are modules none of whose children has weights, and its own results
     path        the checkpoint file; until the block ends without an exception it is named PATH.partial
     points      a glob of checkpoint names, or several: "layer*.{q,k}_rope" (`vernier points MODEL` lists the names);
                 default: the points that `vernier capture` records
@@ -58,6 +82,8 @@ def record(model: Any, path: str, points: "Points" = None, *, layers: "Layers" =
                 The recording is completed first: PATH holds the tensor and the tensors recorded before it in its layer,
                 and the fact `stopped` names it
 
+    functions   of any model: also record the results of functions: globs of names, "model.layers.3.*", or "all"
+    any         record a model of these families as any other model
     before      the token ids, (N) or (B, N), that the cache holds before the first call inside the block: the recording
                 begins with the call that filled it, of which it keeps nothing
 
@@ -79,7 +105,18 @@ def record(model: Any, path: str, points: "Points" = None, *, layers: "Layers" =
     """
     if isinstance(model, (str, os.PathLike)):
         raise RecordingError("record(model, path): the model comes first")
-    from .session import session  # torch is needed only here
+    import torch  # torch is needed only here
+
+    if isinstance(model, torch.nn.Module) and (any or functions is not None or not _known(model)):
+        if points is not None or layers is not None or tokens is not None or before is not None or \
+                isinstance(weights, str):
+            raise RecordingError(f"{path}: points, layers, tokens, before and a path of weights are for the families "
+                                 f"that vernier knows; functions= selects what is recorded of any other model")
+        from .follow import session as follow
+
+        return follow(model, path, functions, weights=bool(weights), statistics=statistics, run=run or {}, force=force,
+                      against=against, keep_above=keep_above, stop_at_first=stop_at_first)
+    from .session import session
 
     return session(model, path, points, layers=layers, tokens=tokens, weights=weights, statistics=statistics,
                    run=run or {}, force=force,

@@ -1,6 +1,7 @@
 """python -m vernier_parity FILE [NAME]: print the contents of a recording, or one tensor.
 python -m vernier_parity selftest [REF [CAND]]: check that comparisons can fail.
-python -m vernier_parity dequantize SOURCE DIR: write the weights of a quantised model as plain numbers."""
+python -m vernier_parity dequantize SOURCE DIR: write the weights of a quantised model as plain numbers.
+python -m vernier_parity reference | replay | explain MODEL_DIR ...: judge a recording of any PyTorch model."""
 
 import argparse
 import os
@@ -50,7 +51,8 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
                                    description="Show what a recording holds, or one tensor of it. "
                                    "To compare two recordings, use `vernier compare`. `selftest` instead of FILE "
                                    "checks that such comparisons can fail (`selftest --help`), "
-                                   "`dequantize SOURCE DIR` writes the weights of a quantised model.")
+                                   "`dequantize SOURCE DIR` writes the weights of a quantised model; `reference`, "
+                                   "`replay` and `explain` judge a recording of any PyTorch model.")
     args.add_argument("file", help="a recording")
     args.add_argument("name", nargs="?", help="a checkpoint, layer3.q_rope or step.2/layer3.q_rope")
     args.add_argument("--version", action="version", version=f"vernier-parity {__version__}")
@@ -60,6 +62,9 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
         return selftest(words[1:])
     if words[:1] == ["dequantize"]:
         return dequantize(words[1:])
+    if words[:1] and words[0] in ("reference", "replay", "explain"):
+        from .any_model import command
+        return command(words[0], words[1:], Arguments)
     if words and words[0].isalpha() and not os.path.isfile(words[0]):  # probably a command of the program vernier
         say(f"vernier_parity: {words[0]}: no such file; commands are those of the program: "
             f"vernier {shlex.join(words)}", sys.stderr)
@@ -74,8 +79,8 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
                     say(line)
                 return 0
             say(f"{o.file}: {'complete' if rec.complete else 'INCOMPLETE'}; "
-                f"{rec.steps} step{'' if rec.steps == 1 else 's'}, "
-                f"{rec.token_ids.shape[-1]} tokens")
+                f"{rec.steps} step{'' if rec.steps == 1 else 's'}"
+                f"{f', {rec.token_ids.shape[-1]} tokens' if rec.has_ids else ''}")
             for key, value in rec.run.items():
                 say(f"  {key:<16} {value}")
             for name in rec.names():

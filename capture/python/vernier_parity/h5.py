@@ -165,7 +165,7 @@ def is_interrupted(path: str) -> bool:
         if _is_begun(path):
             return True
         with _read(path) as f:
-            return bool(text_of(f.attrs.get("format", "")) == "vernier-checkpoint"
+            return bool(text_of(f.attrs.get("format", "")) in ("vernier-checkpoint", "vernier-replayed")
                         and text_of(f.attrs.get("complete", 1)) == 0)
     except (OSError, RuntimeError, KeyError, ValueError):
         return False

@@ -55,6 +55,11 @@ class Recording:
         return self._facts(self._file["run"])
 
     @property
+    def has_ids(self) -> bool:
+        """Whether the input was token ids."""
+        return "token_ids" in self._file["run"]
+
+    @property
     def token_ids(self) -> np.ndarray:
         """The input tokens of all steps: (N), or (B, N) for a batch of B prompts."""
         return self._of_run("token_ids")

@@ -80,7 +80,7 @@ if hasattr(os, "register_at_fork"):
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
-def _alone(method: _Method) -> _Method:
+def alone(method: _Method) -> _Method:
     """While the method runs, the thread that publishes waits: it finds finished objects alone."""
     @functools.wraps(method)
     def call(self: "Recorder", *args: Any, **kwargs: Any) -> Any:
@@ -240,7 +240,7 @@ class Recorder:
 
     # ---- facts about the run ---------------------------------------------------------------------
 
-    @_alone
+    @alone
     def fact(self, **run: h5.Fact) -> None:
         """Add facts about the run: strings and numbers by name, attributes of /run. An earlier value is replaced.
 
@@ -262,7 +262,7 @@ class Recorder:
             raise RecordingError(f"run: more than {MOST_FACTS} attributes")
         self._publish()
 
-    @_alone
+    @alone
     def model(self, directory: Optional[str] = None, *, family: Optional[str] = None, config: Optional[str] = None,
               weights: Union[bool, Mapping[str, Any], Sequence[table.Row]] = True, provenance: str = "unknown") -> None:
         """Record which model runs: its config.json, and one row for every weight (digest and statistics, no values).
@@ -306,7 +306,7 @@ class Recorder:
 
     # ---- steps -----------------------------------------------------------------------------------
 
-    @_alone
+    @alone
     def begin_step(self, tokens: Optional[int] = None, *, token_ids: Optional[Ids] = None,
                    positions: Optional[Ids] = None,
                    rows: Optional[Tuple[int, int]] = None) -> int:
@@ -367,7 +367,7 @@ class Recorder:
         self._publish()
         return self.steps - 1
 
-    @_alone
+    @alone
     def set_positions(self, positions: Ids) -> None:
         """Set the positions of this step's tokens, where they are known only after begin_step.
 
@@ -388,7 +388,7 @@ class Recorder:
 
     # ---- tensors ---------------------------------------------------------------------------------
 
-    @_alone
+    @alone
     def put(self, name: str, array: Any, dims: Optional[str] = None, *, basis: Optional[str] = None,
             op: Optional[str] = None,
             dtype: Optional[str] = None, how: Optional[str] = None, order: Optional[int] = None,
@@ -487,7 +487,7 @@ class Recorder:
         differed."""
         return self._against.first if self._against else None
 
-    @_alone
+    @alone
     def alias(self, name: str, of: str) -> None:
         """Give a tensor of this step a second name: alias("layer1.input", "layer0.output").
 
@@ -678,7 +678,7 @@ class Recorder:
 
     # ---- the end ---------------------------------------------------------------------------------
 
-    def _finish(self, well: bool) -> None:
+    def _finish_ids(self, well: bool) -> None:
         calls = self._calls
         ids = np.concatenate([c[0] for c in calls], -1) if calls else np.zeros(0, "<i4")
         where = np.concatenate([c[1] for c in calls], -1) if calls else np.zeros(0, "<i4")
@@ -694,6 +694,9 @@ class Recorder:
             known = digest(np.ascontiguousarray(a, "<i4").tobytes())
             if known:
                 h5.put_attribute(d, "digest", known)
+
+    def _finish(self, well: bool) -> None:
+        self._finish_ids(well)
         if self._against:
             self._against.finish(self._run)
             for key, fact in self._against.facts().items():
@@ -703,7 +706,7 @@ class Recorder:
         if well:
             h5.put_attribute(self._file.id, "complete", 1)
 
-    @_alone
+    @alone
     def close(self, well: bool = True) -> None:
         """End the recording; the end of a `with` block does it. A second call does nothing.
 

@@ -122,7 +122,7 @@ class Session(Call):
     def _begin(self, module: Any, args: Any, kwargs: Any) -> None:
         if self.running:
             raise RecordingError(f"{self.path}: a forward pass began inside another, or after one that failed")
-        if _compiled():
+        if compiled():
             raise RecordingError(f"{self.path}: {COMPILED}")
         if self.moved:
             raise RecordingError(f"{self.path}: the cache's rows were put into another order since the last call (a "
@@ -362,7 +362,7 @@ def _turns(places: Iterator[modules.Hook]) -> Dict[str, int]:
 COMPILED = "a model compiled by torch.compile has no places to hook; record it as it was before"
 
 
-def _compiled() -> bool:
+def compiled() -> bool:
     """True if a compiled function is among the callers."""
     frame: Any = sys._getframe(1)
     while frame is not None:

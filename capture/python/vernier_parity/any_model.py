@@ -1,0 +1,119 @@
+"""any_model.py: reference, replay and explain of a recording of any PyTorch model, as functions and as commands."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from typing import Any, Callable, List, Optional, Sequence
+
+from . import replayed
+from .candidate import Candidate
+from .container import refuse_taken
+from .numbers import RecordingError
+from .printed import printed
+from .rerun import Models, Run, again, finer, format_of
+from .replaying import Replay
+from .selftest.program import find_program
+
+
+def reference(model: Any, cand: str, path: str, *, run: Run = None, force: bool = False) -> List[str]:
+    """Record the reference of a candidate: the model in float32 (float64 for a float32 candidate) on the candidate's
+    recorded inputs and calls.
+
+    model  a directory that transformers or diffusers loads, or a module in any format, which is copied
+    cand   the candidate, recorded by record()
+    path   the file to write
+    run    a function that calls the model as the candidate did: for calls that a file cannot describe
+
+    Returns the nodes whose bits do not follow from the plan's edges; nothing is judged by them. Raises RecordingError:
+    the model cannot be loaded, or called with the recorded arguments; the file exists (force replaces it).
+    """
+    refuse_taken(path, force)
+    with Candidate(cand) as c:
+        dtype = finer(format_of(c))
+        return again(Models(model, c).get(dtype), c, dtype, run, path, force).not_reproduced
+
+
+def replay(model: Any, cand: str, path: str, *, verdict: Optional[str] = None, run: Run = None,
+           force: bool = False) -> None:
+    """Compute each recorded result of a candidate from its own results before it, along the reference's operations,
+    for `vernier compare REF CAND --replayed PATH`. Arguments as of reference().
+
+    verdict  a report of `vernier compare --format json`: what it calls wrong is computed in place of given in a second
+             round, in which another order of the same work is right
+    """
+    refuse_taken(path, force)
+    with Candidate(cand) as c:
+        replayed.write(Replay(Models(model, c), c, run), path, verdict, force)
+
+
+def explain(model: Any, cand: str, report: Optional[str] = None, *, options: Sequence[str] = (),
+            program: Optional[str] = None, run: Run = None, say: Callable[[str], None] = lambda text: None) -> int:
+    """Reference, replay and `vernier compare` in one: writes the report, or prints it. Returns the exit status of
+    compare.
+
+    options  of `vernier compare`; program: the vernier program; say: is told what is being done
+    """
+    with tempfile.TemporaryDirectory() as folder, Candidate(cand) as c:
+        ref, first, second, said = (os.path.join(folder, n) for n in ("ref.h5", "replayed.h5", "again.h5", "said.json"))
+        say("reference and floor: the model runs on the candidate's calls")
+        r = Replay(Models(model, c), c, run, ref)
+        if r.fine.run.not_reproduced:
+            say(f"not reproduced by the plan's edges: {', '.join(r.fine.run.not_reproduced[:5])}")
+        say(f"replay: {len(r.judged)} results, {len(r.unjudged)} not judged")
+        replayed.write(r, first)
+        compare = [find_program(program), "compare", ref, cand, *options]
+        with open(said, "w", encoding="utf-8") as f:
+            status = subprocess.run([*compare, "--replayed", first, "--format", "json"], stdout=f,
+                                    check=False).returncode
+        use = first
+        if status == 1 and _origins(said):
+            say("second round: what is wrong is computed in place of given")
+            replayed.write(r, second, said)
+            use = second
+        return subprocess.run([*compare, "--replayed", use, *(["-o", report] if report else [])],
+                              check=False).returncode
+
+
+def _origins(path: str) -> bool:
+    with open(path, encoding="utf-8") as f:
+        try:
+            return bool(json.load(f).get("origins"))
+        except ValueError:
+            return False
+
+
+def command(word: str, argv: Sequence[str], parser: Any) -> int:
+    """The commands of `python -m vernier_parity`: reference, replay, explain. Returns the exit status."""
+    args = parser(prog=f"python -m vernier_parity {word}", description=(
+        {"reference": reference, "replay": replay, "explain": explain}[word].__doc__ or "").split("\n\n")[0])
+    args.add_argument("model", help="a directory that transformers or diffusers loads")
+    if word == "reference":
+        args.add_argument("--like", dest="cand", required=True, help="the candidate")
+    else:
+        args.add_argument("cand", help="the candidate, recorded by vernier_parity.record()")
+    args.add_argument("-o", "--output", required=word != "explain", help="the file to write")
+    args.add_argument("--force", action="store_true", help="replace it")
+    if word == "replay":
+        args.add_argument("--again", help="a report of `vernier compare --format json`, for a second round")
+    if word == "explain":
+        args.add_argument("--vernier", help="the vernier program")
+    o, rest = args.parse_known_args(argv)
+    if rest and word != "explain":
+        args.error(f"unknown option {rest[0]}")
+    tell = lambda text: print(printed(f"vernier_parity: {text}"), file=sys.stderr)
+    try:
+        if word == "explain":
+            return explain(o.model, o.cand, o.output, options=[*rest, *(["--force"] if o.force else [])],
+                           program=o.vernier, say=tell if sys.stderr.isatty() else lambda text: None)
+        if word == "replay":
+            replay(o.model, o.cand, o.output, verdict=o.again, force=o.force)
+            return 0
+        bad = reference(o.model, o.cand, o.output, force=o.force)
+        if bad:
+            tell(f"{o.output}: the bits of {len(bad)} nodes do not follow from the plan's edges, the first is {bad[0]}")
+        return 0
+    except (RecordingError, ImportError, OSError) as e:
+        tell(str(e))
+        return 2

@@ -1,0 +1,83 @@
+"""candidate.py: reads a recording of any PyTorch model: its plan, its calls, its tensors."""
+
+import json
+from typing import Any, Dict, List, Tuple
+
+import numpy as np
+import torch
+
+from . import h5
+from .numbers import RecordingError, digest
+from .reading import Recording
+from .rows import Row, rows_from
+
+_TORCH = {"<f2": torch.float16, "<f4": torch.float32, "<f8": torch.float64, "<i4": torch.int32}
+
+
+class Candidate(Recording):
+    """A recording with a plan of kind "pytorch". Raises RecordingError: another file, or a plan that contradicts
+    itself."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        plan = self._file.get("plan")
+        if plan is None or h5.text_of(plan.attrs.get("kind", "")) != "pytorch":
+            self.close()
+            raise RecordingError(f"{path}: not a recording of a PyTorch model with its plan (`vernier_parity.record` "
+                                 f"of a model that is of none of vernier's families, or with any=True)")
+        try:
+            self.rows: List[Row] = rows_from(self._lines("nodes"))
+            self.calls: List[Dict[str, Any]] = [json.loads(x) for x in self._lines("calls")]
+            self.modules: List[Row] = [json.loads(x) for x in self._lines("modules")]
+            steps = [int(c["step"]) for c in self.calls]
+        except (ValueError, KeyError, TypeError) as e:
+            self.close()
+            raise RecordingError(f"{path}: /plan: {type(e).__name__}: {e}") from None
+        if steps != list(range(self.steps)):
+            self.close()
+            raise RecordingError(f"{path}: /plan/calls has {len(steps)} calls, the file {self.steps} steps")
+        self.held: Dict[Tuple[int, str], Any] = {}  # (step, name) -> dataset
+        for n in range(self.steps):
+            self._collect(n, self._file[f"step.{n}"])
+        planned = {(r["step"], name) for r in self.rows for name in r["out"]}
+        lost = sorted(k for k in self.held if k not in planned and not k[1].startswith("in."))
+        if lost:
+            self.close()
+            raise RecordingError(f"{path}: step.{lost[0][0]}/{lost[0][1]}: no node of /plan makes it")
+
+    def _lines(self, name: str) -> List[str]:
+        plan = self._file["plan"]
+        return [h5.text_of(x) for x in plan[name][()]] if name in plan else []
+
+    def _collect(self, step: int, group: Any) -> None:
+        for k, d in group.items():
+            if isinstance(d, type(group)):
+                prefix = self._prefix(k, d)
+                for j, x in d.items():
+                    self.held[step, prefix + j] = x
+            else:
+                self.held[step, k] = d
+
+    def shape(self, step: int, name: str) -> Tuple[int, ...]:
+        return tuple(self.held[step, name].shape)
+
+    def tensor(self, step: int, name: str) -> Any:
+        """A checkpoint as a torch tensor in its own format."""
+        d = self.held[step, name]
+        a = self._numbers(d, name)
+        if h5.text_of(d.attrs.get("dtype", "")) == "bf16":
+            return torch.from_numpy(a.view("<i2").copy()).view(torch.bfloat16)
+        if a.dtype.str not in _TORCH:
+            raise RecordingError(f"{self.path}: {name}: {a.dtype}: not a format of such a recording")
+        return torch.from_numpy(np.array(a))
+
+    def sum(self) -> str:
+        """The digest of all tensors."""
+        return sum_of({k: str(h5.text_of(d.attrs.get("digest", ""))) for k, d in self.held.items()})
+
+
+def sum_of(digests: Dict[Tuple[int, str], str]) -> str:
+    """The digest of the lines "STEP NAME DIGEST", sorted by step, then by the bytes of the name."""
+    lines = [f"{step} {name} {said}\n" for (step, name), said in sorted(
+        digests.items(), key=lambda x: (x[0][0], x[0][1].encode()))]
+    return digest("".join(lines).encode()) or ""

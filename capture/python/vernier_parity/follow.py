@@ -1,0 +1,190 @@
+"""follow.py: records the calls of any PyTorch module: the results of its leaves, and the plan of the run."""
+
+import contextlib
+import json
+import os
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Union
+
+import torch
+
+from . import about, calls, globs, h5, rows, weights as table, wrapped
+from .compute import differing
+from .node_recorder import NodeRecorder, ids_in
+from .numbers import Diverged, RecordingError
+from .session import COMPILED, compiled
+from .tracer import Node, Trace, named, plain
+
+Functions = Union[None, str, Sequence[str]]
+
+
+class Following:
+    """The object that record() returns for any model: it writes what a Trace sees."""
+
+    def __init__(self, model: Any, path: str, functions: Functions, recorder: Any, keep: bool = False) -> None:
+        self.path, self.recorder = path, recorder
+        self.functions = [] if functions is None else [functions] if isinstance(functions, str) else list(functions)
+        self.objects, self.codes = calls.Objects(), []  # type: ignore[var-annotated]
+        self.precision: Optional[str] = None
+        self.formats: set = set()  # type: ignore[type-arg]
+        self.names: List[str] = []
+        self.moved = False
+        self.undo = contextlib.ExitStack()
+        self.order = 0
+        self.not_reproduced: List[str] = []  # nodes whose bits do not follow from the plan's edges, if that was tested
+        self.trace = Trace(model, keep, on_call=self._call, on_node=self._node, on_end=self._end)
+
+    @property
+    def differs(self) -> Optional[str]:
+        """The first tensor that differed from the recording `against`; None if none differed."""
+        found: Optional[str] = self.recorder.differs
+        return found
+
+    def fact(self, **run: h5.Fact) -> None:
+        """Add facts about the run. Raises RecordingError: neither a string nor a number."""
+        self.recorder.fact(**run)
+
+    def wants(self, n: Node) -> bool:
+        """Whether the results of this node are recorded: of leaves always, of functions if asked."""
+        if n.leaf or n.op == "result":
+            return True
+        return not n.cast and not n.empty and any(f == "all" or globs.match(f, n.name) for f in self.functions)
+
+    def _call(self, step: int, path: str, given: Dict[str, Any]) -> None:
+        if compiled():
+            raise RecordingError(f"{self.path}: {COMPILED}")
+        if self.moved:
+            raise RecordingError(f"{self.path}: the cache's rows were put into another order since the last call (a "
+                                 f"beam search?); a recording takes row i of every call for one sequence")
+        self._watch(given)
+        self.codes.append(json.dumps(dict(step=step, path=path, arguments={
+            k: calls.coded(x, f"in.{k}", self.objects) for k, x in given.items()})))
+        self.recorder.begin_call(ids_in(given))
+        self.order = 0
+        for name, t in named(given, "in"):
+            if plain(t):
+                self._put(name, t, "input")
+
+    def _watch(self, held: Any) -> None:
+        cache = wrapped.cache_in(held)
+        if cache is not None and id(cache) not in self.objects.number:
+            wrapped.watch_cache(self.undo, cache, self._moved)
+
+    def _moved(self) -> None:
+        self.moved = True
+
+    def _put(self, name: str, t: Any, op: str) -> None:
+        if self.recorder.put_result(name, t, op, self.order):
+            self.order += 1
+            if self.trace.step == 0:
+                self.names.append(name)
+
+    def _node(self, n: Node, results: List[Any]) -> None:
+        if self.precision is None and results:
+            device = results[0].device
+            self.precision = about.call_word(device) or word_of(self.trace.model)
+            self.recorder.fact(device=about.device_name(device))
+        if self.wants(n):
+            for name, t in zip(n.names(), results):
+                self.formats.add(t.dtype)
+                self._put(name, t, n.op)
+
+    def _end(self, out: Any) -> None:
+        self._watch(out)
+        found = calls.returned(out, self.objects)
+        if found:
+            self.codes[-1] = json.dumps({**json.loads(self.codes[-1]), "returned": dict(found)})
+
+    def finish(self) -> None:
+        """Write the plan and the facts that are known only now."""
+        self.recorder.put_plan(dict(nodes=rows.lines_of(rows.rows_of(self.trace)), calls=self.codes,
+                                    modules=[json.dumps(r) for r in rows.modules_of(self.trace.model)]))
+        facts: Dict[str, h5.Fact] = dict(nodes=len(self.trace.nodes))
+        if self.precision:
+            facts["precision"] = about.run_word(self.precision, self.formats)
+        if self.trace.leaks:
+            facts["values_read"] = ", ".join(f"{k} {n} times" for k, n in self.trace.leaks.most_common(20))
+        if self.not_reproduced:
+            facts["not_reproduced"] = f"{len(self.not_reproduced)} nodes: {', '.join(self.not_reproduced)}"[:2000]
+        if self.trace.events["unseen write"]:
+            facts["unseen_writes"] = self.trace.events["unseen write"]
+        self.recorder.fact(**facts)
+
+
+def word_of(model: Any) -> str:
+    """The number format of most of a module's weights."""
+    count: Dict[Any, int] = {}
+    for t in (*model.parameters(), *model.buffers()):
+        if t.is_floating_point():
+            count[t.dtype] = count.get(t.dtype, 0) + t.numel()
+    kind = max(count, key=lambda k: count[k]) if count else torch.float32
+    return about.WORDS.get(kind, str(kind).rpartition(".")[2])
+
+
+def refuse_compiled(model: Any, path: str) -> None:
+    for m in model.modules():
+        if type(m).__name__ == "OptimizedModule" or getattr(m, "_compiled_call_impl", None) is not None:
+            raise RecordingError(f"{path}: {COMPILED}")
+
+
+def _model_facts(model: Any, weights: bool) -> Dict[str, Any]:
+    config, directory = getattr(model, "config", None), None
+    if hasattr(config, "to_json_string") and hasattr(config, "get_text_config"):
+        directory = about.directory_of(model)
+        said = about.config_of(model, directory)[0]
+        family = json.loads(said).get("model_type") or type(model).__name__
+    else:
+        known = dict(config) if isinstance(config, Mapping) else {}
+        said = json.dumps({str(k): rows.setting(v) for k, v in known.items()}, indent=2)
+        family = type(model).__name__
+    return dict(directory=directory, family=family, config=said,
+                weights=table.of_memory(model, directory) if weights else [])
+
+
+@contextlib.contextmanager
+def session(model: Any, path: str, functions: Functions, *, weights: bool, statistics: bool,
+            run: Mapping[str, h5.Fact], force: bool, against: Optional[str] = None, keep_above: Optional[float] = None,
+            stop_at_first: bool = False, keep: bool = False) -> Iterator[Following]:
+    """See vernier_parity.record()."""
+    path = os.fspath(path)
+    refuse_compiled(model, path)
+    said: Dict[str, Any] = dict(
+        engine="pytorch", precision=word_of(model), torch_version=torch.__version__, threads=torch.get_num_threads(),
+        model_class=f"{type(model).__module__}.{type(model).__qualname__}", **_releases(model))
+    if functions is not None:
+        said["functions"] = functions if isinstance(functions, str) else " ".join(functions)
+    said.update(run)
+    with NodeRecorder(path, engine=str(said.pop("engine")), precision=str(said.pop("precision")),
+                      statistics=statistics, run=said, force=force, against=against, keep_above=keep_above,
+                      stop_at_first=stop_at_first) as recorder:
+        recorder.model(**_model_facts(model, weights))
+        s = Following(model, path, functions, recorder, keep)
+        if "precision" in run:
+            s.precision = str(run["precision"])
+        stopped: Optional[Diverged] = None
+        try:
+            with s.undo, s.trace:
+                yield s
+        except Diverged as e:
+            if not recorder._stopped:
+                raise
+            stopped = e
+        except Exception as e:
+            if not type(e).__module__.startswith("torch._dynamo"):
+                raise
+            raise RecordingError(f"{path}: {COMPILED}") from None
+        if keep:
+            s.not_reproduced = differing(s.trace)
+        s.finish()
+        if stopped:
+            raise stopped
+
+
+def _releases(model: Any) -> Dict[str, str]:
+    home = type(model).__module__.partition(".")[0]
+    found = {}
+    if home in ("transformers", "diffusers", "timm"):
+        import importlib
+
+        found["engine_version"] = f"{home} {importlib.import_module(home).__version__}"
+    kind = getattr(getattr(model, "config", None), "_attn_implementation", None)
+    return {**found, **({"attn_implementation": str(kind)} if kind else {})}

@@ -1,0 +1,146 @@
+"""node_recorder.py: writes a recording whose checkpoints are the results of nodes, and whose inputs may be anything."""
+
+import functools
+from typing import Any, Dict, List, Optional, Sequence
+
+import h5py
+import numpy as np
+
+from . import h5, names
+from .numbers import SAID, RecordingError, digest, statistics, stored
+from .recorder import MOST_AXES, Recorder, alone
+
+
+@functools.lru_cache(maxsize=None)
+def text() -> Any:
+    return h5py.string_dtype("utf-8")
+
+
+def storable(t: Any) -> Any:
+    """A tensor as a file holds it: complex numbers as two reals, truth values and small integers as int32, at most six
+    axes. int64 stays: `stored` refuses what int32 does not hold."""
+    import torch
+
+    t = t.detach()
+    if t.is_complex():
+        t = torch.view_as_real(t.resolve_conj())
+    if not t.is_floating_point() and t.dtype != torch.int64:
+        t = t.to(torch.int32)
+    return t.reshape(-1, *t.shape[t.ndim - MOST_AXES + 1:]) if t.ndim > MOST_AXES else t
+
+
+class NodeRecorder(Recorder):
+    """A Recorder whose steps are begun without ids, and whose names are free."""
+
+    _step_ids: List[Optional[np.ndarray]] = []
+
+    def _store_ids(self, again: bool = False) -> None:
+        """Ids are known only at the end: a later call may have none."""
+
+    @alone
+    def begin_call(self, ids: Optional[np.ndarray]) -> None:
+        """Begin a step. ids: its token ids, (B, T), or None."""
+        self._going_on("begin_call")
+        self._step_ids = [*self._step_ids, ids]
+        if self._against:
+            self._against.begin_step()
+        self._step = h5py.Group(h5.put_group(self._file.id, f"step.{self.steps}", 40))
+        self._groups, self._names, self._paths, self._order, self._more = {"": self._step.id}, {}, {}, 0, (0, 0)
+        self.steps += 1
+        self._publish()
+
+    @alone
+    def put_result(self, name: str, t: Any, op: str, order: int) -> bool:
+        """Record the result of a node. Returns False if a file cannot hold it: no numbers, or integers above 32
+        bits."""
+        self._going_on(name)
+        if not t.numel():
+            return False
+        try:
+            a, word = stored(storable(t))
+        except RecordingError:
+            return False
+        layer, point = self._place(name)
+        facts: Dict[str, Optional[h5.Fact]] = dict(
+            order=order, op=op[:31], dtype=word if word in SAID else None, digest=digest(a.reshape(-1).view(np.uint8)))
+        if self.statistics and word != "i32":
+            facts.update(statistics(a, word))
+        if self._against:
+            kept = a.copy()
+            agrees, line = self._against.judge(self.steps - 1, names.path_of(name), name, kept, word,
+                                               str(facts["digest"]))
+            self._against.put(self, layer, self.steps - 1, name, agrees, line,
+                              lambda: self._write(name, point, kept, facts))
+        else:
+            self._write(name, point, a, facts)
+        self._names[name] = a.shape
+        self._publish()
+        if self._stop_at_first and self.differs is not None:
+            self._stopped = True
+            self._raise_diverged()
+        return True
+
+    @alone
+    def put_plan(self, parts: Dict[str, Sequence[str]]) -> None:
+        """Write /plan: lines by the name of their dataset."""
+        plan = h5py.Group(h5.put_group(self._file.id, "plan", 8))
+        h5.put_attribute(plan.id, "kind", "pytorch")
+        for name, lines in parts.items():
+            if lines:
+                plan.create_dataset(name, data=np.array(list(lines), dtype=object), dtype=text(), track_times=False)
+
+    def _finish_ids(self, well: bool) -> None:
+        if well and not self.steps:
+            raise RecordingError(f"{self.path}: the model was not called inside the block")
+        known = [x for x in self._step_ids if x is not None]
+        if not known or len(known) < len(self._step_ids) or len({x.shape[0] for x in known}) > 1:
+            return
+        at = 0
+        for n, x in enumerate(known):
+            step = self._file[f"step.{n}"].id
+            h5.put_attribute(step, "position", at)
+            h5.put_attribute(step, "tokens", x.shape[1])
+            at += x.shape[1]
+        ids = np.concatenate(known, -1).astype("<i4")
+        where = np.broadcast_to(np.arange(ids.shape[1], dtype="<i4"), ids.shape)
+        for name, a in (("token_ids", ids), ("positions", where)):
+            a = np.ascontiguousarray(a[0] if len(a) == 1 else a)
+            d = h5.put_array(self._run.id, name, a, self._disk)
+            h5.put_attribute(d, "digest", digest(a.tobytes()) or "")
+
+
+class Digests:
+    """In place of a NodeRecorder: keeps the digests alone of what that would write."""
+
+    differs = None
+
+    def __init__(self) -> None:
+        self.step, self.held = -1, {}  # type: ignore[var-annotated]
+
+    def begin_call(self, ids: Any) -> None:
+        self.step += 1
+
+    def put_result(self, name: str, t: Any, op: str, order: int) -> bool:
+        try:
+            a = stored(storable(t))[0]
+        except RecordingError:
+            return False
+        if a.size:
+            self.held[self.step, name] = digest(a.reshape(-1).view(np.uint8)) or ""
+        return bool(a.size)
+
+    def fact(self, **run: Any) -> None:
+        """A digest knows no facts."""
+
+
+def ids_in(given: Dict[str, Any]) -> Optional[np.ndarray]:
+    """The token ids of a call: its input_ids of (B, T), or None."""
+    import torch
+
+    t = given.get("input_ids")
+    if not isinstance(t, torch.Tensor) or t.ndim != 2 or t.is_floating_point() or not t.numel():
+        return None
+    a = t.detach().cpu().numpy()
+    return a if a.min() >= 0 and a.max() < 1 << 31 else None
+
+

@@ -1,0 +1,132 @@
+"""replayed.py: writes what a replay computed to a file, from which `vernier compare --replayed` judges."""
+
+import json
+import os
+from typing import Any, Dict, Iterable, List, Optional, Set, Tuple
+
+import numpy as np
+import torch
+
+from . import about
+from .candidate import Candidate
+from .compute import Given
+from .container import Container
+from .numbers import RecordingError, stored
+from .replaying import Judged, Place, Replay
+
+MOST_NAMES = 200  # of a region that are listed
+
+
+def write(r: Replay, path: str, verdict: Optional[str] = None, force: bool = False) -> None:
+    """Write the result of a replay. verdict: a report of `vernier compare --format json`, whose wrong nodes are
+    computed in place of given in a second round."""
+    cand = r.cand
+    gone = wrong_in(verdict, r) if verdict is not None else set()
+    again, again_floor = (r.results(side, gone)[0] if gone else {} for side in (r.fine, r.coarse))
+    given, given_again = r.given(r.fine), r.given(r.fine, gone)
+    extra, names = r.extra(), Names(r)
+    unjudged = list(r.unjudged)
+    facts = dict(format="vernier-replayed", format_version=1, tool="vernier_parity")
+    with Container(path, facts, force) as c:
+        c.group(c.file, "run", dict(candidate=cand.sum(), reference=r.sum, format=about.WORDS[r.own],
+                                    tool="vernier_parity", rounds=1 if verdict is None else 2))
+        steps = [c.group(c.file, f"step.{n}") for n in range(cand.steps)]
+        lines = []
+        for j in sorted(r.judged, key=lambda x: (x.node, x.out)):
+            row, k = cand.rows[j.row], (j.row, j.out)
+            if k not in r.expected or k not in r.floor:
+                why = r.failed.get(j.row) or "it could not be computed"
+                unjudged.append(dict(step=row["step"], name=j.name, why=why))
+                continue
+            region = r.region(j.node, given)
+            before, said = [i for i in region if i != j.node], r.fine.trace.nodes[j.node].names()[j.out]
+            line = dict(step=row["step"], name=j.name, reference=said, node=j.node, op=row["op"][:31], span=len(region),
+                        region=names.all_of(before, row["step"])[-MOST_NAMES:], extra=extra[j.row][:MOST_NAMES],
+                        reads=names.read_by(region, row["step"], given)[:MOST_NAMES], floor_format=_word(r, j))
+            line["kind"], scores = _kind(cand, j)
+            if scores:
+                line["scores" if line["kind"] == "choice" else "ids"] = scores
+            at = c.group(steps[row["step"]], j.name)
+            c.array(at, "expected", _array(r.expected[k]))
+            c.array(at, "floor", _array(r.floor[k]))
+            wider = r.region(j.node, given_again)
+            if k in again and (row["step"], j.name) not in gone and wider != region:
+                c.array(at, "again", _array(again[k]))
+                c.array(at, "again_floor", _array(again_floor[k]))
+                line["again_region"] = names.all_of((i for i in wider if i != j.node), row["step"])
+            lines.append(json.dumps(line))
+        at = c.group(c.file, "replay")
+        c.lines(at, "results", lines)
+        c.lines(at, "unjudged", [json.dumps(x) for x in unjudged])
+        c.lines(at, "settings", [json.dumps(x) for x in r.settings()])
+
+
+class Names:
+    """The names of a reference's nodes in a replay file: those of the candidate's results where it has them, with
+    "step.N/" in front in another step."""
+
+    def __init__(self, r: Replay) -> None:
+        self.r = r
+        self.held: Dict[int, List[str]] = {}
+        for j in r.judged:
+            self.held.setdefault(j.node, []).append(j.name)
+
+    def of(self, node: int, step: int) -> List[str]:
+        n = self.r.fine.trace.nodes[node]
+        front = "" if n.step == step else f"step.{n.step}/"
+        return [front + name for name in self.held.get(node, [n.name])]
+
+    def all_of(self, nodes: Iterable[int], step: int) -> List[str]:
+        return [name for i in nodes for name in self.of(i, step)]
+
+    def read_by(self, region: List[int], step: int, given: Given) -> List[str]:
+        """What the region was given."""
+        trace, inside = self.r.fine.trace, set(region)
+        found = {trace.maker.get((x.storage, x.write)) for i in region
+                 for x in (*trace.nodes[i].ins, *trace.nodes[i].writes)}
+        return self.all_of(sorted(w for w in found if w is not None and w not in inside and w in given), step)
+
+
+def _word(r: Replay, j: Judged) -> str:
+    """The number format in which the floor's run keeps the result."""
+    n = r.coarse.node(j.row)
+    assert n is not None
+    kept = n.outs[j.out].dtype
+    return about.WORDS.get(torch.empty(0, dtype=kept).real.dtype if kept.is_complex else kept, "i32")
+
+
+def _array(t: Any) -> np.ndarray:
+    """Numbers as float32 or float64, ids as int32."""
+    if t.is_floating_point() and t.dtype not in (torch.float32, torch.float64):
+        t = t.float()
+    return stored(t)[0]
+
+
+def _kind(cand: Candidate, j: Judged) -> Tuple[str, str]:
+    """("numbers", the ids beside them or ""), ("ids", ""), or ("choice", the scores beside the ids)."""
+    row = cand.rows[j.row]
+    held = [n for n in row["out"] if (row["step"], n) in cand.held]
+    number = lambda n: cand.held[row["step"], n].dtype.kind == "f" or "dtype" in cand.held[row["step"], n].attrs
+    beside = [n for n in held if cand.shape(row["step"], n) == cand.shape(row["step"], j.name)]
+    scores, ids = ([n for n in beside if number(n) == of] for of in (True, False))
+    if not number(j.name):
+        return ("choice", scores[-1]) if scores else ("ids", "")
+    return "numbers", ids[-1] if ids and j.name == scores[-1] else ""
+
+
+def wrong_in(path: str, r: Replay) -> Set[Place]:
+    """The nodes that a verdict calls wrong by their own operation, results of the model excepted, which are always
+    judged. All results of such a node count. Raises RecordingError: not such a report."""
+    try:
+        with open(os.fspath(path), encoding="utf-8") as f:
+            said = json.load(f)
+        names = set(said["origins"]) | {x["name"] for x in said["divergences"] if x.get("origin")}
+        places: Set[Place] = {(int(x["step"]), x["name"]) for x in said["checkpoints"] if x.get("origin")}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as e:
+        raise RecordingError(f"{path}: not a report of `vernier compare --format json`: {e}") from None
+    for n in names:
+        step, _, name = n.rpartition("/") if n.startswith("step.") else ("step.0", "", n)
+        places.add((int(step[5:]), name))
+    wrong = {j.row for j in r.judged if (r.cand.rows[j.row]["step"], j.name) in places}
+    return {(r.cand.rows[j.row]["step"], j.name) for j in r.judged
+            if j.row in wrong and r.cand.rows[j.row]["op"] != "result"}

@@ -1,0 +1,249 @@
+"""replaying.py: computes each recorded result of a candidate along the reference's edges, from the candidate's own
+results before it: in the reference's format, and in the candidate's, whose difference is the floor.
+
+Nodes between recorded results are computed together: the *region* of a result. What cannot be judged is listed.
+"""
+
+import json
+import os
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
+
+import torch
+
+from . import rows as plan
+from .align import align
+from .candidate import Candidate, sum_of
+from .compute import Given, compute_all, unwritten
+from .node_recorder import storable
+from .numbers import RecordingError
+from .rerun import Models, Run, again, finer, format_of
+from .rows import Row
+from .tracer import Node, Trace
+
+Place = Tuple[int, str]  # (step, name)
+
+
+class Judged(NamedTuple):
+    """A recorded result that is judged."""
+
+    row: int  # the candidate's row
+    out: int  # which of its results
+    name: str
+    node: int  # of the reference
+
+
+class Side:
+    """The reference's run in one format, and which of its nodes the candidate's rows are."""
+
+    def __init__(self, models: Models, cand: Candidate, dtype: Any, **how: Any) -> None:
+        self.run = again(models.get(dtype), cand, dtype, **how)
+        self.trace = self.run.trace
+        self.rows = plan.rows_of(self.trace)
+        self.pairs = align(cand.rows, self.rows)
+
+    def node(self, row: int) -> Optional[Node]:
+        at = self.pairs.get(row)
+        return self.trace.nodes[at] if at is not None else None
+
+
+class Replay:
+    """A candidate against its reference. `judged` is what can be judged, `unjudged` the rest with the reason.
+
+    path: where the reference is recorded, too. Raises RecordingError: the calls cannot be made again.
+    """
+
+    def __init__(self, models: Models, cand: Candidate, run: Run = None, path: Optional[str] = None,
+                 force: bool = False) -> None:
+        self.cand, self.own = cand, format_of(cand)
+        self.fine = Side(models, cand, finer(self.own), run=run, path=path, force=force)
+        self.coarse = Side(models, cand, self.own, run=run)
+        if path is not None:
+            with Candidate(path) as written:
+                self.sum = written.sum()
+        else:
+            self.sum = sum_of(self.fine.run.recorder.held)
+        self.judged: List[Judged] = []
+        self.unjudged: List[Dict[str, Any]] = []
+        self._select()
+        if not self.judged:
+            first = self.unjudged[0] if self.unjudged else dict(name="nothing", why="nothing is recorded")
+            raise RecordingError(f"{cand.path}: no result is one of the model's: {first['name']}: {first['why']}")
+        (self.expected, self.failed), (self.floor, more) = self.results(self.fine), self.results(self.coarse)
+        self.failed.update(more)
+
+    def _select(self) -> None:
+        loose = _strange_constants(self.fine, self.coarse)
+        wrong = {*self.fine.run.not_reproduced, *self.coarse.run.not_reproduced}
+        for i, r in enumerate(self.cand.rows):
+            held = [(j, name) for j, name in enumerate(r["out"]) if (r["step"], name) in self.cand.held]
+            if not held:
+                continue
+            fine, coarse = self.fine.node(i), self.coarse.node(i)
+            why = ("the reference has no such operation there" if fine is None else
+                   "the reference in the candidate's format has no such operation there" if coarse is None else
+                   "nobody has written this memory" if fine.empty else fine.blind or
+                   "its bits do not follow from the plan's edges" if wrong & {
+                       fine.name, coarse.name} else
+                   ("it reads a value made where the recorder does not see it, which differs between runs"
+                    if fine.index in loose else ""))
+            whole = fine is not None and coarse is not None and all(
+                j < min(len(fine.outs), len(coarse.outs)) and
+                self.cand.shape(r["step"], name) == _shape(fine.outs[j]) == _shape(coarse.outs[j]) for j, name in held)
+            if not why and not whole:
+                why = "the reference's result has another shape"
+            for j, name in held:
+                if why:
+                    self.unjudged.append(dict(step=r["step"], name=name, why=why))
+                else:
+                    assert fine is not None
+                    self.judged.append(Judged(i, j, name, fine.index))
+
+    # ---- computing -----------------------------------------------------------------------------
+
+    def given(self, side: Side, without: Set[Place] = frozenset()) -> Given:  # type: ignore[assignment]
+        """The candidate's results as those of the side's nodes; a node is given if all that others read of it is."""
+        out: Given = {}
+        held: Dict[int, Dict[int, str]] = {}
+        for j in self.judged:
+            if (self.cand.rows[j.row]["step"], j.name) not in without:
+                held.setdefault(j.row, {})[j.out] = j.name
+        for row, names in held.items():
+            n = side.node(row)
+            assert n is not None
+            if len(names) == len(n.outs):
+                out[n.index] = lambda row=row, names=names, n=n: [
+                    self._as(self.cand.tensor(self.cand.rows[row]["step"], names[k]), r)
+                    for k, r in enumerate(n.outs)]
+        return out
+
+    @staticmethod
+    def _as(t: Any, r: Any) -> Any:
+        t = torch.view_as_complex(t.to(torch.float64 if r.dtype == torch.complex128 else torch.float32).contiguous()) \
+            if r.dtype.is_complex else t
+        return t.reshape(r.size).to(r.dtype)
+
+    def results(self, side: Side, without: Set[Place] = frozenset()  # type: ignore[assignment]
+                ) -> Tuple[Dict[Tuple[int, int], Any], Dict[int, str]]:
+        """((row, result) -> what the side computes from the candidate's results; row -> what failed)."""
+        given = self.given(side, without)
+        rows = {side.node(j.row).index: j.row for j in self.judged}  # type: ignore[union-attr]
+        out: Dict[Tuple[int, int], Any] = {}
+        failed: Dict[int, str] = {}
+        masks = unwritten(side.trace, set(rows), given)
+
+        def told(n: Node, values: Optional[List[Any]], why: str) -> None:
+            row = rows[n.index]
+            if values is None:
+                failed[row] = why
+                return
+            for k, t in enumerate(values):
+                name = self.cand.rows[row]["out"][k] if k < len(self.cand.rows[row]["out"]) else ""
+                step = self.cand.rows[row]["step"]
+                if n.index in masks and (step, name) in self.cand.held:  # the candidate's own: never judged
+                    t = torch.where(masks[n.index][k], self._as(self.cand.tensor(step, name), n.outs[k]), t)
+                out[row, k] = storable(t).clone()
+
+        compute_all(side.trace, given, set(rows), told)
+        return out, failed
+
+    def region(self, node: int, given: Given) -> List[int]:
+        """The nodes of the reference that are computed for one: itself, and those before it that are not given."""
+        trace = self.fine.trace
+        seen, todo = {node}, [node]
+        while todo:
+            n = trace.nodes[todo.pop()]
+            for r in (*n.ins, *n.writes):
+                w = trace.maker.get((r.storage, r.write))
+                if w is not None and w not in given and w not in seen and w < n.index:
+                    seen.add(w)
+                    todo.append(w)
+        return sorted(seen)
+
+    def extra(self) -> Dict[int, List[str]]:
+        """By judged row: the candidate's unrecorded operations behind it that the reference lacks."""
+        names = {(r["step"], name): i for i, r in enumerate(self.cand.rows) for name in r["out"]}
+        judged = {j.row for j in self.judged}
+        out: Dict[int, List[str]] = {}
+        for row in judged:
+            seen, todo, found = {row}, [row], []
+            while todo:
+                r = self.cand.rows[todo.pop()]
+                for x in r["in"]:
+                    w = names.get((r["step"] - int(x.get("back", 0)), x.get("from")))
+                    if w is None or w in seen or w in judged:
+                        continue
+                    seen.add(w)
+                    todo.append(w)
+                    if w not in self.fine.pairs and not self.cand.rows[w].get("cast"):
+                        found.append(self.cand.rows[w]["out"][0])
+            out[row] = sorted(found)
+        return out
+
+    def settings(self) -> List[Dict[str, Any]]:
+        """The settings of aligned nodes, and of modules, that differ."""
+        found = []
+        for i, j in sorted(self.fine.pairs.items()):
+            a, b = self.cand.rows[i], self.fine.rows[j]
+            found += [dict(name=a["out"][0], step=a["step"], **x) for x in _different(a, b)]
+        own = {r["path"]: r for r in plan.modules_of(self.fine.trace.model)}
+        for r in self.cand.modules:
+            if r.get("path") in own:
+                found += [dict(name=r["path"] or "model", **x) for x in _different(r, own[r["path"]])]
+        return found
+
+
+def _shape(r: Any) -> Tuple[int, ...]:
+    size = tuple(r.size) + ((2,) if r.dtype.is_complex else ())
+    return tuple(storable(torch.empty(size, device="meta", dtype=torch.float32)).shape)
+
+
+def _strange_constants(fine: Side, coarse: Side) -> Set[int]:
+    """Nodes that read a value that no node made, whose value differs between the two runs of the reference."""
+    out: Set[int] = set()
+    same = align(fine.rows, coarse.rows)
+    for i, n in enumerate(fine.trace.nodes):
+        mine = _constants(fine.trace, n)
+        if mine and i in same:
+            theirs = _constants(coarse.trace, coarse.trace.nodes[same[i]])
+            if len(mine) != len(theirs) or any(not _equal(fine.trace, x, coarse.trace, y)
+                                               for x, y in zip(mine, theirs)):
+                out.add(i)
+    return out
+
+
+def _constants(trace: Trace, n: Node) -> List[Any]:
+    """What the node reads, perhaps through casts, that no node made."""
+    found = []
+    for r in n.ins:
+        at = trace.maker.get((r.storage, r.write))
+        while at is not None and trace.nodes[at].cast:
+            r = trace.nodes[at].ins[0]
+            at = trace.maker.get((r.storage, r.write))
+        if at is None and trace.source[r.storage, r.write][0] == "const":
+            found.append(r)
+    return found
+
+
+def _equal(a: Trace, x: Any, b: Trace, y: Any) -> bool:
+    if x.size != y.size:
+        return False
+    p, q = (t.base[r.storage, r.write].as_strided(r.size, r.stride, r.offset) for t, r in ((a, x), (b, y)))
+    return torch.equal(p.to(q.dtype), q) or torch.equal(q.to(p.dtype), p)
+
+
+OF_FORMAT = {"name_or_path", "dtype", "device", "arg.dtype", "arg.device", "_attn_implementation"}
+LARGE = 32752.0  # half of float16's largest: the least number of each format stands for minus infinity
+
+
+def _different(a: Row, b: Row) -> Iterator[Dict[str, Any]]:
+    if a.get("class", "") != b.get("class", ""):
+        yield dict(key="class", candidate=a.get("class"), reference=b.get("class"))
+    x, y = a.get("const", {}), b.get("const", {})
+    for k in x:
+        if k in y and k not in OF_FORMAT and not _same_setting(x[k], y[k]):
+            yield dict(key=k, candidate=x[k], reference=y[k])
+
+
+def _same_setting(x: Any, y: Any) -> bool:
+    numbers = all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in (x, y))
+    return x == y or (numbers and abs(x) > LARGE and abs(y) > LARGE and (x > 0) == (y > 0))

@@ -1,0 +1,184 @@
+"""rerun.py: runs the user's model again on the inputs and calls of a recording, in a format that is given."""
+
+import copy
+import json
+import os
+from typing import Any, Callable, Dict, List, Optional
+
+import torch
+
+from . import about, calls, follow
+from .candidate import Candidate
+from .compute import differing
+from .follow import Following, Functions
+from .node_recorder import Digests
+from .numbers import RecordingError
+
+FORMATS = {v: k for k, v in about.WORDS.items()}
+Run = Optional[Callable[[Any], Any]]
+
+
+def format_of(cand: Candidate) -> Any:
+    """The number format of a candidate's weights, of its precision "bf16", "mixed-bf16", "autocast-bf16"."""
+    word = str(cand.run.get("precision", ""))
+    found = FORMATS.get(word if "-" not in word else "f32")
+    if found is None:
+        raise RecordingError(f"{cand.path}: precision {word}: expected f32, f16, bf16 or f64")
+    return found
+
+
+def finer(dtype: Any) -> Any:
+    """The format of the reference: float32, for a candidate of float32 float64."""
+    return torch.float64 if dtype in (torch.float32, torch.float64) else torch.float32
+
+
+class Models:
+    """The user's model in any format: of a directory, or of a module that is given.
+
+    No recording chooses code: a class that it names is used only if it is one of transformers for the directory's own
+    model type.
+    """
+
+    def __init__(self, source: Any, cand: Optional[Candidate] = None) -> None:
+        self.source = source
+        self.word = str(cand.run.get("model_class", "")).rpartition(".")[2] if cand else ""
+
+    def get(self, dtype: Any) -> Any:
+        if isinstance(self.source, torch.nn.Module):
+            model = converted(copy.deepcopy(self.source), dtype)
+        else:
+            model = self._load(os.fspath(self.source), dtype)
+        if dtype == torch.float64 and hasattr(model, "set_experts_implementation"):
+            model.set_experts_implementation("eager")  # grouped products take no float64
+        return model.eval()
+
+    def _load(self, directory: str, dtype: Any) -> Any:
+        path = os.path.join(directory, "config.json")
+        try:
+            with open(path, encoding="utf-8") as f:
+                config = json.load(f)
+        except (OSError, ValueError) as e:
+            raise RecordingError(f"{path}: {e}") from None
+        how: Dict[str, Any] = dict(local_files_only=True)
+        if "_class_name" in config:
+            import diffusers
+
+            kind = getattr(diffusers, str(config["_class_name"]), None)
+            if not hasattr(kind, "from_pretrained"):
+                raise RecordingError(f"{path}: diffusers has no class {config['_class_name']}")
+            return kind.from_pretrained(directory, torch_dtype=dtype, **how)
+        import transformers
+
+        own = transformers.AutoConfig.from_pretrained(directory, trust_remote_code=False, **how)
+        for word in (self.word, *(config.get("architectures") or [])):
+            kind = getattr(transformers, word, None) if word.isidentifier() else None
+            if isinstance(kind, type) and issubclass(kind, transformers.PreTrainedModel) and \
+                    getattr(kind, "config_class", None) is not None and isinstance(own, kind.config_class):
+                break
+        else:
+            kind = transformers.AutoModel
+        # float64 is made of float32: from_pretrained would round what it computes itself otherwise
+        model, info = kind.from_pretrained(directory, dtype=torch.float32 if dtype == torch.float64 else dtype,
+                                           attn_implementation="eager", output_loading_info=True, **how)
+        if info["missing_keys"]:
+            raise RecordingError(f"{directory}: it lacks {len(info['missing_keys'])} weights of {kind.__name__}, the "
+                                 f"first is {sorted(info['missing_keys'])[0]}")
+        return converted(model, dtype) if dtype == torch.float64 else model
+
+
+def converted(model: Any, dtype: Any) -> Any:
+    """The module in another format, as from_pretrained makes it: buffers that are not saved, such as rotary
+    frequencies, stay as they are in transformers' models."""
+    keep = {}
+    if hasattr(model, "get_input_embeddings"):
+        saved = set(model.state_dict())
+        keep = {n: b.clone() for n, b in model.named_buffers() if n not in saved}
+        if hasattr(model, "set_attn_implementation"):
+            try:
+                model.set_attn_implementation("eager")
+            except ValueError:  # it has one implementation
+                pass
+    model = model.to(dtype)
+    for n, b in keep.items():
+        owner, _, name = n.rpartition(".")
+        setattr(model.get_submodule(owner), name, b)
+    return model
+
+
+def functions_of(cand: Candidate) -> Functions:
+    """What the candidate recorded besides leaves."""
+    said = cand.run.get("functions")
+    return str(said).split() if said else None
+
+
+def call(model: Any, cand: Candidate, dtype: Any, run: Run) -> None:
+    """Call the model on the candidate's recorded inputs, call by call. run: a function that calls it as the candidate
+    did, instead. Raises RecordingError: the calls cannot be made again."""
+    word, device = str(cand.run.get("precision", "")), _device(model).type
+    cast = word.startswith("autocast-") and word[9:] in FORMATS and dtype == format_of(cand)
+    with torch.no_grad(), torch.autocast(device, FORMATS[word[9:]] if cast else torch.bfloat16, enabled=cast):
+        if run is not None:
+            run(model)
+        else:
+            _call_all(model, cand, dtype)
+
+
+def again(model: Any, cand: Candidate, dtype: Any, run: Run = None, path: Optional[str] = None,
+          force: bool = False) -> Following:
+    """The run of the model in this format on the candidate's calls, and the test that its plan's edges give its bits.
+    path: also record it there."""
+    if path is not None:
+        with follow.session(model, path, functions_of(cand), weights=True, statistics=False, run={}, force=force,
+                            keep=True) as s:
+            call(model, cand, dtype, run)
+            _all_steps(s, cand)
+        return s
+    s = Following(model, cand.path, functions_of(cand), Digests(), keep=True)
+    with s.undo, s.trace:
+        call(model, cand, dtype, run)
+    _all_steps(s, cand)
+    s.not_reproduced = differing(s.trace)
+    return s
+
+
+def _all_steps(s: Following, cand: Candidate) -> None:
+    if s.trace.step + 1 != cand.steps:
+        raise RecordingError(f"{cand.path}: {cand.steps} steps, the model's run has {s.trace.step + 1}")
+
+
+def _device(model: Any) -> Any:
+    return next((p.device for p in model.parameters()), torch.device("cpu"))
+
+
+def _call_all(model: Any, cand: Candidate, dtype: Any) -> None:
+    own, objects = format_of(cand), {}  # type: Any, Dict[int, Any]
+    device = _device(model)
+    modules = dict(model.named_modules())
+    for code in cand.calls:
+        step = int(code["step"])
+
+        def tensor(name: str, kind: Any) -> Any:
+            if (step, name) not in cand.held:
+                raise RecordingError(f"{cand.path}: step {step}: the input {name} is not recorded")
+            t = cand.tensor(step, name)
+            if kind.is_complex:
+                return torch.view_as_complex(t).to(device)
+            if kind.is_floating_point and dtype != own:
+                kind = dtype
+            return t.to(kind).to(device)
+
+        if code["path"] not in modules:
+            raise RecordingError(f"{cand.path}: step {step} is a call of {code['path']}, which the model does not have")
+        given = {k: calls.made(x, model, tensor, objects) for k, x in code["arguments"].items()}
+        places: List[Any] = []
+        while str(len(places)) in given:
+            places.append(given.pop(str(len(places))))
+        try:
+            out = modules[code["path"]](*places, **given)
+        except (TypeError, ValueError, IndexError, KeyError, AttributeError, RuntimeError) as e:
+            if isinstance(e, RecordingError):
+                raise
+            raise RecordingError(f"{cand.path}: step {step}: the model cannot be called with the recorded arguments: "
+                                 f"{type(e).__name__}: {' '.join(str(e).split())[:200]}") from e
+        for key, number in (code.get("returned") or {}).items():
+            objects[int(number)] = out[key] if isinstance(out, dict) else out[int(key)]

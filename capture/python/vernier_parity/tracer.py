@@ -1,0 +1,417 @@
+"""tracer.py: follows a run of any PyTorch module, and keeps its plan: the nodes, and the edges between them.
+
+A node is a call of a leaf, or of a function outside every leaf. A leaf is a module none of whose children has weights
+or buffers. An edge is (storage, write): every call that makes a storage, or writes into one, takes the storage's next
+write number, so that a reader points to the value that it read. A view is no node: it is a size, strides and an offset.
+A step is a call of the model, or of one of its modules, outside every other such call.
+"""
+
+import collections
+import contextlib
+import dataclasses
+import inspect
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
+
+import torch
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch.overrides import TorchFunctionMode
+
+from .names import BARE_LAYER
+from .numbers import RecordingError, digest
+
+CASTS = {"to", "float", "half", "bfloat16", "double", "type", "type_as"}
+# values that leave the tensors: what is computed from them has no edge
+LEAKS = {"item", "tolist", "__bool__", "__int__", "__float__", "__index__", "numpy"}
+PLAIN = {"__get__", "__set__", "size", "dim", "numel", "stride", "is_contiguous", "is_floating_point", "__len__"}
+WRITES = {"__setitem__", "__iadd__", "__imul__", "__isub__", "__itruediv__"}
+# they choose other kernels where a hook is attached inside, or a function is followed
+WHOLE = (torch.nn.TransformerEncoderLayer, torch.nn.MultiheadAttention)
+
+
+class Ref(NamedTuple):
+    """A tensor that a node reads or makes: a view of a storage as it is after one of its writes."""
+
+    storage: int
+    write: int
+    size: Tuple[int, ...]
+    stride: Tuple[int, ...]
+    offset: int
+    dtype: Any
+
+
+@dataclasses.dataclass
+class Node:
+    """One operation of a run."""
+
+    step: int
+    path: str  # of the module; a function's is that of the module that calls it
+    turn: int  # which call of the module in its step, from 0
+    op: str
+    fn: Any  # the module, or the function
+    index: int = -1
+    name: str = ""
+    args: Any = None  # (args, kwargs), each tensor as its Ref
+    result: Any = None
+    ins: List[Ref] = dataclasses.field(default_factory=list)
+    outs: List[Ref] = dataclasses.field(default_factory=list)
+    rooms: List[int] = dataclasses.field(default_factory=list)  # numbers that the storage of each result holds
+    writes: List[Ref] = dataclasses.field(default_factory=list)
+    digests: List[str] = dataclasses.field(default_factory=list)  # of the results; only where values are kept
+    blind: str = ""  # why the node cannot be computed again
+    autocast: Any = None  # (device type, format)
+    random: Any = None  # state of the generator before the call, if the call moved it
+
+    @property
+    def leaf(self) -> bool:
+        return isinstance(self.fn, torch.nn.Module)
+
+    @property
+    def cast(self) -> bool:
+        return self.op in CASTS
+
+    @property
+    def empty(self) -> bool:
+        """The result is memory that nobody has written yet."""
+        return self.op.startswith(("empty", "new_empty"))
+
+    def names(self) -> List[str]:
+        """The checkpoint name of each result."""
+        return [self.name + (f":{i}" if i else "") for i in range(len(self.outs))]
+
+
+def walk(x: Any, f: Callable[[Any], Any]) -> Any:
+    """The structure x with f(y) for every tensor and Ref y in it."""
+    if isinstance(x, (torch.Tensor, Ref)):
+        return f(x)
+    if isinstance(x, tuple) and hasattr(x, "_fields"):
+        return type(x)(*(walk(y, f) for y in x))
+    if isinstance(x, (list, tuple)):
+        return (type(x) if type(x) in (list, tuple) else list)(walk(y, f) for y in x)
+    if isinstance(x, dict):
+        return {k: walk(y, f) for k, y in x.items()}
+    return x
+
+
+def tensors(x: Any) -> List[Any]:
+    """The tensors in a structure; the Refs in one that holds Refs."""
+    out: List[Any] = []
+    walk(x, out.append)
+    return out
+
+
+def named(x: Any, name: str) -> Iterator[Tuple[str, Any]]:
+    """(name, tensor) of the tensors in a structure: NAME.KEY, NAME.0."""
+    if isinstance(x, torch.Tensor):
+        yield name, x
+    elif isinstance(x, dict):
+        for k, y in x.items():
+            yield from named(y, f"{name}.{k}")
+    elif isinstance(x, (list, tuple)):
+        for k, y in enumerate(x):
+            yield from named(y, f"{name}.{k}")
+
+
+def plain(t: Any) -> bool:
+    """False for tensors without an ordinary storage: sparse, meta, inside vmap."""
+    return (t.layout == torch.strided and t.device.type != "meta" and not t.is_nested
+            and not torch._C._functorch.is_functorch_wrapped_tensor(t))
+
+
+def version(t: Any) -> int:
+    """How often a tensor was changed in place; -1 if torch does not count."""
+    return -1 if t.is_inference() else int(t._version)
+
+
+def bits(t: Any) -> Any:
+    """The bytes of a tensor, outermost axis first."""
+    return t.detach().contiguous().reshape(-1).view(torch.uint8).cpu().numpy()
+
+
+def is_leaf(m: Any) -> bool:
+    return isinstance(m, WHOLE) or not any(True for c in m.children() for _ in (*c.parameters(), *c.buffers()))
+
+
+class Trace(TorchFunctionMode):
+    """Follows the calls of a model inside a `with` block. The values of a run are not changed.
+
+    keep     also keep what computing the plan again needs (values that no node made), and digests of all results
+    on_call  gets (step, path, arguments by name) before each step; on_node gets (node, its results) after each node;
+             on_end gets the results of each step
+    """
+
+    def __init__(self, model: Any, keep: bool = False, on_call: Callable[..., None] = lambda *a: None,
+                 on_node: Callable[..., None] = lambda *a: None, on_end: Callable[..., None] = lambda *a: None) -> None:
+        super().__init__()
+        self.model, self.keep = model, keep
+        self.on_call, self.on_node, self.on_end = on_call, on_node, on_end
+        self.nodes: List[Node] = []
+        self.step, self.moved = -1, 0
+        self.events: "collections.Counter[str]" = collections.Counter()
+        self.leaks: "collections.Counter[str]" = collections.Counter()
+        self.maker: Dict[Tuple[int, int], int] = {}  # (storage, write) -> node
+        self.source: Dict[Tuple[int, int], Tuple[str, str, int]] = {}  # of what no node made: (kind, name, step)
+        self.base: Dict[Tuple[int, int], Any] = {}  # its values, if they are kept
+        self.last: Dict[int, int] = {}  # storage -> its last write
+        self._version: Dict[int, int] = {}
+        self._number: Dict[Any, int] = {}
+        self._alive: List[Any] = []
+        self._stack: List[Tuple[str, int, int]] = []  # (path, turn, id) of the modules that run
+        self._leaf: Optional[Node] = None
+        self._turns: "collections.Counter[str]" = collections.Counter()
+        self._taken: "collections.Counter[Any]" = collections.Counter()
+        self._names: Set[str] = set()
+        self._off = False
+        self._known: Dict[int, Tuple[str, str]] = {}
+        for n, t in model.named_parameters(remove_duplicate=False):
+            self._known.setdefault(self.storage(t), ("param", n))
+        for n, t in model.named_buffers(remove_duplicate=False):
+            self._known.setdefault(self.storage(t), ("buffer", n))
+
+    # ---- tensors and their storages ------------------------------------------------------------
+
+    def storage(self, t: Any) -> int:
+        """The number of a tensor's storage. A weak reference keeps its address, not its memory, from being reused. A
+        view in another format (complex numbers, bits) counts as a copy."""
+        key = (t.untyped_storage()._cdata, t.dtype)
+        if key not in self._number:
+            self._alive.append(StorageWeakRef(t.untyped_storage()))
+            self._number[key] = len(self._number)
+        return self._number[key]
+
+    def ref(self, t: Any, read: bool = True) -> Ref:
+        k, v = self.storage(t), version(t)
+        if k not in self.last:  # nobody made it
+            kind, name = self._known.get(k, ("const", ""))
+            self._outside(t, k, 0, kind, name)
+        elif read and self._version[k] != v:
+            self.events["unseen write"] += 1
+            self._outside(t, k, self.last[k] + 1, "const", "")
+        return Ref(k, self.last[k], tuple(t.shape), tuple(t.stride()), t.storage_offset(), t.dtype)
+
+    def _outside(self, t: Any, k: int, write: int, kind: str, name: str) -> None:
+        """A value that no node made: of a weight, a buffer, an input, or of something that the trace does not see."""
+        self.last[k], self._version[k] = write, version(t)
+        if kind == "const":
+            name = digest(bits(t)) or ""
+        self.source[k, write] = (kind, name, self.step)
+        if self.keep:
+            same = kind == "param"
+            t = t.detach()
+            self.base[k, write] = t if same else torch.empty(0, dtype=t.dtype, device=t.device).set_(
+                t.untyped_storage().clone(), 0, (t.untyped_storage().nbytes() // t.element_size(),))
+
+    # ---- nodes ---------------------------------------------------------------------------------
+
+    def _begin(self, op: str, fn: Any, args: Any, kwargs: Any) -> Tuple[Node, List[Tuple[Any, int]]]:
+        path, turn, _ = self._stack[-1]
+        n, before = Node(self.step, path, turn, op, fn), []
+
+        def hold(t: Any) -> Any:
+            if not plain(t):
+                n.blind = "it reads a tensor without an ordinary storage"
+                return None
+            n.ins.append(self.ref(t))
+            before.append((t, version(t)))
+            return n.ins[-1]
+
+        n.args = walk((tuple(args), dict(kwargs)), hold)
+        if self.keep:
+            n.random = torch.get_rng_state()
+            kind = before[0][0].device.type if before else "cpu"
+            if torch.is_autocast_enabled(kind):
+                n.autocast = (kind, torch.get_autocast_dtype(kind))
+        return n, before
+
+    def _end(self, n: Node, before: List[Tuple[Any, int]], out: Any) -> None:
+        outs, had = [t for t in tensors(out) if plain(t)], {self.storage(t) for t, _ in before}
+        wrote = {self.storage(t): t for j, (t, v) in enumerate(before) if version(t) != v
+                 or (v < 0 and j == 0 and (n.op in WRITES or (n.op.endswith("_") and not n.op.endswith("__"))))}
+        new = [t for t in outs if self.storage(t) not in had and self.storage(t) not in self.last]
+        if not new and not wrote:
+            return  # a view, or no tensor
+        n.index = len(self.nodes)
+        n.writes = [r for r in n.ins if r.storage in wrote]
+        for k, t in wrote.items():
+            if self.keep and self._known.get(k, ("",))[0] == "param":
+                raise RecordingError(f"{n.path}: {n.op} writes into the weight {self._known[k][1]}")
+            self.last[k], self._version[k] = self.last[k] + 1, version(t)
+        for t in new:
+            k = self.storage(t)
+            self.last[k], self._version[k] = 0, version(t)
+        made = {self.storage(t) for t in new} | set(wrote)
+        for k in made:
+            self.maker[k, self.last[k]] = n.index
+        results = [t for t in outs if self.storage(t) in made]
+        seen = {self.storage(t) for t in results}
+        results += [t for k, t in wrote.items() if k not in seen]
+        n.result = walk(out, lambda t: self.ref(t, False) if plain(t) else None)
+        self._add(n, results)
+
+    def _add(self, n: Node, results: List[Any]) -> None:
+        n.outs = [self.ref(t, False) for t in results]
+        n.rooms = [t.untyped_storage().nbytes() // max(1, t.element_size()) for t in results]
+        n.name = self._name(n)
+        if self.keep:
+            n.digests = [digest(bits(t)) or "" for t in results]
+            if n.random is not None and torch.equal(n.random, torch.get_rng_state()):
+                n.random = None
+        self.nodes.append(n)
+        self.on_node(n, results)
+
+    def _name(self, n: Node) -> str:
+        """MODULE of a leaf, MODULE.FUNCTION.K of the K-th call of a function in one call of a module."""
+        where = n.path + (f"@{n.turn}" if n.turn else "")
+        if n.leaf:
+            name = where or "model"
+            name += ".output" if BARE_LAYER.fullmatch(name) else ""
+        else:
+            name = f"{where}.{n.op}".lstrip(".") + f".{self._taken[where, n.op]}"
+            self._taken[where, n.op] += 1
+        if len(name.encode()) > 110:  # a file's names have at most 127 bytes, ":12" of a result included
+            name = name[:40] + "~" + (digest(name.encode()) or "")[:8] + "~" + name[-60:]
+        return self._free(name)
+
+    def _free(self, name: str) -> str:
+        plain_name, k = name, 0
+        while name in self._names:
+            k += 1
+            name = f"{plain_name}~{k}"
+        self._names.add(name)
+        return name
+
+    def __torch_function__(self, f: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        op = getattr(f, "__name__", str(f))
+        if self._leaf is not None or not self._stack or op in PLAIN:
+            return f(*args, **kwargs)
+        n, before = self._begin(op, f, args, kwargs)
+        out = f(*args, **kwargs)
+        self._end(n, before, out)
+        if op in LEAKS:
+            self.leaks[f"{n.path or 'model'}: {op}"] += 1
+        return out
+
+    # ---- modules -------------------------------------------------------------------------------
+
+    def __enter__(self) -> "Trace":
+        self._undo = contextlib.ExitStack()
+        inside: Set[int] = set()
+        for path, m in self.model.named_modules():
+            if id(m) in inside:
+                continue
+            leaf = is_leaf(m)
+            if leaf:
+                inside |= {id(x) for x in m.modules() if x is not m}
+            if isinstance(m, WHOLE):
+                self._wrap(m, path)
+                continue
+            for h in (m.register_forward_pre_hook(lambda m, a, k, path=path, leaf=leaf: self._down(m, path, leaf, a, k),
+                                                  with_kwargs=True, prepend=True),
+                      m.register_forward_hook(lambda m, a, k, o: self._up(m, o), with_kwargs=True, always_call=True)):
+                self._undo.callback(h.remove)
+        super().__enter__()
+        return self
+
+    def __exit__(self, *e: Any) -> None:
+        if not self._off:
+            super().__exit__(*e)
+        self._undo.close()
+
+    def _wrap(self, m: Any, path: str) -> None:
+        """Follow a module without hooks."""
+        own, forward = "forward" in vars(m), m.forward
+
+        def followed(*args: Any, **kwargs: Any) -> Any:
+            self._down(m, path, True, args, kwargs)
+            out = None
+            try:
+                out = forward(*args, **kwargs)
+            finally:
+                self._up(m, out)
+            return out
+
+        m.forward = followed
+        self._undo.callback(lambda: setattr(m, "forward", forward) if own else delattr(m, "forward"))
+
+    @torch.compiler.disable
+    def _down(self, m: Any, path: str, leaf: bool, args: Any, kwargs: Any) -> None:
+        with torch._C.DisableTorchFunction():
+            if self._leaf is None:
+                if not self._stack:
+                    self._call(m, path, args, kwargs)
+                turn = self._turns[path]
+                self._turns[path] += 1
+            self._stack.append((path, turn if self._leaf is None else 0, id(m)))
+            if not leaf or self._leaf is not None:
+                return
+            self._leaf, self._before = self._begin(type(m).__name__, m, args, kwargs)
+            self._own = [(b, version(b)) for b in m.buffers()]
+        stack = torch._C._len_torch_function_stack()
+        if stack and torch._C._get_function_stack_at(stack - 1) is self:  # inside a leaf nothing is followed
+            super().__exit__(None, None, None)
+            self._off = True
+
+    def _up(self, m: Any, out: Any) -> None:
+        if not self._stack or self._stack[-1][2] != id(m):  # the step was refused
+            return
+        path, turn, _ = self._stack.pop()
+        n = self._leaf
+        with torch._C.DisableTorchFunction():
+            if n is not None and n.fn is m and (n.path, n.turn) == (path, turn):
+                self._leaf = None
+                if any(version(b) != v for b, v in self._own):
+                    n.blind = "it changes a buffer of its own"
+                if out is not None:
+                    self._end(n, self._before, out)
+            if not self._stack and out is not None:
+                self._results(m, out)
+        if self._off and self._leaf is None:
+            self._off = False
+            super().__enter__()
+
+    def _call(self, m: Any, path: str, args: Any, kwargs: Any) -> None:
+        """A step begins."""
+        self.step += 1
+        self._turns.clear()
+        self._taken.clear()
+        self._names.clear()
+        given = arguments_of(m, args, kwargs)
+        self.on_call(self.step, path, given)
+        for name, t in named(given, "in"):
+            if plain(t):
+                k = self.storage(t)
+                if k not in self.last:
+                    self._known.setdefault(k, ("input", name))
+                elif self._version[k] != version(t):
+                    self._outside(t, k, self.last[k] + 1, "input", name)
+                self.ref(t)
+
+    def _results(self, m: Any, out: Any) -> None:
+        """A step ends. Its results get a reader, so that an operation after the last node is judged too."""
+        self._stack.append(("", 0, 0))
+        whole = out if isinstance(out, (dict, list, tuple)) else [out]
+        for name, t in named(whole, "out"):
+            if not plain(t):
+                continue
+            n, _ = self._begin("result", torch.clone, (t,), {})
+            self._number["result", len(self._number)] = k = len(self._number)
+            self.last[k], self.maker[k, 0], n.index = 0, len(self.nodes), len(self.nodes)
+            stride = torch.empty(t.shape, device="meta").stride()
+            n.outs, n.rooms, n.name = [Ref(k, 0, tuple(t.shape), stride, 0, t.dtype)], [t.numel()], self._free(name)
+            n.result = n.outs[0]
+            n.random = None
+            n.digests = [digest(bits(t)) or ""] if self.keep else []
+            self.nodes.append(n)
+            self.on_node(n, [t])
+        self._stack.pop()
+        self.on_end(out)
+
+
+def arguments_of(m: Any, args: Any, kwargs: Any) -> Dict[str, Any]:
+    """The arguments of a call by name; those without a name by number."""
+    try:
+        names = [p.name for p in inspect.signature(type(m).forward).parameters.values()
+                 if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)][1:]
+    except (TypeError, ValueError):
+        names = []
+    return {**{names[i] if i < len(names) else str(i): a for i, a in enumerate(args)}, **kwargs}

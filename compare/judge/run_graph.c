@@ -1,0 +1,86 @@
+/* run_graph.c: see run_graph.h. */
+#include "compare/judge/run_graph.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct vn_run_graph {
+	const vn_run_plan *plan;
+	int               *point; /* (values): checkpoint; -1: it was not compared */
+	unsigned          *stamp; /* (nodes): of the walk that went through it */
+	unsigned           now;
+	int               *stack; /* (nodes) */
+};
+
+void vn_run_graph_free(vn_run_graph *g)
+{
+	if (!g)
+		return;
+	free(g->point);
+	free(g->stamp);
+	free(g->stack);
+	free(g);
+}
+
+static const vn_run_plan *plan_of(const vn_opened *o)
+{
+	const vn_run_plan *ref = vn_recording_run_plan(o->ref);
+	return ref ? ref : vn_recording_run_plan(o->cand);
+}
+
+vn_status vn_run_graph_build(vn_comparison *c, vn_error *err)
+{
+	const vn_run_plan *plan = plan_of(&c->opened);
+
+	if (!plan || c->result.run_graph)
+		return VN_OK;
+	vn_run_graph *g = c->result.run_graph = calloc(1, sizeof *g);
+	if (!g || !(g->point = malloc(((size_t)plan->n_values + 1) * sizeof *g->point)) ||
+	    !(g->stamp = calloc((size_t)plan->n + 1, sizeof *g->stamp)) ||
+	    !(g->stack = malloc(((size_t)plan->n + 1) * sizeof *g->stack)))
+		return vn_fail(err, VN_ERR_NOMEM, "no memory to look for origins");
+	g->plan = plan;
+	for (int i = 0; i < plan->n_values; i++)
+		g->point[i] = -1;
+	for (int i = 0; i < c->result.n_checkpoints; i++) {
+		const vn_checkpoint *p = &c->result.checkpoint[i];
+		const int            value = p->m.n ? vn_run_plan_value(plan, p->step, p->name) : -1;
+		if (value >= 0)
+			g->point[value] = i;
+	}
+	return VN_OK;
+}
+
+static bool is_listed(const int *input, int n, int point)
+{
+	for (int i = 0; i < n; i++)
+		if (input[i] == point)
+			return true;
+	return false;
+}
+
+int vn_run_inputs_of(const vn_comparison *c, int point, int *input, int max)
+{
+	vn_run_graph        *g = c->result.run_graph;
+	const vn_checkpoint *p = &c->result.checkpoint[point];
+	const int            value = g ? vn_run_plan_value(g->plan, p->step, p->name) : -1;
+	int                  n = 0, depth = 0;
+
+	if (value < 0)
+		return -1;
+	g->stamp[g->plan->value[value].node] = ++g->now;
+	g->stack[depth++] = g->plan->value[value].node;
+	while (depth > 0) {
+		const vn_run_node *node = &g->plan->node[g->stack[--depth]];
+		for (int i = 0; i < node->n_in; i++) {
+			const int in = g->plan->in[node->first_in + i], maker = g->plan->value[in].node;
+			if (g->point[in] >= 0 && n < max && !is_listed(input, n, g->point[in]))
+				input[n++] = g->point[in];
+			if (g->point[in] >= 0 || g->stamp[maker] == g->now)
+				continue;
+			g->stamp[maker] = g->now;
+			g->stack[depth++] = maker;
+		}
+	}
+	return n;
+}

@@ -1,0 +1,21 @@
+/* run_graph.h: which checkpoints a checkpoint was computed from, by the plan of a run of any
+ * PyTorch module (capture/recording/run_plan.h): that of the reference, else the candidate's.
+ *
+ * Reads   opened.ref, opened.cand, and the measured checkpoints of result.checkpoint
+ * Fills   result.run_graph, which the comparison owns
+ */
+#ifndef VN_COMPARE_RUN_GRAPH_H
+#define VN_COMPARE_RUN_GRAPH_H
+
+#include "compare/comparison/comparison.h"
+
+typedef struct vn_run_graph vn_run_graph;
+
+/* Builds result.run_graph. It stays NULL, without an error, if no side has such a plan. */
+vn_status vn_run_graph_build(vn_comparison *c, vn_error *err);
+void      vn_run_graph_free(vn_run_graph *g); /* may be NULL */
+
+/* As vn_inputs_of (localise.h). Needs vn_run_graph_build. */
+int vn_run_inputs_of(const vn_comparison *c, int point, int *input, int max);
+
+#endif

@@ -1,0 +1,165 @@
+/* conclude.c: what follows from wrong results: see judge_results.h. */
+#include "compare/replayed/judge_results.h"
+
+#include "libref/base/grow.h"
+#include "libref/base/intern.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A tensor in the region of a wrong result, which is charged with it. */
+typedef struct charged_tensor {
+	const char *name; /* kept */
+	int         step, result;
+} charged_tensor;
+
+typedef struct charged_list {
+	charged_tensor *of;
+	size_t          n;
+} charged_list;
+
+/* Returns the name in "step.2/NAME" or "NAME", and sets *step if it says one. */
+static const char *name_and_step(const json_t *text, int *step)
+{
+	const char *name = json_string_value(text);
+	int         said, chars = 0;
+
+	if (sscanf(name, "step.%d/%n", &said, &chars) != 1 || chars == 0)
+		return name;
+	*step = said;
+	return name + chars;
+}
+
+static int find_charged(const charged_list *l, int step, const char *name)
+{
+	for (size_t i = 0; i < l->n; i++)
+		if (l->of[i].step == step && strcmp(l->of[i].name, name) == 0)
+			return l->of[i].result;
+	return -1;
+}
+
+static vn_status add_charged(charged_list *l, const charged_tensor *t, vn_error *err)
+{
+	charged_tensor *more = vn_grown(l->of, l->n, sizeof *more);
+
+	if (!more || !t->name)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for the regions of wrong results");
+	l->of = more;
+	more[l->n++] = *t;
+	return VN_OK;
+}
+
+/* ---- the second round ------------------------------------------------------------------------ */
+
+/* Is result i wrong if the wrong ones before it are computed, not taken? A result without numbers
+ * of that round is as it was, or was itself taken out. */
+static bool remains_wrong(const vn_replayed_file *f, const vn_replayed_findings *j, int i)
+{
+	return j->of[i].again ? j->of[i].wrong_again : j->of[i].wrong && vn_replayed_is_result(f->result[i].name);
+}
+
+/* Which results are still accused: those in the region of one that remains wrong, and that one if
+ * it was wrong. accused: (n). */
+static vn_status accuse(const vn_replayed_file *f, const vn_replayed_findings *j, bool *accused, vn_error *err)
+{
+	for (int i = 0; i < j->n; i++) {
+		if (!remains_wrong(f, j, i))
+			continue;
+		json_t *line = vn_replayed_line(f, i), *region = line ? vn_json_field(line, "again_region") : NULL;
+		if (!line)
+			return vn_fail(err, VN_ERR_NOMEM, "no memory for the regions of wrong results");
+		accused[i] = j->of[i].wrong;
+		for (int k = 0; !region && k < j->n; k++)
+			accused[k] = true; /* any of them */
+		for (size_t k = 0; k < json_array_size(region); k++) {
+			int         step = f->result[i].step;
+			const char *name = name_and_step(json_array_get(region, k), &step);
+			const int   of = vn_replayed_find(f, step, name);
+			if (of >= 0)
+				accused[of] = true;
+		}
+		json_decref(line);
+	}
+	return VN_OK;
+}
+
+static vn_status clear_other_orders(vn_comparison *c, vn_replayed_findings *j, vn_error *err)
+{
+	const vn_replayed_file *f = c->opened.replayed;
+	bool                   *accused = calloc((size_t)j->n + 1, sizeof *accused);
+	vn_status               st = accused ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d results", j->n);
+
+	if (!st)
+		st = accuse(f, j, accused, err);
+	for (int i = 0; !st && i < j->n; i++) {
+		if (!j->of[i].wrong || accused[i])
+			continue;
+		c->result.checkpoint[j->of[i].checkpoint].replay.another_order = true;
+		j->of[i].wrong = false;
+	}
+	free(accused);
+	return st;
+}
+
+/* ---- regions --------------------------------------------------------------------------------- */
+
+/* The root of the sum of the squared relative errors of what a region was given; NaN: not known. */
+static double error_of_inputs(const vn_comparison *c, int step, const json_t *reads)
+{
+	double sum = 0;
+	int    known = 0;
+
+	for (size_t i = 0; i < json_array_size(reads); i++) {
+		int         at = step;
+		const char *name = name_and_step(json_array_get(reads, i), &at);
+		const int   of = vn_replayed_find(c->opened.replayed, at, name);
+		const int   p = of >= 0 ? c->result.judged->of[of].checkpoint : -1;
+		if (p < 0 || !c->result.checkpoint[p].m.n)
+			continue;
+		sum += c->result.checkpoint[p].m.value[VN_M_NMSE];
+		known++;
+	}
+	return known ? sqrt(sum) : (double)NAN;
+}
+
+static vn_status set_region(vn_comparison *c, vn_replayed_findings *j, int i, charged_list *charged, vn_error *err)
+{
+	const vn_judged_result *r = &c->opened.replayed->result[i];
+	vn_checkpoint          *p = &c->result.checkpoint[j->of[i].checkpoint];
+	json_t                 *line = vn_replayed_line(c->opened.replayed, i);
+	const json_t           *region = line ? vn_json_field(line, "region") : NULL;
+	vn_status               st = line ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for the region of %s", r->name);
+	const double            in = st ? 0 : error_of_inputs(c, r->step, vn_json_field(line, "reads"));
+
+	p->replay.span = r->span ? r->span : 1 + (int)json_array_size(region);
+	if (p->replay.span > VN_SPAN_CLEARED)
+		p->replay.slack = vn_local_slack(p->replay.independent_numbers); /* its floor is measured */
+	p->replay.gain = in > 0 ? sqrt(p->replay.inherited) / in : (double)NAN;
+	for (size_t k = 0; !st && j->of[i].wrong && k < json_array_size(region); k++) {
+		int         step = r->step;
+		const char *name = name_and_step(json_array_get(region, k), &step);
+		const int   before = find_charged(charged, step, name);
+		if (before >= 0 && p->replay.charged_to < 0)
+			p->replay.charged_to = j->of[before].checkpoint;
+	}
+	for (size_t k = 0; !st && j->of[i].wrong && p->replay.charged_to < 0 && k < json_array_size(region); k++) {
+		int         step = r->step;
+		const char *name = name_and_step(json_array_get(region, k), &step);
+		st = add_charged(charged, &(charged_tensor) { vn_intern(name), step, i }, err);
+	}
+	json_decref(line);
+	return st;
+}
+
+vn_status vn_replayed_conclude(vn_comparison *c, vn_replayed_findings *j, vn_error *err)
+{
+	charged_list charged = { 0 };
+	vn_status    st = c->opened.replayed->again ? clear_other_orders(c, j, err) : VN_OK;
+
+	for (int i = 0; !st && i < j->n; i++)
+		if (j->of[i].checkpoint >= 0)
+			st = set_region(c, j, i, &charged, err);
+	free(charged.of);
+	return st;
+}

@@ -1,0 +1,21 @@
+/* judge_results.h: measures the results of a replay file against the candidate's, and draws the
+ * conclusions of both rounds. Included only by compare/replayed.
+ *
+ * Reads   opened.cand, opened.ref, opened.replayed; request.options (threads)
+ * Fills   replay and replayed of checkpoints; a vn_replayed_findings
+ */
+#ifndef VN_COMPARE_JUDGE_RESULTS_H
+#define VN_COMPARE_JUDGE_RESULTS_H
+
+#include "compare/replayed/replayed.h"
+
+/* Measures every result whose checkpoint is known. */
+vn_status vn_replayed_measure(vn_comparison *c, vn_replayed_findings *j, vn_error *err);
+
+/* Of wrong results: clears those of another order, and charges those whose regions overlap. */
+vn_status vn_replayed_conclude(vn_comparison *c, vn_replayed_findings *j, vn_error *err);
+
+/* Adds notes: what was computed by whom, was not judged, is a tie, was done in another order. */
+void vn_replayed_say(vn_comparison *c, const vn_replayed_findings *j);
+
+#endif

@@ -1,0 +1,217 @@
+/* say.c: what a replay file and its results say, in notes: see judge_results.h. */
+#include "compare/replayed/judge_results.h"
+
+#include "compare/text/places.h"
+#include "libref/base/text.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { NAMED = 6, WORDS = 480 };
+
+static void say_by_whom(vn_comparison *c, const vn_replayed_findings *j)
+{
+	const vn_replayed_file *f = c->opened.replayed;
+	const char             *tool = vn_facts_get(vn_recording_run(f->recording), "tool");
+	int                     n = 0;
+
+	for (int i = 0; i < j->n; i++)
+		n += j->of[i].checkpoint >= 0;
+	vn_lines_add(&c->result.notes, "replay: %s computed %d results from the candidate's own tensors, not vernier (%s)",
+	             tool ? tool : "PyTorch", n, vn_recording_path(f->recording));
+}
+
+/* The names of a line of JSON, by reason. */
+typedef struct reason {
+	const char    *why;
+	vn_name_places places;
+	int            n;
+} reason;
+
+/* "replay: 62 results were not judged: other shape 22 (...), not aligned 40 (...)" */
+static void say_unjudged(vn_comparison *c)
+{
+	enum { REASONS = 8 };
+	const vn_recording_lines *lines = vn_recording_replayed(c->opened.replayed->recording, VN_REPLAYED_UNJUDGED);
+	reason                    of[REASONS] = { { NULL } };
+	json_t                   *kept[REASONS] = { NULL };
+	char                      text[VN_LINE_MAX] = "", places[WORDS];
+	int                       n = 0, all = 0;
+
+	for (int i = 0; i < lines->n; i++) {
+		json_t     *j = vn_json_parse(lines->line[i], 0);
+		const char *why = json_string_value(vn_json_field(j, "why"));
+		const char *name = json_string_value(vn_json_field(j, "name"));
+		int         k = 0;
+		why = why ? why : "no reason";
+		while (k < n && strcmp(of[k].why, why) != 0)
+			k++;
+		if (k == n && n < REASONS) {
+			kept[n] = json_incref(j);
+			of[n++].why = why;
+		}
+		if (k < n && name)
+			vn_places_add(&of[k].places, name); /* the first name is not kept: only places are said */
+		if (k < n)
+			of[k].n++;
+		all++;
+		json_decref(j);
+	}
+	for (int k = 0; k < n; k++) {
+		for (int i = 0; i < of[k].places.n; i++)
+			of[k].places.of[i].first = of[k].places.of[i].place;
+		vn_text_add(text, sizeof text, "%s%.60s %d (%s)", k ? "; " : "", of[k].why, of[k].n,
+		            vn_places_say(&of[k].places, NAMED, places, sizeof places));
+		vn_places_free(&of[k].places);
+	}
+	for (int k = 0; k < n; k++)
+		json_decref(kept[k]);
+	if (all)
+		vn_lines_add(&c->result.notes, "replay: %d result%s of the candidate %s not judged alone: %s", all,
+		             all == 1 ? "" : "s", all == 1 ? "is" : "are", text);
+}
+
+static const char *value_of(const json_t *j, const char *key, char text[80])
+{
+	char *s = vn_json_dump(json_object_get(j, key), JSON_ENCODE_ANY | JSON_COMPACT | JSON_SORT_KEYS);
+
+	snprintf(text, 80, "%.60s", s ? s : "absent");
+	free(s);
+	return text;
+}
+
+/* Settings that differ in the same way, one line for all their places. */
+typedef struct said_setting {
+	char           what[320];
+	vn_name_places places;
+} said_setting;
+
+static void say_settings(vn_comparison *c)
+{
+	enum { SETTINGS = 16 };
+	const vn_recording_lines *lines = vn_recording_replayed(c->opened.replayed->recording, VN_REPLAYED_SETTINGS);
+	said_setting              of[SETTINGS] = { { "", { 0 } } };
+	char                      what[320], ref[80], cand[80], places[WORDS];
+	int                       n = 0, more = 0;
+
+	for (int i = 0; i < lines->n; i++) {
+		json_t     *j = vn_json_parse(lines->line[i], 0);
+		const char *name = json_string_value(vn_json_field(j, "name")),
+				   *key = json_string_value(vn_json_field(j, "key"));
+		int        k = 0;
+		const bool argument = key && isdigit((unsigned char)*key); /* one without a name */
+		snprintf(what, sizeof what, "%s%.60s is %s in the reference, %s in the candidate", argument ? "argument " : "",
+		         key ? key : "a setting", value_of(j, "reference", ref), value_of(j, "candidate", cand));
+		while (k < n && strcmp(of[k].what, what) != 0)
+			k++;
+		if (k == n && n < SETTINGS)
+			memcpy(of[n++].what, what, sizeof what);
+		if (k < n)
+			vn_places_add(&of[k].places, name ? name : "");
+		more += k == n;
+		json_decref(j);
+	}
+	for (int k = 0; k < n; k++) {
+		for (int i = 0; i < of[k].places.n; i++)
+			of[k].places.of[i].first = of[k].places.of[i].place;
+		vn_lines_add(&c->result.notes, "settings: %s: %s", of[k].what,
+		             vn_places_say(&of[k].places, NAMED, places, sizeof places));
+		vn_places_free(&of[k].places);
+	}
+	if (more)
+		vn_lines_add(&c->result.notes, "settings: %d more differ", more);
+}
+
+/* ---- of the results -------------------------------------------------------------------------- */
+
+typedef bool judged_test(const vn_comparison *c, const vn_replayed_findings *j, int i);
+
+/* Lists the places of the results that pass. Returns how many do. */
+static int places_of(const vn_comparison *c, const vn_replayed_findings *j, judged_test *test, char places[WORDS])
+{
+	vn_name_places all = { 0 };
+	int            n = 0;
+
+	for (int i = 0; i < j->n; i++)
+		if (j->of[i].checkpoint >= 0 && test(c, j, i)) {
+			vn_places_add(&all, c->opened.replayed->result[i].name);
+			n++;
+		}
+	vn_places_say(&all, NAMED, places, WORDS);
+	vn_places_free(&all);
+	return n;
+}
+
+static bool is_other_order(const vn_comparison *c, const vn_replayed_findings *j, int i)
+{
+	return c->result.checkpoint[j->of[i].checkpoint].replay.another_order;
+}
+
+static bool is_tied(const vn_comparison *c, const vn_replayed_findings *j, int i)
+{
+	(void)c;
+	return j->of[i].ids.ties > 0;
+}
+
+static bool is_narrow(const vn_comparison *c, const vn_replayed_findings *j, int i)
+{
+	(void)c;
+	return j->of[i].narrow;
+}
+
+/* Healthy runs reach 5.6 standard errors, with other kernels too; a factor of 8.4853 in place of
+ * bfloat16's 8.5 has 13 to 15. */
+#define SLOPE_LIMIT 8.0
+
+static bool is_sloped(const vn_comparison *c, const vn_replayed_findings *j, int i)
+{
+	(void)c;
+	return j->of[i].sloped && j->of[i].slope.errors > SLOPE_LIMIT;
+}
+
+static void say_slopes(vn_comparison *c, const vn_replayed_findings *j)
+{
+	char places[WORDS];
+	int  first = 0;
+
+	if (!places_of(c, j, is_sloped, places))
+		return;
+	while (!is_sloped(c, j, first))
+		first++;
+	const vn_floor_slope *s = &j->of[first].slope;
+	vn_lines_add(&c->result.notes,
+	             "factor: the candidate's numbers are %.5g times what they should be where the reference's model in "
+	             "this format has %.5g times (%.2g standard errors apart; below the limit): %s",
+	             1 + s->own, 1 + s->floor, s->errors, places);
+}
+
+void vn_replayed_say(vn_comparison *c, const vn_replayed_findings *j)
+{
+	char    places[WORDS];
+	int64_t ties = 0;
+	int     n;
+
+	say_by_whom(c, j);
+	say_unjudged(c);
+	say_settings(c);
+	if ((n = places_of(c, j, is_other_order, places)))
+		vn_lines_add(&c->result.notes,
+		             "computed in another order, same result: %d result%s differ%s, and what was computed through %s "
+		             "does not: %s",
+		             n, n == 1 ? "" : "s", n == 1 ? "s" : "", n == 1 ? "it" : "them", places);
+	for (int i = 0; i < j->n; i++)
+		ties += j->of[i].ids.ties;
+	if (places_of(c, j, is_tied, places))
+		vn_lines_add(&c->result.notes,
+		             "ties: %" PRId64 " choice%s another than the reference's where rounding decides, no error: %s",
+		             ties, ties == 1 ? " is" : "s are", places);
+	if (places_of(c, j, is_narrow, places))
+		vn_lines_add(&c->result.notes,
+		             "narrower: stored in a coarser format than the reference's model in the candidate's precision "
+		             "has there, and judged in that: %s",
+		             places);
+	say_slopes(c, j);
+}

@@ -1,0 +1,243 @@
+"""any_models.py: tiny random models of many architectures. MODELS[name](attention) -> (model, inputs of a seed).
+
+Weights are not flat, and exact in bfloat16.
+"""
+
+import logging
+import warnings
+
+import torch
+import transformers as T
+
+warnings.simplefilter("ignore")
+T.logging.set_verbosity_error()
+logging.disable(logging.WARNING)
+VOCAB, TOKENS = 311, 24
+
+
+def numbers(seed, *shape):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+def ids(seed, *shape):
+    return torch.randint(3, 250, shape, generator=torch.Generator().manual_seed(seed))
+
+
+def text(seed):
+    return dict(input_ids=ids(seed, 1, TOKENS))
+
+
+def pixels(seed):
+    return dict(pixel_values=numbers(seed, 1, 3, 56, 56))
+
+
+def shaken(m):
+    """The model with weights that are not flat and that bfloat16 holds exactly."""
+    g = torch.Generator().manual_seed(1)
+    table = lambda n, p: "embed" in n and p.ndim == 2 and "proj" not in n
+    with torch.no_grad():
+        for n, p in [*m.named_parameters(), *((n, b) for n, b in m.named_buffers() if "correction_bias" in n)]:
+            r = torch.randn(p.shape, generator=g)
+            if p.ndim < 2:
+                p.add_(0.2 * r)
+            else:
+                p.copy_(r * (1.0 if table(n, p) else 1.3 / (p.shape[-1] if p.ndim < 4 else p[0].numel()) ** 0.5))
+            p.copy_(p.bfloat16().float())
+    return m.eval()
+
+
+def cast(inputs, dtype):
+    return {k: t.to(dtype) if t.is_floating_point() else t for k, t in inputs.items()}
+
+
+def hf(kind, config, inputs=text, **settings):
+    def make(attention="eager"):
+        torch.manual_seed(0)
+        return shaken(kind._from_config(config(**settings), attn_implementation=attention)), inputs
+    return make
+
+
+def other(build, inputs):
+    def make(attention=None):
+        torch.manual_seed(0)
+        return shaken(build()), inputs
+    return make
+
+
+class Loop(torch.nn.Module):
+    """One module used in a loop, tied weights, writes in place, a buffer of results."""
+
+    def __init__(self):
+        super().__init__()
+        linear = torch.nn.Linear
+        self.emb, self.norm = torch.nn.Embedding(VOCAB, 48), torch.nn.LayerNorm(48)
+        self.block = torch.nn.Sequential(linear(48, 80), torch.nn.GELU(), linear(80, 48))
+        self.head = linear(48, VOCAB, bias=False)
+        self.head.weight, self.steps = self.emb.weight, 4
+
+    def forward(self, input_ids):
+        x = self.emb(input_ids) * 0.5
+        out = torch.empty(self.steps, *x.shape, dtype=x.dtype, device=x.device)
+        for i in range(self.steps):
+            x = x + self.block(self.norm(x)) / (i + 1)
+            out[i] = x
+            if i % 2:
+                x = x.clone()
+                x[:, ::2].mul_(0.9)
+                x.clamp_(-8, 8)
+        m = out.mean(0)
+        m.add_(out[-1])
+        self.block(m)
+        return self.head(m)
+
+
+def unet():
+    from diffusers import UNet2DConditionModel
+    return UNet2DConditionModel(
+        sample_size=16, in_channels=4, out_channels=4, layers_per_block=1, block_out_channels=(32, 64),
+        down_block_types=("DownBlock2D", "CrossAttnDownBlock2D"), up_block_types=("CrossAttnUpBlock2D", "UpBlock2D"),
+        cross_attention_dim=32, attention_head_dim=4, norm_num_groups=8)
+
+
+def dit():
+    from diffusers import DiTTransformer2DModel
+    return DiTTransformer2DModel(num_attention_heads=4, attention_head_dim=12, in_channels=4, num_layers=2,
+                                 sample_size=8, patch_size=2, norm_num_groups=4, num_embeds_ada_norm=20)
+
+
+def vae():
+    from diffusers import AutoencoderKL
+    return AutoencoderKL(block_out_channels=(16, 32), down_block_types=("DownEncoderBlock2D",) * 2,
+                         up_block_types=("UpDecoderBlock2D",) * 2, latent_channels=4, norm_num_groups=8,
+                         layers_per_block=1, sample_size=16)
+
+
+def of_timm(name, **settings):
+    def build():
+        import timm
+        return timm.create_model(name, num_classes=10, **settings)
+    return build
+
+
+def encoder():
+    layer = torch.nn.TransformerEncoderLayer(48, 4, 80, batch_first=True, dropout=0.0)
+    return torch.nn.TransformerEncoder(layer, 2)
+
+
+def image_text(seed):
+    middle = torch.full((1, 4), 300)
+    return dict(input_ids=torch.cat([ids(seed, 1, 5), middle, ids(seed + 1, 1, 12)], 1),
+                pixel_values=numbers(seed, 16, 3 * 2 * 14 * 14), image_grid_thw=torch.tensor([[1, 4, 4]]),
+                mm_token_type_ids=torch.tensor([[0] * 5 + [1] * 4 + [0] * 12]))
+
+
+def llava_inputs(seed):
+    middle = torch.full((1, 16), 300)
+    return dict(input_ids=torch.cat([ids(seed, 1, 4), middle, ids(seed + 1, 1, 12)], 1),
+                pixel_values=numbers(seed, 1, 3, 56, 56))
+
+
+B = dict(vocab_size=VOCAB, hidden_size=64, intermediate_size=96, num_hidden_layers=2, num_attention_heads=4,
+         pad_token_id=0, bos_token_id=1, eos_token_id=2)
+K = dict(B, num_key_value_heads=2)
+VIT = dict(hidden_size=64, intermediate_size=96, num_hidden_layers=2, num_attention_heads=4, image_size=56,
+           patch_size=14)
+MROPE = dict(rope_type="default", mrope_section=[2, 3, 3], rope_theta=1e4)
+DELTA = dict(head_dim=32, linear_num_key_heads=2, linear_num_value_heads=4, linear_key_head_dim=16,
+             linear_value_head_dim=16, layer_types=["linear_attention", "full_attention"])
+DELTA_MOE = dict(DELTA, moe_intermediate_size=40, shared_expert_intermediate_size=40, num_experts=8,
+                 num_experts_per_tok=3)
+WINDOW = dict(head_dim=24, sliding_window=9, query_pre_attn_scalar=24)
+
+MODELS = {
+    "llama": hf(T.LlamaForCausalLM, T.LlamaConfig, **K),
+    "gpt2": hf(T.GPT2LMHeadModel, T.GPT2Config, vocab_size=VOCAB, n_embd=64, n_layer=2, n_head=4, n_positions=64),
+    "mistral": hf(T.MistralForCausalLM, T.MistralConfig, **K, sliding_window=9),
+    "qwen2": hf(T.Qwen2ForCausalLM, T.Qwen2Config, **K),
+    "qwen3": hf(T.Qwen3ForCausalLM, T.Qwen3Config, **K, head_dim=24),
+    "qwen3_5": hf(T.Qwen3_5ForCausalLM, T.Qwen3_5TextConfig, **K, **DELTA),
+    "mixtral": hf(T.MixtralForCausalLM, T.MixtralConfig, **K, num_local_experts=6, num_experts_per_tok=2),
+    "qwen3_moe": hf(T.Qwen3MoeForCausalLM, T.Qwen3MoeConfig, **K, head_dim=24, moe_intermediate_size=40,
+                    num_experts=9, num_experts_per_tok=3),
+    "qwen3_5_moe": hf(T.Qwen3_5MoeForCausalLM, T.Qwen3_5MoeTextConfig, **K, **DELTA_MOE),
+    "qwen3_next": hf(T.Qwen3NextForCausalLM, T.Qwen3NextConfig, **K, **DELTA_MOE),
+    "gpt_oss": hf(T.GptOssForCausalLM, T.GptOssConfig, **K, head_dim=16, num_local_experts=6, num_experts_per_tok=2,
+                  sliding_window=9),
+    "olmoe": hf(T.OlmoeForCausalLM, T.OlmoeConfig, **K, num_experts=8, num_experts_per_tok=2),
+    "deepseek_v3": hf(T.DeepseekV3ForCausalLM, T.DeepseekV3Config, **dict(K, num_key_value_heads=4),
+                      moe_intermediate_size=32, n_routed_experts=8, n_shared_experts=1, num_experts_per_tok=3,
+                      n_group=4, topk_group=2, first_k_dense_replace=1, q_lora_rank=24, kv_lora_rank=20,
+                      qk_rope_head_dim=8, qk_nope_head_dim=12, v_head_dim=16),
+    "gemma2": hf(T.Gemma2ForCausalLM, T.Gemma2Config, **K, **WINDOW, attn_logit_softcapping=5.0,
+                 final_logit_softcapping=8.0),
+    "gemma3": hf(T.Gemma3ForCausalLM, T.Gemma3TextConfig, **K, **WINDOW,
+                 layer_types=["sliding_attention", "full_attention"]),
+    "gemma4": hf(T.Gemma4ForCausalLM, T.Gemma4TextConfig, **dict(K, num_hidden_layers=3), head_dim=24,
+                 global_head_dim=32, sliding_window=9, hidden_size_per_layer_input=16,
+                 vocab_size_per_layer_input=VOCAB, num_kv_shared_layers=1,
+                 layer_types=["sliding_attention", "full_attention", "full_attention"]),
+    "phi3": hf(T.Phi3ForCausalLM, T.Phi3Config, **K),
+    "phi": hf(T.PhiForCausalLM, T.PhiConfig, **K),
+    "granite": hf(T.GraniteForCausalLM, T.GraniteConfig, **K),
+    "cohere2": hf(T.Cohere2ForCausalLM, T.Cohere2Config, **K, sliding_window=9),
+    "llama4": hf(T.Llama4ForCausalLM, T.Llama4TextConfig, **K, head_dim=16, intermediate_size_mlp=96,
+                 num_local_experts=4, num_experts_per_tok=1, interleave_moe_layer_step=2, attention_chunk_size=12),
+    "granite_moe_hybrid": hf(T.GraniteMoeHybridForCausalLM, T.GraniteMoeHybridConfig, **K, num_local_experts=6,
+                             num_experts_per_tok=2, shared_intermediate_size=48, layer_types=["mamba", "attention"],
+                             mamba_n_heads=8, mamba_d_head=16, mamba_d_state=16, mamba_n_groups=1,
+                             mamba_chunk_size=16),
+    "glm4_moe": hf(T.Glm4MoeForCausalLM, T.Glm4MoeConfig, **K, head_dim=16, moe_intermediate_size=32,
+                   n_routed_experts=8, n_shared_experts=1, num_experts_per_tok=3, first_k_dense_replace=1,
+                   use_qk_norm=True),
+    "mamba2": hf(T.Mamba2ForCausalLM, T.Mamba2Config, vocab_size=VOCAB, hidden_size=64, num_hidden_layers=2,
+                 num_heads=8, head_dim=16, state_size=16, n_groups=1, chunk_size=16),
+    "falcon_h1": hf(T.FalconH1ForCausalLM, T.FalconH1Config, **K, head_dim=16, mamba_d_ssm=64, mamba_n_heads=4,
+                    mamba_d_head=16, mamba_d_state=16, mamba_n_groups=1, mamba_chunk_size=16),
+    "lfm2": hf(T.Lfm2ForCausalLM, T.Lfm2Config, **K, layer_types=["conv", "full_attention"]),
+    "bloom": hf(T.BloomForCausalLM, T.BloomConfig, vocab_size=VOCAB, hidden_size=64, n_layer=2, n_head=4),
+    "bert": hf(T.BertModel, T.BertConfig, **B),
+    "modernbert": hf(T.ModernBertForMaskedLM, T.ModernBertConfig, **dict(B, num_hidden_layers=3), local_attention=8,
+                     cls_token_id=1, sep_token_id=2),
+    "xlm_roberta": hf(T.XLMRobertaForMaskedLM, T.XLMRobertaConfig, **B),
+    "deberta_v2": hf(T.DebertaV2Model, T.DebertaV2Config, **B, relative_attention=True, pos_att_type=["c2p", "p2c"],
+                     max_position_embeddings=64),
+    "t5": hf(T.T5ForConditionalGeneration, T.T5Config, lambda s: dict(text(s), decoder_input_ids=ids(s + 9, 1, 12)),
+             vocab_size=VOCAB, d_model=64, d_kv=16, d_ff=96, num_layers=2, num_heads=4,
+             feed_forward_proj="gated-gelu", pad_token_id=0, eos_token_id=2, decoder_start_token_id=0),
+    "whisper": hf(T.WhisperForConditionalGeneration, T.WhisperConfig,
+                  lambda s: dict(input_features=numbers(s, 1, 20, 60), decoder_input_ids=ids(s, 1, 12)),
+                  vocab_size=VOCAB, d_model=64, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4,
+                  decoder_attention_heads=4, encoder_ffn_dim=96, decoder_ffn_dim=96, max_source_positions=30,
+                  num_mel_bins=20, pad_token_id=0, bos_token_id=1, eos_token_id=2, decoder_start_token_id=1),
+    "wav2vec2": hf(T.Wav2Vec2ForCTC, T.Wav2Vec2Config, lambda s: dict(input_values=numbers(s, 1, 1600)),
+                   **dict(B, vocab_size=40), conv_dim=(32, 32, 32), conv_stride=(5, 4, 2), conv_kernel=(10, 4, 3),
+                   num_conv_pos_embeddings=8, num_conv_pos_embedding_groups=4),
+    "siglip": hf(T.SiglipVisionModel, T.SiglipVisionConfig, pixels, **VIT),
+    "vit": hf(T.ViTModel, T.ViTConfig, pixels, **VIT),
+    "dinov2": hf(T.Dinov2Model, T.Dinov2Config, pixels, **{k: v for k, v in VIT.items() if k != "intermediate_size"},
+                 mlp_ratio=2),
+    "clip": hf(T.CLIPModel, T.CLIPConfig, lambda s: dict(text(s), **pixels(s)), text_config=dict(B, projection_dim=32),
+               vision_config=dict(VIT, projection_dim=32), projection_dim=32),
+    "qwen2_5_vl": hf(T.Qwen2_5_VLForConditionalGeneration, T.Qwen2_5_VLConfig, image_text,
+                     text_config=dict(K, rope_parameters=MROPE),
+                     vision_config=dict(depth=2, hidden_size=64, intermediate_size=96, num_heads=4,
+                                        out_hidden_size=64, window_size=28, fullatt_block_indexes=[1]),
+                     image_token_id=300, video_token_id=301, vision_start_token_id=302, vision_end_token_id=303),
+    "llava": hf(T.LlavaForConditionalGeneration, T.LlavaConfig, llava_inputs, text_config=dict(K, model_type="llama"),
+                vision_config=dict(VIT, model_type="clip_vision_model", projection_dim=32), image_token_index=300,
+                vision_feature_layer=-1),
+    "unet": other(unet, lambda s: dict(sample=numbers(s, 1, 4, 16, 16), timestep=torch.tensor([7 + s]),
+                                       encoder_hidden_states=numbers(s + 1, 1, 6, 32))),
+    "dit": other(dit, lambda s: dict(hidden_states=numbers(s, 1, 4, 8, 8), timestep=torch.tensor([5 + s]),
+                                     class_labels=torch.tensor([3]))),
+    "vae": other(vae, lambda s: dict(sample=numbers(s, 1, 3, 16, 16))),
+    "convnext": other(of_timm("convnext_atto", depths=(1, 1, 2, 1), dims=(16, 24, 32, 48)),
+                      lambda s: dict(x=numbers(s, 1, 3, 64, 64))),
+    "mobilenet": other(of_timm("mobilenetv3_small_050"), lambda s: dict(x=numbers(s, 1, 3, 64, 64))),
+    "swin": other(of_timm("swin_tiny_patch4_window7_224", img_size=56, embed_dim=24, depths=(2, 2),
+                          num_heads=(2, 4)), lambda s: dict(x=numbers(s, 1, 3, 56, 56))),
+    "encoder_layer": other(encoder, lambda s: dict(src=numbers(s, 1, TOKENS, 48))),
+    "lstm": other(lambda: torch.nn.Sequential(torch.nn.LSTM(32, 40, 2, batch_first=True)),
+                  lambda s: dict(input=numbers(s, 1, TOKENS, 32))),
+    "loop": other(Loop, text),
+}

@@ -1,0 +1,258 @@
+"""parity_any.py VERNIER [--all] [--only WORD]... [MODEL...]: recordings of any PyTorch model, judged.
+
+Tiny random models of many architectures (any_models.py): the recorded run keeps its bits, the plan's edges give the
+bits of every node, healthy candidates are right, planted mistakes (any_faults.py) are found at their place. Without
+--all a sample. WORD: bits, healthy, faults, generate, program. torch and transformers are the judge; no number is stored here.
+"""
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+import time
+import traceback
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.join(HERE, "..", "..", "capture", "python")]
+
+import needs_transformers  # noqa: E402, F401
+import torch  # noqa: E402
+import transformers  # noqa: E402
+
+import any_judge  # noqa: E402
+import vernier_parity  # noqa: E402
+from any_faults import FAULTS  # noqa: E402
+from any_models import MODELS, cast  # noqa: E402
+from vernier_parity import replayed  # noqa: E402
+from vernier_parity.candidate import Candidate  # noqa: E402
+from vernier_parity.compute import differing  # noqa: E402
+from vernier_parity.rerun import Models, converted  # noqa: E402
+from vernier_parity.replaying import Replay  # noqa: E402
+from vernier_parity.tracer import Trace, tensors  # noqa: E402
+
+SAMPLE = ("mixtral", "gpt_oss", "gemma3", "mamba2", "bert", "t5", "whisper", "clip", "encoder_layer", "lstm", "loop")
+FEW = ("scaled", "residual", "mask", "experts", "eps")  # faults of the sample
+VARIANTS = {"bf16": ("bf16", "eager"), "bf16, other kernels": ("bf16", "nomkl"), "bf16, sdpa": ("bf16", "sdpa"),
+            "f16": ("f16", "eager"), "f32": ("f32", "eager"), "f32, other kernels": ("f32", "nomkl"),
+            "f32, sdpa": ("f32", "sdpa")}
+SAMPLED = ("bf16, sdpa", "f16", "f32, other kernels")
+WORDS = ("bits", "healthy", "faults", "generate", "program")
+FORMATS = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32}
+
+
+class Failures:
+    def __init__(self):
+        self.lines = []
+
+    def check(self, right, text):
+        if not right:
+            self.lines.append(text)
+            print("FAILED:", text, flush=True)
+
+
+def candidate(name, dtype, attention="eager"):
+    m, inputs = MODELS[name](attention)
+    if attention == "eager":
+        return converted(m, dtype), inputs
+    made = converted(m, dtype)
+    made.set_attn_implementation(attention)
+    return made, inputs
+
+
+def judged(name, model, inputs, folder, functions=None, how="", call=None):
+    """Record model(**inputs), replay it, and return (rows of any_judge, the replay, path of the candidate). how:
+    "nomkl" lets the candidate, not its replay, run with other kernels."""
+    cand, rep = os.path.join(folder, "cand.h5"), os.path.join(folder, "replayed.h5")
+    with torch.no_grad(), torch.backends.mkldnn.flags(enabled=how != "nomkl"), vernier_parity.record(
+            model, cand, any=True, functions=functions, weights=False, force=True):
+        call(model) if call else model(**inputs)
+    with Candidate(cand) as c:
+        r = Replay(Models(MODELS[name]()[0], c), c)
+        replayed.write(r, rep, force=True)
+    return any_judge.judge(cand, rep), r, cand
+
+
+def bits(name, fail, folder):
+    """The recorded run is the plain run; the edges of its plan give every node's bits; nothing is read that no node
+    made and no weight, buffer or input is."""
+    m, inputs = MODELS[name]()
+    x = inputs(0)
+    with torch.no_grad():
+        plain = m(**x)
+        with vernier_parity.record(m, os.path.join(folder, "bits.h5"), any=True, functions="all", force=True):
+            recorded = m(**x)
+        trace = Trace(m, keep=True)
+        with trace:
+            m(**x)
+    same = all(torch.equal(a.nan_to_num(), b.nan_to_num()) for a, b in zip(tensors(plain), tensors(recorded)))
+    fail.check(same, f"{name}: the recorded run has other bits")
+    bad = differing(trace)
+    fail.check(not bad, f"{name}: the edges do not give the bits of {bad[:4]}")
+    return f"{len(trace.nodes)} nodes"
+
+
+def healthy(name, fail, folder, variants, seeds):
+    said = []
+    for variant in variants:
+        word, how = VARIANTS[variant]
+        try:
+            m, inputs = candidate(name, FORMATS[word], "sdpa" if how == "sdpa" else "eager")
+        except (ValueError, AttributeError):  # it has one attention, or none
+            continue
+        if how == "sdpa" and name == "gemma2":
+            continue  # sdpa drops the soft cap: a real difference
+        for seed in seeds:
+            x = cast(inputs(seed), FORMATS[word])
+            for functions in (None, "all"):
+                rows, r, _ = judged(name, m, x, folder, functions, how)
+                wrong = [f"{q['name']} {q['ratio']:.3g} {q['differ']}" for q in rows if q["wrong"]]
+                fail.check(not wrong, f"{name}, {variant}, seed {seed}, functions {functions}: {wrong[:4]}")
+                fail.check(not r.settings(), f"{name}, {variant}: settings {r.settings()[:2]}")
+                said.append((max((q["ratio"] for q in rows), default=0), len(rows), len(r.unjudged)))
+    return f"{sum(s[1] for s in said)} results, highest {max((s[0] for s in said), default=0):.3g}, not judged " \
+           f"{sum(s[2] for s in said)}"
+
+
+def inside(name, at, rows):
+    """Whether the node of this name is the planted place: in the module, or a leaf around it."""
+    r = rows.get(name)
+    if r is None:
+        return False
+    path = r["path"]
+    return path == at or path.startswith(at + ".") or (bool(r.get("leaf")) and at.startswith(path + ".")) or any(
+        str(x.get("param", "")).startswith(at + ".") for x in r["in"])
+
+
+def faults(name, fail, folder, kinds, tally, functions):
+    for kind in kinds:
+        place, do = FAULTS[kind]
+        m, inputs = candidate(name, torch.bfloat16)
+        at, module = place(m)
+        if module is None:
+            continue
+        x = cast(inputs(0), torch.bfloat16)
+        try:
+            with torch.no_grad():
+                right = tensors(m(**x))
+                do(module)
+                if all(torch.equal(a.nan_to_num(), b.nan_to_num()) for a, b in zip(right, tensors(m(**x)))):
+                    continue  # no effect, such as a mask where there is none
+        except Exception:  # the fault does not fit this model
+            continue
+        rows, r, _ = judged(name, m, x, folder, functions)
+        wrong = [q for q in rows if q["wrong"]]
+        by_name = {n: row for row in r.fine.rows for n in row["out"]}
+        settings = [s["name"] for s in r.settings()]
+        if not wrong:
+            same = all(q["ratio"] <= 1.0 for q in rows)
+            found = "settings" if settings else "missed"
+            found = found if found == "settings" or not same else "missed, below one floor"
+        elif inside(wrong[0]["reference"], at, by_name):
+            found = "the node"
+        elif any(inside(n, at, by_name) for n in wrong[0]["region"]) or wrong[0]["extra"]:
+            found = "in its region"
+        else:
+            found = "WRONG"
+        fail.check(found != "WRONG", f"{name}, {kind} at {at}: first origin {wrong[0]['name'] if wrong else ''}")
+        tally.setdefault(kind, {}).setdefault(found, []).append(name)
+
+
+def generate(name, fail, folder):
+    """Four decoded tokens with a dynamic and a static cache: the same ids, right in every call."""
+    said = []
+    for cache in (dict(), dict(cache_implementation="static", disable_compile=True)):
+        m, inputs = candidate(name, torch.bfloat16)
+        x = {k: v for k, v in cast(inputs(0), torch.bfloat16).items() if "decoder" not in k}
+        if not getattr(m, "can_generate", lambda: False)():
+            return ""
+        m.generation_config.eos_token_id = None
+        how = dict(max_new_tokens=4, min_new_tokens=4, do_sample=False, pad_token_id=0, **cache)
+        try:
+            plain = m.generate(**x, **how)
+        except Exception:  # the model has no such cache
+            continue
+        got = []
+        rows, r, _ = judged(name, m, x, folder, call=lambda m: got.append(m.generate(**x, **how)))
+        fail.check(torch.equal(plain, got[0]), f"{name}: generate: other ids")
+        wrong = [f"step {q['step']} {q['name']} {q['ratio']:.3g}" for q in rows if q["wrong"]]
+        fail.check(not wrong, f"{name}, generate {cache}: {wrong[:4]}")
+        fail.check(len(rows) > len(r.unjudged), f"{name}, generate {cache}: not judged {r.unjudged[:2]}")
+        said.append(f"{r.cand.steps} steps, {len(rows)} results, not judged {len(r.unjudged)}")
+    return "; ".join(said)
+
+
+def program(name, fail, folder, vernier):
+    """`explain` ends with the verdict of `vernier compare`: 0 for a right candidate, 1 and the place for a wrong
+    one."""
+    if not isinstance(MODELS[name]()[0], transformers.PreTrainedModel):
+        return ""
+    path = os.path.join(folder, "model")
+    MODELS[name]()[0].save_pretrained(path)
+    place, do = FAULTS["scaled"]
+    said = []
+    for wrong in (False, True):
+        m, inputs = candidate(name, torch.bfloat16)
+        at, module = place(m)
+        if wrong:
+            do(module)
+        cand, report = os.path.join(folder, "cand.h5"), os.path.join(folder, f"report{int(wrong)}.txt")
+        with torch.no_grad(), vernier_parity.record(m, cand, any=True, force=True):
+            m(**cast(inputs(0), torch.bfloat16))
+        status = vernier_parity.explain(path, cand, report, program=vernier)
+        fail.check(status == int(wrong), f"{name}: explain of a {'wrong' if wrong else 'right'} candidate: {status}")
+        if wrong and status == 1:
+            with open(report, encoding="utf-8") as f:
+                fail.check(at in f.read(), f"{name}: the report does not name {at}")
+        said.append(status)
+    return f"explain: {said}"
+
+
+def main():
+    args = argparse.ArgumentParser(description=__doc__)
+    args.add_argument("vernier", help="the program")
+    args.add_argument("--all", action="store_true")
+    args.add_argument("--only", action="append", choices=WORDS)
+    args.add_argument("model", nargs="*")
+    o = args.parse_args()
+    torch.set_num_threads(1)
+    fail, tally, tally_leaves, start = Failures(), {}, {}, time.time()
+    words = o.only or WORDS
+    for name in o.model or (MODELS if o.all else SAMPLE):
+        try:
+            MODELS[name]()
+        except (ImportError, ValueError) as e:
+            print(f"{name}: skipped: {e}")
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            for word in words:
+                t = time.time()
+                try:
+                    if word == "bits":
+                        said = bits(name, fail, folder)
+                    elif word == "healthy":
+                        said = healthy(name, fail, folder, VARIANTS if o.all else SAMPLED, (0, 1, 2) if o.all else (0,))
+                    elif word == "program":
+                        said = program(name, fail, folder, os.path.abspath(o.vernier))
+                    elif word == "generate":
+                        said = generate(name, fail, folder)
+                    else:
+                        faults(name, fail, folder, FAULTS if o.all else FEW, tally, "all")
+                        faults(name, fail, folder, FAULTS if o.all else FEW[:2], tally_leaves, None)
+                        said = ""
+                except Exception as e:
+                    traceback.print_exc()
+                    fail.check(False, f"{name}: {word}: {type(e).__name__}: {str(e)[:200]}")
+                    said = ""
+                if said:
+                    print(f"{name:20}{word:10}{said} ({time.time() - t:.1f} s)", flush=True)
+    for what, t in (("functions and leaves", tally), ("leaves alone", tally_leaves)):
+        for kind, found in t.items():
+            print(f"{what}: {kind:12}", json.dumps({k: len(v) for k, v in found.items()}),
+                  *(f"{k}: {', '.join(v)};" for k, v in found.items() if k.startswith("missed")))
+    print(f"{len(fail.lines)} failed, {time.time() - start:.0f} s")
+    return 1 if fail.lines else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,318 @@
+#!/usr/bin/env python3
+"""parity_any_record.py VERNIER: what vernier_parity.record() keeps of any PyTorch module, what it refuses, and what a
+file that somebody else made can do. torch is the judge. 77, skipped, without transformers."""
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+PACKAGE = os.path.abspath(os.path.join(HERE, "..", "..", "capture", "python"))
+sys.path[:0] = [HERE, PACKAGE]
+
+import needs_transformers  # noqa: E402, F401
+import h5py  # noqa: E402
+import numpy as np  # noqa: E402
+import torch  # noqa: E402
+import transformers as T  # noqa: E402
+
+import any_judge  # noqa: E402
+import vernier_parity  # noqa: E402
+from any_models import MODELS, Loop, shaken  # noqa: E402
+from vernier_parity import RecordingError, replayed  # noqa: E402
+from vernier_parity.align import align  # noqa: E402
+from vernier_parity.candidate import Candidate  # noqa: E402
+from vernier_parity.compute import differing  # noqa: E402
+from vernier_parity.replaying import Replay  # noqa: E402
+from vernier_parity.rerun import Models, converted  # noqa: E402
+from vernier_parity.tracer import Trace  # noqa: E402
+
+TESTS = []
+
+
+def test(f):
+    TESTS.append(f)
+    return f
+
+
+@contextlib.contextmanager
+def refused(word):
+    try:
+        yield
+    except RecordingError as e:
+        assert word in str(e), f"said {e}; expected {word}"
+        assert "\n" not in str(e), "more than one line"
+        return
+    raise AssertionError(f"not refused; expected {word}")
+
+
+def recorded(model, path, *args, **how):
+    with torch.no_grad(), vernier_parity.record(model, path, **how):
+        return model(*args)
+
+
+class Small(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = torch.nn.Linear(8, 6), torch.nn.Linear(6, 4)
+        self.layer3 = torch.nn.Linear(4, 4)
+        self.drop = torch.nn.Dropout(0.5)
+
+    def forward(self, x, scale=2.0):
+        y = torch.relu(self.a(x)) * scale
+        if y.sum().item() > 0:
+            y = y.clone()
+            y[:, 0].mul_(3)
+        return dict(first=self.layer3(self.b(self.drop(y))), twice=(y, y + 1))
+
+
+@test
+def leaves_and_results_have_the_values_that_hooks_see(folder):
+    m, x, seen = shaken(Small()), torch.randn(5, 8), {}
+    for name in ("a", "b", "layer3"):
+        getattr(m, name).register_forward_hook(lambda m, a, o, name=name: seen.update({name: o.clone()}))
+    out = recorded(m, folder + "/a.h5", x)
+    with vernier_parity.open(folder + "/a.h5") as rec:
+        assert set(rec.names()) == {"in.x", "a", "b", "layer3.output", "out.first", "out.twice.0",
+                                    "out.twice.1"}, rec.names()
+        for name, t in dict(seen, x=x, **{"out.first": out["first"], "out.twice.1": out["twice"][1]}).items():
+            held = {"x": "in.x", "layer3": "layer3.output"}.get(name, name)
+            assert np.array_equal(rec[held], t.numpy()), name
+        assert "item 1 times" in rec.run["values_read"], rec.run
+
+
+@test
+def functions_are_recorded_on_request(folder):
+    m, x = shaken(Small()), torch.randn(5, 8)
+    recorded(m, folder + "/f.h5", x, functions="{relu,mul}.*")
+    with vernier_parity.open(folder + "/f.h5") as rec:
+        assert "relu.0" in rec and "mul.0" in rec and "add.0" not in rec, rec.names()
+        assert np.array_equal(rec["relu.0"], torch.relu(m.a(x)).detach().numpy())
+
+
+@test
+def an_edge_is_a_storage_and_a_write(folder):
+    """A write through a view is an edge to the next reader of the storage."""
+    recorded(shaken(Small()), folder + "/e.h5", torch.randn(5, 8))
+    with Candidate(folder + "/e.h5") as c:
+        row = {name: r for r in c.rows for name in r["out"]}
+        assert row["mul_.0"]["in"][0] == {"from": "clone.0"}, row["mul_.0"]
+        assert row["b"]["in"] == [{"from": "mul_.0"}], row["b"]
+        assert row["a"]["in"] == [{"input": "in.x"}] and row["a"]["weights"] == ["a.weight", "a.bias"]
+
+
+@test
+def random_numbers_are_drawn_again(folder):
+    m = shaken(Small()).train()
+    with torch.no_grad(), Trace(m, keep=True) as trace:
+        m(torch.randn(5, 8))
+    torch.rand(3)
+    assert differing(trace) == []
+
+
+@test
+def memory_that_nobody_wrote_is_not_judged(folder):
+    """In the loop, a buffer of results is empty before its rows are written."""
+    m, x = shaken(Loop()), MODELS["loop"]()[1](0)["input_ids"]
+    recorded(m, folder + "/u.h5", x, functions="all")
+    with Candidate(folder + "/u.h5") as c:
+        r = Replay(Models(m, c), c)
+        replayed.write(r, folder + "/u-replayed.h5")
+    rows = any_judge.judge(folder + "/u.h5", folder + "/u-replayed.h5")
+    assert any(q["name"].startswith("__setitem__") for q in rows)
+    assert not [q["name"] for q in rows if q["wrong"]]
+
+
+@test
+def an_interrupted_run_leaves_a_part(folder):
+    m = shaken(Small())
+    try:
+        with vernier_parity.record(m, folder + "/p.h5"):
+            m(torch.randn(5, 8))
+            raise KeyboardInterrupt
+    except KeyboardInterrupt:
+        pass
+    assert not os.path.exists(folder + "/p.h5")
+    with vernier_parity.open(folder + "/p.h5.partial") as rec:
+        assert not rec.complete and "a" in rec
+    assert not any(len(x._forward_hooks) + len(x._forward_pre_hooks) for x in m.modules()), "hooks were left"
+    recorded(m, folder + "/p.h5", torch.randn(5, 8))  # replaces the part
+
+
+@test
+def what_cannot_be_recorded_is_refused(folder):
+    m = shaken(Small())
+    with refused("torch.compile"):
+        recorded(torch.compile(m, backend="eager"), folder + "/r.h5", torch.randn(5, 8))
+    with refused("not called"):
+        with vernier_parity.record(m, folder + "/r.h5"):
+            pass
+    with refused("functions="):
+        recorded(m, folder + "/r.h5", torch.randn(5, 8), layers=1)
+    t5, inputs = MODELS["t5"]()
+    with refused("beam search"):
+        with torch.no_grad(), vernier_parity.record(t5, folder + "/r.h5"):
+            t5.generate(input_ids=inputs(0)["input_ids"], num_beams=3, max_new_tokens=6, min_new_tokens=6)
+    assert not os.path.exists(folder + "/r.h5")
+
+
+@test
+def a_cache_that_was_filled_before_is_refused_by_the_reference(folder):
+    m, inputs = MODELS["mixtral"]()
+    x = inputs(0)["input_ids"]
+    with torch.no_grad():
+        cache = m(x[:, :9], use_cache=True).past_key_values
+        with vernier_parity.record(m, folder + "/c.h5"):
+            m(x[:, 9:], past_key_values=cache)
+    with refused("filled before"):
+        vernier_parity.reference(m, folder + "/c.h5", folder + "/c-ref.h5")
+    assert not os.path.exists(folder + "/c-ref.h5")
+
+
+@test
+def calls_in_another_order_are_paired_by_their_arguments(folder):
+    """Gemma 3 calls its rotary module for each kind of layer, in the order of a set."""
+    m, inputs = MODELS["gemma3"]()
+    c = converted(MODELS["gemma3"]()[0], torch.bfloat16)
+    recorded(c, folder + "/g.h5", inputs(0)["input_ids"])
+    with Candidate(folder + "/g.h5") as cand:
+        r = Replay(Models(m, cand), cand)
+        rows = [i for i, row in enumerate(cand.rows) if row["path"] == "model.rotary_emb"]
+        swapped = list(cand.rows)
+        swapped[rows[0]], swapped[rows[1]] = swapped[rows[1]], swapped[rows[0]]
+        pairs = align(swapped, r.fine.rows)
+    args = lambda row: {k: v for k, v in row["const"].items() if k.startswith("arg.")}
+    assert len(rows) == 2 and args(swapped[rows[0]]) != args(swapped[rows[1]]), "the calls tell the kind of layer"
+    for i in rows:
+        assert args(swapped[i]) == args(r.fine.rows[pairs[i]])
+
+
+@test
+def a_recording_chooses_no_code(folder):
+    """Names of classes in a file that somebody made select nothing but what the directory's model is."""
+    m, inputs = MODELS["bert"]()
+    m.save_pretrained(folder + "/bert")
+    recorded(m, folder + "/h.h5", inputs(0)["input_ids"])
+    for word in ("transformers.pipeline", "os.system", "transformers.GPT2Model", "x.__import__", "x.AutoModel"):
+        with h5py.File(folder + "/h.h5", "r+") as f:
+            f["run"].attrs["model_class"] = word
+        with Candidate(folder + "/h.h5") as c:
+            assert type(Models(folder + "/bert", c).get(torch.float32)) is T.BertModel, word
+    calls = lambda text: _replace(folder + "/h.h5", "plan/calls", text)
+    calls('{"step": 0, "path": "", "arguments": {"input_ids": {"object": 0, "new": "Popen"}}}')
+    with refused("Popen"):
+        vernier_parity.reference(folder + "/bert", folder + "/h.h5", folder + "/h-ref.h5")
+    calls('{"step": 0, "path": "encoder.nothing", "arguments": {}}')
+    with refused("encoder.nothing"):
+        vernier_parity.reference(folder + "/bert", folder + "/h.h5", folder + "/h-ref.h5")
+    calls('{"step": 0, "path": "", "arguments": {"input_ids": {"dict": {}, "class": "__class__"}}}')
+    with refused("cannot be called"):
+        vernier_parity.reference(folder + "/bert", folder + "/h.h5", folder + "/h-ref.h5")
+
+
+def _replace(path, name, text):
+    with h5py.File(path, "r+") as f:
+        del f[name]
+        f.create_dataset(name, data=[text], dtype=h5py.string_dtype())
+
+
+@test
+def bad_files_end_with_one_line_and_status_2(folder):
+    m, inputs = MODELS["bert"]()
+    m.save_pretrained(folder + "/bert2")
+    recorded(m, folder + "/b.h5", inputs(0)["input_ids"])
+    recorded(m, folder + "/lost.h5", inputs(0)["input_ids"])
+    with h5py.File(folder + "/lost.h5", "r+") as f:
+        f.move("step.0/pooler.dense", "step.0/pooler.other")
+    recorded(m, folder + "/broken.h5", inputs(0)["input_ids"])
+    _replace(folder + "/broken.h5", "plan/nodes", '{"op": "Linear", "step": 0}')
+    with open(folder + "/text.h5", "w", encoding="utf-8") as f:
+        f.write("no recording")
+    with torch.no_grad(), vernier_parity.Recorder(folder + "/other.h5", engine="x", precision="f32",
+                                                  token_ids=[1, 2]) as rec:
+        rec.put("embed", np.zeros((2, 3), "f4"))
+    os.mkdir(folder + "/empty")
+    for model, cand, word in (("bert2", "lost", "no node of /plan"), ("bert2", "broken", "/plan"),
+                              ("bert2", "text", "not an HDF5 file"), ("bert2", "other", "PyTorch"),
+                              ("bert2", "absent", "no such file"), ("empty", "b", "config.json")):
+        for words in (("replay", model, cand + ".h5"), ("reference", model, "--like", cand + ".h5")):
+            done = subprocess.run([sys.executable, "-m", "vernier_parity", *words, "-o", "out.h5"], cwd=folder,
+                                  text=True, capture_output=True, env={**os.environ, "PYTHONPATH": PACKAGE})
+            assert done.returncode == 2 and word in done.stderr and len(done.stderr.splitlines()) == 1, done
+            assert not os.path.exists(folder + "/out.h5")
+
+
+@test
+def a_model_without_a_weight_is_refused(folder):
+    m, inputs = MODELS["bert"]()
+    m.save_pretrained(folder + "/bert3")
+    recorded(m, folder + "/w.h5", inputs(0)["input_ids"])
+    from safetensors.torch import load_file, save_file
+    weights = load_file(folder + "/bert3/model.safetensors")
+    weights.pop("pooler.dense.weight")
+    save_file(weights, folder + "/bert3/model.safetensors", {"format": "pt"})
+    with refused("pooler.dense.weight"):
+        vernier_parity.replay(folder + "/bert3", folder + "/w.h5", folder + "/w-replayed.h5")
+
+
+@test
+def a_second_round_computes_what_is_wrong(folder):
+    """The same work in another order: queries scaled in place of scores, one name for another tensor. In the second
+    round the rest is right; of a real mistake the result stays wrong."""
+    class Attention(torch.nn.Module):
+        def __init__(self, early):
+            super().__init__()
+            self.q, self.k = torch.nn.Linear(16, 16), torch.nn.Linear(16, 16)
+            self.early, self.by = early, 0.25
+
+        def forward(self, x):
+            q, k = self.q(x), self.k(x)
+            if self.early:
+                return torch.softmax(torch.matmul(q * self.by, k.mT), -1)
+            return torch.softmax(torch.matmul(q, k.mT) * self.by, -1)
+
+    x, right = torch.randn(1, 16, 16), shaken(Attention(False))
+    for by, wrong in ((0.25, False), (0.3, True)):
+        other = Attention(True)
+        other.load_state_dict(right.state_dict())
+        other.by = by
+        cand = folder + f"/o{wrong}.h5"
+        recorded(other.eval(), cand, x, functions="all")
+        with Candidate(cand) as c:
+            r = Replay(Models(right, c), c)
+            replayed.write(r, cand + ".1")
+            rows = any_judge.judge(cand, cand + ".1")
+            assert [q for q in rows if q["wrong"]], "the first round sees it"
+            with open(cand + ".json", "w", encoding="utf-8") as f:
+                json.dump(any_judge.verdict(rows), f)
+            replayed.write(r, cand + ".2", cand + ".json")
+            gone = replayed.wrong_in(cand + ".json", r)
+        rest = [q["name"] for q in any_judge.judge(cand, cand + ".2", True)
+                if q["wrong"] and (q["step"], q["name"]) not in gone]
+        assert bool(rest) == wrong, (by, rest)
+
+
+def main():
+    torch.set_num_threads(1)
+    wanted, bad = sys.argv[2:], 0
+    for f in TESTS:
+        if wanted and f.__name__ not in wanted:
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                f(folder)
+                print(f"ok      {f.__name__}", flush=True)
+            except Exception as e:
+                bad += 1
+                import traceback
+                traceback.print_exc()
+                print(f"FAILED  {f.__name__}: {type(e).__name__}: {str(e)[:600]}", flush=True)
+    print(f"{bad} failed")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
