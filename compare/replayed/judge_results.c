@@ -120,6 +120,10 @@ static bool is_wrong(const vn_replayed *l, int64_t n)
 	return !(vn_local_limit_fraction(l, n) <= 1);
 }
 
+/* What was computed through a wrong result clears it if it errs by no more floors. Measured: right
+ * engines in another order at most 1.45; a factor of 1.02 before a span of 12 operations 3.7. */
+#define AGAIN_LIMIT 2.0
+
 static void measure_again(vn_replayed_finding *to, const result_numbers *x, const vn_floor_tensors *how)
 {
 	const vn_tensor *own_floor = tensor_of(x, AGAIN_FLOOR);
@@ -134,7 +138,7 @@ static void measure_again(vn_replayed_finding *to, const result_numbers *x, cons
 	t.ref = NULL;
 	vn_floors_measure(&t, &l, &slope);
 	to->again = true;
-	to->wrong_again = is_wrong(&l, l.independent_numbers);
+	to->wrong_again = !(vn_local_limit_fraction(&l, l.independent_numbers) <= AGAIN_LIMIT / VN_LOCAL_LIMIT);
 }
 
 static vn_status measure_numbers(result_measuring *m, int i, result_numbers *x, vn_error *err)

@@ -248,6 +248,39 @@ def test_wrong():
     check(len(origins(report)) <= 2, f"one region is charged once: {origins(report)}")
 
 
+def test_faded():
+    """A wrong result is cleared only if what was computed through it is clearly right in the second round."""
+    name, reader = "model.layers.0.proj", "model.layers.0.mul.0"
+    for floors_again, cleared in ((1.5, True), (3, False)):
+        engine("good", A.model())
+        with h5py.File(f"{HERE}/good.h5", "r") as f:
+            cand = (f[f"step.0/{reader}"][()].astype(np.uint32) << 16).view(np.float32).astype(np.float64)
+        with h5py.File(f"{HERE}/good.replayed.h5", "r+") as f:
+            wrong, right = f[f"step.0/{name}"], f[f"step.0/{reader}"]
+            numbers = wrong["expected"][()] * np.float32(1.1)
+            del wrong["expected"], wrong["floor"]
+            A.put(wrong, "expected", numbers, "f32")
+            A.put(wrong, "floor", A.bf16(numbers), "bf16")
+            a = right["expected"][()].astype(np.float64)
+            b = (right["floor"][()].astype(np.uint32) << 16).view(np.float32).astype(np.float64)
+            one = (2.0**-7) ** 2 * 0.54 * (a * a).sum() / 12
+            each = np.sqrt(floors_again * max(((b - a) ** 2).sum(), one) / a.size)
+            signs = np.where(np.arange(a.size).reshape(a.shape) % 2, 1, -1)
+            A.put(right, "again", cand + each * signs, "f32")
+            A.put(right, "again_floor", cand + each * signs + (b - a), "f32")
+            text = [json.loads(x) for x in f["replay/results"][()]]
+            for t in text:
+                if t["name"] == reader:
+                    t["again_region"] = [name]
+            del f["replay/results"]
+            A.lines(f["replay"], "results", text)
+        status, report, err = compare("ref.h5", "good.h5", "good.replayed.h5")
+        check(
+            (origins(report) == []) == cleared,
+            f"{floors_again} floors in the second round: {status} {origins(report)} {err}",
+        )
+
+
 def test_choices():
     def swapped(near):
         """Another expert is chosen in one row: there where the scores of the two are nearest, or farthest apart."""
@@ -486,7 +519,7 @@ def test_next():
     )
 
 
-TESTS = [test_floors, test_right, test_wrong, test_choices, test_settings, test_bad, test_hostile]
+TESTS = [test_floors, test_right, test_wrong, test_faded, test_choices, test_settings, test_bad, test_hostile]
 for test in [*TESTS, test_inputs, test_batch, test_plan, test_next]:
     test()
 shutil.rmtree(HERE)
