@@ -135,7 +135,8 @@ if [ "$what" = all ]; then
 	# suppressing theirs. Left out are checks of the source, the longest tests (of the GPU, of
 	# parity), and most command-line tests: `kept` lists those that run.
 	left='^(calls|includes|titles|headers|format|watched_numbers'
-	left+='|parity_(decode.*|gpu|evaluate|replay|faults.*|explain.*|foreign|gguf|hf|record_.*|healthy|like|follow|floors|equal|any.*)'
+	left+='|parity_(decode.*|gpu|evaluate|replay|faults.*|explain.*|foreign|gguf|hf|record_.*|healthy|like|follow)'
+	left+='|parity_(floors|equal|any.*)'
 	left+='|guide_(pytorch_.*|any_model)'
 	left+='|test_gpu_(again|attention|compile|families|fuse|gdn|invariants|ops|paged|products|run|trouble|weights))$'
 	kept='^cli_(against|bad_.*|baseline|compare_verdicts|cut_short|folders|good_gguf|hostile_recordings|import.*'

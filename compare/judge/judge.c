@@ -215,7 +215,8 @@ static bool is_named_for_logits(const question *q)
 	return is_of_logits(q) && q->l->rule->match;
 }
 
-/* Of steps that are judged together, one gets the check, and each that breaks the limit by itself. */
+/* Of steps that are judged together, one gets the check, and each that breaks the limit by itself
+ * too. */
 static bool is_judged_at_the_worst_step(const question *q)
 {
 	const double floors = q->set->limit[VN_OVER_FLOOR][VN_M_NMSE].value;
