@@ -15,6 +15,7 @@ torch and transformers. It works without xxhash, but then recordings have neithe
 import os
 from typing import TYPE_CHECKING, Any, ContextManager, Mapping, Optional, Union
 
+from .any_model import explain, reference, replay
 from .globs import match
 from .numbers import Diverged, RecordingError
 from .reading import Recording, open
@@ -28,15 +29,6 @@ if TYPE_CHECKING:
 __all__ = ["Diverged", "Recorder", "Recording", "RecordingError", "explain", "match", "open", "record", "reference",
            "replay"]
 __version__ = "0.1.0"
-
-
-def __getattr__(name: str) -> Any:
-    """reference, replay and explain need torch, which is loaded only then."""
-    if name in ("reference", "replay", "explain"):
-        from . import any_model
-
-        return getattr(any_model, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def _known(model: Any) -> bool:

@@ -7,14 +7,12 @@ import sys
 import tempfile
 from typing import Any, Callable, List, Optional, Sequence
 
-from . import replayed
-from .candidate import Candidate
 from .container import refuse_taken
 from .numbers import RecordingError
 from .printed import printed
-from .rerun import Models, Run, again, finer, format_of
-from .replaying import Replay
 from .selftest.program import find_program
+
+Run = Optional[Callable[[Any], Any]]
 
 
 def reference(model: Any, cand: str, path: str, *, run: Run = None, force: bool = False) -> List[str]:
@@ -29,6 +27,9 @@ def reference(model: Any, cand: str, path: str, *, run: Run = None, force: bool 
     Returns the nodes whose bits do not follow from the plan's edges; nothing is judged by them. Raises RecordingError:
     the model cannot be loaded, or called with the recorded arguments; the file exists (force replaces it).
     """
+    from .candidate import Candidate  # torch is needed only here
+    from .rerun import Models, again, finer, format_of
+
     refuse_taken(path, force)
     with Candidate(cand) as c:
         dtype = finer(format_of(c))
@@ -43,6 +44,11 @@ def replay(model: Any, cand: str, path: str, *, verdict: Optional[str] = None, r
     verdict  a report of `vernier compare --format json`: what it calls wrong is computed in place of given in a second
              round, in which another order of the same work is right
     """
+    from . import replayed
+    from .candidate import Candidate
+    from .replaying import Replay
+    from .rerun import Models
+
     refuse_taken(path, force)
     with Candidate(cand) as c:
         replayed.write(Replay(Models(model, c), c, run), path, verdict, force)
@@ -55,6 +61,11 @@ def explain(model: Any, cand: str, report: Optional[str] = None, *, options: Seq
 
     options  of `vernier compare`; program: the vernier program; say: is told what is being done
     """
+    from . import replayed
+    from .candidate import Candidate
+    from .replaying import Replay
+    from .rerun import Models
+
     with tempfile.TemporaryDirectory() as folder, Candidate(cand) as c:
         ref, first, second, said = (os.path.join(folder, n) for n in ("ref.h5", "replayed.h5", "again.h5", "said.json"))
         say("reference and floor: the model runs on the candidate's calls")
