@@ -190,6 +190,33 @@ def calls_in_another_order_are_paired_by_their_arguments(folder):
         assert args(swapped[i]) == args(r.fine.rows[pairs[i]])
 
 
+class Sums(torch.nn.Module):
+    """Adds terms that cancel, from the first or from the last on."""
+
+    def __init__(self, back):
+        super().__init__()
+        self.same, self.back = torch.nn.Linear(64, 64, bias=False), back
+        self.same.weight.data.copy_(torch.eye(64))
+
+    def forward(self, x):
+        y = self.same(x).float()
+        y = torch.cat([y, -y.flip(-1) * 1.0001], -1)
+        return (y.flip(-1) if self.back else y).sum(-1)
+
+
+@test
+def a_sum_may_be_added_in_another_order(folder):
+    x = torch.randn(40, 64, generator=torch.Generator().manual_seed(1)) * torch.logspace(-3, 3, 64)
+    for dtype in (torch.float32, torch.float16):
+        cand, rep = os.path.join(folder, "cand.h5"), os.path.join(folder, "replayed.h5")
+        recorded(converted(Sums(True), dtype), cand, x.to(dtype), functions="all", force=True)
+        with Candidate(cand) as c:
+            replayed.write(Replay(Models(Sums(False), c), c), rep, force=True)
+        rows = any_judge.judge(cand, rep)
+        assert [q for q in rows if q["name"] == "sum.0"], [q["name"] for q in rows]
+        assert not [q for q in rows if q["wrong"]], [(q["name"], q["ratio"]) for q in rows if q["wrong"]]
+
+
 @test
 def a_recording_chooses_no_code(folder):
     """Names of classes in a file that somebody made select nothing but what the directory's model is."""

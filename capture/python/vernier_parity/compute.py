@@ -11,16 +11,21 @@ from .tracer import Node, Ref, Trace, bits, tensors, walk
 Given = Dict[int, Callable[[], List[Any]]]  # node -> its results
 Told = Callable[[Node, Optional[List[Any]], str], None]  # node, results or None, what failed
 
+# Their terms may cancel, so that adding them in another order, as a GPU does, changes much of the result.
+SUMS = {"sum", "mean", "cumsum"}
 
-def compute_all(trace: Trace, given: Given, wanted: Set[int], told: Told, fill: float = 0.0) -> None:
+
+def compute_all(trace: Trace, given: Given, wanted: Set[int], told: Told, fill: float = 0.0,
+                any_order: bool = False) -> None:
     """Compute the wanted nodes, each from what the trace's edges say: results that are given, or else computed here.
-    fill: what memory that nobody wrote holds."""
-    _Pass(trace, given, fill).run(wanted, told)
+    fill: what memory that nobody wrote holds. any_order: what is told of a sum has the error that another order of its
+    terms may cause."""
+    _Pass(trace, given, fill, any_order).run(wanted, told)
 
 
 class _Pass:
-    def __init__(self, trace: Trace, given: Given, fill: float) -> None:
-        self.trace, self.given, self.fill = trace, given, fill
+    def __init__(self, trace: Trace, given: Given, fill: float, any_order: bool) -> None:
+        self.trace, self.given, self.fill, self.any_order = trace, given, fill, any_order
         self.flat: Dict[Tuple[int, int], Any] = {}  # (storage, write) -> the whole storage then
         self.end: Dict[Tuple[int, int], int] = {}  # -> the last node that reads it
         for n in trace.nodes:
@@ -45,7 +50,7 @@ class _Pass:
                         NotImplementedError) as e:
                     why = f"{' '.join(str(e).split())[:160]}"
                 if n.index in wanted:
-                    told(n, out, why)
+                    told(n, self.another_order(n, out) if self.any_order and out is not None else out, why)
             values = self.given[n.index]() if here else out
             if values is not None:
                 self.keep(n, values)
@@ -71,6 +76,17 @@ class _Pass:
         if k in self.trace.base:
             return self.trace.base[k]
         raise ValueError("what it reads could not be computed")
+
+    def another_order(self, n: Node, out: List[Any]) -> List[Any]:
+        """The result of a sum, off by 400 roundings of float32 (as many as compare allows of any result) of the sum of
+        absolute terms."""
+        if n.op not in SUMS or n.writes or not out[0].dtype.is_floating_point:
+            return out
+        args, kwargs = walk(n.args, lambda r: view(self.whole(r.storage, r.write), r).abs())
+        with torch.no_grad(), _state(n):
+            terms = n.fn(*args, **kwargs)
+        off = (400 * 0.54 / 12) ** 0.5 * torch.finfo(torch.float32).eps
+        return [(out[0].double() + off * terms.double()).to(torch.float32)]
 
     def compute(self, n: Node) -> List[Any]:
         own = {r.storage: self.whole(r.storage, r.write).clone() for r in n.writes}  # the node writes into a copy

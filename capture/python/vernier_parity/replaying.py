@@ -143,7 +143,7 @@ class Replay:
                     t = torch.where(masks[n.index][k], self._as(self.cand.tensor(step, name), n.outs[k]), t)
                 out[row, k] = storable(t).clone()
 
-        compute_all(side.trace, given, set(rows), told)
+        compute_all(side.trace, given, set(rows), told, any_order=side is self.coarse)
         return out, failed
 
     def region(self, node: int, given: Given) -> List[int]:
