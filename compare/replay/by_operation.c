@@ -183,7 +183,7 @@ static void forgive_checkpoint(vn_result *r, vn_checkpoint *p)
 /* ---- limits on several steps together -------------------------------------------------------- */
 
 /* The first checkpoint of this name that fails although it is not cleared; else the one that has
- * the largest error of those that are not cleared; -1. */
+ * the largest error of those that were replayed and are not cleared; -1. */
 static int find_not_cleared(const vn_result *r, const bool *clear, const char *name)
 {
 	int worst = -1;
@@ -194,6 +194,8 @@ static int find_not_cleared(const vn_result *r, const bool *clear, const char *n
 			continue;
 		if (q->fails)
 			return i;
+		if (!q->replayed) /* nothing is known of it */
+			continue;
 		if (worst < 0 || q->m.value[VN_M_NMSE] > r->checkpoint[worst].m.value[VN_M_NMSE])
 			worst = i;
 	}

@@ -256,6 +256,22 @@ static void an_operation_on_the_way_that_was_not_replayed_keeps_it_outside(void)
 	stays_outside(rules_text, a_pool_with_a_step_not_cleared);
 }
 
+static void a_cleared_step_does_not_fail_for_another_one(void)
+{
+	fixture f;
+	set_up(&f, rules_text);
+	vn_checkpoint *p = breaks(&f, 0, "layer1.output");
+	vn_check       k = vn_check_at(p, 0);
+	k.steps = 2;
+	put_check(&f, p, &k);
+	at(&f, 1, "layer1.output")->replay.local = 50;
+	judge(&f);
+	CU_ASSERT_EQUAL(p->status, VN_ACCUMULATED);
+	CU_ASSERT_FALSE(p->fails);
+	CU_ASSERT_TRUE(at(&f, 1, "layer1.output")->fails);
+	tear_down(&f);
+}
+
 static void what_is_no_measure_of_an_error_and_a_persons_limits_stand(void)
 {
 	stays_outside(rules_text, a_persons_rule);
@@ -323,6 +339,7 @@ int main(void)
 		TEST(at_the_end_of_a_cleared_span_what_chance_allows_is_forgiven),
 		TEST(what_is_not_on_its_way_does_not_matter),
 		TEST(an_operation_on_the_way_that_was_not_replayed_keeps_it_outside),
+		TEST(a_cleared_step_does_not_fail_for_another_one),
 		TEST(what_is_no_measure_of_an_error_and_a_persons_limits_stand),
 		TEST(an_operation_beyond_its_floor_is_outside_within_its_limits),
 		TEST(a_rule_allows_an_operation_by_name),
