@@ -11,7 +11,8 @@ from .tracer import Node, Ref, Trace, bits, tensors, walk
 Given = Dict[int, Callable[[], List[Any]]]  # node -> its results
 Told = Callable[[Node, Optional[List[Any]], str], None]  # node, results or None, what failed
 
-# Their terms may cancel, so that adding them in another order, as a GPU does, changes much of the result.
+# Their terms may cancel, so that adding them in another order, as a GPU does, changes much of the
+# result.
 SUMS = {"sum", "mean", "cumsum"}
 
 
