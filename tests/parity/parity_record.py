@@ -372,7 +372,6 @@ def wrong(bench):
 
     refused(bench, "two precisions", "one run, in one precision", lambda: block(another_precision))
     refused(bench, "embeddings", "token ids", lambda: block(lambda: model(inputs_embeds=torch.zeros(1, 3, 48))))
-    refused(bench, "another kind of model", "record() knows", lambda: record(torch.nn.Linear(2, 2), cand).__enter__())
     refused(bench, "no model", "record() knows", lambda: record(None, cand).__enter__())
     refused(bench, "no such directory", "does not exist", lambda: record(model, "/nowhere/x.h5").__enter__())
 
