@@ -208,12 +208,11 @@ typedef struct vn_likeness {
 	const char *unlike;             /* the first that differs, in any step; NULL: none */
 } vn_likeness;
 
-/* propose.c. add_line appends a line to a list of the proposal. */
+/* propose_evidence.c */
 vn_status                                       vn_propose_no_memory(const vn_proposer *j);
+/* Appends a line to a list of the proposal. */
 __attribute__((format(printf, 4, 5))) vn_status vn_propose_add_line(const vn_proposer *j, char ***list, int *n,
                                                                     const char *format, ...);
-
-/* propose_evidence.c */
 /* The place that a target is for a member; -1: none. */
 int               vn_propose_place_of(const vn_proposer *j, const vn_member *m, vn_target to);
 /* The distance from a place, or another with its numbers; 1: it is none of the nearest. Sets
