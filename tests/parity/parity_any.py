@@ -32,7 +32,7 @@ from vernier_parity.rerun import Models, converted  # noqa: E402
 from vernier_parity.replaying import Replay  # noqa: E402
 from vernier_parity.tracer import Trace, tensors  # noqa: E402
 
-SAMPLE = ("mixtral", "gemma3", "mamba2", "bert", "t5", "clip", "encoder_layer", "loop")
+SAMPLE = ("mixtral", "gemma3", "mamba2", "t5", "encoder_layer", "loop")
 FEW = ("scaled", "residual", "mask", "experts", "eps")  # faults of the sample
 VARIANTS = {"bf16": ("bf16", "eager"), "bf16, other kernels": ("bf16", "nomkl"), "bf16, sdpa": ("bf16", "sdpa"),
             "f16": ("f16", "eager"), "f32": ("f32", "eager"), "f32, other kernels": ("f32", "nomkl"),
