@@ -275,7 +275,7 @@ static void measure_one(result_measuring *m, int i, bool ids)
 	release_numbers(&x);
 	if (st)
 		note_failure(m, st, &why);
-	if ((m->read += numbers) < MOST_READ) /* mapped pages count as memory */
+	if (atomic_fetch_add(&m->read, numbers) + numbers < MOST_READ) /* mapped pages count as memory */
 		return;
 	m->read = 0;
 	vn_recording_forget(o->cand);
