@@ -36,7 +36,7 @@ static void say_unjudged(vn_comparison *c)
 {
 	enum { REASONS = 8 };
 	const vn_recording_lines *lines = vn_recording_replayed(c->opened.replayed->recording, VN_REPLAYED_UNJUDGED);
-	reason                    of[REASONS] = { { NULL } };
+	reason                    of[REASONS] = { { .why = NULL } };
 	json_t                   *kept[REASONS] = { NULL };
 	char                      text[VN_LINE_MAX] = "", places[WORDS];
 	int                       n = 0, all = 0;

@@ -14,7 +14,8 @@ int vn_case_node(const vn_case *t)
 
 const vn_step *vn_case_step(const vn_case *t)
 {
-	return vn_recording_step(t->c->opened.cand, t->c->result.checkpoint[t->x->checkpoint].step);
+	return t->c->opened.cand ? vn_recording_step(t->c->opened.cand, t->c->result.checkpoint[t->x->checkpoint].step)
+	                         : NULL;
 }
 
 vn_status vn_unless_unsupported(vn_status st, const vn_error *why, vn_error *err)
