@@ -76,7 +76,8 @@ static void say_unjudged(vn_comparison *c)
 
 static const char *value_of(const json_t *j, const char *key, char text[80])
 {
-	char *s = vn_json_dump(json_object_get(j, key), JSON_ENCODE_ANY | JSON_COMPACT | JSON_SORT_KEYS);
+	char *s = vn_json_dump(json_object_get(j, key),
+	                       JSON_ENCODE_ANY | JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(12));
 
 	snprintf(text, 80, "%.60s", s ? s : "absent");
 	free(s);
