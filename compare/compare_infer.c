@@ -23,9 +23,9 @@
 #include <string.h>
 
 /* ALIKE: mean factor by which the operations of a role must be nearer; EXACTLY_ALIKE: of bits that
- * are known. AS_LARGE_WITHIN: the factor
- * between an error and the format's, if it is as large. MOST_LEFT: of the role's operations, at
- * most one in so many may remain wrong: they have a fault of their own. */
+ * are known. AS_LARGE_WITHIN: the factor between an error and the format's, if it is as large.
+ * MOST_LEFT: of the role's operations, at most one in so many may remain wrong: they have a fault
+ * of their own. */
 #define ALIKE           4.0
 #define EXACTLY_ALIKE   1e4
 #define AS_LARGE_WITHIN 2.0

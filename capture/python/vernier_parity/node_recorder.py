@@ -6,8 +6,8 @@ from typing import Any, Dict, List, Optional, Sequence
 import h5py
 import numpy as np
 
-from . import h5, names
-from .numbers import SAID, RecordingError, digest, statistics, stored
+from . import h5
+from .numbers import SAID, RecordingError, digest, stored
 from .recorder import MOST_AXES, Recorder, alone
 
 
@@ -60,24 +60,9 @@ class NodeRecorder(Recorder):
             a, word = stored(storable(t))
         except RecordingError:
             return False
-        layer, point = self._place(name)
         facts: Dict[str, Optional[h5.Fact]] = dict(
             order=order, op=op[:31], dtype=word if word in SAID else None, digest=digest(a.reshape(-1).view(np.uint8)))
-        if self.statistics and word != "i32":
-            facts.update(statistics(a, word))
-        if self._against:
-            kept = a.copy()
-            agrees, line = self._against.judge(self.steps - 1, names.path_of(name), name, kept, word,
-                                               str(facts["digest"]))
-            self._against.put(self, layer, self.steps - 1, name, agrees, line,
-                              lambda: self._write(name, point, kept, facts))
-        else:
-            self._write(name, point, a, facts)
-        self._names[name] = a.shape
-        self._publish()
-        if self._stop_at_first and self.differs is not None:
-            self._stopped = True
-            self._raise_diverged()
+        self._keep(name, a, word, facts)
         return True
 
     @alone

@@ -425,7 +425,7 @@ class Recorder:
             raise RecordingError(f"{self.path}: {name}: stacklevel {stacklevel}; it counts from 1")
         if self._step is None:
             self.begin_step()
-        layer, point = self._place(name)
+        _, point = self._place(name)
         try:
             a, word = stored(array, dtype)
         except RecordingError as e:
@@ -450,6 +450,12 @@ class Recorder:
             axes=" ".join(axes.split()) or None,
             dtype=word if word in SAID else None, how=how, source_line=source_line
             or line_of_caller(self._folder, stacklevel), digest=digest(a.reshape(-1).view(np.uint8)))
+        self._order = max(self._order, place) + 1
+        self._keep(name, a, word, facts)
+
+    def _keep(self, name: str, a: np.ndarray, word: str, facts: Dict[str, Optional[h5.Fact]]) -> None:
+        """Write a tensor, or judge it by the reference, which may leave it out."""
+        layer, point = self._place(name)
         if self.statistics and word != "i32":
             facts.update(statistics(a, word))
         if self._against:
@@ -460,7 +466,6 @@ class Recorder:
                               lambda: self._write(name, point, kept, facts))
         else:
             self._write(name, point, a, facts)
-        self._order = max(self._order, place) + 1
         self._names[name] = a.shape
         self._publish()
         if self._stop_at_first and self.differs is not None:
