@@ -16,7 +16,9 @@ static int compare_entries(const void *a, const void *b)
 	return (*x)->step != (*y)->step ? ((*x)->step < (*y)->step ? -1 : 1) : strcmp((*x)->name, (*y)->name);
 }
 
-vn_status vn_recording_digest(const vn_recording *r, vn_digest *digest, vn_error *err)
+/* The digest of all tensors of a recording: of the lines "STEP NAME DIGEST\n", sorted by step and
+ * name. */
+static vn_status digest_of_all(const vn_recording *r, vn_digest *digest, vn_error *err)
 {
 	const int        n = vn_recording_count(r);
 	const vn_entry **list = malloc(((size_t)n + 1) * sizeof(vn_entry *));
@@ -51,7 +53,7 @@ static vn_status check_side(const vn_replayed_file *f, const vn_recording *r, co
 
 	if (!said || !vn_digest_pack(said, &bytes))
 		return vn_fail(err, VN_ERR_FORMAT, "%s: /run: attribute %s is no digest", vn_recording_path(f->recording), who);
-	if ((st = vn_recording_digest(r, &have, err)))
+	if ((st = digest_of_all(r, &have, err)))
 		return st;
 	if (strcmp(said, have.hex) != 0)
 		return vn_fail(err, VN_ERR_MISMATCH,

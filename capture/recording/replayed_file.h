@@ -62,8 +62,4 @@ bool vn_replayed_is_input(const char *name);
 /* Returns what its line says of result i, a new reference; NULL: no memory. */
 json_t *vn_replayed_line(const vn_replayed_file *file, int i);
 
-/* Returns the digest of all tensors of a recording: of the lines "STEP NAME DIGEST\n", sorted by
- * step and name. */
-vn_status vn_recording_digest(const vn_recording *r, vn_digest *digest, vn_error *err);
-
 #endif

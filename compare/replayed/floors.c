@@ -34,12 +34,6 @@ static rounding rounding_of(vn_dtype format)
 	return (rounding) { times * eps * eps * IN_BINADE, times * least * least };
 }
 
-double vn_floors_rounding(double h, vn_dtype format)
-{
-	const rounding r = rounding_of(format);
-	return r.square * h * h + r.constant;
-}
-
 /* Measured on an H200: at most 4.7 and 120 floors, within a limit of 4. */
 double vn_floors_allowed(const char *op, vn_dtype format)
 {

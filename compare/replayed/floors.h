@@ -31,9 +31,6 @@ typedef struct vn_floor_slope {
  * rest. */
 void vn_floors_measure(const vn_floor_tensors *x, vn_replayed *l, vn_floor_slope *slope);
 
-/* Returns the mean square of one rounding of h to a format, or of 400. */
-double vn_floors_rounding(double h, vn_dtype format);
-
 /* Returns the factor on the floor of an operation: kernels of convolutions may use other algorithms
  * than a plain sum. */
 double vn_floors_allowed(const char *op, vn_dtype format);
