@@ -387,6 +387,12 @@ static bool same_numbers(const vn_weight_trial *t)
 	return good && sum[0][0] == sum[1][0] && sum[0][1] == sum[1][1];
 }
 
+/* Can rows be read one by one? Blocks of a list of numbers, or of short rows, span several. */
+static bool whole_rows(const vn_tensor *t)
+{
+	return vn_shape_count(&t->shape) / t->shape.dim[0] % (int64_t)vn_dtype_block(t->dtype) == 0;
+}
+
 bool vn_weight_moved(const vn_weight_trial *t, int given, const vn_weight_numbers *m, vn_weight_difference *d)
 {
 	const vn_weight_row *a = t->row[0], *b = t->row[1];
@@ -395,7 +401,7 @@ bool vn_weight_moved(const vn_weight_trial *t, int given, const vn_weight_number
 	bool                 found = false;
 
 	if (axes < 1 || axes > 2 || vn_shape_count(&a->shape) == 0 || !vn_shape_equal(&a->shape, &b->shape) ||
-	    vn_dtype_block(b->dtype) > 1 || (!both && (a->dtype != b->dtype || axes != 2)) ||
+	    vn_dtype_block(b->dtype) > 1 || (both ? !whole_rows(t->numbers[0]) : a->dtype != b->dtype || axes != 2) ||
 	    (a->dtype == b->dtype && vn_weights_same(a, b)))
 		return false;
 	for (int axis = 0; !found && axis < axes; axis++) {

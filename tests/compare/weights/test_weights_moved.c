@@ -183,6 +183,19 @@ static void an_empty_weight_has_no_order(void)
 	CU_ASSERT_FALSE(vn_weight_moved(&t, 0, NULL, &d));
 }
 
+/* A row of a list is one number, a part of a block. */
+static void blocks_of_a_list_have_no_order(void)
+{
+	static const uint8_t q8[2 * 34] = { 1, 60, 2, 3 }; /* two blocks of 32 numbers */
+	const vn_tensor      ref = { VN_Q8_0, { 1, { 64 } }, (void *)q8 }, cand = { VN_F32, { 1, { 64 } }, a };
+	const vn_weight_row  row[] = { row_of("x.weight", &ref), row_of("x.weight", &cand) };
+	vn_weight_trial      t = { .row = { &row[0], &row[1] }, .numbers = { &ref, &cand } };
+	vn_weight_difference d = { .words = "" };
+
+	CU_ASSERT_FALSE(vn_weight_moved(&t, 0, NULL, &d));
+	CU_ASSERT_STRING_EQUAL(d.words, "");
+}
+
 int main(void)
 {
 	CU_TestInfo tests[] = {
@@ -192,6 +205,7 @@ int main(void)
 		TEST(transposed_heads),
 		TEST(any_order_is_known_as_one),
 		TEST(an_empty_weight_has_no_order),
+		TEST(blocks_of_a_list_have_no_order),
 		TEST(other_numbers_or_the_same_order_are_none),
 		CU_TEST_INFO_NULL,
 	};
