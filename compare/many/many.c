@@ -2,7 +2,6 @@
 #include "compare/many/many.h"
 #include "compare/comparison/checkpoint.h"
 #include "compare/report/report.h"
-#include "compare/result/words.h"
 
 #include "libref/base/grow.h"
 #include "libref/base/intern.h"

@@ -9,7 +9,6 @@
 
 #include <omp.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* VALUES: the most values computed for one checkpoint. A value that is not recorded is computed
  * again for each operation that reads it, which doubles with each residual sum. */

@@ -5,7 +5,6 @@
 #include "libref/base/grow.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 /* The number of steps comes from a foreign file; a table of all cells must stay small. */
 enum { CELLS_MAX = 1 << 26 };
