@@ -14,7 +14,6 @@
 
 #include <getopt.h>
 #include <stdio.h>
-#include <string.h>
 
 typedef struct options {
 	const char *faults; /* a glob on fault ids; "": all faults; NULL: list the points */

@@ -108,34 +108,32 @@ typedef struct ended_pair {
 	const vn_error *why;
 } ended_pair;
 
-/* As vn_many_reduce, with the document, which the caller finishes. */
-static vn_status reduce_pair(const ended_pair *x, vn_document *doc, unsigned keep, FILE *file, json_t **head,
-                             vn_error *err)
+/* As vn_many_reduce. */
+static vn_status reduce_pair(const ended_pair *x, unsigned keep, FILE *file, json_t **head, vn_error *err)
 {
-	*doc = (vn_document) { .n = 0 };
+	vn_document doc = { .n = 0 };
+
 	if (x->st)
 		return vn_many_trouble(x->st, x->why, &x->c->result.refusals, head, err);
-	const bool      reports = keep & (VN_MANY_KEEP_JSON | VN_MANY_KEEP_PAGES);
-	const vn_status st = vn_document_of(x->c, reports ? vn_report_by_name("json")->tells : 0, x->chosen, doc, err);
-	return st ? st : vn_many_reduce(doc, keep, file, head, err);
+	vn_status st = vn_document_of(x->c, keep ? vn_report_by_name("json")->tells : 0, x->chosen, &doc, err);
+	st = st ? st : vn_many_reduce(&doc, keep, file, head, err);
+	vn_document_finish(&doc);
+	return st;
 }
 
 vn_status vn_compare_add(vn_many *m, const char *path, vn_comparison *c, const char *chosen, vn_status ended,
                          const vn_error *why, vn_error *err)
 {
 	const ended_pair x = { c, chosen, ended, why };
-	vn_document      doc;
-	FILE            *file = NULL;
+	FILE            *file = vn_many_open(err);
 	json_t          *head;
 
-	if (m->keep && !(file = vn_many_open(err)))
+	if (!file)
 		return VN_ERR_IO;
-	vn_status st = reduce_pair(&x, &doc, m->keep, file, &head, err);
+	const vn_status st = reduce_pair(&x, m->keep, file, &head, err);
 	if (!st)
-		st = vn_many_add(m, path, &doc, head, file, err);
-	else if (file)
-		fclose(file);
-	vn_document_finish(&doc);
+		return vn_many_add(m, path, head, file, err);
+	fclose(file);
 	return st;
 }
 
@@ -154,7 +152,6 @@ static void judge_there(void *context, int i, vn_cluster_answer *a)
 	running        *r = &b->r[i];
 	vn_compare_line mine = *r->line;
 	const unsigned  mark = vn_trouble_mark();
-	vn_document     doc;
 	json_t         *head = NULL;
 	vn_error        err;
 
@@ -163,11 +160,10 @@ static void judge_there(void *context, int i, vn_cluster_answer *a)
 	r->c.request.options = &mine.how.o;
 	judge_pair(r);
 	const ended_pair x = { &r->c, r->chosen, r->st, &r->why };
-	if (!reduce_pair(&x, &doc, b->m->keep | VN_MANY_KEEP_ROWS, r->file, &head, &err))
+	if (!reduce_pair(&x, b->m->keep, r->file, &head, &err))
 		a->text[VN_CLUSTER_WORDS] = vn_json_dump(head, JSON_COMPACT);
 	a->status = !head || vn_trouble_since(mark, mine.cand, &err);
 	json_decref(head);
-	vn_document_finish(&doc);
 	vn_comparison_close(&r->c);
 }
 
@@ -180,7 +176,7 @@ static vn_status take_head(void *context, int i, vn_cluster_answer *a, vn_error 
 	if (!head)
 		return vn_fail(err, VN_ERR_NOMEM, "a worker has no result");
 	vn_trouble_spare(false);
-	b->st = vn_many_add(b->m, r->line->cand, NULL, head, r->file, err);
+	b->st = vn_many_add(b->m, r->line->cand, head, r->file, err);
 	vn_trouble_spare(true);
 	r->file = NULL;
 	return b->st;

@@ -8,11 +8,9 @@
 #include "capture/base/warnings.h"
 
 #include "libref/base/say.h"
-#include "libref/base/text.h"
 #include "libref/base/trouble.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 /* Writes the reports of a comparison that has ended. */
 static vn_status write_reports(const vn_compare_line *k, vn_comparison *c, const char *chosen, vn_document *doc,

@@ -211,17 +211,6 @@ static void reset_run(void *gpu)
 	g->position = 0;
 }
 
-/* What states hold of later tokens does not count any more: vn_cache_begin. */
-static vn_status rewind_run(void *gpu, int64_t position, vn_error *err)
-{
-	vn_gpu         *g = gpu;
-	const vn_status st = vn_plan_rewind(g->plan, &g->position, position, err);
-
-	if (!st)
-		vn_pass_give_up(g);
-	return st;
-}
-
 bool vn_gpu_compiles(const vn_gpu *g)
 {
 	return !g->kernels.cache_hit && vn_pipeline_cache_writable(&g->device, g->device.pipelines->cache_dir);
@@ -278,6 +267,6 @@ const vn_engine_ops vn_gpu_ops = {
 	.forward = run_forward, .position = position_of, .reset = reset_run, .facts = write_facts, .destroy = destroy_gpu,
 	.begin = vn_pass_begin, .run = vn_pass_run, .read = vn_pass_read, .write = vn_pass_write, .flush = vn_pass_flush,
 		.end = vn_pass_end,
-	.rewind = rewind_run, .compiling = get_compile_seconds,
+	.compiling = get_compile_seconds,
 };
 /* clang-format on */

@@ -4,7 +4,6 @@
 #include "capture/import/dump.h"
 
 #include "libref/base/map.h"
-#include "libref/base/text.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -8,7 +8,6 @@
 
 #include "libref/base/json.h"
 #include "libref/base/map.h"
-#include "libref/base/text.h"
 #include "libref/model/safetensors.h"
 
 #include <stdio.h>

@@ -1,13 +1,11 @@
 /* import_write.c: an import into a checkpoint file; see import.h. */
 #include "capture/import/import.h"
 
-#include "capture/recording/derive.h"
 #include "capture/store/store.h"
 
 #include "libref/base/progress.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 enum { PIECE = 1 << 20 }; /* bytes copied at a time */

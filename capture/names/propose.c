@@ -1,7 +1,5 @@
 /* propose.c: families of names become rules; see propose.h. */
 #include "capture/names/propose_internal.h"
-#include "libref/base/grow.h"
-#include "libref/base/text.h"
 
 #include <stdio.h>
 #include <stdlib.h>

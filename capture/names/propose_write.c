@@ -5,7 +5,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* "4 of 4 confirmed (error 3e-07, next 0.91)" */
 static const char *evidence_text(const vn_proposed_rule *r, char text[160])

@@ -1,8 +1,6 @@
 /* entry.c: see entry.h. */
 #include "capture/recording/entry.h"
 
-#include "libref/plan/plan.h"
-
 #include <string.h>
 
 const vn_point_info *vn_entry_point(const vn_entry *e)

@@ -4,8 +4,6 @@
 #include "capture/recording/sequence.h"
 
 #include "libref/base/files.h"
-#include "libref/base/text.h"
-#include "libref/plan/point.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,8 +2,6 @@
 #include <stdio.h>
 #include "capture/recording/recording_internal.h"
 
-#include "libref/plan/point.h"
-
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

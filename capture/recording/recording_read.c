@@ -7,7 +7,6 @@
  */
 #include "capture/recording/recording_internal.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

@@ -9,8 +9,6 @@
 
 #include "capture/file/child.h"
 
-#include <string.h>
-
 /* BOX_BYTES: most bytes of a box. KEPT_BYTES: HDF5's default chunk cache. */
 enum { BOX_BYTES = 16 << 20, KEPT_BYTES = 1 << 20 };
 

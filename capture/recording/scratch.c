@@ -1,8 +1,6 @@
 /* scratch.c: see scratch.h. */
 #include "capture/recording/scratch.h"
 
-#include "libref/base/trouble.h"
-
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

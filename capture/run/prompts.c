@@ -10,7 +10,6 @@
 #include "capture/run/scenario.h"
 #include "capture/run/session.h"
 #include "libref/base/cluster.h"
-#include "libref/base/digest.h"
 #include "libref/base/say.h"
 #include "libref/base/text.h"
 

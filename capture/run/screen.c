@@ -1,7 +1,6 @@
 /* screen.c: see screen.h. */
 #include "capture/run/screen.h"
 
-#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

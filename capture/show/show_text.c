@@ -1,10 +1,8 @@
 /* show_text.c: prints a recording, its weights, or one of its tensors, as text. */
 #include "capture/show/show_text.h"
-#include "capture/base/warnings.h"
 #include "capture/recording/left_out.h"
 #include "capture/recording/numbers.h"
 #include "libref/base/say.h"
-#include "libref/base/text.h"
 #include "libref/base/utf8.h"
 
 #include <inttypes.h>

@@ -2,7 +2,6 @@
 #include "capture/store/label.h"
 
 #include <stdio.h>
-#include <string.h>
 
 static void describe_point(vn_tensor_label *l, const vn_point_info *i)
 {

@@ -6,7 +6,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 static void put_plan(vn_message *m, const vn_plan_text *t)
 {

@@ -1,8 +1,6 @@
 /* digests.c: see digests.h. */
 #include "compare/chapters/digests.h"
 
-#include "compare/comparison/checkpoint.h"
-
 enum { WRONG_NAMED = 8 };
 
 typedef struct wrong {

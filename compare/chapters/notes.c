@@ -1,7 +1,6 @@
 /* notes.c: see notes.h. */
 #include "compare/chapters/notes.h"
 
-#include "compare/comparison/checkpoint.h"
 #include "compare/judge/count.h"
 #include "compare/metrics/channels.h"
 

@@ -14,7 +14,6 @@
 #include "libref/base/text.h"
 
 #include <stdio.h>
-#include <string.h>
 
 /* tensors sampled across the model, since most would need decompressing */
 enum { TENSORS = 64 };

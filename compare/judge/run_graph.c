@@ -2,7 +2,6 @@
 #include "compare/judge/run_graph.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 struct vn_run_graph {
 	const vn_run_plan *plan;

@@ -5,7 +5,6 @@
 #include "libref/base/glob.h"
 #include "libref/plan/point.h"
 
-#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

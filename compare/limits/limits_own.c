@@ -5,7 +5,6 @@
 #include "libref/family/family.h"
 #include "libref/plan/policy.h"
 
-#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

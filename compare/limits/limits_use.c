@@ -3,7 +3,6 @@
 
 #include "capture/recording/recording.h"
 #include "libref/base/glob.h"
-#include "libref/plan/point.h"
 
 #include <assert.h>
 #include <math.h>

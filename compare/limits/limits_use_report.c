@@ -6,8 +6,6 @@
 #include "libref/base/say.h"
 #include "libref/base/text.h"
 
-#include <string.h>
-
 enum { NAMED = 4, SHOWN = 4 * VN_NAME_MAX };
 
 /* ---- text ------------------------------------------------------------------------ */

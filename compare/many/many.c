@@ -2,7 +2,6 @@
 #include "compare/many/many.h"
 #include "compare/comparison/checkpoint.h"
 #include "compare/report/report.h"
-#include "compare/result/words.h"
 
 #include "libref/base/grow.h"
 #include "libref/base/intern.h"
@@ -78,21 +77,18 @@ FILE *vn_many_open(vn_error *err)
 	return file;
 }
 
-static vn_many_cell cell_of(const vn_document *doc, int i)
+static vn_many_cell cell_of(const vn_document *doc, const vn_checkpoint *p)
 {
-	const vn_checkpoint *p = &doc->checkpoint[i];
-	vn_many_cell         x = { .there = true,
-		                       .measured = p->m.n > 0,
-		                       .fails = p->fails,
-		                       .origin = p->origin,
-		                       .status = p->status,
-		                       .point = i,
-		                       .nmse = NAN,
-		                       .cosine = NAN,
-		                       .max_abs = NAN,
-		                       .max_rel = NAN,
-		                       .over_floor = NAN };
-	double               ratio;
+	vn_many_cell x = { .measured = p->m.n > 0,
+		               .fails = p->fails,
+		               .origin = p->origin,
+		               .status = p->status,
+		               .nmse = NAN,
+		               .cosine = NAN,
+		               .max_abs = NAN,
+		               .max_rel = NAN,
+		               .over_floor = NAN };
+	double       ratio;
 
 	if (!x.measured)
 		return x;
@@ -106,11 +102,10 @@ static vn_many_cell cell_of(const vn_document *doc, int i)
 }
 
 /* Writes a checkpoint in one line, as read_row reads it: numbers without loss, and the label. */
-static bool write_row(const vn_document *doc, int i, FILE *file)
+static bool write_row(const vn_document *doc, const vn_checkpoint *p, FILE *file)
 {
-	const vn_checkpoint *p = &doc->checkpoint[i];
-	const vn_many_cell   x = cell_of(doc, i);
-	char                 label[VN_LABEL];
+	const vn_many_cell x = cell_of(doc, p);
+	char               label[VN_LABEL];
 
 	return fprintf(file, "%d %d %d %d %d %d %a %a %a %a %a %s\n", p->step, p->layer, x.status, x.measured, x.fails,
 	               x.origin, x.nmse, x.cosine, x.max_abs, x.max_rel, x.over_floor, vn_label(p, label)) > 0;
@@ -134,7 +129,6 @@ static bool read_row(char *line, int i, vn_many_row *row, vn_many_cell *x)
 	x->fails = fails;
 	x->origin = origin;
 	row->label = line + from;
-	row->name = NULL;
 	return true;
 }
 
@@ -160,9 +154,9 @@ vn_status vn_many_reduce(const vn_document *doc, unsigned keep, FILE *file, json
 	if (!st && (keep & VN_MANY_KEEP_PAGES))
 		st = put_report(*head, "page", doc, true, file, err);
 	bool good = !st;
-	for (int i = 0; good && keep & VN_MANY_KEEP_ROWS && i < doc->n; i++)
-		good = write_row(doc, i, file);
-	if (!st && (!good || (file && fflush(file) != 0)))
+	for (int i = 0; good && i < doc->n; i++)
+		good = write_row(doc, &doc->checkpoint[i], file);
+	if (!st && (!good || fflush(file) != 0))
 		st = vn_fail(err, VN_ERR_IO, "a temporary file for the reports of the candidates: %s", strerror(errno));
 	if (st) {
 		json_decref(*head);
@@ -235,7 +229,7 @@ static int find_row(const vn_many *m, const char *label)
 	return at ? at->row : -1;
 }
 
-/* name NULL: it follows from the label. Returns its place, -1 without memory. */
+/* Its name follows from its label. Returns its place, -1 without memory. */
 static int add_row(vn_many *m, const vn_many_row *row)
 {
 	vn_many_row *more = vn_grown(m->row, (size_t)m->n_rows, sizeof *more);
@@ -245,8 +239,8 @@ static int add_row(vn_many *m, const vn_many_row *row)
 		return -1;
 	m->row = more;
 	more += m->n_rows;
-	*more = (vn_many_row) { vn_intern(row->label), row->name ? vn_intern(row->name) : NULL, row->step, row->layer };
-	char *name = row->name || !more->label ? NULL : strdup(more->label);
+	*more = (vn_many_row) { vn_intern(row->label), NULL, row->step, row->layer };
+	char *name = more->label ? strdup(more->label) : NULL;
 	if (name) {
 		if (row->step)
 			sscanf(name, "step.%*d/%n", &prefix);
@@ -268,10 +262,10 @@ static vn_status put_cell(vn_many *m, vn_many_candidate *x, const vn_many_row *r
 	return VN_OK;
 }
 
-/* Adds the n checkpoints, of a document (doc), or from the lines behind the reports. */
-static vn_status add_cells(vn_many *m, vn_many_candidate *x, const vn_document *doc, int n, vn_error *err)
+/* Adds the n checkpoints from the lines behind the reports. */
+static vn_status add_cells(vn_many *m, vn_many_candidate *x, int n, vn_error *err)
 {
-	char        *line = NULL, label[VN_LABEL];
+	char        *line = NULL;
 	size_t       room = 0;
 	vn_many_row  row;
 	vn_many_cell cell;
@@ -280,23 +274,17 @@ static vn_status add_cells(vn_many *m, vn_many_candidate *x, const vn_document *
 	x->n_cells = m->n_rows + n;
 	if (!(x->cell = calloc((size_t)x->n_cells + 1, sizeof *x->cell)))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", x->n_cells);
-	if (!doc && n && fseek(x->file, x->page.from + x->page.bytes, SEEK_SET) != 0)
+	if (n && fseek(x->file, x->page.from + x->page.bytes, SEEK_SET) != 0)
 		st = vn_fail(err, VN_ERR_IO, "the results of a process cannot be read: %s", strerror(errno));
-	for (int i = 0; i < n && !st; i++) {
-		if (doc) {
-			const vn_checkpoint *p = &doc->checkpoint[i];
-			row = (vn_many_row) { vn_label(p, label), p->name, p->step, p->layer };
-			cell = cell_of(doc, i);
-		} else if (getline(&line, &room, x->file) <= 0 || !read_row(line, i, &row, &cell)) {
-			st = vn_fail(err, VN_ERR_IO, "the results of a process cannot be read");
-		}
-		st = st ? st : put_cell(m, x, &row, &cell, err);
-	}
+	for (int i = 0; i < n && !st; i++)
+		st = getline(&line, &room, x->file) > 0 && read_row(line, i, &row, &cell)
+		         ? put_cell(m, x, &row, &cell, err)
+		         : vn_fail(err, VN_ERR_IO, "the results of a process cannot be read");
 	free(line);
 	return st ? st : end_cells(m, x, err);
 }
 
-vn_status vn_many_add(vn_many *m, const char *path, const vn_document *doc, json_t *head, FILE *file, vn_error *err)
+vn_status vn_many_add(vn_many *m, const char *path, json_t *head, FILE *file, vn_error *err)
 {
 	vn_many_candidate *x = &m->candidate[m->n++];
 	const long         json = (long)json_integer_value(json_object_get(head, "json"));
@@ -310,9 +298,8 @@ vn_status vn_many_add(vn_many *m, const char *path, const vn_document *doc, json
 		.json = { 0, json },
 		.page = { json, (long)json_integer_value(json_object_get(head, "page")) },
 	};
-	const vn_status st = x->status == 2
-	                         ? VN_OK
-	                         : add_cells(m, x, doc, (int)json_integer_value(json_object_get(head, "rows")), err);
+	const int       rows = (int)json_integer_value(json_object_get(head, "rows"));
+	const vn_status st = x->status == 2 ? VN_OK : add_cells(m, x, rows, err);
 	if (file && x->json.bytes + x->page.bytes == 0) {
 		fclose(file);
 		x->file = NULL;

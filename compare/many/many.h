@@ -83,9 +83,9 @@ typedef struct vn_many {
 /* Results of vn_many_odd that are not a candidate. */
 enum { VN_MANY_NONE = -1, VN_MANY_ALL = -2, VN_MANY_SEVERAL = -3 };
 
-/* What the file of a candidate has: its report for vn_many_json, for vn_many_html; its rows, for
- * another process. */
-enum vn_many_keep { VN_MANY_KEEP_JSON = 1, VN_MANY_KEEP_PAGES = 2, VN_MANY_KEEP_ROWS = 4 };
+/* What the file of a candidate has beside its rows: its report for vn_many_json, for
+ * vn_many_html. */
+enum vn_many_keep { VN_MANY_KEEP_JSON = 1, VN_MANY_KEEP_PAGES = 2 };
 /* Opens the file for a candidate. */
 FILE     *vn_many_open(vn_error *err);
 /* Writes what is to be kept into the file, and makes the head. Or makes the head of a candidate
@@ -94,9 +94,9 @@ FILE     *vn_many_open(vn_error *err);
 vn_status vn_many_reduce(const vn_document *doc, unsigned keep, FILE *file, json_t **head, vn_error *err);
 vn_status vn_many_trouble(vn_status why, const vn_error *trouble, const vn_lines *refusals, json_t **head,
                           vn_error *err);
-/* Adds the next candidate. doc NULL: its rows are in the file. file NULL: nothing is kept. Takes
- * head and file, also after a failure. VN_ERR_IO: the file does not have what the head says. */
-vn_status vn_many_add(vn_many *m, const char *path, const vn_document *doc, json_t *head, FILE *file, vn_error *err);
+/* Adds the next candidate; one that was not compared needs no file. Takes head and file, also after
+ * a failure. VN_ERR_IO: the file does not have what the head says. */
+vn_status vn_many_add(vn_many *m, const char *path, json_t *head, FILE *file, vn_error *err);
 void      vn_many_finish(vn_many *m);
 
 /* Returns a text of the head, "" if there is none; a list, NULL if there is none. */

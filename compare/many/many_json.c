@@ -2,8 +2,6 @@
 #include "compare/many/many_report.h"
 #include "compare/text/json.h"
 
-#include <string.h>
-
 static bool print_candidate(const vn_many *m, int i, FILE *out)
 {
 	const vn_many_candidate *x = &m->candidate[i];

@@ -4,7 +4,6 @@
 #include "compare/result/words.h"
 
 #include "libref/base/say.h"
-#include "libref/base/text.h"
 
 #include <limits.h>
 #include <string.h>

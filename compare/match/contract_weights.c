@@ -5,7 +5,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Repeats the comparison with the numbers of a model whose weights are those of one side, or
  * nearly. They decide where the tables cannot. */

@@ -2,8 +2,6 @@
  * What it did not record of any layer, of the first ones or of the last ones, it left out. */
 #include "compare/match/match.h"
 
-#include "compare/comparison/checkpoint.h"
-
 #include "capture/recording/left_out.h"
 
 #include <stdio.h>

@@ -9,11 +9,9 @@
 #include "capture/recording/sequence.h"
 #include "libref/plan/point.h"
 #include "libref/base/glob.h"
-#include "libref/base/text.h"
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,6 @@
 /* sides.c: see sides.h. */
 #include "compare/match/sides.h"
 #include "compare/match/trusted.h"
-#include "compare/comparison/checkpoint.h"
 #include "libref/family/family.h"
 
 #include "capture/file/output.h"

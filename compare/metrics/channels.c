@@ -18,7 +18,6 @@
 
 #include "libref/base/clones.h"
 
-#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

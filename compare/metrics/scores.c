@@ -17,7 +17,6 @@
 #include <math.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define NO_WEIGHT (-DBL_MAX)
 #define TIE       (1.0 / 64)

@@ -7,6 +7,8 @@
 #include "compare/match/contract.h"
 #include "compare/replay/local.h"
 
+#include "libref/base/alloc.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -272,14 +274,11 @@ vn_status vn_replay_judge_operations(vn_comparison *c, vn_error *err)
 		return st;
 	const size_t n = (size_t)c->opened.plan->n_values + 1;
 	step_values  w = { .c = c,
-		               .own = calloc(n, sizeof *w.own),
-		               .clear = calloc(n, sizeof *w.clear),
-		               .before = calloc(n, sizeof *w.before) };
-	bool        *clear = calloc((size_t)c->result.n_checkpoints + 1, sizeof *clear);
-	if (w.own && w.clear && w.before && clear)
-		st = forgive_accumulated(c, &w, clear, err);
-	else
-		st = vn_fail(err, VN_ERR_NOMEM, "no memory to judge %d operations", c->opened.plan->n_values);
+		               .own = vn_alloc_zero(n, sizeof *w.own),
+		               .clear = vn_alloc_zero(n, sizeof *w.clear),
+		               .before = vn_alloc_zero(n, sizeof *w.before) };
+	bool        *clear = vn_alloc_zero((size_t)c->result.n_checkpoints, sizeof *clear);
+	st = forgive_accumulated(c, &w, clear, err);
 	free(clear);
 	free(w.before);
 	free(w.clear);

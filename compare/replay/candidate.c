@@ -2,9 +2,9 @@
 #include "compare/replay/candidate.h"
 
 #include "compare/match/contract.h"
+#include "libref/base/alloc.h"
 #include "libref/base/arrange.h"
 
-#include <stdlib.h>
 
 vn_status vn_replay_candidate(const vn_opened *o, const vn_checkpoint *p, vn_column_order order, vn_tensor *t,
                               unsigned char **own, vn_error *err)
@@ -17,8 +17,7 @@ vn_status vn_replay_candidate(const vn_opened *o, const vn_checkpoint *p, vn_col
 	const size_t     n = (size_t)vn_shape_count(&t->shape), size = vn_dtype_size(t->dtype);
 	const int64_t    width = t->shape.dim[t->shape.rank - 1];
 	const vn_arrange m = vn_columns_arranged(order, width);
-	if (!(*own = malloc(n * size + 1)))
-		return vn_fail(err, VN_ERR_NOMEM, "no memory to replay %s", p->name);
+	*own = vn_alloc(n, size);
 	vn_arrange_bytes(*own, t->data, &m, n / (size_t)width, (size_t)width, size);
 	t->data = *own;
 	return VN_OK;

@@ -1,6 +1,7 @@
 /* draws.c: see draws.h. */
 #include "compare/replay/draws.h"
 
+#include "libref/base/alloc.h"
 #include "libref/base/digest.h"
 #include "libref/exec/eval.h"
 
@@ -80,10 +81,13 @@ static vn_status find_ends(vn_replay *r, const vn_step *step, int steps, unsigne
 
 	for (int at = 0; !st && at < steps; at++) { /* a span reaches back, never forward */
 		mark_kept(r, &t, &step[at], at);
-		for (int i = r->first[at]; !st && i < r->first[at + 1]; i++) {
+		for (int i = r->first[at]; i < r->first[at + 1]; i++) {
 			const int value = value_of(r, r->in_step[i]);
 			int       nodes, charged;
-			if (value < 0 || (st = vn_trace_span(&t, at, value, &nodes, &charged, err)) || nodes == 1)
+			if (value < 0)
+				continue;
+			vn_trace_span(&t, at, value, &nodes, &charged);
+			if (nodes == 1)
 				continue;
 			ends[(size_t)at * (size_t)r->plan->n_values + (size_t)value] = 1;
 			*found = true;
@@ -169,11 +173,9 @@ static vn_status open_all(vn_replay *r, const vn_step *step, int steps, vn_error
 
 	if (st)
 		return st;
-	d->want = calloc(values + 1, sizeof *d->want);
-	d->pool = calloc(values + 1, sizeof *d->pool);
-	d->error = malloc((VN_MAX_OUT + 2) * ERRORS * sizeof *d->error);
-	if (!d->want || !d->pool || !d->error)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory to replay %d values", r->plan->n_values);
+	d->want = vn_alloc_zero(values, sizeof *d->want);
+	d->pool = vn_alloc_zero(values, sizeof *d->pool);
+	d->error = vn_alloc((VN_MAX_OUT + 2) * ERRORS, sizeof *d->error);
 	for (int i = 0; !st && i < count_draws(step, steps); i++) {
 		d->n = i + 1;
 		st = open_draw(r, &d->draw[i], i, seed, err);
@@ -188,17 +190,12 @@ vn_status vn_draws_open(vn_replay *r, const vn_step *step, int steps, vn_error *
 
 	if (r->c->request.only_local)
 		return VN_OK;
-	unsigned char *ends = calloc((size_t)r->plan->n_values * (size_t)steps + 1, 1);
-	if (!ends)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory to replay %d steps", steps);
+	unsigned char *ends = vn_alloc_zero((size_t)r->plan->n_values * (size_t)steps, 1);
 	if ((st = find_ends(r, step, steps, ends, &found, err)) || !found) {
 		free(ends);
 		return st;
 	}
-	if (!(r->draws = calloc(1, sizeof *r->draws))) {
-		free(ends);
-		return vn_fail(err, VN_ERR_NOMEM, "no memory to replay %d steps", steps);
-	}
+	r->draws = vn_alloc_zero(1, sizeof *r->draws);
 	r->draws->ends = ends;
 	return open_all(r, step, steps, err);
 }
@@ -256,33 +253,29 @@ void vn_draws_end(vn_replay *r, bool keep)
 /* ---- one value ------------------------------------------------------------------------------- */
 
 /* Makes room for two rows of so many numbers. */
-static bool room_for_row(vn_draws *d, size_t n)
+static void make_row_room(vn_draws *d, size_t n)
 {
 	if (n <= d->row_room)
-		return true;
-	free(d->row[0]);
-	free(d->row[1]);
-	d->row[0] = malloc(n * sizeof *d->row[0]);
-	d->row[1] = malloc(n * sizeof *d->row[1]);
-	d->row_room = d->row[0] && d->row[1] ? n : 0;
-	return d->row_room > 0;
+		return;
+	for (int i = 0; i < 2; i++) {
+		free(d->row[i]);
+		d->row[i] = vn_alloc(n, sizeof *d->row[i]);
+	}
+	d->row_room = n;
 }
 
 /* Makes room for n channels, in one block, without errors so far. */
-static bool begin_channels(channel_errors *c, int64_t n)
+static void begin_channels(channel_errors *c, int64_t n)
 {
-	if ((size_t)n > c->room) {
+	if (!c->now || (size_t)n > c->room) {
 		free(c->now);
-		c->now = malloc(3 * (size_t)n * sizeof *c->now);
-		c->room = c->now ? (size_t)n : 0;
+		c->now = vn_alloc(3 * (size_t)n, sizeof *c->now);
+		c->room = (size_t)n;
 	}
-	c->n = c->now ? n : 0;
-	if (!c->now)
-		return false;
+	c->n = n;
 	c->sum = c->now + c->room;
 	c->squares = c->sum + c->room;
 	memset(c->now, 0, 3 * c->room * sizeof *c->now);
-	return true;
 }
 
 /* Adds the draw that was read. */
@@ -326,8 +319,7 @@ static double error_of_row(vn_draws *d, const vn_tensor *fine, const vn_tensor *
 }
 
 /* Fills error with that of at most ROWS_READ rows, at equal distances, and c->now with that of
- * their channels. Returns the number of rows; -1: there is no memory. axis: of the tokens; -1:
- * there is none. */
+ * their channels. Returns the number of rows. axis: of the tokens; -1: there is none. */
 static int64_t read_rows(vn_draws *d, const vn_tensor *fine, const vn_tensor *x, int axis, double *error,
                          channel_errors *c)
 {
@@ -339,8 +331,9 @@ static int64_t read_rows(vn_draws *d, const vn_tensor *fine, const vn_tensor *x,
 		s.outer *= i < axis ? fine->shape.dim[i] : 1;
 		s.inner *= i > axis ? fine->shape.dim[i] : 1;
 	}
-	if (!room_for_row(d, (size_t)s.inner) || (c->n == 0 && !begin_channels(c, s.outer * s.inner)))
-		return -1;
+	make_row_room(d, (size_t)s.inner);
+	if (c->n == 0)
+		begin_channels(c, s.outer * s.inner);
 	memset(c->now, 0, (size_t)c->n * sizeof *c->now);
 	for (int64_t t = 0; t < s.rows; t += step)
 		error[n++] = error_of_row(d, fine, x, s, t, c->now);
@@ -419,8 +412,6 @@ static vn_status add_draw(vn_replay *r, int i, int o, vn_error *err)
 	f->largest = m.absmax[0];
 	const int     axis = token_axis(r, f->value);
 	const int64_t rows = read_rows(d, &fine->t, &x->t, axis, error + i * ROWS_READ, &d->channels[o]);
-	if (rows < 0)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory to replay %s", r->plan->value[f->value].name);
 	add_channels(&d->channels[o]);
 	if (i == d->n - 1) /* the mean itself is known from so many draws only */
 		f->freedom = freedom_of_row(error, d->n, rows) * (double)rows_of(&fine->t, axis) * d->n / (d->n + 1);
@@ -474,20 +465,18 @@ const vn_span_floor *vn_draws_floor(const vn_replay *r, int value)
 	return NULL;
 }
 
-vn_status vn_draws_channels(vn_replay *r, const vn_span_floor *f, const vn_tensor *fine, const vn_tensor *cand,
-                            vn_replayed *l, vn_error *err)
+void vn_draws_channels(vn_replay *r, const vn_span_floor *f, const vn_tensor *fine, const vn_tensor *cand,
+                       vn_replayed *l)
 {
 	vn_draws       *d = r->draws;
 	channel_errors *c = &d->channels[f - d->floor];
 	double          row[ROWS_READ], worst = 0;
 
-	if (read_rows(d, fine, cand, token_axis(r, f->value), row, c) < 0)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory to replay %s", r->plan->value[f->value].name);
+	read_rows(d, fine, cand, token_axis(r, f->value), row, c);
 	for (int64_t i = 0; i < c->n; i++)
 		if (c->now[i] > 0) /* infinite if no draw has an error there */
 			worst = fmax(worst, c->now[i] * d->n / c->sum[i]);
 	l->channel = worst / (VN_SPAN_LIMIT * vn_local_chance(freedom_of_channel(c, d->n) * d->n / (d->n + 1)));
-	return VN_OK;
 }
 
 void vn_draws_pool(const vn_replay *r, int value, vn_replayed *l)

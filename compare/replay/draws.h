@@ -47,11 +47,11 @@ vn_replay_engine *vn_draws_engine(const vn_replay *r, int i);
 const vn_span_floor *vn_draws_floor(const vn_replay *r, int value);
 /* Sets l->channel. f: what vn_draws_floor returned; fine: B; cand: the candidate's tensor in its
  * shape. */
-vn_status vn_draws_channels(vn_replay *r, const vn_span_floor *f, const vn_tensor *fine, const vn_tensor *cand,
-                            vn_replayed *l, vn_error *err);
+void vn_draws_channels(vn_replay *r, const vn_span_floor *f, const vn_tensor *fine, const vn_tensor *cand,
+                       vn_replayed *l);
 /* Judges the steps of a value together, because one row says little: adds the local error l of this
  * step to the value's pool. If the errors of all steps so far are larger than chance allows, this
  * step's limits are no longer widened. Call once a step. */
-void      vn_draws_pool(const vn_replay *r, int value, vn_replayed *l);
+void vn_draws_pool(const vn_replay *r, int value, vn_replayed *l);
 
 #endif

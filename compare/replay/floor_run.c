@@ -16,6 +16,7 @@
 #include "compare/floor/floor_check.h"
 #include "compare/replay/reference_rows.h"
 #include "compare/replay/replay_state.h"
+#include "libref/base/alloc.h"
 #include "libref/base/text.h"
 
 #include <inttypes.h>
@@ -43,10 +44,9 @@ static vn_status check_model(vn_comparison *c, const vn_model *m, vn_error *err)
 		             vn_model_path(m));
 		return VN_OK;
 	}
-	vn_weight_row *own = calloc((size_t)plan->n_weights, sizeof *own);
-	vn_status      st = own ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for the table of weights");
-	if (!st)
-		vn_model_table(m, c->request.options->threads, own);
+	vn_weight_row *own = vn_alloc_zero((size_t)plan->n_weights, sizeof *own);
+	vn_status      st = VN_OK;
+	vn_model_table(m, c->request.options->threads, own);
 	for (int i = 0; !st && i < plan->n_weights; i++)
 		for (int k = 0; k < n; k++)
 			if (strcmp(rows[k].name, own[i].name) == 0) {
@@ -313,11 +313,9 @@ static vn_status run_all(floor_pass *s, vn_error *err)
 {
 	vn_comparison *c = s->c;
 	vn_policy      of_ref, fine;
-	double(*own)[2] = calloc((size_t)c->result.n_checkpoints + 1, sizeof *own);
+	double(*own)[2] = vn_alloc_zero((size_t)c->result.n_checkpoints, sizeof *own);
 	vn_status st;
 
-	if (!own)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for the floor");
 	vn_policy_of_recording(c->opened.ref, &of_ref);
 	if (vn_policy_finer(of_ref, c->opened.policy))
 		st = finer_reference(s, of_ref, own, err);
@@ -358,16 +356,12 @@ vn_status vn_replay_floor_run(vn_comparison *c, vn_error *err)
 		vn_model_divide(c->opened.model, count_ranks(c->opened.cand));
 	if (st || c->request.only_local || (st = vn_names_init(&names, plan, err)))
 		goto done;
-	s.want = malloc((size_t)plan->n_values * sizeof *s.want);
-	s.point = malloc((size_t)plan->n_values * sizeof *s.point);
-	s.next = malloc(((size_t)c->result.n_checkpoints + 1) * sizeof *s.next);
-	s.worst = malloc(((size_t)c->result.n_checkpoints + 1) * sizeof *s.worst);
-	for (int i = 0; s.worst && i < c->result.n_checkpoints; i++)
+	s.want = vn_alloc((size_t)plan->n_values, sizeof *s.want);
+	s.point = vn_alloc((size_t)plan->n_values, sizeof *s.point);
+	s.next = vn_alloc((size_t)c->result.n_checkpoints, sizeof *s.next);
+	s.worst = vn_alloc((size_t)c->result.n_checkpoints, sizeof *s.worst);
+	for (int i = 0; i < c->result.n_checkpoints; i++)
 		s.worst[i] = -1;
-	if (!s.want || !s.point || !s.next || !s.worst) {
-		st = vn_fail(err, VN_ERR_NOMEM, "no memory for the floor");
-		goto done;
-	}
 	snprintf(c->result.floor_from, sizeof c->result.floor_from, "the reference engine in %s on %s",
 	         vn_policy_name(c->opened.policy), vn_model_path(model));
 	st = run_all(&s, err);

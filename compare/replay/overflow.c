@@ -4,6 +4,7 @@
 #include "compare/judge/localise.h"
 #include "compare/replay/local.h"
 
+#include "libref/base/alloc.h"
 #include "libref/base/text.h"
 
 #include <inttypes.h>
@@ -137,8 +138,8 @@ static bool only_bad(const vn_checkpoint *p)
 
 vn_status vn_replay_find_overflows(vn_comparison *c, vn_error *err)
 {
-	int      *input = malloc(((size_t)c->result.n_checkpoints + 1) * sizeof *input);
-	vn_status st = input ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory to look for overflows");
+	int      *input = vn_alloc((size_t)c->result.n_checkpoints, sizeof *input);
+	vn_status st = VN_OK;
 
 	for (int i = 0; !st && i < c->result.n_checkpoints; i++) {
 		vn_checkpoint *p = &c->result.checkpoint[i];

@@ -3,6 +3,8 @@
 
 #include "compare/replay/local.h"
 
+#include "libref/base/alloc.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -88,17 +90,14 @@ static void judge_tensor(pooled_step *s, int n, pooled_step **sorted)
 	narrow_limits(s, n);
 }
 
-vn_status vn_replay_pool_steps(vn_comparison *c, vn_error *err)
+void vn_replay_pool_steps(vn_comparison *c)
 {
-	const size_t  most = (size_t)c->result.n_checkpoints + 1;
-	pooled_step  *s = malloc(most * sizeof *s);
-	pooled_step **sorted = malloc(most * sizeof *sorted);
+	const size_t  most = (size_t)c->result.n_checkpoints;
+	pooled_step  *s = vn_alloc(most, sizeof *s);
+	pooled_step **sorted = vn_alloc(most, sizeof *sorted);
 	int           n = 0;
-	vn_status     st = VN_OK;
 
-	if (!s || !sorted)
-		st = vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", c->result.n_checkpoints);
-	for (int i = 0; !st && i < c->result.n_checkpoints; i++)
+	for (int i = 0; i < c->result.n_checkpoints; i++)
 		if (is_member(c, &c->result.checkpoint[i]))
 			s[n++] = (pooled_step) { &c->result.checkpoint[i], false };
 	if (n)
@@ -110,5 +109,4 @@ vn_status vn_replay_pool_steps(vn_comparison *c, vn_error *err)
 	}
 	free(sorted);
 	free(s);
-	return st;
 }

@@ -20,6 +20,6 @@
 bool vn_replay_pools_step(const vn_comparison *c, const vn_checkpoint *p);
 
 /* Call after all steps were replayed. */
-vn_status vn_replay_pool_steps(vn_comparison *c, vn_error *err);
+void vn_replay_pool_steps(vn_comparison *c);
 
 #endif

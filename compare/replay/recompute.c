@@ -5,6 +5,8 @@
 
 #include "libref/ops/blas.h"
 
+#include "libref/base/alloc.h"
+
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,8 +57,8 @@ vn_status vn_recompute_load(vn_recompute *p, vn_recompute_width *w, int root, vo
 {
 	const int64_t  row = vn_value_row(&p->site.plan->value[root]);
 	const vn_dtype as = vn_policy_dtype(w->policy, vn_value_wide(p->site.plan, root));
-	char          *x = *data ? *data : calloc((size_t)(p->site.tokens * row) + 1, w->size);
-	vn_status      st = x ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %s", p->site.plan->value[root].name);
+	char          *x = *data ? *data : vn_alloc_zero((size_t)(p->site.tokens * row), w->size);
+	vn_status      st = VN_OK;
 
 	*data = x;
 	for (int i = 0; !st && i <= p->when; i++) {
@@ -150,9 +152,7 @@ static vn_status take_candidate(vn_recompute *p, vn_error *err)
 	if (p->rows <= VN_RECOMPUTE_SAMPLE || vn_value_row(v) * p->rows <= MANY)
 		return VN_OK;
 	const size_t row = (size_t)vn_value_row(v) * vn_dtype_size(t.dtype);
-	char        *x = p->own = malloc(row * VN_RECOMPUTE_SAMPLE);
-	if (!x)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for rows of %s", v->name);
+	char        *x = p->own = vn_alloc(VN_RECOMPUTE_SAMPLE, row);
 	for (int i = 0; i < p->n_sample; i++)
 		memcpy(x + (size_t)i * row, (const char *)t.data + (size_t)vn_recompute_row(p, i) * row, row);
 	p->site.sampled = true;
@@ -179,15 +179,14 @@ static void find_span(vn_recompute *p, int value, bool all)
 		find_span(p, p->site.plan->node[node].in[i], all || vn_op_mixes_tokens(p->site.plan->node[node].op, i));
 }
 
-static vn_status find_calls(vn_recompute *p, vn_error *err)
+static void find_calls(vn_recompute *p)
 {
 	vn_site       *s = &p->site;
 	const vn_step *call;
 	const int      n = vn_recording_calls(p->c->opened.cand, &call);
 
 	s->begins_later = false;
-	if (!(s->begins = malloc((size_t)s->tokens * sizeof *s->begins + 1)))
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for %lld tokens", (long long)s->tokens);
+	s->begins = vn_alloc((size_t)s->tokens, sizeof *s->begins);
 	for (int64_t i = 0; i < s->tokens; i++)
 		s->begins[i] = -1;
 	for (int k = 1; k < n; k++)
@@ -196,7 +195,6 @@ static vn_status find_calls(vn_recompute *p, vn_error *err)
 			s->begins[i] = call[k].position;
 			s->begins_later = s->begins_later || i >= s->first;
 		}
-	return VN_OK;
 }
 
 static bool steps_follow(const vn_recompute *p, int upto)
@@ -232,7 +230,9 @@ vn_status vn_recompute_at(vn_recompute *p, int point, vn_error *err)
 	p->site.axes = vn_entry_axes(vn_recording_entry(p->c->opened.ref, k->ref));
 	find_span(p, root, p->site.plan->value[root].state >= 0);
 	const vn_status st = take_candidate(p, err);
-	return st ? st : find_calls(p, err);
+	if (!st)
+		find_calls(p);
+	return st;
 }
 
 void vn_recompute_disregard(vn_recompute *p, int value)
@@ -266,11 +266,9 @@ static void find_points(vn_recompute *p)
 
 vn_status vn_recompute_create(vn_comparison *c, vn_recompute **made, vn_error *err)
 {
-	vn_recompute *p = *made = calloc(1, sizeof *p);
+	vn_recompute *p = *made = vn_alloc_zero(1, sizeof *p);
 	vn_status     st;
 
-	if (!p)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory");
 	p->c = c;
 	p->at = p->disregarded = -1;
 	p->site.plan = vn_model_plan(c->opened.model);
@@ -284,16 +282,14 @@ vn_status vn_recompute_create(vn_comparison *c, vn_recompute **made, vn_error *e
 	p->w[VN_IN_BF16].policy = (vn_policy) { .storage = VN_BF16, .sums = VN_F32 };
 	p->w[VN_IN_F16].policy = (vn_policy) { .storage = VN_F16, .sums = VN_F32 };
 	st = vn_names_init(&p->names, p->site.plan, err);
-	for (int i = 0; !st && i < VN_N_WIDTHS; i++) {
+	for (int i = 0; i < VN_N_WIDTHS; i++) {
 		p->w[i].eval = vn_eval_for(p->w[i].policy);
 		p->w[i].size = vn_dtype_size(p->w[i].eval->width);
-		if (!(p->w[i].unmodified = calloc((size_t)p->site.plan->n_values + 1, sizeof *p->w[i].unmodified)))
-			st = vn_fail(err, VN_ERR_NOMEM, "no memory for %d values", p->site.plan->n_values);
+		p->w[i].unmodified = vn_alloc_zero((size_t)p->site.plan->n_values, sizeof *p->w[i].unmodified);
 	}
-	if (!st && (!(p->point = calloc((size_t)p->n_steps * (size_t)p->site.plan->n_values + 1, sizeof *p->point)) ||
-	            !(p->site.span = malloc(((size_t)p->site.plan->n_nodes + 1) * sizeof *p->site.span)) ||
-	            !(p->seen = malloc((size_t)p->site.plan->n_nodes + 1))))
-		st = vn_fail(err, VN_ERR_NOMEM, "no memory for %d values", p->site.plan->n_values);
+	p->point = vn_alloc_zero((size_t)p->n_steps * (size_t)p->site.plan->n_values, sizeof *p->point);
+	p->site.span = vn_alloc((size_t)p->site.plan->n_nodes, sizeof *p->site.span);
+	p->seen = vn_alloc((size_t)p->site.plan->n_nodes, sizeof *p->seen);
 	if (!st && !(st = vn_blas_prepare(p->threads, err)))
 		find_points(p);
 	if (st) {

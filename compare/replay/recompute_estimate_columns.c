@@ -2,6 +2,8 @@
  * columns of some rows. */
 #include "compare/replay/recompute_internal.h"
 
+#include "libref/base/alloc.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,19 +73,17 @@ const vn_some_rows *vn_recompute_choose(vn_recompute *p, const vn_tensor *own)
 	p->some = (vn_some_rows) { .of = of, .width = WIDTH };
 	if (!p->n_sample || of < LEAST)
 		return NULL;
-	double *z = malloc(n * sizeof *z), *c = malloc(n * sizeof *c);
-	double *off = malloc((size_t)blocks * sizeof *off), *cc = calloc((size_t)blocks, sizeof *cc);
-	bool   *chosen = calloc((size_t)blocks, sizeof *chosen);
-	if (z && c && off && cc && chosen) {
-		for (int i = 0; i < p->n_sample; i++) {
-			row_to_f64(z + i * of, own, vn_recompute_row(p, i), of);
-			row_to_f64(c + i * of, &p->site.cand, vn_recompute_row(p, i), of);
-		}
-#pragma omp parallel for num_threads(p->threads)
-		for (int64_t b = 0; b < blocks; b++)
-			off[b] = off_in(p, z, c, of, first_of(b, of), &cc[b]);
-		choose_blocks(p, off, cc, chosen, blocks);
+	double *z = vn_alloc(n, sizeof *z), *c = vn_alloc(n, sizeof *c);
+	double *off = vn_alloc((size_t)blocks, sizeof *off), *cc = vn_alloc_zero((size_t)blocks, sizeof *cc);
+	bool   *chosen = vn_alloc_zero((size_t)blocks, sizeof *chosen);
+	for (int i = 0; i < p->n_sample; i++) {
+		row_to_f64(z + i * of, own, vn_recompute_row(p, i), of);
+		row_to_f64(c + i * of, &p->site.cand, vn_recompute_row(p, i), of);
 	}
+#pragma omp parallel for num_threads(p->threads)
+	for (int64_t b = 0; b < blocks; b++)
+		off[b] = off_in(p, z, c, of, first_of(b, of), &cc[b]);
+	choose_blocks(p, off, cc, chosen, blocks);
 	free(z);
 	free(c);
 	free(off);
@@ -96,18 +96,13 @@ const vn_some_rows *vn_recompute_choose(vn_recompute *p, const vn_tensor *own)
 
 /* ---- computing them -------------------------------------------------------------------------- */
 
-static vn_status no_memory(vn_error *err)
-{
-	return vn_fail(err, VN_ERR_NOMEM, "no memory for columns of logits");
-}
-
 /* Copies the chosen columns of x (rows, of), `size` bytes each. */
 static void *pick_columns(const vn_some_rows *s, const void *x, int64_t rows, size_t size)
 {
 	const size_t block = (size_t)s->width * size;
-	char        *y = malloc((size_t)(rows * s->n) * block + 1), *to = y;
+	char        *y = vn_alloc((size_t)(rows * s->n), block), *to = y;
 
-	for (int64_t i = 0; y && i < rows; i++)
+	for (int64_t i = 0; i < rows; i++)
 		for (int k = 0; k < s->n; k++, to += block)
 			memcpy(to, (const char *)x + (size_t)(i * s->of + s->first[k]) * size, block);
 	return y;
@@ -139,14 +134,12 @@ static vn_status pick_weight(const vn_some_rows *s, const vn_tensor *w, bool tra
 	if (w->shape.dim[axis] != s->of || (transposed && vn_dtype_block(w->dtype) > 1))
 		return vn_fail(err, VN_ERR_UNSUPPORTED, "another number of outputs");
 	some->shape.dim[axis] = s->n * s->width;
-	if (transposed)
-		y = pick_columns(s, w->data, w->shape.dim[0], vn_dtype_size(w->dtype));
-	else if ((y = malloc(block * (size_t)s->n + 1)))
-		for (int k = 0; k < s->n; k++)
-			memcpy(y + (size_t)k * block, (const char *)w->data + vn_dtype_bytes(w->dtype, (size_t)(s->first[k] * row)),
-			       block);
+	y = transposed ? pick_columns(s, w->data, w->shape.dim[0], vn_dtype_size(w->dtype)) : vn_alloc((size_t)s->n, block);
+	for (int k = 0; !transposed && k < s->n; k++)
+		memcpy(y + (size_t)k * block, (const char *)w->data + vn_dtype_bytes(w->dtype, (size_t)(s->first[k] * row)),
+		       block);
 	some->data = y;
-	return y ? VN_OK : no_memory(err);
+	return VN_OK;
 }
 
 /* The sampled rows of a product's input, which is narrower than the logits, and the chosen outputs
@@ -184,7 +177,7 @@ static vn_status compute_columns(vn_recompute_plan *r, int value, void **out, vn
 		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s is not computed column by column", v->name);
 	if (vn_recompute_makes_target(r, root) && r->w->sampled) {
 		*out = pick_columns(&p->some, r->w->sampled, p->n_sample, r->w->size);
-		return *out ? VN_OK : no_memory(err);
+		return VN_OK;
 	}
 	if (n->op == VN_OP_LINEAR)
 		st = prepare_product(r, n, &a, &in, some, err);
@@ -192,12 +185,12 @@ static vn_status compute_columns(vn_recompute_plan *r, int value, void **out, vn
 		st = compute_columns(r, n->in[0], &in, err);
 	else
 		st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s is not computed column by column", v->name);
-	if (!st && !(*out = malloc((size_t)(p->n_sample * wide) * r->w->size + 1)))
-		st = no_memory(err);
 	a.in[0] = in;
 	a.tokens = p->n_sample;
-	if (!st)
+	if (!st) {
+		*out = vn_alloc((size_t)(p->n_sample * wide), r->w->size);
 		st = r->w->eval->node(n, &a, wide, wide, *out, err);
+	}
 	for (int i = 0; i < 2; i++)
 		vn_tensor_free(&some[i]);
 	free(in);
@@ -211,14 +204,11 @@ vn_status vn_recompute_estimate_columns(vn_recompute *p, const vn_plan *plan, co
 	vn_recompute_plan  r;
 	vn_recompute_error sums = { 0 };
 	void              *out = NULL;
-	double            *z = malloc(2 * n * sizeof *z + 1), *c = z ? z + n : NULL;
-	vn_status          st = vn_recompute_begin(&r, p, plan, weights, &p->w[VN_OWN_WIDTH], err);
+	double            *z = vn_alloc(2 * n, sizeof *z), *c = z + n;
+	vn_status          st = p->some.n ? VN_OK : vn_fail(err, VN_ERR_UNSUPPORTED, "no columns are chosen");
 
-	if (!st && !p->some.n)
-		st = vn_fail(err, VN_ERR_UNSUPPORTED, "no columns are chosen");
-	if (!st && !(st = compute_columns(&r, p->site.target, &out, err)) && !z)
-		st = no_memory(err);
-	if (!st) {
+	vn_recompute_begin(&r, p, plan, weights, &p->w[VN_OWN_WIDTH]);
+	if (!st && !(st = compute_columns(&r, p->site.target, &out, err))) {
 		vn_to_f64(z, out, r.w->eval->width, n);
 		read_candidate(p, c);
 		vn_recompute_add_error(z, c, (int64_t)n, &sums);

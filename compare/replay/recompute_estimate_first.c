@@ -1,6 +1,8 @@
 /* recompute_estimate_first.c: estimates a plan on the first tokens of a call; see recompute.h. */
 #include "compare/replay/recompute_internal.h"
 
+#include "libref/base/alloc.h"
+
 #include <math.h>
 #include <stdlib.h>
 
@@ -70,12 +72,11 @@ vn_status vn_recompute_estimate_first(vn_recompute *p, const vn_plan *plan, cons
 	*off = (double)NAN;
 	if (p->site.tokens < LEAST || !is_one_call(p) || !all_causal(plan))
 		return vn_fail(err, VN_ERR_UNSUPPORTED, "its first tokens are not computed alone");
-	double   *z = malloc(2 * n * sizeof *z + 1), *c = z ? z + n : NULL;
-	vn_status st = vn_recompute_begin(&r, p, plan, weights, &p->w[VN_OWN_WIDTH], err);
-	if (!st && !z)
-		st = vn_fail(err, VN_ERR_NOMEM, "no memory for %zu numbers", 2 * n);
+	double *z = vn_alloc(2 * n, sizeof *z), *c = z + n;
+	vn_recompute_begin(&r, p, plan, weights, &p->w[VN_OWN_WIDTH]);
 	r.few = few;
-	if (!st && !(st = vn_recompute_value(&r, p->site.target, &data, err))) {
+	const vn_status st = vn_recompute_value(&r, p->site.target, &data, err);
+	if (!st) {
 		vn_to_f64(z, data, r.w->eval->width, n);
 		vn_to_f64(c, p->site.cand.data, p->site.cand.dtype, n);
 		vn_recompute_add_error(z, c, (int64_t)n, &sums);

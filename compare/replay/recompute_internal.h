@@ -95,10 +95,9 @@ bool vn_recompute_makes_target(vn_recompute_plan *r, int root);
 /* ---- computing a value (recompute_run.c) ----------------------------------------------------- */
 
 /* Computes the checkpoint. r: begun; ended here. */
-vn_status vn_recompute_make(vn_recompute_plan *r, vn_status begun, vn_tensor *out, vn_error *err);
-/* Call vn_recompute_end in any case. */
-vn_status vn_recompute_begin(vn_recompute_plan *r, vn_recompute *p, const vn_plan *plan, const vn_tensor *weight,
-                             vn_recompute_width *w, vn_error *err);
+vn_status vn_recompute_make(vn_recompute_plan *r, vn_tensor *out, vn_error *err);
+void      vn_recompute_begin(vn_recompute_plan *r, vn_recompute *p, const vn_plan *plan, const vn_tensor *weight,
+                             vn_recompute_width *w);
 void      vn_recompute_end(vn_recompute_plan *r);
 /* Returns a value for all tokens: captured, made for an earlier plan, or made now. Owned by r or
  * p. */

@@ -3,6 +3,8 @@
 #include "compare/replay/recompute_internal.h"
 #include "libref/exec/ref.h"
 
+#include "libref/base/alloc.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,23 +35,23 @@ static void end_call(node_calls *k)
 		free(k->kept[i]);
 }
 
-static vn_status make_states(run *r, node_calls *k, vn_error *err)
+static void make_states(run *r, node_calls *k)
 {
 	for (int i = 0; i < k->n->n_state; i++) {
 		const vn_state *s = &r->plan->state[k->n->state[i]];
 		const bool      grows = s->input >= 0, others = k->n->state[i] == k->keep.state;
 		const size_t    n = (size_t)(vn_state_row(s) * (grows ? r->p->site.tokens : 1));
 		k->fixed = k->fixed || !grows;
-		if (grows && !others && !r->w->policy.role[VN_ROLE_CACHE])
+		if (grows && !others && !r->w->policy.role[VN_ROLE_CACHE]) {
 			k->a.state[i] = (void *)(uintptr_t)k->in[s->input]; /* holds all tokens and is only read */
-		else if (!(k->a.state[i] = k->kept[i] = calloc(n + 1, r->w->size)))
-			return vn_fail(err, VN_ERR_NOMEM, "no memory for a state");
-		else if (grows && !others) {
+			continue;
+		}
+		k->a.state[i] = k->kept[i] = vn_alloc_zero(n, r->w->size);
+		if (grows && !others) {
 			memcpy(k->kept[i], k->in[s->input], n * r->w->size);
 			vn_ref_round_cache(s, r->w->policy, k->kept[i], r->p->site.tokens, r->p->threads);
 		}
 	}
-	return VN_OK;
 }
 
 vn_args vn_recompute_args(const run *r, const vn_node *n)
@@ -72,7 +74,9 @@ static vn_status begin_call(run *r, int node, node_calls *k, vn_error *err)
 		st = vn_recompute_value(r, n->in[i], &k->in[i], err);
 		k->row[i] = vn_value_row(&r->plan->value[n->in[i]]);
 	}
-	return st ? st : make_states(r, k, err);
+	if (!st)
+		make_states(r, k);
+	return st;
 }
 
 /* Makes these tokens those of the call. */
@@ -132,9 +136,8 @@ static vn_status run_calls(run *r, node_calls *k, int from, void *x, vn_error *e
 static vn_status first_output(run *r, node_calls *k, int from, void **out, vn_error *err)
 {
 	const vn_value *v = &r->plan->value[k->n->out[0]];
-	void           *x = malloc((size_t)(r->p->site.tokens * vn_value_row(v)) * r->w->size + 1);
-	const vn_status st = x ? run_calls(r, k, k->fixed ? 0 : from, x, err)
-	                       : vn_fail(err, VN_ERR_NOMEM, "no memory for %s", v->name);
+	void           *x = vn_alloc((size_t)(r->p->site.tokens * vn_value_row(v)), r->w->size);
+	const vn_status st = run_calls(r, k, k->fixed ? 0 : from, x, err);
 
 	*out = st ? NULL : x;
 	if (st)
@@ -248,8 +251,7 @@ vn_status vn_recompute_sampled(run *r, int value, void **out, vn_error *err)
 	vn_status           st;
 
 	if (checkpoint && r->w->sampled) {
-		if (!(*out = malloc(row * VN_RECOMPUTE_SAMPLE + 1)))
-			return vn_fail(err, VN_ERR_NOMEM, "no memory for rows of %s", v->name);
+		*out = vn_alloc(VN_RECOMPUTE_SAMPLE, row);
 		memcpy(*out, r->w->sampled, row * (size_t)p->n_sample);
 		return VN_OK;
 	}
@@ -257,11 +259,10 @@ vn_status vn_recompute_sampled(run *r, int value, void **out, vn_error *err)
 		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s cannot be recomputed row by row", v->name);
 	if ((st = wide ? vn_recompute_sampled(r, n->in[0], &x, err) : vn_recompute_value(r, value, &all, err)))
 		return st;
-	if (!(*out = malloc(row * VN_RECOMPUTE_SAMPLE + 1)))
-		st = vn_fail(err, VN_ERR_NOMEM, "no memory for rows of %s", v->name);
-	for (int i = 0; !st && !wide && i < p->n_sample; i++)
+	*out = vn_alloc(VN_RECOMPUTE_SAMPLE, row);
+	for (int i = 0; !wide && i < p->n_sample; i++)
 		memcpy((char *)*out + (size_t)i * row, (const char *)all + (size_t)p->sample[i] * row, row);
-	if (!st && wide) {
+	if (wide) {
 		a.in[0] = x;
 		a.tokens = p->n_sample;
 		if ((st = r->w->eval->node(n, &a, vn_value_row(v), v->size[v->rank - 1], *out, err))) {
@@ -270,9 +271,10 @@ vn_status vn_recompute_sampled(run *r, int value, void **out, vn_error *err)
 		}
 	}
 	free(x);
-	/* if there is no memory for a copy, it is computed again */
-	if (!st && checkpoint && (r->w->sampled = malloc(row * (size_t)p->n_sample + 1)))
+	if (!st && checkpoint) {
+		r->w->sampled = vn_alloc((size_t)p->n_sample, row);
 		memcpy(r->w->sampled, *out, row * (size_t)p->n_sample);
+	}
 	return st;
 }
 
@@ -289,8 +291,7 @@ static vn_status first_rows(run *r, node_calls *k, size_t row, void **out, vn_er
 	if (p->when == 0 && vn_recompute_is_touched(r, target) && came_out_same(r, target)) {
 		if ((st = vn_recompute_value(r, target, &all, err)))
 			return st;
-		if (!(*out = malloc(bytes + 1)))
-			return vn_fail(err, VN_ERR_NOMEM, "no memory for %s", p->site.plan->value[target].name);
+		*out = vn_alloc(bytes, 1);
 		memcpy(*out, (const char *)all + first, bytes);
 		return VN_OK;
 	}
@@ -316,8 +317,7 @@ static vn_status state_of(run *r, node_calls *k, const vn_state *s, void **out, 
 	if (s->input >= 0) {
 		if ((st = prepare_call(r, k, r->p->when, err)))
 			return st;
-		if (!(*out = malloc(n + 1)))
-			return vn_fail(err, VN_ERR_NOMEM, "no memory for a state");
+		*out = vn_alloc(n, 1);
 		memcpy(*out, k->a.state[i], n);
 		return VN_OK;
 	}
@@ -341,8 +341,7 @@ static vn_status make_output(run *r, node_calls *k, int slot, void **out, vn_err
 	if (k->n->op != VN_OP_ATTENTION)
 		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s is a side output of its operation and cannot be recomputed",
 		               v->name);
-	if (!(*out = malloc((size_t)vn_shape_count(&p->site.cand.shape) * r->w->size + 1)))
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for %s", v->name);
+	*out = vn_alloc((size_t)vn_shape_count(&p->site.cand.shape), r->w->size);
 	return rows_of(r, k, slot, *out, err);
 }
 
@@ -356,38 +355,34 @@ static bool shape_fits(const run *r, int slot)
 	return (slot >= 0 || state) && vn_shape_equal(&s, &p->site.cand.shape);
 }
 
-vn_status vn_recompute_begin(run *r, vn_recompute *p, const vn_plan *plan, const vn_tensor *weight,
-                             vn_recompute_width *w, vn_error *err)
+void vn_recompute_begin(run *r, vn_recompute *p, const vn_plan *plan, const vn_tensor *weight, vn_recompute_width *w)
 {
-	const size_t n = (size_t)plan->n_values + 1;
+	const size_t n = (size_t)plan->n_values;
 
-	*r = (run) { p, plan, weight, w, p->site.plan, malloc(n), calloc(n, sizeof *r->made), 0 };
-	if (!r->touched || !r->made)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d values", plan->n_values);
+	*r = (run) { p, plan, weight, w, p->site.plan, vn_alloc(n, 1), vn_alloc_zero(n, sizeof *r->made), 0 };
 	memset(r->touched, -1, n);
-	return VN_OK;
 }
 
 void vn_recompute_end(run *r)
 {
-	for (int v = 0; r->made && v < r->plan->n_values; v++)
+	for (int v = 0; v < r->plan->n_values; v++)
 		free(r->made[v]);
 	free(r->made);
 	free(r->touched);
 }
 
-vn_status vn_recompute_make(run *r, vn_status begun, vn_tensor *out, vn_error *err)
+vn_status vn_recompute_make(run *r, vn_tensor *out, vn_error *err)
 {
 	vn_recompute  *p = r->p;
 	const vn_node *n = &r->plan->node[r->plan->value[p->site.target].node];
 	int            slot = -1;
 	node_calls     k = { 0 };
 	void          *data = NULL;
-	vn_status      st = begun;
+	vn_status      st = VN_OK;
 
 	for (int i = 0; i < n->n_out; i++)
 		slot = n->out[i] == p->site.target ? i : slot;
-	if (!st && !shape_fits(r, slot))
+	if (!shape_fits(r, slot))
 		st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s cannot be compared: recomputed, it has another shape than recorded",
 		             r->plan->value[p->site.target].name);
 	if (!st && p->site.sampled)
@@ -406,10 +401,10 @@ vn_status vn_recompute_make(run *r, vn_status begun, vn_tensor *out, vn_error *e
 vn_status vn_recompute_run(vn_recompute *p, const vn_plan *plan, const vn_tensor *weights, vn_recompute_as as,
                            vn_tensor *out, vn_error *err)
 {
-	run             r;
-	const vn_status st = vn_recompute_begin(&r, p, plan, weights, &p->w[as], err);
+	run r;
 
-	return vn_recompute_make(&r, st, out, err);
+	vn_recompute_begin(&r, p, plan, weights, &p->w[as]);
+	return vn_recompute_make(&r, out, err);
 }
 
 vn_status vn_recompute_input(vn_recompute *p, int input, vn_recompute_as as, vn_tensor *out, vn_error *err)
@@ -417,9 +412,10 @@ vn_status vn_recompute_input(vn_recompute *p, int input, vn_recompute_as as, vn_
 	const int   v = p->site.plan->node[p->site.plan->value[p->site.target].node].in[input];
 	const void *data;
 	run         r;
-	vn_status   st = vn_recompute_begin(&r, p, p->site.plan, p->site.weights, &p->w[as], err);
 
-	if (!st && !(st = vn_recompute_value(&r, v, &data, err)))
+	vn_recompute_begin(&r, p, p->site.plan, p->site.weights, &p->w[as]);
+	const vn_status st = vn_recompute_value(&r, v, &data, err);
+	if (!st)
 		*out = (vn_tensor) { r.w->eval->width, vn_value_shape(&p->site.plan->value[v], p->site.tokens, p->site.tokens),
 			                 data };
 	vn_recompute_end(&r);
@@ -484,25 +480,22 @@ vn_status vn_recompute_estimate_tokens(vn_recompute *p, const vn_plan *plan, con
 	const bool      plain = n->out[0] == p->site.target && v->state < 0 && v->size[0] == VN_T && !p->site.sampled &&
 	                   vn_node_keep_rule(plan, n).state < 0 && n->op != VN_OP_ROWS;
 	const int64_t      some = p->rows < ESTIMATED ? p->rows : ESTIMATED;
-	void              *room = plain ? malloc((size_t)(3 * vn_value_row(v)) * sizeof(double) + 1) : NULL;
+	void              *room = plain ? vn_alloc((size_t)(3 * vn_value_row(v)), sizeof(double)) : NULL;
 	bool               there[VN_MAX_IN];
 	vn_recompute_error sums = { 0 };
 	node_calls         k = { 0 };
 	run                r;
-	vn_status          st = vn_recompute_begin(&r, p, plan, weights, &p->w[VN_OWN_WIDTH], err);
+	vn_status          st = VN_OK;
 
+	vn_recompute_begin(&r, p, plan, weights, &p->w[VN_OWN_WIDTH]);
 	*off = (double)NAN;
 	for (int i = 0; i < n->n_in; i++) {
 		const int root = vn_plan_root(plan, n->in[i]);
 		there[i] = root < p->site.plan->n_values && r.w->unmodified[root];
 	}
-	if (!st && !plain)
-		st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s cannot be recomputed row by row", v->name);
-	else if (!st && !room)
-		st = vn_fail(err, VN_ERR_NOMEM, "no memory for a row");
-	if (!st)
+	if (plain)
 		st = begin_call(&r, v->node, &k, err);
-	if (!st && k.fixed)
+	if (!st && (!plain || k.fixed))
 		st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s cannot be recomputed row by row", v->name);
 	for (int64_t i = 0; !st && i < some; i++)
 		st = off_by(&r, &k, some < 2 ? 0 : (p->rows - 1) * i / (some - 1), room, &sums, err);
@@ -517,11 +510,10 @@ vn_status vn_recompute_estimate_tokens(vn_recompute *p, const vn_plan *plan, con
 
 bool vn_recompute_touched(vn_recompute *p, const vn_plan *plan, const vn_tensor *weights)
 {
-	run        r;
-	vn_error   none;
-	const bool yes = !vn_recompute_begin(&r, p, plan, weights, &p->w[VN_OWN_WIDTH], &none) &&
-	                 vn_recompute_is_touched(&r, p->site.target);
+	run r;
 
+	vn_recompute_begin(&r, p, plan, weights, &p->w[VN_OWN_WIDTH]);
+	const bool yes = vn_recompute_is_touched(&r, p->site.target);
 	vn_recompute_end(&r);
 	return yes;
 }

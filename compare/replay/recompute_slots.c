@@ -2,6 +2,8 @@
  * contents. */
 #include "compare/replay/recompute_internal.h"
 
+#include "libref/base/alloc.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,18 +16,16 @@ vn_status vn_recompute_run_slots(vn_recompute *p, const vn_plan *plan, const int
 	int              taken = 0;
 	vn_status        st = VN_OK;
 
-	for (; !st && taken < 2; taken += !st) {
+	for (; taken < 2; taken++) {
 		vn_tensor x;
 		if ((st = vn_recompute_input(p, of[taken], as, &x, err)))
 			break;
 		const size_t row = (size_t)(vn_shape_count(&x.shape) / x.shape.dim[0]) * p->w[as].size;
 		all[taken] = (char *)(uintptr_t)x.data; /* borrowed from the recomputation and put back below */
 		bytes[taken] = (size_t)p->site.tokens * row;
-		if (!(kept[taken] = malloc(bytes[taken] + 1)))
-			st = vn_fail(err, VN_ERR_NOMEM, "no memory for keys and values");
-		else
-			memcpy(kept[taken], all[taken], bytes[taken]);
-		for (int64_t j = 0; !st && token[taken] && j < p->site.tokens; j++) {
+		kept[taken] = vn_alloc(bytes[taken], 1);
+		memcpy(kept[taken], all[taken], bytes[taken]);
+		for (int64_t j = 0; token[taken] && j < p->site.tokens; j++) {
 			if (token[taken][j] < 0)
 				memset(all[taken] + (size_t)j * row, 0, row);
 			else

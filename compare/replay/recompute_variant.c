@@ -3,7 +3,8 @@
 #include "compare/replay/recompute_internal.h"
 #include "compare/replay/reference_variants.h"
 
-#include <stdlib.h>
+#include "libref/base/alloc.h"
+
 
 enum { MOST_KEPT = 64 << 20 }; /* bytes of values that are kept of one variant */
 
@@ -53,15 +54,13 @@ static bool is_kept(const vn_recompute *p, int i)
 
 static vn_status prepare(vn_recompute *p, vn_recompute_variant *v, int i, vn_error *err)
 {
-	vn_status st = VN_OK;
-
 	if (v->plan)
 		return VN_OK;
 	v->w = p->w[VN_OWN_WIDTH];
 	v->w.sampled = NULL;
-	if (!(v->w.unmodified = calloc((size_t)p->site.plan->n_values + 1, sizeof *v->w.unmodified)))
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d values", p->site.plan->n_values);
-	if (!(st = vn_plan_clone(p->site.plan, &v->plan, err)))
+	v->w.unmodified = vn_alloc_zero((size_t)p->site.plan->n_values, sizeof *v->w.unmodified);
+	const vn_status st = vn_plan_clone(p->site.plan, &v->plan, err);
+	if (!st)
 		put_variants(p, v->plan, i);
 	return st;
 }
@@ -78,10 +77,10 @@ vn_status vn_recompute_run_variant(vn_recompute *p, const vn_plan *plan, const v
 	if (st || (st = vn_plan_clone(plan, &other, err)))
 		return st;
 	put_variants(p, other, i);
-	st = vn_recompute_begin(&r, p, other, weights, kept ? &v->w : &p->w[VN_OWN_WIDTH], err);
+	vn_recompute_begin(&r, p, other, weights, kept ? &v->w : &p->w[VN_OWN_WIDTH]);
 	if (kept)
 		r.base = v->plan;
-	st = vn_recompute_make(&r, st, out, err);
+	st = vn_recompute_make(&r, out, err);
 	vn_plan_destroy(other);
 	return st;
 }

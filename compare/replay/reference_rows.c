@@ -7,9 +7,10 @@
 #include "libref/exec/eval.h"
 #include "libref/ops/blas.h"
 
+#include "libref/base/alloc.h"
+
 #include <omp.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* VALUES: the most values computed for one checkpoint. A value that is not recorded is computed
  * again for each operation that reads it, which doubles with each residual sum. */
@@ -35,11 +36,6 @@ typedef struct row_check {
 	int                   target; /* the recorded value that is computed nevertheless */
 	int                  *left;   /* values that may still be computed for this checkpoint */
 } row_check;
-
-static vn_status no_memory(vn_error *err)
-{
-	return vn_fail(err, VN_ERR_NOMEM, "no memory to check the reference");
-}
 
 static vn_status fail_unsupported(const row_check *l, int value, vn_error *err)
 {
@@ -89,8 +85,7 @@ static vn_status read_kept(const row_check *l, const vn_node *n, vn_args *a, vn_
 		const int root = vn_plan_root(l->plan, n->in[from[i]]);
 		if (!is_recorded(l, root))
 			return fail_unsupported(l, root, err);
-		if (!(a->state[i] = malloc((size_t)(l->tokens * vn_value_row(&l->plan->value[root])) * sizeof(float) + 1)))
-			return no_memory(err);
+		a->state[i] = vn_alloc((size_t)(l->tokens * vn_value_row(&l->plan->value[root])), sizeof(float));
 		st = read_rows(l, root, 0, l->tokens, a->state[i], err);
 		release_entry(l, root);
 	}
@@ -154,8 +149,7 @@ static vn_status rows_of(const row_check *l, int value, float **rows, vn_error *
 	const int64_t row = vn_value_row(&l->plan->value[root]);
 	vn_status     st = VN_OK;
 
-	if (!(*rows = malloc((size_t)(l->n * row) * sizeof **rows + 1)))
-		return no_memory(err);
+	*rows = vn_alloc((size_t)(l->n * row), sizeof **rows);
 	if (root == l->target || !is_recorded(l, root))
 		return compute_value(l, root, *rows, err);
 	for (int i = 0; !st && i < l->n; i++)
@@ -183,15 +177,13 @@ static vn_status check_checkpoint(row_check *l, int root, double own[2], vn_erro
 {
 	const int64_t   row = vn_value_row(&l->plan->value[root]);
 	const vn_entry *e = vn_recording_entry(l->c->opened.ref, l->point[root]->ref);
-	float          *is = NULL, *want = malloc((size_t)(l->n * row) * sizeof *want + 1);
+	float          *is = NULL, *want = vn_alloc((size_t)(l->n * row), sizeof *want);
 	vn_measured     m;
-	vn_status       st = want ? VN_OK : no_memory(err);
 
 	int left = VALUES;
 	l->left = &left;
 	l->target = root;
-	if (!st)
-		st = rows_of(l, root, &is, err);
+	vn_status st = rows_of(l, root, &is, err);
 	for (int i = 0; !st && i < l->n; i++)
 		st = read_rows(l, root, l->row[i], 1, want + i * row, err);
 	if (!st) {
@@ -260,8 +252,7 @@ vn_status vn_reference_rows(vn_comparison *c, const vn_names *names, const int64
 	    step->rows != step->tokens || of_ref.storage != VN_F32 || of_ref.products)
 		return VN_OK;
 	l.tokens = step->tokens;
-	if (!(l.point = calloc((size_t)l.plan->n_values + 1, sizeof *l.point)))
-		return no_memory(err);
+	l.point = vn_alloc_zero((size_t)l.plan->n_values, sizeof *l.point);
 	for (int i = 0; i < c->result.n_checkpoints; i++) {
 		const int root = root_of(&c->result.checkpoint[i], names);
 		if (root >= 0)

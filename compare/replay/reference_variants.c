@@ -4,8 +4,6 @@
 #include "libref/ops/intermediate.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 static bool is_narrow(vn_dtype storage)
 {

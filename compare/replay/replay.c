@@ -6,6 +6,7 @@
 #include "compare/replay/overflow.h"
 #include "compare/replay/pool_steps.h"
 
+#include "libref/base/alloc.h"
 #include "libref/base/progress.h"
 
 #include <math.h>
@@ -17,16 +18,14 @@
 /* ---- one step -------------------------------------------------------------------------------- */
 
 /* Lists the checkpoints of each step: there may be a thousand steps. */
-static vn_status list_checkpoints(vn_replay *r, const vn_step *step, int steps, vn_error *err)
+static void list_checkpoints(vn_replay *r, const vn_step *step, int steps)
 {
 	const int      n = r->c->result.n_checkpoints;
 	vn_checkpoint *p = r->c->result.checkpoint;
-	int           *filled = calloc((size_t)steps + 2, sizeof *filled);
+	int           *filled = vn_alloc_zero((size_t)steps + 2, sizeof *filled);
 
-	r->in_step = malloc(((size_t)n + 1) * sizeof(vn_checkpoint *));
+	r->in_step = vn_alloc((size_t)n, sizeof(vn_checkpoint *));
 	r->first = filled;
-	if (!r->in_step || !filled)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory to replay %d steps", steps);
 	for (int i = 0; i < n; i++) {
 		const vn_step *s = vn_recording_step(r->c->opened.cand, p[i].step);
 		filled[s ? s - step + 2 : 0] += s != NULL;
@@ -39,7 +38,6 @@ static vn_status list_checkpoints(vn_replay *r, const vn_step *step, int steps, 
 		if (s)
 			r->in_step[filled[s - step + 1]++] = &p[i];
 	}
-	return VN_OK;
 }
 
 static void find_points(vn_replay *r)
@@ -90,9 +88,7 @@ vn_status vn_replay_origins(vn_comparison *c, vn_error *err)
 	const vn_status st = vn_replay_find_overflows(c, err);
 	if (st || !c->result.replayed)
 		return st;
-	int *list = malloc(((size_t)c->result.n_checkpoints + 1) * sizeof *list);
-	if (!list)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for origins");
+	int *list = vn_alloc((size_t)c->result.n_checkpoints, sizeof *list);
 	for (int i = 0; i < c->result.n_checkpoints; i++) {
 		vn_checkpoint *p = &c->result.checkpoint[i];
 		/* A checkpoint that could not be replayed keeps the result of the graph. */
@@ -113,17 +109,14 @@ vn_status vn_replay_origins(vn_comparison *c, vn_error *err)
 
 static vn_status open_engines(vn_replay *r, const vn_step *step, int steps, vn_error *err)
 {
-	const size_t n = (size_t)r->plan->n_values + 1;
+	const size_t n = (size_t)r->plan->n_values;
 	vn_status    st;
 
-	r->want = malloc(n * sizeof *r->want);
-	r->point = malloc(n * sizeof *r->point);
-	r->error = malloc(n * sizeof *r->error);
-	r->last = malloc(n * sizeof *r->last);
-	if (!r->want || !r->point || !r->error || !r->last)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory to replay %d values", r->plan->n_values);
-	if ((st = list_checkpoints(r, step, steps, err)))
-		return st;
+	r->want = vn_alloc(n, sizeof *r->want);
+	r->point = vn_alloc(n, sizeof *r->point);
+	r->error = vn_alloc(n, sizeof *r->error);
+	r->last = vn_alloc(n, sizeof *r->last);
+	list_checkpoints(r, step, steps);
 	if ((st = vn_names_init(&r->names, r->plan, err)) || (st = vn_trace_init(&r->trace, r->plan, steps, err)))
 		return st;
 	if ((st = vn_plan_clone(r->plan, &r->other, err)))
@@ -251,10 +244,10 @@ vn_status vn_replay_run(vn_comparison *c, vn_error *err)
 		again = !st && vn_replay_columns_again(&r, assumed);
 		close_engines(&r);
 	} while (again);
-	if (!st)
-		st = vn_replay_pool_steps(c, err);
-	if (!st)
+	if (!st) {
+		vn_replay_pool_steps(c);
 		say_what_spans_show(&c->result);
+	}
 	/* The comparison stands without it. */
 	if (st && !vn_status_ends_job(st)) {
 		vn_lines_add(&c->result.warnings, "replay stopped before the end: %s", err->text);

@@ -9,6 +9,8 @@
  */
 #include "compare/replay/replay_state.h"
 
+#include "libref/base/alloc.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,9 +57,8 @@ static vn_status keep_saved(vn_replay *r, vn_saved *s, vn_replay_content as, vn_
 
 	for (int i = 0; !st && i < VN_N_ENGINES; i++) {
 		const vn_dtype t = vn_policy_dtype(r->e[i].policy, vn_value_wide(r->plan, s->value));
-		s->data[as][i] = malloc((size_t)vn_shape_count(&whole) * vn_dtype_size(t) + 1);
-		st = s->data[as][i] ? vn_ref_ops.read(r->e[i].ref, s->value, s->data[as][i], err)
-		                    : vn_fail(err, VN_ERR_NOMEM, "no memory to replay %s", r->plan->value[s->value].name);
+		s->data[as][i] = vn_alloc((size_t)vn_shape_count(&whole), vn_dtype_size(t));
+		st = vn_ref_ops.read(r->e[i].ref, s->value, s->data[as][i], err);
 	}
 	return st;
 }

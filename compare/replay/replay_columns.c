@@ -13,7 +13,6 @@
 #include "compare/replay/replay_state.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #define ORDER_LEAVES 0.0625 /* the most that another order may leave, of the error in the recorded order */
 

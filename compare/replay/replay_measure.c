@@ -6,9 +6,10 @@
 #include "compare/replay/pool_steps.h"
 #include "libref/exec/convert.h"
 
+#include "libref/base/alloc.h"
+
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* ---- what it added itself -------------------------------------------------------------------- */
 
@@ -102,39 +103,31 @@ static void add_row(row_errors *s, const double *x, const double *y, int64_t wid
 }
 
 /* Adds up the errors of c against a. */
-static vn_status add_rows(const vn_tensor *a, const vn_tensor *c, int64_t width, row_errors *s, vn_error *err)
+static void add_rows(const vn_tensor *a, const vn_tensor *c, int64_t width, row_errors *s)
 {
-	double       *x = malloc(2 * (size_t)width * sizeof *x + 1);
+	double       *x = vn_alloc(2 * (size_t)width, sizeof *x);
 	const int64_t n = vn_shape_count(&a->shape);
 
-	if (!x)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory to replay a norm");
 	for (int64_t at = 0; at < n; at += width) {
 		vn_tensor_numbers(a, at, width, x);
 		vn_tensor_numbers(c, at, width, x + width);
 		add_row(s, x, x + width, width);
 	}
 	free(x);
-	return VN_OK;
 }
 
 /* An error that rows have as a whole is a finding from one floor on. */
-static vn_status judge_rows(vn_replay *r, const vn_node *node, const vn_tensor *a, const vn_tensor *c, vn_checkpoint *p,
-                            vn_error *err)
+static void judge_rows(vn_replay *r, const vn_node *node, const vn_tensor *a, const vn_tensor *c, vn_checkpoint *p)
 {
 	const vn_dtype storage = r->e[VN_REPLAY_OWN].policy.storage;
 	row_errors     s = { 0 };
 
 	if (!is_norm(node->op) || p->replay.span != 1 || (storage != VN_F16 && storage != VN_BF16) || p->replay.bad ||
 	    a->shape.rank < 2 || !(vn_local_ratio(&p->replay) > 1) || vn_local_beyond(p))
-		return VN_OK;
-	const int64_t   width = a->shape.dim[a->shape.rank - 1];
-	const vn_status st = add_rows(a, c, width, &s, err);
-	if (st || s.rows == 0)
-		return st;
-	if (s.along > fmax(1.5 * vn_local_chance((double)s.rows) * s.chance, SAME_IN_ROW * s.all))
+		return;
+	add_rows(a, c, a->shape.dim[a->shape.rank - 1], &s);
+	if (s.rows && s.along > fmax(1.5 * vn_local_chance((double)s.rows) * s.chance, SAME_IN_ROW * s.all))
 		p->replay.slack = 1 / VN_LOCAL_LIMIT;
-	return VN_OK;
 }
 
 vn_status vn_replay_measure(vn_replay *r, const vn_node_output *own, vn_column_order order, vn_checkpoint *p,
@@ -165,16 +158,15 @@ vn_status vn_replay_measure(vn_replay *r, const vn_node_output *own, vn_column_o
 	p->replay.independent_numbers = p->m.n;
 	if (drawn) { /* A is a draw, too; B is their middle */
 		vn_local_take_floor(&p->replay, drawn, format);
-		if ((st = vn_local_alone(&fine->t, &cand, axes, threads, &p->replay, err)) ||
-		    (st = vn_draws_channels(r, drawn, &fine->t, &cand, &p->replay, err)))
+		if ((st = vn_local_alone(&fine->t, &cand, axes, threads, &p->replay, err)))
 			goto done;
+		vn_draws_channels(r, drawn, &fine->t, &cand, &p->replay);
 	} else if (vn_local_beyond(p) || r->step->rows == 1)
 		p->replay.independent_numbers = count_independent(r, p, axes);
 	if ((vn_local_beyond(p) || vn_replay_pools_step(c, p)) &&
 	    (st = vn_replay_judge_variants(r, own, &cand, axes, &p->replay, err)))
 		goto done;
-	if ((st = judge_rows(r, node, &own->t, &cand, p, err)))
-		goto done;
+	judge_rows(r, node, &own->t, &cand, p);
 	p->replay.inherited = given.finite ? given.value[VN_M_NMSE] : (double)NAN;
 	p->replay.charged_to = -1;
 	const bool hidden = own_rounding(r, node, &p->replay);
@@ -189,14 +181,13 @@ done:
 /* ---- the candidate's numbers in its place ---------------------------------------------------- */
 
 /* Uses the same memory for every value: fresh pages cost more than filling them. */
-static bool make_room(vn_replay *r, size_t bytes)
+static void make_room(vn_replay *r, size_t bytes)
 {
-	if (bytes > r->room_put) {
-		free(r->put);
-		r->put = malloc(bytes);
-		r->room_put = r->put ? bytes : 0;
-	}
-	return r->put != NULL;
+	if (bytes <= r->room_put)
+		return;
+	free(r->put);
+	r->put = vn_alloc(bytes, 1);
+	r->room_put = bytes;
 }
 
 static vn_status put_values(vn_replay *r, vn_replay_engine *e, int value, const vn_tensor *t, size_t from,
@@ -209,8 +200,7 @@ static vn_status put_values(vn_replay *r, vn_replay_engine *e, int value, const 
 
 	if (n == all && t->dtype == as)
 		return vn_ref_ops.write(e->ref, value, t->data, err);
-	if (!make_room(r, (all + 1) * vn_dtype_size(as)))
-		return vn_fail(err, VN_ERR_NOMEM, "no memory to replay %s", r->plan->value[value].name);
+	make_room(r, (all + 1) * vn_dtype_size(as));
 	if (n < all &&
 	    (st = vn_ref_ops.read(e->ref, value, r->put, err))) /* rows that were not captured stay as computed */
 		return st;

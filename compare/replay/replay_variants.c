@@ -3,6 +3,8 @@
 #include "compare/replay/reference_variants.h"
 #include "compare/replay/replay_state.h"
 
+#include "libref/base/alloc.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,9 +60,8 @@ static vn_status take_inputs(vn_replay *r, const vn_node *node, drawn d[2], vn_e
 		const int      v = node->in[i ? VN_DELTA_K : VN_DELTA_Q];
 		const vn_shape s = vn_replay_shape(r, v);
 		const size_t   n = (size_t)vn_shape_count(&s);
-		d[i] = (drawn) { v, n, malloc(n * sizeof(float) + 1), malloc(n * sizeof(float) + 1) };
-		st = d[i].was && d[i].now ? vn_ref_ops.read(r->e[VN_REPLAY_OWN].ref, v, d[i].was, err)
-		                          : vn_fail(err, VN_ERR_NOMEM, "no memory to replay a node");
+		d[i] = (drawn) { v, n, vn_alloc(n, sizeof(float)), vn_alloc(n, sizeof(float)) };
+		st = vn_ref_ops.read(r->e[VN_REPLAY_OWN].ref, v, d[i].was, err);
 	}
 	return st;
 }

@@ -2,10 +2,10 @@
 #include "compare/replay/trace.h"
 
 #include "compare/judge/reach.h"
-#include "libref/base/grow.h"
+
+#include "libref/base/alloc.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 /* The number of steps comes from a foreign file; a table of all cells must stay small. */
 enum { CELLS_MAX = 1 << 26 };
@@ -16,11 +16,9 @@ vn_status vn_trace_init(vn_trace *t, const vn_plan *plan, int steps, vn_error *e
 	*t = (vn_trace) { .plan = plan };
 	if (cells > CELLS_MAX)
 		return vn_fail(err, VN_ERR_UNSUPPORTED, "%d steps of %d values are too many to replay", steps, plan->n_values);
-	t->kept = calloc(cells + 1, sizeof *t->kept);
-	t->charged_to = malloc((cells + 1) * sizeof *t->charged_to);
-	t->stamp = calloc(cells + 1, sizeof *t->stamp);
-	if (!t->kept || !t->charged_to || !t->stamp)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory to replay %d steps", steps);
+	t->kept = vn_alloc_zero(cells, sizeof *t->kept);
+	t->charged_to = vn_alloc(cells, sizeof *t->charged_to);
+	t->stamp = vn_alloc_zero(cells, sizeof *t->stamp);
 	for (size_t i = 0; i < cells; i++)
 		t->charged_to[i] = -1;
 	return VN_OK;
@@ -51,15 +49,10 @@ vn_kept_rows vn_trace_kept(const vn_trace *t, int step, int value)
 	return (vn_kept_rows)t->kept[cell_of(t, (size_t)step, value)];
 }
 
-static void append_cell(vn_trace *t, size_t **list, size_t *n, size_t x)
+static void append_cell(size_t **list, size_t *n, size_t x)
 {
-	size_t *more = vn_grown(*list, *n, sizeof *more);
-	if (!more) {
-		t->failed = true;
-		return;
-	}
-	*list = more;
-	more[(*n)++] = x;
+	*list = vn_alloc_grown(*list, *n, sizeof **list);
+	(*list)[(*n)++] = x;
 }
 
 /* A cell is visited at most twice: for some of its rows, and then for all. */
@@ -70,8 +63,8 @@ static void visit_cell(vn_trace *t, size_t cell, bool all_rows)
 		return;
 	t->stamp[cell] = t->now + all_rows;
 	if (before != t->now)
-		append_cell(t, &t->span, &t->n_span, cell);
-	append_cell(t, &t->todo, &t->n_todo, 2 * cell + all_rows);
+		append_cell(&t->span, &t->n_span, cell);
+	append_cell(&t->todo, &t->n_todo, 2 * cell + all_rows);
 }
 
 static void reach_value(void *trace, size_t step, int value, bool all_rows)
@@ -95,18 +88,16 @@ static bool counts_cell(const vn_trace *t, size_t cell)
 	return v->state < 0 && v->slot == 0;
 }
 
-vn_status vn_trace_span(vn_trace *t, int step, int value, int *nodes, int *charged_to, vn_error *err)
+void vn_trace_span(vn_trace *t, int step, int value, int *nodes, int *charged_to)
 {
 	const size_t values = (size_t)t->plan->n_values;
 	t->now += 2;
 	t->n_span = t->n_todo = 0;
 	visit_cell(t, cell_of(t, (size_t)step, value), false);
-	while (t->n_todo && !t->failed) {
+	while (t->n_todo) {
 		const size_t x = t->todo[--t->n_todo], cell = x / 2;
 		vn_reach_inputs(t->plan, cell / values, (int)(cell % values), x % 2 != 0, reach_value, t);
 	}
-	if (t->failed)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory to replay %s", t->plan->value[value].name);
 	*nodes = 0;
 	*charged_to = -1;
 	for (size_t i = 0; i < t->n_span; i++) {
@@ -115,7 +106,6 @@ vn_status vn_trace_span(vn_trace *t, int step, int value, int *nodes, int *charg
 		*charged_to = *charged_to < 0 ? t->charged_to[cell] : *charged_to;
 	}
 	*nodes += 1;
-	return VN_OK;
 }
 
 void vn_trace_charge(vn_trace *t, int point)

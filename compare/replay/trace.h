@@ -23,7 +23,6 @@ typedef struct vn_trace {
 	uint32_t      *stamp, now; /* marks of the current walk; now + 1: for all rows */
 	/* cells; todo in pairs, with a bit for all rows */
 	size_t        *span, *todo, n_span, n_todo;
-	bool           failed; /* no memory */
 } vn_trace;
 
 vn_status vn_trace_init(vn_trace *t, const vn_plan *plan, int steps, vn_error *err);
@@ -36,8 +35,8 @@ vn_kept_rows vn_trace_kept(const vn_trace *t, int step, int value);
 /* Walks back from a computed value to the values that were taken from the candidate. *nodes: the
  * number of operations on the way, including its own. *charged_to: a checkpoint that was charged
  * with one of them; -1: none. */
-vn_status vn_trace_span(vn_trace *t, int step, int value, int *nodes, int *charged_to, vn_error *err);
+void vn_trace_span(vn_trace *t, int step, int value, int *nodes, int *charged_to);
 /* Charges the operations of the last span to a checkpoint. */
-void      vn_trace_charge(vn_trace *t, int point);
+void vn_trace_charge(vn_trace *t, int point);
 
 #endif

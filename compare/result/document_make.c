@@ -12,7 +12,6 @@
 #include "libref/model/model.h"
 
 #include <math.h>
-#include <string.h>
 
 static json_t *of_scores(const double *value)
 {

@@ -4,14 +4,10 @@
  * the checkpoints say must agree with the verdict. A checkpoint is read at a time, because a tree
  * of all takes ten times the memory of the text.
  */
-#include "compare/comparison/checks.h"
-#include "compare/judge/baseline.h"
-#include "compare/judge/judge.h"
 #include "compare/result/document_json.h"
 #include "compare/result/rows.h"
 
 #include "libref/base/grow.h"
-#include "libref/base/intern.h"
 #include "libref/base/map.h"
 #include "libref/base/text.h"
 #include "libref/base/utf8.h"

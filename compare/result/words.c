@@ -9,13 +9,11 @@
 #include "compare/replay/replay.h"
 #include "compare/replayed/replayed_words.h"
 #include "libref/base/text.h"
-#include "libref/base/utf8.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* ---- the verdict ---------------------------------------------------------------- */
 

@@ -4,7 +4,6 @@
 
 #include "compare/weights/weights.h"
 
-#include "libref/base/quantise.h"
 #include "libref/base/text.h"
 
 #include <float.h>

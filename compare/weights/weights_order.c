@@ -5,7 +5,6 @@
 #include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 
 vn_weight_heads vn_weight_heads_of(const vn_plan *p, int layer)
 {

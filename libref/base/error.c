@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 
 vn_status vn_fail(vn_error *err, vn_status status, const char *format, ...)
 {

@@ -6,7 +6,6 @@
 #include "libref/base/trouble.h"
 
 #include <signal.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,6 @@
 #include "libref/exec/eval.h"
 
 #include "libref/exec/convert.h"
-#include "libref/ops/intermediate.h"
 #include "libref/ops/ops.h"
 #include "libref/ops/roles.h"
 

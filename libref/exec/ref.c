@@ -216,17 +216,6 @@ static void reset_run(void *ref)
 	r->position = 0;
 }
 
-/* Entries of later tokens in the states become invalid: vn_states_begin. */
-static vn_status rewind_run(void *ref, int64_t position, vn_error *err)
-{
-	vn_ref         *r = ref;
-	const vn_status st = vn_plan_rewind(r->plan, &r->position, position, err);
-
-	if (!st)
-		end_call(r, false, NULL);
-	return st;
-}
-
 static void write_facts(const void *ref, vn_facts *f)
 {
 	const vn_ref *r = ref;
@@ -308,6 +297,5 @@ const vn_engine_ops vn_ref_ops = {
 	.forward = run_forward, .position = position_of, .reset = reset_run, .facts = write_facts, .destroy = destroy_ref,
 	.begin = begin_call, .run = run_nodes, .read = read_value, .write = write_value, .flush = flush_taps,
 		.end = end_call,
-	.rewind = rewind_run,
 };
 /* clang-format on */

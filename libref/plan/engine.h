@@ -33,8 +33,6 @@
  *
  * position   Returns the number of tokens of all kept calls.
  * reset      Resets the states to those at the start. Ends a call.
- * rewind     Goes back to `position` tokens, as if the later ones had never come. Ends a call.
- *            Error: vn_plan_rewind refuses; then nothing changes.
  * facts      States facts about the engine, for a recording.
  * compiling  Returns the seconds that calls have spent so far on compiling code for the device.
  * destroy    Frees the engine; ends a call.
@@ -59,7 +57,6 @@ typedef struct vn_engine_ops {
 	vn_status (*write)(void *self, int value, const void *data, vn_error *err);
 	vn_status (*flush)(void *self, vn_error *err);
 	vn_status (*end)(void *self, bool keep, vn_error *err);
-	vn_status (*rewind)(void *self, int64_t position, vn_error *err);
 } vn_engine_ops;
 
 #endif

@@ -453,10 +453,6 @@ int         vn_node_states(const vn_plan *p, int node, vn_state *s);
 const char *vn_state_word(const vn_plan *p, int state); /* "keys", for messages */
 /* Returns the elements of one row of a growing state, or of the whole of one of fixed size. */
 int64_t     vn_state_row(const vn_state *s);
-/* Sets *tokens, the tokens of a run so far, back to `to`. After an error, *tokens is as before.
- * VN_ERR_USAGE: there are fewer. VN_ERR_UNSUPPORTED: the plan has a state of fixed size, whose past
- * is lost. */
-vn_status   vn_plan_rewind(const vn_plan *p, int64_t *tokens, int64_t to, vn_error *err);
 
 /* What holds for every node of an operation (a row of op.def). */
 typedef struct vn_op_info {

@@ -37,16 +37,6 @@ static const struct {
 	                                 { "int8", 7 },     { "f8", 3 },    { "int8-inputs", 7 },
 	                                 { "q8-inputs", 7 } };
 
-const char *vn_role_name(vn_role r)
-{
-	return role_name[r];
-}
-
-const char *vn_role_format_name(vn_role_format f)
-{
-	return role_format[f].name;
-}
-
 int vn_policy_digits(vn_policy p)
 {
 	int digits = vn_dtype_digits(p.products && p.storage == VN_F32 ? VN_BF16 : p.storage);

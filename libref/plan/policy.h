@@ -108,9 +108,6 @@ static inline bool vn_policy_mixed(vn_policy p)
 	return false;
 }
 
-const char *vn_role_name(vn_role r);               /* "cache" */
-const char *vn_role_format_name(vn_role_format f); /* "f16"; of VN_ROLE_AS_STORED "" */
-
 /* Returns the number of digits (vn_dtype_digits) that a number can have after a product: those of
  * the storage format, or of the coarsest format to which a product rounds its inputs (8-bit
  * integers count as bfloat16's 7). */

@@ -38,16 +38,3 @@ int64_t vn_state_row(const vn_state *s)
 		n *= s->size[i];
 	return n;
 }
-
-vn_status vn_plan_rewind(const vn_plan *p, int64_t *tokens, int64_t to, vn_error *err)
-{
-	if (to < 0 || to > *tokens)
-		return vn_fail(err, VN_ERR_USAGE, "no way back to %lld tokens: there are %lld", (long long)to,
-		               (long long)*tokens);
-	for (int i = 0; to > 0 && to < *tokens && i < p->n_states; i++)
-		if (p->state[i].input < 0)
-			return vn_fail(err, VN_ERR_UNSUPPORTED, "no way back to %lld tokens: %s keeps only the last of its %s",
-			               (long long)to, p->value[p->node[p->state[i].node].out[0]].name, vn_state_word(p, i));
-	*tokens = to;
-	return VN_OK;
-}

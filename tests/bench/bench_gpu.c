@@ -103,14 +103,13 @@ static void count(const vn_plan *p, int i, int first, int64_t T, int64_t past, d
 		count_rule(n, T, w);
 }
 
-/* Goes back to `past` tokens, the first of ids. An engine with states of fixed size can only
- * restart and run them again. */
+/* Goes back to `past` tokens, the first of ids. */
 static void go_back(vn_gpu *g, const int32_t *ids, int64_t past)
 {
 	vn_error err = { "" };
 
-	if (vn_gpu_ops.rewind(g, past, &err) &&
-	    (vn_gpu_ops.rewind(g, 0, &err) || (past && vn_gpu_ops.forward(g, ids, past, NULL, &err))))
+	vn_gpu_ops.reset(g);
+	if (past && vn_gpu_ops.forward(g, ids, past, NULL, &err))
 		fail(&err);
 }
 

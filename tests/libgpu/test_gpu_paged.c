@@ -172,10 +172,10 @@ static void blocks_of_another_prompt_give_the_same_bits(void)
 		CU_ASSERT_FALSE(in_order(used));
 		CU_ASSERT_TRUE(is_consistent(used));
 		CU_ASSERT_EQUAL(different(&a, &b, want), 0);
-		for (int i = 0; i < 20; i++) { /* a pool never grows beyond the blocks that the tokens need */
-			vn_error err;
+		for (int i = 1; i < 20; i++) { /* a pool never grows beyond the blocks that the tokens need */
+			vn_gpu_ops.reset(used);
+			forward(used, ids, 5 * i, NULL);
 			forward(used, ids, 7 + i, NULL);
-			CU_ASSERT_EQUAL(vn_gpu_ops.rewind(used, 5 * i, &err), VN_OK);
 			CU_ASSERT_TRUE(is_consistent(used));
 		}
 		CU_ASSERT_EQUAL(used->cache.pages.room, 64);

@@ -415,56 +415,6 @@ static void moving_all_positions_changes_only_the_rounding(void)
 	printf("worst %.2g ", worst);
 }
 
-/* ---- 8: truncation ------------------------------------------------------------------------- */
-
-static void going_back_and_on_equals_a_fresh_start(void)
-{
-	static const int back[] = { 0, 1, 17, 39, 40 };
-
-	EACH (s) {
-		any      a = open_engine(s->plan, s->weights, IN_F16), b = open_engine(s->plan, s->weights, IN_F16);
-		seen     went = see_nothing(s->plan), fresh = see_nothing(s->plan);
-		vn_error err = { "" };
-		for (size_t k = 0; k < sizeof back / sizeof *back; k++) {
-			/* the same calls up to there, then others */
-			a.calls->reset(a.self), b.calls->reset(b.self);
-			if (back[k])
-				run_call(s, a, s->ids, back[k], NULL, NULL), run_call(s, b, s->ids, back[k], NULL, NULL);
-			run_call(s, a, s->other, 20, NULL, NULL);
-			if (hybrid(s) && back[k]) {
-				CU_ASSERT_EQUAL(a.calls->rewind(a.self, back[k], &err), VN_ERR_UNSUPPORTED);
-				CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "layer0.gdn_conv"));
-				CU_ASSERT_EQUAL(a.calls->position(a.self), back[k] + 20);
-				continue;
-			}
-			must(a.calls->rewind(a.self, back[k], &err), &err);
-			CU_ASSERT_EQUAL(a.calls->position(a.self), back[k]);
-			run_call(s, a, s->ids + back[k], 3, "*", &went);
-			run_call(s, b, s->ids + back[k], 3, "*", &fresh);
-			CU_ASSERT_EQUAL(differing(s, &went, &fresh), 0);
-			run_call(s, a, s->ids + back[k] + 3, 1, "*", &went);
-			run_call(s, b, s->ids + back[k] + 3, 1, "*", &fresh);
-			CU_ASSERT_EQUAL(differing(s, &went, &fresh), 0);
-		}
-		a.calls->destroy(a.self), b.calls->destroy(b.self);
-		forget(&went), forget(&fresh);
-	}
-}
-
-static void going_back_beyond_what_there_is_is_refused(void)
-{
-	const subject *s = subjects;
-	any            e = open_engine(s->plan, s->weights, IN_F32);
-	vn_error       err = { "" };
-
-	run_call(s, e, s->ids, 5, NULL, NULL);
-	CU_ASSERT_EQUAL(e.calls->rewind(e.self, 6, &err), VN_ERR_USAGE);
-	CU_ASSERT_STRING_EQUAL(err.text, "no way back to 6 tokens: there are 5");
-	CU_ASSERT_EQUAL(e.calls->rewind(e.self, -1, &err), VN_ERR_USAGE);
-	CU_ASSERT_EQUAL(e.calls->position(e.self), 5);
-	e.calls->destroy(e.self);
-}
-
 /* ---- stale context --------------------------------------------------------------------------- */
 
 /* The other prompt may hold anything, NaN even: the embedding of the last id is NaN. */
@@ -577,7 +527,6 @@ static void the_cache_is_what_was_put_into_it(void)
 #define CACHE_INVARIANTS \
 	{ "any split of a sequence gives the logits of one prefill", \
 	  any_split_of_a_sequence_gives_the_logits_of_one_prefill }, \
-		{ "going back and on equals a fresh start", going_back_and_on_equals_a_fresh_start }, \
 		{ "nothing of another prompt is left after a reset", nothing_of_another_prompt_is_left_after_a_reset }, \
 		{ "a call that failed or was not kept leaves no trace", a_call_that_failed_or_was_not_kept_leaves_no_trace }, \
 	{ \
@@ -590,9 +539,8 @@ static void the_cache_is_what_was_put_into_it(void)
 		{ "changing the last token changes no bit before it", changing_the_last_token_changes_no_bit_before_it }, \
 		{ "exchanged pairs of keys and values change only the rounding", \
 		  exchanged_pairs_of_keys_and_values_change_only_the_rounding }, \
-		{ "moving all positions changes only the rounding", moving_all_positions_changes_only_the_rounding }, \
 	{ \
-		"going back beyond what there is is refused", going_back_beyond_what_there_is_is_refused \
+		"moving all positions changes only the rounding", moving_all_positions_changes_only_the_rounding \
 	}
 
 /* ---- a RoPE that depends on the length of the sequence --------------------------------------- */
@@ -696,7 +644,6 @@ static void length_decides(vn_rope_type type)
 	any      e = open_engine(s.plan, s.weights, IN_F32), fresh = open_engine(s.plan, s.weights, IN_F32);
 	seen     a = see_nothing(s.plan), b = see_nothing(s.plan), c = see_nothing(s.plan), d = see_nothing(s.plan);
 	double   worst = 0.0, far = 0.0;
-	vn_error err = { "" };
 
 	/* up to that length: as any other RoPE */
 	run_call(&s, e, s.ids, MADE_FOR, "logits", &c);
@@ -725,18 +672,11 @@ static void length_decides(vn_rope_type type)
 		far = fmax(far, gap(row_of(&c, logits, t), row_of(&b, logits, t - FIRST), s.plan->vocab));
 	CU_ASSERT(far > 1e-3);
 
-	/* equal calls give equal bits after another prompt or a rewind */
+	/* equal calls give equal bits after another prompt */
 	both_calls(&s, fresh, &c, &d);
 	CU_ASSERT_EQUAL(differing(&s, &b, &d), 0);
 	both_calls(&s, e, &a, &b);
 	CU_ASSERT_EQUAL(differing(&s, &a, &c) + differing(&s, &b, &d), 0);
-	must(e.calls->rewind(e.self, FIRST, &err), &err);
-	run_call(&s, e, s.other, 1, "*", &b);
-	fresh.calls->reset(fresh.self);
-	run_call(&s, fresh, s.ids, FIRST, "*", &c);
-	run_call(&s, fresh, s.other, 1, "*", &d);
-	CU_ASSERT_EQUAL(differing(&s, &b, &d), 0);
-
 	printf("up to there %.2g, beyond %.2g ", worst, far);
 	forget(&a), forget(&b), forget(&c), forget(&d);
 	e.calls->destroy(e.self), fresh.calls->destroy(fresh.self);

@@ -42,7 +42,7 @@ static void add_head(vn_many *m, const char *path, json_t *head, FILE *file)
 	char    *text = vn_json_dump(head, JSON_COMPACT);
 
 	json_decref(head);
-	CU_ASSERT_EQUAL(vn_many_add(m, path, NULL, vn_json_parse(text, 0), file, &err), VN_OK);
+	CU_ASSERT_EQUAL(vn_many_add(m, path, vn_json_parse(text, 0), file, &err), VN_OK);
 	free(text);
 }
 
@@ -55,7 +55,7 @@ static void add_candidate(vn_many *m, const char *path, const char *fails)
 	json_t           *head = NULL;
 
 	CU_ASSERT_PTR_NOT_NULL_FATAL(file);
-	CU_ASSERT_EQUAL_FATAL(vn_many_reduce(&doc, VN_MANY_KEEP_ROWS, file, &head, &err), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(vn_many_reduce(&doc, 0, file, &head, &err), VN_OK);
 	add_head(m, path, head, file);
 }
 
@@ -146,7 +146,7 @@ static void numbers_are_those_of_the_document(void)
 	for (int i = 0; i < 4; i++) {
 		point[0].m.value[VN_M_NMSE] = value[i];
 		point[0].m.value[VN_M_MAX_ABS] = value[3 - i];
-		CU_ASSERT_EQUAL_FATAL(vn_many_reduce(&doc, VN_MANY_KEEP_ROWS, file, &head, &err), VN_OK);
+		CU_ASSERT_EQUAL_FATAL(vn_many_reduce(&doc, 0, file, &head, &err), VN_OK);
 		add_head(&m, "a", head, file);
 		const vn_many_cell *x = vn_many_cell_of(&m, 0, i);
 		CU_ASSERT(x->measured && !x->fails && x->status == VN_WITHIN);
@@ -173,9 +173,9 @@ static void a_file_that_was_cut_is_refused(void)
 	json_t           *head = NULL;
 
 	CU_ASSERT_PTR_NOT_NULL_FATAL(file);
-	CU_ASSERT_EQUAL_FATAL(vn_many_reduce(&doc, VN_MANY_KEEP_ROWS, file, &head, &err), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(vn_many_reduce(&doc, 0, file, &head, &err), VN_OK);
 	CU_ASSERT_EQUAL(ftruncate(fileno(file), ftell(file) - 1), 0);
-	CU_ASSERT_EQUAL(vn_many_add(&m, "b", NULL, head, file, &err), VN_ERR_IO);
+	CU_ASSERT_EQUAL(vn_many_add(&m, "b", head, file, &err), VN_ERR_IO);
 	vn_many_finish(&m);
 }
 

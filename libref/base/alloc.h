@@ -1,0 +1,23 @@
+/* alloc.h: memory that a program cannot go on without.
+ *
+ * If there is none, these functions end the program with a line on stderr and exit status 2, and
+ * remove its temporary files (temporary.h). So a command needs no code for that case. A library,
+ * which may not end its program, and optional work use malloc.
+ *
+ * Owner    the caller frees the memory with free.
+ * Threads  any.
+ */
+#ifndef VN_LIBREF_BASE_ALLOC_H
+#define VN_LIBREF_BASE_ALLOC_H
+
+#include <stddef.h>
+
+/* Return room for n elements of `size` bytes, for one if n is 0: with any contents, or zeroed. */
+void *vn_alloc(size_t n, size_t size);
+void *vn_alloc_zero(size_t n, size_t size);
+/* As vn_grown (grow.h). */
+void *vn_alloc_grown(void *list, size_t n, size_t size);
+/* Returns a copy of the text. */
+char *vn_alloc_text(const char *text);
+
+#endif
