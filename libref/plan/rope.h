@@ -97,10 +97,10 @@ typedef struct vn_other_rotation {
 	bool moved; /* some tokens are at other positions */
 	vn_position_map map;
 	bool            exchanged; /* sine and cosine are exchanged */
-	int twice; /* 1: the number of tokens before a call (of `call`, as above) is added to its positions again */
+	int  twice; /* 1: the number of tokens before a call (of `call`, as above) is added to its positions again */
 	/* 1: the positions of a call, as 64-bit integers, are read as if they had 32 bits: every second one is 0 */
-	int words;
-	bool            by_ids;    /* the token ids are the positions */
+	int  words;
+	bool by_ids; /* the token ids are the positions */
 } vn_other_rotation;
 
 /* What an experiment changes in pairs and angles; how a replay has them rounded. All 0: nothing. */
@@ -117,9 +117,9 @@ typedef struct vn_rope_experiment {
 	/* dynamic and longrope: the length of the sequence for which frequencies are computed; -1: that
 	 * of the call; 0: the tokens so far */
 	int               length;
-	int               rounding;     /* vn_rounding_format of cos, sin and both products */
-	int               angles;       /* vn_angles */
-	vn_other_rotation other;        /* what `explain` tries beyond the catalogue */
+	int               rounding; /* vn_rounding_format of cos, sin and both products */
+	int               angles;   /* vn_angles */
+	vn_other_rotation other;    /* what `explain` tries beyond the catalogue */
 } vn_rope_experiment;
 
 /* Computes inv_freq (R/2), in radians per position for pairs i = 0 .. R/2-1, and attention_factor,
