@@ -10,7 +10,7 @@ import torch.nn.functional as F
 
 from outside_alike import places, sees
 from outside_attention import attends
-from outside_faults import LLAMAS, ROTARY, SURE, angled, changed, fault, linear, normed, out, rotation, weight_of
+from outside_faults import LLAMAS, ROTARY, SURE, angled, changed, fault, linear, normed, out, rotation
 
 PROBS = "*attn_probs *attn_context"
 
@@ -176,10 +176,10 @@ def narrow(name, families, ids, dtype, whole=False, which="norm", origin="{p}att
         eps = getattr(n, m.eps)
         if whole:
             ms = x.pow(2).to(dtype).mean(-1, keepdim=True)
-            r = torch.rsqrt((ms + eps).to(dtype)).float()
+            r = torch.rsqrt((ms + eps).float()).to(dtype).float() # torch rounds twice behind the last vector
         else:
             r = torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps).to(dtype).float()
-        return x * r * weight_of(m, n)
+        return x * r * (1 + n.weight.float() if m.family == "qwen3_5_text" else n.weight.float())
 
     normed(name, families, ids, f, which, origin)
 
