@@ -189,3 +189,52 @@ narrow("call_rms_f16", "llama qwen2 qwen3", "N21.f16 N22.f16", torch.float16)
 narrow("call_rms_bf16_final", LLAMAS, "N21.bf16 N22.bf16", torch.bfloat16, False, "final", "final_norm")
 narrow("call_squares_bf16", "llama qwen2 qwen3", "N22.bf16 N21.bf16", torch.bfloat16, True)
 narrow("call_squares_f16", "llama qwen2 qwen3", "N22.f16 N21.f16", torch.float16, True)
+
+
+# ---- distances between rows in memory ------------------------------------------------------------
+
+
+def strided(x, rows, width, apart):
+    """Rows that are so far apart in memory; what lies behind is 0."""
+    flat = F.pad(x.reshape(-1), (0, max(0, (rows - 1) * apart + width - x.numel())))
+    return torch.stack([flat[r * apart: r * apart + width] for r in range(rows)])
+
+
+def led(name, families, origin, which, ids, f):
+    @fault(name, families, origin, ids)
+    def _(m):
+        product = which(m)
+
+        def forward(x):
+            w, b = product.weight if m.family != "gpt2" else product.weight.T, product.bias
+            T, (M, N) = x.shape[1], w.shape
+            return f(m, x[0].reshape(T, N), w, b, T, M, N)[None]
+
+        yield product, "forward", forward
+
+    SURE.add(name)
+
+
+def written(y, apart):
+    """Rows written so far apart into a buffer, which is read as if it were packed."""
+    to = torch.zeros(y.numel() + apart * len(y), dtype=y.dtype)
+    for t, row in enumerate(y):
+        to[t * apart: t * apart + len(row)] = row
+    return to[: y.numel()].view(y.shape)
+
+
+SOME = "llama mistral qwen2 qwen3"
+led("call_lda_of_hidden", SOME, "{p}down_proj", lambda m: m.down, "W20",
+    lambda m, x, w, b, T, M, N: F.linear(strided(x, T, N, M), w, b))
+led("call_lda_padded", SOME, "{p}down_proj", lambda m: m.down, "W20",
+    lambda m, x, w, b, T, M, N: F.linear(strided(x, T, N, N + 8), w, b))
+led("call_lda_columns", SOME + " gpt2", "{p}down_proj", lambda m: m.down, "W20",
+    lambda m, x, w, b, T, M, N: F.linear(x.reshape(N, T).T, w, b))
+led("call_ldb_of_hidden", SOME, "{p}down_proj", lambda m: m.down, "W20",
+    lambda m, x, w, b, T, M, N: F.linear(x, strided(w, M, N, M), b))
+led("call_ldc_of_hidden", SOME, "{p}gate_proj", lambda m: m.mlp.gate_proj, "W20",
+    lambda m, x, w, b, T, M, N: written(F.linear(x, w, b), N))
+led("call_ldc_fused", SOME, "{p}k_proj", lambda m: m.attn.k_proj, "W20", lambda m, x, w, b, T, M, N: torch.cat(
+    (F.linear(x, w, b), F.linear(x, m.attn.v_proj.weight, m.attn.v_proj.bias)), 1).reshape(-1)[: T * M].view(T, M))
+led("call_ldc_padded", SOME + " gpt2", "{p}down_proj", lambda m: m.down, "W20",
+    lambda m, x, w, b, T, M, N: written(F.linear(x, w, b), M + 16))
