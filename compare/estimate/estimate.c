@@ -134,6 +134,7 @@ static const struct estimator_row {
 	/* eps outside the root: for rows of similar size it equals another eps under the root */
 	{ NORMS, VN_FINDING_EPS_OUTSIDE, { 1e-13, 10, 17, false }, .beside = true },
 	{ OF(ATTENTION), .read_alone = vn_estimate_window, .read_among = vn_estimate_window },
+	{ OF(ATTENTION), .read_alone = vn_estimate_blocks },
 	{ OF(ATTENTION), VN_FINDING_SCORE_SCALE, { 0, 100, 17, false }, { 0, 100, 33, true }, .times_own = true },
 	{ OF(DELTA_RULE), VN_FINDING_DELTA_SCALE, { 0, 100, 17, false }, .times_own = true },
 	{ OF(DELTA_RULE), .read_alone = lost_state },

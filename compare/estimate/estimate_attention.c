@@ -135,6 +135,32 @@ vn_status vn_estimate_window(vn_case *t, const vn_trial *at, vn_error *err)
 	return st ? st : fit_sinks(t, at, first, err);
 }
 
+/* ---- blocks ---------------------------------------------------------------------------------- */
+
+/* The last query of each block is right, so the first one that is, is that of the first block. */
+vn_status vn_estimate_blocks(vn_case *t, const vn_trial *at, vn_error *err)
+{
+	enum { MOST_BLOCK = 4096 };
+	const int64_t T = t->site->cand.shape
+	                      .dim[vn_axes_find(t->site->axes, "token") < 0 ? 0 : vn_axes_find(t->site->axes, "token")];
+	int64_t  first, last, block = 1;
+	vn_trial h = *at;
+
+	if (t->part || vn_axes_find(t->site->axes, "token") < 0 || t->site->first ||
+	    !t->site->plan->node[at->node].c.attention.causal)
+		return VN_OK;
+	bool *off = malloc((size_t)T * sizeof *off + 1);
+	if (!off)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for %lld rows", (long long)T);
+	vn_case_rows_off(t, off, &first, &last);
+	while (block < T && off[block - 1])
+		block++;
+	free(off);
+	h.finding = VN_FINDING_BLOCKS_SEEN;
+	vn_trial_constant_put(&h, "blocks", (double)block);
+	return first == 0 && block > 1 && block < T && block <= MOST_BLOCK ? vn_try(t, &h, err) : VN_OK;
+}
+
 /* ---- mistakes that no constant expresses ----------------------------------------------------- */
 
 enum { ATTEND_QUERIES = 12 }; /* queries that are tested */

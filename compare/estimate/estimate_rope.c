@@ -185,13 +185,14 @@ static vn_rope rope_with(const searched_constant *a, double x)
 static double off_by(const void *of, double x)
 {
 	const searched_constant *a = of;
-	const vn_rope            rope = rope_with(a, x);
+	const bool               by_length = strcmp(a->name, "length") == 0;
+	const vn_rope            rope = by_length ? a->r->n.c.rope.rope : rope_with(a, x);
 	double                   sum = 0;
 	float                    af;
 
 	if (rope.type == VN_ROPE_LLAMA3 && !(rope.low_freq_factor < rope.high_freq_factor))
 		return (double)INFINITY;
-	vn_rope_frequencies(&rope, a->r->lists, a->r->tokens, a->r->room, &af);
+	vn_rope_frequencies(&rope, a->r->lists, by_length ? (int64_t)round(x) : a->r->tokens, a->r->room, &af);
 	for (int i = 0; i < a->r->pairs; i++)
 		sum += (a->r->f[i] - (double)a->r->room[i]) * (a->r->f[i] - (double)a->r->room[i]);
 	return sum;
@@ -290,12 +291,27 @@ static vn_status fit_scaling(vn_case *t, rotation *r, vn_error *err)
 	return st;
 }
 
+/* The length of the sequence for which dynamic scaling was computed. */
+static vn_status fit_length(vn_case *t, rotation *r, vn_error *err)
+{
+	enum { GRID = 512, FINER = 4 };
+	const searched_constant of = { r, "length" };
+	const double            most = 1 << 24, least = r->n.c.rope.rope.max_context;
+	vn_trial                h = found_of(t, r, VN_FINDING_ROPE_LENGTH);
+
+	if (r->n.c.rope.rope.type != VN_ROPE_DYNAMIC || !(least < most))
+		return VN_OK;
+	const double length = vn_search_grid(off_by, &of, (vn_range) { least, most, GRID, false }, FINER, GRID).x;
+	vn_trial_constant_put(&h, "length", round(length));
+	return vn_fit_whole(t, &h, (int64_t)round(length), (int64_t)least, (int64_t)most, err);
+}
+
 static vn_status fit_theta(vn_case *t, rotation *r, vn_error *err)
 {
 	const bool scaled = r->n.c.rope.rope.type != VN_ROPE_DEFAULT;
-	vn_status  st = VN_OK;
+	vn_status  st = fit_length(t, r, err);
 
-	if (scaled)
+	if (!st && scaled)
 		st = try_theta(t, r, scaled_number(r, scalings), VN_FINDING_THETA, err);
 	if (!st && r->n.c.rope.rope.type == VN_ROPE_LLAMA3)
 		st = fit_scaling(t, r, err);

@@ -50,6 +50,7 @@ vn_status vn_estimate_rotate(vn_case *t, vn_error *err)
 	/* clang-format off */
 	const struct { vn_finding finding; vn_other_rotation edit; } edits[] = {
 		{ VN_FINDING_CALLS_FROM_ZERO, { .call = call } },
+		{ VN_FINDING_CALLS_TWICE, { .call = call, .twice = 1 } },
 		{ VN_FINDING_SINE_FOR_COSINE, { .exchanged = true } },
 #define ANGLES(...) { VN_FINDING_ANGLES_ROUNDED, { __VA_ARGS__ } }
 #define ROUNDED(format) \
@@ -64,7 +65,7 @@ vn_status vn_estimate_rotate(vn_case *t, vn_error *err)
 	/* clang-format on */
 	vn_status  st = VN_OK;
 
-	for (size_t i = edits[0].edit.call ? 0 : 1; !st && i < sizeof edits / sizeof *edits; i++) {
+	for (size_t i = call ? 0 : 2; !st && i < sizeof edits / sizeof *edits; i++) {
 		vn_trial h = { .finding = edits[i].finding,
 			           .node = node,
 			           .applied = { .kind = VN_BY_ROTATION, .rotate = edits[i].edit } };

@@ -256,10 +256,16 @@ void vn_sentence_narrow(const vn_sentence *s)
 
 void vn_sentence_calls(const vn_sentence *s)
 {
-	if (s->h->applied.rotate.call == VN_OWN_CALLS)
+	const vn_other_rotation *e = &s->h->applied.rotate;
+	char                     calls[60];
+
+	put_calls(e->call, calls);
+	if (e->twice)
+		VN_PUT(s, "%s, in %s", VN_TITLE(R3B_TWICE), calls);
+	else if (e->call == VN_OWN_CALLS)
 		VN_PUT(s, "%s of several tokens", VN_TITLE(R3B_ZERO));
 	else
-		VN_PUT(s, "%s of %d tokens", VN_TITLE(R3B_ZERO), s->h->applied.rotate.call);
+		VN_PUT(s, "%s of %d tokens", VN_TITLE(R3B_ZERO), e->call);
 }
 
 /* "token 20 is", "tokens 30-45 are", "tokens from 40 on are" rotated as ... */

@@ -1,5 +1,6 @@
 /* sentences_result.c: see sentence_writers.h: slots of a cache, ranks, orders, factors. */
 #include "compare/explain/sentence_writers.h"
+#include "compare/rearrange/leading.h"
 #include "compare/rearrange/rearrange_number.h"
 
 #include "libref/base/text.h"
@@ -240,4 +241,56 @@ void vn_sentence_clamped(const vn_sentence *s)
 
 	snprintf(limit, sizeof limit, which[s->h->applied.result.clamp], s->h->applied.result.number);
 	VN_PUT(s, "clamped: numbers %s are set to this bound", limit);
+}
+
+/* Adds the two or more products of one input whose results together are as wide: ", the width of
+ * q_proj + k_proj + v_proj". */
+static void put_whose(const vn_sentence *s, int64_t width)
+{
+	const vn_plan *p = s->p;
+	const vn_node *me = &p->node[s->h->node];
+
+	for (int i = 0; i < p->n_nodes; i++) {
+		char    names[120] = "";
+		int64_t all = 0;
+		int     met = 0;
+		for (int k = i; k < p->n_nodes && all < width; k++) {
+			const vn_node *n = &p->node[i], *o = &p->node[k];
+			if (n->op != VN_OP_LINEAR || n->layer != me->layer || o->op != VN_OP_LINEAR || o->layer != n->layer ||
+			    o->in[0] != n->in[0])
+				continue;
+			vn_text_add(names, sizeof names, "%s%s", met++ ? " + " : "", vn_name_in_layer(p->value[o->out[0]].name));
+			all += vn_value_row(&p->value[o->out[0]]);
+		}
+		if (all == width && met > 1) {
+			vn_text_add(s->text, s->size, ", the width of %s", names);
+			return;
+		}
+	}
+}
+
+void vn_sentence_leading(const vn_sentence *s)
+{
+	static const char *const of[] = { "lda: the rows of the input are read", "ldb: the rows of the matrix are read",
+		                              "ldc: the rows of the result are written" };
+	const int64_t            apart = (int64_t)s->h->applied.result.number, own = s->h->applied.result.list[0];
+
+	if (!apart) {
+		VN_PUT(s, "the input is read column by column, but stored row by row");
+		return;
+	}
+	VN_PUT(s, "%s %lld numbers apart, not %lld", of[s->h->applied.result.factor], (long long)apart, (long long)own);
+	put_whose(s, apart);
+	if (s->h->applied.result.factor == VN_LEADING_RESULT && s->h->recorder_fault)
+		vn_text_add(s->text, s->size, ": the first numbers of a wider buffer were recorded as if they were packed");
+}
+
+void vn_sentence_recorded_part(const vn_sentence *s)
+{
+	const int first = (int)s->h->applied.result.number, own = s->h->applied.result.list[0];
+
+	if (first < 0)
+		VN_PUT(s, "the first numbers of a wider buffer were recorded");
+	else
+		VN_PUT(s, "columns %d-%d of another buffer were recorded", first, first + own - 1);
 }

@@ -1,5 +1,6 @@
 /* rearrange.c: see rearrange.h. */
 #include "compare/rearrange/rearrange.h"
+#include "compare/rearrange/leading.h"
 #include "compare/rearrange/rearranged.h"
 #include "compare/rearrange/rearrange_number.h"
 #include "compare/trial/score.h"
@@ -180,6 +181,58 @@ static vn_status try_another_checkpoint(vn_rearranged *r, vn_error *err)
 	return st;
 }
 
+/* The first column of the wider tensor whose columns are the checkpoint's; -1: its first numbers
+ * are; -2: neither. The tensors have `rows` rows. */
+static int64_t find_columns(const char *wide, int64_t width, const char *is, int64_t own, int64_t rows, size_t each)
+{
+	for (int64_t first = 0; first + own <= width; first++) {
+		int64_t t = 0;
+		while (t < rows && memcmp(wide + (size_t)(t * width + first) * each, is + (size_t)(t * own) * each,
+		                          (size_t)own * each) == 0)
+			t++;
+		if (t == rows)
+			return first;
+	}
+	return memcmp(wide, is, (size_t)(rows * own) * each) == 0 ? -1 : -2;
+}
+
+/* Equal bits with columns of a wider checkpoint, or with its first numbers, that the run did not
+ * continue with. */
+static vn_status try_part_of_another(vn_rearranged *r, vn_error *err)
+{
+	vn_recording   *cand = r->t->c->opened.cand;
+	const vn_entry *me = vn_recording_entry(cand, r->t->c->result.checkpoint[r->t->x->checkpoint].cand);
+	const int64_t   rows = r->like->shape.dim[0], own = r->n / rows;
+	vn_status       st = VN_OK;
+
+	if (own < 2 || rows < 2 || vn_axes_find(r->t->site->axes, "token") != 0 || !vn_rearrange_any_finite(r->cand, r->n))
+		return VN_OK;
+	for (int i = 0; !st && i < vn_recording_count(cand) && !vn_case_answered(r->t); i++) {
+		const vn_entry *e = vn_recording_entry(cand, i);
+		const int64_t   all = vn_shape_count(&e->shape);
+		vn_trial        h = { .finding = VN_FINDING_RECORDED_PART, .recorder_fault = true };
+		vn_tensor       t;
+		if (e == me || e->step != me->step || e->dtype != me->dtype || e->same_as >= 0 || all <= r->n || all % rows ||
+		    e->shape.dim[0] != rows || vn_rearrange_is_wrong_itself(&r->t->c->result, i) || !may_be_taken_for(r, e))
+			continue;
+		if ((st = vn_entry_tensor(cand, i, &t, err)))
+			break;
+		const int64_t first = find_columns(t.data, all / rows, r->like->data, own, rows, vn_dtype_size(t.dtype));
+		vn_recording_release(cand, i);
+		if (first < -1)
+			continue;
+		memcpy(r->a, r->cand, (size_t)r->n * sizeof *r->a);
+		memcpy(r->b, r->cand, (size_t)r->n * sizeof *r->b);
+		h.applied.result.number = (double)first;
+		h.applied.result.n = 1;
+		h.applied.result.list[0] = (int)own;
+		vn_text_add(h.recorded_instead, sizeof h.recorded_instead, "%s", e->name);
+		vn_text_clean(h.recorded_instead, sizeof h.recorded_instead);
+		st = vn_rearranged_judge(r, NULL, &h, err);
+	}
+	return st;
+}
+
 vn_status vn_rearrange(vn_case *t, vn_error *err)
 {
 	const char   *axes = t->site->axes;
@@ -191,6 +244,8 @@ vn_status vn_rearrange(vn_case *t, vn_error *err)
 	if (!st && !vn_case_answered(t) && !(st = vn_rearrange_numbers(&r, err)) && !(st = try_heads(&r, axes, err)) &&
 	    !(st = try_arrangements(&r, axes, err)))
 		st = try_another_checkpoint(&r, err);
+	if (!st && !vn_case_answered(t) && !(st = try_part_of_another(&r, err)) && !vn_case_answered(t))
+		st = vn_rearrange_leading(&r, err);
 	vn_rearranged_close(&r);
 	return st;
 }

@@ -108,11 +108,11 @@ static void put_fraction(const vn_case *t, vn_trial *h)
 	h->limit_fraction = vn_local_limit_fraction(&h->residual, t->c->result.checkpoint[t->x->checkpoint].m.n);
 }
 
-/* Does the checkpoint end a span, whose floor the replay drew (draws.h)? A correct engine's
+/* Does the checkpoint end a span of several operations, whose floor the replay drew (draws.h)? A correct engine's
  * roundings inside it are those draws, under any plan. */
 static bool is_drawn(const vn_case *t)
 {
-	return t->c->result.checkpoint[t->x->checkpoint].replay.slack > 0;
+	return t->site->n_span > 1 && t->c->result.checkpoint[t->x->checkpoint].replay.slack > 0;
 }
 
 static void take_floor(const vn_case *t, vn_replayed *l)

@@ -130,8 +130,9 @@ static bool same_rotation(const vn_other_rotation *a, const vn_other_rotation *b
 
 	return a->positions == b->positions && a->frequencies == b->frequencies && a->angles == b->angles &&
 	       a->table == b->table && a->call == b->call && a->moved == b->moved && a->exchanged == b->exchanged &&
-	       a->by_ids == b->by_ids && m->first == n->first && m->last == n->last && m->open == n->open &&
-	       m->whole == n->whole && m->times == n->times && m->plus == n->plus;
+	       a->twice == b->twice && a->words == b->words && a->by_ids == b->by_ids && m->first == n->first &&
+	       m->last == n->last && m->open == n->open && m->whole == n->whole && m->times == n->times &&
+	       m->plus == n->plus;
 }
 
 static bool same_change(const vn_trial *a, const vn_trial *b)

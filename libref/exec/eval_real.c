@@ -215,8 +215,39 @@ static REAL(vn_attend) attend_of(const vn_node *n, const vn_args *a)
 		                       .tokens = a->tokens,
 		                       .c = &n->c,
 		                       .x = vn_node_experiment(n),
+		                       .begins = a->begins,
 		                       .threads = a->threads,
 		                       .policy = a->policy };
+}
+
+/* Where the call of a token begins, counted from the first token of this one. */
+static int64_t call_of(const vn_args *a, int64_t t)
+{
+	return a->begins && a->begins[t] > 0 ? a->begins[t] - a->past : 0;
+}
+
+/* Every second id is the upper half of the one before: 0. */
+static void embed_words(const vn_args *a, int64_t row, real *out)
+{
+	for (int64_t t = 0; t < a->tokens; t++) {
+		const int64_t from = call_of(a, t);
+		const int32_t id = (t - from) % 2 ? 0 : a->ids[from + (t - from) / 2];
+		REAL(vn_embed)(out + t * row, a->w[0], &id, 1, row, a->policy);
+	}
+}
+
+/* A position behind the table is its last one. */
+static void look_up_others(const vn_args *a, const vn_experiment *e, int64_t row, real *out)
+{
+	const int64_t most = a->w[0]->shape.dim[0] - 1;
+
+	for (int64_t t = 0; t < a->tokens; t++) {
+		const int64_t from = call_of(a, t), at = a->past + t,
+					  to = e->positions.step_twice ? at + a->past + from
+		                   : (t - from) % 2        ? 0
+		                                           : a->past + from + (t - from) / 2;
+		REAL(vn_positions)(out + t * row, a->w[0], to < most ? to : most, 1, row, a->policy);
+	}
 }
 
 /* Rows of N numbers each, `count` in all. */
@@ -239,9 +270,17 @@ static bool compute(const vn_node *n, const vn_args *a, real *const *v, int64_t 
 	REAL(vn_attend) attend;
 
 	switch (n->op) {
-	case VN_OP_EMBED: REAL(vn_embed)(out, a->w[0], a->ids, a->tokens, row, a->policy); return true;
+	case VN_OP_EMBED:
+		if (e)
+			embed_words(a, row, out);
+		else
+			REAL(vn_embed)(out, a->w[0], a->ids, a->tokens, row, a->policy);
+		return true;
 	case VN_OP_POSITIONS:
-		REAL(vn_positions)(out, a->w[0], e && e->positions.step_zero ? 0 : a->past, a->tokens, row, a->policy);
+		if (e && (e->positions.step_twice || e->positions.words))
+			look_up_others(a, e, row, out);
+		else
+			REAL(vn_positions)(out, a->w[0], e && e->positions.step_zero ? 0 : a->past, a->tokens, row, a->policy);
 		return true;
 	case VN_OP_RMS_NORM:
 	case VN_OP_LAYER_NORM:

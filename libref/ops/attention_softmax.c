@@ -10,6 +10,32 @@
 #define ATTN(a) ((a)->c->attention)
 #define X(a)    ((a)->x->attention)
 
+/* The keys of the call of a query, which may be one of several that were joined: [*from, *to). */
+static void find_call(const REAL(vn_attend) * a, int64_t query, int64_t *from, int64_t *to)
+{
+	const int64_t begin = a->begins ? a->begins[query] : -1;
+	int64_t       end = query + 1;
+
+	while (end < a->tokens && (!a->begins || a->begins[end] == begin))
+		end++;
+	*from = begin > a->past ? begin : a->past;
+	*to = a->past + end;
+}
+
+/* As an experiment has them, which counts by blocks or calls. */
+static void find_keys_of_call(const REAL(vn_attend) * a, int64_t query, int64_t *from, int64_t *to)
+{
+	const int64_t p = a->past + query, B = X(a).blocks, W = ATTN(a).window;
+	int64_t       first, end;
+
+	find_call(a, query, &first, &end);
+	if (B)
+		*to = (p / B + 1) * B < end ? (p / B + 1) * B : end;
+	if (X(a).window_of && W)
+		*from = (X(a).window_of == 1 ? first + 1 : end) - W;
+	*from = *from > 0 ? *from : 0;
+}
+
 /* The range of the S keys that the mask lets a query see. */
 static void find_allowed_keys(const REAL(vn_attend) * a, int64_t query, int64_t S, int64_t *from, int64_t *to)
 {
@@ -18,6 +44,8 @@ static void find_allowed_keys(const REAL(vn_attend) * a, int64_t query, int64_t 
 
 	*to = ATTN(a).causal && behind < n ? (behind > 0 ? behind : 0) : n;
 	*from = ATTN(a).window && p - ATTN(a).window + 1 > 0 ? p - ATTN(a).window + 1 : 0;
+	if (a->x && (X(a).blocks || X(a).window_of))
+		find_keys_of_call(a, query, from, to);
 }
 
 void REAL(vn_visible)(const REAL(vn_attend) * a, int64_t query, int64_t S, int64_t *from, int64_t *to)
@@ -107,6 +135,22 @@ static void softmax_plain(double *s, int64_t n, int padding, bool half)
 		s[j] /= sum;
 }
 
+/* The same with a maximum that is at least 0: exponentials are rounded to float16, their sum is not. */
+static void softmax_from_zero(double *s, int64_t n)
+{
+	double top = 0.0, sum = 0.0;
+
+	for (int64_t j = 0; j < n; j++)
+		top = s[j] > top ? s[j] : top;
+	for (int64_t j = 0; j < n; j++) {
+		s[j] = exp(s[j] - top);
+		sum += s[j];
+		s[j] = vn_as_f16(s[j]);
+	}
+	for (int64_t j = 0; j < n; j++)
+		s[j] /= sum;
+}
+
 /* Softmax in place over n >= 1 numbers, as an experiment has it. */
 static void softmax_otherwise(double *s, int64_t n, const vn_experiment *e)
 {
@@ -117,6 +161,8 @@ static void softmax_otherwise(double *s, int64_t n, const vn_experiment *e)
 
 	if (form == VN_ATTN_NO_MAX || form == VN_ATTN_NO_MAX_F16)
 		softmax_plain(s, n, e->attention.padding, form == VN_ATTN_NO_MAX_F16);
+	else if (form == VN_ATTN_FROM_ZERO_F16)
+		softmax_from_zero(s, n);
 	else
 		softmax_row(s, n, e->attention.padding);
 	for (int64_t j = 0; rounding && j < n; j++)

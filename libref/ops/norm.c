@@ -32,8 +32,24 @@ static double compute_divisor(double ss, int64_t usual, const vn_norm *c, const 
 	const double sum = e->norm.sum_f16   ? (double)vn_f16_to_f32(vn_f32_to_f16((float)ss))
 	                   : e->norm.sum_f32 ? (double)(float)ss
 	                                     : ss;
-	const double mean = sum / (double)(e->norm.divisor ? e->norm.divisor : usual);
-	return e->norm.eps_outside ? sqrt(mean) + c->eps : sqrt(mean + c->eps);
+	const int    s = e->norm.squares;
+	const double mean = vn_in_format(vn_in_format(sum, s) / (double)(e->norm.divisor ? e->norm.divisor : usual), s);
+	return e->norm.eps_outside ? sqrt(mean) + c->eps : sqrt(vn_in_format(mean + c->eps, s));
+}
+
+/* The factor of a row. */
+static double compute_factor(double ss, int64_t usual, const vn_norm *c, const vn_experiment *e)
+{
+	return vn_in_format(1.0 / compute_divisor(ss, usual, c, e), e ? e->norm.inverse : VN_FORMAT_NONE);
+}
+
+static double sum_of_rounded_squares(const real *x, int64_t N, int format)
+{
+	double ss = 0.0;
+
+	for (int64_t n = 0; n < N; n++)
+		ss += vn_in_format((double)x[n] * (double)x[n], format);
+	return ss;
 }
 
 VN_CLONES
@@ -52,8 +68,9 @@ void REAL(vn_rms_norm)(real *y, const REAL(vn_normed) * a)
 	for (int64_t r = 0; r < a->R; r++) {
 		const real  *xr = a->x + r * N; /* (N) */
 		real        *yr = y + r * N;    /* (N) */
-		const double scale = 1.0 / compute_divisor(sum_of_squares(xr, N), N, a->c, e);
-		const int    first = !e ? VN_FORMAT_NONE : e->norm.first_f16 ? VN_FORMAT_F16 : e->norm.rounding;
+		const double ss = e && e->norm.squares ? sum_of_rounded_squares(xr, N, e->norm.squares) : sum_of_squares(xr, N),
+					 scale = compute_factor(ss, N, a->c, e);
+		const int first = !e ? VN_FORMAT_NONE : e->norm.first_f16 ? VN_FORMAT_F16 : e->norm.rounding;
 
 		if (!first)
 			scale_row(yr, xr, a->g, N, scale, (real)a->c->offset);
@@ -150,7 +167,7 @@ void REAL(vn_layer_norm)(real *y, const REAL(vn_normed) * a)
 		for (int64_t n = 0; n < N; n++)
 			ss[n % 4] += ((double)xr[n] - mean) * ((double)xr[n] - mean);
 
-		const double scale = 1.0 / compute_divisor((ss[0] + ss[1]) + (ss[2] + ss[3]), N, a->c, e);
+		const double scale = compute_factor((ss[0] + ss[1]) + (ss[2] + ss[3]), N, a->c, e);
 		for (int64_t n = 0; n < N; n++)
 			yr[n] = (real)(((double)xr[n] - mean) * scale * (double)((real)a->c->offset + a->g[n]) +
 			               (a->bias ? (double)a->bias[n] : 0.0));

@@ -53,7 +53,9 @@ static void rotate_head(real *y, const real *x, const vn_rope_input *r, const fl
 
 static double position_of(const vn_rope_input *r, int64_t t)
 {
-	const int call = r->e ? r->e->other.call : 0;
+	/* positions that depend on calls do so in each of the calls that were joined to this one */
+	const vn_other_rotation *o = r->e ? &r->e->other : NULL;
+	const int                call = !o ? 0 : !o->call && (o->twice || o->words) ? VN_OWN_CALLS : o->call;
 
 	return vn_rope_position(r->e, &(vn_rope_token) {
 									  .past = r->past,
@@ -79,9 +81,11 @@ bool REAL(vn_rotate)(real *y, const real *x, const vn_rope_input *r)
 	if (!kept)
 		return false;
 	if (other)
-		base = vn_rope_frequencies_wide(r->rope, r->lists, r->past + T, f, (double *[]) { kept, stretch }, &af);
+		base = vn_rope_frequencies_wide(r->rope, r->lists, vn_rope_length(e, r->past, T), f,
+		                                (double *[]) { kept, stretch }, &af);
 	else
-		vn_rope_frequencies(r->rope, r->lists, r->past + T, f, &af);
+		vn_rope_frequencies(r->rope, r->lists, vn_rope_length(e, r->past, T), f, &af);
+	vn_rope_roll(e, f, (int)half);
 #pragma omp parallel for num_threads(r->threads) schedule(static)
 	for (int64_t t = 0; t < T; t++) {
 		float       *c = tables + 3 * t * half, *s = c + half, *angle = s + half;

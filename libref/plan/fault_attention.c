@@ -26,6 +26,15 @@ vn_status vn_make_hides_own(const vn_fault_row *r, vn_faulty *f, int node, vn_er
 	return st ? st : vn_const_set(&f->plan->node[node], "blind", r->x, err);
 }
 
+/* The key heads of the attention in the node's layer; 0: there is none. */
+int vn_fault_kv_heads(const vn_plan *p, const vn_node *n)
+{
+	for (int i = 0; i < p->n_nodes; i++)
+		if (p->node[i].op == VN_OP_ATTENTION && p->node[i].layer == n->layer)
+			return ATTN(&p->node[i]).kv_heads;
+	return 0;
+}
+
 /* The window of the first layer with one. */
 int vn_fault_window(const vn_plan *p)
 {

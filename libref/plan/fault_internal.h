@@ -104,7 +104,11 @@ double         vn_fault_scale(const vn_fault_row *r, const vn_plan *p, const vn_
 int            vn_fault_window(const vn_plan *p);
 /* For three fused parts that are split differently: returns the part that takes this part's
  * place. */
+/* Returns the number of key heads of the attention in the node's layer; 0: it has none. */
+int            vn_fault_kv_heads(const vn_plan *p, const vn_node *n);
 int            vn_fault_part(const vn_fault_row *r, const vn_node *n);
+/* The same for three products with a matrix each, which an engine joins: are its rows others? */
+bool           vn_fault_rows_move(const vn_fault_row *r, const vn_plan *p, const vn_node *n);
 /* For queries, keys and values with matrices of their own: the number of key heads, or 0 if it does
  * not divide that of query heads. -1: they have none. */
 int            vn_fault_groups(const vn_plan *p, const vn_node *n);

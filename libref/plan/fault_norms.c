@@ -137,3 +137,10 @@ vn_status vn_make_post_norm(const vn_fault_row *r, vn_faulty *f, int node, vn_er
 		vn_fault_copy_of(f, before, f->plan->node[before].in[0]);
 	return st;
 }
+
+/* x: vn_rounding_format */
+vn_status vn_make_narrow_squares(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
+{
+	const vn_status st = vn_const_set(&f->plan->node[node], "squares", r->x, err);
+	return st ? st : vn_const_set(&f->plan->node[node], "inverse", r->x, err);
+}

@@ -8,6 +8,17 @@ int vn_fault_part(const vn_fault_row *r, const vn_node *n)
 	return digit[n->c.slice.from / n->c.slice.width];
 }
 
+static vn_status take_rows(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err);
+
+vn_status vn_make_other_part(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
+{
+	vn_node *n = &f->plan->node[node];
+
+	if (n->op == VN_OP_LINEAR)
+		return take_rows(r, f, node, err);
+	return vn_const_set(n, "from", vn_fault_part(r, n) * n->c.slice.width, err);
+}
+
 /* Head h of the product holds its queries, keys and values. */
 vn_status vn_make_by_heads(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
@@ -47,6 +58,44 @@ int vn_fault_groups(const vn_plan *p, const vn_node *n)
 	const int H = which < 0 ? 0 : p->value[s[0]->out[0]].size[1], G = which < 0 ? 0 : p->value[s[1]->out[0]].size[1];
 
 	return which < 0 ? -1 : G > 1 && H % G ? 0 : G;
+}
+
+/* The order of three matrices joined to one: for another order than queries, keys, values, three digits,
+ * in which it is split; 1000 more: in which it is stored, while it is split as queries, keys, values. */
+static vn_arrange joined_order(const vn_fault_row *r, int64_t H, int64_t G)
+{
+	const int order = (int)r->x % 1000;
+
+	/* the digits of a split say which part is taken for queries, keys, values; a list of parts is its inverse */
+	vn_arrange m = { r->x >= 1000 ? VN_ARRANGE_PARTS : VN_ARRANGE_SECTIONS, .a = 1, .part = { H, G, G } };
+	for (int i = 0; i < 3; i++) {
+		const int digit = i == 0 ? order / 100 : i == 1 ? order / 10 % 10 : order % 10;
+		m.order[r->x >= 1000 ? i : digit] = r->x >= 1000 ? digit : i;
+	}
+	return m;
+}
+
+bool vn_fault_rows_move(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
+{
+	const vn_node   *s[3];
+	const int        which = of_own(p, n, s);
+	const int64_t    H = p->value[s[0]->out[0]].size[1], G = p->value[s[1]->out[0]].size[1];
+	const vn_arrange m = joined_order(r, H, G);
+	const int64_t    first = which == 0 ? 0 : which == 1 ? H : H + G;
+
+	/* parts of one size: to be stored in an order is to be split in another */
+	return (r->x < 1000 || H != G) && vn_arranged(&m, first, H + 2 * G) != first;
+}
+
+/* The product takes rows of its size out of the three. */
+static vn_status take_rows(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
+{
+	const vn_node   *s[3];
+	const int        which = of_own(f->unmodified, vn_fault_unmodified(f, node), s);
+	const int64_t    H = f->unmodified->value[s[0]->out[0]].size[1], G = f->unmodified->value[s[1]->out[0]].size[1];
+	const vn_arrange other = joined_order(r, H, G);
+
+	return vn_fault_mix(f, node, &(vn_fault_joined) { s, (int64_t[]) { H, G, G }, 3, which }, &other, err);
 }
 
 /* Two orders of heads: all queries, all keys, all values; or, group by group, queries, key and

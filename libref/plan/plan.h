@@ -67,7 +67,8 @@ typedef enum vn_head_map {
 /* The softmax of VN_OP_ATTENTION, in the order of the enum: the usual one; over the queries of the
  * call that see a key; over the heads; of exp(s) without subtracting the maximum, in float32; the
  * same in float16; with probabilities rounded to float16; to bfloat16; with products rounded to
- * float16 before they are scaled. */
+ * float16 before they are scaled; with a maximum that starts at 0, and exponentials rounded to
+ * float16 for the product with the values, not for their sum. */
 typedef enum vn_attn_form {
 	VN_ATTN_USUAL,
 	VN_ATTN_OVER_QUERIES,
@@ -77,6 +78,7 @@ typedef enum vn_attn_form {
 	VN_ATTN_PROBS_F16,
 	VN_ATTN_PROBS_BF16,
 	VN_ATTN_SCORES_F16,
+	VN_ATTN_FROM_ZERO_F16,
 	VN_N_ATTN_FORMS
 } vn_attn_form;
 /* What VN_OP_ATTENTION reads for token j of S, in blocks of B. Positions without a token are 0. In
@@ -238,10 +240,18 @@ typedef union vn_experiment {
 		 * also of its product with the weight; l2_norm: of the squares, their sum, the sum with
 		 * eps, and the factor */
 		int rounding;
+		/* vn_rounding_format. Of the factor of a row, 1 / rms; rms_norm: of the squares, their sum,
+		 * their mean and its sum with eps */
+		int inverse, squares;
 	} norm;
 	struct {
-		int step_zero;
-	} positions; /* 1: every call counts positions from 0 */
+		int step_zero;  /* 1: every call counts positions from 0 */
+		int step_twice; /* 1: the tokens before the call are added to its positions again */
+		int words;      /* 1: positions of a call, as 64-bit integers, are read as if they had 32 bits */
+	} positions;
+	struct {
+		int words;
+	} embed; /* 1: the same of token ids */
 	struct {
 		int inverse;  /* vn_ggml_scale */
 		int parts;    /* the sum of so many products, each of as many columns; 0: one product */
@@ -252,13 +262,16 @@ typedef union vn_experiment {
 		int form, by, inner;
 	} rows; /* vn_rows_form */
 	struct {
-		int sinks;       /* this many first keys are never hidden by a window */
-		int ahead;       /* causal: key j is visible to query i when j <= i + ahead */
-		int blind;       /* a query that sees no key: 0: context 0; 1: all keys equally; 2: NaN */
-		int head_map;    /* vn_head_map */
-		int leak;        /* a hidden key is seen: 1: with score 0; 2: with 1 added to its score */
-		int padding;     /* additional keys with score 0 and value 0 */
-		int from_zero;   /* 1: for the mask, every call counts queries from position 0 */
+		int sinks;     /* this many first keys are never hidden by a window */
+		int ahead;     /* causal: key j is visible to query i when j <= i + ahead */
+		int blind;     /* a query that sees no key: 0: context 0; 1: all keys equally; 2: NaN */
+		int head_map;  /* vn_head_map */
+		int leak;      /* a hidden key is seen: 1: with score 0; 2: with 1 added to its score */
+		int padding;   /* additional keys with score 0 and value 0 */
+		int from_zero; /* 1: for the mask, every call counts queries from position 0 */
+		int blocks;    /* causal: a query also sees the rest of its block of so many tokens; 0: it does not */
+		/* the window of all queries of a call is that of its first (1), of its last (2) */
+		int window_of;
 		int form;        /* vn_attn_form */
 		int cache;       /* vn_cache_form */
 		int cache_block; /* tokens per block, if the form has blocks; at least 1 */

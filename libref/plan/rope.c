@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const double PI = 3.14159265358979323846;
 
@@ -290,6 +291,30 @@ static double map_position(const vn_position_map *m, int64_t at)
 	return at < m->first || (at > m->last && !m->open) ? (double)at : m->whole ? floor(p) : p;
 }
 
+/* The position of a token in a call that begins at `from`. */
+static double position_in_call(const vn_other_rotation *o, int64_t at, int64_t from)
+{
+	if (o->twice)
+		return (double)(at + from);
+	return (at - from) % 2 ? 0.0 : (double)(from + (at - from) / 2);
+}
+
+int64_t vn_rope_length(const vn_rope_experiment *e, int64_t past, int64_t tokens)
+{
+	return !e || !e->length ? past + tokens : e->length < 0 ? tokens : e->length;
+}
+
+void vn_rope_roll(const vn_rope_experiment *e, float *inv_freq, int n)
+{
+	const int by = e && n ? (e->rolled % n + n) % n : 0;
+
+	for (int k = 0; k < by; k++) {
+		const float first = inv_freq[0];
+		memmove(inv_freq, inv_freq + 1, (size_t)(n - 1) * sizeof *inv_freq);
+		inv_freq[n - 1] = first;
+	}
+}
+
 double vn_rope_position(const vn_rope_experiment *e, const vn_rope_token *token)
 {
 	const int64_t at = token->past + token->t;
@@ -300,6 +325,8 @@ double vn_rope_position(const vn_rope_experiment *e, const vn_rope_token *token)
 	                  : e->step_zero     ? (double)token->t
 	                  : e->other.by_ids  ? (double)token->id
 	                  : e->other.moved   ? map_position(&e->other.map, at)
+	                  : e->other.twice || e->other.words
+	                      ? position_in_call(&e->other, at, token->begin > 0 ? token->begin : token->past)
 	                  : token->begin > 0 ? (double)(at - token->begin)
 	                                     : (double)at;
 	return is + e->offset + (token->past > 0 ? e->step_offset : 0);
@@ -398,7 +425,7 @@ bool vn_rope_experiment_check(const vn_rope_experiment *e, char why[VN_ROPE_WHY]
 		return say_why(why, "invalid pairing %d, half_angles %d or turn %g", e->pairing, e->half_angles,
 		               e->angle_factor);
 	if (abs(e->offset) > 1 << 24 || abs(e->step_offset) > 1 << 24 || (e->step_zero & ~1) || (e->sections & ~1) ||
-	    (e->one_position & ~1))
+	    (e->one_position & ~1) || (e->other.twice & ~1) || (e->other.words & ~1))
 		return say_why(why, "invalid offset %d, step_offset %d, step_zero %d or sections %d", e->offset, e->step_offset,
 		               e->step_zero, e->sections);
 	return true;

@@ -97,7 +97,10 @@ typedef struct vn_other_rotation {
 	bool moved; /* some tokens are at other positions */
 	vn_position_map map;
 	bool            exchanged; /* sine and cosine are exchanged */
-	bool            by_ids;    /* the token ids are the positions */
+	int  twice; /* 1: the number of tokens before a call (of `call`, as above) is added to its positions again */
+	/* 1: the positions of a call, as 64-bit integers, are read as if they had 32 bits: every second one is 0 */
+	int  words;
+	bool by_ids; /* the token ids are the positions */
 } vn_other_rotation;
 
 /* What an experiment changes in pairs and angles; how a replay has them rounded. All 0: nothing. */
@@ -110,9 +113,13 @@ typedef struct vn_rope_experiment {
 	int               step_zero;    /* 1: every call counts positions from 0 */
 	int               sections;     /* 1: pairs i with i mod 3 in {1, 2} stay at position 0 */
 	int               one_position; /* 1: every token has position `offset` */
-	int               rounding;     /* vn_rounding_format of cos, sin and both products */
-	int               angles;       /* vn_angles */
-	vn_other_rotation other;        /* what `explain` tries beyond the catalogue */
+	int               rolled;       /* pair i has the frequency of pair i + rolled, wrapping around */
+	/* dynamic and longrope: the length of the sequence for which frequencies are computed; -1: that
+	 * of the call; 0: the tokens so far */
+	int               length;
+	int               rounding; /* vn_rounding_format of cos, sin and both products */
+	int               angles;   /* vn_angles */
+	vn_other_rotation other;    /* what `explain` tries beyond the catalogue */
 } vn_rope_experiment;
 
 /* Computes inv_freq (R/2), in radians per position for pairs i = 0 .. R/2-1, and attention_factor,
@@ -143,6 +150,10 @@ typedef struct vn_rope_token {
 } vn_rope_token;
 /* Returns the position by which a token is rotated; an experiment's may be a fraction. */
 double  vn_rope_position(const vn_rope_experiment *e, const vn_rope_token *token);
+/* Returns the length for which dynamic and longrope compute the frequencies of a call. */
+int64_t vn_rope_length(const vn_rope_experiment *e, int64_t past, int64_t tokens);
+/* Computes the frequencies of vn_rope_frequencies as the experiment has them. */
+void    vn_rope_roll(const vn_rope_experiment *e, float *inv_freq, int n);
 /* Returns the angle in radians, a product of floats, of pair i with frequency f at a position. */
 float   vn_rope_angle(const vn_rope_experiment *e, float f, int64_t i, double position);
 /* Returns the position at which the call of token i begins, if calls have `call` tokens each, or

@@ -6,12 +6,13 @@ import numpy as np
 
 import faults_blocks
 import faults_gdn
-from faults_truth import ACTS, float8, half, half_cut
+from faults_truth import ACTS, bf16, float8, half, half_cut
 
 THETA = {"R2.1e4": 1e4, "R2.5e5": 5e5, "R2.1e6": 1e6, "R2.1e7": 1e7, "R2.1.5e5": 1.5e5}
 EPS = {"N1.1e-5": 1e-5, "N1.1e-6": 1e-6, "N1.1e-12": 1e-12}
 TWINS = {"W9.next": 1, "W9.before": -1, "W9.first": None}
 TEMPERATURES = {"M9.temperature": 2, "M9.0.7": 0.7}
+THREE = "kqv", "kvq", "vqk", "vkq"
 ORDERS = {"W2." + o: o for o in ("qvk", "kqv", "kvq", "vqk", "vkq")}
 
 
@@ -30,6 +31,11 @@ def rope(t, fault, point, x, get, layer):
         "R3.minus": lambda: t.rotate(x, shift=-1),
         "R3b.next": lambda: t.rotate(x, shift=min(t.past, 1)), "R3b.last": lambda: t.rotate(x, shift=-min(t.past, 1)),
         "R3b.zero": lambda: t.rotate(x, shift=-t.past),
+        "R3b.twice": lambda: t.rotate(x, shift=t.past), "R3.words": lambda: t.rotate(x, at=t.words(len(x))),
+        "R16.next": lambda: t.rotate(x, np.roll(t.frequencies(), -1)),
+        "R16.before": lambda: t.rotate(x, np.roll(t.frequencies(), 1)),
+        "R17.short": lambda: t.rotate(x, t.frequencies(length=1)), "R17.long": lambda: t.rotate(x, t.frequencies(
+            length=t.longest())), "R17.call": lambda: t.rotate(x, t.frequencies(length=len(x))),
         "R14": lambda: t.rotate(x, t.frequencies() * (np.arange(t.R // 2) % 3 == 0)),
         "R5.frequencies": lambda: t.rotate(x, t.frequencies(kind="default")),
         "R6.columns": lambda: t.rotate(x, t.frequencies(whole=True)),
@@ -73,6 +79,10 @@ def attention(t, fault, x):
         "A5.wide": {"window": (t.window or 0) + 1},
         "A5.sinks": {"window": None, "mask": lambda i, j: (j <= i) & ((j > i - (t.window or 0)) | (j < 4))},
         "A5.narrow": {"window": (t.window or 0) - 1}, "A6": {"heads": lambda x: x[:, np.arange(t.H) % t.G]},
+        "A3.blocks": {"mask": lambda i, j: j // 16 <= i // 16},
+        "A5.call": {"window": None, "mask": lambda i, j: (j <= i) & (j > i.min() - (t.window or 0))},
+        "A5.overwritten": {"window": None, "mask": lambda i, j: (j <= i) & (j > i.max() - (t.window or 0))},
+        "A12.zero": {"form": "from zero"},
         "A14": {"padding": 8}, "A3.chunk": {"chunk": True},
         "A7.zeros": {"heads": lambda x: np.pad(x, ((0, 0), (0, t.H - t.G), (0, 0)))},
         "A7.flat": {"heads": lambda x: np.stack([np.pad(x, ((0, h // t.G), (0, 0), (0, 0)))[h // t.G:, h % t.G]
@@ -297,6 +307,21 @@ def linear(t, fault, layer, point, x):
         w = regrouped(t, fault, point, [t.matrix(layer, p) for p in ("q_proj", "k_proj", "v_proj")])
         b = None if b is None else regrouped(t, fault, point,
                                              [t.bias(layer, p) for p in ("q_proj", "k_proj", "v_proj")])
+    elif fault[3:].replace("stored_", "") in THREE and point in ("q_proj", "k_proj", "v_proj") and not t.gpt2:
+        if t.hybrid or t.H == t.G and "stored" in fault:
+            return None
+        stored, split = (fault[-3:], "qkv") if "stored" in fault else ("qkv", fault[-3:])
+        n = {"q": t.H * t.K, "k": t.G * t.K, "v": t.G * t.K}
+        first = sum(n[p] for p in split[: split.index(point[0])])
+        take = lambda f: np.concatenate([f(layer, p + "_proj") for p in stored])[first: first + n[point[0]]]
+        if np.array_equal(take(t.matrix), w):
+            return None
+        w, b = take(t.matrix), None if b is None else take(t.bias)
+    elif fault in ("A18", "A18.back") and point == "attn_out" and 1 < t.G < t.H and not t.is_linear(layer):
+        if fault == "A18.back" and t.G * t.G == t.H:
+            return None
+        shape = (t.G, t.H // t.G) if fault == "A18" else (t.H // t.G, t.G)
+        w = w.reshape(len(w), *shape, t.K).transpose(0, 2, 1, 3).reshape(w.shape)
     elif fault == "P17" and point == "c_attn":
         order = np.arange(3 * t.D).reshape(3, 2, -1).transpose(1, 0, 2).ravel()
         w, b = w[order], b[order]
@@ -362,6 +387,10 @@ def norm(t, fault, layer, point, x, get):
         kw["sum16"] = True
     elif fault == "N18" and not t.gpt2 and not gated:
         kw["first16"] = True
+    elif fault in ("N21.bf16", "N21.f16") and not gated:
+        kw["inverse"] = bf16 if fault == "N21.bf16" else half
+    elif fault in ("N22.bf16", "N22.f16") and not gated and not t.gpt2:
+        kw["inverse"] = kw["squares"] = bf16 if fault == "N22.bf16" else half
     elif fault == "N15" and point in ("attn_norm", "mlp_norm"):
         return x
     elif fault == "N4":
@@ -440,6 +469,8 @@ def embedding(t, fault, ids):
     rules = {None: lambda: E, "M4": lambda: E * math.sqrt(t.D), "M5.plus": lambda: np.roll(E, -1, 0),
              "M5.minus": lambda: np.roll(E, 1, 0),
              "W12": lambda: read_as_other(t, name), "W19": lambda: np.roll(E, len(E) // 2, 0)}
+    if fault == "M5.words":
+        return E[[ids[i // 2] if i % 2 == 0 else 0 for i in range(len(ids))]]
     return rules[fault]()[ids] if fault in rules else None
 
 
@@ -477,6 +508,9 @@ def predict(t, fault, layer, point, x, get):
         return embedding(t, fault, ids)
     if point == "pos_embed":
         p = t.w("wpe.weight")[t.past:t.past + len(ids) + 1]
+        if fault in ("R15.twice", "R15.words"):
+            at = t.words(len(ids)) if fault == "R15.words" else 2 * t.past + np.arange(len(ids))
+            return t.w("wpe.weight")[np.minimum(at, len(t.w("wpe.weight")) - 1)]
         if fault == "R15.zero":
             return t.w("wpe.weight")[:len(ids)]
         return p[:-1] if fault is None else p[1:] if fault == "R15.shifted" else None

@@ -160,6 +160,9 @@ class Truth:
         """yarn's, of cosine and sine."""
         if "attention_factor" in self.rope and not derived:
             return self.rope["attention_factor"]
+        if self.rope.get("rope_type") == "longrope":
+            return math.sqrt(1 + math.log(self.rope["factor"]) / math.log(
+                self.rope["original_max_position_embeddings"]))
         return 0.1 * math.log(self.stretch(stretch)) + 1 if self.rope.get("rope_type") == "yarn" else 1.0
 
     def yarn(self, f, theta, R, context=None, truncate=True, stretch=False, whole=False):
@@ -174,8 +177,27 @@ class Truth:
         ramp = np.clip((np.arange(R // 2) - low) / (high - low + (0.001 if low == high else 0)), 0, 1)
         return f / self.stretch(stretch) * ramp + f * (1 - ramp)
 
-    def frequencies(self, theta=None, R=None, kind=None, divide=None, band=None, context=None, **yarn):
+    def words(self, n):
+        """The positions of a call of n tokens as 64-bit integers, read as if they had 32 bits."""
+        return np.array([self.past + i // 2 if i % 2 == 0 else 0 for i in range(n)])
+
+    def longest(self):
+        c, r = self.c["max_position_embeddings"], self.rope
+        return int(c * r["factor"]) if r["rope_type"] == "dynamic" else c
+
+    def by_length(self, R, length):
+        """dynamic: another base for a long sequence; longrope: divisors for a short and for a long one."""
+        r, most, i = self.rope, self.c["max_position_embeddings"], np.arange(R // 2)
+        if r["rope_type"] == "longrope":
+            lists = r["long_factor" if length > r["original_max_position_embeddings"] else "short_factor"]
+            return r["rope_theta"] ** (-2.0 * i / R) / np.array(lists)
+        n = max(length, most)
+        return (r["rope_theta"] * (r["factor"] * n / most - r["factor"] + 1) ** (R / (R - 2))) ** (-2.0 * i / R)
+
+    def frequencies(self, theta=None, R=None, kind=None, divide=None, band=None, context=None, length=None, **yarn):
         R = R or self.R
+        if kind is None and theta is None and self.rope["rope_type"] in ("dynamic", "longrope"):
+            return self.by_length(R, length or sum(self.lengths))
         f = (theta or self.rope["rope_theta"]) ** (-2.0 * np.arange(R // 2) / (divide or R))
         if (kind or self.rope["rope_type"]) == "llama3":
             r = self.rope
@@ -189,14 +211,15 @@ class Truth:
             f = self.yarn(f, theta or self.rope["rope_theta"], R, context, **yarn)
         return f
 
-    def rotate(self, x, f=None, af=None, pairing="halves", shift=0, angle_factor=1, half=False):
+    def rotate(self, x, f=None, af=None, pairing="halves", shift=0, angle_factor=1, half=False,
+               at=None):
         f = self.frequencies() if f is None else f
         n, K, y = len(f), x.shape[2], x.copy()
         if half:
             p, g = (np.arange(len(x)) + self.past).astype(np.float16), f.astype(np.float32).astype(np.float16)
             a = (p[:, None].astype(np.float32) * g.astype(np.float32)).astype(np.float16).astype(np.float64)
         else:
-            a = np.outer(np.arange(len(x)) + self.past + shift, f)
+            a = np.outer(np.arange(len(x)) + self.past + shift if at is None else at, f)
         af = self.factor() if af is None else af
         c, s = af * np.cos(angle_factor * a)[:, None], af * np.sin(angle_factor * a)[:, None]
         i = np.arange(n)
@@ -206,15 +229,17 @@ class Truth:
         return y
 
     def normed(self, x, g, b=None, eps=None, offset=0.0, centre=False, outside=False, divisor=None, sum16=False,
-               first16=False):
+               first16=False, inverse=None, squares=None):
         eps = self.eps if eps is None else eps
         if centre:
             x = x - x.mean(-1, keepdims=True)
-        ss = (x * x).sum(-1, keepdims=True)
-        ms = (half(ss) if sum16 else ss) / (divisor or x.shape[-1])
-        root = np.sqrt(ms) + eps if outside else np.sqrt(ms + eps)
+        as_is = lambda x: x
+        inverse, squares = inverse or as_is, squares or as_is
+        ss = squares(x * x).sum(-1, keepdims=True)
+        ms = squares(squares(half(ss) if sum16 else ss) / (divisor or x.shape[-1]))
+        root = np.sqrt(ms) + eps if outside else np.sqrt(squares(ms + eps))
         with np.errstate(invalid="ignore"): # an infinity of another fault
-            x = x / root
+            x = x * inverse(1 / root)
         return (half(x) if first16 else x) * (offset + g) + (0 if b is None else b)
 
     def attend(self, q, k, v, scale=None, mask=None, window=0, heads=None, leak=None, padding=0, form=None, kept=None,
@@ -256,6 +281,9 @@ class Truth:
             with np.errstate(over="ignore", invalid="ignore"):
                 e = half(np.exp(z)) if form == "plain half" else np.exp(z).astype(np.float32).astype(np.float64)
                 p = np.where(see, e / e.sum(-1, keepdims=True).astype(np.float32), 0)
+        elif form == "from zero":
+            e = np.exp(z - np.maximum(top, 0))
+            p = np.where(see, half(e) / e.sum(-1, keepdims=True), 0)
         elif form in ("half", "bf16"):
             p = half(p) if form == "half" else bf16(p)
         if blind:

@@ -33,9 +33,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 from needs_transformers import torch, transformers
 
-import outside_attention  # these five add to FAULTS, in this order
+import outside_attention  # these six add to FAULTS, in this order
 import outside_model
 import outside_alike
+import outside_calls
 import outside_caches
 import outside_ports
 import random_model
@@ -173,7 +174,7 @@ def main():
         refs = {}
         for dtype in a.dtype or DTYPES:
             jobs, counts, n_far, far_found, no_name = [], {}, 0, 0, 0
-            for family in a.family or FAMILIES:
+            for family in a.family or (SHAPES if a.random else FAMILIES):
                 directory = random_of(family, folder) if a.random else model_of(family)
                 m = Model(transformers.AutoModelForCausalLM.from_pretrained(directory, dtype=DTYPES[dtype],
                                                                             attn_implementation="eager").eval(), family)
