@@ -33,11 +33,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 from needs_transformers import torch, transformers
 
-import outside_attention  # these five add to FAULTS, in this order
+import outside_attention  # these six add to FAULTS, in this order
 import outside_model
 import outside_alike
 import outside_caches
 import outside_ports
+import outside_states
 import random_model
 from outside_faults import FAULTS, SURE, UNKNOWN, Model
 from parity_variants import full_name, used
