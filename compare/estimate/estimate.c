@@ -84,33 +84,17 @@ static vn_status estimate_positions(vn_case *t, const vn_trial *at, vn_error *er
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
-/* The tokens of each call of those that were joined to the first step, if all have as many, except
- * the last, which may have fewer; 0: they do not. */
-static int64_t tokens_of_joined(const vn_site *s)
-{
-	int64_t each = 0, t = 0;
-
-	while (t < s->tokens && s->begins[t] < 0)
-		t++;
-	each = t < s->tokens ? t : 0;
-	for (; each && t < s->tokens; t++)
-		if (s->begins[t] != t / each * each)
-			return 0;
-	return each;
-}
-
-/* A later call begins with an empty state. */
+/* The state is lost every so many tokens: the first that is wrong is the first after a loss. */
 static vn_status lost_state(vn_case *t, const vn_trial *at, vn_error *err)
 {
-	const vn_step *s = vn_case_step(t);
-	const int64_t  joined = s && s->position == 0 ? tokens_of_joined(t->site) : 0;
-	vn_trial       h = *at;
+	int64_t  first, last;
+	vn_trial h = *at;
 
-	if (!s || (s->position == 0 && !joined) || (s->position && s->tokens > 1 && s->tokens > s->position))
+	vn_case_rows_off(t, NULL, &first, &last);
+	if (t->site->first || first < 1)
 		return VN_OK;
 	h.finding = VN_FINDING_STATE_LOST;
-	vn_trial_constant_put(&h, "restart", joined ? (double)joined : s->tokens == 1 ? 1 : (double)s->position);
-	h.applied.later = !joined;
+	vn_trial_constant_put(&h, "restart", (double)first);
 	return vn_try(t, &h, err);
 }
 

@@ -1,5 +1,6 @@
 /* across_steps.c: see across_steps.h. */
 #include "compare/explain/across_steps.h"
+#include "compare/explain/cache_changed.h"
 #include "compare/explain/cache_one_slot.h"
 #include "compare/explain/cache_slots.h"
 #include "compare/explain/explain_point.h"
@@ -503,6 +504,8 @@ static vn_status one_point(point_group *g, vn_progress *bar, vn_error *err)
 			st = lend_trial(g, i, err);
 		else
 			st = share_answer(g, i, err);
+	if (!st && has_unexplained(g))
+		st = vn_explain_changed_slots(g->t, g->x, g->n, err);
 	if (!st && (has_unexplained(g) || has_slots_beside(g)))
 		st = vn_explain_cache_slots(g->t, g->x, g->n, err);
 	if (!st && has_unexplained(g))

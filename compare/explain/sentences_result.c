@@ -94,6 +94,36 @@ void vn_sentence_cache(const vn_sentence *s)
 		       k->others ? " (other pairs fit these numbers as well)" : "");
 }
 
+/* "keys of tokens of the first call in the cache are multiplied by 0.1" */
+void vn_sentence_changed(const vn_sentence *s)
+{
+	static const char *const  what[] = { "keys and values", "keys", "values" };
+	const vn_applied_changed *c = &s->h->applied.changed;
+	const long long           a = c->first, b = a + c->n - 1;
+	char                      whose[64] = "of all tokens";
+
+	if (c->slots == VN_SLOTS_RANGE && c->n > 1)
+		snprintf(whose, sizeof whose, "of tokens %lld-%lld", a, b);
+	else if (c->slots == VN_SLOTS_RANGE)
+		snprintf(whose, sizeof whose, "of token %lld", a);
+	else if (c->slots != VN_SLOTS_ALL)
+		snprintf(whose, sizeof whose, "of %s",
+		         c->slots == VN_SLOTS_FIRST_CALL ? "the first call"
+		         : c->slots == VN_SLOTS_LATER    ? "later calls"
+		                                         : "the newest token");
+	switch (c->kind) {
+	case VN_CHANGED_SCALED: VN_PUT(s, VN_FORM(C10), what[c->of], whose, c->number); break;
+	case VN_CHANGED_UNSCALED:
+		VN_PUT(s, VN_FORM(C7_UNSCALED), what[c->of], whose,
+		       c->format == VN_FORMAT_INT8   ? "int8"
+		       : c->format == VN_FORMAT_E4M3 ? "float8 (e4m3)"
+		                                     : "8 bits");
+		break;
+	case VN_CHANGED_EMPTY: VN_PUT(s, "cached %s %s are 0: never written", what[c->of], whose); break;
+	case VN_CHANGED_TWICE: VN_PUT(s, VN_FORM(C11), whose); break;
+	}
+}
+
 /* "the cache holds the key of token 64 in place of token 3's; token 3's value is right" */
 void vn_sentence_one_alone(const vn_sentence *s)
 {

@@ -53,6 +53,48 @@ bool vn_recompute_known(const vn_recompute *p, int root)
 	return held == VN_HELD_ALL || (held == VN_HELD_ROWS && p->narrow);
 }
 
+/* Writes n numbers of the candidate's checkpoint k in format w, as they are kept in `as`. */
+static vn_status load_point(vn_recompute *p, const vn_recompute_width *w, const vn_checkpoint *k, vn_dtype as, size_t n,
+                            void *to, vn_error *err)
+{
+	unsigned char *own;
+	vn_tensor      t;
+	vn_status      st = vn_replay_candidate(&p->c->opened, k, k->replay.columns, &t, &own, err);
+
+	if (st)
+		return st;
+	if (w->size == 8)
+		vn_to_f64(to, t.data, t.dtype, n);
+	else
+		vn_to_f32_as(to, t.data, t.dtype, as, n);
+	free(own);
+	vn_recording_release(p->c->opened.cand, k->cand);
+	return VN_OK;
+}
+
+bool vn_recompute_has_state(const vn_recompute *p, int step, int value)
+{
+	const vn_plan       *plan = p->site.plan;
+	const int            root = value < 0 || value >= plan->n_values ? -1 : vn_plan_root(plan, value);
+	const vn_checkpoint *k = root < 0 ? NULL : captured_point(p, step, root);
+
+	if (!k || !k->replayed || k->replay.recorder_fault)
+		return false;
+	const vn_shape all = vn_value_shape(&plan->value[root], 0, 0);
+	return vn_shape_equal(&all, &vn_recording_entry(p->c->opened.cand, k->cand)->shape);
+}
+
+vn_status vn_recompute_load_state(vn_recompute *p, vn_recompute_width *w, int step, int value, void *data,
+                                  vn_error *err)
+{
+	const int            root = vn_plan_root(p->site.plan, value);
+	const vn_checkpoint *k = captured_point(p, step, root);
+	const vn_shape       all = vn_value_shape(&p->site.plan->value[root], 0, 0);
+
+	return load_point(p, w, k, vn_policy_dtype(w->policy, vn_value_wide(p->site.plan, root)),
+	                  (size_t)vn_shape_count(&all), data, err);
+}
+
 vn_status vn_recompute_load(vn_recompute *p, vn_recompute_width *w, int root, void **data, vn_error *err)
 {
 	const int64_t  row = vn_value_row(&p->site.plan->value[root]);
@@ -65,16 +107,7 @@ vn_status vn_recompute_load(vn_recompute *p, vn_recompute_width *w, int root, vo
 		const vn_step       *s = &p->step[i];
 		const vn_checkpoint *k = captured_point(p, i, root);
 		const size_t         n = (size_t)(s->rows * row), at = (size_t)((s->position + s->first_row) * row);
-		unsigned char       *own;
-		vn_tensor            t;
-		if ((st = vn_replay_candidate(&p->c->opened, k, k->replay.columns, &t, &own, err)))
-			break;
-		if (w->size == 8)
-			vn_to_f64((double *)(void *)x + at, t.data, t.dtype, n);
-		else
-			vn_to_f32_as((float *)(void *)x + at, t.data, t.dtype, as, n);
-		free(own);
-		vn_recording_release(p->c->opened.cand, k->cand);
+		st = load_point(p, w, k, as, n, x + at * w->size, err);
 	}
 	return st;
 }

@@ -81,6 +81,12 @@ bool      vn_recompute_known(const vn_recompute *p, int root);
  * among all tokens. *data NULL: allocates it, with 0 in rows that were not captured; the caller
  * frees it. */
 vn_status vn_recompute_load(vn_recompute *p, vn_recompute_width *w, int root, void **data, vn_error *err);
+/* Did the candidate record the state of fixed size that this value (-1: none) shows, as step `step`
+ * left it? It may be the checkpoint's own value in an earlier step. */
+bool      vn_recompute_has_state(const vn_recompute *p, int step, int value);
+/* Loads it in format w into data, which has room for it. */
+vn_status vn_recompute_load_state(vn_recompute *p, vn_recompute_width *w, int step, int value, void *data,
+                                  vn_error *err);
 
 /* ---- what a changed plan computes differently (recompute_touched.c) -------------------------- */
 

@@ -117,6 +117,27 @@ static vn_status prepare_call(run *r, node_calls *k, int step, vn_error *err)
 	return st;
 }
 
+/* Did the candidate record all states that the node has before this step? */
+static bool has_states(const run *r, const node_calls *k, int step)
+{
+	bool recorded = step > 0;
+
+	for (int i = 0; recorded && i < k->n->n_state; i++)
+		recorded = vn_recompute_has_state(r->p, step - 1, r->plan->state[k->n->state[i]].value);
+	return recorded;
+}
+
+/* Before a call, replaces the states of fixed size by those that the candidate recorded after the
+ * call before: what earlier calls did wrong is in them, whether this mistake or another. */
+static vn_status take_states(run *r, node_calls *k, int step, vn_error *err)
+{
+	vn_status st = VN_OK;
+
+	for (int i = 0; !st && has_states(r, k, step) && i < k->n->n_state; i++)
+		st = vn_recompute_load_state(r->p, r->w, step - 1, r->plan->state[k->n->state[i]].value, k->kept[i], err);
+	return st;
+}
+
 /* Writes the first output for the tokens from step `from` to the checkpoint's into x, which has
  * room for all tokens. */
 static vn_status run_calls(run *r, node_calls *k, int from, void *x, vn_error *err)
@@ -126,6 +147,8 @@ static vn_status run_calls(run *r, node_calls *k, int from, void *x, vn_error *e
 	vn_status       st = VN_OK;
 
 	for (int i = from; !st && i <= r->p->when; i++) {
+		if (k->fixed && (st = take_states(r, k, i, err)))
+			break;
 		if (!(st = prepare_call(r, k, i, err)))
 			st = r->w->eval->node(k->n, &k->a, row, v->size[v->rank - 1],
 			                      (char *)x + (size_t)(k->a.past * row) * r->w->size, err);
@@ -137,7 +160,9 @@ static vn_status first_output(run *r, node_calls *k, int from, void **out, vn_er
 {
 	const vn_value *v = &r->plan->value[k->n->out[0]];
 	void           *x = vn_alloc((size_t)(r->p->site.tokens * vn_value_row(v)), r->w->size);
-	const vn_status st = run_calls(r, k, k->fixed ? 0 : from, x, err);
+	while (k->fixed && from > 0 && !has_states(r, k, from))
+		from--;
+	const vn_status st = run_calls(r, k, from, x, err);
 
 	*out = st ? NULL : x;
 	if (st)
@@ -321,7 +346,7 @@ static vn_status state_of(run *r, node_calls *k, const vn_state *s, void **out, 
 		memcpy(*out, k->a.state[i], n);
 		return VN_OK;
 	}
-	st = first_output(r, k, 0, &x, err);
+	st = first_output(r, k, r->p->when, &x, err);
 	free(x);
 	*out = k->kept[i];
 	k->kept[i] = NULL;

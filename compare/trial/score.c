@@ -25,6 +25,7 @@ static bool is_of_slots(const vn_trial *h)
 	case VN_BY_SLOTS:
 	case VN_BY_BLOCKS:
 	case VN_BY_CACHED:
+	case VN_BY_CHANGED:
 	case VN_BY_ONE_CACHED: return true;
 	default: return false;
 	}

@@ -81,6 +81,7 @@ bool vn_trial_is_fitted(const vn_trial *h)
 	case VN_BY_CATALOGUE:
 	case VN_BY_RESULT:
 	case VN_BY_CACHED:
+	case VN_BY_CHANGED:
 	case VN_BY_ONE_CACHED: return false;
 	case VN_BY_NUMBER:
 	case VN_BY_CONSTANTS:
@@ -174,6 +175,10 @@ static bool same_change(const vn_trial *a, const vn_trial *b)
 	case VN_BY_CACHED:
 		return x->cached.first == y->cached.first && x->cached.n == y->cached.n && x->cached.holds == y->cached.holds &&
 		       x->cached.others == y->cached.others;
+	case VN_BY_CHANGED:
+		return x->changed.kind == y->changed.kind && x->changed.slots == y->changed.slots &&
+		       x->changed.of == y->changed.of && x->changed.first == y->changed.first && x->changed.n == y->changed.n &&
+		       x->changed.format == y->changed.format && same_number(x->changed.number, y->changed.number, digits);
 	case VN_BY_ONE_CACHED:
 		return x->one_cached.slot == y->one_cached.slot && x->one_cached.of == y->one_cached.of &&
 		       x->one_cached.holds == y->one_cached.holds && x->one_cached.others == y->one_cached.others;
@@ -275,6 +280,7 @@ double vn_trial_number(const vn_trial *h)
 	case VN_BY_ROWS: return h->applied.rows;
 	case VN_BY_MATRIX: return h->applied.matrix.factor;
 	case VN_BY_ATTEND: return h->applied.attend.number;
+	case VN_BY_CHANGED: return h->applied.changed.number;
 	case VN_BY_RESULT: return h->applied.result.number;
 	default: assert(0); /* findings.def gives a number to a finding whose change has none */
 	}

@@ -63,6 +63,31 @@ typedef struct vn_one_cached {
 	int others; /* how many other tokens fit as well */
 } vn_one_cached;
 
+/* What is changed of the tokens that a cache holds: keys and values are scaled by a number;
+ * quantised with one scale for each token and head, and read without it; empty; or a token is in
+ * the cache twice. of: as in vn_block_table. */
+typedef enum vn_changed_kind {
+	VN_CHANGED_SCALED,
+	VN_CHANGED_UNSCALED,
+	VN_CHANGED_EMPTY,
+	VN_CHANGED_TWICE
+} vn_changed_kind;
+/* Which tokens: all; those of the first call, or of later ones; the newest; n from `first` on. */
+typedef enum vn_changed_slots {
+	VN_SLOTS_ALL,
+	VN_SLOTS_FIRST_CALL,
+	VN_SLOTS_LATER,
+	VN_SLOTS_NEWEST,
+	VN_SLOTS_RANGE
+} vn_changed_slots;
+typedef struct vn_applied_changed {
+	vn_changed_kind    kind;
+	vn_changed_slots   slots;
+	int                of, first, n;
+	double             number;
+	vn_rounding_format format;
+} vn_applied_changed;
+
 /* The bounds that VN_FINDING_CLAMPED sets. */
 typedef enum vn_clamp { VN_CLAMP_ABOVE, VN_CLAMP_BELOW, VN_CLAMP_BOTH } vn_clamp;
 
@@ -157,6 +182,7 @@ typedef enum vn_applied_kind {
 	VN_BY_TOKENS,
 	VN_BY_RESULT,    /* the result is rearranged */
 	VN_BY_CACHED,    /* slots of a cache (vn_applied_cached) */
+	VN_BY_CHANGED,   /* slots that hold their own tokens, changed (vn_applied_changed) */
 	VN_BY_ONE_CACHED /* one slot, of which only the key or only the value is wrong (vn_one_cached) */
 } vn_applied_kind;
 
@@ -195,9 +221,10 @@ typedef struct vn_applied {
 		struct {
 			bool due;
 		} step;
-		int               tokens;
-		vn_applied_cached cached;
-		vn_one_cached     one_cached;
+		int                tokens;
+		vn_applied_cached  cached;
+		vn_one_cached      one_cached;
+		vn_applied_changed changed;
 		/* distinguishes the trial from others with the same finding */
 		struct {
 			double   number;

@@ -187,11 +187,11 @@ static bool compute_linear(const vn_node *n, const vn_args *a, const vn_experime
 
 static bool delta_rule(const vn_node *n, const vn_args *a, const vn_experiment *e, real *out)
 {
-	return REAL(vn_delta_rule)(out,
-	                           &(REAL(vn_delta)) { a->in[VN_DELTA_Q], a->in[VN_DELTA_K], a->in[VN_DELTA_V],
-	                                               a->in[VN_DELTA_G], a->in[VN_DELTA_BETA], a->state[0], a->tokens,
-	                                               n->c.delta.key_heads, n->c.delta.value_heads, n->c.delta.key_dim,
-	                                               n->c.delta.value_dim, n->c.delta.scale, a->past, e, a->threads });
+	return REAL(vn_delta_rule)(out, &(REAL(vn_delta)) { a->in[VN_DELTA_Q], a->in[VN_DELTA_K], a->in[VN_DELTA_V],
+	                                                    a->in[VN_DELTA_G], a->in[VN_DELTA_BETA], a->state[0], a->tokens,
+	                                                    n->c.delta.key_heads, n->c.delta.value_heads,
+	                                                    n->c.delta.key_dim, n->c.delta.value_dim, n->c.delta.scale,
+	                                                    a->past, a->begins, e, a->threads });
 }
 
 static void compute_scale(const vn_node *n, const vn_args *a, const vn_experiment *e, int64_t count, real *out)
@@ -309,8 +309,8 @@ static bool compute(const vn_node *n, const vn_args *a, real *const *v, int64_t 
 		return true;
 	case VN_OP_ADD: REAL(vn_add)(out, a->in[0], a->in[1], count, a->threads); return true;
 	case VN_OP_CAUSAL_CONV:
-		return REAL(vn_causal_conv)(out, &(REAL(vn_conv)) { a->in[0], v[0], a->state[0], a->tokens, &n->c, e,
-		                                                    e && e->conv.forgets && a->past > 0, a->threads });
+		return REAL(vn_causal_conv)(
+			out, &(REAL(vn_conv)) { a->in[0], v[0], a->state[0], a->tokens, &n->c, e, a->past, a->begins, a->threads });
 	case VN_OP_LOG_DECAY: REAL(vn_log_decay)(out, a->in[0], v, a->tokens, row, e); return true;
 	case VN_OP_ROWS: /* an experiment itself */
 		REAL(vn_rows)(out, (const real *[]) { a->in[0], a->in[1] }, a->past, a->tokens, row, &n->x);

@@ -65,7 +65,7 @@ bool REAL(vn_causal_conv)(real *y, const REAL(vn_conv) * a)
 {
 	const real   *x = a->x;
 	real         *state = a->state;
-	const bool    forgets = a->forgets;
+	const bool    forgets = a->e && a->e->conv.forgets;
 	const int64_t T = a->T, X = a->c->conv.channels, J = a->c->conv.taps, ahead = a->e ? a->e->conv.ahead : 0;
 	const int64_t shares = (X + SHARE - 1) / SHARE;
 	double       *taps = malloc((size_t)(J * X) * sizeof *taps);                    /* (J,X) */
@@ -90,9 +90,10 @@ bool REAL(vn_causal_conv)(real *y, const REAL(vn_conv) * a)
 			const int64_t t = i / shares, from = i % shares * SHARE;
 			if (!row)
 				continue; /* a thread without memory must reach the loop, which a team shares */
+			const int64_t first = forgets ? vn_call_row(a->past, a->begins, t) : -J;
 			for (int64_t j = 0; j < J; j++) {
 				const int64_t at = t - (J - 1) + j + ahead;
-				row[j] = at >= T || (at < 0 && forgets) ? none : at < 0 ? state + (J - 1 + at) * X : x + at * X;
+				row[j] = at >= T || at < first ? none : at < 0 ? state + (J - 1 + at) * X : x + at * X;
 			}
 			convolve_channels(y + t * X, row, taps, a, from, X - from < SHARE ? X - from : SHARE);
 		}

@@ -27,7 +27,8 @@ static void compute_block(real *y, const REAL(vn_delta) * a, int64_t h, int64_t 
 	const bool    modulo = a->x && a->x->delta.head_map == VN_HEADS_MODULO;
 	const int64_t at_key = (modulo ? h % nk : h / (nv / nk)) * dk, at_value = h * dv + from,
 				  at_state = h * dk * dv + from, restart = a->x ? a->x->delta.restart : 0;
-	const int form = a->x ? a->x->delta.form : VN_DELTA_USUAL;
+	const int  form = a->x ? a->x->delta.form : VN_DELTA_USUAL;
+	const bool forgets = a->x && a->x->delta.forgets;
 
 	for (int64_t i = 0; i < dk; i++)
 		for (int64_t c = 0; c < COLS; c++)
@@ -45,7 +46,7 @@ static void compute_block(real *y, const REAL(vn_delta) * a, int64_t h, int64_t 
 		const double update = form == VN_DELTA_READ_FIRST ? 0.0 : 1.0;
 		double       m[COLS] = { 0 }, d[COLS] = { 0 }, o[COLS] = { 0 };
 
-		if (restart && (a->past + t) % restart == 0)
+		if ((restart && (a->past + t) % restart == 0) || (forgets && t == vn_call_row(a->past, a->begins, t)))
 			for (int64_t i = 0; i < dk * COLS; i++)
 				s[i] = 0.0;
 		if (form == VN_DELTA_UNSOLVED && t % CHUNK == 0)

@@ -149,19 +149,27 @@ bool REAL(vn_attention)(real *context, const REAL(vn_attend) * a);
  * (rows, S). slot: VN_ATTN_SCORES or VN_ATTN_PROBS. */
 bool REAL(vn_attention_rows)(real *out, const REAL(vn_attend) * a, int slot, int64_t head, int64_t row, int64_t rows);
 
+/* The row in which the call of row t begins, of rows after `past`. begins: where several calls were
+ * joined to one, the position at which that of each row begins, -1 for the first; NULL: they were
+ * not. */
+static inline int64_t vn_call_row(int64_t past, const int64_t *begins, int64_t t)
+{
+	return begins && begins[t] > past ? begins[t] - past : 0;
+}
+
 /* Causal convolution of each channel, then silu.   x, y (T,X)   w (X,J)   state (J-1,X)
  *   y[t,c] = silu(sum_j w[c,j] x[t-(J-1)+j, c])
  * state: the rows that precede x, oldest first; updated to those that precede the next call.
- * Experiments, e->conv: linear (no silu); ahead (x[t-(J-1)+j+ahead], 0 after the last row). The
- * experiment e->conv.forgets is the member `forgets`: the rows that precede x are 0. Returns
- * false without memory. */
+ * Experiments, e->conv: linear (no silu); ahead (x[t-(J-1)+j+ahead], 0 after the last row); forgets
+ * (rows of earlier calls are 0). past, begins: of vn_call_row. Returns false without memory. */
 typedef struct REAL(vn_conv) {
 	const real          *x, *w;
 	real                *state;
 	int64_t              T;
 	const vn_consts     *c;
 	const vn_experiment *e;
-	bool                 forgets;
+	int64_t              past;
+	const int64_t       *begins;
 	int                  threads;
 } REAL(vn_conv);
 bool REAL(vn_causal_conv)(real *y, const REAL(vn_conv) * a);
@@ -183,6 +191,7 @@ typedef struct REAL(vn_delta) {
 	int64_t              tokens, key_heads, value_heads, dk, dv;
 	double               scale;
 	int64_t              past;
+	const int64_t       *begins;
 	const vn_experiment *x; /* NULL: as usual; with x->delta.chunked, vn_delta_chunked computes it */
 	int                  threads;
 } REAL(vn_delta);

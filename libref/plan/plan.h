@@ -309,6 +309,7 @@ typedef union vn_experiment {
 		int transposed;
 		/* the state is lost before every token whose position is a multiple of this; 0: never */
 		int restart;
+		int forgets; /* 1: the state of earlier calls is 0 */
 		int chunked; /* 1: chunks of VN_DELTA_CHUNK tokens in float32 */
 	} delta;
 } vn_experiment;

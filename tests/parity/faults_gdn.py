@@ -74,7 +74,7 @@ def decay(t, fault, layer, x):
 
 def core(t, fault, q, k, v, g, beta):
     if fault not in (None, "G6", "G7.none", "G7.factor", "G7.late", "G4.k", "G4.v", "G8.output", "G8.memory", "G9",
-                     "G10", "G15", "G16", "G17"):
+                     "G10", "G15", "G16", "G16.calls", "G17"):
         return None
     T, nk, dk = q.shape
     nv, dv = v.shape[1:]
@@ -82,7 +82,7 @@ def core(t, fault, q, k, v, g, beta):
     q, k, S, y = q[:, head], k[:, head], np.zeros((nv, dk, dv)), np.zeros_like(v)
     a = np.ones_like(g) if fault == "G7.none" else g if fault == "G7.factor" else np.exp(g)
     for i in range(T):
-        if fault == "G16" and i % 64 == 0:
+        if (fault == "G16" and i % 64 == 0) or (fault == "G16.calls" and i in np.cumsum(t.lengths)):
             S = np.zeros_like(S)
         if fault == "G15" and i == t.lengths[0]: # single tokens from there on
             S = S.transpose(0, 2, 1).reshape(S.shape)

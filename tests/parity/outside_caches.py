@@ -111,6 +111,69 @@ slot("newest_key_zero", SOME, "C3* C5*", lambda a, S: put(a.key, -1, 0))
 slot("newest_value_zero", SOME, "C3* C5*", lambda a, S: put(a.value, -1, 0))
 
 
+
+# ---- slots that hold their own token, changed ----------------------------------------------------
+
+PROMPT = 62  # tokens before the steps
+
+
+def changed(name, ids, f, families=SOME, first=0, end=None, of="kv", sure=True):
+    """f(keys or values (B,G,n,K)) -> what the cache holds of tokens `first` to `end` - 1 (None: all)."""
+
+    def change(a, S):
+        for t, which in (("key", "k"), ("value", "v")):
+            x = getattr(a, t)
+            if which in of:
+                x[:, :, first:end] = f(x[:, :, first:end])
+
+    slot(name, families, ids, change, sure)
+
+
+def bare(x, full, dtype):
+    """Quantised with one scale for each token and head, and read without it."""
+    x, most = x.float(), x.float().abs().amax(-1, keepdim=True)
+    return (x / most * full).round() if dtype is None else (x / most * full).to(dtype).float()
+
+
+def of_head(f):
+    """The change in key head 1 alone."""
+    return lambda x: torch.cat((x[:, :1], f(x[:, 1:2]), x[:, 2:]), 1)
+
+
+changed("keys_int8_bare", "C7*", lambda x: bare(x, 127, None), of="k", end=PROMPT)
+changed("values_int8_bare", "C7*", lambda x: bare(x, 127, None), of="v", end=PROMPT)
+changed("cache_int8_bare", "C7*", lambda x: bare(x, 127, None), end=PROMPT)
+changed("keys_e4m3_bare", "C7*", lambda x: bare(x, 448, torch.float8_e4m3fn), of="k", end=PROMPT,
+        sure=False)  # so large that bfloat16 makes several scores equal
+changed("keys_int8_bare_block", "C7*", lambda x: bare(x, 127, None), of="k", first=16, end=32)
+changed("keys_scaled_prompt", "C10", lambda x: x * 0.1, of="k", end=PROMPT)
+changed("keys_doubled_prompt", "C10", lambda x: x * 2, of="k", end=PROMPT)
+changed("values_scaled_prompt", "C10", lambda x: x * 4, of="v", end=PROMPT)
+changed("values_scaled_later", "C10", lambda x: x / 3, of="v", first=PROMPT)
+changed("keys_scaled_later", "C10", lambda x: x * 1.5, of="k", first=PROMPT, sure=False)
+changed("keys_scaled_block", "C10", lambda x: x * 0.5, of="k", first=32, end=48, sure=False)
+changed("values_scaled_head", "C10", of_head(lambda x: x * 0.25), "llama qwen3", of="v", end=PROMPT)
+changed("block_empty_of_head", "", of_head(lambda x: 0 * x), "llama qwen3", first=0, end=32)
+changed("slots_empty_of_head", "", of_head(lambda x: 0 * x), "llama qwen3", first=48, end=56, sure=False)
+changed("values_empty_of_head", "", of_head(lambda x: 0 * x), "llama qwen3", of="v", first=0, end=16, sure=False)
+
+
+def twice(name, first, end=None):
+    """Tokens `first` to `end` - 1 are in the cache twice. What is recorded are the probabilities of single ones."""
+
+    def change(a, S):
+        times = torch.ones(S)
+        times[first:end] = 2
+        a.read = lambda w: (w * times / (w * times).sum(-1, keepdim=True)).to(w.dtype)
+
+    slot(name, SOME, "C11", change)
+
+
+twice("newest_twice", -1)
+twice("tokens_of_steps_twice", PROMPT)
+twice("last_of_prompt_twice", PROMPT - 1, PROMPT)
+
+
 # ---- positions of some tokens --------------------------------------------------------------------
 
 

@@ -150,7 +150,7 @@ def _(m, original, query, key, value, more):
     return y * query.shape[-1] ** 0.5, state
 
 
-@rule("delta_state_lost", "", "step*gdn_*", "steps")
+@rule("delta_state_lost", "G16.calls", "step*gdn_*", "steps")
 def _(m, original, query, key, value, more):
     return original(query, key, value, **{**more, "initial_state": None})
 

@@ -31,7 +31,8 @@ TRIED = ("A9", "M8", "M9.cap", "M9.log", "N15", "N17", "N18", "P5", "P5.bf16", "
            "M3.none", "W1", "W2.heads", "W3.halves", "W6", "P7", "P15",
            "G1.raw", "G2.softplus", "G4", "G4.k", "G4.v", "G5.missing", "G5.mean", "G7.none", "G7.factor", "G7.late",
            "G8.output", "G8.memory", "G9", "G10",
-           "G12", "G12.qk", "G13", "G14.channels", "G16", "G18.before", "G18.sigmoid", "G18.first", "G20.missing")
+           "G12", "G12.qk", "G13", "G14.channels", "G16", "G16.calls", "G18.before", "G18.sigmoid", "G18.first",
+           "G20.missing")
 
 
 # Faults that change the same constant are not made together, nor two that add a node after others;

@@ -39,6 +39,7 @@ import outside_alike
 import outside_calls
 import outside_caches
 import outside_ports
+import outside_states
 import random_model
 from outside_faults import FAULTS, SURE, UNKNOWN, Model
 from parity_variants import full_name, used

@@ -1,0 +1,530 @@
+/* cache_changed.c: see cache_changed.h.
+ *
+ * Each change is computed for one query at a time, from its scores and the values. Slots are named
+ * as engines fill them: by the first call, by later calls, by the newest token, or by blocks.
+ */
+#include "compare/explain/cache_changed.h"
+#include "compare/explain/last_query.h"
+#include "compare/trial/score.h"
+#include "compare/trial/search.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* An error below this many floors in every step is easily reduced by chance: there are many
+ * changes. */
+#define CLEAR 4.0
+/* Another change that leaves no more than this many times the limit may be the answer as well. */
+#define APART 4.0
+enum { LARGEST_BLOCK = 256 };
+#define MOST_WORK    4e9 /* multiplications for all blocks of a size; of more, they are not tried */
+#define ALMOST_EMPTY (1.0 / 16)
+static const vn_range factors = { 1.0 / 64, 1024, 71, false };
+#define ROUNDINGS  4.0  /* the candidate rounds each sum of a product, and here only its result is rounded */
+#define MOST_NOISE 1e-4 /* of the squares: rounding that may change more proves nothing */
+#define NEAR       0.5  /* a factor's grid must reduce the error to this share */
+
+/* A step of one token. */
+typedef struct changed_query {
+	vn_findings  *x;
+	vn_last_query a;
+	int64_t       prompt; /* tokens of the first call */
+	double        size;   /* the squares of what was recorded */
+	double       *error;  /* (G): squared error of the unmodified operation in the heads of a key head */
+	/* (S) each: scores, values' weights; (K): the changed key or value, the result of a head */
+	double       *s, *p, *row, *y, *other;
+} changed_query;
+
+/* All steps, and the key heads in which the change is made. */
+typedef struct changed_steps {
+	changed_query *q;
+	int            n;
+	bool           in[VN_HEADS_MOST];
+	vn_dtype       storage;
+	/* products, scores and probabilities are rounded to it, as transformers does; in float32, this
+	 * widens the floor: large keys make large rounding errors of scores */
+	bool           rounded;
+} changed_steps;
+
+/* ---- a query --------------------------------------------------------------------------------- */
+
+static bool is_changed(const changed_query *q, const vn_applied_changed *c, int64_t j)
+{
+	switch (c->slots) {
+	case VN_SLOTS_ALL: return true;
+	case VN_SLOTS_FIRST_CALL: return j < q->prompt;
+	case VN_SLOTS_LATER: return j >= q->prompt;
+	case VN_SLOTS_NEWEST: return j == q->a.S - 1;
+	case VN_SLOTS_RANGE: return j >= c->first && j < c->first + c->n && j < q->a.past;
+	}
+	return false;
+}
+
+static bool is_half(vn_dtype storage)
+{
+	return storage == VN_F16 || storage == VN_BF16;
+}
+
+static double stored(vn_dtype storage, double x)
+{
+	float f = (float)x;
+
+	if (is_half(storage))
+		vn_round_f32(&f, storage, 1);
+	return is_half(storage) || storage == VN_F32 ? (double)f : x;
+}
+
+/* Writes to `to` what a slot holds in place of x (K). */
+static void change_row(const vn_applied_changed *c, vn_dtype storage, const double *x, int K, double *to)
+{
+	const vn_rounding_format as = c->format ? c->format : VN_FORMAT_INT8;
+	const double             most = vn_largest(x, K), full = as == VN_FORMAT_INT8 ? 127 : 448;
+
+	for (int d = 0; d < K; d++)
+		to[d] = stored(storage, c->kind == VN_CHANGED_SCALED     ? c->number * x[d]
+		                        : c->kind == VN_CHANGED_UNSCALED ? vn_in_format(most > 0 ? x[d] / most * full : 0, as)
+		                        : c->kind == VN_CHANGED_EMPTY    ? 0
+		                                                         : x[d]);
+}
+
+static double dot(const double *a, const double *b, int n)
+{
+	double sum = 0;
+
+	for (int d = 0; d < n; d++)
+		sum += a[d] * b[d];
+	return sum;
+}
+
+static double in_storage(const changed_steps *x, double number)
+{
+	return x->rounded ? stored(x->storage, number) : number;
+}
+
+/* The score of head h for the key, changed if c is not NULL. */
+static double score(const changed_steps *x, const changed_query *q, const vn_applied_changed *c, int h, int64_t j)
+{
+	const vn_last_query *a = &q->a;
+	const double        *key = vn_last_query_row(a, a->k, j, h);
+
+	if (c && c->of != 2) {
+		change_row(c, x->storage, key, a->K, q->row);
+		key = q->row;
+	}
+	return in_storage(x, in_storage(x, dot(a->q + h * a->K, key, a->K)) * a->n->c.attention.scale);
+}
+
+/* Writes to q->p the weights of the values of head h. Keys that are twice in the cache count
+ * twice. */
+static void weigh(const changed_steps *x, const changed_query *q, const vn_applied_changed *c, int h)
+{
+	double top = -(double)INFINITY, sum = 0;
+
+	for (int64_t j = q->a.first; j < q->a.S; j++) {
+		q->s[j] = score(x, q, c && is_changed(q, c, j) ? c : NULL, h, j);
+		top = fmax(top, q->s[j]);
+	}
+	for (int64_t j = q->a.first; j < q->a.S; j++)
+		sum += q->p[j] = exp(q->s[j] - top) * (c && c->kind == VN_CHANGED_TWICE && is_changed(q, c, j) ? 2 : 1);
+	for (int64_t j = 0; j < q->a.S; j++)
+		q->p[j] = j < q->a.first ? 0 : in_storage(x, q->p[j] / sum);
+}
+
+static void add_values(const changed_steps *x, const changed_query *q, const vn_applied_changed *c, int h, double *y)
+{
+	const vn_last_query *a = &q->a;
+
+	memset(y, 0, (size_t)a->K * sizeof *y);
+	for (int64_t j = a->first; j < a->S; j++) {
+		const double *v = vn_last_query_row(a, a->v, j, h);
+		if (c && c->of != 1 && c->kind != VN_CHANGED_TWICE && is_changed(q, c, j)) {
+			change_row(c, x->storage, v, a->K, q->row);
+			v = q->row;
+		}
+		for (int d = 0; d < a->K; d++)
+			y[d] += q->p[j] * v[d];
+	}
+}
+
+/* Writes what head h makes with the change; NULL: without it. */
+static void make_head(const changed_steps *x, const changed_query *q, const vn_applied_changed *c, int h, double *y)
+{
+	if (q->a.output == VN_ATTN_SCORES) {
+		for (int64_t j = 0; j < q->a.S; j++)
+			y[j] = score(x, q, c && is_changed(q, c, j) ? c : NULL, h, j);
+		return;
+	}
+	weigh(x, q, c, h);
+	if (q->a.output == VN_ATTN_PROBS)
+		memcpy(y, q->p, (size_t)q->a.S * sizeof *y);
+	else
+		add_values(x, q, c, h, y);
+}
+
+static double square_distance(const double *a, const double *b, int64_t n)
+{
+	double dd = 0;
+
+	for (int64_t i = 0; i < n; i++)
+		dd += (a[i] - b[i]) * (a[i] - b[i]);
+	return dd;
+}
+
+/* The squared error of a head, and (in float32, if asked for) what rounding may make of it. */
+static double head_error(const changed_steps *x, const changed_query *q, const vn_applied_changed *c, int h,
+                         double *noise)
+{
+	const int64_t n = vn_last_query_width(&q->a);
+	changed_steps exact = *x;
+
+	exact.rounded = x->rounded && is_half(x->storage);
+	make_head(&exact, q, c, h, q->y);
+	*noise = 0;
+	if (x->rounded && !exact.rounded) {
+		make_head(x, q, c, h, q->other);
+		*noise = square_distance(q->y, q->other, n);
+	}
+	return square_distance(q->y, q->a.is + h * n, n);
+}
+
+/* The floors that a step leaves with the change in the key heads of x->in. */
+static double left_in(const changed_steps *x, const changed_query *q, const vn_applied_changed *c)
+{
+	const int group = q->a.H / q->a.G;
+	double    dd = 0, all = 0, noise;
+
+	for (int h = 0; h < q->a.H; h++)
+		if (x->in[h / group]) {
+			dd += head_error(x, q, c, h, &noise);
+			all += noise;
+		} else
+			dd += h % group ? 0 : q->error[h / group];
+	return all / q->size < MOST_NOISE ? dd / (q->size * q->x->unmodified.residual.floor + ROUNDINGS * ROUNDINGS * all)
+	                                  : (double)INFINITY;
+}
+
+static double worst_left(const changed_steps *x, const vn_applied_changed *c, double enough)
+{
+	double most = 0;
+
+	for (int i = 0; i < x->n && most <= enough; i++) {
+		const double left = left_in(x, &x->q[i], c);
+		most = !(left <= most) ? (isnan(left) ? (double)INFINITY : left) : most;
+	}
+	return most;
+}
+
+/* ---- the steps ------------------------------------------------------------------------------- */
+
+static void close_query(changed_query *q)
+{
+	vn_last_query_close(&q->a);
+	free(q->error);
+	free(q->s);
+	free(q->p);
+	free(q->row);
+	free(q->y);
+	free(q->other);
+}
+
+/* *fits: it is a step of one token of an attention. */
+static vn_status open_query(vn_case *t, vn_findings *x, changed_query *q, bool *fits, vn_error *err)
+{
+	const vn_step *step;
+	const int      steps = vn_recording_steps(t->c->opened.cand, &step);
+	vn_status      st = vn_recompute_at(t->recompute, x->checkpoint, err);
+
+	*fits = false;
+	*q = (changed_query) { .x = x, .prompt = steps > 1 ? step[1].position : 0 };
+	if (st)
+		return st;
+	t->x = x;
+	if (!vn_last_query_find(t, &q->a) || !q->a.single || !q->a.past || q->a.G > VN_HEADS_MOST ||
+	    q->a.n->c.attention.cap != 0 || vn_shape_count(&t->site->cand.shape) != q->a.H * vn_last_query_width(&q->a))
+		return VN_OK;
+	if ((st = vn_last_query_read(t, &q->a, err)))
+		return st;
+	const size_t S = (size_t)q->a.S, K = (size_t)q->a.K;
+	q->error = calloc((size_t)q->a.G, sizeof *q->error);
+	q->s = calloc(S + 1, sizeof *q->s);
+	q->p = calloc(S + 1, sizeof *q->p);
+	q->row = calloc(K + 1, sizeof *q->row);
+	q->y = calloc(S + K + 1, sizeof *q->y);
+	q->other = calloc(S + K + 1, sizeof *q->other);
+	if (!q->error || !q->s || !q->p || !q->row || !q->y || !q->other)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for keys and values");
+	q->size = 0;
+	for (int64_t i = 0; i < q->a.H * vn_last_query_width(&q->a); i++)
+		q->size += q->a.is[i] * q->a.is[i];
+	*fits = q->size > 0 && isfinite(q->size);
+	return VN_OK;
+}
+
+/* Fills q->error. Finds the key heads that are wrong in some step. Returns how many. */
+static int find_heads(const changed_steps *x, bool *in)
+{
+	const int G = x->q->a.G, group = x->q->a.H / G;
+	int       some = 0;
+
+	for (int g = 0; g < G; g++) {
+		in[g] = false;
+		for (int i = 0; i < x->n; i++) {
+			const changed_query *q = &x->q[i];
+			double               noise;
+			q->error[g] = 0;
+			for (int h = g * group; h < (g + 1) * group; h++)
+				q->error[g] += head_error(x, q, NULL, h, &noise);
+			in[g] = in[g] || !(q->error[g] <= VN_LOCAL_LIMIT * q->x->unmodified.residual.floor * q->size / G);
+		}
+		some += in[g];
+	}
+	return some;
+}
+
+/* ---- which change ---------------------------------------------------------------------------- */
+
+typedef struct changed_search {
+	const changed_steps *x;
+	vn_applied_changed   best;
+	double               left, second; /* in floors, of the step with the most */
+	vn_applied_changed   now;
+} changed_search;
+
+static bool of_same_slots(const vn_applied_changed *a, const vn_applied_changed *b)
+{
+	return a->slots == b->slots && a->of == b->of && a->first == b->first && a->n == b->n;
+}
+
+/* Are both quantised, to different formats? Where keys are as large as that, a query attends to its
+ * largest score in either. */
+static bool differ_in_format(const vn_applied_changed *a, const vn_applied_changed *b)
+{
+	return a->kind == VN_CHANGED_UNSCALED && b->kind == a->kind && of_same_slots(a, b);
+}
+
+/* Is b the slots of a, which are empty, scaled by so little that nothing is left of them? */
+static bool is_almost_empty(const vn_applied_changed *a, const vn_applied_changed *b)
+{
+	return a->kind == VN_CHANGED_EMPTY && b->kind == VN_CHANGED_SCALED && fabs(b->number) < ALMOST_EMPTY &&
+	       of_same_slots(a, b);
+}
+
+static void weigh_change(changed_search *s)
+{
+	const double enough = fmax(s->second, APART * VN_LOCAL_LIMIT), left = worst_left(s->x, &s->now, enough);
+
+	const bool formats = differ_in_format(&s->best, &s->now);
+
+	if (s->left <= VN_LOCAL_LIMIT && is_almost_empty(&s->best, &s->now))
+		return;
+	if (formats && fmax(left, s->left) <= VN_LOCAL_LIMIT)
+		s->best.format = VN_FORMAT_NONE;
+	else if (left < s->left) {
+		s->second = formats ? s->second : s->left;
+		s->left = left;
+		s->best = s->now;
+	} else if (!formats)
+		s->second = fmin(left, s->second);
+}
+
+/* The sum of squares that all steps leave, each in floors. */
+static double error_of_factor(const void *of, double factor)
+{
+	const changed_search *s = of;
+	vn_applied_changed    c = s->now;
+	double                sum = 0;
+
+	c.number = factor;
+	for (int i = 0; i < s->x->n; i++)
+		sum += left_in(s->x, &s->x->q[i], &c);
+	return isnan(sum) ? (double)INFINITY : sum;
+}
+
+static vn_status error_at(void *of, double factor, double *error, vn_error *err)
+{
+	(void)err;
+	*error = error_of_factor(of, factor);
+	return VN_OK;
+}
+
+/* Fits the factor, in the fewest digits that leave little more. */
+static vn_status weigh_factor(changed_search *s, vn_error *err)
+{
+	const double     unmodified = error_of_factor(s, 1);
+	vn_round_numbers written = { .most = 6, .near = true, .inverse = true };
+	double           number;
+	vn_least         least;
+	vn_status        st = vn_search_scale(error_at, s, factors, NEAR * unmodified, &least, err);
+
+	if (st || !(least.error < NEAR * unmodified))
+		return st;
+	written.x = least.x;
+	const double enough = fmax(VN_EXPLAIN_APART * least.error, VN_EXPLAIN_LEAST * s->x->n);
+	s->now.number = least.x;
+	while (vn_next_round_number(&written, &number))
+		if (error_of_factor(s, number) <= enough) {
+			s->now.number = number;
+			break;
+		}
+	weigh_change(s);
+	return VN_OK;
+}
+
+/* Tries all changes of the slots of s->now. some: only in some heads. */
+static vn_status weigh_slots(changed_search *s, bool some, vn_error *err)
+{
+	static const vn_rounding_format formats[] = { VN_FORMAT_INT8, VN_FORMAT_E4M3 };
+	const bool                      values = s->x->q->a.output == VN_ATTN_CONTEXT;
+	vn_status                       st = VN_OK;
+
+	for (int of = values ? 0 : 1; !st && of <= (values ? 2 : 1); of++) {
+		s->now.of = of;
+		for (int i = 0; i < 2; i++) {
+			s->now.kind = VN_CHANGED_UNSCALED;
+			s->now.format = formats[i];
+			weigh_change(s);
+		}
+		s->now.format = VN_FORMAT_NONE;
+		s->now.kind = VN_CHANGED_EMPTY;
+		if (some)
+			weigh_change(s);
+		s->now.kind = VN_CHANGED_SCALED;
+		/* of all keys it is the scale of the softmax, and of all values a factor of the result */
+		if (of && (s->now.slots != VN_SLOTS_ALL || some))
+			st = weigh_factor(s, err);
+	}
+	s->now.of = 0;
+	s->now.kind = VN_CHANGED_TWICE;
+	if (s->x->q->a.output == VN_ATTN_CONTEXT)
+		weigh_change(s);
+	return st;
+}
+
+/* Slots that no call fills as a whole: blocks of the tokens that all steps find in the cache. */
+static vn_status weigh_blocks(changed_search *s, bool some, vn_error *err)
+{
+	const vn_last_query *a = &s->x->q->a;
+	const double         work = (double)a->S * a->K * a->H * s->x->n;
+	vn_status            st = VN_OK;
+
+	s->now.slots = VN_SLOTS_RANGE;
+	for (int64_t size = LARGEST_BLOCK; size >= 1; size /= 2)
+		for (int64_t i = 0; !st && (double)(a->past / size) * work * factors.steps < MOST_WORK && i < a->past;
+		     i += size) {
+			s->now.first = (int)i;
+			s->now.n = (int)size;
+			if (i || size < a->past)
+				st = weigh_slots(s, some, err);
+		}
+	return st;
+}
+
+static vn_status find_change(changed_search *s, bool some, vn_error *err)
+{
+	static const vn_changed_slots named[] = { VN_SLOTS_ALL, VN_SLOTS_FIRST_CALL, VN_SLOTS_LATER, VN_SLOTS_NEWEST };
+	vn_status                     st = VN_OK;
+
+	s->left = s->second = (double)INFINITY;
+	for (size_t i = 0; !st && i < sizeof named / sizeof *named; i++) {
+		s->now = (vn_applied_changed) { .slots = named[i] };
+		st = weigh_slots(s, some, err);
+	}
+	return st || s->left <= VN_LOCAL_LIMIT ? st : weigh_blocks(s, some, err);
+}
+
+/* ---- the answer ------------------------------------------------------------------------------ */
+
+/* Widens the floor by what a candidate in float32 may round otherwise. */
+static void widen(vn_made *made, bool rounded)
+{
+	double *own = (double *)made->own.data, *fine = (double *)made->fine.data;
+
+	for (int64_t i = 0; rounded && i < vn_shape_count(&made->own.shape); i++)
+		own[i] = fine[i] + ROUNDINGS * (own[i] - fine[i]);
+}
+
+static vn_status try_change(vn_case *t, const changed_steps *x, const changed_query *q, const vn_applied_changed *c,
+                            vn_error *err)
+{
+	const int     group = q->a.H / q->a.G;
+	const int64_t n = vn_last_query_width(&q->a);
+	vn_trial      h = { .finding = c->kind == VN_CHANGED_SCALED     ? VN_FINDING_CACHE_SCALED
+		                           : c->kind == VN_CHANGED_UNSCALED ? VN_FINDING_CACHE_UNSCALED
+		                           : c->kind == VN_CHANGED_TWICE    ? VN_FINDING_CACHE_TWICE
+		                                                            : VN_FINDING_CACHE_PART_EMPTY,
+		                .node = (int)(q->a.n - t->site->plan->node),
+		                .applied = { .kind = VN_BY_CHANGED, .changed = *c } };
+	vn_made       made = { 0 };
+	bool          all = true;
+	vn_status     st = vn_recompute_at(t->recompute, q->x->checkpoint, err);
+
+	for (int g = 0; g < q->a.G; g++)
+		all = all && x->in[g];
+	if (st || (st = vn_made_room(t, &made, err))) {
+		vn_made_finish(&made);
+		return st;
+	}
+	t->x = q->x;
+	t->x->fitted = t->x->fitted || !t->x->n_fit;
+	for (int i = 0; !all && i < q->a.H && q->a.H <= VN_HEADS_MOST; i++) {
+		h.part[i] = x->in[i / group];
+		h.heads = q->a.H;
+	}
+	changed_steps exact = *x;
+	exact.rounded = x->rounded && is_half(x->storage);
+	for (int i = 0; i < q->a.H; i++)
+		make_head(x, q, x->in[i / group] ? c : NULL, i, (double *)made.fine.data + i * n);
+	vn_made_round(t, &made);
+	for (int i = 0; i < q->a.H; i++)
+		make_head(&exact, q, x->in[i / group] ? c : NULL, i, (double *)made.fine.data + i * n);
+	widen(&made, x->rounded && !exact.rounded);
+	if (!(st = vn_try_numbers(t, &made.own, &made.fine, &t->x->unmodified.residual, &h, err)))
+		vn_case_conclude(t);
+	vn_made_finish(&made);
+	return st;
+}
+
+/* Finds the change in all key heads, or else in those that are wrong. A key head that hardly reads
+ * the slots does not show it. */
+static vn_status find_answer(vn_case *t, changed_steps *x, vn_error *err)
+{
+	const int      G = x->q->a.G;
+	changed_search s = { .x = x };
+	bool           wrong[VN_HEADS_MOST];
+	vn_status      st = VN_OK;
+
+	for (int way = 0; !st && way < 2; way++) {
+		x->rounded = way;
+		const int some = find_heads(x, wrong);
+		for (int part = 0; !st && part < (some && some < G ? 2 : 1); part++) {
+			for (int g = 0; g < G; g++)
+				x->in[g] = !part || wrong[g];
+			if ((st = find_change(&s, part, err)) || !(s.left <= VN_LOCAL_LIMIT) || s.second <= APART * VN_LOCAL_LIMIT)
+				continue;
+			for (int i = 0; !st && i < x->n; i++)
+				st = try_change(t, x, &x->q[i], &s.best, err);
+			return st;
+		}
+	}
+	return st;
+}
+
+vn_status vn_explain_changed_slots(vn_case *t, vn_findings **x, int n, vn_error *err)
+{
+	changed_steps all = { .q = calloc((size_t)n + 1, sizeof *all.q), .storage = t->c->opened.policy.storage };
+	bool          clear = false, fits = all.q && n > 0;
+	vn_status     st = all.q ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d steps", n);
+
+	for (int i = 0; i < n; i++)
+		clear = clear || x[i]->unmodified.limit_fraction > CLEAR;
+	for (int i = 0; !st && clear && fits && i < n; i++)
+		if (!*x[i]->why_not)
+			st = open_query(t, x[i], &all.q[all.n++], &fits, err);
+	if (!st && clear && fits && all.n)
+		st = find_answer(t, &all, err);
+	for (int i = 0; i < all.n; i++)
+		close_query(&all.q[i]);
+	free(all.q);
+	return st;
+}

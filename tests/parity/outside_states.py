@@ -1,0 +1,123 @@
+"""outside_states.py: mistakes made in transformers from outside, as outside_faults.py has them, in what Gated DeltaNet
+keeps from call to call: the rule of decoding alone, its state, and the window of its convolution. Importing this module
+adds them to FAULTS.
+"""
+import torch
+from transformers import cache_utils
+
+from outside_faults import SURE, fault
+from outside_model import GDN
+
+STEP = "step*gdn_core step*gdn_state"
+WINDOW = "step*gdn_conv step*gdn_q_conv step*gdn_conv_state"
+RULES = ("torch_chunk_gated_delta_rule", "torch_recurrent_gated_delta_rule")
+
+
+def recurrent(query, key, value, g, beta, initial_state=None, form="", **_):
+    """The rule token by token, in float32, with a mistake of this form."""
+    q, k, v, g, beta = (t.transpose(1, 2).float() for t in (query, key, value, g, beta))
+    if form != "not normed":
+        q, k = (t * torch.rsqrt((t * t).sum(-1, keepdim=True) + 1e-6) for t in (q, k))
+    q = q / q.shape[-1] ** 0.5
+    state = torch.zeros(*k.shape[:2], k.shape[-1], v.shape[-1]) if initial_state is None else initial_state.float()
+    out = torch.zeros_like(v)
+    for i in range(v.shape[2]):
+        b, kt = beta[:, :, i, None], k[:, :, i, :, None]
+        decay = {"no decay": torch.ones_like(g), "positive": (-g).exp(), "factor": g}.get(form, g.exp())
+        decay = decay[:, :, i, None, None]
+        old = state
+        state = state if form == "late" else state * decay
+        memory = (form != "no delta") * ((old if form == "memory first" else state) * kt).sum(-2)
+        new = {"beta keys": v[:, :, i] - b * memory, "beta values": b * v[:, :, i] - memory,
+               "beta twice": 2 * b * (v[:, :, i] - memory)}.get(form, b * (v[:, :, i] - memory))
+        before, state = state, state + kt * new[:, :, None]
+        state = state * decay if form == "late" else state
+        out[:, :, i] = ((before if form == "read first" else state) * q[:, :, i, :, None]).sum(-2)
+    return out.transpose(1, 2).to(query.dtype), state
+
+
+def decoding(name, ids, form):
+    """The rule of calls of one token has this mistake, and that of the prompt is right."""
+
+    def make(m):
+        yield m.source, RULES[1], lambda *a, **more: recurrent(*a, **{**more, "form": form})
+
+    fault(name, "qwen3_5_text", STEP, ids, "steps")(make)
+    SURE.add(name)
+
+
+decoding("decode_no_decay", "G7.none", "no decay")
+decoding("decode_positive", "G1.positive", "positive")
+decoding("decode_factor", "G7.factor", "factor")
+decoding("decode_decay_late", "G7.late", "late")
+decoding("decode_read_first", "G8.output", "read first")
+decoding("decode_memory_first", "G8.memory", "memory first")
+decoding("decode_no_delta", "G9", "no delta")
+decoding("decode_beta_keys", "G4.k", "beta keys")
+decoding("decode_beta_values", "G4.v", "beta values")
+decoding("decode_beta_twice", "G4.two", "beta twice")
+decoding("decode_not_normed", "G5.missing", "not normed")
+
+
+def kept(name, ids, f, call="steps", origin=STEP, sure=True):
+    """f(state that a call finds, how many tokens the call has, a dict that lasts) -> the state that it reads."""
+
+    def make(m):
+        for at in RULES:
+            original, lasting = getattr(m.source, at), {}
+
+            def rule(query, *a, original=original, initial_state=None, **more):
+                if initial_state is not None:
+                    initial_state = f(initial_state, query.shape[1], lasting)
+                return original(query, *a, initial_state=initial_state, **more)
+
+            yield m.source, at, rule
+
+    fault(name, "qwen3_5_text", origin, ids, call)(make)
+    if sure:
+        SURE.add(name)
+
+
+for more, call in {"chunks": "chunks", "uneven": "uneven", "beside": "same calls"}.items():
+    kept(f"state_not_carried_{more}", "G16.calls", lambda s, n, last: 0 * s, call, GDN + " layer*.gdn_core *gdn_state")
+kept("state_not_carried_and_steps", "G16.calls", lambda s, n, last: 0 * s if n > 1 else s, "chunks steps",
+     GDN + " *gdn_core")
+kept("state_of_steps_lost", "G16.calls", lambda s, n, last: 0 * s)
+kept("state_bf16", "", lambda s, n, last: s.bfloat16().to(s.dtype), sure=False)
+kept("state_heads_rolled", "", lambda s, n, last: s.roll(1, 1), sure=False)
+
+
+def convolved_later(name, ids, f, call="steps", origin=WINDOW, sure=True):
+    """f(window that a call of one token finds) -> the window that it reads."""
+
+    def make(m):
+        original = m.source.causal_conv1d_update
+
+        def update(hidden_states, conv_state, *a, **more):
+            conv_state.copy_(f(conv_state))
+            return original(hidden_states, conv_state, *a, **more)
+
+        yield m.source, "causal_conv1d_update", update
+
+    fault(name, "qwen3_5_text", origin, ids, call)(make)
+    if sure:
+        SURE.add(name)
+
+
+convolved_later("window_lost", "G13.lost", lambda w: 0 * w)
+convolved_later("window_moved", "", lambda w: torch.cat((w[..., 1:], w[..., -1:]), -1), sure=False)
+for more, call in {"chunks": "chunks", "uneven": "uneven"}.items():
+
+    @fault(f"window_not_carried_{more}", "qwen3_5_text", "layer0.gdn_conv layer0.gdn_q_conv", "G13.lost", call)
+    def _(m):
+        layer = cache_utils.LinearAttentionLayer
+        original = layer.update_conv_state
+
+        def update(self, conv_states, state_idx=0, **more):
+            if self.has_previous_state[state_idx]:
+                self.conv_states[state_idx].zero_()
+            return original(self, conv_states, state_idx, **more)
+
+        yield layer, "update_conv_state", update
+
+    SURE.add(f"window_not_carried_{more}")
