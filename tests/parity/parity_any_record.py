@@ -240,10 +240,35 @@ def a_recording_chooses_no_code(folder):
         vernier_parity.reference(folder + "/bert", folder + "/h.h5", folder + "/h-ref.h5")
 
 
-def _replace(path, name, text):
+def _replace(path, name, *texts):
     with h5py.File(path, "r+") as f:
         del f[name]
-        f.create_dataset(name, data=[text], dtype=h5py.string_dtype())
+        f.create_dataset(name, data=texts, dtype=h5py.string_dtype())
+
+
+@test
+def a_plan_that_is_none_is_refused(folder):
+    """Also where each line doubles the nodes before it: few lines would fill the memory."""
+    module = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.ReLU())
+    path = folder + "/plan.h5"
+    recorded(module, path, torch.ones(2, 4))
+    with h5py.File(path) as f:
+        right = {k: [x.decode() for x in f["plan"][k][()]] for k in ("nodes", "calls", "modules")}
+    nodes, node = right["nodes"], json.loads(right["nodes"][-1])
+    doubling = nodes + ['{"step": 1, "same_as": 0}', json.dumps({**node, "out": ["x"]})] * 12
+    call = lambda **more: ["calls", json.dumps({**json.loads(right["calls"][0]), **more})]
+    more = lambda **other: ["nodes", *nodes, json.dumps({**node, **other})]
+    for name, *texts in (["nodes", *doubling], ["nodes", *nodes, '{"step": 0, "same_as": 0}'],
+                         ["nodes", *nodes, '{"step": 2, "same_as": 1}'], more(step={}), more(out=[{}]),
+                         ["nodes", 9000 * "["], call(path={}), call(arguments=3), call(arguments={"0": {}}),
+                         call(arguments={"0": {"in": {}, "dtype": "f32"}}), call(arguments={"0": {"list": 3}}),
+                         call(returned={"x": "y"}), ["modules", "[]"], ["modules", '{"path": {}}'],
+                         ["modules", '{"path": "", "const": 3}']):
+        _replace(path, "plan/" + name, *texts)
+        with refused(path):
+            vernier_parity.replay(module, path, folder + "/plan-replayed.h5", force=True)
+        _replace(path, "plan/" + name, *right[name])
+    vernier_parity.replay(module, path, folder + "/plan-replayed.h5", force=True)
 
 
 @test
