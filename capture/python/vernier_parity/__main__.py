@@ -7,6 +7,7 @@ import argparse
 import os
 import shlex
 import sys
+import traceback
 from typing import NoReturn, Optional, Sequence, TextIO
 
 import numpy as np
@@ -99,4 +100,8 @@ if __name__ == "__main__":
     except BrokenPipeError:  # the reader of the pipe has ended: `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = 0
+    except Exception:  # Python would end with 1, which is a verdict of `explain`
+        for text in traceback.format_exc().splitlines():
+            say(text, sys.stderr)
+        status = 2
     sys.exit(status)

@@ -29,8 +29,12 @@ class Candidate(Recording):
             self.rows: List[Row] = rows_from(self._lines("nodes"))
             self.calls: List[Dict[str, Any]] = [json.loads(x) for x in self._lines("calls")]
             self.modules: List[Row] = [json.loads(x) for x in self._lines("modules")]
-            steps = [int(c["step"]) for c in self.calls]
-        except (ValueError, KeyError, TypeError) as e:
+            steps = [c["step"] for c in self.calls]
+            if not (all(isinstance(c["path"], str) and isinstance(c["arguments"], dict) for c in self.calls)
+                    and all(isinstance(m["path"], str) and isinstance(m.get("const", {}), dict)
+                            for m in self.modules)):
+                raise ValueError("a call without path or arguments, or a module without path")
+        except (ValueError, KeyError, TypeError, RecursionError) as e:
             self.close()
             raise RecordingError(f"{path}: /plan: {type(e).__name__}: {e}") from None
         if steps != list(range(self.steps)):

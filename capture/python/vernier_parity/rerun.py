@@ -169,16 +169,16 @@ def _call_all(model: Any, cand: Candidate, dtype: Any) -> None:
 
         if code["path"] not in modules:
             raise RecordingError(f"{cand.path}: step {step} is a call of {code['path']}, which the model does not have")
-        given = {k: calls.made(x, model, tensor, objects) for k, x in code["arguments"].items()}
-        places: List[Any] = []
-        while str(len(places)) in given:
-            places.append(given.pop(str(len(places))))
         try:
+            given = {k: calls.made(x, model, tensor, objects) for k, x in code["arguments"].items()}
+            places: List[Any] = []
+            while str(len(places)) in given:
+                places.append(given.pop(str(len(places))))
             out = modules[code["path"]](*places, **given)
-        except (TypeError, ValueError, IndexError, KeyError, AttributeError, RuntimeError) as e:
+            for key, number in (code.get("returned") or {}).items():
+                objects[int(number)] = out[key] if isinstance(out, dict) else out[int(key)]
+        except (TypeError, ValueError, IndexError, KeyError, AttributeError, RuntimeError, OverflowError) as e:
             if isinstance(e, RecordingError):
                 raise
             raise RecordingError(f"{cand.path}: step {step}: the model cannot be called with the recorded arguments: "
                                  f"{type(e).__name__}: {' '.join(str(e).split())[:200]}") from e
-        for key, number in (code.get("returned") or {}).items():
-            objects[int(number)] = out[key] if isinstance(out, dict) else out[int(key)]

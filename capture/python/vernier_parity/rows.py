@@ -15,6 +15,7 @@ from .tracer import Node, Ref, Trace, is_leaf
 
 Row = Dict[str, Any]
 MOST_SETTINGS = 80
+MOST_NODES = 1 << 22  # as of capture/recording/run_plan.c
 
 
 def setting(x: Any) -> Optional[Any]:
@@ -125,23 +126,27 @@ def by_step(rows: Sequence[Row]) -> Iterator[Tuple[int, List[Row]]]:
 
 
 def rows_from(lines: Sequence[str]) -> List[Row]:
-    """The rows of the lines of a file. Raises ValueError: they are not such lines."""
+    """The rows of the lines of a file. Raises ValueError, KeyError, TypeError: they are not such lines."""
     rows: List[Row] = []
-    start: Dict[int, Tuple[int, int]] = {}
+    begin = 0  # of the rows of the last step
     for line in lines:
         r = json.loads(line)
-        step = r["step"]
+        step, last = r["step"], rows[-1]["step"] if rows else -1
+        if not isinstance(step, int) or step < last:
+            raise ValueError(f"node {len(rows)}: its step is no number, or before that of the line before")
+        before = len(rows)
         if "same_as" in r:
-            begin, end = start[r["same_as"]]
-            start[step] = (len(rows), len(rows) + end - begin)
-            rows += [{**x, "step": step} for x in rows[begin:end]]
+            if not rows or r["same_as"] != last or step == last:
+                raise ValueError(f"node {before}: same_as is not the number of the step before")
+            if 2 * before - begin > MOST_NODES:
+                raise ValueError(f"more than {MOST_NODES} nodes")
+            rows += [{**x, "step": step} for x in rows[begin:]]
         else:
-            if not (isinstance(r["op"], str) and isinstance(r["path"], str) and isinstance(r["out"], list)
-                    and isinstance(r["in"], list)):
-                raise ValueError("a node without op, path, out or in")
-            begin = start.get(step, (len(rows), 0))[0]
+            if not (isinstance(r["op"], str) and isinstance(r["path"], str) and isinstance(r.get("const", {}), dict)
+                    and all(isinstance(x, str) for x in r["out"]) and all(isinstance(x, dict) for x in r["in"])):
+                raise ValueError(f"node {before}: without op, path, out or in")
             rows.append(r)
-            start[step] = (begin, len(rows))
+        begin = before if step != last else begin
     return rows
 
 
