@@ -68,20 +68,17 @@ static int parse_arguments(settings *k, int argc, char **argv)
 static vn_status take_numbers(const settings *k, const vn_model *m, vn_opened_weights w[2], vn_tensor *numbers[2],
                               vn_error *err)
 {
-	vn_status st = VN_OK;
-	bool      any = false;
+	bool any = false;
 
-	for (int s = 0; !st && s < 2; s++) {
+	for (int s = 0; s < 2; s++) {
 		if (w[s].side.numbers)
 			continue;
-		st = vn_weights_numbers(w[s].side.row, w[s].side.n, m, k->threads, &numbers[s], err);
-		w[s].side.numbers = numbers[s];
+		w[s].side.numbers = numbers[s] = vn_weights_numbers(w[s].side.row, w[s].side.n, m, k->threads);
 		any = any || numbers[s];
 		if (!w[s].side.plan)
 			w[s].side.plan = vn_model_plan(m);
 	}
-	return st || any
-	           ? st
+	return any ? VN_OK
 	           : vn_fail(err, VN_ERR_MISMATCH, "%s: holds no weight of %s or %s", k->model, k->path[0], k->path[1]);
 }
 
@@ -185,8 +182,7 @@ int cmd_weights(int argc, char **argv)
 			goto done;
 	if (k.model && ((st = vn_model_open(k.model, &model, &err)) || (st = take_numbers(&k, model, w, numbers, &err))))
 		goto done;
-	if ((st = vn_weights_compare(&w[0].side, &w[1].side, k.threads, &found, &err)))
-		goto done;
+	found = vn_weights_compare(&w[0].side, &w[1].side, k.threads);
 	for (int i = 0; i < notes.n; i++)
 		vn_say(stderr, "vernier weights: note: %s\n", notes.line[i]);
 	st = print_report(&k, found, w, &err);

@@ -10,6 +10,7 @@
 #include "compare/many/many.h"
 #include "compare/metrics/team.h"
 
+#include "libref/base/alloc.h"
 #include "libref/base/crew.h"
 #include "libref/base/progress.h"
 #include "libref/base/trouble.h"
@@ -217,11 +218,9 @@ static vn_status compare_some(const vn_compare_line *k, int n, int threads, vn_m
 	/* fork does not copy the threads started here: from now on, this process does all */
 	static bool   busy;
 	vn_recording *opened[AT_ONCE][2] = { { NULL } };
-	pair_group   *b = calloc(1, sizeof *b);
+	pair_group   *b = vn_alloc_zero(1, sizeof *b);
 	const int     workers = n < threads ? n : threads, before = m->n;
 
-	if (!b)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d comparisons", n);
 	b->m = m;
 	b->threads = threads / workers;
 	if (n > 1)

@@ -7,6 +7,7 @@
 #include "compare/metrics/team.h"
 #include "capture/file/output.h"
 
+#include "libref/base/alloc.h"
 #include "libref/base/crew.h"
 #include "libref/base/say.h"
 #include "libref/base/text.h"
@@ -153,21 +154,15 @@ static void say_verdict_option(void *asked, const vn_option *o, const char *valu
 }
 
 /* Every option on the command line that changes a verdict: parts made with another text are not
- * joined. Returns text to be freed; NULL without memory. */
+ * joined. Returns text to be freed. */
 static char *say_asked(const vn_compare_line *k)
 {
 	char  *text = NULL;
 	size_t n;
-	FILE  *asked = open_memstream(&text, &n);
+	FILE  *asked = vn_alloc_check(open_memstream(&text, &n));
 
-	if (!asked)
-		return NULL;
 	vn_options_each(k->command, k, say_verdict_option, asked);
-	const bool good = !ferror(asked);
-	if (fclose(asked) == 0 && good)
-		return text;
-	free(text);
-	return NULL;
+	return vn_alloc_check(vn_text_close(asked, &text) ? text : NULL);
 }
 
 /* Checks the report paths of all pairs before the first pair is compared. */
@@ -315,14 +310,11 @@ static vn_status compare_pairs(const vn_compare_line *k, const char *const *side
                                vn_together *t, bool *first, bool *transient, vn_error *err)
 {
 	char     *asked = say_asked(k);
-	bool     *mine = calloc((size_t)p->n, sizeof *mine);
-	int      *order = calloc((size_t)p->n, sizeof *order), *pair = calloc((size_t)p->n, sizeof *pair);
+	bool     *mine = vn_alloc_zero((size_t)p->n, sizeof *mine);
+	int      *order = vn_alloc_zero((size_t)p->n, sizeof *order), *pair = vn_alloc_zero((size_t)p->n, sizeof *pair);
 	shared    s = { .k = k, .p = p, .pair = pair, .t = t, .transient = transient };
-	vn_status st;
+	vn_status st = vn_together_begin(t, side, count_candidates(k) + 1, p, k->part, asked, mine, order, err);
 
-	st = mine && order && pair && asked
-	         ? vn_together_begin(t, side, count_candidates(k) + 1, p, k->part, asked, mine, order, err)
-	         : vn_fail(err, VN_ERR_NOMEM, "no memory for %d recordings", p->n);
 	for (int i = 0; !st && i < p->n; i++)
 		if (mine[i])
 			pair[s.n++] = i;

@@ -18,6 +18,8 @@
 #include "compare/chapters/compare.h"
 #include "compare/replay/local.h"
 
+#include "libref/base/alloc.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -271,15 +273,14 @@ typedef struct policy_search {
 	format_evidence      most;
 } policy_search;
 
-static vn_status begin_search(policy_search *s, vn_error *err)
+static void begin_search(policy_search *s)
 {
 	const vn_plan *plan = s->is->opened.plan;
 
 	s->walk = (role_walk) { .c = s->is, .plan = plan, .step = -1 };
-	s->walk.known = malloc((size_t)plan->n_values * sizeof *s->walk.known + 1);
-	s->walk.seen = malloc((size_t)plan->n_nodes * sizeof *s->walk.seen + 1);
-	s->of = malloc(((size_t)s->is->result.n_checkpoints + 1) * sizeof *s->of);
-	return s->of && s->walk.known && s->walk.seen ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory to infer formats");
+	s->walk.known = vn_alloc((size_t)plan->n_values, sizeof *s->walk.known);
+	s->walk.seen = vn_alloc((size_t)plan->n_nodes, sizeof *s->walk.seen);
+	s->of = vn_alloc((size_t)s->is->result.n_checkpoints, sizeof *s->of);
 }
 
 static void end_search(policy_search *s)
@@ -420,8 +421,8 @@ vn_status vn_compare_find_policy(const vn_inference *x, const vn_comparison *c, 
 
 	for (bool found = true; !st && found;) {
 		policy_search s = { .x = x, .policy = *policy, .is = kept.opened.cand ? &kept : c };
-		if (!(st = begin_search(&s, err)) && !(st = try_ideas(&s, err)) && !(st = judge_near(&s, log(ALIKE), err)) &&
-		    s.most.kind != ALIKE_ROUNDED)
+		begin_search(&s);
+		if (!(st = try_ideas(&s, err)) && !(st = judge_near(&s, log(ALIKE), err)) && s.most.kind != ALIKE_ROUNDED)
 			st = judge_sizes(&s, err);
 		found = !st && s.most.kind;
 		if (found) {

@@ -1,6 +1,8 @@
 /* propose.c: families of names become rules; see propose.h. */
 #include "capture/names/propose_internal.h"
 
+#include "libref/base/alloc.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,12 +17,11 @@ static int by_name_then_step(const void *a, const void *b)
 }
 
 /* Lists each name once, with its first tensor. */
-static vn_status list_names(vn_proposer *j)
+static void list_names(vn_proposer *j)
 {
 	const int n = vn_recording_count(j->r);
 	int       kept = 0;
-	if (!(j->named = calloc((size_t)n + 1, sizeof *j->named)))
-		return vn_propose_no_memory(j);
+	j->named = vn_alloc_zero((size_t)n, sizeof *j->named);
 	for (int i = 0; i < n; i++) {
 		const vn_entry *e = vn_recording_entry(j->r, i);
 		j->named[i] = (vn_tensor_name) { .name = e->name, .entry = i, .step = e->step };
@@ -30,7 +31,6 @@ static vn_status list_names(vn_proposer *j)
 		if (!kept || strcmp(j->named[kept - 1].name, j->named[i].name) != 0)
 			j->named[kept++] = j->named[i];
 	j->n_named = kept;
-	return VN_OK;
 }
 
 static vn_status measure_all(vn_proposer *j)
@@ -56,7 +56,7 @@ static vn_status measure_all(vn_proposer *j)
 			"layers",
 			vn_recording_path(j->r), j->n_named, j->places.n);
 	if (!st)
-		st = vn_spots_sort(&j->places, j->err);
+		vn_spots_sort(&j->places);
 	for (int i = 0; !st && i < j->n_named; i++)
 		st = vn_tensor_name_measure(&j->places, j->r, &j->named[i], j->err);
 	return st;
@@ -104,10 +104,9 @@ static int order_of(const vn_proposer *j, const vn_chosen_rule *c)
 	return 0;
 }
 
-static vn_status write_rules(vn_proposer *j)
+static void write_rules(vn_proposer *j)
 {
-	if (!(j->out->rule = calloc((size_t)j->n_rules + 1, sizeof *j->out->rule)))
-		return vn_propose_no_memory(j);
+	j->out->rule = vn_alloc_zero((size_t)j->n_rules, sizeof *j->out->rule);
 	for (int k = 0; k < j->n_rules; k++) {
 		const vn_chosen_rule *c = &j->rule[k];
 		vn_proposed_rule     *to = &j->out->rule[j->out->n++];
@@ -128,7 +127,6 @@ static vn_status write_rules(vn_proposer *j)
 		}
 	}
 	qsort(j->out->rule, (size_t)j->out->n, sizeof *j->out->rule, by_order);
-	return VN_OK;
 }
 
 static int own_entry(const vn_proposer *j, int entry)
@@ -152,26 +150,22 @@ static void mark_parts(const vn_proposer *j, const vn_chosen_rule *c, bool *has)
 		}
 }
 
-static vn_status list_rest(vn_proposer *j)
+static void list_rest(vn_proposer *j)
 {
-	vn_status st = VN_OK;
-	bool     *has = calloc((size_t)vn_recording_count(j->like) + 1, sizeof *has);
-	if (!has)
-		return vn_propose_no_memory(j);
+	bool *has = vn_alloc_zero((size_t)vn_recording_count(j->like), sizeof *has);
 	for (int i = 0; i < j->places.n; i++)
 		for (int k = 0; j->claimed[i] >= 0 && k < j->places.place[i].n_entries; k++)
 			has[own_entry(j, j->places.place[i].entry[k])] = true;
 	for (int k = 0; k < j->n_rules; k++)
 		mark_parts(j, &j->rule[k], has);
-	for (int i = 0; !st && i < j->n_named; i++)
+	for (int i = 0; i < j->n_named; i++)
 		if (j->owner[i] < 0)
-			st = vn_propose_add_line(j, &j->out->left, &j->out->n_left, "%s", j->named[i].name);
-	for (int e = 0; !st && e < vn_recording_count(j->like) && vn_recording_entry(j->like, e)->step == 0; e++)
+			vn_propose_add_line(&j->out->left, &j->out->n_left, "%s", j->named[i].name);
+	for (int e = 0; e < vn_recording_count(j->like) && vn_recording_entry(j->like, e)->step == 0; e++)
 		if (!has[own_entry(j, e)])
-			st = vn_propose_add_line(j, &j->out->absent, &j->out->n_absent, "%s", vn_recording_entry(j->like, e)->name);
+			vn_propose_add_line(&j->out->absent, &j->out->n_absent, "%s", vn_recording_entry(j->like, e)->name);
 	free(has);
 	j->out->names = j->n_named;
-	return st;
 }
 
 vn_status vn_propose(vn_recording *r, vn_recording *like, vn_proposal *p, vn_error *err)
@@ -179,14 +173,20 @@ vn_status vn_propose(vn_recording *r, vn_recording *like, vn_proposal *p, vn_err
 	vn_proposer j = { .r = r, .like = like, .out = p, .err = err, .places = { .like = like } };
 	vn_status   st;
 	*p = (vn_proposal) { .n = 0 };
-	if (!(st = list_names(&j)) && !(st = measure_all(&j)) &&
-	    !(st = vn_families_of(j.named, j.n_named, &j.family, &j.n_families, err))) {
+	list_names(&j);
+	if (!(st = measure_all(&j))) {
+		j.family = vn_families_of(j.named, j.n_named, &j.n_families);
 		j.add = vn_propose_choose_add(&j);
-		if (!(st = vn_propose_make_rules(&j)) && !(st = vn_propose_split_outside(&j)) &&
-		    !(st = vn_propose_split_families(&j)) && !(st = vn_propose_match_rest(&j)) &&
-		    !(st = vn_propose_match_shapes(&j)) && !(st = vn_propose_report_members(&j)) &&
-		    !(st = vn_propose_report_steps(&j)) && !(st = vn_propose_report_reordered(&j)) && !(st = write_rules(&j)))
-			st = list_rest(&j);
+		vn_propose_make_rules(&j);
+		vn_propose_split_outside(&j);
+		vn_propose_split_families(&j);
+		vn_propose_match_rest(&j);
+		vn_propose_match_shapes(&j);
+		vn_propose_report_members(&j);
+		if (!(st = vn_propose_report_steps(&j)) && !(st = vn_propose_report_reordered(&j))) {
+			write_rules(&j);
+			list_rest(&j);
+		}
 	}
 	vn_spots_finish(&j.places);
 	vn_families_free(j.family, j.n_families);

@@ -1,6 +1,7 @@
 /* propose_copies.c: second tensors with the same numbers. */
 #include "capture/names/propose_internal.h"
 #include "capture/recording/numbers.h"
+#include "libref/base/alloc.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -25,10 +26,10 @@ static bool same_numbers(const vn_proposer *j, int a, int b)
 /* Are their samples the same numbers, each in its own layout? */
 static bool same_samples(const vn_proposer *j, int a, int b, int place)
 {
-	vn_tensor_sample   *s = malloc(2 * sizeof *s);
+	vn_tensor_sample   *s = vn_alloc(2, sizeof *s);
 	const vn_spot_kind *k = &j->places.kind[j->places.place[place].kind];
 	char                text[2][VN_LAYOUT_DIMS];
-	bool                same = s != NULL;
+	bool                same = true;
 	const int           named[2] = { a, b };
 	for (int i = 0; same && i < 2; i++) {
 		const vn_tensor_name *x = &j->named[named[i]];

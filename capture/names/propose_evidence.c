@@ -1,35 +1,23 @@
 /* propose_evidence.c: what the tensors of a family say of a target. */
 #include "capture/names/propose_internal.h"
 
-#include "libref/base/grow.h"
+#include "libref/base/alloc.h"
 #include "libref/base/text.h"
 
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-vn_status vn_propose_no_memory(const vn_proposer *j)
-{
-	return vn_fail(j->err, VN_ERR_NOMEM, "%s: no memory to propose names", vn_recording_path(j->r));
-}
-
-vn_status vn_propose_add_line(const vn_proposer *j, char ***list, int *n, const char *format, ...)
+void vn_propose_add_line(char ***list, int *n, const char *format, ...)
 {
 	char    text[5 * VN_NAME_MAX];
-	char  **more;
 	va_list args;
 	va_start(args, format);
 	vn_text_print(text, sizeof text, format, args);
 	va_end(args);
-	if (!(more = vn_grown(*list, (size_t)*n, sizeof *more)))
-		return vn_propose_no_memory(j);
-	*list = more;
-	if (!(more[*n] = strdup(text)))
-		return vn_propose_no_memory(j);
-	++*n;
-	return VN_OK;
+	*list = vn_alloc_grown(*list, (size_t)*n, sizeof **list);
+	(*list)[(*n)++] = vn_alloc_text(text);
 }
 
 /* The place that a target is for a member; -1: none. */

@@ -60,7 +60,7 @@ typedef struct vn_spots {
 
 /* Adds the places of one step. cand: the dump's step of that number. */
 vn_status vn_spots_add(vn_spots *p, const vn_step *cand, vn_error *err);
-vn_status vn_spots_sort(vn_spots *p, vn_error *err);
+void      vn_spots_sort(vn_spots *p);
 void      vn_spots_finish(vn_spots *p);
 /* -1: the reference has no such checkpoint in that step. */
 int       vn_spots_find(const vn_spots *p, int step, int point, int layer);
@@ -120,11 +120,11 @@ typedef struct vn_name_family {
 	unsigned   words; /* vn_name_words */
 } vn_name_family;
 
-/* Divides names into families. The caller frees *family with vn_families_free. */
-vn_status vn_families_of(const vn_tensor_name *named, int n, vn_name_family **family, int *n_families, vn_error *err);
+/* Divides names into families. The caller frees them with vn_families_free. */
+vn_name_family *vn_families_of(const vn_tensor_name *named, int n, int *n_families);
 /* Writes the glob of a name: what has a meaning there becomes '?'. */
-void      vn_name_glob(const char *name, char to[VN_NAME_MAX + 8]);
-void      vn_families_free(vn_name_family *family, int n);
+void            vn_name_glob(const char *name, char to[VN_NAME_MAX + 8]);
+void            vn_families_free(vn_name_family *family, int n);
 
 /* What a name says of its tensor. */
 enum {
@@ -209,12 +209,10 @@ typedef struct vn_likeness {
 } vn_likeness;
 
 /* propose_evidence.c */
-vn_status                                       vn_propose_no_memory(const vn_proposer *j);
 /* Appends a line to a list of the proposal. */
-__attribute__((format(printf, 4, 5))) vn_status vn_propose_add_line(const vn_proposer *j, char ***list, int *n,
-                                                                    const char *format, ...);
+__attribute__((format(printf, 3, 4))) void vn_propose_add_line(char ***list, int *n, const char *format, ...);
 /* The place that a target is for a member; -1: none. */
-int               vn_propose_place_of(const vn_proposer *j, const vn_member *m, vn_target to);
+int                                        vn_propose_place_of(const vn_proposer *j, const vn_member *m, vn_target to);
 /* The distance from a place, or another with its numbers; 1: it is none of the nearest. Sets
  * *layout (may be NULL) to the index in x->near if it is the place itself. */
 double            vn_propose_distance_from(const vn_proposer *j, const vn_tensor_name *x, int place, int *layout);
@@ -240,22 +238,22 @@ vn_likeness vn_propose_compare_families(const vn_proposer *j, const vn_chosen_ru
 
 /* propose_rules.c */
 /* Does a rule have a part of this fused product, in some layer? */
-bool      vn_propose_has_parts(const vn_proposer *j, const vn_chosen_rule *c, const vn_fused *fused);
+bool vn_propose_has_parts(const vn_proposer *j, const vn_chosen_rule *c, const vn_fused *fused);
 /* Adds the rule and claims its places, unless another has them with other numbers. */
-vn_status vn_propose_accept_rule(vn_proposer *j, vn_chosen_rule *c);
-vn_status vn_propose_make_rules(vn_proposer *j);
+void vn_propose_accept_rule(vn_proposer *j, vn_chosen_rule *c);
+void vn_propose_make_rules(vn_proposer *j);
 /* Gives members their own rules: of a family whose number is no layer's, and of a rule in whose
  * layers the reference has no such checkpoint. */
-vn_status vn_propose_split_families(vn_proposer *j);
-vn_status vn_propose_split_outside(vn_proposer *j);
+void vn_propose_split_families(vn_proposer *j);
+void vn_propose_split_outside(vn_proposer *j);
 
 /* propose_rest.c: downstream of a fault, by distance and by shape. */
-vn_status vn_propose_match_rest(vn_proposer *j);
-vn_status vn_propose_match_shapes(vn_proposer *j);
+void vn_propose_match_rest(vn_proposer *j);
+void vn_propose_match_shapes(vn_proposer *j);
 
 /* propose_report.c: reports tensors near to another place than their rule's, those with the numbers
  * of another step, and those whose numbers are in another order. */
-vn_status vn_propose_report_members(vn_proposer *j);
+void      vn_propose_report_members(vn_proposer *j);
 vn_status vn_propose_report_steps(vn_proposer *j);
 vn_status vn_propose_report_reordered(vn_proposer *j);
 

@@ -3,7 +3,7 @@
 #include "capture/names/propose_internal.h"
 
 #include "capture/recording/numbers.h"
-#include "libref/base/grow.h"
+#include "libref/base/alloc.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -183,8 +183,9 @@ static bool choose_indices(vn_spot_kind *k)
 			return false;
 	}
 	k->n = all < VN_SAMPLES ? (int)all : VN_SAMPLES;
-	if (k->n < VN_FEW_SAMPLES || !(k->index = malloc((size_t)(k->n * k->n_axes) * sizeof *k->index)))
+	if (k->n < VN_FEW_SAMPLES)
 		return false;
+	k->index = vn_alloc((size_t)(k->n * k->n_axes), sizeof *k->index);
 	for (int i = 0; i < k->n; i++) {
 		int64_t rest = i;
 		for (int a = k->n_axes - 1; a >= 0; a--) {
@@ -205,16 +206,13 @@ static bool same_kind(const vn_spot_kind *x, const vn_spot_kind *y)
 	return same;
 }
 
-/* Returns the kind, a new one if necessary; -1: there is nothing to sample, or no memory. */
+/* Returns the kind, a new one if necessary; -1: there is nothing to sample. */
 static int kind_of(vn_spots *p, const vn_spot_kind *like)
 {
 	for (int k = p->n_kinds - 1; k >= 0; k--)
 		if (same_kind(&p->kind[k], like))
 			return p->kind[k].n ? k : -1;
-	vn_spot_kind *more = vn_grown(p->kind, (size_t)p->n_kinds, sizeof *more);
-	if (!more)
-		return -1;
-	p->kind = more;
+	p->kind = vn_alloc_grown(p->kind, (size_t)p->n_kinds, sizeof *p->kind);
 	vn_spot_kind *k = &p->kind[p->n_kinds++];
 	*k = *like;
 	k->n = 0;
@@ -239,10 +237,7 @@ bool vn_kind_layout(const vn_spot_kind *k, const vn_shape *shape, int layout, ch
 
 static vn_spot *add_place(vn_spots *p, const vn_spot *x)
 {
-	vn_spot *more = vn_grown(p->place, (size_t)p->n, sizeof *more);
-	if (!more)
-		return NULL;
-	p->place = more;
+	p->place = vn_alloc_grown(p->place, (size_t)p->n, sizeof *p->place);
 	p->place[p->n] = *x;
 	p->place[p->n].group = p->n;
 	return &p->place[p->n++];
@@ -287,10 +282,7 @@ static vn_status add_entry(vn_spots *p, int entry, const char *name, const vn_st
 		strcpy(x.name, name);
 		if (!describe_kind(e, mine, cand, last, &k) || (x.kind = kind_of(p, &k)) < 0)
 			continue;
-		vn_spot *made = add_place(p, &x);
-		if (!made)
-			return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for its names", vn_recording_path(p->like));
-		const vn_status st = sample_place(p, made, err);
+		const vn_status st = sample_place(p, add_place(p, &x), err);
 		if (st)
 			return st;
 	}
@@ -326,9 +318,7 @@ static vn_status add_fused(vn_spots *p, int which, int layer, const vn_step *can
 	x.order = x.entry[0];
 	if ((x.kind = kind_of(p, &k)) < 0)
 		return VN_OK;
-	vn_spot *made = add_place(p, &x);
-	return made ? sample_place(p, made, err)
-	            : vn_fail(err, VN_ERR_NOMEM, "%s: no memory for its names", vn_recording_path(p->like));
+	return sample_place(p, add_place(p, &x), err);
 }
 
 /* Adds second names that the plan has for an entry. */
@@ -360,12 +350,10 @@ static int by_digest(const void *a, const void *b)
 	return c ? c : (x->entry > y->entry) - (x->entry < y->entry);
 }
 
-static vn_status group_places(vn_spots *p, int from, vn_error *err)
+static void group_places(vn_spots *p, int from)
 {
 	const int n = p->n - from;
-	digested *list = malloc(((size_t)n + 1) * sizeof *list);
-	if (!list)
-		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for its names", vn_recording_path(p->like));
+	digested *list = vn_alloc((size_t)n, sizeof *list);
 	for (int i = 0; i < n; i++) {
 		const vn_spot  *x = &p->place[from + i];
 		const vn_entry *e = vn_recording_entry(p->like, x->entry[0]);
@@ -380,7 +368,6 @@ static vn_status group_places(vn_spots *p, int from, vn_error *err)
 			p->place[y->place].group = p->place[x->place].group;
 	}
 	free(list);
-	return VN_OK;
 }
 
 vn_status vn_spots_add(vn_spots *p, const vn_step *cand, vn_error *err)
@@ -399,7 +386,9 @@ vn_status vn_spots_add(vn_spots *p, const vn_step *cand, vn_error *err)
 	for (int layer = 0; !st && layer < vn_recording_layers(p->like); layer++)
 		for (int f = 0; !st && f < VN_FUSED; f++)
 			st = add_fused(p, f, layer, cand, err);
-	return st ? st : group_places(p, first, err);
+	if (!st)
+		group_places(p, first);
+	return st;
 }
 
 static int by_place(const void *a, const void *b)
@@ -411,18 +400,16 @@ static int by_place(const void *a, const void *b)
 	                              : (x->kind > y->kind) - (x->kind < y->kind);
 }
 
-vn_status vn_spots_sort(vn_spots *p, vn_error *err)
+void vn_spots_sort(vn_spots *p)
 {
 	if (p->n)
 		qsort(p->place, (size_t)p->n, sizeof *p->place, by_place);
 	for (int k = 0; k < p->n_kinds; k++)
-		if (!(p->kind[k].place = malloc(((size_t)p->n + 1) * sizeof *p->kind[k].place)))
-			return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for its names", vn_recording_path(p->like));
+		p->kind[k].place = vn_alloc((size_t)p->n, sizeof *p->kind[k].place);
 	for (int i = 0; i < p->n; i++) {
 		vn_spot_kind *k = &p->kind[p->place[i].kind];
 		k->place[k->n_places++] = i;
 	}
-	return VN_OK;
 }
 
 int vn_spots_find(const vn_spots *p, int step, int point, int layer)

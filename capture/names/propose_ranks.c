@@ -2,6 +2,7 @@
 #include "capture/names/propose_internal.h"
 
 #include "capture/recording/numbers.h"
+#include "libref/base/alloc.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -23,13 +24,11 @@ vn_status vn_ranks_of(vn_recording *r, int entry, vn_ranks *to, vn_error *err)
 	*to = (vn_ranks) { .n = n };
 	if (n < 4 * VN_RANK_ENDS || n > MOST_NUMBERS)
 		return VN_OK;
-	float      *x = malloc((size_t)n * sizeof *x);
-	vn_numbers *numbers = x ? vn_numbers_open(r, entry, err) : NULL;
-	if (!numbers) {
-		free(x);
-		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory to propose names", vn_recording_path(r));
-	}
-	bool finite = true;
+	vn_numbers *numbers = vn_numbers_open(r, entry, err);
+	if (!numbers)
+		return VN_ERR_NOMEM;
+	float *x = vn_alloc((size_t)n, sizeof *x);
+	bool   finite = true;
 	for (int64_t at = 0; !st && at < n; at += VN_NUMBERS) {
 		const size_t m = vn_numbers_left(n, at);
 		st = vn_numbers_read(numbers, at, m, err);

@@ -16,10 +16,10 @@ static vn_status report_step(vn_proposer *j, const vn_chosen_rule *c, const vn_t
 		if (!st && beside <= VN_NEAR_PLACE && beside * VN_NEAR_MARGIN <= own) {
 			char says[2 * VN_NAME_MAX];
 			vn_propose_place_name(j, place, says);
-			return vn_propose_add_line(
-				j, &j->out->report, &j->out->n_reports,
-				"%s in step %d: its numbers are those of %s in step %d; it is imported in its own step", x->name,
-				e->step, says, e->step + by);
+			vn_propose_add_line(&j->out->report, &j->out->n_reports,
+			                    "%s in step %d: its numbers are those of %s in step %d; it is imported in its own step",
+			                    x->name, e->step, says, e->step + by);
+			return VN_OK;
 		}
 	}
 	return st;
@@ -45,13 +45,12 @@ vn_status vn_propose_report_steps(vn_proposer *j)
 	return st;
 }
 
-vn_status vn_propose_report_members(vn_proposer *j)
+void vn_propose_report_members(vn_proposer *j)
 {
-	vn_status st = VN_OK;
-	for (int k = 0; !st && k < j->n_rules; k++) {
+	for (int k = 0; k < j->n_rules; k++) {
 		const vn_chosen_rule *c = &j->rule[k];
 		const vn_name_family *f = &j->family[c->family];
-		for (int i = 0; !st && !c->ignored && i < f->n; i++) {
+		for (int i = 0; !c->ignored && i < f->n; i++) {
 			double own, other;
 			char   is[2 * VN_NAME_MAX], says[2 * VN_NAME_MAX];
 			if (vn_propose_judge_member(j, &f->member[i], c->e.to, &own, &other) != VN_MEMBER_AGAINST)
@@ -59,12 +58,11 @@ vn_status vn_propose_report_members(vn_proposer *j)
 			const int place = vn_propose_place_of(j, &f->member[i], c->e.to);
 			vn_propose_place_name(j, place, says);
 			vn_propose_place_name(j, vn_propose_nearest_other(j, &j->named[f->member[i].named], place)->place, is);
-			st = vn_propose_add_line(j, &j->out->report, &j->out->n_reports,
-			                         "%s: its numbers are those of %s; as its rule says, it is imported as %s",
-			                         j->named[f->member[i].named].name, is, says);
+			vn_propose_add_line(&j->out->report, &j->out->n_reports,
+			                    "%s: its numbers are those of %s; as its rule says, it is imported as %s",
+			                    j->named[f->member[i].named].name, is, says);
 		}
 	}
-	return st;
 }
 
 /* Finds the place in the same layer whose numbers this tensor has in another order; -1: none. */
@@ -105,9 +103,8 @@ vn_status vn_propose_report_reordered(vn_proposer *j)
 			if ((st = find_reordered(j, m, &place)) || place < 0)
 				continue;
 			vn_propose_place_name(j, place, is);
-			st = vn_propose_add_line(j, &j->out->report, &j->out->n_reports,
-			                         "%s: it has the numbers of %s in another order%s", x->name, is,
-			                         j->owner[m->named] < 0 ? ": not mapped" : "");
+			vn_propose_add_line(&j->out->report, &j->out->n_reports, "%s: it has the numbers of %s in another order%s",
+			                    x->name, is, j->owner[m->named] < 0 ? ": not mapped" : "");
 		}
 	return st;
 }

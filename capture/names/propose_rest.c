@@ -1,6 +1,6 @@
 /* propose_rest.c: what is decided downstream of a fault: by the smallest distance, or by shape. */
 #include "capture/names/propose_internal.h"
-#include "libref/base/grow.h"
+#include "libref/base/alloc.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -45,7 +45,7 @@ static bool is_free(const vn_proposer *j, const vn_name_family *f, vn_target to)
 	return free == f->n;
 }
 
-static vn_status list_pairings(const vn_proposer *j, rest_pair **list, int *n)
+static void list_pairings(const vn_proposer *j, rest_pair **list, int *n)
 {
 	for (int f = 0; f < j->n_families; f++) {
 		const vn_name_family *family = &j->family[f];
@@ -54,16 +54,12 @@ static vn_status list_pairings(const vn_proposer *j, rest_pair **list, int *n)
 			if (vn_words_contradict(family->words, point) || !is_free(j, family, to))
 				continue;
 			const vn_evidence e = vn_propose_weigh(j, family, to);
-			rest_pair *more = e.sum < VN_NEAR_PERHAPS * family->n ? vn_grown(*list, (size_t)*n, sizeof *more) : NULL;
-			if (!more && e.sum < VN_NEAR_PERHAPS * family->n)
-				return vn_propose_no_memory(j);
-			if (!more)
+			if (!(e.sum < VN_NEAR_PERHAPS * family->n))
 				continue;
-			*list = more;
-			more[(*n)++] = (rest_pair) { f, e, e.sum / family->n };
+			*list = vn_alloc_grown(*list, (size_t)*n, sizeof **list);
+			(*list)[(*n)++] = (rest_pair) { f, e, e.sum / family->n };
 		}
 	}
-	return VN_OK;
 }
 
 /* Are these two families at the same distance from one target? Then they have the same numbers. */
@@ -84,29 +80,27 @@ static bool stands_out(const rest_pair *list, int n, int i)
 
 /* Downstream of a fault tensors are far from their places, and may be as near to another: what is
  * left of the families goes to what is left of the places, if that is clear. */
-vn_status vn_propose_match_rest(vn_proposer *j)
+void vn_propose_match_rest(vn_proposer *j)
 {
-	vn_status st = VN_OK;
-	bool      more = looks_faulty(j);
-	while (!st && more) {
+	bool more = looks_faulty(j);
+	while (more) {
 		rest_pair *list = NULL;
 		int        n = 0, best = -1;
-		st = list_pairings(j, &list, &n);
+		list_pairings(j, &list, &n);
 		if (n)
 			qsort(list, (size_t)n, sizeof *list, by_mean);
-		for (int i = 0; !st && best < 0 && i < n; i++)
+		for (int i = 0; best < 0 && i < n; i++)
 			best = stands_out(list, n, i) ? i : -1;
-		more = !st && best >= 0;
+		more = best >= 0;
 		const int before = j->n_rules;
-		for (int i = 0; more && !st && i < n; i++)
+		for (int i = 0; more && i < n; i++)
 			if (are_twins(&list[i], &list[best])) {
 				vn_chosen_rule c = { .family = list[i].family, .e = list[i].e };
-				st = vn_propose_accept_rule(j, &c);
+				vn_propose_accept_rule(j, &c);
 			}
 		more = more && j->n_rules > before;
 		free(list);
 	}
-	return st;
 }
 
 
@@ -130,7 +124,7 @@ static int only_tensor(const vn_proposer *j, int place, int *layout)
 }
 
 /* Downstream of a fault logits may be near to nothing, but nothing else has their shape. */
-vn_status vn_propose_match_shapes(vn_proposer *j)
+void vn_propose_match_shapes(vn_proposer *j)
 {
 	for (int i = 0; i < j->places.n; i++) {
 		const vn_spot      *p = &j->places.place[i];
@@ -151,5 +145,4 @@ vn_status vn_propose_match_shapes(vn_proposer *j)
 		vn_kind_layout(k, &vn_recording_entry(j->r, j->named[named].entry)->shape, layout, c->layout);
 		j->owner[named] = j->claimed[i] = j->n_rules++;
 	}
-	return VN_OK;
 }

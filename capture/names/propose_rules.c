@@ -1,19 +1,20 @@
 /* propose_rules.c: which families become rules. */
 #include "capture/names/propose_internal.h"
 
+#include "libref/base/alloc.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 
 /* Reports a family whose numbers are at one place and whose name says another. */
-static vn_status report_family(const vn_proposer *j, const vn_name_family *f, const vn_evidence *e, const char *why)
+static void report_family(const vn_proposer *j, const vn_name_family *f, const vn_evidence *e, const char *why)
 {
 	char to[2 * VN_NAME_MAX];
 	vn_propose_target_name(e->to.point, f->member[0].n < 0 ? e->to.add : -2, e->to.add, to);
-	return vn_propose_add_line(j, &j->out->report, &j->out->n_reports,
-	                           "%s: its numbers are those of %s in %d of %d tensors, %s", f->from, to,
-	                           e->count[VN_MEMBER_CONFIRMED], f->n, why);
+	vn_propose_add_line(&j->out->report, &j->out->n_reports, "%s: its numbers are those of %s in %d of %d tensors, %s",
+	                    f->from, to, e->count[VN_MEMBER_CONFIRMED], f->n, why);
 }
 
 /* Chooses the layout that most confirmed tensors have. */
@@ -63,26 +64,28 @@ bool vn_propose_has_parts(const vn_proposer *j, const vn_chosen_rule *c, const v
 	return false;
 }
 
-vn_status vn_propose_accept_rule(vn_proposer *j, vn_chosen_rule *c)
+void vn_propose_accept_rule(vn_proposer *j, vn_chosen_rule *c)
 {
 	if (c->e.to.point >= VN_N_POINTS && vn_propose_has_parts(j, c, &vn_fused_of[c->e.to.point - VN_N_POINTS]))
-		return VN_OK;
+		return;
 	const vn_name_family *f = &j->family[c->family];
 	const vn_likeness     l = vn_propose_compare_families(j, c);
 	if (l.owner >= 0) {
 		/* near, but never the same: another tensor, as a product before its bias */
 		if (!l.same)
-			return VN_OK;
-		if (l.unlike)
-			return vn_propose_add_line(j, &j->out->report, &j->out->n_reports,
-			                           "%s: has the numbers of %s in some layers or steps, but %s differs: left out",
-			                           f->from, j->family[j->rule[l.owner].family].from, l.unlike);
+			return;
+		if (l.unlike) {
+			vn_propose_add_line(&j->out->report, &j->out->n_reports,
+			                    "%s: has the numbers of %s in some layers or steps, but %s differs: left out", f->from,
+			                    j->family[j->rule[l.owner].family].from, l.unlike);
+			return;
+		}
 		c->copy = true;
 		c->other_layout = l.other_layout > 0;
 	}
 	choose_layout(j, c);
 	if (!*c->layout)
-		return VN_OK;
+		return;
 	for (int i = 0; i < f->n; i++) {
 		const int place = vn_propose_place_of(j, &f->member[i], c->e.to);
 		if (place < 0)
@@ -92,7 +95,6 @@ vn_status vn_propose_accept_rule(vn_proposer *j, vn_chosen_rule *c)
 			j->claimed[place] = j->n_rules;
 	}
 	j->rule[j->n_rules++] = *c;
-	return VN_OK;
 }
 
 static int by_evidence(const void *a, const void *b)
@@ -111,52 +113,52 @@ static int by_evidence(const void *a, const void *b)
 }
 
 /* If nothing fits at the layer that the names say: does another layer's? */
-static vn_status look_at_other_layers(const vn_proposer *j, const vn_name_family *f)
+static void look_at_other_layers(const vn_proposer *j, const vn_name_family *f)
 {
 	for (int k = -2; k <= 2; k++) {
 		bool              ambiguous;
 		const vn_evidence e = vn_propose_best_target(j, f, k, &ambiguous);
-		if (k != j->add && f->member[0].n >= 0 && 2 * e.count[VN_MEMBER_CONFIRMED] >= f->n && f->n > 1)
-			return report_family(j, f, &e, "of another layer than its name says: not mapped");
+		if (k != j->add && f->member[0].n >= 0 && 2 * e.count[VN_MEMBER_CONFIRMED] >= f->n && f->n > 1) {
+			report_family(j, f, &e, "of another layer than its name says: not mapped");
+			return;
+		}
 	}
-	return VN_OK;
 }
 
 /* If nothing fits what the name says: does something else fit most of its tensors? */
-static vn_status look_past_words(const vn_proposer *j, const vn_name_family *f, bool *said)
+static bool look_past_words(const vn_proposer *j, const vn_name_family *f)
 {
 	bool           ambiguous;
 	vn_name_family silent = *f;
 	silent.words = 0;
 	const vn_evidence e = vn_propose_best_target(j, &silent, j->add, &ambiguous);
-	*said = isfinite(e.sum) && 2 * e.count[VN_MEMBER_CONFIRMED] >= f->n && vn_words_contradict(f->words, e.to.point);
-	return *said ? report_family(j, f, &e, "which its name contradicts: not mapped") : VN_OK;
+	if (!isfinite(e.sum) || 2 * e.count[VN_MEMBER_CONFIRMED] < f->n || !vn_words_contradict(f->words, e.to.point))
+		return false;
+	report_family(j, f, &e, "which its name contradicts: not mapped");
+	return true;
 }
 
-/* Lists the families that may become rules, and reports those that contradict themselves. */
-static vn_status choose_targets(vn_proposer *j, vn_chosen_rule *list, int *n)
+/* Lists the families that may become rules, and reports those that contradict themselves. Returns
+ * how many may. */
+static int choose_targets(vn_proposer *j, vn_chosen_rule *list)
 {
-	vn_status st = VN_OK;
-	*n = 0;
-	for (int f = 0; !st && f < j->n_families; f++) {
+	int n = 0;
+	for (int f = 0; f < j->n_families; f++) {
 		bool              ambiguous;
 		const vn_evidence e = vn_propose_best_target(j, &j->family[f], j->add, &ambiguous);
 		if (!isfinite(e.sum) || !vn_propose_is_enough(&e)) {
-			bool said;
-			if (!(st = look_past_words(j, &j->family[f], &said)) && !said)
-				st = look_at_other_layers(j, &j->family[f]);
-			continue;
+			if (!look_past_words(j, &j->family[f]))
+				look_at_other_layers(j, &j->family[f]);
+		} else if (e.blocked) {
+			if (e.count[VN_MEMBER_CONFIRMED])
+				report_family(j, &j->family[f], &e, "which its name contradicts: not mapped");
+		} else if (ambiguous) {
+			report_family(j, &j->family[f], &e, "and as often those of another checkpoint: not mapped");
+		} else {
+			list[n++] = (vn_chosen_rule) { .family = f, .e = e };
 		}
-		if (e.blocked)
-			st = e.count[VN_MEMBER_CONFIRMED]
-			         ? report_family(j, &j->family[f], &e, "which its name contradicts: not mapped")
-			         : VN_OK;
-		else if (ambiguous)
-			st = report_family(j, &j->family[f], &e, "and as often those of another checkpoint: not mapped");
-		else
-			list[(*n)++] = (vn_chosen_rule) { .family = f, .e = e };
 	}
-	return st;
+	return n;
 }
 
 /* Is the number of this family a layer's? It is if a rule has the same text before it. */
@@ -171,17 +173,13 @@ static bool counts_layers(const vn_proposer *j, const vn_name_family *f)
 	return false;
 }
 
-/* Adds a family of one member of another: NULL without memory. */
+/* Adds a family of one member of another. */
 static vn_name_family *add_single(vn_proposer *j, int family, int member)
 {
-	vn_name_family *more = realloc(j->family, ((size_t)j->n_families + 1) * sizeof *more);
-	j->family = more ? more : j->family;
-	vn_chosen_rule *rule = realloc(j->rule, ((size_t)j->n_families + 2) * sizeof *rule);
-	j->rule = rule ? rule : j->rule;
-	vn_name_family *own = more ? &more[j->n_families] : NULL;
-	if (!own || !rule || !(own->member = malloc(sizeof *own->member)))
-		return NULL;
-	j->n_families++;
+	j->family = vn_alloc_resized(j->family, (size_t)j->n_families + 1, sizeof *j->family);
+	j->rule = vn_alloc_resized(j->rule, (size_t)j->n_families + 2, sizeof *j->rule);
+	vn_name_family *own = &j->family[j->n_families++];
+	own->member = vn_alloc(1, sizeof *own->member);
 	own->n = 1;
 	own->words = j->family[family].words;
 	own->member[0] = (vn_member) { -1, j->family[family].member[member].named };
@@ -190,78 +188,69 @@ static vn_name_family *add_single(vn_proposer *j, int family, int member)
 }
 
 /* Tries a single name. in_layers: it may be a checkpoint of a layer. */
-static vn_status try_single(vn_proposer *j, vn_chosen_rule *c, bool in_layers)
+static void try_single(vn_proposer *j, vn_chosen_rule *c, bool in_layers)
 {
 	bool ambiguous;
 	c->e = vn_propose_best_target(j, &j->family[c->family], j->add, &ambiguous);
-	if (!isfinite(c->e.sum) || !vn_propose_is_enough(&c->e) || c->e.blocked || ambiguous ||
-	    (c->e.to.add >= 0 && !in_layers))
-		return VN_OK;
-	return vn_propose_accept_rule(j, c);
+	if (isfinite(c->e.sum) && vn_propose_is_enough(&c->e) && !c->e.blocked && !ambiguous &&
+	    (c->e.to.add < 0 || in_layers))
+		vn_propose_accept_rule(j, c);
 }
 
 /* Names that differ in a number which is not a layer's, as those outside the layers may. */
-vn_status vn_propose_split_families(vn_proposer *j)
+void vn_propose_split_families(vn_proposer *j)
 {
 	const int n = j->n_families;
-	vn_status st = VN_OK;
-	for (int f = 0; !st && f < n; f++) {
+	for (int f = 0; f < n; f++) {
 		bool owned = j->family[f].n == 1;
 		for (int i = 0; i < j->family[f].n && !owned; i++)
 			owned = j->owner[j->family[f].member[i].named] >= 0;
 		if (owned)
 			continue;
-		for (int i = 0; !st && !counts_layers(j, &j->family[f]) && i < j->family[f].n; i++) {
+		for (int i = 0; !counts_layers(j, &j->family[f]) && i < j->family[f].n; i++) {
 			vn_chosen_rule c = { .family = j->n_families };
-			st = add_single(j, f, i) ? try_single(j, &c, true) : vn_propose_no_memory(j);
+			add_single(j, f, i);
+			try_single(j, &c, true);
 		}
 	}
-	return st;
 }
 
-vn_status vn_propose_make_rules(vn_proposer *j)
+void vn_propose_make_rules(vn_proposer *j)
 {
 	const size_t    families = (size_t)j->n_families + 1;
-	vn_chosen_rule *list = calloc(families, sizeof *list);
-	int             n = 0;
-	j->rule = calloc(families, sizeof *j->rule);
-	j->claimed = malloc(((size_t)j->places.n + 1) * sizeof *j->claimed);
-	j->owner = malloc(((size_t)j->n_named + 1) * sizeof *j->owner);
-	vn_status st = list && j->rule && j->claimed && j->owner ? VN_OK : vn_propose_no_memory(j);
-	for (int i = 0; !st && i < j->places.n; i++)
+	vn_chosen_rule *list = vn_alloc_zero(families, sizeof *list);
+	j->rule = vn_alloc_zero(families, sizeof *j->rule);
+	j->claimed = vn_alloc((size_t)j->places.n, sizeof *j->claimed);
+	j->owner = vn_alloc((size_t)j->n_named, sizeof *j->owner);
+	for (int i = 0; i < j->places.n; i++)
 		j->claimed[i] = -1;
-	for (int i = 0; !st && i < j->n_named; i++)
+	for (int i = 0; i < j->n_named; i++)
 		j->owner[i] = -1;
-	if (!st)
-		st = choose_targets(j, list, &n);
-	if (!st)
-		qsort(list, (size_t)n, sizeof *list, by_evidence);
-	for (int i = 0; !st && i < n; i++)
-		st = vn_propose_accept_rule(j, &list[i]);
+	const int n = choose_targets(j, list);
+	qsort(list, (size_t)n, sizeof *list, by_evidence);
+	for (int i = 0; i < n; i++)
+		vn_propose_accept_rule(j, &list[i]);
 	free(list);
-	return st;
 }
 
 /* Members of a rule for which the reference has no layer, such as the last of hidden_states.{n}:
  * names of their own. */
-vn_status vn_propose_split_outside(vn_proposer *j)
+void vn_propose_split_outside(vn_proposer *j)
 {
 	const int rules = j->n_rules;
-	vn_status st = VN_OK;
-	for (int k = 0; !st && k < rules; k++) {
+	for (int k = 0; k < rules; k++) {
 		const vn_chosen_rule c = j->rule[k];
 		const vn_name_family f = j->family[c.family];
-		for (int i = 0; !st && f.n > 1 && i < f.n; i++) {
+		for (int i = 0; f.n > 1 && i < f.n; i++) {
 			if (vn_propose_place_of(j, &f.member[i], c.e.to) >= 0)
 				continue;
 			vn_chosen_rule  single = { .family = j->n_families, .outside = k + 1 };
 			vn_name_family *own = add_single(j, c.family, i);
-			st = own ? try_single(j, &single, false) : vn_propose_no_memory(j);
-			if (!st && j->owner[own->member[0].named] < 0) { /* its family's rule must not take it */
+			try_single(j, &single, false);
+			if (j->owner[own->member[0].named] < 0) { /* its family's rule must not take it */
 				single.ignored = true;
 				j->rule[j->n_rules++] = single;
 			}
 		}
 	}
-	return st;
 }

@@ -2,6 +2,7 @@
  * propose_internal.h. */
 #include "capture/names/propose_internal.h"
 
+#include "libref/base/alloc.h"
 #include "libref/base/text.h"
 
 #include <ctype.h>
@@ -149,13 +150,11 @@ static void write_pattern(name_pattern *p, const name_slot *s, const char *name)
 
 static name_slot *slots_of(const vn_tensor_name *named, int n, int *count)
 {
-	size_t     room = 0;
-	name_slot *list;
+	size_t room = 0;
 	for (int i = 0; i < n; i++)
 		room += strlen(named[i].name) / 2 + 1;
 	*count = 0;
-	if (!(list = malloc((room + 1) * sizeof *list)))
-		return NULL;
+	name_slot *list = vn_alloc(room, sizeof *list);
 	for (int i = 0; i < n; i++)
 		for (const char *p = named[i].name; *p;) {
 			const int length = (int)strspn(p, "0123456789"), at = (int)(p - named[i].name);
@@ -179,18 +178,17 @@ static void vote_slots(name_slot *s, int n)
 	qsort(s, (size_t)n, sizeof *s, by_place_in_name);
 }
 
-static vn_status gather_families(name_pattern *list, int n, const vn_tensor_name *named, vn_name_family *family,
-                                 int *n_families)
+/* Returns how many. */
+static int gather_families(name_pattern *list, int n, const vn_tensor_name *named, vn_name_family *family)
 {
+	int n_families = 0;
 	for (int i = 0, end; i < n; i = end) {
-		vn_name_family *f = &family[*n_families];
+		vn_name_family *f = &family[n_families++];
 		for (end = i + 1; end < n && strcmp(list[i].from, list[end].from) == 0;)
 			end++;
 		*f = (vn_name_family) { .n = end - i, .words = vn_name_words(list[i].from) };
 		strcpy(f->from, list[i].from);
-		if (!(f->member = malloc((size_t)f->n * sizeof *f->member)))
-			return VN_ERR_NOMEM;
-		++*n_families;
+		f->member = vn_alloc((size_t)f->n, sizeof *f->member);
 		for (int k = i; k < end; k++)
 			f->member[k - i] = (vn_member) { list[k].n, list[k].named };
 		if (f->n == 1) { /* a number that nothing else has is a part of the name */
@@ -199,35 +197,29 @@ static vn_status gather_families(name_pattern *list, int n, const vn_tensor_name
 			f->member[0].n = -1;
 		}
 	}
-	return VN_OK;
+	return n_families;
 }
 
-vn_status vn_families_of(const vn_tensor_name *named, int n, vn_name_family **family, int *n_families, vn_error *err)
+vn_name_family *vn_families_of(const vn_tensor_name *named, int n, int *n_families)
 {
-	int           count = 0;
-	name_slot    *slot = slots_of(named, n, &count);
-	name_pattern *list = malloc(((size_t)n + 1) * sizeof *list);
-	vn_status     st = slot && list ? VN_OK : VN_ERR_NOMEM;
-	*n_families = 0;
-	*family = calloc((size_t)n + 1, sizeof **family);
-	if (!*family)
-		st = VN_ERR_NOMEM;
-	if (!st)
-		vote_slots(slot, count);
-	for (int i = 0, s = 0; !st && i < n; i++) {
+	int             count = 0;
+	name_slot      *slot = slots_of(named, n, &count);
+	name_pattern   *list = vn_alloc((size_t)n, sizeof *list);
+	vn_name_family *family = vn_alloc_zero((size_t)n, sizeof *family);
+
+	vote_slots(slot, count);
+	for (int i = 0, s = 0; i < n; i++) {
 		const name_slot *best = NULL;
 		for (; s < count && slot[s].named == i; s++)
 			best = !best || slot[s].votes > best->votes ? &slot[s] : best;
 		list[i].named = i;
 		write_pattern(&list[i], best, named[i].name);
 	}
-	if (!st) {
-		qsort(list, (size_t)n, sizeof *list, by_pattern);
-		st = gather_families(list, n, named, *family, n_families);
-	}
+	qsort(list, (size_t)n, sizeof *list, by_pattern);
+	*n_families = gather_families(list, n, named, family);
 	free(slot);
 	free(list);
-	return st ? vn_fail(err, st, "no memory for %d names", n) : VN_OK;
+	return family;
 }
 
 void vn_name_glob(const char *name, char to[VN_NAME_MAX + 8])

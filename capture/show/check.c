@@ -7,6 +7,7 @@
 #include "capture/recording/verify.h"
 #include "capture/show/identities.h"
 
+#include "libref/base/alloc.h"
 #include "libref/base/progress.h"
 
 #include <inttypes.h>
@@ -17,33 +18,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-__attribute__((format(printf, 2, 0))) static char *format_message(vn_file_check *c, const char *format, va_list args)
+__attribute__((format(printf, 1, 0))) static char *format_message(const char *format, va_list args)
 {
 	char *words;
-
-	if (vasprintf(&words, format, args) >= 0)
-		return words;
-	c->lost = true;
-	return NULL;
+	return vn_alloc_check(vasprintf(&words, format, args) < 0 ? NULL : words);
 }
 
 __attribute__((format(printf, 4, 5))) static void add_finding(vn_file_check *c, bool damaged, const vn_entry *of,
                                                               const char *format, ...)
 {
-	vn_file_finding *all = realloc(c->finding, (size_t)(c->n + 1) * sizeof *all);
-	va_list          args;
+	va_list args;
 
-	c->lost |= !all;
-	if (!all)
-		return;
-	c->finding = all;
+	c->finding = vn_alloc_grown(c->finding, (size_t)c->n, sizeof *c->finding);
 	va_start(args, format);
-	c->finding[c->n] = (vn_file_finding) { .damaged = damaged,
-		                                   .step = of ? of->step : 0,
-		                                   .name = of ? of->name : NULL,
-		                                   .words = format_message(c, format, args) };
+	c->finding[c->n++] = (vn_file_finding) { .damaged = damaged,
+		                                     .step = of ? of->step : 0,
+		                                     .name = of ? of->name : NULL,
+		                                     .words = format_message(format, args) };
 	va_end(args);
-	c->n += c->finding[c->n].words != NULL;
 }
 
 __attribute__((format(printf, 2, 3))) static void add_warning(vn_file_check *c, const char *format, ...)
@@ -51,8 +43,7 @@ __attribute__((format(printf, 2, 3))) static void add_warning(vn_file_check *c, 
 	va_list args;
 
 	va_start(args, format);
-	c->warning[c->n_warnings] = format_message(c, format, args);
-	c->n_warnings += c->warning[c->n_warnings] != NULL;
+	c->warning[c->n_warnings++] = format_message(format, args);
 	va_end(args);
 }
 
@@ -117,9 +108,9 @@ static void find_statistics(vn_file_check *c, const vn_entry *e, const vn_stats 
 static vn_status check_numbers(vn_recording *r, vn_file_check *c, vn_error *err)
 {
 	const int         n = vn_recording_count(r);
-	computed_numbers *found = calloc((size_t)n + 1, sizeof *found);
+	computed_numbers *found = vn_alloc_zero((size_t)n, sizeof *found);
 	vn_progress       bar = { 0 };
-	vn_status         st = found ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d digests", n);
+	vn_status         st = VN_OK;
 
 	vn_progress_start(&bar, "tensor", n);
 	for (int i = 0; !st && i < n; i++) {
@@ -225,8 +216,7 @@ static vn_status check_identities(vn_recording *r, vn_file_check *c, vn_error *e
 	c->identities_broken = x.n;
 	for (int i = 0; !st && i < x.n; i++) {
 		add_finding(c, false, NULL, "%s", x.broken[i].words);
-		if (!c->lost)
-			c->finding[c->n - 1].step = x.broken[i].step;
+		c->finding[c->n - 1].step = x.broken[i].step;
 	}
 	vn_identities_free(&x);
 	return st;
@@ -252,7 +242,7 @@ vn_status vn_file_check_run(vn_recording *r, vn_file_check *c, vn_error *err)
 	if ((st = check_garbage(r, c, err)))
 		return st;
 	check_rows(r, c);
-	return c->lost ? vn_fail(err, VN_ERR_NOMEM, "no memory for the findings in %s", vn_recording_path(r)) : VN_OK;
+	return VN_OK;
 }
 
 void vn_file_check_free(vn_file_check *c)

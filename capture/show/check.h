@@ -27,7 +27,6 @@ typedef struct vn_file_check {
 	int64_t          echo_rows;                                             /* rows of logits, checked for an echo */
 	char            *warning[VN_FILE_CHECK_WARNINGS];
 	int              n_warnings;
-	bool             lost; /* memory ran out */
 } vn_file_check;
 
 /* Checks a recording that allows damage (vn_recording_allow_damage). Call vn_file_check_free

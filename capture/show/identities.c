@@ -4,6 +4,7 @@
 #include "capture/show/identities_internal.h"
 #include "capture/view/residual.h"
 
+#include "libref/base/alloc.h"
 #include "libref/base/text.h"
 #include "libref/plan/policy.h"
 
@@ -21,13 +22,8 @@ __attribute__((format(printf, 3, 4))) static void report_if_broken(vn_identity_w
 	va_list args;
 	if (!count)
 		return;
-	vn_identity *more = realloc(w->found->broken, (size_t)(w->found->n + 1) * sizeof *more);
-	if (!more) {
-		w->st = vn_fail(w->err, VN_ERR_NOMEM, "no memory for the failed checks");
-		return;
-	}
-	w->found->broken = more;
-	vn_identity *k = &more[w->found->n++];
+	w->found->broken = vn_alloc_grown(w->found->broken, (size_t)w->found->n, sizeof *w->found->broken);
+	vn_identity *k = &w->found->broken[w->found->n++];
 	*k = (vn_identity) { .step = w->step, .place = w->place };
 	va_start(args, format);
 	vn_text_print(k->words, sizeof k->words, format, args);
@@ -349,14 +345,8 @@ static int by_id(const void *a, const void *b)
 static int64_t other_rows(vn_identity_walk *w, const vn_parts *s, int64_t row, const int32_t *id, int64_t n)
 {
 	const size_t   size = (size_t)row * vn_dtype_size(s->e[0]->dtype);
-	unsigned char *before = malloc(2 * size + 1), *now = before ? before + size : NULL;
-	int64_t        count = 0, *key = malloc(((size_t)n + 1) * sizeof *key);
-	if (!key || !before) {
-		free(key);
-		free(before);
-		w->st = vn_fail(w->err, VN_ERR_NOMEM, "no memory for %" PRId64 " tokens", n);
-		return 0;
-	}
+	unsigned char *before = vn_alloc(2, size), *now = before + size;
+	int64_t        count = 0, *key = vn_alloc((size_t)n, sizeof *key);
 	for (int64_t t = 0; t < n; t++)
 		key[t] = (int64_t)id[t] * ((int64_t)1 << 32) + t;
 	qsort(key, (size_t)n, sizeof *key, by_id);

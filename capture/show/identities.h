@@ -63,7 +63,7 @@ typedef struct vn_identities_shared {
 vn_status vn_identities_share(vn_identities_shared *s, vn_identities *found, int64_t *place, vn_error *err);
 /* Adds what `more` found and frees it. The result is in the order of checks, whichever thread made
  * them. */
-vn_status vn_identities_join(vn_identities *found, vn_identities *more, vn_error *err);
+void      vn_identities_join(vn_identities *found, vn_identities *more);
 void      vn_identities_free(vn_identities *found);
 /* Counts the numbers of an entry that differ from those of the checkpoint that it is a second
  * recording of, and finds the first. *differing is -1 if the entry is not a second recording, or

@@ -2,6 +2,7 @@
 #include "capture/show/identities_internal.h"
 
 #include "capture/view/view.h"
+#include "libref/base/alloc.h"
 #include "libref/base/clones.h"
 
 #include <math.h>
@@ -90,10 +91,8 @@ static const unsigned char *in_part(vn_identity_walk *w, const vn_parts *s, int 
 	const size_t      size = vn_dtype_size(s->e[which]->dtype);
 	const int64_t     all = vn_shape_count(&s->e[which]->shape);
 	vn_identity_part *p = w->part[which];
-	if (!p && !(p = w->part[which] = calloc(1, sizeof *p))) {
-		w->st = vn_fail(w->err, VN_ERR_NOMEM, "no memory to look at %s", s->e[which]->name);
-		return NULL;
-	}
+	if (!p)
+		p = w->part[which] = vn_alloc_zero(1, sizeof *p);
 	if (p->entry != s->entry[which] || from < p->from || from + (int64_t)n > p->from + p->n) {
 		p->entry = s->entry[which];
 		p->from = from;

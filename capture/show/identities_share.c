@@ -3,6 +3,7 @@
 #include "capture/show/identities_internal.h"
 #include "capture/recording/shown.h"
 
+#include "libref/base/alloc.h"
 #include "libref/family/family.h"
 
 #include <stdlib.h>
@@ -58,14 +59,10 @@ vn_status vn_identities_of(vn_recording *r, vn_identities *found, vn_error *err)
 	return st;
 }
 
-vn_status vn_identities_join(vn_identities *found, vn_identities *more, vn_error *err)
+void vn_identities_join(vn_identities *found, vn_identities *more)
 {
 	const int    n = found->n + more->n;
-	vn_identity *all = malloc(((size_t)n + 1) * sizeof *all);
-	if (!all) {
-		vn_identities_free(more);
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for the failed checks");
-	}
+	vn_identity *all = vn_alloc((size_t)n, sizeof *all);
 	/* Both lists are sorted, and no place is in both. */
 	for (int i = 0, a = 0, b = 0; i < n; i++)
 		all[i] = b == more->n || (a < found->n && found->broken[a].place < more->broken[b].place) ? found->broken[a++]
@@ -75,7 +72,6 @@ vn_status vn_identities_join(vn_identities *found, vn_identities *more, vn_error
 	found->n = n;
 	found->checked += more->checked;
 	vn_identities_free(more);
-	return VN_OK;
 }
 
 void vn_identities_free(vn_identities *found)

@@ -138,16 +138,15 @@ static vn_status judge_tensor(void *self, const char *name, const vn_tensor *t, 
 	judging    *j = self;
 	char        why[VN_WORDS];
 	vn_measured m;
-	bool        holds = false;
 	vn_status   st;
 
 	vn_against_look(&j->a, name, t, out);
 	if (out->opinion != VN_OPINION_OPEN)
 		return VN_OK;
 	const vn_checkpoint p = vn_match_point(vn_recording_entry(j->a.ref, out->entry), out->entry, -1);
-	if ((st = measure_tensor(j, out->entry, t, p.scores, &m, err)) ||
-	    (st = vn_judge_measured(&j->c, &p, &m, false, why, &holds, err)))
+	if ((st = measure_tensor(j, out->entry, t, p.scores, &m, err)))
 		return st;
+	const bool holds = vn_judge_measured(&j->c, &p, &m, false, why);
 	out->opinion = !holds ? VN_OPINION_OUTSIDE : out->plain ? VN_OPINION_AGREES : VN_OPINION_NONE;
 	if (!holds)
 		snprintf(out->words, sizeof out->words, "%.*s", VN_OPINION_WORDS - 1, why);

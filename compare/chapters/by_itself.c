@@ -43,16 +43,16 @@ typedef struct recording_check {
 
 static void take_share(recording_check *s)
 {
-	vn_identities found;
-	vn_error      why = { "" };
-	int64_t       place;
-	vn_status     st = vn_identities_share(&s->shared, &found, &place, &why);
+	vn_identities   found;
+	vn_error        why = { "" };
+	int64_t         place;
+	const vn_status st = vn_identities_share(&s->shared, &found, &place, &why);
 
 	pthread_mutex_lock(&s->lock);
-	if (!st && (st = vn_identities_join(&s->found, &found, &why)))
-		place = -1;
-	else if (st)
+	if (st)
 		vn_identities_free(&found);
+	else
+		vn_identities_join(&s->found, &found);
 	if (st && (!s->st || place < s->failed_at)) {
 		s->st = st;
 		s->why = why;

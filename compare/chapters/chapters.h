@@ -31,7 +31,7 @@ vn_status vn_chapter_check_digests_of_all(vn_comparison *c, vn_error *err);
 /* Measures the floor (floor.h), of a recording or of a run of the model. */
 vn_status vn_chapter_measure_floor(vn_comparison *c, vn_error *err);
 /* Judges every measured checkpoint (judge.h). */
-vn_status vn_chapter_judge(vn_comparison *c, vn_error *err);
+void      vn_chapter_judge(vn_comparison *c);
 /* Runs the explainer of the options, if there is one. */
 vn_status vn_chapter_explain(vn_comparison *c, vn_error *err);
 

@@ -20,12 +20,12 @@
 /* Check i of p, in full; i < p->n_checks. */
 vn_check vn_check_at(const vn_checkpoint *p, int i);
 
-/* Replaces the checks of p by these n. A failure leaves p as it was. */
-vn_status vn_checks_keep(void **terms, vn_checkpoint *p, const vn_check *check, int n, vn_error *err);
+/* Replaces the checks of p by these n. */
+void vn_checks_keep(void **terms, vn_checkpoint *p, const vn_check *check, int n);
 
 /* Appends a check to those of p; replaces check i of p. */
-vn_status vn_checks_add(void **terms, vn_checkpoint *p, const vn_check *check, vn_error *err);
-vn_status vn_checks_set(void **terms, vn_checkpoint *p, int i, const vn_check *check, vn_error *err);
+void vn_checks_add(void **terms, vn_checkpoint *p, const vn_check *check);
+void vn_checks_set(void **terms, vn_checkpoint *p, int i, const vn_check *check);
 
 void vn_checks_drop(vn_checkpoint *p);
 void vn_terms_free(void **terms);

@@ -5,6 +5,7 @@
 
 #include "capture/run/run.h"
 
+#include "libref/base/alloc.h"
 #include "libref/base/progress.h"
 #include "libref/exec/sample.h"
 
@@ -37,14 +38,12 @@ static vn_status begin_value(void *ctx, int value, vn_dtype dtype, const vn_shap
 	const size_t bytes = (size_t)(c->most * c->width) * vn_dtype_size(dtype);
 	(void)value;
 	(void)shape;
+	(void)err;
 	c->dtype = dtype;
 	c->have = c->before = 0;
 	if (bytes > c->bytes) {
 		free(c->data);
-		c->bytes = 0;
-		if (!(c->data = malloc(bytes)))
-			return vn_fail(err, VN_ERR_NOMEM, "no memory for %" PRId64 " rows of %" PRId64 " scores", c->most,
-			               c->width);
+		c->data = vn_alloc(bytes, 1);
 		c->bytes = bytes;
 	}
 	return VN_OK;
@@ -252,23 +251,20 @@ vn_status vn_evaluate(const vn_evaluate_options *o, const vn_plan *plan, const v
 		.o = o, .plan = plan, .engine = { ref, cand }, .threads = o->threads > 0 ? o->threads : omp_get_num_procs()
 	};
 	const int logits = vn_plan_root(plan, vn_plan_find(plan, vn_point_get(VN_POINT_LOGITS)->name));
-	vn_status st = VN_OK;
 
 	*e = (vn_evaluation) { .part_at = -1 };
-	w.want = calloc((size_t)plan->n_values, sizeof *w.want);
-	w.t = malloc((size_t)o->n * sizeof *w.t);
+	w.want = vn_alloc_zero((size_t)plan->n_values, sizeof *w.want);
+	w.t = vn_alloc((size_t)o->n, sizeof *w.t);
 	w.rows[0] = (collector) { .width = plan->vocab, .most = o->window < o->n ? o->window : o->n };
 	w.rows[1] = (collector) { .width = plan->vocab, .most = BATCH, .scorer = &w };
-	if (!w.want || !w.t) {
-		st = vn_fail(err, VN_ERR_NOMEM, "no memory for a text of %" PRId64 " tokens", o->n);
-	} else {
-		w.want[logits] = true;
-		e->tokens = o->n;
-		if (!(st = all_windows(&w, &e->windows, err)) && !(st = vn_evaluate_sum(o->ids, w.t, w.m, e, err)) &&
-		    o->decode > 0) {
-			e->prompt = o->n < o->window / 2 ? o->n : o->window / 2;
-			st = decode_greedily(&w, e, err);
-		}
+	w.want[logits] = true;
+	e->tokens = o->n;
+	vn_status st = all_windows(&w, &e->windows, err);
+	if (!st)
+		vn_evaluate_sum(o->ids, w.t, w.m, e);
+	if (!st && o->decode > 0) {
+		e->prompt = o->n < o->window / 2 ? o->n : o->window / 2;
+		st = decode_greedily(&w, e, err);
 	}
 	free(w.rows[0].data);
 	free(w.rows[1].data);

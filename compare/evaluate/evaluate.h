@@ -86,6 +86,6 @@ vn_status vn_evaluate(const vn_evaluate_options *o, const vn_plan *plan, const v
 
 /* Sums up scored tokens t (m), in the order of the text, without an engine. Fills all of a zeroed e
  * except tokens, windows and greedy decoding. */
-vn_status vn_evaluate_sum(const int32_t *ids, const vn_token_score *t, int64_t m, vn_evaluation *e, vn_error *err);
+void vn_evaluate_sum(const int32_t *ids, const vn_token_score *t, int64_t m, vn_evaluation *e);
 
 #endif

@@ -3,6 +3,8 @@
 
 #include "capture/recording/echo.h"
 
+#include "libref/base/alloc.h"
+
 #include <math.h>
 #include <stdlib.h>
 
@@ -30,13 +32,11 @@ static void find_means(const vn_token_score *t, int64_t n, vn_evaluation *e, dou
 	e->kl_p99 = kl[vn_quantile_index(n, 0.99)];
 }
 
-vn_status vn_evaluate_sum(const int32_t *ids, const vn_token_score *t, int64_t m, vn_evaluation *e, vn_error *err)
+void vn_evaluate_sum(const int32_t *ids, const vn_token_score *t, int64_t m, vn_evaluation *e)
 {
 	int64_t agree = 0, strict = 0, repeats = 0, shared = 0, of = 0, echo[2] = { 0 };
-	double *x = calloc((size_t)m, 4 * sizeof *x);
+	double *x = vn_alloc_zero((size_t)m, 4 * sizeof *x);
 
-	if (!x)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for the scores of %lld tokens", (long long)m);
 	e->scored = m;
 	find_means(t, m, e, x);
 	free(x);
@@ -68,5 +68,4 @@ vn_status vn_evaluate_sum(const int32_t *ids, const vn_token_score *t, int64_t m
 		e->echo[s] = (double)echo[s] / (double)m;
 		e->echoes[s] = vn_echoes(e->echo[s], e->repeats, m);
 	}
-	return VN_OK;
 }

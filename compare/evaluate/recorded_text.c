@@ -2,6 +2,7 @@
 #include "compare/evaluate/recorded_text.h"
 
 #include "capture/recording/logit_rows.h"
+#include "libref/base/alloc.h"
 #include "libref/base/progress.h"
 
 #include <inttypes.h>
@@ -118,14 +119,8 @@ static vn_status join_text(vn_recorded_text *x, const char *path, int64_t stride
 			               "%s: its token %" PRId64 " is %" PRId32 ", but token %" PRId64 " of the text is %" PRId32
 			               ": it is not the next window at --stride %" PRId64,
 			               path, i, ids[i], *begin + i, x->ids[*begin + i], stride);
-	int32_t *more = realloc(x->ids, (size_t)(x->n + tokens - *from + 1) * sizeof *more);
-	if (more)
-		x->ids = more;
-	vn_token_score *scores = realloc(x->score, (size_t)(x->m + tokens - *from + 1) * sizeof *scores);
-	if (scores)
-		x->score = scores;
-	if (!more || !scores)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for a text of %" PRId64 " tokens", x->n + tokens);
+	x->ids = vn_alloc_resized(x->ids, (size_t)(x->n + tokens - *from), sizeof *x->ids);
+	x->score = vn_alloc_resized(x->score, (size_t)(x->m + tokens - *from), sizeof *x->score);
 	memcpy(x->ids + x->n, ids + *from, (size_t)(tokens - *from) * sizeof *ids);
 	x->n += tokens - *from;
 	return VN_OK;
@@ -173,8 +168,7 @@ static vn_status score_window(vn_recorded_text *x, text_side *s, const text_wind
 	vn_status   st = VN_OK;
 
 	for (int k = 0; k < 2; k++)
-		if (!(s[k].data = malloc((size_t)s[k].width * BATCH * 8)))
-			return vn_fail(err, VN_ERR_NOMEM, "no memory for %d rows of %" PRId64 " scores", BATCH, s[k].width);
+		s[k].data = vn_alloc((size_t)s[k].width, BATCH * 8);
 	vn_progress_start(&bar, "token", w->tokens);
 	for (int64_t i = w->from > 1 ? w->from : 1; i < w->tokens && !st; i++) {
 		if (s[0].at[i - 1].entry < 0 || s[1].at[i - 1].entry < 0) {

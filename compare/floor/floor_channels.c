@@ -6,6 +6,8 @@
 
 #include "compare/metrics/average.h"
 
+#include "libref/base/alloc.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,14 +39,11 @@ static void take_row(vn_tensor *t, unsigned char *data, int row, int to)
 }
 
 /* Moves the remaining rows to the front in both tensors, which hold their own data. */
-static vn_status leave_out(const vn_result *r, const vn_channel_pool *pool, vn_tensor *t, unsigned char *const data[2],
-                           vn_error *err)
+static void leave_out(const vn_result *r, const vn_channel_pool *pool, vn_tensor *t, unsigned char *const data[2])
 {
-	double *size = malloc((size_t)pool->rows * sizeof *size);
+	double *size = vn_alloc((size_t)pool->rows, sizeof *size);
 	int     n = 0, kept = 0;
 
-	if (!size)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d rows", pool->rows);
 	for (int i = 0; i < pool->rows; i++)
 		if (!isnan(floor_of(r, pool, i)))
 			size[n++] = floor_of(r, pool, i);
@@ -56,7 +55,6 @@ static vn_status leave_out(const vn_result *r, const vn_channel_pool *pool, vn_t
 			take_row(&t[1], data[1], i, kept++);
 		}
 	free(size);
-	return VN_OK;
 }
 
 /* t: rows of the reference and of the floor run, both overwritten. value: NaN when the rows
@@ -65,10 +63,9 @@ static vn_status measure_pool(const vn_comparison *c, const vn_channel_pool *poo
                               unsigned char *const data[2], double *value, vn_error *err)
 {
 	vn_measured m;
-	vn_status   st = leave_out(&c->result, pool, t, data, err);
-	if (!st)
-		st = vn_measure(&t[0], &t[1], "token hidden", c->request.options->threads, &m, err);
-	const bool some = !st && m.worst_nmse_channel >= 0;
+	leave_out(&c->result, pool, t, data);
+	const vn_status st = vn_measure(&t[0], &t[1], "token hidden", c->request.options->threads, &m, err);
+	const bool      some = !st && m.worst_nmse_channel >= 0;
 	for (int i = 0; i < VN_CHANNEL_METRICS; i++)
 		value[i] = some ? m.value[vn_channel_metrics[i]] : (double)NAN;
 	return st;
@@ -91,8 +88,7 @@ vn_status vn_floor_channels_of_file(vn_comparison *c, vn_channel_entry *entry, v
 	return st;
 }
 
-static vn_status keep_rows(vn_result *r, vn_channel_pool *pool, const vn_checkpoint *p, int side, const vn_tensor *t,
-                           vn_error *err)
+static void keep_rows(vn_result *r, vn_channel_pool *pool, const vn_checkpoint *p, int side, const vn_tensor *t)
 {
 	const size_t row = (size_t)(pool->outer * pool->inner) * vn_dtype_size(t->dtype);
 	for (int i = 0; i < pool->rows; i++) {
@@ -100,24 +96,19 @@ static vn_status keep_rows(vn_result *r, vn_channel_pool *pool, const vn_checkpo
 			continue;
 		if (!pool->kept[side]) {
 			pool->kept_in[side] = t->dtype;
-			if (!(pool->kept[side] = malloc(row * (size_t)pool->rows)))
-				return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %d rows of its floor", p->name, pool->rows);
+			pool->kept[side] = vn_alloc((size_t)pool->rows, row);
 		}
 		if (pool->kept_in[side] == t->dtype) {
 			vn_channel_row_copy(pool, t, pool->row[i].row, pool->kept[side] + row * (size_t)i);
 			pool->n_kept[side]++;
 		}
 	}
-	return VN_OK;
 }
 
-vn_status vn_floor_channels_keep(vn_result *r, const vn_checkpoint *p, int side, const vn_tensor *t, vn_error *err)
+void vn_floor_channels_keep(vn_result *r, const vn_checkpoint *p, int side, const vn_tensor *t)
 {
-	const int own = p->channels;
-	vn_status st = own < 0 ? VN_OK : keep_rows(r, &r->channel_pool[own], p, side, t, err);
-	for (int g = own < 0 ? -1 : r->channel_pool[own].wider; g >= 0 && !st; g = r->channel_pool[g].wider)
-		st = keep_rows(r, &r->channel_pool[g], p, side, t, err);
-	return st;
+	for (int g = p->channels; g >= 0; g = r->channel_pool[g].wider)
+		keep_rows(r, &r->channel_pool[g], p, side, t);
 }
 
 static vn_status take_channels(vn_comparison *c, vn_channel_pool *pool, bool finer, bool joins, bool twice,

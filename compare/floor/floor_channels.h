@@ -13,7 +13,7 @@ vn_status vn_floor_channels_of_file(vn_comparison *c, vn_channel_entry *entry, v
 
 /* Copies the pooled rows of p from tensor t of a run, because the run keeps no tensors. side 0: the
  * floor's run; side 1: the finer run that it is compared with. */
-vn_status vn_floor_channels_keep(vn_result *r, const vn_checkpoint *p, int side, const vn_tensor *t, vn_error *err);
+void      vn_floor_channels_keep(vn_result *r, const vn_checkpoint *p, int side, const vn_tensor *t);
 /* Call after the run. Measures the kept rows against those of the finer run (finer), or against the
  * reference, and frees them. joins: adds the result to the floor that exists
  * (vn_judge_floor_sum). twice: adds the result twice, because this run represents two independent

@@ -43,7 +43,7 @@ void vn_floor_drop_equal(vn_comparison *c);
 
 /* Checks each floor of a recording against those of neighbouring operations. rounding: the nmse of
  * one rounding. */
-vn_status vn_floor_check_near(vn_comparison *c, double rounding, vn_error *err);
+void vn_floor_check_near(vn_comparison *c, double rounding);
 
 /* Rejects the floor of p, with a reason: p then has no floor and is outside, unless --allow
  * floor. */

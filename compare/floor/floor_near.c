@@ -10,6 +10,7 @@
 #include "compare/judge/localise.h"
 
 #include "libref/plan/point.h"
+#include "libref/base/alloc.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -61,20 +62,17 @@ static void look_around(const vn_comparison *c, around *near, int *input)
 	}
 }
 
-vn_status vn_floor_check_near(vn_comparison *c, double rounding, vn_error *err)
+void vn_floor_check_near(vn_comparison *c, double rounding)
 {
 	if (!c->opened.plan)
-		return VN_OK;
-	vn_status st = vn_graph_build(c, err);
-	if (st || !c->result.graph)
-		return st;
-	around *near = calloc((size_t)c->result.n_checkpoints + 1, sizeof *near);
-	int    *input = malloc(((size_t)c->result.n_checkpoints + 1) * sizeof *input);
-	if (near && input)
-		look_around(c, near, input);
-	else
-		st = vn_fail(err, VN_ERR_NOMEM, "no memory to compare the floor with its neighbours");
-	for (int i = 0; !st && i < c->result.n_checkpoints; i++) {
+		return;
+	vn_graph_build(c);
+	if (!c->result.graph)
+		return;
+	around *near = vn_alloc_zero((size_t)c->result.n_checkpoints, sizeof *near);
+	int    *input = vn_alloc((size_t)c->result.n_checkpoints, sizeof *input);
+	look_around(c, near, input);
+	for (int i = 0; i < c->result.n_checkpoints; i++) {
 		vn_checkpoint *p = &c->result.checkpoint[i];
 		for (int k = 0; p->has_floor && near[i].n && k < N_KINDS; k++) {
 			const double most = fmax(near[i].most[k], rounding);
@@ -89,7 +87,6 @@ vn_status vn_floor_check_near(vn_comparison *c, double rounding, vn_error *err)
 	free(near);
 	free(input);
 	vn_localise_drop_graph(&c->result);
-	return st;
 }
 
 void vn_floor_reject(vn_comparison *c, vn_checkpoint *p, const char *format, ...)

@@ -1,6 +1,8 @@
 /* part.c: see part.h. */
 #include "compare/folders/part.h"
 
+#include "libref/base/alloc.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -90,18 +92,12 @@ static int larger_first(const void *a, const void *b)
 	return x->bytes != y->bytes ? (x->bytes < y->bytes) - (x->bytes > y->bytes) : x->at - y->at;
 }
 
-vn_status vn_folder_part_deal(const int64_t *bytes, int n, vn_folder_part part, bool *mine, int *in_order,
-                              vn_error *err)
+void vn_folder_part_deal(const int64_t *bytes, int n, vn_folder_part part, bool *mine, int *in_order)
 {
 	const int  of = part.of ? part.of : 1;
-	file_item *order = malloc((size_t)n * sizeof *order + 1);
-	int64_t   *load = calloc((size_t)of, sizeof *load);
-	vn_status  st = VN_OK;
+	file_item *order = vn_alloc((size_t)n, sizeof *order);
+	int64_t   *load = vn_alloc_zero((size_t)of, sizeof *load);
 
-	if (!order || !load) {
-		st = vn_fail(err, VN_ERR_NOMEM, "no memory to divide %d pairs into %d parts", n, of);
-		goto done;
-	}
 	for (int i = 0; i < n; i++)
 		order[i] = (file_item) { bytes[i], i };
 	qsort(order, (size_t)n, sizeof *order, larger_first);
@@ -114,8 +110,6 @@ vn_status vn_folder_part_deal(const int64_t *bytes, int n, vn_folder_part part, 
 		mine[order[i].at] = part.of == 0 || least == part.index - 1;
 		in_order[i] = order[i].at;
 	}
-done:
 	free(order);
 	free(load);
-	return st;
 }

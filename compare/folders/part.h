@@ -26,6 +26,6 @@ vn_status vn_folder_part_read(const char *text, vn_folder_part *part, vn_error *
 
 /* Sets mine (n) for the items that belong to the part, and order (n) to all items, the largest
  * first. bytes (n): their sizes. */
-vn_status vn_folder_part_deal(const int64_t *bytes, int n, vn_folder_part part, bool *mine, int *order, vn_error *err);
+void vn_folder_part_deal(const int64_t *bytes, int n, vn_folder_part part, bool *mine, int *order);
 
 #endif

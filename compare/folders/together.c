@@ -2,6 +2,7 @@
 #include "compare/folders/together_internal.h"
 
 #include "compare/text/json.h"
+#include "libref/base/alloc.h"
 #include "libref/base/digest.h"
 #include "libref/base/say.h"
 #include "libref/base/shell.h"
@@ -168,13 +169,11 @@ static vn_status add_sizes(const char *const *side, int sides, const vn_folder_p
 }
 
 /* Two processes take parts of one comparison if they see the same files and were asked the same. */
-static vn_status digest_work(const char *const *side, int sides, const vn_folder_pairs *pairs, const int64_t *bytes,
-                             const char *asked, vn_digest *work, vn_error *err)
+static vn_digest digest_work(const char *const *side, int sides, const vn_folder_pairs *pairs, const int64_t *bytes,
+                             const char *asked)
 {
-	vn_digester *d = vn_digester_create();
+	vn_digester *d = vn_alloc_check(vn_digester_create());
 
-	if (!d)
-		return no_memory(err);
 	vn_digester_add(d, VERNIER_VERSION, sizeof VERNIER_VERSION);
 	vn_digester_add(d, asked, strlen(asked) + 1);
 	for (int s = 0; s < sides; s++)
@@ -188,17 +187,14 @@ static vn_status digest_work(const char *const *side, int sides, const vn_folder
 		const int n = sides + snprintf(line + sides, sizeof line - (size_t)sides, "%lld", (long long)bytes[i]);
 		vn_digester_add(d, line, (size_t)n + 1);
 	}
-	*work = vn_digester_finish(d);
-	return VN_OK;
+	return vn_digester_finish(d);
 }
 
 vn_status vn_together_begin(vn_together *t, const char *const *side, int sides, const vn_folder_pairs *pairs,
                             vn_folder_part part, const char *asked, bool *mine, int *order, vn_error *err)
 {
-	int64_t  *bytes = calloc((size_t)pairs->n + 1, sizeof *bytes);
-	json_t   *ignored = json_array(), *candidates = json_array();
-	vn_digest work;
-	vn_status st;
+	int64_t *bytes = vn_alloc_zero((size_t)pairs->n, sizeof *bytes);
+	json_t  *ignored = json_array(), *candidates = json_array();
 
 	*t = (vn_together) { .sides = sides };
 	t->root = json_pack("{s:s, s:n, s:o}", "schema", VN_TOGETHER_SCHEMA, "verdict", "reference", vn_json_text(side[0]));
@@ -216,10 +212,10 @@ vn_status vn_together_begin(vn_together *t, const char *const *side, int sides, 
 	json_decref(candidates);
 	if (part.of)
 		json_object_set_new(t->root, "part", json_pack("{s:i, s:i}", "index", part.index, "of", part.of));
-	if (!(st = bytes ? add_sizes(side, sides, pairs, bytes, err) : no_memory(err)) &&
-	    !(st = digest_work(side, sides, pairs, bytes, asked, &work, err))) {
-		json_object_set_new(t->root, "work", json_string(work.hex));
-		st = vn_folder_part_deal(bytes, pairs->n, part, mine, order, err);
+	const vn_status st = add_sizes(side, sides, pairs, bytes, err);
+	if (!st) {
+		json_object_set_new(t->root, "work", json_string(digest_work(side, sides, pairs, bytes, asked).hex));
+		vn_folder_part_deal(bytes, pairs->n, part, mine, order);
 	}
 	json_object_set_new(t->root, "total", json_integer(pairs->n));
 	json_object_set_new(t->root, "ignored", ignored);
@@ -401,11 +397,11 @@ static int next_part(const vn_together *part, int n, const size_t *at)
 
 static vn_status join_pairs(const vn_together *part, const char *const *path, int n, vn_together *whole, vn_error *err)
 {
-	size_t     *at = calloc((size_t)n, sizeof *at);
+	size_t     *at = vn_alloc_zero((size_t)n, sizeof *at);
 	const int   total = count_of(part->root, "total");
 	const char *before = "";
 	int         i;
-	vn_status   st = at ? VN_OK : no_memory(err);
+	vn_status   st = VN_OK;
 
 	while (!st && (i = next_part(part, n, at)) >= 0) {
 		json_t     *p = json_array_get(part[i].pairs, at[i]++);

@@ -1,6 +1,8 @@
 /* isolate.c: see isolate.h. */
 #include "compare/isolate/isolate.h"
 
+#include "libref/base/alloc.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -148,14 +150,13 @@ static int group_by(isolate_search *s, const int *key)
 /* Sorts the list by component and keeps the order within a component. */
 static void order_by_component(isolate_search *s, int n_groups)
 {
-	int *list = s->list, *sorted = malloc(((size_t)s->n_list + 1) * sizeof *sorted), n = 0;
+	int *list = s->list, *sorted = vn_alloc((size_t)s->n_list, sizeof *sorted), n = 0;
 
-	for (int g = 0; sorted && g < n_groups; g++)
+	for (int g = 0; g < n_groups; g++)
 		for (int i = 0; i < s->n_list; i++)
 			if (s->group[i] == g)
 				sorted[n++] = list[i];
-	if (sorted)
-		memcpy(list, sorted, (size_t)n * sizeof *list);
+	memcpy(list, sorted, (size_t)n * sizeof *list);
 	free(sorted);
 }
 
@@ -247,9 +248,7 @@ static vn_status join_sets(isolate_search *s, bool *found, vn_isolated *x, vn_er
 		return vn_fail(
 			err, VN_ERR_UNSUPPORTED,
 			"the same replacements gave a good run once and a bad run once: the run or its check is not deterministic");
-	bool *set = malloc((size_t)s->n + 1);
-	if (!set)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d toggles", s->n);
+	bool *set = vn_alloc((size_t)s->n, sizeof *set);
 	memcpy(set, s->on, (size_t)s->n);
 	for (; at > 0 && x->size[at - 1] > s->n_list; at--) {
 		x->set[at] = x->set[at - 1];
@@ -282,21 +281,17 @@ static vn_status run_repaired(isolate_search *s, bool *found, vn_isolated *x, vn
 
 vn_status vn_isolate(const vn_isolate_request *q, vn_isolated *x, vn_error *err)
 {
-	const size_t   room = (size_t)q->n + 1;
+	const size_t   room = (size_t)q->n;
 	isolate_search s = { .q = q,
 		                 .n = q->n,
-		                 .on = calloc(room, 1),
-		                 .list = calloc(room, sizeof(int)),
-		                 .group = calloc(room, sizeof(int)),
-		                 .gone = calloc(room, 1) };
-	bool          *found = calloc(room, sizeof *found);
-	vn_status      st;
+		                 .on = vn_alloc_zero(room, sizeof *s.on),
+		                 .list = vn_alloc_zero(room, sizeof *s.list),
+		                 .group = vn_alloc_zero(room, sizeof *s.group),
+		                 .gone = vn_alloc_zero(room, sizeof *s.gone) };
+	bool          *found = vn_alloc_zero(room, sizeof *found);
 
 	*x = (vn_isolated) { .n = q->n };
-	if (!s.on || !s.list || !s.group || !s.gone || !found)
-		st = vn_fail(err, VN_ERR_NOMEM, "no memory for %d toggles", q->n);
-	else
-		st = run_repaired(&s, found, x, err);
+	const vn_status st = run_repaired(&s, found, x, err);
 	free(s.list);
 	free(s.group);
 	free(s.gone);

@@ -2,7 +2,7 @@
 #include "compare/isolate/repair.h"
 
 #include "capture/run/toggles.h"
-#include "libref/base/grow.h"
+#include "libref/base/alloc.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -33,12 +33,8 @@ static vn_status run_set(asking *a, const bool *on, const vn_isolate_trial **t, 
 
 	if ((*t = recall_trial(a, on)))
 		return VN_OK;
-	vn_repair_run **more = vn_grown(r->past, (size_t)r->n_past, sizeof *more), *run;
-	if (!more)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for the outcomes of %d runs", r->n_past + 1);
-	r->past = more;
-	if (!(run = calloc(1, sizeof *run + (size_t)a->x->n)))
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for the outcome of a run");
+	vn_repair_run *run = vn_alloc_zero(1, sizeof *run + (size_t)a->x->n);
+	r->past = vn_alloc_grown(r->past, (size_t)r->n_past, sizeof *r->past);
 	r->past[r->n_past++] = run;
 	memcpy(run->on, on, (size_t)a->x->n);
 	*t = &run->t;
@@ -74,17 +70,15 @@ static int compare_worse(const void *a, const void *b, void *trial)
 	return i - j;
 }
 
-static vn_status sort_sets(const vn_runner *x, vn_repair *r, vn_error *err)
+static void sort_sets(const vn_runner *x, vn_repair *r)
 {
 	vn_isolate_trial t = *r->plain;
 
-	if (!(r->order = malloc(((size_t)x->n + 1) * sizeof *r->order)))
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d toggles", x->n);
+	r->order = vn_alloc((size_t)x->n, sizeof *r->order);
 	for (int i = 0; i < x->n; i++)
 		if (t.error[i] > 0.0)
 			r->order[r->n_order++] = i;
 	qsort_r(r->order, (size_t)r->n_order, sizeof *r->order, compare_worse, &t);
-	return VN_OK;
 }
 
 /* ---- the person's own switches ------------------------------------------------------------ */
@@ -94,9 +88,7 @@ static vn_status run_own(asking *a, const char *globs, vn_error *err)
 	vn_repair_own *y = &a->r->own[a->r->n_own++];
 	vn_status      st;
 
-	*y = (vn_repair_own) { .globs = strdup(globs), .on = calloc((size_t)a->x->n + 1, sizeof *y->on) };
-	if (!y->globs || !y->on)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for the globs of VERNIER_FORCE_REF");
+	*y = (vn_repair_own) { .globs = vn_alloc_text(globs), .on = vn_alloc_zero((size_t)a->x->n, sizeof *y->on) };
 	if ((st = vn_runner_select(a->x, globs, y->on, err)))
 		return vn_context(err, st, "VERNIER_FORCE_REF");
 	for (int i = 0; i < a->x->n; i++)
@@ -107,13 +99,12 @@ static vn_status run_own(asking *a, const char *globs, vn_error *err)
 /* Runs each glob of VERNIER_FORCE_REF alone, and all together if there are several. */
 static vn_status run_all_own(asking *a, const char *globs, vn_error *err)
 {
-	char        *text = strdup(globs);
+	char        *text = vn_alloc_text(globs);
 	const char **list = NULL;
 	int          n = 0;
-	vn_status    st = text ? vn_toggles_split(text, &list, &n, err)
-	                       : vn_fail(err, VN_ERR_NOMEM, "no memory for VERNIER_FORCE_REF");
+	vn_status    st = vn_toggles_split(text, &list, &n, err);
 
-	if (st && text)
+	if (st)
 		vn_context(err, st, "VERNIER_FORCE_REF");
 	if (!st && n > VN_MOST_OWN)
 		st = vn_fail(err, VN_ERR_USAGE, "VERNIER_FORCE_REF has %d globs; isolate takes at most %d", n, VN_MOST_OWN);
@@ -251,8 +242,9 @@ static vn_status find_repair(asking *a, const char *own, vn_error *err)
 	vn_repair *r = a->r;
 	vn_status  st;
 
-	if ((st = run_set(a, a->on, &r->plain, err)) || (st = sort_sets(x, r, err)))
+	if ((st = run_set(a, a->on, &r->plain, err)))
 		return st;
+	sort_sets(x, r);
 	a->more = runs_after(a);
 	if (own && *own && !r->plain->within && (st = run_all_own(a, own, err)))
 		return st;
@@ -264,11 +256,10 @@ static vn_status find_repair(asking *a, const char *own, vn_error *err)
 
 vn_status vn_repair_find(vn_runner *x, const char *own, vn_repair *r, vn_error *err)
 {
-	asking    a = { .x = x, .r = r, .on = calloc((size_t)x->n + 1, sizeof *a.on) };
-	vn_status st;
+	asking a = { .x = x, .r = r, .on = vn_alloc_zero((size_t)x->n, sizeof *a.on) };
 
 	*r = (vn_repair) { 0 };
-	st = a.on ? find_repair(&a, own, err) : vn_fail(err, VN_ERR_NOMEM, "no memory for %d toggles", x->n);
+	const vn_status st = find_repair(&a, own, err);
 	free(a.on);
 	return st;
 }

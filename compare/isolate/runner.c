@@ -7,6 +7,7 @@
 #include "compare/match/sides.h"
 #include "compare/chapters/compare.h"
 #include "compare/comparison/checkpoint.h"
+#include "libref/base/alloc.h"
 #include "libref/base/say.h"
 #include "libref/base/temporary.h"
 #include "libref/base/trouble.h"
@@ -20,15 +21,13 @@
 /* ---- its life ------------------------------------------------------------------- */
 
 /* Every node that a default run makes. */
-static vn_status list_toggles(vn_runner *x, vn_error *err)
+static void list_toggles(vn_runner *x)
 {
 	const vn_plan *p = x->plan;
 
-	x->nodes = malloc((3 * (size_t)p->n_nodes + 1) * sizeof *x->nodes);
-	x->name = malloc(((size_t)p->n_nodes + 1) * sizeof *x->name);
-	x->forced = calloc((size_t)p->n_nodes + 1, sizeof *x->forced);
-	if (!x->nodes || !x->name || !x->forced)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d toggles", p->n_nodes);
+	x->nodes = vn_alloc(3 * (size_t)p->n_nodes, sizeof *x->nodes);
+	x->name = vn_alloc((size_t)p->n_nodes, sizeof *x->name);
+	x->forced = vn_alloc_zero((size_t)p->n_nodes, sizeof *x->forced);
 	for (int i = 0; i < p->n_nodes; i++) {
 		const vn_value *v = &p->value[p->node[i].out[0]];
 		if (v->on_demand)
@@ -41,7 +40,6 @@ static vn_status list_toggles(vn_runner *x, vn_error *err)
 	x->node = x->nodes;
 	x->component = x->nodes + p->n_nodes;
 	x->layer = x->nodes + 2 * p->n_nodes;
-	return VN_OK;
 }
 
 static vn_status make_place(vn_runner *x, vn_error *err)
@@ -94,7 +92,8 @@ vn_status vn_runner_open(vn_runner *x, const vn_runner_options *o, vn_error *err
 	vn_status       st;
 
 	*x = (vn_runner) { .o = *o, .plan = vn_model_plan(o->model) };
-	if ((st = list_toggles(x, err)) || (st = make_place(x, err)))
+	list_toggles(x);
+	if ((st = make_place(x, err)))
 		return st;
 	x->o.recipe.path = x->ref;
 	x->o.recipe.command = "vernier isolate";
@@ -137,16 +136,15 @@ bool vn_runner_compares(const vn_runner *x)
 
 /* ---- judging ---------------------------------------------------------------------- */
 
-static vn_status new_trial(const vn_runner *x, vn_isolate_trial *t, vn_error *err)
+static void begin_trial(const vn_runner *x, vn_isolate_trial *t)
 {
-	const size_t n = (size_t)x->n + 1;
+	const size_t n = (size_t)x->n;
 
 	vn_isolate_trial_finish(t);
 	t->kl = NAN;
-	t->bad = calloc(n, sizeof *t->bad);
-	t->origin = calloc(n, sizeof *t->origin);
-	t->error = calloc(n, sizeof *t->error);
-	return t->bad && t->origin && t->error ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d toggles", x->n);
+	t->bad = vn_alloc_zero(n, sizeof *t->bad);
+	t->origin = vn_alloc_zero(n, sizeof *t->origin);
+	t->error = vn_alloc_zero(n, sizeof *t->error);
 }
 
 void vn_isolate_trial_finish(vn_isolate_trial *t)
@@ -252,10 +250,9 @@ static vn_status judge_recording(vn_runner *x, const char *path, vn_isolate_tria
 
 vn_status vn_runner_run(vn_runner *x, const bool *on, vn_isolate_trial *t, vn_error *err)
 {
-	vn_status st = new_trial(x, t, err);
+	vn_status st = VN_OK;
 
-	if (st)
-		return st;
+	begin_trial(x, t);
 	if (vn_interrupted()) /* a signal came that the command ignored */
 		return vn_fail(err, VN_ERR_INTERRUPTED, "interrupted");
 	if (x->runs == 0)

@@ -2,6 +2,7 @@
 #include "compare/isolate/runner.h"
 
 #include "capture/file/output.h"
+#include "libref/base/alloc.h"
 #include "libref/base/say.h"
 
 #include <errno.h>
@@ -19,14 +20,14 @@ static char *list_switched(const vn_runner *x, const bool *on)
 	char       *text = NULL;
 	size_t      size;
 	const char *comma = "";
-	FILE       *out = open_memstream(&text, &size);
+	FILE       *out = vn_alloc_check(open_memstream(&text, &size));
 
-	for (int i = 0; out && i < x->n; i++)
+	for (int i = 0; i < x->n; i++)
 		if (on[i]) {
 			vn_say(out, "%s%s", comma, x->name[i]);
 			comma = ",";
 		}
-	return vn_text_close(out, &text) ? text : NULL;
+	return vn_alloc_check(vn_text_close(out, &text) ? text : NULL);
 }
 
 __attribute__((noreturn)) static void run_command(const char *command, const char *toggles)
@@ -47,8 +48,6 @@ vn_status vn_runner_ask(const vn_runner *x, const bool *on, bool *good, vn_error
 	int   status;
 	pid_t pid;
 
-	if (!toggles)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for the names of %d toggles", x->n);
 	pid = fork();
 	if (pid == 0)
 		run_command(x->o.check, toggles);

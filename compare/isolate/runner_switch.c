@@ -3,6 +3,7 @@
 
 #include "capture/file/output.h"
 #include "capture/run/toggles.h"
+#include "libref/base/alloc.h"
 #include "libref/base/say.h"
 
 #include <stdio.h>
@@ -11,16 +12,12 @@
 
 vn_status vn_runner_select(const vn_runner *x, const char *globs, bool *on, vn_error *err)
 {
-	char        *text = strdup(globs);
-	bool        *node = calloc((size_t)x->plan->n_nodes + 1, sizeof *node);
+	char        *text = vn_alloc_text(globs);
+	bool        *node = vn_alloc_zero((size_t)x->plan->n_nodes, sizeof *node);
 	const char **list = NULL;
 	int          n = 0;
-	vn_status    st;
+	vn_status    st = vn_toggles_split(text, &list, &n, err);
 
-	if (!text || !node)
-		st = vn_fail(err, VN_ERR_NOMEM, "no memory for a list of globs");
-	else
-		st = vn_toggles_split(text, &list, &n, err);
 	for (int i = 0; i < n && !st; i++)
 		st = vn_toggles_match(x->plan, list[i], node, err);
 	for (int i = 0; i < x->n && !st; i++)

@@ -6,6 +6,7 @@
 #include "compare/comparison/checkpoint.h"
 #include "compare/comparison/checks.h"
 
+#include "libref/base/alloc.h"
 #include "libref/base/json.h"
 #include "libref/base/map.h"
 #include "libref/base/text.h"
@@ -91,8 +92,7 @@ static vn_status index_points(baseline *b, vn_error *err)
 {
 	const json_t *all = json_object_get(b->root, "checkpoints");
 	b->n = json_array_size(all);
-	if (!(b->point = calloc(b->n + 1, sizeof *b->point)))
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for %zu checkpoints of %s", b->n, b->path);
+	b->point = vn_alloc_zero(b->n, sizeof *b->point);
 	for (size_t i = 0; i < b->n; i++) {
 		json_t       *j = json_array_get(all, i);
 		const json_t *step = json_object_get(j, "step"), *fails = json_object_get(j, "fails");
@@ -115,15 +115,14 @@ static vn_status index_points(baseline *b, vn_error *err)
 	return VN_OK;
 }
 
-static vn_status find_before(const baseline *b, const vn_checkpoint *c, before **p, vn_error *err)
+/* NULL: the baseline does not have it. */
+static before *find_before(const baseline *b, const vn_checkpoint *c)
 {
-	json_t *name = vn_json_text(c->name); /* as reports write it */
-	if (!name)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for a name");
+	json_t      *name = vn_alloc_check(vn_json_text(c->name)); /* as reports write it */
 	const before key = { .name = json_string_value(name), .step = c->step };
-	*p = bsearch(&key, b->point, b->n, sizeof key, compare_points);
+	before      *p = bsearch(&key, b->point, b->n, sizeof key, compare_points);
 	json_decref(name);
-	return VN_OK;
+	return p;
 }
 
 /* ---- is it of this? ---------------------------------------------------------------- */
@@ -131,10 +130,8 @@ static vn_status find_before(const baseline *b, const vn_checkpoint *c, before *
 static vn_status same_subject(const vn_comparison *c, const baseline *b, vn_error *err)
 {
 	vn_subject    now;
-	vn_status     st = vn_subject_of(&c->request, &c->opened, &now, err);
 	const json_t *then = json_object_get(b->root, "subject");
-	if (st)
-		return st;
+	vn_subject_of(&c->request, &c->opened, &now);
 	char text[VN_ERROR_MAX / 2] = "";
 	for (int i = 0; i < VN_SUBJECTS; i++) {
 		const char *was = json_string_value(json_object_get(then, vn_subject_key[i]));
@@ -231,11 +228,10 @@ static vn_since check_since(const baseline *b, const before *p, vn_check *k, dou
  * steps that are wrong as a whole. */
 static bool steps_are_no_worse(const vn_result *r, const baseline *b, const vn_checkpoint *k)
 {
-	double   now = 0, then = 0;
-	before  *p;
-	vn_error why;
+	double now = 0, then = 0;
 	for (int i = 0; i < r->n_checkpoints; i++) {
-		if (r->checkpoint[i].channels != k->channels || find_before(b, &r->checkpoint[i], &p, &why) || !p)
+		const before *p = r->checkpoint[i].channels == k->channels ? find_before(b, &r->checkpoint[i]) : NULL;
+		if (!p)
 			continue;
 		now += r->checkpoint[i].m.value[VN_M_NMSE];
 		then += json_number_value(json_object_get(json_object_get(p->j, "metrics"), "nmse"));
@@ -251,27 +247,25 @@ static bool is_farther(const vn_checkpoint *c, const vn_check *k)
 }
 
 /* The worst of its broken limits decides; among equals, the one farthest beyond its limit. */
-static vn_status measured_since(vn_result *r, const baseline *b, const before *p, vn_checkpoint *c, vn_since *worst,
-                                vn_error *err)
+static vn_since measured_since(vn_result *r, const baseline *b, const before *p, vn_checkpoint *c)
 {
-	vn_status st = VN_OK;
-	*worst = VN_NO_BASELINE;
-	for (int i = 0; i < c->n_checks && !st; i++) {
+	vn_since worst = VN_NO_BASELINE;
+	for (int i = 0; i < c->n_checks; i++) {
 		vn_check k = vn_check_at(c, i);
 		double   was;
 		if (k.holds)
 			continue;
 		vn_since s = check_since(b, p, &k, &was);
-		st = vn_checks_set(&r->terms, c, i, &k, err);
+		vn_checks_set(&r->terms, c, i, &k);
 		if (s == VN_WORSE && vn_channel_steps(r, c, k.metric) && steps_are_no_worse(r, b, c))
 			s = VN_KNOWN;
-		if (s > *worst || (s == *worst && is_farther(c, &k))) {
-			*worst = s;
+		if (s > worst || (s == worst && is_farther(c, &k))) {
+			worst = s;
 			c->was = was;
 			c->worst = i;
 		}
 	}
-	return st;
+	return worst;
 }
 
 /* Whether the steps judged together got worse while this one, which is not the farthest
@@ -342,18 +336,16 @@ static bool is_still_so(const vn_opened *o, const before *p, const vn_checkpoint
 	return same;
 }
 
-static vn_status find_since(vn_comparison *all, const baseline *b, const before *p, vn_checkpoint *c, vn_error *err)
+static vn_since find_since(vn_comparison *all, const baseline *b, const before *p, vn_checkpoint *c)
 {
-	c->since = !c->fails ? VN_UNCHANGED : VN_NEW;
 	if (!c->fails || !p)
-		return VN_OK;
+		return c->fails ? VN_NEW : VN_UNCHANGED;
 	const char *status = json_string_value(json_object_get(p->j, "status"));
 	if (c->status == VN_OUTSIDE)
-		return measured_since(&all->result, b, p, c, &c->since, err);
+		return measured_since(&all->result, b, p, c);
 	if (!p->failed || strcmp(status, vn_checkpoint_status_text(c->status)) != 0)
-		return VN_OK;
-	c->since = is_still_so(&all->opened, p, c) ? VN_KNOWN : VN_WORSE;
-	return VN_OK;
+		return VN_NEW;
+	return is_still_so(&all->opened, p, c) ? VN_KNOWN : VN_WORSE;
 }
 
 /* ---- all of them ----------------------------------------------------------------------- */
@@ -379,16 +371,12 @@ static vn_status all_found(const baseline *b, vn_error *err)
 
 static vn_status apply_baseline(vn_comparison *c, baseline *b, vn_error *err)
 {
-	vn_status st = VN_OK;
-	before   *p = NULL;
-	for (int i = 0; !st && i < c->result.n_checkpoints; i++) {
+	for (int i = 0; i < c->result.n_checkpoints; i++) {
 		vn_checkpoint *k = &c->result.checkpoint[i];
-		if ((st = find_before(b, k, &p, err)))
-			break;
+		before        *p = find_before(b, k);
 		if (p)
 			p->found = true;
-		if ((st = find_since(c, b, p, k, err)))
-			break;
+		k->since = find_since(c, b, p, k);
 		if (others_are_worse(&c->result, p, k))
 			k->since = VN_KNOWN;
 		/* A step charged with the errors of other steps may have been excused in the baseline. */
@@ -399,7 +387,7 @@ static vn_status apply_baseline(vn_comparison *c, baseline *b, vn_error *err)
 			k->since = VN_FIXED;
 		c->result.n_since[k->since]++;
 	}
-	for (int i = 0; !st && i < c->result.n_checkpoints; i++) {
+	for (int i = 0; i < c->result.n_checkpoints; i++) {
 		vn_checkpoint *k = &c->result.checkpoint[i];
 		if (k->since != VN_KNOWN && k->since != VN_BETTER)
 			continue;
@@ -409,7 +397,7 @@ static vn_status apply_baseline(vn_comparison *c, baseline *b, vn_error *err)
 		if (k->channels >= 0 && vn_channel_steps(&c->result, k, vn_check_at(k, k->worst).metric))
 			c->result.channel_pool[k->channels].outside = false;
 	}
-	return st ? st : all_found(b, err);
+	return all_found(b, err);
 }
 
 vn_status vn_baseline_apply(vn_comparison *c, vn_error *err)

@@ -2,6 +2,8 @@
 #include "compare/judge/count.h"
 #include "compare/metrics/channels.h"
 
+#include "libref/base/alloc.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,12 +59,12 @@ static int64_t collect_ids(const vn_opened *o, const vn_checkpoint *p, int all, 
 static int64_t distinct_of(const vn_opened *o, const vn_checkpoint *p, int all, int pool, int64_t *rows)
 {
 	const int64_t n = collect_ids(o, p, all, pool, NULL);
-	int32_t      *id = n > 0 ? malloc((size_t)n * sizeof *id) : NULL;
 	int64_t       distinct = 1;
 
 	*rows = n > 0 ? n : 1;
-	if (!id)
-		return *rows; /* then no allowance is made */
+	if (n <= 0)
+		return 1; /* then no allowance is made */
+	int32_t *id = vn_alloc((size_t)n, sizeof *id);
 	collect_ids(o, p, all, pool, id);
 	qsort(id, (size_t)n, sizeof *id, compare_ids);
 	for (int64_t i = 1; i < n; i++)
@@ -137,21 +139,20 @@ int64_t vn_judge_count_independent(const vn_opened *o, const vn_checkpoint *p, i
 
 double vn_judge_count_carrying(const vn_opened *o, const vn_checkpoint *p)
 {
-	double    rr = 0, r4 = 0, *x = NULL;
+	double    rr = 0, r4 = 0;
 	vn_error  err;
 	vn_tensor t;
 
 	if (p->m.n > MOST || vn_entry_tensor(o->ref, p->ref, &t, &err))
 		return (double)p->m.finite;
-	if ((x = malloc((size_t)p->m.n * sizeof *x))) {
-		vn_to_f64(x, t.data, t.dtype, (size_t)p->m.n);
-		for (int64_t i = 0; i < p->m.n; i++)
-			if (isfinite(x[i])) {
-				const double r = x[i] / (p->m.absmax[0] > 0 ? p->m.absmax[0] : 1);
-				rr += r * r;
-				r4 += r * r * r * r;
-			}
-	}
+	double *x = vn_alloc((size_t)p->m.n, sizeof *x);
+	vn_to_f64(x, t.data, t.dtype, (size_t)p->m.n);
+	for (int64_t i = 0; i < p->m.n; i++)
+		if (isfinite(x[i])) {
+			const double r = x[i] / (p->m.absmax[0] > 0 ? p->m.absmax[0] : 1);
+			rr += r * r;
+			r4 += r * r * r * r;
+		}
 	free(x);
 	vn_recording_release(o->ref, p->ref);
 	return r4 > 0 ? rr * rr / r4 : (double)p->m.finite;

@@ -7,8 +7,9 @@
 #include "compare/judge/judge.h"
 #include "compare/judge/pool_channels.h"
 
+#include "libref/base/alloc.h"
+
 #include <math.h>
-#include <stdlib.h>
 
 /* An overflowed floor run gives no floor. */
 static bool gives_floor(const vn_measured *m)
@@ -20,7 +21,7 @@ void vn_judge_floor_set(vn_checkpoint *p, const vn_measured *m)
 {
 	p->has_floor = gives_floor(m);
 	if (p->has_floor && !p->floor)
-		p->has_floor = (p->floor = malloc(VN_N_METRICS * sizeof *p->floor)) != NULL;
+		p->floor = vn_alloc(VN_N_METRICS, sizeof *p->floor);
 	for (int i = 0; i < VN_N_METRICS && p->has_floor; i++)
 		p->floor[i] = m->has[i] ? m->value[i] : (double)NAN;
 }
@@ -428,7 +429,7 @@ static bool is_worse(const vn_check *k, const vn_check *than)
 	return x > y || (x == y && than->note && !k->note);
 }
 
-vn_status vn_judge(vn_comparison *c, vn_checkpoint *p, vn_error *err)
+void vn_judge(vn_comparison *c, vn_checkpoint *p)
 {
 	static const vn_limit none = { NULL, 0.0, 0 };
 	vn_limit_set          set;
@@ -475,5 +476,5 @@ vn_status vn_judge(vn_comparison *c, vn_checkpoint *p, vn_error *err)
 		if (p->worst < 0 || is_worse(k, &list.check[p->worst]))
 			p->worst = i;
 	}
-	return vn_checks_keep(&c->result.terms, p, list.check, list.n, err);
+	vn_checks_keep(&c->result.terms, p, list.check, list.n);
 }

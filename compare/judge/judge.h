@@ -12,7 +12,7 @@
 #include "compare/comparison/comparison.h"
 
 /* Judges one measured checkpoint: fills its checks, status and fails. */
-vn_status vn_judge(vn_comparison *c, vn_checkpoint *p, vn_error *err);
+void vn_judge(vn_comparison *c, vn_checkpoint *p);
 
 /* The note of a check that fails because vernier, not the candidate, gathered the shards of its
  * ranks. */
@@ -20,8 +20,7 @@ extern const char vn_not_gathered[];
 /* Is that the only reason why this checkpoint is outside? */
 bool              vn_judge_fails_ungathered(const vn_checkpoint *p);
 
-/* Sets the floor of a checkpoint from a measurement of the floor run. If there is no memory, the
- * floor stays unknown, and checks that need it fail. */
+/* Sets the floor of a checkpoint from a measurement of the floor run. */
 void vn_judge_floor_set(vn_checkpoint *p, const vn_measured *m);
 
 /* Adds to the floor the measured error of a second run, which is independent of the first. */

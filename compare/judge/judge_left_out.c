@@ -12,8 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-vn_status vn_judge_measured(vn_comparison *c, const vn_checkpoint *p, const vn_measured *m, bool partial, char *words,
-                            bool *holds, vn_error *err)
+bool vn_judge_measured(vn_comparison *c, const vn_checkpoint *p, const vn_measured *m, bool partial, char *words)
 {
 	vn_checkpoint q = *p;
 
@@ -25,16 +24,16 @@ vn_status vn_judge_measured(vn_comparison *c, const vn_checkpoint *p, const vn_m
 	q.check = NULL;
 	q.n_checks = 0;
 	q.partial_metrics = partial;
-	const vn_status st = vn_judge(c, &q, err);
-	*holds = !st && !q.fails && q.status != VN_UNLIMITED;
+	vn_judge(c, &q);
+	const bool holds = !q.fails && q.status != VN_UNLIMITED;
 	*words = 0;
-	if (!st && q.worst >= 0) {
+	if (q.worst >= 0) {
 		const vn_check k = vn_check_at(&q, q.worst);
 		vn_judge_say_check(&q, &k, words);
-	} else if (!st && !*holds)
+	} else if (!holds)
 		snprintf(words, VN_WORDS, "no limit applies");
 	vn_checks_drop(&q);
-	return st;
+	return holds;
 }
 
 /* ---- one of them ------------------------------------------------------------------------ */
@@ -114,9 +113,9 @@ static vn_status judge_left_out(vn_comparison *c, vn_checkpoint *p, const vn_ent
 		vn_checkpoint_say(p, "left out of the candidate, without a measured error");
 		return VN_OK;
 	}
-	if (!equal && (st = vn_judge_measured(c, p, &m, partial, words, &holds, err)))
-		return st;
-	if (equal && (st = is_finite(&c->opened, p, &holds, err)))
+	if (!equal)
+		holds = vn_judge_measured(c, p, &m, partial, words);
+	else if ((st = is_finite(&c->opened, p, &holds, err)))
 		return st;
 	if (equal && !holds) {
 		vn_checkpoint_say(p, "left out of the candidate, but the reference has numbers that are not finite");

@@ -33,10 +33,9 @@ const vn_left_out *vn_left_out_of(const vn_opened *o, const vn_checkpoint *p);
  * that were not run count as missing. Call it before the checkpoints are counted. */
 void vn_judge_demand_not_run(vn_comparison *c);
 
-/* Checks a measurement m of checkpoint p against the limits, without a floor. partial: only some
- * metrics are known. *holds: it is within, and some limit applies. words (VN_WORDS bytes): the
- * worst broken limit, or "". *p is not changed. */
-vn_status vn_judge_measured(vn_comparison *c, const vn_checkpoint *p, const vn_measured *m, bool partial, char *words,
-                            bool *holds, vn_error *err);
+/* Is a measurement m of checkpoint p within the limits, without a floor, and does some limit apply?
+ * partial: only some metrics are known. words (VN_WORDS bytes): the worst broken limit, or "".
+ * *p is not changed. */
+bool vn_judge_measured(vn_comparison *c, const vn_checkpoint *p, const vn_measured *m, bool partial, char *words);
 
 #endif

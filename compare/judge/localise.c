@@ -12,6 +12,8 @@
 #include "compare/judge/reach.h"
 #include "compare/judge/run_graph.h"
 
+#include "libref/base/alloc.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,25 +50,21 @@ void vn_localise_drop_graph(vn_result *r)
 	r->run_graph = NULL;
 }
 
-vn_status vn_graph_build(vn_comparison *c, vn_error *err)
+void vn_graph_build(vn_comparison *c)
 {
 	const vn_plan *plan = c->opened.plan;
-	vn_graph      *g = calloc(1, sizeof *g);
 	int            steps = 0;
 	for (int i = 0; i < c->result.n_checkpoints; i++)
 		if (c->result.checkpoint[i].step >= steps)
 			steps = c->result.checkpoint[i].step + 1;
 	const size_t values = (size_t)plan->n_values, cells = (size_t)steps * values;
-	if (cells > CELLS_MAX) {
-		free(g);
-		return VN_OK;
-	}
-	if (!g || !(g->point = malloc((cells + 1) * sizeof *g->point)) ||
-	    !(g->stamp = calloc(cells + 1, sizeof *g->stamp)) || !(g->stack = malloc((cells + 1) * sizeof *g->stack)) ||
-	    !(g->carries = malloc((values + 1) * sizeof *g->carries))) {
-		destroy_graph(g);
-		return vn_fail(err, VN_ERR_NOMEM, "no memory to look for origins");
-	}
+	if (cells > CELLS_MAX)
+		return;
+	vn_graph *g = c->result.graph = vn_alloc_zero(1, sizeof *g);
+	g->point = vn_alloc(cells, sizeof *g->point);
+	g->stamp = vn_alloc_zero(cells, sizeof *g->stamp);
+	g->stack = vn_alloc(cells, sizeof *g->stack);
+	g->carries = vn_alloc(values, sizeof *g->carries);
 	g->values = values;
 	g->carried = -1;
 	for (size_t i = 0; i < cells; i++)
@@ -80,8 +78,6 @@ vn_status vn_graph_build(vn_comparison *c, vn_error *err)
 		if (*cell < 0 || (p->status == VN_OUTSIDE && c->result.checkpoint[*cell].status != VN_OUTSIDE))
 			*cell = i;
 	}
-	c->result.graph = g;
-	return VN_OK;
 }
 
 static void push_cell(vn_graph *g, size_t cell)
@@ -234,30 +230,25 @@ static bool starts_here(const vn_comparison *c, int point, int *input)
 	return n >= 0 && !inherits_error(c, point, input, n);
 }
 
-vn_status vn_localise(vn_comparison *c, vn_error *err)
+void vn_localise(vn_comparison *c)
 {
-	vn_status st;
-
 	c->result.first = -1;
 	for (int i = c->result.n_checkpoints - 1; i >= 0; i--)
 		if (c->result.checkpoint[i].status == VN_OUTSIDE && c->result.checkpoint[i].fails)
 			c->result.first = i;
 	if (c->result.first < 0)
-		return VN_OK;
-	if ((st = c->opened.plan ? vn_graph_build(c, err) : vn_run_graph_build(c, err)))
-		return st;
+		return;
+	(c->opened.plan ? vn_graph_build : vn_run_graph_build)(c);
 	if (!c->opened.plan && !c->result.run_graph)
-		return VN_OK;
+		return;
 	if (c->opened.plan && !c->result.graph) {
 		vn_lines_add(&c->result.warnings, "too many steps of %d values each: vernier did not look for origins",
 		             c->opened.plan->n_values);
-		return VN_OK;
+		return;
 	}
-	int *input = malloc((size_t)c->result.n_checkpoints * sizeof *input);
-	c->result.origins = calloc((size_t)c->result.n_checkpoints, sizeof *c->result.origins);
-	if (!input || !c->result.origins)
-		st = vn_fail(err, VN_ERR_NOMEM, "no memory to look for origins");
-	for (int i = 0; !st && i < c->result.n_checkpoints; i++) {
+	int *input = vn_alloc((size_t)c->result.n_checkpoints, sizeof *input);
+	c->result.origins = vn_alloc_zero((size_t)c->result.n_checkpoints, sizeof *c->result.origins);
+	for (int i = 0; i < c->result.n_checkpoints; i++) {
 		vn_checkpoint *p = &c->result.checkpoint[i];
 		if (p->status == VN_OUTSIDE && p->fails && (p->overwritten || starts_here(c, i, input))) {
 			p->origin = true;
@@ -265,5 +256,4 @@ vn_status vn_localise(vn_comparison *c, vn_error *err)
 		}
 	}
 	free(input);
-	return st;
 }

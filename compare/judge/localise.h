@@ -15,11 +15,11 @@
 #include "compare/comparison/comparison.h"
 
 /* Fills result.first and result.origins. */
-vn_status vn_localise(vn_comparison *c, vn_error *err);
+void vn_localise(vn_comparison *c);
 
 /* Builds result.graph, for vn_inputs_of. result.graph stays NULL, without an error, if there are
  * too many steps. */
-vn_status vn_graph_build(vn_comparison *c, vn_error *err);
+void vn_graph_build(vn_comparison *c);
 
 void vn_localise_drop_graph(vn_result *r);
 

@@ -4,6 +4,8 @@
 #include "compare/judge/pool_channels.h"
 #include "compare/metrics/average.h"
 
+#include "libref/base/alloc.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -96,9 +98,7 @@ vn_status vn_channel_rows(vn_comparison *c, const vn_channel_pool *g, vn_recordi
 		               .shape = { .rank = 2, .dim = { g->rows, g->outer * g->inner } } };
 	const size_t row = (size_t)t->shape.dim[1] * vn_dtype_size(t->dtype);
 	bool         all = true;
-	if (!(*data = malloc(row * (size_t)g->rows)))
-		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %d of its rows",
-		               c->result.checkpoint[g->row[0].point].name, g->rows);
+	*data = vn_alloc((size_t)g->rows, row);
 	for (int i = 0; i < g->rows && all && !st; i++) {
 		const int e = entry(c, &c->result.checkpoint[g->row[i].point]);
 		vn_tensor of;
@@ -364,10 +364,7 @@ static vn_status pool_members(vn_comparison *c, const channel_point *in, int n, 
 	if (st || !g.rows || (st = measure_parts(c, in, n, &g, err)))
 		return st;
 	g.wider = wider;
-	vn_channel_pool *more = realloc(c->result.channel_pool, ((size_t)c->result.n_channel_pools + 1) * sizeof *more);
-	if (!more)
-		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %d steps together", in[0].name, n);
-	c->result.channel_pool = more;
+	c->result.channel_pool = vn_alloc_resized(c->result.channel_pool, (size_t)c->result.n_channel_pools + 1, sizeof g);
 	for (int i = 0; i < n; i++)
 		c->result.checkpoint[in[i].point].channels = c->result.n_channel_pools;
 	*made = c->result.n_channel_pools;
@@ -401,13 +398,12 @@ static bool has_member(const channel_point *in, int n, int point)
  * remaining steps, so that another step is charged only for its own errors. */
 static vn_status pool_twice(vn_comparison *c, channel_point *in, int n, vn_error *err)
 {
-	channel_point *rest = malloc((size_t)n * sizeof *rest);
-	double        *size = malloc((size_t)n * sizeof *size);
+	channel_point *rest = vn_alloc((size_t)n, sizeof *rest);
+	double        *size = vn_alloc((size_t)n, sizeof *size);
 	int            all = -1, without = -1, kept;
-	vn_status      st = rest && size ? VN_OK
-	                                 : vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %d steps together", in[0].name, n);
+	vn_status      st;
 
-	if (!st && !(st = pool_members(c, in, n, -1, &all, err)) && all >= 0 &&
+	if (!(st = pool_members(c, in, n, -1, &all, err)) && all >= 0 &&
 	    (kept = set_apart(&c->result, in, n, rest, size)) > 1 && kept < n) {
 		const vn_channel_pool was = c->result.channel_pool[all];
 		if (!has_member(rest, kept, was.charged[0]) || !has_member(rest, kept, was.charged[1]))
@@ -433,12 +429,10 @@ static void charge_members(vn_result *r)
 
 vn_status vn_pool_channels(vn_comparison *c, vn_error *err)
 {
-	channel_point *in = malloc(((size_t)c->result.n_checkpoints + 1) * sizeof *in);
+	channel_point *in = vn_alloc((size_t)c->result.n_checkpoints, sizeof *in);
 	vn_status      st = VN_OK;
 	int            n = 0;
 
-	if (!in)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", c->result.n_checkpoints);
 	for (int i = 0; i < c->result.n_checkpoints; i++)
 		n += belongs_to_pool(c, i, &in[n]);
 	qsort(in, (size_t)n, sizeof *in, compare_members);

@@ -4,6 +4,8 @@
 #include "compare/judge/pooled_logits.h"
 #include "compare/judge/count.h"
 
+#include "libref/base/alloc.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,7 +63,7 @@ static void fill_pool(vn_result *r, vn_pooled_logits *g, const int *in, double *
 	g->kl_half = VN_Z95 * vn_mean_of(x, g->n).error;
 }
 
-vn_status vn_pool_logits(vn_comparison *c, vn_error *err)
+void vn_pool_logits(vn_comparison *c)
 {
 	vn_checkpoint *const point = c->result.checkpoint;
 	int                  single = 0;
@@ -71,10 +73,9 @@ vn_status vn_pool_logits(vn_comparison *c, vn_error *err)
 			point[i].rows = rows_of(&c->opened, &point[i]);
 		single += has_one_row(&point[i]);
 	}
-	int      *in = malloc(((size_t)single + 1) * sizeof *in);
-	double   *x = malloc(((size_t)single + 1) * sizeof *x);
-	vn_status st = in && x ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d steps", single);
-	for (int i = 0; !st && i < c->result.n_checkpoints; i++) {
+	int    *in = vn_alloc((size_t)single, sizeof *in);
+	double *x = vn_alloc((size_t)single, sizeof *x);
+	for (int i = 0; i < c->result.n_checkpoints; i++) {
 		vn_pooled_logits g = { .name = point[i].name, .first = i };
 		if (!has_one_row(&point[i]) || point[i].pooled_logits >= 0)
 			continue;
@@ -85,18 +86,12 @@ vn_status vn_pool_logits(vn_comparison *c, vn_error *err)
 			}
 		if (g.n < 2)
 			continue;
-		vn_pooled_logits *more = realloc(c->result.pooled_logits,
-		                                 ((size_t)c->result.n_pooled_logits + 1) * sizeof *more);
-		if (!more) {
-			st = vn_fail(err, VN_ERR_NOMEM, "no memory for %d steps", g.n);
-			break;
-		}
-		c->result.pooled_logits = more;
+		c->result.pooled_logits = vn_alloc_resized(c->result.pooled_logits, (size_t)c->result.n_pooled_logits + 1,
+		                                           sizeof g);
 		fill_pool(&c->result, &g, in, x);
-		more[c->result.n_pooled_logits++] = g;
+		c->result.pooled_logits[c->result.n_pooled_logits++] = g;
 		vn_judge_count_pooled_logits(c, c->result.n_pooled_logits - 1);
 	}
 	free(in);
 	free(x);
-	return st;
 }

@@ -9,6 +9,6 @@
 
 #include "compare/comparison/comparison.h"
 
-vn_status vn_pool_logits(vn_comparison *c, vn_error *err);
+void vn_pool_logits(vn_comparison *c);
 
 #endif

@@ -9,6 +9,8 @@
 #include "compare/metrics/average.h"
 #include "compare/metrics/tokens.h"
 
+#include "libref/base/alloc.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,12 +85,11 @@ static int64_t join_members(const vn_result *result, const small_point *in, int 
 }
 
 /* row: output of join_members for the candidate. */
-static vn_status rank_rows(vn_pooled_small *g, const vn_squares *row, vn_error *err)
+static void rank_rows(vn_pooled_small *g, const vn_squares *row)
 {
 	double dd = 0, rr = 0;
 
-	if (!(g->step = malloc((size_t)g->n * sizeof *g->step)))
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d steps", g->n);
+	g->step = vn_alloc((size_t)g->n, sizeof *g->step);
 	for (int i = 0; i < g->n; i++)
 		g->step[i] = (vn_small_step) { row[i].dd == 0 ? 0 : row[i].dd / row[i].rr, row[i].dd, row[i].rr, 0 };
 	qsort(g->step, (size_t)g->n, sizeof *g->step, vn_ascending); /* by nmse */
@@ -97,7 +98,6 @@ static vn_status rank_rows(vn_pooled_small *g, const vn_squares *row, vn_error *
 		rr += g->step[i].rr;
 		g->step[i].below = dd == 0 ? 0 : dd / rr;
 	}
-	return VN_OK;
 }
 
 bool vn_pooled_small_breaks_by(const vn_pooled_small *g, double nmse, double floors)
@@ -109,20 +109,13 @@ bool vn_pooled_small_breaks_by(const vn_pooled_small *g, double nmse, double flo
 	return kept == 0 || nmse > (1 + 1e-9) * g->step[kept - 1].nmse || nmse >= 2 * g->value[VN_M_NMSE];
 }
 
-static vn_status add_pool(vn_result *r, const small_point *in, int n, vn_error *err)
+static void add_pool(vn_result *r, const small_point *in, int n)
 {
-	vn_pooled_small *more = realloc(r->pooled_small, ((size_t)r->n_pooled_small + 1) * sizeof *more);
-	vn_squares      *row = malloc((size_t)n * sizeof *row);
-	vn_size         *size = malloc((size_t)n * sizeof *size);
-	vn_status        st = VN_OK;
-	double           unit = 0.0;
+	vn_squares *row = vn_alloc((size_t)n, sizeof *row);
+	vn_size    *size = vn_alloc((size_t)n, sizeof *size);
+	double      unit = 0.0;
 
-	if (more)
-		r->pooled_small = more;
-	if (!more || !row || !size) {
-		st = vn_fail(err, VN_ERR_NOMEM, "no memory for %d steps", n);
-		goto done;
-	}
+	r->pooled_small = vn_alloc_resized(r->pooled_small, (size_t)r->n_pooled_small + 1, sizeof *r->pooled_small);
 	vn_pooled_small *g = &r->pooled_small[r->n_pooled_small];
 	*g = (vn_pooled_small) { .n = n };
 	for (int i = 0; i < n; i++) { /* scaled by the largest number, so that no square underflows */
@@ -135,32 +128,26 @@ static vn_status add_pool(vn_result *r, const small_point *in, int n, vn_error *
 	join_members(r, in, n, true, unit, row, size, g->floor);
 	g->worst = in[join_members(r, in, n, false, unit, row, size, g->value)].point;
 	r->n_pooled_small++;
-	st = rank_rows(g, row, err);
-done:
+	rank_rows(g, row);
 	free(size);
 	free(row);
-	return st;
 }
 
-vn_status vn_pool_small(vn_comparison *c, vn_error *err)
+void vn_pool_small(vn_comparison *c)
 {
-	small_point  *in = malloc(((size_t)c->result.n_checkpoints + 1) * sizeof *in);
-	vn_status     st = VN_OK;
+	small_point  *in = vn_alloc((size_t)c->result.n_checkpoints, sizeof *in);
 	const int64_t width = c->result.hidden;
 	int           n = 0;
 
-	if (!in)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", c->result.n_checkpoints);
 	for (int i = 0; i < c->result.n_checkpoints; i++)
 		if (belongs_to_pool(&c->opened, &c->result.checkpoint[i], width))
 			in[n++] = (small_point) { c->result.checkpoint[i].name, i };
 	qsort(in, (size_t)n, sizeof *in, compare_members);
-	for (int from = 0, to; !st && from < n; from = to) {
+	for (int from = 0, to; from < n; from = to) {
 		for (to = from + 1; to < n && strcmp(in[to].name, in[from].name) == 0; to++)
 			;
 		if (to - from > 1)
-			st = add_pool(&c->result, in + from, to - from, err);
+			add_pool(&c->result, in + from, to - from);
 	}
 	free(in);
-	return st;
 }

@@ -9,7 +9,7 @@
 
 #include "compare/comparison/comparison.h"
 
-vn_status vn_pool_small(vn_comparison *c, vn_error *err);
+void vn_pool_small(vn_comparison *c);
 
 /* Is this metric pooled over the steps of a small tensor? */
 bool vn_pooled_small_has(vn_metric m);

@@ -1,6 +1,8 @@
 /* run_graph.c: see run_graph.h. */
 #include "compare/judge/run_graph.h"
 
+#include "libref/base/alloc.h"
+
 #include <stdlib.h>
 
 struct vn_run_graph {
@@ -27,17 +29,16 @@ static const vn_run_plan *plan_of(const vn_opened *o)
 	return ref ? ref : vn_recording_run_plan(o->cand);
 }
 
-vn_status vn_run_graph_build(vn_comparison *c, vn_error *err)
+void vn_run_graph_build(vn_comparison *c)
 {
 	const vn_run_plan *plan = plan_of(&c->opened);
 
 	if (!plan || c->result.run_graph)
-		return VN_OK;
-	vn_run_graph *g = c->result.run_graph = calloc(1, sizeof *g);
-	if (!g || !(g->point = malloc(((size_t)plan->n_values + 1) * sizeof *g->point)) ||
-	    !(g->stamp = calloc((size_t)plan->n + 1, sizeof *g->stamp)) ||
-	    !(g->stack = malloc(((size_t)plan->n + 1) * sizeof *g->stack)))
-		return vn_fail(err, VN_ERR_NOMEM, "no memory to look for origins");
+		return;
+	vn_run_graph *g = c->result.run_graph = vn_alloc_zero(1, sizeof *g);
+	g->point = vn_alloc((size_t)plan->n_values, sizeof *g->point);
+	g->stamp = vn_alloc_zero((size_t)plan->n, sizeof *g->stamp);
+	g->stack = vn_alloc((size_t)plan->n, sizeof *g->stack);
 	g->plan = plan;
 	for (int i = 0; i < plan->n_values; i++)
 		g->point[i] = -1;
@@ -47,7 +48,6 @@ vn_status vn_run_graph_build(vn_comparison *c, vn_error *err)
 		if (value >= 0)
 			g->point[value] = i;
 	}
-	return VN_OK;
 }
 
 static bool is_listed(const int *input, int n, int point)

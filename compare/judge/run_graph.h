@@ -12,8 +12,8 @@
 typedef struct vn_run_graph vn_run_graph;
 
 /* Builds result.run_graph. It stays NULL, without an error, if no side has such a plan. */
-vn_status vn_run_graph_build(vn_comparison *c, vn_error *err);
-void      vn_run_graph_free(vn_run_graph *g); /* may be NULL */
+void vn_run_graph_build(vn_comparison *c);
+void vn_run_graph_free(vn_run_graph *g); /* may be NULL */
 
 /* As vn_inputs_of (localise.h). Needs vn_run_graph_build. */
 int vn_run_inputs_of(const vn_comparison *c, int point, int *input, int max);

@@ -1,6 +1,7 @@
 /* subject.c: see subject.h. */
 #include "compare/judge/subject.h"
 
+#include "libref/base/alloc.h"
 #include "libref/base/json.h"
 
 #include <stdlib.h>
@@ -25,15 +26,13 @@ static void put_value(vn_subject *s, int which, const char *text)
 }
 
 /* Digests ids, positions and the division into calls. */
-static vn_status digest_tokens(const vn_recording *r, vn_subject *s, vn_error *err)
+static void digest_tokens(const vn_recording *r, vn_subject *s)
 {
 	const int32_t *ids, *positions;
 	const vn_step *step;
 	const int64_t  n = vn_recording_tokens(r, &ids, &positions);
 	const int      steps = vn_recording_steps(r, &step);
-	vn_digester   *d = vn_digester_create();
-	if (!d)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for a digest of the tokens");
+	vn_digester   *d = vn_alloc_check(vn_digester_create());
 	if (n > 0) {
 		vn_digester_add(d, ids, (size_t)n * sizeof *ids);
 		vn_digester_add(d, positions, (size_t)n * sizeof *positions);
@@ -43,24 +42,20 @@ static vn_status digest_tokens(const vn_recording *r, vn_subject *s, vn_error *e
 		vn_digester_add(d, about, sizeof about);
 	}
 	put_value(s, TOKENS, vn_digester_finish(d).hex);
-	return VN_OK;
 }
 
-static vn_status digest_weights(const vn_recording *r, vn_subject *s, int which, vn_error *err)
+static void digest_weights(const vn_recording *r, vn_subject *s, int which)
 {
 	const vn_weight_row *row;
 	const int            n = vn_recording_weights(r, &row);
-	vn_digester         *d;
 	if (n <= 0)
-		return VN_OK;
-	if (!(d = vn_digester_create()))
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for a digest of the weights");
+		return;
+	vn_digester *d = vn_alloc_check(vn_digester_create());
 	for (int i = 0; i < n; i++) {
 		vn_digester_add(d, row[i].name, strlen(row[i].name) + 1);
 		vn_digester_add(d, row[i].digest.hex, strlen(row[i].digest.hex) + 1);
 	}
 	put_value(s, which, vn_digester_finish(d).hex);
-	return VN_OK;
 }
 
 /* However it is spelt. */
@@ -87,13 +82,12 @@ static const char *candidate_precision(const vn_request *q, const vn_opened *o)
 	                             : precision_of(o->cand);
 }
 
-vn_status vn_subject_of(const vn_request *q, const vn_opened *o, vn_subject *s, vn_error *err)
+void vn_subject_of(const vn_request *q, const vn_opened *o, vn_subject *s)
 {
-	vn_status st;
 	*s = (vn_subject) { 0 };
-	if ((st = digest_tokens(o->ref, s, err)) || (st = digest_weights(o->ref, s, REF_WEIGHTS, err)) ||
-	    (st = digest_weights(o->cand, s, CAND_WEIGHTS, err)))
-		return st;
+	digest_tokens(o->ref, s);
+	digest_weights(o->ref, s, REF_WEIGHTS);
+	digest_weights(o->cand, s, CAND_WEIGHTS);
 	digest_config(vn_recording_config(o->ref) ? vn_recording_config(o->ref) : vn_recording_config(o->cand), s);
 	put_value(s, REF_PRECISION, precision_of(o->ref));
 	put_value(s, CAND_PRECISION, candidate_precision(q, o));
@@ -105,5 +99,4 @@ vn_status vn_subject_of(const vn_request *q, const vn_opened *o, vn_subject *s, 
 		          q->options->floor_policy ? vn_policy_name(*q->options->floor_policy) : candidate_precision(q, o));
 	else
 		put_value(s, FLOOR, "none");
-	return VN_OK;
 }

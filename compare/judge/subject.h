@@ -16,7 +16,7 @@ typedef struct vn_subject {
 	char value[VN_SUBJECTS][VN_SUBJECT_TEXT]; /* "" if the recordings do not say */
 } vn_subject;
 extern const char *const vn_subject_key[VN_SUBJECTS]; /* keys in JSON */
-/* Fills *s. Fails if memory runs out or the weights of a recording cannot be read. */
-vn_status                vn_subject_of(const vn_request *q, const vn_opened *o, vn_subject *s, vn_error *err);
+/* Fills *s. */
+void                     vn_subject_of(const vn_request *q, const vn_opened *o, vn_subject *s);
 
 #endif

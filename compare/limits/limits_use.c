@@ -2,6 +2,7 @@
 #include "compare/limits/limits_use.h"
 
 #include "capture/recording/recording.h"
+#include "libref/base/alloc.h"
 #include "libref/base/glob.h"
 
 #include <assert.h>
@@ -42,21 +43,20 @@ static void keep_name(void *name)
 }
 
 /* The names of a recording, each once, because later steps repeat them. */
-static vn_status take_names(vn_limits_use *u, vn_error *err)
+static void take_names(vn_limits_use *u)
 {
 	const int n = vn_recording_count(u->recording);
 	void     *seen = NULL;
-	bool      good = (u->name = malloc(((size_t)n + 1) * sizeof *u->name)) != NULL;
 
-	for (int i = 0; i < n && good; i++) {
+	u->name = vn_alloc((size_t)n, sizeof *u->name);
+	for (int i = 0; i < n; i++) {
 		const char *name = vn_recording_entry(u->recording, i)->name;
 		if (tfind(name, &seen, compare_names))
 			continue;
 		u->name[u->n++] = name;
-		good = tsearch(name, &seen, compare_names) != NULL;
+		vn_alloc_check(tsearch(name, &seen, compare_names));
 	}
 	tdestroy(seen, keep_name);
-	return good ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", n);
 }
 
 /* ---- which holds ---------------------------------------------------------------- */
@@ -136,23 +136,18 @@ static vn_status measure_pretended(const vn_tensor *t, const vn_dtype *as, bool 
 {
 	const size_t n = (size_t)vn_shape_count(&t->shape);
 	vn_tensor    other = { .dtype = as ? *as : t->dtype, .shape = t->shape };
-	void        *room = calloc(n + 1, vn_dtype_size(other.dtype));
-	double      *wide = as && !zeros ? malloc((n + 1) * sizeof *wide) : NULL;
-	vn_status    st = VN_OK;
-	if (!room || (as && !zeros && !wide))
-		st = vn_fail(err, VN_ERR_NOMEM, "no memory to try limits on %zu numbers", n);
-	else {
-		if (wide) {
-			vn_to_f64(wide, t->data, t->dtype, n);
-			vn_from_f64(room, *as, wide, n);
-		}
-		other.data = room;
-		vn_job job = {
-			.ref = *t, .cand = other, .axes = vn_entry_axes(e), .scores = strcmp(e->name, "logits") == 0, .bits = true
-		};
-		st = vn_measure_many(&job, 1, threads, err);
-		*m = job.m;
+	void        *room = vn_alloc_zero(n, vn_dtype_size(other.dtype));
+	double      *wide = as && !zeros ? vn_alloc(n, sizeof *wide) : NULL;
+	if (wide) {
+		vn_to_f64(wide, t->data, t->dtype, n);
+		vn_from_f64(room, *as, wide, n);
 	}
+	other.data = room;
+	vn_job job = {
+		.ref = *t, .cand = other, .axes = vn_entry_axes(e), .scores = strcmp(e->name, "logits") == 0, .bits = true
+	};
+	const vn_status st = vn_measure_many(&job, 1, threads, err);
+	*m = job.m;
 	free(wide);
 	free(room);
 	return st;
@@ -265,13 +260,14 @@ static void find_doubts(vn_limits_use *u, const vn_dtype *as)
 
 vn_status vn_limits_use_of(vn_limits_use *u, const vn_dtype *as, int threads, vn_error *err)
 {
-	vn_status st = u->recording ? take_names(u, err) : VN_OK;
+	vn_status st = VN_OK;
 
-	if (!st && !(u->rule = calloc((size_t)u->limits->n_rules + 1, sizeof *u->rule)))
-		st = vn_fail(err, VN_ERR_NOMEM, "no memory for %d rules", u->limits->n_rules);
-	if (u->recording)
+	u->rule = vn_alloc_zero((size_t)u->limits->n_rules, sizeof *u->rule);
+	if (u->recording) {
+		take_names(u);
 		u->limits->layers = vn_recording_layers(u->recording);
-	for (int i = 0; !st && i < u->limits->n_rules; i++)
+	}
+	for (int i = 0; i < u->limits->n_rules; i++)
 		count_uses(u, i);
 	for (int i = 0; !st && u->recording && i < vn_recording_count(u->recording); i++)
 		st = try_entry(u, i, as, threads, err);

@@ -3,7 +3,7 @@
 #include "compare/comparison/checkpoint.h"
 #include "compare/report/report.h"
 
-#include "libref/base/grow.h"
+#include "libref/base/alloc.h"
 #include "libref/base/intern.h"
 #include "libref/base/text.h"
 #include "libref/base/utf8.h"
@@ -147,8 +147,7 @@ vn_status vn_many_reduce(const vn_document *doc, unsigned keep, FILE *file, json
 {
 	vn_status st = VN_OK;
 
-	if (!(*head = head_of(doc)))
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
+	*head = vn_alloc_check(head_of(doc));
 	if (keep & VN_MANY_KEEP_JSON)
 		st = put_report(*head, "json", doc, false, file, err);
 	if (!st && (keep & VN_MANY_KEEP_PAGES))
@@ -174,9 +173,10 @@ vn_status vn_many_trouble(vn_status why, const vn_error *trouble, const vn_lines
 	if (why == VN_ERR_NOMEM || why == VN_ERR_INTERRUPTED)
 		return vn_fail(err, why, "%s", trouble->text);
 	snprintf(text, sizeof text, "%s", trouble->text);
-	*head = json_pack("{s:i, s:s, s:o, s:o}", "status", 2, "verdict", "not compared", "trouble",
-	                  vn_json_text(vn_text_clean(text, sizeof text)), "refusals", vn_json_lines(refusals));
-	return *head ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
+	*head = vn_alloc_check(json_pack("{s:i, s:s, s:o, s:o}", "status", 2, "verdict", "not compared", "trouble",
+	                                 vn_json_text(vn_text_clean(text, sizeof text)), "refusals",
+	                                 vn_json_lines(refusals)));
+	return VN_OK;
 }
 
 bool vn_many_copy(const vn_many_candidate *x, const vn_many_kept *text, FILE *out)
@@ -202,21 +202,16 @@ static int by_label(const void *a, const void *b)
 	return strcmp(x->label, y->label);
 }
 
-static vn_status end_cells(vn_many *m, vn_many_candidate *x, vn_error *err)
+static void end_cells(vn_many *m, vn_many_candidate *x)
 {
 	/* There was room for rows that no candidate before it has. */
-	vn_many_cell *less = realloc(x->cell, ((size_t)m->n_rows + 1) * sizeof *less);
-	x->cell = less ? less : x->cell;
+	x->cell = vn_alloc_resized(x->cell, (size_t)m->n_rows, sizeof *x->cell);
 	x->n_cells = m->n_rows;
-	vn_many_label *sorted = realloc(m->by_label, ((size_t)m->n_rows + 1) * sizeof *sorted);
-	if (!sorted)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", m->n_rows);
-	m->by_label = sorted;
+	m->by_label = vn_alloc_resized(m->by_label, (size_t)m->n_rows, sizeof *m->by_label);
 	for (int i = m->n_sorted; i < m->n_rows; i++)
-		sorted[i] = (vn_many_label) { m->row[i].label, i };
+		m->by_label[i] = (vn_many_label) { m->row[i].label, i };
 	m->n_sorted = m->n_rows;
-	qsort(sorted, (size_t)m->n_rows, sizeof *sorted, by_label);
-	return VN_OK;
+	qsort(m->by_label, (size_t)m->n_rows, sizeof *m->by_label, by_label);
 }
 
 /* The row of a label, or -1. Rows added by the current candidate are not searched, because no two
@@ -229,37 +224,29 @@ static int find_row(const vn_many *m, const char *label)
 	return at ? at->row : -1;
 }
 
-/* Its name follows from its label. Returns its place, -1 without memory. */
+/* Its name follows from its label. Returns its place. */
 static int add_row(vn_many *m, const vn_many_row *row)
 {
-	vn_many_row *more = vn_grown(m->row, (size_t)m->n_rows, sizeof *more);
-	int          prefix = 0;
+	char *name = vn_alloc_text(row->label);
+	int   prefix = 0;
 
-	if (!more)
-		return -1;
-	m->row = more;
-	more += m->n_rows;
-	*more = (vn_many_row) { vn_intern(row->label), NULL, row->step, row->layer };
-	char *name = more->label ? strdup(more->label) : NULL;
-	if (name) {
-		if (row->step)
-			sscanf(name, "step.%*d/%n", &prefix);
-		vn_utf8_unescape(name + prefix);
-		more->name = vn_intern(name + prefix);
-		free(name);
-	}
-	return more->label && more->name ? m->n_rows++ : -1;
+	if (row->step)
+		sscanf(name, "step.%*d/%n", &prefix);
+	vn_utf8_unescape(name + prefix);
+	m->row = vn_alloc_grown(m->row, (size_t)m->n_rows, sizeof *m->row);
+	m->row[m->n_rows] = (vn_many_row) { vn_alloc_check(vn_intern(row->label)), vn_alloc_check(vn_intern(name + prefix)),
+		                                row->step, row->layer };
+	free(name);
+	return m->n_rows++;
 }
 
-static vn_status put_cell(vn_many *m, vn_many_candidate *x, const vn_many_row *row, const vn_many_cell *cell,
-                          vn_error *err)
+static void put_cell(vn_many *m, vn_many_candidate *x, const vn_many_row *row, const vn_many_cell *cell)
 {
 	int at = find_row(m, row->label);
-	if (at < 0 && (at = add_row(m, row)) < 0)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", m->n_rows);
+	if (at < 0)
+		at = add_row(m, row);
 	x->cell[at] = *cell;
 	x->first = cell->point == (int)json_integer_value(vn_many_list(x, "first")) ? at : x->first;
-	return VN_OK;
 }
 
 /* Adds the n checkpoints from the lines behind the reports. */
@@ -269,19 +256,18 @@ static vn_status add_cells(vn_many *m, vn_many_candidate *x, int n, vn_error *er
 	size_t       room = 0;
 	vn_many_row  row;
 	vn_many_cell cell;
-	vn_status    st = VN_OK;
+	bool         good = n == 0 || fseek(x->file, x->page.from + x->page.bytes, SEEK_SET) == 0;
 
 	x->n_cells = m->n_rows + n;
-	if (!(x->cell = calloc((size_t)x->n_cells + 1, sizeof *x->cell)))
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", x->n_cells);
-	if (n && fseek(x->file, x->page.from + x->page.bytes, SEEK_SET) != 0)
-		st = vn_fail(err, VN_ERR_IO, "the results of a process cannot be read: %s", strerror(errno));
-	for (int i = 0; i < n && !st; i++)
-		st = getline(&line, &room, x->file) > 0 && read_row(line, i, &row, &cell)
-		         ? put_cell(m, x, &row, &cell, err)
-		         : vn_fail(err, VN_ERR_IO, "the results of a process cannot be read");
+	x->cell = vn_alloc_zero((size_t)x->n_cells, sizeof *x->cell);
+	for (int i = 0; i < n && good; i++)
+		if ((good = getline(&line, &room, x->file) > 0 && read_row(line, i, &row, &cell)))
+			put_cell(m, x, &row, &cell);
 	free(line);
-	return st ? st : end_cells(m, x, err);
+	if (!good)
+		return vn_fail(err, VN_ERR_IO, "the results of a process cannot be read");
+	end_cells(m, x);
+	return VN_OK;
 }
 
 vn_status vn_many_add(vn_many *m, const char *path, json_t *head, FILE *file, vn_error *err)

@@ -2,11 +2,11 @@
 #include "compare/many/vote.h"
 
 #include "compare/result/words.h"
+#include "libref/base/alloc.h"
 #include "libref/base/shell.h"
 #include "libref/base/text.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* The comparison of recordings i and j among all pairs. */
@@ -292,7 +292,7 @@ static count count_rows(const ballots *b, int i)
 	return n;
 }
 
-static vn_status count_one(vn_vote *v, const ballots *b, const int *digits, int i, bool strict, vn_error *err)
+static void count_one(vn_vote *v, const ballots *b, const int *digits, int i, bool strict)
 {
 	vn_many_candidate       *x = &v->many.candidate[i];
 	const vn_many_candidate *why = never_compared(b, i),
@@ -304,21 +304,21 @@ static vn_status count_one(vn_vote *v, const ballots *b, const int *digits, int 
 	if (why) {
 		x->status = 2;
 		x->head = json_incref(why->head);
-		return VN_OK;
+		return;
 	}
 	if (!n.voted) {
 		x->status = 2;
-		x->head = json_pack("{s:s, s:s}", "verdict", "not compared", "trouble",
-		                    "none of its checkpoints is in another recording");
-		return x->head ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
+		x->head = vn_alloc_check(json_pack("{s:s, s:s}", "verdict", "not compared", "trouble",
+		                                   "none of its checkpoints is in another recording"));
+		return;
 	}
 	const vn_verified d = digests_of(b, i, x->path);
 	x->head = json_pack("{s:s, s:O?, s:O?, s:[n,o]}", "about", about_of(b, i, x->path), "limits",
 	                    judged ? vn_many_list(pair, "limits") : NULL, "floor",
 	                    judged ? vn_many_list(pair, "floor") : NULL, "digests",
 	                    vn_json_integers((int64_t[]) { d.checked, d.wrong, d.without }, 3));
-	if (!(x->cell = calloc((size_t)b->pairs->n_rows + 1, sizeof *x->cell)) || !x->head)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", b->pairs->n_rows);
+	vn_alloc_check(x->head);
+	x->cell = vn_alloc_zero((size_t)b->pairs->n_rows, sizeof *x->cell);
 	x->n_cells = b->pairs->n_rows;
 	for (int row = 0; row < b->pairs->n_rows; row++) {
 		x->cell[row] = cell_of(b, row, v->many.elected, i);
@@ -331,7 +331,6 @@ static vn_status count_one(vn_vote *v, const ballots *b, const int *digits, int 
 		x->json = pair->json;
 		x->file = pair->file;
 	}
-	return VN_OK;
 }
 
 vn_status vn_vote_count(vn_vote *v, const vn_many *pairs, char *const *path, const int *digits, int n, bool strict,
@@ -350,12 +349,12 @@ vn_status vn_vote_count(vn_vote *v, const vn_many *pairs, char *const *path, con
 		return st;
 	for (int i = 0; i < n; i++)
 		v->many.candidate[i] = (vn_many_candidate) { .path = path[i], .first = -1 };
-	for (int i = 0; i < n && !st; i++)
-		st = count_one(v, &b, digits, i, strict, err);
+	for (int i = 0; i < n; i++)
+		count_one(v, &b, digits, i, strict);
 	snprintf(v->about, sizeof v->about, "the majority of %d recordings (no reference); numbers are against %c", n,
 	         vn_many_letter(v->many.elected));
 	v->many.ref = v->about;
-	return st;
+	return VN_OK;
 }
 
 void vn_vote_finish(vn_vote *v)

@@ -15,6 +15,7 @@
 
 #include "capture/recording/derive.h"
 
+#include "libref/base/alloc.h"
 #include "libref/base/progress.h"
 
 #include <stdlib.h>
@@ -296,25 +297,21 @@ void vn_measure_together(vn_measuring *m, int n)
 {
 	job_batch b = { .of = m,
 		            .n_of = n,
-		            .job = malloc((size_t)(BATCH_JOBS + n) * sizeof *b.job),
-		            .p = malloc((size_t)(BATCH_JOBS + n) * sizeof *b.p),
+		            .job = vn_alloc((size_t)(BATCH_JOBS + n), sizeof *b.job),
+		            .p = vn_alloc((size_t)(BATCH_JOBS + n), sizeof *b.p),
 		            .threads = n > 0 && m->c->request.options->threads ? m->c->request.options->threads
 		                                                               : vn_team_size() };
-	int      *at = calloc((size_t)n + 1, sizeof *at);
+	int      *at = vn_alloc_zero((size_t)n, sizeof *at);
 
 	b.most = most_of(b.threads);
-	for (int k = 0; k < n && !(b.job && b.p && at); k++)
-		m[k].st = vn_fail(&m[k].why, VN_ERR_NOMEM, "no memory to measure %d checkpoints", m[k].c->result.n_checkpoints);
-	if (b.job && b.p && at) {
-		vn_progress_start(&b.bar, "megabyte", all_bytes(m, n) / 1000000);
-		while (add_next(&b, at))
-			if (b.n >= BATCH_JOBS || b.heavy >= b.most) {
-				flush_batch(&b);
-				b.most = most_of(b.threads);
-			}
-		flush_batch(&b);
-		vn_progress_stop(&b.bar);
-	}
+	vn_progress_start(&b.bar, "megabyte", all_bytes(m, n) / 1000000);
+	while (add_next(&b, at))
+		if (b.n >= BATCH_JOBS || b.heavy >= b.most) {
+			flush_batch(&b);
+			b.most = most_of(b.threads);
+		}
+	flush_batch(&b);
+	vn_progress_stop(&b.bar);
 	free(at);
 	free(b.job);
 	free(b.p);

@@ -19,7 +19,7 @@ vn_status vn_contract(vn_comparison *c, const vn_recording *other, const char *w
 /* Compares only the weights: by the recordings' tables and, if options->model is given, by the
  * numbers of that model where it is the model of either. The differences of the candidate's are
  * kept in result.weights. */
-vn_status vn_contract_weights(vn_comparison *c, const vn_recording *other, const char *who, vn_error *err);
+void vn_contract_weights(vn_comparison *c, const vn_recording *other, const char *who);
 
 /* Are the candidate's weights known to differ from the reference's? Then the model's weights are
  * not the candidate's (--allow weights). */
@@ -32,7 +32,7 @@ void vn_contract_model(vn_comparison *c, const vn_model *m);
 
 /* Compares what each tensor of r declares (axes, shape...) with what r's own plan says for its
  * name. */
-vn_status vn_contract_claims(vn_comparison *c, const vn_recording *r, const char *who, vn_error *err);
+void vn_contract_claims(vn_comparison *c, const vn_recording *r, const char *who);
 
 /* Do the candidate's positions equal the reference's, which count from 0, plus a constant that is
  * not 0? *by: that constant, else 0. A replay then uses the reference's positions, so that wrong

@@ -8,29 +8,25 @@
 
 /* Repeats the comparison with the numbers of a model whose weights are those of one side, or
  * nearly. They decide where the tables cannot. */
-static vn_status with_numbers(vn_weight_side side[2], const vn_compare_options *o, vn_weights **w, vn_error *err)
+static void with_numbers(vn_weight_side side[2], const vn_compare_options *o, vn_weights **w)
 {
-	vn_model   *m;
-	vn_tensor  *numbers[2] = { NULL };
-	vn_weights *more = NULL;
-	vn_error    none; /* a model that cannot be opened is reported where the floor is made */
-	vn_status   st = VN_OK;
+	vn_model  *m;
+	vn_tensor *numbers[2];
+	vn_error   none; /* a model that cannot be opened is reported where the floor is made */
 
 	if (vn_model_open(o->model, &m, &none))
-		return VN_OK;
-	for (int k = 0; !st && k < 2; k++) {
-		st = vn_weights_numbers(side[k].row, side[k].n, m, o->threads, &numbers[k], err);
-		side[k].numbers = numbers[k];
+		return;
+	for (int k = 0; k < 2; k++) {
+		side[k].numbers = numbers[k] = vn_weights_numbers(side[k].row, side[k].n, m, o->threads);
 		side[k].plan = side[k].plan ? side[k].plan : vn_model_plan(m);
 	}
-	if (!st && (numbers[0] || numbers[1]) && !(st = vn_weights_compare(&side[0], &side[1], o->threads, &more, err))) {
+	if (numbers[0] || numbers[1]) {
 		vn_weights_free(*w);
-		*w = more;
+		*w = vn_weights_compare(&side[0], &side[1], o->threads);
 	}
 	free(numbers[0]);
 	free(numbers[1]);
 	vn_model_close(m);
-	return st;
 }
 
 /* Writes the refusals. The first line has the count and the word that allows them. */
@@ -58,29 +54,27 @@ static void add_weight_lines(vn_comparison *c, const vn_weights *w, const char *
 		vn_lines_add(&c->result.notes, "allowed (weights): %s in the %s", vn_weights_summary(w, text), who);
 }
 
-vn_status vn_contract_weights(vn_comparison *c, const vn_recording *other, const char *who, vn_error *err)
+void vn_contract_weights(vn_comparison *c, const vn_recording *other, const char *who)
 {
 	const vn_compare_options *o = c->request.options;
 	vn_weight_side            side[2];
 	vn_plan    *made[2] = { vn_weight_side_of(c->opened.ref, &side[0]), vn_weight_side_of(other, &side[1]) };
 	vn_weights *w = NULL;
-	vn_status   st = VN_OK;
 
 	if (side[0].n <= 0 || side[1].n <= 0) {
 		vn_lines_add(&c->result.notes, "weights: the %s records none; not checked", side[0].n > 0 ? who : "reference");
-	} else if (!(st = vn_weights_compare(&side[0], &side[1], o->threads, &w, err))) {
+	} else {
+		w = vn_weights_compare(&side[0], &side[1], o->threads);
 		if (o->model && w->n_found + w->rounded > 0)
-			st = with_numbers(side, o, &w, err);
-		if (!st)
-			add_weight_lines(c, w, who);
+			with_numbers(side, o, &w);
+		add_weight_lines(c, w, who);
 	}
 	vn_plan_destroy(made[0]);
 	vn_plan_destroy(made[1]);
-	if (other == c->opened.cand && !st)
+	if (other == c->opened.cand)
 		c->result.weights = w;
 	else
 		vn_weights_free(w);
-	return st;
 }
 
 bool vn_other_weights(const vn_result *r)

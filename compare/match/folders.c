@@ -1,6 +1,7 @@
 /* folders.c: see folders.h. */
 #include "compare/match/folders.h"
 
+#include "libref/base/alloc.h"
 #include "libref/base/glob.h"
 #include "libref/base/say.h"
 
@@ -31,22 +32,17 @@ static path_kind kind_of(const char *folder, const char *name)
 	return m > 0 && m < (int)sizeof path && vn_match_is_folder(path) ? FOLDER : OTHER;
 }
 
-static vn_status add_name(vn_folder_pairs *p, const char *name, int side, vn_error *err)
+static void add_name(vn_folder_pairs *p, const char *name, int side)
 {
-	for (int i = 0; i < p->n; i++)
-		if (strcmp(p->pair[i].name, name) == 0) {
-			p->pair[i].there[side] = true;
-			return VN_OK;
-		}
-	vn_folder_pair *more = realloc(p->pair, (size_t)(p->n + 1) * sizeof *more);
-	if (more)
-		p->pair = more;
-	char *copy = more ? strdup(name) : NULL;
-	if (!copy)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for the names of %d recordings", p->n + 1);
-	p->pair[p->n] = (vn_folder_pair) { .name = copy };
-	p->pair[p->n++].there[side] = true;
-	return VN_OK;
+	int i = 0;
+
+	while (i < p->n && strcmp(p->pair[i].name, name) != 0)
+		i++;
+	if (i == p->n) {
+		p->pair = vn_alloc_resized(p->pair, (size_t)p->n + 1, sizeof *p->pair);
+		p->pair[p->n++] = (vn_folder_pair) { .name = vn_alloc_text(name) };
+	}
+	p->pair[i].there[side] = true;
 }
 
 static vn_status list_folder(const char *folder, vn_folder_pairs *p, int side, vn_error *err)
@@ -56,16 +52,16 @@ static vn_status list_folder(const char *folder, vn_folder_pairs *p, int side, v
 	vn_status            st = VN_OK;
 	if (!d)
 		return vn_fail(err, VN_ERR_IO, "%s: %s", folder, strerror(errno));
-	while (!st && (errno = 0, e = readdir(d))) {
+	while ((errno = 0, e = readdir(d))) {
 		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
 			continue;
 		const path_kind k = kind_of(folder, e->d_name);
 		if (k == RECORDING)
-			st = add_name(p, e->d_name, side, err);
+			add_name(p, e->d_name, side);
 		p->folders[side] += k == FOLDER;
 		p->others[side] += k == OTHER;
 	}
-	if (!st && errno)
+	if (errno)
 		st = vn_fail(err, VN_ERR_IO, "%s: %s", folder, strerror(errno));
 	closedir(d);
 	return st;

@@ -4,6 +4,8 @@
 
 #include "capture/recording/left_out.h"
 
+#include "libref/base/alloc.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,16 +73,14 @@ static void find_in_step(const vn_comparison *c, int step, const bool *has, gaps
 	}
 }
 
-vn_status vn_match_find_gaps(vn_comparison *c, vn_error *err)
+void vn_match_find_gaps(vn_comparison *c)
 {
 	const vn_left_out *left;
 	gaps               g = { 0 };
 
 	if (!c->opened.plan || vn_recording_left_out(c->opened.cand, &left))
-		return VN_OK;
-	bool *has = malloc((size_t)c->opened.plan->n_values + 1);
-	if (!has)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", c->opened.plan->n_values);
+		return;
+	bool *has = vn_alloc((size_t)c->opened.plan->n_values, sizeof *has);
 	for (int i = 0; i < c->result.n_checkpoints;) {
 		const int step = c->result.checkpoint[i].step;
 		i = mark_step(c, i, has);
@@ -96,5 +96,4 @@ vn_status vn_match_find_gaps(vn_comparison *c, vn_error *err)
 		vn_lines_add(&c->result.warnings,
 		             "the candidate has this point of layers %d and %d, but not %s%s: left out, or lost by a fault%s",
 		             g.low, g.high, at, g.name, more);
-	return VN_OK;
 }

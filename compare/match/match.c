@@ -8,6 +8,7 @@
 #include "capture/view/dims.h"
 #include "capture/recording/sequence.h"
 #include "libref/plan/point.h"
+#include "libref/base/alloc.h"
 #include "libref/base/glob.h"
 
 #include <inttypes.h>
@@ -315,10 +316,9 @@ static vn_status put_in_order(vn_comparison *c, vn_error *err)
 		                            : "by layer, and in a layer in the usual order of its points");
 	if (!theirs_tell || !unsaid)
 		return VN_OK;
-	vn_sequence_entry *x = malloc(((size_t)n + 1) * sizeof *x);
-	int               *order = malloc(((size_t)n + 1) * sizeof *order);
-	vn_status          st = x && order ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", n);
-	for (int i = 0; !st && i < n; i++) {
+	vn_sequence_entry *x = vn_alloc((size_t)n, sizeof *x);
+	int               *order = vn_alloc((size_t)n, sizeof *order);
+	for (int i = 0; i < n; i++) {
 		const vn_checkpoint *p = &c->result.checkpoint[i];
 		const int            theirs = p->cand < 0 ? -1 : vn_recording_entry(c->opened.cand, p->cand)->order;
 		x[i] = (vn_sequence_entry) { .name = p->name,
@@ -327,7 +327,8 @@ static vn_status put_in_order(vn_comparison *c, vn_error *err)
 			                         .layer = p->layer,
 			                         .said = c->opened.plan ? p->value : theirs };
 	}
-	if (!st && !(st = vn_sequence(x, n, order, err)))
+	const vn_status st = vn_sequence(x, n, order, err);
+	if (!st)
 		permute_checkpoints(c->result.checkpoint, n, order);
 	free(order);
 	free(x);
@@ -338,21 +339,17 @@ vn_status vn_match(vn_comparison *c, vn_error *err)
 {
 	const size_t n = (size_t)vn_recording_count(c->opened.ref), k = (size_t)vn_recording_count(c->opened.cand);
 	matching     m = {
-			.partner = malloc((n + 1) * sizeof(int)),
-			.used = calloc(k + 1, sizeof(bool)),
-			.home = malloc((k + 1) * sizeof(int)),
-			.head = malloc((n + 1) * sizeof(int)),
-			.next = malloc((k + 1) * sizeof(int)),
-			.hits = calloc((size_t)c->request.options->n_points + 1, sizeof(int)),
+			.partner = vn_alloc(n, sizeof(int)),
+			.used = vn_alloc_zero(k, sizeof(bool)),
+			.home = vn_alloc(k, sizeof(int)),
+			.head = vn_alloc(n, sizeof(int)),
+			.next = vn_alloc(k, sizeof(int)),
+			.hits = vn_alloc_zero((size_t)c->request.options->n_points, sizeof(int)),
 	};
 	vn_names  names = { 0 };
 	vn_status st;
 
-	c->result.checkpoint = calloc(n + k + 1, sizeof *c->result.checkpoint);
-	if (!m.partner || !m.used || !m.home || !m.head || !m.next || !m.hits || !c->result.checkpoint) {
-		st = vn_fail(err, VN_ERR_NOMEM, "no memory for %zu checkpoints", n + k);
-		goto done;
-	}
+	c->result.checkpoint = vn_alloc_zero(n + k, sizeof *c->result.checkpoint);
 	pair_up(&c->opened, &m);
 	for (int i = 0; i < (int)n; i++)
 		match_entry(c, &m, i);
@@ -365,8 +362,9 @@ vn_status vn_match(vn_comparison *c, vn_error *err)
 		else
 			add_pair(c, &m, e, -1, i);
 	}
-	if ((st = check_hits(c, m.hits, err)) || (st = vn_names_init(&names, c->opened.plan, err)))
+	if ((st = check_hits(c, m.hits, err)))
 		goto done;
+	vn_names_init(&names, c->opened.plan);
 	for (int i = 0; i < c->result.n_checkpoints; i++) {
 		vn_checkpoint *p = &c->result.checkpoint[i];
 		const vn_step *s = vn_recording_step(p->ref < 0 ? c->opened.cand : c->opened.ref, p->step);

@@ -25,11 +25,11 @@ vn_status vn_match(vn_comparison *c, vn_error *err);
 vn_status vn_match_names(vn_comparison *c, vn_error *err);
 
 /* Counts result.n_neither. Call after vn_match. */
-vn_status vn_match_count_neither(vn_comparison *c, vn_error *err);
+void vn_match_count_neither(vn_comparison *c);
 
 /* Warns of a checkpoint that the candidate lacks, though it has its point in the layers before and
  * after it and in most others, unless it fails as missing. Call after vn_match. */
-vn_status vn_match_find_gaps(vn_comparison *c, vn_error *err);
+void vn_match_find_gaps(vn_comparison *c);
 
 /* Sets `vacuous` of every measured checkpoint whose agreement proves nothing: for example, both
  * sides hold one number everywhere, or the numbers of the same point of another layer. */

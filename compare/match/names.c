@@ -1,6 +1,8 @@
 /* names.c: see names.h. */
 #include "compare/match/names.h"
 
+#include "libref/base/alloc.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,17 +11,15 @@ static int compare_names(const void *a, const void *b)
 	return strcmp(((const vn_named_value *)a)->name, ((const vn_named_value *)b)->name);
 }
 
-vn_status vn_names_init(vn_names *n, const vn_plan *plan, vn_error *err)
+void vn_names_init(vn_names *n, const vn_plan *plan)
 {
 	*n = (vn_names) { .plan = plan };
 	if (!plan)
-		return VN_OK;
-	if (!(n->by_name = malloc(((size_t)plan->n_values + 1) * sizeof *n->by_name)))
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d names", plan->n_values);
+		return;
+	n->by_name = vn_alloc((size_t)plan->n_values, sizeof *n->by_name);
 	for (int i = 0; i < plan->n_values; i++)
 		n->by_name[i] = (vn_named_value) { plan->value[i].name, i };
 	qsort(n->by_name, (size_t)plan->n_values, sizeof *n->by_name, compare_names);
-	return VN_OK;
 }
 
 void vn_names_finish(vn_names *n)

@@ -16,11 +16,11 @@ typedef struct vn_names {
 } vn_names;
 
 /* Builds the index. plan may be NULL: then no name is found. Call vn_names_finish afterwards. */
-vn_status vn_names_init(vn_names *n, const vn_plan *plan, vn_error *err);
-void      vn_names_finish(vn_names *n);
+void vn_names_init(vn_names *n, const vn_plan *plan);
+void vn_names_finish(vn_names *n);
 /* vn_names_find returns the value with this name; vn_names_root returns the value that it is an
  * alias of, or the value itself. -1: no such name. */
-int       vn_names_find(const vn_names *n, const char *name);
-int       vn_names_root(const vn_names *n, const char *name);
+int  vn_names_find(const vn_names *n, const char *name);
+int  vn_names_root(const vn_names *n, const char *name);
 
 #endif

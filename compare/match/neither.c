@@ -2,6 +2,8 @@
  * few tensors is also within its limits. */
 #include "compare/match/match.h"
 
+#include "libref/base/alloc.h"
+
 #include <stdlib.h>
 
 /* Steps with rows kept on either side; a step number counts once. */
@@ -41,29 +43,22 @@ static int64_t wanted_of(const vn_comparison *c, bool *wanted)
 	return n;
 }
 
-vn_status vn_match_count_neither(vn_comparison *c, vn_error *err)
+void vn_match_count_neither(vn_comparison *c)
 {
 	if (!c->opened.plan)
-		return VN_OK;
-	bool           *wanted = calloc((size_t)c->opened.plan->n_values + 1, sizeof *wanted);
-	int64_t        *key = malloc(((size_t)c->result.n_checkpoints + 1) * sizeof *key), there = 0;
-	int             n = 0;
-	const vn_status st = wanted && key
-	                         ? VN_OK
-	                         : vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", c->result.n_checkpoints);
+		return;
+	bool         *wanted = vn_alloc_zero((size_t)c->opened.plan->n_values, sizeof *wanted);
+	int64_t      *key = vn_alloc((size_t)c->result.n_checkpoints, sizeof *key), there = 0;
+	const int64_t all = wanted_of(c, wanted) * steps_kept(&c->opened);
+	int           n = 0;
 
-	if (!st) {
-		const int64_t all = wanted_of(c, wanted) * steps_kept(&c->opened);
-		for (int i = 0; i < c->result.n_checkpoints; i++)
-			if (c->result.checkpoint[i].value >= 0 && wanted[c->result.checkpoint[i].value])
-				key[n++] = (int64_t)c->result.checkpoint[i].step * c->opened.plan->n_values +
-				           c->result.checkpoint[i].value;
-		qsort(key, (size_t)n, sizeof *key, by_key);
-		for (int i = 0; i < n; i++)
-			there += i == 0 || key[i] != key[i - 1];
-		c->result.n_neither = all > there ? all - there : 0;
-	}
+	for (int i = 0; i < c->result.n_checkpoints; i++)
+		if (c->result.checkpoint[i].value >= 0 && wanted[c->result.checkpoint[i].value])
+			key[n++] = (int64_t)c->result.checkpoint[i].step * c->opened.plan->n_values + c->result.checkpoint[i].value;
+	qsort(key, (size_t)n, sizeof *key, by_key);
+	for (int i = 0; i < n; i++)
+		there += i == 0 || key[i] != key[i - 1];
+	c->result.n_neither = all > there ? all - there : 0;
 	free(key);
 	free(wanted);
-	return st;
 }

@@ -2,6 +2,8 @@
 #include "compare/match/rank_files.h"
 #include "compare/match/folders.h"
 
+#include "libref/base/alloc.h"
+
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,15 +14,10 @@ bool vn_rank_files_named(const char *argument)
 	return vn_match_is_folder(argument) || (strchr(argument, ',') && access(argument, F_OK) != 0);
 }
 
-static vn_status add_path(vn_rank_files *ranks, const char *path, size_t n, vn_error *err)
+static vn_status add_path(vn_rank_files *ranks, const char *path, size_t n)
 {
-	char **more = realloc(ranks->file, ((size_t)ranks->n + 1) * sizeof *more);
-
-	if (more)
-		ranks->file = more;
-	if (!more || !(more[ranks->n] = strndup(path, n)))
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for the names of %d ranks", ranks->n + 1);
-	ranks->n++;
+	ranks->file = vn_alloc_resized(ranks->file, (size_t)ranks->n + 1, sizeof *ranks->file);
+	ranks->file[ranks->n++] = vn_alloc_check(strndup(path, n));
 	return VN_OK;
 }
 
@@ -36,7 +33,7 @@ static vn_status list_folder(const char *folder, vn_rank_files *ranks, vn_error 
 		const size_t n = strlen(folder);
 		const int    room = snprintf(path, sizeof path, "%s%s%s", folder, n && folder[n - 1] == '/' ? "" : "/",
 		                             p.pair[i].name);
-		st = room < PATH_MAX ? add_path(ranks, path, (size_t)room, err)
+		st = room < PATH_MAX ? add_path(ranks, path, (size_t)room)
 		                     : vn_fail(err, VN_ERR_USAGE, "%s/%s: the path is too long", folder, p.pair[i].name);
 	}
 	vn_folder_pairs_free(&p);
@@ -51,10 +48,10 @@ vn_status vn_rank_files_of(const char *argument, vn_rank_files *ranks, vn_error 
 	if (vn_match_is_folder(argument))
 		return list_folder(argument, ranks, err);
 	if (!vn_rank_files_named(argument))
-		return add_path(ranks, argument, strlen(argument), err);
+		return add_path(ranks, argument, strlen(argument));
 	for (const char *at = argument; at && !st;) {
 		const size_t n = strcspn(at, ",");
-		st = n ? add_path(ranks, at, n, err)
+		st = n ? add_path(ranks, at, n)
 		       : vn_fail(err, VN_ERR_USAGE, "%s: an empty name: the files of one candidate are joined by single commas",
 		                 argument);
 		at = at[n] ? at + n + 1 : NULL;

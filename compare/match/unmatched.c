@@ -3,6 +3,7 @@
 #include "compare/match/match.h"
 
 #include "capture/names/name_map.h"
+#include "libref/base/alloc.h"
 #include "libref/base/nearest.h"
 
 #include <stdlib.h>
@@ -26,18 +27,16 @@ static bool is_checkpoint(const vn_opened *o, const vn_checkpoint *p)
 	return vn_entry_point(vn_recording_entry(r, p->ref >= 0 ? p->ref : p->cand)) != NULL;
 }
 
-static vn_status list_alone(const vn_comparison *c, vn_checkpoint_status status, bool known, alone *a, vn_error *err)
+static alone list_alone(const vn_comparison *c, vn_checkpoint_status status, bool known)
 {
-	a->n = 0;
-	a->name = malloc(((size_t)c->result.n_checkpoints + 1) * sizeof *a->name);
-	if (!a->name)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d names", c->result.n_checkpoints);
+	alone a = { .name = vn_alloc((size_t)c->result.n_checkpoints, sizeof *a.name) };
+
 	for (int i = 0; i < c->result.n_checkpoints; i++) {
 		const vn_checkpoint *p = &c->result.checkpoint[i];
 		if (p->status == status && p->fails && p->step == 0 && is_checkpoint(&c->opened, p) == known)
-			a->name[a->n++] = p->name;
+			a.name[a.n++] = p->name;
 	}
-	return VN_OK;
+	return a;
 }
 
 /* Does a shipped name map know the names of one side? who and option: words for the note. */
@@ -71,12 +70,11 @@ static void find_misspelt(vn_result *r, const alone *extra, const alone *missing
 
 vn_status vn_match_names(vn_comparison *c, vn_error *err)
 {
-	alone     theirs = { 0 }, ours = { 0 }, missing = { 0 };
+	alone theirs = list_alone(c, VN_EXTRA, false), ours = list_alone(c, VN_MISSING, false),
+		  missing = list_alone(c, VN_MISSING, true);
 	vn_status st;
 
-	if (!(st = list_alone(c, VN_EXTRA, false, &theirs, err)) && !(st = list_alone(c, VN_MISSING, false, &ours, err)) &&
-	    !(st = list_alone(c, VN_MISSING, true, &missing, err)) &&
-	    !(st = find_map(&c->result, &theirs, "candidate", "--names", &c->result.cand_map, err)) &&
+	if (!(st = find_map(&c->result, &theirs, "candidate", "--names", &c->result.cand_map, err)) &&
 	    !(st = find_map(&c->result, &ours, "reference", "--ref-names", &c->result.ref_map, err)) && !c->result.cand_map)
 		find_misspelt(&c->result, &theirs, &missing);
 	free(theirs.name);

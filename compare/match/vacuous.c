@@ -8,6 +8,7 @@
 #include "compare/match/match.h"
 
 #include "libref/plan/point.h"
+#include "libref/base/alloc.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -277,15 +278,14 @@ typedef struct repetition_kind {
 
 static vn_status find_stale(vn_comparison *c, const repetition_kind *k, vn_error *err)
 {
-	vn_checkpoint **sorted = malloc(((size_t)c->result.n_checkpoints + 1) * sizeof(vn_checkpoint *));
-	vn_status st = sorted ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", c->result.n_checkpoints);
-	int       n = 0;
+	vn_checkpoint **sorted = vn_alloc((size_t)c->result.n_checkpoints, sizeof(vn_checkpoint *));
+	vn_status       st = VN_OK;
+	int             n = 0;
 
-	for (int i = 0; !st && i < c->result.n_checkpoints; i++)
+	for (int i = 0; i < c->result.n_checkpoints; i++)
 		if (k->take(c, &c->result.checkpoint[i]))
 			sorted[n++] = &c->result.checkpoint[i];
-	if (!st)
-		qsort(sorted, (size_t)n, sizeof *sorted, k->order);
+	qsort(sorted, (size_t)n, sizeof *sorted, k->order);
 	for (int i = 1; !st && i < n; i++) {
 		vn_checkpoint *p = sorted[i], *q = sorted[i - 1];
 		bool           same = compare_numbers(p, q) == 0 && k->found(c, p, q), right = false;

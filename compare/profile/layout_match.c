@@ -6,6 +6,7 @@
 #include "compare/text/arrangements.h"
 #include "compare/comparison/checkpoint.h"
 
+#include "libref/base/alloc.h"
 #include "libref/base/text.h"
 #include "libref/plan/point.h"
 
@@ -141,9 +142,7 @@ static vn_status try_others(search *s, vn_error *err)
 		double          nmse;
 		if (e == s->re || s->re->same_as == i || e->same_as >= 0 || vn_shape_count(&e->shape) != s->n)
 			continue;
-		vn_numbers *t = vn_numbers_open(s->o->ref, i, err);
-		if (!t)
-			return VN_ERR_NOMEM;
+		vn_numbers *t = vn_alloc_check(vn_numbers_open(s->o->ref, i, err));
 		if (is_better(s, &m, t, &nmse)) {
 			write_label(e, text);
 			set_match(s, VN_LAYOUT_MATCH_OTHER, nmse,
@@ -256,8 +255,8 @@ static double *draw_heads(const search *s, int axis, int64_t *count)
 		inner *= s->shape->dim[i];
 	const int64_t heads = s->shape->dim[axis], all = s->n / heads, step = all > VN_SAMPLED ? all / VN_SAMPLED : 1;
 	*count = (all + step - 1) / step;
-	double *x = malloc((size_t)(2 * heads * *count) * sizeof *x);
-	for (int side = 0; x && side < 2; side++)
+	double *x = vn_alloc((size_t)(2 * heads * *count), sizeof *x);
+	for (int side = 0; side < 2; side++)
 		for (int64_t h = 0; h < heads; h++)
 			for (int64_t k = 0; k < *count; k++) {
 				const int64_t i = k * step, base = i / inner * heads * inner + i % inner;
@@ -283,7 +282,7 @@ static void say_order(const int *order, int n, char *text, size_t room)
 		vn_text_add(text, room, " ...");
 }
 
-static vn_status try_heads(search *s, vn_error *err)
+static void try_heads(search *s)
 {
 	const int axis = vn_head_axis(VN_ARRANGED_RECORDING, vn_entry_axes(s->re), s->shape);
 	int       order[VN_HEADS_ORDERED] = { 0 };
@@ -293,11 +292,9 @@ static vn_status try_heads(search *s, vn_error *err)
 	int64_t   count;
 
 	if (axis < 0)
-		return VN_OK;
+		return;
 	const int n = (int)s->shape->dim[axis];
 	double   *x = draw_heads(s, axis, &count);
-	if (!x)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d heads", n);
 	vn_nearest_rows(x + n * count, x, 1, n, count, order);
 	for (int h = 0; h < n; h++) {
 		worst = fmax(worst, head_nmse(x + order[h] * count, x + (n + h) * count, count));
@@ -305,13 +302,12 @@ static vn_status try_heads(search *s, vn_error *err)
 	}
 	free(x);
 	if (!moved || worst > limit_of_match(s))
-		return VN_OK;
+		return;
 	say_order(order, n, text, sizeof text);
 	set_match(s, VN_LAYOUT_MATCH_HEADS, worst,
 	          "its heads are the reference's heads %s (nmse of the worst head %.2g, %.2g as recorded)", text, worst,
 	          s->own);
 	memcpy(s->best->order, order, sizeof order);
-	return VN_OK;
 }
 
 vn_status vn_layout_match_find(const vn_opened *o, const vn_checkpoint *p, vn_layout_match *r, vn_error *err)
@@ -330,15 +326,13 @@ vn_status vn_layout_match_find(const vn_opened *o, const vn_checkpoint *p, vn_la
 		return VN_OK;
 	s.sampled = vn_sampled_positions(s.n, s.at);
 	s.shape = &s.re->shape;
-	s.ref = vn_numbers_open(o->ref, p->ref, err);
-	s.cand = s.ref ? vn_numbers_open(o->cand, p->cand, err) : NULL;
-	st = s.cand ? VN_OK : VN_ERR_NOMEM;
-	if (!st) {
-		try_arrangements(&s);
-		if (!(st = try_heads(&s, err)) && !(st = try_others(&s, err)))
-			st = s.ref->st ? s.ref->st : s.cand->st;
-		try_own(&s);
-	}
+	s.ref = vn_alloc_check(vn_numbers_open(o->ref, p->ref, err));
+	s.cand = vn_alloc_check(vn_numbers_open(o->cand, p->cand, err));
+	try_arrangements(&s);
+	try_heads(&s);
+	if (!(st = try_others(&s, err)))
+		st = s.ref->st ? s.ref->st : s.cand->st;
+	try_own(&s);
 	vn_numbers_close(s.cand);
 	vn_numbers_close(s.ref);
 	return st;

@@ -9,6 +9,7 @@
 #include "compare/profile/layout.h"
 
 #include "capture/view/dims.h"
+#include "libref/base/alloc.h"
 #include "libref/base/text.h"
 
 #include <math.h>
@@ -47,9 +48,7 @@ static vn_status hold_against(vn_comparison *c, int entry, vn_numbers *cand, boo
 {
 	const double limit = limit_of(c, vn_recording_entry(c->opened.ref, entry)->name);
 	vn_layout    l;
-	vn_numbers  *ref = vn_numbers_open(c->opened.ref, entry, err);
-	if (!ref)
-		return VN_ERR_NOMEM;
+	vn_numbers  *ref = vn_alloc_check(vn_numbers_open(c->opened.ref, entry, err));
 	if (vn_layout_find(ref, cand, split, f->entry >= 0 ? fmin(limit, f->how.nmse / 16) : limit, &l))
 		*f = (recognised_tensor) { l, entry };
 	const vn_status st = ref->st ? ref->st : cand->st;
@@ -111,9 +110,7 @@ static vn_status look_at(vn_comparison *c, vn_checkpoint *p, bool others, int64_
 	if (n < FEWEST || *numbers + n > MOST_NUMBERS)
 		return VN_OK;
 	*numbers += n;
-	vn_numbers *cand = vn_numbers_open(c->opened.cand, p->cand, err);
-	if (!cand)
-		return VN_ERR_NOMEM;
+	vn_numbers *cand = vn_alloc_check(vn_numbers_open(c->opened.cand, p->cand, err));
 	if (vn_shape_count(&r->shape) == n)
 		st = hold_against(c, p->ref, cand, true, &f, err);
 	if (!st && others)

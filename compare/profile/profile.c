@@ -2,6 +2,7 @@
 #include "compare/profile/profile.h"
 
 #include "libref/plan/point.h"
+#include "libref/base/alloc.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -97,7 +98,7 @@ static vn_status sum_up(vn_profile *p, const number_source *ref, const number_so
 	return VN_OK;
 }
 
-static vn_status axis_of(vn_axis_profile *a, int i, const vn_profile_subject *of, int64_t n, vn_error *err)
+static void begin_axis(vn_axis_profile *a, int i, const vn_profile_subject *of, int64_t n)
 {
 	size_t      word;
 	const char *axes = vn_axes_word(of->axes, i, &word);
@@ -107,9 +108,7 @@ static vn_status axis_of(vn_axis_profile *a, int i, const vn_profile_subject *of
 		snprintf(a->name, sizeof a->name, "axis %d", i);
 	a->n = n;
 	a->first = strcmp(a->name, "token") == 0 ? of->first_token : 0;
-	if (!(a->at = calloc((size_t)n, sizeof *a->at)))
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for a profile of %" PRId64 " indices", n);
-	return VN_OK;
+	a->at = vn_alloc_zero((size_t)n, sizeof *a->at);
 }
 
 static vn_status profile_axes(const vn_shape *shape, const vn_profile_subject *of, const number_source *ref,
@@ -121,8 +120,7 @@ static vn_status profile_axes(const vn_shape *shape, const vn_profile_subject *o
 	p->n_axes = shape->rank ? shape->rank : 1;
 	p->n = vn_shape_count(shape);
 	for (int i = 0; i < p->n_axes; i++)
-		if ((st = axis_of(&p->axis[i], i, of, shape->rank ? shape->dim[i] : 1, err)))
-			return st;
+		begin_axis(&p->axis[i], i, of, shape->rank ? shape->dim[i] : 1);
 	if ((st = sum_up(p, ref, cand, &all, err)))
 		return st;
 	p->factor = p->all.ref > 0 ? all.rc / p->all.ref : 1.0;
@@ -131,7 +129,8 @@ static vn_status profile_axes(const vn_shape *shape, const vn_profile_subject *o
 	 * the mean offset is treated the same way. */
 	p->apart = p->all.ref > 0 ? fmax(p->all.error / p->all.ref - (p->factor - 1) * (p->factor - 1), 0.0) : 0.0;
 	p->level = p->all.ref > 0 ? fmax(p->all.error - p->offset * all.d, 0.0) / p->all.ref : 0.0;
-	return vn_profile_say(p, err);
+	vn_profile_say(p);
+	return VN_OK;
 }
 
 vn_status vn_profile_of(const vn_tensor *ref, const vn_tensor *cand, const vn_profile_subject *of, vn_profile *p,

@@ -64,6 +64,6 @@ vn_status vn_profile_read(vn_numbers *ref, vn_numbers *cand, vn_profile *p, vn_e
 void      vn_profile_free(vn_profile *p);
 
 /* Fills p->words from the sums. */
-vn_status vn_profile_say(vn_profile *p, vn_error *err);
+void vn_profile_say(vn_profile *p);
 
 #endif

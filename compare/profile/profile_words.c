@@ -6,6 +6,7 @@
  */
 #include "compare/profile/profile.h"
 
+#include "libref/base/alloc.h"
 #include "libref/base/text.h"
 
 #include <inttypes.h>
@@ -245,21 +246,18 @@ static void say_axis(vn_profile *p, const vn_axis_profile *a, ranked *r, bool *h
 		say_trend(p, a, r, hit);
 }
 
-vn_status vn_profile_say(vn_profile *p, vn_error *err)
+void vn_profile_say(vn_profile *p)
 {
 	int64_t most = 1;
 	for (int i = 0; i < p->n_axes; i++)
 		most = p->axis[i].n > most ? p->axis[i].n : most;
-	ranked *r = malloc((size_t)most * sizeof *r);
-	bool   *hit = malloc((size_t)most * sizeof *hit);
+	ranked *r = vn_alloc((size_t)most, sizeof *r);
+	bool   *hit = vn_alloc((size_t)most, sizeof *hit);
 
-	for (int i = 0; r && hit && i < p->n_axes; i++)
+	for (int i = 0; i < p->n_axes; i++)
 		say_axis(p, &p->axis[i], r, hit);
-	const bool memory = r && hit;
 	free(r);
 	free(hit);
-	if (!memory)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for a profile of %" PRId64 " indices", most);
 	if (p->n >= MANY && p->all.error > 0 && p->all.ref > 0) {
 		/* The explanation must cover most of the error and apply to a nonzero candidate: almost
 		 * nothing is not "the reference times almost nothing". */
@@ -277,5 +275,4 @@ vn_status vn_profile_say(vn_profile *p, vn_error *err)
 			             "the candidate is the reference plus %.5g, which explains all but %.2g %% of the error",
 			             p->offset, 100 * p->level * p->all.ref / p->all.error);
 	}
-	return VN_OK;
 }

@@ -33,17 +33,12 @@ static vn_check check_of(const vn_checkpoint *p)
 	return k;
 }
 
-static vn_status add_check(vn_result *r, vn_checkpoint *p, vn_error *err)
+static void add_check(vn_result *r, vn_checkpoint *p, const vn_check *k)
 {
-	const vn_check  k = check_of(p);
-	const vn_status st = vn_checks_add(&r->terms, p, &k, err);
-
-	if (st)
-		return st;
+	vn_checks_add(&r->terms, p, k);
 	p->worst = p->n_checks - 1;
 	p->status = VN_OUTSIDE;
 	p->fails = true;
-	return VN_OK;
 }
 
 /* A checkpoint that already fails has its reason, and the report says what its operation added. */
@@ -52,20 +47,20 @@ static bool is_accused(const vn_checkpoint *p)
 	return !p->fails && vn_local_beyond(p) && p->replay.charged_to < 0 && !vn_local_is_order(p);
 }
 
-static vn_status check_operations(vn_comparison *c, vn_error *err)
+static void check_operations(vn_comparison *c)
 {
 	vn_limit_set set;
-	vn_status    st = VN_OK;
 
-	for (int i = 0; i < c->result.n_checkpoints && !st; i++) {
+	for (int i = 0; i < c->result.n_checkpoints; i++) {
 		vn_checkpoint *p = &c->result.checkpoint[i];
 		if (!is_accused(p))
 			continue;
 		vn_limits_for(c->request.limits, p->name, &set);
-		if (!set.permission[VN_PERMIT_OPERATION])
-			st = add_check(&c->result, p, err);
+		if (set.permission[VN_PERMIT_OPERATION])
+			continue;
+		const vn_check k = check_of(p);
+		add_check(&c->result, p, &k);
 	}
-	return st;
 }
 
 /* ---- errors that only accumulated ------------------------------------------------------------ */
@@ -206,26 +201,18 @@ static int find_not_cleared(const vn_result *r, const bool *clear, const char *n
 
 /* Several steps break a limit together, and p, which is cleared, was named for it. Another step has
  * the fault: p is forgiven, and that step fails. */
-static vn_status charge_other_step(vn_comparison *c, const bool *clear, vn_checkpoint *p, vn_error *err)
+static void charge_other_step(vn_result *r, const bool *clear, vn_checkpoint *p)
 {
-	vn_result *r = &c->result;
-	const int  other = find_not_cleared(r, clear, p->name);
-	vn_status  st = VN_OK;
+	const int other = find_not_cleared(r, clear, p->name);
 
 	if (other < 0)
-		return VN_OK;
+		return;
 	if (!r->checkpoint[other].fails) {
-		vn_checkpoint *q = &r->checkpoint[other];
 		const vn_check k = vn_check_at(p, p->worst);
-		if ((st = vn_checks_add(&r->terms, q, &k, err)))
-			return st;
-		q->worst = q->n_checks - 1;
-		q->status = VN_OUTSIDE;
-		q->fails = true;
+		add_check(r, &r->checkpoint[other], &k);
 	}
 	p->status = VN_ACCUMULATED;
 	p->fails = false;
-	return st;
 }
 
 static int end_of_step(const vn_result *r, int from)
@@ -236,9 +223,8 @@ static int end_of_step(const vn_result *r, int from)
 	return to;
 }
 
-static vn_status forgive_accumulated(vn_comparison *c, step_values *w, bool *clear, vn_error *err)
+static void forgive_accumulated(vn_comparison *c, step_values *w, bool *clear)
 {
-	vn_status            st = VN_OK;
 	const vn_checkpoint *p = c->result.checkpoint;
 	int                  from = 0, last = -1;
 
@@ -259,29 +245,27 @@ static vn_status forgive_accumulated(vn_comparison *c, step_values *w, bool *cle
 	for (int i = 0; i < c->result.n_checkpoints; i++)
 		if (clear[i] && only_accumulated(c, &p[i], w->before[p[i].value]))
 			forgive_checkpoint(&c->result, &c->result.checkpoint[i]);
-	for (int i = 0; !st && i < c->result.n_checkpoints; i++)
+	for (int i = 0; i < c->result.n_checkpoints; i++)
 		if (clear[i] && only_accumulated(c, &p[i], true))
-			st = charge_other_step(c, clear, &c->result.checkpoint[i], err);
-	return st;
+			charge_other_step(&c->result, clear, &c->result.checkpoint[i]);
 }
 
-vn_status vn_replay_judge_operations(vn_comparison *c, vn_error *err)
+void vn_replay_judge_operations(vn_comparison *c)
 {
-	const bool asked = c->result.replayed && !vn_other_weights(&c->result);
-	vn_status  st = asked ? check_operations(c, err) : VN_OK;
-
-	if (st || !asked || !c->opened.plan)
-		return st;
-	const size_t n = (size_t)c->opened.plan->n_values + 1;
+	if (!c->result.replayed || vn_other_weights(&c->result))
+		return;
+	check_operations(c);
+	if (!c->opened.plan)
+		return;
+	const size_t n = (size_t)c->opened.plan->n_values;
 	step_values  w = { .c = c,
 		               .own = vn_alloc_zero(n, sizeof *w.own),
 		               .clear = vn_alloc_zero(n, sizeof *w.clear),
 		               .before = vn_alloc_zero(n, sizeof *w.before) };
 	bool        *clear = vn_alloc_zero((size_t)c->result.n_checkpoints, sizeof *clear);
-	st = forgive_accumulated(c, &w, clear, err);
+	forgive_accumulated(c, &w, clear);
 	free(clear);
 	free(w.before);
 	free(w.clear);
 	free(w.own);
-	return st;
 }

@@ -32,6 +32,6 @@
 
 /* Applies both verdicts. Call after judging and replaying. Does nothing without a replay, or if the
  * candidate's weights are known to differ from the model's (--allow weights). */
-vn_status vn_replay_judge_operations(vn_comparison *c, vn_error *err);
+void vn_replay_judge_operations(vn_comparison *c);
 
 #endif

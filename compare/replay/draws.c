@@ -106,14 +106,13 @@ static void round_made(void *ctx, int node, int64_t first, int64_t tokens, void 
 }
 
 /* The same recordings give the same draws. */
-static vn_status make_seed(const vn_opened *o, uint64_t *seed, vn_error *err)
+static uint64_t make_seed(const vn_opened *o)
 {
 	const vn_recording *const both[] = { o->ref, o->cand };
-	vn_digester              *d = vn_digester_create();
+	vn_digester              *d = vn_alloc_check(vn_digester_create());
 	vn_digest_bytes           bytes = { { 0 } };
+	uint64_t                  seed;
 
-	if (!d)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory to replay %s", vn_recording_path(o->cand));
 	for (int k = 0; k < 2; k++) {
 		const int32_t *ids, *positions;
 		const int64_t  n = vn_recording_tokens(both[k], &ids, &positions);
@@ -125,8 +124,8 @@ static vn_status make_seed(const vn_opened *o, uint64_t *seed, vn_error *err)
 		}
 	}
 	vn_digest_pack(vn_digester_finish(d).hex, &bytes);
-	memcpy(seed, bytes.byte, sizeof *seed);
-	return VN_OK;
+	memcpy(&seed, bytes.byte, sizeof seed);
+	return seed;
 }
 
 static int count_draws(const vn_step *step, int steps)
@@ -166,13 +165,11 @@ static vn_status open_draw(vn_replay *r, draw *d, int i, uint64_t seed, vn_error
 
 static vn_status open_all(vn_replay *r, const vn_step *step, int steps, vn_error *err)
 {
-	const size_t values = (size_t)r->plan->n_values;
-	uint64_t     seed = 0;
-	vn_draws    *d = r->draws;
-	vn_status    st = make_seed(&r->c->opened, &seed, err);
+	const size_t   values = (size_t)r->plan->n_values;
+	const uint64_t seed = make_seed(&r->c->opened);
+	vn_draws      *d = r->draws;
+	vn_status      st = VN_OK;
 
-	if (st)
-		return st;
 	d->want = vn_alloc_zero(values, sizeof *d->want);
 	d->pool = vn_alloc_zero(values, sizeof *d->pool);
 	d->error = vn_alloc((VN_MAX_OUT + 2) * ERRORS, sizeof *d->error);

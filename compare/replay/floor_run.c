@@ -146,7 +146,8 @@ static vn_status measure_point(floor_pass *s, vn_checkpoint *p, const vn_node_ou
 		else {
 			vn_judge_floor_set(p, &job.m);
 			s->worst[p - s->c->result.checkpoint] = job.m.worst_nmse_token;
-			return vn_floor_channels_keep(&s->c->result, p, 0, &f, err);
+			vn_floor_channels_keep(&s->c->result, p, 0, &f);
+			return VN_OK;
 		}
 	}
 	if (!fine)
@@ -161,8 +162,9 @@ static vn_status measure_point(floor_pass *s, vn_checkpoint *p, const vn_node_ou
 		vn_judge_floor_set(p, &job.m);
 	if (s->twice)
 		vn_judge_floor_join(p, &job.m);
-	st = vn_floor_channels_keep(&s->c->result, p, 0, &f, err);
-	return st ? st : vn_floor_channels_keep(&s->c->result, p, 1, &x, err);
+	vn_floor_channels_keep(&s->c->result, p, 0, &f);
+	vn_floor_channels_keep(&s->c->result, p, 1, &x);
+	return VN_OK;
 }
 
 /* Measures the node's outputs. All engines make the same ones in the same order. */
@@ -354,8 +356,9 @@ vn_status vn_replay_floor_run(vn_comparison *c, vn_error *err)
 	const vn_plan  *plan = vn_model_plan(model);
 	if (!(st = check_model(c, model, err)))
 		vn_model_divide(c->opened.model, count_ranks(c->opened.cand));
-	if (st || c->request.only_local || (st = vn_names_init(&names, plan, err)))
+	if (st || c->request.only_local)
 		goto done;
+	vn_names_init(&names, plan);
 	s.want = vn_alloc((size_t)plan->n_values, sizeof *s.want);
 	s.point = vn_alloc((size_t)plan->n_values, sizeof *s.point);
 	s.next = vn_alloc((size_t)c->result.n_checkpoints, sizeof *s.next);

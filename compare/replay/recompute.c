@@ -300,7 +300,6 @@ static void find_points(vn_recompute *p)
 vn_status vn_recompute_create(vn_comparison *c, vn_recompute **made, vn_error *err)
 {
 	vn_recompute *p = *made = vn_alloc_zero(1, sizeof *p);
-	vn_status     st;
 
 	p->c = c;
 	p->at = p->disregarded = -1;
@@ -314,7 +313,7 @@ vn_status vn_recompute_create(vn_comparison *c, vn_recompute **made, vn_error *e
 	p->w[VN_HALF_SUMS].policy.sums = VN_F16;
 	p->w[VN_IN_BF16].policy = (vn_policy) { .storage = VN_BF16, .sums = VN_F32 };
 	p->w[VN_IN_F16].policy = (vn_policy) { .storage = VN_F16, .sums = VN_F32 };
-	st = vn_names_init(&p->names, p->site.plan, err);
+	vn_names_init(&p->names, p->site.plan);
 	for (int i = 0; i < VN_N_WIDTHS; i++) {
 		p->w[i].eval = vn_eval_for(p->w[i].policy);
 		p->w[i].size = vn_dtype_size(p->w[i].eval->width);
@@ -323,8 +322,8 @@ vn_status vn_recompute_create(vn_comparison *c, vn_recompute **made, vn_error *e
 	p->point = vn_alloc_zero((size_t)p->n_steps * (size_t)p->site.plan->n_values, sizeof *p->point);
 	p->site.span = vn_alloc((size_t)p->site.plan->n_nodes, sizeof *p->site.span);
 	p->seen = vn_alloc((size_t)p->site.plan->n_nodes, sizeof *p->seen);
-	if (!st && !(st = vn_blas_prepare(p->threads, err)))
-		find_points(p);
+	find_points(p);
+	const vn_status st = vn_blas_prepare(p->threads, err);
 	if (st) {
 		vn_recompute_destroy(p);
 		*made = NULL;

@@ -4,6 +4,7 @@
 #include "compare/judge/localise.h"
 #include "compare/metrics/team.h"
 
+#include "libref/base/alloc.h"
 #include "libref/base/text.h"
 #include "libref/plan/point.h"
 
@@ -90,17 +91,12 @@ static vn_status read_numbers(vn_comparison *c, const vn_checkpoint *p, int64_t 
 	const bool many = vn_recording_share(c->opened.ref) && vn_recording_share(c->opened.cand);
 	passes     x = { .from = from, .d = d };
 	vn_status  st = VN_OK;
-	bool       room = true;
 	for (int i = 0; i < 4; i++) {
 		vn_error *why = &x.why[i < 2 ? i : 2];
-		x.handle[i] = i % 2 ? vn_numbers_open(c->opened.cand, p->cand, why)
-		                    : vn_numbers_open(c->opened.ref, p->ref, why);
-		if (!x.handle[i])
-			x.st[i < 2 ? i : 2] = VN_ERR_NOMEM;
-		room = room && x.handle[i];
+		x.handle[i] = vn_alloc_check(i % 2 ? vn_numbers_open(c->opened.cand, p->cand, why)
+		                                   : vn_numbers_open(c->opened.ref, p->ref, why));
 	}
-	if (room)
-		vn_team_each(many ? c->request.options->threads : 1, 3, read_pass, &x);
+	vn_team_each(many ? c->request.options->threads : 1, 3, read_pass, &x);
 	for (int i = 0; i < 3 && !st; i++)
 		if ((st = x.st[i]) && err)
 			*err = x.why[i];
@@ -176,19 +172,16 @@ static vn_status add_detail(vn_document *doc, vn_comparison *c, int point, int *
 
 vn_status vn_document_details(vn_document *doc, vn_comparison *c, int most, vn_error *err)
 {
-	vn_status st = VN_OK;
-	int64_t   more = 0;
-	int       left_out = 0;
+	int64_t more = 0;
+	int     left_out = 0;
 
 	doc->divergences = json_array();
 	doc->divergences_left_out = json_integer(0);
 	if (c->result.first < 0 || most < 1)
 		return VN_OK;
-	int *room = malloc((size_t)c->result.n_checkpoints * sizeof *room);
-	if (!room || !(doc->detail = calloc((size_t)most, sizeof *doc->detail)))
-		st = vn_fail(err, VN_ERR_NOMEM, "no memory for the details of %d checkpoints", most);
-	else
-		st = add_detail(doc, c, c->result.first, room, err);
+	int *room = vn_alloc((size_t)c->result.n_checkpoints, sizeof *room);
+	doc->detail = vn_alloc_zero((size_t)most, sizeof *doc->detail);
+	vn_status st = add_detail(doc, c, c->result.first, room, err);
 	for (int i = 0; !st && i < c->result.n_origins && vn_document_lines(doc->divergences) < most; i++)
 		if (c->result.origins[i] != c->result.first)
 			st = add_detail(doc, c, c->result.origins[i], room, err);

@@ -7,7 +7,7 @@
 #include "compare/result/document_json.h"
 #include "compare/result/rows.h"
 
-#include "libref/base/grow.h"
+#include "libref/base/alloc.h"
 #include "libref/base/map.h"
 #include "libref/base/text.h"
 #include "libref/base/utf8.h"
@@ -25,30 +25,28 @@ static vn_status refuse(const vn_reading *r, const char *what, vn_error *err)
 }
 
 /* Shows every text in one line: reports print them as they are. */
-static vn_status keep_in_line(json_t *j, vn_error *err)
+static void keep_in_line(json_t *j)
 {
 	const char *key, *text = json_string_value(j);
 	size_t      i;
 	json_t     *x;
-	vn_status   st = VN_OK;
 	bool        control = false;
 
 	for (const char *c = text; c && *c; c++)
 		control = control || vn_text_control(*c);
 	if (control) {
-		char *shown = vn_utf8_shown(text, strlen(text));
-		st = shown && json_string_set(j, shown) == 0 ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
+		char *shown = vn_alloc_check(vn_utf8_shown(text, strlen(text)));
+		vn_alloc_check(json_string_set(j, shown) == 0 ? j : NULL);
 		free(shown);
 	}
 	json_array_foreach(j, i, x)
 	{
-		st = st ? st : keep_in_line(x, err);
+		keep_in_line(x);
 	}
 	json_object_foreach(j, key, x)
 	{
-		st = st ? st : keep_in_line(x, err);
+		keep_in_line(x);
 	}
-	return st;
 }
 
 /* ---- the members beside the checkpoints ---------------------------------------------------- */
@@ -189,8 +187,7 @@ static vn_status find_origins(vn_document *doc, vn_reading *r, vn_error *err)
 {
 	const int n = vn_document_lines(doc->origins);
 
-	if (!(r->origin = calloc((size_t)n + 1, sizeof *r->origin)))
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d origins of %s", n, r->path);
+	r->origin = vn_alloc_zero((size_t)n, sizeof *r->origin);
 	for (int i = 0; i < n; i++)
 		if ((r->origin[i] = vn_document_find(doc, vn_document_line(doc->origins, i))) < 0 ||
 		    !doc->checkpoint[r->origin[i]].origin)
@@ -228,8 +225,7 @@ static vn_status find_details(vn_document *doc, vn_reading *r, vn_error *err)
 	const int n = vn_document_lines(doc->divergences);
 	vn_status st = VN_OK;
 
-	if (!(doc->detail = calloc((size_t)n + 1, sizeof *doc->detail)))
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d divergences of %s", n, r->path);
+	doc->detail = vn_alloc_zero((size_t)n, sizeof *doc->detail);
 	for (int i = 0; i < n && !st; i++)
 		st = find_detail(doc, r, i, err);
 	return st;
@@ -282,11 +278,10 @@ static vn_status read_rows(vn_reading *r, vn_json_members *m, vn_error *err)
 
 	if (r->checkpoint)
 		return refuse(r, "key checkpoints comes twice", err);
-	if (!(r->checkpoint = vn_grown(NULL, 0, sizeof *r->checkpoint)))
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for %s", r->path);
+	r->checkpoint = vn_alloc_grown(NULL, 0, sizeof *r->checkpoint);
 	while (!st && vn_json_element(m, &begun, &row, &why)) {
-		if (!(st = keep_in_line(row, err)))
-			st = vn_row_read(r, row, err);
+		keep_in_line(row);
+		st = vn_row_read(r, row, err);
 		json_decref(row);
 	}
 	if (!st && *why.text)
@@ -306,8 +301,8 @@ static vn_status read_members(vn_document *doc, vn_reading *r, const char *text,
 		if (rows)
 			st = read_rows(r, &m, err);
 		else if ((value = vn_json_value(&m, &why))) {
-			if (!(st = keep_in_line(value, err)))
-				st = take_member(doc, r, json_string_value(name), value, err);
+			keep_in_line(value);
+			st = take_member(doc, r, json_string_value(name), value, err);
 			json_decref(value);
 		}
 		json_decref(name);
@@ -323,14 +318,12 @@ static vn_status read_members(vn_document *doc, vn_reading *r, const char *text,
 
 vn_status vn_document_read(const char *path, vn_document *doc, vn_error *err)
 {
-	vn_reading *r = calloc(1, sizeof *r);
+	vn_reading *r = vn_alloc_zero(1, sizeof *r);
 	char       *text = NULL;
 	size_t      bytes = 0;
 	vn_status   st;
 
 	*doc = (vn_document) { .first = -1, .divergence = -1, .read = r };
-	if (!r)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for %s", path);
 	r->path = path;
 	if ((st = vn_read_text(path, MOST_BYTES, &text, &bytes, err)))
 		return st;

@@ -3,6 +3,7 @@
 
 #include "compare/trial/findings.h"
 #include "libref/plan/fault.h"
+#include "libref/base/alloc.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -132,21 +133,19 @@ static void add_patterns_of(made_mistakes *m, int node)
 	add_pattern(m, m->fault[node] - 1, glob);
 }
 
-vn_status vn_injections_of(const vn_comparison *c, vn_injection what[VN_INJECTIONS_MOST], int *n, vn_error *err)
+int vn_injections_of(const vn_comparison *c, vn_injection what[VN_INJECTIONS_MOST])
 {
 	const vn_plan         *p = vn_model_plan(c->opened.model);
-	const size_t           nodes = (size_t)p->n_nodes + 1;
+	const size_t           nodes = (size_t)p->n_nodes;
 	const vn_all_findings *why = c->result.why;
 	made_mistakes          m = { .c = c,
 		                         .p = p,
 		                         .what = what,
-		                         .fault = calloc(nodes, sizeof *m.fault),
-		                         .name = calloc(nodes, sizeof *m.name),
-		                         .done = calloc(nodes, sizeof *m.done) };
-	const bool             room = m.fault && m.name && m.done;
-	vn_status              st = room ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d nodes", p->n_nodes);
+		                         .fault = vn_alloc_zero(nodes, sizeof *m.fault),
+		                         .name = vn_alloc_zero(nodes, sizeof *m.name),
+		                         .done = vn_alloc_zero(nodes, sizeof *m.done) };
 
-	for (int i = 0; !st && i < why->n; i++) {
+	for (int i = 0; i < why->n; i++) {
 		if (!can_be_made(&why->of[i]))
 			continue;
 		if (why->of[i].by[0].recorder_fault)
@@ -154,12 +153,11 @@ vn_status vn_injections_of(const vn_comparison *c, vn_injection what[VN_INJECTIO
 		else
 			mark_places(&m, &why->of[i]);
 	}
-	for (int i = 0; !st && i < p->n_nodes; i++)
+	for (int i = 0; i < p->n_nodes; i++)
 		if (m.fault[i] && !m.done[i])
 			add_patterns_of(&m, i);
 	free(m.fault);
 	free(m.name);
 	free(m.done);
-	*n = m.full ? -1 : m.n;
-	return st;
+	return m.full ? -1 : m.n;
 }

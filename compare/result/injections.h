@@ -13,7 +13,7 @@ typedef char vn_injection[VN_NAME_MAX + 64];
 /* Writes every mistake that an origin is explained by, at every operation at which it is made, in
  * as few patterns as name these operations alone. Left out is what --inject cannot make: a fitted
  * number, some heads of several, an answer that another step contradicts. Returns how many; -1:
- * they are too many for a command line. Fails without memory. */
-vn_status vn_injections_of(const vn_comparison *c, vn_injection what[VN_INJECTIONS_MOST], int *n, vn_error *err);
+ * they are too many for a command line. */
+int vn_injections_of(const vn_comparison *c, vn_injection what[VN_INJECTIONS_MOST]);
 
 #endif

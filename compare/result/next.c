@@ -111,10 +111,10 @@ static void add_repetition(const vn_comparison *c, vn_lines *lines)
 	vn_injection what[VN_INJECTIONS_MOST];
 	char         to[VN_SHELL_FILE] = "mistake.h5";
 	const char  *own = vn_recording_path(c->opened.ref), *cand = vn_recording_path(c->opened.cand);
-	vn_error     ignored = { "" };
-	int          n = 0, made = 0;
+	const int    made = vn_recording_ranks(c->opened.ref) ? 0 : vn_injections_of(c, what);
+	int          n = 0;
 
-	if (vn_recording_ranks(c->opened.ref) || vn_injections_of(c, what, &made, &ignored) || made < 1)
+	if (made < 1)
 		return;
 	vn_shell_new_file(to, sizeof to);
 	const char *word[8 + 2 * VN_INJECTIONS_MOST] = { "capture", "ref", model_of(c) };

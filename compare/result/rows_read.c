@@ -6,7 +6,7 @@
 #include "compare/judge/judge.h"
 #include "compare/judge/unmeasured.h"
 
-#include "libref/base/grow.h"
+#include "libref/base/alloc.h"
 #include "libref/base/intern.h"
 
 #include <math.h>
@@ -19,7 +19,6 @@
 typedef struct taken_row {
 	const json_t *j;
 	const char   *wrong; /* key; NULL: none yet */
-	bool          no_memory;
 } taken_row;
 
 static void note_wrong(taken_row *x, const char *key)
@@ -58,21 +57,16 @@ static const char *take_text(taken_row *x, const json_t *o, const char *key, boo
 
 	if (!json_is_string(v) && !(optional && (!v || json_is_null(v))))
 		note_wrong(x, key);
-	const char *text = vn_intern(vn_document_text(v));
-	x->no_memory = x->no_memory || !text;
-	return text ? text : "";
+	return vn_alloc_check(vn_intern(vn_document_text(v)));
 }
 
 static char *own_text(taken_row *x, const json_t *o, const char *key)
 {
 	const json_t *v = json_object_get(o, key);
-	char         *text = NULL;
 
 	if (v && !json_is_string(v))
 		note_wrong(x, key);
-	else if (v && !(text = strdup(json_string_value(v))))
-		x->no_memory = true;
-	return text;
+	return json_is_string(v) ? vn_alloc_text(json_string_value(v)) : NULL;
 }
 
 /* A number, or null with a word that says which one it is. */
@@ -195,10 +189,7 @@ static void take_floor(taken_row *x, vn_checkpoint *p)
 	p->has_floor = json_object_get(x->j, "floor") != NULL;
 	if (!p->has_floor)
 		return;
-	if (!(p->floor = malloc(VN_N_METRICS * sizeof *p->floor))) {
-		x->no_memory = true;
-		return;
-	}
+	p->floor = vn_alloc(VN_N_METRICS, sizeof *p->floor);
 	for (int i = 0; i < VN_N_METRICS; i++)
 		p->floor[i] = NAN;
 	take_metrics(x, "floor", "floor_not_finite", has, p->floor);
@@ -244,21 +235,14 @@ static bool same_text(const char *a, const char *b)
 	return a && b ? strcmp(a, b) == 0 : a == b;
 }
 
-/* The rule of a limit, which many checkpoints share; NULL: built in, or without memory. */
-static vn_rule *rule_of(vn_reading *r, taken_row *x, const char *file, const char *match, int line)
+/* The rule of a limit, which many checkpoints share. */
+static vn_rule *rule_of(vn_reading *r, const char *file, const char *match, int line)
 {
 	for (int i = 0; i < r->n_rules; i++)
 		if (r->rule[i]->line == line && strcmp(r->rule[i]->file, file) == 0 && same_text(r->rule[i]->match, match))
 			return r->rule[i];
-	vn_rule **more = vn_grown(r->rule, (size_t)r->n_rules, sizeof *more);
-	vn_rule  *rule = calloc(1, sizeof *rule);
-	if (more)
-		r->rule = more;
-	x->no_memory = x->no_memory || !more || !rule;
-	if (!more || !rule) {
-		free(rule);
-		return NULL;
-	}
+	vn_rule *rule = vn_alloc_zero(1, sizeof *rule);
+	r->rule = vn_alloc_grown(r->rule, (size_t)r->n_rules, sizeof *r->rule);
 	*rule = (vn_rule) { .file = (char *)(uintptr_t)file, .match = (char *)(uintptr_t)match, .line = line };
 	return r->rule[r->n_rules++] = rule; /* its texts are interned */
 }
@@ -273,9 +257,7 @@ static void take_rule(vn_reading *r, taken_row *x, const json_t *limit, vn_check
 		return;
 	k->line = json_is_null(json_object_get(o, "line")) ? 0 : (int)take_integer(x, o, "line", 0, INT32_MAX);
 	const char *match = take_text(x, o, "match", true);
-	vn_rule    *rule = rule_of(r, x, take_text(x, o, "file", false), *match ? match : NULL, k->line);
-	if (!rule)
-		return;
+	vn_rule    *rule = rule_of(r, take_text(x, o, "file", false), *match ? match : NULL, k->line);
 	const char *why = take_text(x, o, "why", true);
 	rule->why_of[k->form == VN_OVER_FLOOR][k->metric] = *why ? (char *)(uintptr_t)why : NULL;
 	rule->key[k->form][k->metric].deep = depth != NULL;
@@ -350,10 +332,9 @@ static int worst_of(const vn_checkpoint *p)
 	return worst;
 }
 
-static vn_status take_limits(vn_reading *r, taken_row *x, vn_checkpoint *p, vn_error *err)
+static void take_limits(vn_reading *r, taken_row *x, vn_checkpoint *p)
 {
 	const json_t *list = json_object_get(x->j, "limits"), *limit;
-	vn_status     st = VN_OK;
 	size_t        i;
 
 	if (!json_is_array(list))
@@ -361,13 +342,12 @@ static vn_status take_limits(vn_reading *r, taken_row *x, vn_checkpoint *p, vn_e
 	json_array_foreach(list, i, limit)
 	{
 		const vn_check k = take_limit(r, x, limit, p);
-		if (!x->wrong && !st)
-			st = vn_checks_add(&r->terms, p, &k, err);
+		if (!x->wrong)
+			vn_checks_add(&r->terms, p, &k);
 	}
 	p->worst = json_object_get(x->j, "broken") ? (int)take_integer(x, x->j, "broken", 0, (int64_t)p->n_checks - 1)
 	           : p->fails                      ? worst_of(p)
 	                                           : -1;
-	return st;
 }
 
 /* ---- replay -------------------------------------------------------------------------------- */
@@ -466,19 +446,15 @@ static void take_overflow(taken_row *x, vn_overflow *v)
 
 /* ---- the whole ----------------------------------------------------------------------------- */
 
-static vn_status take_pool(vn_reading *r, taken_row *x, vn_checkpoint *p, vn_error *err)
+static void take_pool(vn_reading *r, taken_row *x, vn_checkpoint *p)
 {
 	p->pooled_small = -1;
 	if (!json_object_get(x->j, "floor_of_steps"))
-		return VN_OK;
-	vn_pooled_small *more = vn_grown(r->pooled, (size_t)r->n_pooled, sizeof *more);
-	if (!more)
-		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for its pools", r->path);
-	r->pooled = more;
-	more[r->n_pooled] = (vn_pooled_small) { .worst = -1 };
-	more[r->n_pooled].floor[VN_M_NMSE] = take_number(x, x->j, "floor_of_steps");
+		return;
+	r->pooled = vn_alloc_grown(r->pooled, (size_t)r->n_pooled, sizeof *r->pooled);
+	r->pooled[r->n_pooled] = (vn_pooled_small) { .worst = -1 };
+	r->pooled[r->n_pooled].floor[VN_M_NMSE] = take_number(x, x->j, "floor_of_steps");
 	p->pooled_small = r->n_pooled++;
-	return VN_OK;
 }
 
 static void take_facts(taken_row *x, vn_checkpoint *p, vn_read_row *row)
@@ -516,16 +492,12 @@ static void take_facts(taken_row *x, vn_checkpoint *p, vn_read_row *row)
 
 vn_status vn_row_read(vn_reading *r, const json_t *j, vn_error *err)
 {
-	taken_row      x = { .j = j };
-	vn_checkpoint *more = vn_grown(r->checkpoint, (size_t)r->n, sizeof *more);
-	vn_read_row   *rows = more ? vn_grown(r->row, (size_t)r->n, sizeof *rows) : NULL;
+	taken_row x = { .j = j };
 
-	r->checkpoint = more ? more : r->checkpoint;
-	if (!more || !rows)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints of %s", r->n, r->path);
-	r->row = rows;
-	vn_checkpoint *p = &more[r->n];
-	vn_read_row   *row = &rows[r->n++];
+	r->checkpoint = vn_alloc_grown(r->checkpoint, (size_t)r->n, sizeof *r->checkpoint);
+	r->row = vn_alloc_grown(r->row, (size_t)r->n, sizeof *r->row);
+	vn_checkpoint *p = &r->checkpoint[r->n];
+	vn_read_row   *row = &r->row[r->n++];
 	*p = (vn_checkpoint) { .value = -1,
 		                   .ref = -1,
 		                   .cand = -1,
@@ -539,16 +511,13 @@ vn_status vn_row_read(vn_reading *r, const json_t *j, vn_error *err)
 	take_measured(&x, &row->about.shape, p);
 	take_replay(&x, p, row);
 	take_overflow(&x, &p->overflow);
-	vn_status st = take_limits(r, &x, p, err);
-	st = st ? st : take_pool(r, &x, p, err);
-	if (!st && x.no_memory)
-		st = vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints of %s", r->n, r->path);
-	return st || !x.wrong
-	           ? st
-	           : vn_fail(err, VN_ERR_FORMAT,
-	                     "%s: checkpoint %d: key %s is missing or not what it should be; expected the JSON report of a "
-	                     "comparison (vernier compare -o NAME.json)",
-	                     r->path, r->n, x.wrong);
+	take_limits(r, &x, p);
+	take_pool(r, &x, p);
+	return x.wrong ? vn_fail(err, VN_ERR_FORMAT,
+	                         "%s: checkpoint %d: key %s is missing or not what it should be; expected the JSON report "
+	                         "of a comparison (vernier compare -o NAME.json)",
+	                         r->path, r->n, x.wrong)
+	               : VN_OK;
 }
 
 /* ---- names ------------------------------------------------------------------------------ */
@@ -567,10 +536,8 @@ static int by_name(const void *a, const void *b)
 
 vn_status vn_reading_sort(vn_reading *r, vn_error *err)
 {
-	row_name *sorted = r->sorted = malloc(((size_t)r->n + 1) * sizeof *sorted);
+	row_name *sorted = r->sorted = vn_alloc((size_t)r->n, sizeof *sorted);
 
-	if (!sorted)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints of %s", r->n, r->path);
 	for (int i = 0; i < r->n; i++)
 		sorted[i] = (row_name) { r->checkpoint[i].name, r->checkpoint[i].step, i };
 	qsort(sorted, (size_t)r->n, sizeof *sorted, by_name);

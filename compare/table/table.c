@@ -4,6 +4,8 @@
 
 #include "capture/recording/numbers.h"
 
+#include "libref/base/alloc.h"
+
 #include <string.h>
 
 /* The candidate's checkpoint; NULL: not compared, or the candidate lacks it. */
@@ -51,14 +53,13 @@ static int64_t begin_of(const vn_entry *e, int64_t row, int64_t *n)
 static vn_status read_line(vn_recording *r, int entry, int64_t row, int first, vn_table_line *l, vn_error *err)
 {
 	const vn_entry *e = vn_recording_entry(r, entry);
-	vn_numbers     *s = vn_numbers_open(r, entry, err);
+	vn_numbers     *s = vn_alloc_check(vn_numbers_open(r, entry, err));
 	int64_t         length;
 	const int64_t   from = begin_of(e, row, &length);
-	vn_status       st = s ? VN_OK : VN_ERR_NOMEM;
+	vn_status       st;
 
 	*l = (vn_table_line) { .there = true, .n = row < 0 ? 0 : length < first ? (int)length : first };
-	if (!st && !(st = vn_numbers_stats(s, &l->stats, err)) && l->n &&
-	    !(st = vn_numbers_read(s, from, (size_t)l->n, err)))
+	if (!(st = vn_numbers_stats(s, &l->stats, err)) && l->n && !(st = vn_numbers_read(s, from, (size_t)l->n, err)))
 		memcpy(l->value, s->x, (size_t)l->n * sizeof *s->x);
 	vn_numbers_close(s);
 	vn_recording_forget(r);

@@ -4,6 +4,8 @@
 
 #include "compare/metrics/team.h"
 
+#include "libref/base/alloc.h"
+
 #include <assert.h>
 #include <math.h>
 #include <stdio.h>
@@ -12,33 +14,29 @@
 
 /* ---- where the numbers are ------------------------------------------------------------- */
 
-vn_status vn_weights_numbers(const vn_weight_row *row, int n, const vn_model *m, int threads, vn_tensor **numbers,
-                             vn_error *err)
+vn_tensor *vn_weights_numbers(const vn_weight_row *row, int n, const vn_model *m, int threads)
 {
 	const int      own = vn_model_plan(m)->n_weights;
-	vn_weight_row *rows = calloc((size_t)own + 1, sizeof *rows);
-	vn_tensor     *t = calloc((size_t)n + 1, sizeof *t);
-	vn_status      st = VN_OK;
+	vn_weight_row *rows = vn_alloc_zero((size_t)own, sizeof *rows);
+	vn_tensor     *t = vn_alloc_zero((size_t)n, sizeof *t);
+	bool           any = false;
 
 	for (int i = 1; i < n; i++)
 		assert(strcmp(row[i - 1].name, row[i].name) <= 0); /* vn_weight_twin searches by halves */
-	*numbers = NULL;
-	if (rows && t)
-		vn_model_table(m, threads, rows);
-	else
-		st = vn_fail(err, VN_ERR_NOMEM, "%s: no memory for the table of weights", vn_model_path(m));
-	for (int i = 0; !st && i < own; i++) {
+	vn_model_table(m, threads, rows);
+	for (int i = 0; i < own; i++) {
 		const vn_weight_row *r = vn_weight_twin(row, n, rows[i].name);
 		if (!r || r->dtype != rows[i].dtype || strcmp(r->digest.hex, rows[i].digest.hex) != 0 ||
 		    !vn_shape_equal(&r->shape, &rows[i].shape))
 			continue;
 		t[r - row] = vn_model_weights(m)[i];
-		*numbers = t;
+		any = true;
 	}
 	free(rows);
-	if (!*numbers)
-		free(t);
-	return st;
+	if (any)
+		return t;
+	free(t);
+	return NULL;
 }
 
 /* ---- one by one ------------------------------------------------------------------------ */
@@ -93,36 +91,27 @@ static void look_at_row(void *ctx, int i)
 		l->f[i] = look_at(ref, cand, NULL, own, &l->d[i]);
 }
 
-static vn_status group_rows(vn_weights *w, const vn_weight_side *ref, const vn_weight_side *cand, vn_error *err)
+static void group_rows(vn_weights *w, const vn_weight_side *ref, const vn_weight_side *cand)
 {
-	vn_weight_name *names = calloc((size_t)ref->n + (size_t)cand->n + 1, sizeof *names);
-	vn_status       st = names ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for the table of weights");
+	vn_weight_name *names = vn_alloc((size_t)ref->n + (size_t)cand->n, sizeof *names);
 	int             n = 0;
 
-	for (int i = 0; !st && i < ref->n; i++)
+	for (int i = 0; i < ref->n; i++)
 		names[n++] = vn_weight_name_of(ref->family, ref->row[i].name);
-	for (int i = 0; !st && i < cand->n; i++)
+	for (int i = 0; i < cand->n; i++)
 		if (!vn_weight_twin(ref->row, ref->n, cand->row[i].name))
 			names[n++] = vn_weight_name_of(cand->family, cand->row[i].name);
-	if (!st)
-		st = vn_weights_group(w, names, n, err);
+	vn_weights_group(w, names, n);
 	free(names);
-	return st;
 }
 
-vn_status vn_weights_compare(const vn_weight_side *ref, const vn_weight_side *cand, int threads, vn_weights **out,
-                             vn_error *err)
+vn_weights *vn_weights_compare(const vn_weight_side *ref, const vn_weight_side *cand, int threads)
 {
-	const size_t    most = (size_t)ref->n + (size_t)cand->n + 1;
-	vn_weights     *w = calloc(1, sizeof *w);
-	vn_weight_fate *f = calloc(most, sizeof *f);
-	vn_status       st = VN_OK;
+	const size_t    most = (size_t)ref->n + (size_t)cand->n;
+	vn_weights     *w = vn_alloc_zero(1, sizeof *w);
+	vn_weight_fate *f = vn_alloc_zero(most, sizeof *f);
 
-	*out = NULL;
-	if (!w || !f || !(w->found = calloc(most, sizeof *w->found))) {
-		st = vn_fail(err, VN_ERR_NOMEM, "no memory for the table of weights");
-		goto done;
-	}
+	w->found = vn_alloc_zero(most, sizeof *w->found);
 	w->n[0] = ref->n;
 	w->n[1] = cand->n;
 	w->copied = ref->copied || cand->copied;
@@ -135,14 +124,10 @@ vn_status vn_weights_compare(const vn_weight_side *ref, const vn_weight_side *ca
 		if (f[i] == VN_WEIGHT_DIFFERS)
 			w->found[w->n_found++] = w->found[i];
 	}
-	if (w->n_found && (st = group_rows(w, ref, cand, err)))
-		goto done;
-	*out = w;
-	w = NULL;
-done:
-	vn_weights_free(w);
 	free(f);
-	return st;
+	if (w->n_found)
+		group_rows(w, ref, cand);
+	return w;
 }
 
 void vn_weights_free(vn_weights *w)

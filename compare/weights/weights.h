@@ -41,15 +41,13 @@ typedef struct vn_weights {
 } vn_weights;
 
 /* Compares two sides with at least one weight each. threads: as in vn_model_table. The caller frees
- * *w with vn_weights_free. */
-vn_status vn_weights_compare(const vn_weight_side *ref, const vn_weight_side *cand, int threads, vn_weights **w,
-                             vn_error *err);
-void      vn_weights_free(vn_weights *w); /* NULL is allowed */
+ * the result with vn_weights_free. */
+vn_weights *vn_weights_compare(const vn_weight_side *ref, const vn_weight_side *cand, int threads);
+void        vn_weights_free(vn_weights *w); /* NULL is allowed */
 
-/* Finds the numbers of a table of n rows, sorted by name, in a model: by name and digest. *numbers
- * is NULL if the model has none of them. The caller frees the array. */
-vn_status vn_weights_numbers(const vn_weight_row *row, int n, const vn_model *m, int threads, vn_tensor **numbers,
-                             vn_error *err);
+/* Returns the numbers of a table of n rows, sorted by name, from a model: by name and digest. NULL:
+ * the model has none of them. The caller frees the array. */
+vn_tensor *vn_weights_numbers(const vn_weight_row *row, int n, const vn_model *m, int threads);
 
 /* Words for one line: "transposed (W1)", "quantised as q4_k (W15), 5.1 to 6.9 % apart"; and its
  * proof: "certain, by digest" or "likely, by statistics". vn_weight_line_says returns text. */

@@ -1,6 +1,7 @@
 /* weights_finding.c: see weights_finding.h. */
 #include "compare/weights/weights_finding.h"
 
+#include "libref/base/alloc.h"
 #include "libref/base/intern.h"
 
 #include <assert.h>
@@ -80,8 +81,7 @@ bool vn_weight_is_said(vn_weight_difference *d, int side, vn_weight_proof proof,
 	d->key = side ? key : ~key;
 	char words[VN_WEIGHT_WORDS];
 	snprintf(words, sizeof words, "%s%s", side ? "" : "in the reference: ", says);
-	if (!(d->words = vn_intern(words)))
-		d->words = ""; /* no memory: the program says so */
+	d->words = vn_alloc_check(vn_intern(words));
 	return vn_weight_shows(d, vn_weight_entry_of(found)->id);
 }
 

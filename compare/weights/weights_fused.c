@@ -75,9 +75,9 @@ static bool numbers_fit(const vn_weight_trial *t, const vn_tensor *const *part, 
 	vn_weight_numbers    m;
 	bool                 found = false;
 
-	if (vn_dtype_block(part[0]->dtype) > 1 || vn_dtype_block(whole->dtype) > 1 ||
-	    vn_weight_numbers_of(part, n, &m, NULL))
+	if (vn_dtype_block(part[0]->dtype) > 1 || vn_dtype_block(whole->dtype) > 1)
 		return false;
+	vn_weight_numbers_of(part, n, &m);
 	*same = found = is_fused_so(&m, &vn_weight_in_place, whole);
 	const int orders = found ? 0 : vn_weight_orders_of(&name, &whole->shape, &whole->shape, &t->heads, list);
 	for (int i = 0; !found && i < orders; i++)
@@ -192,8 +192,9 @@ static bool is_transposed_so(const vn_weight_trial *t, int from, int g, const vn
 			return false;
 		start += p < own ? part[p]->shape.dim[0] : 0;
 	}
-	if (!*t->row[!from]->digest.hex || vn_weight_numbers_of(numbers, together[g].n, &m, NULL))
+	if (!*t->row[!from]->digest.hex)
 		return false;
+	vn_weight_numbers_of(numbers, together[g].n, &m);
 	for (int back = 0; back < 2 && !found; back++) {
 		vn_weight_order o = { .axis = VN_WEIGHT_NUMBERS,
 			                  .rule = { VN_ARRANGE_TRANSPOSED, .a = m.all, .b = m.cols },

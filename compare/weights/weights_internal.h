@@ -33,6 +33,6 @@ vn_weight_fate vn_weight_same_numbers(const vn_weight_trial *t);
 
 /* Makes the lines from the differences, which it sorts. all: the names of both sides, which tell
  * whether all layers differ. */
-vn_status vn_weights_group(vn_weights *w, const vn_weight_name *all, int n_all, vn_error *err);
+void vn_weights_group(vn_weights *w, const vn_weight_name *all, int n_all);
 
 #endif

@@ -2,6 +2,7 @@
  * self_attn.q_proj.weight". */
 #include "compare/weights/weights_internal.h"
 #include "capture/file/output.h"
+#include "libref/base/alloc.h"
 #include "libref/base/say.h"
 #include "libref/base/text.h"
 
@@ -138,11 +139,9 @@ static char *say_which(const line_item *x, int n)
 {
 	char  *text = NULL;
 	size_t room = 0;
-	FILE  *to = open_memstream(&text, &room);
+	FILE  *to = vn_alloc_check(open_memstream(&text, &room));
 	int    parts = 0;
 
-	if (!to)
-		return NULL;
 	vn_say(to, "%s%s", x[0].set, *x[0].set ? ": " : "");
 	for (int i = 0; i < n; i++) {
 		if (i && strcmp(x[i].d.part, x[i - 1].d.part) == 0)
@@ -152,7 +151,7 @@ static char *say_which(const line_item *x, int n)
 	}
 	if (parts > PARTS_NAMED)
 		fprintf(to, " and %d more", parts - PARTS_NAMED);
-	return vn_text_close(to, &text) ? text : NULL;
+	return vn_alloc_check(vn_text_close(to, &text) ? text : NULL);
 }
 
 /* Orders lines by their first layer, then by their words: the order is for people, the keys have
@@ -170,22 +169,17 @@ static int by_place(const void *a, const void *b)
 	return order ? order : by_line_and_part(x, y);
 }
 
-static vn_status make_lines(vn_weights *w, line_item *x, vn_error *err)
+static void make_lines(vn_weights *w, line_item *x)
 {
-	line_item **start = calloc((size_t)w->n_found + 1, sizeof *start);
-	vn_status   st = VN_OK;
+	line_item **start = vn_alloc_zero((size_t)w->n_found, sizeof *start);
 	int         n = 0, at = 0;
 
-	w->line = calloc((size_t)w->n_found + 1, sizeof *w->line);
-	if (!start || !w->line) {
-		free(start);
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for the table of weights");
-	}
+	w->line = vn_alloc_zero((size_t)w->n_found, sizeof *w->line);
 	for (int i = 0; i < w->n_found; i++)
 		if (i == 0 || by_line(&x[i - 1], &x[i]) != 0)
 			start[n++] = &x[i];
 	qsort(start, (size_t)n, sizeof *start, by_place);
-	for (int i = 0; !st && i < n; i++) {
+	for (int i = 0; i < n; i++) {
 		int k = 1;
 		while (start[i] + k < x + w->n_found && by_line(start[i], start[i] + k) == 0)
 			k++;
@@ -194,33 +188,27 @@ static vn_status make_lines(vn_weights *w, line_item *x, vn_error *err)
 		l->n = k;
 		for (int s = 0; s < 2; s++)
 			say_side(start[i], k, s, l->side[s]);
-		if (!(l->which = say_which(start[i], k)))
-			st = vn_fail(err, VN_ERR_NOMEM, "no memory for the table of weights");
+		l->which = say_which(start[i], k);
 		w->n_lines++;
 		for (int j = 0; j < k; j++)
 			w->found[at++] = start[i][j].d;
 	}
 	free(start);
-	return st;
 }
 
-vn_status vn_weights_group(vn_weights *w, const vn_weight_name *all, int n_all, vn_error *err)
+void vn_weights_group(vn_weights *w, const vn_weight_name *all, int n_all)
 {
-	line_item *x = calloc((size_t)w->n_found + 1, sizeof *x);
-	int       *layer = calloc((size_t)w->n_found + 1, sizeof *layer);
-	vn_status  st = x && layer ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for the table of weights");
+	line_item *x = vn_alloc_zero((size_t)w->n_found, sizeof *x);
+	int       *layer = vn_alloc((size_t)w->n_found, sizeof *layer);
 
-	for (int i = 0; !st && i < w->n_found; i++)
+	for (int i = 0; i < w->n_found; i++)
 		x[i].d = w->found[i];
-	if (!st) {
-		qsort(x, (size_t)w->n_found, sizeof *x, by_part);
-		for (int i = 0; i < w->n_found; i++)
-			layer[i] = x[i].d.layer;
-		mark_layers(x, w->n_found, layer, all, n_all);
-		qsort(x, (size_t)w->n_found, sizeof *x, by_line_and_part);
-		st = make_lines(w, x, err);
-	}
+	qsort(x, (size_t)w->n_found, sizeof *x, by_part);
+	for (int i = 0; i < w->n_found; i++)
+		layer[i] = x[i].d.layer;
+	mark_layers(x, w->n_found, layer, all, n_all);
+	qsort(x, (size_t)w->n_found, sizeof *x, by_line_and_part);
+	make_lines(w, x);
 	free(layer);
 	free(x);
-	return st;
 }

@@ -2,6 +2,7 @@
  * which show every order; else by trying orders against the digest of the other side. */
 #include "compare/weights/weights_internal.h"
 
+#include "libref/base/alloc.h"
 #include "libref/base/text.h"
 
 #include <stdio.h>
@@ -121,36 +122,32 @@ static vn_dtype shared_format(const vn_tensor *const both[2])
 }
 
 /* Fills l->hash. */
-static bool hash_both(line_order *l)
+static void hash_both(line_order *l)
 {
 	const vn_tensor *const *both = l->weight->numbers;
 	const int64_t           N = vn_shape_count(&both[0]->shape) / both[0]->shape.dim[0];
 	const vn_dtype          as = shared_format(both);
-	double                 *x = malloc((size_t)N * sizeof *x), *y = malloc((size_t)N * sizeof *y);
-	bool                    good = x && y;
+	double                 *x = vn_alloc((size_t)N, sizeof *x), *y = vn_alloc((size_t)N, sizeof *y);
 
 	for (int k = 0; k < 2; k++) {
-		l->hash[k] = calloc((size_t)l->n, sizeof *l->hash[k]);
-		good = good && l->hash[k];
-		if (good)
-			hash_lines(both[k], as, l->axis, l->hash[k], x, y);
+		l->hash[k] = vn_alloc_zero((size_t)l->n, sizeof *l->hash[k]);
+		hash_lines(both[k], as, l->axis, l->hash[k], x, y);
 	}
 	free(x);
 	free(y);
-	return good;
 }
 
 /* Fills l->from if the candidate's lines are the reference's in another order. A line that is in
  * its place stays there; the others follow each other as far as equal lines allow. */
 static bool read_order(line_order *l)
 {
-	line_hash *ref = hash_both(l) ? calloc((size_t)l->n, sizeof *ref) : NULL;
-	bool       good = ref != NULL, moved = false;
+	line_hash *ref = vn_alloc((size_t)l->n, sizeof *ref);
+	bool       good = true, moved = false;
 
-	for (int i = 0; good && i < l->n; i++)
+	hash_both(l);
+	for (int i = 0; i < l->n; i++)
 		ref[i] = (line_hash) { l->hash[0][i], l->hash[0][i] == l->hash[1][i] ? -1 : i };
-	if (good)
-		qsort(ref, (size_t)l->n, sizeof *ref, by_hash);
+	qsort(ref, (size_t)l->n, sizeof *ref, by_hash);
 	for (int i = 0; good && i < l->n; i++) {
 		l->from[i] = i;
 		if (l->hash[0][i] == l->hash[1][i])
@@ -369,10 +366,9 @@ static bool same_numbers(const vn_weight_trial *t)
 	const vn_dtype as = shared_format(t->numbers);
 	uint64_t       sum[2][2] = { 0 };
 	const int64_t  M = t->numbers[0]->shape.dim[0], N = vn_shape_count(&t->numbers[0]->shape) / M;
-	double        *x = malloc((size_t)N * sizeof *x), *y = malloc((size_t)N * sizeof *y);
-	const bool     good = x && y;
+	double        *x = vn_alloc((size_t)N, sizeof *x), *y = vn_alloc((size_t)N, sizeof *y);
 
-	for (int k = 0; good && k < 2; k++)
+	for (int k = 0; k < 2; k++)
 		for (int64_t r = 0; r < M; r++) {
 			read_row(t->numbers[k], as, r, N, x, y);
 			for (int64_t c = 0; c < N; c++) {
@@ -384,7 +380,7 @@ static bool same_numbers(const vn_weight_trial *t)
 		}
 	free(x);
 	free(y);
-	return good && sum[0][0] == sum[1][0] && sum[0][1] == sum[1][1];
+	return sum[0][0] == sum[1][0] && sum[0][1] == sum[1][1];
 }
 
 /* Can rows be read one by one? Blocks of a list of numbers, or of short rows, span several. */
@@ -409,9 +405,9 @@ bool vn_weight_moved(const vn_weight_trial *t, int given, const vn_weight_number
 		if (l.n < 2 || l.n > INT32_MAX)
 			continue;
 		l.width = head_width(t, axis, l.n);
-		l.from = malloc((size_t)l.n * sizeof *l.from);
-		l.trial = malloc((size_t)l.n * sizeof *l.trial);
-		found = l.from && l.trial && look_along(&l, d);
+		l.from = vn_alloc((size_t)l.n, sizeof *l.from);
+		l.trial = vn_alloc((size_t)l.n, sizeof *l.trial);
+		found = look_along(&l, d);
 		free(l.from);
 		free(l.trial);
 		free(l.hash[0]);

@@ -2,12 +2,14 @@
  * row, so that no weight is in memory twice. */
 #include "compare/weights/weights_numbers.h"
 
+#include "libref/base/alloc.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-vn_status vn_weight_numbers_of(const vn_tensor *const *t, int n, vn_weight_numbers *m, vn_error *err)
+void vn_weight_numbers_of(const vn_tensor *const *t, int n, vn_weight_numbers *m)
 {
 	*m = (vn_weight_numbers) { .n = n, .dtype = t[0]->dtype };
 	for (int i = 0; i < n; i++) {
@@ -18,16 +20,14 @@ vn_status vn_weight_numbers_of(const vn_tensor *const *t, int n, vn_weight_numbe
 		m->data[i] = t[i]->data;
 	}
 	if (vn_dtype_block(m->dtype) == 1)
-		return VN_OK;
+		return;
 	/* One matrix only: blocks can be read but not written, so they cannot be combined. */
 	const size_t all = (size_t)(m->rows[0] * m->cols);
 	m->n = 1;
-	if (!(m->own = malloc((all + 1) * sizeof *m->own)))
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for the numbers of a weight");
+	m->own = vn_alloc(all, sizeof *m->own);
 	vn_to_f32(m->own, t[0]->data, m->dtype, all);
 	m->data[0] = (const unsigned char *)m->own;
 	m->dtype = VN_F32;
-	return VN_OK;
 }
 
 void vn_weight_numbers_free(vn_weight_numbers *m)
@@ -81,11 +81,11 @@ vn_digest vn_weight_numbers_digest(const vn_weight_numbers *m, const vn_weight_o
 	if (m->cols <= 0 || (vn_dtype_block(to) > 1 && C % vn_dtype_block(to)))
 		return none;
 	const size_t   bytes = vn_dtype_bytes(to, C);
-	unsigned char *raw = malloc(C * vn_dtype_size(m->dtype) + 1), *out = malloc(bytes + 1);
-	double        *x = malloc((C + 1) * sizeof *x);
-	float         *room = malloc((C + 1) * sizeof *room);
-	vn_digester   *d = raw && out && x && room ? vn_digester_create() : NULL;
-	bool           hopeful = d != NULL;
+	unsigned char *raw = vn_alloc(C, vn_dtype_size(m->dtype)), *out = vn_alloc(bytes, 1);
+	double        *x = vn_alloc(C, sizeof *x);
+	float         *room = vn_alloc(C, sizeof *room);
+	vn_digester   *d = vn_alloc_check(vn_digester_create());
+	bool           hopeful = true;
 	for (int64_t r = 0; hopeful && r < (rows ? rows : m->all); r++) {
 		const unsigned char *row = as_it_is ? raw : out;
 		take_row(m, o, r + o->start, raw);
@@ -100,7 +100,7 @@ vn_digest vn_weight_numbers_digest(const vn_weight_numbers *m, const vn_weight_o
 	free(out);
 	free(x);
 	free(room);
-	const vn_digest all_of_it = d ? vn_digester_finish(d) : none;
+	const vn_digest all_of_it = vn_digester_finish(d);
 	return hopeful ? all_of_it : none;
 }
 

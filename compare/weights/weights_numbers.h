@@ -13,8 +13,8 @@ typedef struct vn_weight_numbers {
 	vn_dtype             dtype; /* of single numbers */
 	float               *own;   /* freed by vn_weight_numbers_free: the dequantised numbers */
 } vn_weight_numbers;
-vn_status vn_weight_numbers_of(const vn_tensor *const *t, int n, vn_weight_numbers *m, vn_error *err);
-void      vn_weight_numbers_free(vn_weight_numbers *m);
+void vn_weight_numbers_of(const vn_tensor *const *t, int n, vn_weight_numbers *m);
+void vn_weight_numbers_free(vn_weight_numbers *m);
 
 /* The order and the change that leave the numbers as they are. */
 extern const vn_weight_order  vn_weight_in_place;
@@ -22,7 +22,7 @@ extern const vn_weight_change vn_weight_unchanged;
 
 /* Returns the digest of rows x cols numbers (rows 0: all) in order o, changed by c and stored as
  * `to`. want: the expected numbers, or NULL; at the first row that differs from them the function
- * stops and returns an empty digest. Also empty if memory runs out. */
+ * stops and returns an empty digest. */
 vn_digest vn_weight_numbers_digest(const vn_weight_numbers *m, const vn_weight_order *o, const vn_weight_change *c,
                                    vn_dtype to, int64_t rows, const vn_tensor *want);
 

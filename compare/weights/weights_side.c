@@ -4,6 +4,7 @@
 #include "libref/family/family.h"
 #include "compare/metrics/team.h"
 
+#include "libref/base/alloc.h"
 #include "libref/base/map.h"
 
 #include <errno.h>
@@ -66,10 +67,8 @@ static vn_status of_model(const char *path, int threads, vn_opened_weights *w, v
 
 	if (st)
 		return st;
-	w->rows = calloc(w->source->n + 1, sizeof *w->rows);
-	w->numbers = calloc(w->source->n + 1, sizeof *w->numbers);
-	if (!w->rows || !w->numbers)
-		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for the table of weights", path);
+	w->rows = vn_alloc_zero(w->source->n, sizeof *w->rows);
+	w->numbers = vn_alloc_zero(w->source->n, sizeof *w->numbers);
 	for (size_t i = 0; i < w->source->n; i++) {
 		const vn_source_tensor *s = &w->source->tensor[i];
 		if (!tensor_of(s, &w->numbers[n])) {

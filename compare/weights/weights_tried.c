@@ -220,12 +220,12 @@ static bool judge_interleaved(const vn_weight_trial *t, vn_weight_difference *d)
 	const vn_weight_row *row = vn_weight_beside(ref, t->row[0], &t->name, up ? VN_POINT_GATE_PROJ : VN_POINT_UP_PROJ);
 	const vn_tensor     *beside = row ? &ref->numbers[row - ref->row] : NULL;
 	if (!beside || !beside->data || vn_dtype_block(row->dtype) > 1 || row->dtype != t->row[0]->dtype ||
-	    !vn_shape_equal(&row->shape, &t->row[0]->shape) ||
-	    vn_weight_numbers_of(up ? (const vn_tensor *const[]) { beside, t->numbers[0] }
-	                            : (const vn_tensor *const[]) { t->numbers[0], beside },
-	                         2, &m, NULL))
+	    !vn_shape_equal(&row->shape, &t->row[0]->shape))
 		return false;
 	bool found = false;
+	vn_weight_numbers_of(up ? (const vn_tensor *const[]) { beside, t->numbers[0] }
+	                        : (const vn_tensor *const[]) { t->numbers[0], beside },
+	                     2, &m);
 	for (int back = 0; !found && back < 2; back++) {
 		vn_weight_order o = { .rule = { VN_ARRANGE_TRANSPOSED, .a = m.rows[0], .b = 2 }, .start = up ? m.rows[0] : 0 };
 		if (back)
@@ -246,8 +246,9 @@ bool vn_weight_by_numbers(const vn_weight_trial *t, vn_weight_difference *d)
 		return true;
 	for (int from = 0; !found && from < 2; from++) {
 		vn_weight_numbers m;
-		if (!t->numbers[from] || !*t->row[!from]->digest.hex || vn_weight_numbers_of(&t->numbers[from], 1, &m, NULL))
+		if (!t->numbers[from] || !*t->row[!from]->digest.hex)
 			continue;
+		vn_weight_numbers_of(&t->numbers[from], 1, &m);
 		found = by_order(t, from, &m, d) || by_change(t, from, &m, d);
 		vn_weight_numbers_free(&m);
 	}

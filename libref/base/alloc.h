@@ -15,9 +15,12 @@
 /* Return room for n elements of `size` bytes, for one if n is 0: with any contents, or zeroed. */
 void *vn_alloc(size_t n, size_t size);
 void *vn_alloc_zero(size_t n, size_t size);
-/* As vn_grown (grow.h). */
+/* Return the elements with room for n of them; with room for one more, as vn_grown (grow.h). */
+void *vn_alloc_resized(void *list, size_t n, size_t size);
 void *vn_alloc_grown(void *list, size_t n, size_t size);
 /* Returns a copy of the text. */
 char *vn_alloc_text(const char *text);
+/* Returns p. NULL, from a function that found no memory, ends the program, too. */
+void *vn_alloc_check(const void *p);
 
 #endif

@@ -641,9 +641,9 @@ static void length_decides(vn_rope_type type)
 	depend_on_length(&s, type);
 	const int logits = vn_plan_find(s.plan, "logits"), k = vn_plan_find(s.plan, "layer0.k_rope"),
 			  cache = vn_plan_find(s.plan, "layer0.k_cache");
-	any      e = open_engine(s.plan, s.weights, IN_F32), fresh = open_engine(s.plan, s.weights, IN_F32);
-	seen     a = see_nothing(s.plan), b = see_nothing(s.plan), c = see_nothing(s.plan), d = see_nothing(s.plan);
-	double   worst = 0.0, far = 0.0;
+	any    e = open_engine(s.plan, s.weights, IN_F32), fresh = open_engine(s.plan, s.weights, IN_F32);
+	seen   a = see_nothing(s.plan), b = see_nothing(s.plan), c = see_nothing(s.plan), d = see_nothing(s.plan);
+	double worst = 0.0, far = 0.0;
 
 	/* up to that length: as any other RoPE */
 	run_call(&s, e, s.ids, MADE_FOR, "logits", &c);

@@ -309,13 +309,13 @@ static void an_engine_that_says_its_input_again_is_told_on(void)
 	for (int i = 0; i < 99; i++)
 		t[i] = (vn_token_score) { .at = i + 1, .argmax = { same[i], same[i] }, .finite = { true, true } };
 	e = (vn_evaluation) { 0 };
-	CU_ASSERT_EQUAL(vn_evaluate_sum(same, t, 99, &e, NULL), VN_OK);
+	vn_evaluate_sum(same, t, 99, &e);
 	CU_ASSERT_FALSE(e.echoes[0]);
 	/* Three of five tokens are chance. */
 	for (int i = 0; i < 5; i++)
 		t[i] = (vn_token_score) { .at = 60 + i, .argmax = { i < 3 ? same[59 + i] : 36, 36 }, .finite = { true, true } };
 	e = (vn_evaluation) { 0 };
-	CU_ASSERT_EQUAL(vn_evaluate_sum(same, t, 5, &e, NULL), VN_OK);
+	vn_evaluate_sum(same, t, 5, &e);
 	CU_ASSERT_DOUBLE_EQUAL(e.echo[0], 0.6, 1e-12);
 	CU_ASSERT_FALSE(e.echoes[0]);
 }
@@ -330,7 +330,7 @@ static void a_near_tie_agrees_and_is_told_all_the_same(void)
 	};
 	vn_evaluation e = { 0 };
 
-	CU_ASSERT_EQUAL(vn_evaluate_sum(ids, t, 3, &e, NULL), VN_OK);
+	vn_evaluate_sum(ids, t, 3, &e);
 	CU_ASSERT_DOUBLE_EQUAL(e.agree, 2 / 3.0, 1e-12);
 	CU_ASSERT_DOUBLE_EQUAL(e.strict, 1 / 3.0, 1e-12);
 	CU_ASSERT_EQUAL(e.differ_at, 2);

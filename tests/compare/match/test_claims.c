@@ -52,7 +52,7 @@ static void check(unsigned allow, vn_lines *notes, vn_lines *refusals)
 	CU_ASSERT_EQUAL_FATAL(st, VN_OK);
 	const vn_compare_options o = { .allow = allow };
 	vn_comparison            c = { .request.options = &o, .opened.cand = opened("claims.h5") };
-	CU_ASSERT_EQUAL(vn_contract_claims(&c, c.opened.cand, "candidate", &err), VN_OK);
+	vn_contract_claims(&c, c.opened.cand, "candidate");
 	vn_recording_close(c.opened.cand);
 	*notes = c.result.notes;
 	*refusals = c.result.refusals;

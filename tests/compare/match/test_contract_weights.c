@@ -50,9 +50,8 @@ static void compare(contract *k, vn_recording *a, vn_recording *b, unsigned allo
 {
 	const vn_compare_options o = { .allow = allow, .threads = 1, .model = model };
 	vn_comparison            c = { .request.options = &o, .opened = { .ref = a, .cand = b } };
-	vn_error                 err = { "" };
 
-	CU_ASSERT_EQUAL(vn_contract_weights(&c, b, "candidate", &err), VN_OK);
+	vn_contract_weights(&c, b, "candidate");
 	*k = (contract) { c.result.weights, c.result.notes, c.result.refusals };
 }
 

@@ -29,10 +29,9 @@ static const char *said(bool numbers_of_both, vn_weight_difference *d)
 	const vn_weight_row row[] = { row_of("x.weight", &ref), row_of("x.weight", &cand) };
 	vn_weight_trial     t = { .row = { &row[0], &row[1] }, .numbers = { &ref, numbers_of_both ? &cand : NULL } };
 	vn_weight_numbers   m;
-	vn_error            err = { "" };
 
 	*d = (vn_weight_difference) { .words = "" };
-	CU_ASSERT_EQUAL_FATAL(vn_weight_numbers_of((const vn_tensor *const[]) { &ref }, 1, &m, &err), VN_OK);
+	vn_weight_numbers_of((const vn_tensor *const[]) { &ref }, 1, &m);
 	const bool found = vn_weight_moved(&t, 0, &m, d);
 	vn_weight_numbers_free(&m);
 	CU_ASSERT_EQUAL(found, *d->words != 0);
@@ -87,10 +86,9 @@ static const char *said_of(int part, int K, int axis, int n, const int *at, bool
 		                      .name = { .part = part },
 		                      .heads = { .K = K } };
 	vn_weight_numbers   m;
-	vn_error            err = { "" };
 
 	*d = (vn_weight_difference) { .words = "" };
-	CU_ASSERT_EQUAL_FATAL(vn_weight_numbers_of((const vn_tensor *const[]) { &ref }, 1, &m, &err), VN_OK);
+	vn_weight_numbers_of((const vn_tensor *const[]) { &ref }, 1, &m);
 	vn_weight_moved(&t, 0, &m, d);
 	vn_weight_numbers_free(&m);
 	return d->words;

@@ -20,7 +20,7 @@ static vn_tensor vector(const float *x, int64_t n)
 static void comes_out(const vn_tensor *t, const vn_weight_order *o, int64_t rows, const float *want, size_t n)
 {
 	vn_weight_numbers m;
-	CU_ASSERT_EQUAL_FATAL(vn_weight_numbers_of(&t, 1, &m, NULL), VN_OK);
+	vn_weight_numbers_of(&t, 1, &m);
 	const vn_digest x = vn_weight_numbers_digest(&m, o, &vn_weight_unchanged, VN_F32, rows, NULL);
 	CU_ASSERT_STRING_EQUAL(x.hex, vn_digest_of(want, n * sizeof *want).hex);
 	vn_weight_numbers_free(&m);
@@ -36,7 +36,7 @@ static void parts_of_unequal_rows_lie_one_below_the_other(void)
 	const vn_weight_order  reversed = { .rule = { VN_ARRANGE_REVERSED, .each = 1 } };
 	vn_weight_numbers      m;
 
-	CU_ASSERT_EQUAL_FATAL(vn_weight_numbers_of(list, 3, &m, NULL), VN_OK);
+	vn_weight_numbers_of(list, 3, &m);
 	CU_ASSERT_EQUAL(m.cols, 2);
 	CU_ASSERT_EQUAL(m.rows[0], 3);
 	CU_ASSERT_EQUAL(m.rows[1], 1);
@@ -105,7 +105,7 @@ static void nothing_has_no_digest(void)
 	const vn_tensor none = matrix(NULL, 0, 4), thin = matrix(NULL, 4, 0), *list[] = { &none, &thin };
 	for (int i = 0; i < 2; i++) {
 		vn_weight_numbers m;
-		CU_ASSERT_EQUAL_FATAL(vn_weight_numbers_of(&list[i], 1, &m, NULL), VN_OK);
+		vn_weight_numbers_of(&list[i], 1, &m);
 		CU_ASSERT_STRING_EQUAL(
 			vn_weight_numbers_digest(&m, &vn_weight_in_place, &vn_weight_unchanged, VN_F32, 0, NULL).hex, "");
 		vn_weight_numbers_free(&m);
@@ -121,7 +121,7 @@ static void numbers_are_stored_in_another_format(void)
 	float                  back[4];
 	vn_weight_numbers      m;
 
-	CU_ASSERT_EQUAL_FATAL(vn_weight_numbers_of(&list, 1, &m, NULL), VN_OK);
+	vn_weight_numbers_of(&list, 1, &m);
 	vn_from_f64(bits, VN_BF16, (const double[]) { 1.0, 1.0078125, -3.0, NAN }, 4);
 	CU_ASSERT_STRING_EQUAL(
 		vn_weight_numbers_digest(&m, &vn_weight_in_place, &vn_weight_unchanged, VN_BF16, 0, NULL).hex,
@@ -138,7 +138,7 @@ static void what_is_wanted_ends_it_at_the_first_other_row(void)
 	const vn_tensor    t = matrix(x, 2, 2), o = matrix(other, 2, 2), *list = &t;
 	vn_weight_numbers  m;
 
-	CU_ASSERT_EQUAL_FATAL(vn_weight_numbers_of(&list, 1, &m, NULL), VN_OK);
+	vn_weight_numbers_of(&list, 1, &m);
 	CU_ASSERT_STRING_EQUAL(vn_weight_numbers_digest(&m, &vn_weight_in_place, &vn_weight_unchanged, VN_F32, 0, &t).hex,
 	                       vn_digest_of(x, sizeof x).hex);
 	CU_ASSERT_STRING_EQUAL(vn_weight_numbers_digest(&m, &vn_weight_in_place, &vn_weight_unchanged, VN_F32, 0, &o).hex,
@@ -161,13 +161,13 @@ static void blocks_are_read_as_what_they_stand_for(void)
 	block[1] = 0x3c; /* scale 1 in half precision */
 	vn_to_f32(stands, block, VN_Q8_0, 64);
 	CU_ASSERT_EQUAL(stands[31], 31);
-	CU_ASSERT_EQUAL_FATAL(vn_weight_numbers_of(&list, 1, &m, NULL), VN_OK);
+	vn_weight_numbers_of(&list, 1, &m);
 	CU_ASSERT_EQUAL(m.dtype, VN_F32);
 	CU_ASSERT_STRING_EQUAL(vn_weight_numbers_digest(&m, &vn_weight_in_place, &vn_weight_unchanged, VN_F32, 0, NULL).hex,
 	                       vn_digest_of(stands, sizeof stands).hex);
 	vn_weight_numbers_free(&m);
 	CU_ASSERT_PTR_NULL(m.own);
-	CU_ASSERT_EQUAL_FATAL(vn_weight_numbers_of(&other, 1, &m, NULL), VN_OK);
+	vn_weight_numbers_of(&other, 1, &m);
 	CU_ASSERT_STRING_EQUAL(
 		vn_weight_numbers_digest(&m, &vn_weight_in_place, &vn_weight_unchanged, VN_Q8_0, 0, NULL).hex, "");
 	vn_weight_numbers_free(&m);
