@@ -240,8 +240,8 @@ typedef union vn_experiment {
 		 * also of its product with the weight; l2_norm: of the squares, their sum, the sum with
 		 * eps, and the factor */
 		int rounding;
-		/* vn_rounding_format. Of the factor of a row, 1 / rms; rms_norm: of the squares, their sum,
-		 * their mean and its sum with eps */
+		/* vn_rounding_format. Of the factor of a row, 1 / rms; rms_norm: of the squares, their mean and
+		 * its sum with eps */
 		int inverse, squares;
 	} norm;
 	struct {
