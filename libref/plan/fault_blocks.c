@@ -83,8 +83,8 @@ static size_t k_block_bytes(vn_dtype d)
 	return d == VN_Q5_K ? 176 : 0;
 }
 
-/* The bytes of a block that begins with its scale in float16, and (min) goes on with a minimum; 0: of
- * another format. */
+/* The bytes of a block that begins with its scale in float16, and with a minimum after it (min);
+ * 0: of another format. */
 static size_t block_bytes(vn_dtype d, bool min)
 {
 	if (min)
