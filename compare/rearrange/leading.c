@@ -189,8 +189,9 @@ static vn_status try_distance(leading *l, vn_leading_of of, int64_t apart, vn_er
 	const int64_t own = of == VN_LEADING_RESULT ? l->M : of == VN_LEADING_INPUT ? l->N : l->transposed ? l->M : l->N;
 	vn_trial      h = { .finding = VN_FINDING_LEADING,
 		                .recorder_fault = of == VN_LEADING_RESULT && l->r->t->consumed == VN_CONSUMED_OTHERS,
-		                .applied.result = { .number = (double)apart, .factor = (int)of, .n = 1, .list = { (int)own } } };
+		                .applied.result = { .number = (double)apart, .factor = (int)of, .n = 1 } };
 
+	h.applied.result.list[0] = (int)own;
 	if (apart == own || (of == VN_LEADING_RESULT ? apart && !put_rows(l, apart)
 	                                             : !is_likely(l, of, apart) || !put_product(l, of, apart)))
 		return VN_OK;
