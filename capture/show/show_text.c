@@ -145,7 +145,7 @@ static void show_run(const vn_recording *r, FILE *out)
 	show_unread(r, out);
 }
 
-/* The settings of a node that engines read from the config. Returns what kind they are; NULL: none. */
+/* The settings of a node that engines read from the config. Returns their kind; NULL: none. */
 static const char *write_settings(const vn_plan *p, const vn_node *n, char text[120])
 {
 	static const char *const rope[VN_N_ROPES] = { "no scaling", "linear", "yarn", "llama3", "dynamic", "longrope" };
