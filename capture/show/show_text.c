@@ -4,6 +4,7 @@
 #include "capture/recording/numbers.h"
 #include "libref/base/say.h"
 #include "libref/base/utf8.h"
+#include "libref/family/family.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -142,6 +143,61 @@ static void show_run(const vn_recording *r, FILE *out)
 	show_unread(r, out);
 }
 
+/* The settings of a node that engines read from the config. Returns their kind; NULL: none. */
+static const char *write_settings(const vn_plan *p, const vn_node *n, char text[120])
+{
+	static const char *const rope[VN_N_ROPES] = { "no scaling", "linear", "yarn", "llama3", "dynamic", "longrope" };
+	const vn_rope           *r = &n->c.rope.rope;
+
+	switch (n->op) {
+	case VN_OP_RMS_NORM:
+	case VN_OP_LAYER_NORM:
+	case VN_OP_GATED_NORM: snprintf(text, 120, "%g", n->c.norm.eps); return "eps";
+	case VN_OP_ROPE:
+		snprintf(text, 120, "theta %g, %d of %d columns, %s", r->theta, r->rotary_dim, p->value[n->out[0]].size[2],
+		         rope[r->type]);
+		if (r->type != VN_ROPE_DEFAULT)
+			vn_text_add(text, 120, ", factor %g", r->factor);
+		return "rope";
+	case VN_OP_ATTENTION:
+		snprintf(text, 120, "%d query heads and %d key heads of %d columns, scale %g", n->c.attention.heads,
+		         n->c.attention.kv_heads, n->c.attention.head_dim, n->c.attention.scale);
+		if (n->c.attention.window)
+			vn_text_add(text, 120, ", window %d", n->c.attention.window);
+		if (n->c.attention.cap != 0)
+			vn_text_add(text, 120, ", cap %g", n->c.attention.cap);
+		return "attention";
+	case VN_OP_DELTA_RULE:
+		snprintf(text, 120, "%d key heads of %d columns, %d value heads of %d", n->c.delta.key_heads,
+		         n->c.delta.key_dim, n->c.delta.value_heads, n->c.delta.value_dim);
+		return "delta rule";
+	default: return NULL;
+	}
+}
+
+/* Prints different settings once each. */
+static void show_settings(const vn_recording *r, FILE *out)
+{
+	enum { SETTINGS = 32 };
+	const char    *config = vn_recording_config(r);
+	vn_plan       *made = vn_recording_plan(r) || !config ? NULL : vn_family_plan(config, NULL);
+	const vn_plan *p = vn_recording_plan(r) ? vn_recording_plan(r) : made;
+	char           said[SETTINGS][120];
+	int            n = 0;
+
+	for (int i = 0; p && i < p->n_nodes && n < SETTINGS; i++) {
+		const char *kind = write_settings(p, &p->node[i], said[n]);
+		bool        known = false;
+		if (!kind)
+			continue;
+		for (int k = 0; k < n; k++)
+			known = known || strcmp(said[k], said[n]) == 0;
+		if (!known)
+			put_fact(kind, said[n++], out);
+	}
+	vn_plan_destroy(made);
+}
+
 static void show_model(const vn_recording *r, FILE *out)
 {
 	const vn_weight_row *w;
@@ -167,6 +223,7 @@ static void show_model(const vn_recording *r, FILE *out)
 			told++;
 		}
 	put_fact("plan", vn_recording_plan(r) || vn_recording_run_plan(r) ? "recorded" : "not recorded", out);
+	show_settings(r, out);
 }
 
 static void put_statistics(const vn_stats *s, FILE *out)

@@ -351,6 +351,23 @@ static vn_status fit_padding(vn_tested_product *p, vn_error *err)
 	return vn_try(p->t, &h, err);
 }
 
+/* ---- scales of blocks ------------------------------------------------------------------------ */
+
+/* Tiles of other rows than the catalogue's. */
+static vn_status fit_scale_tiles(vn_tested_product *p, vn_error *err)
+{
+	const vn_dtype d = p->w->dtype;
+	vn_status      st = VN_OK;
+
+	for (int rows = 2; !st && rows < p->M && rows <= 1024 && !vn_case_answered(p->t); rows *= 2)
+		for (int way = 1; !st && way >= -1 && (d == VN_Q4_0 || d == VN_Q5_0 || d == VN_Q8_0); way -= 2) {
+			vn_trial h = vn_tested_product_with(p, VN_FINDING_SCALES_IN_TILES,
+			                                    way > 0 ? VN_MISTAKE_W21 : VN_MISTAKE_W21_BACK, way * rows);
+			st = vn_try(p->t, &h, err);
+		}
+	return st;
+}
+
 /* ---- all of them ----------------------------------------------------------------------------- */
 
 vn_status vn_estimate_linear(vn_case *t, vn_error *err)
@@ -363,6 +380,7 @@ vn_status vn_estimate_linear(vn_case *t, vn_error *err)
 		fit_axis,
 		fit_order,
 		fit_padding,
+		fit_scale_tiles,
 		vn_estimate_crossed_ranks,
 		vn_estimate_matrix_edit,
 		vn_estimate_matrix_factor,

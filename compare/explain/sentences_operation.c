@@ -340,3 +340,10 @@ void vn_sentence_ids(const vn_sentence *s)
 		VN_PUT(s, VN_FORM(M5), "the position, not of the token id");
 	vn_text_add(s->text, s->size, "%s", s->h->applied.later ? ", after the first call" : "");
 }
+
+void vn_sentence_scale_tiles(const vn_sentence *s)
+{
+	const double rows = s->h->applied.number.value;
+
+	VN_PUT(s, rows > 0 ? VN_FORM(W21) : VN_FORM(W21_BACK), fabs(rows));
+}

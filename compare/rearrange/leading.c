@@ -20,7 +20,7 @@ typedef struct leading {
 	int            n;
 } leading;
 
-/* ---- the widths that are tried ----------------------------------------------------------------- */
+/* ---- the widths that are tried --------------------------------------------------------------- */
 
 static void add_width(leading *l, int64_t width)
 {
@@ -61,7 +61,7 @@ static void list_widths(leading *l)
 	add_width(l, l->T);
 }
 
-/* ---- the result -------------------------------------------------------------------------------- */
+/* ---- the result ------------------------------------------------------------------------------ */
 
 /* Writes rows of own and fine at this distance, over the candidate's numbers. Returns false if too
  * few of them can be known, or if they do not fit. */
@@ -89,7 +89,7 @@ static bool put_rows(leading *l, int64_t apart)
 	return rows >= ROWS_LEAST && left <= LEAVES * was;
 }
 
-/* ---- a product --------------------------------------------------------------------------------- */
+/* ---- a product ------------------------------------------------------------------------------- */
 
 /* Computes a number of the product with another distance in an operand. Returns false if it would
  * read from outside the operand. */
@@ -182,15 +182,16 @@ static vn_status read_operands(leading *l, vn_error *err)
 	return l->x && l->w ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for a product");
 }
 
-/* ---- all of them ------------------------------------------------------------------------------- */
+/* ---- all of them ----------------------------------------------------------------------------- */
 
 static vn_status try_distance(leading *l, vn_leading_of of, int64_t apart, vn_error *err)
 {
 	const int64_t own = of == VN_LEADING_RESULT ? l->M : of == VN_LEADING_INPUT ? l->N : l->transposed ? l->M : l->N;
 	vn_trial      h = { .finding = VN_FINDING_LEADING,
 		                .recorder_fault = of == VN_LEADING_RESULT && l->r->t->consumed == VN_CONSUMED_OTHERS,
-		                .applied.result = { .number = (double)apart, .factor = (int)of, .n = 1, .list = { (int)own } } };
+		                .applied.result = { .number = (double)apart, .factor = (int)of, .n = 1 } };
 
+	h.applied.result.list[0] = (int)own;
 	if (apart == own || (of == VN_LEADING_RESULT ? apart && !put_rows(l, apart)
 	                                             : !is_likely(l, of, apart) || !put_product(l, of, apart)))
 		return VN_OK;

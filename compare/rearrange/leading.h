@@ -1,6 +1,6 @@
-/* leading.h: finds a wrong leading dimension: the distance between two rows of an operand in memory
- * is another than the width of a row, as in a call of BLAS with a wrong lda, ldb or ldc, or for rows
- * of a wider buffer that are recorded as if they were packed.
+/* leading.h: finds a wrong leading dimension: two rows of an operand are another distance apart in
+ * memory than a row is wide, as in a call of BLAS with a wrong lda, ldb or ldc, or for rows of a
+ * wider buffer that are recorded as if they were packed.
  */
 #ifndef VN_COMPARE_LEADING_H
 #define VN_COMPARE_LEADING_H

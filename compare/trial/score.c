@@ -109,8 +109,8 @@ static void put_fraction(const vn_case *t, vn_trial *h)
 	h->limit_fraction = vn_local_limit_fraction(&h->residual, t->c->result.checkpoint[t->x->checkpoint].m.n);
 }
 
-/* Does the checkpoint end a span of several operations, whose floor the replay drew (draws.h)? A correct engine's
- * roundings inside it are those draws, under any plan. */
+/* Does the checkpoint end a span of several operations, whose floor the replay drew (draws.h)? A
+ * correct engine's roundings inside it are those draws, under any plan. */
 static bool is_drawn(const vn_case *t)
 {
 	return t->site->n_span > 1 && t->c->result.checkpoint[t->x->checkpoint].replay.slack > 0;

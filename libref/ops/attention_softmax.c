@@ -135,7 +135,7 @@ static void softmax_plain(double *s, int64_t n, int padding, bool half)
 		s[j] /= sum;
 }
 
-/* The same with a maximum that is at least 0: exponentials are rounded to float16, their sum is not. */
+/* The same with a maximum of at least 0: exponentials are rounded to float16, their sum is not. */
 static void softmax_from_zero(double *s, int64_t n)
 {
 	double top = 0.0, sum = 0.0;

@@ -33,7 +33,7 @@ static double compute_divisor(double ss, int64_t usual, const vn_norm *c, const 
 	                   : e->norm.sum_f32 ? (double)(float)ss
 	                                     : ss;
 	const int    s = e->norm.squares;
-	const double mean = vn_in_format(vn_in_format(sum, s) / (double)(e->norm.divisor ? e->norm.divisor : usual), s);
+	const double mean = vn_in_format(sum / (double)(e->norm.divisor ? e->norm.divisor : usual), s);
 	return e->norm.eps_outside ? sqrt(mean) + c->eps : sqrt(vn_in_format(mean + c->eps, s));
 }
 

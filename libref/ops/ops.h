@@ -138,7 +138,7 @@ typedef struct REAL(vn_attend) {
 	const real          *q, *k, *v;
 	int64_t              past, tokens;
 	const vn_consts     *c;
-	const vn_experiment *x; /* NULL: as usual */
+	const vn_experiment *x;      /* NULL: as usual */
 	const int64_t       *begins; /* as in vn_args, for an experiment */
 	int                  threads;
 	vn_policy            policy; /* its products and roles: what attention rounds */

@@ -83,15 +83,49 @@ static size_t k_block_bytes(vn_dtype d)
 	return d == VN_Q5_K ? 176 : 0;
 }
 
+/* The bytes of a block that begins with its scale in float16, and with a minimum after it (min);
+ * 0: of another format. */
+static size_t block_bytes(vn_dtype d, bool min)
+{
+	if (min)
+		return d == VN_Q4_1 ? 20 : k_block_bytes(d);
+	return d == VN_Q4_0 ? 18 : d == VN_Q5_0 ? 22 : d == VN_Q8_0 ? 34 : 0;
+}
+
+/* x: rows of a tile in which scales are stored column by column; below 0: read so; 0: of the next
+ * block. */
+vn_status vn_make_scales_moved(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
+{
+	const int       w = f->plan->node[node].w[0];
+	const vn_tensor is = f->weight[w];
+	const size_t    each = block_bytes(is.dtype, false);
+
+	if (!each)
+		return other_format(f, w, err);
+	const int64_t all = (int64_t)(vn_dtype_bytes(is.dtype, (size_t)vn_shape_count(&is.shape)) / each),
+				  M = is.shape.dim[0], G = all / M, tile = (int64_t)fabs(r->x), rows = tile < M ? tile : M;
+	const vn_arrange by = r->x == 0  ? (vn_arrange) { VN_ARRANGE_ROUND, .a = 1 }
+	                      : r->x > 0 ? (vn_arrange) { VN_ARRANGE_TRANSPOSED, .a = rows, .b = G, .period = rows * G }
+	                                 : (vn_arrange) { VN_ARRANGE_TRANSPOSED, .a = G, .b = rows, .period = rows * G };
+	unsigned char   *b = malloc((size_t)all * each);
+	for (int64_t i = 0; b && i < all; i++) {
+		const unsigned char *from = is.data;
+		memcpy(b + (size_t)i * each, from + (size_t)i * each, each);
+		memcpy(b + (size_t)i * each, from + (size_t)vn_arranged(&by, i, all) * each, 2);
+	}
+	return vn_fault_replace(f, node, 0, (vn_tensor) { is.dtype, is.shape, b }, err);
+}
+
 /* x: the change to the bytes of every block. */
 vn_status vn_make_change_blocks(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	const int          w = f->plan->node[node].w[0];
 	const vn_dtype     d = f->weight[w].dtype;
 	const block_layout l = layout_of(d);
-	const size_t       each = r->x == BLOCK_SWAPPED ? l.bytes : k_block_bytes(d);
+	const size_t       each = r->x == BLOCK_SWAPPED ? l.bytes : block_bytes(d, true);
+	const bool         packed = r->x == BLOCK_LOW_SCALES || r->x == BLOCK_PLUS_MIN; /* in formats with 6 bits only */
 
-	if (!each)
+	if (!each || (packed && !k_block_bytes(d)))
 		return other_format(f, w, err);
 	const size_t   all = vn_dtype_bytes(d, (size_t)vn_shape_count(&f->weight[w].shape));
 	unsigned char *b = malloc(all);
@@ -104,6 +138,8 @@ vn_status vn_make_change_blocks(const vn_fault_row *r, vn_faulty *f, int node, v
 		else if (r->x == BLOCK_LOW_SCALES) /* their upper bits are stored above those of the first four */
 			for (size_t i = 0; i < 8; i++)
 				b[at + 4 + i] &= 63;
+		else if (r->x == BLOCK_NO_MIN)
+			b[at + 2] = b[at + 3] = 0;
 		else
 			b[at + 3] ^= 0x80; /* the sign of dmin */
 	return vn_fault_replace(f, node, 0, (vn_tensor) { d, f->weight[w].shape, b }, err);

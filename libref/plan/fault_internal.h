@@ -51,7 +51,8 @@ struct vn_fault_row {
 enum { SCALE_MISSING, SCALE_TWICE, SCALE_BY_WIDTH, SCALE_BY_HEAD, SCALE_BY_ROTATED };
 enum { YARN_RAMP, YARN_CONTEXT, YARN_STRETCH, YARN_COLUMNS };
 enum { FUSED_BY_ROWS, FUSED_BY_HALVES, FUSED_BY_RANKS }; /* larger values: of that many ranks */
-enum { BLOCK_SWAPPED, BLOCK_LOW_SCALES, BLOCK_PLUS_MIN };
+enum { ALL_ROWS = 1 << 24 };                             /* in tiles of so many: in one tile */
+enum { BLOCK_SWAPPED, BLOCK_LOW_SCALES, BLOCK_PLUS_MIN, BLOCK_NO_MIN };
 /* x of a faulty capture: what is recorded in place of the node's output */
 enum {
 	RECORD_BEFORE,

@@ -60,13 +60,14 @@ int vn_fault_groups(const vn_plan *p, const vn_node *n)
 	return which < 0 ? -1 : G > 1 && H % G ? 0 : G;
 }
 
-/* The order of three matrices joined to one: for another order than queries, keys, values, three digits,
- * in which it is split; 1000 more: in which it is stored, while it is split as queries, keys, values. */
+/* The order of three matrices joined to one, three digits: in which they are split, though they are
+ * queries, keys, values; 1000 more: in which they are stored, though they are split as queries,
+ * keys, values. */
 static vn_arrange joined_order(const vn_fault_row *r, int64_t H, int64_t G)
 {
 	const int order = (int)r->x % 1000;
 
-	/* the digits of a split say which part is taken for queries, keys, values; a list of parts is its inverse */
+	/* the digits of a split say which part is taken for queries, keys, values: its inverse */
 	vn_arrange m = { r->x >= 1000 ? VN_ARRANGE_PARTS : VN_ARRANGE_SECTIONS, .a = 1, .part = { H, G, G } };
 	for (int i = 0; i < 3; i++) {
 		const int digit = i == 0 ? order / 100 : i == 1 ? order / 10 % 10 : order % 10;

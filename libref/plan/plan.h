@@ -240,8 +240,8 @@ typedef union vn_experiment {
 		 * also of its product with the weight; l2_norm: of the squares, their sum, the sum with
 		 * eps, and the factor */
 		int rounding;
-		/* vn_rounding_format. Of the factor of a row, 1 / rms; rms_norm: of the squares, their sum,
-		 * their mean and its sum with eps */
+		/* vn_rounding_format. Of the factor of a row, 1 / rms; rms_norm: of the squares, their
+		 * mean and its sum with eps */
 		int inverse, squares;
 	} norm;
 	struct {
@@ -269,7 +269,7 @@ typedef union vn_experiment {
 		int leak;      /* a hidden key is seen: 1: with score 0; 2: with 1 added to its score */
 		int padding;   /* additional keys with score 0 and value 0 */
 		int from_zero; /* 1: for the mask, every call counts queries from position 0 */
-		int blocks;    /* causal: a query also sees the rest of its block of so many tokens; 0: it does not */
+		int blocks;    /* causal: a query also sees the rest of its block of this size; 0: not */
 		/* the window of all queries of a call is that of its first (1), of its last (2) */
 		int window_of;
 		int form;        /* vn_attn_form */

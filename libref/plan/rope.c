@@ -321,10 +321,10 @@ double vn_rope_position(const vn_rope_experiment *e, const vn_rope_token *token)
 
 	if (!e)
 		return (double)at;
-	const double is = e->one_position    ? 0
-	                  : e->step_zero     ? (double)token->t
-	                  : e->other.by_ids  ? (double)token->id
-	                  : e->other.moved   ? map_position(&e->other.map, at)
+	const double is = e->one_position   ? 0
+	                  : e->step_zero    ? (double)token->t
+	                  : e->other.by_ids ? (double)token->id
+	                  : e->other.moved  ? map_position(&e->other.map, at)
 	                  : e->other.twice || e->other.words
 	                      ? position_in_call(&e->other, at, token->begin > 0 ? token->begin : token->past)
 	                  : token->begin > 0 ? (double)(at - token->begin)

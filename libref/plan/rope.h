@@ -97,10 +97,12 @@ typedef struct vn_other_rotation {
 	bool moved; /* some tokens are at other positions */
 	vn_position_map map;
 	bool            exchanged; /* sine and cosine are exchanged */
-	int  twice; /* 1: the number of tokens before a call (of `call`, as above) is added to its positions again */
-	/* 1: the positions of a call, as 64-bit integers, are read as if they had 32 bits: every second one is 0 */
-	int  words;
-	bool by_ids; /* the token ids are the positions */
+	bool            by_ids;    /* the token ids are the positions */
+	/* 1: the tokens before a call (of `call`, as above) are added to its positions again */
+	int             twice;
+	/* 1: the positions of a call, as 64-bit integers, are read as if they had 32 bits: every
+	 * second one is 0 */
+	int             words;
 } vn_other_rotation;
 
 /* What an experiment changes in pairs and angles; how a replay has them rounded. All 0: nothing. */

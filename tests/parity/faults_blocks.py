@@ -56,8 +56,24 @@ def by_32(rows, columns, kind, data, fault):
         low, high = high, low
     q = (np.stack([low, high], 2).reshape(-1, 32) if fault == "W16"
          else np.concatenate([low, high], 1)).astype(np.float64)
-    d = halves(b[:, :2])
-    return ((q - 8) * d if kind == Q4_0 else q * d + halves(b[:, 2:4])).reshape(rows, columns)
+    d = moved(halves(b[:, :2]), rows, fault)
+    least = 0 if fault == "W17.dropped" else halves(b[:, 2:4])
+    return ((q - 8) * d if kind == Q4_0 else q * d + least).reshape(rows, columns)
+
+
+def moved(d, rows, fault):
+    """The scales of all blocks, in another order."""
+    G = len(d) // rows
+    if fault == "W21.next":
+        return np.roll(d, -1, 0)
+    tile = {"W21": 32, "W21.back": 32, "W21.all": rows, "W21.all_back": rows}.get(fault)
+    if tile is None:
+        return d
+    tile = min(tile, rows)
+    whole, d = rows // tile * tile * G, d.copy()
+    shape = (-1, G, tile) if "back" in fault else (-1, tile, G)
+    d[:whole] = d[:whole].reshape(shape).transpose(0, 2, 1).reshape(whole, 1)
+    return d
 
 
 def by_256(rows, columns, kind, data, fault):
@@ -74,6 +90,7 @@ def by_256(rows, columns, kind, data, fault):
     if kind == Q5_K:
         q = q | (b[:, None, 16:48] >> np.arange(8)[None, :, None] & 1).astype(int) << 4
     d, least = halves(b[:, :2])[:, :, None], halves(b[:, 2:4])[:, :, None]
+    least = 0 * least if fault == "W17.dropped" else least
     y = d * sc[:, :, None] * q - (-1 if fault == "W17.min" else 1) * least * m[:, :, None]
     return y.reshape(rows, columns)
 
@@ -82,7 +99,8 @@ def numbers(tensor, fault=None):
     """A matrix as floats; None if the fault does not apply to its format."""
     rows, columns, kind, data = tensor
     fits = {None: (Q4_0, Q4_1, Q4_K, Q5_K), "W16": (Q4_0, Q4_1), "W16.swapped": (Q4_0, Q4_1, Q4_K), "W17": (Q4_K, Q5_K),
-            "W17.min": (Q4_K, Q5_K)}
+            "W17.min": (Q4_K, Q5_K), "W17.dropped": (Q4_1, Q4_K, Q5_K),
+            **dict.fromkeys(("W21", "W21.back", "W21.all", "W21.all_back", "W21.next"), (Q4_0,))}
     if kind not in fits[fault]:
         return None
     return (by_32 if kind in (Q4_0, Q4_1) else by_256)(*tensor, fault)

@@ -236,7 +236,7 @@ class Truth:
         as_is = lambda x: x
         inverse, squares = inverse or as_is, squares or as_is
         ss = squares(x * x).sum(-1, keepdims=True)
-        ms = squares(squares(half(ss) if sum16 else ss) / (divisor or x.shape[-1]))
+        ms = squares((half(ss) if sum16 else ss) / (divisor or x.shape[-1]))
         root = np.sqrt(ms) + eps if outside else np.sqrt(squares(ms + eps))
         with np.errstate(invalid="ignore"): # an infinity of another fault
             x = x * inverse(1 / root)

@@ -31,8 +31,8 @@ def words(x):
 for how in ("chunks", "uneven", "same calls"):
     angled(*added(f"call_offset_twice_{how.replace(' ', '_')}", "llama mistral qwen2 qwen3", "R3b.twice"),
            lambda m, inv, pos: (inv, pos + pos[:, :1]), how)
-angled("call_offset_twice_steps", "llama qwen2 qwen3", "R3b.twice R5* R10*", lambda m, inv, pos: (inv, pos + pos[:, :1]),
-       "steps")
+angled("call_offset_twice_steps", "llama qwen2 qwen3", "R3b.twice R5* R10*", lambda m, inv, pos:
+       (inv, pos + pos[:, :1]), "steps")
 angled(*added("call_offset_twice_chunks_steps", "mistral qwen3", "R3b.twice"),
        lambda m, inv, pos: (inv, pos + pos[:, :1]), "chunks steps")
 for how in ("whole", "chunks", "steps", "uneven"):

@@ -225,7 +225,7 @@ EQUAL = [  # what; family; format; how; words among the answers of one origin; (
     ("rows permuted for RoPE", "llama", F32, reordered("pairs"), ("R1b: ",), ("", "R1b: ")),
     ("rows un-permuted for RoPE", "llama", F16, reordered("halves"), ("R1b.back: ",), ("", "R1b.back: ")),
     ("heads of the output in another order", "random llama", F32, grouped_columns,
-     ("2 x 4 heads are stored as 4 x 2", "8 ranks, as many as heads"), ("", "P18.order: ")),
+     ("A18: heads, or ranks of a head each",), ("", "A18: ")),
     ("frequencies in bfloat16", "random qwen3", BF16, rounded_frequencies, ("R13: ",), ("", "R13: ")),
     ("the state is lost between calls of 64", "qwen3_5_text", F32, no_state([64, 64, 36]), ("G16: ", EMPTY), None),
     ("the state is lost between calls of 100 and 60", "qwen3_5_text", BF16, no_state([100, 60]), (EMPTY,), ("", EMPTY)),

@@ -34,7 +34,8 @@ LEAST = 1e-5
 # Weights without biases stay as they are where the files have none of the format: the
 # program says so.
 REFUSED = "leaves the weights there unchanged", "not f16 or bf16", "for other block formats"
-BLOCKS = "W16", "W16.swapped", "W17", "W17.min"
+BLOCKS = ("W16", "W16.swapped", "W17", "W17.min", "W17.dropped", "W21", "W21.back", "W21.all", "W21.all_back",
+          "W21.next")
 
 
 LLAMA_PAIRS = 4 # of columns in a head of llama-trained

@@ -177,7 +177,8 @@ static void every_constant_of_an_experiment_makes_a_variant(void)
 		const char *name;
 		double      x;
 	} set[] = { { "pairing", 2 },     { "offset", -1 },   { "turn", 0.5 },   { "half_angles", 1 },
-		        { "step_offset", 1 }, { "step_zero", 1 }, { "sections", 1 }, { "one_position", 1 } };
+		        { "step_offset", 1 }, { "step_zero", 1 }, { "sections", 1 }, { "one_position", 1 },
+		        { "step_twice", 1 },  { "words", 1 },     { "rolled", -1 },  { "length", 7 } };
 	const vn_node model = { .op = VN_OP_ROPE, .c.rope.rope = { .theta = 1e4, .rotary_dim = 8, .factor = 2 } };
 
 	CU_ASSERT_PTR_NULL(vn_node_experiment(&model));
@@ -188,6 +189,31 @@ static void every_constant_of_an_experiment_makes_a_variant(void)
 		CU_ASSERT(memcmp(&n.c, &model.c, sizeof n.c.rope) == 0);
 		CU_ASSERT_PTR_EQUAL(vn_node_rope_experiment(&n), &n.x.rope);
 	}
+}
+
+static void positions_of_a_call_depend_on_where_it_begins(void)
+{
+	vn_rope_experiment  twice = { .other.twice = 1 }, words = { .other.words = 1 };
+	const vn_rope_token own = { .past = 5, .t = 2, .begin = -1 }, joined = { .past = 0, .t = 7, .begin = 5 };
+
+	CU_ASSERT_EQUAL(vn_rope_position(&twice, &own), 12.0);
+	CU_ASSERT_EQUAL(vn_rope_position(&twice, &joined), 12.0);
+	CU_ASSERT_EQUAL(vn_rope_position(&words, &own), 6.0); /* the third number of 32 bits: the second of 64 */
+	CU_ASSERT_EQUAL(vn_rope_position(&words, &joined), 6.0);
+	CU_ASSERT_EQUAL(vn_rope_position(&words, &(vn_rope_token) { .past = 5, .t = 3, .begin = -1 }), 0.0);
+}
+
+static void frequencies_are_rolled_and_of_another_length(void)
+{
+	float f[] = { 1, 2, 3 };
+
+	vn_rope_roll(NULL, f, 3);
+	CU_ASSERT(f[0] == 1 && f[2] == 3);
+	vn_rope_roll(&(vn_rope_experiment) { .rolled = -1 }, f, 3);
+	CU_ASSERT(f[0] == 3 && f[1] == 1 && f[2] == 2);
+	CU_ASSERT_EQUAL(vn_rope_length(NULL, 5, 2), 7);
+	CU_ASSERT_EQUAL(vn_rope_length(&(vn_rope_experiment) { .length = -1 }, 5, 2), 2);
+	CU_ASSERT_EQUAL(vn_rope_length(&(vn_rope_experiment) { .length = 90 }, 5, 2), 90);
 }
 
 /* ---- other positions and formats ------------------------------------------------------------- */
@@ -350,6 +376,8 @@ int main(void)
 		TEST(an_angle_that_is_no_number_gives_none),
 		TEST(an_experiment_that_changes_nothing_is_none),
 		TEST(every_constant_of_an_experiment_makes_a_variant),
+		TEST(positions_of_a_call_depend_on_where_it_begins),
+		TEST(frequencies_are_rolled_and_of_another_length),
 		TEST(rows_are_rotated_by_their_positions),
 		TEST(positions_restart_or_are_the_ids),
 		TEST(positions_restart_in_the_calls_of_the_recording),
