@@ -324,7 +324,7 @@ static bool compute(const vn_node *n, const vn_args *a, real *const *v, int64_t 
 		return true;
 	case VN_OP_EXPERTS: return run_experts(n, a, e, row, dim, out);
 	case VN_OP_COMBINE:
-		REAL(vn_combine)(out, (const real *[]) { a->in[0], a->in[1] }, a->tokens, row, &n->c, a->threads);
+		REAL(vn_combine)(out, (const real *[]) { a->in[0], a->in[1] }, a->tokens, row, &n->c, e, a->threads);
 		return true;
 	case VN_N_OPS: break;
 	}

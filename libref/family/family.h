@@ -19,6 +19,10 @@ typedef struct vn_spelling {
 	int         part, parts;
 } vn_spelling;
 
+/* Writes a name of one form ("a.*.b") in another; *expert: the number in place of *, or 0. Returns
+ * false if it is not of that form. */
+bool vn_respell(const char *from, const char *to, const char *name, char *out, size_t room, long *expert);
+
 /* How files spell the names of a family's weights. Lists end with NULL. */
 typedef struct vn_naming {
 	/* the prefix of the plan's names, except of those outside the trunk (lm_head); and of those in

@@ -17,7 +17,7 @@ struct vn_model {
 	json_t                 *json; /* the source's config */
 	vn_plan                *plan;
 	vn_tensor              *weight;    /* (n_weights) */
-	const char            **file_name; /* (n_weights) names in the file's spelling; of experts, in ours */
+	const char            **file_name; /* (n_weights) names in the file's spelling; of a part of a tensor, in ours */
 	const vn_source_tensor *untied;    /* an output matrix although the config says tied; NULL: none */
 };
 
@@ -67,8 +67,7 @@ static const vn_source_tensor *look_up(const vn_model *m, const char *prefix, co
 /* A weight as a file has it: a tensor, or a part of one. */
 typedef struct found_weight {
 	const vn_source_tensor *t;
-	int64_t                 at, of;  /* part `at` of `of`, along the first two axes; of 0: the whole */
-	bool                    spelled; /* under another name than the plan's */
+	int64_t                 at, of; /* part `at` of `of`, along the first two axes; of 0: the whole */
 } found_weight;
 
 static const char *after_layer(const char *name, const vn_naming *n)
@@ -83,22 +82,6 @@ static const char *after_layer(const char *name, const vn_naming *n)
 	return *p == '.' ? p + 1 : NULL;
 }
 
-/* Does a name have the form "a.*.b"? *expert: the number in place of *, or 0. */
-static bool has_form(const char *name, const char *form, long *expert)
-{
-	const char  *star = strchr(form, '*');
-	const size_t n = star ? (size_t)(star - form) : strlen(form);
-	char        *end;
-
-	*expert = 0;
-	if (strncmp(name, form, n) != 0)
-		return false;
-	if (!star)
-		return !name[n];
-	*expert = strtol(name + n, &end, 10);
-	return end > name + n && strcmp(end, star + 1) == 0;
-}
-
 /* The weight where another spelling has it. */
 static found_weight look_up_spelled(const vn_model *m, const char *prefix, const char *name)
 {
@@ -108,14 +91,11 @@ static found_weight look_up_spelled(const vn_model *m, const char *prefix, const
 	long         expert;
 
 	for (const vn_spelling *s = m->family->naming->spellings; tail && s && s->name && !found.t; s++) {
-		if (!has_form(tail, s->name, &expert))
+		const size_t before = (size_t)(tail - name);
+		snprintf(other, sizeof other, "%.*s", (int)before, name);
+		if (!vn_respell(s->name, s->file, tail, other + before, sizeof other - before, &expert))
 			continue;
-		const char *star = strchr(s->file, '*');
-		const int   n = star ? (int)(star - s->file) : (int)strlen(s->file);
-		snprintf(other, sizeof other, "%.*s%.*s", (int)(tail - name), name, n, s->file);
-		if (star)
-			snprintf(other + strlen(other), sizeof other - strlen(other), "%ld%s", expert, star + 1);
-		found = (found_weight) { look_up(m, prefix, other), expert * s->parts + s->part, s->parts, true };
+		found = (found_weight) { look_up(m, prefix, other), expert * s->parts + s->part, s->parts };
 		if (found.t && s->parts)
 			found.of = found.t->rank > 0 ? found.t->dim[0] * s->parts : 1;
 	}
@@ -168,7 +148,7 @@ static vn_status take_tensor(vn_model *m, int i, const found_weight *f, vn_error
 		               t->path, t->name, t->dtype);
 	m->weight[i] = (vn_tensor) { dtype, s,
 		                         t->data + vn_dtype_bytes(dtype, (size_t)(f->at * vn_shape_count(&s)) * (f->of != 0)) };
-	m->file_name[i] = f->spelled ? w->name : t->name; /* the same of all spellings */
+	m->file_name[i] = f->of ? w->name : t->name;
 	if (t->kept)
 		vn_dtype_from_name(t->kept, &dtype);
 	set_kept(m->plan, i, 1 + (int)dtype);

@@ -238,7 +238,8 @@ bool REAL(vn_experts)(real *y, const REAL(vn_experts_in) * a);
 
 /* Weighted sums.   in: x (T,k,D), weights (T,k)   y (T,D)
  *   y[t,d] = sum_s weights[t,s] x[t,s,d] */
-void REAL(vn_combine)(real *y, const real *const in[2], int64_t T, int64_t D, const vn_consts *c, int threads);
+void REAL(vn_combine)(real *y, const real *const in[2], int64_t T, int64_t D, const vn_consts *c,
+                      const vn_experiment *e, int threads);
 
 /* Rearranges rows for an experiment: vn_rows_form.   in: x, other; x, other, y (T,N), after `past`
  * rows of earlier calls */

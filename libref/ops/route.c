@@ -37,15 +37,16 @@ static double share_of(const routed_row *r, real id)
 
 static void route_row(real *y, const routed_row *r, const real *ids, int64_t k, bool normalised)
 {
-	double sum = 0;
+	double        sum = 0;
+	const int64_t used = r->form == VN_ROUTE_FEWER ? k - 1 : k;
 
-	for (int64_t s = 0; s < k; s++)
+	for (int64_t s = 0; s < used; s++)
 		sum += share_of(r, ids[s]);
 	const double divisor = normalised || r->form == VN_ROUTE_CHOSEN || r->form == VN_ROUTE_TWICE ? sum
 	                       : r->form == VN_ROUTE_SIGMOID                                         ? 1
 	                                                                                             : r->sum;
 	for (int64_t s = 0; s < k; s++)
-		y[s] = (real)(share_of(r, ids[s]) / divisor);
+		y[s] = s < used ? (real)(share_of(r, ids[s]) / divisor) : 0;
 }
 
 void REAL(vn_route)(real *y, const real *const in[2], int64_t T, int64_t k, const vn_consts *c, const vn_experiment *e,

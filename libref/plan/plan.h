@@ -154,13 +154,14 @@ typedef enum vn_delta_form {
 } vn_delta_form;
 
 /* VN_OP_ROUTE, in the order of the enum: the usual weights; the softmax of the chosen logits alone;
- * the softmax of the chosen probabilities; sigmoids of the chosen logits. They are normalised as
- * the constant says. */
+ * the softmax of the chosen probabilities; sigmoids of the chosen logits; none for the last of
+ * them. They are normalised as the constant says. */
 typedef enum vn_route_form {
 	VN_ROUTE_USUAL,
 	VN_ROUTE_CHOSEN,
 	VN_ROUTE_TWICE,
 	VN_ROUTE_SIGMOID,
+	VN_ROUTE_FEWER,
 	VN_N_ROUTE_FORMS
 } vn_route_form;
 /* VN_OP_EXPERTS: where gate and up are taken from, both of them F rows. In the order of the enum:
@@ -349,6 +350,10 @@ typedef union vn_experiment {
 		int moved;    /* expert e has the weights of expert e + moved, modulo their number */
 		int rounding; /* vn_rounding_format of f(gate) before the product with up */
 	} experts;
+	struct {
+		int rounding; /* vn_rounding_format of each product with a weight */
+		int sums;     /* 1: also of the sum after each slot */
+	} combine;
 } vn_experiment;
 
 typedef struct vn_node {

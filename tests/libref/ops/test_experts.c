@@ -1,4 +1,5 @@
 /* test_experts.c: the operations of experts in three policies, against plain loops in double. */
+#include "libref/base/rounding.h"
 #include "libref/ops/blas.h"
 #include "tests/support/suite.h"
 #include "tests/support/test_ops_help.h"
@@ -42,6 +43,8 @@ static void weights_are_shares_of_all_or_of_the_chosen(void)
 		{ 0, VN_ROUTE_CHOSEN, { 4 / 6.0, 2 / 6.0 } },
 		{ 0, VN_ROUTE_TWICE, { e2 / (e2 + e1), e1 / (e2 + e1) } },
 		{ 0, VN_ROUTE_SIGMOID, { 0.8, 2 / 3.0 } },
+		{ 0, VN_ROUTE_FEWER, { 4 / 8.0, 0 } },
+		{ 1, VN_ROUTE_FEWER, { 1, 0 } },
 		{ 1, VN_ROUTE_SIGMOID, { 0.8 / (0.8 + 2 / 3.0), 2 / 3.0 / (0.8 + 2 / 3.0) } },
 	};
 
@@ -148,6 +151,27 @@ static void rows_are_added_by_weight(void)
 	free(x), free(w);
 }
 
+/* 1 + 2^-11 is a tie in float16, and 2049 has no place there. */
+static void products_and_sums_are_rounded_where_an_experiment_says(void)
+{
+	const double x[] = { 1 + 0x1p-10, 2048 }, w[] = { 0.5 + 0x1p-11, 1 };
+	const struct {
+		int    rounding, sums;
+		double want;
+	} row[] = { { 0, 0, 2048 + (1 + 0x1p-10) * (0.5 + 0x1p-11) },
+		        { VN_FORMAT_F16, 0, 2048 + 0.5 + 0x1p-10 },
+		        { VN_FORMAT_F16, 1, 2048 } };
+
+	for (size_t k = 0; k < sizeof row / sizeof *row; k++) {
+		void         *rows = widened(x, 2, F64), *weights = widened(w, 2, F64);
+		const vn_node n = { .op = VN_OP_COMBINE, .c.combine.slots = 2, .x.combine = { row[k].rounding, row[k].sums } };
+		const vn_args a = { .policy = F64, .threads = 1, .tokens = 1, .in = { rows, weights } };
+		double       *y = eval(&n, &a, 1, 1);
+		check(y, &row[k].want, 1, 0);
+		free(rows), free(weights), free(y);
+	}
+}
+
 /* OLMoE: all heads of a token together. */
 static void a_norm_is_as_wide_as_its_weight(void)
 {
@@ -176,6 +200,7 @@ int main(void)
 		TEST(weights_are_shares_of_all_or_of_the_chosen),
 		TEST(every_token_goes_through_its_experts_and_no_others),
 		TEST(rows_are_added_by_weight),
+		TEST(products_and_sums_are_rounded_where_an_experiment_says),
 		TEST(a_norm_is_as_wide_as_its_weight),
 		CU_TEST_INFO_NULL,
 	};
