@@ -45,6 +45,8 @@ static vn_status check_plan(const vn_plan *p, vn_error *err)
 		if (width > KMAX)
 			st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s: head width %d; the GPU engine supports at most %d", name, width,
 			             KMAX);
+		else if (n->op == VN_OP_EXPERTS)
+			st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s: the GPU engine has no models with experts", name);
 		else
 			st = check_widths(p, n, err);
 	}

@@ -103,6 +103,7 @@ typedef struct vn_replayed {
 	double          gain;                     /* NaN: the error of the inputs is zero or not known */
 	int64_t         bad;                      /* not finite on one side only */
 	int64_t         other_ids;                /* of whole numbers: how many are other ones */
+	int64_t         flips;                    /* of experts: how many choices are not the reference's */
 	bool            not_measured; /* no number is finite on both sides: the local errors are 0, and not measured */
 	/* factor on both limits, of a span with a floor of its own, or of a norm whose rows err as a
 	 * whole; 0: vn_local_slack */

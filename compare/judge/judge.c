@@ -205,6 +205,14 @@ static bool is_judged_in_its_channels(const question *q)
 	       vn_channel_steps(&q->c->result, q->p, q->m) == 0;
 }
 
+/* They are judged as choices, by what the candidate made them of (replay/routing.h). */
+static bool is_of_experts(const question *q)
+{
+	vn_point of;
+
+	return vn_point_from_name(vn_name_in_layer(q->p->name), &of) && of == VN_POINT_ROUTER_IDS;
+}
+
 static bool is_of_logits(const question *q)
 {
 	return vn_metric_get(q->m)->scores && !q->p->scores;
@@ -304,6 +312,7 @@ static const struct {
 	const char *note;
 } rules[] = {
 	{ any_value_is_within, NO_CHECK, NULL },
+	{ is_of_experts, NO_CHECK, NULL },
 	{ has_no_number, NO_CHECK, NULL },
 	{ is_judged_in_its_channels, AT_ANOTHER_STEP, NULL },
 	{ is_named_for_logits, NOTE, "this metric exists for logits only" },

@@ -41,6 +41,8 @@ int vn_reference_variants_count(const vn_node *n, vn_policy policy)
 	case VN_OP_GATED: return is_narrow(storage) ? 2 + has_squares(n, storage) : 0;
 	case VN_OP_CAUSAL_CONV: return is_narrow(storage) ? 2 : 0;
 	case VN_OP_SCALE: return is_narrow(storage) && n->c.scale.cap != 0;
+	case VN_OP_EXPERTS: return is_narrow(storage);
+	case VN_OP_COMBINE: return is_narrow(storage) ? 2 : 0;
 	default: return 0;
 	}
 }
@@ -78,6 +80,11 @@ void vn_reference_variant_put(vn_node *n, vn_policy policy, int i)
 		n->x.act.formula = i + (n->op == VN_OP_ACT);
 		break;
 	case VN_OP_SCALE: n->x.scale.rounding = (int)rounding; break;
+	case VN_OP_EXPERTS: n->x.experts.rounding = (int)rounding; break;
+	case VN_OP_COMBINE:
+		n->x.combine.rounding = (int)rounding;
+		n->x.combine.sums = i > 0;
+		break;
 	case VN_OP_CAUSAL_CONV:
 		n->x.conv.rounding = (int)rounding;
 		n->x.conv.formula = i > 0;

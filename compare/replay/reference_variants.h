@@ -20,6 +20,7 @@
  *   causal_conv  the convolution rounded before silu (conv1d, then silu); or silu's formula as well
  *   scale        with a soft cap: the quotient by the cap and its tanh rounded (transformers'
  *                Gemma 2)
+ *   experts      as gated; combine: each product with a weight rounded, and each sum
  *   act          every operation of the formula rounded (gelu_new of transformers' GPT-2)
  *   linear       in a precision that rounds inputs to blocks of 8 bits: the inverse of the scale as
  *                on ARM (vn_ggml_scale)

@@ -4,6 +4,7 @@
 #include "compare/judge/count.h"
 #include "compare/replay/draws.h"
 #include "compare/replay/pool_steps.h"
+#include "compare/replay/routing.h"
 #include "libref/exec/convert.h"
 
 #include "libref/base/alloc.h"
@@ -150,8 +151,17 @@ vn_status vn_replay_measure(vn_replay *r, const vn_node_output *own, vn_column_o
 	vn_status            st;
 
 	if ((st = vn_replay_candidate(&c->opened, p, order, &cand, &sorted, err)) ||
-	    (st = vn_entry_tensor(c->opened.ref, p->ref, &ref, err)) ||
-	    (st = vn_local_measure(&x, &p->replay, &given, err)))
+	    (st = vn_entry_tensor(c->opened.ref, p->ref, &ref, err)))
+		goto done;
+	if (node->op == VN_OP_TOP_K) {
+		const vn_tensor chosen = cand;
+		cand = own->t; /* ids are right or wrong */
+		if ((st = vn_local_measure(&x, &p->replay, &given, err)))
+			goto done;
+		p->replay.span = span;
+		if ((st = vn_routing_judge(r, node, &own->t, &chosen, &ref, &p->replay, err)))
+			goto done;
+	} else if ((st = vn_local_measure(&x, &p->replay, &given, err)))
 		goto done;
 	p->replayed = true;
 	p->replay.span = span;

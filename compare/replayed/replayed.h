@@ -16,7 +16,8 @@
 #ifndef VN_COMPARE_REPLAYED_H
 #define VN_COMPARE_REPLAYED_H
 
-#include "compare/replayed/choices.h"
+#include "compare/judge/choices.h"
+#include "compare/replayed/floors.h"
 
 /* What was found of a result of the file. */
 typedef struct vn_replayed_finding {

@@ -131,6 +131,28 @@ static const char *prefix_at(int i)
 	return NULL;
 }
 
+/* The weight of an expert under the name of another spelling, its own tensor in both. */
+static const vn_weight_row *find_respelled(const vn_weight_row *rows, int n, const char *name)
+{
+	const vn_weight_row *found = NULL;
+	int                  layer;
+	const char          *tail = behind_layer(name, &layer);
+	char                 other[1024];
+	long                 expert;
+
+	for (int f = 0; tail && !found && vn_family_at(f); f++)
+		for (const vn_spelling *s = vn_family_at(f)->naming->spellings; s && s->name && !found; s++) {
+			const size_t before = (size_t)(tail - name), room = sizeof other - before;
+			if (s->parts || before >= sizeof other / 2)
+				continue;
+			memcpy(other, name, before);
+			if (vn_respell(s->name, s->file, tail, other + before, room, &expert) ||
+			    vn_respell(s->file, s->name, tail, other + before, room, &expert))
+				found = find_row(rows, n, other);
+		}
+	return found;
+}
+
 const vn_weight_row *vn_weight_twin(const vn_weight_row *rows, int n, const char *name)
 {
 	const vn_weight_row *found = find_row(rows, n, name);
@@ -144,7 +166,7 @@ const vn_weight_row *vn_weight_twin(const vn_weight_row *rows, int n, const char
 		if (snprintf(other, sizeof other, "%s%s", prefix_at(i), name + own) < (int)sizeof other)
 			found = find_row(rows, n, other);
 	}
-	return found;
+	return found ? found : find_respelled(rows, n, name);
 }
 
 const vn_weight_row *vn_weight_beside(const vn_weight_side *side, const vn_weight_row *row, const vn_weight_name *name,

@@ -185,6 +185,42 @@ static bool compute_linear(const vn_node *n, const vn_args *a, const vn_experime
 	return ok;
 }
 
+/* A product with the weights of an expert; context: vn_args and node of all of them. */
+typedef struct expert_work {
+	const vn_node *n;
+	const vn_args *a;
+} expert_work;
+
+static bool expert_product(void *context, int kind, int64_t expert, const real *x, int64_t n, real *y)
+{
+	const expert_work *w = context;
+	vn_node            one = { .op = VN_OP_LINEAR, .c.linear.kept = w->n->c.experts.kept[kind] };
+	vn_args            a = { .policy = w->a->policy,
+		                     .threads = w->a->threads,
+		                     .tokens = n,
+		                     .of = w->a->of ? w->a->of : w->a->tokens,
+		                     .in = { x },
+		                     .w = { w->a->w[kind] + expert } };
+
+	return compute_linear(&one, &a, NULL, NULL, y);
+}
+
+static bool run_experts(const vn_node *n, const vn_args *a, const vn_experiment *e, int64_t row, int64_t D, real *out)
+{
+	return REAL(vn_experts)(out, &(REAL(vn_experts_in)) { .rows = a->in[VN_EXPERTS_X],
+	                                                      .ids = a->in[VN_EXPERTS_IDS],
+	                                                      .T = a->tokens,
+	                                                      .k = row / D,
+	                                                      .D = D,
+	                                                      .F = a->w[VN_EXPERT_GATE]->shape.dim[0],
+	                                                      .product = expert_product,
+	                                                      .context = &(expert_work) { n, a },
+	                                                      .c = &n->c,
+	                                                      .x = e,
+	                                                      .policy = a->policy,
+	                                                      .threads = a->threads });
+}
+
 static bool delta_rule(const vn_node *n, const vn_args *a, const vn_experiment *e, real *out)
 {
 	return REAL(vn_delta_rule)(out, &(REAL(vn_delta)) { a->in[VN_DELTA_Q], a->in[VN_DELTA_K], a->in[VN_DELTA_V],
@@ -286,7 +322,11 @@ static bool compute(const vn_node *n, const vn_args *a, real *const *v, int64_t 
 	case VN_OP_LAYER_NORM:
 	case VN_OP_GATED_NORM:
 	case VN_OP_L2_NORM:
-		compute_norm(n, a, v, n->op == VN_OP_RMS_NORM && e && e->norm.width ? e->norm.width : dim, count, out);
+		compute_norm(n, a, v,
+		             n->op == VN_OP_RMS_NORM && e && e->norm.width ? e->norm.width
+		             : a->w[0]                                     ? vn_shape_count(&a->w[0]->shape)
+		                                                           : dim,
+		             count, out);
 		return true;
 	case VN_OP_LINEAR: return compute_linear(n, a, e, v[1], out);
 	case VN_OP_SLICE:
@@ -316,6 +356,14 @@ static bool compute(const vn_node *n, const vn_args *a, real *const *v, int64_t 
 		REAL(vn_rows)(out, (const real *[]) { a->in[0], a->in[1] }, a->past, a->tokens, row, &n->x);
 		return true;
 	case VN_OP_DELTA_RULE: return delta_rule(n, a, e, out);
+	case VN_OP_TOP_K: REAL(vn_top_k)(out, a->in[0], a->tokens, &n->c, e, a->threads); return true;
+	case VN_OP_ROUTE:
+		REAL(vn_route)(out, (const real *[]) { a->in[0], a->in[1] }, a->tokens, row, &n->c, e, a->threads);
+		return true;
+	case VN_OP_EXPERTS: return run_experts(n, a, e, row, dim, out);
+	case VN_OP_COMBINE:
+		REAL(vn_combine)(out, (const real *[]) { a->in[0], a->in[1] }, a->tokens, row, &n->c, e, a->threads);
+		return true;
 	case VN_N_OPS: break;
 	}
 	assert(0);
@@ -334,6 +382,8 @@ static bool is_small(const vn_node *n, const vn_args *a, int64_t row)
 		return false;
 	if (n->op == VN_OP_LINEAR)
 		work = (T + WEIGHT) * (double)vn_shape_count(&a->w[0]->shape);
+	else if (n->op == VN_OP_EXPERTS)
+		work = VN_EXPERT_KINDS * (T + WEIGHT) * out * (double)a->w[VN_EXPERT_GATE]->shape.dim[0];
 	else if (n->op == VN_OP_ATTENTION)
 		work = 2 * (T + KEY) * (double)(a->past + a->tokens) * out;
 	return work < ENOUGH;
@@ -346,7 +396,9 @@ static vn_status evaluate_node(const vn_node *n, const vn_args *args, int64_t ro
 	const vn_args       *a = &few;
 	const vn_experiment *e = vn_node_experiment(n);
 	/* a table or a matrix is read where it is stored */
-	const int            stored = n->op == VN_OP_EMBED || n->op == VN_OP_POSITIONS || n->op == VN_OP_LINEAR;
+	const int            stored = n->op == VN_OP_EXPERTS
+	                                  ? VN_EXPERT_KINDS
+	                                  : n->op == VN_OP_EMBED || n->op == VN_OP_POSITIONS || n->op == VN_OP_LINEAR;
 	const int            width = e && n->op == VN_OP_RMS_NORM ? e->norm.width : 0;
 	real                *v[VN_MAX_W] = { 0 };
 	bool                 ok = true;

@@ -22,10 +22,18 @@ typedef struct vn_config {
 	bool    tied; /* logits use the embedding matrix */
 	bool    qkv_bias, o_bias, mlp_bias;
 	bool    qk_norm;                    /* RMS norms of each head's queries and keys */
+	bool    norm_row;                   /* these norms are over all heads of a token together */
 	bool    norm_one;                   /* norm weights are stored minus one */
 	int     window, full_layers;        /* keys that a query sees (0: all), from layer full_layers on */
 	json_t *layer_types;                /* borrowed from the JSON; NULL: full_layers decides */
 	json_t *short_factor, *long_factor; /* of LongRoPE, K/2 numbers each; borrowed */
+	int     experts, per_token;         /* in a layer; how many a token goes through */
+	int     expert_F;                   /* feed-forward width of each */
+	bool    normalised, wide_weights;   /* their weights sum to one; are not rounded to the format */
+	int     sparse_step;                /* only every sparse_step-th layer has experts; 0: all have */
+	json_t *dense_layers;               /* further layers without, borrowed; NULL: none */
+	/* adds the feed-forward part of layer l; NULL: a dense one */
+	int (*feed_forward)(vn_builder *p, const struct vn_config *c, int l, int x);
 } vn_config;
 
 /* Read one field each. *out keeps its value (the default) if the key is missing or null. Fail on

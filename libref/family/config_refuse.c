@@ -20,6 +20,7 @@ static const vn_setting foreign[] = {
 	{ "attention_multiplier", VN_NOTHING, NULL },
 	{ "logit_scale", VN_ONE, NULL },
 	{ "logits_scaling", VN_ONE, NULL },
+	{ "clip_qkv", VN_NOTHING, NULL },
 	{ 0 },
 };
 

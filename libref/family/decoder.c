@@ -44,8 +44,8 @@ static int attention(vn_builder *p, const vn_config *c, int l, int window, int x
 	k = LINEAR(h, "self_attn.k_proj", G * K, D, c->qkv_bias, G, VN_POINT_K_PROJ); /* (T,G,K) */
 	v = LINEAR(h, "self_attn.v_proj", G * K, D, c->qkv_bias, G, VN_POINT_V_PROJ); /* (T,G,K) */
 	if (c->qk_norm) {
-		q = NORM(q, "self_attn.q_norm", K, VN_POINT_Q_NORM); /* (T,H,K) */
-		k = NORM(k, "self_attn.k_norm", K, VN_POINT_K_NORM); /* (T,G,K) */
+		q = NORM(q, "self_attn.q_norm", c->norm_row ? H * K : K, VN_POINT_Q_NORM); /* (T,H,K) */
+		k = NORM(k, "self_attn.k_norm", c->norm_row ? G * K : K, VN_POINT_K_NORM); /* (T,G,K) */
 	}
 	q = vn_plan_rope(p, q, &c->rope, VN_POINT_Q_ROPE);                              /* (T,H,K) */
 	k = vn_plan_rope(p, k, &c->rope, VN_POINT_K_ROPE);                              /* (T,G,K) */
@@ -103,7 +103,7 @@ vn_status vn_plan_decoder(const char *path, vn_config *c, vn_plan **plan, vn_err
 		vn_plan_layer(p, l);
 		vn_plan_name(p, x, VN_POINT_INPUT); /* (T,D) */
 		x = attention(p, c, l, window, x);
-		x = vn_decoder_feed_forward(p, c, l, x);
+		x = (c->feed_forward ? c->feed_forward : vn_decoder_feed_forward)(p, c, l, x);
 	}
 	vn_decoder_head(p, c, embedding, x);
 

@@ -4,6 +4,7 @@
 #include "libref/base/json.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const vn_family *const families[] = {
@@ -30,6 +31,28 @@ const vn_family *vn_family_of_arch(const char *arch)
 		if (families[i]->gguf.arch && strcmp(families[i]->gguf.arch, arch) == 0)
 			return families[i];
 	return NULL;
+}
+
+bool vn_respell(const char *from, const char *to, const char *name, char *out, size_t room, long *expert)
+{
+	const char  *star = strchr(from, '*'), *into = strchr(to, '*');
+	const size_t n = star ? (size_t)(star - from) : strlen(from);
+	char        *end = NULL;
+
+	*expert = 0;
+	if (strncmp(name, from, n) != 0)
+		return false;
+	if (star) {
+		*expert = strtol(name + n, &end, 10);
+		if (end == name + n || strcmp(end, star + 1) != 0)
+			return false;
+	} else if (name[n])
+		return false;
+	if (into)
+		snprintf(out, room, "%.*s%ld%s", (int)(into - to), to, *expert, into + 1);
+	else
+		snprintf(out, room, "%s", to);
+	return true;
 }
 
 vn_status vn_family_find(const char *path, const json_t *config, const vn_family **family, vn_error *err)

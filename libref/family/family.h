@@ -11,6 +11,18 @@
 
 #include <jansson.h>
 
+/* Another place of a weight in a file, without the prefix of layers; * is the number of an expert.
+ * The tensor `file` is the weight or, if parts is not 0, has an outermost axis of experts, each of
+ * which has so many weights one below the other; this is `part`. */
+typedef struct vn_spelling {
+	const char *name, *file;
+	int         part, parts;
+} vn_spelling;
+
+/* Writes a name of one form ("a.*.b") in another; *expert: the number in place of *, or 0. Returns
+ * false if it is not of that form. */
+bool vn_respell(const char *from, const char *to, const char *name, char *out, size_t room, long *expert);
+
 /* How files spell the names of a family's weights. Lists end with NULL. */
 typedef struct vn_naming {
 	/* the prefix of the plan's names, except of those outside the trunk (lm_head); and of those in
@@ -22,6 +34,7 @@ typedef struct vn_naming {
 	const char *const *ignored;
 	/* a file may contain `copy`, equal to `original`, for a plan that does not read it */
 	const char        *copy, *original;
+	const vn_spelling *spellings; /* of weights in a layer, up to `name` NULL; NULL: none */
 } vn_naming;
 
 /* What llama.cpp's converter changed in a weight (specs/models.md, "Permutation of
@@ -72,7 +85,8 @@ typedef enum vn_gguf_kind {
 	VN_GGUF_QUOTIENT, /* a key's whole number, divided by that of another */
 	VN_GGUF_HAS,      /* whether a layer has this tensor */
 	VN_GGUF_ROWS,     /* the rows of this tensor; no field if it is missing */
-	VN_GGUF_WORD      /* always this word */
+	VN_GGUF_WORD,     /* always this word */
+	VN_GGUF_TRUE      /* always true */
 } vn_gguf_kind;
 
 typedef struct vn_gguf_field {

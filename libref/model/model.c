@@ -17,7 +17,7 @@ struct vn_model {
 	json_t                 *json; /* the source's config */
 	vn_plan                *plan;
 	vn_tensor              *weight;    /* (n_weights) */
-	const char            **file_name; /* (n_weights) names in the file's spelling */
+	const char            **file_name; /* (n_weights) names in the file's spelling; of a part of a tensor, in ours */
 	const vn_source_tensor *untied;    /* an output matrix although the config says tied; NULL: none */
 };
 
@@ -64,28 +64,94 @@ static const vn_source_tensor *look_up(const vn_model *m, const char *prefix, co
 	return found;
 }
 
-static vn_status take_tensor(vn_model *m, int i, const vn_source_tensor *t, vn_error *err)
+/* A weight as a file has it: a tensor, or a part of one. */
+typedef struct found_weight {
+	const vn_source_tensor *t;
+	int64_t                 at, of; /* part `at` of `of`, along the first two axes; of 0: the whole */
+} found_weight;
+
+static const char *after_layer(const char *name, const vn_naming *n)
 {
-	const vn_weight *w = &m->plan->weight[i];
-	vn_shape         s = { .rank = t->rank <= VN_MAX_RANK ? t->rank : -1 };
-	char             have[VN_SHAPE_TEXT], need[VN_SHAPE_TEXT];
-	vn_dtype         dtype;
+	const size_t length = strlen(n->layers);
+	const char  *p = name + length;
+
+	if (strncmp(name, n->layers, length) != 0)
+		return NULL;
+	while (*p >= '0' && *p <= '9')
+		p++;
+	return *p == '.' ? p + 1 : NULL;
+}
+
+/* The weight where another spelling has it. */
+static found_weight look_up_spelled(const vn_model *m, const char *prefix, const char *name)
+{
+	const char  *tail = after_layer(name, m->family->naming);
+	char         other[3 * VN_NAME_MAX];
+	found_weight found = { 0 };
+	long         expert;
+
+	for (const vn_spelling *s = m->family->naming->spellings; tail && s && s->name && !found.t; s++) {
+		const size_t before = (size_t)(tail - name);
+		snprintf(other, sizeof other, "%.*s", (int)before, name);
+		if (!vn_respell(s->name, s->file, tail, other + before, sizeof other - before, &expert))
+			continue;
+		found = (found_weight) { look_up(m, prefix, other), expert * s->parts + s->part, s->parts };
+		if (found.t && s->parts)
+			found.of = found.t->rank > 0 ? found.t->dim[0] * s->parts : 1;
+	}
+	return found;
+}
+
+/* The shape of a part: without the axis of experts, and a part of the next. */
+static vn_shape shape_of(const found_weight *f)
+{
+	const vn_source_tensor *t = f->t;
+	vn_shape                s = { .rank = t->rank <= VN_MAX_RANK ? t->rank : -1 };
 
 	for (int j = 0; j < s.rank; j++)
 		s.dim[j] = t->dim[j];
+	if (!f->of)
+		return s;
+	if (s.rank != 3 || f->at >= f->of || t->dim[1] % (f->of / t->dim[0]))
+		return (vn_shape) { .rank = -1 };
+	return (vn_shape) { 2, { t->dim[1] / (f->of / t->dim[0]), t->dim[2] } };
+}
+
+static void set_kept(vn_plan *p, int weight, int kept)
+{
+	for (int k = 0; k < p->n_nodes; k++) {
+		vn_node *n = &p->node[k];
+		if (n->op == VN_OP_LINEAR && n->w[0] == weight)
+			n->c.linear.kept = kept;
+		for (int i = 0; n->op == VN_OP_EXPERTS && i < VN_EXPERT_KINDS; i++)
+			if (n->w[i] == weight)
+				n->c.experts.kept[i] = kept; /* as of the first expert */
+	}
+}
+
+static vn_status take_tensor(vn_model *m, int i, const found_weight *f, vn_error *err)
+{
+	const vn_source_tensor *t = f->t;
+	const vn_weight        *w = &m->plan->weight[i];
+	const vn_shape          s = shape_of(f);
+	char                    have[VN_SHAPE_TEXT], need[VN_SHAPE_TEXT];
+	vn_dtype                dtype;
+
 	if (s.rank < 0 || !vn_shape_equal(&s, &w->shape))
-		return vn_fail(err, VN_ERR_SHAPE, "%s: %s: shape %s, the config needs %s", t->path, t->name,
-		               s.rank < 0 ? "of high rank" : vn_shape_text(&s, have), vn_shape_text(&w->shape, need));
+		return vn_fail(err, VN_ERR_SHAPE, "%s: %s: shape %s%s, the config needs %s", t->path, t->name,
+		               s.rank >= 0 ? vn_shape_text(&s, have)
+		               : f->of     ? "of no such matrix"
+		                           : "of high rank",
+		               f->of ? " of an expert" : "", vn_shape_text(&w->shape, need));
 	if (!vn_dtype_from_name(t->dtype, &dtype) || (dtype >= VN_N_ENGINE_DTYPES && dtype < VN_N_DTYPES))
 		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: %s: dtype %s is not supported (supported: F64, F32, F16, BF16)",
 		               t->path, t->name, t->dtype);
-	m->weight[i] = (vn_tensor) { dtype, s, t->data };
-	m->file_name[i] = t->name;
+	m->weight[i] = (vn_tensor) { dtype, s,
+		                         t->data + vn_dtype_bytes(dtype, (size_t)(f->at * vn_shape_count(&s)) * (f->of != 0)) };
+	m->file_name[i] = f->of ? w->name : t->name;
 	if (t->kept)
 		vn_dtype_from_name(t->kept, &dtype);
-	for (int k = 0; k < m->plan->n_nodes; k++)
-		if (m->plan->node[k].op == VN_OP_LINEAR && m->plan->node[k].w[0] == i)
-			m->plan->node[k].c.linear.kept = 1 + (int)dtype;
+	set_kept(m->plan, i, 1 + (int)dtype);
 	return VN_OK;
 }
 
@@ -130,14 +196,16 @@ static vn_status take_weights(vn_model *m, vn_error *err)
 			break;
 		}
 	for (int i = 0; i < p->n_weights; i++) {
-		const vn_source_tensor *found = look_up(m, prefix, p->weight[i].name);
-		if (!found) {
+		found_weight found = { .t = look_up(m, prefix, p->weight[i].name) };
+		if (!found.t)
+			found = look_up_spelled(m, prefix, p->weight[i].name);
+		if (!found.t) {
 			st = vn_fail(err, VN_ERR_NOTFOUND, "%s: weight %s is missing", m->path, p->weight[i].name);
 			goto done;
 		}
-		if ((st = take_tensor(m, i, found, err)))
+		if ((st = take_tensor(m, i, &found, err)))
 			goto done;
-		used[found - m->source->tensor] = true;
+		used[found.t - m->source->tensor] = true;
 	}
 	const vn_source_tensor *copy = tied_copy(m, prefix);
 	if (copy && !same_bytes(&m->weight[weight_of(p, m->family->naming->original)], copy))

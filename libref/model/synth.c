@@ -79,8 +79,15 @@ static void scale_of(const vn_plan *p, int w, float *mean, float *spread)
 			*mean = -1.0f;
 			return;
 		}
-		if (n->n_w > 1 && n->w[1] == w) { /* bias: half the spread of the result that it is added to */
+		if (n->op != VN_OP_EXPERTS && n->n_w > 1 &&
+		    n->w[1] == w) { /* bias: half the spread of the result that it is added to */
 			*spread = 0.5f;
+			return;
+		}
+		if (n->op == VN_OP_EXPERTS && w >= n->w[0] && w < n->w[VN_EXPERT_DOWN] + n->c.experts.experts) {
+			*spread = 1.0f / sqrtf((float)p->weight[w].shape.dim[1]);
+			if (w >= n->w[VN_EXPERT_DOWN]) /* an addend of the residual stream, as below */
+				*spread /= sqrtf(2.0f * (float)p->layers);
 			return;
 		}
 		if (n->n_w < 1 || n->w[0] != w)

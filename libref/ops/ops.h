@@ -218,6 +218,39 @@ void REAL(vn_add)(real *y, const real *a, const real *b, int64_t n, int threads)
 /* y = scale x or, if cap is not 0, cap tanh(scale x / cap), with scale and cap from c->scale. */
 void REAL(vn_multiply)(real *y, const real *x, const vn_consts *c, const vn_experiment *e, int64_t n, int threads);
 
+/* The k columns of the largest numbers of each row, the largest first.   x (T,E)   y (T,k)
+ * Of equal numbers the first column comes first; a NaN is the largest. e->top_k.skip leaves out
+ * the first. */
+void REAL(vn_top_k)(real *y, const real *x, int64_t T, const vn_consts *c, const vn_experiment *e, int threads);
+
+/* Weights of chosen experts.   in: logits (T,E), ids (T,k)   y (T,k)
+ *   y[t,s] = exp(logits[t,i]) / sum_e exp(logits[t,e]), i = ids[t,s]; 0 if there is no expert i
+ *   normalised: y[t,s] / sum_s y[t,:] */
+void REAL(vn_route)(real *y, const real *const in[2], int64_t T, int64_t k, const vn_consts *c, const vn_experiment *e,
+                    int threads);
+
+/* What chosen experts make of each token.   rows (T,D)   ids (T,k)   y (T,k,D)
+ *   y[t,s] = down_i (f(gate_i x[t]) * up_i x[t]), i = ids[t,s]; 0 if there is no expert i
+ * product: y (n,M) of x (n,N) and the weights of one kind of an expert, as of VN_OP_LINEAR; false:
+ * no memory. gate x, up x and f(gate) up are rounded to the storage format. Returns false without
+ * memory. */
+typedef struct REAL(vn_experts_in) {
+	const real *rows, *ids;
+	int64_t     T, k, D, F;
+	bool (*product)(void *context, int kind, int64_t expert, const real *x, int64_t n, real *y);
+	void                *context;
+	const vn_consts     *c;
+	const vn_experiment *x; /* NULL: as usual */
+	vn_policy            policy;
+	int                  threads;
+} REAL(vn_experts_in);
+bool REAL(vn_experts)(real *y, const REAL(vn_experts_in) * a);
+
+/* Weighted sums.   in: x (T,k,D), weights (T,k)   y (T,D)
+ *   y[t,d] = sum_s weights[t,s] x[t,s,d] */
+void REAL(vn_combine)(real *y, const real *const in[2], int64_t T, int64_t D, const vn_consts *c,
+                      const vn_experiment *e, int threads);
+
 /* Rearranges rows for an experiment: vn_rows_form.   in: x, other; x, other, y (T,N), after `past`
  * rows of earlier calls */
 void REAL(vn_rows)(real *y, const real *const in[2], int64_t past, int64_t T, int64_t N, const vn_experiment *e);

@@ -76,6 +76,23 @@ int vn_plan_weight(vn_builder *b, const char *name, int rank, const int64_t *dim
 	return p->n_weights++;
 }
 
+int vn_plan_weights(vn_builder *b, int n, const char *stem, const char *tail, vn_shape shape)
+{
+	vn_plan  *p = b->plan;
+	const int first = p->n_weights;
+
+	for (int i = 0; i < n && !b->status; i++) {
+		vn_weight w = { .shape = shape };
+		/* no search for the name: there may be tens of thousands */
+		if (snprintf(w.name, sizeof w.name, "%s%d%s", stem, i, tail) >= (int)sizeof w.name)
+			return vn_build_fail(b, VN_ERR_UNSUPPORTED, "the weight name %s is too long", stem);
+		p->weight = make_room(b, p->weight, p->n_weights, &b->room_weights, sizeof *p->weight);
+		if (!b->status)
+			p->weight[p->n_weights++] = w;
+	}
+	return b->status ? 0 : first;
+}
+
 int vn_plan_list(vn_builder *b, int n, const float *x)
 {
 	const int list = b->status ? 0 : vn_list_add(b->plan, n, x);

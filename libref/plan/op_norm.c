@@ -3,8 +3,15 @@
 
 #include <math.h>
 
-/* Norm of one input, or of two with one shape. Its weight, and the bias of a layer norm, have the
- * width of their last axis. */
+/* Does a norm of x have weights of this shape? They are as wide as the last axis or, where all
+ * heads of a token are normed together, as its row. */
+static bool is_weight_of(const vn_shape *s, const vn_value *x)
+{
+	return s->rank == 1 && (s->dim[0] == x->size[x->rank - 1] || s->dim[0] == vn_value_row(x));
+}
+
+/* Norm of one input, or of two with one shape. The bias of a layer norm is as wide as its
+ * weight. */
 static int add_norm(vn_builder *b, vn_node n, vn_point out)
 {
 	if (b->status)
@@ -12,7 +19,7 @@ static int add_norm(vn_builder *b, vn_node n, vn_point out)
 	const vn_value *v = &b->plan->value[n.in[0]];
 	for (int k = 0; k < n.n_w; k++) {
 		const vn_shape *s = n.w[k] < 0 ? NULL : &b->plan->weight[n.w[k]].shape;
-		if (s && (s->rank != 1 || s->dim[0] != v->size[v->rank - 1]))
+		if (s && !is_weight_of(s, v))
 			return vn_build_fail(b, VN_ERR_SHAPE, "weight %s is not as wide as the tensor that it norms",
 			                     b->plan->weight[n.w[k]].name);
 	}
@@ -59,9 +66,8 @@ vn_status vn_check_norm(const vn_plan_walk *w)
 	const vn_shape *bias = n->n_w > 1 && n->w[1] >= 0 ? &w->p->weight[n->w[1]].shape : NULL;
 	const int       width = n->x.norm.width;
 
-	if (!vn_plan_check_row(x) || (w->m && (w->m->rank != 1 || w->m->dim[0] != x->size[x->rank - 1])) ||
-	    !vn_plan_check_same_shape(x, w->y) || (bias && !vn_shape_equal(bias, w->m)) ||
-	    (n->n_in > 1 && !vn_plan_check_same_shape(x, &w->p->value[n->in[1]])))
+	if (!vn_plan_check_row(x) || (w->m && !is_weight_of(w->m, x)) || !vn_plan_check_same_shape(x, w->y) ||
+	    (bias && !vn_shape_equal(bias, w->m)) || (n->n_in > 1 && !vn_plan_check_same_shape(x, &w->p->value[n->in[1]])))
 		return vn_plan_check_fit(w, false);
 	if (!(isfinite(n->c.norm.eps) && n->c.norm.eps >= 0.0))
 		return vn_plan_check_fail(w, "eps is %g, expected a finite number of at least 0", n->c.norm.eps);

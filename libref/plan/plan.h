@@ -155,6 +155,27 @@ typedef enum vn_delta_form {
 	VN_N_DELTA_FORMS
 } vn_delta_form;
 
+/* VN_OP_ROUTE, in the order of the enum: the usual weights; the softmax of the chosen logits alone;
+ * the softmax of the chosen probabilities; sigmoids of the chosen logits; none for the last of
+ * them. They are normalised as the constant says. */
+typedef enum vn_route_form {
+	VN_ROUTE_USUAL,
+	VN_ROUTE_CHOSEN,
+	VN_ROUTE_TWICE,
+	VN_ROUTE_SIGMOID,
+	VN_ROUTE_FEWER,
+	VN_N_ROUTE_FORMS
+} vn_route_form;
+/* VN_OP_EXPERTS: where gate and up are taken from, both of them F rows. In the order of the enum:
+ * their own; the rows of both, gate first, are read as if they were one of each in turn; and the
+ * reverse. */
+typedef enum vn_expert_form {
+	VN_EXPERTS_USUAL,
+	VN_EXPERTS_BY_ROWS,
+	VN_EXPERTS_IN_HALVES,
+	VN_N_EXPERT_FORMS
+} vn_expert_form;
+
 /* Tokens of a chunk in which other correct implementations compute the delta rule
  * (compare/replay/reference_variants.h). */
 enum { VN_DELTA_CHUNK = 64 };
@@ -171,6 +192,12 @@ enum { VN_ATTN_CONTEXT, VN_ATTN_SCORES, VN_ATTN_PROBS, VN_ATTN_K_CACHE, VN_ATTN_
 enum { VN_ATTN_KEYS, VN_ATTN_VALUES };
 /* The input slots of VN_OP_DELTA_RULE. */
 enum { VN_DELTA_Q, VN_DELTA_K, VN_DELTA_V, VN_DELTA_G, VN_DELTA_BETA };
+
+/* The input slots of VN_OP_ROUTE, VN_OP_EXPERTS and VN_OP_COMBINE; the weights of an expert. */
+enum { VN_ROUTE_LOGITS, VN_ROUTE_IDS };
+enum { VN_EXPERTS_X, VN_EXPERTS_IDS };
+enum { VN_COMBINE_X, VN_COMBINE_WEIGHTS };
+enum { VN_EXPERT_GATE, VN_EXPERT_UP, VN_EXPERT_DOWN, VN_EXPERT_KINDS };
 
 /* Columns [from, from + width) of every `stride` columns. */
 typedef struct vn_columns {
@@ -215,6 +242,20 @@ typedef union vn_consts {
 		double scale; /* multiplies q; key_dim^-1/2 */
 		int    key_heads, value_heads, key_dim, value_dim;
 	} delta;
+	struct {
+		int columns, k;
+	} top_k;
+	struct {
+		int columns, normalised;
+	} route;
+	struct {
+		int slots;
+	} combine;
+	struct {
+		int    experts;
+		vn_act act;
+		int    kept[VN_EXPERT_KINDS]; /* as of linear */
+	} experts;
 } vn_consts;
 
 /* How a node computes its operation otherwise than usual. All 0 in every model: the usual formula,
@@ -312,6 +353,21 @@ typedef union vn_experiment {
 		int forgets; /* 1: the state of earlier calls is 0 */
 		int chunked; /* 1: chunks of VN_DELTA_CHUNK tokens in float32 */
 	} delta;
+	struct {
+		int skip; /* the first so many of each row are left out */
+	} top_k;
+	struct {
+		int form; /* vn_route_form */
+	} route;
+	struct {
+		int form;     /* vn_expert_form */
+		int moved;    /* expert e has the weights of expert e + moved, modulo their number */
+		int rounding; /* vn_rounding_format of f(gate) before the product with up */
+	} experts;
+	struct {
+		int rounding; /* vn_rounding_format of each product with a weight */
+		int sums;     /* 1: also of the sum after each slot */
+	} combine;
 } vn_experiment;
 
 typedef struct vn_node {
@@ -383,6 +439,9 @@ vn_status   vn_plan_finish(vn_builder *b, vn_plan **plan, vn_error *err); /* fre
 void vn_plan_layer(vn_builder *b, int layer); /* -1: outside layers */
 /* Returns the weight with this full name. Asking again returns the same number. */
 int  vn_plan_weight(vn_builder *b, const char *name, int rank, const int64_t *dim);
+/* Adds n weights of one shape, "STEM0TAIL", "STEM1TAIL"..., one after the other, and returns the
+ * first. */
+int  vn_plan_weights(vn_builder *b, int n, const char *stem, const char *tail, vn_shape shape);
 /* Adds a list of numbers and returns what a constant that refers to it holds. Equal lists are
  * stored once. */
 int  vn_plan_list(vn_builder *b, int n, const float *x);
@@ -396,6 +455,7 @@ void vn_plan_set(vn_builder *b, int value, const char *constant, double number);
 int vn_plan_map(vn_builder *b, vn_op op, int x, vn_point out);
 int vn_plan_embed(vn_builder *b, int w, vn_point out);
 int vn_plan_positions(vn_builder *b, int w, vn_point out);
+/* Norms over as many columns as the weight has: the last axis, or all of a token. */
 int vn_plan_rms_norm(vn_builder *b, int x, int w, double eps, vn_point out);
 /* For models that store norm weights minus one. */
 int vn_plan_rms_norm_one(vn_builder *b, int x, int w, double eps, vn_point out);
@@ -421,6 +481,13 @@ int vn_plan_log_decay(vn_builder *b, int x, int A_log, int dt_bias, vn_point out
 /* in: q, k, v, g, beta. Its state is always named gdn_state. */
 int vn_plan_delta_rule(vn_builder *b, const int in[5], double scale, vn_point out);
 int vn_plan_gated_norm(vn_builder *b, int x, int z, int w, double eps, vn_point out);
+/* The output is wide. */
+int vn_plan_top_k(vn_builder *b, int x, int k, vn_point out);
+/* wide: the weights are not rounded to the storage format. */
+int vn_plan_route(vn_builder *b, int logits, int ids, bool normalised, bool wide, vn_point out);
+/* w: the first expert's gate, up and down. */
+int vn_plan_experts(vn_builder *b, int x, int ids, const int w[VN_EXPERT_KINDS], int experts, vn_act act, vn_point out);
+int vn_plan_combine(vn_builder *b, int x, int weights, vn_point out);
 
 /* ---- using ---------------------------------------------------------------- */
 

@@ -76,11 +76,29 @@ static void a_twin_has_another_prefix(void)
 	CU_ASSERT_PTR_NULL(vn_weight_twin(row, 0, "model.norm.weight"));
 }
 
+static void a_twin_of_an_expert_may_be_spelled_otherwise(void)
+{
+	const vn_weight_row row[] = { { .name = "model.layers.2.block_sparse_moe.experts.10.w3.weight" },
+		                          { .name = "model.layers.2.block_sparse_moe.gate.weight" },
+		                          { .name = "model.layers.2.mlp.experts.3.down_proj.weight" } };
+
+	CU_ASSERT_PTR_EQUAL(vn_weight_twin(row, 3, "model.layers.2.mlp.experts.10.up_proj.weight"), &row[0]);
+	CU_ASSERT_PTR_EQUAL(vn_weight_twin(row, 3, "model.layers.2.mlp.gate.weight"), &row[1]);
+	CU_ASSERT_PTR_EQUAL(vn_weight_twin(row, 3, "model.layers.2.block_sparse_moe.experts.3.w2.weight"), &row[2]);
+	CU_ASSERT_PTR_NULL(vn_weight_twin(row, 3, "model.layers.2.mlp.experts.1.up_proj.weight"));
+	CU_ASSERT_PTR_NULL(vn_weight_twin(row, 3, "model.layers.1.mlp.gate.weight"));
+	CU_ASSERT_PTR_NULL(vn_weight_twin(row, 3, "model.layers.2.mlp.experts.x.up_proj.weight"));
+}
+
 int main(void)
 {
 	static CU_TestInfo tests[] = {
-		TEST(a_name_tells_part_and_layer), TEST(a_norm_is_any_of_them), TEST(an_exchange_is_one_mistake_either_way),
-		TEST(a_twin_has_another_prefix),   CU_TEST_INFO_NULL,
+		TEST(a_name_tells_part_and_layer),
+		TEST(a_norm_is_any_of_them),
+		TEST(an_exchange_is_one_mistake_either_way),
+		TEST(a_twin_has_another_prefix),
+		TEST(a_twin_of_an_expert_may_be_spelled_otherwise),
+		CU_TEST_INFO_NULL,
 	};
 	return run_suite("weights_names", tests);
 }

@@ -256,7 +256,12 @@ static const vn_family_weight *row_of(const vn_family *f, const char *name)
 {
 	const size_t n = strlen(f->naming->layers);
 	const char  *rest = strncmp(name, f->naming->layers, n) == 0 ? strchr(name + n, '.') + 1 : name;
+	char         all[VN_NAME_MAX];
 
+	if (strncmp(rest, "mlp.experts.", 12) == 0) { /* a row is for all experts */
+		snprintf(all, sizeof all, "mlp.experts.%s", strchr(rest + 12, '.') + 1);
+		rest = all;
+	}
 	for (const vn_family_weight *w = f->weights; w->hf; w++) {
 		const size_t m = strlen(w->hf);
 		if (strncmp(rest, w->hf, m) == 0 &&

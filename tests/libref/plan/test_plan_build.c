@@ -90,6 +90,69 @@ static void sizes_that_do_not_fit_are_refused_with_the_name(void)
 	fails(b, VN_ERR_SHAPE, "bias bias does not fit");
 }
 
+/* Experts of width 8 for a router of 4; the plan is settled. */
+static vn_plan *with_experts(int *experts)
+{
+	int            x;
+	vn_builder    *b = begin(&x);
+	const vn_shape in = { 2, { 6, 8 } }, out = { 2, { 8, 6 } };
+	vn_plan       *p;
+	vn_error       e;
+
+	const int logits = vn_plan_linear(b, x, matrix(b, "r", 4, 8), -1, 0, VN_POINT_ROUTER_LOGITS);
+	const int ids = vn_plan_top_k(b, logits, 2, VN_POINT_ROUTER_IDS);
+	const int weights = vn_plan_route(b, logits, ids, true, false, VN_POINT_ROUTER_WEIGHTS);
+	const int w[] = { vn_plan_weights(b, 4, "gate", "", in), vn_plan_weights(b, 4, "up", "", in),
+		              vn_plan_weights(b, 4, "down", "", out) };
+	*experts = vn_plan_experts(b, x, ids, w, 4, VN_SILU, VN_POINT_EXPERT_OUT);
+	vn_plan_combine(b, *experts, weights, VN_POINT_MOE_OUT);
+	CU_ASSERT_EQUAL_FATAL(vn_plan_finish(b, &p, &e), VN_OK);
+	return p;
+}
+
+static void experts_need_weights_for_each_and_ids_for_each_slot(void)
+{
+	vn_plan *p, *c;
+	vn_error e;
+	int      experts;
+
+	p = with_experts(&experts);
+	vn_node *n = &p->node[p->value[experts].node];
+	const struct {
+		void       *at;
+		int         bad;
+		const char *word;
+	} row[] = {
+		{ &n->c.experts.experts, 5, "nodes[4] (experts, expert_out): the shapes" },
+		{ &n->c.experts.experts, 0, "nodes[4]" },
+		{ &n->w[VN_EXPERT_UP], n->w[VN_EXPERT_DOWN], "nodes[4] (experts, expert_out): the shapes" },
+		{ &n->in[VN_EXPERTS_IDS], n->in[VN_EXPERTS_X], "nodes[4]" },
+		{ &n->x.experts.moved, 4, "invalid form 0 or moved 4" },
+		{ &n->x.experts.form, VN_N_EXPERT_FORMS, "invalid form" },
+		{ &n[-2].c.top_k.k, 3, "nodes[2] (top_k, router_ids)" },
+		{ &n[-2].x.top_k.skip, 3, "2 of 4 columns cannot be chosen" },
+		{ &n[-1].c.route.columns, 3, "nodes[3] (route, router_weights)" },
+		{ &n[-1].x.route.form, VN_N_ROUTE_FORMS, "invalid normalised 1 or form" },
+		{ &n[1].c.combine.slots, 3, "nodes[5] (combine, moe_out)" },
+	};
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		int *at = row[i].at, was = *at;
+		*at = row[i].bad;
+		CU_ASSERT_EQUAL(vn_plan_settle(p, &e), VN_ERR_UNSUPPORTED);
+		CU_ASSERT_PTR_NOT_NULL(strstr(e.text, row[i].word));
+		if (!strstr(e.text, row[i].word))
+			fprintf(stderr, "wanted '%s', have '%s'\n", row[i].word, e.text);
+		*at = was;
+	}
+	CU_ASSERT_EQUAL(vn_plan_settle(p, &e), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(vn_plan_clone(p, &c, &e), VN_OK);
+	CU_ASSERT(vn_plan_equal(p, c));
+	c->node[p->value[experts].node].c.experts.act = VN_GELU;
+	CU_ASSERT_FALSE(vn_plan_equal(p, c));
+	vn_plan_destroy(c);
+	vn_plan_destroy(p);
+}
+
 static void columns_that_are_not_there_cannot_be_taken(void)
 {
 	const struct {
@@ -259,6 +322,7 @@ int main(void)
 	static CU_TestInfo tests[] = {
 		TEST(a_weight_asked_for_twice_is_one_and_in_two_shapes_a_failure),
 		TEST(sizes_that_do_not_fit_are_refused_with_the_name),
+		TEST(experts_need_weights_for_each_and_ids_for_each_slot),
 		TEST(columns_that_are_not_there_cannot_be_taken),
 		TEST(a_weight_may_be_transposed_where_the_shape_allows_it),
 		TEST(queries_keys_and_values_must_fit_together),

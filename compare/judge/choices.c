@@ -1,5 +1,5 @@
 /* choices.c: see choices.h. */
-#include "compare/replayed/choices.h"
+#include "compare/judge/choices.h"
 
 #include <math.h>
 

@@ -10,7 +10,7 @@
 #ifndef VN_COMPARE_CHOICES_H
 #define VN_COMPARE_CHOICES_H
 
-#include "compare/replayed/floors.h"
+#include "libref/base/tensor.h"
 
 /* What became of ids: how many there are, are other ones, and are ties. */
 typedef struct vn_ids_found {

@@ -1,0 +1,114 @@
+/* op_experts.c: how the operations of experts are built, and their rules. */
+#include "libref/plan/op_internal.h"
+
+int vn_plan_top_k(vn_builder *b, int x, int k, vn_point out)
+{
+	if (b->status)
+		return 0;
+	const vn_value v = b->plan->value[x];
+	if (v.rank != 2 || k > v.size[1])
+		return vn_build_fail(b, VN_ERR_SHAPE, "%s: it has fewer columns than are to be chosen", v.name);
+	int y = vn_build_wide(b, vn_build_value(b, out, 2, (int[]) { VN_T, k }));
+	vn_build_node(b, (vn_node) { .op = VN_OP_TOP_K, .c.top_k = { v.size[1], k }, VN_IN(1, x), VN_OUT(1, y) });
+	return y;
+}
+
+int vn_plan_route(vn_builder *b, int logits, int ids, bool normalised, bool wide, vn_point out)
+{
+	if (b->status)
+		return 0;
+	int y = vn_build_like(b, ids, out);
+	if (wide)
+		vn_build_wide(b, y);
+	vn_build_node(b, (vn_node) { .op = VN_OP_ROUTE,
+	                             .c.route = { b->plan->value[logits].size[1], normalised },
+	                             VN_IN(2, logits, ids),
+	                             VN_OUT(1, y) });
+	return y;
+}
+
+int vn_plan_experts(vn_builder *b, int x, int ids, const int w[VN_EXPERT_KINDS], int experts, vn_act act, vn_point out)
+{
+	if (b->status)
+		return 0;
+	const int D = (int)vn_value_row(&b->plan->value[x]), k = b->plan->value[ids].size[1];
+	int       y = vn_build_value(b, out, 3, (int[]) { VN_T, k, D });
+	vn_build_node(b, (vn_node) { .op = VN_OP_EXPERTS,
+	                             .c.experts = { .experts = experts, .act = act },
+	                             VN_IN(2, x, ids),
+	                             VN_W(3, w[VN_EXPERT_GATE], w[VN_EXPERT_UP], w[VN_EXPERT_DOWN]),
+	                             VN_OUT(1, y) });
+	return y;
+}
+
+int vn_plan_combine(vn_builder *b, int x, int weights, vn_point out)
+{
+	if (b->status)
+		return 0;
+	const int k = b->plan->value[x].size[1];
+	int       y = vn_build_value(b, out, 2, (int[]) { VN_T, b->plan->value[x].size[2] });
+	vn_build_node(b, (vn_node) { .op = VN_OP_COMBINE, .c.combine.slots = k, VN_IN(2, x, weights), VN_OUT(1, y) });
+	return y;
+}
+
+vn_status vn_check_top_k(const vn_plan_walk *w)
+{
+	const int k = w->n->c.top_k.k, skip = w->n->x.top_k.skip;
+
+	if (!vn_plan_check_shape(w->x, 2, VN_T, w->n->c.top_k.columns, 0) || !vn_plan_check_row(w->x) ||
+	    !vn_plan_check_shape(w->y, 2, VN_T, k, 0))
+		return vn_plan_check_fit(w, false);
+	if (k < 1 || skip < 0 || k > w->x->size[1] - skip)
+		return vn_plan_check_fail(w, "%d of %d columns cannot be chosen", k, w->x->size[1]);
+	return VN_OK;
+}
+
+vn_status vn_check_route(const vn_plan_walk *w)
+{
+	const vn_value *ids = &w->p->value[w->n->in[VN_ROUTE_IDS]];
+
+	if ((w->n->c.route.normalised & ~1) || (unsigned)w->n->x.route.form >= VN_N_ROUTE_FORMS)
+		return vn_plan_check_fail(w, "invalid normalised %d or form %d", w->n->c.route.normalised, w->n->x.route.form);
+	return vn_plan_check_fit(w, vn_plan_check_shape(w->x, 2, VN_T, w->n->c.route.columns, 0) &&
+	                                vn_plan_check_row(w->x) && ids->rank == 2 && vn_plan_check_row(ids) &&
+	                                vn_plan_check_same_shape(ids, w->y));
+}
+
+/* Do all weights of a kind exist, in this shape? */
+static bool has_weights(const vn_plan_walk *w, int kind, int64_t M, int64_t N)
+{
+	const int first = w->n->w[kind], E = w->n->c.experts.experts;
+	bool      fit = E >= 1 && first <= w->p->n_weights - E;
+
+	for (int e = 0; fit && e < E; e++) {
+		const vn_shape *s = &w->p->weight[first + e].shape;
+		fit = s->rank == 2 && s->dim[0] == M && s->dim[1] == N;
+	}
+	return fit;
+}
+
+vn_status vn_check_experts(const vn_plan_walk *w)
+{
+	const vn_node  *n = w->n;
+	const vn_value *ids = &w->p->value[n->in[VN_EXPERTS_IDS]];
+	const int64_t   D = vn_plan_check_row(w->x), F = w->m->rank == 2 ? w->m->dim[0] : 0;
+
+	if ((unsigned)n->c.experts.act >= VN_N_ACTS)
+		return vn_plan_check_fail(w, "unknown activation");
+	if ((unsigned)n->x.experts.form >= VN_N_EXPERT_FORMS || n->x.experts.moved <= -n->c.experts.experts ||
+	    n->x.experts.moved >= n->c.experts.experts)
+		return vn_plan_check_fail(w, "invalid form %d or moved %d", n->x.experts.form, n->x.experts.moved);
+	return vn_plan_check_fit(w, D && ids->rank == 2 && vn_plan_check_row(ids) && w->y->rank == 3 &&
+	                                vn_plan_check_shape(w->y, 3, VN_T, ids->size[1], (int)D) &&
+	                                vn_plan_check_row(w->y) && has_weights(w, VN_EXPERT_GATE, F, D) &&
+	                                has_weights(w, VN_EXPERT_UP, F, D) && has_weights(w, VN_EXPERT_DOWN, D, F));
+}
+
+vn_status vn_check_combine(const vn_plan_walk *w)
+{
+	const vn_value *weights = &w->p->value[w->n->in[VN_COMBINE_WEIGHTS]];
+
+	return vn_plan_check_fit(w, w->x->rank == 3 && vn_plan_check_row(w->x) && w->x->size[1] == w->n->c.combine.slots &&
+	                                vn_plan_check_shape(weights, 2, VN_T, w->x->size[1], 0) &&
+	                                vn_plan_check_shape(w->y, 2, VN_T, w->x->size[2], 0));
+}

@@ -1,0 +1,250 @@
+#!/usr/bin/env python3
+"""parity_experts.py: models with experts, made and run on the spot by HuggingFace: decoding, verdicts, mistakes.
+
+    parity_experts.py VERNIER [--faults N] [FAMILY...]
+
+A random model of each family, its experts in a tensor each and in one of all:
+
+  greedy    the reference in float32 and float64 decodes what transformers' generate does
+  error     float32 and float64 by parity_hf.py's criterion, printed
+  healthy   transformers in three formats, its experts by each of its implementations: within limits, and every other
+            choice of experts is a tie, which is said
+  choice    one that is no tie is the origin
+  faults    mistakes made in transformers' modules, from outside: outside limits, and named by their id; every Nth
+
+Needs torch and transformers (77, skipped, without).
+"""
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+from needs_transformers import golden, torch, transformers  # first: it finds what is in fixtures/
+import random_model
+import parity_hf
+
+SHAPES = {
+    "mixtral": "--kv-heads 2 --head-dim 12 --hidden 48 --heads 4 --experts 8,3 --ffn 40 --layers 3 --untied",
+    "olmoe": "--kv-heads 2 --hidden 48 --heads 4 --experts 12,4 --ffn 40 --layers 3",
+    "qwen3_moe": "--kv-heads 2 --head-dim 16 --hidden 48 --heads 4 --experts 16,4 --layers 4 --normalised --dense 0",
+}
+TOKENS, STEPS = 120, 24
+IDS = [(7 * t * t + 13 * t + 5) % 512 for t in range(TOKENS)]
+FLIPS = "experts: "
+
+
+def spec(ids):
+    return ",".join(map(str, ids))
+
+
+# ---- mistakes: a router's output or an expert's weights changed in place -----------------------
+
+def routed(change):
+    """The router returns what `change` makes of logits, weights and ids."""
+    def make(moe, _):
+        forward = moe.gate.forward
+        moe.gate.forward = lambda x: change(moe.gate, *forward(x))
+    return make
+
+
+def with_weights(of):
+    """The weights of the chosen experts are of(logits, weights, ids)."""
+    return routed(lambda gate, logits, weights, ids: (logits, of(logits, weights, ids).to(weights.dtype), ids))
+
+
+def without_the_best(gate, logits, weights, ids):
+    probs, ids = torch.softmax(logits.float(), -1).topk(ids.shape[1] + 1)
+    probs, ids = probs[:, 1:], ids[:, 1:]
+    if getattr(gate, "norm_topk_prob", True):
+        probs = probs / probs.sum(-1, keepdim=True)
+    return logits, probs.to(weights.dtype), ids
+
+
+def one_other(gate, logits, weights, ids):
+    """Token 5 goes through the next expert in place of its last one."""
+    ids = ids.clone()
+    ids[5, -1] = logits[5].topk(ids.shape[1] + 1).indices[-1]
+    return logits, weights, ids
+
+
+def fewer(logits, weights, ids):
+    used = weights.clone()
+    used[:, -1] = 0
+    return used / used.sum(-1, keepdim=True) if torch.allclose(weights.sum(-1), torch.ones(1).to(weights)) else used
+
+
+def normalise(logits, weights, ids):
+    return weights / weights.sum(-1, keepdim=True)
+
+
+def weighing(change):
+    """gate_up_proj (E,2F,D) and down_proj (E,D,F) become change(gate_up, down)."""
+    def make(moe, _):
+        moe.experts.gate_up_proj.data, moe.experts.down_proj.data = change(moe.experts.gate_up_proj.data,
+                                                                           moe.experts.down_proj.data)
+    return make
+
+
+def by_rows(up, down):
+    return torch.cat([up[:, 0::2], up[:, 1::2]], 1), down
+
+
+def in_halves(up, down):
+    gate, up = up.chunk(2, 1)
+    return torch.stack([gate, up], 2).flatten(1, 2), down
+
+
+def ids_of_before(moe, _):
+    forward = moe.experts.forward
+    moe.experts.forward = lambda x, ids, w: forward(x, torch.cat([torch.zeros_like(ids[:1]), ids[:-1]]), w)
+
+
+def lent(moe, other):
+    moe.experts.gate_up_proj.data[0], moe.experts.down_proj.data[0] = (
+        other.experts.gate_up_proj.data[0], other.experts.down_proj.data[0])
+
+
+MAKERS = {
+    "E1.after": ("olmoe", with_weights(normalise)),
+    "E1.twice": ("mixtral olmoe qwen3_moe", with_weights(lambda l, w, ids: torch.softmax(
+        torch.softmax(l.float(), -1).gather(1, ids), -1))),
+    "E2": ("mixtral qwen3_moe", with_weights(lambda l, w, ids: torch.softmax(l.float(), -1).gather(1, ids))),
+    "E3": ("olmoe", with_weights(lambda l, w, ids: torch.sigmoid(l.float()).gather(1, ids))),
+    "E3, normalised": ("mixtral qwen3_moe", with_weights(
+        lambda l, w, ids: normalise(l, torch.sigmoid(l.float()).gather(1, ids), ids))),
+    "E4.first": ("mixtral olmoe qwen3_moe", routed(without_the_best)),
+    "E4.last": ("mixtral olmoe qwen3_moe", with_weights(fewer)),
+    "E5.next": ("mixtral olmoe qwen3_moe", weighing(lambda u, d: (u.roll(-1, 0), d.roll(-1, 0)))),
+    "E5.before": ("mixtral olmoe qwen3_moe", weighing(lambda u, d: (u.roll(1, 0), d.roll(1, 0)))),
+    "E6.exchanged": ("mixtral olmoe qwen3_moe", weighing(lambda u, d: (u.roll(u.shape[1] // 2, 1), d))),
+    "E6.rows": ("mixtral olmoe qwen3_moe", weighing(by_rows)),
+    "E6.halves": ("mixtral olmoe qwen3_moe", weighing(in_halves)),
+    "E7": ("mixtral olmoe qwen3_moe", ids_of_before),
+    "E8": ("mixtral olmoe qwen3_moe", lent),
+}
+LAYER = 1
+
+
+# ---- runs ------------------------------------------------------------------------------------
+
+def vernier_json(vernier, *words):
+    r = subprocess.run([vernier, *words, "--format", "json"], capture_output=True, text=True)
+    if r.returncode not in (0, 1):
+        sys.exit(f"{' '.join(words)}: {r.stderr}")
+    return r.returncode, json.loads(r.stdout)
+
+
+def record(model, dtype, path, change=None, experts="eager"):
+    """transformers' run of IDS, with a mistake made first."""
+    family = golden.family_of(model)[1]
+    m = golden.load(model, dtype)
+    m.set_experts_implementation(experts)
+    if change:
+        change(m.model.layers[LAYER].mlp, m.model.layers[LAYER + 1].mlp)
+    values = golden.capture(family, m, IDS)
+    golden.write(path, model, IDS, dtype, values, m.config.num_hidden_layers, command="parity_experts.py",
+                 provenance="synthetic", points="*", prompt=None)
+
+
+def decodes(vernier, model, d):
+    m = golden.load(model, "f32")
+    with torch.no_grad():
+        want = m.generate(torch.tensor([IDS[:20]]), max_new_tokens=STEPS, do_sample=False, eos_token_id=None,
+                          pad_token_id=0)[0].tolist()
+    good = True
+    for precision in ("f32", "f64"):
+        out = os.path.join(d, "greedy.h5")
+        subprocess.run([vernier, "capture", "ref", model, "--ids", spec(IDS[:20]), "--decode", str(STEPS),
+                        "--precision", precision, "-o", out, "--force"], check=True, stderr=subprocess.DEVNULL)
+        import h5py
+        with h5py.File(out) as f:
+            good &= f["run/token_ids"][()].tolist()[:len(want)] == want[:len(f["run/token_ids"])]
+            good &= len(f["run/token_ids"]) >= 20 + STEPS - 1
+    return good
+
+
+def healthy(vernier, model, ref, d, family):
+    good, flips = True, 0
+    for dtype in ("f32", "f16", "bf16"):
+        for experts in ("eager", "grouped_mm", "batched_mm"):
+            cand = os.path.join(d, "cand.h5")
+            record(model, dtype, cand, experts=experts)
+            status, found = vernier_json(vernier, "compare", ref, cand, "--model", model, "--allow", "missing")
+            said = [n for n in found["notes"] if n.startswith(FLIPS)]
+            flips += int(said[0].split()[1]) if said else 0
+            if status or any("no fault" not in n for n in said):
+                good = False
+                print(f"{family} {dtype} {experts}: accused: {[c['name'] for c in found['checkpoints'] if c['fails']]}")
+    print(f"{family}: 9 healthy runs, {flips} other choices of experts, all ties")
+    return good
+
+
+def one_choice(vernier, model, ref, d, family):
+    """One choice of several hundred that is no tie."""
+    cand = os.path.join(d, "cand.h5")
+    record(model, "f16", cand, routed(one_other))
+    status, found = vernier_json(vernier, "compare", ref, cand, "--model", model, "--allow", "missing")
+    origins = [c["name"] for c in found["checkpoints"] if c.get("origin")]
+    good = status == 1 and f"layer{LAYER}.router_ids" in origins and any(n.startswith(FLIPS) for n in found["notes"])
+    print(f"{family}: one wrong choice is {'an origin' if good else f'LOST: {origins}'}")
+    return good
+
+
+def names(vernier, model, ref, d, family, every):
+    of = [i for i, (families, _) in MAKERS.items() if family in families.split()]
+    named = wrong = done = 0
+    for i in of[::every]:
+        cand = os.path.join(d, "cand.h5")
+        record(model, "f32", cand, MAKERS[i][1])
+        r = subprocess.run([vernier, "explain", ref, cand, "--model", model, "--allow", "missing"], capture_output=True,
+                           text=True)
+        said = [line.split(None, 1)[1] for line in r.stdout.splitlines() if line.startswith("explained")]
+        want = f"layer{LAYER}."
+        right = r.returncode == 1 and any(s.startswith(want) and f": {i.split(',')[0]}:" in s for s in said)
+        done += 1
+        named += right
+        wrong += bool(said) and not right
+        if not right:
+            print(f"{family} {i}: status {r.returncode}, said {said}")
+    print(f"{family}: {named} of {done} mistakes named, {wrong} by a wrong name")
+    return named == done
+
+
+def main():
+    a = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    a.add_argument("vernier")
+    a.add_argument("families", nargs="*", metavar="FAMILY")
+    a.add_argument("--faults", type=int, default=1, metavar="N", help="every Nth mistake")
+    a = a.parse_intermixed_args()
+    torch.set_num_threads(1)
+    transformers.utils.logging.set_verbosity_error()
+    transformers.utils.logging.disable_progress_bar()
+    good = True
+    for family in a.families or SHAPES:
+        with tempfile.TemporaryDirectory() as d:
+            model, fused, at = os.path.join(d, "model"), os.path.join(d, "fused"), lambda f: os.path.join(d, f)
+            random_model.main([family, *SHAPES[family].split(), "-o", model])
+            random_model.main([family, *SHAPES[family].split(), "-o", fused, "--fused"])
+            ref = at("ref.h5")
+            for m, out in ((fused, at("fused.h5")), (model, ref)):
+                subprocess.run([a.vernier, "capture", "ref", m, "--ids", spec(IDS), "--points", "*", "-o", out],
+                               check=True, stderr=subprocess.DEVNULL)
+            same = not subprocess.run([a.vernier, "compare", ref, at("fused.h5")], capture_output=True).returncode
+            greedy = decodes(a.vernier, model, d) and decodes(a.vernier, fused, d)
+            print(f"{family}: both layouts {'agree' if same else 'DIFFER'}; greedy tokens "
+                  f"{'equal' if greedy else 'DIFFER'}")
+            for dtype in golden.DTYPES:
+                golden.record(model, spec(IDS), dtype, at(dtype), checked=dtype == "f64")
+            good &= same and greedy and parity_hf.check(a.vernier, model, spec(IDS), at("f32"), at("f64"), family)
+            good &= healthy(a.vernier, model, ref, d, family)
+            good &= one_choice(a.vernier, model, ref, d, family)
+            good &= names(a.vernier, model, ref, d, family, a.faults)
+            sys.stdout.flush()
+    print("passed" if good else "FAILED")
+    sys.exit(0 if good else 1)
+
+
+if __name__ == "__main__":
+    main()
