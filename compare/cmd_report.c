@@ -38,7 +38,7 @@ const vn_command vn_report_command = {
 
 static vn_status write_report(const settings *k, const vn_document *doc, vn_error *err)
 {
-	const vn_report_options o = { .colour = !k->path && vn_colours(), .all = k->all };
+	const vn_report_options o = { .colour = !k->path && vn_colours(), .all = k->all, .path = k->path };
 	const vn_report_form   *form = k->form == UNSAID ? NULL : vn_report_at(k->form);
 	vn_output               out;
 	vn_status               st = form ? VN_OK : vn_report_by_ending(k->path, &form, err);

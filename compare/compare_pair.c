@@ -25,7 +25,7 @@ static vn_status write_reports(const vn_compare_line *k, vn_comparison *c, const
 	vn_status st = vn_document_of(c, tells, chosen, doc, err);
 	for (int i = 0; !st && i < k->n_reports; i++) {
 		const char             *path = k->report[i].path;
-		const vn_report_options o = { .colour = !path && vn_colours(), .all = k->all };
+		const vn_report_options o = { .colour = !path && vn_colours(), .all = k->all, .path = path };
 		if (!(st = vn_compare_check_apart(k, i, err)) &&
 		    !(st = vn_output_open(&out, path, VN_PLACE_REPORT, k->force, err)))
 			st = vn_output_close(&out, k->report[i].form->write(doc, &o, out.file, err), err);
