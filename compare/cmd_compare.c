@@ -116,16 +116,18 @@ static const vn_option options[] = {
 	{ "all", 0, VN_INTO(vn_compare_line, all),
 	  .help =
 	      "Print a line for every checkpoint, including those within limits, with the largest relative error too." },
+	VN_COLOUR_OPTION(vn_compare_line, colour),
 	{ "quiet", 'q', VN_INTO(vn_compare_line, quiet),
 	  .help =
 	      "Print nothing on stdout. The exit status gives the verdict, and -o writes reports. Warnings go to stderr." },
 };
 
-#define COMMAND(word, what, more, needs, other) \
+#define COMMAND(word, what, more, needs, other, shown) \
 	{ \
 		.name = word, \
 		.synopsis = "REF CAND" more " " needs "[OPTION]...\nREF --shard RANK0 RANK1... " needs "[OPTION]...", \
-		.about = what, .twin = other, VN_OPTION_TABLE(options), .status = "0 within limits, 1 outside, 2 trouble" \
+		.about = what, .twin = other, VN_OPTION_TABLE(options), .examples = shown, \
+		.status = "0 within limits, 1 outside, 2 trouble" \
 	}
 
 const vn_command vn_compare_command = COMMAND(
@@ -135,7 +137,9 @@ const vn_command vn_compare_command = COMMAND(
 	"With several candidates (at most 16; files, or folders beside a folder of references), each is judged alone. One "
 	"report has a column for each, and names where each diverges from REF and which one disagrees with the others. A "
 	"candidate that cannot be compared is reported; the others are still judged. The exit status is the worst of all.",
-	"...", "", NULL);
+	"...", "", NULL,
+	"vernier compare ref.h5 cand.h5 --model MODEL\n"
+	"vernier compare ref.h5 cand.h5 --model MODEL --quiet -o report.md");
 const vn_command vn_explain_command = COMMAND(
 	"explain",
 	"Compare, and name the known mistake that reproduces each origin, a checkpoint whose own operation is "
@@ -144,7 +148,9 @@ const vn_command vn_explain_command = COMMAND(
 	"recordings of the same tokens; and in CAND the inputs of the operations to explain (a recording of all "
 	"checkpoints has them). It runs the model on the CPU several times.\n"
 	"Every operation is recomputed on CAND's own inputs.",
-	"", "--model MODEL ", "compare");
+	"", "--model MODEL ", "compare",
+	"vernier explain ref.h5 cand.h5 --model MODEL\n"
+	"vernier explain ref.h5 cand.h5 --model MODEL -o report.html");
 
 /* --format opens a report and -o gives the path of the last one. -o alone opens a report by its
  * suffix; a --format after "-o -" names its form. */
@@ -311,20 +317,21 @@ static int read_ranks(vn_compare_line *k, int n, char **file)
 	return sets && !k->set ? vn_complain(k->name, "no memory for %d candidates", n) : 0;
 }
 
-/* Without --model: the folder that one of the recordings names is the likely one. */
-static int ask_for_model(const vn_compare_line *k)
+/* Without --model, vernier explain takes the model that a recording names, if it is here. Whether
+ * it is the same, the digests of its weights tell, as of any --model. Returns 0, or 2 after an
+ * error message. */
+static int take_recorded_model(vn_compare_line *k)
 {
 	const char *const path[] = { k->ref, k->cand };
-	char              option[VN_SHELL_LINE] = "";
 	bool              module = false;
 	vn_error          err;
 
-	for (int i = 0; i < 2 && !*option; i++) {
+	for (int i = 0; i < 2 && !k->how.o.model; i++) {
 		vn_recording *r = NULL;
 		if (!vn_match_is_folder(path[i]) && vn_recording_open(path[i], &r, &err) == VN_OK &&
 		    vn_recording_model_here(r)) {
-			snprintf(option, sizeof option, "--model");
-			vn_shell_add(option, sizeof option, vn_recording_model_here(r));
+			k->how.o.model = strdup(vn_recording_model_here(r)); /* until the program ends */
+			k->model_from = path[i];
 		}
 		module = module || (r && vn_recording_run_plan(r));
 		vn_recording_close(r);
@@ -332,7 +339,18 @@ static int ask_for_model(const vn_compare_line *k)
 	if (module)
 		return vn_complain(k->name, "%s: a recording of any PyTorch module: python -m vernier_parity explain MODEL %s",
 		                   k->cand, k->cand);
-	return vn_complain(k->name, "the weights are needed to explain: give %s", *option ? option : "--model MODEL");
+	return k->how.o.model ? 0 : vn_complain(k->name, "the weights are needed to explain: give --model MODEL");
+}
+
+/* VERNIER_MODEL stands for --model, unless an option gives another floor or needs none. */
+static void take_environment(vn_compare_line *k)
+{
+	const char *model = getenv("VERNIER_MODEL");
+
+	if (!model || !*model || k->how.o.model || k->floor || k->replayed || k->how.o.bitwise || k->vote)
+		return;
+	k->how.o.model = model;
+	k->model_from = "VERNIER_MODEL";
 }
 
 /* A replay file belongs to one candidate, as it was recorded. Returns an option that says
@@ -382,8 +400,9 @@ static int parse_arguments(vn_compare_line *k, int argc, char **argv)
 		return vn_complain(k->name, "--bitwise cannot be combined with --limits, --floor or --model");
 	if (k->replayed && (given = not_with_replayed(k)))
 		return vn_complain(k->name, "--replayed cannot be combined with %s", given);
-	if (k->explain && !k->how.o.model)
-		return ask_for_model(k);
+	take_environment(k);
+	if (k->explain && !k->how.o.model && (st = take_recorded_model(k)))
+		return st;
 	if (k->no_replay && (k->replay || k->explain))
 		return vn_complain(k->name, "%s needs the replay that --no-replay leaves out: give one or the other",
 		                   k->explain ? "an explanation" : "--replay");

@@ -1,6 +1,7 @@
 /* cmd_help.c: `vernier help`: the usage, the options of a command, a page of the documentation; and
  * what is printed for an installation. */
 #include "compare/commands.h"
+#include "compare/help_words.h"
 
 #include "capture/base/option_rows.h"
 #include "capture/base/shipped.h"
@@ -37,12 +38,15 @@ static const vn_option options[] = {
 
 const vn_command vn_help_command = {
 	.name = "help",
-	.synopsis = "[COMMAND|PAGE]\n--man COMMAND\n--man-pages DIR\n--prefix\n--completions SHELL",
+	.synopsis = "[COMMAND|PAGE|WORD]\n--man COMMAND\n--man-pages DIR\n--prefix\n--completions SHELL",
 	.about = "List the commands, print the options of COMMAND, or print a page of the documentation. usage.md is the "
-			 "first PAGE, and has links to all others.\n"
+			 "first PAGE, and has links to all others. Of a WORD (an id such as R2.1e4, or a term such as floor) print "
+			 "what they say.\n"
 			 "vernier --help and vernier -h are the same command.\n",
 	VN_OPTION_TABLE(options),
 	.letter = 'h',
+	.examples = "vernier help compare\n"
+				"vernier help R2.1e4",
 	.status = "0 printed, 2 no such command or page, or trouble",
 };
 
@@ -160,8 +164,11 @@ static int print_topic(const vn_command_table *t, const char *topic)
 		vn_options_help(c->options, stdout);
 		return 0;
 	}
+	if (strncmp(topic, "specs/", 6) == 0)
+		topic += 6;
 	return is_page(topic)              ? print_page(topic)
 	       : is_bare_page(topic, page) ? print_page(page)
+	       : vn_help_word(topic)       ? 0
 	                                   : vn_command_table_unknown(t, topic);
 }
 

@@ -108,7 +108,8 @@ function replayTable(c) {
 		{ cells: ["local error, worst element", "", value("max_abs_over_floor")] },
 		{ cells: ["inherited error", value("inherited"), ""] },
 		], { class: "stack" }),
-	make("p", {}, `gain: ${short(r.gain)} (inherited error ÷ the error of the inputs)`), words.length ? make("p", {}, `${words.join("; ")}.`) : null);
+	make("p", {}, `gain: ${short(r.gain)} (inherited error ÷ the error of the inputs)`),
+	words.length ? make("p", {}, `${words.join("; ")}.`) : null);
 }
 
 // The known mistakes that reproduce the error, and how near the others come.

@@ -90,7 +90,8 @@ function chart({ ticks, lines, others = [], of, at, axis, label, box }) {
 		return draw("text", { class: `s${i}`, ...place }, sides[i].letter);
 	};
 	const hover = draw("line", { class: "hover", y1: TOP, y2: HEIGHT - BOTTOM, visibility: "hidden" });
-	const svg = draw("svg", { viewBox: `0 0 ${width} ${HEIGHT}`, width, height: HEIGHT, role: "img", "aria-label": label },
+	const frame = { viewBox: `0 0 ${width} ${HEIGHT}`, width, height: HEIGHT };
+	const svg = draw("svg", { ...frame, role: "img", "aria-label": label },
 		...decades(scale, width),
 		draw("text", { class: "axis", x: 4, y: 12 }, "nmse"),
 		draw("text", { class: "axis", x: (LEFT + width - RIGHT) / 2, y: HEIGHT - 4, "text-anchor": "middle" }, axis),
@@ -108,7 +109,7 @@ function chart({ ticks, lines, others = [], of, at, axis, label, box }) {
 		...lines.flatMap((cs) => dots(cs.filter((c) => c.fails), "beyond", 2.5)));
 	// The values of all curves at the place nearest to the pointer; a click selects it.
 	const nearest = (event) => {
-		const frame = svg.getBoundingClientRect(), mouse = (event.clientX - frame.left) * width / frame.width;
+		const there = svg.getBoundingClientRect(), mouse = (event.clientX - there.left) * width / there.width;
 		return ticks.reduce((a, b) => (Math.abs(x(b) - mouse) < Math.abs(x(a) - mouse) ? b : a));
 	};
 	const there = (where) => lines.map((cs) => cs.find((c) => at(c) === where));
@@ -209,7 +210,8 @@ function bars(values, together, name) {
 	svg.addEventListener("mousemove", (event) => {
 		const box = svg.getBoundingClientRect(), mouse = (event.clientX - box.left) * width / box.width;
 		const i = Math.min(values.length - 1, Math.max(0, Math.floor((mouse - LEFT) / step)));
-		showTip(event, [`${name} ${from(i)}` + (together > 1 ? ` to ${from(i + 1) - 1}` : ""), `nmse ${short(values[i])}`]);
+		showTip(event, [`${name} ${from(i)}` + (together > 1 ? ` to ${from(i + 1) - 1}` : ""),
+			`nmse ${short(values[i])}`]);
 	});
 	svg.addEventListener("mouseleave", (event) => showTip(event, null));
 	return make("figure", {}, svg, make("figcaption", { class: "dim" }, title));

@@ -1,5 +1,5 @@
-// The list of all checkpoints: searched, sorted, narrowed by the chips (which fade the map too), and
-// folded: one row for a checkpoint in all steps, or for a point in all steps and layers.
+// The list of all checkpoints: searched, sorted, narrowed by the chips (which fade the map, too),
+// and folded: one row for a checkpoint in all steps, or for a point in all steps and layers.
 const chips = {
 	outside: (c) => c.fails,
 	origins: (c) => c.origin,
@@ -75,7 +75,8 @@ function sortRows(rows) {
 }
 
 function listHead([name], i) {
-	const button = make("button", { type: "button", class: "sort" }, name + (list.by === i ? (list.down ? " ▾" : " ▴") : ""));
+	const arrow = list.by !== i ? "" : list.down ? " ▾" : " ▴";
+	const button = make("button", { type: "button", class: "sort" }, name + arrow);
 	button.addEventListener("click", () => {
 		list.down = list.by === i ? !list.down : i > 0;
 		list.by = i;
@@ -113,7 +114,8 @@ function drawList() {
 	const count = `${found.length} checkpoint${found.length === 1 ? "" : "s"}`
 		+ (rows.length < found.length ? ` in ${rows.length} rows, each the worst of its own` : "")
 		+ (left > 0 ? `; the first ${list.rows} rows` : "");
-	const more = left > 0 ? make("button", { type: "button", id: "more" }, `${Math.min(left, 10 * ROWS)} more rows`) : null;
+	const more = left > 0
+		? make("button", { type: "button", id: "more" }, `${Math.min(left, 10 * ROWS)} more rows`) : null;
 	more?.addEventListener("click", () => {
 		list.rows += 10 * ROWS;
 		drawList();

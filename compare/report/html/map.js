@@ -56,7 +56,8 @@ function showTip(event, lines) {
 	if (!lines)
 		return;
 	tip.replaceChildren(...lines.map((x) => make("div", {}, x)));
-	const left = event.clientX + 14 + tip.offsetWidth > innerWidth ? event.clientX - tip.offsetWidth - 8 : event.clientX + 14;
+	const right = event.clientX + 14 + tip.offsetWidth > innerWidth;
+	const left = right ? event.clientX - tip.offsetWidth - 8 : event.clientX + 14;
 	tip.style.left = `${Math.max(0, left) + scrollX}px`;
 	tip.style.top = `${event.clientY + 14 + scrollY}px`;
 }

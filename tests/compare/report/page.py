@@ -245,7 +245,8 @@ def a_layer_that_is_missing_has_its_place(b):
     here, axis = b.ask("(() => { const s = document.querySelector('#growth svg'), "
                        "l = s.querySelector('.here').getAttribute('x1');"
                        "return [Number(l), [...s.querySelectorAll('text:not(.axis)')].filter((t) => "
-                       "t.getAttribute('text-anchor') === 'middle').map((t) => [t.textContent, Number(t.getAttribute('x'))])]; })()")
+                       "t.getAttribute('text-anchor') === 'middle').map((t) => [t.textContent, "
+                       "Number(t.getAttribute('x'))])]; })()")
     assert dict(axis) == {"0": 56, "1": here} and 56 < here <= b.ask("Number(document.querySelector('#growth "
                                                                      "svg').getAttribute('width'))"), (here, axis)
 
