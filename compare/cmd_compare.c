@@ -5,13 +5,18 @@
 #include "compare/many/many_report.h"
 #include "compare/many/vote.h"
 #include "compare/match/folders.h"
+#include "compare/project.h"
 
 #include "capture/file/reporting.h"
 #include "libref/base/nearest.h"
+#include "libref/base/say.h"
 #include "libref/base/text.h"
 
+#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static vn_option_taker take_form, take_path, take_part;
 
@@ -117,6 +122,11 @@ static const vn_option options[] = {
 	  .help =
 	      "Print a line for every checkpoint, including those within limits, with the largest relative error too." },
 	VN_COLOUR_OPTION(vn_compare_line, colour),
+	{ "open", 0, VN_INTO(vn_compare_line, open),
+	  .help = "Show the HTML report of -o in the browser (xdg-open; BROWSER names another program)." },
+	{ "no-config", 0, VN_INTO(vn_compare_line, no_config),
+	  .help = "Do not read vernier.yaml, which gives model, limits, names and format to commands in and below its "
+	          "folder, where options and VERNIER_MODEL do not." },
 	{ "quiet", 'q', VN_INTO(vn_compare_line, quiet),
 	  .help =
 	      "Print nothing on stdout. The exit status gives the verdict, and -o writes reports. Warnings go to stderr." },
@@ -353,6 +363,38 @@ static void take_environment(vn_compare_line *k)
 	k->model_from = "VERNIER_MODEL";
 }
 
+/* What neither the command line nor the environment gives, vernier.yaml may. Returns 0, or 2 after
+ * an error message. */
+static int take_project(vn_compare_line *k)
+{
+	static vn_project p; /* k borrows from it until the program ends */
+	vn_error          err;
+
+	if (k->no_config)
+		return 0;
+	if (vn_project_read(&p, &err))
+		return vn_complain(k->name, "%s (--no-config ignores the file)", err.text);
+	if (p.ignored)
+		vn_say(stderr, "vernier %s: note: %s belongs to another user and is not read\n", k->name, p.ignored);
+	if (!p.path)
+		return 0;
+	if (p.limits && !k->limits && !k->how.o.bitwise) {
+		k->limits = p.limits;
+		k->project = p.path;
+	}
+	if (p.names && !k->sides.n_names && !k->replayed) {
+		k->sides.names[k->sides.n_names++] = p.names;
+		k->project = p.path;
+	}
+	if (p.model && !k->how.o.model && !k->floor && !k->replayed && !k->how.o.bitwise && !k->vote) {
+		k->how.o.model = p.model;
+		k->model_from = p.path;
+	}
+	if (p.format && !k->n_reports && !k->quiet && take_form(k, NULL, p.format, &err))
+		return vn_complain(k->name, "%s: %s", p.path, err.text);
+	return 0;
+}
+
 /* A replay file belongs to one candidate, as it was recorded. Returns an option that says
  * otherwise; NULL: none. */
 static const char *not_with_replayed(const vn_compare_line *k)
@@ -401,6 +443,8 @@ static int parse_arguments(vn_compare_line *k, int argc, char **argv)
 	if (k->replayed && (given = not_with_replayed(k)))
 		return vn_complain(k->name, "--replayed cannot be combined with %s", given);
 	take_environment(k);
+	if ((st = take_project(k)))
+		return st;
 	if (k->explain && !k->how.o.model && (st = take_recorded_model(k)))
 		return st;
 	if (k->no_replay && (k->replay || k->explain))
@@ -421,6 +465,29 @@ static int parse_arguments(vn_compare_line *k, int argc, char **argv)
 	return 0;
 }
 
+/* The place of the HTML report among the reports; -1: none is written to a file. */
+static int html_report(const vn_compare_line *k)
+{
+	for (int i = 0; i < k->n_reports; i++)
+		if (k->report[i].path && k->report[i].form->write == vn_report_html)
+			return i;
+	return -1;
+}
+
+/* Shows the page that was written. A verdict does not depend on a browser. */
+static void open_page(const vn_compare_line *k)
+{
+	const char *own = getenv("BROWSER"), *program = own && *own ? own : "xdg-open";
+	char *const words[] = { (char *)program, (char *)k->report[html_report(k)].path, NULL };
+	pid_t       child;
+	const int   why = posix_spawnp(&child, program, NULL, NULL, words, environ);
+
+	if (why)
+		vn_say(stderr, "vernier %s: note: --open: %s: %s\n", k->name, program, strerror(why));
+	else
+		waitpid(child, NULL, 0);
+}
+
 static int compare_files(vn_compare_line *k, int argc, char **argv)
 {
 	const int said = parse_arguments(k, argc, argv);
@@ -434,7 +501,12 @@ static int compare_files(vn_compare_line *k, int argc, char **argv)
 		return 2;
 	if (k->part.of || k->summary)
 		return vn_complain(k->name, "%s is for folders of recordings", k->part.of ? "--part" : "--summary");
-	return k->many ? vn_compare_many(k).status : vn_compare_pair(k).status;
+	if (k->open && html_report(k) < 0)
+		return vn_complain(k->name, "--open shows an HTML report: add -o FILE.html");
+	const int status = k->many ? vn_compare_many(k).status : vn_compare_pair(k).status;
+	if (k->open && status < 2)
+		open_page(k);
+	return status;
 }
 
 static int run_compare(vn_compare_line k, int argc, char **argv)

@@ -149,6 +149,12 @@ vn_status vn_compare_open(const vn_compare_line *k, vn_comparison *c, vn_recordi
 	sides.replayed = k->replayed;
 	if (opened)
 		memcpy(sides.opened, opened, sizeof sides.opened);
+	if (k->project)
+		vn_lines_add(&c->result.notes, "%s of %s",
+		             k->limits && k->sides.n_names ? "limits or names"
+		             : k->limits                   ? "limits"
+		                                           : "names",
+		             k->project);
 	if (k->model_from)
 		vn_lines_add(&c->result.notes, "--model %s: from %s", k->how.o.model, k->model_from);
 	if (!(st = vn_sides_open(&sides, c, err)))

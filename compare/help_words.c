@@ -186,7 +186,9 @@ static bool print_metric(const char *word)
 		if (strlen(i->name) != own || strncmp(i->name, word, own) != 0)
 			continue;
 		vn_say(stdout, "%s: %s%s\n", word, i->means,
-		       floors ? "; divided by that of the floor" : none ? "; of a checkpoint without a floor" : "");
+		       floors ? "; divided by that of the floor"
+		       : none ? "; of a checkpoint without a floor"
+		              : "");
 		return true;
 	}
 	return false;

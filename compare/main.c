@@ -75,6 +75,7 @@ static const vn_command_row command[] = {
 #ifdef VERNIER_GPU
 	{ cmd_devices, "list the Vulkan devices of this machine", VN_WORK_READ, &vn_devices_command },
 #endif
+	{ cmd_doctor, "print what works on this machine and what does not", VN_WORK_PRINT, &vn_doctor_command },
 	{ cmd_synth, "write a synthetic model of a real shape", VN_WORK_READ, &vn_synth_command },
 	{ run_help, "print the options of a command, or a page of the documentation", VN_WORK_PRINT, &vn_help_command },
 	{ cmd_version, "print the version", VN_WORK_PRINT, &vn_version_command },
