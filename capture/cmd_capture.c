@@ -141,6 +141,8 @@ const vn_command vn_capture_command = {
 	.about = "Run a model on the CPU reference or on the GPU and record its checkpoints.",
 	VN_OPTION_TABLE(known),
 	.model = true,
+	.examples = "vernier capture ref MODEL --prompt @prompt.txt -o ref.h5\n"
+				"vernier capture ref MODEL --ids-from cand.h5 --precision f16 -o ref16.h5",
 	.status = "0 recorded, 1 recorded with a warning (--strict), 2 trouble",
 };
 

@@ -74,6 +74,8 @@ const vn_command vn_import_command = {
 			 "tensors, a .npz, .safetensors or .gguf file, or the tree of transformers' model_debugging_utils "
 			 "(..._FULL_TENSORS.json).",
 	VN_OPTION_TABLE(known),
+	.examples = "vernier import dump.npz --model MODEL --ids 1,2,3 -o cand.h5\n"
+				"vernier import DUMP --like ref.h5 -o cand.h5",
 	.status = "0 written, 1 written with a warning (--strict), 2 trouble",
 };
 

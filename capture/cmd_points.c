@@ -39,6 +39,8 @@ const vn_command vn_points_command = {
 	.about = "List the checkpoints of MODEL, or all checkpoints that any model can have.",
 	VN_OPTION_TABLE(known),
 	.model = true,
+	.examples = "vernier points MODEL\n"
+				"vernier points --faults MODEL",
 	.status = "0 listed, 1 listed with a warning (--strict), 2 trouble",
 };
 

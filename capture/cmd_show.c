@@ -50,6 +50,8 @@ const vn_command vn_show_command = {
 	.synopsis = "FILE [NAME | step.N/NAME | step.N] [OPTION]...\nFILE --check",
 	.about = "Show what a recording holds. With NAME, show one tensor, with statistics and first values; with step.N, "
 			 "the tensors of one step.",
+	.examples = "vernier show cand.h5\n"
+				"vernier show cand.h5 layer1.q_rope",
 	VN_OPTION_TABLE(known),
 	.status =
 		"0 shown (with --check: every check holds), 1 a check does not hold, or a warning with --strict, 2 trouble",

@@ -127,6 +127,8 @@ const vn_command vn_calibrate_command = {
 		"Fit limits to correct runs: recordings of an engine that is known to compute the model right, and differs "
 		"from the reference only by rounding. The first recording is the reference of those that follow.",
 	VN_OPTION_TABLE(options),
+	.examples = "vernier calibrate ref.h5 good1.h5 good2.h5 -o limits.yaml\n"
+				"vernier compare ref.h5 cand.h5 --limits limits.yaml",
 	.status = "0 written, 1 not written because of a warning (--strict), 2 not written: trouble, or a run that is not "
 			  "correct",
 };

@@ -5,13 +5,18 @@
 #include "compare/many/many_report.h"
 #include "compare/many/vote.h"
 #include "compare/match/folders.h"
+#include "compare/project.h"
 
 #include "capture/file/reporting.h"
 #include "libref/base/nearest.h"
+#include "libref/base/say.h"
 #include "libref/base/text.h"
 
+#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static vn_option_taker take_form, take_path, take_part;
 
@@ -116,16 +121,23 @@ static const vn_option options[] = {
 	{ "all", 0, VN_INTO(vn_compare_line, all),
 	  .help =
 	      "Print a line for every checkpoint, including those within limits, with the largest relative error too." },
+	VN_COLOUR_OPTION(vn_compare_line, colour),
+	{ "open", 0, VN_INTO(vn_compare_line, open),
+	  .help = "Show the HTML report of -o in the browser (xdg-open; BROWSER names another program)." },
+	{ "no-config", 0, VN_INTO(vn_compare_line, no_config),
+	  .help = "Do not read vernier.yaml, which gives model, limits, names and format to commands in and below its "
+	          "folder, where options and VERNIER_MODEL do not." },
 	{ "quiet", 'q', VN_INTO(vn_compare_line, quiet),
 	  .help =
 	      "Print nothing on stdout. The exit status gives the verdict, and -o writes reports. Warnings go to stderr." },
 };
 
-#define COMMAND(word, what, more, needs, other) \
+#define COMMAND(word, what, more, needs, other, shown) \
 	{ \
 		.name = word, \
 		.synopsis = "REF CAND" more " " needs "[OPTION]...\nREF --shard RANK0 RANK1... " needs "[OPTION]...", \
-		.about = what, .twin = other, VN_OPTION_TABLE(options), .status = "0 within limits, 1 outside, 2 trouble" \
+		.about = what, .twin = other, VN_OPTION_TABLE(options), .examples = shown, \
+		.status = "0 within limits, 1 outside, 2 trouble" \
 	}
 
 const vn_command vn_compare_command = COMMAND(
@@ -135,7 +147,9 @@ const vn_command vn_compare_command = COMMAND(
 	"With several candidates (at most 16; files, or folders beside a folder of references), each is judged alone. One "
 	"report has a column for each, and names where each diverges from REF and which one disagrees with the others. A "
 	"candidate that cannot be compared is reported; the others are still judged. The exit status is the worst of all.",
-	"...", "", NULL);
+	"...", "", NULL,
+	"vernier compare ref.h5 cand.h5 --model MODEL\n"
+	"vernier compare ref.h5 cand.h5 --model MODEL --quiet -o report.md");
 const vn_command vn_explain_command = COMMAND(
 	"explain",
 	"Compare, and name the known mistake that reproduces each origin, a checkpoint whose own operation is "
@@ -144,7 +158,9 @@ const vn_command vn_explain_command = COMMAND(
 	"recordings of the same tokens; and in CAND the inputs of the operations to explain (a recording of all "
 	"checkpoints has them). It runs the model on the CPU several times.\n"
 	"Every operation is recomputed on CAND's own inputs.",
-	"", "--model MODEL ", "compare");
+	"", "--model MODEL ", "compare",
+	"vernier explain ref.h5 cand.h5 --model MODEL\n"
+	"vernier explain ref.h5 cand.h5 --model MODEL -o report.html");
 
 /* --format opens a report and -o gives the path of the last one. -o alone opens a report by its
  * suffix; a --format after "-o -" names its form. */
@@ -311,20 +327,21 @@ static int read_ranks(vn_compare_line *k, int n, char **file)
 	return sets && !k->set ? vn_complain(k->name, "no memory for %d candidates", n) : 0;
 }
 
-/* Without --model: the folder that one of the recordings names is the likely one. */
-static int ask_for_model(const vn_compare_line *k)
+/* Without --model, vernier explain takes the model that a recording names, if it is here. Whether
+ * it is the same, the digests of its weights tell, as of any --model. Returns 0, or 2 after an
+ * error message. */
+static int take_recorded_model(vn_compare_line *k)
 {
 	const char *const path[] = { k->ref, k->cand };
-	char              option[VN_SHELL_LINE] = "";
 	bool              module = false;
 	vn_error          err;
 
-	for (int i = 0; i < 2 && !*option; i++) {
+	for (int i = 0; i < 2 && !k->how.o.model; i++) {
 		vn_recording *r = NULL;
 		if (!vn_match_is_folder(path[i]) && vn_recording_open(path[i], &r, &err) == VN_OK &&
 		    vn_recording_model_here(r)) {
-			snprintf(option, sizeof option, "--model");
-			vn_shell_add(option, sizeof option, vn_recording_model_here(r));
+			k->how.o.model = strdup(vn_recording_model_here(r)); /* until the program ends */
+			k->model_from = path[i];
 		}
 		module = module || (r && vn_recording_run_plan(r));
 		vn_recording_close(r);
@@ -332,7 +349,50 @@ static int ask_for_model(const vn_compare_line *k)
 	if (module)
 		return vn_complain(k->name, "%s: a recording of any PyTorch module: python -m vernier_parity explain MODEL %s",
 		                   k->cand, k->cand);
-	return vn_complain(k->name, "the weights are needed to explain: give %s", *option ? option : "--model MODEL");
+	return k->how.o.model ? 0 : vn_complain(k->name, "the weights are needed to explain: give --model MODEL");
+}
+
+/* VERNIER_MODEL stands for --model, unless an option gives another floor or needs none. */
+static void take_environment(vn_compare_line *k)
+{
+	const char *model = getenv("VERNIER_MODEL");
+
+	if (!model || !*model || k->how.o.model || k->floor || k->replayed || k->how.o.bitwise || k->vote)
+		return;
+	k->how.o.model = model;
+	k->model_from = "VERNIER_MODEL";
+}
+
+/* What neither the command line nor the environment gives, vernier.yaml may. Returns 0, or 2 after
+ * an error message. */
+static int take_project(vn_compare_line *k)
+{
+	static vn_project p; /* k borrows from it until the program ends */
+	vn_error          err;
+
+	if (k->no_config)
+		return 0;
+	if (vn_project_read(&p, &err))
+		return vn_complain(k->name, "%s (--no-config ignores the file)", err.text);
+	if (p.ignored)
+		vn_say(stderr, "vernier %s: note: %s belongs to another user and is not read\n", k->name, p.ignored);
+	if (!p.path)
+		return 0;
+	if (p.limits && !k->limits && !k->how.o.bitwise) {
+		k->limits = p.limits;
+		k->project = p.path;
+	}
+	if (p.names && !k->sides.n_names && !k->replayed) {
+		k->sides.names[k->sides.n_names++] = p.names;
+		k->project = p.path;
+	}
+	if (p.model && !k->how.o.model && !k->floor && !k->replayed && !k->how.o.bitwise && !k->vote) {
+		k->how.o.model = p.model;
+		k->model_from = p.path;
+	}
+	if (p.format && !k->n_reports && !k->quiet && take_form(k, NULL, p.format, &err))
+		return vn_complain(k->name, "%s: %s", p.path, err.text);
+	return 0;
 }
 
 /* A replay file belongs to one candidate, as it was recorded. Returns an option that says
@@ -382,8 +442,11 @@ static int parse_arguments(vn_compare_line *k, int argc, char **argv)
 		return vn_complain(k->name, "--bitwise cannot be combined with --limits, --floor or --model");
 	if (k->replayed && (given = not_with_replayed(k)))
 		return vn_complain(k->name, "--replayed cannot be combined with %s", given);
-	if (k->explain && !k->how.o.model)
-		return ask_for_model(k);
+	take_environment(k);
+	if ((st = take_project(k)))
+		return st;
+	if (k->explain && !k->how.o.model && (st = take_recorded_model(k)))
+		return st;
 	if (k->no_replay && (k->replay || k->explain))
 		return vn_complain(k->name, "%s needs the replay that --no-replay leaves out: give one or the other",
 		                   k->explain ? "an explanation" : "--replay");
@@ -402,6 +465,29 @@ static int parse_arguments(vn_compare_line *k, int argc, char **argv)
 	return 0;
 }
 
+/* The place of the HTML report among the reports; -1: none is written to a file. */
+static int html_report(const vn_compare_line *k)
+{
+	for (int i = 0; i < k->n_reports; i++)
+		if (k->report[i].path && k->report[i].form->write == vn_report_html)
+			return i;
+	return -1;
+}
+
+/* Shows the page that was written. A verdict does not depend on a browser. */
+static void open_page(const vn_compare_line *k)
+{
+	const char *own = getenv("BROWSER"), *program = own && *own ? own : "xdg-open";
+	char *const words[] = { (char *)program, (char *)k->report[html_report(k)].path, NULL };
+	pid_t       child;
+	const int   why = posix_spawnp(&child, program, NULL, NULL, words, environ);
+
+	if (why)
+		vn_say(stderr, "vernier %s: note: --open: %s: %s\n", k->name, program, strerror(why));
+	else
+		waitpid(child, NULL, 0);
+}
+
 static int compare_files(vn_compare_line *k, int argc, char **argv)
 {
 	const int said = parse_arguments(k, argc, argv);
@@ -415,7 +501,12 @@ static int compare_files(vn_compare_line *k, int argc, char **argv)
 		return 2;
 	if (k->part.of || k->summary)
 		return vn_complain(k->name, "%s is for folders of recordings", k->part.of ? "--part" : "--summary");
-	return k->many ? vn_compare_many(k).status : vn_compare_pair(k).status;
+	if (k->open && html_report(k) < 0)
+		return vn_complain(k->name, "--open shows an HTML report: add -o FILE.html");
+	const int status = k->many ? vn_compare_many(k).status : vn_compare_pair(k).status;
+	if (k->open && status < 2)
+		open_page(k);
+	return status;
 }
 
 static int run_compare(vn_compare_line k, int argc, char **argv)

@@ -94,6 +94,8 @@ const vn_command vn_evaluate_command = {
 		"With --recordings, all of this except decoding, from logits that two engines recorded.",
 	VN_OPTION_TABLE(options),
 	.model = true,
+	.examples = "vernier evaluate MODEL --text wiki.txt\n"
+				"vernier evaluate --recordings q8.h5 q4.h5",
 	.status = "0 done, 1 done with a warning (--strict), 2 trouble",
 };
 

@@ -1,6 +1,7 @@
 /* cmd_help.c: `vernier help`: the usage, the options of a command, a page of the documentation; and
  * what is printed for an installation. */
 #include "compare/commands.h"
+#include "compare/help_words.h"
 
 #include "capture/base/option_rows.h"
 #include "capture/base/shipped.h"
@@ -13,7 +14,10 @@
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 typedef struct settings {
 	const char *man, *man_pages, *topic;
@@ -37,12 +41,15 @@ static const vn_option options[] = {
 
 const vn_command vn_help_command = {
 	.name = "help",
-	.synopsis = "[COMMAND|PAGE]\n--man COMMAND\n--man-pages DIR\n--prefix\n--completions SHELL",
+	.synopsis = "[COMMAND|PAGE|WORD]\n--man COMMAND\n--man-pages DIR\n--prefix\n--completions SHELL",
 	.about = "List the commands, print the options of COMMAND, or print a page of the documentation. usage.md is the "
-			 "first PAGE, and has links to all others.\n"
+			 "first PAGE, and has links to all others. Of a WORD (an id such as R2.1e4, or a term such as floor) print "
+			 "what they say.\n"
 			 "vernier --help and vernier -h are the same command.\n",
 	VN_OPTION_TABLE(options),
 	.letter = 'h',
+	.examples = "vernier help compare\n"
+				"vernier help R2.1e4",
 	.status = "0 printed, 2 no such command or page, or trouble",
 };
 
@@ -122,6 +129,27 @@ static bool is_bare_page(const char *name, char page[NAME_MAX + 1])
 	       !vn_shipped_find(".", page, path, &err);
 }
 
+/* Shows a page through the reader's pager on a terminal, as git does. Returns false if it was not
+ * shown. */
+static bool show_paged(const char *path)
+{
+	const char *own = getenv("VERNIER_PAGER"), *usual = getenv("PAGER"), *pager = own && *own ? own : usual;
+	char        block[8192];
+	size_t      n;
+
+	pager = pager && *pager ? pager : "less";
+	if (!isatty(STDOUT_FILENO) || strcmp(pager, "cat") == 0)
+		return false;
+	FILE *from = fopen(path, "r");
+	setenv("LESS", "FRX", 0);
+	FILE *to = from ? popen(pager, "w") : NULL;
+	while (to && (n = fread(block, 1, sizeof block, from)) > 0 && fwrite(block, 1, n, to) == n) {}
+	if (from)
+		fclose(from);
+	const int status = to ? pclose(to) : -1;
+	return status >= 0 && !(WIFEXITED(status) && WEXITSTATUS(status) == 127); /* 127: there is no such program */
+}
+
 static int print_file(const char *path)
 {
 	char   block[8192];
@@ -147,7 +175,7 @@ static int print_page(const char *name)
 		vn_say(stderr, "vernier help: no page '%.60s'; vernier help usage.md has links to all pages\n", name);
 		return 2;
 	}
-	return print_file(path);
+	return show_paged(path) ? 0 : print_file(path);
 }
 
 /* Prints what is known of a command or a page; a command comes first. */
@@ -160,8 +188,11 @@ static int print_topic(const vn_command_table *t, const char *topic)
 		vn_options_help(c->options, stdout);
 		return 0;
 	}
+	if (strncmp(topic, "specs/", 6) == 0)
+		topic += 6;
 	return is_page(topic)              ? print_page(topic)
 	       : is_bare_page(topic, page) ? print_page(page)
+	       : vn_help_word(topic)       ? 0
 	                                   : vn_command_table_unknown(t, topic);
 }
 

@@ -89,6 +89,8 @@ const vn_command vn_isolate_command = {
 			 "the report.",
 	VN_OPTION_TABLE(options),
 	.model = true,
+	.examples = "vernier isolate MODEL --prompt @prompt.txt\n"
+				"vernier isolate MODEL --ids 1,2 --check './same.sh'",
 	.status = "0 nothing to isolate, 1 outside the limits, isolated or not (or a warning with --strict), 2 trouble",
 };
 

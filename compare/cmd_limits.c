@@ -120,6 +120,8 @@ const vn_command vn_limits_command = {
 			 "checkpoint NAME (layer3.q_rope) or, without NAME, of one checkpoint per point, and list the metrics "
 			 "that can be limited.",
 	VN_OPTION_TABLE(options),
+	.examples = "vernier limits fp16-acc32.yaml\n"
+				"vernier limits mine.yaml layer3.q_rope",
 	.status = "0 well formed, 1 well formed with a warning (--strict), 2 not well formed, or trouble",
 };
 

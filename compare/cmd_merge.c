@@ -32,6 +32,8 @@ const vn_command vn_merge_command = {
 		"Join the summaries of all parts of a comparison of folders: N processes ran vernier compare REFS CANDS... "
 		"--part I/N --summary FILE. A part that is missing, repeated or of another comparison is refused.",
 	VN_OPTION_TABLE(options),
+	.examples = "vernier merge part1.json part2.json\n"
+				"vernier merge part*.json -o all.json",
 	.status = "0 every pair is within its limits, 1 at least one is outside, 2 trouble, here or in a pair",
 };
 

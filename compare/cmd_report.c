@@ -11,7 +11,7 @@
 
 typedef struct settings {
 	const char *file, *path;
-	int         form;
+	int         form, colour;
 	bool        force, all;
 } settings;
 
@@ -23,6 +23,7 @@ static const vn_option options[] = {
 	{ "output", 'o', VN_INTO(settings, path), .argument = "PATH",
 	  .help = "Write the report to PATH. Default: stdout." },
 	VN_REPORTING_FORCE(settings, force, "report"),
+	VN_COLOUR_OPTION(settings, colour),
 	{ "all", 0, VN_INTO(settings, all), .help = "text: a line for every checkpoint, as of vernier compare." },
 };
 
@@ -33,12 +34,16 @@ const vn_command vn_report_command = {
 			 "compare or explain, of this version or of the one before. The recordings are not needed. A file "
 			 "that is no such report, that lacks a key, or whose checkpoints contradict its verdict is refused.",
 	VN_OPTION_TABLE(options),
+	.examples = "vernier report report.json\n"
+				"vernier report report.json -o report.html",
 	.status = "0 within limits, 1 outside, 2 trouble",
 };
 
 static vn_status write_report(const settings *k, const vn_document *doc, vn_error *err)
 {
-	const vn_report_options o = { .colour = !k->path && vn_colours(), .all = k->all };
+	const vn_report_options o = { .colour = !k->path && vn_colours((vn_colour_choice)k->colour),
+		                          .all = k->all,
+		                          .path = k->path };
 	const vn_report_form   *form = k->form == UNSAID ? NULL : vn_report_at(k->form);
 	vn_output               out;
 	vn_status               st = form ? VN_OK : vn_report_by_ending(k->path, &form, err);

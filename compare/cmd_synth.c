@@ -40,6 +40,8 @@ const vn_command vn_synth_command = {
 	.about = "Write a deterministic synthetic model of a real shape: DIR/config.json and DIR/model.safetensors. It has "
 			 "no tokenizer: give vernier capture --ids, not --prompt.",
 	VN_OPTION_TABLE(options),
+	.examples = "vernier synth tiny -o tiny\n"
+				"vernier synth qwen2-0.5b --layers 2 -o model",
 	.status = "0 written, 2 trouble",
 };
 

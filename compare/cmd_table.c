@@ -65,6 +65,8 @@ const vn_command vn_table_command = {
 			 "minimum, maximum, mean and rms of the whole tensor; the largest absolute and relative error; and the "
 			 "status that vernier compare gives (vernier help table.md).",
 	VN_OPTION_TABLE(options),
+	.examples = "vernier table ref.h5 cand.h5\n"
+				"vernier table ref.h5 a.h5 b.h5 --points 'layer1.*'",
 	.status = "0 within limits, 1 outside, 2 trouble",
 };
 

@@ -24,6 +24,8 @@ const vn_command vn_version_command = {
 			 "vernier --version and vernier -v are the same command.\n",
 	VN_OPTION_TABLE(options),
 	.letter = 'v',
+	.examples = "vernier version\n"
+				"vernier version --verbose",
 	.status = "0 printed, 2 trouble, or (with --verbose) no sandbox",
 };
 

@@ -47,6 +47,8 @@ const vn_command vn_weights_command = {
 		"layer, truncated, quantised, another revision (vernier help weights.md).\n"
 		"A and B are recordings, or models: a directory with config.json and *.safetensors, or a GGUF file.",
 	VN_OPTION_TABLE(options),
+	.examples = "vernier weights MODEL other.gguf\n"
+				"vernier weights MODEL cand.h5",
 	.status = "0 the same weights, 1 some differ (or a warning with --strict), 2 trouble",
 };
 

@@ -17,7 +17,6 @@ void vn_command_table_usage(const vn_command_table *t, FILE *to)
 	} end[] = {
 		{ "  vernier capture ref MODEL --prompt TEXT -o ref.h5", 4 },
 		{ "  vernier compare ref.h5 cand.h5 --model MODEL -o report.html", 4 },
-		{ "  vernier explain ref.h5 cand.h5 --model MODEL", 4 },
 		{ "vernier help COMMAND: options; usage.md: guide; compare.md: terms; --version.", 0 },
 		{ "Exit status: 0 within limits or done, 1 outside limits, 2 trouble.", 0 },
 	};

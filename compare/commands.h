@@ -13,6 +13,7 @@
 int cmd_calibrate(int argc, char **argv);
 int cmd_compare(int argc, char **argv);
 int cmd_explain(int argc, char **argv);
+int cmd_doctor(int argc, char **argv);
 int cmd_evaluate(int argc, char **argv);
 int cmd_help(int argc, char **argv, const vn_command_table *t);
 int cmd_isolate(int argc, char **argv);
@@ -25,8 +26,8 @@ int cmd_version(int argc, char **argv);
 int cmd_weights(int argc, char **argv);
 
 /* The option tables, from which help, manual and completions are printed. */
-extern const vn_command vn_calibrate_command, vn_compare_command, vn_explain_command, vn_evaluate_command,
-	vn_help_command, vn_isolate_command, vn_limits_command, vn_merge_command, vn_report_command, vn_synth_command,
-	vn_table_command, vn_version_command, vn_weights_command;
+extern const vn_command vn_calibrate_command, vn_compare_command, vn_doctor_command, vn_explain_command,
+	vn_evaluate_command, vn_help_command, vn_isolate_command, vn_limits_command, vn_merge_command, vn_report_command,
+	vn_synth_command, vn_table_command, vn_version_command, vn_weights_command;
 
 #endif

@@ -281,7 +281,7 @@ static vn_status divide_pairs(shared *s, const vn_cluster_job *job, vn_error *er
 	s->spare = page;
 	*s->spare = threads;
 	vn_team_among(s->spare);
-	vn_colours(); /* asks this process's stdout, before workers replace it */
+	vn_colours(VN_COLOUR_AUTO); /* asks this process's stdout, before workers replace it */
 	const vn_status st = vn_crew_share(job, workers, err);
 	vn_team_among(NULL);
 	munmap(page, sizeof *s->spare);

@@ -5,6 +5,7 @@
 #include "capture/recording/derive.h"
 #include "compare/floor/precision.h"
 
+#include "libref/base/printed.h"
 #include "libref/base/say.h"
 #include "libref/base/text.h"
 
@@ -148,6 +149,14 @@ vn_status vn_compare_open(const vn_compare_line *k, vn_comparison *c, vn_recordi
 	sides.replayed = k->replayed;
 	if (opened)
 		memcpy(sides.opened, opened, sizeof sides.opened);
+	if (k->project)
+		vn_lines_add(&c->result.notes, "%s of %s",
+		             k->limits && k->sides.n_names ? "limits or names"
+		             : k->limits                   ? "limits"
+		                                           : "names",
+		             k->project);
+	if (k->model_from)
+		vn_lines_add(&c->result.notes, "--model %s: from %s", k->how.o.model, k->model_from);
 	if (!(st = vn_sides_open(&sides, c, err)))
 		st = refuse_model(k, &c->opened, err);
 	return st ? st : read_limits(k, c, chosen, room, err);
@@ -204,11 +213,16 @@ void vn_compare_print_files(const vn_compare_line *k)
 	putchar('\n');
 }
 
-bool vn_colours(void)
+bool vn_colours(vn_colour_choice choice)
 {
 	static int  known = -1; /* the first call's answer: a worker has another stdout */
-	const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
+	const char *no = getenv("NO_COLOR"), *force = getenv("CLICOLOR_FORCE"), *term = getenv("TERM");
+	const bool  forced = !(no && *no) && force && *force && strcmp(force, "0") != 0;
+
 	if (known < 0)
-		known = isatty(STDOUT_FILENO) && !(no && *no) && !(term && strcmp(term, "dumb") == 0);
-	return known;
+		known = forced || (isatty(STDOUT_FILENO) && !(no && *no) && !(term && strcmp(term, "dumb") == 0));
+	const bool all = choice == VN_COLOUR_AUTO ? known : choice == VN_COLOUR_ALWAYS;
+	if (all)
+		vn_printed_colours();
+	return all;
 }

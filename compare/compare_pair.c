@@ -23,7 +23,9 @@ static vn_status write_reports(const vn_compare_line *k, vn_comparison *c, const
 	vn_status st = vn_document_of(c, tells, chosen, doc, err);
 	for (int i = 0; !st && i < k->n_reports; i++) {
 		const char             *path = k->report[i].path;
-		const vn_report_options o = { .colour = !path && vn_colours(), .all = k->all };
+		const vn_report_options o = { .colour = !path && vn_colours((vn_colour_choice)k->colour),
+			                          .all = k->all,
+			                          .path = path };
 		if (!(st = vn_compare_check_apart(k, i, err)) &&
 		    !(st = vn_output_open(&out, path, VN_PLACE_REPORT, k->force, err)))
 			st = vn_output_close(&out, k->report[i].form->write(doc, &o, out.file, err), err);
@@ -123,6 +125,8 @@ vn_pair_outcome vn_compare_pair(const vn_compare_line *k)
 	if (st) {
 		vn_lines_print_refusals(&c.result.refusals, "", "--format json lists them", stderr);
 		vn_say(stderr, "vernier %s: %s%s\n", k->name, err.text, st == VN_ERR_DAMAGED ? " (--allow digest)" : "");
+		if (k->model_from)
+			vn_say(stderr, "(--model %s is from %s)\n", k->how.o.model, k->model_from);
 	}
 	if (st && c.result.refusals.n)
 		report_refused(k, &c, err.text);

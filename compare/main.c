@@ -1,6 +1,7 @@
 /* main.c: finds the command in a table and runs it. */
 #include "capture/commands.h"
 #include "capture/file/child.h"
+#include "capture/run/interrupt.h"
 #include "compare/against/against.h"
 #include "compare/commands.h"
 #include "compare/metrics/kernel.h"
@@ -16,6 +17,7 @@
 #include "libref/base/spin.h"
 #include "libref/base/temporary.h"
 #include "libref/base/trouble.h"
+#include "libref/model/hub.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -73,6 +75,7 @@ static const vn_command_row command[] = {
 #ifdef VERNIER_GPU
 	{ cmd_devices, "list the Vulkan devices of this machine", VN_WORK_READ, &vn_devices_command },
 #endif
+	{ cmd_doctor, "print what works on this machine and what does not", VN_WORK_PRINT, &vn_doctor_command },
 	{ cmd_synth, "write a synthetic model of a real shape", VN_WORK_READ, &vn_synth_command },
 	{ run_help, "print the options of a command, or a page of the documentation", VN_WORK_PRINT, &vn_help_command },
 	{ cmd_version, "print the version", VN_WORK_PRINT, &vn_version_command },
@@ -204,6 +207,7 @@ static int enter_command(int argc, char **argv)
 	}
 	if (!heed_environment())
 		return 2;
+	vn_hub_replace(argc, argv);
 	if (argc < 2) {
 		vn_command_table_usage(&table, stderr);
 		return 2;
@@ -216,6 +220,10 @@ int main(int argc, char **argv)
 	atexit(not_by_the_door);
 	const int status = enter_command(argc, argv);
 	left_ = true;
+	if (status == 2 && vn_interrupted_by()) { /* a shell script stops only at a command that a signal ended */
+		signal(vn_interrupted_by(), SIG_DFL);
+		raise(vn_interrupted_by());
+	}
 #ifdef VN_SANITIZED
 	return status; /* leak detection runs at exit */
 #else

@@ -32,6 +32,15 @@ enum { VN_MAX_POINTS = 64 };
 												   .help = "Translate " whose " names. Default: names as they are." \
 	}
 
+/* --color: of text on stdout. */
+typedef enum vn_colour_choice { VN_COLOUR_AUTO, VN_COLOUR_ALWAYS, VN_COLOUR_NEVER } vn_colour_choice;
+#define VN_COLOUR_OPTION(type, field) \
+	{ \
+		"color", 0, VN_CHOOSE(type, field), .argument = "auto|always|never", \
+											.help = "Colours of the text on stdout. Default: auto, on a terminal; " \
+													"NO_COLOR and CLICOLOR_FORCE are obeyed." \
+	}
+
 /* Takes --allow WORDS: adds the words' bits to the unsigned at the option's place. */
 vn_option_taker vn_take_allow;
 /* Takes the single argument after the options, MODEL. Returns 0, or 2 after an error message. */

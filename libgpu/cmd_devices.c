@@ -13,6 +13,8 @@ const vn_command vn_devices_command = {
 	.about =
 		"List the Vulkan devices of this machine, and what an unsuitable one lacks. The number is what --device of "
 		"capture, isolate and evaluate takes.",
+	.examples = "vernier devices\n"
+				"vernier capture gpu MODEL --device 1 --prompt @prompt.txt -o gpu.h5",
 	.status = "0 listed, 2 trouble, or no device",
 };
 

@@ -14,8 +14,7 @@ static const int list[] = { SIGINT, SIGTERM, SIGHUP };
 static void note_signal(int sig)
 {
 	struct sigaction old;
-	(void)sig;
-	flag = 1;
+	flag = sig;
 	for (unsigned i = 0; i < sizeof list / sizeof *list; i++)
 		if (sigaction(list[i], NULL, &old) == 0 && old.sa_handler == note_signal)
 			vn_temporary_catch(list[i]);
@@ -33,6 +32,11 @@ void vn_interrupt_catch(void)
 		 * explicit SIGINT is still meant for us. */
 		if (list[i] != SIGHUP || (sigaction(SIGHUP, NULL, &old) == 0 && old.sa_handler != SIG_IGN))
 			sigaction(list[i], &now, NULL);
+}
+
+int vn_interrupted_by(void)
+{
+	return flag;
 }
 
 bool vn_interrupted(void)

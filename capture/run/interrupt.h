@@ -10,5 +10,6 @@
 
 void vn_interrupt_catch(void);
 bool vn_interrupted(void);
+int  vn_interrupted_by(void); /* the signal; 0: none */
 
 #endif

@@ -252,7 +252,7 @@ vn_status vn_evaluate(const vn_evaluate_options *o, const vn_plan *plan, const v
 	};
 	const int logits = vn_plan_root(plan, vn_plan_find(plan, vn_point_get(VN_POINT_LOGITS)->name));
 
-	*e = (vn_evaluation) { .part_at = -1 };
+	*e = (vn_evaluation) { .vocab = plan->vocab, .part_at = -1 };
 	w.want = vn_alloc_zero((size_t)plan->n_values, sizeof *w.want);
 	w.t = vn_alloc((size_t)o->n, sizeof *w.t);
 	w.rows[0] = (collector) { .width = plan->vocab, .most = o->window < o->n ? o->window : o->n };

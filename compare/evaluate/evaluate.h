@@ -51,6 +51,7 @@ vn_token_score vn_token_score_of(const void *const row[2], const vn_dtype dtype[
                                  int64_t at);
 
 typedef struct vn_evaluation {
+	int64_t vocab; /* 0: not known */
 	int64_t tokens, scored, windows;
 	vn_mean loss[2], gap;
 	double  perplexity[2];

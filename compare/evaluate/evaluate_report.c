@@ -134,9 +134,12 @@ static void print_perplexities(const vn_evaluated *x, FILE *out)
 		if (isnan(e->loss[s].mean))
 			fputs("none: some scores are NaN\n", out);
 		else
-			vn_say(out, "%.7g%s; mean loss %.7g\n", e->perplexity[s],
+			vn_say(out, "%.7g%s; mean loss %.7g%s\n", e->perplexity[s],
 			       say_interval("%.5g", exp(lower_bound(e->loss[s])), exp(upper_bound(e->loss[s])), "", text),
-			       e->loss[s].mean);
+			       e->loss[s].mean,
+			       e->vocab && lower_bound(e->loss[s]) > log((double)e->vocab)
+			           ? ": worse than guessing among all tokens: are these tokens of another model's vocabulary?"
+			           : "");
 	}
 	vn_say(out, "%-11s %-9s ", "", "gap");
 	if (isnan(e->gap.mean))

@@ -39,11 +39,37 @@ static void print_candidate(const vn_many *m, int i, const vn_many_options *o, F
 
 typedef struct table_widths {
 	int label, odd, cell[VN_MANY_MOST];
+	int origin[VN_MANY_MOST]; /* row of each candidate's first origin; n_rows: none */
 } table_widths;
 
-static bool tells_row(const vn_many *m, const vn_many_options *o, int row)
+static int first_origin(const vn_many *m, int candidate)
 {
-	return o->all || vn_many_fails(m, row);
+	int row = 0;
+
+	for (; row < m->n_rows; row++) {
+		const vn_many_cell *x = vn_many_cell_of(m, row, candidate);
+		if (x && x->there && x->origin)
+			break;
+	}
+	return row;
+}
+
+/* Which rows are folded: those in which no candidate is outside, and those in which each that is
+ * outside has an origin before. */
+typedef enum many_row_kind { MANY_ALONE, MANY_WITHIN, MANY_BEHIND } many_row_kind;
+
+static many_row_kind kind_of(const vn_many *m, const vn_many_options *o, const table_widths *w, int row)
+{
+	if (o->all)
+		return MANY_ALONE;
+	if (!vn_many_fails(m, row))
+		return MANY_WITHIN;
+	for (int i = 0; i < m->n; i++) {
+		const vn_many_cell *x = vn_many_cell_of(m, row, i);
+		if (x && x->there && x->fails && (!x->measured || x->origin || row < w->origin[i]))
+			return MANY_ALONE;
+	}
+	return MANY_BEHIND;
 }
 
 static int wider_of(int width, const char *text)
@@ -56,8 +82,11 @@ static table_widths measure_widths(const vn_many *m, const vn_many_options *o)
 {
 	table_widths w = { .label = 10, .odd = 7 };
 	char         text[VN_MANY_CELL], odd[VN_MANY_LETTERS];
+
+	for (int i = 0; i < m->n; i++)
+		w.origin[i] = first_origin(m, i);
 	for (int row = 0; row < m->n_rows; row++) {
-		if (!tells_row(m, o, row))
+		if (kind_of(m, o, &w, row) != MANY_ALONE)
 			continue;
 		w.label = wider_of(w.label, m->row[row].label);
 		w.odd = wider_of(w.odd, vn_many_say_odd(m, row, odd));
@@ -84,13 +113,15 @@ static void one_row(const vn_many *m, const vn_many_options *o, const table_widt
 	fputc('\n', out);
 }
 
-/* Summarises rows from..to, in which no candidate is outside. */
-static void print_within(const vn_many *m, const table_widths *w, int from, int to, FILE *out)
+/* Summarises rows from..to, which are of one kind. */
+static void print_fold(const vn_many *m, const table_widths *w, int from, int to, many_row_kind kind, FILE *out)
 {
+	const char *word = kind == MANY_WITHIN ? "within" : "outside, all behind an origin (--all)";
+
 	if (to - from == 1)
-		vn_say(out, "%-*s  within\n", w->label, m->row[from].label);
+		vn_say(out, "%-*s  %s\n", w->label, m->row[from].label, word);
 	else
-		vn_say(out, "%s to %s: %d checkpoints within\n", m->row[from].label, m->row[to - 1].label, to - from);
+		vn_say(out, "%s to %s: %d checkpoints %s\n", m->row[from].label, m->row[to - 1].label, to - from, word);
 }
 
 static void print_table(const vn_many *m, const vn_many_options *o, FILE *out)
@@ -105,13 +136,14 @@ static void print_table(const vn_many *m, const vn_many_options *o, FILE *out)
 		}
 	fputc('\n', out);
 	for (int row = 0; row < m->n_rows;) {
-		int end = row;
-		while (end < m->n_rows && !tells_row(m, o, end))
+		const many_row_kind kind = kind_of(m, o, &w, row);
+		int                 end = row + 1;
+		while (kind != MANY_ALONE && end < m->n_rows && kind_of(m, o, &w, end) == kind)
 			end++;
-		if (end > row)
-			print_within(m, &w, row, end, out);
+		if (kind == MANY_ALONE || (kind == MANY_BEHIND && end == row + 1))
+			one_row(m, o, &w, row, out);
 		else
-			one_row(m, o, &w, end++, out);
+			print_fold(m, &w, row, end, kind, out);
 		row = end;
 	}
 	fputc('\n', out);

@@ -11,11 +11,12 @@
 #include <stdio.h>
 
 typedef struct vn_report_options {
-	bool colour; /* text: use terminal colours */
-	bool all;    /* text: a line for every checkpoint */
+	bool        colour; /* text: use terminal colours */
+	bool        all;    /* text: a line for every checkpoint */
 	/* json: the form that the HTML page embeds: 9 digits, the plan, and rows for most checkpoints
 	 * of a long run (report_page.h) */
-	bool page;
+	bool        page;
+	const char *path; /* html: of the page, which proposes commands for its folder; NULL: for this one */
 } vn_report_options;
 
 /* ---- the forms -------------------------------------------------------------- */
@@ -62,8 +63,9 @@ VN_REPORT_FORMS(VN_REPORT_WRITER, , )
 
 /* ---- shared by the reports -------------------------------------------------- */
 
-/* Writes a checkpoint in full, as lines of text: one of the document's divergences. */
-void vn_report_full(const vn_document *doc, int divergence, bool colour, FILE *out);
+/* Writes a checkpoint in full, as lines of text: one of the document's divergences. brief: without
+ * statistics, and without what the first screen says of it. */
+void vn_report_full(const vn_document *doc, int divergence, bool brief, bool colour, FILE *out);
 
 /* An HTML page without a script, up to its title, which the caller writes and closes. */
 extern const char vn_page_plain[];

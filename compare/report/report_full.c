@@ -102,7 +102,7 @@ static void recorded_at(FILE *out, const json_t *detail)
 		fputc('\n', out);
 }
 
-void vn_report_full(const vn_document *doc, int detail, bool colour, FILE *out)
+void vn_report_full(const vn_document *doc, int detail, bool brief, bool colour, FILE *out)
 {
 	const json_t *x = json_array_get(doc->divergences, (size_t)detail), *ref = json_object_get(x, "reference"),
 				 *cand = json_object_get(x, "candidate"), *around = json_object_get(x, "around"),
@@ -123,7 +123,7 @@ void vn_report_full(const vn_document *doc, int detail, bool colour, FILE *out)
 	vn_say(out, ", %s %s, %s against %s\n", vn_shape_text(&about.shape, shape), about.axes,
 	       vn_document_member(ref, "dtype"), vn_document_member(cand, "dtype"));
 	recorded_at(out, x);
-	for (int i = 0; i < k->n_checks; i++) {
+	for (int i = 0; i < k->n_checks && !brief; i++) {
 		const vn_check one = vn_check_at(k, i);
 		if (one.holds)
 			continue;
@@ -142,21 +142,25 @@ void vn_report_full(const vn_document *doc, int detail, bool colour, FILE *out)
 		vn_say(out, "  %-14s %s: reference %.9g, candidate %.9g, difference %.3g\n", "worst element",
 		       vn_document_member(worst, "where"), vn_document_number(ref, "worst"), vn_document_number(cand, "worst"),
 		       k->m.value[VN_M_MAX_ABS]);
-	if (k->m.finite)
+	if (k->m.finite && !brief)
 		vn_say(out, "  %-14s ulp (%s) p50 %g  p99 %g  max %g;  norm ratio %.6g;  max rel %.3g\n", "spread",
 		       vn_dtype_name(k->m.grid), k->m.value[VN_M_ULP_P50], k->m.value[VN_M_ULP_P99], k->m.value[VN_M_ULP_MAX],
 		       k->m.value[VN_M_NORM_RATIO], k->m.value[VN_M_MAX_REL]);
-	for (int i = 0; i < vn_document_lines(profile); i++)
+	for (int i = 0; i < vn_document_lines(profile) && !brief; i++)
 		vn_say(out, "  %-14s %s\n", i ? "" : "profile", vn_document_line(profile, i));
 	if (k->replayed)
 		vn_say(out, "  %-14s %s\n", "replayed", vn_document_replayed(doc, k, words));
-	print_products(out, doc, k);
-	print_explained(out, doc, point);
+	if (!brief) {
+		print_products(out, doc, k);
+		print_explained(out, doc, point);
+	}
 	vn_say(out, "  %-14s %s\n", "neighbours", vn_document_member(around, "where"));
 	print_values(out, "reference", ref);
 	print_values(out, "candidate", cand);
-	print_statistics(out, "reference", ref, colour);
-	print_statistics(out, "candidate", cand, colour);
+	if (!brief) {
+		print_statistics(out, "reference", ref, colour);
+		print_statistics(out, "candidate", cand, colour);
+	}
 	print_inputs(out, doc, x);
 	fputc('\n', out);
 }

@@ -2,8 +2,10 @@
  * Where scripts are forbidden, the verdict and the place where the error starts are still shown. */
 #include "compare/comparison/checkpoint.h"
 #include "compare/judge/check_words.h"
+#include "compare/result/folds.h"
 #include "compare/result/words.h"
 #include "compare/text/markup.h"
+#include "compare/text/relative.h"
 #include "compare/report/report_page.h"
 #include "compare/report/report.h"
 #include "compare/weights/weights_report.h"
@@ -11,7 +13,7 @@
 
 #include <limits.h>
 
-enum { NAMED = 12 };
+enum { NAMED = 6 };
 
 static void name_of(const vn_checkpoint *p, FILE *out)
 {
@@ -33,12 +35,22 @@ static void print_origins(const vn_document *doc, FILE *out)
 	if (doc->n_origins == 0 || (doc->n_origins == 1 && doc->origin[0] == doc->divergence))
 		return;
 	vn_say(out, "<dt>%s</dt><dd>", doc->n_origins > 1 ? "origins" : "origin");
-	for (int i = 0; i < doc->n_origins && i < NAMED; i++) {
-		fputs(i ? ", " : "", out);
-		name_of(&doc->checkpoint[doc->origin[i]], out);
+	vn_fold   fold[NAMED];
+	char      text[VN_WORDS];
+	const int n = vn_folds_of(doc->checkpoint, doc->origin, doc->n_origins, fold, NAMED);
+	int       told = 0;
+	for (int i = 0; i < n && i < NAMED; i++) {
+		if (i)
+			fputs("<br>", out);
+		name_of(&doc->checkpoint[fold[i].first], out);
+		if (fold[i].n > 1) {
+			fputs(": ", out);
+			vn_html_text(out, vn_fold_say(doc->checkpoint, &fold[i], text));
+		}
+		told += fold[i].n;
 	}
-	if (doc->n_origins > NAMED)
-		fprintf(out, " and %d more", doc->n_origins - NAMED);
+	if (told < doc->n_origins)
+		fprintf(out, "<br>and %d more", doc->n_origins - told);
 	vn_say(out, "<br><span class=\"dim\">Origins: %s.</span></dd>\n", vn_document_text(doc->origins_are));
 }
 
@@ -75,19 +87,22 @@ static void print_beginning(const vn_document *doc, int first, FILE *out)
 	fputs("</dd>\n", out);
 	print_titled("profile", INT_MAX, json_object_get(profile, "words"), out);
 	print_origins(doc, out);
-	print_titled("cleared", INT_MAX, doc->cleared, out);
+	print_titled("cleared", 1, doc->cleared, out);
 }
 
-static void next_commands(const vn_document *doc, FILE *out)
+static void next_commands(const vn_document *doc, const char *path, FILE *out)
 {
+	char text[VN_SHELL_LINE];
+
 	for (int i = 0; i < vn_document_lines(doc->next); i++) {
-		vn_say(out, "<dt>%s</dt><dd><code>", i ? "" : "next");
-		vn_html_text(out, vn_document_line(doc->next, i));
+		const char *line = vn_document_line(doc->next, i);
+		vn_say(out, "<dt>%s</dt><dd class=\"next\"><code>", i ? "" : "next");
+		vn_html_text(out, path ? vn_relative_command(line, path, text) : line);
 		fputs("</code></dd>\n", out);
 	}
 }
 
-static void print_story(const vn_document *doc, FILE *out)
+static void print_story(const vn_document *doc, const char *path, FILE *out)
 {
 	const int first = doc->first;
 	fprintf(out, "<p class=\"dim\">vernier compare: <code>");
@@ -96,7 +111,7 @@ static void print_story(const vn_document *doc, FILE *out)
 	vn_html_text(out, vn_document_member(doc->reference, "path"));
 	vn_say(out, "</code></p>\n<h1 class=\"%s\">%s</h1>\n<p>%s</p>\n<dl>\n", doc->within ? "within" : "outside",
 	       vn_document_text(doc->verdict_words), vn_document_text(doc->summary));
-	if (json_is_true(json_object_get(doc->strict, "decided")))
+	if (first >= 0 || json_is_true(json_object_get(doc->strict, "decided")))
 		print_titled("warning", NAMED, doc->warnings, out);
 	print_titled("explained", INT_MAX, doc->explained, out); /* the answer comes before its reasons */
 	vn_weights_html(doc->weights, out);
@@ -108,7 +123,7 @@ static void print_story(const vn_document *doc, FILE *out)
 	print_titled("measured", NAMED, doc->measured, out);
 	if (json_is_string(doc->floor))
 		print_line(out, "floor", "the unit of this page: " VN_FLOOR_MEANS);
-	next_commands(doc, out);
+	next_commands(doc, path, out);
 	fputs("</dl>\n", out);
 }
 
@@ -120,7 +135,7 @@ vn_status vn_report_html(const vn_document *doc, const vn_report_options *o, FIL
 	vn_say(out, "%s: ", vn_document_text(doc->verdict_words));
 	vn_xml_text(out, vn_document_member(doc->candidate, "path"));
 	rest = vn_page_until(rest, "@STORY@", out);
-	print_story(doc, out);
+	print_story(doc, o->path, out);
 	rest = vn_page_until(rest, "@DATA@", out);
 	page.page = true;
 	FILE *data = vn_page_data(out);

@@ -89,7 +89,7 @@ static vn_status failure_text(const vn_document *doc, int point, FILE *out, vn_e
 	if (!to)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
 	if (x >= 0)
-		vn_report_full(doc, x, false, to);
+		vn_report_full(doc, x, false, false, to);
 	for (int i = 0; x < 0 && i < p->n_checks; i++) {
 		const vn_check k = vn_check_at(p, i);
 		if (!k.holds)

@@ -171,7 +171,7 @@ static char *folded_text(const vn_document *doc, int x, size_t *n)
 	size_t n_lines = 0;
 	FILE  *to = open_memstream(&lines, &n_lines), *out = open_memstream(&text, n);
 	if (to)
-		vn_report_full(doc, x, false, to);
+		vn_report_full(doc, x, false, false, to);
 	bool good = vn_text_close(to, &lines);
 	if (good && out) {
 		open_fold(out, doc->detail[x] == doc->divergence ? "First divergence" : "Origin",

@@ -3,6 +3,7 @@
 #include "compare/comparison/checkpoint.h"
 #include "compare/judge/check_words.h"
 #include "compare/judge/judge_left_out.h"
+#include "compare/result/folds.h"
 #include "compare/result/words.h"
 #include "compare/replay/local.h"
 #include "compare/report/report.h"
@@ -15,10 +16,20 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
-/* Origins shown in full, and origins named on the first screen. */
-enum { DETAILS = 8, NAMED = 4, WEIGHTS = 12 /* rows of their table */ };
+/* Origins shown in full, and origins named on the first screen; the most lines without --all. */
+enum {
+	DETAILS = 8,
+	NAMED = 4,
+	WEIGHTS = 12 /* rows of their table */,
+	LINES = 40,
+	ROWS_ALONE = 3 /* the most missing checkpoints with rows of their own */
+};
+
+/* What a report leaves out until it fits into LINES: each leaves out what those before it do. */
+typedef enum shortening { SHORT_NOT, SHORT_OTHERS, SHORT_FIRST, SHORT_DETAILS } shortening;
 
 typedef struct page {
 	const vn_document       *doc;
@@ -26,6 +37,9 @@ typedef struct page {
 	FILE                    *out;
 	int                      width;  /* of the name column */
 	bool                     floors; /* false: no column of floors */
+	shortening               left_out;
+	int                      rows;    /* of the table, at most */
+	int                      lost[2]; /* missing and extra checkpoints that fail */
 } page;
 
 #define RED(p)   VN_RED((p)->o->colour)
@@ -71,6 +85,11 @@ static void floor_line(const page *p)
 	fputc('\n', p->out);
 }
 
+static bool has_first_screen(const vn_document *doc)
+{
+	return !doc->within || doc->first >= 0 || doc->n_origins;
+}
+
 static void print_head(const page *p)
 {
 	const vn_document *doc = p->doc;
@@ -84,7 +103,7 @@ static void print_head(const page *p)
 		floor_line(p);
 	for (int i = 0; i < vn_document_lines(doc->notes); i++)
 		vn_say(p->out, "%-10s %s\n", "note", vn_document_line(doc->notes, i));
-	for (int i = 0; i < vn_document_lines(doc->warnings); i++)
+	for (int i = 0; i < vn_document_lines(doc->warnings) && !has_first_screen(doc); i++)
 		vn_say(p->out, "%-10s %s\n", "warning", vn_document_line(doc->warnings, i));
 	fputc('\n', p->out);
 }
@@ -158,119 +177,164 @@ static void print_row(const page *p, const vn_checkpoint *k)
 	fputc('\n', p->out);
 }
 
-/* Is the checkpoint in one recording only, and may it be? */
+/* Is the checkpoint in one recording only? */
 static bool is_absent(const vn_checkpoint *k)
 {
-	return !k->fails && k->since < VN_BETTER && (k->status == VN_MISSING || k->status == VN_EXTRA);
+	return k->since < VN_BETTER && !k->not_run && (k->status == VN_MISSING || k->status == VN_EXTRA);
+}
+
+/* How a checkpoint is shown: in a row of its own, or folded with others of its kind. */
+typedef enum row_kind {
+	ROW_ALONE,
+	ROW_ABSENT, /* in one recording only: said below the table */
+	ROW_WITHIN,
+	ROW_AGREED,
+	ROW_EQUAL,
+	ROW_INHERITED, /* outside; its own operation, recomputed, is right */
+	ROW_BEHIND,    /* outside, not recomputed; there are origins before it */
+	N_ROW_KINDS
+} row_kind;
+
+static row_kind kind_of_failure(const vn_document *doc, int i)
+{
+	const vn_checkpoint *k = &doc->checkpoint[i];
+
+	if (i == doc->first)
+		return ROW_ALONE;
+	if (k->status != VN_OUTSIDE || k->origin || !doc->n_origins || i < doc->origin[0])
+		return ROW_ALONE;
+	return !k->replayed ? ROW_BEHIND : vn_local_beyond(k) ? ROW_ALONE : ROW_INHERITED;
+}
+
+static row_kind kind_of(const page *p, int i)
+{
+	const vn_checkpoint *k = &p->doc->checkpoint[i];
+
+	if (p->o->all)
+		return ROW_ALONE;
+	if (is_absent(k) && (!k->fails || p->lost[k->status == VN_EXTRA] > ROWS_ALONE))
+		return ROW_ABSENT;
+	if (k->fails)
+		return kind_of_failure(p->doc, i);
+	return k->status == VN_AGREED                                                               ? ROW_AGREED
+	       : k->status == VN_EQUAL                                                              ? ROW_EQUAL
+	       : k->status == VN_WITHIN || k->status == VN_ACCUMULATED || k->status == VN_UNLIMITED ? ROW_WITHIN
+	                                                                                            : ROW_ALONE;
+}
+
+/* The checkpoints of one kind in from..to. */
+typedef struct folded {
+	int first, last, n, layer[2], unlimited;
+	int worst; /* of the largest nmse; -1 */
+} folded;
+
+static folded fold_of(const page *p, int from, int to, row_kind kind)
+{
+	folded f = { -1, -1, 0, { -1, -1 }, 0, -1 };
+
+	for (int i = from; i < to; i++) {
+		const vn_checkpoint *k = &p->doc->checkpoint[i];
+		if (kind_of(p, i) != kind)
+			continue;
+		f.first = f.n++ ? f.first : i;
+		f.last = i;
+		f.unlimited += k->status == VN_UNLIMITED;
+		if (k->layer >= 0) {
+			f.layer[0] = f.layer[0] < 0 || k->layer < f.layer[0] ? k->layer : f.layer[0];
+			f.layer[1] = k->layer > f.layer[1] ? k->layer : f.layer[1];
+		}
+		if (k->m.n && (f.worst < 0 || k->m.value[VN_M_NMSE] > p->doc->checkpoint[f.worst].m.value[VN_M_NMSE]))
+			f.worst = i;
+	}
+	return f;
 }
 
 /* Writes "layers 0-3: 12 checkpoints", with the steps unless all are step 0. */
-static void say_run(const page *p, int from, int to)
+static void say_fold(const page *p, const folded *f, bool more)
 {
-	const vn_document *doc = p->doc;
-	int                first = -1, last = -1;
-	char               label[VN_LABEL];
-	for (int i = from; i < to; i++)
-		if (doc->checkpoint[i].layer >= 0) {
-			first = first < 0 || doc->checkpoint[i].layer < first ? doc->checkpoint[i].layer : first;
-			last = doc->checkpoint[i].layer > last ? doc->checkpoint[i].layer : last;
-		}
-	if (to - from == 1) {
-		vn_say(p->out, "%s", vn_label(&doc->checkpoint[from], label));
+	const vn_checkpoint *first = &p->doc->checkpoint[f->first], *last = &p->doc->checkpoint[f->last];
+	char                 label[VN_LABEL];
+
+	if (f->n == 1) {
+		vn_say(p->out, "%s", vn_label(first, label));
 		return;
 	}
-	if (doc->checkpoint[from].step != doc->checkpoint[to - 1].step)
-		fprintf(p->out, "steps %d-%d, ", doc->checkpoint[from].step, doc->checkpoint[to - 1].step);
-	else if (doc->checkpoint[from].step > 0)
-		fprintf(p->out, "step %d, ", doc->checkpoint[from].step);
-	if (first >= 0 && first == last)
-		fprintf(p->out, "layer %d: ", first);
-	else if (first >= 0)
-		fprintf(p->out, "layers %d-%d: ", first, last);
-	int n = 0;
-	for (int i = from; i < to; i++)
-		n += !is_absent(&doc->checkpoint[i]);
-	vn_say(p->out, "%d checkpoint%s", n, n == 1 ? "" : "s");
+	if (first->step != last->step)
+		fprintf(p->out, "steps %d-%d, ", first->step, last->step);
+	else if (first->step > 0)
+		fprintf(p->out, "step %d, ", first->step);
+	if (f->layer[0] >= 0 && f->layer[0] == f->layer[1])
+		fprintf(p->out, "layer %d: ", f->layer[0]);
+	else if (f->layer[0] >= 0)
+		fprintf(p->out, "layers %d-%d: ", f->layer[0], f->layer[1]);
+	vn_say(p->out, "%d%s checkpoint%s", f->n, more ? " more" : "", f->n == 1 ? "" : "s");
 }
 
-/* The status of a checkpoint that passes without being measured; else VN_WITHIN. */
-static vn_checkpoint_status unmeasured_status(const vn_checkpoint *k)
+/* Shows the checkpoints of one kind in from..to in one line. Returns the number of lines. */
+static int print_fold(const page *p, int from, int to, row_kind kind)
 {
-	return k->status == VN_AGREED || k->status == VN_EQUAL ? k->status : VN_WITHIN;
-}
-
-/* Shows a run of checkpoints within their limits in one line. */
-static void print_within(const page *p, int from, int to)
-{
+	static const struct {
+		const char *word, *about;
+		bool        bad;
+	} words[N_ROW_KINDS] = {
+		[ROW_WITHIN] = { "within", "", false },
+		[ROW_AGREED] = { "agreed", "; left out of the candidate, judged while it was recorded", false },
+		[ROW_EQUAL] = { "equal", "; by their digests, not read", false },
+		[ROW_INHERITED] = { "inherited", "", true },
+		[ROW_BEHIND] = { "OUTSIDE", "", true },
+	};
 	const vn_document *doc = p->doc;
-	int                worst = -1, unlimited = 0, measured = 0;
+	const folded       f = fold_of(p, from, to, kind);
 	char               label[VN_LABEL];
 	double             ratio;
-	for (int i = from; i < to; i++)
-		measured += !is_absent(&doc->checkpoint[i]);
-	if (!measured)
-		return; /* said below the table */
-	while (is_absent(&doc->checkpoint[from]))
-		from++;
-	while (is_absent(&doc->checkpoint[to - 1]))
-		to--;
-	for (int i = from; i < to; i++) {
-		const vn_checkpoint *k = &doc->checkpoint[i];
-		unlimited += k->status == VN_UNLIMITED;
-		if (k->m.n && (worst < 0 || k->m.value[VN_M_NMSE] > doc->checkpoint[worst].m.value[VN_M_NMSE]))
-			worst = i;
+
+	if (!f.n)
+		return 0;
+	if (f.n == 1 && words[kind].bad) {
+		print_row(p, &doc->checkpoint[f.first]);
+		return 1;
 	}
-	const vn_checkpoint_status word = unmeasured_status(&doc->checkpoint[from]);
-	vn_say(p->out, "%s%-10s%s  ", GREEN(p), vn_checkpoint_status_text(word), PLAIN(p));
-	say_run(p, from, to);
-	if (word != VN_WITHIN)
-		vn_say(p->out, "%s; %s%s", DIM(p),
-		       word == VN_EQUAL ? "by their digests, not read"
-		                        : "left out of the candidate, judged while it was recorded",
-		       PLAIN(p));
-	if (unlimited)
-		fprintf(p->out, ", %d of them without a limit", unlimited);
-	if (worst >= 0) {
-		vn_say(p->out, "%s; worst nmse %.2g", DIM(p), doc->checkpoint[worst].m.value[VN_M_NMSE]);
-		if (to - from > 1)
-			vn_say(p->out, " at %s", vn_label(&doc->checkpoint[worst], label));
-		if (vn_ratio_of(doc, &doc->checkpoint[worst], &ratio))
+	vn_say(p->out, "%s%-10s%s  ", words[kind].bad ? RED(p) : GREEN(p), words[kind].word, PLAIN(p));
+	say_fold(p, &f, kind == ROW_BEHIND);
+	vn_say(p->out, "%s%s%s", DIM(p), words[kind].about, PLAIN(p));
+	if (f.unlimited)
+		fprintf(p->out, ", %d of them without a limit", f.unlimited);
+	if (f.worst >= 0) {
+		vn_say(p->out, "%s; worst nmse %.2g", DIM(p), doc->checkpoint[f.worst].m.value[VN_M_NMSE]);
+		if (f.n > 1)
+			vn_say(p->out, " at %s", vn_label(&doc->checkpoint[f.worst], label));
+		if (vn_ratio_of(doc, &doc->checkpoint[f.worst], &ratio))
 			fprintf(p->out, " (%.2g x floor)", ratio);
 		fputs(PLAIN(p), p->out);
 	}
 	fputc('\n', p->out);
-}
-
-static bool is_quiet(const page *p, int i)
-{
-	const vn_checkpoint *k = &p->doc->checkpoint[i];
-	return !p->o->all && !k->fails &&
-	       (k->status == VN_WITHIN || k->status == VN_ACCUMULATED || k->status == VN_UNLIMITED ||
-	        unmeasured_status(k) != VN_WITHIN || is_absent(k));
+	return 1;
 }
 
 /* One line with the points of the absent checkpoints. */
-static void say_absent(const page *p, vn_checkpoint_status status, const char *where)
+static void say_absent(const page *p, vn_checkpoint_status status, bool fails, const char *where)
 {
 	enum { POINTS_NAMED = 12 };
 	const vn_document *doc = p->doc;
 	const char        *said[POINTS_NAMED];
 	int                n = 0, points = 0;
 	for (int i = 0; i < doc->n; i++) {
-		const char *point = vn_point_of(&doc->checkpoint[i]);
-		bool        again = false;
-		if (!is_absent(&doc->checkpoint[i]) || doc->checkpoint[i].status != status)
+		const vn_checkpoint *k = &doc->checkpoint[i];
+		const char          *point = vn_point_of(k);
+		bool                 again = false;
+		if (k->status != status || k->fails != fails || kind_of(p, i) != ROW_ABSENT)
 			continue;
 		n++;
-		for (int k = 0; k < points && k < POINTS_NAMED; k++)
-			again = again || strcmp(said[k], point) == 0;
+		for (int at = 0; at < points && at < POINTS_NAMED; at++)
+			again = again || strcmp(said[at], point) == 0;
 		if (!again && points++ < POINTS_NAMED)
 			said[points - 1] = point;
 	}
-	if (!n || p->o->all)
+	if (!n)
 		return;
-	vn_say(p->out, "%-10s  %d checkpoint%s not in the %s (allowed):", vn_checkpoint_status_text(status), n,
-	       n == 1 ? "" : "s", where);
+	vn_say(p->out, "%s%-10s%s  %d checkpoint%s not in the %s%s:", fails ? RED(p) : "",
+	       vn_checkpoint_status_text(status), fails ? PLAIN(p) : "", n, n == 1 ? "" : "s", where,
+	       fails ? "" : " (allowed)");
 	for (int k = 0; k < points && k < POINTS_NAMED; k++)
 		vn_say(p->out, "%s %s", k ? "," : "", said[k]);
 	vn_say(p->out, "%s\n", points > POINTS_NAMED ? ", ..." : "");
@@ -282,21 +346,35 @@ static void print_table(const page *p)
 	vn_say(p->out, "%s%-10s  %-*s  %9s%s  %s%11s  %9s  %s%11s  %s%s\n", BOLD(p), "", p->width, "checkpoint", "nmse",
 	       p->floors ? "   x floor" : "", json_is_true(doc->replayed) ? "   local   gain  " : "", "cosine", "max abs",
 	       p->o->all ? "  max rel  " : "", "token cos", "limit broken", PLAIN(p));
+	int rows = 0, cut = 0, outside = 0;
 	for (int i = 0; i < doc->n;) {
 		int j = i;
-		/* One line for a run of checkpoints within their limits, separately for the prompt and
-		 * for later steps. */
-		while (j < doc->n && is_quiet(p, j) && (doc->checkpoint[j].step > 0) == (doc->checkpoint[i].step > 0) &&
-		       unmeasured_status(&doc->checkpoint[j]) == unmeasured_status(&doc->checkpoint[i]))
+		/* A run of checkpoints that are folded, separately for the prompt and for later steps. */
+		while (j < doc->n && kind_of(p, j) != ROW_ALONE &&
+		       (doc->checkpoint[j].step > 0) == (doc->checkpoint[i].step > 0))
 			j++;
-		if (j > i)
-			print_within(p, i, j);
-		else
-			print_row(p, &doc->checkpoint[j++]);
+		const bool alone = j == i;
+		j += alone;
+		if (rows >= p->rows && i != doc->first) {
+			for (; i < j; i++) {
+				cut += kind_of(p, i) != ROW_ABSENT;
+				outside += doc->checkpoint[i].fails;
+			}
+		} else if (alone) {
+			print_row(p, &doc->checkpoint[i]);
+			rows++;
+		} else {
+			for (int kind = ROW_WITHIN; kind < N_ROW_KINDS; kind++)
+				rows += print_fold(p, i, j, kind);
+		}
 		i = j;
 	}
-	say_absent(p, VN_MISSING, "candidate");
-	say_absent(p, VN_EXTRA, "reference");
+	if (cut)
+		vn_say(p->out, "%-10s  %d more checkpoint%s, %d of them outside\n", "...", cut, cut == 1 ? "" : "s", outside);
+	for (int fails = 1; fails >= 0; fails--) {
+		say_absent(p, VN_MISSING, fails, "candidate");
+		say_absent(p, VN_EXTRA, fails, "reference");
+	}
 	fputc('\n', p->out);
 }
 
@@ -377,19 +455,35 @@ static bool is_repeated(const vn_document *doc, int point)
 	return false;
 }
 
+/* The first origins; of more, one point in many steps and layers is one item. */
+static void say_origins(const page *p)
+{
+	const vn_document *doc = p->doc;
+	vn_fold            fold[NAMED];
+	char               text[VN_WORDS], label[VN_LABEL];
+	const int n = doc->n_origins > NAMED ? vn_folds_of(doc->checkpoint, doc->origin, doc->n_origins, fold, NAMED) : 0;
+	int       told = 0;
+
+	for (int i = 0; i < n && i < NAMED; i++) {
+		vn_say(p->out, "%s %s", i ? ";" : "", vn_fold_say(doc->checkpoint, &fold[i], text));
+		told += fold[i].n;
+	}
+	for (; !n && told < doc->n_origins; told++)
+		vn_say(p->out, "%s %s", told ? "," : "", vn_label(&doc->checkpoint[doc->origin[told]], label));
+	if (told < doc->n_origins)
+		fprintf(p->out, " and %d more", doc->n_origins - told);
+}
+
 static void origins_line(const page *p)
 {
 	const vn_document *doc = p->doc;
-	char               label[VN_LABEL];
 	if (doc->n_origins < 2 && !(doc->n_origins == 1 && doc->origin[0] != doc->divergence))
 		return;
 	vn_say(p->out, "%-10s", "origins");
 	if (is_by_file(doc))
 		say_places(p);
-	for (int i = 0; !is_by_file(doc) && i < doc->n_origins && i < NAMED; i++)
-		vn_say(p->out, "%s %s", i ? "," : "", vn_label(&doc->checkpoint[doc->origin[i]], label));
-	if (doc->n_origins > NAMED && !is_by_file(doc))
-		fprintf(p->out, " and %d more", doc->n_origins - NAMED);
+	else
+		say_origins(p);
 	if (operations_are_wrong(doc))
 		vn_say(p->out, "  %s(" VN_ORIGIN_MEANS ")%s", DIM(p), PLAIN(p));
 	fputc('\n', p->out);
@@ -410,6 +504,10 @@ static void first_screen(const page *p)
 	const vn_document *doc = p->doc;
 	const int          first = doc->first;
 	char               label[VN_LABEL], words[VN_WORDS];
+	/* Swapped files, a reference that its model contradicts: what follows may mean nothing. */
+	const int          warned = vn_document_lines(doc->warnings);
+	for (int i = 0; i < warned; i++)
+		vn_say(p->out, "%-10s %s\n", "warning", vn_document_line(doc->warnings, i));
 	if (first >= 0) {
 		const vn_checkpoint *k = &doc->checkpoint[first];
 		const json_t        *profile = json_object_get(vn_document_detail(doc, first), "profile");
@@ -424,38 +522,100 @@ static void first_screen(const page *p)
 		titled_lines(p, "cleared", doc->cleared);
 	}
 	const int more = titled_lines(p, "explained", doc->explained) + titled_lines(p, "next", doc->next);
-	if (first >= 0 || more)
+	if (first >= 0 || more || warned)
 		fputc('\n', p->out);
+}
+
+/* ---- the whole ---------------------------------------------------------------- */
+
+static void print_details(const page *p)
+{
+	const vn_document *doc = p->doc;
+	char               label[VN_LABEL];
+	int                n = vn_document_lines(doc->divergences);
+
+	for (int i = 0; i < n && i <= DETAILS && p->left_out < SHORT_DETAILS; i++)
+		if (doc->detail[i] == doc->divergence ||
+		    (p->left_out == SHORT_NOT && doc->checkpoint[doc->detail[i]].origin && !is_repeated(doc, doc->detail[i])))
+			vn_report_full(doc, i, p->left_out >= SHORT_FIRST, p->o->colour, p->out);
+	if (p->left_out == SHORT_NOT && doc->n_origins > DETAILS && !is_by_file(doc)) {
+		fprintf(p->out, "more origins:");
+		for (int i = DETAILS; i < doc->n_origins; i++)
+			vn_say(p->out, " %s", vn_label(&doc->checkpoint[doc->origin[i]], label));
+		fputs("\n\n", p->out);
+	}
+}
+
+static void print_all(const page *p)
+{
+	const vn_document *doc = p->doc;
+
+	if (has_first_screen(doc))
+		first_screen(p);
+	print_head(p);
+	print_table(p);
+	print_details(p);
+	print_findings(p);
+	print_scores(p);
+	if (p->left_out)
+		vn_say(p->out, "%-10s --all: a line for every checkpoint, and all details\n", "more");
+	print_verdict(p); /* last, because a terminal and a log end there */
+}
+
+/* Returns the number of lines of the report; -1: no memory. */
+static int count_lines(page p)
+{
+	char  *text = NULL;
+	size_t n = 0;
+	int    lines = 0;
+	FILE  *out = open_memstream(&text, &n);
+
+	if (!out)
+		return -1;
+	p.out = out;
+	print_all(&p);
+	fclose(out);
+	for (const char *at = text; at && (at = strchr(at, '\n')); at++)
+		lines++;
+	free(text);
+	return text ? lines : -1;
+}
+
+/* Leaves as many rows as there is room for; no details if those take the room. */
+static void cut_table(page *p)
+{
+	enum { FEWEST = 10 };
+
+	p->rows = 0;
+	p->rows = LINES - count_lines(*p);
+	if (p->rows < FEWEST) {
+		p->rows = 0;
+		p->left_out = SHORT_DETAILS;
+		p->rows = LINES - count_lines(*p);
+	}
+	p->rows = p->rows < FEWEST ? FEWEST : p->rows;
 }
 
 vn_status vn_report_text(const vn_document *doc, const vn_report_options *o, FILE *out, vn_error *err)
 {
-	page p = { doc, o, out, 10, has_floors(doc) };
+	page p = { doc, o, out, 10, has_floors(doc), SHORT_NOT, INT_MAX, { 0, 0 } };
 	char label[VN_LABEL];
+	int  lines = 0;
 
-	(void)err;
 	for (int i = 0; i < doc->n; i++)
-		if (!is_quiet(&p, i)) {
+		p.lost[doc->checkpoint[i].status == VN_EXTRA] += doc->checkpoint[i].fails && is_absent(&doc->checkpoint[i]);
+	for (int i = 0; i < doc->n; i++)
+		if (kind_of(&p, i) == ROW_ALONE) {
 			const int n = (int)strlen(vn_label(&doc->checkpoint[i], label));
 			p.width = n > p.width ? n : p.width;
 		}
-	const bool short_one = doc->within && doc->first < 0 && !doc->n_origins;
-	if (!short_one)
-		first_screen(&p);
-	print_head(&p);
-	print_table(&p);
-	for (int i = 0; i < vn_document_lines(doc->divergences) && i <= DETAILS; i++)
-		if (doc->detail[i] == doc->divergence ||
-		    (doc->checkpoint[doc->detail[i]].origin && !is_repeated(doc, doc->detail[i])))
-			vn_report_full(doc, i, o->colour, out);
-	if (doc->n_origins > DETAILS && !is_by_file(doc)) {
-		fprintf(out, "more origins:");
-		for (int i = DETAILS; i < doc->n_origins; i++)
-			vn_say(out, " %s", vn_label(&doc->checkpoint[doc->origin[i]], label));
-		fputs("\n\n", out);
-	}
-	print_findings(&p);
-	print_scores(&p);
-	print_verdict(&p); /* last, because a terminal and a log end there */
+	while (!o->all && (lines = count_lines(p)) > LINES && p.rows == INT_MAX)
+		if (p.left_out < SHORT_FIRST)
+			p.left_out++;
+		else
+			cut_table(&p);
+	if (lines < 0)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
+	print_all(&p);
 	return VN_OK;
 }

@@ -42,6 +42,14 @@ void vn_report_say_digests(const vn_verified *d, char *text, size_t room)
 		            d->without, d->without == 1 ? "" : "s");
 }
 
+static int failing_measured(const vn_result *r)
+{
+	int n = 0;
+	for (int i = 0; i < r->n_checkpoints; i++)
+		n += r->checkpoint[i].fails && r->checkpoint[i].m.n;
+	return n;
+}
+
 const char *vn_report_say_counts(const vn_comparison *c, char text[VN_WORDS])
 {
 	const int measured = c->result.n_status[VN_WITHIN] + c->result.n_status[VN_OUTSIDE] +
@@ -61,8 +69,13 @@ const char *vn_report_say_counts(const vn_comparison *c, char text[VN_WORDS])
 			vn_text_add(text, VN_WORDS, ", %d not (allowed%s)", c->result.n_checkpoints - measured - agreed - equal,
 			            c->request.options->baseline ? " or known" : "");
 	} else {
-		vn_text_add(text, VN_WORDS, "%d of %d checkpoint%s", c->result.n_fails, c->result.n_checkpoints,
-		            c->result.n_checkpoints == 1 ? "" : "s");
+		/* How many of a partial recording are outside would drown in what it lacks. */
+		const int fails = failing_measured(&c->result);
+		if (fails && fails < c->result.n_fails)
+			vn_text_add(text, VN_WORDS, "%d of %d compared checkpoint%s", fails, measured, measured == 1 ? "" : "s");
+		else
+			vn_text_add(text, VN_WORDS, "%d of %d checkpoint%s", c->result.n_fails, c->result.n_checkpoints,
+			            c->result.n_checkpoints == 1 ? "" : "s");
 		for (int s = VN_MISSING; s < VN_N_CHECKPOINT_STATUSES; s++)
 			if (c->result.n_status[s])
 				vn_text_add(text, VN_WORDS, ", %d %s", c->result.n_status[s],
@@ -251,7 +264,8 @@ const char *vn_report_say_origin(const vn_comparison *c)
 
 static bool is_magnified(const vn_checkpoint *p)
 {
-	return p->replayed && p->status == VN_OUTSIDE && !vn_local_beyond(p) && p->replay.gain >= VN_GAIN_NAMED;
+	return p->replayed && p->status == VN_OUTSIDE && !p->invalid_floor && !vn_local_beyond(p) &&
+	       p->replay.gain >= VN_GAIN_NAMED;
 }
 
 void vn_report_say_cleared(const vn_comparison *c, vn_lines *lines)

@@ -61,14 +61,33 @@ void vn_lines_refuse_as(vn_lines *l, const char *allow, const char *format, ...)
 	append_line(l, text, allow, strlen(text));
 }
 
+/* How many of the lines from..to are refused by the same word as line i. */
+static int count_alike(const vn_lines *l, int i, int from, int to)
+{
+	const char *word = l->facts[i].allow;
+	int         n = 0;
+
+	for (int k = from; k < to; k++) {
+		const char *other = l->facts[k].allow;
+		n += other == word || (other && word && strcmp(other, word) == 0);
+	}
+	return n;
+}
+
 void vn_lines_print_refusals(const vn_lines *l, const char *who, const char *list, FILE *out)
 {
-	enum { MOST = 12 };
-
-	for (int i = 0; i < l->n && (i < MOST || l->n == MOST + 1); i++)
-		vn_say(out, "refused: %s%s\n", who, l->line[i]);
-	if (l->n > MOST + 1)
-		vn_say(out, "refused: %sand for %d more reasons%s%s\n", who, l->n - MOST, *list ? "; " : "", list);
+	for (int i = 0; i < l->n; i++) {
+		/* Of the keys of two config.json, the first line says the most. */
+		const int  alike = l->facts[i].allow && strcmp(l->facts[i].allow, "config") == 0 ? 3 : 12;
+		const int  before = count_alike(l, i, 0, i), more = count_alike(l, i, i + 1, l->n);
+		const bool folded = before + 1 + more > alike;
+		if (before && folded)
+			continue;
+		vn_say(out, "refused: %s%s", who, l->line[i]);
+		if (folded)
+			vn_say(out, "; %d more like it%s%s", more, *list ? ": " : "", list);
+		fputc('\n', out);
+	}
 }
 
 bool vn_lines_refused(const vn_lines *l, const char *allow)

@@ -34,9 +34,10 @@ __attribute__((format(printf, 4, 5))) void vn_lines_once(vn_lines *l, const char
 __attribute__((format(printf, 3, 4))) void vn_lines_refuse(vn_lines *l, const char *allow, const char *format, ...);
 /* Same for a line that says itself how it is allowed. */
 __attribute__((format(printf, 3, 4))) void vn_lines_refuse_as(vn_lines *l, const char *allow, const char *format, ...);
-/* Prints the lines that refuse a comparison, "refused: LINE": at most the first twelve, then the
- * number of the others, because between two models everything differs. who: "" or "candidate B: ".
- * list: where all of them can be seen, such as "--format json lists them", or "". */
+/* Prints the lines that refuse a comparison, "refused: LINE". Of more than twelve that the same
+ * word allows (of config: than three), the first and the number of the others, because between two
+ * models everything differs. who: "" or "candidate B: ". list: where all of them can be seen, such
+ * as "--format json lists them", or "". */
 void vn_lines_print_refusals(const vn_lines *l, const char *who, const char *list, FILE *out);
 /* Was a line refused with this word? */
 bool vn_lines_refused(const vn_lines *l, const char *allow);

@@ -10,7 +10,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-enum { HELP = 'h', OPERAND = 1, FIRST = 256 }; /* among getopt's codes, those below FIRST are letters */
+enum { HELP = 'h', OPERAND = 1, LONG_HELP = 2, FIRST = 256 }; /* among getopt's codes, those below FIRST are letters */
 
 int vn_complain(const char *command, const char *format, ...)
 {
@@ -93,7 +93,7 @@ static void describe_options(const vn_command *c, getopt_options *d)
 				*end++ = ':';
 		}
 	}
-	d->longs[n] = (struct option) { "help", no_argument, NULL, HELP };
+	d->longs[n] = (struct option) { "help", no_argument, NULL, LONG_HELP };
 }
 
 /* The option for a code from getopt; NULL: none. */
@@ -329,8 +329,8 @@ int vn_options_read(const vn_command *c, int argc, char **argv, void *to)
 	optind = 0; /* start afresh */
 	opterr = 0;
 	while ((code = getopt_long(argc, argv, d.shorts, d.longs, NULL)) != -1) {
-		if (code == HELP) {
-			vn_options_help(c, stdout);
+		if (code == HELP || code == LONG_HELP) {
+			(code == HELP ? vn_options_brief : vn_options_help)(c, stdout);
 			return 1;
 		}
 		const vn_option *o = find_option(c, &d, code);

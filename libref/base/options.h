@@ -9,7 +9,7 @@
  *		{ "strict", 0, VN_INTO(command, strict), .help = "Treat every warning as a failure." },
  *	};
  *
- * --help and -h are options of every table and need no row.
+ * --help, and -h for the short form, are options of every table and need no row.
  *
  * Owner    values point into argv.
  * Threads  uses the globals of getopt: one command line at a time.
@@ -96,9 +96,10 @@ typedef struct vn_command {
 	const char      *about;    /* paragraphs, each ending with a newline */
 	const vn_option *option;
 	int              n;
-	const char      *status; /* what each exit status means: "0 done, 2 trouble" */
-	bool             model;  /* a model is given without an option: MODEL in the synopsis */
-	char             letter; /* the command is an option of the program, too: --version, -v. 0: it is not */
+	const char      *status;   /* what each exit status means: "0 done, 2 trouble" */
+	const char      *examples; /* two command lines, with a newline between them */
+	bool             model;    /* a model is given without an option: MODEL in the synopsis */
+	char             letter;   /* the command is an option of the program, too: --version, -v. 0: it is not */
 	/* a command with the same table: the description ends with the options that it alone has; NULL:
 	 * none */
 	const char      *twin;
@@ -129,6 +130,8 @@ const char *vn_option_words(const vn_option *o);
  * reached. */
 int         vn_options_wrap(FILE *to, const char *text, int at, int indent);
 void        vn_options_help(const vn_command *c, FILE *to);
+/* The same in short, for -h: forms, names of options, examples. */
+void        vn_options_brief(const vn_command *c, FILE *to);
 /* Prints the command's section of the program's manual page: its forms, what it does, its options
  * and its exit status. options: false leaves the options out, as of a command whose table another
  * section prints. */

@@ -1,5 +1,6 @@
 /* options_print.c: help and manual from a table of options; see options.h. */
 #include "libref/base/options.h"
+#include "libref/base/say.h"
 #include "libref/base/text.h"
 
 #include <limits.h>
@@ -14,7 +15,7 @@ enum { WIDTH = 100, NARROWEST = 40 };
 enum { COLUMN = 28, BELOW = 8 };
 enum { ABOUT = 4096 }; /* of the paragraphs about a command */
 
-static const vn_option help_option = { "help", 'h', .kind = VN_FLAG, .help = "Print this help." };
+static const vn_option help_option = { "help", 'h', .kind = VN_FLAG, .help = "Print this help; -h: in short." };
 
 const vn_option *vn_option_row(const vn_command *c, int i)
 {
@@ -184,6 +185,39 @@ static void print_paragraphs(const char *text, FILE *to)
 	}
 }
 
+static void print_examples(const vn_command *c, FILE *to)
+{
+	char line[200];
+
+	if (!c->examples)
+		return;
+	fputs("\nExamples:\n", to);
+	for (const char *at = c->examples; *at; at += strcspn(at, "\n"), at += *at == '\n') {
+		snprintf(line, sizeof line, "%.*s", (int)strcspn(at, "\n"), at);
+		fputs("  ", to);
+		vn_options_wrap(to, line, 2, 4);
+		fputc('\n', to);
+	}
+}
+
+void vn_options_brief(const vn_command *c, FILE *to)
+{
+	char text[2000] = "";
+
+	print_synopsis(c, to);
+	for (int i = 0; vn_option_row(c, i); i++) {
+		const vn_option *o = vn_option_row(c, i);
+		if (o->kind != VN_HEADING && vn_option_is_of(c, o))
+			vn_text_add(text, sizeof text, o->argument ? "%s--%s %s" : "%s--%s", *text ? ", " : "", o->name,
+			            o->argument);
+	}
+	fputs("\noptions: ", to);
+	vn_options_wrap(to, text, 9, 9);
+	fputc('\n', to);
+	print_examples(c, to);
+	vn_say(to, "\nAll of it: vernier %s --help\n", c->name);
+}
+
 void vn_options_help(const vn_command *c, FILE *to)
 {
 	char about[ABOUT];
@@ -194,6 +228,7 @@ void vn_options_help(const vn_command *c, FILE *to)
 	if (!c->n || c->option[0].kind != VN_HEADING)
 		fputs("\nOptions:\n", to);
 	print_rows(c, "\n", ":\n", print_option, to);
+	print_examples(c, to);
 	if (c->status) {
 		char text[400];
 		snprintf(text, sizeof text, "Exit status: %s.", c->status);

@@ -150,13 +150,20 @@ static FILE *open_printed(int fd, bool colour, printed **made)
 	return f;
 }
 
+static printed *standard_output, *standard_error; /* kept to the end */
+
+void vn_printed_colours(void)
+{
+	if (standard_output)
+		standard_output->colour = true;
+}
+
 FILE *vn_printed_open(int fd, bool colour)
 {
 	printed *p;
 	return open_printed(fd, colour, &p);
 }
 
-static printed *standard_output, *standard_error; /* kept to the end */
 
 bool vn_printed_start(void)
 {

@@ -15,6 +15,8 @@
 /* Opens such a stream over a descriptor, which fclose closes. colour: lets sequences like
  * "\033[31m" pass. Returns NULL without memory; the descriptor then stays open. */
 FILE                          *vn_printed_open(int fd, bool colour);
+/* Lets the colours of vn_say_colour pass on stdout, which only a terminal gets otherwise. */
+void                           vn_printed_colours(void);
 /* Turns stdout and stderr into such streams, and ignores SIGPIPE. Returns false without memory. */
 bool                           vn_printed_start(void);
 /* Has the reader of stdout gone (EPIPE)? That is not an error of the stream. The program still

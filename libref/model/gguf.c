@@ -45,8 +45,8 @@ static vn_status take_bytes(gguf_reader *r, uint64_t bytes, const unsigned char 
 {
 	if (bytes > r->size - r->at)
 		return vn_fail(r->err, VN_ERR_FORMAT,
-		               "%" PRIu64 " bytes at byte %zu reach beyond the end of the file (%zu bytes)", bytes, r->at,
-		               r->size);
+		               "%" PRIu64 " bytes at byte %zu reach beyond the end of the file (%zu bytes): is it cut?", bytes,
+		               r->at, r->size);
 	*p = r->data + r->at;
 	r->at += (size_t)bytes;
 	return VN_OK;
@@ -239,7 +239,8 @@ static vn_status place_tensors(gguf_reader *r, vn_gguf *f, const uint64_t *offse
 			               offset[i], expected, alignment);
 		if (begin > r->size || offset[i] > r->size - begin || t->bytes > r->size - begin - offset[i])
 			return vn_fail(r->err, VN_ERR_FORMAT,
-			               "%zu bytes at byte %" PRIu64 " of the data reach beyond the end of the file (%zu bytes)",
+			               "%zu bytes at byte %" PRIu64
+			               " of the data reach beyond the end of the file (%zu bytes): is it cut?",
 			               t->bytes, offset[i], r->size);
 		t->t.data = r->data + begin + offset[i];
 		expected = (offset[i] + t->bytes + alignment - 1) &

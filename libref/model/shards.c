@@ -77,6 +77,24 @@ static vn_status open_listed(vn_shards *s, const char *dir, const char *index, j
 	return VN_OK;
 }
 
+static vn_status no_weights(const char *dir, vn_error *err)
+{
+	static const char *const pickled[] = { "pytorch_model.bin", "pytorch_model.bin.index.json" };
+	char                     path[PATH_ROOM];
+	bool                     there = false;
+
+	for (size_t i = 0; i < sizeof pickled / sizeof *pickled && !there; i++)
+		if (join_path(dir, pickled[i], path, err) || vn_file_there(path, &there, err))
+			return VN_ERR_IO;
+	return vn_fail(err, VN_ERR_NOTFOUND,
+	               there
+	                   ? "%s: its weights are pytorch_model.bin, a pickle, which can run code and is not opened: load "
+	                     "it with transformers where you trust it, and model.save_pretrained('DIR', "
+	                     "safe_serialization=True)"
+	                   : "%s: no weights found: expected model.safetensors or model.safetensors.index.json",
+	               dir);
+}
+
 static vn_status open_index(vn_shards *s, const char *dir, vn_error *err)
 {
 	char         index[PATH_ROOM], *text = NULL;
@@ -91,8 +109,7 @@ static vn_status open_index(vn_shards *s, const char *dir, vn_error *err)
 	if ((st = vn_file_there(index, &there, err)))
 		return st;
 	if (!there)
-		return vn_fail(err, VN_ERR_NOTFOUND,
-		               "%s: no weights found: expected model.safetensors or model.safetensors.index.json", dir);
+		return no_weights(dir, err);
 	if ((st = vn_read_text(index, INDEX_MAX, &text, &bytes, err)))
 		return st;
 	if (!(root = vn_json_load(text, bytes, JSON_REJECT_DUPLICATES, &je))) {

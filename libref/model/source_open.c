@@ -1,6 +1,7 @@
 /* source_open.c: opens the source of a model, of either kind; see source.h. */
 #include "libref/base/map.h"
 #include "libref/model/gguf_source.h"
+#include "libref/model/other_format.h"
 #include "libref/model/shards.h"
 
 #include <dirent.h>
@@ -80,24 +81,10 @@ static vn_status open_directory(vn_source *s, const char *dir, vn_error *err)
 static vn_status open_gguf(vn_source *s, const char *path, vn_error *err)
 {
 	vn_gguf  *f;
-	vn_status st = vn_gguf_open(path, &f, err);
+	vn_status st = vn_other_format(path, err);
 
+	st = st ? st : vn_gguf_open(path, &f, err);
 	return st ? st : vn_source_of_gguf(f, s, err);
-}
-
-/* "owner/name" is how a hub names a model. */
-static vn_status not_there(const char *path, vn_error *err)
-{
-	const int   why = errno;
-	const char *slash = strchr(path, '/');
-
-	if (why != ENOENT)
-		return vn_fail(err, VN_ERR_IO, "%s: %s", path, strerror(why));
-	if (slash && slash != path && slash[1] && !strchr(slash + 1, '/') && *path != '.')
-		return vn_fail(err, VN_ERR_NOTFOUND, "%s: %s; vernier downloads nothing: hf download %s --local-dir DIR", path,
-		               strerror(why), path);
-	return vn_fail(err, VN_ERR_NOTFOUND, "%s: %s; a model is a HuggingFace directory or a GGUF file", path,
-	               strerror(why));
 }
 
 vn_status vn_source_open(const char *path, vn_source **source, vn_error *err)
@@ -108,7 +95,7 @@ vn_status vn_source_open(const char *path, vn_source **source, vn_error *err)
 
 	*source = NULL;
 	if (stat(path, &file) != 0)
-		return not_there(path, err);
+		return vn_other_place(path, errno, err);
 	if (!(s = calloc(1, sizeof *s)))
 		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", path);
 	if ((st = S_ISDIR(file.st_mode) ? open_directory(s, path, err) : open_gguf(s, path, err)))

@@ -16,11 +16,12 @@ cp rows.h5 all.h5
 nan rows.h5 16 48
 nan all.h5 0 70
 
-vernier explain ref.h5 rows.h5 --model "$M" | grep -E '^(verdict|first|explained)|nearest|bit for bit|partly written'
+vernier explain ref.h5 rows.h5 --model "$M" --all |
+	grep -E '^(verdict|first|explained)|nearest|bit for bit|partly written'
 vernier compare ref.h5 all.h5 | grep -E '^OUTSIDE +layer0'
 vernier compare ref.h5 all.h5 --format markdown | grep -E '^.*layer0.gate_proj.* \| '
 for form in text markdown csv; do
-    vernier compare ref.h5 all.h5 --model "$M" --format $form |
+    vernier compare ref.h5 all.h5 --model "$M" --all --format $form |
         grep -E '^  (replayed|spread) .*-,|^OUTSIDE +layer0.(down|out)|layer0.down_proj. \| inf|^layer0.(down|out)'
 done
 vernier compare ref.h5 all.h5 --model "$M" --format json | "${PYTHON:-python3}" -c "

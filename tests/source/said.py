@@ -28,6 +28,7 @@ MAY = {
     "capture/show/show_values.c": "numbers of a file",
     "compare/cmd_calibrate.c": "YAML of judge/calibrate.c, from memory",
     "compare/cmd_help.c": "pages of the manual",
+    "compare/help_words.c": "pages of the manual",
     "compare/compare_folders.c": "what is asked, for a digest",
     "compare/judge/calibrate.c": "YAML, whose strings it escapes",
     "compare/many/many.c": "a report that was kept, and numbers, for another process",

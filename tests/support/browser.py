@@ -9,6 +9,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+import urllib.parse
 
 NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 
@@ -85,9 +86,10 @@ class Browser:
         self.call("Emulation.setEmulatedMedia",
                   features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
 
-    def open(self, path):
+    def open(self, path, address=""):
+        """address: what follows the file's in the URL, "#layer0.q_rope"."""
         self.complaints, self.events = [], []
-        self.call("Page.navigate", url="file://" + os.path.abspath(path))
+        self.call("Page.navigate", url="file://" + urllib.parse.quote(os.path.abspath(path)) + address)
         while not any(method == "Page.loadEventFired" for method, _ in self.events):
             self.note(self.receive())
 

@@ -7,7 +7,7 @@ function ruleOf({ file, line, why }) {
 }
 
 function limitsTable(c) {
-	return table(["metric", "value", "limit", "of the limit", "rule"], c.limits.map((l) => ({
+	return table(["metric", "value", "limit", "value ÷ limit", "rule"], c.limits.map((l) => ({
 		class: l.holds ? undefined : "broken",
 		cells: [
 			l.metric + (l.steps ? ` over ${l.steps} steps` : ""),
@@ -24,7 +24,7 @@ function briefTable(c) {
 	const shares = c.limits.map((l) => ({
 		cells: [l.metric, l.limit_fraction === null ? "above it" : Number(l.limit_fraction.toPrecision(3))],
 	}));
-	return make("div", {}, table(["metric", "of the limit"], shares),
+	return make("div", {}, table(["metric", "value ÷ limit"], shares),
 		make("p", { class: "dim" }, `nmse ${short(c.metrics.nmse)}, floor ${short(c.floor?.nmse)}. In a run this long, `
 			+ "the page is brief about most checkpoints; --format json has every field."));
 }
@@ -39,7 +39,7 @@ function metricsTable(c) {
 // The same checkpoint of every candidate, a row each.
 function besideTable() {
 	const rows = sides.map((s) => [s, s.find(labelOf(selected))]);
-	const head = ["candidate", "status", "nmse", "× floor", "cosine", "max abs", "most used of its limits"];
+	const head = ["candidate", "status", "nmse", "nmse ÷ floor", "cosine", "max abs", "most used of its limits"];
 	const cells = (s, c) => [
 		goTo(c, s.letter),
 		make("span", { class: c.fails ? "outside" : "within" }, c.status + (c.origin ? ", origin" : "")),
@@ -62,12 +62,13 @@ function valuesTable(d) {
 	const rows = d.reference.around.map((r, i) => ({
 		cells: [`[${d.around.from + i}]`, r, d.candidate.around[i], apart(r, d.candidate.around[i])],
 	}));
-	return table([`around ${d.around.where}`, "reference", "candidate", "difference"], rows);
+	return make("div", {}, make("p", { class: "dim" }, `around ${d.around.where}`),
+		table(["element", "reference", "candidate", "difference"], rows));
 }
 
 function statisticsTable(d) {
 	const of = (side, key) => side.statistics[key] ?? side.statistics.not_finite?.[key] ?? "–";
-	return table(["", "reference", "candidate"], [
+	return table(["of the tensor", "reference", "candidate"], [
 		{ cells: ["dtype", d.reference.dtype, d.candidate.dtype] },
 		...["min", "max", "mean", "rms", "absmax", "nan", "inf"].map(
 			(key) => ({ cells: [key, of(d.reference, key), of(d.candidate, key)] })),
@@ -98,7 +99,7 @@ function replayTable(c) {
 			? "captured wrongly, or changed after the capture: the operation that reads it used the right numbers" : "",
 		r.fault_at ? `not called an origin: the error of ${r.fault_at} may explain all of this error` : "",
 	].filter((x) => x);
-	return make("div", {}, table(["", "nmse", "× its floor"], [
+	return make("div", {}, table(["error", "nmse", "nmse ÷ its floor"], [
 		{
 			class: r.operation_wrong && !r.fault_at ? "broken" : undefined,
 			cells: ["local error", value("local"), value("local_over_floor")],
@@ -106,8 +107,9 @@ function replayTable(c) {
 		{ cells: ["local error, worst token", "", value("worst_token_over_floor")] },
 		{ cells: ["local error, worst element", "", value("max_abs_over_floor")] },
 		{ cells: ["inherited error", value("inherited"), ""] },
-		{ cells: ["gain: inherited error over the error of the inputs", r.gain ?? "–", ""] },
-	], { class: "stack" }), words.length ? make("p", {}, `${words.join("; ")}.`) : null);
+		], { class: "stack" }),
+	make("p", {}, `gain: ${short(r.gain)} (inherited error ÷ the error of the inputs)`),
+	words.length ? make("p", {}, `${words.join("; ")}.`) : null);
 }
 
 // The known mistakes that reproduce the error, and how near the others come.
@@ -121,7 +123,7 @@ function explanation(e) {
 	return make("div", {}, make("p", {}, e.words),
 		make("ul", { class: "words" }, ...e.details.map((d) => make("li", {}, d))),
 		make("details", {}, make("summary", {}, `The best of ${e.tried} known mistakes tried`),
-			table(["id", "mistake", "residual, × floor"], tried, { class: "stack" })));
+			table(["id", "mistake", "residual ÷ floor"], tried, { class: "stack" })));
 }
 
 function inputs(d) {
@@ -178,8 +180,30 @@ function drawDetail() {
 	].filter((x) => x !== null));
 }
 
-// show: bring the details into view, for a finger or a key that asked for them.
-function select(c, { show = false } = {}) {
+// The address of a checkpoint in this page: #layer0.q_proj, of candidate B #B:layer0.q_proj.
+const addressOf = (c) => "#" + encodeURIComponent((several ? `${sides[c.of].letter}:` : "") + labelOf(c))
+	.replaceAll("%2F", "/").replaceAll("%3A", ":");
+
+// The checkpoint that the address names; null: none, undefined: the address has none.
+function addressed() {
+	let label;
+	try {
+		label = decodeURIComponent(location.hash.slice(1));
+	} catch {
+		return null;
+	}
+	if (!label)
+		return undefined;
+	const of = sides.find((s) => several && label.startsWith(`${s.letter}:`));
+	const name = of ? label.slice(of.letter.length + 1) : label;
+	return (of ? of.find(name) : sides.map((s) => s.find(name)).find((c) => c)) ?? null;
+}
+
+// show: bring the details into view, for a finger or a key that asked for them. visit: how the
+// address changes: "pushState" for Back to return here, "replaceState", or null.
+function select(c, { show = false, visit = "pushState" } = {}) {
+	if (visit && location.hash !== addressOf(c))
+		history[visit](null, "", addressOf(c));
 	lookAt(c.of);
 	if (stepShown !== null && c.step !== stepShown) {
 		stepShown = c.step;
@@ -191,8 +215,7 @@ function select(c, { show = false } = {}) {
 	drawDetail();
 	drawGraph();
 	drawGrowth(c.point);
-	if (pressed().includes("layer"))
-		drawFound();
+	drawList();
 	if (show) {
 		byId("detail-title").focus({ preventScroll: true });
 		byId("detail").scrollIntoView({ block: "nearest" });
@@ -234,6 +257,7 @@ for (const code of several ? [] : document.querySelectorAll("header code.name"))
 		code.replaceChildren(goTo(c));
 }
 document.querySelector("main").hidden = false;
+startList();
 startMap();
 startGrowth();
 drawRuns();
@@ -243,9 +267,36 @@ byId("detail").addEventListener("keydown", (event) => {
 	if (event.key === "Escape")
 		goBack();
 });
+// Commands of the story are copied by a button.
+for (const dd of document.querySelectorAll("header dd.next")) {
+	const button = make("button", { type: "button", class: "copy" }, "copy"), code = dd.querySelector("code");
+	button.addEventListener("click", async () => {
+		try {
+			await navigator.clipboard.writeText(code.textContent);
+			button.textContent = "copied";
+		} catch { // not allowed here: selected, for a key to copy
+			getSelection().selectAllChildren(code);
+			button.textContent = "selected";
+		}
+		setTimeout(() => { button.textContent = "copy"; }, 1500);
+	});
+	dd.append(" ", button);
+}
+
 // Where the error starts in the first candidate outside its limits, or else the checkpoint nearest
 // to a limit.
-const out = sides.find((s) => s.find(s.report.first_divergence));
-select(out ? out.find(out.report.first_divergence)
-	: sides.flatMap((s) => s.report.checkpoints).reduce(
-		(a, b) => ((fractionOf(b) || 0) > (fractionOf(a) || 0) ? b : a)));
+function start() {
+	const out = sides.find((s) => s.find(s.report.first_divergence));
+	return out ? out.find(out.report.first_divergence)
+		: sides.flatMap((s) => s.report.checkpoints).reduce(
+			(a, b) => ((fractionOf(b) || 0) > (fractionOf(a) || 0) ? b : a));
+}
+function goToAddress(show) {
+	const c = addressed();
+	select(c ?? start(), { show: show && Boolean(c), visit: null });
+	if (c === null)
+		byId("detail-body").prepend(make("p", { class: "outside", role: "alert" },
+			`This report has no checkpoint ${printable(location.hash.slice(1))}.`));
+}
+addEventListener("popstate", () => goToAddress(true));
+goToAddress(true);

@@ -1,6 +1,6 @@
 // Curves: the error of one point over the layers, and of one checkpoint over the steps, beside its
 // floor and its limit; and bars, one for each index of an axis. Both on a logarithmic scale.
-const HEIGHT = 240, LEFT = 56, RIGHT = 12, TOP = 10, BOTTOM = 30;
+const HEIGHT = 250, LEFT = 56, RIGHT = 12, TOP = 22, BOTTOM = 40;
 
 // Decades of positive numbers, and the way from a number to a place between top and bottom.
 function scaleOf(values, height = HEIGHT) {
@@ -70,7 +70,7 @@ function curvesOf(side, step) {
 // One chart: places along the axis, the curves of each candidate, and faint curves. of: index in
 // `lines` of the selected curve, whose limit, floor and local error are drawn. at: maps a
 // checkpoint to its place on the axis.
-function chart({ ticks, lines, others = [], of, at, label, box }) {
+function chart({ ticks, lines, others = [], of, at, axis, label, box }) {
 	const mine = lines[of];
 	const errors = [...lines, ...others].flatMap((cs) => cs.flatMap((c) => [nmseOf(c), floorOf(c)]));
 	const scale = scaleOf(errors.concat(mine.map(limitOf), mine.map(localOf)));
@@ -89,10 +89,15 @@ function chart({ ticks, lines, others = [], of, at, label, box }) {
 		const place = { x: x(at(end)) + (at(end) === last ? -8 : 4), y: scale.y(nmseOf(end)) - 5 };
 		return draw("text", { class: `s${i}`, ...place }, sides[i].letter);
 	};
-	return draw("svg", { viewBox: `0 0 ${width} ${HEIGHT}`, width, height: HEIGHT, role: "img", "aria-label": label },
+	const hover = draw("line", { class: "hover", y1: TOP, y2: HEIGHT - BOTTOM, visibility: "hidden" });
+	const frame = { viewBox: `0 0 ${width} ${HEIGHT}`, width, height: HEIGHT };
+	const svg = draw("svg", { ...frame, role: "img", "aria-label": label },
 		...decades(scale, width),
+		draw("text", { class: "axis", x: 4, y: 12 }, "nmse"),
+		draw("text", { class: "axis", x: (LEFT + width - RIGHT) / 2, y: HEIGHT - 4, "text-anchor": "middle" }, axis),
+		hover,
 		...ticks.filter((_, i) => i % every === 0).map(
-			(l) => draw("text", { x: x(l), y: HEIGHT - 12, "text-anchor": "middle" }, String(l))),
+			(l) => draw("text", { x: x(l), y: HEIGHT - 22, "text-anchor": "middle" }, String(l))),
 		...others.map((cs) => draw("path", { class: "other", d: line(cs, nmseOf) })),
 		draw("line", { class: "here", x1: x(at(selected)), x2: x(at(selected)), y1: TOP, y2: HEIGHT - BOTTOM }),
 		draw("path", { class: "limit", d: line(mine, limitOf) }),
@@ -102,6 +107,31 @@ function chart({ ticks, lines, others = [], of, at, label, box }) {
 		...lines.map(letter),
 		...(ticks.length < 3 ? lines.flatMap((cs, i) => dots(cs, `dot s${i}`, 3)) : []),
 		...lines.flatMap((cs) => dots(cs.filter((c) => c.fails), "beyond", 2.5)));
+	// The values of all curves at the place nearest to the pointer; a click selects it.
+	const nearest = (event) => {
+		const there = svg.getBoundingClientRect(), mouse = (event.clientX - there.left) * width / there.width;
+		return ticks.reduce((a, b) => (Math.abs(x(b) - mouse) < Math.abs(x(a) - mouse) ? b : a));
+	};
+	const there = (where) => lines.map((cs) => cs.find((c) => at(c) === where));
+	svg.addEventListener("mousemove", (event) => {
+		const where = nearest(event), found = there(where);
+		fill(hover, { x1: x(where), x2: x(where), visibility: "visible" }, []);
+		const limit = found[of] ? limitOf(found[of]) : null;
+		showTip(event, [`${axis} ${where}`, ...found.flatMap((c, i) => (c
+			? [(several ? `${sides[i].letter}: ` : "") + `nmse ${short(nmseOf(c))}, floor ${short(floorOf(c))}`
+				+ (c.replay ? `, itself ${short(localOf(c))}` : "")] : [])),
+		...(limit === null ? [] : [`limit ${short(limit)}`])]);
+	});
+	svg.addEventListener("mouseleave", (event) => {
+		hover.setAttribute("visibility", "hidden");
+		showTip(event, null);
+	});
+	svg.addEventListener("click", (event) => {
+		const c = there(nearest(event))[of];
+		if (c)
+			select(c);
+	});
+	return svg;
 }
 
 const largest = (cs) => cs.reduce((a, b) => ((nmseOf(b) ?? 0) > (nmseOf(a) ?? 0) ? b : a));
@@ -129,12 +159,13 @@ function drawGrowth(wanted) {
 	const inStep = sides.flatMap((s) => s.report.checkpoints.filter((c) => c.step === step && c.layer >= 0));
 	const layers = [...new Set(inStep.map((c) => c.layer))].sort((a, b) => a - b);
 	const there = lines.findIndex((cs) => cs.length), of = lines[selected.of].length ? selected.of : there;
-	document.querySelector(".k-local").hidden = !lines[of].some((c) => c.replay);
+	for (const key of document.querySelectorAll(".k-local"))
+		key.hidden = !lines[of].some((c) => c.replay);
 	const range = `from layer ${layers[0]} to ${layers[layers.length - 1]}`;
 	const label = `nmse of ${point}${step ? ` in step ${step}` : ""} ${range}: `
 		+ lines.flatMap((cs, i) => (cs.length ? [spoken(cs, i, (c) => `layer ${c.layer}`)] : [])).join("; ");
 	const others = several ? [] : [...curves[0]].filter(([name]) => name !== point).map(([, cs]) => cs);
-	box.replaceChildren(chart({ ticks: layers, lines, others, of, at: (c) => c.layer, label, box }),
+	box.replaceChildren(chart({ ticks: layers, lines, others, of, at: (c) => c.layer, axis: "layer", label, box }),
 		make("p", { class: "dim" }, `${label}.`));
 }
 
@@ -150,13 +181,13 @@ function drawSteps() {
 	const of = lines[selected.of].length ? selected.of : lines.findIndex((cs) => cs.length);
 	const label = `nmse of ${name} from step ${steps[0]} to ${steps[steps.length - 1]}: `
 		+ lines.flatMap((cs, i) => (cs.length ? [spoken(cs, i, (c) => `step ${c.step}`)] : [])).join("; ");
-	box.replaceChildren(chart({ ticks: steps, lines, of, at: (c) => c.step, label, box }),
+	box.replaceChildren(chart({ ticks: steps, lines, of, at: (c) => c.step, axis: "step", label, box }),
 		make("p", { class: "dim" }, `${label}.`));
 }
 
 // One stroke for each index; a thousand of them are one path.
 function bars(values, together, name) {
-	const height = 130, width = Math.min(340, Math.max(240, byId("detail-body").clientWidth));
+	const height = 150, width = Math.min(340, Math.max(240, byId("detail-body").clientWidth));
 	const least = values.reduce((a, v) => (v > 0 && v < a ? v : a), Infinity);
 	const scale = scaleOf(values.concat(least / 2), height); // so that the least has a height
 	if (!scale)
@@ -169,15 +200,27 @@ function bars(values, together, name) {
 	const every = Math.max(1, Math.ceil(values.length / 8));
 	const strokes = values.map((v, i) => `M${x(i).toFixed(1)} ${base}V${Math.min(base - 1, scale.y(v)).toFixed(1)}`);
 	const shape = { viewBox: `0 0 ${width} ${height}`, width, height };
-	return make("figure", {}, draw("svg", { ...shape, role: "img", "aria-label": title },
+	const svg = draw("svg", { ...shape, role: "img", "aria-label": title },
 		...decades(scale, width),
 		draw("path", { class: "bars", "stroke-width": Math.max(0.6, step * 0.8), d: strokes.join("") }),
 		...values.map((_, i) => i).filter((i) => i % every === 0).map(
-			(i) => draw("text", { x: x(i), y: height - 12, "text-anchor": "middle" }, String(from(i))))),
-		make("figcaption", { class: "dim" }, title));
+			(i) => draw("text", { x: x(i), y: height - 26, "text-anchor": "middle" }, String(from(i)))),
+		draw("text", { class: "axis", x: 4, y: 12 }, "nmse"),
+		draw("text", { class: "axis", x: width / 2, y: height - 8, "text-anchor": "middle" }, name));
+	svg.addEventListener("mousemove", (event) => {
+		const box = svg.getBoundingClientRect(), mouse = (event.clientX - box.left) * width / box.width;
+		const i = Math.min(values.length - 1, Math.max(0, Math.floor((mouse - LEFT) / step)));
+		showTip(event, [`${name} ${from(i)}` + (together > 1 ? ` to ${from(i + 1) - 1}` : ""),
+			`nmse ${short(values[i])}`]);
+	});
+	svg.addEventListener("mouseleave", (event) => showTip(event, null));
+	return make("figure", {}, svg, make("figcaption", { class: "dim" }, title));
 }
 
 function startGrowth() {
+	const key = document.querySelector(".key").cloneNode(true);
+	key.querySelector(".k-other").remove();
+	byId("steps").before(key);
 	byId("growth-point").addEventListener("change", () => drawGrowth(byId("growth-point").value));
 	addEventListener("resize", () => drawGrowth());
 }

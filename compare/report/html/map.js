@@ -36,6 +36,32 @@ function placeCheckpoints(all) {
 	return { layers, points, at, outside: all.flatMap((cs, i) => cs.filter((c) => !placed(c, i))) };
 }
 
+// The values of a checkpoint under the pointer, in short lines.
+function valuesOf(c) {
+	const lines = [(several ? `${sides[c.of].letter}: ` : "") + labelOf(c), c.status + (c.origin ? ", an origin" : "")];
+	const used = fractionOf(c), nmse = c.elements ? c.metrics.nmse : null, floor = floorOf(c);
+	if (!Number.isNaN(used))
+		lines.push(times(used));
+	if (nmse !== null)
+		lines.push(`nmse ${short(nmse)}` + (floor > 0 ? `, ${short(nmse / floor)} × its floor` : ""));
+	if (c.replay)
+		lines.push(`its own error ${short(c.replay.local_over_floor ?? null)} × its floor`);
+	return lines;
+}
+
+// Shows lines beside the pointer; null hides them.
+function showTip(event, lines) {
+	const tip = byId("tip");
+	tip.hidden = !lines;
+	if (!lines)
+		return;
+	tip.replaceChildren(...lines.map((x) => make("div", {}, x)));
+	const right = event.clientX + 14 + tip.offsetWidth > innerWidth;
+	const left = right ? event.clientX - tip.offsetWidth - 8 : event.clientX + 14;
+	tip.style.left = `${Math.max(0, left) + scrollX}px`;
+	tip.style.top = `${event.clientY + 14 + scrollY}px`;
+}
+
 let cells = []; // [candidate][row][column], null: no checkpoint
 
 function drawOne(of, [rows, columns], upright) {
@@ -55,6 +81,8 @@ function drawOne(of, [rows, columns], upright) {
 	const longest = Math.max(...(upright ? [] : rows).map((p) => p.length), 4);
 	const names = upright ? 2.4 : Math.min(11, 0.5 * longest + 1);
 	map.style.setProperty("--names", `${names}rem`);
+	document.querySelector("main").style.setProperty("--map",
+		`calc(${names}rem + ${columns.length * 32}px)`);
 	map.style.width = `min(100%, ${names}rem + ${columns.length * (upright ? 28 : 32)}px)`;
 	map.style.minWidth = `calc(${names}rem + ${columns.length * (upright ? 12 : 7)}px)`;
 	map.rows[0].cells[0].style.width = `${names}rem`;
@@ -73,6 +101,8 @@ function drawStrip(outside) {
 			{ type: "button", "aria-label": said, "aria-pressed": "false", "data-label": label },
 			...cs.map((c) => make("i", { class: colourOf(c) }, mark(c))), label);
 		button.addEventListener("click", () => select(mine(), { show: true }));
+		button.addEventListener("mousemove", (event) => showTip(event, valuesOf(mine())));
+		button.addEventListener("mouseleave", (event) => showTip(event, null));
 		button.addEventListener("focus", () => { byId("pointed").textContent = said; });
 		return button;
 	}));
@@ -86,7 +116,7 @@ function drawMap() {
 	sides.forEach((_, of) => drawOne(of, shape, upright));
 	drawStrip(outside);
 	markSelected();
-	drawFound();
+	drawList();
 }
 
 const cellAt = (of, y, x) => maps()[of].querySelector(`[data-at="${of} ${y} ${x}"]`);
@@ -156,44 +186,6 @@ function keys(event) {
 	}
 }
 
-// ---- chips: what is outside, origins, the layer of what is selected -----------------------------
-
-const FOUND = 200;
-const chips = {
-	outside: (c) => c.fails,
-	origins: (c) => c.origin,
-	layer: (c) => selected !== null && c.layer === selected.layer,
-};
-const pressed = () => Object.keys(chips).filter((name) => byId(`chip-${name}`).getAttribute("aria-pressed") === "true");
-
-// Fades checkpoints that the pressed chips exclude, and lists the others.
-function drawFound() {
-	const asked = pressed(), passes = (c) => asked.every((name) => chips[name](c));
-	for (const td of byId("map-box").querySelectorAll("td[data-at]"))
-		td.classList.toggle("off", asked.length > 0 && !passes(checkpointAt(td.dataset.at.split(" ").map(Number))));
-	const ofStep = (s) => s.report.checkpoints.filter((c) => stepShown === null || c.step === stepShown);
-	const all = asked.length ? sides.flatMap(ofStep).filter(passes) : [];
-	const labels = new Set(all.map(labelOf));
-	for (const b of byId("strip").querySelectorAll("button"))
-		b.classList.toggle("off", asked.length > 0 && !labels.has(b.dataset.label));
-	const count = `${all.length} checkpoint${all.length === 1 ? "" : "s"}`;
-	const limited = all.length > FOUND ? `, the first ${FOUND}` : "";
-	const used = (c) => (Number.isNaN(fractionOf(c)) ? c.status : times(fractionOf(c)));
-	const item = (c) => make("li", {}, goTo(c, (several ? `${sides[c.of].letter} ` : "") + labelOf(c)),
-		make("span", { class: c.fails ? "outside" : "dim" }, ` ${used(c)}${c.origin ? ", an origin" : ""}`));
-	byId("found").replaceChildren(...(asked.length
-		? [make("p", { class: "dim" }, count + limited), make("ul", {}, ...all.slice(0, FOUND).map(item))] : []));
-}
-
-function startChips() {
-	for (const name of Object.keys(chips))
-		byId(`chip-${name}`).addEventListener("click", (event) => {
-			const chip = event.currentTarget;
-			chip.setAttribute("aria-pressed", String(chip.getAttribute("aria-pressed") !== "true"));
-			drawFound();
-		});
-}
-
 // Adds a map for each further candidate; the page has the first one's.
 function addMaps() {
 	const first = byId("map").closest("figure");
@@ -201,6 +193,7 @@ function addMaps() {
 		byId("map-box").append(make("figure", {}, make("figcaption"),
 			make("table", { id: `map-${of}`, class: "map", role: "grid" })));
 	byId("map-box").classList.toggle("several", several);
+	document.querySelector("main").classList.toggle("several", several);
 	maps().forEach((map, of) => {
 		const r = sides[of].report;
 		const verdict = make("span", { class: r.verdict === "outside" ? "outside" : "within" },
@@ -233,10 +226,10 @@ function startMap() {
 	byId("legend").append(make("li", {}, "value / limit, up to"),
 		...bins.map(([, name, text]) => named(name, text)),
 		...rare.filter(([name]) => seen.has(name)).map(([name, text]) => named(name, text)),
-		make("li", {}, "• outside"), make("li", {}, "◆ origin"),
+		make("li", {}, "• outside"), make("li", {}, "◆ origin: its own operation is at fault"),
+		make("li", {}, make("i", { class: "frame" }), "selected"),
 		...(sides.some((s) => s.report.baseline) ? [make("li", {}, "○ known from the baseline")] : []));
 	addMaps();
-	startChips();
 	const map = byId("map-box");
 	map.addEventListener("keydown", keys);
 	map.addEventListener("click", (event) => {
@@ -249,11 +242,11 @@ function startMap() {
 		if (at)
 			byId("pointed").textContent = describe(checkpointAt(at));
 	});
-	map.addEventListener("mouseover", (event) => {
+	map.addEventListener("mousemove", (event) => {
 		const at = targetOf(event);
-		if (at)
-			byId("pointed").textContent = describe(checkpointAt(at));
+		showTip(event, at && valuesOf(checkpointAt(at)));
 	});
+	map.addEventListener("mouseleave", (event) => showTip(event, null));
 	narrow.addEventListener("change", drawMap);
 	drawMap();
 }

@@ -154,7 +154,7 @@ def is_quiet_and_fits(b, name):
         assert len(b.requests()) == 1, b.requests()
         assert b.ask("document.documentElement.scrollWidth <= innerWidth"), (name, screen, "scrolls sideways")
         assert not b.ask("document.querySelector('main').hidden") and text(b, "#detail-body")
-        for selector in "h1", ".dim", "#detail-body dd", "#pointed", "#runs td":
+        for selector in "h1", ".dim", "#detail-body dd", "#pointed", "#runs td", "#found td", "#legend li":
             assert contrast(b, selector) >= 4.5, (name, screen, selector, contrast(b, selector))
         # Tables of the details are read without a finger on them: on a phone, too.
         b.ask("document.querySelectorAll('#detail-body details').forEach((x) => { x.open = true; })")
@@ -229,12 +229,12 @@ def what_an_operation_added_itself_is_told(b):
     assert "Local or inherited error" in text(b, "#detail-body") and "captured wrongly" in text(
         b, "#detail-body"), text(b, "#detail-body")
     assert b.ask("document.querySelector('#growth "
-                 "path.local').getAttribute('d').length") > 5 and "replayed" in text(b, ".key")
+                 "path.local').getAttribute('d').length") > 5 and "replayed" in text(b, ".wide .key")
     b.click("[aria-label^='layer 1, q_rope:']")
     assert "local error" in text(b, "#detail-body") and "inherited" in text(b, "#detail-body")
     b.open("bad.html")
     assert "local error" not in text(b, "#detail-body") and not b.ask(
-        "document.querySelector('.k-local').checkVisibility()")
+        "document.querySelector('.wide .k-local').checkVisibility()")
 
 
 def a_layer_that_is_missing_has_its_place(b):
@@ -244,8 +244,9 @@ def a_layer_that_is_missing_has_its_place(b):
     assert "not in the candidate" in text(b, "#detail-body"), text(b, "#detail-body")
     here, axis = b.ask("(() => { const s = document.querySelector('#growth svg'), "
                        "l = s.querySelector('.here').getAttribute('x1');"
-                       "return [Number(l), [...s.querySelectorAll('text')].filter((t) => t.getAttribute('text-anchor') "
-                       "=== 'middle').map((t) => [t.textContent, Number(t.getAttribute('x'))])]; })()")
+                       "return [Number(l), [...s.querySelectorAll('text:not(.axis)')].filter((t) => "
+                       "t.getAttribute('text-anchor') === 'middle').map((t) => [t.textContent, "
+                       "Number(t.getAttribute('x'))])]; })()")
     assert dict(axis) == {"0": 56, "1": here} and 56 < here <= b.ask("Number(document.querySelector('#growth "
                                                                      "svg').getAttribute('width'))"), (here, axis)
 
@@ -320,6 +321,8 @@ def error_grows_over_steps_too(b):
     assert not b.ask("document.getElementById('steps').checkVisibility()")
 
 
+OUTSIDE_OF_ALL = ("(data = JSON.parse(document.getElementById('report').textContent), data.checkpoints.filter((c) => "
+                  "c.fails).length + data.rows.filter((x, i) => i % 9 === 1 && data.kinds[x].fails).length)")
 FADED = "[...document.querySelectorAll('#map-box td[data-at]:not(.off)')].map((x) => x.getAttribute('aria-label'))"
 
 
@@ -332,18 +335,158 @@ def chips_leave_what_they_name(b):
     assert b.ask(FADED) == outside and 2 < len(outside) < len(all_of_them), b.ask(FADED)
     assert b.ask("document.getElementById('chip-outside').getAttribute('aria-pressed')") == "true"
     found = text(b, "#found")
-    assert "layer7.q_proj" in found and "an origin" in found and found.count("\n") >= min(200, len(outside)), found
+    assert found.startswith(f"{b.ask(OUTSIDE_OF_ALL)} checkpoints") and "OUTSIDE, an origin" in found, found
+    assert b.ask("document.querySelector('#found tbody tr').innerText").startswith("layer7.q_proj")
     b.click("#chip-origins")
     assert [x.split(":")[0] for x in b.ask(FADED)] == ["layer 7, q_proj"], b.ask(FADED)
     b.click("#chip-outside")
     b.click("#chip-origins")
-    assert b.ask(FADED) == all_of_them and text(b, "#found") == ""
+    assert b.ask(FADED) == all_of_them and text(b, "#found").startswith("1203 checkpoints;"), text(b, "#found")
     b.click("#chip-layer")
     assert all(x.startswith("layer 7,") for x in b.ask(FADED))
     b.click("[aria-label^='layer 12, mlp_act:']")
     assert all(x.startswith("layer 12,") for x in b.ask(FADED)) and len(b.ask(FADED)) == 15
-    b.click("#found li button.link")
+    b.ask("(() => { const s = document.getElementById('search'); s.value = 'attn_norm'; "
+          "s.dispatchEvent(new Event('input')); })()")
+    b.click("#found td button.link")
     assert text(b, "#detail-title") == "layer12.attn_norm"
+
+
+LISTED = "[...document.querySelectorAll('#found tbody tr')].map((x) => x.cells[0].innerText)"
+
+
+def write(b, selector, value, event="input"):
+    b.ask(f"(() => {{ const s = document.querySelector({json.dumps(selector)}); s.value = {json.dumps(value)}; "
+          f"s.dispatchEvent(new Event('{event}')); }})()")
+
+
+def the_list_is_searched_sorted_and_folded(b):
+    b.screen(*SCREENS["light"])
+    b.open("deep.html")
+    assert b.ask(LISTED)[0] == "layer7.q_proj", b.ask(LISTED)[:3]  # what is worst comes first
+    write(b, "#search", "layer 3 proj")
+    assert b.ask(LISTED) == [f"layer3.{x}_proj" for x in ("q", "k", "v", "gate", "up", "down")], b.ask(LISTED)
+    write(b, "#search", "layer*7.q_*")
+    assert len(b.ask(LISTED)) == 16, b.ask(LISTED)
+    write(b, "#search", "nothing like it")
+    assert b.ask(LISTED) == [] and text(b, "#found p").startswith("0 checkpoints")
+    write(b, "#search", "")
+    b.click("#found th:nth-child(4) button")
+    nmse = b.ask("[...document.querySelectorAll('#found tbody tr')].map((x) => Number(x.cells[3].innerText))")
+    assert len(nmse) == 100 and nmse == sorted(nmse, reverse=True) and nmse[0] > nmse[-1], nmse
+    assert b.ask("document.activeElement.closest('th').ariaSort") == "descending"
+    b.key("Enter", 13)
+    nmse = b.ask("[...document.querySelectorAll('#found tbody tr')].map((x) => Number(x.cells[3].innerText))")
+    assert nmse == sorted(nmse) and 0 < nmse[0] < nmse[-1], nmse
+    b.click("#more")
+    assert len(b.ask(LISTED)) == 1100
+    b.open("steps.html")
+    assert b.ask(LISTED)[0] == "step.3/layer1.v_proj" and "v_proj in steps 0 to 4, layers 0 to 79 (399)" in b.ask(
+        LISTED), b.ask(LISTED)
+    write(b, "#fold", "steps", "change")
+    write(b, "#search", "layer 5 q_rope")
+    assert b.ask(LISTED) == ["q_rope in steps 0 to 4, layer 5"], b.ask(LISTED)
+    assert not b.complaints, b.complaints
+
+
+def a_checkpoint_has_an_address(b):
+    b.screen(*SCREENS["light"])
+    b.open("bad.html")
+    title = "document.getElementById('detail-title').innerText"
+    assert b.ask("location.hash") == "" and b.ask(title) == "layer0.q_rope"
+    for name in "layer1.mlp_act", "layer1.k_proj":
+        b.click(f"[aria-label^='{name.replace('layer', 'layer ').replace('.', ', ')}:']")
+        assert b.ask("location.hash") == "#" + name, b.ask("location.hash")
+    arrived = "new Promise((done) => { addEventListener('popstate', () => setTimeout(done), { once: true }); "
+    for move, name in ("back", "layer1.mlp_act"), ("back", "layer0.q_rope"), ("forward", "layer1.mlp_act"):
+        b.ask(arrived + f"history.{move}(); }})")
+        assert b.ask(title) == name, (move, b.ask(title))
+    for page, address, name in (("bad", "layer1.up_proj", "layer1.up_proj"), ("bad", "logits", "logits"),
+                                ("steps", "step.2/layer7.q_rope", "step.2/layer7.q_rope"),
+                                ("several", "D:layer1.v_proj", "layer1.v_proj"),
+                                ("bad", "layer9.q_proj", "layer0.q_rope"), ("bad", "%%", "layer0.q_rope")):
+        b.open("correct.html")  # another page: of the same one, only the address would change
+        b.open(f"{page}.html", "#" + address)
+        assert b.ask(title) == name and not b.complaints, (address, b.ask(title), b.complaints)
+        there = b.ask("Boolean(document.querySelector('#detail-body [role=alert]'))")
+        assert there == (address in ("layer9.q_proj", "%%")), address
+        if page == "several":
+            assert "Candidate D: late.h5" in text(b, "#detail-body")
+    b.open("evil.html", "#%3Cimg%20src=x%20onerror=alert(1)%3E")
+    assert "<img src=x onerror=alert(1)>" in b.ask(
+        "decodeURIComponent(document.querySelector('#detail-body [role=alert]').innerText)")
+    assert b.ask("document.images.length") == 0 and not b.complaints
+
+
+def point_at(b, selector, part=0.5):
+    """Moves the mouse to an element; returns what the tip says."""
+    x, y = b.ask(f"(() => {{ const e = document.querySelector({json.dumps(selector)}); e.scrollIntoView({{ block: "
+                 f"'center' }}); const b = e.getBoundingClientRect(); return [b.x + b.width * {part}, "
+                 "b.y + b.height / 2]; })()")
+    b.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+    return b.ask("document.getElementById('tip').hidden ? '' : document.getElementById('tip').innerText")
+
+
+def the_pointer_shows_values(b):
+    b.screen(*SCREENS["light"])
+    b.open("steps.html")
+    said = point_at(b, "[aria-label^='step 3, layer 1, v_proj:']")
+    assert said.startswith("step.3/layer1.v_proj\noutside, an origin\n") and "nmse 1, " in said, said
+    assert point_at(b, "h1") == ""
+    said = point_at(b, "#steps svg", 0.75)
+    assert said.startswith("step 3\nnmse 1, floor "), said
+    said = point_at(b, "#detail-body svg", 0.99)
+    assert "nmse " in said, said
+    assert [b.ask(f"[...document.querySelectorAll('{x} .axis')].map((x) => x.textContent)") for x in
+            ("#steps", "#growth")] == [["nmse", "step"], ["nmse", "layer"]]
+    b.click("#growth svg")
+    layer = int(text(b, "#detail-title").removeprefix("step.3/layer").removesuffix(".v_proj"))
+    assert 36 <= layer <= 42, layer  # in the middle of 80
+    assert not b.complaints, b.complaints
+
+
+def details_stand_beside_the_map_and_growth_on_the_first_screen(b):
+    top = "document.querySelector('%s').getBoundingClientRect().top"
+    for name in "bad", "deep", "steps":
+        b.screen(*SCREENS["light"])
+        b.open(f"{name}.html")
+        right = b.ask("document.querySelector('#map-box').getBoundingClientRect().right <= "
+                      "document.querySelector('#detail').getBoundingClientRect().left")
+        assert right and b.ask(top % "#right") == b.ask(top % "#left"), name
+    assert b.ask("document.querySelector('#steps svg').getBoundingClientRect().top") < 700
+    b.screen(*SCREENS["phone"])
+    b.open("steps.html")
+    assert b.ask(top % "#detail") > b.ask("document.querySelector('#map').getBoundingClientRect().bottom")
+
+
+def within_is_cold_and_the_worst_is_strongest(b):
+    """A perfect run has no warm cell; on a dark page the worst is the brightest of the warm ones."""
+    colour = ("(() => { const i = document.createElement('i'); i.className = '%s'; document.body.append(i); const c = "
+              "getComputedStyle(i).backgroundColor.match(/\\d+/g).map(Number); i.remove(); return c; })()")
+    for dark in False, True:
+        b.screen(1280, 900, dark)
+        b.open("correct.html")
+        ramp = [b.ask(colour % f"m{i}") for i in range(9)]
+        assert all(blue >= red for red, _, blue in ramp[:5]) and all(red > blue for red, _, blue in ramp[5:]), ramp
+        light = [0.21 * r + 0.72 * g + 0.07 * b_ for r, g, b_ in ramp]
+        assert (light[8] == max(light[5:]) if dark else light[8] == min(light)), (dark, light)
+        used = b.ask("[...document.querySelectorAll('#map td[data-at], #strip i')].map((x) => x.className)")
+        assert used and not set(used) & {"m5", "m6", "m7", "m8"}, used
+
+
+def commands_are_copied(b):
+    os.makedirs("a b", exist_ok=True)
+    vernier("compare", "ref.h5", "bad.h5", "--model", MODEL, "-q", "-o", "a b/page.html", status=1)
+    b.screen(*SCREENS["light"])
+    b.open("a b/page.html")
+    typed = b.ask("[...document.querySelectorAll('dd.next code')].map((x) => x.textContent)")
+    assert typed[0] == f"vernier explain ../ref.h5 ../bad.h5 --model {MODEL}", typed
+    b.click("dd.next button.copy")
+    said = "new Promise((done) => setTimeout(() => done(document.querySelector('button.copy').textContent), 100))"
+    assert b.ask(said) in ("copied", "selected")
+    done = subprocess.run(["sh", "-c", typed[-1].replace("vernier", VERNIER, 1)], cwd="a b", capture_output=True,
+                          text=True)
+    assert done.returncode == 0, (typed[-1], done.stderr)
 
 
 def the_graph_shows_the_layer_and_the_way_to_the_logits(b):
@@ -398,13 +541,14 @@ def several_candidates_have_one_selection(b):
     assert "Candidate B: bad.h5" in text(b, "#detail-body") and text(b, "#detail-title") == "layer1.q_rope"
     drawn = b.ask("[...document.querySelectorAll('#growth path.error')].map((x) => x.getAttribute('d').length > 5)")
     assert drawn == [True, True, True, True], drawn
-    assert b.ask("[...document.querySelectorAll('#growth text[class]')].map((x) => x.textContent).join('')") == "ABCD"
+    letters = "[...document.querySelectorAll('#growth text[class]:not(.axis)')].map((x) => x.textContent).join('')"
+    assert b.ask(letters) == "ABCD"
     # C has no layer 1.
     b.click("[aria-label^='candidate C, layer 1, q_rope:']")
     assert "not in the candidate" in text(b, "#detail-body"), text(b, "#detail-body")
     b.click("#chip-origins")
     found = text(b, "#found")
-    assert "B layer0.q_rope" in found and "D layer1.q_rope" in found and "A " not in found, found
+    assert "B layer0.q_rope" in found and "D layer1.q_rope" in found and "A layer" not in found, found
     heads = b.ask("[...document.querySelectorAll('#runs thead th')].map((x) => x.textContent)")
     assert heads == ["", "reference", "candidate A", "candidate B", "candidate C", "candidate D"], heads
     b.click("header details.all summary")
@@ -506,7 +650,10 @@ def main():
                          a_click_opens_a_cell, what_an_operation_added_itself_is_told,
                          which_mistake_it_is_stands_with_the_details, a_layer_that_is_missing_has_its_place,
                          keys_reach_every_cell, on_a_phone_layers_go_down_and_a_tap_shows_details, steps_can_be_chosen,
-                         error_grows_over_steps_too, chips_leave_what_they_name,
+                         error_grows_over_steps_too, chips_leave_what_they_name, the_list_is_searched_sorted_and_folded,
+                         a_checkpoint_has_an_address, the_pointer_shows_values,
+                         details_stand_beside_the_map_and_growth_on_the_first_screen,
+                         within_is_cold_and_the_worst_is_strongest, commands_are_copied,
                          the_graph_shows_the_layer_and_the_way_to_the_logits, several_candidates_have_one_selection,
                          of_more_than_four_candidates_the_worst_are_shown,
                          the_model_gives_the_graph_where_no_file_has_a_plan,

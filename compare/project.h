@@ -1,0 +1,32 @@
+/* project.h: vernier.yaml, the settings of a project, found upwards from the working directory.
+ *
+ *	version: 1
+ *	model: models/qwen2        # as --model
+ *	limits: limits.yaml        # as --limits: a file, or the name of shipped limits
+ *	names: ours.yaml           # as --names
+ *	format: markdown           # as --format, if no report is asked for
+ *
+ * The command line counts before the environment, and that before the file. Paths are relative to
+ * the file.
+ *
+ * Owner  a vn_project owns its texts, until vn_project_free.
+ */
+#ifndef VN_COMPARE_PROJECT_H
+#define VN_COMPARE_PROJECT_H
+
+#include "libref/base/error.h"
+
+#define VN_PROJECT_FILE "vernier.yaml"
+
+typedef struct vn_project {
+	char *path;                            /* of the file; NULL: there is none */
+	char *model, *limits, *names, *format; /* NULL: not given */
+	char *ignored;                         /* a file that is not read, because another user owns it */
+} vn_project;
+
+/* Reads the next vernier.yaml: of the working directory, or of one above it. Unknown keys are
+ * refused. Call vn_project_free afterwards, also after a failure. */
+vn_status vn_project_read(vn_project *p, vn_error *err);
+void      vn_project_free(vn_project *p); /* p may be zeroed */
+
+#endif

@@ -1,0 +1,83 @@
+/* hub.c: see hub.h. */
+#include "libref/model/hub.h"
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The folder of the cache, as huggingface_hub finds it. */
+static bool cache_folder(char path[PATH_MAX])
+{
+	static const struct {
+		const char *variable, *below;
+	} places[] = {
+		{ "HF_HUB_CACHE", "" },
+		{ "HF_HOME", "/hub" },
+		{ "XDG_CACHE_HOME", "/huggingface/hub" },
+		{ "HOME", "/.cache/huggingface/hub" },
+	};
+
+	for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+		const char *value = getenv(places[i].variable);
+		if (value && *value)
+			return snprintf(path, PATH_MAX, "%s%s", value, places[i].below) < PATH_MAX;
+	}
+	return false;
+}
+
+static bool is_name(const char *word)
+{
+	const char *slash = strchr(word, '/');
+
+	return slash && slash != word && slash[1] && !strchr(slash + 1, '/') && *word != '.' && *word != '-' &&
+	       !strstr(word, "..");
+}
+
+/* Returns the snapshot that the cache's branch main has; NULL: none. The caller frees it. */
+static char *snapshot_of(const char *name)
+{
+	char         folder[PATH_MAX], file[PATH_MAX], *path = NULL;
+	char         commit[80] = "";
+	const size_t owner = strcspn(name, "/");
+
+	if (!cache_folder(folder) || snprintf(file, sizeof file, "%s/models--%.*s--%s/refs/main", folder, (int)owner, name,
+	                                      name + owner + 1) >= (int)sizeof file)
+		return NULL;
+	FILE *f = fopen(file, "r");
+	if (f) {
+		if (!fgets(commit, sizeof commit, f))
+			*commit = '\0';
+		fclose(f);
+	}
+	commit[strcspn(commit, "\n")] = '\0';
+	if (!*commit || strchr(commit, '/') || strchr(commit, '.') ||
+	    asprintf(&path, "%s/models--%.*s--%s/snapshots/%s", folder, (int)owner, name, name + owner + 1, commit) < 0)
+		return NULL;
+	if (access(path, R_OK) == 0)
+		return path;
+	free(path);
+	return NULL;
+}
+
+void vn_hub_replace(int argc, char **argv)
+{
+	static const char option[] = "--model=";
+
+	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+		const bool joined = strncmp(argv[i], option, sizeof option - 1) == 0;
+		const bool free_word = argv[i - 1][0] != '-' || strcmp(argv[i - 1], "--model") == 0;
+		char      *word = joined ? argv[i] + sizeof option - 1 : argv[i], *path, *whole;
+		if ((!joined && !free_word) || !is_name(word) || access(word, F_OK) == 0 || !(path = snapshot_of(word)))
+			continue;
+		if (!joined) {
+			argv[i] = path;
+			continue;
+		}
+		if (asprintf(&whole, "%s%s", option, path) >= 0)
+			argv[i] = whole;
+		free(path);
+	}
+}

@@ -1,0 +1,10 @@
+/* hub.h: models that HuggingFace's tools have downloaded, by their names. */
+#ifndef VN_LIBREF_HUB_H
+#define VN_LIBREF_HUB_H
+
+/* Replaces "owner/name" by the path of its snapshot in the cache of HuggingFace, where a command
+ * line gives a model: behind --model, or as an argument that follows no option. A path that exists
+ * stays. The paths live as long as the program. */
+void vn_hub_replace(int argc, char **argv);
+
+#endif

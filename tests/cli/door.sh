@@ -1,0 +1,57 @@
+# What people give and ask: other files and addresses as a model, names of a hub, words, examples,
+# the model from where it is known, colours.
+M=$FIXTURES/qwen2-trained
+run() { say capture ref "$1" --ids 1,2 -o x.h5 --force 2>&1 | sed 's/ in [0-9.]* s (.*//'; }
+"${PYTHON:-python3}" - <<'P'
+import gzip, tarfile, zipfile
+with zipfile.ZipFile("m.pt", "w") as z:
+    z.writestr("archive/data.pkl", b"\x80\x02}q\x00.")
+open("m.bin", "wb").write(open("m.pt", "rb").read())
+open("m.onnx", "wb").write(b"\x08\x08\x12\x07pytorch")
+with gzip.open("m.gguf.gz", "wb") as f:
+    f.write(b"GGUF" + b"\0" * 100)
+open("empty.gguf", "w").close()
+with tarfile.open("m.tar", "w") as t:
+    t.add("m.onnx")
+P
+head -c 5000 "$FIXTURES/gguf/qwen2-trained.q8_0.gguf" >cut.gguf
+mkdir -p pickled && cp "$M/config.json" pickled && cp m.bin pickled/pytorch_model.bin
+for m in m.pt m.bin m.onnx m.gguf.gz m.tar empty.gguf cut.gguf pickled \
+	https://huggingface.co/Qwen/Qwen2.5-0.5B/tree/main https://example.org/m.gguf; do
+	run $m
+done
+echo "== a name of a hub: from its cache, wherever that is"
+mkdir -p hub/models--Qwen--tiny/refs hub/models--Qwen--tiny/snapshots
+ln -s "$(realpath "$M")" hub/models--Qwen--tiny/snapshots/abc123
+printf 'abc123\n' >hub/models--Qwen--tiny/refs/main
+run Qwen/tiny
+export HF_HUB_CACHE=$PWD/hub
+run Qwen/tiny
+run Qwen/other
+vernier capture ref Qwen/tiny --ids-from x.h5 --precision f16 --inject 'R2.1e4@layer1.*' -o cand.h5 2>/dev/null
+say_lines '^(note|verdict)' compare x.h5 cand.h5 --model=Qwen/tiny
+printf '../x' >hub/models--Qwen--tiny/refs/main
+run Qwen/tiny
+echo "== the model: an option, VERNIER_MODEL, what the recording names"
+VERNIER_MODEL=$M say_lines '^(note|floor)' compare x.h5 cand.h5
+VERNIER_MODEL=nowhere say_lines '^(note|floor)' compare x.h5 cand.h5 --model "$M"
+VERNIER_MODEL=nowhere say_lines '^(note|floor)|vernier' compare x.h5 cand.h5
+say_lines '^(note|explained)' explain x.h5 cand.h5
+VERNIER_MODEL=$FIXTURES/llama-trained say_lines 'vernier' explain x.h5 cand.h5
+echo "== words"
+for w in R2.1e4 R2.1.5e5 W4 floor tap glossary nmse_over_floor specs/develop.md nothing; do
+	say help $w | head -n 6 | cut -c1-90
+done
+echo "== examples, in short"
+say compare -h
+for c in $(vernier help | sed -n 's/^  \([a-z]*\)  .*/\1/p'); do
+	vernier $c --help | grep -A2 '^Examples' | grep -c "^  vernier" | sed "s/^/$c: /"
+done | grep -v ': 2$'
+echo "== colours"
+colours() { "$@" | grep -c "$(printf '\033')\[31m"; }
+unset NO_COLOR
+colours vernier compare x.h5 cand.h5
+colours vernier compare x.h5 cand.h5 --color always
+CLICOLOR_FORCE=1 colours vernier compare x.h5 cand.h5
+CLICOLOR_FORCE=1 NO_COLOR=1 colours vernier compare x.h5 cand.h5
+CLICOLOR_FORCE=1 colours vernier compare x.h5 cand.h5 --color never

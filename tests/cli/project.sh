@@ -1,0 +1,52 @@
+# vernier.yaml, the settings of a project: options before the environment before the file.
+M=$FIXTURES/qwen2-trained
+vernier capture ref "$M" --ids 1,2,3,4 -o ref.h5 2>/dev/null
+vernier capture ref "$M" --ids 1,2,3,4 --precision f16 -o cand.h5 2>/dev/null
+mkdir -p deep/er models && ln -s "$(realpath "$M")" models/qwen2
+cat >vernier.yaml <<'Y'
+version: 1
+model: models/qwen2
+limits: mine.yaml
+Y
+printf 'version: 1\nname: mine\nextends: fp16-acc32.yaml\nrules: []\n' >mine.yaml
+notes() { say_lines '^(note +(--model|limits|names)|limits|verdict)|vernier' "$@" | sed 's/; [0-9]* digests.*//'; }
+echo "== found upwards, and named by the report"
+cd deep/er && notes compare ../../ref.h5 ../../cand.h5 && cd ../..
+echo "== the environment and options come before it"
+VERNIER_MODEL=$M notes compare ref.h5 cand.h5
+notes compare ref.h5 cand.h5 --model "$M" --limits fp16-acc32.yaml
+notes compare ref.h5 cand.h5 --no-config
+notes compare ref.h5 cand.h5 --bitwise
+echo "== what is wrong in it"
+printf 'version: 1\nmodle: x\n' >vernier.yaml
+say compare ref.h5 cand.h5
+say_lines '^project' doctor
+say compare ref.h5 cand.h5 --no-config -q
+printf 'version: 1\nformat: xlm\n' >vernier.yaml
+say compare ref.h5 cand.h5
+printf 'version: 1\nformat: json\n' >vernier.yaml
+vernier compare ref.h5 cand.h5 | head -c 1 && echo
+vernier compare ref.h5 cand.h5 --format text | grep -c '^verdict'
+echo "== of another user it is not read"
+if [ "$(id -u)" = 0 ]; then
+	chown 12345 vernier.yaml
+	say_lines 'vernier|^verdict' compare ref.h5 cand.h5
+	say_lines '^project' doctor
+else
+	sed -n '/^== of another/,/^== doctor/{/^==/d;p}' "$TESTS/cli/project.expected" # only root can give a file away
+fi
+rm -f vernier.yaml
+echo "== doctor: one screen"
+[ "$(vernier doctor | wc -l)" -le 24 ] && vernier doctor | awk '{print $1}'
+echo "== --open"
+printf '#!/bin/sh\necho "shown: $1"\n' >browser && chmod +x browser
+BROWSER=$PWD/browser say compare ref.h5 cand.h5 --model "$M" -q -o page.html --open
+BROWSER=nothing_here say compare ref.h5 cand.h5 --model "$M" -q -o page.html --force --open
+say compare ref.h5 cand.h5 --open
+echo "== a page on a terminal goes through the pager"
+paged() { script -qec "$1" /dev/null </dev/null | tr -d '\r' | head -n 1; }
+export VERNIER_PAGER="tr a-z A-Z"
+paged "$VERNIER help compare.md"
+VERNIER_PAGER=cat paged "$VERNIER help compare.md"
+VERNIER_PAGER=no_such_pager paged "$VERNIER help compare.md" | grep -c 'no_such_pager\|Compare'
+vernier help compare.md | head -n 1
