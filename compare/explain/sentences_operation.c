@@ -347,3 +347,8 @@ void vn_sentence_scale_tiles(const vn_sentence *s)
 
 	VN_PUT(s, rows > 0 ? VN_FORM(W21) : VN_FORM(W21_BACK), fabs(rows));
 }
+
+void vn_sentence_rounded(const vn_sentence *s)
+{
+	VN_PUT(s, "the result is rounded to %s", formats[(int)s->h->applied.result.number]);
+}
