@@ -94,6 +94,61 @@ def functions_are_recorded_on_request(folder):
 
 
 @test
+def a_function_that_makes_a_checkpoint_has_its_name(folder):
+    """In the prompt and in a decoded token, whose axis has the length 1."""
+    m, inputs = MODELS["mixtral"]()
+    taken, made = [], []
+    m.model.layers[1].self_attn.o_proj.register_forward_pre_hook(lambda m, a: taken.append(a[0].clone()))
+    m.model.layers[1].register_forward_hook(lambda m, a, o: made.append(o.clone()))
+    path, ids = folder + "/n.h5", inputs(0)["input_ids"]
+    with torch.no_grad(), vernier_parity.record(m, path, functions="layer1.*"):
+        m.generate(ids, max_new_tokens=2, min_new_tokens=2, do_sample=False, pad_token_id=0)
+    with vernier_parity.open(path) as rec:
+        for step, T in ((0, ids.shape[1]), (1, 1)):
+            for name, sizes, t in (
+                    ("attn_context", dict(batch=1, token=T, head=4, dim=16), taken[step]),
+                    ("output", dict(batch=1, token=T, hidden=64), made[step]),
+                    ("q_rope", dict(batch=1, head=4, token=T, dim=16), None),
+                    ("k_rope", dict(batch=1, kv_head=2, token=T, dim=16), None)):
+                a, said = rec[f"step.{step}/layer1.{name}"], rec.attributes(f"layer1.{name}", step)["axes"].split()
+                assert dict(zip(said, a.shape)) == sizes, (step, name, a.shape, said)
+                order = [said.index(w) for w in sizes]
+                assert t is None or np.array_equal(a.transpose(order).reshape(t.shape), t.numpy()), (step, name)
+        assert "layer0.q_rope" not in rec, rec.names()
+    with vernier_parity.record(m, path, functions="model.layers.1.*", force=True), torch.no_grad():  # as the path, too
+        m(ids)
+    with vernier_parity.open(path) as rec:
+        assert "layer1.attn_residual" in rec and "layer1.q_rope" in rec, rec.names()
+
+
+class Body(torch.nn.Module):
+    """A body of embeddings and layers, whose layer writes into what a function has made."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed_tokens, self.layers = torch.nn.Embedding(9, 4), torch.nn.ModuleList([torch.nn.Module()])
+        self.layers[0].mlp, self.layers[0].forward = torch.nn.Linear(4, 4), self.layer
+
+    def layer(self, x):
+        y = x + 1
+        return torch.relu_(y) if y.mul_(-1) is y else y
+
+    def forward(self, ids):
+        return self.layers[0](self.embed_tokens(ids))
+
+
+@test
+def a_write_does_not_change_what_was_recorded_before(folder):
+    m, ids = Body(), torch.arange(9)[None]
+    recorded(m, folder + "/w.h5", ids, functions="all")
+    with vernier_parity.open(folder + "/w.h5") as rec:
+        x = m.embed_tokens(ids).detach()
+        assert np.array_equal(rec["layers.0.add.0"], (x + 1).numpy())
+        assert np.array_equal(rec["layers.0.mul_.0"], -(x + 1).numpy()), rec.names()
+        assert np.array_equal(rec["layer0.output"], torch.relu(-(x + 1)).numpy()), rec.names()
+
+
+@test
 def an_edge_is_a_storage_and_a_write(folder):
     """A write through a view is an edge to the next reader of the storage."""
     recorded(shaken(Small()), folder + "/e.h5", torch.randn(5, 8))

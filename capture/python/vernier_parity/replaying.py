@@ -4,9 +4,7 @@ results before it: in the reference's format, and in the candidate's, whose diff
 Nodes between recorded results are computed together: the *region* of a result. What cannot be judged is listed.
 """
 
-import json
-import os
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 import torch
 
