@@ -139,7 +139,8 @@ class Replay:
                 step = self.cand.rows[row]["step"]
                 if n.index in masks and (step, name) in self.cand.held:  # the candidate's own: never judged
                     t = torch.where(masks[n.index][k], self._as(self.cand.tensor(step, name), n.outs[k]), t)
-                out[row, k] = storable(t).clone()
+                t = storable(t)
+                out[row, k] = t if t.untyped_storage().nbytes() <= 2 * t.nbytes else t.clone()
 
         compute_all(side.trace, given, set(rows), told, any_order=side is self.coarse)
         return out, failed
