@@ -377,6 +377,48 @@ def a_second_round_computes_what_is_wrong(folder):
         assert bool(rest) == wrong, (by, rest)
 
 
+class Shared(torch.nn.Module):
+    """A gate of one of two sums, or wrongly of both: one name, `mul`, stands for two tensors."""
+
+    def __init__(self, wrong=False):
+        super().__init__()
+        self.a, self.b, self.gate = (torch.nn.Linear(16, 16) for _ in range(3))
+        self.wrong = wrong
+
+    def forward(self, x):
+        if self.wrong:
+            both = self.a(x) + self.b(x)
+            return torch.sigmoid(self.gate(x)) * both
+        one = torch.sigmoid(self.gate(x)) * self.b(x)
+        return self.a(x) + one
+
+
+class Stack(torch.nn.Module):
+    def __init__(self, wrong=False):
+        super().__init__()
+        self.mix = torch.nn.ModuleList(Shared(wrong) for _ in range(3))
+        self.norm = torch.nn.ModuleList(torch.nn.LayerNorm(16) for _ in range(3))
+
+    def forward(self, x):
+        for mix, norm in zip(self.mix, self.norm):
+            x = x + mix(norm(x))
+        return x
+
+
+@test
+def a_name_that_stands_for_another_tensor_accuses_nobody_behind(folder):
+    right, x = shaken(Stack()), torch.randn(1, 5, 16)
+    wrong = Stack(True).eval()
+    wrong.load_state_dict(right.state_dict())
+    at = lambda name: os.path.join(folder, name)
+    recorded(wrong, at("cand.h5"), x, functions="all")
+    vernier_parity.reference(right, at("cand.h5"), at("ref.h5"))
+    vernier_parity.replay(right, at("cand.h5"), at("rep.h5"))
+    line = [os.path.abspath(sys.argv[1]), "compare", at("ref.h5"), at("cand.h5"), "--replayed", at("rep.h5")]
+    said = json.loads(subprocess.run([*line, "--format", "json"], capture_output=True, check=False).stdout)
+    assert said["origins"] == [f"mix.{n}.mul.0" for n in range(3)], said["origins"]
+
+
 def main():
     torch.set_num_threads(1)
     wanted, bad = sys.argv[2:], 0

@@ -9,7 +9,7 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 import torch
 
 from . import rows as plan
-from .align import align
+from .align import align, moved
 from .candidate import Candidate, sum_of
 from .compute import Given, compute_all, unwritten
 from .node_recorder import storable
@@ -60,6 +60,7 @@ class Replay:
                 self.sum = written.sum()
         else:
             self.sum = sum_of(self.fine.run.recorder.held)
+        self.moved = moved(cand.rows, self.fine.rows, self.fine.pairs)  # judged, but not given to others
         self.judged: List[Judged] = []
         self.unjudged: List[Dict[str, Any]] = []
         self._select()
@@ -103,7 +104,7 @@ class Replay:
         out: Given = {}
         held: Dict[int, Dict[int, str]] = {}
         for j in self.judged:
-            if (self.cand.rows[j.row]["step"], j.name) not in without:
+            if j.row not in self.moved and (self.cand.rows[j.row]["step"], j.name) not in without:
                 held.setdefault(j.row, {})[j.out] = j.name
         for row, names in held.items():
             n = side.node(row)
