@@ -245,6 +245,40 @@ def calls_in_another_order_are_paired_by_their_arguments(folder):
         assert args(swapped[i]) == args(r.fine.rows[pairs[i]])
 
 
+RECORD_GEMMA3 = """
+import sys
+sys.path[:0] = sys.argv[2:]
+import torch, vernier_parity
+from any_models import MODELS
+m, inputs = MODELS["gemma3"]()
+with torch.no_grad(), vernier_parity.record(m, sys.argv[1], any=True, functions="all", weights=False):
+    m(**inputs(0))
+"""
+
+
+@test
+def processes_with_other_hash_seeds_pair_the_same_calls(folder):
+    """The order of a set's elements, and so of Gemma 3's rotary calls, is that of their hashes."""
+    seeds, run = {}, lambda seed, *words: subprocess.run([sys.executable, "-c", *words], check=True, text=True,
+                                                         capture_output=True,
+                                                         env={**os.environ, "PYTHONHASHSEED": str(seed)}).stdout
+    for seed in range(16):
+        seeds.setdefault(run(seed, "print(*{'sliding_attention', 'full_attention'})"), seed)
+    assert len(seeds) == 2, seeds
+    one, two = paths = [f"{folder}/s{seed}.h5" for seed in seeds.values()]
+    for path, seed in zip(paths, seeds.values()):
+        run(seed, RECORD_GEMMA3, path, HERE, PACKAGE)
+    with Candidate(one) as a, Candidate(two) as b:
+        kinds = lambda c: [r["const"] for r in c.rows if r["path"] == "model.rotary_emb"]
+        assert sorted(map(str, kinds(a))) == sorted(map(str, kinds(b))) and kinds(a) != kinds(b), "no other order"
+        pairs = align(a.rows, b.rows)
+        assert len(pairs) == sum(not r.get("cast") for r in a.rows) == sum(not r.get("cast") for r in b.rows)
+        for i, j in pairs.items():
+            for x, y in zip(a.rows[i]["out"], b.rows[j]["out"]):
+                if (0, x) in a.held:
+                    assert torch.equal(a.tensor(0, x), b.tensor(0, y)), (x, y)
+
+
 class Sums(torch.nn.Module):
     """Adds terms that cancel, from the first or from the last on."""
 
