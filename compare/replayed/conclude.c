@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A tensor in the region of a wrong result, which is charged with it. */
+/* A wrong result, or a tensor in its region, which is charged with it. */
 typedef struct charged_tensor {
 	const char *name; /* kept */
 	int         step, result;
@@ -148,6 +148,8 @@ static vn_status set_region(vn_comparison *c, vn_replayed_findings *j, int i, ch
 		const char *name = name_and_step(json_array_get(region, k), &step);
 		st = add_charged(charged, &(charged_tensor) { vn_intern(name), step, i }, err);
 	}
+	if (!st && j->of[i].wrong && p->replay.charged_to < 0) /* where it was computed for others, not given to them */
+		st = add_charged(charged, &(charged_tensor) { vn_intern(r->name), r->step, i }, err);
 	json_decref(line);
 	return st;
 }

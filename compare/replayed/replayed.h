@@ -6,7 +6,7 @@
  * (floors.h, choices.h) is wrong. If the file has a second round, in which the wrong results were
  * computed instead of taken, and nothing that was computed through one of them is wrong there, the
  * candidate only works in another order: that result is right. Of wrong results whose regions
- * (tensors that were not recorded) overlap, the first is charged.
+ * (what was computed, not given) overlap, or hold another, the first is charged.
  *
  * Reads   request.options, opened.ref, opened.cand, opened.replayed, the judged checkpoints
  * Fills   opened.replayed (its pairs); replay and replayed of checkpoints, result.replayed,

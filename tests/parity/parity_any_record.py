@@ -94,6 +94,61 @@ def functions_are_recorded_on_request(folder):
 
 
 @test
+def a_function_that_makes_a_checkpoint_has_its_name(folder):
+    """In the prompt and in a decoded token, whose axis has the length 1."""
+    m, inputs = MODELS["mixtral"]()
+    taken, made = [], []
+    m.model.layers[1].self_attn.o_proj.register_forward_pre_hook(lambda m, a: taken.append(a[0].clone()))
+    m.model.layers[1].register_forward_hook(lambda m, a, o: made.append(o.clone()))
+    path, ids = folder + "/n.h5", inputs(0)["input_ids"]
+    with torch.no_grad(), vernier_parity.record(m, path, functions="layer1.*"):
+        m.generate(ids, max_new_tokens=2, min_new_tokens=2, do_sample=False, pad_token_id=0)
+    with vernier_parity.open(path) as rec:
+        for step, T in ((0, ids.shape[1]), (1, 1)):
+            for name, sizes, t in (
+                    ("attn_context", dict(batch=1, token=T, head=4, dim=16), taken[step]),
+                    ("output", dict(batch=1, token=T, hidden=64), made[step]),
+                    ("q_rope", dict(batch=1, head=4, token=T, dim=16), None),
+                    ("k_rope", dict(batch=1, kv_head=2, token=T, dim=16), None)):
+                a, said = rec[f"step.{step}/layer1.{name}"], rec.attributes(f"layer1.{name}", step)["axes"].split()
+                assert dict(zip(said, a.shape)) == sizes, (step, name, a.shape, said)
+                order = [said.index(w) for w in sizes]
+                assert t is None or np.array_equal(a.transpose(order).reshape(t.shape), t.numpy()), (step, name)
+        assert "layer0.q_rope" not in rec, rec.names()
+    with vernier_parity.record(m, path, functions="model.layers.1.*", force=True), torch.no_grad():  # as the path, too
+        m(ids)
+    with vernier_parity.open(path) as rec:
+        assert "layer1.attn_residual" in rec and "layer1.q_rope" in rec, rec.names()
+
+
+class Body(torch.nn.Module):
+    """A body of embeddings and layers, whose layer writes into what a function has made."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed_tokens, self.layers = torch.nn.Embedding(9, 4), torch.nn.ModuleList([torch.nn.Module()])
+        self.layers[0].mlp, self.layers[0].forward = torch.nn.Linear(4, 4), self.layer
+
+    def layer(self, x):
+        y = x + 1
+        return torch.relu_(y) if y.mul_(-1) is y else y
+
+    def forward(self, ids):
+        return self.layers[0](self.embed_tokens(ids))
+
+
+@test
+def a_write_does_not_change_what_was_recorded_before(folder):
+    m, ids = Body(), torch.arange(9)[None]
+    recorded(m, folder + "/w.h5", ids, functions="all")
+    with vernier_parity.open(folder + "/w.h5") as rec:
+        x = m.embed_tokens(ids).detach()
+        assert np.array_equal(rec["layers.0.add.0"], (x + 1).numpy())
+        assert np.array_equal(rec["layers.0.mul_.0"], -(x + 1).numpy()), rec.names()
+        assert np.array_equal(rec["layer0.output"], torch.relu(-(x + 1)).numpy()), rec.names()
+
+
+@test
 def an_edge_is_a_storage_and_a_write(folder):
     """A write through a view is an edge to the next reader of the storage."""
     recorded(shaken(Small()), folder + "/e.h5", torch.randn(5, 8))
@@ -188,6 +243,40 @@ def calls_in_another_order_are_paired_by_their_arguments(folder):
     assert len(rows) == 2 and args(swapped[rows[0]]) != args(swapped[rows[1]]), "the calls tell the kind of layer"
     for i in rows:
         assert args(swapped[i]) == args(r.fine.rows[pairs[i]])
+
+
+RECORD_GEMMA3 = """
+import sys
+sys.path[:0] = sys.argv[2:]
+import torch, vernier_parity
+from any_models import MODELS
+m, inputs = MODELS["gemma3"]()
+with torch.no_grad(), vernier_parity.record(m, sys.argv[1], any=True, functions="all", weights=False):
+    m(**inputs(0))
+"""
+
+
+@test
+def processes_with_other_hash_seeds_pair_the_same_calls(folder):
+    """The order of a set's elements, and so of Gemma 3's rotary calls, is that of their hashes."""
+    seeds, run = {}, lambda seed, *words: subprocess.run([sys.executable, "-c", *words], check=True, text=True,
+                                                         capture_output=True,
+                                                         env={**os.environ, "PYTHONHASHSEED": str(seed)}).stdout
+    for seed in range(16):
+        seeds.setdefault(run(seed, "print(*{'sliding_attention', 'full_attention'})"), seed)
+    assert len(seeds) == 2, seeds
+    one, two = paths = [f"{folder}/s{seed}.h5" for seed in seeds.values()]
+    for path, seed in zip(paths, seeds.values()):
+        run(seed, RECORD_GEMMA3, path, HERE, PACKAGE)
+    with Candidate(one) as a, Candidate(two) as b:
+        kinds = lambda c: [r["const"] for r in c.rows if r["path"] == "model.rotary_emb"]
+        assert sorted(map(str, kinds(a))) == sorted(map(str, kinds(b))) and kinds(a) != kinds(b), "no other order"
+        pairs = align(a.rows, b.rows)
+        assert len(pairs) == sum(not r.get("cast") for r in a.rows) == sum(not r.get("cast") for r in b.rows)
+        for i, j in pairs.items():
+            for x, y in zip(a.rows[i]["out"], b.rows[j]["out"]):
+                if (0, x) in a.held:
+                    assert torch.equal(a.tensor(0, x), b.tensor(0, y)), (x, y)
 
 
 class Sums(torch.nn.Module):
@@ -350,6 +439,48 @@ def a_second_round_computes_what_is_wrong(folder):
         rest = [q["name"] for q in any_judge.judge(cand, cand + ".2", True)
                 if q["wrong"] and (q["step"], q["name"]) not in gone]
         assert bool(rest) == wrong, (by, rest)
+
+
+class Shared(torch.nn.Module):
+    """A gate of one of two sums, or wrongly of both: one name, `mul`, stands for two tensors."""
+
+    def __init__(self, wrong=False):
+        super().__init__()
+        self.a, self.b, self.gate = (torch.nn.Linear(16, 16) for _ in range(3))
+        self.wrong = wrong
+
+    def forward(self, x):
+        if self.wrong:
+            both = self.a(x) + self.b(x)
+            return torch.sigmoid(self.gate(x)) * both
+        one = torch.sigmoid(self.gate(x)) * self.b(x)
+        return self.a(x) + one
+
+
+class Stack(torch.nn.Module):
+    def __init__(self, wrong=False):
+        super().__init__()
+        self.mix = torch.nn.ModuleList(Shared(wrong) for _ in range(3))
+        self.norm = torch.nn.ModuleList(torch.nn.LayerNorm(16) for _ in range(3))
+
+    def forward(self, x):
+        for mix, norm in zip(self.mix, self.norm):
+            x = x + mix(norm(x))
+        return x
+
+
+@test
+def a_name_that_stands_for_another_tensor_accuses_nobody_behind(folder):
+    right, x = shaken(Stack()), torch.randn(1, 5, 16)
+    wrong = Stack(True).eval()
+    wrong.load_state_dict(right.state_dict())
+    at = lambda name: os.path.join(folder, name)
+    recorded(wrong, at("cand.h5"), x, functions="all")
+    vernier_parity.reference(right, at("cand.h5"), at("ref.h5"))
+    vernier_parity.replay(right, at("cand.h5"), at("rep.h5"))
+    line = [os.path.abspath(sys.argv[1]), "compare", at("ref.h5"), at("cand.h5"), "--replayed", at("rep.h5")]
+    said = json.loads(subprocess.run([*line, "--format", "json"], capture_output=True, check=False).stdout)
+    assert said["origins"] == [f"mix.{n}.mul.0" for n in range(3)], said["origins"]
 
 
 def main():

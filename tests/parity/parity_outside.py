@@ -22,7 +22,6 @@ SURE has no name, or (of 100 or more that were found) fewer than 85 % were named
 trained ones.
 """
 import argparse
-import contextlib
 import fnmatch
 import json
 import os
@@ -44,7 +43,7 @@ import random_model
 from outside_faults import FAULTS, SURE, UNKNOWN, Model
 from parity_variants import full_name, used
 from record_help import BF16, F16, F32, FAMILIES, model_of, prompt, record
-from vernier_parity.wrapped import replace
+from vernier_parity.watch import Watch
 
 DTYPES = {"f32": F32, "f16": F16, "bf16": BF16}
 STEPS = 8
@@ -189,9 +188,10 @@ def main():
                         refs[family, f.call] = os.path.join(folder, f"{family}.{f.call}.ref.h5")
                         reference(vernier, directory, f.call, ids, refs[family, f.call])
                     cand = os.path.join(folder, f"{family}.{dtype}.{f.name}.h5")
-                    with contextlib.ExitStack() as undo:
+                    mistake = Watch(cand)
+                    with mistake.undo:
                         for where, name, value in f.make(m):
-                            replace(undo, where, name, lambda _, value=value: value)
+                            mistake.function(where, name, lambda _, value=value: value)
                         with record(m.model, cand, points="*"):
                             call(m.model, f.call, ids)
                     jobs.append(pool.submit(explained, vernier, (f, m, dtype, refs[family, f.call], cand, directory)))

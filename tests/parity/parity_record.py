@@ -18,9 +18,9 @@ and once: windows and static caches, float64, selections of layers and tokens, a
 import contextlib
 import json
 import os
+import re
 import sys
 import tempfile
-import types
 
 from needs_transformers import torch, transformers
 
@@ -29,8 +29,11 @@ from record_help import (BF16, F16, F32, FAMILIES, OUTSIDE_LIMITS, Bench, greedy
 from record_variants import odd
 from vernier_parity import about
 
+from vernier_parity.functions import probabilities_of
+
+# what has no name in a recording as of any model
+UNNAMED = {"gemma2": "token_embed|logits", "qwen3_5_text": r"layer\d\.gdn_.*|layer3\.(q_proj|attn_gate|attn_context)"}
 CAPPED = ("gemma2",)  # transformers' sdpa ignores the cap of scores: it computes another model
-from vernier_parity.wrapped import _probabilities
 
 # ---- correct runs --------------------------------------------------------------------------------
 
@@ -71,6 +74,18 @@ def plain(bench, family):
         other = [n for n in default if n not in r or facts(n) != said[n][:3]]
         bench.say(f"{family} default points", sorted(r.names()) == sorted(default) and not other,
                   f"{len(default)} {other or ''}")
+    with record(model, cand, any=True, functions="all"):
+        run(model, ids)
+    rest = UNNAMED.get(family, "")
+    status, report = bench.compare(bench.reference(family, ids, name="few.h5"), cand, "--names", "hf", "--allow",
+                                   "extra" + (",missing" if rest else ""))
+    found = {s: [c["name"] for c in report.get("checkpoints", []) if c["status"] == s] for s in ("within", "missing")}
+    scaled = family != "gemma2" or hasattr(model.model.embed_tokens, "embed_scale")  # in older releases by a function
+    bench.say(f"{family} as any model", status == int(not scaled) and len(found["within"]) > 30 and all(
+        re.fullmatch(rest, n) for n in found["missing"]), f"{len(found['within'])} within, not there: "
+        f"{len(found['missing'])}")
+    with record(model, cand):
+        run(model, ids)
     weights = bench.vernier("weights", ref, cand)
     bench.say(f"{family} weights", weights.returncode == 0 and "all equal" in weights.stdout,
               weights.stdout.splitlines()[-1])
@@ -284,9 +299,8 @@ def once(bench):
     i, j = torch.arange(4, 9)[:, None], torch.arange(9)
     given = dict(module=None, query=q, key=k, scaling=0.3)
     for window in (None, 3):
-        told = _probabilities(types.SimpleNamespace(past=4), dict(given, sliding_window=window))
-        shown = _probabilities(types.SimpleNamespace(past=4),
-                               dict(given, attention_mask=((j <= i) & (j > i - (window or 99)))[None, None]))
+        told = probabilities_of(4, dict(given, sliding_window=window))
+        shown = probabilities_of(4, dict(given, attention_mask=((j <= i) & (j > i - (window or 99)))[None, None]))
         bench.say(f"probabilities behind 4 cached tokens, window {window}", torch.equal(told, shown))
 
     odd(bench, ref, ids, cand)

@@ -22,24 +22,14 @@ from .reading import Recording, open
 from .recorder import Recorder
 
 if TYPE_CHECKING:
-    from .follow import Following, Functions
+    from .follow import Functions
     from .numbers import Ids
-    from .session import Layers, Points, Session
+    from .session import Layers, Points
+    from .watch import Session
 
 __all__ = ["Diverged", "Recorder", "Recording", "RecordingError", "explain", "match", "open", "record", "reference",
            "replay"]
 __version__ = "0.1.0"
-
-
-def _known(model: Any) -> bool:
-    """Whether a model is of a family whose points have names."""
-    from .modules import parts_of
-
-    try:
-        parts_of(model)
-    except RecordingError:
-        return False
-    return True
 
 
 def record(model: Any, path: str, points: "Points" = None, *, layers: "Layers" = None, tokens: Optional[str] = None,
@@ -47,7 +37,7 @@ def record(model: Any, path: str, points: "Points" = None, *, layers: "Layers" =
            run: Optional[Mapping[str, Union[str, int, float]]] = None,
            force: bool = False, against: Optional[str] = None, keep_above: Optional[float] = None,
            stop_at_first: bool = False, before: Optional["Ids"] = None,
-           functions: "Functions" = None, any: bool = False) -> "ContextManager[Union[Session, Following]]":
+           functions: "Functions" = None, any: bool = False) -> "ContextManager[Session]":
     """Record every forward pass of a PyTorch model inside the `with` block; each call of the model is a step.
 
     model       any torch.nn.Module. Of GPT-2, Llama, Mistral, Qwen2, Qwen3 and the text model of Qwen3.5 the points of
@@ -99,18 +89,20 @@ def record(model: Any, path: str, points: "Points" = None, *, layers: "Layers" =
         raise RecordingError("record(model, path): the model comes first")
     import torch  # torch is needed only here
 
-    if isinstance(model, torch.nn.Module) and (any or functions is not None or not _known(model)):
-        if points is not None or layers is not None or tokens is not None or before is not None or \
-                isinstance(weights, str):
-            raise RecordingError(f"{path}: points, layers, tokens, before and a path of weights are for the families "
-                                 f"that vernier knows; functions= selects what is recorded of any other model")
-        from .follow import session as follow
+    from . import follow, session
+    from .families import FAMILIES
+    from .places import parts_of
 
-        return follow(model, path, functions, weights=bool(weights), statistics=statistics, run=run or {}, force=force,
-                      against=against, keep_above=keep_above, stop_at_first=stop_at_first)
-    from .session import session
-
-    return session(model, path, points, layers=layers, tokens=tokens, weights=weights, statistics=statistics,
-                   run=run or {}, force=force,
-                   against=against, keep_above=keep_above, stop_at_first=stop_at_first,
-                   before=before)
+    if not isinstance(model, torch.nn.Module):
+        raise RecordingError(f"{type(model).__name__} is no PyTorch model; record() knows {', '.join(FAMILIES)}, and "
+                             f"any other torch.nn.Module (another engine: vernier_parity.Recorder)")
+    path = os.fspath(path)
+    how = dict(statistics=statistics, run=run or {}, force=force, against=against, keep_above=keep_above,
+               stop_at_first=stop_at_first)
+    parts = None if any or functions is not None else parts_of(model)
+    if parts is not None:
+        return session.session(parts, path, points, layers=layers, tokens=tokens, weights=weights, before=before, **how)
+    if points is not None or layers is not None or tokens is not None or before is not None or isinstance(weights, str):
+        raise RecordingError(f"{path}: points, layers, tokens, before and a path of weights are for the families that "
+                             f"vernier knows; functions= selects what is recorded of any other model")
+    return follow.session(model, path, functions, weights=weights, **how)

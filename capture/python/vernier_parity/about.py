@@ -4,7 +4,7 @@ import json
 import os
 import platform
 import re
-from typing import Any, Dict, Optional, Set, Tuple
+from typing import Any, Dict, Mapping, Optional, Set, Tuple
 
 import torch
 
@@ -19,12 +19,17 @@ ELSEWHERE = {"dtype", "torch_dtype", "_name_or_path", "architectures", "transfor
 TESTED = ("5.2.0", "5.17.0", "5.24.0")
 
 
-def releases() -> str:
-    """The installed release of transformers and the tested ones, for an error that another release may have caused."""
+def version() -> str:
+    """The installed release of transformers."""
     import transformers
 
+    return str(transformers.__version__)
+
+
+def releases() -> str:
+    """The installed release of transformers and the tested ones, for an error that another release may have caused."""
     number = lambda release: [int(x) for x in re.findall(r"[0-9]+", release)[:3]]
-    has = transformers.__version__
+    has = version()
     known = number(TESTED[0]) <= number(has) <= number(TESTED[-1])
     return (f"transformers {has}{'' if known else ', which this recorder does not know'}; "
             f"tested: {', '.join(TESTED)}")
@@ -66,14 +71,14 @@ def config_of(model: Any, directory: Optional[str]) -> Tuple[str, str]:
     return model.config.to_json_string(use_diff=False), ""
 
 
-def facts_of(model: Any) -> Dict[str, h5.Fact]:
-    """The facts that are known before the first call."""
-    import transformers
-
-    return dict(engine="transformers", precision=plain_word(model), engine_version=transformers.__version__,
-                torch_version=torch.__version__,
-                attn_implementation=str(getattr(model.config, "_attn_implementation", "")),
-                threads=torch.get_num_threads())
+def recording(kind: Any, path: str, said: Dict[str, h5.Fact], model: Any, run: Mapping[str, h5.Fact],
+              **how: Any) -> Any:
+    """A recorder of this kind for a run of a torch model. said: its facts, engine and precision among them, that others
+    of `run` replace."""
+    attention = getattr(getattr(model, "config", None), "_attn_implementation", None)
+    facts = {**said, **({"attn_implementation": str(attention)} if attention else {}),
+             "torch_version": torch.__version__, "threads": torch.get_num_threads(), **run}
+    return kind(path, engine=str(facts.pop("engine")), precision=str(facts.pop("precision")), run=facts, **how)
 
 
 def plain_word(model: Any) -> str:

@@ -7,7 +7,7 @@ such calls may change from process to process (a loop over a `set`).
 import difflib
 import json
 from collections import defaultdict
-from typing import Any, Dict, List, Sequence, Tuple
+from typing import Any, Dict, FrozenSet, List, Sequence, Set, Tuple
 
 from .rows import Row
 
@@ -37,6 +37,30 @@ def align(a: Sequence[Row], b: Sequence[Row]) -> Dict[int, int]:
             for i, j, n in difflib.SequenceMatcher(None, ops_a, ops_b, autojunk=False).get_matching_blocks():
                 pairs.update(zip(x[i:i + n], y[j:j + n]))
     return pairs
+
+
+def moved(a: Sequence[Row], b: Sequence[Row], pairs: Dict[int, int]) -> Set[int]:
+    """Rows of a, of functions, that read something else than their partners in b: perhaps they stand for another
+    tensor. Nodes without a partner are looked through."""
+    of_a, of_b = _sources(a, {i: i for i in pairs}), _sources(b, {j: i for i, j in pairs.items()})
+    return {i for i, j in pairs.items() if not a[i].get("leaf") and a[i]["op"] != "result" and of_a[i] != of_b[j]}
+
+
+def _sources(rows: Sequence[Row], numbers: Dict[int, int]) -> List[FrozenSet[Any]]:
+    """By row: the numbers of the nodes that it reads, the inputs and the weights."""
+    out: List[FrozenSet[Any]] = []
+    made: Dict[Tuple[int, str], int] = {}
+    for i, r in enumerate(rows):
+        found: Set[Any] = set()
+        for x in r["in"]:
+            at = made.get((r["step"] - int(x.get("back", 0)), x.get("from", "")))
+            if at is None:
+                found |= {(k, x[k]) for k in ("input", "param") if k in x}
+            else:
+                found |= {numbers[at]} if at in numbers else out[at]
+        out.append(frozenset(found))
+        made.update(((r["step"], name), i) for name in r["out"])
+    return out
 
 
 def _groups(rows: Sequence[Row]) -> Dict[Key, List[int]]:

@@ -48,7 +48,7 @@ class Container:
     def array(self, where: Any, name: str, a: np.ndarray) -> None:
         try:
             h5.put_array(where.id, name, a, self.disk)
-            said = digest(np.ascontiguousarray(a).tobytes())
+            said = digest(np.ascontiguousarray(a).reshape(-1).view(np.uint8))
             if said is not None:
                 h5.put_attribute(where[name].id, "digest", said, new=True)
         except OSError as e:

@@ -31,51 +31,6 @@ class Family(NamedTuple):
         return self.layer[""] if "" in self.layer else self.layer[kinds[n] if kinds else "full_attention"]
 
 
-_GEMMA2: List[Row] = [
-    Row("input", "token hidden", "hidden", ""),
-    Row("attn_norm", "token hidden", "hidden", "rms_norm", module="input_layernorm"),
-    Row("q_proj", "token head dim", "head", "linear", module="self_attn.q_proj"),
-    Row("k_proj", "token kv_head dim", "kv_head", "linear", module="self_attn.k_proj"),
-    Row("v_proj", "token kv_head dim", "kv_head", "linear", module="self_attn.v_proj"),
-    Row("q_rope", "token head dim", "head", "rope"),
-    Row("k_rope", "token kv_head dim", "kv_head", "rope"),
-    Row("k_cache", "key kv_head dim", "kv_head", "attention", on_demand=True),
-    Row("v_cache", "key kv_head dim", "kv_head", "attention", on_demand=True),
-    Row("attn_scores", "head token key", "score", "attention", on_demand=True),
-    Row("attn_probs", "head token key", "score", "attention", on_demand=True),
-    Row("attn_context", "token head dim", "head", "attention", module="self_attn.o_proj", how="in"),
-    Row("attn_out", "token hidden", "hidden", "linear", module="self_attn.o_proj"),
-    Row("attn_post_norm", "token hidden", "hidden", "rms_norm", module="post_attention_layernorm"),
-    Row("attn_residual", "token hidden", "hidden", "add", module="pre_feedforward_layernorm", how="in"),
-    Row("mlp_norm", "token hidden", "hidden", "rms_norm", module="pre_feedforward_layernorm"),
-    Row("gate_proj", "token ffn", "ffn", "linear", module="mlp.gate_proj"),
-    Row("up_proj", "token ffn", "ffn", "linear", module="mlp.up_proj"),
-    Row("gate_act", "token ffn", "ffn", "act", on_demand=True, module="mlp.act_fn"),
-    Row("mlp_act", "token ffn", "ffn", "gated", module="mlp.down_proj", how="in"),
-    Row("down_proj", "token hidden", "hidden", "linear", module="mlp.down_proj"),
-    Row("mlp_post_norm", "token hidden", "hidden", "rms_norm", module="post_feedforward_layernorm"),
-    Row("output", "token hidden", "hidden", "add", module=""),
-]
-_GPT2: List[Row] = [
-    Row("input", "token hidden", "hidden", ""),
-    Row("attn_norm", "token hidden", "hidden", "layer_norm", module="ln_1"),
-    Row("c_attn", "token qkv", "fused", "linear", module="attn.c_attn"),
-    Row("q_proj", "token head dim", "head", "slice", module="attn.c_attn", part=(0, 3, False)),
-    Row("k_proj", "token kv_head dim", "kv_head", "slice", module="attn.c_attn", part=(1, 3, False)),
-    Row("v_proj", "token kv_head dim", "kv_head", "slice", module="attn.c_attn", part=(2, 3, False)),
-    Row("k_cache", "key kv_head dim", "kv_head", "attention", on_demand=True),
-    Row("v_cache", "key kv_head dim", "kv_head", "attention", on_demand=True),
-    Row("attn_scores", "head token key", "score", "attention", on_demand=True),
-    Row("attn_probs", "head token key", "score", "attention", on_demand=True),
-    Row("attn_context", "token head dim", "head", "attention", module="attn.c_proj", how="in"),
-    Row("attn_out", "token hidden", "hidden", "linear", module="attn.c_proj"),
-    Row("attn_residual", "token hidden", "hidden", "add", module="ln_2", how="in"),
-    Row("mlp_norm", "token hidden", "hidden", "layer_norm", module="ln_2"),
-    Row("up_proj", "token ffn", "ffn", "linear", module="mlp.c_fc"),
-    Row("mlp_act", "token ffn", "ffn", "act", module="mlp.act"),
-    Row("down_proj", "token hidden", "hidden", "linear", module="mlp.c_proj"),
-    Row("output", "token hidden", "hidden", "add", module=""),
-]
 _LLAMA: List[Row] = [
     Row("input", "token hidden", "hidden", ""),
     Row("attn_norm", "token hidden", "hidden", "rms_norm", module="input_layernorm"),
@@ -99,30 +54,62 @@ _LLAMA: List[Row] = [
     Row("down_proj", "token hidden", "hidden", "linear", module="mlp.down_proj"),
     Row("output", "token hidden", "hidden", "add", module=""),
 ]
-_QWEN3: List[Row] = [
+_BEFORE_LLAMA: List[Row] = [
+    Row("embed", "token hidden", "hidden", "embed", module="embed_tokens"),
+]
+_BEHIND_LLAMA: List[Row] = [
+    Row("final_norm", "token hidden", "hidden", "rms_norm", module="norm"),
+    Row("logits", "token vocab", "vocab", "linear", module="lm_head"),
+]
+_GEMMA2: List[Row] = [
+    *_LLAMA[:13],
+    Row("attn_post_norm", "token hidden", "hidden", "rms_norm", module="post_attention_layernorm"),
+    Row("attn_residual", "token hidden", "hidden", "add", module="pre_feedforward_layernorm", how="in"),
+    Row("mlp_norm", "token hidden", "hidden", "rms_norm", module="pre_feedforward_layernorm"),
+    *_LLAMA[15:20],
+    Row("mlp_post_norm", "token hidden", "hidden", "rms_norm", module="post_feedforward_layernorm"),
+    Row("output", "token hidden", "hidden", "add", module=""),
+]
+_BEFORE_GEMMA2: List[Row] = [
+    Row("token_embed", "token hidden", "hidden", "embed", module="embed_tokens", how="rows"),
+    Row("embed", "token hidden", "hidden", "scale", module="embed_tokens"),
+]
+_BEHIND_GEMMA2: List[Row] = [
+    Row("final_norm", "token hidden", "hidden", "rms_norm", module="norm"),
+    Row("raw_logits", "token vocab", "vocab", "linear", module="lm_head"),
+    Row("logits", "token vocab", "vocab", "scale", module="lm_head"),
+]
+_GPT2: List[Row] = [
     Row("input", "token hidden", "hidden", ""),
-    Row("attn_norm", "token hidden", "hidden", "rms_norm", module="input_layernorm"),
-    Row("q_proj", "token head dim", "head", "linear", module="self_attn.q_proj"),
-    Row("k_proj", "token kv_head dim", "kv_head", "linear", module="self_attn.k_proj"),
-    Row("v_proj", "token kv_head dim", "kv_head", "linear", module="self_attn.v_proj"),
+    Row("attn_norm", "token hidden", "hidden", "layer_norm", module="ln_1"),
+    Row("c_attn", "token qkv", "fused", "linear", module="attn.c_attn"),
+    Row("q_proj", "token head dim", "head", "slice", module="attn.c_attn", part=(0, 3, False)),
+    Row("k_proj", "token kv_head dim", "kv_head", "slice", module="attn.c_attn", part=(1, 3, False)),
+    Row("v_proj", "token kv_head dim", "kv_head", "slice", module="attn.c_attn", part=(2, 3, False)),
+    *_LLAMA[7:11],
+    Row("attn_context", "token head dim", "head", "attention", module="attn.c_proj", how="in"),
+    Row("attn_out", "token hidden", "hidden", "linear", module="attn.c_proj"),
+    Row("attn_residual", "token hidden", "hidden", "add", module="ln_2", how="in"),
+    Row("mlp_norm", "token hidden", "hidden", "layer_norm", module="ln_2"),
+    Row("up_proj", "token ffn", "ffn", "linear", module="mlp.c_fc"),
+    Row("mlp_act", "token ffn", "ffn", "act", module="mlp.act"),
+    Row("down_proj", "token hidden", "hidden", "linear", module="mlp.c_proj"),
+    Row("output", "token hidden", "hidden", "add", module=""),
+]
+_BEFORE_GPT2: List[Row] = [
+    Row("token_embed", "token hidden", "hidden", "embed", module="wte"),
+    Row("pos_embed", "token hidden", "hidden", "positions", module="wpe"),
+    Row("embed", "token hidden", "hidden", "add", module="drop"),
+]
+_BEHIND_GPT2: List[Row] = [
+    Row("final_norm", "token hidden", "hidden", "layer_norm", module="ln_f"),
+    Row("logits", "token vocab", "vocab", "linear", module="lm_head"),
+]
+_QWEN3: List[Row] = [
+    *_LLAMA[:5],
     Row("q_norm", "token head dim", "head", "rms_norm", module="self_attn.q_norm"),
     Row("k_norm", "token kv_head dim", "kv_head", "rms_norm", module="self_attn.k_norm"),
-    Row("q_rope", "token head dim", "head", "rope"),
-    Row("k_rope", "token kv_head dim", "kv_head", "rope"),
-    Row("k_cache", "key kv_head dim", "kv_head", "attention", on_demand=True),
-    Row("v_cache", "key kv_head dim", "kv_head", "attention", on_demand=True),
-    Row("attn_scores", "head token key", "score", "attention", on_demand=True),
-    Row("attn_probs", "head token key", "score", "attention", on_demand=True),
-    Row("attn_context", "token head dim", "head", "attention", module="self_attn.o_proj", how="in"),
-    Row("attn_out", "token hidden", "hidden", "linear", module="self_attn.o_proj"),
-    Row("attn_residual", "token hidden", "hidden", "add", module="post_attention_layernorm", how="in"),
-    Row("mlp_norm", "token hidden", "hidden", "rms_norm", module="post_attention_layernorm"),
-    Row("gate_proj", "token ffn", "ffn", "linear", module="mlp.gate_proj"),
-    Row("up_proj", "token ffn", "ffn", "linear", module="mlp.up_proj"),
-    Row("gate_act", "token ffn", "ffn", "act", on_demand=True, module="mlp.act_fn"),
-    Row("mlp_act", "token ffn", "ffn", "gated", module="mlp.down_proj", how="in"),
-    Row("down_proj", "token hidden", "hidden", "linear", module="mlp.down_proj"),
-    Row("output", "token hidden", "hidden", "add", module=""),
+    *_LLAMA[5:],
 ]
 _QWEN3_5_TEXT_LINEAR_ATTENTION: List[Row] = [
     Row("input", "token hidden", "hidden", ""),
@@ -144,14 +131,7 @@ _QWEN3_5_TEXT_LINEAR_ATTENTION: List[Row] = [
     Row("gdn_state", "lin_head key_dim dim", "state", "delta_rule"),
     Row("gdn_norm", "token lin_head dim", "lin_v", "gated_norm", module="linear_attn.norm"),
     Row("attn_out", "token hidden", "hidden", "linear", module="linear_attn.out_proj"),
-    Row("attn_residual", "token hidden", "hidden", "add", module="post_attention_layernorm", how="in"),
-    Row("mlp_norm", "token hidden", "hidden", "rms_norm", module="post_attention_layernorm"),
-    Row("gate_proj", "token ffn", "ffn", "linear", module="mlp.gate_proj"),
-    Row("up_proj", "token ffn", "ffn", "linear", module="mlp.up_proj"),
-    Row("gate_act", "token ffn", "ffn", "act", on_demand=True, module="mlp.act_fn"),
-    Row("mlp_act", "token ffn", "ffn", "gated", module="mlp.down_proj", how="in"),
-    Row("down_proj", "token hidden", "hidden", "linear", module="mlp.down_proj"),
-    Row("output", "token hidden", "hidden", "add", module=""),
+    *_LLAMA[13:],
 ]
 _QWEN3_5_TEXT_FULL_ATTENTION: List[Row] = [
     Row("input", "token hidden", "hidden", ""),
@@ -159,103 +139,20 @@ _QWEN3_5_TEXT_FULL_ATTENTION: List[Row] = [
     Row("qg_proj", "token head dim", "fused", "linear", module="self_attn.q_proj"),
     Row("q_proj", "token head dim", "head", "slice", module="self_attn.q_proj", part=(0, 2, True)),
     Row("attn_gate", "token head dim", "head", "slice", module="self_attn.q_proj", part=(1, 2, True)),
-    Row("k_proj", "token kv_head dim", "kv_head", "linear", module="self_attn.k_proj"),
-    Row("v_proj", "token kv_head dim", "kv_head", "linear", module="self_attn.v_proj"),
-    Row("q_norm", "token head dim", "head", "rms_norm", module="self_attn.q_norm"),
-    Row("k_norm", "token kv_head dim", "kv_head", "rms_norm", module="self_attn.k_norm"),
-    Row("q_rope", "token head dim", "head", "rope"),
-    Row("k_rope", "token kv_head dim", "kv_head", "rope"),
-    Row("k_cache", "key kv_head dim", "kv_head", "attention", on_demand=True),
-    Row("v_cache", "key kv_head dim", "kv_head", "attention", on_demand=True),
-    Row("attn_scores", "head token key", "score", "attention", on_demand=True),
-    Row("attn_probs", "head token key", "score", "attention", on_demand=True),
+    *_QWEN3[3:13],
     Row("attn_context", "token head dim", "head", "attention"),
     Row("attn_gated", "token head dim", "head", "gated", module="self_attn.o_proj", how="in"),
-    Row("attn_out", "token hidden", "hidden", "linear", module="self_attn.o_proj"),
-    Row("attn_residual", "token hidden", "hidden", "add", module="post_attention_layernorm", how="in"),
-    Row("mlp_norm", "token hidden", "hidden", "rms_norm", module="post_attention_layernorm"),
-    Row("gate_proj", "token ffn", "ffn", "linear", module="mlp.gate_proj"),
-    Row("up_proj", "token ffn", "ffn", "linear", module="mlp.up_proj"),
-    Row("gate_act", "token ffn", "ffn", "act", on_demand=True, module="mlp.act_fn"),
-    Row("mlp_act", "token ffn", "ffn", "gated", module="mlp.down_proj", how="in"),
-    Row("down_proj", "token hidden", "hidden", "linear", module="mlp.down_proj"),
-    Row("output", "token hidden", "hidden", "add", module=""),
+    *_QWEN3[14:],
 ]
 FAMILIES: Dict[str, Family] = {
-    "gemma2": Family(
-        [
-            Row("token_embed", "token hidden", "hidden", "embed", module="embed_tokens", how="rows"),
-            Row("embed", "token hidden", "hidden", "scale", module="embed_tokens"),
-        ],
-        {"": _GEMMA2},
-        [
-            Row("final_norm", "token hidden", "hidden", "rms_norm", module="norm"),
-            Row("raw_logits", "token vocab", "vocab", "linear", module="lm_head"),
-            Row("logits", "token vocab", "vocab", "scale", module="lm_head"),
-        ],
-    ),
-    "gpt2": Family(
-        [
-            Row("token_embed", "token hidden", "hidden", "embed", module="wte"),
-            Row("pos_embed", "token hidden", "hidden", "positions", module="wpe"),
-            Row("embed", "token hidden", "hidden", "add", module="drop"),
-        ],
-        {"": _GPT2},
-        [
-            Row("final_norm", "token hidden", "hidden", "layer_norm", module="ln_f"),
-            Row("logits", "token vocab", "vocab", "linear", module="lm_head"),
-        ],
-    ),
-    "llama": Family(
-        [
-            Row("embed", "token hidden", "hidden", "embed", module="embed_tokens"),
-        ],
-        {"": _LLAMA},
-        [
-            Row("final_norm", "token hidden", "hidden", "rms_norm", module="norm"),
-            Row("logits", "token vocab", "vocab", "linear", module="lm_head"),
-        ],
-    ),
-    "mistral": Family(
-        [
-            Row("embed", "token hidden", "hidden", "embed", module="embed_tokens"),
-        ],
-        {"": _LLAMA},
-        [
-            Row("final_norm", "token hidden", "hidden", "rms_norm", module="norm"),
-            Row("logits", "token vocab", "vocab", "linear", module="lm_head"),
-        ],
-    ),
-    "qwen2": Family(
-        [
-            Row("embed", "token hidden", "hidden", "embed", module="embed_tokens"),
-        ],
-        {"": _LLAMA},
-        [
-            Row("final_norm", "token hidden", "hidden", "rms_norm", module="norm"),
-            Row("logits", "token vocab", "vocab", "linear", module="lm_head"),
-        ],
-    ),
-    "qwen3": Family(
-        [
-            Row("embed", "token hidden", "hidden", "embed", module="embed_tokens"),
-        ],
-        {"": _QWEN3},
-        [
-            Row("final_norm", "token hidden", "hidden", "rms_norm", module="norm"),
-            Row("logits", "token vocab", "vocab", "linear", module="lm_head"),
-        ],
-    ),
-    "qwen3_5_text": Family(
-        [
-            Row("embed", "token hidden", "hidden", "embed", module="embed_tokens"),
-        ],
-        {"linear_attention": _QWEN3_5_TEXT_LINEAR_ATTENTION, "full_attention": _QWEN3_5_TEXT_FULL_ATTENTION},
-        [
-            Row("final_norm", "token hidden", "hidden", "rms_norm", module="norm"),
-            Row("logits", "token vocab", "vocab", "linear", module="lm_head"),
-        ],
-    ),
+    "gemma2": Family(_BEFORE_GEMMA2, {"": _GEMMA2}, _BEHIND_GEMMA2),
+    "gpt2": Family(_BEFORE_GPT2, {"": _GPT2}, _BEHIND_GPT2),
+    "llama": Family(_BEFORE_LLAMA, {"": _LLAMA}, _BEHIND_LLAMA),
+    "mistral": Family(_BEFORE_LLAMA, {"": _LLAMA}, _BEHIND_LLAMA),
+    "qwen2": Family(_BEFORE_LLAMA, {"": _LLAMA}, _BEHIND_LLAMA),
+    "qwen3": Family(_BEFORE_LLAMA, {"": _QWEN3}, _BEHIND_LLAMA),
+    "qwen3_5_text": Family(_BEFORE_LLAMA, {"linear_attention": _QWEN3_5_TEXT_LINEAR_ATTENTION,
+                                           "full_attention": _QWEN3_5_TEXT_FULL_ATTENTION}, _BEHIND_LLAMA),
 }
 FAMILIES.update({name[:-5]: f for name, f in FAMILIES.items() if name.endswith("_text")})
 FAMILIES = dict(sorted(FAMILIES.items()))

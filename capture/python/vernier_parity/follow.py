@@ -1,61 +1,49 @@
 """follow.py: records the calls of any PyTorch module: the results of its leaves, and the plan of the run."""
 
 import contextlib
+import importlib
 import json
-import os
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Union
 
 import torch
 
-from . import about, calls, globs, h5, rows, weights as table, wrapped
+from . import about, calls, globs, h5, rows, weights as table
 from .compute import differing
 from .node_recorder import NodeRecorder, ids_in
-from .numbers import Diverged, RecordingError
-from .session import COMPILED, compiled
+from .numbers import RecordingError
 from .tracer import Node, Trace, named, plain
+from .watch import COMPILED, Session, block
 
 Functions = Union[None, str, Sequence[str]]
 
 
-class Following:
+class Following(Session):
     """The object that record() returns for any model: it writes what a Trace sees."""
 
-    def __init__(self, model: Any, path: str, functions: Functions, recorder: Any, keep: bool = False) -> None:
-        self.path, self.recorder = path, recorder
+    def __init__(self, model: Any, path: str, functions: Functions, keep: bool = False) -> None:
+        super().__init__(path)
         self.functions = [] if functions is None else [functions] if isinstance(functions, str) else list(functions)
         self.objects, self.codes = calls.Objects(), []  # type: ignore[var-annotated]
         self.precision: Optional[str] = None
         self.formats: set = set()  # type: ignore[type-arg]
         self.names: List[str] = []
-        self.moved = False
-        self.undo = contextlib.ExitStack()
         self.order = 0
+        self.keep = keep
         self.not_reproduced: List[str] = []  # nodes whose bits do not follow from the plan's edges, if that was tested
-        self.trace = Trace(model, keep, on_call=self._call, on_node=self._node, on_end=self._end)
+        self.trace = Trace(model, self.watch, keep, on_call=self._call, on_node=self._node, on_end=self._end)
 
-    @property
-    def differs(self) -> Optional[str]:
-        """The first tensor that differed from the recording `against`; None if none differed."""
-        found: Optional[str] = self.recorder.differs
-        return found
-
-    def fact(self, **run: h5.Fact) -> None:
-        """Add facts about the run. Raises RecordingError: neither a string nor a number."""
-        self.recorder.fact(**run)
+    def attach(self) -> Any:
+        return self.trace
 
     def wants(self, n: Node) -> bool:
         """Whether the results of this node are recorded: of leaves always, of functions if asked."""
         if n.leaf or n.op == "result":
             return True
-        return not n.cast and not n.empty and any(f == "all" or globs.match(f, n.name) for f in self.functions)
+        return not n.cast and not n.empty and any(f == "all" or globs.match(f, name)
+                                                     for f in self.functions for name in (n.name, n.own) if name)
 
     def _call(self, step: int, path: str, given: Dict[str, Any]) -> None:
-        if compiled():
-            raise RecordingError(f"{self.path}: {COMPILED}")
-        if self.moved:
-            raise RecordingError(f"{self.path}: the cache's rows were put into another order since the last call (a "
-                                 f"beam search?); a recording takes row i of every call for one sequence")
-        self._watch(given)
+        self.watch.begins(given)
         self.codes.append(json.dumps(dict(step=step, path=path, arguments={
             k: calls.coded(x, f"in.{k}", self.objects) for k, x in given.items()})))
         self.recorder.begin_call(ids_in(given))
@@ -64,16 +52,8 @@ class Following:
             if plain(t):
                 self._put(name, t, "input")
 
-    def _watch(self, held: Any) -> None:
-        cache = wrapped.cache_in(held)
-        if cache is not None and id(cache) not in self.objects.number:
-            wrapped.watch_cache(self.undo, cache, self._moved)
-
-    def _moved(self) -> None:
-        self.moved = True
-
-    def _put(self, name: str, t: Any, op: str) -> None:
-        if self.recorder.put_result(name, t, op, self.order):
+    def _put(self, name: str, t: Any, op: str, axes: str = "") -> None:
+        if self.recorder.put_result(name, t, op, self.order, axes):
             self.order += 1
             if self.trace.step == 0:
                 self.names.append(name)
@@ -86,16 +66,18 @@ class Following:
         if self.wants(n):
             for name, t in zip(n.names(), results):
                 self.formats.add(t.dtype)
-                self._put(name, t, n.op)
+                self._put(name, t, n.op, n.axes)
 
     def _end(self, out: Any) -> None:
-        self._watch(out)
+        self.watch.cache(out)
         found = calls.returned(out, self.objects)
         if found:
             self.codes[-1] = json.dumps({**json.loads(self.codes[-1]), "returned": dict(found)})
 
     def finish(self) -> None:
         """Write the plan and the facts that are known only now."""
+        if self.keep:
+            self.not_reproduced = differing(self.trace)
         self.recorder.put_plan(dict(nodes=rows.lines_of(rows.rows_of(self.trace)), calls=self.codes,
                                     modules=[json.dumps(r) for r in rows.modules_of(self.trace.model)]))
         facts: Dict[str, h5.Fact] = dict(nodes=len(self.trace.nodes))
@@ -141,50 +123,21 @@ def _model_facts(model: Any, weights: bool) -> Dict[str, Any]:
 
 
 @contextlib.contextmanager
-def session(model: Any, path: str, functions: Functions, *, weights: bool, statistics: bool,
-            run: Mapping[str, h5.Fact], force: bool, against: Optional[str] = None, keep_above: Optional[float] = None,
-            stop_at_first: bool = False, keep: bool = False) -> Iterator[Following]:
+def session(model: Any, path: str, functions: Functions, *, weights: bool, run: Mapping[str, h5.Fact],
+            keep: bool = False, **how: Any) -> Iterator[Following]:
     """See vernier_parity.record()."""
-    path = os.fspath(path)
     refuse_compiled(model, path)
-    said: Dict[str, Any] = dict(
-        engine="pytorch", precision=word_of(model), torch_version=torch.__version__, threads=torch.get_num_threads(),
-        model_class=f"{type(model).__module__}.{type(model).__qualname__}", **_releases(model))
+    said: Dict[str, Any] = dict(engine="pytorch", precision=word_of(model),
+                                model_class=f"{type(model).__module__}.{type(model).__qualname__}")
+    home = type(model).__module__.partition(".")[0]
+    if home in ("transformers", "diffusers", "timm"):
+        said["engine_version"] = f"{home} {importlib.import_module(home).__version__}"
     if functions is not None:
         said["functions"] = functions if isinstance(functions, str) else " ".join(functions)
-    said.update(run)
-    with NodeRecorder(path, engine=str(said.pop("engine")), precision=str(said.pop("precision")),
-                      statistics=statistics, run=said, force=force, against=against, keep_above=keep_above,
-                      stop_at_first=stop_at_first) as recorder:
-        recorder.model(**_model_facts(model, weights))
-        s = Following(model, path, functions, recorder, keep)
+    s = Following(model, path, functions, keep)
+    with about.recording(NodeRecorder, path, said, model, run, **how) as s.recorder:
+        s.recorder.model(**_model_facts(model, weights))
         if "precision" in run:
             s.precision = str(run["precision"])
-        stopped: Optional[Diverged] = None
-        try:
-            with s.undo, s.trace:
-                yield s
-        except Diverged as e:
-            if not recorder._stopped:
-                raise
-            stopped = e
-        except Exception as e:
-            if not type(e).__module__.startswith("torch._dynamo"):
-                raise
-            raise RecordingError(f"{path}: {COMPILED}") from None
-        if keep:
-            s.not_reproduced = differing(s.trace)
-        s.finish()
-        if stopped:
-            raise stopped
-
-
-def _releases(model: Any) -> Dict[str, str]:
-    home = type(model).__module__.partition(".")[0]
-    found = {}
-    if home in ("transformers", "diffusers", "timm"):
-        import importlib
-
-        found["engine_version"] = f"{home} {importlib.import_module(home).__version__}"
-    kind = getattr(getattr(model, "config", None), "_attn_implementation", None)
-    return {**found, **({"attn_implementation": str(kind)} if kind else {})}
+        with block(s):
+            yield s

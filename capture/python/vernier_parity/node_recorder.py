@@ -50,9 +50,9 @@ class NodeRecorder(Recorder):
         self._publish()
 
     @alone
-    def put_result(self, name: str, t: Any, op: str, order: int) -> bool:
-        """Record the result of a node. Returns False if a file cannot hold it: no numbers, or integers above 32
-        bits."""
+    def put_result(self, name: str, t: Any, op: str, order: int, axes: str) -> bool:
+        """Record the result of a node. axes: those of a checkpoint that has them. Returns False if a file cannot hold
+        it: no numbers, or integers above 32 bits."""
         self._going_on(name)
         if not t.numel():
             return False
@@ -61,7 +61,8 @@ class NodeRecorder(Recorder):
         except RecordingError:
             return False
         facts: Dict[str, Optional[h5.Fact]] = dict(
-            order=order, op=op[:31], dtype=word if word in SAID else None, digest=digest(a.reshape(-1).view(np.uint8)))
+            order=order, op=op[:31], axes=axes or None, dtype=word if word in SAID else None,
+            digest=digest(a.reshape(-1).view(np.uint8)))
         self._keep(name, a, word, facts)
         return True
 
@@ -105,7 +106,7 @@ class Digests:
     def begin_call(self, ids: Any) -> None:
         self.step += 1
 
-    def put_result(self, name: str, t: Any, op: str, order: int) -> bool:
+    def put_result(self, name: str, t: Any, op: str, order: int, axes: str) -> bool:
         try:
             a = stored(storable(t))[0]
         except RecordingError:

@@ -4,14 +4,12 @@ results before it: in the reference's format, and in the candidate's, whose diff
 Nodes between recorded results are computed together: the *region* of a result. What cannot be judged is listed.
 """
 
-import json
-import os
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 import torch
 
 from . import projections, rows as plan
-from .align import align
+from .align import align, moved
 from .candidate import Candidate, sum_of
 from .compute import Given, compute_all, unwritten
 from .node_recorder import storable
@@ -65,6 +63,7 @@ class Replay:
                 self.sum = written.sum()
         else:
             self.sum = sum_of(self.fine.run.recorder.held)
+        self.moved = moved(cand.rows, self.fine.rows, self.fine.pairs)  # judged, but not given to others
         self.judged: List[Judged] = []
         self.unjudged: List[Dict[str, Any]] = []
         self._select()
@@ -110,7 +109,7 @@ class Replay:
         out: Given = {}
         held: Dict[int, Dict[int, str]] = {}
         for j in self.judged:
-            if (self.cand.rows[j.row]["step"], j.name) not in without:
+            if j.row not in self.moved and (self.cand.rows[j.row]["step"], j.name) not in without:
                 held.setdefault(j.row, {})[j.out] = j.name
         for row, names in held.items():
             n = side.node(row)
@@ -147,7 +146,8 @@ class Replay:
                 step = self.cand.rows[row]["step"]
                 if n.index in masks and (step, name) in self.cand.held:  # the candidate's own: never judged
                     t = torch.where(masks[n.index][k], self._as(self.cand.tensor(step, name), n.outs[k]), t)
-                out[row, k] = storable(t).clone()
+                t = storable(t)
+                out[row, k] = t if t.untyped_storage().nbytes() <= 2 * t.nbytes else t.clone()
 
         def also(n: Node, values: List[Any], call: Any) -> None:
             row = self.cand.rows[rows[n.index]]

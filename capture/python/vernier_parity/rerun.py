@@ -133,8 +133,9 @@ def again(model: Any, cand: Candidate, dtype: Any, run: Run = None, path: Option
             call(model, cand, dtype, run)
             _all_steps(s, cand)
         return s
-    s = Following(model, cand.path, functions_of(cand), Digests(), keep=True)
-    with s.undo, s.trace:
+    s = Following(model, cand.path, functions_of(cand), keep=True)
+    s.recorder = Digests()
+    with s.watch.undo, s.trace:
         call(model, cand, dtype, run)
     _all_steps(s, cand)
     s.not_reproduced = differing(s.trace)

@@ -7,9 +7,9 @@ A step is a call of the model, or of one of its modules, outside every other suc
 """
 
 import collections
-import contextlib
 import dataclasses
-import inspect
+import functools
+import math
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 import torch
@@ -18,6 +18,8 @@ from torch.overrides import TorchFunctionMode
 
 from .names import BARE_LAYER
 from .numbers import RecordingError, digest
+from .places import ROTATION, sources_of, standard
+from .watch import Watch, given_to, version
 
 CASTS = {"to", "float", "half", "bfloat16", "double", "type", "type_as"}
 # values that leave the tensors: what is computed from them has no edge
@@ -50,6 +52,8 @@ class Node:
     fn: Any  # the module, or the function
     index: int = -1
     name: str = ""
+    own: str = ""  # its name by module and function, where `name` is that of a checkpoint
+    axes: str = ""  # of that checkpoint
     args: Any = None  # (args, kwargs), each tensor as its Ref
     result: Any = None
     ins: List[Ref] = dataclasses.field(default_factory=list)
@@ -111,20 +115,40 @@ def named(x: Any, name: str) -> Iterator[Tuple[str, Any]]:
             yield from named(y, f"{name}.{k}")
 
 
+def writes(op: str) -> bool:
+    """Whether a function of this name writes into its first argument."""
+    return op in WRITES or (op.endswith("_") and not op.endswith("__"))
+
+
 def plain(t: Any) -> bool:
     """False for tensors without an ordinary storage: sparse, meta, inside vmap."""
     return (t.layout == torch.strided and t.device.type != "meta" and not t.is_nested
             and not torch._C._functorch.is_functorch_wrapped_tensor(t))
 
 
-def version(t: Any) -> int:
-    """How often a tensor was changed in place; -1 if torch does not count."""
-    return -1 if t.is_inference() else int(t._version)
-
-
 def bits(t: Any) -> Any:
     """The bytes of a tensor, outermost axis first."""
     return t.detach().contiguous().reshape(-1).view(torch.uint8).cpu().numpy()
+
+
+def axes_as(r: Ref, t: Any, words: List[str]) -> str:
+    """The axes of r, in whose memory t has these axes, the last two perhaps as one; "" if r has others. Axes are paired
+    by their order in memory, those of length 1 by their order in t."""
+    joined = len(words) - t.ndim
+    if joined not in (0, 1):
+        return ""
+    groups = [[w] for w in words[: t.ndim - joined]] + ([words[-2:]] if joined else [])
+    in_memory = lambda size, stride: sorted((i for i, n in enumerate(size) if n != 1), key=lambda i: -int(stride[i]))
+    out, left = [""] * len(r.size), in_memory(r.size, r.stride)
+    for i in in_memory(t.shape, t.stride()):
+        whole = bool(left) and r.size[left[0]] == t.shape[i]
+        at, left = (left[:1], left[1:]) if whole else (left[: len(groups[i])], left[len(groups[i]) :])
+        if math.prod(r.size[j] for j in at) != t.shape[i]:
+            return ""
+        for j, word in zip(at, [" ".join(groups[i])] if whole else groups[i]):
+            out[j] = f"({word})" if " " in word else word
+    rest = [w for i, g in enumerate(groups) if t.shape[i] == 1 for w in g]
+    return " ".join(w or rest.pop(0) for w in out) if not left and len(rest) == out.count("") else ""
 
 
 def is_leaf(m: Any) -> bool:
@@ -139,13 +163,16 @@ class Trace(TorchFunctionMode):
              on_end gets the results of each step
     """
 
-    def __init__(self, model: Any, keep: bool = False, on_call: Callable[..., None] = lambda *a: None,
-                 on_node: Callable[..., None] = lambda *a: None, on_end: Callable[..., None] = lambda *a: None) -> None:
+    def __init__(self, model: Any, watch: Optional[Watch] = None, keep: bool = False,
+                 on_call: Callable[..., None] = lambda *a: None, on_node: Callable[..., None] = lambda *a: None,
+                 on_end: Callable[..., None] = lambda *a: None) -> None:
         super().__init__()
-        self.model, self.keep = model, keep
+        self.model, self.keep, self.watch = model, keep, watch or Watch("")
         self.on_call, self.on_node, self.on_end = on_call, on_node, on_end
         self.nodes: List[Node] = []
-        self.step, self.moved = -1, 0
+        self.points = standard(model)
+        self._held: List[Tuple[Node, List[Any]]] = []  # functions that may still get the name of a checkpoint
+        self.step = -1
         self.events: "collections.Counter[str]" = collections.Counter()
         self.leaks: "collections.Counter[str]" = collections.Counter()
         self.maker: Dict[Tuple[int, int], int] = {}  # (storage, write) -> node
@@ -225,7 +252,7 @@ class Trace(TorchFunctionMode):
     def _end(self, n: Node, before: List[Tuple[Any, int]], out: Any) -> None:
         outs, had = [t for t in tensors(out) if plain(t)], {self.storage(t) for t, _ in before}
         wrote = {self.storage(t): t for j, (t, v) in enumerate(before) if version(t) != v
-                 or (v < 0 and j == 0 and (n.op in WRITES or (n.op.endswith("_") and not n.op.endswith("__"))))}
+                 or (v < 0 and j == 0 and writes(n.op))}
         new = [t for t in outs if self.storage(t) not in had and self.storage(t) not in self.last]
         if not new and not wrote:
             return  # a view, or no tensor
@@ -256,7 +283,27 @@ class Trace(TorchFunctionMode):
             if n.random is not None and torch.equal(n.random, torch.get_rng_state()):
                 n.random = None
         self.nodes.append(n)
-        self.on_node(n, results)
+        self._held.append((n, results))
+        if n.leaf or not self.points:
+            self._tell()
+
+    def _tell(self) -> None:
+        """Tell of the nodes that were held back."""
+        held, self._held = self._held, []
+        for n, results in held:
+            self.on_node(n, results)
+
+    def _point(self, path: str, how: str, t: Any) -> None:
+        """A module takes or returns t: if that is a checkpoint, and a function has made it, the node gets its name."""
+        name, words = self.points.get((path, how), ("", []))
+        if not name or not isinstance(t, torch.Tensor) or not plain(t):
+            return
+        k = self.storage(t)
+        for n, _ in self._held:
+            if len(n.outs) == 1 and n.outs[0][:2] == (k, self.last.get(k)) and not n.own:
+                n.axes = axes_as(n.outs[0], t, words)
+                if n.axes:
+                    n.own, n.name = n.name, self._free(name)
 
     def _name(self, n: Node) -> str:
         """MODULE of a leaf, MODULE.FUNCTION.K of the K-th call of a function in one call of a module."""
@@ -284,6 +331,8 @@ class Trace(TorchFunctionMode):
         op = getattr(f, "__name__", str(f))
         if self._leaf is not None or not self._stack or op in PLAIN:
             return f(*args, **kwargs)
+        if self._held and (writes(op) or "out" in kwargs):
+            self._tell()  # it may change what they have made
         n, before = self._begin(op, f, args, kwargs)
         out = f(*args, **kwargs)
         self._end(n, before, out)
@@ -294,7 +343,6 @@ class Trace(TorchFunctionMode):
     # ---- modules -------------------------------------------------------------------------------
 
     def __enter__(self) -> "Trace":
-        self._undo = contextlib.ExitStack()
         inside: Set[int] = set()
         for path, m in self.model.named_modules():
             if id(m) in inside:
@@ -302,25 +350,23 @@ class Trace(TorchFunctionMode):
             leaf = is_leaf(m)
             if leaf:
                 inside |= {id(x) for x in m.modules() if x is not m}
-            if isinstance(m, WHOLE):
-                self._wrap(m, path)
-                continue
-            for h in (m.register_forward_pre_hook(lambda m, a, k, path=path, leaf=leaf: self._down(m, path, leaf, a, k),
-                                                  with_kwargs=True, prepend=True),
-                      m.register_forward_hook(lambda m, a, k, o: self._up(m, o), with_kwargs=True, always_call=True)):
-                self._undo.callback(h.remove)
+            if isinstance(m, WHOLE):  # followed without hooks
+                self.watch.function(m, "forward", lambda f, m=m, path=path: self._followed(f, m, path))
+            else:
+                self.watch.module(m, lambda m, a, k, path=path, leaf=leaf: self._down(m, path, leaf, a, k),
+                                  lambda m, a, k, o: self._up(m, o), always=True)
+        for source in {sources_of(self.model.get_submodule(path)) for path, how in self.points if how == "q_rope"}:
+            self.watch.function(source, ROTATION, self._rotation)
         super().__enter__()
         return self
 
     def __exit__(self, *e: Any) -> None:
         if not self._off:
             super().__exit__(*e)
-        self._undo.close()
+        self.watch.undo.close()
 
-    def _wrap(self, m: Any, path: str) -> None:
-        """Follow a module without hooks."""
-        own, forward = "forward" in vars(m), m.forward
-
+    def _followed(self, forward: Callable[..., Any], m: Any, path: str) -> Callable[..., Any]:
+        @functools.wraps(forward)
         def followed(*args: Any, **kwargs: Any) -> Any:
             self._down(m, path, True, args, kwargs)
             out = None
@@ -330,13 +376,24 @@ class Trace(TorchFunctionMode):
                 self._up(m, out)
             return out
 
-        m.forward = followed
-        self._undo.callback(lambda: setattr(m, "forward", forward) if own else delattr(m, "forward"))
+        return followed
+
+    def _rotation(self, f: Callable[..., Any]) -> Callable[..., Any]:
+        def rotation(*args: Any, **kwargs: Any) -> Any:
+            out = f(*args, **kwargs)
+            with torch._C.DisableTorchFunction():
+                for how, t in zip(("q_rope", "k_rope"), out if self._stack else ()):
+                    self._point(self._stack[-1][0], how, t)
+            return out
+
+        return rotation
 
     @torch.compiler.disable
     def _down(self, m: Any, path: str, leaf: bool, args: Any, kwargs: Any) -> None:
         with torch._C.DisableTorchFunction():
             if self._leaf is None:
+                self._point(path, "in", args[0] if args else next(iter(kwargs.values()), None))
+                self._tell()
                 if not self._stack:
                     self._call(m, path, args, kwargs)
                 turn = self._turns[path]
@@ -363,6 +420,9 @@ class Trace(TorchFunctionMode):
                     n.blind = "it changes a buffer of its own"
                 if out is not None:
                     self._end(n, self._before, out)
+            if self._leaf is None:
+                self._point(path, "out", out[0] if isinstance(out, (tuple, list)) and out else out)
+                self._tell()
             if not self._stack and out is not None:
                 self._results(m, out)
         if self._off and self._leaf is None:
@@ -375,7 +435,7 @@ class Trace(TorchFunctionMode):
         self._turns.clear()
         self._taken.clear()
         self._names.clear()
-        given = arguments_of(m, args, kwargs)
+        given = given_to(m, args, kwargs)
         self.on_call(self.step, path, given)
         for name, t in named(given, "in"):
             if plain(t):
@@ -405,13 +465,3 @@ class Trace(TorchFunctionMode):
             self.on_node(n, [t])
         self._stack.pop()
         self.on_end(out)
-
-
-def arguments_of(m: Any, args: Any, kwargs: Any) -> Dict[str, Any]:
-    """The arguments of a call by name; those without a name by number."""
-    try:
-        names = [p.name for p in inspect.signature(type(m).forward).parameters.values()
-                 if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)][1:]
-    except (TypeError, ValueError):
-        names = []
-    return {**{names[i] if i < len(names) else str(i): a for i, a in enumerate(args)}, **kwargs}

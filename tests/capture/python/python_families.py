@@ -9,6 +9,7 @@ All comes from the plan that VERNIER records of each trained fixture. A weight "
 that of the module mlp.up_proj of a layer: what its operation makes is what the module returns, and what an operation
 with a weight reads, its module takes. --write prints both.
 """
+import difflib
 import glob
 import json
 import os
@@ -27,6 +28,7 @@ TESTS = os.path.dirname(os.path.abspath(__file__))
 FIXTURES = os.path.join(TESTS, "..", "..", "..", "fixtures")
 PAGE = os.path.join(TESTS, "..", "..", "..", "capture", "python", "vernier_parity", "families.py")
 MAP = os.path.join(TESTS, "..", "..", "..", "specs", "names", "hf.yaml")
+PLAIN = "llama-"  # of the family whose rows most others have, too
 FROM, TO = "  # Printed from the plans of the families: not to be edited.\n", "  # To here.\n"
 HAS_MODULE = ("embed", "positions", "linear", "rms_norm", "layer_norm", "gated_norm")
 # Modules without a weight: of an activation, of the rest mlp.act_fn; of a sum before the layers.
@@ -152,28 +154,46 @@ def family_of(vernier, directory):
         [r for _, r in rows[last + 1:]]
 
 
-def as_list(rows, indent):
-    return "[\n" + "".join(f"{indent}    {row},\n" for row in rows) + indent + "]"
+def as_list(rows, known, indent=""):
+    """A list of rows as Python; runs of rows that a list before it has, too, are taken from that."""
+    best = max(known, key=lambda k: sum(m.size for m in same(known[k], rows)), default=None)
+    runs = [m for m in same(known[best], rows) if m.size > 2] if best else []
+    text, at = "", 0
+    for m in [*runs, None]:
+        for row in rows[at:m.b if m else len(rows)]:
+            text += f"{indent}    {row},\n"
+        if m:
+            part = f"{m.a or ''}:{m.a + m.size if m.a + m.size < len(known[best]) else ''}"
+            text, at = text + f"{indent}    *{best}{'' if part == ':' else f'[{part}]'},\n", m.b + m.size
+    return f"[\n{text}{indent}]"
+
+
+def same(a, b):
+    return difflib.SequenceMatcher(None, a, b, autojunk=False).get_matching_blocks()
 
 
 def table(vernier):
-    text, known, families = "", {}, ""
-    for directory in sorted(glob.glob(os.path.join(FIXTURES, "*-trained"))):
+    text, known, families = "", {}, {}
+
+    def name_of(rows, wanted):
+        nonlocal text
+        found = next((k for k in known if known[k] == rows), None)
+        if not found:
+            text += f"{wanted}: List[Row] = {as_list(rows, known)}\n"
+            known[wanted] = rows
+        return found or wanted
+
+    for directory in sorted(glob.glob(os.path.join(FIXTURES, "*-trained")), key=lambda d: (PLAIN not in d, d)):
         family, before, layer, behind = family_of(vernier, directory)
-        names = {}
-        for kind, rows in layer.items():
-            key = tuple(rows)
-            if key not in known:
-                known[key] = f"_{family.upper()}{'_' + kind.upper() if kind else ''}"
-                text += f"{known[key]}: List[Row] = {as_list(rows, '')}\n"
-            names[kind] = known[key]
-        inner = ", ".join(f'"{k}": {v}' for k, v in names.items())
-        families += f'    "{family}": Family(\n        {as_list(before, "        ")},\n        {{{inner}}},\n' \
-                    f'        {as_list(behind, "        ")},\n    ),\n'
-    families = f"FAMILIES: Dict[str, Family] = {{\n{families}}}\n" \
-               "FAMILIES.update({name[:-5]: f for name, f in FAMILIES.items() if name.endswith(\"_text\")})\n" \
-               "FAMILIES = dict(sorted(FAMILIES.items()))\n"
-    return HEAD + text + families
+        names = {kind: name_of(rows, f"_{family.upper()}{'_' + kind.upper() if kind else ''}")
+                 for kind, rows in layer.items()}
+        front, back = (name_of(rows, f"_{where}_{family.upper()}") for where, rows in (("BEFORE", before),
+                                                                                      ("BEHIND", behind)))
+        head, kinds = f'    "{family}": Family({front}, {{', [f'"{k}": {v}' for k, v in names.items()]
+        families[family] = head + (",\n" + " " * len(head)).join(kinds) + f"}}, {back}),\n"
+    return HEAD + text + "FAMILIES: Dict[str, Family] = {\n" + "".join(families[k] for k in sorted(families)) + "}\n" \
+        "FAMILIES.update({name[:-5]: f for name, f in FAMILIES.items() if name.endswith(\"_text\")})\n" \
+        "FAMILIES = dict(sorted(FAMILIES.items()))\n"
 
 
 def package():

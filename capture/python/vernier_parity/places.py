@@ -1,0 +1,164 @@
+"""places.py: where the modules of a PyTorch model hold each checkpoint (vernier help models.md, chapter 2)."""
+
+import sys
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
+
+from .families import FAMILIES, Row
+
+Shape = Callable[[Any], Any]
+ROTATION = "apply_rotary_pos_emb"  # the function that rotates queries and keys
+HEAD = "lm_head"  # of the whole model, whatever its name there
+# embedding, layers, and the module that gets the positions
+BODIES = (("wte", "h", "wpe"), ("embed_tokens", "layers", "rotary_emb"))
+
+
+class Place(NamedTuple):
+    """A checkpoint that is the input or output of a module. `shape` gives it the shape of the checkpoint."""
+
+    name: str
+    owner: Any
+    attribute: str  # attribute of the owner that is the module; "": the owner itself
+    into: bool
+    shape: Shape
+    layer: int = -1  # -1: outside layers
+
+    @property
+    def module(self) -> Any:
+        """The module, or None if this model has no module of that name (but a fused one, for example)."""
+        found = getattr(self.owner, self.attribute, None) if self.attribute else self.owner
+        return found if hasattr(found, "register_forward_hook") else None
+
+
+class Parts(NamedTuple):
+    """The parts of a model of a known family."""
+
+    model: Any  # with the config, the weights and the head
+    family: str  # model_type of the text model
+    body: Any  # embeddings, layers, last norm
+    layers: List[Any]
+    head: Optional[Any]  # the module that makes the logits
+    embedding: Any
+    positions: Any  # the module that gets the positions
+
+
+def parts_of(model: Any) -> Optional[Parts]:
+    """The parts of a HuggingFace causal LM of a known family, also of one inside a larger model; None of others."""
+    for body in model.modules():
+        config = getattr(body, "config", None)
+        has = dict(body.named_children())  # its own modules, not those that it forwards from a module inside
+        names = next((n for n in BODIES if set(n) <= set(has)), None)
+        owner = _owner(model, body) if names and getattr(config, "model_type", None) in FAMILIES else None
+        if names and owner is not None:
+            embedding, layers, positions = (has[n] for n in names)
+            return Parts(owner, config.model_type, body, list(layers)[: config.num_hidden_layers],
+                         owner.get_output_embeddings(), embedding, positions)
+    return None
+
+
+def _owner(model: Any, body: Any) -> Any:
+    """The outermost module of transformers that holds the body. A user's own module around it has neither config nor
+    head; PEFT's module returns those of the model inside."""
+    return next((m for m in model.modules() if hasattr(type(m), "get_output_embeddings") and
+                 hasattr(getattr(m, "config", None), "get_text_config") and any(x is body for x in m.modules())), None)
+
+
+def standard(model: Any) -> Dict[Tuple[str, str], Tuple[str, List[str]]]:
+    """Checkpoints that a function makes, of any model with one body of embeddings and layers: (path of a module, "in"
+    or "out" or, of a module that rotates, the point) -> (name, axes of what it takes or returns)."""
+    found: Dict[Tuple[str, str], Tuple[str, List[str]]] = {}
+    bodies = [(path, m, names) for path, m in model.named_modules() for names in BODIES
+              if set(names[:2]) <= set(dict(m.named_children()))]
+    if len(bodies) != 1:
+        return found
+    path, body, (_, layers, _) = bodies[0]
+    config = getattr(body, "config", None)
+    family, kinds = FAMILIES.get(getattr(config, "model_type", "")), getattr(config, "layer_types", None)
+    for row in family.before if family else ():
+        if row.op == "add":
+            found[f"{path}.{row.module}".lstrip("."), "in"] = (row.point, ["batch", *row.axes.split()])
+    for n, layer in enumerate(getattr(body, layers)):
+        root = f"{path}.{layers}.{n}".lstrip(".")
+        for row in family.rows_of(n, kinds) if family else _rows_alike(layer):
+            if row.op == "rope" and hasattr(layer, "self_attn"):
+                found[f"{root}.self_attn", row.point] = (f"layer{n}.{row.point}",
+                                                            ["batch", row.axes.split()[1], "token", "dim"])
+            elif row.module == "" or row.how == "in":
+                at = f"{root}.{row.module}".rstrip("."), row.how
+                found.setdefault(at, (f"layer{n}.{row.point}", ["batch", *row.axes.split()]))
+    return found
+
+
+def _rows_alike(layer: Any) -> List[Row]:
+    """The rows of the family whose layer is the most like this one by the names of its own modules, Llama's first."""
+    own = {name for name, _ in layer.named_children()}
+    tables = [rows for f in (FAMILIES["llama"], *FAMILIES.values()) for rows in f.layer.values()]
+    return min(tables, key=lambda rows: len({r.module.split(".")[0] for r in rows if r.module} ^ own))
+
+
+def mixer_of(layer: Any) -> Tuple[Any, bool]:
+    """(the module of the layer that mixes tokens, True if that is a Gated DeltaNet)."""
+    net = getattr(layer, "linear_attn", None)
+    return (net, True) if net is not None else (layer.attn if hasattr(layer, "attn") else layer.self_attn, False)
+
+
+def sources_of(module: Any) -> Any:
+    """The Python module with the functions that a module calls: that of the class that defines forward, not of a class
+    that inherits it."""
+    return sys.modules.get(next(c for c in type(module).__mro__ if "forward" in vars(c)).__module__)
+
+
+def places(parts: Parts, call: Callable[[], Tuple[int, int]]) -> Iterator[Place]:
+    """Every checkpoint that a module takes or returns. call: (batch, tokens) of the call in progress."""
+    family = FAMILIES[parts.family]
+    types = getattr(parts.body.config, "layer_types", None)
+    outside = lambda rows: (p for row in rows for p in _place(row, row.point, parts.body, parts.layers[0], -1, call))
+    yield from outside(family.before)
+    for n, layer in enumerate(parts.layers):
+        for row in family.rows_of(n, types):
+            yield from _place(row, f"layer{n}.{row.point}", layer, layer, n, call)
+    yield from outside(row for row in family.behind if row.module != HEAD)
+    if parts.head is not None:
+        for row in family.behind:
+            if row.module == HEAD:
+                yield Place(row.point, parts.head, "", False, _capped(parts, row))
+
+
+def _capped(parts: Parts, row: Row) -> Shape:
+    """The logits of what the head returns. The model's own code puts a cap on them."""
+    cap = getattr(parts.body.config, "final_logit_softcapping", None) if row.op == "scale" else None
+    return (lambda t: t) if cap is None else lambda t: (t / cap).tanh() * cap
+
+
+def _place(row: Row, name: str, root: Any, layer: Any, n: int, call: Callable[[], Tuple[int, int]]) -> Iterator[Place]:
+    """The place of a row, if a module below root has it."""
+    if row.module is None:
+        return
+    *path, last = row.module.split(".")
+    owner = root
+    for step in path:
+        owner = getattr(owner, step, None)
+    yield Place(name, owner, last, row.how != "out", _shape(row, layer, getattr(owner, last, None), call), n)
+
+
+def _shape(row: Row, layer: Any, module: Any, call: Callable[[], Tuple[int, int]]) -> Shape:
+    """What makes the checkpoint of what the module takes or returns."""
+    mixer = mixer_of(layer)[0]
+    heads = row.axes.split()[1:] in (["head", "dim"], ["kv_head", "dim"], ["lin_head", "dim"])
+    width = 0 if not heads else mixer.head_v_dim if "lin_head" in row.axes else mixer.head_dim
+
+    def shape(t: Any) -> Any:
+        if row.how == "rows":
+            return module.weight[t]
+        if row.op == "scale" and not hasattr(module, "embed_scale"):  # older releases: the model's code does it
+            return t * t.new_tensor(t.shape[-1] ** 0.5)
+        if row.op == "positions":
+            return t.expand(call()[0], *t.shape[1:])
+        if row.part and not row.part[2]:
+            t = t.chunk(row.part[1], -1)[row.part[0]]
+        if row.basis == "fused" and heads:  # a head's queries and gates side by side
+            return t.reshape(*call(), -1, 2 * width)
+        if row.part and row.part[2]:
+            return t.reshape(*call(), -1, row.part[1] * width).chunk(row.part[1], -1)[row.part[0]]
+        return t.reshape(*call(), -1, width) if heads else t
+
+    return shape
