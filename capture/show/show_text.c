@@ -3,6 +3,7 @@
 #include "capture/recording/left_out.h"
 #include "capture/recording/numbers.h"
 #include "libref/base/say.h"
+#include "libref/base/text.h"
 #include "libref/base/utf8.h"
 #include "libref/family/family.h"
 

@@ -53,7 +53,7 @@ static const vn_option ordered_rows[] = {
 	{ "strict", 's', VN_INTO(command, strict), .help = "Fail." },
 	{ NULL, 0, .kind = VN_TAKE_EACH, .take = take_operand },
 };
-static const vn_command ordered = { "try", "A...", "Try it.", ordered_rows, 2, NULL, true, 0, NULL };
+static const vn_command ordered = { "try", "A...", "Try it.", ordered_rows, 2, NULL, NULL, true, 0, NULL };
 
 /* A table of two commands. */
 static const vn_option shared_rows[] = {
@@ -62,8 +62,8 @@ static const vn_option shared_rows[] = {
 	{ "strict", 's', VN_INTO(command, strict), .help = "Fail.", .only = "try" },
 	{ "strict-row", 0, VN_INTO(command, row), VN_RANGE(0, 9), .argument = "N", .help = "A row." },
 };
-static const vn_command shared = { "try", "A", "Try it.", shared_rows, 4, NULL, false, 0, "other" };
-static const vn_command other = { "other", "A", "Try it.", shared_rows, 4, NULL, false, 0, "try" };
+static const vn_command shared = { "try", "A", "Try it.", shared_rows, 4, NULL, NULL, false, 0, "other" };
+static const vn_command other = { "other", "A", "Try it.", shared_rows, 4, NULL, NULL, false, 0, "try" };
 
 static command k;
 
@@ -215,7 +215,7 @@ static void help_has_every_option_and_keeps_to_its_width(void)
 		memcpy(text + i, "abc ", 5);
 	const vn_option  one[] = { { "an-option-with-a-long-name", 0, VN_INTO(command, model), .argument = "ARGUMENT",
 		                         .help = text } };
-	const vn_command wide = { "try", "A", text, one, 1, text, false, 0, NULL };
+	const vn_command wide = { "try", "A", text, one, 1, text, NULL, false, 0, NULL };
 	CU_ASSERT_EQUAL(read_line(&wide, "-h"), 1);
 	int lines = 0;
 	for (const char *line = said; *line; lines++) {
