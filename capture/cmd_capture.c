@@ -9,6 +9,7 @@
 #include "capture/run/session.h"
 #include "capture/run/toggles.h"
 #include "capture/base/warnings.h"
+#include "libref/base/alloc.h"
 #include "libref/base/glob.h"
 #include "libref/base/options.h"
 #include "libref/base/shell.h"
@@ -345,26 +346,19 @@ static void join_words(int argc, char **argv, char *text, size_t room)
 
 /* VERNIER_FORCE_REF sets --force-ref for programs that run vernier.
  * The caller frees list and text. */
-static vn_status heed_environment(options *o, char **text, const char ***list, vn_error *err)
+static void heed_environment(options *o, char **text, const char ***list)
 {
 	const char *said = getenv("VERNIER_FORCE_REF");
 	int         n;
-	vn_status   st;
 
 	if (!o->run.gpu || !said || !*said)
-		return VN_OK;
-	if (!(*text = strdup(said)))
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for VERNIER_FORCE_REF");
-	if ((st = vn_toggles_split(*text, list, &n, err)))
-		return st;
-	const char **all = realloc(*list, ((size_t)n + MOST_PATTERNS) * sizeof *all);
-	if (!all)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for VERNIER_FORCE_REF");
-	*list = all;
-	memcpy(all + n, o->forced, (size_t)o->run.n_force_ref * sizeof *all);
-	o->run.force_ref = all;
+		return;
+	*text = vn_alloc_text(said);
+	*list = vn_toggles_split(*text, &n);
+	*list = vn_alloc_resized(*list, (size_t)n + MOST_PATTERNS, sizeof **list);
+	memcpy(*list + n, o->forced, (size_t)o->run.n_force_ref * sizeof **list);
+	o->run.force_ref = *list;
 	o->run.n_force_ref += n;
-	return VN_OK;
 }
 
 /* The tokens to run: those of the recording that is followed, or of the prompt. */
@@ -376,9 +370,9 @@ static vn_status read_tokens_of(options *o, const vn_session *session, vn_prompt
 
 	if (!o->like)
 		return vn_prompt_read(o->model, &o->source, prompt, err);
-	if ((st = vn_follow_read(&from, vn_model_plan(session->m), follow, err)) ||
-	    (st = vn_prompt_of(o->model, follow->ids, follow->n, prompt, err)))
+	if ((st = vn_follow_read(&from, vn_model_plan(session->m), follow, err)))
 		return st;
+	vn_prompt_of(o->model, follow->ids, follow->n, prompt);
 	if (follow->unknown)
 		vn_warn("capture", "--like: %d of the tensors of %s are no checkpoints of this model (first: %s)",
 		        follow->unknown, o->like, follow->first);
@@ -428,11 +422,12 @@ static vn_status capture_runs(options *o, vn_error *err)
 {
 	char        *text = NULL;
 	const char **list = NULL;
-	vn_status    st = heed_environment(o, &text, &list, err);
+	vn_status    st;
 
-	if (!st && !o->prompts) {
+	heed_environment(o, &text, &list);
+	if (!o->prompts) {
 		st = capture_one(o, err);
-	} else if (!st) {
+	} else {
 		const vn_prompts_job job = { o->prompts, o->recipe.path, o->model,   o->source.no_special, &o->run,
 			                         o->inject,  o->n_inject,    &o->recipe, o->forced_from };
 		st = vn_prompts_record(&job, err);

@@ -1,10 +1,10 @@
 /* arguments.c: see arguments.h. */
 #include "capture/run/arguments.h"
 
+#include "libref/base/alloc.h"
 #include "libref/base/json.h"
 #include "libref/base/map.h"
 #include "libref/base/text.h"
-#include "libref/base/grow.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -78,10 +78,7 @@ static vn_status read_list(const char *where, const char *text, int32_t **ids, i
 			return not_an_id(where, p, *n + 1, err);
 		if ((st = check_id(where, id, *n + 1, err)))
 			return st;
-		int32_t *more = vn_grown(*ids, (size_t)*n, sizeof **ids);
-		if (!more)
-			return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for the token ids", where);
-		*ids = more;
+		*ids = vn_alloc_grown(*ids, (size_t)*n, sizeof **ids);
 		(*ids)[(*n)++] = (int32_t)id;
 		p = end + strspn(end, blanks);
 		comma = *p == ',';
@@ -114,8 +111,7 @@ static vn_status copy_array(const char *where, const json_t *list, int32_t **ids
 
 	if (count == 0)
 		return vn_fail(err, VN_ERR_USAGE, "%s: no token ids: a run needs at least one", where);
-	if (!(*ids = calloc((size_t)count, sizeof **ids)))
-		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for the token ids", where);
+	*ids = vn_alloc_zero((size_t)count, sizeof **ids);
 	for (*n = 0; !st && *n < count; (*n)++) {
 		const json_t *one = json_array_get(list, (size_t)*n);
 		if (!json_is_integer(one))
@@ -166,12 +162,8 @@ static vn_status read_stream(const char *path, char **text, size_t *bytes, vn_er
 	*bytes = 0;
 	while (!st && n > 0) {
 		if (*bytes + 1 >= room) {
-			char *more = realloc(*text, room = room ? 2 * room : 65536);
-			if (!more) {
-				st = vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %zu bytes", path, room);
-				break;
-			}
-			*text = more;
+			room = room ? 2 * room : 65536;
+			*text = vn_alloc_resized(*text, room, 1);
 		}
 		do
 			n = read(fd, *text + *bytes, room - 1 - *bytes);
@@ -236,8 +228,7 @@ static vn_status copy_rows(const char *where, const json_t *list, int32_t **ids,
 	*n = (int64_t)(rows * columns);
 	if (columns == 0)
 		return vn_fail(err, VN_ERR_USAGE, "%s: no token ids: a run needs at least one", where);
-	if (!(*ids = calloc(rows * columns, sizeof **ids)))
-		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for the token ids", where);
+	*ids = vn_alloc_zero(rows * columns, sizeof **ids);
 	for (size_t r = 0; r < rows; r++) {
 		const json_t *row = json_array_get(list, r);
 		if (json_array_size(row) != columns)

@@ -4,6 +4,7 @@
 #include "capture/names/name_map.h"
 #include "capture/recording/left_out.h"
 #include "capture/view/batched.h"
+#include "libref/base/alloc.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -53,12 +54,10 @@ static vn_status copy_calls(vn_follow *f, const vn_recording *r, const vn_plan *
 	if (f->n < 1 || f->n_calls < 1)
 		return vn_fail(err, VN_ERR_USAGE, "--like: %s has no %s", vn_recording_path(r),
 		               f->n < 1 ? "token ids" : "steps");
-	f->ids = malloc((size_t)f->n * sizeof *f->ids);
-	f->call = malloc((size_t)f->n_calls * sizeof *f->call);
-	f->want = calloc((size_t)f->n_calls, (size_t)f->n_values + 1);
-	f->any = calloc((size_t)f->n_values + 1, 1);
-	if (!f->ids || !f->call || !f->want || !f->any)
-		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %d calls", vn_recording_path(r), f->n_calls);
+	f->ids = vn_alloc((size_t)f->n, sizeof *f->ids);
+	f->call = vn_alloc((size_t)f->n_calls, sizeof *f->call);
+	f->want = vn_alloc_zero((size_t)f->n_calls, (size_t)f->n_values + 1);
+	f->any = vn_alloc_zero((size_t)f->n_values, 1);
 	memcpy(f->ids, ids, (size_t)f->n * sizeof *f->ids);
 	memcpy(f->call, step, (size_t)f->n_calls * sizeof *f->call);
 	return VN_OK;

@@ -5,6 +5,7 @@
 #include "capture/recording/recording.h"
 #include "capture/run/arguments.h"
 #include "capture/view/batched.h"
+#include "libref/base/alloc.h"
 
 #include <inttypes.h>
 #include <limits.h>
@@ -25,8 +26,7 @@ static vn_status copy_ids(const char *option, const vn_recording *r, vn_ids_part
 		return vn_fail(err, VN_ERR_USAGE, "%s: %s has no %stoken ids", option, path,
 		               part == VN_IDS_DECODED ? "decoded " : "");
 	*n = to - from;
-	if (!(*ids = malloc((size_t)*n * sizeof **ids)))
-		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for the token ids", path);
+	*ids = vn_alloc((size_t)*n, sizeof **ids);
 	memcpy(*ids, all + from, (size_t)*n * sizeof **ids);
 	return VN_OK;
 }

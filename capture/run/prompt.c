@@ -4,6 +4,7 @@
 #include "capture/base/warnings.h"
 #include "capture/run/arguments.h"
 #include "capture/run/ids_from.h"
+#include "libref/base/alloc.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,14 +74,11 @@ static void open_shower(const char *model, vn_prompt *p)
 		snprintf(p->warning, sizeof p->warning, "%s", why.text);
 }
 
-vn_status vn_prompt_of(const char *model, const int32_t *ids, int64_t n, vn_prompt *p, vn_error *err)
+void vn_prompt_of(const char *model, const int32_t *ids, int64_t n, vn_prompt *p)
 {
-	*p = (vn_prompt) { .n = n, .ids = malloc((size_t)n * sizeof *ids + 1) };
-	if (!p->ids)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for the token ids");
+	*p = (vn_prompt) { .n = n, .ids = vn_alloc((size_t)n, sizeof *ids) };
 	memcpy(p->ids, ids, (size_t)n * sizeof *ids);
 	open_shower(model, p);
-	return VN_OK;
 }
 
 vn_status vn_prompt_read(const char *model, const vn_prompt_source *from, vn_prompt *p, vn_error *err)

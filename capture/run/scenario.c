@@ -2,6 +2,7 @@
 #include "capture/run/scenario.h"
 
 #include "capture/run/arguments.h"
+#include "libref/base/alloc.h"
 #include "libref/base/json.h"
 #include "libref/base/nearest.h"
 
@@ -18,11 +19,6 @@ typedef struct line_place {
 	const char *path;
 	int         line;
 } line_place;
-
-static vn_status no_memory(line_place at, vn_error *err)
-{
-	return vn_fail(err, VN_ERR_NOMEM, "%s:%d: no memory for the prompt", at.path, at.line);
-}
 
 static vn_status check_name(line_place at, const char *name, vn_error *err)
 {
@@ -41,8 +37,7 @@ static vn_status read_ids(line_place at, const json_t *list, vn_scenario *s, vn_
 	s->n = (int64_t)json_array_size(list);
 	if (!json_is_array(list) || s->n == 0)
 		return vn_fail(err, VN_ERR_FORMAT, "%s:%d: ids is not a list of token ids", at.path, at.line);
-	if (!(s->ids = malloc((size_t)s->n * sizeof *s->ids)))
-		return no_memory(at, err);
+	s->ids = vn_alloc((size_t)s->n, sizeof *s->ids);
 	for (int64_t i = 0; i < s->n; i++) {
 		const json_t *id = json_array_get(list, (size_t)i);
 		if (!json_is_integer(id) || json_integer_value(id) < 0 || json_integer_value(id) > INT32_MAX)
@@ -66,8 +61,8 @@ static vn_status copy_text(line_place at, const char *key, const json_t *x, char
 {
 	if (!json_is_string(x))
 		return vn_fail(err, VN_ERR_FORMAT, "%s:%d: %s is not a text", at.path, at.line, key);
-	*to = strdup(json_string_value(x));
-	return *to ? VN_OK : no_memory(at, err);
+	*to = vn_alloc_text(json_string_value(x));
+	return VN_OK;
 }
 
 static vn_status read_key(line_place at, const char *key, const json_t *x, vn_scenario *s, vn_error *err)
@@ -129,13 +124,12 @@ static int order_by_name(const void *a, const void *b)
 
 static vn_status check_unique(const char *path, const vn_scenario *s, int n, vn_error *err)
 {
-	const vn_scenario **order = malloc((size_t)n * sizeof *order);
-	vn_status           st = order ? VN_OK : no_memory((line_place) { path, 1 }, err);
+	const vn_scenario **order = vn_alloc((size_t)n, sizeof *order);
+	vn_status           st = VN_OK;
 
-	for (int i = 0; !st && i < n; i++)
+	for (int i = 0; i < n; i++)
 		order[i] = &s[i];
-	if (!st)
-		qsort(order, (size_t)n, sizeof *order, order_by_name);
+	qsort(order, (size_t)n, sizeof *order, order_by_name);
 	for (int i = 1; !st && i < n; i++)
 		if (strcmp(order[i - 1]->name, order[i]->name) == 0)
 			st = vn_fail(err, VN_ERR_FORMAT, "%s: lines %d and %d have the same name, %s", path, order[i - 1]->line,
@@ -151,39 +145,30 @@ static vn_status name_all(const char *path, vn_scenario *s, int n, vn_error *err
 	const int digits = snprintf(last, sizeof last, "%d", n);
 
 	for (int i = 0; i < n; i++) {
-		const line_place at = { path, s[i].line };
-		if (!s[i].name && asprintf(&s[i].name, "%0*d", digits < LEAST_DIGITS ? LEAST_DIGITS : digits, i + 1) < 0) {
-			s[i].name = NULL;
-			return no_memory(at, err);
-		}
-		const vn_status st = check_name(at, s[i].name, err);
+		char number[MOST_DIGITS];
+		snprintf(number, sizeof number, "%0*d", digits < LEAST_DIGITS ? LEAST_DIGITS : digits, i + 1);
+		if (!s[i].name)
+			s[i].name = vn_alloc_text(number);
+		const vn_status st = check_name((line_place) { path, s[i].line }, s[i].name, err);
 		if (st)
 			return st;
 	}
 	return check_unique(path, s, n, err);
 }
 
-/* Adds a scenario in which nothing is stated; NULL: no memory. */
+/* Adds a scenario in which nothing is stated. */
 static vn_scenario *add_scenario(vn_scenario **s, int *n, int line)
 {
-	vn_scenario *more = realloc(*s, ((size_t)*n + 1) * sizeof *more);
-
-	if (!more)
-		return NULL;
-	*s = more;
-	more[*n] = (vn_scenario) { .line = line, .decode = -1, .temperature = -1, .seed = -1 };
-	return &more[(*n)++];
+	*s = vn_alloc_grown(*s, (size_t)*n, sizeof **s);
+	(*s)[*n] = (vn_scenario) { .line = line, .decode = -1, .temperature = -1, .seed = -1 };
+	return &(*s)[(*n)++];
 }
 
 static vn_status read_line(line_place at, const char *line, size_t bytes, bool json, vn_scenario *one, vn_error *err)
 {
-	if (!one)
-		return no_memory(at, err);
 	if (json)
 		return read_object(at, line, bytes, one, err);
-	one->text = strndup(line, bytes);
-	if (!one->text)
-		return no_memory(at, err);
+	one->text = vn_alloc_check(strndup(line, bytes));
 	return strlen(one->text) == bytes ? VN_OK : vn_fail(err, VN_ERR_FORMAT, "%s:%d: holds a NUL", at.path, at.line);
 }
 

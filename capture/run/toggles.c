@@ -1,6 +1,7 @@
 /* toggles.c: see toggles.h. */
 #include "capture/run/toggles.h"
 
+#include "libref/base/alloc.h"
 #include "libref/base/glob.h"
 #include "libref/plan/tap.h"
 
@@ -43,9 +44,8 @@ vn_status vn_toggles_precision(const vn_plan *p, const char *precise, vn_policy 
 	word[at - precise] = '\0';
 	if ((st = vn_policy_read("--precision", vn_policy_names, word, &want, err)))
 		return vn_context(err, st, "'%s'", precise);
-	bool *node = calloc((size_t)p->n_nodes + 1, sizeof *node);
-	st = node ? vn_toggles_match(p, at + 1, node, err)
-	          : vn_fail(err, VN_ERR_NOMEM, "no memory for %d nodes", p->n_nodes);
+	bool *node = vn_alloc_zero((size_t)p->n_nodes, sizeof *node);
+	st = vn_toggles_match(p, at + 1, node, err);
 	for (int i = 0; !st && i < p->n_nodes; i++)
 		if (node[i])
 			policy[i] = want;
@@ -53,7 +53,7 @@ vn_status vn_toggles_precision(const vn_plan *p, const char *precise, vn_policy 
 	return st;
 }
 
-vn_status vn_toggles_split(char *text, const char ***list, int *n, vn_error *err)
+const char **vn_toggles_split(char *text, int *n)
 {
 	size_t room = 1;
 	int    depth = 0;
@@ -61,16 +61,15 @@ vn_status vn_toggles_split(char *text, const char ***list, int *n, vn_error *err
 	for (const char *c = text; *c; c++)
 		room += *c == ',';
 	*n = 0;
-	if (!(*list = calloc(room, sizeof **list)))
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for %zu globs", room);
+	const char **list = vn_alloc(room, sizeof *list);
 	if (*text)
-		(*list)[(*n)++] = text;
+		list[(*n)++] = text;
 	for (char *c = text; *c; c++) {
 		depth += (*c == '{') - (*c == '}' && depth > 0);
 		if (*c == ',' && depth == 0) {
 			*c = '\0';
-			(*list)[(*n)++] = c + 1;
+			list[(*n)++] = c + 1;
 		}
 	}
-	return VN_OK;
+	return list;
 }

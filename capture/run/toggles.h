@@ -18,8 +18,8 @@ vn_status vn_toggles_match(const vn_plan *p, const char *glob, bool *node, vn_er
  * unknown. */
 vn_status vn_toggles_precision(const vn_plan *p, const char *precise, vn_policy *policy, vn_error *err);
 
-/* Splits a comma-separated list of globs in place; commas inside braces do not split. *list has *n
- * pointers into text; the caller frees it. An empty text has no globs. */
-vn_status vn_toggles_split(char *text, const char ***list, int *n, vn_error *err);
+/* Splits a comma-separated list of globs in place; commas inside braces do not split. Returns *n
+ * pointers into text; the caller frees the list. An empty text has no globs. */
+const char **vn_toggles_split(char *text, int *n);
 
 #endif

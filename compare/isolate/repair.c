@@ -100,13 +100,11 @@ static vn_status run_own(asking *a, const char *globs, vn_error *err)
 static vn_status run_all_own(asking *a, const char *globs, vn_error *err)
 {
 	char        *text = vn_alloc_text(globs);
-	const char **list = NULL;
-	int          n = 0;
-	vn_status    st = vn_toggles_split(text, &list, &n, err);
+	int          n;
+	const char **list = vn_toggles_split(text, &n);
+	vn_status    st = VN_OK;
 
-	if (st)
-		vn_context(err, st, "VERNIER_FORCE_REF");
-	if (!st && n > VN_MOST_OWN)
+	if (n > VN_MOST_OWN)
 		st = vn_fail(err, VN_ERR_USAGE, "VERNIER_FORCE_REF has %d globs; isolate takes at most %d", n, VN_MOST_OWN);
 	for (int i = 0; i < n && !st; i++)
 		st = run_own(a, list[i], err);

@@ -14,9 +14,9 @@ vn_status vn_runner_select(const vn_runner *x, const char *globs, bool *on, vn_e
 {
 	char        *text = vn_alloc_text(globs);
 	bool        *node = vn_alloc_zero((size_t)x->plan->n_nodes, sizeof *node);
-	const char **list = NULL;
-	int          n = 0;
-	vn_status    st = vn_toggles_split(text, &list, &n, err);
+	int          n;
+	const char **list = vn_toggles_split(text, &n);
+	vn_status    st = VN_OK;
 
 	for (int i = 0; i < n && !st; i++)
 		st = vn_toggles_match(x->plan, list[i], node, err);
