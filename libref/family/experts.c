@@ -3,6 +3,8 @@
 
 #include <stdio.h>
 
+enum { MOST_EXPERTS = 1 << 17 }; /* each has three rows in a plan; DeepSeek-V3 has 15,000 */
+
 vn_status vn_config_experts(const char *path, const json_t *o, vn_config *c, vn_error *err)
 {
 	int       local = 0;
@@ -21,6 +23,10 @@ vn_status vn_config_experts(const char *path, const json_t *o, vn_config *c, vn_
 	if (c->per_token > c->experts)
 		return vn_fail(err, VN_ERR_FORMAT, "%s: num_experts_per_tok is %d, but there are %d experts", path,
 		               c->per_token, c->experts);
+	if (c->experts > MOST_EXPERTS / c->L)
+		return vn_fail(err, VN_ERR_UNSUPPORTED,
+		               "%s: %d experts in each of %d layers are not supported (at most %d in all)", path, c->experts,
+		               c->L, MOST_EXPERTS);
 	c->feed_forward = vn_decoder_experts;
 	return VN_OK;
 }

@@ -33,6 +33,12 @@ static const vn_setting obeys[] = {
 	{ 0 },
 };
 
+static const vn_gguf_field fields[] = {
+	{ VN_GGUF_INT, "num_local_experts", "expert_count", NULL, 0, 0 },
+	{ VN_GGUF_INT, "num_experts_per_tok", "expert_used_count", NULL, 0, 0 },
+	{ 0 },
+};
+
 static const vn_published published[] = {
 	{ "mixtral-8x7b",
 	  "{\"architectures\": [\"MixtralForCausalLM\"], \"model_type\": \"mixtral\", \"vocab_size\": 32000, "
@@ -49,5 +55,6 @@ const vn_family vn_family_mixtral = {
 	.obeys = obeys,
 	.naming = &vn_experts_naming,
 	.weights = vn_experts_weights,
+	.gguf = { .arch = "llama", .act = "silu", .interleaved = true, .fields = fields },
 	.published = published,
 };

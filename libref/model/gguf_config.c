@@ -145,13 +145,29 @@ static vn_status rope_real(const maker *m, const char *key, const char *field)
 static bool is_read(const vn_family *f, const char *key)
 {
 	for (const vn_gguf_field *x = f->gguf.fields; x && x->field; x++)
-		if (strcmp(x->from, key) == 0)
+		if (x->from && strcmp(x->from, key) == 0)
 			return true;
 	return false;
 }
 
 /* Keys that change an architecture's computation, and the value, besides 0,
  * that changes nothing. */
+/* Models of one architecture may be of two families, of which one has experts. */
+const vn_family *vn_gguf_family_of(const vn_gguf *f, const char *arch)
+{
+	const vn_family *family = vn_family_of_arch(arch);
+	int64_t          experts = 0;
+
+	if (!family || vn_gguf_arch_int(f, "expert_count", &experts, NULL) || !experts || is_read(family, "expert_count"))
+		return family;
+	for (int i = 0; vn_family_at(i); i++) {
+		const vn_family *other = vn_family_at(i);
+		if (other->gguf.arch && strcmp(other->gguf.arch, arch) == 0 && is_read(other, "expert_count"))
+			return other;
+	}
+	return family;
+}
+
 static vn_status refuse_what_we_do_not_do(const maker *m)
 {
 	static const struct {
@@ -466,7 +482,7 @@ static void list_archs(char *list, size_t room)
 	size_t at = 0;
 
 	for (int i = 0; vn_family_at(i); i++)
-		if (vn_family_at(i)->gguf.arch && at < room)
+		if (vn_family_at(i)->gguf.arch && vn_family_of_arch(vn_family_at(i)->gguf.arch) == vn_family_at(i) && at < room)
 			at += (size_t)snprintf(list + at, room - at, "%s%s", at ? ", " : "", vn_family_at(i)->gguf.arch);
 }
 
@@ -477,7 +493,7 @@ vn_status vn_gguf_config(const vn_gguf *f, json_t **config, vn_error *err)
 	vn_status st = vn_gguf_arch(f, arch, sizeof arch, err);
 
 	*config = NULL;
-	if (!st && !(m.family = vn_family_of_arch(arch))) {
+	if (!st && !(m.family = vn_gguf_family_of(f, arch))) {
 		list_archs(list, sizeof list);
 		st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s: architecture '%s' is not supported (known: %s)", vn_gguf_path(f),
 		             arch, list);

@@ -8,9 +8,13 @@
 #ifndef VN_LIBREF_MODEL_GGUF_CONFIG_H
 #define VN_LIBREF_MODEL_GGUF_CONFIG_H
 
+#include "libref/family/family.h"
 #include "libref/model/gguf.h"
 
 #include <jansson.h>
+
+/* Returns the family of a file's models; NULL: none. */
+const vn_family *vn_gguf_family_of(const vn_gguf *f, const char *arch);
 
 /* *config: a new object. */
 vn_status vn_gguf_config(const vn_gguf *f, json_t **config, vn_error *err);

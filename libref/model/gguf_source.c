@@ -132,7 +132,7 @@ static vn_status add_tensors(vn_source *s, files *own, int64_t layers, vn_error 
 	if ((st = vn_gguf_arch(f, arch, sizeof arch, err)) || (st = head_counts(f, &a.heads, err)) ||
 	    (st = vn_gguf_arch_int(f, "nextn_predict_layers", &a.extra, err)))
 		return st;
-	a.family = vn_family_of_arch(arch); /* vn_gguf_config found it */
+	a.family = vn_gguf_family_of(f, arch); /* vn_gguf_config found it */
 	for (size_t i = 0; i < n; i++) {
 		const vn_gguf_tensor *t = vn_gguf_at(f, i);
 		if (strcmp(t->name, "rope_freqs.weight") == 0) /* the config has it */

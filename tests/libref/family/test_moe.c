@@ -46,6 +46,7 @@ static void experts_are_read_under_both_names_of_their_number(void)
 	refused("{\"num_experts\":6,\"num_local_experts\":5}", VN_ERR_FORMAT, "num_local_experts");
 	refused("{\"num_experts\":6}", VN_ERR_FORMAT, "num_experts_per_tok is 8, but there are 6 experts");
 	refused("{\"num_experts\":0}", VN_ERR_FORMAT, "num_experts");
+	refused("{\"num_experts\":32769}", VN_ERR_UNSUPPORTED, "32769 experts in each of 4 layers");
 	page = NULL;
 }
 
