@@ -5,7 +5,7 @@ adds them to FAULTS.
 import torch
 from transformers import cache_utils
 
-from outside_faults import SURE, fault
+from outside_faults import SURE, UNKNOWN, fault
 from outside_model import GDN
 
 STEP = "step*gdn_core step*gdn_state"
@@ -86,6 +86,7 @@ kept("state_of_steps_lost", "G16.calls", lambda s, n, last: 0 * s)
 kept("state_bf16", "G19", lambda s, n, last: s.bfloat16().to(s.dtype), sure=False)
 kept("state_f16", "G19", lambda s, n, last: s.half().to(s.dtype), sure=False)
 kept("state_heads_rolled", "", lambda s, n, last: s.roll(1, 1), sure=False)
+UNKNOWN.add("state_heads_rolled")
 
 
 def convolved_later(name, ids, f, call="steps", origin=WINDOW, sure=True):

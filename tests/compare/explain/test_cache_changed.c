@@ -9,7 +9,8 @@ enum { CALL = 12, S = CALL + 1, H = 6, G = 2, K = 8, GROUP = H / G };
 
 static float q[S * H * K], k[S * G * K], v[S * G * K], context[S * H * K];
 
-/* What the last query reads in place of the right keys and values, and how often it reads a token. */
+/* What the last query reads in place of the right keys and values, and how often it reads a
+ * token. */
 static float  keys[S * G * K], values[S * G * K];
 static double times[S];
 
