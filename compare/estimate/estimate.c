@@ -98,6 +98,32 @@ static vn_status lost_state(vn_case *t, const vn_trial *at, vn_error *err)
 	return vn_try(t, &h, err);
 }
 
+/* A call begins with another state than the call before left, or the first with one. */
+static vn_status other_states(vn_case *t, const vn_trial *at, vn_error *err)
+{
+	static const vn_other_state states[] = {
+		{ .kind = VN_STATE_FIRST },
+		{ .kind = VN_STATE_EARLIER, .calls = 1 },
+		{ .kind = VN_STATE_EARLIER, .calls = 2 },
+		{ .kind = VN_STATE_EARLIER, .calls = 3 },
+		{ .kind = VN_STATE_AGAIN },
+		{ .kind = VN_STATE_ROUNDED, .format = VN_FORMAT_BF16 },
+		{ .kind = VN_STATE_ROUNDED, .format = VN_FORMAT_F16 },
+		{ .kind = VN_STATE_PADDING },
+	};
+	vn_status st = VN_OK;
+
+	for (size_t i = 0; !st && i < sizeof states / sizeof *states; i++) {
+		vn_trial h = *at;
+		h.finding = VN_FINDING_OTHER_STATE;
+		h.applied = (vn_applied) { .kind = VN_BY_STATE,
+			                       .later = states[i].kind != VN_STATE_PADDING,
+			                       .state = states[i] };
+		st = vn_try(t, &h, err);
+	}
+	return st;
+}
+
 /* What is fitted at an operation: a function that reads the number off, or the constant of a
  * finding and its range: for an operation alone, and with other operations in between (no
  * steps: not fitted). The rows of an operation are tried in order until one answers; a row with
@@ -121,6 +147,8 @@ static const struct estimator_row {
 	{ OF(ATTENTION), VN_FINDING_SCORE_SCALE, { 0, 100, 17, false }, { 0, 100, 33, true }, .times_own = true },
 	{ OF(DELTA_RULE), VN_FINDING_DELTA_SCALE, { 0, 100, 17, false }, .times_own = true },
 	{ OF(DELTA_RULE), .read_alone = lost_state },
+	{ OF(DELTA_RULE), .read_alone = other_states },
+	{ OF(CAUSAL_CONV), .read_alone = other_states },
 };
 
 static double own_scale(const vn_node *n)

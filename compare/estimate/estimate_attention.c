@@ -281,6 +281,21 @@ static bool may_attend_otherwise(const vn_case *t, int node)
 	       !t->x->unmodified.residual.bad;
 }
 
+/* Calls after the first do not see the last tokens. */
+static vn_status fit_stale_length(vn_case *t, int node, vn_error *err)
+{
+	enum { STALE = 64 };
+	const vn_step *s = vn_case_step(t);
+	vn_status      st = VN_OK;
+
+	for (int n = 2; !st && s && s->tokens == 1 && n <= STALE && n < t->site->tokens && !vn_case_answered(t); n++) {
+		vn_trial h = { .finding = VN_FINDING_LENGTH_STALE, .node = node, .applied.later = true };
+		vn_trial_constant_put(&h, "ahead", -n);
+		st = vn_try(t, &h, err);
+	}
+	return st;
+}
+
 vn_status vn_estimate_seen_keys(vn_case *t, vn_error *err)
 {
 	static const struct {
@@ -309,7 +324,7 @@ vn_status vn_estimate_seen_keys(vn_case *t, vn_error *err)
 		vn_trial_constant_put(&window, "window", 1);
 		st = vn_try(t, &window, err);
 	}
-	return st;
+	return st || vn_case_answered(t) || !may_attend_otherwise(t, node) ? st : fit_stale_length(t, node, err);
 }
 
 vn_status vn_estimate_attend(vn_case *t, vn_error *err)

@@ -367,6 +367,25 @@ static vn_status fit_not_cached(vn_case *t, int node, vn_error *err)
 	return st;
 }
 
+/* Tokens of later calls are cached several slots early or late. */
+static vn_status fit_new_slots(vn_case *t, int node, vn_error *err)
+{
+	const vn_step *step;
+	const int64_t  from = vn_recording_steps(t->c->opened.cand, &step) > 1 ? step[1].position : 0,
+				  most[] = { from, t->site->tokens - from }; /* farther late, none is read */
+	vn_status st = VN_OK;
+
+	for (int late = 0; late < 2; late++)
+		for (int by = 2; by <= MOVED && by <= most[late]; by++)
+			for (int of = 0; !st && of < 3 && !vn_case_answered(t); of++) {
+				vn_trial h = { .finding = VN_FINDING_NEW_SLOTS_MOVED,
+					           .node = node,
+					           .applied = { .kind = VN_BY_SLOTS, .later = true, .slots = { of, late ? by : -by } } };
+				st = vn_try(t, &h, err);
+			}
+	return st;
+}
+
 vn_status vn_estimate_new_slots(vn_case *t, vn_error *err)
 {
 	/* If only the newest token is late, it is not in the cache yet (C5). */
@@ -392,7 +411,7 @@ vn_status vn_estimate_new_slots(vn_case *t, vn_error *err)
 			                          .applied = { .kind = VN_BY_SLOTS, .later = true, .slots = slots } },
 			            err);
 		}
-	return st;
+	return st || vn_case_answered(t) ? st : fit_new_slots(t, node, err);
 }
 
 vn_status vn_estimate_keys(vn_case *t, vn_error *err)

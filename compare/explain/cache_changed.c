@@ -425,10 +425,14 @@ static vn_status find_change(changed_search *s, bool some, vn_error *err)
 	static const vn_changed_slots named[] = { VN_SLOTS_ALL, VN_SLOTS_FIRST_CALL, VN_SLOTS_LATER, VN_SLOTS_NEWEST };
 	vn_status                     st = VN_OK;
 
+	bool single = true; /* the newest token is the only one of later calls */
+	for (int i = 0; i < s->x->n; i++)
+		single = single && s->x->q[i].prompt == s->x->q[i].a.S - 1;
 	s->left = s->second = (double)INFINITY;
 	for (size_t i = 0; !st && i < sizeof named / sizeof *named; i++) {
 		s->now = (vn_applied_changed) { .slots = named[i] };
-		st = weigh_slots(s, some, err);
+		if (!(single && named[i] == VN_SLOTS_LATER))
+			st = weigh_slots(s, some, err);
 	}
 	return st || s->left <= VN_LOCAL_LIMIT ? st : weigh_blocks(s, some, err);
 }

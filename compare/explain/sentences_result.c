@@ -93,6 +93,27 @@ void vn_sentence_cache(const vn_sentence *s)
 		       k->others ? " (other pairs fit these numbers as well)" : "");
 }
 
+void vn_sentence_stale(const vn_sentence *s)
+{
+	VN_PUT(s, VN_FORM(C5_STALE), -vn_trial_constant(s->h, "ahead"));
+}
+
+void vn_sentence_state(const vn_sentence *s)
+{
+	const vn_other_state *o = &s->h->applied.state;
+
+	switch (o->kind) {
+	case VN_STATE_EARLIER:
+		VN_PUT(s, VN_FORM(G19_EARLIER), o->calls, o->calls > 1 ? "s" : "", o->calls > 1 ? "ones are" : "one is");
+		break;
+	case VN_STATE_FIRST: VN_PUT(s, VN_FORM(G19_FIRST)); break;
+	case VN_STATE_ROUNDED: VN_PUT(s, VN_FORM(G19_ROUNDED), o->format == VN_FORMAT_BF16 ? "bfloat16" : "float16"); break;
+	case VN_STATE_AGAIN: VN_PUT(s, VN_FORM(G19_AGAIN)); break;
+	case VN_STATE_PADDING: VN_PUT(s, VN_FORM(G19_PADDING)); break;
+	case VN_STATE_USUAL: break;
+	}
+}
+
 /* "keys of tokens of the first call in the cache are multiplied by 0.1" */
 void vn_sentence_changed(const vn_sentence *s)
 {

@@ -77,7 +77,8 @@ bool vn_rearrange_could_hold(const vn_rearranged *r, int entry)
 bool vn_rearrange_is_wrong_itself(const vn_result *r, int entry)
 {
 	for (int i = 0; i < r->n_checkpoints; i++)
-		if (r->checkpoint[i].cand == entry && vn_local_beyond(&r->checkpoint[i]))
+		if (r->checkpoint[i].cand == entry && vn_local_beyond(&r->checkpoint[i]) &&
+		    r->checkpoint[i].replay.charged_to < 0)
 			return true;
 	return false;
 }

@@ -29,6 +29,7 @@
 
 #include "compare/comparison/comparison.h"
 
+#include "libref/base/rounding.h"
 #include "libref/plan/fault.h"
 
 typedef struct vn_recompute vn_recompute;
@@ -87,22 +88,41 @@ bool           vn_recompute_variant_alone(const vn_recompute *p, const vn_plan *
  * zeros). */
 vn_status      vn_recompute_run_slots(vn_recompute *p, const vn_plan *plan, const int64_t *const token[2],
                                       vn_recompute_as as, vn_tensor *out, vn_error *err);
+/* What a call begins with in place of the state of fixed size that the call before left. */
+typedef enum vn_state_kind {
+	VN_STATE_USUAL,
+	VN_STATE_EARLIER, /* that of some calls earlier */
+	VN_STATE_FIRST,   /* that after the first call */
+	VN_STATE_ROUNDED, /* its own, rounded to a format */
+	VN_STATE_AGAIN,   /* its own, after the last token of the call before was applied once more */
+	VN_STATE_PADDING  /* the first call: that after the padding before the prompt in its batch */
+} vn_state_kind;
+typedef struct vn_other_state {
+	vn_state_kind      kind;
+	int                calls; /* of VN_STATE_EARLIER: at least 1 */
+	vn_rounding_format format;
+} vn_other_state;
+/* Same as vn_recompute_run by the unmodified plan, for a checkpoint whose own operation keeps
+ * states of fixed size and begins its call with another. VN_ERR_UNSUPPORTED: what that takes was
+ * not recorded, or the call has no such state. */
+vn_status vn_recompute_run_state(vn_recompute *p, const vn_other_state *other, vn_recompute_as as, vn_tensor *out,
+                                 vn_error *err);
 /* Until vn_recompute_at, computes this value instead of taking it from the recording; -1: takes all
  * from the recording again. For an operation that changes its input itself, so that the recorded
  * input is not what it used. */
-void           vn_recompute_disregard(vn_recompute *p, int value);
+void      vn_recompute_disregard(vn_recompute *p, int value);
 /* Was this value captured whole in all steps up to the checkpoint's? */
-bool           vn_recompute_has(const vn_recompute *p, int value);
+bool      vn_recompute_has(const vn_recompute *p, int value);
 /* Estimates vn_recompute_run on a few tokens, each by itself, to discard most of a hundred plans
  * quickly. *off: the nmse of their rows. VN_ERR_UNSUPPORTED: the checkpoint is not computed token
  * by token. */
-vn_status      vn_recompute_estimate_tokens(vn_recompute *p, const vn_plan *plan, const vn_tensor *weights, double *off,
-                                            vn_error *err);
+vn_status vn_recompute_estimate_tokens(vn_recompute *p, const vn_plan *plan, const vn_tensor *weights, double *off,
+                                       vn_error *err);
 /* Estimates vn_recompute_run on the first tokens of a run that is one call: causal operations make
  * their rows from these tokens alone. *off: the nmse of their rows. VN_ERR_UNSUPPORTED: too few
  * tokens to save time, or an operation of the plan reads later tokens, or could. */
-vn_status      vn_recompute_estimate_first(vn_recompute *p, const vn_plan *plan, const vn_tensor *weights, double *off,
-                                           vn_error *err);
+vn_status vn_recompute_estimate_first(vn_recompute *p, const vn_plan *plan, const vn_tensor *weights, double *off,
+                                      vn_error *err);
 /* For logits: chooses blocks of the vocabulary in which trials are estimated: those with the
  * largest error of the unmodified plan, whose result is `own`, and as many at equal distances.
  * NULL: the checkpoint is not logits, or the unmodified plan leaves no error. */

@@ -31,28 +31,29 @@ typedef struct vn_recompute_variant {
 enum { VN_RECOMPUTE_VARIANTS = 8 };
 
 struct vn_recompute {
-	vn_comparison       *c;
-	vn_names             names;
-	const vn_step       *step; /* all steps */
-	int                  n_steps;
-	vn_checkpoint      **point; /* (steps, values): checkpoint captured for a root value; NULL */
-	int                  threads;
-	vn_recompute_width   w[VN_N_WIDTHS];
-	vn_recompute_variant variant[VN_RECOMPUTE_VARIANTS];
+	vn_comparison        *c;
+	vn_names              names;
+	const vn_step        *step; /* all steps */
+	int                   n_steps;
+	vn_checkpoint       **point; /* (steps, values): checkpoint captured for a root value; NULL */
+	int                   threads;
+	vn_recompute_width    w[VN_N_WIDTHS];
+	vn_recompute_variant  variant[VN_RECOMPUTE_VARIANTS];
 	/* the checkpoint */
-	vn_site              site;
-	int                  at, when;    /* the checkpoint's step, counted from 0 */
-	int                  disregarded; /* a value that is not taken from the recording; -1: none */
-	int64_t              rows;        /* rows of the checkpoint among the site's tokens */
-	int64_t              sample[VN_RECOMPUTE_SAMPLE];
+	vn_site               site;
+	int                   at, when;    /* the checkpoint's step, counted from 0 */
+	const vn_other_state *other;       /* what the checkpoint's call begins with; NULL: as usual */
+	int                   disregarded; /* a value that is not taken from the recording; -1: none */
+	int64_t               rows;        /* rows of the checkpoint among the site's tokens */
+	int64_t               sample[VN_RECOMPUTE_SAMPLE];
 	/* rows of a product's output for an estimate; if site.sampled, the only ones computed */
-	int                  n_sample;
-	vn_some_rows         some;     /* of logits: the columns of an estimate; n 0: not chosen */
-	double               some_off; /* the nmse there that the unmodified plan leaves */
-	void                *own;      /* data of site.cand, unless it lies in the file */
+	int                   n_sample;
+	vn_some_rows          some;     /* of logits: the columns of an estimate; n 0: not chosen */
+	double                some_off; /* the nmse there that the unmodified plan leaves */
+	void                 *own;      /* data of site.cand, unless it lies in the file */
 	/* (nodes): marks of the search for the span: seen, and seen for all tokens */
-	signed char         *seen;
-	bool                 narrow; /* no operation of the span needs tokens that were not captured */
+	signed char          *seen;
+	bool                  narrow; /* no operation of the span needs tokens that were not captured */
 };
 
 /* A plan that is tried: what it computes differently from the unmodified one. */

@@ -1,6 +1,7 @@
 /* recompute_run.c: computes a checkpoint by a plan, walking backward over the plan from it, because
  * only one of three hundred nodes is needed; vn_ref would walk forward. */
 #include "compare/replay/recompute_internal.h"
+#include "capture/view/batched.h"
 #include "libref/exec/ref.h"
 
 #include <math.h>
@@ -134,6 +135,93 @@ static vn_status take_states(run *r, node_calls *k, int step, vn_error *err)
 	return st;
 }
 
+/* ---- another state --------------------------------------------------------------------------- */
+
+static vn_status run_node(run *r, node_calls *k, void *to, vn_error *err)
+{
+	const vn_value *v = &r->plan->value[k->n->out[0]];
+
+	return r->w->eval->node(k->n, &k->a, vn_value_row(v), v->size[v->rank - 1], to, err);
+}
+
+static void round_states(run *r, node_calls *k, vn_rounding_format format)
+{
+	for (int i = 0; i < k->n->n_state; i++)
+		for (int64_t j = 0; j < vn_state_row(&r->plan->state[k->n->state[i]]); j++) {
+			double *wide = (double *)(void *)k->kept[i] + j;
+			float  *narrow = (float *)(void *)k->kept[i] + j;
+			if (r->w->size == sizeof *wide)
+				*wide = vn_in_format(*wide, format);
+			else
+				*narrow = (float)vn_in_format((double)*narrow, format);
+		}
+}
+
+/* The rows of padding of an input in format w. *n: how many. */
+static vn_status read_padding(run *r, int input, void **to, int64_t *n, vn_error *err)
+{
+	const int       root = vn_plan_root(r->plan, input);
+	const vn_dtype  as = vn_policy_dtype(r->w->policy, vn_value_wide(r->plan, root));
+	double         *x;
+	const vn_status st = vn_batched_padding(r->p->c->opened.cand, r->plan->value[root].name, false, &x, n, err);
+
+	*to = x;
+	if (!st && x && r->w->size != sizeof *x) {
+		const size_t all = (size_t)(*n * vn_value_row(&r->plan->value[root]));
+		if ((*to = malloc(all * sizeof(float) + 1)))
+			vn_to_f32_as(*to, x, VN_F64, as, all);
+		free(x);
+	}
+	return st || *to || !x ? st : vn_fail(err, VN_ERR_NOMEM, "no memory for padding");
+}
+
+/* Runs the node on the padding before the first call, which leaves its states. */
+static vn_status run_padding(run *r, node_calls *k, void *out, vn_error *err)
+{
+	void     *in[VN_MAX_IN] = { NULL };
+	int64_t   n, rows = 0;
+	vn_status st = VN_OK;
+
+	for (int i = 0; !st && i < k->n->n_in; i++)
+		if (!(st = read_padding(r, k->n->in[i], &in[i], &n, err))) {
+			if (!n || (rows && n != rows) || n > r->p->site.tokens)
+				st = vn_fail(err, VN_ERR_UNSUPPORTED, "no padding was recorded");
+			rows = n;
+			k->a.in[i] = in[i];
+		}
+	if (!st) {
+		k->a.past = 0;
+		k->a.tokens = rows;
+		st = run_node(r, k, out, err);
+	}
+	for (int i = 0; i < VN_MAX_IN; i++)
+		free(in[i]);
+	return st;
+}
+
+/* Makes the states those that r->p->other says. out: room for the outputs of all tokens. */
+static vn_status take_other(run *r, node_calls *k, int step, void *out, vn_error *err)
+{
+	const vn_other_state *o = r->p->other;
+	const vn_step        *before = step ? &r->p->step[step - 1] : NULL;
+	const int             from = o->kind == VN_STATE_EARLIER ? step - o->calls : o->kind == VN_STATE_FIRST ? 1 : step;
+
+	if (o->kind == VN_STATE_PADDING)
+		return step ? vn_fail(err, VN_ERR_UNSUPPORTED, "not the first call") : run_padding(r, k, out, err);
+	if (!has_states(r, k, from) || (o->kind == VN_STATE_FIRST && step < 2))
+		return vn_fail(err, VN_ERR_UNSUPPORTED, "no such state was recorded");
+	vn_status st = take_states(r, k, from, err);
+	if (!st && o->kind == VN_STATE_ROUNDED)
+		round_states(r, k, o->format);
+	if (!st && o->kind == VN_STATE_AGAIN) {
+		place_call(r, k, before->position + before->tokens - 1, 1);
+		st = run_node(r, k, out, err);
+	}
+	return st;
+}
+
+/* ---- the calls ------------------------------------------------------------------------------- */
+
 /* Writes the first output for the tokens from step `from` to the checkpoint's into x, which has
  * room for all tokens. */
 static vn_status run_calls(run *r, node_calls *k, int from, void *x, vn_error *err)
@@ -143,11 +231,12 @@ static vn_status run_calls(run *r, node_calls *k, int from, void *x, vn_error *e
 	vn_status       st = VN_OK;
 
 	for (int i = from; !st && i <= r->p->when; i++) {
-		if (k->fixed && (st = take_states(r, k, i, err)))
+		const int  target = r->plan->value[r->p->site.target].node;
+		const bool other = r->p->other && i == r->p->when && k->n == &r->plan->node[target];
+		if (k->fixed && (st = other ? take_other(r, k, i, x, err) : take_states(r, k, i, err)))
 			break;
 		if (!(st = prepare_call(r, k, i, err)))
-			st = r->w->eval->node(k->n, &k->a, row, v->size[v->rank - 1],
-			                      (char *)x + (size_t)(k->a.past * row) * r->w->size, err);
+			st = run_node(r, k, (char *)x + (size_t)(k->a.past * row) * r->w->size, err);
 	}
 	return st;
 }
@@ -434,6 +523,15 @@ vn_status vn_recompute_run(vn_recompute *p, const vn_plan *plan, const vn_tensor
 	const vn_status st = vn_recompute_begin(&r, p, plan, weights, &p->w[as], err);
 
 	return vn_recompute_make(&r, st, out, err);
+}
+
+vn_status vn_recompute_run_state(vn_recompute *p, const vn_other_state *other, vn_recompute_as as, vn_tensor *out,
+                                 vn_error *err)
+{
+	p->other = other;
+	const vn_status st = vn_recompute_run(p, p->site.plan, p->site.weights, as, out, err);
+	p->other = NULL;
+	return st;
 }
 
 vn_status vn_recompute_input(vn_recompute *p, int input, vn_recompute_as as, vn_tensor *out, vn_error *err)

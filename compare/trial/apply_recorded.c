@@ -24,8 +24,8 @@ static int64_t token_of(const vn_block_table *b, int64_t j, int64_t S)
 static int64_t token_in_slot(const vn_applied_slots *c, int64_t j, int64_t from, int64_t S)
 {
 	if (c->by < 0)
-		return j < from - 1 ? j : j + 1 < S ? j + 1 : -1;
-	return j < from ? j : j > from ? j - 1 : -1;
+		return j < from + c->by ? j : j - c->by < S ? j - c->by : -1;
+	return j < from ? j : j >= from + c->by ? j - c->by : -1;
 }
 
 vn_status vn_apply_slots(const vn_case *t, const vn_trial *h, vn_made *made, vn_error *err)
@@ -49,6 +49,20 @@ vn_status vn_apply_slots(const vn_case *t, const vn_trial *h, vn_made *made, vn_
 	const vn_status st = vn_run_slots(t, p, of, token, made, err);
 	free(token);
 	return st;
+}
+
+vn_status vn_apply_state(const vn_case *t, const vn_trial *h, vn_made *made, vn_error *err)
+{
+	vn_error  none = { "" };
+	vn_status st = VN_OK;
+
+	if (vn_case_node(t) != h->node)
+		return VN_OK;
+	if (!(st = vn_recompute_run_state(t->recompute, &h->applied.state, VN_OWN_WIDTH, &made->own, &none)))
+		st = vn_recompute_run_state(t->recompute, &h->applied.state, VN_FINE_WIDTH, &made->fine, &none);
+	if (st)
+		vn_made_finish(made);
+	return vn_unless_unsupported(st, &none, err);
 }
 
 /* The same checkpoint, with the same shape, in the step before. -1: none. */

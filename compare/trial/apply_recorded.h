@@ -1,5 +1,6 @@
 /* apply_recorded.h: applies trials in which an operation read other recorded data than it
- * should: other tokens in cache slots, the previous step's tensor, other rows of the embedding.
+ * should: other tokens in cache slots, another state, the previous step's tensor, other rows of the
+ * embedding.
  *
  * Each function fills *made, or leaves it empty if the trial does not apply to the checkpoint.
  */
@@ -13,6 +14,7 @@
 vn_status vn_run_slots(const vn_case *t, const vn_plan *p, int of, const int64_t *token, vn_made *made, vn_error *err);
 /* Exchanged blocks of the cache, too. */
 vn_status vn_apply_slots(const vn_case *t, const vn_trial *h, vn_made *made, vn_error *err);
+vn_status vn_apply_state(const vn_case *t, const vn_trial *h, vn_made *made, vn_error *err);
 vn_status vn_apply_step(const vn_case *t, const vn_trial *h, vn_made *made, vn_error *err);
 vn_status vn_apply_tokens(const vn_case *t, const vn_trial *h, vn_made *made, vn_error *err);
 

@@ -329,7 +329,7 @@ vn_status vn_score(vn_case *t, vn_trial *h, vn_error *err)
 	/* The sums were computed in double, so the rounding of the unmodified operation is used. */
 	if (!st && made.own.data &&
 	    (h->applied.kind == VN_BY_MATRIX || h->applied.kind == VN_BY_ATTEND || h->applied.kind == VN_BY_ROTATION ||
-	     h->applied.kind == VN_BY_NARROW || h->applied.kind == VN_BY_ACTIVATION))
+	     h->applied.kind == VN_BY_NARROW || h->applied.kind == VN_BY_STATE || h->applied.kind == VN_BY_ACTIVATION))
 		allow_errors(t, h, &t->x->unmodified.residual);
 	/* Another correct softmax rounds differently, whatever keys it sees. */
 	if (!st && made.own.data && is_of_slots(h))

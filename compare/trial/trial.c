@@ -94,6 +94,7 @@ bool vn_trial_is_fitted(const vn_trial *h)
 	case VN_BY_READS:
 	case VN_BY_BLOCKS:
 	case VN_BY_SLOTS:
+	case VN_BY_STATE:
 	case VN_BY_STEP:
 	case VN_BY_TOKENS: return true;
 	}
@@ -165,6 +166,8 @@ static bool same_change(const vn_trial *a, const vn_trial *b)
 		       memcmp(x->blocks.from, y->blocks.from, (size_t)x->blocks.n * sizeof *x->blocks.from) == 0;
 	case VN_BY_SLOTS:
 		return x->slots.of == y->slots.of && x->slots.by == y->slots.by && x->slots.newest == y->slots.newest;
+	case VN_BY_STATE:
+		return x->state.kind == y->state.kind && x->state.calls == y->state.calls && x->state.format == y->state.format;
 	case VN_BY_STEP: return x->step.due == y->step.due;
 	case VN_BY_TOKENS: return x->tokens == y->tokens;
 	case VN_BY_RESULT:

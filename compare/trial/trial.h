@@ -10,6 +10,7 @@
 #define VN_COMPARE_TRIAL_H
 
 #include "compare/comparison/comparison.h"
+#include "compare/replay/recompute.h"
 #include "libref/base/rounding.h"
 #include "libref/plan/fault.h"
 
@@ -35,8 +36,9 @@ typedef struct vn_block_table {
 	int   block, of, n;
 	short from[VN_BLOCKS_MOST];
 } vn_block_table;
-/* Tokens of calls after the first (newest: only the newest token) are cached one slot early (by -1)
- * or late (by 1). A slot that nothing was written to holds zeros. of: as in vn_block_table. */
+/* Tokens of calls after the first (newest: only the newest token) are cached some slots late (by:
+ * how many; less than 0: early). A slot that nothing was written to holds zeros. of: as in
+ * vn_block_table. */
 typedef struct vn_applied_slots {
 	int  of, by;
 	bool newest;
@@ -176,6 +178,7 @@ typedef enum vn_applied_kind {
 	VN_BY_READS,      /* other values or weights are read */
 	VN_BY_BLOCKS,     /* cache blocks are exchanged (vn_block_table) */
 	VN_BY_SLOTS,      /* tokens of calls after the first are cached in another slot (vn_applied_slots) */
+	VN_BY_STATE,      /* a call begins with another state (vn_other_state) */
 	VN_BY_STEP,       /* the content is from the step before */
 	/* Each embedding is that of a later token in the sequence; VN_FINDING_POSITION_FOR_ID: of the
 	 * token's position. */
@@ -221,6 +224,7 @@ typedef struct vn_applied {
 		struct {
 			bool due;
 		} step;
+		vn_other_state     state;
 		int                tokens;
 		vn_applied_cached  cached;
 		vn_one_cached      one_cached;

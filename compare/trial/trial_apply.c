@@ -142,6 +142,7 @@ vn_status vn_trial_apply(const vn_case *t, const vn_trial *h, vn_made *made, vn_
 	case VN_BY_ROWS: return apply_rows(t, h, made, err);
 	case VN_BY_BLOCKS:
 	case VN_BY_SLOTS: return vn_apply_slots(t, h, made, err);
+	case VN_BY_STATE: return whole ? vn_apply_state(t, h, made, err) : VN_OK;
 	case VN_BY_STEP: return whole ? vn_apply_step(t, h, made, err) : VN_OK;
 	case VN_BY_TOKENS: return whole ? vn_apply_tokens(t, h, made, err) : VN_OK;
 	case VN_BY_CATALOGUE: /* scored by the strategies that propose them */

@@ -101,7 +101,7 @@ slot("slot_value_of_later_step", SOME, "", lambda a, S: put(a.value, 64, a.value
      sure=False)
 slot("slot_key_stale", SOME, "", lambda a, S: put(a.key, 61, OTHER[: a.key.shape[-1]].to(a.key.dtype)))
 slot("slot_value_stale", "llama qwen3", "", lambda a, S: put(a.value, 61, OTHER[: a.value.shape[-1]].to(a.value.dtype)))
-slot("slot_value_scaled", "llama qwen3", "", lambda a, S: put(a.value, 61, 2 * a.value[:, :, 61]))
+slot("slot_value_scaled", "llama qwen3", "C10", lambda a, S: put(a.value, 61, 2 * a.value[:, :, 61]))
 slot("step_slot_key_lost", SOME, "", lambda a, S: put(a.key, 65, 0) if S > 66 else None)
 slot("newest_key_of_last_step", SOME, "C3* C5*", lambda a, S: put(a.key, -1, a.key[:, :, -2]))
 slot("newest_value_of_last_step", SOME, "C3* C5*", lambda a, S: put(a.value, -1, a.value[:, :, -2]))
@@ -156,6 +156,40 @@ changed("values_scaled_head", "C10", of_head(lambda x: x * 0.25), "llama qwen3",
 changed("block_empty_of_head", "", of_head(lambda x: 0 * x), "llama qwen3", first=0, end=32)
 changed("slots_empty_of_head", "", of_head(lambda x: 0 * x), "llama qwen3", first=48, end=56, sure=False)
 changed("values_empty_of_head", "", of_head(lambda x: 0 * x), "llama qwen3", of="v", first=0, end=16, sure=False)
+
+
+def moved_slots(name, ids, by, which=("key", "value"), sure=True):
+    """Tokens of the steps are that many slots late (less than 0: early), and a slot without one is 0."""
+
+    def change(a, S):
+        for x in which:
+            t = getattr(a, x)
+            new = t[:, :, PROMPT:]
+            none = 0 * t[:, :, : abs(by)]
+            t = torch.cat((t[:, :, : PROMPT + min(by, 0)], *((none, new) if by > 0 else (new, none))), 2)
+            setattr(a, x, t[:, :, :S])
+
+    slot(name, SOME, ids, change, sure)
+
+
+moved_slots("steps_2_slots_late", "C1.after C5*", 2)
+moved_slots("steps_3_slots_early", "C1.before", -3)
+moved_slots("steps_5_slots_early", "C1.before", -5)
+moved_slots("steps_values_2_slots_early", "C3", -2, ("value",))
+
+
+def stale_length(name, n):
+    @attends(name, SOME, "C5", "steps", "last", "*attn_probs *attn_context")
+    def _(m, a):
+        if a.query.shape[2] == 1:
+            a.mask = torch.zeros(1, 1, 1, a.key.shape[2], dtype=a.query.dtype)
+            a.mask[..., -n:] = lowest(a.query)
+
+    SURE.add(name)
+
+
+stale_length("length_stale_by_2", 2)
+stale_length("length_stale_by_4", 4)
 
 
 def twice(name, first, end=None):

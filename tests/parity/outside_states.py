@@ -5,7 +5,7 @@ adds them to FAULTS.
 import torch
 from transformers import cache_utils
 
-from outside_faults import SURE, fault
+from outside_faults import SURE, UNKNOWN, fault
 from outside_model import GDN
 
 STEP = "step*gdn_core step*gdn_state"
@@ -83,8 +83,10 @@ for more, call in {"chunks": "chunks", "uneven": "uneven", "beside": "same calls
 kept("state_not_carried_and_steps", "G16.calls", lambda s, n, last: 0 * s if n > 1 else s, "chunks steps",
      GDN + " *gdn_core")
 kept("state_of_steps_lost", "G16.calls", lambda s, n, last: 0 * s)
-kept("state_bf16", "", lambda s, n, last: s.bfloat16().to(s.dtype), sure=False)
+kept("state_bf16", "G19", lambda s, n, last: s.bfloat16().to(s.dtype), sure=False)
+kept("state_f16", "G19", lambda s, n, last: s.half().to(s.dtype), sure=False)
 kept("state_heads_rolled", "", lambda s, n, last: s.roll(1, 1), sure=False)
+UNKNOWN.add("state_heads_rolled")
 
 
 def convolved_later(name, ids, f, call="steps", origin=WINDOW, sure=True):
@@ -105,7 +107,39 @@ def convolved_later(name, ids, f, call="steps", origin=WINDOW, sure=True):
 
 
 convolved_later("window_lost", "G13.lost", lambda w: 0 * w)
-convolved_later("window_moved", "", lambda w: torch.cat((w[..., 1:], w[..., -1:]), -1), sure=False)
+convolved_later("window_moved", "G19", lambda w: torch.cat((w[..., 1:], w[..., -1:]), -1))
+
+
+def of_layers(name, ids, f, sure=True):
+    """f(what a layer's earlier calls of one token were given, oldest first: (state, their arguments)) -> the state."""
+
+    def make(m):
+        original, calls, layers = getattr(m.source, RULES[1]), [], m.model.config.layer_types.count("linear_attention")
+
+        def rule(query, key, value, initial_state=None, **more):
+            calls.append((initial_state.clone(), (query, key, value), more))
+            state = f(calls[(len(calls) - 1) % layers :: layers])
+            return original(query, key, value, initial_state=state, **more)
+
+        yield m.source, RULES[1], rule
+
+    fault(name, "qwen3_5_text", STEP, ids, "steps")(make)
+    if sure:
+        SURE.add(name)
+
+
+of_layers("state_of_prompt", "G19", lambda calls: calls[0][0])
+of_layers("state_one_call_late", "G19", lambda calls: calls[-2 if len(calls) > 1 else -1][0])
+of_layers("state_advanced_twice", "G19", lambda calls: recurrent(
+    *calls[-2][1], initial_state=calls[-1][0], **calls[-2][2])[1] if len(calls) > 1 else calls[-1][0])
+
+
+@fault("padding_reaches_state", "qwen3_5_text", "layer0.gdn_conv", "G19", "padded")
+def _(m):
+    yield m.source, "apply_mask_to_padding_states", lambda hidden_states, attention_mask: hidden_states
+
+
+SURE.add("padding_reaches_state")
 for more, call in {"chunks": "chunks", "uneven": "uneven"}.items():
 
     @fault(f"window_not_carried_{more}", "qwen3_5_text", "layer0.gdn_conv layer0.gdn_q_conv", "G13.lost", call)

@@ -20,7 +20,7 @@ import random_model
 from record_help import BF16, F16, F32, Bench, model_of, prompt, record
 
 IDS = prompt("text")
-EMPTY = "calls after the first begin with an empty state"
+EMPTY = "G16.calls: "
 
 
 def calls(model, cuts):

@@ -1,0 +1,179 @@
+/* test_cache_changed.c: tests compare/explain/cache_changed.c. */
+#include "compare/explain/cache_changed.h"
+#include "tests/support/explain_help.h"
+
+#include <math.h>
+
+/* layer1.attn_context of the llama: a prompt of twelve tokens and one step. */
+enum { CALL = 12, S = CALL + 1, H = 6, G = 2, K = 8, GROUP = H / G };
+
+static float q[S * H * K], k[S * G * K], v[S * G * K], context[S * H * K];
+
+/* What the last query reads in place of the right keys and values, and how often it reads a
+ * token. */
+static float  keys[S * G * K], values[S * G * K];
+static double times[S];
+
+static void fill(void)
+{
+	for (int i = 0; i < S * H * K; i++)
+		q[i] = 2 * given_number(i, 1);
+	for (int i = 0; i < S * G * K; i++) {
+		keys[i] = k[i] = given_number(i, 2);
+		values[i] = v[i] = given_number(i, 3);
+	}
+	for (int j = 0; j < S; j++)
+		times[j] = 1;
+}
+
+static void attend(int t, int h, const float *of_keys, const float *of_values)
+{
+	double weight[S], sum = 0;
+
+	for (int j = 0; j <= t; j++) {
+		double dot = 0;
+		for (int d = 0; d < K; d++)
+			dot += (double)q[(t * H + h) * K + d] * (double)of_keys[(j * G + h / GROUP) * K + d];
+		sum += weight[j] = exp(dot / sqrt(K)) * (t == CALL ? times[j] : 1);
+	}
+	for (int d = 0; d < K; d++) {
+		double y = 0;
+		for (int j = 0; j <= t; j++)
+			y += weight[j] * (double)of_values[(j * G + h / GROUP) * K + d];
+		context[(t * H + h) * K + d] = (float)(y / sum);
+	}
+}
+
+/* Returns how many answers are kept; *best: the first. */
+static int explained_as(vn_trial *best)
+{
+	const given of[] = {
+		{ "layer1.q_rope", q }, { "layer1.k_rope", k }, { "layer1.v_proj", v }, { "layer1.attn_context", context }
+	};
+	vn_findings *x;
+	explained    e;
+
+	for (int t = 0; t < S; t++)
+		for (int h = 0; h < H; h++)
+			attend(t, h, t == CALL ? keys : k, t == CALL ? values : v);
+	compare_given(&e, CALL, 1, of, 4);
+	stand_at(&e, "layer1.attn_context", 1);
+	x = &e.x;
+	CU_ASSERT_EQUAL(vn_explain_changed_slots(&e.t, &x, 1, &e.err), VN_OK);
+	const int n = e.x.n;
+	*best = n ? e.x.by[0] : (vn_trial) { 0 };
+	end_explained(&e);
+	return n;
+}
+
+static vn_applied_changed change_found(vn_finding finding)
+{
+	vn_trial h;
+
+	CU_ASSERT_FATAL(explained_as(&h) > 0);
+	CU_ASSERT_TRUE(h.limit_fraction <= 1);
+	CU_ASSERT_EQUAL(h.finding, finding);
+	return h.applied.changed;
+}
+
+static void keys_of_the_prompt_that_are_scaled_are_found(void)
+{
+	fill();
+	for (int i = 0; i < CALL * G * K; i++)
+		keys[i] *= 0.25F;
+	const vn_applied_changed c = change_found(VN_FINDING_CACHE_SCALED);
+	CU_ASSERT_EQUAL(c.slots, VN_SLOTS_FIRST_CALL);
+	CU_ASSERT_EQUAL(c.of, 1);
+	CU_ASSERT_EQUAL(c.number, 0.25);
+}
+
+/* Heads 3 to 5 read key head 1. */
+static void values_of_one_key_head_are_said_to_be_of_these_heads_only(void)
+{
+	vn_trial h;
+
+	fill();
+	for (int j = 0; j < CALL; j++)
+		for (int d = 0; d < K; d++)
+			values[(j * G + 1) * K + d] *= 3;
+	CU_ASSERT_FATAL(explained_as(&h) > 0);
+	CU_ASSERT_EQUAL(h.finding, VN_FINDING_CACHE_SCALED);
+	CU_ASSERT_EQUAL(h.applied.changed.number, 3);
+	CU_ASSERT_EQUAL(h.heads, H);
+	for (int i = 0; i < H; i++)
+		CU_ASSERT_EQUAL(h.part[i], i >= GROUP);
+}
+
+static void keys_that_are_read_without_the_scale_of_int8_are_found(void)
+{
+	fill();
+	/* so that a query does not attend to one key alone, as it would to keys of many other sizes */
+	for (int i = 0; i < H * K; i++)
+		q[CALL * H * K + i] /= 100;
+	for (int i = 0; i < CALL * G; i++) {
+		double most = 0;
+		for (int d = 0; d < K; d++)
+			most = fmax(most, fabs((double)k[i * K + d]));
+		for (int d = 0; d < K; d++)
+			keys[i * K + d] = (float)nearbyint((double)k[i * K + d] / most * 127);
+	}
+	const vn_applied_changed c = change_found(VN_FINDING_CACHE_UNSCALED);
+	CU_ASSERT_EQUAL(c.slots, VN_SLOTS_FIRST_CALL);
+	CU_ASSERT_EQUAL(c.of, 1);
+}
+
+static void empty_slots_of_one_key_head_are_found(void)
+{
+	vn_trial h;
+
+	fill();
+	for (int j = 4; j < 8; j++)
+		for (int d = 0; d < K; d++)
+			keys[j * G * K + d] = values[j * G * K + d] = 0;
+	CU_ASSERT_FATAL(explained_as(&h) > 0);
+	CU_ASSERT_EQUAL(h.finding, VN_FINDING_CACHE_PART_EMPTY);
+	CU_ASSERT_EQUAL(h.applied.changed.first, 4);
+	CU_ASSERT_EQUAL(h.applied.changed.n, 4);
+	CU_ASSERT_TRUE(h.part[0] && !h.part[GROUP]);
+}
+
+static void a_token_that_is_cached_twice_is_found(void)
+{
+	fill();
+	times[CALL] = 2;
+	CU_ASSERT_EQUAL(change_found(VN_FINDING_CACHE_TWICE).slots, VN_SLOTS_NEWEST);
+	fill();
+	times[CALL - 1] = 2;
+	const vn_applied_changed c = change_found(VN_FINDING_CACHE_TWICE);
+	CU_ASSERT_EQUAL(c.slots, VN_SLOTS_RANGE);
+	CU_ASSERT_EQUAL(c.first, CALL - 1);
+	CU_ASSERT_EQUAL(c.n, 1);
+}
+
+static void a_right_cache_and_one_with_other_keys_have_no_answer(void)
+{
+	vn_trial h;
+
+	fill();
+	CU_ASSERT_EQUAL(explained_as(&h), 0);
+	for (int i = 0; i < CALL * G * K; i++)
+		keys[i] = given_number(i, 9);
+	CU_ASSERT_EQUAL(explained_as(&h), 0);
+}
+
+int main(void)
+{
+	CU_TestInfo tests[] = {
+		TEST(keys_of_the_prompt_that_are_scaled_are_found),
+		TEST(values_of_one_key_head_are_said_to_be_of_these_heads_only),
+		TEST(keys_that_are_read_without_the_scale_of_int8_are_found),
+		TEST(empty_slots_of_one_key_head_are_found),
+		TEST(a_token_that_is_cached_twice_is_found),
+		TEST(a_right_cache_and_one_with_other_keys_have_no_answer),
+		CU_TEST_INFO_NULL,
+	};
+	if (!make_folder())
+		return 1;
+	const int failed = run_suite("cache_changed", tests);
+	return !remove_folder() || failed;
+}
