@@ -63,8 +63,7 @@ model=$PWD/fixtures/qwen2-trained ids=@$PWD/fixtures/prompts/p017.ids
 	"$vernier" explain ref.h5 bad.h5 --model "$model" >said || [ $? = 1 ]
 	grep -q '^explained .*R2\.1e4' said || fail "a mistake is not named"
 )
-ls "$work/try/$name-linux-$arch"/lib*/libvernier-capture.a "$work/try/$name-linux-$arch"/lib*/*/libvernier-capture.a \
-	2>/dev/null | grep -q . || fail "no static library"
+find "$work/try/$name-linux-$arch" -name libvernier-capture.a | grep -q . || fail "no static library"
 
 echo "== what it is built with"
 "${PYTHON:-python3}" - "$version" >"$out/$name.cdx.json" <<'P'
