@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# release.sh [-o FOLDER] [--with wheel|deb]... [--build FOLDER]: makes what a release of the version in
-# CMakeLists.txt consists of, and checks it. FOLDER (default: build/release-files) then holds
+# release.sh [-o FOLDER] [--with wheel|deb]... [--build FOLDER]: makes what a release of the version
+# in CMakeLists.txt consists of, and checks it. FOLDER (default: build/release-files) then holds
 #
 #   vernier-V.tar.gz               the source, as the commit has it
 #   vernier-V-linux-ARCH.tar.gz    program, manual, libraries (shared and static), headers
@@ -9,7 +9,7 @@
 #   SHA256SUMS
 #   *.whl, *.deb                   --with wheel, --with deb: by wheel.sh and packages.sh, as root
 #
-# --build: a configured build folder (default: build/release), whose program is installed. Nothing is
+# --build: a build folder (default: build/release), whose program is installed. Nothing is
 # published: .github/workflows/release.yml does that, for a tag. Exit status 0: every file is there,
 # and works.
 set -euo pipefail
@@ -27,7 +27,8 @@ done
 fail() { echo "release.sh: $*" >&2; exit 1; }
 version=$(sed -n 's/^project(vernier VERSION \([0-9.]*\) .*/\1/p' CMakeLists.txt)
 [ -n "$version" ] || fail "CMakeLists.txt: no version"
-grep -qxF "version = \"$version\"" capture/python/pyproject.toml || fail "pyproject.toml has another version than $version"
+grep -qxF "version = \"$version\"" capture/python/pyproject.toml ||
+	fail "pyproject.toml has another version than $version"
 [ -z "$(git status --porcelain --untracked-files=no)" ] || fail "files differ from the commit: commit them first"
 name=vernier-$version arch=$(uname -m)
 work=$(mktemp -d)
@@ -107,7 +108,9 @@ last=$(git describe --tags --abbrev=0 2>/dev/null || true)
 {
 	echo "# vernier $version"
 	git log --no-merges --format=%s ${last:+"$last"..HEAD} | LC_ALL=C sort -t: -k1,1 -s |
-		awk -F': ' 'NF < 2 { next } $1 != area { area = $1; printf "\n## %s\n\n", area } { sub(/^[^:]*: /, ""); print "- " $0 }'
+		awk -F': ' 'NF < 2 { next }
+			$1 != area { area = $1; printf "\n## %s\n\n", area }
+			{ sub(/^[^:]*: /, ""); print "- " $0 }'
 } >"$out/CHANGES-$version.md"
 grep -q '^- ' "$out/CHANGES-$version.md" || fail "no commit since ${last:-the beginning}"
 
