@@ -96,13 +96,13 @@ typedef struct vn_command {
 	const char      *about;    /* paragraphs, each ending with a newline */
 	const vn_option *option;
 	int              n;
-	const char      *status;   /* what each exit status means: "0 done, 2 trouble" */
-	const char      *examples; /* two command lines, with a newline between them */
-	bool             model;    /* a model is given without an option: MODEL in the synopsis */
-	char             letter;   /* the command is an option of the program, too: --version, -v. 0: it is not */
+	const char      *status; /* what each exit status means: "0 done, 2 trouble" */
+	bool             model;  /* a model is given without an option: MODEL in the synopsis */
+	char             letter; /* the command is an option of the program, too: --version, -v. 0: it is not */
 	/* a command with the same table: the description ends with the options that it alone has; NULL:
 	 * none */
 	const char      *twin;
+	const char      *examples; /* two command lines, with a newline between them; NULL: none */
 } vn_command;
 
 /* Reads argv into *to, the command's struct. Remaining arguments begin at argv[optind]. Returns 0:

@@ -208,8 +208,11 @@ void vn_options_brief(const vn_command *c, FILE *to)
 	for (int i = 0; vn_option_row(c, i); i++) {
 		const vn_option *o = vn_option_row(c, i);
 		if (o->kind != VN_HEADING && vn_option_is_of(c, o))
-			vn_text_add(text, sizeof text, o->argument ? "%s--%s %s" : "%s--%s", *text ? ", " : "", o->name,
-			            o->argument);
+			vn_text_add(text, sizeof text,
+			            !o->argument             ? "%s--%s"
+			            : o->kind == VN_OPTIONAL ? "%s--%s[=%s]"
+			                                     : "%s--%s %s",
+			            *text ? ", " : "", o->name, o->argument);
 	}
 	fputs("\noptions: ", to);
 	vn_options_wrap(to, text, 9, 9);

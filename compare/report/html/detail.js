@@ -215,7 +215,7 @@ function select(c, { show = false, visit = "pushState" } = {}) {
 	drawDetail();
 	drawGraph();
 	drawGrowth(c.point);
-	drawList();
+	markListed();
 	if (show) {
 		byId("detail-title").focus({ preventScroll: true });
 		byId("detail").scrollIntoView({ block: "nearest" });

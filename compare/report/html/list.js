@@ -18,7 +18,7 @@ const columns = [
 	["own error ÷ its floor", (r) => (r.c.replay ? r.c.replay.local_over_floor ?? Infinity : NaN)],
 ];
 const ROWS = narrow.matches ? 20 : 100;
-const list = { by: 0, down: false, rows: ROWS };
+const list = { by: 0, down: false, rows: ROWS, shown: [], seen: false };
 
 // "q_rope", "layer 7 proj", "step 3", "layer*.q_*"
 function searched(query) {
@@ -104,6 +104,8 @@ function drawList() {
 	const asked = pressed(), passes = (c) => asked.every((name) => chips[name](c));
 	for (const td of byId("map-box").querySelectorAll("td[data-at]"))
 		td.classList.toggle("off", asked.length > 0 && !passes(checkpointAt(td.dataset.at.split(" ").map(Number))));
+	if (!list.seen)
+		return;
 	const ofStep = (s) => s.report.checkpoints.filter((c) => stepShown === null || c.step === stepShown);
 	const all = sides.flatMap(ofStep), kept = asked.length ? all.filter(passes) : all;
 	const labels = new Set(asked.length ? kept.map(labelOf) : []);
@@ -120,22 +122,45 @@ function drawList() {
 		list.rows += 10 * ROWS;
 		drawList();
 	});
+	list.shown = rows.slice(0, list.rows);
 	byId("found").replaceChildren(make("p", { class: "dim", "aria-live": "polite" }, count),
 		make("div", { class: "scroll" }, make("table", { class: "stack list" },
 			make("thead", {}, make("tr", {}, ...columns.map(listHead))),
-			make("tbody", {}, ...rows.slice(0, list.rows).map(listRow)))), ...(more ? [more] : []));
+			make("tbody", {}, ...list.shown.map(listRow)))), ...(more ? [more] : []));
 }
 
+// After another checkpoint was selected: only the chip of its layer lists others.
+function markListed() {
+	if (pressed().includes("layer"))
+		drawList();
+	byId("found").querySelectorAll("tbody tr").forEach((tr, i) => {
+		tr.className = list.shown[i].c === selected ? "current" : "";
+	});
+}
+
+// The list of a very long run is made when somebody comes near it.
 function startList() {
+	const see = () => {
+		list.seen = true;
+		drawList();
+	};
+	list.seen = sides.every((s) => s.report.checkpoints.length < CELLS);
+	if (!list.seen)
+		new IntersectionObserver((found, observer) => {
+			if (found.some((x) => x.isIntersecting)) {
+				observer.disconnect();
+				see();
+			}
+		}, { rootMargin: "400px" }).observe(byId("found").closest("section"));
 	for (const name of Object.keys(chips))
 		byId(`chip-${name}`).addEventListener("click", (event) => {
 			const chip = event.currentTarget;
 			chip.setAttribute("aria-pressed", String(chip.getAttribute("aria-pressed") !== "true"));
-			drawList();
+			see();
 		});
 	byId("search").addEventListener("input", () => {
 		list.rows = ROWS;
-		drawList();
+		see();
 	});
 	byId("fold").value = sides.some((s) => s.report.checkpoints.some((c) => c.step > 0)) ? "all" : "";
 	byId("fold").addEventListener("change", drawList);

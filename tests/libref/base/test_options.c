@@ -53,7 +53,7 @@ static const vn_option ordered_rows[] = {
 	{ "strict", 's', VN_INTO(command, strict), .help = "Fail." },
 	{ NULL, 0, .kind = VN_TAKE_EACH, .take = take_operand },
 };
-static const vn_command ordered = { "try", "A...", "Try it.", ordered_rows, 2, NULL, NULL, true, 0, NULL };
+static const vn_command ordered = { "try", "A...", "Try it.", ordered_rows, 2, NULL, true, 0, NULL, NULL };
 
 /* A table of two commands. */
 static const vn_option shared_rows[] = {
@@ -62,8 +62,8 @@ static const vn_option shared_rows[] = {
 	{ "strict", 's', VN_INTO(command, strict), .help = "Fail.", .only = "try" },
 	{ "strict-row", 0, VN_INTO(command, row), VN_RANGE(0, 9), .argument = "N", .help = "A row." },
 };
-static const vn_command shared = { "try", "A", "Try it.", shared_rows, 4, NULL, NULL, false, 0, "other" };
-static const vn_command other = { "other", "A", "Try it.", shared_rows, 4, NULL, NULL, false, 0, "try" };
+static const vn_command shared = { "try", "A", "Try it.", shared_rows, 4, NULL, false, 0, "other", NULL };
+static const vn_command other = { "other", "A", "Try it.", shared_rows, 4, NULL, false, 0, "try", NULL };
 
 static command k;
 
@@ -162,6 +162,10 @@ static void an_optional_argument_stands_behind_an_equals_sign(void)
 	CU_ASSERT_EQUAL(read_line(&plain, "--faults=R1"), 0);
 	CU_ASSERT_STRING_EQUAL(k.faults, "R1");
 	CU_ASSERT_EQUAL(read_line(&plain, "-h"), 1);
+	CU_ASSERT_PTR_NOT_NULL(strstr(said, "options: "));
+	CU_ASSERT_PTR_NOT_NULL(strstr(said, "--faults[=GLOB], "));
+	CU_ASSERT_PTR_NOT_NULL(strstr(said, "All of it: vernier try --help\n"));
+	CU_ASSERT_EQUAL(read_line(&plain, "--help"), 1);
 	CU_ASSERT_PTR_NOT_NULL(strstr(said, "--faults[=GLOB] "));
 }
 
@@ -215,8 +219,8 @@ static void help_has_every_option_and_keeps_to_its_width(void)
 		memcpy(text + i, "abc ", 5);
 	const vn_option  one[] = { { "an-option-with-a-long-name", 0, VN_INTO(command, model), .argument = "ARGUMENT",
 		                         .help = text } };
-	const vn_command wide = { "try", "A", text, one, 1, text, NULL, false, 0, NULL };
-	CU_ASSERT_EQUAL(read_line(&wide, "-h"), 1);
+	const vn_command wide = { "try", "A", text, one, 1, text, false, 0, NULL, NULL };
+	CU_ASSERT_EQUAL(read_line(&wide, "--help"), 1);
 	int lines = 0;
 	for (const char *line = said; *line; lines++) {
 		const size_t n = strcspn(line, "\n");
@@ -283,7 +287,7 @@ static void completions_have_commands_options_and_values(void)
 	CU_ASSERT_PTR_NOT_NULL(strstr(offered, "\ntry\t--model\twords\tsmall|large\t"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(offered, "\ntry\t-m\twords\tsmall|large\t"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(offered, "\ntry\t--strict\t\t\tIt'\\''s [strict]: fail\n"));
-	CU_ASSERT_PTR_NOT_NULL(strstr(offered, "\ntry\t--help\t\t\tPrint this help\ntry\t-h\t"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(offered, "\ntry\t--help\t\t\tPrint this help; -h: in short\ntry\t-h\t"));
 	free(offered);
 }
 

@@ -1,0 +1,127 @@
+#!/usr/bin/env bash
+# release.sh [-o FOLDER] [--with wheel|deb]... [--build FOLDER]: makes what a release of the version
+# in CMakeLists.txt consists of, and checks it. FOLDER (default: build/release-files) then holds
+#
+#   vernier-V.tar.gz               the source, as the commit has it
+#   vernier-V-linux-ARCH.tar.gz    program, manual, libraries (shared and static), headers
+#   vernier-V.cdx.json             the libraries that it is built with (SBOM, CycloneDX 1.5)
+#   CHANGES-V.md                   the commits since the last tag, by area
+#   SHA256SUMS
+#   *.whl, *.deb                   --with wheel, --with deb: by wheel.sh and packages.sh, as root
+#
+# --build: a build folder (default: build/release), whose program is installed. Nothing is
+# published: .github/workflows/release.yml does that, for a tag. Exit status 0: every file is there,
+# and works.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+out=build/release-files build=build/release more=
+while [ $# -gt 0 ]; do
+	case $1 in
+	-o) out=${2:?-o FOLDER}; shift ;;
+	--build) build=${2:?--build FOLDER}; shift ;;
+	--with) more="$more ${2:?--with wheel or deb}"; shift ;;
+	*) sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0" >&2; exit 2 ;;
+	esac
+	shift
+done
+fail() { echo "release.sh: $*" >&2; exit 1; }
+version=$(sed -n 's/^project(vernier VERSION \([0-9.]*\) .*/\1/p' CMakeLists.txt)
+[ -n "$version" ] || fail "CMakeLists.txt: no version"
+grep -qxF "version = \"$version\"" capture/python/pyproject.toml ||
+	fail "pyproject.toml has another version than $version"
+[ -z "$(git status --porcelain --untracked-files=no)" ] || fail "files differ from the commit: commit them first"
+name=vernier-$version arch=$(uname -m)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+rm -rf "$out"
+mkdir -p "$out"
+out=$(cd "$out" && pwd)
+export SOURCE_DATE_EPOCH
+SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
+pack() { # FOLDER: the same bytes each time
+	tar -C "$work" --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" -cf - "$1" | gzip -n
+}
+
+echo "== the source"
+git archive --prefix="$name/" HEAD | gzip -n >"$out/$name.tar.gz"
+tar -tzf "$out/$name.tar.gz" | sed -n "s#^$name/\(.*[^/]\)\$#\1#p" | sort >"$work/packed"
+git ls-files | sort | diff - "$work/packed" >/dev/null || fail "the archive of the source lacks files of the commit"
+
+echo "== program and libraries"
+cmake --install "$build" --prefix "$work/$name-linux-$arch" --strip >/dev/null
+pack "$name-linux-$arch" >"$out/$name-linux-$arch.tar.gz"
+mkdir "$work/try"
+tar -C "$work/try" -xzf "$out/$name-linux-$arch.tar.gz"
+vernier=$work/try/$name-linux-$arch/bin/vernier
+[ "$("$vernier" version)" = "vernier $version" ] || fail "the program is not of version $version"
+model=$PWD/fixtures/qwen2-trained ids=@$PWD/fixtures/prompts/p017.ids
+(
+	cd "$work/try"
+	"$vernier" capture ref "$model" --ids "$ids" -o ref.h5 2>/dev/null
+	"$vernier" capture ref "$model" --ids-from ref.h5 --precision f16 -o good.h5 2>/dev/null
+	"$vernier" capture ref "$model" --ids-from ref.h5 --precision f16 --inject 'R2.1e4@layer1.*' -o bad.h5 2>/dev/null
+	"$vernier" compare ref.h5 good.h5 --model "$model" -q || fail "a correct run is outside"
+	"$vernier" explain ref.h5 bad.h5 --model "$model" >said || [ $? = 1 ]
+	grep -q '^explained .*R2\.1e4' said || fail "a mistake is not named"
+)
+find "$work/try/$name-linux-$arch" -name libvernier-capture.a | grep -q . || fail "no static library"
+
+echo "== what it is built with"
+"${PYTHON:-python3}" - "$version" >"$out/$name.cdx.json" <<'P'
+import json, subprocess, sys
+
+LIBRARIES = {"hdf5": "BSD-3-Clause", "openblas": "BSD-3-Clause", "yaml-0.1": "MIT", "libzip": "BSD-3-Clause",
+             "libseccomp": "LGPL-2.1-only", "jansson": "MIT", "libxxhash": "BSD-2-Clause", "libpcre2-8": "BSD-3-Clause",
+             "vulkan": "Apache-2.0"}
+
+
+def version_of(name):
+    for one in (name, name + "-serial"):
+        said = subprocess.run(["pkg-config", "--modversion", one], capture_output=True, text=True, check=False)
+        if said.returncode == 0:
+            return said.stdout.strip()
+    return None
+
+
+def unistring():
+    """libunistring has no pkg-config file: 0x010000 of its header is 1.0.0."""
+    said = subprocess.run(["cc", "-E", "-P", "-"], input="#include <unistring/version.h>\n_LIBUNISTRING_VERSION\n",
+                          capture_output=True, text=True, check=True)
+    number = int(said.stdout.split()[-1], 16)
+    return f"{number >> 16}.{number >> 8 & 255}.{number & 255}"
+
+
+found = {name: (version_of(name), license) for name, license in LIBRARIES.items()}
+found["libunistring"] = unistring(), "LGPL-3.0-or-later"
+parts = [{"type": "library", "name": name, "version": version, "licenses": [{"license": {"id": license}}]}
+         for name, (version, license) in sorted(found.items()) if version]
+json.dump({"bomFormat": "CycloneDX", "specVersion": "1.5", "version": 1,
+           "metadata": {"component": {"type": "application", "name": "vernier", "version": sys.argv[1],
+                                      "licenses": [{"license": {"id": "Apache-2.0"}}]}},
+           "components": parts}, sys.stdout, indent=1)
+if len(parts) < len(found) - 1:  # a build may be without Vulkan
+    sys.exit(f"only {len(parts)} of {len(found)} libraries have a version here")
+P
+
+echo "== what is new"
+last=$(git describe --tags --abbrev=0 2>/dev/null || true)
+{
+	echo "# vernier $version"
+	git log --no-merges --format=%s ${last:+"$last"..HEAD} | LC_ALL=C sort -t: -k1,1 -s |
+		awk -F': ' 'NF < 2 { next }
+			$1 != area { area = $1; printf "\n## %s\n\n", area }
+			{ sub(/^[^:]*: /, ""); print "- " $0 }'
+} >"$out/CHANGES-$version.md"
+grep -q '^- ' "$out/CHANGES-$version.md" || fail "no commit since ${last:-the beginning}"
+
+for kind in $more; do
+	echo "== $kind"
+	case $kind in
+	wheel) capture/python/wheel.sh -o "$out" ;;
+	deb) tests/package/packages.sh -o "$out" ;;
+	*) fail "--with takes wheel or deb, not '$kind'" ;;
+	esac
+done
+(cd "$out" && find . -type f ! -name SHA256SUMS -printf '%P\n' | LC_ALL=C sort | xargs -d '\n' sha256sum >SHA256SUMS &&
+	sha256sum -c --quiet SHA256SUMS)
+ls -sh "$out"
