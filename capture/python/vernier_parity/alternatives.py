@@ -1,6 +1,5 @@
 """alternatives.py: which mistake explains a wrong result: computes it with each variant (variants.py) of its operation
-from the candidate's own inputs, and keeps the nearest for `vernier compare` to judge; and compares errors below the
-floor with the differences that variants would make.
+from the candidate's own inputs, and keeps the nearest for `vernier compare` to judge.
 """
 
 from typing import Any, Dict, Iterator, List, NamedTuple, Set, Tuple
@@ -9,7 +8,7 @@ import torch
 
 from . import variants
 from .align import align
-from .compute import Again
+from .compute import Again, view
 from .node_recorder import storable
 from .replaying import Judged, Replay, different
 from .tracer import tensors
@@ -137,15 +136,22 @@ class Alternatives:
         held = {(x["step"], name): x for x in r.cand.rows for name in x["out"]} if row["in"] else {}
         aligned = set(r.fine.pairs)
         number = {id(x): i for i, x in enumerate(r.cand.rows)}
-        place = 0
-        for x in row["in"]:
+        ins = r.fine.trace.nodes[j.node].ins
+        for place, x in enumerate(row["in"]):
             key = (row["step"] - int(x.get("back", 0)), x.get("from"))
             made = held.get(key)
-            if made is not None and number[id(made)] not in aligned and key in r.cand.held and not made.get("cast"):
-                t = r.cand.tensor(*key)
-                yield Variant("extra", _said(made), "", {j.node: variants.replacing(
-                    place, lambda own, t=t: t.to(own).reshape(own.shape))})
-            place += 1
+            if made is not None and number[id(made)] not in aligned and not made.get("cast") and place < len(ins):
+                t = r.cand.tensor(*key) if key in r.cand.held else self._sum(made)
+                if t is not None:
+                    yield Variant("extra", _said(made), "", {j.node: variants.replacing(
+                        place, lambda own, t=t, ref=ins[place]: view(t.to(own).reshape(-1), ref))})
+
+    def _sum(self, row: Dict[str, Any]) -> Any:
+        """The result of a sum that is not recorded, of terms that are; None: it is none."""
+        terms = [(row["step"] - int(x.get("back", 0)), x.get("from")) for x in row["in"]]
+        if row["op"] not in variants.SUMS or len(terms) != 2 or not all(x in self.r.cand.held for x in terms):
+            return None
+        return sum(self.r.cand.tensor(*x) for x in terms)
 
 
 def _said(row: Dict[str, Any]) -> str:
