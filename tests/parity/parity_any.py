@@ -260,7 +260,9 @@ def program(name, fail, folder, vernier):
         fail.check(status == int(wrong), f"{name}: explain of a {'wrong' if wrong else 'right'} candidate: {status}")
         if wrong and status == 1:
             with open(report, encoding="utf-8") as f:
-                fail.check(at in f.read(), f"{name}: the report does not name {at}")
+                text = f.read()
+            fail.check(at in text, f"{name}: the report does not name {at}")
+            fail.check(f"\nreference  {path}  (" in text, f"{name}: the report does not name {path}")
         said.append(status)
     return f"explain: {said}"
 

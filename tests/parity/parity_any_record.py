@@ -5,6 +5,7 @@ file that somebody else made can do. torch is the judge. 77, skipped, without tr
 import contextlib
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -389,6 +390,27 @@ def bad_files_end_with_one_line_and_status_2(folder):
             assert done.returncode == 2 and word in done.stderr and "\x1b" not in done.stderr, done
             assert model == "strange" or len(done.stderr.splitlines()) == 1, done  # of transformers' own error
             assert not os.path.exists(folder + "/out.h5")
+
+
+@test
+def progress_is_said_on_a_terminal(folder):
+    m, inputs = MODELS["bert"]()
+    m.save_pretrained(folder + "/bert4")
+    recorded(m, folder + "/p.h5", inputs(0)["input_ids"])
+    line = [sys.executable, "-m", "vernier_parity", "replay", "bert4", "p.h5", "-o", "rep.h5", "--force"]
+    how = dict(cwd=folder, env={**os.environ, "PYTHONPATH": PACKAGE, "HF_HUB_DISABLE_PROGRESS_BARS": "1"}, check=True)
+    own, terminal = os.openpty()
+    with open(own, "rb", buffering=0) as screen:
+        subprocess.run(line, stderr=terminal, **how)
+        os.close(terminal)
+        text = b""
+        with contextlib.suppress(OSError):  # the terminal was closed
+            while more := screen.read(4096):
+                text += more
+    for what in (b"the model in f64: ", b"the model in f32: ", b"replay in f64: ", b"replay in f32: "):
+        assert re.search(what + rb"(\d+) of \1 operations\x1b\[K\r\n", text), (what, text[-600:])
+    quiet = subprocess.run(line, capture_output=True, text=True, **how)
+    assert "operations" not in quiet.stdout + quiet.stderr
 
 
 @test

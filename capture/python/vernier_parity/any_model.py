@@ -10,6 +10,7 @@ from typing import Any, Callable, List, Optional, Sequence
 from .container import refuse_taken
 from .numbers import RecordingError
 from .printed import printed
+from .progress import progress
 from .selftest.program import find_program
 
 Run = Optional[Callable[[Any], Any]]
@@ -68,10 +69,11 @@ def explain(model: Any, cand: str, report: Optional[str] = None, *, options: Seq
 
     with tempfile.TemporaryDirectory() as folder, Candidate(cand) as c:
         ref, first, second, said = (os.path.join(folder, n) for n in ("ref.h5", "replayed.h5", "again.h5", "said.json"))
-        say("reference and floor: the model runs on the candidate's calls")
-        r = Replay(Models(model, c), c, run, ref)
+        source = os.fspath(model) if isinstance(model, (str, os.PathLike)) else type(model).__name__
+        r = Replay(Models(model, c), c, run, ref, shown=source)
         if r.fine.run.not_reproduced:
             say(f"not reproduced by the plan's edges: {', '.join(r.fine.run.not_reproduced[:5])}")
+        progress.end()
         say(f"replay: {len(r.judged)} results, {len(r.unjudged)} not judged")
         replayed.write(r, first)
         compare = [find_program(program), "compare", ref, cand, *options]
@@ -80,8 +82,8 @@ def explain(model: Any, cand: str, report: Optional[str] = None, *, options: Seq
                                     check=False).returncode
         use = first
         if status == 1 and _origins(said):
-            say("second round: what is wrong is computed in place of given, and with each known mistake")
             replayed.write(r, second, said)
+            progress.end()
             use = second
         return subprocess.run([*compare, "--replayed", use, "--explain", *(["-o", report] if report else [])],
                               check=False).returncode
@@ -113,6 +115,7 @@ def command(word: str, argv: Sequence[str], parser: Any) -> int:
     o, rest = args.parse_known_args(argv)
     if rest and word != "explain":
         args.error(f"unknown option {rest[0]}")
+    progress.on = sys.stderr.isatty()
     tell = lambda text: print(printed(f"vernier_parity: {text}"), file=sys.stderr)
     try:
         if word == "explain":
@@ -126,5 +129,8 @@ def command(word: str, argv: Sequence[str], parser: Any) -> int:
             tell(f"{o.output}: the bits of {len(bad)} nodes do not follow from the plan's edges, the first is {bad[0]}")
         return 0
     except (RecordingError, ImportError, OSError) as e:
+        progress.end()
         tell(str(e))
         return 2
+    finally:
+        progress.end()

@@ -6,6 +6,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Set, Tuple
 import torch
 
 from .numbers import digest
+from .progress import progress
 from .tracer import Node, Ref, Trace, bits, tensors, walk
 
 Given = Dict[int, Callable[[], List[Any]]]  # node -> its results
@@ -79,6 +80,7 @@ class _Pass:
         for k, i in self.end.items():
             ends.setdefault(i, []).append(k)
         for n in self.trace.nodes:
+            progress.at(n.index + 1, len(self.trace.nodes))
             here = n.index in self.given
             out: Optional[List[Any]] = None
             why = ""

@@ -11,6 +11,7 @@ from . import about, calls, globs, h5, rows, weights as table
 from .compute import differing
 from .node_recorder import NodeRecorder, ids_in
 from .numbers import RecordingError
+from .progress import progress
 from .tracer import Node, Trace, named, plain
 from .watch import COMPILED, Session, block
 
@@ -28,7 +29,7 @@ class Following(Session):
         self.formats: set = set()  # type: ignore[type-arg]
         self.names: List[str] = []
         self.order = 0
-        self.keep = keep
+        self.keep, self.expected = keep, 0  # expected: nodes, for the progress
         self.not_reproduced: List[str] = []  # nodes whose bits do not follow from the plan's edges, if that was tested
         self.trace = Trace(model, self.watch, keep, on_call=self._call, on_node=self._node, on_end=self._end)
 
@@ -59,6 +60,7 @@ class Following(Session):
                 self.names.append(name)
 
     def _node(self, n: Node, results: List[Any]) -> None:
+        progress.at(n.index + 1, self.expected)
         if self.precision is None and results:
             device = results[0].device
             self.precision = about.call_word(device) or word_of(self.trace.model)
@@ -77,6 +79,7 @@ class Following(Session):
     def finish(self) -> None:
         """Write the plan and the facts that are known only now."""
         if self.keep:
+            progress.begin("the edges of its plan")
             self.not_reproduced = differing(self.trace)
         self.recorder.put_plan(dict(nodes=rows.lines_of(rows.rows_of(self.trace)), calls=self.codes,
                                     modules=[json.dumps(r) for r in rows.modules_of(self.trace.model)]))

@@ -8,12 +8,13 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 import torch
 
-from . import projections, rows as plan
+from . import about, projections, rows as plan
 from .align import align, moved
 from .candidate import Candidate, sum_of
 from .compute import Given, compute_all, unwritten
 from .node_recorder import storable
 from .numbers import RecordingError
+from .progress import progress
 from .rerun import Models, Run, again, finer, format_of
 from .rows import Row
 from .tracer import Node, Trace
@@ -37,6 +38,7 @@ class Side:
     """The reference's run in one format, and which of its nodes the candidate's rows are."""
 
     def __init__(self, models: Models, cand: Candidate, dtype: Any, **how: Any) -> None:
+        self.dtype = dtype
         self.run = again(models.get(dtype), cand, dtype, **how)
         self.trace = self.run.trace
         self.rows = plan.rows_of(self.trace)
@@ -50,13 +52,14 @@ class Side:
 class Replay:
     """A candidate against its reference. `judged` is what can be judged, `unjudged` the rest with the reason.
 
-    path: where the reference is recorded, too. Raises RecordingError: the calls cannot be made again.
+    path: where the reference is recorded, too; shown: what reports call it. Raises RecordingError: the calls cannot be
+    made again.
     """
 
     def __init__(self, models: Models, cand: Candidate, run: Run = None, path: Optional[str] = None,
-                 force: bool = False) -> None:
+                 force: bool = False, shown: str = "") -> None:
         self.cand, self.own = cand, format_of(cand)
-        self.fine = Side(models, cand, finer(self.own), run=run, path=path, force=force)
+        self.fine = Side(models, cand, finer(self.own), run=run, path=path, force=force, shown=shown)
         self.coarse = Side(models, cand, self.own, run=run)
         if path is not None:
             with Candidate(path) as written:
@@ -162,6 +165,7 @@ class Replay:
             if found:
                 self.projections[rows[n.index], 0] = found
 
+        progress.begin(f"replay in {about.WORDS[side.dtype]}{', round two' if without else ''}")
         compute_all(side.trace, given, set(rows), told, any_order=side is self.coarse, also=also if project else None)
         return out, failed
 

@@ -13,6 +13,7 @@ from .compute import differing
 from .follow import Following, Functions
 from .node_recorder import Digests
 from .numbers import RecordingError
+from .progress import progress
 
 FORMATS = {v: k for k, v in about.WORDS.items()}
 Run = Optional[Callable[[Any], Any]]
@@ -124,20 +125,23 @@ def call(model: Any, cand: Candidate, dtype: Any, run: Run) -> None:
 
 
 def again(model: Any, cand: Candidate, dtype: Any, run: Run = None, path: Optional[str] = None,
-          force: bool = False) -> Following:
+          force: bool = False, shown: str = "") -> Following:
     """The run of the model in this format on the candidate's calls, and the test that its plan's edges give its bits.
-    path: also record it there."""
+    path: also record it there. shown: what reports call that file."""
+    progress.begin(f"the model in {about.WORDS[dtype]}")
     if path is not None:
-        with follow.session(model, path, functions_of(cand), weights=True, statistics=False, run={}, force=force,
-                            keep=True) as s:
+        with follow.session(model, path, functions_of(cand), weights=True, statistics=False,
+                            run=dict(shown_as=shown) if shown else {}, force=force, keep=True) as s:
+            s.expected = len(cand.rows)
             call(model, cand, dtype, run)
             _all_steps(s, cand)
         return s
     s = Following(model, cand.path, functions_of(cand), keep=True)
-    s.recorder = Digests()
+    s.recorder, s.expected = Digests(), len(cand.rows)
     with s.watch.undo, s.trace:
         call(model, cand, dtype, run)
     _all_steps(s, cand)
+    progress.begin("the edges of its plan")
     s.not_reproduced = differing(s.trace)
     return s
 
