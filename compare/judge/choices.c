@@ -54,15 +54,17 @@ static double score_of(const choice_row *r, int side, int64_t i)
 	return id >= 0 && id < (double)r->table ? vn_tensor_number(r->x->scores[1], r->score + (int64_t)id) : (double)NAN;
 }
 
-/* The largest score, below `below`, of an id that the other side lacks; -INFINITY: none. */
-static double next_lacking(const choice_row *r, int side, double below, int64_t *place)
+/* The largest score of an id that the other side lacks, behind the one at *place with the score
+ * `last`; of equal ones the first. -INFINITY: none. */
+static double next_lacking(const choice_row *r, int side, double last, int64_t *place)
 {
-	double most = -(double)INFINITY;
+	const int64_t was = *place;
+	double        most = -(double)INFINITY;
 
 	*place = -1;
 	for (int64_t i = 0; i < r->width; i++) {
 		const double id = vn_tensor_number(r->x->ids[side], r->ids + i), s = score_of(r, side, i);
-		if (place_of(r->x->ids[!side], r->ids, r->width, id) < 0 && s < below && s > most) {
+		if (place_of(r->x->ids[!side], r->ids, r->width, id) < 0 && (s < last || (s == last && i > was)) && s > most) {
 			most = s;
 			*place = i;
 		}
@@ -74,18 +76,18 @@ static double next_lacking(const choice_row *r, int side, double below, int64_t 
  * if their scores are. */
 static void compare_row(const choice_row *r, vn_ids_found *found)
 {
-	double  below[2] = { INFINITY, INFINITY };
-	int64_t lacking = 0, at[2];
+	double  last[2] = { INFINITY, INFINITY };
+	int64_t lacking = 0, at[2] = { -1, -1 };
 
 	for (int64_t i = 0; i < r->width; i++)
 		lacking += place_of(r->x->ids[1], r->ids, r->width, vn_tensor_number(r->x->ids[0], r->ids + i)) < 0;
 	for (int64_t k = 0; k < lacking; k++) {
-		const double c = next_lacking(r, 0, below[0], &at[0]), e = next_lacking(r, 1, below[1], &at[1]);
+		const double c = next_lacking(r, 0, last[0], &at[0]), e = next_lacking(r, 1, last[1], &at[1]);
 		const bool   tie = at[0] >= 0 && at[1] >= 0 && fabs(c - e) <= r->x->margin;
 		found->ties += tie;
 		found->other += !tie;
-		below[0] = c;
-		below[1] = e;
+		last[0] = c;
+		last[1] = e;
 	}
 }
 

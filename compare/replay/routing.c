@@ -7,6 +7,10 @@
 #include <math.h>
 #include <stdlib.h>
 
+/* Engines choose by the softmax in float32: two roundings of each exponential, which a difference
+ * of scores multiplies. */
+#define SOFTMAX 0x1p-22
+
 /* The largest difference of two scores that rounding explains: each was rounded once or, where it
  * is not recorded, is the end of a product that rounding reaches from before. */
 static double margin_of(const vn_tensor *scores, vn_dtype format, int span)
@@ -17,7 +21,7 @@ static double margin_of(const vn_tensor *scores, vn_dtype format, int span)
 
 	for (int64_t i = 0; i < n; i++)
 		most = fmax(most, fabs(vn_tensor_number(scores, i)));
-	return (span > 1 ? NOT_RECORDED : 1) * 2 * ldexp(most, -vn_dtype_digits(format));
+	return SOFTMAX + (span > 1 ? NOT_RECORDED : 1) * 2 * ldexp(most, -vn_dtype_digits(format));
 }
 
 vn_status vn_routing_judge(vn_replay *r, const vn_node *node, const vn_tensor *own, const vn_tensor *cand,

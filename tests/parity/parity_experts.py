@@ -9,6 +9,7 @@ A random model of each family, its experts in a tensor each and in one of all:
   error     float32 and float64 by parity_hf.py's criterion, printed
   healthy   transformers in three formats, its experts by each of its implementations: within limits, and every other
             choice of experts is a tie, which is said
+  hooks     a dump of forward hooks, under the names of hf.yaml, is within limits
   choice    one that is no tie is the origin
   faults    mistakes made in transformers' modules, from outside: outside limits, and named by their id; every Nth
 
@@ -20,6 +21,8 @@ import os
 import subprocess
 import sys
 import tempfile
+
+import numpy as np
 
 from needs_transformers import golden, torch, transformers  # first: it finds what is in fixtures/
 import random_model
@@ -33,6 +36,7 @@ SHAPES = {
 TOKENS, STEPS = 120, 24
 IDS = [(7 * t * t + 13 * t + 5) % 512 for t in range(TOKENS)]
 FLIPS = "experts: "
+NAMES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "specs", "names", "hf.yaml")
 
 
 def spec(ids):
@@ -165,6 +169,34 @@ def decodes(vernier, model, d):
     return good
 
 
+def hooked(vernier, model, ref, d, family):
+    """What forward hooks record, by specs/names/hf.yaml: ids are whole numbers there, and have no batch."""
+    m, out = golden.load(model, "f32"), {}
+
+    def hook(name):
+        def keep(_, given, made):
+            of = {f"{name}.{i}": t for i, t in enumerate(made)} if isinstance(made, tuple) else {name: made}
+            of.update({f"{name}.in": t for t in given[:1]})
+            out.update({n: t.numpy().copy() for n, t in of.items() if isinstance(t, torch.Tensor)})
+        return keep
+
+    for name, module in m.named_modules():
+        if name:
+            module.register_forward_hook(hook(name))
+    with torch.no_grad():
+        m(torch.tensor([IDS]), use_cache=False)
+    dump, cand = os.path.join(d, "dump.npz"), os.path.join(d, "cand.h5")
+    np.savez(dump, **out)
+    subprocess.run([vernier, "import", dump, "--model", model, "--ids", spec(IDS), "--names", NAMES, "-o", cand,
+                    "--force"], check=True, stderr=subprocess.DEVNULL)
+    status, found = vernier_json(vernier, "compare", ref, cand, "--model", model, "--allow", "missing,weights")
+    named = {c["name"] for c in found["checkpoints"] if c["status"] not in ("missing", "extra")}
+    good = status == 0 and {f"layer{LAYER}.{p}" for p in ("router_logits", "router_ids", "router_weights",
+                                                          "moe_out")} <= named
+    print(f"{family}: a dump of forward hooks {'is within limits' if good else f'FAILS: {sorted(named)}'}")
+    return good
+
+
 def healthy(vernier, model, ref, d, family):
     good, flips = True, 0
     for dtype in ("f32", "f16", "bf16"):
@@ -239,6 +271,7 @@ def main():
                 golden.record(model, spec(IDS), dtype, at(dtype), checked=dtype == "f64")
             good &= same and greedy and parity_hf.check(a.vernier, model, spec(IDS), at("f32"), at("f64"), family)
             good &= healthy(a.vernier, model, ref, d, family)
+            good &= hooked(a.vernier, model, ref, d, family)
             good &= one_choice(a.vernier, model, ref, d, family)
             good &= names(a.vernier, model, ref, d, family, a.faults)
             sys.stdout.flush()
