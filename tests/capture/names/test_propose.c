@@ -86,8 +86,8 @@ static void names_that_differ_in_the_layer_are_a_family(void)
 	static const char *const name[] = {
 		"net/block_1/rope.2", "net/block_1/rope", "net/block_2/rope.2", "net/block_2/rope", "head", "exp?ert"
 	};
-	vn_tensor_name  named[6] = { 0 };
-	int             n = 0;
+	vn_tensor_name named[6] = { 0 };
+	int            n = 0;
 	for (int i = 0; i < 6; i++)
 		named[i].name = name[i];
 	vn_name_family *family = vn_families_of(named, 6, &n);
