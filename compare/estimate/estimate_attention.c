@@ -310,11 +310,12 @@ static bool may_attend_otherwise(const vn_case *t, int node)
 /* Calls after the first do not see the last tokens. */
 static vn_status fit_stale_length(vn_case *t, int node, vn_error *err)
 {
-	enum { STALE = 64 };
+	enum { STALE = 8 };
 	const vn_step *s = vn_case_step(t);
 	vn_status      st = VN_OK;
 
-	for (int n = 2; !st && s && s->tokens == 1 && n <= STALE && n < t->site->tokens && !vn_case_answered(t); n++) {
+	for (int n = 2;
+	     !st && s && s->tokens == 1 && !t->brief && n <= STALE && n < t->site->tokens && !vn_case_answered(t); n++) {
 		vn_trial h = { .finding = VN_FINDING_LENGTH_STALE, .node = node, .applied.later = true };
 		vn_trial_constant_put(&h, "ahead", -n);
 		st = vn_try(t, &h, err);

@@ -368,6 +368,8 @@ static vn_status fit_not_cached(vn_case *t, int node, vn_error *err)
 }
 
 /* Tokens of later calls are cached several slots early or late. */
+enum { NEW_MOVED = 8 };
+
 static vn_status fit_new_slots(vn_case *t, int node, vn_error *err)
 {
 	const vn_step *step;
@@ -376,7 +378,7 @@ static vn_status fit_new_slots(vn_case *t, int node, vn_error *err)
 	vn_status st = VN_OK;
 
 	for (int late = 0; late < 2; late++)
-		for (int by = 2; by <= MOVED && by <= most[late]; by++)
+		for (int by = 2; by <= NEW_MOVED && by <= most[late]; by++)
 			for (int of = 0; !st && of < 3 && !vn_case_answered(t); of++) {
 				vn_trial h = { .finding = VN_FINDING_NEW_SLOTS_MOVED,
 					           .node = node,

@@ -17,7 +17,8 @@
 #define CLEAR 4.0
 /* Another change that leaves no more than this many times the limit may be the answer as well. */
 #define APART 4.0
-enum { LARGEST_BLOCK = 256 };
+enum { LARGEST_BLOCK = 256, LEAST_FITTED = 8 }; /* tokens of a block; of one whose factor is fitted */
+enum { FITTED_STEPS = 3 };
 #define MOST_WORK    4e9 /* multiplications for all blocks of a size; of more, they are not tried */
 #define ALMOST_EMPTY (1.0 / 16)
 static const vn_range factors = { 1.0 / 64, 1024, 71, false };
@@ -328,7 +329,7 @@ static void weigh_change(changed_search *s)
 		s->second = fmin(left, s->second);
 }
 
-/* The sum of squares that all steps leave, each in floors. */
+/* The sum of squares that the first steps leave, each in floors. */
 static double error_of_factor(const void *of, double factor)
 {
 	const changed_search *s = of;
@@ -336,7 +337,7 @@ static double error_of_factor(const void *of, double factor)
 	double                sum = 0;
 
 	c.number = factor;
-	for (int i = 0; i < s->x->n; i++)
+	for (int i = 0; i < s->x->n && i < FITTED_STEPS; i++)
 		sum += left_in(s->x, &s->x->q[i], &c);
 	return isnan(sum) ? (double)INFINITY : sum;
 }
@@ -360,7 +361,7 @@ static vn_status weigh_factor(changed_search *s, vn_error *err)
 	if (st || !(least.error < NEAR * unmodified))
 		return st;
 	written.x = least.x;
-	const double enough = fmax(VN_EXPLAIN_APART * least.error, VN_EXPLAIN_LEAST * s->x->n);
+	const double enough = fmax(VN_EXPLAIN_APART * least.error, VN_EXPLAIN_LEAST * FITTED_STEPS);
 	s->now.number = least.x;
 	while (vn_next_round_number(&written, &number))
 		if (error_of_factor(s, number) <= enough) {
@@ -391,7 +392,8 @@ static vn_status weigh_slots(changed_search *s, bool some, vn_error *err)
 			weigh_change(s);
 		s->now.kind = VN_CHANGED_SCALED;
 		/* of all keys it is the scale of the softmax, and of all values a factor of the result */
-		if (of && (s->now.slots != VN_SLOTS_ALL || some))
+		if (of && (s->now.slots != VN_SLOTS_ALL || some) &&
+		    (s->now.slots != VN_SLOTS_RANGE || s->now.n >= LEAST_FITTED))
 			st = weigh_factor(s, err);
 	}
 	s->now.of = 0;
@@ -420,7 +422,8 @@ static vn_status weigh_blocks(changed_search *s, bool some, vn_error *err)
 	return st;
 }
 
-static vn_status find_change(changed_search *s, bool some, vn_error *err)
+/* blocks: in blocks, where no named slots fit. */
+static vn_status find_change(changed_search *s, bool some, bool blocks, vn_error *err)
 {
 	static const vn_changed_slots named[] = { VN_SLOTS_ALL, VN_SLOTS_FIRST_CALL, VN_SLOTS_LATER, VN_SLOTS_NEWEST };
 	vn_status                     st = VN_OK;
@@ -429,12 +432,12 @@ static vn_status find_change(changed_search *s, bool some, vn_error *err)
 	for (int i = 0; i < s->x->n; i++)
 		single = single && s->x->q[i].prompt == s->x->q[i].a.S - 1;
 	s->left = s->second = (double)INFINITY;
-	for (size_t i = 0; !st && i < sizeof named / sizeof *named; i++) {
+	for (size_t i = 0; !st && !blocks && i < sizeof named / sizeof *named; i++) {
 		s->now = (vn_applied_changed) { .slots = named[i] };
 		if (!(single && named[i] == VN_SLOTS_LATER))
 			st = weigh_slots(s, some, err);
 	}
-	return st || s->left <= VN_LOCAL_LIMIT ? st : weigh_blocks(s, some, err);
+	return blocks ? weigh_blocks(s, some, err) : st;
 }
 
 /* ---- the answer ------------------------------------------------------------------------------ */
@@ -498,13 +501,14 @@ static vn_status find_answer(vn_case *t, changed_steps *x, vn_error *err)
 	bool           wrong[VN_HEADS_MOST];
 	vn_status      st = VN_OK;
 
-	for (int way = 0; !st && way < 2; way++) {
-		x->rounded = way;
+	for (int way = 0; !st && way < 4; way++) {
+		x->rounded = way % 2;
 		const int some = find_heads(x, wrong);
 		for (int part = 0; !st && part < (some && some < G ? 2 : 1); part++) {
 			for (int g = 0; g < G; g++)
 				x->in[g] = !part || wrong[g];
-			if ((st = find_change(&s, part, err)) || !(s.left <= VN_LOCAL_LIMIT) || s.second <= APART * VN_LOCAL_LIMIT)
+			if ((st = find_change(&s, part, way / 2, err)) || !(s.left <= VN_LOCAL_LIMIT) ||
+			    s.second <= APART * VN_LOCAL_LIMIT)
 				continue;
 			for (int i = 0; !st && i < x->n; i++)
 				st = try_change(t, x, &x->q[i], &s.best, err);

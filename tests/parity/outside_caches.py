@@ -101,7 +101,7 @@ slot("slot_value_of_later_step", SOME, "", lambda a, S: put(a.value, 64, a.value
      sure=False)
 slot("slot_key_stale", SOME, "", lambda a, S: put(a.key, 61, OTHER[: a.key.shape[-1]].to(a.key.dtype)))
 slot("slot_value_stale", "llama qwen3", "", lambda a, S: put(a.value, 61, OTHER[: a.value.shape[-1]].to(a.value.dtype)))
-slot("slot_value_scaled", "llama qwen3", "C10", lambda a, S: put(a.value, 61, 2 * a.value[:, :, 61]))
+slot("slot_value_scaled", "llama qwen3", "", lambda a, S: put(a.value, 61, 2 * a.value[:, :, 61]))
 slot("step_slot_key_lost", SOME, "", lambda a, S: put(a.key, 65, 0) if S > 66 else None)
 slot("newest_key_of_last_step", SOME, "C3* C5*", lambda a, S: put(a.key, -1, a.key[:, :, -2]))
 slot("newest_value_of_last_step", SOME, "C3* C5*", lambda a, S: put(a.value, -1, a.value[:, :, -2]))
