@@ -19,7 +19,7 @@ typedef enum vn_judged_kind { VN_JUDGED_NUMBERS, VN_JUDGED_IDS, VN_JUDGED_CHOICE
 
 /* What a result would be if the operation had been another one: a mistake that the replay tried. */
 typedef struct vn_tried_mistake {
-	const char *word, *is, *due; /* its row of compare/trial/variants.def, and what its sentence names */
+	const char *word, *is, *due; /* its row of compare/replayed/variants.def, and what its sentence names */
 	int         numbers, floor;  /* entries of the file; floor -1: it has none */
 } vn_tried_mistake;
 

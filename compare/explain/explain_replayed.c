@@ -4,7 +4,7 @@
 #include "compare/rearrange/rearrange.h"
 #include "compare/rearrange/rearrange_rows.h"
 #include "compare/replayed/replayed.h"
-#include "compare/trial/variants.h"
+#include "compare/replayed/variants.h"
 #include "compare/trial/score.h"
 
 #include "libref/base/progress.h"

@@ -3,7 +3,7 @@
 #include "compare/rearrange/leading.h"
 #include "compare/rearrange/rearrange_axes.h"
 #include "compare/rearrange/rearrange_number.h"
-#include "compare/trial/variants.h"
+#include "compare/replayed/variants.h"
 
 #include "libref/base/text.h"
 #include "libref/plan/fault.h"

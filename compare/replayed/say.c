@@ -1,7 +1,7 @@
 /* say.c: what a replay file and its results say, in notes: see judge_results.h. */
 #include "compare/replayed/judge_results.h"
 
-#include "compare/trial/variants.h"
+#include "compare/replayed/variants.h"
 #include "compare/text/places.h"
 #include "libref/base/text.h"
 

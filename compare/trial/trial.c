@@ -1,7 +1,7 @@
 /* trial.c: see trial.h: compares and names trials. trial_apply.c computes their
  * results. */
 #include "compare/trial/trial.h"
-#include "compare/trial/variants.h"
+#include "compare/replayed/variants.h"
 #include "compare/trial/search.h"
 
 #include "libref/plan/fault.h"

@@ -1,5 +1,5 @@
 """variants.py: mistakes that a replay can make at a node of any model: what a variant is called, and by which calls it
-is made. The words are rows of compare/trial/variants.def.
+is made. The words are rows of compare/replayed/variants.def.
 
 A table of what only needs the node (`of_node`); `Fit` finds, from the numbers, what no table can list.
 """

@@ -1,5 +1,5 @@
 /* variants.c: see variants.h. */
-#include "compare/trial/variants.h"
+#include "compare/replayed/variants.h"
 
 #include <string.h>
 
@@ -9,7 +9,7 @@ static const struct {
 	const char *form;
 } variants[] = {
 #define VARIANT(word, mistake, form) { word, mistake, form },
-#include "compare/trial/variants.def"
+#include "compare/replayed/variants.def"
 };
 
 int vn_variant_find(const char *word)
