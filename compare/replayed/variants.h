@@ -1,6 +1,6 @@
 /* variants.h: the mistakes that a replay tries, as its file names them (variants.def). */
-#ifndef VN_COMPARE_VARIANTS_H
-#define VN_COMPARE_VARIANTS_H
+#ifndef VN_COMPARE_REPLAYED_VARIANTS_H
+#define VN_COMPARE_REPLAYED_VARIANTS_H
 
 #include "libref/plan/fault.h"
 

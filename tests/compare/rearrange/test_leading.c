@@ -121,5 +121,8 @@ int main(void)
 		TEST(other_rows_are_no_wider_buffer),
 		CU_TEST_INFO_NULL,
 	};
-	return run_suite("leading", tests);
+	if (!make_folder())
+		return 1;
+	const int failed = run_suite("leading", tests);
+	return !remove_folder() || failed;
 }

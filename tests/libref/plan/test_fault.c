@@ -82,6 +82,20 @@ static void try_node(const vn_model *m, const vn_plan *copy, int fault, int node
 	vn_faulty_destroy(f);
 }
 
+/* yarn, lengths that select a scaling, bands, blocks of weights, mixed windows, heads as wide as a
+ * gated model, experts are no fixture's: parity_faults.py and parity_experts.py make them. */
+static bool is_made_elsewhere(const char *id)
+{
+	static const char *const begins[] = {
+		"R5.f", "R6.", "R7.", "R17.", "W16", "W17", "W21", "A5.layer", "G20.late", "E"
+	};
+
+	for (size_t i = 0; i < sizeof begins / sizeof *begins; i++)
+		if (strncmp(id, begins[i], strlen(begins[i])) == 0)
+			return true;
+	return false;
+}
+
 static void every_fault_is_made_where_it_fits_and_refused_elsewhere(void)
 {
 	int *made = calloc((size_t)vn_n_faults(), sizeof *made);
@@ -96,13 +110,8 @@ static void every_fault_is_made_where_it_fits_and_refused_elsewhere(void)
 		vn_plan_destroy(copy);
 		vn_model_close(m);
 	}
-	/* yarn, bands, mixed windows, heads as wide as a gated model, experts are no
-	 * fixture's: parity_faults.py and parity_experts.py make them */
 	for (int k = 0; k < vn_n_faults(); k++)
-		CU_ASSERT(made[k] || strncmp(vn_fault_id(k), "R5.f", 4) == 0 || strncmp(vn_fault_id(k), "R6", 2) == 0 ||
-		          strncmp(vn_fault_id(k), "R7", 2) == 0 || strncmp(vn_fault_id(k), "W16", 3) == 0 ||
-		          strncmp(vn_fault_id(k), "W17", 3) == 0 || vn_fault_chapter(k) == 'E' ||
-		          strcmp(vn_fault_id(k), "A5.layer") == 0 || strcmp(vn_fault_id(k), "G20.late") == 0);
+		CU_ASSERT(made[k] || is_made_elsewhere(vn_fault_id(k)));
 	free(made);
 }
 
