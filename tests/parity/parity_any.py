@@ -41,8 +41,8 @@ VARIANTS = {"bf16": ("bf16", "eager"), "bf16, other kernels": ("bf16", "nomkl"),
             "f32, sdpa": ("f32", "sdpa")}
 SAMPLED = ("bf16, sdpa", "f16", "f32, other kernels")
 WORDS = ("bits", "healthy", "faults", "generate", "program", "names")
-SAMPLE_NAMES = {"mixtral": ("experts", "residual", "activation", "mask"), "bert": ("activation", "bias", "value rows"),
-                "wav2vec2": ("tap",), "phi": ("head", "scaled", "position")}
+SAMPLE_NAMES = {"mixtral": ("experts", "residual", "activation"), "bert": ("activation", "bias", "value rows"),
+                "phi": ("head", "position")}
 FORMATS = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32}
 
 

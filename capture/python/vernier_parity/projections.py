@@ -44,8 +44,9 @@ def project(cand: Any, right: Any, other: Any, floor: Optional[Any]) -> Any:
     """(share, its standard error) of the difference other - right in the error cand - right; None: it says nothing."""
     a = right.double().cpu()
     e, d = cand.double() - a, other.double().cpu() - a
-    known = floor is not None and floor.numel() == a.numel()
-    f = floor.double().cpu().reshape(a.shape) - a if known else torch.zeros_like(a)
+    f = torch.zeros_like(a)
+    if floor is not None and floor.numel() == a.numel():
+        f = floor.double().cpu().reshape(a.shape) - a
     # of each number: one rounding of it, and what the model in this format errs by
     ulp = torch.ldexp(torch.ones_like(a), torch.frexp(a)[1] - 1 - DIGITS[cand.dtype])
     w = 1 / (ulp ** 2 / 12 + f ** 2 + 1e-300)
