@@ -72,7 +72,8 @@ static const vn_option options[] = {
 	          "operation that is wrong within the limits of its checkpoint passes.",
 	  .only = "compare" },
 	{ "explain", 0, VN_INTO(vn_compare_line, explain), .changes_verdict = true,
-	  .help = "With --model, find the known mistake that reproduces each origin, as vernier explain does.",
+	  .help =
+	      "With --model or --replayed, find the known mistake that reproduces each origin, as vernier explain does.",
 	  .only = "compare" },
 	VN_GROUP("What to compare"),
 	VN_POINTS_OPTION(vn_compare_line, how),
@@ -382,7 +383,7 @@ static int parse_arguments(vn_compare_line *k, int argc, char **argv)
 		return vn_complain(k->name, "--bitwise cannot be combined with --limits, --floor or --model");
 	if (k->replayed && (given = not_with_replayed(k)))
 		return vn_complain(k->name, "--replayed cannot be combined with %s", given);
-	if (k->explain && !k->how.o.model)
+	if (k->explain && !k->how.o.model && !k->replayed)
 		return ask_for_model(k);
 	if (k->no_replay && (k->replay || k->explain))
 		return vn_complain(k->name, "%s needs the replay that --no-replay leaves out: give one or the other",
@@ -390,7 +391,8 @@ static int parse_arguments(vn_compare_line *k, int argc, char **argv)
 	if (k->replay && !k->how.o.model)
 		return vn_complain(k->name, "--replay recomputes operations with the weights: give --model too");
 	k->how.o.explain = k->explain ? &vn_catalogue_explainer : NULL;
-	k->how.o.replay = k->no_replay ? VN_REPLAY_NEVER : k->replay || k->explain ? VN_REPLAY_ALWAYS : VN_REPLAY_SAME;
+	const bool always = k->replay || (k->explain && k->how.o.model);
+	k->how.o.replay = k->no_replay ? VN_REPLAY_NEVER : always ? VN_REPLAY_ALWAYS : VN_REPLAY_SAME;
 	if ((st = vn_options_check_comparing(k->name, &k->how, k->floor)))
 		return st;
 	if (k->n_reports == 0 && !k->quiet)

@@ -110,6 +110,45 @@ static int part_of(const vn_replayed_file *f, const vn_judged_result *r, const c
 	return vn_recording_find(f->recording, r->step, name);
 }
 
+/* Reads what names a mistake. Returns false if it is no text, or too long. */
+static bool read_mistake(const json_t *j, const char **word, const char **is, const char **due)
+{
+	return json_is_object(j) && (*word = text_of(j, "what")) && **word && (*is = text_of(j, "is")) &&
+	       (*due = text_of(j, "due"));
+}
+
+/* Reads the mistakes that the replay tried. Returns what is wrong with them; NULL: nothing. */
+static const char *read_tried(const json_t *j, vn_judged_result *r)
+{
+	const json_t *a = json_object_get(j, "alternatives"), *p = json_object_get(j, "projections");
+	const size_t  n = json_array_size(a), k = json_array_size(p);
+
+	if ((a && !json_is_array(a)) || (p && !json_is_array(p)) || n > VN_ALTERNATIVES_MOST || k > VN_ALTERNATIVES_MOST)
+		return "its alternatives or projections are no list, or more than 16";
+	if (json_object_get(j, "tried") && !number_of(j, "tried", &r->n_tried))
+		return "tried is not a number from 0 on";
+	r->alternative = calloc(n + 1, sizeof *r->alternative);
+	r->projection = calloc(k + 1, sizeof *r->projection);
+	if (!r->alternative || !r->projection)
+		return "no memory for its alternatives";
+	for (size_t i = 0; i < n; i++, r->n_alternatives++) {
+		vn_tried_mistake *x = &r->alternative[i];
+		if (!read_mistake(json_array_get(a, i), &x->word, &x->is, &x->due))
+			return "an alternative without what, is or due";
+	}
+	for (size_t i = 0; i < k; i++, r->n_projections++) {
+		vn_projection *x = &r->projection[i];
+		const json_t  *of = json_array_get(p, i);
+		if (!read_mistake(of, &x->word, &x->is, &x->due))
+			return "a projection without what, is or due";
+		x->share = json_number_value(json_object_get(of, "share"));
+		x->error = json_number_value(json_object_get(of, "error"));
+		if (!json_is_number(json_object_get(of, "share")) || !(x->error > 0))
+			return "a projection without a share, or with an error that is not above 0";
+	}
+	return NULL;
+}
+
 /* Reads a line. Returns what is wrong with it; NULL: nothing. */
 static const char *read_result(const json_t *j, vn_judged_result *r)
 {
@@ -136,7 +175,7 @@ static const char *read_result(const json_t *j, vn_judged_result *r)
 	r->floor_format = VN_N_DTYPES;
 	if (!format || (*format && (!vn_dtype_from_name(format, &r->floor_format) || r->floor_format >= VN_N_DTYPES)))
 		return "its floor_format is no format of numbers";
-	return r->kind == VN_JUDGED_CHOICE && !*r->scores ? "a choice without scores" : NULL;
+	return r->kind == VN_JUDGED_CHOICE && !*r->scores ? "a choice without scores" : read_tried(j, r);
 }
 
 static bool same_shape(const vn_recording *a, int i, const vn_recording *b, int k)
@@ -163,6 +202,17 @@ static const char *find_numbers(const vn_replayed_file *f, const vn_recording *r
 	if (!same_shape(f->recording, r->expected, cand, r->cand) || !same_shape(f->recording, r->floor, cand, r->cand) ||
 	    !same_shape(f->recording, r->again, cand, r->cand) || !same_shape(f->recording, r->again_floor, cand, r->cand))
 		return "its numbers have another shape than the candidate's";
+	for (int i = 0; i < r->n_alternatives; i++) {
+		vn_tried_mistake *x = &r->alternative[i];
+		char              part[32];
+		snprintf(part, sizeof part, "alternative%d", i);
+		if ((x->numbers = part_of(f, r, part)) < 0)
+			return "the numbers of an alternative are missing";
+		snprintf(part, sizeof part, "alternative%d_floor", i);
+		x->floor = part_of(f, r, part);
+		if (!same_shape(f->recording, x->numbers, cand, r->cand) || !same_shape(f->recording, x->floor, cand, r->cand))
+			return "an alternative has another shape than the candidate's";
+	}
 	return NULL;
 }
 
@@ -184,6 +234,7 @@ static vn_status read_results(vn_replayed_file *f, const vn_recording *ref, cons
 		vn_judged_result *r = &f->result[i];
 		json_t           *j = vn_json_parse(lines->line[i], JSON_REJECT_DUPLICATES);
 		const char       *why = read_result(j, r);
+		f->n++;
 		json_decref(j);
 		why = why ? why : find_numbers(f, ref, cand, r);
 		if (!why && i > 0 && r->node < r[-1].node)
@@ -192,9 +243,10 @@ static vn_status read_results(vn_replayed_file *f, const vn_recording *ref, cons
 			return vn_fail(err, VN_ERR_FORMAT, "%s: /replay/results[%d]%s%s: %s", vn_recording_path(f->recording), i,
 			               r->name && *r->name ? ": " : "", r->name ? r->name : "", why);
 		numbers += 1 + (r->floor >= 0) + (r->again >= 0) + (r->again_floor >= 0);
+		for (int k = 0; k < r->n_alternatives; k++)
+			numbers += 1 + (r->alternative[k].floor >= 0);
 		f->again = f->again || r->again >= 0;
 		f->by_name[i] = i;
-		f->n++;
 	}
 	if (numbers != vn_recording_count(f->recording))
 		return vn_fail(err, VN_ERR_FORMAT, "%s: holds %d tensors, but its results name %d",
@@ -334,6 +386,10 @@ void vn_replayed_file_close(vn_replayed_file *file)
 	if (!file)
 		return;
 	vn_recording_close(file->recording);
+	for (int i = 0; i < file->n; i++) {
+		free(file->result[i].alternative);
+		free(file->result[i].projection);
+	}
 	free(file->result);
 	free(file->by_name);
 	free(file->partner);

@@ -14,20 +14,38 @@
 
 /* How a result is judged: by its numbers; by its whole numbers; as a choice, by the scores that it
  * was made by. */
+enum { VN_ALTERNATIVES_MOST = 16 };
 typedef enum vn_judged_kind { VN_JUDGED_NUMBERS, VN_JUDGED_IDS, VN_JUDGED_CHOICE } vn_judged_kind;
+
+/* What a result would be if the operation had been another one: a mistake that the replay tried. */
+typedef struct vn_tried_mistake {
+	const char *word, *is, *due; /* its row of compare/replayed/variants.def, and what its sentence names */
+	int         numbers, floor;  /* entries of the file; floor -1: it has none */
+} vn_tried_mistake;
+
+/* A mistake in all of the result that is far below the floor: the error is share times the
+ * difference that it would make. */
+typedef struct vn_projection {
+	const char *word, *is, *due; /* as above */
+	double      share, error;    /* its standard error */
+} vn_projection;
 
 /* A result that was recomputed. */
 typedef struct vn_judged_result {
-	const char    *name, *reference;                    /* in the candidate; in the reference */
-	const char    *op;                                  /* its class or function; "": not said */
-	const char    *scores, *ids;                        /* of a choice; of weights beside ids. "": none */
-	int            step, node;                          /* node: in the reference's plan */
-	int            span;                                /* number of nodes computed together; 0: as the region says */
-	int            ref, cand;                           /* entries of the two recordings */
-	int            expected, floor, again, again_floor; /* entries of the file; -1: it has none */
-	vn_judged_kind kind;
+	const char       *name, *reference; /* in the candidate; in the reference */
+	const char       *op;               /* its class or function; "": not said */
+	const char       *scores, *ids;     /* of a choice; of weights beside ids. "": none */
+	int               step, node;       /* node: in the reference's plan */
+	int               span;             /* number of nodes computed together; 0: as the region says */
+	int               ref, cand;        /* entries of the two recordings */
+	int               expected, floor, again, again_floor; /* entries of the file; -1: it has none */
+	vn_judged_kind    kind;
 	/* in which the floor was computed, if the file stores it wider; VN_N_DTYPES: not said */
-	vn_dtype       floor_format;
+	vn_dtype          floor_format;
+	vn_tried_mistake *alternative;             /* (n_alternatives) */
+	int               n_alternatives, n_tried; /* n_tried: mistakes that the replay tried */
+	vn_projection    *projection;              /* (n_projections) */
+	int               n_projections;
 } vn_judged_result;
 
 typedef struct vn_replayed_file {

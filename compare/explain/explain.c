@@ -2,6 +2,7 @@
 #include "compare/explain/explain.h"
 #include "compare/explain/across_steps.h"
 #include "compare/explain/explain_point.h"
+#include "compare/explain/explain_replayed.h"
 #include "compare/explain/sentences.h"
 #include "compare/replay/local.h"
 #include "compare/replay/overflow.h"
@@ -208,6 +209,8 @@ vn_status vn_explain(vn_comparison *c, vn_all_findings **why, vn_error *err)
 
 	if (!x)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for explanations");
+	if (c->opened.replayed)
+		return vn_explain_replayed(c, x, err);
 	if (!c->opened.model || !c->result.replayed || !c->result.n_origins)
 		return VN_OK;
 	if (!(x->of = calloc((size_t)c->result.n_origins, sizeof *x->of)))

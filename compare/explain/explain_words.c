@@ -41,6 +41,8 @@ static bool recorded_right(const vn_result *r, int step, const char *name)
 static const char *made_at(const vn_opened *o, const vn_result *r, const vn_findings *x, const vn_trial *h,
                            char text[WHERE])
 {
+	if (h->node < 0)
+		return *text = '\0', text;
 	const vn_plan *p = vn_model_plan(o->model);
 	const int      v = vn_plan_find(p, r->checkpoint[x->checkpoint].name);
 	const bool     here = v >= 0 && p->value[vn_plan_root(p, v)].node == h->node;

@@ -242,17 +242,19 @@ static void put_separate(const vn_comparison *c, const vn_all_findings *all, vn_
 
 void vn_explain_put_sentences(const vn_comparison *c, vn_all_findings *x)
 {
-	const vn_plan *p = vn_model_plan(c->opened.model);
+	const vn_plan *p = c->opened.model ? vn_model_plan(c->opened.model) : NULL;
 
 	for (int i = 0; i < x->n; i++) {
 		for (int k = 0; k < x->of[i].n; k++) {
 			vn_trial *h = &x->of[i].by[k];
 			vn_trial_id(h, h->id);
 			put_words(&(vn_sentence) { c, &x->of[i], p, h, h->words, sizeof h->words });
-			put_also(p, h);
+			if (p)
+				put_also(p, h);
 			put_part(h);
 		}
-		put_separate(c, x, &x->of[i]);
+		if (p)
+			put_separate(c, x, &x->of[i]);
 	}
 	for (int i = 0; i < x->n; i++) /* it may quote an answer of another step */
 		for (int k = 0; k < x->of[i].n; k++)

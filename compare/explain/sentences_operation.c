@@ -334,3 +334,8 @@ void vn_sentence_ids(const vn_sentence *s)
 		VN_PUT(s, VN_FORM(M5), "the position, not of the token id");
 	vn_text_add(s->text, s->size, "%s", s->h->applied.later ? ", after the first call" : "");
 }
+
+void vn_sentence_rounded(const vn_sentence *s)
+{
+	VN_PUT(s, "the result is rounded to %s", formats[(int)s->h->applied.result.number]);
+}

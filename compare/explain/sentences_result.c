@@ -1,6 +1,8 @@
 /* sentences_result.c: see sentence_writers.h: slots of a cache, ranks, orders, factors. */
 #include "compare/explain/sentence_writers.h"
+#include "compare/rearrange/rearrange_axes.h"
 #include "compare/rearrange/rearrange_number.h"
+#include "compare/replayed/variants.h"
 
 #include "libref/base/text.h"
 #include "libref/plan/fault.h"
@@ -193,12 +195,19 @@ void vn_sentence_axes(const vn_sentence *s)
 	char order[80] = "";
 
 	for (int k = 0; k < s->h->applied.result.n; k++) {
-		size_t      n;
+		size_t n;
+		if (!s->p) {
+			vn_text_add(order, sizeof order, "%s%d", k ? ", " : "", s->h->applied.result.list[k]);
+			continue;
+		}
 		const char *word = vn_axes_word(axes, s->h->applied.result.list[k], &n);
 		vn_text_add(order, sizeof order, "%s%.*s", k ? " " : "", (int)n, word);
 	}
 	const char *title = vn_mistake_title(vn_trial_mistake(s->h));
-	VN_PUT(s, "the elements are in the order (%s)%s%s", order, *title ? ": " : "", title);
+	if (!s->p)
+		VN_PUT(s, "the elements are in the order of axes (%s): transposed", order);
+	else
+		VN_PUT(s, "the elements are in the order (%s)%s%s", order, *title ? ": " : "", title);
 }
 
 /* Adds the runs of the list: "32-47, 64-79..." */
@@ -214,7 +223,7 @@ static void add_runs(const vn_sentence *s)
 /* "partly written: tokens 32-47, 64-79 are 0" */
 void vn_sentence_rows(const vn_sentence *s)
 {
-	VN_PUT(s, VN_FORM(P9), "tokens ");
+	VN_PUT(s, VN_FORM(P9), s->p ? "tokens " : "rows ");
 	add_runs(s);
 	vn_text_add(s->text, s->size, " are %s",
 	            s->h->finding == VN_FINDING_PARTLY_ZERO ? "0" : "another checkpoint's, bit for bit");
@@ -228,7 +237,8 @@ void vn_sentence_channels(const vn_sentence *s)
 
 	VN_PUT(s, "channel%s ", one ? "" : "s");
 	add_runs(s);
-	vn_text_add(s->text, s->size, " of %.0f %s 0 in every token", s->h->applied.result.number, one ? "is" : "are");
+	vn_text_add(s->text, s->size, " of %.0f %s 0 in every %s", s->h->applied.result.number, one ? "is" : "are",
+	            s->p ? "token" : "row");
 }
 
 void vn_sentence_clamped(const vn_sentence *s)
@@ -240,4 +250,43 @@ void vn_sentence_clamped(const vn_sentence *s)
 
 	snprintf(limit, sizeof limit, which[s->h->applied.result.clamp], s->h->applied.result.number);
 	VN_PUT(s, "clamped: numbers %s are set to this bound", limit);
+}
+
+/* "the activation is gelu_tanh, not gelu" */
+void vn_sentence_variant(const vn_sentence *s)
+{
+	VN_PUT(s, vn_variant_form(s->h->applied.variant.row), s->h->applied.variant.is, s->h->applied.variant.due);
+	vn_text_clean(s->text, s->size);
+}
+
+/* "columns 0-15 hold columns 15-0" */
+void vn_sentence_reordered(const vn_sentence *s)
+{
+	const int  *list = s->h->applied.result.list;
+	const char *what = s->h->applied.result.number == 0 ? "rows" : "columns";
+	const int   rule = s->h->applied.result.factor;
+
+	if (rule == VN_AXIS_INTERLEAVED || rule == VN_AXIS_HALVED) {
+		VN_PUT(s,
+		       rule == VN_AXIS_INTERLEAVED ? "halves of each %d %s alternate: interleaved where they should be halves"
+		                                   : "even and odd of each %d %s are halves where they should alternate",
+		       list[0], what);
+		return;
+	}
+	if (s->h->applied.result.number > 1)
+		VN_PUT(s, "on axis %.0f of its shape: ", s->h->applied.result.number - 2);
+	for (int i = 0; i + 3 < s->h->applied.result.n; i += 4) {
+		const int   first = list[i], last = list[i + 1], from = list[i + 2], to = from + (last - first) * list[i + 3];
+		const bool  one = first == last;
+		const char *each = s->h->applied.result.number == 0 ? "row" : "column";
+		vn_text_add(s->text, s->size, "%s%s ", i ? ", " : "", one ? each : what);
+		vn_text_add(s->text, s->size, one ? "%d" : "%d-%d", first, last);
+		vn_text_add(s->text, s->size, one ? " holds %s " : " hold %s ", from == to ? each : what);
+		vn_text_add(s->text, s->size, from == to ? "%d" : "%d-%d", from, to);
+	}
+	const int late = list[0] - list[2];
+	if (s->h->applied.result.number == 0 && s->h->applied.result.n == 4 && list[3] == 1)
+		vn_text_add(s->text, s->size, ": %d row%s %s", abs(late), abs(late) > 1 ? "s" : "",
+		            late > 0 ? "late" : "early");
+	vn_text_add(s->text, s->size, "%s", s->h->applied.result.more ? "..." : "");
 }

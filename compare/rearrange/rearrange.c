@@ -1,6 +1,7 @@
 /* rearrange.c: see rearrange.h. */
 #include "compare/rearrange/rearrange.h"
 #include "compare/rearrange/rearranged.h"
+#include "compare/rearrange/rearrange_axes.h"
 #include "compare/rearrange/rearrange_number.h"
 #include "compare/trial/score.h"
 #include "compare/text/arrangements.h"
@@ -52,7 +53,7 @@ static vn_status try_heads(vn_rearranged *r, const char *axes, vn_error *err)
 static vn_finding finding_of_axes(const vn_rearranged *r, const int *order, int rank)
 {
 	const vn_plan *plan = r->t->site->plan;
-	const bool     joined = plan->node[vn_case_node(r->t)].op == VN_OP_ATTENTION;
+	const bool     joined = plan && plan->node[vn_case_node(r->t)].op == VN_OP_ATTENTION;
 
 	if (r->t->consumed != VN_CONSUMED_AS_RECORDED)
 		return VN_FINDING_AXES_RECORDED;
@@ -108,12 +109,38 @@ static vn_status try_arrangements(vn_rearranged *r, const char *axes, vn_error *
 
 /* ---- another checkpoint ---------------------------------------------------------------------- */
 
+/* Without a plan: was it made before this checkpoint? What comes later may be a copy of it. */
+static bool came_before(const vn_case *t, const vn_entry *e)
+{
+	const vn_checkpoint *me = &t->c->result.checkpoint[t->x->checkpoint];
+	const vn_run_plan   *p = vn_recording_run_plan(t->c->opened.cand);
+	const int            mine = p ? vn_run_plan_maker(p, me->step, me->name) : -1;
+	const int            its = p ? vn_run_plan_maker(p, e->step, e->name) : -1;
+
+	return mine >= 0 && its < mine;
+}
+
+/* Without a plan: does the operation read it? */
+static bool is_read(const vn_case *t, const vn_entry *e)
+{
+	const vn_checkpoint *me = &t->c->result.checkpoint[t->x->checkpoint];
+	const vn_run_plan   *p = vn_recording_run_plan(t->c->opened.cand);
+	const int            mine = vn_run_plan_maker(p, me->step, me->name), its = vn_run_plan_value(p, e->step, e->name);
+
+	for (int i = 0; i < p->node[mine].n_in; i++)
+		if (p->in[p->node[mine].first_in + i] == its)
+			return true;
+	return false;
+}
+
 /* Equal bits with another checkpoint point to the capture if the run continued with other
  * numbers. If that is unknown, a checkpoint that copies this one proves nothing: a cache, or a
  * rotation by zero. */
 static bool may_be_taken_for(const vn_rearranged *r, const vn_entry *e)
 {
 	const vn_plan *p = r->t->site->plan;
+	if (!p)
+		return came_before(r->t, e);
 	const int v = vn_plan_find(p, e->name), me = vn_plan_find(p, r->t->c->result.checkpoint[r->t->x->checkpoint].name);
 	const int root = v < 0 ? -1 : vn_plan_root(p, v), mine = vn_plan_root(p, me);
 
@@ -167,10 +194,11 @@ static vn_status try_another_checkpoint(vn_rearranged *r, vn_error *err)
 		if (memcmp(t.data, cand->data, (size_t)r->n * vn_dtype_size(t.dtype)) == 0) {
 			memcpy(r->a, r->cand, (size_t)r->n * sizeof *r->a);
 			memcpy(r->b, r->cand, (size_t)r->n * sizeof *r->b);
-			h.finding = comes_later(r, e)   ? VN_FINDING_RECORDED_LATER
+			h.finding = !r->t->site->plan   ? (is_read(r->t, e) ? VN_FINDING_GIVEN_THROUGH : VN_FINDING_OTHERS_NUMBERS)
+			            : comes_later(r, e) ? VN_FINDING_RECORDED_LATER
 			            : is_parallel(r, e) ? VN_FINDING_PARALLEL_BLOCK
 			                                : VN_FINDING_RECORDED_BEFORE;
-			h.recorder_fault = h.finding != VN_FINDING_PARALLEL_BLOCK;
+			h.recorder_fault = h.finding != VN_FINDING_PARALLEL_BLOCK && r->t->site->plan;
 			vn_text_add(h.recorded_instead, sizeof h.recorded_instead, "%s", e->name);
 			vn_text_clean(h.recorded_instead, sizeof h.recorded_instead);
 			st = vn_rearranged_judge(r, NULL, &h, err);
@@ -191,6 +219,8 @@ vn_status vn_rearrange(vn_case *t, vn_error *err)
 	if (!st && !vn_case_answered(t) && !(st = vn_rearrange_numbers(&r, err)) && !(st = try_heads(&r, axes, err)) &&
 	    !(st = try_arrangements(&r, axes, err)))
 		st = try_another_checkpoint(&r, err);
+	if (!st && !t->site->plan)
+		st = vn_rearrange_axes(&r, err);
 	vn_rearranged_close(&r);
 	return st;
 }

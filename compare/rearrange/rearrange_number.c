@@ -25,7 +25,8 @@ static bool about_heads(const vn_case *t)
  * the number that was multiplied by, which may be a table in the candidate's format. */
 static double uncertainty(const vn_rearranged *r, double by, double xx)
 {
-	const int stored = vn_dtype_digits(r->like->dtype), ran = vn_dtype_digits(r->t->c->opened.policy.storage);
+	const int stored = vn_dtype_digits(r->like->dtype);
+	const int ran = vn_dtype_digits(r->t->site->plan ? r->t->c->opened.policy.storage : r->t->format);
 	double    rest = 0;
 
 	for (int64_t i = 0; i < r->n; i++)
@@ -41,13 +42,13 @@ static double near_named(const vn_case *t, double x, double within, int *name)
 	const vn_plan *p = t->site->plan;
 	double         K = 0, D = 0, group = 0;
 
-	for (int i = 0; about_heads(t) && i < p->n_nodes; i++)
+	for (int i = 0; p && about_heads(t) && i < p->n_nodes; i++)
 		if (p->node[i].op == VN_OP_ATTENTION) {
 			K = p->node[i].c.attention.head_dim;
 			group = (double)p->node[i].c.attention.heads / p->node[i].c.attention.kv_heads;
 			break;
 		}
-	for (int i = 0; i < p->n_nodes; i++)
+	for (int i = 0; p && i < p->n_nodes; i++)
 		if (p->node[i].op == VN_OP_EMBED)
 			D = p->value[p->node[i].out[0]].size[1];
 	/* clang-format off */
@@ -61,7 +62,7 @@ static double near_named(const vn_case *t, double x, double within, int *name)
 		{ sqrt(D / K), VN_ROOT_MODEL_OVER_HEAD }, { sqrt(K / D), VN_ROOT_HEAD_OVER_MODEL }, { group, VN_QUERY_HEADS },
 		  { 1 / group, VN_OVER_QUERY_HEADS },
 		{ 127.0 / 128, VN_127_OVER_128 }, { 128.0 / 127, VN_128_OVER_127 },
-		  { 1.0 / (p->layers + 1), VN_OVER_LAYERS_AND_ONE },
+		  { p ? 1.0 / (p->layers + 1) : 0, VN_OVER_LAYERS_AND_ONE },
 		{ 1.4142135623730951, VN_ROOT_2 }, { 0.7071067811865476, VN_OVER_ROOT_2 },
 	};
 	/* clang-format on */
@@ -80,7 +81,7 @@ static double near_named(const vn_case *t, double x, double within, int *name)
 static bool round_number(const vn_case *t, double by, vn_trial *h)
 {
 	const vn_plan *p = t->site->plan;
-	const vn_point at = p->value[t->site->target].point;
+	const vn_point at = p ? p->value[t->site->target].point : VN_N_POINTS;
 	const double   over = 1 / by, plain = vn_in_digits(over, 3), ranks = round(by > 1 ? by : over);
 
 	if (at == VN_POINT_LOGITS && by > 0) {
@@ -251,9 +252,8 @@ static vn_status try_cap(vn_rearranged *r, vn_error *err)
 {
 	const vn_plan   *p = r->t->site->plan;
 	const curve      x = { r->own, r->cand, r->n };
-	const double     c = p->value[r->t->site->target].point == VN_POINT_LOGITS && !r->t->x->unmodified.residual.bad
-	                         ? best_cap(&x)
-	                         : 0;
+	const bool       logits = p && p->value[r->t->site->target].point == VN_POINT_LOGITS;
+	const double     c = logits && !r->t->x->unmodified.residual.bad ? best_cap(&x) : 0;
 	vn_round_numbers written = { .x = c, .most = DIGITS };
 	double           cap;
 	vn_status        st = VN_OK;

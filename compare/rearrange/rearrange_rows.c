@@ -139,7 +139,8 @@ static vn_status try_tiles(tiles *x, vn_error *err)
 	for (int i = 0; !st && i < vn_recording_count(own); i++) {
 		const vn_entry *e = vn_recording_entry(own, i);
 		vn_tensor       t;
-		if (e->shape.rank < 1 || e->shape.dim[0] != x->T || !vn_rearrange_could_hold(&x->r, i) || is_a_view(x->r.t, e))
+		if (e->shape.rank < 1 || e->shape.dim[0] != x->T || !vn_rearrange_could_hold(&x->r, i) || !x->r.t->site->plan ||
+		    is_a_view(x->r.t, e))
 			continue;
 		if ((st = vn_entry_tensor(own, i, &t, err)))
 			break;
@@ -156,8 +157,9 @@ vn_status vn_rearrange_rows(vn_case *t, vn_error *err)
 	vn_status        st;
 
 	/* rows between sampled rows are unknown */
-	if (c->shape.rank < 2 || strncmp(t->site->axes, "token", 5) != 0 || !vn_shape_equal(&c->shape, &e->shape) ||
-	    c->shape.dim[0] <= ROWS_MIN)
+	if (c->shape.rank < 2 || t->site->sampled || c->shape.dim[0] <= ROWS_MIN)
+		return VN_OK;
+	if (t->site->plan && (strncmp(t->site->axes, "token", 5) != 0 || !vn_shape_equal(&c->shape, &e->shape)))
 		return VN_OK;
 	tiles x = { .T = c->shape.dim[0],
 		        .N = vn_shape_count(&c->shape) / c->shape.dim[0],

@@ -34,13 +34,13 @@ void vn_rearranged_close(vn_rearranged *r)
 vn_status vn_rearranged_judge(vn_rearranged *r, const vn_replayed *allowed, vn_trial *h, vn_error *err)
 {
 	const vn_case *t = r->t;
-	const vn_dtype as = t->c->opened.policy.storage;
 	const vn_plan *plan = t->site->plan;
+	const vn_dtype as = plan ? t->c->opened.policy.storage : t->format;
 	const int      v = t->site->target;
 
-	h->node = plan->value[v].node;
+	h->node = vn_case_node(t);
 	h->applied.kind = VN_BY_RESULT;
-	if (as != VN_F64 && !vn_value_wide(plan, v))
+	if (as != VN_F64 && !(plan && vn_value_wide(plan, v)))
 		for (int64_t i = 0; i < r->n; i++) {
 			float x = (float)r->a[i];
 			vn_round_f32(&x, as, 1);

@@ -73,6 +73,15 @@ static vn_dtype format_of(const vn_opened *o, vn_dtype cand, vn_dtype floor)
 	return vn_recording_run_plan(o->cand) ? d : vn_dtype_coarser(d, o->replayed->format);
 }
 
+vn_dtype vn_replayed_format(const vn_opened *o, const vn_judged_result *r)
+{
+	const vn_entry *floor = r->floor >= 0 ? vn_recording_entry(o->replayed->recording, r->floor) : NULL;
+	const vn_dtype  wide = floor ? floor->dtype : VN_N_DTYPES;
+
+	return format_of(o, vn_recording_entry(o->cand, r->cand)->dtype,
+	                 r->floor_format < VN_N_DTYPES ? r->floor_format : wide);
+}
+
 /* ---- weights beside ids ---------------------------------------------------------------------- */
 
 static void find_beside(const vn_replayed_file *f, int *beside)

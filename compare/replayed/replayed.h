@@ -45,6 +45,9 @@ vn_status vn_replayed_run(vn_comparison *c, vn_error *err);
 vn_status vn_replayed_forgive(vn_comparison *c, vn_error *err);
 void      vn_replayed_free(vn_replayed_findings *j); /* may be NULL */
 
+/* Returns the format in which a result's numbers are judged. */
+vn_dtype vn_replayed_format(const vn_opened *o, const vn_judged_result *r);
+
 /* Returns the result of a checkpoint; -1: it has none. */
 int vn_replayed_result_of(const vn_comparison *c, const vn_checkpoint *p);
 

@@ -7,13 +7,13 @@
 #include <math.h>
 #include <string.h>
 
-static json_t *trial_json(const vn_opened *o, const vn_trial *h)
+static json_t *trial_json(const vn_opened *o, const vn_checkpoint *at, const vn_trial *h)
 {
-	const vn_plan *p = vn_model_plan(o->model);
+	const vn_plan *p = h->node < 0 ? NULL : vn_model_plan(o->model);
 	json_t        *j = json_object(), *flags = json_object();
 	json_object_set_new(j, "id", json_string(h->id));
 	json_object_set_new(j, "words", json_string(h->words));
-	json_object_set_new(j, "at", vn_json_text(p->value[p->node[h->node].out[0]].name));
+	json_object_set_new(j, "at", vn_json_text(p ? p->value[p->node[h->node].out[0]].name : at->name));
 	if (*h->also)
 		json_object_set_new(j, "also", json_string(h->also + strlen(" and ")));
 	if (*h->heads_only)
@@ -36,7 +36,7 @@ static json_t *trials_json(const vn_opened *o, const vn_result *r, const vn_find
 	json_t *a = json_array();
 	for (int i = 0; i < x->n; i++)
 		if (answers == (i < x->n_alias && (i == 0 || vn_alias_in_all_steps(r, r->why, x, i))))
-			json_array_append_new(a, trial_json(o, &x->by[i]));
+			json_array_append_new(a, trial_json(o, &r->checkpoint[x->checkpoint], &x->by[i]));
 	return a;
 }
 

@@ -157,7 +157,7 @@ static void after_explain(const vn_comparison *c, vn_lines *lines)
 
 	for (int i = 0; i < c->result.why->n && !fits; i++)
 		fits = c->result.why->of[i].n_fit > 0;
-	if (fits)
+	if (fits && c->opened.model)
 		add_repetition(c, lines);
 	if (c->result.n_origins)
 		add_show(c, c->result.origins[0], lines);

@@ -9,7 +9,7 @@
 
 int vn_case_node(const vn_case *t)
 {
-	return t->site->plan->value[t->site->target].node;
+	return t->site->plan ? t->site->plan->value[t->site->target].node : -1;
 }
 
 const vn_step *vn_case_step(const vn_case *t)

@@ -40,6 +40,10 @@ typedef struct vn_case {
 	vn_tensor           own, fine;
 	const vn_some_rows *some; /* columns of logits in which trials are estimated first; NULL: none */
 	vn_consumed         consumed;
+	/* of a checkpoint without a plan (site->plan is NULL), by a replay file: the format that it is
+	 * judged in, and the factor on its floor */
+	vn_dtype            format;
+	double              allow;
 	const vn_head_part *part;  /* NULL: trials affect all heads */
 	bool                brief; /* one of many checkpoints: slow strategies are skipped */
 	bool                whole; /* mistakes in only some heads are not tried */
@@ -49,7 +53,8 @@ typedef struct vn_case {
 	const vn_findings  *like;
 } vn_case;
 
-/* Return the node that makes the checkpoint, and the call in which it was recorded, or NULL. */
+/* Return the node that makes the checkpoint (-1: no plan), and the call in which it was recorded,
+ * or NULL. */
 int            vn_case_node(const vn_case *t);
 const vn_step *vn_case_step(const vn_case *t);
 /* Finds the rows along the axis of tokens (the first axis, if none has that name) whose error is

@@ -3,6 +3,7 @@
 #include "compare/trial/trial_apply.h"
 #include "compare/trial/case.h"
 #include "compare/replay/reference_variants.h"
+#include "compare/replayed/floors.h"
 
 #include <math.h>
 #include <string.h>
@@ -124,9 +125,25 @@ static void take_floor(const vn_case *t, vn_replayed *l)
 	l->slack = r->slack;
 }
 
+/* Of a checkpoint without a plan. */
+static void score_by_floors(const vn_case *t, const vn_tensor *own, const vn_tensor *fine, vn_trial *h)
+{
+	const vn_floor_tensors x = {
+		.cand = &t->site->cand, .expected = fine, .floor = own, .format = t->format, .allow = t->allow
+	};
+	vn_floor_slope slope;
+
+	vn_floors_measure(&x, &h->residual, &slope);
+	h->limit_fraction = vn_local_limit_fraction(&h->residual, h->residual.independent_numbers);
+}
+
 vn_status vn_score_numbers(vn_case *t, const vn_tensor *own, const vn_tensor *fine, vn_trial *h, vn_error *err)
 {
-	const vn_plan   *p = t->site->plan;
+	const vn_plan *p = t->site->plan;
+	if (!p) {
+		score_by_floors(t, own, fine, h);
+		return VN_OK;
+	}
 	const vn_dtype   format = vn_local_format(&p->node[vn_case_node(t)], t->site->target, t->site->n_span,
 	                                          t->c->opened.policy.storage);
 	const int        threads = t->c->request.options->threads;

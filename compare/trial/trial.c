@@ -1,6 +1,7 @@
 /* trial.c: see trial.h: compares and names trials. trial_apply.c computes their
  * results. */
 #include "compare/trial/trial.h"
+#include "compare/replayed/variants.h"
 #include "compare/trial/search.h"
 
 #include "libref/plan/fault.h"
@@ -44,6 +45,8 @@ vn_mistake vn_trial_mistake(const vn_trial *h)
 		return slots_id(h->applied.slots.of > 0, h->applied.slots.by > 0);
 	if (h->finding == VN_FINDING_PROBS_ROUNDED)
 		return h->applied.attend.probs == VN_FORMAT_F16 ? VN_MISTAKE_A13_F16 : VN_MISTAKE_A13_BF16;
+	if (h->finding == VN_FINDING_VARIANT)
+		return vn_variant_mistake(h->applied.variant.row);
 	if (h->finding == VN_FINDING_NARROW)
 		return !h->applied.narrow.whole && h->applied.narrow.format == VN_FORMAT_F16 ? VN_MISTAKE_P1 : VN_NO_MISTAKE;
 	return h->fault[0] || h->paired ? VN_NO_MISTAKE : findings[h->finding].id;
@@ -53,7 +56,7 @@ const char *vn_trial_id(const vn_trial *h, char id[VN_ID])
 {
 	const vn_mistake one = vn_trial_mistake(h);
 
-	if (one || h->finding == VN_FINDING_NARROW)
+	if (one || h->finding == VN_FINDING_NARROW || h->finding == VN_FINDING_VARIANT)
 		snprintf(id, VN_ID, "%s", vn_mistake_id(one));
 	else if (h->finding == VN_FINDING_FAULT)
 		snprintf(id, VN_ID, "%s+%s", vn_fault_id(h->fault[0] - 1), vn_fault_id(h->fault[1] - 1));
@@ -81,7 +84,8 @@ bool vn_trial_is_fitted(const vn_trial *h)
 	case VN_BY_CATALOGUE:
 	case VN_BY_RESULT:
 	case VN_BY_CACHED:
-	case VN_BY_ONE_CACHED: return false;
+	case VN_BY_ONE_CACHED:
+	case VN_BY_REPLAY: return false;
 	case VN_BY_NUMBER:
 	case VN_BY_CONSTANTS:
 	case VN_BY_ROWS:
@@ -173,6 +177,9 @@ static bool same_change(const vn_trial *a, const vn_trial *b)
 	case VN_BY_CACHED:
 		return x->cached.first == y->cached.first && x->cached.n == y->cached.n && x->cached.holds == y->cached.holds &&
 		       x->cached.others == y->cached.others;
+	case VN_BY_REPLAY:
+		return x->variant.row == y->variant.row && strcmp(x->variant.is, y->variant.is) == 0 &&
+		       strcmp(x->variant.due, y->variant.due) == 0;
 	case VN_BY_ONE_CACHED:
 		return x->one_cached.slot == y->one_cached.slot && x->one_cached.of == y->one_cached.of &&
 		       x->one_cached.holds == y->one_cached.holds && x->one_cached.others == y->one_cached.others;

@@ -155,9 +155,10 @@ typedef enum vn_applied_kind {
 	/* Each embedding is that of a later token in the sequence; VN_FINDING_POSITION_FOR_ID: of the
 	 * token's position. */
 	VN_BY_TOKENS,
-	VN_BY_RESULT,    /* the result is rearranged */
-	VN_BY_CACHED,    /* slots of a cache (vn_applied_cached) */
-	VN_BY_ONE_CACHED /* one slot, of which only the key or only the value is wrong (vn_one_cached) */
+	VN_BY_RESULT,     /* the result is rearranged */
+	VN_BY_CACHED,     /* slots of a cache (vn_applied_cached) */
+	VN_BY_ONE_CACHED, /* one slot, of which only the key or only the value is wrong (vn_one_cached) */
+	VN_BY_REPLAY      /* as a replay file has it: another operation, by the model itself */
 } vn_applied_kind;
 
 typedef struct vn_applied {
@@ -198,6 +199,11 @@ typedef struct vn_applied {
 		int               tokens;
 		vn_applied_cached cached;
 		vn_one_cached     one_cached;
+		/* VN_FINDING_VARIANT: a row of variants.def, and the texts in its sentence */
+		struct {
+			int         row;
+			const char *is, *due;
+		} variant;
 		/* distinguishes the trial from others with the same finding */
 		struct {
 			double   number;
@@ -229,7 +235,7 @@ typedef struct vn_trial {
 	int           fault[2];
 	bool          paired; /* columns are also paired in the other way */
 	vn_applied    applied;
-	int           node; /* in the model's plan: where the mistake is made */
+	int           node; /* in the model's plan: where the mistake is made; -1: no plan, at the checkpoint */
 	/* places: number of operations at which it is made (0: one); other: one of them besides node */
 	int           places, other;
 	uint64_t      at[VN_TRIAL_NODES / 64]; /* a bit for each of these operations, with `places` */

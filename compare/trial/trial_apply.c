@@ -147,7 +147,8 @@ vn_status vn_trial_apply(const vn_case *t, const vn_trial *h, vn_made *made, vn_
 	case VN_BY_CATALOGUE: /* scored by the strategies that propose them */
 	case VN_BY_RESULT:
 	case VN_BY_CACHED:
-	case VN_BY_ONE_CACHED: break;
+	case VN_BY_ONE_CACHED:
+	case VN_BY_REPLAY: break;
 	}
 	if (st && st != VN_ERR_USAGE)
 		*err = none;

@@ -519,8 +519,104 @@ def test_next():
     )
 
 
+# ---- names --------------------------------------------------------------------------------------
+
+
+def explained(c, a=None, fmt="bf16", more=None):
+    """What `compare --explain` says of x: (the words of its answers, the notes, status and error). c: what the
+    candidate has in place of a. more: members of its line; "alternatives" as (line, numbers)."""
+    a = A.ROUND[fmt](np.random.default_rng(3).standard_normal((30, 40)) * 2) if a is None else a
+    one_node("Linear", a.shape, fmt, lambda: (a, a, c(np.array(a))))
+    if more:
+        with h5py.File(f"{HERE}/replayed.h5", "r+") as h:
+            said = [json.loads(x) for x in h["replay/results"][()]]
+            for i, (line, x) in enumerate(more.get("alternatives", ())):
+                A.put(h["step.0/x"], f"alternative{i}", A.ROUND["f32"](x), "f32")
+                A.put(h["step.0/x"], f"alternative{i}_floor", A.ROUND[fmt](x), fmt)
+                said[0].setdefault("alternatives", []).append(line)
+            said[0].update({k: v for k, v in more.items() if k != "alternatives"})
+            del h["replay/results"]
+            A.lines(h["replay"], "results", said)
+    status, report, err = compare("ref.h5", "cand.h5", "replayed.h5", "--explain")
+    if report is None:
+        return [], [], (status, err)
+    found = [e for e in report.get("explanations", []) if e["checkpoint"] == "x"]
+    return [x["words"] for e in found for x in e["answers"]], report["notes"], (status, err)
+
+
+def in_order(order, axis=-1):
+    return lambda a: np.take(a, order, axis)
+
+
+def changed(where, value):
+    def change(a):
+        a[where] = value
+        return a
+
+    return change
+
+
+def test_names():
+    """What the numbers alone show, and nothing where they show nothing."""
+    late = [0, *range(29)]
+    mixed = [*range(0, 40, 2), *range(1, 40, 2)]
+    for change, want in (
+        (lambda a: a * 1.1, "every element is multiplied by 1."),
+        (lambda a: -a, "every element is multiplied by -1"),
+        (lambda a: a + 0.5, "0.5"),
+        (lambda a: np.minimum(a, 1.5), "clamped: numbers above 1.5"),
+        (lambda a: a * 0, "every element is 0"),
+        (in_order(late, 0), "rows 1-29 hold rows 0-28: 1 row late"),
+        (in_order([*range(16)][::-1] + [*range(16, 40)]), "columns 0-15 hold columns 15-0"),
+        (in_order([*range(8, 16), *range(8), *range(16, 40)]), "columns 0-7 hold columns 8-15, columns 8-15 hold"),
+        (in_order(mixed), "even and odd of each 40 columns are halves"),
+        (in_order(np.argsort(mixed)), "halves of each 40 columns alternate"),
+        (changed(slice(20, 30), 0), "partly written: rows 20-29 are 0"),
+        (changed((slice(None), slice(4, 8)), 0), "channels 4-7 of 40 are 0 in every row"),
+        (lambda a: np.ldexp(np.round(np.frexp(a)[0] * 8) / 8, np.frexp(a)[1]), "the result is rounded to"),
+    ):
+        words, _, said = explained(change)
+        check(len(words) > 0 and want in words[0], f"{want}: {words} {said}")
+    words, _, said = explained(lambda a: a + np.random.default_rng(9).standard_normal(a.shape))
+    check(said[0] == 1 and not words, f"an error without a pattern is called {words}")
+    square = A.ROUND["bf16"](np.random.default_rng(4).standard_normal((24, 24)))
+    words, _, said = explained(lambda a: a.T, square)
+    check(len(words) > 0 and "transposed" in words[0], f"transposed: {words} {said}")
+
+
+def test_alternatives():
+    """What the replay tried is judged by its numbers, not by its order, and said by its row of the table."""
+    r = np.random.default_rng(8)
+    wrong, other = (A.bf16(r.standard_normal((30, 40))) for _ in range(2))
+    line = lambda what, is_="", due="": {"what": what, "is": is_, "due": due}
+    tried = [(line("activation", "relu", "silu"), other), (line("bias", "bias"), wrong)]
+    words, _, said = explained(lambda a: wrong, more=dict(alternatives=tried, tried=9))
+    check(words == ["bias missing"], f"an alternative: {words} {said}")
+    words, _, said = explained(lambda a: wrong, more=dict(alternatives=tried[:1]))
+    check(not words, f"an alternative that leaves the error: {words} {said}")
+    words, _, said = explained(lambda a: wrong, more=dict(alternatives=[(line("later"), wrong)]))
+    check(said[0] == 1 and not words, f"a word of a later recorder: {words} {said}")
+    hostile = dict(
+        alternatives=[(line("bias", "b\x1b[1m\nverdict"), wrong)],
+        projections=[dict(line("activation", "\x1b[1m", "\n"), share=1, error=0.1)],
+    )
+    words, notes, said = explained(lambda a: wrong, more=hostile)
+    check(len(words) == 1 and not any(k < " " for k in words[0]), f"hostile texts: {words} {said}")
+    for bad in ([(line(""), wrong)], [({"what": "bias", "is": 3, "due": ""}, wrong)], [(line("bias"), wrong[:3])],
+                [(line("bias"), wrong)] * 17):
+        _, _, said = explained(lambda a: wrong, more=dict(alternatives=bad))
+        check(said[0] == 2 and "/replay/results[0]" in said[1], f"a bad alternative: {said}")
+    for share, error, shown in ((0.97, 0.05, True), (0.1, 0.05, False), (0.9, 0.3, False), (-1.0, 0.05, False)):
+        one = [dict(line("activation", "gelu_tanh", "gelu"), share=share, error=error)]
+        _, notes, said = explained(lambda a: a, more=dict(projections=one))
+        found = [n for n in notes if n.startswith("below the limit: M1: the activation is gelu_tanh, not gelu")]
+        check(said[0] == 0 and bool(found) == shown, f"a share of {share} +- {error}: {notes} {said}")
+    _, _, said = explained(lambda a: a, more=dict(projections=[dict(line("activation"), share=1, error=0)]))
+    check(said[0] == 2, f"a share without an error: {said}")
+
+
 TESTS = [test_floors, test_right, test_wrong, test_faded, test_choices, test_settings, test_bad, test_hostile]
-for test in [*TESTS, test_inputs, test_batch, test_plan, test_next]:
+for test in [*TESTS, test_names, test_alternatives, test_inputs, test_batch, test_plan, test_next]:
     test()
 shutil.rmtree(HERE)
 sys.exit(f"{len(failures)} failures" if failures else 0)

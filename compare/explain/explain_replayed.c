@@ -1,0 +1,192 @@
+/* explain_replayed.c: see explain_replayed.h. */
+#include "compare/explain/explain_replayed.h"
+#include "compare/explain/sentences.h"
+#include "compare/rearrange/rearrange.h"
+#include "compare/rearrange/rearrange_rows.h"
+#include "compare/replayed/replayed.h"
+#include "compare/replayed/variants.h"
+#include "compare/trial/score.h"
+
+#include "libref/base/progress.h"
+
+#include <stdlib.h>
+
+enum { AT_ALL = 200 };        /* origins that are examined */
+enum { MOST_READ = 1 << 23 }; /* numbers of one result: of a larger one the first rows */
+
+/* ---- the tensors of an origin ---------------------------------------------------------------- */
+
+/* Entries of recordings that are read for one origin. */
+typedef struct read_entries {
+	vn_recording *from[3 + 2 * VN_ALTERNATIVES_MOST];
+	int           entry[3 + 2 * VN_ALTERNATIVES_MOST], n;
+} read_entries;
+
+/* The shape without axes of one element, and with as many of its first rows as are read. */
+static vn_shape shape_of(const vn_shape *s, bool *sampled)
+{
+	vn_shape x = { .rank = 0 };
+
+	for (int i = 0; i < s->rank; i++)
+		if (s->dim[i] != 1)
+			x.dim[x.rank++] = s->dim[i];
+	if (x.rank == 0)
+		x = (vn_shape) { .rank = 1, .dim = { 1 } };
+	const int64_t n = vn_shape_count(&x);
+	*sampled = n > MOST_READ && x.dim[0] > 1;
+	if (*sampled)
+		x.dim[0] = MOST_READ / (n / x.dim[0]) > 0 ? MOST_READ / (n / x.dim[0]) : 1;
+	return x;
+}
+
+static vn_status read_entry(read_entries *list, vn_recording *r, int entry, const vn_shape *shape, vn_tensor *t,
+                            vn_error *err)
+{
+	const vn_status st = vn_entry_tensor(r, entry, t, err);
+
+	if (!st) {
+		list->from[list->n] = r;
+		list->entry[list->n++] = entry;
+		t->shape = *shape;
+	}
+	return st;
+}
+
+static void release_entries(const read_entries *list)
+{
+	for (int i = 0; i < list->n; i++)
+		vn_recording_release(list->from[i], list->entry[i]);
+}
+
+/* ---- the trials ------------------------------------------------------------------------------ */
+
+static vn_status try_alternatives(vn_case *t, const vn_judged_result *r, read_entries *list, vn_error *err)
+{
+	vn_recording *file = t->c->opened.replayed->recording;
+	vn_status     st = VN_OK;
+
+	for (int i = 0; !st && i < r->n_alternatives; i++) {
+		const vn_tried_mistake *x = &r->alternative[i];
+		vn_trial                h = { .finding = VN_FINDING_VARIANT, .node = -1, .applied.kind = VN_BY_REPLAY };
+		vn_tensor               fine, own;
+		h.applied.variant.row = vn_variant_find(x->word);
+		h.applied.variant.is = x->is;
+		h.applied.variant.due = x->due;
+		if (h.applied.variant.row < 0)
+			continue; /* of a later recorder */
+		if ((st = read_entry(list, file, x->numbers, &t->site->cand.shape, &fine, err)))
+			break;
+		own = fine;
+		if (x->floor >= 0 && (st = read_entry(list, file, x->floor, &t->site->cand.shape, &own, err)))
+			break;
+		st = vn_try_numbers(t, &own, &fine, NULL, &h, err);
+	}
+	return st;
+}
+
+/* Do the results that read this one, as the reference does, follow from its recorded numbers? */
+static vn_consumed consumed_of(const vn_comparison *c, int result)
+{
+	const vn_replayed_file *f = c->opened.replayed;
+	const vn_run_plan      *p = vn_recording_run_plan(c->opened.ref);
+	const vn_judged_result *r = &f->result[result];
+	const int               v = p ? vn_run_plan_value(p, r->step, r->reference) : -1;
+
+	for (int i = 0; v >= 0 && i < f->n; i++) {
+		const int node = vn_run_plan_maker(p, f->result[i].step, f->result[i].reference);
+		if (node < 0 || c->result.judged->of[i].wrong)
+			continue;
+		for (int k = 0; k < p->node[node].n_in; k++)
+			if (p->in[p->node[node].first_in + k] == v)
+				return VN_CONSUMED_AS_RECORDED;
+	}
+	return VN_CONSUMED_UNKNOWN;
+}
+
+static vn_status try_all(vn_case *t, const vn_judged_result *r, read_entries *list, vn_error *err)
+{
+	vn_findings *x = t->x;
+	vn_status    st = vn_score_numbers(t, &t->own, &t->fine, &x->unmodified, err);
+
+	if (st || (st = try_alternatives(t, r, list, err)))
+		return st;
+	vn_case_conclude(t);
+	if (x->n_fit)
+		return VN_OK;
+	x->fitted = true;
+	if ((st = vn_rearrange(t, err)) || vn_case_answered(t) || (st = vn_rearrange_rows(t, err)))
+		return st;
+	return VN_OK;
+}
+
+static const char *why_not(const vn_judged_result *r)
+{
+	return r->kind != VN_JUDGED_NUMBERS ? "its numbers are ids" : *r->ids ? "its numbers stand beside ids" : NULL;
+}
+
+static vn_status explain_result(vn_case *t, int result, vn_error *err)
+{
+	const vn_opened        *o = &t->c->opened;
+	const vn_judged_result *r = &o->replayed->result[result];
+	vn_site                 site = { .axes = "", .first = 0 };
+	read_entries            list = { .n = 0 };
+	const char             *why = why_not(r);
+	vn_status               st = VN_OK;
+
+	if (why) {
+		snprintf(t->x->why_not, sizeof t->x->why_not, "%s", why);
+		return VN_OK;
+	}
+	const vn_shape shape = shape_of(&vn_recording_entry(o->cand, r->cand)->shape, &site.sampled);
+	t->site = &site;
+	t->consumed = consumed_of(t->c, result);
+	t->format = vn_replayed_format(o, r);
+	t->allow = vn_floors_allowed(r->op, t->format);
+	t->x->n_tried = r->n_tried;
+	if (!(st = read_entry(&list, o->cand, r->cand, &shape, &site.cand, err)) &&
+	    !(st = read_entry(&list, o->replayed->recording, r->expected, &shape, &t->fine, err))) {
+		t->own = t->fine;
+		if (r->floor < 0 || !(st = read_entry(&list, o->replayed->recording, r->floor, &shape, &t->own, err)))
+			st = try_all(t, r, &list, err);
+	}
+	if (!st)
+		vn_case_conclude(t);
+	release_entries(&list);
+	t->site = NULL;
+	return st;
+}
+
+vn_status vn_explain_replayed(vn_comparison *c, vn_all_findings *all, vn_error *err)
+{
+	vn_case     t = { .c = c };
+	vn_progress bar = { 0 };
+	vn_status   st = VN_OK;
+
+	if (!c->result.replayed || !c->result.n_origins)
+		return VN_OK;
+	if (!(all->of = calloc((size_t)c->result.n_origins, sizeof *all->of)))
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d origins", c->result.n_origins);
+	vn_progress_start(&bar, "explaining origin", c->result.n_origins);
+	for (int i = 0; !st && i < c->result.n_origins; i++) {
+		const int    point = c->result.origins[i];
+		const int    result = vn_replayed_result_of(c, &c->result.checkpoint[point]);
+		vn_findings *x = &all->of[all->n];
+		if (result < 0)
+			continue;
+		if (all->n == AT_ALL) {
+			all->left_out = c->result.n_origins - i;
+			break;
+		}
+		*x = (vn_findings) { .checkpoint = point, .same_answer_as = -1, .by = calloc(VN_EXPLAIN_KEPT, sizeof *x->by) };
+		if (!x->by)
+			st = vn_fail(err, VN_ERR_NOMEM, "no memory for trials");
+		all->n++;
+		t.x = x;
+		if (!st)
+			st = explain_result(&t, result, err);
+		vn_progress_at(&bar, i + 1);
+	}
+	vn_progress_stop(&bar);
+	vn_explain_put_sentences(c, all);
+	return st;
+}

@@ -1,0 +1,13 @@
+/* variants.h: the mistakes that a replay tries, as its file names them (variants.def). */
+#ifndef VN_COMPARE_VARIANTS_H
+#define VN_COMPARE_VARIANTS_H
+
+#include "libref/plan/fault.h"
+
+/* Returns the row of this word; -1: there is none. */
+int         vn_variant_find(const char *word);
+vn_mistake  vn_variant_mistake(int row);
+/* Returns its sentence: a format of at most two texts. */
+const char *vn_variant_form(int row);
+
+#endif
