@@ -1,5 +1,5 @@
 """any_faults.py: mistakes planted from outside in a model of any architecture: FAULTS[name] is (the module, what is
-done to it)."""
+done to it), NAMES[name] how `compare --explain` may say it."""
 
 import re
 import types
@@ -81,6 +81,16 @@ def first_head_zero(m, args):
     return (torch.cat([args[0][..., :8] * 0, args[0][..., 8:]], -1),)
 
 
+def with_donor(model):
+    """A product of values that knows the same one of another layer."""
+    found = [(n, m) for n, m in model.named_modules() if isinstance(m, NN.Linear) and re.search(VALUE + "$", n)]
+    other = [m for _, m in found[:-1] if m.weight.shape == found[-1][1].weight.shape]
+    if not other:
+        return None, None
+    found[-1][1].donor = other[:1]
+    return found[-1]
+
+
 def swap_experts(m):
     for p in m.parameters(recurse=False):
         p.data[[0, 1]] = p.data[[1, 0]].clone()
@@ -111,4 +121,31 @@ FAULTS = {
     "value rows": (linear(VALUE), lambda m: m.weight.data[:16].copy_(m.weight.data[:16].flip(0).clone())),
     "tap": (lambda model: pick(model, lambda n, m: isinstance(m, (NN.Conv1d, NN.Conv2d))),
             lambda m: m.weight.data[:, :, -1].zero_()),
+    "transposed": (lambda model: pick(model, lambda n, m: isinstance(m, NN.Linear) and re.search(OUT + "$", n)
+                                      and m.weight.shape[0] == m.weight.shape[1]),
+                   lambda m: m.weight.data.copy_(m.weight.data.t().clone())),
+    "other layer": (with_donor, lambda m: m.weight.data.copy_(m.donor[0].weight.data)),
+    "rows late": (linear(""), lambda m: m.register_forward_hook(
+        lambda m, a, o: torch.cat([o[..., :1, :], o[..., :-1, :]], -2) if o.ndim > 1 else o)),
+}
+
+# Any name that does not fit its expression is wrong.
+NAMES = {
+    "scaled": r"every element is multiplied by 1\.0[12]",
+    "bias": r"bias\S* missing",
+    "eps": r"eps is ",
+    "position": r"positions or ids are off by \+1, from number 9 on",
+    "table row": r"positions or ids are off by \+1|rows \d+-\d+ hold rows",
+    "experts": r"experts 0 and 1 are exchanged",
+    "residual": r"added twice: |it reads \S*add",
+    "head": r"inputs 0-7 of \d+ are 0|channels? 0",
+    "activation": r"the activation is (gelu|gelu_tanh|silu)\b",
+    "scale": r"argument \w+ of \w+ is |sca\w+ is |every element is multiplied by (1\.[01]|0\.9)",
+    "softcap": r"left out: |capping",
+    "mask": r"the mask: each query has that of the query after it|it reads cat",
+    "value rows": r"columns \d+-\d+ hold columns|rows of the matrix in another order: ",
+    "transposed": r"the matrix is transposed",
+    "other layer": r"weights of ",
+    "rows late": r"hold rows? |1 row late|on axis 0",
+    "tap": r"tap \d+ of \d+.* of the kernel is 0",
 }

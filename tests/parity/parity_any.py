@@ -1,14 +1,16 @@
 """parity_any.py VERNIER [--all] [--only WORD]... [MODEL...]: recordings of any PyTorch model, judged.
 
 Tiny random models of many architectures (any_models.py): the recorded run keeps its bits, the plan's edges give the
-bits of every node, healthy candidates are right, planted mistakes (any_faults.py) are found at their place. Without
---all a sample. WORD: bits, healthy, faults, generate, program. torch and transformers are the judge; no number is
-stored here.
+bits of every node, healthy candidates are right, planted mistakes (any_faults.py) are found at their place, and
+called by their name or by none. Without --all a sample. WORD: bits, healthy, faults, generate, program, names. torch
+and transformers are the judge; no number is stored here.
 """
 
 import argparse
 import json
 import os
+import re
+import subprocess
 import sys
 import tempfile
 import time
@@ -23,7 +25,7 @@ import transformers  # noqa: E402
 
 import any_judge  # noqa: E402
 import vernier_parity  # noqa: E402
-from any_faults import FAULTS  # noqa: E402
+from any_faults import FAULTS, NAMES  # noqa: E402
 from any_models import MODELS, cast  # noqa: E402
 from vernier_parity import replayed  # noqa: E402
 from vernier_parity.candidate import Candidate  # noqa: E402
@@ -38,7 +40,9 @@ VARIANTS = {"bf16": ("bf16", "eager"), "bf16, other kernels": ("bf16", "nomkl"),
             "f16": ("f16", "eager"), "f32": ("f32", "eager"), "f32, other kernels": ("f32", "nomkl"),
             "f32, sdpa": ("f32", "sdpa")}
 SAMPLED = ("bf16, sdpa", "f16", "f32, other kernels")
-WORDS = ("bits", "healthy", "faults", "generate", "program")
+WORDS = ("bits", "healthy", "faults", "generate", "program", "names")
+SAMPLE_NAMES = {"mixtral": ("experts", "residual", "activation"), "bert": ("activation", "bias", "value rows"),
+                "phi": ("head", "position")}
 FORMATS = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32}
 
 
@@ -127,20 +131,10 @@ def inside(name, at, rows):
 
 def faults(name, fail, folder, kinds, tally, functions):
     for kind in kinds:
-        place, do = FAULTS[kind]
-        m, inputs = candidate(name, torch.bfloat16)
-        at, module = place(m)
-        if module is None:
+        planted = plant(name, kind)
+        if planted is None:
             continue
-        x = cast(inputs(0), torch.bfloat16)
-        try:
-            with torch.no_grad():
-                right = tensors(m(**x))
-                do(module)
-                if all(torch.equal(a.nan_to_num(), b.nan_to_num()) for a, b in zip(right, tensors(m(**x)))):
-                    continue  # no effect, such as a mask where there is none
-        except Exception:  # the fault does not fit this model
-            continue
+        at, m, x = planted
         rows, r, _ = judged(name, m, x, folder, functions)
         wrong = [q for q in rows if q["wrong"]]
         by_name = {n: row for row in r.fine.rows for n in row["out"]}
@@ -157,6 +151,68 @@ def faults(name, fail, folder, kinds, tally, functions):
             found = "WRONG"
         fail.check(found != "WRONG", f"{name}, {kind} at {at}: first origin {wrong[0]['name'] if wrong else ''}")
         tally.setdefault(kind, {}).setdefault(found, []).append(name)
+
+
+def named(path, cand, model, vernier):
+    """(the words of all answers, notes of mistakes below the limit, whether something is wrong) of a candidate."""
+    ref, first, second, said = (os.path.join(path, n) for n in ("ref.h5", "first.h5", "second.h5", "said.json"))
+    with Candidate(cand) as c:
+        r = Replay(Models(model, c), c, None, ref, True)
+        replayed.write(r, first, force=True)
+        compare = [vernier, "compare", ref, cand, "--format", "json", "--replayed"]
+        with open(said, "w", encoding="utf-8") as f:
+            status = subprocess.run([*compare, first], stdout=f, check=False).returncode
+        with open(said, encoding="utf-8") as f:
+            report = json.load(f)
+        if status == 1 and report["origins"]:
+            replayed.write(r, second, said, force=True)
+            report = json.loads(subprocess.run([*compare, second, "--explain"], stdout=subprocess.PIPE,
+                                               check=False).stdout)
+    words = [x["words"] for e in report.get("explanations", []) for x in e["answers"]]
+    return words, [n for n in report["notes"] if n.startswith("below the limit")], bool(report["origins"])
+
+
+def names(name, fail, folder, kinds, tally, functions, vernier):
+    """Planted mistakes are called by their name or by none; a right candidate has no name in any format."""
+    cand = os.path.join(folder, "cand.h5")
+
+    def judge_one(m, x):
+        with torch.no_grad(), vernier_parity.record(m, cand, any=True, functions=functions, weights=False, force=True):
+            m(**x)
+        return named(folder, cand, MODELS[name]()[0], vernier)
+
+    for word, dtype in FORMATS.items():
+        m, inputs = candidate(name, dtype)
+        words, below, wrong = judge_one(m, cast(inputs(0), dtype))
+        fail.check(not words and not below, f"{name}, {word}: a right run is called {words} {below}")
+    for kind in kinds:
+        planted = plant(name, kind)
+        if planted is None:
+            continue
+        words, below, wrong = judge_one(*planted[1:])
+        own = [w for w in words if not re.search(NAMES[kind], w)] + [
+            n for n in below if not re.search(NAMES[kind], n)]
+        fail.check(not own, f"{name}, {kind} at {planted[0]}, functions {functions}: called {own[:2]}")
+        found = "named" if words or below else "not named" if wrong else "no origin"
+        tally.setdefault(kind, {}).setdefault(found, []).append(name)
+
+
+def plant(name, kind):
+    """(place, faulty candidate, its inputs); None: the fault does not fit this model, or changes nothing."""
+    place, do = FAULTS[kind]
+    m, inputs = candidate(name, torch.bfloat16)
+    at, module = place(m)
+    if module is None:
+        return None
+    x = cast(inputs(0), torch.bfloat16)
+    try:
+        with torch.no_grad():
+            right = tensors(m(**x))
+            do(module)
+            same = all(torch.equal(a.nan_to_num(), b.nan_to_num()) for a, b in zip(right, tensors(m(**x))))
+    except Exception:  # it does not fit
+        return None
+    return None if same else (at, m, x)
 
 
 def generate(name, fail, folder):
@@ -217,9 +273,9 @@ def main():
     args.add_argument("model", nargs="*")
     o = args.parse_args()
     torch.set_num_threads(1)
-    fail, tally, tally_leaves, start = Failures(), {}, {}, time.time()
+    fail, tally, tally_leaves, named_all, named_leaves, start = Failures(), {}, {}, {}, {}, time.time()
     words = o.only or WORDS
-    for name in o.model or (MODELS if o.all else SAMPLE):
+    for name in o.model or (MODELS if o.all else [*SAMPLE, *(n for n in SAMPLE_NAMES if n not in SAMPLE)]):
         try:
             MODELS[name]()
         except (ImportError, ValueError) as e:
@@ -229,6 +285,8 @@ def main():
             for word in words:
                 t = time.time()
                 try:
+                    if not o.all and not o.model and name not in SAMPLE and word != "names":
+                        continue
                     if word == "bits":
                         said = bits(name, fail, folder)
                     elif word == "healthy":
@@ -237,6 +295,13 @@ def main():
                         said = program(name, fail, folder, os.path.abspath(o.vernier))
                     elif word == "generate":
                         said = generate(name, fail, folder)
+                    elif word == "names":
+                        kinds = FAULTS if o.all or o.model else SAMPLE_NAMES.get(name, ())
+                        if o.all:
+                            names(name, fail, folder, kinds, named_all, "all", os.path.abspath(o.vernier))
+                        if kinds:
+                            names(name, fail, folder, kinds, named_leaves, None, os.path.abspath(o.vernier))
+                        said = ""
                     else:
                         faults(name, fail, folder, FAULTS if o.all else FEW, tally, "all")
                         faults(name, fail, folder, FAULTS if o.all else FEW[:2], tally_leaves, None)
@@ -247,6 +312,10 @@ def main():
                     said = ""
                 if said:
                     print(f"{name:20}{word:10}{said} ({time.time() - t:.1f} s)", flush=True)
+    for what, t in (("functions and leaves", named_all), ("leaves alone", named_leaves)):
+        for kind, found in t.items():
+            print(f"named, {what}: {kind:12}", json.dumps({k: len(v) for k, v in found.items()}),
+                  *(f"{k}: {', '.join(v)};" for k, v in found.items() if k != "named"))
     for what, t in (("functions and leaves", tally), ("leaves alone", tally_leaves)):
         for kind, found in t.items():
             print(f"{what}: {kind:12}", json.dumps({k: len(v) for k, v in found.items()}),

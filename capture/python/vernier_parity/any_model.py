@@ -42,7 +42,7 @@ def replay(model: Any, cand: str, path: str, *, verdict: Optional[str] = None, r
     for `vernier compare REF CAND --replayed PATH`. Arguments as of reference().
 
     verdict  a report of `vernier compare --format json`: what it calls wrong is computed in place of given in a second
-             round, in which another order of the same work is right
+             round, in which another order of the same work is right, and with each known mistake, for --explain
     """
     from . import replayed
     from .candidate import Candidate
@@ -80,10 +80,10 @@ def explain(model: Any, cand: str, report: Optional[str] = None, *, options: Seq
                                     check=False).returncode
         use = first
         if status == 1 and _origins(said):
-            say("second round: what is wrong is computed in place of given")
+            say("second round: what is wrong is computed in place of given, and with each known mistake")
             replayed.write(r, second, said)
             use = second
-        return subprocess.run([*compare, "--replayed", use, *(["-o", report] if report else [])],
+        return subprocess.run([*compare, "--replayed", use, "--explain", *(["-o", report] if report else [])],
                               check=False).returncode
 
 

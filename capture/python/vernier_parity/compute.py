@@ -10,6 +10,8 @@ from .tracer import Node, Ref, Trace, bits, tensors, walk
 
 Given = Dict[int, Callable[[], List[Any]]]  # node -> its results
 Told = Callable[[Node, Optional[List[Any]], str], None]  # node, results or None, what failed
+Call = Callable[[Any, Any, Any], Any]  # module or function, its arguments, those by name -> its result
+Instead = Dict[int, Call]  # node -> what is called in place of its function
 
 # Their terms may cancel, so that adding them in another order, as a GPU does, changes much of the
 # result.
@@ -17,16 +19,54 @@ SUMS = {"sum", "mean", "cumsum"}
 
 
 def compute_all(trace: Trace, given: Given, wanted: Set[int], told: Told, fill: float = 0.0,
-                any_order: bool = False) -> None:
+                any_order: bool = False, also: Optional[Callable[[Node, List[Any], Callable[[Call], List[Any]]], None]]
+                = None) -> None:
     """Compute the wanted nodes, each from what the trace's edges say: results that are given, or else computed here.
     fill: what memory that nobody wrote holds. any_order: what is told of a sum has the error that another order of its
-    terms may cause."""
-    _Pass(trace, given, fill, any_order).run(wanted, told)
+    terms may cause. also: gets each wanted node, its results, and a function that computes it by another call."""
+    _Pass(trace, given, fill, any_order, also).run(wanted, told)
+
+
+class Again:
+    """Computes the results of one node as often as asked, with the nodes before it that are not given. `nodes`: which
+    are computed, in order."""
+
+    def __init__(self, trace: Trace, given: Given, node: int) -> None:
+        self._pass, self._node = _Pass(trace, given, 0.0, False, None), node
+        taken: Set[int] = set()
+        seen, todo = {node}, [node]
+        while todo:
+            n = trace.nodes[todo.pop()]
+            here = n.index in given and n.index != node
+            if here:
+                taken.add(n.index)
+            refs = [r._replace(write=r.write - 1) for r in n.outs if r.write] if here else [*n.ins, *n.writes]
+            for r in refs:
+                w = trace.maker.get((r.storage, r.write))
+                if w is not None and w not in seen and w < node:
+                    seen.add(w)
+                    todo.append(w)
+        self.nodes = sorted(seen - taken)
+        self._given = {i: given[i]() for i in taken}
+        self._order = sorted(seen)
+
+    def results(self, instead: Instead = {}) -> List[Any]:  # noqa: B006
+        """Raises what the calls raise."""
+        p, trace = self._pass, self._pass.trace
+        p.flat, p.instead = {}, instead
+        for i in self._order:
+            n = trace.nodes[i]
+            values = self._given.get(i) or p.compute(n)
+            if i == self._node:
+                return values
+            p.keep(n, values)
+        raise KeyError(self._node)
 
 
 class _Pass:
-    def __init__(self, trace: Trace, given: Given, fill: float, any_order: bool) -> None:
-        self.trace, self.given, self.fill, self.any_order = trace, given, fill, any_order
+    def __init__(self, trace: Trace, given: Given, fill: float, any_order: bool, also: Any) -> None:
+        self.trace, self.given, self.fill, self.any_order, self.also = trace, given, fill, any_order, also
+        self.instead: Instead = {}
         self.flat: Dict[Tuple[int, int], Any] = {}  # (storage, write) -> the whole storage then
         self.end: Dict[Tuple[int, int], int] = {}  # -> the last node that reads it
         for n in trace.nodes:
@@ -50,6 +90,8 @@ class _Pass:
                 except (RuntimeError, ValueError, TypeError, IndexError, KeyError, AttributeError,
                         NotImplementedError) as e:
                     why = f"{' '.join(str(e).split())[:160]}"
+                if n.index in wanted and out is not None and self.also is not None:
+                    self.also(n, out, lambda call, n=n: self.otherwise(n, call))
                 if n.index in wanted:
                     told(n, self.another_order(n, out) if self.any_order and out is not None else out, why)
             values = self.given[n.index]() if here else out
@@ -89,6 +131,13 @@ class _Pass:
         off = (400 * 0.54 / 12) ** 0.5 * torch.finfo(torch.float32).eps
         return [(out[0].double() + off * terms.double()).to(torch.float32)]
 
+    def otherwise(self, n: Node, call: Call) -> List[Any]:
+        self.instead = {n.index: call}
+        try:
+            return self.compute(n)
+        finally:
+            self.instead = {}
+
     def compute(self, n: Node) -> List[Any]:
         own = {r.storage: self.whole(r.storage, r.write).clone() for r in n.writes}  # the node writes into a copy
 
@@ -97,7 +146,8 @@ class _Pass:
 
         args, kwargs = walk(n.args, read)
         with torch.no_grad(), _state(n):
-            out = n.fn(*args, **kwargs)
+            call = self.instead.get(n.index)
+            out = n.fn(*args, **kwargs) if call is None else call(n.fn, args, kwargs)
         got = {r: t for r, t in zip(tensors(n.result), tensors(out))}
         found = [view(own[r.storage], r) if r.storage in own else got[r] for r in n.outs]
         if n.empty:

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from . import about
+from .alternatives import Alternatives
 from .candidate import Candidate
 from .compute import Given
 from .container import Container
@@ -21,7 +22,9 @@ def write(r: Replay, path: str, verdict: Optional[str] = None, force: bool = Fal
     """Write the result of a replay. verdict: a report of `vernier compare --format json`, whose wrong nodes are
     computed in place of given in a second round."""
     cand = r.cand
+    wrong = origins_in(verdict, r) if verdict is not None else set()
     gone = wrong_in(verdict, r) if verdict is not None else set()
+    tried = Alternatives(r) if wrong else None
     again, again_floor = (r.results(side, gone)[0] if gone else {} for side in (r.fine, r.coarse))
     given, given_again = r.given(r.fine), r.given(r.fine, gone)
     extra, names = r.extra(), Names(r)
@@ -44,6 +47,8 @@ def write(r: Replay, path: str, verdict: Optional[str] = None, force: bool = Fal
                         region=names.all_of(before, row["step"])[-MOST_NAMES:], extra=extra[j.row][:MOST_NAMES],
                         reads=names.read_by(region, row["step"], given)[:MOST_NAMES], floor_format=_word(r, j))
             line["kind"], scores = _kind(cand, j)
+            if k in r.projections:
+                line["projections"] = r.projections[k]
             if scores:
                 line["scores" if line["kind"] == "choice" else "ids"] = scores
             at = c.group(steps[row["step"]], j.name)
@@ -54,6 +59,13 @@ def write(r: Replay, path: str, verdict: Optional[str] = None, force: bool = Fal
                 c.array(at, "again", _array(again[k]))
                 c.array(at, "again_floor", _array(again_floor[k]))
                 line["again_region"] = names.all_of((i for i in wider if i != j.node), row["step"])
+            if tried is not None and (row["step"], j.name) in wrong and line["kind"] == "numbers" and not scores:
+                found, line["tried"] = tried.of(j)
+                line["alternatives"] = [dict(what=x.what, due=x.due, **{"is": x.is_}) for x in found]
+                for i, x in enumerate(found):
+                    c.array(at, f"alternative{i}", _array(x.expected))
+                    if x.floor is not None:
+                        c.array(at, f"alternative{i}_floor", _array(x.floor))
             lines.append(json.dumps(line))
         at = c.group(c.file, "replay")
         c.lines(at, "results", lines)
@@ -115,8 +127,14 @@ def _kind(cand: Candidate, j: Judged) -> Tuple[str, str]:
 
 
 def wrong_in(path: str, r: Replay) -> Set[Place]:
-    """The nodes that a verdict calls wrong by their own operation, results of the model excepted, which are always
-    judged. All results of such a node count. Raises RecordingError: not such a report."""
+    """Those of origins_in() that a second round computes: results of the model are always judged."""
+    results = {(j.step(r.cand), j.name) for j in r.judged if r.cand.rows[j.row]["op"] == "result"}
+    return origins_in(path, r) - results
+
+
+def origins_in(path: str, r: Replay) -> Set[Place]:
+    """The results that a verdict calls wrong by their own operation. All results of such a node count. Raises
+    RecordingError: not such a report."""
     try:
         with open(os.fspath(path), encoding="utf-8") as f:
             said = json.load(f)
@@ -128,5 +146,4 @@ def wrong_in(path: str, r: Replay) -> Set[Place]:
         step, _, name = n.rpartition("/") if n.startswith("step.") else ("step.0", "", n)
         places.add((int(step[5:]), name))
     wrong = {j.row for j in r.judged if (r.cand.rows[j.row]["step"], j.name) in places}
-    return {(r.cand.rows[j.row]["step"], j.name) for j in r.judged
-            if j.row in wrong and r.cand.rows[j.row]["op"] != "result"}
+    return {(r.cand.rows[j.row]["step"], j.name) for j in r.judged if j.row in wrong}

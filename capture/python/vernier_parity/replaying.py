@@ -10,7 +10,7 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Se
 
 import torch
 
-from . import rows as plan
+from . import projections, rows as plan
 from .align import align
 from .candidate import Candidate, sum_of
 from .compute import Given, compute_all, unwritten
@@ -30,6 +30,9 @@ class Judged(NamedTuple):
     out: int  # which of its results
     name: str
     node: int  # of the reference
+
+    def step(self, cand: Candidate) -> int:
+        return int(cand.rows[self.row]["step"])
 
 
 class Side:
@@ -68,7 +71,9 @@ class Replay:
         if not self.judged:
             first = self.unjudged[0] if self.unjudged else dict(name="nothing", why="nothing is recorded")
             raise RecordingError(f"{cand.path}: no result is one of the model's: {first['name']}: {first['why']}")
-        (self.expected, self.failed), (self.floor, more) = self.results(self.fine), self.results(self.coarse)
+        self.projections: Dict[Tuple[int, int], List[Dict[str, Any]]] = {}  # (row, result) -> see projections.py
+        self.floor, self.failed = self.results(self.coarse)
+        self.expected, more = self.results(self.fine, project=True)
         self.failed.update(more)
 
     def _select(self) -> None:
@@ -122,9 +127,10 @@ class Replay:
             if r.dtype.is_complex else t
         return t.reshape(r.size).to(r.dtype)
 
-    def results(self, side: Side, without: Set[Place] = frozenset()  # type: ignore[assignment]
-                ) -> Tuple[Dict[Tuple[int, int], Any], Dict[int, str]]:
-        """((row, result) -> what the side computes from the candidate's results; row -> what failed)."""
+    def results(self, side: Side, without: Set[Place] = frozenset(),  # type: ignore[assignment]
+                project: bool = False) -> Tuple[Dict[Tuple[int, int], Any], Dict[int, str]]:
+        """((row, result) -> what the side computes from the candidate's results; row -> what failed). project: also
+        fill `projections`."""
         given = self.given(side, without)
         rows = {side.node(j.row).index: j.row for j in self.judged}  # type: ignore[union-attr]
         out: Dict[Tuple[int, int], Any] = {}
@@ -143,7 +149,20 @@ class Replay:
                     t = torch.where(masks[n.index][k], self._as(self.cand.tensor(step, name), n.outs[k]), t)
                 out[row, k] = storable(t).clone()
 
-        compute_all(side.trace, given, set(rows), told, any_order=side is self.coarse)
+        def also(n: Node, values: List[Any], call: Any) -> None:
+            row = self.cand.rows[rows[n.index]]
+            key = (row["step"], row["out"][0])
+            if n.index in masks or key not in self.cand.held or not values:
+                return
+            try:
+                found = projections.of_node(side.trace, n, values, call, self.cand.tensor(*key),
+                                            self.floor.get((rows[n.index], 0)))
+            except (RuntimeError, ValueError, TypeError, IndexError, KeyError, AttributeError):
+                return  # a module that is called otherwise than its name says
+            if found:
+                self.projections[rows[n.index], 0] = found
+
+        compute_all(side.trace, given, set(rows), told, any_order=side is self.coarse, also=also if project else None)
         return out, failed
 
     def region(self, node: int, given: Given) -> List[int]:
@@ -184,11 +203,11 @@ class Replay:
         found = []
         for i, j in sorted(self.fine.pairs.items()):
             a, b = self.cand.rows[i], self.fine.rows[j]
-            found += [dict(name=a["out"][0], step=a["step"], **x) for x in _different(a, b)]
+            found += [dict(name=a["out"][0], step=a["step"], **x) for x in different(a, b)]
         own = {r["path"]: r for r in plan.modules_of(self.fine.trace.model)}
         for r in self.cand.modules:
             if r.get("path") in own:
-                found += [dict(name=r["path"] or "model", **x) for x in _different(r, own[r["path"]])]
+                found += [dict(name=r["path"] or "model", **x) for x in different(r, own[r["path"]])]
         return found
 
 
@@ -235,7 +254,7 @@ OF_FORMAT = {"name_or_path", "dtype", "device", "arg.dtype", "arg.device", "_att
 LARGE = 32752.0  # half of float16's largest: the least number of each format stands for minus infinity
 
 
-def _different(a: Row, b: Row) -> Iterator[Dict[str, Any]]:
+def different(a: Row, b: Row) -> Iterator[Dict[str, Any]]:
     if a.get("class", "") != b.get("class", ""):
         yield dict(key="class", candidate=a.get("class"), reference=b.get("class"))
     x, y = a.get("const", {}), b.get("const", {})

@@ -1,0 +1,176 @@
+"""alternatives.py: which mistake explains a wrong result: computes it with each variant (variants.py) of its operation
+from the candidate's own inputs, and keeps the nearest for `vernier compare` to judge.
+"""
+
+from typing import Any, Dict, Iterator, List, NamedTuple, Set, Tuple
+
+import torch
+
+from . import variants
+from .align import align
+from .compute import Again, view
+from .node_recorder import storable
+from .replaying import Judged, Replay, different
+from .tracer import tensors
+from .variants import Variant
+
+MOST_ORIGINS = 8  # with all variants; of others only those that were found before
+MOST_KEPT = 6
+MOST_NODES = 40  # of a region that are varied: its last ones, and before these those with weights
+LEAVES = 0.25  # of the squared error: what a variant that is kept may leave
+FAILS = (RuntimeError, ValueError, TypeError, IndexError, KeyError, AttributeError, NotImplementedError)
+
+
+class Alternative(NamedTuple):
+    what: str
+    is_: str
+    due: str
+    expected: Any
+    floor: Any  # None: roundings alone
+
+
+class Alternatives:
+    """Of the wrong results of a replay."""
+
+    def __init__(self, r: Replay) -> None:
+        self.r = r
+        self.same = align(r.fine.rows, r.coarse.rows)
+        self.back = {j: i for i, j in r.fine.pairs.items()}  # node of the reference -> the candidate's row
+        self.given, self.given_coarse = r.given(r.fine), r.given(r.coarse)
+        self.found: Set[Tuple[str, str, str]] = set()
+        self.seen = 0
+
+    def of(self, j: Judged) -> Tuple[List[Alternative], int]:
+        """(the nearest alternatives, how many were tried) of a result."""
+        r, fine = self.r, Again(self.r.fine.trace, self.given, j.node)
+        cand = r.cand.tensor(r.cand.rows[j.row]["step"], j.name).double()
+        right = r.expected[j.row, j.out].double().cpu()
+        if cand.shape != right.shape or not cand.dtype.is_floating_point:
+            return [], 0
+        was, full = error_of(cand, right), self.seen < MOST_ORIGINS
+        self.seen += 1
+        best: List[Tuple[Tuple[int, float], int, Variant, Any]] = []
+        tried, had = 0, set()  # type: int, Set[Tuple[str, str, str]]
+        for v in self._variants(fine, j, cand):
+            said = (v.what, v.is_, v.due)
+            if said in had or not (full or said in self.found):
+                continue
+            had.add(said)
+            try:
+                got = storable(fine.results(v.instead)[j.out])
+            except FAILS:
+                continue
+            if got.shape != cand.shape:
+                continue
+            tried += 1
+            left = error_of(cand, got.double().cpu())
+            if left < (was[0], was[1] * LEAVES) or left[0] < was[0]:
+                best.append((left, tried, v, got))
+                best = sorted(best, key=lambda x: x[:2])[:MOST_KEPT]
+        out = []
+        for _, _, v, got in best:
+            self.found.add((v.what, v.is_, v.due))
+            out.append(Alternative(v.what, v.is_[:120], v.due[:120], got, self._floor(j, v)))
+        return out, tried
+
+    def _floor(self, j: Judged, v: Variant) -> Any:
+        """The variant in the candidate's format."""
+        n = self.r.coarse.node(j.row)
+        instead = {self.same[i]: f for i, f in v.instead.items() if i in self.same}
+        if n is None or len(instead) < len(v.instead):
+            return None
+        try:
+            return storable(Again(self.r.coarse.trace, self.given_coarse, n.index).results(instead)[j.out])
+        except FAILS:
+            return None
+
+    def _variants(self, fine: Again, j: Judged, cand: Any) -> Iterator[Variant]:
+        trace, last = self.r.fine.trace, fine.nodes[-MOST_NODES:]
+        weighted = [i for i in fine.nodes[:-MOST_NODES] if trace.nodes[i].leaf or any(
+            trace.source.get((r.storage, r.write), ("",))[0] == "param" for r in trace.nodes[i].ins)]
+        nodes = weighted[-MOST_NODES:] + last
+        calls: Dict[int, Tuple[Any, Any, Any]] = {}
+
+        def spy(i: int) -> Any:
+            def call(fn: Any, a: Any, k: Any) -> Any:
+                out = fn(*a, **k)
+                calls[i] = (a, k, out)
+                return out
+            return call
+
+        try:
+            fine.results({i: spy(i) for i in nodes})
+        except FAILS:
+            return
+        for i in nodes:
+            row = self.back.get(i)
+            if row is not None:
+                yield from variants.settings(trace.nodes[i], list(different(
+                    self.r.cand.rows[row], self.r.fine.rows[i])))
+        yield from self._several(nodes)
+        for i in reversed(nodes):
+            a, k, out = calls[i]
+            outs = [t for t in tensors(out) if isinstance(t, torch.Tensor)]
+            if not outs:
+                continue
+            if i == j.node and j.out < len(outs) and outs[j.out].shape == cand.shape:
+                yield from _safely(variants.of_numbers(trace.nodes[i], a, k, j.out, outs[j.out],
+                                                       cand.to(outs[j.out])))
+            yield from _safely(variants.of_node(trace, trace.nodes[i], a, k, outs[0]))
+        yield from self._extra(j)
+
+    def _several(self, nodes: List[int]) -> Iterator[Variant]:
+        """Settings of several nodes at once; what the candidate's plan lacks."""
+        every = [v for i in nodes if i in self.back for v in variants.settings(
+            self.r.fine.trace.nodes[i], list(different(self.r.cand.rows[self.back[i]], self.r.fine.rows[i])))]
+        if len(every) > 1:
+            yield every[0]._replace(instead={k: f for v in every for k, f in v.instead.items()})
+        lacks = [n for n in (self.r.fine.trace.nodes[i] for i in nodes) if n.index not in self.back and not n.cast]
+        if lacks:
+            yield Variant("left_out", ", ".join(n.op.strip("_") for n in lacks[:4]), "",
+                          {n.index: variants.left_out for n in lacks})
+
+    def _extra(self, j: Judged) -> Iterator[Variant]:
+        """The result of an operation that the reference lacks is read in place of one that it has."""
+        r, row = self.r, self.r.cand.rows[j.row]
+        held = {(x["step"], name): x for x in r.cand.rows for name in x["out"]} if row["in"] else {}
+        aligned = set(r.fine.pairs)
+        number = {id(x): i for i, x in enumerate(r.cand.rows)}
+        ins = r.fine.trace.nodes[j.node].ins
+        for place, x in enumerate(row["in"]):
+            key = (row["step"] - int(x.get("back", 0)), x.get("from"))
+            made = held.get(key)
+            if made is not None and number[id(made)] not in aligned and not made.get("cast") and place < len(ins):
+                t = r.cand.tensor(*key) if key in r.cand.held else self._sum(made)
+                if t is not None:
+                    yield Variant("extra", _said(made), "", {j.node: variants.replacing(
+                        place, lambda own, t=t, ref=ins[place]: view(t.to(own).reshape(-1), ref))})
+
+    def _sum(self, row: Dict[str, Any]) -> Any:
+        """The result of a sum that is not recorded, of terms that are; None: it is none."""
+        terms = [(row["step"] - int(x.get("back", 0)), x.get("from")) for x in row["in"]]
+        if row["op"] not in variants.SUMS or len(terms) != 2 or not all(x in self.r.cand.held for x in terms):
+            return None
+        return sum(self.r.cand.tensor(*x) for x in terms)
+
+
+def _said(row: Dict[str, Any]) -> str:
+    names = [str(x.get("from", x.get("param", x.get("input", "a constant")))) for x in row["in"]]
+    return f"{row['op'].strip('_')}({', '.join(names)})" if len(names) < 3 else row["op"].strip("_")
+
+
+def _safely(every: Iterator[Variant]) -> Iterator[Variant]:
+    """Until one cannot be made: a module that is called otherwise than its name says."""
+    try:
+        yield from every
+    except FAILS:
+        return
+
+
+def error_of(cand: Any, expected: Any) -> Tuple[int, float]:
+    """(numbers beyond any format that differ, the sum of the squared errors of the others)."""
+    top = 3e4 if float(cand.abs().nan_to_num(0).max() if cand.numel() else 0) < 6e4 else 1e37
+    kind = lambda t: torch.where(t.isnan(), 2.0, torch.where(t.abs() < top, 0.0, t.sign()))
+    a, b = kind(cand), kind(expected)
+    both = (a == 0) & (b == 0)
+    return int((a != b).sum()), float(torch.where(both, cand - expected, 0.0).pow(2).sum())

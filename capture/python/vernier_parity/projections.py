@@ -1,0 +1,66 @@
+"""projections.py: mistakes below the floor: an error is compared with the difference that a variant of the operation
+would make. share: how much of that difference the error contains: 1 if the candidate has the variant, 0 if not.
+"""
+
+import math
+from typing import Any, Callable, Dict, List, Optional
+
+import torch
+
+from . import variants
+from .compute import Call
+from .tracer import Node, Trace
+
+LEAST_NUMBERS = 10.0  # that carry the difference: one number proves nothing
+MOST_SIGMAS = 3.0  # that one number counts: of very small ones a rounding is far less than any kernel's error
+MOST_ERROR = 0.5  # a share with a larger standard error says nothing
+DIGITS = {torch.bfloat16: 7, torch.float16: 10, torch.float32: 23, torch.float64: 52}
+
+
+def of_node(trace: Trace, n: Node, out: List[Any], again: Callable[[Call], List[Any]], cand: Any,
+            floor: Optional[Any]) -> List[Dict[str, Any]]:
+    """The shares of the small variants in the error of a node's first result. again: computes the node by another
+    call; floor: what the model in the candidate's format gives."""
+    if not out[0].is_floating_point() or cand.shape != out[0].shape or cand.dtype not in DIGITS:
+        return []
+    seen: List[Any] = []
+
+    def spy(fn: Any, a: Any, k: Any) -> Any:
+        seen.append((a, k))
+        return fn(*a, **k)
+
+    if not variants.has_small(n):
+        return []
+    again(spy)
+    found = []
+    for v in variants.of_node(trace, n, *seen[0], out[0], small=True):
+        share = project(cand, out[0], again(v.instead[n.index])[0], floor)
+        if share is not None:
+            found.append(dict(what=v.what, due=v.due, share=share[0], error=share[1], **{"is": v.is_}))
+    return found
+
+
+def project(cand: Any, right: Any, other: Any, floor: Optional[Any]) -> Any:
+    """(share, its standard error) of the difference other - right in the error cand - right; None: it says nothing."""
+    a = right.double().cpu()
+    e, d = cand.double() - a, other.double().cpu() - a
+    f = torch.zeros_like(a)
+    if floor is not None and floor.numel() == a.numel():
+        f = floor.double().cpu().reshape(a.shape) - a
+    # of each number: one rounding of it, and what the model in this format errs by
+    ulp = torch.ldexp(torch.ones_like(a), torch.frexp(a)[1] - 1 - DIGITS[cand.dtype])
+    w = 1 / (ulp ** 2 / 12 + f ** 2 + 1e-300)
+    w = torch.where(e.isfinite() & d.isfinite() & f.isfinite(), w, 0.0)
+    e, d, f = (torch.where(w > 0, t, 0.0) for t in (e, d, f))
+    w = torch.minimum(w, MOST_SIGMAS ** 2 / (d * d + 1e-300))
+    dd = w * d * d
+    total = float(dd.sum())
+    if not total > 0 or total ** 2 < LEAST_NUMBERS * float((dd * dd).sum()):
+        return None
+    share = float((w * d * e).sum()) / total
+    spread = float((w * w * d * d * (e - share * d) ** 2).sum()) ** 0.5 / total
+    error = max(spread, 1 / math.sqrt(total))
+    own = float((w * d * f).sum()) / total  # the model's own run in this format errs in this direction
+    if error > MOST_ERROR or abs(own) > max(0.25, 4 * error):
+        return None
+    return share, error
