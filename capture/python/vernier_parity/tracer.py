@@ -26,6 +26,7 @@ CASTS = {"to", "float", "half", "bfloat16", "double", "type", "type_as"}
 LEAKS = {"item", "tolist", "__bool__", "__int__", "__float__", "__index__", "numpy"}
 PLAIN = {"__get__", "__set__", "size", "dim", "numel", "stride", "is_contiguous", "is_floating_point", "__len__"}
 WRITES = {"__setitem__", "__iadd__", "__imul__", "__isub__", "__itruediv__"}
+MOST_HELD = 16  # functions; behind rotated queries, rotated keys take 5
 # they choose other kernels where a hook is attached inside, or a function is followed
 WHOLE = (torch.nn.TransformerEncoderLayer, torch.nn.MultiheadAttention)
 
@@ -284,12 +285,12 @@ class Trace(TorchFunctionMode):
                 n.random = None
         self.nodes.append(n)
         self._held.append((n, results))
-        if n.leaf or not self.points:
-            self._tell()
+        self._tell(0 if n.leaf or not self.points else MOST_HELD)
 
-    def _tell(self) -> None:
-        """Tell of the nodes that were held back."""
-        held, self._held = self._held, []
+    def _tell(self, but: int = 0) -> None:
+        """Tell of the nodes that were held back, the last ones excepted."""
+        at = max(0, len(self._held) - but)
+        held, self._held = self._held[:at], self._held[at:]
         for n, results in held:
             self.on_node(n, results)
 
