@@ -91,7 +91,7 @@ vn_status vn_project_read(vn_project *p, vn_error *err)
 	struct stat file;
 	reader      r = { .to = p };
 
-	*p = (vn_project) { NULL };
+	*p = (vn_project) { 0 };
 	find_file(path);
 	if (!*path || stat(path, &file) != 0)
 		return VN_OK;
@@ -119,5 +119,5 @@ void vn_project_free(vn_project *p)
 	free(p->names);
 	free(p->format);
 	free(p->ignored);
-	*p = (vn_project) { NULL };
+	*p = (vn_project) { 0 };
 }

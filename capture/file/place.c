@@ -65,6 +65,7 @@ static const struct { vn_place_kind kind; const char *begin, *hold; } mark[] = {
 	{ VN_PLACE_REPORT, "verdict    ", "\nreference  " },                  /* the same by older versions */
 	{ VN_PLACE_REPORT, "first      ", "\nreference  " },                  /* compare, outside, text */
 	{ VN_PLACE_REPORT, "explained  ", "\nreference  " },
+	{ VN_PLACE_REPORT, "warning    ", "\nreference  " },
 	{ VN_PLACE_REPORT, "next       ", "\nreference  " },
 	{ VN_PLACE_REPORT, "model       ", "\ncandidate   " },                /* evaluate and isolate, text */
 	{ VN_PLACE_REPORT, "text        ", "\ncandidate   " },                /* evaluate of recordings, text */

@@ -523,17 +523,19 @@ static void look_at_shape(vn_import *i, int entry)
 		         *like ? " " : "", like, remedy);
 }
 
-/* If the user chose no map: returns the shipped map that knows most of the names; else NULL. */
+/* If the user chose no map: returns the shipped map that knows most of the names that are no
+ * checkpoint's; else NULL. */
 static const char *fitting_map(const vn_import *i)
 {
-	const int    n = vn_recording_count(i->r);
-	const char **name = i->o->n_names == 0 && n > 0 ? malloc((size_t)n * sizeof *name) : NULL;
+	const int    all = vn_recording_count(i->r);
+	const char **name = i->o->n_names == 0 && all > 0 ? malloc((size_t)all * sizeof *name) : NULL;
 	const char  *best = NULL;
 	vn_error     err;
-	int          fits;
+	int          fits, n = 0;
 
-	for (int k = 0; name && k < n; k++)
-		name[k] = vn_recording_entry(i->r, k)->name;
+	for (int k = 0; name && k < all; k++)
+		if (!vn_import_knows(i->plan, vn_recording_entry(i->r, k)->name))
+			name[n++] = vn_recording_entry(i->r, k)->name;
 	if (!name || vn_name_map_fit(name, n, &best, &fits, &err))
 		best = NULL; /* a hint is not worth an error */
 	free(name);

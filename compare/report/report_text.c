@@ -365,7 +365,7 @@ static void print_table(const page *p)
 			rows++;
 		} else {
 			for (int kind = ROW_WITHIN; kind < N_ROW_KINDS; kind++)
-				rows += print_fold(p, i, j, kind);
+				rows += print_fold(p, i, j, (row_kind)kind);
 		}
 		i = j;
 	}

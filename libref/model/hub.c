@@ -1,6 +1,8 @@
 /* hub.c: see hub.h. */
 #include "libref/model/hub.h"
+#include "libref/base/map.h"
 
+#include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -46,11 +48,11 @@ static char *snapshot_of(const char *name)
 	if (!cache_folder(folder) || snprintf(file, sizeof file, "%s/models--%.*s--%s/refs/main", folder, (int)owner, name,
 	                                      name + owner + 1) >= (int)sizeof file)
 		return NULL;
-	FILE *f = fopen(file, "r");
-	if (f) {
-		if (!fgets(commit, sizeof commit, f))
-			*commit = '\0';
-		fclose(f);
+	const int fd = vn_plain_open(file, O_RDONLY);
+	if (fd >= 0) {
+		const ssize_t n = read(fd, commit, sizeof commit - 1);
+		commit[n > 0 ? n : 0] = '\0';
+		close(fd);
 	}
 	commit[strcspn(commit, "\n")] = '\0';
 	if (!*commit || strchr(commit, '/') || strchr(commit, '.') ||

@@ -1,11 +1,14 @@
 /* other_format.c: see other_format.h. */
 #include "libref/model/other_format.h"
+#include "libref/base/map.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 enum { BEGIN = 512 }; /* bytes; the mark of tar is at 257 */
 
@@ -51,13 +54,13 @@ static bool ends_with(const char *path, const char *ending)
 vn_status vn_other_format(const char *path, vn_error *err)
 {
 	unsigned char begin[BEGIN];
-	FILE         *f = fopen(path, "rb");
-	const size_t  n = f ? fread(begin, 1, sizeof begin, f) : 0;
-	const bool    empty = f && n == 0 && feof(f);
+	const int     fd = vn_plain_open(path, O_RDONLY);
+	const ssize_t got = fd < 0 ? -1 : read(fd, begin, sizeof begin);
+	const size_t  n = got > 0 ? (size_t)got : 0;
 
-	if (f)
-		fclose(f);
-	if (empty)
+	if (fd >= 0)
+		close(fd);
+	if (got == 0)
 		return vn_fail(err, VN_ERR_FORMAT, "%s: the file is empty: did its download fail?", path);
 	if (n >= 4 && memcmp(begin, "GGUF", 4) == 0)
 		return VN_OK;

@@ -143,6 +143,8 @@ COMMANDS = {
     "points": ("points MODEL", []),
     "faults": ("points --faults", []),
     "help": ("help compare.md", []),
+    "help_word": ("help R2.1e4", []),
+    "doctor": ("doctor", []),
     "help_command": ("help capture", []),
     "version": ("--version --verbose", []),
     "synth": ("synth tiny -o synth", []),

@@ -15,7 +15,7 @@ echo "== a replay says them in numbers: 5 tokens, then 1 after 5"
 run() { vernier capture ref "$M" --ids 5,6,7,8,9 --force-ids 10 --points '*' "$@" 2>/dev/null; }
 run -o ref.h5
 run -o bad.h5 --inject A1.missing@layer1.attn_context
-vernier compare ref.h5 bad.h5 --model "$M" 2>/dev/null | grep -A 1 '^  gemm'
+vernier compare ref.h5 bad.h5 --model "$M" --all 2>/dev/null | grep -A 1 '^  gemm'
 vernier compare ref.h5 bad.h5 --model "$M" --format json 2>/dev/null >r.json
 $PYTHON -c '
 import json

@@ -15,7 +15,7 @@ from .tracer import Node, Ref, Trace, is_leaf
 
 Row = Dict[str, Any]
 MOST_SETTINGS = 80
-MOST_NODES = 1 << 22  # as of capture/recording/run_plan.c
+MOST_NODES = 1 << 22  # as the program has it
 
 
 def setting(x: Any) -> Optional[Any]:

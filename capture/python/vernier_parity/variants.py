@@ -1,5 +1,5 @@
 """variants.py: mistakes that a replay can make at a node of any model: what a variant is called, and by which calls it
-is made. The words are rows of compare/replayed/variants.def.
+is made. The words are those of the program's table of variants.
 
 A table of what only needs the node (`of_node`); `Fit` finds, from the numbers, what no table can list.
 """
@@ -430,9 +430,10 @@ def _experts(n: Node, args: Any, kwargs: Any, out: Any, cand: Any) -> Iterator[V
         order = list(range(size))
         order[a], order[b] = b, a
 
-        def change(q: Dict[str, Any], order: List[int] = order) -> Dict[str, Any]:
-            return {k: p[order] for k, p in q.items() if p.ndim > 1 and p.shape[0] == size}
-        yield Variant("experts", str(a), str(b), {n.index: with_weights(change)})
+        for only in ("", *sorted(held)):  # all of their weights, or one
+            def change(q: Dict[str, Any], order: List[int] = order, only: str = only) -> Dict[str, Any]:
+                return {k: p[order] for k, p in q.items() if p.ndim > 1 and p.shape[0] == size and only in ("", k)}
+            yield Variant("experts", str(a), f"{b} of {only}" if only else str(b), {n.index: with_weights(change)})
 
 
 def _indices(n: Node, args: Any, kwargs: Any, result: int, out: Any, cand: Any) -> Iterator[Variant]:
