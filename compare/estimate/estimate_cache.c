@@ -382,7 +382,8 @@ static vn_status fit_new_slots(vn_case *t, int node, vn_error *err)
 			for (int of = 0; !st && of < 3 && !vn_case_answered(t); of++) {
 				vn_trial h = { .finding = VN_FINDING_NEW_SLOTS_MOVED,
 					           .node = node,
-					           .applied = { .kind = VN_BY_SLOTS, .later = true, .slots = { of, late ? by : -by, false } } };
+					           .applied = {
+								   .kind = VN_BY_SLOTS, .later = true, .slots = { of, late ? by : -by, false } } };
 				st = vn_try(t, &h, err);
 			}
 	return st;

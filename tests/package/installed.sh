@@ -69,7 +69,8 @@ readelf -d "$lib/libvernier-capture.so" | grep -q 'SONAME.*\[libvernier-capture.
 # A manual page for each command, and completions that know each.
 for command in $("$usr/bin/vernier" help | sed -n 's/^  \([a-z]*\)   *.*/\1/p') help version; do
 	page=$usr/share/man/man1/vernier-$command.1
-	"$usr/bin/vernier" "$command" --help | sed "/^Examples:/,\$d" | grep -o '^  .*--[a-z][a-z-]*' | grep -o -- '--[a-z-]*' | sort -u >options
+	"$usr/bin/vernier" "$command" --help | sed "/^Examples:/,\$d" | grep -o '^  .*--[a-z][a-z-]*' |
+		grep -o -- '--[a-z-]*' | sort -u >options
 	[ -s options ] || fail "$command has no options"
 	while IFS= read -r option; do
 		grep -qF "\\fB$option\\fR" "$page" || fail "$page: no $option"
