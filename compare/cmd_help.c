@@ -59,7 +59,7 @@ const vn_command vn_help_command = {
 static bool has_options_of_another(const vn_command_table *t, int i)
 {
 	for (int k = 0; k < i; k++)
-		if (t->command[k].options->option == t->command[i].options->option)
+		if (t->command[i].options->n > 0 && t->command[k].options->option == t->command[i].options->option)
 			return true;
 	return false;
 }

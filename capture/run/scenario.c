@@ -143,10 +143,11 @@ static vn_status name_all(const char *path, vn_scenario *s, int n, vn_error *err
 {
 	char      last[MOST_DIGITS];
 	const int digits = snprintf(last, sizeof last, "%d", n);
+	const int width = digits < LEAST_DIGITS ? LEAST_DIGITS : digits < MOST_DIGITS ? digits : MOST_DIGITS - 1;
 
 	for (int i = 0; i < n; i++) {
 		char number[MOST_DIGITS];
-		snprintf(number, sizeof number, "%0*d", digits < LEAST_DIGITS ? LEAST_DIGITS : digits, i + 1);
+		snprintf(number, sizeof number, "%0*d", width, i + 1);
 		if (!s[i].name)
 			s[i].name = vn_alloc_text(number);
 		const vn_status st = check_name((line_place) { path, s[i].line }, s[i].name, err);
