@@ -139,6 +139,13 @@ class Body(torch.nn.Module):
 
 
 @test
+def a_layer_whose_attention_is_none_has_no_rotation(folder):
+    m, inputs = MODELS["granite_moe_hybrid"]()
+    assert any(layer.self_attn is None for layer in m.model.layers)
+    recorded(m, folder + "/h.h5", inputs(0)["input_ids"])
+
+
+@test
 def a_write_does_not_change_what_was_recorded_before(folder):
     m, ids = Body(), torch.arange(9)[None]
     recorded(m, folder + "/w.h5", ids, functions="all")

@@ -79,7 +79,7 @@ def standard(model: Any) -> Dict[Tuple[str, str], Tuple[str, List[str]]]:
     for n, layer in enumerate(getattr(body, layers)):
         root = f"{path}.{layers}.{n}".lstrip(".")
         for row in family.rows_of(n, kinds) if family else _rows_alike(layer):
-            if row.op == "rope" and hasattr(layer, "self_attn"):
+            if row.op == "rope" and hasattr(getattr(layer, "self_attn", None), "register_forward_hook"):
                 found[f"{root}.self_attn", row.point] = (f"layer{n}.{row.point}",
                                                             ["batch", row.axes.split()[1], "token", "dim"])
             elif row.module == "" or row.how == "in":
