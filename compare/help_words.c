@@ -1,4 +1,5 @@
 /* help_words.c: see help_words.h. */
+#include "capture/file/output.h"
 #include "compare/help_words.h"
 
 #include "capture/base/shipped.h"
@@ -34,7 +35,8 @@ static bool print_catalogued(const char *id)
 	if (!to)
 		return false;
 	vn_fault_page(to);
-	fclose(to);
+	if (!vn_text_close(to, &text))
+		return false;
 	for (char *line = text, *end; line && *line; line = end) {
 		end = line + strcspn(line, "\n");
 		end += *end == '\n';

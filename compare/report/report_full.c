@@ -52,14 +52,13 @@ static void print_inputs(FILE *out, const vn_document *doc, const json_t *detail
 		if (at < 0)
 			continue; /* no memory for its name */
 		const vn_checkpoint *k = &doc->checkpoint[at];
-		vn_say(out, "%s: %s nmse ", k->status == VN_OUTSIDE ? "OUTSIDE limits" : "within limits", vn_label(k, label));
+		char                 nmse[24] = "-", over[40] = "";
 		if (k->m.finite)
-			fprintf(out, "%.2g", k->m.value[VN_M_NMSE]);
-		else
-			fputc('-', out);
+			snprintf(nmse, sizeof nmse, "%.2g", k->m.value[VN_M_NMSE]);
 		if (vn_ratio_of(doc, k, &ratio))
-			fprintf(out, " (%.2g x floor)", ratio);
-		fputc('\n', out);
+			snprintf(over, sizeof over, " (%.2g x floor)", ratio);
+		vn_say(out, "%s: %s nmse %s%s\n", k->status == VN_OUTSIDE ? "OUTSIDE limits" : "within limits",
+		       vn_label(k, label), nmse, over);
 	}
 }
 

@@ -1,4 +1,5 @@
 /* report_text.c: a comparison for a person at a terminal, or reading a log. */
+#include "capture/file/output.h"
 #include "compare/judge/baseline.h"
 #include "compare/comparison/checkpoint.h"
 #include "compare/judge/check_words.h"
@@ -574,11 +575,12 @@ static int count_lines(page p)
 		return -1;
 	p.out = out;
 	print_all(&p);
-	fclose(out);
+	if (!vn_text_close(out, &text))
+		return -1;
 	for (const char *at = text; at && (at = strchr(at, '\n')); at++)
 		lines++;
 	free(text);
-	return text ? lines : -1;
+	return lines;
 }
 
 /* Leaves as many rows as there is room for; no details if those take the room. */

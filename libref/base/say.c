@@ -156,11 +156,13 @@ int vn_say_args(FILE *out, const char *format, va_list args)
 	conversion c;
 	int        all = 0;
 
+	if (ferror(out))
+		return 0; /* a part is lost: the rest without it would say something else */
 	va_copy(c.args, args);
 	while (*format) {
 		const size_t plain = strcspn(format, "%");
 		if (fwrite(format, 1, plain, out) != plain)
-			break; /* the rest without this part would say something else */
+			break;
 		format += plain;
 		all += (int)plain;
 		if (*format) {

@@ -140,12 +140,12 @@ NAMES = {
     "residual": r"added twice: |it reads \S*add",
     "head": r"inputs 0-7 of \d+ are 0|channels? 0",
     "activation": r"the activation is (gelu|gelu_tanh|silu)\b",
-    "scale": r"argument \w+ of \w+ is |sca\w+ is |every element is multiplied by (1\.[01]|0\.9)",
+    "scale": r"(argument \w+|alpha) of \w+ is |sca\w+ is |every element is multiplied by (1\.[01]|0\.9)",
     "softcap": r"left out: |capping",
     "mask": r"the mask: each query has that of the query after it|it reads cat",
     "value rows": r"columns \d+-\d+ hold columns|rows of the matrix in another order: ",
     "transposed": r"the matrix is transposed",
     "other layer": r"weights of ",
     "rows late": r"hold rows? |1 row late|on axis 0",
-    "tap": r"tap \d+ of \d+.* of the kernel is 0",
+    "tap": r"tap \d+ of \d+.* of the kernel is 0|every element is 0",  # the second: a kernel of one tap
 }
