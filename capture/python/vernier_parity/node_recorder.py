@@ -120,10 +120,11 @@ class Digests:
 
 
 def ids_in(given: Dict[str, Any]) -> Optional[np.ndarray]:
-    """The token ids of a call: its input_ids of (B, T), or None."""
+    """The token ids of a call, whole numbers of (B, T): its input_ids, or the only tensor that it was given. Or None."""
     import torch
 
-    t = given.get("input_ids")
+    tensors = [x for x in given.values() if isinstance(x, torch.Tensor)]
+    t = given.get("input_ids", tensors[0] if len(tensors) == 1 else None)
     if not isinstance(t, torch.Tensor) or t.ndim != 2 or t.is_floating_point() or not t.numel():
         return None
     a = t.detach().cpu().numpy()
