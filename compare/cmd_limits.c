@@ -204,7 +204,7 @@ int cmd_limits(int argc, char **argv)
 	settings           k = { 0 };
 	vn_limits_use      u = { 0 };
 	vn_compare_options none = { 0 };
-	vn_comparison      both = { .request.options = &none };
+	vn_comparison      both = { .opened.request.options = &none };
 	vn_error           err = { "" };
 	const int          said = parse_arguments(&k, argc, argv);
 	if (said)

@@ -22,10 +22,10 @@ static void close_judge(void *self)
 
 	if (!j)
 		return;
-	vn_terms_free(&j->c.result.terms);
-	vn_lines_free(&j->c.result.notes);
-	vn_lines_free(&j->c.result.warnings);
-	vn_limits_destroy(j->c.request.limits);
+	vn_terms_free(&j->c.result.checkpoints.terms);
+	vn_lines_free(&j->c.result.remarks.notes);
+	vn_lines_free(&j->c.result.remarks.warnings);
+	vn_limits_destroy(j->c.opened.request.limits);
 	vn_recording_close(j->c.opened.ref);
 	free(j);
 }
@@ -76,7 +76,7 @@ static vn_status open_judge(const vn_run_reference *a, void **self, vn_judged_by
 
 	if (!j)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory to judge a run");
-	j->c.request.options = &j->o;
+	j->c.opened.request.options = &j->o;
 	j->o.threads = a->threads;
 	st = vn_against_open(&j->a, a->reference, err);
 	j->c.opened.ref = j->a.ref;
@@ -85,11 +85,11 @@ static vn_status open_judge(const vn_run_reference *a, void **self, vn_judged_by
 	if ((st = check_reference(a, j->c.opened.ref, err)) ||
 	    (st = digest_reference(j->c.opened.ref, &by->reference, err)))
 		return st;
-	st = a->limits ? vn_limits_open(a->limits, &j->c.request.limits, err)
-	               : vn_limits_own(a->precision, a->family, &j->c.request.limits, err);
+	st = a->limits ? vn_limits_open(a->limits, &j->c.opened.request.limits, err)
+	               : vn_limits_own(a->precision, a->family, &j->c.opened.request.limits, err);
 	if (st)
 		return vn_context(err, st, a->limits ? "--limits" : "--against");
-	vn_limits *l = j->c.request.limits;
+	vn_limits *l = j->c.opened.request.limits;
 	l->layers = a->plan->layers;
 	j->c.opened.plan = a->plan;
 	j->c.result.bits = vn_limits_mention(l, VN_M_DIFFERING);

@@ -20,12 +20,13 @@ enum { SAID_ALONE = 8 };
 static bool has_divergence(void *context, int step, int layer)
 {
 	const vn_comparison *c = context;
-	const vn_checkpoint *first = c->result.first >= 0 ? &c->result.checkpoint[c->result.first] : NULL;
+	const vn_checkpoint *first = c->result.localised.first >= 0 ? &c->result.checkpoints.of[c->result.localised.first]
+	                                                            : NULL;
 	if (!first || (first->step == step && first->layer == layer))
 		return true;
-	for (int i = 0; i < c->result.n_origins && i < SAID_ALONE; i++)
-		if (c->result.checkpoint[c->result.origins[i]].step == step &&
-		    c->result.checkpoint[c->result.origins[i]].layer == layer)
+	for (int i = 0; i < c->result.localised.n_origins && i < SAID_ALONE; i++)
+		if (c->result.checkpoints.of[c->result.localised.origins[i]].step == step &&
+		    c->result.checkpoints.of[c->result.localised.origins[i]].layer == layer)
 			return true;
 	return false;
 }
@@ -74,14 +75,14 @@ static vn_status tell_one_side(vn_result *r, const char *who, const recording_ch
 {
 	const vn_identities *x = &s->found;
 	if (s->st && !vn_status_ends_job(s->st)) /* an unreadable tensor is reported where it is compared */
-		vn_lines_add(&r->warnings, "checks of %s alone could not all be made: %s", who, s->why.text);
+		vn_lines_add(&r->remarks.warnings, "checks of %s alone could not all be made: %s", who, s->why.text);
 	else if (s->st)
 		*err = s->why;
 	for (int i = 0; !s->st && i < x->n && i < SAID_ALONE; i++)
-		vn_lines_add(&r->warnings, "check of %s alone: %s%.0d%s%s", who, x->broken[i].step ? "step." : "",
+		vn_lines_add(&r->remarks.warnings, "check of %s alone: %s%.0d%s%s", who, x->broken[i].step ? "step." : "",
 		             x->broken[i].step, x->broken[i].step ? "/" : "", x->broken[i].words);
 	if (!s->st && x->n > SAID_ALONE)
-		vn_lines_add(&r->warnings, "check of %s alone: %d more checks fail (vernier show --check)", who,
+		vn_lines_add(&r->remarks.warnings, "check of %s alone: %d more checks fail (vernier show --check)", who,
 		             x->n - SAID_ALONE);
 	return vn_status_ends_job(s->st) ? s->st : VN_OK;
 }
@@ -98,7 +99,7 @@ vn_status vn_chapter_check_alone(vn_comparison *c, vn_error *err)
 	                     : vn_recording_config(r[0]) != NULL ? vn_recording_config(r[0])
 	                                                         : vn_recording_config(r[1]);
 	vn_plan    *made = config ? vn_family_plan(config, NULL) : NULL;
-	const int   wanted = c->request.options->threads ? c->request.options->threads : vn_team_size();
+	const int   wanted = c->opened.request.options->threads ? c->opened.request.options->threads : vn_team_size();
 	int         most = 1;
 	for (int i = 0; i < 2; i++) {
 		const int n = vn_recording_share(r[i]) ? wanted : 1;
@@ -123,8 +124,8 @@ vn_status vn_chapter_check_alone(vn_comparison *c, vn_error *err)
 vn_status vn_chapter_find_overwritten(vn_comparison *c, vn_error *err)
 {
 	vn_status st = VN_OK;
-	for (int i = 0; i < c->result.n_checkpoints && !st; i++) {
-		vn_checkpoint  *p = &c->result.checkpoint[i];
+	for (int i = 0; i < c->result.checkpoints.n && !st; i++) {
+		vn_checkpoint  *p = &c->result.checkpoints.of[i];
 		const vn_entry *e = p->m.n ? vn_recording_entry(c->opened.cand, p->cand) : NULL;
 		int64_t         differing = 0, first;
 		if (e && e->again)
@@ -139,8 +140,8 @@ vn_status vn_chapter_find_overwritten(vn_comparison *c, vn_error *err)
 /* Logits that agree echo as often as the reference's. */
 static bool logits_fail(const vn_result *r)
 {
-	for (int i = 0; i < r->n_checkpoints; i++)
-		if (r->checkpoint[i].scores && r->checkpoint[i].fails)
+	for (int i = 0; i < r->checkpoints.n; i++)
+		if (r->checkpoints.of[i].scores && r->checkpoints.of[i].fails)
 			return true;
 	return false;
 }
@@ -168,7 +169,7 @@ vn_status vn_chapter_check_echo(vn_comparison *c, vn_error *err)
 	if (!logits_fail(&c->result))
 		return VN_OK;
 	const bool direct = vn_recording_direct(x.r[0]) && vn_recording_direct(x.r[1]);
-	vn_team_each(direct ? c->request.options->threads : 1, 2, echo_of_side, &x);
+	vn_team_each(direct ? c->opened.request.options->threads : 1, 2, echo_of_side, &x);
 	for (int i = 0; i < 2; i++)
 		if (x.st[i]) /* what cannot be read was judged before */
 			return vn_status_ends_job(x.st[i]) ? vn_fail(err, x.st[i], "%s", x.why[i].text) : VN_OK;
@@ -177,7 +178,7 @@ vn_status vn_chapter_check_echo(vn_comparison *c, vn_error *err)
 	const double ref = (double)e[0].peaks / (double)e[0].rows, cand = (double)e[1].peaks / (double)e[1].rows;
 	const double repeats = (double)e[1].repeats / (double)e[1].rows;
 	if (vn_echoes(cand, fmax(ref, repeats), e[1].rows))
-		vn_lines_add(&c->result.warnings,
+		vn_lines_add(&c->result.remarks.warnings,
 		             "the candidate's logits peak at their input token in %.3g %% of %lld rows; the reference's in "
 		             "%.3g %%: the tensor that reaches the candidate's output head resembles the embedding",
 		             100 * cand, (long long)e[1].rows, 100 * ref);
@@ -217,6 +218,6 @@ vn_status vn_chapter_check_garbage(vn_comparison *c, vn_error *err)
 		return vn_status_ends_job(st) ? vn_fail(err, st, "%s", why.text) : VN_OK;
 	for (vn_garbage_sign i = 0; i < VN_N_GARBAGE_SIGNS; i++)
 		if (vn_garbage_shows(&cand, &ref, i, words))
-			vn_lines_add(&c->result.warnings, "the candidate's %s", words);
+			vn_lines_add(&c->result.remarks.warnings, "the candidate's %s", words);
 	return VN_OK;
 }

@@ -1,8 +1,8 @@
 /* by_itself.h: checks each recording without the other: identities within a file, logits that echo
  * their input, text that is garbage.
  *
- * Reads    request.options, opened, result.checkpoint, result.first, result.origins
- * Fills    lines of result.warnings; overwritten of a checkpoint
+ * Reads    request.options, opened, the checkpoints, localised.first, localised.origins
+ * Fills    lines of remarks.warnings; overwritten of a checkpoint
  */
 #ifndef VN_COMPARE_BY_ITSELF_H
 #define VN_COMPARE_BY_ITSELF_H

@@ -192,35 +192,35 @@ void vn_compare_measure(vn_comparison *const *c, int n, vn_status *st, vn_error 
 
 void vn_comparison_finish(vn_comparison *c)
 {
-	for (int i = 0; i < c->result.n_checkpoints; i++) {
-		free(c->result.checkpoint[i].check);
-		free(c->result.checkpoint[i].detail);
-		free(c->result.checkpoint[i].contents);
-		free(c->result.checkpoint[i].floor);
+	for (int i = 0; i < c->result.checkpoints.n; i++) {
+		free(c->result.checkpoints.of[i].check);
+		free(c->result.checkpoints.of[i].detail);
+		free(c->result.checkpoints.of[i].contents);
+		free(c->result.checkpoints.of[i].floor);
 	}
-	free(c->result.checkpoint);
-	vn_terms_free(&c->result.terms);
-	free(c->result.pooled_logits);
-	for (int i = 0; i < c->result.n_pooled_small; i++)
-		free(c->result.pooled_small[i].step);
-	free(c->result.pooled_small);
-	free(c->result.channel_pool);
-	free(c->result.origins);
+	free(c->result.checkpoints.of);
+	vn_terms_free(&c->result.checkpoints.terms);
+	free(c->result.pools.pooled_logits);
+	for (int i = 0; i < c->result.pools.n_pooled_small; i++)
+		free(c->result.pools.pooled_small[i].step);
+	free(c->result.pools.pooled_small);
+	free(c->result.pools.channel_pool);
+	free(c->result.localised.origins);
 	if (c->result.explainer)
 		c->result.explainer->free(c->result.why);
 	vn_model_close(c->opened.model);
 	vn_weights_free(c->result.weights);
 	vn_localise_drop_graph(&c->result);
 	vn_replayed_free(c->result.judged);
-	vn_lines_free(&c->result.notes);
-	vn_lines_free(&c->result.warnings);
-	vn_lines_free(&c->result.refusals);
+	vn_lines_free(&c->result.remarks.notes);
+	vn_lines_free(&c->result.remarks.warnings);
+	vn_lines_free(&c->result.remarks.refusals);
 }
 
 void vn_comparison_close(vn_comparison *c)
 {
 	vn_comparison_finish(c);
-	vn_limits_destroy(c->request.limits);
+	vn_limits_destroy(c->opened.request.limits);
 	vn_replayed_file_close(c->opened.replayed);
 	vn_recording_close(c->opened.floor);
 	vn_recording_close(c->opened.cand);

@@ -22,7 +22,7 @@
  * Changes  request.limits: layers, and the hit marks of its rules (limits.h); the views of the
  *          recordings (align.h)
  * Owner    recordings, limits and options are borrowed and must outlive the comparison.
- * Errors   VN_ERR_MISMATCH: not comparable; result.refusals has one line per reason.
+ * Errors   VN_ERR_MISMATCH: not comparable; remarks.refusals has one line per reason.
  */
 #ifndef VN_COMPARE_COMPARE_H
 #define VN_COMPARE_COMPARE_H

@@ -35,7 +35,7 @@ static void tell_wrong(const vn_opened *o, wrong *w)
 
 vn_status vn_digests_refuse(vn_comparison *c, vn_error *err)
 {
-	wrong w = { .to = &c->result.refusals };
+	wrong w = { .to = &c->result.remarks.refusals };
 	tell_wrong(&c->opened, &w);
 	return w.n ? vn_fail(err, VN_ERR_MISMATCH, "%s and %s are not comparable", vn_recording_path(c->opened.ref),
 	                     vn_recording_path(c->opened.cand))
@@ -50,12 +50,13 @@ vn_status vn_digests_check(vn_comparison *c, int n, vn_error *err)
 	for (int i = 0; i < n && !st; i++)
 		if (r[i] && !(st = vn_recording_verify(r[i], err)))
 			vn_recording_verified(r[i], &c->result.digests);
-	return st || !c->result.digests.wrong || (c->request.options->allow & VN_ALLOW_DIGEST) ? st
-	                                                                                       : vn_digests_refuse(c, err);
+	return st || !c->result.digests.wrong || (c->opened.request.options->allow & VN_ALLOW_DIGEST)
+	           ? st
+	           : vn_digests_refuse(c, err);
 }
 
 void vn_digests_warn(vn_comparison *c)
 {
-	wrong w = { .to = &c->result.warnings, .allowed = true };
+	wrong w = { .to = &c->result.remarks.warnings, .allowed = true };
 	tell_wrong(&c->opened, &w);
 }

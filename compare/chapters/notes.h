@@ -1,7 +1,7 @@
 /* notes.h: tells the user what a comparison cannot show: what was ignored, left out or not covered.
  *
- * Reads   request.options, request.limits, opened.ref, opened.cand, opened.plan, result.checkpoint
- * Fills   lines of result.notes and warnings
+ * Reads   request.options, request.limits, opened.ref, opened.cand, opened.plan, the checkpoints
+ * Fills   lines of remarks.notes and warnings
  */
 #ifndef VN_COMPARE_NOTES_H
 #define VN_COMPARE_NOTES_H

@@ -114,10 +114,10 @@ void vn_comparison_refuse(vn_comparison *c, vn_allow bit, const char *word, cons
 	va_start(args, format);
 	vsnprintf(text, sizeof text, format, args);
 	va_end(args);
-	if (c->request.options->allow & bit)
-		vn_lines_add(&c->result.notes, "allowed (%s): %s", word, text);
+	if (c->opened.request.options->allow & bit)
+		vn_lines_add(&c->result.remarks.notes, "allowed (%s): %s", word, text);
 	else
-		vn_lines_refuse(&c->result.refusals, word, "%s", text);
+		vn_lines_refuse(&c->result.remarks.refusals, word, "%s", text);
 }
 
 void vn_comparison_forget(vn_comparison *c)

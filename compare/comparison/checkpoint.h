@@ -3,7 +3,7 @@
  *
  * Reads   request.options (allow), opened.ref, opened.cand; the measurement, checks and floor of a
  *         checkpoint
- * Fills   detail of a checkpoint; result.bytes_read; lines of result.notes and refusals
+ * Fills   detail of a checkpoint; result.bytes_read; lines of remarks.notes and refusals
  */
 #ifndef VN_COMPARE_CHECKPOINT_H
 #define VN_COMPARE_CHECKPOINT_H
@@ -40,7 +40,7 @@ double vn_metric_shown(const vn_checkpoint *p, vn_metric m);
 
 double vn_floor_value(const vn_checkpoint *p, vn_metric m); /* NaN: not known */
 
-/* Adds a line to result.refusals; or to result.notes, if the user allows the difference by name.
+/* Adds a line to remarks.refusals; or to remarks.notes, if the user allows the difference by name.
  * word: the name, a literal. */
 __attribute__((format(printf, 4, 5))) void vn_comparison_refuse(vn_comparison *c, vn_allow bit, const char *word,
                                                                 const char *format, ...);

@@ -26,8 +26,8 @@ static const char *plain_precision(const char *word)
 
 static const char *wanted_policy(const vn_comparison *c)
 {
-	return c->request.options->floor_policy ? vn_policy_name(*c->request.options->floor_policy)
-	                                        : plain_precision(vn_precision_of_candidate(c));
+	return c->opened.request.options->floor_policy ? vn_policy_name(*c->opened.request.options->floor_policy)
+	                                               : plain_precision(vn_precision_of_candidate(c));
 }
 
 /* Rows of other tokens have another floor, even if the shapes match. */
@@ -56,12 +56,12 @@ vn_status vn_floor_of_file(vn_comparison *c, vn_error *err)
 	const char *engine = vn_facts_get(vn_recording_run(c->opened.floor), "engine"),
 			   *own = vn_facts_get(vn_recording_run(c->opened.cand), "engine");
 	if (engine && own && strcmp(engine, own) == 0 && strcmp(engine, "ref") != 0)
-		vn_lines_add(&c->result.warnings,
+		vn_lines_add(&c->result.remarks.warnings,
 		             "the floor comes from the candidate's own engine (%.40s): faults of that engine cannot be seen",
 		             engine);
 	if (strcmp(plain_precision(vn_precision_of(c->opened.floor)), wanted_policy(c)) != 0 &&
-	    !(c->request.options->allow & VN_ALLOW_PRECISION)) {
-		vn_lines_refuse_as(&c->result.refusals, "precision",
+	    !(c->opened.request.options->allow & VN_ALLOW_PRECISION)) {
+		vn_lines_refuse_as(&c->result.remarks.refusals, "precision",
 		                   "the floor was run in %s and the candidate in %s (use it anyway: --allow precision)",
 		                   vn_precision_of(c->opened.floor), wanted_policy(c));
 		return vn_fail(err, VN_ERR_MISMATCH, "%s cannot be the floor of %s", vn_recording_path(c->opened.floor),
@@ -71,11 +71,11 @@ vn_status vn_floor_of_file(vn_comparison *c, vn_error *err)
 		return st;
 	/* The reference's rows were chosen before. A step for which the floor has fewer rows gets no
 	 * floor. */
-	if ((st = vn_align(c->opened.ref, &c->result.notes, c->opened.floor, "floor", false, err)))
+	if ((st = vn_align(c->opened.ref, &c->result.remarks.notes, c->opened.floor, "floor", false, err)))
 		return st;
-	if (!c->request.options->model)
+	if (!c->opened.request.options->model)
 		vn_policy_of_recording(c->opened.floor, &c->opened.policy);
-	snprintf(c->result.floor_from, sizeof c->result.floor_from, "%s (%.32s)", vn_recording_path(c->opened.floor),
+	snprintf(c->result.floor.from, sizeof c->result.floor.from, "%s (%.32s)", vn_recording_path(c->opened.floor),
 	         vn_precision_of(c->opened.floor));
 	/* Limits without a floor judge what cannot be read. */
 	const vn_batch batch = { c->opened.floor, floor_entry, vn_judge_floor_set, NULL };
@@ -89,27 +89,28 @@ static void warn_of_gaps(vn_result *r)
 {
 	const char *first = NULL;
 	int         n = 0;
-	for (int i = 0; i < r->n_checkpoints; i++) {
-		const vn_checkpoint *p = &r->checkpoint[i];
+	for (int i = 0; i < r->checkpoints.n; i++) {
+		const vn_checkpoint *p = &r->checkpoints.of[i];
 		if (!p->m.n || p->invalid_floor || (p->has_floor && isfinite(p->floor[VN_M_NMSE])))
 			continue;
 		first = first ? first : p->name;
 		n++;
 	}
 	if (n)
-		vn_lines_add(&r->warnings, "the floor lacks %d checkpoint%s (first: %s): without_floor limits apply there", n,
+		vn_lines_add(&r->remarks.warnings,
+		             "the floor lacks %d checkpoint%s (first: %s): without_floor limits apply there", n,
 		             n == 1 ? "" : "s", first);
 }
 
 void vn_floor_finish(vn_comparison *c)
 {
-	for (int i = 0; i < c->result.n_checkpoints; i++) {
-		vn_checkpoint *p = &c->result.checkpoint[i];
+	for (int i = 0; i < c->result.checkpoints.n; i++) {
+		vn_checkpoint *p = &c->result.checkpoints.of[i];
 		for (int m = 0; m < VN_N_METRICS && p->has_floor; m++)
 			if (!isnan(p->floor[m])) /* not known stays so */
 				p->floor[m] = fmax(p->floor[m], vn_judge_floor_of_sums(&c->opened, (vn_metric)m));
 	}
-	if (*c->result.floor_from)
+	if (*c->result.floor.from)
 		warn_of_gaps(&c->result);
 	if (c->opened.floor || c->opened.policy.storage == VN_F64) /* no format is finer than f64 */
 		vn_floor_drop_equal(c);

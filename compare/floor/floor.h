@@ -4,9 +4,9 @@
  * reference. It comes from a recording of such a run (--floor), or is computed from the model
  * (vn_replay_floor_run in compare/replay/replay.h).
  *
- * Reads   request.options, opened.ref, opened.cand, opened.floor, result.checkpoint
+ * Reads   request.options, opened.ref, opened.cand, opened.floor, the checkpoints
  * Fills   floor and has_floor of every measured checkpoint; result.floor_from; opened.policy;
- *         lines of result.notes, warnings and refusals
+ *         lines of remarks.notes, warnings and refusals
  */
 #ifndef VN_COMPARE_FLOOR_H
 #define VN_COMPARE_FLOOR_H

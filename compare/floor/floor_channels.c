@@ -16,9 +16,9 @@
 static void set_pool_floor(vn_result *r, int g)
 {
 	for (int i = 0; i < VN_CHANNEL_METRICS; i++) {
-		vn_checkpoint *p = &r->checkpoint[r->channel_pool[g].charged[i]];
+		vn_checkpoint *p = &r->checkpoints.of[r->pools.channel_pool[g].charged[i]];
 		if (p->channels == g && p->has_floor)
-			p->floor[vn_channel_metrics[i]] = r->channel_pool[g].floor[i];
+			p->floor[vn_channel_metrics[i]] = r->pools.channel_pool[g].floor[i];
 	}
 }
 
@@ -28,7 +28,7 @@ static void set_pool_floor(vn_result *r, int g)
 
 static double floor_of(const vn_result *r, const vn_channel_pool *pool, int row)
 {
-	return vn_floor_value(&r->checkpoint[pool->row[row].point], VN_M_NMSE);
+	return vn_floor_value(&r->checkpoints.of[pool->row[row].point], VN_M_NMSE);
 }
 
 static void take_row(vn_tensor *t, unsigned char *data, int row, int to)
@@ -64,7 +64,7 @@ static vn_status measure_pool(const vn_comparison *c, const vn_channel_pool *poo
 {
 	vn_measured m;
 	leave_out(&c->result, pool, t, data);
-	const vn_status st = vn_measure(&t[0], &t[1], "token hidden", c->request.options->threads, &m, err);
+	const vn_status st = vn_measure(&t[0], &t[1], "token hidden", c->opened.request.options->threads, &m, err);
 	const bool      some = !st && m.worst_nmse_channel >= 0;
 	for (int i = 0; i < VN_CHANNEL_METRICS; i++)
 		value[i] = some ? m.value[vn_channel_metrics[i]] : (double)NAN;
@@ -74,8 +74,8 @@ static vn_status measure_pool(const vn_comparison *c, const vn_channel_pool *poo
 vn_status vn_floor_channels_of_file(vn_comparison *c, vn_channel_entry *entry, vn_error *err)
 {
 	vn_status st = VN_OK;
-	for (int g = 0; g < c->result.n_channel_pools && !st; g++) {
-		vn_channel_pool *pool = &c->result.channel_pool[g];
+	for (int g = 0; g < c->result.pools.n_channel_pools && !st; g++) {
+		vn_channel_pool *pool = &c->result.pools.channel_pool[g];
 		unsigned char   *data[2] = { NULL };
 		vn_tensor        t[2];
 		if (!(st = vn_channel_rows(c, pool, c->opened.floor, entry, &t[1], &data[1], err)) && data[1] &&
@@ -92,7 +92,7 @@ static void keep_rows(vn_result *r, vn_channel_pool *pool, const vn_checkpoint *
 {
 	const size_t row = (size_t)(pool->outer * pool->inner) * vn_dtype_size(t->dtype);
 	for (int i = 0; i < pool->rows; i++) {
-		if (pool->row[i].point != p - r->checkpoint)
+		if (pool->row[i].point != p - r->checkpoints.of)
 			continue;
 		if (!pool->kept[side]) {
 			pool->kept_in[side] = t->dtype;
@@ -107,8 +107,8 @@ static void keep_rows(vn_result *r, vn_channel_pool *pool, const vn_checkpoint *
 
 void vn_floor_channels_keep(vn_result *r, const vn_checkpoint *p, int side, const vn_tensor *t)
 {
-	for (int g = p->channels; g >= 0; g = r->channel_pool[g].wider)
-		keep_rows(r, &r->channel_pool[g], p, side, t);
+	for (int g = p->channels; g >= 0; g = r->pools.channel_pool[g].wider)
+		keep_rows(r, &r->pools.channel_pool[g], p, side, t);
 }
 
 static vn_status take_channels(vn_comparison *c, vn_channel_pool *pool, bool finer, bool joins, bool twice,
@@ -141,8 +141,8 @@ static vn_status take_channels(vn_comparison *c, vn_channel_pool *pool, bool fin
 vn_status vn_floor_channels_take(vn_comparison *c, bool finer, bool joins, bool twice, vn_error *err)
 {
 	vn_status st = VN_OK;
-	for (int g = 0; g < c->result.n_channel_pools && !st; g++) {
-		st = take_channels(c, &c->result.channel_pool[g], finer, joins, twice, err);
+	for (int g = 0; g < c->result.pools.n_channel_pools && !st; g++) {
+		st = take_channels(c, &c->result.pools.channel_pool[g], finer, joins, twice, err);
 		set_pool_floor(&c->result, g);
 	}
 	vn_floor_channels_drop(&c->result);
@@ -151,9 +151,9 @@ vn_status vn_floor_channels_take(vn_comparison *c, bool finer, bool joins, bool 
 
 void vn_floor_channels_drop(vn_result *r)
 {
-	for (int g = 0; g < r->n_channel_pools; g++)
+	for (int g = 0; g < r->pools.n_channel_pools; g++)
 		for (int side = 0; side < 2; side++) {
-			vn_channel_pool *pool = &r->channel_pool[g];
+			vn_channel_pool *pool = &r->pools.channel_pool[g];
 			free(pool->kept[side]);
 			pool->kept[side] = NULL;
 			pool->n_kept[side] = 0;

@@ -1,6 +1,6 @@
 /* floor_channels.h: the floor of a channel pool (judge/pool_channels.h), measured on the same rows.
  *
- * Reads   request.options, opened.floor or the tensors of a run; result.channel_pool
+ * Reads   request.options, opened.floor or the tensors of a run; pools.channel_pool
  * Fills   floor of each channel pool, and of the checkpoints that it charges
  */
 #ifndef VN_COMPARE_FLOOR_CHANNELS_H

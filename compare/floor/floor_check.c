@@ -28,9 +28,10 @@ static const char *find_fact(const vn_recording *r, const char *key)
 
 static vn_status check_refusals(const vn_comparison *c, vn_error *err)
 {
-	return c->result.refusals.n == 0 ? VN_OK
-	                                 : vn_fail(err, VN_ERR_MISMATCH, "%s cannot be the floor of %s",
-	                                           vn_recording_path(c->opened.floor), vn_recording_path(c->opened.cand));
+	return c->result.remarks.refusals.n == 0
+	           ? VN_OK
+	           : vn_fail(err, VN_ERR_MISMATCH, "%s cannot be the floor of %s", vn_recording_path(c->opened.floor),
+	                     vn_recording_path(c->opened.cand));
 }
 
 vn_status vn_floor_contract(vn_comparison *c, vn_error *err)
@@ -69,8 +70,8 @@ static vn_status not_the_candidate(vn_comparison *c, vn_error *err)
 
 	if (strcmp(engine, own) != 0 || strcmp(engine, "ref") == 0)
 		return VN_OK;
-	for (int i = 0; i < c->result.n_checkpoints; i++) {
-		const vn_checkpoint *p = &c->result.checkpoint[i];
+	for (int i = 0; i < c->result.checkpoints.n; i++) {
+		const vn_checkpoint *p = &c->result.checkpoints.of[i];
 		if (p->has_floor && p->m.n >= ENOUGH_NUMBERS && p->floor[VN_M_NMSE] > 0) {
 			n++;
 			same += same_numbers(p);
@@ -119,12 +120,12 @@ static void within_limits(vn_comparison *c, vn_limits *own, const char *what, co
 	vn_limit_set said, ours;
 	char         key[VN_KEY_TEXT];
 
-	own->layers = c->request.limits->layers;
-	for (int i = 0; i < c->result.n_checkpoints; i++) {
-		vn_checkpoint *p = &c->result.checkpoint[i];
+	own->layers = c->opened.request.limits->layers;
+	for (int i = 0; i < c->result.checkpoints.n; i++) {
+		vn_checkpoint *p = &c->result.checkpoints.of[i];
 		if (!p->has_floor)
 			continue;
-		vn_limits_for(c->request.limits, p->name, &said);
+		vn_limits_for(c->opened.request.limits, p->name, &said);
 		vn_limits_for(own, p->name, &ours);
 		for (int k = -1; k < VN_N_METRICS; k++) { /* nmse first: it is the most informative */
 			const int       m = k < 0 ? VN_M_NMSE : k;
@@ -153,13 +154,13 @@ static vn_status open_own(const vn_opened *o, const char *precision, vn_limits *
 
 static void warn_invalid_floors(vn_comparison *c, const char *what)
 {
-	if (!c->result.n_invalid_floors)
+	if (!c->result.floor.n_invalid)
 		return;
-	vn_lines_add(&c->result.warnings, "%s%s at %d checkpoint%s (first: %s)%s",
-	             c->request.options->allow & VN_ALLOW_FLOOR ? "allowed (floor): " : "", what,
-	             c->result.n_invalid_floors, c->result.n_invalid_floors == 1 ? "" : "s",
-	             c->result.checkpoint[c->result.first_invalid_floor].name,
-	             c->request.options->allow & VN_ALLOW_FLOOR ? "" : "; those have no floor");
+	vn_lines_add(&c->result.remarks.warnings, "%s%s at %d checkpoint%s (first: %s)%s",
+	             c->opened.request.options->allow & VN_ALLOW_FLOOR ? "allowed (floor): " : "", what,
+	             c->result.floor.n_invalid, c->result.floor.n_invalid == 1 ? "" : "s",
+	             c->result.checkpoints.of[c->result.floor.first_invalid].name,
+	             c->opened.request.options->allow & VN_ALLOW_FLOOR ? "" : "; those have no floor");
 }
 
 /* The nmse of one rounding to the format: 0.18 times the square of half an ulp of 1. */
@@ -220,8 +221,8 @@ vn_status vn_floor_check_model(vn_comparison *c, vn_policy of_ref, double (*own)
 	vn_limits        *limits;
 	vn_status         st;
 
-	for (int i = 0; own && i < c->result.n_checkpoints; i++) {
-		vn_checkpoint *p = &c->result.checkpoint[i];
+	for (int i = 0; own && i < c->result.checkpoints.n; i++) {
+		vn_checkpoint *p = &c->result.checkpoints.of[i];
 		if (p->has_floor && !(two_runs ? is_a_run(p, own[i], of_ref) : is_own(p, own[i], allowed_slack(of_ref))))
 			vn_floor_reject(c, p, "%s: nmse %.3g, worst token %.3g from a run in %s", what, own[i][0], own[i][1],
 			                vn_policy_name(of_ref));
@@ -252,14 +253,14 @@ void vn_floor_drop_equal(vn_comparison *c)
 	if (c->opened.floor)
 		vn_policy_of_recording(c->opened.floor, &floor);
 	vn_policy_of_recording(c->opened.ref, &of_ref);
-	if (vn_policy_finer(of_ref, floor) || !vn_limits_ask_floor(c->request.limits))
+	if (vn_policy_finer(of_ref, floor) || !vn_limits_ask_floor(c->opened.request.limits))
 		return;
-	for (int i = 0; i < c->result.n_checkpoints; i++) {
-		known += c->result.checkpoint[i].has_floor;
-		equal += is_equal(&c->result.checkpoint[i], floor);
+	for (int i = 0; i < c->result.checkpoints.n; i++) {
+		known += c->result.checkpoints.of[i].has_floor;
+		equal += is_equal(&c->result.checkpoints.of[i], floor);
 	}
-	for (int i = 0; i < c->result.n_checkpoints; i++) {
-		vn_checkpoint *p = &c->result.checkpoint[i];
+	for (int i = 0; i < c->result.checkpoints.n; i++) {
+		vn_checkpoint *p = &c->result.checkpoints.of[i];
 		/* A few numbers may be equal by chance. They are judged together with those of other steps
 		 * (pooled_small.c). */
 		if (!is_equal(p, floor) || (p->m.n < VN_SMALL_SAMPLE && 2 * equal <= known))
@@ -269,7 +270,7 @@ void vn_floor_drop_equal(vn_comparison *c)
 		n++;
 	}
 	if (n)
-		vn_lines_add(&c->result.warnings,
+		vn_lines_add(&c->result.remarks.warnings,
 		             "the floor is in %s like the reference, and has the same numbers at %d checkpoint%s (first: %s): "
 		             "those have no floor, so without_floor limits apply",
 		             vn_policy_name(floor), n, n == 1 ? "" : "s", first->name);

@@ -5,9 +5,9 @@
  * outside (`invalid_floor`, with the reason in `detail`), loses the floor, and is judged by the
  * limits `without_floor` as well. With --allow floor it keeps the floor, and a warning says so.
  *
- * Reads   request.limits and options, opened.*, the floors of result.checkpoint
+ * Reads   request.limits and options, opened.*, the floors of the checkpoints
  * Fills   invalid_floor, has_floor and detail of checkpoints; result.n_invalid_floors,
- *         first_invalid_floor; result.graph (floor_near.c); lines of result.notes, warnings and
+ *         first_invalid_floor; localised.graph (floor_near.c); lines of remarks.notes, warnings and
  *         refusals
  */
 #ifndef VN_COMPARE_FLOOR_CHECK_H

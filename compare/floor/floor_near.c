@@ -49,11 +49,11 @@ static void add_neighbour(around *a, const vn_checkpoint *other)
 
 static void look_around(const vn_comparison *c, around *near, int *input)
 {
-	for (int i = 0; i < c->result.n_checkpoints; i++) {
-		const vn_checkpoint *p = &c->result.checkpoint[i];
-		const int            n = p->has_floor && p->value >= 0 ? vn_inputs_of(c, i, input, c->result.n_checkpoints) : 0;
+	for (int i = 0; i < c->result.checkpoints.n; i++) {
+		const vn_checkpoint *p = &c->result.checkpoints.of[i];
+		const int            n = p->has_floor && p->value >= 0 ? vn_inputs_of(c, i, input, c->result.checkpoints.n) : 0;
 		for (int k = 0; k < n; k++) {
-			const vn_checkpoint *q = &c->result.checkpoint[input[k]];
+			const vn_checkpoint *q = &c->result.checkpoints.of[input[k]];
 			if (!q->has_floor || input[k] == i)
 				continue;
 			add_neighbour(&near[i], q);
@@ -67,13 +67,13 @@ void vn_floor_check_near(vn_comparison *c, double rounding)
 	if (!c->opened.plan)
 		return;
 	vn_graph_build(c);
-	if (!c->result.graph)
+	if (!c->result.localised.graph)
 		return;
-	around *near = vn_alloc_zero((size_t)c->result.n_checkpoints, sizeof *near);
-	int    *input = vn_alloc((size_t)c->result.n_checkpoints, sizeof *input);
+	around *near = vn_alloc_zero((size_t)c->result.checkpoints.n, sizeof *near);
+	int    *input = vn_alloc((size_t)c->result.checkpoints.n, sizeof *input);
 	look_around(c, near, input);
-	for (int i = 0; i < c->result.n_checkpoints; i++) {
-		vn_checkpoint *p = &c->result.checkpoint[i];
+	for (int i = 0; i < c->result.checkpoints.n; i++) {
+		vn_checkpoint *p = &c->result.checkpoints.of[i];
 		for (int k = 0; p->has_floor && near[i].n && k < N_KINDS; k++) {
 			const double most = fmax(near[i].most[k], rounding);
 			if (p->floor[kind[k]] <= allowed_floor(&c->opened, p) * most)
@@ -93,14 +93,14 @@ void vn_floor_reject(vn_comparison *c, vn_checkpoint *p, const char *format, ...
 {
 	char    why[200];
 	va_list args;
-	c->result.n_invalid_floors++;
-	if (c->result.first_invalid_floor < 0)
-		c->result.first_invalid_floor = (int)(p - c->result.checkpoint);
+	c->result.floor.n_invalid++;
+	if (c->result.floor.first_invalid < 0)
+		c->result.floor.first_invalid = (int)(p - c->result.checkpoints.of);
 	va_start(args, format);
 	vsnprintf(why, sizeof why, format, args);
 	va_end(args);
 	vn_checkpoint_say(p, "%s", why);
-	if (c->request.options->allow & VN_ALLOW_FLOOR)
+	if (c->opened.request.options->allow & VN_ALLOW_FLOOR)
 		return;
 	p->invalid_floor = true;
 	p->has_floor = false;

@@ -51,7 +51,7 @@ vn_status vn_floor_check_precision(vn_comparison *c, const char *who, vn_recordi
 	add_remedy(text, sizeof text, r, vn_shown_word(&shown));
 	vn_text_clean(text, sizeof text);
 	if (vn_dtype_digits(shown.format) < vn_dtype_digits(said.storage))
-		vn_lines_add(&c->result.warnings, "%s", text);
+		vn_lines_add(&c->result.remarks.warnings, "%s", text);
 	else
 		vn_comparison_refuse(c, VN_ALLOW_CLAIMS, "claims", "precision: %s", text);
 	return VN_OK;
@@ -65,14 +65,14 @@ const char *vn_precision_of(const vn_recording *r)
 
 const char *vn_precision_of_candidate(const vn_comparison *c)
 {
-	return c->request.options->precision ? vn_policy_name(*c->request.options->precision)
-	       : c->request.infers           ? vn_policy_name(c->request.inferred)
-	                                     : vn_precision_of(c->opened.cand);
+	return c->opened.request.options->precision ? vn_policy_name(*c->opened.request.options->precision)
+	       : c->opened.request.infers           ? vn_policy_name(c->opened.request.inferred)
+	                                            : vn_precision_of(c->opened.cand);
 }
 
 void vn_swapped_line(const vn_comparison *c, char line[VN_SHELL_LINE])
 {
-	const vn_compare_options *o = c->request.options;
+	const vn_compare_options *o = c->opened.request.options;
 
 	snprintf(line, VN_SHELL_LINE, "vernier %s", o->explain ? "explain" : "compare");
 	vn_shell_add(line, VN_SHELL_LINE, vn_recording_path(c->opened.cand));
@@ -93,7 +93,7 @@ void vn_warn_swapped(vn_comparison *c)
 		return;
 	vn_swapped_line(c, line);
 	c->result.swapped = true;
-	vn_lines_add(&c->result.warnings,
+	vn_lines_add(&c->result.remarks.warnings,
 	             "the reference ran in %.40s and the candidate in %.40s; if they are swapped, type: %s", ref, cand,
 	             line);
 }
@@ -115,12 +115,13 @@ bool vn_policy_of_recording(const vn_recording *r, vn_policy *policy)
 
 void vn_assume_policy(vn_comparison *c)
 {
-	if (c->request.options->floor_policy)
-		c->opened.policy = *c->request.options->floor_policy;
-	if (c->request.options->floor_policy || vn_policy_from_word(vn_precision_of_candidate(c), &c->opened.policy) ||
+	if (c->opened.request.options->floor_policy)
+		c->opened.policy = *c->opened.request.options->floor_policy;
+	if (c->opened.request.options->floor_policy ||
+	    vn_policy_from_word(vn_precision_of_candidate(c), &c->opened.policy) ||
 	    vn_policy_of_recording(c->opened.cand, &c->opened.policy))
 		return;
-	vn_lines_add(&c->result.notes,
+	vn_lines_add(&c->result.remarks.notes,
 	             "%s: precision '%.40s' is not one of %s; %s, the format of its tensors, is used (change it with "
 	             "--precision)",
 	             vn_recording_path(c->opened.cand), vn_precision_of(c->opened.cand), vn_policy_names,

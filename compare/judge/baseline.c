@@ -131,7 +131,7 @@ static vn_status same_subject(const vn_comparison *c, const baseline *b, vn_erro
 {
 	vn_subject    now;
 	const json_t *then = json_object_get(b->root, "subject");
-	vn_subject_of(&c->request, &c->opened, &now);
+	vn_subject_of(&c->opened, &now);
 	char text[VN_ERROR_MAX / 2] = "";
 	for (int i = 0; i < VN_SUBJECTS; i++) {
 		const char *was = json_string_value(json_object_get(then, vn_subject_key[i]));
@@ -229,11 +229,11 @@ static vn_since check_since(const baseline *b, const before *p, vn_check *k, dou
 static bool steps_are_no_worse(const vn_result *r, const baseline *b, const vn_checkpoint *k)
 {
 	double now = 0, then = 0;
-	for (int i = 0; i < r->n_checkpoints; i++) {
-		const before *p = r->checkpoint[i].channels == k->channels ? find_before(b, &r->checkpoint[i]) : NULL;
+	for (int i = 0; i < r->checkpoints.n; i++) {
+		const before *p = r->checkpoints.of[i].channels == k->channels ? find_before(b, &r->checkpoints.of[i]) : NULL;
 		if (!p)
 			continue;
-		now += r->checkpoint[i].m.value[VN_M_NMSE];
+		now += r->checkpoints.of[i].m.value[VN_M_NMSE];
 		then += json_number_value(json_object_get(json_object_get(p->j, "metrics"), "nmse"));
 	}
 	return now <= then * (1 + VN_BASELINE_ROOM);
@@ -256,7 +256,7 @@ static vn_since measured_since(vn_result *r, const baseline *b, const before *p,
 		if (k.holds)
 			continue;
 		vn_since s = check_since(b, p, &k, &was);
-		vn_checks_set(&r->terms, c, i, &k);
+		vn_checks_set(&r->checkpoints.terms, c, i, &k);
 		if (s == VN_WORSE && vn_channel_steps(r, c, k.metric) && steps_are_no_worse(r, b, c))
 			s = VN_KNOWN;
 		if (s > worst || (s == worst && is_farther(c, &k))) {
@@ -278,11 +278,11 @@ static bool others_are_worse(const vn_result *r, const before *p, const vn_check
 	if (!broken.steps || vn_channel_steps(r, k, broken.metric))
 		return false;
 	const bool    scores = vn_metric_get(broken.metric)->scores;
-	const int     worst = scores && k->pooled_logits >= 0   ? r->pooled_logits[k->pooled_logits].worst
-	                      : !scores && k->pooled_small >= 0 ? r->pooled_small[k->pooled_small].worst
+	const int     worst = scores && k->pooled_logits >= 0   ? r->pools.pooled_logits[k->pooled_logits].worst
+	                      : !scores && k->pooled_small >= 0 ? r->pools.pooled_small[k->pooled_small].worst
 	                                                        : -1;
 	const json_t *was = json_object_get(json_object_get(p->j, "metrics"), vn_metric_get(broken.metric)->name);
-	if (!p->failed || worst < 0 || &r->checkpoint[worst] == k || !json_is_number(was))
+	if (!p->failed || worst < 0 || &r->checkpoints.of[worst] == k || !json_is_number(was))
 		return false;
 	const vn_form form = VN_PLAIN; /* relative to its own value, not the floor */
 	return badness_of(broken.metric, form, k->m.value[broken.metric]) <=
@@ -371,8 +371,8 @@ static vn_status all_found(const baseline *b, vn_error *err)
 
 static vn_status apply_baseline(vn_comparison *c, baseline *b, vn_error *err)
 {
-	for (int i = 0; i < c->result.n_checkpoints; i++) {
-		vn_checkpoint *k = &c->result.checkpoint[i];
+	for (int i = 0; i < c->result.checkpoints.n; i++) {
+		vn_checkpoint *k = &c->result.checkpoints.of[i];
 		before        *p = find_before(b, k);
 		if (p)
 			p->found = true;
@@ -383,26 +383,26 @@ static vn_status apply_baseline(vn_comparison *c, baseline *b, vn_error *err)
 		const bool good = k->status == VN_WITHIN || k->status == VN_UNLIMITED || k->status == VN_AGREED ||
 		                  k->status == VN_EQUAL;
 		if (k->since == VN_UNCHANGED && p && p->failed && good && k->pooled_small < 0 && k->pooled_logits < 0 &&
-		    !(k->channels >= 0 && c->result.channel_pool[k->channels].outside))
+		    !(k->channels >= 0 && c->result.pools.channel_pool[k->channels].outside))
 			k->since = VN_FIXED;
 		c->result.n_since[k->since]++;
 	}
-	for (int i = 0; i < c->result.n_checkpoints; i++) {
-		vn_checkpoint *k = &c->result.checkpoint[i];
+	for (int i = 0; i < c->result.checkpoints.n; i++) {
+		vn_checkpoint *k = &c->result.checkpoints.of[i];
 		if (k->since != VN_KNOWN && k->since != VN_BETTER)
 			continue;
 		k->fails = false;
 		if (k->pooled_small >= 0)
-			c->result.pooled_small[k->pooled_small].outside = false;
+			c->result.pools.pooled_small[k->pooled_small].outside = false;
 		if (k->channels >= 0 && vn_channel_steps(&c->result, k, vn_check_at(k, k->worst).metric))
-			c->result.channel_pool[k->channels].outside = false;
+			c->result.pools.channel_pool[k->channels].outside = false;
 	}
 	return all_found(b, err);
 }
 
 vn_status vn_baseline_apply(vn_comparison *c, vn_error *err)
 {
-	baseline  b = { .path = c->request.options->baseline };
+	baseline  b = { .path = c->opened.request.options->baseline };
 	vn_status st;
 	if (!b.path)
 		return VN_OK;

@@ -38,7 +38,7 @@ static void remember_check(vn_calibration *k, const vn_comparison *c, const vn_c
 		.form = x->form,
 		.metric = x->metric,
 		.value = x->value,
-		.rows = p->pooled_logits >= 0 ? c->result.pooled_logits[p->pooled_logits].n : p->rows,
+		.rows = p->pooled_logits >= 0 ? c->result.pools.pooled_logits[p->pooled_logits].n : p->rows,
 		.layer = vn_name_layer(p->name),
 		.digits = vn_dtype_digits(p->m.grid),
 		.order = k->n,
@@ -50,9 +50,9 @@ vn_status vn_calibration_add(vn_calibration *k, const vn_comparison *c, vn_error
 {
 	char label[VN_LABEL], words[VN_WORDS];
 	k->pairs++;
-	k->layers = c->request.limits->layers > k->layers ? c->request.limits->layers : k->layers;
-	for (int i = 0; i < c->result.n_checkpoints; i++) {
-		const vn_checkpoint *p = &c->result.checkpoint[i];
+	k->layers = c->opened.request.limits->layers > k->layers ? c->opened.request.limits->layers : k->layers;
+	for (int i = 0; i < c->result.checkpoints.n; i++) {
+		const vn_checkpoint *p = &c->result.checkpoints.of[i];
 		if (p->fails && p->worst < 0)
 			return vn_fail(err, VN_ERR_MISMATCH, "%s is not a correct run, judged by %s: %s: %s",
 			               vn_recording_path(c->opened.cand), vn_recording_path(c->opened.ref), vn_label(p, label),

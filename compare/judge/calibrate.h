@@ -6,7 +6,7 @@
  * value over all pairs, times the margin. The limit is given by depth if that makes the limits of
  * the layers tighter by half.
  *
- * Reads   request.limits, opened.ref, opened.cand, result.checkpoint, result.pooled_logits
+ * Reads   request.limits, opened.ref, opened.cand, the checkpoints, pools.pooled_logits
  * Fills   a vn_calibration of the caller's
  * Owner   comparisons are borrowed and must outlive the calibration.
  */

@@ -76,15 +76,15 @@ static int64_t distinct_of(const vn_opened *o, const vn_checkpoint *p, int all, 
 int64_t vn_judge_count_distinct(const vn_comparison *c, const vn_checkpoint *p, int64_t *rows)
 {
 	if (p->pooled_logits < 0)
-		return distinct_of(&c->opened, p, 1, -1, rows); /* it need not be one of c->result.checkpoint */
-	*rows = c->result.pooled_logits[p->pooled_logits].rows;
-	return c->result.pooled_logits[p->pooled_logits].distinct;
+		return distinct_of(&c->opened, p, 1, -1, rows); /* it need not be one of c->the checkpoints.of */
+	*rows = c->result.pools.pooled_logits[p->pooled_logits].rows;
+	return c->result.pools.pooled_logits[p->pooled_logits].distinct;
 }
 
 void vn_judge_count_pooled_logits(const vn_comparison *c, int pool)
 {
-	vn_pooled_logits *g = &c->result.pooled_logits[pool];
-	g->distinct = distinct_of(&c->opened, &c->result.checkpoint[g->first], g->last - g->first + 1, pool, &g->rows);
+	vn_pooled_logits *g = &c->result.pools.pooled_logits[pool];
+	g->distinct = distinct_of(&c->opened, &c->result.checkpoints.of[g->first], g->last - g->first + 1, pool, &g->rows);
 }
 
 int64_t vn_judge_count_allowed(double limit, int64_t n)
@@ -123,7 +123,7 @@ void vn_judge_set_hidden(vn_comparison *c)
 		const vn_entry *e = vn_recording_entry(c->opened.ref, i);
 		const int       axis = vn_axes_find(vn_entry_axes(e), "hidden");
 		if (axis >= 0 && axis < e->shape.rank) {
-			c->result.hidden = e->shape.dim[axis];
+			c->result.pools.hidden = e->shape.dim[axis];
 			return;
 		}
 	}
@@ -175,7 +175,7 @@ double vn_judge_count_factor(const vn_comparison *c, const vn_checkpoint *p, vn_
 	double       fewer = fmin(n * pow(share, token_axes(vn_entry_axes(vn_recording_entry(c->opened.ref, p->ref)))),
 	                          vn_judge_count_carrying(&c->opened, p));
 
-	fewer = fmin(fewer, (double)vn_judge_count_independent(&c->opened, p, c->result.hidden));
+	fewer = fmin(fewer, (double)vn_judge_count_independent(&c->opened, p, c->result.pools.hidden));
 	/* The factor itself takes one degree of freedom. The allowance for n numbers is already
 	 * subtracted from the scale; nothing is subtracted from a norm, to which the rest adds. */
 	const double error = 6 * sqrt(rest / fmax(fewer - 1, 1.0 / 64));

@@ -3,8 +3,8 @@
  * Metrics of few independent numbers vary by chance. The functions here widen limits, or reduce
  * metrics, accordingly.
  *
- * Reads   opened.ref, result.checkpoint, result.hidden, result.pooled_logits
- * Fills   result.hidden; rows and distinct of a pool
+ * Reads   opened.ref, the checkpoints, pools.hidden, pools.pooled_logits
+ * Fills   pools.hidden; rows and distinct of a pool
  */
 #ifndef VN_COMPARE_COUNT_H
 #define VN_COMPARE_COUNT_H
@@ -30,7 +30,7 @@ int64_t vn_judge_count_allowed(double limit, int64_t n);
 /* Returns the share that vn_judge_count_allowed leaves as the limit for n rows; at most `limit`. */
 double vn_judge_count_limit(double limit, int64_t n);
 
-/* Sets result.hidden, the width of the residual stream in numbers per token, if a tensor of the
+/* Sets pools.hidden, the width of the residual stream in numbers per token, if a tensor of the
  * reference shows it. */
 void vn_judge_set_hidden(vn_comparison *c);
 

@@ -117,7 +117,7 @@ static judged_value own_or_joint(const vn_result *r, const vn_checkpoint *p, vn_
 	if (p->pooled_logits < 0)
 		return (judged_value) { p->m.value[m], vn_floor_value(p, m), p->m.has[m], p->has_floor && p->rows >= FEW_ROWS,
 			                    0 };
-	const vn_pooled_logits *logits = &r->pooled_logits[p->pooled_logits];
+	const vn_pooled_logits *logits = &r->pools.pooled_logits[p->pooled_logits];
 	return (judged_value) { logits->value[m], logits->floor[m], true, !isnan(logits->floor[m]) && logits->n >= FEW_ROWS,
 		                    logits->n };
 }
@@ -229,7 +229,7 @@ static bool is_named_for_logits(const question *q)
 static bool is_judged_at_the_worst_step(const question *q)
 {
 	const double floors = q->set->limit[VN_OVER_FLOOR][VN_M_NMSE].value;
-	if (q->worst < 0 || &q->c->result.checkpoint[q->worst] == q->p)
+	if (q->worst < 0 || &q->c->result.checkpoints.of[q->worst] == q->p)
 		return false;
 	if (q->pool && !vn_pooled_small_breaks_by(q->pool, q->p->m.value[VN_M_NMSE], isfinite(floors) ? floors : 1))
 		return true;
@@ -351,12 +351,13 @@ static bool check_metric(question *q, checks *to)
 	q->l = &q->set->limit[q->form][q->m];
 	q->own = q->p->channels < 0 || vn_channel_metric(q->m) < 0;
 	q->pool = q->form == VN_OVER_FLOOR && q->p->pooled_small >= 0 && vn_pooled_small_has(q->m) && q->own
-	              ? &r->pooled_small[q->p->pooled_small]
+	              ? &r->pools.pooled_small[q->p->pooled_small]
 	              : NULL;
 	q->s = value_to_judge(q->c, q->p, q->m, q->pool);
-	q->worst = vn_metric_get(q->m)->scores && q->p->pooled_logits >= 0 ? r->pooled_logits[q->p->pooled_logits].worst
-	           : q->pool                                               ? q->pool->worst
-	                                                                   : -1;
+	q->worst = vn_metric_get(q->m)->scores && q->p->pooled_logits >= 0
+	               ? r->pools.pooled_logits[q->p->pooled_logits].worst
+	           : q->pool ? q->pool->worst
+	                     : -1;
 	while (!rules[i].applies(q))
 		i++;
 	switch (rules[i].then) {
@@ -389,14 +390,14 @@ static void doubt_check(vn_comparison *c, const vn_checkpoint *p, const vn_check
 		return;
 	const double half = vn_dtype_ulp(d, p->m.absmax[0]) / 2;
 	if (k->metric == VN_M_MAX_ABS && k->limit < half)
-		vn_lines_once(&c->result.warnings, "", "times",
+		vn_lines_once(&c->result.remarks.warnings, "", "times",
 		              "%s:%d: max_abs %g is too tight for %s: half a ULP of %s at %.3g is %.2g", k->rule->file, k->line,
 		              k->limit, p->name, vn_dtype_name(d), p->m.absmax[0], half);
 	/* One rounding causes an error of up to 2^-(digits+1), whose square is 0.18 of
 	 * that on average. */
 	const double one = 0.1 * ldexp(1.0, -2 * (digits + 1));
 	if (k->metric == VN_M_NMSE && k->limit < one && p->m.value[VN_M_ULP_MAX] <= 1 && !k->holds)
-		vn_lines_once(&c->result.warnings, "", "times",
+		vn_lines_once(&c->result.remarks.warnings, "", "times",
 		              "%s:%d: nmse %g is too tight for %s: rounding to %s alone leaves about %.1g", k->rule->file,
 		              k->line, k->limit, p->name, vn_dtype_name(d), 1.8 * one);
 }
@@ -414,7 +415,7 @@ static bool must_be_equal(const vn_opened *o, const vn_checkpoint *p, const vn_l
 static bool is_not_gathered(const vn_comparison *c, const vn_checkpoint *p)
 {
 	return p->scores && p->cand >= 0 && c->opened.cand && vn_recording_entry(c->opened.cand, p->cand)->not_gathered &&
-	       !(c->request.options->allow & VN_ALLOW_RANKS);
+	       !(c->opened.request.options->allow & VN_ALLOW_RANKS);
 }
 
 const char vn_not_gathered[] = "each rank has only a shard of the vocabulary, and no rank has all of it";
@@ -446,7 +447,7 @@ void vn_judge(vn_comparison *c, vn_checkpoint *p)
 	checks                list;
 
 	list.n = 0;
-	vn_limits_for(c->request.limits, p->name, &set);
+	vn_limits_for(c->opened.request.limits, p->name, &set);
 	for (int m = 0; m < VN_N_METRICS; m++)
 		without = without ||
 		          (set.limit[VN_WITHOUT_FLOOR][m].rule && (!vn_metric_get((vn_metric)m)->scores || p->scores));
@@ -477,13 +478,13 @@ void vn_judge(vn_comparison *c, vn_checkpoint *p)
 		if (k->holds)
 			continue;
 		if (vn_channel_steps(&c->result, p, k->metric) && k->steps)
-			c->result.channel_pool[p->channels].outside = true;
+			c->result.pools.channel_pool[p->channels].outside = true;
 		else if (p->pooled_small >= 0 && k->steps && vn_pooled_small_has(k->metric))
-			c->result.pooled_small[p->pooled_small].outside = true;
+			c->result.pools.pooled_small[p->pooled_small].outside = true;
 		p->status = VN_OUTSIDE;
 		p->fails = true;
 		if (p->worst < 0 || is_worse(k, &list.check[p->worst]))
 			p->worst = i;
 	}
-	vn_checks_keep(&c->result.terms, p, list.check, list.n);
+	vn_checks_keep(&c->result.checkpoints.terms, p, list.check, list.n);
 }

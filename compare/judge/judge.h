@@ -3,7 +3,7 @@
  * Reads   request.limits and options, opened.ref, opened.cand, opened.policy; m, rows, vacuous,
  *         invalid_floor, floor and the pools of a checkpoint
  * Fills   check, n_checks, status, fails and worst of a checkpoint; `outside` of its pools; lines
- *         of result.warnings; for the floor, has_floor and floor (vn_judge_floor_set,
+ *         of remarks.warnings; for the floor, has_floor and floor (vn_judge_floor_set,
  *         vn_judge_floor_join)
  */
 #ifndef VN_COMPARE_JUDGE_H

@@ -160,11 +160,11 @@ static bool comes_after(const vn_entry *e, const vn_entry *stop)
 
 void vn_judge_demand_not_run(vn_comparison *c)
 {
-	for (int i = 0; i < c->result.n_checkpoints; i++)
-		if (c->result.checkpoint[i].fails)
+	for (int i = 0; i < c->result.checkpoints.n; i++)
+		if (c->result.checkpoints.of[i].fails)
 			return;
-	for (int i = 0; i < c->result.n_checkpoints && c->result.n_not_run; i++) {
-		vn_checkpoint *p = &c->result.checkpoint[i];
+	for (int i = 0; i < c->result.checkpoints.n && c->result.unpaired.n_not_run; i++) {
+		vn_checkpoint *p = &c->result.checkpoints.of[i];
 		if (!p->not_run)
 			continue;
 		p->fails = true;
@@ -179,9 +179,10 @@ static void note_tally(vn_comparison *c, const tally *t)
 {
 	const vn_facts *run = vn_recording_run(c->opened.cand);
 	const char     *limits = vn_facts_get(run, "against_limits");
-	vn_lines *to = c->request.options->strict && !(c->request.options->allow & VN_ALLOW_AGREED) ? &c->result.warnings
-	                                                                                            : &c->result.notes;
-	char      far[64] = "", partial[96] = "";
+	vn_lines       *to = c->opened.request.options->strict && !(c->opened.request.options->allow & VN_ALLOW_AGREED)
+	                         ? &c->result.remarks.warnings
+	                         : &c->result.remarks.notes;
+	char            far[64] = "", partial[96] = "";
 
 	if (t->agreed > t->equal)
 		snprintf(far, sizeof far, "; nmse at most %.3g", t->nmse);
@@ -193,10 +194,11 @@ static void note_tally(vn_comparison *c, const tally *t)
 		             "the numbers cannot be checked here",
 		             t->agreed, t->agreed == 1 ? "" : "s", t->agreed == 1 ? "was" : "were", limits ? limits : "unknown",
 		             far, partial);
-	if (c->result.n_not_run)
-		vn_lines_add(&c->result.notes, "the candidate's run was stopped at %s: %d checkpoint%s after it %s not run",
-		             vn_facts_get(run, "stopped"), c->result.n_not_run, c->result.n_not_run == 1 ? "" : "s",
-		             c->result.n_not_run == 1 ? "was" : "were");
+	if (c->result.unpaired.n_not_run)
+		vn_lines_add(&c->result.remarks.notes,
+		             "the candidate's run was stopped at %s: %d checkpoint%s after it %s not run",
+		             vn_facts_get(run, "stopped"), c->result.unpaired.n_not_run,
+		             c->result.unpaired.n_not_run == 1 ? "" : "s", c->result.unpaired.n_not_run == 1 ? "was" : "were");
 }
 
 vn_status vn_judge_left_out(vn_comparison *c, vn_error *err)
@@ -208,8 +210,8 @@ vn_status vn_judge_left_out(vn_comparison *c, vn_error *err)
 
 	if (n == 0 && stop < 0)
 		return VN_OK;
-	for (int i = 0; i < c->result.n_checkpoints; i++) {
-		vn_checkpoint     *p = &c->result.checkpoint[i];
+	for (int i = 0; i < c->result.checkpoints.n; i++) {
+		vn_checkpoint     *p = &c->result.checkpoints.of[i];
 		const vn_entry    *e = !st && p->status == VN_MISSING ? vn_recording_entry(c->opened.ref, p->ref) : NULL;
 		const vn_left_out *l = e ? vn_left_out_of(&c->opened, p) : NULL;
 		const bool         behind = !l && e && stop >= 0 && comes_after(e, vn_recording_entry(c->opened.ref, stop));
@@ -222,7 +224,7 @@ vn_status vn_judge_left_out(vn_comparison *c, vn_error *err)
 			                  vn_facts_get(vn_recording_run(c->opened.cand), "stopped"));
 			p->fails = false;
 			p->not_run = true;
-			c->result.n_not_run++;
+			c->result.unpaired.n_not_run++;
 		}
 	}
 	if (!st)

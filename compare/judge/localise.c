@@ -44,23 +44,23 @@ static void destroy_graph(vn_graph *g)
 
 void vn_localise_drop_graph(vn_result *r)
 {
-	destroy_graph(r->graph);
-	r->graph = NULL;
-	vn_run_graph_free(r->run_graph);
-	r->run_graph = NULL;
+	destroy_graph(r->localised.graph);
+	r->localised.graph = NULL;
+	vn_run_graph_free(r->localised.run_graph);
+	r->localised.run_graph = NULL;
 }
 
 void vn_graph_build(vn_comparison *c)
 {
 	const vn_plan *plan = c->opened.plan;
 	int            steps = 0;
-	for (int i = 0; i < c->result.n_checkpoints; i++)
-		if (c->result.checkpoint[i].step >= steps)
-			steps = c->result.checkpoint[i].step + 1;
+	for (int i = 0; i < c->result.checkpoints.n; i++)
+		if (c->result.checkpoints.of[i].step >= steps)
+			steps = c->result.checkpoints.of[i].step + 1;
 	const size_t values = (size_t)plan->n_values, cells = (size_t)steps * values;
 	if (cells > CELLS_MAX)
 		return;
-	vn_graph *g = c->result.graph = vn_alloc_zero(1, sizeof *g);
+	vn_graph *g = c->result.localised.graph = vn_alloc_zero(1, sizeof *g);
 	g->point = vn_alloc(cells, sizeof *g->point);
 	g->stamp = vn_alloc_zero(cells, sizeof *g->stamp);
 	g->stack = vn_alloc(cells, sizeof *g->stack);
@@ -69,13 +69,13 @@ void vn_graph_build(vn_comparison *c)
 	g->carried = -1;
 	for (size_t i = 0; i < cells; i++)
 		g->point[i] = -1;
-	for (int i = 0; i < c->result.n_checkpoints; i++) {
-		const vn_checkpoint *p = &c->result.checkpoint[i];
+	for (int i = 0; i < c->result.checkpoints.n; i++) {
+		const vn_checkpoint *p = &c->result.checkpoints.of[i];
 		if (!p->m.n || p->value < 0)
 			continue;
 		int *cell = &g->point[(size_t)p->step * values + (size_t)p->value];
 		/* If a value has two names, the one outside counts, and among equals the first. */
-		if (*cell < 0 || (p->status == VN_OUTSIDE && c->result.checkpoint[*cell].status != VN_OUTSIDE))
+		if (*cell < 0 || (p->status == VN_OUTSIDE && c->result.checkpoints.of[*cell].status != VN_OUTSIDE))
 			*cell = i;
 	}
 }
@@ -103,14 +103,14 @@ static void push_inputs(vn_graph *g, const vn_plan *plan, size_t cell)
 int vn_inputs_of(const vn_comparison *c, int point, int *input, int max)
 {
 	const vn_plan *plan = c->opened.plan;
-	vn_graph      *g = c->result.graph;
-	const int      value = g ? c->result.checkpoint[point].value : -1;
+	vn_graph      *g = c->result.localised.graph;
+	const int      value = g ? c->result.checkpoints.of[point].value : -1;
 	int            n = 0;
 	if (value < 0)
 		return g ? -1 : vn_run_inputs_of(c, point, input, max);
 	g->now++;
 	g->depth = 0;
-	push_inputs(g, plan, (size_t)c->result.checkpoint[point].step * g->values + (size_t)value);
+	push_inputs(g, plan, (size_t)c->result.checkpoints.of[point].step * g->values + (size_t)value);
 	while (g->depth > 0) {
 		const size_t cell = g->stack[--g->depth];
 		if (g->point[cell] < 0)
@@ -126,8 +126,8 @@ int vn_inputs_of(const vn_comparison *c, int point, int *input, int max)
 static bool is_outside(const vn_result *r, const vn_checkpoint *p)
 {
 	return (p->status == VN_OUTSIDE && p->fails) ||
-	       (p->pooled_small >= 0 && r->pooled_small[p->pooled_small].outside) ||
-	       (p->channels >= 0 && r->channel_pool[p->channels].outside);
+	       (p->pooled_small >= 0 && r->pools.pooled_small[p->pooled_small].outside) ||
+	       (p->channels >= 0 && r->pools.channel_pool[p->channels].outside);
 }
 
 /* Argument of push_carried: the value and step asked for, and the first step with
@@ -149,11 +149,11 @@ static void push_carried(void *context, size_t step, int value, bool all_rows)
  * used, because each attention reads them all. */
 static void carry_errors(const vn_comparison *c, int step)
 {
-	vn_graph *g = c->result.graph;
-	carried   a = { g, (size_t)step, (size_t)c->result.checkpoint[c->result.first].step, false };
+	vn_graph *g = c->result.localised.graph;
+	carried   a = { g, (size_t)step, (size_t)c->result.checkpoints.of[c->result.localised.first].step, false };
 	for (size_t v = 0; v < g->values; v++) {
 		const int at = g->point[(size_t)step * g->values + v];
-		a.yes = at >= 0 && is_outside(&c->result, &c->result.checkpoint[at]);
+		a.yes = at >= 0 && is_outside(&c->result, &c->result.checkpoints.of[at]);
 		if (!a.yes)
 			vn_reach_inputs(c->opened.plan, (size_t)step, (int)v, true, push_carried, &a);
 		g->carries[v] = a.yes;
@@ -182,19 +182,19 @@ static const double ANEW = 4;
 /* Outside because its input is nearly outside, and was farther out earlier. */
 static bool inherits_error(const vn_comparison *c, int point, const int *input, int n)
 {
-	vn_graph            *g = c->result.graph;
-	const vn_checkpoint *p = &c->result.checkpoint[point];
+	vn_graph            *g = c->result.localised.graph;
+	const vn_checkpoint *p = &c->result.checkpoints.of[point];
 	double               brought = 0;
 	bool                 behind = false;
 
-	if (c->result.first == point)
+	if (c->result.localised.first == point)
 		return false;
 	if (g->carried != p->step)
 		carry_errors(c, p->step);
 	for (int i = 0; i < n; i++) {
-		const vn_checkpoint *in = &c->result.checkpoint[input[i]];
-		behind = behind ||
-		         (in->step == p->step ? g->carries[in->value] : in->step >= c->result.checkpoint[c->result.first].step);
+		const vn_checkpoint *in = &c->result.checkpoints.of[input[i]];
+		behind = behind || (in->step == p->step ? g->carries[in->value]
+		                                        : in->step >= c->result.checkpoints.of[c->result.localised.first].step);
 		brought = fmax(brought, brought_error(in));
 	}
 	return behind && fmax(0, vn_checkpoint_limit_fraction(p)) < ANEW * brought;
@@ -203,56 +203,58 @@ static bool inherits_error(const vn_comparison *c, int point, const int *input, 
 /* Same by the plan of a run, of which only the order tells what comes behind an error. */
 static bool run_starts_here(const vn_comparison *c, int point, int *input)
 {
-	const int n = vn_run_inputs_of(c, point, input, c->result.n_checkpoints);
+	const int n = vn_run_inputs_of(c, point, input, c->result.checkpoints.n);
 	double    brought = 0;
 
 	for (int i = 0; i < n; i++) {
-		if (is_outside(&c->result, &c->result.checkpoint[input[i]]))
+		if (is_outside(&c->result, &c->result.checkpoints.of[input[i]]))
 			return false;
-		brought = fmax(brought, brought_error(&c->result.checkpoint[input[i]]));
+		brought = fmax(brought, brought_error(&c->result.checkpoints.of[input[i]]));
 	}
-	return n >= 0 && (point == c->result.first ||
-	                  !(fmax(0, vn_checkpoint_limit_fraction(&c->result.checkpoint[point])) < ANEW * brought));
+	return n >= 0 && (point == c->result.localised.first ||
+	                  !(fmax(0, vn_checkpoint_limit_fraction(&c->result.checkpoints.of[point])) < ANEW * brought));
 }
 
 /* Only the name that counts may be an origin: one value is one origin. */
 static bool starts_here(const vn_comparison *c, int point, int *input)
 {
-	const vn_checkpoint *p = &c->result.checkpoint[point];
-	if (!c->result.graph)
+	const vn_checkpoint *p = &c->result.checkpoints.of[point];
+	if (!c->result.localised.graph)
 		return run_starts_here(c, point, input);
-	if (p->value < 0 || c->result.graph->point[(size_t)p->step * c->result.graph->values + (size_t)p->value] != point)
+	if (p->value < 0 ||
+	    c->result.localised.graph->point[(size_t)p->step * c->result.localised.graph->values + (size_t)p->value] !=
+	        point)
 		return false;
-	const int n = vn_inputs_of(c, point, input, c->result.n_checkpoints);
+	const int n = vn_inputs_of(c, point, input, c->result.checkpoints.n);
 	for (int i = 0; i < n; i++)
-		if (is_outside(&c->result, &c->result.checkpoint[input[i]]))
+		if (is_outside(&c->result, &c->result.checkpoints.of[input[i]]))
 			return false;
 	return n >= 0 && !inherits_error(c, point, input, n);
 }
 
 void vn_localise(vn_comparison *c)
 {
-	c->result.first = -1;
-	for (int i = c->result.n_checkpoints - 1; i >= 0; i--)
-		if (c->result.checkpoint[i].status == VN_OUTSIDE && c->result.checkpoint[i].fails)
-			c->result.first = i;
-	if (c->result.first < 0)
+	c->result.localised.first = -1;
+	for (int i = c->result.checkpoints.n - 1; i >= 0; i--)
+		if (c->result.checkpoints.of[i].status == VN_OUTSIDE && c->result.checkpoints.of[i].fails)
+			c->result.localised.first = i;
+	if (c->result.localised.first < 0)
 		return;
 	(c->opened.plan ? vn_graph_build : vn_run_graph_build)(c);
-	if (!c->opened.plan && !c->result.run_graph)
+	if (!c->opened.plan && !c->result.localised.run_graph)
 		return;
-	if (c->opened.plan && !c->result.graph) {
-		vn_lines_add(&c->result.warnings, "too many steps of %d values each: vernier did not look for origins",
+	if (c->opened.plan && !c->result.localised.graph) {
+		vn_lines_add(&c->result.remarks.warnings, "too many steps of %d values each: vernier did not look for origins",
 		             c->opened.plan->n_values);
 		return;
 	}
-	int *input = vn_alloc((size_t)c->result.n_checkpoints, sizeof *input);
-	c->result.origins = vn_alloc_zero((size_t)c->result.n_checkpoints, sizeof *c->result.origins);
-	for (int i = 0; i < c->result.n_checkpoints; i++) {
-		vn_checkpoint *p = &c->result.checkpoint[i];
+	int *input = vn_alloc((size_t)c->result.checkpoints.n, sizeof *input);
+	c->result.localised.origins = vn_alloc_zero((size_t)c->result.checkpoints.n, sizeof *c->result.localised.origins);
+	for (int i = 0; i < c->result.checkpoints.n; i++) {
+		vn_checkpoint *p = &c->result.checkpoints.of[i];
 		if (p->status == VN_OUTSIDE && p->fails && (p->overwritten || starts_here(c, i, input))) {
 			p->origin = true;
-			c->result.origins[c->result.n_origins++] = i;
+			c->result.localised.origins[c->result.localised.n_origins++] = i;
 		}
 	}
 	free(input);

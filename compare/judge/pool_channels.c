@@ -30,8 +30,8 @@ int vn_channel_steps(const vn_result *r, const vn_checkpoint *p, vn_metric m)
 	const int i = vn_channel_metric(m);
 	if (i < 0 || p->channels < 0)
 		return 0;
-	const vn_channel_pool *g = &r->channel_pool[p->channels];
-	return g->charged[i] == p - r->checkpoint ? g->steps : 0;
+	const vn_channel_pool *g = &r->pools.channel_pool[p->channels];
+	return g->charged[i] == p - r->checkpoints.of ? g->steps : 0;
 }
 
 /* ---- which belong together -------------------------------------------------------------- */
@@ -52,7 +52,7 @@ static int compare_members(const void *a, const void *b)
 /* Whether a checkpoint holds rows of tokens that are too few to have channels of their own. */
 static bool belongs_to_pool(const vn_comparison *c, int point, channel_point *m)
 {
-	const vn_checkpoint *p = &c->result.checkpoint[point];
+	const vn_checkpoint *p = &c->result.checkpoints.of[point];
 	if (p->m.n == 0 || p->m.worst_nmse_channel >= 0)
 		return false;
 	const vn_entry *e = vn_recording_entry(c->opened.ref, p->ref);
@@ -68,7 +68,7 @@ static bool belongs_to_pool(const vn_comparison *c, int point, channel_point *m)
  * error in one kind would be diluted by the other. */
 static bool are_alike(const vn_comparison *c, const channel_point *x, const channel_point *y)
 {
-	const vn_checkpoint *a = &c->result.checkpoint[x->point], *b = &c->result.checkpoint[y->point];
+	const vn_checkpoint *a = &c->result.checkpoints.of[x->point], *b = &c->result.checkpoints.of[y->point];
 	return x->outer == y->outer && x->inner == y->inner && (x->rows == 1) == (y->rows == 1) &&
 	       strcmp(x->name, y->name) == 0 &&
 	       vn_recording_entry(c->opened.ref, a->ref)->dtype == vn_recording_entry(c->opened.ref, b->ref)->dtype &&
@@ -88,7 +88,7 @@ void vn_channel_row_copy(const vn_channel_pool *g, const vn_tensor *t, int64_t r
 vn_status vn_channel_rows(vn_comparison *c, const vn_channel_pool *g, vn_recording *r, vn_channel_entry *entry,
                           vn_tensor *t, unsigned char **data, vn_error *err)
 {
-	const int first = entry(c, &c->result.checkpoint[g->row[0].point]);
+	const int first = entry(c, &c->result.checkpoints.of[g->row[0].point]);
 	vn_status st = VN_OK;
 
 	*data = NULL;
@@ -100,14 +100,14 @@ vn_status vn_channel_rows(vn_comparison *c, const vn_channel_pool *g, vn_recordi
 	bool         all = true;
 	*data = vn_alloc((size_t)g->rows, row);
 	for (int i = 0; i < g->rows && all && !st; i++) {
-		const int e = entry(c, &c->result.checkpoint[g->row[i].point]);
+		const int e = entry(c, &c->result.checkpoints.of[g->row[i].point]);
 		vn_tensor of;
 		if (!(all = e >= 0 && vn_recording_entry(r, e)->dtype == t->dtype))
 			break;
 		if (!(st = vn_entry_tensor(r, e, &of, err)))
 			vn_channel_row_copy(g, &of, g->row[i].row, *data + row * (size_t)i);
 		vn_recording_release(r, e);
-		vn_comparison_was_read(c, &c->result.checkpoint[g->row[i].point]);
+		vn_comparison_was_read(c, &c->result.checkpoints.of[g->row[i].point]);
 	}
 	if (st || !all) {
 		free(*data);
@@ -222,7 +222,7 @@ static vn_status find_first(vn_comparison *c, const channel_point *in, int n, co
 	vn_status st = VN_OK;
 	bool      found = false;
 	for (int i = 0; i < n && !found && !st; i++) {
-		const vn_checkpoint *p = &c->result.checkpoint[in[i].point];
+		const vn_checkpoint *p = &c->result.checkpoints.of[in[i].point];
 		vn_tensor            t[2];
 		if (!(st = vn_entry_tensor(c->opened.ref, p->ref, &t[0], err)) &&
 		    !(st = vn_entry_tensor(c->opened.cand, p->cand, &t[1], err)))
@@ -271,7 +271,7 @@ static bool are_different(const vn_comparison *c, const vn_channel_pool *g)
 	int32_t        id[VN_CHANNEL_ROWS];
 	int            known = 0;
 	for (int i = 0; i < g->rows; i++) {
-		const vn_step *s = vn_recording_step(c->opened.ref, c->result.checkpoint[g->row[i].point].step);
+		const vn_step *s = vn_recording_step(c->opened.ref, c->result.checkpoints.of[g->row[i].point].step);
 		const int64_t  at = s ? s->position + s->first_row + g->row[i].row : -1;
 		if (at >= 0 && at < n && all[at] >= 0)
 			id[known++] = all[at];
@@ -297,7 +297,7 @@ static vn_status measure_part(vn_comparison *c, const channel_point *all, int n_
 		return VN_OK;
 	if ((st = vn_channel_rows_of_ref(c, &part, &t[0], &data[0], err)) ||
 	    (st = vn_channel_rows(c, &part, c->opened.cand, entry_of_cand, &t[1], &data[1], err)) ||
-	    (st = vn_measure(&t[0], &t[1], "token hidden", c->request.options->threads, &m, err)) ||
+	    (st = vn_measure(&t[0], &t[1], "token hidden", c->opened.request.options->threads, &m, err)) ||
 	    m.worst_nmse_channel < 0)
 		goto done;
 	part.channel[0] = m.worst_nmse_channel;
@@ -364,11 +364,12 @@ static vn_status pool_members(vn_comparison *c, const channel_point *in, int n, 
 	if (st || !g.rows || (st = measure_parts(c, in, n, &g, err)))
 		return st;
 	g.wider = wider;
-	c->result.channel_pool = vn_alloc_resized(c->result.channel_pool, (size_t)c->result.n_channel_pools + 1, sizeof g);
+	c->result.pools.channel_pool = vn_alloc_resized(c->result.pools.channel_pool,
+	                                                (size_t)c->result.pools.n_channel_pools + 1, sizeof g);
 	for (int i = 0; i < n; i++)
-		c->result.checkpoint[in[i].point].channels = c->result.n_channel_pools;
-	*made = c->result.n_channel_pools;
-	c->result.channel_pool[c->result.n_channel_pools++] = g;
+		c->result.checkpoints.of[in[i].point].channels = c->result.pools.n_channel_pools;
+	*made = c->result.pools.n_channel_pools;
+	c->result.pools.channel_pool[c->result.pools.n_channel_pools++] = g;
 	return VN_OK;
 }
 
@@ -377,11 +378,11 @@ static int set_apart(const vn_result *r, channel_point *in, int n, channel_point
 {
 	int kept = 0;
 	for (int i = 0; i < n; i++)
-		size[i] = r->checkpoint[in[i].point].m.value[VN_M_NMSE];
+		size[i] = r->checkpoints.of[in[i].point].m.value[VN_M_NMSE];
 	qsort(size, (size_t)n, sizeof *size, vn_ascending);
 	const double most = AS_A_WHOLE * size[vn_quantile_index(n, 0.5)];
 	for (int i = 0; i < n; i++)
-		if (r->checkpoint[in[i].point].m.value[VN_M_NMSE] <= most)
+		if (r->checkpoints.of[in[i].point].m.value[VN_M_NMSE] <= most)
 			rest[kept++] = in[i];
 	return kept;
 }
@@ -405,7 +406,7 @@ static vn_status pool_twice(vn_comparison *c, channel_point *in, int n, vn_error
 
 	if (!(st = pool_members(c, in, n, -1, &all, err)) && all >= 0 &&
 	    (kept = set_apart(&c->result, in, n, rest, size)) > 1 && kept < n) {
-		const vn_channel_pool was = c->result.channel_pool[all];
+		const vn_channel_pool was = c->result.pools.channel_pool[all];
 		if (!has_member(rest, kept, was.charged[0]) || !has_member(rest, kept, was.charged[1]))
 			st = pool_members(c, rest, kept, all, &without, err);
 	}
@@ -416,10 +417,10 @@ static vn_status pool_twice(vn_comparison *c, channel_point *in, int n, vn_error
 
 static void charge_members(vn_result *r)
 {
-	for (int g = 0; g < r->n_channel_pools; g++)
+	for (int g = 0; g < r->pools.n_channel_pools; g++)
 		for (int i = 0; i < VN_CHANNEL_METRICS; i++) {
-			const vn_channel_pool *from = &r->channel_pool[g];
-			vn_checkpoint         *p = &r->checkpoint[from->charged[i]];
+			const vn_channel_pool *from = &r->pools.channel_pool[g];
+			vn_checkpoint         *p = &r->checkpoints.of[from->charged[i]];
 			if (p->channels != g)
 				continue; /* the remaining steps have a pool of their own */
 			p->m.value[vn_channel_metrics[i]] = from->value[i];
@@ -429,11 +430,11 @@ static void charge_members(vn_result *r)
 
 vn_status vn_pool_channels(vn_comparison *c, vn_error *err)
 {
-	channel_point *in = vn_alloc((size_t)c->result.n_checkpoints, sizeof *in);
+	channel_point *in = vn_alloc((size_t)c->result.checkpoints.n, sizeof *in);
 	vn_status      st = VN_OK;
 	int            n = 0;
 
-	for (int i = 0; i < c->result.n_checkpoints; i++)
+	for (int i = 0; i < c->result.checkpoints.n; i++)
 		n += belongs_to_pool(c, i, &in[n]);
 	qsort(in, (size_t)n, sizeof *in, compare_members);
 	for (int from = 0, to; !st && from < n; from = to) {

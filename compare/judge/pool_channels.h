@@ -13,8 +13,8 @@
  * A step that is wrong as a whole would hide the others. If the result is charged to such a step,
  * the others form a second pool.
  *
- * Reads   request.options, opened.ref, opened.cand, result.checkpoint
- * Fills   result.channel_pool, n_channel_pools; channels of each checkpoint; worst_channel_* of
+ * Reads   request.options, opened.ref, opened.cand, the checkpoints
+ * Fills   pools.channel_pool, n_channel_pools; channels of each checkpoint; worst_channel_* of
  *         charged checkpoints
  */
 #ifndef VN_COMPARE_POOL_CHANNELS_H

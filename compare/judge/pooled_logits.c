@@ -30,7 +30,7 @@ static void over_rows(const vn_result *r, const int *in, int n, bool floor, doub
 	for (size_t k = 0; k < sizeof share / sizeof *share; k++) {
 		double sum = 0.0;
 		for (int i = 0; i < n; i++) {
-			const vn_checkpoint *p = &r->checkpoint[in[i]];
+			const vn_checkpoint *p = &r->checkpoints.of[in[i]];
 			sum += x[i] = floor ? vn_floor_value(p, share[k]) : p->m.value[share[k]];
 		}
 		value[share[k]] = sum / n;
@@ -52,8 +52,8 @@ static void fill_pool(vn_result *r, vn_pooled_logits *g, const int *in, double *
 		for (int m = 0; m < VN_N_METRICS; m++)
 			g->floor[m] = (double)NAN;
 	for (int i = 0; i < g->n; i++) {
-		vn_checkpoint *p = &r->checkpoint[in[i]];
-		p->pooled_logits = r->n_pooled_logits;
+		vn_checkpoint *p = &r->checkpoints.of[in[i]];
+		p->pooled_logits = r->pools.n_pooled_logits;
 		strict += p->m.argmax_strict;
 		x[i] = p->m.value[VN_M_KL_MEAN];
 		worst = vn_ascending(&x[i], &x[worst]) > 0 ? i : worst;
@@ -65,32 +65,32 @@ static void fill_pool(vn_result *r, vn_pooled_logits *g, const int *in, double *
 
 void vn_pool_logits(vn_comparison *c)
 {
-	vn_checkpoint *const point = c->result.checkpoint;
+	vn_checkpoint *const point = c->result.checkpoints.of;
 	int                  single = 0;
 
-	for (int i = 0; i < c->result.n_checkpoints; i++) {
+	for (int i = 0; i < c->result.checkpoints.n; i++) {
 		if (point[i].scores && point[i].m.n)
 			point[i].rows = rows_of(&c->opened, &point[i]);
 		single += has_one_row(&point[i]);
 	}
 	int    *in = vn_alloc((size_t)single, sizeof *in);
 	double *x = vn_alloc((size_t)single, sizeof *x);
-	for (int i = 0; i < c->result.n_checkpoints; i++) {
+	for (int i = 0; i < c->result.checkpoints.n; i++) {
 		vn_pooled_logits g = { .name = point[i].name, .first = i };
 		if (!has_one_row(&point[i]) || point[i].pooled_logits >= 0)
 			continue;
-		for (int k = i; k < c->result.n_checkpoints; k++)
+		for (int k = i; k < c->result.checkpoints.n; k++)
 			if (has_one_row(&point[k]) && strcmp(point[k].name, g.name) == 0) {
 				in[g.n++] = k;
 				g.last = k;
 			}
 		if (g.n < 2)
 			continue;
-		c->result.pooled_logits = vn_alloc_resized(c->result.pooled_logits, (size_t)c->result.n_pooled_logits + 1,
-		                                           sizeof g);
+		c->result.pools.pooled_logits = vn_alloc_resized(c->result.pools.pooled_logits,
+		                                                 (size_t)c->result.pools.n_pooled_logits + 1, sizeof g);
 		fill_pool(&c->result, &g, in, x);
-		c->result.pooled_logits[c->result.n_pooled_logits++] = g;
-		vn_judge_count_pooled_logits(c, c->result.n_pooled_logits - 1);
+		c->result.pools.pooled_logits[c->result.pools.n_pooled_logits++] = g;
+		vn_judge_count_pooled_logits(c, c->result.pools.n_pooled_logits - 1);
 	}
 	free(in);
 	free(x);

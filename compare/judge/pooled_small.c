@@ -62,7 +62,7 @@ static int64_t join_members(const vn_result *result, const small_point *in, int 
 	for (int m = 0; m < VN_N_METRICS; m++)
 		value[m] = vn_pooled_small_has((vn_metric)m) ? 0.0 : (double)NAN;
 	for (int i = 0; i < n; i++) {
-		const vn_checkpoint *p = &result->checkpoint[in[i].point];
+		const vn_checkpoint *p = &result->checkpoints.of[in[i].point];
 		const double        *v = floor ? p->floor : p->m.value, k = (double)p->m.finite, r = p->m.ref_rms / unit,
 					 d = v[VN_M_RMSE] / unit;
 		row[i] = (vn_squares) { .rr = r * r * k, .cc = r * r * k, .rc = r * r * k, .dd = d * d * k };
@@ -115,19 +115,20 @@ static void add_pool(vn_result *r, const small_point *in, int n)
 	vn_size    *size = vn_alloc((size_t)n, sizeof *size);
 	double      unit = 0.0;
 
-	r->pooled_small = vn_alloc_resized(r->pooled_small, (size_t)r->n_pooled_small + 1, sizeof *r->pooled_small);
-	vn_pooled_small *g = &r->pooled_small[r->n_pooled_small];
+	r->pools.pooled_small = vn_alloc_resized(r->pools.pooled_small, (size_t)r->pools.n_pooled_small + 1,
+	                                         sizeof *r->pools.pooled_small);
+	vn_pooled_small *g = &r->pools.pooled_small[r->pools.n_pooled_small];
 	*g = (vn_pooled_small) { .n = n };
 	for (int i = 0; i < n; i++) { /* scaled by the largest number, so that no square underflows */
-		vn_checkpoint *p = &r->checkpoint[in[i].point];
+		vn_checkpoint *p = &r->checkpoints.of[in[i].point];
 		unit = fmax(unit, fmax(p->m.ref_rms, fmax(p->m.value[VN_M_RMSE], vn_floor_value(p, VN_M_RMSE))));
-		p->pooled_small = r->n_pooled_small;
+		p->pooled_small = r->pools.n_pooled_small;
 		g->numbers += p->m.n;
 	}
 	unit = unit > 0.0 ? unit : 1.0;
 	join_members(r, in, n, true, unit, row, size, g->floor);
 	g->worst = in[join_members(r, in, n, false, unit, row, size, g->value)].point;
-	r->n_pooled_small++;
+	r->pools.n_pooled_small++;
 	rank_rows(g, row);
 	free(size);
 	free(row);
@@ -135,13 +136,13 @@ static void add_pool(vn_result *r, const small_point *in, int n)
 
 void vn_pool_small(vn_comparison *c)
 {
-	small_point  *in = vn_alloc((size_t)c->result.n_checkpoints, sizeof *in);
-	const int64_t width = c->result.hidden;
+	small_point  *in = vn_alloc((size_t)c->result.checkpoints.n, sizeof *in);
+	const int64_t width = c->result.pools.hidden;
 	int           n = 0;
 
-	for (int i = 0; i < c->result.n_checkpoints; i++)
-		if (belongs_to_pool(&c->opened, &c->result.checkpoint[i], width))
-			in[n++] = (small_point) { c->result.checkpoint[i].name, i };
+	for (int i = 0; i < c->result.checkpoints.n; i++)
+		if (belongs_to_pool(&c->opened, &c->result.checkpoints.of[i], width))
+			in[n++] = (small_point) { c->result.checkpoints.of[i].name, i };
 	qsort(in, (size_t)n, sizeof *in, compare_members);
 	for (int from = 0, to; from < n; from = to) {
 		for (to = from + 1; to < n && strcmp(in[to].name, in[from].name) == 0; to++)

@@ -33,17 +33,17 @@ void vn_run_graph_build(vn_comparison *c)
 {
 	const vn_run_plan *plan = plan_of(&c->opened);
 
-	if (!plan || c->result.run_graph)
+	if (!plan || c->result.localised.run_graph)
 		return;
-	vn_run_graph *g = c->result.run_graph = vn_alloc_zero(1, sizeof *g);
+	vn_run_graph *g = c->result.localised.run_graph = vn_alloc_zero(1, sizeof *g);
 	g->point = vn_alloc((size_t)plan->n_values, sizeof *g->point);
 	g->stamp = vn_alloc_zero((size_t)plan->n, sizeof *g->stamp);
 	g->stack = vn_alloc((size_t)plan->n, sizeof *g->stack);
 	g->plan = plan;
 	for (int i = 0; i < plan->n_values; i++)
 		g->point[i] = -1;
-	for (int i = 0; i < c->result.n_checkpoints; i++) {
-		const vn_checkpoint *p = &c->result.checkpoint[i];
+	for (int i = 0; i < c->result.checkpoints.n; i++) {
+		const vn_checkpoint *p = &c->result.checkpoints.of[i];
 		const int            value = p->m.n ? vn_run_plan_value(plan, p->step, p->name) : -1;
 		if (value >= 0)
 			g->point[value] = i;
@@ -60,8 +60,8 @@ static bool is_listed(const int *input, int n, int point)
 
 int vn_run_inputs_of(const vn_comparison *c, int point, int *input, int max)
 {
-	vn_run_graph        *g = c->result.run_graph;
-	const vn_checkpoint *p = &c->result.checkpoint[point];
+	vn_run_graph        *g = c->result.localised.run_graph;
+	const vn_checkpoint *p = &c->result.checkpoints.of[point];
 	const int            value = g ? vn_run_plan_value(g->plan, p->step, p->name) : -1;
 	int                  n = 0, depth = 0;
 

@@ -1,8 +1,8 @@
 /* run_graph.h: which checkpoints a checkpoint was computed from, by the plan of a run of any
  * PyTorch module (capture/recording/run_plan.h): that of the reference, else the candidate's.
  *
- * Reads   opened.ref, opened.cand, and the measured checkpoints of result.checkpoint
- * Fills   result.run_graph, which the comparison owns
+ * Reads   opened.ref, opened.cand, and the measured checkpoints
+ * Fills   localised.run_graph, which the comparison owns
  */
 #ifndef VN_COMPARE_RUN_GRAPH_H
 #define VN_COMPARE_RUN_GRAPH_H
@@ -11,7 +11,7 @@
 
 typedef struct vn_run_graph vn_run_graph;
 
-/* Builds result.run_graph. It stays NULL, without an error, if no side has such a plan. */
+/* Builds localised.run_graph. It stays NULL, without an error, if no side has such a plan. */
 void vn_run_graph_build(vn_comparison *c);
 void vn_run_graph_free(vn_run_graph *g); /* may be NULL */
 

@@ -189,10 +189,10 @@ static int64_t all_bytes(const vn_measuring *m, int n)
 {
 	int64_t sum = 0;
 	for (int k = 0; k < n; k++)
-		for (int i = 0; i < m[k].c->result.n_checkpoints; i++) {
-			const int entry = m[k].batch.entry(m[k].c, &m[k].c->result.checkpoint[i]);
+		for (int i = 0; i < m[k].c->result.checkpoints.n; i++) {
+			const int entry = m[k].batch.entry(m[k].c, &m[k].c->result.checkpoints.of[i]);
 			if (entry >= 0)
-				sum += bytes_in(m[k].c->opened.ref, m[k].c->result.checkpoint[i].ref) +
+				sum += bytes_in(m[k].c->opened.ref, m[k].c->result.checkpoints.of[i].ref) +
 				       bytes_in(m[k].batch.other, entry);
 		}
 	return sum;
@@ -232,8 +232,8 @@ static void add_pair(job_batch *b, vn_measuring *of, vn_checkpoint *point, int e
  * or -1 at the end. */
 static int next_entry(const vn_measuring *m, int *at)
 {
-	for (; !m->st && *at < m->c->result.n_checkpoints; ++*at) {
-		const int entry = m->batch.entry(m->c, &m->c->result.checkpoint[*at]);
+	for (; !m->st && *at < m->c->result.checkpoints.n; ++*at) {
+		const int entry = m->batch.entry(m->c, &m->c->result.checkpoints.of[*at]);
 		if (entry >= 0)
 			return entry;
 	}
@@ -262,21 +262,21 @@ static bool add_next(job_batch *b, int *at)
 	int           first = -1, like = -1, entry = -1;
 	for (int k = 0; k < n; k++) {
 		const int e = next_entry(&m[k], &at[k]);
-		if (e >= 0 &&
-		    (first < 0 || sorts_before(&m[k].c->result.checkpoint[at[k]], &m[first].c->result.checkpoint[at[first]]))) {
+		if (e >= 0 && (first < 0 || sorts_before(&m[k].c->result.checkpoints.of[at[k]],
+		                                         &m[first].c->result.checkpoints.of[at[first]]))) {
 			first = k;
 			entry = e;
 		}
 	}
 	if (first < 0)
 		return false;
-	vn_checkpoint *p = &m[first].c->result.checkpoint[at[first]++];
+	vn_checkpoint *p = &m[first].c->result.checkpoints.of[at[first]++];
 	add_pair(b, &m[first], p, entry, like);
 	like = find_sharer(b, like);
 	for (int k = first + 1; k < n; k++) {
 		if ((entry = next_entry(&m[k], &at[k])) < 0)
 			continue;
-		vn_checkpoint *q = &m[k].c->result.checkpoint[at[k]];
+		vn_checkpoint *q = &m[k].c->result.checkpoints.of[at[k]];
 		if (!vn_recording_same_bytes(m[first].c->opened.ref, p->ref, m[k].c->opened.ref, q->ref))
 			continue;
 		at[k]++;
@@ -299,8 +299,8 @@ void vn_measure_together(vn_measuring *m, int n)
 		            .n_of = n,
 		            .job = vn_alloc((size_t)(BATCH_JOBS + n), sizeof *b.job),
 		            .p = vn_alloc((size_t)(BATCH_JOBS + n), sizeof *b.p),
-		            .threads = n > 0 && m->c->request.options->threads ? m->c->request.options->threads
-		                                                               : vn_team_size() };
+		            .threads = n > 0 && m->c->opened.request.options->threads ? m->c->opened.request.options->threads
+		                                                                      : vn_team_size() };
 	int      *at = vn_alloc_zero((size_t)n, sizeof *at);
 
 	b.most = most_of(b.threads);

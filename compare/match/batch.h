@@ -1,6 +1,6 @@
 /* batch.h: measures many pairs of checkpoints, several at a time.
  *
- * Reads   request.options, opened.ref, result.checkpoint, result.bits, and the numbers of both
+ * Reads   request.options, opened.ref, the checkpoints, result.bits, and the numbers of both
  *         recordings
  * Fills   nothing itself: it hands each measurement to the caller's `done`
  */

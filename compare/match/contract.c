@@ -86,8 +86,8 @@ static char *say_tokens(const vn_comparison *c, const vn_recording *other, const
 		list[i].n = vn_recording_tokens(both[i], &list[i].ids, NULL);
 		list[i].text = vn_recording_token_text(both[i]);
 	}
-	if (c->request.options->model && !(list[0].text && list[1].text))
-		vn_tokenizer_open(c->request.options->model, &tokenizer, NULL);
+	if (c->opened.request.options->model && !(list[0].text && list[1].text))
+		vn_tokenizer_open(c->opened.request.options->model, &tokenizer, NULL);
 	vn_tokens_differ(&list[0], &list[1], who, tokenizer, words);
 	vn_tokenizer_close(tokenizer);
 	return words;
@@ -174,8 +174,9 @@ static void config_key(vn_comparison *c, const char *who, const char *key, const
 	char *xt = x ? vn_json_dump(x, JSON_ENCODE_ANY | JSON_COMPACT | JSON_SORT_KEYS) : NULL;
 	char *yt = y ? vn_json_dump(y, JSON_ENCODE_ANY | JSON_COMPACT | JSON_SORT_KEYS) : NULL;
 	if (same || is_harmless(key))
-		vn_lines_add(&c->result.notes, "config: %s is %.80s in the reference, %.80s in the %s (changes no arithmetic)",
-		             key, xt ? xt : "absent", yt ? yt : "absent", who);
+		vn_lines_add(&c->result.remarks.notes,
+		             "config: %s is %.80s in the reference, %.80s in the %s (changes no arithmetic)", key,
+		             xt ? xt : "absent", yt ? yt : "absent", who);
 	else
 		vn_comparison_refuse(c, VN_ALLOW_CONFIG, "config", "config: %.60s is %.80s in the reference, %.80s in the %s",
 		                     key, xt ? xt : "absent", yt ? yt : "absent", who);
@@ -222,7 +223,7 @@ static void note_config(vn_comparison *c, const char *ref, const char *other, co
 	const int n = json_is_object(a) && json_is_object(b) ? add_keys(a, b, keys, sizeof keys) : 0;
 
 	if (n)
-		vn_lines_add(&c->result.notes, "config: %d value%s of the reference differ%s from the %s's: %s", n,
+		vn_lines_add(&c->result.remarks.notes, "config: %d value%s of the reference differ%s from the %s's: %s", n,
 		             n == 1 ? "" : "s", n == 1 ? "s" : "", who, keys);
 	json_decref(a);
 	json_decref(b);
@@ -232,7 +233,7 @@ void vn_contract_config(vn_comparison *c, const char *ref, const char *other, co
 {
 	const char *const text[2] = { ref, other };
 	if (!text[0] || !text[1]) {
-		vn_lines_add(&c->result.notes, "config: the %s records none; not checked", text[0] ? who : "reference");
+		vn_lines_add(&c->result.remarks.notes, "config: the %s records none; not checked", text[0] ? who : "reference");
 		return;
 	}
 	if (strcmp(text[0], text[1]) == 0)
@@ -251,7 +252,7 @@ void vn_contract_config(vn_comparison *c, const char *ref, const char *other, co
 		/* A GGUF file keeps only a few fields of a config.json. */
 		if (same && differ > FIELDS_NAMED) {
 			vn_lines_add(
-				&c->result.notes,
+				&c->result.remarks.notes,
 				"config: %d fields differ between the reference and the %s; none of them changes the arithmetic",
 				differ, who);
 		} else {
@@ -353,7 +354,7 @@ vn_status vn_contract(vn_comparison *c, const vn_recording *other, const char *w
 	compare_plans(c, other, who);
 	vn_contract_claims(c, ref, "reference");
 	vn_contract_claims(c, other, who);
-	return c->result.refusals.n ? vn_fail(err, VN_ERR_MISMATCH, "%s and %s are not comparable", vn_recording_path(ref),
-	                                      vn_recording_path(other))
-	                            : VN_OK;
+	return c->result.remarks.refusals.n ? vn_fail(err, VN_ERR_MISMATCH, "%s and %s are not comparable",
+	                                              vn_recording_path(ref), vn_recording_path(other))
+	                                    : VN_OK;
 }

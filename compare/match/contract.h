@@ -4,7 +4,7 @@
  * follow each other. Each difference is one line of refusals, or of notes if --allow names it.
  *
  * Reads   request.options, opened.ref, opened.cand, opened.floor; result.weights
- * Fills   result.refusals, result.notes, result.weights
+ * Fills   remarks.refusals, remarks.notes, result.weights
  */
 #ifndef VN_COMPARE_CONTRACT_H
 #define VN_COMPARE_CONTRACT_H
@@ -13,7 +13,7 @@
 #include "compare/weights/weights.h"
 
 /* Compares tokens, config, weights and claims of the reference and of another recording. who: the
- * role of the other in messages. VN_ERR_MISMATCH: result.refusals is not empty. */
+ * role of the other in messages. VN_ERR_MISMATCH: remarks.refusals is not empty. */
 vn_status vn_contract(vn_comparison *c, const vn_recording *other, const char *who, vn_error *err);
 
 /* Compares only the weights: by the recordings' tables and, if options->model is given, by the

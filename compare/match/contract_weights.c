@@ -47,22 +47,23 @@ static void add_weight_lines(vn_comparison *c, const vn_weights *w, const char *
 {
 	char text[VN_WEIGHT_WORDS];
 	if (w->extra)
-		vn_lines_add(&c->result.notes, "weights: %d in the %s that the reference does not list", w->extra, who);
-	if (w->n_found > w->extra && !(c->request.options->allow & VN_ALLOW_WEIGHTS))
-		refuse_weights(w, &c->result.refusals);
+		vn_lines_add(&c->result.remarks.notes, "weights: %d in the %s that the reference does not list", w->extra, who);
+	if (w->n_found > w->extra && !(c->opened.request.options->allow & VN_ALLOW_WEIGHTS))
+		refuse_weights(w, &c->result.remarks.refusals);
 	else if (w->n_found > w->extra)
-		vn_lines_add(&c->result.notes, "allowed (weights): %s in the %s", vn_weights_summary(w, text), who);
+		vn_lines_add(&c->result.remarks.notes, "allowed (weights): %s in the %s", vn_weights_summary(w, text), who);
 }
 
 void vn_contract_weights(vn_comparison *c, const vn_recording *other, const char *who)
 {
-	const vn_compare_options *o = c->request.options;
+	const vn_compare_options *o = c->opened.request.options;
 	vn_weight_side            side[2];
 	vn_plan    *made[2] = { vn_weight_side_of(c->opened.ref, &side[0]), vn_weight_side_of(other, &side[1]) };
 	vn_weights *w = NULL;
 
 	if (side[0].n <= 0 || side[1].n <= 0) {
-		vn_lines_add(&c->result.notes, "weights: the %s records none; not checked", side[0].n > 0 ? who : "reference");
+		vn_lines_add(&c->result.remarks.notes, "weights: the %s records none; not checked",
+		             side[0].n > 0 ? who : "reference");
 	} else {
 		w = vn_weights_compare(&side[0], &side[1], o->threads);
 		if (o->model && w->n_found + w->rounded > 0)

@@ -21,11 +21,11 @@ typedef struct gaps {
  * count as there. */
 static int mark_step(const vn_comparison *c, int i, bool *has)
 {
-	const int step = c->result.checkpoint[i].step;
+	const int step = c->result.checkpoints.of[i].step;
 
 	memset(has, 0, (size_t)c->opened.plan->n_values);
-	for (; i < c->result.n_checkpoints && c->result.checkpoint[i].step == step; i++) {
-		const vn_checkpoint *p = &c->result.checkpoint[i];
+	for (; i < c->result.checkpoints.n && c->result.checkpoints.of[i].step == step; i++) {
+		const vn_checkpoint *p = &c->result.checkpoints.of[i];
 		if (p->value >= 0 && (p->cand >= 0 || p->fails))
 			has[p->value] = true;
 	}
@@ -81,8 +81,8 @@ void vn_match_find_gaps(vn_comparison *c)
 	if (!c->opened.plan || vn_recording_left_out(c->opened.cand, &left))
 		return;
 	bool *has = vn_alloc((size_t)c->opened.plan->n_values, sizeof *has);
-	for (int i = 0; i < c->result.n_checkpoints;) {
-		const int step = c->result.checkpoint[i].step;
+	for (int i = 0; i < c->result.checkpoints.n;) {
+		const int step = c->result.checkpoints.of[i].step;
 		i = mark_step(c, i, has);
 		find_in_step(c, step, has, &g);
 	}
@@ -93,7 +93,7 @@ void vn_match_find_gaps(vn_comparison *c)
 	if (g.n && g.step)
 		snprintf(at, sizeof at, "step.%d/", g.step);
 	if (g.n)
-		vn_lines_add(&c->result.warnings,
+		vn_lines_add(&c->result.remarks.warnings,
 		             "the candidate has this point of layers %d and %d, but not %s%s: left out, or lost by a fault%s",
 		             g.low, g.high, at, g.name, more);
 }

@@ -19,7 +19,7 @@
 
 bool vn_match_selects(const vn_comparison *c, const char *name)
 {
-	const vn_compare_options *o = c->request.options;
+	const vn_compare_options *o = c->opened.request.options;
 	for (int i = 0; i < o->n_points; i++)
 		if (vn_glob_match(o->points[i], name))
 			return true;
@@ -29,8 +29,8 @@ bool vn_match_selects(const vn_comparison *c, const char *name)
 /* Counts a compared checkpoint of this name for every pattern that selects it. */
 static void count_hits(const vn_comparison *c, const char *name, int *hits)
 {
-	for (int i = 0; i < c->request.options->n_points; i++)
-		hits[i] += vn_glob_match(c->request.options->points[i], name);
+	for (int i = 0; i < c->opened.request.options->n_points; i++)
+		hits[i] += vn_glob_match(c->opened.request.options->points[i], name);
 }
 
 /* Does the entry hold logits? */
@@ -113,7 +113,7 @@ static void check_fit(vn_comparison *c, vn_checkpoint *p)
 	} else if (*r->basis && *d->basis && strcmp(r->basis, d->basis) != 0) {
 		set_unfit(p, VN_MISSHAPEN);
 		vn_checkpoint_say(p, "basis '%s' in the reference, '%s' in the candidate", r->basis, d->basis);
-	} else if (c->request.options->bitwise && r->dtype != d->dtype) {
+	} else if (c->opened.request.options->bitwise && r->dtype != d->dtype) {
 		set_unfit(p, VN_MISSHAPEN);
 		vn_checkpoint_say(p, "%s in the reference, %s in the candidate: the bits cannot be equal",
 		                  vn_dtype_name(r->dtype), vn_dtype_name(d->dtype));
@@ -155,11 +155,11 @@ static void mark_alone(vn_comparison *c, vn_checkpoint *p, vn_checkpoint_status 
 	const bool   extra = status == VN_EXTRA;
 	vn_limit_set set;
 
-	vn_limits_for(c->request.limits, p->name, &set);
+	vn_limits_for(c->opened.request.limits, p->name, &set);
 	p->status = status;
 	/* what a replay file does not pair is part of a span */
 	const bool spanned = c->opened.replayed && !vn_replayed_is_result(p->name);
-	p->fails = !(c->request.options->allow & (extra ? VN_ALLOW_EXTRA : VN_ALLOW_MISSING)) &&
+	p->fails = !(c->opened.request.options->allow & (extra ? VN_ALLOW_EXTRA : VN_ALLOW_MISSING)) &&
 	           !set.permission[extra ? VN_PERMIT_EXTRA : VN_PERMIT_MISSING] && !spanned;
 	vn_checkpoint_say(
 		p, spanned ? "has no counterpart in the %s: computed together with what reads it" : "not in the %s%s",
@@ -214,7 +214,7 @@ static void pair_up(const vn_opened *o, matching *m)
 
 static void add_pair(vn_comparison *c, const matching *m, const vn_entry *e, int ref, int cand)
 {
-	vn_checkpoint *p = &c->result.checkpoint[c->result.n_checkpoints++];
+	vn_checkpoint *p = &c->result.checkpoints.of[c->result.checkpoints.n++];
 
 	*p = vn_match_point(e, ref, cand);
 	count_hits(c, e->name, m->hits);
@@ -241,7 +241,7 @@ static void match_entry(vn_comparison *c, const matching *m, int i)
 		                             : find_root(c->opened.cand, first) == find_root(c->opened.cand, own);
 	}
 	if (chosen && !again && m->partner[i] < 0 && vn_batched_lacks(c->opened.cand, e)) {
-		vn_lines_once(&c->result.notes, "", "tensors",
+		vn_lines_once(&c->result.remarks.notes, "", "tensors",
 		              "candidate: states of Gated DeltaNet are those of the last of its prompts: not compared");
 		again = true;
 	}
@@ -268,15 +268,15 @@ static const char *entry_name(const void *recording, int i)
 
 static vn_status check_hits(const vn_comparison *c, const int *hits, vn_error *err)
 {
-	const char *const *glob = c->request.options->points;
+	const char *const *glob = c->opened.request.options->points;
 	char               hint[VN_POINT_HINT];
 
-	for (int i = 0; i < c->request.options->n_points; i++)
+	for (int i = 0; i < c->opened.request.options->n_points; i++)
 		if (!hits[i])
 			return vn_fail(err, VN_ERR_USAGE, "--points '%s' matches no checkpoint of %s or %s%s", glob[i],
 			               vn_recording_path(c->opened.ref), vn_recording_path(c->opened.cand),
 			               vn_point_hint(glob[i], entry_name, c->opened.ref, vn_recording_count(c->opened.ref), hint));
-	if (c->result.n_checkpoints == 0)
+	if (c->result.checkpoints.n == 0)
 		return vn_fail(err, VN_ERR_MISMATCH, "nothing to compare: the recordings hold no checkpoints");
 	return VN_OK;
 }
@@ -302,15 +302,15 @@ static void permute_checkpoints(vn_checkpoint *point, int n, int *order)
 static vn_status put_in_order(vn_comparison *c, vn_error *err)
 {
 	int n = 0, unsaid = 0, said = 0;
-	while (n < c->result.n_checkpoints && c->result.checkpoint[n].ref >= 0)
-		unsaid += c->result.checkpoint[n++].order < 0;
+	while (n < c->result.checkpoints.n && c->result.checkpoints.of[n].ref >= 0)
+		unsaid += c->result.checkpoints.of[n++].order < 0;
 	for (int i = 0; i < n; i++)
-		said += c->result.checkpoint[i].cand >= 0 &&
-		        vn_recording_entry(c->opened.cand, c->result.checkpoint[i].cand)->order >= 0;
+		said += c->result.checkpoints.of[i].cand >= 0 &&
+		        vn_recording_entry(c->opened.cand, c->result.checkpoints.of[i].cand)->order >= 0;
 	const bool theirs_tell = c->opened.plan || (unsaid == n && said > 0);
 	if (unsaid)
-		vn_lines_add(&c->result.notes, "order: %d of %d checkpoints of the reference have no order; they are placed %s",
-		             unsaid, n,
+		vn_lines_add(&c->result.remarks.notes,
+		             "order: %d of %d checkpoints of the reference have no order; they are placed %s", unsaid, n,
 		             c->opened.plan ? "in the order of the plan"
 		             : theirs_tell  ? "in the order of the candidate"
 		                            : "by layer, and in a layer in the usual order of its points");
@@ -319,7 +319,7 @@ static vn_status put_in_order(vn_comparison *c, vn_error *err)
 	vn_sequence_entry *x = vn_alloc((size_t)n, sizeof *x);
 	int               *order = vn_alloc((size_t)n, sizeof *order);
 	for (int i = 0; i < n; i++) {
-		const vn_checkpoint *p = &c->result.checkpoint[i];
+		const vn_checkpoint *p = &c->result.checkpoints.of[i];
 		const int            theirs = p->cand < 0 ? -1 : vn_recording_entry(c->opened.cand, p->cand)->order;
 		x[i] = (vn_sequence_entry) { .name = p->name,
 			                         .point = vn_recording_entry(c->opened.ref, p->ref)->point,
@@ -329,7 +329,7 @@ static vn_status put_in_order(vn_comparison *c, vn_error *err)
 	}
 	const vn_status st = vn_sequence(x, n, order, err);
 	if (!st)
-		permute_checkpoints(c->result.checkpoint, n, order);
+		permute_checkpoints(c->result.checkpoints.of, n, order);
 	free(order);
 	free(x);
 	return st;
@@ -344,12 +344,12 @@ vn_status vn_match(vn_comparison *c, vn_error *err)
 			.home = vn_alloc(k, sizeof(int)),
 			.head = vn_alloc(n, sizeof(int)),
 			.next = vn_alloc(k, sizeof(int)),
-			.hits = vn_alloc_zero((size_t)c->request.options->n_points, sizeof(int)),
+			.hits = vn_alloc_zero((size_t)c->opened.request.options->n_points, sizeof(int)),
 	};
 	vn_names  names = { 0 };
 	vn_status st;
 
-	c->result.checkpoint = vn_alloc_zero(n + k, sizeof *c->result.checkpoint);
+	c->result.checkpoints.of = vn_alloc_zero(n + k, sizeof *c->result.checkpoints.of);
 	pair_up(&c->opened, &m);
 	for (int i = 0; i < (int)n; i++)
 		match_entry(c, &m, i);
@@ -365,8 +365,8 @@ vn_status vn_match(vn_comparison *c, vn_error *err)
 	if ((st = check_hits(c, m.hits, err)))
 		goto done;
 	vn_names_init(&names, c->opened.plan);
-	for (int i = 0; i < c->result.n_checkpoints; i++) {
-		vn_checkpoint *p = &c->result.checkpoint[i];
+	for (int i = 0; i < c->result.checkpoints.n; i++) {
+		vn_checkpoint *p = &c->result.checkpoints.of[i];
 		const vn_step *s = vn_recording_step(p->ref < 0 ? c->opened.cand : c->opened.ref, p->step);
 		p->value = vn_names_root(&names, p->name);
 		p->first_token = s ? s->first_row : 0;

@@ -1,8 +1,8 @@
 /* match.h: pairs the tensors of both recordings by name and step.
  *
  * Reads   request.options and limits, opened.ref, opened.cand, opened.plan
- * Fills   result.checkpoint, n_checkpoints, n_neither, cand_map, ref_map, misspelt; lines of
- *         result.notes; of each checkpoint the name, its place in both recordings, vacuous and,
+ * Fills   the checkpoints, n_checkpoints, n_neither, cand_map, ref_map, misspelt; lines of
+ *         remarks.notes; of each checkpoint the name, its place in both recordings, vacuous and,
  *         where it cannot be measured (missing, extra, empty, misshapen), status, fails and
  *         detail
  */
@@ -17,7 +17,7 @@ vn_checkpoint vn_match_point(const vn_entry *e, int ref, int cand);
 /* Do the options select checkpoints of this name (--points)? */
 bool vn_match_selects(const vn_comparison *c, const char *name);
 
-/* Fills result.checkpoint and n_checkpoints. */
+/* Fills the checkpoints and n_checkpoints. */
 vn_status vn_match(vn_comparison *c, vn_error *err);
 
 /* Adds notes that explain names that only one side has, and sets result.cand_map, ref_map and

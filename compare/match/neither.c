@@ -48,17 +48,18 @@ void vn_match_count_neither(vn_comparison *c)
 	if (!c->opened.plan)
 		return;
 	bool         *wanted = vn_alloc_zero((size_t)c->opened.plan->n_values, sizeof *wanted);
-	int64_t      *key = vn_alloc((size_t)c->result.n_checkpoints, sizeof *key), there = 0;
+	int64_t      *key = vn_alloc((size_t)c->result.checkpoints.n, sizeof *key), there = 0;
 	const int64_t all = wanted_of(c, wanted) * steps_kept(&c->opened);
 	int           n = 0;
 
-	for (int i = 0; i < c->result.n_checkpoints; i++)
-		if (c->result.checkpoint[i].value >= 0 && wanted[c->result.checkpoint[i].value])
-			key[n++] = (int64_t)c->result.checkpoint[i].step * c->opened.plan->n_values + c->result.checkpoint[i].value;
+	for (int i = 0; i < c->result.checkpoints.n; i++)
+		if (c->result.checkpoints.of[i].value >= 0 && wanted[c->result.checkpoints.of[i].value])
+			key[n++] = (int64_t)c->result.checkpoints.of[i].step * c->opened.plan->n_values +
+			           c->result.checkpoints.of[i].value;
 	qsort(key, (size_t)n, sizeof *key, by_key);
 	for (int i = 0; i < n; i++)
 		there += i == 0 || key[i] != key[i - 1];
-	c->result.n_neither = all > there ? all - there : 0;
+	c->result.unpaired.n_neither = all > there ? all - there : 0;
 	free(key);
 	free(wanted);
 }

@@ -29,7 +29,7 @@ typedef struct opened_side {
 static void add_note(void *context, const char *words)
 {
 	const opened_side *s = context;
-	vn_lines_once(&s->c->result.notes, "", "times", "%s: %s", s->who, words);
+	vn_lines_once(&s->c->result.remarks.notes, "", "times", "%s: %s", s->who, words);
 }
 
 static vn_status map_names(opened_side *s, const vn_name_map *m, bool asked, vn_recording **r, vn_error *err)
@@ -39,12 +39,12 @@ static vn_status map_names(opened_side *s, const vn_name_map *m, bool asked, vn_
 	if (st)
 		return st;
 	if (use.mapped)
-		vn_lines_once(&s->c->result.notes, s->file, "ranks",
+		vn_lines_once(&s->c->result.remarks.notes, s->file, "ranks",
 		              "%s: %s translates the names of %d of %d tensors, keeps %d, and leaves out %d intermediate ones",
 		              s->who, m->name ? m->name : m->path, use.mapped - use.spare, use.mapped + use.ignored + use.left,
 		              use.left, use.ignored + use.spare);
 	else if (asked && use.ignored) /* standard tensors next to a few of the engine's own */
-		vn_lines_once(&s->c->result.notes, s->file, "ranks",
+		vn_lines_once(&s->c->result.remarks.notes, s->file, "ranks",
 		              "%s: %s leaves out %d of %d tensors and keeps the names of %d", s->who,
 		              m->name ? m->name : m->path, use.ignored, use.ignored + use.left, use.left);
 	else if (asked)
@@ -87,7 +87,7 @@ static vn_status take_row(opened_side *s, int64_t row, vn_recording **r, vn_erro
 	int64_t         several;
 	const vn_status st = vn_batched_take(r, row, s->row_option, &several, err);
 	if (!st && several)
-		vn_lines_once(&s->c->result.notes, s->file, "ranks",
+		vn_lines_once(&s->c->result.remarks.notes, s->file, "ranks",
 		              "%s: %" PRId64 " prompts one after another, compared as they are; %s 0 to %" PRId64
 		              " takes one of them",
 		              s->who, several, s->row_option, several - 1);
@@ -99,8 +99,8 @@ static vn_status gather_pages(opened_side *s, vn_recording **r, vn_error *err)
 	int             n;
 	const vn_status st = vn_paged_gather(r, &n, err);
 	if (!st && n)
-		vn_lines_once(&s->c->result.notes, s->file, "ranks", "%s: %d cache%s gathered from %s blocks", s->who, n,
-		              n == 1 ? "" : "s", n == 1 ? "its" : "their");
+		vn_lines_once(&s->c->result.remarks.notes, s->file, "ranks", "%s: %d cache%s gathered from %s blocks", s->who,
+		              n, n == 1 ? "" : "s", n == 1 ? "its" : "their");
 	return st;
 }
 
@@ -120,26 +120,27 @@ static vn_status prepare_recording(opened_side *s, const char *const *names, int
 static vn_status join_ranks(opened_side *s, vn_recording **rank, int n, vn_error *err)
 {
 	vn_ranks_use    use = { .like = &s->like,
-		                    .allow_replicas = s->c->request.options->allow & VN_ALLOW_REPLICAS,
-		                    .allow_incomplete = s->c->request.options->allow & VN_ALLOW_INCOMPLETE,
+		                    .allow_replicas = s->c->opened.request.options->allow & VN_ALLOW_REPLICAS,
+		                    .allow_incomplete = s->c->opened.request.options->allow & VN_ALLOW_INCOMPLETE,
 		                    .say = add_note,
 		                    .context = s };
 	const vn_status st = vn_ranks_join(rank, n, &use, &s->c->opened.cand, err);
 	if (!st && !use.all_told)
 		vn_lines_add(
-			&s->c->result.warnings,
+			&s->c->result.remarks.warnings,
 			"candidate: no recording states the number of ranks (world_size), and no tensor implies it: the %d given "
 			"are taken to be all",
 			n);
-	const bool allowed = s->c->request.options->allow & VN_ALLOW_RANKS;
+	const bool allowed = s->c->opened.request.options->allow & VN_ALLOW_RANKS;
 	if (!st && *use.not_gathered)
-		vn_lines_add(allowed ? &s->c->result.notes : &s->c->result.warnings,
+		vn_lines_add(allowed ? &s->c->result.remarks.notes : &s->c->result.remarks.warnings,
 		             "candidate: %s: every rank has a shard of the vocabulary, and no rank has all of it. vernier "
 		             "joined them; whether the engine gathers them before it samples is not recorded%s",
 		             use.not_gathered, allowed ? ": allowed (ranks)" : ": outside (--allow ranks, if it does)");
 	if (!st)
-		vn_lines_add(&s->c->result.notes, "candidate: %d ranks; %d tensors joined, %d summed, %d equal on all ranks", n,
-		             use.placed, use.summed, use.same);
+		vn_lines_add(&s->c->result.remarks.notes,
+		             "candidate: %d ranks; %d tensors joined, %d summed, %d equal on all ranks", n, use.placed,
+		             use.summed, use.same);
 	return st;
 }
 
@@ -179,7 +180,7 @@ static vn_status open_all(const vn_sides *s, vn_comparison *c, vn_recording **ra
 	c->opened.floor = s->floor ? r[n - 1] : NULL;
 	memcpy(rank, r + 1, (size_t)s->n_cand * sizeof *rank);
 	for (int i = 0; i < n; i++) {
-		if (c->request.options->allow & VN_ALLOW_DIGEST)
+		if (c->opened.request.options->allow & VN_ALLOW_DIGEST)
 			vn_recording_allow_damage(r[i]);
 		if (!vn_trusts(c))
 			vn_recording_drop_stats(r[i]);
@@ -211,7 +212,7 @@ static void say_apart(vn_comparison *c)
 		const vn_step *d = vn_recording_step(c->opened.cand, s[i].number);
 		if (!d || (d->position == s[i].position && d->tokens == s[i].tokens))
 			continue;
-		vn_lines_add(&c->result.notes,
+		vn_lines_add(&c->result.remarks.notes,
 		             "calls: step %d has %" PRId64 " token%s from position %" PRId64 " in the reference, %" PRId64
 		             " from position %" PRId64 " in the candidate: "
 		             "calls are joined only if the steps of both recordings hold every token up to the same last one",
@@ -233,13 +234,13 @@ static void say_calls(vn_comparison *c, const vn_call *call, int n)
 			continue;
 		say_steps(c->opened.ref, &call[i], ref, sizeof ref);
 		say_steps(c->opened.cand, &call[i], cand, sizeof cand);
-		vn_lines_add(&c->result.notes,
+		vn_lines_add(&c->result.remarks.notes,
 		             "calls: tokens %" PRId64 "-%" PRId64
 		             " are %s in the reference, %s in the candidate: compared as one step, %d",
 		             call[i].position, call[i].position + call[i].tokens - 1, ref, cand, call[i].number);
 	}
 	if (said > SAID)
-		vn_lines_add(&c->result.notes, "calls: %d more steps are joined like this", said - SAID);
+		vn_lines_add(&c->result.remarks.notes, "calls: %d more steps are joined like this", said - SAID);
 }
 
 /* Joins a prompt that one side ran in chunks, and tokens that one side decoded and the
@@ -260,8 +261,9 @@ static vn_status join_calls(vn_comparison *c, vn_error *err)
 		if (!*both[k] || !vn_calls_fit(*both[k], call, n) || (st = vn_calls_join(both[k], call, n, &left, one, err)) ||
 		    !left)
 			continue;
-		vn_lines_add(&c->result.notes, "calls: %d tensor%s of the %s (first: %s) cannot be joined and %s left out",
-		             left, left == 1 ? "" : "s", who[k], one, left == 1 ? "is" : "are");
+		vn_lines_add(&c->result.remarks.notes,
+		             "calls: %d tensor%s of the %s (first: %s) cannot be joined and %s left out", left,
+		             left == 1 ? "" : "s", who[k], one, left == 1 ? "is" : "are");
 	}
 	free(call);
 	return st;
@@ -271,7 +273,7 @@ static vn_status open_replayed(const vn_sides *s, vn_comparison *c, const vn_rec
 {
 	const vn_status st = vn_replayed_file_open(s->replayed, c->opened.ref, cand, &c->opened.replayed, err);
 
-	if (!st && c->request.options->allow & VN_ALLOW_DIGEST)
+	if (!st && c->opened.request.options->allow & VN_ALLOW_DIGEST)
 		vn_recording_allow_damage(c->opened.replayed->recording);
 	return st;
 }

@@ -5,8 +5,8 @@
  * Later code sees an ordinary recording.
  *
  * Reads   request.options
- * Fills   opened.ref, opened.cand, opened.floor, opened.replayed; lines of result.notes and
- *         result.warnings
+ * Fills   opened.ref, opened.cand, opened.floor, opened.replayed; lines of remarks.notes and
+ *         remarks.warnings
  */
 #ifndef VN_COMPARE_SIDES_H
 #define VN_COMPARE_SIDES_H

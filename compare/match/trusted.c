@@ -8,7 +8,7 @@
 
 bool vn_trusts(const vn_comparison *c)
 {
-	return c->request.options->trust && !c->request.options->model;
+	return c->opened.request.options->trust && !c->opened.request.options->model;
 }
 
 /* Finite numbers, not all of them the same. */
@@ -26,14 +26,14 @@ static bool have_equal_digests(const vn_recording *ref, const vn_entry *r, const
 
 void vn_trust_digests(vn_comparison *c)
 {
-	vn_lines *to = c->request.options->strict ? &c->result.warnings : &c->result.notes;
+	vn_lines *to = c->opened.request.options->strict ? &c->result.remarks.warnings : &c->result.remarks.notes;
 	int64_t   bytes = 0;
 	int       n = 0;
 
 	if (!vn_trusts(c))
 		return;
-	for (int i = 0; i < c->result.n_checkpoints; i++) {
-		vn_checkpoint  *p = &c->result.checkpoint[i];
+	for (int i = 0; i < c->result.checkpoints.n; i++) {
+		vn_checkpoint  *p = &c->result.checkpoints.of[i];
 		const vn_entry *r = p->ref >= 0 ? vn_recording_entry(c->opened.ref, p->ref) : NULL;
 		const vn_entry *d = p->cand >= 0 ? vn_recording_entry(c->opened.cand, p->cand) : NULL;
 		if (p->fails || !r || !d || !have_equal_digests(c->opened.ref, r, c->opened.cand, d) ||

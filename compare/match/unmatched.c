@@ -29,10 +29,10 @@ static bool is_checkpoint(const vn_opened *o, const vn_checkpoint *p)
 
 static alone list_alone(const vn_comparison *c, vn_checkpoint_status status, bool known)
 {
-	alone a = { .name = vn_alloc((size_t)c->result.n_checkpoints, sizeof *a.name) };
+	alone a = { .name = vn_alloc((size_t)c->result.checkpoints.n, sizeof *a.name) };
 
-	for (int i = 0; i < c->result.n_checkpoints; i++) {
-		const vn_checkpoint *p = &c->result.checkpoint[i];
+	for (int i = 0; i < c->result.checkpoints.n; i++) {
+		const vn_checkpoint *p = &c->result.checkpoints.of[i];
 		if (p->status == status && p->fails && p->step == 0 && is_checkpoint(&c->opened, p) == known)
 			a.name[a.n++] = p->name;
 	}
@@ -47,8 +47,9 @@ static vn_status find_map(vn_result *r, const alone *a, const char *who, const c
 	const vn_status st = a->n < FEWEST_NAMES ? VN_OK : vn_name_map_fit(a->name, a->n, map, &fits, err);
 
 	if (!st && *map)
-		vn_lines_add(&r->notes, "names: %d of %d names that only the %s has are known to the name map %s: add %s %s",
-		             fits, a->n, who, *map, option, *map);
+		vn_lines_add(&r->remarks.notes,
+		             "names: %d of %d names that only the %s has are known to the name map %s: add %s %s", fits, a->n,
+		             who, *map, option, *map);
 	return st;
 }
 
@@ -62,9 +63,10 @@ static void find_misspelt(vn_result *r, const alone *extra, const alone *missing
 			vn_nearest_try(&near, missing->name[k]);
 		if (!vn_nearest_found(&near))
 			continue;
-		r->misspelt = true;
-		vn_lines_add(&r->notes, "names: %s is not a checkpoint name; did you mean %s, which the candidate lacks?",
-		             extra->name[i], vn_nearest_found(&near));
+		r->unpaired.misspelt = true;
+		vn_lines_add(&r->remarks.notes,
+		             "names: %s is not a checkpoint name; did you mean %s, which the candidate lacks?", extra->name[i],
+		             vn_nearest_found(&near));
 	}
 }
 
@@ -74,8 +76,9 @@ vn_status vn_match_names(vn_comparison *c, vn_error *err)
 		  missing = list_alone(c, VN_MISSING, true);
 	vn_status st;
 
-	if (!(st = find_map(&c->result, &theirs, "candidate", "--names", &c->result.cand_map, err)) &&
-	    !(st = find_map(&c->result, &ours, "reference", "--ref-names", &c->result.ref_map, err)) && !c->result.cand_map)
+	if (!(st = find_map(&c->result, &theirs, "candidate", "--names", &c->result.unpaired.cand_map, err)) &&
+	    !(st = find_map(&c->result, &ours, "reference", "--ref-names", &c->result.unpaired.ref_map, err)) &&
+	    !c->result.unpaired.cand_map)
 		find_misspelt(&c->result, &theirs, &missing);
 	free(theirs.name);
 	free(ours.name);

@@ -278,13 +278,13 @@ typedef struct repetition_kind {
 
 static vn_status find_stale(vn_comparison *c, const repetition_kind *k, vn_error *err)
 {
-	vn_checkpoint **sorted = vn_alloc((size_t)c->result.n_checkpoints, sizeof(vn_checkpoint *));
+	vn_checkpoint **sorted = vn_alloc((size_t)c->result.checkpoints.n, sizeof(vn_checkpoint *));
 	vn_status       st = VN_OK;
 	int             n = 0;
 
-	for (int i = 0; i < c->result.n_checkpoints; i++)
-		if (k->take(c, &c->result.checkpoint[i]))
-			sorted[n++] = &c->result.checkpoint[i];
+	for (int i = 0; i < c->result.checkpoints.n; i++)
+		if (k->take(c, &c->result.checkpoints.of[i]))
+			sorted[n++] = &c->result.checkpoints.of[i];
 	qsort(sorted, (size_t)n, sizeof *sorted, k->order);
 	for (int i = 1; !st && i < n; i++) {
 		vn_checkpoint *p = sorted[i], *q = sorted[i - 1];
@@ -303,8 +303,8 @@ vn_status vn_match_find_vacuous(vn_comparison *c, vn_error *err)
 {
 	static const repetition_kind layers = { in_a_layer, by_point, is_another_layers, NULL, stale },
 								 steps = { has_rows, compare_names, is_another_steps, tokens_alike, left_over };
-	for (int i = 0; i < c->result.n_checkpoints; i++) {
-		vn_checkpoint *p = &c->result.checkpoint[i];
+	for (int i = 0; i < c->result.checkpoints.n; i++) {
+		vn_checkpoint *p = &c->result.checkpoints.of[i];
 		bool       yes = p->m.n && !may_be_constant(vn_recording_entry(c->opened.ref, p->ref)) && looks_constant(&p->m);
 		vn_status  st;
 		const bool zero = yes && p->m.absmax[0] == 0 && p->m.absmax[1] == 0; /* whichever their signs */

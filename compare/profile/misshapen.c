@@ -27,9 +27,9 @@ enum { MOST_EXAMINED = 256, MOST_MATCHED = 32, MOST_NUMBERS = 1 << 26, FEWEST = 
 static double limit_of(const vn_comparison *c, const char *name)
 {
 	vn_limit_set set;
-	if (c->request.options->bitwise)
+	if (c->opened.request.options->bitwise)
 		return 0;
-	vn_limits_for(c->request.limits, name, &set);
+	vn_limits_for(c->opened.request.limits, name, &set);
 	for (int f = 0; f < VN_N_FORMS; f++)
 		if (f != VN_OVER_FLOOR && set.limit[f][VN_M_NMSE].rule && isfinite(set.limit[f][VN_M_NMSE].value))
 			return set.limit[f][VN_M_NMSE].value;
@@ -138,8 +138,8 @@ vn_status vn_tell_misshapen(vn_comparison *c, vn_error *err)
 {
 	int64_t numbers = 0;
 	int     examined = 0;
-	for (int i = 0; i < c->result.n_checkpoints && examined < MOST_EXAMINED; i++) {
-		vn_checkpoint *p = &c->result.checkpoint[i];
+	for (int i = 0; i < c->result.checkpoints.n && examined < MOST_EXAMINED; i++) {
+		vn_checkpoint *p = &c->result.checkpoints.of[i];
 		vn_error       why;
 		if (p->status != VN_MISSHAPEN || p->ref < 0 || p->cand < 0 || !may_be_examined(&c->opened, p))
 			continue;

@@ -1,7 +1,7 @@
 /* misshapen.h: finds what a misshapen checkpoint holds: the reference's numbers in another order,
  * or another checkpoint.
  *
- * Reads   request.limits and options, opened.ref, opened.cand, result.checkpoint
+ * Reads   request.limits and options, opened.ref, opened.cand, the checkpoints
  * Fills   contents of misshapen checkpoints
  */
 #ifndef VN_COMPARE_MISSHAPEN_H

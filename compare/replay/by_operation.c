@@ -35,7 +35,7 @@ static vn_check check_of(const vn_checkpoint *p)
 
 static void add_check(vn_result *r, vn_checkpoint *p, const vn_check *k)
 {
-	vn_checks_add(&r->terms, p, k);
+	vn_checks_add(&r->checkpoints.terms, p, k);
 	p->worst = p->n_checks - 1;
 	p->status = VN_OUTSIDE;
 	p->fails = true;
@@ -51,11 +51,11 @@ static void check_operations(vn_comparison *c)
 {
 	vn_limit_set set;
 
-	for (int i = 0; i < c->result.n_checkpoints; i++) {
-		vn_checkpoint *p = &c->result.checkpoint[i];
+	for (int i = 0; i < c->result.checkpoints.n; i++) {
+		vn_checkpoint *p = &c->result.checkpoints.of[i];
 		if (!is_accused(p))
 			continue;
-		vn_limits_for(c->request.limits, p->name, &set);
+		vn_limits_for(c->opened.request.limits, p->name, &set);
 		if (set.permission[VN_PERMIT_OPERATION])
 			continue;
 		const vn_check k = check_of(p);
@@ -89,11 +89,11 @@ static bool same_numbers(const vn_checkpoint *p, const vn_checkpoint *q)
 
 static bool cleared_by_name(const vn_result *r, int i)
 {
-	const vn_checkpoint *p = &r->checkpoint[i];
+	const vn_checkpoint *p = &r->checkpoints.of[i];
 	if (p->replayed)
 		return is_cleared(p);
 	return (i > 0 && is_cleared(p - 1) && same_numbers(p, p - 1)) ||
-	       (i + 1 < r->n_checkpoints && is_cleared(p + 1) && same_numbers(p, p + 1));
+	       (i + 1 < r->checkpoints.n && is_cleared(p + 1) && same_numbers(p, p + 1));
 }
 
 static void note_reached(void *context, size_t step, int value, bool all_rows)
@@ -111,7 +111,7 @@ static void walk_step(step_values *w, int from, int to)
 	for (int v = 0; v < plan->n_values; v++)
 		w->own[v] = UNSEEN;
 	for (int i = from; i < to; i++) {
-		const vn_checkpoint *p = &w->c->result.checkpoint[i];
+		const vn_checkpoint *p = &w->c->result.checkpoints.of[i];
 		const bool           good = p->m.n && p->value >= 0 && cleared_by_name(&w->c->result, i);
 		if (p->value >= 0 && p->m.n)
 			w->own[p->value] = good && w->own[p->value] != BAD ? GOOD : BAD;
@@ -163,7 +163,7 @@ static bool only_accumulated(vn_comparison *c, const vn_checkpoint *p, bool all)
 		if (!k.holds && (!may_accumulate(p, &k) || (k.steps && !all)))
 			return false;
 	}
-	vn_limits_for(c->request.limits, p->name, &set);
+	vn_limits_for(c->opened.request.limits, p->name, &set);
 	return !set.permission[VN_PERMIT_ACCUMULATED];
 }
 
@@ -172,9 +172,9 @@ static void forgive_checkpoint(vn_result *r, vn_checkpoint *p)
 	p->status = VN_ACCUMULATED;
 	p->fails = false;
 	if (p->pooled_small >= 0)
-		r->pooled_small[p->pooled_small].outside = false;
+		r->pools.pooled_small[p->pooled_small].outside = false;
 	if (p->channels >= 0)
-		r->channel_pool[p->channels].outside = false;
+		r->pools.channel_pool[p->channels].outside = false;
 }
 
 /* ---- limits on several steps together -------------------------------------------------------- */
@@ -185,15 +185,15 @@ static int find_not_cleared(const vn_result *r, const bool *clear, const char *n
 {
 	int worst = -1;
 
-	for (int i = 0; i < r->n_checkpoints; i++) {
-		const vn_checkpoint *q = &r->checkpoint[i];
+	for (int i = 0; i < r->checkpoints.n; i++) {
+		const vn_checkpoint *q = &r->checkpoints.of[i];
 		if (clear[i] || !q->m.n || strcmp(q->name, name) != 0)
 			continue;
 		if (q->fails)
 			return i;
 		if (!q->replayed) /* nothing is known of it */
 			continue;
-		if (worst < 0 || q->m.value[VN_M_NMSE] > r->checkpoint[worst].m.value[VN_M_NMSE])
+		if (worst < 0 || q->m.value[VN_M_NMSE] > r->checkpoints.of[worst].m.value[VN_M_NMSE])
 			worst = i;
 	}
 	return worst;
@@ -207,9 +207,9 @@ static void charge_other_step(vn_result *r, const bool *clear, vn_checkpoint *p)
 
 	if (other < 0)
 		return;
-	if (!r->checkpoint[other].fails) {
+	if (!r->checkpoints.of[other].fails) {
 		const vn_check k = vn_check_at(p, p->worst);
-		add_check(r, &r->checkpoint[other], &k);
+		add_check(r, &r->checkpoints.of[other], &k);
 	}
 	p->status = VN_ACCUMULATED;
 	p->fails = false;
@@ -218,20 +218,20 @@ static void charge_other_step(vn_result *r, const bool *clear, vn_checkpoint *p)
 static int end_of_step(const vn_result *r, int from)
 {
 	int to = from + 1;
-	while (to < r->n_checkpoints && r->checkpoint[to].step == r->checkpoint[from].step)
+	while (to < r->checkpoints.n && r->checkpoints.of[to].step == r->checkpoints.of[from].step)
 		to++;
 	return to;
 }
 
 static void forgive_accumulated(vn_comparison *c, step_values *w, bool *clear)
 {
-	const vn_checkpoint *p = c->result.checkpoint;
+	const vn_checkpoint *p = c->result.checkpoints.of;
 	int                  from = 0, last = -1;
 
 	for (int v = 0; v < c->opened.plan->n_values; v++)
 		w->before[v] = true;
 	/* extra checkpoints come last, whatever their step */
-	for (int to; from < c->result.n_checkpoints && p[from].step > last; from = to) {
+	for (int to; from < c->result.checkpoints.n && p[from].step > last; from = to) {
 		to = end_of_step(&c->result, from);
 		last = p[from].step;
 		w->step = (size_t)last;
@@ -239,15 +239,15 @@ static void forgive_accumulated(vn_comparison *c, step_values *w, bool *clear)
 		for (int i = from; i < to; i++)
 			clear[i] = p[i].value >= 0 && w->clear[p[i].value];
 	}
-	for (; from < c->result.n_checkpoints; from++)
+	for (; from < c->result.checkpoints.n; from++)
 		if (p[from].m.n && p[from].value >= 0)
 			w->before[p[from].value] = false;
-	for (int i = 0; i < c->result.n_checkpoints; i++)
+	for (int i = 0; i < c->result.checkpoints.n; i++)
 		if (clear[i] && only_accumulated(c, &p[i], w->before[p[i].value]))
-			forgive_checkpoint(&c->result, &c->result.checkpoint[i]);
-	for (int i = 0; i < c->result.n_checkpoints; i++)
+			forgive_checkpoint(&c->result, &c->result.checkpoints.of[i]);
+	for (int i = 0; i < c->result.checkpoints.n; i++)
 		if (clear[i] && only_accumulated(c, &p[i], true))
-			charge_other_step(&c->result, clear, &c->result.checkpoint[i]);
+			charge_other_step(&c->result, clear, &c->result.checkpoints.of[i]);
 }
 
 void vn_replay_judge_operations(vn_comparison *c)
@@ -262,7 +262,7 @@ void vn_replay_judge_operations(vn_comparison *c)
 		               .own = vn_alloc_zero(n, sizeof *w.own),
 		               .clear = vn_alloc_zero(n, sizeof *w.clear),
 		               .before = vn_alloc_zero(n, sizeof *w.before) };
-	bool        *clear = vn_alloc_zero((size_t)c->result.n_checkpoints, sizeof *clear);
+	bool        *clear = vn_alloc_zero((size_t)c->result.checkpoints.n, sizeof *clear);
 	forgive_accumulated(c, &w, clear);
 	free(clear);
 	free(w.before);

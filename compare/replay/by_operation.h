@@ -22,7 +22,7 @@
  * that is not cleared fails in its place.
  *
  * Reads   request.limits, opened.plan, result.weights, result.replayed, result.pooled_small,
- *         result.channel_pool, and the judged and replayed checkpoints
+ *         pools.channel_pool, and the judged and replayed checkpoints
  * Fills   check, n_checks, worst, status and fails of checkpoints
  */
 #ifndef VN_COMPARE_BY_OPERATION_H

@@ -156,9 +156,10 @@ static vn_status open_draw(vn_replay *r, draw *d, int i, uint64_t seed, vn_error
 	d->e.policy = r->e[VN_REPLAY_FINE].policy;
 	d->e.last = r->last;
 	d->rounding = (vn_random_rounding) { d->plan, vn_eval_for(d->e.policy)->width, r->c->opened.policy,
-		                                 seed + (uint64_t)i * 0x9e3779b97f4a7c15u, r->c->request.options->threads };
+		                                 seed + (uint64_t)i * 0x9e3779b97f4a7c15u,
+		                                 r->c->opened.request.options->threads };
 	const vn_ref_options o = {
-		.policy = d->e.policy, .threads = r->c->request.options->threads, .made = round_made, .made_ctx = d
+		.policy = d->e.policy, .threads = r->c->opened.request.options->threads, .made = round_made, .made_ctx = d
 	};
 	return vn_ref_create(d->plan, vn_model_weights(r->c->opened.model), &o, &d->e.ref, err);
 }
@@ -185,7 +186,7 @@ vn_status vn_draws_open(vn_replay *r, const vn_step *step, int steps, vn_error *
 	bool      found = false;
 	vn_status st;
 
-	if (r->c->request.only_local)
+	if (r->c->opened.request.only_local)
 		return VN_OK;
 	unsigned char *ends = vn_alloc_zero((size_t)r->plan->n_values * (size_t)steps, 1);
 	if ((st = find_ends(r, step, steps, ends, &found, err)) || !found) {
@@ -397,7 +398,7 @@ static vn_status add_draw(vn_replay *r, int i, int o, vn_error *err)
 		f->value = -1;
 		return VN_OK;
 	}
-	if ((st = vn_measure_brief(&fine->t, &x->t, axes_of(r, f->value), r->c->request.options->threads, &m, err)))
+	if ((st = vn_measure_brief(&fine->t, &x->t, axes_of(r, f->value), r->c->opened.request.options->threads, &m, err)))
 		return st;
 	if (!m.finite) { /* then nothing is known */
 		f->value = -1;

@@ -31,22 +31,22 @@ static vn_status check_model(vn_comparison *c, const vn_model *m, vn_error *err)
 {
 	const vn_plan       *plan = vn_model_plan(m);
 	const vn_weight_row *rows;
-	const int            n = vn_recording_weights(c->opened.ref, &rows), before = c->result.refusals.n;
+	const int            n = vn_recording_weights(c->opened.ref, &rows), before = c->result.remarks.refusals.n;
 
 	vn_contract_model(c, m);
-	if (c->result.refusals.n > before)
+	if (c->result.remarks.refusals.n > before)
 		return vn_fail(err, VN_ERR_MISMATCH,
 		               "%s is not the model that %s was recorded with (see above): give that model with --model",
 		               vn_model_path(m), vn_recording_path(c->opened.ref));
 	if (n <= 0) {
-		vn_lines_add(&c->result.notes,
+		vn_lines_add(&c->result.remarks.notes,
 		             "floor: the reference has no table of weights, so vernier cannot check that %s is its model",
 		             vn_model_path(m));
 		return VN_OK;
 	}
 	vn_weight_row *own = vn_alloc_zero((size_t)plan->n_weights, sizeof *own);
 	vn_status      st = VN_OK;
-	vn_model_table(m, c->request.options->threads, own);
+	vn_model_table(m, c->opened.request.options->threads, own);
 	for (int i = 0; !st && i < plan->n_weights; i++)
 		for (int k = 0; k < n; k++)
 			if (strcmp(rows[k].name, own[i].name) == 0) {
@@ -57,7 +57,7 @@ static vn_status check_model(vn_comparison *c, const vn_model *m, vn_error *err)
 						vn_model_path(m), own[i].name, vn_recording_path(c->opened.ref));
 				break;
 			} else if (k == n - 1) {
-				vn_lines_add(&c->result.notes,
+				vn_lines_add(&c->result.remarks.notes,
 				             "floor: the reference's table of weights does not list %s, so this weight was not checked",
 				             own[i].name);
 			}
@@ -108,7 +108,7 @@ static vn_status measure_against(const floor_pass *s, const vn_checkpoint *p, co
 		run->mapped = run->mapped && vn_recording_mapped(ref, p->ref);
 	}
 	if (!st)
-		st = vn_measure_many(run, 1, s->c->request.options->threads, err);
+		st = vn_measure_many(run, 1, s->c->opened.request.options->threads, err);
 	if (!x)
 		vn_recording_release(ref, p->ref);
 	return st;
@@ -132,7 +132,7 @@ static vn_status measure_point(floor_pass *s, vn_checkpoint *p, const vn_node_ou
 	if (!vn_shape_equal(&f.shape, &e->shape)) {
 		char here[VN_SHAPE_TEXT], there[VN_SHAPE_TEXT];
 		if (!s->joins && (fine || !s->own)) /* once */
-			vn_lines_add(&s->c->result.notes,
+			vn_lines_add(&s->c->result.remarks.notes,
 			             "floor: %s: shape %s in the reference, %s in a run of the model: no floor", p->name,
 			             vn_shape_text(&e->shape, there), vn_shape_text(&f.shape, here));
 		return VN_OK;
@@ -141,11 +141,11 @@ static vn_status measure_point(floor_pass *s, vn_checkpoint *p, const vn_node_ou
 		if ((st = measure_against(s, p, NULL, &job, err)))
 			return st;
 		if (s->own)
-			memcpy(s->own[p - s->c->result.checkpoint],
+			memcpy(s->own[p - s->c->result.checkpoints.of],
 			       (double[2]) { job.m.value[VN_M_NMSE], job.m.value[VN_M_WORST_TOKEN_NMSE] }, sizeof *s->own);
 		else {
 			vn_judge_floor_set(p, &job.m);
-			s->worst[p - s->c->result.checkpoint] = job.m.worst_nmse_token;
+			s->worst[p - s->c->result.checkpoints.of] = job.m.worst_nmse_token;
 			vn_floor_channels_keep(&s->c->result, p, 0, &f);
 			return VN_OK;
 		}
@@ -172,7 +172,7 @@ static vn_status measure_made(floor_pass *s, vn_error *err)
 {
 	vn_status st = VN_OK;
 	for (int i = 0; i < s->e[0].n_out; i++)
-		for (vn_checkpoint *p = s->point[s->e[0].out[i].value]; !st && p; p = s->next[p - s->c->result.checkpoint])
+		for (vn_checkpoint *p = s->point[s->e[0].out[i].value]; !st && p; p = s->next[p - s->c->result.checkpoints.of])
 			st = measure_point(s, p, &s->e[0].out[i], s->n > 1 ? &s->e[1].out[i] : NULL, err);
 	if (s->e[0].n_out)
 		vn_recording_forget(s->c->opened.ref);
@@ -187,8 +187,8 @@ static int choose_taps(floor_pass *s, int step)
 		s->point[v] = NULL;
 		s->want[v] = false;
 	}
-	for (int i = 0; i < s->c->result.n_checkpoints; i++) {
-		vn_checkpoint *p = &s->c->result.checkpoint[i];
+	for (int i = 0; i < s->c->result.checkpoints.n; i++) {
+		vn_checkpoint *p = &s->c->result.checkpoints.of[i];
 		const int      root = p->step == step && p->m.n ? vn_names_root(s->names, p->name) : -1;
 		if (root < 0)
 			continue;
@@ -257,7 +257,7 @@ static vn_status run_in(floor_pass *s, vn_policy policy, const vn_policy *fine, 
 		s->e[1].policy = *fine;
 	for (int i = 0; !st && i < s->n; i++) {
 		const vn_ref_options o = { .policy = s->e[i].policy,
-			                       .threads = s->c->request.options->threads,
+			                       .threads = s->c->opened.request.options->threads,
 			                       .progress = i == 0 };
 		st = vn_ref_create(s->names->plan, vn_model_weights(s->c->opened.model), &o, &s->e[i].ref, err);
 	}
@@ -308,21 +308,21 @@ static bool can_be_finer(const vn_comparison *c, vn_policy *fine)
 {
 	const vn_dtype is = c->opened.policy.storage;
 	vn_policy_from_name(is == VN_F32 ? "f64" : "f32", fine);
-	return is != VN_F64 && (is != VN_F32 || vn_limits_ask_floor(c->request.limits));
+	return is != VN_F64 && (is != VN_F32 || vn_limits_ask_floor(c->opened.request.limits));
 }
 
 static vn_status run_all(floor_pass *s, vn_error *err)
 {
 	vn_comparison *c = s->c;
 	vn_policy      of_ref, fine;
-	double(*own)[2] = vn_alloc_zero((size_t)c->result.n_checkpoints, sizeof *own);
+	double(*own)[2] = vn_alloc_zero((size_t)c->result.checkpoints.n, sizeof *own);
 	vn_status st;
 
 	vn_policy_of_recording(c->opened.ref, &of_ref);
 	if (vn_policy_finer(of_ref, c->opened.policy))
 		st = finer_reference(s, of_ref, own, err);
 	else if (can_be_finer(c, &fine)) {
-		snprintf(c->result.floor_from, sizeof c->result.floor_from,
+		snprintf(c->result.floor.from, sizeof c->result.floor.from,
 		         "the difference between two runs of the reference engine, one in %s and one in %s, on %s",
 		         vn_policy_name(of_ref), vn_policy_name(c->opened.policy), vn_model_path(c->opened.model));
 		st = two_runs(s, of_ref, fine, own, err);
@@ -350,22 +350,22 @@ vn_status vn_replay_floor_run(vn_comparison *c, vn_error *err)
 	vn_status  st;
 
 	vn_assume_policy(c);
-	if ((st = vn_model_open(c->request.options->model, &c->opened.model, err)))
+	if ((st = vn_model_open(c->opened.request.options->model, &c->opened.model, err)))
 		return st;
 	const vn_model *model = c->opened.model;
 	const vn_plan  *plan = vn_model_plan(model);
 	if (!(st = check_model(c, model, err)))
 		vn_model_divide(c->opened.model, count_ranks(c->opened.cand));
-	if (st || c->request.only_local)
+	if (st || c->opened.request.only_local)
 		goto done;
 	vn_names_init(&names, plan);
 	s.want = vn_alloc((size_t)plan->n_values, sizeof *s.want);
 	s.point = vn_alloc((size_t)plan->n_values, sizeof *s.point);
-	s.next = vn_alloc((size_t)c->result.n_checkpoints, sizeof *s.next);
-	s.worst = vn_alloc((size_t)c->result.n_checkpoints, sizeof *s.worst);
-	for (int i = 0; i < c->result.n_checkpoints; i++)
+	s.next = vn_alloc((size_t)c->result.checkpoints.n, sizeof *s.next);
+	s.worst = vn_alloc((size_t)c->result.checkpoints.n, sizeof *s.worst);
+	for (int i = 0; i < c->result.checkpoints.n; i++)
 		s.worst[i] = -1;
-	snprintf(c->result.floor_from, sizeof c->result.floor_from, "the reference engine in %s on %s",
+	snprintf(c->result.floor.from, sizeof c->result.floor.from, "the reference engine in %s on %s",
 	         vn_policy_name(c->opened.policy), vn_model_path(model));
 	st = run_all(&s, err);
 done:

@@ -46,7 +46,7 @@ static double reached_by(const vn_tensor *ref, const vn_tensor *cand, double lar
 static const vn_checkpoint *input_of(const vn_comparison *c, const vn_checkpoint *p, const int *input, int n, int value)
 {
 	for (int i = 0; i < n; i++) {
-		const vn_checkpoint *q = &c->result.checkpoint[input[i]];
+		const vn_checkpoint *q = &c->result.checkpoints.of[input[i]];
 		if (q->step == p->step && vn_plan_root(vn_model_plan(c->opened.model),
 		                                       vn_plan_find(vn_model_plan(c->opened.model), q->name)) == value)
 			return q;
@@ -138,16 +138,16 @@ static bool only_bad(const vn_checkpoint *p)
 
 vn_status vn_replay_find_overflows(vn_comparison *c, vn_error *err)
 {
-	int      *input = vn_alloc((size_t)c->result.n_checkpoints, sizeof *input);
+	int      *input = vn_alloc((size_t)c->result.checkpoints.n, sizeof *input);
 	vn_status st = VN_OK;
 
-	for (int i = 0; !st && i < c->result.n_checkpoints; i++) {
-		vn_checkpoint *p = &c->result.checkpoint[i];
+	for (int i = 0; !st && i < c->result.checkpoints.n; i++) {
+		vn_checkpoint *p = &c->result.checkpoints.of[i];
 		const bool     asked = c->opened.plan && p->fails && (has_bad(p) || (p->replayed && p->replay.bad));
-		const int      n = asked ? vn_inputs_of(c, i, input, c->result.n_checkpoints) : -1;
+		const int      n = asked ? vn_inputs_of(c, i, input, c->result.checkpoints.n) : -1;
 		int            behind = -1;
 		for (int k = 0; k < n && behind < 0; k++)
-			behind = has_bad(&c->result.checkpoint[input[k]]) ? input[k] : -1;
+			behind = has_bad(&c->result.checkpoints.of[input[k]]) ? input[k] : -1;
 		if (n >= 0 && behind < 0 && has_bad(p))
 			st = find_overflow(c, p, input, n, err);
 		else if (behind >= 0 && p->replayed && p->replay.charged_to < 0 && only_bad(p))

@@ -10,7 +10,7 @@
  * format's largest number, or a partial sum of the product does, computed in float64 from the
  * candidate's input and the weights.
  *
- * Reads   opened.ref, opened.cand, opened.model, opened.policy, result.graph, and the judged and
+ * Reads   opened.ref, opened.cand, opened.model, opened.policy, localised.graph, and the judged and
  *         replayed checkpoints
  * Fills   overflow of checkpoints; replay.charged_to of some
  */

@@ -92,14 +92,14 @@ static void judge_tensor(pooled_step *s, int n, pooled_step **sorted)
 
 void vn_replay_pool_steps(vn_comparison *c)
 {
-	const size_t  most = (size_t)c->result.n_checkpoints;
+	const size_t  most = (size_t)c->result.checkpoints.n;
 	pooled_step  *s = vn_alloc(most, sizeof *s);
 	pooled_step **sorted = vn_alloc(most, sizeof *sorted);
 	int           n = 0;
 
-	for (int i = 0; i < c->result.n_checkpoints; i++)
-		if (is_member(c, &c->result.checkpoint[i]))
-			s[n++] = (pooled_step) { &c->result.checkpoint[i], false };
+	for (int i = 0; i < c->result.checkpoints.n; i++)
+		if (is_member(c, &c->result.checkpoints.of[i]))
+			s[n++] = (pooled_step) { &c->result.checkpoints.of[i], false };
 	if (n)
 		qsort(s, (size_t)n, sizeof *s, compare_steps);
 	for (int from = 0, to; from < n; from = to) {

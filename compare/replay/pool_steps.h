@@ -7,7 +7,7 @@
  * tensor of as many numbers. If it is beyond, the limits of the steps that cause it are no longer
  * widened.
  *
- * Reads   result.checkpoint and its replay
+ * Reads   the checkpoints and its replay
  * Fills   replay.not_widened
  */
 #ifndef VN_COMPARE_POOL_STEPS_H

@@ -135,7 +135,7 @@ static void forget_checkpoint(vn_recompute *p)
 		p->variant[i] = (vn_recompute_variant) { 0 };
 	}
 	if (p->at >= 0 && !p->own)
-		vn_recording_release(p->c->opened.cand, p->c->result.checkpoint[p->at].cand);
+		vn_recording_release(p->c->opened.cand, p->c->result.checkpoints.of[p->at].cand);
 	free(p->own);
 	free(p->site.begins);
 	p->site.begins = NULL;
@@ -161,7 +161,7 @@ int64_t vn_recompute_row(const vn_recompute *p, int i)
 
 static vn_status take_candidate(vn_recompute *p, vn_error *err)
 {
-	const vn_checkpoint *k = &p->c->result.checkpoint[p->at];
+	const vn_checkpoint *k = &p->c->result.checkpoints.of[p->at];
 	const vn_value      *v = &p->site.plan->value[p->site.target];
 	const vn_step       *s = &p->step[p->when];
 	unsigned char       *sorted;
@@ -242,7 +242,7 @@ static bool steps_follow(const vn_recompute *p, int upto)
 
 vn_status vn_recompute_at(vn_recompute *p, int point, vn_error *err)
 {
-	const vn_checkpoint *k = &p->c->result.checkpoint[point];
+	const vn_checkpoint *k = &p->c->result.checkpoints.of[point];
 	const int            root = vn_names_root(&p->names, k->name);
 
 	forget_checkpoint(p);
@@ -286,8 +286,8 @@ static void find_points(vn_recompute *p)
 	const vn_comparison *c = p->c;
 	const size_t         values = (size_t)p->site.plan->n_values;
 
-	for (int i = 0; i < c->result.n_checkpoints; i++) {
-		vn_checkpoint *k = &c->result.checkpoint[i];
+	for (int i = 0; i < c->result.checkpoints.n; i++) {
+		vn_checkpoint *k = &c->result.checkpoints.of[i];
 		const int      root = k->m.n ? vn_names_root(&p->names, k->name) : -1;
 		for (int s = 0; root >= 0 && s < p->n_steps; s++) {
 			vn_checkpoint **at = &p->point[(size_t)s * values + (size_t)root];
@@ -306,7 +306,7 @@ vn_status vn_recompute_create(vn_comparison *c, vn_recompute **made, vn_error *e
 	p->site.plan = vn_model_plan(c->opened.model);
 	p->site.weights = vn_model_weights(c->opened.model);
 	p->n_steps = vn_recording_steps(c->opened.cand, &p->step);
-	p->threads = c->request.options->threads > 0 ? c->request.options->threads : omp_get_num_procs();
+	p->threads = c->opened.request.options->threads > 0 ? c->opened.request.options->threads : omp_get_num_procs();
 	p->w[VN_OWN_WIDTH].policy = c->opened.policy;
 	p->w[VN_FINE_WIDTH].policy = vn_policy_fine(c->opened.policy);
 	p->w[VN_HALF_SUMS].policy = c->opened.policy;

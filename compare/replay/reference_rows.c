@@ -216,11 +216,11 @@ static vn_status check_all(row_check *l, const vn_names *names, const int64_t *w
 	vn_status      st = VN_OK;
 
 	*agrees = true;
-	for (int i = 0; !st && *agrees && i < c->result.n_checkpoints; i++) {
-		const int root = root_of(&c->result.checkpoint[i], names);
+	for (int i = 0; !st && *agrees && i < c->result.checkpoints.n; i++) {
+		const int root = root_of(&c->result.checkpoints.of[i], names);
 		if (root < 0)
 			continue;
-		l->point[root] = &c->result.checkpoint[i];
+		l->point[root] = &c->result.checkpoints.of[i];
 		*agrees = is_recorded(l, root);
 		choose_rows(l, worst[i]);
 		if (*agrees && !(st = check_checkpoint(l, root, own[i], err)))
@@ -234,7 +234,7 @@ vn_status vn_reference_rows(vn_comparison *c, const vn_names *names, const int64
                             bool *agrees, vn_error *err)
 {
 	const vn_step *step;
-	const int      asked = c->request.options->threads;
+	const int      asked = c->opened.request.options->threads;
 	vn_policy      of_ref;
 	vn_policy_of_recording(c->opened.ref, &of_ref);
 	row_check l = { .c = c,
@@ -253,10 +253,10 @@ vn_status vn_reference_rows(vn_comparison *c, const vn_names *names, const int64
 		return VN_OK;
 	l.tokens = step->tokens;
 	l.point = vn_alloc_zero((size_t)l.plan->n_values, sizeof *l.point);
-	for (int i = 0; i < c->result.n_checkpoints; i++) {
-		const int root = root_of(&c->result.checkpoint[i], names);
+	for (int i = 0; i < c->result.checkpoints.n; i++) {
+		const int root = root_of(&c->result.checkpoints.of[i], names);
 		if (root >= 0)
-			l.point[root] = &c->result.checkpoint[i];
+			l.point[root] = &c->result.checkpoints.of[i];
 	}
 	if (!(st = vn_blas_prepare(l.threads, err))) {
 		st = check_all(&l, names, worst, own, agrees, &none);

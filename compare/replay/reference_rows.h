@@ -6,7 +6,7 @@
  * token in which the floor's run is farthest from the reference. If one of them differs by more
  * than a hundredth of the allowed error, only a run of the model can decide.
  *
- * Reads   opened.ref, opened.model, request.options, result.checkpoint
+ * Reads   opened.ref, opened.model, request.options, the checkpoints
  * Fills   nothing of the comparison
  */
 #ifndef VN_COMPARE_REFERENCE_ROWS_H

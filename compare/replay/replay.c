@@ -20,8 +20,8 @@
 /* Lists the checkpoints of each step: there may be a thousand steps. */
 static void list_checkpoints(vn_replay *r, const vn_step *step, int steps)
 {
-	const int      n = r->c->result.n_checkpoints;
-	vn_checkpoint *p = r->c->result.checkpoint;
+	const int      n = r->c->result.checkpoints.n;
+	vn_checkpoint *p = r->c->result.checkpoints.of;
 	int           *filled = vn_alloc_zero((size_t)steps + 2, sizeof *filled);
 
 	r->in_step = vn_alloc((size_t)n, sizeof(vn_checkpoint *));
@@ -88,20 +88,21 @@ vn_status vn_replay_origins(vn_comparison *c, vn_error *err)
 	const vn_status st = vn_replay_find_overflows(c, err);
 	if (st || !c->result.replayed)
 		return st;
-	int *list = vn_alloc((size_t)c->result.n_checkpoints, sizeof *list);
-	for (int i = 0; i < c->result.n_checkpoints; i++) {
-		vn_checkpoint *p = &c->result.checkpoint[i];
+	int *list = vn_alloc((size_t)c->result.checkpoints.n, sizeof *list);
+	for (int i = 0; i < c->result.checkpoints.n; i++) {
+		vn_checkpoint *p = &c->result.checkpoints.of[i];
 		/* A checkpoint that could not be replayed keeps the result of the graph. */
 		p->origin = p->replayed ? (vn_local_beyond(p) && p->replay.charged_to < 0) || p->overflow.reached > 0
 		                        : p->origin;
 		p->origin = p->origin || (p->overwritten && p->fails);
-		p->origin = p->origin && (p->fails || !c->request.options->baseline); /* not origins that the baseline knows */
+		p->origin = p->origin &&
+		            (p->fails || !c->opened.request.options->baseline); /* not origins that the baseline knows */
 		if (p->origin)
 			list[n++] = i;
 	}
-	free(c->result.origins);
-	c->result.origins = list;
-	c->result.n_origins = n;
+	free(c->result.localised.origins);
+	c->result.localised.origins = list;
+	c->result.localised.n_origins = n;
 	return VN_OK;
 }
 
@@ -127,7 +128,7 @@ static vn_status open_engines(vn_replay *r, const vn_step *step, int steps, vn_e
 	for (int i = 0; !st && i < VN_N_ENGINES; i++) {
 		r->e[i].last = r->last;
 		const vn_ref_options o = { .policy = r->e[i].policy,
-			                       .threads = r->c->request.options->threads,
+			                       .threads = r->c->opened.request.options->threads,
 			                       .progress = i == VN_REPLAY_OWN };
 		st = vn_ref_create(i == VN_REPLAY_OWN ? r->other : r->plan, vn_model_weights(r->c->opened.model), &o,
 		                   &r->e[i].ref, err);
@@ -159,7 +160,7 @@ static vn_status walk_steps(vn_replay *r, const vn_step *step, int steps, vn_err
 	vn_status   st = VN_OK;
 
 	if (!r->again && vn_positions_moved(&r->c->opened, &by))
-		vn_lines_add(&r->c->result.notes,
+		vn_lines_add(&r->c->result.remarks.notes,
 		             "replay: the candidate's positions are the reference's %+" PRId64
 		             "; operations are recomputed at the reference's positions",
 		             by);
@@ -168,7 +169,7 @@ static vn_status walk_steps(vn_replay *r, const vn_step *step, int steps, vn_err
 		if (!vn_replay_step_follows(&r->c->opened, &step[i], position)) {
 			if (!r->again)
 				vn_lines_add(
-					&r->c->result.notes,
+					&r->c->result.remarks.notes,
 					"replay: step %d does not start where the step before it ended: this step and later ones are not "
 					"replayed",
 					step[i].number);
@@ -187,11 +188,11 @@ static vn_status walk_steps(vn_replay *r, const vn_step *step, int steps, vn_err
 
 static bool is_wanted(const vn_comparison *c)
 {
-	const vn_replay_when when = c->request.options->replay;
+	const vn_replay_when when = c->opened.request.options->replay;
 	bool                 wanted = when == VN_REPLAY_ALWAYS || (when == VN_REPLAY_SAME && !vn_other_weights(&c->result));
 
-	for (int i = 0; !wanted && when != VN_REPLAY_NEVER && i < c->result.n_checkpoints; i++)
-		wanted = c->result.checkpoint[i].fails;
+	for (int i = 0; !wanted && when != VN_REPLAY_NEVER && i < c->result.checkpoints.n; i++)
+		wanted = c->result.checkpoints.of[i].fails;
 	return wanted;
 }
 
@@ -202,8 +203,8 @@ static void say_what_spans_show(vn_result *r)
 	char                 label[VN_LABEL], more[60] = "";
 	int                  n = 0;
 
-	for (int i = 0; i < r->n_checkpoints; i++) {
-		const vn_checkpoint *p = &r->checkpoint[i];
+	for (int i = 0; i < r->checkpoints.n; i++) {
+		const vn_checkpoint *p = &r->checkpoints.of[i];
 		if (!p->replayed || !(p->replay.slack > 0) || p->replay.span <= VN_SPAN_CLEARED)
 			continue;
 		n++;
@@ -211,8 +212,8 @@ static void say_what_spans_show(vn_result *r)
 	}
 	if (!longest)
 		return;
-	for (int i = 0; i < r->n_checkpoints; i++) {
-		const vn_checkpoint *p = &r->checkpoint[i];
+	for (int i = 0; i < r->checkpoints.n; i++) {
+		const vn_checkpoint *p = &r->checkpoints.of[i];
 		if (p->replayed && p->replay.slack > 0 && strcmp(p->name, longest->name) == 0 &&
 		    vn_local_least_seen(&p->replay) < vn_local_least_seen(&longest->replay))
 			longest = p;
@@ -220,7 +221,7 @@ static void say_what_spans_show(vn_result *r)
 	if (n > 1)
 		snprintf(more, sizeof more, " (%d more checkpoint%s such gaps)", n - 1, n == 2 ? " has" : "s have");
 	vn_lines_add(
-		&r->notes,
+		&r->remarks.notes,
 		"replay: %d operations before %s were not recorded%s; a fault in them shows if it changes this tensor by "
 		"more than %.1e of its norm",
 		longest->replay.span - 1, vn_label(longest, label), more, vn_local_least_seen(&longest->replay));
@@ -251,7 +252,7 @@ vn_status vn_replay_run(vn_comparison *c, vn_error *err)
 	}
 	/* The comparison stands without it. */
 	if (st && !vn_status_ends_job(st)) {
-		vn_lines_add(&c->result.warnings, "replay stopped before the end: %s", err->text);
+		vn_lines_add(&c->result.remarks.warnings, "replay stopped before the end: %s", err->text);
 		st = VN_OK;
 	}
 	return st ? vn_context(err, st, "replay") : VN_OK;

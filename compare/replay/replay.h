@@ -25,8 +25,8 @@
  *
  * Reads   request.options, opened.cand, opened.ref, opened.model, opened.policy, result.weights,
  *         the judged checkpoints; for the floor, request.limits
- * Fills   replay, replayed and overflow (overflow.h) of checkpoints; result.origins and `origin` of
- *         checkpoints (instead of localise's), result.replayed; lines of result.notes and warnings.
+ * Fills   replay, replayed and overflow (overflow.h) of checkpoints; localised.origins and `origin`
+ *         of checkpoints (instead of localise's), result.replayed; lines of notes and warnings.
  *         vn_replay_floor_run: opened.model, and what floor.h fills
  */
 #ifndef VN_COMPARE_REPLAY_H
@@ -42,7 +42,7 @@
  * a note or a warning. */
 vn_status vn_replay_run(vn_comparison *c, vn_error *err);
 
-/* Sets result.origins to the checkpoints whose local error is beyond its floor; for those that were
+/* Sets the origins to the checkpoints whose local error is beyond its floor; for those that were
  * not replayed, keeps the result of vn_localise. Call after vn_localise. Does nothing without a
  * replay. */
 vn_status vn_replay_origins(vn_comparison *c, vn_error *err);

@@ -193,7 +193,7 @@ static void charge_right_outputs(vn_replay *r, const outputs *o, const vn_checkp
 {
 	for (int i = 0; i < r->e[VN_REPLAY_OWN].n_out; i++)
 		if (o->right[i])
-			r->point[r->e[VN_REPLAY_OWN].out[i].value]->replay.charged_to = (int)(to - r->c->result.checkpoint);
+			r->point[r->e[VN_REPLAY_OWN].out[i].value]->replay.charged_to = (int)(to - r->c->result.checkpoints.of);
 }
 
 typedef struct captured_match {

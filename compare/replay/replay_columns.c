@@ -29,7 +29,7 @@ static vn_status agrees_with_order(vn_replay *r, const vn_node_output *own, cons
 		                         .c = &cand,
 		                         .axes = axes,
 		                         .storage = r->e[VN_REPLAY_OWN].policy.storage,
-		                         .threads = r->c->request.options->threads };
+		                         .threads = r->c->opened.request.options->threads };
 	vn_status              st = vn_replay_candidate(&r->c->opened, p, order, &cand, &data, err);
 
 	*yes = false;
@@ -201,8 +201,8 @@ bool vn_replay_columns_again(const vn_replay *r, vn_column_order next[VN_N_POINT
 {
 	bool again = false;
 
-	for (int i = 0; i < r->c->result.n_checkpoints; i++) {
-		const vn_checkpoint *p = &r->c->result.checkpoint[i];
+	for (int i = 0; i < r->c->result.checkpoints.n; i++) {
+		const vn_checkpoint *p = &r->c->result.checkpoints.of[i];
 		const int root = p->replayed && vn_local_beyond(p) && !p->replay.columns ? vn_names_root(&r->names, p->name)
 		                                                                         : -1;
 		if (root >= 0 && r->proven[r->plan->value[root].point] && !assumed_order(r, root))

@@ -139,7 +139,7 @@ vn_status vn_replay_measure(vn_replay *r, const vn_node_output *own, vn_column_o
 	const double          in = error_in(r, node);
 	vn_comparison        *c = r->c;
 	const char           *axes = vn_entry_axes(vn_recording_entry(c->opened.ref, p->ref));
-	const int             threads = c->request.options->threads, span = p->replay.span;
+	const int             threads = c->opened.request.options->threads, span = p->replay.span;
 	const bool mapped = !order && own->large.file && fine->large.file && vn_recording_mapped(c->opened.cand, p->cand) &&
 	                    vn_recording_mapped(c->opened.ref, p->ref);
 	const vn_dtype       format = vn_local_format(node, own->value, span, r->e[VN_REPLAY_OWN].policy.storage);
@@ -214,7 +214,7 @@ static vn_status put_values(vn_replay *r, vn_replay_engine *e, int value, const 
 	if (n < all &&
 	    (st = vn_ref_ops.read(e->ref, value, r->put, err))) /* rows that were not captured stay as computed */
 		return st;
-	vn_convert(r->put + from * vn_dtype_size(as), as, t->data, t->dtype, n, r->c->request.options->threads);
+	vn_convert(r->put + from * vn_dtype_size(as), as, t->data, t->dtype, n, r->c->opened.request.options->threads);
 	return vn_ref_ops.write(e->ref, value, r->put, err);
 }
 

@@ -37,7 +37,7 @@ static vn_status measure_all(vn_replay *r, vn_error *err)
  * checkpoint of an earlier step may have been charged for q. */
 static bool is_charged_elsewhere(const vn_replay *r, const vn_checkpoint *q)
 {
-	const vn_checkpoint *to = q->replay.charged_to < 0 ? NULL : &r->c->result.checkpoint[q->replay.charged_to];
+	const vn_checkpoint *to = q->replay.charged_to < 0 ? NULL : &r->c->result.checkpoints.of[q->replay.charged_to];
 	return to && !(to->step < q->step && strcmp(to->name, q->name) == 0);
 }
 
@@ -102,7 +102,7 @@ static bool charge_inputs(const vn_replay *r, int k, vn_checkpoint *p)
 	if (n == 1)
 		unknown->replay.recorder_fault = true;
 	p->replay.charged_to = first->replay.charged_to >= 0 ? first->replay.charged_to
-	                                                     : (int)(first - r->c->result.checkpoint);
+	                                                     : (int)(first - r->c->result.checkpoints.of);
 	return true;
 }
 
@@ -119,7 +119,7 @@ static vn_status charge_node(vn_replay *r, int k, vn_error *err)
 		p->replay.charged_to = charged; /* a checkpoint already charged with an operation of the span */
 		if (charged >= 0 || charge_inputs(r, k, p))
 			continue;
-		vn_trace_charge(&r->trace, (int)(p - r->c->result.checkpoint));
+		vn_trace_charge(&r->trace, (int)(p - r->c->result.checkpoints.of));
 		st = vn_local_is_order(p) ? VN_OK : vn_replay_save(r, k, value, err);
 	}
 	return st;

@@ -1,6 +1,6 @@
 /* replay_words.h: writes what a replay found for one checkpoint.
  *
- * Reads   opened.ref, opened.cand, opened.model, result.checkpoint
+ * Reads   opened.ref, opened.cand, opened.model, the checkpoints
  * Fills   the caller's text
  */
 #ifndef VN_COMPARE_REPLAY_WORDS_H

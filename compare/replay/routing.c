@@ -55,8 +55,8 @@ void vn_routing_note(vn_comparison *c)
 	const vn_checkpoint *first = NULL;
 	int64_t              flips = 0, other = 0, all = 0;
 
-	for (int i = 0; i < c->result.n_checkpoints; i++) {
-		const vn_checkpoint *p = &c->result.checkpoint[i];
+	for (int i = 0; i < c->result.checkpoints.n; i++) {
+		const vn_checkpoint *p = &c->result.checkpoints.of[i];
 		if (!p->replayed || p->value < 0 ||
 		    c->opened.plan->node[c->opened.plan->value[p->value].node].op != VN_OP_TOP_K)
 			continue;
@@ -66,7 +66,7 @@ void vn_routing_note(vn_comparison *c)
 		first = first || !p->replay.flips ? first : p;
 	}
 	if (first)
-		vn_lines_add(&c->result.notes,
+		vn_lines_add(&c->result.remarks.notes,
 		             "experts: %" PRId64 " of %" PRId64 " choices are not the reference's, the first in %s; %s", flips,
 		             all, first->name,
 		             other ? "where an origin is named, they do not follow from the candidate's own scores"

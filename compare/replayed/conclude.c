@@ -95,7 +95,7 @@ static vn_status clear_other_orders(vn_comparison *c, vn_replayed_findings *j, v
 	for (int i = 0; !st && i < j->n; i++) {
 		if (!j->of[i].wrong || accused[i])
 			continue;
-		c->result.checkpoint[j->of[i].checkpoint].replay.another_order = true;
+		c->result.checkpoints.of[j->of[i].checkpoint].replay.another_order = true;
 		j->of[i].wrong = false;
 	}
 	free(accused);
@@ -115,9 +115,9 @@ static double error_of_inputs(const vn_comparison *c, int step, const json_t *re
 		const char *name = name_and_step(json_array_get(reads, i), &at);
 		const int   of = vn_replayed_find(c->opened.replayed, at, name);
 		const int   p = of >= 0 ? c->result.judged->of[of].checkpoint : -1;
-		if (p < 0 || !c->result.checkpoint[p].m.n)
+		if (p < 0 || !c->result.checkpoints.of[p].m.n)
 			continue;
-		sum += c->result.checkpoint[p].m.value[VN_M_NMSE];
+		sum += c->result.checkpoints.of[p].m.value[VN_M_NMSE];
 		known++;
 	}
 	return known ? sqrt(sum) : (double)NAN;
@@ -126,7 +126,7 @@ static double error_of_inputs(const vn_comparison *c, int step, const json_t *re
 static vn_status set_region(vn_comparison *c, vn_replayed_findings *j, int i, charged_list *charged, vn_error *err)
 {
 	const vn_judged_result *r = &c->opened.replayed->result[i];
-	vn_checkpoint          *p = &c->result.checkpoint[j->of[i].checkpoint];
+	vn_checkpoint          *p = &c->result.checkpoints.of[j->of[i].checkpoint];
 	json_t                 *line = vn_replayed_line(c->opened.replayed, i);
 	const json_t           *region = line ? vn_json_field(line, "region") : NULL;
 	vn_status               st = line ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for the region of %s", r->name);

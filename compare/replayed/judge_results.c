@@ -155,7 +155,7 @@ static vn_status measure_numbers(result_measuring *m, int i, result_numbers *x, 
 	const vn_opened        *o = &m->c->opened;
 	const vn_judged_result *r = &o->replayed->result[i];
 	vn_replayed_finding    *to = &m->j->of[i];
-	vn_checkpoint          *p = &m->c->result.checkpoint[to->checkpoint];
+	vn_checkpoint          *p = &m->c->result.checkpoints.of[to->checkpoint];
 	const vn_tensor        *floor = tensor_of(x, FLOOR), *ref = tensor_of(x, REF);
 	const vn_dtype          of_floor = floor_format(r, floor), own_format = x->of[CAND].dtype;
 	const vn_dtype          format = format_of(o, own_format, of_floor);
@@ -205,7 +205,7 @@ static void set_ids(vn_checkpoint *p, vn_replayed_finding *to, vn_ids_found foun
 static double margin_of(const result_measuring *m, int scores)
 {
 	const int            at = scores >= 0 ? m->j->of[scores].checkpoint : -1;
-	const vn_checkpoint *p = at >= 0 ? &m->c->result.checkpoint[at] : NULL;
+	const vn_checkpoint *p = at >= 0 ? &m->c->result.checkpoints.of[at] : NULL;
 
 	if (!p || !p->replayed)
 		return 0;
@@ -241,7 +241,7 @@ static vn_status measure_ids(result_measuring *m, int i, const result_numbers *x
 		st = measure_choice(m, i, x, &found, err);
 	if (!st && found.n == 0)
 		found = vn_choices_ids(&x->of[CAND], &x->of[EXPECTED], tensor_of(x, FLOOR));
-	set_ids(&m->c->result.checkpoint[to->checkpoint], to, found);
+	set_ids(&m->c->result.checkpoints.of[to->checkpoint], to, found);
 	if (!st && x->has[AGAIN]) {
 		to->again = true;
 		to->wrong_again = r->kind == VN_JUDGED_IDS &&
@@ -311,7 +311,7 @@ vn_status vn_replayed_measure(vn_comparison *c, vn_replayed_findings *j, vn_erro
 	if (!(m.beside = malloc(((size_t)j->n + 1) * sizeof *m.beside)))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory to judge %d results", j->n);
 	find_beside(c->opened.replayed, m.beside);
-	vn_team_each(is_shared(&c->opened) ? c->request.options->threads : 1, j->n, measure_one_of_numbers, &m);
+	vn_team_each(is_shared(&c->opened) ? c->opened.request.options->threads : 1, j->n, measure_one_of_numbers, &m);
 	for (int i = 0; i < j->n; i++)
 		measure_one(&m, i, true); /* they need the floors of their scores */
 	vn_comparison_forget(c);

@@ -45,7 +45,7 @@ static vn_status check_inputs(vn_comparison *c, vn_error *err)
 			vn_comparison_refuse(c, VN_ALLOW_TOKEN_IDS, "token_ids",
 			                     "inputs: %s of step %d differs: run both on the same inputs", e->name, e->step);
 	}
-	if (!st && c->result.refusals.n)
+	if (!st && c->result.remarks.refusals.n)
 		st = vn_fail(err, VN_ERR_MISMATCH, "%s and %s are not comparable", vn_recording_path(o->ref),
 		             vn_recording_path(o->cand));
 	return st;
@@ -86,8 +86,8 @@ static vn_status make_judgement(vn_comparison *c, vn_error *err)
 	j->n = n;
 	for (int i = 0; i < n; i++)
 		j->of[i].checkpoint = -1;
-	for (int i = 0; i < c->result.n_checkpoints; i++) {
-		const int of = vn_replayed_result_of(c, &c->result.checkpoint[i]);
+	for (int i = 0; i < c->result.checkpoints.n; i++) {
+		const int of = vn_replayed_result_of(c, &c->result.checkpoints.of[i]);
 		if (of >= 0)
 			j->of[of].checkpoint = i;
 	}
@@ -104,7 +104,7 @@ vn_status vn_replayed_run(vn_comparison *c, vn_error *err)
 	    (st = vn_replayed_conclude(c, c->result.judged, err)))
 		return vn_context(err, st, "--replayed");
 	vn_replayed_say(c, c->result.judged);
-	snprintf(c->result.floor_from, sizeof c->result.floor_from, "of each operation (column local), by %.150s",
+	snprintf(c->result.floor.from, sizeof c->result.floor.from, "of each operation (column local), by %.150s",
 	         vn_recording_path(c->opened.replayed->recording));
 	c->result.replayed = true;
 	return VN_OK;
@@ -133,7 +133,7 @@ static bool only_accumulated(const vn_comparison *c, const vn_checkpoint *p)
 		if (!k.holds && !may_accumulate(&k))
 			return false;
 	}
-	vn_limits_for(c->request.limits, p->name, &set);
+	vn_limits_for(c->opened.request.limits, p->name, &set);
 	return !set.permission[VN_PERMIT_ACCUMULATED];
 }
 
@@ -154,16 +154,16 @@ vn_status vn_replayed_forgive(vn_comparison *c, vn_error *err)
 	if (!c->opened.replayed)
 		return VN_OK;
 	const int first = first_wrong(c);
-	for (int i = 0; i < c->result.n_checkpoints; i++) {
-		vn_checkpoint *p = &c->result.checkpoint[i];
+	for (int i = 0; i < c->result.checkpoints.n; i++) {
+		vn_checkpoint *p = &c->result.checkpoints.of[i];
 		if (vn_replayed_result_of(c, p) >= first || !only_accumulated(c, p))
 			continue;
 		p->status = p->vacuous ? VN_WITHIN : VN_ACCUMULATED;
 		p->fails = false;
 		if (p->pooled_small >= 0)
-			c->result.pooled_small[p->pooled_small].outside = false;
+			c->result.pools.pooled_small[p->pooled_small].outside = false;
 		if (p->channels >= 0)
-			c->result.channel_pool[p->channels].outside = false;
+			c->result.pools.channel_pool[p->channels].outside = false;
 	}
 	return VN_OK;
 }

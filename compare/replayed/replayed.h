@@ -11,7 +11,7 @@
  * Reads   request.options, opened.ref, opened.cand, opened.replayed, the judged checkpoints
  * Fills   opened.replayed (its pairs); replay and replayed of checkpoints, result.replayed,
  *         result.judged; status, fails of checkpoints that only accumulated error; lines of
- *         result.notes, warnings and refusals
+ *         remarks.notes, warnings and refusals
  */
 #ifndef VN_COMPARE_REPLAYED_H
 #define VN_COMPARE_REPLAYED_H

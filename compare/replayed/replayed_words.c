@@ -147,9 +147,9 @@ const char *vn_replayed_origins(const vn_comparison *c, char text[VN_WORDS])
 	vn_name_places places = { 0 };
 	const char    *said = NULL;
 
-	for (int i = 0; c->opened.replayed && i < c->result.n_origins; i++)
-		vn_places_add(&places, c->result.checkpoint[c->result.origins[i]].name);
-	if (places.n && places.n < c->result.n_origins)
+	for (int i = 0; c->opened.replayed && i < c->result.localised.n_origins; i++)
+		vn_places_add(&places, c->result.checkpoints.of[c->result.localised.origins[i]].name);
+	if (places.n && places.n < c->result.localised.n_origins)
 		said = vn_places_say(&places, NAMED, text, VN_WORDS);
 	vn_places_free(&places);
 	return said;

@@ -1,7 +1,7 @@
 /* replayed_words.h: where a result of a replay file is, and what else the file says of it, in
  * words.
  *
- * Reads   opened.ref, opened.cand, opened.replayed, result.checkpoint, result.judged
+ * Reads   opened.ref, opened.cand, opened.replayed, the checkpoints, result.judged
  * Fills   the caller's text
  */
 #ifndef VN_COMPARE_REPLAYED_WORDS_H

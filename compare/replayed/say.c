@@ -22,7 +22,8 @@ static void say_by_whom(vn_comparison *c, const vn_replayed_findings *j)
 
 	for (int i = 0; i < j->n; i++)
 		n += j->of[i].checkpoint >= 0;
-	vn_lines_add(&c->result.notes, "replay: %s computed %d results from the candidate's own tensors, not vernier (%s)",
+	vn_lines_add(&c->result.remarks.notes,
+	             "replay: %s computed %d results from the candidate's own tensors, not vernier (%s)",
 	             tool ? tool : "PyTorch", n, vn_recording_path(f->recording));
 }
 
@@ -72,7 +73,7 @@ static void say_unjudged(vn_comparison *c)
 	for (int k = 0; k < n; k++)
 		json_decref(kept[k]);
 	if (all)
-		vn_lines_add(&c->result.notes, "replay: %d result%s of the candidate %s not judged alone: %s", all,
+		vn_lines_add(&c->result.remarks.notes, "replay: %d result%s of the candidate %s not judged alone: %s", all,
 		             all == 1 ? "" : "s", all == 1 ? "is" : "are", text);
 }
 
@@ -120,12 +121,12 @@ static void say_settings(vn_comparison *c)
 	for (int k = 0; k < n; k++) {
 		for (int i = 0; i < of[k].places.n; i++)
 			of[k].places.of[i].first = of[k].places.of[i].place;
-		vn_lines_add(&c->result.notes, "settings: %s: %s", of[k].what,
+		vn_lines_add(&c->result.remarks.notes, "settings: %s: %s", of[k].what,
 		             vn_places_say(&of[k].places, NAMED, places, sizeof places));
 		vn_places_free(&of[k].places);
 	}
 	if (more)
-		vn_lines_add(&c->result.notes, "settings: %d more differ", more);
+		vn_lines_add(&c->result.remarks.notes, "settings: %d more differ", more);
 }
 
 /* ---- of the results -------------------------------------------------------------------------- */
@@ -150,7 +151,7 @@ static int places_of(const vn_comparison *c, const vn_replayed_findings *j, judg
 
 static bool is_other_order(const vn_comparison *c, const vn_replayed_findings *j, int i)
 {
-	return c->result.checkpoint[j->of[i].checkpoint].replay.another_order;
+	return c->result.checkpoints.of[j->of[i].checkpoint].replay.another_order;
 }
 
 static bool is_tied(const vn_comparison *c, const vn_replayed_findings *j, int i)
@@ -185,7 +186,7 @@ static void say_slopes(vn_comparison *c, const vn_replayed_findings *j)
 	while (!is_sloped(c, j, first))
 		first++;
 	const vn_floor_slope *s = &j->of[first].slope;
-	vn_lines_add(&c->result.notes,
+	vn_lines_add(&c->result.remarks.notes,
 	             "factor: the candidate's numbers are %.5g times what they should be where the reference's model in "
 	             "this format has %.5g times (%.2g standard errors apart; below the limit): %s",
 	             1 + s->own, 1 + s->floor, s->errors, places);
@@ -251,12 +252,13 @@ static void say_variant(vn_comparison *c, const said_variant *v)
 	snprintf(words, sizeof words, vn_variant_form(row), v->of->is, v->of->due);
 	vn_text_clean(words, sizeof words);
 	if (all)
-		vn_lines_add(&c->result.notes,
+		vn_lines_add(&c->result.remarks.notes,
 		             "below the limit: %s%s: the error contains %.3g +- %.1g of the difference that it makes: %s (%d)",
 		             id, words, share, error, v->place, v->results);
 	else
-		vn_lines_add(&c->result.notes, "below the limit: %s%s: the error contains the difference that it makes: %s", id,
-		             words, vn_places_say(&v->shown, NAMED, places, sizeof places));
+		vn_lines_add(&c->result.remarks.notes,
+		             "below the limit: %s%s: the error contains the difference that it makes: %s", id, words,
+		             vn_places_say(&v->shown, NAMED, places, sizeof places));
 }
 
 static void say_variants(vn_comparison *c, const vn_replayed_findings *j)
@@ -287,18 +289,18 @@ void vn_replayed_say(vn_comparison *c, const vn_replayed_findings *j)
 	say_unjudged(c);
 	say_settings(c);
 	if ((n = places_of(c, j, is_other_order, places)))
-		vn_lines_add(&c->result.notes,
+		vn_lines_add(&c->result.remarks.notes,
 		             "computed in another order, same result: %d result%s differ%s, and what was computed through %s "
 		             "does not: %s",
 		             n, n == 1 ? "" : "s", n == 1 ? "s" : "", n == 1 ? "it" : "them", places);
 	for (int i = 0; i < j->n; i++)
 		ties += j->of[i].ids.ties;
 	if (places_of(c, j, is_tied, places))
-		vn_lines_add(&c->result.notes,
+		vn_lines_add(&c->result.remarks.notes,
 		             "ties: %" PRId64 " choice%s another than the reference's where rounding decides, no error: %s",
 		             ties, ties == 1 ? " is" : "s are", places);
 	if (places_of(c, j, is_narrow, places))
-		vn_lines_add(&c->result.notes,
+		vn_lines_add(&c->result.remarks.notes,
 		             "narrower: stored in a coarser format than the reference's model in the candidate's precision "
 		             "has there, and judged in that: %s",
 		             places);

@@ -96,7 +96,7 @@ static vn_status read_numbers(vn_comparison *c, const vn_checkpoint *p, int64_t 
 		x.handle[i] = vn_alloc_check(i % 2 ? vn_numbers_open(c->opened.cand, p->cand, why)
 		                                   : vn_numbers_open(c->opened.ref, p->ref, why));
 	}
-	vn_team_each(many ? c->request.options->threads : 1, 3, read_pass, &x);
+	vn_team_each(many ? c->opened.request.options->threads : 1, 3, read_pass, &x);
 	for (int i = 0; i < 3 && !st; i++)
 		if ((st = x.st[i]) && err)
 			*err = x.why[i];
@@ -139,12 +139,12 @@ static void say_around(const vn_recording *r, const vn_entry *e, vn_detail *d)
 
 static vn_status fill_detail(vn_comparison *c, vn_detail *d, int *room, vn_error *err)
 {
-	const vn_checkpoint *p = &c->result.checkpoint[d->checkpoint];
+	const vn_checkpoint *p = &c->result.checkpoints.of[d->checkpoint];
 	const vn_entry      *e = vn_recording_entry(c->opened.ref, p->ref);
 	const int64_t        from = place_worst(p, &e->shape, d);
 	vn_status            st;
 
-	d->n_input = vn_inputs_of(c, d->checkpoint, room, c->result.n_checkpoints);
+	d->n_input = vn_inputs_of(c, d->checkpoint, room, c->result.checkpoints.n);
 	d->input = room;
 	if ((st = read_numbers(c, p, from, d, err)) || (st = vn_layout_match_find(&c->opened, p, &d->like, err)))
 		return st;
@@ -159,7 +159,7 @@ static vn_status fill_detail(vn_comparison *c, vn_detail *d, int *room, vn_error
 
 static vn_status add_detail(vn_document *doc, vn_comparison *c, int point, int *room, vn_error *err)
 {
-	vn_detail       d = { .checkpoint = point, .op = vn_document_about(doc, &c->result.checkpoint[point]).op };
+	vn_detail       d = { .checkpoint = point, .op = vn_document_about(doc, &c->result.checkpoints.of[point]).op };
 	const vn_status st = fill_detail(c, &d, room, err);
 
 	if (!st) {
@@ -177,16 +177,16 @@ vn_status vn_document_details(vn_document *doc, vn_comparison *c, int most, vn_e
 
 	doc->divergences = json_array();
 	doc->divergences_left_out = json_integer(0);
-	if (c->result.first < 0 || most < 1)
+	if (c->result.localised.first < 0 || most < 1)
 		return VN_OK;
-	int *room = vn_alloc((size_t)c->result.n_checkpoints, sizeof *room);
+	int *room = vn_alloc((size_t)c->result.checkpoints.n, sizeof *room);
 	doc->detail = vn_alloc_zero((size_t)most, sizeof *doc->detail);
-	vn_status st = add_detail(doc, c, c->result.first, room, err);
-	for (int i = 0; !st && i < c->result.n_origins && vn_document_lines(doc->divergences) < most; i++)
-		if (c->result.origins[i] != c->result.first)
-			st = add_detail(doc, c, c->result.origins[i], room, err);
-	for (int i = 0; !st && i < c->result.n_checkpoints; i++) {
-		const vn_checkpoint *p = &c->result.checkpoint[i];
+	vn_status st = add_detail(doc, c, c->result.localised.first, room, err);
+	for (int i = 0; !st && i < c->result.localised.n_origins && vn_document_lines(doc->divergences) < most; i++)
+		if (c->result.localised.origins[i] != c->result.localised.first)
+			st = add_detail(doc, c, c->result.localised.origins[i], room, err);
+	for (int i = 0; !st && i < c->result.checkpoints.n; i++) {
+		const vn_checkpoint *p = &c->result.checkpoints.of[i];
 		if (p->status != VN_OUTSIDE || !p->fails || vn_document_detail(doc, i))
 			continue;
 		if (!p->origin)

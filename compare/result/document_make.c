@@ -26,14 +26,15 @@ static json_t *of_scores(const double *value)
 static json_t *pools_json(const vn_result *r)
 {
 	json_t *a = json_array();
-	for (int i = 0; i < r->n_pooled_logits; i++) {
-		const vn_pooled_logits *g = &r->pooled_logits[i];
-		json_array_append_new(a, json_pack("{s:o, s:i, s:i, s:i, s:o, s:o, s:f, s:o, s:o}", "name",
-		                                   vn_json_text(g->name), "steps", g->n, "first", r->checkpoint[g->first].step,
-		                                   "last", r->checkpoint[g->last].step, "metrics", of_scores(g->value), "floor",
-		                                   isnan(g->floor[VN_M_KL_MEAN]) ? json_null() : of_scores(g->floor),
-		                                   "argmax_strict", g->argmax_strict, "kl_mean_half", vn_json_real(g->kl_half),
-		                                   "worst", vn_json_name(&r->checkpoint[g->worst])));
+	for (int i = 0; i < r->pools.n_pooled_logits; i++) {
+		const vn_pooled_logits *g = &r->pools.pooled_logits[i];
+		json_array_append_new(a,
+		                      json_pack("{s:o, s:i, s:i, s:i, s:o, s:o, s:f, s:o, s:o}", "name", vn_json_text(g->name),
+		                                "steps", g->n, "first", r->checkpoints.of[g->first].step, "last",
+		                                r->checkpoints.of[g->last].step, "metrics", of_scores(g->value), "floor",
+		                                isnan(g->floor[VN_M_KL_MEAN]) ? json_null() : of_scores(g->floor),
+		                                "argmax_strict", g->argmax_strict, "kl_mean_half", vn_json_real(g->kl_half),
+		                                "worst", vn_json_name(&r->checkpoints.of[g->worst])));
 	}
 	return a;
 }
@@ -70,10 +71,10 @@ static json_t *recording_json(const vn_recording *r)
 
 static json_t *baseline_json(const vn_comparison *c)
 {
-	json_t *j = c->request.options->baseline ? json_object() : json_null();
-	if (!c->request.options->baseline)
+	json_t *j = c->opened.request.options->baseline ? json_object() : json_null();
+	if (!c->opened.request.options->baseline)
 		return j;
-	json_object_set_new(j, "file", vn_json_text(c->request.options->baseline));
+	json_object_set_new(j, "file", vn_json_text(c->opened.request.options->baseline));
 	for (int s = VN_FIXED; s < VN_N_SINCE; s++)
 		json_object_set_new(j, vn_judge_since_text((vn_since)s), json_integer(c->result.n_since[s]));
 	return j;
@@ -84,7 +85,7 @@ static json_t *subject_json(const vn_comparison *c)
 {
 	vn_subject s;
 	json_t    *j = json_object();
-	vn_subject_of(&c->request, &c->opened, &s);
+	vn_subject_of(&c->opened, &s);
 	for (int i = 0; i < VN_SUBJECTS; i++)
 		json_object_set_new(j, vn_subject_key[i], vn_json_text(s.value[i]));
 	return j;
@@ -120,8 +121,8 @@ static json_t *plan_json(const vn_opened *o)
 static json_t *origins_json(const vn_result *r)
 {
 	json_t *a = json_array();
-	for (int i = 0; i < r->n_origins; i++)
-		json_array_append_new(a, vn_json_name(&r->checkpoint[r->origins[i]]));
+	for (int i = 0; i < r->localised.n_origins; i++)
+		json_array_append_new(a, vn_json_name(&r->checkpoints.of[r->localised.origins[i]]));
 	return a;
 }
 
@@ -143,7 +144,7 @@ static void fill_sentences(vn_document *doc, const vn_comparison *c)
 	doc->verdict_words = json_string(vn_report_say_verdict(c));
 	doc->summary = vn_json_text(vn_report_say_counts(c, text));
 	doc->start = vn_json_text(vn_report_say_start(c, text));
-	doc->origins_are = vn_json_text(c->result.n_origins ? vn_report_say_origin(c) : "");
+	doc->origins_are = vn_json_text(c->result.localised.n_origins ? vn_report_say_origin(c) : "");
 	doc->cleared = said(c, vn_report_say_cleared);
 	doc->explained = said(c, vn_explain_say_all);
 	doc->changes = said(c, vn_report_say_baseline);
@@ -158,25 +159,25 @@ static void fill_members(vn_document *doc, const vn_comparison *c, const char *c
 	const bool         known = r->n_since[VN_KNOWN] + r->n_since[VN_BETTER] > 0;
 
 	doc->schema = json_string(VN_DOCUMENT_SCHEMA);
-	doc->verdict = json_string(!r->within ? "outside" : known ? "known" : "within");
-	doc->first_divergence = doc->first >= 0 ? vn_json_name(&r->checkpoint[doc->first]) : json_null();
+	doc->verdict = json_string(!r->verdict.within ? "outside" : known ? "known" : "within");
+	doc->first_divergence = doc->first >= 0 ? vn_json_name(&r->checkpoints.of[doc->first]) : json_null();
 	doc->origins = origins_json(&c->result);
 	doc->explanations = r->why ? vn_json_explanations(&c->opened, &c->result) : NULL;
 	doc->digests = json_pack("{s:I, s:I, s:I}", "checked", (json_int_t)(digests->checked + digests->wrong), "wrong",
 	                         (json_int_t)digests->wrong, "without", (json_int_t)digests->without);
-	doc->localised = json_boolean(r->graph || r->run_graph || r->first < 0);
+	doc->localised = json_boolean(r->localised.graph || r->localised.run_graph || r->localised.first < 0);
 	doc->reference = recording_json(c->opened.ref);
 	doc->candidate = recording_json(c->opened.cand);
-	doc->limits = json_pack("{s:o, s:o}", "file", vn_json_text(c->request.limits->path), "chosen",
+	doc->limits = json_pack("{s:o, s:o}", "file", vn_json_text(c->opened.request.limits->path), "chosen",
 	                        vn_json_text(chosen));
-	doc->floor = *r->floor_from ? vn_json_text(r->floor_from) : json_null();
+	doc->floor = *r->floor.from ? vn_json_text(r->floor.from) : json_null();
 	doc->baseline = baseline_json(c);
 	doc->subject = subject_json(c);
 	doc->weights = vn_weights_json(r->weights);
-	doc->notes = vn_json_lines(&r->notes);
-	doc->warnings = vn_json_lines(&r->warnings);
-	doc->strict = json_pack("{s:b, s:b}", "asked", c->request.options->strict, "decided", r->strict);
-	doc->bitwise = json_boolean(c->request.options->bitwise);
+	doc->notes = vn_json_lines(&r->remarks.notes);
+	doc->warnings = vn_json_lines(&r->remarks.warnings);
+	doc->strict = json_pack("{s:b, s:b}", "asked", c->opened.request.options->strict, "decided", r->verdict.strict);
+	doc->bitwise = json_boolean(c->opened.request.options->bitwise);
 	doc->replayed = json_boolean(r->replayed);
 	doc->plan = plan_json(&c->opened);
 	doc->steps_together = pools_json(&c->result);
@@ -185,10 +186,10 @@ static void fill_members(vn_document *doc, const vn_comparison *c, const char *c
 /* The first divergence, else the first checkpoint that cannot be judged, else -1. */
 static int first_failure(const vn_result *r)
 {
-	for (int i = 0; r->first < 0 && i < r->n_checkpoints; i++)
-		if (r->checkpoint[i].fails)
+	for (int i = 0; r->localised.first < 0 && i < r->checkpoints.n; i++)
+		if (r->checkpoints.of[i].fails)
 			return i;
-	return r->first;
+	return r->localised.first;
 }
 
 vn_status vn_document_of(vn_comparison *c, int most, const char *chosen, vn_document *doc, vn_error *err)
@@ -196,15 +197,15 @@ vn_status vn_document_of(vn_comparison *c, int most, const char *chosen, vn_docu
 	const unsigned mark = vn_trouble_mark();
 
 	*doc = (vn_document) {
-		.checkpoint = c->result.checkpoint,
-		.n = c->result.n_checkpoints,
+		.checkpoint = c->result.checkpoints.of,
+		.n = c->result.checkpoints.n,
 		.first = first_failure(&c->result),
-		.divergence = c->result.first,
-		.origin = c->result.origins,
-		.n_origins = c->result.n_origins,
-		.pooled_small = c->result.pooled_small,
-		.n_fails = c->result.n_fails,
-		.within = c->result.within,
+		.divergence = c->result.localised.first,
+		.origin = c->result.localised.origins,
+		.n_origins = c->result.localised.n_origins,
+		.pooled_small = c->result.pools.pooled_small,
+		.n_fails = c->result.verdict.n_fails,
+		.within = c->result.verdict.within,
 		.of = c,
 	};
 	vn_recording_verified(c->opened.ref, &doc->verified[0]);

@@ -45,7 +45,7 @@ static bool can_be_made(const vn_findings *x)
 /* What is recorded wrongly is named by its checkpoint, because an operation may have several. */
 static void add_recorder_fault(made_mistakes *m, const vn_findings *x)
 {
-	const char *name = m->c->result.checkpoint[x->checkpoint].name;
+	const char *name = m->c->result.checkpoints.of[x->checkpoint].name;
 	const int   fault = x->by[0].fault[0] - 1;
 	char        same[sizeof(vn_injection)];
 
@@ -59,7 +59,7 @@ static void add_recorder_fault(made_mistakes *m, const vn_findings *x)
 static void mark_places(made_mistakes *m, const vn_findings *x)
 {
 	const vn_trial *h = &x->by[0];
-	const char     *name = m->c->result.checkpoint[x->checkpoint].name;
+	const char     *name = m->c->result.checkpoints.of[x->checkpoint].name;
 	const int       v = vn_plan_find(m->p, name), own = v < 0 ? -1 : m->p->value[vn_plan_root(m->p, v)].node;
 
 	for (int i = 0; i < m->p->n_nodes; i++) {

@@ -14,7 +14,7 @@
 /* Path of the model's weights, if known. */
 static const char *model_of(const vn_comparison *c)
 {
-	const char *path = c->request.options->model;
+	const char *path = c->opened.request.options->model;
 
 	path = path ? path : vn_recording_model_here(c->opened.ref);
 	path = path ? path : vn_recording_model_here(c->opened.cand);
@@ -26,8 +26,8 @@ static void add_basis(const vn_comparison *c, const char *option, char line[VN_S
 {
 	if (option && strcmp(option, "--model") == 0)
 		return;
-	if (c->request.options->model)
-		vn_shell_option(line, "--model", c->request.options->model);
+	if (c->opened.request.options->model)
+		vn_shell_option(line, "--model", c->opened.request.options->model);
 	else if (c->opened.floor)
 		vn_shell_option(line, "--floor", vn_recording_path(c->opened.floor));
 }
@@ -39,9 +39,9 @@ static void add_again(const vn_comparison *c, const char *command, unsigned allo
 {
 	char line[VN_SHELL_LINE], words[VN_ALLOW_WORDS];
 
-	if (snprintf(line, sizeof line, "vernier %s%s", command, c->request.again) >= VN_SHELL_LINE)
+	if (snprintf(line, sizeof line, "vernier %s%s", command, c->opened.request.again) >= VN_SHELL_LINE)
 		return;
-	vn_allow_list(c->request.options->allow | allow, words);
+	vn_allow_list(c->opened.request.options->allow | allow, words);
 	if (*words)
 		vn_shell_option(line, "--allow", words);
 	if (option)
@@ -60,9 +60,9 @@ static void add_show(const vn_comparison *c, int point, vn_lines *lines)
 {
 	char name[VN_NAME_MAX + 24];
 
-	if (vn_recording_ranks(c->opened.cand) || c->result.checkpoint[point].cand < 0)
+	if (vn_recording_ranks(c->opened.cand) || c->result.checkpoints.of[point].cand < 0)
 		return;
-	name_of(&c->result.checkpoint[point], name);
+	name_of(&c->result.checkpoints.of[point], name);
 	vn_runs_add(lines, (const char *[]) { "show", vn_recording_path(c->opened.cand), name }, 3);
 }
 
@@ -76,7 +76,7 @@ typedef struct with_files {
 static void add_with(const vn_comparison *c, with_files f, vn_lines *lines)
 {
 	char        line[VN_SHELL_LINE] = "vernier compare", both[VN_SHELL_LINE], words[VN_ALLOW_WORDS];
-	const char *again = c->request.again ? c->request.again : "";
+	const char *again = c->opened.request.again ? c->opened.request.again : "";
 
 	vn_shell_begin(both);
 	vn_shell_add(both, sizeof both, vn_recording_path(c->opened.ref));
@@ -86,7 +86,7 @@ static void add_with(const vn_comparison *c, with_files f, vn_lines *lines)
 	vn_shell_add(line, sizeof line, f.cand);
 	if (*both && strncmp(again, both, strlen(both)) == 0 && strlen(line) + strlen(again) < sizeof line)
 		strcat(line, again + strlen(both));
-	vn_allow_list(c->request.options->allow, words);
+	vn_allow_list(c->opened.request.options->allow, words);
 	if (*words)
 		vn_shell_option(line, "--allow", words);
 	if (!f.without_basis)
@@ -119,7 +119,7 @@ static void add_repetition(const vn_comparison *c, vn_lines *lines)
 	vn_shell_new_file(to, sizeof to);
 	const char *word[8 + 2 * VN_INJECTIONS_MOST] = { "capture", "ref", model_of(c) };
 	n = 3;
-	if (has_joined_calls(c->opened.cand) && cand && !c->result.cand_map) {
+	if (has_joined_calls(c->opened.cand) && cand && !c->result.unpaired.cand_map) {
 		word[n++] = "--like";
 		word[n++] = cand;
 	} else {
@@ -159,9 +159,9 @@ static void after_explain(const vn_comparison *c, vn_lines *lines)
 		fits = c->result.why->of[i].n_fit > 0;
 	if (fits && c->opened.model)
 		add_repetition(c, lines);
-	if (c->result.n_origins)
-		add_show(c, c->result.origins[0], lines);
-	if (!fits && c->opened.model && c->result.n_invalid_floors && !c->result.swapped)
+	if (c->result.localised.n_origins)
+		add_show(c, c->result.localised.origins[0], lines);
+	if (!fits && c->opened.model && c->result.floor.n_invalid && !c->result.swapped)
 		add_swapped(c, lines); /* the reference is not what its model computes */
 	if (!fits && !vn_recording_ranks(c->opened.cand))
 		vn_runs_add(lines, (const char *[]) { "show", vn_recording_path(c->opened.cand), "--check" }, 3);
@@ -170,40 +170,41 @@ static void after_explain(const vn_comparison *c, vn_lines *lines)
 /* The checkpoint where the error starts, or else the first of another shape; -1: none. */
 static int worth_a_look(const vn_result *r)
 {
-	for (int i = 0; r->first < 0 && i < r->n_checkpoints; i++)
-		if (r->checkpoint[i].status == VN_MISSHAPEN)
+	for (int i = 0; r->localised.first < 0 && i < r->checkpoints.n; i++)
+		if (r->checkpoints.of[i].status == VN_MISSHAPEN)
 			return i;
-	return r->first;
+	return r->localised.first;
 }
 
 /* Are the names another engine's? They must be translated before anything else can be said. */
 static bool add_translated(const vn_comparison *c, vn_lines *lines)
 {
-	if (c->result.cand_map)
-		add_again(c, "compare", 0, "--names", c->result.cand_map, lines);
-	else if (c->result.ref_map)
-		add_again(c, "compare", 0, "--ref-names", c->result.ref_map, lines);
-	return c->result.cand_map || c->result.ref_map;
+	if (c->result.unpaired.cand_map)
+		add_again(c, "compare", 0, "--names", c->result.unpaired.cand_map, lines);
+	else if (c->result.unpaired.ref_map)
+		add_again(c, "compare", 0, "--ref-names", c->result.unpaired.ref_map, lines);
+	return c->result.unpaired.cand_map || c->result.unpaired.ref_map;
 }
 
 static void after_failure(const vn_comparison *c, vn_lines *lines)
 {
 	int        at;
-	const bool bitwise = c->request.options->bitwise,
-			   absent = c->result.n_status[VN_MISSING] + c->result.n_status[VN_EXTRA] > 0,
-			   allowed = c->request.options->allow & VN_ALLOW_MISSING && c->request.options->allow & VN_ALLOW_EXTRA;
+	const bool bitwise = c->opened.request.options->bitwise,
+			   absent = c->result.verdict.n_status[VN_MISSING] + c->result.verdict.n_status[VN_EXTRA] > 0,
+			   allowed = c->opened.request.options->allow & VN_ALLOW_MISSING &&
+	                     c->opened.request.options->allow & VN_ALLOW_EXTRA;
 
 	if (add_translated(c, lines))
 		return;
 	if (c->result.why)
 		after_explain(c, lines);
-	else if (bitwise && c->result.n_status[VN_OUTSIDE] + c->result.n_status[VN_MISSHAPEN] > 0)
+	else if (bitwise && c->result.verdict.n_status[VN_OUTSIDE] + c->result.verdict.n_status[VN_MISSHAPEN] > 0)
 		add_again(c, "compare", 0, "--model", model_of(c), lines);
-	else if (c->result.n_status[VN_OUTSIDE])
+	else if (c->result.verdict.n_status[VN_OUTSIDE])
 		add_again(c, "explain", 0, "--model", model_of(c), lines);
-	if (c->result.misspelt)
+	if (c->result.unpaired.misspelt)
 		vn_runs_add(lines, (const char *[]) { "show", vn_recording_path(c->opened.cand) }, 2);
-	else if (!c->result.n_status[VN_OUTSIDE] && !c->result.n_status[VN_MISSHAPEN] && absent && !allowed)
+	else if (!c->result.verdict.n_status[VN_OUTSIDE] && !c->result.verdict.n_status[VN_MISSHAPEN] && absent && !allowed)
 		add_again(c, "compare", VN_ALLOW_MISSING | VN_ALLOW_EXTRA, NULL, NULL, lines);
 	if (!c->result.why && vn_recording_path(c->opened.cand) && (at = worth_a_look(&c->result)) >= 0)
 		add_show(c, at, lines);
@@ -237,8 +238,8 @@ static void add_replay(const vn_comparison *c, vn_lines *lines)
 		add_again(c, "compare", 0, "--replayed", to, lines);
 		return;
 	}
-	if (c->result.n_origins && !c->opened.replayed->again) {
-		snprintf(line, sizeof line, "vernier compare%s", c->request.again);
+	if (c->result.localised.n_origins && !c->opened.replayed->again) {
+		snprintf(line, sizeof line, "vernier compare%s", c->opened.request.again);
 		vn_shell_option(line, "--replayed", vn_recording_path(c->opened.replayed->recording));
 		vn_shell_option(line, "-o", verdict);
 		if (*line)
@@ -246,26 +247,26 @@ static void add_replay(const vn_comparison *c, vn_lines *lines)
 		add_python(c, (const char *const[]) { "--again", verdict }, 2, to, lines);
 		add_again(c, "compare", 0, "--replayed", to, lines);
 	}
-	if (c->result.n_origins)
-		add_show(c, c->result.origins[0], lines);
+	if (c->result.localised.n_origins)
+		add_show(c, c->result.localised.origins[0], lines);
 }
 
 void vn_next_commands(const vn_comparison *c, vn_lines *lines)
 {
-	if (!c->request.again)
+	if (!c->opened.request.again)
 		return;
-	if (vn_recording_run_plan(c->opened.cand) && !c->request.options->bitwise) {
+	if (vn_recording_run_plan(c->opened.cand) && !c->opened.request.options->bitwise) {
 		add_replay(c, lines);
 		return;
 	}
 	if (c->result.swapped)
 		add_swapped(c, lines);
-	if (c->request.infers)
-		add_again(c, c->result.why ? "explain" : "compare", 0, "--precision", vn_policy_name(c->request.inferred),
-		          lines);
-	if (!c->result.within)
+	if (c->opened.request.infers)
+		add_again(c, c->result.why ? "explain" : "compare", 0, "--precision",
+		          vn_policy_name(c->opened.request.inferred), lines);
+	if (!c->result.verdict.within)
 		after_failure(c, lines);
-	else if (!c->opened.model && !c->request.options->bitwise)
+	else if (!c->opened.model && !c->opened.request.options->bitwise)
 		add_again(c, "compare", 0, "--model", model_of(c), lines);
 }
 
@@ -302,9 +303,9 @@ void vn_next_after_refusal(const vn_comparison *c, vn_lines *lines)
 	const vn_recording *both[] = { c->opened.ref, c->opened.cand };
 	const bool          alone = both[0] && both[1] && !vn_recording_ranks(both[0]) && !vn_recording_ranks(both[1]);
 
-	if (alone && vn_lines_refused(&c->result.refusals, "weights"))
+	if (alone && vn_lines_refused(&c->result.remarks.refusals, "weights"))
 		vn_runs_add(lines, (const char *[]) { "weights", vn_recording_path(both[0]), vn_recording_path(both[1]) }, 3);
-	else if (alone && vn_lines_refused(&c->result.refusals, "token_ids"))
+	else if (alone && vn_lines_refused(&c->result.remarks.refusals, "token_ids"))
 		add_same_tokens(c, lines);
 	for (int i = 0; i < 2; i++)
 		if (both[i])

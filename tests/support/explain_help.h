@@ -59,9 +59,9 @@ static inline const vn_checkpoint *checkpoint_at(const explained *e, const char 
 {
 	const vn_comparison *c = &e->compared.c;
 
-	for (int i = 0; i < c->result.n_checkpoints; i++)
-		if (c->result.checkpoint[i].step == step && strcmp(c->result.checkpoint[i].name, name) == 0)
-			return &c->result.checkpoint[i];
+	for (int i = 0; i < c->result.checkpoints.n; i++)
+		if (c->result.checkpoints.of[i].step == step && strcmp(c->result.checkpoints.of[i].name, name) == 0)
+			return &c->result.checkpoints.of[i];
 	CU_FAIL_FATAL("no such checkpoint");
 	return NULL;
 }
@@ -72,8 +72,8 @@ static inline void stand_at(explained *e, const char *name, int step)
 	vn_comparison *c = &e->compared.c;
 
 	e->x.checkpoint = -1;
-	for (int i = 0; i < c->result.n_checkpoints; i++)
-		if (c->result.checkpoint[i].step == step && strcmp(c->result.checkpoint[i].name, name) == 0)
+	for (int i = 0; i < c->result.checkpoints.n; i++)
+		if (c->result.checkpoints.of[i].step == step && strcmp(c->result.checkpoints.of[i].name, name) == 0)
 			e->x.checkpoint = i;
 	CU_ASSERT_FATAL(e->x.checkpoint >= 0);
 	e->x.by = calloc(VN_EXPLAIN_KEPT, sizeof *e->x.by);

@@ -17,9 +17,9 @@ typedef struct matched {
 /* Matches the two recordings; finish with end_matched. */
 static inline void match_files(matched *m, const char *ref, const char *cand)
 {
-	m->c = (vn_comparison) { .request.options = &m->o };
+	m->c = (vn_comparison) { .opened.request.options = &m->o };
 	m->err.text[0] = 0;
-	CU_ASSERT_EQUAL_FATAL(vn_limits_parse("t.yaml", "version: 1\n", 11, &m->c.request.limits, &m->err), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(vn_limits_parse("t.yaml", "version: 1\n", 11, &m->c.opened.request.limits, &m->err), VN_OK);
 	m->c.opened.ref = opened(ref);
 	m->c.opened.cand = opened(cand);
 	m->c.opened.plan = vn_recording_plan(m->c.opened.ref);
@@ -57,9 +57,9 @@ static inline void end_matched(matched *m)
 
 static inline const vn_checkpoint *matched_as(const matched *m, const char *name)
 {
-	for (int i = 0; i < m->c.result.n_checkpoints; i++)
-		if (strcmp(m->c.result.checkpoint[i].name, name) == 0)
-			return &m->c.result.checkpoint[i];
+	for (int i = 0; i < m->c.result.checkpoints.n; i++)
+		if (strcmp(m->c.result.checkpoints.of[i].name, name) == 0)
+			return &m->c.result.checkpoints.of[i];
 	CU_FAIL_FATAL("no such checkpoint");
 	return NULL;
 }

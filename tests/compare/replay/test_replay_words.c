@@ -9,7 +9,7 @@ static explained e;
 /* A checkpoint of the comparison, which a test changes. */
 static vn_checkpoint *at_step(const char *name, int step)
 {
-	return &e.compared.c.result.checkpoint[checkpoint_at(&e, name, step) - e.compared.c.result.checkpoint];
+	return &e.compared.c.result.checkpoints.of[checkpoint_at(&e, name, step) - e.compared.c.result.checkpoints.of];
 }
 
 static vn_checkpoint *plain(void)
@@ -76,7 +76,7 @@ static void wrong_captures_are_told_where_they_are_and_where_they_are_read(void)
 		p, "local error: nmse 4e-06 (4 x floor); inherited error: nmse 3e-07; captured wrongly, or changed after the "
 		   "capture: the operation that reads it used the right numbers");
 	p->replay.recorder_fault = false;
-	p->replay.charged_to = (int)(input - e.compared.c.result.checkpoint);
+	p->replay.charged_to = (int)(input - e.compared.c.result.checkpoints.of);
 	expect_words(p, "local error: nmse 4e-06 (4 x floor); inherited error: nmse 3e-07; the error of layer1.q_proj may "
 	                "explain all of this error");
 	input->replay.recorder_fault = true;
