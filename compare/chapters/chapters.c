@@ -104,9 +104,9 @@ void vn_chapter_judge(vn_comparison *c)
 		if (c->result.checkpoints.of[i].m.n)
 			vn_judge(c, &c->result.checkpoints.of[i]);
 		if (i % JUDGED_AT_ONCE == JUDGED_AT_ONCE - 1)
-			vn_comparison_forget(c);
+			vn_opened_forget(&c->opened);
 	}
-	vn_comparison_forget(c);
+	vn_opened_forget(&c->opened);
 }
 
 vn_status vn_chapter_explain(vn_comparison *c, vn_error *err)

@@ -330,9 +330,8 @@ typedef struct vn_result {
 	bool                         swapped; /* may the sides be swapped: has the reference fewer digits (precision.h)? */
 	vn_checkpoints               checkpoints;
 	vn_unpaired                  unpaired;
-	int64_t                      bytes_read; /* of each file since vn_comparison_forget */
-	bool                         bits;       /* also measure `differing`, because a limit uses it */
-	vn_verified                  digests;    /* of the stored tensors that were read, over all recordings */
+	bool                         bits;    /* also measure `differing`, because a limit uses it */
+	vn_verified                  digests; /* of the stored tensors that were read, over all recordings */
 	vn_pools                     pools;
 	vn_floor_result              floor;
 	bool                         replayed; /* the origins are those of replay.h */

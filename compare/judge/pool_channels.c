@@ -107,7 +107,7 @@ vn_status vn_channel_rows(vn_comparison *c, const vn_channel_pool *g, vn_recordi
 		if (!(st = vn_entry_tensor(r, e, &of, err)))
 			vn_channel_row_copy(g, &of, g->row[i].row, *data + row * (size_t)i);
 		vn_recording_release(r, e);
-		vn_comparison_was_read(c, &c->result.checkpoints.of[g->row[i].point]);
+		vn_opened_was_read(&c->opened, &c->result.checkpoints.of[g->row[i].point]);
 	}
 	if (st || !all) {
 		free(*data);
@@ -233,7 +233,7 @@ static vn_status find_first(vn_comparison *c, const channel_point *in, int n, co
 			}
 		vn_recording_release(c->opened.ref, p->ref);
 		vn_recording_release(c->opened.cand, p->cand);
-		vn_comparison_was_read(c, p);
+		vn_opened_was_read(&c->opened, p);
 		if (found)
 			*first = in[i].point;
 	}
@@ -443,7 +443,7 @@ vn_status vn_pool_channels(vn_comparison *c, vn_error *err)
 		if (to - from > 1)
 			st = pool_twice(c, in + from, to - from, err);
 	}
-	vn_comparison_forget(c);
+	vn_opened_forget(&c->opened);
 	charge_members(&c->result);
 	free(in);
 	return st;

@@ -24,12 +24,11 @@ static vn_status check_ranks(vn_comparison *c, const vn_recording *r, const char
 		return st;
 	snprintf(which, sizeof which, rank < 0 ? "one" : "rank %lld", (long long)rank);
 	if (of < 0)
-		vn_comparison_refuse(c, VN_ALLOW_RANKS, "ranks",
-		                     "ranks: the %s is %s of several; compare all of them with --shard", who, which);
+		vn_refuse(&c->opened, &c->result.remarks, VN_ALLOW_RANKS, "ranks",
+		          "ranks: the %s is %s of several; compare all of them with --shard", who, which);
 	else
-		vn_comparison_refuse(c, VN_ALLOW_RANKS, "ranks",
-		                     "ranks: the %s is %s of %lld; compare all of them with --shard", who, which,
-		                     (long long)of);
+		vn_refuse(&c->opened, &c->result.remarks, VN_ALLOW_RANKS, "ranks",
+		          "ranks: the %s is %s of %lld; compare all of them with --shard", who, which, (long long)of);
 	return VN_OK;
 }
 
@@ -54,12 +53,13 @@ vn_status vn_match_check_steps(vn_comparison *c, vn_error *err)
 
 	for (int i = 0; i < 3; i++)
 		if (both[i] && vn_steps_disorder(both[i], which))
-			vn_comparison_refuse(c, VN_ALLOW_STEPS, "steps",
-			                     "steps: in the %s %s: the steps overlap or are out of order", who[i], which);
+			vn_refuse(&c->opened, &c->result.remarks, VN_ALLOW_STEPS, "steps",
+			          "steps: in the %s %s: the steps overlap or are out of order", who[i], which);
 	/* A step that only one side has is missing or extra there. */
 	const vn_status st = vn_steps_gap(both, 2, &missing, which, err);
 	if (!st && missing)
-		vn_comparison_refuse(c, VN_ALLOW_STEPS, "steps", "steps: no step of either recording has %s", which);
+		vn_refuse(&c->opened, &c->result.remarks, VN_ALLOW_STEPS, "steps", "steps: no step of either recording has %s",
+		          which);
 	return st;
 }
 
@@ -106,30 +106,31 @@ static void compare_tokens(vn_comparison *c, const vn_recording *other, const ch
 	const bool    decoded = vn_recording_decoded(c->opened.ref) || vn_recording_decoded(other);
 	if (n != m && !stopped) {
 		say_tokens(c, other, who, words);
-		vn_comparison_refuse(c, VN_ALLOW_TOKEN_IDS, "token_ids",
-		                     "token ids: %lld in the reference, %lld in the %s%s%s record both on the same tokens, "
-		                     "with --ids-from%s",
-		                     (long long)n, (long long)m, who, words, *words ? "; to compare the rest," : ":",
-		                     decoded ? " and --force-ids-from" : "");
+		vn_refuse(&c->opened, &c->result.remarks, VN_ALLOW_TOKEN_IDS, "token_ids",
+		          "token ids: %lld in the reference, %lld in the %s%s%s record both on the same tokens, "
+		          "with --ids-from%s",
+		          (long long)n, (long long)m, who, words, *words ? "; to compare the rest," : ":",
+		          decoded ? " and --force-ids-from" : "");
 		return;
 	}
 	for (int64_t i = 0; i < known; i++)
 		if (id[0][i] != id[1][i]) {
 			char step[96];
 			say_step(&c->opened, i, step, sizeof step);
-			vn_comparison_refuse(
-				c, VN_ALLOW_TOKEN_IDS, "token_ids", "token ids: number %lld%s is %d in the reference, %d in the %s%s%s",
-				(long long)i, step, id[0][i], id[1][i], who, *step ? "" : say_tokens(c, other, who, words),
-				*step     ? ": the two runs decoded different tokens; --force-ids-from makes one run decode the other's"
-				: decoded ? ": record both on the same tokens, with --ids-from and --force-ids-from"
-						  : ": record both on the same tokens, with --ids-from");
+			vn_refuse(&c->opened, &c->result.remarks, VN_ALLOW_TOKEN_IDS, "token_ids",
+			          "token ids: number %lld%s is %d in the reference, %d in the %s%s%s", (long long)i, step, id[0][i],
+			          id[1][i], who, *step ? "" : say_tokens(c, other, who, words),
+			          *step
+			              ? ": the two runs decoded different tokens; --force-ids-from makes one run decode the other's"
+			          : decoded ? ": record both on the same tokens, with --ids-from and --force-ids-from"
+			                    : ": record both on the same tokens, with --ids-from");
 			break;
 		}
 	for (int64_t i = 0; i < known; i++)
 		if (at[0][i] != at[1][i]) {
-			vn_comparison_refuse(c, VN_ALLOW_TOKEN_IDS, "positions",
-			                     "positions: token %lld is at position %d in the reference, %d in the %s", (long long)i,
-			                     at[0][i], at[1][i], who);
+			vn_refuse(&c->opened, &c->result.remarks, VN_ALLOW_TOKEN_IDS, "positions",
+			          "positions: token %lld is at position %d in the reference, %d in the %s", (long long)i, at[0][i],
+			          at[1][i], who);
 			break;
 		}
 }
@@ -178,8 +179,9 @@ static void config_key(vn_comparison *c, const char *who, const char *key, const
 		             "config: %s is %.80s in the reference, %.80s in the %s (changes no arithmetic)", key,
 		             xt ? xt : "absent", yt ? yt : "absent", who);
 	else
-		vn_comparison_refuse(c, VN_ALLOW_CONFIG, "config", "config: %.60s is %.80s in the reference, %.80s in the %s",
-		                     key, xt ? xt : "absent", yt ? yt : "absent", who);
+		vn_refuse(&c->opened, &c->result.remarks, VN_ALLOW_CONFIG, "config",
+		          "config: %.60s is %.80s in the reference, %.80s in the %s", key, xt ? xt : "absent",
+		          yt ? yt : "absent", who);
 	free(xt);
 	free(yt);
 }
@@ -244,8 +246,8 @@ void vn_contract_config(vn_comparison *c, const char *ref, const char *other, co
 	for (int i = 0; i < 2; i++)
 		j[i] = vn_json_parse(text[i], JSON_REJECT_DUPLICATES);
 	if (!json_is_object(j[0]) || !json_is_object(j[1])) {
-		vn_comparison_refuse(c, VN_ALLOW_CONFIG, "config", "config: the config of the %s is not a JSON object",
-		                     json_is_object(j[0]) ? who : "reference");
+		vn_refuse(&c->opened, &c->result.remarks, VN_ALLOW_CONFIG, "config",
+		          "config: the config of the %s is not a JSON object", json_is_object(j[0]) ? who : "reference");
 	} else {
 		const bool same = same_arithmetic(j[0], j[1]);
 		const int  differ = fields_that_differ(j[0], j[1]);
@@ -272,8 +274,8 @@ static void compare_plans(vn_comparison *c, const vn_recording *other, const cha
 	char           what[VN_PLAN_DIFFERENCE];
 
 	if (a && b && !vn_plan_equal(a, b))
-		vn_comparison_refuse(c, VN_ALLOW_CONFIG, "config", "plan: %s in the reference; the %s has another",
-		                     vn_plan_difference(a, b, what), who);
+		vn_refuse(&c->opened, &c->result.remarks, VN_ALLOW_CONFIG, "config",
+		          "plan: %s in the reference; the %s has another", vn_plan_difference(a, b, what), who);
 }
 
 /* "qwen2 with 24 layers and a vocabulary of 151936" */
@@ -317,8 +319,8 @@ static void different_models(vn_comparison *c, const char *who, const char *verb
 		goto done;
 	say_model(own_family, own, ref);
 	say_model(family, plan, other);
-	vn_comparison_refuse(c, VN_ALLOW_CONFIG, "config", "the models differ: the reference ran %s, the %s %s %s", ref,
-	                     who, verb, other);
+	vn_refuse(&c->opened, &c->result.remarks, VN_ALLOW_CONFIG, "config",
+	          "the models differ: the reference ran %s, the %s %s %s", ref, who, verb, other);
 done:
 	vn_plan_destroy(d.made);
 }
@@ -335,11 +337,11 @@ vn_status vn_contract(vn_comparison *c, const vn_recording *other, const char *w
 	vn_status           st;
 
 	if (!vn_recording_complete(ref))
-		vn_comparison_refuse(c, VN_ALLOW_INCOMPLETE, "incomplete",
-		                     "the reference is incomplete: its run was interrupted");
+		vn_refuse(&c->opened, &c->result.remarks, VN_ALLOW_INCOMPLETE, "incomplete",
+		          "the reference is incomplete: its run was interrupted");
 	if (!vn_recording_complete(other))
-		vn_comparison_refuse(c, VN_ALLOW_INCOMPLETE, "incomplete", "the %s is incomplete: its run was interrupted",
-		                     who);
+		vn_refuse(&c->opened, &c->result.remarks, VN_ALLOW_INCOMPLETE, "incomplete",
+		          "the %s is incomplete: its run was interrupted", who);
 	if ((st = check_ranks(c, ref, "reference", err)) || (st = check_ranks(c, other, who, err)))
 		return st;
 	const described_model model = describe_model(other);

@@ -290,7 +290,7 @@ static vn_status find_stale(vn_comparison *c, const repetition_kind *k, vn_error
 		vn_checkpoint *p = sorted[i], *q = sorted[i - 1];
 		bool           same = compare_numbers(p, q) == 0 && k->found(c, p, q), right = false;
 		if (same)
-			vn_comparison_was_read(c, p);
+			vn_opened_was_read(&c->opened, p);
 		if (same && !(st = held_twice(&c->opened, p, q, &same, err)) && same &&
 		    !(st = k->but ? k->but(c, p, q, &right, err) : VN_OK) && !right)
 			p->vacuous = k->says;
@@ -312,19 +312,19 @@ vn_status vn_match_find_vacuous(vn_comparison *c, vn_error *err)
 			return st;
 		if (yes) {
 			p->vacuous = constant;
-			vn_comparison_was_read(c, p);
+			vn_opened_was_read(&c->opened, p);
 		}
 		yes = p->m.masked > 0;
 		if (yes && (st = look_at(c->opened.ref, p->ref, p->ref, masks_a_row, &yes, err)))
 			return st;
 		if (yes) {
 			p->vacuous = blind;
-			vn_comparison_was_read(c, p);
+			vn_opened_was_read(&c->opened, p);
 		}
 	}
 	vn_status st = find_stale(c, &layers, err);
 	if (!st)
 		st = find_stale(c, &steps, err);
-	vn_comparison_forget(c);
+	vn_opened_forget(&c->opened);
 	return st;
 }

@@ -314,7 +314,7 @@ vn_status vn_replayed_measure(vn_comparison *c, vn_replayed_findings *j, vn_erro
 	vn_team_each(is_shared(&c->opened) ? c->opened.request.options->threads : 1, j->n, measure_one_of_numbers, &m);
 	for (int i = 0; i < j->n; i++)
 		measure_one(&m, i, true); /* they need the floors of their scores */
-	vn_comparison_forget(c);
+	vn_opened_forget(&c->opened);
 	free(m.beside);
 	if (m.st && err)
 		*err = m.why;
