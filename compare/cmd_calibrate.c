@@ -182,7 +182,7 @@ static vn_status compare_pair(settings *k, run_pair *p, vn_error *err)
 	sides.n_cand = 1;
 	sides.floor = p->floor;
 	sides.batch_row = sides.ref_batch_row = -1;
-	if ((st = vn_sides_open(&sides, c, err)) || (st = check_correct(c->opened.ref, err)) ||
+	if ((st = vn_sides_open(&sides, &c->opened, &c->result.remarks, err)) || (st = check_correct(c->opened.ref, err)) ||
 	    (st = check_correct(c->opened.cand, err)) ||
 	    (st = vn_judge_sanity(p->floor || k->how.o.model, &c->opened.request.limits, err)) || (st = vn_compare(c, err)))
 		return st;
@@ -191,7 +191,7 @@ static vn_status compare_pair(settings *k, run_pair *p, vn_error *err)
 		return vn_fail(err, VN_ERR_MISMATCH,
 		               "%s was recorded against a reference and lacks what agreed with it: record it whole",
 		               vn_recording_path(c->opened.cand));
-	return vn_calibration_add(&k->fit, c, err);
+	return vn_calibration_add(&k->fit, &c->opened, &c->result.checkpoints, &c->result.pools, err);
 }
 
 static void print_recording(const char *what, const vn_recording *r, FILE *out)
@@ -247,7 +247,7 @@ static vn_status prove_limits(settings *k, const char *text, size_t n, vn_error 
 			vn_checks_drop(p);
 			p->worst = -1;
 			p->fails = false;
-			vn_judge(c, p);
+			vn_judge(&c->opened, &c->result.checkpoints, &c->result.pools, &c->result.remarks.warnings, p);
 			if (p->fails)
 				st = vn_fail(err, VN_ERR_FORMAT, "not written: %s of %s would be outside: %s", vn_label(p, label),
 				             k->pair[i].cand, vn_judge_say_failure(p, words));

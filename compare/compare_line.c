@@ -157,7 +157,7 @@ vn_status vn_compare_open(const vn_compare_line *k, vn_comparison *c, vn_recordi
 		             k->project);
 	if (k->model_from)
 		vn_lines_add(&c->result.remarks.notes, "--model %s: from %s", k->how.o.model, k->model_from);
-	if (!(st = vn_sides_open(&sides, c, err)))
+	if (!(st = vn_sides_open(&sides, &c->opened, &c->result.remarks, err)))
 		st = refuse_model(k, &c->opened, err);
 	return st ? st : read_limits(k, c, chosen, room, err);
 }

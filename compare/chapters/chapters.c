@@ -25,7 +25,6 @@ void vn_chapter_begin(vn_comparison *c)
 	                                                  : vn_recording_plan(c->opened.cand);
 	c->result.localised.first = c->result.floor.first_invalid = -1;
 	c->opened.request.limits->layers = layers_of(&c->opened);
-	c->result.bits = vn_limits_mention(c->opened.request.limits, VN_M_DIFFERING);
 	for (int i = 0; i < c->opened.request.limits->warnings.n; i++)
 		vn_lines_add(&c->result.remarks.warnings, "%s", c->opened.request.limits->warnings.line[i]);
 }
@@ -40,14 +39,14 @@ void vn_chapter_warn_alone(vn_comparison *c)
 
 vn_status vn_chapter_contract(vn_comparison *c, vn_error *err)
 {
-	return vn_contract(c, c->opened.cand, "candidate", err);
+	return vn_contract(&c->opened, &c->result.remarks, c->opened.cand, "candidate", &c->result.weights, err);
 }
 
 vn_status vn_chapter_check_inputs(vn_comparison *c, vn_error *err)
 {
 	static const char *const who[] = { "reference", "candidate", "floor" };
 	vn_recording            *r[] = { c->opened.ref, c->opened.cand, c->opened.floor };
-	vn_status                st = vn_match_check_steps(c, err);
+	vn_status                st = vn_match_check_steps(&c->opened, &c->result.remarks, err);
 	for (int i = 0; i < 3 && r[i] && !st; i++) {
 		vn_warn_unread(&c->result, who[i], r[i]);
 		st = vn_floor_check_precision(c, who[i], r[i], err);
@@ -102,7 +101,8 @@ void vn_chapter_judge(vn_comparison *c)
 {
 	for (int i = 0; i < c->result.checkpoints.n; i++) {
 		if (c->result.checkpoints.of[i].m.n)
-			vn_judge(c, &c->result.checkpoints.of[i]);
+			vn_judge(&c->opened, &c->result.checkpoints, &c->result.pools, &c->result.remarks.warnings,
+			         &c->result.checkpoints.of[i]);
 		if (i % JUDGED_AT_ONCE == JUDGED_AT_ONCE - 1)
 			vn_opened_forget(&c->opened);
 	}

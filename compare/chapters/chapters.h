@@ -3,7 +3,7 @@
  * compare.h lists all chapters in their order; compare.c runs them.
  *
  * Reads    request, opened, result
- * Fills    opened.plan; what the functions called fill (their headers); result.bits, first,
+ * Fills    opened.plan; what the functions called fill (their headers); first,
  *          first_invalid_floor, explainer, why, n_status, n_fails, strict and within
  * Changes  request.limits: layers
  */

@@ -12,7 +12,7 @@
  *                       explain, checks of each file alone, echo, garbage, digests of all files,
  *                       checkpoints not run, unused rules, verdict
  *
- * The tables in compare.c are the same list, by function.
+ * compare.c has the same list, by function, with what each reads and fills.
  *
  * It fails closed: whatever is missing, extra, empty, misshapen, unreadable or not finite is a
  * finding, and a finding is outside the limits unless the user allowed it by name.

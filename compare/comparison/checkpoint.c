@@ -106,7 +106,7 @@ double vn_floor_value(const vn_checkpoint *p, vn_metric m)
 	return p->has_floor ? p->floor[m] : (double)NAN;
 }
 
-void vn_refuse(const vn_opened *o, vn_remarks *remarks, vn_allow bit, const char *word, const char *format, ...)
+void vn_remarks_refuse(const vn_opened *o, vn_remarks *remarks, vn_allow bit, const char *word, const char *format, ...)
 {
 	char    text[VN_LINE_MAX];
 	va_list args;

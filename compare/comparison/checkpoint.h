@@ -42,8 +42,8 @@ double vn_floor_value(const vn_checkpoint *p, vn_metric m); /* NaN: not known */
 
 /* Adds a line to remarks.refusals; or to remarks.notes, if the user allows the difference by name.
  * word: the name, a literal. */
-__attribute__((format(printf, 5, 6))) void vn_refuse(const vn_opened *o, vn_remarks *remarks, vn_allow bit,
-                                                     const char *word, const char *format, ...);
+__attribute__((format(printf, 5, 6))) void vn_remarks_refuse(const vn_opened *o, vn_remarks *remarks, vn_allow bit,
+                                                             const char *word, const char *format, ...);
 
 /* vn_recording_forget of both sides; vn_recording_was_read of a checkpoint that both have. */
 void vn_opened_forget(const vn_opened *o);

@@ -330,7 +330,6 @@ typedef struct vn_result {
 	bool                         swapped; /* may the sides be swapped: has the reference fewer digits (precision.h)? */
 	vn_checkpoints               checkpoints;
 	vn_unpaired                  unpaired;
-	bool                         bits;    /* also measure `differing`, because a limit uses it */
 	vn_verified                  digests; /* of the stored tensors that were read, over all recordings */
 	vn_pools                     pools;
 	vn_floor_result              floor;

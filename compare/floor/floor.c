@@ -37,12 +37,11 @@ static bool same_rows(const vn_step *x, const vn_step *y)
 	       (x->position == y->position && x->tokens == y->tokens && x->first_row == y->first_row && x->rows == y->rows);
 }
 
-static int floor_entry(vn_comparison *c, const vn_checkpoint *p)
+static int floor_entry(const vn_opened *o, const vn_checkpoint *p)
 {
-	const int e = p->m.n ? vn_recording_find(c->opened.floor, p->step, p->name) : -1;
-	if (e < 0 || !same_rows(vn_recording_step(c->opened.ref, p->step), vn_recording_step(c->opened.floor, p->step)) ||
-	    !vn_shape_equal(&vn_recording_entry(c->opened.floor, e)->shape,
-	                    &vn_recording_entry(c->opened.ref, p->ref)->shape))
+	const int e = p->m.n ? vn_recording_find(o->floor, p->step, p->name) : -1;
+	if (e < 0 || !same_rows(vn_recording_step(o->ref, p->step), vn_recording_step(o->floor, p->step)) ||
+	    !vn_shape_equal(&vn_recording_entry(o->floor, e)->shape, &vn_recording_entry(o->ref, p->ref)->shape))
 		return -1;
 	return e;
 }
@@ -51,7 +50,7 @@ vn_status vn_floor_of_file(vn_comparison *c, vn_error *err)
 {
 	vn_status st;
 
-	if ((st = vn_contract(c, c->opened.floor, "floor", err)))
+	if ((st = vn_contract(&c->opened, &c->result.remarks, c->opened.floor, "floor", NULL, err)))
 		return st;
 	const char *engine = vn_facts_get(vn_recording_run(c->opened.floor), "engine"),
 			   *own = vn_facts_get(vn_recording_run(c->opened.cand), "engine");
@@ -79,7 +78,7 @@ vn_status vn_floor_of_file(vn_comparison *c, vn_error *err)
 	         vn_precision_of(c->opened.floor));
 	/* Limits without a floor judge what cannot be read. */
 	const vn_batch batch = { c->opened.floor, floor_entry, vn_judge_floor_set, NULL };
-	if (!(st = vn_batch_measure(c, &batch, err)))
+	if (!(st = vn_batch_measure(&c->opened, &c->result.checkpoints, &batch, err)))
 		st = vn_floor_channels_of_file(c, floor_entry, err);
 	return st ? st : vn_floor_check_file(c, vn_precision_of(c->opened.floor), err);
 }

@@ -78,8 +78,9 @@ vn_status vn_floor_channels_of_file(vn_comparison *c, vn_channel_entry *entry, v
 		vn_channel_pool *pool = &c->result.pools.channel_pool[g];
 		unsigned char   *data[2] = { NULL };
 		vn_tensor        t[2];
-		if (!(st = vn_channel_rows(c, pool, c->opened.floor, entry, &t[1], &data[1], err)) && data[1] &&
-		    !(st = vn_channel_rows_of_ref(c, pool, &t[0], &data[0], err)))
+		if (!(st = vn_channel_rows(&c->result.checkpoints, &(vn_channel_source) { &c->opened, c->opened.floor, entry },
+		                           pool, &t[1], &data[1], err)) &&
+		    data[1] && !(st = vn_channel_rows_of_ref(&c->opened, &c->result.checkpoints, pool, &t[0], &data[0], err)))
 			st = measure_pool(c, pool, t, data, pool->floor, err);
 		free(data[0]);
 		free(data[1]);
@@ -125,7 +126,7 @@ static vn_status take_channels(vn_comparison *c, vn_channel_pool *pool, bool fin
 		if (finer)
 			t[0] = (vn_tensor) { pool->kept_in[1], shape, pool->kept[1] };
 		else
-			st = vn_channel_rows_of_ref(c, pool, &t[0], &own, err);
+			st = vn_channel_rows_of_ref(&c->opened, &c->result.checkpoints, pool, &t[0], &own, err);
 		unsigned char *const data[2] = { finer ? pool->kept[1] : own, pool->kept[0] };
 		if (!st)
 			st = measure_pool(c, pool, t, data, value, err);

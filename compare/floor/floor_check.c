@@ -40,18 +40,18 @@ vn_status vn_floor_contract(vn_comparison *c, vn_error *err)
 	const char          *inject = find_fact(c->opened.floor, "inject");
 
 	if (vn_same_file(vn_recording_path(c->opened.floor), vn_recording_path(c->opened.cand)))
-		vn_refuse(&c->opened, &c->result.remarks, VN_ALLOW_FLOOR, "floor",
-		          "the floor is the candidate's own file: no fault could be seen");
+		vn_remarks_refuse(&c->opened, &c->result.remarks, VN_ALLOW_FLOOR, "floor",
+		                  "the floor is the candidate's own file: no fault could be seen");
 	if (*inject)
-		vn_refuse(&c->opened, &c->result.remarks, VN_ALLOW_FLOOR, "floor",
-		          "the floor was run with a fault on purpose (%.80s)", inject);
+		vn_remarks_refuse(&c->opened, &c->result.remarks, VN_ALLOW_FLOOR, "floor",
+		                  "the floor was run with a fault on purpose (%.80s)", inject);
 	/* A field that the reference records and the floor does not may differ. */
 	if (vn_recording_weights(c->opened.ref, &rows) > 0 && vn_recording_weights(c->opened.floor, &rows) <= 0)
-		vn_refuse(&c->opened, &c->result.remarks, VN_ALLOW_WEIGHTS, "weights",
-		          "weights: the floor does not record its weights");
+		vn_remarks_refuse(&c->opened, &c->result.remarks, VN_ALLOW_WEIGHTS, "weights",
+		                  "weights: the floor does not record its weights");
 	if (vn_recording_config(c->opened.ref) && !vn_recording_config(c->opened.floor))
-		vn_refuse(&c->opened, &c->result.remarks, VN_ALLOW_CONFIG, "config",
-		          "config: the floor does not record its config");
+		vn_remarks_refuse(&c->opened, &c->result.remarks, VN_ALLOW_CONFIG, "config",
+		                  "config: the floor does not record its config");
 	return check_refusals(c, err);
 }
 
@@ -82,9 +82,9 @@ static vn_status not_the_candidate(vn_comparison *c, vn_error *err)
 	}
 	if (2 * same <= n)
 		return VN_OK;
-	vn_refuse(&c->opened, &c->result.remarks, VN_ALLOW_FLOOR, "floor",
-	          "the floor has the candidate's own numbers in %d of %d checkpoints: no fault could be seen there", same,
-	          n);
+	vn_remarks_refuse(&c->opened, &c->result.remarks, VN_ALLOW_FLOOR, "floor",
+	                  "the floor has the candidate's own numbers in %d of %d checkpoints: no fault could be seen there",
+	                  same, n);
 	return check_refusals(c, err);
 }
 
@@ -138,7 +138,8 @@ static void within_limits(vn_comparison *c, vn_limits *own, const char *what, co
 			    keeps_to(p, (vn_metric)m, form, l->value, p->floor[m]) ||
 			    (vn_judge_count_has_luck((vn_metric)m) &&
 			     keeps_to(p, (vn_metric)m, form, l->value,
-			              vn_judge_count_factor(c, p, (vn_metric)m, p->floor[m], p->floor[VN_M_NMSE]))))
+			              vn_judge_count_factor(&c->opened, &c->result.pools, p, (vn_metric)m, p->floor[m],
+			                                    p->floor[VN_M_NMSE]))))
 				continue;
 			vn_floor_reject(c, p, "%s: %s %.3g, but %s leaves at most %.3g", what,
 			                vn_limit_key(VN_PLAIN, (vn_metric)m, key),

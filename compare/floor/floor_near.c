@@ -51,7 +51,10 @@ static void look_around(const vn_comparison *c, around *near, int *input)
 {
 	for (int i = 0; i < c->result.checkpoints.n; i++) {
 		const vn_checkpoint *p = &c->result.checkpoints.of[i];
-		const int            n = p->has_floor && p->value >= 0 ? vn_inputs_of(c, i, input, c->result.checkpoints.n) : 0;
+		const int            n = p->has_floor && p->value >= 0
+		                             ? vn_inputs_of(&c->opened, &c->result.checkpoints, &c->result.localised, i, input,
+		                                            c->result.checkpoints.n)
+		                             : 0;
 		for (int k = 0; k < n; k++) {
 			const vn_checkpoint *q = &c->result.checkpoints.of[input[k]];
 			if (!q->has_floor || input[k] == i)
@@ -66,7 +69,7 @@ void vn_floor_check_near(vn_comparison *c, double rounding)
 {
 	if (!c->opened.plan)
 		return;
-	vn_graph_build(c);
+	vn_graph_build(&c->opened, &c->result.checkpoints, &c->result.localised);
 	if (!c->result.localised.graph)
 		return;
 	around *near = vn_alloc_zero((size_t)c->result.checkpoints.n, sizeof *near);
@@ -86,7 +89,7 @@ void vn_floor_check_near(vn_comparison *c, double rounding)
 	}
 	free(near);
 	free(input);
-	vn_localise_drop_graph(&c->result);
+	vn_localise_drop_graph(&c->result.localised);
 }
 
 void vn_floor_reject(vn_comparison *c, vn_checkpoint *p, const char *format, ...)

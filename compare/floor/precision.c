@@ -53,7 +53,7 @@ vn_status vn_floor_check_precision(vn_comparison *c, const char *who, vn_recordi
 	if (vn_dtype_digits(shown.format) < vn_dtype_digits(said.storage))
 		vn_lines_add(&c->result.remarks.warnings, "%s", text);
 	else
-		vn_refuse(&c->opened, &c->result.remarks, VN_ALLOW_CLAIMS, "claims", "precision: %s", text);
+		vn_remarks_refuse(&c->opened, &c->result.remarks, VN_ALLOW_CLAIMS, "claims", "precision: %s", text);
 	return VN_OK;
 }
 

@@ -240,7 +240,8 @@ static vn_status judge_recording(vn_runner *x, const char *path, vn_isolate_tria
 	};
 	vn_status st;
 
-	if (!(st = vn_sides_open(&sides, &c, err)) && !(st = open_limits(x, &c, err)) && !(st = vn_compare(&c, err)))
+	if (!(st = vn_sides_open(&sides, &c.opened, &c.result.remarks, err)) && !(st = open_limits(x, &c, err)) &&
+	    !(st = vn_compare(&c, err)))
 		fill_trial(x, &c, t);
 	else if (c.result.remarks.refusals.n)
 		vn_context(err, st, "%s", c.result.remarks.refusals.line[0]);

@@ -12,7 +12,7 @@
 #include "compare/comparison/comparison.h"
 
 /* Judges one measured checkpoint: fills its checks, status and fails. */
-void vn_judge(vn_comparison *c, vn_checkpoint *p);
+void vn_judge(const vn_opened *o, vn_checkpoints *all, vn_pools *pools, vn_lines *warnings, vn_checkpoint *p);
 
 /* The note of a check that fails because vernier, not the candidate, gathered the shards of its
  * ranks. */

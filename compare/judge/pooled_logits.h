@@ -9,6 +9,6 @@
 
 #include "compare/comparison/comparison.h"
 
-void vn_pool_logits(vn_comparison *c);
+void vn_pool_logits(const vn_opened *o, vn_checkpoints *all, vn_pools *pools);
 
 #endif

@@ -9,7 +9,7 @@
 
 #include "compare/comparison/comparison.h"
 
-void vn_pool_small(vn_comparison *c);
+void vn_pool_small(const vn_opened *o, vn_checkpoints *all, vn_pools *pools);
 
 /* Is this metric pooled over the steps of a small tensor? */
 bool vn_pooled_small_has(vn_metric m);

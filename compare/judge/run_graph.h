@@ -12,10 +12,10 @@
 typedef struct vn_run_graph vn_run_graph;
 
 /* Builds localised.run_graph. It stays NULL, without an error, if no side has such a plan. */
-void vn_run_graph_build(vn_comparison *c);
+void vn_run_graph_build(const vn_opened *o, const vn_checkpoints *all, vn_localised *localised);
 void vn_run_graph_free(vn_run_graph *g); /* may be NULL */
 
 /* As vn_inputs_of (localise.h). Needs vn_run_graph_build. */
-int vn_run_inputs_of(const vn_comparison *c, int point, int *input, int max);
+int vn_run_inputs_of(const vn_checkpoints *all, const vn_localised *localised, int point, int *input, int max);
 
 #endif

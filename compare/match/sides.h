@@ -29,6 +29,6 @@ typedef struct vn_sides {
 } vn_sides;
 
 /* Opens the sides. Call vn_comparison_close afterwards, also after a failure. */
-vn_status vn_sides_open(const vn_sides *s, vn_comparison *c, vn_error *err);
+vn_status vn_sides_open(const vn_sides *s, vn_opened *o, vn_remarks *remarks, vn_error *err);
 
 #endif

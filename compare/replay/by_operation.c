@@ -252,7 +252,7 @@ static void forgive_accumulated(vn_comparison *c, step_values *w, bool *clear)
 
 void vn_replay_judge_operations(vn_comparison *c)
 {
-	if (!c->result.replayed || vn_other_weights(&c->result))
+	if (!c->result.replayed || vn_other_weights(c->result.weights))
 		return;
 	check_operations(c);
 	if (!c->opened.plan)

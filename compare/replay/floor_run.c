@@ -33,7 +33,7 @@ static vn_status check_model(vn_comparison *c, const vn_model *m, vn_error *err)
 	const vn_weight_row *rows;
 	const int            n = vn_recording_weights(c->opened.ref, &rows), before = c->result.remarks.refusals.n;
 
-	vn_contract_model(c, m);
+	vn_contract_model(&c->opened, &c->result.remarks, m);
 	if (c->result.remarks.refusals.n > before)
 		return vn_fail(err, VN_ERR_MISMATCH,
 		               "%s is not the model that %s was recorded with (see above): give that model with --model",

@@ -144,7 +144,9 @@ vn_status vn_replay_find_overflows(vn_comparison *c, vn_error *err)
 	for (int i = 0; !st && i < c->result.checkpoints.n; i++) {
 		vn_checkpoint *p = &c->result.checkpoints.of[i];
 		const bool     asked = c->opened.plan && p->fails && (has_bad(p) || (p->replayed && p->replay.bad));
-		const int      n = asked ? vn_inputs_of(c, i, input, c->result.checkpoints.n) : -1;
+		const int      n = asked ? vn_inputs_of(&c->opened, &c->result.checkpoints, &c->result.localised, i, input,
+		                                        c->result.checkpoints.n)
+		                         : -1;
 		int            behind = -1;
 		for (int k = 0; k < n && behind < 0; k++)
 			behind = has_bad(&c->result.checkpoints.of[input[k]]) ? input[k] : -1;

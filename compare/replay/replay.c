@@ -189,7 +189,7 @@ static vn_status walk_steps(vn_replay *r, const vn_step *step, int steps, vn_err
 static bool is_wanted(const vn_comparison *c)
 {
 	const vn_replay_when when = c->opened.request.options->replay;
-	bool                 wanted = when == VN_REPLAY_ALWAYS || (when == VN_REPLAY_SAME && !vn_other_weights(&c->result));
+	bool wanted = when == VN_REPLAY_ALWAYS || (when == VN_REPLAY_SAME && !vn_other_weights(c->result.weights));
 
 	for (int i = 0; !wanted && when != VN_REPLAY_NEVER && i < c->result.checkpoints.n; i++)
 		wanted = c->result.checkpoints.of[i].fails;

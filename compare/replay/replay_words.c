@@ -28,7 +28,10 @@ const char *vn_replay_say_column_order(const vn_opened *o, const vn_checkpoint *
 /* Names its inputs that were captured wrongly. */
 static void say_recorder_faults(const vn_comparison *c, const vn_checkpoint *p, char text[VN_WORDS])
 {
-	int  input[VN_MAX_IN], n = vn_inputs_of(c, (int)(p - c->result.checkpoints.of), input, VN_MAX_IN), said = 0;
+	int input[VN_MAX_IN],
+		n = vn_inputs_of(&c->opened, &c->result.checkpoints, &c->result.localised, (int)(p - c->result.checkpoints.of),
+	                     input, VN_MAX_IN),
+		said = 0;
 	char label[VN_LABEL];
 	for (int i = 0; i < n; i++)
 		if (c->result.checkpoints.of[input[i]].replay.recorder_fault)

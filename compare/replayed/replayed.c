@@ -42,8 +42,8 @@ static vn_status check_inputs(vn_comparison *c, vn_error *err)
 		const int       ref = vn_replayed_is_input(e->name) ? vn_recording_find(o->ref, e->step, e->name) : -1;
 		bool            same = true;
 		if (ref >= 0 && !(st = same_numbers(o, ref, i, &same, err)) && !same)
-			vn_refuse(&c->opened, &c->result.remarks, VN_ALLOW_TOKEN_IDS, "token_ids",
-			          "inputs: %s of step %d differs: run both on the same inputs", e->name, e->step);
+			vn_remarks_refuse(&c->opened, &c->result.remarks, VN_ALLOW_TOKEN_IDS, "token_ids",
+			                  "inputs: %s of step %d differs: run both on the same inputs", e->name, e->step);
 	}
 	if (!st && c->result.remarks.refusals.n)
 		st = vn_fail(err, VN_ERR_MISMATCH, "%s and %s are not comparable", vn_recording_path(o->ref),

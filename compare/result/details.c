@@ -144,7 +144,8 @@ static vn_status fill_detail(vn_comparison *c, vn_detail *d, int *room, vn_error
 	const int64_t        from = place_worst(p, &e->shape, d);
 	vn_status            st;
 
-	d->n_input = vn_inputs_of(c, d->checkpoint, room, c->result.checkpoints.n);
+	d->n_input = vn_inputs_of(&c->opened, &c->result.checkpoints, &c->result.localised, d->checkpoint, room,
+	                          c->result.checkpoints.n);
 	d->input = room;
 	if ((st = read_numbers(c, p, from, d, err)) || (st = vn_layout_match_find(&c->opened, p, &d->like, err)))
 		return st;

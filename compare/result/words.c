@@ -239,7 +239,8 @@ static const char *say_inputs(const vn_comparison *c)
 	const int n = c->result.localised.n_origins;
 	int       unseen = 0, input;
 	for (int i = 0; i < n; i++)
-		unseen += vn_inputs_of(c, c->result.localised.origins[i], &input, 1) == 0;
+		unseen += vn_inputs_of(&c->opened, &c->result.checkpoints, &c->result.localised, c->result.localised.origins[i],
+		                       &input, 1) == 0;
 	if (n == 1)
 		return unseen ? "none of its inputs was compared" : "its inputs are within limits";
 	return unseen == n ? "none of their inputs was compared"

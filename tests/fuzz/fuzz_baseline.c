@@ -50,7 +50,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		c->result.checkpoints.of[i].was = (double)NAN;
 	}
 	memset(c->result.n_since, 0, sizeof c->result.n_since);
-	if (vn_baseline_apply(c, &err)) {
+	if (vn_baseline_apply(&c->opened, &c->result.checkpoints, &c->result.pools, c->result.n_since, &err)) {
 		if (!fuzz_one_line(err.text))
 			abort();
 		return 0;

@@ -23,12 +23,12 @@ static inline void match_files(matched *m, const char *ref, const char *cand)
 	m->c.opened.ref = opened(ref);
 	m->c.opened.cand = opened(cand);
 	m->c.opened.plan = vn_recording_plan(m->c.opened.ref);
-	m->st = vn_match(&m->c, &m->err);
+	m->st = vn_match(&m->c.opened, &m->c.result.checkpoints, &m->c.result.remarks.notes, &m->err);
 }
 
-static inline int matched_entry(vn_comparison *c, const vn_checkpoint *p)
+static inline int matched_entry(const vn_opened *o, const vn_checkpoint *p)
 {
-	(void)c;
+	(void)o;
 	return p->ref < 0 ? -1 : p->cand;
 }
 
@@ -47,7 +47,7 @@ static inline void refuse_unread(vn_checkpoint *p, const char *why)
 static inline void measure_matched(matched *m)
 {
 	const vn_batch b = { m->c.opened.cand, matched_entry, keep_measured, refuse_unread };
-	m->st = vn_batch_measure(&m->c, &b, &m->err);
+	m->st = vn_batch_measure(&m->c.opened, &m->c.result.checkpoints, &b, &m->err);
 }
 
 static inline void end_matched(matched *m)

@@ -491,7 +491,7 @@ static void a_file_that_changes_while_it_is_read_is_trouble(void)
 static vn_status open_sides(vn_comparison *c, const char *ref, const char *cand, vn_error *err)
 {
 	const vn_sides s = { .ref = ref, .cand = &cand, .n_cand = 1, .batch_row = -1, .ref_batch_row = -1 };
-	return vn_sides_open(&s, c, err);
+	return vn_sides_open(&s, &c->opened, &c->result.remarks, err);
 }
 
 static void trouble_ends_a_comparison_and_is_no_finding(void)

@@ -61,7 +61,8 @@ static void what_was_not_recorded_is_looked_through(void)
 	compare(&t, "good", "v", strict);
 	starts_only_at(&t, "layer0.attn_context");
 	int       input[64];
-	const int n = vn_inputs_of(&t.c, t.c.result.localised.origins[0], input, 64);
+	const int n = vn_inputs_of(&t.c.opened, &t.c.result.checkpoints, &t.c.result.localised,
+	                           t.c.result.localised.origins[0], input, 64);
 	CU_ASSERT_EQUAL(n, 3); /* q_rope, k_rope, and attn_norm in place of v_proj */
 	finish(&t);
 }
@@ -107,7 +108,8 @@ static void keys_of_an_earlier_step_are_inputs_too(void)
 		    (u.c.result.checkpoints.of[i].step == 2 &&
 		     strcmp(u.c.result.checkpoints.of[i].name, "layer1.attn_context") == 0))
 			put_outside(&u.c.result.checkpoints.of[i]);
-	vn_localise(&u.c);
+	vn_localise(&u.c.opened, &u.c.result.checkpoints, &u.c.result.pools, &u.c.result.localised,
+	            &u.c.result.remarks.warnings);
 	CU_ASSERT_EQUAL(u.c.result.localised.n_origins, 1);
 	CU_ASSERT_EQUAL(u.c.result.checkpoints.of[u.c.result.localised.origins[0]].step, 0);
 	finish(&u);
@@ -128,12 +130,14 @@ static void a_cache_that_went_wrong_is_the_origin(void)
 		    (step == 2 && strcmp(name, "layer1.attn_context") == 0))
 			put_outside(&t.c.result.checkpoints.of[i]);
 	}
-	vn_localise(&t.c);
+	vn_localise(&t.c.opened, &t.c.result.checkpoints, &t.c.result.pools, &t.c.result.localised,
+	            &t.c.result.remarks.warnings);
 	CU_ASSERT_EQUAL(t.c.result.localised.n_origins, 1);
 	CU_ASSERT_EQUAL(t.c.result.checkpoints.of[t.c.result.localised.origins[0]].step, 1);
 	CU_ASSERT_STRING_EQUAL(t.c.result.checkpoints.of[t.c.result.localised.origins[0]].name, "layer1.v_cache");
 	int input[8];
-	CU_ASSERT_EQUAL(vn_inputs_of(&t.c, t.c.result.localised.origins[0], input, 8),
+	CU_ASSERT_EQUAL(vn_inputs_of(&t.c.opened, &t.c.result.checkpoints, &t.c.result.localised,
+	                             t.c.result.localised.origins[0], input, 8),
 	                2); /* v_proj, and the cache before */
 	CU_ASSERT_STRING_EQUAL(t.c.result.checkpoints.of[input[0]].name, "layer1.v_proj");
 	CU_ASSERT_STRING_EQUAL(t.c.result.checkpoints.of[input[1]].name, "layer1.v_cache");
@@ -164,7 +168,8 @@ static int origins_of(const uses *of, int n, char *last)
 		if (of[i].part > 1)
 			put_outside(p);
 	}
-	vn_localise(&t.c);
+	vn_localise(&t.c.opened, &t.c.result.checkpoints, &t.c.result.pools, &t.c.result.localised,
+	            &t.c.result.remarks.warnings);
 	const int origins = t.c.result.localised.n_origins;
 	strcpy(last, origins ? t.c.result.checkpoints.of[t.c.result.localised.origins[origins - 1]].name : "");
 	finish(&t);
@@ -415,11 +420,11 @@ static void a_floor_of_zero_allows_no_difference(void)
 	vn_measured zero = { .n = 1 };
 	zero.has[VN_M_NMSE] = p.m.has[VN_M_NMSE] = true;
 	vn_judge_floor_set(&p, &zero);
-	vn_judge(&t.c, &p);
+	vn_judge(&t.c.opened, &t.c.result.checkpoints, &t.c.result.pools, &t.c.result.remarks.warnings, &p);
 	CU_ASSERT_EQUAL(p.status, VN_WITHIN);
 	vn_checks_drop(&p);
 	p.m.value[VN_M_NMSE] = 1e-30;
-	vn_judge(&t.c, &p);
+	vn_judge(&t.c.opened, &t.c.result.checkpoints, &t.c.result.pools, &t.c.result.remarks.warnings, &p);
 	CU_ASSERT_EQUAL(p.status, VN_OUTSIDE);
 	vn_checks_drop(&p);
 	free(p.floor);

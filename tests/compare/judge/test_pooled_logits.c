@@ -84,12 +84,13 @@ static void the_rows_of_a_copied_checkpoint_are_its_own(void)
 	make_recordings(16, factor, -1);
 	compare(&t, "floor", over);
 	CU_ASSERT(room && t.c.result.checkpoints.of[0].pooled_logits < 0);
-	const int64_t distinct = vn_judge_count_distinct(&t.c, &t.c.result.checkpoints.of[0], &rows);
+	const int64_t distinct = vn_judge_count_distinct(&t.c.opened, &t.c.result.pools, &t.c.result.checkpoints.of[0],
+	                                                 &rows);
 	CU_ASSERT(distinct > 1);
 	for (size_t at = 0; room && at < sizeof(vn_checkpoint); at += 8) {
 		vn_checkpoint *copy = (vn_checkpoint *)(void *)(room + at);
 		*copy = t.c.result.checkpoints.of[0];
-		CU_ASSERT(vn_judge_count_distinct(&t.c, copy, &own) == distinct && own == rows);
+		CU_ASSERT(vn_judge_count_distinct(&t.c.opened, &t.c.result.pools, copy, &own) == distinct && own == rows);
 	}
 	free(room);
 	finish(&t);

@@ -82,7 +82,8 @@ static void what_it_is_made_of_is_named_at_each_step_that_is_charged(void)
 	t.c.opened.plan = plan; /* these files hold none: no model made them */
 	for (int i = 0; i < t.c.result.checkpoints.n; i++)
 		t.c.result.checkpoints.of[i].value = vn_plan_root(plan, vn_plan_find(plan, t.c.result.checkpoints.of[i].name));
-	vn_localise(&t.c);
+	vn_localise(&t.c.opened, &t.c.result.checkpoints, &t.c.result.pools, &t.c.result.localised,
+	            &t.c.result.remarks.warnings);
 	CU_ASSERT_EQUAL_FATAL(t.c.result.localised.n_origins, 2);
 	CU_ASSERT_STRING_EQUAL(t.c.result.checkpoints.of[t.c.result.localised.origins[0]].name, "embed");
 	CU_ASSERT_EQUAL(t.c.result.checkpoints.of[t.c.result.localised.origins[0]].step, 9);

@@ -11,9 +11,9 @@ enum { MANY = 1030, TENSORS = 8 };
 
 static int n_done, n_unread;
 
-static int entry_of(vn_comparison *c, const vn_checkpoint *p)
+static int entry_of(const vn_opened *o, const vn_checkpoint *p)
 {
-	(void)c;
+	(void)o;
 	return p->cand;
 }
 
@@ -53,7 +53,7 @@ static vn_status measured(vn_comparison *c, const vn_compare_options *o, vn_chec
 	c->result.checkpoints.n = n;
 	const vn_batch b = { .other = c->opened.cand, .entry = entry_of, .done = note_measured, .unread = unread };
 	n_done = n_unread = 0;
-	return vn_batch_measure(c, &b, err);
+	return vn_batch_measure(&c->opened, &c->result.checkpoints, &b, err);
 }
 
 static void closed(vn_comparison *c)
@@ -156,10 +156,12 @@ static void bits_are_counted_where_they_are_asked_for(void)
 		const vn_batch b = { .other = c.opened.cand, .entry = entry_of, .done = note_measured, .unread = unread };
 		c.result.checkpoints.of = &point;
 		c.result.checkpoints.n = 1;
-		c.result.bits = bits;
-		CU_ASSERT_EQUAL(vn_batch_measure(&c, &b, NULL), VN_OK);
+		if (bits)
+			CU_ASSERT_EQUAL_FATAL(vn_limits_bitwise(&c.opened.request.limits, NULL), VN_OK);
+		CU_ASSERT_EQUAL(vn_batch_measure(&c.opened, &c.result.checkpoints, &b, NULL), VN_OK);
 		CU_ASSERT_EQUAL(point.m.has[VN_M_DIFFERING], bits);
 		CU_ASSERT_EQUAL(bits ? point.m.value[VN_M_DIFFERING] : 1, 1);
+		vn_limits_destroy(c.opened.request.limits);
 		closed(&c);
 	}
 }
@@ -206,7 +208,7 @@ static void damaged_numbers_are_found_and_then_end_it(void)
 	CU_ASSERT_EQUAL(cand.wrong, 1);
 	const vn_batch b = { .other = c.opened.cand, .entry = entry_of, .done = note_measured, .unread = unread };
 	n_done = 0;
-	CU_ASSERT_EQUAL(vn_batch_measure(&c, &b, &err), VN_ERR_DAMAGED);
+	CU_ASSERT_EQUAL(vn_batch_measure(&c.opened, &c.result.checkpoints, &b, &err), VN_ERR_DAMAGED);
 	CU_ASSERT_EQUAL(n_done, 1); /* what came before it */
 	CU_ASSERT_EQUAL(n_unread, 0);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, at("cand")));
@@ -235,7 +237,9 @@ static void comparisons_of_one_reference_are_measured_together(void)
 			point[k][i] = (vn_checkpoint) { .name = "t", .order = k ? 2 * i : 3 * i, .ref = i, .cand = i };
 		c[k].result.checkpoints.of = point[k];
 		c[k].result.checkpoints.n = TENSORS;
-		m[k] = (vn_measuring) { .c = &c[k], .batch = { c[k].opened.cand, entry_of, note_measured, unread } };
+		m[k] = (vn_measuring) { .o = &c[k].opened,
+			                    .all = &c[k].result.checkpoints,
+			                    .batch = { c[k].opened.cand, entry_of, note_measured, unread } };
 	}
 	point[1][3].cand = -1;
 	vn_measure_together(m, 2);
@@ -283,7 +287,9 @@ static void a_candidate_that_is_read_in_parts_leaves_the_reference_to_the_others
 		point[k] = (vn_checkpoint) { .name = "t" };
 		c[k].result.checkpoints.of = &point[k];
 		c[k].result.checkpoints.n = 1;
-		m[k] = (vn_measuring) { .c = &c[k], .batch = { c[k].opened.cand, entry_of, note_measured, unread } };
+		m[k] = (vn_measuring) { .o = &c[k].opened,
+			                    .all = &c[k].result.checkpoints,
+			                    .batch = { c[k].opened.cand, entry_of, note_measured, unread } };
 	}
 	CU_ASSERT_EQUAL_FATAL(vn_view_axes(c[0].opened.cand, 0, (const int[VN_MAX_RANK]) { 1, 0 }, NULL), VN_OK);
 	vn_measure_together(m, ALL);

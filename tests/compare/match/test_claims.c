@@ -52,7 +52,7 @@ static void check(unsigned allow, vn_lines *notes, vn_lines *refusals)
 	CU_ASSERT_EQUAL_FATAL(st, VN_OK);
 	const vn_compare_options o = { .allow = allow };
 	vn_comparison            c = { .opened.request.options = &o, .opened.cand = opened("claims.h5") };
-	vn_contract_claims(&c, c.opened.cand, "candidate");
+	vn_contract_claims(&c.opened, &c.result.remarks, c.opened.cand, "candidate");
 	vn_recording_close(c.opened.cand);
 	*notes = c.result.remarks.notes;
 	*refusals = c.result.remarks.refusals;

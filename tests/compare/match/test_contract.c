@@ -31,7 +31,7 @@ static verdict of(unsigned allow)
 	vn_comparison            c = { .opened = { .request.options = &o, .ref = opened("ref"), .cand = opened("cand") } };
 	verdict                  v = { 0 };
 
-	v.st = vn_contract(&c, c.opened.cand, "candidate", &v.err);
+	v.st = vn_contract(&c.opened, &c.result.remarks, c.opened.cand, "candidate", &c.result.weights, &v.err);
 	v.notes = c.result.remarks.notes;
 	v.refusals = c.result.remarks.refusals;
 	vn_weights_free(c.result.weights);
@@ -141,7 +141,7 @@ static void configs(const char *a, const char *b, unsigned allow, verdict *v)
 	const vn_compare_options o = { .allow = allow };
 	vn_comparison            c = { .opened.request.options = &o };
 
-	vn_contract_config(&c, a, b, "candidate");
+	vn_contract_config(&c.opened, &c.result.remarks, a, b, "candidate");
 	*v = (verdict) { .notes = c.result.remarks.notes, .refusals = c.result.remarks.refusals };
 }
 
@@ -284,7 +284,7 @@ static void a_step_that_neither_has_is_refused(void)
 		for (unsigned allow = 0; allow < 2; allow++) {
 			const vn_compare_options o = { .allow = allow ? VN_ALLOW_STEPS : 0 };
 			vn_comparison c = { .opened = { .request.options = &o, .ref = opened("ref"), .cand = opened("cand") } };
-			CU_ASSERT_EQUAL(vn_match_check_steps(&c, NULL), VN_OK);
+			CU_ASSERT_EQUAL(vn_match_check_steps(&c.opened, &c.result.remarks, NULL), VN_OK);
 			CU_ASSERT_EQUAL(c.result.remarks.refusals.n, allow ? 0 : row[i].lines);
 			CU_ASSERT_EQUAL(c.result.remarks.notes.n, allow ? row[i].lines : 0);
 			if (row[i].lines && !allow)

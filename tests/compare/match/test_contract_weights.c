@@ -51,7 +51,7 @@ static void compare(contract *k, vn_recording *a, vn_recording *b, unsigned allo
 	const vn_compare_options o = { .allow = allow, .threads = 1, .model = model };
 	vn_comparison            c = { .opened = { .request.options = &o, .ref = a, .cand = b } };
 
-	vn_contract_weights(&c, b, "candidate");
+	vn_contract_weights(&c.opened, &c.result.remarks, b, "candidate", &c.result.weights);
 	*k = (contract) { c.result.weights, c.result.remarks.notes, c.result.remarks.refusals };
 }
 

@@ -24,7 +24,7 @@ static vn_status sides(vn_comparison *c, int n, const char *const *cand, int64_t
 {
 	const vn_sides s = { .ref = at("ref"), .cand = cand, .n_cand = n, .batch_row = row, .ref_batch_row = -1 };
 	*c = (vn_comparison) { .opened.request.options = &none };
-	return vn_sides_open(&s, c, err);
+	return vn_sides_open(&s, &c->opened, &c->result.remarks, err);
 }
 
 static void ordinary_recordings_are_opened_as_they_are(void)

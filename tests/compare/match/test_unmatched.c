@@ -24,7 +24,9 @@ static void match_names(matched *m, const char *const *ref, int n_ref, const cha
 	match_files(m, "ref.h5", "cand.h5");
 	CU_ASSERT_EQUAL_FATAL(m->st, VN_OK);
 	vn_lines_free(&m->c.result.remarks.notes);
-	CU_ASSERT_EQUAL(vn_match_names(&m->c, &m->err), VN_OK);
+	CU_ASSERT_EQUAL(vn_match_names(&m->c.opened, &m->c.result.checkpoints, &m->c.result.unpaired,
+	                               &m->c.result.remarks.notes, &m->err),
+	                VN_OK);
 }
 
 static void names_of_another_engine_are_told_with_their_map(void)

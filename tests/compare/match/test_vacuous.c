@@ -77,7 +77,7 @@ static const char *of_layer1(vn_dtype dtype, int different, bool other)
 	CU_ASSERT_EQUAL_FATAL(m.c.result.checkpoints.n, 2);
 	measure_matched(&m);
 	CU_ASSERT_EQUAL_FATAL(m.st, VN_OK);
-	CU_ASSERT_EQUAL(vn_match_find_vacuous(&m.c, &m.err), VN_OK);
+	CU_ASSERT_EQUAL(vn_match_find_vacuous(&m.c.opened, &m.c.result.checkpoints, &m.err), VN_OK);
 	why = m.c.result.checkpoints.of[1].vacuous;
 	CU_ASSERT_PTR_NULL(different > 1 ? m.c.result.checkpoints.of[0].vacuous : NULL);
 	end_matched(&m);
