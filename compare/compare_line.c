@@ -104,7 +104,7 @@ static vn_status read_limits(const vn_compare_line *k, vn_comparison *c, char *c
 	/* Without a candidate, takes the reference's precision, weights and model. */
 	const char         *who = k->absent == VN_NO_CANDIDATE ? "reference" : "candidate";
 	const vn_recording *by = k->absent == VN_NO_CANDIDATE ? c->opened.ref : c->opened.cand;
-	const char         *precision = by == c->opened.cand ? vn_precision_of_candidate(c) : vn_precision_of(by);
+	const char         *precision = by == c->opened.cand ? vn_precision_of_candidate(&c->opened) : vn_precision_of(by);
 	const char         *blocks = block_limits(k, &c->opened);
 	snprintf(chosen, room, blocks ? "the %s's weights are %.60s" : "the %s's precision is %.40s", who,
 	         blocks ? vn_recording_format(c->opened.cand) : precision);

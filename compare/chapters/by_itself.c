@@ -104,7 +104,7 @@ vn_status vn_chapter_check_alone(vn_comparison *c, vn_error *err)
 	for (int i = 0; i < 2; i++) {
 		const int n = vn_recording_share(r[i]) ? wanted : 1;
 		both[i] = (recording_check) { .shared = { r[i], made ? made : c->opened.plan, has_divergence, c, n,
-			                                      i ? vn_precision_of_candidate(c) : NULL, 0 },
+			                                      i ? vn_precision_of_candidate(&c->opened) : NULL, 0 },
 			                          .lock = PTHREAD_MUTEX_INITIALIZER };
 		most = n > most ? n : most;
 	}

@@ -49,10 +49,10 @@ vn_status vn_chapter_check_inputs(vn_comparison *c, vn_error *err)
 	vn_status                st = vn_match_check_steps(&c->opened, &c->result.remarks, err);
 	for (int i = 0; i < 3 && r[i] && !st; i++) {
 		vn_warn_unread(&c->result, who[i], r[i]);
-		st = vn_floor_check_precision(c, who[i], r[i], err);
+		st = vn_floor_check_precision(&c->opened, &c->result.remarks, who[i], r[i], err);
 	}
 	if (!st)
-		vn_warn_swapped(c);
+		c->result.swapped = vn_warn_swapped(&c->opened, &c->result.remarks.warnings);
 	if (!st && c->result.remarks.refusals.n)
 		st = vn_fail(err, VN_ERR_MISMATCH, "%s and %s are not comparable", vn_recording_path(c->opened.ref),
 		             vn_recording_path(c->opened.cand));
@@ -80,7 +80,8 @@ vn_status vn_chapter_check_digests_of_all(vn_comparison *c, vn_error *err)
  * numbers come second. */
 vn_status vn_chapter_measure_floor(vn_comparison *c, vn_error *err)
 {
-	vn_status st = c->opened.floor                    ? vn_floor_of_file(c, err)
+	vn_status st = c->opened.floor ? vn_floor_of_file(&c->opened, &c->result.checkpoints, &c->result.pools,
+	                                                  &c->result.floor, &c->result.remarks, err)
 	               : c->opened.request.options->model ? vn_replay_floor_run(c, err)
 	                                                  : VN_OK;
 	vn_error  why = { "" };
@@ -89,7 +90,7 @@ vn_status vn_chapter_measure_floor(vn_comparison *c, vn_error *err)
 		*err = why;
 	st = damaged ? damaged : st;
 	if (!st)
-		vn_floor_finish(c);
+		vn_floor_finish(&c->opened, &c->result.checkpoints, &c->result.floor, &c->result.remarks.warnings);
 	return st;
 }
 

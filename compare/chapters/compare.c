@@ -69,7 +69,7 @@ static vn_status end(vn_comparison *c, vn_error *err)
 	vn_note_masks(c);
 	vn_note_part(c);
 	vn_chapter_judge(c);
-	if ((st = vn_tell_misshapen(c, err)) || (st = vn_chapter_find_overwritten(c, err)))
+	if ((st = vn_tell_misshapen(o, &r->checkpoints, err)) || (st = vn_chapter_find_overwritten(c, err)))
 		return st;
 	/* replay, baseline */
 	if ((st = vn_replay_run(c, err)) || (st = vn_replayed_run(c, err)))
@@ -94,8 +94,10 @@ static vn_status end(vn_comparison *c, vn_error *err)
 /* From what all of these found. */
 static vn_status verdict(vn_comparison *c, vn_error *err)
 {
+	vn_result *r = &c->result;
+
 	vn_digests_warn(c);
-	vn_judge_demand_not_run(&c->opened, &c->result.checkpoints, &c->result.unpaired);
+	vn_judge_demand_not_run(&c->opened, &r->checkpoints, &r->unpaired);
 	vn_warn_unused_rules(c);
 	vn_chapter_count(c);
 	const vn_status st = vn_chapter_require_judged(c, err);
@@ -123,13 +125,14 @@ vn_status vn_compare_end(vn_comparison *c, vn_error *err)
 
 vn_status vn_compare_alone(vn_comparison *c, vn_error *err)
 {
-	vn_result *r = &c->result;
-	vn_status  st;
+	const vn_opened *o = &c->opened;
+	vn_result       *r = &c->result;
+	vn_status        st;
 
 	vn_chapter_begin(c);
 	vn_chapter_warn_alone(c);
-	if ((st = vn_match(&c->opened, &r->checkpoints, &r->remarks.notes, err)) ||
-	    (st = vn_baseline_apply(&c->opened, &r->checkpoints, &r->pools, r->n_since, err)))
+	if ((st = vn_match(o, &r->checkpoints, &r->remarks.notes, err)) ||
+	    (st = vn_baseline_apply(o, &r->checkpoints, &r->pools, r->n_since, err)))
 		return st;
 	vn_chapter_count(c);
 	vn_chapter_conclude(c);
@@ -188,29 +191,31 @@ void vn_compare_measure(vn_comparison *const *c, int n, vn_status *st, vn_error 
 
 void vn_comparison_finish(vn_comparison *c)
 {
-	for (int i = 0; i < c->result.checkpoints.n; i++) {
-		free(c->result.checkpoints.of[i].check);
-		free(c->result.checkpoints.of[i].detail);
-		free(c->result.checkpoints.of[i].contents);
-		free(c->result.checkpoints.of[i].floor);
+	vn_result *r = &c->result;
+
+	for (int i = 0; i < r->checkpoints.n; i++) {
+		free(r->checkpoints.of[i].check);
+		free(r->checkpoints.of[i].detail);
+		free(r->checkpoints.of[i].contents);
+		free(r->checkpoints.of[i].floor);
 	}
-	free(c->result.checkpoints.of);
-	vn_terms_free(&c->result.checkpoints.terms);
-	free(c->result.pools.pooled_logits);
-	for (int i = 0; i < c->result.pools.n_pooled_small; i++)
-		free(c->result.pools.pooled_small[i].step);
-	free(c->result.pools.pooled_small);
-	free(c->result.pools.channel_pool);
-	free(c->result.localised.origins);
-	if (c->result.explainer)
-		c->result.explainer->free(c->result.why);
+	free(r->checkpoints.of);
+	vn_terms_free(&r->checkpoints.terms);
+	free(r->pools.pooled_logits);
+	for (int i = 0; i < r->pools.n_pooled_small; i++)
+		free(r->pools.pooled_small[i].step);
+	free(r->pools.pooled_small);
+	free(r->pools.channel_pool);
+	free(r->localised.origins);
+	if (r->explainer)
+		r->explainer->free(r->why);
 	vn_model_close(c->opened.model);
-	vn_weights_free(c->result.weights);
-	vn_localise_drop_graph(&c->result.localised);
-	vn_replayed_free(c->result.judged);
-	vn_lines_free(&c->result.remarks.notes);
-	vn_lines_free(&c->result.remarks.warnings);
-	vn_lines_free(&c->result.remarks.refusals);
+	vn_weights_free(r->weights);
+	vn_localise_drop_graph(&r->localised);
+	vn_replayed_free(r->judged);
+	vn_lines_free(&r->remarks.notes);
+	vn_lines_free(&r->remarks.warnings);
+	vn_lines_free(&r->remarks.refusals);
 }
 
 void vn_comparison_close(vn_comparison *c)

@@ -10,6 +10,6 @@
 #include "compare/comparison/comparison.h"
 
 /* Fills contents of every misshapen checkpoint. Fails only if memory runs out. */
-vn_status vn_tell_misshapen(vn_comparison *c, vn_error *err);
+vn_status vn_tell_misshapen(const vn_opened *o, vn_checkpoints *all, vn_error *err);
 
 #endif

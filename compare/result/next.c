@@ -145,7 +145,7 @@ static void add_swapped(const vn_comparison *c, vn_lines *lines)
 {
 	char line[VN_SHELL_LINE];
 
-	vn_swapped_line(c, line);
+	vn_swapped_line(&c->opened, line);
 	if (*line)
 		vn_lines_add(lines, "%s", line);
 }
