@@ -82,8 +82,10 @@ vn_status vn_chapter_measure_floor(vn_comparison *c, vn_error *err)
 {
 	vn_status st = c->opened.floor ? vn_floor_of_file(&c->opened, &c->result.checkpoints, &c->result.pools,
 	                                                  &c->result.floor, &c->result.remarks, err)
-	               : c->opened.request.options->model ? vn_replay_floor_run(c, err)
-	                                                  : VN_OK;
+	               : c->opened.request.options->model
+	                   ? vn_replay_floor_run(&c->opened, &c->result.checkpoints, &c->result.pools, &c->result.floor,
+	                                         &c->result.remarks, err)
+	                   : VN_OK;
 	vn_error  why = { "" };
 	vn_status damaged = c->opened.floor && !vn_status_ends_job(st) ? vn_digests_check(c, 3, &why) : VN_OK;
 	if (damaged && err)

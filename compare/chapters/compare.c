@@ -39,7 +39,7 @@ static vn_status begin(vn_comparison *c, vn_error *err)
 	if ((st = vn_chapter_contract(c, err)) || (st = vn_chapter_check_inputs(c, err)) || (st = vn_chapter_align(c, err)))
 		return st;
 	/* match */
-	if ((st = vn_replayed_begin(c, err)) || (st = vn_match(o, &r->checkpoints, &r->remarks.notes, err)) ||
+	if ((st = vn_replayed_begin(o, &r->remarks, err)) || (st = vn_match(o, &r->checkpoints, &r->remarks.notes, err)) ||
 	    (st = vn_judge_left_out(o, &r->checkpoints, &r->unpaired, &r->remarks, err)) ||
 	    (st = vn_match_names(o, &r->checkpoints, &r->unpaired, &r->remarks.notes, err)))
 		return st;
@@ -72,17 +72,19 @@ static vn_status end(vn_comparison *c, vn_error *err)
 	if ((st = vn_tell_misshapen(o, &r->checkpoints, err)) || (st = vn_chapter_find_overwritten(c, err)))
 		return st;
 	/* replay, baseline */
-	if ((st = vn_replay_run(c, err)) || (st = vn_replayed_run(c, err)))
+	if ((st = vn_replay_run(o, r->weights, &r->checkpoints, &r->replayed, &r->remarks, err)) ||
+	    (st = vn_replayed_run(o, &r->checkpoints, &r->floor, &r->remarks.notes, &r->judged, err)))
 		return st;
-	vn_replay_judge_operations(c);
-	if ((st = vn_replayed_forgive(c, err)))
-		return st;
-	vn_routing_note(c);
+	r->replayed = r->replayed || r->judged;
+	vn_replay_judge_operations(o, r->weights, &r->checkpoints, &r->pools, r->replayed);
+	vn_replayed_forgive(o, &r->checkpoints, &r->pools, r->judged);
+	vn_routing_note(o, &r->checkpoints, &r->remarks.notes);
 	if ((st = vn_baseline_apply(o, &r->checkpoints, &r->pools, r->n_since, err)))
 		return st;
 	/* localise, explain */
 	vn_localise(o, &r->checkpoints, &r->pools, &r->localised, &r->remarks.warnings);
-	if ((st = vn_replay_origins(c, err)) || (st = vn_chapter_explain(c, err)))
+	if ((st = vn_replay_origins(o, &r->checkpoints, r->replayed, &r->localised, err)) ||
+	    (st = vn_chapter_explain(c, err)))
 		return st;
 	/* each recording by itself */
 	if ((st = vn_chapter_check_alone(c, err)) || (st = vn_chapter_check_echo(c, err)) ||

@@ -215,7 +215,7 @@ vn_status vn_explain(vn_comparison *c, vn_all_findings **why, vn_error *err)
 		return VN_OK;
 	if (!(x->of = calloc((size_t)c->result.localised.n_origins, sizeof *x->of)))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d origins", c->result.localised.n_origins);
-	if ((st = vn_recompute_create(c, &t.recompute, err)))
+	if ((st = vn_recompute_create(&c->opened, &c->result.checkpoints, &t.recompute, err)))
 		return st;
 	t.site = vn_recompute_site(t.recompute);
 	vn_progress_start(&bar, "explaining origin", c->result.localised.n_origins);

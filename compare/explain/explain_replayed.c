@@ -169,7 +169,7 @@ vn_status vn_explain_replayed(vn_comparison *c, vn_all_findings *all, vn_error *
 	vn_progress_start(&bar, "explaining origin", c->result.localised.n_origins);
 	for (int i = 0; !st && i < c->result.localised.n_origins; i++) {
 		const int    point = c->result.localised.origins[i];
-		const int    result = vn_replayed_result_of(c, &c->result.checkpoints.of[point]);
+		const int    result = vn_replayed_result_of(&c->opened, &c->result.checkpoints.of[point]);
 		vn_findings *x = &all->of[all->n];
 		if (result < 0)
 			continue;

@@ -27,26 +27,26 @@
 /* ---- the model ----------------------------------------------------------------- */
 
 /* The model must be the one that the reference ran. */
-static vn_status check_model(vn_comparison *c, const vn_model *m, vn_error *err)
+static vn_status check_model(const vn_opened *o, vn_remarks *remarks, const vn_model *m, vn_error *err)
 {
 	const vn_plan       *plan = vn_model_plan(m);
 	const vn_weight_row *rows;
-	const int            n = vn_recording_weights(c->opened.ref, &rows), before = c->result.remarks.refusals.n;
+	const int            n = vn_recording_weights(o->ref, &rows), before = remarks->refusals.n;
 
-	vn_contract_model(&c->opened, &c->result.remarks, m);
-	if (c->result.remarks.refusals.n > before)
+	vn_contract_model(o, remarks, m);
+	if (remarks->refusals.n > before)
 		return vn_fail(err, VN_ERR_MISMATCH,
 		               "%s is not the model that %s was recorded with (see above): give that model with --model",
-		               vn_model_path(m), vn_recording_path(c->opened.ref));
+		               vn_model_path(m), vn_recording_path(o->ref));
 	if (n <= 0) {
-		vn_lines_add(&c->result.remarks.notes,
+		vn_lines_add(&remarks->notes,
 		             "floor: the reference has no table of weights, so vernier cannot check that %s is its model",
 		             vn_model_path(m));
 		return VN_OK;
 	}
 	vn_weight_row *own = vn_alloc_zero((size_t)plan->n_weights, sizeof *own);
 	vn_status      st = VN_OK;
-	vn_model_table(m, c->opened.request.options->threads, own);
+	vn_model_table(m, o->request.options->threads, own);
 	for (int i = 0; !st && i < plan->n_weights; i++)
 		for (int k = 0; k < n; k++)
 			if (strcmp(rows[k].name, own[i].name) == 0) {
@@ -54,10 +54,10 @@ static vn_status check_model(vn_comparison *c, const vn_model *m, vn_error *err)
 					st = vn_fail(
 						err, VN_ERR_MISMATCH,
 						"%s: weight %s differs from the one that %s was recorded with: give that model with --model",
-						vn_model_path(m), own[i].name, vn_recording_path(c->opened.ref));
+						vn_model_path(m), own[i].name, vn_recording_path(o->ref));
 				break;
 			} else if (k == n - 1) {
-				vn_lines_add(&c->result.remarks.notes,
+				vn_lines_add(&remarks->notes,
 				             "floor: the reference's table of weights does not list %s, so this weight was not checked",
 				             own[i].name);
 			}
@@ -342,32 +342,31 @@ static int count_ranks(const vn_recording *r)
 	return text && vn_text_whole(text, 1, INT32_MAX, &n) ? (int)n : 1;
 }
 
-vn_status vn_replay_floor_run(vn_comparison *c, vn_error *err)
+vn_status vn_replay_floor_run(vn_opened *o, vn_checkpoints *all, vn_pools *pools, vn_floor_result *found,
+                              vn_remarks *remarks, vn_error *err)
 {
 	vn_names   names = { 0 };
-	floor_pass s = { .f = { &c->opened, &c->result.checkpoints, &c->result.pools, &c->result.floor,
-		                    &c->result.remarks },
-		             .names = &names };
+	floor_pass s = { .f = { o, all, pools, found, remarks }, .names = &names };
 	vn_status  st;
 
-	vn_assume_policy(&c->opened, &c->result.remarks.notes);
-	if ((st = vn_model_open(c->opened.request.options->model, &c->opened.model, err)))
+	vn_assume_policy(o, &remarks->notes);
+	if ((st = vn_model_open(o->request.options->model, &o->model, err)))
 		return st;
-	const vn_model *model = c->opened.model;
+	const vn_model *model = o->model;
 	const vn_plan  *plan = vn_model_plan(model);
-	if (!(st = check_model(c, model, err)))
-		vn_model_divide(c->opened.model, count_ranks(c->opened.cand));
-	if (st || c->opened.request.only_local)
+	if (!(st = check_model(o, remarks, model, err)))
+		vn_model_divide(o->model, count_ranks(o->cand));
+	if (st || o->request.only_local)
 		goto done;
 	vn_names_init(&names, plan);
 	s.want = vn_alloc((size_t)plan->n_values, sizeof *s.want);
 	s.point = vn_alloc((size_t)plan->n_values, sizeof *s.point);
-	s.next = vn_alloc((size_t)c->result.checkpoints.n, sizeof *s.next);
-	s.worst = vn_alloc((size_t)c->result.checkpoints.n, sizeof *s.worst);
-	for (int i = 0; i < c->result.checkpoints.n; i++)
+	s.next = vn_alloc((size_t)all->n, sizeof *s.next);
+	s.worst = vn_alloc((size_t)all->n, sizeof *s.worst);
+	for (int i = 0; i < all->n; i++)
 		s.worst[i] = -1;
-	snprintf(c->result.floor.from, sizeof c->result.floor.from, "the reference engine in %s on %s",
-	         vn_policy_name(c->opened.policy), vn_model_path(model));
+	snprintf(found->from, sizeof found->from, "the reference engine in %s on %s", vn_policy_name(o->policy),
+	         vn_model_path(model));
 	st = run_all(&s, err);
 done:
 	free(s.want);

@@ -22,7 +22,8 @@
 /* Fills overflow of checkpoints; and replay.charged_to of those that exceed their floor only by NaN
  * and infinities that an input also has. Call after vn_localise. Fails if memory runs out, or if a
  * recording cannot be read. */
-vn_status vn_replay_find_overflows(vn_comparison *c, vn_error *err);
+vn_status vn_replay_find_overflows(const vn_opened *o, vn_checkpoints *all, const vn_localised *localised,
+                                   vn_error *err);
 
 /* "it passed 65504, the largest f16: ..."; text of VN_WORDS bytes. */
 const char *vn_replay_say_overflow(const vn_checkpoint *p, char *text);

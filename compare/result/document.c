@@ -47,8 +47,8 @@ vn_tensor_facts vn_document_about(const vn_document *doc, const vn_checkpoint *p
 const char *vn_document_replayed(const vn_document *doc, const vn_checkpoint *p, char text[VN_WORDS])
 {
 	if (!doc->read) {
-		vn_replay_say_result(doc->of, p, text);
-		vn_replayed_add_words(doc->of, p, text);
+		vn_replay_say_result(&doc->of->opened, &doc->of->result.checkpoints, &doc->of->result.localised, p, text);
+		vn_replayed_add_words(&doc->of->opened, doc->of->result.judged, p, text);
 		return text;
 	}
 	snprintf(text, VN_WORDS, "%s", row_of(doc, p)->replayed ? row_of(doc, p)->replayed : "");

@@ -159,7 +159,8 @@ static void several_origins(const vn_comparison *c, char text[VN_WORDS])
 	const char          *cause = say_cause(origin, words);
 	const int n = count_origins(&c->result, is_wrong_capture), orders = count_origins(&c->result, vn_local_is_order),
 			  inside = count_origins(&c->result, is_inside);
-	const char *place = vn_replayed_place(c, origin, placed), *folded = vn_replayed_origins(c, places);
+	const char *place = vn_replayed_place(&c->opened, origin, placed),
+			   *folded = vn_replayed_origins(&c->opened, &c->result.checkpoints, &c->result.localised, places);
 	vn_text_add(text, VN_WORDS, "The error starts at %d places; the first is %s%s%s%s%s", c->result.localised.n_origins,
 	            place ? "in " : "", place ? place : vn_label(origin, label), cause ? ": " : "", cause ? cause : "",
 	            folded ? "; all: " : "");
@@ -222,7 +223,7 @@ const char *vn_report_say_start(const vn_comparison *c, char text[VN_WORDS])
 	else if (c->result.localised.n_origins > 1)
 		several_origins(c, text);
 	else if (origin) {
-		const char *place = vn_replayed_place(c, origin, placed);
+		const char *place = vn_replayed_place(&c->opened, origin, placed);
 		why = say_cause(origin, words);
 		vn_text_add(text, VN_WORDS, "The error starts %s %s: %s.", place ? "in" : "at",
 		            place ? place : vn_label(origin, label), why ? why : vn_report_say_origin(c));

@@ -100,7 +100,8 @@ static void put_check(fixture *f, vn_checkpoint *p, const vn_check *k)
 
 static void judge(fixture *f)
 {
-	vn_replay_judge_operations(&f->c);
+	vn_replay_judge_operations(&f->c.opened, f->c.result.weights, &f->c.result.checkpoints, &f->c.result.pools,
+	                           f->c.result.replayed);
 }
 
 static void error_that_accumulated_over_cleared_operations_does_not_fail(void)

@@ -34,7 +34,9 @@ static vn_checkpoint *plain(void)
 static void expect_words(const vn_checkpoint *p, const char *want)
 {
 	char text[VN_WORDS];
-	CU_ASSERT_STRING_EQUAL(vn_replay_say_result(&e.compared.c, p, text), want);
+	CU_ASSERT_STRING_EQUAL(vn_replay_say_result(&e.compared.c.opened, &e.compared.c.result.checkpoints,
+	                                            &e.compared.c.result.localised, p, text),
+	                       want);
 }
 
 static void the_errors_are_told_in_floors(void)
@@ -99,8 +101,9 @@ static void an_order_is_told_with_the_axes_of_a_name_map(void)
 	p->replay.wrong_in_order = true;
 	CU_ASSERT_PTR_NOT_NULL(strstr(vn_replay_say_column_order(&e.compared.c.opened, p, text),
 	                              "read in that order, it is wrong too; declare this order"));
-	CU_ASSERT_PTR_NOT_NULL(
-		strstr(vn_replay_say_result(&e.compared.c, p, text), "; its columns are in the order (freq 2), as"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(vn_replay_say_result(&e.compared.c.opened, &e.compared.c.result.checkpoints,
+	                                                   &e.compared.c.result.localised, p, text),
+	                              "; its columns are in the order (freq 2), as"));
 }
 
 /* 17 tokens of a prompt, and the second step behind it: one token that sees 19. */
