@@ -116,7 +116,8 @@ static vn_status reduce_pair(const ended_pair *x, unsigned keep, FILE *file, jso
 
 	if (x->st)
 		return vn_many_trouble(x->st, x->why, &x->c->result.remarks.refusals, head, err);
-	vn_status st = vn_document_of(x->c, keep ? vn_report_by_name("json")->tells : 0, x->chosen, &doc, err);
+	vn_status st = vn_document_of(&x->c->opened, &x->c->result, keep ? vn_report_by_name("json")->tells : 0, x->chosen,
+	                              &doc, err);
 	st = st ? st : vn_many_reduce(&doc, keep, file, head, err);
 	vn_document_finish(&doc);
 	return st;

@@ -20,7 +20,7 @@ static vn_status write_reports(const vn_compare_line *k, vn_comparison *c, const
 	int       tells = 0;
 	for (int i = 0; i < k->n_reports; i++)
 		tells = k->report[i].form->tells > tells ? k->report[i].form->tells : tells;
-	vn_status st = vn_document_of(c, tells, chosen, doc, err);
+	vn_status st = vn_document_of(&c->opened, &c->result, tells, chosen, doc, err);
 	for (int i = 0; !st && i < k->n_reports; i++) {
 		const char             *path = k->report[i].path;
 		const vn_report_options o = { .colour = !path && vn_colours((vn_colour_choice)k->colour),
@@ -98,7 +98,7 @@ static void report_refused(const vn_compare_line *k, const vn_comparison *c, con
 	vn_error  err;
 	vn_lines  next = { 0 };
 
-	vn_next_after_refusal(c, &next);
+	vn_next_after_refusal(&c->opened, &c->result, &next);
 	for (int i = 0; i < k->n_reports; i++) {
 		if (k->report[i].path || k->report[i].form->write != vn_report_json ||
 		    vn_output_open(&out, NULL, VN_PLACE_REPORT, false, &err))

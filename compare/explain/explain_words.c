@@ -194,37 +194,37 @@ static bool are_alike(const vn_opened *o, const vn_result *r, const vn_findings 
 	return a->n_fit && b->n_fit && vn_trial_same(&a->by[0], &b->by[0]);
 }
 
-void vn_explain_say_all(const vn_comparison *c, vn_lines *lines)
+void vn_explain_say_all(const vn_opened *o, const vn_result *r, vn_lines *lines)
 {
 	char label[VN_LABEL], text[VN_EXPLAINED];
 	int  said_of = 0, left = 0;
-	for (int i = 0; c->result.why && i < c->result.why->n; i++) {
-		const vn_findings *x = &c->result.why->of[i];
+	for (int i = 0; r->why && i < r->why->n; i++) {
+		const vn_findings *x = &r->why->of[i];
 		int                more = 0;
 		bool               said = false;
 		for (int k = 0; k < i; k++)
-			said = said || are_alike(&c->opened, &c->result, x, &c->result.why->of[k]);
+			said = said || are_alike(o, r, x, &r->why->of[k]);
 		if (said)
 			continue;
 		if (said_of++ >= ANSWERS) {
 			left++;
 			continue;
 		}
-		for (int k = i + 1; k < c->result.why->n; k++)
-			more += are_alike(&c->opened, &c->result, x, &c->result.why->of[k]);
-		vn_label(&c->result.checkpoints.of[x->checkpoint], label);
-		vn_explain_say_one(&c->opened, &c->result, x, text);
+		for (int k = i + 1; k < r->why->n; k++)
+			more += are_alike(o, r, x, &r->why->of[k]);
+		vn_label(&r->checkpoints.of[x->checkpoint], label);
+		vn_explain_say_one(o, r, x, text);
 		if (more)
 			vn_lines_add(lines, "%s and %d more origin%s: %s", label, more, more == 1 ? "" : "s", text);
 		else
 			vn_lines_add(lines, "%s: %s", label, text);
-		vn_explain_say_more(&c->opened, &c->result, x, lines);
+		vn_explain_say_more(o, r, x, lines);
 	}
 	if (left)
 		vn_lines_add(lines, "%d more origins have other answers: see --format json", left);
-	if (c->result.why && c->result.why->left_out)
-		vn_lines_add(lines, "%d more origins were not examined: %s", c->result.why->left_out,
-		             c->result.localised.n_origins > c->result.checkpoints.n / 4
+	if (r->why && r->why->left_out)
+		vn_lines_add(lines, "%d more origins were not examined: %s", r->why->left_out,
+		             r->localised.n_origins > r->checkpoints.n / 4
 		                 ? "too many checkpoints are origins; check the candidate's precision (--floor-precision)"
 		                 : "there are too many");
 }

@@ -364,8 +364,8 @@ static vn_status measure_parts(const vn_opened *o, const vn_checkpoints *points,
 	return st;
 }
 
-/* Measures the checkpoints `in`, more than one, of one name and form, as one. *made: the pool's number;
- * unchanged if they have no channels together. */
+/* Measures the checkpoints `in`, more than one, of one name and form, as one. *made: the pool's
+ * number; unchanged if they have no channels together. */
 static vn_status pool_members(const vn_opened *o, vn_checkpoints *all, vn_pools *pools, members in, int *made,
                               vn_error *err)
 {

@@ -1,6 +1,7 @@
 /* batch.h: measures many pairs of checkpoints, several at a time.
  *
- * Reads   request.options and limits, opened.ref, the checkpoints, and the numbers of both recordings
+ * Reads   request.options and limits, opened.ref, the checkpoints, and the numbers of both
+ *         recordings
  * Fills   nothing itself: it hands each measurement to the caller's `done`
  */
 #ifndef VN_COMPARE_BATCH_H

@@ -79,8 +79,8 @@ static size_t make_seed(int i, uint8_t *out)
 	prepare();
 	options.baseline = NULL; /* a report without one */
 	FILE *to = open_memstream(&text, &n);
-	if (!to || vn_document_of(&comparison, 0, "", &doc, &err) || vn_report_json(&doc, &o, to, &err) ||
-	    fclose(to) != 0 || n > FUZZ_ROOM)
+	if (!to || vn_document_of(&comparison.opened, &comparison.result, 0, "", &doc, &err) ||
+	    vn_report_json(&doc, &o, to, &err) || fclose(to) != 0 || n > FUZZ_ROOM)
 		exit(2);
 	vn_document_finish(&doc);
 	options.baseline = path;

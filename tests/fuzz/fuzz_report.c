@@ -73,7 +73,7 @@ static size_t make_seed(int i, uint8_t *out)
 	if (vn_recording_open(VERNIER_SOURCE "/fixtures/golden/gpt2-trained.p001.f64.h5", &c.opened.ref, &err) ||
 	    vn_recording_open(VERNIER_SOURCE "/fixtures/golden/gpt2-trained.p001.f32.h5", &c.opened.cand, &err) ||
 	    vn_limits_parse("t.yaml", limits, sizeof limits - 1, &c.opened.request.limits, &err) || vn_compare(&c, &err) ||
-	    vn_document_of(&c, 9, "", &doc, &err)) {
+	    vn_document_of(&c.opened, &c.result, 9, "", &doc, &err)) {
 		fprintf(stderr, "%s\n", err.text);
 		exit(2);
 	}

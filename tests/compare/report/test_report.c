@@ -22,7 +22,7 @@ static char *report_of(trial *t, const char *form)
 	FILE                   *f = open_memstream(&text, &n);
 	const vn_report_options o = { .all = false };
 	vn_document             doc;
-	CU_ASSERT_EQUAL(vn_document_of(&t->c, 9, "test", &doc, &t->err), VN_OK);
+	CU_ASSERT_EQUAL(vn_document_of(&t->c.opened, &t->c.result, 9, "test", &doc, &t->err), VN_OK);
 	CU_ASSERT_EQUAL(vn_report_by_name(form)->write(&doc, &o, f, &t->err), VN_OK);
 	vn_document_finish(&doc);
 	fclose(f);
@@ -51,7 +51,7 @@ static void a_document_without_memory_is_none(void)
 	json_set_alloc_funcs(allocate_few, release);
 	do {
 		left = failed;
-		const vn_status st = vn_document_of(&t.c, 9, "test", &doc, &t.err);
+		const vn_status st = vn_document_of(&t.c.opened, &t.c.result, 9, "test", &doc, &t.err);
 		CU_ASSERT_EQUAL(st, left < 0 ? VN_ERR_NOMEM : VN_OK);
 		vn_document_finish(&doc);
 		failed += 5;
