@@ -48,7 +48,7 @@ vn_status vn_chapter_check_inputs(vn_comparison *c, vn_error *err)
 	vn_recording            *r[] = { c->opened.ref, c->opened.cand, c->opened.floor };
 	vn_status                st = vn_match_check_steps(&c->opened, &c->result.remarks, err);
 	for (int i = 0; i < 3 && r[i] && !st; i++) {
-		vn_warn_unread(&c->result, who[i], r[i]);
+		vn_warn_unread(&c->result.remarks.warnings, who[i], r[i]);
 		st = vn_floor_check_precision(&c->opened, &c->result.remarks, who[i], r[i], err);
 	}
 	if (!st)
@@ -68,12 +68,12 @@ vn_status vn_chapter_align(vn_comparison *c, vn_error *err)
 
 vn_status vn_chapter_check_digests(vn_comparison *c, vn_error *err)
 {
-	return vn_digests_check(c, 2, err);
+	return vn_digests_check(&c->opened, &c->result.digests, &c->result.remarks.refusals, 2, err);
 }
 
 vn_status vn_chapter_check_digests_of_all(vn_comparison *c, vn_error *err)
 {
-	return vn_digests_check(c, 3, err);
+	return vn_digests_check(&c->opened, &c->result.digests, &c->result.remarks.refusals, 3, err);
 }
 
 /* The digests of a floor's file are checked while it is measured, so the reasons to refuse its
@@ -87,7 +87,9 @@ vn_status vn_chapter_measure_floor(vn_comparison *c, vn_error *err)
 	                                         &c->result.remarks, err)
 	                   : VN_OK;
 	vn_error  why = { "" };
-	vn_status damaged = c->opened.floor && !vn_status_ends_job(st) ? vn_digests_check(c, 3, &why) : VN_OK;
+	vn_status damaged = c->opened.floor && !vn_status_ends_job(st)
+	                        ? vn_digests_check(&c->opened, &c->result.digests, &c->result.remarks.refusals, 3, &why)
+	                        : VN_OK;
 	if (damaged && err)
 		*err = why;
 	st = damaged ? damaged : st;

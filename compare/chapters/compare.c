@@ -45,7 +45,7 @@ static vn_status begin(vn_comparison *c, vn_error *err)
 		return st;
 	vn_match_count_neither(o, &r->checkpoints, &r->unpaired);
 	vn_match_find_gaps(o, &r->checkpoints, &r->remarks.warnings);
-	vn_note_few_tokens(c);
+	vn_note_few_tokens(o, &r->remarks.notes);
 	vn_trust_digests(o, &r->checkpoints, &r->remarks);
 	vn_judge_set_hidden(o, &r->pools);
 	return VN_OK;
@@ -66,10 +66,11 @@ static vn_status end(vn_comparison *c, vn_error *err)
 	vn_pool_logits(o, &r->checkpoints, &r->pools);
 	vn_pool_small(o, &r->checkpoints, &r->pools);
 	/* judge */
-	vn_note_masks(c);
-	vn_note_part(c);
+	vn_note_masks(&r->checkpoints, &r->remarks.notes);
+	vn_note_part(o, &r->checkpoints, &r->remarks.notes);
 	vn_chapter_judge(c);
-	if ((st = vn_tell_misshapen(o, &r->checkpoints, err)) || (st = vn_chapter_find_overwritten(c, err)))
+	if ((st = vn_tell_misshapen(o, &r->checkpoints, err)) ||
+	    (st = vn_chapter_find_overwritten(o, &r->checkpoints, err)))
 		return st;
 	/* replay, baseline */
 	if ((st = vn_replay_run(o, r->weights, &r->checkpoints, &r->replayed, &r->remarks, err)) ||
@@ -87,8 +88,9 @@ static vn_status end(vn_comparison *c, vn_error *err)
 	    (st = vn_chapter_explain(c, err)))
 		return st;
 	/* each recording by itself */
-	if ((st = vn_chapter_check_alone(c, err)) || (st = vn_chapter_check_echo(c, err)) ||
-	    (st = vn_chapter_check_garbage(c, err)))
+	if ((st = vn_chapter_check_alone(o, &r->checkpoints, &r->localised, &r->remarks.warnings, err)) ||
+	    (st = vn_chapter_check_echo(o, &r->checkpoints, &r->remarks.warnings, err)) ||
+	    (st = vn_chapter_check_garbage(o, &r->checkpoints, &r->remarks.warnings, err)))
 		return st;
 	return vn_chapter_check_digests_of_all(c, err);
 }
@@ -98,9 +100,9 @@ static vn_status verdict(vn_comparison *c, vn_error *err)
 {
 	vn_result *r = &c->result;
 
-	vn_digests_warn(c);
+	vn_digests_warn(&c->opened, &r->remarks.warnings);
 	vn_judge_demand_not_run(&c->opened, &r->checkpoints, &r->unpaired);
-	vn_warn_unused_rules(c);
+	vn_warn_unused_rules(&c->opened, &r->remarks.warnings);
 	vn_chapter_count(c);
 	const vn_status st = vn_chapter_require_judged(c, err);
 	if (!st)
@@ -111,7 +113,7 @@ static vn_status verdict(vn_comparison *c, vn_error *err)
 /* A digest that does not match is noted where it is found; the comparison is refused here. */
 static vn_status refuse_damage(vn_comparison *c, vn_status st, vn_error *err)
 {
-	return st == VN_ERR_DAMAGED ? vn_digests_refuse(c, err) : st;
+	return st == VN_ERR_DAMAGED ? vn_digests_refuse(&c->opened, &c->result.remarks.refusals, err) : st;
 }
 
 vn_status vn_compare_begin(vn_comparison *c, vn_error *err)
