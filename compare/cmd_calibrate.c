@@ -175,23 +175,23 @@ static vn_status compare_pair(settings *k, run_pair *p, vn_error *err)
 {
 	vn_comparison *c = &p->c;
 	vn_status      st;
-	c->request.options = &k->how.o;
+	c->opened.request.options = &k->how.o;
 	vn_sides sides = k->sides;
 	sides.ref = p->ref;
 	sides.cand = &p->cand;
 	sides.n_cand = 1;
 	sides.floor = p->floor;
 	sides.batch_row = sides.ref_batch_row = -1;
-	if ((st = vn_sides_open(&sides, c, err)) || (st = check_correct(c->opened.ref, err)) ||
+	if ((st = vn_sides_open(&sides, &c->opened, &c->result.remarks, err)) || (st = check_correct(c->opened.ref, err)) ||
 	    (st = check_correct(c->opened.cand, err)) ||
-	    (st = vn_judge_sanity(p->floor || k->how.o.model, &c->request.limits, err)) || (st = vn_compare(c, err)))
+	    (st = vn_judge_sanity(p->floor || k->how.o.model, &c->opened.request.limits, err)) || (st = vn_compare(c, err)))
 		return st;
 	const vn_left_out *list;
 	if (vn_recording_left_out(c->opened.cand, &list) > 0)
 		return vn_fail(err, VN_ERR_MISMATCH,
 		               "%s was recorded against a reference and lacks what agreed with it: record it whole",
 		               vn_recording_path(c->opened.cand));
-	return vn_calibration_add(&k->fit, c, err);
+	return vn_calibration_add(&k->fit, &c->opened, &c->result.checkpoints, &c->result.pools, err);
 }
 
 static void print_recording(const char *what, const vn_recording *r, FILE *out)
@@ -219,9 +219,9 @@ static void print_head(const settings *k, FILE *out)
 		if (i == 0 || p->ref != k->pair[i - 1].ref)
 			print_recording("REF", p->c.opened.ref, out);
 		print_recording("CAND", p->c.opened.cand, out);
-		if (*p->c.result.floor_from && (i == 0 || p->ref != k->pair[i - 1].ref)) {
-			char text[sizeof p->c.result.floor_from];
-			snprintf(text, sizeof text, "%s", p->c.result.floor_from);
+		if (*p->c.result.floor.from && (i == 0 || p->ref != k->pair[i - 1].ref)) {
+			char text[sizeof p->c.result.floor.from];
+			snprintf(text, sizeof text, "%s", p->c.result.floor.from);
 			vn_say(out, "#   floor %s\n", vn_text_clean(text, sizeof text));
 		}
 	}
@@ -236,23 +236,23 @@ static vn_status prove_limits(settings *k, const char *text, size_t n, vn_error 
 		st = vn_fail(err, VN_ERR_FORMAT, "not written: %s", l->warnings.line[0]);
 	for (int i = 0; !st && i < k->n; i++) {
 		vn_comparison *c = &k->pair[i].c;
-		vn_limits     *sanity = c->request.limits;
+		vn_limits     *sanity = c->opened.request.limits;
 		l->layers = sanity->layers;
-		c->request.limits = l;
-		for (int j = 0; !st && j < c->result.n_checkpoints; j++) {
-			vn_checkpoint *p = &c->result.checkpoint[j];
+		c->opened.request.limits = l;
+		for (int j = 0; !st && j < c->result.checkpoints.n; j++) {
+			vn_checkpoint *p = &c->result.checkpoints.of[j];
 			char           label[VN_LABEL], words[VN_WORDS];
 			if (!p->m.n)
 				continue;
 			vn_checks_drop(p);
 			p->worst = -1;
 			p->fails = false;
-			vn_judge(c, p);
+			vn_judge(&c->opened, &c->result.checkpoints, &c->result.pools, &c->result.remarks.warnings, p);
 			if (p->fails)
 				st = vn_fail(err, VN_ERR_FORMAT, "not written: %s of %s would be outside: %s", vn_label(p, label),
 				             k->pair[i].cand, vn_judge_say_failure(p, words));
 		}
-		c->request.limits = sanity;
+		c->opened.request.limits = sanity;
 	}
 	vn_limits_destroy(l);
 	return st;
@@ -298,9 +298,9 @@ static vn_status run_calibrate(settings *k, int *strict, vn_error *err)
 	for (int i = 0; !st && i < k->n; i++) {
 		st = compare_pair(k, &k->pair[i], err);
 		if (st)
-			vn_lines_print_refusals(&k->pair[i].c.result.refusals, "", "", stderr);
-		for (int j = 0; !st && j < k->pair[i].c.result.warnings.n; j++)
-			vn_warn("calibrate", "%s: %s", k->pair[i].cand, k->pair[i].c.result.warnings.line[j]);
+			vn_lines_print_refusals(&k->pair[i].c.result.remarks.refusals, "", "", stderr);
+		for (int j = 0; !st && j < k->pair[i].c.result.remarks.warnings.n; j++)
+			vn_warn("calibrate", "%s: %s", k->pair[i].cand, k->pair[i].c.result.remarks.warnings.line[j]);
 	}
 	*strict = vn_warnings_end("calibrate", k->how.o.strict, 0);
 	return st || *strict ? st : write_limits(k, err);

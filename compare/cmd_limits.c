@@ -204,7 +204,7 @@ int cmd_limits(int argc, char **argv)
 	settings           k = { 0 };
 	vn_limits_use      u = { 0 };
 	vn_compare_options none = { 0 };
-	vn_comparison      both = { .request.options = &none };
+	vn_comparison      both = { .opened.request.options = &none };
 	vn_error           err = { "" };
 	const int          said = parse_arguments(&k, argc, argv);
 	if (said)
@@ -213,7 +213,8 @@ int cmd_limits(int argc, char **argv)
 	const vn_sides sides = sides_of(&k);
 	vn_status      st = vn_limits_open(k.file, &u.limits, &err);
 	if (!st && k.recording)
-		st = k.n_maps ? vn_sides_open(&sides, &both, &err) : vn_recording_open(k.recording, &both.opened.ref, &err);
+		st = k.n_maps ? vn_sides_open(&sides, &both.opened, &both.result.remarks, &err)
+		              : vn_recording_open(k.recording, &both.opened.ref, &err);
 	if (!st) {
 		u.recording = both.opened.ref;
 		if (!both.opened.ref) {

@@ -172,16 +172,16 @@ static vn_status make_table(settings *k, vn_many *m, vn_comparison **c, vn_error
 		one.cand = one.many[i];
 		one.ranks = &one.many[i];
 		one.n_ranks = 1;
-		c[i]->request.options = &k->line.how.o;
+		c[i]->opened.request.options = &k->line.how.o;
 		vn_compare_again(&one, again);
-		c[i]->request.again = *again ? again : NULL;
+		c[i]->opened.request.again = *again ? again : NULL;
 		const vn_status judged = vn_compare_judge(&one, c[i], chosen, sizeof chosen, &why);
 		st = vn_compare_add(m, k->line.many[i], c[i], "", judged, &why, err);
-		c[i]->request.again = NULL; /* the line was for this candidate alone */
+		c[i]->opened.request.again = NULL; /* the line was for this candidate alone */
 		if (!st && judged)
 			vn_say(stderr, "vernier table: %s%s\n", why.text, judged == VN_ERR_DAMAGED ? " (--allow digest)" : "");
 		if (!st)
-			vn_lines_print_refusals(&c[i]->result.refusals, "", "", stderr);
+			vn_lines_print_refusals(&c[i]->result.remarks.refusals, "", "", stderr);
 	}
 	if (!st)
 		st = check_token(k, c, err);

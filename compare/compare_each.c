@@ -64,11 +64,11 @@ static void open_files(const vn_compare_line *k, int n, vn_recording *opened[AT_
 static void begin_pair(running *r, const vn_compare_line *k, vn_recording *opened[2])
 {
 	*r = (running) { .line = k };
-	r->c.request.options = &r->line->how.o;
+	r->c.opened.request.options = &r->line->how.o;
 	vn_compare_again(k, r->again);
 	/* no option can bring back an absent file */
-	r->c.request.again = *r->again && !k->absent ? r->again : NULL;
-	r->c.request.unexplained = true; /* until formats are known: judge_pair */
+	r->c.opened.request.again = *r->again && !k->absent ? r->again : NULL;
+	r->c.opened.request.unexplained = true; /* until formats are known: judge_pair */
 	r->st = vn_compare_check_itself(k, &r->c.result, &r->why);
 	if (r->st) {
 		vn_recording_close(opened[0]);
@@ -115,8 +115,9 @@ static vn_status reduce_pair(const ended_pair *x, unsigned keep, FILE *file, jso
 	vn_document doc = { .n = 0 };
 
 	if (x->st)
-		return vn_many_trouble(x->st, x->why, &x->c->result.refusals, head, err);
-	vn_status st = vn_document_of(x->c, keep ? vn_report_by_name("json")->tells : 0, x->chosen, &doc, err);
+		return vn_many_trouble(x->st, x->why, &x->c->result.remarks.refusals, head, err);
+	vn_status st = vn_document_of(&x->c->opened, &x->c->result, keep ? vn_report_by_name("json")->tells : 0, x->chosen,
+	                              &doc, err);
 	st = st ? st : vn_many_reduce(&doc, keep, file, head, err);
 	vn_document_finish(&doc);
 	return st;
@@ -158,7 +159,7 @@ static void judge_there(void *context, int i, vn_cluster_answer *a)
 
 	mine.how.o.threads = b->threads;
 	r->line = &mine;
-	r->c.request.options = &mine.how.o;
+	r->c.opened.request.options = &mine.how.o;
 	judge_pair(r);
 	const ended_pair x = { &r->c, r->chosen, r->st, &r->why };
 	if (!reduce_pair(&x, b->m->keep, r->file, &head, &err))

@@ -65,7 +65,7 @@ static bool can_compare(const vn_compare_line *k, const vn_folder_pair *p)
 static vn_status judge_one_sided(const vn_compare_line *k, const vn_folder_pair *p, int i, int *status, vn_error *err)
 {
 	vn_compare_line one = *k;
-	vn_comparison   c = { .request.options = &k->how.o };
+	vn_comparison   c = { .opened.request.options = &k->how.o };
 	char            ref[PATH_MAX], cand[PATH_MAX], chosen[128];
 	vn_status       st;
 
@@ -77,7 +77,7 @@ static vn_status judge_one_sided(const vn_compare_line *k, const vn_folder_pair 
 	one.cand = cand;
 	one.absent = p->there[0] ? VN_NO_CANDIDATE : VN_NO_REFERENCE;
 	if (!(st = vn_compare_judge(&one, &c, chosen, sizeof chosen, err)))
-		*status = !c.result.within;
+		*status = !c.result.verdict.within;
 	vn_comparison_close(&c);
 	return st;
 }

@@ -93,8 +93,8 @@ static void look_at_step(role_walk *s, int step)
 {
 	memset(s->known, 0, (size_t)s->plan->n_values * sizeof *s->known);
 	s->step = step;
-	for (int i = 0; i < s->c->result.n_checkpoints; i++) {
-		const vn_checkpoint *p = &s->c->result.checkpoint[i];
+	for (int i = 0; i < s->c->result.checkpoints.n; i++) {
+		const vn_checkpoint *p = &s->c->result.checkpoints.of[i];
 		if (p->step == step && p->replayed && p->value >= 0)
 			s->known[vn_plan_root(s->plan, p->value)] = true;
 	}
@@ -121,12 +121,12 @@ static int list_parts(role_walk *s, vn_role role, role_part *of)
 {
 	int alone = 0, among = 0;
 
-	for (int i = 0; i < s->c->result.n_checkpoints; i++) {
-		of[i] = part_of(s, &s->c->result.checkpoint[i], role);
+	for (int i = 0; i < s->c->result.checkpoints.n; i++) {
+		of[i] = part_of(s, &s->c->result.checkpoints.of[i], role);
 		alone += of[i] == PART_ALONE;
 		among += of[i] == PART_AMONG;
 	}
-	for (int i = 0; alone && i < s->c->result.n_checkpoints; i++)
+	for (int i = 0; alone && i < s->c->result.checkpoints.n; i++)
 		of[i] = of[i] == PART_AMONG ? PART_NONE : of[i];
 	return alone ? alone : among;
 }
@@ -161,11 +161,11 @@ static double nearer_by(const vn_comparison *was, const vn_comparison *is, const
 {
 	double sum = 0;
 
-	for (int i = 0; i < was->result.n_checkpoints; i++) {
-		const vn_replayed *p = &was->result.checkpoint[i].replay, *q = &is->result.checkpoint[i].replay;
+	for (int i = 0; i < was->result.checkpoints.n; i++) {
+		const vn_replayed *p = &was->result.checkpoints.of[i].replay, *q = &is->result.checkpoints.of[i].replay;
 		if (!of[i])
 			continue;
-		if (!is->result.checkpoint[i].replayed || !(q->floor > 0) || q->not_measured || q->bad)
+		if (!is->result.checkpoints.of[i].replayed || !(q->floor > 0) || q->not_measured || q->bad)
 			return -(double)INFINITY;
 		sum += logarithm(p->local / fmax(q->local, q->floor * 1e-3)) / n;
 	}
@@ -180,13 +180,13 @@ static format_evidence weigh(const vn_comparison *was, const vn_comparison *is, 
 	double       size = 0, token = 0;
 	int          left = 0;
 
-	for (int i = 0; i < was->result.n_checkpoints; i++) {
-		const vn_replayed *p = &was->result.checkpoint[i].replay, *q = &is->result.checkpoint[i].replay;
+	for (int i = 0; i < was->result.checkpoints.n; i++) {
+		const vn_replayed *p = &was->result.checkpoints.of[i].replay, *q = &is->result.checkpoints.of[i].replay;
 		if (!of[i])
 			continue;
-		if (!vn_local_judges(&is->result.checkpoint[i]) || !(q->floor > 0) || !(q->floor_token > 0))
+		if (!vn_local_judges(&is->result.checkpoints.of[i]) || !(q->floor > 0) || !(q->floor_token > 0))
 			return (format_evidence) { 0 };
-		left += vn_local_beyond(&is->result.checkpoint[i]);
+		left += vn_local_beyond(&is->result.checkpoints.of[i]);
 		size += logarithm(p->local / q->floor) / n;
 		token += logarithm(p->local_token / q->floor_token) / n;
 	}
@@ -212,8 +212,8 @@ static bool all_wrong(const vn_comparison *c, const role_part *of, int n)
 {
 	int wrong = 0;
 
-	for (int i = 0; i < c->result.n_checkpoints; i++)
-		wrong += of[i] && vn_local_beyond(&c->result.checkpoint[i]);
+	for (int i = 0; i < c->result.checkpoints.n; i++)
+		wrong += of[i] && vn_local_beyond(&c->result.checkpoints.of[i]);
 	return n > 0 && (n - wrong) * MOST_LEFT <= n;
 }
 
@@ -223,12 +223,12 @@ static bool all_wrong(const vn_comparison *c, const role_part *of, int n)
  * *c afterwards, also after a failure. */
 static vn_status judge_as(const vn_inference *x, vn_policy policy, bool local, vn_comparison *c, vn_error *err)
 {
-	*c = (vn_comparison) { .request = { .options = x->options,
-		                                .again = x->again,
-		                                .infers = true,
-		                                .inferred = policy,
-		                                .unexplained = true,
-		                                .only_local = local } };
+	*c = (vn_comparison) { .opened.request = { .options = x->options,
+		                                       .again = x->again,
+		                                       .infers = true,
+		                                       .inferred = policy,
+		                                       .unexplained = true,
+		                                       .only_local = local } };
 	const vn_status st = vn_compare_open(x->k, c, NULL, x->chosen, x->room, err);
 	return st ? st : vn_compare(c, err);
 }
@@ -280,7 +280,7 @@ static void begin_search(policy_search *s)
 	s->walk = (role_walk) { .c = s->is, .plan = plan, .step = -1 };
 	s->walk.known = vn_alloc((size_t)plan->n_values, sizeof *s->walk.known);
 	s->walk.seen = vn_alloc((size_t)plan->n_nodes, sizeof *s->walk.seen);
-	s->of = vn_alloc((size_t)s->is->result.n_checkpoints, sizeof *s->of);
+	s->of = vn_alloc((size_t)s->is->result.checkpoints.n, sizeof *s->of);
 }
 
 static void end_search(policy_search *s)
@@ -319,7 +319,7 @@ static vn_status add_trial(policy_search *s, trial_idea t, vn_error *err)
 		if (!(count = possible(s, t.of[i])))
 			return VN_OK;
 	const vn_status st = judge_as(s->x, policy_of(s, &t), true, &c, err);
-	if (!st && c.result.n_checkpoints == s->is->result.n_checkpoints) {
+	if (!st && c.result.checkpoints.n == s->is->result.checkpoints.n) {
 		t.nearer = nearer_by(s->is, &c, s->of, count);
 		s->trial[s->n++] = t;
 	}
@@ -349,7 +349,7 @@ static vn_status judge_trial(policy_search *s, trial_idea *t, vn_error *err)
 	const int             count = possible(s, t->of[0]);
 	vn_comparison         with;
 	const vn_status       st = judge_as(s->x, next, false, &with, err);
-	const format_evidence e = !st && with.result.n_checkpoints == s->is->result.n_checkpoints
+	const format_evidence e = !st && with.result.checkpoints.n == s->is->result.checkpoints.n
 	                              ? weigh(s->is, &with, s->of, count, t->of[0].format)
 	                              : (format_evidence) { 0 };
 

@@ -29,9 +29,9 @@ static vn_status look_at_numbers(vn_comparison *c, vn_policy said, bool *coarse,
 
 static bool can_infer(const vn_compare_line *k, const vn_comparison *c, vn_policy *policy)
 {
-	const vn_compare_options *o = c->request.options;
+	const vn_compare_options *o = c->opened.request.options;
 
-	return !c->result.within && c->opened.model && c->opened.plan && c->result.replayed && !o->precision &&
+	return !c->result.verdict.within && c->opened.model && c->opened.plan && c->result.replayed && !o->precision &&
 	       !o->floor_policy && !o->bitwise && !k->limits && !(o->allow & (VN_ALLOW_ITSELF | VN_ALLOW_WEIGHTS)) &&
 	       vn_policy_from_word(vn_precision_of(c->opened.cand), policy) && !vn_policy_mixed(*policy);
 }
@@ -43,12 +43,12 @@ static void say_inferred(vn_comparison *c, vn_policy policy, bool declared)
 	vn_policy_words(policy, words, sizeof words);
 	if (declared)
 		vn_lines_add(
-			&c->result.warnings,
+			&c->result.remarks.warnings,
 			"the candidate is declared as %s, but its numbers are those of a run with %s: --precision %s judges "
 			"it as that",
 			vn_precision_of(c->opened.cand), words, vn_policy_name(policy));
 	else
-		vn_lines_add(&c->result.warnings,
+		vn_lines_add(&c->result.remarks.warnings,
 		             "nobody declared the candidate's formats; it is judged as its numbers are: %s (--precision %s "
 		             "declares it)",
 		             words, vn_policy_name(policy));
@@ -57,10 +57,10 @@ static void say_inferred(vn_comparison *c, vn_policy policy, bool declared)
 /* Closes c and compares again, by the policy found. */
 static vn_status judge_by(const vn_inference *x, vn_comparison *c, vn_policy policy, vn_error *err)
 {
-	const vn_request was = c->request;
+	const vn_request was = c->opened.request;
 
 	vn_comparison_close(c);
-	*c = (vn_comparison) { .request = {
+	*c = (vn_comparison) { .opened.request = {
 							   .options = was.options, .again = was.again, .infers = true, .inferred = policy } };
 	const vn_status st = vn_compare_open(x->k, c, NULL, x->chosen, x->room, err);
 	return st ? st : vn_compare(c, err);
@@ -68,12 +68,12 @@ static vn_status judge_by(const vn_inference *x, vn_comparison *c, vn_policy pol
 
 vn_status vn_compare_infer(const vn_compare_line *k, vn_comparison *c, char *chosen, size_t room, vn_error *err)
 {
-	const vn_inference x = { k, c->request.options, c->request.again, chosen, room };
+	const vn_inference x = { k, c->opened.request.options, c->opened.request.again, chosen, room };
 	char               kept[128];
 	vn_policy          policy;
 	vn_status          st = VN_OK;
 
-	c->request.unexplained = false;
+	c->opened.request.unexplained = false;
 	bool coarse = true;
 	if (can_infer(k, c, &policy) && (st = look_at_numbers(c, policy, &coarse, err)))
 		return st;
@@ -98,7 +98,7 @@ static vn_status judge_pair(const vn_compare_line *k, vn_comparison *c, char *ch
 {
 	vn_status st = vn_compare_open(k, c, NULL, chosen, room, err);
 
-	c->request.unexplained = true;
+	c->opened.request.unexplained = true;
 	if (st || (st = vn_compare(c, err)))
 		return st;
 	return vn_compare_infer(k, c, chosen, room, err);

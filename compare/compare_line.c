@@ -64,7 +64,7 @@ vn_status vn_compare_check_itself(const vn_compare_line *k, vn_result *r, vn_err
 		               "itself (--allow itself compares it all the same)",
 		               twice, k->ref);
 	if (twice)
-		vn_lines_add(&r->warnings,
+		vn_lines_add(&r->remarks.warnings,
 		             "allowed (itself): %s is the same file as the reference: the comparison shows nothing", twice);
 	return VN_OK;
 }
@@ -95,22 +95,22 @@ static vn_status read_limits(const vn_compare_line *k, vn_comparison *c, char *c
 {
 	if (k->how.o.bitwise) {
 		snprintf(chosen, room, "--bitwise: every bit must be equal");
-		return vn_limits_bitwise(&c->request.limits, err);
+		return vn_limits_bitwise(&c->opened.request.limits, err);
 	}
 	if (k->limits) {
 		snprintf(chosen, room, "--limits");
-		return vn_limits_open(k->limits, &c->request.limits, err);
+		return vn_limits_open(k->limits, &c->opened.request.limits, err);
 	}
 	/* Without a candidate, takes the reference's precision, weights and model. */
 	const char         *who = k->absent == VN_NO_CANDIDATE ? "reference" : "candidate";
 	const vn_recording *by = k->absent == VN_NO_CANDIDATE ? c->opened.ref : c->opened.cand;
-	const char         *precision = by == c->opened.cand ? vn_precision_of_candidate(c) : vn_precision_of(by);
+	const char         *precision = by == c->opened.cand ? vn_precision_of_candidate(&c->opened) : vn_precision_of(by);
 	const char         *blocks = block_limits(k, &c->opened);
 	snprintf(chosen, room, blocks ? "the %s's weights are %.60s" : "the %s's precision is %.40s", who,
 	         blocks ? vn_recording_format(c->opened.cand) : precision);
 	vn_text_clean(chosen, room); /* another program wrote it */
-	const vn_status st = blocks ? vn_limits_shipped(blocks, &c->request.limits, err)
-	                            : vn_limits_own(precision, vn_recording_family(by), &c->request.limits, err);
+	const vn_status st = blocks ? vn_limits_shipped(blocks, &c->opened.request.limits, err)
+	                            : vn_limits_own(precision, vn_recording_family(by), &c->opened.request.limits, err);
 	return st ? vn_context(err, st, "%s", k->cand) : VN_OK;
 }
 
@@ -150,14 +150,14 @@ vn_status vn_compare_open(const vn_compare_line *k, vn_comparison *c, vn_recordi
 	if (opened)
 		memcpy(sides.opened, opened, sizeof sides.opened);
 	if (k->project)
-		vn_lines_add(&c->result.notes, "%s of %s",
+		vn_lines_add(&c->result.remarks.notes, "%s of %s",
 		             k->limits && k->sides.n_names ? "limits or names"
 		             : k->limits                   ? "limits"
 		                                           : "names",
 		             k->project);
 	if (k->model_from)
-		vn_lines_add(&c->result.notes, "--model %s: from %s", k->how.o.model, k->model_from);
-	if (!(st = vn_sides_open(&sides, c, err)))
+		vn_lines_add(&c->result.remarks.notes, "--model %s: from %s", k->how.o.model, k->model_from);
+	if (!(st = vn_sides_open(&sides, &c->opened, &c->result.remarks, err)))
 		st = refuse_model(k, &c->opened, err);
 	return st ? st : read_limits(k, c, chosen, room, err);
 }

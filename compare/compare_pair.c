@@ -20,7 +20,7 @@ static vn_status write_reports(const vn_compare_line *k, vn_comparison *c, const
 	int       tells = 0;
 	for (int i = 0; i < k->n_reports; i++)
 		tells = k->report[i].form->tells > tells ? k->report[i].form->tells : tells;
-	vn_status st = vn_document_of(c, tells, chosen, doc, err);
+	vn_status st = vn_document_of(&c->opened, &c->result, tells, chosen, doc, err);
 	for (int i = 0; !st && i < k->n_reports; i++) {
 		const char             *path = k->report[i].path;
 		const vn_report_options o = { .colour = !path && vn_colours((vn_colour_choice)k->colour),
@@ -67,12 +67,12 @@ static void print_warnings(const vn_compare_line *k, const vn_result *r)
 	vn_warnings_begin();
 	if (shown)
 		fflush(stdout); /* keeps stdout before stderr */
-	for (int i = 0; i < r->warnings.n; i++)
+	for (int i = 0; i < r->remarks.warnings.n; i++)
 		if (shown)
-			vn_warned("%s", r->warnings.line[i]);
+			vn_warned("%s", r->remarks.warnings.line[i]);
 		else
-			vn_warn(k->name, "%s", r->warnings.line[i]);
-	vn_warnings_end(k->name, r->strict, 0);
+			vn_warn(k->name, "%s", r->remarks.warnings.line[i]);
+	vn_warnings_end(k->name, r->verdict.strict, 0);
 }
 
 /* Prints the verdict and the reports written, in one line, when no report goes to stdout. A line
@@ -98,12 +98,12 @@ static void report_refused(const vn_compare_line *k, const vn_comparison *c, con
 	vn_error  err;
 	vn_lines  next = { 0 };
 
-	vn_next_after_refusal(c, &next);
+	vn_next_after_refusal(&c->opened, &c->result, &next);
 	for (int i = 0; i < k->n_reports; i++) {
 		if (k->report[i].path || k->report[i].form->write != vn_report_json ||
 		    vn_output_open(&out, NULL, VN_PLACE_REPORT, false, &err))
 			continue;
-		const vn_status written = vn_report_refused(why, &c->result.refusals, &next, out.file, &err);
+		const vn_status written = vn_report_refused(why, &c->result.remarks.refusals, &next, out.file, &err);
 		vn_output_close(&out, written, &err);
 	}
 	vn_lines_free(&next);
@@ -111,26 +111,26 @@ static void report_refused(const vn_compare_line *k, const vn_comparison *c, con
 
 vn_pair_outcome vn_compare_pair(const vn_compare_line *k)
 {
-	vn_comparison   c = { .request.options = &k->how.o };
+	vn_comparison   c = { .opened.request.options = &k->how.o };
 	vn_error        err = { "" };
 	char            label[VN_LABEL], again[VN_SHELL_LINE];
 	vn_pair_outcome o = { 0 };
 	vn_document     doc = { .first = -1 };
 
 	vn_compare_again(k, again);
-	c.request.again = *again ? again : NULL;
+	c.opened.request.again = *again ? again : NULL;
 	const vn_status st = k->absent ? run_alone(k, &c, &doc, &err) : run_comparison(k, &c, &doc, &err);
 	if (!st)
 		print_warnings(k, &c.result);
 	if (st) {
-		vn_lines_print_refusals(&c.result.refusals, "", "--format json lists them", stderr);
+		vn_lines_print_refusals(&c.result.remarks.refusals, "", "--format json lists them", stderr);
 		vn_say(stderr, "vernier %s: %s%s\n", k->name, err.text, st == VN_ERR_DAMAGED ? " (--allow digest)" : "");
 		if (k->model_from)
 			vn_say(stderr, "(--model %s is from %s)\n", k->how.o.model, k->model_from);
 	}
-	if (st && c.result.refusals.n)
+	if (st && c.result.remarks.refusals.n)
 		report_refused(k, &c, err.text);
-	o.status = st ? 2 : c.result.within ? 0 : 1;
+	o.status = st ? 2 : c.result.verdict.within ? 0 : 1;
 	o.why = st;
 	if (!st && !k->quiet && !k->absent && vn_compare_all_to_files(k))
 		say_written(k, &doc);
@@ -143,16 +143,16 @@ vn_pair_outcome vn_compare_pair(const vn_compare_line *k)
 		snprintf(o.words, sizeof o.words, "only in the %s%s", k->absent == VN_NO_CANDIDATE ? "reference" : "candidate",
 		         o.status ? "" : " (allowed)");
 	else if (first >= 0)
-		snprintf(o.words, sizeof o.words, "first: %s", vn_label(&c.result.checkpoint[first], label));
-	else if (c.result.strict)
-		snprintf(o.words, sizeof o.words, "%d warning%s (--strict)", c.result.warnings.n,
-		         c.result.warnings.n == 1 ? "" : "s");
+		snprintf(o.words, sizeof o.words, "first: %s", vn_label(&c.result.checkpoints.of[first], label));
+	else if (c.result.verdict.strict)
+		snprintf(o.words, sizeof o.words, "%d warning%s (--strict)", c.result.remarks.warnings.n,
+		         c.result.remarks.warnings.n == 1 ? "" : "s");
 	else
 		snprintf(o.words, sizeof o.words,
 		         st                            ? "not compared"
-		         : c.result.n_checkpoints == 1 ? "%d checkpoint"
+		         : c.result.checkpoints.n == 1 ? "%d checkpoint"
 		                                       : "%d checkpoints",
-		         c.result.n_checkpoints);
+		         c.result.checkpoints.n);
 	vn_document_finish(&doc);
 	vn_comparison_close(&c);
 	return o;

@@ -144,6 +144,9 @@ vn_status vn_recording_fetch(vn_recording *r, int i, vn_error *err);
 /* Releases pages of mapped files, which count as memory once they were read. Data that was handed
  * out stays valid. */
 void      vn_recording_forget(vn_recording *r);
+/* Counts what reading entry i has left in memory (64 kB more than its numbers), and calls
+ * vn_recording_forget after each 64 MB. */
+void      vn_recording_was_read(vn_recording *r, int i);
 
 /* Returns a whole tensor: dtype, shape and numbers, which belong to the recording until
  * vn_recording_release. */

@@ -81,7 +81,8 @@ struct vn_recording {
 	 * opening */
 	struct timespec      changed, touched;
 	vn_foreign           foreign;
-	const unsigned char *map; /* the whole file, or NULL before first use */
+	const unsigned char *map;  /* the whole file, or NULL before first use */
+	int64_t              read; /* bytes read since vn_recording_forget, as vn_recording_was_read counts */
 
 	bool               complete;
 	json_t            *root, *model; /* attributes: an object of texts */

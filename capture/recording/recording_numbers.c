@@ -159,6 +159,7 @@ void vn_recording_unmap(vn_recording *r)
 
 void vn_recording_forget(vn_recording *r)
 {
+	r->read = 0;
 	for (int i = 0; i < r->n_bases; i++)
 		vn_recording_forget(r->base[i]);
 	if (r->map)
@@ -168,6 +169,16 @@ void vn_recording_forget(vn_recording *r)
 		if (r->source[i].view)
 			vn_scratch_forget(&r->source[i].view->made);
 	}
+}
+
+enum { AROUND = 64 << 10, READ_MOST = 64 << 20 };
+
+void vn_recording_was_read(vn_recording *r, int i)
+{
+	const vn_entry *e = vn_recording_entry(r, i);
+	r->read += vn_shape_count(&e->shape) * (int64_t)vn_dtype_size(e->dtype) + AROUND;
+	if (r->read >= READ_MOST)
+		vn_recording_forget(r);
 }
 
 vn_status vn_entry_tensor(vn_recording *r, int entry, vn_tensor *t, vn_error *err)

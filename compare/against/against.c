@@ -11,9 +11,12 @@
 #include <string.h>
 
 typedef struct judging {
-	vn_comparison      c; /* only the paths of the reference and of the limits are set */
+	vn_opened          opened; /* the reference, its plan and the limits */
+	vn_pools           pools;  /* empty, but for the width */
+	vn_lines           warnings;
+	bool               bits; /* also measure `differing`, because a limit uses it */
 	vn_compare_options o;
-	vn_against         a; /* its recording is c.opened.ref */
+	vn_against         a; /* its recording is opened.ref */
 } judging;
 
 static void close_judge(void *self)
@@ -22,11 +25,9 @@ static void close_judge(void *self)
 
 	if (!j)
 		return;
-	vn_terms_free(&j->c.result.terms);
-	vn_lines_free(&j->c.result.notes);
-	vn_lines_free(&j->c.result.warnings);
-	vn_limits_destroy(j->c.request.limits);
-	vn_recording_close(j->c.opened.ref);
+	vn_lines_free(&j->warnings);
+	vn_limits_destroy(j->opened.request.limits);
+	vn_recording_close(j->opened.ref);
 	free(j);
 }
 
@@ -76,24 +77,23 @@ static vn_status open_judge(const vn_run_reference *a, void **self, vn_judged_by
 
 	if (!j)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory to judge a run");
-	j->c.request.options = &j->o;
+	j->opened.request.options = &j->o;
 	j->o.threads = a->threads;
 	st = vn_against_open(&j->a, a->reference, err);
-	j->c.opened.ref = j->a.ref;
+	j->opened.ref = j->a.ref;
 	if (st)
 		return vn_context(err, st, "--against");
-	if ((st = check_reference(a, j->c.opened.ref, err)) ||
-	    (st = digest_reference(j->c.opened.ref, &by->reference, err)))
+	if ((st = check_reference(a, j->opened.ref, err)) || (st = digest_reference(j->opened.ref, &by->reference, err)))
 		return st;
-	st = a->limits ? vn_limits_open(a->limits, &j->c.request.limits, err)
-	               : vn_limits_own(a->precision, a->family, &j->c.request.limits, err);
+	st = a->limits ? vn_limits_open(a->limits, &j->opened.request.limits, err)
+	               : vn_limits_own(a->precision, a->family, &j->opened.request.limits, err);
 	if (st)
 		return vn_context(err, st, a->limits ? "--limits" : "--against");
-	vn_limits *l = j->c.request.limits;
+	vn_limits *l = j->opened.request.limits;
 	l->layers = a->plan->layers;
-	j->c.opened.plan = a->plan;
-	j->c.result.bits = vn_limits_mention(l, VN_M_DIFFERING);
-	vn_judge_set_hidden(&j->c);
+	j->opened.plan = a->plan;
+	j->bits = vn_limits_mention(l, VN_M_DIFFERING);
+	vn_judge_set_hidden(&j->opened, &j->pools);
 	snprintf(by->limits, sizeof by->limits, "%.120s, digest %s", l->name ? l->name : l->path, l->digest.hex);
 	return VN_OK;
 }
@@ -107,9 +107,9 @@ static void begin_step(void *self, int number, int64_t position, const int32_t *
 
 static vn_status measure_tensor(judging *j, int entry, const vn_tensor *t, bool scores, vn_measured *m, vn_error *err)
 {
-	vn_recording   *ref = j->c.opened.ref;
+	vn_recording   *ref = j->opened.ref;
 	const vn_entry *e = vn_recording_entry(ref, entry);
-	vn_job          job = { .cand = *t, .axes = vn_entry_axes(e), .scores = scores, .bits = j->c.result.bits };
+	vn_job          job = { .cand = *t, .axes = vn_entry_axes(e), .scores = scores, .bits = j->bits };
 	vn_status       st = vn_entry_tensor(ref, entry, &job.ref, err);
 
 	if (!st && !(st = vn_measure_many(&job, 1, j->o.threads, err)) && (st = job.st) && err)
@@ -135,22 +135,21 @@ static vn_status list_measures(const vn_measured *m, vn_left_out *l, vn_error *e
 
 static vn_status judge_tensor(void *self, const char *name, const vn_tensor *t, vn_judgement *out, vn_error *err)
 {
-	judging    *j = self;
-	char        why[VN_WORDS];
-	vn_measured m;
-	vn_status   st;
+	judging  *j = self;
+	char      why[VN_WORDS];
+	vn_status st;
 
 	vn_against_look(&j->a, name, t, out);
 	if (out->opinion != VN_OPINION_OPEN)
 		return VN_OK;
-	const vn_checkpoint p = vn_match_point(vn_recording_entry(j->a.ref, out->entry), out->entry, -1);
-	if ((st = measure_tensor(j, out->entry, t, p.scores, &m, err)))
+	vn_checkpoint p = vn_match_point(vn_recording_entry(j->a.ref, out->entry), out->entry, -1);
+	if ((st = measure_tensor(j, out->entry, t, p.scores, &p.m, err)))
 		return st;
-	const bool holds = vn_judge_measured(&j->c, &p, &m, false, why);
+	const bool holds = vn_judge_measured(&j->opened, &j->pools, &j->warnings, &p, why);
 	out->opinion = !holds ? VN_OPINION_OUTSIDE : out->plain ? VN_OPINION_AGREES : VN_OPINION_NONE;
 	if (!holds)
 		snprintf(out->words, sizeof out->words, "%.*s", VN_OPINION_WORDS - 1, why);
-	return out->opinion == VN_OPINION_AGREES ? list_measures(&m, &out->about, err) : VN_OK;
+	return out->opinion == VN_OPINION_AGREES ? list_measures(&p.m, &out->about, err) : VN_OK;
 }
 
 const vn_run_judge vn_against_judge = {

@@ -17,15 +17,19 @@
 
 enum { SAID_ALONE = 8 };
 
+typedef struct divergences {
+	const vn_checkpoints *all;
+	const vn_localised   *localised;
+} divergences;
+
 static bool has_divergence(void *context, int step, int layer)
 {
-	const vn_comparison *c = context;
-	const vn_checkpoint *first = c->result.first >= 0 ? &c->result.checkpoint[c->result.first] : NULL;
+	const divergences   *d = context;
+	const vn_checkpoint *first = d->localised->first >= 0 ? &d->all->of[d->localised->first] : NULL;
 	if (!first || (first->step == step && first->layer == layer))
 		return true;
-	for (int i = 0; i < c->result.n_origins && i < SAID_ALONE; i++)
-		if (c->result.checkpoint[c->result.origins[i]].step == step &&
-		    c->result.checkpoint[c->result.origins[i]].layer == layer)
+	for (int i = 0; i < d->localised->n_origins && i < SAID_ALONE; i++)
+		if (d->all->of[d->localised->origins[i]].step == step && d->all->of[d->localised->origins[i]].layer == layer)
 			return true;
 	return false;
 }
@@ -70,40 +74,41 @@ static void take_shares(void *both, int thread)
 			take_share(s);
 }
 
-static vn_status tell_one_side(vn_result *r, const char *who, const recording_check *s, vn_error *err)
+static vn_status tell_one_side(vn_lines *warnings, const char *who, const recording_check *s, vn_error *err)
 {
 	const vn_identities *x = &s->found;
 	if (s->st && !vn_status_ends_job(s->st)) /* an unreadable tensor is reported where it is compared */
-		vn_lines_add(&r->warnings, "checks of %s alone could not all be made: %s", who, s->why.text);
+		vn_lines_add(warnings, "checks of %s alone could not all be made: %s", who, s->why.text);
 	else if (s->st)
 		*err = s->why;
 	for (int i = 0; !s->st && i < x->n && i < SAID_ALONE; i++)
-		vn_lines_add(&r->warnings, "check of %s alone: %s%.0d%s%s", who, x->broken[i].step ? "step." : "",
+		vn_lines_add(warnings, "check of %s alone: %s%.0d%s%s", who, x->broken[i].step ? "step." : "",
 		             x->broken[i].step, x->broken[i].step ? "/" : "", x->broken[i].words);
 	if (!s->st && x->n > SAID_ALONE)
-		vn_lines_add(&r->warnings, "check of %s alone: %d more checks fail (vernier show --check)", who,
-		             x->n - SAID_ALONE);
+		vn_lines_add(warnings, "check of %s alone: %d more checks fail (vernier show --check)", who, x->n - SAID_ALONE);
 	return vn_status_ends_job(s->st) ? s->st : VN_OK;
 }
 
-vn_status vn_chapter_check_alone(vn_comparison *c, vn_error *err)
+vn_status vn_chapter_check_alone(const vn_opened *o, const vn_checkpoints *all, const vn_localised *localised,
+                                 vn_lines *warnings, vn_error *err)
 {
-	vn_recording   *r[2] = { c->opened.ref, c->opened.cand };
+	divergences     d = { all, localised };
+	vn_recording   *r[2] = { o->ref, o->cand };
 	recording_check both[2];
 	vn_status       st;
-	if (vn_trusts(c))
+	if (vn_trusts(o))
 		return VN_OK; /* that check would read every number */
 	/* without a plan: the sums of the stream as the config's family has them */
-	const char *config = c->opened.plan                      ? NULL
+	const char *config = o->plan                             ? NULL
 	                     : vn_recording_config(r[0]) != NULL ? vn_recording_config(r[0])
 	                                                         : vn_recording_config(r[1]);
 	vn_plan    *made = config ? vn_family_plan(config, NULL) : NULL;
-	const int   wanted = c->request.options->threads ? c->request.options->threads : vn_team_size();
+	const int   wanted = o->request.options->threads ? o->request.options->threads : vn_team_size();
 	int         most = 1;
 	for (int i = 0; i < 2; i++) {
 		const int n = vn_recording_share(r[i]) ? wanted : 1;
-		both[i] = (recording_check) { .shared = { r[i], made ? made : c->opened.plan, has_divergence, c, n,
-			                                      i ? vn_precision_of_candidate(c) : NULL, 0 },
+		both[i] = (recording_check) { .shared = { r[i], made ? made : o->plan, has_divergence, &d, n,
+			                                      i ? vn_precision_of_candidate(o) : NULL, 0 },
 			                          .lock = PTHREAD_MUTEX_INITIALIZER };
 		most = n > most ? n : most;
 	}
@@ -111,24 +116,24 @@ vn_status vn_chapter_check_alone(vn_comparison *c, vn_error *err)
 	for (int i = 0; i < 2; i++) /* may start processes (vn_recording_direct) */
 		if (both[i].shared.threads == 1)
 			take_share(&both[i]);
-	st = tell_one_side(&c->result, "the reference", &both[0], err);
+	st = tell_one_side(warnings, "the reference", &both[0], err);
 	if (!st)
-		st = tell_one_side(&c->result, "the candidate", &both[1], err);
+		st = tell_one_side(warnings, "the candidate", &both[1], err);
 	for (int i = 0; i < 2; i++)
 		vn_identities_free(&both[i].found);
 	vn_plan_destroy(made);
 	return st;
 }
 
-vn_status vn_chapter_find_overwritten(vn_comparison *c, vn_error *err)
+vn_status vn_chapter_find_overwritten(const vn_opened *o, vn_checkpoints *all, vn_error *err)
 {
 	vn_status st = VN_OK;
-	for (int i = 0; i < c->result.n_checkpoints && !st; i++) {
-		vn_checkpoint  *p = &c->result.checkpoint[i];
-		const vn_entry *e = p->m.n ? vn_recording_entry(c->opened.cand, p->cand) : NULL;
+	for (int i = 0; i < all->n && !st; i++) {
+		vn_checkpoint  *p = &all->of[i];
+		const vn_entry *e = p->m.n ? vn_recording_entry(o->cand, p->cand) : NULL;
 		int64_t         differing = 0, first;
 		if (e && e->again)
-			st = vn_identity_again(c->opened.cand, p->cand, &differing, &first, err);
+			st = vn_identity_again(o->cand, p->cand, &differing, &first, err);
 		p->overwritten = differing > 0 ? e->again : NULL;
 	}
 	return st;
@@ -137,10 +142,10 @@ vn_status vn_chapter_find_overwritten(vn_comparison *c, vn_error *err)
 /* ---- logits that echo their input ------------------------------------------------- */
 
 /* Logits that agree echo as often as the reference's. */
-static bool logits_fail(const vn_result *r)
+static bool logits_fail(const vn_checkpoints *all)
 {
-	for (int i = 0; i < r->n_checkpoints; i++)
-		if (r->checkpoint[i].scores && r->checkpoint[i].fails)
+	for (int i = 0; i < all->n; i++)
+		if (all->of[i].scores && all->of[i].fails)
 			return true;
 	return false;
 }
@@ -160,15 +165,15 @@ static void echo_of_side(void *ctx, int i)
 
 /* Tied weights that were never trained echo without a mistake, so the reference says how
  * often is too often. */
-vn_status vn_chapter_check_echo(vn_comparison *c, vn_error *err)
+vn_status vn_chapter_check_echo(const vn_opened *o, const vn_checkpoints *all, vn_lines *warnings, vn_error *err)
 {
-	echoes         x = { .r = { c->opened.ref, c->opened.cand } };
+	echoes         x = { .r = { o->ref, o->cand } };
 	const vn_echo *e = x.e;
 
-	if (!logits_fail(&c->result))
+	if (!logits_fail(all))
 		return VN_OK;
 	const bool direct = vn_recording_direct(x.r[0]) && vn_recording_direct(x.r[1]);
-	vn_team_each(direct ? c->request.options->threads : 1, 2, echo_of_side, &x);
+	vn_team_each(direct ? o->request.options->threads : 1, 2, echo_of_side, &x);
 	for (int i = 0; i < 2; i++)
 		if (x.st[i]) /* what cannot be read was judged before */
 			return vn_status_ends_job(x.st[i]) ? vn_fail(err, x.st[i], "%s", x.why[i].text) : VN_OK;
@@ -177,7 +182,7 @@ vn_status vn_chapter_check_echo(vn_comparison *c, vn_error *err)
 	const double ref = (double)e[0].peaks / (double)e[0].rows, cand = (double)e[1].peaks / (double)e[1].rows;
 	const double repeats = (double)e[1].repeats / (double)e[1].rows;
 	if (vn_echoes(cand, fmax(ref, repeats), e[1].rows))
-		vn_lines_add(&c->result.warnings,
+		vn_lines_add(warnings,
 		             "the candidate's logits peak at their input token in %.3g %% of %lld rows; the reference's in "
 		             "%.3g %%: the tensor that reaches the candidate's output head resembles the embedding",
 		             100 * cand, (long long)e[1].rows, 100 * ref);
@@ -201,22 +206,21 @@ static bool same_text(const vn_opened *o)
 }
 
 /* With equal texts, logits that agree choose what the reference chooses. */
-vn_status vn_chapter_check_garbage(vn_comparison *c, vn_error *err)
+vn_status vn_chapter_check_garbage(const vn_opened *o, const vn_checkpoints *all, vn_lines *warnings, vn_error *err)
 {
 	vn_garbage ref, cand;
 	vn_error   why = { "" };
 	char       words[VN_GARBAGE_WORDS];
 
-	if (strcmp(vn_recording_provenance(c->opened.ref), "synthetic") == 0 ||
-	    (!logits_fail(&c->result) && same_text(&c->opened)))
+	if (strcmp(vn_recording_provenance(o->ref), "synthetic") == 0 || (!logits_fail(all) && same_text(o)))
 		return VN_OK;
-	vn_status st = vn_garbage_of(c->opened.ref, &ref, &why);
+	vn_status st = vn_garbage_of(o->ref, &ref, &why);
 	if (!st)
-		st = vn_garbage_of(c->opened.cand, &cand, &why);
+		st = vn_garbage_of(o->cand, &cand, &why);
 	if (st) /* what cannot be read was judged before */
 		return vn_status_ends_job(st) ? vn_fail(err, st, "%s", why.text) : VN_OK;
 	for (vn_garbage_sign i = 0; i < VN_N_GARBAGE_SIGNS; i++)
 		if (vn_garbage_shows(&cand, &ref, i, words))
-			vn_lines_add(&c->result.warnings, "the candidate's %s", words);
+			vn_lines_add(warnings, "the candidate's %s", words);
 	return VN_OK;
 }

@@ -3,7 +3,7 @@
  * compare.h lists all chapters in their order; compare.c runs them.
  *
  * Reads    request, opened, result
- * Fills    opened.plan; what the functions called fill (their headers); result.bits, first,
+ * Fills    opened.plan; what the functions called fill (their headers); first,
  *          first_invalid_floor, explainer, why, n_status, n_fails, strict and within
  * Changes  request.limits: layers
  */
@@ -19,7 +19,7 @@ void      vn_chapter_warn_alone(vn_comparison *c);
 /* Are the recordings comparable (contract.h)? */
 vn_status vn_chapter_contract(vn_comparison *c, vn_error *err);
 /* Checks the steps, unread content and declared precision of the files. VN_ERR_MISMATCH if a line
- * of result.refusals was added, here or by the contract. */
+ * of remarks.refusals was added, here or by the contract. */
 vn_status vn_chapter_check_inputs(vn_comparison *c, vn_error *err);
 /* Shows the candidate in the reference's layout (align.h). */
 vn_status vn_chapter_align(vn_comparison *c, vn_error *err);
@@ -40,7 +40,7 @@ void      vn_chapter_count(vn_comparison *c);
 /* Fails if no checkpoint was judged, as when all are missing by permission. After
  * vn_chapter_count. */
 vn_status vn_chapter_require_judged(vn_comparison *c, vn_error *err);
-/* Sets result.within and result.strict. After vn_chapter_count. Comes last. */
+/* Sets verdict.within and verdict.strict. After vn_chapter_count. Comes last. */
 void      vn_chapter_conclude(vn_comparison *c);
 
 #endif

@@ -27,117 +27,120 @@
 
 /* ---- the chapters, in their order ---------------------------------------------------- */
 
-/* One of two functions. A failure of `run` ends the comparison. */
-typedef struct chapter {
-	vn_status (*run)(vn_comparison *c, vn_error *err);
-	void (*infallible)(vn_comparison *c);
-} chapter;
-
 /* Before the numbers are read. */
-static const chapter begin[] = {
-	{ .infallible = vn_chapter_begin },
+static vn_status begin(vn_comparison *c, vn_error *err)
+{
+	const vn_opened *o = &c->opened;
+	vn_result       *r = &c->result;
+	vn_status        st;
+
+	vn_chapter_begin(c);
 	/* contract, align */
-	{ .run = vn_chapter_contract },
-	{ .run = vn_chapter_check_inputs },
-	{ .run = vn_chapter_align },
+	if ((st = vn_chapter_contract(c, err)) || (st = vn_chapter_check_inputs(c, err)) || (st = vn_chapter_align(c, err)))
+		return st;
 	/* match */
-	{ .run = vn_replayed_begin },
-	{ .run = vn_match },
-	{ .run = vn_judge_left_out },
-	{ .run = vn_match_names },
-	{ .infallible = vn_match_count_neither },
-	{ .infallible = vn_match_find_gaps },
-	{ .infallible = vn_note_few_tokens },
-	{ .infallible = vn_trust_digests },
-	{ .infallible = vn_judge_set_hidden },
-};
+	if ((st = vn_replayed_begin(o, &r->remarks, err)) || (st = vn_match(o, &r->checkpoints, &r->remarks.notes, err)) ||
+	    (st = vn_judge_left_out(o, &r->checkpoints, &r->unpaired, &r->remarks, err)) ||
+	    (st = vn_match_names(o, &r->checkpoints, &r->unpaired, &r->remarks.notes, err)))
+		return st;
+	vn_match_count_neither(o, &r->checkpoints, &r->unpaired);
+	vn_match_find_gaps(o, &r->checkpoints, &r->remarks.warnings);
+	vn_note_few_tokens(o, &r->remarks.notes);
+	vn_trust_digests(o, &r->checkpoints, &r->remarks);
+	vn_judge_set_hidden(o, &r->pools);
+	return VN_OK;
+}
 
 /* After the numbers were measured. */
-static const chapter end[] = {
-	{ .run = vn_chapter_check_digests },
-	{ .run = vn_match_find_vacuous },
-	/* pools, floor */
-	{ .run = vn_pool_channels },
-	{ .run = vn_chapter_measure_floor },
-	{ .infallible = vn_pool_logits },
-	{ .infallible = vn_pool_small },
-	/* judge */
-	{ .infallible = vn_note_masks },
-	{ .infallible = vn_note_part },
-	{ .infallible = vn_chapter_judge },
-	{ .run = vn_tell_misshapen },
-	{ .run = vn_chapter_find_overwritten },
-	/* replay, localise, explain */
-	{ .run = vn_replay_run },
-	{ .run = vn_replayed_run },
-	{ .infallible = vn_replay_judge_operations },
-	{ .run = vn_replayed_forgive },
-	{ .infallible = vn_routing_note },
-	{ .run = vn_baseline_apply },
-	{ .infallible = vn_localise },
-	{ .run = vn_replay_origins },
-	{ .run = vn_chapter_explain },
-	/* each recording by itself */
-	{ .run = vn_chapter_check_alone },
-	{ .run = vn_chapter_check_echo },
-	{ .run = vn_chapter_check_garbage },
-	{ .run = vn_chapter_check_digests_of_all },
-};
-
-/* clang-format off */
-/* From what all of these found. */
-static const chapter verdict[] = {
-	{ .infallible = vn_digests_warn },
-	{ .infallible = vn_judge_demand_not_run },
-	{ .infallible = vn_warn_unused_rules },
-	{ .infallible = vn_chapter_count },
-	{ .run = vn_chapter_require_judged },
-	{ .infallible = vn_chapter_conclude },
-};
-
-/* Of a recording whose counterpart does not exist. */
-static const chapter alone[] = {
-	{ .infallible = vn_chapter_begin },
-	{ .infallible = vn_chapter_warn_alone },
-	{ .run = vn_match },
-	{ .run = vn_baseline_apply },
-	{ .infallible = vn_chapter_count },
-	{ .infallible = vn_chapter_conclude },
-};
-/* clang-format on */
-
-static vn_status run_chapters(vn_comparison *c, const chapter *of, size_t n, vn_error *err)
+static vn_status end(vn_comparison *c, vn_error *err)
 {
-	vn_status st = VN_OK;
+	const vn_opened *o = &c->opened;
+	vn_result       *r = &c->result;
+	vn_status        st;
 
-	for (size_t i = 0; i < n && !st; i++)
-		if (of[i].infallible)
-			of[i].infallible(c);
-		else
-			st = of[i].run(c, err);
+	if ((st = vn_chapter_check_digests(c, err)) || (st = vn_match_find_vacuous(o, &r->checkpoints, err)))
+		return st;
+	/* pools, floor */
+	if ((st = vn_pool_channels(o, &r->checkpoints, &r->pools, err)) || (st = vn_chapter_measure_floor(c, err)))
+		return st;
+	vn_pool_logits(o, &r->checkpoints, &r->pools);
+	vn_pool_small(o, &r->checkpoints, &r->pools);
+	/* judge */
+	vn_note_masks(&r->checkpoints, &r->remarks.notes);
+	vn_note_part(o, &r->checkpoints, &r->remarks.notes);
+	vn_chapter_judge(c);
+	if ((st = vn_tell_misshapen(o, &r->checkpoints, err)) ||
+	    (st = vn_chapter_find_overwritten(o, &r->checkpoints, err)))
+		return st;
+	/* replay, baseline */
+	if ((st = vn_replay_run(o, r->weights, &r->checkpoints, &r->replayed, &r->remarks, err)) ||
+	    (st = vn_replayed_run(o, &r->checkpoints, &r->floor, &r->remarks.notes, &r->judged, err)))
+		return st;
+	r->replayed = r->replayed || r->judged;
+	vn_replay_judge_operations(o, r->weights, &r->checkpoints, &r->pools, r->replayed);
+	vn_replayed_forgive(o, &r->checkpoints, &r->pools, r->judged);
+	vn_routing_note(o, &r->checkpoints, &r->remarks.notes);
+	if ((st = vn_baseline_apply(o, &r->checkpoints, &r->pools, r->n_since, err)))
+		return st;
+	/* localise, explain */
+	vn_localise(o, &r->checkpoints, &r->pools, &r->localised, &r->remarks.warnings);
+	if ((st = vn_replay_origins(o, &r->checkpoints, r->replayed, &r->localised, err)) ||
+	    (st = vn_chapter_explain(c, err)))
+		return st;
+	/* each recording by itself */
+	if ((st = vn_chapter_check_alone(o, &r->checkpoints, &r->localised, &r->remarks.warnings, err)) ||
+	    (st = vn_chapter_check_echo(o, &r->checkpoints, &r->remarks.warnings, err)) ||
+	    (st = vn_chapter_check_garbage(o, &r->checkpoints, &r->remarks.warnings, err)))
+		return st;
+	return vn_chapter_check_digests_of_all(c, err);
+}
+
+/* From what all of these found. */
+static vn_status verdict(vn_comparison *c, vn_error *err)
+{
+	vn_result *r = &c->result;
+
+	vn_digests_warn(&c->opened, &r->remarks.warnings);
+	vn_judge_demand_not_run(&c->opened, &r->checkpoints, &r->unpaired);
+	vn_warn_unused_rules(&c->opened, &r->remarks.warnings);
+	vn_chapter_count(c);
+	const vn_status st = vn_chapter_require_judged(c, err);
+	if (!st)
+		vn_chapter_conclude(c);
 	return st;
 }
 
 /* A digest that does not match is noted where it is found; the comparison is refused here. */
 static vn_status refuse_damage(vn_comparison *c, vn_status st, vn_error *err)
 {
-	return st == VN_ERR_DAMAGED ? vn_digests_refuse(c, err) : st;
+	return st == VN_ERR_DAMAGED ? vn_digests_refuse(&c->opened, &c->result.remarks.refusals, err) : st;
 }
 
 vn_status vn_compare_begin(vn_comparison *c, vn_error *err)
 {
-	return refuse_damage(c, run_chapters(c, begin, sizeof begin / sizeof *begin, err), err);
+	return refuse_damage(c, begin(c, err), err);
 }
 
 vn_status vn_compare_end(vn_comparison *c, vn_error *err)
 {
-	const vn_status st = refuse_damage(c, run_chapters(c, end, sizeof end / sizeof *end, err), err);
-	return st ? st : run_chapters(c, verdict, sizeof verdict / sizeof *verdict, err);
+	const vn_status st = refuse_damage(c, end(c, err), err);
+	return st ? st : verdict(c, err);
 }
 
 vn_status vn_compare_alone(vn_comparison *c, vn_error *err)
 {
-	return run_chapters(c, alone, sizeof alone / sizeof *alone, err);
+	const vn_opened *o = &c->opened;
+	vn_result       *r = &c->result;
+	vn_status        st;
+
+	vn_chapter_begin(c);
+	vn_chapter_warn_alone(c);
+	if ((st = vn_match(o, &r->checkpoints, &r->remarks.notes, err)) ||
+	    (st = vn_baseline_apply(o, &r->checkpoints, &r->pools, r->n_since, err)))
+		return st;
+	vn_chapter_count(c);
+	vn_chapter_conclude(c);
+	return VN_OK;
 }
 
 vn_status vn_compare(vn_comparison *c, vn_error *err)
@@ -155,9 +158,9 @@ vn_status vn_compare(vn_comparison *c, vn_error *err)
 
 /* ---- measuring ---------------------------------------------------------------------- */
 
-static int candidate_of(vn_comparison *c, const vn_checkpoint *p)
+static int candidate_of(const vn_opened *o, const vn_checkpoint *p)
 {
-	(void)c;
+	(void)o;
 	return p->fails || p->ref < 0 || p->status == VN_EQUAL ? -1 : p->cand;
 }
 
@@ -178,9 +181,9 @@ void vn_compare_measure(vn_comparison *const *c, int n, vn_status *st, vn_error 
 	vn_measuring m[VN_COMPARE_TOGETHER] = { { 0 } };
 
 	for (int i = 0; i < n; i++)
-		m[i] = (vn_measuring) {
-			c[i], { c[i]->opened.cand, candidate_of, set_measured, set_unreadable }, VN_OK, { "" }
-		};
+		m[i] = (vn_measuring) { .o = &c[i]->opened,
+			                    .all = &c[i]->result.checkpoints,
+			                    .batch = { c[i]->opened.cand, candidate_of, set_measured, set_unreadable } };
 	vn_measure_together(m, n);
 	for (int i = 0; i < n; i++) {
 		why[i] = m[i].why;
@@ -192,35 +195,37 @@ void vn_compare_measure(vn_comparison *const *c, int n, vn_status *st, vn_error 
 
 void vn_comparison_finish(vn_comparison *c)
 {
-	for (int i = 0; i < c->result.n_checkpoints; i++) {
-		free(c->result.checkpoint[i].check);
-		free(c->result.checkpoint[i].detail);
-		free(c->result.checkpoint[i].contents);
-		free(c->result.checkpoint[i].floor);
+	vn_result *r = &c->result;
+
+	for (int i = 0; i < r->checkpoints.n; i++) {
+		free(r->checkpoints.of[i].check);
+		free(r->checkpoints.of[i].detail);
+		free(r->checkpoints.of[i].contents);
+		free(r->checkpoints.of[i].floor);
 	}
-	free(c->result.checkpoint);
-	vn_terms_free(&c->result.terms);
-	free(c->result.pooled_logits);
-	for (int i = 0; i < c->result.n_pooled_small; i++)
-		free(c->result.pooled_small[i].step);
-	free(c->result.pooled_small);
-	free(c->result.channel_pool);
-	free(c->result.origins);
-	if (c->result.explainer)
-		c->result.explainer->free(c->result.why);
+	free(r->checkpoints.of);
+	vn_terms_free(&r->checkpoints.terms);
+	free(r->pools.pooled_logits);
+	for (int i = 0; i < r->pools.n_pooled_small; i++)
+		free(r->pools.pooled_small[i].step);
+	free(r->pools.pooled_small);
+	free(r->pools.channel_pool);
+	free(r->localised.origins);
+	if (r->explainer)
+		r->explainer->free(r->why);
 	vn_model_close(c->opened.model);
-	vn_weights_free(c->result.weights);
-	vn_localise_drop_graph(&c->result);
-	vn_replayed_free(c->result.judged);
-	vn_lines_free(&c->result.notes);
-	vn_lines_free(&c->result.warnings);
-	vn_lines_free(&c->result.refusals);
+	vn_weights_free(r->weights);
+	vn_localise_drop_graph(&r->localised);
+	vn_replayed_free(r->judged);
+	vn_lines_free(&r->remarks.notes);
+	vn_lines_free(&r->remarks.warnings);
+	vn_lines_free(&r->remarks.refusals);
 }
 
 void vn_comparison_close(vn_comparison *c)
 {
 	vn_comparison_finish(c);
-	vn_limits_destroy(c->request.limits);
+	vn_limits_destroy(c->opened.request.limits);
 	vn_replayed_file_close(c->opened.replayed);
 	vn_recording_close(c->opened.floor);
 	vn_recording_close(c->opened.cand);

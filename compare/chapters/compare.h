@@ -12,7 +12,7 @@
  *                       explain, checks of each file alone, echo, garbage, digests of all files,
  *                       checkpoints not run, unused rules, verdict
  *
- * The tables in compare.c are the same list, by function.
+ * compare.c has the same list, by function, with what each reads and fills.
  *
  * It fails closed: whatever is missing, extra, empty, misshapen, unreadable or not finite is a
  * finding, and a finding is outside the limits unless the user allowed it by name.
@@ -22,7 +22,7 @@
  * Changes  request.limits: layers, and the hit marks of its rules (limits.h); the views of the
  *          recordings (align.h)
  * Owner    recordings, limits and options are borrowed and must outlive the comparison.
- * Errors   VN_ERR_MISMATCH: not comparable; result.refusals has one line per reason.
+ * Errors   VN_ERR_MISMATCH: not comparable; remarks.refusals has one line per reason.
  */
 #ifndef VN_COMPARE_COMPARE_H
 #define VN_COMPARE_COMPARE_H

@@ -33,29 +33,29 @@ static void tell_wrong(const vn_opened *o, wrong *w)
 		             w->n - WRONG_NAMED);
 }
 
-vn_status vn_digests_refuse(vn_comparison *c, vn_error *err)
+vn_status vn_digests_refuse(const vn_opened *o, vn_lines *refusals, vn_error *err)
 {
-	wrong w = { .to = &c->result.refusals };
-	tell_wrong(&c->opened, &w);
-	return w.n ? vn_fail(err, VN_ERR_MISMATCH, "%s and %s are not comparable", vn_recording_path(c->opened.ref),
-	                     vn_recording_path(c->opened.cand))
+	wrong w = { .to = refusals };
+	tell_wrong(o, &w);
+	return w.n ? vn_fail(err, VN_ERR_MISMATCH, "%s and %s are not comparable", vn_recording_path(o->ref),
+	                     vn_recording_path(o->cand))
 	           : VN_OK;
 }
 
-vn_status vn_digests_check(vn_comparison *c, int n, vn_error *err)
+vn_status vn_digests_check(const vn_opened *o, vn_verified *digests, vn_lines *refusals, int n, vn_error *err)
 {
-	vn_recording *r[] = { c->opened.ref, c->opened.cand, c->opened.floor };
+	vn_recording *r[] = { o->ref, o->cand, o->floor };
 	vn_status     st = VN_OK;
-	c->result.digests = (vn_verified) { 0 };
+	*digests = (vn_verified) { 0 };
 	for (int i = 0; i < n && !st; i++)
 		if (r[i] && !(st = vn_recording_verify(r[i], err)))
-			vn_recording_verified(r[i], &c->result.digests);
-	return st || !c->result.digests.wrong || (c->request.options->allow & VN_ALLOW_DIGEST) ? st
-	                                                                                       : vn_digests_refuse(c, err);
+			vn_recording_verified(r[i], digests);
+	return st || !digests->wrong || (o->request.options->allow & VN_ALLOW_DIGEST) ? st
+	                                                                              : vn_digests_refuse(o, refusals, err);
 }
 
-void vn_digests_warn(vn_comparison *c)
+void vn_digests_warn(const vn_opened *o, vn_lines *warnings)
 {
-	wrong w = { .to = &c->result.warnings, .allowed = true };
-	tell_wrong(&c->opened, &w);
+	wrong w = { .to = warnings, .allowed = true };
+	tell_wrong(o, &w);
 }

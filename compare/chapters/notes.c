@@ -8,28 +8,28 @@
 #include <limits.h>
 #include <stdio.h>
 
-void vn_warn_unused_rules(vn_comparison *c)
+void vn_warn_unused_rules(const vn_opened *o, vn_lines *warnings)
 {
-	if (c->request.options->n_points)
+	if (o->request.options->n_points)
 		return;
-	for (int i = 0; i < c->request.limits->n_rules; i++) {
-		const vn_rule *r = c->request.limits->rule[i];
+	for (int i = 0; i < o->request.limits->n_rules; i++) {
+		const vn_rule *r = o->request.limits->rule[i];
 		if (r->match && !r->hit && !r->shipped)
-			vn_lines_add(&c->result.warnings, "%s:%d: no checkpoint matches '%s'", r->file, r->line, r->match);
+			vn_lines_add(warnings, "%s:%d: no checkpoint matches '%s'", r->file, r->line, r->match);
 	}
 }
 
-void vn_note_masks(vn_comparison *c)
+void vn_note_masks(const vn_checkpoints *all, vn_lines *notes)
 {
 	long long n = 0;
 	int       points = 0;
-	for (int i = 0; i < c->result.n_checkpoints; i++) {
-		n += c->result.checkpoint[i].m.masked;
-		points += c->result.checkpoint[i].m.masked > 0;
+	for (int i = 0; i < all->n; i++) {
+		n += all->of[i].m.masked;
+		points += all->of[i].m.masked > 0;
 	}
 	if (n)
 		vn_lines_add(
-			&c->result.notes,
+			notes,
 			"attn_scores: %lld positions of %d checkpoint%s are minus infinity on both sides; these are masks, and are "
 			"left out",
 			n, points, points == 1 ? "" : "s");
@@ -39,14 +39,14 @@ void vn_note_masks(vn_comparison *c)
  * shows from a few tokens on, a wrong theta from about ten. */
 enum { ENOUGH_TO_JUDGE = 16 };
 
-void vn_warn_unread(vn_result *result, const char *who, const vn_recording *r)
+void vn_warn_unread(vn_lines *warnings, const char *who, const vn_recording *r)
 {
 	const char *name[VN_UNREAD_NAMED];
 	const int   n = vn_recording_unread(r, name);
 	for (int i = 0; i < n && i < VN_UNREAD_NAMED; i++)
-		vn_lines_add(&result->warnings, "%s of the %s is ignored: it is not part of a checkpoint file", name[i], who);
+		vn_lines_add(warnings, "%s of the %s is ignored: it is not part of a checkpoint file", name[i], who);
 	if (n > VN_UNREAD_NAMED)
-		vn_lines_add(&result->warnings, "%d more objects of the %s are ignored", n - VN_UNREAD_NAMED, who);
+		vn_lines_add(warnings, "%d more objects of the %s are ignored", n - VN_UNREAD_NAMED, who);
 }
 
 /* Compared here, during the candidate's run, or by the candidate's digests. */
@@ -56,26 +56,26 @@ static bool was_compared(const vn_checkpoint *p)
 }
 
 /* Is a tensor compared that is made of the last layer? */
-static bool has_end(const vn_comparison *c)
+static bool has_end(const vn_opened *o, const vn_checkpoints *all)
 {
-	const vn_plan *p = c->opened.plan;
+	const vn_plan *p = o->plan;
 	int            last = -1;
 	bool           end = false;
 
 	for (int i = 0; i < p->n_nodes; i++)
 		last = p->node[i].layer == p->layers - 1 ? i : last;
-	for (int i = 0; i < c->result.n_checkpoints && !end; i++) {
-		const int v = vn_plan_find(p, c->result.checkpoint[i].name);
-		end = v >= 0 && p->value[vn_plan_root(p, v)].node > last && was_compared(&c->result.checkpoint[i]);
+	for (int i = 0; i < all->n && !end; i++) {
+		const int v = vn_plan_find(p, all->of[i].name);
+		end = v >= 0 && p->value[vn_plan_root(p, v)].node > last && was_compared(&all->of[i]);
 	}
 	return end;
 }
 
-void vn_note_part(vn_comparison *c)
+void vn_note_part(const vn_opened *o, const vn_checkpoints *points, vn_lines *notes)
 {
 	const vn_step *step;
-	const int      steps = vn_recording_steps(c->opened.cand, &step);
-	const int64_t  all = vn_recording_tokens(c->opened.cand, NULL, NULL);
+	const int      steps = vn_recording_steps(o->cand, &step);
+	const int64_t  all = vn_recording_tokens(o->cand, NULL, NULL);
 	int64_t        first = all, last = -1;
 	int            low = INT_MAX, high = -1;
 	char           layers[48];
@@ -85,37 +85,36 @@ void vn_note_part(vn_comparison *c)
 		first = from < first ? from : first;
 		last = from + step[i].rows - 1 > last ? from + step[i].rows - 1 : last;
 	}
-	for (int i = 0; i < c->result.n_checkpoints; i++)
-		if (was_compared(&c->result.checkpoint[i]) && c->result.checkpoint[i].layer >= 0) {
-			low = c->result.checkpoint[i].layer < low ? c->result.checkpoint[i].layer : low;
-			high = c->result.checkpoint[i].layer > high ? c->result.checkpoint[i].layer : high;
+	for (int i = 0; i < points->n; i++)
+		if (was_compared(&points->of[i]) && points->of[i].layer >= 0) {
+			low = points->of[i].layer < low ? points->of[i].layer : low;
+			high = points->of[i].layer > high ? points->of[i].layer : high;
 		}
 	if (last >= 0 && (first > 0 || last < all - 1))
-		vn_lines_add(&c->result.notes,
+		vn_lines_add(notes,
 		             "tokens %" PRId64 "-%" PRId64 " of %" PRId64
 		             " are compared: a fault that affects only other tokens is not found%s",
 		             first, last, all,
 		             last == 0 ? ", and at position 0 rotations, masks and caches have no effect" : "");
 	snprintf(layers, sizeof layers, low == high ? "layer %d" : "layers %d-%d", low, high);
-	if (high >= 0 && c->opened.plan && (low > 0 || high < c->opened.plan->layers - 1))
-		vn_lines_add(&c->result.notes, "%s of %d %s compared: a fault in %s", layers, c->opened.plan->layers,
-		             low == high ? "is" : "are",
-		             high < c->opened.plan->layers - 1 && !has_end(c)
+	if (high >= 0 && o->plan && (low > 0 || high < o->plan->layers - 1))
+		vn_lines_add(notes, "%s of %d %s compared: a fault in %s", layers, o->plan->layers, low == high ? "is" : "are",
+		             high < o->plan->layers - 1 && !has_end(o, points)
 		                 ? "a later layer is not found"
 		                 : "another layer shows only in what is made of it");
 }
 
-void vn_note_few_tokens(vn_comparison *c)
+void vn_note_few_tokens(const vn_opened *o, vn_lines *notes)
 {
 	const int32_t  *id, *at;
-	const long long n = vn_recording_tokens(c->opened.ref, &id, &at);
+	const long long n = vn_recording_tokens(o->ref, &id, &at);
 	const int       of = vn_judge_count_ids(id, n);
-	if (n == 0 && vn_recording_run_plan(c->opened.ref))
+	if (n == 0 && vn_recording_run_plan(o->ref))
 		return; /* its inputs are no tokens */
 	if (n < ENOUGH_TO_JUDGE)
-		vn_lines_add(&c->result.notes, "%lld token%s: below %d, faults in rotations, masks and caches may be invisible",
-		             n, n == 1 ? "" : "s", ENOUGH_TO_JUDGE);
+		vn_lines_add(notes, "%lld token%s: below %d, faults in rotations, masks and caches may be invisible", n,
+		             n == 1 ? "" : "s", ENOUGH_TO_JUDGE);
 	if (n > 0 && of < VN_CHANNEL_FEWEST)
-		vn_lines_add(&c->result.notes, "%d different token%s: below %d, faults in single channels may be invisible", of,
+		vn_lines_add(notes, "%d different token%s: below %d, faults in single channels may be invisible", of,
 		             of == 1 ? "" : "s", VN_CHANNEL_FEWEST);
 }

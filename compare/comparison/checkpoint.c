@@ -106,7 +106,7 @@ double vn_floor_value(const vn_checkpoint *p, vn_metric m)
 	return p->has_floor ? p->floor[m] : (double)NAN;
 }
 
-void vn_comparison_refuse(vn_comparison *c, vn_allow bit, const char *word, const char *format, ...)
+void vn_remarks_refuse(const vn_opened *o, vn_remarks *remarks, vn_allow bit, const char *word, const char *format, ...)
 {
 	char    text[VN_LINE_MAX];
 	va_list args;
@@ -114,27 +114,22 @@ void vn_comparison_refuse(vn_comparison *c, vn_allow bit, const char *word, cons
 	va_start(args, format);
 	vsnprintf(text, sizeof text, format, args);
 	va_end(args);
-	if (c->request.options->allow & bit)
-		vn_lines_add(&c->result.notes, "allowed (%s): %s", word, text);
+	if (o->request.options->allow & bit)
+		vn_lines_add(&remarks->notes, "allowed (%s): %s", word, text);
 	else
-		vn_lines_refuse(&c->result.refusals, word, "%s", text);
+		vn_lines_refuse(&remarks->refusals, word, "%s", text);
 }
 
-void vn_comparison_forget(vn_comparison *c)
+void vn_opened_forget(const vn_opened *o)
 {
-	vn_recording_forget(c->opened.ref);
-	vn_recording_forget(c->opened.cand);
-	c->result.bytes_read = 0;
+	vn_recording_forget(o->ref);
+	vn_recording_forget(o->cand);
 }
 
-enum { AROUND = 64 << 10, READ_MOST = 64 << 20 };
-
-void vn_comparison_was_read(vn_comparison *c, const vn_checkpoint *p)
+void vn_opened_was_read(const vn_opened *o, const vn_checkpoint *p)
 {
-	const vn_entry *e = vn_recording_entry(c->opened.ref, p->ref);
-	c->result.bytes_read += vn_shape_count(&e->shape) * (int64_t)vn_dtype_size(e->dtype) + AROUND;
-	if (c->result.bytes_read >= READ_MOST)
-		vn_comparison_forget(c);
+	vn_recording_was_read(o->ref, p->ref);
+	vn_recording_was_read(o->cand, p->cand);
 }
 
 const char *vn_point_of(const vn_checkpoint *p)

@@ -3,7 +3,7 @@
  *
  * Reads   request.options (allow), opened.ref, opened.cand; the measurement, checks and floor of a
  *         checkpoint
- * Fills   detail of a checkpoint; result.bytes_read; lines of result.notes and refusals
+ * Fills   detail of a checkpoint; result.bytes_read; lines of remarks.notes and refusals
  */
 #ifndef VN_COMPARE_CHECKPOINT_H
 #define VN_COMPARE_CHECKPOINT_H
@@ -40,16 +40,14 @@ double vn_metric_shown(const vn_checkpoint *p, vn_metric m);
 
 double vn_floor_value(const vn_checkpoint *p, vn_metric m); /* NaN: not known */
 
-/* Adds a line to result.refusals; or to result.notes, if the user allows the difference by name.
+/* Adds a line to remarks.refusals; or to remarks.notes, if the user allows the difference by name.
  * word: the name, a literal. */
-__attribute__((format(printf, 4, 5))) void vn_comparison_refuse(vn_comparison *c, vn_allow bit, const char *word,
-                                                                const char *format, ...);
+__attribute__((format(printf, 5, 6))) void vn_remarks_refuse(const vn_opened *o, vn_remarks *remarks, vn_allow bit,
+                                                             const char *word, const char *format, ...);
 
-/* Pages of both files that were read count as memory until vn_comparison_forget gives them back
- * (about 64 kB around a small tensor). vn_comparison_was_read records that a checkpoint was read,
- * and calls vn_comparison_forget after each 64 MB. Data that was handed out stays valid. */
-void vn_comparison_forget(vn_comparison *c);
-void vn_comparison_was_read(vn_comparison *c, const vn_checkpoint *p);
+/* vn_recording_forget of both sides; vn_recording_was_read of a checkpoint that both have. */
+void vn_opened_forget(const vn_opened *o);
+void vn_opened_was_read(const vn_opened *o, const vn_checkpoint *p);
 
 /* Writes the name, prefixed with the step unless that is 0 ("step.2/layer3.q_rope"), to text
  * (VN_LABEL bytes), in printable characters. Returns text. */

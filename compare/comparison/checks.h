@@ -5,10 +5,10 @@
  * else (the limit, its rule, the verdict...) is stored once per comparison, in `terms`: each a
  * vn_check whose value is 0.
  *
- * Reads   check and n_checks of a checkpoint, result.terms
+ * Reads   check and n_checks of a checkpoint, the terms
  * Fills   the same
  *
- * Owner    the checkpoint owns its list; result.terms owns the terms, which live as long as the
+ * Owner    the checkpoint owns its list; the terms owns the terms, which live as long as the
  *          comparison.
  * Threads  one at a time per comparison.
  */

@@ -254,90 +254,99 @@ typedef struct vn_request {
 	bool                      only_local;  /* the local errors alone, without any floor of a run */
 } vn_request;
 
-/* The inputs: both sides, and the model, floor and plan that belong to them. */
+/* The inputs of a chapter, which it reads: the request, and what was opened for it. Set by the
+ * owner of the comparison, and by the chapters named. */
 typedef struct vn_opened {
+	vn_request        request;
 	vn_recording     *ref, *cand, *floor; /* floor: NULL without --floor */
 	vn_replayed_file *replayed;           /* NULL without --replayed */
-	vn_model         *model;              /* from options->model; NULL. Set by vn_replay_floor_run */
+	vn_model         *model;              /* from options->model; NULL. Opened by the floor */
 	/* the reference's, else the candidate's, else NULL. Set by vn_compare */
 	const vn_plan    *plan;
 	/* precision of the candidate (with a model), or of --floor. Set by the floor */
 	vn_policy         policy;
 } vn_opened;
 
-/* The results, in the order of the chapters that fill them (compare/chapters/compare.h). Owned. */
-typedef struct vn_result {
-	/* contract. Later chapters add lines to notes and warnings. */
-	vn_lines           notes, warnings, refusals;
-	struct vn_weights *weights; /* differences (weights.h); NULL: a side lists no weights */
-	bool               swapped; /* the sides may be swapped: the reference has fewer digits (precision.h) */
+/* Lines for the user, to which every chapter may add. */
+typedef struct vn_remarks {
+	vn_lines notes, warnings, refusals;
+} vn_remarks;
 
-	/* match: one checkpoint per name and step, in execution order; extras last. Later chapters fill
-	 * them. */
-	vn_checkpoint *checkpoint;
-	int            n_checkpoints;
-	int            n_not_run; /* the candidate's run was stopped before them (judge_left_out.h) */
-	int64_t        n_neither; /* values of the plan, over all steps, that neither side recorded */
+/* One checkpoint per name and step, in execution order; extras last. The match makes them, and
+ * later chapters fill them. */
+typedef struct vn_checkpoints {
+	vn_checkpoint *of;
+	int            n;
+	void          *terms; /* of their checks: checks.h */
+} vn_checkpoints;
+
+/* What has no counterpart. By the match. */
+typedef struct vn_unpaired {
+	int         n_not_run; /* the candidate's run was stopped before these checkpoints (judge_left_out.h) */
+	int64_t     n_neither; /* values of the plan, over all steps, that neither side recorded */
 	/* shipped name maps that know the names that only one side has: the candidate's, the
 	 * reference's; NULL */
-	const char    *cand_map, *ref_map;
-	bool           misspelt; /* a name that only one side has is close to one that only the other side has */
+	const char *cand_map, *ref_map;
+	bool        misspelt; /* a name that only one side has is close to one that only the other side has */
+} vn_unpaired;
 
-	/* judge/count.h: width of the reference's residual stream; 0: no tensor shows it. */
-	int64_t hidden;
-
-	/* measure. */
-	int64_t     bytes_read; /* of each file since vn_comparison_forget */
-	bool        bits;       /* also measure `differing`, because a limit uses it */
-	vn_verified digests;    /* of the stored tensors that were read, over all recordings */
-
-	/* pool channels (pool_channels.h). */
+/* What is judged together: pool_channels.h, pooled_logits.h, pooled_small.h. */
+typedef struct vn_pools {
+	/* width of the reference's residual stream; 0: no tensor shows it (judge/count.h) */
+	int64_t                 hidden;
 	struct vn_channel_pool *channel_pool;
 	int                     n_channel_pools;
+	vn_pooled_logits       *pooled_logits;
+	int                     n_pooled_logits;
+	vn_pooled_small        *pooled_small;
+	int                     n_pooled_small;
+} vn_pools;
 
-	/* floor. */
-	char floor_from[200]; /* "the reference engine in f16 on MODEL"; empty: none */
-	/* checkpoints whose floor was rejected; the first; -1 */
-	int  n_invalid_floors, first_invalid_floor;
+/* By the floor. */
+typedef struct vn_floor_result {
+	char from[200];                /* "the reference engine in f16 on MODEL"; empty: none */
+	int  n_invalid, first_invalid; /* checkpoints whose floor was rejected; the first; -1 */
+} vn_floor_result;
 
-	/* pool logits and small tensors. */
-	vn_pooled_logits *pooled_logits;
-	int               n_pooled_logits;
-	vn_pooled_small  *pooled_small;
-	int               n_pooled_small;
-
-	/* judge. */
-	void *terms; /* of the checks: checks.h */
-
-	/* replay. */
-	bool                         replayed; /* the origins are those of replay.h */
-	/* what was found of each result of opened.replayed (compare/replayed/replayed.h); NULL */
-	struct vn_replayed_findings *judged;
-
-	/* baseline. */
-	int n_since[VN_N_SINCE];
-
-	/* localise. */
+/* By localise; the origins also by replay. */
+typedef struct vn_localised {
 	vn_graph            *graph;
 	struct vn_run_graph *run_graph; /* judge/run_graph.h */
 	int                  first;     /* first divergence; -1 */
 	int                 *origins, n_origins;
+} vn_localised;
 
-	/* explain: the explanations of the origins (findings.h), and who frees them; NULL: not
-	 * requested. */
-	struct vn_all_findings *why;
-	const vn_explainer     *explainer;
-
-	/* verdict. */
+typedef struct vn_conclusion {
 	int  n_status[VN_N_CHECKPOINT_STATUSES], n_fails;
 	bool within;
 	bool strict; /* outside only because of warnings (--strict) */
+} vn_conclusion;
+
+/* The results, each part filled by one chapter, in their order (compare/chapters/compare.h). Owned.
+ * A later chapter takes the parts that it reads as const. */
+typedef struct vn_result {
+	vn_remarks                   remarks;
+	struct vn_weights           *weights; /* differences (weights.h); NULL: a side lists no weights */
+	bool                         swapped; /* may the sides be swapped: has the reference fewer digits (precision.h)? */
+	vn_checkpoints               checkpoints;
+	vn_unpaired                  unpaired;
+	vn_verified                  digests; /* of the stored tensors that were read, over all recordings */
+	vn_pools                     pools;
+	vn_floor_result              floor;
+	bool                         replayed; /* the origins are those of replay.h */
+	/* what was found of each result of opened.replayed (compare/replayed/replayed.h); NULL */
+	struct vn_replayed_findings *judged;
+	int                          n_since[VN_N_SINCE]; /* by the baseline */
+	vn_localised                 localised;
+	/* the explanations of the origins (findings.h), and who frees them; NULL: not requested */
+	struct vn_all_findings      *why;
+	const vn_explainer          *explainer;
+	vn_conclusion                verdict;
 } vn_result;
 
 typedef struct vn_comparison {
-	vn_request request;
-	vn_opened  opened;
-	vn_result  result;
+	vn_opened opened;
+	vn_result result;
 } vn_comparison;
 
 #endif

@@ -55,18 +55,18 @@ typedef struct point_group {
 
 static const char *name_of(const vn_result *r, const vn_findings *x)
 {
-	return r->checkpoint[x->checkpoint].name;
+	return r->checkpoints.of[x->checkpoint].name;
 }
 
 /* Does the checkpoint differ in the order of its columns alone? */
 static bool is_order(const vn_result *r, const vn_findings *x)
 {
-	return vn_local_is_order(&r->checkpoint[x->checkpoint]);
+	return vn_local_is_order(&r->checkpoints.of[x->checkpoint]);
 }
 
 static bool one_token(const vn_comparison *c, int point)
 {
-	const vn_step *s = vn_recording_step(c->opened.cand, c->result.checkpoint[point].step);
+	const vn_step *s = vn_recording_step(c->opened.cand, c->result.checkpoints.of[point].step);
 	return s && s->tokens == 1;
 }
 
@@ -139,8 +139,8 @@ static vn_status list_right(point_group *g, vn_error *err)
 	const vn_comparison *c = g->t->c;
 
 	g->n_right = 0;
-	for (int i = 0; i < c->result.n_checkpoints; i++) {
-		const vn_checkpoint *p = &c->result.checkpoint[i];
+	for (int i = 0; i < c->result.checkpoints.n; i++) {
+		const vn_checkpoint *p = &c->result.checkpoints.of[i];
 		if (!p->replayed || p->origin || p->replay.recorder_fault || p->replay.columns ||
 		    strcmp(p->name, name_of(&c->result, g->x[0])) != 0 || vn_local_beyond(p))
 			continue;
@@ -156,7 +156,7 @@ static vn_status list_right(point_group *g, vn_error *err)
 /* The first step in which the point is right, the last such step, and the one before x. */
 static int right_ones(const point_group *g, const vn_findings *x, int point[RIGHT])
 {
-	const vn_checkpoint *of = g->t->c->result.checkpoint;
+	const vn_checkpoint *of = g->t->c->result.checkpoints.of;
 	const int            step = of[x->checkpoint].step;
 	int                  first = -1, last = -1, before = -1, n = 0;
 
@@ -228,7 +228,7 @@ static vn_status ask_other_calls(point_group *g, const vn_findings *x, vn_trial 
 			continue;
 		if (!(st = verdict_there(g, h, y->checkpoint, &v, err)) && v.changed && v.limit_fraction > BEYOND) {
 			h->speaks_against = VN_WRONG_OTHERWISE;
-			h->against_step = c->result.checkpoint[y->checkpoint].step;
+			h->against_step = c->result.checkpoints.of[y->checkpoint].step;
 		}
 		break;
 	}
@@ -251,7 +251,7 @@ static vn_status hold_against(point_group *g, const vn_findings *x, vn_trial *h,
 		if (!st && stays_wrong(c, y, x, h, limit_fraction)) {
 			h->refuted = true;
 			h->speaks_against = VN_WRONG_OTHERWISE;
-			h->against_step = c->result.checkpoint[y->checkpoint].step;
+			h->against_step = c->result.checkpoints.of[y->checkpoint].step;
 		}
 	}
 	bool another = !of_one_query(c, x, h);
@@ -271,7 +271,7 @@ static vn_status hold_against(point_group *g, const vn_findings *x, vn_trial *h,
 		st = fraction_there(g, h, point[i], &limit_fraction, err);
 		if (!st && limit_fraction > BEYOND) {
 			h->speaks_against = VN_RIGHT_THERE;
-			h->against_step = c->result.checkpoint[point[i]].step;
+			h->against_step = c->result.checkpoints.of[point[i]].step;
 		}
 	}
 	return st;
@@ -434,7 +434,7 @@ static void note_other_numbers(point_group *g)
 		for (int k = 0; k < g->n && x->n_fit && x->fitted && h->applied.kind == VN_BY_RESULT && !h->speaks_against; k++)
 			if (another_number(x, g->x[k])) {
 				h->speaks_against = VN_ANOTHER_NUMBER;
-				h->against_step = g->t->c->result.checkpoint[g->x[k]->checkpoint].step;
+				h->against_step = g->t->c->result.checkpoints.of[g->x[k]->checkpoint].step;
 			}
 	}
 }

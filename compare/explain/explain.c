@@ -105,10 +105,10 @@ enum { IN_FULL = 6, AT_ALL = 400, IN_VAIN = 24 };
  * too. */
 static int twin_of(const vn_result *r, const vn_all_findings *x, int point)
 {
-	const char *name = r->checkpoint[point].name;
+	const char *name = r->checkpoints.of[point].name;
 
 	for (int i = 0; vn_name_layer(name) >= 0 && i < x->n; i++) {
-		const char *other = r->checkpoint[x->of[i].checkpoint].name;
+		const char *other = r->checkpoints.of[x->of[i].checkpoint].name;
 		if (x->of[i].n_fit && x->of[i].same_answer_as < 0 && vn_name_layer(other) >= 0 &&
 		    strcmp(vn_name_in_layer(other), vn_name_in_layer(name)) == 0)
 			return i;
@@ -132,7 +132,7 @@ static vn_status explain_origin(vn_case *t, vn_all_findings *all, int point, vn_
 	t->brief = all->n >= IN_FULL;
 	if (!x->by)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for trials");
-	if (needs_none(&t->c->result.checkpoint[point])) {
+	if (needs_none(&t->c->result.checkpoints.of[point])) {
 		all->n++;
 		return VN_OK;
 	}
@@ -154,13 +154,13 @@ static vn_status explain_origin(vn_case *t, vn_all_findings *all, int point, vn_
  * factor inside mlp_act; scores and probabilities belong to attention. -1: none. */
 static int outer_of(const vn_comparison *c, int point)
 {
-	const vn_checkpoint *me = &c->result.checkpoint[point];
+	const vn_checkpoint *me = &c->result.checkpoints.of[point];
 	const vn_plan       *p = vn_model_plan(c->opened.model);
 	const int            v = vn_plan_find(p, me->name);
 	const vn_node       *n = v < 0 ? NULL : &p->node[p->value[vn_plan_root(p, v)].node];
 
-	for (int i = 0; n && (n->op == VN_OP_ACT || n->op == VN_OP_ATTENTION) && i < c->result.n_checkpoints; i++) {
-		const vn_checkpoint *q = &c->result.checkpoint[i];
+	for (int i = 0; n && (n->op == VN_OP_ACT || n->op == VN_OP_ATTENTION) && i < c->result.checkpoints.n; i++) {
+		const vn_checkpoint *q = &c->result.checkpoints.of[i];
 		const int            w = q->step == me->step && q->origin ? vn_plan_find(p, q->name) : -1;
 		const vn_node       *o = w < 0 ? NULL : &p->node[p->value[vn_plan_root(p, w)].node];
 		if (o && o == n && n->op == VN_OP_ATTENTION && i != point && vn_plan_root(p, w) == n->out[VN_ATTN_CONTEXT])
@@ -175,7 +175,7 @@ static int outer_of(const vn_comparison *c, int point)
 static bool is_inside_attention(const vn_comparison *c, const vn_findings *x)
 {
 	const vn_plan *p = vn_model_plan(c->opened.model);
-	const int      v = vn_plan_find(p, c->result.checkpoint[x->checkpoint].name);
+	const int      v = vn_plan_find(p, c->result.checkpoints.of[x->checkpoint].name);
 
 	return v >= 0 && (p->value[v].point == VN_POINT_ATTN_SCORES || p->value[v].point == VN_POINT_ATTN_PROBS);
 }
@@ -211,25 +211,26 @@ vn_status vn_explain(vn_comparison *c, vn_all_findings **why, vn_error *err)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for explanations");
 	if (c->opened.replayed)
 		return vn_explain_replayed(c, x, err);
-	if (!c->opened.model || !c->result.replayed || !c->result.n_origins)
+	if (!c->opened.model || !c->result.replayed || !c->result.localised.n_origins)
 		return VN_OK;
-	if (!(x->of = calloc((size_t)c->result.n_origins, sizeof *x->of)))
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d origins", c->result.n_origins);
-	if ((st = vn_recompute_create(c, &t.recompute, err)))
+	if (!(x->of = calloc((size_t)c->result.localised.n_origins, sizeof *x->of)))
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d origins", c->result.localised.n_origins);
+	if ((st = vn_recompute_create(&c->opened, &c->result.checkpoints, &t.recompute, err)))
 		return st;
 	t.site = vn_recompute_site(t.recompute);
-	vn_progress_start(&bar, "explaining origin", c->result.n_origins);
+	vn_progress_start(&bar, "explaining origin", c->result.localised.n_origins);
 	int nothing = 0; /* origins that nothing fits, in a row */
-	for (int i = 0; !st && i < c->result.n_origins; i++) {
+	for (int i = 0; !st && i < c->result.localised.n_origins; i++) {
 		if (x->n == AT_ALL || nothing == IN_VAIN) {
-			x->left_out = c->result.n_origins - i;
+			x->left_out = c->result.localised.n_origins - i;
 			break;
 		}
-		if (!c->result.checkpoint[c->result.origins[i]].replayed)
+		if (!c->result.checkpoints.of[c->result.localised.origins[i]].replayed)
 			continue;
-		st = explain_origin(&t, x, c->result.origins[i], err);
+		st = explain_origin(&t, x, c->result.localised.origins[i], err);
 		vn_progress_at(&bar, i + 1);
-		nothing = x->n && (x->of[x->n - 1].n_fit || needs_none(&c->result.checkpoint[c->result.origins[i]]))
+		nothing = x->n && (x->of[x->n - 1].n_fit ||
+		                   needs_none(&c->result.checkpoints.of[c->result.localised.origins[i]]))
 		              ? 0
 		              : nothing + 1;
 	}

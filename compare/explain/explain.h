@@ -25,7 +25,7 @@
  * the best cannot be distinguished from it by these numbers: they are its aliases.
  *
  * Reads   request.options, opened.ref, opened.cand, opened.model, opened.policy, result.replayed,
- *         result.origins and the replayed checkpoints
+ *         localised.origins and the replayed checkpoints
  * Fills   a vn_all_findings (result.why)
  */
 #ifndef VN_COMPARE_EXPLAIN_H

@@ -162,19 +162,19 @@ vn_status vn_explain_replayed(vn_comparison *c, vn_all_findings *all, vn_error *
 	vn_progress bar = { 0 };
 	vn_status   st = VN_OK;
 
-	if (!c->result.replayed || !c->result.n_origins)
+	if (!c->result.replayed || !c->result.localised.n_origins)
 		return VN_OK;
-	if (!(all->of = calloc((size_t)c->result.n_origins, sizeof *all->of)))
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d origins", c->result.n_origins);
-	vn_progress_start(&bar, "explaining origin", c->result.n_origins);
-	for (int i = 0; !st && i < c->result.n_origins; i++) {
-		const int    point = c->result.origins[i];
-		const int    result = vn_replayed_result_of(c, &c->result.checkpoint[point]);
+	if (!(all->of = calloc((size_t)c->result.localised.n_origins, sizeof *all->of)))
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d origins", c->result.localised.n_origins);
+	vn_progress_start(&bar, "explaining origin", c->result.localised.n_origins);
+	for (int i = 0; !st && i < c->result.localised.n_origins; i++) {
+		const int    point = c->result.localised.origins[i];
+		const int    result = vn_replayed_result_of(&c->opened, &c->result.checkpoints.of[point]);
 		vn_findings *x = &all->of[all->n];
 		if (result < 0)
 			continue;
 		if (all->n == AT_ALL) {
-			all->left_out = c->result.n_origins - i;
+			all->left_out = c->result.localised.n_origins - i;
 			break;
 		}
 		*x = (vn_findings) { .checkpoint = point, .same_answer_as = -1, .by = calloc(VN_EXPLAIN_KEPT, sizeof *x->by) };

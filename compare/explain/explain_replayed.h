@@ -5,7 +5,7 @@
  * replayed/variants.def). Each is a trial, as are other arrangements of the right result
  * (rearrange/). A trial explains the result by the rules of explain.h.
  *
- * Reads   opened.ref, opened.cand, opened.replayed, result.judged, result.origins
+ * Reads   opened.ref, opened.cand, opened.replayed, result.judged, localised.origins
  * Fills   the caller's vn_all_findings
  */
 #ifndef VN_COMPARE_EXPLAIN_REPLAYED_H

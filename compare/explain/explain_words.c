@@ -28,8 +28,8 @@ const vn_findings *vn_findings_of(const vn_result *r, int point)
 /* Is this value recorded, and replayed without an error? */
 static bool recorded_right(const vn_result *r, int step, const char *name)
 {
-	for (int i = 0; i < r->n_checkpoints; i++) {
-		const vn_checkpoint *p = &r->checkpoint[i];
+	for (int i = 0; i < r->checkpoints.n; i++) {
+		const vn_checkpoint *p = &r->checkpoints.of[i];
 		if (p->step == step && p->replayed && strcmp(p->name, name) == 0)
 			return !vn_local_beyond(p) && !p->replay.recorder_fault;
 	}
@@ -44,7 +44,7 @@ static const char *made_at(const vn_opened *o, const vn_result *r, const vn_find
 	if (h->node < 0)
 		return *text = '\0', text;
 	const vn_plan *p = vn_model_plan(o->model);
-	const int      v = vn_plan_find(p, r->checkpoint[x->checkpoint].name);
+	const int      v = vn_plan_find(p, r->checkpoints.of[x->checkpoint].name);
 	const bool     here = v >= 0 && p->value[vn_plan_root(p, v)].node == h->node;
 	const char    *name = p->value[p->node[h->node].out[0]].name;
 	snprintf(text, WHERE, "%s%s%s%s%s%s", *h->heads_only ? ", " : "", h->heads_only,
@@ -52,7 +52,7 @@ static const char *made_at(const vn_opened *o, const vn_result *r, const vn_find
 	         : *h->also ? ", here"
 	                    : "",
 	         here ? "" : name, h->also,
-	         !here && !*h->also && recorded_right(r, r->checkpoint[x->checkpoint].step, name)
+	         !here && !*h->also && recorded_right(r, r->checkpoints.of[x->checkpoint].step, name)
 	             ? ", which is recorded as it should be"
 	             : "");
 	return text;
@@ -63,10 +63,10 @@ const char *vn_explain_say_one(const vn_opened *o, const vn_result *r, const vn_
 	char at[WHERE];
 
 	text[0] = 0;
-	if (vn_local_is_order(&r->checkpoint[x->checkpoint]))
-		vn_text_add(text, VN_EXPLAINED, "%s", vn_replay_say_column_order(o, &r->checkpoint[x->checkpoint], at));
-	else if (vn_overflow_is_all(&r->checkpoint[x->checkpoint]))
-		vn_text_add(text, VN_EXPLAINED, "%s", vn_replay_say_overflow(&r->checkpoint[x->checkpoint], at));
+	if (vn_local_is_order(&r->checkpoints.of[x->checkpoint]))
+		vn_text_add(text, VN_EXPLAINED, "%s", vn_replay_say_column_order(o, &r->checkpoints.of[x->checkpoint], at));
+	else if (vn_overflow_is_all(&r->checkpoints.of[x->checkpoint]))
+		vn_text_add(text, VN_EXPLAINED, "%s", vn_replay_say_overflow(&r->checkpoints.of[x->checkpoint], at));
 	else if (*x->why_not)
 		vn_text_add(text, VN_EXPLAINED, "not explained: %s", x->why_not);
 	else if (!x->n_fit)
@@ -77,7 +77,7 @@ const char *vn_explain_say_one(const vn_opened *o, const vn_result *r, const vn_
 		            made_at(o, r, x, h, at), *h->recorded_instead ? " (" : "", h->recorded_instead,
 		            *h->recorded_instead ? ")" : "",
 		            *h->id && !h->recorder_fault && h->finding != VN_FINDING_PARALLEL_BLOCK &&
-		                    r->checkpoint[x->checkpoint].replay.recorder_fault
+		                    r->checkpoints.of[x->checkpoint].replay.recorder_fault
 		                ? "; only the recording is wrong: the run continued with other numbers"
 		                : "");
 	}
@@ -136,8 +136,8 @@ void vn_explain_say_more(const vn_opened *o, const vn_result *r, const vn_findin
 {
 	char share[60];
 
-	if (*x->why_not || vn_local_is_order(&r->checkpoint[x->checkpoint]) ||
-	    vn_overflow_is_all(&r->checkpoint[x->checkpoint]))
+	if (*x->why_not || vn_local_is_order(&r->checkpoints.of[x->checkpoint]) ||
+	    vn_overflow_is_all(&r->checkpoints.of[x->checkpoint]))
 		return;
 	if (!x->n_fit) {
 		/* An answer that explains less than half is a coincidence. Any finite number is less
@@ -187,44 +187,44 @@ static bool same_columns(const vn_opened *o, const vn_checkpoint *p, const vn_ch
 /* Do both have one answer, so that one line states it? */
 static bool are_alike(const vn_opened *o, const vn_result *r, const vn_findings *a, const vn_findings *b)
 {
-	const vn_checkpoint *p = &r->checkpoint[a->checkpoint], *q = &r->checkpoint[b->checkpoint];
+	const vn_checkpoint *p = &r->checkpoints.of[a->checkpoint], *q = &r->checkpoints.of[b->checkpoint];
 
 	if (vn_local_is_order(p) || vn_local_is_order(q))
 		return vn_local_is_order(p) == vn_local_is_order(q) && same_columns(o, p, q);
 	return a->n_fit && b->n_fit && vn_trial_same(&a->by[0], &b->by[0]);
 }
 
-void vn_explain_say_all(const vn_comparison *c, vn_lines *lines)
+void vn_explain_say_all(const vn_opened *o, const vn_result *r, vn_lines *lines)
 {
 	char label[VN_LABEL], text[VN_EXPLAINED];
 	int  said_of = 0, left = 0;
-	for (int i = 0; c->result.why && i < c->result.why->n; i++) {
-		const vn_findings *x = &c->result.why->of[i];
+	for (int i = 0; r->why && i < r->why->n; i++) {
+		const vn_findings *x = &r->why->of[i];
 		int                more = 0;
 		bool               said = false;
 		for (int k = 0; k < i; k++)
-			said = said || are_alike(&c->opened, &c->result, x, &c->result.why->of[k]);
+			said = said || are_alike(o, r, x, &r->why->of[k]);
 		if (said)
 			continue;
 		if (said_of++ >= ANSWERS) {
 			left++;
 			continue;
 		}
-		for (int k = i + 1; k < c->result.why->n; k++)
-			more += are_alike(&c->opened, &c->result, x, &c->result.why->of[k]);
-		vn_label(&c->result.checkpoint[x->checkpoint], label);
-		vn_explain_say_one(&c->opened, &c->result, x, text);
+		for (int k = i + 1; k < r->why->n; k++)
+			more += are_alike(o, r, x, &r->why->of[k]);
+		vn_label(&r->checkpoints.of[x->checkpoint], label);
+		vn_explain_say_one(o, r, x, text);
 		if (more)
 			vn_lines_add(lines, "%s and %d more origin%s: %s", label, more, more == 1 ? "" : "s", text);
 		else
 			vn_lines_add(lines, "%s: %s", label, text);
-		vn_explain_say_more(&c->opened, &c->result, x, lines);
+		vn_explain_say_more(o, r, x, lines);
 	}
 	if (left)
 		vn_lines_add(lines, "%d more origins have other answers: see --format json", left);
-	if (c->result.why && c->result.why->left_out)
-		vn_lines_add(lines, "%d more origins were not examined: %s", c->result.why->left_out,
-		             c->result.n_origins > c->result.n_checkpoints / 4
+	if (r->why && r->why->left_out)
+		vn_lines_add(lines, "%d more origins were not examined: %s", r->why->left_out,
+		             r->localised.n_origins > r->checkpoints.n / 4
 		                 ? "too many checkpoints are origins; check the candidate's precision (--floor-precision)"
 		                 : "there are too many");
 }

@@ -91,8 +91,8 @@ static void put_part(vn_trial *h)
 static const vn_trial *in_step(const vn_result *r, const vn_all_findings *all, const vn_findings *x, const vn_trial *h)
 {
 	for (int i = 0; i < all->n; i++) {
-		const vn_checkpoint *p = &r->checkpoint[all->of[i].checkpoint];
-		for (int k = 0; p->step == h->against_step && strcmp(p->name, r->checkpoint[x->checkpoint].name) == 0 &&
+		const vn_checkpoint *p = &r->checkpoints.of[all->of[i].checkpoint];
+		for (int k = 0; p->step == h->against_step && strcmp(p->name, r->checkpoints.of[x->checkpoint].name) == 0 &&
 		                k < all->of[i].n_alias;
 		     k++)
 			if (vn_trial_same_place(&all->of[i].by[k], h) && !vn_trial_same(&all->of[i].by[k], h))
@@ -146,7 +146,7 @@ static vn_point neighbour_point(vn_point point)
 const char *vn_counterpart(const vn_comparison *c, const vn_findings *x, const vn_checkpoint **found)
 {
 	const vn_plan       *p = vn_model_plan(c->opened.model);
-	const vn_checkpoint *me = &c->result.checkpoint[x->checkpoint];
+	const vn_checkpoint *me = &c->result.checkpoints.of[x->checkpoint];
 	const int            v = vn_plan_find(p, me->name);
 	const char          *name = NULL;
 
@@ -154,9 +154,9 @@ const char *vn_counterpart(const vn_comparison *c, const vn_findings *x, const v
 	for (int i = 0; v >= 0 && i < p->n_values; i++)
 		if (p->value[i].point == neighbour_point(p->value[v].point) && p->value[i].layer == p->value[v].layer)
 			name = p->value[i].name;
-	for (int i = 0; name && i < c->result.n_checkpoints; i++)
-		if (c->result.checkpoint[i].step == me->step && strcmp(c->result.checkpoint[i].name, name) == 0)
-			*found = &c->result.checkpoint[i];
+	for (int i = 0; name && i < c->result.checkpoints.n; i++)
+		if (c->result.checkpoints.of[i].step == me->step && strcmp(c->result.checkpoints.of[i].name, name) == 0)
+			*found = &c->result.checkpoints.of[i];
 	return name;
 }
 
@@ -171,11 +171,11 @@ static bool has_trial(const vn_findings *y, int from, int to, const vn_trial *h)
 
 bool vn_alias_in_all_steps(const vn_result *r, const vn_all_findings *all, const vn_findings *x, int i)
 {
-	const char *name = r->checkpoint[x->checkpoint].name;
+	const char *name = r->checkpoints.of[x->checkpoint].name;
 
 	for (int k = 0; all && k < all->n; k++) {
 		const vn_findings *y = &all->of[k];
-		if (y == x || strcmp(r->checkpoint[y->checkpoint].name, name) != 0 || !y->n_fit ||
+		if (y == x || strcmp(r->checkpoints.of[y->checkpoint].name, name) != 0 || !y->n_fit ||
 		    !vn_trial_same_place(&y->by[0], &x->by[0]))
 			continue;
 		if (has_trial(y, y->n_fit, y->n, &x->by[i]) && !has_trial(y, 0, y->n_fit, &x->by[i]))
@@ -196,7 +196,7 @@ static bool by_capture(const vn_findings *x, const bool *shown)
 static const char *uncaptured_words(const vn_comparison *c, const vn_findings *x, const bool *shown)
 {
 	const vn_plan *p = vn_model_plan(c->opened.model);
-	const int      v = vn_plan_find(p, c->result.checkpoint[x->checkpoint].name),
+	const int      v = vn_plan_find(p, c->result.checkpoints.of[x->checkpoint].name),
 			  own = v < 0 ? -1 : p->value[vn_plan_root(p, v)].node;
 	bool apart = x->by[0].node != own; /* the operation's own point says most */
 	int  other = -1;
@@ -226,7 +226,7 @@ static void put_separate(const vn_comparison *c, const vn_all_findings *all, vn_
 		snprintf(x->separating_input, sizeof x->separating_input, "a recording that includes %s", name);
 	else if (by_capture(x, shown))
 		snprintf(x->separating_input, sizeof x->separating_input, "a recording that includes what reads %s",
-		         vn_name_in_layer(c->result.checkpoint[x->checkpoint].name));
+		         vn_name_in_layer(c->result.checkpoints.of[x->checkpoint].name));
 	else if ((name = vn_counterpart(c, x, &beside)) && beside)
 		snprintf(x->separating_input, sizeof x->separating_input, "look at %s, which is %s here", name,
 		         beside->origin ? "also wrong" : "right");

@@ -24,10 +24,10 @@ static const char *plain_precision(const char *word)
 	return vn_policy_from_word(word, &p) ? vn_policy_name(p) : word;
 }
 
-static const char *wanted_policy(const vn_comparison *c)
+static const char *wanted_policy(const vn_opened *o)
 {
-	return c->request.options->floor_policy ? vn_policy_name(*c->request.options->floor_policy)
-	                                        : plain_precision(vn_precision_of_candidate(c));
+	return o->request.options->floor_policy ? vn_policy_name(*o->request.options->floor_policy)
+	                                        : plain_precision(vn_precision_of_candidate(o));
 }
 
 /* Rows of other tokens have another floor, even if the shapes match. */
@@ -37,80 +37,82 @@ static bool same_rows(const vn_step *x, const vn_step *y)
 	       (x->position == y->position && x->tokens == y->tokens && x->first_row == y->first_row && x->rows == y->rows);
 }
 
-static int floor_entry(vn_comparison *c, const vn_checkpoint *p)
+static int floor_entry(const vn_opened *o, const vn_checkpoint *p)
 {
-	const int e = p->m.n ? vn_recording_find(c->opened.floor, p->step, p->name) : -1;
-	if (e < 0 || !same_rows(vn_recording_step(c->opened.ref, p->step), vn_recording_step(c->opened.floor, p->step)) ||
-	    !vn_shape_equal(&vn_recording_entry(c->opened.floor, e)->shape,
-	                    &vn_recording_entry(c->opened.ref, p->ref)->shape))
+	const int e = p->m.n ? vn_recording_find(o->floor, p->step, p->name) : -1;
+	if (e < 0 || !same_rows(vn_recording_step(o->ref, p->step), vn_recording_step(o->floor, p->step)) ||
+	    !vn_shape_equal(&vn_recording_entry(o->floor, e)->shape, &vn_recording_entry(o->ref, p->ref)->shape))
 		return -1;
 	return e;
 }
 
-vn_status vn_floor_of_file(vn_comparison *c, vn_error *err)
+vn_status vn_floor_of_file(vn_opened *o, vn_checkpoints *all, vn_pools *pools, vn_floor_result *found,
+                           vn_remarks *remarks, vn_error *err)
 {
 	vn_status st;
 
-	if ((st = vn_contract(c, c->opened.floor, "floor", err)))
+	if ((st = vn_contract(o, remarks, o->floor, "floor", NULL, err)))
 		return st;
-	const char *engine = vn_facts_get(vn_recording_run(c->opened.floor), "engine"),
-			   *own = vn_facts_get(vn_recording_run(c->opened.cand), "engine");
+	const char *engine = vn_facts_get(vn_recording_run(o->floor), "engine"),
+			   *own = vn_facts_get(vn_recording_run(o->cand), "engine");
 	if (engine && own && strcmp(engine, own) == 0 && strcmp(engine, "ref") != 0)
-		vn_lines_add(&c->result.warnings,
+		vn_lines_add(&remarks->warnings,
 		             "the floor comes from the candidate's own engine (%.40s): faults of that engine cannot be seen",
 		             engine);
-	if (strcmp(plain_precision(vn_precision_of(c->opened.floor)), wanted_policy(c)) != 0 &&
-	    !(c->request.options->allow & VN_ALLOW_PRECISION)) {
-		vn_lines_refuse_as(&c->result.refusals, "precision",
+	if (strcmp(plain_precision(vn_precision_of(o->floor)), wanted_policy(o)) != 0 &&
+	    !(o->request.options->allow & VN_ALLOW_PRECISION)) {
+		vn_lines_refuse_as(&remarks->refusals, "precision",
 		                   "the floor was run in %s and the candidate in %s (use it anyway: --allow precision)",
-		                   vn_precision_of(c->opened.floor), wanted_policy(c));
-		return vn_fail(err, VN_ERR_MISMATCH, "%s cannot be the floor of %s", vn_recording_path(c->opened.floor),
-		               vn_recording_path(c->opened.cand));
+		                   vn_precision_of(o->floor), wanted_policy(o));
+		return vn_fail(err, VN_ERR_MISMATCH, "%s cannot be the floor of %s", vn_recording_path(o->floor),
+		               vn_recording_path(o->cand));
 	}
-	if ((st = vn_floor_contract(c, err)))
+	if ((st = vn_floor_contract(o, remarks, err)))
 		return st;
 	/* The reference's rows were chosen before. A step for which the floor has fewer rows gets no
 	 * floor. */
-	if ((st = vn_align(c->opened.ref, &c->result.notes, c->opened.floor, "floor", false, err)))
+	if ((st = vn_align(o->ref, &remarks->notes, o->floor, "floor", false, err)))
 		return st;
-	if (!c->request.options->model)
-		vn_policy_of_recording(c->opened.floor, &c->opened.policy);
-	snprintf(c->result.floor_from, sizeof c->result.floor_from, "%s (%.32s)", vn_recording_path(c->opened.floor),
-	         vn_precision_of(c->opened.floor));
+	if (!o->request.options->model)
+		vn_policy_of_recording(o->floor, &o->policy);
+	snprintf(found->from, sizeof found->from, "%s (%.32s)", vn_recording_path(o->floor), vn_precision_of(o->floor));
 	/* Limits without a floor judge what cannot be read. */
-	const vn_batch batch = { c->opened.floor, floor_entry, vn_judge_floor_set, NULL };
-	if (!(st = vn_batch_measure(c, &batch, err)))
-		st = vn_floor_channels_of_file(c, floor_entry, err);
-	return st ? st : vn_floor_check_file(c, vn_precision_of(c->opened.floor), err);
+	const vn_batch batch = { o->floor, floor_entry, vn_judge_floor_set, NULL };
+	if (!(st = vn_batch_measure(o, all, &batch, err)))
+		st = vn_floor_channels_of_file(o, all, pools, floor_entry, err);
+	if (st)
+		return st;
+	const vn_floor_parts f = { o, all, pools, found, remarks };
+	return vn_floor_check_file(&f, err);
 }
 
 /* Warns of checkpoints without a floor, because looser limits apply to them. */
-static void warn_of_gaps(vn_result *r)
+static void warn_of_gaps(const vn_checkpoints *all, vn_lines *warnings)
 {
 	const char *first = NULL;
 	int         n = 0;
-	for (int i = 0; i < r->n_checkpoints; i++) {
-		const vn_checkpoint *p = &r->checkpoint[i];
+	for (int i = 0; i < all->n; i++) {
+		const vn_checkpoint *p = &all->of[i];
 		if (!p->m.n || p->invalid_floor || (p->has_floor && isfinite(p->floor[VN_M_NMSE])))
 			continue;
 		first = first ? first : p->name;
 		n++;
 	}
 	if (n)
-		vn_lines_add(&r->warnings, "the floor lacks %d checkpoint%s (first: %s): without_floor limits apply there", n,
+		vn_lines_add(warnings, "the floor lacks %d checkpoint%s (first: %s): without_floor limits apply there", n,
 		             n == 1 ? "" : "s", first);
 }
 
-void vn_floor_finish(vn_comparison *c)
+void vn_floor_finish(const vn_opened *o, vn_checkpoints *all, const vn_floor_result *found, vn_lines *warnings)
 {
-	for (int i = 0; i < c->result.n_checkpoints; i++) {
-		vn_checkpoint *p = &c->result.checkpoint[i];
+	for (int i = 0; i < all->n; i++) {
+		vn_checkpoint *p = &all->of[i];
 		for (int m = 0; m < VN_N_METRICS && p->has_floor; m++)
 			if (!isnan(p->floor[m])) /* not known stays so */
-				p->floor[m] = fmax(p->floor[m], vn_judge_floor_of_sums(&c->opened, (vn_metric)m));
+				p->floor[m] = fmax(p->floor[m], vn_judge_floor_of_sums(o, (vn_metric)m));
 	}
-	if (*c->result.floor_from)
-		warn_of_gaps(&c->result);
-	if (c->opened.floor || c->opened.policy.storage == VN_F64) /* no format is finer than f64 */
-		vn_floor_drop_equal(c);
+	if (*found->from)
+		warn_of_gaps(all, warnings);
+	if (o->floor || o->policy.storage == VN_F64) /* no format is finer than f64 */
+		vn_floor_drop_equal(o, all, warnings);
 }

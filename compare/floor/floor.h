@@ -4,9 +4,9 @@
  * reference. It comes from a recording of such a run (--floor), or is computed from the model
  * (vn_replay_floor_run in compare/replay/replay.h).
  *
- * Reads   request.options, opened.ref, opened.cand, opened.floor, result.checkpoint
+ * Reads   request.options, opened.ref, opened.cand, opened.floor, the checkpoints
  * Fills   floor and has_floor of every measured checkpoint; result.floor_from; opened.policy;
- *         lines of result.notes, warnings and refusals
+ *         lines of remarks.notes, warnings and refusals
  */
 #ifndef VN_COMPARE_FLOOR_H
 #define VN_COMPARE_FLOOR_H
@@ -15,9 +15,10 @@
 
 /* Measures the floor from opened.floor, which must be set. VN_ERR_MISMATCH: that recording is not a
  * floor for this comparison. */
-vn_status vn_floor_of_file(vn_comparison *c, vn_error *err);
+vn_status vn_floor_of_file(vn_opened *o, vn_checkpoints *all, vn_pools *pools, vn_floor_result *found,
+                           vn_remarks *remarks, vn_error *err);
 /* Call after the floor is filled in, from either source. Raises floors to at least the error of
  * float32 sums, and warns of checkpoints without a floor. */
-void      vn_floor_finish(vn_comparison *c);
+void      vn_floor_finish(const vn_opened *o, vn_checkpoints *all, const vn_floor_result *found, vn_lines *warnings);
 
 #endif

@@ -26,29 +26,30 @@ static const char *find_fact(const vn_recording *r, const char *key)
 	return value ? value : "";
 }
 
-static vn_status check_refusals(const vn_comparison *c, vn_error *err)
+static vn_status check_refusals(const vn_opened *o, const vn_lines *refusals, vn_error *err)
 {
-	return c->result.refusals.n == 0 ? VN_OK
-	                                 : vn_fail(err, VN_ERR_MISMATCH, "%s cannot be the floor of %s",
-	                                           vn_recording_path(c->opened.floor), vn_recording_path(c->opened.cand));
+	return refusals->n == 0 ? VN_OK
+	                        : vn_fail(err, VN_ERR_MISMATCH, "%s cannot be the floor of %s", vn_recording_path(o->floor),
+	                                  vn_recording_path(o->cand));
 }
 
-vn_status vn_floor_contract(vn_comparison *c, vn_error *err)
+vn_status vn_floor_contract(const vn_opened *o, vn_remarks *remarks, vn_error *err)
 {
 	const vn_weight_row *rows;
-	const char          *inject = find_fact(c->opened.floor, "inject");
+	const char          *inject = find_fact(o->floor, "inject");
 
-	if (vn_same_file(vn_recording_path(c->opened.floor), vn_recording_path(c->opened.cand)))
-		vn_comparison_refuse(c, VN_ALLOW_FLOOR, "floor",
-		                     "the floor is the candidate's own file: no fault could be seen");
+	if (vn_same_file(vn_recording_path(o->floor), vn_recording_path(o->cand)))
+		vn_remarks_refuse(o, remarks, VN_ALLOW_FLOOR, "floor",
+		                  "the floor is the candidate's own file: no fault could be seen");
 	if (*inject)
-		vn_comparison_refuse(c, VN_ALLOW_FLOOR, "floor", "the floor was run with a fault on purpose (%.80s)", inject);
+		vn_remarks_refuse(o, remarks, VN_ALLOW_FLOOR, "floor", "the floor was run with a fault on purpose (%.80s)",
+		                  inject);
 	/* A field that the reference records and the floor does not may differ. */
-	if (vn_recording_weights(c->opened.ref, &rows) > 0 && vn_recording_weights(c->opened.floor, &rows) <= 0)
-		vn_comparison_refuse(c, VN_ALLOW_WEIGHTS, "weights", "weights: the floor does not record its weights");
-	if (vn_recording_config(c->opened.ref) && !vn_recording_config(c->opened.floor))
-		vn_comparison_refuse(c, VN_ALLOW_CONFIG, "config", "config: the floor does not record its config");
-	return check_refusals(c, err);
+	if (vn_recording_weights(o->ref, &rows) > 0 && vn_recording_weights(o->floor, &rows) <= 0)
+		vn_remarks_refuse(o, remarks, VN_ALLOW_WEIGHTS, "weights", "weights: the floor does not record its weights");
+	if (vn_recording_config(o->ref) && !vn_recording_config(o->floor))
+		vn_remarks_refuse(o, remarks, VN_ALLOW_CONFIG, "config", "config: the floor does not record its config");
+	return check_refusals(o, &remarks->refusals, err);
 }
 
 /* Whether every metric is equal to the last digit and at least one is not zero. */
@@ -62,15 +63,15 @@ static bool same_numbers(const vn_checkpoint *p)
 
 /* A candidate from the reference's own engine has the same bits as the floor,
  * so it is not checked. */
-static vn_status not_the_candidate(vn_comparison *c, vn_error *err)
+static vn_status not_the_candidate(const vn_floor_parts *f, vn_error *err)
 {
-	const char *engine = find_fact(c->opened.floor, "engine"), *own = find_fact(c->opened.cand, "engine");
+	const char *engine = find_fact(f->o->floor, "engine"), *own = find_fact(f->o->cand, "engine");
 	int         n = 0, same = 0;
 
 	if (strcmp(engine, own) != 0 || strcmp(engine, "ref") == 0)
 		return VN_OK;
-	for (int i = 0; i < c->result.n_checkpoints; i++) {
-		const vn_checkpoint *p = &c->result.checkpoint[i];
+	for (int i = 0; i < f->all->n; i++) {
+		const vn_checkpoint *p = &f->all->of[i];
 		if (p->has_floor && p->m.n >= ENOUGH_NUMBERS && p->floor[VN_M_NMSE] > 0) {
 			n++;
 			same += same_numbers(p);
@@ -78,10 +79,10 @@ static vn_status not_the_candidate(vn_comparison *c, vn_error *err)
 	}
 	if (2 * same <= n)
 		return VN_OK;
-	vn_comparison_refuse(
-		c, VN_ALLOW_FLOOR, "floor",
-		"the floor has the candidate's own numbers in %d of %d checkpoints: no fault could be seen there", same, n);
-	return check_refusals(c, err);
+	vn_remarks_refuse(f->o, f->remarks, VN_ALLOW_FLOOR, "floor",
+	                  "the floor has the candidate's own numbers in %d of %d checkpoints: no fault could be seen there",
+	                  same, n);
+	return check_refusals(f->o, &f->remarks->refusals, err);
 }
 
 /* ---- how large it may be ---------------------------------------------------------------- */
@@ -114,17 +115,17 @@ static bool speaks_of_error(int m)
 	return (m == VN_M_KL_MEAN || !vn_metric_get((vn_metric)m)->scores) && vn_metric_is_error((vn_metric)m);
 }
 
-static void within_limits(vn_comparison *c, vn_limits *own, const char *what, const char *precision)
+static void within_limits(const vn_floor_parts *f, vn_limits *own, const char *what, const char *precision)
 {
 	vn_limit_set said, ours;
 	char         key[VN_KEY_TEXT];
 
-	own->layers = c->request.limits->layers;
-	for (int i = 0; i < c->result.n_checkpoints; i++) {
-		vn_checkpoint *p = &c->result.checkpoint[i];
+	own->layers = f->o->request.limits->layers;
+	for (int i = 0; i < f->all->n; i++) {
+		vn_checkpoint *p = &f->all->of[i];
 		if (!p->has_floor)
 			continue;
-		vn_limits_for(c->request.limits, p->name, &said);
+		vn_limits_for(f->o->request.limits, p->name, &said);
 		vn_limits_for(own, p->name, &ours);
 		for (int k = -1; k < VN_N_METRICS; k++) { /* nmse first: it is the most informative */
 			const int       m = k < 0 ? VN_M_NMSE : k;
@@ -134,9 +135,9 @@ static void within_limits(vn_comparison *c, vn_limits *own, const char *what, co
 			    keeps_to(p, (vn_metric)m, form, l->value, p->floor[m]) ||
 			    (vn_judge_count_has_luck((vn_metric)m) &&
 			     keeps_to(p, (vn_metric)m, form, l->value,
-			              vn_judge_count_factor(c, p, (vn_metric)m, p->floor[m], p->floor[VN_M_NMSE]))))
+			              vn_judge_count_factor(f->o, f->pools, p, (vn_metric)m, p->floor[m], p->floor[VN_M_NMSE]))))
 				continue;
-			vn_floor_reject(c, p, "%s: %s %.3g, but %s leaves at most %.3g", what,
+			vn_floor_reject(f, p, "%s: %s %.3g, but %s leaves at most %.3g", what,
 			                vn_limit_key(VN_PLAIN, (vn_metric)m, key),
 			                vn_limit_subject((vn_metric)m, form, p->floor[m]), precision, l->value);
 			break;
@@ -151,15 +152,14 @@ static vn_status open_own(const vn_opened *o, const char *precision, vn_limits *
 	                                                   : VN_OK;
 }
 
-static void warn_invalid_floors(vn_comparison *c, const char *what)
+static void warn_invalid_floors(const vn_floor_parts *f, const char *what)
 {
-	if (!c->result.n_invalid_floors)
+	if (!f->found->n_invalid)
 		return;
-	vn_lines_add(&c->result.warnings, "%s%s at %d checkpoint%s (first: %s)%s",
-	             c->request.options->allow & VN_ALLOW_FLOOR ? "allowed (floor): " : "", what,
-	             c->result.n_invalid_floors, c->result.n_invalid_floors == 1 ? "" : "s",
-	             c->result.checkpoint[c->result.first_invalid_floor].name,
-	             c->request.options->allow & VN_ALLOW_FLOOR ? "" : "; those have no floor");
+	vn_lines_add(&f->remarks->warnings, "%s%s at %d checkpoint%s (first: %s)%s",
+	             f->o->request.options->allow & VN_ALLOW_FLOOR ? "allowed (floor): " : "", what, f->found->n_invalid,
+	             f->found->n_invalid == 1 ? "" : "s", f->all->of[f->found->first_invalid].name,
+	             f->o->request.options->allow & VN_ALLOW_FLOOR ? "" : "; those have no floor");
 }
 
 /* The nmse of one rounding to the format: 0.18 times the square of half an ulp of 1. */
@@ -168,20 +168,21 @@ static double storage_rounding(vn_policy p)
 	return 0.18 * ldexp(1.0, -2 * (vn_dtype_digits(p.storage) + 1));
 }
 
-vn_status vn_floor_check_file(vn_comparison *c, const char *precision, vn_error *err)
+vn_status vn_floor_check_file(const vn_floor_parts *f, vn_error *err)
 {
 	static const char what[] = "the floor is not a run of this reference";
 	vn_limits        *own;
 	vn_policy         policy;
 	vn_status         st;
+	const char       *precision = vn_precision_of(f->o->floor);
 
-	if ((st = not_the_candidate(c, err)) || (st = open_own(&c->opened, precision, &own, err)))
+	if ((st = not_the_candidate(f, err)) || (st = open_own(f->o, precision, &own, err)))
 		return st;
-	vn_policy_of_recording(c->opened.floor, &policy);
-	vn_floor_check_near(c, storage_rounding(policy)); /* first: nothing can be compared with a floor of zero */
-	within_limits(c, own, what, precision);
+	vn_policy_of_recording(f->o->floor, &policy);
+	vn_floor_check_near(f, storage_rounding(policy)); /* first: nothing can be compared with a floor of zero */
+	within_limits(f, own, what, precision);
 	vn_limits_destroy(own);
-	warn_invalid_floors(c, what);
+	warn_invalid_floors(f, what);
 	return VN_OK;
 }
 
@@ -213,26 +214,28 @@ static bool is_a_run(const vn_checkpoint *p, const double own[2], vn_policy of_r
 	       own[1] <= fmax(4 * times * p->floor[VN_M_WORST_TOKEN_NMSE], 100 * least);
 }
 
-vn_status vn_floor_check_model(vn_comparison *c, vn_policy of_ref, double (*own)[2], bool two_runs, vn_error *err)
+vn_status vn_floor_check_model(const vn_floor_parts *f, double (*own)[2], bool two_runs, vn_error *err)
 {
 	static const char what[] = "the reference differs from what its own model computes";
-	const vn_policy   coarser = vn_policy_finer(c->opened.policy, of_ref) ? of_ref : c->opened.policy;
+	vn_policy         of_ref;
 	vn_limits        *limits;
 	vn_status         st;
 
-	for (int i = 0; own && i < c->result.n_checkpoints; i++) {
-		vn_checkpoint *p = &c->result.checkpoint[i];
+	vn_policy_of_recording(f->o->ref, &of_ref);
+	for (int i = 0; own && i < f->all->n; i++) {
+		vn_checkpoint *p = &f->all->of[i];
 		if (p->has_floor && !(two_runs ? is_a_run(p, own[i], of_ref) : is_own(p, own[i], allowed_slack(of_ref))))
-			vn_floor_reject(c, p, "%s: nmse %.3g, worst token %.3g from a run in %s", what, own[i][0], own[i][1],
+			vn_floor_reject(f, p, "%s: nmse %.3g, worst token %.3g from a run in %s", what, own[i][0], own[i][1],
 			                vn_policy_name(of_ref));
 	}
 	if (!own) {
-		if ((st = open_own(&c->opened, vn_policy_name(coarser), &limits, err)))
+		const vn_policy coarser = vn_policy_finer(f->o->policy, of_ref) ? of_ref : f->o->policy;
+		if ((st = open_own(f->o, vn_policy_name(coarser), &limits, err)))
 			return st;
-		within_limits(c, limits, what, vn_policy_name(coarser));
+		within_limits(f, limits, what, vn_policy_name(coarser));
 		vn_limits_destroy(limits);
 	}
-	warn_invalid_floors(c, what);
+	warn_invalid_floors(f, what);
 	return VN_OK;
 }
 
@@ -243,23 +246,23 @@ static bool is_equal(const vn_checkpoint *p, vn_policy floor)
 	return p->has_floor && p->floor[VN_M_NMSE] < storage_rounding(floor);
 }
 
-void vn_floor_drop_equal(vn_comparison *c)
+void vn_floor_drop_equal(const vn_opened *o, vn_checkpoints *all, vn_lines *warnings)
 {
 	const vn_checkpoint *first = NULL;
-	vn_policy            floor = c->opened.policy, of_ref;
+	vn_policy            floor = o->policy, of_ref;
 	int                  n = 0, equal = 0, known = 0;
 
-	if (c->opened.floor)
-		vn_policy_of_recording(c->opened.floor, &floor);
-	vn_policy_of_recording(c->opened.ref, &of_ref);
-	if (vn_policy_finer(of_ref, floor) || !vn_limits_ask_floor(c->request.limits))
+	if (o->floor)
+		vn_policy_of_recording(o->floor, &floor);
+	vn_policy_of_recording(o->ref, &of_ref);
+	if (vn_policy_finer(of_ref, floor) || !vn_limits_ask_floor(o->request.limits))
 		return;
-	for (int i = 0; i < c->result.n_checkpoints; i++) {
-		known += c->result.checkpoint[i].has_floor;
-		equal += is_equal(&c->result.checkpoint[i], floor);
+	for (int i = 0; i < all->n; i++) {
+		known += all->of[i].has_floor;
+		equal += is_equal(&all->of[i], floor);
 	}
-	for (int i = 0; i < c->result.n_checkpoints; i++) {
-		vn_checkpoint *p = &c->result.checkpoint[i];
+	for (int i = 0; i < all->n; i++) {
+		vn_checkpoint *p = &all->of[i];
 		/* A few numbers may be equal by chance. They are judged together with those of other steps
 		 * (pooled_small.c). */
 		if (!is_equal(p, floor) || (p->m.n < VN_SMALL_SAMPLE && 2 * equal <= known))
@@ -269,7 +272,7 @@ void vn_floor_drop_equal(vn_comparison *c)
 		n++;
 	}
 	if (n)
-		vn_lines_add(&c->result.warnings,
+		vn_lines_add(warnings,
 		             "the floor is in %s like the reference, and has the same numbers at %d checkpoint%s (first: %s): "
 		             "those have no floor, so without_floor limits apply",
 		             vn_policy_name(floor), n, n == 1 ? "" : "s", first->name);

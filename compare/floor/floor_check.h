@@ -5,24 +5,32 @@
  * outside (`invalid_floor`, with the reason in `detail`), loses the floor, and is judged by the
  * limits `without_floor` as well. With --allow floor it keeps the floor, and a warning says so.
  *
- * Reads   request.limits and options, opened.*, the floors of result.checkpoint
- * Fills   invalid_floor, has_floor and detail of checkpoints; result.n_invalid_floors,
- *         first_invalid_floor; result.graph (floor_near.c); lines of result.notes, warnings and
- *         refusals
+ * Reads   request.limits and options, opened.*, the floors of the checkpoints
+ * Fills   invalid_floor, has_floor and detail of checkpoints; n_invalid and first_invalid of the
+ *         floor's result; lines of warnings and refusals
  */
 #ifndef VN_COMPARE_FLOOR_CHECK_H
 #define VN_COMPARE_FLOOR_CHECK_H
 
 #include "compare/comparison/comparison.h"
 
+/* What a floor is measured for, and what it fills. */
+typedef struct vn_floor_parts {
+	const vn_opened *o;
+	vn_checkpoints  *all;
+	vn_pools        *pools;
+	vn_floor_result *found;
+	vn_remarks      *remarks;
+} vn_floor_parts;
+
 /* Call before the floor is measured. VN_ERR_MISMATCH: the floor recording is the candidate, was run
  * with a fault, or does not name the weights and config it was run with although the reference
  * does. */
-vn_status vn_floor_contract(vn_comparison *c, vn_error *err);
+vn_status vn_floor_contract(const vn_opened *o, vn_remarks *remarks, vn_error *err);
 
-/* Call after the floor was measured from a recording in `precision`: it must keep to the limits
- * that apply without a floor. VN_ERR_MISMATCH: it holds the candidate's numbers. */
-vn_status vn_floor_check_file(vn_comparison *c, const char *precision, vn_error *err);
+/* Call after the floor was measured from a recording: it must keep to the limits that apply without
+ * a floor. VN_ERR_MISMATCH: it holds the candidate's numbers. */
+vn_status vn_floor_check_file(const vn_floor_parts *f, vn_error *err);
 
 /* Call after the floor was measured by running the model: does the reference agree with what the
  * model computes?
@@ -33,20 +41,21 @@ vn_status vn_floor_check_file(vn_comparison *c, const char *precision, vn_error 
  * rounding. two_runs: the floor is the difference of two runs, and own may be as large as the
  * difference of two correct engines. own NULL: the floor is that run itself, and must keep to the
  * limits that apply without a floor. */
-vn_status vn_floor_check_model(vn_comparison *c, vn_policy of_ref, double (*own)[2], bool two_runs, vn_error *err);
+vn_status vn_floor_check_model(const vn_floor_parts *f, double (*own)[2], bool two_runs, vn_error *err);
 
 /* If the reference is no finer than the floor, a floor of less than one rounding only repeats the
  * reference and says nothing. Such floors are removed, with a warning. */
-void vn_floor_drop_equal(vn_comparison *c);
+void vn_floor_drop_equal(const vn_opened *o, vn_checkpoints *all, vn_lines *warnings);
 
 /* ---- for the checks (floor_near.c) ---- */
 
 /* Checks each floor of a recording against those of neighbouring operations. rounding: the nmse of
  * one rounding. */
-void vn_floor_check_near(vn_comparison *c, double rounding);
+void vn_floor_check_near(const vn_floor_parts *f, double rounding);
 
 /* Rejects the floor of p, with a reason: p then has no floor and is outside, unless --allow
  * floor. */
-__attribute__((format(printf, 3, 4))) void vn_floor_reject(vn_comparison *c, vn_checkpoint *p, const char *format, ...);
+__attribute__((format(printf, 3, 4))) void vn_floor_reject(const vn_floor_parts *f, vn_checkpoint *p,
+                                                           const char *format, ...);
 
 #endif

@@ -47,13 +47,13 @@ static void add_neighbour(around *a, const vn_checkpoint *other)
 		a->most[k] = fmax(a->most[k], other->floor[kind[k]]);
 }
 
-static void look_around(const vn_comparison *c, around *near, int *input)
+static void look_around(const vn_floor_parts *f, const vn_localised *here, around *near, int *input)
 {
-	for (int i = 0; i < c->result.n_checkpoints; i++) {
-		const vn_checkpoint *p = &c->result.checkpoint[i];
-		const int            n = p->has_floor && p->value >= 0 ? vn_inputs_of(c, i, input, c->result.n_checkpoints) : 0;
+	for (int i = 0; i < f->all->n; i++) {
+		const vn_checkpoint *p = &f->all->of[i];
+		const int n = p->has_floor && p->value >= 0 ? vn_inputs_of(f->o, f->all, here, i, input, f->all->n) : 0;
 		for (int k = 0; k < n; k++) {
-			const vn_checkpoint *q = &c->result.checkpoint[input[k]];
+			const vn_checkpoint *q = &f->all->of[input[k]];
 			if (!q->has_floor || input[k] == i)
 				continue;
 			add_neighbour(&near[i], q);
@@ -62,45 +62,47 @@ static void look_around(const vn_comparison *c, around *near, int *input)
 	}
 }
 
-void vn_floor_check_near(vn_comparison *c, double rounding)
+void vn_floor_check_near(const vn_floor_parts *f, double rounding)
 {
-	if (!c->opened.plan)
+	vn_localised here = { 0 };
+
+	if (!f->o->plan)
 		return;
-	vn_graph_build(c);
-	if (!c->result.graph)
+	vn_graph_build(f->o, f->all, &here);
+	if (!here.graph)
 		return;
-	around *near = vn_alloc_zero((size_t)c->result.n_checkpoints, sizeof *near);
-	int    *input = vn_alloc((size_t)c->result.n_checkpoints, sizeof *input);
-	look_around(c, near, input);
-	for (int i = 0; i < c->result.n_checkpoints; i++) {
-		vn_checkpoint *p = &c->result.checkpoint[i];
+	around *near = vn_alloc_zero((size_t)f->all->n, sizeof *near);
+	int    *input = vn_alloc((size_t)f->all->n, sizeof *input);
+	look_around(f, &here, near, input);
+	for (int i = 0; i < f->all->n; i++) {
+		vn_checkpoint *p = &f->all->of[i];
 		for (int k = 0; p->has_floor && near[i].n && k < N_KINDS; k++) {
 			const double most = fmax(near[i].most[k], rounding);
-			if (p->floor[kind[k]] <= allowed_floor(&c->opened, p) * most)
+			if (p->floor[kind[k]] <= allowed_floor(f->o, p) * most)
 				continue;
 			vn_floor_reject(
-				c, p,
+				f, p,
 				"the floor is not a run of this reference: %s %.3g, but at the neighbouring checkpoints at most %.3g",
 				vn_metric_get(kind[k])->name, p->floor[kind[k]], near[i].most[k]);
 		}
 	}
 	free(near);
 	free(input);
-	vn_localise_drop_graph(&c->result);
+	vn_localise_drop_graph(&here);
 }
 
-void vn_floor_reject(vn_comparison *c, vn_checkpoint *p, const char *format, ...)
+void vn_floor_reject(const vn_floor_parts *f, vn_checkpoint *p, const char *format, ...)
 {
 	char    why[200];
 	va_list args;
-	c->result.n_invalid_floors++;
-	if (c->result.first_invalid_floor < 0)
-		c->result.first_invalid_floor = (int)(p - c->result.checkpoint);
+	f->found->n_invalid++;
+	if (f->found->first_invalid < 0)
+		f->found->first_invalid = (int)(p - f->all->of);
 	va_start(args, format);
 	vsnprintf(why, sizeof why, format, args);
 	va_end(args);
 	vn_checkpoint_say(p, "%s", why);
-	if (c->request.options->allow & VN_ALLOW_FLOOR)
+	if (f->o->request.options->allow & VN_ALLOW_FLOOR)
 		return;
 	p->invalid_floor = true;
 	p->has_floor = false;

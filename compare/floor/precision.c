@@ -27,9 +27,10 @@ static void add_remedy(char *text, size_t room, const vn_recording *r, const cha
 		vn_text_add(text, room, "; record it with precision %s", word);
 }
 
-vn_status vn_floor_check_precision(vn_comparison *c, const char *who, vn_recording *r, vn_error *err)
+vn_status vn_floor_check_precision(const vn_opened *o, vn_remarks *remarks, const char *who, vn_recording *r,
+                                   vn_error *err)
 {
-	const char        *word = r == c->opened.cand ? vn_precision_of_candidate(c) : vn_precision_of(r);
+	const char        *word = r == o->cand ? vn_precision_of_candidate(o) : vn_precision_of(r);
 	char               text[300];
 	vn_policy          said;
 	vn_shown_precision shown;
@@ -51,9 +52,9 @@ vn_status vn_floor_check_precision(vn_comparison *c, const char *who, vn_recordi
 	add_remedy(text, sizeof text, r, vn_shown_word(&shown));
 	vn_text_clean(text, sizeof text);
 	if (vn_dtype_digits(shown.format) < vn_dtype_digits(said.storage))
-		vn_lines_add(&c->result.warnings, "%s", text);
+		vn_lines_add(&remarks->warnings, "%s", text);
 	else
-		vn_comparison_refuse(c, VN_ALLOW_CLAIMS, "claims", "precision: %s", text);
+		vn_remarks_refuse(o, remarks, VN_ALLOW_CLAIMS, "claims", "precision: %s", text);
 	return VN_OK;
 }
 
@@ -63,39 +64,38 @@ const char *vn_precision_of(const vn_recording *r)
 	return p ? p : "unknown";
 }
 
-const char *vn_precision_of_candidate(const vn_comparison *c)
+const char *vn_precision_of_candidate(const vn_opened *o)
 {
-	return c->request.options->precision ? vn_policy_name(*c->request.options->precision)
-	       : c->request.infers           ? vn_policy_name(c->request.inferred)
-	                                     : vn_precision_of(c->opened.cand);
+	return o->request.options->precision ? vn_policy_name(*o->request.options->precision)
+	       : o->request.infers           ? vn_policy_name(o->request.inferred)
+	                                     : vn_precision_of(o->cand);
 }
 
-void vn_swapped_line(const vn_comparison *c, char line[VN_SHELL_LINE])
+void vn_swapped_line(const vn_opened *o, char line[VN_SHELL_LINE])
 {
-	const vn_compare_options *o = c->request.options;
+	const vn_compare_options *options = o->request.options;
 
-	snprintf(line, VN_SHELL_LINE, "vernier %s", o->explain ? "explain" : "compare");
-	vn_shell_add(line, VN_SHELL_LINE, vn_recording_path(c->opened.cand));
-	vn_shell_add(line, VN_SHELL_LINE, vn_recording_path(c->opened.ref));
-	if (o->model)
-		vn_shell_option(line, "--model", o->model);
+	snprintf(line, VN_SHELL_LINE, "vernier %s", options->explain ? "explain" : "compare");
+	vn_shell_add(line, VN_SHELL_LINE, vn_recording_path(o->cand));
+	vn_shell_add(line, VN_SHELL_LINE, vn_recording_path(o->ref));
+	if (options->model)
+		vn_shell_option(line, "--model", options->model);
 }
 
-void vn_warn_swapped(vn_comparison *c)
+bool vn_warn_swapped(const vn_opened *o, vn_lines *warnings)
 {
-	const char *ref = vn_facts_get(vn_recording_run(c->opened.ref), "precision"),
-			   *cand = vn_facts_get(vn_recording_run(c->opened.cand), "precision");
+	const char *ref = vn_facts_get(vn_recording_run(o->ref), "precision"),
+			   *cand = vn_facts_get(vn_recording_run(o->cand), "precision");
 	vn_policy a, b;
 	char      line[VN_SHELL_LINE];
 
 	if (!ref || !cand || vn_policy_partly(cand) || !vn_policy_from_word(ref, &a) || !vn_policy_from_word(cand, &b) ||
 	    vn_policy_digits(a) > vn_dtype_digits(VN_F16) || vn_policy_digits(b) <= vn_dtype_digits(VN_F16))
-		return;
-	vn_swapped_line(c, line);
-	c->result.swapped = true;
-	vn_lines_add(&c->result.warnings,
-	             "the reference ran in %.40s and the candidate in %.40s; if they are swapped, type: %s", ref, cand,
-	             line);
+		return false;
+	vn_swapped_line(o, line);
+	vn_lines_add(warnings, "the reference ran in %.40s and the candidate in %.40s; if they are swapped, type: %s", ref,
+	             cand, line);
+	return true;
 }
 
 bool vn_policy_of_recording(const vn_recording *r, vn_policy *policy)
@@ -113,18 +113,17 @@ bool vn_policy_of_recording(const vn_recording *r, vn_policy *policy)
 	return false;
 }
 
-void vn_assume_policy(vn_comparison *c)
+void vn_assume_policy(vn_opened *o, vn_lines *notes)
 {
-	if (c->request.options->floor_policy)
-		c->opened.policy = *c->request.options->floor_policy;
-	if (c->request.options->floor_policy || vn_policy_from_word(vn_precision_of_candidate(c), &c->opened.policy) ||
-	    vn_policy_of_recording(c->opened.cand, &c->opened.policy))
+	if (o->request.options->floor_policy)
+		o->policy = *o->request.options->floor_policy;
+	if (o->request.options->floor_policy || vn_policy_from_word(vn_precision_of_candidate(o), &o->policy) ||
+	    vn_policy_of_recording(o->cand, &o->policy))
 		return;
-	vn_lines_add(&c->result.notes,
+	vn_lines_add(notes,
 	             "%s: precision '%.40s' is not one of %s; %s, the format of its tensors, is used (change it with "
 	             "--precision)",
-	             vn_recording_path(c->opened.cand), vn_precision_of(c->opened.cand), vn_policy_names,
-	             vn_policy_name(c->opened.policy));
+	             vn_recording_path(o->cand), vn_precision_of(o->cand), vn_policy_names, vn_policy_name(o->policy));
 }
 
 bool vn_policy_finer(vn_policy a, vn_policy b)

@@ -184,8 +184,8 @@ static double divergence_of(const vn_result *r)
 {
 	double sum = 0.0, rows = 0.0;
 
-	for (int i = 0; i < r->n_checkpoints; i++) {
-		const vn_checkpoint *p = &r->checkpoint[i];
+	for (int i = 0; i < r->checkpoints.n; i++) {
+		const vn_checkpoint *p = &r->checkpoints.of[i];
 		if (!p->scores || !p->m.has[VN_M_KL_MEAN])
 			continue;
 		sum += p->m.value[VN_M_KL_MEAN] * (double)p->rows;
@@ -196,20 +196,20 @@ static double divergence_of(const vn_result *r)
 
 static void fill_trial(vn_runner *x, const vn_comparison *c, vn_isolate_trial *t)
 {
-	int first = c->result.first;
+	int first = c->result.localised.first;
 
-	for (int i = 0; first < 0 && i < c->result.n_checkpoints; i++)
-		first = c->result.checkpoint[i].fails ? i : -1;
-	t->within = c->result.within;
-	t->outside = c->result.n_fails;
+	for (int i = 0; first < 0 && i < c->result.checkpoints.n; i++)
+		first = c->result.checkpoints.of[i].fails ? i : -1;
+	t->within = c->result.verdict.within;
+	t->outside = c->result.verdict.n_fails;
 	t->kl = divergence_of(&c->result);
-	x->compared = c->result.n_checkpoints;
+	x->compared = c->result.checkpoints.n;
 	vn_report_say_recorder(c->opened.ref, x->recorded_by[0]);
 	vn_report_say_recorder(c->opened.cand, x->recorded_by[1]);
 	if (first >= 0)
-		vn_label(&c->result.checkpoint[first], t->first);
-	for (int i = 0; i < c->result.n_checkpoints; i++) {
-		const vn_checkpoint *p = &c->result.checkpoint[i];
+		vn_label(&c->result.checkpoints.of[first], t->first);
+	for (int i = 0; i < c->result.checkpoints.n; i++) {
+		const vn_checkpoint *p = &c->result.checkpoints.of[i];
 		const int            at = toggle_of(x, p->name);
 		if (at < 0)
 			continue;
@@ -222,28 +222,29 @@ static void fill_trial(vn_runner *x, const vn_comparison *c, vn_isolate_trial *t
 static vn_status open_limits(vn_runner *x, vn_comparison *c, vn_error *err)
 {
 	const char     *precision = vn_facts_get(vn_recording_run(c->opened.cand), "precision");
-	const vn_status st = x->o.limits ? vn_limits_open(x->o.limits, &c->request.limits, err)
+	const vn_status st = x->o.limits ? vn_limits_open(x->o.limits, &c->opened.request.limits, err)
 	                                 : vn_limits_own(precision ? precision : "", vn_recording_family(c->opened.cand),
-	                                                 &c->request.limits, err);
+	                                                 &c->opened.request.limits, err);
 
 	if (!st)
-		snprintf(x->limits, sizeof x->limits, "%s", c->request.limits->path);
+		snprintf(x->limits, sizeof x->limits, "%s", c->opened.request.limits->path);
 	return st;
 }
 
 static vn_status judge_recording(vn_runner *x, const char *path, vn_isolate_trial *t, vn_error *err)
 {
-	vn_comparison  c = { .request.options = &x->o.compare };
+	vn_comparison  c = { .opened.request.options = &x->o.compare };
 	const char    *cand[] = { path };
 	const vn_sides sides = {
 		.ref = x->ref, .cand = cand, .n_cand = 1, .floor = *x->floor ? x->floor : NULL, .batch_row = -1
 	};
 	vn_status st;
 
-	if (!(st = vn_sides_open(&sides, &c, err)) && !(st = open_limits(x, &c, err)) && !(st = vn_compare(&c, err)))
+	if (!(st = vn_sides_open(&sides, &c.opened, &c.result.remarks, err)) && !(st = open_limits(x, &c, err)) &&
+	    !(st = vn_compare(&c, err)))
 		fill_trial(x, &c, t);
-	else if (c.result.refusals.n)
-		vn_context(err, st, "%s", c.result.refusals.line[0]);
+	else if (c.result.remarks.refusals.n)
+		vn_context(err, st, "%s", c.result.remarks.refusals.line[0]);
 	vn_comparison_close(&c);
 	return st;
 }

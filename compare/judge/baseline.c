@@ -127,11 +127,11 @@ static before *find_before(const baseline *b, const vn_checkpoint *c)
 
 /* ---- is it of this? ---------------------------------------------------------------- */
 
-static vn_status same_subject(const vn_comparison *c, const baseline *b, vn_error *err)
+static vn_status same_subject(const vn_opened *o, const baseline *b, vn_error *err)
 {
 	vn_subject    now;
 	const json_t *then = json_object_get(b->root, "subject");
-	vn_subject_of(&c->request, &c->opened, &now);
+	vn_subject_of(o, &now);
 	char text[VN_ERROR_MAX / 2] = "";
 	for (int i = 0; i < VN_SUBJECTS; i++) {
 		const char *was = json_string_value(json_object_get(then, vn_subject_key[i]));
@@ -226,14 +226,14 @@ static vn_since check_since(const baseline *b, const before *p, vn_check *k, dou
 /* Whether the steps of its channel pool are on average no worse than they were. The factor beyond
  * chance grows when the steps are more alike, and the worst channel changes with the number of
  * steps that are wrong as a whole. */
-static bool steps_are_no_worse(const vn_result *r, const baseline *b, const vn_checkpoint *k)
+static bool steps_are_no_worse(const vn_checkpoints *all, const baseline *b, const vn_checkpoint *k)
 {
 	double now = 0, then = 0;
-	for (int i = 0; i < r->n_checkpoints; i++) {
-		const before *p = r->checkpoint[i].channels == k->channels ? find_before(b, &r->checkpoint[i]) : NULL;
+	for (int i = 0; i < all->n; i++) {
+		const before *p = all->of[i].channels == k->channels ? find_before(b, &all->of[i]) : NULL;
 		if (!p)
 			continue;
-		now += r->checkpoint[i].m.value[VN_M_NMSE];
+		now += all->of[i].m.value[VN_M_NMSE];
 		then += json_number_value(json_object_get(json_object_get(p->j, "metrics"), "nmse"));
 	}
 	return now <= then * (1 + VN_BASELINE_ROOM);
@@ -247,7 +247,8 @@ static bool is_farther(const vn_checkpoint *c, const vn_check *k)
 }
 
 /* The worst of its broken limits decides; among equals, the one farthest beyond its limit. */
-static vn_since measured_since(vn_result *r, const baseline *b, const before *p, vn_checkpoint *c)
+static vn_since measured_since(vn_checkpoints *all, const vn_pools *pools, const baseline *b, const before *p,
+                               vn_checkpoint *c)
 {
 	vn_since worst = VN_NO_BASELINE;
 	for (int i = 0; i < c->n_checks; i++) {
@@ -256,8 +257,8 @@ static vn_since measured_since(vn_result *r, const baseline *b, const before *p,
 		if (k.holds)
 			continue;
 		vn_since s = check_since(b, p, &k, &was);
-		vn_checks_set(&r->terms, c, i, &k);
-		if (s == VN_WORSE && vn_channel_steps(r, c, k.metric) && steps_are_no_worse(r, b, c))
+		vn_checks_set(&all->terms, c, i, &k);
+		if (s == VN_WORSE && vn_channel_steps(all, pools, c, k.metric) && steps_are_no_worse(all, b, c))
 			s = VN_KNOWN;
 		if (s > worst || (s == worst && is_farther(c, &k))) {
 			worst = s;
@@ -270,19 +271,19 @@ static vn_since measured_since(vn_result *r, const baseline *b, const before *p,
 
 /* Whether the steps judged together got worse while this one, which is not the farthest
  * of them, did not. */
-static bool others_are_worse(const vn_result *r, const before *p, const vn_checkpoint *k)
+static bool others_are_worse(const vn_checkpoints *all, const vn_pools *pools, const before *p, const vn_checkpoint *k)
 {
 	if (!p || k->since != VN_WORSE || k->worst < 0)
 		return false;
 	const vn_check broken = vn_check_at(k, k->worst);
-	if (!broken.steps || vn_channel_steps(r, k, broken.metric))
+	if (!broken.steps || vn_channel_steps(all, pools, k, broken.metric))
 		return false;
 	const bool    scores = vn_metric_get(broken.metric)->scores;
-	const int     worst = scores && k->pooled_logits >= 0   ? r->pooled_logits[k->pooled_logits].worst
-	                      : !scores && k->pooled_small >= 0 ? r->pooled_small[k->pooled_small].worst
+	const int     worst = scores && k->pooled_logits >= 0   ? pools->pooled_logits[k->pooled_logits].worst
+	                      : !scores && k->pooled_small >= 0 ? pools->pooled_small[k->pooled_small].worst
 	                                                        : -1;
 	const json_t *was = json_object_get(json_object_get(p->j, "metrics"), vn_metric_get(broken.metric)->name);
-	if (!p->failed || worst < 0 || &r->checkpoint[worst] == k || !json_is_number(was))
+	if (!p->failed || worst < 0 || &all->of[worst] == k || !json_is_number(was))
 		return false;
 	const vn_form form = VN_PLAIN; /* relative to its own value, not the floor */
 	return badness_of(broken.metric, form, k->m.value[broken.metric]) <=
@@ -336,16 +337,17 @@ static bool is_still_so(const vn_opened *o, const before *p, const vn_checkpoint
 	return same;
 }
 
-static vn_since find_since(vn_comparison *all, const baseline *b, const before *p, vn_checkpoint *c)
+static vn_since find_since(const vn_opened *o, vn_checkpoints *all, const vn_pools *pools, const baseline *b,
+                           const before *p, vn_checkpoint *c)
 {
 	if (!c->fails || !p)
 		return c->fails ? VN_NEW : VN_UNCHANGED;
 	const char *status = json_string_value(json_object_get(p->j, "status"));
 	if (c->status == VN_OUTSIDE)
-		return measured_since(&all->result, b, p, c);
+		return measured_since(all, pools, b, p, c);
 	if (!p->failed || strcmp(status, vn_checkpoint_status_text(c->status)) != 0)
 		return VN_NEW;
-	return is_still_so(&all->opened, p, c) ? VN_KNOWN : VN_WORSE;
+	return is_still_so(o, p, c) ? VN_KNOWN : VN_WORSE;
 }
 
 /* ---- all of them ----------------------------------------------------------------------- */
@@ -369,45 +371,46 @@ static vn_status all_found(const baseline *b, vn_error *err)
 	           : VN_OK;
 }
 
-static vn_status apply_baseline(vn_comparison *c, baseline *b, vn_error *err)
+static vn_status apply_baseline(const vn_opened *o, vn_checkpoints *all, vn_pools *pools, int *n_since, baseline *b,
+                                vn_error *err)
 {
-	for (int i = 0; i < c->result.n_checkpoints; i++) {
-		vn_checkpoint *k = &c->result.checkpoint[i];
+	for (int i = 0; i < all->n; i++) {
+		vn_checkpoint *k = &all->of[i];
 		before        *p = find_before(b, k);
 		if (p)
 			p->found = true;
-		k->since = find_since(c, b, p, k);
-		if (others_are_worse(&c->result, p, k))
+		k->since = find_since(o, all, pools, b, p, k);
+		if (others_are_worse(all, pools, p, k))
 			k->since = VN_KNOWN;
 		/* A step charged with the errors of other steps may have been excused in the baseline. */
 		const bool good = k->status == VN_WITHIN || k->status == VN_UNLIMITED || k->status == VN_AGREED ||
 		                  k->status == VN_EQUAL;
 		if (k->since == VN_UNCHANGED && p && p->failed && good && k->pooled_small < 0 && k->pooled_logits < 0 &&
-		    !(k->channels >= 0 && c->result.channel_pool[k->channels].outside))
+		    !(k->channels >= 0 && pools->channel_pool[k->channels].outside))
 			k->since = VN_FIXED;
-		c->result.n_since[k->since]++;
+		n_since[k->since]++;
 	}
-	for (int i = 0; i < c->result.n_checkpoints; i++) {
-		vn_checkpoint *k = &c->result.checkpoint[i];
+	for (int i = 0; i < all->n; i++) {
+		vn_checkpoint *k = &all->of[i];
 		if (k->since != VN_KNOWN && k->since != VN_BETTER)
 			continue;
 		k->fails = false;
 		if (k->pooled_small >= 0)
-			c->result.pooled_small[k->pooled_small].outside = false;
-		if (k->channels >= 0 && vn_channel_steps(&c->result, k, vn_check_at(k, k->worst).metric))
-			c->result.channel_pool[k->channels].outside = false;
+			pools->pooled_small[k->pooled_small].outside = false;
+		if (k->channels >= 0 && vn_channel_steps(all, pools, k, vn_check_at(k, k->worst).metric))
+			pools->channel_pool[k->channels].outside = false;
 	}
 	return all_found(b, err);
 }
 
-vn_status vn_baseline_apply(vn_comparison *c, vn_error *err)
+vn_status vn_baseline_apply(const vn_opened *o, vn_checkpoints *all, vn_pools *pools, int *n_since, vn_error *err)
 {
-	baseline  b = { .path = c->request.options->baseline };
+	baseline  b = { .path = o->request.options->baseline };
 	vn_status st;
 	if (!b.path)
 		return VN_OK;
-	if (!(st = load_baseline(&b, err)) && !(st = same_subject(c, &b, err)) && !(st = index_points(&b, err)))
-		st = apply_baseline(c, &b, err);
+	if (!(st = load_baseline(&b, err)) && !(st = same_subject(o, &b, err)) && !(st = index_points(&b, err)))
+		st = apply_baseline(o, all, pools, n_since, &b, err);
 	free(b.point);
 	json_decref(b.root);
 	return st;

@@ -24,7 +24,7 @@
  * fails. Does nothing without a baseline. VN_ERR_MISMATCH, with the difference in err: the report
  * is of another model, prompt, precision, floor or other limits, or has checkpoints that are not
  * compared now. */
-vn_status vn_baseline_apply(vn_comparison *c, vn_error *err);
+vn_status vn_baseline_apply(const vn_opened *o, vn_checkpoints *all, vn_pools *pools, int *n_since, vn_error *err);
 
 const char *vn_judge_since_text(vn_since s); /* "known", "better"... */
 

@@ -29,16 +29,17 @@ vn_status vn_judge_sanity(bool floor, vn_limits **l, vn_error *err)
 	return vn_limits_built_in("of any correct run", text, n, l, err);
 }
 
-static void remember_check(vn_calibration *k, const vn_comparison *c, const vn_checkpoint *p, const vn_check *x)
+static void remember_check(vn_calibration *k, const vn_opened *o, const vn_pools *pools, const vn_checkpoint *p,
+                           const vn_check *x)
 {
 	k->seen = vn_alloc_grown(k->seen, (size_t)k->n, sizeof *k->seen);
 	k->seen[k->n] = (vn_seen) {
 		.name = p->name,
-		.file = vn_recording_path(c->opened.cand),
+		.file = vn_recording_path(o->cand),
 		.form = x->form,
 		.metric = x->metric,
 		.value = x->value,
-		.rows = p->pooled_logits >= 0 ? c->result.pooled_logits[p->pooled_logits].n : p->rows,
+		.rows = p->pooled_logits >= 0 ? pools->pooled_logits[p->pooled_logits].n : p->rows,
 		.layer = vn_name_layer(p->name),
 		.digits = vn_dtype_digits(p->m.grid),
 		.order = k->n,
@@ -46,16 +47,17 @@ static void remember_check(vn_calibration *k, const vn_comparison *c, const vn_c
 	k->n++;
 }
 
-vn_status vn_calibration_add(vn_calibration *k, const vn_comparison *c, vn_error *err)
+vn_status vn_calibration_add(vn_calibration *k, const vn_opened *o, const vn_checkpoints *all, const vn_pools *pools,
+                             vn_error *err)
 {
 	char label[VN_LABEL], words[VN_WORDS];
 	k->pairs++;
-	k->layers = c->request.limits->layers > k->layers ? c->request.limits->layers : k->layers;
-	for (int i = 0; i < c->result.n_checkpoints; i++) {
-		const vn_checkpoint *p = &c->result.checkpoint[i];
+	k->layers = o->request.limits->layers > k->layers ? o->request.limits->layers : k->layers;
+	for (int i = 0; i < all->n; i++) {
+		const vn_checkpoint *p = &all->of[i];
 		if (p->fails && p->worst < 0)
 			return vn_fail(err, VN_ERR_MISMATCH, "%s is not a correct run, judged by %s: %s: %s",
-			               vn_recording_path(c->opened.cand), vn_recording_path(c->opened.ref), vn_label(p, label),
+			               vn_recording_path(o->cand), vn_recording_path(o->ref), vn_label(p, label),
 			               vn_judge_say_failure(p, words));
 		for (int n = 0; n < p->n_checks; n++) {
 			const vn_check x = vn_check_at(p, n);
@@ -63,10 +65,10 @@ vn_status vn_calibration_add(vn_calibration *k, const vn_comparison *c, vn_error
 				continue;
 			if (!x.holds && x.form != VN_OVER_FLOOR)
 				return vn_fail(err, VN_ERR_MISMATCH, "%s is not a correct run, judged by %s: %s: %s",
-				               vn_recording_path(c->opened.cand), vn_recording_path(c->opened.ref), vn_label(p, label),
+				               vn_recording_path(o->cand), vn_recording_path(o->ref), vn_label(p, label),
 				               vn_judge_say_check(p, &x, words));
 			if (x.metric != VN_M_NONFINITE)
-				remember_check(k, c, p, &x);
+				remember_check(k, o, pools, p, &x);
 		}
 	}
 	return VN_OK;

@@ -6,7 +6,7 @@
  * value over all pairs, times the margin. The limit is given by depth if that makes the limits of
  * the layers tighter by half.
  *
- * Reads   request.limits, opened.ref, opened.cand, result.checkpoint, result.pooled_logits
+ * Reads   request.limits, opened.ref, opened.cand, the checkpoints, pools.pooled_logits
  * Fills   a vn_calibration of the caller's
  * Owner   comparisons are borrowed and must outlive the calibration.
  */
@@ -39,7 +39,8 @@ typedef struct vn_calibration {
  * destroys *l. */
 vn_status vn_judge_sanity(bool floor, vn_limits **l, vn_error *err);
 /* Adds the values of a comparison under vn_judge_sanity. Fails if the run is not correct. */
-vn_status vn_calibration_add(vn_calibration *k, const vn_comparison *c, vn_error *err);
+vn_status vn_calibration_add(vn_calibration *k, const vn_opened *o, const vn_checkpoints *all, const vn_pools *pools,
+                             vn_error *err);
 /* Writes the rules, below a comment that names their source. Sorts k->seen. */
 vn_status vn_calibration_write(vn_calibration *k, FILE *out, vn_error *err);
 void      vn_calibration_free(vn_calibration *k);

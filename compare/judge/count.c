@@ -73,18 +73,18 @@ static int64_t distinct_of(const vn_opened *o, const vn_checkpoint *p, int all, 
 	return distinct;
 }
 
-int64_t vn_judge_count_distinct(const vn_comparison *c, const vn_checkpoint *p, int64_t *rows)
+int64_t vn_judge_count_distinct(const vn_opened *o, const vn_pools *pools, const vn_checkpoint *p, int64_t *rows)
 {
 	if (p->pooled_logits < 0)
-		return distinct_of(&c->opened, p, 1, -1, rows); /* it need not be one of c->result.checkpoint */
-	*rows = c->result.pooled_logits[p->pooled_logits].rows;
-	return c->result.pooled_logits[p->pooled_logits].distinct;
+		return distinct_of(o, p, 1, -1, rows); /* it need not be one of c->the checkpoints.of */
+	*rows = pools->pooled_logits[p->pooled_logits].rows;
+	return pools->pooled_logits[p->pooled_logits].distinct;
 }
 
-void vn_judge_count_pooled_logits(const vn_comparison *c, int pool)
+void vn_judge_count_pooled_logits(const vn_opened *o, const vn_checkpoints *all, vn_pools *pools, int pool)
 {
-	vn_pooled_logits *g = &c->result.pooled_logits[pool];
-	g->distinct = distinct_of(&c->opened, &c->result.checkpoint[g->first], g->last - g->first + 1, pool, &g->rows);
+	vn_pooled_logits *g = &pools->pooled_logits[pool];
+	g->distinct = distinct_of(o, &all->of[g->first], g->last - g->first + 1, pool, &g->rows);
 }
 
 int64_t vn_judge_count_allowed(double limit, int64_t n)
@@ -117,13 +117,13 @@ static int token_axes(const char *axes)
 	return n;
 }
 
-void vn_judge_set_hidden(vn_comparison *c)
+void vn_judge_set_hidden(const vn_opened *o, vn_pools *pools)
 {
-	for (int i = 0; i < vn_recording_count(c->opened.ref); i++) {
-		const vn_entry *e = vn_recording_entry(c->opened.ref, i);
+	for (int i = 0; i < vn_recording_count(o->ref); i++) {
+		const vn_entry *e = vn_recording_entry(o->ref, i);
 		const int       axis = vn_axes_find(vn_entry_axes(e), "hidden");
 		if (axis >= 0 && axis < e->shape.rank) {
-			c->result.hidden = e->shape.dim[axis];
+			pools->hidden = e->shape.dim[axis];
 			return;
 		}
 	}
@@ -164,18 +164,19 @@ bool vn_judge_count_has_luck(vn_metric m)
 	return info->kind == VN_KIND_NORM || (info->kind == VN_KIND_FACTOR && !info->worst);
 }
 
-double vn_judge_count_factor(const vn_comparison *c, const vn_checkpoint *p, vn_metric m, double value, double nmse)
+double vn_judge_count_factor(const vn_opened *o, const vn_pools *pools, const vn_checkpoint *p, vn_metric m,
+                             double value, double nmse)
 {
 	const bool   norm = vn_metric_get(m)->kind == VN_KIND_NORM;
 	const double n = (double)p->m.finite, far = norm ? fabs(value - 1) : value;
 	const double one = ldexp(0.42, -vn_dtype_digits(p->m.grid)),
 				 rest = fmax(nmse - far * far, one * one); /* the error of one rounding */
 	int64_t      rows;
-	const double share = (double)vn_judge_count_distinct(c, p, &rows) / (double)rows;
-	double       fewer = fmin(n * pow(share, token_axes(vn_entry_axes(vn_recording_entry(c->opened.ref, p->ref)))),
-	                          vn_judge_count_carrying(&c->opened, p));
+	const double share = (double)vn_judge_count_distinct(o, pools, p, &rows) / (double)rows;
+	double       fewer = fmin(n * pow(share, token_axes(vn_entry_axes(vn_recording_entry(o->ref, p->ref)))),
+	                          vn_judge_count_carrying(o, p));
 
-	fewer = fmin(fewer, (double)vn_judge_count_independent(&c->opened, p, c->result.hidden));
+	fewer = fmin(fewer, (double)vn_judge_count_independent(o, p, pools->hidden));
 	/* The factor itself takes one degree of freedom. The allowance for n numbers is already
 	 * subtracted from the scale; nothing is subtracted from a norm, to which the rest adds. */
 	const double error = 6 * sqrt(rest / fmax(fewer - 1, 1.0 / 64));

@@ -3,8 +3,8 @@
  * Metrics of few independent numbers vary by chance. The functions here widen limits, or reduce
  * metrics, accordingly.
  *
- * Reads   opened.ref, result.checkpoint, result.hidden, result.pooled_logits
- * Fills   result.hidden; rows and distinct of a pool
+ * Reads   opened.ref, the checkpoints, pools.hidden, pools.pooled_logits
+ * Fills   pools.hidden; rows and distinct of a pool
  */
 #ifndef VN_COMPARE_COUNT_H
 #define VN_COMPARE_COUNT_H
@@ -14,13 +14,13 @@
 /* Returns the number of different tokens among the rows of a checkpoint and of its pool; *rows: the
  * number of rows. Equal tokens have equal rows, and equal rounding errors. Both are 1 if no step is
  * known. */
-int64_t vn_judge_count_distinct(const vn_comparison *c, const vn_checkpoint *p, int64_t *rows);
+int64_t vn_judge_count_distinct(const vn_opened *o, const vn_pools *pools, const vn_checkpoint *p, int64_t *rows);
 
 /* Counts the different ids among n, up to VN_CHANNEL_FEWEST. */
 int vn_judge_count_ids(const int32_t *id, int64_t n);
 
 /* Fills rows and distinct of a pool. */
-void vn_judge_count_pooled_logits(const vn_comparison *c, int pool);
+void vn_judge_count_pooled_logits(const vn_opened *o, const vn_checkpoints *all, vn_pools *pools, int pool);
 
 /* Returns how many of n rows may disagree if the limit asks for a share of `limit` to agree: the
  * smallest count that chance exceeds in fewer than one of a thousand cases, if disagreements are
@@ -30,9 +30,9 @@ int64_t vn_judge_count_allowed(double limit, int64_t n);
 /* Returns the share that vn_judge_count_allowed leaves as the limit for n rows; at most `limit`. */
 double vn_judge_count_limit(double limit, int64_t n);
 
-/* Sets result.hidden, the width of the residual stream in numbers per token, if a tensor of the
+/* Sets pools.hidden, the width of the residual stream in numbers per token, if a tensor of the
  * reference shows it. */
-void vn_judge_set_hidden(vn_comparison *c);
+void vn_judge_set_hidden(const vn_opened *o, vn_pools *pools);
 
 /* Returns how many numbers of p are independent, if each token's row is computed from `width`
  * numbers (0: not known): 512 logits computed from 32 hidden values are no better than 32. At most
@@ -54,6 +54,7 @@ bool vn_judge_count_has_luck(vn_metric m);
  * independent ones if a token repeats, if scores are computed from a narrower row, or if a few
  * numbers dominate (vn_judge_count_carrying). For a norm, half of the nmse is subtracted
  * as well, since an error in any direction adds that much to it. */
-double vn_judge_count_factor(const vn_comparison *c, const vn_checkpoint *p, vn_metric m, double value, double nmse);
+double vn_judge_count_factor(const vn_opened *o, const vn_pools *pools, const vn_checkpoint *p, vn_metric m,
+                             double value, double nmse);
 
 #endif

@@ -104,11 +104,12 @@ typedef struct judged_value {
 	int    steps;
 } judged_value;
 
-static judged_value own_or_joint(const vn_result *r, const vn_checkpoint *p, vn_metric m, const vn_pooled_small *pool)
+static judged_value own_or_joint(const vn_checkpoints *all, const vn_pools *pools, const vn_checkpoint *p, vn_metric m,
+                                 const vn_pooled_small *pool)
 {
 	if (pool)
 		return (judged_value) { pool->value[m], pool->floor[m], true, true, pool->n };
-	const int steps = vn_channel_steps(r, p, m);
+	const int steps = vn_channel_steps(all, pools, p, m);
 	if (steps) /* some floors may be unknown */
 		return (judged_value) { p->m.value[m], vn_floor_value(p, m), p->m.has[m], p->has_floor && !isnan(p->floor[m]),
 			                    steps };
@@ -117,17 +118,17 @@ static judged_value own_or_joint(const vn_result *r, const vn_checkpoint *p, vn_
 	if (p->pooled_logits < 0)
 		return (judged_value) { p->m.value[m], vn_floor_value(p, m), p->m.has[m], p->has_floor && p->rows >= FEW_ROWS,
 			                    0 };
-	const vn_pooled_logits *logits = &r->pooled_logits[p->pooled_logits];
+	const vn_pooled_logits *logits = &pools->pooled_logits[p->pooled_logits];
 	return (judged_value) { logits->value[m], logits->floor[m], true, !isnan(logits->floor[m]) && logits->n >= FEW_ROWS,
 		                    logits->n };
 }
 
-static judged_value value_to_judge(const vn_comparison *c, const vn_checkpoint *p, vn_metric m,
-                                   const vn_pooled_small *pool)
+static judged_value value_to_judge(const vn_opened *o, const vn_checkpoints *all, const vn_pools *pools,
+                                   const vn_checkpoint *p, vn_metric m, const vn_pooled_small *pool)
 {
-	judged_value s = own_or_joint(&c->result, p, m, pool);
+	judged_value s = own_or_joint(all, pools, p, m, pool);
 	if (!isnan(s.floor))
-		s.floor = fmax(s.floor, least_floor(&c->opened, p, m));
+		s.floor = fmax(s.floor, least_floor(o, p, m));
 	return s;
 }
 
@@ -152,7 +153,9 @@ static bool has_no_value(const vn_checkpoint *p, vn_metric m)
 
 /* A limit on a metric of a checkpoint. */
 typedef struct question {
-	const vn_comparison   *c;
+	const vn_opened       *o;
+	const vn_checkpoints  *all;
+	const vn_pools        *pools;
 	const vn_checkpoint   *p;
 	const vn_limit_set    *set;
 	vn_metric              m;
@@ -184,7 +187,7 @@ static vn_limit for_rows(const question *q)
 	vn_limit of = *q->l;
 	int64_t  rows;
 	if (q->form != VN_OVER_FLOOR && q->m == VN_M_ARGMAX_AGREEMENT && q->p->scores)
-		of.value = vn_judge_count_limit(q->l->value, vn_judge_count_distinct(q->c, q->p, &rows));
+		of.value = vn_judge_count_limit(q->l->value, vn_judge_count_distinct(q->o, q->pools, q->p, &rows));
 	return of;
 }
 
@@ -202,7 +205,7 @@ static bool has_no_number(const question *q) /* vn_judge adds one check for all 
 static bool is_judged_in_its_channels(const question *q)
 {
 	return q->form == VN_OVER_FLOOR && q->p->pooled_small >= 0 && !q->own &&
-	       vn_channel_steps(&q->c->result, q->p, q->m) == 0;
+	       vn_channel_steps(q->all, q->pools, q->p, q->m) == 0;
 }
 
 /* They are judged as choices, by what the candidate made them of (replay/routing.h). */
@@ -229,7 +232,7 @@ static bool is_named_for_logits(const question *q)
 static bool is_judged_at_the_worst_step(const question *q)
 {
 	const double floors = q->set->limit[VN_OVER_FLOOR][VN_M_NMSE].value;
-	if (q->worst < 0 || &q->c->result.checkpoint[q->worst] == q->p)
+	if (q->worst < 0 || &q->all->of[q->worst] == q->p)
 		return false;
 	if (q->pool && !vn_pooled_small_breaks_by(q->pool, q->p->m.value[VN_M_NMSE], isfinite(floors) ? floors : 1))
 		return true;
@@ -337,26 +340,26 @@ static double value_with_luck(const question *q)
 	const double value = q->s.value;
 	if (!vn_judge_count_has_luck(q->m) || vn_limit_holds(q->m, q->form, q->l->value, value))
 		return value;
-	const double left = vn_judge_count_factor(q->c, q->p, q->m, value, q->p->m.value[VN_M_NMSE]);
+	const double left = vn_judge_count_factor(q->o, q->pools, q->p, q->m, value, q->p->m.value[VN_M_NMSE]);
 	return vn_limit_holds(q->m, q->form, q->l->value, left) ? left : value;
 }
 
 /* Returns false when the check is made at another step. */
 static bool check_metric(question *q, checks *to)
 {
-	const vn_result *r = &q->c->result;
-	int              i = 0;
-	vn_limit         of;
+	int      i = 0;
+	vn_limit of;
 
 	q->l = &q->set->limit[q->form][q->m];
 	q->own = q->p->channels < 0 || vn_channel_metric(q->m) < 0;
 	q->pool = q->form == VN_OVER_FLOOR && q->p->pooled_small >= 0 && vn_pooled_small_has(q->m) && q->own
-	              ? &r->pooled_small[q->p->pooled_small]
+	              ? &q->pools->pooled_small[q->p->pooled_small]
 	              : NULL;
-	q->s = value_to_judge(q->c, q->p, q->m, q->pool);
-	q->worst = vn_metric_get(q->m)->scores && q->p->pooled_logits >= 0 ? r->pooled_logits[q->p->pooled_logits].worst
-	           : q->pool                                               ? q->pool->worst
-	                                                                   : -1;
+	q->s = value_to_judge(q->o, q->all, q->pools, q->p, q->m, q->pool);
+	q->worst = vn_metric_get(q->m)->scores && q->p->pooled_logits >= 0
+	               ? q->pools->pooled_logits[q->p->pooled_logits].worst
+	           : q->pool ? q->pool->worst
+	                     : -1;
 	while (!rules[i].applies(q))
 		i++;
 	switch (rules[i].then) {
@@ -378,25 +381,23 @@ static bool check_metric(question *q, checks *to)
 }
 
 /* Warns of a limit that rounding to the candidate's format breaks by itself. */
-static void doubt_check(vn_comparison *c, const vn_checkpoint *p, const vn_check *k)
+static void doubt_check(const vn_opened *o, vn_lines *warnings, const vn_checkpoint *p, const vn_check *k)
 {
 	if (p->cand < 0)
 		return;
-	const vn_dtype r = vn_recording_entry(c->opened.ref, p->ref)->dtype,
-				   d = vn_recording_entry(c->opened.cand, p->cand)->dtype;
-	const int digits = vn_dtype_digits(d);
+	const vn_dtype r = vn_recording_entry(o->ref, p->ref)->dtype, d = vn_recording_entry(o->cand, p->cand)->dtype;
+	const int      digits = vn_dtype_digits(d);
 	if (vn_dtype_digits(r) <= digits || k->form == VN_OVER_FLOOR || !k->rule)
 		return;
 	const double half = vn_dtype_ulp(d, p->m.absmax[0]) / 2;
 	if (k->metric == VN_M_MAX_ABS && k->limit < half)
-		vn_lines_once(&c->result.warnings, "", "times",
-		              "%s:%d: max_abs %g is too tight for %s: half a ULP of %s at %.3g is %.2g", k->rule->file, k->line,
-		              k->limit, p->name, vn_dtype_name(d), p->m.absmax[0], half);
+		vn_lines_once(warnings, "", "times", "%s:%d: max_abs %g is too tight for %s: half a ULP of %s at %.3g is %.2g",
+		              k->rule->file, k->line, k->limit, p->name, vn_dtype_name(d), p->m.absmax[0], half);
 	/* One rounding causes an error of up to 2^-(digits+1), whose square is 0.18 of
 	 * that on average. */
 	const double one = 0.1 * ldexp(1.0, -2 * (digits + 1));
 	if (k->metric == VN_M_NMSE && k->limit < one && p->m.value[VN_M_ULP_MAX] <= 1 && !k->holds)
-		vn_lines_once(&c->result.warnings, "", "times",
+		vn_lines_once(warnings, "", "times",
 		              "%s:%d: nmse %g is too tight for %s: rounding to %s alone leaves about %.1g", k->rule->file,
 		              k->line, k->limit, p->name, vn_dtype_name(d), 1.8 * one);
 }
@@ -411,10 +412,10 @@ static bool must_be_equal(const vn_opened *o, const vn_checkpoint *p, const vn_l
 	return vn_recording_entry(o->ref, p->ref)->dtype == VN_I32;
 }
 
-static bool is_not_gathered(const vn_comparison *c, const vn_checkpoint *p)
+static bool is_not_gathered(const vn_opened *o, const vn_checkpoint *p)
 {
-	return p->scores && p->cand >= 0 && c->opened.cand && vn_recording_entry(c->opened.cand, p->cand)->not_gathered &&
-	       !(c->request.options->allow & VN_ALLOW_RANKS);
+	return p->scores && p->cand >= 0 && o->cand && vn_recording_entry(o->cand, p->cand)->not_gathered &&
+	       !(o->request.options->allow & VN_ALLOW_RANKS);
 }
 
 const char vn_not_gathered[] = "each rank has only a shard of the vocabulary, and no rank has all of it";
@@ -438,7 +439,7 @@ static bool is_worse(const vn_check *k, const vn_check *than)
 	return x > y || (x == y && than->note && !k->note);
 }
 
-void vn_judge(vn_comparison *c, vn_checkpoint *p)
+void vn_judge(const vn_opened *o, vn_checkpoints *all, vn_pools *pools, vn_lines *warnings, vn_checkpoint *p)
 {
 	static const vn_limit none = { NULL, 0.0, 0 };
 	vn_limit_set          set;
@@ -446,7 +447,7 @@ void vn_judge(vn_comparison *c, vn_checkpoint *p)
 	checks                list;
 
 	list.n = 0;
-	vn_limits_for(c->request.limits, p->name, &set);
+	vn_limits_for(o->request.limits, p->name, &set);
 	for (int m = 0; m < VN_N_METRICS; m++)
 		without = without ||
 		          (set.limit[VN_WITHOUT_FLOOR][m].rule && (!vn_metric_get((vn_metric)m)->scores || p->scores));
@@ -456,34 +457,38 @@ void vn_judge(vn_comparison *c, vn_checkpoint *p)
 		add_check(&list, VN_M_NMSE, VN_PLAIN, &none, 0, "no number is finite on both sides");
 	if (p->invalid_floor)
 		add_check(&list, VN_M_NMSE, VN_OVER_FLOOR, &none, 0, p->detail ? p->detail : "its floor is not valid");
-	if (is_not_gathered(c, p))
+	if (is_not_gathered(o, p))
 		add_check(&list, VN_M_NMSE, VN_PLAIN, &none, 0, vn_not_gathered);
 	for (int m = 0; m < VN_N_METRICS; m++)
 		for (int f = 0; f < VN_N_FORMS; f++)
-			if (set.limit[f][m].rule &&
-			    !check_metric(
-					&(question) {
-						.c = c, .p = p, .set = &set, .m = (vn_metric)m, .form = (vn_form)f, .without = without },
-					&list))
+			if (set.limit[f][m].rule && !check_metric(&(question) { .o = o,
+			                                                        .all = all,
+			                                                        .pools = pools,
+			                                                        .p = p,
+			                                                        .set = &set,
+			                                                        .m = (vn_metric)m,
+			                                                        .form = (vn_form)f,
+			                                                        .without = without },
+			                                          &list))
 				elsewhere = true;
 	p->status = list.n || elsewhere ? VN_WITHIN : VN_UNLIMITED;
 	if (!set.limit[VN_PLAIN][VN_M_NONFINITE].rule) /* also when a rule says none, which requires a number */
 		add_check(&list, VN_M_NONFINITE, VN_PLAIN, &none, p->m.value[VN_M_NONFINITE], NULL);
-	if (must_be_equal(&c->opened, p, &set))
+	if (must_be_equal(o, p, &set))
 		add_check(&list, VN_M_MAX_ABS, VN_PLAIN, &none, p->m.value[VN_M_MAX_ABS], NULL);
 	for (int i = 0; i < list.n; i++) {
 		const vn_check *k = &list.check[i];
-		doubt_check(c, p, k);
+		doubt_check(o, warnings, p, k);
 		if (k->holds)
 			continue;
-		if (vn_channel_steps(&c->result, p, k->metric) && k->steps)
-			c->result.channel_pool[p->channels].outside = true;
+		if (vn_channel_steps(all, pools, p, k->metric) && k->steps)
+			pools->channel_pool[p->channels].outside = true;
 		else if (p->pooled_small >= 0 && k->steps && vn_pooled_small_has(k->metric))
-			c->result.pooled_small[p->pooled_small].outside = true;
+			pools->pooled_small[p->pooled_small].outside = true;
 		p->status = VN_OUTSIDE;
 		p->fails = true;
 		if (p->worst < 0 || is_worse(k, &list.check[p->worst]))
 			p->worst = i;
 	}
-	vn_checks_keep(&c->result.terms, p, list.check, list.n);
+	vn_checks_keep(&all->terms, p, list.check, list.n);
 }

@@ -3,7 +3,7 @@
  * Reads   request.limits and options, opened.ref, opened.cand, opened.policy; m, rows, vacuous,
  *         invalid_floor, floor and the pools of a checkpoint
  * Fills   check, n_checks, status, fails and worst of a checkpoint; `outside` of its pools; lines
- *         of result.warnings; for the floor, has_floor and floor (vn_judge_floor_set,
+ *         of remarks.warnings; for the floor, has_floor and floor (vn_judge_floor_set,
  *         vn_judge_floor_join)
  */
 #ifndef VN_COMPARE_JUDGE_H
@@ -12,7 +12,7 @@
 #include "compare/comparison/comparison.h"
 
 /* Judges one measured checkpoint: fills its checks, status and fails. */
-void vn_judge(vn_comparison *c, vn_checkpoint *p);
+void vn_judge(const vn_opened *o, vn_checkpoints *all, vn_pools *pools, vn_lines *warnings, vn_checkpoint *p);
 
 /* The note of a check that fails because vernier, not the candidate, gathered the shards of its
  * ranks. */

@@ -12,19 +12,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool vn_judge_measured(vn_comparison *c, const vn_checkpoint *p, const vn_measured *m, bool partial, char *words)
+bool vn_judge_measured(const vn_opened *o, const vn_pools *pools, vn_lines *warnings, const vn_checkpoint *p,
+                       char *words)
 {
-	vn_checkpoint q = *p;
+	vn_checkpoint  q = *p;
+	vn_checkpoints own = { .of = &q, .n = 1 };
+	vn_pools       alone = { .hidden = pools->hidden };
 
-	q.m = *m;
 	q.cand = q.pooled_logits = q.pooled_small = q.channels = q.worst = -1;
 	q.has_floor = q.invalid_floor = q.fails = false;
 	q.vacuous = q.detail = NULL;
 	q.floor = NULL;
 	q.check = NULL;
 	q.n_checks = 0;
-	q.partial_metrics = partial;
-	vn_judge(c, &q);
+	vn_judge(o, &own, &alone, warnings, &q);
 	const bool holds = !q.fails && q.status != VN_UNLIMITED;
 	*words = 0;
 	if (q.worst >= 0) {
@@ -33,6 +34,7 @@ bool vn_judge_measured(vn_comparison *c, const vn_checkpoint *p, const vn_measur
 	} else if (!holds)
 		snprintf(words, VN_WORDS, "no limit applies");
 	vn_checks_drop(&q);
+	vn_terms_free(&own.terms);
 	return holds;
 }
 
@@ -97,14 +99,16 @@ typedef struct tally {
 } tally;
 
 /* If some metric was not measured, the nmse must tell how far the tensor is off. */
-static vn_status judge_left_out(vn_comparison *c, vn_checkpoint *p, const vn_entry *e, const vn_left_out *l, tally *t,
-                                vn_error *err)
+static vn_status judge_left_out(const vn_opened *o, vn_lines *warnings, vn_checkpoint *p, const vn_left_out *l,
+                                tally *t, vn_error *err)
 {
-	const bool  equal = strcmp(l->digest.hex, l->reference.hex) == 0 && l->dtype == e->dtype;
-	vn_measured m;
-	char        words[VN_WORDS];
-	bool        holds = equal, partial = false;
-	vn_status   st = VN_OK;
+	static const vn_pools none;
+	const vn_entry       *e = vn_recording_entry(o->ref, p->ref);
+	const bool            equal = strcmp(l->digest.hex, l->reference.hex) == 0 && l->dtype == e->dtype;
+	vn_measured           m;
+	char                  words[VN_WORDS];
+	bool                  holds = equal, partial = false;
+	vn_status             st = VN_OK;
 
 	take_measured(e, l, &m);
 	for (int i = 0; i < VN_N_METRICS; i++)
@@ -113,9 +117,12 @@ static vn_status judge_left_out(vn_comparison *c, vn_checkpoint *p, const vn_ent
 		vn_checkpoint_say(p, "left out of the candidate, without a measured error");
 		return VN_OK;
 	}
+	vn_checkpoint own = *p;
+	own.m = m;
+	own.partial_metrics = partial;
 	if (!equal)
-		holds = vn_judge_measured(c, p, &m, partial, words);
-	else if ((st = is_finite(&c->opened, p, &holds, err)))
+		holds = vn_judge_measured(o, &none, warnings, &own, words);
+	else if ((st = is_finite(o, p, &holds, err)))
 		return st;
 	if (equal && !holds) {
 		vn_checkpoint_say(p, "left out of the candidate, but the reference has numbers that are not finite");
@@ -158,29 +165,29 @@ static bool comes_after(const vn_entry *e, const vn_entry *stop)
 	return e->step != stop->step ? e->step > stop->step : e->order > stop->order;
 }
 
-void vn_judge_demand_not_run(vn_comparison *c)
+void vn_judge_demand_not_run(const vn_opened *o, vn_checkpoints *all, const vn_unpaired *unpaired)
 {
-	for (int i = 0; i < c->result.n_checkpoints; i++)
-		if (c->result.checkpoint[i].fails)
+	for (int i = 0; i < all->n; i++)
+		if (all->of[i].fails)
 			return;
-	for (int i = 0; i < c->result.n_checkpoints && c->result.n_not_run; i++) {
-		vn_checkpoint *p = &c->result.checkpoint[i];
+	for (int i = 0; i < all->n && unpaired->n_not_run; i++) {
+		vn_checkpoint *p = &all->of[i];
 		if (!p->not_run)
 			continue;
 		p->fails = true;
 		vn_checkpoint_say(p, "not run: the recording stops at %s; " VN_RECORD_WHOLE,
-		                  vn_facts_get(vn_recording_run(c->opened.cand), "stopped"));
+		                  vn_facts_get(vn_recording_run(o->cand), "stopped"));
 	}
 }
 
 /* ---- all of them --------------------------------------------------------------------------- */
 
-static void note_tally(vn_comparison *c, const tally *t)
+static void note_tally(const vn_opened *o, const vn_unpaired *unpaired, vn_remarks *remarks, const tally *t)
 {
-	const vn_facts *run = vn_recording_run(c->opened.cand);
+	const vn_facts *run = vn_recording_run(o->cand);
 	const char     *limits = vn_facts_get(run, "against_limits");
-	vn_lines *to = c->request.options->strict && !(c->request.options->allow & VN_ALLOW_AGREED) ? &c->result.warnings
-	                                                                                            : &c->result.notes;
+	vn_lines *to = o->request.options->strict && !(o->request.options->allow & VN_ALLOW_AGREED) ? &remarks->warnings
+	                                                                                            : &remarks->notes;
 	char      far[64] = "", partial[96] = "";
 
 	if (t->agreed > t->equal)
@@ -193,39 +200,40 @@ static void note_tally(vn_comparison *c, const tally *t)
 		             "the numbers cannot be checked here",
 		             t->agreed, t->agreed == 1 ? "" : "s", t->agreed == 1 ? "was" : "were", limits ? limits : "unknown",
 		             far, partial);
-	if (c->result.n_not_run)
-		vn_lines_add(&c->result.notes, "the candidate's run was stopped at %s: %d checkpoint%s after it %s not run",
-		             vn_facts_get(run, "stopped"), c->result.n_not_run, c->result.n_not_run == 1 ? "" : "s",
-		             c->result.n_not_run == 1 ? "was" : "were");
+	if (unpaired->n_not_run)
+		vn_lines_add(&remarks->notes, "the candidate's run was stopped at %s: %d checkpoint%s after it %s not run",
+		             vn_facts_get(run, "stopped"), unpaired->n_not_run, unpaired->n_not_run == 1 ? "" : "s",
+		             unpaired->n_not_run == 1 ? "was" : "were");
 }
 
-vn_status vn_judge_left_out(vn_comparison *c, vn_error *err)
+vn_status vn_judge_left_out(const vn_opened *o, vn_checkpoints *all, vn_unpaired *unpaired, vn_remarks *remarks,
+                            vn_error *err)
 {
 	const vn_left_out *list;
-	const int          n = vn_recording_left_out(c->opened.cand, &list), stop = stopped_at(&c->opened);
+	const int          n = vn_recording_left_out(o->cand, &list), stop = stopped_at(o);
 	tally              t = { 0 };
 	vn_status          st = VN_OK;
 
 	if (n == 0 && stop < 0)
 		return VN_OK;
-	for (int i = 0; i < c->result.n_checkpoints; i++) {
-		vn_checkpoint     *p = &c->result.checkpoint[i];
-		const vn_entry    *e = !st && p->status == VN_MISSING ? vn_recording_entry(c->opened.ref, p->ref) : NULL;
-		const vn_left_out *l = e ? vn_left_out_of(&c->opened, p) : NULL;
-		const bool         behind = !l && e && stop >= 0 && comes_after(e, vn_recording_entry(c->opened.ref, stop));
+	for (int i = 0; i < all->n; i++) {
+		vn_checkpoint     *p = &all->of[i];
+		const vn_entry    *e = !st && p->status == VN_MISSING ? vn_recording_entry(o->ref, p->ref) : NULL;
+		const vn_left_out *l = e ? vn_left_out_of(o, p) : NULL;
+		const bool         behind = !l && e && stop >= 0 && comes_after(e, vn_recording_entry(o->ref, stop));
 		if (l && same_reference(e, l))
-			st = judge_left_out(c, p, e, l, &t, err);
+			st = judge_left_out(o, &remarks->warnings, p, l, &t, err);
 		else if (l)
 			vn_checkpoint_say(p, "left out of the candidate, which was judged by another reference");
 		else if (behind) {
 			vn_checkpoint_say(p, "not run: the recording stops at %s",
-			                  vn_facts_get(vn_recording_run(c->opened.cand), "stopped"));
+			                  vn_facts_get(vn_recording_run(o->cand), "stopped"));
 			p->fails = false;
 			p->not_run = true;
-			c->result.n_not_run++;
+			unpaired->n_not_run++;
 		}
 	}
 	if (!st)
-		note_tally(c, &t);
+		note_tally(o, unpaired, remarks, &t);
 	return st;
 }

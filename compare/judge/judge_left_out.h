@@ -19,7 +19,8 @@
 #include "capture/recording/left_out.h"
 
 /* After vn_match. */
-vn_status vn_judge_left_out(vn_comparison *c, vn_error *err);
+vn_status vn_judge_left_out(const vn_opened *o, vn_checkpoints *all, vn_unpaired *unpaired, vn_remarks *remarks,
+                            vn_error *err);
 
 /* Returns the tensor that the candidate's run left out and that belongs to p, a checkpoint of the
  * reference. Looks for p's name, the first name of the reference's tensor, and the name in the
@@ -31,11 +32,11 @@ const vn_left_out *vn_left_out_of(const vn_opened *o, const vn_checkpoint *p);
 
 /* If nothing is outside although the candidate's run stopped at a divergence, makes the checkpoints
  * that were not run count as missing. Call it before the checkpoints are counted. */
-void vn_judge_demand_not_run(vn_comparison *c);
+void vn_judge_demand_not_run(const vn_opened *o, vn_checkpoints *all, const vn_unpaired *unpaired);
 
-/* Is a measurement m of checkpoint p within the limits, without a floor, and does some limit apply?
- * partial: only some metrics are known. words (VN_WORDS bytes): the worst broken limit, or "".
- * *p is not changed. */
-bool vn_judge_measured(vn_comparison *c, const vn_checkpoint *p, const vn_measured *m, bool partial, char *words);
+/* Is the measurement p->m within the limits, without a floor and pools, and does some limit apply?
+ * words (VN_WORDS bytes): the worst broken limit, or "". */
+bool vn_judge_measured(const vn_opened *o, const vn_pools *pools, vn_lines *warnings, const vn_checkpoint *p,
+                       char *words);
 
 #endif

@@ -42,25 +42,25 @@ static void destroy_graph(vn_graph *g)
 	free(g);
 }
 
-void vn_localise_drop_graph(vn_result *r)
+void vn_localise_drop_graph(vn_localised *localised)
 {
-	destroy_graph(r->graph);
-	r->graph = NULL;
-	vn_run_graph_free(r->run_graph);
-	r->run_graph = NULL;
+	destroy_graph(localised->graph);
+	localised->graph = NULL;
+	vn_run_graph_free(localised->run_graph);
+	localised->run_graph = NULL;
 }
 
-void vn_graph_build(vn_comparison *c)
+void vn_graph_build(const vn_opened *o, const vn_checkpoints *all, vn_localised *localised)
 {
-	const vn_plan *plan = c->opened.plan;
+	const vn_plan *plan = o->plan;
 	int            steps = 0;
-	for (int i = 0; i < c->result.n_checkpoints; i++)
-		if (c->result.checkpoint[i].step >= steps)
-			steps = c->result.checkpoint[i].step + 1;
+	for (int i = 0; i < all->n; i++)
+		if (all->of[i].step >= steps)
+			steps = all->of[i].step + 1;
 	const size_t values = (size_t)plan->n_values, cells = (size_t)steps * values;
 	if (cells > CELLS_MAX)
 		return;
-	vn_graph *g = c->result.graph = vn_alloc_zero(1, sizeof *g);
+	vn_graph *g = localised->graph = vn_alloc_zero(1, sizeof *g);
 	g->point = vn_alloc(cells, sizeof *g->point);
 	g->stamp = vn_alloc_zero(cells, sizeof *g->stamp);
 	g->stack = vn_alloc(cells, sizeof *g->stack);
@@ -69,13 +69,13 @@ void vn_graph_build(vn_comparison *c)
 	g->carried = -1;
 	for (size_t i = 0; i < cells; i++)
 		g->point[i] = -1;
-	for (int i = 0; i < c->result.n_checkpoints; i++) {
-		const vn_checkpoint *p = &c->result.checkpoint[i];
+	for (int i = 0; i < all->n; i++) {
+		const vn_checkpoint *p = &all->of[i];
 		if (!p->m.n || p->value < 0)
 			continue;
 		int *cell = &g->point[(size_t)p->step * values + (size_t)p->value];
 		/* If a value has two names, the one outside counts, and among equals the first. */
-		if (*cell < 0 || (p->status == VN_OUTSIDE && c->result.checkpoint[*cell].status != VN_OUTSIDE))
+		if (*cell < 0 || (p->status == VN_OUTSIDE && all->of[*cell].status != VN_OUTSIDE))
 			*cell = i;
 	}
 }
@@ -100,17 +100,18 @@ static void push_inputs(vn_graph *g, const vn_plan *plan, size_t cell)
 	vn_reach_inputs(plan, cell / g->values, (int)(cell % g->values), true, push_reached, g);
 }
 
-int vn_inputs_of(const vn_comparison *c, int point, int *input, int max)
+int vn_inputs_of(const vn_opened *o, const vn_checkpoints *all, const vn_localised *localised, int point, int *input,
+                 int max)
 {
-	const vn_plan *plan = c->opened.plan;
-	vn_graph      *g = c->result.graph;
-	const int      value = g ? c->result.checkpoint[point].value : -1;
+	const vn_plan *plan = o->plan;
+	vn_graph      *g = localised->graph;
+	const int      value = g ? all->of[point].value : -1;
 	int            n = 0;
 	if (value < 0)
-		return g ? -1 : vn_run_inputs_of(c, point, input, max);
+		return g ? -1 : vn_run_inputs_of(all, localised, point, input, max);
 	g->now++;
 	g->depth = 0;
-	push_inputs(g, plan, (size_t)c->result.checkpoint[point].step * g->values + (size_t)value);
+	push_inputs(g, plan, (size_t)all->of[point].step * g->values + (size_t)value);
 	while (g->depth > 0) {
 		const size_t cell = g->stack[--g->depth];
 		if (g->point[cell] < 0)
@@ -123,11 +124,11 @@ int vn_inputs_of(const vn_comparison *c, int point, int *input, int max)
 
 /* Outside its limits and not already so in the baseline, either alone or together with its other
  * steps, one of which is charged. */
-static bool is_outside(const vn_result *r, const vn_checkpoint *p)
+static bool is_outside(const vn_pools *pools, const vn_checkpoint *p)
 {
 	return (p->status == VN_OUTSIDE && p->fails) ||
-	       (p->pooled_small >= 0 && r->pooled_small[p->pooled_small].outside) ||
-	       (p->channels >= 0 && r->channel_pool[p->channels].outside);
+	       (p->pooled_small >= 0 && pools->pooled_small[p->pooled_small].outside) ||
+	       (p->channels >= 0 && pools->channel_pool[p->channels].outside);
 }
 
 /* Argument of push_carried: the value and step asked for, and the first step with
@@ -145,17 +146,26 @@ static void push_carried(void *context, size_t step, int value, bool all_rows)
 	a->yes = a->yes || (step == a->step ? a->g->carries[value] : step >= a->from);
 }
 
+/* What decides where errors start. */
+typedef struct search {
+	const vn_opened      *o;
+	const vn_checkpoints *all;
+	const vn_pools       *pools;
+	const vn_localised   *localised;
+	int                  *input; /* room for all->n */
+} search;
+
 /* A plan's values come after their inputs. From earlier steps only whether anything was outside is
  * used, because each attention reads them all. */
-static void carry_errors(const vn_comparison *c, int step)
+static void carry_errors(const search *s, int step)
 {
-	vn_graph *g = c->result.graph;
-	carried   a = { g, (size_t)step, (size_t)c->result.checkpoint[c->result.first].step, false };
+	vn_graph *g = s->localised->graph;
+	carried   a = { g, (size_t)step, (size_t)s->all->of[s->localised->first].step, false };
 	for (size_t v = 0; v < g->values; v++) {
 		const int at = g->point[(size_t)step * g->values + v];
-		a.yes = at >= 0 && is_outside(&c->result, &c->result.checkpoint[at]);
+		a.yes = at >= 0 && is_outside(s->pools, &s->all->of[at]);
 		if (!a.yes)
-			vn_reach_inputs(c->opened.plan, (size_t)step, (int)v, true, push_carried, &a);
+			vn_reach_inputs(s->o->plan, (size_t)step, (int)v, true, push_carried, &a);
 		g->carries[v] = a.yes;
 	}
 	g->carried = step;
@@ -180,80 +190,84 @@ static double brought_error(const vn_checkpoint *p)
 static const double ANEW = 4;
 
 /* Outside because its input is nearly outside, and was farther out earlier. */
-static bool inherits_error(const vn_comparison *c, int point, const int *input, int n)
+static bool inherits_error(const search *s, int point, int n)
 {
-	vn_graph            *g = c->result.graph;
-	const vn_checkpoint *p = &c->result.checkpoint[point];
+	vn_graph            *g = s->localised->graph;
+	const vn_checkpoint *p = &s->all->of[point];
 	double               brought = 0;
 	bool                 behind = false;
 
-	if (c->result.first == point)
+	if (s->localised->first == point)
 		return false;
 	if (g->carried != p->step)
-		carry_errors(c, p->step);
+		carry_errors(s, p->step);
 	for (int i = 0; i < n; i++) {
-		const vn_checkpoint *in = &c->result.checkpoint[input[i]];
+		const vn_checkpoint *in = &s->all->of[s->input[i]];
 		behind = behind ||
-		         (in->step == p->step ? g->carries[in->value] : in->step >= c->result.checkpoint[c->result.first].step);
+		         (in->step == p->step ? g->carries[in->value] : in->step >= s->all->of[s->localised->first].step);
 		brought = fmax(brought, brought_error(in));
 	}
 	return behind && fmax(0, vn_checkpoint_limit_fraction(p)) < ANEW * brought;
 }
 
 /* Same by the plan of a run, of which only the order tells what comes behind an error. */
-static bool run_starts_here(const vn_comparison *c, int point, int *input)
+static bool run_starts_here(const search *s, int point)
 {
-	const int n = vn_run_inputs_of(c, point, input, c->result.n_checkpoints);
+	const int n = vn_run_inputs_of(s->all, s->localised, point, s->input, s->all->n);
 	double    brought = 0;
 
 	for (int i = 0; i < n; i++) {
-		if (is_outside(&c->result, &c->result.checkpoint[input[i]]))
+		if (is_outside(s->pools, &s->all->of[s->input[i]]))
 			return false;
-		brought = fmax(brought, brought_error(&c->result.checkpoint[input[i]]));
+		brought = fmax(brought, brought_error(&s->all->of[s->input[i]]));
 	}
-	return n >= 0 && (point == c->result.first ||
-	                  !(fmax(0, vn_checkpoint_limit_fraction(&c->result.checkpoint[point])) < ANEW * brought));
+	return n >= 0 && (point == s->localised->first ||
+	                  !(fmax(0, vn_checkpoint_limit_fraction(&s->all->of[point])) < ANEW * brought));
 }
 
 /* Only the name that counts may be an origin: one value is one origin. */
-static bool starts_here(const vn_comparison *c, int point, int *input)
+static bool starts_here(const search *s, int point)
 {
-	const vn_checkpoint *p = &c->result.checkpoint[point];
-	if (!c->result.graph)
-		return run_starts_here(c, point, input);
-	if (p->value < 0 || c->result.graph->point[(size_t)p->step * c->result.graph->values + (size_t)p->value] != point)
+	const vn_checkpoint *p = &s->all->of[point];
+	if (!s->localised->graph)
+		return run_starts_here(s, point);
+	if (p->value < 0 ||
+	    s->localised->graph->point[(size_t)p->step * s->localised->graph->values + (size_t)p->value] != point)
 		return false;
-	const int n = vn_inputs_of(c, point, input, c->result.n_checkpoints);
+	const int n = vn_inputs_of(s->o, s->all, s->localised, point, s->input, s->all->n);
 	for (int i = 0; i < n; i++)
-		if (is_outside(&c->result, &c->result.checkpoint[input[i]]))
+		if (is_outside(s->pools, &s->all->of[s->input[i]]))
 			return false;
-	return n >= 0 && !inherits_error(c, point, input, n);
+	return n >= 0 && !inherits_error(s, point, n);
 }
 
-void vn_localise(vn_comparison *c)
+void vn_localise(const vn_opened *o, vn_checkpoints *all, const vn_pools *pools, vn_localised *localised,
+                 vn_lines *warnings)
 {
-	c->result.first = -1;
-	for (int i = c->result.n_checkpoints - 1; i >= 0; i--)
-		if (c->result.checkpoint[i].status == VN_OUTSIDE && c->result.checkpoint[i].fails)
-			c->result.first = i;
-	if (c->result.first < 0)
+	localised->first = -1;
+	for (int i = all->n - 1; i >= 0; i--)
+		if (all->of[i].status == VN_OUTSIDE && all->of[i].fails)
+			localised->first = i;
+	if (localised->first < 0)
 		return;
-	(c->opened.plan ? vn_graph_build : vn_run_graph_build)(c);
-	if (!c->opened.plan && !c->result.run_graph)
+	if (o->plan)
+		vn_graph_build(o, all, localised);
+	else
+		vn_run_graph_build(o, all, localised);
+	if (!o->plan && !localised->run_graph)
 		return;
-	if (c->opened.plan && !c->result.graph) {
-		vn_lines_add(&c->result.warnings, "too many steps of %d values each: vernier did not look for origins",
-		             c->opened.plan->n_values);
+	if (o->plan && !localised->graph) {
+		vn_lines_add(warnings, "too many steps of %d values each: vernier did not look for origins", o->plan->n_values);
 		return;
 	}
-	int *input = vn_alloc((size_t)c->result.n_checkpoints, sizeof *input);
-	c->result.origins = vn_alloc_zero((size_t)c->result.n_checkpoints, sizeof *c->result.origins);
-	for (int i = 0; i < c->result.n_checkpoints; i++) {
-		vn_checkpoint *p = &c->result.checkpoint[i];
-		if (p->status == VN_OUTSIDE && p->fails && (p->overwritten || starts_here(c, i, input))) {
+	const search s = { o, all, pools, localised, vn_alloc((size_t)all->n, sizeof *s.input) };
+	localised->origins = vn_alloc_zero((size_t)all->n, sizeof *localised->origins);
+	for (int i = 0; i < all->n; i++) {
+		vn_checkpoint *p = &all->of[i];
+		if (p->status == VN_OUTSIDE && p->fails && (p->overwritten || starts_here(&s, i))) {
 			p->origin = true;
-			c->result.origins[c->result.n_origins++] = i;
+			localised->origins[localised->n_origins++] = i;
 		}
 	}
-	free(input);
+	free(s.input);
 }

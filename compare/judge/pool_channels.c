@@ -25,13 +25,13 @@ int vn_channel_metric(vn_metric m)
 	return -1;
 }
 
-int vn_channel_steps(const vn_result *r, const vn_checkpoint *p, vn_metric m)
+int vn_channel_steps(const vn_checkpoints *all, const vn_pools *pools, const vn_checkpoint *p, vn_metric m)
 {
 	const int i = vn_channel_metric(m);
 	if (i < 0 || p->channels < 0)
 		return 0;
-	const vn_channel_pool *g = &r->channel_pool[p->channels];
-	return g->charged[i] == p - r->checkpoint ? g->steps : 0;
+	const vn_channel_pool *g = &pools->channel_pool[p->channels];
+	return g->charged[i] == p - all->of ? g->steps : 0;
 }
 
 /* ---- which belong together -------------------------------------------------------------- */
@@ -50,12 +50,12 @@ static int compare_members(const void *a, const void *b)
 }
 
 /* Whether a checkpoint holds rows of tokens that are too few to have channels of their own. */
-static bool belongs_to_pool(const vn_comparison *c, int point, channel_point *m)
+static bool belongs_to_pool(const vn_opened *o, const vn_checkpoints *all, int point, channel_point *m)
 {
-	const vn_checkpoint *p = &c->result.checkpoint[point];
+	const vn_checkpoint *p = &all->of[point];
 	if (p->m.n == 0 || p->m.worst_nmse_channel >= 0)
 		return false;
-	const vn_entry *e = vn_recording_entry(c->opened.ref, p->ref);
+	const vn_entry *e = vn_recording_entry(o->ref, p->ref);
 	const char     *axes = vn_entry_axes(e);
 	const int       token = vn_token_axis(axes, e->shape.rank);
 	*m = (channel_point) { p->name, point, 1, 1, 1 };
@@ -66,13 +66,13 @@ static bool belongs_to_pool(const vn_comparison *c, int point, channel_point *m)
 
 /* Engines compute calls of one token and of several differently, so the two are pooled apart: an
  * error in one kind would be diluted by the other. */
-static bool are_alike(const vn_comparison *c, const channel_point *x, const channel_point *y)
+static bool are_alike(const vn_opened *o, const vn_checkpoints *all, const channel_point *x, const channel_point *y)
 {
-	const vn_checkpoint *a = &c->result.checkpoint[x->point], *b = &c->result.checkpoint[y->point];
+	const vn_checkpoint *a = &all->of[x->point], *b = &all->of[y->point];
 	return x->outer == y->outer && x->inner == y->inner && (x->rows == 1) == (y->rows == 1) &&
 	       strcmp(x->name, y->name) == 0 &&
-	       vn_recording_entry(c->opened.ref, a->ref)->dtype == vn_recording_entry(c->opened.ref, b->ref)->dtype &&
-	       vn_recording_entry(c->opened.cand, a->cand)->dtype == vn_recording_entry(c->opened.cand, b->cand)->dtype;
+	       vn_recording_entry(o->ref, a->ref)->dtype == vn_recording_entry(o->ref, b->ref)->dtype &&
+	       vn_recording_entry(o->cand, a->cand)->dtype == vn_recording_entry(o->cand, b->cand)->dtype;
 }
 
 /* ---- rows -------------------------------------------------------------------------------- */
@@ -85,29 +85,29 @@ void vn_channel_row_copy(const vn_channel_pool *g, const vn_tensor *t, int64_t r
 		memcpy(to + (size_t)o * run, (const unsigned char *)t->data + (size_t)(o * rows + row) * run, run);
 }
 
-vn_status vn_channel_rows(vn_comparison *c, const vn_channel_pool *g, vn_recording *r, vn_channel_entry *entry,
+vn_status vn_channel_rows(const vn_checkpoints *points, const vn_channel_source *from, const vn_channel_pool *g,
                           vn_tensor *t, unsigned char **data, vn_error *err)
 {
-	const int first = entry(c, &c->result.checkpoint[g->row[0].point]);
+	const int first = from->entry(from->o, &points->of[g->row[0].point]);
 	vn_status st = VN_OK;
 
 	*data = NULL;
 	if (first < 0)
 		return VN_OK;
-	*t = (vn_tensor) { .dtype = vn_recording_entry(r, first)->dtype,
+	*t = (vn_tensor) { .dtype = vn_recording_entry(from->r, first)->dtype,
 		               .shape = { .rank = 2, .dim = { g->rows, g->outer * g->inner } } };
 	const size_t row = (size_t)t->shape.dim[1] * vn_dtype_size(t->dtype);
 	bool         all = true;
 	*data = vn_alloc((size_t)g->rows, row);
 	for (int i = 0; i < g->rows && all && !st; i++) {
-		const int e = entry(c, &c->result.checkpoint[g->row[i].point]);
+		const int e = from->entry(from->o, &points->of[g->row[i].point]);
 		vn_tensor of;
-		if (!(all = e >= 0 && vn_recording_entry(r, e)->dtype == t->dtype))
+		if (!(all = e >= 0 && vn_recording_entry(from->r, e)->dtype == t->dtype))
 			break;
-		if (!(st = vn_entry_tensor(r, e, &of, err)))
+		if (!(st = vn_entry_tensor(from->r, e, &of, err)))
 			vn_channel_row_copy(g, &of, g->row[i].row, *data + row * (size_t)i);
-		vn_recording_release(r, e);
-		vn_comparison_was_read(c, &c->result.checkpoint[g->row[i].point]);
+		vn_recording_release(from->r, e);
+		vn_opened_was_read(from->o, &points->of[g->row[i].point]);
 	}
 	if (st || !all) {
 		free(*data);
@@ -117,25 +117,31 @@ vn_status vn_channel_rows(vn_comparison *c, const vn_channel_pool *g, vn_recordi
 	return st;
 }
 
-static int entry_of_ref(vn_comparison *c, const vn_checkpoint *p)
+static int entry_of_ref(const vn_opened *o, const vn_checkpoint *p)
 {
-	(void)c;
+	(void)o;
 	return p->ref;
 }
 
-static int entry_of_cand(vn_comparison *c, const vn_checkpoint *p)
+static int entry_of_cand(const vn_opened *o, const vn_checkpoint *p)
 {
-	(void)c;
+	(void)o;
 	return p->cand;
 }
 
-vn_status vn_channel_rows_of_ref(vn_comparison *c, const vn_channel_pool *g, vn_tensor *t, unsigned char **data,
-                                 vn_error *err)
+vn_status vn_channel_rows_of_ref(const vn_opened *o, const vn_checkpoints *all, const vn_channel_pool *g, vn_tensor *t,
+                                 unsigned char **data, vn_error *err)
 {
-	return vn_channel_rows(c, g, c->opened.ref, entry_of_ref, t, data, err);
+	return vn_channel_rows(all, &(vn_channel_source) { o, o->ref, entry_of_ref }, g, t, data, err);
 }
 
 /* ---- which step it starts at ----------------------------------------------------------------- */
+
+/* Members of a pool, or some of them. */
+typedef struct members {
+	const channel_point *of;
+	int                  n;
+} members;
 
 /* One channel over the sampled rows. */
 typedef struct channel {
@@ -216,43 +222,44 @@ static bool is_off(const channel *k, const vn_checkpoint *p, double rr, double d
 }
 
 /* in: (n). *first: the first member with this error; unchanged if there is none. */
-static vn_status find_first(vn_comparison *c, const channel_point *in, int n, const channel *k, int *first,
+static vn_status find_first(const vn_opened *o, const vn_checkpoints *all, members in, const channel *k, int *first,
                             vn_error *err)
 {
 	vn_status st = VN_OK;
 	bool      found = false;
-	for (int i = 0; i < n && !found && !st; i++) {
-		const vn_checkpoint *p = &c->result.checkpoint[in[i].point];
+	for (int i = 0; i < in.n && !found && !st; i++) {
+		const vn_checkpoint *p = &all->of[in.of[i].point];
 		vn_tensor            t[2];
-		if (!(st = vn_entry_tensor(c->opened.ref, p->ref, &t[0], err)) &&
-		    !(st = vn_entry_tensor(c->opened.cand, p->cand, &t[1], err)))
-			for (int64_t row = 0; row < in[i].rows && !found; row++) {
+		if (!(st = vn_entry_tensor(o->ref, p->ref, &t[0], err)) &&
+		    !(st = vn_entry_tensor(o->cand, p->cand, &t[1], err)))
+			for (int64_t row = 0; row < in.of[i].rows && !found; row++) {
 				double        rr, dd;
-				const int64_t outer = k->at / in[i].inner, inner = k->at % in[i].inner;
-				found = pair_at(t, (outer * in[i].rows + row) * in[i].inner + inner, &rr, &dd) && is_off(k, p, rr, dd);
+				const int64_t outer = k->at / in.of[i].inner, inner = k->at % in.of[i].inner;
+				found = pair_at(t, (outer * in.of[i].rows + row) * in.of[i].inner + inner, &rr, &dd) &&
+				        is_off(k, p, rr, dd);
 			}
-		vn_recording_release(c->opened.ref, p->ref);
-		vn_recording_release(c->opened.cand, p->cand);
-		vn_comparison_was_read(c, p);
+		vn_recording_release(o->ref, p->ref);
+		vn_recording_release(o->cand, p->cand);
+		vn_opened_was_read(o, p);
 		if (found)
-			*first = in[i].point;
+			*first = in.of[i].point;
 	}
 	return st;
 }
 
 /* ---- a pool ---------------------------------------------------------------------------------- */
 
-static void choose_rows(const channel_point *in, int n, vn_channel_pool *g)
+static void choose_rows(members in, vn_channel_pool *g)
 {
 	int64_t all = 0, before = 0;
-	for (int i = 0; i < n; i++)
-		all += in[i].rows;
+	for (int i = 0; i < in.n; i++)
+		all += in.of[i].rows;
 	g->rows = (int)(all < VN_CHANNEL_ROWS ? all : VN_CHANNEL_ROWS);
 	for (int i = 0, at = 0; i < g->rows; i++) {
 		const int64_t row = vn_channel_row(i, g->rows, all);
-		while (row >= before + in[at].rows)
-			before += in[at++].rows;
-		g->row[i] = (vn_pooled_row) { in[at].point, row - before };
+		while (row >= before + in.of[at].rows)
+			before += in.of[at++].rows;
+		g->row[i] = (vn_pooled_row) { in.of[at].point, row - before };
 	}
 }
 
@@ -264,14 +271,14 @@ enum { PARTS = 4 };
 
 /* Has the pool enough different tokens? If one token or phrase is repeated, its rows are nearly
  * alike, and so are their roundings: these look like an error in all rows, but are not a fault. */
-static bool are_different(const vn_comparison *c, const vn_channel_pool *g)
+static bool are_different(const vn_opened *o, const vn_checkpoints *points, const vn_channel_pool *g)
 {
 	const int32_t *all;
-	const int64_t  n = vn_recording_tokens(c->opened.ref, &all, NULL);
+	const int64_t  n = vn_recording_tokens(o->ref, &all, NULL);
 	int32_t        id[VN_CHANNEL_ROWS];
 	int            known = 0;
 	for (int i = 0; i < g->rows; i++) {
-		const vn_step *s = vn_recording_step(c->opened.ref, c->result.checkpoint[g->row[i].point].step);
+		const vn_step *s = vn_recording_step(o->ref, points->of[g->row[i].point].step);
 		const int64_t  at = s ? s->position + s->first_row + g->row[i].row : -1;
 		if (at >= 0 && at < n && all[at] >= 0)
 			id[known++] = all[at];
@@ -279,34 +286,36 @@ static bool are_different(const vn_comparison *c, const vn_channel_pool *g)
 	return vn_judge_count_ids(id, known) == VN_CHANNEL_FEWEST;
 }
 
-/* Measures n of the n_all pooled checkpoints as one, and finds the first of all n_all with the same
+/* Measures `in` of the pooled checkpoints as one, and finds the first of all of them with the same
  * error. *g: unchanged if they have no channels together. */
-static vn_status measure_part(vn_comparison *c, const channel_point *all, int n_all, const channel_point *in, int n,
+static vn_status measure_part(const vn_opened *o, const vn_checkpoints *all, members whole, members in,
                               vn_channel_pool *g, vn_error *err)
 {
-	vn_channel_pool part = {
-		.outer = in[0].outer, .inner = in[0].inner, .steps = n, .wider = -1, .floor = { (double)NAN, (double)NAN }
-	};
-	unsigned char *data[2] = { NULL };
-	vn_tensor      t[2];
-	vn_measured    m;
-	vn_status      st;
+	vn_channel_pool part = { .outer = in.of[0].outer,
+		                     .inner = in.of[0].inner,
+		                     .steps = in.n,
+		                     .wider = -1,
+		                     .floor = { (double)NAN, (double)NAN } };
+	unsigned char  *data[2] = { NULL };
+	vn_tensor       t[2];
+	vn_measured     m;
+	vn_status       st;
 
-	choose_rows(in, n, &part);
-	if (part.rows < VN_CHANNEL_FEWEST || (n < n_all && !are_different(c, &part)))
+	choose_rows(in, &part);
+	if (part.rows < VN_CHANNEL_FEWEST || (in.n < whole.n && !are_different(o, all, &part)))
 		return VN_OK;
-	if ((st = vn_channel_rows_of_ref(c, &part, &t[0], &data[0], err)) ||
-	    (st = vn_channel_rows(c, &part, c->opened.cand, entry_of_cand, &t[1], &data[1], err)) ||
-	    (st = vn_measure(&t[0], &t[1], "token hidden", c->request.options->threads, &m, err)) ||
+	if ((st = vn_channel_rows_of_ref(o, all, &part, &t[0], &data[0], err)) ||
+	    (st = vn_channel_rows(all, &(vn_channel_source) { o, o->cand, entry_of_cand }, &part, &t[1], &data[1], err)) ||
+	    (st = vn_measure(&t[0], &t[1], "token hidden", o->request.options->threads, &m, err)) ||
 	    m.worst_nmse_channel < 0)
 		goto done;
 	part.channel[0] = m.worst_nmse_channel;
 	part.channel[1] = m.worst_scale_channel;
 	for (int i = 0; i < VN_CHANNEL_METRICS && !st; i++) {
 		const channel k = channel_of(t, part.channel[i]);
-		part.value[i] = n == n_all || goes_on(t, part.channel[i]) ? m.value[vn_channel_metrics[i]] : 0;
-		part.charged[i] = in[0].point;
-		st = find_first(c, all, n_all, &k, &part.charged[i], err);
+		part.value[i] = in.n == whole.n || goes_on(t, part.channel[i]) ? m.value[vn_channel_metrics[i]] : 0;
+		part.charged[i] = in.of[0].point;
+		st = find_first(o, all, whole, &k, &part.charged[i], err);
 	}
 	if (!st)
 		*g = part;
@@ -338,50 +347,51 @@ static bool shows_more(const vn_channel_pool *part, const vn_channel_pool *g)
 	return false;
 }
 
-static vn_status measure_parts(vn_comparison *c, const channel_point *in, int n, vn_channel_pool *g, vn_error *err)
+static vn_status measure_parts(const vn_opened *o, const vn_checkpoints *points, members in, vn_channel_pool *g,
+                               vn_error *err)
 {
-	const int             parts = n / VN_CHANNEL_FEWEST < PARTS ? n / VN_CHANNEL_FEWEST : PARTS;
+	const int             parts = in.n / VN_CHANNEL_FEWEST < PARTS ? in.n / VN_CHANNEL_FEWEST : PARTS;
 	const vn_channel_pool all = *g;
 	vn_status             st = VN_OK;
 
 	for (int i = 0; i < parts && parts > 1 && !st; i++) {
-		const int       from = (int)((int64_t)n * i / parts), to = (int)((int64_t)n * (i + 1) / parts);
+		const int       from = (int)((int64_t)in.n * i / parts), to = (int)((int64_t)in.n * (i + 1) / parts);
 		vn_channel_pool part = { .rows = 0 };
-		if (!(st = measure_part(c, in, n, in + from, to - from, &part, err)) && part.rows && shows_more(&part, &all) &&
-		    shows_more(&part, g))
+		if (!(st = measure_part(o, points, in, (members) { in.of + from, to - from }, &part, err)) && part.rows &&
+		    shows_more(&part, &all) && shows_more(&part, g))
 			take_part(g, &part);
 	}
 	return st;
 }
 
-/* Measures the n > 1 checkpoints `in`, of one name and form, as one. *made: the pool's number;
- * unchanged if they have no channels together. */
-static vn_status pool_members(vn_comparison *c, const channel_point *in, int n, int wider, int *made, vn_error *err)
+/* Measures the checkpoints `in`, more than one, of one name and form, as one. *made: the pool's
+ * number; unchanged if they have no channels together. */
+static vn_status pool_members(const vn_opened *o, vn_checkpoints *all, vn_pools *pools, members in, int *made,
+                              vn_error *err)
 {
 	vn_channel_pool g = { .rows = 0 };
-	vn_status       st = measure_part(c, in, n, in, n, &g, err);
+	vn_status       st = measure_part(o, all, in, in, &g, err);
 
-	if (st || !g.rows || (st = measure_parts(c, in, n, &g, err)))
+	if (st || !g.rows || (st = measure_parts(o, all, in, &g, err)))
 		return st;
-	g.wider = wider;
-	c->result.channel_pool = vn_alloc_resized(c->result.channel_pool, (size_t)c->result.n_channel_pools + 1, sizeof g);
-	for (int i = 0; i < n; i++)
-		c->result.checkpoint[in[i].point].channels = c->result.n_channel_pools;
-	*made = c->result.n_channel_pools;
-	c->result.channel_pool[c->result.n_channel_pools++] = g;
+	pools->channel_pool = vn_alloc_resized(pools->channel_pool, (size_t)pools->n_channel_pools + 1, sizeof g);
+	for (int i = 0; i < in.n; i++)
+		all->of[in.of[i].point].channels = pools->n_channel_pools;
+	*made = pools->n_channel_pools;
+	pools->channel_pool[pools->n_channel_pools++] = g;
 	return VN_OK;
 }
 
 /* Moves the members that are not wrong as a whole to the front, in order. Returns their number. */
-static int set_apart(const vn_result *r, channel_point *in, int n, channel_point *rest, double *size)
+static int set_apart(const vn_checkpoints *all, channel_point *in, int n, channel_point *rest, double *size)
 {
 	int kept = 0;
 	for (int i = 0; i < n; i++)
-		size[i] = r->checkpoint[in[i].point].m.value[VN_M_NMSE];
+		size[i] = all->of[in[i].point].m.value[VN_M_NMSE];
 	qsort(size, (size_t)n, sizeof *size, vn_ascending);
 	const double most = AS_A_WHOLE * size[vn_quantile_index(n, 0.5)];
 	for (int i = 0; i < n; i++)
-		if (r->checkpoint[in[i].point].m.value[VN_M_NMSE] <= most)
+		if (all->of[in[i].point].m.value[VN_M_NMSE] <= most)
 			rest[kept++] = in[i];
 	return kept;
 }
@@ -396,30 +406,33 @@ static bool has_member(const channel_point *in, int n, int point)
 
 /* Pools all steps of a name. When a step that is wrong as a whole is charged, also pools the
  * remaining steps, so that another step is charged only for its own errors. */
-static vn_status pool_twice(vn_comparison *c, channel_point *in, int n, vn_error *err)
+static vn_status pool_twice(const vn_opened *o, vn_checkpoints *points, vn_pools *pools, channel_point *in, int n,
+                            vn_error *err)
 {
 	channel_point *rest = vn_alloc((size_t)n, sizeof *rest);
 	double        *size = vn_alloc((size_t)n, sizeof *size);
 	int            all = -1, without = -1, kept;
 	vn_status      st;
 
-	if (!(st = pool_members(c, in, n, -1, &all, err)) && all >= 0 &&
-	    (kept = set_apart(&c->result, in, n, rest, size)) > 1 && kept < n) {
-		const vn_channel_pool was = c->result.channel_pool[all];
+	if (!(st = pool_members(o, points, pools, (members) { in, n }, &all, err)) && all >= 0 &&
+	    (kept = set_apart(points, in, n, rest, size)) > 1 && kept < n) {
+		const vn_channel_pool was = pools->channel_pool[all];
 		if (!has_member(rest, kept, was.charged[0]) || !has_member(rest, kept, was.charged[1]))
-			st = pool_members(c, rest, kept, all, &without, err);
+			st = pool_members(o, points, pools, (members) { rest, kept }, &without, err);
+		if (without >= 0)
+			pools->channel_pool[without].wider = all;
 	}
 	free(size);
 	free(rest);
 	return st;
 }
 
-static void charge_members(vn_result *r)
+static void charge_members(vn_checkpoints *all, const vn_pools *pools)
 {
-	for (int g = 0; g < r->n_channel_pools; g++)
+	for (int g = 0; g < pools->n_channel_pools; g++)
 		for (int i = 0; i < VN_CHANNEL_METRICS; i++) {
-			const vn_channel_pool *from = &r->channel_pool[g];
-			vn_checkpoint         *p = &r->checkpoint[from->charged[i]];
+			const vn_channel_pool *from = &pools->channel_pool[g];
+			vn_checkpoint         *p = &all->of[from->charged[i]];
 			if (p->channels != g)
 				continue; /* the remaining steps have a pool of their own */
 			p->m.value[vn_channel_metrics[i]] = from->value[i];
@@ -427,23 +440,23 @@ static void charge_members(vn_result *r)
 		}
 }
 
-vn_status vn_pool_channels(vn_comparison *c, vn_error *err)
+vn_status vn_pool_channels(const vn_opened *o, vn_checkpoints *all, vn_pools *pools, vn_error *err)
 {
-	channel_point *in = vn_alloc((size_t)c->result.n_checkpoints, sizeof *in);
+	channel_point *in = vn_alloc((size_t)all->n, sizeof *in);
 	vn_status      st = VN_OK;
 	int            n = 0;
 
-	for (int i = 0; i < c->result.n_checkpoints; i++)
-		n += belongs_to_pool(c, i, &in[n]);
+	for (int i = 0; i < all->n; i++)
+		n += belongs_to_pool(o, all, i, &in[n]);
 	qsort(in, (size_t)n, sizeof *in, compare_members);
 	for (int from = 0, to; !st && from < n; from = to) {
-		for (to = from + 1; to < n && are_alike(c, &in[from], &in[to]); to++)
+		for (to = from + 1; to < n && are_alike(o, all, &in[from], &in[to]); to++)
 			;
 		if (to - from > 1)
-			st = pool_twice(c, in + from, to - from, err);
+			st = pool_twice(o, all, pools, in + from, to - from, err);
 	}
-	vn_comparison_forget(c);
-	charge_members(&c->result);
+	vn_opened_forget(o);
+	charge_members(all, pools);
 	free(in);
 	return st;
 }

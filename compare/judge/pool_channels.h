@@ -13,8 +13,8 @@
  * A step that is wrong as a whole would hide the others. If the result is charged to such a step,
  * the others form a second pool.
  *
- * Reads   request.options, opened.ref, opened.cand, result.checkpoint
- * Fills   result.channel_pool, n_channel_pools; channels of each checkpoint; worst_channel_* of
+ * Reads   request.options, opened.ref, opened.cand, the checkpoints
+ * Fills   pools.channel_pool, n_channel_pools; channels of each checkpoint; worst_channel_* of
  *         charged checkpoints
  */
 #ifndef VN_COMPARE_POOL_CHANNELS_H
@@ -54,21 +54,26 @@ extern const vn_metric vn_channel_metrics[VN_CHANNEL_METRICS];
 int                    vn_channel_metric(vn_metric m);
 /* Returns how many steps p is judged together with in metric m; 0: p is not charged with the pool's
  * value. */
-int                    vn_channel_steps(const vn_result *r, const vn_checkpoint *p, vn_metric m);
+int vn_channel_steps(const vn_checkpoints *all, const vn_pools *pools, const vn_checkpoint *p, vn_metric m);
 
-/* Returns the entry of a recording that belongs to a checkpoint, or -1. */
-typedef int vn_channel_entry(vn_comparison *c, const vn_checkpoint *p);
+/* Whose rows are taken: entry returns the entry of r that belongs to a checkpoint, or -1. */
+typedef int vn_channel_entry(const vn_opened *o, const vn_checkpoint *p);
+typedef struct vn_channel_source {
+	const vn_opened  *o;
+	vn_recording     *r;
+	vn_channel_entry *entry;
+} vn_channel_source;
 /* Copies the pool's rows of a recording into *data, as (rows, channels); the caller frees *data.
  * *data is NULL if rows are missing or their formats differ. */
-vn_status   vn_channel_rows(vn_comparison *c, const vn_channel_pool *g, vn_recording *r, vn_channel_entry *entry,
-                            vn_tensor *t, unsigned char **data, vn_error *err);
-vn_status   vn_channel_rows_of_ref(vn_comparison *c, const vn_channel_pool *g, vn_tensor *t, unsigned char **data,
-                                   vn_error *err);
+vn_status vn_channel_rows(const vn_checkpoints *points, const vn_channel_source *from, const vn_channel_pool *g,
+                          vn_tensor *t, unsigned char **data, vn_error *err);
+vn_status vn_channel_rows_of_ref(const vn_opened *o, const vn_checkpoints *all, const vn_channel_pool *g, vn_tensor *t,
+                                 unsigned char **data, vn_error *err);
 /* Copies one row of a tensor of the pool's shape to `to`. */
-void        vn_channel_row_copy(const vn_channel_pool *g, const vn_tensor *t, int64_t row, unsigned char *to);
+void      vn_channel_row_copy(const vn_channel_pool *g, const vn_tensor *t, int64_t row, unsigned char *to);
 
 /* Measures worst_channel_* of short steps together, and charges the result to the first wrong
  * step. */
-vn_status vn_pool_channels(vn_comparison *c, vn_error *err);
+vn_status vn_pool_channels(const vn_opened *o, vn_checkpoints *all, vn_pools *pools, vn_error *err);
 
 #endif

@@ -22,7 +22,7 @@ static bool has_one_row(const vn_checkpoint *p)
 }
 
 /* Metrics of the rows of n checkpoints from those of each row; x (n) is scratch. */
-static void over_rows(const vn_result *r, const int *in, int n, bool floor, double *value, double *x)
+static void over_rows(const vn_checkpoints *all, const int *in, int n, bool floor, double *value, double *x)
 {
 	static const vn_metric share[] = { VN_M_ARGMAX_AGREEMENT, VN_M_TOP5_AGREEMENT, VN_M_KL_MEAN };
 	for (int m = 0; m < VN_N_METRICS; m++)
@@ -30,7 +30,7 @@ static void over_rows(const vn_result *r, const int *in, int n, bool floor, doub
 	for (size_t k = 0; k < sizeof share / sizeof *share; k++) {
 		double sum = 0.0;
 		for (int i = 0; i < n; i++) {
-			const vn_checkpoint *p = &r->checkpoint[in[i]];
+			const vn_checkpoint *p = &all->of[in[i]];
 			sum += x[i] = floor ? vn_floor_value(p, share[k]) : p->m.value[share[k]];
 		}
 		value[share[k]] = sum / n;
@@ -41,19 +41,19 @@ static void over_rows(const vn_result *r, const int *in, int n, bool floor, doub
 }
 
 /* in, x: (g->n), its checkpoints; scratch. */
-static void fill_pool(vn_result *r, vn_pooled_logits *g, const int *in, double *x)
+static void fill_pool(vn_checkpoints *all, const vn_pools *pools, vn_pooled_logits *g, const int *in, double *x)
 {
 	double strict = 0.0;
 	int    worst = 0;
 
-	over_rows(r, in, g->n, false, g->value, x);
-	over_rows(r, in, g->n, true, g->floor, x);
+	over_rows(all, in, g->n, false, g->value, x);
+	over_rows(all, in, g->n, true, g->floor, x);
 	if (isnan(g->floor[VN_M_KL_MEAN])) /* some step has none */
 		for (int m = 0; m < VN_N_METRICS; m++)
 			g->floor[m] = (double)NAN;
 	for (int i = 0; i < g->n; i++) {
-		vn_checkpoint *p = &r->checkpoint[in[i]];
-		p->pooled_logits = r->n_pooled_logits;
+		vn_checkpoint *p = &all->of[in[i]];
+		p->pooled_logits = pools->n_pooled_logits;
 		strict += p->m.argmax_strict;
 		x[i] = p->m.value[VN_M_KL_MEAN];
 		worst = vn_ascending(&x[i], &x[worst]) > 0 ? i : worst;
@@ -63,34 +63,33 @@ static void fill_pool(vn_result *r, vn_pooled_logits *g, const int *in, double *
 	g->kl_half = VN_Z95 * vn_mean_of(x, g->n).error;
 }
 
-void vn_pool_logits(vn_comparison *c)
+void vn_pool_logits(const vn_opened *o, vn_checkpoints *all, vn_pools *pools)
 {
-	vn_checkpoint *const point = c->result.checkpoint;
+	vn_checkpoint *const point = all->of;
 	int                  single = 0;
 
-	for (int i = 0; i < c->result.n_checkpoints; i++) {
+	for (int i = 0; i < all->n; i++) {
 		if (point[i].scores && point[i].m.n)
-			point[i].rows = rows_of(&c->opened, &point[i]);
+			point[i].rows = rows_of(o, &point[i]);
 		single += has_one_row(&point[i]);
 	}
 	int    *in = vn_alloc((size_t)single, sizeof *in);
 	double *x = vn_alloc((size_t)single, sizeof *x);
-	for (int i = 0; i < c->result.n_checkpoints; i++) {
+	for (int i = 0; i < all->n; i++) {
 		vn_pooled_logits g = { .name = point[i].name, .first = i };
 		if (!has_one_row(&point[i]) || point[i].pooled_logits >= 0)
 			continue;
-		for (int k = i; k < c->result.n_checkpoints; k++)
+		for (int k = i; k < all->n; k++)
 			if (has_one_row(&point[k]) && strcmp(point[k].name, g.name) == 0) {
 				in[g.n++] = k;
 				g.last = k;
 			}
 		if (g.n < 2)
 			continue;
-		c->result.pooled_logits = vn_alloc_resized(c->result.pooled_logits, (size_t)c->result.n_pooled_logits + 1,
-		                                           sizeof g);
-		fill_pool(&c->result, &g, in, x);
-		c->result.pooled_logits[c->result.n_pooled_logits++] = g;
-		vn_judge_count_pooled_logits(c, c->result.n_pooled_logits - 1);
+		pools->pooled_logits = vn_alloc_resized(pools->pooled_logits, (size_t)pools->n_pooled_logits + 1, sizeof g);
+		fill_pool(all, pools, &g, in, x);
+		pools->pooled_logits[pools->n_pooled_logits++] = g;
+		vn_judge_count_pooled_logits(o, all, pools, pools->n_pooled_logits - 1);
 	}
 	free(in);
 	free(x);

@@ -52,7 +52,7 @@ static void add_step(double *value, const double *of_step, vn_metric m, double n
 
 /* Combines the metrics of all members from those of each, summing in units of `unit`.
  * Returns the index of the worst. */
-static int64_t join_members(const vn_result *result, const small_point *in, int n, bool floor, double unit,
+static int64_t join_members(const vn_checkpoints *points, const small_point *in, int n, bool floor, double unit,
                             vn_squares *row, vn_size *size, double *value)
 {
 	vn_squares  all = { 0 };
@@ -62,7 +62,7 @@ static int64_t join_members(const vn_result *result, const small_point *in, int 
 	for (int m = 0; m < VN_N_METRICS; m++)
 		value[m] = vn_pooled_small_has((vn_metric)m) ? 0.0 : (double)NAN;
 	for (int i = 0; i < n; i++) {
-		const vn_checkpoint *p = &result->checkpoint[in[i].point];
+		const vn_checkpoint *p = &points->of[in[i].point];
 		const double        *v = floor ? p->floor : p->m.value, k = (double)p->m.finite, r = p->m.ref_rms / unit,
 					 d = v[VN_M_RMSE] / unit;
 		row[i] = (vn_squares) { .rr = r * r * k, .cc = r * r * k, .rc = r * r * k, .dd = d * d * k };
@@ -109,45 +109,46 @@ bool vn_pooled_small_breaks_by(const vn_pooled_small *g, double nmse, double flo
 	return kept == 0 || nmse > (1 + 1e-9) * g->step[kept - 1].nmse || nmse >= 2 * g->value[VN_M_NMSE];
 }
 
-static void add_pool(vn_result *r, const small_point *in, int n)
+static void add_pool(vn_checkpoints *all, vn_pools *pools, const small_point *in, int n)
 {
 	vn_squares *row = vn_alloc((size_t)n, sizeof *row);
 	vn_size    *size = vn_alloc((size_t)n, sizeof *size);
 	double      unit = 0.0;
 
-	r->pooled_small = vn_alloc_resized(r->pooled_small, (size_t)r->n_pooled_small + 1, sizeof *r->pooled_small);
-	vn_pooled_small *g = &r->pooled_small[r->n_pooled_small];
+	pools->pooled_small = vn_alloc_resized(pools->pooled_small, (size_t)pools->n_pooled_small + 1,
+	                                       sizeof *pools->pooled_small);
+	vn_pooled_small *g = &pools->pooled_small[pools->n_pooled_small];
 	*g = (vn_pooled_small) { .n = n };
 	for (int i = 0; i < n; i++) { /* scaled by the largest number, so that no square underflows */
-		vn_checkpoint *p = &r->checkpoint[in[i].point];
+		vn_checkpoint *p = &all->of[in[i].point];
 		unit = fmax(unit, fmax(p->m.ref_rms, fmax(p->m.value[VN_M_RMSE], vn_floor_value(p, VN_M_RMSE))));
-		p->pooled_small = r->n_pooled_small;
+		p->pooled_small = pools->n_pooled_small;
 		g->numbers += p->m.n;
 	}
 	unit = unit > 0.0 ? unit : 1.0;
-	join_members(r, in, n, true, unit, row, size, g->floor);
-	g->worst = in[join_members(r, in, n, false, unit, row, size, g->value)].point;
-	r->n_pooled_small++;
+	join_members(all, in, n, true, unit, row, size, g->floor);
+	g->worst = in[join_members(all, in, n, false, unit, row, size, g->value)].point;
+	pools->n_pooled_small++;
 	rank_rows(g, row);
 	free(size);
 	free(row);
 }
 
-void vn_pool_small(vn_comparison *c)
+void vn_pool_small(const vn_opened *o, vn_checkpoints *all, vn_pools *pools)
 {
-	small_point  *in = vn_alloc((size_t)c->result.n_checkpoints, sizeof *in);
-	const int64_t width = c->result.hidden;
+	small_point  *in = vn_alloc((size_t)all->n, sizeof *in);
+	const int64_t width = pools->hidden;
 	int           n = 0;
 
-	for (int i = 0; i < c->result.n_checkpoints; i++)
-		if (belongs_to_pool(&c->opened, &c->result.checkpoint[i], width))
-			in[n++] = (small_point) { c->result.checkpoint[i].name, i };
+	for (int i = 0; i < all->n; i++)
+		if (belongs_to_pool(o, &all->of[i], width))
+			in[n++] = (small_point) { all->of[i].name, i };
 	qsort(in, (size_t)n, sizeof *in, compare_members);
 	for (int from = 0, to; from < n; from = to) {
 		for (to = from + 1; to < n && strcmp(in[to].name, in[from].name) == 0; to++)
 			;
 		if (to - from > 1)
-			add_pool(&c->result, in + from, to - from);
+			add_pool(all, pools, in + from, to - from);
 	}
 	free(in);
 }

@@ -1,7 +1,7 @@
 /* pooled_small.h: judges single-token steps of small tensors together, in limits that are multiples
  * of the floor (vn_pooled_small).
  *
- * Reads   opened.ref, result.hidden, result.checkpoint, and floors
+ * Reads   opened.ref, pools.hidden, the checkpoints, and floors
  * Fills   result.pooled_small, n_pooled_small; pooled_small of each checkpoint
  */
 #ifndef VN_COMPARE_POOLED_SMALL_H
@@ -9,7 +9,7 @@
 
 #include "compare/comparison/comparison.h"
 
-void vn_pool_small(vn_comparison *c);
+void vn_pool_small(const vn_opened *o, vn_checkpoints *all, vn_pools *pools);
 
 /* Is this metric pooled over the steps of a small tensor? */
 bool vn_pooled_small_has(vn_metric m);

@@ -29,21 +29,21 @@ static const vn_run_plan *plan_of(const vn_opened *o)
 	return ref ? ref : vn_recording_run_plan(o->cand);
 }
 
-void vn_run_graph_build(vn_comparison *c)
+void vn_run_graph_build(const vn_opened *o, const vn_checkpoints *all, vn_localised *localised)
 {
-	const vn_run_plan *plan = plan_of(&c->opened);
+	const vn_run_plan *plan = plan_of(o);
 
-	if (!plan || c->result.run_graph)
+	if (!plan || localised->run_graph)
 		return;
-	vn_run_graph *g = c->result.run_graph = vn_alloc_zero(1, sizeof *g);
+	vn_run_graph *g = localised->run_graph = vn_alloc_zero(1, sizeof *g);
 	g->point = vn_alloc((size_t)plan->n_values, sizeof *g->point);
 	g->stamp = vn_alloc_zero((size_t)plan->n, sizeof *g->stamp);
 	g->stack = vn_alloc((size_t)plan->n, sizeof *g->stack);
 	g->plan = plan;
 	for (int i = 0; i < plan->n_values; i++)
 		g->point[i] = -1;
-	for (int i = 0; i < c->result.n_checkpoints; i++) {
-		const vn_checkpoint *p = &c->result.checkpoint[i];
+	for (int i = 0; i < all->n; i++) {
+		const vn_checkpoint *p = &all->of[i];
 		const int            value = p->m.n ? vn_run_plan_value(plan, p->step, p->name) : -1;
 		if (value >= 0)
 			g->point[value] = i;
@@ -58,10 +58,10 @@ static bool is_listed(const int *input, int n, int point)
 	return false;
 }
 
-int vn_run_inputs_of(const vn_comparison *c, int point, int *input, int max)
+int vn_run_inputs_of(const vn_checkpoints *all, const vn_localised *localised, int point, int *input, int max)
 {
-	vn_run_graph        *g = c->result.run_graph;
-	const vn_checkpoint *p = &c->result.checkpoint[point];
+	vn_run_graph        *g = localised->run_graph;
+	const vn_checkpoint *p = &all->of[point];
 	const int            value = g ? vn_run_plan_value(g->plan, p->step, p->name) : -1;
 	int                  n = 0, depth = 0;
 

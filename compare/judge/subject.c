@@ -75,14 +75,14 @@ static const char *precision_of(const vn_recording *r)
 	return vn_facts_get(vn_recording_run(r), "precision");
 }
 
-static const char *candidate_precision(const vn_request *q, const vn_opened *o)
+static const char *candidate_precision(const vn_opened *o)
 {
-	return q->options->precision ? vn_policy_name(*q->options->precision)
-	       : q->infers           ? vn_policy_name(q->inferred)
-	                             : precision_of(o->cand);
+	return o->request.options->precision ? vn_policy_name(*o->request.options->precision)
+	       : o->request.infers           ? vn_policy_name(o->request.inferred)
+	                                     : precision_of(o->cand);
 }
 
-void vn_subject_of(const vn_request *q, const vn_opened *o, vn_subject *s)
+void vn_subject_of(const vn_opened *o, vn_subject *s)
 {
 	*s = (vn_subject) { 0 };
 	digest_tokens(o->ref, s);
@@ -90,13 +90,14 @@ void vn_subject_of(const vn_request *q, const vn_opened *o, vn_subject *s)
 	digest_weights(o->cand, s, CAND_WEIGHTS);
 	digest_config(vn_recording_config(o->ref) ? vn_recording_config(o->ref) : vn_recording_config(o->cand), s);
 	put_value(s, REF_PRECISION, precision_of(o->ref));
-	put_value(s, CAND_PRECISION, candidate_precision(q, o));
-	put_value(s, LIMITS, q->limits->digest.hex);
+	put_value(s, CAND_PRECISION, candidate_precision(o));
+	put_value(s, LIMITS, o->request.limits->digest.hex);
 	if (o->floor)
 		put_value(s, FLOOR, precision_of(o->floor) ? precision_of(o->floor) : "of unknown precision");
-	else if (q->options->model)
+	else if (o->request.options->model)
 		put_value(s, FLOOR,
-		          q->options->floor_policy ? vn_policy_name(*q->options->floor_policy) : candidate_precision(q, o));
+		          o->request.options->floor_policy ? vn_policy_name(*o->request.options->floor_policy)
+		                                           : candidate_precision(o));
 	else
 		put_value(s, FLOOR, "none");
 }

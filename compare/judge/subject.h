@@ -17,6 +17,6 @@ typedef struct vn_subject {
 } vn_subject;
 extern const char *const vn_subject_key[VN_SUBJECTS]; /* keys in JSON */
 /* Fills *s. */
-void                     vn_subject_of(const vn_request *q, const vn_opened *o, vn_subject *s);
+void                     vn_subject_of(const vn_opened *o, vn_subject *s);
 
 #endif

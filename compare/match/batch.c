@@ -112,7 +112,7 @@ static void flush_batch(job_batch *b)
 	for (int i = 0; i < b->n; i++)
 		release_pair(&b->p[i]);
 	for (int i = 0; i < n; i++) {
-		vn_recording_forget(m[i].c->opened.ref);
+		vn_recording_forget(m[i].o->ref);
 		vn_recording_forget(m[i].batch.other);
 	}
 	vn_progress_at(&b->bar, (b->past += b->bytes) / 1000000);
@@ -160,7 +160,7 @@ static vn_status load_pair(const pending_job *p, vn_job *job, vn_error *why)
 		              .axes = vn_entry_axes(e[0]),
 		              .scores = p->point->scores,
 		              .masks = point && point == vn_point_get(VN_POINT_ATTN_SCORES),
-		              .bits = p->of->c->result.bits,
+		              .bits = p->of->bits,
 		              .mapped = true };
 	for (int side = 0; side < 2 && !st; side++) {
 		vn_tensor *t = side ? &job->cand : &job->ref;
@@ -189,11 +189,10 @@ static int64_t all_bytes(const vn_measuring *m, int n)
 {
 	int64_t sum = 0;
 	for (int k = 0; k < n; k++)
-		for (int i = 0; i < m[k].c->result.n_checkpoints; i++) {
-			const int entry = m[k].batch.entry(m[k].c, &m[k].c->result.checkpoint[i]);
+		for (int i = 0; i < m[k].all->n; i++) {
+			const int entry = m[k].batch.entry(m[k].o, &m[k].all->of[i]);
 			if (entry >= 0)
-				sum += bytes_in(m[k].c->opened.ref, m[k].c->result.checkpoint[i].ref) +
-				       bytes_in(m[k].batch.other, entry);
+				sum += bytes_in(m[k].o->ref, m[k].all->of[i].ref) + bytes_in(m[k].batch.other, entry);
 		}
 	return sum;
 }
@@ -204,7 +203,7 @@ static void add_pair(job_batch *b, vn_measuring *of, vn_checkpoint *point, int e
 {
 	vn_error        why = { "" };
 	vn_job         *job = &b->job[b->n];
-	pending_job     p = { of, point, { of->c->opened.ref, of->batch.other }, { point->ref, entry }, -1 };
+	pending_job     p = { of, point, { of->o->ref, of->batch.other }, { point->ref, entry }, -1 };
 	const vn_status read = load_pair(&p, job, &why);
 	if (read) {
 		/* Measure the pending jobs first: a tensor may have two names, and they may need what
@@ -232,8 +231,8 @@ static void add_pair(job_batch *b, vn_measuring *of, vn_checkpoint *point, int e
  * or -1 at the end. */
 static int next_entry(const vn_measuring *m, int *at)
 {
-	for (; !m->st && *at < m->c->result.n_checkpoints; ++*at) {
-		const int entry = m->batch.entry(m->c, &m->c->result.checkpoint[*at]);
+	for (; !m->st && *at < m->all->n; ++*at) {
+		const int entry = m->batch.entry(m->o, &m->all->of[*at]);
 		if (entry >= 0)
 			return entry;
 	}
@@ -262,22 +261,21 @@ static bool add_next(job_batch *b, int *at)
 	int           first = -1, like = -1, entry = -1;
 	for (int k = 0; k < n; k++) {
 		const int e = next_entry(&m[k], &at[k]);
-		if (e >= 0 &&
-		    (first < 0 || sorts_before(&m[k].c->result.checkpoint[at[k]], &m[first].c->result.checkpoint[at[first]]))) {
+		if (e >= 0 && (first < 0 || sorts_before(&m[k].all->of[at[k]], &m[first].all->of[at[first]]))) {
 			first = k;
 			entry = e;
 		}
 	}
 	if (first < 0)
 		return false;
-	vn_checkpoint *p = &m[first].c->result.checkpoint[at[first]++];
+	vn_checkpoint *p = &m[first].all->of[at[first]++];
 	add_pair(b, &m[first], p, entry, like);
 	like = find_sharer(b, like);
 	for (int k = first + 1; k < n; k++) {
 		if ((entry = next_entry(&m[k], &at[k])) < 0)
 			continue;
-		vn_checkpoint *q = &m[k].c->result.checkpoint[at[k]];
-		if (!vn_recording_same_bytes(m[first].c->opened.ref, p->ref, m[k].c->opened.ref, q->ref))
+		vn_checkpoint *q = &m[k].all->of[at[k]];
+		if (!vn_recording_same_bytes(m[first].o->ref, p->ref, m[k].o->ref, q->ref))
 			continue;
 		at[k]++;
 		add_pair(b, &m[k], q, entry, like);
@@ -299,10 +297,12 @@ void vn_measure_together(vn_measuring *m, int n)
 		            .n_of = n,
 		            .job = vn_alloc((size_t)(BATCH_JOBS + n), sizeof *b.job),
 		            .p = vn_alloc((size_t)(BATCH_JOBS + n), sizeof *b.p),
-		            .threads = n > 0 && m->c->request.options->threads ? m->c->request.options->threads
+		            .threads = n > 0 && m->o->request.options->threads ? m->o->request.options->threads
 		                                                               : vn_team_size() };
 	int      *at = vn_alloc_zero((size_t)n, sizeof *at);
 
+	for (int i = 0; i < n; i++)
+		m[i].bits = m[i].o->request.limits && vn_limits_mention(m[i].o->request.limits, VN_M_DIFFERING);
 	b.most = most_of(b.threads);
 	vn_progress_start(&b.bar, "megabyte", all_bytes(m, n) / 1000000);
 	while (add_next(&b, at))
@@ -317,9 +317,9 @@ void vn_measure_together(vn_measuring *m, int n)
 	free(b.p);
 }
 
-vn_status vn_batch_measure(vn_comparison *c, const vn_batch *b, vn_error *err)
+vn_status vn_batch_measure(const vn_opened *o, vn_checkpoints *all, const vn_batch *b, vn_error *err)
 {
-	vn_measuring m = { .c = c, .batch = *b };
+	vn_measuring m = { .o = o, .all = all, .batch = *b };
 	vn_measure_together(&m, 1);
 	if (m.st && err)
 		*err = m.why;

@@ -31,7 +31,7 @@ static int find_wrong_claim(const vn_plan *plan, const vn_entry *e, int value, i
 	return 0;
 }
 
-void vn_contract_claims(vn_comparison *c, const vn_recording *r, const char *who)
+void vn_contract_claims(const vn_opened *o, vn_remarks *remarks, const vn_recording *r, const char *who)
 {
 	const vn_plan *plan = vn_recording_plan(r);
 	vn_names       names;
@@ -45,13 +45,13 @@ void vn_contract_claims(vn_comparison *c, const vn_recording *r, const char *who
 		if (v < 0)
 			continue;
 		if (find_wrong_claim(plan, e, v, e->step == step ? last : -1, text, sizeof text) && n++ < CLAIMS_NAMED)
-			vn_comparison_refuse(c, VN_ALLOW_CLAIMS, "claims", "names: %s of the %s: %s", e->name, who, text);
+			vn_remarks_refuse(o, remarks, VN_ALLOW_CLAIMS, "claims", "names: %s of the %s: %s", e->name, who, text);
 		if (e->order >= 0)
 			last = vn_plan_root(plan, v);
 		step = e->step;
 	}
 	if (n > CLAIMS_NAMED)
-		vn_comparison_refuse(c, VN_ALLOW_CLAIMS, "claims", "names: %d more tensors of the %s contradict the plan",
-		                     n - CLAIMS_NAMED, who);
+		vn_remarks_refuse(o, remarks, VN_ALLOW_CLAIMS, "claims", "names: %d more tensors of the %s contradict the plan",
+		                  n - CLAIMS_NAMED, who);
 	vn_names_finish(&names);
 }

@@ -15,7 +15,8 @@
 #include <string.h>
 
 /* A single rank's file holds some tensors whole and only part of others. */
-static vn_status check_ranks(vn_comparison *c, const vn_recording *r, const char *who, vn_error *err)
+static vn_status check_ranks(const vn_opened *o, vn_remarks *remarks, const vn_recording *r, const char *who,
+                             vn_error *err)
 {
 	int64_t         rank, of;
 	char            which[48];
@@ -24,12 +25,11 @@ static vn_status check_ranks(vn_comparison *c, const vn_recording *r, const char
 		return st;
 	snprintf(which, sizeof which, rank < 0 ? "one" : "rank %lld", (long long)rank);
 	if (of < 0)
-		vn_comparison_refuse(c, VN_ALLOW_RANKS, "ranks",
-		                     "ranks: the %s is %s of several; compare all of them with --shard", who, which);
+		vn_remarks_refuse(o, remarks, VN_ALLOW_RANKS, "ranks",
+		                  "ranks: the %s is %s of several; compare all of them with --shard", who, which);
 	else
-		vn_comparison_refuse(c, VN_ALLOW_RANKS, "ranks",
-		                     "ranks: the %s is %s of %lld; compare all of them with --shard", who, which,
-		                     (long long)of);
+		vn_remarks_refuse(o, remarks, VN_ALLOW_RANKS, "ranks",
+		                  "ranks: the %s is %s of %lld; compare all of them with --shard", who, which, (long long)of);
 	return VN_OK;
 }
 
@@ -45,21 +45,21 @@ static void say_step(const vn_opened *o, int64_t token, char *text, size_t room)
 			snprintf(text, room, ", which is step %d,", s[i].number);
 }
 
-vn_status vn_match_check_steps(vn_comparison *c, vn_error *err)
+vn_status vn_match_check_steps(const vn_opened *o, vn_remarks *remarks, vn_error *err)
 {
-	const vn_recording      *both[] = { c->opened.ref, c->opened.cand, c->opened.floor };
+	const vn_recording      *both[] = { o->ref, o->cand, o->floor };
 	static const char *const who[] = { "reference", "candidate", "floor" };
 	char                     which[VN_STEPS_WORDS];
 	int64_t                  missing;
 
 	for (int i = 0; i < 3; i++)
 		if (both[i] && vn_steps_disorder(both[i], which))
-			vn_comparison_refuse(c, VN_ALLOW_STEPS, "steps",
-			                     "steps: in the %s %s: the steps overlap or are out of order", who[i], which);
+			vn_remarks_refuse(o, remarks, VN_ALLOW_STEPS, "steps",
+			                  "steps: in the %s %s: the steps overlap or are out of order", who[i], which);
 	/* A step that only one side has is missing or extra there. */
 	const vn_status st = vn_steps_gap(both, 2, &missing, which, err);
 	if (!st && missing)
-		vn_comparison_refuse(c, VN_ALLOW_STEPS, "steps", "steps: no step of either recording has %s", which);
+		vn_remarks_refuse(o, remarks, VN_ALLOW_STEPS, "steps", "steps: no step of either recording has %s", which);
 	return st;
 }
 
@@ -76,9 +76,9 @@ bool vn_positions_moved(const vn_opened *o, int64_t *by)
 }
 
 /* Says how the tokens differ, with what is known of their text. */
-static char *say_tokens(const vn_comparison *c, const vn_recording *other, const char *who, char words[VN_TOKENS_WORDS])
+static char *say_tokens(const vn_opened *o, const vn_recording *other, const char *who, char words[VN_TOKENS_WORDS])
 {
-	const vn_recording *both[] = { c->opened.ref, other };
+	const vn_recording *both[] = { o->ref, other };
 	vn_token_list       list[2];
 	vn_tokenizer       *tokenizer = NULL;
 
@@ -86,40 +86,40 @@ static char *say_tokens(const vn_comparison *c, const vn_recording *other, const
 		list[i].n = vn_recording_tokens(both[i], &list[i].ids, NULL);
 		list[i].text = vn_recording_token_text(both[i]);
 	}
-	if (c->request.options->model && !(list[0].text && list[1].text))
-		vn_tokenizer_open(c->request.options->model, &tokenizer, NULL);
+	if (o->request.options->model && !(list[0].text && list[1].text))
+		vn_tokenizer_open(o->request.options->model, &tokenizer, NULL);
 	vn_tokens_differ(&list[0], &list[1], who, tokenizer, words);
 	vn_tokenizer_close(tokenizer);
 	return words;
 }
 
-static void compare_tokens(vn_comparison *c, const vn_recording *other, const char *who)
+static void compare_tokens(const vn_opened *o, vn_remarks *remarks, const vn_recording *other, const char *who)
 {
 	char           words[VN_TOKENS_WORDS];
 	const int32_t *id[2], *at[2];
-	const int64_t  n = vn_recording_tokens(c->opened.ref, &id[0], &at[0]),
-				  m = vn_recording_tokens(other, &id[1], &at[1]);
+	const int64_t  n = vn_recording_tokens(o->ref, &id[0], &at[0]), m = vn_recording_tokens(other, &id[1], &at[1]);
 	/* A stopped run has only the first tokens. Tensors that it did not compute are missing
 	 * (judge/judge_left_out.h). */
-	const bool    stopped = m < n && vn_facts_get(vn_recording_run(other), "stopped");
-	const int64_t known = stopped ? m : n;
-	const bool    decoded = vn_recording_decoded(c->opened.ref) || vn_recording_decoded(other);
+	const bool     stopped = m < n && vn_facts_get(vn_recording_run(other), "stopped");
+	const int64_t  known = stopped ? m : n;
+	const bool     decoded = vn_recording_decoded(o->ref) || vn_recording_decoded(other);
 	if (n != m && !stopped) {
-		say_tokens(c, other, who, words);
-		vn_comparison_refuse(c, VN_ALLOW_TOKEN_IDS, "token_ids",
-		                     "token ids: %lld in the reference, %lld in the %s%s%s record both on the same tokens, "
-		                     "with --ids-from%s",
-		                     (long long)n, (long long)m, who, words, *words ? "; to compare the rest," : ":",
-		                     decoded ? " and --force-ids-from" : "");
+		say_tokens(o, other, who, words);
+		vn_remarks_refuse(o, remarks, VN_ALLOW_TOKEN_IDS, "token_ids",
+		                  "token ids: %lld in the reference, %lld in the %s%s%s record both on the same tokens, "
+		                  "with --ids-from%s",
+		                  (long long)n, (long long)m, who, words, *words ? "; to compare the rest," : ":",
+		                  decoded ? " and --force-ids-from" : "");
 		return;
 	}
 	for (int64_t i = 0; i < known; i++)
 		if (id[0][i] != id[1][i]) {
 			char step[96];
-			say_step(&c->opened, i, step, sizeof step);
-			vn_comparison_refuse(
-				c, VN_ALLOW_TOKEN_IDS, "token_ids", "token ids: number %lld%s is %d in the reference, %d in the %s%s%s",
-				(long long)i, step, id[0][i], id[1][i], who, *step ? "" : say_tokens(c, other, who, words),
+			say_step(o, i, step, sizeof step);
+			vn_remarks_refuse(
+				o, remarks, VN_ALLOW_TOKEN_IDS, "token_ids",
+				"token ids: number %lld%s is %d in the reference, %d in the %s%s%s", (long long)i, step, id[0][i],
+				id[1][i], who, *step ? "" : say_tokens(o, other, who, words),
 				*step     ? ": the two runs decoded different tokens; --force-ids-from makes one run decode the other's"
 				: decoded ? ": record both on the same tokens, with --ids-from and --force-ids-from"
 						  : ": record both on the same tokens, with --ids-from");
@@ -127,9 +127,9 @@ static void compare_tokens(vn_comparison *c, const vn_recording *other, const ch
 		}
 	for (int64_t i = 0; i < known; i++)
 		if (at[0][i] != at[1][i]) {
-			vn_comparison_refuse(c, VN_ALLOW_TOKEN_IDS, "positions",
-			                     "positions: token %lld is at position %d in the reference, %d in the %s", (long long)i,
-			                     at[0][i], at[1][i], who);
+			vn_remarks_refuse(o, remarks, VN_ALLOW_TOKEN_IDS, "positions",
+			                  "positions: token %lld is at position %d in the reference, %d in the %s", (long long)i,
+			                  at[0][i], at[1][i], who);
 			break;
 		}
 }
@@ -167,18 +167,22 @@ static bool is_harmless(const char *key)
 	return false;
 }
 
-static void config_key(vn_comparison *c, const char *who, const char *key, const json_t *x, const json_t *y, bool same)
+static void config_key(const vn_opened *o, vn_remarks *remarks, const char *who, const char *key,
+                       const json_t *const side[2], bool same)
 {
+	const json_t *x = side[0], *y = side[1];
+
 	if (x && y && json_equal(x, y))
 		return;
 	char *xt = x ? vn_json_dump(x, JSON_ENCODE_ANY | JSON_COMPACT | JSON_SORT_KEYS) : NULL;
 	char *yt = y ? vn_json_dump(y, JSON_ENCODE_ANY | JSON_COMPACT | JSON_SORT_KEYS) : NULL;
 	if (same || is_harmless(key))
-		vn_lines_add(&c->result.notes, "config: %s is %.80s in the reference, %.80s in the %s (changes no arithmetic)",
+		vn_lines_add(&remarks->notes, "config: %s is %.80s in the reference, %.80s in the %s (changes no arithmetic)",
 		             key, xt ? xt : "absent", yt ? yt : "absent", who);
 	else
-		vn_comparison_refuse(c, VN_ALLOW_CONFIG, "config", "config: %.60s is %.80s in the reference, %.80s in the %s",
-		                     key, xt ? xt : "absent", yt ? yt : "absent", who);
+		vn_remarks_refuse(o, remarks, VN_ALLOW_CONFIG, "config",
+		                  "config: %.60s is %.80s in the reference, %.80s in the %s", key, xt ? xt : "absent",
+		                  yt ? yt : "absent", who);
 	free(xt);
 	free(yt);
 }
@@ -215,24 +219,24 @@ static int add_keys(const json_t *a, const json_t *b, char *text, size_t room)
 
 /* Of runs of any PyTorch module: the settings of its operations decide (--replayed compares them),
  * not what its releases of libraries write into a config. */
-static void note_config(vn_comparison *c, const char *ref, const char *other, const char *who)
+static void note_config(vn_lines *notes, const char *ref, const char *other, const char *who)
 {
 	json_t   *a = ref ? vn_json_parse(ref, 0) : NULL, *b = other ? vn_json_parse(other, 0) : NULL;
 	char      keys[400] = "";
 	const int n = json_is_object(a) && json_is_object(b) ? add_keys(a, b, keys, sizeof keys) : 0;
 
 	if (n)
-		vn_lines_add(&c->result.notes, "config: %d value%s of the reference differ%s from the %s's: %s", n,
-		             n == 1 ? "" : "s", n == 1 ? "s" : "", who, keys);
+		vn_lines_add(notes, "config: %d value%s of the reference differ%s from the %s's: %s", n, n == 1 ? "" : "s",
+		             n == 1 ? "s" : "", who, keys);
 	json_decref(a);
 	json_decref(b);
 }
 
-void vn_contract_config(vn_comparison *c, const char *ref, const char *other, const char *who)
+void vn_contract_config(const vn_opened *o, vn_remarks *remarks, const char *ref, const char *other, const char *who)
 {
 	const char *const text[2] = { ref, other };
 	if (!text[0] || !text[1]) {
-		vn_lines_add(&c->result.notes, "config: the %s records none; not checked", text[0] ? who : "reference");
+		vn_lines_add(&remarks->notes, "config: the %s records none; not checked", text[0] ? who : "reference");
 		return;
 	}
 	if (strcmp(text[0], text[1]) == 0)
@@ -243,20 +247,22 @@ void vn_contract_config(vn_comparison *c, const char *ref, const char *other, co
 	for (int i = 0; i < 2; i++)
 		j[i] = vn_json_parse(text[i], JSON_REJECT_DUPLICATES);
 	if (!json_is_object(j[0]) || !json_is_object(j[1])) {
-		vn_comparison_refuse(c, VN_ALLOW_CONFIG, "config", "config: the config of the %s is not a JSON object",
-		                     json_is_object(j[0]) ? who : "reference");
+		vn_remarks_refuse(o, remarks, VN_ALLOW_CONFIG, "config", "config: the config of the %s is not a JSON object",
+		                  json_is_object(j[0]) ? who : "reference");
 	} else {
 		const bool same = same_arithmetic(j[0], j[1]);
 		const int  differ = fields_that_differ(j[0], j[1]);
 		/* A GGUF file keeps only a few fields of a config.json. */
 		if (same && differ > FIELDS_NAMED) {
 			vn_lines_add(
-				&c->result.notes,
+				&remarks->notes,
 				"config: %d fields differ between the reference and the %s; none of them changes the arithmetic",
 				differ, who);
 		} else {
-			json_object_foreach(j[0], key, x) config_key(c, who, key, x, json_object_get(j[1], key), same);
-			json_object_foreach(j[1], key, x) if (!json_object_get(j[0], key)) config_key(c, who, key, NULL, x, same);
+			json_object_foreach(j[0], key, x)
+				config_key(o, remarks, who, key, (const json_t *[]) { x, json_object_get(j[1], key) }, same);
+			json_object_foreach(j[1], key, x) if (!json_object_get(j[0], key))
+				config_key(o, remarks, who, key, (const json_t *[]) { NULL, x }, same);
 		}
 	}
 	json_decref(j[0]);
@@ -265,14 +271,14 @@ void vn_contract_config(vn_comparison *c, const char *ref, const char *other, co
 
 /* Compares the plans, which the recorders built from configs. Replay,
  * origins and names depend on them. */
-static void compare_plans(vn_comparison *c, const vn_recording *other, const char *who)
+static void compare_plans(const vn_opened *o, vn_remarks *remarks, const vn_recording *other, const char *who)
 {
-	const vn_plan *a = vn_recording_plan(c->opened.ref), *b = vn_recording_plan(other);
+	const vn_plan *a = vn_recording_plan(o->ref), *b = vn_recording_plan(other);
 	char           what[VN_PLAN_DIFFERENCE];
 
 	if (a && b && !vn_plan_equal(a, b))
-		vn_comparison_refuse(c, VN_ALLOW_CONFIG, "config", "plan: %s in the reference; the %s has another",
-		                     vn_plan_difference(a, b, what), who);
+		vn_remarks_refuse(o, remarks, VN_ALLOW_CONFIG, "config", "plan: %s in the reference; the %s has another",
+		                  vn_plan_difference(a, b, what), who);
 }
 
 /* "qwen2 with 24 layers and a vocabulary of 151936" */
@@ -302,10 +308,10 @@ static described_model describe_model(const vn_recording *r)
 }
 
 /* Reports different models before the many differences that follow from that. */
-static void different_models(vn_comparison *c, const char *who, const char *verb, const char *family,
-                             const vn_plan *plan)
+static void different_models(const vn_opened *o, vn_remarks *remarks, const char *who, const char *verb,
+                             const char *family, const vn_plan *plan)
 {
-	const described_model d = describe_model(c->opened.ref);
+	const described_model d = describe_model(o->ref);
 	const vn_plan        *own = d.plan;
 	const char           *own_family = d.family;
 	char                  ref[100], other[100];
@@ -316,44 +322,45 @@ static void different_models(vn_comparison *c, const char *who, const char *verb
 		goto done;
 	say_model(own_family, own, ref);
 	say_model(family, plan, other);
-	vn_comparison_refuse(c, VN_ALLOW_CONFIG, "config", "the models differ: the reference ran %s, the %s %s %s", ref,
-	                     who, verb, other);
+	vn_remarks_refuse(o, remarks, VN_ALLOW_CONFIG, "config", "the models differ: the reference ran %s, the %s %s %s",
+	                  ref, who, verb, other);
 done:
 	vn_plan_destroy(d.made);
 }
 
-void vn_contract_model(vn_comparison *c, const vn_model *m)
+void vn_contract_model(const vn_opened *o, vn_remarks *remarks, const vn_model *m)
 {
-	different_models(c, "model", "is", vn_model_family(m), vn_model_plan(m));
-	vn_contract_config(c, vn_recording_config(c->opened.ref), vn_model_config(m), "model");
+	different_models(o, remarks, "model", "is", vn_model_family(m), vn_model_plan(m));
+	vn_contract_config(o, remarks, vn_recording_config(o->ref), vn_model_config(m), "model");
 }
 
-vn_status vn_contract(vn_comparison *c, const vn_recording *other, const char *who, vn_error *err)
+vn_status vn_contract(const vn_opened *o, vn_remarks *remarks, const vn_recording *other, const char *who,
+                      vn_weights **weights, vn_error *err)
 {
-	const vn_recording *ref = c->opened.ref;
+	const vn_recording *ref = o->ref;
 	vn_status           st;
 
 	if (!vn_recording_complete(ref))
-		vn_comparison_refuse(c, VN_ALLOW_INCOMPLETE, "incomplete",
-		                     "the reference is incomplete: its run was interrupted");
+		vn_remarks_refuse(o, remarks, VN_ALLOW_INCOMPLETE, "incomplete",
+		                  "the reference is incomplete: its run was interrupted");
 	if (!vn_recording_complete(other))
-		vn_comparison_refuse(c, VN_ALLOW_INCOMPLETE, "incomplete", "the %s is incomplete: its run was interrupted",
-		                     who);
-	if ((st = check_ranks(c, ref, "reference", err)) || (st = check_ranks(c, other, who, err)))
+		vn_remarks_refuse(o, remarks, VN_ALLOW_INCOMPLETE, "incomplete",
+		                  "the %s is incomplete: its run was interrupted", who);
+	if ((st = check_ranks(o, remarks, ref, "reference", err)) || (st = check_ranks(o, remarks, other, who, err)))
 		return st;
 	const described_model model = describe_model(other);
-	different_models(c, who, "ran", model.family, model.plan);
+	different_models(o, remarks, who, "ran", model.family, model.plan);
 	vn_plan_destroy(model.made);
-	compare_tokens(c, other, who);
+	compare_tokens(o, remarks, other, who);
 	if (vn_recording_run_plan(ref) || vn_recording_run_plan(other))
-		note_config(c, vn_recording_config(ref), vn_recording_config(other), who);
+		note_config(&remarks->notes, vn_recording_config(ref), vn_recording_config(other), who);
 	else
-		vn_contract_config(c, vn_recording_config(ref), vn_recording_config(other), who);
-	vn_contract_weights(c, other, who);
-	compare_plans(c, other, who);
-	vn_contract_claims(c, ref, "reference");
-	vn_contract_claims(c, other, who);
-	return c->result.refusals.n ? vn_fail(err, VN_ERR_MISMATCH, "%s and %s are not comparable", vn_recording_path(ref),
-	                                      vn_recording_path(other))
-	                            : VN_OK;
+		vn_contract_config(o, remarks, vn_recording_config(ref), vn_recording_config(other), who);
+	vn_contract_weights(o, remarks, other, who, weights);
+	compare_plans(o, remarks, other, who);
+	vn_contract_claims(o, remarks, ref, "reference");
+	vn_contract_claims(o, remarks, other, who);
+	return remarks->refusals.n ? vn_fail(err, VN_ERR_MISMATCH, "%s and %s are not comparable", vn_recording_path(ref),
+	                                     vn_recording_path(other))
+	                           : VN_OK;
 }

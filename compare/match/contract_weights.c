@@ -43,41 +43,42 @@ static void refuse_weights(const vn_weights *w, vn_lines *refusals)
 }
 
 /* Adds refusals that list the differing weights, or one note when they are allowed to differ. */
-static void add_weight_lines(vn_comparison *c, const vn_weights *w, const char *who)
+static void add_weight_lines(const vn_opened *o, vn_remarks *remarks, const vn_weights *w, const char *who)
 {
 	char text[VN_WEIGHT_WORDS];
 	if (w->extra)
-		vn_lines_add(&c->result.notes, "weights: %d in the %s that the reference does not list", w->extra, who);
-	if (w->n_found > w->extra && !(c->request.options->allow & VN_ALLOW_WEIGHTS))
-		refuse_weights(w, &c->result.refusals);
+		vn_lines_add(&remarks->notes, "weights: %d in the %s that the reference does not list", w->extra, who);
+	if (w->n_found > w->extra && !(o->request.options->allow & VN_ALLOW_WEIGHTS))
+		refuse_weights(w, &remarks->refusals);
 	else if (w->n_found > w->extra)
-		vn_lines_add(&c->result.notes, "allowed (weights): %s in the %s", vn_weights_summary(w, text), who);
+		vn_lines_add(&remarks->notes, "allowed (weights): %s in the %s", vn_weights_summary(w, text), who);
 }
 
-void vn_contract_weights(vn_comparison *c, const vn_recording *other, const char *who)
+void vn_contract_weights(const vn_opened *o, vn_remarks *remarks, const vn_recording *other, const char *who,
+                         vn_weights **weights)
 {
-	const vn_compare_options *o = c->request.options;
+	const vn_compare_options *options = o->request.options;
 	vn_weight_side            side[2];
-	vn_plan    *made[2] = { vn_weight_side_of(c->opened.ref, &side[0]), vn_weight_side_of(other, &side[1]) };
-	vn_weights *w = NULL;
+	vn_plan                  *made[2] = { vn_weight_side_of(o->ref, &side[0]), vn_weight_side_of(other, &side[1]) };
+	vn_weights               *w = NULL;
 
 	if (side[0].n <= 0 || side[1].n <= 0) {
-		vn_lines_add(&c->result.notes, "weights: the %s records none; not checked", side[0].n > 0 ? who : "reference");
+		vn_lines_add(&remarks->notes, "weights: the %s records none; not checked", side[0].n > 0 ? who : "reference");
 	} else {
-		w = vn_weights_compare(&side[0], &side[1], o->threads);
-		if (o->model && w->n_found + w->rounded > 0)
-			with_numbers(side, o, &w);
-		add_weight_lines(c, w, who);
+		w = vn_weights_compare(&side[0], &side[1], options->threads);
+		if (options->model && w->n_found + w->rounded > 0)
+			with_numbers(side, options, &w);
+		add_weight_lines(o, remarks, w, who);
 	}
 	vn_plan_destroy(made[0]);
 	vn_plan_destroy(made[1]);
-	if (other == c->opened.cand)
-		c->result.weights = w;
+	if (weights)
+		*weights = w;
 	else
 		vn_weights_free(w);
 }
 
-bool vn_other_weights(const vn_result *r)
+bool vn_other_weights(const vn_weights *w)
 {
-	return r->weights && r->weights->n_found > 0;
+	return w && w->n_found > 0;
 }

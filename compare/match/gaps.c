@@ -19,13 +19,13 @@ typedef struct gaps {
 /* Marks the values of the plan (aliases resolved) that the candidate has in the step of checkpoint
  * i; returns the first checkpoint of the next step. Absent ones that fail are reported as such, and
  * count as there. */
-static int mark_step(const vn_comparison *c, int i, bool *has)
+static int mark_step(const vn_opened *o, const vn_checkpoints *all, int i, bool *has)
 {
-	const int step = c->result.checkpoint[i].step;
+	const int step = all->of[i].step;
 
-	memset(has, 0, (size_t)c->opened.plan->n_values);
-	for (; i < c->result.n_checkpoints && c->result.checkpoint[i].step == step; i++) {
-		const vn_checkpoint *p = &c->result.checkpoint[i];
+	memset(has, 0, (size_t)o->plan->n_values);
+	for (; i < all->n && all->of[i].step == step; i++) {
+		const vn_checkpoint *p = &all->of[i];
 		if (p->value >= 0 && (p->cand >= 0 || p->fails))
 			has[p->value] = true;
 	}
@@ -58,33 +58,33 @@ static bool is_gap(const vn_plan *plan, const bool *has, int v, int *low, int *h
 	return *low >= 0 && *high >= 0 && with > 2 * without;
 }
 
-static void find_in_step(const vn_comparison *c, int step, const bool *has, gaps *g)
+static void find_in_step(const vn_opened *o, int step, const bool *has, gaps *g)
 {
-	const vn_plan *plan = c->opened.plan;
+	const vn_plan *plan = o->plan;
 
 	for (int v = 0; v < plan->n_values; v++) {
 		const vn_value *value = &plan->value[v];
 		int             low, high;
 		if (!*value->name || value->layer < 0 || vn_plan_root(plan, v) != v || has[v] ||
-		    !vn_match_selects(c, value->name) || !is_gap(plan, has, v, &low, &high))
+		    !vn_match_selects(o, value->name) || !is_gap(plan, has, v, &low, &high))
 			continue;
 		if (g->n++ == 0)
 			*g = (gaps) { 1, value->name, step, low, high };
 	}
 }
 
-void vn_match_find_gaps(vn_comparison *c)
+void vn_match_find_gaps(const vn_opened *o, const vn_checkpoints *all, vn_lines *warnings)
 {
 	const vn_left_out *left;
 	gaps               g = { 0 };
 
-	if (!c->opened.plan || vn_recording_left_out(c->opened.cand, &left))
+	if (!o->plan || vn_recording_left_out(o->cand, &left))
 		return;
-	bool *has = vn_alloc((size_t)c->opened.plan->n_values, sizeof *has);
-	for (int i = 0; i < c->result.n_checkpoints;) {
-		const int step = c->result.checkpoint[i].step;
-		i = mark_step(c, i, has);
-		find_in_step(c, step, has, &g);
+	bool *has = vn_alloc((size_t)o->plan->n_values, sizeof *has);
+	for (int i = 0; i < all->n;) {
+		const int step = all->of[i].step;
+		i = mark_step(o, all, i, has);
+		find_in_step(o, step, has, &g);
 	}
 	free(has);
 	char more[48] = "", at[24] = "";
@@ -93,7 +93,7 @@ void vn_match_find_gaps(vn_comparison *c)
 	if (g.n && g.step)
 		snprintf(at, sizeof at, "step.%d/", g.step);
 	if (g.n)
-		vn_lines_add(&c->result.warnings,
+		vn_lines_add(warnings,
 		             "the candidate has this point of layers %d and %d, but not %s%s: left out, or lost by a fault%s",
 		             g.low, g.high, at, g.name, more);
 }

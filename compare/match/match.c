@@ -17,20 +17,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool vn_match_selects(const vn_comparison *c, const char *name)
+bool vn_match_selects(const vn_opened *o, const char *name)
 {
-	const vn_compare_options *o = c->request.options;
-	for (int i = 0; i < o->n_points; i++)
-		if (vn_glob_match(o->points[i], name))
+	const vn_compare_options *options = o->request.options;
+	for (int i = 0; i < options->n_points; i++)
+		if (vn_glob_match(options->points[i], name))
 			return true;
-	return o->n_points == 0;
+	return options->n_points == 0;
 }
 
 /* Counts a compared checkpoint of this name for every pattern that selects it. */
-static void count_hits(const vn_comparison *c, const char *name, int *hits)
+static void count_hits(const vn_opened *o, const char *name, int *hits)
 {
-	for (int i = 0; i < c->request.options->n_points; i++)
-		hits[i] += vn_glob_match(c->request.options->points[i], name);
+	for (int i = 0; i < o->request.options->n_points; i++)
+		hits[i] += vn_glob_match(o->request.options->points[i], name);
 }
 
 /* Does the entry hold logits? */
@@ -75,10 +75,10 @@ static bool is_whole(vn_checkpoint *p, const vn_entry *e, const char *who)
 }
 
 /* Finds everything that prevents two tensors of one name from being measured. */
-static void check_fit(vn_comparison *c, vn_checkpoint *p)
+static void check_fit(const vn_opened *o, vn_checkpoint *p)
 {
-	const vn_entry *r = vn_recording_entry(c->opened.ref, p->ref), *d = vn_recording_entry(c->opened.cand, p->cand);
-	const vn_step  *rs = vn_recording_step(c->opened.ref, r->step), *ds = vn_recording_step(c->opened.cand, d->step);
+	const vn_entry *r = vn_recording_entry(o->ref, p->ref), *d = vn_recording_entry(o->cand, p->cand);
+	const vn_step  *rs = vn_recording_step(o->ref, r->step), *ds = vn_recording_step(o->cand, d->step);
 	char            a[VN_SHAPE_TEXT], b[VN_SHAPE_TEXT];
 
 	if (rs && ds && (rs->position != ds->position || rs->tokens != ds->tokens)) {
@@ -113,7 +113,7 @@ static void check_fit(vn_comparison *c, vn_checkpoint *p)
 	} else if (*r->basis && *d->basis && strcmp(r->basis, d->basis) != 0) {
 		set_unfit(p, VN_MISSHAPEN);
 		vn_checkpoint_say(p, "basis '%s' in the reference, '%s' in the candidate", r->basis, d->basis);
-	} else if (c->request.options->bitwise && r->dtype != d->dtype) {
+	} else if (o->request.options->bitwise && r->dtype != d->dtype) {
 		set_unfit(p, VN_MISSHAPEN);
 		vn_checkpoint_say(p, "%s in the reference, %s in the candidate: the bits cannot be equal",
 		                  vn_dtype_name(r->dtype), vn_dtype_name(d->dtype));
@@ -150,16 +150,16 @@ static int find_root(const vn_recording *r, int i)
 }
 
 /* status: VN_MISSING or VN_EXTRA. */
-static void mark_alone(vn_comparison *c, vn_checkpoint *p, vn_checkpoint_status status)
+static void mark_alone(const vn_opened *o, vn_checkpoint *p, vn_checkpoint_status status)
 {
 	const bool   extra = status == VN_EXTRA;
 	vn_limit_set set;
 
-	vn_limits_for(c->request.limits, p->name, &set);
+	vn_limits_for(o->request.limits, p->name, &set);
 	p->status = status;
 	/* what a replay file does not pair is part of a span */
-	const bool spanned = c->opened.replayed && !vn_replayed_is_result(p->name);
-	p->fails = !(c->request.options->allow & (extra ? VN_ALLOW_EXTRA : VN_ALLOW_MISSING)) &&
+	const bool spanned = o->replayed && !vn_replayed_is_result(p->name);
+	p->fails = !(o->request.options->allow & (extra ? VN_ALLOW_EXTRA : VN_ALLOW_MISSING)) &&
 	           !set.permission[extra ? VN_PERMIT_EXTRA : VN_PERMIT_MISSING] && !spanned;
 	vn_checkpoint_say(
 		p, spanned ? "has no counterpart in the %s: computed together with what reads it" : "not in the %s%s",
@@ -212,52 +212,51 @@ static void pair_up(const vn_opened *o, matching *m)
 	}
 }
 
-static void add_pair(vn_comparison *c, const matching *m, const vn_entry *e, int ref, int cand)
+static void add_pair(const vn_opened *o, vn_checkpoints *all, const matching *m, const vn_entry *e, int ref, int cand)
 {
-	vn_checkpoint *p = &c->result.checkpoint[c->result.n_checkpoints++];
+	vn_checkpoint *p = &all->of[all->n++];
 
 	*p = vn_match_point(e, ref, cand);
-	count_hits(c, e->name, m->hits);
+	count_hits(o, e->name, m->hits);
 	if (cand < 0)
-		mark_alone(c, p, VN_MISSING);
+		mark_alone(o, p, VN_MISSING);
 	else if (ref < 0)
-		mark_alone(c, p, VN_EXTRA);
+		mark_alone(o, p, VN_EXTRA);
 	else
-		check_fit(c, p);
+		check_fit(o, p);
 }
 
 /* Matches an entry of the reference, and the candidate's second names of it. */
-static void match_entry(vn_comparison *c, const matching *m, int i)
+static void match_entry(const vn_opened *o, vn_checkpoints *all, vn_lines *notes, const matching *m, int i)
 {
-	const vn_entry *e = vn_recording_entry(c->opened.ref, i);
-	const bool      chosen = vn_match_selects(c, e->name);
+	const vn_entry *e = vn_recording_entry(o->ref, i);
+	const bool      chosen = vn_match_selects(o, e->name);
 	bool            again = false;
 
 	/* A tensor with the same second name on both sides is measured under the first name. If the
 	 * candidate lacks both names, the tensor is missing under the first name. */
-	if (chosen && e->same_as >= 0 && vn_match_selects(c, vn_recording_entry(c->opened.ref, e->same_as)->name)) {
+	if (chosen && e->same_as >= 0 && vn_match_selects(o, vn_recording_entry(o->ref, e->same_as)->name)) {
 		const int own = m->partner[i], first = m->partner[e->same_as];
-		again = own < 0 || first < 0 ? own == first
-		                             : find_root(c->opened.cand, first) == find_root(c->opened.cand, own);
+		again = own < 0 || first < 0 ? own == first : find_root(o->cand, first) == find_root(o->cand, own);
 	}
-	if (chosen && !again && m->partner[i] < 0 && vn_batched_lacks(c->opened.cand, e)) {
-		vn_lines_once(&c->result.notes, "", "tensors",
+	if (chosen && !again && m->partner[i] < 0 && vn_batched_lacks(o->cand, e)) {
+		vn_lines_once(notes, "", "tensors",
 		              "candidate: states of Gated DeltaNet are those of the last of its prompts: not compared");
 		again = true;
 	}
 	if (again)
-		count_hits(c, e->name, m->hits);
+		count_hits(o, e->name, m->hits);
 	else if (chosen)
-		add_pair(c, m, e, i, m->partner[i]);
+		add_pair(o, all, m, e, i, m->partner[i]);
 
 	for (int k = m->head[i]; k >= 0; k = m->next[k]) {
-		const vn_entry *d = vn_recording_entry(c->opened.cand, k);
-		if (!vn_match_selects(c, d->name))
+		const vn_entry *d = vn_recording_entry(o->cand, k);
+		if (!vn_match_selects(o, d->name))
 			continue;
-		if (chosen && m->partner[i] >= 0 && find_root(c->opened.cand, m->partner[i]) == find_root(c->opened.cand, k))
-			count_hits(c, d->name, m->hits);
+		if (chosen && m->partner[i] >= 0 && find_root(o->cand, m->partner[i]) == find_root(o->cand, k))
+			count_hits(o, d->name, m->hits);
 		else
-			add_pair(c, m, d, i, k);
+			add_pair(o, all, m, d, i, k);
 	}
 }
 
@@ -266,17 +265,17 @@ static const char *entry_name(const void *recording, int i)
 	return vn_recording_entry(recording, i)->name;
 }
 
-static vn_status check_hits(const vn_comparison *c, const int *hits, vn_error *err)
+static vn_status check_hits(const vn_opened *o, const vn_checkpoints *all, const int *hits, vn_error *err)
 {
-	const char *const *glob = c->request.options->points;
+	const char *const *glob = o->request.options->points;
 	char               hint[VN_POINT_HINT];
 
-	for (int i = 0; i < c->request.options->n_points; i++)
+	for (int i = 0; i < o->request.options->n_points; i++)
 		if (!hits[i])
 			return vn_fail(err, VN_ERR_USAGE, "--points '%s' matches no checkpoint of %s or %s%s", glob[i],
-			               vn_recording_path(c->opened.ref), vn_recording_path(c->opened.cand),
-			               vn_point_hint(glob[i], entry_name, c->opened.ref, vn_recording_count(c->opened.ref), hint));
-	if (c->result.n_checkpoints == 0)
+			               vn_recording_path(o->ref), vn_recording_path(o->cand),
+			               vn_point_hint(glob[i], entry_name, o->ref, vn_recording_count(o->ref), hint));
+	if (all->n == 0)
 		return vn_fail(err, VN_ERR_MISMATCH, "nothing to compare: the recordings hold no checkpoints");
 	return VN_OK;
 }
@@ -299,79 +298,77 @@ static void permute_checkpoints(vn_checkpoint *point, int n, int *order)
 
 /* Orders checkpoints whose place the reference does not record: by the plan, or as in the
  * candidate. Extras stay last. */
-static vn_status put_in_order(vn_comparison *c, vn_error *err)
+static vn_status put_in_order(const vn_opened *o, vn_checkpoints *all, vn_lines *notes, vn_error *err)
 {
 	int n = 0, unsaid = 0, said = 0;
-	while (n < c->result.n_checkpoints && c->result.checkpoint[n].ref >= 0)
-		unsaid += c->result.checkpoint[n++].order < 0;
+	while (n < all->n && all->of[n].ref >= 0)
+		unsaid += all->of[n++].order < 0;
 	for (int i = 0; i < n; i++)
-		said += c->result.checkpoint[i].cand >= 0 &&
-		        vn_recording_entry(c->opened.cand, c->result.checkpoint[i].cand)->order >= 0;
-	const bool theirs_tell = c->opened.plan || (unsaid == n && said > 0);
+		said += all->of[i].cand >= 0 && vn_recording_entry(o->cand, all->of[i].cand)->order >= 0;
+	const bool theirs_tell = o->plan || (unsaid == n && said > 0);
 	if (unsaid)
-		vn_lines_add(&c->result.notes, "order: %d of %d checkpoints of the reference have no order; they are placed %s",
-		             unsaid, n,
-		             c->opened.plan ? "in the order of the plan"
-		             : theirs_tell  ? "in the order of the candidate"
-		                            : "by layer, and in a layer in the usual order of its points");
+		vn_lines_add(notes, "order: %d of %d checkpoints of the reference have no order; they are placed %s", unsaid, n,
+		             o->plan       ? "in the order of the plan"
+		             : theirs_tell ? "in the order of the candidate"
+		                           : "by layer, and in a layer in the usual order of its points");
 	if (!theirs_tell || !unsaid)
 		return VN_OK;
 	vn_sequence_entry *x = vn_alloc((size_t)n, sizeof *x);
 	int               *order = vn_alloc((size_t)n, sizeof *order);
 	for (int i = 0; i < n; i++) {
-		const vn_checkpoint *p = &c->result.checkpoint[i];
-		const int            theirs = p->cand < 0 ? -1 : vn_recording_entry(c->opened.cand, p->cand)->order;
+		const vn_checkpoint *p = &all->of[i];
+		const int            theirs = p->cand < 0 ? -1 : vn_recording_entry(o->cand, p->cand)->order;
 		x[i] = (vn_sequence_entry) { .name = p->name,
-			                         .point = vn_recording_entry(c->opened.ref, p->ref)->point,
+			                         .point = vn_recording_entry(o->ref, p->ref)->point,
 			                         .step = p->step,
 			                         .layer = p->layer,
-			                         .said = c->opened.plan ? p->value : theirs };
+			                         .said = o->plan ? p->value : theirs };
 	}
 	const vn_status st = vn_sequence(x, n, order, err);
 	if (!st)
-		permute_checkpoints(c->result.checkpoint, n, order);
+		permute_checkpoints(all->of, n, order);
 	free(order);
 	free(x);
 	return st;
 }
 
-vn_status vn_match(vn_comparison *c, vn_error *err)
+vn_status vn_match(const vn_opened *o, vn_checkpoints *all, vn_lines *notes, vn_error *err)
 {
-	const size_t n = (size_t)vn_recording_count(c->opened.ref), k = (size_t)vn_recording_count(c->opened.cand);
+	const size_t n = (size_t)vn_recording_count(o->ref), k = (size_t)vn_recording_count(o->cand);
 	matching     m = {
 			.partner = vn_alloc(n, sizeof(int)),
 			.used = vn_alloc_zero(k, sizeof(bool)),
 			.home = vn_alloc(k, sizeof(int)),
 			.head = vn_alloc(n, sizeof(int)),
 			.next = vn_alloc(k, sizeof(int)),
-			.hits = vn_alloc_zero((size_t)c->request.options->n_points, sizeof(int)),
+			.hits = vn_alloc_zero((size_t)o->request.options->n_points, sizeof(int)),
 	};
 	vn_names  names = { 0 };
 	vn_status st;
 
-	c->result.checkpoint = vn_alloc_zero(n + k, sizeof *c->result.checkpoint);
-	pair_up(&c->opened, &m);
+	all->of = vn_alloc_zero(n + k, sizeof *all->of);
+	pair_up(o, &m);
 	for (int i = 0; i < (int)n; i++)
-		match_entry(c, &m, i);
+		match_entry(o, all, notes, &m, i);
 	for (int i = 0; i < (int)k; i++) {
-		const vn_entry *e = vn_recording_entry(c->opened.cand, i);
-		if (m.home[i] >= 0 || m.used[i] || !vn_match_selects(c, e->name) || (e->same_as >= 0 && m.used[e->same_as]))
+		const vn_entry *e = vn_recording_entry(o->cand, i);
+		if (m.home[i] >= 0 || m.used[i] || !vn_match_selects(o, e->name) || (e->same_as >= 0 && m.used[e->same_as]))
 			continue;
-		if (e->same_as >= 0 && m.home[e->same_as] < 0 && vn_match_selects(c, entry_name(c->opened.cand, e->same_as)))
-			count_hits(c, e->name, m.hits); /* extra under its first name */
+		if (e->same_as >= 0 && m.home[e->same_as] < 0 && vn_match_selects(o, entry_name(o->cand, e->same_as)))
+			count_hits(o, e->name, m.hits); /* extra under its first name */
 		else
-			add_pair(c, &m, e, -1, i);
+			add_pair(o, all, &m, e, -1, i);
 	}
-	if ((st = check_hits(c, m.hits, err)))
+	if ((st = check_hits(o, all, m.hits, err)))
 		goto done;
-	vn_names_init(&names, c->opened.plan);
-	for (int i = 0; i < c->result.n_checkpoints; i++) {
-		vn_checkpoint *p = &c->result.checkpoint[i];
-		const vn_step *s = vn_recording_step(p->ref < 0 ? c->opened.cand : c->opened.ref, p->step);
+	vn_names_init(&names, o->plan);
+	for (int i = 0; i < all->n; i++) {
+		vn_checkpoint *p = &all->of[i];
+		const vn_step *s = vn_recording_step(p->ref < 0 ? o->cand : o->ref, p->step);
 		p->value = vn_names_root(&names, p->name);
 		p->first_token = s ? s->first_row : 0;
 	}
-	st = put_in_order(c, err);
+	st = put_in_order(o, all, notes, err);
 done:
 	vn_names_finish(&names);
 	free(m.partner);

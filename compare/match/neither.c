@@ -29,13 +29,13 @@ static int by_key(const void *a, const void *b)
 
 /* Counts the values with names, each under its first name, except those computed
  * only on request. */
-static int64_t wanted_of(const vn_comparison *c, bool *wanted)
+static int64_t wanted_of(const vn_opened *o, bool *wanted)
 {
 	int64_t n = 0;
-	for (int v = 0; v < c->opened.plan->n_values; v++) {
-		const int root = vn_plan_root(c->opened.plan, v);
-		if (!*c->opened.plan->value[v].name || c->opened.plan->value[root].on_demand || wanted[root] ||
-		    !vn_match_selects(c, c->opened.plan->value[v].name))
+	for (int v = 0; v < o->plan->n_values; v++) {
+		const int root = vn_plan_root(o->plan, v);
+		if (!*o->plan->value[v].name || o->plan->value[root].on_demand || wanted[root] ||
+		    !vn_match_selects(o, o->plan->value[v].name))
 			continue;
 		wanted[root] = true;
 		n++;
@@ -43,22 +43,22 @@ static int64_t wanted_of(const vn_comparison *c, bool *wanted)
 	return n;
 }
 
-void vn_match_count_neither(vn_comparison *c)
+void vn_match_count_neither(const vn_opened *o, const vn_checkpoints *points, vn_unpaired *unpaired)
 {
-	if (!c->opened.plan)
+	if (!o->plan)
 		return;
-	bool         *wanted = vn_alloc_zero((size_t)c->opened.plan->n_values, sizeof *wanted);
-	int64_t      *key = vn_alloc((size_t)c->result.n_checkpoints, sizeof *key), there = 0;
-	const int64_t all = wanted_of(c, wanted) * steps_kept(&c->opened);
+	bool         *wanted = vn_alloc_zero((size_t)o->plan->n_values, sizeof *wanted);
+	int64_t      *key = vn_alloc((size_t)points->n, sizeof *key), there = 0;
+	const int64_t all = wanted_of(o, wanted) * steps_kept(o);
 	int           n = 0;
 
-	for (int i = 0; i < c->result.n_checkpoints; i++)
-		if (c->result.checkpoint[i].value >= 0 && wanted[c->result.checkpoint[i].value])
-			key[n++] = (int64_t)c->result.checkpoint[i].step * c->opened.plan->n_values + c->result.checkpoint[i].value;
+	for (int i = 0; i < points->n; i++)
+		if (points->of[i].value >= 0 && wanted[points->of[i].value])
+			key[n++] = (int64_t)points->of[i].step * o->plan->n_values + points->of[i].value;
 	qsort(key, (size_t)n, sizeof *key, by_key);
 	for (int i = 0; i < n; i++)
 		there += i == 0 || key[i] != key[i - 1];
-	c->result.n_neither = all > there ? all - there : 0;
+	unpaired->n_neither = all > there ? all - there : 0;
 	free(key);
 	free(wanted);
 }

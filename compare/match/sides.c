@@ -19,17 +19,18 @@
 #include <string.h>
 
 typedef struct opened_side {
-	vn_comparison *c;
-	const char    *who;
-	vn_like        like;
-	char           file[300];  /* " (rank3.h5)" when there are several files */
-	const char    *row_option; /* --batch-row of this side */
+	const vn_compare_options *options;
+	vn_remarks               *remarks;
+	const char               *who;
+	vn_like                   like;
+	char                      file[300];  /* " (rank3.h5)" when there are several files */
+	const char               *row_option; /* --batch-row of this side */
 } opened_side;
 
 static void add_note(void *context, const char *words)
 {
 	const opened_side *s = context;
-	vn_lines_once(&s->c->result.notes, "", "times", "%s: %s", s->who, words);
+	vn_lines_once(&s->remarks->notes, "", "times", "%s: %s", s->who, words);
 }
 
 static vn_status map_names(opened_side *s, const vn_name_map *m, bool asked, vn_recording **r, vn_error *err)
@@ -39,12 +40,12 @@ static vn_status map_names(opened_side *s, const vn_name_map *m, bool asked, vn_
 	if (st)
 		return st;
 	if (use.mapped)
-		vn_lines_once(&s->c->result.notes, s->file, "ranks",
+		vn_lines_once(&s->remarks->notes, s->file, "ranks",
 		              "%s: %s translates the names of %d of %d tensors, keeps %d, and leaves out %d intermediate ones",
 		              s->who, m->name ? m->name : m->path, use.mapped - use.spare, use.mapped + use.ignored + use.left,
 		              use.left, use.ignored + use.spare);
 	else if (asked && use.ignored) /* standard tensors next to a few of the engine's own */
-		vn_lines_once(&s->c->result.notes, s->file, "ranks",
+		vn_lines_once(&s->remarks->notes, s->file, "ranks",
 		              "%s: %s leaves out %d of %d tensors and keeps the names of %d", s->who,
 		              m->name ? m->name : m->path, use.ignored, use.ignored + use.left, use.left);
 	else if (asked)
@@ -87,7 +88,7 @@ static vn_status take_row(opened_side *s, int64_t row, vn_recording **r, vn_erro
 	int64_t         several;
 	const vn_status st = vn_batched_take(r, row, s->row_option, &several, err);
 	if (!st && several)
-		vn_lines_once(&s->c->result.notes, s->file, "ranks",
+		vn_lines_once(&s->remarks->notes, s->file, "ranks",
 		              "%s: %" PRId64 " prompts one after another, compared as they are; %s 0 to %" PRId64
 		              " takes one of them",
 		              s->who, several, s->row_option, several - 1);
@@ -99,7 +100,7 @@ static vn_status gather_pages(opened_side *s, vn_recording **r, vn_error *err)
 	int             n;
 	const vn_status st = vn_paged_gather(r, &n, err);
 	if (!st && n)
-		vn_lines_once(&s->c->result.notes, s->file, "ranks", "%s: %d cache%s gathered from %s blocks", s->who, n,
+		vn_lines_once(&s->remarks->notes, s->file, "ranks", "%s: %d cache%s gathered from %s blocks", s->who, n,
 		              n == 1 ? "" : "s", n == 1 ? "its" : "their");
 	return st;
 }
@@ -117,28 +118,28 @@ static vn_status prepare_recording(opened_side *s, const char *const *names, int
 	return st;
 }
 
-static vn_status join_ranks(opened_side *s, vn_recording **rank, int n, vn_error *err)
+static vn_status join_ranks(opened_side *s, vn_recording **rank, int n, vn_recording **joined, vn_error *err)
 {
 	vn_ranks_use    use = { .like = &s->like,
-		                    .allow_replicas = s->c->request.options->allow & VN_ALLOW_REPLICAS,
-		                    .allow_incomplete = s->c->request.options->allow & VN_ALLOW_INCOMPLETE,
+		                    .allow_replicas = s->options->allow & VN_ALLOW_REPLICAS,
+		                    .allow_incomplete = s->options->allow & VN_ALLOW_INCOMPLETE,
 		                    .say = add_note,
 		                    .context = s };
-	const vn_status st = vn_ranks_join(rank, n, &use, &s->c->opened.cand, err);
+	const vn_status st = vn_ranks_join(rank, n, &use, joined, err);
 	if (!st && !use.all_told)
 		vn_lines_add(
-			&s->c->result.warnings,
+			&s->remarks->warnings,
 			"candidate: no recording states the number of ranks (world_size), and no tensor implies it: the %d given "
 			"are taken to be all",
 			n);
-	const bool allowed = s->c->request.options->allow & VN_ALLOW_RANKS;
+	const bool allowed = s->options->allow & VN_ALLOW_RANKS;
 	if (!st && *use.not_gathered)
-		vn_lines_add(allowed ? &s->c->result.notes : &s->c->result.warnings,
+		vn_lines_add(allowed ? &s->remarks->notes : &s->remarks->warnings,
 		             "candidate: %s: every rank has a shard of the vocabulary, and no rank has all of it. vernier "
 		             "joined them; whether the engine gathers them before it samples is not recorded%s",
 		             use.not_gathered, allowed ? ": allowed (ranks)" : ": outside (--allow ranks, if it does)");
 	if (!st)
-		vn_lines_add(&s->c->result.notes, "candidate: %d ranks; %d tensors joined, %d summed, %d equal on all ranks", n,
+		vn_lines_add(&s->remarks->notes, "candidate: %d ranks; %d tensors joined, %d summed, %d equal on all ranks", n,
 		             use.placed, use.summed, use.same);
 	return st;
 }
@@ -154,7 +155,7 @@ static vn_status check_twice(const vn_sides *s, vn_error *err)
 }
 
 /* Opens all files at once: opening reads attributes, which runs in parallel. */
-static vn_status open_all(const vn_sides *s, vn_comparison *c, vn_recording **rank, vn_error *err)
+static vn_status open_all(const vn_sides *s, vn_opened *o, vn_recording **rank, vn_error *err)
 {
 	const int     n = 1 + s->n_cand + (s->floor != NULL);
 	const char   *path[2 + VN_MOST_RANKS];
@@ -175,13 +176,13 @@ static vn_status open_all(const vn_sides *s, vn_comparison *c, vn_recording **ra
 			vn_recording_close(s->opened[i]);
 		return st;
 	}
-	c->opened.ref = r[0];
-	c->opened.floor = s->floor ? r[n - 1] : NULL;
+	o->ref = r[0];
+	o->floor = s->floor ? r[n - 1] : NULL;
 	memcpy(rank, r + 1, (size_t)s->n_cand * sizeof *rank);
 	for (int i = 0; i < n; i++) {
-		if (c->request.options->allow & VN_ALLOW_DIGEST)
+		if (o->request.options->allow & VN_ALLOW_DIGEST)
 			vn_recording_allow_damage(r[i]);
-		if (!vn_trusts(c))
+		if (!vn_trusts(o))
 			vn_recording_drop_stats(r[i]);
 	}
 	return VN_OK;
@@ -203,15 +204,15 @@ static void say_steps(const vn_recording *r, const vn_call *call, char *text, si
 }
 
 /* Warns of steps with one number but different tokens: their tensors will have different shapes. */
-static void say_apart(vn_comparison *c)
+static void say_apart(const vn_opened *o, vn_lines *notes)
 {
 	const vn_step *s;
-	const int      n = vn_recording_steps(c->opened.ref, &s);
+	const int      n = vn_recording_steps(o->ref, &s);
 	for (int i = 0; i < n; i++) {
-		const vn_step *d = vn_recording_step(c->opened.cand, s[i].number);
+		const vn_step *d = vn_recording_step(o->cand, s[i].number);
 		if (!d || (d->position == s[i].position && d->tokens == s[i].tokens))
 			continue;
-		vn_lines_add(&c->result.notes,
+		vn_lines_add(notes,
 		             "calls: step %d has %" PRId64 " token%s from position %" PRId64 " in the reference, %" PRId64
 		             " from position %" PRId64 " in the candidate: "
 		             "calls are joined only if the steps of both recordings hold every token up to the same last one",
@@ -221,85 +222,87 @@ static void say_apart(vn_comparison *c)
 }
 
 /* Notes which calls are compared as one, and how each side divided them. */
-static void say_calls(vn_comparison *c, const vn_call *call, int n)
+static void say_calls(const vn_opened *o, vn_lines *notes, const vn_call *call, int n)
 {
 	enum { SAID = 4 };
 	int  said = 0, first, count, other;
 	char ref[64], cand[64];
 	for (int i = 0; i < n; i++) {
-		vn_calls_steps(c->opened.ref, &call[i], &first, &count);
-		vn_calls_steps(c->opened.cand, &call[i], &first, &other);
+		vn_calls_steps(o->ref, &call[i], &first, &count);
+		vn_calls_steps(o->cand, &call[i], &first, &other);
 		if ((count == 1 && other == 1) || said++ >= SAID)
 			continue;
-		say_steps(c->opened.ref, &call[i], ref, sizeof ref);
-		say_steps(c->opened.cand, &call[i], cand, sizeof cand);
-		vn_lines_add(&c->result.notes,
+		say_steps(o->ref, &call[i], ref, sizeof ref);
+		say_steps(o->cand, &call[i], cand, sizeof cand);
+		vn_lines_add(notes,
 		             "calls: tokens %" PRId64 "-%" PRId64
 		             " are %s in the reference, %s in the candidate: compared as one step, %d",
 		             call[i].position, call[i].position + call[i].tokens - 1, ref, cand, call[i].number);
 	}
 	if (said > SAID)
-		vn_lines_add(&c->result.notes, "calls: %d more steps are joined like this", said - SAID);
+		vn_lines_add(notes, "calls: %d more steps are joined like this", said - SAID);
 }
 
 /* Joins a prompt that one side ran in chunks, and tokens that one side decoded and the
  * other read at once. */
-static vn_status join_calls(vn_comparison *c, vn_error *err)
+static vn_status join_calls(vn_opened *o, vn_lines *notes, vn_error *err)
 {
-	vn_recording           **both[] = { &c->opened.ref, &c->opened.cand, &c->opened.floor };
+	vn_recording           **both[] = { &o->ref, &o->cand, &o->floor };
 	static const char *const who[] = { "reference", "candidate", "floor" };
 	vn_call                 *call;
 	int                      n, left;
 	char                     one[VN_NAME_MAX];
-	vn_status                st = vn_calls_common(c->opened.ref, c->opened.cand, &call, &n, err);
+	vn_status                st = vn_calls_common(o->ref, o->cand, &call, &n, err);
 	if (!st && n)
-		say_calls(c, call, n);
+		say_calls(o, notes, call, n);
 	else if (!st)
-		say_apart(c);
+		say_apart(o, notes);
 	for (int k = 0; !st && k < 3 && n; k++) {
 		if (!*both[k] || !vn_calls_fit(*both[k], call, n) || (st = vn_calls_join(both[k], call, n, &left, one, err)) ||
 		    !left)
 			continue;
-		vn_lines_add(&c->result.notes, "calls: %d tensor%s of the %s (first: %s) cannot be joined and %s left out",
-		             left, left == 1 ? "" : "s", who[k], one, left == 1 ? "is" : "are");
+		vn_lines_add(notes, "calls: %d tensor%s of the %s (first: %s) cannot be joined and %s left out", left,
+		             left == 1 ? "" : "s", who[k], one, left == 1 ? "is" : "are");
 	}
 	free(call);
 	return st;
 }
 
-static vn_status open_replayed(const vn_sides *s, vn_comparison *c, const vn_recording *cand, vn_error *err)
+static vn_status open_replayed(const vn_sides *s, vn_opened *o, const vn_recording *cand, vn_error *err)
 {
-	const vn_status st = vn_replayed_file_open(s->replayed, c->opened.ref, cand, &c->opened.replayed, err);
+	const vn_status st = vn_replayed_file_open(s->replayed, o->ref, cand, &o->replayed, err);
 
-	if (!st && c->request.options->allow & VN_ALLOW_DIGEST)
-		vn_recording_allow_damage(c->opened.replayed->recording);
+	if (!st && o->request.options->allow & VN_ALLOW_DIGEST)
+		vn_recording_allow_damage(o->replayed->recording);
 	return st;
 }
 
-vn_status vn_sides_open(const vn_sides *s, vn_comparison *c, vn_error *err)
+vn_status vn_sides_open(const vn_sides *s, vn_opened *o, vn_remarks *remarks, vn_error *err)
 {
 	vn_recording *rank[VN_MOST_RANKS] = { NULL };
 	vn_plan      *own = NULL;
 	int           ours = s->n_cand; /* ranks that this function closes */
-	opened_side   left = { .c = c, .who = "reference", .row_option = "--ref-batch-row" };
-	opened_side   right = { .c = c, .who = "candidate", .row_option = "--batch-row" };
-	vn_status     st = check_twice(s, err);
+	opened_side   left = {
+		  .options = o->request.options, .remarks = remarks, .who = "reference", .row_option = "--ref-batch-row"
+	};
+	opened_side right = {
+		.options = o->request.options, .remarks = remarks, .who = "candidate", .row_option = "--batch-row"
+	};
+	vn_status st = check_twice(s, err);
 
-	if (st || (st = open_all(s, c, rank, err)))
+	if (st || (st = open_all(s, o, rank, err)))
 		goto done;
-	if (s->replayed && (st = open_replayed(s, c, rank[0], err)))
+	if (s->replayed && (st = open_replayed(s, o, rank[0], err)))
 		goto done;
-	const vn_plan *plan = vn_recording_plan(c->opened.ref) ? vn_recording_plan(c->opened.ref)
-	                                                       : vn_recording_plan(rank[0]);
+	const vn_plan *plan = vn_recording_plan(o->ref) ? vn_recording_plan(o->ref) : vn_recording_plan(rank[0]);
 	if (!plan) {
-		const char *config = vn_recording_config(c->opened.ref) ? vn_recording_config(c->opened.ref)
-		                                                        : vn_recording_config(rank[0]);
+		const char *config = vn_recording_config(o->ref) ? vn_recording_config(o->ref) : vn_recording_config(rank[0]);
 		plan = own = config ? vn_family_plan(config, NULL) : NULL;
 	}
 	vn_like_init(&left.like, rank[0], plan, 1);
-	if ((st = prepare_recording(&left, s->ref_names, s->n_ref_names, s->ref_batch_row, &c->opened.ref, err)))
+	if ((st = prepare_recording(&left, s->ref_names, s->n_ref_names, s->ref_batch_row, &o->ref, err)))
 		goto done;
-	vn_like_init(&right.like, c->opened.ref, plan, s->n_cand);
+	vn_like_init(&right.like, o->ref, plan, s->n_cand);
 	for (int i = 0; !st && i < s->n_cand; i++) {
 		if (s->n_cand > 1)
 			snprintf(right.file, sizeof right.file, " (%.290s)", s->cand[i]);
@@ -309,12 +312,12 @@ vn_status vn_sides_open(const vn_sides *s, vn_comparison *c, vn_error *err)
 		goto done;
 	ours = 0;
 	if (s->n_cand > 1) {
-		st = join_ranks(&right, rank, s->n_cand, err);
+		st = join_ranks(&right, rank, s->n_cand, &o->cand, err);
 	} else {
-		c->opened.cand = rank[0];
+		o->cand = rank[0];
 	}
 	if (!st)
-		st = join_calls(c, err);
+		st = join_calls(o, &remarks->notes, err);
 done:
 	for (int i = 0; i < ours; i++)
 		vn_recording_close(rank[i]);

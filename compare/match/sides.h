@@ -5,8 +5,8 @@
  * Later code sees an ordinary recording.
  *
  * Reads   request.options
- * Fills   opened.ref, opened.cand, opened.floor, opened.replayed; lines of result.notes and
- *         result.warnings
+ * Fills   opened.ref, opened.cand, opened.floor, opened.replayed; lines of remarks.notes and
+ *         remarks.warnings
  */
 #ifndef VN_COMPARE_SIDES_H
 #define VN_COMPARE_SIDES_H
@@ -29,6 +29,6 @@ typedef struct vn_sides {
 } vn_sides;
 
 /* Opens the sides. Call vn_comparison_close afterwards, also after a failure. */
-vn_status vn_sides_open(const vn_sides *s, vn_comparison *c, vn_error *err);
+vn_status vn_sides_open(const vn_sides *s, vn_opened *o, vn_remarks *remarks, vn_error *err);
 
 #endif

@@ -17,9 +17,9 @@
 #include "compare/comparison/comparison.h"
 
 /* Are digests believed in this comparison? */
-bool vn_trusts(const vn_comparison *c);
+bool vn_trusts(const vn_opened *o);
 /* Sets the status of these checkpoints, if digests are believed. Call after vn_match, before
  * anything is measured. */
-void vn_trust_digests(vn_comparison *c);
+void vn_trust_digests(const vn_opened *o, vn_checkpoints *all, vn_remarks *remarks);
 
 #endif

@@ -167,15 +167,15 @@ static vn_status held_twice(const vn_opened *o, const vn_checkpoint *p, const vn
 	return look_at(o->cand, p->cand, p->cand, no_chance, yes, err);
 }
 
-static bool in_a_layer(const vn_comparison *c, const vn_checkpoint *p)
+static bool in_a_layer(const vn_opened *o, const vn_checkpoint *p)
 {
-	(void)c;
+	(void)o;
 	return p->layer >= 0 && !p->vacuous && p->m.absmax[0] > 0;
 }
 
-static bool is_another_layers(const vn_comparison *c, const vn_checkpoint *p, const vn_checkpoint *q)
+static bool is_another_layers(const vn_opened *o, const vn_checkpoint *p, const vn_checkpoint *q)
 {
-	(void)c;
+	(void)o;
 	return strcmp(vn_point_of(p), vn_point_of(q)) == 0 && p->step == q->step && p->layer != q->layer &&
 	       !(p->value >= 0 && p->value == q->value);
 }
@@ -199,9 +199,9 @@ static int64_t rows_of(const vn_opened *o, const vn_checkpoint *p)
 	return axis >= 0 && axis < e->shape.rank ? e->shape.dim[axis] : 0;
 }
 
-static bool has_rows(const vn_comparison *c, const vn_checkpoint *p)
+static bool has_rows(const vn_opened *o, const vn_checkpoint *p)
 {
-	return !p->vacuous && p->m.absmax[0] > 0 && rows_of(&c->opened, p) > 0;
+	return !p->vacuous && p->m.absmax[0] > 0 && rows_of(o, p) > 0;
 }
 
 /* The token ids of the tensor's rows, which are the last rows of its step; NULL: unknown. */
@@ -213,12 +213,12 @@ static const int32_t *ids_of(const vn_opened *o, const vn_checkpoint *p)
 	return end >= rows_of(o, p) && end <= all && id ? id + end - rows_of(o, p) : NULL;
 }
 
-static bool is_another_steps(const vn_comparison *c, const vn_checkpoint *p, const vn_checkpoint *q)
+static bool is_another_steps(const vn_opened *o, const vn_checkpoint *p, const vn_checkpoint *q)
 {
-	if (p->step == q->step || strcmp(p->name, q->name) != 0 || rows_of(&c->opened, p) != rows_of(&c->opened, q))
+	if (p->step == q->step || strcmp(p->name, q->name) != 0 || rows_of(o, p) != rows_of(o, q))
 		return false;
-	const int32_t *x = ids_of(&c->opened, p), *y = ids_of(&c->opened, q);
-	return x && y && memcmp(x, y, (size_t)rows_of(&c->opened, p) * sizeof *x) != 0;
+	const int32_t *x = ids_of(o, p), *y = ids_of(o, q);
+	return x && y && memcmp(x, y, (size_t)rows_of(o, p) * sizeof *x) != 0;
 }
 
 /* Looks up the first of these points that both steps of the reference have, and compares its
@@ -240,7 +240,7 @@ static vn_status same_at(const vn_opened *o, const int step[2], const char *cons
  * attend to earlier tokens is equal: also the first norm, unless positions were added, but nothing
  * after attention. An embedding that was not read again proves nothing; neither do the scores of a
  * step that was not read at all. */
-static vn_status tokens_alike(vn_comparison *c, const vn_checkpoint *p, const vn_checkpoint *q, bool *yes,
+static vn_status tokens_alike(const vn_opened *o, const vn_checkpoint *p, const vn_checkpoint *q, bool *yes,
                               vn_error *err)
 {
 	static const char *const embedding[] = { "token_embed", "embed", NULL }, *const positions[] = { "pos_embed", NULL },
@@ -248,17 +248,17 @@ static vn_status tokens_alike(vn_comparison *c, const vn_checkpoint *p, const vn
 							 *const behind[] = { "logits", "final_norm", "layer0.output", "layer0.attn_out", NULL };
 	const int                       both[2] = { p->step, q->step };
 	bool                            found, same;
-	vn_status                       st = same_at(&c->opened, both, embedding, &found, yes, err);
+	vn_status                       st = same_at(o, both, embedding, &found, yes, err);
 
 	if (st || !*yes)
 		return st;
-	if ((st = same_at(&c->opened, both, behind, &found, &same, err)) || same) {
+	if ((st = same_at(o, both, behind, &found, &same, err)) || same) {
 		*yes = false;
 		return st;
 	}
-	if ((st = same_at(&c->opened, both, positions, &found, &same, err)) || found)
+	if ((st = same_at(o, both, positions, &found, &same, err)) || found)
 		return st;
-	st = same_at(&c->opened, both, norm, &found, &same, err);
+	st = same_at(o, both, norm, &found, &same, err);
 	*yes = !found || same;
 	return st;
 }
@@ -268,63 +268,63 @@ static vn_status tokens_alike(vn_comparison *c, const vn_checkpoint *p, const vn
 /* The key by which equal tensors are sorted next to each other, and the kind of repetition that
  * makes the later of two equal ones vacuous. */
 typedef struct repetition_kind {
-	bool (*take)(const vn_comparison *c, const vn_checkpoint *p);
+	bool (*take)(const vn_opened *o, const vn_checkpoint *p);
 	int (*order)(const void *a, const void *b);
-	bool (*found)(const vn_comparison *c, const vn_checkpoint *p, const vn_checkpoint *q);
+	bool (*found)(const vn_opened *o, const vn_checkpoint *p, const vn_checkpoint *q);
 	/* Sets *yes if the two are equal for a good reason; NULL: there is none. */
-	vn_status (*but)(vn_comparison *c, const vn_checkpoint *p, const vn_checkpoint *q, bool *yes, vn_error *err);
+	vn_status (*but)(const vn_opened *o, const vn_checkpoint *p, const vn_checkpoint *q, bool *yes, vn_error *err);
 	const char *says;
 } repetition_kind;
 
-static vn_status find_stale(vn_comparison *c, const repetition_kind *k, vn_error *err)
+static vn_status find_stale(const vn_opened *o, vn_checkpoints *all, const repetition_kind *k, vn_error *err)
 {
-	vn_checkpoint **sorted = vn_alloc((size_t)c->result.n_checkpoints, sizeof(vn_checkpoint *));
+	vn_checkpoint **sorted = vn_alloc((size_t)all->n, sizeof(vn_checkpoint *));
 	vn_status       st = VN_OK;
 	int             n = 0;
 
-	for (int i = 0; i < c->result.n_checkpoints; i++)
-		if (k->take(c, &c->result.checkpoint[i]))
-			sorted[n++] = &c->result.checkpoint[i];
+	for (int i = 0; i < all->n; i++)
+		if (k->take(o, &all->of[i]))
+			sorted[n++] = &all->of[i];
 	qsort(sorted, (size_t)n, sizeof *sorted, k->order);
 	for (int i = 1; !st && i < n; i++) {
 		vn_checkpoint *p = sorted[i], *q = sorted[i - 1];
-		bool           same = compare_numbers(p, q) == 0 && k->found(c, p, q), right = false;
+		bool           same = compare_numbers(p, q) == 0 && k->found(o, p, q), right = false;
 		if (same)
-			vn_comparison_was_read(c, p);
-		if (same && !(st = held_twice(&c->opened, p, q, &same, err)) && same &&
-		    !(st = k->but ? k->but(c, p, q, &right, err) : VN_OK) && !right)
+			vn_opened_was_read(o, p);
+		if (same && !(st = held_twice(o, p, q, &same, err)) && same &&
+		    !(st = k->but ? k->but(o, p, q, &right, err) : VN_OK) && !right)
 			p->vacuous = k->says;
 	}
 	free(sorted);
 	return st;
 }
 
-vn_status vn_match_find_vacuous(vn_comparison *c, vn_error *err)
+vn_status vn_match_find_vacuous(const vn_opened *o, vn_checkpoints *all, vn_error *err)
 {
 	static const repetition_kind layers = { in_a_layer, by_point, is_another_layers, NULL, stale },
 								 steps = { has_rows, compare_names, is_another_steps, tokens_alike, left_over };
-	for (int i = 0; i < c->result.n_checkpoints; i++) {
-		vn_checkpoint *p = &c->result.checkpoint[i];
-		bool       yes = p->m.n && !may_be_constant(vn_recording_entry(c->opened.ref, p->ref)) && looks_constant(&p->m);
-		vn_status  st;
-		const bool zero = yes && p->m.absmax[0] == 0 && p->m.absmax[1] == 0; /* whichever their signs */
-		if (yes && !zero && (st = look_at_both(&c->opened, p, p, is_constant, &yes, err)))
+	for (int i = 0; i < all->n; i++) {
+		vn_checkpoint *p = &all->of[i];
+		bool           yes = p->m.n && !may_be_constant(vn_recording_entry(o->ref, p->ref)) && looks_constant(&p->m);
+		vn_status      st;
+		const bool     zero = yes && p->m.absmax[0] == 0 && p->m.absmax[1] == 0; /* whichever their signs */
+		if (yes && !zero && (st = look_at_both(o, p, p, is_constant, &yes, err)))
 			return st;
 		if (yes) {
 			p->vacuous = constant;
-			vn_comparison_was_read(c, p);
+			vn_opened_was_read(o, p);
 		}
 		yes = p->m.masked > 0;
-		if (yes && (st = look_at(c->opened.ref, p->ref, p->ref, masks_a_row, &yes, err)))
+		if (yes && (st = look_at(o->ref, p->ref, p->ref, masks_a_row, &yes, err)))
 			return st;
 		if (yes) {
 			p->vacuous = blind;
-			vn_comparison_was_read(c, p);
+			vn_opened_was_read(o, p);
 		}
 	}
-	vn_status st = find_stale(c, &layers, err);
+	vn_status st = find_stale(o, all, &layers, err);
 	if (!st)
-		st = find_stale(c, &steps, err);
-	vn_comparison_forget(c);
+		st = find_stale(o, all, &steps, err);
+	vn_opened_forget(o);
 	return st;
 }

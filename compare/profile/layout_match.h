@@ -15,7 +15,7 @@
  *
  * The result is only reported: the checkpoint stays outside.
  *
- * Reads   opened.ref, opened.cand, result.checkpoint
+ * Reads   opened.ref, opened.cand, the checkpoints
  * Fills   a vn_layout_match of the caller's
  */
 #ifndef VN_COMPARE_LAYOUT_MATCH_H

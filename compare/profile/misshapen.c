@@ -24,12 +24,12 @@ enum { MOST_EXAMINED = 256, MOST_MATCHED = 32, MOST_NUMBERS = 1 << 26, FEWEST = 
 /* The nmse below which two tensors count as alike when no limit on nmse applies. */
 #define SHAPE_NMSE 0.01
 
-static double limit_of(const vn_comparison *c, const char *name)
+static double limit_of(const vn_opened *o, const char *name)
 {
 	vn_limit_set set;
-	if (c->request.options->bitwise)
+	if (o->request.options->bitwise)
 		return 0;
-	vn_limits_for(c->request.limits, name, &set);
+	vn_limits_for(o->request.limits, name, &set);
 	for (int f = 0; f < VN_N_FORMS; f++)
 		if (f != VN_OVER_FLOOR && set.limit[f][VN_M_NMSE].rule && isfinite(set.limit[f][VN_M_NMSE].value))
 			return set.limit[f][VN_M_NMSE].value;
@@ -43,12 +43,12 @@ typedef struct recognised_tensor {
 } recognised_tensor;
 
 /* limit: below that of the entry's name. split: axes may be parts of its axes. */
-static vn_status hold_against(vn_comparison *c, int entry, vn_numbers *cand, bool split, recognised_tensor *f,
+static vn_status hold_against(const vn_opened *o, int entry, vn_numbers *cand, bool split, recognised_tensor *f,
                               vn_error *err)
 {
-	const double limit = limit_of(c, vn_recording_entry(c->opened.ref, entry)->name);
+	const double limit = limit_of(o, vn_recording_entry(o->ref, entry)->name);
 	vn_layout    l;
-	vn_numbers  *ref = vn_alloc_check(vn_numbers_open(c->opened.ref, entry, err));
+	vn_numbers  *ref = vn_alloc_check(vn_numbers_open(o->ref, entry, err));
 	if (vn_layout_find(ref, cand, split, f->entry >= 0 ? fmin(limit, f->how.nmse / 16) : limit, &l))
 		*f = (recognised_tensor) { l, entry };
 	const vn_status st = ref->st ? ref->st : cand->st;
@@ -58,15 +58,15 @@ static vn_status hold_against(vn_comparison *c, int entry, vn_numbers *cand, boo
 
 /* Looks for another checkpoint that matches far better than its own: neighbours in the residual
  * stream are similar anyway. */
-static vn_status hold_against_others(vn_comparison *c, const vn_checkpoint *p, vn_numbers *cand, recognised_tensor *f,
+static vn_status hold_against_others(const vn_opened *o, const vn_checkpoint *p, vn_numbers *cand, recognised_tensor *f,
                                      vn_error *err)
 {
 	vn_status st = VN_OK;
-	for (int i = 0; !st && i < vn_recording_count(c->opened.ref); i++) {
-		const vn_entry *e = vn_recording_entry(c->opened.ref, i);
+	for (int i = 0; !st && i < vn_recording_count(o->ref); i++) {
+		const vn_entry *e = vn_recording_entry(o->ref, i);
 		if (i == p->ref || e->step != p->step || e->same_as >= 0 || vn_shape_count(&e->shape) != vn_numbers_count(cand))
 			continue;
-		st = hold_against(c, i, cand, false, f, err);
+		st = hold_against(o, i, cand, false, f, err);
 	}
 	return st;
 }
@@ -101,22 +101,22 @@ static void describe_contents(const vn_opened *o, vn_checkpoint *p, const recogn
 	p->contents = strdup(vn_text_clean(text, sizeof text)); /* names and axes are untrusted text */
 }
 
-static vn_status look_at(vn_comparison *c, vn_checkpoint *p, bool others, int64_t *numbers, vn_error *err)
+static vn_status look_at(const vn_opened *o, vn_checkpoint *p, bool others, int64_t *numbers, vn_error *err)
 {
-	const vn_entry   *r = vn_recording_entry(c->opened.ref, p->ref), *d = vn_recording_entry(c->opened.cand, p->cand);
+	const vn_entry   *r = vn_recording_entry(o->ref, p->ref), *d = vn_recording_entry(o->cand, p->cand);
 	const int64_t     n = vn_shape_count(&d->shape);
 	recognised_tensor f = { .entry = -1 };
 	vn_status         st = VN_OK;
 	if (n < FEWEST || *numbers + n > MOST_NUMBERS)
 		return VN_OK;
 	*numbers += n;
-	vn_numbers *cand = vn_alloc_check(vn_numbers_open(c->opened.cand, p->cand, err));
+	vn_numbers *cand = vn_alloc_check(vn_numbers_open(o->cand, p->cand, err));
 	if (vn_shape_count(&r->shape) == n)
-		st = hold_against(c, p->ref, cand, true, &f, err);
+		st = hold_against(o, p->ref, cand, true, &f, err);
 	if (!st && others)
-		st = hold_against_others(c, p, cand, &f, err);
+		st = hold_against_others(o, p, cand, &f, err);
 	if (!st && f.entry >= 0)
-		describe_contents(&c->opened, p, &f);
+		describe_contents(o, p, &f);
 	vn_numbers_close(cand);
 	return st;
 }
@@ -134,24 +134,24 @@ static bool may_be_examined(const vn_opened *o, const vn_checkpoint *p)
 	       r->first_row == d->first_row && r->rows == d->rows;
 }
 
-vn_status vn_tell_misshapen(vn_comparison *c, vn_error *err)
+vn_status vn_tell_misshapen(const vn_opened *o, vn_checkpoints *all, vn_error *err)
 {
 	int64_t numbers = 0;
 	int     examined = 0;
-	for (int i = 0; i < c->result.n_checkpoints && examined < MOST_EXAMINED; i++) {
-		vn_checkpoint *p = &c->result.checkpoint[i];
+	for (int i = 0; i < all->n && examined < MOST_EXAMINED; i++) {
+		vn_checkpoint *p = &all->of[i];
 		vn_error       why;
-		if (p->status != VN_MISSHAPEN || p->ref < 0 || p->cand < 0 || !may_be_examined(&c->opened, p))
+		if (p->status != VN_MISSHAPEN || p->ref < 0 || p->cand < 0 || !may_be_examined(o, p))
 			continue;
-		const vn_status st = look_at(c, p, examined++ < MOST_MATCHED, &numbers, &why);
+		const vn_status st = look_at(o, p, examined++ < MOST_MATCHED, &numbers, &why);
 		if (vn_status_ends_job(st)) {
 			*err = why;
 			return st;
 		}
 	}
 	if (examined) {
-		vn_recording_forget(c->opened.ref); /* the pages examined would accumulate */
-		vn_recording_forget(c->opened.cand);
+		vn_recording_forget(o->ref); /* the pages examined would accumulate */
+		vn_recording_forget(o->cand);
 	}
 	return VN_OK;
 }

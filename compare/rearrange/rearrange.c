@@ -113,7 +113,7 @@ static vn_status try_arrangements(vn_rearranged *r, const char *axes, vn_error *
 /* Without a plan: was it made before this checkpoint? What comes later may be a copy of it. */
 static bool came_before(const vn_case *t, const vn_entry *e)
 {
-	const vn_checkpoint *me = &t->c->result.checkpoint[t->x->checkpoint];
+	const vn_checkpoint *me = &t->c->result.checkpoints.of[t->x->checkpoint];
 	const vn_run_plan   *p = vn_recording_run_plan(t->c->opened.cand);
 	const int            mine = p ? vn_run_plan_maker(p, me->step, me->name) : -1;
 	const int            its = p ? vn_run_plan_maker(p, e->step, e->name) : -1;
@@ -124,7 +124,7 @@ static bool came_before(const vn_case *t, const vn_entry *e)
 /* Without a plan: does the operation read it? */
 static bool is_read(const vn_case *t, const vn_entry *e)
 {
-	const vn_checkpoint *me = &t->c->result.checkpoint[t->x->checkpoint];
+	const vn_checkpoint *me = &t->c->result.checkpoints.of[t->x->checkpoint];
 	const vn_run_plan   *p = vn_recording_run_plan(t->c->opened.cand);
 	const int            mine = vn_run_plan_maker(p, me->step, me->name), its = vn_run_plan_value(p, e->step, e->name);
 
@@ -142,7 +142,8 @@ static bool may_be_taken_for(const vn_rearranged *r, const vn_entry *e)
 	const vn_plan *p = r->t->site->plan;
 	if (!p)
 		return came_before(r->t, e);
-	const int v = vn_plan_find(p, e->name), me = vn_plan_find(p, r->t->c->result.checkpoint[r->t->x->checkpoint].name);
+	const int v = vn_plan_find(p, e->name),
+			  me = vn_plan_find(p, r->t->c->result.checkpoints.of[r->t->x->checkpoint].name);
 	const int root = v < 0 ? -1 : vn_plan_root(p, v), mine = vn_plan_root(p, me);
 
 	if (r->t->consumed == VN_CONSUMED_AS_RECORDED || root == mine)
@@ -229,7 +230,7 @@ static int64_t find_columns(const char *wide, int64_t width, const char *is, int
 static vn_status try_part_of_another(vn_rearranged *r, vn_error *err)
 {
 	vn_recording   *cand = r->t->c->opened.cand;
-	const vn_entry *me = vn_recording_entry(cand, r->t->c->result.checkpoint[r->t->x->checkpoint].cand);
+	const vn_entry *me = vn_recording_entry(cand, r->t->c->result.checkpoints.of[r->t->x->checkpoint].cand);
 	const int64_t   rows = r->like->shape.dim[0], own = r->n / rows;
 	vn_status       st = VN_OK;
 

@@ -153,7 +153,7 @@ static vn_status try_tiles(tiles *x, vn_error *err)
 vn_status vn_rearrange_rows(vn_case *t, vn_error *err)
 {
 	const vn_tensor *c = &t->site->cand;
-	const vn_entry  *e = vn_recording_entry(t->c->opened.cand, t->c->result.checkpoint[t->x->checkpoint].cand);
+	const vn_entry  *e = vn_recording_entry(t->c->opened.cand, t->c->result.checkpoints.of[t->x->checkpoint].cand);
 	vn_status        st;
 
 	/* rows between sampled rows are unknown */

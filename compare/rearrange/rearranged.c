@@ -67,7 +67,7 @@ bool vn_rearrange_could_hold(const vn_rearranged *r, int entry)
 {
 	const vn_recording *cand = r->t->c->opened.cand;
 	const vn_entry     *e = vn_recording_entry(cand, entry),
-				   *me = vn_recording_entry(cand, r->t->c->result.checkpoint[r->t->x->checkpoint].cand);
+				   *me = vn_recording_entry(cand, r->t->c->result.checkpoints.of[r->t->x->checkpoint].cand);
 
 	return e != me && e->step == me->step && e->dtype == me->dtype && e->same_as < 0 &&
 	       strcmp(e->name, me->name) != 0 && vn_shape_count(&e->shape) == r->n &&
@@ -76,9 +76,9 @@ bool vn_rearrange_could_hold(const vn_rearranged *r, int entry)
 
 bool vn_rearrange_is_wrong_itself(const vn_result *r, int entry)
 {
-	for (int i = 0; i < r->n_checkpoints; i++)
-		if (r->checkpoint[i].cand == entry && vn_local_beyond(&r->checkpoint[i]) &&
-		    r->checkpoint[i].replay.charged_to < 0)
+	for (int i = 0; i < r->checkpoints.n; i++)
+		if (r->checkpoints.of[i].cand == entry && vn_local_beyond(&r->checkpoints.of[i]) &&
+		    r->checkpoints.of[i].replay.charged_to < 0)
 			return true;
 	return false;
 }

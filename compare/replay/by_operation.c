@@ -33,9 +33,9 @@ static vn_check check_of(const vn_checkpoint *p)
 	return k;
 }
 
-static void add_check(vn_result *r, vn_checkpoint *p, const vn_check *k)
+static void add_check(vn_checkpoints *all, vn_checkpoint *p, const vn_check *k)
 {
-	vn_checks_add(&r->terms, p, k);
+	vn_checks_add(&all->terms, p, k);
 	p->worst = p->n_checks - 1;
 	p->status = VN_OUTSIDE;
 	p->fails = true;
@@ -47,19 +47,19 @@ static bool is_accused(const vn_checkpoint *p)
 	return !p->fails && vn_local_beyond(p) && p->replay.charged_to < 0 && !vn_local_is_order(p);
 }
 
-static void check_operations(vn_comparison *c)
+static void check_operations(const vn_opened *o, vn_checkpoints *all)
 {
 	vn_limit_set set;
 
-	for (int i = 0; i < c->result.n_checkpoints; i++) {
-		vn_checkpoint *p = &c->result.checkpoint[i];
+	for (int i = 0; i < all->n; i++) {
+		vn_checkpoint *p = &all->of[i];
 		if (!is_accused(p))
 			continue;
-		vn_limits_for(c->request.limits, p->name, &set);
+		vn_limits_for(o->request.limits, p->name, &set);
 		if (set.permission[VN_PERMIT_OPERATION])
 			continue;
 		const vn_check k = check_of(p);
-		add_check(&c->result, p, &k);
+		add_check(all, p, &k);
 	}
 }
 
@@ -67,8 +67,9 @@ static void check_operations(vn_comparison *c)
 
 /* The values of one step, with aliases resolved. */
 typedef struct step_values {
-	const vn_comparison *c;
-	size_t               step;
+	const vn_plan        *plan;
+	const vn_checkpoints *all;
+	size_t                step;
 	enum { UNSEEN, GOOD, BAD } * own; /* its checkpoints: none recorded; replayed and cleared; others */
 	bool *clear;                      /* the value and all that it was computed from are cleared */
 	bool *before;                     /* cleared in every earlier step */
@@ -87,13 +88,13 @@ static bool same_numbers(const vn_checkpoint *p, const vn_checkpoint *q)
 	       p->m.value[VN_M_NMSE] == q->m.value[VN_M_NMSE] && p->m.value[VN_M_MAX_ABS] == q->m.value[VN_M_MAX_ABS];
 }
 
-static bool cleared_by_name(const vn_result *r, int i)
+static bool cleared_by_name(const vn_checkpoints *all, int i)
 {
-	const vn_checkpoint *p = &r->checkpoint[i];
+	const vn_checkpoint *p = &all->of[i];
 	if (p->replayed)
 		return is_cleared(p);
 	return (i > 0 && is_cleared(p - 1) && same_numbers(p, p - 1)) ||
-	       (i + 1 < r->n_checkpoints && is_cleared(p + 1) && same_numbers(p, p + 1));
+	       (i + 1 < all->n && is_cleared(p + 1) && same_numbers(p, p + 1));
 }
 
 static void note_reached(void *context, size_t step, int value, bool all_rows)
@@ -106,13 +107,13 @@ static void note_reached(void *context, size_t step, int value, bool all_rows)
 /* In a plan, values come after those that they are computed from. */
 static void walk_step(step_values *w, int from, int to)
 {
-	const vn_plan *plan = w->c->opened.plan;
+	const vn_plan *plan = w->plan;
 
 	for (int v = 0; v < plan->n_values; v++)
 		w->own[v] = UNSEEN;
 	for (int i = from; i < to; i++) {
-		const vn_checkpoint *p = &w->c->result.checkpoint[i];
-		const bool           good = p->m.n && p->value >= 0 && cleared_by_name(&w->c->result, i);
+		const vn_checkpoint *p = &w->all->of[i];
+		const bool           good = p->m.n && p->value >= 0 && cleared_by_name(w->all, i);
 		if (p->value >= 0 && p->m.n)
 			w->own[p->value] = good && w->own[p->value] != BAD ? GOOD : BAD;
 	}
@@ -152,7 +153,7 @@ static bool may_accumulate(const vn_checkpoint *p, const vn_check *k)
 }
 
 /* all: the value must be cleared in every step. */
-static bool only_accumulated(vn_comparison *c, const vn_checkpoint *p, bool all)
+static bool only_accumulated(const vn_opened *o, const vn_checkpoint *p, bool all)
 {
 	vn_limit_set set;
 
@@ -163,37 +164,37 @@ static bool only_accumulated(vn_comparison *c, const vn_checkpoint *p, bool all)
 		if (!k.holds && (!may_accumulate(p, &k) || (k.steps && !all)))
 			return false;
 	}
-	vn_limits_for(c->request.limits, p->name, &set);
+	vn_limits_for(o->request.limits, p->name, &set);
 	return !set.permission[VN_PERMIT_ACCUMULATED];
 }
 
-static void forgive_checkpoint(vn_result *r, vn_checkpoint *p)
+static void forgive_checkpoint(vn_pools *pools, vn_checkpoint *p)
 {
 	p->status = VN_ACCUMULATED;
 	p->fails = false;
 	if (p->pooled_small >= 0)
-		r->pooled_small[p->pooled_small].outside = false;
+		pools->pooled_small[p->pooled_small].outside = false;
 	if (p->channels >= 0)
-		r->channel_pool[p->channels].outside = false;
+		pools->channel_pool[p->channels].outside = false;
 }
 
 /* ---- limits on several steps together -------------------------------------------------------- */
 
 /* The first checkpoint of this name that fails although it is not cleared; else the one that has
  * the largest error of those that were replayed and are not cleared; -1. */
-static int find_not_cleared(const vn_result *r, const bool *clear, const char *name)
+static int find_not_cleared(const vn_checkpoints *all, const bool *clear, const char *name)
 {
 	int worst = -1;
 
-	for (int i = 0; i < r->n_checkpoints; i++) {
-		const vn_checkpoint *q = &r->checkpoint[i];
+	for (int i = 0; i < all->n; i++) {
+		const vn_checkpoint *q = &all->of[i];
 		if (clear[i] || !q->m.n || strcmp(q->name, name) != 0)
 			continue;
 		if (q->fails)
 			return i;
 		if (!q->replayed) /* nothing is known of it */
 			continue;
-		if (worst < 0 || q->m.value[VN_M_NMSE] > r->checkpoint[worst].m.value[VN_M_NMSE])
+		if (worst < 0 || q->m.value[VN_M_NMSE] > all->of[worst].m.value[VN_M_NMSE])
 			worst = i;
 	}
 	return worst;
@@ -201,69 +202,71 @@ static int find_not_cleared(const vn_result *r, const bool *clear, const char *n
 
 /* Several steps break a limit together, and p, which is cleared, was named for it. Another step has
  * the fault: p is forgiven, and that step fails. */
-static void charge_other_step(vn_result *r, const bool *clear, vn_checkpoint *p)
+static void charge_other_step(vn_checkpoints *all, const bool *clear, vn_checkpoint *p)
 {
-	const int other = find_not_cleared(r, clear, p->name);
+	const int other = find_not_cleared(all, clear, p->name);
 
 	if (other < 0)
 		return;
-	if (!r->checkpoint[other].fails) {
+	if (!all->of[other].fails) {
 		const vn_check k = vn_check_at(p, p->worst);
-		add_check(r, &r->checkpoint[other], &k);
+		add_check(all, &all->of[other], &k);
 	}
 	p->status = VN_ACCUMULATED;
 	p->fails = false;
 }
 
-static int end_of_step(const vn_result *r, int from)
+static int end_of_step(const vn_checkpoints *all, int from)
 {
 	int to = from + 1;
-	while (to < r->n_checkpoints && r->checkpoint[to].step == r->checkpoint[from].step)
+	while (to < all->n && all->of[to].step == all->of[from].step)
 		to++;
 	return to;
 }
 
-static void forgive_accumulated(vn_comparison *c, step_values *w, bool *clear)
+static void forgive_accumulated(const vn_opened *o, vn_checkpoints *all, vn_pools *pools, step_values *w, bool *clear)
 {
-	const vn_checkpoint *p = c->result.checkpoint;
+	const vn_checkpoint *p = all->of;
 	int                  from = 0, last = -1;
 
-	for (int v = 0; v < c->opened.plan->n_values; v++)
+	for (int v = 0; v < o->plan->n_values; v++)
 		w->before[v] = true;
 	/* extra checkpoints come last, whatever their step */
-	for (int to; from < c->result.n_checkpoints && p[from].step > last; from = to) {
-		to = end_of_step(&c->result, from);
+	for (int to; from < all->n && p[from].step > last; from = to) {
+		to = end_of_step(all, from);
 		last = p[from].step;
 		w->step = (size_t)last;
 		walk_step(w, from, to);
 		for (int i = from; i < to; i++)
 			clear[i] = p[i].value >= 0 && w->clear[p[i].value];
 	}
-	for (; from < c->result.n_checkpoints; from++)
+	for (; from < all->n; from++)
 		if (p[from].m.n && p[from].value >= 0)
 			w->before[p[from].value] = false;
-	for (int i = 0; i < c->result.n_checkpoints; i++)
-		if (clear[i] && only_accumulated(c, &p[i], w->before[p[i].value]))
-			forgive_checkpoint(&c->result, &c->result.checkpoint[i]);
-	for (int i = 0; i < c->result.n_checkpoints; i++)
-		if (clear[i] && only_accumulated(c, &p[i], true))
-			charge_other_step(&c->result, clear, &c->result.checkpoint[i]);
+	for (int i = 0; i < all->n; i++)
+		if (clear[i] && only_accumulated(o, &p[i], w->before[p[i].value]))
+			forgive_checkpoint(pools, &all->of[i]);
+	for (int i = 0; i < all->n; i++)
+		if (clear[i] && only_accumulated(o, &p[i], true))
+			charge_other_step(all, clear, &all->of[i]);
 }
 
-void vn_replay_judge_operations(vn_comparison *c)
+void vn_replay_judge_operations(const vn_opened *o, const struct vn_weights *weights, vn_checkpoints *all,
+                                vn_pools *pools, bool replayed)
 {
-	if (!c->result.replayed || vn_other_weights(&c->result))
+	if (!replayed || vn_other_weights(weights))
 		return;
-	check_operations(c);
-	if (!c->opened.plan)
+	check_operations(o, all);
+	if (!o->plan)
 		return;
-	const size_t n = (size_t)c->opened.plan->n_values;
-	step_values  w = { .c = c,
+	const size_t n = (size_t)o->plan->n_values;
+	step_values  w = { .plan = o->plan,
+		               .all = all,
 		               .own = vn_alloc_zero(n, sizeof *w.own),
 		               .clear = vn_alloc_zero(n, sizeof *w.clear),
 		               .before = vn_alloc_zero(n, sizeof *w.before) };
-	bool        *clear = vn_alloc_zero((size_t)c->result.n_checkpoints, sizeof *clear);
-	forgive_accumulated(c, &w, clear);
+	bool        *clear = vn_alloc_zero((size_t)all->n, sizeof *clear);
+	forgive_accumulated(o, all, pools, &w, clear);
 	free(clear);
 	free(w.before);
 	free(w.clear);

@@ -22,7 +22,7 @@
  * that is not cleared fails in its place.
  *
  * Reads   request.limits, opened.plan, result.weights, result.replayed, result.pooled_small,
- *         result.channel_pool, and the judged and replayed checkpoints
+ *         pools.channel_pool, and the judged and replayed checkpoints
  * Fills   check, n_checks, worst, status and fails of checkpoints
  */
 #ifndef VN_COMPARE_BY_OPERATION_H
@@ -32,6 +32,7 @@
 
 /* Applies both verdicts. Call after judging and replaying. Does nothing without a replay, or if the
  * candidate's weights are known to differ from the model's (--allow weights). */
-void vn_replay_judge_operations(vn_comparison *c);
+void vn_replay_judge_operations(const vn_opened *o, const struct vn_weights *weights, vn_checkpoints *all,
+                                vn_pools *pools, bool replayed);
 
 #endif

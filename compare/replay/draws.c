@@ -56,7 +56,7 @@ static int value_of(const vn_replay *r, const vn_checkpoint *p)
 
 static bool is_whole(const vn_replay *r, const vn_checkpoint *p, const vn_step *s, int value)
 {
-	const vn_entry *e = vn_recording_entry(r->c->opened.cand, p->cand);
+	const vn_entry *e = vn_recording_entry(r->o->cand, p->cand);
 	const vn_shape  whole = vn_value_shape(&r->plan->value[value], s->tokens, s->position + s->tokens);
 	return vn_shape_equal(&e->shape, &whole);
 }
@@ -155,18 +155,18 @@ static vn_status open_draw(vn_replay *r, draw *d, int i, uint64_t seed, vn_error
 	turn_otherwise(d->plan, i);
 	d->e.policy = r->e[VN_REPLAY_FINE].policy;
 	d->e.last = r->last;
-	d->rounding = (vn_random_rounding) { d->plan, vn_eval_for(d->e.policy)->width, r->c->opened.policy,
-		                                 seed + (uint64_t)i * 0x9e3779b97f4a7c15u, r->c->request.options->threads };
+	d->rounding = (vn_random_rounding) { d->plan, vn_eval_for(d->e.policy)->width, r->o->policy,
+		                                 seed + (uint64_t)i * 0x9e3779b97f4a7c15u, r->o->request.options->threads };
 	const vn_ref_options o = {
-		.policy = d->e.policy, .threads = r->c->request.options->threads, .made = round_made, .made_ctx = d
+		.policy = d->e.policy, .threads = r->o->request.options->threads, .made = round_made, .made_ctx = d
 	};
-	return vn_ref_create(d->plan, vn_model_weights(r->c->opened.model), &o, &d->e.ref, err);
+	return vn_ref_create(d->plan, vn_model_weights(r->o->model), &o, &d->e.ref, err);
 }
 
 static vn_status open_all(vn_replay *r, const vn_step *step, int steps, vn_error *err)
 {
 	const size_t   values = (size_t)r->plan->n_values;
-	const uint64_t seed = make_seed(&r->c->opened);
+	const uint64_t seed = make_seed(r->o);
 	vn_draws      *d = r->draws;
 	vn_status      st = VN_OK;
 
@@ -185,7 +185,7 @@ vn_status vn_draws_open(vn_replay *r, const vn_step *step, int steps, vn_error *
 	bool      found = false;
 	vn_status st;
 
-	if (r->c->request.only_local)
+	if (r->o->request.only_local)
 		return VN_OK;
 	unsigned char *ends = vn_alloc_zero((size_t)r->plan->n_values * (size_t)steps, 1);
 	if ((st = find_ends(r, step, steps, ends, &found, err)) || !found) {
@@ -374,7 +374,7 @@ static double freedom_of_channel(const channel_errors *c, int draws)
 
 static const char *axes_of(const vn_replay *r, int value)
 {
-	return vn_entry_axes(vn_recording_entry(r->c->opened.ref, r->point[value]->ref));
+	return vn_entry_axes(vn_recording_entry(r->o->ref, r->point[value]->ref));
 }
 
 static int token_axis(const vn_replay *r, int value)
@@ -397,7 +397,7 @@ static vn_status add_draw(vn_replay *r, int i, int o, vn_error *err)
 		f->value = -1;
 		return VN_OK;
 	}
-	if ((st = vn_measure_brief(&fine->t, &x->t, axes_of(r, f->value), r->c->request.options->threads, &m, err)))
+	if ((st = vn_measure_brief(&fine->t, &x->t, axes_of(r, f->value), r->o->request.options->threads, &m, err)))
 		return st;
 	if (!m.finite) { /* then nothing is known */
 		f->value = -1;

@@ -27,26 +27,26 @@
 /* ---- the model ----------------------------------------------------------------- */
 
 /* The model must be the one that the reference ran. */
-static vn_status check_model(vn_comparison *c, const vn_model *m, vn_error *err)
+static vn_status check_model(const vn_opened *o, vn_remarks *remarks, const vn_model *m, vn_error *err)
 {
 	const vn_plan       *plan = vn_model_plan(m);
 	const vn_weight_row *rows;
-	const int            n = vn_recording_weights(c->opened.ref, &rows), before = c->result.refusals.n;
+	const int            n = vn_recording_weights(o->ref, &rows), before = remarks->refusals.n;
 
-	vn_contract_model(c, m);
-	if (c->result.refusals.n > before)
+	vn_contract_model(o, remarks, m);
+	if (remarks->refusals.n > before)
 		return vn_fail(err, VN_ERR_MISMATCH,
 		               "%s is not the model that %s was recorded with (see above): give that model with --model",
-		               vn_model_path(m), vn_recording_path(c->opened.ref));
+		               vn_model_path(m), vn_recording_path(o->ref));
 	if (n <= 0) {
-		vn_lines_add(&c->result.notes,
+		vn_lines_add(&remarks->notes,
 		             "floor: the reference has no table of weights, so vernier cannot check that %s is its model",
 		             vn_model_path(m));
 		return VN_OK;
 	}
 	vn_weight_row *own = vn_alloc_zero((size_t)plan->n_weights, sizeof *own);
 	vn_status      st = VN_OK;
-	vn_model_table(m, c->request.options->threads, own);
+	vn_model_table(m, o->request.options->threads, own);
 	for (int i = 0; !st && i < plan->n_weights; i++)
 		for (int k = 0; k < n; k++)
 			if (strcmp(rows[k].name, own[i].name) == 0) {
@@ -54,10 +54,10 @@ static vn_status check_model(vn_comparison *c, const vn_model *m, vn_error *err)
 					st = vn_fail(
 						err, VN_ERR_MISMATCH,
 						"%s: weight %s differs from the one that %s was recorded with: give that model with --model",
-						vn_model_path(m), own[i].name, vn_recording_path(c->opened.ref));
+						vn_model_path(m), own[i].name, vn_recording_path(o->ref));
 				break;
 			} else if (k == n - 1) {
-				vn_lines_add(&c->result.notes,
+				vn_lines_add(&remarks->notes,
 				             "floor: the reference's table of weights does not list %s, so this weight was not checked",
 				             own[i].name);
 			}
@@ -68,12 +68,11 @@ static vn_status check_model(vn_comparison *c, const vn_model *m, vn_error *err)
 /* ---- a run, and beside it perhaps one more precise ------------------------------- */
 
 typedef struct floor_pass {
-	vn_comparison   *c;
+	vn_floor_parts   f;
 	const vn_names  *names;
-	vn_replay_engine e[2];  /* the run, and the finer one */
-	int              n;     /* of them */
-	bool             joins; /* adds this floor to one that exists already */
-	bool             twice; /* this run serves for both sides */
+	vn_replay_engine e[2]; /* the run, and the finer one */
+	int              n;    /* of them */
+	vn_floor_run     run;
 	int64_t         *worst; /* (checkpoints): the token in which the run is farthest from the reference; -1 */
 	double (*own)[2];       /* (checkpoints): nmse and worst token's nmse of the run; NULL: not wanted */
 	bool           *want;   /* (values) */
@@ -97,7 +96,7 @@ static void last_row(vn_tensor *f, const vn_entry *e)
 static vn_status measure_against(const floor_pass *s, const vn_checkpoint *p, const vn_tensor *x, vn_job *run,
                                  vn_error *err)
 {
-	vn_recording *ref = s->c->opened.ref;
+	vn_recording *ref = s->f.o->ref;
 	vn_status     st = VN_OK;
 	run->axes = vn_entry_axes(vn_recording_entry(ref, p->ref));
 	run->scores = p->scores;
@@ -108,7 +107,7 @@ static vn_status measure_against(const floor_pass *s, const vn_checkpoint *p, co
 		run->mapped = run->mapped && vn_recording_mapped(ref, p->ref);
 	}
 	if (!st)
-		st = vn_measure_many(run, 1, s->c->request.options->threads, err);
+		st = vn_measure_many(run, 1, s->f.o->request.options->threads, err);
 	if (!x)
 		vn_recording_release(ref, p->ref);
 	return st;
@@ -124,15 +123,15 @@ static vn_tensor rows_of(const vn_node_output *m, const vn_entry *e)
 static vn_status measure_point(floor_pass *s, vn_checkpoint *p, const vn_node_output *run, const vn_node_output *fine,
                                vn_error *err)
 {
-	const vn_entry *e = vn_recording_entry(s->c->opened.ref, p->ref);
+	const vn_entry *e = vn_recording_entry(s->f.o->ref, p->ref);
 	const vn_tensor f = rows_of(run, e);
 	vn_job          job = { .cand = f, .mapped = run->large.file != 0 };
 	vn_status       st;
 
 	if (!vn_shape_equal(&f.shape, &e->shape)) {
 		char here[VN_SHAPE_TEXT], there[VN_SHAPE_TEXT];
-		if (!s->joins && (fine || !s->own)) /* once */
-			vn_lines_add(&s->c->result.notes,
+		if (!s->run.joins && (fine || !s->own)) /* once */
+			vn_lines_add(&s->f.remarks->notes,
 			             "floor: %s: shape %s in the reference, %s in a run of the model: no floor", p->name,
 			             vn_shape_text(&e->shape, there), vn_shape_text(&f.shape, here));
 		return VN_OK;
@@ -141,12 +140,12 @@ static vn_status measure_point(floor_pass *s, vn_checkpoint *p, const vn_node_ou
 		if ((st = measure_against(s, p, NULL, &job, err)))
 			return st;
 		if (s->own)
-			memcpy(s->own[p - s->c->result.checkpoint],
-			       (double[2]) { job.m.value[VN_M_NMSE], job.m.value[VN_M_WORST_TOKEN_NMSE] }, sizeof *s->own);
+			memcpy(s->own[p - s->f.all->of], (double[2]) { job.m.value[VN_M_NMSE], job.m.value[VN_M_WORST_TOKEN_NMSE] },
+			       sizeof *s->own);
 		else {
 			vn_judge_floor_set(p, &job.m);
-			s->worst[p - s->c->result.checkpoint] = job.m.worst_nmse_token;
-			vn_floor_channels_keep(&s->c->result, p, 0, &f);
+			s->worst[p - s->f.all->of] = job.m.worst_nmse_token;
+			vn_floor_channels_keep(s->f.all, s->f.pools, p, 0, &f);
 			return VN_OK;
 		}
 	}
@@ -156,14 +155,14 @@ static vn_status measure_point(floor_pass *s, vn_checkpoint *p, const vn_node_ou
 	job = (vn_job) { .cand = f, .mapped = run->large.file && fine->large.file };
 	if ((st = measure_against(s, p, &x, &job, err)))
 		return st;
-	if (s->joins)
+	if (s->run.joins)
 		vn_judge_floor_join(p, &job.m);
 	else
 		vn_judge_floor_set(p, &job.m);
-	if (s->twice)
+	if (s->run.twice)
 		vn_judge_floor_join(p, &job.m);
-	vn_floor_channels_keep(&s->c->result, p, 0, &f);
-	vn_floor_channels_keep(&s->c->result, p, 1, &x);
+	vn_floor_channels_keep(s->f.all, s->f.pools, p, 0, &f);
+	vn_floor_channels_keep(s->f.all, s->f.pools, p, 1, &x);
 	return VN_OK;
 }
 
@@ -172,10 +171,10 @@ static vn_status measure_made(floor_pass *s, vn_error *err)
 {
 	vn_status st = VN_OK;
 	for (int i = 0; i < s->e[0].n_out; i++)
-		for (vn_checkpoint *p = s->point[s->e[0].out[i].value]; !st && p; p = s->next[p - s->c->result.checkpoint])
+		for (vn_checkpoint *p = s->point[s->e[0].out[i].value]; !st && p; p = s->next[p - s->f.all->of])
 			st = measure_point(s, p, &s->e[0].out[i], s->n > 1 ? &s->e[1].out[i] : NULL, err);
 	if (s->e[0].n_out)
-		vn_recording_forget(s->c->opened.ref);
+		vn_recording_forget(s->f.o->ref);
 	return st;
 }
 
@@ -187,8 +186,8 @@ static int choose_taps(floor_pass *s, int step)
 		s->point[v] = NULL;
 		s->want[v] = false;
 	}
-	for (int i = 0; i < s->c->result.n_checkpoints; i++) {
-		vn_checkpoint *p = &s->c->result.checkpoint[i];
+	for (int i = 0; i < s->f.all->n; i++) {
+		vn_checkpoint *p = &s->f.all->of[i];
 		const int      root = p->step == step && p->m.n ? vn_names_root(s->names, p->name) : -1;
 		if (root < 0)
 			continue;
@@ -222,23 +221,23 @@ static vn_status one_step(floor_pass *s, const vn_step *step, const int32_t *ids
 
 static vn_status run_steps(floor_pass *s, vn_error *err)
 {
-	vn_comparison *c = s->c;
-	const int32_t *ids, *positions;
-	const int64_t  n_ids = vn_recording_tokens(c->opened.ref, &ids, &positions);
-	const vn_step *step;
-	const int      n = vn_recording_steps(c->opened.ref, &step);
+	const vn_opened *o = s->f.o;
+	const int32_t   *ids, *positions;
+	const int64_t    n_ids = vn_recording_tokens(o->ref, &ids, &positions);
+	const vn_step   *step;
+	const int        n = vn_recording_steps(o->ref, &step);
 	for (int i = 0; i < n; i++) {
 		if (step[i].position != vn_ref_ops.position(s->e[0].ref) || step[i].tokens <= 0 ||
 		    step[i].tokens > n_ids - step[i].position)
 			return vn_fail(err, VN_ERR_UNSUPPORTED,
 			               "%s: step %d does not start where the step before it ended: no floor can be measured",
-			               vn_recording_path(c->opened.ref), step[i].number);
+			               vn_recording_path(o->ref), step[i].number);
 		for (int64_t t = step[i].position; t < step[i].position + step[i].tokens; t++)
 			if (positions[t] != t)
 				return vn_fail(err, VN_ERR_UNSUPPORTED,
 				               "%s: token %" PRId64 " is at position %d, expected %" PRId64
 				               ": a floor can be measured only if positions count from 0",
-				               vn_recording_path(c->opened.ref), t, positions[t], t);
+				               vn_recording_path(o->ref), t, positions[t], t);
 		const vn_status st = one_step(s, &step[i], ids, err);
 		if (st)
 			return vn_context(err, st, "floor, step %d", step[i].number);
@@ -252,22 +251,23 @@ static vn_status run_in(floor_pass *s, vn_policy policy, const vn_policy *fine, 
 	vn_status st = VN_OK;
 
 	s->n = fine ? 2 : 1;
+	s->run.finer = fine != NULL;
 	s->e[0].policy = policy;
 	if (fine)
 		s->e[1].policy = *fine;
 	for (int i = 0; !st && i < s->n; i++) {
 		const vn_ref_options o = { .policy = s->e[i].policy,
-			                       .threads = s->c->request.options->threads,
+			                       .threads = s->f.o->request.options->threads,
 			                       .progress = i == 0 };
-		st = vn_ref_create(s->names->plan, vn_model_weights(s->c->opened.model), &o, &s->e[i].ref, err);
+		st = vn_ref_create(s->names->plan, vn_model_weights(s->f.o->model), &o, &s->e[i].ref, err);
 	}
 	if (!st)
 		st = run_steps(s, err);
 	for (int i = 0; i < s->n; i++)
 		vn_replay_engine_close(&s->e[i]);
 	if (!st && (fine || !s->own))
-		st = vn_floor_channels_take(s->c, fine != NULL, s->joins, s->twice, err);
-	vn_floor_channels_drop(&s->c->result);
+		st = vn_floor_channels_take(s->f.o, s->f.all, s->f.pools, &s->run, err);
+	vn_floor_channels_drop(s->f.pools);
 	return st;
 }
 
@@ -276,58 +276,57 @@ static vn_status run_in(floor_pass *s, vn_policy policy, const vn_policy *fine, 
 static vn_status finer_reference(floor_pass *s, vn_policy of_ref, double (*own)[2], vn_error *err)
 {
 	bool      agrees = false;
-	vn_status st = run_in(s, s->c->opened.policy, NULL, err);
+	vn_status st = run_in(s, s->f.o->policy, NULL, err);
 	s->own = own;
 	if (!st)
-		st = vn_reference_rows(s->c, s->names, s->worst, own, &agrees, err);
+		st = vn_reference_rows(&s->f, s->names, s->worst, own, &agrees, err);
 	if (!st && !agrees)
 		st = run_in(s, of_ref, NULL, err);
-	return st ? st : vn_floor_check_model(s->c, of_ref, own, false, err);
+	return st ? st : vn_floor_check_model(&s->f, own, false, err);
 }
 
 /* The roundings of the candidate and of the reference. One run serves both if they have the same
  * precision. */
 static vn_status two_runs(floor_pass *s, vn_policy of_ref, vn_policy fine, double (*own)[2], vn_error *err)
 {
-	const vn_policy mine = s->c->opened.policy;
+	const vn_policy mine = s->f.o->policy;
 	vn_status       st;
 
-	s->twice = vn_policy_same(of_ref, mine);
-	s->own = s->twice ? own : NULL;
+	s->run.twice = vn_policy_same(of_ref, mine);
+	s->own = s->run.twice ? own : NULL;
 	st = run_in(s, mine, &fine, err);
-	if (!st && !s->twice) {
-		s->joins = true;
+	if (!st && !s->run.twice) {
+		s->run.joins = true;
 		s->own = own;
 		st = run_in(s, of_ref, &fine, err);
 	}
-	return st ? st : vn_floor_check_model(s->c, of_ref, own, true, err);
+	return st ? st : vn_floor_check_model(&s->f, own, true, err);
 }
 
 /* A candidate in f32 gets a floor only if the user's limits use one. It costs a run in f64. */
-static bool can_be_finer(const vn_comparison *c, vn_policy *fine)
+static bool can_be_finer(const vn_opened *o, vn_policy *fine)
 {
-	const vn_dtype is = c->opened.policy.storage;
+	const vn_dtype is = o->policy.storage;
 	vn_policy_from_name(is == VN_F32 ? "f64" : "f32", fine);
-	return is != VN_F64 && (is != VN_F32 || vn_limits_ask_floor(c->request.limits));
+	return is != VN_F64 && (is != VN_F32 || vn_limits_ask_floor(o->request.limits));
 }
 
 static vn_status run_all(floor_pass *s, vn_error *err)
 {
-	vn_comparison *c = s->c;
-	vn_policy      of_ref, fine;
-	double(*own)[2] = vn_alloc_zero((size_t)c->result.n_checkpoints, sizeof *own);
+	vn_policy of_ref, fine;
+	double(*own)[2] = vn_alloc_zero((size_t)s->f.all->n, sizeof *own);
 	vn_status st;
 
-	vn_policy_of_recording(c->opened.ref, &of_ref);
-	if (vn_policy_finer(of_ref, c->opened.policy))
+	vn_policy_of_recording(s->f.o->ref, &of_ref);
+	if (vn_policy_finer(of_ref, s->f.o->policy))
 		st = finer_reference(s, of_ref, own, err);
-	else if (can_be_finer(c, &fine)) {
-		snprintf(c->result.floor_from, sizeof c->result.floor_from,
+	else if (can_be_finer(s->f.o, &fine)) {
+		snprintf(s->f.found->from, sizeof s->f.found->from,
 		         "the difference between two runs of the reference engine, one in %s and one in %s, on %s",
-		         vn_policy_name(of_ref), vn_policy_name(c->opened.policy), vn_model_path(c->opened.model));
+		         vn_policy_name(of_ref), vn_policy_name(s->f.o->policy), vn_model_path(s->f.o->model));
 		st = two_runs(s, of_ref, fine, own, err);
-	} else if (!(st = run_in(s, c->opened.policy, NULL, err)))
-		st = vn_floor_check_model(c, of_ref, NULL, false, err);
+	} else if (!(st = run_in(s, s->f.o->policy, NULL, err)))
+		st = vn_floor_check_model(&s->f, NULL, false, err);
 	free(own);
 	return st;
 }
@@ -343,30 +342,31 @@ static int count_ranks(const vn_recording *r)
 	return text && vn_text_whole(text, 1, INT32_MAX, &n) ? (int)n : 1;
 }
 
-vn_status vn_replay_floor_run(vn_comparison *c, vn_error *err)
+vn_status vn_replay_floor_run(vn_opened *o, vn_checkpoints *all, vn_pools *pools, vn_floor_result *found,
+                              vn_remarks *remarks, vn_error *err)
 {
 	vn_names   names = { 0 };
-	floor_pass s = { .c = c, .names = &names };
+	floor_pass s = { .f = { o, all, pools, found, remarks }, .names = &names };
 	vn_status  st;
 
-	vn_assume_policy(c);
-	if ((st = vn_model_open(c->request.options->model, &c->opened.model, err)))
+	vn_assume_policy(o, &remarks->notes);
+	if ((st = vn_model_open(o->request.options->model, &o->model, err)))
 		return st;
-	const vn_model *model = c->opened.model;
+	const vn_model *model = o->model;
 	const vn_plan  *plan = vn_model_plan(model);
-	if (!(st = check_model(c, model, err)))
-		vn_model_divide(c->opened.model, count_ranks(c->opened.cand));
-	if (st || c->request.only_local)
+	if (!(st = check_model(o, remarks, model, err)))
+		vn_model_divide(o->model, count_ranks(o->cand));
+	if (st || o->request.only_local)
 		goto done;
 	vn_names_init(&names, plan);
 	s.want = vn_alloc((size_t)plan->n_values, sizeof *s.want);
 	s.point = vn_alloc((size_t)plan->n_values, sizeof *s.point);
-	s.next = vn_alloc((size_t)c->result.n_checkpoints, sizeof *s.next);
-	s.worst = vn_alloc((size_t)c->result.n_checkpoints, sizeof *s.worst);
-	for (int i = 0; i < c->result.n_checkpoints; i++)
+	s.next = vn_alloc((size_t)all->n, sizeof *s.next);
+	s.worst = vn_alloc((size_t)all->n, sizeof *s.worst);
+	for (int i = 0; i < all->n; i++)
 		s.worst[i] = -1;
-	snprintf(c->result.floor_from, sizeof c->result.floor_from, "the reference engine in %s on %s",
-	         vn_policy_name(c->opened.policy), vn_model_path(model));
+	snprintf(found->from, sizeof found->from, "the reference engine in %s on %s", vn_policy_name(o->policy),
+	         vn_model_path(model));
 	st = run_all(&s, err);
 done:
 	free(s.want);

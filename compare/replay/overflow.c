@@ -43,12 +43,19 @@ static double reached_by(const vn_tensor *ref, const vn_tensor *cand, double lar
 	return most;
 }
 
-static const vn_checkpoint *input_of(const vn_comparison *c, const vn_checkpoint *p, const int *input, int n, int value)
+/* The checkpoints that one was computed from. */
+typedef struct inputs {
+	const int *of;
+	int        n;
+} inputs;
+
+static const vn_checkpoint *input_of(const vn_opened *o, const vn_checkpoints *all, const vn_checkpoint *p, inputs in,
+                                     int value)
 {
-	for (int i = 0; i < n; i++) {
-		const vn_checkpoint *q = &c->result.checkpoint[input[i]];
-		if (q->step == p->step && vn_plan_root(vn_model_plan(c->opened.model),
-		                                       vn_plan_find(vn_model_plan(c->opened.model), q->name)) == value)
+	for (int i = 0; i < in.n; i++) {
+		const vn_checkpoint *q = &all->of[in.of[i]];
+		if (q->step == p->step &&
+		    vn_plan_root(vn_model_plan(o->model), vn_plan_find(vn_model_plan(o->model), q->name)) == value)
 			return q;
 	}
 	return NULL;
@@ -77,55 +84,55 @@ static void sum_up(vn_overflow *o, vector x, vector w, int64_t N, double bias)
 	o->reached = most;
 }
 
-static vn_status find_partial_sum(vn_comparison *c, const vn_checkpoint *p, const int *input, int n, vn_overflow *o,
-                                  vn_error *err)
+static vn_status find_partial_sum(const vn_opened *o, const vn_checkpoints *all, const vn_checkpoint *p, inputs from,
+                                  vn_overflow *over, vn_error *err)
 {
-	const vn_plan *plan = c->opened.model ? vn_model_plan(c->opened.model) : NULL;
+	const vn_plan *plan = o->model ? vn_model_plan(o->model) : NULL;
 	const int v = plan ? vn_plan_find(plan, p->name) : -1, k = v < 0 ? -1 : plan->value[vn_plan_root(plan, v)].node;
 	const vn_node       *node = k < 0 ? NULL : &plan->node[k];
 	const vn_checkpoint *in = node && node->op == VN_OP_LINEAR
-	                              ? input_of(c, p, input, n, vn_plan_root(plan, node->in[0]))
+	                              ? input_of(o, all, p, from, vn_plan_root(plan, node->in[0]))
 	                              : NULL;
-	vn_overflow          found = *o;
+	vn_overflow          found = *over;
 	vn_tensor            x;
 	vn_status            st;
 
 	if (!in)
 		return VN_OK;
-	const vn_tensor *weights = vn_model_weights(c->opened.model), *w = &weights[node->w[0]];
+	const vn_tensor *weights = vn_model_weights(o->model), *w = &weights[node->w[0]];
 	const int64_t    N = vn_value_row(&plan->value[node->in[0]]), M = vn_value_row(&plan->value[node->out[0]]);
 	if (M <= 0 || N <= 0 || w->dtype >= VN_N_DTYPES || vn_shape_count(&w->shape) != N * M || in->m.n % N != 0 ||
 	    p->m.n % M != 0 || in->m.n / N != p->m.n / M)
 		return VN_OK;
-	if ((st = vn_entry_tensor(c->opened.cand, in->cand, &x, err)))
+	if ((st = vn_entry_tensor(o->cand, in->cand, &x, err)))
 		return st;
 	const int64_t row = p->m.bad_at / M, channel = p->m.bad_at % M;
 	const bool    transposed = node->c.linear.transposed;
 	sum_up(&found, (vector) { &x, row * N, 1 }, (vector) { w, transposed ? channel : channel * N, transposed ? M : 1 },
 	       N, node->w[1] >= 0 ? vn_tensor_number(&weights[node->w[1]], channel) : 0);
-	vn_recording_release(c->opened.cand, in->cand);
+	vn_recording_release(o->cand, in->cand);
 	if (found.reached > found.largest)
-		*o = found;
+		*over = found;
 	return VN_OK;
 }
 
-static vn_status find_overflow(vn_comparison *c, vn_checkpoint *p, const int *input, int n, vn_error *err)
+static vn_status find_overflow(const vn_opened *o, const vn_checkpoints *all, vn_checkpoint *p, inputs from,
+                               vn_error *err)
 {
-	vn_overflow o = { .format = format_of(&c->opened, p) };
+	vn_overflow over = { .format = format_of(o, p) };
 	vn_tensor   ref, cand;
 	vn_status   st;
 
-	o.largest = vn_dtype_max(o.format);
-	if ((st = vn_entry_tensor(c->opened.ref, p->ref, &ref, err)) ||
-	    (st = vn_entry_tensor(c->opened.cand, p->cand, &cand, err)))
+	over.largest = vn_dtype_max(over.format);
+	if ((st = vn_entry_tensor(o->ref, p->ref, &ref, err)) || (st = vn_entry_tensor(o->cand, p->cand, &cand, err)))
 		return st;
-	o.reached = reached_by(&ref, &cand, o.largest);
-	vn_recording_release(c->opened.cand, p->cand);
-	vn_recording_release(c->opened.ref, p->ref);
-	if (o.reached == 0 && p->m.bad_at >= 0 && (st = find_partial_sum(c, p, input, n, &o, err)))
+	over.reached = reached_by(&ref, &cand, over.largest);
+	vn_recording_release(o->cand, p->cand);
+	vn_recording_release(o->ref, p->ref);
+	if (over.reached == 0 && p->m.bad_at >= 0 && (st = find_partial_sum(o, all, p, from, &over, err)))
 		return st;
-	if (o.reached > 0)
-		p->overflow = o;
+	if (over.reached > 0)
+		p->overflow = over;
 	return VN_OK;
 }
 
@@ -136,20 +143,21 @@ static bool only_bad(const vn_checkpoint *p)
 	return p->replay.bad && vn_local_limit_fraction(&l, p->m.n) <= 1;
 }
 
-vn_status vn_replay_find_overflows(vn_comparison *c, vn_error *err)
+vn_status vn_replay_find_overflows(const vn_opened *o, vn_checkpoints *all, const vn_localised *localised,
+                                   vn_error *err)
 {
-	int      *input = vn_alloc((size_t)c->result.n_checkpoints, sizeof *input);
+	int      *input = vn_alloc((size_t)all->n, sizeof *input);
 	vn_status st = VN_OK;
 
-	for (int i = 0; !st && i < c->result.n_checkpoints; i++) {
-		vn_checkpoint *p = &c->result.checkpoint[i];
-		const bool     asked = c->opened.plan && p->fails && (has_bad(p) || (p->replayed && p->replay.bad));
-		const int      n = asked ? vn_inputs_of(c, i, input, c->result.n_checkpoints) : -1;
+	for (int i = 0; !st && i < all->n; i++) {
+		vn_checkpoint *p = &all->of[i];
+		const bool     asked = o->plan && p->fails && (has_bad(p) || (p->replayed && p->replay.bad));
+		const int      n = asked ? vn_inputs_of(o, all, localised, i, input, all->n) : -1;
 		int            behind = -1;
 		for (int k = 0; k < n && behind < 0; k++)
-			behind = has_bad(&c->result.checkpoint[input[k]]) ? input[k] : -1;
+			behind = has_bad(&all->of[input[k]]) ? input[k] : -1;
 		if (n >= 0 && behind < 0 && has_bad(p))
-			st = find_overflow(c, p, input, n, err);
+			st = find_overflow(o, all, p, (inputs) { input, n }, err);
 		else if (behind >= 0 && p->replayed && p->replay.charged_to < 0 && only_bad(p))
 			p->replay.charged_to = behind;
 	}

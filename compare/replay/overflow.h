@@ -10,7 +10,7 @@
  * format's largest number, or a partial sum of the product does, computed in float64 from the
  * candidate's input and the weights.
  *
- * Reads   opened.ref, opened.cand, opened.model, opened.policy, result.graph, and the judged and
+ * Reads   opened.ref, opened.cand, opened.model, opened.policy, localised.graph, and the judged and
  *         replayed checkpoints
  * Fills   overflow of checkpoints; replay.charged_to of some
  */
@@ -22,7 +22,8 @@
 /* Fills overflow of checkpoints; and replay.charged_to of those that exceed their floor only by NaN
  * and infinities that an input also has. Call after vn_localise. Fails if memory runs out, or if a
  * recording cannot be read. */
-vn_status vn_replay_find_overflows(vn_comparison *c, vn_error *err);
+vn_status vn_replay_find_overflows(const vn_opened *o, vn_checkpoints *all, const vn_localised *localised,
+                                   vn_error *err);
 
 /* "it passed 65504, the largest f16: ..."; text of VN_WORDS bytes. */
 const char *vn_replay_say_overflow(const vn_checkpoint *p, char *text);

@@ -14,18 +14,18 @@ typedef struct pooled_step {
 	bool           breaks; /* it makes consecutive steps break the limit */
 } pooled_step;
 
-static bool is_member(const vn_comparison *c, const vn_checkpoint *p)
+static bool is_member(const vn_opened *o, const vn_checkpoint *p)
 {
 	if (!p->replayed || p->replay.bad || p->replay.not_measured || p->replay.slack > 0 ||
 	    p->replay.span > VN_SPAN_CLEARED || p->replay.charged_to >= 0)
 		return false;
-	const vn_step *s = vn_recording_step(c->opened.ref, p->step);
+	const vn_step *s = vn_recording_step(o->ref, p->step);
 	return s && s->rows == 1;
 }
 
-bool vn_replay_pools_step(const vn_comparison *c, const vn_checkpoint *p)
+bool vn_replay_pools_step(const vn_opened *o, const vn_checkpoint *p)
 {
-	return is_member(c, p) && !(vn_local_ratio(&p->replay) <= VN_LOCAL_LIMIT);
+	return is_member(o, p) && !(vn_local_ratio(&p->replay) <= VN_LOCAL_LIMIT);
 }
 
 static int compare_steps(const void *a, const void *b)
@@ -90,16 +90,16 @@ static void judge_tensor(pooled_step *s, int n, pooled_step **sorted)
 	narrow_limits(s, n);
 }
 
-void vn_replay_pool_steps(vn_comparison *c)
+void vn_replay_pool_steps(const vn_opened *o, vn_checkpoints *all)
 {
-	const size_t  most = (size_t)c->result.n_checkpoints;
+	const size_t  most = (size_t)all->n;
 	pooled_step  *s = vn_alloc(most, sizeof *s);
 	pooled_step **sorted = vn_alloc(most, sizeof *sorted);
 	int           n = 0;
 
-	for (int i = 0; i < c->result.n_checkpoints; i++)
-		if (is_member(c, &c->result.checkpoint[i]))
-			s[n++] = (pooled_step) { &c->result.checkpoint[i], false };
+	for (int i = 0; i < all->n; i++)
+		if (is_member(o, &all->of[i]))
+			s[n++] = (pooled_step) { &all->of[i], false };
 	if (n)
 		qsort(s, (size_t)n, sizeof *s, compare_steps);
 	for (int from = 0, to; from < n; from = to) {

@@ -7,7 +7,7 @@
  * tensor of as many numbers. If it is beyond, the limits of the steps that cause it are no longer
  * widened.
  *
- * Reads   result.checkpoint and its replay
+ * Reads   the checkpoints and its replay
  * Fills   replay.not_widened
  */
 #ifndef VN_COMPARE_POOL_STEPS_H
@@ -17,9 +17,9 @@
 
 /* Is p a step of one token that may be judged together with others, and alone beyond the limit that
  * is not widened? */
-bool vn_replay_pools_step(const vn_comparison *c, const vn_checkpoint *p);
+bool vn_replay_pools_step(const vn_opened *o, const vn_checkpoint *p);
 
 /* Call after all steps were replayed. */
-void vn_replay_pool_steps(vn_comparison *c);
+void vn_replay_pool_steps(const vn_opened *o, vn_checkpoints *all);
 
 #endif

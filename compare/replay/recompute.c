@@ -32,7 +32,7 @@ vn_held vn_recompute_held(const vn_recompute *p, int root)
 		const vn_checkpoint *point = captured_point(p, i, root);
 		if (!point || point->replay.recorder_fault)
 			return VN_HELD_NOT;
-		const vn_shape *is = &vn_recording_entry(p->c->opened.cand, point->cand)->shape;
+		const vn_shape *is = &vn_recording_entry(p->o->cand, point->cand)->shape;
 		const vn_shape  all = vn_value_shape(v, p->step[i].tokens, 0), some = vn_value_shape(v, p->step[i].rows, 0);
 		if (!vn_shape_equal(&some, is))
 			return VN_HELD_NOT;
@@ -59,7 +59,7 @@ static vn_status load_point(vn_recompute *p, const vn_recompute_width *w, const 
 {
 	unsigned char *own;
 	vn_tensor      t;
-	vn_status      st = vn_replay_candidate(&p->c->opened, k, k->replay.columns, &t, &own, err);
+	vn_status      st = vn_replay_candidate(p->o, k, k->replay.columns, &t, &own, err);
 
 	if (st)
 		return st;
@@ -68,7 +68,7 @@ static vn_status load_point(vn_recompute *p, const vn_recompute_width *w, const 
 	else
 		vn_to_f32_as(to, t.data, t.dtype, as, n);
 	free(own);
-	vn_recording_release(p->c->opened.cand, k->cand);
+	vn_recording_release(p->o->cand, k->cand);
 	return VN_OK;
 }
 
@@ -81,7 +81,7 @@ bool vn_recompute_has_state(const vn_recompute *p, int step, int value)
 	if (!k || !k->replayed || k->replay.recorder_fault)
 		return false;
 	const vn_shape all = vn_value_shape(&plan->value[root], 0, 0);
-	return vn_shape_equal(&all, &vn_recording_entry(p->c->opened.cand, k->cand)->shape);
+	return vn_shape_equal(&all, &vn_recording_entry(p->o->cand, k->cand)->shape);
 }
 
 vn_status vn_recompute_load_state(vn_recompute *p, vn_recompute_width *w, int step, int value, void *data,
@@ -135,7 +135,7 @@ static void forget_checkpoint(vn_recompute *p)
 		p->variant[i] = (vn_recompute_variant) { 0 };
 	}
 	if (p->at >= 0 && !p->own)
-		vn_recording_release(p->c->opened.cand, p->c->result.checkpoint[p->at].cand);
+		vn_recording_release(p->o->cand, p->all->of[p->at].cand);
 	free(p->own);
 	free(p->site.begins);
 	p->site.begins = NULL;
@@ -161,14 +161,14 @@ int64_t vn_recompute_row(const vn_recompute *p, int i)
 
 static vn_status take_candidate(vn_recompute *p, vn_error *err)
 {
-	const vn_checkpoint *k = &p->c->result.checkpoint[p->at];
+	const vn_checkpoint *k = &p->all->of[p->at];
 	const vn_value      *v = &p->site.plan->value[p->site.target];
 	const vn_step       *s = &p->step[p->when];
 	unsigned char       *sorted;
 	vn_tensor            t;
-	vn_status            st = vn_replay_candidate(&p->c->opened, k, k->replay.columns, &t, &sorted, err);
+	vn_status            st = vn_replay_candidate(p->o, k, k->replay.columns, &t, &sorted, err);
 
-	const bool last = vn_entry_last_alone(vn_recording_entry(p->c->opened.cand, k->cand), s->rows);
+	const bool last = vn_entry_last_alone(vn_recording_entry(p->o->cand, k->cand), s->rows);
 	p->site.first = s->position + s->first_row + (last ? s->rows - 1 : 0);
 	p->rows = last ? 1 : s->rows;
 	if (st)
@@ -176,7 +176,7 @@ static vn_status take_candidate(vn_recompute *p, vn_error *err)
 	p->site.cand = t;
 	if (sorted) {
 		p->own = sorted;
-		vn_recording_release(p->c->opened.cand, k->cand);
+		vn_recording_release(p->o->cand, k->cand);
 		return VN_OK;
 	}
 	if (v->size[0] != VN_T || v->node < 0 || p->site.plan->node[v->node].op != VN_OP_LINEAR)
@@ -191,7 +191,7 @@ static vn_status take_candidate(vn_recompute *p, vn_error *err)
 	p->site.sampled = true;
 	p->site.cand.data = x;
 	p->site.cand.shape.dim[0] = p->n_sample;
-	vn_recording_release(p->c->opened.cand, k->cand);
+	vn_recording_release(p->o->cand, k->cand);
 	return VN_OK;
 }
 
@@ -216,7 +216,7 @@ static void find_calls(vn_recompute *p)
 {
 	vn_site       *s = &p->site;
 	const vn_step *call;
-	const int      n = vn_recording_calls(p->c->opened.cand, &call);
+	const int      n = vn_recording_calls(p->o->cand, &call);
 
 	s->begins_later = false;
 	s->begins = vn_alloc((size_t)s->tokens, sizeof *s->begins);
@@ -235,14 +235,14 @@ static bool steps_follow(const vn_recompute *p, int upto)
 	int64_t position = 0;
 
 	for (int i = 0; i <= upto; position += p->step[i++].tokens)
-		if (!vn_replay_step_follows(&p->c->opened, &p->step[i], position))
+		if (!vn_replay_step_follows(p->o, &p->step[i], position))
 			return false;
 	return true;
 }
 
 vn_status vn_recompute_at(vn_recompute *p, int point, vn_error *err)
 {
-	const vn_checkpoint *k = &p->c->result.checkpoint[point];
+	const vn_checkpoint *k = &p->all->of[point];
 	const int            root = vn_names_root(&p->names, k->name);
 
 	forget_checkpoint(p);
@@ -260,7 +260,7 @@ vn_status vn_recompute_at(vn_recompute *p, int point, vn_error *err)
 	p->site.n_span = 0;
 	p->narrow = true;
 	memset(p->seen, 0, (size_t)p->site.plan->n_nodes);
-	p->site.axes = vn_entry_axes(vn_recording_entry(p->c->opened.ref, k->ref));
+	p->site.axes = vn_entry_axes(vn_recording_entry(p->o->ref, k->ref));
 	find_span(p, root, p->site.plan->value[root].state >= 0);
 	const vn_status st = take_candidate(p, err);
 	if (!st)
@@ -283,11 +283,10 @@ const vn_site *vn_recompute_site(const vn_recompute *p)
 /* If a value has two names, takes the one outside its limits, as a replay does. */
 static void find_points(vn_recompute *p)
 {
-	const vn_comparison *c = p->c;
-	const size_t         values = (size_t)p->site.plan->n_values;
+	const size_t values = (size_t)p->site.plan->n_values;
 
-	for (int i = 0; i < c->result.n_checkpoints; i++) {
-		vn_checkpoint *k = &c->result.checkpoint[i];
+	for (int i = 0; i < p->all->n; i++) {
+		vn_checkpoint *k = &p->all->of[i];
 		const int      root = k->m.n ? vn_names_root(&p->names, k->name) : -1;
 		for (int s = 0; root >= 0 && s < p->n_steps; s++) {
 			vn_checkpoint **at = &p->point[(size_t)s * values + (size_t)root];
@@ -297,19 +296,20 @@ static void find_points(vn_recompute *p)
 	}
 }
 
-vn_status vn_recompute_create(vn_comparison *c, vn_recompute **made, vn_error *err)
+vn_status vn_recompute_create(const vn_opened *o, const vn_checkpoints *all, vn_recompute **made, vn_error *err)
 {
 	vn_recompute *p = *made = vn_alloc_zero(1, sizeof *p);
 
-	p->c = c;
+	p->o = o;
+	p->all = all;
 	p->at = p->disregarded = -1;
-	p->site.plan = vn_model_plan(c->opened.model);
-	p->site.weights = vn_model_weights(c->opened.model);
-	p->n_steps = vn_recording_steps(c->opened.cand, &p->step);
-	p->threads = c->request.options->threads > 0 ? c->request.options->threads : omp_get_num_procs();
-	p->w[VN_OWN_WIDTH].policy = c->opened.policy;
-	p->w[VN_FINE_WIDTH].policy = vn_policy_fine(c->opened.policy);
-	p->w[VN_HALF_SUMS].policy = c->opened.policy;
+	p->site.plan = vn_model_plan(o->model);
+	p->site.weights = vn_model_weights(o->model);
+	p->n_steps = vn_recording_steps(o->cand, &p->step);
+	p->threads = o->request.options->threads > 0 ? o->request.options->threads : omp_get_num_procs();
+	p->w[VN_OWN_WIDTH].policy = o->policy;
+	p->w[VN_FINE_WIDTH].policy = vn_policy_fine(o->policy);
+	p->w[VN_HALF_SUMS].policy = o->policy;
 	p->w[VN_HALF_SUMS].policy.sums = VN_F16;
 	p->w[VN_IN_BF16].policy = (vn_policy) { .storage = VN_BF16, .sums = VN_F32 };
 	p->w[VN_IN_F16].policy = (vn_policy) { .storage = VN_F16, .sums = VN_F32 };

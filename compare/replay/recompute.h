@@ -64,7 +64,7 @@ typedef struct vn_site {
 	bool             begins_later; /* it has rows of a call that is neither */
 } vn_site;
 
-vn_status vn_recompute_create(vn_comparison *c, vn_recompute **p, vn_error *err);
+vn_status vn_recompute_create(const vn_opened *o, const vn_checkpoints *all, vn_recompute **p, vn_error *err);
 void      vn_recompute_destroy(vn_recompute *p);
 
 /* Moves to a checkpoint, and discards what was computed for the previous one. VN_ERR_UNSUPPORTED:

@@ -31,7 +31,8 @@ typedef struct vn_recompute_variant {
 enum { VN_RECOMPUTE_VARIANTS = 8 };
 
 struct vn_recompute {
-	vn_comparison        *c;
+	const vn_opened      *o;
+	const vn_checkpoints *all;
 	vn_names              names;
 	const vn_step        *step; /* all steps */
 	int                   n_steps;

@@ -85,7 +85,7 @@ static void place_call(const run *r, node_calls *k, int64_t position, int64_t to
 {
 	const int32_t *ids;
 
-	vn_recording_tokens(r->p->c->opened.cand, &ids, NULL);
+	vn_recording_tokens(r->p->o->cand, &ids, NULL);
 	k->a.ids = ids + position;
 	k->a.begins = r->p->site.begins + position;
 	k->a.past = position;
@@ -167,7 +167,7 @@ static vn_status read_padding(run *r, int input, void **to, int64_t *n, vn_error
 	const int       root = vn_plan_root(r->plan, input);
 	const vn_dtype  as = vn_policy_dtype(r->w->policy, vn_value_wide(r->plan, root));
 	double         *x;
-	const vn_status st = vn_batched_padding(r->p->c->opened.cand, r->plan->value[root].name, false, &x, n, err);
+	const vn_status st = vn_batched_padding(r->p->o->cand, r->plan->value[root].name, false, &x, n, err);
 
 	*to = x;
 	if (!st && x && r->w->size != sizeof *x) {

@@ -22,7 +22,7 @@ enum { SPREAD = 12, VARIANT_ROWS = SPREAD + 1, VALUES = 64 };
 #define ALLOWED_TOKEN 1e-8
 
 typedef struct row_check {
-	vn_comparison        *c;
+	const vn_floor_parts *f;
 	const vn_plan        *plan;
 	const vn_tensor      *weights;
 	vn_policy             policy;
@@ -51,7 +51,7 @@ static bool is_recorded(const row_check *l, int root)
 	const vn_shape  all = vn_value_shape(v, l->tokens, l->tokens);
 
 	return l->point[root] && v->state < 0 && v->rank > 0 && v->size[0] == VN_T &&
-	       vn_shape_equal(&vn_recording_entry(l->c->opened.ref, l->point[root]->ref)->shape, &all);
+	       vn_shape_equal(&vn_recording_entry(l->f->o->ref, l->point[root]->ref)->shape, &all);
 }
 
 /* Reads tokens [from, from + n) of a recorded value into to (n, row). */
@@ -59,7 +59,7 @@ static vn_status read_rows(const row_check *l, int root, int64_t from, int64_t n
 {
 	const int64_t row = vn_value_row(&l->plan->value[root]);
 	vn_tensor     t;
-	vn_status     st = vn_entry_tensor(l->c->opened.ref, l->point[root]->ref, &t, err);
+	vn_status     st = vn_entry_tensor(l->f->o->ref, l->point[root]->ref, &t, err);
 
 	if (!st)
 		vn_to_f32(to, (const char *)t.data + vn_dtype_bytes(t.dtype, (size_t)(from * row)), t.dtype, (size_t)(n * row));
@@ -68,7 +68,7 @@ static vn_status read_rows(const row_check *l, int root, int64_t from, int64_t n
 
 static void release_entry(const row_check *l, int root)
 {
-	vn_recording_release(l->c->opened.ref, l->point[root]->ref);
+	vn_recording_release(l->f->o->ref, l->point[root]->ref);
 }
 
 /* ---- computed numbers ------------------------------------------------------------------------ */
@@ -176,7 +176,7 @@ static void choose_rows(row_check *l, int64_t worst)
 static vn_status check_checkpoint(row_check *l, int root, double own[2], vn_error *err)
 {
 	const int64_t   row = vn_value_row(&l->plan->value[root]);
-	const vn_entry *e = vn_recording_entry(l->c->opened.ref, l->point[root]->ref);
+	const vn_entry *e = vn_recording_entry(l->f->o->ref, l->point[root]->ref);
 	float          *is = NULL, *want = vn_alloc((size_t)(l->n * row), sizeof *want);
 	vn_measured     m;
 
@@ -212,34 +212,33 @@ static int root_of(const vn_checkpoint *p, const vn_names *names)
 static vn_status check_all(row_check *l, const vn_names *names, const int64_t *worst, double (*own)[2], bool *agrees,
                            vn_error *err)
 {
-	vn_comparison *c = l->c;
-	vn_status      st = VN_OK;
+	vn_status st = VN_OK;
 
 	*agrees = true;
-	for (int i = 0; !st && *agrees && i < c->result.n_checkpoints; i++) {
-		const int root = root_of(&c->result.checkpoint[i], names);
+	for (int i = 0; !st && *agrees && i < l->f->all->n; i++) {
+		const int root = root_of(&l->f->all->of[i], names);
 		if (root < 0)
 			continue;
-		l->point[root] = &c->result.checkpoint[i];
+		l->point[root] = &l->f->all->of[i];
 		*agrees = is_recorded(l, root);
 		choose_rows(l, worst[i]);
 		if (*agrees && !(st = check_checkpoint(l, root, own[i], err)))
 			*agrees = own[i][0] <= ALLOWED && own[i][1] <= ALLOWED_TOKEN;
-		vn_recording_forget(c->opened.ref);
+		vn_recording_forget(l->f->o->ref);
 	}
 	return st;
 }
 
-vn_status vn_reference_rows(vn_comparison *c, const vn_names *names, const int64_t *worst, double (*own)[2],
+vn_status vn_reference_rows(const vn_floor_parts *f, const vn_names *names, const int64_t *worst, double (*own)[2],
                             bool *agrees, vn_error *err)
 {
 	const vn_step *step;
-	const int      asked = c->request.options->threads;
+	const int      asked = f->o->request.options->threads;
 	vn_policy      of_ref;
-	vn_policy_of_recording(c->opened.ref, &of_ref);
-	row_check l = { .c = c,
+	vn_policy_of_recording(f->o->ref, &of_ref);
+	row_check l = { .f = f,
 		            .plan = names->plan,
-		            .weights = vn_model_weights(c->opened.model),
+		            .weights = vn_model_weights(f->o->model),
 		            .policy = of_ref,
 		            .eval = vn_eval_for(of_ref),
 		            .threads = asked > 0 ? asked : omp_get_num_procs() };
@@ -247,16 +246,16 @@ vn_status vn_reference_rows(vn_comparison *c, const vn_names *names, const int64
 	vn_status st;
 
 	*agrees = false;
-	vn_recording_tokens(c->opened.ref, &l.ids, NULL);
-	if (vn_recording_steps(c->opened.ref, &step) != 1 || step->tokens < VN_REFERENCE_LONG || step->position ||
+	vn_recording_tokens(f->o->ref, &l.ids, NULL);
+	if (vn_recording_steps(f->o->ref, &step) != 1 || step->tokens < VN_REFERENCE_LONG || step->position ||
 	    step->rows != step->tokens || of_ref.storage != VN_F32 || of_ref.products)
 		return VN_OK;
 	l.tokens = step->tokens;
 	l.point = vn_alloc_zero((size_t)l.plan->n_values, sizeof *l.point);
-	for (int i = 0; i < c->result.n_checkpoints; i++) {
-		const int root = root_of(&c->result.checkpoint[i], names);
+	for (int i = 0; i < f->all->n; i++) {
+		const int root = root_of(&f->all->of[i], names);
 		if (root >= 0)
-			l.point[root] = &c->result.checkpoint[i];
+			l.point[root] = &f->all->of[i];
 	}
 	if (!(st = vn_blas_prepare(l.threads, err))) {
 		st = check_all(&l, names, worst, own, agrees, &none);

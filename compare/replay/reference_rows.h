@@ -6,13 +6,13 @@
  * token in which the floor's run is farthest from the reference. If one of them differs by more
  * than a hundredth of the allowed error, only a run of the model can decide.
  *
- * Reads   opened.ref, opened.model, request.options, result.checkpoint
+ * Reads   opened.ref, opened.model, request.options, the checkpoints
  * Fills   nothing of the comparison
  */
 #ifndef VN_COMPARE_REFERENCE_ROWS_H
 #define VN_COMPARE_REFERENCE_ROWS_H
 
-#include "compare/comparison/comparison.h"
+#include "compare/floor/floor_check.h"
 #include "compare/match/names.h"
 #include "libref/plan/policy.h"
 
@@ -22,7 +22,7 @@ enum { VN_REFERENCE_LONG = 128 };
  * cannot decide it (a short prompt, several calls, missing values between operations that mix
  * tokens). worst (checkpoints): a token to check, or -1. own (checkpoints):
  * the nmse and the worst token's nmse of the rows; set if it agrees. */
-vn_status vn_reference_rows(vn_comparison *c, const vn_names *names, const int64_t *worst, double (*own)[2],
+vn_status vn_reference_rows(const vn_floor_parts *f, const vn_names *names, const int64_t *worst, double (*own)[2],
                             bool *agrees, vn_error *err);
 
 #endif

@@ -20,21 +20,21 @@
 /* Lists the checkpoints of each step: there may be a thousand steps. */
 static void list_checkpoints(vn_replay *r, const vn_step *step, int steps)
 {
-	const int      n = r->c->result.n_checkpoints;
-	vn_checkpoint *p = r->c->result.checkpoint;
+	const int      n = r->all->n;
+	vn_checkpoint *p = r->all->of;
 	int           *filled = vn_alloc_zero((size_t)steps + 2, sizeof *filled);
 
 	r->in_step = vn_alloc((size_t)n, sizeof(vn_checkpoint *));
 	r->first = filled;
 	for (int i = 0; i < n; i++) {
-		const vn_step *s = vn_recording_step(r->c->opened.cand, p[i].step);
+		const vn_step *s = vn_recording_step(r->o->cand, p[i].step);
 		filled[s ? s - step + 2 : 0] += s != NULL;
 	}
 	for (int i = 2; i <= steps + 1; i++)
 		filled[i] += filled[i - 1];
 	/* each step is filled from where the one before ends, up to where the next begins */
 	for (int i = 0; i < n; i++) {
-		const vn_step *s = vn_recording_step(r->c->opened.cand, p[i].step);
+		const vn_step *s = vn_recording_step(r->o->cand, p[i].step);
 		if (s)
 			r->in_step[filled[s - step + 1]++] = &p[i];
 	}
@@ -42,7 +42,6 @@ static void list_checkpoints(vn_replay *r, const vn_step *step, int steps)
 
 static void find_points(vn_replay *r)
 {
-	const vn_comparison *c = r->c;
 	for (int v = 0; v < r->plan->n_values; v++) {
 		r->point[v] = NULL;
 		r->want[v] = r->last[v] = false;
@@ -55,7 +54,7 @@ static void find_points(vn_replay *r)
 			continue;
 		r->point[root] = p; /* if a value has two names, the one outside counts */
 		r->want[root] = true;
-		r->last[root] = vn_entry_last_alone(vn_recording_entry(c->opened.cand, p->cand), r->step->rows);
+		r->last[root] = vn_entry_last_alone(vn_recording_entry(r->o->cand, p->cand), r->step->rows);
 	}
 }
 
@@ -64,7 +63,7 @@ static vn_status one_step(vn_replay *r, vn_error *err)
 	const int32_t *ids;
 	vn_status      st = VN_OK;
 
-	vn_recording_tokens(r->c->opened.cand, &ids, NULL);
+	vn_recording_tokens(r->o->cand, &ids, NULL);
 	find_points(r);
 	for (int i = 0; !st && i < VN_N_ENGINES; i++)
 		st = vn_replay_engine_begin(&r->e[i], r->step, ids, r->want, err);
@@ -82,26 +81,27 @@ static vn_status one_step(vn_replay *r, vn_error *err)
 /* ---- origins --------------------------------------------------------------------------------- */
 
 /* The local errors are known, so the graph is not needed: an origin may have a wrong input. */
-vn_status vn_replay_origins(vn_comparison *c, vn_error *err)
+vn_status vn_replay_origins(const vn_opened *o, vn_checkpoints *all, bool replayed, vn_localised *localised,
+                            vn_error *err)
 {
 	int             n = 0;
-	const vn_status st = vn_replay_find_overflows(c, err);
-	if (st || !c->result.replayed)
+	const vn_status st = vn_replay_find_overflows(o, all, localised, err);
+	if (st || !replayed)
 		return st;
-	int *list = vn_alloc((size_t)c->result.n_checkpoints, sizeof *list);
-	for (int i = 0; i < c->result.n_checkpoints; i++) {
-		vn_checkpoint *p = &c->result.checkpoint[i];
+	int *list = vn_alloc((size_t)all->n, sizeof *list);
+	for (int i = 0; i < all->n; i++) {
+		vn_checkpoint *p = &all->of[i];
 		/* A checkpoint that could not be replayed keeps the result of the graph. */
 		p->origin = p->replayed ? (vn_local_beyond(p) && p->replay.charged_to < 0) || p->overflow.reached > 0
 		                        : p->origin;
 		p->origin = p->origin || (p->overwritten && p->fails);
-		p->origin = p->origin && (p->fails || !c->request.options->baseline); /* not origins that the baseline knows */
+		p->origin = p->origin && (p->fails || !o->request.options->baseline); /* not origins that the baseline knows */
 		if (p->origin)
 			list[n++] = i;
 	}
-	free(c->result.origins);
-	c->result.origins = list;
-	c->result.n_origins = n;
+	free(localised->origins);
+	localised->origins = list;
+	localised->n_origins = n;
 	return VN_OK;
 }
 
@@ -122,15 +122,15 @@ static vn_status open_engines(vn_replay *r, const vn_step *step, int steps, vn_e
 		return st;
 	if ((st = vn_plan_clone(r->plan, &r->other, err)))
 		return st;
-	r->e[VN_REPLAY_OWN].policy = r->c->opened.policy;
-	r->e[VN_REPLAY_FINE].policy = vn_policy_fine(r->c->opened.policy);
+	r->e[VN_REPLAY_OWN].policy = r->o->policy;
+	r->e[VN_REPLAY_FINE].policy = vn_policy_fine(r->o->policy);
 	for (int i = 0; !st && i < VN_N_ENGINES; i++) {
 		r->e[i].last = r->last;
 		const vn_ref_options o = { .policy = r->e[i].policy,
-			                       .threads = r->c->request.options->threads,
+			                       .threads = r->o->request.options->threads,
 			                       .progress = i == VN_REPLAY_OWN };
-		st = vn_ref_create(i == VN_REPLAY_OWN ? r->other : r->plan, vn_model_weights(r->c->opened.model), &o,
-		                   &r->e[i].ref, err);
+		st = vn_ref_create(i == VN_REPLAY_OWN ? r->other : r->plan, vn_model_weights(r->o->model), &o, &r->e[i].ref,
+		                   err);
 	}
 	return st ? st : vn_draws_open(r, step, steps, err);
 }
@@ -158,17 +158,17 @@ static vn_status walk_steps(vn_replay *r, const vn_step *step, int steps, vn_err
 	vn_progress bar = { 0 };
 	vn_status   st = VN_OK;
 
-	if (!r->again && vn_positions_moved(&r->c->opened, &by))
-		vn_lines_add(&r->c->result.notes,
+	if (!r->again && vn_positions_moved(r->o, &by))
+		vn_lines_add(r->notes,
 		             "replay: the candidate's positions are the reference's %+" PRId64
 		             "; operations are recomputed at the reference's positions",
 		             by);
 	vn_progress_start(&bar, "replaying step", steps);
 	for (int i = 0; !st && i < steps; i++) {
-		if (!vn_replay_step_follows(&r->c->opened, &step[i], position)) {
+		if (!vn_replay_step_follows(r->o, &step[i], position)) {
 			if (!r->again)
 				vn_lines_add(
-					&r->c->result.notes,
+					r->notes,
 					"replay: step %d does not start where the step before it ended: this step and later ones are not "
 					"replayed",
 					step[i].number);
@@ -178,32 +178,32 @@ static vn_status walk_steps(vn_replay *r, const vn_step *step, int steps, vn_err
 		r->at = i;
 		position += step[i].tokens;
 		st = one_step(r, err);
-		r->c->result.replayed = true;
+		r->walked = true;
 		vn_progress_at(&bar, i + 1);
 	}
 	vn_progress_stop(&bar);
 	return st;
 }
 
-static bool is_wanted(const vn_comparison *c)
+static bool is_wanted(const vn_opened *o, const struct vn_weights *weights, const vn_checkpoints *all)
 {
-	const vn_replay_when when = c->request.options->replay;
-	bool                 wanted = when == VN_REPLAY_ALWAYS || (when == VN_REPLAY_SAME && !vn_other_weights(&c->result));
+	const vn_replay_when when = o->request.options->replay;
+	bool                 wanted = when == VN_REPLAY_ALWAYS || (when == VN_REPLAY_SAME && !vn_other_weights(weights));
 
-	for (int i = 0; !wanted && when != VN_REPLAY_NEVER && i < c->result.n_checkpoints; i++)
-		wanted = c->result.checkpoint[i].fails;
+	for (int i = 0; !wanted && when != VN_REPLAY_NEVER && i < all->n; i++)
+		wanted = all->of[i].fails;
 	return wanted;
 }
 
 /* How small a fault the checkpoint with the longest span can show, in the step that shows most. */
-static void say_what_spans_show(vn_result *r)
+static void say_what_spans_show(const vn_checkpoints *all, vn_lines *notes)
 {
 	const vn_checkpoint *longest = NULL;
 	char                 label[VN_LABEL], more[60] = "";
 	int                  n = 0;
 
-	for (int i = 0; i < r->n_checkpoints; i++) {
-		const vn_checkpoint *p = &r->checkpoint[i];
+	for (int i = 0; i < all->n; i++) {
+		const vn_checkpoint *p = &all->of[i];
 		if (!p->replayed || !(p->replay.slack > 0) || p->replay.span <= VN_SPAN_CLEARED)
 			continue;
 		n++;
@@ -211,8 +211,8 @@ static void say_what_spans_show(vn_result *r)
 	}
 	if (!longest)
 		return;
-	for (int i = 0; i < r->n_checkpoints; i++) {
-		const vn_checkpoint *p = &r->checkpoint[i];
+	for (int i = 0; i < all->n; i++) {
+		const vn_checkpoint *p = &all->of[i];
 		if (p->replayed && p->replay.slack > 0 && strcmp(p->name, longest->name) == 0 &&
 		    vn_local_least_seen(&p->replay) < vn_local_least_seen(&longest->replay))
 			longest = p;
@@ -220,38 +220,42 @@ static void say_what_spans_show(vn_result *r)
 	if (n > 1)
 		snprintf(more, sizeof more, " (%d more checkpoint%s such gaps)", n - 1, n == 2 ? " has" : "s have");
 	vn_lines_add(
-		&r->notes,
+		notes,
 		"replay: %d operations before %s were not recorded%s; a fault in them shows if it changes this tensor by "
 		"more than %.1e of its norm",
 		longest->replay.span - 1, vn_label(longest, label), more, vn_local_least_seen(&longest->replay));
 }
 
-vn_status vn_replay_run(vn_comparison *c, vn_error *err)
+vn_status vn_replay_run(const vn_opened *o, const struct vn_weights *weights, vn_checkpoints *all, bool *replayed,
+                        vn_remarks *remarks, vn_error *err)
 {
 	vn_column_order assumed[VN_N_POINTS] = { VN_COLUMNS_SAME };
 	vn_replay       r;
 	const vn_step  *step;
-	const int       steps = vn_recording_steps(c->opened.cand, &step);
+	const int       steps = vn_recording_steps(o->cand, &step);
 	bool            again = false;
 	vn_status       st;
 
-	if (!c->opened.model || !is_wanted(c))
+	if (!o->model || !is_wanted(o, weights, all))
 		return VN_OK;
 	do {
-		r = (vn_replay) { .c = c, .plan = vn_model_plan(c->opened.model), .again = again };
+		r = (vn_replay) {
+			.o = o, .all = all, .notes = &remarks->notes, .plan = vn_model_plan(o->model), .again = again
+		};
 		memcpy(r.assumed, assumed, sizeof assumed);
 		if (!(st = open_engines(&r, step, steps, err)))
 			st = walk_steps(&r, step, steps, err);
+		*replayed = *replayed || r.walked;
 		again = !st && vn_replay_columns_again(&r, assumed);
 		close_engines(&r);
 	} while (again);
 	if (!st) {
-		vn_replay_pool_steps(c);
-		say_what_spans_show(&c->result);
+		vn_replay_pool_steps(o, all);
+		say_what_spans_show(all, &remarks->notes);
 	}
 	/* The comparison stands without it. */
 	if (st && !vn_status_ends_job(st)) {
-		vn_lines_add(&c->result.warnings, "replay stopped before the end: %s", err->text);
+		vn_lines_add(&remarks->warnings, "replay stopped before the end: %s", err->text);
 		st = VN_OK;
 	}
 	return st ? vn_context(err, st, "replay") : VN_OK;

@@ -25,8 +25,8 @@
  *
  * Reads   request.options, opened.cand, opened.ref, opened.model, opened.policy, result.weights,
  *         the judged checkpoints; for the floor, request.limits
- * Fills   replay, replayed and overflow (overflow.h) of checkpoints; result.origins and `origin` of
- *         checkpoints (instead of localise's), result.replayed; lines of result.notes and warnings.
+ * Fills   replay, replayed and overflow (overflow.h) of checkpoints; localised.origins and `origin`
+ *         of checkpoints (instead of localise's), result.replayed; lines of notes and warnings.
  *         vn_replay_floor_run: opened.model, and what floor.h fills
  */
 #ifndef VN_COMPARE_REPLAY_H
@@ -40,15 +40,18 @@
 /* Replays every measured checkpoint that is in the model's plan. Does nothing without opened.model.
  * What cannot be replayed (steps that do not follow each other, a model that does not fit) becomes
  * a note or a warning. */
-vn_status vn_replay_run(vn_comparison *c, vn_error *err);
+vn_status vn_replay_run(const vn_opened *o, const struct vn_weights *weights, vn_checkpoints *all, bool *replayed,
+                        vn_remarks *remarks, vn_error *err);
 
-/* Sets result.origins to the checkpoints whose local error is beyond its floor; for those that were
+/* Sets the origins to the checkpoints whose local error is beyond its floor; for those that were
  * not replayed, keeps the result of vn_localise. Call after vn_localise. Does nothing without a
  * replay. */
-vn_status vn_replay_origins(vn_comparison *c, vn_error *err);
+vn_status vn_replay_origins(const vn_opened *o, vn_checkpoints *all, bool replayed, vn_localised *localised,
+                            vn_error *err);
 
 /* Measures the floor by running options->model in the candidate's precision, against the reference,
  * and fills floor and has_floor. Opens opened.model and sets opened.policy. */
-vn_status vn_replay_floor_run(vn_comparison *c, vn_error *err);
+vn_status vn_replay_floor_run(vn_opened *o, vn_checkpoints *all, vn_pools *pools, vn_floor_result *found,
+                              vn_remarks *remarks, vn_error *err);
 
 #endif

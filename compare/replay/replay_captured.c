@@ -140,7 +140,7 @@ static vn_status keep_further(vn_replay *r, int k, vn_saved *s, vn_error *err)
 vn_status vn_replay_save(vn_replay *r, int k, int value, vn_error *err)
 {
 	const vn_shape  whole = vn_replay_shape(r, value);
-	const vn_entry *e = vn_recording_entry(r->c->opened.cand, r->point[value]->cand);
+	const vn_entry *e = vn_recording_entry(r->o->cand, r->point[value]->cand);
 	vn_status       st;
 
 	if (vn_replay_no_place(r->plan, value) || r->plan->value[value].state >= 0 || !vn_shape_equal(&whole, &e->shape))
@@ -193,7 +193,7 @@ static void charge_right_outputs(vn_replay *r, const outputs *o, const vn_checkp
 {
 	for (int i = 0; i < r->e[VN_REPLAY_OWN].n_out; i++)
 		if (o->right[i])
-			r->point[r->e[VN_REPLAY_OWN].out[i].value]->replay.charged_to = (int)(to - r->c->result.checkpoint);
+			r->point[r->e[VN_REPLAY_OWN].out[i].value]->replay.charged_to = (int)(to - r->all->of);
 }
 
 typedef struct captured_match {

@@ -20,7 +20,7 @@
 static vn_status agrees_with_order(vn_replay *r, const vn_node_output *own, const vn_checkpoint *p,
                                    vn_column_order order, bool *yes, vn_error *err)
 {
-	const char            *axes = vn_entry_axes(vn_recording_entry(r->c->opened.ref, p->ref));
+	const char            *axes = vn_entry_axes(vn_recording_entry(r->o->ref, p->ref));
 	vn_checkpoint          as = *p;
 	unsigned char         *data = NULL;
 	vn_tensor              cand;
@@ -29,8 +29,8 @@ static vn_status agrees_with_order(vn_replay *r, const vn_node_output *own, cons
 		                         .c = &cand,
 		                         .axes = axes,
 		                         .storage = r->e[VN_REPLAY_OWN].policy.storage,
-		                         .threads = r->c->request.options->threads };
-	vn_status              st = vn_replay_candidate(&r->c->opened, p, order, &cand, &data, err);
+		                         .threads = r->o->request.options->threads };
+	vn_status              st = vn_replay_candidate(r->o, p, order, &cand, &data, err);
 
 	*yes = false;
 	if (!st && !(st = vn_local_measure(&x, &as.replay, NULL, err)) &&
@@ -40,7 +40,7 @@ static vn_status agrees_with_order(vn_replay *r, const vn_node_output *own, cons
 		*yes = !st && !vn_local_beyond(&as);
 	}
 	free(data);
-	vn_recording_release(r->c->opened.cand, p->cand);
+	vn_recording_release(r->o->cand, p->cand);
 	return st;
 }
 
@@ -201,8 +201,8 @@ bool vn_replay_columns_again(const vn_replay *r, vn_column_order next[VN_N_POINT
 {
 	bool again = false;
 
-	for (int i = 0; i < r->c->result.n_checkpoints; i++) {
-		const vn_checkpoint *p = &r->c->result.checkpoint[i];
+	for (int i = 0; i < r->all->n; i++) {
+		const vn_checkpoint *p = &r->all->of[i];
 		const int root = p->replayed && vn_local_beyond(p) && !p->replay.columns ? vn_names_root(&r->names, p->name)
 		                                                                         : -1;
 		if (root >= 0 && r->proven[r->plan->value[root].point] && !assumed_order(r, root))

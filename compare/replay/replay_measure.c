@@ -34,10 +34,10 @@ static bool own_rounding(const vn_replay *r, const vn_node *node, vn_replayed *l
 {
 	vn_policy of_ref;
 
-	if (node->op == VN_OP_LINEAR && (r->c->opened.policy.products || r->c->opened.policy.role[VN_ROLE_PRODUCTS] ||
-	                                 r->c->opened.policy.role[VN_ROLE_LINEAR]))
+	if (node->op == VN_OP_LINEAR &&
+	    (r->o->policy.products || r->o->policy.role[VN_ROLE_PRODUCTS] || r->o->policy.role[VN_ROLE_LINEAR]))
 		return true;
-	vn_policy_of_recording(r->c->opened.ref, &of_ref);
+	vn_policy_of_recording(r->o->ref, &of_ref);
 	if (vn_policy_finer(of_ref, r->e[VN_REPLAY_OWN].policy))
 		return false;
 	const bool most = l->inherited < 4 * l->floor;
@@ -51,9 +51,9 @@ static bool own_rounding(const vn_replay *r, const vn_node *node, vn_replayed *l
  * which every engine does alike. */
 static int64_t count_independent(const vn_replay *r, const vn_checkpoint *p, const char *axes)
 {
-	const int  rank = vn_recording_entry(r->c->opened.ref, p->ref)->shape.rank;
+	const int  rank = vn_recording_entry(r->o->ref, p->ref)->shape.rank;
 	const bool few = r->e[VN_REPLAY_OWN].policy.storage == VN_F32 && rank > 0 && vn_axes_find(axes, "key") == rank - 1;
-	return few ? (int64_t)vn_judge_count_carrying(&r->c->opened, p) : p->m.n;
+	return few ? (int64_t)vn_judge_count_carrying(r->o, p) : p->m.n;
 }
 
 /* Of the error of a norm, the share by which whole rows are too large or too small, if it is more
@@ -137,11 +137,10 @@ vn_status vn_replay_measure(vn_replay *r, const vn_node_output *own, vn_column_o
 	const vn_node        *node = &r->plan->node[r->plan->value[own->value].node];
 	const vn_node_output *fine = vn_replay_made(&r->e[VN_REPLAY_FINE], own->value);
 	const double          in = error_in(r, node);
-	vn_comparison        *c = r->c;
-	const char           *axes = vn_entry_axes(vn_recording_entry(c->opened.ref, p->ref));
-	const int             threads = c->request.options->threads, span = p->replay.span;
-	const bool mapped = !order && own->large.file && fine->large.file && vn_recording_mapped(c->opened.cand, p->cand) &&
-	                    vn_recording_mapped(c->opened.ref, p->ref);
+	const char           *axes = vn_entry_axes(vn_recording_entry(r->o->ref, p->ref));
+	const int             threads = r->o->request.options->threads, span = p->replay.span;
+	const bool mapped = !order && own->large.file && fine->large.file && vn_recording_mapped(r->o->cand, p->cand) &&
+	                    vn_recording_mapped(r->o->ref, p->ref);
 	const vn_dtype       format = vn_local_format(node, own->value, span, r->e[VN_REPLAY_OWN].policy.storage);
 	const vn_span_floor *drawn = span > 1 ? vn_draws_floor(r, own->value) : NULL;
 	unsigned char       *sorted = NULL;
@@ -150,8 +149,8 @@ vn_status vn_replay_measure(vn_replay *r, const vn_node_output *own, vn_column_o
 	vn_measured          given;
 	vn_status            st;
 
-	if ((st = vn_replay_candidate(&c->opened, p, order, &cand, &sorted, err)) ||
-	    (st = vn_entry_tensor(c->opened.ref, p->ref, &ref, err)))
+	if ((st = vn_replay_candidate(r->o, p, order, &cand, &sorted, err)) ||
+	    (st = vn_entry_tensor(r->o->ref, p->ref, &ref, err)))
 		goto done;
 	if (node->op == VN_OP_TOP_K) {
 		const vn_tensor chosen = cand;
@@ -173,7 +172,7 @@ vn_status vn_replay_measure(vn_replay *r, const vn_node_output *own, vn_column_o
 		vn_draws_channels(r, drawn, &fine->t, &cand, &p->replay);
 	} else if (vn_local_beyond(p) || r->step->rows == 1)
 		p->replay.independent_numbers = count_independent(r, p, axes);
-	if ((vn_local_beyond(p) || vn_replay_pools_step(c, p)) &&
+	if ((vn_local_beyond(p) || vn_replay_pools_step(r->o, p)) &&
 	    (st = vn_replay_judge_variants(r, own, &cand, axes, &p->replay, err)))
 		goto done;
 	judge_rows(r, node, &own->t, &cand, p);
@@ -181,8 +180,8 @@ vn_status vn_replay_measure(vn_replay *r, const vn_node_output *own, vn_column_o
 	p->replay.charged_to = -1;
 	const bool hidden = own_rounding(r, node, &p->replay);
 	p->replay.gain = in > 0 && !hidden ? sqrt(p->replay.inherited) / in : (double)NAN;
-	vn_recording_release(c->opened.cand, p->cand);
-	vn_recording_release(c->opened.ref, p->ref);
+	vn_recording_release(r->o->cand, p->cand);
+	vn_recording_release(r->o->ref, p->ref);
 done:
 	free(sorted);
 	return st;
@@ -214,7 +213,7 @@ static vn_status put_values(vn_replay *r, vn_replay_engine *e, int value, const 
 	if (n < all &&
 	    (st = vn_ref_ops.read(e->ref, value, r->put, err))) /* rows that were not captured stay as computed */
 		return st;
-	vn_convert(r->put + from * vn_dtype_size(as), as, t->data, t->dtype, n, r->c->request.options->threads);
+	vn_convert(r->put + from * vn_dtype_size(as), as, t->data, t->dtype, n, r->o->request.options->threads);
 	return vn_ref_ops.write(e->ref, value, r->put, err);
 }
 
@@ -241,7 +240,7 @@ vn_status vn_replay_take(vn_replay *r, int value, const vn_checkpoint *p, vn_err
 	const vn_shape whole = vn_replay_shape(r, value);
 	unsigned char *own;
 	vn_tensor      t;
-	vn_status      st = vn_replay_candidate(&r->c->opened, p, p->replay.columns, &t, &own, err);
+	vn_status      st = vn_replay_candidate(r->o, p, p->replay.columns, &t, &own, err);
 
 	if (st)
 		return st;
@@ -257,7 +256,7 @@ vn_status vn_replay_take(vn_replay *r, int value, const vn_checkpoint *p, vn_err
 	for (int i = 0; !st && i < vn_draws_count(r) && is_read(r->plan, value); i++)
 		st = put_values(r, vn_draws_engine(r, i), value, &t, from, err);
 	free(own);
-	vn_recording_release(r->c->opened.cand, p->cand);
+	vn_recording_release(r->o->cand, p->cand);
 	vn_trace_keep(&r->trace, r->at, value, rows ? VN_KEPT_ROWS : VN_KEPT_ALL);
 	return st;
 }

@@ -12,8 +12,8 @@ static vn_status measure_all(vn_replay *r, vn_error *err)
 		const vn_node_output *m = &r->e[VN_REPLAY_OWN].out[i];
 		vn_checkpoint        *p = r->point[m->value];
 		if (!p || !vn_replay_made(&r->e[VN_REPLAY_FINE], m->value) ||
-		    !vn_shape_equal(&m->t.shape, &vn_recording_entry(r->c->opened.ref, p->ref)->shape) ||
-		    !vn_shape_equal(&m->t.shape, &vn_recording_entry(r->c->opened.cand, p->cand)->shape))
+		    !vn_shape_equal(&m->t.shape, &vn_recording_entry(r->o->ref, p->ref)->shape) ||
+		    !vn_shape_equal(&m->t.shape, &vn_recording_entry(r->o->cand, p->cand)->shape))
 			continue;
 		int span, charged;
 		vn_trace_span(&r->trace, r->at, m->value, &span, &charged);
@@ -37,7 +37,7 @@ static vn_status measure_all(vn_replay *r, vn_error *err)
  * checkpoint of an earlier step may have been charged for q. */
 static bool is_charged_elsewhere(const vn_replay *r, const vn_checkpoint *q)
 {
-	const vn_checkpoint *to = q->replay.charged_to < 0 ? NULL : &r->c->result.checkpoint[q->replay.charged_to];
+	const vn_checkpoint *to = q->replay.charged_to < 0 ? NULL : &r->all->of[q->replay.charged_to];
 	return to && !(to->step < q->step && strcmp(to->name, q->name) == 0);
 }
 
@@ -101,8 +101,7 @@ static bool charge_inputs(const vn_replay *r, int k, vn_checkpoint *p)
 		return false;
 	if (n == 1)
 		unknown->replay.recorder_fault = true;
-	p->replay.charged_to = first->replay.charged_to >= 0 ? first->replay.charged_to
-	                                                     : (int)(first - r->c->result.checkpoint);
+	p->replay.charged_to = first->replay.charged_to >= 0 ? first->replay.charged_to : (int)(first - r->all->of);
 	return true;
 }
 
@@ -119,7 +118,7 @@ static vn_status charge_node(vn_replay *r, int k, vn_error *err)
 		p->replay.charged_to = charged; /* a checkpoint already charged with an operation of the span */
 		if (charged >= 0 || charge_inputs(r, k, p))
 			continue;
-		vn_trace_charge(&r->trace, (int)(p - r->c->result.checkpoint));
+		vn_trace_charge(&r->trace, (int)(p - r->all->of));
 		st = vn_local_is_order(p) ? VN_OK : vn_replay_save(r, k, value, err);
 	}
 	return st;
@@ -150,8 +149,8 @@ vn_status vn_replay_node(vn_replay *r, int k, vn_error *err)
 		if (node->out[i] >= 0)
 			st = put_back(r, node->out[i], err);
 	if (r->e[VN_REPLAY_OWN].n_out) { /* the mapped pages of the recordings must not add up beside the weights */
-		vn_recording_forget(r->c->opened.ref);
-		vn_recording_forget(r->c->opened.cand);
+		vn_recording_forget(r->o->ref);
+		vn_recording_forget(r->o->cand);
 	}
 	return st;
 }

@@ -55,8 +55,11 @@ typedef struct vn_saved {
 typedef struct vn_draws vn_draws;
 
 typedef struct vn_replay {
-	vn_comparison   *c;
-	const vn_plan   *plan; /* the model's */
+	const vn_opened *o;
+	vn_checkpoints  *all;
+	vn_lines        *notes;
+	bool             walked; /* at least one step was replayed */
+	const vn_plan   *plan;   /* the model's */
 	/* a copy for engine VN_REPLAY_OWN: vn_replay_judge_variants changes a node of it */
 	vn_plan         *other;
 	vn_names         names;

@@ -108,7 +108,7 @@ typedef struct judged {
 static vn_status run_other(vn_replay *r, int k, int i, judged *j, drawn d[2], vn_error *err)
 {
 	const vn_node *node = &r->plan->node[k];
-	const int      threads = r->c->request.options->threads;
+	const int      threads = r->o->request.options->threads;
 	vn_status      st = VN_OK;
 
 	for (uint32_t seed = 0; !st && seed < (d[0].n ? DRAWS : 1); seed++) {
@@ -137,7 +137,7 @@ static vn_status judge_overflowed(vn_replay *r, int k, judged *j, vn_error *err)
 	vn_status             st = run_own(r, k, err);
 	const vn_node_output *m = st ? NULL : vn_replay_made(&r->e[VN_REPLAY_OWN], j->value);
 	r->other->node[k] = r->plan->node[k];
-	return m ? vn_local_alone(&m->t, j->cand, j->axes, r->c->request.options->threads, j->l, err) : st;
+	return m ? vn_local_alone(&m->t, j->cand, j->axes, r->o->request.options->threads, j->l, err) : st;
 }
 
 vn_status vn_replay_judge_variants(vn_replay *r, const vn_node_output *own, const vn_tensor *cand, const char *axes,

@@ -26,21 +26,23 @@ const char *vn_replay_say_column_order(const vn_opened *o, const vn_checkpoint *
 }
 
 /* Names its inputs that were captured wrongly. */
-static void say_recorder_faults(const vn_comparison *c, const vn_checkpoint *p, char text[VN_WORDS])
+static void say_recorder_faults(const vn_opened *o, const vn_checkpoints *all, const vn_localised *localised,
+                                const vn_checkpoint *p, char text[VN_WORDS])
 {
-	int  input[VN_MAX_IN], n = vn_inputs_of(c, (int)(p - c->result.checkpoint), input, VN_MAX_IN), said = 0;
+	int  input[VN_MAX_IN], n = vn_inputs_of(o, all, localised, (int)(p - all->of), input, VN_MAX_IN), said = 0;
 	char label[VN_LABEL];
 	for (int i = 0; i < n; i++)
-		if (c->result.checkpoint[input[i]].replay.recorder_fault)
+		if (all->of[input[i]].replay.recorder_fault)
 			vn_text_add(text, VN_WORDS, "%s%s",
 			            said++ ? " and " : "; correct when recomputed from the right values of ",
-			            vn_label(&c->result.checkpoint[input[i]], label));
+			            vn_label(&all->of[input[i]], label));
 	if (!said)
 		vn_text_add(text, VN_WORDS, "; correct when recomputed from the right values of %s",
-		            vn_label(&c->result.checkpoint[p->replay.charged_to], label));
+		            vn_label(&all->of[p->replay.charged_to], label));
 }
 
-const char *vn_replay_say_result(const vn_comparison *c, const vn_checkpoint *p, char text[VN_WORDS])
+const char *vn_replay_say_result(const vn_opened *o, const vn_checkpoints *all, const vn_localised *localised,
+                                 const vn_checkpoint *p, char text[VN_WORDS])
 {
 	char label[VN_LABEL], order[VN_WORDS];
 	text[0] = 0;
@@ -67,16 +69,16 @@ const char *vn_replay_say_result(const vn_comparison *c, const vn_checkpoint *p,
 		            "; these are the errors of %d operations together, whose tensors in between were not recorded",
 		            p->replay.span);
 	if (p->replay.columns)
-		vn_text_add(text, VN_WORDS, "; %s", vn_replay_say_column_order(&c->opened, p, order));
+		vn_text_add(text, VN_WORDS, "; %s", vn_replay_say_column_order(o, p, order));
 	if (p->replay.recorder_fault)
 		vn_text_add(
 			text, VN_WORDS,
 			"; captured wrongly, or changed after the capture: the operation that reads it used the right numbers");
-	if (p->replay.charged_to >= 0 && c->result.checkpoint[p->replay.charged_to].replay.recorder_fault)
-		say_recorder_faults(c, p, text);
+	if (p->replay.charged_to >= 0 && all->of[p->replay.charged_to].replay.recorder_fault)
+		say_recorder_faults(o, all, localised, p, text);
 	else if (p->replay.charged_to >= 0)
 		vn_text_add(text, VN_WORDS, "; the error of %s may explain all of this error",
-		            vn_label(&c->result.checkpoint[p->replay.charged_to], label));
+		            vn_label(&all->of[p->replay.charged_to], label));
 	return text;
 }
 

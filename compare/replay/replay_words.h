@@ -1,6 +1,6 @@
 /* replay_words.h: writes what a replay found for one checkpoint.
  *
- * Reads   opened.ref, opened.cand, opened.model, result.checkpoint
+ * Reads   opened.ref, opened.cand, opened.model, the checkpoints
  * Fills   the caller's text
  */
 #ifndef VN_COMPARE_REPLAY_WORDS_H
@@ -16,7 +16,8 @@ const char *vn_replay_say_column_order(const vn_opened *o, const vn_checkpoint *
 
 /* For a replayed checkpoint: "local error: nmse 0.5 (1e+07 x floor); inherited error: nmse 3e-07,
  * ..."; else "". Returns text. */
-const char *vn_replay_say_result(const vn_comparison *c, const vn_checkpoint *p, char text[VN_WORDS]);
+const char *vn_replay_say_result(const vn_opened *o, const vn_checkpoints *all, const vn_localised *localised,
+                                 const vn_checkpoint *p, char text[VN_WORDS]);
 
 /* Fills g with the matrix products that made a replayed checkpoint, with the sizes of its step.
  * Returns how many there are; 0: none, or it was not replayed. */

@@ -50,15 +50,14 @@ vn_status vn_routing_judge(vn_replay *r, const vn_node *node, const vn_tensor *o
 	return st;
 }
 
-void vn_routing_note(vn_comparison *c)
+void vn_routing_note(const vn_opened *o, const vn_checkpoints *points, vn_lines *notes)
 {
 	const vn_checkpoint *first = NULL;
 	int64_t              flips = 0, other = 0, all = 0;
 
-	for (int i = 0; i < c->result.n_checkpoints; i++) {
-		const vn_checkpoint *p = &c->result.checkpoint[i];
-		if (!p->replayed || p->value < 0 ||
-		    c->opened.plan->node[c->opened.plan->value[p->value].node].op != VN_OP_TOP_K)
+	for (int i = 0; i < points->n; i++) {
+		const vn_checkpoint *p = &points->of[i];
+		if (!p->replayed || p->value < 0 || o->plan->node[o->plan->value[p->value].node].op != VN_OP_TOP_K)
 			continue;
 		flips += p->replay.flips;
 		other += p->replay.other_ids;
@@ -66,9 +65,8 @@ void vn_routing_note(vn_comparison *c)
 		first = first || !p->replay.flips ? first : p;
 	}
 	if (first)
-		vn_lines_add(&c->result.notes,
-		             "experts: %" PRId64 " of %" PRId64 " choices are not the reference's, the first in %s; %s", flips,
-		             all, first->name,
+		vn_lines_add(notes, "experts: %" PRId64 " of %" PRId64 " choices are not the reference's, the first in %s; %s",
+		             flips, all, first->name,
 		             other ? "where an origin is named, they do not follow from the candidate's own scores"
 		                   : "each follows from the candidate's own scores, within their rounding: no fault");
 }

@@ -17,6 +17,6 @@
 vn_status vn_routing_judge(vn_replay *r, const vn_node *node, const vn_tensor *own, const vn_tensor *cand,
                            const vn_tensor *ref, vn_replayed *l, vn_error *err);
 /* Notes how many choices differ from the reference's. */
-void      vn_routing_note(vn_comparison *c);
+void      vn_routing_note(const vn_opened *o, const vn_checkpoints *points, vn_lines *notes);
 
 #endif

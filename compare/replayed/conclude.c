@@ -84,9 +84,9 @@ static vn_status accuse(const vn_replayed_file *f, const vn_replayed_findings *j
 	return VN_OK;
 }
 
-static vn_status clear_other_orders(vn_comparison *c, vn_replayed_findings *j, vn_error *err)
+static vn_status clear_other_orders(const vn_opened *o, vn_checkpoints *all, vn_replayed_findings *j, vn_error *err)
 {
-	const vn_replayed_file *f = c->opened.replayed;
+	const vn_replayed_file *f = o->replayed;
 	bool                   *accused = calloc((size_t)j->n + 1, sizeof *accused);
 	vn_status               st = accused ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d results", j->n);
 
@@ -95,7 +95,7 @@ static vn_status clear_other_orders(vn_comparison *c, vn_replayed_findings *j, v
 	for (int i = 0; !st && i < j->n; i++) {
 		if (!j->of[i].wrong || accused[i])
 			continue;
-		c->result.checkpoint[j->of[i].checkpoint].replay.another_order = true;
+		all->of[j->of[i].checkpoint].replay.another_order = true;
 		j->of[i].wrong = false;
 	}
 	free(accused);
@@ -105,7 +105,8 @@ static vn_status clear_other_orders(vn_comparison *c, vn_replayed_findings *j, v
 /* ---- regions --------------------------------------------------------------------------------- */
 
 /* The root of the sum of the squared relative errors of what a region was given; NaN: not known. */
-static double error_of_inputs(const vn_comparison *c, int step, const json_t *reads)
+static double error_of_inputs(const vn_opened *o, const vn_checkpoints *all, const vn_replayed_findings *j, int step,
+                              const json_t *reads)
 {
 	double sum = 0;
 	int    known = 0;
@@ -113,24 +114,25 @@ static double error_of_inputs(const vn_comparison *c, int step, const json_t *re
 	for (size_t i = 0; i < json_array_size(reads); i++) {
 		int         at = step;
 		const char *name = name_and_step(json_array_get(reads, i), &at);
-		const int   of = vn_replayed_find(c->opened.replayed, at, name);
-		const int   p = of >= 0 ? c->result.judged->of[of].checkpoint : -1;
-		if (p < 0 || !c->result.checkpoint[p].m.n)
+		const int   of = vn_replayed_find(o->replayed, at, name);
+		const int   p = of >= 0 ? j->of[of].checkpoint : -1;
+		if (p < 0 || !all->of[p].m.n)
 			continue;
-		sum += c->result.checkpoint[p].m.value[VN_M_NMSE];
+		sum += all->of[p].m.value[VN_M_NMSE];
 		known++;
 	}
 	return known ? sqrt(sum) : (double)NAN;
 }
 
-static vn_status set_region(vn_comparison *c, vn_replayed_findings *j, int i, charged_list *charged, vn_error *err)
+static vn_status set_region(const vn_opened *o, vn_checkpoints *all, vn_replayed_findings *j, int i,
+                            charged_list *charged, vn_error *err)
 {
-	const vn_judged_result *r = &c->opened.replayed->result[i];
-	vn_checkpoint          *p = &c->result.checkpoint[j->of[i].checkpoint];
-	json_t                 *line = vn_replayed_line(c->opened.replayed, i);
+	const vn_judged_result *r = &o->replayed->result[i];
+	vn_checkpoint          *p = &all->of[j->of[i].checkpoint];
+	json_t                 *line = vn_replayed_line(o->replayed, i);
 	const json_t           *region = line ? vn_json_field(line, "region") : NULL;
 	vn_status               st = line ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for the region of %s", r->name);
-	const double            in = st ? 0 : error_of_inputs(c, r->step, vn_json_field(line, "reads"));
+	const double            in = st ? 0 : error_of_inputs(o, all, j, r->step, vn_json_field(line, "reads"));
 
 	p->replay.span = r->span ? r->span : 1 + (int)json_array_size(region);
 	if (p->replay.span > VN_SPAN_CLEARED)
@@ -154,14 +156,14 @@ static vn_status set_region(vn_comparison *c, vn_replayed_findings *j, int i, ch
 	return st;
 }
 
-vn_status vn_replayed_conclude(vn_comparison *c, vn_replayed_findings *j, vn_error *err)
+vn_status vn_replayed_conclude(const vn_opened *o, vn_checkpoints *all, vn_replayed_findings *j, vn_error *err)
 {
 	charged_list charged = { 0 };
-	vn_status    st = c->opened.replayed->again ? clear_other_orders(c, j, err) : VN_OK;
+	vn_status    st = o->replayed->again ? clear_other_orders(o, all, j, err) : VN_OK;
 
 	for (int i = 0; !st && i < j->n; i++)
 		if (j->of[i].checkpoint >= 0)
-			st = set_region(c, j, i, &charged, err);
+			st = set_region(o, all, j, i, &charged, err);
 	free(charged.of);
 	return st;
 }

@@ -15,7 +15,8 @@ enum { MOST_READ = 4 << 20 };
 
 /* What the threads share. */
 typedef struct result_measuring {
-	vn_comparison        *c;
+	const vn_opened      *o;
+	const vn_checkpoints *all;
 	vn_replayed_findings *j;
 	int                  *beside; /* (results): of weights, the choice that they stand beside; -1 */
 	_Atomic bool          failed;
@@ -152,10 +153,10 @@ static void measure_again(vn_replayed_finding *to, const result_numbers *x, cons
 
 static vn_status measure_numbers(result_measuring *m, int i, result_numbers *x, vn_error *err)
 {
-	const vn_opened        *o = &m->c->opened;
+	const vn_opened        *o = m->o;
 	const vn_judged_result *r = &o->replayed->result[i];
 	vn_replayed_finding    *to = &m->j->of[i];
-	vn_checkpoint          *p = &m->c->result.checkpoint[to->checkpoint];
+	vn_checkpoint          *p = &m->all->of[to->checkpoint];
 	const vn_tensor        *floor = tensor_of(x, FLOOR), *ref = tensor_of(x, REF);
 	const vn_dtype          of_floor = floor_format(r, floor), own_format = x->of[CAND].dtype;
 	const vn_dtype          format = format_of(o, own_format, of_floor);
@@ -205,7 +206,7 @@ static void set_ids(vn_checkpoint *p, vn_replayed_finding *to, vn_ids_found foun
 static double margin_of(const result_measuring *m, int scores)
 {
 	const int            at = scores >= 0 ? m->j->of[scores].checkpoint : -1;
-	const vn_checkpoint *p = at >= 0 ? &m->c->result.checkpoint[at] : NULL;
+	const vn_checkpoint *p = at >= 0 ? &m->all->of[at] : NULL;
 
 	if (!p || !p->replayed)
 		return 0;
@@ -214,7 +215,7 @@ static double margin_of(const result_measuring *m, int scores)
 
 static vn_status measure_choice(result_measuring *m, int i, const result_numbers *x, vn_ids_found *found, vn_error *err)
 {
-	const vn_opened        *o = &m->c->opened;
+	const vn_opened        *o = m->o;
 	const vn_judged_result *r = &o->replayed->result[i];
 	const int               scores = vn_replayed_find(o->replayed, r->step, r->scores);
 	result_numbers          s;
@@ -232,7 +233,7 @@ static vn_status measure_choice(result_measuring *m, int i, const result_numbers
 
 static vn_status measure_ids(result_measuring *m, int i, const result_numbers *x, vn_error *err)
 {
-	const vn_judged_result *r = &m->c->opened.replayed->result[i];
+	const vn_judged_result *r = &m->o->replayed->result[i];
 	vn_replayed_finding    *to = &m->j->of[i];
 	vn_ids_found            found = { 0 };
 	vn_status               st = VN_OK;
@@ -241,7 +242,7 @@ static vn_status measure_ids(result_measuring *m, int i, const result_numbers *x
 		st = measure_choice(m, i, x, &found, err);
 	if (!st && found.n == 0)
 		found = vn_choices_ids(&x->of[CAND], &x->of[EXPECTED], tensor_of(x, FLOOR));
-	set_ids(&m->c->result.checkpoint[to->checkpoint], to, found);
+	set_ids(&m->all->of[to->checkpoint], to, found);
 	if (!st && x->has[AGAIN]) {
 		to->again = true;
 		to->wrong_again = r->kind == VN_JUDGED_IDS &&
@@ -271,7 +272,7 @@ static void note_failure(result_measuring *m, vn_status st, const vn_error *why)
 
 static void measure_one(result_measuring *m, int i, bool ids)
 {
-	const vn_opened *o = &m->c->opened;
+	const vn_opened *o = m->o;
 	result_numbers   x;
 	vn_error         why = { "" };
 	vn_status        st;
@@ -304,17 +305,17 @@ static bool is_shared(const vn_opened *o)
 	return vn_recording_share(o->replayed->recording) && cand && ref;
 }
 
-vn_status vn_replayed_measure(vn_comparison *c, vn_replayed_findings *j, vn_error *err)
+vn_status vn_replayed_measure(const vn_opened *o, const vn_checkpoints *all, vn_replayed_findings *j, vn_error *err)
 {
-	result_measuring m = { .c = c, .j = j, .lock = PTHREAD_MUTEX_INITIALIZER };
+	result_measuring m = { .o = o, .all = all, .j = j, .lock = PTHREAD_MUTEX_INITIALIZER };
 
 	if (!(m.beside = malloc(((size_t)j->n + 1) * sizeof *m.beside)))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory to judge %d results", j->n);
-	find_beside(c->opened.replayed, m.beside);
-	vn_team_each(is_shared(&c->opened) ? c->request.options->threads : 1, j->n, measure_one_of_numbers, &m);
+	find_beside(o->replayed, m.beside);
+	vn_team_each(is_shared(o) ? o->request.options->threads : 1, j->n, measure_one_of_numbers, &m);
 	for (int i = 0; i < j->n; i++)
 		measure_one(&m, i, true); /* they need the floors of their scores */
-	vn_comparison_forget(c);
+	vn_opened_forget(o);
 	free(m.beside);
 	if (m.st && err)
 		*err = m.why;

@@ -10,12 +10,12 @@
 #include "compare/replayed/replayed.h"
 
 /* Measures every result whose checkpoint is known. */
-vn_status vn_replayed_measure(vn_comparison *c, vn_replayed_findings *j, vn_error *err);
+vn_status vn_replayed_measure(const vn_opened *o, const vn_checkpoints *all, vn_replayed_findings *j, vn_error *err);
 
 /* Of wrong results: clears those of another order, and charges those whose regions overlap. */
-vn_status vn_replayed_conclude(vn_comparison *c, vn_replayed_findings *j, vn_error *err);
+vn_status vn_replayed_conclude(const vn_opened *o, vn_checkpoints *all, vn_replayed_findings *j, vn_error *err);
 
 /* Adds notes: what was computed by whom, was not judged, is a tie, was done in another order. */
-void vn_replayed_say(vn_comparison *c, const vn_replayed_findings *j);
+void vn_replayed_say(const vn_opened *o, const vn_checkpoints *all, vn_lines *notes, const vn_replayed_findings *j);
 
 #endif

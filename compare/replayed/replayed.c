@@ -31,42 +31,40 @@ static vn_status same_numbers(const vn_opened *o, int ref, int cand, bool *same,
 }
 
 /* The inputs of a run, not its token ids alone, are what two runs must share. */
-static vn_status check_inputs(vn_comparison *c, vn_error *err)
+static vn_status check_inputs(const vn_opened *o, vn_remarks *remarks, vn_error *err)
 {
-	const vn_opened *o = &c->opened;
-	const int        n = vn_recording_count(o->cand);
-	vn_status        st = VN_OK;
+	const int n = vn_recording_count(o->cand);
+	vn_status st = VN_OK;
 
 	for (int i = 0; i < n && !st; i++) {
 		const vn_entry *e = vn_recording_entry(o->cand, i);
 		const int       ref = vn_replayed_is_input(e->name) ? vn_recording_find(o->ref, e->step, e->name) : -1;
 		bool            same = true;
 		if (ref >= 0 && !(st = same_numbers(o, ref, i, &same, err)) && !same)
-			vn_comparison_refuse(c, VN_ALLOW_TOKEN_IDS, "token_ids",
-			                     "inputs: %s of step %d differs: run both on the same inputs", e->name, e->step);
+			vn_remarks_refuse(o, remarks, VN_ALLOW_TOKEN_IDS, "token_ids",
+			                  "inputs: %s of step %d differs: run both on the same inputs", e->name, e->step);
 	}
-	if (!st && c->result.refusals.n)
+	if (!st && remarks->refusals.n)
 		st = vn_fail(err, VN_ERR_MISMATCH, "%s and %s are not comparable", vn_recording_path(o->ref),
 		             vn_recording_path(o->cand));
 	return st;
 }
 
-vn_status vn_replayed_begin(vn_comparison *c, vn_error *err)
+vn_status vn_replayed_begin(const vn_opened *o, vn_remarks *remarks, vn_error *err)
 {
-	const vn_opened *o = &c->opened;
-	vn_status        st = VN_OK;
+	vn_status st = VN_OK;
 
 	if (vn_recording_run_plan(o->ref) || vn_recording_run_plan(o->cand))
-		st = check_inputs(c, err);
+		st = check_inputs(o, remarks, err);
 	return st || !o->replayed ? st : vn_replayed_pair(o->replayed, o->ref, o->cand, err);
 }
 
 /* ---- judging --------------------------------------------------------------------------------- */
 
-int vn_replayed_result_of(const vn_comparison *c, const vn_checkpoint *p)
+int vn_replayed_result_of(const vn_opened *o, const vn_checkpoint *p)
 {
-	const vn_entry *e = c->opened.replayed && p->cand >= 0 ? vn_recording_entry(c->opened.cand, p->cand) : NULL;
-	return e ? vn_replayed_find(c->opened.replayed, e->step, e->name) : -1;
+	const vn_entry *e = o->replayed && p->cand >= 0 ? vn_recording_entry(o->cand, p->cand) : NULL;
+	return e ? vn_replayed_find(o->replayed, e->step, e->name) : -1;
 }
 
 void vn_replayed_free(vn_replayed_findings *j)
@@ -76,37 +74,38 @@ void vn_replayed_free(vn_replayed_findings *j)
 	free(j);
 }
 
-static vn_status make_judgement(vn_comparison *c, vn_error *err)
+static vn_status make_judgement(const vn_opened *o, const vn_checkpoints *all, vn_replayed_findings **judged,
+                                vn_error *err)
 {
-	const int             n = c->opened.replayed->n;
-	vn_replayed_findings *j = c->result.judged = calloc(1, sizeof *j);
+	const int             n = o->replayed->n;
+	vn_replayed_findings *j = *judged = calloc(1, sizeof *j);
 
 	if (!j || !(j->of = calloc((size_t)n + 1, sizeof *j->of)))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory to judge %d results", n);
 	j->n = n;
 	for (int i = 0; i < n; i++)
 		j->of[i].checkpoint = -1;
-	for (int i = 0; i < c->result.n_checkpoints; i++) {
-		const int of = vn_replayed_result_of(c, &c->result.checkpoint[i]);
+	for (int i = 0; i < all->n; i++) {
+		const int of = vn_replayed_result_of(o, &all->of[i]);
 		if (of >= 0)
 			j->of[of].checkpoint = i;
 	}
 	return VN_OK;
 }
 
-vn_status vn_replayed_run(vn_comparison *c, vn_error *err)
+vn_status vn_replayed_run(const vn_opened *o, vn_checkpoints *all, vn_floor_result *found, vn_lines *notes,
+                          vn_replayed_findings **judged, vn_error *err)
 {
 	vn_status st;
 
-	if (!c->opened.replayed)
+	if (!o->replayed)
 		return VN_OK;
-	if ((st = make_judgement(c, err)) || (st = vn_replayed_measure(c, c->result.judged, err)) ||
-	    (st = vn_replayed_conclude(c, c->result.judged, err)))
+	if ((st = make_judgement(o, all, judged, err)) || (st = vn_replayed_measure(o, all, *judged, err)) ||
+	    (st = vn_replayed_conclude(o, all, *judged, err)))
 		return vn_context(err, st, "--replayed");
-	vn_replayed_say(c, c->result.judged);
-	snprintf(c->result.floor_from, sizeof c->result.floor_from, "of each operation (column local), by %.150s",
-	         vn_recording_path(c->opened.replayed->recording));
-	c->result.replayed = true;
+	vn_replayed_say(o, all, notes, *judged);
+	snprintf(found->from, sizeof found->from, "of each operation (column local), by %.150s",
+	         vn_recording_path(o->replayed->recording));
 	return VN_OK;
 }
 
@@ -120,7 +119,7 @@ static bool may_accumulate(const vn_check *k)
 	return k->form != VN_OF_OPERATION && (!k->rule || k->rule->shipped);
 }
 
-static bool only_accumulated(const vn_comparison *c, const vn_checkpoint *p)
+static bool only_accumulated(const vn_opened *o, const vn_checkpoint *p)
 {
 	vn_limit_set set;
 
@@ -133,37 +132,33 @@ static bool only_accumulated(const vn_comparison *c, const vn_checkpoint *p)
 		if (!k.holds && !may_accumulate(&k))
 			return false;
 	}
-	vn_limits_for(c->request.limits, p->name, &set);
+	vn_limits_for(o->request.limits, p->name, &set);
 	return !set.permission[VN_PERMIT_ACCUMULATED];
 }
 
 /* Returns the place of the first wrong operation in the reference's order; INT_MAX: none. */
-static int first_wrong(const vn_comparison *c)
+static int first_wrong(const vn_replayed_findings *j)
 {
-	const vn_replayed_findings *j = c->result.judged;
-
 	for (int i = 0; i < j->n; i++)
 		if (j->of[i].wrong)
 			return i;
 	return INT32_MAX;
 }
 
-vn_status vn_replayed_forgive(vn_comparison *c, vn_error *err)
+void vn_replayed_forgive(const vn_opened *o, vn_checkpoints *all, vn_pools *pools, const vn_replayed_findings *j)
 {
-	(void)err;
-	if (!c->opened.replayed)
-		return VN_OK;
-	const int first = first_wrong(c);
-	for (int i = 0; i < c->result.n_checkpoints; i++) {
-		vn_checkpoint *p = &c->result.checkpoint[i];
-		if (vn_replayed_result_of(c, p) >= first || !only_accumulated(c, p))
+	if (!j)
+		return;
+	const int first = first_wrong(j);
+	for (int i = 0; i < all->n; i++) {
+		vn_checkpoint *p = &all->of[i];
+		if (vn_replayed_result_of(o, p) >= first || !only_accumulated(o, p))
 			continue;
 		p->status = p->vacuous ? VN_WITHIN : VN_ACCUMULATED;
 		p->fails = false;
 		if (p->pooled_small >= 0)
-			c->result.pooled_small[p->pooled_small].outside = false;
+			pools->pooled_small[p->pooled_small].outside = false;
 		if (p->channels >= 0)
-			c->result.channel_pool[p->channels].outside = false;
+			pools->channel_pool[p->channels].outside = false;
 	}
-	return VN_OK;
 }

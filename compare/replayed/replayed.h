@@ -11,7 +11,7 @@
  * Reads   request.options, opened.ref, opened.cand, opened.replayed, the judged checkpoints
  * Fills   opened.replayed (its pairs); replay and replayed of checkpoints, result.replayed,
  *         result.judged; status, fails of checkpoints that only accumulated error; lines of
- *         result.notes, warnings and refusals
+ *         remarks.notes, warnings and refusals
  */
 #ifndef VN_COMPARE_REPLAYED_H
 #define VN_COMPARE_REPLAYED_H
@@ -38,18 +38,19 @@ typedef struct vn_replayed_findings {
 
 /* Each does nothing without a replay file. Before vn_match: pairs the tensors as the file says, and
  * refuses inputs that differ. */
-vn_status vn_replayed_begin(vn_comparison *c, vn_error *err);
+vn_status vn_replayed_begin(const vn_opened *o, vn_remarks *remarks, vn_error *err);
 /* Judges the results of the file, and says what was not judged. */
-vn_status vn_replayed_run(vn_comparison *c, vn_error *err);
+vn_status vn_replayed_run(const vn_opened *o, vn_checkpoints *all, vn_floor_result *found, vn_lines *notes,
+                          vn_replayed_findings **judged, vn_error *err);
 /* After vn_replay_judge_operations: a checkpoint that is outside before the first wrong operation,
  * or in a run without one, has accumulated error only. */
-vn_status vn_replayed_forgive(vn_comparison *c, vn_error *err);
+void      vn_replayed_forgive(const vn_opened *o, vn_checkpoints *all, vn_pools *pools, const vn_replayed_findings *j);
 void      vn_replayed_free(vn_replayed_findings *j); /* may be NULL */
 
 /* Returns the format in which a result's numbers are judged. */
 vn_dtype vn_replayed_format(const vn_opened *o, const vn_judged_result *r);
 
 /* Returns the result of a checkpoint; -1: it has none. */
-int vn_replayed_result_of(const vn_comparison *c, const vn_checkpoint *p);
+int vn_replayed_result_of(const vn_opened *o, const vn_checkpoint *p);
 
 #endif

@@ -24,9 +24,9 @@ static void add_module(modules *m, const char *path)
 		m->path[m->n++] = path;
 }
 
-static void add_maker(const vn_comparison *c, modules *m, int step, const char *name)
+static void add_maker(const vn_opened *o, modules *m, int step, const char *name)
 {
-	const vn_run_plan *plan = vn_recording_run_plan(c->opened.ref);
+	const vn_run_plan *plan = vn_recording_run_plan(o->ref);
 	const int          node = plan ? vn_run_plan_maker(plan, step, name) : -1;
 	if (node >= 0)
 		add_module(m, plan->node[node].path);
@@ -88,17 +88,17 @@ static void add_paths(const modules *m, char text[VN_WORDS])
 		vn_text_add(text, VN_WORDS, " or %d more modules", m->n - NAMED);
 }
 
-const char *vn_replayed_place(const vn_comparison *c, const vn_checkpoint *p, char text[VN_WORDS])
+const char *vn_replayed_place(const vn_opened *o, const vn_checkpoint *p, char text[VN_WORDS])
 {
-	const int i = vn_replayed_result_of(c, p);
-	json_t   *line = i >= 0 && p->replay.span > 1 ? vn_replayed_line(c->opened.replayed, i) : NULL;
+	const int i = vn_replayed_result_of(o, p);
+	json_t   *line = i >= 0 && p->replay.span > 1 ? vn_replayed_line(o->replayed, i) : NULL;
 	json_t   *region = line ? vn_json_field(line, "region") : NULL;
 	modules   m = { .n = 0 };
 	char      label[VN_LABEL];
 
 	for (size_t k = 0; k < json_array_size(region); k++)
-		add_maker(c, &m, p->step, json_string_value(json_array_get(region, k)));
-	add_maker(c, &m, p->step, p->name);
+		add_maker(o, &m, p->step, json_string_value(json_array_get(region, k)));
+	add_maker(o, &m, p->step, p->name);
 	json_decref(line);
 	drop_outermost(&m);
 	if (m.n < 2)
@@ -123,14 +123,15 @@ static void add_names(const json_t *names, const char *before, char text[VN_WORD
 		vn_text_add(text, VN_WORDS, " and %d more", (int)(n - NAMED));
 }
 
-void vn_replayed_add_words(const vn_comparison *c, const vn_checkpoint *p, char text[VN_WORDS])
+void vn_replayed_add_words(const vn_opened *o, const struct vn_replayed_findings *judged, const vn_checkpoint *p,
+                           char text[VN_WORDS])
 {
-	const int i = p->replayed ? vn_replayed_result_of(c, p) : -1;
-	json_t   *line = i >= 0 ? vn_replayed_line(c->opened.replayed, i) : NULL;
+	const int i = p->replayed ? vn_replayed_result_of(o, p) : -1;
+	json_t   *line = i >= 0 ? vn_replayed_line(o->replayed, i) : NULL;
 
 	if (!line)
 		return;
-	const vn_ids_found *ids = &c->result.judged->of[i].ids;
+	const vn_ids_found *ids = &judged->of[i].ids;
 	if (ids->n)
 		vn_text_add(text, VN_WORDS, "; %" PRId64 " whole numbers, %" PRId64 " of them ties", ids->n, ids->ties);
 	add_names(vn_json_field(line, "region"), "; computed together with ", text);
@@ -142,14 +143,15 @@ void vn_replayed_add_words(const vn_comparison *c, const vn_checkpoint *p, char 
 	json_decref(line);
 }
 
-const char *vn_replayed_origins(const vn_comparison *c, char text[VN_WORDS])
+const char *vn_replayed_origins(const vn_opened *o, const vn_checkpoints *all, const vn_localised *localised,
+                                char text[VN_WORDS])
 {
 	vn_name_places places = { 0 };
 	const char    *said = NULL;
 
-	for (int i = 0; c->opened.replayed && i < c->result.n_origins; i++)
-		vn_places_add(&places, c->result.checkpoint[c->result.origins[i]].name);
-	if (places.n && places.n < c->result.n_origins)
+	for (int i = 0; o->replayed && i < localised->n_origins; i++)
+		vn_places_add(&places, all->of[localised->origins[i]].name);
+	if (places.n && places.n < localised->n_origins)
 		said = vn_places_say(&places, NAMED, text, VN_WORDS);
 	vn_places_free(&places);
 	return said;

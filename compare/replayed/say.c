@@ -14,15 +14,15 @@
 
 enum { NAMED = 6, WORDS = 480 };
 
-static void say_by_whom(vn_comparison *c, const vn_replayed_findings *j)
+static void say_by_whom(const vn_opened *o, vn_lines *notes, const vn_replayed_findings *j)
 {
-	const vn_replayed_file *f = c->opened.replayed;
+	const vn_replayed_file *f = o->replayed;
 	const char             *tool = vn_facts_get(vn_recording_run(f->recording), "tool");
 	int                     n = 0;
 
 	for (int i = 0; i < j->n; i++)
 		n += j->of[i].checkpoint >= 0;
-	vn_lines_add(&c->result.notes, "replay: %s computed %d results from the candidate's own tensors, not vernier (%s)",
+	vn_lines_add(notes, "replay: %s computed %d results from the candidate's own tensors, not vernier (%s)",
 	             tool ? tool : "PyTorch", n, vn_recording_path(f->recording));
 }
 
@@ -34,10 +34,10 @@ typedef struct reason {
 } reason;
 
 /* "replay: 62 results were not judged: other shape 22 (...), not aligned 40 (...)" */
-static void say_unjudged(vn_comparison *c)
+static void say_unjudged(const vn_opened *o, vn_lines *notes)
 {
 	enum { REASONS = 8 };
-	const vn_recording_lines *lines = vn_recording_replayed(c->opened.replayed->recording, VN_REPLAYED_UNJUDGED);
+	const vn_recording_lines *lines = vn_recording_replayed(o->replayed->recording, VN_REPLAYED_UNJUDGED);
 	reason                    of[REASONS] = { { .why = NULL } };
 	json_t                   *kept[REASONS] = { NULL };
 	char                      text[VN_LINE_MAX] = "", places[WORDS];
@@ -72,8 +72,8 @@ static void say_unjudged(vn_comparison *c)
 	for (int k = 0; k < n; k++)
 		json_decref(kept[k]);
 	if (all)
-		vn_lines_add(&c->result.notes, "replay: %d result%s of the candidate %s not judged alone: %s", all,
-		             all == 1 ? "" : "s", all == 1 ? "is" : "are", text);
+		vn_lines_add(notes, "replay: %d result%s of the candidate %s not judged alone: %s", all, all == 1 ? "" : "s",
+		             all == 1 ? "is" : "are", text);
 }
 
 static const char *value_of(const json_t *j, const char *key, char text[80])
@@ -92,10 +92,10 @@ typedef struct said_setting {
 	vn_name_places places;
 } said_setting;
 
-static void say_settings(vn_comparison *c)
+static void say_settings(const vn_opened *o, vn_lines *notes)
 {
 	enum { SETTINGS = 16 };
-	const vn_recording_lines *lines = vn_recording_replayed(c->opened.replayed->recording, VN_REPLAYED_SETTINGS);
+	const vn_recording_lines *lines = vn_recording_replayed(o->replayed->recording, VN_REPLAYED_SETTINGS);
 	said_setting              of[SETTINGS] = { { "", { 0 } } };
 	char                      what[320], ref[80], cand[80], places[WORDS];
 	int                       n = 0, more = 0;
@@ -120,48 +120,48 @@ static void say_settings(vn_comparison *c)
 	for (int k = 0; k < n; k++) {
 		for (int i = 0; i < of[k].places.n; i++)
 			of[k].places.of[i].first = of[k].places.of[i].place;
-		vn_lines_add(&c->result.notes, "settings: %s: %s", of[k].what,
-		             vn_places_say(&of[k].places, NAMED, places, sizeof places));
+		vn_lines_add(notes, "settings: %s: %s", of[k].what, vn_places_say(&of[k].places, NAMED, places, sizeof places));
 		vn_places_free(&of[k].places);
 	}
 	if (more)
-		vn_lines_add(&c->result.notes, "settings: %d more differ", more);
+		vn_lines_add(notes, "settings: %d more differ", more);
 }
 
 /* ---- of the results -------------------------------------------------------------------------- */
 
-typedef bool judged_test(const vn_comparison *c, const vn_replayed_findings *j, int i);
+typedef bool judged_test(const vn_checkpoints *all, const vn_replayed_findings *j, int i);
 
 /* Lists the places of the results that pass. Returns how many do. */
-static int places_of(const vn_comparison *c, const vn_replayed_findings *j, judged_test *test, char places[WORDS])
+static int places_of(const vn_opened *o, const vn_checkpoints *all, const vn_replayed_findings *j, judged_test *test,
+                     char places[WORDS])
 {
-	vn_name_places all = { 0 };
+	vn_name_places found = { 0 };
 	int            n = 0;
 
 	for (int i = 0; i < j->n; i++)
-		if (j->of[i].checkpoint >= 0 && test(c, j, i)) {
-			vn_places_add(&all, c->opened.replayed->result[i].name);
+		if (j->of[i].checkpoint >= 0 && test(all, j, i)) {
+			vn_places_add(&found, o->replayed->result[i].name);
 			n++;
 		}
-	vn_places_say(&all, NAMED, places, WORDS);
-	vn_places_free(&all);
+	vn_places_say(&found, NAMED, places, WORDS);
+	vn_places_free(&found);
 	return n;
 }
 
-static bool is_other_order(const vn_comparison *c, const vn_replayed_findings *j, int i)
+static bool is_other_order(const vn_checkpoints *all, const vn_replayed_findings *j, int i)
 {
-	return c->result.checkpoint[j->of[i].checkpoint].replay.another_order;
+	return all->of[j->of[i].checkpoint].replay.another_order;
 }
 
-static bool is_tied(const vn_comparison *c, const vn_replayed_findings *j, int i)
+static bool is_tied(const vn_checkpoints *all, const vn_replayed_findings *j, int i)
 {
-	(void)c;
+	(void)all;
 	return j->of[i].ids.ties > 0;
 }
 
-static bool is_narrow(const vn_comparison *c, const vn_replayed_findings *j, int i)
+static bool is_narrow(const vn_checkpoints *all, const vn_replayed_findings *j, int i)
 {
-	(void)c;
+	(void)all;
 	return j->of[i].narrow;
 }
 
@@ -169,23 +169,23 @@ static bool is_narrow(const vn_comparison *c, const vn_replayed_findings *j, int
  * bfloat16's 8.5 has 13 to 15. */
 #define SLOPE_LIMIT 8.0
 
-static bool is_sloped(const vn_comparison *c, const vn_replayed_findings *j, int i)
+static bool is_sloped(const vn_checkpoints *all, const vn_replayed_findings *j, int i)
 {
-	(void)c;
+	(void)all;
 	return j->of[i].sloped && j->of[i].slope.errors > SLOPE_LIMIT;
 }
 
-static void say_slopes(vn_comparison *c, const vn_replayed_findings *j)
+static void say_slopes(const vn_opened *o, const vn_checkpoints *all, vn_lines *notes, const vn_replayed_findings *j)
 {
 	char places[WORDS];
 	int  first = 0;
 
-	if (!places_of(c, j, is_sloped, places))
+	if (!places_of(o, all, j, is_sloped, places))
 		return;
-	while (!is_sloped(c, j, first))
+	while (!is_sloped(all, j, first))
 		first++;
 	const vn_floor_slope *s = &j->of[first].slope;
-	vn_lines_add(&c->result.notes,
+	vn_lines_add(notes,
 	             "factor: the candidate's numbers are %.5g times what they should be where the reference's model in "
 	             "this format has %.5g times (%.2g standard errors apart; below the limit): %s",
 	             1 + s->own, 1 + s->floor, s->errors, places);
@@ -237,7 +237,7 @@ static void add_variant(said_variant *all, int *n, const char *name, const vn_pr
 	all[k].results++;
 }
 
-static void say_variant(vn_comparison *c, const said_variant *v)
+static void say_variant(vn_lines *notes, const said_variant *v)
 {
 	const int    row = vn_variant_find(v->of->word);
 	const double share = v->sum / v->weight, error = 1 / sqrt(v->weight);
@@ -251,57 +251,57 @@ static void say_variant(vn_comparison *c, const said_variant *v)
 	snprintf(words, sizeof words, vn_variant_form(row), v->of->is, v->of->due);
 	vn_text_clean(words, sizeof words);
 	if (all)
-		vn_lines_add(&c->result.notes,
+		vn_lines_add(notes,
 		             "below the limit: %s%s: the error contains %.3g +- %.1g of the difference that it makes: %s (%d)",
 		             id, words, share, error, v->place, v->results);
 	else
-		vn_lines_add(&c->result.notes, "below the limit: %s%s: the error contains the difference that it makes: %s", id,
-		             words, vn_places_say(&v->shown, NAMED, places, sizeof places));
+		vn_lines_add(notes, "below the limit: %s%s: the error contains the difference that it makes: %s", id, words,
+		             vn_places_say(&v->shown, NAMED, places, sizeof places));
 }
 
-static void say_variants(vn_comparison *c, const vn_replayed_findings *j)
+static void say_variants(const vn_opened *o, vn_lines *notes, const vn_replayed_findings *j)
 {
 	said_variant *all = calloc(VARIANTS, sizeof *all);
 	int           n = 0;
 
 	for (int i = 0; all && i < j->n; i++) {
-		const vn_judged_result *r = &c->opened.replayed->result[i];
+		const vn_judged_result *r = &o->replayed->result[i];
 		const bool              right = j->of[i].checkpoint >= 0 && !j->of[i].wrong;
 		for (int k = 0; right && k < r->n_projections; k++)
 			add_variant(all, &n, r->name, &r->projection[k]);
 	}
 	for (int i = 0; i < n; i++) {
-		say_variant(c, &all[i]);
+		say_variant(notes, &all[i]);
 		vn_places_free(&all[i].shown);
 	}
 	free(all);
 }
 
-void vn_replayed_say(vn_comparison *c, const vn_replayed_findings *j)
+void vn_replayed_say(const vn_opened *o, const vn_checkpoints *all, vn_lines *notes, const vn_replayed_findings *j)
 {
 	char    places[WORDS];
 	int64_t ties = 0;
 	int     n;
 
-	say_by_whom(c, j);
-	say_unjudged(c);
-	say_settings(c);
-	if ((n = places_of(c, j, is_other_order, places)))
-		vn_lines_add(&c->result.notes,
+	say_by_whom(o, notes, j);
+	say_unjudged(o, notes);
+	say_settings(o, notes);
+	if ((n = places_of(o, all, j, is_other_order, places)))
+		vn_lines_add(notes,
 		             "computed in another order, same result: %d result%s differ%s, and what was computed through %s "
 		             "does not: %s",
 		             n, n == 1 ? "" : "s", n == 1 ? "s" : "", n == 1 ? "it" : "them", places);
 	for (int i = 0; i < j->n; i++)
 		ties += j->of[i].ids.ties;
-	if (places_of(c, j, is_tied, places))
-		vn_lines_add(&c->result.notes,
+	if (places_of(o, all, j, is_tied, places))
+		vn_lines_add(notes,
 		             "ties: %" PRId64 " choice%s another than the reference's where rounding decides, no error: %s",
 		             ties, ties == 1 ? " is" : "s are", places);
-	if (places_of(c, j, is_narrow, places))
-		vn_lines_add(&c->result.notes,
+	if (places_of(o, all, j, is_narrow, places))
+		vn_lines_add(notes,
 		             "narrower: stored in a coarser format than the reference's model in the candidate's precision "
 		             "has there, and judged in that: %s",
 		             places);
-	say_slopes(c, j);
-	say_variants(c, j);
+	say_slopes(o, all, notes, j);
+	say_variants(o, notes, j);
 }

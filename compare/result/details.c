@@ -86,17 +86,17 @@ static void read_pass(void *ctx, int i)
 	                 : vn_profile_read(p->handle[2], p->handle[3], &p->d->profile, &p->why[i]);
 }
 
-static vn_status read_numbers(vn_comparison *c, const vn_checkpoint *p, int64_t from, vn_detail *d, vn_error *err)
+static vn_status read_numbers(const vn_opened *o, const vn_checkpoint *p, int64_t from, vn_detail *d, vn_error *err)
 {
-	const bool many = vn_recording_share(c->opened.ref) && vn_recording_share(c->opened.cand);
+	const bool many = vn_recording_share(o->ref) && vn_recording_share(o->cand);
 	passes     x = { .from = from, .d = d };
 	vn_status  st = VN_OK;
 	for (int i = 0; i < 4; i++) {
 		vn_error *why = &x.why[i < 2 ? i : 2];
-		x.handle[i] = vn_alloc_check(i % 2 ? vn_numbers_open(c->opened.cand, p->cand, why)
-		                                   : vn_numbers_open(c->opened.ref, p->ref, why));
+		x.handle[i] = vn_alloc_check(i % 2 ? vn_numbers_open(o->cand, p->cand, why)
+		                                   : vn_numbers_open(o->ref, p->ref, why));
 	}
-	vn_team_each(many ? c->request.options->threads : 1, 3, read_pass, &x);
+	vn_team_each(many ? o->request.options->threads : 1, 3, read_pass, &x);
 	for (int i = 0; i < 3 && !st; i++)
 		if ((st = x.st[i]) && err)
 			*err = x.why[i];
@@ -137,62 +137,63 @@ static void say_around(const vn_recording *r, const vn_entry *e, vn_detail *d)
 		vn_text_add(d->around_where, sizeof d->around_where, "-%" PRId64, d->around_at + d->n_around - 1);
 }
 
-static vn_status fill_detail(vn_comparison *c, vn_detail *d, int *room, vn_error *err)
+static vn_status fill_detail(const vn_opened *o, const vn_result *r, vn_detail *d, int *room, vn_error *err)
 {
-	const vn_checkpoint *p = &c->result.checkpoint[d->checkpoint];
-	const vn_entry      *e = vn_recording_entry(c->opened.ref, p->ref);
+	const vn_checkpoint *p = &r->checkpoints.of[d->checkpoint];
+	const vn_entry      *e = vn_recording_entry(o->ref, p->ref);
 	const int64_t        from = place_worst(p, &e->shape, d);
 	vn_status            st;
 
-	d->n_input = vn_inputs_of(c, d->checkpoint, room, c->result.n_checkpoints);
+	d->n_input = vn_inputs_of(o, &r->checkpoints, &r->localised, d->checkpoint, room, r->checkpoints.n);
 	d->input = room;
-	if ((st = read_numbers(c, p, from, d, err)) || (st = vn_layout_match_find(&c->opened, p, &d->like, err)))
+	if ((st = read_numbers(o, p, from, d, err)) || (st = vn_layout_match_find(o, p, &d->like, err)))
 		return st;
 	if (*d->like.words)
 		vn_lines_first(&d->profile.words, d->like.words);
-	say_where(c->opened.ref, e, d->at, d->where, sizeof d->where);
-	say_around(c->opened.ref, e, d);
-	vn_recording_forget(c->opened.ref); /* the pages examined would accumulate */
-	vn_recording_forget(c->opened.cand);
+	say_where(o->ref, e, d->at, d->where, sizeof d->where);
+	say_around(o->ref, e, d);
+	vn_recording_forget(o->ref); /* the pages examined would accumulate */
+	vn_recording_forget(o->cand);
 	return VN_OK;
 }
 
-static vn_status add_detail(vn_document *doc, vn_comparison *c, int point, int *room, vn_error *err)
+static vn_status add_detail(vn_document *doc, const vn_opened *o, const vn_result *r, int point, int *room,
+                            vn_error *err)
 {
-	vn_detail       d = { .checkpoint = point, .op = vn_document_about(doc, &c->result.checkpoint[point]).op };
-	const vn_status st = fill_detail(c, &d, room, err);
+	vn_detail       d = { .checkpoint = point, .op = vn_document_about(doc, &r->checkpoints.of[point]).op };
+	const vn_status st = fill_detail(o, r, &d, room, err);
 
 	if (!st) {
 		doc->detail[vn_document_lines(doc->divergences)] = point;
-		json_array_append_new(doc->divergences, vn_json_detail(&c->opened, &c->result, &d));
+		json_array_append_new(doc->divergences, vn_json_detail(o, r, &d));
 	}
 	vn_profile_free(&d.profile);
 	return st;
 }
 
-vn_status vn_document_details(vn_document *doc, vn_comparison *c, int most, vn_error *err)
+vn_status vn_document_details(vn_document *doc, const vn_opened *o, const vn_result *r, int most, vn_error *err)
 {
 	int64_t more = 0;
 	int     left_out = 0;
 
 	doc->divergences = json_array();
 	doc->divergences_left_out = json_integer(0);
-	if (c->result.first < 0 || most < 1)
+	if (r->localised.first < 0 || most < 1)
 		return VN_OK;
-	int *room = vn_alloc((size_t)c->result.n_checkpoints, sizeof *room);
+	int *room = vn_alloc((size_t)r->checkpoints.n, sizeof *room);
 	doc->detail = vn_alloc_zero((size_t)most, sizeof *doc->detail);
-	vn_status st = add_detail(doc, c, c->result.first, room, err);
-	for (int i = 0; !st && i < c->result.n_origins && vn_document_lines(doc->divergences) < most; i++)
-		if (c->result.origins[i] != c->result.first)
-			st = add_detail(doc, c, c->result.origins[i], room, err);
-	for (int i = 0; !st && i < c->result.n_checkpoints; i++) {
-		const vn_checkpoint *p = &c->result.checkpoint[i];
+	vn_status st = add_detail(doc, o, r, r->localised.first, room, err);
+	for (int i = 0; !st && i < r->localised.n_origins && vn_document_lines(doc->divergences) < most; i++)
+		if (r->localised.origins[i] != r->localised.first)
+			st = add_detail(doc, o, r, r->localised.origins[i], room, err);
+	for (int i = 0; !st && i < r->checkpoints.n; i++) {
+		const vn_checkpoint *p = &r->checkpoints.of[i];
 		if (p->status != VN_OUTSIDE || !p->fails || vn_document_detail(doc, i))
 			continue;
 		if (!p->origin)
 			more += p->m.n;
 		if (vn_document_lines(doc->divergences) < most && more <= MORE_ELEMENTS)
-			st = add_detail(doc, c, i, room, err);
+			st = add_detail(doc, o, r, i, room, err);
 		else
 			left_out++;
 	}

@@ -49,8 +49,8 @@ static json_t *inputs_json(const vn_result *r, const vn_detail *d)
 {
 	json_t *a = d->n_input < 0 ? json_null() : json_array();
 	for (int i = 0; i < d->n_input; i++)
-		json_array_append_new(a, json_pack("{s:o, s:s}", "name", vn_json_name(&r->checkpoint[d->input[i]]), "status",
-		                                   vn_checkpoint_status_text(r->checkpoint[d->input[i]].status)));
+		json_array_append_new(a, json_pack("{s:o, s:s}", "name", vn_json_name(&r->checkpoints.of[d->input[i]]),
+		                                   "status", vn_checkpoint_status_text(r->checkpoints.of[d->input[i]].status)));
 	return a;
 }
 
@@ -109,7 +109,7 @@ static json_t *profile_json(const vn_profile *p)
 
 json_t *vn_json_detail(const vn_opened *opened, const vn_result *result, const vn_detail *x)
 {
-	const vn_checkpoint *p = &result->checkpoint[x->checkpoint];
+	const vn_checkpoint *p = &result->checkpoints.of[x->checkpoint];
 	const vn_entry      *r = vn_recording_entry(opened->ref, p->ref), *d = vn_recording_entry(opened->cand, p->cand);
 	json_t              *j = json_object();
 	json_object_set_new(j, "name", vn_json_name(p));

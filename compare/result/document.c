@@ -40,15 +40,15 @@ vn_tensor_facts vn_document_about(const vn_document *doc, const vn_checkpoint *p
 {
 	if (doc->read)
 		return row_of(doc, p)->about;
-	const vn_entry *e = entry_of(&doc->of->opened, p);
-	return (vn_tensor_facts) { op_of(&doc->of->opened, p), vn_entry_axes(e), e->shape };
+	const vn_entry *e = entry_of(doc->opened, p);
+	return (vn_tensor_facts) { op_of(doc->opened, p), vn_entry_axes(e), e->shape };
 }
 
 const char *vn_document_replayed(const vn_document *doc, const vn_checkpoint *p, char text[VN_WORDS])
 {
 	if (!doc->read) {
-		vn_replay_say_result(doc->of, p, text);
-		vn_replayed_add_words(doc->of, p, text);
+		vn_replay_say_result(doc->opened, &doc->result->checkpoints, &doc->result->localised, p, text);
+		vn_replayed_add_words(doc->opened, doc->result->judged, p, text);
 		return text;
 	}
 	snprintf(text, VN_WORDS, "%s", row_of(doc, p)->replayed ? row_of(doc, p)->replayed : "");
@@ -58,14 +58,14 @@ const char *vn_document_replayed(const vn_document *doc, const vn_checkpoint *p,
 int vn_document_products(const vn_document *doc, const vn_checkpoint *p, vn_gemm g[VN_MAX_GEMM])
 {
 	if (!doc->read)
-		return vn_replayed_products(&doc->of->opened, p, g);
+		return vn_replayed_products(doc->opened, p, g);
 	memcpy(g, row_of(doc, p)->gemm, sizeof row_of(doc, p)->gemm);
 	return row_of(doc, p)->n_gemm;
 }
 
 json_t *vn_document_sides(const vn_document *doc, const vn_checkpoint *p)
 {
-	return doc->read ? json_incref(row_of(doc, p)->sides) : vn_unmeasured_sides(&doc->of->opened, p);
+	return doc->read ? json_incref(row_of(doc, p)->sides) : vn_unmeasured_sides(doc->opened, p);
 }
 
 bool vn_ratio_of(const vn_document *doc, const vn_checkpoint *p, double *ratio)

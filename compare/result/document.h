@@ -34,7 +34,8 @@ typedef struct vn_document {
 	int                   *detail;       /* (of divergences) their checkpoints */
 	bool                   within;
 	vn_verified            verified[2]; /* digests that were checked, of the reference and the candidate */
-	const vn_comparison   *of;          /* NULL: it was read */
+	const vn_opened       *opened;      /* NULL: it was read */
+	const vn_result       *result;      /* likewise */
 	struct vn_reading     *read;        /* rows.h; NULL: of a comparison */
 } vn_document;
 
@@ -43,7 +44,8 @@ typedef struct vn_document {
  * other failures are read only up to a fixed number of elements. chosen: how the limits were
  * chosen: "--limits", "the candidate's precision f16". Call vn_document_finish afterwards, also
  * after a failure. */
-vn_status vn_document_of(vn_comparison *c, int most, const char *chosen, vn_document *doc, vn_error *err);
+vn_status vn_document_of(const vn_opened *o, const vn_result *r, int most, const char *chosen, vn_document *doc,
+                         vn_error *err);
 /* Reads the document of a JSON report, of this schema or of the one before. VN_ERR_FORMAT: it is
  * another text, a key is missing, or its checkpoints contradict its verdict. Call
  * vn_document_finish afterwards, also after a failure. */

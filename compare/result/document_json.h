@@ -32,6 +32,6 @@ json_t *vn_json_detail(const vn_opened *opened, const vn_result *result, const v
 json_t *vn_json_explanations(const vn_opened *o, const vn_result *r);
 
 /* Fills divergences, divergences_left_out and detail of a document. */
-vn_status vn_document_details(vn_document *doc, vn_comparison *c, int most, vn_error *err);
+vn_status vn_document_details(vn_document *doc, const vn_opened *o, const vn_result *r, int most, vn_error *err);
 
 #endif

@@ -26,14 +26,15 @@ static json_t *of_scores(const double *value)
 static json_t *pools_json(const vn_result *r)
 {
 	json_t *a = json_array();
-	for (int i = 0; i < r->n_pooled_logits; i++) {
-		const vn_pooled_logits *g = &r->pooled_logits[i];
-		json_array_append_new(a, json_pack("{s:o, s:i, s:i, s:i, s:o, s:o, s:f, s:o, s:o}", "name",
-		                                   vn_json_text(g->name), "steps", g->n, "first", r->checkpoint[g->first].step,
-		                                   "last", r->checkpoint[g->last].step, "metrics", of_scores(g->value), "floor",
-		                                   isnan(g->floor[VN_M_KL_MEAN]) ? json_null() : of_scores(g->floor),
-		                                   "argmax_strict", g->argmax_strict, "kl_mean_half", vn_json_real(g->kl_half),
-		                                   "worst", vn_json_name(&r->checkpoint[g->worst])));
+	for (int i = 0; i < r->pools.n_pooled_logits; i++) {
+		const vn_pooled_logits *g = &r->pools.pooled_logits[i];
+		json_array_append_new(a,
+		                      json_pack("{s:o, s:i, s:i, s:i, s:o, s:o, s:f, s:o, s:o}", "name", vn_json_text(g->name),
+		                                "steps", g->n, "first", r->checkpoints.of[g->first].step, "last",
+		                                r->checkpoints.of[g->last].step, "metrics", of_scores(g->value), "floor",
+		                                isnan(g->floor[VN_M_KL_MEAN]) ? json_null() : of_scores(g->floor),
+		                                "argmax_strict", g->argmax_strict, "kl_mean_half", vn_json_real(g->kl_half),
+		                                "worst", vn_json_name(&r->checkpoints.of[g->worst])));
 	}
 	return a;
 }
@@ -68,23 +69,23 @@ static json_t *recording_json(const vn_recording *r)
 	return j;
 }
 
-static json_t *baseline_json(const vn_comparison *c)
+static json_t *baseline_json(const vn_opened *o, const vn_result *r)
 {
-	json_t *j = c->request.options->baseline ? json_object() : json_null();
-	if (!c->request.options->baseline)
+	json_t *j = o->request.options->baseline ? json_object() : json_null();
+	if (!o->request.options->baseline)
 		return j;
-	json_object_set_new(j, "file", vn_json_text(c->request.options->baseline));
+	json_object_set_new(j, "file", vn_json_text(o->request.options->baseline));
 	for (int s = VN_FIXED; s < VN_N_SINCE; s++)
-		json_object_set_new(j, vn_judge_since_text((vn_since)s), json_integer(c->result.n_since[s]));
+		json_object_set_new(j, vn_judge_since_text((vn_since)s), json_integer(r->n_since[s]));
 	return j;
 }
 
 /* What a later comparison checks before it accepts this report as its baseline. */
-static json_t *subject_json(const vn_comparison *c)
+static json_t *subject_json(const vn_opened *o)
 {
 	vn_subject s;
 	json_t    *j = json_object();
-	vn_subject_of(&c->request, &c->opened, &s);
+	vn_subject_of(o, &s);
 	for (int i = 0; i < VN_SUBJECTS; i++)
 		json_object_set_new(j, vn_subject_key[i], vn_json_text(s.value[i]));
 	return j;
@@ -120,97 +121,100 @@ static json_t *plan_json(const vn_opened *o)
 static json_t *origins_json(const vn_result *r)
 {
 	json_t *a = json_array();
-	for (int i = 0; i < r->n_origins; i++)
-		json_array_append_new(a, vn_json_name(&r->checkpoint[r->origins[i]]));
+	for (int i = 0; i < r->localised.n_origins; i++)
+		json_array_append_new(a, vn_json_name(&r->checkpoints.of[r->localised.origins[i]]));
 	return a;
 }
 
 /* The lines that `say` adds. */
-static json_t *said(const vn_comparison *c, void (*say)(const vn_comparison *, vn_lines *))
+static json_t *said(const vn_opened *o, const vn_result *r,
+                    void (*say)(const vn_opened *, const vn_result *, vn_lines *))
 {
 	vn_lines lines = { 0 };
 
-	say(c, &lines);
+	say(o, r, &lines);
 	json_t *j = vn_json_lines(&lines);
 	vn_lines_free(&lines);
 	return j;
 }
 
-static void fill_sentences(vn_document *doc, const vn_comparison *c)
+static void fill_sentences(vn_document *doc, const vn_opened *o, const vn_result *r)
 {
 	char text[VN_WORDS];
 
-	doc->verdict_words = json_string(vn_report_say_verdict(c));
-	doc->summary = vn_json_text(vn_report_say_counts(c, text));
-	doc->start = vn_json_text(vn_report_say_start(c, text));
-	doc->origins_are = vn_json_text(c->result.n_origins ? vn_report_say_origin(c) : "");
-	doc->cleared = said(c, vn_report_say_cleared);
-	doc->explained = said(c, vn_explain_say_all);
-	doc->changes = said(c, vn_report_say_baseline);
-	doc->measured = said(c, vn_report_say_scores);
-	doc->next = said(c, vn_next_commands);
+	doc->verdict_words = json_string(vn_report_say_verdict(o, r));
+	doc->summary = vn_json_text(vn_report_say_counts(o, r, text));
+	doc->start = vn_json_text(vn_report_say_start(o, r, text));
+	doc->origins_are = vn_json_text(r->localised.n_origins ? vn_report_say_origin(o, r) : "");
+	doc->cleared = said(o, r, vn_report_say_cleared);
+	doc->explained = said(o, r, vn_explain_say_all);
+	doc->changes = said(o, r, vn_report_say_baseline);
+	doc->measured = said(o, r, vn_report_say_scores);
+	doc->next = said(o, r, vn_next_commands);
 }
 
-static void fill_members(vn_document *doc, const vn_comparison *c, const char *chosen)
+static void fill_members(vn_document *doc, const vn_opened *o, const vn_result *result, const char *chosen)
 {
-	const vn_result   *r = &c->result;
+	const vn_result   *r = result;
 	const vn_verified *digests = &r->digests;
 	const bool         known = r->n_since[VN_KNOWN] + r->n_since[VN_BETTER] > 0;
 
 	doc->schema = json_string(VN_DOCUMENT_SCHEMA);
-	doc->verdict = json_string(!r->within ? "outside" : known ? "known" : "within");
-	doc->first_divergence = doc->first >= 0 ? vn_json_name(&r->checkpoint[doc->first]) : json_null();
-	doc->origins = origins_json(&c->result);
-	doc->explanations = r->why ? vn_json_explanations(&c->opened, &c->result) : NULL;
+	doc->verdict = json_string(!r->verdict.within ? "outside" : known ? "known" : "within");
+	doc->first_divergence = doc->first >= 0 ? vn_json_name(&r->checkpoints.of[doc->first]) : json_null();
+	doc->origins = origins_json(result);
+	doc->explanations = r->why ? vn_json_explanations(o, result) : NULL;
 	doc->digests = json_pack("{s:I, s:I, s:I}", "checked", (json_int_t)(digests->checked + digests->wrong), "wrong",
 	                         (json_int_t)digests->wrong, "without", (json_int_t)digests->without);
-	doc->localised = json_boolean(r->graph || r->run_graph || r->first < 0);
-	doc->reference = recording_json(c->opened.ref);
-	doc->candidate = recording_json(c->opened.cand);
-	doc->limits = json_pack("{s:o, s:o}", "file", vn_json_text(c->request.limits->path), "chosen",
+	doc->localised = json_boolean(r->localised.graph || r->localised.run_graph || r->localised.first < 0);
+	doc->reference = recording_json(o->ref);
+	doc->candidate = recording_json(o->cand);
+	doc->limits = json_pack("{s:o, s:o}", "file", vn_json_text(o->request.limits->path), "chosen",
 	                        vn_json_text(chosen));
-	doc->floor = *r->floor_from ? vn_json_text(r->floor_from) : json_null();
-	doc->baseline = baseline_json(c);
-	doc->subject = subject_json(c);
+	doc->floor = *r->floor.from ? vn_json_text(r->floor.from) : json_null();
+	doc->baseline = baseline_json(o, result);
+	doc->subject = subject_json(o);
 	doc->weights = vn_weights_json(r->weights);
-	doc->notes = vn_json_lines(&r->notes);
-	doc->warnings = vn_json_lines(&r->warnings);
-	doc->strict = json_pack("{s:b, s:b}", "asked", c->request.options->strict, "decided", r->strict);
-	doc->bitwise = json_boolean(c->request.options->bitwise);
+	doc->notes = vn_json_lines(&r->remarks.notes);
+	doc->warnings = vn_json_lines(&r->remarks.warnings);
+	doc->strict = json_pack("{s:b, s:b}", "asked", o->request.options->strict, "decided", r->verdict.strict);
+	doc->bitwise = json_boolean(o->request.options->bitwise);
 	doc->replayed = json_boolean(r->replayed);
-	doc->plan = plan_json(&c->opened);
-	doc->steps_together = pools_json(&c->result);
+	doc->plan = plan_json(o);
+	doc->steps_together = pools_json(result);
 }
 
 /* The first divergence, else the first checkpoint that cannot be judged, else -1. */
 static int first_failure(const vn_result *r)
 {
-	for (int i = 0; r->first < 0 && i < r->n_checkpoints; i++)
-		if (r->checkpoint[i].fails)
+	for (int i = 0; r->localised.first < 0 && i < r->checkpoints.n; i++)
+		if (r->checkpoints.of[i].fails)
 			return i;
-	return r->first;
+	return r->localised.first;
 }
 
-vn_status vn_document_of(vn_comparison *c, int most, const char *chosen, vn_document *doc, vn_error *err)
+vn_status vn_document_of(const vn_opened *o, const vn_result *r, int most, const char *chosen, vn_document *doc,
+                         vn_error *err)
 {
 	const unsigned mark = vn_trouble_mark();
 
 	*doc = (vn_document) {
-		.checkpoint = c->result.checkpoint,
-		.n = c->result.n_checkpoints,
-		.first = first_failure(&c->result),
-		.divergence = c->result.first,
-		.origin = c->result.origins,
-		.n_origins = c->result.n_origins,
-		.pooled_small = c->result.pooled_small,
-		.n_fails = c->result.n_fails,
-		.within = c->result.within,
-		.of = c,
+		.checkpoint = r->checkpoints.of,
+		.n = r->checkpoints.n,
+		.first = first_failure(r),
+		.divergence = r->localised.first,
+		.origin = r->localised.origins,
+		.n_origins = r->localised.n_origins,
+		.pooled_small = r->pools.pooled_small,
+		.n_fails = r->verdict.n_fails,
+		.within = r->verdict.within,
+		.opened = o,
+		.result = r,
 	};
-	vn_recording_verified(c->opened.ref, &doc->verified[0]);
-	vn_recording_verified(c->opened.cand, &doc->verified[1]);
-	fill_members(doc, c, chosen);
-	fill_sentences(doc, c);
-	const vn_status st = vn_document_details(doc, c, most, err);
+	vn_recording_verified(o->ref, &doc->verified[0]);
+	vn_recording_verified(o->cand, &doc->verified[1]);
+	fill_members(doc, o, r, chosen);
+	fill_sentences(doc, o, r);
+	const vn_status st = vn_document_details(doc, o, r, most, err);
 	return st ? st : vn_trouble_since(mark, "the report", err); /* a form would print what there is of it */
 }

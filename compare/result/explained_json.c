@@ -36,7 +36,7 @@ static json_t *trials_json(const vn_opened *o, const vn_result *r, const vn_find
 	json_t *a = json_array();
 	for (int i = 0; i < x->n; i++)
 		if (answers == (i < x->n_alias && (i == 0 || vn_alias_in_all_steps(r, r->why, x, i))))
-			json_array_append_new(a, trial_json(o, &r->checkpoint[x->checkpoint], &x->by[i]));
+			json_array_append_new(a, trial_json(o, &r->checkpoints.of[x->checkpoint], &x->by[i]));
 	return a;
 }
 
@@ -47,7 +47,7 @@ static json_t *explanation_json(const vn_opened *o, const vn_result *r, const vn
 	vn_lines more = { 0 };
 
 	vn_explain_say_more(o, r, x, &more);
-	json_object_set_new(j, "checkpoint", vn_json_name(&r->checkpoint[x->checkpoint]));
+	json_object_set_new(j, "checkpoint", vn_json_name(&r->checkpoints.of[x->checkpoint]));
 	json_object_set_new(j, "words", vn_json_text(vn_explain_say_one(o, r, x, text)));
 	json_object_set_new(j, "details", vn_json_lines(&more));
 	json_object_set_new(j, "explained", json_boolean(x->n_fit > 0));
@@ -62,7 +62,7 @@ static json_t *explanation_json(const vn_opened *o, const vn_result *r, const vn
 		json_object_set_new(j, "separating_input", vn_json_text(x->separating_input));
 	if (x->same_answer_as >= 0)
 		json_object_set_new(j, "same_answer_as",
-		                    vn_json_name(&r->checkpoint[r->why->of[x->same_answer_as].checkpoint]));
+		                    vn_json_name(&r->checkpoints.of[r->why->of[x->same_answer_as].checkpoint]));
 	json_object_set_new(j, "error_shape", vn_json_lines(&x->error_shape));
 	vn_lines_free(&more);
 	return j;

@@ -11,14 +11,14 @@
 
 /* Which mistake is made at each operation. */
 typedef struct made_mistakes {
-	const vn_comparison *c;
-	const vn_plan       *p;
-	int                 *fault; /* (nodes): 1 + the fault; 0: none */
-	const char         **name;  /* (nodes): the checkpoint by which the operation is named */
-	bool                *done;  /* (nodes) */
-	vn_injection        *what;
-	int                  n;
-	bool                 full;
+	const vn_checkpoints *all;
+	const vn_plan        *p;
+	int                  *fault; /* (nodes): 1 + the fault; 0: none */
+	const char          **name;  /* (nodes): the checkpoint by which the operation is named */
+	bool                 *done;  /* (nodes) */
+	vn_injection         *what;
+	int                   n;
+	bool                  full;
 } made_mistakes;
 
 static const char *name_of(const made_mistakes *m, int node)
@@ -45,7 +45,7 @@ static bool can_be_made(const vn_findings *x)
 /* What is recorded wrongly is named by its checkpoint, because an operation may have several. */
 static void add_recorder_fault(made_mistakes *m, const vn_findings *x)
 {
-	const char *name = m->c->result.checkpoint[x->checkpoint].name;
+	const char *name = m->all->of[x->checkpoint].name;
 	const int   fault = x->by[0].fault[0] - 1;
 	char        same[sizeof(vn_injection)];
 
@@ -59,7 +59,7 @@ static void add_recorder_fault(made_mistakes *m, const vn_findings *x)
 static void mark_places(made_mistakes *m, const vn_findings *x)
 {
 	const vn_trial *h = &x->by[0];
-	const char     *name = m->c->result.checkpoint[x->checkpoint].name;
+	const char     *name = m->all->of[x->checkpoint].name;
 	const int       v = vn_plan_find(m->p, name), own = v < 0 ? -1 : m->p->value[vn_plan_root(m->p, v)].node;
 
 	for (int i = 0; i < m->p->n_nodes; i++) {
@@ -133,12 +133,12 @@ static void add_patterns_of(made_mistakes *m, int node)
 	add_pattern(m, m->fault[node] - 1, glob);
 }
 
-int vn_injections_of(const vn_comparison *c, vn_injection what[VN_INJECTIONS_MOST])
+int vn_injections_of(const vn_opened *o, const vn_result *r, vn_injection what[VN_INJECTIONS_MOST])
 {
-	const vn_plan         *p = vn_model_plan(c->opened.model);
+	const vn_plan         *p = vn_model_plan(o->model);
 	const size_t           nodes = (size_t)p->n_nodes;
-	const vn_all_findings *why = c->result.why;
-	made_mistakes          m = { .c = c,
+	const vn_all_findings *why = r->why;
+	made_mistakes          m = { .all = &r->checkpoints,
 		                         .p = p,
 		                         .what = what,
 		                         .fault = vn_alloc_zero(nodes, sizeof *m.fault),

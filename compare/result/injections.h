@@ -14,6 +14,6 @@ typedef char vn_injection[VN_NAME_MAX + 64];
  * as few patterns as name these operations alone. Left out is what --inject cannot make: a fitted
  * number, some heads of several, an answer that another step contradicts. Returns how many; -1:
  * they are too many for a command line. */
-int vn_injections_of(const vn_comparison *c, vn_injection what[VN_INJECTIONS_MOST]);
+int vn_injections_of(const vn_opened *o, const vn_result *r, vn_injection what[VN_INJECTIONS_MOST]);
 
 #endif

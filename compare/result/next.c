@@ -12,41 +12,41 @@
 #include <string.h>
 
 /* Path of the model's weights, if known. */
-static const char *model_of(const vn_comparison *c)
+static const char *model_of(const vn_opened *o)
 {
-	const char *path = c->request.options->model;
+	const char *path = o->request.options->model;
 
-	path = path ? path : vn_recording_model_here(c->opened.ref);
-	path = path ? path : vn_recording_model_here(c->opened.cand);
+	path = path ? path : vn_recording_model_here(o->ref);
+	path = path ? path : vn_recording_model_here(o->cand);
 	return path ? path : "MODEL";
 }
 
 /* Adds --model or --floor of this comparison, unless `option` is another --model. */
-static void add_basis(const vn_comparison *c, const char *option, char line[VN_SHELL_LINE])
+static void add_basis(const vn_opened *o, const char *option, char line[VN_SHELL_LINE])
 {
 	if (option && strcmp(option, "--model") == 0)
 		return;
-	if (c->request.options->model)
-		vn_shell_option(line, "--model", c->request.options->model);
-	else if (c->opened.floor)
-		vn_shell_option(line, "--floor", vn_recording_path(c->opened.floor));
+	if (o->request.options->model)
+		vn_shell_option(line, "--model", o->request.options->model);
+	else if (o->floor)
+		vn_shell_option(line, "--floor", vn_recording_path(o->floor));
 }
 
 /* Adds "vernier COMMAND ref.h5 cand.h5 ... --allow WORDS" with one more option, or NULL, and the
  * model or floor that this comparison has. allow: what is allowed in addition. */
-static void add_again(const vn_comparison *c, const char *command, unsigned allow, const char *option,
-                      const char *value, vn_lines *lines)
+static void add_again(const vn_opened *o, const char *command, unsigned allow, const char *option, const char *value,
+                      vn_lines *lines)
 {
 	char line[VN_SHELL_LINE], words[VN_ALLOW_WORDS];
 
-	if (snprintf(line, sizeof line, "vernier %s%s", command, c->request.again) >= VN_SHELL_LINE)
+	if (snprintf(line, sizeof line, "vernier %s%s", command, o->request.again) >= VN_SHELL_LINE)
 		return;
-	vn_allow_list(c->request.options->allow | allow, words);
+	vn_allow_list(o->request.options->allow | allow, words);
 	if (*words)
 		vn_shell_option(line, "--allow", words);
 	if (option)
 		vn_shell_option(line, option, value);
-	add_basis(c, option, line);
+	add_basis(o, option, line);
 	if (*line)
 		vn_lines_add(lines, "%s", line);
 }
@@ -56,14 +56,14 @@ static void name_of(const vn_checkpoint *p, char name[VN_NAME_MAX + 24])
 	snprintf(name, VN_NAME_MAX + 24, p->step ? "step.%d/%s" : "%.0d%s", p->step, p->name);
 }
 
-static void add_show(const vn_comparison *c, int point, vn_lines *lines)
+static void add_show(const vn_opened *o, const vn_result *r, int point, vn_lines *lines)
 {
 	char name[VN_NAME_MAX + 24];
 
-	if (vn_recording_ranks(c->opened.cand) || c->result.checkpoint[point].cand < 0)
+	if (vn_recording_ranks(o->cand) || r->checkpoints.of[point].cand < 0)
 		return;
-	name_of(&c->result.checkpoint[point], name);
-	vn_runs_add(lines, (const char *[]) { "show", vn_recording_path(c->opened.cand), name }, 3);
+	name_of(&r->checkpoints.of[point], name);
+	vn_runs_add(lines, (const char *[]) { "show", vn_recording_path(o->cand), name }, 3);
 }
 
 /* The files of a comparison with another file as one side. */
@@ -73,24 +73,24 @@ typedef struct with_files {
 } with_files;
 
 /* Adds "vernier compare REF CAND ..." with the options of this comparison. */
-static void add_with(const vn_comparison *c, with_files f, vn_lines *lines)
+static void add_with(const vn_opened *o, with_files f, vn_lines *lines)
 {
 	char        line[VN_SHELL_LINE] = "vernier compare", both[VN_SHELL_LINE], words[VN_ALLOW_WORDS];
-	const char *again = c->request.again ? c->request.again : "";
+	const char *again = o->request.again ? o->request.again : "";
 
 	vn_shell_begin(both);
-	vn_shell_add(both, sizeof both, vn_recording_path(c->opened.ref));
-	vn_shell_add(both, sizeof both, vn_recording_path(c->opened.cand));
+	vn_shell_add(both, sizeof both, vn_recording_path(o->ref));
+	vn_shell_add(both, sizeof both, vn_recording_path(o->cand));
 	vn_shell_end(both);
 	vn_shell_add(line, sizeof line, f.ref);
 	vn_shell_add(line, sizeof line, f.cand);
 	if (*both && strncmp(again, both, strlen(both)) == 0 && strlen(line) + strlen(again) < sizeof line)
 		strcat(line, again + strlen(both));
-	vn_allow_list(c->request.options->allow, words);
+	vn_allow_list(o->request.options->allow, words);
 	if (*words)
 		vn_shell_option(line, "--allow", words);
 	if (!f.without_basis)
-		add_basis(c, NULL, line);
+		add_basis(o, NULL, line);
 	if (*line)
 		vn_lines_add(lines, "%s", line);
 }
@@ -106,26 +106,26 @@ static bool has_joined_calls(const vn_recording *r)
 /* Adds a command that makes all mistakes of the catalogue that were named on purpose, and one that
  * compares the candidate with that run: if they are all, it is within limits. No model is given
  * there, since the run is not what the model computes. */
-static void add_repetition(const vn_comparison *c, vn_lines *lines)
+static void add_repetition(const vn_opened *o, const vn_result *r, vn_lines *lines)
 {
 	vn_injection what[VN_INJECTIONS_MOST];
 	char         to[VN_SHELL_FILE] = "mistake.h5";
-	const char  *own = vn_recording_path(c->opened.ref), *cand = vn_recording_path(c->opened.cand);
-	const int    made = vn_recording_ranks(c->opened.ref) ? 0 : vn_injections_of(c, what);
+	const char  *own = vn_recording_path(o->ref), *cand = vn_recording_path(o->cand);
+	const int    made = vn_recording_ranks(o->ref) ? 0 : vn_injections_of(o, r, what);
 	int          n = 0;
 
 	if (made < 1)
 		return;
 	vn_shell_new_file(to, sizeof to);
-	const char *word[8 + 2 * VN_INJECTIONS_MOST] = { "capture", "ref", model_of(c) };
+	const char *word[8 + 2 * VN_INJECTIONS_MOST] = { "capture", "ref", model_of(o) };
 	n = 3;
-	if (has_joined_calls(c->opened.cand) && cand && !c->result.cand_map) {
+	if (has_joined_calls(o->cand) && cand && !r->unpaired.cand_map) {
 		word[n++] = "--like";
 		word[n++] = cand;
 	} else {
 		word[n++] = "--ids-from";
 		word[n++] = own;
-		if (vn_recording_decoded(c->opened.ref)) {
+		if (vn_recording_decoded(o->ref)) {
 			word[n++] = "--force-ids-from";
 			word[n++] = own;
 		}
@@ -138,84 +138,84 @@ static void add_repetition(const vn_comparison *c, vn_lines *lines)
 	word[n++] = to;
 	vn_runs_add(lines, word, n);
 	if (cand)
-		add_with(c, (with_files) { to, cand, .without_basis = true }, lines);
+		add_with(o, (with_files) { to, cand, .without_basis = true }, lines);
 }
 
-static void add_swapped(const vn_comparison *c, vn_lines *lines)
+static void add_swapped(const vn_opened *o, vn_lines *lines)
 {
 	char line[VN_SHELL_LINE];
 
-	vn_swapped_line(c, line);
+	vn_swapped_line(o, line);
 	if (*line)
 		vn_lines_add(lines, "%s", line);
 }
 
 /* After explain. */
-static void after_explain(const vn_comparison *c, vn_lines *lines)
+static void after_explain(const vn_opened *o, const vn_result *r, vn_lines *lines)
 {
 	bool fits = false;
 
-	for (int i = 0; i < c->result.why->n && !fits; i++)
-		fits = c->result.why->of[i].n_fit > 0;
-	if (fits && c->opened.model)
-		add_repetition(c, lines);
-	if (c->result.n_origins)
-		add_show(c, c->result.origins[0], lines);
-	if (!fits && c->opened.model && c->result.n_invalid_floors && !c->result.swapped)
-		add_swapped(c, lines); /* the reference is not what its model computes */
-	if (!fits && !vn_recording_ranks(c->opened.cand))
-		vn_runs_add(lines, (const char *[]) { "show", vn_recording_path(c->opened.cand), "--check" }, 3);
+	for (int i = 0; i < r->why->n && !fits; i++)
+		fits = r->why->of[i].n_fit > 0;
+	if (fits && o->model)
+		add_repetition(o, r, lines);
+	if (r->localised.n_origins)
+		add_show(o, r, r->localised.origins[0], lines);
+	if (!fits && o->model && r->floor.n_invalid && !r->swapped)
+		add_swapped(o, lines); /* the reference is not what its model computes */
+	if (!fits && !vn_recording_ranks(o->cand))
+		vn_runs_add(lines, (const char *[]) { "show", vn_recording_path(o->cand), "--check" }, 3);
 }
 
 /* The checkpoint where the error starts, or else the first of another shape; -1: none. */
 static int worth_a_look(const vn_result *r)
 {
-	for (int i = 0; r->first < 0 && i < r->n_checkpoints; i++)
-		if (r->checkpoint[i].status == VN_MISSHAPEN)
+	for (int i = 0; r->localised.first < 0 && i < r->checkpoints.n; i++)
+		if (r->checkpoints.of[i].status == VN_MISSHAPEN)
 			return i;
-	return r->first;
+	return r->localised.first;
 }
 
 /* Are the names another engine's? They must be translated before anything else can be said. */
-static bool add_translated(const vn_comparison *c, vn_lines *lines)
+static bool add_translated(const vn_opened *o, const vn_result *r, vn_lines *lines)
 {
-	if (c->result.cand_map)
-		add_again(c, "compare", 0, "--names", c->result.cand_map, lines);
-	else if (c->result.ref_map)
-		add_again(c, "compare", 0, "--ref-names", c->result.ref_map, lines);
-	return c->result.cand_map || c->result.ref_map;
+	if (r->unpaired.cand_map)
+		add_again(o, "compare", 0, "--names", r->unpaired.cand_map, lines);
+	else if (r->unpaired.ref_map)
+		add_again(o, "compare", 0, "--ref-names", r->unpaired.ref_map, lines);
+	return r->unpaired.cand_map || r->unpaired.ref_map;
 }
 
-static void after_failure(const vn_comparison *c, vn_lines *lines)
+static void after_failure(const vn_opened *o, const vn_result *r, vn_lines *lines)
 {
 	int        at;
-	const bool bitwise = c->request.options->bitwise,
-			   absent = c->result.n_status[VN_MISSING] + c->result.n_status[VN_EXTRA] > 0,
-			   allowed = c->request.options->allow & VN_ALLOW_MISSING && c->request.options->allow & VN_ALLOW_EXTRA;
+	const bool bitwise = o->request.options->bitwise,
+			   absent = r->verdict.n_status[VN_MISSING] + r->verdict.n_status[VN_EXTRA] > 0,
+			   allowed = o->request.options->allow & VN_ALLOW_MISSING && o->request.options->allow & VN_ALLOW_EXTRA;
 
-	if (add_translated(c, lines))
+	if (add_translated(o, r, lines))
 		return;
-	if (c->result.why)
-		after_explain(c, lines);
-	else if (bitwise && c->result.n_status[VN_OUTSIDE] + c->result.n_status[VN_MISSHAPEN] > 0)
-		add_again(c, "compare", 0, "--model", model_of(c), lines);
-	else if (c->result.n_status[VN_OUTSIDE])
-		add_again(c, "explain", 0, "--model", model_of(c), lines);
-	if (c->result.misspelt)
-		vn_runs_add(lines, (const char *[]) { "show", vn_recording_path(c->opened.cand) }, 2);
-	else if (!c->result.n_status[VN_OUTSIDE] && !c->result.n_status[VN_MISSHAPEN] && absent && !allowed)
-		add_again(c, "compare", VN_ALLOW_MISSING | VN_ALLOW_EXTRA, NULL, NULL, lines);
-	if (!c->result.why && vn_recording_path(c->opened.cand) && (at = worth_a_look(&c->result)) >= 0)
-		add_show(c, at, lines);
+	if (r->why)
+		after_explain(o, r, lines);
+	else if (bitwise && r->verdict.n_status[VN_OUTSIDE] + r->verdict.n_status[VN_MISSHAPEN] > 0)
+		add_again(o, "compare", 0, "--model", model_of(o), lines);
+	else if (r->verdict.n_status[VN_OUTSIDE])
+		add_again(o, "explain", 0, "--model", model_of(o), lines);
+	if (r->unpaired.misspelt)
+		vn_runs_add(lines, (const char *[]) { "show", vn_recording_path(o->cand) }, 2);
+	else if (!r->verdict.n_status[VN_OUTSIDE] && !r->verdict.n_status[VN_MISSHAPEN] && absent && !allowed)
+		add_again(o, "compare", VN_ALLOW_MISSING | VN_ALLOW_EXTRA, NULL, NULL, lines);
+	if (!r->why && vn_recording_path(o->cand) && (at = worth_a_look(r)) >= 0)
+		add_show(o, r, at, lines);
 }
 
 /* "python -m vernier_parity replay MODEL CAND OPTION... -o TO" */
-static void add_python(const vn_comparison *c, const char *const *option, int n, const char *to, vn_lines *lines)
+static void add_python(const vn_opened *o, const char *const *option, int n, const char *to, vn_lines *lines)
 {
 	char line[VN_SHELL_LINE] = "python -m vernier_parity replay";
 
-	vn_shell_add(line, sizeof line, model_of(c));
-	vn_shell_add(line, sizeof line, vn_recording_path(c->opened.cand));
+	vn_shell_add(line, sizeof line, model_of(o));
+	vn_shell_add(line, sizeof line, vn_recording_path(o->cand));
 	for (int i = 0; i < n; i++)
 		vn_shell_add(line, sizeof line, option[i]);
 	vn_shell_add(line, sizeof line, "-o");
@@ -226,47 +226,46 @@ static void add_python(const vn_comparison *c, const char *const *option, int n,
 
 /* Of a recording of any PyTorch module: a replay file; then its second round, in which what is
  * wrong is computed, and what only worked in another order agrees. */
-static void add_replay(const vn_comparison *c, vn_lines *lines)
+static void add_replay(const vn_opened *o, const vn_result *r, vn_lines *lines)
 {
 	char to[VN_SHELL_FILE] = "replayed.h5", verdict[VN_SHELL_FILE] = "verdict.json", line[VN_SHELL_LINE];
 
 	vn_shell_new_file(to, sizeof to);
 	vn_shell_new_file(verdict, sizeof verdict);
-	if (!c->opened.replayed) {
-		add_python(c, NULL, 0, to, lines);
-		add_again(c, "compare", 0, "--replayed", to, lines);
+	if (!o->replayed) {
+		add_python(o, NULL, 0, to, lines);
+		add_again(o, "compare", 0, "--replayed", to, lines);
 		return;
 	}
-	if (c->result.n_origins && !c->opened.replayed->again) {
-		snprintf(line, sizeof line, "vernier compare%s", c->request.again);
-		vn_shell_option(line, "--replayed", vn_recording_path(c->opened.replayed->recording));
+	if (r->localised.n_origins && !o->replayed->again) {
+		snprintf(line, sizeof line, "vernier compare%s", o->request.again);
+		vn_shell_option(line, "--replayed", vn_recording_path(o->replayed->recording));
 		vn_shell_option(line, "-o", verdict);
 		if (*line)
 			vn_lines_add(lines, "%s", line);
-		add_python(c, (const char *const[]) { "--again", verdict }, 2, to, lines);
-		add_again(c, "compare", 0, "--replayed", to, lines);
+		add_python(o, (const char *const[]) { "--again", verdict }, 2, to, lines);
+		add_again(o, "compare", 0, "--replayed", to, lines);
 	}
-	if (c->result.n_origins)
-		add_show(c, c->result.origins[0], lines);
+	if (r->localised.n_origins)
+		add_show(o, r, r->localised.origins[0], lines);
 }
 
-void vn_next_commands(const vn_comparison *c, vn_lines *lines)
+void vn_next_commands(const vn_opened *o, const vn_result *r, vn_lines *lines)
 {
-	if (!c->request.again)
+	if (!o->request.again)
 		return;
-	if (vn_recording_run_plan(c->opened.cand) && !c->request.options->bitwise) {
-		add_replay(c, lines);
+	if (vn_recording_run_plan(o->cand) && !o->request.options->bitwise) {
+		add_replay(o, r, lines);
 		return;
 	}
-	if (c->result.swapped)
-		add_swapped(c, lines);
-	if (c->request.infers)
-		add_again(c, c->result.why ? "explain" : "compare", 0, "--precision", vn_policy_name(c->request.inferred),
-		          lines);
-	if (!c->result.within)
-		after_failure(c, lines);
-	else if (!c->opened.model && !c->request.options->bitwise)
-		add_again(c, "compare", 0, "--model", model_of(c), lines);
+	if (r->swapped)
+		add_swapped(o, lines);
+	if (o->request.infers)
+		add_again(o, r->why ? "explain" : "compare", 0, "--precision", vn_policy_name(o->request.inferred), lines);
+	if (!r->verdict.within)
+		after_failure(o, r, lines);
+	else if (!o->model && !o->request.options->bitwise)
+		add_again(o, "compare", 0, "--model", model_of(o), lines);
 }
 
 static bool made_by(const vn_recording *r, const char *engine)
@@ -277,10 +276,10 @@ static bool made_by(const vn_recording *r, const char *engine)
 
 /* Records one side again with the tokens of the other, and compares. The side must be vernier's
  * own: the reference if possible. */
-static void add_same_tokens(const vn_comparison *c, vn_lines *lines)
+static void add_same_tokens(const vn_opened *o, vn_lines *lines)
 {
-	const bool          ref = made_by(c->opened.ref, "ref");
-	const vn_recording *again = ref ? c->opened.ref : c->opened.cand, *from = ref ? c->opened.cand : c->opened.ref;
+	const bool          ref = made_by(o->ref, "ref");
+	const vn_recording *again = ref ? o->ref : o->cand, *from = ref ? o->cand : o->ref;
 	const char         *engine = made_by(again, "ref") ? "ref" : made_by(again, "gpu") ? "gpu" : NULL;
 	const char         *precision = vn_facts_get(vn_recording_run(again), "precision");
 	const char         *other = vn_recording_path(from), *forced = vn_recording_decoded(from) ? other : NULL;
@@ -291,21 +290,21 @@ static void add_same_tokens(const vn_comparison *c, vn_lines *lines)
 	strcpy(to, ref ? "reference.h5" : "candidate.h5");
 	vn_shell_new_file(to, sizeof to);
 	vn_runs_add(lines,
-	            (const char *[]) { "capture", engine, model_of(c), "--precision", precision, "--ids-from", other,
+	            (const char *[]) { "capture", engine, model_of(o), "--precision", precision, "--ids-from", other,
 	                               forced ? "--force-ids-from" : NULL, forced, "-o", to },
 	            11);
-	add_with(c, (with_files) { ref ? to : other, ref ? other : to, false }, lines);
+	add_with(o, (with_files) { ref ? to : other, ref ? other : to, false }, lines);
 }
 
-void vn_next_after_refusal(const vn_comparison *c, vn_lines *lines)
+void vn_next_after_refusal(const vn_opened *o, const vn_result *r, vn_lines *lines)
 {
-	const vn_recording *both[] = { c->opened.ref, c->opened.cand };
+	const vn_recording *both[] = { o->ref, o->cand };
 	const bool          alone = both[0] && both[1] && !vn_recording_ranks(both[0]) && !vn_recording_ranks(both[1]);
 
-	if (alone && vn_lines_refused(&c->result.refusals, "weights"))
+	if (alone && vn_lines_refused(&r->remarks.refusals, "weights"))
 		vn_runs_add(lines, (const char *[]) { "weights", vn_recording_path(both[0]), vn_recording_path(both[1]) }, 3);
-	else if (alone && vn_lines_refused(&c->result.refusals, "token_ids"))
-		add_same_tokens(c, lines);
+	else if (alone && vn_lines_refused(&r->remarks.refusals, "token_ids"))
+		add_same_tokens(o, lines);
 	for (int i = 0; i < 2; i++)
 		if (both[i])
 			vn_runs_add(lines, (const char *[]) { "show", vn_recording_path(both[i]) }, 2);

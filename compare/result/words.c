@@ -17,17 +17,17 @@
 
 /* ---- the verdict ---------------------------------------------------------------- */
 
-const char *vn_report_say_verdict(const vn_comparison *c)
+const char *vn_report_say_verdict(const vn_opened *o, const vn_result *r)
 {
-	if (c->result.strict)
+	if (r->verdict.strict)
 		return "OUTSIDE by --strict";
-	if (c->request.options->baseline)
-		return !c->result.within                                            ? "WORSE than the baseline"
-		       : c->result.n_since[VN_KNOWN] + c->result.n_since[VN_BETTER] ? "no worse than the baseline"
-		                                                                    : "within limits";
-	if (c->result.within && c->result.n_status[VN_ACCUMULATED])
+	if (o->request.options->baseline)
+		return !r->verdict.within                             ? "WORSE than the baseline"
+		       : r->n_since[VN_KNOWN] + r->n_since[VN_BETTER] ? "no worse than the baseline"
+		                                                      : "within limits";
+	if (r->verdict.within && r->verdict.n_status[VN_ACCUMULATED])
 		return "within by operation";
-	return c->result.within ? "within limits" : "OUTSIDE limits";
+	return r->verdict.within ? "within limits" : "OUTSIDE limits";
 }
 
 void vn_report_say_digests(const vn_verified *d, char *text, size_t room)
@@ -45,58 +45,58 @@ void vn_report_say_digests(const vn_verified *d, char *text, size_t room)
 static int failing_measured(const vn_result *r)
 {
 	int n = 0;
-	for (int i = 0; i < r->n_checkpoints; i++)
-		n += r->checkpoint[i].fails && r->checkpoint[i].m.n;
+	for (int i = 0; i < r->checkpoints.n; i++)
+		n += r->checkpoints.of[i].fails && r->checkpoints.of[i].m.n;
 	return n;
 }
 
-const char *vn_report_say_counts(const vn_comparison *c, char text[VN_WORDS])
+const char *vn_report_say_counts(const vn_opened *o, const vn_result *r, char text[VN_WORDS])
 {
-	const int measured = c->result.n_status[VN_WITHIN] + c->result.n_status[VN_OUTSIDE] +
-	                     c->result.n_status[VN_ACCUMULATED] + c->result.n_status[VN_UNLIMITED];
+	const int measured = r->verdict.n_status[VN_WITHIN] + r->verdict.n_status[VN_OUTSIDE] +
+	                     r->verdict.n_status[VN_ACCUMULATED] + r->verdict.n_status[VN_UNLIMITED];
 	text[0] = 0;
-	if (c->result.within || c->result.strict) {
+	if (r->verdict.within || r->verdict.strict) {
 		vn_text_add(text, VN_WORDS, "%d checkpoint%s compared", measured, measured == 1 ? "" : "s");
-		if (c->result.n_status[VN_UNLIMITED])
-			vn_text_add(text, VN_WORDS, ", %d of them without a limit", c->result.n_status[VN_UNLIMITED]);
-		const int agreed = c->result.n_status[VN_AGREED], equal = c->result.n_status[VN_EQUAL];
+		if (r->verdict.n_status[VN_UNLIMITED])
+			vn_text_add(text, VN_WORDS, ", %d of them without a limit", r->verdict.n_status[VN_UNLIMITED]);
+		const int agreed = r->verdict.n_status[VN_AGREED], equal = r->verdict.n_status[VN_EQUAL];
 		if (agreed)
 			vn_text_add(text, VN_WORDS, ", %d judged while recorded and left out", agreed);
 		if (equal)
 			vn_text_add(text, VN_WORDS, ", %d equal by %s and not read", equal,
 			            equal == 1 ? "its digest" : "their digests");
-		if (measured + agreed + equal < c->result.n_checkpoints)
-			vn_text_add(text, VN_WORDS, ", %d not (allowed%s)", c->result.n_checkpoints - measured - agreed - equal,
-			            c->request.options->baseline ? " or known" : "");
+		if (measured + agreed + equal < r->checkpoints.n)
+			vn_text_add(text, VN_WORDS, ", %d not (allowed%s)", r->checkpoints.n - measured - agreed - equal,
+			            o->request.options->baseline ? " or known" : "");
 	} else {
 		/* How many of a partial recording are outside would drown in what it lacks. */
-		const int fails = failing_measured(&c->result);
-		if (fails && fails < c->result.n_fails)
+		const int fails = failing_measured(r);
+		if (fails && fails < r->verdict.n_fails)
 			vn_text_add(text, VN_WORDS, "%d of %d compared checkpoint%s", fails, measured, measured == 1 ? "" : "s");
 		else
-			vn_text_add(text, VN_WORDS, "%d of %d checkpoint%s", c->result.n_fails, c->result.n_checkpoints,
-			            c->result.n_checkpoints == 1 ? "" : "s");
+			vn_text_add(text, VN_WORDS, "%d of %d checkpoint%s", r->verdict.n_fails, r->checkpoints.n,
+			            r->checkpoints.n == 1 ? "" : "s");
 		for (int s = VN_MISSING; s < VN_N_CHECKPOINT_STATUSES; s++)
-			if (c->result.n_status[s])
-				vn_text_add(text, VN_WORDS, ", %d %s", c->result.n_status[s],
+			if (r->verdict.n_status[s])
+				vn_text_add(text, VN_WORDS, ", %d %s", r->verdict.n_status[s],
 				            vn_checkpoint_status_text((vn_checkpoint_status)s));
 	}
-	if (c->result.n_status[VN_ACCUMULATED])
+	if (r->verdict.n_status[VN_ACCUMULATED])
 		vn_text_add(
 			text, VN_WORDS,
 			"; accumulated error is over the limit at %d checkpoint%s, but each operation before is within its own "
 			"limit",
-			c->result.n_status[VN_ACCUMULATED], c->result.n_status[VN_ACCUMULATED] == 1 ? "" : "s");
-	const int known = c->result.n_since[VN_KNOWN] + c->result.n_since[VN_BETTER];
+			r->verdict.n_status[VN_ACCUMULATED], r->verdict.n_status[VN_ACCUMULATED] == 1 ? "" : "s");
+	const int known = r->n_since[VN_KNOWN] + r->n_since[VN_BETTER];
 	if (known)
 		vn_text_add(text, VN_WORDS, ", %d outside as in the baseline", known);
-	if (c->result.n_neither)
+	if (r->unpaired.n_neither)
 		vn_text_add(text, VN_WORDS, "; %" PRId64 " other checkpoint%s of the plan in neither recording",
-		            c->result.n_neither, c->result.n_neither == 1 ? "" : "s");
-	vn_report_say_digests(&c->result.digests, text, VN_WORDS);
-	if (c->result.strict)
-		vn_text_add(text, VN_WORDS, "; %d warning%s (--strict)", c->result.warnings.n,
-		            c->result.warnings.n == 1 ? " fails it" : "s fail it");
+		            r->unpaired.n_neither, r->unpaired.n_neither == 1 ? "" : "s");
+	vn_report_say_digests(&r->digests, text, VN_WORDS);
+	if (r->verdict.strict)
+		vn_text_add(text, VN_WORDS, "; %d warning%s (--strict)", r->remarks.warnings.n,
+		            r->remarks.warnings.n == 1 ? " fails it" : "s fail it");
 	vn_text_add(text, VN_WORDS, ".");
 	return text;
 }
@@ -104,8 +104,8 @@ const char *vn_report_say_counts(const vn_comparison *c, char text[VN_WORDS])
 static int count_origins(const vn_result *r, bool (*is)(const vn_checkpoint *))
 {
 	int n = 0;
-	for (int i = 0; i < r->n_origins; i++)
-		n += is(&r->checkpoint[r->origins[i]]);
+	for (int i = 0; i < r->localised.n_origins; i++)
+		n += is(&r->checkpoints.of[r->localised.origins[i]]);
 	return n;
 }
 
@@ -124,9 +124,9 @@ static bool is_inside(const vn_checkpoint *p)
 /* The first checkpoint that shows an overwritten one; NULL. */
 static const vn_checkpoint *first_overwritten(const vn_result *r)
 {
-	for (int i = 0; i < r->n_checkpoints; i++)
-		if (r->checkpoint[i].overwritten)
-			return &r->checkpoint[i];
+	for (int i = 0; i < r->checkpoints.n; i++)
+		if (r->checkpoints.of[i].overwritten)
+			return &r->checkpoints.of[i];
 	return NULL;
 }
 
@@ -134,8 +134,8 @@ static const vn_checkpoint *first_overwritten(const vn_result *r)
 static int not_recomputed(const vn_result *r)
 {
 	int n = 0;
-	for (int i = 0; i < r->n_checkpoints; i++)
-		n += r->checkpoint[i].fails && r->checkpoint[i].m.n && !r->checkpoint[i].replayed;
+	for (int i = 0; i < r->checkpoints.n; i++)
+		n += r->checkpoints.of[i].fails && r->checkpoints.of[i].m.n && !r->checkpoints.of[i].replayed;
 	return n;
 }
 
@@ -152,48 +152,49 @@ static const char *say_cause(const vn_checkpoint *origin, char text[VN_WORDS])
 	return text;
 }
 
-static void several_origins(const vn_comparison *c, char text[VN_WORDS])
+static void several_origins(const vn_opened *o, const vn_result *r, char text[VN_WORDS])
 {
-	const vn_checkpoint *origin = &c->result.checkpoint[c->result.origins[0]];
+	const vn_checkpoint *origin = &r->checkpoints.of[r->localised.origins[0]];
 	char                 label[VN_LABEL], words[VN_WORDS], placed[VN_WORDS], places[VN_WORDS];
 	const char          *cause = say_cause(origin, words);
-	const int n = count_origins(&c->result, is_wrong_capture), orders = count_origins(&c->result, vn_local_is_order),
-			  inside = count_origins(&c->result, is_inside);
-	const char *place = vn_replayed_place(c, origin, placed), *folded = vn_replayed_origins(c, places);
-	vn_text_add(text, VN_WORDS, "The error starts at %d places; the first is %s%s%s%s%s", c->result.n_origins,
+	const int            n = count_origins(r, is_wrong_capture), orders = count_origins(r, vn_local_is_order),
+			  inside = count_origins(r, is_inside);
+	const char *place = vn_replayed_place(o, origin, placed),
+			   *folded = vn_replayed_origins(o, &r->checkpoints, &r->localised, places);
+	vn_text_add(text, VN_WORDS, "The error starts at %d places; the first is %s%s%s%s%s", r->localised.n_origins,
 	            place ? "in " : "", place ? place : vn_label(origin, label), cause ? ": " : "", cause ? cause : "",
 	            folded ? "; all: " : "");
 	vn_text_add(text, VN_WORDS, "%s", folded ? folded : "");
 	if (inside)
 		vn_text_add(text, VN_WORDS, "; %d of them %s within limits, but add%s more error than the precision explains",
 		            inside, inside == 1 ? "is" : "are", inside == 1 ? "s" : "");
-	if (n == c->result.n_origins || orders == c->result.n_origins)
-		vn_text_add(text, VN_WORDS, ". All: %s.", vn_report_say_origin(c));
+	if (n == r->localised.n_origins || orders == r->localised.n_origins)
+		vn_text_add(text, VN_WORDS, ". All: %s.", vn_report_say_origin(o, r));
 	else if (n)
 		vn_text_add(text, VN_WORDS, "; %d of them %s", n, n == 1 ? "was captured wrongly" : "were captured wrongly");
-	if (orders && orders < c->result.n_origins)
+	if (orders && orders < r->localised.n_origins)
 		vn_text_add(text, VN_WORDS, "; %d of them %s", orders,
 		            orders == 1 ? "has its columns in another order, not a mistake"
 		                        : "have their columns in another order, not a mistake");
-	if (n < c->result.n_origins && orders < c->result.n_origins)
+	if (n < r->localised.n_origins && orders < r->localised.n_origins)
 		vn_text_add(text, VN_WORDS, ".");
 }
 
 /* Why the first checkpoint that is outside does not show where the error starts; NULL: an origin
  * shows it. */
-static const char *say_outside(const vn_comparison *c, const vn_checkpoint *first, char text[VN_WORDS])
+static const char *say_outside(const vn_opened *o, const vn_result *r, const vn_checkpoint *first, char text[VN_WORDS])
 {
-	const int n = not_recomputed(&c->result);
+	const int n = not_recomputed(r);
 
 	if (first->invalid_floor)
 		return first->detail ? first->detail : "its floor is not valid";
 	if (vn_judge_fails_ungathered(first))
 		return "vernier joined the shards; whether the engine gathers them before it samples is not recorded (--allow "
 			   "ranks, if it does)";
-	if (c->result.n_origins)
+	if (r->localised.n_origins)
 		return NULL;
-	if (!c->result.replayed)
-		return c->opened.plan || c->result.run_graph
+	if (!r->replayed)
+		return o->plan || r->localised.run_graph
 		           ? "no origin was found"
 		           : "neither file holds a plan, so only the order is known, not the cause";
 	if (n == 0)
@@ -203,26 +204,26 @@ static const char *say_outside(const vn_comparison *c, const vn_checkpoint *firs
 	return text;
 }
 
-const char *vn_report_say_start(const vn_comparison *c, char text[VN_WORDS])
+const char *vn_report_say_start(const vn_opened *o, const vn_result *r, char text[VN_WORDS])
 {
-	const vn_checkpoint *first = c->result.first >= 0 ? &c->result.checkpoint[c->result.first] : NULL,
-						*origin = c->result.n_origins ? &c->result.checkpoint[c->result.origins[0]] : NULL,
-						*replaced = first_overwritten(&c->result);
+	const vn_checkpoint *first = r->localised.first >= 0 ? &r->checkpoints.of[r->localised.first] : NULL,
+						*origin = r->localised.n_origins ? &r->checkpoints.of[r->localised.origins[0]] : NULL,
+						*replaced = first_overwritten(r);
 	char        label[VN_LABEL], words[VN_WORDS], placed[VN_WORDS];
-	const char *why = first ? say_outside(c, first, words) : NULL;
+	const char *why = first ? say_outside(o, r, first, words) : NULL;
 	text[0] = 0;
 	if (why)
 		vn_text_add(text, VN_WORDS, "First outside: %s; %s.", vn_label(first, label), why);
 	else if (origin && !first)
 		vn_text_add(text, VN_WORDS, "But %s%s adds more error than its precision explains.", vn_label(origin, label),
-		            c->result.n_origins > 1 ? ", the first of several," : "");
-	else if (c->result.n_origins > 1)
-		several_origins(c, text);
+		            r->localised.n_origins > 1 ? ", the first of several," : "");
+	else if (r->localised.n_origins > 1)
+		several_origins(o, r, text);
 	else if (origin) {
-		const char *place = vn_replayed_place(c, origin, placed);
+		const char *place = vn_replayed_place(o, origin, placed);
 		why = say_cause(origin, words);
 		vn_text_add(text, VN_WORDS, "The error starts %s %s: %s.", place ? "in" : "at",
-		            place ? place : vn_label(origin, label), why ? why : vn_report_say_origin(c));
+		            place ? place : vn_label(origin, label), why ? why : vn_report_say_origin(o, r));
 	}
 	if (replaced && !replaced->origin)
 		vn_text_add(text, VN_WORDS, "%s%s: " OVERWRITTEN ".", *text ? " Also " : "But ", vn_label(replaced, label),
@@ -231,12 +232,12 @@ const char *vn_report_say_start(const vn_comparison *c, char text[VN_WORDS])
 }
 
 /* Without replay, an origin is a checkpoint outside its limits whose compared inputs are inside. */
-static const char *say_inputs(const vn_comparison *c)
+static const char *say_inputs(const vn_opened *o, const vn_result *r)
 {
-	const int n = c->result.n_origins;
+	const int n = r->localised.n_origins;
 	int       unseen = 0, input;
 	for (int i = 0; i < n; i++)
-		unseen += vn_inputs_of(c, c->result.origins[i], &input, 1) == 0;
+		unseen += vn_inputs_of(o, &r->checkpoints, &r->localised, r->localised.origins[i], &input, 1) == 0;
 	if (n == 1)
 		return unseen ? "none of its inputs was compared" : "its inputs are within limits";
 	return unseen == n ? "none of their inputs was compared"
@@ -244,22 +245,22 @@ static const char *say_inputs(const vn_comparison *c)
 	                   : "the inputs of each are within limits";
 }
 
-const char *vn_report_say_origin(const vn_comparison *c)
+const char *vn_report_say_origin(const vn_opened *o, const vn_result *r)
 {
-	if (c->result.n_origins && count_origins(&c->result, vn_local_is_order) == c->result.n_origins)
-		return c->result.n_origins > 1
+	if (r->localised.n_origins && count_origins(r, vn_local_is_order) == r->localised.n_origins)
+		return r->localised.n_origins > 1
 		           ? "their columns are in another order, not a mistake (the operations that read them use that order)"
 		           : "its columns are in another order, not a mistake (the operation that reads it uses that order)";
-	if (c->result.n_origins && count_origins(&c->result, is_wrong_capture) == c->result.n_origins)
-		return c->result.n_origins > 1
+	if (r->localised.n_origins && count_origins(r, is_wrong_capture) == r->localised.n_origins)
+		return r->localised.n_origins > 1
 		           ? "captured wrongly, or changed after the capture (the operations that read them used the right "
 		             "numbers)"
 		           : "captured wrongly, or changed after the capture (the operation that reads it used the right "
 		             "numbers)";
-	if (c->result.replayed)
-		return c->result.n_origins > 1 ? "recomputing them on the candidate's own inputs gives other results"
-		                               : "recomputing it on the candidate's own inputs gives another result";
-	return say_inputs(c);
+	if (r->replayed)
+		return r->localised.n_origins > 1 ? "recomputing them on the candidate's own inputs gives other results"
+		                                  : "recomputing it on the candidate's own inputs gives another result";
+	return say_inputs(o, r);
 }
 
 static bool is_magnified(const vn_checkpoint *p)
@@ -268,16 +269,17 @@ static bool is_magnified(const vn_checkpoint *p)
 	       p->replay.gain >= VN_GAIN_NAMED;
 }
 
-void vn_report_say_cleared(const vn_comparison *c, vn_lines *lines)
+void vn_report_say_cleared(const vn_opened *o, const vn_result *r, vn_lines *lines)
 {
+	(void)o;
 	enum { NAMED = 4 };
 	char label[VN_LABEL];
 	int  named[NAMED], n = 0, all = 0;
-	for (int i = 0; i < c->result.n_checkpoints; i++) {
-		if (!is_magnified(&c->result.checkpoint[i]))
+	for (int i = 0; i < r->checkpoints.n; i++) {
+		if (!is_magnified(&r->checkpoints.of[i]))
 			continue;
 		int at = n < NAMED ? n++ : NAMED; /* the largest first */
-		for (; at > 0 && c->result.checkpoint[named[at - 1]].replay.gain < c->result.checkpoint[i].replay.gain; at--)
+		for (; at > 0 && r->checkpoints.of[named[at - 1]].replay.gain < r->checkpoints.of[i].replay.gain; at--)
 			if (at < NAMED)
 				named[at] = named[at - 1];
 		if (at < NAMED)
@@ -288,7 +290,7 @@ void vn_report_say_cleared(const vn_comparison *c, vn_lines *lines)
 		vn_lines_add(
 			lines,
 			"%s only magnifies the error of its inputs, %.2g times, as the reference engine does on these inputs",
-			vn_label(&c->result.checkpoint[named[i]], label), c->result.checkpoint[named[i]].replay.gain);
+			vn_label(&r->checkpoints.of[named[i]], label), r->checkpoints.of[named[i]].replay.gain);
 	if (all > n)
 		vn_lines_add(lines, "%d more operations only magnify the error of their inputs, as the reference engine does",
 		             all - n);
@@ -296,18 +298,18 @@ void vn_report_say_cleared(const vn_comparison *c, vn_lines *lines)
 
 /* ---- the baseline ------------------------------------------------------------------- */
 
-void vn_report_say_baseline(const vn_comparison *c, vn_lines *lines)
+void vn_report_say_baseline(const vn_opened *o, const vn_result *r, vn_lines *lines)
 {
 	enum { NAMED = 8 };
-	const int *n = c->result.n_since;
+	const int *n = r->n_since;
 	char       label[VN_LABEL], words[VN_WORDS];
-	if (!c->request.options->baseline)
+	if (!o->request.options->baseline)
 		return;
 	vn_lines_add(lines, "%s: %d outside as before, %d of them better; %d no longer outside; %d worse, %d new",
-	             c->request.options->baseline, n[VN_KNOWN] + n[VN_BETTER], n[VN_BETTER], n[VN_FIXED], n[VN_WORSE],
+	             o->request.options->baseline, n[VN_KNOWN] + n[VN_BETTER], n[VN_BETTER], n[VN_FIXED], n[VN_WORSE],
 	             n[VN_NEW]);
-	for (int i = 0, told = 0; i < c->result.n_checkpoints && told < NAMED; i++) {
-		const vn_checkpoint *p = &c->result.checkpoint[i];
+	for (int i = 0, told = 0; i < r->checkpoints.n && told < NAMED; i++) {
+		const vn_checkpoint *p = &r->checkpoints.of[i];
 		if (p->since == VN_FIXED)
 			vn_lines_add(lines, "no longer outside: %s", vn_label(p, label));
 		else if (p->since == VN_BETTER)
@@ -333,26 +335,25 @@ static const char *agreement_words(const double *m, double strict, double half, 
 	return text;
 }
 
-void vn_report_say_scores(const vn_comparison *c, vn_lines *lines)
+void vn_report_say_scores(const vn_opened *o, const vn_result *r, vn_lines *lines)
 {
 	char label[VN_LABEL], text[VN_WORDS];
-	for (int i = 0; i < c->result.n_checkpoints; i++) {
-		const vn_checkpoint *k = &c->result.checkpoint[i];
+	for (int i = 0; i < r->checkpoints.n; i++) {
+		const vn_checkpoint *k = &r->checkpoints.of[i];
 		if (k->m.has[VN_M_KL_MEAN] && k->pooled_logits < 0)
 			vn_lines_add(lines, "%s: %s", vn_label(k, label),
 			             agreement_words(k->m.value, k->m.argmax_strict, k->m.kl_half, text));
-		const bool mask = c->opened.replayed && k->replayed && !vn_local_beyond(k);
+		const bool mask = o->replayed && k->replayed && !vn_local_beyond(k);
 		if (!mask && k->m.n && k->m.value[VN_M_HEADROOM] > 0.25 && k->m.value[VN_M_HEADROOM] <= 1)
 			vn_lines_add(lines, "%s: the candidate's largest value is %.3g, %.0f %% of the largest %s",
 			             vn_label(k, label), k->m.absmax[1], 100 * k->m.value[VN_M_HEADROOM],
-			             vn_dtype_name(vn_recording_entry(c->opened.cand, k->cand)->dtype));
+			             vn_dtype_name(vn_recording_entry(o->cand, k->cand)->dtype));
 	}
-	for (int i = 0; i < c->result.n_pooled_logits; i++) {
-		const vn_pooled_logits *g = &c->result.pooled_logits[i];
+	for (int i = 0; i < r->pools.n_pooled_logits; i++) {
+		const vn_pooled_logits *g = &r->pools.pooled_logits[i];
 		vn_lines_add(lines, "%s of %d steps (%d-%d): %s (worst in step %d)", g->name, g->n,
-		             c->result.checkpoint[g->first].step, c->result.checkpoint[g->last].step,
-		             agreement_words(g->value, g->argmax_strict, g->kl_half, text),
-		             c->result.checkpoint[g->worst].step);
+		             r->checkpoints.of[g->first].step, r->checkpoints.of[g->last].step,
+		             agreement_words(g->value, g->argmax_strict, g->kl_half, text), r->checkpoints.of[g->worst].step);
 	}
 }
 

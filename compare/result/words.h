@@ -17,9 +17,9 @@
 
 /* Return the verdict ("OUTSIDE limits"); the counts ("5 of 38 checkpoints, 2 extra."); and where
  * the error starts ("The error starts at layer0.v_proj: ...", "" if nothing is outside). */
-const char *vn_report_say_verdict(const vn_comparison *c);
-const char *vn_report_say_counts(const vn_comparison *c, char text[VN_WORDS]);
-const char *vn_report_say_start(const vn_comparison *c, char text[VN_WORDS]);
+const char *vn_report_say_verdict(const vn_opened *o, const vn_result *r);
+const char *vn_report_say_counts(const vn_opened *o, const vn_result *r, char text[VN_WORDS]);
+const char *vn_report_say_start(const vn_opened *o, const vn_result *r, char text[VN_WORDS]);
 
 /* Writes which program recorded it, as the recording states: "vernier-ref 1.0, f16, cpu; trained
  * weights". NULL: writes "". Returns text, cleaned. */
@@ -32,16 +32,16 @@ const char *vn_printable_path(const char *path, char room[PATH_MAX]);
 /* Adds "; 74 digests checked, 2 do not match, 3 tensors without one" to a text of `room` bytes. */
 void        vn_report_say_digests(const vn_verified *d, char *text, size_t room);
 /* Returns why the origins are origins, for use after a colon. */
-const char *vn_report_say_origin(const vn_comparison *c);
+const char *vn_report_say_origin(const vn_opened *o, const vn_result *r);
 /* Adds a line for each operation that is outside but only magnifies the error of its inputs,
  * largest gain first. */
-void        vn_report_say_cleared(const vn_comparison *c, vn_lines *lines);
+void        vn_report_say_cleared(const vn_opened *o, const vn_result *r, vn_lines *lines);
 
 /* Adds the changes since the baseline: one line of counts, then one line for each improvement. */
-void vn_report_say_baseline(const vn_comparison *c, vn_lines *lines);
+void vn_report_say_baseline(const vn_opened *o, const vn_result *r, vn_lines *lines);
 
 /* Adds a line for each tensor of logits ("logits: argmax agrees in 98.57 % ..."), and for each
  * tensor with a value above a quarter of its format's range. */
-void vn_report_say_scores(const vn_comparison *c, vn_lines *lines);
+void vn_report_say_scores(const vn_opened *o, const vn_result *r, vn_lines *lines);
 
 #endif

@@ -12,7 +12,7 @@
 static const vn_checkpoint *checkpoint_of(const vn_table *t, int row, int candidate)
 {
 	const vn_many_cell *x = vn_many_cell_of(t->many, row, candidate);
-	return x ? &t->of[candidate]->result.checkpoint[x->point] : NULL;
+	return x ? &t->of[candidate]->result.checkpoints.of[x->point] : NULL;
 }
 
 /* The row to show: the worst row of the worst candidate. -1: the tensors have no rows. */

@@ -68,15 +68,15 @@ vn_status vn_apply_state(const vn_case *t, const vn_trial *h, vn_made *made, vn_
 /* The same checkpoint, with the same shape, in the step before. -1: none. */
 static int point_before(const vn_opened *o, const vn_result *r, int point)
 {
-	const vn_checkpoint *me = &r->checkpoint[point];
+	const vn_checkpoint *me = &r->checkpoints.of[point];
 	const vn_step       *step;
 	const int            n = vn_recording_steps(o->cand, &step);
 	int                  before = -1;
 
 	for (int i = 1; i < n; i++)
 		before = step[i].number == me->step ? step[i - 1].number : before;
-	for (int i = 0; before >= 0 && i < r->n_checkpoints; i++) {
-		const vn_checkpoint *p = &r->checkpoint[i];
+	for (int i = 0; before >= 0 && i < r->checkpoints.n; i++) {
+		const vn_checkpoint *p = &r->checkpoints.of[i];
 		if (p->step == before && p->m.n && strcmp(p->name, me->name) == 0 &&
 		    vn_shape_equal(&vn_recording_entry(o->cand, p->cand)->shape, &vn_recording_entry(o->cand, me->cand)->shape))
 			return i;
@@ -86,7 +86,7 @@ static int point_before(const vn_opened *o, const vn_result *r, int point)
 
 static vn_status same_bits(const vn_opened *o, const vn_result *r, int a, int b, bool *same, vn_error *err)
 {
-	const int entry[] = { r->checkpoint[a].cand, r->checkpoint[b].cand };
+	const int entry[] = { r->checkpoints.of[a].cand, r->checkpoints.of[b].cand };
 	vn_tensor x, y;
 	vn_status st = vn_entry_tensor(o->cand, entry[0], &x, err);
 
@@ -110,7 +110,7 @@ static vn_status was_right(const vn_opened *o, const vn_result *r, int point, bo
 	bool      same = true;
 	vn_status st = VN_OK;
 
-	while (!st && same && vn_local_beyond(&r->checkpoint[point])) {
+	while (!st && same && vn_local_beyond(&r->checkpoints.of[point])) {
 		const int before = point_before(o, r, point);
 		same = before >= 0;
 		if (same && !(st = same_bits(o, r, point, before, &same, err)))
@@ -132,7 +132,7 @@ static bool is_one_number(const double *x, int64_t n)
 
 static vn_status apply_recorded(const vn_case *t, int point, vn_made *made, vn_error *err)
 {
-	const int entry = t->c->result.checkpoint[point].cand;
+	const int entry = t->c->result.checkpoints.of[point].cand;
 	vn_tensor x;
 	vn_status st = vn_entry_tensor(t->c->opened.cand, entry, &x, err);
 

@@ -39,7 +39,7 @@ typedef struct vn_findings {
 enum { VN_EXPLAIN_KEPT = 8 };
 
 typedef struct vn_all_findings {
-	vn_findings *of; /* one for each origin that was examined, in the order of result.origins */
+	vn_findings *of; /* one for each origin that was examined, in the order of localised.origins */
 	int          n;
 	int          left_out; /* origins that were not examined, because there are too many */
 } vn_all_findings;

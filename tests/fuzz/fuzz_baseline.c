@@ -14,7 +14,7 @@ static const char *const  points[] = { "layer0.q_proj", "logits" };
 static char               path[64];
 static vn_compare_options options = { .points = points, .n_points = 2, .threads = 1 };
 static bool               all_known; /* by the last input */
-static vn_comparison      comparison = { .request.options = &options };
+static vn_comparison      comparison = { .opened.request.options = &options };
 
 /* Two runs of one model with small differences, and limits that both break. */
 static void prepare(void)
@@ -26,7 +26,7 @@ static void prepare(void)
 		return;
 	if (vn_recording_open(VERNIER_SOURCE "/fixtures/golden/gpt2-trained.p001.f64.h5", &c->opened.ref, &err) ||
 	    vn_recording_open(VERNIER_SOURCE "/fixtures/golden/gpt2-trained.p001.f32.h5", &c->opened.cand, &err) ||
-	    vn_limits_parse("t.yaml", limits, sizeof limits - 1, &c->request.limits, &err) || vn_compare(c, &err)) {
+	    vn_limits_parse("t.yaml", limits, sizeof limits - 1, &c->opened.request.limits, &err) || vn_compare(c, &err)) {
 		fprintf(stderr, "%s: %s\n", folder, err.text);
 		exit(2);
 	}
@@ -44,25 +44,25 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	FILE *f = fopen(path, "w");
 	if (!f || fwrite(data, 1, size, f) != size || fclose(f) != 0)
 		exit(2);
-	for (int i = 0; i < c->result.n_checkpoints; i++) {
-		c->result.checkpoint[i].fails = true;
-		c->result.checkpoint[i].since = VN_NO_BASELINE;
-		c->result.checkpoint[i].was = (double)NAN;
+	for (int i = 0; i < c->result.checkpoints.n; i++) {
+		c->result.checkpoints.of[i].fails = true;
+		c->result.checkpoints.of[i].since = VN_NO_BASELINE;
+		c->result.checkpoints.of[i].was = (double)NAN;
 	}
 	memset(c->result.n_since, 0, sizeof c->result.n_since);
-	if (vn_baseline_apply(c, &err)) {
+	if (vn_baseline_apply(&c->opened, &c->result.checkpoints, &c->result.pools, c->result.n_since, &err)) {
 		if (!fuzz_one_line(err.text))
 			abort();
 		return 0;
 	}
-	for (int i = 0; i < c->result.n_checkpoints; i++) {
-		const vn_checkpoint *p = &c->result.checkpoint[i];
+	for (int i = 0; i < c->result.checkpoints.n; i++) {
+		const vn_checkpoint *p = &c->result.checkpoints.of[i];
 		failing += p->fails;
 		known += p->since == VN_KNOWN || p->since == VN_BETTER;
 		if (p->fails == (p->since == VN_KNOWN || p->since == VN_BETTER))
 			abort();
 	}
-	if (failing + known != c->result.n_checkpoints)
+	if (failing + known != c->result.checkpoints.n)
 		abort();
 	all_known = failing == 0;
 	return 0;
@@ -79,8 +79,8 @@ static size_t make_seed(int i, uint8_t *out)
 	prepare();
 	options.baseline = NULL; /* a report without one */
 	FILE *to = open_memstream(&text, &n);
-	if (!to || vn_document_of(&comparison, 0, "", &doc, &err) || vn_report_json(&doc, &o, to, &err) ||
-	    fclose(to) != 0 || n > FUZZ_ROOM)
+	if (!to || vn_document_of(&comparison.opened, &comparison.result, 0, "", &doc, &err) ||
+	    vn_report_json(&doc, &o, to, &err) || fclose(to) != 0 || n > FUZZ_ROOM)
 		exit(2);
 	vn_document_finish(&doc);
 	options.baseline = path;

@@ -65,15 +65,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
  * the one before. */
 static size_t make_seed(int i, uint8_t *out)
 {
-	vn_comparison c = { .request.options = &options };
+	vn_comparison c = { .opened.request.options = &options };
 	vn_document   doc;
 	vn_error      err = { "" };
 	size_t        n = 0;
 
 	if (vn_recording_open(VERNIER_SOURCE "/fixtures/golden/gpt2-trained.p001.f64.h5", &c.opened.ref, &err) ||
 	    vn_recording_open(VERNIER_SOURCE "/fixtures/golden/gpt2-trained.p001.f32.h5", &c.opened.cand, &err) ||
-	    vn_limits_parse("t.yaml", limits, sizeof limits - 1, &c.request.limits, &err) || vn_compare(&c, &err) ||
-	    vn_document_of(&c, 9, "", &doc, &err)) {
+	    vn_limits_parse("t.yaml", limits, sizeof limits - 1, &c.opened.request.limits, &err) || vn_compare(&c, &err) ||
+	    vn_document_of(&c.opened, &c.result, 9, "", &doc, &err)) {
 		fprintf(stderr, "%s\n", err.text);
 		exit(2);
 	}

@@ -59,9 +59,9 @@ static inline const vn_checkpoint *checkpoint_at(const explained *e, const char 
 {
 	const vn_comparison *c = &e->compared.c;
 
-	for (int i = 0; i < c->result.n_checkpoints; i++)
-		if (c->result.checkpoint[i].step == step && strcmp(c->result.checkpoint[i].name, name) == 0)
-			return &c->result.checkpoint[i];
+	for (int i = 0; i < c->result.checkpoints.n; i++)
+		if (c->result.checkpoints.of[i].step == step && strcmp(c->result.checkpoints.of[i].name, name) == 0)
+			return &c->result.checkpoints.of[i];
 	CU_FAIL_FATAL("no such checkpoint");
 	return NULL;
 }
@@ -72,13 +72,13 @@ static inline void stand_at(explained *e, const char *name, int step)
 	vn_comparison *c = &e->compared.c;
 
 	e->x.checkpoint = -1;
-	for (int i = 0; i < c->result.n_checkpoints; i++)
-		if (c->result.checkpoint[i].step == step && strcmp(c->result.checkpoint[i].name, name) == 0)
+	for (int i = 0; i < c->result.checkpoints.n; i++)
+		if (c->result.checkpoints.of[i].step == step && strcmp(c->result.checkpoints.of[i].name, name) == 0)
 			e->x.checkpoint = i;
 	CU_ASSERT_FATAL(e->x.checkpoint >= 0);
 	e->x.by = calloc(VN_EXPLAIN_KEPT, sizeof *e->x.by);
 	e->t = (vn_case) { .c = c, .x = &e->x };
-	CU_ASSERT_EQUAL_FATAL(vn_recompute_create(c, &e->t.recompute, &e->err), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(vn_recompute_create(&c->opened, &c->result.checkpoints, &e->t.recompute, &e->err), VN_OK);
 	e->t.site = vn_recompute_site(e->t.recompute);
 	CU_ASSERT_EQUAL_FATAL(vn_recompute_at(e->t.recompute, e->x.checkpoint, &e->err), VN_OK);
 	const vn_plan *p = e->t.site->plan;

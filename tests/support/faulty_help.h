@@ -200,11 +200,11 @@ static inline void compare(trial *t, const char *ref, const char *cand, const ch
 
 static inline const vn_checkpoint *point(const trial *t, const char *name, int step)
 {
-	for (int i = 0; i < t->c.result.n_checkpoints; i++)
-		if (strcmp(t->c.result.checkpoint[i].name, name) == 0 && t->c.result.checkpoint[i].step == step)
-			return &t->c.result.checkpoint[i];
+	for (int i = 0; i < t->c.result.checkpoints.n; i++)
+		if (strcmp(t->c.result.checkpoints.of[i].name, name) == 0 && t->c.result.checkpoints.of[i].step == step)
+			return &t->c.result.checkpoints.of[i];
 	CU_FAIL("no such checkpoint");
-	return &t->c.result.checkpoint[0];
+	return &t->c.result.checkpoints.of[0];
 }
 
 static inline int run_faulty(const char *title, CU_TestInfo *tests)

@@ -79,13 +79,13 @@ static inline void one_line(const vn_lines *l, const char *want)
  * the same, but links every chapter. */
 static inline void close_sides(vn_comparison *c)
 {
-	for (int i = 0; i < c->result.n_checkpoints; i++)
-		free(c->result.checkpoint[i].detail);
-	free(c->result.checkpoint);
-	vn_limits_destroy(c->request.limits);
-	vn_lines_free(&c->result.notes);
-	vn_lines_free(&c->result.warnings);
-	vn_lines_free(&c->result.refusals);
+	for (int i = 0; i < c->result.checkpoints.n; i++)
+		free(c->result.checkpoints.of[i].detail);
+	free(c->result.checkpoints.of);
+	vn_limits_destroy(c->opened.request.limits);
+	vn_lines_free(&c->result.remarks.notes);
+	vn_lines_free(&c->result.remarks.warnings);
+	vn_lines_free(&c->result.remarks.refusals);
 	vn_recording_close(c->opened.floor);
 	vn_recording_close(c->opened.cand);
 	vn_recording_close(c->opened.ref);

@@ -18,9 +18,9 @@ typedef struct trial {
 /* Files of the folder, floor or NULL; limits: the text of a limits file. Then finish(t). */
 static inline void judge(trial *t, const char *ref, const char *cand, const char *floor_file, const char *limits)
 {
-	t->c = (vn_comparison) { .request.options = &t->o };
+	t->c = (vn_comparison) { .opened.request.options = &t->o };
 	t->err.text[0] = 0;
-	t->st = vn_limits_parse("t.yaml", limits, strlen(limits), &t->c.request.limits, &t->err);
+	t->st = vn_limits_parse("t.yaml", limits, strlen(limits), &t->c.opened.request.limits, &t->err);
 	if (!t->st)
 		t->st = vn_recording_open(at(ref), &t->c.opened.ref, &t->err);
 	if (!t->st)
@@ -39,8 +39,8 @@ static inline void finish(trial *t)
 static inline int failing(const trial *t)
 {
 	int n = 0;
-	for (int i = 0; i < t->c.result.n_checkpoints; i++)
-		n += t->c.result.checkpoint[i].fails;
+	for (int i = 0; i < t->c.result.checkpoints.n; i++)
+		n += t->c.result.checkpoints.of[i].fails;
 	return n;
 }
 

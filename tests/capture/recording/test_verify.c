@@ -491,7 +491,7 @@ static void a_file_that_changes_while_it_is_read_is_trouble(void)
 static vn_status open_sides(vn_comparison *c, const char *ref, const char *cand, vn_error *err)
 {
 	const vn_sides s = { .ref = ref, .cand = &cand, .n_cand = 1, .batch_row = -1, .ref_batch_row = -1 };
-	return vn_sides_open(&s, c, err);
+	return vn_sides_open(&s, &c->opened, &c->result.remarks, err);
 }
 
 static void trouble_ends_a_comparison_and_is_no_finding(void)
@@ -499,11 +499,12 @@ static void trouble_ends_a_comparison_and_is_no_finding(void)
 	static const char        limits[] = "version: 1\ndefaults: { nmse: 1.0e-6 }\n";
 	const vn_compare_options o = { .allow = VN_ALLOW_ITSELF | VN_ALLOW_DIGEST };
 	for (int mapping = 0; mapping < 2; mapping++) {
-		vn_comparison c = { .request.options = &o };
+		vn_comparison c = { .opened.request.options = &o };
 		vn_error      err = { "" };
 		vn_recording_close(make_all());
 		CU_ASSERT_EQUAL_FATAL(open_sides(&c, path, path, &err), VN_OK);
-		CU_ASSERT_EQUAL_FATAL(vn_limits_parse("limits", limits, sizeof limits - 1, &c.request.limits, &err), VN_OK);
+		CU_ASSERT_EQUAL_FATAL(vn_limits_parse("limits", limits, sizeof limits - 1, &c.opened.request.limits, &err),
+		                      VN_OK);
 		maps_fail = mapping == 0;
 		reads_fail = mapping == 1;
 		CU_ASSERT_EQUAL(vn_compare(&c, &err), VN_ERR_IO);
@@ -543,7 +544,7 @@ static void no_process_is_made_beside_a_thread(void)
 	static const char        limits[] = "version: 1\ndefaults: { nmse: 1.0e-6 }\n";
 	const vn_compare_options o = { .threads = 3 };
 	char                     name[2][sizeof path + 4];
-	vn_comparison            c = { .request.options = &o };
+	vn_comparison            c = { .opened.request.options = &o };
 	vn_error                 err = { "" };
 
 	for (int i = 0; i < 2; i++) {
@@ -552,9 +553,9 @@ static void no_process_is_made_beside_a_thread(void)
 	}
 	forks = accompanied = 0;
 	CU_ASSERT_EQUAL_FATAL(open_sides(&c, name[0], name[1], &err), VN_OK);
-	CU_ASSERT_EQUAL_FATAL(vn_limits_parse("limits", limits, sizeof limits - 1, &c.request.limits, &err), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(vn_limits_parse("limits", limits, sizeof limits - 1, &c.opened.request.limits, &err), VN_OK);
 	CU_ASSERT_EQUAL(vn_compare(&c, &err), VN_OK);
-	CU_ASSERT_EQUAL(c.result.n_fails, 2);
+	CU_ASSERT_EQUAL(c.result.verdict.n_fails, 2);
 	CU_ASSERT_TRUE(forks >= 6); /* to open both; parts and logits of both */
 	CU_ASSERT_EQUAL(accompanied, 0);
 	vn_comparison_close(&c);

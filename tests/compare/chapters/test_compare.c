@@ -9,10 +9,10 @@
 static void starts_only_at(const trial *t, const char *name)
 {
 	CU_ASSERT_EQUAL(t->st, VN_OK);
-	CU_ASSERT_FALSE(t->c.result.within);
-	CU_ASSERT_EQUAL(t->c.result.n_origins, 1);
-	if (t->c.result.n_origins)
-		CU_ASSERT_STRING_EQUAL(t->c.result.checkpoint[t->c.result.origins[0]].name, name);
+	CU_ASSERT_FALSE(t->c.result.verdict.within);
+	CU_ASSERT_EQUAL(t->c.result.localised.n_origins, 1);
+	if (t->c.result.localised.n_origins)
+		CU_ASSERT_STRING_EQUAL(t->c.result.checkpoints.of[t->c.result.localised.origins[0]].name, name);
 }
 
 static void a_run_is_within_limits_of_itself(void)
@@ -21,11 +21,11 @@ static void a_run_is_within_limits_of_itself(void)
 	record("good", &(fault) { 0 }); /* for all tests below, too */
 	compare(&t, "good", "good", strict);
 	CU_ASSERT_EQUAL(t.st, VN_OK);
-	CU_ASSERT_TRUE(t.c.result.within);
-	CU_ASSERT_EQUAL(t.c.result.first, -1);
-	CU_ASSERT(t.c.result.n_checkpoints > 30);
-	for (int i = 0; i < t.c.result.n_checkpoints; i++)
-		CU_ASSERT_EQUAL(t.c.result.checkpoint[i].m.value[VN_M_NMSE], 0.0);
+	CU_ASSERT_TRUE(t.c.result.verdict.within);
+	CU_ASSERT_EQUAL(t.c.result.localised.first, -1);
+	CU_ASSERT(t.c.result.checkpoints.n > 30);
+	for (int i = 0; i < t.c.result.checkpoints.n; i++)
+		CU_ASSERT_EQUAL(t.c.result.checkpoints.of[i].m.value[VN_M_NMSE], 0.0);
 	finish(&t);
 }
 
@@ -35,7 +35,7 @@ static void a_wrong_theta_starts_at_its_rotation(void)
 	record("theta", &(fault) { .theta_of = "layer1.k_rope" });
 	compare(&t, "good", "theta", strict);
 	starts_only_at(&t, "layer1.k_rope");
-	CU_ASSERT_STRING_EQUAL(t.c.result.checkpoint[t.c.result.first].name, "layer1.k_rope");
+	CU_ASSERT_STRING_EQUAL(t.c.result.checkpoints.of[t.c.result.localised.first].name, "layer1.k_rope");
 	CU_ASSERT_EQUAL(point(&t, "logits", 0)->status, VN_OUTSIDE);
 	CU_ASSERT_EQUAL(point(&t, "layer1.q_rope", 0)->status, VN_WITHIN);
 	finish(&t);
@@ -61,7 +61,8 @@ static void what_was_not_recorded_is_looked_through(void)
 	compare(&t, "good", "v", strict);
 	starts_only_at(&t, "layer0.attn_context");
 	int       input[64];
-	const int n = vn_inputs_of(&t.c, t.c.result.origins[0], input, 64);
+	const int n = vn_inputs_of(&t.c.opened, &t.c.result.checkpoints, &t.c.result.localised,
+	                           t.c.result.localised.origins[0], input, 64);
 	CU_ASSERT_EQUAL(n, 3); /* q_rope, k_rope, and attn_norm in place of v_proj */
 	finish(&t);
 }
@@ -92,22 +93,25 @@ static void keys_of_an_earlier_step_are_inputs_too(void)
 	record("decode", &(fault) { .decode = DECODE });
 	record("decode_v", &(fault) { .decode = DECODE, .bias_of = "layer1.v_proj" });
 	compare(&t, "decode", "decode_v", strict);
-	CU_ASSERT_EQUAL(t.c.result.n_origins, 1 + DECODE); /* v_proj itself, once a step */
-	for (int i = 0; i < t.c.result.n_origins; i++)
-		CU_ASSERT_STRING_EQUAL(t.c.result.checkpoint[t.c.result.origins[i]].name, "layer1.v_proj");
+	CU_ASSERT_EQUAL(t.c.result.localised.n_origins, 1 + DECODE); /* v_proj itself, once a step */
+	for (int i = 0; i < t.c.result.localised.n_origins; i++)
+		CU_ASSERT_STRING_EQUAL(t.c.result.checkpoints.of[t.c.result.localised.origins[i]].name, "layer1.v_proj");
 	CU_ASSERT_EQUAL(point(&t, "layer1.attn_context", 2)->status, VN_OUTSIDE);
 	finish(&t);
 
 	/* Only the prompt's values are bad, and a later step reads them. */
 	trial u = { 0 };
 	compare(&u, "decode", "decode", strict);
-	for (int i = 0; i < u.c.result.n_checkpoints; i++)
-		if ((u.c.result.checkpoint[i].step == 0 && strcmp(u.c.result.checkpoint[i].name, "layer1.v_proj") == 0) ||
-		    (u.c.result.checkpoint[i].step == 2 && strcmp(u.c.result.checkpoint[i].name, "layer1.attn_context") == 0))
-			put_outside(&u.c.result.checkpoint[i]);
-	vn_localise(&u.c);
-	CU_ASSERT_EQUAL(u.c.result.n_origins, 1);
-	CU_ASSERT_EQUAL(u.c.result.checkpoint[u.c.result.origins[0]].step, 0);
+	for (int i = 0; i < u.c.result.checkpoints.n; i++)
+		if ((u.c.result.checkpoints.of[i].step == 0 &&
+		     strcmp(u.c.result.checkpoints.of[i].name, "layer1.v_proj") == 0) ||
+		    (u.c.result.checkpoints.of[i].step == 2 &&
+		     strcmp(u.c.result.checkpoints.of[i].name, "layer1.attn_context") == 0))
+			put_outside(&u.c.result.checkpoints.of[i]);
+	vn_localise(&u.c.opened, &u.c.result.checkpoints, &u.c.result.pools, &u.c.result.localised,
+	            &u.c.result.remarks.warnings);
+	CU_ASSERT_EQUAL(u.c.result.localised.n_origins, 1);
+	CU_ASSERT_EQUAL(u.c.result.checkpoints.of[u.c.result.localised.origins[0]].step, 0);
 	finish(&u);
 }
 
@@ -118,23 +122,26 @@ static void a_cache_that_went_wrong_is_the_origin(void)
 	trial t = { 0 };
 	record("cached", &(fault) { .decode = DECODE, .points = "*" });
 	compare(&t, "cached", "cached", strict);
-	CU_ASSERT_TRUE(t.c.result.within);
-	for (int i = 0; i < t.c.result.n_checkpoints; i++) {
-		const char *name = t.c.result.checkpoint[i].name;
-		const int   step = t.c.result.checkpoint[i].step;
+	CU_ASSERT_TRUE(t.c.result.verdict.within);
+	for (int i = 0; i < t.c.result.checkpoints.n; i++) {
+		const char *name = t.c.result.checkpoints.of[i].name;
+		const int   step = t.c.result.checkpoints.of[i].step;
 		if ((step >= 1 && strcmp(name, "layer1.v_cache") == 0) ||
 		    (step == 2 && strcmp(name, "layer1.attn_context") == 0))
-			put_outside(&t.c.result.checkpoint[i]);
+			put_outside(&t.c.result.checkpoints.of[i]);
 	}
-	vn_localise(&t.c);
-	CU_ASSERT_EQUAL(t.c.result.n_origins, 1);
-	CU_ASSERT_EQUAL(t.c.result.checkpoint[t.c.result.origins[0]].step, 1);
-	CU_ASSERT_STRING_EQUAL(t.c.result.checkpoint[t.c.result.origins[0]].name, "layer1.v_cache");
+	vn_localise(&t.c.opened, &t.c.result.checkpoints, &t.c.result.pools, &t.c.result.localised,
+	            &t.c.result.remarks.warnings);
+	CU_ASSERT_EQUAL(t.c.result.localised.n_origins, 1);
+	CU_ASSERT_EQUAL(t.c.result.checkpoints.of[t.c.result.localised.origins[0]].step, 1);
+	CU_ASSERT_STRING_EQUAL(t.c.result.checkpoints.of[t.c.result.localised.origins[0]].name, "layer1.v_cache");
 	int input[8];
-	CU_ASSERT_EQUAL(vn_inputs_of(&t.c, t.c.result.origins[0], input, 8), 2); /* v_proj, and the cache before */
-	CU_ASSERT_STRING_EQUAL(t.c.result.checkpoint[input[0]].name, "layer1.v_proj");
-	CU_ASSERT_STRING_EQUAL(t.c.result.checkpoint[input[1]].name, "layer1.v_cache");
-	CU_ASSERT_EQUAL(t.c.result.checkpoint[input[1]].step, 0);
+	CU_ASSERT_EQUAL(vn_inputs_of(&t.c.opened, &t.c.result.checkpoints, &t.c.result.localised,
+	                             t.c.result.localised.origins[0], input, 8),
+	                2); /* v_proj, and the cache before */
+	CU_ASSERT_STRING_EQUAL(t.c.result.checkpoints.of[input[0]].name, "layer1.v_proj");
+	CU_ASSERT_STRING_EQUAL(t.c.result.checkpoints.of[input[1]].name, "layer1.v_cache");
+	CU_ASSERT_EQUAL(t.c.result.checkpoints.of[input[1]].step, 0);
 	finish(&t);
 }
 
@@ -150,20 +157,21 @@ static int origins_of(const uses *of, int n, char *last)
 	trial t = { 0 };
 	compare(&t, "good", "good", strict);
 	for (int i = 0; i < n; i++) {
-		vn_checkpoint *p = &t.c.result.checkpoint[point(&t, of[i].name, 0) - t.c.result.checkpoint];
+		vn_checkpoint *p = &t.c.result.checkpoints.of[point(&t, of[i].name, 0) - t.c.result.checkpoints.of];
 		for (int k = 0; k < p->n_checks; k++)
 			if (vn_check_at(p, k).metric == VN_M_NMSE) {
 				vn_check x = vn_check_at(p, k);
 				x.value = of[i].part * x.limit;
 				x.holds = of[i].part <= 1;
-				vn_checks_set(&t.c.result.terms, p, k, &x);
+				vn_checks_set(&t.c.result.checkpoints.terms, p, k, &x);
 			}
 		if (of[i].part > 1)
 			put_outside(p);
 	}
-	vn_localise(&t.c);
-	const int origins = t.c.result.n_origins;
-	strcpy(last, origins ? t.c.result.checkpoint[t.c.result.origins[origins - 1]].name : "");
+	vn_localise(&t.c.opened, &t.c.result.checkpoints, &t.c.result.pools, &t.c.result.localised,
+	            &t.c.result.remarks.warnings);
+	const int origins = t.c.result.localised.n_origins;
+	strcpy(last, origins ? t.c.result.checkpoints.of[t.c.result.localised.origins[origins - 1]].name : "");
 	finish(&t);
 	return origins;
 }
@@ -204,9 +212,9 @@ static void without_a_plan_only_the_order_is_known(void)
 	record("bare_v", &(fault) { .no_plan = true, .bias_of = "layer0.v_proj" });
 	compare(&t, "bare", "bare_v", strict);
 	CU_ASSERT_EQUAL(t.st, VN_OK);
-	CU_ASSERT_FALSE(t.c.result.within);
-	CU_ASSERT_STRING_EQUAL(t.c.result.checkpoint[t.c.result.first].name, "layer0.v_proj");
-	CU_ASSERT_EQUAL(t.c.result.n_origins, 0);
+	CU_ASSERT_FALSE(t.c.result.verdict.within);
+	CU_ASSERT_STRING_EQUAL(t.c.result.checkpoints.of[t.c.result.localised.first].name, "layer0.v_proj");
+	CU_ASSERT_EQUAL(t.c.result.localised.n_origins, 0);
 	finish(&t);
 }
 
@@ -216,12 +224,12 @@ static void one_nan_fails_on_either_side(void)
 	record("nan", &(fault) { .nan_in = "layer1.mlp_norm" });
 	compare(&t, "good", "nan", "version: 1\ndefaults: { nmse: 1.0e-3 }\n");
 	starts_only_at(&t, "layer1.mlp_norm");
-	CU_ASSERT_EQUAL(t.c.result.n_fails, 1);
+	CU_ASSERT_EQUAL(t.c.result.verdict.n_fails, 1);
 	CU_ASSERT_EQUAL(point(&t, "layer1.mlp_norm", 0)->m.bad_at, 0);
 	compare(&u, "nan", "good", "version: 1\ndefaults: { nmse: 1.0e-3 }\n");
-	CU_ASSERT_FALSE(u.c.result.within);
+	CU_ASSERT_FALSE(u.c.result.verdict.within);
 	compare(&both, "nan", "nan", "version: 1\ndefaults: { nmse: 1.0e-3 }\n");
-	CU_ASSERT_FALSE(both.c.result.within);
+	CU_ASSERT_FALSE(both.c.result.verdict.within);
 	finish(&t);
 	finish(&u);
 	finish(&both);
@@ -233,17 +241,19 @@ static void missing_and_extra_fail_unless_allowed(void)
 	trial x = { .o = { .points = (const char *const[]) { "layer0.*_proj" }, .n_points = 1 } };
 	record("part", &(fault) { .points = "layer0.*_proj" });
 	compare(&t, "good", "part", strict);
-	CU_ASSERT_FALSE(t.c.result.within);
-	CU_ASSERT(t.c.result.n_status[VN_MISSING] > 0 && t.c.result.n_fails == t.c.result.n_status[VN_MISSING]);
+	CU_ASSERT_FALSE(t.c.result.verdict.within);
+	CU_ASSERT(t.c.result.verdict.n_status[VN_MISSING] > 0 &&
+	          t.c.result.verdict.n_fails == t.c.result.verdict.n_status[VN_MISSING]);
 	compare(&u, "part", "good", strict);
-	CU_ASSERT_FALSE(u.c.result.within);
-	CU_ASSERT(u.c.result.n_status[VN_EXTRA] > 0 && u.c.result.n_fails == u.c.result.n_status[VN_EXTRA]);
+	CU_ASSERT_FALSE(u.c.result.verdict.within);
+	CU_ASSERT(u.c.result.verdict.n_status[VN_EXTRA] > 0 &&
+	          u.c.result.verdict.n_fails == u.c.result.verdict.n_status[VN_EXTRA]);
 	compare(&v, "good", "part", strict);
-	CU_ASSERT_TRUE(v.c.result.within);
+	CU_ASSERT_TRUE(v.c.result.verdict.within);
 	compare(&w, "good", "part", "version: 1\ndefaults: { nmse: 1.0e-9, missing: allowed }\n");
-	CU_ASSERT_TRUE(w.c.result.within);
+	CU_ASSERT_TRUE(w.c.result.verdict.within);
 	compare(&x, "good", "part", strict);
-	CU_ASSERT_TRUE(x.c.result.within);
+	CU_ASSERT_TRUE(x.c.result.verdict.within);
 	finish(&t);
 	finish(&u);
 	finish(&v);
@@ -268,11 +278,11 @@ static void other_tokens_weights_and_cut_off_runs_are_refused(void)
 		record(bad[i].name, &bad[i].f);
 		compare(&t, "good", bad[i].name, strict);
 		CU_ASSERT_EQUAL(t.st, VN_ERR_MISMATCH);
-		CU_ASSERT_FATAL(t.c.result.refusals.n >= 1);
-		CU_ASSERT_PTR_NOT_NULL(strstr(t.c.result.refusals.line[0], bad[i].says));
+		CU_ASSERT_FATAL(t.c.result.remarks.refusals.n >= 1);
+		CU_ASSERT_PTR_NOT_NULL(strstr(t.c.result.remarks.refusals.line[0], bad[i].says));
 		compare(&u, "good", bad[i].name, strict);
 		CU_ASSERT_EQUAL(u.st, VN_OK);
-		CU_ASSERT(u.c.result.notes.n > 0);
+		CU_ASSERT(u.c.result.remarks.notes.n > 0);
 		finish(&t);
 		finish(&u);
 	}
@@ -280,7 +290,8 @@ static void other_tokens_weights_and_cut_off_runs_are_refused(void)
 	record("cut", &(fault) { .cut_off = true });
 	compare(&t, "good", "cut.partial", strict);
 	CU_ASSERT_EQUAL(t.st, VN_ERR_MISMATCH);
-	CU_ASSERT_PTR_NOT_NULL(strstr(t.c.result.refusals.n ? t.c.result.refusals.line[0] : "", "incomplete"));
+	CU_ASSERT_PTR_NOT_NULL(
+		strstr(t.c.result.remarks.refusals.n ? t.c.result.remarks.refusals.line[0] : "", "incomplete"));
 	finish(&t);
 }
 
@@ -291,23 +302,23 @@ static void the_floor_is_the_same_from_a_file_and_from_a_run(void)
 	record("half", &(fault) { .precision = "f16" });
 	record("again", &(fault) { .precision = "f16" });
 	compare(&t, "good", "half", limits);
-	CU_ASSERT_FALSE(t.c.result.within); /* no floor is known: nothing can be judged */
-	CU_ASSERT_EQUAL(t.c.result.n_fails, t.c.result.n_checkpoints);
+	CU_ASSERT_FALSE(t.c.result.verdict.within); /* no floor is known: nothing can be judged */
+	CU_ASSERT_EQUAL(t.c.result.verdict.n_fails, t.c.result.checkpoints.n);
 
 	compare(&u, "good", "half", limits);
-	CU_ASSERT_TRUE(u.c.result.within); /* it is its own floor, bit for bit */
+	CU_ASSERT_TRUE(u.c.result.verdict.within); /* it is its own floor, bit for bit */
 	CU_ASSERT(point(&u, "logits", 0)->floor[VN_M_NMSE] > 0);
 
 	v.o.allow = VN_ALLOW_FLOOR; /* of the candidate's own engine, with its bits */
-	v.c = (vn_comparison) { .request.options = &v.o };
-	CU_ASSERT_EQUAL(vn_limits_parse("t.yaml", limits, strlen(limits), &v.c.request.limits, &v.err), VN_OK);
+	v.c = (vn_comparison) { .opened.request.options = &v.o };
+	CU_ASSERT_EQUAL(vn_limits_parse("t.yaml", limits, strlen(limits), &v.c.opened.request.limits, &v.err), VN_OK);
 	CU_ASSERT_EQUAL(vn_recording_open(at("good"), &v.c.opened.ref, &v.err), VN_OK);
 	CU_ASSERT_EQUAL(vn_recording_open(at("half"), &v.c.opened.cand, &v.err), VN_OK);
 	CU_ASSERT_EQUAL(vn_recording_open(at("again"), &v.c.opened.floor, &v.err), VN_OK);
 	CU_ASSERT_EQUAL(vn_compare(&v.c, &v.err), VN_OK);
-	CU_ASSERT_EQUAL_FATAL(u.c.result.n_checkpoints, v.c.result.n_checkpoints);
-	for (int i = 0; i < u.c.result.n_checkpoints; i++)
-		CU_ASSERT_EQUAL(memcmp(u.c.result.checkpoint[i].floor, v.c.result.checkpoint[i].floor,
+	CU_ASSERT_EQUAL_FATAL(u.c.result.checkpoints.n, v.c.result.checkpoints.n);
+	for (int i = 0; i < u.c.result.checkpoints.n; i++)
+		CU_ASSERT_EQUAL(memcmp(u.c.result.checkpoints.of[i].floor, v.c.result.checkpoints.of[i].floor,
 		                       VN_M_ARGMAX_AGREEMENT * sizeof(double)),
 		                0); /* all have one */
 	finish(&t);
@@ -326,7 +337,7 @@ static void every_name_of_a_value_has_a_floor(void)
 	CU_ASSERT_EQUAL(t.st, VN_OK);
 	CU_ASSERT_TRUE(point(&t, "layer0.output", 0)->has_floor);
 	CU_ASSERT_TRUE(point(&t, "layer1.input", 0)->has_floor);
-	CU_ASSERT_TRUE(t.c.result.within);
+	CU_ASSERT_TRUE(t.c.result.verdict.within);
 	finish(&t);
 }
 
@@ -336,12 +347,13 @@ static void a_second_name_with_other_numbers_is_compared_too(void)
 	record("bad_copy", &(fault) { .copy = "layer1.input", .nan_in_copy = true });
 	compare(&t, "good", "bad_copy", strict); /* good knows that name from its plan alone */
 	starts_only_at(&t, "layer1.input");
-	CU_ASSERT_EQUAL(t.c.result.n_fails, 1);
+	CU_ASSERT_EQUAL(t.c.result.verdict.n_fails, 1);
 	CU_ASSERT_EQUAL(point(&t, "layer0.output", 0)->status, VN_WITHIN);
-	CU_ASSERT(t.c.result.first >= 0 && strcmp(t.c.result.checkpoint[t.c.result.first].name, "layer1.input") == 0);
+	CU_ASSERT(t.c.result.localised.first >= 0 &&
+	          strcmp(t.c.result.checkpoints.of[t.c.result.localised.first].name, "layer1.input") == 0);
 	compare(&u, "good", "bad_copy", strict);
-	CU_ASSERT_FALSE(u.c.result.within);
-	CU_ASSERT_EQUAL(u.c.result.n_checkpoints, 1);
+	CU_ASSERT_FALSE(u.c.result.verdict.within);
+	CU_ASSERT_EQUAL(u.c.result.checkpoints.n, 1);
 	finish(&t);
 	finish(&u);
 }
@@ -354,7 +366,7 @@ static void one_value_of_two_names_is_one_origin(void)
 	compare(&t, "linked", "v_copy", strict);
 	CU_ASSERT_EQUAL(point(&t, "layer1.input", 0)->status, VN_OUTSIDE);
 	starts_only_at(&t, "layer0.output");
-	CU_ASSERT_STRING_EQUAL(t.c.result.checkpoint[t.c.result.first].name, "layer0.output");
+	CU_ASSERT_STRING_EQUAL(t.c.result.checkpoints.of[t.c.result.localised.first].name, "layer0.output");
 	compare(&u, "v_copy", "linked", strict); /* the other way round: own tensors against a link */
 	starts_only_at(&u, "layer0.v_proj");
 	CU_ASSERT_EQUAL(point(&u, "layer1.input", 0)->status, VN_OUTSIDE);
@@ -377,8 +389,8 @@ static void a_pattern_that_matches_nothing_is_trouble(void)
 	CU_ASSERT_EQUAL(v.st, VN_ERR_USAGE);
 	compare(&w, "good", "linked", strict); /* one side has */
 	CU_ASSERT_EQUAL(w.st, VN_OK);
-	CU_ASSERT_TRUE(w.c.result.within);
-	CU_ASSERT_EQUAL(w.c.result.n_checkpoints, 2);
+	CU_ASSERT_TRUE(w.c.result.verdict.within);
+	CU_ASSERT_EQUAL(w.c.result.checkpoints.n, 2);
 	finish(&t);
 	finish(&u);
 	finish(&v);
@@ -388,14 +400,14 @@ static void a_pattern_that_matches_nothing_is_trouble(void)
 static void a_floor_of_another_precision_is_refused(void)
 {
 	trial v = { 0 };
-	v.c = (vn_comparison) { .request.options = &v.o };
-	CU_ASSERT_EQUAL(vn_limits_parse("t.yaml", strict, strlen(strict), &v.c.request.limits, &v.err), VN_OK);
+	v.c = (vn_comparison) { .opened.request.options = &v.o };
+	CU_ASSERT_EQUAL(vn_limits_parse("t.yaml", strict, strlen(strict), &v.c.opened.request.limits, &v.err), VN_OK);
 	CU_ASSERT_EQUAL(vn_recording_open(at("good"), &v.c.opened.ref, &v.err), VN_OK);
 	CU_ASSERT_EQUAL(vn_recording_open(at("half"), &v.c.opened.cand, &v.err), VN_OK);
 	CU_ASSERT_EQUAL(vn_recording_open(at("good"), &v.c.opened.floor, &v.err), VN_OK);
 	CU_ASSERT_EQUAL(vn_compare(&v.c, &v.err), VN_ERR_MISMATCH);
 	CU_ASSERT_PTR_NOT_NULL(
-		strstr(v.c.result.refusals.n ? v.c.result.refusals.line[0] : "", "the floor was run in f32"));
+		strstr(v.c.result.remarks.refusals.n ? v.c.result.remarks.refusals.line[0] : "", "the floor was run in f32"));
 	finish(&v);
 }
 
@@ -408,11 +420,11 @@ static void a_floor_of_zero_allows_no_difference(void)
 	vn_measured zero = { .n = 1 };
 	zero.has[VN_M_NMSE] = p.m.has[VN_M_NMSE] = true;
 	vn_judge_floor_set(&p, &zero);
-	vn_judge(&t.c, &p);
+	vn_judge(&t.c.opened, &t.c.result.checkpoints, &t.c.result.pools, &t.c.result.remarks.warnings, &p);
 	CU_ASSERT_EQUAL(p.status, VN_WITHIN);
 	vn_checks_drop(&p);
 	p.m.value[VN_M_NMSE] = 1e-30;
-	vn_judge(&t.c, &p);
+	vn_judge(&t.c.opened, &t.c.result.checkpoints, &t.c.result.pools, &t.c.result.remarks.warnings, &p);
 	CU_ASSERT_EQUAL(p.status, VN_OUTSIDE);
 	vn_checks_drop(&p);
 	free(p.floor);
@@ -425,7 +437,7 @@ static void limits_that_judge_nothing_are_trouble(void)
 	compare(&t, "good", "good", "version: 1\nrules: [ { match: nothing, nmse: 1.0e-3, why: w } ]\n");
 	CU_ASSERT_EQUAL(t.st, VN_ERR_USAGE);
 	compare(&u, "good", "good", "version: 1\nrules: [ { match: embed, kl_mean: 1.0e-3, why: w } ]\n");
-	CU_ASSERT_FALSE(u.c.result.within); /* only logits have that */
+	CU_ASSERT_FALSE(u.c.result.verdict.within); /* only logits have that */
 	finish(&t);
 	finish(&u);
 }
@@ -435,8 +447,8 @@ static void a_rule_that_matches_nothing_is_warned_about(void)
 	trial t = { 0 };
 	compare(&t, "good", "good",
 	        "version: 1\ndefaults: { nmse: 1.0e-3 }\nrules: [ { match: layer9.q_rop, nmse: 1.0e-3, why: w } ]\n");
-	CU_ASSERT_EQUAL_FATAL(t.c.result.warnings.n, 1);
-	CU_ASSERT_STRING_EQUAL(t.c.result.warnings.line[0], "t.yaml:3: no checkpoint matches 'layer9.q_rop'");
+	CU_ASSERT_EQUAL_FATAL(t.c.result.remarks.warnings.n, 1);
+	CU_ASSERT_STRING_EQUAL(t.c.result.remarks.warnings.line[0], "t.yaml:3: no checkpoint matches 'layer9.q_rop'");
 	finish(&t);
 }
 

@@ -20,7 +20,7 @@ static void give_checks(vn_comparison *c, vn_checkpoint *p, double value)
 		  .note = "not measured",
 		  .steps = 8 },
 	};
-	vn_checks_keep(&c->result.terms, p, k, 2);
+	vn_checks_keep(&c->result.checkpoints.terms, p, k, 2);
 }
 
 static void checks_come_back_as_they_were_given(void)
@@ -37,7 +37,7 @@ static void checks_come_back_as_they_were_given(void)
 	CU_ASSERT_STRING_EQUAL(b.note, "not measured");
 	vn_checks_drop(&p);
 	CU_ASSERT_EQUAL(p.n_checks, 0);
-	vn_terms_free(&c.result.terms);
+	vn_terms_free(&c.result.checkpoints.terms);
 }
 
 static void what_is_equal_is_kept_once(void)
@@ -60,7 +60,7 @@ static void what_is_equal_is_kept_once(void)
 	for (int i = 0; i < MANY; i++)
 		vn_checks_drop(&p[i]);
 	free(p);
-	vn_terms_free(&c.result.terms);
+	vn_terms_free(&c.result.checkpoints.terms);
 }
 
 static void terms_that_differ_in_anything_are_two(void)
@@ -77,13 +77,13 @@ static void terms_that_differ_in_anything_are_two(void)
 
 	for (int turn = 0; turn < 2; turn++)
 		for (int i = 0; i < N; i++)
-			vn_checks_add(&c.result.terms, &p, &k[i]);
+			vn_checks_add(&c.result.checkpoints.terms, &p, &k[i]);
 	CU_ASSERT_EQUAL_FATAL(p.n_checks, 2 * N);
 	for (int i = 0; i < N; i++)
 		for (int j = 0; j < 2 * N; j++)
 			CU_ASSERT_EQUAL(p.check[i].terms == p.check[j].terms, i == j % N);
 	vn_checks_drop(&p);
-	vn_terms_free(&c.result.terms);
+	vn_terms_free(&c.result.checkpoints.terms);
 }
 
 static void one_that_is_set_leaves_those_of_other_checkpoints(void)
@@ -96,12 +96,12 @@ static void one_that_is_set_leaves_those_of_other_checkpoints(void)
 	vn_check k = vn_check_at(&p, 0);
 	k.best = 1e-6;
 	k.has_best = true;
-	vn_checks_set(&c.result.terms, &p, 0, &k);
+	vn_checks_set(&c.result.checkpoints.terms, &p, 0, &k);
 	CU_ASSERT(vn_check_at(&p, 0).has_best && vn_check_at(&p, 0).best == 1e-6 && vn_check_at(&p, 0).value == 1e-5);
 	CU_ASSERT_FALSE(vn_check_at(&q, 0).has_best);
 	vn_checks_drop(&p);
 	vn_checks_drop(&q);
-	vn_terms_free(&c.result.terms);
+	vn_terms_free(&c.result.checkpoints.terms);
 }
 
 int main(void)

@@ -41,7 +41,7 @@ static void explain(explained *e)
 static const vn_findings *of_step(const explained *e, int step)
 {
 	const vn_all_findings *why = e->compared.c.result.why;
-	const int              point = (int)(checkpoint_at(e, "layer1.q_rope", step) - e->compared.c.result.checkpoint);
+	const int              point = (int)(checkpoint_at(e, "layer1.q_rope", step) - e->compared.c.result.checkpoints.of);
 
 	for (int i = 0; i < why->n; i++)
 		if (why->of[i].checkpoint == point)
@@ -124,7 +124,7 @@ static void an_answer_refuted_at_one_point_does_not_show_at_the_next(void)
 	const vn_all_findings *why = e.compared.c.result.why;
 	for (int i = 0; i < why->n; i++)
 		for (int at = 0; at < why->of[i].n; at++)
-			refuted[strstr(e.compared.c.result.checkpoint[why->of[i].checkpoint].name, "k_rope") != NULL] +=
+			refuted[strstr(e.compared.c.result.checkpoints.of[why->of[i].checkpoint].name, "k_rope") != NULL] +=
 				why->of[i].by[at].refuted;
 	CU_ASSERT_TRUE(refuted[0] > 0);
 	CU_ASSERT_EQUAL(refuted[1], 0);

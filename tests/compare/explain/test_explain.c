@@ -48,7 +48,7 @@ static void what_is_inside_an_operation_has_the_answer_of_that_operation(void)
 	int found[2] = { -1, -1 };
 	for (int i = 0; i < x->n; i++)
 		for (int k = 0; k < 2; k++)
-			if (strcmp(c->result.checkpoint[x->of[i].checkpoint].name, of[0][2 + k].name) == 0)
+			if (strcmp(c->result.checkpoints.of[x->of[i].checkpoint].name, of[0][2 + k].name) == 0)
 				found[k] = i;
 	CU_ASSERT_FATAL(found[0] >= 0 && found[1] >= 0);
 	const vn_findings *inner = &x->of[found[0]], *outer = &x->of[found[1]];
@@ -76,7 +76,7 @@ static void of_equal_answers_the_one_that_says_more_comes_first(void)
 		const vn_comparison *c = &e.compared.c;
 		for (int i = 0; i < c->result.why->n; i++) {
 			const vn_findings   *x = &c->result.why->of[i];
-			const vn_checkpoint *p = &c->result.checkpoint[x->checkpoint];
+			const vn_checkpoint *p = &c->result.checkpoints.of[x->checkpoint];
 			if (p->step || !strstr(p->name, "q_rope"))
 				continue;
 			queries++;
@@ -123,7 +123,7 @@ static void after_many_origins_without_an_answer_the_rest_is_left_out(void)
 			of[side][k] = (given) { name[k], x[side][k] };
 		}
 	compare_two(&e, 4, DECODE, of[0], of[1], POINTS);
-	CU_ASSERT_EQUAL(e.compared.c.result.n_origins, STEPS * POINTS);
+	CU_ASSERT_EQUAL(e.compared.c.result.localised.n_origins, STEPS * POINTS);
 	CU_ASSERT_EQUAL(vn_explain(&e.compared.c, &found, &e.err), VN_OK);
 	CU_ASSERT_EQUAL(found->n, 24);
 	CU_ASSERT_EQUAL(found->left_out, LEFT);
@@ -147,7 +147,7 @@ static void without_a_replay_there_is_nothing_to_explain(void)
 	vn_findings_free(x);
 	c->result.replayed = true;
 	CU_ASSERT_EQUAL(vn_explain(c, &x, &e.err), VN_OK);
-	CU_ASSERT_EQUAL(x->n, c->result.n_origins);
+	CU_ASSERT_EQUAL(x->n, c->result.localised.n_origins);
 	CU_ASSERT_STRING_EQUAL(first_id(&x->of[0]), "R1");
 	vn_findings_free(x);
 	finish(&e.compared);

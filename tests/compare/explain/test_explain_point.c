@@ -14,10 +14,11 @@ static void explain_fault(asked *a, const char *fault, const char *name)
 {
 	*a = (asked) { .other = { .same_answer_as = -1 } };
 	compare_llama(&a->e, fault);
-	a->e.x.checkpoint = (int)(checkpoint_at(&a->e, name, 0) - a->e.compared.c.result.checkpoint);
+	a->e.x.checkpoint = (int)(checkpoint_at(&a->e, name, 0) - a->e.compared.c.result.checkpoints.of);
 	a->e.x.by = a->by;
 	a->e.t = (vn_case) { .c = &a->e.compared.c, .x = &a->e.x };
-	CU_ASSERT_EQUAL_FATAL(vn_recompute_create(a->e.t.c, &a->e.t.recompute, &a->e.err), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(
+		vn_recompute_create(&a->e.t.c->opened, &a->e.t.c->result.checkpoints, &a->e.t.recompute, &a->e.err), VN_OK);
 	a->e.t.site = vn_recompute_site(a->e.t.recompute);
 }
 

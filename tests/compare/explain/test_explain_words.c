@@ -14,7 +14,7 @@ static vn_findings of_point(const char *name, vn_trial *by, int n)
 
 	for (int i = 0; i < n; i++)
 		by[i].node = p->value[vn_plan_root(p, vn_plan_find(p, name))].node;
-	return (vn_findings) { .checkpoint = (int)(checkpoint_at(&e, name, 0) - e.compared.c.result.checkpoint),
+	return (vn_findings) { .checkpoint = (int)(checkpoint_at(&e, name, 0) - e.compared.c.result.checkpoints.of),
 		                   .by = by,
 		                   .n = n,
 		                   .n_fit = n,
@@ -217,7 +217,7 @@ static void origins_with_one_answer_share_a_line(void)
 		                    of_point("layer1.k_rope", &h[2], 1) };
 	vn_all_findings all = { .of = x, .n = 3 };
 	c->result.why = &all;
-	vn_explain_say_all(c, &l);
+	vn_explain_say_all(&c->opened, &c->result, &l);
 	expect_line(&l, 0, "layer0.q_rope and 1 more origin: R1: one");
 	expect_line(&l, 1, "residual 2 floors (was 4e+06)");
 	expect_line(&l, 2, "layer1.k_rope: R2: two");
@@ -239,13 +239,13 @@ static void columns_of_the_same_axes_in_one_order_share_a_line(void)
 
 	c->result.why = &all;
 	for (int i = 0; i < 3; i++)
-		c->result.checkpoint[x[i].checkpoint].replay.columns = VN_COLUMNS_PAIRS;
-	vn_explain_say_all(c, &l);
+		c->result.checkpoints.of[x[i].checkpoint].replay.columns = VN_COLUMNS_PAIRS;
+	vn_explain_say_all(&c->opened, &c->result, &l);
 	CU_ASSERT_EQUAL_FATAL(l.n, 2);
 	CU_ASSERT_EQUAL(strncmp(l.line[0], "layer0.q_rope and 1 more origin: its columns", 44), 0);
 	CU_ASSERT_EQUAL(strncmp(l.line[1], "layer1.down_proj: its columns", 29), 0);
 	for (int i = 0; i < 3; i++)
-		c->result.checkpoint[x[i].checkpoint].replay.columns = VN_COLUMNS_SAME;
+		c->result.checkpoints.of[x[i].checkpoint].replay.columns = VN_COLUMNS_SAME;
 	c->result.why = was;
 	vn_lines_free(&l);
 }

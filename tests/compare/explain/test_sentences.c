@@ -12,7 +12,7 @@ static explained e;
 /* The explanation of a checkpoint, in words. */
 static vn_findings of_point(const char *name, int step, vn_trial *by, int n)
 {
-	return (vn_findings) { .checkpoint = (int)(checkpoint_at(&e, name, step) - e.compared.c.result.checkpoint),
+	return (vn_findings) { .checkpoint = (int)(checkpoint_at(&e, name, step) - e.compared.c.result.checkpoints.of),
 		                   .by = by,
 		                   .n = n,
 		                   .n_fit = n,

@@ -23,7 +23,7 @@ static vn_sentence_writer *const writers[VN_N_FINDINGS] = {
 static void says(vn_trial h, const char *want)
 {
 	const vn_plan       p = { .n_nodes = 1, .node = &node, .n_values = 1, .value = value };
-	const vn_comparison c = { .result = { .n_checkpoints = 1, .checkpoint = &point } };
+	const vn_comparison c = { .result = { .checkpoints = { .of = &point, .n = 1 } } };
 	const vn_findings   x = { .checkpoint = 0 };
 	char                text[200] = "";
 

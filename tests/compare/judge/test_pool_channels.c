@@ -32,9 +32,9 @@ static void make_bad(int n, int width, int channel, int first, int last, int eve
 
 static bool fails_at(const trial *t, int step)
 {
-	for (int i = 0; i < t->c.result.n_checkpoints; i++)
-		if (t->c.result.checkpoint[i].step == step)
-			return t->c.result.checkpoint[i].fails;
+	for (int i = 0; i < t->c.result.checkpoints.n; i++)
+		if (t->c.result.checkpoints.of[i].step == step)
+			return t->c.result.checkpoints.of[i].fails;
 	return false;
 }
 
@@ -47,14 +47,14 @@ static void a_channel_that_is_off_in_every_step_is_charged_at_the_first(void)
 	compare(&t, NULL, caps);
 	CU_ASSERT_EQUAL(t.st, VN_OK);
 	CU_ASSERT_EQUAL_FATAL(failing(&t), 1);
-	const vn_checkpoint *p = &t.c.result.checkpoint[t.c.result.first];
+	const vn_checkpoint *p = &t.c.result.checkpoints.of[t.c.result.localised.first];
 	CU_ASSERT_EQUAL(p->step, 1);
 	CU_ASSERT_DOUBLE_EQUAL(p->m.value[VN_M_WORST_CHANNEL_NMSE], 0.15 * 0.15, 1e-3);
 	CU_ASSERT_PTR_NOT_NULL(strstr(vn_judge_say_failure(p, words), "over 40 steps at channel 7"));
 	finish(&t);
 	make_bad(40, 128, -1, 0, 0, 1, 0);
 	compare(&t, NULL, caps);
-	CU_ASSERT_TRUE(t.c.result.within);
+	CU_ASSERT_TRUE(t.c.result.verdict.within);
 	finish(&t);
 }
 
@@ -103,7 +103,7 @@ static void a_large_number_does_not_hide_that_the_others_are_off(void)
 		large = 27;
 		make_bad(30, 128, 9, alone ? 27 : 21, alone ? 27 : 30, 1, 1.12);
 		compare(&t, NULL, caps);
-		CU_ASSERT_EQUAL(t.c.result.within, alone != 0);
+		CU_ASSERT_EQUAL(t.c.result.verdict.within, alone != 0);
 		finish(&t);
 	}
 	large = -1;
@@ -116,7 +116,7 @@ static void every_second_or_third_step_is_seen(void)
 			trial t = { 0 };
 			make_bad(63, 128, 9, first, 63, every, 1.3);
 			compare(&t, NULL, caps);
-			CU_ASSERT_FALSE(t.c.result.within);
+			CU_ASSERT_FALSE(t.c.result.verdict.within);
 			CU_ASSERT_TRUE(fails_at(&t, first));
 			finish(&t);
 		}
@@ -158,8 +158,8 @@ static void steps_of_some_tokens_are_pooled_as_those_of_one(void)
 	trial t = { 0 };
 	make_bad(7, 128, 11, 1, 7, 1, 1.15);
 	compare(&t, NULL, caps);
-	CU_ASSERT_EQUAL(t.c.result.n_channel_pools, 0);
-	CU_ASSERT_TRUE(t.c.result.within);
+	CU_ASSERT_EQUAL(t.c.result.pools.n_channel_pools, 0);
+	CU_ASSERT_TRUE(t.c.result.verdict.within);
 	finish(&t);
 }
 
@@ -198,7 +198,7 @@ static void with_a_floor_channels_are_held_against_its_own(void)
 		compare(&t, "floor", ratios);
 		CU_ASSERT_FATAL(width == 16 ? failing(&t) == 1
 		                            : failing(&t) > 1); /* enough numbers are judged by themselves as well */
-		const vn_checkpoint *p = &t.c.result.checkpoint[t.c.result.first];
+		const vn_checkpoint *p = &t.c.result.checkpoints.of[t.c.result.localised.first];
 		CU_ASSERT_EQUAL(p->step, 1);
 		CU_ASSERT(p->worst >= 0 && vn_check_at(p, p->worst).form == VN_OVER_FLOOR &&
 		          vn_check_at(p, p->worst).steps == 30);
@@ -207,7 +207,7 @@ static void with_a_floor_channels_are_held_against_its_own(void)
 		finish(&t);
 		make_bad(30, width, -1, 0, 0, 1, 0);
 		compare(&t, "floor", ratios);
-		CU_ASSERT_TRUE(t.c.result.within);
+		CU_ASSERT_TRUE(t.c.result.verdict.within);
 		finish(&t);
 	}
 }
@@ -223,8 +223,8 @@ static void a_floor_that_lacks_a_step_leaves_the_limits_without_one(void)
 	t.o.allow |= VN_ALLOW_TOKEN_IDS;
 	compare(&t, "floor", ratios);
 	CU_ASSERT_EQUAL(t.st, VN_OK);
-	CU_ASSERT_FATAL(t.c.result.first >= 0);
-	const vn_checkpoint *p = &t.c.result.checkpoint[t.c.result.first];
+	CU_ASSERT_FATAL(t.c.result.localised.first >= 0);
+	const vn_checkpoint *p = &t.c.result.checkpoints.of[t.c.result.localised.first];
 	CU_ASSERT(p->step == 1 && vn_check_at(p, p->worst).form == VN_WITHOUT_FLOOR);
 	finish(&t);
 }

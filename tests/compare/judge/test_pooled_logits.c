@@ -17,13 +17,13 @@ static void a_step_whose_floor_is_nought_by_chance_is_no_finding(void)
 	make_recordings(32, factor, 7);
 	compare(&t, "floor", over);
 	CU_ASSERT_EQUAL(t.st, VN_OK);
-	CU_ASSERT_TRUE(t.c.result.within);
-	CU_ASSERT_EQUAL_FATAL(t.c.result.n_pooled_logits, 1);
-	CU_ASSERT_EQUAL(t.c.result.pooled_logits[0].n, 32);
-	CU_ASSERT(t.c.result.pooled_logits[0].rows == 32 &&
-	          t.c.result.pooled_logits[0].distinct == 16); /* ids 0 to 15, and again */
-	CU_ASSERT_EQUAL(t.c.result.checkpoint[t.c.result.pooled_logits[0].first].step, 1);
-	CU_ASSERT_EQUAL(t.c.result.checkpoint[t.c.result.pooled_logits[0].last].step, 32);
+	CU_ASSERT_TRUE(t.c.result.verdict.within);
+	CU_ASSERT_EQUAL_FATAL(t.c.result.pools.n_pooled_logits, 1);
+	CU_ASSERT_EQUAL(t.c.result.pools.pooled_logits[0].n, 32);
+	CU_ASSERT(t.c.result.pools.pooled_logits[0].rows == 32 &&
+	          t.c.result.pools.pooled_logits[0].distinct == 16); /* ids 0 to 15, and again */
+	CU_ASSERT_EQUAL(t.c.result.checkpoints.of[t.c.result.pools.pooled_logits[0].first].step, 1);
+	CU_ASSERT_EQUAL(t.c.result.checkpoints.of[t.c.result.pools.pooled_logits[0].last].step, 32);
 	finish(&t);
 }
 
@@ -37,21 +37,22 @@ static void steps_that_are_off_together_are_judged_once_and_charged_at_each(void
 	make_recordings(32, factor, -1);
 	compare(&t, "floor", over);
 	CU_ASSERT_EQUAL(t.st, VN_OK);
-	CU_ASSERT_FALSE(t.c.result.within);
+	CU_ASSERT_FALSE(t.c.result.verdict.within);
 	CU_ASSERT_EQUAL(failing(&t), 32);
-	CU_ASSERT_EQUAL(t.c.result.checkpoint[t.c.result.first].step, 1);
-	CU_ASSERT_EQUAL(t.c.result.checkpoint[t.c.result.pooled_logits[0].worst].step, 21);
-	const vn_checkpoint *p = &t.c.result.checkpoint[t.c.result.first];
+	CU_ASSERT_EQUAL(t.c.result.checkpoints.of[t.c.result.localised.first].step, 1);
+	CU_ASSERT_EQUAL(t.c.result.checkpoints.of[t.c.result.pools.pooled_logits[0].worst].step, 21);
+	const vn_checkpoint *p = &t.c.result.checkpoints.of[t.c.result.localised.first];
 	CU_ASSERT(p->worst >= 0 && vn_check_at(p, p->worst).metric == VN_M_KL_MEAN && vn_check_at(p, p->worst).steps == 32);
 	CU_ASSERT(vn_check_at(p, p->worst).value > 32 && vn_check_at(p, p->worst).value < 46);
-	for (int i = 0; i < t.c.result.n_checkpoints; i++)
-		if (t.c.result.checkpoint[i].step > 0) {
-			sum += t.c.result.checkpoint[i].m.value[VN_M_KL_MEAN];
-			most = fmax(most, t.c.result.checkpoint[i].m.value[VN_M_KL_MEAN]);
+	for (int i = 0; i < t.c.result.checkpoints.n; i++)
+		if (t.c.result.checkpoints.of[i].step > 0) {
+			sum += t.c.result.checkpoints.of[i].m.value[VN_M_KL_MEAN];
+			most = fmax(most, t.c.result.checkpoints.of[i].m.value[VN_M_KL_MEAN]);
 		}
-	CU_ASSERT_DOUBLE_EQUAL(t.c.result.pooled_logits[0].value[VN_M_KL_MEAN], sum / 32, 1e-15);
-	CU_ASSERT_EQUAL(t.c.result.pooled_logits[0].value[VN_M_KL_MAX], most);
-	CU_ASSERT_EQUAL(t.c.result.pooled_logits[0].value[VN_M_KL_P99], most); /* of 32 the 99th hundredth is the last */
+	CU_ASSERT_DOUBLE_EQUAL(t.c.result.pools.pooled_logits[0].value[VN_M_KL_MEAN], sum / 32, 1e-15);
+	CU_ASSERT_EQUAL(t.c.result.pools.pooled_logits[0].value[VN_M_KL_MAX], most);
+	CU_ASSERT_EQUAL(t.c.result.pools.pooled_logits[0].value[VN_M_KL_P99],
+	                most); /* of 32 the 99th hundredth is the last */
 	finish(&t);
 }
 
@@ -64,9 +65,9 @@ static void the_prompt_is_judged_by_itself(void)
 	factor[0] = 3;
 	make_recordings(16, factor, -1);
 	compare(&t, "floor", over);
-	CU_ASSERT_FALSE(t.c.result.within);
+	CU_ASSERT_FALSE(t.c.result.verdict.within);
 	CU_ASSERT_EQUAL(failing(&t), 1);
-	CU_ASSERT_EQUAL(t.c.result.checkpoint[t.c.result.first].step, 0);
+	CU_ASSERT_EQUAL(t.c.result.checkpoints.of[t.c.result.localised.first].step, 0);
 	finish(&t);
 }
 
@@ -82,13 +83,14 @@ static void the_rows_of_a_copied_checkpoint_are_its_own(void)
 	set_all_factors(factor, 16, 1);
 	make_recordings(16, factor, -1);
 	compare(&t, "floor", over);
-	CU_ASSERT(room && t.c.result.checkpoint[0].pooled_logits < 0);
-	const int64_t distinct = vn_judge_count_distinct(&t.c, &t.c.result.checkpoint[0], &rows);
+	CU_ASSERT(room && t.c.result.checkpoints.of[0].pooled_logits < 0);
+	const int64_t distinct = vn_judge_count_distinct(&t.c.opened, &t.c.result.pools, &t.c.result.checkpoints.of[0],
+	                                                 &rows);
 	CU_ASSERT(distinct > 1);
 	for (size_t at = 0; room && at < sizeof(vn_checkpoint); at += 8) {
 		vn_checkpoint *copy = (vn_checkpoint *)(void *)(room + at);
-		*copy = t.c.result.checkpoint[0];
-		CU_ASSERT(vn_judge_count_distinct(&t.c, copy, &own) == distinct && own == rows);
+		*copy = t.c.result.checkpoints.of[0];
+		CU_ASSERT(vn_judge_count_distinct(&t.c.opened, &t.c.result.pools, copy, &own) == distinct && own == rows);
 	}
 	free(room);
 	finish(&t);
@@ -105,15 +107,16 @@ static void few_rows_have_no_ratio_but_a_cap(void)
 	set_all_factors(factor, 4, 3);
 	make_recordings(4, factor, -1);
 	compare(&t, "floor", over);
-	CU_ASSERT_TRUE(t.c.result.within);
+	CU_ASSERT_TRUE(t.c.result.verdict.within);
 	finish(&t);
 	compare(&t, "floor", lower);
-	CU_ASSERT_FALSE(t.c.result.within);
+	CU_ASSERT_FALSE(t.c.result.verdict.within);
 	CU_ASSERT_EQUAL(failing(&t), 4);
 	finish(&t);
 	compare(&t, "floor", bare); /* nothing that could pass it */
-	CU_ASSERT_FALSE(t.c.result.within);
-	CU_ASSERT_PTR_NOT_NULL(strstr(vn_check_at(&t.c.result.checkpoint[t.c.result.first], 0).note, "too few rows"));
+	CU_ASSERT_FALSE(t.c.result.verdict.within);
+	CU_ASSERT_PTR_NOT_NULL(
+		strstr(vn_check_at(&t.c.result.checkpoints.of[t.c.result.localised.first], 0).note, "too few rows"));
 	finish(&t);
 }
 
@@ -133,9 +136,10 @@ static void a_share_is_of_all_steps(void)
 	set_all_factors(factor, 40, 1e5);
 	make_recordings(40, factor, -1);
 	compare(&t, NULL, share);
-	for (int i = 0; i < t.c.result.n_checkpoints; i++)
-		if (t.c.result.checkpoint[i].pooled_logits >= 0 && t.c.result.checkpoint[i].m.value[VN_M_ARGMAX_AGREEMENT] == 0)
-			row[n++] = t.c.result.checkpoint[i].step;
+	for (int i = 0; i < t.c.result.checkpoints.n; i++)
+		if (t.c.result.checkpoints.of[i].pooled_logits >= 0 &&
+		    t.c.result.checkpoints.of[i].m.value[VN_M_ARGMAX_AGREEMENT] == 0)
+			row[n++] = t.c.result.checkpoints.of[i].step;
 	finish(&t);
 	CU_ASSERT_FATAL(n >= 20);
 	/* of 40 rows 2 are a twentieth; 7 or fewer come by luck but once in 1000, 8 do not */
@@ -146,8 +150,8 @@ static void a_share_is_of_all_steps(void)
 		make_recordings(40, factor, -1);
 		compare(&t, NULL, share);
 		CU_ASSERT_EQUAL(t.st, VN_OK);
-		CU_ASSERT_EQUAL(t.c.result.within, bad == 7);
-		CU_ASSERT_DOUBLE_EQUAL(t.c.result.pooled_logits[0].value[VN_M_ARGMAX_AGREEMENT], 1 - bad / 40.0, 1e-12);
+		CU_ASSERT_EQUAL(t.c.result.verdict.within, bad == 7);
+		CU_ASSERT_DOUBLE_EQUAL(t.c.result.pools.pooled_logits[0].value[VN_M_ARGMAX_AGREEMENT], 1 - bad / 40.0, 1e-12);
 		CU_ASSERT_EQUAL(failing(&t), bad == 7 ? 0 : bad);
 		finish(&t);
 	}
@@ -160,7 +164,7 @@ static void a_share_is_of_all_steps(void)
 		factor[row[i]] = 1e5;
 	make_recordings(40, factor, -1);
 	compare(&t, NULL, share);
-	CU_ASSERT_TRUE(t.c.result.within);
+	CU_ASSERT_TRUE(t.c.result.verdict.within);
 	finish(&t);
 	decoded = NULL;
 }
@@ -192,10 +196,10 @@ static void a_step_without_a_number_fails_them_all(void)
 	factor[3] = NAN;
 	make_recordings(16, factor, -1);
 	compare(&t, "floor", over);
-	CU_ASSERT_FALSE(t.c.result.within);
-	CU_ASSERT_TRUE(isnan(t.c.result.pooled_logits[0].value[VN_M_KL_MEAN]));
-	CU_ASSERT_EQUAL(t.c.result.checkpoint[t.c.result.pooled_logits[0].worst].step, 3);
-	CU_ASSERT_EQUAL(t.c.result.checkpoint[t.c.result.first].step, 3);
+	CU_ASSERT_FALSE(t.c.result.verdict.within);
+	CU_ASSERT_TRUE(isnan(t.c.result.pools.pooled_logits[0].value[VN_M_KL_MEAN]));
+	CU_ASSERT_EQUAL(t.c.result.checkpoints.of[t.c.result.pools.pooled_logits[0].worst].step, 3);
+	CU_ASSERT_EQUAL(t.c.result.checkpoints.of[t.c.result.localised.first].step, 3);
 	finish(&t);
 }
 
@@ -212,9 +216,9 @@ static void the_step_where_ids_part_is_named(void)
 	decoded = NULL;
 	compare(&t, NULL, over);
 	CU_ASSERT_EQUAL(t.st, VN_ERR_MISMATCH);
-	CU_ASSERT_EQUAL_FATAL(t.c.result.refusals.n, 1);
+	CU_ASSERT_EQUAL_FATAL(t.c.result.remarks.refusals.n, 1);
 	CU_ASSERT_PTR_NOT_NULL(
-		strstr(t.c.result.refusals.line[0],
+		strstr(t.c.result.remarks.refusals.line[0],
 	           "number 22, which is step 3, is 3 in the reference, 9 in the candidate: the two runs decoded"));
 	finish(&t);
 }

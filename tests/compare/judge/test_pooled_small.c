@@ -14,11 +14,11 @@ static void a_small_tensor_is_no_finding_where_its_floor_is_nought_by_chance(voi
 	make_recordings(32, factor, 7);
 	compare(&t, "floor", ratios);
 	CU_ASSERT_EQUAL(t.st, VN_OK);
-	CU_ASSERT_TRUE(t.c.result.within);
-	CU_ASSERT_EQUAL_FATAL(t.c.result.n_pooled_small, 1);
-	CU_ASSERT_EQUAL(t.c.result.pooled_small[0].n, 32); /* not the prompt */
-	CU_ASSERT_EQUAL(t.c.result.pooled_small[0].numbers, 32 * V);
-	CU_ASSERT_EQUAL(t.c.result.n_status[VN_WITHIN], 33); /* members judged at another step still have limits */
+	CU_ASSERT_TRUE(t.c.result.verdict.within);
+	CU_ASSERT_EQUAL_FATAL(t.c.result.pools.n_pooled_small, 1);
+	CU_ASSERT_EQUAL(t.c.result.pools.pooled_small[0].n, 32); /* not the prompt */
+	CU_ASSERT_EQUAL(t.c.result.pools.pooled_small[0].numbers, 32 * V);
+	CU_ASSERT_EQUAL(t.c.result.verdict.n_status[VN_WITHIN], 33); /* members judged at another step still have limits */
 	finish(&t);
 }
 
@@ -33,9 +33,9 @@ static void a_small_tensor_that_is_off_is_charged_at_each_step_that_is(void)
 			factor[i] = i == 21 ? 7 : 6;
 		make_recordings(32, factor, -1);
 		compare(&t, "floor", ratios);
-		CU_ASSERT_FALSE(t.c.result.within);
+		CU_ASSERT_FALSE(t.c.result.verdict.within);
 		CU_ASSERT_EQUAL_FATAL(failing(&t), 33 - from);
-		const vn_checkpoint *p = &t.c.result.checkpoint[t.c.result.first];
+		const vn_checkpoint *p = &t.c.result.checkpoints.of[t.c.result.localised.first];
 		const double         all_steps = (from - 1 + (32 - from) * 36 + 49) / 32.0;
 		CU_ASSERT_EQUAL(p->step, from); /* not the worst of them */
 		CU_ASSERT(p->worst >= 0 && vn_check_at(p, p->worst).metric == VN_M_NMSE &&
@@ -57,9 +57,9 @@ static void a_correct_step_is_not_charged_with_what_another_does(void)
 			factor[i] = 1000;
 		make_recordings(32, factor, -1);
 		compare(&t, "floor", ratios);
-		CU_ASSERT_FALSE(t.c.result.within);
+		CU_ASSERT_FALSE(t.c.result.verdict.within);
 		CU_ASSERT_EQUAL_FATAL(failing(&t), last - 20);
-		CU_ASSERT_EQUAL(t.c.result.checkpoint[t.c.result.first].step, 21);
+		CU_ASSERT_EQUAL(t.c.result.checkpoints.of[t.c.result.localised.first].step, 21);
 		finish(&t);
 	}
 }
@@ -76,18 +76,19 @@ static void what_it_is_made_of_is_named_at_each_step_that_is_charged(void)
 	make_recordings(32, factor, -1);
 	compare(&t, "floor", ratios);
 	embed_worst = -1;
-	CU_ASSERT_EQUAL(t.c.result.n_pooled_small, 2);
+	CU_ASSERT_EQUAL(t.c.result.pools.n_pooled_small, 2);
 	CU_ASSERT_EQUAL(failing(&t), 4); /* both at 9 and at 21 */
-	CU_ASSERT_EQUAL(t.c.result.checkpoint[t.c.result.first].step, 9);
+	CU_ASSERT_EQUAL(t.c.result.checkpoints.of[t.c.result.localised.first].step, 9);
 	t.c.opened.plan = plan; /* these files hold none: no model made them */
-	for (int i = 0; i < t.c.result.n_checkpoints; i++)
-		t.c.result.checkpoint[i].value = vn_plan_root(plan, vn_plan_find(plan, t.c.result.checkpoint[i].name));
-	vn_localise(&t.c);
-	CU_ASSERT_EQUAL_FATAL(t.c.result.n_origins, 2);
-	CU_ASSERT_STRING_EQUAL(t.c.result.checkpoint[t.c.result.origins[0]].name, "embed");
-	CU_ASSERT_EQUAL(t.c.result.checkpoint[t.c.result.origins[0]].step, 9);
-	CU_ASSERT_STRING_EQUAL(t.c.result.checkpoint[t.c.result.origins[1]].name, "embed");
-	CU_ASSERT_EQUAL(t.c.result.checkpoint[t.c.result.origins[1]].step, 21);
+	for (int i = 0; i < t.c.result.checkpoints.n; i++)
+		t.c.result.checkpoints.of[i].value = vn_plan_root(plan, vn_plan_find(plan, t.c.result.checkpoints.of[i].name));
+	vn_localise(&t.c.opened, &t.c.result.checkpoints, &t.c.result.pools, &t.c.result.localised,
+	            &t.c.result.remarks.warnings);
+	CU_ASSERT_EQUAL_FATAL(t.c.result.localised.n_origins, 2);
+	CU_ASSERT_STRING_EQUAL(t.c.result.checkpoints.of[t.c.result.localised.origins[0]].name, "embed");
+	CU_ASSERT_EQUAL(t.c.result.checkpoints.of[t.c.result.localised.origins[0]].step, 9);
+	CU_ASSERT_STRING_EQUAL(t.c.result.checkpoints.of[t.c.result.localised.origins[1]].name, "embed");
+	CU_ASSERT_EQUAL(t.c.result.checkpoints.of[t.c.result.localised.origins[1]].step, 21);
 	finish(&t);
 }
 
@@ -100,9 +101,9 @@ static void a_small_tensor_that_is_far_off_at_one_step_is_found(void)
 	factor[21] = 9; /* (31 + 81) / 32 = 3.5 in all */
 	make_recordings(32, factor, -1);
 	compare(&t, "floor", ratios);
-	CU_ASSERT_FALSE(t.c.result.within);
+	CU_ASSERT_FALSE(t.c.result.verdict.within);
 	CU_ASSERT_EQUAL_FATAL(failing(&t), 1);
-	const vn_checkpoint *p = &t.c.result.checkpoint[t.c.result.first];
+	const vn_checkpoint *p = &t.c.result.checkpoints.of[t.c.result.localised.first];
 	CU_ASSERT_EQUAL(p->step, 21);
 	CU_ASSERT(p->worst >= 0 && vn_check_at(p, p->worst).metric == VN_M_WORST_TOKEN_NMSE &&
 	          vn_check_at(p, p->worst).value > 70);
@@ -118,7 +119,7 @@ static void what_is_said_of_few_together_is_of_all_their_numbers(void)
 		factor[i] = 1 + 0.1 * i;
 	make_recordings(16, factor, -1);
 	compare(&t, "floor", ratios);
-	CU_ASSERT_EQUAL_FATAL(t.c.result.n_pooled_small, 1);
+	CU_ASSERT_EQUAL_FATAL(t.c.result.pools.n_pooled_small, 1);
 	double dd = 0, rr = 0;
 	for (int i = 1; i <= 16; i++) {
 		float r[V_MOST], x[V_MOST];
@@ -131,7 +132,7 @@ static void what_is_said_of_few_together_is_of_all_their_numbers(void)
 			most = fmax(most, fabs(d));
 		}
 	}
-	const vn_pooled_small *g = &t.c.result.pooled_small[0];
+	const vn_pooled_small *g = &t.c.result.pools.pooled_small[0];
 	CU_ASSERT_DOUBLE_EQUAL(g->value[VN_M_NMSE], dd / rr, 1e-12 * dd / rr);
 	CU_ASSERT_DOUBLE_EQUAL(g->value[VN_M_RMSE], sqrt(dd / (16 * V)), 1e-12);
 	CU_ASSERT_DOUBLE_EQUAL(g->value[VN_M_MAX_ABS], most, 1e-12);
@@ -149,17 +150,17 @@ static void too_few_numbers_in_all_may_keep_to_the_cap_instead(void)
 	set_all_factors(factor, 2, 3);
 	make_recordings(1, factor, -1); /* 16 numbers */
 	compare(&t, "floor", cap);
-	CU_ASSERT_TRUE(t.c.result.within);
+	CU_ASSERT_TRUE(t.c.result.verdict.within);
 	finish(&t);
 	compare(&t, "floor", low);
-	CU_ASSERT_FALSE(t.c.result.within);
+	CU_ASSERT_FALSE(t.c.result.verdict.within);
 	finish(&t);
 	compare(&t, "floor", ratios);
-	CU_ASSERT_FALSE(t.c.result.within);
+	CU_ASSERT_FALSE(t.c.result.verdict.within);
 	finish(&t);
 	make_recordings(2, factor, -1); /* 32 are enough */
 	compare(&t, "floor", cap);
-	CU_ASSERT_FALSE(t.c.result.within);
+	CU_ASSERT_FALSE(t.c.result.verdict.within);
 	finish(&t);
 }
 
@@ -175,9 +176,9 @@ static void a_tensor_that_is_not_small_is_judged_at_every_step(void)
 	factor[5] = factor[9] = 3;
 	make_recordings(16, factor, -1);
 	compare(&t, "floor", ratios);
-	CU_ASSERT_EQUAL(t.c.result.n_pooled_small, 0);
+	CU_ASSERT_EQUAL(t.c.result.pools.n_pooled_small, 0);
 	CU_ASSERT_EQUAL(failing(&t), 2);
-	CU_ASSERT_EQUAL(t.c.result.checkpoint[t.c.result.first].step, 5);
+	CU_ASSERT_EQUAL(t.c.result.checkpoints.of[t.c.result.localised.first].step, 5);
 	finish(&t);
 	vn_plan_destroy(plan);
 	V = 16;
@@ -197,7 +198,7 @@ static void a_row_of_scores_is_small_where_it_is_made_of_few_numbers(void)
 	factor[5] = factor[9] = 3;
 	make_recordings(16, factor, -1);
 	compare(&t, "floor", ratios);
-	CU_ASSERT_EQUAL_FATAL(t.c.result.n_pooled_small, 2);
+	CU_ASSERT_EQUAL_FATAL(t.c.result.pools.n_pooled_small, 2);
 	CU_ASSERT_EQUAL(failing(&t), 0); /* (14 + 2 * 9) / 16 = 2 */
 	finish(&t);
 	vn_plan_destroy(plan);

@@ -40,10 +40,10 @@ static void rows_that_both_kept_are_compared(void)
 	kept("ref", 0, 3);
 	kept("cand", 1, 3);
 	vn_comparison c = pair();
-	CU_ASSERT_EQUAL(vn_align(c.opened.ref, &c.result.notes, c.opened.cand, "candidate", true, NULL), VN_OK);
+	CU_ASSERT_EQUAL(vn_align(c.opened.ref, &c.result.remarks.notes, c.opened.cand, "candidate", true, NULL), VN_OK);
 	holds(c.opened.ref, "embed", 2, 2, x + 2);
 	holds(c.opened.cand, "embed", 2, 2, x + 2);
-	one_line(&c.result.notes, "step 0: rows 0-2 in the reference, 1-3 in the candidate: compared on 1-2");
+	one_line(&c.result.remarks.notes, "step 0: rows 0-2 in the reference, 1-3 in the candidate: compared on 1-2");
 	close_sides(&c);
 }
 
@@ -53,10 +53,11 @@ static void one_row_in_common_is_enough_and_none_changes_nothing(void)
 	for (int64_t first = 1; first <= 2; first++) {
 		kept("cand", first, 4 - first);
 		vn_comparison c = pair();
-		CU_ASSERT_EQUAL(vn_align(c.opened.ref, &c.result.notes, c.opened.cand, "candidate", true, NULL), VN_OK);
-		CU_ASSERT_EQUAL(c.result.notes.n, first == 1);
+		CU_ASSERT_EQUAL(vn_align(c.opened.ref, &c.result.remarks.notes, c.opened.cand, "candidate", true, NULL), VN_OK);
+		CU_ASSERT_EQUAL(c.result.remarks.notes.n, first == 1);
 		if (first == 1)
-			one_line(&c.result.notes, "step 0: rows 0-1 in the reference, 1-3 in the candidate: compared on 1-1");
+			one_line(&c.result.remarks.notes,
+			         "step 0: rows 0-1 in the reference, 1-3 in the candidate: compared on 1-1");
 		holds(c.opened.ref, "embed", first == 1 ? 1 : 2, 2, first == 1 ? x + 2 : x);
 		holds(c.opened.cand, "embed", first == 1 ? 1 : 2, 2, first == 1 ? x + 2 : x + 4);
 		close_sides(&c);
@@ -68,8 +69,8 @@ static void the_same_rows_need_no_note(void)
 	kept("ref", 1, 2);
 	kept("cand", 1, 2);
 	vn_comparison c = pair();
-	CU_ASSERT_EQUAL(vn_align(c.opened.ref, &c.result.notes, c.opened.cand, "candidate", true, NULL), VN_OK);
-	CU_ASSERT_EQUAL(c.result.notes.n, 0);
+	CU_ASSERT_EQUAL(vn_align(c.opened.ref, &c.result.remarks.notes, c.opened.cand, "candidate", true, NULL), VN_OK);
+	CU_ASSERT_EQUAL(c.result.remarks.notes.n, 0);
 	holds(c.opened.cand, "embed", 2, 2, x + 2);
 	close_sides(&c);
 }
@@ -82,12 +83,12 @@ static void a_floor_is_cut_and_the_reference_is_not(void)
 		kept("ref", 1, 2);
 		kept("cand", lacks ? 2 : 0, lacks ? 2 : 4);
 		vn_comparison c = pair();
-		CU_ASSERT_EQUAL(vn_align(c.opened.ref, &c.result.notes, c.opened.cand, "floor", false, NULL), VN_OK);
+		CU_ASSERT_EQUAL(vn_align(c.opened.ref, &c.result.remarks.notes, c.opened.cand, "floor", false, NULL), VN_OK);
 		holds(c.opened.ref, "embed", 2, 2, x + 2);
 		holds(c.opened.cand, "embed", 2, 2, lacks ? x + 4 : x + 2);
-		CU_ASSERT_EQUAL(c.result.notes.n, !lacks);
+		CU_ASSERT_EQUAL(c.result.remarks.notes.n, !lacks);
 		if (!lacks)
-			one_line(&c.result.notes, "step 0: rows 1-2 in the reference, 0-3 in the floor: compared on 1-2");
+			one_line(&c.result.remarks.notes, "step 0: rows 1-2 in the reference, 0-3 in the floor: compared on 1-2");
 		close_sides(&c);
 	}
 }
@@ -103,8 +104,8 @@ static void other_steps_are_left_alone(void)
 	commit(s);
 	kept("cand", 1, 3);
 	vn_comparison c = pair();
-	CU_ASSERT_EQUAL(vn_align(c.opened.ref, &c.result.notes, c.opened.cand, "candidate", true, NULL), VN_OK);
-	CU_ASSERT_EQUAL(c.result.notes.n, 0);
+	CU_ASSERT_EQUAL(vn_align(c.opened.ref, &c.result.remarks.notes, c.opened.cand, "candidate", true, NULL), VN_OK);
+	CU_ASSERT_EQUAL(c.result.remarks.notes.n, 0);
 	holds(c.opened.ref, "embed", 3, 2, x);
 	holds(c.opened.cand, "embed", 3, 2, x + 2);
 	close_sides(&c);
@@ -128,13 +129,13 @@ static void axes_in_another_order_are_transposed_and_noted_once(void)
 	with_axes("ref", "token hidden", 4, 2, x, 3);
 	with_axes("cand", "hidden token", 2, 4, transposed, 3);
 	vn_comparison c = pair();
-	CU_ASSERT_EQUAL(vn_align(c.opened.ref, &c.result.notes, c.opened.cand, "candidate", true, NULL), VN_OK);
+	CU_ASSERT_EQUAL(vn_align(c.opened.ref, &c.result.remarks.notes, c.opened.cand, "candidate", true, NULL), VN_OK);
 	for (int i = 0; i < 3; i++) {
 		char point[40];
 		snprintf(point, sizeof point, "layer%d.mlp_norm", i);
 		holds(c.opened.cand, point, 4, 2, x);
 	}
-	one_line(&c.result.notes, "axes 'hidden token' of the candidate are taken as 'token hidden'");
+	one_line(&c.result.remarks.notes, "axes 'hidden token' of the candidate are taken as 'token hidden'");
 	close_sides(&c);
 }
 
@@ -151,8 +152,8 @@ static void axes_are_not_guessed(void)
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		with_axes("cand", row[i].axes, row[i].rows, row[i].columns, x, 1);
 		vn_comparison c = pair();
-		CU_ASSERT_EQUAL(vn_align(c.opened.ref, &c.result.notes, c.opened.cand, "candidate", true, NULL), VN_OK);
-		CU_ASSERT_EQUAL(c.result.notes.n, 0);
+		CU_ASSERT_EQUAL(vn_align(c.opened.ref, &c.result.remarks.notes, c.opened.cand, "candidate", true, NULL), VN_OK);
+		CU_ASSERT_EQUAL(c.result.remarks.notes.n, 0);
 		holds(c.opened.cand, "layer0.mlp_norm", row[i].rows, row[i].columns, x);
 		close_sides(&c);
 	}
@@ -176,12 +177,12 @@ static void one_row_at_the_end_is_the_last_token(void)
 		ends("ref", side ? 4 : 1, side);
 		ends("cand", side ? 1 : 4, side);
 		vn_comparison c = pair();
-		CU_ASSERT_EQUAL(vn_align(c.opened.ref, &c.result.notes, c.opened.cand, "candidate", true, NULL), VN_OK);
+		CU_ASSERT_EQUAL(vn_align(c.opened.ref, &c.result.remarks.notes, c.opened.cand, "candidate", true, NULL), VN_OK);
 		holds(c.opened.ref, "final_norm", 1, 2, x + 6);
 		holds(c.opened.cand, "final_norm", 1, 2, x + 6);
 		holds(c.opened.ref, "embed", 4, 2, x);
 		one_line(
-			&c.result.notes,
+			&c.result.remarks.notes,
 			side ? "2 tensors of the candidate have one row (first: final_norm), which is taken as the last token and "
 				   "compared with that row of the reference"
 				 : "1 tensor of the reference has one row (first: final_norm), which is taken as the last token and "
@@ -195,8 +196,8 @@ static void a_floor_of_one_row_does_not_cut_the_reference(void)
 	ends("ref", 4, false);
 	ends("cand", 1, false);
 	vn_comparison c = pair();
-	CU_ASSERT_EQUAL(vn_align(c.opened.ref, &c.result.notes, c.opened.cand, "floor", false, NULL), VN_OK);
-	CU_ASSERT_EQUAL(c.result.notes.n, 0);
+	CU_ASSERT_EQUAL(vn_align(c.opened.ref, &c.result.remarks.notes, c.opened.cand, "floor", false, NULL), VN_OK);
+	CU_ASSERT_EQUAL(c.result.remarks.notes.n, 0);
 	holds(c.opened.ref, "final_norm", 4, 2, x);
 	close_sides(&c);
 }

@@ -11,9 +11,9 @@ enum { MANY = 1030, TENSORS = 8 };
 
 static int n_done, n_unread;
 
-static int entry_of(vn_comparison *c, const vn_checkpoint *p)
+static int entry_of(const vn_opened *o, const vn_checkpoint *p)
 {
-	(void)c;
+	(void)o;
 	return p->cand;
 }
 
@@ -48,18 +48,18 @@ static void record(const char *name, int n, float off)
 /* Measures n points; the caller closes. */
 static vn_status measured(vn_comparison *c, const vn_compare_options *o, vn_checkpoint *point, int n, vn_error *err)
 {
-	*c = (vn_comparison) { .request.options = o, .opened = { .ref = opened("ref"), .cand = opened("cand") } };
-	c->result.checkpoint = point;
-	c->result.n_checkpoints = n;
+	*c = (vn_comparison) { .opened = { .request.options = o, .ref = opened("ref"), .cand = opened("cand") } };
+	c->result.checkpoints.of = point;
+	c->result.checkpoints.n = n;
 	const vn_batch b = { .other = c->opened.cand, .entry = entry_of, .done = note_measured, .unread = unread };
 	n_done = n_unread = 0;
-	return vn_batch_measure(c, &b, err);
+	return vn_batch_measure(&c->opened, &c->result.checkpoints, &b, err);
 }
 
 static void closed(vn_comparison *c)
 {
-	c->result.checkpoint = NULL; /* the test's own */
-	c->result.n_checkpoints = 0;
+	c->result.checkpoints.of = NULL; /* the test's own */
+	c->result.checkpoints.n = 0;
 	close_sides(c);
 }
 
@@ -152,14 +152,16 @@ static void bits_are_counted_where_they_are_asked_for(void)
 	record("cand", 1, 0.5f);
 	for (int bits = 0; bits < 2; bits++) {
 		vn_checkpoint  point = { .name = "t" };
-		vn_comparison  c = { .request.options = &o, .opened = { .ref = opened("ref"), .cand = opened("cand") } };
+		vn_comparison  c = { .opened = { .request.options = &o, .ref = opened("ref"), .cand = opened("cand") } };
 		const vn_batch b = { .other = c.opened.cand, .entry = entry_of, .done = note_measured, .unread = unread };
-		c.result.checkpoint = &point;
-		c.result.n_checkpoints = 1;
-		c.result.bits = bits;
-		CU_ASSERT_EQUAL(vn_batch_measure(&c, &b, NULL), VN_OK);
+		c.result.checkpoints.of = &point;
+		c.result.checkpoints.n = 1;
+		if (bits)
+			CU_ASSERT_EQUAL_FATAL(vn_limits_bitwise(&c.opened.request.limits, NULL), VN_OK);
+		CU_ASSERT_EQUAL(vn_batch_measure(&c.opened, &c.result.checkpoints, &b, NULL), VN_OK);
 		CU_ASSERT_EQUAL(point.m.has[VN_M_DIFFERING], bits);
 		CU_ASSERT_EQUAL(bits ? point.m.value[VN_M_DIFFERING] : 1, 1);
+		vn_limits_destroy(c.opened.request.limits);
 		closed(&c);
 	}
 }
@@ -206,7 +208,7 @@ static void damaged_numbers_are_found_and_then_end_it(void)
 	CU_ASSERT_EQUAL(cand.wrong, 1);
 	const vn_batch b = { .other = c.opened.cand, .entry = entry_of, .done = note_measured, .unread = unread };
 	n_done = 0;
-	CU_ASSERT_EQUAL(vn_batch_measure(&c, &b, &err), VN_ERR_DAMAGED);
+	CU_ASSERT_EQUAL(vn_batch_measure(&c.opened, &c.result.checkpoints, &b, &err), VN_ERR_DAMAGED);
 	CU_ASSERT_EQUAL(n_done, 1); /* what came before it */
 	CU_ASSERT_EQUAL(n_unread, 0);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, at("cand")));
@@ -228,13 +230,16 @@ static void comparisons_of_one_reference_are_measured_together(void)
 	record("cand2", TENSORS, 0.25f);
 	n_done = n_unread = 0;
 	for (int k = 0; k < 2; k++) {
-		c[k] = (vn_comparison) { .request.options = &o,
-			                     .opened = { .ref = opened("ref"), .cand = opened(k ? "cand2" : "cand") } };
+		c[k] = (vn_comparison) {
+			.opened = { .request.options = &o, .ref = opened("ref"), .cand = opened(k ? "cand2" : "cand") }
+		};
 		for (int i = 0; i < TENSORS; i++)
 			point[k][i] = (vn_checkpoint) { .name = "t", .order = k ? 2 * i : 3 * i, .ref = i, .cand = i };
-		c[k].result.checkpoint = point[k];
-		c[k].result.n_checkpoints = TENSORS;
-		m[k] = (vn_measuring) { .c = &c[k], .batch = { c[k].opened.cand, entry_of, note_measured, unread } };
+		c[k].result.checkpoints.of = point[k];
+		c[k].result.checkpoints.n = TENSORS;
+		m[k] = (vn_measuring) { .o = &c[k].opened,
+			                    .all = &c[k].result.checkpoints,
+			                    .batch = { c[k].opened.cand, entry_of, note_measured, unread } };
 	}
 	point[1][3].cand = -1;
 	vn_measure_together(m, 2);
@@ -276,12 +281,15 @@ static void a_candidate_that_is_read_in_parts_leaves_the_reference_to_the_others
 	}
 	n_done = n_unread = 0;
 	for (int k = 0; k < ALL; k++) {
-		c[k] = (vn_comparison) { .request.options = &o,
-			                     .opened = { .ref = opened("ref"), .cand = opened(k ? "cand" : "transposed") } };
+		c[k] = (vn_comparison) {
+			.opened = { .request.options = &o, .ref = opened("ref"), .cand = opened(k ? "cand" : "transposed") }
+		};
 		point[k] = (vn_checkpoint) { .name = "t" };
-		c[k].result.checkpoint = &point[k];
-		c[k].result.n_checkpoints = 1;
-		m[k] = (vn_measuring) { .c = &c[k], .batch = { c[k].opened.cand, entry_of, note_measured, unread } };
+		c[k].result.checkpoints.of = &point[k];
+		c[k].result.checkpoints.n = 1;
+		m[k] = (vn_measuring) { .o = &c[k].opened,
+			                    .all = &c[k].result.checkpoints,
+			                    .batch = { c[k].opened.cand, entry_of, note_measured, unread } };
 	}
 	CU_ASSERT_EQUAL_FATAL(vn_view_axes(c[0].opened.cand, 0, (const int[VN_MAX_RANK]) { 1, 0 }, NULL), VN_OK);
 	vn_measure_together(m, ALL);

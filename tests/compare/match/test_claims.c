@@ -51,11 +51,11 @@ static void check(unsigned allow, vn_lines *notes, vn_lines *refusals)
 		printf("\n    %s\n", err.text);
 	CU_ASSERT_EQUAL_FATAL(st, VN_OK);
 	const vn_compare_options o = { .allow = allow };
-	vn_comparison            c = { .request.options = &o, .opened.cand = opened("claims.h5") };
-	vn_contract_claims(&c, c.opened.cand, "candidate");
+	vn_comparison            c = { .opened.request.options = &o, .opened.cand = opened("claims.h5") };
+	vn_contract_claims(&c.opened, &c.result.remarks, c.opened.cand, "candidate");
 	vn_recording_close(c.opened.cand);
-	*notes = c.result.notes;
-	*refusals = c.result.refusals;
+	*notes = c.result.remarks.notes;
+	*refusals = c.result.remarks.refusals;
 }
 
 static void refused_is(const char *want)

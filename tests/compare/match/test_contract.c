@@ -28,12 +28,12 @@ typedef struct verdict {
 static verdict of(unsigned allow)
 {
 	const vn_compare_options o = { .allow = allow };
-	vn_comparison            c = { .request.options = &o, .opened = { .ref = opened("ref"), .cand = opened("cand") } };
+	vn_comparison            c = { .opened = { .request.options = &o, .ref = opened("ref"), .cand = opened("cand") } };
 	verdict                  v = { 0 };
 
-	v.st = vn_contract(&c, c.opened.cand, "candidate", &v.err);
-	v.notes = c.result.notes;
-	v.refusals = c.result.refusals;
+	v.st = vn_contract(&c.opened, &c.result.remarks, c.opened.cand, "candidate", &c.result.weights, &v.err);
+	v.notes = c.result.remarks.notes;
+	v.refusals = c.result.remarks.refusals;
 	vn_weights_free(c.result.weights);
 	vn_recording_close(c.opened.ref);
 	vn_recording_close(c.opened.cand);
@@ -139,10 +139,10 @@ static void one_rank_alone_is_refused(void)
 static void configs(const char *a, const char *b, unsigned allow, verdict *v)
 {
 	const vn_compare_options o = { .allow = allow };
-	vn_comparison            c = { .request.options = &o };
+	vn_comparison            c = { .opened.request.options = &o };
 
-	vn_contract_config(&c, a, b, "candidate");
-	*v = (verdict) { .notes = c.result.notes, .refusals = c.result.refusals };
+	vn_contract_config(&c.opened, &c.result.remarks, a, b, "candidate");
+	*v = (verdict) { .notes = c.result.remarks.notes, .refusals = c.result.remarks.refusals };
 }
 
 static void one_config_makes_no_line(void)
@@ -283,12 +283,12 @@ static void a_step_that_neither_has_is_refused(void)
 		stepped("cand", row[i].cand);
 		for (unsigned allow = 0; allow < 2; allow++) {
 			const vn_compare_options o = { .allow = allow ? VN_ALLOW_STEPS : 0 };
-			vn_comparison c = { .request.options = &o, .opened = { .ref = opened("ref"), .cand = opened("cand") } };
-			CU_ASSERT_EQUAL(vn_match_check_steps(&c, NULL), VN_OK);
-			CU_ASSERT_EQUAL(c.result.refusals.n, allow ? 0 : row[i].lines);
-			CU_ASSERT_EQUAL(c.result.notes.n, allow ? row[i].lines : 0);
+			vn_comparison c = { .opened = { .request.options = &o, .ref = opened("ref"), .cand = opened("cand") } };
+			CU_ASSERT_EQUAL(vn_match_check_steps(&c.opened, &c.result.remarks, NULL), VN_OK);
+			CU_ASSERT_EQUAL(c.result.remarks.refusals.n, allow ? 0 : row[i].lines);
+			CU_ASSERT_EQUAL(c.result.remarks.notes.n, allow ? row[i].lines : 0);
 			if (row[i].lines && !allow)
-				CU_ASSERT_PTR_NOT_NULL(strstr(c.result.refusals.n ? c.result.refusals.line[0] : "",
+				CU_ASSERT_PTR_NOT_NULL(strstr(c.result.remarks.refusals.n ? c.result.remarks.refusals.line[0] : "",
 				                              "steps: no step of either recording has "));
 			close_sides(&c);
 		}

@@ -49,10 +49,10 @@ typedef struct contract {
 static void compare(contract *k, vn_recording *a, vn_recording *b, unsigned allow, const char *model)
 {
 	const vn_compare_options o = { .allow = allow, .threads = 1, .model = model };
-	vn_comparison            c = { .request.options = &o, .opened = { .ref = a, .cand = b } };
+	vn_comparison            c = { .opened = { .request.options = &o, .ref = a, .cand = b } };
 
-	vn_contract_weights(&c, b, "candidate");
-	*k = (contract) { c.result.weights, c.result.notes, c.result.refusals };
+	vn_contract_weights(&c.opened, &c.result.remarks, b, "candidate", &c.result.weights);
+	*k = (contract) { c.result.weights, c.result.remarks.notes, c.result.remarks.refusals };
 }
 
 static void end(contract *k)

@@ -25,7 +25,7 @@ static void names_are_paired_and_what_has_no_partner_fails(void)
 	record("b.h5", (const char *const[]) { "final_norm", "embed", "layer0.output" }, 3);
 	match_files(&m, "a.h5", "b.h5");
 	CU_ASSERT_EQUAL_FATAL(m.st, VN_OK);
-	CU_ASSERT_EQUAL(m.c.result.n_checkpoints, 4);
+	CU_ASSERT_EQUAL(m.c.result.checkpoints.n, 4);
 	CU_ASSERT_TRUE(matched_as(&m, "embed")->ref == 0 && matched_as(&m, "embed")->cand >= 0 &&
 	               !matched_as(&m, "embed")->fails);
 	CU_ASSERT_STRING_EQUAL(vn_recording_entry(m.c.opened.cand, matched_as(&m, "embed")->cand)->name, "embed");
@@ -35,7 +35,7 @@ static void names_are_paired_and_what_has_no_partner_fails(void)
 	CU_ASSERT_STRING_EQUAL(gone->detail, "not in the candidate");
 	CU_ASSERT_TRUE(more->status == VN_EXTRA && more->fails && more->ref < 0);
 	CU_ASSERT_STRING_EQUAL(more->detail, "not in the reference");
-	CU_ASSERT_PTR_EQUAL(more, &m.c.result.checkpoint[3]); /* extras stand last */
+	CU_ASSERT_PTR_EQUAL(more, &m.c.result.checkpoints.of[3]); /* extras stand last */
 	end_matched(&m);
 	m = (matched) { .o = { .threads = 1, .allow = VN_ALLOW_MISSING | VN_ALLOW_EXTRA } };
 	match_files(&m, "a.h5", "b.h5");
@@ -53,7 +53,7 @@ static void patterns_select_and_must_select_something(void)
 	record("b.h5", (const char *const[]) { "embed", "layer0.attn_norm", "final_norm" }, 3);
 	match_files(&m, "a.h5", "b.h5");
 	CU_ASSERT_EQUAL(m.st, VN_OK);
-	CU_ASSERT_EQUAL(m.c.result.n_checkpoints, 2);
+	CU_ASSERT_EQUAL(m.c.result.checkpoints.n, 2);
 	end_matched(&m);
 	m = (matched) { .o = { .points = none, .n_points = 1, .threads = 1 } };
 	match_files(&m, "a.h5", "b.h5");

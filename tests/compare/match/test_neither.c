@@ -17,7 +17,7 @@ static int64_t lacking(const char *const *point, int n_points, const given *of, 
 		x[i] = given_number(i, 1);
 	CU_ASSERT_EQUAL_FATAL(record_given("some.h5", CALL, STEPS, of, n, &e.err), VN_OK);
 	judge(&e.compared, "some.h5", "some.h5", NULL, LOOSE);
-	const int64_t lacks = e.compared.c.result.n_neither;
+	const int64_t lacks = e.compared.c.result.unpaired.n_neither;
 	finish(&e.compared);
 	return lacks;
 }

@@ -23,8 +23,8 @@ static void record(const char *name, int64_t tokens, int64_t call, int32_t from)
 static vn_status sides(vn_comparison *c, int n, const char *const *cand, int64_t row, vn_error *err)
 {
 	const vn_sides s = { .ref = at("ref"), .cand = cand, .n_cand = n, .batch_row = row, .ref_batch_row = -1 };
-	*c = (vn_comparison) { .request.options = &none };
-	return vn_sides_open(&s, c, err);
+	*c = (vn_comparison) { .opened.request.options = &none };
+	return vn_sides_open(&s, &c->opened, &c->result.remarks, err);
 }
 
 static void ordinary_recordings_are_opened_as_they_are(void)
@@ -37,7 +37,7 @@ static void ordinary_recordings_are_opened_as_they_are(void)
 	CU_ASSERT_STRING_EQUAL(vn_recording_path(c.opened.ref), at("ref"));
 	CU_ASSERT_STRING_EQUAL(vn_recording_path(c.opened.cand), at("cand"));
 	CU_ASSERT_PTR_NULL(c.opened.floor);
-	CU_ASSERT_EQUAL(c.result.notes.n, 0);
+	CU_ASSERT_EQUAL(c.result.remarks.notes.n, 0);
 	close_sides(&c);
 }
 
@@ -51,7 +51,7 @@ static void calls_of_other_lengths_are_one_step(void)
 	record("cand", 5, 2, 0);
 	CU_ASSERT_EQUAL_FATAL(sides(&c, 1, (const char *[]) { at("cand") }, -1, NULL), VN_OK);
 	one_line(
-		&c.result.notes,
+		&c.result.remarks.notes,
 		"calls: tokens 0-4 are one call in the reference, calls of 2 + 2 + 1 in the candidate: compared as one step, "
 		"0");
 	CU_ASSERT_EQUAL(vn_recording_steps(c.opened.cand, &s), 1);
@@ -77,7 +77,7 @@ static void only_calls_that_are_joined_are_said(void)
 	record("cand", 5, 2, 0);
 	CU_ASSERT_EQUAL_FATAL(sides(&c, 1, (const char *[]) { at("cand") }, -1, NULL), VN_OK);
 	one_line(
-		&c.result.notes,
+		&c.result.remarks.notes,
 		"calls: tokens 0-3 are one call in the reference, calls of 2 + 2 in the candidate: compared as one step, 0");
 	close_sides(&c);
 }
@@ -90,7 +90,7 @@ static void many_calls_are_counted(void)
 	record("cand", 6, 1, 0);
 	CU_ASSERT_EQUAL_FATAL(sides(&c, 1, (const char *[]) { at("cand") }, -1, NULL), VN_OK);
 	one_line(
-		&c.result.notes,
+		&c.result.remarks.notes,
 		"calls: tokens 0-5 are one call in the reference, calls of 1 + 1 + 1 + 1 + ... (6) in the candidate: compared "
 		"as one step, 0");
 	close_sides(&c);
@@ -104,7 +104,7 @@ static void steps_of_other_tokens_are_said(void)
 	record("ref", 4, 4, 0);
 	record("cand", 3, 3, 0);
 	CU_ASSERT_EQUAL_FATAL(sides(&c, 1, (const char *[]) { at("cand") }, -1, NULL), VN_OK);
-	one_line(&c.result.notes,
+	one_line(&c.result.remarks.notes,
 	         "calls: step 0 has 4 tokens from position 0 in the reference, 3 from position 0 in the candidate: "
 	         "calls are joined only if the steps of both recordings hold every token up to the same last one");
 	close_sides(&c);

@@ -22,7 +22,7 @@ static void match_trusting(matched *m)
 {
 	match_files(m, "a.h5", "b.h5");
 	CU_ASSERT_EQUAL_FATAL(m->st, VN_OK);
-	vn_trust_digests(&m->c);
+	vn_trust_digests(&m->c.opened, &m->c.result.checkpoints, &m->c.result.remarks);
 }
 
 static bool has_line(const vn_lines *l, const char *want)
@@ -57,7 +57,7 @@ static void equal_digests_are_believed_and_others_are_not(void)
 	CU_ASSERT_EQUAL(matched_as(&m, "embed")->status, VN_EQUAL);
 	CU_ASSERT_NOT_EQUAL(matched_as(&m, "final_norm")->status, VN_EQUAL);
 	/* 12 numbers of 4 bytes */
-	CU_ASSERT_TRUE(has_line(&m.c.result.notes,
+	CU_ASSERT_TRUE(has_line(&m.c.result.remarks.notes,
 	                        "1 checkpoint of 48 bytes is equal by its digest and not read (--trust-digests): whether "
 	                        "the files hold these numbers was not checked"));
 	end_matched(&m);
@@ -71,7 +71,7 @@ static void with_strict_it_is_a_warning(void)
 	record("a.h5", x, y);
 	record("b.h5", x, y);
 	match_trusting(&m);
-	CU_ASSERT_TRUE(has_line(&m.c.result.warnings,
+	CU_ASSERT_TRUE(has_line(&m.c.result.remarks.warnings,
 	                        "2 checkpoints of 96 bytes are equal by their digests and not read (--trust-digests): "
 	                        "whether the files hold these numbers was not checked"));
 	end_matched(&m);
@@ -97,13 +97,13 @@ static void constants_and_nan_are_read_all_the_same(void)
 static void digests_are_believed_if_asked_and_without_a_model(void)
 {
 	vn_compare_options o = { .trust = true };
-	vn_comparison      c = { .request.options = &o };
+	vn_comparison      c = { .opened.request.options = &o };
 
-	CU_ASSERT_TRUE(vn_trusts(&c));
+	CU_ASSERT_TRUE(vn_trusts(&c.opened));
 	o.model = "model";
-	CU_ASSERT_FALSE(vn_trusts(&c));
+	CU_ASSERT_FALSE(vn_trusts(&c.opened));
 	o = (vn_compare_options) { .trust = false };
-	CU_ASSERT_FALSE(vn_trusts(&c));
+	CU_ASSERT_FALSE(vn_trusts(&c.opened));
 }
 
 int main(void)

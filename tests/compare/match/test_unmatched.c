@@ -23,8 +23,10 @@ static void match_names(matched *m, const char *const *ref, int n_ref, const cha
 	record("cand.h5", cand, n_cand);
 	match_files(m, "ref.h5", "cand.h5");
 	CU_ASSERT_EQUAL_FATAL(m->st, VN_OK);
-	vn_lines_free(&m->c.result.notes);
-	CU_ASSERT_EQUAL(vn_match_names(&m->c, &m->err), VN_OK);
+	vn_lines_free(&m->c.result.remarks.notes);
+	CU_ASSERT_EQUAL(vn_match_names(&m->c.opened, &m->c.result.checkpoints, &m->c.result.unpaired,
+	                               &m->c.result.remarks.notes, &m->err),
+	                VN_OK);
 }
 
 static void names_of_another_engine_are_told_with_their_map(void)
@@ -35,18 +37,19 @@ static void names_of_another_engine_are_told_with_their_map(void)
 	matched                  m;
 
 	match_names(&m, own, 3, hf, 4);
-	CU_ASSERT_PTR_NOT_NULL_FATAL(m.c.result.cand_map);
-	CU_ASSERT_STRING_EQUAL(m.c.result.cand_map, "hf");
-	CU_ASSERT_PTR_NULL(m.c.result.ref_map);
-	one_line(&m.c.result.notes,
+	CU_ASSERT_PTR_NOT_NULL_FATAL(m.c.result.unpaired.cand_map);
+	CU_ASSERT_STRING_EQUAL(m.c.result.unpaired.cand_map, "hf");
+	CU_ASSERT_PTR_NULL(m.c.result.unpaired.ref_map);
+	one_line(&m.c.result.remarks.notes,
 	         "names: 3 of 4 names that only the candidate has are known to the name map hf: add --names hf");
 	end_matched(&m);
 	match_names(&m, hf, 3, own, 3);
-	CU_ASSERT_PTR_NOT_NULL_FATAL(m.c.result.ref_map);
-	CU_ASSERT_STRING_EQUAL(m.c.result.ref_map, "hf");
-	CU_ASSERT_PTR_NULL(m.c.result.cand_map);
-	one_line(&m.c.result.notes, "names: 3 of 3 names that only the reference has are known to the name map hf: add "
-	                            "--ref-names hf");
+	CU_ASSERT_PTR_NOT_NULL_FATAL(m.c.result.unpaired.ref_map);
+	CU_ASSERT_STRING_EQUAL(m.c.result.unpaired.ref_map, "hf");
+	CU_ASSERT_PTR_NULL(m.c.result.unpaired.cand_map);
+	one_line(&m.c.result.remarks.notes,
+	         "names: 3 of 3 names that only the reference has are known to the name map hf: add "
+	         "--ref-names hf");
 	end_matched(&m);
 }
 
@@ -58,8 +61,8 @@ static void of_two_names_no_map_is_told(void)
 	matched                  m;
 
 	match_names(&m, own, 2, hf, 3);
-	CU_ASSERT_PTR_NULL(m.c.result.cand_map);
-	CU_ASSERT_EQUAL(m.c.result.notes.n, 0);
+	CU_ASSERT_PTR_NULL(m.c.result.unpaired.cand_map);
+	CU_ASSERT_EQUAL(m.c.result.remarks.notes.n, 0);
 	end_matched(&m);
 }
 
@@ -69,8 +72,8 @@ static void a_misspelt_name_is_told_with_what_was_meant(void)
 	matched m;
 
 	match_names(&m, own, 2, other, 2);
-	CU_ASSERT_TRUE(m.c.result.misspelt);
-	one_line(&m.c.result.notes,
+	CU_ASSERT_TRUE(m.c.result.unpaired.misspelt);
+	one_line(&m.c.result.remarks.notes,
 	         "names: layer0.atn_norm is not a checkpoint name; did you mean layer0.attn_norm, which the candidate "
 	         "lacks?");
 	end_matched(&m);
@@ -83,8 +86,8 @@ static void a_checkpoint_s_own_name_is_not_misspelt(void)
 	matched m;
 
 	match_names(&m, own, 2, other, 2);
-	CU_ASSERT_FALSE(m.c.result.misspelt);
-	CU_ASSERT_EQUAL(m.c.result.notes.n, 0);
+	CU_ASSERT_FALSE(m.c.result.unpaired.misspelt);
+	CU_ASSERT_EQUAL(m.c.result.remarks.notes.n, 0);
 	end_matched(&m);
 }
 

@@ -74,12 +74,12 @@ static const char *of_layer1(vn_dtype dtype, int different, bool other)
 	record("ref", dtype, different, other);
 	record("cand", dtype, different, other);
 	match_files(&m, "ref", "cand");
-	CU_ASSERT_EQUAL_FATAL(m.c.result.n_checkpoints, 2);
+	CU_ASSERT_EQUAL_FATAL(m.c.result.checkpoints.n, 2);
 	measure_matched(&m);
 	CU_ASSERT_EQUAL_FATAL(m.st, VN_OK);
-	CU_ASSERT_EQUAL(vn_match_find_vacuous(&m.c, &m.err), VN_OK);
-	why = m.c.result.checkpoint[1].vacuous;
-	CU_ASSERT_PTR_NULL(different > 1 ? m.c.result.checkpoint[0].vacuous : NULL);
+	CU_ASSERT_EQUAL(vn_match_find_vacuous(&m.c.opened, &m.c.result.checkpoints, &m.err), VN_OK);
+	why = m.c.result.checkpoints.of[1].vacuous;
+	CU_ASSERT_PTR_NULL(different > 1 ? m.c.result.checkpoints.of[0].vacuous : NULL);
 	end_matched(&m);
 	return why;
 }

@@ -46,8 +46,9 @@ static void the_operation_of_another_checkpoint_may_be_wrong_itself(void)
 	CU_ASSERT_TRUE(vn_rearrange_is_wrong_itself(&c->result, checkpoint_at(&e, "layer1.q_rope", 0)->cand));
 	CU_ASSERT_FALSE(vn_rearrange_is_wrong_itself(&c->result, checkpoint_at(&e, "layer1.q_proj", 0)->cand));
 	/* its error is that of the capture of its input */
-	vn_checkpoint *p = &e.compared.c.result.checkpoint[checkpoint_at(&e, "layer1.q_rope", 0) - c->result.checkpoint];
-	p->replay.charged_to = (int)(checkpoint_at(&e, "layer1.q_proj", 0) - c->result.checkpoint);
+	vn_checkpoint *p = &e.compared.c.result.checkpoints
+	                        .of[checkpoint_at(&e, "layer1.q_rope", 0) - c->result.checkpoints.of];
+	p->replay.charged_to = (int)(checkpoint_at(&e, "layer1.q_proj", 0) - c->result.checkpoints.of);
 	CU_ASSERT_FALSE(vn_rearrange_is_wrong_itself(&c->result, p->cand));
 	finish(&e.compared);
 }

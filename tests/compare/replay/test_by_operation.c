@@ -27,14 +27,14 @@ static void set_up(fixture *f, const char *limits)
 	f->plan = toy();
 	f->c.opened.plan = f->plan;
 	f->c.result.replayed = true;
-	CU_ASSERT_EQUAL_FATAL(vn_limits_parse("t.yaml", limits, strlen(limits), &f->c.request.limits, &e), VN_OK);
-	for (int i = 0; i < f->c.request.limits->n_rules; i++)
-		f->c.request.limits->rule[i]->shipped = true;
-	f->c.result.n_checkpoints = STEPS * f->plan->n_values;
-	f->c.result.checkpoint = calloc((size_t)f->c.result.n_checkpoints, sizeof *f->c.result.checkpoint);
-	CU_ASSERT_PTR_NOT_NULL_FATAL(f->c.result.checkpoint);
-	for (int i = 0; i < f->c.result.n_checkpoints; i++)
-		f->c.result.checkpoint[i] = (vn_checkpoint) {
+	CU_ASSERT_EQUAL_FATAL(vn_limits_parse("t.yaml", limits, strlen(limits), &f->c.opened.request.limits, &e), VN_OK);
+	for (int i = 0; i < f->c.opened.request.limits->n_rules; i++)
+		f->c.opened.request.limits->rule[i]->shipped = true;
+	f->c.result.checkpoints.n = STEPS * f->plan->n_values;
+	f->c.result.checkpoints.of = calloc((size_t)f->c.result.checkpoints.n, sizeof *f->c.result.checkpoints.of);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(f->c.result.checkpoints.of);
+	for (int i = 0; i < f->c.result.checkpoints.n; i++)
+		f->c.result.checkpoints.of[i] = (vn_checkpoint) {
 			.name = f->plan->value[i % f->plan->n_values].name,
 			.step = i / f->plan->n_values,
 			.value = i % f->plan->n_values,
@@ -59,11 +59,11 @@ static void set_up(fixture *f, const char *limits)
 
 static void tear_down(fixture *f)
 {
-	for (int i = 0; i < f->c.result.n_checkpoints; i++)
-		vn_checks_drop(&f->c.result.checkpoint[i]);
-	vn_terms_free(&f->c.result.terms);
-	free(f->c.result.checkpoint);
-	vn_limits_destroy(f->c.request.limits);
+	for (int i = 0; i < f->c.result.checkpoints.n; i++)
+		vn_checks_drop(&f->c.result.checkpoints.of[i]);
+	vn_terms_free(&f->c.result.checkpoints.terms);
+	free(f->c.result.checkpoints.of);
+	vn_limits_destroy(f->c.opened.request.limits);
 	vn_plan_destroy(f->plan);
 }
 
@@ -71,7 +71,7 @@ static vn_checkpoint *at(fixture *f, int step, const char *name)
 {
 	const int v = vn_plan_find(f->plan, name);
 	CU_ASSERT_FATAL(v >= 0);
-	return &f->c.result.checkpoint[step * f->plan->n_values + v];
+	return &f->c.result.checkpoints.of[step * f->plan->n_values + v];
 }
 
 /* Outside by five of its floors. */
@@ -83,10 +83,10 @@ static vn_checkpoint *breaks(fixture *f, int step, const char *name)
 		                 .form = VN_OVER_FLOOR,
 		                 .limit = 4,
 		                 .value = 5,
-		                 .rule = f->c.request.limits->rule[0],
+		                 .rule = f->c.opened.request.limits->rule[0],
 		                 .line = 3 };
 
-	vn_checks_keep(&f->c.result.terms, p, &k, 1);
+	vn_checks_keep(&f->c.result.checkpoints.terms, p, &k, 1);
 	p->worst = 0;
 	p->status = VN_OUTSIDE;
 	p->fails = true;
@@ -95,12 +95,13 @@ static vn_checkpoint *breaks(fixture *f, int step, const char *name)
 
 static void put_check(fixture *f, vn_checkpoint *p, const vn_check *k)
 {
-	vn_checks_set(&f->c.result.terms, p, 0, k);
+	vn_checks_set(&f->c.result.checkpoints.terms, p, 0, k);
 }
 
 static void judge(fixture *f)
 {
-	vn_replay_judge_operations(&f->c);
+	vn_replay_judge_operations(&f->c.opened, f->c.result.weights, &f->c.result.checkpoints, &f->c.result.pools,
+	                           f->c.result.replayed);
 }
 
 static void error_that_accumulated_over_cleared_operations_does_not_fail(void)
@@ -213,7 +214,7 @@ static void a_fault(fixture *f, vn_checkpoint *p)
 static void a_persons_rule(fixture *f, vn_checkpoint *p)
 {
 	(void)p;
-	f->c.request.limits->rule[0]->shipped = false;
+	f->c.opened.request.limits->rule[0]->shipped = false;
 }
 static void a_nonfinite(fixture *f, vn_checkpoint *p)
 {

@@ -31,15 +31,15 @@ static void under_a_finer_reference_the_floor_is_a_run_in_the_candidate_s_precis
 	record_all();
 	judge_with(&t, "f32.h5", "f16.h5", LLAMA);
 	CU_ASSERT_EQUAL_FATAL(t.st, VN_OK);
-	for (int i = 0; i < t.c.result.n_checkpoints; i++) {
-		const vn_checkpoint *p = &t.c.result.checkpoint[i];
+	for (int i = 0; i < t.c.result.checkpoints.n; i++) {
+		const vn_checkpoint *p = &t.c.result.checkpoints.of[i];
 		if (!p->has_floor)
 			continue;
 		CU_ASSERT_DOUBLE_EQUAL(p->floor[VN_M_NMSE], p->m.value[VN_M_NMSE], 1e-9 * p->m.value[VN_M_NMSE]);
 		floors++;
 	}
 	CU_ASSERT_TRUE(floors > 100);
-	CU_ASSERT_EQUAL(floors, t.c.result.n_checkpoints);
+	CU_ASSERT_EQUAL(floors, t.c.result.checkpoints.n);
 	finish(&t);
 }
 
@@ -54,10 +54,10 @@ static void of_two_runs_of_one_precision_both_roundings_count(void)
 	judge_with(&same, "f32.h5", "f32.h5", LLAMA);
 	CU_ASSERT_EQUAL_FATAL(finer.st, VN_OK);
 	CU_ASSERT_EQUAL_FATAL(same.st, VN_OK);
-	CU_ASSERT_EQUAL_FATAL(finer.c.result.n_checkpoints, same.c.result.n_checkpoints);
+	CU_ASSERT_EQUAL_FATAL(finer.c.result.checkpoints.n, same.c.result.checkpoints.n);
 	int rounded = 0;
-	for (int i = 0; i < same.c.result.n_checkpoints; i++) {
-		const vn_checkpoint *one = &finer.c.result.checkpoint[i], *two = &same.c.result.checkpoint[i];
+	for (int i = 0; i < same.c.result.checkpoints.n; i++) {
+		const vn_checkpoint *one = &finer.c.result.checkpoints.of[i], *two = &same.c.result.checkpoints.of[i];
 		const double         error = one->m.value[VN_M_NMSE];
 		CU_ASSERT_STRING_EQUAL(one->name, two->name);
 		CU_ASSERT_EQUAL(two->m.value[VN_M_NMSE], 0); /* one file */
@@ -88,7 +88,7 @@ static void the_report_can_say_where_the_floor_is_from(void)
 
 	record_all();
 	judge_with(&t, "f32.h5", "f16.h5", LLAMA);
-	CU_ASSERT_STRING_EQUAL(t.c.result.floor_from, "the reference engine in f16 on " LLAMA);
+	CU_ASSERT_STRING_EQUAL(t.c.result.floor.from, "the reference engine in f16 on " LLAMA);
 	CU_ASSERT_PTR_NOT_NULL(t.c.opened.model);
 	CU_ASSERT_EQUAL(t.c.opened.policy.storage, VN_F16);
 	finish(&t);

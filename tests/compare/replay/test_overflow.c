@@ -49,9 +49,9 @@ static const vn_checkpoint *compared(trial *t)
 	CU_ASSERT_EQUAL_FATAL(record_given("cand.h5", T, 0, of_cand, 2, &err), VN_OK);
 	judge(t, "ref.h5", "cand.h5", NULL, LOOSE);
 	CU_ASSERT_EQUAL_FATAL(t->st, VN_OK);
-	for (int i = 0; i < t->c.result.n_checkpoints; i++)
-		if (strcmp(t->c.result.checkpoint[i].name, "layer1.q_proj") == 0)
-			return &t->c.result.checkpoint[i];
+	for (int i = 0; i < t->c.result.checkpoints.n; i++)
+		if (strcmp(t->c.result.checkpoints.of[i].name, "layer1.q_proj") == 0)
+			return &t->c.result.checkpoints.of[i];
 	CU_FAIL_FATAL("no such checkpoint");
 	return NULL;
 }

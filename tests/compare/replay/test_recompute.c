@@ -39,7 +39,7 @@ static void a_wrong_capture_is_not_taken(void)
 	explained e;
 
 	stand_with(&e, "layer1.q_rope", 1);
-	vn_checkpoint *points = e.compared.c.result.checkpoint;
+	vn_checkpoint *points = e.compared.c.result.checkpoints.of;
 	vn_checkpoint *later = &points[checkpoint_at(&e, "layer1.q_proj", 2) - points],
 				  *earlier = &points[checkpoint_at(&e, "layer1.q_proj", 0) - points];
 	later->replay.recorder_fault = true;
@@ -104,11 +104,11 @@ static void what_is_no_value_of_the_plan_cannot_be_recomputed(void)
 
 	stand_with(&e, "layer1.q_rope", 0);
 	point = e.x.checkpoint;
-	const char *name = e.compared.c.result.checkpoint[point].name;
-	e.compared.c.result.checkpoint[point].name = "unrelated";
+	const char *name = e.compared.c.result.checkpoints.of[point].name;
+	e.compared.c.result.checkpoints.of[point].name = "unrelated";
 	CU_ASSERT_EQUAL(vn_recompute_at(e.t.recompute, point, &e.err), VN_ERR_UNSUPPORTED);
 	CU_ASSERT_PTR_NOT_NULL(strstr(e.err.text, "unrelated cannot be recomputed"));
-	e.compared.c.result.checkpoint[point].name = name;
+	e.compared.c.result.checkpoints.of[point].name = name;
 	CU_ASSERT_EQUAL(vn_recompute_at(e.t.recompute, point, &e.err), VN_OK);
 	end_explained(&e);
 }

@@ -31,19 +31,19 @@ static void every_fault_at_a_checkpoint_makes_it_another(void)
 	compare_llama(&e, NULL);
 	stand_at(&e, "layer1.q_rope", 0);
 	const vn_comparison *c = &e.compared.c;
-	for (int i = 0; i < c->result.n_checkpoints; i++) {
+	for (int i = 0; i < c->result.checkpoints.n; i++) {
 		const vn_plan *p = e.t.site->plan;
-		const int      node = node_named(&e, c->result.checkpoint[i].name);
+		const int      node = node_named(&e, c->result.checkpoints.of[i].name);
 		/* A fault of the recording is one of its node's first value. */
-		if (c->result.checkpoint[i].step > 0 || node < 0 || p->node[node].layer != 1 ||
-		    strcmp(p->value[p->node[node].out[0]].name, c->result.checkpoint[i].name) != 0)
+		if (c->result.checkpoints.of[i].step > 0 || node < 0 || p->node[node].layer != 1 ||
+		    strcmp(p->value[p->node[node].out[0]].name, c->result.checkpoints.of[i].name) != 0)
 			continue;
 		CU_ASSERT_EQUAL_FATAL(vn_recompute_at(e.t.recompute, i, &e.err), VN_OK);
 		for (int fault = 0; fault < vn_n_faults(); fault++)
 			if (fault != on_gpu_alone && !vn_fault_why_not(fault, p, node) &&
-			    !is_touched(&e, fault, c->result.checkpoint[i].name, &tried)) {
+			    !is_touched(&e, fault, c->result.checkpoints.of[i].name, &tried)) {
 				missed++;
-				fprintf(stderr, "%s at %s changes nothing\n", vn_fault_id(fault), c->result.checkpoint[i].name);
+				fprintf(stderr, "%s at %s changes nothing\n", vn_fault_id(fault), c->result.checkpoints.of[i].name);
 			}
 	}
 	CU_ASSERT_EQUAL(missed, 0);

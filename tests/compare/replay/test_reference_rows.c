@@ -49,15 +49,16 @@ static bool agrees(int tokens, int decode, int64_t worst, double most[2])
 
 	compare_given(&e, tokens, decode, of, 4);
 	vn_comparison *c = &e.compared.c;
-	CU_ASSERT_TRUE_FATAL(c->result.n_checkpoints <= 8);
+	CU_ASSERT_TRUE_FATAL(c->result.checkpoints.n <= 8);
 	for (int i = 0; i < 8; i++)
 		at_token[i] = worst;
+	const vn_floor_parts parts = { .o = &c->opened, .all = &c->result.checkpoints };
 	vn_names_init(&names, vn_model_plan(c->opened.model));
-	CU_ASSERT_EQUAL(vn_reference_rows(c, &names, at_token, own, &yes, &e.err), VN_OK);
+	CU_ASSERT_EQUAL(vn_reference_rows(&parts, &names, at_token, own, &yes, &e.err), VN_OK);
 	vn_names_finish(&names);
 	for (int i = 0; most && i < 2; i++) {
 		most[i] = 0;
-		for (int p = 0; p < c->result.n_checkpoints; p++)
+		for (int p = 0; p < c->result.checkpoints.n; p++)
 			most[i] = fmax(most[i], own[p][i]);
 	}
 	end_explained(&e);

@@ -40,8 +40,8 @@ static int count_replayed(const explained *e)
 	const vn_comparison *c = &e->compared.c;
 	int                  n = 0;
 
-	for (int i = 0; i < c->result.n_checkpoints; i++)
-		n += c->result.checkpoint[i].replayed;
+	for (int i = 0; i < c->result.checkpoints.n; i++)
+		n += c->result.checkpoints.of[i].replayed;
 	return n;
 }
 
@@ -78,10 +78,10 @@ static void an_origin_is_what_its_inputs_do_not_give(void)
 
 	compare(&e, VN_REPLAY_ALWAYS, false, 0);
 	const vn_comparison *c = &e.compared.c;
-	CU_ASSERT_EQUAL(c->result.n_origins, c->result.n_checkpoints);
-	for (int i = 0; i < c->result.n_origins; i++)
-		CU_ASSERT_TRUE(c->result.checkpoint[i].origin && c->result.origins[i] == i &&
-		               vn_local_beyond(&c->result.checkpoint[i]));
+	CU_ASSERT_EQUAL(c->result.localised.n_origins, c->result.checkpoints.n);
+	for (int i = 0; i < c->result.localised.n_origins; i++)
+		CU_ASSERT_TRUE(c->result.checkpoints.of[i].origin && c->result.localised.origins[i] == i &&
+		               vn_local_beyond(&c->result.checkpoints.of[i]));
 	finish(&e.compared);
 }
 
@@ -92,8 +92,8 @@ static void steps_behind_a_gap_are_not_replayed(void)
 		compare(&e, VN_REPLAY_ALWAYS, true, gap);
 		CU_ASSERT_EQUAL(count_replayed(&e), gap ? 2 : 2 * (1 + DECODED));
 		CU_ASSERT_EQUAL(checkpoint_at(&e, "layer0.q_proj", DECODED)->replayed, !gap);
-		CU_ASSERT_EQUAL(has_line(&e.compared.c.result.notes, "step 2 does not start where the step before it ended"),
-		                gap);
+		CU_ASSERT_EQUAL(
+			has_line(&e.compared.c.result.remarks.notes, "step 2 does not start where the step before it ended"), gap);
 		/* what was not replayed keeps the result of the graph */
 		CU_ASSERT_TRUE(checkpoint_at(&e, "layer0.q_proj", DECODED)->origin);
 		finish(&e.compared);

@@ -4,8 +4,8 @@
 static int captured_in(const explained *e)
 {
 	int n = 0;
-	for (int i = 0; i < e->compared.c.result.n_checkpoints; i++)
-		n += e->compared.c.result.checkpoint[i].replay.recorder_fault;
+	for (int i = 0; i < e->compared.c.result.checkpoints.n; i++)
+		n += e->compared.c.result.checkpoints.of[i].replay.recorder_fault;
 	return n;
 }
 
@@ -26,7 +26,7 @@ static void a_tensor_whose_readers_used_other_numbers_was_captured_wrong(void)
 	}
 	/* the first reader shows it, and is charged to the capture */
 	CU_ASSERT_EQUAL(checkpoint_at(&e, "layer1.q_proj", 0)->replay.charged_to,
-	                (int)(checkpoint_at(&e, "layer1.attn_norm", 0) - e.compared.c.result.checkpoint));
+	                (int)(checkpoint_at(&e, "layer1.attn_norm", 0) - e.compared.c.result.checkpoints.of));
 	finish(&e.compared);
 }
 

@@ -71,8 +71,8 @@ static void compare(explained *e)
 static bool is_origin(const explained *e, const char *name)
 {
 	const vn_comparison *c = &e->compared.c;
-	for (int i = 0; i < c->result.n_origins; i++)
-		if (strcmp(c->result.checkpoint[c->result.origins[i]].name, name) == 0)
+	for (int i = 0; i < c->result.localised.n_origins; i++)
+		if (strcmp(c->result.checkpoints.of[c->result.localised.origins[i]].name, name) == 0)
 			return true;
 	return false;
 }

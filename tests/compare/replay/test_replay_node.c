@@ -47,7 +47,7 @@ static void an_error_of_a_span_is_charged_once(void)
 	CU_ASSERT_TRUE(vn_local_beyond(p) && vn_local_beyond(c));
 	const bool first = p->replay.charged_to < 0;
 	CU_ASSERT_EQUAL((first ? p : c)->replay.charged_to, -1);
-	CU_ASSERT_EQUAL((first ? c : p)->replay.charged_to, (int)((first ? p : c) - e.compared.c.result.checkpoint));
+	CU_ASSERT_EQUAL((first ? c : p)->replay.charged_to, (int)((first ? p : c) - e.compared.c.result.checkpoints.of));
 	CU_ASSERT_NOT_EQUAL(p->origin, c->origin);
 	end_explained(&e);
 }

@@ -9,7 +9,7 @@ static explained e;
 /* A checkpoint of the comparison, which a test changes. */
 static vn_checkpoint *at_step(const char *name, int step)
 {
-	return &e.compared.c.result.checkpoint[checkpoint_at(&e, name, step) - e.compared.c.result.checkpoint];
+	return &e.compared.c.result.checkpoints.of[checkpoint_at(&e, name, step) - e.compared.c.result.checkpoints.of];
 }
 
 static vn_checkpoint *plain(void)
@@ -34,7 +34,9 @@ static vn_checkpoint *plain(void)
 static void expect_words(const vn_checkpoint *p, const char *want)
 {
 	char text[VN_WORDS];
-	CU_ASSERT_STRING_EQUAL(vn_replay_say_result(&e.compared.c, p, text), want);
+	CU_ASSERT_STRING_EQUAL(vn_replay_say_result(&e.compared.c.opened, &e.compared.c.result.checkpoints,
+	                                            &e.compared.c.result.localised, p, text),
+	                       want);
 }
 
 static void the_errors_are_told_in_floors(void)
@@ -76,7 +78,7 @@ static void wrong_captures_are_told_where_they_are_and_where_they_are_read(void)
 		p, "local error: nmse 4e-06 (4 x floor); inherited error: nmse 3e-07; captured wrongly, or changed after the "
 		   "capture: the operation that reads it used the right numbers");
 	p->replay.recorder_fault = false;
-	p->replay.charged_to = (int)(input - e.compared.c.result.checkpoint);
+	p->replay.charged_to = (int)(input - e.compared.c.result.checkpoints.of);
 	expect_words(p, "local error: nmse 4e-06 (4 x floor); inherited error: nmse 3e-07; the error of layer1.q_proj may "
 	                "explain all of this error");
 	input->replay.recorder_fault = true;
@@ -99,8 +101,9 @@ static void an_order_is_told_with_the_axes_of_a_name_map(void)
 	p->replay.wrong_in_order = true;
 	CU_ASSERT_PTR_NOT_NULL(strstr(vn_replay_say_column_order(&e.compared.c.opened, p, text),
 	                              "read in that order, it is wrong too; declare this order"));
-	CU_ASSERT_PTR_NOT_NULL(
-		strstr(vn_replay_say_result(&e.compared.c, p, text), "; its columns are in the order (freq 2), as"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(vn_replay_say_result(&e.compared.c.opened, &e.compared.c.result.checkpoints,
+	                                                   &e.compared.c.result.localised, p, text),
+	                              "; its columns are in the order (freq 2), as"));
 }
 
 /* 17 tokens of a prompt, and the second step behind it: one token that sees 19. */

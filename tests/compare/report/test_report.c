@@ -22,7 +22,7 @@ static char *report_of(trial *t, const char *form)
 	FILE                   *f = open_memstream(&text, &n);
 	const vn_report_options o = { .all = false };
 	vn_document             doc;
-	CU_ASSERT_EQUAL(vn_document_of(&t->c, 9, "test", &doc, &t->err), VN_OK);
+	CU_ASSERT_EQUAL(vn_document_of(&t->c.opened, &t->c.result, 9, "test", &doc, &t->err), VN_OK);
 	CU_ASSERT_EQUAL(vn_report_by_name(form)->write(&doc, &o, f, &t->err), VN_OK);
 	vn_document_finish(&doc);
 	fclose(f);
@@ -51,7 +51,7 @@ static void a_document_without_memory_is_none(void)
 	json_set_alloc_funcs(allocate_few, release);
 	do {
 		left = failed;
-		const vn_status st = vn_document_of(&t.c, 9, "test", &doc, &t.err);
+		const vn_status st = vn_document_of(&t.c.opened, &t.c.result, 9, "test", &doc, &t.err);
 		CU_ASSERT_EQUAL(st, left < 0 ? VN_ERR_NOMEM : VN_OK);
 		vn_document_finish(&doc);
 		failed += 5;
@@ -79,7 +79,7 @@ static void json_says_the_same_and_knows_no_nan(void)
 	CU_ASSERT_STRING_EQUAL(json_string_value(json_object_get(j, "verdict")), "outside");
 	CU_ASSERT_STRING_EQUAL(json_string_value(json_object_get(j, "first_divergence")), "layer1.mlp_norm");
 	CU_ASSERT_EQUAL(json_array_size(json_object_get(j, "origins")), 1);
-	CU_ASSERT_EQUAL(json_array_size(json_object_get(j, "checkpoints")), (size_t)t.c.result.n_checkpoints);
+	CU_ASSERT_EQUAL(json_array_size(json_object_get(j, "checkpoints")), (size_t)t.c.result.checkpoints.n);
 	const json_t *d = json_array_get(json_object_get(j, "divergences"), 0);
 	const json_t *cand = json_object_get(d, "candidate");
 	CU_ASSERT_STRING_EQUAL(json_string_value(json_array_get(json_object_get(cand, "around"), 0)), "nan");
@@ -88,10 +88,10 @@ static void json_says_the_same_and_knows_no_nan(void)
 	/* 17 digits read back as the same double. */
 	against_good(&zero, "v", &(fault) { .bias_of = "layer0.v_proj" });
 	j = json_of(&zero);
-	for (int i = 0; i < zero.c.result.n_checkpoints; i++) {
+	for (int i = 0; i < zero.c.result.checkpoints.n; i++) {
 		const json_t *p = json_array_get(json_object_get(j, "checkpoints"), (size_t)i);
 		CU_ASSERT_EQUAL(json_real_value(json_object_get(json_object_get(p, "metrics"), "nmse")),
-		                zero.c.result.checkpoint[i].m.value[VN_M_NMSE]);
+		                zero.c.result.checkpoints.of[i].m.value[VN_M_NMSE]);
 	}
 	json_decref(j);
 	finish(&t);
@@ -157,7 +157,7 @@ static void a_value_just_beyond_its_limit_is_seen_to_be(void)
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		trial t = { 0 };
 		against_good(&t, "theta", &(fault) { .theta_of = "layer1.k_rope" });
-		vn_checkpoint *p = &t.c.result.checkpoint[t.c.result.first];
+		vn_checkpoint *p = &t.c.result.checkpoints.of[t.c.result.localised.first];
 		for (int k = 0; k < p->n_checks; k++)
 			if (vn_check_at(p, k).metric == VN_M_NORM_RATIO) {
 				vn_check x = vn_check_at(p, k);
@@ -165,7 +165,7 @@ static void a_value_just_beyond_its_limit_is_seen_to_be(void)
 				x.limit = cases[i].limit;
 				x.holds = false;
 				p->worst = k;
-				vn_checks_set(&t.c.result.terms, p, k, &x);
+				vn_checks_set(&t.c.result.checkpoints.terms, p, k, &x);
 			}
 		char *text = report_of(&t, "text");
 		int   said = 0;

@@ -114,7 +114,7 @@ static void readers_tell_what_the_run_consumed(void)
 	stand_at(&e, "layer1.q_proj", 0);
 	CU_ASSERT_FALSE(vn_case_consumed_as_recorded(&e.t));
 	CU_ASSERT_EQUAL(vn_case_consumed(&e.t), VN_CONSUMED_UNKNOWN);
-	e.compared.c.result.checkpoint[e.x.checkpoint].replay.recorder_fault = true;
+	e.compared.c.result.checkpoints.of[e.x.checkpoint].replay.recorder_fault = true;
 	CU_ASSERT_EQUAL(vn_case_consumed(&e.t), VN_CONSUMED_OTHERS);
 	end_explained(&e);
 }
