@@ -127,7 +127,7 @@ static void truth(const model *m, const keep *k, int value, const int32_t *ids, 
 			}
 		}
 	} else if (n->op == VN_OP_RMS_NORM) {
-		const int64_t N = v->size[v->rank - 1];
+		const int64_t N = vn_shape_count(&m->plan->weight[n->w[0]].shape); /* a head, or all of a token */
 		for (int64_t g = 0; g < width; g += N) {
 			double ss = 0.0;
 			for (int64_t d = 0; d < N; d++)
