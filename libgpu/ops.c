@@ -333,6 +333,10 @@ void vn_ops_encode(vn_gpu_pass *w, int node)
 		[VN_OP_LOG_DECAY] = vn_ops_log_decay,
 		[VN_OP_DELTA_RULE] = vn_ops_delta_rule,
 		[VN_OP_GATED_NORM] = norm,
+		[VN_OP_TOP_K] = vn_ops_top_k,
+		[VN_OP_ROUTE] = vn_ops_route,
+		[VN_OP_EXPERTS] = vn_ops_experts,
+		[VN_OP_COMBINE] = vn_ops_combine,
 	};
 	const vn_node *n = &w->g->plan->node[node];
 
