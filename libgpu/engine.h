@@ -61,6 +61,8 @@ typedef struct vn_gpu {
 	vn_buffer      scratch; /* for values that come in pieces */
 	/* partial sums of products with divided inputs, and of attention with divided keys */
 	vn_buffer      sums;
+	/* of experts: which pairs each of them has, and what they make of a gate and an up */
+	vn_buffer      pairs;
 	vn_buffer      upload;  /* ids, then the tables of rope */
 	vn_buffer      foreign; /* staging of values that are written */
 	VkDeviceSize   foreign_used;

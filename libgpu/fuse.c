@@ -50,7 +50,7 @@ static bool is_rotated(const vn_plan *p, int norm, int rope)
 	const vn_value *v = &p->value[p->node[rope].out[0]];
 
 	return feeds_input(p, norm, rope, 0) && v->rank == 3 && p->value[p->node[norm].out[0]].rank == 3 &&
-	       v->size[2] <= HEAD_MOST;
+	       v->size[2] <= HEAD_MOST && p->weight[p->node[norm].w[0]].shape.dim[0] == v->size[2];
 }
 
 static bool both_are_rotated(const vn_plan *p, int node)

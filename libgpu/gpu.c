@@ -23,7 +23,8 @@ static vn_status check_widths(const vn_plan *p, const vn_node *n, vn_error *err)
 		const bool output = k == n->n_in;
 		const int  v = output ? n->out[0] : n->in[k];
 		const bool wide = vn_value_wide(p, v);
-		if (wide != (output ? op->wide_out : op->wide_in >> k & 1))
+		if (!(output ? op->either_out : op->either_in >> k & 1) &&
+		    wide != (output ? op->wide_out : op->wide_in >> k & 1))
 			return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: stored in %s, but the GPU engine's %s %s %s", p->value[v].name,
 			               wide ? "float32" : "the storage format", op->name, output ? "writes" : "reads",
 			               wide ? "the storage format" : "float32");
@@ -45,8 +46,8 @@ static vn_status check_plan(const vn_plan *p, vn_error *err)
 		if (width > KMAX)
 			st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s: head width %d; the GPU engine supports at most %d", name, width,
 			             KMAX);
-		else if (n->op == VN_OP_EXPERTS)
-			st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s: the GPU engine has no models with experts", name);
+		else if (n->op == VN_OP_EXPERTS && vn_shape_count(&p->weight[n->w[0]].shape) > INT32_MAX)
+			st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s: a matrix of an expert has more than 2^31 elements", name);
 		else
 			st = check_widths(p, n, err);
 	}
@@ -112,6 +113,7 @@ static void destroy_gpu(void *gpu)
 	vn_guard_destroy(&g->device, &g->zones);
 	vn_buffer_destroy(&g->device, &g->scratch);
 	vn_buffer_destroy(&g->device, &g->sums);
+	vn_buffer_destroy(&g->device, &g->pairs);
 	vn_buffer_destroy(&g->device, &g->upload);
 	vn_buffer_destroy(&g->device, &g->foreign);
 	vn_buffer_destroy(&g->device, &g->counter);
@@ -239,9 +241,9 @@ static void write_facts(const void *gpu, vn_facts *f)
 	if (g->cache.pages.block)
 		vn_facts_set(f, "block_size", "%lld", (long long)g->cache.pages.block);
 	vn_facts_set(f, "bytes_weights", "%lld", (long long)g->weights.bytes);
-	vn_facts_set(
-		f, "bytes_arena", "%lld",
-		(long long)(g->arena.bytes + (int64_t)(g->scratch.held + g->sums.held + g->upload.held + g->foreign.held)));
+	vn_facts_set(f, "bytes_arena", "%lld",
+	             (long long)(g->arena.bytes + (int64_t)(g->scratch.held + g->sums.held + g->pairs.held +
+	                                                    g->upload.held + g->foreign.held)));
 	vn_facts_set(f, "bytes_cache", "%lld", (long long)g->cache.bytes);
 	vn_facts_set(f, "bytes_staging", "%lld", (long long)(g->staging.buf[0].held + g->staging.buf[1].held));
 	vn_facts_set(f, "submits", "%d", g->encoder.submits);

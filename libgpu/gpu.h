@@ -12,8 +12,9 @@
  *          states: growing ones double from 256 tokens up to the context (paged: in whole blocks,
  *          found through one table of 4 bytes per block), those of fixed size are held twice; a
  *          scratch buffer of at most the staging budget, through which logits, tapped scores and
- *          paged states pass in pieces; partial sums of products with divided inputs; ids and rope
- *          tables; if few workgroups share many keys, float sums of attention in up to 64 parts.
+ *          paged states pass in pieces; partial sums of products with divided inputs; of experts,
+ *          one to three rows of a gate's width for each token and slot; ids and rope tables; if
+ *          few workgroups share many keys, float sums of attention in up to 64 parts.
  *          For the host: twice the staging budget. `facts` states the bytes of each:
  *          bytes_weights, bytes_arena (with scratch, sums and tables), bytes_cache, bytes_staging.
  */

@@ -67,7 +67,8 @@ uint32_t    vn_kernel_push_bytes(vn_kernel k);
 bool        vn_kernel_in_memory(vn_kernel k);
 
 /* The push blocks. Addresses are VkDeviceAddress. */
-#define GATED 1
+#define GATED   1
+#define EXPERTS 1
 #define BLOCK(name) \
 	typedef struct name name; \
 	struct name
@@ -79,6 +80,7 @@ bool        vn_kernel_in_memory(vn_kernel k);
 #define uint    uint32_t
 #include "libgpu/shaders/blocks.glsl"
 #undef GATED
+#undef EXPERTS
 #undef BLOCK
 #undef Address
 #undef Real

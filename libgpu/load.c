@@ -422,6 +422,54 @@ static vn_status check_shapes(const vn_plan *plan, const vn_tensor *from, vn_err
 	return VN_OK;
 }
 
+static bool has_experts(const vn_plan *p)
+{
+	bool has = false;
+
+	for (int i = 0; i < p->n_nodes; i++)
+		has = has || p->node[i].op == VN_OP_EXPERTS;
+	return has;
+}
+
+static void list_addresses(const vn_gpu_weights *w, void *to)
+{
+	for (int i = 0; i < w->n; i++)
+		memcpy((char *)to + (size_t)i * sizeof w->at[i].address, &w->at[i].address, sizeof w->at[i].address);
+}
+
+/* Writes the address of every weight to the device. */
+static vn_status write_addresses(load *l, bool guard, vn_error *err)
+{
+	vn_buffer         *all = &l->w->addresses, up = { 0 };
+	const VkDeviceSize bytes = (VkDeviceSize)l->w->n * sizeof(VkDeviceAddress);
+	const int          i = l->e->cur;
+	vn_status          st;
+
+	if ((st = vn_buffer_create(l->e->d, all, &(vn_buffer_need) { VN_ON_DEVICE, bytes, guard, "addresses of weights" },
+	                           err)))
+		return st;
+	if (all->map) {
+		if (guard)
+			memset((char *)all->map - all->offset, 0xFF, all->total);
+		list_addresses(l->w, all->map);
+		return VN_OK;
+	}
+	if ((st = vn_buffer_create(l->e->d, &up,
+	                           &(vn_buffer_need) { VN_FOR_UPLOAD, bytes, false, "addresses on their way" }, err)))
+		return st;
+	list_addresses(l->w, up.map);
+	vn_encode_begin(l->e);
+	if (guard)
+		vn_encode_poison(l->e, all);
+	vn_encode_copy(l->e, &up, 0, all, 0, bytes);
+	if (!(st = vn_encode_submit(l->e, err)))
+		st = vn_encode_wait(l->e, i, err);
+	if (st)
+		vn_encode_abandon(l->e);
+	vn_buffer_destroy(l->e->d, &up);
+	return st;
+}
+
 vn_status vn_gpu_weights_create(vn_encoder *e, vn_gpu_weights *w, const vn_plan *plan, const vn_tensor *from,
                                 const vn_gpu_load *how, vn_error *err)
 {
@@ -442,6 +490,8 @@ vn_status vn_gpu_weights_create(vn_encoder *e, vn_gpu_weights *w, const vn_plan 
 		goto done;
 	if (!(st = load_all(&l, how->progress, err)))
 		st = vn_halves_make(e, w, l.bf16, err);
+	if (!st && has_experts(plan))
+		st = write_addresses(&l, how->guard, err);
 done:
 	if (st)
 		vn_encode_abandon(e);
@@ -458,6 +508,7 @@ void vn_gpu_weights_destroy(vn_device *d, vn_gpu_weights *w)
 {
 	for (int i = 0; i < w->n_blocks; i++)
 		vn_buffer_destroy(d, &w->block[i]);
+	vn_buffer_destroy(d, &w->addresses);
 	free(w->block);
 	free(w->at);
 	*w = (vn_gpu_weights) { 0 };

@@ -22,6 +22,14 @@ static void embed(vn_gpu_pass *w, const vn_node *n)
 	}
 }
 
+/* Returns how many columns a norm takes together: those of its weight, or the last axis. */
+static int64_t norm_width(const vn_plan *p, const vn_node *n)
+{
+	const vn_value *v = &p->value[n->out[0]];
+
+	return n->n_w > 0 ? vn_shape_count(&p->weight[n->w[0]].shape) : v->size[v->rank - 1];
+}
+
 /* Any norm. */
 static void norm(vn_gpu_pass *w, const vn_node *n)
 {
@@ -31,10 +39,9 @@ static void norm(vn_gpu_pass *w, const vn_node *n)
 		[VN_OP_L2_NORM] = VN_K_L2_NORM,
 		[VN_OP_GATED_NORM] = VN_K_GATED_NORM,
 	};
-	const vn_value *v = &w->g->plan->value[n->out[0]];
-	const int64_t   N = v->size[v->rank - 1];
-	const int64_t   R = w->tokens * (vn_value_row(v) / N), step = rows_at_once(N);
-	const int       bias = bias_of(n);
+	const int64_t N = norm_width(w->g->plan, n);
+	const int64_t R = w->tokens * (vn_value_row(&w->g->plan->value[n->out[0]]) / N), step = rows_at_once(N);
+	const int     bias = bias_of(n);
 
 	for (int64_t r = 0; r < R; r += step) {
 		const int64_t rows = smaller(step, R - r);
@@ -326,6 +333,10 @@ void vn_ops_encode(vn_gpu_pass *w, int node)
 		[VN_OP_LOG_DECAY] = vn_ops_log_decay,
 		[VN_OP_DELTA_RULE] = vn_ops_delta_rule,
 		[VN_OP_GATED_NORM] = norm,
+		[VN_OP_TOP_K] = vn_ops_top_k,
+		[VN_OP_ROUTE] = vn_ops_route,
+		[VN_OP_EXPERTS] = vn_ops_experts,
+		[VN_OP_COMBINE] = vn_ops_combine,
 	};
 	const vn_node *n = &w->g->plan->node[node];
 

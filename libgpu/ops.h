@@ -28,6 +28,9 @@ VkDeviceSize vn_ops_linear_sums(const vn_gpu_pass *w);
 /* The same for its attention. */
 VkDeviceSize vn_ops_attention_parts(const vn_gpu_pass *w);
 
+/* Returns the bytes of g->pairs that the experts of a call need. */
+VkDeviceSize vn_ops_experts_room(const vn_gpu_pass *w);
+
 /* Rows [row, row + rows) and columns [col, col + cols) of a matrix. */
 typedef struct vn_gpu_piece {
 	int64_t row, rows, col, cols;

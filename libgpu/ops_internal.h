@@ -1,5 +1,5 @@
 /* ops_internal.h: tells where the operands of a node are, and how much fits into one dispatch.
- * Shared by ops.c, ops_attention.c and ops_gdn.c only.
+ * Shared by the files ops*.c only.
  */
 #ifndef VN_LIBGPU_OPS_INTERNAL_H
 #define VN_LIBGPU_OPS_INTERNAL_H
@@ -109,5 +109,11 @@ void vn_ops_attention(vn_gpu_pass *w, const vn_node *n);
 void vn_ops_causal_conv(vn_gpu_pass *w, const vn_node *n);
 void vn_ops_log_decay(vn_gpu_pass *w, const vn_node *n);
 void vn_ops_delta_rule(vn_gpu_pass *w, const vn_node *n);
+
+/* The same of experts (ops_experts.c). */
+void vn_ops_top_k(vn_gpu_pass *w, const vn_node *n);
+void vn_ops_route(vn_gpu_pass *w, const vn_node *n);
+void vn_ops_experts(vn_gpu_pass *w, const vn_node *n);
+void vn_ops_combine(vn_gpu_pass *w, const vn_node *n);
 
 #endif

@@ -56,9 +56,11 @@ static vn_status prepare_guard(vn_gpu *g, vn_error *err)
 		vn_guard_buffer(&g->zones, &g->cache.pages.table);
 	vn_guard_buffer(&g->zones, &g->scratch);
 	vn_guard_buffer(&g->zones, &g->sums);
+	vn_guard_buffer(&g->zones, &g->pairs);
 	vn_guard_buffer(&g->zones, &g->upload);
 	vn_guard_buffer(&g->zones, &g->staging.buf[0]);
 	vn_guard_buffer(&g->zones, &g->staging.buf[1]);
+	vn_guard_buffer(&g->zones, &g->weights.addresses);
 	for (int i = 0; i < g->weights.n_blocks; i++)
 		vn_guard_buffer(&g->zones, &g->weights.block[i]);
 	for (int i = 0; i < g->weights.n; i++) {
@@ -88,6 +90,7 @@ static void poison_buffers(vn_gpu *g)
 	}
 	vn_encode_poison(&g->encoder, &g->scratch);
 	vn_encode_poison(&g->encoder, &g->sums);
+	vn_encode_poison(&g->encoder, &g->pairs);
 }
 
 /* For tests of the guard: writes four bytes directly after an output. */
@@ -251,6 +254,7 @@ vn_status vn_pass_begin(void *gpu, const int32_t *ids, int64_t tokens, const vn_
 	    (st = vn_arena_layout(&g->device, &g->arena, tokens, err)) ||
 	    (st = ensure_buffer(g, &g->scratch, VN_ON_DEVICE, vn_pieces_scratch(w), "scratch", err)) ||
 	    (st = ensure_buffer(g, &g->sums, VN_ON_DEVICE, linear > parts ? linear : parts, "sums", err)) ||
+	    (st = ensure_buffer(g, &g->pairs, VN_ON_DEVICE, vn_ops_experts_room(w), "rows of experts", err)) ||
 	    (st = upload_inputs(w, ids, err)) || (g->guard && (st = prepare_guard(g, err))))
 		return st;
 	g->encoder.submits = g->encoder.barriers = 0;

@@ -23,6 +23,16 @@ static const struct tile {
 	[VN_K_COOP_2X4] = { 2, 4, true, VN_K_COOP_2X4_GATED },
 	[VN_K_COOP_2X2] = { 2, 2, true, VN_K_COOP_2X2_GATED },
 	[VN_K_COOP_1X2] = { 1, 2, true, 0 },
+	[VN_K_EXPERTS_64X64] = { 64, 64, false, 0 },
+	[VN_K_EXPERTS_64X64_GATED] = { 64, 64, false, 0 },
+	[VN_K_EXPERTS_16X64] = { 16, 64, false, 0 },
+	[VN_K_EXPERTS_16X128_GATED] = { 16, 128, false, 0 },
+	[VN_K_EXPERTS_COOP_4X4] = { 4, 4, true, 0 },
+	[VN_K_EXPERTS_COOP_4X4_GATED] = { 4, 4, true, 0 },
+	[VN_K_EXPERTS_COOP_2X4] = { 2, 4, true, 0 },
+	[VN_K_EXPERTS_COOP_2X4_GATED] = { 2, 4, true, 0 },
+	[VN_K_EXPERTS_COOP_1X4] = { 1, 4, true, 0 },
+	[VN_K_EXPERTS_COOP_1X4_GATED] = { 1, 4, true, 0 },
 };
 
 static int64_t count_tiles(const vn_kernels *k, vn_kernel kernel, int64_t T, int64_t M)
@@ -122,7 +132,7 @@ bool vn_product_choose_gated(const vn_kernels *k, int64_t T, int64_t M, int64_t 
 
 bool vn_product_is_joined(vn_product_choice choice)
 {
-	return choice.kernel != VN_K_LINEAR_VEC && choice.shares > 1;
+	return tile[choice.kernel].tokens && choice.shares > 1;
 }
 
 VkDeviceSize vn_product_sums(vn_product_choice choice, int64_t T, int64_t M)
@@ -210,4 +220,53 @@ void vn_product_encode_gated(vn_encoder *e, vn_product_choice choice, const vn_p
 	vn_encode_writes(e, y);
 	encode_uses(e, gate, gate->x, gate->y);
 	dispatch_tiles(e, tile[choice.kernel].gated, choice, &push, 2 * (int64_t)push.M);
+}
+
+/* ---- experts ------------------------------------------------------------------------ */
+
+/* The lowest tile that takes the rows that an expert has on average: a higher one multiplies rows
+ * that are not there, a lower one reads each matrix more often. */
+vn_product_choice vn_product_choose_experts(const vn_kernels *k, int64_t tokens, const vn_push_linear *at, bool gated)
+{
+	const int64_t pairs = tokens * at->k, rows = count_groups(pairs, pairs < at->E ? pairs : at->E);
+	vn_kernel     kernel = gated ? VN_K_EXPERTS_64X64_GATED : VN_K_EXPERTS_64X64;
+
+	if (tokens == 1)
+		return (vn_product_choice) { gated ? VN_K_EXPERTS_VEC_GATED : VN_K_EXPERTS_VEC,
+			                         choose_vector(pairs * at->M, at->N).shares };
+	if (k->side && at->N % 8 == 0 && rows <= k->side)
+		kernel = gated ? VN_K_EXPERTS_COOP_1X4_GATED : VN_K_EXPERTS_COOP_1X4;
+	else if (k->side && at->N % 8 == 0 && rows <= 2 * k->side)
+		kernel = gated ? VN_K_EXPERTS_COOP_2X4_GATED : VN_K_EXPERTS_COOP_2X4;
+	else if (k->side && at->N % 8 == 0)
+		kernel = gated ? VN_K_EXPERTS_COOP_4X4_GATED : VN_K_EXPERTS_COOP_4X4;
+	else if (rows <= 16)
+		kernel = gated ? VN_K_EXPERTS_16X128_GATED : VN_K_EXPERTS_16X64;
+	return (vn_product_choice) { kernel, 1 };
+}
+
+bool vn_product_is_sorted(vn_product_choice choice)
+{
+	return tile[choice.kernel].tokens > 0;
+}
+
+bool vn_product_keeps_both(vn_product_choice choice)
+{
+	return !tile[choice.kernel].coop;
+}
+
+void vn_product_encode_experts(vn_encoder *e, vn_product_choice choice, const vn_product *p, bool gated)
+{
+	const struct tile *t = &tile[choice.kernel];
+	const int          side = t->coop ? e->k->side : 1;
+	vn_push_linear     push = push_of(choice, p);
+
+	push.y_wide = push.y_stride * p->element % 16 == 0; /* all results begin at 256 bytes */
+	if (!t->tokens) {
+		vn_encode_dispatch(e, choice.kernel, &push, count_groups(push.M, VEC_LANES / choice.shares), push.T);
+		return;
+	}
+	const int64_t tiles = (int64_t)push.T / (t->tokens * side) + push.E; /* experts.glsl */
+	const int64_t across = count_groups((gated ? 2 : 1) * (int64_t)push.M, t->columns * side);
+	vn_encode_dispatch(e, choice.kernel, &push, t->coop ? tiles * across : tiles, t->coop ? 1 : across);
 }

@@ -47,4 +47,17 @@ void vn_product_encode_parts(vn_encoder *e, vn_product_choice choice, const vn_p
 void vn_product_encode_gated(vn_encoder *e, vn_product_choice choice, const vn_product *gate, const vn_product *up,
                              vn_act act, vn_buffer *y);
 
+/* ---- experts: products with a matrix for each pair of a token and a slot ---------------- */
+
+/* Selects the shader for the pairs of a call of so many tokens. at: M, N, E, k. gated: of two
+ * products and their gated product. */
+vn_product_choice vn_product_choose_experts(const vn_kernels *k, int64_t tokens, const vn_push_linear *at, bool gated);
+/* Records one dispatch; its uses are declared already. Of p, at and element are read: the operands
+ * of shaders/experts.glsl. */
+void              vn_product_encode_experts(vn_encoder *e, vn_product_choice choice, const vn_product *p, bool gated);
+/* Does this choice need the pairs by expert (shaders/expert_rows.comp)? Else it takes the ids. */
+bool              vn_product_is_sorted(vn_product_choice choice);
+/* Does its gated product leave the two products, too? */
+bool              vn_product_keeps_both(vn_product_choice choice);
+
 #endif

@@ -19,6 +19,8 @@ typedef struct vn_gpu_weights {
 	int                  n, n_blocks;
 	vn_gpu_weight_place *at;    /* (n) */
 	vn_buffer           *block; /* (n_blocks) */
+	/* if a node has experts: the address of each weight (n), for shaders that choose a weight */
+	vn_buffer            addresses;
 	int64_t              bytes;
 	int64_t              overflowed;       /* finite values that became infinite in the storage format */
 	int                  first_overflowed; /* the first such weight; -1 */

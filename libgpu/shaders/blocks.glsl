@@ -23,7 +23,7 @@ BLOCK(vn_push_slice) {
 };
 
 // x w^T + bias, and the operands of GATED: a second product of the same shape, and the activated
-// first times the second.
+// first times the second; those of EXPERTS: experts.glsl.
 BLOCK(vn_push_linear) {
 	Real  x, w, b, y;
 	uint  T, M, N, y_stride;
@@ -31,9 +31,13 @@ BLOCK(vn_push_linear) {
 	Float sums;            // of the shares of N
 	uint  shares;
 	uint  y_wide;          // 1: y and its rows start at multiples of 16 bytes
-#if GATED
+#if GATED || EXPERTS
 	Real  w_up, b_up, up, gated;
 	uint  up_has_bias, act;
+#endif
+#if EXPERTS
+	Int   rows; // linear_vec: the ids, as floats
+	uint  E, k;
 #endif
 };
 
@@ -127,4 +131,30 @@ BLOCK(vn_push_delta_rule) {
 	uint  T, nk, nv, dk, dv;
 	float scale;
 	uint  pad;
+};
+
+BLOCK(vn_push_top_k) {
+	Real  x;
+	Float y;
+	uint  T, E, k, pad;
+};
+
+BLOCK(vn_push_route) {
+	Real  x;
+	Float ids;
+	Real  y;
+	uint  T, E, k, normalised;
+};
+
+BLOCK(vn_push_expert_rows) {
+	Float ids;
+	Int   rows;
+	Real  y;
+	uint  P, D, E, pad;
+};
+
+BLOCK(vn_push_combine) {
+	Real x, w, y;
+	uint T, k, D;
+	uint eights; // not 0: D is a multiple of 8, and x and y start at eight numbers
 };

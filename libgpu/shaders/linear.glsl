@@ -7,3 +7,13 @@
 #endif
 
 PUSH(vn_push_linear);
+
+#if EXPERTS
+#include "experts.glsl"
+#else
+#define W             p.w
+#define W_UP          p.w_up
+#define rows_end      p.T
+#define x_row_of(row) (row)
+#define y_row_of(row) (row)
+#endif

@@ -13,6 +13,8 @@
 // GATED: two products of one shape and their gated product, as in linear_vec.comp. Half of a tile's
 // columns are columns of the gate, the other half the same columns of w_up. shares is 1.
 //
+// EXPERTS: as in linear_tile.comp; of GATED only the gated product is stored.
+//
 // A subgroup computes OWN_M x OWN_N matrices of a tile. Panels of PANEL matrices pass through
 // shared memory; the next panel is loaded into registers while this one is multiplied. Rows of a
 // panel are padded by 16 bytes, so that the rows of a matrix hit different banks. Rows past T or M
@@ -36,10 +38,10 @@ const uint BAND = 8; // columns of tiles: workgroups that run together share row
 const uint ROWS = LANES / ROW; // rows of a panel that the lanes load together: all of one weight
 #if GATED
 const uint COLUMNS = BN / 2; // of the result
-Real weight(uint i) { return i * ROWS < COLUMNS ? p.w : p.w_up; }
+Real weight(uint i) { return i * ROWS < COLUMNS ? W : W_UP; }
 #else
 const uint COLUMNS = BN;
-Real weight(uint i) { return p.w; }
+Real weight(uint i) { return W; }
 #endif
 layout(local_size_x = TILE_M / OWN_M * (TILE_N / OWN_N) * SUBGROUP) in;
 layout(buffer_reference, std430, buffer_reference_align = 4) writeonly buffer Words { uint v[]; };
@@ -56,7 +58,12 @@ shared uvec4 sh[PANELS > OUT ? PANELS : OUT];
 
 uvec4 x_next[X_EACH], w_next[W_EACH];
 
+#if EXPERTS
+uint x_rows[X_EACH]; // those of the tile
+uint x_row(uint t0, uint i) { return x_rows[i]; }
+#else
 uint x_row(uint t0, uint i) { return min(t0 + (gl_LocalInvocationID.x + i * LANES) / ROW, p.T - 1); }
+#endif
 uint w_row(uint m0, uint i) { return min(m0 + i * ROWS % COLUMNS + gl_LocalInvocationID.x / ROW, p.M - 1); }
 
 // at: the first of the panel's inputs, in eights; n: eights of a row. Only the last panel checks
@@ -135,11 +142,13 @@ void store_rows(uint t0, uint m0, uint share, uint i)
 	[[dont_unroll]] for (uint e = gl_LocalInvocationID.x; e < OUT_ROWS * (COLUMNS / 2); e += LANES) {
 		const uint r = e / (COLUMNS / 2), c = e % (COLUMNS / 2) * 2;
 		const uint t = t0 + r / (OUT_M * MM) * WM + i * MM + r % (OUT_M * MM), m = m0 + c, at = t * p.y_stride + m;
-		if (t < p.T && m < p.M) {
+		if (t < rows_end && m < p.M) {
 			const uint gate = two(r, c, p.has_bias, p.b, m), up = two(r, COLUMNS + c, p.up_has_bias, p.b_up, m);
 			const vec2 x = unpackHalf2x16(gate), y = unpackHalf2x16(up);
+#if !EXPERTS
 			put_two(p.y, at, gate, m + 1 == p.M);
 			put_two(p.up, at, up, m + 1 == p.M);
+#endif
 			put_two(p.gated, at, pack_halves(vec2(activation(p.act, x.x), activation(p.act, x.y)) * y), m + 1 == p.M);
 		}
 	}
@@ -148,7 +157,7 @@ void store_rows(uint t0, uint m0, uint share, uint i)
 // Eight columns of token t from m on, in shared memory.
 void store(uint t, uint m, uint from)
 {
-	const uint n = min(8, p.M - m), at = t * p.y_stride + m;
+	const uint n = min(8, p.M - m), at = y_row_of(t) * p.y_stride + m;
 
 	if (p.y_wide != 0 && n == 8) {
 		vec4 a = uintBitsToFloat(sh[from]), b = uintBitsToFloat(sh[from + 1]);
@@ -184,7 +193,7 @@ void store_rows(uint t0, uint m0, uint share, uint i)
 	[[dont_unroll]] for (uint e = gl_LocalInvocationID.x; e < OUT_ROWS * (BN / 8); e += LANES) {
 		const uint r = e / (BN / 8), c = e % (BN / 8), from = r * OUT_ROW + c * 2;
 		const uint t = t0 + r / (OUT_M * MM) * WM + i * MM + r % (OUT_M * MM), m = m0 + c * 8;
-		if (t < p.T && m < p.M) {
+		if (t < rows_end && m < p.M) {
 			if (p.shares > 1)
 				store_sums(t, m, share, from);
 			else
@@ -205,6 +214,10 @@ void tile(uint t0, uint m0, uint share)
 		[[unroll]] for (uint j = 0; j < OWN_N; j++)
 			acc[i][j] = MAT_C(0.0);
 
+#if EXPERTS
+	[[unroll]] for (uint i = 0; i < X_EACH; i++)
+		x_rows[i] = x_row_of(min(t0 + (gl_LocalInvocationID.x + i * LANES) / ROW, rows_end - 1));
+#endif
 	fetch(t0, m0, first * ROW, n);
 	keep();
 	barrier();
@@ -241,6 +254,18 @@ void tile(uint t0, uint m0, uint share)
 	}
 }
 
+#if EXPERTS
+void main()
+{
+	const uint tiles = count_tiles(BM), across = (p.M + COLUMNS - 1) / COLUMNS;
+
+	for (uint i = gl_WorkGroupID.x; i < tiles * across; i += gl_NumWorkGroups.x) {
+		const uint t0 = find_tile(i % tiles, BM);
+		if (t0 < rows_end)
+			tile(t0, i / tiles * COLUMNS, 0);
+	}
+}
+#else
 void main()
 {
 	const uint down = (p.T + BM - 1) / BM, across = (p.M + COLUMNS - 1) / COLUMNS, band = BAND * down;
@@ -251,3 +276,4 @@ void main()
 		tile(in_band / wide * BM, (left + in_band % wide) * COLUMNS, i / (down * across));
 	}
 }
+#endif

@@ -22,6 +22,9 @@
 // columns are columns of the gate, the other half the same columns of w_up; a lane has groups of
 // both. shares is 1.
 //
+// EXPERTS: the rows of a tile and their matrices are those of experts.glsl; shares is 1, and there
+// is no bias. dispatch: as many tiles of rows as T pairs and E experts can need.
+//
 // No load is in a branch, because a branch would delay the next load. Rows and inputs past the end
 // repeat the last one; their sums are not used.
 #extension GL_GOOGLE_include_directive : require
@@ -43,12 +46,12 @@ const uint X_ROW = TT / 4 + 1, W_ROW = TM / 4 + 1;   // + 1: a column of stores 
 const uint X_MINE = TT * FOURS / LANES, W_MINE = TM * FOURS / LANES;
 #if GATED
 const uint COLUMNS = TM / 2; // of the result
-Real weight(uint r) { return r < COLUMNS ? p.w : p.w_up; }
+Real weight(uint r) { return r < COLUMNS ? W : W_UP; }
 #define WEIGHT(i) weight(i * LANES / 2 % TM) // all lanes take rows of one weight at once
 #else
 const uint COLUMNS = TM;
-Real weight(uint r) { return p.w; }
-#define WEIGHT(i) p.w
+Real weight(uint r) { return W; }
+#define WEIGHT(i) W
 #endif
 layout(local_size_x = TT / EACH_T * (TM / EACH_M)) in;
 
@@ -104,7 +107,7 @@ void carry(uint stage, uint t0, uint m0, uint n0)
 	for (uint e = gl_LocalInvocationID.x; e < TT * STEP; e += LANES) {
 		const uint r = e / STEP, n = e % STEP;
 		xs[(stage * STEP + n) * X_ROW + r / 4][r % 4] =
-		    sum_t(p.x.v[min(t0 + r, p.T - 1) * p.N + min(n0 + n, p.N - 1)]);
+		    sum_t(p.x.v[x_row_of(min(t0 + r, rows_end - 1)) * p.N + min(n0 + n, p.N - 1)]);
 	}
 	for (uint e = gl_LocalInvocationID.x; e < TM * STEP; e += LANES) {
 		const uint r = e / STEP, n = e % STEP;
@@ -149,7 +152,7 @@ void leave(uint t0, uint m0, uint share, uint lt, uint lm)
 
 	[[unroll]] for (uint i = 0; i < EACH_T; i++) {
 		const uint t = t0 + (lt + i / 4 * DOWN) * 4 + i % 4;
-		if (t >= p.T || m4 >= p.M)
+		if (t >= rows_end || m4 >= p.M)
 			continue;
 		if (wide) {
 			sum4 gate = acc[i][0], up = acc[i][1];
@@ -167,7 +170,7 @@ void leave(uint t0, uint m0, uint share, uint lt, uint lm)
 	}
 	[[dont_unroll]] for (uint i = 0; i < EACH_T; i++) {
 		const uint t = t0 + (lt + i / 4 * DOWN) * 4 + i % 4, at = t * p.y_stride + m4;
-		if (t >= p.T)
+		if (t >= rows_end)
 			continue;
 		if (wide && m4 < p.M) {
 			vec4 x = vec4(Real4(p.y).v[at / 4]), up = vec4(Real4(p.up).v[at / 4]);
@@ -205,15 +208,15 @@ void leave(uint t0, uint m0, uint share, uint lt, uint lm)
 			const uint t = t0 + (lt + i / 4 * DOWN) * 4 + i % 4;
 			[[unroll]] for (uint j = 0; j < EACH_M / 4; j++) {
 				const uint m = m0 + (lm + j * ACROSS) * 4;
-				if (t >= p.T || m >= p.M)
+				if (t >= rows_end || m >= p.M)
 					continue;
 #if STORE_F16
 				if (parts)
 					Float4(p.sums).v[((share * p.T + t) * row + m) / 4] = vec4(acc[i][j]);
 				else
-					put4(p.y, t * p.y_stride + m, vec4(acc[i][j]));
+					put4(p.y, y_row_of(t) * p.y_stride + m, vec4(acc[i][j]));
 #else
-				put4(y, (first + t) * stride + m, acc[i][j]);
+				put4(y, (first + y_row_of(t)) * stride + m, acc[i][j]);
 #endif
 			}
 		}
@@ -222,8 +225,8 @@ void leave(uint t0, uint m0, uint share, uint lt, uint lm)
 			const uint t = t0 + (lt + i / 4 * DOWN) * 4 + i % 4;
 			[[unroll]] for (uint j = 0; j < EACH_M; j++) {
 				const uint m = m0 + (lm + j / 4 * ACROSS) * 4 + j % 4;
-				if (t < p.T && m < p.M)
-					put(p.y, t * p.y_stride + m, float(acc[i][j / 4][j % 4]));
+				if (t < rows_end && m < p.M)
+					put(p.y, y_row_of(t) * p.y_stride + m, float(acc[i][j / 4][j % 4]));
 			}
 		}
 	}
@@ -239,7 +242,7 @@ void tile(uint t0, uint m0, uint share)
 	const bool fours = p.width >= 4;
 
 	[[unroll]] for (uint i = 0; i < X_MINE; i++)
-		x_row[i] = min(t0 + row_of(mine(i), TT), p.T - 1) * p.N;
+		x_row[i] = x_row_of(min(t0 + row_of(mine(i), TT), rows_end - 1)) * p.N;
 	[[unroll]] for (uint i = 0; i < W_MINE; i++)
 		w_row[i] = min(m0 + row_of(mine(i), TM) % COLUMNS, p.M - 1) * p.N;
 	[[unroll]] for (uint i = 0; i < EACH_T; i++)
@@ -276,6 +279,19 @@ void tile(uint t0, uint m0, uint share)
 	leave(t0, m0, share, lt, lm);
 }
 
+#if EXPERTS
+void main()
+{
+	const uint tiles = count_tiles(TT);
+
+	for (uint m0 = gl_WorkGroupID.y * COLUMNS; m0 < p.M; m0 += gl_NumWorkGroups.y * COLUMNS)
+		for (uint i = gl_WorkGroupID.x; i < tiles; i += gl_NumWorkGroups.x) {
+			const uint t0 = find_tile(i, TT);
+			if (t0 < rows_end)
+				tile(t0, m0, 0);
+		}
+}
+#else
 void main()
 {
 	const uint down = (p.T + TT - 1) / TT;
@@ -284,3 +300,4 @@ void main()
 		for (uint i = gl_WorkGroupID.x; i < down * p.shares; i += gl_NumWorkGroups.x)
 			tile(i % down * TT, m0, i / down);
 }
+#endif

@@ -11,6 +11,10 @@
 // activation.glsl); push vn_push_linear. The bits are those of separate shaders, because each
 // continues with the stored numbers.
 //
+// EXPERTS: one vector for each of T pairs of a token and a slot, with the matrices of its expert;
+// if it has none, the outputs are 0. dispatch y: pairs, in strides of the grid. GATED: x is the row
+// of the pair's token, which has k pairs.
+//
 // Lane i of an output takes the pieces of 16 bytes i, i + shares, ... of a row. It sums each piece
 // by itself, then adds it to the others; then the lanes fold in halves. Rows that are not aligned
 // to 16 bytes are read number by number in the same order, so the bits do not depend on alignment.
@@ -36,13 +40,36 @@ layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer Pi
 
 #if GATED
 const uint ROWS = 2; // outputs whose loads are under way together
-Real weight(uint r) { return r == 0 ? p.w : p.w_up; }
+Real weight(uint r) { return r == 0 ? W : W_UP; }
 #else
 const uint ROWS = 1;
-Real weight(uint r) { return p.w; }
+Real weight(uint r) { return W; }
 #endif
 
 shared sum_t part[ROWS][LANES];
+
+#if EXPERTS
+uint x_at, y_at; // where the rows of a pair begin
+bool is_used;    // it has an expert
+
+void use_pair(uint pair)
+{
+	const float id = Float(p.rows).v[pair];
+
+	is_used = id >= 0.0 && id < float(p.E);
+	if (is_used)
+		use_expert(uint(id));
+#if GATED
+	x_at = pair / p.k * p.N;
+#else
+	x_at = pair * p.N;
+#endif
+	y_at = pair * p.M;
+}
+#else
+const uint x_at = 0, y_at = 0;
+const bool is_used = true;
+#endif
 
 sum_t dot_of(piece x, piece w)
 {
@@ -75,13 +102,13 @@ void wide_rows(uint m, uint lane, inout sum_t sum[ROWS])
 			[[unroll]] for (uint i = 0; i < FLIGHT; i++)
 				w[r][i] = Pieces(weight(r)).v[row + k + i * step];
 		[[unroll]] for (uint i = 0; i < FLIGHT; i++)
-			x[i] = Pieces(p.x).v[k + i * step];
+			x[i] = Pieces(p.x).v[x_at / EACH + k + i * step];
 		[[unroll]] for (uint r = 0; r < ROWS; r++)
 			[[unroll]] for (uint i = 0; i < FLIGHT; i++)
 				sum[r] += dot_of(x[i], w[r][i]);
 	}
 	for (; k < n; k += step) {
-		const piece x = Pieces(p.x).v[k];
+		const piece x = Pieces(p.x).v[x_at / EACH + k];
 		[[unroll]] for (uint r = 0; r < ROWS; r++)
 			sum[r] += dot_of(x, Pieces(weight(r)).v[row + k]);
 	}
@@ -93,7 +120,7 @@ void narrow_rows(uint m, uint lane, inout sum_t sum[ROWS])
 		[[unroll]] for (uint r = 0; r < ROWS; r++) {
 			sum_t s = sum_t(0.0);
 			for (uint n = k; n < min(k + EACH, p.N); n++)
-				s = fma(sum_t(p.x.v[n]), sum_t(weight(r).v[m * p.N + n]), s);
+				s = fma(sum_t(p.x.v[x_at + n]), sum_t(weight(r).v[m * p.N + n]), s);
 			sum[r] += s;
 		}
 }
@@ -106,7 +133,7 @@ float with_bias(sum_t sum, uint has_bias, Real b, uint m)
 	return float(sum);
 }
 
-void main()
+void vector()
 {
 	const uint id = gl_LocalInvocationID.x, outs = LANES / p.shares, lane = id % p.shares;
 
@@ -115,9 +142,9 @@ void main()
 		sum_t sum[ROWS];
 		[[unroll]] for (uint r = 0; r < ROWS; r++)
 			sum[r] = sum_t(0.0);
-		if (m < p.M && p.width >= EACH)
+		if (is_used && m < p.M && p.width >= EACH)
 			wide_rows(m, lane, sum);
-		else if (m < p.M)
+		else if (is_used && m < p.M)
 			narrow_rows(m, lane, sum);
 		[[unroll]] for (uint r = 0; r < ROWS; r++)
 			part[r][id] = sum[r];
@@ -130,13 +157,25 @@ void main()
 		}
 		if (lane == 0 && m < p.M) {
 #if GATED
-			const float gate = put_stored(p.y, m, with_bias(part[0][id], p.has_bias, p.b, m));
-			const float up = put_stored(p.up, m, with_bias(part[1][id], p.up_has_bias, p.b_up, m));
-			put(p.gated, m, activation(p.act, gate) * up);
+			const float gate = put_stored(p.y, y_at + m, with_bias(part[0][id], p.has_bias, p.b, m));
+			const float up = put_stored(p.up, y_at + m, with_bias(part[1][id], p.up_has_bias, p.b_up, m));
+			put(p.gated, y_at + m, activation(p.act, gate) * up);
 #else
-			put(p.y, m, with_bias(part[0][id], p.has_bias, p.b, m));
+			put(p.y, y_at + m, with_bias(part[0][id], p.has_bias, p.b, m));
 #endif
 		}
 		barrier(); // part is read above and written by the next outputs
 	}
+}
+
+void main()
+{
+#if EXPERTS
+	for (uint pair = gl_WorkGroupID.y; pair < p.T; pair += gl_NumWorkGroups.y) {
+		use_pair(pair);
+		vector();
+	}
+#else
+	vector();
+#endif
 }

@@ -552,6 +552,9 @@ typedef struct vn_op_info {
 	 * format */
 	unsigned    wide_in;
 	bool        wide_out;
+	/* the same where shaders take either format */
+	unsigned    either_in;
+	bool        either_out;
 } vn_op_info;
 
 const vn_op_info *vn_op_get(vn_op op);

@@ -85,6 +85,113 @@ static void probs_of(const vn_node *n, int64_t i, int64_t S, double *s)
 		s[j] /= sum;
 }
 
+/* ---- experts ------------------------------------------------------------------------ */
+
+/* The column that `s` others of a row are before. */
+static int64_t column_at(const float *x, int64_t E, int64_t s)
+{
+	for (int64_t e = 0; e < E; e++) {
+		int64_t before = 0;
+		for (int64_t i = 0; i < E; i++) {
+			const bool larger = isnan(x[i]) ? !isnan(x[e]) : x[i] > x[e];
+			before += larger || (i < e && (x[i] == x[e] || (isnan(x[i]) && isnan(x[e]))));
+		}
+		if (before == s)
+			return e;
+	}
+	return -1;
+}
+
+/* The softmax of the chosen columns, normalised or not. */
+static void weights_of(const float *x, const float *ids, int64_t E, int64_t k, bool normalised, double *y, double *size)
+{
+	double top = -INFINITY, sum = 0.0;
+
+	for (int64_t e = 0; e < E; e++)
+		top = fmax(top, (double)x[e]);
+	for (int64_t s = 0; s < k; s++)
+		sum += y[s] = exp((double)x[(int64_t)ids[s]] - top);
+	for (int64_t e = 0; e < E && !normalised; e++)
+		sum = (e ? sum : 0.0) + exp((double)x[e] - top);
+	for (int64_t s = 0; s < k; s++)
+		size[s] = y[s] /= sum;
+}
+
+/* A number that is known to `off`, as an engine may have stored it; *off: the same of what it
+ * stored. */
+static double stored_in(vn_policy policy, double x, double *off)
+{
+	if (policy.storage != VN_F16)
+		return x;
+	const double low = in_steps(x - *off, -14, 10, nearbyint), high = in_steps(x + *off, -14, 10, nearbyint);
+	*off = high - low;
+	return in_steps(x, -14, 10, nearbyint);
+}
+
+/* Row `row` of w times x (N), whose numbers are known to off (N). unit: the error of a sum relative
+ * to the sum of magnitudes. */
+static double dot_of(const float *w, int64_t row, const double *x, const double *off, int64_t N, double unit,
+                     double *error)
+{
+	double sum = 0.0;
+
+	*error = 0.0;
+	for (int64_t d = 0; d < N; d++) {
+		const double p = (double)w[row * N + d] * x[d];
+		sum += p;
+		*error += unit * fabs(p) + fabs((double)w[row * N + d]) * (off ? off[d] : 0.0);
+	}
+	return sum;
+}
+
+/* What expert e makes of x (D): y and its error (D). */
+static void expert_of(const model *m, const vn_node *n, int64_t e, const double *x, vn_policy policy, double *y,
+                      double *error)
+{
+	const vn_shape *s = &m->plan->weight[n->w[VN_EXPERT_GATE]].shape;
+	const int64_t   F = s->dim[0], D = s->dim[1];
+	const bool      half = policy.sums == VN_F16;
+	const double    of_D = half ? 4.9e-4 * (2.0 + sqrt((double)D)) : 1.5e-6,
+				 of_F = half ? 4.9e-4 * (2.0 + sqrt((double)F)) : 1.5e-6;
+	double *a = malloc((size_t)F * sizeof *a), *off = malloc((size_t)F * sizeof *off);
+
+	for (int64_t f = 0; f < F; f++) {
+		double       of_gate, of_up;
+		double       gate = dot_of(weight_of(m, n->w[VN_EXPERT_GATE] + (int)e), f, x, NULL, D, of_D, &of_gate);
+		double       up = dot_of(weight_of(m, n->w[VN_EXPERT_UP] + (int)e), f, x, NULL, D, of_D, &of_up);
+		const double g = stored_in(policy, gate, &of_gate), u = stored_in(policy, up, &of_up);
+		const double act = activation(n->c.experts.act, g);
+		/* no activation is steeper than 1.2 */
+		off[f] = 1.2 * of_gate * (fabs(u) + of_up) + fabs(act) * of_up + 1.5e-6 * fabs(act * u);
+		a[f] = stored_in(policy, act * u, &off[f]);
+	}
+	for (int64_t d = 0; d < D; d++)
+		y[d] = dot_of(weight_of(m, n->w[VN_EXPERT_DOWN] + (int)e), d, a, off, F, of_F, &error[d]);
+	free(off);
+	free(a);
+}
+
+/* Row `row` of what experts make: y and its error. Of an id that is no expert's, 0. */
+static void experts_truth(const model *m, const keep *k, const vn_node *n, vn_policy policy, int64_t row, double *y,
+                          double *error)
+{
+	const int64_t D = vn_value_row(&m->plan->value[n->in[VN_EXPERTS_X]]),
+				  slots = vn_value_row(&m->plan->value[n->in[VN_EXPERTS_IDS]]);
+	double *x = malloc((size_t)D * sizeof *x);
+
+	for (int64_t d = 0; d < D; d++)
+		x[d] = (double)k->v[n->in[VN_EXPERTS_X]].x[row * D + d];
+	for (int64_t s = 0; s < slots; s++) {
+		const float id = k->v[n->in[VN_EXPERTS_IDS]].x[row * slots + s];
+		if (id >= 0 && id < (float)n->c.experts.experts)
+			expert_of(m, n, (int64_t)id, x, policy, y + s * D, error + s * D);
+		else
+			for (int64_t d = 0; d < D; d++)
+				y[s * D + d] = error[s * D + d] = 0.0;
+	}
+	free(x);
+}
+
 /* Row `row` (of the whole sequence of S tokens; for scores and probabilities of
  * head `head`) of a value: y, and size: the sum of the magnitudes that went
  * into each element, which is what rounding errors are relative to. */
@@ -127,7 +234,7 @@ static void truth(const model *m, const keep *k, int value, const int32_t *ids, 
 			}
 		}
 	} else if (n->op == VN_OP_RMS_NORM) {
-		const int64_t N = v->size[v->rank - 1];
+		const int64_t N = vn_shape_count(&m->plan->weight[n->w[0]].shape); /* a head, or all of a token */
 		for (int64_t g = 0; g < width; g += N) {
 			double ss = 0.0;
 			for (int64_t d = 0; d < N; d++)
@@ -190,6 +297,23 @@ static void truth(const model *m, const keep *k, int value, const int32_t *ids, 
 			}
 		}
 		free(s);
+	} else if (n->op == VN_OP_TOP_K) {
+		for (int64_t s = 0; s < width; s++) {
+			y[s] = (double)column_at(a->x + row * n->c.top_k.columns, n->c.top_k.columns, s);
+			size[s] = 0.0;
+		}
+	} else if (n->op == VN_OP_ROUTE) {
+		const int64_t E = n->c.route.columns;
+		weights_of(a->x + row * E, b->x + row * width, E, width, n->c.route.normalised, y, size);
+	} else if (n->op == VN_OP_COMBINE) {
+		const int64_t slots = n->c.combine.slots;
+		for (int64_t d = 0; d < width; d++) {
+			y[d] = size[d] = 0.0;
+			for (int64_t s = row * slots; s < (row + 1) * slots; s++) {
+				y[d] += (double)b->x[s] * (double)a->x[s * width + d];
+				size[d] += fabs((double)b->x[s] * (double)a->x[s * width + d]);
+			}
+		}
 	} else {
 		for (int64_t e = 0; e < width; e++) {
 			const double p = (double)a->x[row * width + e], q = b ? (double)b->x[row * width + e] : 0.0;
@@ -222,7 +346,7 @@ static int64_t wrong(const model *m, const keep *k, int value, vn_policy policy,
 	const vn_value *v = &m->plan->value[value];
 	if (v->state >= 0)
 		return wrong_cache(m, k, value, past + tokens);
-	const bool    keyed = v->size[v->rank - 1] == VN_S;
+	const bool    keyed = v->size[v->rank - 1] == VN_S, wide = vn_value_wide(m->plan, value);
 	const int64_t S = past + tokens, heads = keyed ? v->size[0] : 1, width = keyed ? S : vn_value_row(v);
 	const vn_op   op = m->plan->node[v->node].op;
 	double       *y = malloc((size_t)width * sizeof *y), *size = malloc((size_t)width * sizeof *size);
@@ -236,10 +360,13 @@ static int64_t wrong(const model *m, const keep *k, int value, vn_policy policy,
 	for (int64_t h = 0; h < heads; h++)
 		for (int64_t t = 0; t < tokens; t++) {
 			const float *got = keyed ? k->v[value].x + (h * tokens + t) * S : k->v[value].x + (past + t) * width;
-			truth(m, k, value, ids, S, h, past + t, y, size);
+			if (op == VN_OP_EXPERTS)
+				experts_truth(m, k, &m->plan->node[v->node], policy, past + t, y, size);
+			else
+				truth(m, k, value, ids, S, h, past + t, y, size);
 			for (int64_t e = 0; e < width; e++) {
-				const double room = (policy.storage == VN_F16 ? 0.5001 * vn_dtype_ulp(VN_F16, y[e]) : 0.0) +
-				                    unit * size[e] + 1e-12;
+				const double room = (policy.storage == VN_F16 && !wide ? 0.5001 * vn_dtype_ulp(VN_F16, y[e]) : 0.0) +
+				                    (op == VN_OP_EXPERTS ? 1.0 : unit) * size[e] + 1e-12;
 				if (fabs((double)got[e] - y[e]) <= room)
 					continue;
 				if (bad++ == 0)

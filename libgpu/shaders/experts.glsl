@@ -1,0 +1,58 @@
+// experts.glsl: a product with the matrices of experts, one for each pair of a token and a slot.
+//
+//   GATED: x (T,N), w and w_up (E: the address of each matrix (M,N)) -> gated (P,M), sorted rows
+//   else   x (P,N), sorted rows, w (E: as above) -> y (P,M), a row for each pair
+//
+// p.T is P, the number of pairs, k of each token. rows: expert_rows.comp. A tile has rows
+// [t0, rows_end) of one expert, at most as many as it is high, and that expert's matrices.
+#extension GL_EXT_buffer_reference_uvec2 : require
+layout(buffer_reference, std430, buffer_reference_align = 8) readonly buffer Matrices { uvec2 v[]; };
+
+Real w_now, w_up_now;
+uint rows_end;
+#define W    w_now
+#define W_UP w_up_now
+
+void use_expert(uint e)
+{
+	w_now = Real(Matrices(p.w).v[e]);
+#if GATED
+	w_up_now = Real(Matrices(p.w_up).v[e]);
+#endif
+}
+
+uint rows_before(uint e) { return uint(p.rows.v[e]); }
+uint pair_of(uint row)   { return uint(p.rows.v[p.E + 1 + row]); }
+
+#if GATED
+uint x_row_of(uint row) { return pair_of(row) / p.k; }
+uint y_row_of(uint row) { return row; }
+#else
+uint x_row_of(uint row) { return row; }
+uint y_row_of(uint row) { return pair_of(row); }
+#endif
+
+// The tiles of expert e are rows_before(e) / height + e and those that follow: as many numbers as
+// the expert can need, wherever its rows begin, and each expert has numbers of its own.
+uint first_tile(uint e, uint height) { return rows_before(e) / height + e; }
+
+// How many numbers all experts have.
+uint count_tiles(uint height) { return first_tile(p.E, height); }
+
+// Returns the first row of a tile, and sets its expert. If it is not below rows_end, the tile is
+// empty.
+uint find_tile(uint tile, uint height)
+{
+	uint e = 0, above = p.E;
+
+	while (above - e > 1) {
+		const uint middle = (e + above) / 2;
+		if (first_tile(middle, height) <= tile)
+			e = middle;
+		else
+			above = middle;
+	}
+	use_expert(e);
+	rows_end = rows_before(e + 1);
+	return rows_before(e) + (tile - first_tile(e, height)) * height;
+}
