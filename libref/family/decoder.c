@@ -120,7 +120,7 @@ const vn_naming vn_decoder_naming = {
 	.layers = "model.layers.",
 	.prefixes = (const char *const[]) { "model.", "", "transformer.", "model.language_model.", "language_model.model.",
 	                                    "model.model.", "language_model.", NULL },
-	/* the next-token module and the vision tower of Qwen3.5; that of Gemma 3; buffers in old files */
+	/* Qwen3.5's next-token module; vision towers, of Gemma 3 too; buffers in old files */
 	.ignored = (const char *const[]) { "mtp.*", "model.visual.*", "visual.*", "{,model.}vision_tower.*",
 	                                   "{,model.}multi_modal_projector.*", "*.rotary_emb.inv_freq", NULL },
 	.copy = "lm_head.weight",
