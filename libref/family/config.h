@@ -43,6 +43,10 @@ vn_status vn_config_real(const char *path, const json_t *o, const char *key, dou
                          vn_error *err);
 vn_status vn_config_bool(const char *path, const json_t *o, const char *key, bool *out, vn_error *err);
 
+/* Finds the object with the text model's fields: text_config, if the model is of this type, which
+ * is multimodal; else all of it. */
+vn_status vn_config_text(const char *path, const json_t *o, const char *multimodal, const json_t **text, vn_error *err);
+
 /* Reads the sizes and settings that all these families spell alike, including RoPE. c holds the
  * family's defaults: G 0 means G = H, K 0 means K = D/H. */
 vn_status vn_config_decoder(const char *path, const json_t *o, vn_config *c, vn_error *err);

@@ -67,3 +67,13 @@ vn_status vn_config_act(const char *path, const json_t *o, const char *key, vn_a
 		}
 	return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: %s '%s' is not supported", path, key, name ? name : "(not a string)");
 }
+
+vn_status vn_config_text(const char *path, const json_t *o, const char *multimodal, const json_t **text, vn_error *err)
+{
+	const char *type = json_string_value(json_object_get(o, "model_type"));
+
+	*text = type && strcmp(type, multimodal) == 0 ? json_object_get(o, "text_config") : o;
+	if (!json_is_object(*text))
+		return vn_fail(err, VN_ERR_FORMAT, "%s: a %s model needs a text_config", path, multimodal);
+	return VN_OK;
+}

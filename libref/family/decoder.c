@@ -120,8 +120,9 @@ const vn_naming vn_decoder_naming = {
 	.layers = "model.layers.",
 	.prefixes = (const char *const[]) { "model.", "", "transformer.", "model.language_model.", "language_model.model.",
 	                                    "model.model.", "language_model.", NULL },
-	/* the next-token module and the vision tower of Qwen3.5; buffers in old files */
-	.ignored = (const char *const[]) { "mtp.*", "model.visual.*", "visual.*", "*.rotary_emb.inv_freq", NULL },
+	/* Qwen3.5's next-token module; vision towers, of Gemma 3 too; buffers in old files */
+	.ignored = (const char *const[]) { "mtp.*", "model.visual.*", "visual.*", "{,model.}vision_tower.*",
+	                                   "{,model.}multi_modal_projector.*", "*.rotary_emb.inv_freq", NULL },
 	.copy = "lm_head.weight",
 	.original = "model.embed_tokens.weight",
 };
@@ -138,6 +139,10 @@ const vn_family_weight vn_decoder_weights[] = {
 	{ VN_POINT_ATTN_OUT, "self_attn.o_proj", "attn_output", 0, 0 },
 	{ VN_POINT_Q_NORM, "self_attn.q_norm", "attn_q_norm", 0, 0 },
 	{ VN_POINT_K_NORM, "self_attn.k_norm", "attn_k_norm", 0, 0 },
+	{ VN_POINT_ROUTER_LOGITS, "mlp.gate", "ffn_gate_inp", 0, 0 },
+	{ VN_POINT_EXPERT_OUT, "mlp.experts.gate_proj", "ffn_gate_exps", 0, 0 },
+	{ VN_POINT_EXPERT_OUT, "mlp.experts.up_proj", "ffn_up_exps", 0, 0 },
+	{ VN_POINT_EXPERT_OUT, "mlp.experts.down_proj", "ffn_down_exps", 0, 0 },
 	{ VN_POINT_GATE_PROJ, "mlp.gate_proj", "ffn_gate", 0, 0 },
 	{ VN_POINT_UP_PROJ, "mlp.up_proj", "ffn_up", 0, 0 },
 	{ VN_POINT_DOWN_PROJ, "mlp.down_proj", "ffn_down", 0, 0 },

@@ -11,9 +11,11 @@
 #include "libref/family/config.h"
 #include "libref/family/family.h"
 
-/* The names of weights: of all families but GPT-2; of Llama, Mistral, Qwen2 and Qwen3. */
+/* The names of weights: of all families but GPT-2; of those that vn_plan_decoder builds. */
 extern const vn_naming        vn_decoder_naming;
 extern const vn_family_weight vn_decoder_weights[];
+/* The default sizes of Mistral and Mixtral. */
+extern const vn_config        vn_mistral_sizes;
 
 /* Builds the plan. Changes c only where it refers to lists (vn_config_lists). */
 vn_status vn_plan_decoder(const char *path, vn_config *c, vn_plan **plan, vn_error *err);

@@ -85,25 +85,3 @@ const vn_naming vn_experts_naming = {
 	.original = "model.embed_tokens.weight",
 	.spellings = spellings,
 };
-
-const vn_family_weight vn_experts_weights[] = {
-	{ VN_POINT_EMBED, "model.embed_tokens", "token_embd", 0, 0 },
-	{ VN_POINT_FINAL_NORM, "model.norm", "output_norm", 0, 0 },
-	{ VN_POINT_LOGITS, "lm_head", "output", 0, 0 },
-	{ VN_POINT_ATTN_NORM, "input_layernorm", "attn_norm", 0, 0 },
-	{ VN_POINT_MLP_NORM, "post_attention_layernorm", "ffn_norm", 0, 0 },
-	{ VN_POINT_Q_PROJ, "self_attn.q_proj", "attn_q", 0, 0 },
-	{ VN_POINT_K_PROJ, "self_attn.k_proj", "attn_k", 0, 0 },
-	{ VN_POINT_V_PROJ, "self_attn.v_proj", "attn_v", 0, 0 },
-	{ VN_POINT_ATTN_OUT, "self_attn.o_proj", "attn_output", 0, 0 },
-	{ VN_POINT_Q_NORM, "self_attn.q_norm", "attn_q_norm", 0, 0 },
-	{ VN_POINT_K_NORM, "self_attn.k_norm", "attn_k_norm", 0, 0 },
-	{ VN_POINT_ROUTER_LOGITS, "mlp.gate", "ffn_gate_inp", 0, 0 },
-	{ VN_POINT_EXPERT_OUT, "mlp.experts.gate_proj", "ffn_gate_exps", 0, 0 },
-	{ VN_POINT_EXPERT_OUT, "mlp.experts.up_proj", "ffn_up_exps", 0, 0 },
-	{ VN_POINT_EXPERT_OUT, "mlp.experts.down_proj", "ffn_down_exps", 0, 0 },
-	{ VN_POINT_GATE_PROJ, "mlp.gate_proj", "ffn_gate", 0, 0 },
-	{ VN_POINT_UP_PROJ, "mlp.up_proj", "ffn_up", 0, 0 },
-	{ VN_POINT_DOWN_PROJ, "mlp.down_proj", "ffn_down", 0, 0 },
-	{ 0 },
-};

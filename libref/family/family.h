@@ -82,6 +82,7 @@ typedef struct vn_setting {
 typedef enum vn_gguf_kind {
 	VN_GGUF_INT,      /* a key's whole number */
 	VN_GGUF_REAL,     /* a key's number */
+	VN_GGUF_MAYBE,    /* the same; no field if the key is missing */
 	VN_GGUF_QUOTIENT, /* a key's whole number, divided by that of another */
 	VN_GGUF_HAS,      /* whether a layer has this tensor */
 	VN_GGUF_ROWS,     /* the rows of this tensor; no field if it is missing */

@@ -4,21 +4,17 @@
 
 #include "libref/family/decoder.h"
 
+const vn_config vn_mistral_sizes = { .V = 32000, .D = 4096, .F = 14336, .L = 32, .H = 32, .G = 8, .context = 131072 };
+
 static vn_status plan_mistral(const char *path, const json_t *config, vn_plan **plan, vn_error *err)
 {
-	vn_config c = { .V = 32000,
-		            .D = 4096,
-		            .F = 14336,
-		            .L = 32,
-		            .H = 32,
-		            .G = 8,
-		            .context = 131072,
-		            .norm_eps = 1e-6,
-		            .rope.theta = 10000.0,
-		            .window = 4096 };
+	vn_config c = vn_mistral_sizes;
 	vn_status st;
 	int       window;
 
+	c.norm_eps = 1e-6;
+	c.rope.theta = 10000.0;
+	c.window = 4096;
 	if ((st = vn_config_decoder(path, config, &c, err)) || (st = vn_config_sliding_window(path, config, &c, err)) ||
 	    (st = vn_config_layer_types(path, config, &c, err)))
 		return st;

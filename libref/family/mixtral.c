@@ -6,21 +6,14 @@
 
 static vn_status plan_mixtral(const char *path, const json_t *config, vn_plan **plan, vn_error *err)
 {
-	vn_config c = { .V = 32000,
-		            .D = 4096,
-		            .F = 14336,
-		            .L = 32,
-		            .H = 32,
-		            .G = 8,
-		            .context = 131072,
-		            .norm_eps = 1e-5,
-		            .rope.theta = 1e6,
-		            .experts = 8,
-		            .per_token = 2,
-		            .normalised = true,
-		            .wide_weights = true };
+	vn_config c = vn_mistral_sizes;
 	vn_status st;
 
+	c.norm_eps = 1e-5;
+	c.rope.theta = 1e6;
+	c.experts = 8;
+	c.per_token = 2;
+	c.normalised = c.wide_weights = true;
 	if ((st = vn_config_decoder(path, config, &c, err)) || (st = vn_config_sliding_window(path, config, &c, err)) ||
 	    (st = vn_config_experts(path, config, &c, err)))
 		return st;
@@ -54,7 +47,7 @@ const vn_family vn_family_mixtral = {
 	.plan = plan_mixtral,
 	.obeys = obeys,
 	.naming = &vn_experts_naming,
-	.weights = vn_experts_weights,
+	.weights = vn_decoder_weights,
 	.gguf = { .arch = "llama", .act = "silu", .interleaved = true, .fields = fields },
 	.published = published,
 };

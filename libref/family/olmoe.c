@@ -57,7 +57,7 @@ const vn_family vn_family_olmoe = {
 	.plan = plan_olmoe,
 	.obeys = obeys,
 	.naming = &vn_experts_naming,
-	.weights = vn_experts_weights,
+	.weights = vn_decoder_weights,
 	.gguf = { .arch = "olmoe", .act = "silu", .fields = fields },
 	.published = published,
 };

@@ -22,17 +22,6 @@ typedef struct qwen3_5 {
 	int       interval;       /* without a list, every interval-th layer has full attention */
 } qwen3_5;
 
-/* Finds the object with the text model's fields. */
-static vn_status text_of(const char *path, const json_t *j, const json_t **text, vn_error *err)
-{
-	const char *type = json_string_value(json_object_get(j, "model_type"));
-
-	*text = type && strcmp(type, "qwen3_5") == 0 ? json_object_get(j, "text_config") : j;
-	if (!json_is_object(*text))
-		return vn_fail(err, VN_ERR_FORMAT, "%s: a qwen3_5 model needs a text_config", path);
-	return VN_OK;
-}
-
 static vn_status read_linear(const char *path, const json_t *j, qwen3_5 *m, vn_error *err)
 {
 	vn_status st;
@@ -90,7 +79,7 @@ static vn_status read_config(const char *path, const json_t *j, qwen3_5 *m, vn_e
 		                    .rope.theta = 10000.0,
 		                    .partial_rotary = 0.25,
 		                    .norm_one = true } };
-	if ((st = text_of(path, j, &text, err)) || (st = vn_config_decoder(path, text, &m->c, err)) ||
+	if ((st = vn_config_text(path, j, "qwen3_5", &text, err)) || (st = vn_config_decoder(path, text, &m->c, err)) ||
 	    (st = vn_config_layer_types(path, text, &m->c, err)) || (st = read_linear(path, text, m, err)) ||
 	    (st = read_gates(path, text, m, err)) || (st = vn_config_bool(path, text, "attention_bias", &m->bias, err)) ||
 	    (st = vn_config_bool(path, j, "tie_word_embeddings", &tied, err)))

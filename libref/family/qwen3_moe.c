@@ -100,7 +100,7 @@ const vn_family vn_family_qwen3_moe = {
 	.plan = plan_qwen3_moe,
 	.obeys = obeys,
 	.naming = &vn_experts_naming,
-	.weights = vn_experts_weights,
+	.weights = vn_decoder_weights,
 	.gguf = { .arch = "qwen3moe", .act = "silu", .fields = fields },
 	.published = published,
 };

@@ -131,15 +131,21 @@ static vn_status read_bool(const maker *m, const char *key, bool *x)
 	return VN_OK;
 }
 
-/* Copies an optional key to the RoPE settings. */
-static vn_status rope_real(const maker *m, const char *key, const char *field)
+/* Copies an optional key to a field of o. */
+static vn_status copy_real_to(const maker *m, const char *key, json_t *o, const char *field)
 {
 	double          x = NAN;
 	const vn_status st = read_real(m, key, &x);
 
 	if (!st && !isnan(x))
-		json_object_set_new(m->rope, field, json_real(x));
+		json_object_set_new(o, field, json_real(x));
 	return st;
+}
+
+/* Copies an optional key to the RoPE settings. */
+static vn_status rope_real(const maker *m, const char *key, const char *field)
+{
+	return copy_real_to(m, key, m->rope, field);
 }
 
 static bool is_read(const vn_family *f, const char *key)
@@ -448,6 +454,7 @@ static vn_status set_field(const maker *m, const vn_gguf_field *x)
 	switch (x->kind) {
 	case VN_GGUF_INT: return x->absent ? copy_or(m, x) : copy_int(m, x->from, x->field);
 	case VN_GGUF_REAL: return copy_real(m, x->from, x->field);
+	case VN_GGUF_MAYBE: return copy_real_to(m, x->from, m->o, x->field);
 	case VN_GGUF_QUOTIENT: return copy_quotient(m, x);
 	case VN_GGUF_HAS: json_object_set_new(m->o, x->field, json_boolean(any_layer_has(m, x->from))); break;
 	case VN_GGUF_TRUE: json_object_set_new(m->o, x->field, json_true()); break;

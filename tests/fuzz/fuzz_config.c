@@ -113,6 +113,11 @@ static const char *const seeds[] = {
 	"{\"model_type\":\"gemma2\",\"num_hidden_layers\":2,\"head_dim\":8,\"query_pre_attn_scalar\":7,"
 	"\"attn_logit_softcapping\":null,\"final_logit_softcapping\":30.0,\"hidden_activation\":\"gelu_pytorch_tanh\","
 	"\"sliding_window\":8,\"layer_types\":[\"sliding_attention\",\"full_attention\"]}",
+	"{\"model_type\":\"gemma3\",\"text_config\":{\"num_hidden_layers\":2,\"head_dim\":8,\"sliding_window_pattern\":2,"
+	"\"rope_parameters\":{\"full_attention\":{\"rope_type\":\"linear\",\"factor\":8,\"rope_theta\":1e6},"
+	"\"sliding_attention\":{\"rope_theta\":1e4}}}}",
+	"{\"model_type\":\"gemma3_text\",\"num_hidden_layers\":1,\"head_dim\":8,\"rope_local_base_freq\":1e4,"
+	"\"rope_scaling\":{\"rope_type\":\"linear\",\"factor\":8}}",
 };
 
 int main(int argc, char **argv)

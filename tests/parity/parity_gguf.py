@@ -61,7 +61,7 @@ def check(vernier, label, directory, types, d):
             print(f"{label}: passed over: {e}")
             return None
         shutil.rmtree(plain, ignore_errors=True)
-        if kind == "F32" and "qwen3_5" not in config and "gemma2" not in config:
+        if kind == "F32" and "qwen3_5" not in config and "gemma" not in config:
             shutil.copytree(directory, plain)
         else:
             os.makedirs(plain)

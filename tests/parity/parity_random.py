@@ -83,6 +83,14 @@ CASES = {
     "gemma2-caps": (70, "gemma2 --heads 4 --kv-heads 2 --head-dim 14 --layers 3 --window 9 --caps 3,5 --query-scale 7"),
     "gemma2-no-caps": (40, "gemma2 --kv-heads 1 --attention-bias --untied --dtype bfloat16"),
     "gemma2-long": (600, "gemma2 --heads 2 --kv-heads 2 --head-dim 16 --hidden 24 --window 100 --caps 50,30 --untied"),
+    "gemma3-pattern": (70, "gemma3_text --heads 4 --kv-heads 2 --head-dim 14 --layers 5 --window 9 --interval 2 "
+                           f"--query-scale 7 --caps 0,4 --rope-scaling '{SCALINGS['linear']}'"),
+    "gemma3-list": (40, "gemma3_text --kv-heads 1 --head-dim 8 --attention-bias --untied --dtype bfloat16 --layers 3 "
+                        f"--kinds fsf --window 3 --rope-scaling '{SCALINGS['yarn']}'"),
+    "gemma3-four": (90, "gemma3_text --kv-heads 2 --head-dim 10 --layers 4 --interval 3 --window 20 --local-theta 777 "
+                        f"--rope-spelling 4 --rope-scaling '{SCALINGS['linear']}'"),
+    "gemma3-long": (600, "gemma3_text --heads 2 --kv-heads 2 --head-dim 16 --hidden 24 --window 100 --layers 7 "
+                         "--untied"),
     "mixtral-one-of-two": (40, "mixtral --kv-heads 2 --experts 2,1 --untied"),
     "mixtral-window": (70, "mixtral --kv-heads 3 --window 9 --experts 8,2 --ffn 50 --dtype bfloat16 --shards 3"),
     "mixtral-fused": (33, "mixtral --kv-heads 2 --experts 7,3 --fused --dtype float16"),
@@ -157,7 +165,7 @@ def of_chance(rng, family=None):
         a += ["--rope-scaling", longrope(pairs, rng.choice([8, 64, 512])) if kind == "longrope" else SCALINGS[kind]]
     if family not in ("llama", "qwen3_5_text") and rng.random() < 0.6:
         a += ["--window", str(rng.randint(1, tokens + 5))]
-        a += ["--full-layers", "1"] if family != "mistral" and rng.random() < 0.5 else []
+        a += ["--full-layers", "1"] if family in ("qwen2", "qwen3") and rng.random() < 0.5 else []
     if family in ("llama", "qwen3", "qwen3_5_text") and rng.random() < 0.5:
         a.append("--attention-bias")
     if family == "llama" and rng.random() < 0.5:

@@ -251,6 +251,62 @@ static void gemma2_norms_on_both_sides_scales_its_embedding_and_caps(void)
 	page = vn_family_qwen2.plan;
 }
 
+static void gemma3_has_a_rope_for_each_kind_of_layers(void)
+{
+	static const char
+		*const four = "{\"head_dim\":4,\"rope_theta\":3e5,\"rope_local_base_freq\":2e4,\"sliding_window_pattern\":2,"
+					  "\"sliding_window\":8,\"rope_scaling\":{\"rope_type\":\"linear\",\"factor\":8}}",
+			   *const five = "{\"head_dim\":4,\"sliding_window\":8,\"layer_types\":[\"sliding_attention\","
+							 "\"full_attention\",\"sliding_attention\",\"full_attention\"],"
+							 "\"rope_parameters\":{\"full_attention\":{\"rope_type\":\"linear\",\"factor\":8,"
+							 "\"rope_theta\":3e5},\"sliding_attention\":{\"rope_theta\":2e4}}}";
+
+	page = vn_family_gemma3_text.plan;
+	for (int i = 0; i < 2; i++) {
+		vn_plan *p = accepted(i ? five : four);
+		CU_ASSERT_EQUAL(node_of(p, "layer1.k_rope")->c.rope.rope.theta, 3e5);
+		CU_ASSERT_EQUAL(node_of(p, "layer1.k_rope")->c.rope.rope.factor, 8.0);
+		CU_ASSERT_EQUAL(node_of(p, "layer2.k_rope")->c.rope.rope.theta, 2e4);
+		CU_ASSERT_EQUAL(node_of(p, "layer2.k_rope")->c.rope.rope.type, VN_ROPE_DEFAULT);
+		CU_ASSERT_EQUAL(node_of(p, "layer2.attn_context")->c.attention.scale, 0.0625);
+		CU_ASSERT_EQUAL(node_of(p, "layer2.attn_context")->c.attention.cap, 0.0);
+		CU_ASSERT_EQUAL(node_of(p, "layer2.q_norm")->c.norm.offset, 1.0);
+		CU_ASSERT_EQUAL(node_of(p, "logits")->op, VN_OP_LINEAR);
+		vn_plan_destroy(p);
+		windows(i ? five : four, 8, 0, 8, 0);
+	}
+	windows("{\"head_dim\":4}", 4096, 4096, 4096, 4096); /* every sixth */
+	vn_plan *p = accepted("{\"head_dim\":4,\"final_logit_softcapping\":3}");
+	CU_ASSERT_EQUAL(node_of(p, "logits")->c.scale.cap, 3.0);
+	CU_ASSERT_EQUAL(node_of(p, "layer0.q_rope")->c.rope.rope.theta, 1e4);
+	vn_plan_destroy(p);
+	refused("{\"head_dim\":4,\"sliding_window\":null}", VN_ERR_UNSUPPORTED, "sliding_window null");
+	refused("{\"head_dim\":4,\"sliding_window_pattern\":0}", VN_ERR_FORMAT, "sliding_window_pattern");
+	refused("{\"head_dim\":4,\"rope_parameters\":{\"sliding_attention\":{\"rope_type\":\"own\"}}}", VN_ERR_UNSUPPORTED,
+	        "rope_type 'own'");
+	refused("{\"head_dim\":4,\"rope_parameters\":{\"sliding_attention\":{\"partial_rotary_factor\":0.5}}}",
+	        VN_ERR_UNSUPPORTED, "rope_parameters.sliding_attention");
+	refused("{\"model_type\":\"gemma3\"}", VN_ERR_FORMAT, "a gemma3 model needs a text_config");
+	page = vn_family_qwen2.plan;
+}
+
+/* transformers ignores a cap of scores, which other engines obey. */
+static void gemma3_refuses_what_transformers_ignores(void)
+{
+	const char *const bad[] = { "attn_logit_softcapping\":50", "use_bidirectional_attention\":true",
+		                        "use_sliding_window\":true" };
+	char              text[128];
+
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		snprintf(text, sizeof text, "{\"text_config\":{\"%s}}", bad[i]);
+		json_t  *o = json(text);
+		vn_error e = { "" };
+		CU_ASSERT_EQUAL(vn_config_refuse("c.json", &vn_family_gemma3, o, &e), VN_ERR_UNSUPPORTED);
+		CU_ASSERT_PTR_NOT_NULL(strstr(e.text, "is not supported"));
+		json_decref(o);
+	}
+}
+
 /* The row of a weight: "model.layers.3.mlp.up_proj.bias" is that of mlp.up_proj. */
 static const vn_family_weight *row_of(const vn_family *f, const char *name)
 {
@@ -307,6 +363,8 @@ int main(void)
 		TEST(gpt2_has_the_defaults_of_its_class),
 		TEST(gpt2_reads_its_own_names_or_those_of_newer_families),
 		TEST(gpt2_scales_scores_as_its_config_says),
+		TEST(gemma3_has_a_rope_for_each_kind_of_layers),
+		TEST(gemma3_refuses_what_transformers_ignores),
 		TEST(gemma2_norms_on_both_sides_scales_its_embedding_and_caps),
 		TEST(every_weight_has_a_row_with_the_point_that_it_makes),
 		CU_TEST_INFO_NULL,
