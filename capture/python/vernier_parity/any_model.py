@@ -7,7 +7,7 @@ import sys
 import tempfile
 from typing import Any, Callable, List, Optional, Sequence
 
-from .container import refuse_taken
+from .h5 import refuse_taken
 from .numbers import RecordingError
 from .printed import printed
 from .progress import progress
