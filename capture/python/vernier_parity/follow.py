@@ -22,7 +22,8 @@ Functions = Union[None, str, Sequence[str]]
 class Following(Session):
     """The object that record() returns for any model: it writes what a Trace sees."""
 
-    def __init__(self, model: Any, path: str, functions: Functions, keep: bool = False) -> None:
+    def __init__(self, model: Any, path: str, functions: Functions, keep: bool = False,
+                 replace: Optional[Mapping[str, str]] = None) -> None:
         super().__init__(path)
         self.functions = globs.listed(functions or [])
         self.objects, self.codes = calls.Objects(), []  # type: ignore[var-annotated]
@@ -33,6 +34,11 @@ class Following(Session):
         self.keep, self.expected = keep, 0  # expected: nodes, for the progress
         self.not_reproduced: List[str] = []  # nodes whose bits do not follow from the plan's edges, if that was tested
         self.trace = Trace(model, self.watch, keep, on_call=self._call, on_node=self._node, on_end=self._end)
+        self.transplants: Any = None
+        if replace:
+            from .transplant import Transplants  # which replays
+
+            self.transplants = self.trace.replace = Transplants(replace, path)
 
     def attach(self) -> Any:
         return self.trace
@@ -79,6 +85,8 @@ class Following(Session):
 
     def finish(self) -> None:
         """Write the plan and the facts that are known only now."""
+        if self.transplants:
+            self.transplants.finish()
         if self.keep:
             progress.begin("the edges of its plan")
             self.not_reproduced = differing(self.trace)
@@ -113,7 +121,8 @@ def refuse_compiled(model: Any, path: str) -> None:
 
 @contextlib.contextmanager
 def session(model: Any, path: str, functions: Functions, *, weights: bool, run: Mapping[str, h5.Fact],
-            keep: bool = False, digests: bool = False, **how: Any) -> Iterator[Following]:
+            keep: bool = False, digests: bool = False,
+            replace: Optional[Mapping[str, str]] = None, **how: Any) -> Iterator[Following]:
     """See vernier_parity.record(). keep: as of Trace; digests: write no file, keep the digests alone."""
     refuse_compiled(model, path)
     said: Dict[str, Any] = dict(engine="pytorch", precision=word_of(model),
@@ -123,7 +132,9 @@ def session(model: Any, path: str, functions: Functions, *, weights: bool, run: 
         said["engine_version"] = f"{home} {importlib.import_module(home).__version__}"
     if functions is not None:
         said["functions"] = functions if isinstance(functions, str) else " ".join(functions)
-    s = Following(model, path, functions, keep)
+    if replace:
+        said["replaced"] = " ".join(sorted(replace))
+    s = Following(model, path, functions, keep, replace)
     with (contextlib.nullcontext(Digests()) if digests else
           about.recording(NodeRecorder, path, said, model, run, **how)) as s.recorder:
         if not digests:
