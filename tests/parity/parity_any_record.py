@@ -3,6 +3,7 @@
 file that somebody else made can do. torch is the judge. 77, skipped, without transformers."""
 
 import contextlib
+import copy
 import json
 import os
 import re
@@ -22,7 +23,7 @@ import transformers as T  # noqa: E402
 
 import any_judge  # noqa: E402
 import vernier_parity  # noqa: E402
-from any_models import MODELS, Loop, shaken  # noqa: E402
+from any_models import MODELS, Loop, numbers, shaken  # noqa: E402
 from vernier_parity import RecordingError, replayed  # noqa: E402
 from vernier_parity.align import align  # noqa: E402
 from vernier_parity.candidate import Candidate  # noqa: E402
@@ -510,6 +511,23 @@ def a_name_that_stands_for_another_tensor_accuses_nobody_behind(folder):
     line = [os.path.abspath(sys.argv[1]), "compare", at("ref.h5"), at("cand.h5"), "--replayed", at("rep.h5")]
     said = json.loads(subprocess.run([*line, "--format", "json"], capture_output=True, check=False).stdout)
     assert said["origins"] == [f"mix.{n}.mul.0" for n in range(3)], said["origins"]
+
+
+@test
+def a_recurrent_leaf_may_round_each_operation(folder):
+    """Kernels for all steps at once round less than those for one operation: each may be the candidate's."""
+    right, highest = shaken(torch.nn.Sequential(torch.nn.LSTM(32, 40, 2, batch_first=True))), 0
+    for dtype in (torch.bfloat16, torch.float16, torch.float32):
+        for whole, seed in ((False, 0), (False, 1), (False, 2), (False, 3), (True, 0)):
+            x = numbers(seed, 1, 24, 32)
+            with torch.backends.mkldnn.flags(enabled=whole):
+                recorded(converted(copy.deepcopy(right), dtype), folder + "/l.h5", x.to(dtype), force=True)
+            with Candidate(folder + "/l.h5") as c:
+                replayed.write(Replay(Models(right, c), c), folder + "/l-replayed.h5", force=True)
+            rows = any_judge.judge(folder + "/l.h5", folder + "/l-replayed.h5")
+            assert not [q for q in rows if q["wrong"]], (dtype, whole, seed, [(q["name"], q["ratio"]) for q in rows])
+            highest = max(highest, *(q["ratio"] for q in rows))
+    assert highest > 0.9, "nothing was measured"
 
 
 @test

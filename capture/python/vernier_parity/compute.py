@@ -110,8 +110,13 @@ class Pass:
         return [torch.full_like(t, self.fill) for t in found] if n.empty else found
 
     def another_order(self, n: Node, out: List[Any]) -> List[Any]:
-        """The result of a sum, off by 400 roundings of float32 (as many as compare allows of any result) of the sum of
-        absolute terms: the error that another order of its terms may cause."""
+        """The results with the error of other kernels, where that is the larger one. A sum: off by 400 roundings of
+        float32 (as many as compare allows of any result) of the sum of absolute terms, as another order of them may be.
+        Recurrent leaves: each operation of each step is rounded. (Kernels that are made of all steps keep gates and
+        cells in float32: 5 times less error of an LSTM in bfloat16, 6 in float16.)"""
+        if isinstance(n.fn, torch.nn.RNNBase):
+            with torch.backends.mkldnn.flags(enabled=False), torch.backends.cudnn.flags(enabled=False):
+                return self.compute(n)
         if n.op not in SUMS or n.writes or not out[0].dtype.is_floating_point:
             return out
         args, kwargs = walk(n.args, lambda r: view(self.whole(r.storage, r.write), r).abs())
