@@ -3,6 +3,7 @@
 file that somebody else made can do. torch is the judge. 77, skipped, without transformers."""
 
 import contextlib
+import copy
 import json
 import os
 import re
@@ -22,7 +23,7 @@ import transformers as T  # noqa: E402
 
 import any_judge  # noqa: E402
 import vernier_parity  # noqa: E402
-from any_models import MODELS, Loop, shaken  # noqa: E402
+from any_models import MODELS, Loop, numbers, shaken  # noqa: E402
 from vernier_parity import RecordingError, replayed  # noqa: E402
 from vernier_parity.align import align  # noqa: E402
 from vernier_parity.candidate import Candidate  # noqa: E402
@@ -510,6 +511,74 @@ def a_name_that_stands_for_another_tensor_accuses_nobody_behind(folder):
     line = [os.path.abspath(sys.argv[1]), "compare", at("ref.h5"), at("cand.h5"), "--replayed", at("rep.h5")]
     said = json.loads(subprocess.run([*line, "--format", "json"], capture_output=True, check=False).stdout)
     assert said["origins"] == [f"mix.{n}.mul.0" for n in range(3)], said["origins"]
+
+
+@test
+def a_recurrent_leaf_may_round_each_operation(folder):
+    """Kernels for all steps at once round less than those for one operation: each may be the candidate's."""
+    right, highest = shaken(torch.nn.Sequential(torch.nn.LSTM(32, 40, 2, batch_first=True))), 0
+    for dtype in (torch.bfloat16, torch.float16, torch.float32):
+        for whole, seed in ((False, 0), (False, 1), (False, 2), (False, 3), (True, 0)):
+            x = numbers(seed, 1, 24, 32)
+            with torch.backends.mkldnn.flags(enabled=whole):
+                recorded(converted(copy.deepcopy(right), dtype), folder + "/l.h5", x.to(dtype), force=True)
+            with Candidate(folder + "/l.h5") as c:
+                replayed.write(Replay(Models(right, c), c), folder + "/l-replayed.h5", force=True)
+            rows = any_judge.judge(folder + "/l.h5", folder + "/l-replayed.h5")
+            assert not [q for q in rows if q["wrong"]], (dtype, whole, seed, [(q["name"], q["ratio"]) for q in rows])
+            highest = max(highest, *(q["ratio"] for q in rows))
+    assert highest > 0.9, "nothing was measured"
+
+
+@test
+def replaced_modules_get_the_recorded_results(folder):
+    """Of a wrong engine, exactly the wrong module's; its other results stay, the model's own are right again."""
+    right, inputs = MODELS["mixtral"]()
+    wrong = MODELS["mixtral"]()[0]
+    p = wrong.model.layers[0].mlp.experts.down_proj
+    p.data[[0, 1]] = p.data[[1, 0]]
+    x, at = inputs(0)["input_ids"], lambda name: f"{folder}/{name}.h5"
+    want = recorded(right, at("ref"), x)["logits"]
+    assert not torch.equal(recorded(wrong, at("wrong"), x)["logits"], want)
+    mlp = {"model.layers.0.mlp": at("ref")}
+    got = recorded(wrong, at("mended"), x, replace=mlp)["logits"]
+    assert torch.equal(got, want)
+    with vernier_parity.open(at("mended")) as mended, vernier_parity.open(at("ref")) as ref:
+        assert mended.run["replaced"] == "model.layers.0.mlp"
+        assert all(np.array_equal(mended[n], ref[n]) for n in ref.names())
+    assert torch.equal(recorded(wrong, at("other"), x, replace={"model.layers.0.self_attn": at("ref")})["logits"],
+                       recorded(wrong, at("wrong2"), x)["logits"])
+    for module, word in (("model.layers.7", "no module of this path"), ("model.layers.0", "is not recorded")):
+        with refused(word):
+            recorded(wrong, at("no"), x, replace={module: at("ref")})
+    with refused("step 1 made no"):  # the reference has decoded a token more
+        with torch.no_grad(), vernier_parity.record(right, at("two"), force=True):
+            right.generate(x, max_new_tokens=2, min_new_tokens=2, do_sample=False, pad_token_id=0)
+        recorded(wrong, at("no"), x, replace={"model.layers.0.mlp": at("two")})
+
+
+@test
+def isolate_names_the_modules_whose_errors_are_the_divergence(folder):
+    """One wrong module, two that are only right together, none."""
+    right, inputs = MODELS["mixtral"]()
+    right.save_pretrained(folder + "/mixtral")
+
+    def wrong_at(*paths):
+        m = converted(MODELS["mixtral"]()[0], torch.bfloat16)
+        for path in paths:
+            m.get_submodule(path).register_forward_hook(
+                lambda m, a, o: (o[0] * 1.5, *o[1:]) if isinstance(o, tuple) else o * 1.5)
+        recorded(m, folder + "/i.h5", inputs(0)["input_ids"], force=True)
+        return folder + "/i.h5"
+
+    one, two = "model.layers.1.self_attn.o_proj", "model.layers.0.mlp.experts"
+    for paths in ((), (one,), (two, one)):
+        found = vernier_parity.isolate(right, wrong_at(*paths))
+        assert sorted(found.modules) == sorted(paths), (paths, found.modules)
+        assert (found.floors > 4) == bool(paths) and found.repaired <= 4, (found.floors, found.repaired)
+    done = subprocess.run([sys.executable, "-m", "vernier_parity", "isolate", folder + "/mixtral", folder + "/i.h5"],
+                          text=True, capture_output=True, env={**os.environ, "PYTHONPATH": PACKAGE})
+    assert done.returncode == 1 and done.stdout.splitlines()[1:3] == [two, one], done
 
 
 def main():

@@ -15,7 +15,7 @@ torch and transformers. It works without xxhash, but then recordings have neithe
 import os
 from typing import TYPE_CHECKING, Any, ContextManager, Mapping, Optional, Union
 
-from .any_model import explain, reference, replay
+from .any_model import explain, isolate, reference, replay
 from .globs import match
 from .numbers import Diverged, RecordingError
 from .reading import Recording, open
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from .session import Layers, Points
     from .watch import Session
 
-__all__ = ["Diverged", "Recorder", "Recording", "RecordingError", "explain", "match", "open", "record", "reference",
-           "replay"]
+__all__ = ["Diverged", "Recorder", "Recording", "RecordingError", "explain", "isolate", "match", "open", "record",
+           "reference", "replay"]
 __version__ = "0.1.0"
 
 
@@ -37,7 +37,8 @@ def record(model: Any, path: str, points: "Points" = None, *, layers: "Layers" =
            run: Optional[Mapping[str, Union[str, int, float]]] = None,
            force: bool = False, against: Optional[str] = None, keep_above: Optional[float] = None,
            stop_at_first: bool = False, before: Optional["Ids"] = None,
-           functions: "Functions" = None, any: bool = False) -> "ContextManager[Session]":
+           functions: "Functions" = None, any: bool = False,
+           replace: Optional[Mapping[str, str]] = None) -> "ContextManager[Session]":
     """Record every forward pass of a PyTorch model inside the `with` block; each call of the model is a step.
 
     model       any torch.nn.Module. Of GPT-2, Llama, Mistral, Qwen2, Qwen3 and the text model of Qwen3.5 the points of
@@ -66,6 +67,8 @@ def record(model: Any, path: str, points: "Points" = None, *, layers: "Layers" =
 
     functions   of any model: also record the results of functions: globs of names, "model.layers.3.*", or "all"
     any         record a model of these families as any other model
+    replace     of any model: a recording by the path of a module, {"model.layers.3.mlp": "ref.h5"}: what the module
+                gives to others gets the numbers that are recorded there
     before      the token ids, (N) or (B, N), that the cache holds before the first call inside the block: the recording
                 begins with the call that filled it, of which it keeps nothing
 
@@ -99,10 +102,10 @@ def record(model: Any, path: str, points: "Points" = None, *, layers: "Layers" =
     path = os.fspath(path)
     how = dict(statistics=statistics, run=run or {}, force=force, against=against, keep_above=keep_above,
                stop_at_first=stop_at_first)
-    parts = None if any or functions is not None else parts_of(model)
+    parts = None if any or functions is not None or replace else parts_of(model)
     if parts is not None:
         return session.session(parts, path, points, layers=layers, tokens=tokens, weights=weights, before=before, **how)
     if points is not None or layers is not None or tokens is not None or before is not None or isinstance(weights, str):
         raise RecordingError(f"{path}: points, layers, tokens, before and a path of weights are for the families that "
                              f"vernier knows; functions= selects what is recorded of any other model")
-    return follow.session(model, path, functions, weights=weights, **how)
+    return follow.session(model, path, functions, weights=weights, replace=replace, **how)

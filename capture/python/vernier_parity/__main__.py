@@ -1,7 +1,7 @@
 """python -m vernier_parity FILE [NAME]: print the contents of a recording, or one tensor.
 python -m vernier_parity selftest [REF [CAND]]: check that comparisons can fail.
 python -m vernier_parity dequantize SOURCE DIR: write the weights of a quantised model as plain numbers.
-python -m vernier_parity reference | replay | explain MODEL_DIR ...: judge a recording of any PyTorch model."""
+python -m vernier_parity reference | replay | explain | isolate MODEL_DIR ...: judge one of any PyTorch model."""
 
 import argparse
 import os
@@ -53,7 +53,7 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
                                    "To compare two recordings, use `vernier compare`. `selftest` instead of FILE "
                                    "checks that such comparisons can fail (`selftest --help`), "
                                    "`dequantize SOURCE DIR` writes the weights of a quantised model; `reference`, "
-                                   "`replay` and `explain` judge a recording of any PyTorch model.")
+                                   "`replay`, `explain` and `isolate` judge a recording of any PyTorch model.")
     args.add_argument("file", help="a recording")
     args.add_argument("name", nargs="?", help="a checkpoint, layer3.q_rope or step.2/layer3.q_rope")
     args.add_argument("--version", action="version", version=f"vernier-parity {__version__}")
@@ -63,7 +63,7 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
         return selftest(words[1:])
     if words[:1] == ["dequantize"]:
         return dequantize(words[1:])
-    if words[:1] and words[0] in ("reference", "replay", "explain"):
+    if words[:1] and words[0] in ("reference", "replay", "explain", "isolate"):
         from .any_model import command
         return command(words[0], words[1:], Arguments)
     if words and words[0].isalpha() and not os.path.isfile(words[0]):  # probably a command of the program vernier

@@ -9,6 +9,7 @@ from typing import Any, Dict, Mapping, Optional, Set, Tuple
 import torch
 
 from . import h5, weights as table
+from .rows import setting
 
 WORDS = {torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16", torch.float64: "f64"}
 ELSEWHERE = {"dtype", "torch_dtype", "_name_or_path", "architectures", "transformers_version", "model_type",
@@ -69,6 +70,20 @@ def config_of(model: Any, directory: Optional[str]) -> Tuple[str, str]:
                 inner.pop(k, None)
         return json.dumps(whole, indent=2, sort_keys=True), ", ".join(sorted(other))
     return model.config.to_json_string(use_diff=False), ""
+
+
+def model_facts(model: Any, family: str, weights: bool) -> Tuple[Dict[str, Any], str]:
+    """(arguments of Recorder.model(), names of the settings that differ in memory). family: if the config has none."""
+    config, directory, changed = getattr(model, "config", None), None, ""
+    if hasattr(config, "to_json_string") and hasattr(config, "get_text_config"):
+        directory = directory_of(model)
+        said, changed = config_of(model, directory)
+        family = json.loads(said).get("model_type") or family
+    else:
+        said = json.dumps({str(k): setting(v) for k, v in config.items()} if isinstance(config, Mapping) else {},
+                          indent=2)
+    return dict(directory=directory, family=family, config=said,
+                weights=table.of_memory(model, directory) if weights else []), changed
 
 
 def recording(kind: Any, path: str, said: Dict[str, h5.Fact], model: Any, run: Mapping[str, h5.Fact],

@@ -142,7 +142,7 @@ class Against:
         """Write /run/left_out."""
         self.leave_out()
         if self.lines:
-            d = run.create_dataset("left_out", data=self.lines, dtype=h5py.string_dtype())
+            d = h5.put_lines(run, "left_out", self.lines)
             d.attrs["digest"] = digest(b"".join(line.encode() + b"\0" for line in self.lines))
 
     def facts(self) -> Dict[str, h5.Fact]:

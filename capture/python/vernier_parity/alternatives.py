@@ -2,13 +2,15 @@
 from the candidate's own inputs, and keeps the nearest for `vernier compare` to judge.
 """
 
+import contextlib
+import functools
 from typing import Any, Dict, Iterator, List, NamedTuple, Set, Tuple
 
 import torch
 
 from . import variants
 from .align import align
-from .compute import Again, view
+from .compute import FAILS, Again, view
 from .node_recorder import storable
 from .replaying import Judged, Replay, different
 from .tracer import tensors
@@ -18,7 +20,6 @@ MOST_ORIGINS = 8  # with all variants; of others only those that were found befo
 MOST_KEPT = 6
 MOST_NODES = 40  # of a region that are varied: its last ones, and before these those with weights
 LEAVES = 0.25  # of the squared error: what a variant that is kept may leave
-FAILS = (RuntimeError, ValueError, TypeError, IndexError, KeyError, AttributeError, NotImplementedError)
 
 
 class Alternative(NamedTuple):
@@ -65,49 +66,35 @@ class Alternatives:
             tried += 1
             left = error_of(cand, got.double().cpu())
             if left < (was[0], was[1] * LEAVES) or left[0] < was[0]:
-                best.append((left, tried, v, got))
-                best = sorted(best, key=lambda x: x[:2])[:MOST_KEPT]
-        out = []
-        for _, _, v, got in best:
-            self.found.add((v.what, v.is_, v.due))
-            out.append(Alternative(v.what, v.is_[:120], v.due[:120], got, self._floor(j, v)))
-        return out, tried
+                best = sorted([*best, (left, tried, v, got)], key=lambda x: x[:2])[:MOST_KEPT]
+        self.found |= {(v.what, v.is_, v.due) for _, _, v, _ in best}
+        return [Alternative(v.what, v.is_[:120], v.due[:120], got, self._floor(j, v)) for _, _, v, got in best], tried
 
     def _floor(self, j: Judged, v: Variant) -> Any:
         """The variant in the candidate's format."""
-        n = self.r.coarse.node(j.row)
-        instead = {self.same[i]: f for i, f in v.instead.items() if i in self.same}
-        if n is None or len(instead) < len(v.instead):
-            return None
-        try:
-            return storable(Again(self.r.coarse.trace, self.given_coarse, n.index).results(instead)[j.out])
-        except FAILS:
-            return None
+        with contextlib.suppress(*FAILS):  # KeyError: the other run lacks a node
+            instead = {self.same[i]: f for i, f in v.instead.items()}
+            return storable(Again(self.r.coarse.trace, self.given_coarse,
+                                  self.r.coarse.pairs[j.row]).results(instead)[j.out])
+        return None
 
     def _variants(self, fine: Again, j: Judged, cand: Any) -> Iterator[Variant]:
         trace, last = self.r.fine.trace, fine.nodes[-MOST_NODES:]
         weighted = [i for i in fine.nodes[:-MOST_NODES] if trace.nodes[i].leaf or any(
-            trace.source.get((r.storage, r.write), ("",))[0] == "param" for r in trace.nodes[i].ins)]
+            variants.source_of(trace, r)[0] == "param" for r in trace.nodes[i].ins)]
         nodes = weighted[-MOST_NODES:] + last
         calls: Dict[int, Tuple[Any, Any, Any]] = {}
 
-        def spy(i: int) -> Any:
-            def call(fn: Any, a: Any, k: Any) -> Any:
-                out = fn(*a, **k)
-                calls[i] = (a, k, out)
-                return out
-            return call
+        def spy(i: int, fn: Any, a: Any, k: Any) -> Any:
+            out = fn(*a, **k)
+            calls[i] = (a, k, out)
+            return out
 
         try:
-            fine.results({i: spy(i) for i in nodes})
+            fine.results({i: functools.partial(spy, i) for i in nodes})
         except FAILS:
             return
-        for i in nodes:
-            row = self.back.get(i)
-            if row is not None:
-                yield from variants.settings(trace.nodes[i], list(different(
-                    self.r.cand.rows[row], self.r.fine.rows[i])))
-        yield from self._several(nodes)
+        yield from self._settings(nodes)
         for i in reversed(nodes):
             a, k, out = calls[i]
             outs = [t for t in tensors(out) if isinstance(t, torch.Tensor)]
@@ -119,10 +106,11 @@ class Alternatives:
             yield from _safely(variants.of_node(trace, trace.nodes[i], a, k, outs[0]))
         yield from self._extra(j)
 
-    def _several(self, nodes: List[int]) -> Iterator[Variant]:
-        """Settings of several nodes at once; what the candidate's plan lacks."""
+    def _settings(self, nodes: List[int]) -> Iterator[Variant]:
+        """Settings of one node, of several at once; what the candidate's plan lacks."""
         every = [v for i in nodes if i in self.back for v in variants.settings(
             self.r.fine.trace.nodes[i], list(different(self.r.cand.rows[self.back[i]], self.r.fine.rows[i])))]
+        yield from every
         if len(every) > 1:
             yield every[0]._replace(instead={k: f for v in every for k, f in v.instead.items()})
         lacks = [n for n in (self.r.fine.trace.nodes[i] for i in nodes) if n.index not in self.back and not n.cast]
@@ -133,18 +121,15 @@ class Alternatives:
     def _extra(self, j: Judged) -> Iterator[Variant]:
         """The result of an operation that the reference lacks is read in place of one that it has."""
         r, row = self.r, self.r.cand.rows[j.row]
-        held = {(x["step"], name): x for x in r.cand.rows for name in x["out"]} if row["in"] else {}
-        aligned = set(r.fine.pairs)
-        number = {id(x): i for i, x in enumerate(r.cand.rows)}
-        ins = r.fine.trace.nodes[j.node].ins
-        for place, x in enumerate(row["in"]):
+        held = {(x["step"], name): i for i, x in enumerate(r.cand.rows) for name in x["out"]} if row["in"] else {}
+        for place, (x, ref) in enumerate(zip(row["in"], r.fine.trace.nodes[j.node].ins)):
             key = (row["step"] - int(x.get("back", 0)), x.get("from"))
             made = held.get(key)
-            if made is not None and number[id(made)] not in aligned and not made.get("cast") and place < len(ins):
-                t = r.cand.tensor(*key) if key in r.cand.held else self._sum(made)
+            if made is not None and made not in r.fine.pairs and not r.cand.rows[made].get("cast"):
+                t = r.cand.tensor(*key) if key in r.cand.held else self._sum(r.cand.rows[made])
                 if t is not None:
-                    yield Variant("extra", _said(made), "", {j.node: variants.replacing(
-                        place, lambda own, t=t, ref=ins[place]: view(t.to(own).reshape(-1), ref))})
+                    yield Variant("extra", _said(r.cand.rows[made]), "", {j.node: variants.replacing(
+                        place, lambda own, t=t, ref=ref: view(t.to(own).reshape(-1), ref))})
 
     def _sum(self, row: Dict[str, Any]) -> Any:
         """The result of a sum that is not recorded, of terms that are; None: it is none."""
@@ -161,10 +146,8 @@ def _said(row: Dict[str, Any]) -> str:
 
 def _safely(every: Iterator[Variant]) -> Iterator[Variant]:
     """Until one cannot be made: a module that is called otherwise than its name says."""
-    try:
+    with contextlib.suppress(*FAILS):
         yield from every
-    except FAILS:
-        return
 
 
 def error_of(cand: Any, expected: Any) -> Tuple[int, float]:

@@ -5,13 +5,16 @@ import os
 import subprocess
 import sys
 import tempfile
-from typing import Any, Callable, List, Optional, Sequence
+from typing import TYPE_CHECKING, Any, Callable, List, Optional, Sequence
 
-from .container import refuse_taken
+from .h5 import refuse_taken
 from .numbers import RecordingError
 from .printed import printed
 from .progress import progress
 from .selftest.program import find_program
+
+if TYPE_CHECKING:
+    from .transplant import Isolated
 
 Run = Optional[Callable[[Any], Any]]
 
@@ -89,6 +92,33 @@ def explain(model: Any, cand: str, report: Optional[str] = None, *, options: Seq
                               check=False).returncode
 
 
+def isolate(model: Any, cand: str, *, run: Run = None) -> "Isolated":
+    """Find the fewest modules whose errors are the divergence: with what the reference makes in their place, the
+    model's results are within 4 floors. The candidate is not run again: its errors are added to the reference's run,
+    operation by operation. Arguments as of reference().
+    """
+    from .candidate import Candidate
+    from .replaying import Replay
+    from .rerun import Models
+    from .transplant import Isolated
+
+    with Candidate(cand) as c:
+        return Isolated(Replay(Models(model, c), c, run))
+
+
+def _isolated(found: "Isolated") -> int:
+    print(f"results: {found.floors:.3g} floors")
+    if found.floors <= 4:
+        return 0
+    if not found.modules:
+        print("no modules bring the results within 4 floors: record with functions=\"all\"")
+    for path in found.modules:
+        print(printed(path))
+    if found.modules:
+        print(f"replaced by the reference: {found.repaired:.3g} floors")
+    return 1
+
+
 def _origins(path: str) -> bool:
     with open(path, encoding="utf-8") as f:
         try:
@@ -98,16 +128,18 @@ def _origins(path: str) -> bool:
 
 
 def command(word: str, argv: Sequence[str], parser: Any) -> int:
-    """The commands of `python -m vernier_parity`: reference, replay, explain. Returns the exit status."""
+    """The commands of `python -m vernier_parity` that need torch. Returns the exit status."""
     args = parser(prog=f"python -m vernier_parity {word}", description=(
-        {"reference": reference, "replay": replay, "explain": explain}[word].__doc__ or "").split("\n\n")[0])
+        {"reference": reference, "replay": replay, "explain": explain, "isolate": isolate}[word].__doc__ or "").split(
+            "\n\n")[0])
     args.add_argument("model", help="a directory that transformers or diffusers loads")
     if word == "reference":
         args.add_argument("--like", dest="cand", required=True, help="the candidate")
     else:
         args.add_argument("cand", help="the candidate, recorded by vernier_parity.record()")
-    args.add_argument("-o", "--output", required=word != "explain", help="the file to write")
-    args.add_argument("--force", action="store_true", help="replace it")
+    if word != "isolate":
+        args.add_argument("-o", "--output", required=word != "explain", help="the file to write")
+        args.add_argument("--force", action="store_true", help="replace it")
     if word == "replay":
         args.add_argument("--again", help="a report of `vernier compare --format json`, for a second round")
     if word == "explain":
@@ -121,6 +153,10 @@ def command(word: str, argv: Sequence[str], parser: Any) -> int:
         if word == "explain":
             return explain(o.model, o.cand, o.output, options=[*rest, *(["--force"] if o.force else [])],
                            program=o.vernier, say=tell if sys.stderr.isatty() else lambda text: None)
+        if word == "isolate":
+            found = isolate(o.model, o.cand)
+            progress.end()
+            return _isolated(found)
         if word == "replay":
             replay(o.model, o.cand, o.output, verdict=o.again, force=o.force)
             return 0

@@ -9,17 +9,7 @@ import h5py
 import numpy as np
 
 from . import h5
-from .disk import Disk, make_room
-from .node_recorder import text
-from .numbers import RecordingError, digest
-
-
-def refuse_taken(path: str, force: bool) -> None:
-    """Raise RecordingError if a file that is written later would replace one that may not be replaced."""
-    if os.path.exists(path) and not force:
-        raise RecordingError(f"{path}: exists already; force=True (--force) replaces it")
-    if os.path.exists(path) and not (os.path.isfile(path) and h5py.is_hdf5(path)):
-        raise RecordingError(f"{path}: is no HDF5 file; it stays: remove it, or give another name")
+from .numbers import RecordingError
 
 
 class Container:
@@ -29,13 +19,11 @@ class Container:
         """facts: attributes of the root; `format` among them. force: replace an existing HDF5 file. Raises
         RecordingError: the file exists, or cannot be written."""
         self.path, self.force = os.fspath(path), force
-        refuse_taken(self.path, force)
+        h5.refuse_taken(self.path, force)
         try:
-            make_room(self.path + ".partial", h5.is_interrupted)
-            self.disk = Disk(self.path + ".partial")
+            self.disk, self.file = h5.begun(self.path + ".partial")
         except OSError as e:
             raise RecordingError(f"{self.path}: cannot write: {e.args[-1]}") from None
-        self.file = h5.create(self.disk)
         for name, value in {**facts, "complete": 0}.items():
             h5.put_attribute(self.file.id, name, value, new=True)
 
@@ -47,17 +35,9 @@ class Container:
 
     def array(self, where: Any, name: str, a: np.ndarray) -> None:
         try:
-            h5.put_array(where.id, name, a, self.disk)
-            said = digest(np.ascontiguousarray(a).reshape(-1).view(np.uint8))
-            if said is not None:
-                h5.put_attribute(where[name].id, "digest", said, new=True)
+            h5.put_digest(h5.put_array(where.id, name, a, self.disk), a)
         except OSError as e:
             raise RecordingError(f"{self.path}: cannot write: {e}") from None
-
-    def lines(self, where: Any, name: str, lines: Any) -> None:
-        """A dataset of texts."""
-        where.create_dataset(name, data=np.array(list(lines), dtype=object), dtype=text(), shape=(len(lines),),
-                                 track_times=False)
 
     def __enter__(self) -> "Container":
         return self

@@ -1,5 +1,6 @@
 """follow.py: records the calls of any PyTorch module: the results of its leaves, and the plan of the run."""
 
+import collections
 import contextlib
 import importlib
 import json
@@ -7,9 +8,9 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Union
 
 import torch
 
-from . import about, calls, globs, h5, rows, weights as table
+from . import about, calls, globs, h5, rows
 from .compute import differing
-from .node_recorder import NodeRecorder, ids_in
+from .node_recorder import Digests, NodeRecorder, ids_in
 from .numbers import RecordingError
 from .progress import progress
 from .tracer import Node, Trace, named, plain
@@ -21,9 +22,10 @@ Functions = Union[None, str, Sequence[str]]
 class Following(Session):
     """The object that record() returns for any model: it writes what a Trace sees."""
 
-    def __init__(self, model: Any, path: str, functions: Functions, keep: bool = False) -> None:
+    def __init__(self, model: Any, path: str, functions: Functions, keep: bool = False,
+                 replace: Optional[Mapping[str, str]] = None) -> None:
         super().__init__(path)
-        self.functions = [] if functions is None else [functions] if isinstance(functions, str) else list(functions)
+        self.functions = globs.listed(functions or [])
         self.objects, self.codes = calls.Objects(), []  # type: ignore[var-annotated]
         self.precision: Optional[str] = None
         self.formats: set = set()  # type: ignore[type-arg]
@@ -32,6 +34,11 @@ class Following(Session):
         self.keep, self.expected = keep, 0  # expected: nodes, for the progress
         self.not_reproduced: List[str] = []  # nodes whose bits do not follow from the plan's edges, if that was tested
         self.trace = Trace(model, self.watch, keep, on_call=self._call, on_node=self._node, on_end=self._end)
+        self.transplants: Any = None
+        if replace:
+            from .transplant import Transplants  # which replays
+
+            self.transplants = self.trace.replace = Transplants(replace, path)
 
     def attach(self) -> Any:
         return self.trace
@@ -78,6 +85,8 @@ class Following(Session):
 
     def finish(self) -> None:
         """Write the plan and the facts that are known only now."""
+        if self.transplants:
+            self.transplants.finish()
         if self.keep:
             progress.begin("the edges of its plan")
             self.not_reproduced = differing(self.trace)
@@ -97,11 +106,10 @@ class Following(Session):
 
 def word_of(model: Any) -> str:
     """The number format of most of a module's weights."""
-    count: Dict[Any, int] = {}
+    count: "collections.Counter[Any]" = collections.Counter()
     for t in (*model.parameters(), *model.buffers()):
-        if t.is_floating_point():
-            count[t.dtype] = count.get(t.dtype, 0) + t.numel()
-    kind = max(count, key=lambda k: count[k]) if count else torch.float32
+        count[t.dtype] += t.numel() * t.is_floating_point()
+    kind = max(count, key=lambda k: count[k]) if any(count.values()) else torch.float32
     return about.WORDS.get(kind, str(kind).rpartition(".")[2])
 
 
@@ -111,24 +119,11 @@ def refuse_compiled(model: Any, path: str) -> None:
             raise RecordingError(f"{path}: {COMPILED}")
 
 
-def _model_facts(model: Any, weights: bool) -> Dict[str, Any]:
-    config, directory = getattr(model, "config", None), None
-    if hasattr(config, "to_json_string") and hasattr(config, "get_text_config"):
-        directory = about.directory_of(model)
-        said = about.config_of(model, directory)[0]
-        family = json.loads(said).get("model_type") or type(model).__name__
-    else:
-        known = dict(config) if isinstance(config, Mapping) else {}
-        said = json.dumps({str(k): rows.setting(v) for k, v in known.items()}, indent=2)
-        family = type(model).__name__
-    return dict(directory=directory, family=family, config=said,
-                weights=table.of_memory(model, directory) if weights else [])
-
-
 @contextlib.contextmanager
 def session(model: Any, path: str, functions: Functions, *, weights: bool, run: Mapping[str, h5.Fact],
-            keep: bool = False, **how: Any) -> Iterator[Following]:
-    """See vernier_parity.record()."""
+            keep: bool = False, digests: bool = False,
+            replace: Optional[Mapping[str, str]] = None, **how: Any) -> Iterator[Following]:
+    """See vernier_parity.record(). keep: as of Trace; digests: write no file, keep the digests alone."""
     refuse_compiled(model, path)
     said: Dict[str, Any] = dict(engine="pytorch", precision=word_of(model),
                                 model_class=f"{type(model).__module__}.{type(model).__qualname__}")
@@ -137,9 +132,13 @@ def session(model: Any, path: str, functions: Functions, *, weights: bool, run: 
         said["engine_version"] = f"{home} {importlib.import_module(home).__version__}"
     if functions is not None:
         said["functions"] = functions if isinstance(functions, str) else " ".join(functions)
-    s = Following(model, path, functions, keep)
-    with about.recording(NodeRecorder, path, said, model, run, **how) as s.recorder:
-        s.recorder.model(**_model_facts(model, weights))
+    if replace:
+        said["replaced"] = " ".join(sorted(replace))
+    s = Following(model, path, functions, keep, replace)
+    with (contextlib.nullcontext(Digests()) if digests else
+          about.recording(NodeRecorder, path, said, model, run, **how)) as s.recorder:
+        if not digests:
+            s.recorder.model(**about.model_facts(model, type(model).__name__, weights)[0])
         if "precision" in run:
             s.precision = str(run["precision"])
         with block(s):

@@ -48,23 +48,27 @@ def match(pattern: str, name: str) -> bool:
     return compiled(pattern).fullmatch(name) is not None
 
 
+def listed(patterns: Union[str, Sequence[str]]) -> List[str]:
+    """One pattern, or several, as a list."""
+    return [patterns] if isinstance(patterns, str) else list(patterns)
+
+
 def hint(word: str, names: Iterable[str]) -> str:
     """The text "; did you mean layer0.q_rope?", or "" if no name is near. "q_rope" is near: only the layer is
     missing."""
-    listed = list(names)
-    near = difflib.get_close_matches(word, listed, 1, 0.75) or [n for n in listed if n.partition(".")[2] == word]
+    known = list(names)
+    near = difflib.get_close_matches(word, known, 1, 0.75) or [n for n in known if n.partition(".")[2] == word]
     return f"; did you mean {near[0]}?" if near else ""
 
 
 def select(patterns: Union[str, Sequence[str]], names: Iterable[str]) -> List[str]:
     """The names that any of the patterns selects, in the order of names. Raises RecordingError: a pattern selects
     none."""
-    listed = [patterns] if isinstance(patterns, str) else list(patterns)
     all_names = list(names)
-    for p in listed:
+    for p in listed(patterns):
         if not any(match(p, n) for n in all_names):
             meant = [g for g in (f"layer*.{p}", f"{p}.*") if len(g.encode()) <= LONGEST
                      and any(match(g, n) for n in all_names)]
             said = f"; did you mean {meant[0]}?" if meant else hint(p, all_names)
             raise RecordingError(f"points: '{p}' matches no checkpoint of this model{said}")
-    return [n for n in all_names if any(match(p, n) for p in listed)]
+    return [n for n in all_names if any(match(p, n) for p in listed(patterns))]

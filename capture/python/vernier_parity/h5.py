@@ -8,14 +8,14 @@ that. Strings have a fixed length, because HDF5 stores strings of variable lengt
 import ctypes
 import os
 from functools import lru_cache
-from typing import Any, Sequence, Union
+from typing import Any, Sequence, Tuple, Union
 
 import h5py
 import numpy as np
 from h5py import h5a, h5d, h5f, h5fd, h5g, h5p, h5s, h5t
 
-from .disk import Disk
-from .numbers import RecordingError
+from .disk import Disk, make_room
+from .numbers import RecordingError, digest_of
 
 Fact = Union[str, int, float]
 _SCALAR = h5s.create(h5s.SCALAR)
@@ -86,6 +86,19 @@ _TYPES = {"<f2": h5t.IEEE_F16LE, "<f4": h5t.IEEE_F32LE, "<f8": h5t.IEEE_F64LE, "
           "<i4": h5t.STD_I32LE}
 
 
+def put_lines(where: h5py.Group, name: str, lines: Sequence[str]) -> Any:
+    """Write a list of texts."""
+    return where.create_dataset(name, data=np.array(list(lines), dtype=object), dtype=h5py.string_dtype(),
+                                shape=(len(lines),), track_times=False)
+
+
+def put_digest(d: Any, a: np.ndarray) -> None:
+    """Write the digest of an array to its dataset; without xxhash nothing."""
+    said = digest_of(a)
+    if said is not None:
+        put_attribute(d, "digest", said, new=True)
+
+
 def put_array(where: Any, name: str, a: np.ndarray, disk: Disk) -> Any:
     """Write an array of one of the six types as a contiguous dataset; returns its low-level object. A failure leaves
     nothing."""
@@ -146,6 +159,33 @@ def put_spacer(where: Any) -> Any:
     how.set_obj_track_times(False)
     how.set_alloc_time(h5d.ALLOC_TIME_EARLY)
     return h5d.create(where, None, h5t.STD_U8LE, h5s.create_simple((1,)), how)
+
+
+def is_replaceable(path: str) -> bool:
+    """True if the file is empty or HDF5. (Other files are not replaced: the path may name a model by mistake.)"""
+    with open(path, "rb") as f:
+        return f.read(8) in (b"", b"\x89HDF\r\n\x1a\n")
+
+
+def refuse_taken(path: str, force: bool) -> None:
+    """Raise RecordingError if no recording can get this name. (A rename would replace a device file, too.)"""
+    there = os.path.exists(path)
+    wrong = ("the name of the file is empty" if not path else
+             "is a directory" if os.path.isdir(path) else
+             "its directory does not exist" if not os.path.isdir(os.path.dirname(path) or ".") else
+             "is not a regular file" if there and not os.path.isfile(path) else
+             "exists already; force=True (--force) replaces it" if there and not force else
+             "is not a recording; force=True replaces only recordings; remove the file first, or give another name"
+             if there and not is_replaceable(path) else None)
+    if wrong:
+        raise RecordingError(f"{path}: {wrong}")
+
+
+def begun(partial: str) -> Tuple[Disk, h5py.File]:
+    """Begin a file under this name; what an interrupted recording left there is removed. Raises OSError."""
+    make_room(partial, is_interrupted)
+    disk = Disk(partial)
+    return disk, create(disk)
 
 
 def create(disk: Disk) -> h5py.File:

@@ -1,19 +1,14 @@
 """node_recorder.py: writes a recording whose checkpoints are the results of nodes, and whose inputs may be anything."""
 
-import functools
+import contextlib
 from typing import Any, Dict, List, Optional, Sequence
 
 import h5py
 import numpy as np
 
 from . import h5
-from .numbers import SAID, RecordingError, digest, stored
+from .numbers import SAID, RecordingError, digest_of, stored
 from .recorder import MOST_AXES, Recorder, alone
-
-
-@functools.lru_cache(maxsize=None)
-def text() -> Any:
-    return h5py.string_dtype("utf-8")
 
 
 def storable(t: Any) -> Any:
@@ -42,12 +37,7 @@ class NodeRecorder(Recorder):
         """Begin a step. ids: its token ids, (B, T), or None."""
         self._going_on("begin_call")
         self._step_ids = [*self._step_ids, ids]
-        if self._against:
-            self._against.begin_step()
-        self._step = h5py.Group(h5.put_group(self._file.id, f"step.{self.steps}", 40))
-        self._groups, self._names, self._paths, self._order, self._more = {"": self._step.id}, {}, {}, 0, (0, 0)
-        self.steps += 1
-        self._publish()
+        self._new_step()
 
     @alone
     def put_result(self, name: str, t: Any, op: str, order: int, axes: str) -> bool:
@@ -61,8 +51,7 @@ class NodeRecorder(Recorder):
         except RecordingError:
             return False
         facts: Dict[str, Optional[h5.Fact]] = dict(
-            order=order, op=op[:31], axes=axes or None, dtype=word if word in SAID else None,
-            digest=digest(a.reshape(-1).view(np.uint8)))
+            order=order, op=op[:31], axes=axes or None, dtype=word if word in SAID else None, digest=digest_of(a))
         self._keep(name, a, word, facts)
         return True
 
@@ -73,7 +62,7 @@ class NodeRecorder(Recorder):
         h5.put_attribute(plan.id, "kind", "pytorch")
         for name, lines in parts.items():
             if lines:
-                plan.create_dataset(name, data=np.array(list(lines), dtype=object), dtype=text(), track_times=False)
+                h5.put_lines(plan, name, lines)
 
     def _finish_ids(self, well: bool) -> None:
         if well and not self.steps:
@@ -91,8 +80,7 @@ class NodeRecorder(Recorder):
         where = np.broadcast_to(np.arange(ids.shape[1], dtype="<i4"), ids.shape)
         for name, a in (("token_ids", ids), ("positions", where)):
             a = np.ascontiguousarray(a[0] if len(a) == 1 else a)
-            d = h5.put_array(self._run.id, name, a, self._disk)
-            h5.put_attribute(d, "digest", digest(a.tobytes()) or "")
+            h5.put_digest(h5.put_array(self._run.id, name, a, self._disk), a)
 
 
 class Digests:
@@ -107,16 +95,19 @@ class Digests:
         self.step += 1
 
     def put_result(self, name: str, t: Any, op: str, order: int, axes: str) -> bool:
-        try:
+        with contextlib.suppress(RecordingError):
             a = stored(storable(t))[0]
-        except RecordingError:
-            return False
-        if a.size:
-            self.held[self.step, name] = digest(a.reshape(-1).view(np.uint8)) or ""
-        return bool(a.size)
+            if a.size:
+                self.held[self.step, name] = digest_of(a) or ""
+        return (self.step, name) in self.held
 
-    def fact(self, **run: Any) -> None:
-        """A digest knows no facts."""
+    def model(self, **facts: Any) -> None:
+        """A digest knows no model, facts and plan."""
+
+    fact = model
+
+    def put_plan(self, parts: Any) -> None:
+        pass
 
 
 def ids_in(given: Dict[str, Any]) -> Optional[np.ndarray]:
@@ -129,5 +120,3 @@ def ids_in(given: Dict[str, Any]) -> Optional[np.ndarray]:
         return None
     a = t.detach().cpu().numpy()
     return a if a.min() >= 0 and a.max() < 1 << 31 else None
-
-

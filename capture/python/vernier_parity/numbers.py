@@ -49,6 +49,11 @@ def digest(raw: Any) -> Optional[str]:
     return xxhash.xxh3_128_hexdigest(raw) if xxhash else None
 
 
+def digest_of(a: np.ndarray) -> Optional[str]:
+    """The digest of an array's numbers, as a file stores them."""
+    return digest(np.ascontiguousarray(a, a.dtype.newbyteorder("<")).reshape(-1).view(np.uint8))
+
+
 def stored(x: Any, word: Optional[str] = None) -> Tuple[np.ndarray, str]:
     """(the array as it is stored, its format). x: as of host().
 

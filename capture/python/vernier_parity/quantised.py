@@ -21,6 +21,7 @@ import numpy as np
 from .numbers import RecordingError, dense, stored, values
 
 FORMATS = {"f16": "F16", "bf16": "BF16", "f32": "F32", "f64": "F64"}
+NUMPY = {"F16": "<f2", "BF16": "<u2", "F32": "<f4", "F64": "<f8", "U32": "<u4", "I32": "<i4", "U8": "u1", "I8": "i1"}
 _DROPPED = ("quantization_config", "quantization", "compression_config")  # of the config: it describes other files
 
 
@@ -60,17 +61,40 @@ def of_model(model: Any) -> Dict[str, Any]:
 # ---- model files ---------------------------------------------------------------------------------
 
 
-def _safetensors(folder: str) -> Iterator[Tuple[str, str, np.ndarray]]:
-    """(name, dtype, the stored bits) of every tensor in a folder's files."""
-    kinds = {"F16": "<f2", "BF16": "<u2", "F32": "<f4", "F64": "<f8", "U32": "<u4", "I32": "<i4", "U8": "u1",
-             "I8": "i1"}
-    for path in sorted(glob.glob(os.path.join(folder, "*.safetensors"))):
-        data = np.memmap(path, dtype=np.uint8, mode="r")
+def read_safetensors(path: str) -> Iterator[Tuple[str, str, np.ndarray]]:
+    """(name, dtype, the stored bits, mapped from the file) of every tensor in a file. Raises RecordingError: it is
+    none."""
+    try:
+        # copy-on-write, because torch needs writable memory; nothing is written
+        data = np.memmap(path, dtype=np.uint8, mode="c")
         n = int.from_bytes(data[:8].tobytes(), "little")
-        for name, t in json.loads(data[8 : 8 + n].tobytes()).items():
-            if name != "__metadata__" and t["dtype"] in kinds:
-                begin, end = (8 + n + x for x in t["data_offsets"])
-                yield name, t["dtype"], np.array(data[begin:end]).view(kinds[t["dtype"]]).reshape(t["shape"])
+        header = json.loads(data[8 : 8 + n].tobytes()) if n <= data.size - 8 else None
+    except ValueError:  # also raised for an empty file
+        header = None
+    if not isinstance(header, dict):
+        raise RecordingError(f"{path}: not a safetensors file: it has no valid header")
+    for name, t in sorted(header.items()):
+        if name != "__metadata__" and t["dtype"] in NUMPY:
+            begin, end = (8 + n + x for x in t["data_offsets"])
+            yield name, t["dtype"], np.ascontiguousarray(data[begin:end]).view(NUMPY[t["dtype"]]).reshape(t["shape"])
+
+
+def write_safetensors(path: str, weights: Mapping[str, Any]) -> None:
+    """weights: arrays by name, in float16, bfloat16, float32 or float64."""
+    header, parts, at = {}, [], 0
+    for name, x in weights.items():
+        a, word = stored(x)
+        if word not in FORMATS:
+            raise RecordingError(f"{path}: {name}: {word} is not a format of weights")
+        header[name] = dict(dtype=FORMATS[word], shape=list(a.shape), data_offsets=[at, at + a.nbytes])
+        parts.append(a)
+        at += a.nbytes
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    with open(path, "wb") as f:
+        f.write(len(text).to_bytes(8, "little") + text)
+        for a in parts:
+            f.write(np.ascontiguousarray(a).data)
 
 
 def _float(dtype: str, a: np.ndarray) -> np.ndarray:
@@ -86,7 +110,8 @@ def unpacked(words: np.ndarray, bits: int) -> np.ndarray:
 
 def of_mlx(folder: str, config: Mapping[str, Any]) -> Dict[str, np.ndarray]:
     """Of a folder of mlx-lm: groups of numbers with a scale and an offset each."""
-    held = {name: (dtype, a) for name, dtype, a in _safetensors(folder)}
+    held = {name: (dtype, a) for path in sorted(glob.glob(os.path.join(folder, "*.safetensors")))
+            for name, dtype, a in read_safetensors(path)}
     how, found = config["quantization"], {}
     for name, (dtype, a) in held.items():
         base = name[: -len(".weight")] if name.endswith(".weight") else None
@@ -174,27 +199,14 @@ def write(folder: str, weights: Mapping[str, Any], config: str, source: Optional
         one, two = (stored(x) for x in (tied, weights["lm_head.weight"]))
         if one[1] == two[1] and np.array_equal(one[0], two[0]):
             del weights["lm_head.weight"]
-    header, parts, at = {}, [], 0
-    for name, x in weights.items():
-        a, word = stored(x)
-        if word not in FORMATS:
-            raise RecordingError(f"{folder}: {name}: {word} is not a format of weights")
-        header[name] = dict(dtype=FORMATS[word], shape=list(a.shape), data_offsets=[at, at + a.nbytes])
-        parts.append(a)
-        at += a.nbytes
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
     os.makedirs(folder, exist_ok=True)
-    with open(os.path.join(folder, "model.safetensors"), "wb") as f:
-        f.write(len(text).to_bytes(8, "little") + text)
-        for a in parts:
-            f.write(np.ascontiguousarray(a).data)
+    write_safetensors(os.path.join(folder, "model.safetensors"), weights)
     with open(os.path.join(folder, "config.json"), "w", encoding="utf-8") as f:
         json.dump(about, f, indent=2)
     for path in glob.glob(os.path.join(source, "*token*")) + glob.glob(os.path.join(source, "*.txt")) if source else ():
         if os.path.isfile(path):
             shutil.copy(path, folder)
-    return len(parts)
+    return len(weights)
 
 
 def command(source: str, folder: str) -> int:

@@ -16,7 +16,7 @@ import numpy as np
 from .globs import hint
 from .h5 import opened, text_of
 from .names import path_of
-from .numbers import SAID, STORED, RecordingError, digest, values
+from .numbers import SAID, STORED, RecordingError, digest_of, values
 from .printed import printed
 
 
@@ -141,7 +141,7 @@ class Recording:
     def _numbers(self, dataset: Any, name: str) -> np.ndarray:
         a = np.asarray(dataset[()])
         said = text_of(dataset.attrs.get("digest", ""))
-        found = digest(np.ascontiguousarray(a, a.dtype.newbyteorder("<")).reshape(-1).view(np.uint8)) if said else said
+        found = digest_of(a) if said else said
         if found not in (said, None):
             raise RecordingError(f"{self.path}: {name}: its numbers do not match their digest: the file was changed or "
                                  f"is damaged")

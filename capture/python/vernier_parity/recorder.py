@@ -32,9 +32,8 @@ from h5py import h5f, h5s
 
 from . import h5, names, points, weights as table
 from .against import Against
-from .disk import Disk, make_room
 from .globs import hint
-from .numbers import SAID, Diverged, Ids, RecordingError, digest, ids_array, statistics, stored
+from .numbers import SAID, Diverged, Ids, RecordingError, digest_of, ids_array, statistics, stored
 from .printed import warn
 from .source_line import LONGEST as LONGEST_LINE, source_line as line_of_caller
 
@@ -101,12 +100,6 @@ def _publish_in_silence(recorder: "weakref.ref[Recorder]", ended: threading.Even
         del r
 
 
-def _replaceable(path: str) -> bool:
-    """True if the file is empty or HDF5. (Other files are not replaced: the path may name a model by mistake.)"""
-    with open(path, "rb") as f:
-        return f.read(8) in (b"", b"\x89HDF\r\n\x1a\n")
-
-
 class Recorder:
     """Writes a checkpoint file; use it in a `with` block. One thread at a time.
 
@@ -152,22 +145,10 @@ class Recorder:
             raise RecordingError(f"run: {taken[0]} is not given here: {RESERVED[taken[0]]}")
         self.statistics = statistics
         self.path, self.partial = os.fspath(path), os.fspath(path) + ".partial"
-        # The last: a rename would replace a device file.
-        wrong = ("the name of the file is empty" if not self.path else
-                 "is a directory" if os.path.isdir(self.path) else
-                 "its directory does not exist" if not os.path.isdir(os.path.dirname(self.path) or ".") else
-                 "is not a regular file" if os.path.exists(self.path) and not os.path.isfile(self.path) else None)
-        if wrong:
-            raise RecordingError(f"{self.path}: {wrong}")
-        if not force and os.path.exists(self.path):
-            raise RecordingError(f"{self.path}: exists already; force=True replaces it")
-        if os.path.exists(self.path) and not _replaceable(self.path):
-            raise RecordingError(f"{self.path}: is not a recording; force=True replaces only recordings; "
-                                 f"remove the file first, or give another name")
-        if against is None and keep_above is not None:
-            raise RecordingError("keep_above needs against, the recording to judge this one by")
-        if against is None and stop_at_first:
-            raise RecordingError("stop_at_first needs against, the recording to judge this one by")
+        h5.refuse_taken(self.path, force)
+        for what, given in (("keep_above", keep_above is not None), ("stop_at_first", stop_at_first)):
+            if given and against is None:
+                raise RecordingError(f"{what} needs against, the recording to judge this one by")
         self._against = Against(against, keep_above) if against is not None else None
         self._stop_at_first, self._stopped = stop_at_first, False
         self._folder = os.getcwd()  # source_line is relative to it
@@ -195,9 +176,7 @@ class Recorder:
             if against is not None and any(os.path.exists(p) and os.path.samefile(against, p)
                                            for p in (self.path, self.partial)):
                 raise RecordingError(f"{self.path}: is the recording to judge this one by; give another name")
-            make_room(self.partial, h5.is_interrupted)
-            self._disk = Disk(self.partial)
-            self._file = h5.create(self._disk)
+            self._disk, self._file = h5.begun(self.partial)
         except OSError as e:
             if self._against:
                 self._against.file.close()
@@ -229,9 +208,8 @@ class Recorder:
 
     def _begin(self, created: Optional[str], tool: str, tool_version: str) -> None:
         now = created or time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        about: Dict[str, h5.Fact] = dict(format="vernier-checkpoint", format_version=1, complete=0, created=now,
-                                         tool=tool,
-                                         tool_version=tool_version)
+        about = dict(format="vernier-checkpoint", format_version=1, complete=0, created=now, tool=tool,
+                     tool_version=tool_version)
         for name, value in about.items():
             h5.put_attribute(self._file.id, name, value)
         self._run = h5py.Group(h5.put_group(self._file.id, "run", 64))  # room for many facts
@@ -351,21 +329,22 @@ class Recorder:
             raise RecordingError(f"begin_step: rows {rows}: the first and how many, of {ids.shape[-1]} tokens")
         self._calls.append((ids, where))
         self._total += ids.shape[-1]
-        if self._against:
-            self._against.begin_step()
         self.position, self.tokens = at, ids.shape[-1]
         first, self.rows = rows if rows is not None else (0, self.tokens)
         self._store_ids()
+        self._new_step(position=self.position, tokens=self.tokens,
+                       **({} if rows is None else dict(first_row=first, rows=self.rows)))
+        return self.steps - 1
+
+    def _new_step(self, **facts: int) -> None:
+        if self._against:
+            self._against.begin_step()
         self._step = h5py.Group(h5.put_group(self._file.id, f"step.{self.steps}", 40))
         self._groups, self._names, self._paths, self._order, self._more = {"": self._step.id}, {}, {}, 0, (0, 0)
-        h5.put_attribute(self._step.id, "position", self.position)
-        h5.put_attribute(self._step.id, "tokens", self.tokens)
-        if rows is not None:
-            h5.put_attribute(self._step.id, "first_row", first)
-            h5.put_attribute(self._step.id, "rows", self.rows)
+        for key, value in facts.items():
+            h5.put_attribute(self._step.id, key, value)
         self.steps += 1
         self._publish()
-        return self.steps - 1
 
     @alone
     def set_positions(self, positions: Ids) -> None:
@@ -449,7 +428,7 @@ class Recorder:
             basis=basis or (row[2] if row and row[1] in (axes, axes.replace("batch ", "", 1)) else None),
             axes=" ".join(axes.split()) or None,
             dtype=word if word in SAID else None, how=how, source_line=source_line
-            or line_of_caller(self._folder, stacklevel), digest=digest(a.reshape(-1).view(np.uint8)))
+            or line_of_caller(self._folder, stacklevel), digest=digest_of(a))
         self._order = max(self._order, place) + 1
         self._keep(name, a, word, facts)
 
@@ -696,9 +675,7 @@ class Recorder:
             if d.shape != a.shape:  # not all of the ids that were given
                 self._drop_ids(name)
                 d = h5.put_array(self._run.id, name, np.ascontiguousarray(a, "<i4"), self._disk)
-            known = digest(np.ascontiguousarray(a, "<i4").tobytes())
-            if known:
-                h5.put_attribute(d, "digest", known)
+            h5.put_digest(d, a.astype("<i4"))
 
     def _finish(self, well: bool) -> None:
         self._finish_ids(well)
@@ -735,7 +712,7 @@ class Recorder:
                 self._file.close()
                 if self._against:
                     self._against.file.close()
-                other = good and self._force and os.path.exists(self.path) and not _replaceable(self.path)
+                other = good and self._force and os.path.exists(self.path) and not h5.is_replaceable(self.path)
                 self._disk.end(self.path if good and not other else None, self._force)
                 if other:
                     raise RecordingError(f"{self.path}: is not a recording; force=True replaces only recordings")

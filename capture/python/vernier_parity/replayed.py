@@ -7,7 +7,7 @@ from typing import Any, Dict, Iterable, List, Optional, Set, Tuple
 import numpy as np
 import torch
 
-from . import about
+from . import about, h5
 from .alternatives import Alternatives
 from .candidate import Candidate
 from .compute import Given
@@ -66,11 +66,10 @@ def write(r: Replay, path: str, verdict: Optional[str] = None, force: bool = Fal
                     c.array(at, f"alternative{i}", _array(x.expected))
                     if x.floor is not None:
                         c.array(at, f"alternative{i}_floor", _array(x.floor))
-            lines.append(json.dumps(line))
+            lines.append(line)
         at = c.group(c.file, "replay")
-        c.lines(at, "results", lines)
-        c.lines(at, "unjudged", [json.dumps(x) for x in unjudged])
-        c.lines(at, "settings", [json.dumps(x) for x in r.settings()])
+        for key, said in (("results", lines), ("unjudged", unjudged), ("settings", r.settings())):
+            h5.put_lines(at, key, [json.dumps(x) for x in said])
 
 
 class Names:

@@ -4,6 +4,7 @@ results before it: in the reference's format, and in the candidate's, whose diff
 Nodes between recorded results are computed together: the *region* of a result. What cannot be judged is listed.
 """
 
+import contextlib
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 import torch
@@ -11,7 +12,7 @@ import torch
 from . import about, projections, rows as plan
 from .align import align, moved
 from .candidate import Candidate, sum_of
-from .compute import Given, compute_all, unwritten
+from .compute import FAILS, Given, Pass, needed, unwritten
 from .node_recorder import storable
 from .numbers import RecordingError
 from .progress import progress
@@ -139,48 +140,29 @@ class Replay:
         failed: Dict[int, str] = {}
         masks = unwritten(side.trace, set(rows), given)
 
-        def told(n: Node, values: Optional[List[Any]], why: str) -> None:
+        progress.begin(f"replay in {about.WORDS[side.dtype]}{', round two' if without else ''}")
+        p = Pass(side.trace, given)
+        for n, values, why in p.run(set(rows)):
             row = rows[n.index]
+            step, names = self.cand.rows[row]["step"], self.cand.rows[row]["out"]
             if values is None:
                 failed[row] = why
-                return
-            for k, t in enumerate(values):
-                name = self.cand.rows[row]["out"][k] if k < len(self.cand.rows[row]["out"]) else ""
-                step = self.cand.rows[row]["step"]
-                if n.index in masks and (step, name) in self.cand.held:  # the candidate's own: never judged
-                    t = torch.where(masks[n.index][k], self._as(self.cand.tensor(step, name), n.outs[k]), t)
+                continue
+            if project and n.index not in masks and values and (step, names[0]) in self.cand.held:
+                with contextlib.suppress(*FAILS):  # a module that is called otherwise than its name says
+                    found = projections.of_node(side.trace, n, values, lambda call, n=n: p.compute(n, call),
+                                                self.cand.tensor(step, names[0]), self.floor.get((row, 0)))
+                    if found:
+                        self.projections[row, 0] = found
+            for k, t in enumerate(p.another_order(n, values) if side is self.coarse else values):
+                if n.index in masks and (step, (*names, "")[min(k, len(names))]) in self.cand.held:  # never judged
+                    t = torch.where(masks[n.index][k], self._as(self.cand.tensor(step, names[k]), n.outs[k]), t)
                 t = storable(t)
                 out[row, k] = t if t.untyped_storage().nbytes() <= 2 * t.nbytes else t.clone()
-
-        def also(n: Node, values: List[Any], call: Any) -> None:
-            row = self.cand.rows[rows[n.index]]
-            key = (row["step"], row["out"][0])
-            if n.index in masks or key not in self.cand.held or not values:
-                return
-            try:
-                found = projections.of_node(side.trace, n, values, call, self.cand.tensor(*key),
-                                            self.floor.get((rows[n.index], 0)))
-            except (RuntimeError, ValueError, TypeError, IndexError, KeyError, AttributeError):
-                return  # a module that is called otherwise than its name says
-            if found:
-                self.projections[rows[n.index], 0] = found
-
-        progress.begin(f"replay in {about.WORDS[side.dtype]}{', round two' if without else ''}")
-        compute_all(side.trace, given, set(rows), told, any_order=side is self.coarse, also=also if project else None)
         return out, failed
 
     def region(self, node: int, given: Given) -> List[int]:
-        """The nodes of the reference that are computed for one: itself, and those before it that are not given."""
-        trace = self.fine.trace
-        seen, todo = {node}, [node]
-        while todo:
-            n = trace.nodes[todo.pop()]
-            for r in (*n.ins, *n.writes):
-                w = trace.maker.get((r.storage, r.write))
-                if w is not None and w not in given and w not in seen and w < n.index:
-                    seen.add(w)
-                    todo.append(w)
-        return sorted(seen)
+        return sorted(needed(self.fine.trace, node, given))
 
     def extra(self) -> Dict[int, List[str]]:
         """By judged row: the candidate's unrecorded operations behind it that the reference lacks."""

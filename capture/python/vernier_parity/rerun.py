@@ -9,9 +9,7 @@ import torch
 
 from . import about, calls, follow
 from .candidate import Candidate
-from .compute import differing
-from .follow import Following, Functions
-from .node_recorder import Digests
+from .follow import Following
 from .numbers import RecordingError
 from .progress import progress
 
@@ -106,12 +104,6 @@ def converted(model: Any, dtype: Any) -> Any:
     return model
 
 
-def functions_of(cand: Candidate) -> Functions:
-    """What the candidate recorded besides leaves."""
-    said = cand.run.get("functions")
-    return str(said).split() if said else None
-
-
 def call(model: Any, cand: Candidate, dtype: Any, run: Run) -> None:
     """Call the model on the candidate's recorded inputs, call by call. run: a function that calls it as the candidate
     did, instead. Raises RecordingError: the calls cannot be made again."""
@@ -129,26 +121,15 @@ def again(model: Any, cand: Candidate, dtype: Any, run: Run = None, path: Option
     """The run of the model in this format on the candidate's calls, and the test that its plan's edges give its bits.
     path: also record it there. shown: what reports call that file."""
     progress.begin(f"the model in {about.WORDS[dtype]}")
-    if path is not None:
-        with follow.session(model, path, functions_of(cand), weights=True, statistics=False,
-                            run=dict(shown_as=shown) if shown else {}, force=force, keep=True) as s:
-            s.expected = len(cand.rows)
-            call(model, cand, dtype, run)
-            _all_steps(s, cand)
-        return s
-    s = Following(model, cand.path, functions_of(cand), keep=True)
-    s.recorder, s.expected = Digests(), len(cand.rows)
-    with s.watch.undo, s.trace:
+    said = cand.run.get("functions")
+    with follow.session(model, path or cand.path, str(said).split() if said else None, weights=True, statistics=False,
+                        run=dict(shown_as=shown) if shown else {}, force=force, keep=True,
+                        digests=path is None) as s:
+        s.expected = len(cand.rows)
         call(model, cand, dtype, run)
-    _all_steps(s, cand)
-    progress.begin("the edges of its plan")
-    s.not_reproduced = differing(s.trace)
+        if s.trace.step + 1 != cand.steps:
+            raise RecordingError(f"{cand.path}: {cand.steps} steps, the model's run has {s.trace.step + 1}")
     return s
-
-
-def _all_steps(s: Following, cand: Candidate) -> None:
-    if s.trace.step + 1 != cand.steps:
-        raise RecordingError(f"{cand.path}: {cand.steps} steps, the model's run has {s.trace.step + 1}")
 
 
 def _device(model: Any) -> Any:

@@ -1,14 +1,13 @@
 """session.py: records the forward passes of a HuggingFace model of a known family, by the names of its checkpoints."""
 
 import contextlib
-import json
 import os
 import traceback
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
 import torch
 
-from . import about, globs, h5, padding, points, quantised, watch, weights as table
+from . import about, globs, h5, padding, points, quantised, watch
 from .functions import Call
 from .numbers import Ids, RecordingError, ids_array
 from .places import Parts, Place, mixer_of, places
@@ -49,9 +48,7 @@ class Passes(Call):
         if not self.points:
             raise RecordingError(f"points: nothing of {wanted!r} is in layers {layers}")
         every_place = list(places(parts, lambda: (self.batch, self.tokens)))
-        self.missing = [h.name for h in every_place if h.module is None and h.name in self.points]
-        for name in self.missing:
-            del self.points[name]
+        self.missing = [h.name for h in every_place if h.module is None and self.points.pop(h.name, None)]
         if not self.points:
             raise RecordingError(f"{path}: the model has no module for {', '.join(self.missing)}")
         self.places = [h for h in every_place if h.name in self.points]
@@ -350,15 +347,13 @@ def session(parts: Parts, path: str, wanted: Points, *, layers: Layers, tokens: 
     with _own_errors(path):
         s = Passes(parts, path, wanted, layers, tokens, before)
     model = parts.model
-    directory = about.directory_of(model)
-    config, changed = about.config_of(model, directory)
+    facts, changed = about.model_facts(model, parts.family, bool(weights))
     s.said = run.get("precision")
     said = dict(engine="transformers", engine_version=about.version(), precision=about.plain_word(model))
     with about.recording(Recorder, path, said, model, run, **how) as s.recorder:
         if isinstance(weights, str):
-            quantised.write(weights, quantised.of_model(model), config, directory)
-        s.recorder.model(directory, family=json.loads(config).get("model_type", parts.family), config=config,
-                         weights=table.of_memory(model, directory) if weights else [])
+            quantised.write(weights, quantised.of_model(model), facts["config"], facts["directory"])
+        s.recorder.model(**facts)
         if s.missing:
             s.fact(not_hooked=_short(s.missing))
             warn(f"vernier_parity: {path}: not recorded, since the model has no module for it: "

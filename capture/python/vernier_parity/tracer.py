@@ -170,6 +170,7 @@ class Trace(TorchFunctionMode):
         super().__init__()
         self.model, self.keep, self.watch = model, keep, watch or Watch("")
         self.on_call, self.on_node, self.on_end = on_call, on_node, on_end
+        self.replace: Callable[..., None] = lambda step, name, t: None  # may change a new result
         self.nodes: List[Node] = []
         self.points = standard(model)
         self._held: List[Tuple[Node, List[Any]]] = []  # functions that may still get the name of a checkpoint
@@ -279,6 +280,8 @@ class Trace(TorchFunctionMode):
         n.outs = [self.ref(t, False) for t in results]
         n.rooms = [t.untyped_storage().nbytes() // max(1, t.element_size()) for t in results]
         n.name = self._name(n)
+        for name, t in zip(n.names(), results):
+            self.replace(n.step, name, t)
         if self.keep:
             n.digests = [digest(bits(t)) or "" for t in results]
             if n.random is not None and torch.equal(n.random, torch.get_rng_state()):
@@ -300,11 +303,12 @@ class Trace(TorchFunctionMode):
         if not name or not isinstance(t, torch.Tensor) or not plain(t):
             return
         k = self.storage(t)
-        for n, _ in self._held:
+        for n, results in self._held:
             if len(n.outs) == 1 and n.outs[0][:2] == (k, self.last.get(k)) and not n.own:
                 n.axes = axes_as(n.outs[0], t, words)
                 if n.axes:
                     n.own, n.name = n.name, self._free(name)
+                    self.replace(n.step, n.name, results[0])
 
     def _name(self, n: Node) -> str:
         """MODULE of a leaf, MODULE.FUNCTION.K of the K-th call of a function in one call of a module."""

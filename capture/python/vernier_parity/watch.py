@@ -12,6 +12,17 @@ from .numbers import Diverged, RecordingError
 COMPILED = "a model compiled by torch.compile has no places to hook; record it as it was before"
 
 
+@contextlib.contextmanager
+def replaced(where: Any, name: str, by: Any) -> Iterator[None]:
+    """where.name has another value inside the block."""
+    own, before = name in vars(where), getattr(where, name)
+    setattr(where, name, by)
+    try:
+        yield
+    finally:
+        setattr(where, name, before) if own else delattr(where, name)
+
+
 class Watch:
     """The hooks of one recording."""
 
@@ -32,11 +43,8 @@ class Watch:
 
     def function(self, where: Any, name: str, make: Callable[[Any], Any]) -> None:
         """Replace where.name by make(where.name); do nothing if it does not exist, or is None."""
-        if getattr(where, name, None) is None:
-            return
-        own, before = name in vars(where), getattr(where, name)
-        setattr(where, name, make(before))
-        self.undo.callback(lambda: setattr(where, name, before) if own else delattr(where, name))
+        if getattr(where, name, None) is not None:
+            self.undo.enter_context(replaced(where, name, make(getattr(where, name))))
 
     def begins(self, held: Any) -> None:
         """A call of the model begins, with these arguments by name. Raises RecordingError: it is compiled; its cache's

@@ -15,12 +15,11 @@ import h5py
 import numpy as np
 
 from . import quantised
-from .numbers import RecordingError, dense, digest, statistics, stored
+from .numbers import RecordingError, dense, digest_of, statistics, stored
 from .printed import warn
 
-FORMATS = {"F16": "f16", "BF16": "bf16", "F32": "f32", "F64": "f64"}
-WORDS = {v: k for k, v in FORMATS.items()}
-NUMPY = {"F16": "<f2", "BF16": "<u2", "F32": "<f4", "F64": "<f8"}
+WORDS = quantised.FORMATS
+FORMATS = {v: k for k, v in WORDS.items()}
 PREFIXES = ("", "model.", "transformer.", "model.language_model.", "language_model.model.", "model.model.")
 Row = Tuple[str, str, str, str, float, float, float, float, int, int]
 
@@ -36,9 +35,8 @@ def row_of(name: str, x: Any) -> Row:
 def raw_row(name: str, dtype: str, a: np.ndarray) -> Row:
     """The row of a weight whose bits are in a. dtype: its name in safetensors."""
     s = statistics(a, FORMATS[dtype])
-    return (name, dtype, "x".join(map(str, a.shape)), digest(a.reshape(-1).view(np.uint8)) or "", s["min"], s["max"],
-            s["mean"],
-            s["rms"], int(s["nan"]), int(s["inf"]))
+    return (name, dtype, "x".join(map(str, a.shape)), digest_of(a) or "", s["min"], s["max"], s["mean"], s["rms"],
+            int(s["nan"]), int(s["inf"]))
 
 
 def files_of(directory: str) -> List[str]:
@@ -56,20 +54,7 @@ def files_of(directory: str) -> List[str]:
 def stored_weights(directory: str) -> Iterator[Tuple[str, str, np.ndarray]]:
     """Yield (name, dtype, stored bits, mapped from the file) of every tensor in a floating-point format."""
     for path in files_of(directory):
-        try:
-            # copy-on-write, because torch needs writable memory; nothing is written
-            data = np.memmap(path, dtype=np.uint8, mode="c")
-            n = int.from_bytes(data[:8].tobytes(), "little")
-            header = json.loads(data[8 : 8 + n].tobytes()) if n <= data.size - 8 else None
-        except ValueError:  # also raised for an empty file
-            header = None
-        if not isinstance(header, dict):
-            raise RecordingError(f"{path}: not a safetensors file: it has no valid header")
-        for name, t in sorted(header.items()):
-            if name != "__metadata__" and t["dtype"] in NUMPY:
-                begin, end = (8 + n + x for x in t["data_offsets"])
-                yield name, t["dtype"], np.ascontiguousarray(data[begin:end]).view(NUMPY[t["dtype"]]).reshape(
-                    t["shape"])
+        yield from (x for x in quantised.read_safetensors(path) if x[1] in FORMATS)
 
 
 def config_of(directory: str) -> str:
@@ -119,6 +104,13 @@ def _place(t: Any) -> int:
         return id(t)
 
 
+def in_torch(dtype: str, bits: np.ndarray) -> Any:
+    """A tensor of a file in torch."""
+    import torch
+
+    return torch.from_numpy(bits.view(np.int16)).view(torch.bfloat16) if dtype == "BF16" else torch.from_numpy(bits)
+
+
 def of_memory(model: Any, directory: Optional[str]) -> List[Row]:
     """The rows of a torch model's weights. A weight that equals the one in the directory's files gets the row of the
     file."""
@@ -145,9 +137,7 @@ def of_memory(model: Any, directory: Optional[str]) -> List[Row]:
         t = read(ours)
         if t is None:
             continue
-        kind = {"F16": torch.float16, "BF16": torch.bfloat16, "F32": torch.float32, "F64": torch.float64}[dtype]
-        there = torch.from_numpy(bits.view(np.int16) if dtype == "BF16" else bits)
-        there = (there.view(kind) if dtype == "BF16" else there).to(t.dtype)
+        there = in_torch(dtype, bits).to(t.dtype)
         same = there.shape == t.shape and torch.equal(there, dense(t).cpu())
         rows.append(raw_row(name, dtype, bits) if same else row_of(name, t))
     written = {_place(own[k][1]) for k in seen}
@@ -159,18 +149,16 @@ def of_memory(model: Any, directory: Optional[str]) -> List[Row]:
         if found is not None:
             rows.append(row_of(k, found))
     if gone:  # in a partial table, the other weights would count as missing from the model
-        warn(f"vernier_parity: {len(gone)} weights (the first is {gone[0]}) are on no device, "
-                      f"and their storage is not known: recorded "
-                      "without a table of weights", stacklevel=6)
+        warn(f"vernier_parity: {len(gone)} weights (the first is {gone[0]}) are on no device, and their storage is not "
+             f"known: recorded without a table of weights", stacklevel=6)
         return []
     return sorted(rows)
 
 
 @lru_cache(maxsize=None)
 def _say_without() -> None:
-    warn("vernier_parity: without xxhash (pip install xxhash) a recording has no digests and no table of "
-                  "weights, and a comparison "
-                  "cannot tell a wrong checkpoint from a wrong engine", stacklevel=5)
+    warn("vernier_parity: without xxhash (pip install xxhash) a recording has no digests and no table of weights, and "
+         "a comparison cannot tell a wrong checkpoint from a wrong engine", stacklevel=5)
 
 
 def write_table(group: h5py.Group, rows: List[Row]) -> None:
@@ -186,6 +174,4 @@ def write_table(group: h5py.Group, rows: List[Row]) -> None:
                     + [(k, "<f8") for k in ("min", "max", "mean", "rms")] + [("nan", "<i8"), ("inf", "<i8")])
     table = np.array([tuple(v.encode() if isinstance(v, str) else v for v in r) for r in rows], dtype=kind)
     d = group.create_dataset("weights", data=table, track_times=False)
-    known = digest(table.tobytes())
-    if known:
-        d.attrs["digest"] = np.bytes_(known)
+    d.attrs["digest"] = np.bytes_(digest_of(table))
