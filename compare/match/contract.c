@@ -249,6 +249,9 @@ void vn_contract_config(const vn_opened *o, vn_remarks *remarks, const char *ref
 	if (!json_is_object(j[0]) || !json_is_object(j[1])) {
 		vn_remarks_refuse(o, remarks, VN_ALLOW_CONFIG, "config", "config: the config of the %s is not a JSON object",
 		                  json_is_object(j[0]) ? who : "reference");
+	} else if (json_object_size(j[0]) == 0 || json_object_size(j[1]) == 0) {
+		vn_lines_add(&remarks->notes, "config: that of the %s has no settings; not checked",
+		             json_object_size(j[0]) ? who : "reference");
 	} else {
 		const bool same = same_arithmetic(j[0], j[1]);
 		const int  differ = fields_that_differ(j[0], j[1]);

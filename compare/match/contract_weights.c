@@ -54,6 +54,23 @@ static void add_weight_lines(const vn_opened *o, vn_remarks *remarks, const vn_w
 		vn_lines_add(&remarks->notes, "allowed (weights): %s in the %s", vn_weights_summary(w, text), who);
 }
 
+/* The number of the other side's weights that are one of the reference's under another name; 0 too
+ * if a name is common to both. */
+static int renamed_weights(const vn_weights *w, const vn_weight_side side[2])
+{
+	int n = 0;
+
+	if (w->extra < w->n[1] || w->n_found < w->n[0] + w->n[1])
+		return 0;
+	for (int i = 0; i < side[1].n; i++) {
+		int k = 0;
+		while (k < side[0].n && !vn_weights_same(&side[0].row[k], &side[1].row[i]))
+			k++;
+		n += k < side[0].n;
+	}
+	return n;
+}
+
 void vn_contract_weights(const vn_opened *o, vn_remarks *remarks, const vn_recording *other, const char *who,
                          vn_weights **weights)
 {
@@ -66,9 +83,18 @@ void vn_contract_weights(const vn_opened *o, vn_remarks *remarks, const vn_recor
 		vn_lines_add(&remarks->notes, "weights: the %s records none; not checked", side[0].n > 0 ? who : "reference");
 	} else {
 		w = vn_weights_compare(&side[0], &side[1], options->threads);
-		if (options->model && w->n_found + w->rounded > 0)
+		const int renamed = renamed_weights(w, side);
+		if (renamed) {
+			vn_lines_add(&remarks->notes,
+			             "weights: no name is on both sides; %d of the %d of the %s are the reference's under another "
+			             "name, the others were not checked",
+			             renamed, side[1].n, who);
+			vn_weights_free(w);
+			w = NULL;
+		} else if (options->model && w->n_found + w->rounded > 0)
 			with_numbers(side, options, &w);
-		add_weight_lines(o, remarks, w, who);
+		if (w)
+			add_weight_lines(o, remarks, w, who);
 	}
 	vn_plan_destroy(made[0]);
 	vn_plan_destroy(made[1]);

@@ -166,6 +166,10 @@ static void a_config_that_is_missing_is_a_note(void)
 	configs("{}", NULL, 0, &v);
 	one_line(&v.notes, "config: the candidate records none; not checked");
 	drop(&v);
+	configs("{\"a\": 1}", "{}", 0, &v);
+	one_line(&v.notes, "config: that of the candidate has no settings; not checked");
+	CU_ASSERT_EQUAL(v.refusals.n, 0);
+	drop(&v);
 }
 
 static void keys_that_differ_are_refused_one_by_one(void)
@@ -191,8 +195,8 @@ static void keys_of_no_arithmetic_are_notes(void)
 	verdict                  v;
 
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
-		snprintf(a, sizeof a, "{\"%s\": 1}", keys[i]);
-		configs(a, "{}", 0, &v);
+		snprintf(a, sizeof a, "{\"%s\": 1, \"b\": 2}", keys[i]);
+		configs(a, "{\"b\": 2}", 0, &v);
 		CU_ASSERT_EQUAL(v.refusals.n, 0);
 		snprintf(want, sizeof want, "config: %s is 1 in the reference, absent in the candidate (changes no arithmetic)",
 		         keys[i]);

@@ -4,10 +4,11 @@
 
 enum { CHANGED = 4 };
 
-/* A recording with the llama's table of weights: unmodified, without a table, or with one weight of
- * other numbers. */
-static vn_recording *record_table(const char *name, bool table, int changed)
+/* A recording with the llama's table of weights, or without; `changed` of them have other numbers,
+ * and with a prefix every name is another. */
+static vn_recording *record_renamed(const char *name, bool table, int changed, const char *prefix)
 {
+	char(*names)[VN_NAME_MAX] = NULL;
 	const int32_t ids[] = { 5, 6 }, positions[] = { 0, 1 };
 	vn_model     *m = NULL;
 	vn_store     *s = NULL;
@@ -22,7 +23,12 @@ static vn_recording *record_table(const char *name, bool table, int changed)
 	const vn_plan *p = vn_model_plan(m);
 	vn_weight_row *rows = calloc((size_t)p->n_weights, sizeof *rows);
 	vn_model_table(m, 1, rows);
-	for (int i = 0; i < changed; i++) {
+	names = calloc((size_t)p->n_weights, sizeof *names);
+	for (int i = 0; i < p->n_weights; i++) {
+		snprintf(names[i], sizeof names[i], "%s%s", prefix, rows[i].name);
+		rows[i].name = names[i];
+	}
+	for (int i = 0; i < changed && i < p->n_weights; i++) {
 		rows[i].digest.hex[0] = rows[i].digest.hex[0] == '0' ? '1' : '0';
 		rows[i].stats.max += 1;
 	}
@@ -37,8 +43,14 @@ static vn_recording *record_table(const char *name, bool table, int changed)
 		printf("\n    %s\n", err.text);
 	CU_ASSERT_EQUAL_FATAL(st, VN_OK);
 	free(rows);
+	free(names);
 	vn_model_close(m);
 	return r;
+}
+
+static vn_recording *record_table(const char *name, bool table, int changed)
+{
+	return record_renamed(name, table, changed, "");
 }
 
 typedef struct contract {
@@ -119,6 +131,28 @@ static void a_side_without_a_table_is_named(void)
 	vn_recording_close(b);
 }
 
+static void weights_of_other_names_are_noted_if_some_have_the_numbers(void)
+{
+	vn_recording *a = record_table("a.h5", true, 0), *b = record_renamed("b.h5", true, CHANGED, "blocks.");
+	contract      k;
+	char          want[160];
+
+	compare(&k, a, b, 0, NULL);
+	CU_ASSERT_PTR_NULL(k.weights);
+	CU_ASSERT_EQUAL(k.refusals.n, 0);
+	CU_ASSERT_EQUAL_FATAL(k.notes.n, 1);
+	snprintf(want, sizeof want, "weights: no name is on both sides; ");
+	CU_ASSERT_PTR_EQUAL(strstr(k.notes.line[0], want), k.notes.line[0]);
+	end(&k);
+	vn_recording_close(b);
+	b = record_renamed("b.h5", true, 1000, "blocks.");
+	compare(&k, a, b, 0, NULL);
+	CU_ASSERT_TRUE(k.refusals.n > 0);
+	end(&k);
+	vn_recording_close(a);
+	vn_recording_close(b);
+}
+
 static void a_model_that_cannot_be_opened_changes_nothing(void)
 {
 	vn_recording *a = record_table("a.h5", true, 0), *b = record_table("b.h5", true, CHANGED);
@@ -141,6 +175,7 @@ int main(void)
 		TEST(equal_tables_are_no_difference),
 		TEST(differing_weights_are_refused_unless_they_are_allowed),
 		TEST(a_side_without_a_table_is_named),
+		TEST(weights_of_other_names_are_noted_if_some_have_the_numbers),
 		TEST(a_model_that_cannot_be_opened_changes_nothing),
 		CU_TEST_INFO_NULL,
 	};
