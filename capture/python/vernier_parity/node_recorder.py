@@ -111,7 +111,7 @@ class Digests:
 
 
 def ids_in(given: Dict[str, Any]) -> Optional[np.ndarray]:
-    """The token ids of a call, whole numbers of (B, T): its input_ids, or the only tensor that it was given. Or None."""
+    """The token ids of a call, (B, T): its input_ids, or the only tensor given, if of whole numbers."""
     import torch
 
     tensors = [x for x in given.values() if isinstance(x, torch.Tensor)]
