@@ -57,11 +57,11 @@ enum { N_IDEAS = sizeof ideas / sizeof *ideas };
 typedef enum role_part { PART_NONE, PART_AMONG, PART_ALONE } role_part;
 
 typedef struct role_walk {
-	const vn_comparison *c;
-	const vn_plan       *plan;
-	bool                *known; /* (values), of the step: captured */
-	bool                *seen;  /* (nodes) */
-	int                  step;  /* of known; -1: none yet */
+	const vn_checkpoints *all;
+	const vn_plan        *plan;
+	bool                 *known; /* (values), of the step: captured */
+	bool                 *seen;  /* (nodes) */
+	int                   step;  /* of known; -1: none yet */
 } role_walk;
 
 /* Attention decides between `products` and `linear`. */
@@ -93,8 +93,8 @@ static void look_at_step(role_walk *s, int step)
 {
 	memset(s->known, 0, (size_t)s->plan->n_values * sizeof *s->known);
 	s->step = step;
-	for (int i = 0; i < s->c->result.checkpoints.n; i++) {
-		const vn_checkpoint *p = &s->c->result.checkpoints.of[i];
+	for (int i = 0; i < s->all->n; i++) {
+		const vn_checkpoint *p = &s->all->of[i];
 		if (p->step == step && p->replayed && p->value >= 0)
 			s->known[vn_plan_root(s->plan, p->value)] = true;
 	}
@@ -121,12 +121,12 @@ static int list_parts(role_walk *s, vn_role role, role_part *of)
 {
 	int alone = 0, among = 0;
 
-	for (int i = 0; i < s->c->result.checkpoints.n; i++) {
-		of[i] = part_of(s, &s->c->result.checkpoints.of[i], role);
+	for (int i = 0; i < s->all->n; i++) {
+		of[i] = part_of(s, &s->all->of[i], role);
 		alone += of[i] == PART_ALONE;
 		among += of[i] == PART_AMONG;
 	}
-	for (int i = 0; alone && i < s->c->result.checkpoints.n; i++)
+	for (int i = 0; alone && i < s->all->n; i++)
 		of[i] = of[i] == PART_AMONG ? PART_NONE : of[i];
 	return alone ? alone : among;
 }
@@ -157,15 +157,15 @@ static double logarithm(double x)
 
 /* Returns the logarithm of the mean factor by which the n operations listed are nearer; -INFINITY
  * if some cannot be judged. */
-static double nearer_by(const vn_comparison *was, const vn_comparison *is, const role_part *of, int n)
+static double nearer_by(const vn_checkpoints *was, const vn_checkpoints *is, const role_part *of, int n)
 {
 	double sum = 0;
 
-	for (int i = 0; i < was->result.checkpoints.n; i++) {
-		const vn_replayed *p = &was->result.checkpoints.of[i].replay, *q = &is->result.checkpoints.of[i].replay;
+	for (int i = 0; i < was->n; i++) {
+		const vn_replayed *p = &was->of[i].replay, *q = &is->of[i].replay;
 		if (!of[i])
 			continue;
-		if (!is->result.checkpoints.of[i].replayed || !(q->floor > 0) || q->not_measured || q->bad)
+		if (!is->of[i].replayed || !(q->floor > 0) || q->not_measured || q->bad)
 			return -(double)INFINITY;
 		sum += logarithm(p->local / fmax(q->local, q->floor * 1e-3)) / n;
 	}
@@ -173,20 +173,20 @@ static double nearer_by(const vn_comparison *was, const vn_comparison *is, const
 }
 
 /* was: judged without the format; is: with it. */
-static format_evidence weigh(const vn_comparison *was, const vn_comparison *is, const role_part *of, int n,
+static format_evidence weigh(const vn_checkpoints *was, const vn_checkpoints *is, const role_part *of, int n,
                              vn_role_format f)
 {
 	const double nearer = nearer_by(was, is, of, n);
 	double       size = 0, token = 0;
 	int          left = 0;
 
-	for (int i = 0; i < was->result.checkpoints.n; i++) {
-		const vn_replayed *p = &was->result.checkpoints.of[i].replay, *q = &is->result.checkpoints.of[i].replay;
+	for (int i = 0; i < was->n; i++) {
+		const vn_replayed *p = &was->of[i].replay, *q = &is->of[i].replay;
 		if (!of[i])
 			continue;
-		if (!vn_local_judges(&is->result.checkpoints.of[i]) || !(q->floor > 0) || !(q->floor_token > 0))
+		if (!vn_local_judges(&is->of[i]) || !(q->floor > 0) || !(q->floor_token > 0))
 			return (format_evidence) { 0 };
-		left += vn_local_beyond(&is->result.checkpoints.of[i]);
+		left += vn_local_beyond(&is->of[i]);
 		size += logarithm(p->local / q->floor) / n;
 		token += logarithm(p->local_token / q->floor_token) / n;
 	}
@@ -208,12 +208,12 @@ static bool is_better(format_evidence a, format_evidence b)
 }
 
 /* Are all operations of the role wrong, in every layer and step? */
-static bool all_wrong(const vn_comparison *c, const role_part *of, int n)
+static bool all_wrong(const vn_checkpoints *all, const role_part *of, int n)
 {
 	int wrong = 0;
 
-	for (int i = 0; i < c->result.checkpoints.n; i++)
-		wrong += of[i] && vn_local_beyond(&c->result.checkpoints.of[i]);
+	for (int i = 0; i < all->n; i++)
+		wrong += of[i] && vn_local_beyond(&all->of[i]);
 	return n > 0 && (n - wrong) * MOST_LEFT <= n;
 }
 
@@ -261,26 +261,27 @@ enum { N_TRIALS = N_IDEAS + 24 }; /* and those of list_both */
 
 /* What a search for the next format knows. */
 typedef struct policy_search {
-	const vn_inference  *x;
-	role_walk            walk;   /* of *is */
-	role_part           *of;     /* (checkpoints) */
-	vn_policy            policy; /* of *is */
-	const vn_comparison *is;     /* judged by it */
-	trial_idea           trial[N_TRIALS];
-	int                  n;
-	vn_comparison        best;    /* with the best idea so far; most.kind NO_EVIDENCE: none */
-	vn_policy            as_best; /* its policy */
-	format_evidence      most;
+	const vn_inference   *x;
+	role_walk             walk;   /* of *is */
+	role_part            *of;     /* (checkpoints) */
+	vn_policy             policy; /* of *is */
+	const vn_plan        *plan;
+	const vn_checkpoints *is; /* judged by it */
+	trial_idea            trial[N_TRIALS];
+	int                   n;
+	vn_comparison         best;    /* with the best idea so far; most.kind NO_EVIDENCE: none */
+	vn_policy             as_best; /* its policy */
+	format_evidence       most;
 } policy_search;
 
 static void begin_search(policy_search *s)
 {
-	const vn_plan *plan = s->is->opened.plan;
+	const vn_plan *plan = s->plan;
 
-	s->walk = (role_walk) { .c = s->is, .plan = plan, .step = -1 };
+	s->walk = (role_walk) { .all = s->is, .plan = plan, .step = -1 };
 	s->walk.known = vn_alloc((size_t)plan->n_values, sizeof *s->walk.known);
 	s->walk.seen = vn_alloc((size_t)plan->n_nodes, sizeof *s->walk.seen);
-	s->of = vn_alloc((size_t)s->is->result.checkpoints.n, sizeof *s->of);
+	s->of = vn_alloc((size_t)s->is->n, sizeof *s->of);
 }
 
 static void end_search(policy_search *s)
@@ -319,8 +320,8 @@ static vn_status add_trial(policy_search *s, trial_idea t, vn_error *err)
 		if (!(count = possible(s, t.of[i])))
 			return VN_OK;
 	const vn_status st = judge_as(s->x, policy_of(s, &t), true, &c, err);
-	if (!st && c.result.checkpoints.n == s->is->result.checkpoints.n) {
-		t.nearer = nearer_by(s->is, &c, s->of, count);
+	if (!st && c.result.checkpoints.n == s->is->n) {
+		t.nearer = nearer_by(s->is, &c.result.checkpoints, s->of, count);
 		s->trial[s->n++] = t;
 	}
 	vn_comparison_close(&c);
@@ -349,8 +350,8 @@ static vn_status judge_trial(policy_search *s, trial_idea *t, vn_error *err)
 	const int             count = possible(s, t->of[0]);
 	vn_comparison         with;
 	const vn_status       st = judge_as(s->x, next, false, &with, err);
-	const format_evidence e = !st && with.result.checkpoints.n == s->is->result.checkpoints.n
-	                              ? weigh(s->is, &with, s->of, count, t->of[0].format)
+	const format_evidence e = !st && with.result.checkpoints.n == s->is->n
+	                              ? weigh(s->is, &with.result.checkpoints, s->of, count, t->of[0].format)
 	                              : (format_evidence) { 0 };
 
 	t->judged = true;
@@ -414,13 +415,18 @@ static vn_status judge_sizes(policy_search *s, vn_error *err)
 	return st ? st : judge_near(s, 2 * log(ALIKE), err);
 }
 
-vn_status vn_compare_find_policy(const vn_inference *x, const vn_comparison *c, vn_policy *policy, vn_error *err)
+vn_status vn_compare_find_policy(const vn_inference *x, const vn_plan *plan, const vn_checkpoints *judged,
+                                 vn_policy *policy, vn_error *err)
 {
 	vn_comparison kept = { 0 };
 	vn_status     st = VN_OK;
 
 	for (bool found = true; !st && found;) {
-		policy_search s = { .x = x, .policy = *policy, .is = kept.opened.cand ? &kept : c };
+		const bool    again = kept.opened.cand != NULL;
+		policy_search s = { .x = x,
+			                .policy = *policy,
+			                .plan = again ? kept.opened.plan : plan,
+			                .is = again ? &kept.result.checkpoints : judged };
 		begin_search(&s);
 		if (!(st = try_ideas(&s, err)) && !(st = judge_near(&s, log(ALIKE), err)) && s.most.kind != ALIKE_ROUNDED)
 			st = judge_sizes(&s, err);

@@ -14,8 +14,9 @@ typedef struct vn_inference {
 	size_t                    room;
 } vn_inference;
 
-/* Adds roles with formats of their own to *policy, by which c was judged, until no more of them
- * explain operations that are wrong everywhere. Compares many times, and changes x->chosen. */
-vn_status vn_compare_find_policy(const vn_inference *x, const vn_comparison *c, vn_policy *policy, vn_error *err);
+/* Adds roles with formats of their own to *policy, by which these were judged, until no more of
+ * them explain operations that are wrong everywhere. Compares many times, and changes x->chosen. */
+vn_status vn_compare_find_policy(const vn_inference *x, const vn_plan *plan, const vn_checkpoints *judged,
+                                 vn_policy *policy, vn_error *err);
 
 #endif

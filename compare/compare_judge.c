@@ -81,7 +81,7 @@ vn_status vn_compare_infer(const vn_compare_line *k, vn_comparison *c, char *cho
 		return vn_chapter_explain(c, err);
 	const bool declared = vn_precision_declared(c->opened.cand);
 	snprintf(kept, sizeof kept, "%s", chosen);
-	if ((st = vn_compare_find_policy(&x, c, &policy, err)))
+	if ((st = vn_compare_find_policy(&x, c->opened.plan, &c->result.checkpoints, &policy, err)))
 		return st;
 	if (vn_policy_mixed(policy) && !declared && !(st = judge_by(&x, c, policy, err)))
 		say_inferred(c, policy, false);

@@ -118,7 +118,7 @@ vn_status vn_chapter_explain(vn_comparison *c, vn_error *err)
 {
 	const vn_explainer *by = c->result.explainer = c->opened.request.unexplained ? NULL
 	                                                                             : c->opened.request.options->explain;
-	const vn_status     st = by ? by->explain(c, &c->result.why, err) : VN_OK;
+	const vn_status     st = by ? by->explain(&c->opened, &c->result, &c->result.why, err) : VN_OK;
 	return st ? vn_context(err, st, "explain") : VN_OK;
 }
 

@@ -212,10 +212,12 @@ typedef enum vn_replay_when {
 /* The chapter that explains the origins. The caller supplies it, so that a program that does not
  * explain does not link it. explain: the caller frees *why, also after a failure. why may be
  * NULL in free. */
-struct vn_comparison;
+struct vn_opened;
+struct vn_result;
 struct vn_all_findings;
 typedef struct vn_explainer {
-	vn_status (*explain)(struct vn_comparison *c, struct vn_all_findings **why, vn_error *err);
+	vn_status (*explain)(const struct vn_opened *o, const struct vn_result *r, struct vn_all_findings **why,
+	                     vn_error *err);
 	void (*free)(struct vn_all_findings *why);
 } vn_explainer;
 

@@ -107,7 +107,7 @@ static vn_status try_format(vn_case *t, vn_rounding_format format, double *y, vn
 vn_status vn_estimate_narrow(vn_case *t, vn_error *err)
 {
 	static const vn_rounding_format formats[] = { VN_FORMAT_BF16, VN_FORMAT_F16 };
-	const vn_dtype                  storage = t->c->opened.policy.storage;
+	const vn_dtype                  storage = t->opened->policy.storage;
 	const vn_tensor                *cand = &t->site->cand;
 	/* a 16-bit result can only have lost digits to bfloat16 */
 	const int                       n = storage == VN_BF16 ? 0 : storage == VN_F16 ? 1 : 2;

@@ -279,7 +279,7 @@ static vn_status find_best(tested_attention *x, int call, int *best, double *lea
 static vn_status try_best(tested_attention *x, vn_error *err)
 {
 	const vn_step *step;
-	const bool     one = vn_recording_steps(x->t->c->opened.cand, &step) == 1 && !x->t->site->first;
+	const bool     one = vn_recording_steps(x->t->opened->cand, &step) == 1 && !x->t->site->first;
 	int64_t        off, last;
 	int            best;
 	double         least;

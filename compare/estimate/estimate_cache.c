@@ -373,7 +373,7 @@ enum { NEW_MOVED = 8 };
 static vn_status fit_new_slots(vn_case *t, int node, vn_error *err)
 {
 	const vn_step *step;
-	const int64_t  from = vn_recording_steps(t->c->opened.cand, &step) > 1 ? step[1].position : 0,
+	const int64_t  from = vn_recording_steps(t->opened->cand, &step) > 1 ? step[1].position : 0,
 				  most[] = { from, t->site->tokens - from }; /* farther late, none is read */
 	vn_status st = VN_OK;
 

@@ -17,7 +17,7 @@ static double left_with(const vn_tested_product *p, const vn_applied_matrix *edi
 	double         left = 0;
 
 	if (!vn_matrix_made_open(&e, p->t->site->plan, p->t->site->weights, p->node, edit->fused,
-	                         p->t->c->opened.policy.storage))
+	                         p->t->opened->policy.storage))
 		return (double)INFINITY;
 	memcpy(x, p->x, (size_t)(p->R * p->N) * sizeof *x);
 	for (int64_t r = 0; r < p->R; r++)
@@ -175,7 +175,7 @@ vn_status vn_estimate_matrix_edit(vn_tested_product *p, vn_error *err)
 	enum { N_EDITS = sizeof edits / sizeof *edits };
 	double *x = malloc((size_t)(p->R * p->N) * sizeof *x + 1), *w = malloc((size_t)p->N * sizeof *w + 1),
 		   least = (double)INFINITY;
-	const vn_dtype storage = p->t->c->opened.policy.storage;
+	const vn_dtype storage = p->t->opened->policy.storage;
 	vn_trial       h = { .node = p->node, .applied.kind = VN_BY_MATRIX };
 
 	/* An engine that stores weights in 16 bits may have rounded the weights or the inputs. */

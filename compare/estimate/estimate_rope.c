@@ -423,7 +423,7 @@ vn_status vn_estimate_rope(vn_case *t, const vn_trial *at, vn_error *err)
 {
 	const int      node = at->node;
 	const vn_plan *p = t->site->plan;
-	const int      root = vn_plan_root(p, vn_plan_find(p, t->c->result.checkpoints.of[t->x->checkpoint].name));
+	const int      root = vn_plan_root(p, vn_plan_find(p, t->result->checkpoints.of[t->x->checkpoint].name));
 	rotation      *r = calloc(1, sizeof *r);
 	float          af;
 	vn_status      st = r ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for a rotation");

@@ -22,7 +22,7 @@ vn_status vn_estimate_rotate_by_ids(vn_case *t, vn_error *err)
 	const vn_step *s = vn_case_step(t), *all;
 	/* For a single token, rotation by its id equals rotation at some offset; other steps tell
 	 * which. */
-	const bool     enough = t->site->cand.shape.dim[0] > 1 || vn_recording_steps(t->c->opened.cand, &all) > 2;
+	const bool     enough = t->site->cand.shape.dim[0] > 1 || vn_recording_steps(t->opened->cand, &all) > 2;
 	vn_status      st = VN_OK;
 
 	for (int later = 0; !st && enough && can_be_made(t) && later < (s && s->position > 0 ? 2 : 1); later++) {
@@ -45,7 +45,7 @@ vn_status vn_estimate_rotate(vn_case *t, vn_error *err)
 	/* A recording that states one call may come from several calls: the second one begins at the
 	 * first row in error. */
 	vn_case_rows_off(t, NULL, &off, &last);
-	const bool one = vn_recording_steps(t->c->opened.cand, &step) == 1 && !t->site->first;
+	const bool one = vn_recording_steps(t->opened->cand, &step) == 1 && !t->site->first;
 	const int  call = t->site->begins_later ? VN_OWN_CALLS : one && off > 1 ? (int)off : 0;
 	/* clang-format off */
 	const struct { vn_finding finding; vn_other_rotation edit; } edits[] = {
@@ -298,7 +298,7 @@ vn_status vn_estimate_rotated_tokens(vn_case *t, vn_error *err)
 		st = try_maps(t, &a,
 		              (vn_position_map) { .first = t->site->first + first,
 		                                  .last = t->site->first + last,
-		                                  .open = last == T - 1 && vn_recording_steps(t->c->opened.cand, &step) == 1 },
+		                                  .open = last == T - 1 && vn_recording_steps(t->opened->cand, &step) == 1 },
 		              err);
 	free(r);
 	free(y);

@@ -64,9 +64,9 @@ static bool is_order(const vn_result *r, const vn_findings *x)
 	return vn_local_is_order(&r->checkpoints.of[x->checkpoint]);
 }
 
-static bool one_token(const vn_comparison *c, int point)
+static bool one_token(const vn_case *t, int point)
 {
-	const vn_step *s = vn_recording_step(c->opened.cand, c->result.checkpoints.of[point].step);
+	const vn_step *s = vn_recording_step(t->opened->cand, t->result->checkpoints.of[point].step);
 	return s && s->tokens == 1;
 }
 
@@ -136,13 +136,13 @@ static vn_status fraction_there(point_group *g, const vn_trial *h, int point, do
 /* Lists the checkpoints of the group's point that are right. */
 static vn_status list_right(point_group *g, vn_error *err)
 {
-	const vn_comparison *c = g->t->c;
+	const vn_case *t = g->t;
 
 	g->n_right = 0;
-	for (int i = 0; i < c->result.checkpoints.n; i++) {
-		const vn_checkpoint *p = &c->result.checkpoints.of[i];
+	for (int i = 0; i < t->result->checkpoints.n; i++) {
+		const vn_checkpoint *p = &t->result->checkpoints.of[i];
 		if (!p->replayed || p->origin || p->replay.recorder_fault || p->replay.columns ||
-		    strcmp(p->name, name_of(&c->result, g->x[0])) != 0 || vn_local_beyond(p))
+		    strcmp(p->name, name_of(t->result, g->x[0])) != 0 || vn_local_beyond(p))
 			continue;
 		int *more = vn_grown(g->right, (size_t)g->n_right, sizeof *more);
 		if (!more)
@@ -156,7 +156,7 @@ static vn_status list_right(point_group *g, vn_error *err)
 /* The first step in which the point is right, the last such step, and the one before x. */
 static int right_ones(const point_group *g, const vn_findings *x, int point[RIGHT])
 {
-	const vn_checkpoint *of = g->t->c->result.checkpoints.of;
+	const vn_checkpoint *of = g->t->result->checkpoints.of;
 	const int            step = of[x->checkpoint].step;
 	int                  first = -1, last = -1, before = -1, n = 0;
 
@@ -184,51 +184,51 @@ static bool answers_with(const vn_findings *y, const vn_trial *h)
 
 /* Can the wrong step y confirm or refute the trial h about x? A fitted h has a number of
  * its own; all steps must agree on that number, including steps that have another answer. */
-static bool has_a_say(const vn_comparison *c, const vn_findings *y, const vn_findings *x, const vn_trial *h)
+static bool has_a_say(const vn_case *t, const vn_findings *y, const vn_findings *x, const vn_trial *h)
 {
 	if (y == x || *y->why_not || !(y->unmodified.limit_fraction > (vn_trial_is_fitted(h) ? WRONG : BEYOND)))
 		return false;
 	return vn_trial_is_fitted(h)
 	           ? !answers_with(y, h)
-	           : (!y->n_fit || y->fitted) && one_token(c, y->checkpoint) == one_token(c, x->checkpoint);
+	           : (!y->n_fit || y->fitted) && one_token(t, y->checkpoint) == one_token(t, x->checkpoint);
 }
 
 /* Is h a window whose first keys stay visible, fitted in a step of one token? One query that misses
  * a range of keys does not prove a window. */
-static bool of_one_query(const vn_comparison *c, const vn_findings *x, const vn_trial *h)
+static bool of_one_query(const vn_case *t, const vn_findings *x, const vn_trial *h)
 {
-	return h->finding == VN_FINDING_WINDOW_AND_SINKS && one_token(c, x->checkpoint);
+	return h->finding == VN_FINDING_WINDOW_AND_SINKS && one_token(t, x->checkpoint);
 }
 
 /* Does y stay wrong under h? NaN: h cannot be tested there. Calls of the same number of tokens
  * should share their mistake. */
-static bool stays_wrong(const vn_comparison *c, const vn_findings *y, const vn_findings *x, const vn_trial *h,
+static bool stays_wrong(const vn_case *t, const vn_findings *y, const vn_findings *x, const vn_trial *h,
                         double limit_fraction)
 {
 	if (!vn_trial_is_fitted(h) || !isnan(limit_fraction))
 		return limit_fraction > BEYOND ||
 		       (vn_trial_is_fitted(h) && limit_fraction > fmax(1, y->unmodified.limit_fraction / 2));
 	return !h->applied.later && h->applied.kind != VN_BY_STEP &&
-	       one_token(c, y->checkpoint) == one_token(c, x->checkpoint);
+	       one_token(t, y->checkpoint) == one_token(t, x->checkpoint);
 }
 
 /* Of several equal answers, one that holds in calls of another number of tokens too says more. A
  * fault of the catalogue that changes such a call, and leaves it wrong, comes after the others. */
 static vn_status ask_other_calls(point_group *g, const vn_findings *x, vn_trial *h, vn_error *err)
 {
-	const vn_comparison *c = g->t->c;
-	verdict              v;
-	vn_status            st = VN_OK;
+	const vn_case *t = g->t;
+	verdict        v;
+	vn_status      st = VN_OK;
 
 	if (x->n_alias < 2 || vn_trial_is_fitted(h))
 		return VN_OK;
 	for (int i = 0; !st && i < g->n; i++) {
 		const vn_findings *y = g->x[i];
-		if (y == x || *y->why_not || one_token(c, y->checkpoint) == one_token(c, x->checkpoint))
+		if (y == x || *y->why_not || one_token(t, y->checkpoint) == one_token(t, x->checkpoint))
 			continue;
 		if (!(st = verdict_there(g, h, y->checkpoint, &v, err)) && v.changed && v.limit_fraction > BEYOND) {
 			h->speaks_against = VN_WRONG_OTHERWISE;
-			h->against_step = c->result.checkpoints.of[y->checkpoint].step;
+			h->against_step = t->result->checkpoints.of[y->checkpoint].step;
 		}
 		break;
 	}
@@ -237,24 +237,24 @@ static vn_status ask_other_calls(point_group *g, const vn_findings *x, vn_trial 
 
 static vn_status hold_against(point_group *g, const vn_findings *x, vn_trial *h, vn_error *err)
 {
-	const vn_comparison *c = g->t->c;
-	int                  point[RIGHT];
-	double               limit_fraction;
-	int                  otherwise = 0;
-	vn_status            st = VN_OK;
+	const vn_case *t = g->t;
+	int            point[RIGHT];
+	double         limit_fraction;
+	int            otherwise = 0;
+	vn_status      st = VN_OK;
 
 	for (int i = 0; !st && !h->refuted && i < g->n; i++) {
 		const vn_findings *y = g->x[i];
-		if (!has_a_say(c, y, x, h) || (y->n_fit && ++otherwise > OTHERWISE))
+		if (!has_a_say(t, y, x, h) || (y->n_fit && ++otherwise > OTHERWISE))
 			continue;
 		st = fraction_there(g, h, y->checkpoint, &limit_fraction, err);
-		if (!st && stays_wrong(c, y, x, h, limit_fraction)) {
+		if (!st && stays_wrong(t, y, x, h, limit_fraction)) {
 			h->refuted = true;
 			h->speaks_against = VN_WRONG_OTHERWISE;
-			h->against_step = c->result.checkpoints.of[y->checkpoint].step;
+			h->against_step = t->result->checkpoints.of[y->checkpoint].step;
 		}
 	}
-	bool another = !of_one_query(c, x, h);
+	bool another = !of_one_query(t, x, h);
 	for (int i = 0; !st && !h->refuted && !another && i < g->n; i++) {
 		if (g->x[i] != x && !*g->x[i]->why_not &&
 		    !(st = fraction_there(g, h, g->x[i]->checkpoint, &limit_fraction, err)))
@@ -271,7 +271,7 @@ static vn_status hold_against(point_group *g, const vn_findings *x, vn_trial *h,
 		st = fraction_there(g, h, point[i], &limit_fraction, err);
 		if (!st && limit_fraction > BEYOND) {
 			h->speaks_against = VN_RIGHT_THERE;
-			h->against_step = c->result.checkpoints.of[point[i]].step;
+			h->against_step = t->result->checkpoints.of[point[i]].step;
 		}
 	}
 	return st;
@@ -434,7 +434,7 @@ static void note_other_numbers(point_group *g)
 		for (int k = 0; k < g->n && x->n_fit && x->fitted && h->applied.kind == VN_BY_RESULT && !h->speaks_against; k++)
 			if (another_number(x, g->x[k])) {
 				h->speaks_against = VN_ANOTHER_NUMBER;
-				h->against_step = g->t->c->result.checkpoints.of[g->x[k]->checkpoint].step;
+				h->against_step = g->t->result->checkpoints.of[g->x[k]->checkpoint].step;
 			}
 	}
 }
@@ -462,7 +462,7 @@ static bool may_be_slots(const vn_trial *h)
 static bool has_slots_beside(const point_group *g)
 {
 	for (int i = 0; i < g->n; i++)
-		if (g->x[i]->n_fit && may_be_slots(&g->x[i]->by[0]) && one_token(g->t->c, g->x[i]->checkpoint))
+		if (g->x[i]->n_fit && may_be_slots(&g->x[i]->by[0]) && one_token(g->t, g->x[i]->checkpoint))
 			return true;
 	return false;
 }
@@ -527,16 +527,16 @@ vn_status vn_explain_across_steps(vn_case *t, vn_all_findings *x, vn_error *err)
 	vn_progress    bar = { 0 };
 	vn_status st = g.x && g.refuted && done ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d explanations", x->n);
 
-	const bool several = vn_recording_steps(t->c->opened.cand, &step) > 1;
+	const bool several = vn_recording_steps(t->opened->cand, &step) > 1;
 	if (several)
 		vn_progress_start(&bar, "answer held against the other steps", x->n);
 	for (int i = 0; !st && i < x->n && several; i++) {
-		if (done[i] || is_order(&t->c->result, &x->of[i]))
+		if (done[i] || is_order(t->result, &x->of[i]))
 			continue;
 		g.n = 0;
 		for (int k = i; k < x->n; k++)
-			if (!is_order(&t->c->result, &x->of[k]) &&
-			    strcmp(name_of(&t->c->result, &x->of[k]), name_of(&t->c->result, &x->of[i])) == 0) {
+			if (!is_order(t->result, &x->of[k]) &&
+			    strcmp(name_of(t->result, &x->of[k]), name_of(t->result, &x->of[i])) == 0) {
 				g.x[g.n++] = &x->of[k];
 				done[k] = true;
 			}

@@ -233,7 +233,7 @@ static void close_query(changed_query *q)
 static vn_status open_query(vn_case *t, vn_findings *x, changed_query *q, bool *fits, vn_error *err)
 {
 	const vn_step *step;
-	const int      steps = vn_recording_steps(t->c->opened.cand, &step);
+	const int      steps = vn_recording_steps(t->opened->cand, &step);
 	vn_status      st = vn_recompute_at(t->recompute, x->checkpoint, err);
 
 	*fits = false;
@@ -520,7 +520,7 @@ static vn_status find_answer(vn_case *t, changed_steps *x, vn_error *err)
 
 vn_status vn_explain_changed_slots(vn_case *t, vn_findings **x, int n, vn_error *err)
 {
-	changed_steps all = { .q = calloc((size_t)n + 1, sizeof *all.q), .storage = t->c->opened.policy.storage };
+	changed_steps all = { .q = calloc((size_t)n + 1, sizeof *all.q), .storage = t->opened->policy.storage };
 	bool          clear = false, fits = all.q && n > 0;
 	vn_status     st = all.q ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d steps", n);
 

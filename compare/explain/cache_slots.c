@@ -354,7 +354,7 @@ vn_status vn_explain_cache_slots(vn_case *t, vn_findings **x, int n, vn_error *e
 	vn_status   st;
 
 	for (int i = 0; i < n; i++) {
-		const vn_step *s = vn_recording_step(t->c->opened.cand, t->c->result.checkpoints.of[x[i]->checkpoint].step);
+		const vn_step *s = vn_recording_step(t->opened->cand, t->result->checkpoints.of[x[i]->checkpoint].step);
 		if (!s || s->position == 0)
 			return VN_OK; /* wrong in a step without cached tokens */
 		S = s->position > S ? s->position : S;

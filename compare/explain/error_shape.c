@@ -203,7 +203,7 @@ static vn_status add_half_sums(vn_case *t, vn_error *err)
 {
 	const vn_tensor *c = &t->site->cand;
 	const vn_plan   *plan = t->site->plan;
-	const vn_policy *policy = &t->c->opened.policy;
+	const vn_policy *policy = &t->opened->policy;
 	vn_measured      half, is;
 	vn_tensor        z;
 
@@ -212,8 +212,8 @@ static vn_status add_half_sums(vn_case *t, vn_error *err)
 	vn_status st = vn_recompute_run(t->recompute, plan, t->site->weights, VN_HALF_SUMS, &z, err);
 	if (st)
 		return st == VN_ERR_UNSUPPORTED ? VN_OK : st;
-	if (!(st = vn_measure_brief(&t->own, &z, t->site->axes, t->c->opened.request.options->threads, &half, err)) &&
-	    !(st = vn_measure_brief(&t->own, c, t->site->axes, t->c->opened.request.options->threads, &is, err))) {
+	if (!(st = vn_measure_brief(&t->own, &z, t->site->axes, t->opened->request.options->threads, &half, err)) &&
+	    !(st = vn_measure_brief(&t->own, c, t->site->axes, t->opened->request.options->threads, &is, err))) {
 		const double times = is.value[VN_M_NMSE] / half.value[VN_M_NMSE];
 		if (is.finite && half.finite && times > 1.0 / AS_MUCH && times < AS_MUCH)
 			vn_lines_add(&t->x->error_shape,

@@ -40,11 +40,11 @@ static int count_places(const vn_opened *o, const vn_trial *h)
 
 /* Keys and values of another layer, while only one of the two caches is wrong: then it is keys
  * alone or values alone. */
-static bool of_one_alone(const vn_comparison *c, const vn_findings *x, const vn_trial *h)
+static bool of_one_alone(const vn_opened *o, const vn_result *r, const vn_findings *x, const vn_trial *h)
 {
 	const vn_checkpoint *beside;
 
-	return vn_trial_mistake(h) == VN_MISTAKE_C9 && vn_counterpart(c, x, &beside) && beside && beside->replayed &&
+	return vn_trial_mistake(h) == VN_MISTAKE_C9 && vn_counterpart(o, r, x, &beside) && beside && beside->replayed &&
 	       !beside->origin;
 }
 
@@ -55,15 +55,16 @@ typedef struct answer_rank {
 	int  explained, places;
 } answer_rank;
 
-static answer_rank rank_of(const vn_comparison *c, const vn_all_findings *all, const vn_findings *x, const vn_trial *h)
+static answer_rank rank_of(const vn_opened *o, const vn_result *r, const vn_all_findings *all, const vn_findings *x,
+                           const vn_trial *h)
 {
 	char id[VN_ID];
 
-	return (answer_rank) { .named = *vn_trial_id(h, id) && !of_one_alone(c, x, h),
+	return (answer_rank) { .named = *vn_trial_id(h, id) && !of_one_alone(o, r, x, h),
 		                   .beside = h->beside,
 		                   .against = h->speaks_against != VN_NOTHING_AGAINST,
 		                   .explained = count_explained(all, h),
-		                   .places = count_places(&c->opened, h) };
+		                   .places = count_places(o, h) };
 }
 
 /* Answers that no step contradicts come first; then faults of the catalogue, before what was fitted
@@ -82,13 +83,13 @@ static bool comes_before(answer_rank a, answer_rank b)
 	return a.places < b.places;
 }
 
-static void order_aliases(const vn_comparison *c, const vn_all_findings *all, vn_findings *x)
+static void order_aliases(const vn_opened *o, const vn_result *r, const vn_all_findings *all, vn_findings *x)
 {
 	for (int i = 1; i < x->n_alias; i++) {
 		const vn_trial    h = x->by[i];
-		const answer_rank rank = rank_of(c, all, x, &h);
+		const answer_rank rank = rank_of(o, r, all, x, &h);
 		int               at = i;
-		for (; at > 0 && comes_before(rank, rank_of(c, all, x, &x->by[at - 1])); at--)
+		for (; at > 0 && comes_before(rank, rank_of(o, r, all, x, &x->by[at - 1])); at--)
 			x->by[at] = x->by[at - 1];
 		x->by[at] = h;
 	}
@@ -124,7 +125,7 @@ static bool needs_none(const vn_checkpoint *p)
 static vn_status explain_origin(vn_case *t, vn_all_findings *all, int point, vn_error *err)
 {
 	vn_findings *x = &all->of[all->n];
-	const int    like = all->n >= IN_FULL ? twin_of(&t->c->result, all, point) : -1;
+	const int    like = all->n >= IN_FULL ? twin_of(t->result, all, point) : -1;
 	vn_status    st;
 
 	*x = (vn_findings) { .checkpoint = point, .same_answer_as = like, .by = calloc(VN_EXPLAIN_KEPT, sizeof *x->by) };
@@ -132,7 +133,7 @@ static vn_status explain_origin(vn_case *t, vn_all_findings *all, int point, vn_
 	t->brief = all->n >= IN_FULL;
 	if (!x->by)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for trials");
-	if (needs_none(&t->c->result.checkpoints.of[point])) {
+	if (needs_none(&t->result->checkpoints.of[point])) {
 		all->n++;
 		return VN_OK;
 	}
@@ -152,15 +153,15 @@ static vn_status explain_origin(vn_case *t, vn_all_findings *all, int point, vn_
 
 /* The checkpoint of the operation that contains a value which nothing reads: gate_act is a
  * factor inside mlp_act; scores and probabilities belong to attention. -1: none. */
-static int outer_of(const vn_comparison *c, int point)
+static int outer_of(const vn_opened *in, const vn_result *r, int point)
 {
-	const vn_checkpoint *me = &c->result.checkpoints.of[point];
-	const vn_plan       *p = vn_model_plan(c->opened.model);
+	const vn_checkpoint *me = &r->checkpoints.of[point];
+	const vn_plan       *p = vn_model_plan(in->model);
 	const int            v = vn_plan_find(p, me->name);
 	const vn_node       *n = v < 0 ? NULL : &p->node[p->value[vn_plan_root(p, v)].node];
 
-	for (int i = 0; n && (n->op == VN_OP_ACT || n->op == VN_OP_ATTENTION) && i < c->result.checkpoints.n; i++) {
-		const vn_checkpoint *q = &c->result.checkpoints.of[i];
+	for (int i = 0; n && (n->op == VN_OP_ACT || n->op == VN_OP_ATTENTION) && i < r->checkpoints.n; i++) {
+		const vn_checkpoint *q = &r->checkpoints.of[i];
 		const int            w = q->step == me->step && q->origin ? vn_plan_find(p, q->name) : -1;
 		const vn_node       *o = w < 0 ? NULL : &p->node[p->value[vn_plan_root(p, w)].node];
 		if (o && o == n && n->op == VN_OP_ATTENTION && i != point && vn_plan_root(p, w) == n->out[VN_ATTN_CONTEXT])
@@ -172,23 +173,23 @@ static int outer_of(const vn_comparison *c, int point)
 	return -1;
 }
 
-static bool is_inside_attention(const vn_comparison *c, const vn_findings *x)
+static bool is_inside_attention(const vn_opened *o, const vn_result *r, const vn_findings *x)
 {
-	const vn_plan *p = vn_model_plan(c->opened.model);
-	const int      v = vn_plan_find(p, c->result.checkpoints.of[x->checkpoint].name);
+	const vn_plan *p = vn_model_plan(o->model);
+	const int      v = vn_plan_find(p, r->checkpoints.of[x->checkpoint].name);
 
 	return v >= 0 && (p->value[v].point == VN_POINT_ATTN_SCORES || p->value[v].point == VN_POINT_ATTN_PROBS);
 }
 
 /* One operation has one mistake: the answer of the outer checkpoint is also that of the inner
  * one. */
-static void answer_inside(const vn_comparison *c, const vn_all_findings *all, vn_findings *x)
+static void answer_inside(const vn_opened *in, const vn_result *r, const vn_all_findings *all, vn_findings *x)
 {
-	const int outer = outer_of(c, x->checkpoint);
+	const int outer = outer_of(in, r, x->checkpoint);
 
 	for (int i = 0; outer >= 0 && i < all->n; i++) {
 		const vn_findings *o = &all->of[i];
-		if (o->checkpoint != outer || !o->n_fit || (x->n_fit && is_inside_attention(c, x)))
+		if (o->checkpoint != outer || !o->n_fit || (x->n_fit && is_inside_attention(in, r, x)))
 			continue; /* scores and probabilities show more than the context made from them */
 		memcpy(x->by, o->by, VN_EXPLAIN_KEPT * sizeof *x->by);
 		x->n = o->n;
@@ -200,37 +201,36 @@ static void answer_inside(const vn_comparison *c, const vn_all_findings *all, vn
 	}
 }
 
-vn_status vn_explain(vn_comparison *c, vn_all_findings **why, vn_error *err)
+vn_status vn_explain(const vn_opened *o, const vn_result *r, vn_all_findings **why, vn_error *err)
 {
 	vn_all_findings *x = *why = calloc(1, sizeof *x);
-	vn_case          t = { .c = c };
+	vn_case          t = { .opened = o, .result = r };
 	vn_progress      bar = { 0 };
 	vn_status        st = VN_OK;
 
 	if (!x)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for explanations");
-	if (c->opened.replayed)
-		return vn_explain_replayed(c, x, err);
-	if (!c->opened.model || !c->result.replayed || !c->result.localised.n_origins)
+	if (o->replayed)
+		return vn_explain_replayed(o, r, x, err);
+	if (!o->model || !r->replayed || !r->localised.n_origins)
 		return VN_OK;
-	if (!(x->of = calloc((size_t)c->result.localised.n_origins, sizeof *x->of)))
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d origins", c->result.localised.n_origins);
-	if ((st = vn_recompute_create(&c->opened, &c->result.checkpoints, &t.recompute, err)))
+	if (!(x->of = calloc((size_t)r->localised.n_origins, sizeof *x->of)))
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d origins", r->localised.n_origins);
+	if ((st = vn_recompute_create(o, &r->checkpoints, &t.recompute, err)))
 		return st;
 	t.site = vn_recompute_site(t.recompute);
-	vn_progress_start(&bar, "explaining origin", c->result.localised.n_origins);
+	vn_progress_start(&bar, "explaining origin", r->localised.n_origins);
 	int nothing = 0; /* origins that nothing fits, in a row */
-	for (int i = 0; !st && i < c->result.localised.n_origins; i++) {
+	for (int i = 0; !st && i < r->localised.n_origins; i++) {
 		if (x->n == AT_ALL || nothing == IN_VAIN) {
-			x->left_out = c->result.localised.n_origins - i;
+			x->left_out = r->localised.n_origins - i;
 			break;
 		}
-		if (!c->result.checkpoints.of[c->result.localised.origins[i]].replayed)
+		if (!r->checkpoints.of[r->localised.origins[i]].replayed)
 			continue;
-		st = explain_origin(&t, x, c->result.localised.origins[i], err);
+		st = explain_origin(&t, x, r->localised.origins[i], err);
 		vn_progress_at(&bar, i + 1);
-		nothing = x->n && (x->of[x->n - 1].n_fit ||
-		                   needs_none(&c->result.checkpoints.of[c->result.localised.origins[i]]))
+		nothing = x->n && (x->of[x->n - 1].n_fit || needs_none(&r->checkpoints.of[r->localised.origins[i]]))
 		              ? 0
 		              : nothing + 1;
 	}
@@ -239,13 +239,13 @@ vn_status vn_explain(vn_comparison *c, vn_all_findings **why, vn_error *err)
 	vn_progress_stop(&bar);
 	vn_recompute_destroy(t.recompute);
 	for (int i = 0; i < x->n; i++)
-		order_aliases(c, x, &x->of[i]);
+		order_aliases(o, r, x, &x->of[i]);
 	for (int i = 0; i < x->n; i++) {
-		answer_inside(c, x, &x->of[i]);
+		answer_inside(o, r, x, &x->of[i]);
 		if (x->of[i].n_fit) /* found after its error was described */
 			vn_lines_free(&x->of[i].error_shape);
 	}
-	vn_explain_put_sentences(c, x);
+	vn_explain_put_sentences(o, r, x);
 	return st;
 }
 

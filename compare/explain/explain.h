@@ -35,7 +35,7 @@
 
 /* Explains c's origins. Call after vn_replay_run; needs opened.model. Call vn_findings_free
  * afterwards, also after a failure. NULL is allowed in vn_findings_free. */
-vn_status                 vn_explain(vn_comparison *c, vn_all_findings **why, vn_error *err);
+vn_status                 vn_explain(const vn_opened *o, const vn_result *r, vn_all_findings **why, vn_error *err);
 void                      vn_findings_free(vn_all_findings *why);
 /* For vn_compare_options.explain: these functions. */
 extern const vn_explainer vn_catalogue_explainer;

@@ -190,7 +190,7 @@ static int find_counterpart(const vn_case *t, int node)
 {
 	const vn_plan *p = t->site->plan;
 	const char    *name = p->value[p->node[node].out[0]].name;
-	const int      here = vn_name_layer(t->c->result.checkpoints.of[t->x->checkpoint].name);
+	const int      here = vn_name_layer(t->result->checkpoints.of[t->x->checkpoint].name);
 	char           other[VN_NAME_MAX + 20];
 
 	if (vn_name_layer(name) < 0 || here < 0)

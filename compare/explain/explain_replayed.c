@@ -62,7 +62,7 @@ static void release_entries(const read_entries *list)
 
 static vn_status try_alternatives(vn_case *t, const vn_judged_result *r, read_entries *list, vn_error *err)
 {
-	vn_recording *file = t->c->opened.replayed->recording;
+	vn_recording *file = t->opened->replayed->recording;
 	vn_status     st = VN_OK;
 
 	for (int i = 0; !st && i < r->n_alternatives; i++) {
@@ -85,16 +85,16 @@ static vn_status try_alternatives(vn_case *t, const vn_judged_result *r, read_en
 }
 
 /* Do the results that read this one, as the reference does, follow from its recorded numbers? */
-static vn_consumed consumed_of(const vn_comparison *c, int result)
+static vn_consumed consumed_of(const vn_case *t, int result)
 {
-	const vn_replayed_file *f = c->opened.replayed;
-	const vn_run_plan      *p = vn_recording_run_plan(c->opened.ref);
+	const vn_replayed_file *f = t->opened->replayed;
+	const vn_run_plan      *p = vn_recording_run_plan(t->opened->ref);
 	const vn_judged_result *r = &f->result[result];
 	const int               v = p ? vn_run_plan_value(p, r->step, r->reference) : -1;
 
 	for (int i = 0; v >= 0 && i < f->n; i++) {
 		const int node = vn_run_plan_maker(p, f->result[i].step, f->result[i].reference);
-		if (node < 0 || c->result.judged->of[i].wrong)
+		if (node < 0 || t->result->judged->of[i].wrong)
 			continue;
 		for (int k = 0; k < p->node[node].n_in; k++)
 			if (p->in[p->node[node].first_in + k] == v)
@@ -126,7 +126,7 @@ static const char *why_not(const vn_judged_result *r)
 
 static vn_status explain_result(vn_case *t, int result, vn_error *err)
 {
-	const vn_opened        *o = &t->c->opened;
+	const vn_opened        *o = t->opened;
 	const vn_judged_result *r = &o->replayed->result[result];
 	vn_site                 site = { .axes = "", .first = 0 };
 	read_entries            list = { .n = 0 };
@@ -139,7 +139,7 @@ static vn_status explain_result(vn_case *t, int result, vn_error *err)
 	}
 	const vn_shape shape = shape_of(&vn_recording_entry(o->cand, r->cand)->shape, &site.sampled);
 	t->site = &site;
-	t->consumed = consumed_of(t->c, result);
+	t->consumed = consumed_of(t, result);
 	t->format = vn_replayed_format(o, r);
 	t->allow = vn_floors_allowed(r->op, t->format);
 	t->x->n_tried = r->n_tried;
@@ -156,25 +156,25 @@ static vn_status explain_result(vn_case *t, int result, vn_error *err)
 	return st;
 }
 
-vn_status vn_explain_replayed(vn_comparison *c, vn_all_findings *all, vn_error *err)
+vn_status vn_explain_replayed(const vn_opened *o, const vn_result *r, vn_all_findings *all, vn_error *err)
 {
-	vn_case     t = { .c = c };
+	vn_case     t = { .opened = o, .result = r };
 	vn_progress bar = { 0 };
 	vn_status   st = VN_OK;
 
-	if (!c->result.replayed || !c->result.localised.n_origins)
+	if (!r->replayed || !r->localised.n_origins)
 		return VN_OK;
-	if (!(all->of = calloc((size_t)c->result.localised.n_origins, sizeof *all->of)))
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d origins", c->result.localised.n_origins);
-	vn_progress_start(&bar, "explaining origin", c->result.localised.n_origins);
-	for (int i = 0; !st && i < c->result.localised.n_origins; i++) {
-		const int    point = c->result.localised.origins[i];
-		const int    result = vn_replayed_result_of(&c->opened, &c->result.checkpoints.of[point]);
+	if (!(all->of = calloc((size_t)r->localised.n_origins, sizeof *all->of)))
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d origins", r->localised.n_origins);
+	vn_progress_start(&bar, "explaining origin", r->localised.n_origins);
+	for (int i = 0; !st && i < r->localised.n_origins; i++) {
+		const int    point = r->localised.origins[i];
+		const int    result = vn_replayed_result_of(o, &r->checkpoints.of[point]);
 		vn_findings *x = &all->of[all->n];
 		if (result < 0)
 			continue;
 		if (all->n == AT_ALL) {
-			all->left_out = c->result.localised.n_origins - i;
+			all->left_out = r->localised.n_origins - i;
 			break;
 		}
 		*x = (vn_findings) { .checkpoint = point, .same_answer_as = -1, .by = calloc(VN_EXPLAIN_KEPT, sizeof *x->by) };
@@ -187,6 +187,6 @@ vn_status vn_explain_replayed(vn_comparison *c, vn_all_findings *all, vn_error *
 		vn_progress_at(&bar, i + 1);
 	}
 	vn_progress_stop(&bar);
-	vn_explain_put_sentences(c, all);
+	vn_explain_put_sentences(o, r, all);
 	return st;
 }

@@ -13,6 +13,6 @@
 
 #include "compare/trial/findings.h"
 
-vn_status vn_explain_replayed(vn_comparison *c, vn_all_findings *all, vn_error *err);
+vn_status vn_explain_replayed(const vn_opened *o, const vn_result *r, vn_all_findings *all, vn_error *err);
 
 #endif

@@ -12,12 +12,13 @@
 #include <stdio.h>
 
 typedef struct vn_sentence {
-	const vn_comparison *c;
-	const vn_findings   *x;
-	const vn_plan       *p;
-	const vn_trial      *h;
-	char                *text; /* empty at first */
-	size_t               size;
+	const vn_opened   *opened;
+	const vn_result   *result;
+	const vn_findings *x;
+	const vn_plan     *p;
+	const vn_trial    *h;
+	char              *text; /* empty at first */
+	size_t             size;
 } vn_sentence;
 
 #define VN_PUT(s, ...) snprintf((s)->text, (s)->size, __VA_ARGS__)

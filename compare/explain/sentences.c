@@ -143,10 +143,10 @@ static vn_point neighbour_point(vn_point point)
 	}
 }
 
-const char *vn_counterpart(const vn_comparison *c, const vn_findings *x, const vn_checkpoint **found)
+const char *vn_counterpart(const vn_opened *o, const vn_result *r, const vn_findings *x, const vn_checkpoint **found)
 {
-	const vn_plan       *p = vn_model_plan(c->opened.model);
-	const vn_checkpoint *me = &c->result.checkpoints.of[x->checkpoint];
+	const vn_plan       *p = vn_model_plan(o->model);
+	const vn_checkpoint *me = &r->checkpoints.of[x->checkpoint];
 	const int            v = vn_plan_find(p, me->name);
 	const char          *name = NULL;
 
@@ -154,9 +154,9 @@ const char *vn_counterpart(const vn_comparison *c, const vn_findings *x, const v
 	for (int i = 0; v >= 0 && i < p->n_values; i++)
 		if (p->value[i].point == neighbour_point(p->value[v].point) && p->value[i].layer == p->value[v].layer)
 			name = p->value[i].name;
-	for (int i = 0; name && i < c->result.checkpoints.n; i++)
-		if (c->result.checkpoints.of[i].step == me->step && strcmp(c->result.checkpoints.of[i].name, name) == 0)
-			*found = &c->result.checkpoints.of[i];
+	for (int i = 0; name && i < r->checkpoints.n; i++)
+		if (r->checkpoints.of[i].step == me->step && strcmp(r->checkpoints.of[i].name, name) == 0)
+			*found = &r->checkpoints.of[i];
 	return name;
 }
 
@@ -193,10 +193,10 @@ static bool by_capture(const vn_findings *x, const bool *shown)
 }
 
 /* Names such a place if mistakes are made elsewhere than at the checkpoint's own operation. */
-static const char *uncaptured_words(const vn_comparison *c, const vn_findings *x, const bool *shown)
+static const char *uncaptured_words(const vn_opened *o, const vn_result *r, const vn_findings *x, const bool *shown)
 {
-	const vn_plan *p = vn_model_plan(c->opened.model);
-	const int      v = vn_plan_find(p, c->result.checkpoints.of[x->checkpoint].name),
+	const vn_plan *p = vn_model_plan(o->model);
+	const int      v = vn_plan_find(p, r->checkpoints.of[x->checkpoint].name),
 			  own = v < 0 ? -1 : p->value[vn_plan_root(p, v)].node;
 	bool apart = x->by[0].node != own; /* the operation's own point says most */
 	int  other = -1;
@@ -211,7 +211,7 @@ static const char *uncaptured_words(const vn_comparison *c, const vn_findings *x
 	return apart && other >= 0 ? p->value[p->node[other].out[0]].name : NULL;
 }
 
-static void put_separate(const vn_comparison *c, const vn_all_findings *all, vn_findings *x)
+static void put_separate(const vn_opened *o, const vn_result *r, const vn_all_findings *all, vn_findings *x)
 {
 	const char          *name;
 	const vn_checkpoint *beside;
@@ -219,20 +219,20 @@ static void put_separate(const vn_comparison *c, const vn_all_findings *all, vn_
 	int                  aliases = 0;
 
 	for (int i = 1; i < x->n_alias; i++)
-		aliases += shown[i] = vn_alias_in_all_steps(&c->result, all, x, i);
+		aliases += shown[i] = vn_alias_in_all_steps(r, all, x, i);
 	if (!aliases)
 		return;
-	if ((name = uncaptured_words(c, x, shown)))
+	if ((name = uncaptured_words(o, r, x, shown)))
 		snprintf(x->separating_input, sizeof x->separating_input, "a recording that includes %s", name);
 	else if (by_capture(x, shown))
 		snprintf(x->separating_input, sizeof x->separating_input, "a recording that includes what reads %s",
-		         vn_name_in_layer(c->result.checkpoints.of[x->checkpoint].name));
-	else if ((name = vn_counterpart(c, x, &beside)) && beside)
+		         vn_name_in_layer(r->checkpoints.of[x->checkpoint].name));
+	else if ((name = vn_counterpart(o, r, x, &beside)) && beside)
 		snprintf(x->separating_input, sizeof x->separating_input, "look at %s, which is %s here", name,
 		         beside->origin ? "also wrong" : "right");
 	else if (name)
 		snprintf(x->separating_input, sizeof x->separating_input, "a recording that includes %s", name);
-	else if (vn_recording_tokens(c->opened.cand, NULL, NULL) < ENOUGH_TO_TELL)
+	else if (vn_recording_tokens(o->cand, NULL, NULL) < ENOUGH_TO_TELL)
 		snprintf(x->separating_input, sizeof x->separating_input,
 		         "a prompt of %d tokens or more, another layer, or another model", ENOUGH_TO_TELL);
 	else
@@ -240,23 +240,23 @@ static void put_separate(const vn_comparison *c, const vn_all_findings *all, vn_
 		         "another layer or another model; here all compute the same numbers");
 }
 
-void vn_explain_put_sentences(const vn_comparison *c, vn_all_findings *x)
+void vn_explain_put_sentences(const vn_opened *o, const vn_result *r, vn_all_findings *x)
 {
-	const vn_plan *p = c->opened.model ? vn_model_plan(c->opened.model) : NULL;
+	const vn_plan *p = o->model ? vn_model_plan(o->model) : NULL;
 
 	for (int i = 0; i < x->n; i++) {
 		for (int k = 0; k < x->of[i].n; k++) {
 			vn_trial *h = &x->of[i].by[k];
 			vn_trial_id(h, h->id);
-			put_words(&(vn_sentence) { c, &x->of[i], p, h, h->words, sizeof h->words });
+			put_words(&(vn_sentence) { o, r, &x->of[i], p, h, h->words, sizeof h->words });
 			if (p)
 				put_also(p, h);
 			put_part(h);
 		}
 		if (p)
-			put_separate(c, x, &x->of[i]);
+			put_separate(o, r, x, &x->of[i]);
 	}
 	for (int i = 0; i < x->n; i++) /* it may quote an answer of another step */
 		for (int k = 0; k < x->of[i].n; k++)
-			put_against(&c->result, x, &x->of[i], &x->of[i].by[k]);
+			put_against(r, x, &x->of[i], &x->of[i].by[k]);
 }

@@ -70,7 +70,7 @@ void vn_sentence_cache(const vn_sentence *s)
 	const long long          a = k->first, b = a + n - 1, c = k->holds, d = c + n - 1;
 	char                     few[40] = "";
 	const vn_node           *node = &s->p->node[s->h->node];
-	const bool               values = vn_plan_find(s->p, s->c->result.checkpoints.of[s->x->checkpoint].name) ==
+	const bool               values = vn_plan_find(s->p, s->result->checkpoints.of[s->x->checkpoint].name) ==
 	                    node->out[VN_ATTN_CONTEXT];
 	const char *const *whose = what[!values                          ? 3
 	                                : k->holds == VN_HOLDS_NO_VALUES ? 1
@@ -152,7 +152,7 @@ void vn_sentence_one_alone(const vn_sentence *s)
 {
 	const vn_one_cached *k = &s->h->applied.one_cached;
 	const char          *what = k->of == 1 ? "key" : "value";
-	const bool           both = vn_plan_find(s->p, s->c->result.checkpoints.of[s->x->checkpoint].name) ==
+	const bool           both = vn_plan_find(s->p, s->result->checkpoints.of[s->x->checkpoint].name) ==
 	                  s->p->node[s->h->node].out[VN_ATTN_CONTEXT]; /* shows both */
 	char few[40] = "", right[40] = "";
 
@@ -243,7 +243,7 @@ void vn_sentence_factor(const vn_sentence *s)
 void vn_sentence_axes(const vn_sentence *s)
 {
 	const char *axes = vn_entry_axes(
-		vn_recording_entry(s->c->opened.ref, s->c->result.checkpoints.of[s->x->checkpoint].ref));
+		vn_recording_entry(s->opened->ref, s->result->checkpoints.of[s->x->checkpoint].ref));
 	char order[80] = "";
 
 	for (int k = 0; k < s->h->applied.result.n; k++) {

@@ -194,22 +194,22 @@ static double divergence_of(const vn_result *r)
 	return rows > 0.0 ? sum / rows : NAN;
 }
 
-static void fill_trial(vn_runner *x, const vn_comparison *c, vn_isolate_trial *t)
+static void fill_trial(vn_runner *x, const vn_opened *o, const vn_result *r, vn_isolate_trial *t)
 {
-	int first = c->result.localised.first;
+	int first = r->localised.first;
 
-	for (int i = 0; first < 0 && i < c->result.checkpoints.n; i++)
-		first = c->result.checkpoints.of[i].fails ? i : -1;
-	t->within = c->result.verdict.within;
-	t->outside = c->result.verdict.n_fails;
-	t->kl = divergence_of(&c->result);
-	x->compared = c->result.checkpoints.n;
-	vn_report_say_recorder(c->opened.ref, x->recorded_by[0]);
-	vn_report_say_recorder(c->opened.cand, x->recorded_by[1]);
+	for (int i = 0; first < 0 && i < r->checkpoints.n; i++)
+		first = r->checkpoints.of[i].fails ? i : -1;
+	t->within = r->verdict.within;
+	t->outside = r->verdict.n_fails;
+	t->kl = divergence_of(r);
+	x->compared = r->checkpoints.n;
+	vn_report_say_recorder(o->ref, x->recorded_by[0]);
+	vn_report_say_recorder(o->cand, x->recorded_by[1]);
 	if (first >= 0)
-		vn_label(&c->result.checkpoints.of[first], t->first);
-	for (int i = 0; i < c->result.checkpoints.n; i++) {
-		const vn_checkpoint *p = &c->result.checkpoints.of[i];
+		vn_label(&r->checkpoints.of[first], t->first);
+	for (int i = 0; i < r->checkpoints.n; i++) {
+		const vn_checkpoint *p = &r->checkpoints.of[i];
 		const int            at = toggle_of(x, p->name);
 		if (at < 0)
 			continue;
@@ -219,15 +219,15 @@ static void fill_trial(vn_runner *x, const vn_comparison *c, vn_isolate_trial *t
 	}
 }
 
-static vn_status open_limits(vn_runner *x, vn_comparison *c, vn_error *err)
+static vn_status open_limits(vn_runner *x, vn_opened *o, vn_error *err)
 {
-	const char     *precision = vn_facts_get(vn_recording_run(c->opened.cand), "precision");
-	const vn_status st = x->o.limits ? vn_limits_open(x->o.limits, &c->opened.request.limits, err)
-	                                 : vn_limits_own(precision ? precision : "", vn_recording_family(c->opened.cand),
-	                                                 &c->opened.request.limits, err);
+	const char     *precision = vn_facts_get(vn_recording_run(o->cand), "precision");
+	const vn_status st = x->o.limits ? vn_limits_open(x->o.limits, &o->request.limits, err)
+	                                 : vn_limits_own(precision ? precision : "", vn_recording_family(o->cand),
+	                                                 &o->request.limits, err);
 
 	if (!st)
-		snprintf(x->limits, sizeof x->limits, "%s", c->opened.request.limits->path);
+		snprintf(x->limits, sizeof x->limits, "%s", o->request.limits->path);
 	return st;
 }
 
@@ -240,9 +240,9 @@ static vn_status judge_recording(vn_runner *x, const char *path, vn_isolate_tria
 	};
 	vn_status st;
 
-	if (!(st = vn_sides_open(&sides, &c.opened, &c.result.remarks, err)) && !(st = open_limits(x, &c, err)) &&
+	if (!(st = vn_sides_open(&sides, &c.opened, &c.result.remarks, err)) && !(st = open_limits(x, &c.opened, err)) &&
 	    !(st = vn_compare(&c, err)))
-		fill_trial(x, &c, t);
+		fill_trial(x, &c.opened, &c.result, t);
 	else if (c.result.remarks.refusals.n)
 		vn_context(err, st, "%s", c.result.remarks.refusals.line[0]);
 	vn_comparison_close(&c);

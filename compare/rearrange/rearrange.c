@@ -113,8 +113,8 @@ static vn_status try_arrangements(vn_rearranged *r, const char *axes, vn_error *
 /* Without a plan: was it made before this checkpoint? What comes later may be a copy of it. */
 static bool came_before(const vn_case *t, const vn_entry *e)
 {
-	const vn_checkpoint *me = &t->c->result.checkpoints.of[t->x->checkpoint];
-	const vn_run_plan   *p = vn_recording_run_plan(t->c->opened.cand);
+	const vn_checkpoint *me = &t->result->checkpoints.of[t->x->checkpoint];
+	const vn_run_plan   *p = vn_recording_run_plan(t->opened->cand);
 	const int            mine = p ? vn_run_plan_maker(p, me->step, me->name) : -1;
 	const int            its = p ? vn_run_plan_maker(p, e->step, e->name) : -1;
 
@@ -124,8 +124,8 @@ static bool came_before(const vn_case *t, const vn_entry *e)
 /* Without a plan: does the operation read it? */
 static bool is_read(const vn_case *t, const vn_entry *e)
 {
-	const vn_checkpoint *me = &t->c->result.checkpoints.of[t->x->checkpoint];
-	const vn_run_plan   *p = vn_recording_run_plan(t->c->opened.cand);
+	const vn_checkpoint *me = &t->result->checkpoints.of[t->x->checkpoint];
+	const vn_run_plan   *p = vn_recording_run_plan(t->opened->cand);
 	const int            mine = vn_run_plan_maker(p, me->step, me->name), its = vn_run_plan_value(p, e->step, e->name);
 
 	for (int i = 0; i < p->node[mine].n_in; i++)
@@ -143,7 +143,7 @@ static bool may_be_taken_for(const vn_rearranged *r, const vn_entry *e)
 	if (!p)
 		return came_before(r->t, e);
 	const int v = vn_plan_find(p, e->name),
-			  me = vn_plan_find(p, r->t->c->result.checkpoints.of[r->t->x->checkpoint].name);
+			  me = vn_plan_find(p, r->t->result->checkpoints.of[r->t->x->checkpoint].name);
 	const int root = v < 0 ? -1 : vn_plan_root(p, v), mine = vn_plan_root(p, me);
 
 	if (r->t->consumed == VN_CONSUMED_AS_RECORDED || root == mine)
@@ -181,7 +181,7 @@ static bool is_parallel(const vn_rearranged *r, const vn_entry *e)
  * a checkpoint of the reference that is near. */
 static vn_status try_another_checkpoint(vn_rearranged *r, vn_error *err)
 {
-	vn_recording    *own = r->t->c->opened.cand;
+	vn_recording    *own = r->t->opened->cand;
 	const vn_tensor *cand = r->like;
 	vn_status        st = VN_OK;
 
@@ -229,8 +229,8 @@ static int64_t find_columns(const char *wide, int64_t width, const char *is, int
  * continue with. */
 static vn_status try_part_of_another(vn_rearranged *r, vn_error *err)
 {
-	vn_recording   *cand = r->t->c->opened.cand;
-	const vn_entry *me = vn_recording_entry(cand, r->t->c->result.checkpoints.of[r->t->x->checkpoint].cand);
+	vn_recording   *cand = r->t->opened->cand;
+	const vn_entry *me = vn_recording_entry(cand, r->t->result->checkpoints.of[r->t->x->checkpoint].cand);
 	const int64_t   rows = r->like->shape.dim[0], own = r->n / rows;
 	vn_status       st = VN_OK;
 
@@ -242,7 +242,7 @@ static vn_status try_part_of_another(vn_rearranged *r, vn_error *err)
 		vn_trial        h = { .finding = VN_FINDING_RECORDED_PART, .recorder_fault = true };
 		vn_tensor       t;
 		if (e == me || e->step != me->step || e->dtype != me->dtype || e->same_as >= 0 || all <= r->n || all % rows ||
-		    e->shape.dim[0] != rows || vn_rearrange_is_wrong_itself(&r->t->c->result, i) || !may_be_taken_for(r, e))
+		    e->shape.dim[0] != rows || vn_rearrange_is_wrong_itself(r->t->result, i) || !may_be_taken_for(r, e))
 			continue;
 		if ((st = vn_entry_tensor(cand, i, &t, err)))
 			break;

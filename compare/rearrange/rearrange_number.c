@@ -26,7 +26,7 @@ static bool about_heads(const vn_case *t)
 static double uncertainty(const vn_rearranged *r, double by, double xx)
 {
 	const int stored = vn_dtype_digits(r->like->dtype);
-	const int ran = vn_dtype_digits(r->t->site->plan ? r->t->c->opened.policy.storage : r->t->format);
+	const int ran = vn_dtype_digits(r->t->site->plan ? r->t->opened->policy.storage : r->t->format);
 	double    rest = 0;
 
 	for (int64_t i = 0; i < r->n; i++)

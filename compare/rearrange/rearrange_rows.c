@@ -128,7 +128,7 @@ static bool is_a_view(const vn_case *t, const vn_entry *e)
 
 static vn_status try_tiles(tiles *x, vn_error *err)
 {
-	vn_recording *own = x->r.t->c->opened.cand;
+	vn_recording *own = x->r.t->opened->cand;
 	int64_t       first, last;
 	vn_status     st;
 
@@ -153,7 +153,7 @@ static vn_status try_tiles(tiles *x, vn_error *err)
 vn_status vn_rearrange_rows(vn_case *t, vn_error *err)
 {
 	const vn_tensor *c = &t->site->cand;
-	const vn_entry  *e = vn_recording_entry(t->c->opened.cand, t->c->result.checkpoints.of[t->x->checkpoint].cand);
+	const vn_entry  *e = vn_recording_entry(t->opened->cand, t->result->checkpoints.of[t->x->checkpoint].cand);
 	vn_status        st;
 
 	/* rows between sampled rows are unknown */

@@ -35,7 +35,7 @@ vn_status vn_rearranged_judge(vn_rearranged *r, const vn_replayed *allowed, vn_t
 {
 	const vn_case *t = r->t;
 	const vn_plan *plan = t->site->plan;
-	const vn_dtype as = plan ? t->c->opened.policy.storage : t->format;
+	const vn_dtype as = plan ? t->opened->policy.storage : t->format;
 	const int      v = t->site->target;
 
 	h->node = vn_case_node(t);
@@ -65,13 +65,13 @@ bool vn_rearrange_is_made_of(const vn_plan *p, int v, int of)
 
 bool vn_rearrange_could_hold(const vn_rearranged *r, int entry)
 {
-	const vn_recording *cand = r->t->c->opened.cand;
+	const vn_recording *cand = r->t->opened->cand;
 	const vn_entry     *e = vn_recording_entry(cand, entry),
-				   *me = vn_recording_entry(cand, r->t->c->result.checkpoints.of[r->t->x->checkpoint].cand);
+				   *me = vn_recording_entry(cand, r->t->result->checkpoints.of[r->t->x->checkpoint].cand);
 
 	return e != me && e->step == me->step && e->dtype == me->dtype && e->same_as < 0 &&
 	       strcmp(e->name, me->name) != 0 && vn_shape_count(&e->shape) == r->n &&
-	       !vn_rearrange_is_wrong_itself(&r->t->c->result, entry);
+	       !vn_rearrange_is_wrong_itself(r->t->result, entry);
 }
 
 bool vn_rearrange_is_wrong_itself(const vn_result *r, int entry)

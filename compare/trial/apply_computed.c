@@ -106,7 +106,7 @@ static double last_place(double x, vn_rounding_format format)
 static double cancelled_error(const vn_case *t)
 {
 	enum { TIMES = 4 };
-	const vn_dtype storage = t->c->opened.policy.storage;
+	const vn_dtype storage = t->opened->policy.storage;
 	const int64_t  n = storage == VN_F64 ? 0 : vn_shape_count(&t->own.shape);
 	double         most = 0;
 

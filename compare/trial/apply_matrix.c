@@ -401,7 +401,7 @@ vn_status vn_apply_matrix(const vn_case *t, const vn_trial *h, vn_made *made, vn
 	vn_matrix_made e;
 
 	if (!vn_matrix_made_open(&e, t->site->plan, t->site->weights, h->node, h->applied.matrix.fused,
-	                         t->c->opened.policy.storage))
+	                         t->opened->policy.storage))
 		return VN_OK;
 	return h->applied.matrix.of == VN_OF_WEIGHTS ? apply_to_weights(t, h, &e, made, err)
 	                                             : apply_to_inputs(t, h, &e, made, err);

@@ -34,7 +34,7 @@ vn_status vn_apply_slots(const vn_case *t, const vn_trial *h, vn_made *made, vn_
 	const bool     blocks = h->applied.kind == VN_BY_BLOCKS;
 	const int64_t  S = t->site->tokens;
 	const vn_step *step;
-	const int      steps = vn_recording_steps(t->c->opened.cand, &step),
+	const int      steps = vn_recording_steps(t->opened->cand, &step),
 			  of = blocks ? h->applied.blocks.of : h->applied.slots.of;
 	int64_t *token;
 
@@ -132,9 +132,9 @@ static bool is_one_number(const double *x, int64_t n)
 
 static vn_status apply_recorded(const vn_case *t, int point, vn_made *made, vn_error *err)
 {
-	const int entry = t->c->result.checkpoints.of[point].cand;
+	const int entry = t->result->checkpoints.of[point].cand;
 	vn_tensor x;
-	vn_status st = vn_entry_tensor(t->c->opened.cand, entry, &x, err);
+	vn_status st = vn_entry_tensor(t->opened->cand, entry, &x, err);
 
 	if (st)
 		return st;
@@ -145,7 +145,7 @@ static vn_status apply_recorded(const vn_case *t, int point, vn_made *made, vn_e
 		made->own = made->fine = (vn_tensor) { VN_F64, x.shape, copy };
 	else
 		free(copy);
-	vn_recording_release(t->c->opened.cand, entry);
+	vn_recording_release(t->opened->cand, entry);
 	return st;
 }
 
@@ -166,10 +166,9 @@ static vn_status apply_due(const vn_case *t, int point, vn_made *made, vn_error 
 
 vn_status vn_apply_step(const vn_case *t, const vn_trial *h, vn_made *made, vn_error *err)
 {
-	const int before = point_before(&t->c->opened, &t->c->result, t->x->checkpoint);
+	const int before = point_before(t->opened, t->result, t->x->checkpoint);
 	bool      right = true;
-	vn_status st = before < 0 || h->applied.step.due ? VN_OK
-	                                                 : was_right(&t->c->opened, &t->c->result, before, &right, err);
+	vn_status st = before < 0 || h->applied.step.due ? VN_OK : was_right(t->opened, t->result, before, &right, err);
 
 	if (st || before < 0 || !right)
 		return st;
@@ -182,7 +181,7 @@ static void embed_tokens(const vn_case *t, const vn_tensor *table, const vn_tria
 {
 	const int64_t  D = table->shape.dim[1], V = table->shape.dim[0], rows = t->site->cand.shape.dim[0];
 	const int32_t *ids;
-	const int64_t  n = vn_recording_tokens(t->c->opened.cand, &ids, NULL);
+	const int64_t  n = vn_recording_tokens(t->opened->cand, &ids, NULL);
 
 	for (int64_t i = 0; i < rows; i++) {
 		const int64_t at = t->site->first + i + h->applied.tokens, row = h->finding == VN_FINDING_POSITION_FOR_ID ? at

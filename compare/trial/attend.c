@@ -33,16 +33,16 @@ static vn_status read_padding(const vn_case *t, const vn_attend_case *a, int inp
 	const vn_plan *p = t->site->plan;
 	const char    *name = p->value[vn_plan_root(p, a->n->in[input])].name;
 	const vn_step *s = vn_case_step(t);
-	const int      entry = s ? vn_recording_find(t->c->opened.cand, s->number, name) : -1;
+	const int      entry = s ? vn_recording_find(t->opened->cand, s->number, name) : -1;
 
 	*x = NULL;
 	*n = 0;
 	/* A window counts cache columns, including padding. */
 	if (entry < 0 || a->n->c.attention.window ||
-	    vn_shape_count(&vn_recording_entry(t->c->opened.cand, entry)->shape) !=
+	    vn_shape_count(&vn_recording_entry(t->opened->cand, entry)->shape) !=
 	        s->rows * a->n->c.attention.kv_heads * a->n->c.attention.head_dim)
 		return VN_OK;
-	return vn_batched_padding(t->c->opened.cand, name, s->position > 0, x, n, err);
+	return vn_batched_padding(t->opened->cand, name, s->position > 0, x, n, err);
 }
 
 static void read_calls(vn_attend_case *a, const vn_case *t)
@@ -50,7 +50,7 @@ static void read_calls(vn_attend_case *a, const vn_case *t)
 	const vn_step *s = vn_case_step(t), *all;
 
 	a->one = s && s->position > 0 && s->tokens == 1;
-	a->prompt = vn_recording_steps(t->c->opened.cand, &all) > 1 ? all[1].position : 0;
+	a->prompt = vn_recording_steps(t->opened->cand, &all) > 1 ? all[1].position : 0;
 }
 
 static vn_status read_inputs(vn_attend_case *a, const vn_case *t, vn_error *err)
@@ -94,7 +94,7 @@ vn_status vn_attend_open(vn_attend_case *a, const vn_case *t, int node, bool *ma
 {
 	*a = (vn_attend_case) { .n = &t->site->plan->node[node],
 		                    .S = t->site->tokens,
-		                    .storage = t->c->opened.policy.storage };
+		                    .storage = t->opened->policy.storage };
 	a->output = vn_attend_output(a->n, t->site->target);
 	*made = a->output >= 0;
 	const vn_status st = *made ? read_inputs(a, t, err) : VN_OK;

@@ -14,8 +14,8 @@ int vn_case_node(const vn_case *t)
 
 const vn_step *vn_case_step(const vn_case *t)
 {
-	return t->c->opened.cand ? vn_recording_step(t->c->opened.cand, t->c->result.checkpoints.of[t->x->checkpoint].step)
-	                         : NULL;
+	return t->opened->cand ? vn_recording_step(t->opened->cand, t->result->checkpoints.of[t->x->checkpoint].step)
+	                       : NULL;
 }
 
 vn_status vn_unless_unsupported(vn_status st, const vn_error *why, vn_error *err)
@@ -169,11 +169,11 @@ bool vn_head_part_of(const vn_case *t, const vn_trial *h, vn_head_part *part)
 bool vn_case_consumed_as_recorded(const vn_case *t)
 {
 	const vn_plan       *plan = t->site->plan;
-	const vn_checkpoint *me = &t->c->result.checkpoints.of[t->x->checkpoint];
+	const vn_checkpoint *me = &t->result->checkpoints.of[t->x->checkpoint];
 	const int            root = vn_plan_root(plan, vn_plan_find(plan, me->name));
 
-	for (int i = 0; i < t->c->result.checkpoints.n; i++) {
-		const vn_checkpoint *p = &t->c->result.checkpoints.of[i];
+	for (int i = 0; i < t->result->checkpoints.n; i++) {
+		const vn_checkpoint *p = &t->result->checkpoints.of[i];
 		if (p->step != me->step || !p->replayed || vn_local_beyond(p))
 			continue;
 		const int      v = vn_plan_find(plan, p->name);
@@ -187,9 +187,9 @@ bool vn_case_consumed_as_recorded(const vn_case *t)
 
 vn_consumed vn_case_consumed(const vn_case *t)
 {
-	return t->c->result.checkpoints.of[t->x->checkpoint].replay.recorder_fault ? VN_CONSUMED_OTHERS
-	       : vn_case_consumed_as_recorded(t)                                   ? VN_CONSUMED_AS_RECORDED
-	                                                                           : VN_CONSUMED_UNKNOWN;
+	return t->result->checkpoints.of[t->x->checkpoint].replay.recorder_fault ? VN_CONSUMED_OTHERS
+	       : vn_case_consumed_as_recorded(t)                                 ? VN_CONSUMED_AS_RECORDED
+	                                                                         : VN_CONSUMED_UNKNOWN;
 }
 
 /* ---- what a trial makes ----------------------------------------------------------------- */
@@ -218,7 +218,7 @@ vn_status vn_made_room(const vn_case *t, vn_made *made, vn_error *err)
 void vn_made_round(const vn_case *t, vn_made *made)
 {
 	const size_t   n = (size_t)vn_shape_count(&t->site->cand.shape);
-	const vn_dtype as = t->c->opened.policy.storage;
+	const vn_dtype as = t->opened->policy.storage;
 	const double  *fine = made->fine.data;
 	double        *own = (double *)made->own.data;
 

@@ -28,7 +28,8 @@ typedef struct vn_head_part {
 } vn_head_part;
 
 typedef struct vn_case {
-	vn_comparison      *c;
+	const vn_opened    *opened;
+	const vn_result    *result;
 	vn_recompute       *recompute; /* positioned at the checkpoint, as is site */
 	const vn_site      *site;
 	vn_findings        *x;

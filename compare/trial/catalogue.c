@@ -86,7 +86,7 @@ static vn_status try_made(vn_case *t, const made_fault *m, const vn_some_rows *s
 {
 	const int     *fault = m->fault, *node = m->node, n = m->n;
 	const vn_plan *plan = t->site->plan;
-	const int      root = vn_plan_root(plan, vn_plan_find(plan, t->c->result.checkpoints.of[t->x->checkpoint].name));
+	const int      root = vn_plan_root(plan, vn_plan_find(plan, t->result->checkpoints.of[t->x->checkpoint].name));
 	const bool     pair = fault[1] >= 0;
 	vn_trial       h = { .fault = { 1 + fault[0], 1 + fault[1] }, .node = node[0], .places = n > 1 ? n : 0 };
 	char           what[VN_NAME_MAX + 40];
@@ -202,7 +202,7 @@ static vn_status try_together(vn_case *t, int fault, const int *fit, int n, vn_e
  * of it). Adds the operations of the layer's other origins after the first n of `place`. */
 static int and_origins(const vn_case *t, int *place, int n)
 {
-	const vn_result     *r = &t->c->result;
+	const vn_result     *r = t->result;
 	const vn_checkpoint *me = &r->checkpoints.of[t->x->checkpoint];
 	const vn_plan       *plan = t->site->plan;
 

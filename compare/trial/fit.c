@@ -33,7 +33,7 @@ static vn_status error_at(void *of, double x, double *error, vn_error *err)
 	if (!(st = vn_recompute_run(t->recompute, made.plan, made.weights, VN_OWN_WIDTH, &z, err))) {
 		if (t->part)
 			vn_head_part_splice(t->part, &z, &t->own);
-		st = vn_measure_brief(&z, &t->site->cand, t->site->axes, t->c->opened.request.options->threads, &m, err);
+		st = vn_measure_brief(&z, &t->site->cand, t->site->axes, t->opened->request.options->threads, &m, err);
 		vn_tensor_free(&z);
 		/* relative to the candidate's size, so that a prediction of enormous numbers does not
 		 * look good */

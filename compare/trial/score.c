@@ -85,7 +85,7 @@ static int64_t count_unmasked(const vn_case *t, const vn_tensor *own)
 	enum { SUMMED_AT_ONCE = 512 };
 	const vn_tensor *cand = &t->site->cand, *from[] = { own, &t->own, cand };
 	const vn_node   *n = &t->site->plan->node[vn_case_node(t)];
-	const bool       half = cand->dtype == VN_F16 || t->c->opened.policy.storage == VN_F16;
+	const bool       half = cand->dtype == VN_F16 || t->opened->policy.storage == VN_F16;
 	const double     least = half ? 0x1p-14 : 0x1p-100;
 	const int64_t    all = vn_shape_count(&cand->shape);
 	double           x[3][SUMMED_AT_ONCE];
@@ -107,19 +107,19 @@ static int64_t count_unmasked(const vn_case *t, const vn_tensor *own)
 /* Sets limit_fraction from the residual. */
 static void put_fraction(const vn_case *t, vn_trial *h)
 {
-	h->limit_fraction = vn_local_limit_fraction(&h->residual, t->c->result.checkpoints.of[t->x->checkpoint].m.n);
+	h->limit_fraction = vn_local_limit_fraction(&h->residual, t->result->checkpoints.of[t->x->checkpoint].m.n);
 }
 
 /* Does the checkpoint end a span of several operations, whose floor the replay drew (draws.h)? A
  * correct engine's roundings inside it are those draws, under any plan. */
 static bool is_drawn(const vn_case *t)
 {
-	return t->site->n_span > 1 && t->c->result.checkpoints.of[t->x->checkpoint].replay.slack > 0;
+	return t->site->n_span > 1 && t->result->checkpoints.of[t->x->checkpoint].replay.slack > 0;
 }
 
 static void take_floor(const vn_case *t, vn_replayed *l)
 {
-	const vn_replayed *r = &t->c->result.checkpoints.of[t->x->checkpoint].replay;
+	const vn_replayed *r = &t->result->checkpoints.of[t->x->checkpoint].replay;
 	l->floor = r->floor;
 	l->floor_token = r->floor_token;
 	l->floor_max = r->floor_max;
@@ -146,8 +146,8 @@ vn_status vn_score_numbers(vn_case *t, const vn_tensor *own, const vn_tensor *fi
 		return VN_OK;
 	}
 	const vn_dtype   format = vn_local_format(&p->node[vn_case_node(t)], t->site->target, t->site->n_span,
-	                                          t->c->opened.policy.storage);
-	const int        threads = t->c->opened.request.options->threads;
+	                                          t->opened->policy.storage);
+	const int        threads = t->opened->request.options->threads;
 	vn_local_tensors x = {
 		.a = own, .b = fine, .c = &t->site->cand, .axes = t->site->axes, .storage = format, .threads = threads
 	};
@@ -186,7 +186,7 @@ typedef struct tried_plan {
 /* Widens the floor of h by the plan's result with correct implementation i of each node. */
 static vn_status allow_variant(vn_case *t, const tried_plan *p, int i, vn_replayed *l, vn_replayed *most, vn_error *err)
 {
-	const int threads = t->c->opened.request.options->threads;
+	const int threads = t->opened->request.options->threads;
 	vn_tensor z;
 	vn_status st = vn_recompute_run_variant(t->recompute, p->plan, p->weights, i, &z, err);
 
@@ -208,7 +208,7 @@ static vn_status allow_variant(vn_case *t, const tried_plan *p, int i, vn_replay
 static vn_status allow_variants(vn_case *t, const tried_plan *p, vn_trial *h, vn_replayed *variants, vn_error *err)
 {
 	const vn_plan     *plan = p->plan;
-	const vn_replayed *r = &t->c->result.checkpoints.of[t->x->checkpoint].replay;
+	const vn_replayed *r = &t->result->checkpoints.of[t->x->checkpoint].replay;
 	vn_replayed        most = { 0 };
 	vn_error           why = { "" };
 	vn_status          st = VN_OK;
@@ -216,7 +216,7 @@ static vn_status allow_variants(vn_case *t, const tried_plan *p, vn_trial *h, vn
 	int                others = 0;
 
 	for (int k = 0; k < n && !is_drawn(t); k++) {
-		const int of = vn_reference_variants_count(&plan->node[node_in(t, plan, span[k])], t->c->opened.policy);
+		const int of = vn_reference_variants_count(&plan->node[node_in(t, plan, span[k])], t->opened->policy);
 		others = of > others ? of : others;
 	}
 	for (int i = 0; !st && i < others; i++)

@@ -77,7 +77,7 @@ static inline void stand_at(explained *e, const char *name, int step)
 			e->x.checkpoint = i;
 	CU_ASSERT_FATAL(e->x.checkpoint >= 0);
 	e->x.by = calloc(VN_EXPLAIN_KEPT, sizeof *e->x.by);
-	e->t = (vn_case) { .c = c, .x = &e->x };
+	e->t = (vn_case) { .opened = &c->opened, .result = &c->result, .x = &e->x };
 	CU_ASSERT_EQUAL_FATAL(vn_recompute_create(&c->opened, &c->result.checkpoints, &e->t.recompute, &e->err), VN_OK);
 	e->t.site = vn_recompute_site(e->t.recompute);
 	CU_ASSERT_EQUAL_FATAL(vn_recompute_at(e->t.recompute, e->x.checkpoint, &e->err), VN_OK);

@@ -28,7 +28,7 @@ static const char *said_of(int rows, const char *axes)
 	const vn_site   site = { .plan = &plan, .cand = cand, .axes = axes };
 	vn_comparison   c = { .opened.policy.storage = VN_F32 };
 	vn_findings     x = { .unmodified.residual.floor_token = 1e-14 };
-	vn_case         t = { .c = &c, .site = &site, .x = &x, .own = own, .fine = own };
+	vn_case         t = { .opened = &c.opened, .result = &c.result, .site = &site, .x = &x, .own = own, .fine = own };
 	vn_error        err = { "" };
 
 	CU_ASSERT_EQUAL_FATAL(vn_error_shape(&t, &err), VN_OK);

@@ -44,7 +44,7 @@ static void what_is_inside_an_operation_has_the_answer_of_that_operation(void)
 	compare_two(&e, CALL, 0, of[0], of[1], 4);
 	vn_comparison   *c = &e.compared.c;
 	vn_all_findings *x;
-	CU_ASSERT_EQUAL(vn_explain(c, &x, &e.err), VN_OK);
+	CU_ASSERT_EQUAL(vn_explain(&c->opened, &c->result, &x, &e.err), VN_OK);
 	int found[2] = { -1, -1 };
 	for (int i = 0; i < x->n; i++)
 		for (int k = 0; k < 2; k++)
@@ -124,7 +124,7 @@ static void after_many_origins_without_an_answer_the_rest_is_left_out(void)
 		}
 	compare_two(&e, 4, DECODE, of[0], of[1], POINTS);
 	CU_ASSERT_EQUAL(e.compared.c.result.localised.n_origins, STEPS * POINTS);
-	CU_ASSERT_EQUAL(vn_explain(&e.compared.c, &found, &e.err), VN_OK);
+	CU_ASSERT_EQUAL(vn_explain(&e.compared.c.opened, &e.compared.c.result, &found, &e.err), VN_OK);
 	CU_ASSERT_EQUAL(found->n, 24);
 	CU_ASSERT_EQUAL(found->left_out, LEFT);
 	for (int i = 0; i < found->n; i++)
@@ -141,12 +141,12 @@ static void without_a_replay_there_is_nothing_to_explain(void)
 	compare_llama(&e, "R1@layer1.q_rope");
 	vn_comparison *c = &e.compared.c;
 	c->result.replayed = false;
-	CU_ASSERT_EQUAL(vn_explain(c, &x, &e.err), VN_OK);
+	CU_ASSERT_EQUAL(vn_explain(&c->opened, &c->result, &x, &e.err), VN_OK);
 	CU_ASSERT_EQUAL(x->n, 0);
 	CU_ASSERT_PTR_NULL(x->of);
 	vn_findings_free(x);
 	c->result.replayed = true;
-	CU_ASSERT_EQUAL(vn_explain(c, &x, &e.err), VN_OK);
+	CU_ASSERT_EQUAL(vn_explain(&c->opened, &c->result, &x, &e.err), VN_OK);
 	CU_ASSERT_EQUAL(x->n, c->result.localised.n_origins);
 	CU_ASSERT_STRING_EQUAL(first_id(&x->of[0]), "R1");
 	vn_findings_free(x);

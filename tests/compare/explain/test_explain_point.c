@@ -16,9 +16,9 @@ static void explain_fault(asked *a, const char *fault, const char *name)
 	compare_llama(&a->e, fault);
 	a->e.x.checkpoint = (int)(checkpoint_at(&a->e, name, 0) - a->e.compared.c.result.checkpoints.of);
 	a->e.x.by = a->by;
-	a->e.t = (vn_case) { .c = &a->e.compared.c, .x = &a->e.x };
-	CU_ASSERT_EQUAL_FATAL(
-		vn_recompute_create(&a->e.t.c->opened, &a->e.t.c->result.checkpoints, &a->e.t.recompute, &a->e.err), VN_OK);
+	a->e.t = (vn_case) { .opened = &a->e.compared.c.opened, .result = &a->e.compared.c.result, .x = &a->e.x };
+	CU_ASSERT_EQUAL_FATAL(vn_recompute_create(a->e.t.opened, &a->e.t.result->checkpoints, &a->e.t.recompute, &a->e.err),
+	                      VN_OK);
 	a->e.t.site = vn_recompute_site(a->e.t.recompute);
 }
 

@@ -21,7 +21,7 @@ static vn_findings of_point(const char *name, int step, vn_trial *by, int n)
 
 static void put_sentences(vn_findings *x, int n)
 {
-	vn_explain_put_sentences(&e.compared.c, &(vn_all_findings) { .of = x, .n = n });
+	vn_explain_put_sentences(&e.compared.c.opened, &e.compared.c.result, &(vn_all_findings) { .of = x, .n = n });
 }
 
 /* Checks that a trial at a value has these words. */

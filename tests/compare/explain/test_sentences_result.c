@@ -27,7 +27,7 @@ static void says(vn_trial h, const char *want)
 	const vn_findings   x = { .checkpoint = 0 };
 	char                text[200] = "";
 
-	writers[h.finding](&(vn_sentence) { &c, &x, &p, &h, text, sizeof text });
+	writers[h.finding](&(vn_sentence) { &c.opened, &c.result, &x, &p, &h, text, sizeof text });
 	CU_ASSERT_STRING_EQUAL(text, want);
 }
 

@@ -161,7 +161,6 @@ static void bits_are_counted_where_they_are_asked_for(void)
 		CU_ASSERT_EQUAL(vn_batch_measure(&c.opened, &c.result.checkpoints, &b, NULL), VN_OK);
 		CU_ASSERT_EQUAL(point.m.has[VN_M_DIFFERING], bits);
 		CU_ASSERT_EQUAL(bits ? point.m.value[VN_M_DIFFERING] : 1, 1);
-		vn_limits_destroy(c.opened.request.limits);
 		closed(&c);
 	}
 }

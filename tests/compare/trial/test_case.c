@@ -211,7 +211,7 @@ static void made_numbers_are_rounded_to_the_storage(void)
 	for (int i = 0; i < 3; i++) {
 		vn_comparison c = { .opened.policy.storage = of[i].storage };
 		vn_site       site = { .cand = { VN_F32, { 1, { 2 } }, NULL } };
-		vn_case       t = { .c = &c, .site = &site };
+		vn_case       t = { .opened = &c.opened, .result = &c.result, .site = &site };
 		vn_made       made = { 0 };
 		vn_error      err = { "" };
 
