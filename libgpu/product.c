@@ -261,7 +261,7 @@ void vn_product_encode_experts(vn_encoder *e, vn_product_choice choice, const vn
 	const int          side = t->coop ? e->k->side : 1;
 	vn_push_linear     push = push_of(choice, p);
 
-	push.y_wide = push.y_stride * p->element % 16 == 0; /* all results begin at 256 bytes */
+	push.y_wide = push.y_stride * p->element % 16 == 0; /* results begin at rows of buffers */
 	if (!t->tokens) {
 		vn_encode_dispatch(e, choice.kernel, &push, count_groups(push.M, VEC_LANES / choice.shares), push.T);
 		return;

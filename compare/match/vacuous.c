@@ -37,13 +37,17 @@ static bool is_table(const vn_entry *e)
 	return false;
 }
 
-/* Probabilities over one key are always 1, tables may be constant, and a single number is
- * always constant. */
+/* Probabilities over one key and normalised weights of one expert are always 1, tables may be
+ * constant, and a single number is always constant. */
 static bool may_be_constant(const vn_entry *e)
 {
-	const vn_shape *s = &e->shape;
-	return is_table(e) || vn_shape_count(s) < 2 ||
-	       (vn_entry_point(e) == vn_point_get(VN_POINT_ATTN_PROBS) && s->dim[s->rank - 1] == 1);
+	static const vn_point among_one[] = { VN_POINT_ATTN_PROBS, VN_POINT_ROUTER_IDS, VN_POINT_ROUTER_WEIGHTS };
+	const vn_shape       *s = &e->shape;
+	bool                  may = is_table(e) || vn_shape_count(s) < 2;
+
+	for (size_t i = 0; i < sizeof among_one / sizeof *among_one; i++)
+		may = may || (vn_entry_point(e) == vn_point_get(among_one[i]) && s->dim[s->rank - 1] == 1);
+	return may;
 }
 
 /* Whether all numbers seem as large as the largest, which deserves a closer look. */
@@ -135,13 +139,28 @@ static int by_point(const void *a, const void *b)
 /* Few numbers may be equal by chance, in 8 bits or when saturated. Evidence against chance is the
  * number of distinct nonzero values times the stored bits of the significand; the leading bit is
  * always 1 and carries no information. 3 values are enough in float32, 7 in float16, 10 in bfloat16
- * and 22 in float8 (e4m3). */
+ * and 22 in float8 (e4m3). Whole numbers, such as ids of experts, have the bits of the largest. */
 enum { ENOUGH_BITS = 64 };
+
+static int bits_of(const vn_tensor *t)
+{
+	const int64_t n = vn_shape_count(&t->shape);
+	const int     digits = vn_dtype_digits(t->dtype);
+	double        most = 1;
+
+	for (int64_t i = 0; i < n; i++) {
+		const double x = fabs(vn_tensor_number(t, i));
+		if (!(x < ldexp(1, digits)) || x != floor(x))
+			return digits;
+		most = x > most ? x : most;
+	}
+	return ilogb(most) + 1;
+}
 
 /* Reading t is enough: b has the same bytes. */
 static bool no_chance(const vn_tensor *t, const vn_tensor *b)
 {
-	const int     digits = vn_dtype_digits(t->dtype), most = (ENOUGH_BITS + digits - 1) / digits;
+	const int     bits = bits_of(t), most = (ENOUGH_BITS + bits - 1) / bits;
 	const int64_t n = vn_shape_count(&t->shape);
 	double        different[ENOUGH_BITS];
 	int           k = 0;

@@ -89,6 +89,9 @@ void vn_gemm_shares(const vn_plan *p, int64_t tokens, int64_t keys, double *shar
 		vn_gemm   g[VN_MAX_GEMM];
 		const int n = vn_gemms_of(p, p->node[i].out[0], g);
 		double    work = OTHER * (double)tokens;
+		if (p->node[i].op == VN_OP_EXPERTS) /* each slot of a token goes through three matrices */
+			work += 3 * (double)tokens * p->value[p->node[i].out[0]].size[1] *
+			        (double)vn_shape_count(&p->weight[p->node[i].w[VN_EXPERT_GATE]].shape);
 		for (int k = 0; k < n; k++) {
 			const vn_gemm at = vn_gemm_at(&g[k], tokens, keys);
 			work += (double)at.m * (double)at.n * (double)at.k * at.batch;

@@ -9,11 +9,11 @@
  * device's own time (first timestamp to last), the wall time of the call, and the time until the
  * host has recorded the call. Then, in calls that time every node, for each operation:
  * milliseconds, share of the whole, the rate of operands (each counted once, including cached keys
- * and values), and the arithmetic rate of products, attention and the delta rule. Nodes that one
- * command computes count as one operation, that of the first node; values that only pass between
- * them count as written, not as read. Last, the seconds that calls spent on compiling shaders,
- * which no other number contains. Prints medians; --json prints every round (bench_gpu.py reads
- * it). */
+ * and values, and of experts only those that some token goes through), and the arithmetic rate of
+ * products, attention and the delta rule. Nodes that one command computes count as one operation,
+ * that of the first node; values that only pass between them count as written, not as read. Last,
+ * the seconds that calls spent on compiling shaders, which no other number contains. Prints
+ * medians; --json prints every round (bench_gpu.py reads it). */
 #include "libgpu/gpu.h"
 #include "libref/base/json.h"
 #include "libref/base/progress.h"
@@ -81,8 +81,17 @@ static void count_rule(const vn_node *n, int64_t T, work *w)
 	w->bytes += 2 * sizeof(float) * state;
 }
 
+/* Of T tokens, k of E experts each: the experts that some token goes through are read once. */
+static void count_experts(const vn_plan *p, const vn_node *n, int64_t T, int touched, double element, work *w)
+{
+	const double each = 3 * (double)vn_shape_count(&p->weight[n->w[VN_EXPERT_GATE]].shape);
+
+	w->bytes += element * touched * each;
+	w->flops += 2 * (double)T * (double)vn_value_row(&p->value[n->in[VN_EXPERTS_IDS]]) * each;
+}
+
 /* Adds the operands and the arithmetic of node i to the command that begins with node `first`. */
-static void count(const vn_plan *p, int i, int first, int64_t T, int64_t past, double element, work *w)
+static void count(const vn_plan *p, int i, int first, int64_t T, int64_t past, int touched, double element, work *w)
 {
 	const vn_node *n = &p->node[i];
 	double         all = 0;
@@ -91,7 +100,7 @@ static void count(const vn_plan *p, int i, int first, int64_t T, int64_t past, d
 		all += n->in[k] >= 0 && p->value[n->in[k]].node >= first ? 0 : elements(p, n->in[k], T, past + T);
 	for (int k = 0; k < n->n_out; k++)
 		all += n->out[k] < 0 || p->value[n->out[k]].state >= 0 ? 0 : elements(p, n->out[k], T, past + T);
-	for (int k = 0; k < n->n_w && n->op != VN_OP_EMBED; k++)
+	for (int k = 0; k < n->n_w && n->op != VN_OP_EMBED && n->op != VN_OP_EXPERTS; k++)
 		all += n->w[k] < 0 ? 0 : (double)vn_shape_count(&p->weight[n->w[k]].shape);
 	w->of[n->op]++;
 	w->bytes += element * all;
@@ -101,6 +110,8 @@ static void count(const vn_plan *p, int i, int first, int64_t T, int64_t past, d
 		count_attention(n, T, past, element, w);
 	if (n->op == VN_OP_DELTA_RULE)
 		count_rule(n, T, w);
+	if (n->op == VN_OP_EXPERTS)
+		count_experts(p, n, T, touched, element, w);
 }
 
 /* Goes back to `past` tokens, the first of ids. */
@@ -110,6 +121,38 @@ static void go_back(vn_gpu *g, const int32_t *ids, int64_t past)
 
 	vn_gpu_ops.reset(g);
 	if (past && vn_gpu_ops.forward(g, ids, past, NULL, &err))
+		fail(&err);
+}
+
+/* How many experts of each node (n_nodes) some token of a call goes through. */
+static void find_touched(vn_gpu *g, const vn_plan *p, const int32_t *ids, int64_t T, int64_t past, int *touched)
+{
+	vn_error err = { "" };
+	int      from = 0;
+
+	go_back(g, ids, past);
+	if (vn_gpu_ops.begin(g, ids, T, NULL, &err))
+		fail(&err);
+	for (int i = 0; i < p->n_nodes; i++) {
+		const vn_node *n = &p->node[i];
+		if (n->op != VN_OP_EXPERTS)
+			continue;
+		const int64_t pairs = T * vn_value_row(&p->value[n->in[VN_EXPERTS_IDS]]);
+		float        *chosen = malloc((size_t)pairs * sizeof *chosen);
+		bool         *seen = calloc((size_t)n->c.experts.experts, sizeof *seen);
+		if (!chosen || !seen)
+			exit(2);
+		if (vn_gpu_ops.run(g, from, i, &err) || vn_gpu_ops.read(g, n->in[VN_EXPERTS_IDS], chosen, &err))
+			fail(&err);
+		for (int64_t k = 0; k < pairs; k++) {
+			touched[i] += !seen[(int)chosen[k]];
+			seen[(int)chosen[k]] = true;
+		}
+		from = i;
+		free(seen);
+		free(chosen);
+	}
+	if (vn_gpu_ops.run(g, from, p->n_nodes, &err) || vn_gpu_ops.end(g, true, &err))
 		fail(&err);
 }
 
@@ -123,9 +166,11 @@ static void time_operations(vn_gpu *g, const vn_plan *p, const int32_t *ids, int
 {
 	vn_error err = { "" };
 	double  *ms = calloc((size_t)p->n_nodes, sizeof *ms);
+	int     *touched = calloc((size_t)p->n_nodes, sizeof *touched);
 
-	if (!ms)
+	if (!ms || !touched)
 		exit(2);
+	find_touched(g, p, ids, T, past, touched);
 	vn_gpu_time_nodes(g, true);
 	for (int i = 0; i < rounds; i++) {
 		go_back(g, ids, past);
@@ -143,8 +188,9 @@ static void time_operations(vn_gpu *g, const vn_plan *p, const int32_t *ids, int
 			continue;
 		first = ms[n] > 0 ? n : first;
 		of[p->node[n].op].nodes++;
-		count(p, n, first, T, past, element, &of[p->node[first].op]);
+		count(p, n, first, T, past, touched[n], element, &of[p->node[first].op]);
 	}
+	free(touched);
 	free(ms);
 }
 

@@ -2,6 +2,7 @@
 #include "tests/support/test_gpu_truth.h"
 
 #include "libgpu/engine.h"
+#include "libgpu/load.h"
 
 #define BLOCK \
 	"\"vocab_size\":67,\"num_hidden_layers\":2,\"num_attention_heads\":4,\"num_key_value_heads\":2," \
@@ -53,6 +54,17 @@ static void experts_are_right_with_half_sums(void)
 	check(0, ACC16, 0, 1);
 	check(0, ACC16, 0, 150);
 	check(3, ACC16, 0, 17);
+}
+
+static void the_matrices_of_a_node_may_be_in_several_blocks(void)
+{
+	const VkDeviceSize usual = vn_gpu_weights_block;
+
+	vn_gpu_weights_block = 4096;
+	check(1, F16, 0, 17);
+	check(3, F32, 0, 17);
+	check(3, F32, 0, 1);
+	vn_gpu_weights_block = usual;
 }
 
 /* T tokens of E logits from a table, and the columns of its k largest. */
@@ -186,6 +198,7 @@ int main(void)
 		{ "experts are right for any number of tokens", experts_are_right_for_any_number_of_tokens },
 		{ "experts are right behind earlier tokens", experts_are_right_behind_earlier_tokens },
 		{ "experts are right with half sums", experts_are_right_with_half_sums },
+		{ "the matrices of a node may be in several blocks", the_matrices_of_a_node_may_be_in_several_blocks },
 		{ "equal numbers are chosen in their order", equal_numbers_are_chosen_in_their_order },
 		{ "a pair without an expert adds nothing", a_pair_without_an_expert_adds_nothing },
 		{ "the guard names what experts leave unwritten", the_guard_names_what_experts_leave_unwritten },

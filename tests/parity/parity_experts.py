@@ -12,6 +12,8 @@ A random model of each family, its experts in a tensor each and in one of all:
   hooks     a dump of forward hooks, under the names of hf.yaml, is within limits
   choice    one that is no tie is the origin
   faults    mistakes made in transformers' modules, from outside: outside limits, and named by their id; every Nth
+  gpu       on every suitable device, by parity_gpu.py's criteria; it decodes what transformers' generate does, and a
+            paged cache gives the same bits; each fault of the catalogue gives what it gives on the reference
 
 Needs torch and transformers (77, skipped, without).
 """
@@ -26,7 +28,9 @@ import numpy as np
 
 from needs_transformers import golden, torch, transformers  # first: it finds what is in fixtures/
 import random_model
+import parity_gpu
 import parity_hf
+from parity_faults import fitting
 
 SHAPES = {
     "mixtral": "--kv-heads 2 --head-dim 12 --hidden 48 --heads 4 --experts 8,3 --ffn 40 --layers 3 --untied",
@@ -152,15 +156,15 @@ def record(model, dtype, path, change=None, experts="eager"):
                  provenance="synthetic", points="*", prompt=None)
 
 
-def decodes(vernier, model, d):
+def decodes(vernier, model, d, engine=("ref",), precisions=("f32", "f64")):
     m = golden.load(model, "f32")
     with torch.no_grad():
         want = m.generate(torch.tensor([IDS[:20]]), max_new_tokens=STEPS, do_sample=False, eos_token_id=None,
                           pad_token_id=0)[0].tolist()
     good = True
-    for precision in ("f32", "f64"):
+    for precision in precisions:
         out = os.path.join(d, "greedy.h5")
-        subprocess.run([vernier, "capture", "ref", model, "--ids", spec(IDS[:20]), "--decode", str(STEPS),
+        subprocess.run([vernier, "capture", *engine, model, "--ids", spec(IDS[:20]), "--decode", str(STEPS),
                         "--precision", precision, "-o", out, "--force"], check=True, stderr=subprocess.DEVNULL)
         import h5py
         with h5py.File(out) as f:
@@ -244,6 +248,57 @@ def names(vernier, model, ref, d, family, every):
     return named == done
 
 
+# ---- the GPU engine ------------------------------------------------------------------------------
+
+def forced(vernier, model, engine, d, name, precision, *more):
+    """A prefill and single tokens behind it."""
+    out = os.path.join(d, name)
+    subprocess.run([vernier, "capture", *engine, model, "--ids", spec(IDS[:80]), "--force-ids", spec(IDS[80:90]),
+                    "--points", "*", "--precision", precision, "-o", out, "--force", *more], check=True,
+                   stderr=subprocess.DEVNULL)
+    return out
+
+
+def same_bits(a, b):
+    steps = [(parity_hf.tensors(a, i), parity_hf.tensors(b, i)) for i in range(11)]
+    return all(x.keys() == y.keys() and all(x[n][()].tobytes() == y[n][()].tobytes() for n in x) for x, y in steps)
+
+
+def faulty_alike(vernier, model, engine, d, fault):
+    """In float32 the fault gives the same numbers on both engines."""
+    inject = ("--inject", f"{fault}@layer{LAYER}")
+    ref, gpu = (forced(vernier, model, e, d, n, "f32", *inject) for e, n in ((("ref",), "fr.h5"), (engine, "fg.h5")))
+    worst = 0.0
+    for i in range(11):
+        a, b = parity_hf.tensors(ref, i), parity_hf.tensors(gpu, i)
+        worst = max([worst, *(parity_gpu.relative(b[n][()].astype("f8"), a[n][()].astype("f8")) for n in a)])
+    if not worst <= 1e-4:
+        print(f"{fault} on the GPU: {worst:.1e} from the reference with that fault   FAILED")
+    return worst <= 1e-4
+
+
+def on_gpu(vernier, model, d, family, every):
+    good = True
+    for index, name, _ in parity_gpu.devices(vernier):
+        engine = ("gpu", "--device", index)
+        good &= parity_gpu.check(vernier, index, model, spec(IDS), f"{family}, device {index}", floors=4.0)
+        greedy = decodes(vernier, model, d, engine, ("f32",))
+        ref = forced(vernier, model, ("ref",), d, "f32.h5", "f32")
+        gpu, paged = (forced(vernier, model, engine, d, kv + ".h5", "f16", "--kv", kv)
+                      for kv in ("contiguous", "paged"))
+        status, found = vernier_json(vernier, "compare", ref, gpu, "--model", model)
+        said = [n for n in found["notes"] if n.startswith(FLIPS)]
+        within = status == 0 and all("no fault" in n for n in said)
+        same = same_bits(gpu, paged)
+        faults = [f for f in fitting(vernier, model) if f[0] == "E"][::every]
+        alike = sum(faulty_alike(vernier, model, engine, d, f) for f in faults)
+        print(f"{family}, device {index}: greedy tokens {'equal' if greedy else 'DIFFER'}; prefill and 10 tokens "
+              f"{'within' if within else 'OUTSIDE'} limits{', ' + said[0] if said else ''}; "
+              f"{'the same bits' if same else 'OTHER BITS'} paged; {alike} of {len(faults)} faults as on the reference")
+        good &= greedy and within and same and alike == len(faults)
+    return good
+
+
 def main():
     a = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     a.add_argument("vernier")
@@ -274,6 +329,7 @@ def main():
             good &= hooked(a.vernier, model, ref, d, family)
             good &= one_choice(a.vernier, model, ref, d, family)
             good &= names(a.vernier, model, ref, d, family, a.faults)
+            good &= on_gpu(a.vernier, model, d, family, a.faults)
             sys.stdout.flush()
     print("passed" if good else "FAILED")
     sys.exit(0 if good else 1)

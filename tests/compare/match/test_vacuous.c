@@ -7,6 +7,7 @@
 enum { W = 32, T = 2 };
 
 static vn_plan *plan;
+static double   unit = 0.25; /* what all recorded numbers are multiples of */
 
 /* Two layers of one operation each. */
 static void make_plan(void)
@@ -52,7 +53,7 @@ static void record(const char *name, vn_dtype dtype, int different, bool other)
 	vn_status     st;
 
 	for (int i = 0; i < T * W; i++)
-		x[i] = (i % different + 1) / 4.0; /* exact in every format up to 4 */
+		x[i] = (i % different + 1) * unit; /* with 0.25 exact in every format up to 4 */
 	vn_facts_set(&f, "engine", "test");
 	vn_facts_set(&f, "precision", "%s", vn_dtype_name(dtype));
 	(void)((st = vn_store_create(at(name), true, plan, &s, &err)) ||
@@ -100,6 +101,15 @@ static void another_layers_numbers_count_from_so_many_different_ones_on(void)
 	}
 }
 
+/* As ids of experts, in float32: 15 of 4 bits each, 16 of 5. */
+static void whole_numbers_have_the_bits_of_the_largest(void)
+{
+	unit = 1;
+	CU_ASSERT_PTR_NULL(of_layer1(VN_F32, 15, false));
+	CU_ASSERT_PTR_NOT_NULL(of_layer1(VN_F32, 16, false));
+	unit = 0.25;
+}
+
 static void one_number_that_is_another_proves_something(void)
 {
 	CU_ASSERT_PTR_NULL(of_layer1(VN_F32, 20, true));
@@ -116,6 +126,7 @@ int main(void)
 {
 	static CU_TestInfo tests[] = {
 		TEST(another_layers_numbers_count_from_so_many_different_ones_on),
+		TEST(whole_numbers_have_the_bits_of_the_largest),
 		TEST(one_number_that_is_another_proves_something),
 		TEST(one_number_everywhere_proves_nothing),
 		CU_TEST_INFO_NULL,
