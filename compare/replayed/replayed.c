@@ -105,7 +105,7 @@ vn_status vn_replayed_run(vn_comparison *c, vn_error *err)
 		return vn_context(err, st, "--replayed");
 	vn_replayed_say(c, c->result.judged);
 	snprintf(c->result.floor_from, sizeof c->result.floor_from, "of each operation (column local), by %.150s",
-	         vn_recording_path(c->opened.replayed->recording));
+	         vn_recording_shown(c->opened.replayed->recording));
 	c->result.replayed = true;
 	return VN_OK;
 }
