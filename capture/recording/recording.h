@@ -36,6 +36,8 @@ vn_status vn_recording_open_replayed(const char *path, vn_recording **r, vn_erro
 void      vn_recording_close(vn_recording *r);
 
 const char     *vn_recording_path(const vn_recording *r);
+/* The name that reports show: the path, or another of a file that is gone when they are read. */
+const char     *vn_recording_shown(const vn_recording *r);
 bool            vn_recording_complete(const vn_recording *r);
 /* number of ranks it was joined from (ranks.h); 0: one file */
 int             vn_recording_ranks(const vn_recording *r);

@@ -16,6 +16,12 @@ const char *vn_recording_path(const vn_recording *r)
 	return r->path;
 }
 
+const char *vn_recording_shown(const vn_recording *r)
+{
+	const char *shown = vn_facts_get(vn_recording_run(r), "shown_as");
+	return shown ? shown : r->path;
+}
+
 static int add_unread(const vn_recording *r, int n, const char **name)
 {
 	for (int i = 0; i < r->n_unread && i < VN_UNREAD_NAMED; i++)

@@ -263,7 +263,8 @@ static void scan_run_plan(group_walk *w, hid_t plan)
 {
 	vn_child_send(w->s->pipe, VN_FRAME_RUN_PLAN, "", 0);
 	scan_lines(w->s, plan, "nodes", "/plan/nodes", VN_FRAME_PLAN_NODE, true);
-	scan_unread(w->s, plan, "/plan", (const char *const[]) { "nodes", "calls", "modules" }, 3); /* of the recorder */
+	/* of the recorder */
+	scan_unread(w->s, plan, "/plan", (const char *const[]) { "nodes", "calls", "modules", "sources" }, 4);
 }
 
 static void scan_plan(group_walk *w)

@@ -105,7 +105,7 @@ vn_status vn_replayed_run(const vn_opened *o, vn_checkpoints *all, vn_floor_resu
 		return vn_context(err, st, "--replayed");
 	vn_replayed_say(o, all, notes, *judged);
 	snprintf(found->from, sizeof found->from, "of each operation (column local), by %.150s",
-	         vn_recording_path(o->replayed->recording));
+	         vn_recording_shown(o->replayed->recording));
 	return VN_OK;
 }
 

@@ -23,7 +23,7 @@ static void say_by_whom(const vn_opened *o, vn_lines *notes, const vn_replayed_f
 	for (int i = 0; i < j->n; i++)
 		n += j->of[i].checkpoint >= 0;
 	vn_lines_add(notes, "replay: %s computed %d results from the candidate's own tensors, not vernier (%s)",
-	             tool ? tool : "PyTorch", n, vn_recording_path(f->recording));
+	             tool ? tool : "PyTorch", n, vn_recording_shown(f->recording));
 }
 
 /* The names of a line of JSON, by reason. */
@@ -92,16 +92,35 @@ typedef struct said_setting {
 	vn_name_places places;
 } said_setting;
 
+enum { SETTINGS = 16 };
+
+/* number: how many weights differ up to this one */
+static void say_weight(vn_lines *notes, const char *weight, const json_t *line, int number)
+{
+	const char *cand = json_string_value(vn_json_field(line, "candidate")),
+			   *ref = json_string_value(vn_json_field(line, "reference"));
+	if (number <= SETTINGS)
+		vn_lines_add(notes, "weights: %.127s: in the model's files the candidate's is %.255s, the reference's %.255s",
+		             weight, cand ? cand : "?", ref ? ref : "?");
+	else if (number == SETTINGS + 1)
+		vn_lines_add(notes, "weights: more differ");
+}
+
 static void say_settings(const vn_opened *o, vn_lines *notes)
 {
-	enum { SETTINGS = 16 };
 	const vn_recording_lines *lines = vn_recording_replayed(o->replayed->recording, VN_REPLAYED_SETTINGS);
 	said_setting              of[SETTINGS] = { { "", { 0 } } };
 	char                      what[320], ref[80], cand[80], places[WORDS];
-	int                       n = 0, more = 0;
+	int                       n = 0, more = 0, weights = 0;
 
 	for (int i = 0; i < lines->n; i++) {
 		json_t     *j = vn_json_parse(lines->line[i], 0);
+		const char *weight = json_string_value(vn_json_field(j, "weight"));
+		if (weight) {
+			say_weight(notes, weight, j, ++weights);
+			json_decref(j);
+			continue;
+		}
 		const char *name = json_string_value(vn_json_field(j, "name")),
 				   *key = json_string_value(vn_json_field(j, "key"));
 		int        k = 0;

@@ -57,8 +57,7 @@ static json_t *recording_json(const vn_recording *r)
 		{ "weights", vn_recording_provenance(r) },
 		{ "weights_format", vn_recording_format(r) },
 	};
-	const char *shown = vn_facts_get(f, "shown_as"); /* of a file that is gone when the report is read */
-	json_object_set_new(j, "path", vn_json_text(shown ? shown : vn_recording_path(r)));
+	json_object_set_new(j, "path", vn_json_text(vn_recording_shown(r)));
 	for (size_t i = 0; i < sizeof about / sizeof *about; i++)
 		if (about[i][1] && *about[i][1])
 			json_object_set_new(j, about[i][0], vn_json_text(about[i][1]));

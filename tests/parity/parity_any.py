@@ -262,7 +262,8 @@ def program(name, fail, folder, vernier):
             with open(report, encoding="utf-8") as f:
                 text = f.read()
             fail.check(at in text, f"{name}: the report does not name {at}")
-            fail.check(f"\nreference  {path}  (" in text, f"{name}: the report does not name {path}")
+            shown = f"\nreference  {path}  (" in text and f"by a replay of {path}" in text and "/again.h5" not in text
+            fail.check(shown, f"{name}: the report does not name {path}, but files that are gone")
         said.append(status)
     return f"explain: {said}"
 

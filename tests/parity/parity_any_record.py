@@ -24,7 +24,7 @@ import transformers as T  # noqa: E402
 import any_judge  # noqa: E402
 import vernier_parity  # noqa: E402
 from any_models import MODELS, Loop, numbers, shaken  # noqa: E402
-from vernier_parity import RecordingError, replayed  # noqa: E402
+from vernier_parity import RecordingError, replayed, sources  # noqa: E402
 from vernier_parity.align import align  # noqa: E402
 from vernier_parity.candidate import Candidate  # noqa: E402
 from vernier_parity.compute import differing  # noqa: E402
@@ -528,6 +528,60 @@ def a_recurrent_leaf_may_round_each_operation(folder):
             assert not [q for q in rows if q["wrong"]], (dtype, whole, seed, [(q["name"], q["ratio"]) for q in rows])
             highest = max(highest, *(q["ratio"] for q in rows))
     assert highest > 0.9, "nothing was measured"
+
+
+def rebuilt(parts, files, dtype):
+    """A weight of what /plan/sources says of it, computed with torch alone."""
+    def part(p):
+        one = [files[x["tensor"]][slice(*x.get("rows", (None,)))].to(dtype) for x in p]
+        whole = torch.cat(one)
+        return whole.t() if p[0].get("transposed") else whole
+    return part(parts[0]) if len(parts) == 1 else torch.stack([part(p) for p in parts])
+
+
+@test
+def each_weight_is_known_by_the_tensors_of_the_files(folder):
+    """Fused experts, parts of a fused product, transposed and tied ones: also of a wrong engine, of which reports say
+    what it holds."""
+    from safetensors.torch import load_file, save_file
+    m, inputs = MODELS["mixtral"]()
+    m.save_pretrained(folder + "/m")
+    files = load_file(folder + "/m/model.safetensors")
+    at = lambda name: f"{folder}/{name}"
+    for wrong in (False, True):
+        c = T.MixtralForCausalLM.from_pretrained(folder + "/m", dtype=torch.bfloat16)
+        p = c.model.layers[1].mlp.experts.down_proj.data
+        if wrong:
+            p[[0, 1]] = p[[1, 0]]
+            p[2, 3] = 0
+        recorded(c, at("c.h5"), inputs(0)["input_ids"], force=True)
+        with Candidate(at("c.h5")) as cand:
+            lines = {x["weight"]: x["parts"] for x in cand.sources}
+        assert set(lines) == set(c.state_dict()), set(lines) ^ set(c.state_dict())
+        for name, parts in lines.items():
+            if wrong and "1.mlp.experts.down" in name:
+                assert [q is None for q in parts] == [False, False, True, False, False, False], parts
+                parts[2] = [dict(tensor="model.layers.1.block_sparse_moe.experts.2.w2.weight")]
+                files["model.layers.1.block_sparse_moe.experts.2.w2.weight"][3] = 0
+            assert torch.equal(rebuilt(parts, files, torch.bfloat16), c.state_dict()[name]), name
+        status = vernier_parity.explain(at("m"), at("c.h5"), at(f"{wrong}.txt"), program=os.path.abspath(sys.argv[1]))
+        with open(at(f"{wrong}.txt"), encoding="utf-8") as f:
+            text = " ".join(f.read().split())
+        of, own = "model.layers.1.block_sparse_moe.experts.", "weights: model.layers.1.mlp.experts.down_proj"
+        assert status == wrong and (own in text) == wrong, (status, text)
+        for k, words in ((0, f"{of}1.w2.weight, the reference's {of}0.w2.weight"), (2, "in no file,")):
+            assert not wrong or f"{own}[{k}]: in the model's files the candidate's is {words}" in text, text
+    vernier_parity.reference(c, at("c.h5"), at("ref.h5"))  # of the wrong module itself
+    assert list(load_file(at("ref.safetensors"))) == ["model.layers.1.mlp.experts.down_proj"]
+    split = torch.nn.ModuleDict({k: torch.nn.Linear(8, n) for k, n in (("q", 8), ("k", 4), ("o", 6))})
+    save_file({"qk.weight": torch.cat([split.q.weight, split.k.weight]), "qk.bias": torch.cat(
+        [split.q.bias, split.k.bias]), "o.weight": split.o.weight.t().contiguous(), "o.bias": split.o.bias.flip(0)},
+        folder + "/model.safetensors")
+    lines, rest = sources.of_model(split, folder)
+    parts = {x["weight"]: x["parts"][0] for x in lines}
+    assert parts["k.weight"] == [dict(tensor="qk.weight", rows=[8, 12])] and parts["q.bias"] == [
+        dict(tensor="qk.bias", rows=[0, 8])] and parts["o.weight"] == [dict(tensor="o.weight", transposed=True)], parts
+    assert list(rest) == ["o.bias"] and parts["o.bias"] is None, rest
 
 
 @test

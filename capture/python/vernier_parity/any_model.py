@@ -30,14 +30,21 @@ def reference(model: Any, cand: str, path: str, *, run: Run = None, force: bool 
 
     Returns the nodes whose bits do not follow from the plan's edges; nothing is judged by them. Raises RecordingError:
     the model cannot be loaded, or called with the recorded arguments; the file exists (force replaces it).
+
+    /plan/sources of the file says which tensors of the directory's files each weight is. Weights with other numbers
+    are written beside it, as PATH with the ending safetensors.
     """
     from .candidate import Candidate  # torch is needed only here
+    from .quantised import write_safetensors
     from .rerun import Models, again, finer, format_of
 
     refuse_taken(path, force)
     with Candidate(cand) as c:
         dtype = finer(format_of(c))
-        return again(Models(model, c).get(dtype), c, dtype, run, path, force).not_reproduced
+        done = again(Models(model, c).get(dtype), c, dtype, run, path, force)
+    if done.rest:
+        write_safetensors(os.path.splitext(path)[0] + ".safetensors", done.rest)
+    return done.not_reproduced
 
 
 def replay(model: Any, cand: str, path: str, *, verdict: Optional[str] = None, run: Run = None,
@@ -65,7 +72,7 @@ def explain(model: Any, cand: str, report: Optional[str] = None, *, options: Seq
 
     options  of `vernier compare`; program: the vernier program; say: is told what is being done
     """
-    from . import replayed
+    from . import replayed, sources
     from .candidate import Candidate
     from .replaying import Replay
     from .rerun import Models
@@ -78,14 +85,17 @@ def explain(model: Any, cand: str, report: Optional[str] = None, *, options: Seq
             say(f"not reproduced by the plan's edges: {', '.join(r.fine.run.not_reproduced[:5])}")
         progress.end()
         say(f"replay: {len(r.judged)} results, {len(r.unjudged)} not judged")
-        replayed.write(r, first)
+        shown = f"a replay of {source}"
+        replayed.write(r, first, shown=shown)
         compare = [find_program(program), "compare", ref, cand, *options]
+        if sources.few_differ(c.sources, r.fine.run.sources):  # which they are is said
+            compare += ["--allow", "weights"]
         with open(said, "w", encoding="utf-8") as f:
             status = subprocess.run([*compare, "--replayed", first, "--format", "json"], stdout=f,
                                     check=False).returncode
         use = first
         if status == 1 and _origins(said):
-            replayed.write(r, second, said)
+            replayed.write(r, second, said, shown=shown)
             progress.end()
             use = second
         return subprocess.run([*compare, "--replayed", use, "--explain", *(["-o", report] if report else [])],

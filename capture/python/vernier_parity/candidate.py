@@ -29,12 +29,15 @@ class Candidate(Recording):
             self.rows: List[Row] = rows_from(self._lines("nodes"))
             self.calls: List[Dict[str, Any]] = [json.loads(x) for x in self._lines("calls")]
             self.modules: List[Row] = [json.loads(x) for x in self._lines("modules")]
+            self.sources: List[Row] = [json.loads(x) for x in self._lines("sources")]
             steps = [c["step"] for c in self.calls]
             if not (all(isinstance(c["path"], str) and isinstance(c["arguments"], dict) for c in self.calls)
                     and all(isinstance(m["path"], str) and isinstance(m.get("const", {}), dict)
-                            for m in self.modules)):
-                raise ValueError("a call without path or arguments, or a module without path")
-        except (ValueError, KeyError, TypeError, RecursionError) as e:
+                            for m in self.modules)
+                    and all(isinstance(x["weight"], str) and all(isinstance(y["tensor"], str) for p in x["parts"]
+                                                                 for y in p or ()) for x in self.sources)):
+                raise ValueError("a call without path or arguments, a module without path, or a part without tensor")
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
             self.close()
             raise RecordingError(f"{path}: /plan: {type(e).__name__}: {e}") from None
         if steps != list(range(self.steps)):

@@ -8,7 +8,7 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Union
 
 import torch
 
-from . import about, calls, globs, h5, rows
+from . import about, calls, globs, h5, rows, sources
 from .compute import differing
 from .node_recorder import Digests, NodeRecorder, ids_in
 from .numbers import RecordingError
@@ -31,7 +31,9 @@ class Following(Session):
         self.formats: set = set()  # type: ignore[type-arg]
         self.names: List[str] = []
         self.order = 0
-        self.keep, self.expected = keep, 0  # expected: nodes, for the progress
+        self.test, self.expected = keep, 0  # expected: nodes, for the progress
+        self.sources: List[Dict[str, Any]] = []  # see sources.py
+        self.rest: Dict[str, Any] = {}  # the weights of which the files have not all numbers
         self.not_reproduced: List[str] = []  # nodes whose bits do not follow from the plan's edges, if that was tested
         self.trace = Trace(model, self.watch, keep, on_call=self._call, on_node=self._node, on_end=self._end)
         self.transplants: Any = None
@@ -87,11 +89,12 @@ class Following(Session):
         """Write the plan and the facts that are known only now."""
         if self.transplants:
             self.transplants.finish()
-        if self.keep:
+        if self.test:
             progress.begin("the edges of its plan")
             self.not_reproduced = differing(self.trace)
         self.recorder.put_plan(dict(nodes=rows.lines_of(rows.rows_of(self.trace)), calls=self.codes,
-                                    modules=[json.dumps(r) for r in rows.modules_of(self.trace.model)]))
+                                    modules=[json.dumps(r) for r in rows.modules_of(self.trace.model)],
+                                    sources=[json.dumps(x) for x in self.sources]))
         facts: Dict[str, h5.Fact] = dict(nodes=len(self.trace.nodes))
         if self.precision:
             facts["precision"] = about.run_word(self.precision, self.formats)
@@ -121,9 +124,10 @@ def refuse_compiled(model: Any, path: str) -> None:
 
 @contextlib.contextmanager
 def session(model: Any, path: str, functions: Functions, *, weights: bool, run: Mapping[str, h5.Fact],
-            keep: bool = False, digests: bool = False,
+            keep: bool = False, digests: bool = False, test: bool = True,
             replace: Optional[Mapping[str, str]] = None, **how: Any) -> Iterator[Following]:
-    """See vernier_parity.record(). keep: as of Trace; digests: write no file, keep the digests alone."""
+    """See vernier_parity.record(). keep: as of Trace; digests: write no file, keep the digests alone; test: whether the
+    plan's edges give the bits of the run."""
     refuse_compiled(model, path)
     said: Dict[str, Any] = dict(engine="pytorch", precision=word_of(model),
                                 model_class=f"{type(model).__module__}.{type(model).__qualname__}")
@@ -135,8 +139,12 @@ def session(model: Any, path: str, functions: Functions, *, weights: bool, run: 
     if replace:
         said["replaced"] = " ".join(sorted(replace))
     s = Following(model, path, functions, keep, replace)
+    s.test = keep and test
     with (contextlib.nullcontext(Digests()) if digests else
           about.recording(NodeRecorder, path, said, model, run, **how)) as s.recorder:
+        directory = about.directory_of(model) if weights and hasattr(model, "config") else None
+        if directory:
+            s.sources, s.rest = sources.of_model(model, directory)
         if not digests:
             s.recorder.model(**about.model_facts(model, type(model).__name__, weights)[0])
         if "precision" in run:

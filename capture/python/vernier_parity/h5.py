@@ -5,10 +5,11 @@ A recording has about a hundred tensors per call, with fifteen attributes each. 
 that. Strings have a fixed length, because HDF5 stores strings of variable length in a heap, away from their object.
 """
 
+import contextlib
 import ctypes
 import os
 from functools import lru_cache
-from typing import Any, Sequence, Tuple, Union
+from typing import Any, Iterator, Sequence, Tuple, Union
 
 import h5py
 import numpy as np
@@ -144,6 +145,14 @@ def put_group(where: Any, name: str, links: int = 16) -> Any:
     return h5g.create(where, name.encode(), gcpl=_group_properties(links))
 
 
+def group(where: h5py.Group, name: str, links: int = 40, **facts: Fact) -> h5py.Group:
+    """Create a group with these attributes."""
+    made = put_group(where.id, name, links)
+    for key, value in facts.items():
+        put_attribute(made, key, value, new=True)
+    return h5py.Group(made)
+
+
 def put_growing(where: Any, name: str, rows: Sequence[int]) -> Any:
     """Create a dataset of 32-bit numbers with an empty last axis that can be made longer in its place."""
     how = h5p.create(h5p.DATASET_CREATE)
@@ -186,6 +195,27 @@ def begun(partial: str) -> Tuple[Disk, h5py.File]:
     make_room(partial, is_interrupted)
     disk = Disk(partial)
     return disk, create(disk)
+
+
+@contextlib.contextmanager
+def written(path: str, force: bool, **facts: Fact) -> Iterator[Tuple[h5py.File, Disk]]:
+    """A file that appears whole: until the block ends without an exception its name is PATH.partial. facts: attributes
+    of the root. Raises RecordingError: no file can get this name, or it cannot be written."""
+    refuse_taken(path, force)
+    good = False
+    try:
+        disk, file = begun(path + ".partial")
+        try:
+            for name, value in {**facts, "complete": 0}.items():
+                put_attribute(file.id, name, value, new=True)
+            yield file, disk
+            put_attribute(file.id, "complete", 1)
+            good = True
+        finally:
+            file.close()
+            disk.end(path if good else None, force)
+    except OSError as e:
+        raise RecordingError(f"{path}: cannot write: {e.args[-1]}") from None
 
 
 def create(disk: Disk) -> h5py.File:

@@ -3,7 +3,6 @@
 import contextlib
 from typing import Any, Dict, List, Optional, Sequence
 
-import h5py
 import numpy as np
 
 from . import h5
@@ -58,8 +57,7 @@ class NodeRecorder(Recorder):
     @alone
     def put_plan(self, parts: Dict[str, Sequence[str]]) -> None:
         """Write /plan: lines by the name of their dataset."""
-        plan = h5py.Group(h5.put_group(self._file.id, "plan", 8))
-        h5.put_attribute(plan.id, "kind", "pytorch")
+        plan = h5.group(self._file, "plan", 8, kind="pytorch")
         for name, lines in parts.items():
             if lines:
                 h5.put_lines(plan, name, lines)

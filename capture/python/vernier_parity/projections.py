@@ -32,35 +32,43 @@ def of_node(trace: Trace, n: Node, out: List[Any], again: Callable[[Call], List[
     if not variants.has_small(n):
         return []
     again(spy)
-    found = []
+    found, error = [], Error(cand, out[0], floor)
     for v in variants.of_node(trace, n, *seen[0], out[0], small=True):
-        share = project(cand, out[0], again(v.instead[n.index])[0], floor)
+        share = error.share_of(again(v.instead[n.index])[0])
         if share is not None:
             found.append(dict(what=v.what, due=v.due, share=share[0], error=share[1], **{"is": v.is_}))
     return found
 
 
-def project(cand: Any, right: Any, other: Any, floor: Optional[Any]) -> Any:
-    """(share, its standard error) of the difference other - right in the error cand - right; None: it says nothing."""
-    a = right.double().cpu()
-    e, d = cand.double() - a, other.double().cpu() - a
-    f = torch.zeros_like(a)
-    if floor is not None and floor.numel() == a.numel():
-        f = floor.double().cpu().reshape(a.shape) - a
-    # of each number: one rounding of it, and what the model in this format errs by
-    ulp = torch.ldexp(torch.ones_like(a), torch.frexp(a)[1] - 1 - DIGITS[cand.dtype])
-    w = 1 / (ulp ** 2 / 12 + f ** 2 + 1e-300)
-    w = torch.where(e.isfinite() & d.isfinite() & f.isfinite(), w, 0.0)
-    e, d, f = (torch.where(w > 0, t, 0.0) for t in (e, d, f))
-    w = torch.minimum(w, MOST_SIGMAS ** 2 / (d * d + 1e-300))
-    dd = w * d * d
-    total = float(dd.sum())
-    if not total > 0 or total ** 2 < LEAST_NUMBERS * float((dd * dd).sum()):
-        return None
-    share = float((w * d * e).sum()) / total
-    spread = float((w * w * d * d * (e - share * d) ** 2).sum()) ** 0.5 / total
-    error = max(spread, 1 / math.sqrt(total))
-    own = float((w * d * f).sum()) / total  # the model's own run in this format errs in this direction
-    if error > MOST_ERROR or abs(own) > max(0.25, 4 * error):
-        return None
-    return share, error
+class Error:
+    """The error of a result, weighed by what is due to each number: one rounding, and what the model in the candidate's
+    format errs by."""
+
+    def __init__(self, cand: Any, right: Any, floor: Optional[Any]) -> None:
+        a = self._right = right.double().cpu()
+        f = torch.zeros_like(a)
+        if floor is not None and floor.numel() == a.numel():
+            f = floor.double().cpu().reshape(a.shape) - a
+        ulp = torch.ldexp(torch.ones_like(a), torch.frexp(a)[1] - 1 - DIGITS[cand.dtype])
+        e, w = cand.double() - a, 1 / (ulp ** 2 / 12 + f ** 2 + 1e-300)
+        self._known = e.isfinite() & f.isfinite()
+        self._e, self._f, self._w = (torch.where(self._known, t, 0.0) for t in (e, f, w))
+
+    def share_of(self, other: Any) -> Any:
+        """(share, its standard error) of the difference other - right in the error cand - right; None: it says
+        nothing."""
+        d = other.double().cpu() - self._right
+        d = torch.where(self._known & d.isfinite(), d, 0.0)
+        w = torch.minimum(self._w, MOST_SIGMAS ** 2 / (d * d + 1e-300))
+        wd = w * d
+        dd = wd * d
+        total = float(dd.sum())
+        if not total > 0 or total ** 2 < LEAST_NUMBERS * float((dd * dd).sum()):
+            return None
+        share = float((wd * self._e).sum()) / total
+        spread = float((wd * (self._e - share * d)).pow(2).sum()) ** 0.5 / total
+        error = max(spread, 1 / math.sqrt(total))
+        own = float((wd * self._f).sum()) / total  # the model's own run in this format errs in this direction
+        if error > MOST_ERROR or abs(own) > max(0.25, 4 * error):
+            return None
+        return share, error

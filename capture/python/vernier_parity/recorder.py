@@ -26,7 +26,6 @@ import weakref
 from types import TracebackType
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple, Type, TypeVar, Union, cast
 
-import h5py
 import numpy as np
 from h5py import h5f, h5s
 
@@ -212,7 +211,7 @@ class Recorder:
                      tool_version=tool_version)
         for name, value in about.items():
             h5.put_attribute(self._file.id, name, value)
-        self._run = h5py.Group(h5.put_group(self._file.id, "run", 64))  # room for many facts
+        self._run = h5.group(self._file, "run", 64)  # room for many facts
         h5.put_attribute(self._run.id, "precision", "", new=True, room=LONGEST_WORD)  # it may change until the end
         self._store_ids()
 
@@ -268,18 +267,13 @@ class Recorder:
             family = table.family_of(directory, config)
         if not family or not config:
             raise RecordingError(f"{self.path}: model: expected its directory, or its family and config")
-        group = h5py.Group(h5.put_group(self._file.id, "model", 4))
-        facts = dict(family=family, config=config, provenance=provenance)
-        if directory is not None:
-            facts.update(format="safetensors", path=os.fspath(directory))
-        for name, value in facts.items():
-            h5.put_attribute(group.id, name, value)
+        group = h5.group(self._file, "model", 4, family=family, config=config, provenance=provenance, **(
+            {} if directory is None else dict(format="safetensors", path=os.fspath(directory))))
         if isinstance(weights, Mapping):
-            table.write_table(group, [table.row_of(name, a) for name, a in weights.items()])
-        elif not isinstance(weights, bool):
-            table.write_table(group, list(weights))
-        elif weights and directory is not None:
-            table.write_table(group, [table.raw_row(*w) for w in table.stored_weights(directory)])
+            weights = [table.row_of(name, a) for name, a in weights.items()]
+        elif isinstance(weights, bool):
+            weights = [table.raw_row(*w) for w in table.stored_weights(directory)] if weights and directory else []
+        table.write_table(group, list(weights))
         self._publish()
 
     # ---- steps -----------------------------------------------------------------------------------
@@ -339,10 +333,8 @@ class Recorder:
     def _new_step(self, **facts: int) -> None:
         if self._against:
             self._against.begin_step()
-        self._step = h5py.Group(h5.put_group(self._file.id, f"step.{self.steps}", 40))
+        self._step = h5.group(self._file, f"step.{self.steps}", **facts)
         self._groups, self._names, self._paths, self._order, self._more = {"": self._step.id}, {}, {}, 0, (0, 0)
-        for key, value in facts.items():
-            h5.put_attribute(self._step.id, key, value)
         self.steps += 1
         self._publish()
 

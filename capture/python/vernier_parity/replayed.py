@@ -7,20 +7,19 @@ from typing import Any, Dict, Iterable, List, Optional, Set, Tuple
 import numpy as np
 import torch
 
-from . import about, h5
+from . import about, h5, sources
 from .alternatives import Alternatives
 from .candidate import Candidate
 from .compute import Given
-from .container import Container
 from .numbers import RecordingError, stored
 from .replaying import Judged, Place, Replay
 
 MOST_NAMES = 200  # of a region that are listed
 
 
-def write(r: Replay, path: str, verdict: Optional[str] = None, force: bool = False) -> None:
+def write(r: Replay, path: str, verdict: Optional[str] = None, force: bool = False, shown: str = "") -> None:
     """Write the result of a replay. verdict: a report of `vernier compare --format json`, whose wrong nodes are
-    computed in place of given in a second round."""
+    computed in place of given in a second round. shown: what reports call the file."""
     cand = r.cand
     wrong = origins_in(verdict, r) if verdict is not None else set()
     gone = wrong_in(verdict, r) if verdict is not None else set()
@@ -29,12 +28,17 @@ def write(r: Replay, path: str, verdict: Optional[str] = None, force: bool = Fal
     given, given_again = r.given(r.fine), r.given(r.fine, gone)
     extra, names = r.extra(), Names(r)
     unjudged = list(r.unjudged)
-    facts = dict(format="vernier-replayed", format_version=1, tool="vernier_parity")
-    with Container(path, facts, force) as c:
-        c.group(c.file, "run", dict(candidate=cand.sum(), reference=r.sum, format=about.WORDS[r.own],
-                                    tool="vernier_parity", rounds=1 if verdict is None else 2))
-        steps = [c.group(c.file, f"step.{n}") for n in range(cand.steps)]
+    tool = "vernier_parity"
+    with h5.written(path, force, format="vernier-replayed", format_version=1, tool=tool) as (file, disk):
+        h5.group(file, "run", candidate=cand.sum(), reference=r.sum, format=about.WORDS[r.own], tool=tool,
+                 rounds=1 if verdict is None else 2, **(dict(shown_as=shown) if shown else {}))
+        steps = [h5.group(file, f"step.{n}") for n in range(cand.steps)]
         lines = []
+
+        def put(name: str, t: Any) -> None:
+            a = _array(t)
+            h5.put_digest(h5.put_array(at.id, name, a, disk), a)
+
         for j in sorted(r.judged, key=lambda x: (x.node, x.out)):
             row, k = cand.rows[j.row], (j.row, j.out)
             if k not in r.expected or k not in r.floor:
@@ -51,24 +55,25 @@ def write(r: Replay, path: str, verdict: Optional[str] = None, force: bool = Fal
                 line["projections"] = r.projections[k]
             if scores:
                 line["scores" if line["kind"] == "choice" else "ids"] = scores
-            at = c.group(steps[row["step"]], j.name)
-            c.array(at, "expected", _array(r.expected[k]))
-            c.array(at, "floor", _array(r.floor[k]))
+            at = h5.group(steps[row["step"]], j.name)
+            put("expected", r.expected[k])
+            put("floor", r.floor[k])
             wider = r.region(j.node, given_again)
             if k in again and (row["step"], j.name) not in gone and wider != region:
-                c.array(at, "again", _array(again[k]))
-                c.array(at, "again_floor", _array(again_floor[k]))
+                put("again", again[k])
+                put("again_floor", again_floor[k])
                 line["again_region"] = names.all_of((i for i in wider if i != j.node), row["step"])
             if tried is not None and (row["step"], j.name) in wrong and line["kind"] == "numbers" and not scores:
                 found, line["tried"] = tried.of(j)
                 line["alternatives"] = [dict(what=x.what, due=x.due, **{"is": x.is_}) for x in found]
                 for i, x in enumerate(found):
-                    c.array(at, f"alternative{i}", _array(x.expected))
+                    put(f"alternative{i}", x.expected)
                     if x.floor is not None:
-                        c.array(at, f"alternative{i}_floor", _array(x.floor))
+                        put(f"alternative{i}_floor", x.floor)
             lines.append(line)
-        at = c.group(c.file, "replay")
-        for key, said in (("results", lines), ("unjudged", unjudged), ("settings", r.settings())):
+        at = h5.group(file, "replay")
+        for key, said in (("results", lines), ("unjudged", unjudged), ("settings", r.settings() + sources.different(
+                r.cand.sources, r.fine.run.sources))):
             h5.put_lines(at, key, [json.dumps(x) for x in said])
 
 

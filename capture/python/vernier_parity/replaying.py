@@ -61,7 +61,7 @@ class Replay:
                  force: bool = False, shown: str = "") -> None:
         self.cand, self.own = cand, format_of(cand)
         self.fine = Side(models, cand, finer(self.own), run=run, path=path, force=force, shown=shown)
-        self.coarse = Side(models, cand, self.own, run=run)
+        self.coarse = Side(models, cand, self.own, run=run, floor=True)
         if path is not None:
             with Candidate(path) as written:
                 self.sum = written.sum()
@@ -81,7 +81,7 @@ class Replay:
 
     def _select(self) -> None:
         loose = _strange_constants(self.fine, self.coarse)
-        wrong = {*self.fine.run.not_reproduced, *self.coarse.run.not_reproduced}
+        wrong = set(self.fine.run.not_reproduced)
         for i, r in enumerate(self.cand.rows):
             held = [(j, name) for j, name in enumerate(r["out"]) if (r["step"], name) in self.cand.held]
             if not held:
@@ -90,8 +90,7 @@ class Replay:
             why = ("the reference has no such operation there" if fine is None else
                    "the reference in the candidate's format has no such operation there" if coarse is None else
                    "nobody has written this memory" if fine.empty else fine.blind or
-                   "its bits do not follow from the plan's edges" if wrong & {
-                       fine.name, coarse.name} else
+                   "its bits do not follow from the plan's edges" if fine.name in wrong else
                    ("it reads a value made where the recorder does not see it, which differs between runs"
                     if fine.index in loose else ""))
             whole = fine is not None and coarse is not None and all(

@@ -117,14 +117,15 @@ def call(model: Any, cand: Candidate, dtype: Any, run: Run) -> None:
 
 
 def again(model: Any, cand: Candidate, dtype: Any, run: Run = None, path: Optional[str] = None,
-          force: bool = False, shown: str = "") -> Following:
+          force: bool = False, shown: str = "", floor: bool = False) -> Following:
     """The run of the model in this format on the candidate's calls, and the test that its plan's edges give its bits.
-    path: also record it there. shown: what reports call that file."""
+    path: also record it there. shown: what reports call that file. floor: its plan is not tested, and
+    its weights are not compared with the files."""
     progress.begin(f"the model in {about.WORDS[dtype]}")
     said = cand.run.get("functions")
-    with follow.session(model, path or cand.path, str(said).split() if said else None, weights=True, statistics=False,
-                        run=dict(shown_as=shown) if shown else {}, force=force, keep=True,
-                        digests=path is None) as s:
+    with follow.session(model, path or cand.path, str(said).split() if said else None, weights=not floor,
+                        statistics=False, run=dict(shown_as=shown) if shown else {}, force=force, keep=True,
+                        digests=path is None, test=not floor) as s:
         s.expected = len(cand.rows)
         call(model, cand, dtype, run)
         if s.trace.step + 1 != cand.steps:
