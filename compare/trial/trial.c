@@ -78,6 +78,11 @@ bool vn_trial_made_at(const vn_trial *h, int node)
 	return h->places ? node < VN_TRIAL_NODES && (h->at[node / 64] >> (node % 64) & 1) : node == h->node;
 }
 
+bool vn_trial_is_pair(const vn_trial *h)
+{
+	return h->applied.kind == VN_BY_CATALOGUE && h->fault[1];
+}
+
 bool vn_trial_is_fitted(const vn_trial *h)
 {
 	switch (h->applied.kind) {
