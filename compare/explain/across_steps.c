@@ -411,7 +411,7 @@ static vn_status share_answer(point_group *g, int which, vn_error *err)
 		g->t->x = x;
 		if (!(st = vn_explain_with(g->t, &y->by[0], err)))
 			vn_case_conclude(g->t);
-		x->fitted = false;
+		x->fitted = fitted;
 	}
 	return st;
 }
@@ -474,6 +474,17 @@ static bool has_slots_beside(const point_group *g)
 	return false;
 }
 
+/* Is the scale of the scores wrong, although it is right in another step? Then the cached keys may
+ * be scaled. */
+static bool has_keys_beside(const point_group *g)
+{
+	for (int i = 0; i < g->n; i++)
+		if (g->x[i]->n_fit && g->x[i]->by[0].speaks_against == VN_RIGHT_THERE &&
+		    g->x[i]->by[0].finding == VN_FINDING_SCORE_SCALE)
+			return true;
+	return false;
+}
+
 /* If a right step contradicts the answer, and another fits that none contradicts, both are shown,
  * however much less the first leaves. */
 static void show_uncontradicted(vn_findings *x)
@@ -511,7 +522,7 @@ static vn_status one_point(point_group *g, vn_progress *bar, vn_error *err)
 			st = lend_trial(g, i, err);
 		else
 			st = share_answer(g, i, err);
-	if (!st && has_unexplained(g))
+	if (!st && (has_unexplained(g) || has_keys_beside(g)))
 		st = vn_explain_changed_slots(g->t, g->x, g->n, err);
 	if (!st && (has_unexplained(g) || has_slots_beside(g)))
 		st = vn_explain_cache_slots(g->t, g->x, g->n, err);

@@ -86,7 +86,7 @@ typedef struct vn_applied_changed {
 	vn_changed_kind    kind;
 	vn_changed_slots   slots;
 	int                of, first, n;
-	double             number;
+	double             number, values; /* factors; values: of the values, if `of` is 0 */
 	vn_rounding_format format;
 } vn_applied_changed;
 
