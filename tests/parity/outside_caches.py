@@ -68,6 +68,21 @@ def _(m, a):
         own_tokens_alone(a, torch.arange(S - T, S)[:, None], torch.arange(S), S - T)
 
 
+def unseen(name, first, end):
+    """Calls after the first do not see the keys of tokens `first` to `end` - 1."""
+
+    @attends(name, SOME, "", "chunks steps", "last", "*attn_probs *attn_context *attn_scores")
+    def _(m, a):
+        T, S = a.query.shape[2], a.key.shape[2]
+        if T < S:
+            i, j = torch.arange(S - T, S)[:, None], torch.arange(S)
+            a.mask = masked(a, (j <= i) & ((j < first) | (j >= end)))
+
+
+unseen("last_of_call_unseen", 30, 31)
+unseen("first_of_call_unseen", 0, 20)
+
+
 # ---- one slot ------------------------------------------------------------------------------------
 
 
