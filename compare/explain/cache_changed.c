@@ -412,6 +412,7 @@ static vn_status error_of_keys(void *of, double factor, double *error, vn_error 
 /* Keys and values with a factor each, in the fewest digits that leave little more. */
 static vn_status weigh_factors(changed_search *s, vn_error *err)
 {
+	s->now.kind = VN_CHANGED_SCALED;
 	const double     unmodified = (s->now.values = 1, error_of_factor(s, 1));
 	vn_round_numbers keys = { .most = 6, .near = true, .inverse = true }, values = keys;
 	double           number, enough;
@@ -490,30 +491,28 @@ static vn_status weigh_blocks(changed_search *s, bool some, vn_error *err)
 	return st;
 }
 
-/* blocks: in blocks, where no named slots fit. */
-static vn_status find_change(changed_search *s, bool some, bool blocks, vn_error *err)
+/* What is searched, in this order; TWO_FACTORS: of named slots. */
+typedef enum search_in { IN_NAMED, IN_BLOCKS, TWO_FACTORS, N_SEARCHES } search_in;
+
+static vn_status find_change(changed_search *s, bool some, search_in in, vn_error *err)
 {
 	static const vn_changed_slots named[] = { VN_SLOTS_ALL, VN_SLOTS_FIRST_CALL, VN_SLOTS_LATER, VN_SLOTS_NEWEST };
-	enum { N_NAMED = sizeof named / sizeof *named };
-	vn_status st = VN_OK;
+	vn_status                     st = VN_OK;
 
 	bool single = true; /* the newest token is the only one of later calls */
 	for (int i = 0; i < s->x->n; i++)
 		single = single && s->x->q[i].prompt == s->x->q[i].a.S - 1;
 	s->left = s->second = (double)INFINITY;
-	for (int i = 0; !st && !blocks && i < N_NAMED; i++) {
+	if (in == IN_BLOCKS)
+		return weigh_blocks(s, some, err);
+	if (in == TWO_FACTORS && s->x->q->a.output != VN_ATTN_CONTEXT)
+		return VN_OK;
+	for (size_t i = 0; !st && i < sizeof named / sizeof *named; i++) {
 		s->now = (vn_applied_changed) { .slots = named[i] };
 		if (!(single && named[i] == VN_SLOTS_LATER))
-			st = weigh_slots(s, some, err);
+			st = in == IN_NAMED ? weigh_slots(s, some, err) : weigh_factors(s, err);
 	}
-	/* two numbers fit whatever one of them fits */
-	const bool two = !(s->left <= VN_LOCAL_LIMIT) && s->x->q->a.output == VN_ATTN_CONTEXT;
-	for (int i = 0; !st && !blocks && two && i < N_NAMED; i++) {
-		s->now = (vn_applied_changed) { .slots = named[i], .kind = VN_CHANGED_SCALED };
-		if (!(single && named[i] == VN_SLOTS_LATER))
-			st = weigh_factors(s, err);
-	}
-	return blocks ? weigh_blocks(s, some, err) : st;
+	return st;
 }
 
 /* ---- the answer ------------------------------------------------------------------------------ */
@@ -575,7 +574,7 @@ static bool is_clear(const changed_search *s)
 
 /* If the candidate rounds within the attention, as transformers does, the change leaves less when
  * that is computed too. Then its numbers are fitted again. */
-static vn_status fit_rounded(changed_search *s, changed_steps *x, bool some, bool blocks, vn_error *err)
+static vn_status fit_rounded(changed_search *s, changed_steps *x, bool some, search_in in, vn_error *err)
 {
 	changed_search again = { .x = x };
 
@@ -583,7 +582,7 @@ static vn_status fit_rounded(changed_search *s, changed_steps *x, bool some, boo
 		return VN_OK;
 	x->rounded = true;
 	const bool      closer = worst_left(x, &s->best, s->left) < s->left;
-	const vn_status st = closer ? find_change(&again, some, blocks, err) : VN_OK;
+	const vn_status st = closer ? find_change(&again, some, in, err) : VN_OK;
 	if (!st && closer && is_clear(&again))
 		*s = again;
 	x->rounded = !st && closer;
@@ -599,14 +598,14 @@ static vn_status find_answer(vn_case *t, changed_steps *x, vn_error *err)
 	bool           wrong[VN_HEADS_MOST];
 	vn_status      st = VN_OK;
 
-	for (int way = 0; !st && way < 4; way++) {
+	for (int way = 0; !st && way < 2 * N_SEARCHES; way++) {
+		const search_in in = (search_in)(way / 2);
 		x->rounded = way % 2;
 		const int some = find_heads(x, wrong);
 		for (int part = 0; !st && part < (some && some < G ? 2 : 1); part++) {
 			for (int g = 0; g < G; g++)
 				x->in[g] = !part || wrong[g];
-			if ((st = find_change(&s, part, way / 2, err)) || !is_clear(&s) ||
-			    (st = fit_rounded(&s, x, part, way / 2, err)))
+			if ((st = find_change(&s, part, in, err)) || !is_clear(&s) || (st = fit_rounded(&s, x, part, in, err)))
 				continue;
 			for (int i = 0; !st && i < x->n; i++)
 				st = try_change(t, x, &x->q[i], &s.best, err);

@@ -364,7 +364,7 @@ static int as_good(const slot_range *r, int n, int best)
 	return others;
 }
 
-/* Is it the first step, made of several calls? Later ones of them read a cache, which may be wrong. */
+/* Is it the first step, made of several calls? Later ones read a cache, which may be wrong. */
 static bool is_joined(const vn_case *t, const vn_step *s)
 {
 	const vn_step *call;
