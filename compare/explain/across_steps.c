@@ -70,6 +70,12 @@ static bool one_token(const vn_case *t, int point)
 	return s && s->tokens == 1;
 }
 
+/* Can it be tried in a step that has another answer, or none? */
+static bool can_be_lent(const vn_trial *h)
+{
+	return vn_trial_is_fitted(h) || vn_trial_is_pair(h);
+}
+
 /* ---- a trial in another step ------------------------------------------------------------ */
 
 /* A trial with a range of numbers (FROM to TO) may hold with other numbers too. With two
@@ -375,8 +381,8 @@ static vn_status lend_trial(point_group *g, int which, vn_error *err)
 		for (int k = 0; !st && !x->n_fit && g->x[i] != x && k < g->x[i]->n_alias; k++) {
 			const vn_trial *h = &g->x[i]->by[k];
 			double          limit_fraction;
-			if (!vn_trial_is_fitted(h) || h->heads ||
-			    (st = fraction_there(g, h, x->checkpoint, &limit_fraction, err)) || !(limit_fraction <= 1))
+			if (!can_be_lent(h) || h->heads || (st = fraction_there(g, h, x->checkpoint, &limit_fraction, err)) ||
+			    !(limit_fraction <= 1))
 				continue;
 			g->t->x = x;
 			if (!(st = vn_explain_with(g->t, h, err)))
@@ -386,17 +392,18 @@ static vn_status lend_trial(point_group *g, int which, vn_error *err)
 }
 
 /* If a fault of the catalogue explains only some steps, an answer fitted in other steps may explain
- * these too; the fault is then an alias of it. */
+ * these too; the fault is then an alias of it. So may a pair where a number was fitted. */
 static vn_status share_answer(point_group *g, int which, vn_error *err)
 {
 	vn_findings *x = g->x[which];
 	vn_status    st = VN_OK;
 
-	for (int i = 0; !st && x->n_fit && !x->fitted && i < g->n; i++) {
+	const bool fitted = x->fitted;
+	for (int i = 0; !st && x->n_fit && i < g->n; i++) {
 		const vn_findings *y = g->x[i];
 		double             limit_fraction;
-		if (!y->n_fit || !y->fitted || y->by[0].heads || answers_with(x, &y->by[0]) || !vn_trial_is_fitted(&y->by[0]) ||
-		    answers_with(y, &x->by[0]))
+		if (!y->n_fit || (fitted && !vn_trial_is_pair(&y->by[0])) || !y->fitted || y->by[0].heads ||
+		    answers_with(x, &y->by[0]) || !can_be_lent(&y->by[0]) || answers_with(y, &x->by[0]))
 			continue;
 		if ((st = fraction_there(g, &y->by[0], x->checkpoint, &limit_fraction, err)) || !(limit_fraction <= 1) ||
 		    !(limit_fraction <= x->unmodified.limit_fraction / 16))
@@ -404,7 +411,7 @@ static vn_status share_answer(point_group *g, int which, vn_error *err)
 		g->t->x = x;
 		if (!(st = vn_explain_with(g->t, &y->by[0], err)))
 			vn_case_conclude(g->t);
-		x->fitted = false;
+		x->fitted = fitted;
 	}
 	return st;
 }
@@ -467,6 +474,17 @@ static bool has_slots_beside(const point_group *g)
 	return false;
 }
 
+/* Is the scale of the scores wrong, although it is right in another step? Then the cached keys may
+ * be scaled. */
+static bool has_keys_beside(const point_group *g)
+{
+	for (int i = 0; i < g->n; i++)
+		if (g->x[i]->n_fit && g->x[i]->by[0].speaks_against == VN_RIGHT_THERE &&
+		    g->x[i]->by[0].finding == VN_FINDING_SCORE_SCALE)
+			return true;
+	return false;
+}
+
 /* If a right step contradicts the answer, and another fits that none contradicts, both are shown,
  * however much less the first leaves. */
 static void show_uncontradicted(vn_findings *x)
@@ -504,7 +522,7 @@ static vn_status one_point(point_group *g, vn_progress *bar, vn_error *err)
 			st = lend_trial(g, i, err);
 		else
 			st = share_answer(g, i, err);
-	if (!st && has_unexplained(g))
+	if (!st && (has_unexplained(g) || has_keys_beside(g)))
 		st = vn_explain_changed_slots(g->t, g->x, g->n, err);
 	if (!st && (has_unexplained(g) || has_slots_beside(g)))
 		st = vn_explain_cache_slots(g->t, g->x, g->n, err);

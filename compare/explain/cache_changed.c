@@ -42,6 +42,7 @@ typedef struct changed_steps {
 	changed_query *q;
 	int            n;
 	bool           in[VN_HEADS_MOST];
+	bool           beside; /* every step has an answer, and the change may equal it */
 	vn_dtype       storage;
 	/* products, scores and probabilities are rounded to it, as transformers does; in float32, this
 	 * widens the floor: large keys make large rounding errors of scores */
@@ -76,14 +77,14 @@ static double stored(vn_dtype storage, double x)
 	return is_half(storage) || storage == VN_F32 ? (double)f : x;
 }
 
-/* Writes to `to` what a slot holds in place of x (K). */
-static void change_row(const vn_applied_changed *c, vn_dtype storage, const double *x, int K, double *to)
+/* Writes to `to` what a slot holds in place of x (K). number: the factor of keys or values. */
+static void change_row(const vn_applied_changed *c, double number, vn_dtype storage, const double *x, int K, double *to)
 {
 	const vn_rounding_format as = c->format ? c->format : VN_FORMAT_INT8;
 	const double             most = vn_largest(x, K), full = as == VN_FORMAT_INT8 ? 127 : 448;
 
 	for (int d = 0; d < K; d++)
-		to[d] = stored(storage, c->kind == VN_CHANGED_SCALED     ? c->number * x[d]
+		to[d] = stored(storage, c->kind == VN_CHANGED_SCALED     ? number * x[d]
 		                        : c->kind == VN_CHANGED_UNSCALED ? vn_in_format(most > 0 ? x[d] / most * full : 0, as)
 		                        : c->kind == VN_CHANGED_EMPTY    ? 0
 		                                                         : x[d]);
@@ -110,7 +111,7 @@ static double score(const changed_steps *x, const changed_query *q, const vn_app
 	const double        *key = vn_last_query_row(a, a->k, j, h);
 
 	if (c && c->of != 2) {
-		change_row(c, x->storage, key, a->K, q->row);
+		change_row(c, c->number, x->storage, key, a->K, q->row);
 		key = q->row;
 	}
 	return in_storage(x, in_storage(x, dot(a->q + h * a->K, key, a->K)) * a->n->c.attention.scale);
@@ -140,7 +141,7 @@ static void add_values(const changed_steps *x, const changed_query *q, const vn_
 	for (int64_t j = a->first; j < a->S; j++) {
 		const double *v = vn_last_query_row(a, a->v, j, h);
 		if (c && c->of != 1 && c->kind != VN_CHANGED_TWICE && is_changed(q, c, j)) {
-			change_row(c, x->storage, v, a->K, q->row);
+			change_row(c, c->of ? c->number : c->values, x->storage, v, a->K, q->row);
 			v = q->row;
 		}
 		for (int d = 0; d < a->K; d++)
@@ -372,6 +373,73 @@ static vn_status weigh_factor(changed_search *s, vn_error *err)
 	return VN_OK;
 }
 
+/* The factor of values that fits best with the factor of keys: of what heads make, the part that
+ * changed values make is multiplied by it. */
+static double fit_values(const changed_search *s, const vn_applied_changed *c)
+{
+	vn_applied_changed with = *c;
+	double             moved = 0, size = 0;
+
+	for (int i = 0; i < s->x->n && i < FITTED_STEPS; i++) {
+		const changed_query *q = &s->x->q[i];
+		const int            group = q->a.H / q->a.G, K = q->a.K;
+		for (int h = 0; h < q->a.H; h++) {
+			if (!s->x->in[h / group])
+				continue;
+			with.values = 0;
+			make_head(s->x, q, &with, h, q->other);
+			with.values = 1;
+			make_head(s->x, q, &with, h, q->y);
+			for (int d = 0; d < K; d++) {
+				const double part = q->y[d] - q->other[d];
+				moved += part * (q->a.is[h * K + d] - q->other[d]);
+				size += part * part;
+			}
+		}
+	}
+	return size > 0 ? moved / size : 1;
+}
+
+static vn_status error_of_keys(void *of, double factor, double *error, vn_error *err)
+{
+	changed_search *s = of;
+
+	s->now.number = factor;
+	s->now.values = fit_values(s, &s->now);
+	return error_at(s, factor, error, err);
+}
+
+/* Keys and values with a factor each, in the fewest digits that leave little more. */
+static vn_status weigh_factors(changed_search *s, vn_error *err)
+{
+	s->now.kind = VN_CHANGED_SCALED;
+	const double     unmodified = (s->now.values = 1, error_of_factor(s, 1));
+	vn_round_numbers keys = { .most = 6, .near = true, .inverse = true }, values = keys;
+	double           number, enough;
+	vn_least         least;
+	vn_status        st = vn_search_scale(error_of_keys, s, factors, NEAR * unmodified, &least, err);
+
+	if (st || !(least.error < NEAR * unmodified))
+		return st;
+	enough = fmax(VN_EXPLAIN_APART * least.error, VN_EXPLAIN_LEAST * FITTED_STEPS);
+	keys.x = s->now.number = least.x;
+	values.x = s->now.values = fit_values(s, &s->now);
+	while (vn_next_round_number(&keys, &number))
+		if (error_of_factor(s, number) <= enough) {
+			s->now.number = number;
+			break;
+		}
+	const double measured = s->now.values;
+	while (vn_next_round_number(&values, &s->now.values))
+		if (error_of_factor(s, s->now.number) <= enough) {
+			weigh_change(s);
+			return VN_OK;
+		}
+	s->now.values = measured;
+	weigh_change(s);
+	return VN_OK;
+}
+
 /* Tries all changes of the slots of s->now. some: only in some heads. */
 static vn_status weigh_slots(changed_search *s, bool some, vn_error *err)
 {
@@ -391,8 +459,9 @@ static vn_status weigh_slots(changed_search *s, bool some, vn_error *err)
 		if (some)
 			weigh_change(s);
 		s->now.kind = VN_CHANGED_SCALED;
-		/* of all keys it is the scale of the softmax, and of all values a factor of the result */
-		if (of && (s->now.slots != VN_SLOTS_ALL || some) &&
+		/* of all keys it is the scale of the softmax, and of all values a factor of the result,
+		 * which are tried before */
+		if (of && (s->now.slots != VN_SLOTS_ALL || some || s->x->beside) &&
 		    (s->now.slots != VN_SLOTS_RANGE || s->now.n >= LEAST_FITTED))
 			st = weigh_factor(s, err);
 	}
@@ -422,8 +491,10 @@ static vn_status weigh_blocks(changed_search *s, bool some, vn_error *err)
 	return st;
 }
 
-/* blocks: in blocks, where no named slots fit. */
-static vn_status find_change(changed_search *s, bool some, bool blocks, vn_error *err)
+/* What is searched, in this order; TWO_FACTORS: of named slots. */
+typedef enum search_in { IN_NAMED, IN_BLOCKS, TWO_FACTORS, N_SEARCHES } search_in;
+
+static vn_status find_change(changed_search *s, bool some, search_in in, vn_error *err)
 {
 	static const vn_changed_slots named[] = { VN_SLOTS_ALL, VN_SLOTS_FIRST_CALL, VN_SLOTS_LATER, VN_SLOTS_NEWEST };
 	vn_status                     st = VN_OK;
@@ -432,12 +503,16 @@ static vn_status find_change(changed_search *s, bool some, bool blocks, vn_error
 	for (int i = 0; i < s->x->n; i++)
 		single = single && s->x->q[i].prompt == s->x->q[i].a.S - 1;
 	s->left = s->second = (double)INFINITY;
-	for (size_t i = 0; !st && !blocks && i < sizeof named / sizeof *named; i++) {
+	if (in == IN_BLOCKS)
+		return weigh_blocks(s, some, err);
+	if (in == TWO_FACTORS && s->x->q->a.output != VN_ATTN_CONTEXT)
+		return VN_OK;
+	for (size_t i = 0; !st && i < sizeof named / sizeof *named; i++) {
 		s->now = (vn_applied_changed) { .slots = named[i] };
 		if (!(single && named[i] == VN_SLOTS_LATER))
-			st = weigh_slots(s, some, err);
+			st = in == IN_NAMED ? weigh_slots(s, some, err) : weigh_factors(s, err);
 	}
-	return blocks ? weigh_blocks(s, some, err) : st;
+	return st;
 }
 
 /* ---- the answer ------------------------------------------------------------------------------ */
@@ -492,6 +567,28 @@ static vn_status try_change(vn_case *t, const changed_steps *x, const changed_qu
 	return st;
 }
 
+static bool is_clear(const changed_search *s)
+{
+	return s->left <= VN_LOCAL_LIMIT && s->second > APART * VN_LOCAL_LIMIT;
+}
+
+/* If the candidate rounds within the attention, as transformers does, the change leaves less when
+ * that is computed too. Then its numbers are fitted again. */
+static vn_status fit_rounded(changed_search *s, changed_steps *x, bool some, search_in in, vn_error *err)
+{
+	changed_search again = { .x = x };
+
+	if (x->rounded || !is_half(x->storage))
+		return VN_OK;
+	x->rounded = true;
+	const bool      closer = worst_left(x, &s->best, s->left) < s->left;
+	const vn_status st = closer ? find_change(&again, some, in, err) : VN_OK;
+	if (!st && closer && is_clear(&again))
+		*s = again;
+	x->rounded = !st && closer;
+	return st;
+}
+
 /* Finds the change in all key heads, or else in those that are wrong. A key head that hardly reads
  * the slots does not show it. */
 static vn_status find_answer(vn_case *t, changed_steps *x, vn_error *err)
@@ -501,14 +598,14 @@ static vn_status find_answer(vn_case *t, changed_steps *x, vn_error *err)
 	bool           wrong[VN_HEADS_MOST];
 	vn_status      st = VN_OK;
 
-	for (int way = 0; !st && way < 4; way++) {
+	for (int way = 0; !st && way < 2 * N_SEARCHES; way++) {
+		const search_in in = (search_in)(way / 2);
 		x->rounded = way % 2;
 		const int some = find_heads(x, wrong);
 		for (int part = 0; !st && part < (some && some < G ? 2 : 1); part++) {
 			for (int g = 0; g < G; g++)
 				x->in[g] = !part || wrong[g];
-			if ((st = find_change(&s, part, way / 2, err)) || !(s.left <= VN_LOCAL_LIMIT) ||
-			    s.second <= APART * VN_LOCAL_LIMIT)
+			if ((st = find_change(&s, part, in, err)) || !is_clear(&s) || (st = fit_rounded(&s, x, part, in, err)))
 				continue;
 			for (int i = 0; !st && i < x->n; i++)
 				st = try_change(t, x, &x->q[i], &s.best, err);
@@ -524,8 +621,11 @@ vn_status vn_explain_changed_slots(vn_case *t, vn_findings **x, int n, vn_error 
 	bool          clear = false, fits = all.q && n > 0;
 	vn_status     st = all.q ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d steps", n);
 
-	for (int i = 0; i < n; i++)
+	all.beside = true;
+	for (int i = 0; i < n; i++) {
 		clear = clear || x[i]->unmodified.limit_fraction > CLEAR;
+		all.beside = all.beside && x[i]->n_fit;
+	}
 	for (int i = 0; !st && clear && fits && i < n; i++)
 		if (!*x[i]->why_not)
 			st = open_query(t, x[i], &all.q[all.n++], &fits, err);

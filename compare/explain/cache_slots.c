@@ -248,6 +248,23 @@ static void fill_slots(const slot_range *r, int64_t n, int64_t first, int64_t S,
 		token[j] = j < first + n ? r->from + j - first : j - n;
 }
 
+/* Puts the numbers (..., S) of slots in the order of their tokens. */
+static vn_status put_in_order(vn_tensor *z, const int64_t *token, int64_t S, vn_error *err)
+{
+	const size_t size = vn_dtype_size(z->dtype);
+	char        *slots = malloc((size_t)S * size), *row = (char *)z->data;
+
+	if (!slots)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for %lld slots", (long long)S);
+	for (int64_t i = vn_shape_count(&z->shape) / S; i > 0; i--, row += (size_t)S * size) {
+		memcpy(slots, row, (size_t)S * size);
+		for (int64_t j = 0; j < S; j++)
+			memcpy(row + (size_t)token[j] * size, slots + (size_t)j * size, size);
+	}
+	free(slots);
+	return VN_OK;
+}
+
 /* Tries the range as a trial in the step of t->x. several: it was found in several steps. */
 static vn_status try_range(vn_case *t, const slot_range *of, int others, bool several, vn_error *err)
 {
@@ -278,8 +295,10 @@ static vn_status try_range(vn_case *t, const slot_range *of, int others, bool se
 	t->x->fitted = t->x->fitted || !t->x->n_fit;
 	if (r.held == VN_HOLDS_UNSEEN && !(st = plan_without(t, S, r.n, &made.copy, err)))
 		p = made.copy;
-	const int only = r.held == VN_HOLDS_NO_KEYS ? 1 : r.held == VN_HOLDS_NO_VALUES ? 2 : 0;
+	const int  only = r.held == VN_HOLDS_NO_KEYS ? 1 : r.held == VN_HOLDS_NO_VALUES ? 2 : 0;
+	const bool moved = r.held == VN_HOLDS_UNSEEN && p->node[h.node].out[VN_ATTN_PROBS] == t->site->target;
 	if (!st && !(st = vn_run_slots(t, p, only, token, &made, err)) &&
+	    !(moved && ((st = put_in_order(&made.own, token, S, err)) || (st = put_in_order(&made.fine, token, S, err)))) &&
 	    !(st = vn_try_numbers(t, &made.own, &made.fine, &t->x->unmodified.residual, &h, err)))
 		vn_case_conclude(t);
 	vn_made_finish(&made);
@@ -345,26 +364,22 @@ static int as_good(const slot_range *r, int n, int best)
 	return others;
 }
 
-vn_status vn_explain_cache_slots(vn_case *t, vn_findings **x, int n, vn_error *err)
+/* Is it the first step, made of several calls? Later ones read a cache, which may be wrong. */
+static bool is_joined(const vn_case *t, const vn_step *s)
 {
-	int64_t     S = 0;
-	int         n_ranges;
-	bool        clear = false;
-	slot_range *r;
-	vn_status   st;
+	const vn_step *call;
 
-	for (int i = 0; i < n; i++) {
-		const vn_step *s = vn_recording_step(t->opened->cand, t->result->checkpoints.of[x[i]->checkpoint].step);
-		if (!s || s->position == 0)
-			return VN_OK; /* wrong in a step without cached tokens */
-		S = s->position > S ? s->position : S;
-		clear = clear || x[i]->unmodified.limit_fraction > CLEAR;
-	}
-	if (!clear)
-		return VN_OK;
-	if (!(r = list_ranges(S, &n_ranges)))
+	return s->position == 0 && vn_recording_calls(t->opened->cand, &call) > 0 && call->tokens < s->tokens;
+}
+
+static vn_status find_slots(vn_case *t, vn_findings **x, int n, int64_t S, vn_error *err)
+{
+	int         n_ranges;
+	slot_range *r = list_ranges(S, &n_ranges);
+
+	if (!r)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %lld tokens", (long long)S);
-	st = visit_each(t, x, n, &(slot_visit) { .r = r, .n = n_ranges }, err);
+	vn_status st = visit_each(t, x, n, &(slot_visit) { .r = r, .n = n_ranges }, err);
 	const int unseen = best_of(r, n_ranges, true);
 	/* With this many tokens, some token in the place of another fits better by chance. Names
 	 * none if another fits as well. */
@@ -376,5 +391,28 @@ vn_status vn_explain_cache_slots(vn_case *t, vn_findings **x, int n, vn_error *e
 		if (all[i] >= 0)
 			st = visit_each(t, x, n, &(slot_visit) { .best = &r[all[i]], .others = as_good(r, n_ranges, all[i]) }, err);
 	free(r);
+	return st;
+}
+
+vn_status vn_explain_cache_slots(vn_case *t, vn_findings **x, int n, vn_error *err)
+{
+	vn_findings **cached = malloc(((size_t)n + 1) * sizeof *cached); /* without a joined first step */
+	int64_t       S = 0;
+	bool          clear = false, fits = true;
+	int           some = 0;
+	vn_status     st = cached ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d steps", n);
+
+	for (int i = 0; !st && i < n; i++) {
+		const vn_step *s = vn_recording_step(t->opened->cand, t->result->checkpoints.of[x[i]->checkpoint].step);
+		if (s && is_joined(t, s))
+			continue;
+		fits = fits && s && s->position; /* or wrong in a step without cached tokens */
+		S = s && s->position > S ? s->position : S;
+		clear = clear || x[i]->unmodified.limit_fraction > CLEAR;
+		cached[some++] = x[i];
+	}
+	if (!st && clear && fits)
+		st = find_slots(t, cached, some, S, err);
+	free(cached);
 	return st;
 }

@@ -74,14 +74,50 @@ static vn_status try_what_was_recorded(vn_case *t, vn_error *err)
 	return vn_catalogue(t, NULL, err);
 }
 
+static void remember_pair(vn_case *t)
+{
+	const vn_trial *h = &t->x->by[0];
+	bool            known = !t->x->n_fit || !h->fault[vn_trial_is_fitted(h) ? 0 : 1];
+
+	for (int i = 0; i < t->n_pairs && !known; i++)
+		known = vn_trial_same(&t->pair[i], h);
+	if (!known && t->n_pairs < VN_PAIRS_MOST)
+		t->pair[t->n_pairs++] = *h;
+}
+
+/* The pairs of earlier origins: an engine repeats its mistakes in every layer and step. */
+static vn_status try_pairs_again(vn_case *t, vn_error *err)
+{
+	vn_findings with = { .by = t->pair, .n = 1 };
+	vn_status   st = VN_OK;
+
+	if (t->site->n_span != 1 || t->part)
+		return VN_OK;
+	for (int i = 0; !st && i < t->n_pairs; i++, with.by++) {
+		vn_trial h = t->pair[i];
+		if (vn_trial_is_pair(&h))
+			st = vn_catalogue(t, &with, err);
+		else if (t->site->plan->node[h.node].op == t->site->plan->node[t->site->span[0]].op &&
+		         vn_trial_move(t, &h, t->site->span[0]))
+			st = vn_try(t, &h, err);
+	}
+	vn_case_conclude(t);
+	return st;
+}
+
 static vn_status try_pairs(vn_case *t, vn_error *err)
 {
 	enum { IN_VAIN = 4 }; /* with this many origins that no pair explains, pairs are no longer tried */
-	if (t->pairs_in_vain >= IN_VAIN || !vn_catalogue_has_pairs(t))
-		return VN_OK;
-	const vn_status st = vn_catalogue_pairs(t, err);
-	t->pairs_in_vain += !st && !vn_case_answered(t);
-	return st;
+	vn_status st = try_pairs_again(t, err);
+
+	if (st || vn_case_answered(t) || t->pairs_in_vain >= IN_VAIN || !vn_catalogue_has_pairs(t))
+		return st;
+	if ((st = vn_catalogue_pairs(t, err)))
+		return st;
+	vn_case_conclude(t);
+	t->pairs_in_vain += !vn_case_answered(t);
+	remember_pair(t);
+	return VN_OK;
 }
 
 #define POOR 0.5 /* of the limit: most correct operations leave less */

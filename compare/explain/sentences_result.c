@@ -135,7 +135,12 @@ void vn_sentence_changed(const vn_sentence *s)
 		         : c->slots == VN_SLOTS_LATER    ? "later calls"
 		                                         : "the newest token");
 	switch (c->kind) {
-	case VN_CHANGED_SCALED: VN_PUT(s, VN_FORM(C10), what[c->of], whose, c->number); break;
+	case VN_CHANGED_SCALED:
+		if (c->of)
+			VN_PUT(s, VN_FORM(C10), what[c->of], whose, c->number);
+		else
+			VN_PUT(s, VN_FORM(C10_BOTH), whose, c->number, c->values);
+		break;
 	case VN_CHANGED_UNSCALED:
 		VN_PUT(s, VN_FORM(C7_UNSCALED), what[c->of], whose,
 		       c->format == VN_FORMAT_INT8   ? "int8"

@@ -39,7 +39,7 @@ static bool can_be_made(const vn_findings *x)
 {
 	const vn_trial *h = &x->by[0];
 
-	return x->n_fit > 0 && h->finding == VN_FINDING_FAULT && !h->fault[1] && !h->heads && !h->speaks_against;
+	return x->n_fit > 0 && h->finding == VN_FINDING_FAULT && !h->heads && !h->speaks_against;
 }
 
 /* What is recorded wrongly is named by its checkpoint, because an operation may have several. */
@@ -56,7 +56,8 @@ static void add_recorder_fault(made_mistakes *m, const vn_findings *x)
 	add_pattern(m, fault, name);
 }
 
-static void mark_places(made_mistakes *m, const vn_findings *x)
+/* which: the first or the second of its faults. */
+static void mark_places(made_mistakes *m, const vn_findings *x, int which)
 {
 	const vn_trial *h = &x->by[0];
 	const char     *name = m->all->of[x->checkpoint].name;
@@ -65,7 +66,7 @@ static void mark_places(made_mistakes *m, const vn_findings *x)
 	for (int i = 0; i < m->p->n_nodes; i++) {
 		if (!vn_trial_made_at(h, i) || m->fault[i])
 			continue;
-		m->fault[i] = h->fault[0];
+		m->fault[i] = h->fault[which];
 		m->name[i] = i == own ? name : NULL;
 	}
 }
@@ -145,17 +146,21 @@ int vn_injections_of(const vn_opened *o, const vn_result *r, vn_injection what[V
 		                         .name = vn_alloc_zero(nodes, sizeof *m.name),
 		                         .done = vn_alloc_zero(nodes, sizeof *m.done) };
 
-	for (int i = 0; i < why->n; i++) {
-		if (!can_be_made(&why->of[i]))
-			continue;
-		if (why->of[i].by[0].recorder_fault)
-			add_recorder_fault(&m, &why->of[i]);
-		else
-			mark_places(&m, &why->of[i]);
+	for (int which = 0; which < 2; which++) {
+		memset(m.fault, 0, nodes * sizeof *m.fault);
+		memset(m.done, 0, nodes * sizeof *m.done);
+		for (int i = 0; i < why->n; i++) {
+			if (!can_be_made(&why->of[i]) || (which && !why->of[i].by[0].fault[1]))
+				continue;
+			if (why->of[i].by[0].recorder_fault)
+				add_recorder_fault(&m, &why->of[i]);
+			else
+				mark_places(&m, &why->of[i], which);
+		}
+		for (int i = 0; i < p->n_nodes; i++)
+			if (m.fault[i] && !m.done[i])
+				add_patterns_of(&m, i);
 	}
-	for (int i = 0; i < p->n_nodes; i++)
-		if (m.fault[i] && !m.done[i])
-			add_patterns_of(&m, i);
 	free(m.fault);
 	free(m.name);
 	free(m.done);

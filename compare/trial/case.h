@@ -27,6 +27,8 @@ typedef struct vn_head_part {
 	int64_t outer, inner; /* elements before and after the axis of heads */
 } vn_head_part;
 
+enum { VN_PAIRS_MOST = 4 };
+
 typedef struct vn_case {
 	const vn_opened    *opened;
 	const vn_result    *result;
@@ -50,6 +52,9 @@ typedef struct vn_case {
 	bool                whole; /* mistakes in only some heads are not tried */
 	/* origins for which pairs of mistakes were tried without success */
 	int                 pairs_in_vain;
+	/* two mistakes at once that explain an earlier origin; the first n_pairs */
+	vn_trial            pair[VN_PAIRS_MOST];
+	int                 n_pairs;
 	/* an explanation of the same point in another layer, as in vn_explain_point; or NULL */
 	const vn_findings  *like;
 } vn_case;

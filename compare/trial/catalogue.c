@@ -218,6 +218,26 @@ static int and_origins(const vn_case *t, int *place, int n)
 	return n;
 }
 
+static vn_status try_pair(vn_case *t, int a, int b, int node, vn_error *err)
+{
+	bool settled;
+
+	return try_made(t, &(made_fault) { { a, b }, &node, 1 }, NULL, &settled, err);
+}
+
+/* Tries a pair of faults at each operation between the checkpoint and recorded tensors. */
+static vn_status try_pair_again(vn_case *t, const vn_trial *h, vn_error *err)
+{
+	const vn_site *site = t->site;
+	vn_status      st = VN_OK;
+
+	for (int i = 0; !st && i < site->n_span; i++)
+		if (!vn_fault_why_not(h->fault[0] - 1, site->plan, site->span[i]) &&
+		    !vn_fault_why_not(h->fault[1] - 1, site->plan, site->span[i]))
+			st = try_pair(t, h->fault[0] - 1, h->fault[1] - 1, site->span[i], err);
+	return st;
+}
+
 vn_status vn_catalogue(vn_case *t, const vn_findings *only, vn_error *err)
 {
 	const vn_plan *plan = t->site->plan;
@@ -246,6 +266,9 @@ vn_status vn_catalogue(vn_case *t, const vn_findings *only, vn_error *err)
 		if (!st && spanned > 1 && fits > 1)
 			st = try_together(t, f, fit, fits, err);
 	}
+	for (int i = 0; !st && only && i < only->n && i <= only->n_alias; i++)
+		if (vn_trial_is_pair(&only->by[i]))
+			st = try_pair_again(t, &only->by[i], err);
 	free(fit);
 	free(place);
 	return st;
@@ -278,13 +301,6 @@ static bool is_cheap(vn_op op)
 static bool may_join(const vn_case *t, int fault, int node)
 {
 	return strchr("RNWG", vn_fault_chapter(fault)) && !vn_fault_why_not(fault, t->site->plan, node);
-}
-
-static vn_status try_pair(vn_case *t, int a, int b, int node, vn_error *err)
-{
-	bool settled;
-
-	return try_made(t, &(made_fault) { { a, b }, &node, 1 }, NULL, &settled, err);
 }
 
 /* Fits an eps together with this mistake of a norm. */

@@ -78,6 +78,11 @@ bool vn_trial_made_at(const vn_trial *h, int node)
 	return h->places ? node < VN_TRIAL_NODES && (h->at[node / 64] >> (node % 64) & 1) : node == h->node;
 }
 
+bool vn_trial_is_pair(const vn_trial *h)
+{
+	return h->applied.kind == VN_BY_CATALOGUE && h->fault[1];
+}
+
 bool vn_trial_is_fitted(const vn_trial *h)
 {
 	switch (h->applied.kind) {
@@ -185,7 +190,8 @@ static bool same_change(const vn_trial *a, const vn_trial *b)
 	case VN_BY_CHANGED:
 		return x->changed.kind == y->changed.kind && x->changed.slots == y->changed.slots &&
 		       x->changed.of == y->changed.of && x->changed.first == y->changed.first && x->changed.n == y->changed.n &&
-		       x->changed.format == y->changed.format && same_number(x->changed.number, y->changed.number, digits);
+		       x->changed.format == y->changed.format && same_number(x->changed.number, y->changed.number, digits) &&
+		       same_number(x->changed.values, y->changed.values, digits);
 	case VN_BY_REPLAY:
 		return x->variant.row == y->variant.row && strcmp(x->variant.is, y->variant.is) == 0 &&
 		       strcmp(x->variant.due, y->variant.due) == 0;

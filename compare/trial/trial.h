@@ -86,7 +86,7 @@ typedef struct vn_applied_changed {
 	vn_changed_kind    kind;
 	vn_changed_slots   slots;
 	int                of, first, n;
-	double             number;
+	double             number, values; /* factors; values: of the values, if `of` is 0 */
 	vn_rounding_format format;
 } vn_applied_changed;
 
@@ -308,6 +308,8 @@ int         vn_trial_row(const vn_trial *h);
 bool        vn_trial_made_at(const vn_trial *h, int node);
 /* Can it be reproduced in another step or layer by its change alone? */
 bool        vn_trial_is_fitted(const vn_trial *h);
+/* Is it two faults of the catalogue at one operation? */
+bool        vn_trial_is_pair(const vn_trial *h);
 /* Do both have the same finding and numbers, wherever they are made? Numbers are compared in as
  * many digits as reports show. */
 bool        vn_trial_same(const vn_trial *a, const vn_trial *b);

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 
 from outside_attention import attends
-from outside_faults import ALL, LLAMAS, SURE, angled, changed, down, fault, normed, rms, theta
+from outside_faults import ALL, LLAMAS, SURE, WHOLE, angled, changed, down, fault, normed, rms, theta
 
 EVERYWHERE = "*attn_probs *attn_context *attn_scores"
 
@@ -79,6 +79,18 @@ normed("alike_eps_plus_one", "llama mistral qwen2", "N1*+N6 N6+N1*", lambda m, n
        x: rms(x, 0.05) * (1 + n.weight.float()))
 normed("alike_eps_centred", "llama mistral qwen2", "N1*+N3* N3*+N1*", lambda m, n,
        x: F.layer_norm(x, x.shape[-1:], n.weight.float(), None, 0.03))
+
+
+@fault("pair_of_all_norms", "llama qwen2", "*_norm", "N3.layer+N7.weight N7.weight+N3.layer", "steps")
+def _(m):
+    for norm in [n for l in m.layers for n in (l.input_layernorm, l.post_attention_layernorm)] + [m.final]:
+        yield norm, "forward", lambda x: F.layer_norm(x.float(), x.shape[-1:]).to(x.dtype)
+
+
+angled("pair_of_rotations", "llama qwen2 qwen3", "R3.plus+R8 R8+R3.plus", lambda m, inv, pos: (inv, -(pos + 1)),
+       "steps")
+SURE.update(("pair_of_all_norms", "pair_of_rotations"))
+WHOLE.update(("pair_of_all_norms", "pair_of_rotations"))
 angled("alike_theta", LLAMAS, "R2*", lambda m, inv,
        pos: theta(m.model.config.rope_parameters["rope_theta"] * 1.2)(m, inv, pos))
 

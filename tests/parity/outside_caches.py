@@ -8,7 +8,7 @@ them to FAULTS.
 import torch
 
 from outside_attention import attends
-from outside_faults import LLAMAS, SURE, angled, rotation
+from outside_faults import LLAMAS, PLAIN, SURE, angled, rotation
 
 SOME = "llama qwen2 qwen3"
 CALLS = {"uneven": "uneven", "and_steps": "chunks steps", "beside": "same calls"}
@@ -68,6 +68,21 @@ def _(m, a):
         own_tokens_alone(a, torch.arange(S - T, S)[:, None], torch.arange(S), S - T)
 
 
+def unseen(name, first, end):
+    """Calls after the first do not see the keys of tokens `first` to `end` - 1."""
+
+    @attends(name, SOME, "", "chunks steps", "last", "*attn_probs *attn_context *attn_scores")
+    def _(m, a):
+        T, S = a.query.shape[2], a.key.shape[2]
+        if T < S:
+            i, j = torch.arange(S - T, S)[:, None], torch.arange(S)
+            a.mask = masked(a, (j <= i) & ((j < first) | (j >= end)))
+
+
+unseen("last_of_call_unseen", 30, 31)
+unseen("first_of_call_unseen", 0, 20)
+
+
 # ---- one slot ------------------------------------------------------------------------------------
 
 
@@ -117,14 +132,15 @@ slot("newest_value_zero", SOME, "C3* C5*", lambda a, S: put(a.value, -1, 0))
 PROMPT = 62  # tokens before the steps
 
 
-def changed(name, ids, f, families=SOME, first=0, end=None, of="kv", sure=True):
-    """f(keys or values (B,G,n,K)) -> what the cache holds of tokens `first` to `end` - 1 (None: all)."""
+def changed(name, ids, f, families=SOME, first=0, end=None, of="kv", sure=True, values=None):
+    """f(keys or values (B,G,n,K)) -> what the cache holds of tokens `first` to `end` - 1 (None: all). values: another
+    f, of values."""
 
     def change(a, S):
         for t, which in (("key", "k"), ("value", "v")):
             x = getattr(a, t)
             if which in of:
-                x[:, :, first:end] = f(x[:, :, first:end])
+                x[:, :, first:end] = (values if values and which == "v" else f)(x[:, :, first:end])
 
     slot(name, families, ids, change, sure)
 
@@ -145,13 +161,18 @@ changed("values_int8_bare", "C7*", lambda x: bare(x, 127, None), of="v", end=PRO
 changed("cache_int8_bare", "C7*", lambda x: bare(x, 127, None), end=PROMPT)
 changed("keys_e4m3_bare", "C7*", lambda x: bare(x, 448, torch.float8_e4m3fn), of="k", end=PROMPT,
         sure=False)  # so large that bfloat16 makes several scores equal
-changed("keys_int8_bare_block", "C7*", lambda x: bare(x, 127, None), of="k", first=16, end=32)
+changed("keys_int8_bare_block", "C7*", lambda x: bare(x, 127, None), of="k", first=16, end=32, sure=False)
 changed("keys_scaled_prompt", "C10", lambda x: x * 0.1, of="k", end=PROMPT)
 changed("keys_doubled_prompt", "C10", lambda x: x * 2, of="k", end=PROMPT)
 changed("values_scaled_prompt", "C10", lambda x: x * 4, of="v", end=PROMPT)
 changed("values_scaled_later", "C10", lambda x: x / 3, of="v", first=PROMPT)
 changed("keys_scaled_later", "C10", lambda x: x * 1.5, of="k", first=PROMPT, sure=False)
 changed("keys_scaled_block", "C10", lambda x: x * 0.5, of="k", first=32, end=48, sure=False)
+changed("keys_doubled_values_scaled", "C10", lambda x: x * 2, values=lambda x: x * 4,
+        sure=False)
+changed("keys_scaled_values_tripled", "C10", lambda x: x * 0.7, values=lambda x: x * 3, end=PROMPT)
+PLAIN.update(("keys_doubled_values_scaled", "keys_scaled_values_tripled"))
+changed("keys_doubled", "C10", lambda x: x * 2, of="k")
 changed("values_scaled_head", "C10", of_head(lambda x: x * 0.25), "llama qwen3", of="v", end=PROMPT)
 changed("block_empty_of_head", "", of_head(lambda x: 0 * x), "llama qwen3", first=0, end=32)
 changed("slots_empty_of_head", "", of_head(lambda x: 0 * x), "llama qwen3", first=48, end=56, sure=False)

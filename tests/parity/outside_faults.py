@@ -18,6 +18,8 @@ LLAMAS = "llama mistral qwen2 qwen3"
 ROTARY = LLAMAS + " qwen3_5_text"
 ALL = "gpt2 " + ROTARY
 FAULTS = []
+WHOLE = set()  # of these, every origin has the name
+PLAIN = set()  # recorded as record() does by default, without scores and probabilities
 UNKNOWN = set()  # no name is meant: the catalogue has no such mistake, and nothing fits it
 SURE = {"heads_innermost", "heads_before_tokens", "embed_of_positions", "embed_of_positions_in_steps",
         "rope_by_ids", "rope_by_ids_in_steps", "steps_slot_early", "steps_slot_late", "steps_value_slot_early",

@@ -40,7 +40,7 @@ import outside_caches
 import outside_ports
 import outside_states
 import random_model
-from outside_faults import FAULTS, SURE, UNKNOWN, Model
+from outside_faults import FAULTS, PLAIN, SURE, UNKNOWN, WHOLE, Model
 from parity_variants import full_name, used
 from record_help import BF16, F16, F32, FAMILIES, model_of, prompt, record
 from vernier_parity.watch import Watch
@@ -136,6 +136,8 @@ def judged(f, m, report):
     halves = [t for t in wrong if any("+" in i and any(matches(part, i.split("+")) for part in t[1]) for i in f.ids)]
     right = [t for t in told if t not in wrong]
     named = "half" if halves and len(halves) == len(wrong) else "WRONG" if wrong else "named" if right else "none"
+    if named == "named" and f.name in WHOLE and len(right) < len(report["explanations"]):
+        named = "none"
     words = "; ".join(f"{t[0]}: {t[2]}" for t in (wrong or right)[:2])
     if named == "none":
         words = "; ".join(e["words"] for e in report.get("explanations", [])[:1])
@@ -192,7 +194,7 @@ def main():
                     with mistake.undo:
                         for where, name, value in f.make(m):
                             mistake.function(where, name, lambda _, value=value: value)
-                        with record(m.model, cand, points="*"):
+                        with record(m.model, cand, **({} if f.name in PLAIN else {"points": "*"})):
                             call(m.model, f.call, ids)
                     jobs.append(pool.submit(explained, vernier, (f, m, dtype, refs[family, f.call], cand, directory)))
             for j in jobs:
