@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# release.sh [-o FOLDER] [--with wheel|deb|aarch64]... [--build FOLDER]: makes what a release of
-# the version in CMakeLists.txt consists of, and checks it. FOLDER (default: build/release-files) has
+# release.sh [-o FOLDER] [--with wheel|deb|aarch64]... [--build FOLDER]: makes what a release
+# of the version in CMakeLists.txt consists of, and checks it. FOLDER (build/release-files) has
 #
-#   vernier-V.tar.gz               the source, as the commit has it, with the word of packaging/owner
+#   vernier-V.tar.gz               the source of the commit, with the word of packaging/owner
 #   vernier-V-linux-ARCH.tar.gz    program, manual, libraries (shared and static), headers
 #   vernier_parity-V.tar.gz        the recorder for Python, as a source distribution
 #   vernier.rb, recipe.yaml        for Homebrew and conda, with the checksum of the source
