@@ -18,6 +18,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+extern char **environ;
+
 static vn_option_taker take_form, take_path, take_part;
 
 /* The sentences of a form in the help. */

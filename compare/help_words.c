@@ -6,6 +6,7 @@
 #include "compare/metrics/metrics.h"
 #include "libref/base/map.h"
 #include "libref/base/say.h"
+#include "libref/base/text.h"
 #include "libref/plan/fault.h"
 
 #include <limits.h>
@@ -142,7 +143,7 @@ static const char *find_definition(const char *text, const char *word, const cha
 	char marked[LINE];
 
 	snprintf(marked, sizeof marked, "*%s*", word);
-	const char *found = strcasestr(text, marked), *at = found;
+	const char *found = vn_text_find(text, marked), *at = found;
 	if (!found)
 		return NULL;
 	while (at > text && !(at[-1] == '\n' && (at - text < 2 || at[-2] == '\n')))

@@ -15,6 +15,7 @@
 #include "libref/base/sanitizer.h"
 #include "libref/base/say.h"
 #include "libref/base/spin.h"
+#include "libref/base/system.h"
 #include "libref/base/temporary.h"
 #include "libref/base/trouble.h"
 #include "libref/model/hub.h"
@@ -27,7 +28,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -169,14 +169,25 @@ static bool raise_stack(void)
 /* ---- a sandbox that lacks something --------------------------------------------------------- */
 
 #ifndef VN_SANITIZED    /* such a build never has all of it */
-static int untold = -1; /* an eventfd, so that of all processes of a command one tells */
+static int untold = -1; /* a pipe with one byte, so that of all processes of a command one tells */
+
+static void let_one_tell(void)
+{
+	int ends[2];
+
+	if (vn_pipe(ends) != 0)
+		return;
+	if (write(ends[1], "", 1) == 1) /* whoever comes after the first reads the end of the pipe */
+		untold = ends[0];
+	close(ends[1]);
+}
 
 /* A note, not a warning: containers lack a layer, and --strict must not fail there. */
 static void tell_gaps(const char *missing)
 {
-	uint64_t mine;
+	char mine;
 
-	if (untold < 0 || read(untold, &mine, sizeof mine) == sizeof mine) /* no other process has told */
+	if (untold < 0 || read(untold, &mine, 1) == 1) /* no other process has told */
 		vn_say(stderr,
 		       "vernier: note: the sandbox in which files are read lacks %s here (vernier --version --verbose)\n",
 		       missing);
@@ -188,6 +199,7 @@ static int enter_command(int argc, char **argv)
 	const vn_command_row *c = argc > 1 ? vn_command_table_find(&table, argv[1]) : NULL;
 
 	vn_trouble_program();
+	vn_program_note(argv[0]);
 	vn_inputs_watch(true);
 	occupy_standard_streams();
 	if (!raise_stack())
@@ -197,7 +209,7 @@ static int enter_command(int argc, char **argv)
 		vn_spin_briefly(argv); /* first, because it may restart the program */
 	vn_mapped_explain();
 #ifndef VN_SANITIZED
-	untold = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
+	let_one_tell();
 	if (c && strcmp(c->options->name, "version") != 0)
 		vn_child_on_gaps(tell_gaps);
 #endif

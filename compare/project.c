@@ -3,6 +3,8 @@
 
 #include "capture/base/yaml.h"
 
+#include "libref/base/text.h"
+
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -28,7 +30,7 @@ static vn_status read_word(reader *r, const char *key, bool path, bool bare, cha
 		*to = word;
 		return st;
 	}
-	if (asprintf(&whole, "%.*s/%s", (int)folder, r->to->path, word) < 0) {
+	if (!(whole = vn_text_new("%.*s/%s", (int)folder, r->to->path, word))) {
 		free(word);
 		return vn_yaml_no_memory(r->y);
 	}

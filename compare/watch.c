@@ -8,6 +8,8 @@
  */
 #include "libref/base/trouble.h"
 
+#include "libref/base/system.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -45,7 +47,9 @@
 		va_start(list, flags); \
 		const int mode = va_arg(list, int); /* callees read it only if one was passed */ \
 		va_end(list); \
-		return (int)TEMP_FAILURE_RETRY(__real_##name arguments); \
+		int fd; \
+		VN_UNINTERRUPTED(fd, __real_##name arguments); \
+		return fd; \
 	}
 
 MEMORY(malloc, (size_t n), (n), n)

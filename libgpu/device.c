@@ -1,6 +1,9 @@
 /* device.c: one opened Vulkan device. */
 #include "libgpu/device.h"
 
+#include "libref/base/text.h"
+
+
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -202,7 +205,7 @@ static vn_status find_wanted(const vn_physical *list, int n, int index, int *fou
 			index = (int)number;
 		} else {
 			for (int i = 0; i < n && *found < 0; i++)
-				if (strcasestr(list[i].info.name, name))
+				if (vn_text_find(list[i].info.name, name))
 					*found = i;
 			if (*found < 0)
 				return vn_fail(err, VN_ERR_DEVICE, "no Vulkan device has \"%s\" in its name (VERNIER_DEVICE)", name);

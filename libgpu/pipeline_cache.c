@@ -6,6 +6,7 @@
 
 #include "libref/base/digest.h"
 #include "libref/base/map.h"
+#include "libref/base/system.h"
 #include "libref/base/trouble.h"
 
 #include <errno.h>
@@ -157,7 +158,7 @@ void vn_pipeline_cache_save(vn_device *d, const char *dir, VkPipelineCache cache
 	if (!may_replace(path))
 		goto done;
 	snprintf(partial, sizeof(partial), "%s.XXXXXX", path);
-	const int fd = mkostemp(partial, O_CLOEXEC);
+	const int fd = vn_make_file(partial);
 	if (fd < 0)
 		goto done;
 	if (!(f = fdopen(fd, "wb"))) {

@@ -2,24 +2,17 @@
 #include "libgpu/workers.h"
 
 #include "libref/base/signals.h"
+#include "libref/base/system.h"
 #include "libref/base/trouble.h"
 
-#include <sched.h>
 #include <signal.h>
 #include <time.h>
 
 #define TICK 100000000 /* ns */
 
-static int count_processors(void)
-{
-	cpu_set_t set;
-
-	return sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
-}
-
 int vn_workers_count(int n, int threads)
 {
-	const int wanted = threads > 0 ? threads : count_processors();
+	const int wanted = threads > 0 ? threads : vn_processors();
 	const int most = wanted < VN_WORKERS_MAX ? wanted : VN_WORKERS_MAX;
 
 	return n < 1 ? 1 : n < most ? n : most;

@@ -151,9 +151,9 @@ if [ "$what" = all ]; then
 	# A test that fails runs again: that checker also crashed while threads of OpenMP ended.
 	run_tests asan -j"$jobs" --repeat until-pass:2 -LE '^cli$' -E "$left"
 	run_tests asan -j"$jobs" --repeat until-pass:2 -R "$kept"
-	echo "== clang, thread sanitizer, on what uses threads; and the program without Vulkan"
+	echo "== clang, thread sanitizer, on what uses threads; without Vulkan, on plain POSIX"
 	threaded="ref ref_calls eval ops store store_trouble metrics compare stats model"
-	configure_and_build tsan -DVERNIER_GPU=OFF -- vernier $(printf ' test_%s' $threaded)
+	configure_and_build tsan -DVERNIER_GPU=OFF -DVERNIER_PLAIN_POSIX=ON -- vernier $(printf ' test_%s' $threaded)
 	TSAN_OPTIONS="ignore_noninstrumented_modules=1:exitcode=99" run_tests tsan -j"$jobs" \
 		-R "^(test_(${threaded// /|})|manual|cli_(bad_usage|compare_verdicts))\$"
 fi

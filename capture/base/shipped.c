@@ -1,6 +1,8 @@
 /* shipped.c: see shipped.h. */
 #include "capture/base/shipped.h"
 
+#include "libref/base/system.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
@@ -39,11 +41,11 @@ static vn_status look_beside(char *path, const char *folder, const char *name, v
 {
 	static const char *const beside[] = { "/../share/vernier", "/../specs", "/../../specs", "/../../../specs" };
 	char                     exe[PATH_MAX];
-	const ssize_t            n = readlink("/proc/self/exe", exe, sizeof exe - 1);
+	const ssize_t            n = vn_program_path(exe, sizeof exe - 1);
 	vn_status                st = VN_ERR_NOTFOUND;
 
 	if (n < 0 && errno != ENOENT)
-		return vn_fail(err, VN_ERR_IO, "/proc/self/exe: %s", strerror(errno));
+		return vn_fail(err, VN_ERR_IO, "the path of this program: %s", strerror(errno));
 	if (n <= 0)
 		return VN_ERR_NOTFOUND;
 	exe[n] = 0;

@@ -4,6 +4,7 @@
 #include "capture/file/h5.h"
 #include "capture/file/sandbox.h"
 #include "libref/base/sanitizer.h"
+#include "libref/base/system.h"
 #include "libref/base/text.h"
 #include "libref/base/trouble.h"
 
@@ -16,7 +17,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -43,18 +43,13 @@ static const rlim_t   MEMORY = (rlim_t)3 << 30;
 static void limit_memory(void)
 {
 #ifndef VN_ASAN
-	unsigned long pages = 0;
-	FILE         *f = fopen("/proc/self/statm", "re");
-	if (f && fscanf(f, "%lu", &pages) == 1) {
-		struct rlimit most = { 0 };
-		const rlim_t  enough = (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE) + MEMORY;
-		if (getrlimit(RLIMIT_AS, &most) == 0 && most.rlim_cur > enough) { /* a limit set by the user stays */
-			most.rlim_cur = most.rlim_max = enough;
-			setrlimit(RLIMIT_AS, &most);
-		}
+	const size_t  used = vn_address_space();
+	struct rlimit most = { 0 };
+	const rlim_t  enough = (rlim_t)used + MEMORY;
+	if (used && getrlimit(RLIMIT_AS, &most) == 0 && most.rlim_cur > enough) { /* a limit set by the user stays */
+		most.rlim_cur = most.rlim_max = enough;
+		setrlimit(RLIMIT_AS, &most);
 	}
-	if (f)
-		fclose(f);
 #else
 	(void)MEMORY;
 #endif
@@ -79,7 +74,7 @@ static void settle_in(const vn_child_task *t, int pipe)
 	};
 	sigset_t none_blocked;
 
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	vn_end_with_parent(SIGKILL);
 	for (unsigned i = 0; i < sizeof list / sizeof *list; i++)
 		signal(list[i], SIG_DFL);
 	sigemptyset(&none_blocked);
@@ -99,7 +94,7 @@ vn_status vn_child_start(vn_child *c, const vn_child_task *t, vn_error *err)
 	*c = (vn_child) { .pid = -1, .pipe = -1, .path = t->path, .what = t->what ? t->what : "HDF5", .slow = t->slow };
 	if (!(c->in = malloc(AHEAD)))
 		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory to read it", t->path);
-	if (pipe2(ends, O_CLOEXEC) != 0) {
+	if (vn_pipe(ends) != 0) {
 		vn_status st = vn_fail(err, VN_ERR_IO, "%s: cannot make a pipe: %s", t->path, strerror(errno));
 		vn_child_end(c);
 		return st;
@@ -472,7 +467,7 @@ static struct outgoing {
 static int64_t clock_ms(void)
 {
 	struct timespec t = { 0 };
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+	clock_gettime(CLOCK_MONOTONIC, &t);
 	return t.tv_sec * INT64_C(1000) + t.tv_nsec / 1000000;
 }
 

@@ -1,6 +1,8 @@
 /* disk.c: see disk.h. */
 #include "capture/file/disk.h"
 
+#include "libref/base/system.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -11,11 +13,7 @@ enum { START_WRITING = 16 << 20 }; /* bytes written through the cache before wri
 
 void vn_disk_open(vn_disk *d, int fd, const char *path)
 {
-	char same[64];
-
-	/* Opens the file again, because O_DIRECT belongs to the open file description. */
-	snprintf(same, sizeof same, "/proc/self/fd/%d", fd);
-	*d = (vn_disk) { .fd = fd, .path = path, .direct = open(same, O_WRONLY | O_DIRECT | O_CLOEXEC) };
+	*d = (vn_disk) { .fd = fd, .path = path, .direct = vn_open_direct(fd) };
 }
 
 void vn_disk_close(vn_disk *d)
@@ -80,7 +78,7 @@ vn_status vn_disk_write(vn_disk *d, const char *object, const void *data, size_t
 		d->at = from;
 	d->waiting += (int64_t)rest;
 	if (d->waiting >= START_WRITING) {
-		(void)sync_file_range(d->fd, d->at, from + (int64_t)rest - d->at, SYNC_FILE_RANGE_WRITE);
+		vn_start_writing(d->fd, d->at, from + (int64_t)rest - d->at);
 		d->waiting = 0;
 	}
 	return st;

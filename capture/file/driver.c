@@ -2,6 +2,7 @@
 #include "capture/file/driver.h"
 
 #include "capture/file/disk.h"
+#include "libref/base/system.h"
 #include "libref/base/trouble.h"
 #include "libref/base/grow.h"
 
@@ -299,7 +300,7 @@ void vn_driver_destroy(vn_driver *d)
 		return;
 	vn_driver_release(d);
 	drop_published(d);
-	tdestroy(d->seen, drop_address);
+	vn_tree_free(d->seen, drop_address);
 	free(d->log);
 	free(d);
 }

@@ -3,6 +3,7 @@
 
 #include "capture/file/disk.h"
 #include "libref/base/files.h"
+#include "libref/base/text.h"
 #include "libref/base/trouble.h"
 
 #include <errno.h>
@@ -87,12 +88,21 @@ static const struct { vn_place_kind kind; const char *begin, *hold; } mark[] = {
 
 enum { HEAD = 8192 }; /* a path in the first line may have 4096 bytes */
 
+/* Where `word` (n bytes) is in the head; NULL: nowhere. */
+static const char *find_bytes(const char *head, size_t bytes, const char *word, size_t n)
+{
+	for (const char *at = head; (at = bytes >= n ? memchr(at, *word, (size_t)(head + bytes - at)) : NULL); at++)
+		if ((size_t)(head + bytes - at) < n || memcmp(at, word, n) == 0)
+			return (size_t)(head + bytes - at) < n ? NULL : at;
+	return NULL;
+}
+
 static bool is_of_kind(const char *head, size_t n, vn_place_kind kind)
 {
 	for (size_t i = 0; i < sizeof mark / sizeof *mark; i++) {
 		const size_t begin = strlen(mark[i].begin);
 		if (mark[i].kind == kind && n >= begin && memcmp(head, mark[i].begin, begin) == 0 &&
-		    memmem(head, n, mark[i].hold, strlen(mark[i].hold)))
+		    find_bytes(head, n, mark[i].hold, strlen(mark[i].hold)))
 			return true;
 	}
 	return n == 0;
@@ -214,10 +224,10 @@ static bool is_unfinished(const char *head, size_t n)
 		return true;
 	if (n < strlen(signature) || memcmp(head, signature, strlen(signature)) != 0)
 		return false;
-	const char *complete = memmem(head, n, attribute, sizeof attribute);
+	const char *complete = find_bytes(head, n, attribute, sizeof attribute);
 	const char *value = complete ? complete + sizeof attribute + DESCRIBED : NULL;
 	return value && value + sizeof zero <= head + n && memcmp(value, zero, sizeof zero) == 0 &&
-	       memmem(head, n, "vernier-checkpoint", strlen("vernier-checkpoint"));
+	       find_bytes(head, n, "vernier-checkpoint", strlen("vernier-checkpoint"));
 }
 
 /* May a file of that name be emptied? Only what an interrupted run left, under no other name, and
@@ -318,7 +328,7 @@ vn_status vn_place_open(vn_place *p, const char *path, bool force, vn_error *err
 	if ((st = vn_place_check(path, VN_PLACE_RECORDING, force, err)))
 		return st;
 	p->path = strdup(path);
-	if (!p->path || asprintf(&p->partial, "%s.partial", path) < 0) {
+	if (!p->path || !(p->partial = vn_text_new("%s.partial", path))) {
 		p->partial = NULL;
 		st = vn_fail(err, VN_ERR_NOMEM, "%s: no memory", path);
 	} else {

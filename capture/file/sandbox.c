@@ -1,8 +1,10 @@
 /* sandbox.c: see sandbox.h. */
+#define _GNU_SOURCE
 #include "capture/file/sandbox.h"
 
 #include "libref/base/room.h"
 #include "libref/base/sanitizer.h"
+#include "libref/base/system.h"
 #include "libref/base/trouble.h"
 
 #include <errno.h>
@@ -22,22 +24,6 @@
 
 /* ---- descriptors and the environment -------------------------------------------------------- */
 
-static void close_from_to(unsigned from, unsigned to)
-{
-	struct rlimit most;
-
-	if (from > to)
-		return;
-#ifdef SYS_close_range
-	if (syscall(SYS_close_range, from, to, 0) == 0)
-		return;
-#endif
-	if (getrlimit(RLIMIT_NOFILE, &most) == 0 && most.rlim_cur < to)
-		to = (unsigned)most.rlim_cur;
-	for (unsigned fd = from; fd <= to && fd < 1u << 20; fd++)
-		close((int)fd);
-}
-
 /* Closes all descriptors except pipe and file. 0, 1 and 2 go to /dev/null, because the C library
  * may write to them when it aborts. */
 static void close_others(const vn_sandbox *s)
@@ -50,14 +36,14 @@ static void close_others(const vn_sandbox *s)
 			close(fd);
 	unsigned from = 3;
 	if (low >= 3) {
-		close_from_to(from, (unsigned)low - 1);
+		vn_close_range(from, (unsigned)low - 1);
 		from = (unsigned)low + 1;
 	}
 	if (high >= 3) {
-		close_from_to(from, (unsigned)high - 1);
+		vn_close_range(from, (unsigned)high - 1);
 		from = (unsigned)high + 1;
 	}
-	close_from_to(from, ~0u);
+	vn_close_range(from, ~0u);
 }
 
 /* Fields 48 to 51 of /proc/self/stat are the addresses of the arguments and the environment. */

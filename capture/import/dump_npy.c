@@ -4,6 +4,7 @@
 #include "capture/import/dump.h"
 
 #include "libref/base/map.h"
+#include "libref/base/text.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -206,6 +207,11 @@ static bool is_tensor(const vn_dump *d, const char *prefix, const char *name)
 	       (strchr("#0123456789+-.", *word) || strncasecmp(word, "nan", 3) == 0 || strncasecmp(word, "inf", 3) == 0);
 }
 
+static int by_number(const struct dirent **a, const struct dirent **b)
+{
+	return vn_text_order((*a)->d_name, (*b)->d_name);
+}
+
 /* Adds files first, then folders, so that steps come in order. */
 static vn_status add_folder(vn_dump *d, const char *prefix, int depth, vn_error *err)
 {
@@ -216,7 +222,7 @@ static vn_status add_folder(vn_dump *d, const char *prefix, int depth, vn_error 
 	vn_status       st = path_of(d, prefix, path, err);
 	if (!st && depth > DEEPEST)
 		st = vn_fail(err, VN_ERR_FORMAT, "%s: folders more than %d deep", path, DEEPEST);
-	const int n = st ? 0 : scandir(path, &list, is_listed, versionsort);
+	const int n = st ? 0 : scandir(path, &list, is_listed, by_number);
 	if (n < 0)
 		st = vn_fail(err, VN_ERR_IO, "%s: %s", path, strerror(errno));
 	for (int i = 0; !st && i < n; i++)

@@ -123,7 +123,7 @@ vn_status vn_dump_text(const char *path, char *text, size_t bytes, vn_npy *as, v
 
 	*data = NULL;
 	for (char *line = text, *end; !st && line < text + bytes; line = end + 1) {
-		end = strchrnul(line, '\n');
+		end = line + strcspn(line, "\n");
 		t.line++;
 		if (!*end && end < text + bytes)
 			st = vn_fail(err, VN_ERR_FORMAT, "%s:%d: a zero byte: this is not a text file", path, t.line);

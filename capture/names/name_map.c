@@ -6,6 +6,7 @@
 #include "capture/recording/numbers.h"
 #include "capture/view/residual.h"
 #include "libref/base/glob.h"
+#include "libref/base/system.h"
 #include "libref/base/text.h"
 #include "libref/base/grow.h"
 
@@ -315,7 +316,7 @@ static vn_status check_names(vn_name_map_job *j)
 {
 	int kept = 0;
 	if (j->n_out)
-		qsort_r(j->out, (size_t)j->n_out, sizeof *j->out, compare_outcomes, j);
+		vn_sort(j->out, (size_t)j->n_out, sizeof *j->out, compare_outcomes, j);
 	for (int i = 0; i < j->n_out; i++) {
 		const vn_name_map_outcome *o = &j->out[i], *before = kept ? &j->out[kept - 1] : NULL;
 		if (before && same_name(j, before, o)) {

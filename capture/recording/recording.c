@@ -4,6 +4,7 @@
 #include "capture/recording/sequence.h"
 
 #include "libref/base/files.h"
+#include "libref/base/system.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -150,7 +151,7 @@ vn_status vn_recording_sort(vn_recording *r, vn_error *err)
 	for (size_t i = 0; i < n; i++)
 		list[i] = (int)i;
 
-	qsort_r(list, n, sizeof *list, in_file_order, r);
+	vn_sort(list, n, sizeof *list, in_file_order, r);
 	for (size_t i = 1, first = 0; i < n; i++) {
 		if (r->source[list[i]].address == r->source[list[first]].address)
 			r->entry[list[i]].same_as = list[first];
@@ -158,7 +159,7 @@ vn_status vn_recording_sort(vn_recording *r, vn_error *err)
 			first = i;
 	}
 	r->by_name = list;
-	qsort_r(list, n, sizeof *list, in_name_order, r);
+	vn_sort(list, n, sizeof *list, in_name_order, r);
 	for (size_t i = 1; i < n && !st; i++)
 		if (in_name_order(&list[i - 1], &list[i], r) == 0)
 			st = vn_fail(err, VN_ERR_FORMAT, "%s: %s is in step %d twice", r->path, r->entry[list[i]].name,

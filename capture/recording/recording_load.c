@@ -8,9 +8,9 @@
 #include "capture/recording/recording_internal.h"
 
 #include "capture/file/child.h"
+#include "libref/base/system.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,8 +23,7 @@ static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER;
 /* One child for each processor when there is much to decompress. */
 static int children_for(size_t bytes)
 {
-	cpu_set_t    may;
-	const size_t processors = sched_getaffinity(0, sizeof may, &may) == 0 ? (size_t)CPU_COUNT(&may) : 1;
+	const size_t processors = (size_t)vn_processors();
 	size_t       n = bytes / VN_SCRATCH_FILE;
 	n = n < processors ? n : processors;
 	return n > VN_CHILDREN ? VN_CHILDREN : n > 1 ? (int)n : 1;

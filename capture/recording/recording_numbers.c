@@ -4,6 +4,7 @@
 #include "capture/recording/verify.h"
 
 #include "libref/base/mapped.h"
+#include "libref/base/system.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -16,7 +17,7 @@ static vn_status map_file(vn_recording *r, vn_error *err)
 	void *p = mmap(NULL, (size_t)r->bytes, PROT_READ, MAP_SHARED, r->fd, 0);
 	if (p == MAP_FAILED)
 		return vn_fail(err, VN_ERR_IO, "%s: cannot be mapped: %s", r->path, strerror(errno));
-	madvise(p, (size_t)r->bytes, MADV_DONTFORK); /* children that read other files do not need this one */
+	vn_map_not_inherited(p, (size_t)r->bytes); /* children that read other files do not need this one */
 	vn_mapped_add(p, (size_t)r->bytes, r->path);
 	r->map = p;
 	return VN_OK;

@@ -2,6 +2,7 @@
 #include "capture/recording/replayed_file.h"
 
 #include "libref/base/intern.h"
+#include "libref/base/system.h"
 #include "libref/plan/plan.h"
 
 #include <stdio.h>
@@ -295,7 +296,7 @@ static vn_status check_scores(const vn_replayed_file *f, vn_error *err)
 static vn_status sort_results(vn_replayed_file *f, vn_error *err)
 {
 	if (f->n)
-		qsort_r(f->by_name, (size_t)f->n, sizeof *f->by_name, in_name_order, f);
+		vn_sort(f->by_name, (size_t)f->n, sizeof *f->by_name, in_name_order, f);
 	for (int i = 1; i < f->n; i++)
 		if (in_name_order(&f->by_name[i - 1], &f->by_name[i], f) == 0)
 			return vn_fail(err, VN_ERR_FORMAT, "%s: /replay/results: %s of step %d is listed twice",

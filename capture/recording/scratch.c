@@ -1,6 +1,8 @@
 /* scratch.c: see scratch.h. */
 #include "capture/recording/scratch.h"
 
+#include "libref/base/system.h"
+
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,14 +29,10 @@ static bool fits_memory(size_t bytes)
  * Returns 0 on failure; descriptor 0 is never used. */
 static int file_in(const char *folder, size_t bytes)
 {
-	char path[4096];
 	if (!leaves_room(folder, bytes))
 		return 0;
-	int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC | O_EXCL, 0600);
-	if (fd < 0 && snprintf(path, sizeof path, "%s/vernier-XXXXXX", folder) < (int)sizeof path &&
-	    (fd = mkostemp(path, O_CLOEXEC)) >= 0)
-		unlink(path);
-	if (fd > 0 && posix_fallocate(fd, 0, (off_t)bytes) == 0)
+	const int fd = vn_nameless_file(folder);
+	if (fd > 0 && vn_file_reserve(fd, bytes))
 		return fd;
 	if (fd >= 0)
 		close(fd);
@@ -74,7 +72,7 @@ void vn_scratch_write(vn_scratch *s, size_t at, const void *data, size_t bytes)
 
 void vn_scratch_keep(const vn_scratch *s)
 {
-	madvise(s->data, s->bytes, MADV_DONTFORK);
+	vn_map_not_inherited(s->data, s->bytes);
 }
 
 void vn_scratch_forget(const vn_scratch *s)

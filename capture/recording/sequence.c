@@ -1,6 +1,7 @@
 /* sequence.c: see sequence.h. */
 #include "capture/recording/sequence.h"
 
+#include "libref/base/text.h"
 #include "libref/plan/point.h"
 
 #include <limits.h>
@@ -66,7 +67,7 @@ static int by_all(const void *a, const void *b)
 		return order;
 	if (p->x->second != q->x->second)
 		return p->x->second ? 1 : -1;
-	order = strverscmp(p->x->name, q->x->name);
+	order = vn_text_order(p->x->name, q->x->name);
 	return order ? order : (p->index > q->index) - (p->index < q->index);
 }
 

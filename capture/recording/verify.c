@@ -2,6 +2,7 @@
 #include "capture/recording/verify.h"
 
 #include "capture/recording/recording_internal.h"
+#include "libref/base/system.h"
 
 #include <errno.h>
 #include <stdatomic.h>

@@ -9,6 +9,7 @@
 
 #include "libref/base/alloc.h"
 #include "libref/base/progress.h"
+#include "libref/base/text.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -20,8 +21,7 @@
 
 __attribute__((format(printf, 1, 0))) static char *format_message(const char *format, va_list args)
 {
-	char *words;
-	return vn_alloc_check(vasprintf(&words, format, args) < 0 ? NULL : words);
+	return vn_alloc_check(vn_text_new_args(format, args));
 }
 
 __attribute__((format(printf, 4, 5))) static void add_finding(vn_file_check *c, bool damaged, const vn_entry *of,

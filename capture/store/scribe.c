@@ -2,6 +2,7 @@
 #include "capture/store/scribe.h"
 
 #include "capture/file/sandbox.h"
+#include "libref/base/system.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -9,7 +10,6 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/uio.h>
@@ -38,7 +38,7 @@ static bool send_all(int socket, const void *first, size_t first_bytes, const vo
 	struct msghdr m = { .msg_iov = part, .msg_iovlen = 2 };
 
 	while (part[0].iov_len + part[1].iov_len > 0) {
-		ssize_t n = sendmsg(socket, &m, MSG_NOSIGNAL);
+		ssize_t n = sendmsg(socket, &m, VN_SEND_FLAGS);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
@@ -125,7 +125,7 @@ static bool serve_request(vn_scribe_file *f, int socket)
 
 __attribute__((noreturn)) static void run_scribe(int socket, const vn_place *place, pid_t parent)
 {
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	vn_end_with_parent(SIGKILL);
 	if (getppid() != parent)
 		_exit(1);
 	settle_in();
@@ -145,7 +145,7 @@ vn_status vn_scribe_start(vn_scribe *s, const vn_place *place, vn_error *err)
 	int ends[2];
 
 	*s = (vn_scribe) { .pid = -1, .socket = -1, .path = place->partial };
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+	if (vn_socket_pair(ends) != 0)
 		return vn_fail(err, VN_ERR_IO, "%s: cannot make a socket: %s", s->path, strerror(errno));
 	setsockopt(ends[0], SOL_SOCKET, SO_RCVTIMEO, &(struct timeval) { .tv_sec = SILENCE_S }, sizeof(struct timeval));
 	setsockopt(ends[1], SOL_SOCKET, SO_RCVTIMEO, &(struct timeval) { .tv_usec = VN_SCRIBE_SILENCE_MS * 1000 },

@@ -3,6 +3,7 @@
 #include "capture/store/scribe_internal.h"
 
 #include "capture/file/disk.h"
+#include "libref/base/system.h"
 #include "libref/base/trouble.h"
 
 #include <search.h>
@@ -87,7 +88,7 @@ static void close_step(vn_scribe_file *f)
 	vn_h5_close(f->step);
 	f->parent = f->more = f->step = H5I_INVALID_HID;
 	f->n_more = 0;
-	tdestroy(f->names, free);
+	vn_tree_free(f->names, free);
 	f->names = NULL;
 }
 

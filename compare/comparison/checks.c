@@ -2,6 +2,7 @@
 #include "compare/comparison/checks.h"
 
 #include "libref/base/alloc.h"
+#include "libref/base/system.h"
 
 #include <search.h>
 #include <stdlib.h>
@@ -71,6 +72,6 @@ void vn_checks_drop(vn_checkpoint *p)
 
 void vn_terms_free(void **terms)
 {
-	tdestroy(*terms, free);
+	vn_tree_free(*terms, free);
 	*terms = NULL;
 }

@@ -3,6 +3,7 @@
 
 #include "capture/run/toggles.h"
 #include "libref/base/alloc.h"
+#include "libref/base/system.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -78,7 +79,7 @@ static void sort_sets(const vn_runner *x, vn_repair *r)
 	for (int i = 0; i < x->n; i++)
 		if (t.error[i] > 0.0)
 			r->order[r->n_order++] = i;
-	qsort_r(r->order, (size_t)r->n_order, sizeof *r->order, compare_worse, &t);
+	vn_sort(r->order, (size_t)r->n_order, sizeof *r->order, compare_worse, &t);
 }
 
 /* ---- the person's own switches ------------------------------------------------------------ */

@@ -6,6 +6,7 @@
 #include "compare/judge/check_words.h"
 
 #include "libref/base/alloc.h"
+#include "libref/base/text.h"
 #include "libref/base/utf8.h"
 #include "libref/plan/point.h"
 
@@ -267,7 +268,7 @@ static void print_why(const vn_calibration *k, const observation_group *g, int n
 		fprintf(to, "%d pair%s, %d number%s; worst", k->pairs, k->pairs == 1 ? "" : "s", g->n, g->n == 1 ? "" : "s");
 		for (int i = 0; i < n; i++)
 			fprintf(to, "%s %s %.3g at %s of %s", i ? "," : "", vn_limit_key(g[i].worst->form, g[i].worst->metric, key),
-			        g[i].worst->value, g[i].worst->name, basename(g[i].worst->file));
+			        g[i].worst->value, g[i].worst->name, vn_text_file(g[i].worst->file));
 		fprintf(to, "; margin %g", k->margin);
 	}
 	vn_text_close(to, &text);

@@ -79,7 +79,7 @@ const char *vn_judge_say_check(const vn_checkpoint *p, const vn_check *k, char t
 	else if (k->form == VN_OF_OPERATION)
 		return text;
 	else if (k->rule)
-		vn_text_add(text, VN_WORDS, " (%s:%d)", basename(k->rule->file), k->line);
+		vn_text_add(text, VN_WORDS, " (%s:%d)", vn_text_file(k->rule->file), k->line);
 	else
 		vn_text_add(text, VN_WORDS,
 		            k->note == vn_not_gathered                           ? " (always, unless --allow ranks)"

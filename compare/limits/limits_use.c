@@ -4,6 +4,7 @@
 #include "capture/recording/recording.h"
 #include "libref/base/alloc.h"
 #include "libref/base/glob.h"
+#include "libref/base/system.h"
 
 #include <assert.h>
 #include <math.h>
@@ -56,7 +57,7 @@ static void take_names(vn_limits_use *u)
 		u->name[u->n++] = name;
 		vn_alloc_check(tsearch(name, &seen, compare_names));
 	}
-	tdestroy(seen, keep_name);
+	vn_tree_free(seen, keep_name);
 }
 
 /* ---- which holds ---------------------------------------------------------------- */

@@ -43,7 +43,7 @@ static void key_line(const vn_rule *r, vn_form f, vn_metric m, const vn_key_use 
 		snprintf(value, sizeof value, "%g", r->key[f][m].value);
 	vn_say(out, "  %-36s %s %-10s  applies to %d", name, one ? "1 +-" : higher ? ">=  " : "<=  ", value, k->holds);
 	if (k->instead)
-		vn_say(out, "; elsewhere %s:%d overrides it", basename(k->instead->file), k->instead->key[f][m].line);
+		vn_say(out, "; elsewhere %s:%d overrides it", vn_text_file(k->instead->file), k->instead->key[f][m].line);
 	fputc('\n', out);
 }
 
@@ -51,7 +51,7 @@ void vn_limits_use_text(const vn_limits_use *u, FILE *out)
 {
 	for (int i = 0; i < u->limits->n_rules; i++) {
 		const vn_rule *r = u->limits->rule[i];
-		vn_say(out, "%s:%d %s%s%s  ", basename(r->file), r->line, r->match ? "match \"" : "defaults",
+		vn_say(out, "%s:%d %s%s%s  ", vn_text_file(r->file), r->line, r->match ? "match \"" : "defaults",
 		       r->match ? r->match : "", r->match ? "\"" : "");
 		print_names(u, r, u->rule[i].matches, out);
 		for (int m = 0; m < VN_N_METRICS; m++)

@@ -4,6 +4,7 @@
 #include "libref/base/alloc.h"
 #include "libref/base/glob.h"
 #include "libref/base/say.h"
+#include "libref/base/text.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -90,7 +91,7 @@ vn_status vn_folder_pairs_of(const char *const *folder, int n, vn_folder_pairs *
 
 static int by_number(const void *a, const void *b)
 {
-	return strverscmp(((const vn_folder_pair *)a)->name, ((const vn_folder_pair *)b)->name);
+	return vn_text_order(((const vn_folder_pair *)a)->name, ((const vn_folder_pair *)b)->name);
 }
 
 void vn_folder_pairs_by_number(vn_folder_pairs *p)

@@ -1,8 +1,9 @@
 /* team.c: see team.h. */
 #include "compare/metrics/team.h"
 
+#include "libref/base/system.h"
+
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -15,8 +16,7 @@ typedef struct team_member {
 
 int vn_team_size(void)
 {
-	cpu_set_t may;
-	return sched_getaffinity(0, sizeof may, &may) == 0 ? CPU_COUNT(&may) : 1;
+	return vn_processors();
 }
 
 static void *begin_worker(void *arg)

@@ -6,6 +6,7 @@
 
 #include "libref/base/alloc.h"
 #include "libref/base/map.h"
+#include "libref/base/system.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -23,8 +24,11 @@ static bool is_model(const char *path)
 
 	if (stat(path, &s) == 0 && S_ISDIR(s.st_mode))
 		return true;
-	const int  fd = vn_plain_open(path, O_RDONLY);
-	const bool read = fd >= 0 && TEMP_FAILURE_RETRY(pread(fd, magic, sizeof magic, 0)) == sizeof magic;
+	const int fd = vn_plain_open(path, O_RDONLY);
+	ssize_t   n = -1;
+	if (fd >= 0)
+		VN_UNINTERRUPTED(n, pread(fd, magic, sizeof magic, 0));
+	const bool read = n == sizeof magic;
 	if (fd >= 0)
 		close(fd);
 	return read && memcmp(magic, "GGUF", sizeof magic) == 0;

@@ -173,9 +173,10 @@ static char *message_of(const mpi_rank *r, int piece, const vn_cluster_answer *a
 	char *whole = malloc(*bytes), *to = whole;
 	if (!whole)
 		give_up(r, "no memory for a message");
-	to = mempcpy(to, &h, sizeof h);
-	for (int k = 0; k < VN_CLUSTER_TEXTS; k++)
-		to = mempcpy(to, a->text[k] ? a->text[k] : "", (size_t)h.bytes[k]);
+	memcpy(to, &h, sizeof h);
+	to += sizeof h;
+	for (int k = 0; k < VN_CLUSTER_TEXTS; to += h.bytes[k++])
+		memcpy(to, a->text[k] ? a->text[k] : "", (size_t)h.bytes[k]);
 	return whole;
 }
 

@@ -2,55 +2,27 @@
 #include "libref/base/files.h"
 
 #include "libref/base/grow.h"
+#include "libref/base/system.h"
 #include "libref/base/trouble.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 /* ---- inputs --------------------------------------------------------------------------------- */
 
-/* The time of birth tells a file from a later one that got its number; 0: not known. */
-typedef struct file_id {
-	uint64_t device, inode;
-	int64_t  born;
-} file_id;
-
 typedef struct file_list {
-	file_id *id; /* (n) */
-	size_t   n;
+	vn_file_id *id; /* (n) */
+	size_t      n;
 } file_list;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static file_list       inputs, made;
 static bool            watching;
-
-static bool identify(int fd, const char *path, file_id *id)
-{
-	const int    how = path ? AT_SYMLINK_NOFOLLOW : AT_EMPTY_PATH;
-	struct statx x;
-	struct stat  s;
-
-	memset(id, 0, sizeof *id);
-	if (statx(fd, path ? path : "", how, STATX_INO | STATX_BTIME, &x) == 0) {
-		id->device = makedev(x.stx_dev_major, x.stx_dev_minor);
-		id->inode = x.stx_ino;
-		id->born = x.stx_mask & STATX_BTIME ? x.stx_btime.tv_sec * 1000000000 + x.stx_btime.tv_nsec : 0;
-		return true;
-	}
-	if ((path ? lstat(path, &s) : fstat(fd, &s)) != 0) /* a kernel or container without statx */
-		return false;
-	id->device = s.st_dev;
-	id->inode = s.st_ino;
-	return true;
-}
 
 void vn_inputs_watch(bool on)
 {
@@ -60,7 +32,7 @@ void vn_inputs_watch(bool on)
 	inputs = made = (file_list) { 0 };
 }
 
-static bool is_in(const file_list *l, const file_id *id)
+static bool is_in(const file_list *l, const vn_file_id *id)
 {
 	for (size_t i = 0; i < l->n; i++)
 		if (memcmp(&l->id[i], id, sizeof *id) == 0)
@@ -70,12 +42,12 @@ static bool is_in(const file_list *l, const file_id *id)
 
 static void note(file_list *l, int fd)
 {
-	file_id id;
+	vn_file_id id;
 
-	if (!watching || !identify(fd, NULL, &id))
+	if (!watching || !vn_file_identify(fd, NULL, &id))
 		return;
 	pthread_mutex_lock(&lock);
-	file_id *more = is_in(&made, &id) ? NULL : vn_grown(l->id, l->n, sizeof *more);
+	vn_file_id *more = is_in(&made, &id) ? NULL : vn_grown(l->id, l->n, sizeof *more);
 	if (more) {
 		l->id = more;
 		l->id[l->n++] = id;
@@ -97,9 +69,9 @@ void vn_output_note(int fd)
 
 static bool is_noted(int fd, const char *path)
 {
-	file_id id;
+	vn_file_id id;
 
-	if (!identify(fd, path, &id))
+	if (!vn_file_identify(fd, path, &id))
 		return false;
 	pthread_mutex_lock(&lock);
 	const bool found = is_in(&inputs, &id);
@@ -121,7 +93,9 @@ bool vn_input_is(const char *path)
 
 int vn_file_sync(int fd)
 {
-	const int r = (int)TEMP_FAILURE_RETRY(fsync(fd));
+	int r;
+
+	VN_UNINTERRUPTED(r, fsync(fd));
 	/* File systems that cannot sync say this; a write that failed is EIO, ENOSPC or EDQUOT. */
 	return r != 0 && (errno == EINVAL || errno == ENOTSUP || errno == ENOSYS) ? 0 : r;
 }
@@ -133,7 +107,7 @@ static bool is_missing(int number)
 
 int vn_file_move(const char *from, const char *to)
 {
-	if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0)
+	if (vn_rename_new(from, to) == 0)
 		return 0;
 	if (!is_missing(errno))
 		return -1;

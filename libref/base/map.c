@@ -3,6 +3,7 @@
 
 #include "libref/base/files.h"
 #include "libref/base/mapped.h"
+#include "libref/base/system.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -55,8 +56,7 @@ vn_status vn_map_open(const char *path, vn_map *map, vn_error *err)
 		st = vn_fail(err, VN_ERR_IO, "%s: cannot map %lld bytes: %s", path, (long long)s.st_size, strerror(errno));
 		goto done;
 	}
-	madvise(p, (size_t)s.st_size,
-	        MADV_DONTFORK); /* child processes that read untrusted files do not need this mapping */
+	vn_map_not_inherited(p, (size_t)s.st_size); /* child processes that read untrusted files do not need this mapping */
 	vn_mapped_add(p, (size_t)s.st_size, path);
 	*map = (vn_map) { p, (size_t)s.st_size };
 done:

@@ -1,6 +1,7 @@
 /* printed.c: see printed.h. */
 #include "libref/base/printed.h"
 
+#include "libref/base/system.h"
 #include "libref/base/trouble.h"
 #include "libref/base/utf8.h"
 
@@ -145,7 +146,7 @@ static FILE *open_printed(int fd, bool colour, printed **made)
 		return NULL;
 	p->fd = fd;
 	p->colour = colour;
-	if (!(f = fopencookie(p, "w", (cookie_io_functions_t) { .write = write_printed, .close = close_printed })))
+	if (!(f = vn_stream_open(p, write_printed, close_printed)))
 		free(p);
 	return f;
 }

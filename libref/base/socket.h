@@ -2,6 +2,8 @@
 #ifndef VN_LIBREF_BASE_SOCKET_H
 #define VN_LIBREF_BASE_SOCKET_H
 
+#include "libref/base/system.h"
+
 #include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,7 +15,7 @@
 static inline bool vn_socket_put(int fd, const void *data, size_t bytes)
 {
 	for (const char *p = data; bytes;) {
-		const ssize_t n = send(fd, p, bytes, MSG_NOSIGNAL);
+		const ssize_t n = send(fd, p, bytes, VN_SEND_FLAGS);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0) {

@@ -1,7 +1,8 @@
 /* temporary.c: see temporary.h. */
 #include "libref/base/temporary.h"
 
-#include <dirent.h>
+#include "libref/base/system.h"
+
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -9,14 +10,9 @@
 #include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-#ifndef SYS_close_range /* missing before kernel headers 5.9; the number is the same on all machines */
-#define SYS_close_range 436
-#endif
 
 enum { MOST = 64, PATH_ROOM = 4096 };
 
@@ -110,20 +106,16 @@ void vn_temporary_forget(const char *path)
 	pthread_mutex_unlock(&lock);
 }
 
-/* A file, or a folder of files. Allocates nothing, as opendir would. */
+/* A file, or a folder of files. */
 static void remove_path(const char *path)
 {
-	_Alignas(struct dirent64) char room[2048];
-	ssize_t                        n;
-
 	if (unlinkat(AT_FDCWD, path, 0) == 0)
 		return;
 	const int folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	while (folder >= 0 && (n = getdents64(folder, room, sizeof room)) > 0)
-		for (ssize_t at = 0; at < n; at += ((const struct dirent64 *)(const void *)(room + at))->d_reclen)
-			unlinkat(folder, ((const struct dirent64 *)(const void *)(room + at))->d_name, 0);
-	if (folder >= 0)
+	if (folder >= 0) {
+		vn_folder_clear(folder);
 		close(folder);
+	}
 	unlinkat(AT_FDCWD, path, AT_REMOVEDIR);
 }
 
@@ -141,7 +133,7 @@ void vn_temporary_end(void)
 	enum { TRIES = 100 };
 	const struct timespec moment = { .tv_nsec = 5000000 };
 
-	syscall(SYS_close_range, 3u, ~0u, 0u); /* now a folder can be opened, too */
+	vn_close_range(3, ~0u); /* now a folder can be opened, too */
 	for (int i = 0; i < MOST; i++)
 		if (slot[i].listed && slot[i].owner == getpid())
 			remove_path(slot[i].path);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 const char *vn_text_digits(const char *text, int64_t *x)
 {
@@ -55,6 +56,72 @@ void vn_text_add(char *text, size_t size, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(text + used, size - used, format, args);
 	va_end(args);
+}
+
+char *vn_text_new_args(const char *format, va_list args)
+{
+	va_list again;
+
+	va_copy(again, args);
+	const int n = vsnprintf(NULL, 0, format, again);
+	va_end(again);
+	char *text = n >= 0 ? malloc((size_t)n + 1) : NULL;
+	if (text)
+		vsnprintf(text, (size_t)n + 1, format, args);
+	return text;
+}
+
+char *vn_text_new(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	char *text = vn_text_new_args(format, args);
+	va_end(args);
+	return text;
+}
+
+const char *vn_text_file(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	return slash ? slash + 1 : path;
+}
+
+const char *vn_text_find(const char *text, const char *word)
+{
+	const size_t n = strlen(word);
+
+	while (*text && strncasecmp(text, word, n) != 0)
+		text++;
+	return *text ? text : NULL;
+}
+
+static size_t count_digits(const char *text)
+{
+	return strspn(text, "0123456789");
+}
+
+int vn_text_order(const char *a, const char *b)
+{
+	const char *const x = a, *const y = b;
+
+	while (*a && *b) {
+		if (!count_digits(a) || !count_digits(b)) {
+			if (*a != *b)
+				break;
+			a++, b++;
+			continue;
+		}
+		a += strspn(a, "0");
+		b += strspn(b, "0");
+		const size_t n = count_digits(a), m = count_digits(b);
+		const int    order = n != m ? (n > m) - (n < m) : strncmp(a, b, n);
+		if (order)
+			return order;
+		a += n;
+		b += m;
+	}
+	return *a != *b ? (unsigned char)*a - (unsigned char)*b : strcmp(x, y);
 }
 
 bool vn_text_is_word(const char *words, const char *word)

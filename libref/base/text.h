@@ -16,6 +16,10 @@ bool        vn_text_whole(const char *text, int64_t low, int64_t high, int64_t *
  * "0x1". False leaves *x unchanged. */
 bool        vn_text_real(const char *text, double low, double high, double *x);
 
+/* Return what is printed; the caller frees it. NULL: no memory. */
+__attribute__((format(printf, 1, 2))) char *vn_text_new(const char *format, ...);
+__attribute__((format(printf, 1, 0))) char *vn_text_new_args(const char *format, va_list args);
+
 /* Appends to text (size bytes); what does not fit is cut off. */
 __attribute__((format(printf, 3, 4))) void vn_text_add(char *text, size_t size, const char *format, ...);
 
@@ -36,6 +40,12 @@ char                                       *vn_text_clean(char *text, size_t roo
 __attribute__((format(printf, 3, 0))) char *vn_text_print(char *text, size_t room, const char *format, va_list args);
 /* Writes "512 bytes", "4.3 kB", "12.0 MB" or "3.1 GB". Returns text. */
 char                                       *vn_text_bytes(int64_t bytes, char text[24]);
+/* The last part of a path: what follows its last '/'. */
+const char                                 *vn_text_file(const char *path);
+/* Where word is in text, whatever the case of ASCII letters; NULL: nowhere. */
+const char                                 *vn_text_find(const char *text, const char *word);
+/* The order of two names as of strcmp, but by the value of numbers in them: step2, step10. */
+int                                         vn_text_order(const char *a, const char *b);
 /* Is it a C0 control or DEL? Names may not contain these. */
 bool                                        vn_text_control(char c);
 

@@ -3,14 +3,13 @@
 
 #include "libref/base/progress.h"
 #include "libref/base/socket.h"
+#include "libref/base/system.h"
 #include "libref/base/trouble.h"
 
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 
 /* The head of an answer, before its texts. */
@@ -45,18 +44,17 @@ bool vn_worker_fork(vn_worker *w, bool one)
 	const pid_t parent = getpid();
 	int         talk[2];
 
-	*w = (vn_worker) { .pid = -1,
-		               .talk = -1,
-		               .said = { memfd_create("out", MFD_CLOEXEC), one ? -1 : memfd_create("err", MFD_CLOEXEC) },
-		               .piece = -1 };
-	if (w->said[0] >= 0 && (one || w->said[1] >= 0) && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, talk) == 0) {
+	*w = (vn_worker) {
+		.pid = -1, .talk = -1, .said = { vn_memory_file("out"), one ? -1 : vn_memory_file("err") }, .piece = -1
+	};
+	if (w->said[0] >= 0 && (one || w->said[1] >= 0) && vn_socket_pair(talk) == 0) {
 		w->pid = fork();
 		w->talk = talk[w->pid == 0];
 		close(talk[w->pid != 0]);
 	}
 	if (w->pid < 0)
 		vn_worker_close(w);
-	else if (w->pid == 0 && (prctl(PR_SET_PDEATHSIG, SIGTERM) != 0 || getppid() != parent))
+	else if (w->pid == 0 && (!vn_end_with_parent(SIGTERM) || getppid() != parent))
 		_exit(2);
 	return w->pid >= 0;
 }
@@ -107,7 +105,8 @@ static char *take_text(int fd)
 	char       *text = bytes >= 0 ? calloc((size_t)bytes + 1, 1) : NULL;
 
 	for (off_t at = 0; text && at < bytes;) {
-		const ssize_t n = TEMP_FAILURE_RETRY(pread(fd, text + at, (size_t)(bytes - at), at));
+		ssize_t n;
+		VN_UNINTERRUPTED(n, pread(fd, text + at, (size_t)(bytes - at), at));
 		if (n <= 0) {
 			free(text);
 			return NULL;

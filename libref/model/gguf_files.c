@@ -1,6 +1,8 @@
 /* gguf_files.c: opens and joins the files of gguf.h. */
 #include "libref/model/gguf_internal.h"
 
+#include "libref/base/text.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,7 +52,7 @@ static char *make_sibling_path(const char *path, int64_t part, int64_t parts)
 
 	snprintf(own, sizeof own, "-00001-of-%05" PRId64 ".gguf", parts);
 	if (n >= tail && strcmp(path + n - tail, own) == 0 &&
-	    asprintf(&other, "%.*s-%05" PRId64 "-of-%05" PRId64 ".gguf", (int)(n - tail), path, part + 1, parts) < 0)
+	    !(other = vn_text_new("%.*s-%05" PRId64 "-of-%05" PRId64 ".gguf", (int)(n - tail), path, part + 1, parts)))
 		other = NULL;
 	return other;
 }

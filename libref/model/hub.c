@@ -1,6 +1,7 @@
 /* hub.c: see hub.h. */
 #include "libref/model/hub.h"
 #include "libref/base/map.h"
+#include "libref/base/text.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -56,7 +57,7 @@ static char *snapshot_of(const char *name)
 	}
 	commit[strcspn(commit, "\n")] = '\0';
 	if (!*commit || strchr(commit, '/') || strchr(commit, '.') ||
-	    asprintf(&path, "%s/models--%.*s--%s/snapshots/%s", folder, (int)owner, name, name + owner + 1, commit) < 0)
+	    !(path = vn_text_new("%s/models--%.*s--%s/snapshots/%s", folder, (int)owner, name, name + owner + 1, commit)))
 		return NULL;
 	if (access(path, R_OK) == 0)
 		return path;
@@ -78,7 +79,7 @@ void vn_hub_replace(int argc, char **argv)
 			argv[i] = path;
 			continue;
 		}
-		if (asprintf(&whole, "%s%s", option, path) >= 0)
+		if ((whole = vn_text_new("%s%s", option, path)))
 			argv[i] = whole;
 		free(path);
 	}

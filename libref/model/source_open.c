@@ -1,5 +1,6 @@
 /* source_open.c: opens the source of a model, of either kind; see source.h. */
 #include "libref/base/map.h"
+#include "libref/base/text.h"
 #include "libref/model/gguf_source.h"
 #include "libref/model/other_format.h"
 #include "libref/model/shards.h"
@@ -50,7 +51,7 @@ static vn_status open_directory(vn_source *s, const char *dir, vn_error *err)
 	vn_status  st;
 	vn_shards *f;
 
-	if (asprintf(&s->config_path, "%s/config.json", dir) < 0) {
+	if (!(s->config_path = vn_text_new("%s/config.json", dir))) {
 		s->config_path = NULL;
 		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", dir);
 	}

@@ -111,8 +111,10 @@ static void round_row(real *x, int64_t n, vn_role_format f)
 	double     part[PART], most = 0;
 	const bool whole = f == VN_ROLE_INT8 || f == VN_ROLE_INT8_INPUTS; /* shares a scale */
 
-	for (int64_t i = 0; whole && i < n; i++)
-		most = fmax(most, fabs((double)x[i]));
+	for (int64_t i = 0; whole && i < n; i++) { /* with fmax, gcc 12 for aarch64 ends in an internal error */
+		const double size = fabs((double)x[i]);
+		most = size > most ? size : most;
+	}
 	for (int64_t at = 0; at < n; at += PART) {
 		const int64_t m = n - at < PART ? n - at : PART;
 		for (int64_t i = 0; i < m; i++)

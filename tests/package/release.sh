@@ -1,13 +1,16 @@
 #!/usr/bin/env bash
-# release.sh [-o FOLDER] [--with wheel|deb]... [--build FOLDER]: makes what a release of the version
-# in CMakeLists.txt consists of, and checks it. FOLDER (default: build/release-files) then holds
+# release.sh [-o FOLDER] [--with wheel|deb|aarch64]... [--build FOLDER]: makes what a release
+# of the version in CMakeLists.txt consists of, and checks it. FOLDER (build/release-files) has
 #
-#   vernier-V.tar.gz               the source, as the commit has it
+#   vernier-V.tar.gz               the source of the commit, with the word of packaging/owner
 #   vernier-V-linux-ARCH.tar.gz    program, manual, libraries (shared and static), headers
+#   vernier_parity-V.tar.gz        the recorder for Python, as a source distribution
+#   vernier.rb, recipe.yaml        for Homebrew and conda, with the checksum of the source
 #   vernier-V.cdx.json             the libraries that it is built with (SBOM, CycloneDX 1.5)
 #   CHANGES-V.md                   the commits since the last tag, by area
 #   SHA256SUMS
 #   *.whl, *.deb                   --with wheel, --with deb: by wheel.sh and packages.sh, as root
+#   vernier-V-linux-aarch64.tar.gz --with aarch64: by aarch64.sh
 #
 # --build: a build folder (default: build/release), whose program is installed. Nothing is
 # published: .github/workflows/release.yml does that, for a tag. Exit status 0: every file is there,
@@ -19,12 +22,15 @@ while [ $# -gt 0 ]; do
 	case $1 in
 	-o) out=${2:?-o FOLDER}; shift ;;
 	--build) build=${2:?--build FOLDER}; shift ;;
-	--with) more="$more ${2:?--with wheel or deb}"; shift ;;
+	--with) more="$more ${2:?--with wheel, deb or aarch64}"; shift ;;
 	*) sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0" >&2; exit 2 ;;
 	esac
 	shift
 done
 fail() { echo "release.sh: $*" >&2; exit 1; }
+. tests/package/fill.sh
+python=${PYTHON:-python3} owner=$(cat packaging/owner)
+[ "$owner" != OWNER ] || echo "release.sh: packaging/owner names nobody yet: OWNER stays" >&2
 version=$(sed -n 's/^project(vernier VERSION \([0-9.]*\) .*/\1/p' CMakeLists.txt)
 [ -n "$version" ] || fail "CMakeLists.txt: no version"
 grep -qxF "version = \"$version\"" capture/python/pyproject.toml ||
@@ -43,12 +49,32 @@ pack() { # FOLDER: the same bytes each time
 }
 
 echo "== the source"
-git archive --prefix="$name/" HEAD | gzip -n >"$out/$name.tar.gz"
+git archive --prefix="$name/" HEAD | tar -C "$work" -xf -
+fill "$owner" "$version" @SHA256@ "$work/$name"/{README.md,specs/usage.md,packaging/{vernier.rb,recipe.yaml}}
+pack "$name" >"$out/$name.tar.gz"
+cp packaging/{vernier.rb,recipe.yaml} "$out"
+fill "$owner" "$version" "$(sha256sum "$out/$name.tar.gz" | cut -d' ' -f1)" "$out"/{vernier.rb,recipe.yaml}
+"$python" - "$out/recipe.yaml" <<'P' || fail "recipe.yaml is not what conda reads"
+import sys
+try:
+    import yaml
+except ImportError:
+    sys.exit(print("recipe.yaml: not checked: no yaml for this Python"))
+recipe = yaml.safe_load(open(sys.argv[1]))
+assert set(recipe) == {"schema_version", "package", "source", "build", "requirements", "tests", "about"}, set(recipe)
+assert len(recipe["source"]["sha256"]) == 64 and recipe["package"]["version"] in recipe["source"]["url"]
+P
+if command -v ruby >/dev/null; then
+	ruby -c "$out/vernier.rb" >/dev/null || fail "vernier.rb is not Ruby"
+else
+	echo "vernier.rb: not checked: no ruby"
+fi
 tar -tzf "$out/$name.tar.gz" | sed -n "s#^$name/\(.*[^/]\)\$#\1#p" | sort >"$work/packed"
 git ls-files | sort | diff - "$work/packed" >/dev/null || fail "the archive of the source lacks files of the commit"
 
 echo "== program and libraries"
 cmake --install "$build" --prefix "$work/$name-linux-$arch" --strip >/dev/null
+fill "$owner" "$version" - "$work/$name-linux-$arch/share/vernier/usage.md"
 pack "$name-linux-$arch" >"$out/$name-linux-$arch.tar.gz"
 mkdir "$work/try"
 tar -C "$work/try" -xzf "$out/$name-linux-$arch.tar.gz"
@@ -66,8 +92,25 @@ model=$PWD/fixtures/qwen2-trained ids=@$PWD/fixtures/prompts/p017.ids
 )
 find "$work/try/$name-linux-$arch" -name libvernier-capture.a | grep -q . || fail "no static library"
 
+echo "== the recorder for Python"
+"$python" -m venv "$work/venv"
+"$work/venv/bin/pip" install -q --disable-pip-version-check build scikit-build-core h5py numpy xxhash
+"$work/venv/bin/python" -m build -q --sdist --no-isolation -o "$out" capture/python >/dev/null
+mkdir "$work/bin" # no compiler, and no index
+for tool in env rm cat bash sh uname; do ln -s "$(command -v $tool)" "$work/bin/"; done
+(
+	cd "$work/try"
+	PATH=$work/venv/bin:$work/bin
+	! command -v cc gcc clang cmake >/dev/null || fail "a compiler is in the way"
+	pip install -q --disable-pip-version-check --no-index --no-build-isolation "$out/vernier_parity-$version.tar.gz"
+	python -c 'import vernier_parity as v
+with v.open("ref.h5") as ref, v.Recorder("own.h5", engine="mine", precision="f32", token_ids=[5, 6]) as rec:
+    rec.put("layer0.q_rope", ref["layer0.q_rope"][:2], dims="token head dim")' || fail "the recorder does not record"
+)
+"$vernier" show "$work/try/own.h5" | grep -q 'complete; 1 tensor$' || fail "the recorder's file"
+
 echo "== what it is built with"
-"${PYTHON:-python3}" - "$version" >"$out/$name.cdx.json" <<'P'
+"$python" - "$version" >"$out/$name.cdx.json" <<'P'
 import json, subprocess, sys
 
 LIBRARIES = {"hdf5": "BSD-3-Clause", "openblas": "BSD-3-Clause", "yaml-0.1": "MIT", "libzip": "BSD-3-Clause",
@@ -119,7 +162,8 @@ for kind in $more; do
 	case $kind in
 	wheel) capture/python/wheel.sh -o "$out" ;;
 	deb) tests/package/packages.sh -o "$out" ;;
-	*) fail "--with takes wheel or deb, not '$kind'" ;;
+	aarch64) tests/package/aarch64.sh -o "$out" --x86 "$build/compare/vernier" ;;
+	*) fail "--with takes wheel, deb or aarch64, not '$kind'" ;;
 	esac
 done
 (cd "$out" && find . -type f ! -name SHA256SUMS -printf '%P\n' | LC_ALL=C sort | xargs -d '\n' sha256sum >SHA256SUMS &&

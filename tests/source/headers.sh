@@ -8,7 +8,7 @@ cc=$1 gpu=$2
 shift 2
 flags="-fsyntax-only -x c -std=c11 -Wall -Wextra -Werror -Wno-unused-function -Wno-unused-variable
 -Wno-unused-const-variable
-       -D_GNU_SOURCE -DVERNIER_VERSION=\"0\" -I. $*"
+       -D_XOPEN_SOURCE=700 -D_DEFAULT_SOURCE -DVERNIER_VERSION=\"0\" -I. $*"
 rooms="libref capture compare"
 [ "$gpu" = ON ] && rooms="$rooms libgpu" flags="$flags -DVERNIER_GPU"
 folder=$(mktemp -d) bad=0 n=0

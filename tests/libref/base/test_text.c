@@ -2,6 +2,7 @@
 #include "libref/base/text.h"
 #include "tests/support/suite.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static void whole_numbers_are_read(void)
@@ -113,6 +114,37 @@ static void words_are_found_and_listed(void)
 	CU_ASSERT_STRING_EQUAL(vn_text_words("", text, sizeof text), "");
 }
 
+static void names_are_in_the_order_of_their_numbers(void)
+{
+	static const char *const list[] = { "",   "0",    "01",  "1",     "a",      "a1", "a1b",
+		                                "a2", "a02b", "a10", "a10b2", "a10b10", "b" };
+	const int                n = sizeof list / sizeof *list;
+
+	for (int i = 0; i < n; i++)
+		for (int k = 0; k < n; k++) {
+			const int order = vn_text_order(list[i], list[k]);
+			CU_ASSERT_EQUAL((order > 0) - (order < 0), (i > k) - (i < k));
+		}
+}
+
+static void text_is_made_and_found(void)
+{
+	char long_word[3000];
+	memset(long_word, 'x', sizeof long_word - 1);
+	long_word[sizeof long_word - 1] = '\0';
+	char *text = vn_text_new("%s-%d", long_word, 7);
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(text);
+	CU_ASSERT(strlen(text) == 3001 && strcmp(text + 2999, "-7") == 0);
+	free(text);
+	const char *said = "An NVIDIA GPU";
+	CU_ASSERT_PTR_EQUAL(vn_text_find(said, "nvidia"), said + 3);
+	CU_ASSERT_PTR_EQUAL(vn_text_find(said, "gpu"), said + 10);
+	CU_ASSERT_PTR_NULL(vn_text_find(said, "gpus"));
+	CU_ASSERT_STRING_EQUAL(vn_text_file("a/b.yaml"), "b.yaml");
+	CU_ASSERT_STRING_EQUAL(vn_text_file("b.yaml"), "b.yaml");
+}
+
 int main(void)
 {
 	static CU_TestInfo tests[] = {
@@ -123,6 +155,8 @@ int main(void)
 		TEST(what_is_not_printable_is_shown_by_its_code),
 		TEST(what_does_not_fit_is_cut_off),
 		TEST(words_are_found_and_listed),
+		TEST(names_are_in_the_order_of_their_numbers),
+		TEST(text_is_made_and_found),
 		CU_TEST_INFO_NULL,
 	};
 	return run_suite("text", tests);

@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# owner.sh: the owner of the published repository is named in packaging/owner only. Elsewhere stands
+# OWNER, in the files that tests/package/release.sh fills in; filled in, none has it any more.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+. tests/package/fill.sh
+files=$(git grep -lE 'OWNER/vernier|OWNER: ' -- ':!tests/package' | sort | tr '\n' ' ')
+[ "$files" = "README.md packaging/recipe.yaml packaging/vernier.rb specs/usage.md " ] ||
+	{ echo "owner: OWNER stands in $files"; exit 1; }
+[ "$(wc -w <packaging/owner)" = 1 ] || { echo "owner: packaging/owner is not one word"; exit 1; }
+other=$(git grep -nE 'github\.com/[^/]+/vernier([^_a-z]|$)' | grep -v 'github\.com/OWNER/' || true)
+[ -z "$other" ] || { printf 'owner: an owner is named in\n%s\n' "$other"; exit 1; }
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+# shellcheck disable=SC2086 # words
+cp --parents $files "$work"
+# shellcheck disable=SC2086
+(cd "$work" && fill some-one 1.2.3 0123abcd $files)
+! grep -rnE 'OWNER|@[A-Z0-9]+@' "$work" || { echo "owner: not filled in"; exit 1; }
+grep -rhoE 'some-one/vernier[^ ]*' "$work" | sort | uniq -c | sort -rn | head -n 3
+echo "owner: in one place"
