@@ -3,8 +3,8 @@
  * compare.h lists all chapters in their order; compare.c runs them.
  *
  * Reads    request, opened, result
- * Fills    opened.plan; what the functions called fill (their headers); first,
- *          first_invalid_floor, explainer, why, n_status, n_fails, strict and within
+ * Fills    opened.plan; what the functions called fill (their headers); swapped, explainer, why,
+ *          verdict
  * Changes  request.limits: layers
  */
 #ifndef VN_COMPARE_CHAPTERS_H
