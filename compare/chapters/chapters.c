@@ -126,7 +126,7 @@ vn_status vn_chapter_require_judged(const vn_opened *o, const vn_conclusion *ver
 	return VN_OK;
 }
 
-void vn_chapter_conclude(const vn_opened *o, vn_conclusion *verdict, vn_lines *warnings)
+void vn_chapter_conclude(const vn_opened *o, const vn_lines *warnings, vn_conclusion *verdict)
 {
 	verdict->strict = o->request.options->strict && verdict->n_fails == 0 && warnings->n;
 	verdict->within = verdict->n_fails == 0 && !verdict->strict;

@@ -33,6 +33,6 @@ void      vn_chapter_count(const vn_checkpoints *all, vn_conclusion *verdict);
  * vn_chapter_count. */
 vn_status vn_chapter_require_judged(const vn_opened *o, const vn_conclusion *verdict, vn_error *err);
 /* Sets verdict.within and verdict.strict. After vn_chapter_count. Comes last. */
-void      vn_chapter_conclude(const vn_opened *o, vn_conclusion *verdict, vn_lines *warnings);
+void      vn_chapter_conclude(const vn_opened *o, const vn_lines *warnings, vn_conclusion *verdict);
 
 #endif

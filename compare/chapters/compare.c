@@ -111,7 +111,7 @@ static vn_status verdict(vn_comparison *c, vn_error *err)
 	vn_chapter_count(&r->checkpoints, &r->verdict);
 	const vn_status st = vn_chapter_require_judged(&c->opened, &r->verdict, err);
 	if (!st)
-		vn_chapter_conclude(&c->opened, &r->verdict, &r->remarks.warnings);
+		vn_chapter_conclude(&c->opened, &r->remarks.warnings, &r->verdict);
 	return st;
 }
 
@@ -144,7 +144,7 @@ vn_status vn_compare_alone(vn_comparison *c, vn_error *err)
 	    (st = vn_baseline_apply(o, &r->checkpoints, &r->pools, r->n_since, err)))
 		return st;
 	vn_chapter_count(&r->checkpoints, &r->verdict);
-	vn_chapter_conclude(o, &r->verdict, &r->remarks.warnings);
+	vn_chapter_conclude(o, &r->remarks.warnings, &r->verdict);
 	return VN_OK;
 }
 
