@@ -6,7 +6,6 @@
 #include "compare/floor/floor.h"
 #include "compare/floor/precision.h"
 #include "compare/judge/judge.h"
-#include "compare/match/align.h"
 #include "compare/match/contract.h"
 #include "compare/replay/replay.h"
 
@@ -29,72 +28,54 @@ void vn_chapter_begin(vn_comparison *c)
 		vn_lines_add(&c->result.remarks.warnings, "%s", c->opened.request.limits->warnings.line[i]);
 }
 
-void vn_chapter_warn_alone(vn_comparison *c)
+void vn_chapter_warn_alone(const vn_opened *o, vn_lines *warnings)
 {
-	const bool missing = vn_recording_count(c->opened.cand) == 0;
+	const bool missing = vn_recording_count(o->cand) == 0;
 
-	vn_lines_add(&c->result.remarks.warnings, "the %s does not exist (%s): nothing was compared",
-	             missing ? "candidate" : "reference", vn_recording_path(missing ? c->opened.cand : c->opened.ref));
-}
-
-vn_status vn_chapter_contract(vn_comparison *c, vn_error *err)
-{
-	return vn_contract(&c->opened, &c->result.remarks, c->opened.cand, "candidate", &c->result.weights, err);
+	vn_lines_add(warnings, "the %s does not exist (%s): nothing was compared", missing ? "candidate" : "reference",
+	             vn_recording_path(missing ? o->cand : o->ref));
 }
 
 vn_status vn_chapter_check_inputs(vn_comparison *c, vn_error *err)
 {
+	const vn_opened         *o = &c->opened;
+	vn_remarks              *remarks = &c->result.remarks;
 	static const char *const who[] = { "reference", "candidate", "floor" };
-	vn_recording            *r[] = { c->opened.ref, c->opened.cand, c->opened.floor };
-	vn_status                st = vn_match_check_steps(&c->opened, &c->result.remarks, err);
+	vn_recording            *r[] = { o->ref, o->cand, o->floor };
+	vn_status                st = vn_match_check_steps(o, remarks, err);
 	for (int i = 0; i < 3 && r[i] && !st; i++) {
-		vn_warn_unread(&c->result.remarks.warnings, who[i], r[i]);
-		st = vn_floor_check_precision(&c->opened, &c->result.remarks, who[i], r[i], err);
+		vn_warn_unread(&remarks->warnings, who[i], r[i]);
+		st = vn_floor_check_precision(o, remarks, who[i], r[i], err);
 	}
 	if (!st)
-		c->result.swapped = vn_warn_swapped(&c->opened, &c->result.remarks.warnings);
-	if (!st && c->result.remarks.refusals.n)
-		st = vn_fail(err, VN_ERR_MISMATCH, "%s and %s are not comparable", vn_recording_path(c->opened.ref),
-		             vn_recording_path(c->opened.cand));
+		c->result.swapped = vn_warn_swapped(o, &remarks->warnings);
+	if (!st && remarks->refusals.n)
+		st = vn_fail(err, VN_ERR_MISMATCH, "%s and %s are not comparable", vn_recording_path(o->ref),
+		             vn_recording_path(o->cand));
 	return st;
 }
 
-vn_status vn_chapter_align(vn_comparison *c, vn_error *err)
-{
-	return vn_align(c->opened.ref, &c->result.remarks.notes, c->opened.cand, "candidate", true, err);
-}
-
 /* ---- after the numbers were measured -------------------------------------------------- */
-
-vn_status vn_chapter_check_digests(vn_comparison *c, vn_error *err)
-{
-	return vn_digests_check(&c->opened, &c->result.digests, &c->result.remarks.refusals, 2, err);
-}
-
-vn_status vn_chapter_check_digests_of_all(vn_comparison *c, vn_error *err)
-{
-	return vn_digests_check(&c->opened, &c->result.digests, &c->result.remarks.refusals, 3, err);
-}
 
 /* The digests of a floor's file are checked while it is measured, so the reasons to refuse its
  * numbers come second. */
 vn_status vn_chapter_measure_floor(vn_comparison *c, vn_error *err)
 {
-	vn_status st = c->opened.floor ? vn_floor_of_file(&c->opened, &c->result.checkpoints, &c->result.pools,
-	                                                  &c->result.floor, &c->result.remarks, err)
-	               : c->opened.request.options->model
-	                   ? vn_replay_floor_run(&c->opened, &c->result.checkpoints, &c->result.pools, &c->result.floor,
-	                                         &c->result.remarks, err)
-	                   : VN_OK;
-	vn_error  why = { "" };
-	vn_status damaged = c->opened.floor && !vn_status_ends_job(st)
-	                        ? vn_digests_check(&c->opened, &c->result.digests, &c->result.remarks.refusals, 3, &why)
-	                        : VN_OK;
+	vn_opened *o = &c->opened;
+	vn_result *r = &c->result;
+	vn_status  st = o->floor ? vn_floor_of_file(o, &r->checkpoints, &r->pools, &r->floor, &r->remarks, err)
+	                : o->request.options->model
+	                    ? vn_replay_floor_run(o, &r->checkpoints, &r->pools, &r->floor, &r->remarks, err)
+	                    : VN_OK;
+	vn_error   why = { "" };
+	vn_status  damaged = o->floor && !vn_status_ends_job(st)
+	                         ? vn_digests_check(o, &r->digests, &r->remarks.refusals, 3, &why)
+	                         : VN_OK;
 	if (damaged && err)
 		*err = why;
 	st = damaged ? damaged : st;
 	if (!st)
-		vn_floor_finish(&c->opened, &c->result.checkpoints, &c->result.floor, &c->result.remarks.warnings);
+		vn_floor_finish(o, &r->checkpoints, &r->floor, &r->remarks.warnings);
 	return st;
 }
 
@@ -102,16 +83,15 @@ vn_status vn_chapter_measure_floor(vn_comparison *c, vn_error *err)
  * the memory that these reads take. */
 enum { JUDGED_AT_ONCE = 1024 };
 
-void vn_chapter_judge(vn_comparison *c)
+void vn_chapter_judge(const vn_opened *o, vn_checkpoints *all, vn_pools *pools, vn_lines *warnings)
 {
-	for (int i = 0; i < c->result.checkpoints.n; i++) {
-		if (c->result.checkpoints.of[i].m.n)
-			vn_judge(&c->opened, &c->result.checkpoints, &c->result.pools, &c->result.remarks.warnings,
-			         &c->result.checkpoints.of[i]);
+	for (int i = 0; i < all->n; i++) {
+		if (all->of[i].m.n)
+			vn_judge(o, all, pools, warnings, &all->of[i]);
 		if (i % JUDGED_AT_ONCE == JUDGED_AT_ONCE - 1)
-			vn_opened_forget(&c->opened);
+			vn_opened_forget(o);
 	}
-	vn_opened_forget(&c->opened);
+	vn_opened_forget(o);
 }
 
 vn_status vn_chapter_explain(vn_comparison *c, vn_error *err)
@@ -124,32 +104,30 @@ vn_status vn_chapter_explain(vn_comparison *c, vn_error *err)
 
 /* ---- the verdict -------------------------------------------------------------------- */
 
-void vn_chapter_count(vn_comparison *c)
+void vn_chapter_count(const vn_checkpoints *all, vn_conclusion *verdict)
 {
-	for (int i = 0; i < c->result.checkpoints.n; i++) {
-		c->result.verdict.n_status[c->result.checkpoints.of[i].status]++;
-		c->result.verdict.n_fails += c->result.checkpoints.of[i].fails;
+	for (int i = 0; i < all->n; i++) {
+		verdict->n_status[all->of[i].status]++;
+		verdict->n_fails += all->of[i].fails;
 	}
 }
 
-vn_status vn_chapter_require_judged(vn_comparison *c, vn_error *err)
+vn_status vn_chapter_require_judged(const vn_opened *o, const vn_conclusion *verdict, vn_error *err)
 {
-	if (c->result.verdict.n_fails == 0 &&
-	    c->result.verdict.n_status[VN_WITHIN] + c->result.verdict.n_status[VN_OUTSIDE] +
-	            c->result.verdict.n_status[VN_ACCUMULATED] + c->result.verdict.n_status[VN_AGREED] +
-	            c->result.verdict.n_status[VN_EQUAL] ==
-	        0)
-		return c->result.verdict.n_status[VN_UNLIMITED]
+	if (verdict->n_fails == 0 && verdict->n_status[VN_WITHIN] + verdict->n_status[VN_OUTSIDE] +
+	                                     verdict->n_status[VN_ACCUMULATED] + verdict->n_status[VN_AGREED] +
+	                                     verdict->n_status[VN_EQUAL] ==
+	                                 0)
+		return verdict->n_status[VN_UNLIMITED]
 		           ? vn_fail(err, VN_ERR_USAGE, "%s sets no limit for any of the %d checkpoints",
-		                     c->opened.request.limits->path, c->result.verdict.n_status[VN_UNLIMITED])
-		           : vn_fail(err, VN_ERR_MISMATCH, "%s and %s have no checkpoint in common",
-		                     vn_recording_path(c->opened.ref), vn_recording_path(c->opened.cand));
+		                     o->request.limits->path, verdict->n_status[VN_UNLIMITED])
+		           : vn_fail(err, VN_ERR_MISMATCH, "%s and %s have no checkpoint in common", vn_recording_path(o->ref),
+		                     vn_recording_path(o->cand));
 	return VN_OK;
 }
 
-void vn_chapter_conclude(vn_comparison *c)
+void vn_chapter_conclude(const vn_opened *o, const vn_lines *warnings, vn_conclusion *verdict)
 {
-	c->result.verdict.strict = c->opened.request.options->strict && c->result.verdict.n_fails == 0 &&
-	                           c->result.remarks.warnings.n;
-	c->result.verdict.within = c->result.verdict.n_fails == 0 && !c->result.verdict.strict;
+	verdict->strict = o->request.options->strict && verdict->n_fails == 0 && warnings->n;
+	verdict->within = verdict->n_fails == 0 && !verdict->strict;
 }

@@ -3,8 +3,8 @@
  * compare.h lists all chapters in their order; compare.c runs them.
  *
  * Reads    request, opened, result
- * Fills    opened.plan; what the functions called fill (their headers); first,
- *          first_invalid_floor, explainer, why, n_status, n_fails, strict and within
+ * Fills    opened.plan; what the functions called fill (their headers); swapped, explainer, why,
+ *          verdict
  * Changes  request.limits: layers
  */
 #ifndef VN_COMPARE_CHAPTERS_H
@@ -15,32 +15,24 @@
 /* Sets the plan, the layers of the limits, and what the result starts with. Comes first. */
 void      vn_chapter_begin(vn_comparison *c);
 /* Warns that one of the two recordings does not exist. */
-void      vn_chapter_warn_alone(vn_comparison *c);
-/* Are the recordings comparable (contract.h)? */
-vn_status vn_chapter_contract(vn_comparison *c, vn_error *err);
+void      vn_chapter_warn_alone(const vn_opened *o, vn_lines *warnings);
 /* Checks the steps, unread content and declared precision of the files. VN_ERR_MISMATCH if a line
  * of remarks.refusals was added, here or by the contract. */
 vn_status vn_chapter_check_inputs(vn_comparison *c, vn_error *err);
-/* Shows the candidate in the reference's layout (align.h). */
-vn_status vn_chapter_align(vn_comparison *c, vn_error *err);
 
-/* Checks the digests of the reference's and the candidate's tensors that were read (digests.h). */
-vn_status vn_chapter_check_digests(vn_comparison *c, vn_error *err);
-/* The same, and those of the floor's recording. */
-vn_status vn_chapter_check_digests_of_all(vn_comparison *c, vn_error *err);
 /* Measures the floor (floor.h), of a recording or of a run of the model. */
 vn_status vn_chapter_measure_floor(vn_comparison *c, vn_error *err);
 /* Judges every measured checkpoint (judge.h). */
-void      vn_chapter_judge(vn_comparison *c);
+void      vn_chapter_judge(const vn_opened *o, vn_checkpoints *all, vn_pools *pools, vn_lines *warnings);
 /* Runs the explainer of the options, if there is one. */
 vn_status vn_chapter_explain(vn_comparison *c, vn_error *err);
 
 /* Counts the checkpoints of each status, and those that fail. */
-void      vn_chapter_count(vn_comparison *c);
+void      vn_chapter_count(const vn_checkpoints *all, vn_conclusion *verdict);
 /* Fails if no checkpoint was judged, as when all are missing by permission. After
  * vn_chapter_count. */
-vn_status vn_chapter_require_judged(vn_comparison *c, vn_error *err);
+vn_status vn_chapter_require_judged(const vn_opened *o, const vn_conclusion *verdict, vn_error *err);
 /* Sets verdict.within and verdict.strict. After vn_chapter_count. Comes last. */
-void      vn_chapter_conclude(vn_comparison *c);
+void      vn_chapter_conclude(const vn_opened *o, const vn_lines *warnings, vn_conclusion *verdict);
 
 #endif

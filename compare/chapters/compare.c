@@ -13,7 +13,9 @@
 #include "compare/judge/pool_channels.h"
 #include "compare/judge/pooled_logits.h"
 #include "compare/judge/pooled_small.h"
+#include "compare/match/align.h"
 #include "compare/match/batch.h"
+#include "compare/match/contract.h"
 #include "compare/match/match.h"
 #include "compare/match/trusted.h"
 #include "compare/profile/misshapen.h"
@@ -36,7 +38,9 @@ static vn_status begin(vn_comparison *c, vn_error *err)
 
 	vn_chapter_begin(c);
 	/* contract, align */
-	if ((st = vn_chapter_contract(c, err)) || (st = vn_chapter_check_inputs(c, err)) || (st = vn_chapter_align(c, err)))
+	if ((st = vn_contract(o, &r->remarks, o->cand, "candidate", &r->weights, err)) ||
+	    (st = vn_chapter_check_inputs(c, err)) ||
+	    (st = vn_align(o->ref, &r->remarks.notes, o->cand, "candidate", true, err)))
 		return st;
 	/* match */
 	if ((st = vn_replayed_begin(o, &r->remarks, err)) || (st = vn_match(o, &r->checkpoints, &r->remarks.notes, err)) ||
@@ -58,7 +62,8 @@ static vn_status end(vn_comparison *c, vn_error *err)
 	vn_result       *r = &c->result;
 	vn_status        st;
 
-	if ((st = vn_chapter_check_digests(c, err)) || (st = vn_match_find_vacuous(o, &r->checkpoints, err)))
+	if ((st = vn_digests_check(o, &r->digests, &r->remarks.refusals, 2, err)) ||
+	    (st = vn_match_find_vacuous(o, &r->checkpoints, err)))
 		return st;
 	/* pools, floor */
 	if ((st = vn_pool_channels(o, &r->checkpoints, &r->pools, err)) || (st = vn_chapter_measure_floor(c, err)))
@@ -68,7 +73,7 @@ static vn_status end(vn_comparison *c, vn_error *err)
 	/* judge */
 	vn_note_masks(&r->checkpoints, &r->remarks.notes);
 	vn_note_part(o, &r->checkpoints, &r->remarks.notes);
-	vn_chapter_judge(c);
+	vn_chapter_judge(o, &r->checkpoints, &r->pools, &r->remarks.warnings);
 	if ((st = vn_tell_misshapen(o, &r->checkpoints, err)) ||
 	    (st = vn_chapter_find_overwritten(o, &r->checkpoints, err)))
 		return st;
@@ -92,7 +97,7 @@ static vn_status end(vn_comparison *c, vn_error *err)
 	    (st = vn_chapter_check_echo(o, &r->checkpoints, &r->remarks.warnings, err)) ||
 	    (st = vn_chapter_check_garbage(o, &r->checkpoints, &r->remarks.warnings, err)))
 		return st;
-	return vn_chapter_check_digests_of_all(c, err);
+	return vn_digests_check(o, &r->digests, &r->remarks.refusals, 3, err);
 }
 
 /* From what all of these found. */
@@ -103,10 +108,10 @@ static vn_status verdict(vn_comparison *c, vn_error *err)
 	vn_digests_warn(&c->opened, &r->remarks.warnings);
 	vn_judge_demand_not_run(&c->opened, &r->checkpoints, &r->unpaired);
 	vn_warn_unused_rules(&c->opened, &r->remarks.warnings);
-	vn_chapter_count(c);
-	const vn_status st = vn_chapter_require_judged(c, err);
+	vn_chapter_count(&r->checkpoints, &r->verdict);
+	const vn_status st = vn_chapter_require_judged(&c->opened, &r->verdict, err);
 	if (!st)
-		vn_chapter_conclude(c);
+		vn_chapter_conclude(&c->opened, &r->remarks.warnings, &r->verdict);
 	return st;
 }
 
@@ -134,12 +139,12 @@ vn_status vn_compare_alone(vn_comparison *c, vn_error *err)
 	vn_status        st;
 
 	vn_chapter_begin(c);
-	vn_chapter_warn_alone(c);
+	vn_chapter_warn_alone(o, &r->remarks.warnings);
 	if ((st = vn_match(o, &r->checkpoints, &r->remarks.notes, err)) ||
 	    (st = vn_baseline_apply(o, &r->checkpoints, &r->pools, r->n_since, err)))
 		return st;
-	vn_chapter_count(c);
-	vn_chapter_conclude(c);
+	vn_chapter_count(&r->checkpoints, &r->verdict);
+	vn_chapter_conclude(o, &r->remarks.warnings, &r->verdict);
 	return VN_OK;
 }
 

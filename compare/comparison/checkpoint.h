@@ -3,7 +3,7 @@
  *
  * Reads   request.options (allow), opened.ref, opened.cand; the measurement, checks and floor of a
  *         checkpoint
- * Fills   detail of a checkpoint; result.bytes_read; lines of remarks.notes and refusals
+ * Fills   detail of a checkpoint; lines of notes and refusals
  */
 #ifndef VN_COMPARE_CHECKPOINT_H
 #define VN_COMPARE_CHECKPOINT_H

@@ -1,10 +1,11 @@
 /* comparison.h: the types of a comparison. It declares no function.
  *
- * A vn_comparison has three parts: the request (options, limits); what was opened for it (two
- * recordings, a floor, a model); and the result, which the chapters of vn_compare
- * (compare/chapters/compare.h) fill in their order. The header of each chapter says what it reads
- * and what it fills. A vn_checkpoint is one tensor name in one step: where it is in both
- * recordings, what was measured, and how it was judged. A report needs nothing else.
+ * A vn_comparison has two parts: what was opened for it (vn_opened: the request, two recordings, a
+ * floor, a model), which a chapter reads; and the result, in parts that each have one author. Only
+ * those who own a comparison, and the list of chapters (compare/chapters/compare.c), see it whole:
+ * a chapter takes the parts that it reads and fills, and its header says which. A vn_checkpoint is
+ * one tensor name in one step: where it is in both recordings, what was measured, and how it was
+ * judged. A report needs vn_opened and a const vn_result.
  *
  * Owner    recordings, limits and options are borrowed and must outlive the comparison.
  */

@@ -5,7 +5,7 @@
  * (vn_replay_floor_run in compare/replay/replay.h).
  *
  * Reads   request.options, opened.ref, opened.cand, opened.floor, the checkpoints
- * Fills   floor and has_floor of every measured checkpoint; result.floor_from; opened.policy;
+ * Fills   floor and has_floor of every measured checkpoint; where it is from; opened.policy;
  *         lines of remarks.notes, warnings and refusals
  */
 #ifndef VN_COMPARE_FLOOR_H

@@ -2,7 +2,7 @@
  * numbers show.
  *
  * Reads   request.options, opened.ref, opened.cand, and the numbers of a recording
- * Fills   opened.policy; result.swapped; lines of remarks.notes, warnings and refusals
+ * Fills   opened.policy; lines of notes, warnings and refusals
  */
 #ifndef VN_COMPARE_PRECISION_H
 #define VN_COMPARE_PRECISION_H

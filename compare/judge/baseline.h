@@ -6,7 +6,7 @@
  * extra or misshapen does not fail if it is so in the baseline. All others fail.
  *
  * Reads   request, opened, and the judged checkpoints with their pools
- * Fills   since, was and worst of checkpoints, best of their checks; result.n_since; clears `fails`
+ * Fills   since, was and worst of checkpoints, best of their checks; n_since; clears `fails`
  *         of known checkpoints
  */
 #ifndef VN_COMPARE_BASELINE_H

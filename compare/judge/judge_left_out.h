@@ -9,7 +9,7 @@
  *
  * Reads    opened.ref, opened.cand, opened.plan, request
  * Changes  status, fails, detail and not_run of missing checkpoints
- * Fills    result.n_not_run; lines of notes or warnings
+ * Fills    unpaired.n_not_run; lines of notes or warnings
  */
 #ifndef VN_COMPARE_JUDGE_LEFT_OUT_H
 #define VN_COMPARE_JUDGE_LEFT_OUT_H

@@ -147,17 +147,17 @@ static void push_carried(void *context, size_t step, int value, bool all_rows)
 }
 
 /* What decides where errors start. */
-typedef struct search {
+typedef struct start_search {
 	const vn_opened      *o;
 	const vn_checkpoints *all;
 	const vn_pools       *pools;
 	const vn_localised   *localised;
 	int                  *input; /* room for all->n */
-} search;
+} start_search;
 
 /* A plan's values come after their inputs. From earlier steps only whether anything was outside is
  * used, because each attention reads them all. */
-static void carry_errors(const search *s, int step)
+static void carry_errors(const start_search *s, int step)
 {
 	vn_graph *g = s->localised->graph;
 	carried   a = { g, (size_t)step, (size_t)s->all->of[s->localised->first].step, false };
@@ -190,7 +190,7 @@ static double brought_error(const vn_checkpoint *p)
 static const double ANEW = 4;
 
 /* Outside because its input is nearly outside, and was farther out earlier. */
-static bool inherits_error(const search *s, int point, int n)
+static bool inherits_error(const start_search *s, int point, int n)
 {
 	vn_graph            *g = s->localised->graph;
 	const vn_checkpoint *p = &s->all->of[point];
@@ -211,7 +211,7 @@ static bool inherits_error(const search *s, int point, int n)
 }
 
 /* Same by the plan of a run, of which only the order tells what comes behind an error. */
-static bool run_starts_here(const search *s, int point)
+static bool run_starts_here(const start_search *s, int point)
 {
 	const int n = vn_run_inputs_of(s->all, s->localised, point, s->input, s->all->n);
 	double    brought = 0;
@@ -226,7 +226,7 @@ static bool run_starts_here(const search *s, int point)
 }
 
 /* Only the name that counts may be an origin: one value is one origin. */
-static bool starts_here(const search *s, int point)
+static bool starts_here(const start_search *s, int point)
 {
 	const vn_checkpoint *p = &s->all->of[point];
 	if (!s->localised->graph)
@@ -260,7 +260,7 @@ void vn_localise(const vn_opened *o, vn_checkpoints *all, const vn_pools *pools,
 		vn_lines_add(warnings, "too many steps of %d values each: vernier did not look for origins", o->plan->n_values);
 		return;
 	}
-	const search s = { o, all, pools, localised, vn_alloc((size_t)all->n, sizeof *s.input) };
+	const start_search s = { o, all, pools, localised, vn_alloc((size_t)all->n, sizeof *s.input) };
 	localised->origins = vn_alloc_zero((size_t)all->n, sizeof *localised->origins);
 	for (int i = 0; i < all->n; i++) {
 		vn_checkpoint *p = &all->of[i];

@@ -2,7 +2,7 @@
  * of the floor (vn_pooled_small).
  *
  * Reads   opened.ref, pools.hidden, the checkpoints, and floors
- * Fills   result.pooled_small, n_pooled_small; pooled_small of each checkpoint
+ * Fills   pools.pooled_small, n_pooled_small; pooled_small of each checkpoint
  */
 #ifndef VN_COMPARE_POOLED_SMALL_H
 #define VN_COMPARE_POOLED_SMALL_H

@@ -2,7 +2,7 @@
  * PyTorch module (capture/recording/run_plan.h): that of the reference, else the candidate's.
  *
  * Reads   opened.ref, opened.cand, and the measured checkpoints
- * Fills   localised.run_graph, which the comparison owns
+ * Fills   localised.run_graph, which vn_localise_drop_graph frees
  */
 #ifndef VN_COMPARE_RUN_GRAPH_H
 #define VN_COMPARE_RUN_GRAPH_H

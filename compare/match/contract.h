@@ -3,8 +3,8 @@
  * Two recordings are comparable if they have the same tokens, config and weights, and steps that
  * follow each other. Each difference is one line of refusals, or of notes if --allow names it.
  *
- * Reads   request.options, opened.ref, opened.cand, opened.floor; result.weights
- * Fills   remarks.refusals, remarks.notes, result.weights
+ * Reads   request.options, opened.ref, opened.cand, opened.floor
+ * Fills   refusals and notes; the differences of the weights
  */
 #ifndef VN_COMPARE_CONTRACT_H
 #define VN_COMPARE_CONTRACT_H
@@ -19,7 +19,7 @@ vn_status vn_contract(const vn_opened *o, vn_remarks *remarks, const vn_recordin
 
 /* Compares only the weights: by the recordings' tables and, if options->model is given, by the
  * numbers of that model where it is the model of either. The differences of the candidate's are
- * kept in result.weights. */
+ * kept in *weights, unless weights is NULL. */
 void vn_contract_weights(const vn_opened *o, vn_remarks *remarks, const vn_recording *other, const char *who,
                          struct vn_weights **weights);
 

@@ -21,7 +21,7 @@
  * If a limit on several steps together is broken, the step named for it may be cleared. Then a step
  * that is not cleared fails in its place.
  *
- * Reads   request.limits, opened.plan, result.weights, result.replayed, result.pooled_small,
+ * Reads   request.limits, opened.plan, result.weights, result.replayed, pooled_small,
  *         pools.channel_pool, and the judged and replayed checkpoints
  * Fills   check, n_checks, worst, status and fails of checkpoints
  */

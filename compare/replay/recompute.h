@@ -21,7 +21,7 @@
  * Reads    request.options, opened.ref, opened.cand, opened.model, opened.policy, and the measured
  *          and replayed checkpoints
  * Fills    nothing of the comparison
- * Owner    the comparison is borrowed; its opened.model must be open.
+ * Owner    both arguments are borrowed; opened.model must be open.
  * Threads  call from one thread at a time; it uses the threads of the comparison.
  */
 #ifndef VN_COMPARE_RECOMPUTE_H

@@ -16,7 +16,7 @@ enum { MOST_READ = 4 << 20 };
 /* What the threads share. */
 typedef struct result_measuring {
 	const vn_opened      *o;
-	const vn_checkpoints *all;
+	vn_checkpoints       *all;
 	vn_replayed_findings *j;
 	int                  *beside; /* (results): of weights, the choice that they stand beside; -1 */
 	_Atomic bool          failed;
@@ -305,7 +305,7 @@ static bool is_shared(const vn_opened *o)
 	return vn_recording_share(o->replayed->recording) && cand && ref;
 }
 
-vn_status vn_replayed_measure(const vn_opened *o, const vn_checkpoints *all, vn_replayed_findings *j, vn_error *err)
+vn_status vn_replayed_measure(const vn_opened *o, vn_checkpoints *all, vn_replayed_findings *j, vn_error *err)
 {
 	result_measuring m = { .o = o, .all = all, .j = j, .lock = PTHREAD_MUTEX_INITIALIZER };
 

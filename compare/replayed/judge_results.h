@@ -10,7 +10,7 @@
 #include "compare/replayed/replayed.h"
 
 /* Measures every result whose checkpoint is known. */
-vn_status vn_replayed_measure(const vn_opened *o, const vn_checkpoints *all, vn_replayed_findings *j, vn_error *err);
+vn_status vn_replayed_measure(const vn_opened *o, vn_checkpoints *all, vn_replayed_findings *j, vn_error *err);
 
 /* Of wrong results: clears those of another order, and charges those whose regions overlap. */
 vn_status vn_replayed_conclude(const vn_opened *o, vn_checkpoints *all, vn_replayed_findings *j, vn_error *err);

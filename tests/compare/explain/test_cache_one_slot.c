@@ -1,70 +1,10 @@
 /* test_cache_one_slot.c: tests compare/explain/cache_one_slot.c. */
 #include "compare/explain/cache_one_slot.h"
-#include "tests/support/explain_help.h"
+#include "tests/support/last_query_help.h"
 
-#include <math.h>
-
-/* layer1.attn_context of the llama: a prompt of twelve tokens and one step. */
-enum { CALL = 12, S = CALL + 1, H = 6, G = 2, K = 8 };
-
-static float q[S * H * K], k[S * G * K], v[S * G * K], context[S * H * K];
-
-/* The keys and values that the last query reads instead of the right ones. */
-static float keys[S * G * K], values[S * G * K];
-
-static float number(int i, int seed)
-{
-	return (float)((i * 7919 + seed * 104729) % 2003) / 1000 - 1;
-}
-
-static void fill(void)
-{
-	for (int i = 0; i < S * H * K; i++)
-		q[i] = 2 * number(i, 1);
-	for (int i = 0; i < S * G * K; i++) {
-		keys[i] = k[i] = number(i, 2);
-		values[i] = v[i] = number(i, 3);
-	}
-}
-
-static void attend(int t, int h, const float *of_keys, const float *of_values)
-{
-	double weight[S], sum = 0;
-
-	for (int j = 0; j <= t; j++) {
-		double dot = 0;
-		for (int d = 0; d < K; d++)
-			dot += (double)q[(t * H + h) * K + d] * (double)of_keys[(j * G + h / (H / G)) * K + d];
-		sum += weight[j] = exp(dot / sqrt(K));
-	}
-	for (int d = 0; d < K; d++) {
-		double y = 0;
-		for (int j = 0; j <= t; j++)
-			y += weight[j] * (double)of_values[(j * G + h / (H / G)) * K + d];
-		context[(t * H + h) * K + d] = (float)(y / sum);
-	}
-}
-
-/* Returns how many answers are kept; *best: the first. */
 static int explained_as(vn_trial *best)
 {
-	const given of[] = {
-		{ "layer1.q_rope", q }, { "layer1.k_rope", k }, { "layer1.v_proj", v }, { "layer1.attn_context", context }
-	};
-	vn_findings *x;
-	explained    e;
-
-	for (int t = 0; t < S; t++)
-		for (int h = 0; h < H; h++)
-			attend(t, h, t == CALL ? keys : k, t == CALL ? values : v);
-	compare_given(&e, CALL, 1, of, 4);
-	stand_at(&e, "layer1.attn_context", 1);
-	x = &e.x;
-	CU_ASSERT_EQUAL(vn_explain_one_slot(&e.t, &x, 1, &e.err), VN_OK);
-	const int n = e.x.n;
-	*best = n ? e.x.by[0] : (vn_trial) { 0 };
-	end_explained(&e);
-	return n;
+	return explained_by(vn_explain_one_slot, best);
 }
 
 /* of: keys (1), values (2). */
@@ -120,11 +60,11 @@ static void a_key_or_a_value_of_no_token_is_found(void)
 {
 	fill();
 	for (int i = 0; i < G * K; i++)
-		keys[9 * G * K + i] = number(i, 8);
+		keys[9 * G * K + i] = given_number(i, 8);
 	expect_slot(9, 1, VN_HOLDS_UNKNOWN);
 	fill();
 	for (int i = 0; i < G * K; i++)
-		values[3 * G * K + i] = number(i, 9);
+		values[3 * G * K + i] = given_number(i, 9);
 	expect_slot(3, 2, VN_HOLDS_UNKNOWN);
 }
 
@@ -139,7 +79,7 @@ static void heads_that_do_not_read_a_key_of_no_token_are_not_cleared(void)
 	for (int d = 0; d < K; d++) {
 		k[9 * G * K + d] = -12;
 		keys[9 * G * K + d] = -13;
-		keys[(9 * G + 1) * K + d] = number(d, 8);
+		keys[(9 * G + 1) * K + d] = given_number(d, 8);
 	}
 	expect_slot(9, 1, VN_HOLDS_UNKNOWN);
 	CU_ASSERT_TRUE(explained_as(&h) > 0);

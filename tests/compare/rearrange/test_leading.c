@@ -1,52 +1,10 @@
 /* test_leading.c: tests compare/rearrange/leading.c. */
 #include "compare/rearrange/leading.h"
-#include "tests/support/explain_help.h"
+#include "tests/support/projection_help.h"
 
 #include "compare/trial/score.h"
 
-#include <math.h>
 #include <string.h>
-
-/* layer1.q_proj of twelve tokens. */
-enum { T = 12, N = 48 };
-
-static float input[T * N], x[T * N], q[T * N], other[T * N];
-
-/* q is the product, in double, of x and the llama's weight, and x the norm of the input. other: the
- * numbers of another tensor, which its operation did not make. */
-static void fill(void)
-{
-	vn_error  err = { "" };
-	vn_model *m = NULL;
-
-	CU_ASSERT_EQUAL_FATAL(vn_model_open(LLAMA, &m, &err), VN_OK);
-	const vn_plan   *p = vn_model_plan(m);
-	const vn_tensor *w = &vn_model_weights(m)[p->node[p->value[vn_plan_find(p, "layer1.q_proj")].node].w[0]];
-	double          *row = malloc(N * N * sizeof *row);
-	int64_t          n_norm;
-	double          *norm = given_weight("layer1.attn_norm", 0, &n_norm);
-	CU_ASSERT_EQUAL_FATAL(n_norm, N);
-	vn_to_f64(row, w->data, w->dtype, N * N);
-	for (int i = 0; i < T * N; i++) {
-		input[i] = (float)((37 * i + i / N) % 101) / 50 - 1;
-		other[i] = (float)((41 * i + i / N) % 103) / 50 - 1;
-	}
-	for (int i = 0; i < T * N; i++) {
-		double squares = 0;
-		for (int n = 0; n < N; n++)
-			squares += (double)input[i / N * N + n] * (double)input[i / N * N + n];
-		x[i] = (float)((double)input[i] / sqrt(squares / N + 1e-5) * norm[i % N]);
-	}
-	for (int i = 0; i < T * N; i++) {
-		double sum = 0;
-		for (int n = 0; n < N; n++)
-			sum += (double)x[i / N * N + n] * row[i % N * N + n];
-		q[i] = (float)sum;
-	}
-	free(norm);
-	free(row);
-	vn_model_close(m);
-}
 
 /* Tries distances at q_proj. Returns the number of answers, at most one. */
 static int tried(vn_trial *h)
