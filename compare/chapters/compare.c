@@ -19,6 +19,7 @@
 #include "compare/profile/misshapen.h"
 #include "compare/replay/by_operation.h"
 #include "compare/replay/replay.h"
+#include "compare/replay/replay_routing.h"
 #include "compare/replay/routing.h"
 #include "compare/replayed/replayed.h"
 #include "compare/weights/weights.h"
@@ -73,6 +74,7 @@ static const chapter end[] = {
 	{ .infallible = vn_replay_judge_operations },
 	{ .run = vn_replayed_forgive },
 	{ .infallible = vn_routing_note },
+	{ .run = vn_replay_routing },
 	{ .run = vn_baseline_apply },
 	{ .infallible = vn_localise },
 	{ .run = vn_replay_origins },
