@@ -78,6 +78,10 @@ static const vn_option options[] = {
 	  .help = "With --model, compute only the floor. Then accumulated error cannot be told from a fault, and an "
 	          "operation that is wrong within the limits of its checkpoint passes.",
 	  .only = "compare" },
+	{ "replay-routing", 0, VN_INTO(vn_compare_line, routing), .changes_verdict = true,
+	  .help = "With --model, of a mixture of experts: run the reference with CAND's router_ids and router_weights, and "
+	          "note what part of the error is routing and what part is arithmetic.",
+	  .only = "compare" },
 	{ "explain", 0, VN_INTO(vn_compare_line, explain), .changes_verdict = true,
 	  .help =
 	      "With --model or --replayed, find the known mistake that reproduces each origin, as vernier explain does.",
@@ -455,6 +459,9 @@ static int parse_arguments(vn_compare_line *k, int argc, char **argv)
 		                   k->explain ? "an explanation" : "--replay");
 	if (k->replay && !k->how.o.model)
 		return vn_complain(k->name, "--replay recomputes operations with the weights: give --model too");
+	if (k->routing && !k->how.o.model)
+		return vn_complain(k->name, "--replay-routing runs the reference with CAND's experts: give --model too");
+	k->how.o.replay_routing = k->routing;
 	k->how.o.explain = k->explain ? &vn_catalogue_explainer : NULL;
 	const bool always = k->replay || (k->explain && k->how.o.model);
 	k->how.o.replay = k->no_replay ? VN_REPLAY_NEVER : always ? VN_REPLAY_ALWAYS : VN_REPLAY_SAME;

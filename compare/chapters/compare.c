@@ -21,6 +21,7 @@
 #include "compare/profile/misshapen.h"
 #include "compare/replay/by_operation.h"
 #include "compare/replay/replay.h"
+#include "compare/replay/replay_routing.h"
 #include "compare/replay/routing.h"
 #include "compare/replayed/replayed.h"
 #include "compare/weights/weights.h"
@@ -85,7 +86,8 @@ static vn_status end(vn_comparison *c, vn_error *err)
 	vn_replay_judge_operations(o, r->weights, &r->checkpoints, &r->pools, r->replayed);
 	vn_replayed_forgive(o, &r->checkpoints, &r->pools, r->judged);
 	vn_routing_note(o, &r->checkpoints, &r->remarks.notes);
-	if ((st = vn_baseline_apply(o, &r->checkpoints, &r->pools, r->n_since, err)))
+	if ((st = vn_replay_routing(o, &r->checkpoints, &r->remarks.notes, err)) ||
+	    (st = vn_baseline_apply(o, &r->checkpoints, &r->pools, r->n_since, err)))
 		return st;
 	/* localise, explain */
 	vn_localise(o, &r->checkpoints, &r->pools, &r->localised, &r->remarks.warnings);

@@ -231,6 +231,7 @@ typedef struct vn_compare_options {
 	bool                bitwise; /* formats must be equal too; the limits are vn_limits_bitwise */
 	const char         *model;   /* for the floor and the replay; NULL: none */
 	vn_replay_when      replay;
+	bool                replay_routing; /* with a model: replay_routing.h */
 	/* finds the known mistake that reproduces each origin: &vn_catalogue_explainer of explain.h;
 	 * NULL: not requested */
 	const vn_explainer *explain;

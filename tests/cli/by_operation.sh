@@ -37,5 +37,6 @@ vernier limits allowed.yaml layer0.mlp_act
 echo "== options that exclude each other"
 say ref.h5 quick.h5 --model "$M" --replay --no-replay
 say ref.h5 quick.h5 --replay
+say ref.h5 quick.h5 --replay-routing
 say ref.h5 quick.h5 --model "$M" --explain --no-replay
 vernier explain ref.h5 quick.h5 --model "$M" --no-replay; echo "[$?]"

@@ -10,7 +10,7 @@ A random model of each family, its experts in a tensor each and in one of all:
   healthy   transformers in three formats, its experts by each of its implementations: within limits, and every other
             choice of experts is a tie, which is said
   hooks     a dump of forward hooks, under the names of hf.yaml, is within limits
-  choice    one that is no tie is the origin
+  choice    one that is no tie is the origin, and --replay-routing says that it makes the error
   faults    mistakes made in transformers' modules, from outside: outside limits, and named by their id; every Nth
   gpu       on every suitable device, by parity_gpu.py's criteria; it decodes what transformers' generate does, and a
             paged cache gives the same bits; each fault of the catalogue gives what it gives on the reference
@@ -221,10 +221,14 @@ def one_choice(vernier, model, ref, d, family):
     """One choice of several hundred that is no tie."""
     cand = os.path.join(d, "cand.h5")
     record(model, "f16", cand, routed(one_other))
-    status, found = vernier_json(vernier, "compare", ref, cand, "--model", model, "--allow", "missing")
+    status, found = vernier_json(vernier, "compare", ref, cand, "--model", model, "--allow", "missing",
+                                 "--replay-routing")
     origins = [c["name"] for c in found["checkpoints"] if c.get("origin")]
     good = status == 1 and f"layer{LAYER}.router_ids" in origins and any(n.startswith(FLIPS) for n in found["notes"])
-    print(f"{family}: one wrong choice is {'an origin' if good else f'LOST: {origins}'}")
+    note = next((n for n in found["notes"] if n.startswith("routing: ")), "")
+    routing, arithmetic, whole = (float(x.rstrip(",;")) for x in note.split() if "e-" in x) if note else (0, 1, 1)
+    good &= 0.9 * whole < routing < 1.1 * whole and arithmetic < 0.1 * whole
+    print(f"{family}: one wrong choice is {'an origin' if good else f'LOST: {origins}'}; {note}")
     return good
 
 
