@@ -47,6 +47,8 @@ static vn_status check_plan(const vn_plan *p, vn_error *err)
 			             KMAX);
 		else if (n->op == VN_OP_EXPERTS)
 			st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s: the GPU engine has no models with experts", name);
+		else if (n->op == VN_OP_ATTENTION && n->w[VN_ATTN_SINKS] >= 0)
+			st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s: the GPU engine has no attention with sinks", name);
 		else
 			st = check_widths(p, n, err);
 	}
