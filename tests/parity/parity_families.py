@@ -10,6 +10,7 @@ A random model of each family:
   layouts   Gemma 3's text model inside a multimodal one records the same
   healthy   transformers in three formats: within limits
   hooks     a dump of forward hooks, under the names of hf.yaml, is within limits
+  recorder  what vernier_parity records of Gemma 3 is, too
   faults    mistakes made in transformers' modules, from outside: outside limits, and named by their id; every Nth
 
 Needs torch and transformers (77, skipped, without).
@@ -25,6 +26,9 @@ from needs_transformers import golden, torch, transformers  # first: it finds wh
 import random_model
 import parity_hf
 from parity_experts import IDS, decodes, hooked, spec, vernier_json
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "capture", "python"))
+import vernier_parity  # pylint: disable=wrong-import-position
 
 LINEAR = '{"rope_type":"linear","factor":8.0}'
 YARN = '{"rope_type":"yarn","factor":8.0,"original_max_position_embeddings":64,"truncate":false}'
@@ -165,6 +169,24 @@ def captured(vernier, model, out):
                    check=True, stderr=subprocess.DEVNULL)
 
 
+def recorded(vernier, model, ref, d, family):
+    """What vernier_parity records, under the standard names."""
+    good, cand = True, os.path.join(d, "cand.h5")
+    for dtype in ("f32", "bf16"):
+        m = golden.load(model, dtype)
+        with torch.no_grad(), vernier_parity.record(m, cand, force=True):
+            m(torch.tensor([IDS]), use_cache=False)
+        status, found = vernier_json(vernier, "compare", ref, cand, "--model", model, "--allow", "missing")
+        named = {c["name"] for c in found["checkpoints"] if c["status"] not in ("missing", "extra")}
+        want = {f"layer{LAYER}.{p}" for p in ("q_rope", "k_rope", "attn_context", *HOOKED[family][0][2:])} | {"logits"}
+        good &= status == 0 and want <= named
+        if status or not want <= named:
+            print(f"{family} {dtype}: status {status}, {[c['name'] for c in found['checkpoints'] if c['fails']]}, not "
+                  f"recorded {sorted(want - named)}")
+    print(f"{family}: vernier_parity records it {'under the standard names' if good else 'WRONGLY'}")
+    return good
+
+
 def healthy(vernier, model, ref, d, family):
     good, cand = True, os.path.join(d, "cand.h5")
     for dtype in ("f32", "f16", "bf16"):
@@ -177,6 +199,7 @@ def healthy(vernier, model, ref, d, family):
     return good
 
 
+RECORDED = ("gemma3_text",)  # families that the recorder of the package knows
 # points of layer LAYER that hooks record; modules whose output is another checkpoint with a cap
 HOOKED = {"gemma3_text": (("q_norm", "attn_context", "attn_post_norm", "attn_residual", "mlp_norm", "mlp_post_norm",
                            "output"), ("lm_head",)),
@@ -231,6 +254,7 @@ def main():
             good &= greedy and parity_hf.check(a.vernier, model, spec(IDS), at("f32"), at("f64"), family)
             good &= healthy(a.vernier, model, at("ref.h5"), d, family)
             good &= hooked(a.vernier, model, at("ref.h5"), d, family, *HOOKED[family])
+            good &= family not in RECORDED or recorded(a.vernier, model, at("ref.h5"), d, family)
             good &= names(a.vernier, model, at("ref.h5"), d, family, a.faults)
             sys.stdout.flush()
     print("passed" if good else "FAILED")
