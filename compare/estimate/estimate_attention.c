@@ -303,8 +303,8 @@ static bool may_attend_otherwise(const vn_case *t, int node)
 {
 	const vn_node *n = &t->site->plan->node[node];
 
-	return n->op == VN_OP_ATTENTION && n->c.attention.causal && !t->part && t->consumed != VN_CONSUMED_OTHERS &&
-	       !t->x->unmodified.residual.bad;
+	return n->op == VN_OP_ATTENTION && n->c.attention.causal && n->w[VN_ATTN_SINKS] < 0 && !t->part &&
+	       t->consumed != VN_CONSUMED_OTHERS && !t->x->unmodified.residual.bad;
 }
 
 /* Calls after the first do not see the last tokens. */

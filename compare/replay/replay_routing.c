@@ -18,7 +18,7 @@ typedef struct routing_run {
 	int                   value; /* that checkpoint's */
 	int                   given; /* values that the candidate recorded */
 	/* sums of squares over all steps: of the reference, the candidate's error and its two parts */
-	double                size, all, routing, arithmetic;
+	double                size, together, routing, arithmetic;
 } routing_run;
 
 /* The measured checkpoint of a value in a step; NULL. */
@@ -83,7 +83,7 @@ static void add_errors(routing_run *r, const vn_tensor *ref, const vn_tensor *ca
 	for (int64_t i = 0; skip >= 0 && i < n; i++) {
 		const double a = vn_tensor_number(ref, i), b = vn_tensor_number(cand, i), x = vn_tensor_number(run, skip + i);
 		r->size += a * a;
-		r->all += (b - a) * (b - a);
+		r->together += (b - a) * (b - a);
 		r->routing += (x - a) * (x - a);
 		r->arithmetic += (b - x) * (b - x);
 	}
@@ -154,7 +154,7 @@ static void note_parts(const routing_run *r, vn_lines *notes)
 		vn_lines_add(notes,
 		             "routing: the candidate's experts and weights alone change %s by nmse %.2e; its arithmetic "
 		             "adds %.2e; together %.2e",
-		             name, r->routing / r->size, r->arithmetic / r->size, r->all / r->size);
+		             name, r->routing / r->size, r->arithmetic / r->size, r->together / r->size);
 }
 
 vn_status vn_replay_routing(const vn_opened *o, const vn_checkpoints *all, vn_lines *notes, vn_error *err)

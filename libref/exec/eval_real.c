@@ -194,15 +194,19 @@ typedef struct expert_work {
 static bool expert_product(void *context, int kind, int64_t expert, const real *x, int64_t n, real *y)
 {
 	const expert_work *w = context;
+	const vn_tensor   *b = w->a->w[VN_EXPERT_KINDS + kind];
 	vn_node            one = { .op = VN_OP_LINEAR, .c.linear.kept = w->n->c.experts.kept[kind] };
 	vn_args            a = { .policy = w->a->policy,
 		                     .threads = w->a->threads,
 		                     .tokens = n,
 		                     .of = w->a->of ? w->a->of : w->a->tokens,
 		                     .in = { x },
-		                     .w = { w->a->w[kind] + expert } };
+		                     .w = { w->a->w[kind] + expert, b ? b + expert : NULL } };
+	real              *bias = b ? load_vector(a.w[1], a.policy, 0) : NULL;
+	const bool         ok = (!b || bias) && compute_linear(&one, &a, NULL, bias, y);
 
-	return compute_linear(&one, &a, NULL, NULL, y);
+	free(bias);
+	return ok;
 }
 
 static bool run_experts(const vn_node *n, const vn_args *a, const vn_experiment *e, int64_t row, int64_t D, real *out)
@@ -242,11 +246,13 @@ static void compute_scale(const vn_node *n, const vn_args *a, const vn_experimen
 	REAL(vn_multiply)(out, a->in[0], &c, e, count, a->threads);
 }
 
-static REAL(vn_attend) attend_of(const vn_node *n, const vn_args *a)
+/* sinks: (H), or NULL */
+static REAL(vn_attend) attend_of(const vn_node *n, const vn_args *a, const real *sinks)
 {
 	return (REAL(vn_attend)) { .q = a->in[VN_ATTN_Q],
 		                       .k = a->state[VN_ATTN_KEYS],
 		                       .v = a->state[VN_ATTN_VALUES],
+		                       .sinks = sinks,
 		                       .past = a->past,
 		                       .tokens = a->tokens,
 		                       .c = &n->c,
@@ -336,7 +342,7 @@ static bool compute(const vn_node *n, const vn_args *a, real *const *v, int64_t 
 		return REAL(vn_rotate)(out, a->in[0],
 		                       &(vn_rope_input) { &n->c.rope.rope, e ? &e->rope : NULL, a->lists, a->ids, a->begins,
 		                                          a->past, a->tokens, row / dim, dim, a->threads });
-	case VN_OP_ATTENTION: attend = attend_of(n, a); return REAL(vn_attention)(out, &attend);
+	case VN_OP_ATTENTION: attend = attend_of(n, a, v[VN_ATTN_SINKS]); return REAL(vn_attention)(out, &attend);
 	case VN_OP_SCALE: compute_scale(n, a, e, count, out); return true;
 	case VN_OP_ACT: REAL(vn_gated)(out, (const real *[]) { a->in[0], NULL }, &n->c, e, count, a->threads);
 #if VN_REAL == 32
@@ -397,7 +403,7 @@ static vn_status evaluate_node(const vn_node *n, const vn_args *args, int64_t ro
 	const vn_experiment *e = vn_node_experiment(n);
 	/* a table or a matrix is read where it is stored */
 	const int            stored = n->op == VN_OP_EXPERTS
-	                                  ? VN_EXPERT_KINDS
+	                                  ? VN_MAX_W
 	                                  : n->op == VN_OP_EMBED || n->op == VN_OP_POSITIONS || n->op == VN_OP_LINEAR;
 	const int            width = e && n->op == VN_OP_RMS_NORM ? e->norm.width : 0;
 	real                *v[VN_MAX_W] = { 0 };
@@ -419,9 +425,12 @@ static vn_status evaluate_node(const vn_node *n, const vn_args *args, int64_t ro
 
 static vn_status evaluate_rows(const vn_node *n, const vn_args *a, vn_score_rows s, void *out, vn_error *err)
 {
-	REAL(vn_attend) at = attend_of(n, a);
+	real *sinks = a->w[VN_ATTN_SINKS] ? load_vector(a->w[VN_ATTN_SINKS], a->policy, 0) : NULL;
+	REAL(vn_attend) at = attend_of(n, a, sinks);
+	const bool ok = (!a->w[VN_ATTN_SINKS] || sinks) && REAL(vn_attention_rows)(out, &at, s.slot, s.head, s.row, s.rows);
 
-	if (!REAL(vn_attention_rows)(out, &at, s.slot, s.head, s.row, s.rows))
+	free(sinks);
+	if (!ok)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for attention rows over %lld keys",
 		               (long long)(a->past + a->tokens));
 #if VN_REAL == 32

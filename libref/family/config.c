@@ -97,7 +97,9 @@ vn_status vn_config_qwen_window(const char *path, const json_t *o, vn_config *c,
 
 vn_status vn_config_window(const char *path, const vn_config *c, int layer, int *window, vn_error *err)
 {
-	*window = c->window && layer >= c->full_layers ? c->window : 0;
+	const bool full = layer < c->full_layers || (c->full_every && (layer + 1) % c->full_every == 0);
+
+	*window = full ? 0 : c->window;
 	if (!c->layer_types)
 		return VN_OK;
 	const char *type = json_string_value(json_array_get(c->layer_types, (size_t)layer));

@@ -13,25 +13,31 @@
 
 /* What the decoder families with rotary attention and a gated MLP have in common. */
 typedef struct vn_config {
-	int     D, F, L, H, G, K, V; /* letters as in specs/models.md */
-	int     context;             /* longest sequence */
-	double  norm_eps;
-	vn_rope rope;
-	double  partial_rotary; /* default of partial_rotary_factor; 0: 1 */
-	vn_act  act;
-	bool    tied; /* logits use the embedding matrix */
-	bool    qkv_bias, o_bias, mlp_bias;
-	bool    qk_norm;                    /* RMS norms of each head's queries and keys */
-	bool    norm_row;                   /* these norms are over all heads of a token together */
-	bool    norm_one;                   /* norm weights are stored minus one */
-	int     window, full_layers;        /* keys that a query sees (0: all), from layer full_layers on */
-	json_t *layer_types;                /* borrowed from the JSON; NULL: full_layers decides */
-	json_t *short_factor, *long_factor; /* of LongRoPE, K/2 numbers each; borrowed */
-	int     experts, per_token;         /* in a layer; how many a token goes through */
-	int     expert_F;                   /* feed-forward width of each */
-	bool    normalised, wide_weights;   /* their weights sum to one; are not rounded to the format */
-	int     sparse_step;                /* only every sparse_step-th layer has experts; 0: all have */
-	json_t *dense_layers;               /* further layers without, borrowed; NULL: none */
+	int         D, F, L, H, G, K, V; /* letters as in specs/models.md */
+	int         context;             /* longest sequence */
+	double      norm_eps;
+	vn_rope     rope;
+	double      partial_rotary; /* default of partial_rotary_factor; 0: 1 */
+	vn_act      act;
+	bool        tied; /* logits use the embedding matrix */
+	bool        qkv_bias, o_bias, mlp_bias;
+	bool        qk_norm;                    /* RMS norms of each head's queries and keys */
+	bool        norm_row;                   /* these norms are over all heads of a token together */
+	bool        norm_one;                   /* norm weights are stored minus one */
+	int         window, full_layers;        /* keys that a query sees (0: all), from layer full_layers on */
+	int         full_every;                 /* every so many-th layer has no window; 0: all have */
+	bool        sinks;                      /* each head has a score without a key (vn_plan_sinks) */
+	json_t     *layer_types;                /* borrowed from the JSON; NULL: these two numbers decide */
+	json_t     *short_factor, *long_factor; /* of LongRoPE, K/2 numbers each; borrowed */
+	int         experts, per_token;         /* in a layer; how many a token goes through */
+	int         expert_F;                   /* feed-forward width of each */
+	bool        expert_bias;                /* of the router and of experts */
+	double      expert_limit, expert_shift; /* limit and shift of VN_OP_EXPERTS */
+	bool        normalised, wide_weights;   /* their weights sum to one; are not rounded to the format */
+	int         sparse_step;                /* only every sparse_step-th layer has experts; 0: all have */
+	json_t     *dense_layers;               /* further layers without, borrowed; NULL: none */
+	/* the router's module; NULL: mlp.gate */
+	const char *router;
 	/* adds the feed-forward part of layer l; NULL: a dense one */
 	int (*feed_forward)(vn_builder *p, const struct vn_config *c, int l, int x);
 } vn_config;

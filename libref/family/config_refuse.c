@@ -65,8 +65,16 @@ static vn_status refuse_list(const char *path, const vn_family *f, const vn_sett
 vn_status vn_config_refuse(const char *path, const vn_family *f, const json_t *o, vn_error *err)
 {
 	const json_t *text = json_object_get(o, "text_config"), *quantised = json_object_get(o, "quantization_config");
+	const char   *method = json_string_value(json_object_get(quantised, "quant_method"));
 	vn_status     st;
 
+	if (method && strcmp(method, "mxfp4") == 0)
+		return vn_fail(
+			err, VN_ERR_UNSUPPORTED,
+			"%s: quantization_config: weights in MXFP4 are not supported; to write them in bfloat16, in Python: "
+			"AutoModelForCausalLM.from_pretrained(DIR, "
+			"quantization_config=Mxfp4Config(dequantize=True)).save_pretrained(OUT)",
+			path);
 	if (quantised && !json_is_null(quantised))
 		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: quantization_config: quantised weights are not supported", path);
 	if ((st = refuse_list(path, f, foreign, o, err)))

@@ -47,9 +47,11 @@ static int attention(vn_builder *p, const vn_config *c, int l, int window, int x
 		q = NORM(q, "self_attn.q_norm", c->norm_row ? H * K : K, VN_POINT_Q_NORM); /* (T,H,K) */
 		k = NORM(k, "self_attn.k_norm", c->norm_row ? G * K : K, VN_POINT_K_NORM); /* (T,G,K) */
 	}
-	q = vn_plan_rope(p, q, &c->rope, VN_POINT_Q_ROPE);                              /* (T,H,K) */
-	k = vn_plan_rope(p, k, &c->rope, VN_POINT_K_ROPE);                              /* (T,G,K) */
-	ctx = vn_plan_attention(p, q, k, v, scale, window);                             /* (T,H,K) */
+	q = vn_plan_rope(p, q, &c->rope, VN_POINT_Q_ROPE);  /* (T,H,K) */
+	k = vn_plan_rope(p, k, &c->rope, VN_POINT_K_ROPE);  /* (T,G,K) */
+	ctx = vn_plan_attention(p, q, k, v, scale, window); /* (T,H,K) */
+	if (c->sinks)
+		vn_plan_sinks(p, ctx, vn_decoder_weight(p, l, "self_attn.sinks", H, 0));
 	o = LINEAR(ctx, "self_attn.o_proj", D, H * K, c->o_bias, 0, VN_POINT_ATTN_OUT); /* (T,D) */
 	return vn_plan_add(p, x, o, VN_POINT_ATTN_RESIDUAL);                            /* (T,D) */
 }

@@ -31,20 +31,21 @@ vn_status vn_config_experts(const char *path, const json_t *o, vn_config *c, vn_
 	return VN_OK;
 }
 
-/* The weights (m,n) of all experts of a kind. */
+/* The weights (m,n) of all experts of a kind; n 0: biases (m). */
 static int weights_of(vn_builder *p, int layer, int experts, const char *kind, int64_t m, int64_t n)
 {
 	char stem[VN_NAME_MAX], tail[VN_NAME_MAX];
 
 	snprintf(stem, sizeof stem, "model.layers.%d.mlp.experts.", layer);
-	snprintf(tail, sizeof tail, ".%s.weight", kind);
-	return vn_plan_weights(p, experts, stem, tail, (vn_shape) { 2, { m, n } });
+	snprintf(tail, sizeof tail, ".%s.%s", kind, n ? "weight" : "bias");
+	return vn_plan_weights(p, experts, stem, tail, (vn_shape) { n ? 2 : 1, { m, n } });
 }
 
 int vn_decoder_experts(vn_builder *p, const vn_config *c, int l, int x)
 {
 	const int                D = c->D, E = c->experts, F = c->expert_F;
-	const vn_decoder_product gate = { "mlp.gate", E, D, false, 0, VN_POINT_ROUTER_LOGITS };
+	const char *const        name = c->router ? c->router : "mlp.gate";
+	const vn_decoder_product gate = { name, E, D, c->expert_bias, 0, VN_POINT_ROUTER_LOGITS };
 	int                      h, logits, ids, weights, each, y;
 
 	h = vn_decoder_norm(p, c, x, vn_decoder_weight(p, l, "post_attention_layernorm.weight", D, 0), VN_POINT_MLP_NORM);
@@ -52,27 +53,33 @@ int vn_decoder_experts(vn_builder *p, const vn_config *c, int l, int x)
 	ids = vn_plan_top_k(p, logits, c->per_token, VN_POINT_ROUTER_IDS);                                /* (T,k) */
 	weights = vn_plan_route(p, logits, ids, c->normalised, c->wide_weights, VN_POINT_ROUTER_WEIGHTS); /* (T,k) */
 
-	const int w[] = { weights_of(p, l, E, "gate_proj", F, D), weights_of(p, l, E, "up_proj", F, D),
-		              weights_of(p, l, E, "down_proj", D, F) };
+	const int w[] = { weights_of(p, l, E, "gate_proj", F, D),
+		              weights_of(p, l, E, "up_proj", F, D),
+		              weights_of(p, l, E, "down_proj", D, F),
+		              c->expert_bias ? weights_of(p, l, E, "gate_proj", F, 0) : -1,
+		              c->expert_bias ? weights_of(p, l, E, "up_proj", F, 0) : -1,
+		              c->expert_bias ? weights_of(p, l, E, "down_proj", D, 0) : -1 };
 	each = vn_plan_experts(p, h, ids, w, E, c->act, VN_POINT_EXPERT_OUT); /* (T,k,D) */
-	y = vn_plan_combine(p, each, weights, VN_POINT_MOE_OUT);              /* (T,D) */
-	return vn_plan_add(p, x, y, VN_POINT_OUTPUT);                         /* (T,D) */
+	vn_plan_set(p, each, "limit", c->expert_limit);
+	vn_plan_set(p, each, "shift", c->expert_shift);
+	y = vn_plan_combine(p, each, weights, VN_POINT_MOE_OUT); /* (T,D) */
+	return vn_plan_add(p, x, y, VN_POINT_OUTPUT);            /* (T,D) */
 }
 
 #define EXPERTS "mlp.experts."
 
 static const vn_spelling spellings[] = {
-	{ "mlp.gate.weight", "block_sparse_moe.gate.weight", 0, 0 },
-	{ EXPERTS "*.gate_proj.weight", "block_sparse_moe.experts.*.w1.weight", 0, 0 },
-	{ EXPERTS "*.down_proj.weight", "block_sparse_moe.experts.*.w2.weight", 0, 0 },
-	{ EXPERTS "*.up_proj.weight", "block_sparse_moe.experts.*.w3.weight", 0, 0 },
-	{ EXPERTS "*.gate_proj.weight", EXPERTS "gate_up_proj", 0, 2 },
-	{ EXPERTS "*.up_proj.weight", EXPERTS "gate_up_proj", 1, 2 },
-	{ EXPERTS "*.down_proj.weight", EXPERTS "down_proj", 0, 1 },
+	{ "mlp.gate.weight", "block_sparse_moe.gate.weight", 0, 0, false },
+	{ EXPERTS "*.gate_proj.weight", "block_sparse_moe.experts.*.w1.weight", 0, 0, false },
+	{ EXPERTS "*.down_proj.weight", "block_sparse_moe.experts.*.w2.weight", 0, 0, false },
+	{ EXPERTS "*.up_proj.weight", "block_sparse_moe.experts.*.w3.weight", 0, 0, false },
+	{ EXPERTS "*.gate_proj.weight", EXPERTS "gate_up_proj", 0, 2, false },
+	{ EXPERTS "*.up_proj.weight", EXPERTS "gate_up_proj", 1, 2, false },
+	{ EXPERTS "*.down_proj.weight", EXPERTS "down_proj", 0, 1, false },
 	/* from GGUF files */
-	{ EXPERTS "*.gate_proj.weight", EXPERTS "gate_proj.weight", 0, 1 },
-	{ EXPERTS "*.up_proj.weight", EXPERTS "up_proj.weight", 0, 1 },
-	{ EXPERTS "*.down_proj.weight", EXPERTS "down_proj.weight", 0, 1 },
+	{ EXPERTS "*.gate_proj.weight", EXPERTS "gate_proj.weight", 0, 1, false },
+	{ EXPERTS "*.up_proj.weight", EXPERTS "up_proj.weight", 0, 1, false },
+	{ EXPERTS "*.down_proj.weight", EXPERTS "down_proj.weight", 0, 1, false },
 	{ 0 },
 };
 

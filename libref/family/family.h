@@ -13,10 +13,12 @@
 
 /* Another place of a weight in a file, without the prefix of layers; * is the number of an expert.
  * The tensor `file` is the weight or, if parts is not 0, has an outermost axis of experts, each of
- * which has so many weights one below the other; this is `part`. */
+ * which has so many weights one below the other; this is `part`. across: each is stored transposed,
+ * and the weights have a column of the file in turn. */
 typedef struct vn_spelling {
 	const char *name, *file;
 	int         part, parts;
+	bool        across;
 } vn_spelling;
 
 /* Writes a name of one form ("a.*.b") in another; *expert: the number in place of *, or 0. Returns
@@ -87,7 +89,8 @@ typedef enum vn_gguf_kind {
 	VN_GGUF_HAS,      /* whether a layer has this tensor */
 	VN_GGUF_ROWS,     /* the rows of this tensor; no field if it is missing */
 	VN_GGUF_WORD,     /* always this word */
-	VN_GGUF_TRUE      /* always true */
+	VN_GGUF_TRUE,     /* always true */
+	VN_GGUF_YARN_ENDS /* none: the ends of yarn's ramp are not rounded, which no key says */
 } vn_gguf_kind;
 
 typedef struct vn_gguf_field {

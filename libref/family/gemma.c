@@ -91,13 +91,6 @@ static void head(vn_builder *p, const vn_gemma *m, int embedding, int x)
 	vn_plan_set(p, x, "cap", m->logit_cap);
 }
 
-/* Whether a layer has a window follows from the list, or else from its number. */
-static vn_status window_of(const char *path, const vn_gemma *m, int layer, int *window, vn_error *err)
-{
-	*window = (layer + 1) % m->every ? m->c.window : 0;
-	return m->c.layer_types ? vn_config_window(path, &m->c, layer, window, err) : VN_OK;
-}
-
 vn_status vn_plan_gemma(const char *path, vn_gemma *m, vn_plan **plan, vn_error *err)
 {
 	const vn_config *c = &m->c;
@@ -115,7 +108,7 @@ vn_status vn_plan_gemma(const char *path, vn_gemma *m, vn_plan **plan, vn_error 
 	vn_plan_set(p, x, "scale", (double)sqrtf((float)c->D)); /* (T,D); a float32 in transformers, too */
 
 	for (int l = 0; l < c->L; l++) {
-		if ((st = window_of(path, m, l, &window, err)))
+		if ((st = vn_config_window(path, c, l, &window, err)))
 			break;
 		vn_plan_layer(p, l);
 		vn_plan_name(p, x, VN_POINT_INPUT); /* (T,D) */

@@ -12,7 +12,6 @@
 typedef struct vn_gemma {
 	vn_config c;
 	vn_rope   local;                /* of layers with a window; theta 0: as of the others, c.rope */
-	int       every;                /* without a list, every so many-th layer has no window */
 	double    query_scale;          /* scores are divided by its root */
 	double    score_cap, logit_cap; /* 0: none */
 } vn_gemma;

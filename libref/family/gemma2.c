@@ -15,8 +15,8 @@ static vn_status plan_gemma2(const char *path, const json_t *config, vn_plan **p
 		                   .rope.theta = 10000.0,
 		                   .tied = true,
 		                   .norm_one = true,
-		                   .window = 4096 },
-		            .every = 2,
+		                   .window = 4096,
+		                   .full_every = 2 },
 		            .query_scale = 256.0,
 		            .score_cap = 50.0,
 		            .logit_cap = 30.0 };

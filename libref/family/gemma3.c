@@ -51,7 +51,7 @@ static vn_status read_local_rope(const char *path, const json_t *o, vn_gemma *m,
 /* transformers fails on a layer with a window that the config does not give. */
 static vn_status check_window(const char *path, const vn_gemma *m, vn_error *err)
 {
-	return m->c.window || m->c.layer_types || m->every == 1
+	return m->c.window || m->c.layer_types || m->c.full_every == 1
 	           ? VN_OK
 	           : vn_fail(err, VN_ERR_UNSUPPORTED, "%s: sliding_window null is not supported in this family", path);
 }
@@ -67,7 +67,7 @@ static vn_status read_config(const char *path, const json_t *j, vn_gemma *m, vn_
 	json_t *global = config_of_kind(o, "full_attention", false);
 	st = global ? vn_gemma_read(path, global, m, err) : vn_fail(err, VN_ERR_NOMEM, "%s: no memory", path);
 	json_decref(global);
-	if (st || (st = vn_config_int(path, o, "sliding_window_pattern", 1, 1 << 20, &m->every, err)) ||
+	if (st || (st = vn_config_int(path, o, "sliding_window_pattern", 1, 1 << 20, &m->c.full_every, err)) ||
 	    (st = read_local_rope(path, o, m, err)) || (st = check_window(path, m, err)) ||
 	    (st = vn_config_bool(path, j, "tie_word_embeddings", &tied, err)))
 		return st;
@@ -91,8 +91,8 @@ static vn_status plan_gemma3(const char *path, const json_t *config, vn_plan **p
 		                   .tied = true,
 		                   .norm_one = true,
 		                   .qk_norm = true,
-		                   .window = 4096 },
-		            .every = 6,
+		                   .window = 4096,
+		                   .full_every = 6 },
 		            .query_scale = 256.0 };
 	vn_status st = read_config(path, config, &m, err);
 

@@ -458,6 +458,7 @@ static vn_status set_field(const maker *m, const vn_gguf_field *x)
 	case VN_GGUF_QUOTIENT: return copy_quotient(m, x);
 	case VN_GGUF_HAS: json_object_set_new(m->o, x->field, json_boolean(any_layer_has(m, x->from))); break;
 	case VN_GGUF_TRUE: json_object_set_new(m->o, x->field, json_true()); break;
+	case VN_GGUF_YARN_ENDS: json_object_set_new(m->rope, "truncate", json_false()); break;
 	case VN_GGUF_WORD: json_object_set_new(m->o, x->field, json_string(x->from)); break;
 	case VN_GGUF_ROWS:
 		if (count_rows(m, x->from) >= 0)

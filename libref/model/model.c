@@ -18,6 +18,7 @@ struct vn_model {
 	vn_plan                *plan;
 	vn_tensor              *weight;    /* (n_weights) */
 	const char            **file_name; /* (n_weights) names in the file's spelling; of a part of a tensor, in ours */
+	void                  **made;      /* (n_weights) data that is not as in a file; NULL: as in the file */
 	const vn_source_tensor *untied;    /* an output matrix although the config says tied; NULL: none */
 };
 
@@ -68,6 +69,7 @@ static const vn_source_tensor *look_up(const vn_model *m, const char *prefix, co
 typedef struct found_weight {
 	const vn_source_tensor *t;
 	int64_t                 at, of; /* part `at` of `of`, along the first two axes; of 0: the whole */
+	bool                    across; /* vn_spelling */
 } found_weight;
 
 static const char *after_layer(const char *name, const vn_naming *n)
@@ -95,14 +97,15 @@ static found_weight look_up_spelled(const vn_model *m, const char *prefix, const
 		snprintf(other, sizeof other, "%.*s", (int)before, name);
 		if (!vn_respell(s->name, s->file, tail, other + before, sizeof other - before, &expert))
 			continue;
-		found = (found_weight) { look_up(m, prefix, other), expert * s->parts + s->part, s->parts };
+		found = (found_weight) { look_up(m, prefix, other), expert * s->parts + s->part, s->parts, s->across };
 		if (found.t && s->parts)
 			found.of = found.t->rank > 0 ? found.t->dim[0] * s->parts : 1;
 	}
 	return found;
 }
 
-/* The shape of a part: without the axis of experts, and a part of the next. */
+/* The shape of a part: without the axis of experts, and a part of the next; of the last, and
+ * transposed, if it is stored across. */
 static vn_shape shape_of(const found_weight *f)
 {
 	const vn_source_tensor *t = f->t;
@@ -112,9 +115,11 @@ static vn_shape shape_of(const found_weight *f)
 		s.dim[j] = t->dim[j];
 	if (!f->of)
 		return s;
-	if (s.rank != 3 || f->at >= f->of || t->dim[1] % (f->of / t->dim[0]))
+	const int64_t parts = s.rank > 1 && t->dim[0] ? f->of / t->dim[0] : 0;
+	const int     divided = f->across ? s.rank - 1 : 1;
+	if (!parts || s.rank > 3 || f->at >= f->of || t->dim[divided] % parts)
 		return (vn_shape) { .rank = -1 };
-	return (vn_shape) { 2, { t->dim[1] / (f->of / t->dim[0]), t->dim[2] } };
+	return (vn_shape) { s.rank - 1, { t->dim[divided] / parts, s.rank == 2 ? 0 : f->across ? t->dim[1] : t->dim[2] } };
 }
 
 static void set_kept(vn_plan *p, int weight, int kept)
@@ -127,6 +132,27 @@ static void set_kept(vn_plan *p, int weight, int kept)
 			if (n->w[i] == weight)
 				n->c.experts.kept[i] = kept; /* as of the first expert */
 	}
+}
+
+/* Copies a part that is stored across: number (m,n) of expert e is (e, n, parts m + part) there. */
+static vn_status copy_across(vn_model *m, int i, const found_weight *f, vn_error *err)
+{
+	vn_tensor    *to = &m->weight[i];
+	const int64_t M = to->shape.dim[0], N = to->shape.rank == 2 ? to->shape.dim[1] : 1, parts = f->of / f->t->dim[0];
+	const size_t  size = vn_dtype_size(to->dtype);
+	const char   *from = (const char *)f->t->data + (size_t)(f->at / parts * N * parts * M + f->at % parts) * size;
+	char         *made = malloc((size_t)(M * N) * size + 1);
+
+	if (!made)
+		return vn_fail(err, VN_ERR_NOMEM, "%s: %s: no memory", f->t->path, f->t->name);
+	enum { TILE = 32 }; /* stays in the cache on both sides */
+	for (int64_t m0 = 0; m0 < M; m0 += TILE)
+		for (int64_t n = 0; n < N; n++)
+			for (int64_t r = m0; r < M && r < m0 + TILE; r++)
+				memcpy(made + (size_t)(r * N + n) * size, from + (size_t)((n * M + r) * parts) * size, size);
+	m->made[i] = made;
+	to->data = made;
+	return VN_OK;
 }
 
 static vn_status take_tensor(vn_model *m, int i, const found_weight *f, vn_error *err)
@@ -146,13 +172,14 @@ static vn_status take_tensor(vn_model *m, int i, const found_weight *f, vn_error
 	if (!vn_dtype_from_name(t->dtype, &dtype) || (dtype >= VN_N_ENGINE_DTYPES && dtype < VN_N_DTYPES))
 		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: %s: dtype %s is not supported (supported: F64, F32, F16, BF16)",
 		               t->path, t->name, t->dtype);
-	m->weight[i] = (vn_tensor) { dtype, s,
-		                         t->data + vn_dtype_bytes(dtype, (size_t)(f->at * vn_shape_count(&s)) * (f->of != 0)) };
+	m->weight[i] = (vn_tensor) {
+		dtype, s, t->data + vn_dtype_bytes(dtype, (size_t)(f->at * vn_shape_count(&s)) * (f->of && !f->across))
+	};
 	m->file_name[i] = f->of ? w->name : t->name;
 	if (t->kept)
 		vn_dtype_from_name(t->kept, &dtype);
 	set_kept(m->plan, i, 1 + (int)dtype);
-	return VN_OK;
+	return f->across ? copy_across(m, i, f, err) : VN_OK;
 }
 
 static int weight_of(const vn_plan *p, const char *name)
@@ -177,6 +204,18 @@ static bool same_bytes(const vn_tensor *w, const vn_source_tensor *t)
 	return t->bytes == bytes && memcmp(t->data, w->data, bytes) == 0;
 }
 
+static void forget_weights(vn_model *m)
+{
+	for (int i = 0; m->made && i < m->plan->n_weights; i++)
+		free(m->made[i]);
+	free(m->made);
+	free(m->weight);
+	free(m->file_name);
+	m->made = NULL;
+	m->weight = NULL;
+	m->file_name = NULL;
+}
+
 static vn_status take_weights(vn_model *m, vn_error *err)
 {
 	const vn_plan *p = m->plan;
@@ -185,8 +224,9 @@ static vn_status take_weights(vn_model *m, vn_error *err)
 
 	m->weight = calloc((size_t)p->n_weights, sizeof *m->weight);
 	m->file_name = calloc((size_t)p->n_weights, sizeof *m->file_name);
+	m->made = calloc((size_t)p->n_weights, sizeof *m->made);
 	bool *used = calloc(m->source->n + 1, sizeof *used);
-	if (!m->weight || !m->file_name || !used) {
+	if (!m->weight || !m->file_name || !m->made || !used) {
 		st = vn_fail(err, VN_ERR_NOMEM, "%s: no memory", m->path);
 		goto done;
 	}
@@ -237,11 +277,8 @@ static vn_status untie_output(vn_model *m, vn_error *err)
 	json_object_set_new(m->json, "tie_word_embeddings", json_false());
 	if (json_is_object(text))
 		json_object_set_new(text, "tie_word_embeddings", json_false());
+	forget_weights(m);
 	vn_plan_destroy(m->plan);
-	free(m->weight);
-	free(m->file_name);
-	m->weight = NULL;
-	m->file_name = NULL;
 	vn_status st = m->family->plan(m->source->config_path, m->json, &m->plan, err);
 	return st ? st : take_weights(m, err);
 }
@@ -280,9 +317,8 @@ void vn_model_close(vn_model *m)
 {
 	if (!m)
 		return;
+	forget_weights(m);
 	vn_plan_destroy(m->plan);
-	free(m->weight);
-	free(m->file_name);
 	json_decref(m->json);
 	vn_source_close(m->source);
 	free(m->path);

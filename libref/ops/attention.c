@@ -79,7 +79,7 @@ static void attend_block(real *context, REAL(vn_attn_room) * m, const REAL(vn_at
 	if (REAL(vn_flashes)(a)) {
 		REAL(vn_attn_kept)(m, a, VN_ATTN_VALUES, head, keys);
 		for (int64_t r = 0; r < rows; r++)
-			REAL(vn_flash_row)(context + ((row + r) * H + head) * K, m, a, row + r, r, keys);
+			REAL(vn_flash_row)(context + ((row + r) * H + head) * K, m, a, head, row + r, r, keys);
 		return;
 	}
 	REAL(vn_softmax)(m, a, head, row, rows, keys);

@@ -57,9 +57,9 @@ void REAL(vn_softmax)(REAL(vn_attn_room) * m, const REAL(vn_attend) * a, int64_t
  *
  *   s_j > M:   y = f16(y e^(M - s_j)), S = S e^(M - s_j), M = s_j
  *   then:      y = f16(y + v_j e^(s_j - M)), S = S + e^(s_j - M)
- *   at last:   y / S */
-void REAL(vn_flash_row)(real *context, REAL(vn_attn_room) * m, const REAL(vn_attend) * a, int64_t query, int64_t r,
-                        int64_t S);
+ *   at last:   y / S, after a sink, which has no value, was the last of the s_j */
+void REAL(vn_flash_row)(real *context, REAL(vn_attn_room) * m, const REAL(vn_attend) * a, int64_t head, int64_t query,
+                        int64_t r, int64_t S);
 /* Does the softmax sum over rows of other queries or heads (an experiment)? */
 bool REAL(vn_softmax_others)(const REAL(vn_attend) * a);
 

@@ -86,10 +86,10 @@ static void take_visible(double *s, const REAL(vn_attend) * a, int64_t query, in
 		mask_scores(s, a, query, S, *from, *to);
 }
 
-/* Softmax in place over n >= 1 numbers and `padding` zeros, of an experiment.
- * Maximum and sum use eight lanes each. */
+/* Softmax in place over n >= 1 numbers, `padding` zeros, of an experiment, and a number that has no
+ * place in s (`sink`; -INFINITY: none). Maximum and sum use eight lanes each. */
 VN_CLONES
-static void softmax_row(double *s, int64_t n, int padding)
+static void softmax_row(double *s, int64_t n, int padding, double sink)
 {
 	enum { LANES = 8 };
 	const int64_t whole = n / LANES * LANES;
@@ -106,6 +106,7 @@ static void softmax_row(double *s, int64_t n, int padding)
 		top[0] = s[j] > top[0] ? s[j] : top[0];
 	for (int l = 1; l < LANES; l++)
 		top[0] = top[l] > top[0] ? top[l] : top[0];
+	top[0] = sink > top[0] ? sink : top[0];
 
 	for (int64_t j = 0; j < n; j++)
 		s[j] = vn_exp(s[j] - top[0]);
@@ -117,14 +118,16 @@ static void softmax_row(double *s, int64_t n, int padding)
 	double total = ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7]));
 	if (padding)
 		total += padding * vn_exp(-top[0]);
+	if (sink > -(double)INFINITY)
+		total += vn_exp(sink - top[0]);
 	for (int64_t j = 0; j < n; j++)
 		s[j] /= total;
 }
 
 /* The same without subtracting the maximum: exp(s) in float32 or float16. */
-static void softmax_plain(double *s, int64_t n, int padding, bool half)
+static void softmax_plain(double *s, int64_t n, int padding, double sink, bool half)
 {
-	double sum = (double)padding;
+	double sum = (double)padding + exp(sink);
 
 	for (int64_t j = 0; j < n; j++) {
 		s[j] = half ? vn_as_f16(exp(s[j])) : (double)(float)exp(s[j]);
@@ -136,12 +139,13 @@ static void softmax_plain(double *s, int64_t n, int padding, bool half)
 }
 
 /* The same with a maximum of at least 0: exponentials are rounded to float16, their sum is not. */
-static void softmax_from_zero(double *s, int64_t n)
+static void softmax_from_zero(double *s, int64_t n, double sink)
 {
-	double top = 0.0, sum = 0.0;
+	double top = sink > 0.0 ? sink : 0.0, sum;
 
 	for (int64_t j = 0; j < n; j++)
 		top = s[j] > top ? s[j] : top;
+	sum = exp(sink - top);
 	for (int64_t j = 0; j < n; j++) {
 		s[j] = exp(s[j] - top);
 		sum += s[j];
@@ -152,7 +156,7 @@ static void softmax_from_zero(double *s, int64_t n)
 }
 
 /* Softmax in place over n >= 1 numbers, as an experiment has it. */
-static void softmax_otherwise(double *s, int64_t n, const vn_experiment *e)
+static void softmax_otherwise(double *s, int64_t n, double sink, const vn_experiment *e)
 {
 	const int form = e->attention.form;
 	const int rounding = form == VN_ATTN_PROBS_F16    ? VN_FORMAT_F16
@@ -160,11 +164,11 @@ static void softmax_otherwise(double *s, int64_t n, const vn_experiment *e)
 	                                                  : e->attention.rounding;
 
 	if (form == VN_ATTN_NO_MAX || form == VN_ATTN_NO_MAX_F16)
-		softmax_plain(s, n, e->attention.padding, form == VN_ATTN_NO_MAX_F16);
+		softmax_plain(s, n, e->attention.padding, sink, form == VN_ATTN_NO_MAX_F16);
 	else if (form == VN_ATTN_FROM_ZERO_F16)
-		softmax_from_zero(s, n);
+		softmax_from_zero(s, n, sink);
 	else
-		softmax_row(s, n, e->attention.padding);
+		softmax_row(s, n, e->attention.padding, sink);
 	for (int64_t j = 0; rounding && j < n; j++)
 		s[j] = vn_in_format(s[j], rounding);
 }
@@ -237,12 +241,18 @@ bool REAL(vn_softmax_others)(const REAL(vn_attend) * a)
 	return a->x && (X(a).form == VN_ATTN_OVER_QUERIES || X(a).form == VN_ATTN_OVER_HEADS);
 }
 
-void REAL(vn_flash_row)(real *context, REAL(vn_attn_room) * m, const REAL(vn_attend) * a, int64_t query, int64_t r,
-                        int64_t S)
+static double sink_of(const REAL(vn_attend) * a, int64_t head)
 {
-	const int K = ATTN(a).head_dim;
-	double   *s = m->s + r * S, *y = m->ctx, top = -(double)INFINITY, sum = 0.0;
-	int64_t   from, to;
+	return a->sinks ? (double)a->sinks[head] : -(double)INFINITY;
+}
+
+void REAL(vn_flash_row)(real *context, REAL(vn_attn_room) * m, const REAL(vn_attend) * a, int64_t head, int64_t query,
+                        int64_t r, int64_t S)
+{
+	const double sink = sink_of(a, head);
+	const int    K = ATTN(a).head_dim;
+	double      *s = m->s + r * S, *y = m->ctx, top = -(double)INFINITY, sum = 0.0;
+	int64_t      from, to;
 
 	take_visible(s, a, query, S, &from, &to);
 	memset(y, 0, (size_t)K * sizeof *y);
@@ -256,6 +266,10 @@ void REAL(vn_flash_row)(real *context, REAL(vn_attn_room) * m, const REAL(vn_att
 			y[d] = vn_as_f16(y[d] + p * m->kept[1][j * K + d]);
 		sum = sum * shrink + p;
 	}
+	if (sink > top)
+		for (int d = 0; d < K; d++)
+			y[d] = vn_as_f16(y[d] * (double)(float)exp(top - sink));
+	sum = sink > top ? sum * exp(top - sink) + 1.0 : sum + exp(sink - top);
 	for (int d = 0; d < K; d++)
 		context[d] = (real)(sum > 0.0 ? y[d] / sum : 0.0);
 }
@@ -276,9 +290,9 @@ void REAL(vn_softmax)(REAL(vn_attn_room) * m, const REAL(vn_attend) * a, int64_t
 		} else {
 			take_visible(s, a, row + r, S, &from, &to);
 			if (to > from && a->x)
-				softmax_otherwise(s + from, to - from, a->x);
+				softmax_otherwise(s + from, to - from, sink_of(a, head), a->x);
 			else if (to > from)
-				softmax_row(s + from, to - from, 0);
+				softmax_row(s + from, to - from, 0, sink_of(a, head));
 		}
 		vn_attn_narrow(s + from, to > from, to - from, a->policy.role[VN_ROLE_SOFTMAX]);
 		memset(s, 0, (size_t)(from < to ? from : to) * 8);

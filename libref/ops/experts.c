@@ -57,6 +57,19 @@ static void round_all(const REAL(vn_experts_in) * a, real *x, int64_t n)
 #endif
 }
 
+/* In place of n numbers of gate and of up. */
+static void limit_all(real *gate, real *up, int64_t n, const vn_consts *c)
+{
+	const real limit = (real)c->experts.limit, shift = (real)c->experts.shift;
+
+	for (int64_t i = 0; i < n && limit > 0; i++) {
+		gate[i] = gate[i] > limit ? limit : gate[i];
+		up[i] = up[i] > limit ? limit : up[i] < -limit ? -limit : up[i];
+	}
+	for (int64_t i = 0; i < n && shift != 0; i++)
+		up[i] += shift;
+}
+
 /* The rows r->x of n tokens, through expert e, to r->out. */
 static bool run_expert(const REAL(vn_experts_in) * a, expert_room *r, int64_t e, int64_t n)
 {
@@ -70,6 +83,7 @@ static bool run_expert(const REAL(vn_experts_in) * a, expert_room *r, int64_t e,
 	round_all(a, r->up, n * a->F);
 	if (a->x)
 		mix_rows(r, n, a->F, (vn_expert_form)a->x->experts.form);
+	limit_all(r->gate, r->up, n * a->F, a->c);
 	REAL(vn_gated)
 	(r->gate, (const real *[]) { r->gate, r->up }, &usual, rounds.act.rounding ? &rounds : NULL, n * a->F, a->threads);
 	round_all(a, r->gate, n * a->F);

@@ -133,9 +133,10 @@ bool REAL(vn_rotate)(real *y, const real *x, const vn_rope_input *r);
 /* Attention over a cache.   q (T,H,K)   k, v (S,G,K), S = past + T   context (T,H,K)
  *   s[h,i,j]   = scale * sum_d q[i,h,d] k[j,g,d]          g = h / (H/G), or as head_map says
  *   p[h,i,:]   = softmax over the visible j of s[h,i,:]    visible: plan.h
+ *                with sinks, exp(sinks[h]) is added to its sum
  *   context[i,h,:] = sum_j p[h,i,j] v[j,g,:] */
 typedef struct REAL(vn_attend) {
-	const real          *q, *k, *v;
+	const real          *q, *k, *v, *sinks; /* sinks (H), or NULL */
 	int64_t              past, tokens;
 	const vn_consts     *c;
 	const vn_experiment *x;      /* NULL: as usual */
@@ -231,6 +232,7 @@ void REAL(vn_route)(real *y, const real *const in[2], int64_t T, int64_t k, cons
 
 /* What chosen experts make of each token.   rows (T,D)   ids (T,k)   y (T,k,D)
  *   y[t,s] = down_i (f(gate_i x[t]) * up_i x[t]), i = ids[t,s]; 0 if there is no expert i
+ * with a limit:  f(min(gate_i x[t], limit)) * (clip(up_i x[t], -limit, limit) + shift)
  * product: y (n,M) of x (n,N) and the weights of one kind of an expert, as of VN_OP_LINEAR; false:
  * no memory. gate x, up x and f(gate) up are rounded to the storage format. Returns false without
  * memory. */

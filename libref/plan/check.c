@@ -136,7 +136,7 @@ static vn_status connect_node(vn_plan_walk *w, int i)
 	};
 	w->x = n->n_in ? &p->value[n->in[0]] : NULL;
 	w->y = &p->value[n->out[0]];
-	w->m = n->n_w ? &p->weight[n->w[0]].shape : NULL;
+	w->m = n->n_w && n->w[0] >= 0 ? &p->weight[n->w[0]].shape : NULL;
 	const vn_status st = check[n->op](w);
 	return st ? st : check_states(w);
 }

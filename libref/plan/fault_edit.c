@@ -39,7 +39,7 @@ static const vn_node *find_alike(const vn_plan *p, const vn_node *n, int layer, 
 	const int      v = vn_fault_value(p, layer, point);
 	const vn_node *t = v < 0 ? NULL : &p->node[p->value[v].node];
 
-	if (!t || t == n || t->op != n->op || t->n_w != n->n_w)
+	if (!t || t == n || t->op != n->op || t->n_w != n->n_w || (n->n_w && n->w[0] < 0))
 		return NULL;
 	for (int i = 0; i < n->n_w; i++)
 		if ((n->w[i] < 0) != (t->w[i] < 0) ||

@@ -10,6 +10,10 @@ vn_status vn_make_exchange_weights(const vn_fault_row *r, vn_faulty *f, int node
 	(void)r, (void)err;
 	w[VN_EXPERT_GATE] = w[VN_EXPERT_UP];
 	w[VN_EXPERT_UP] = gate;
+	w += VN_EXPERT_KINDS; /* biases */
+	const int bias = w[VN_EXPERT_GATE];
+	w[VN_EXPERT_GATE] = w[VN_EXPERT_UP];
+	w[VN_EXPERT_UP] = bias;
 	return VN_OK;
 }
 

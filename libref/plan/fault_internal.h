@@ -103,6 +103,8 @@ bool           vn_fault_moves(const vn_fault_row *r, const vn_plan *p, const vn_
 double         vn_fault_scale(const vn_fault_row *r, const vn_plan *p, const vn_node *n);
 /* Returns the window of the first layer that has one; 0: no layer has. */
 int            vn_fault_window(const vn_plan *p);
+/* Returns the same rotation in the first layer that rotates otherwise; NULL: there is none. */
+const vn_node *vn_fault_other_rope(const vn_plan *p, const vn_node *n);
 /* For three fused parts that are split differently: returns the part that takes this part's
  * place. */
 /* Returns the number of key heads of the attention in the node's layer; 0: it has none. */

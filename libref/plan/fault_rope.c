@@ -64,6 +64,19 @@ vn_status vn_make_rescaled(const vn_fault_row *r, vn_faulty *f, int node, vn_err
 	return VN_OK;
 }
 
+/* The rotation of the first layer that rotates otherwise; NULL: there is none. */
+const vn_node *vn_fault_other_rope(const vn_plan *p, const vn_node *n)
+{
+	for (int i = 0; i < p->n_nodes; i++) {
+		const vn_node *o = &p->node[i];
+		if (o->op == VN_OP_ROPE && vn_fault_point(p, o) == vn_fault_point(p, n) &&
+		    o->c.rope.rope.rotary_dim == n->c.rope.rope.rotary_dim &&
+		    memcmp(&o->c.rope.rope, &n->c.rope.rope, sizeof n->c.rope.rope) != 0)
+			return o;
+	}
+	return NULL;
+}
+
 /* A change that leaves every bit equal is no fault. */
 bool vn_fault_moves(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
 {

@@ -43,6 +43,18 @@ int vn_plan_attention(vn_builder *b, int q, int k, int v, double scale, int wind
 	return context;
 }
 
+void vn_plan_sinks(vn_builder *b, int context, int w)
+{
+	for (int i = b->plan->n_nodes - 1; !b->status && i >= 0; i--) {
+		vn_node *n = &b->plan->node[i];
+		if (n->op != VN_OP_ATTENTION || n->out[VN_ATTN_CONTEXT] != context)
+			continue;
+		n->n_w = 1;
+		n->w[VN_ATTN_SINKS] = w;
+		return;
+	}
+}
+
 vn_status vn_check_rope(const vn_plan_walk *w)
 {
 	const vn_node  *n = w->n;
@@ -84,6 +96,8 @@ vn_status vn_check_attention(const vn_plan_walk *w)
 	    (n->n_in > VN_ATTN_KEPT && !vn_plan_check_same_shape(&p->value[n->in[VN_ATTN_KEPT]], k)))
 		return vn_plan_check_fail(w, "%d heads and %d key heads of width %d do not fit the shapes of its inputs", H, G,
 		                          K);
+	if (n->w[VN_ATTN_SINKS] >= 0 && !vn_shape_equal(w->m, &(vn_shape) { 1, { H } }))
+		return vn_plan_check_fail(w, "its sinks are no vector of %d numbers", H);
 	if (w->y->on_demand)
 		return vn_plan_check_fail(w, "its context is computed only on demand, so keys and values would not be cached");
 	for (int s = VN_ATTN_SCORES; s <= VN_ATTN_PROBS; s++)

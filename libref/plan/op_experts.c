@@ -1,6 +1,8 @@
 /* op_experts.c: how the operations of experts are built, and their rules. */
 #include "libref/plan/op_internal.h"
 
+#include <math.h>
+
 int vn_plan_top_k(vn_builder *b, int x, int k, vn_point out)
 {
 	if (b->status)
@@ -27,7 +29,8 @@ int vn_plan_route(vn_builder *b, int logits, int ids, bool normalised, bool wide
 	return y;
 }
 
-int vn_plan_experts(vn_builder *b, int x, int ids, const int w[VN_EXPERT_KINDS], int experts, vn_act act, vn_point out)
+int vn_plan_experts(vn_builder *b, int x, int ids, const int w[2 * VN_EXPERT_KINDS], int experts, vn_act act,
+                    vn_point out)
 {
 	if (b->status)
 		return 0;
@@ -36,7 +39,7 @@ int vn_plan_experts(vn_builder *b, int x, int ids, const int w[VN_EXPERT_KINDS],
 	vn_build_node(b, (vn_node) { .op = VN_OP_EXPERTS,
 	                             .c.experts = { .experts = experts, .act = act },
 	                             VN_IN(2, x, ids),
-	                             VN_W(3, w[VN_EXPERT_GATE], w[VN_EXPERT_UP], w[VN_EXPERT_DOWN]),
+	                             VN_W(2 * VN_EXPERT_KINDS, w[0], w[1], w[2], w[3], w[4], w[5]),
 	                             VN_OUT(1, y) });
 	return y;
 }
@@ -74,17 +77,22 @@ vn_status vn_check_route(const vn_plan_walk *w)
 	                                vn_plan_check_same_shape(ids, w->y));
 }
 
-/* Do all weights of a kind exist, in this shape? */
-static bool has_weights(const vn_plan_walk *w, int kind, int64_t M, int64_t N)
+/* Do weights `slot` exist for all experts, in this shape? */
+static bool has_each(const vn_plan_walk *w, int slot, vn_shape shape)
 {
-	const int first = w->n->w[kind], E = w->n->c.experts.experts;
+	const int first = w->n->w[slot], E = w->n->c.experts.experts;
 	bool      fit = E >= 1 && first <= w->p->n_weights - E;
 
-	for (int e = 0; fit && e < E; e++) {
-		const vn_shape *s = &w->p->weight[first + e].shape;
-		fit = s->rank == 2 && s->dim[0] == M && s->dim[1] == N;
-	}
+	for (int e = 0; fit && e < E; e++)
+		fit = vn_shape_equal(&w->p->weight[first + e].shape, &shape);
 	return fit;
+}
+
+/* Do all weights of a kind exist, in this shape, and its biases, if there are any? */
+static bool has_weights(const vn_plan_walk *w, int kind, int64_t M, int64_t N)
+{
+	return has_each(w, kind, (vn_shape) { 2, { M, N } }) &&
+	       (w->n->w[VN_EXPERT_KINDS + kind] < 0 || has_each(w, VN_EXPERT_KINDS + kind, (vn_shape) { 1, { M } }));
 }
 
 vn_status vn_check_experts(const vn_plan_walk *w)
@@ -95,6 +103,8 @@ vn_status vn_check_experts(const vn_plan_walk *w)
 
 	if ((unsigned)n->c.experts.act >= VN_N_ACTS)
 		return vn_plan_check_fail(w, "unknown activation");
+	if (!(n->c.experts.limit >= 0) || !isfinite(n->c.experts.limit) || !isfinite(n->c.experts.shift))
+		return vn_plan_check_fail(w, "invalid limit %g or shift %g", n->c.experts.limit, n->c.experts.shift);
 	if ((unsigned)n->x.experts.form >= VN_N_EXPERT_FORMS || n->x.experts.moved <= -n->c.experts.experts ||
 	    n->x.experts.moved >= n->c.experts.experts)
 		return vn_plan_check_fail(w, "invalid form %d or moved %d", n->x.experts.form, n->x.experts.moved);

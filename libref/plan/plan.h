@@ -27,7 +27,7 @@
 #define VN_NAME_MAX  128 /* length of a checkpoint's or weight's name, with NUL */
 #define VN_MAX_IN    5
 #define VN_MAX_OUT   6
-#define VN_MAX_W     4
+#define VN_MAX_W     6
 #define VN_MAX_STATE 2 /* per node */
 
 enum { VN_T = -1, VN_S = -2 };
@@ -185,15 +185,17 @@ typedef struct vn_norm {
 	double offset; /* rms_norm, layer_norm: added to the weight, in the width of the arithmetic */
 } vn_norm;
 
-/* The slots of VN_OP_ATTENTION: inputs, outputs, states. */
+/* The slots of VN_OP_ATTENTION: inputs, weights, outputs, states. */
 /* KEPT, an experiment's: what later calls find instead of k */
 enum { VN_ATTN_Q, VN_ATTN_K, VN_ATTN_V, VN_ATTN_KEPT };
+enum { VN_ATTN_SINKS };
 enum { VN_ATTN_CONTEXT, VN_ATTN_SCORES, VN_ATTN_PROBS, VN_ATTN_K_CACHE, VN_ATTN_V_CACHE };
 enum { VN_ATTN_KEYS, VN_ATTN_VALUES };
 /* The input slots of VN_OP_DELTA_RULE. */
 enum { VN_DELTA_Q, VN_DELTA_K, VN_DELTA_V, VN_DELTA_G, VN_DELTA_BETA };
 
-/* The input slots of VN_OP_ROUTE, VN_OP_EXPERTS and VN_OP_COMBINE; the weights of an expert. */
+/* The input slots of VN_OP_ROUTE, VN_OP_EXPERTS and VN_OP_COMBINE; the weights of an expert, behind
+ * which its biases follow in the same order. */
 enum { VN_ROUTE_LOGITS, VN_ROUTE_IDS };
 enum { VN_EXPERTS_X, VN_EXPERTS_IDS };
 enum { VN_COMBINE_X, VN_COMBINE_WEIGHTS };
@@ -254,6 +256,9 @@ typedef union vn_consts {
 	struct {
 		int    experts;
 		vn_act act;
+		/* gate is at most `limit`, and up within -limit and limit; 0: any. Then `shift` is added to
+		 * up */
+		double limit, shift;
 		int    kept[VN_EXPERT_KINDS]; /* as of linear */
 	} experts;
 } vn_consts;
@@ -452,42 +457,46 @@ void vn_plan_name(vn_builder *b, int value, vn_point point);
 void vn_plan_set(vn_builder *b, int value, const char *constant, double number);
 
 /* Adds an operation on one input, without weights, whose output has the shape of the input. */
-int vn_plan_map(vn_builder *b, vn_op op, int x, vn_point out);
-int vn_plan_embed(vn_builder *b, int w, vn_point out);
-int vn_plan_positions(vn_builder *b, int w, vn_point out);
+int  vn_plan_map(vn_builder *b, vn_op op, int x, vn_point out);
+int  vn_plan_embed(vn_builder *b, int w, vn_point out);
+int  vn_plan_positions(vn_builder *b, int w, vn_point out);
 /* Norms over as many columns as the weight has: the last axis, or all of a token. */
-int vn_plan_rms_norm(vn_builder *b, int x, int w, double eps, vn_point out);
+int  vn_plan_rms_norm(vn_builder *b, int x, int w, double eps, vn_point out);
 /* For models that store norm weights minus one. */
-int vn_plan_rms_norm_one(vn_builder *b, int x, int w, double eps, vn_point out);
-int vn_plan_layer_norm(vn_builder *b, int x, int w, int bias, double eps, vn_point out);
+int  vn_plan_rms_norm_one(vn_builder *b, int x, int w, double eps, vn_point out);
+int  vn_plan_layer_norm(vn_builder *b, int x, int w, int bias, double eps, vn_point out);
 /* heads > 0: the output is (T, heads, M/heads); 0: (T, M). bias -1: none. */
-int vn_plan_linear(vn_builder *b, int x, int w, int bias, int heads, vn_point out);
+int  vn_plan_linear(vn_builder *b, int x, int w, int bias, int heads, vn_point out);
 /* Same with a weight that is stored as (N,M). */
-int vn_plan_conv1d(vn_builder *b, int x, int w, int bias, int heads, vn_point out);
+int  vn_plan_conv1d(vn_builder *b, int x, int w, int bias, int heads, vn_point out);
 /* Takes columns. heads as above. */
-int vn_plan_slice(vn_builder *b, int x, vn_columns c, int heads, vn_point out);
-int vn_plan_rope(vn_builder *b, int x, const vn_rope *rope, vn_point out);
+int  vn_plan_slice(vn_builder *b, int x, vn_columns c, int heads, vn_point out);
+int  vn_plan_rope(vn_builder *b, int x, const vn_rope *rope, vn_point out);
 /* Its outputs are always named attn_context and, on demand, k_cache, v_cache, attn_scores and
  * attn_probs. */
-int vn_plan_attention(vn_builder *b, int q, int k, int v, double scale, int window);
-int vn_plan_act(vn_builder *b, vn_act act, int x, vn_point out, bool on_demand);
-int vn_plan_gated(vn_builder *b, vn_act act, int gate, int up, vn_point out);
-int vn_plan_add(vn_builder *b, int a, int x, vn_point out);
+int  vn_plan_attention(vn_builder *b, int q, int k, int v, double scale, int window);
+/* Gives the attention that makes a value a score (H) for each query head, which takes part in the
+ * softmax, but has no value. */
+void vn_plan_sinks(vn_builder *b, int context, int w);
+int  vn_plan_act(vn_builder *b, vn_act act, int x, vn_point out, bool on_demand);
+int  vn_plan_gated(vn_builder *b, vn_act act, int gate, int up, vn_point out);
+int  vn_plan_add(vn_builder *b, int a, int x, vn_point out);
 /* Its state is always named gdn_conv_state. */
-int vn_plan_causal_conv(vn_builder *b, int x, int w, vn_point out);
+int  vn_plan_causal_conv(vn_builder *b, int x, int w, vn_point out);
 /* The output is wide, like that of log_decay. */
-int vn_plan_l2_norm(vn_builder *b, int x, double eps, vn_point out);
-int vn_plan_log_decay(vn_builder *b, int x, int A_log, int dt_bias, vn_point out);
+int  vn_plan_l2_norm(vn_builder *b, int x, double eps, vn_point out);
+int  vn_plan_log_decay(vn_builder *b, int x, int A_log, int dt_bias, vn_point out);
 /* in: q, k, v, g, beta. Its state is always named gdn_state. */
-int vn_plan_delta_rule(vn_builder *b, const int in[5], double scale, vn_point out);
-int vn_plan_gated_norm(vn_builder *b, int x, int z, int w, double eps, vn_point out);
+int  vn_plan_delta_rule(vn_builder *b, const int in[5], double scale, vn_point out);
+int  vn_plan_gated_norm(vn_builder *b, int x, int z, int w, double eps, vn_point out);
 /* The output is wide. */
-int vn_plan_top_k(vn_builder *b, int x, int k, vn_point out);
+int  vn_plan_top_k(vn_builder *b, int x, int k, vn_point out);
 /* wide: the weights are not rounded to the storage format. */
-int vn_plan_route(vn_builder *b, int logits, int ids, bool normalised, bool wide, vn_point out);
-/* w: the first expert's gate, up and down. */
-int vn_plan_experts(vn_builder *b, int x, int ids, const int w[VN_EXPERT_KINDS], int experts, vn_act act, vn_point out);
-int vn_plan_combine(vn_builder *b, int x, int weights, vn_point out);
+int  vn_plan_route(vn_builder *b, int logits, int ids, bool normalised, bool wide, vn_point out);
+/* w: the first expert's gate, up and down, then their biases, or -1. */
+int  vn_plan_experts(vn_builder *b, int x, int ids, const int w[2 * VN_EXPERT_KINDS], int experts, vn_act act,
+                     vn_point out);
+int  vn_plan_combine(vn_builder *b, int x, int weights, vn_point out);
 
 /* ---- using ---------------------------------------------------------------- */
 

@@ -116,6 +116,9 @@ static const char *const seeds[] = {
 	"{\"model_type\":\"gemma3\",\"text_config\":{\"num_hidden_layers\":2,\"head_dim\":8,\"sliding_window_pattern\":2,"
 	"\"rope_parameters\":{\"full_attention\":{\"rope_type\":\"linear\",\"factor\":8,\"rope_theta\":1e6},"
 	"\"sliding_attention\":{\"rope_theta\":1e4}}}}",
+	"{\"model_type\":\"gpt_oss\",\"num_hidden_layers\":1,\"num_local_experts\":4,\"num_experts_per_tok\":2,"
+	"\"swiglu_limit\":7.0,\"rope_parameters\":{\"rope_type\":\"yarn\",\"factor\":4,\"truncate\":false},"
+	"\"layer_types\":[\"sliding_attention\"],\"sliding_window\":8}",
 	"{\"model_type\":\"gemma3_text\",\"num_hidden_layers\":1,\"head_dim\":8,\"rope_local_base_freq\":1e4,"
 	"\"rope_scaling\":{\"rope_type\":\"linear\",\"factor\":8}}",
 };

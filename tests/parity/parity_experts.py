@@ -173,8 +173,10 @@ def decodes(vernier, model, d, engine=("ref",), precisions=("f32", "f64")):
     return good
 
 
-def hooked(vernier, model, ref, d, family):
-    """What forward hooks record, by specs/names/hf.yaml: ids are whole numbers there, and have no batch."""
+def hooked(vernier, model, ref, d, family, points=("router_logits", "router_ids", "router_weights", "moe_out"),
+           without=()):
+    """What forward hooks record, by specs/names/hf.yaml: ids are whole numbers there, and have no batch. without:
+    modules that are left out."""
     m, out = golden.load(model, "f32"), {}
 
     def hook(name):
@@ -185,7 +187,7 @@ def hooked(vernier, model, ref, d, family):
         return keep
 
     for name, module in m.named_modules():
-        if name:
+        if name and name not in without:
             module.register_forward_hook(hook(name))
     with torch.no_grad():
         m(torch.tensor([IDS]), use_cache=False)
@@ -195,8 +197,7 @@ def hooked(vernier, model, ref, d, family):
                     "--force"], check=True, stderr=subprocess.DEVNULL)
     status, found = vernier_json(vernier, "compare", ref, cand, "--model", model, "--allow", "missing,weights")
     named = {c["name"] for c in found["checkpoints"] if c["status"] not in ("missing", "extra")}
-    good = status == 0 and {f"layer{LAYER}.{p}" for p in ("router_logits", "router_ids", "router_weights",
-                                                          "moe_out")} <= named
+    good = status == 0 and {f"layer{LAYER}.{p}" for p in points} <= named
     print(f"{family}: a dump of forward hooks {'is within limits' if good else f'FAILS: {sorted(named)}'}")
     return good
 

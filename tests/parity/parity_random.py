@@ -32,7 +32,7 @@ SCALINGS = {
 }
 
 
-EXPERTS = ("mixtral", "olmoe", "qwen3_moe")  # no models of chance
+EXPERTS = ("gpt_oss", "mixtral", "olmoe", "qwen3_moe")  # no models of chance
 
 
 def longrope(pairs, original):
@@ -91,6 +91,13 @@ CASES = {
                         f"--rope-spelling 4 --rope-scaling '{SCALINGS['linear']}'"),
     "gemma3-long": (600, "gemma3_text --heads 2 --kv-heads 2 --head-dim 16 --hidden 24 --window 100 --layers 7 "
                          "--untied"),
+    "gpt_oss-windows": (70, "gpt_oss --heads 4 --kv-heads 2 --head-dim 14 --layers 3 --window 9 --experts 7,3 --untied"
+                            f" --ffn 40 --rope-scaling '{SCALINGS['yarn-mscale']}'"),
+    "gpt_oss-list": (40, "gpt_oss --kv-heads 1 --head-dim 8 --no-attention-bias --layers 3 --kinds ffs --window 3 "
+                         "--dtype bfloat16 --experts 4,4 --shards 3"),
+    "gpt_oss-long": (300, "gpt_oss --heads 8 --kv-heads 2 --head-dim 16 --hidden 64 --window 100 --experts 32,4 "
+                          "--ffn 24 --rope-spelling 4 --untied "
+                          f"--rope-scaling '{SCALINGS['yarn']}'"),
     "mixtral-one-of-two": (40, "mixtral --kv-heads 2 --experts 2,1 --untied"),
     "mixtral-window": (70, "mixtral --kv-heads 3 --window 9 --experts 8,2 --ffn 50 --dtype bfloat16 --shards 3"),
     "mixtral-fused": (33, "mixtral --kv-heads 2 --experts 7,3 --fused --dtype float16"),

@@ -15,7 +15,9 @@ class Row(NamedTuple):
     op: str
     on_demand: bool = False
     module: Optional[str] = None  # below the layer, or the body; "": the layer itself; None: no module has it
-    how: str = "out"  # the module returns it, or takes it ("in"), or takes the ids whose rows it is ("rows")
+    # the module returns it ("heads": heads before tokens), takes it ("in"), or takes the ids whose
+    # rows it is ("rows")
+    how: str = "out"
     part: Optional[Tuple[int, int, bool]] = None  # part i of n of the module's columns; True: of those of each head
 
 
@@ -144,8 +146,15 @@ _QWEN3_5_TEXT_FULL_ATTENTION: List[Row] = [
     Row("attn_gated", "token head dim", "head", "gated", module="self_attn.o_proj", how="in"),
     *_QWEN3[14:],
 ]
+_GEMMA3_TEXT: List[Row] = [
+    *_GEMMA2[:5],
+    Row("q_norm", "token head dim", "head", "rms_norm", module="self_attn.q_norm", how="heads"),
+    Row("k_norm", "token kv_head dim", "kv_head", "rms_norm", module="self_attn.k_norm", how="heads"),
+    *_GEMMA2[5:],
+]
 FAMILIES: Dict[str, Family] = {
     "gemma2": Family(_BEFORE_GEMMA2, {"": _GEMMA2}, _BEHIND_GEMMA2),
+    "gemma3_text": Family(_BEFORE_GEMMA2, {"": _GEMMA3_TEXT}, _BEHIND_LLAMA),
     "gpt2": Family(_BEFORE_GPT2, {"": _GPT2}, _BEHIND_GPT2),
     "llama": Family(_BEFORE_LLAMA, {"": _LLAMA}, _BEHIND_LLAMA),
     "mistral": Family(_BEFORE_LLAMA, {"": _LLAMA}, _BEHIND_LLAMA),

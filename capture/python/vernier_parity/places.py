@@ -125,7 +125,7 @@ def places(parts: Parts, call: Callable[[], Tuple[int, int]]) -> Iterator[Place]
 
 def _capped(parts: Parts, row: Row) -> Shape:
     """The logits of what the head returns. The model's own code puts a cap on them."""
-    cap = getattr(parts.body.config, "final_logit_softcapping", None) if row.op == "scale" else None
+    cap = getattr(parts.body.config, "final_logit_softcapping", None) if row.point == "logits" else None
     return (lambda t: t) if cap is None else lambda t: (t / cap).tanh() * cap
 
 
@@ -137,7 +137,7 @@ def _place(row: Row, name: str, root: Any, layer: Any, n: int, call: Callable[[]
     owner = root
     for step in path:
         owner = getattr(owner, step, None)
-    yield Place(name, owner, last, row.how != "out", _shape(row, layer, getattr(owner, last, None), call), n)
+    yield Place(name, owner, last, row.how in ("in", "rows"), _shape(row, layer, getattr(owner, last, None), call), n)
 
 
 def _shape(row: Row, layer: Any, module: Any, call: Callable[[], Tuple[int, int]]) -> Shape:
@@ -159,6 +159,7 @@ def _shape(row: Row, layer: Any, module: Any, call: Callable[[], Tuple[int, int]
             return t.reshape(*call(), -1, 2 * width)
         if row.part and row.part[2]:
             return t.reshape(*call(), -1, row.part[1] * width).chunk(row.part[1], -1)[row.part[0]]
+        t = t.transpose(1, 2) if row.how == "heads" else t
         return t.reshape(*call(), -1, width) if heads else t
 
     return shape

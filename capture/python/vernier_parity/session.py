@@ -140,6 +140,7 @@ class Passes(Call):
         self.recorder.begin_step(token_ids=ids[0] if self.alone else ids, rows=(0, 0))
 
     def _positions(self, module: Any, args: Any, kwargs: Any) -> None:
+        args = [a for a in args if hasattr(a, "ndim")]  # Gemma 3 also gives the kind of layers
         given = args[-1] if args and (len(args) > 1 or "position_ids" not in kwargs) else kwargs["position_ids"]
         where = (given[0] if given.ndim == 3 else given).detach().expand(self.batch, self.tokens)
         if self.hidden is not None:

@@ -5,7 +5,8 @@
                                                 or returns one, that module
     specs/names/hf.yaml                         between two marks, the same as rules: the module's name, the checkpoint
 
-All comes from the plan that VERNIER records of each trained fixture. A weight "model.layers.0.mlp.up_proj.weight" is
+All comes from the plan that VERNIER records of each trained fixture, and of tiny models of families that have none
+(FURTHER). A weight "model.layers.0.mlp.up_proj.weight" is
 that of the module mlp.up_proj of a layer: what its operation makes is what the module returns, and what an operation
 with a weight reads, its module takes. --write prints both.
 """
@@ -14,6 +15,7 @@ import glob
 import json
 import os
 import re
+import struct
 import subprocess
 import sys
 import tempfile
@@ -34,6 +36,15 @@ HAS_MODULE = ("embed", "positions", "linear", "rms_norm", "layer_norm", "gated_n
 # Modules without a weight: of an activation, of the rest mlp.act_fn; of a sum before the layers.
 ACTIVATIONS, SUMS = {"gpt2": "mlp.act"}, {"gpt2": "drop"}
 WEIGHT = re.compile(r"(?:model|transformer)\.(?:(?:layers|h)\.(\d+)\.)?(.+)\.weight")
+# Families without a trained fixture, and their weights: a layer's in `layer`.
+GEMMA3 = {"model_type": "gemma3_text", "vocab_size": 10, "hidden_size": 8, "intermediate_size": 12, "head_dim": 4,
+          "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 1, "sliding_window_pattern": 2}
+FURTHER = {"gemma3_text": (GEMMA3, {"model.embed_tokens": (10, 8), "model.norm": (8,)}, {
+    "input_layernorm": (8,), "post_attention_layernorm": (8,), "pre_feedforward_layernorm": (8,),
+    "post_feedforward_layernorm": (8,), "self_attn.q_proj": (8, 8), "self_attn.k_proj": (4, 8),
+    "self_attn.v_proj": (4, 8), "self_attn.o_proj": (8, 8), "self_attn.q_norm": (4,), "self_attn.k_norm": (4,),
+    "mlp.gate_proj": (12, 8), "mlp.up_proj": (12, 8), "mlp.down_proj": (8, 12)})}
+HEADS_FIRST = ("gemma3_text",)  # their norms of heads return heads before tokens
 HEAD = '''"""families.py: the checkpoints of each family of models, in execution order, and the modules that hold them.
 
 Printed from the program's plans: not to be edited.
@@ -51,7 +62,9 @@ class Row(NamedTuple):
     op: str
     on_demand: bool = False
     module: Optional[str] = None  # below the layer, or the body; "": the layer itself; None: no module has it
-    how: str = "out"  # the module returns it, or takes it ("in"), or takes the ids whose rows it is ("rows")
+    # the module returns it ("heads": heads before tokens), takes it ("in"), or takes the ids whose
+    # rows it is ("rows")
+    how: str = "out"
     part: Optional[Tuple[int, int, bool]] = None  # part i of n of the module's columns; True: of those of each head
 
 
@@ -91,6 +104,8 @@ def place_of(value, family, maker, readers, root):
     """(module, how, part) of a value."""
     layer, op, name = value["layer"], maker["op"], value["name"]
     own = module_of(maker, layer)
+    if family in HEADS_FIRST and value["point"] in ("q_norm", "k_norm"):
+        return own, "heads", None
     if value["point"] == "output":
         return "", "out", None
     if layer < 0 and value["basis"] == "vocab":
@@ -138,6 +153,28 @@ def rows_of(family, nodes, values):
         yield v["layer"], f"Row({', '.join(row)})".replace("'", '"')
 
 
+def write_further(family, directory):
+    """A tiny model of this family, of zeros."""
+    config, weights, layer = FURTHER[family]
+    weights = {**weights, **{f"model.layers.{n}.{name}": shape for n in range(config["num_hidden_layers"])
+                             for name, shape in layer.items()}}
+    header, at = {}, 0
+    for name, shape in weights.items():
+        size = 4
+        for n in shape:
+            size *= n
+        header[name + ".weight"] = {"dtype": "F32", "shape": shape, "data_offsets": [at, at + size]}
+        at += size
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    os.makedirs(directory)
+    with open(os.path.join(directory, "config.json"), "w", encoding="utf-8") as f:
+        json.dump(config, f)
+    with open(os.path.join(directory, "model.safetensors"), "wb") as f:
+        f.write(struct.pack("<Q", len(text)) + text + bytes(at))
+    return directory
+
+
 def family_of(vernier, directory):
     with open(os.path.join(directory, "config.json"), encoding="utf-8") as f:
         config = json.load(f)
@@ -183,8 +220,11 @@ def table(vernier):
             known[wanted] = rows
         return found or wanted
 
-    for directory in sorted(glob.glob(os.path.join(FIXTURES, "*-trained")), key=lambda d: (PLAIN not in d, d)):
-        family, before, layer, behind = family_of(vernier, directory)
+    found = [family_of(vernier, directory) for directory in
+             sorted(glob.glob(os.path.join(FIXTURES, "*-trained")), key=lambda d: (PLAIN not in d, d))]
+    with tempfile.TemporaryDirectory() as d:
+        found += [family_of(vernier, write_further(family, os.path.join(d, family))) for family in FURTHER]
+    for family, before, layer, behind in found:
         names = {kind: name_of(rows, f"_{family.upper()}{'_' + kind.upper() if kind else ''}")
                  for kind, rows in layer.items()}
         front, back = (name_of(rows, f"_{where}_{family.upper()}") for where, rows in (("BEFORE", before),
@@ -207,6 +247,8 @@ def package():
 def axes_of(row):
     """The axes of what the module takes or returns, batch first."""
     token, _, rest = row.axes.partition(" ")
+    if row.how == "heads":
+        return f"batch {rest.split()[0]} {token} {rest.split()[1]}"
     if row.op in ("delta_rule", "gated_norm"):
         return f"(batch {token} {rest.split()[0]}) {rest.split()[1]}"
     joined = " " in rest and not row.op.endswith("norm")

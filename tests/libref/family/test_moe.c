@@ -77,6 +77,38 @@ static void some_layers_of_qwen3_moe_are_dense(void)
 	page = NULL;
 }
 
+static void gpt_oss_has_sinks_biases_and_limits(void)
+{
+	page = vn_family_gpt_oss.plan;
+	windows("{\"head_dim\":4}", 128, 0, 128, 0);
+	vn_plan       *p = accepted("{\"head_dim\":4}");
+	const vn_node *n = node_of(p, "layer1.expert_out"), *a = node_of(p, "layer1.attn_context");
+	CU_ASSERT_EQUAL(n->c.experts.act, VN_QUICK_GELU);
+	CU_ASSERT_EQUAL(n->c.experts.limit, 7.0);
+	CU_ASSERT_EQUAL(n->c.experts.shift, 1.0);
+	CU_ASSERT_STRING_EQUAL(p->weight[n->w[VN_EXPERT_KINDS + VN_EXPERT_DOWN] + 2].name,
+	                       "model.layers.1.mlp.experts.2.down_proj.bias");
+	CU_ASSERT_STRING_EQUAL(p->weight[a->w[VN_ATTN_SINKS]].name, "model.layers.1.self_attn.sinks");
+	CU_ASSERT_STRING_EQUAL(p->weight[node_of(p, "layer1.router_logits")->w[1]].name, "model.layers.1.mlp.router.bias");
+	CU_ASSERT_EQUAL(node_of(p, "layer1.q_rope")->c.rope.rope.type, VN_ROPE_YARN); /* without any setting */
+	CU_ASSERT_EQUAL(node_of(p, "layer1.q_rope")->c.rope.rope.factor, 32.0);
+	CU_ASSERT_FALSE(node_of(p, "layer1.q_rope")->c.rope.rope.truncate);
+	CU_ASSERT(node_of(p, "layer1.q_proj")->w[1] >= 0);
+	vn_plan_destroy(p);
+	p = accepted("{\"head_dim\":4,\"attention_bias\":false,\"rope_scaling\":{\"rope_type\":\"linear\",\"factor\":2}}");
+	CU_ASSERT_EQUAL(node_of(p, "layer1.q_proj")->w[1], -1);
+	CU_ASSERT_EQUAL(node_of(p, "layer1.q_rope")->c.rope.rope.type, VN_ROPE_LINEAR);
+	vn_plan_destroy(p);
+	refused("{\"swiglu_limit\":6}", VN_ERR_UNSUPPORTED, "swiglu_limit 6");
+	refused("{\"hidden_act\":\"gelu\"}", VN_ERR_UNSUPPORTED, "hidden_act");
+	json_t  *o = json("{\"quantization_config\":{\"quant_method\":\"mxfp4\"}}");
+	vn_error e = { "" };
+	CU_ASSERT_EQUAL(vn_config_refuse("c.json", &vn_family_gpt_oss, o, &e), VN_ERR_UNSUPPORTED);
+	CU_ASSERT_PTR_NOT_NULL(strstr(e.text, "Mxfp4Config(dequantize=True)"));
+	json_decref(o);
+	page = NULL;
+}
+
 static void olmoe_norms_all_heads_together(void)
 {
 	page = vn_family_olmoe.plan;
@@ -177,6 +209,40 @@ static void the_experts_of_a_layer_may_be_in_one_tensor(void)
 	toy_free(&m);
 }
 
+/* Number (n, 2 f + part) of an expert's tensor is number (f, n) of gate or up; biases alike. */
+static void columns_of_gpt_oss_in_turn_are_gate_and_up(void)
+{
+	static const char config[] =
+		"{\"model_type\":\"gpt_oss\",\"vocab_size\":10,\"hidden_size\":8,\"intermediate_size\":6,"
+		"\"num_hidden_layers\":1,\"num_attention_heads\":2,\"num_key_value_heads\":1,\"head_dim\":4,"
+		"\"attention_bias\":false,\"num_local_experts\":3,\"num_experts_per_tok\":2,\"tie_word_embeddings\":true}";
+	toy_model         m;
+	vn_model         *model = NULL;
+	vn_error          e = { "" };
+	float             gate[F * D], up[F];
+	const toy_tensor *both, *bias;
+
+	add_rest(&m, "model.layers.0.mlp.router.weight");
+	toy_add(&m, "model.layers.0.mlp.router.bias", VN_F32, EXPERTS, 0);
+	toy_add(&m, "model.layers.0.self_attn.sinks", VN_F32, 2, 0);
+	both = add_fused(&m, "model.layers.0.mlp.experts.gate_up_proj", D, 2 * F);
+	bias = toy_add(&m, "model.layers.0.mlp.experts.gate_up_proj_bias", VN_F32, EXPERTS, 2 * F);
+	add_fused(&m, "model.layers.0.mlp.experts.down_proj", F, D);
+	toy_add(&m, "model.layers.0.mlp.experts.down_proj_bias", VN_F32, EXPERTS, D);
+	toy_save(&m, dir, config);
+	CU_ASSERT_EQUAL_FATAL(vn_model_open(dir, &model, &e), VN_OK);
+	for (int f = 0; f < F; f++) {
+		for (int d = 0; d < D; d++)
+			gate[f * D + d] = ((const float *)(const void *)both->data)[2 * D * 2 * F + d * 2 * F + 2 * f];
+		up[f] = ((const float *)(const void *)bias->data)[1 * 2 * F + 2 * f + 1];
+	}
+	has(model, "model.layers.0.mlp.experts.2.gate_proj.weight", "model.layers.0.mlp.experts.2.gate_proj.weight", gate,
+	    sizeof gate);
+	has(model, "model.layers.0.mlp.experts.1.up_proj.bias", "model.layers.0.mlp.experts.1.up_proj.bias", up, sizeof up);
+	vn_model_close(model);
+	toy_free(&m);
+}
+
 static void or_in_a_tensor_each_under_the_names_of_mixtral(void)
 {
 	static const char *const kind[] = { "w1", "w3", "w2" }, *const ours[] = { "gate_proj", "up_proj", "down_proj" };
@@ -223,6 +289,8 @@ int main(void)
 		TEST(each_family_routes_as_its_class),
 		TEST(experts_are_read_under_both_names_of_their_number),
 		TEST(some_layers_of_qwen3_moe_are_dense),
+		TEST(gpt_oss_has_sinks_biases_and_limits),
+		TEST(columns_of_gpt_oss_in_turn_are_gate_and_up),
 		TEST(olmoe_norms_all_heads_together),
 		TEST(the_experts_of_a_layer_may_be_in_one_tensor),
 		TEST(or_in_a_tensor_each_under_the_names_of_mixtral),

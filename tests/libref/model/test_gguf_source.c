@@ -421,7 +421,7 @@ static void metadata_that_asks_for_more_is_refused_by_name(void)
 	refused(&g, VN_ERR_UNSUPPORTED, "rope.scaling.type' is 'longrope'", "supported: linear, yarn");
 	begin(&g, "mamba2");
 	end(&g);
-	refused(&g, VN_ERR_UNSUPPORTED, "'mamba2'", "known: gpt2, llama, olmoe, qwen2, qwen3, qwen3moe, qwen35");
+	refused(&g, VN_ERR_UNSUPPORTED, "'mamba2'", "known: gpt2, gpt-oss, llama, olmoe, qwen2, qwen3, qwen3moe, qwen35");
 	gg_start(&g, 3);
 	end(&g);
 	refused(&g, VN_ERR_FORMAT, "general.architecture", "is missing or empty");

@@ -133,6 +133,66 @@ static void every_token_goes_through_its_experts_and_no_others(void)
 	free(w), free(x);
 }
 
+/* One expert of D 1, F 2: gate 9 x + 1 and x, up -20 x and x + 2, down (1, 0.5) and bias 3. */
+static void gate_and_up_have_biases_a_limit_and_a_shift(void)
+{
+	const double    gate[] = { 9, 1 }, up[] = { -20, 1 }, down[] = { 1, 0.5 }, biases[] = { 1, 0, 0, 2, 3 };
+	const double    x = 1, id = 0, most = 7, one = 1;
+	const double    want = most / (1 + exp(-1.702 * most)) * (-most + 1) + 0.5 * one / (1 + exp(-1.702)) * (3 + 1) + 3;
+	void           *raw[6];
+	const vn_tensor t[] = {
+		stored(gate, VN_F32, 2, 2, 1, 0, &raw[0]),       stored(up, VN_F32, 2, 2, 1, 0, &raw[1]),
+		stored(down, VN_F32, 2, 1, 2, 0, &raw[2]),       stored(biases, VN_F32, 1, 2, 0, 0, &raw[3]),
+		stored(biases + 2, VN_F32, 1, 2, 0, 0, &raw[4]), stored(biases + 4, VN_F32, 1, 1, 0, 0, &raw[5])
+	};
+	const vn_node n = { .op = VN_OP_EXPERTS,
+		                .c.experts = { .experts = 1, .act = VN_QUICK_GELU, .limit = most, .shift = 1 } };
+
+	for (int pi = 0; pi < 2; pi++) {
+		void         *rows = widened(&x, 1, policies[pi]), *ids = widened(&id, 1, policies[pi]);
+		const vn_args a = { .policy = policies[pi],
+			                .threads = 1,
+			                .tokens = 1,
+			                .in = { rows, ids },
+			                .w = { &t[0], &t[1], &t[2], &t[3], &t[4], &t[5] } };
+		double       *y = eval(&n, &a, 1, 1);
+		check(y, &want, 1, pi == 1 ? 1e-14 : 1e-5);
+		free(rows), free(ids), free(y);
+	}
+	for (int i = 0; i < 6; i++)
+		free(raw[i]);
+}
+
+/* All scores are 0 and all values 1: token t sees t + 1 keys, and a sink of log(3) counts as three
+ * more. */
+static void a_sink_takes_its_share_and_has_no_value(void)
+{
+	enum { H = 2, KEYS = 3 };
+	const double    q[KEYS * H] = { 0 }, k[KEYS] = { 0 }, v[KEYS] = { 1, 1, 1 }, sinks[] = { log(3), -800 };
+	void           *raw;
+	const vn_tensor t = stored(sinks, VN_F64, 1, H, 0, 0, &raw);
+	vn_node         n = { .op = VN_OP_ATTENTION,
+		                  .c.attention = { .scale = 1, .heads = H, .kv_heads = 1, .head_dim = 1, .causal = 1 } };
+	const int       forms[] = { VN_ATTN_USUAL, VN_ATTN_NO_MAX, VN_ATTN_FROM_ZERO_F16, VN_ATTN_PROBS_F16 };
+
+	for (size_t f = 0; f < sizeof forms / sizeof *forms; f++) {
+		const vn_args a = { .policy = F64,
+			                .threads = 1,
+			                .tokens = KEYS,
+			                .in = { q },
+			                .state = { (void *)(size_t)k, (void *)(size_t)v },
+			                .w = { &t } };
+		n.x.attention.form = forms[f];
+		double *y = eval(&n, &a, H, 1);
+		for (int i = 0; i < KEYS; i++) {
+			CU_ASSERT(fabs(y[H * i] - (i + 1) / (i + 4.0)) < (f ? 3e-4 : 1e-15));
+			CU_ASSERT(fabs(y[H * i + 1] - 1) < 1e-3);
+		}
+		free(y);
+	}
+	free(raw);
+}
+
 static void rows_are_added_by_weight(void)
 {
 	double *x = draws(T * K * D), *w = draws(T * K), want[T * D] = { 0 };
@@ -196,6 +256,8 @@ static void a_norm_is_as_wide_as_its_weight(void)
 int main(void)
 {
 	static CU_TestInfo tests[] = {
+		TEST(gate_and_up_have_biases_a_limit_and_a_shift),
+		TEST(a_sink_takes_its_share_and_has_no_value),
 		TEST(top_k_has_the_largest_first_and_of_equal_ones_the_first),
 		TEST(weights_are_shares_of_all_or_of_the_chosen),
 		TEST(every_token_goes_through_its_experts_and_no_others),

@@ -44,7 +44,13 @@ static void any_thread_without_memory_fails_the_call_and_never_hangs_it(void)
 	const vn_matrix     matrix = vn_matrix_of(&stored, false);
 	const vn_operands   f = { x, &matrix, NULL, T, f16, THREADS }, one = { x, &matrix, NULL, 1, f16, THREADS };
 	const vn_also_f32   also = { other, NULL, { VN_F32, VN_F32, 0, { 0 } } };
-	const vn_attend_f32 at = { x, x, x, 0, T, &c, NULL, NULL, THREADS, { VN_F32, VN_F32, VN_PRODUCTS_PLAIN, { 0 } } };
+	const vn_attend_f32 at = { .q = x,
+		                       .k = x,
+		                       .v = x,
+		                       .tokens = T,
+		                       .c = &c,
+		                       .threads = THREADS,
+		                       .policy = { VN_F32, VN_F32, VN_PRODUCTS_PLAIN, { 0 } } };
 
 	/* -1: all threads get memory; THREADS: no thread of the team has that number */
 	for (poor = -1; poor <= THREADS; poor++) {

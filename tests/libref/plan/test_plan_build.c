@@ -102,8 +102,12 @@ static vn_plan *with_experts(int *experts)
 	const int logits = vn_plan_linear(b, x, matrix(b, "r", 4, 8), -1, 0, VN_POINT_ROUTER_LOGITS);
 	const int ids = vn_plan_top_k(b, logits, 2, VN_POINT_ROUTER_IDS);
 	const int weights = vn_plan_route(b, logits, ids, true, false, VN_POINT_ROUTER_WEIGHTS);
-	const int w[] = { vn_plan_weights(b, 4, "gate", "", in), vn_plan_weights(b, 4, "up", "", in),
-		              vn_plan_weights(b, 4, "down", "", out) };
+	const int w[] = { vn_plan_weights(b, 4, "gate", "", in),
+		              vn_plan_weights(b, 4, "up", "", in),
+		              vn_plan_weights(b, 4, "down", "", out),
+		              -1,
+		              -1,
+		              -1 };
 	*experts = vn_plan_experts(b, x, ids, w, 4, VN_SILU, VN_POINT_EXPERT_OUT);
 	vn_plan_combine(b, *experts, weights, VN_POINT_MOE_OUT);
 	CU_ASSERT_EQUAL_FATAL(vn_plan_finish(b, &p, &e), VN_OK);
