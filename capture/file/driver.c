@@ -85,17 +85,21 @@ static herr_t drv_set_eoa(H5FD_t *f, H5FD_mem_t type, haddr_t eoa)
 	return 0;
 }
 
-/* Allocates the next part of the file. Every part starts at a multiple of 64, so that mapped
- * numbers are aligned. Large tensors start at a page, so that they can be written directly. */
-static haddr_t drv_alloc(H5FD_t *f, H5FD_mem_t type, hid_t dxpl, hsize_t size)
+/* Every part starts at a multiple of 64, so that mapped numbers are aligned. Large tensors start at
+ * a page, so that they can be written directly. */
+uint64_t vn_driver_place(vn_driver *d, size_t bytes, bool numbers)
 {
-	vn_driver    *d = driver_of(f);
-	const haddr_t to = type == H5FD_MEM_DRAW && size >= 4 * VN_DISK_PAGE ? VN_DISK_PAGE : 64;
+	const haddr_t to = numbers && bytes >= 4 * VN_DISK_PAGE ? VN_DISK_PAGE : 64;
 	const haddr_t at = (d->eoa + to - 1) / to * to;
 
-	(void)dxpl;
-	d->eoa = at + size;
+	d->eoa = at + bytes;
 	return at;
+}
+
+static haddr_t drv_alloc(H5FD_t *f, H5FD_mem_t type, hid_t dxpl, hsize_t size)
+{
+	(void)dxpl;
+	return vn_driver_place(driver_of(f), size, type == H5FD_MEM_DRAW);
 }
 
 static haddr_t drv_get_eof(const H5FD_t *f, H5FD_mem_t type)

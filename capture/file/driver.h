@@ -43,6 +43,10 @@ const void *vn_driver_info(vn_driver *d);
  * beyond. */
 uint64_t    vn_driver_end(long long file);
 
+/* Allocates a part of the file, which the caller writes (bulk.h), and returns its place. numbers:
+ * of a tensor; else structure. */
+uint64_t vn_driver_place(vn_driver *d, size_t bytes, bool numbers);
+
 /* Writes everything that the library has written so far to disk. */
 vn_status vn_driver_publish(vn_driver *d, vn_error *err);
 

@@ -76,8 +76,7 @@ static uint32_t rotate_left(uint32_t x, int by)
 	return x << by | x >> (32 - by);
 }
 
-/* Jenkins' lookup3, HDF5's metadata checksum. */
-static uint32_t checksum_of(const unsigned char *p, size_t n)
+uint32_t vn_header_checksum(const unsigned char *p, size_t n)
 {
 	uint32_t s[3], x[3];
 	s[0] = s[1] = s[2] = 0xdeadbeefu + (uint32_t)n;
@@ -239,19 +238,19 @@ static bool read_string(const header_reading *g, byte_range data, char *to, size
 	return true;
 }
 
-/* Checks for the encodings of a 64-bit little-endian integer or float,
- * and of a variable-length string. */
+const unsigned char vn_header_int[12] = { 0x10, 8, 0, 0, 8, 0, 0, 0, 0, 0, 64, 0 };
+const unsigned char vn_header_real[20] = { 0x11, 0x20, 63, 0, 8, 0, 0, 0, 0, 0, 64, 0, 52, 11, 0, 52, 0xff, 3, 0, 0 };
+const unsigned char vn_header_text[20] = { 0x19, 1, 1, 0, 16, 0, 0, 0, 0x10, 0, 0, 0, 1, 0, 0, 0, 0, 0, 8, 0 };
+
 static bool is_type(vn_header_attribute_kind kind, const unsigned char *type, size_t bytes)
 {
-	static const unsigned char whole[12] = { 0x10, 8, 0, 0, 8, 0, 0, 0, 0, 0, 64, 0 };
-	static const unsigned char real[20] = { 0x11, 0x20, 63, 0, 8, 0, 0, 0, 0, 0, 64, 0, 52, 11, 0, 52, 0xff, 3, 0, 0 };
-	static const unsigned char text[16] = { 16, 0, 0, 0, 0x10, 0, 0, 0, 1, 0, 0, 0, 0, 0, 8, 0 }; /* ASCII or UTF-8 */
+	enum { CHARSET = 2 };
 	switch (kind) {
-	case VN_ATTRIBUTE_TEXT:
-		return bytes == 20 && type[0] == 0x19 && type[1] == 1 && type[2] <= 1 && type[3] == 0 &&
-		       memcmp(type + 4, text, sizeof text) == 0;
-	case VN_ATTRIBUTE_WHOLE: return bytes == sizeof whole && memcmp(type, whole, sizeof whole) == 0;
-	case VN_ATTRIBUTE_REAL: return bytes == sizeof real && memcmp(type, real, sizeof real) == 0;
+	case VN_ATTRIBUTE_TEXT: /* ASCII or UTF-8 */
+		return bytes == sizeof vn_header_text && memcmp(type, vn_header_text, CHARSET) == 0 && type[CHARSET] <= 1 &&
+		       memcmp(type + CHARSET + 1, vn_header_text + CHARSET + 1, bytes - CHARSET - 1) == 0;
+	case VN_ATTRIBUTE_WHOLE: return bytes == sizeof vn_header_int && memcmp(type, vn_header_int, bytes) == 0;
+	case VN_ATTRIBUTE_REAL: return bytes == sizeof vn_header_real && memcmp(type, vn_header_real, bytes) == 0;
 	}
 	return false;
 }
@@ -358,7 +357,7 @@ static bool read_messages(header_reading *g, byte_range c, size_t head)
 static bool has_checksum(const unsigned char *p, size_t n)
 {
 	byte_range c = { p + n, 4, false };
-	return (uint32_t)read_number(&c, 4) == checksum_of(p, n);
+	return (uint32_t)read_number(&c, 4) == vn_header_checksum(p, n);
 }
 
 static bool read_new(header_reading *g, uint64_t address, const unsigned char *p)

@@ -72,4 +72,10 @@ typedef struct vn_object_header {
 bool vn_object_header_read(vn_header_reader *r, uint64_t address, const vn_header_attribute *list, int n, void *to,
                            vn_object_header *h);
 
+/* HDF5's checksum of structure: Jenkins' lookup3. */
+uint32_t                   vn_header_checksum(const unsigned char *p, size_t n);
+/* How a header has the types of attributes: a 64-bit little-endian integer, such a float, and a
+ * UTF-8 string of variable length. */
+extern const unsigned char vn_header_int[12], vn_header_real[20], vn_header_text[20];
+
 #endif

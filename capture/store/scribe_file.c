@@ -1,8 +1,10 @@
 /* scribe_file.c: how the scribe creates and completes a checkpoint file, and writes steps and the
- * structure of tensors. See scribe.h; /run, /model and /plan: scribe_about.c. */
+ * structure of tensors. See scribe.h; steps of files without readers before their end:
+ * scribe_whole.c; /run, /model and /plan: scribe_about.c. */
 #include "capture/store/scribe_internal.h"
 
 #include "capture/file/disk.h"
+#include "capture/file/object_header.h"
 #include "libref/base/system.h"
 #include "libref/base/trouble.h"
 
@@ -37,8 +39,8 @@ static bool put_root(hid_t file)
  * written before the block that refers to them.
  *
  * But HDF5's time grows with the square of the links in a header: 4000 names took 80 s. So when
- * nothing is published before the end (driver.h, hold), links beyond the first few use an index,
- * which takes writes to several blocks. */
+ * nothing is published before the end (driver.h, hold), steps beyond the first few use an index,
+ * which takes writes to several blocks; groups in steps are written without HDF5 (bulk.h). */
 enum { FEW = 32, MANY = 65535 };
 /* Bytes that HDF5 allocates at a time for the structure of a file that is written as a whole. What
  * follows must stay in the head of the file that place.c looks at: the text of `format`. */
@@ -57,16 +59,17 @@ static vn_status create_file(vn_scribe_file *f, vn_message *m, vn_error *err)
 	hid_t         fapl = H5Pcreate(H5P_FILE_ACCESS), fcpl = H5Pcreate(H5P_FILE_CREATE);
 	hid_t         driver = (hid_t)vn_driver_id();
 	vn_status     st = VN_OK;
-	f->links = whole ? INT64_MAX : links;
+	f->links = links;
 	f->groups = H5Pcreate(H5P_GROUP_CREATE);
+	f->bulk = whole ? vn_bulk_create(f->fd, f->path, f->driver) : NULL;
 	/* Format 1.8, because the later superblock marks a file that was not closed, and only h5clear
 	 * makes such a file readable. */
 	if (whole)
 		vn_driver_gather(f->driver);
-	if (fapl < 0 || fcpl < 0 || f->groups < 0 || driver < 0 ||
+	if (fapl < 0 || fcpl < 0 || f->groups < 0 || driver < 0 || (whole && !f->bulk) ||
 	    H5Pset_driver(fapl, driver, vn_driver_info(f->driver)) < 0 ||
 	    H5Pset_libver_bounds(fapl, H5F_LIBVER_V18, H5F_LIBVER_V18) < 0 || H5Pset_meta_block_size(fapl, META) < 0 ||
-	    !(whole ? put_links(fcpl, FEW, FEW) && put_links(f->groups, FEW, FEW)
+	    !(whole ? put_links(fcpl, FEW, FEW)
 	            : put_links(fcpl, MANY, 16) && put_links(f->groups, MANY, links < MANY ? (unsigned)links : MANY)) ||
 	    (f->file = H5Fcreate(f->path, H5F_ACC_TRUNC, fcpl, fapl)) < 0 || !put_root(f->file))
 		st = vn_scribe_file_failed(f, "a new file", err);
@@ -95,15 +98,21 @@ static void close_step(vn_scribe_file *f)
 /* Message: number, position, tokens, first row, rows. */
 static vn_status begin_step(vn_scribe_file *f, vn_message *m, vn_error *err)
 {
-	static const char *const key[] = { "position", "tokens", "first_row", "rows" };
-	char                     name[32];
-	bool                     good;
-	snprintf(name, sizeof name, "step.%d", (int)vn_take_int(m));
+	char      name[32];
+	const int number = (int)vn_take_int(m);
+	int64_t   value[VN_SCRIBE_STEP_VALUES];
+	bool      good;
+
+	for (int i = 0; i < VN_SCRIBE_STEP_VALUES; i++)
+		value[i] = vn_take_int(m);
+	snprintf(name, sizeof name, "step.%d", number);
+	if (f->bulk && !m->bad)
+		return vn_scribe_whole_step(f, number, value, err);
 	close_step(f);
-	good = (f->step = H5Gcreate2(f->file, name, H5P_DEFAULT, f->groups, H5P_DEFAULT)) >= 0;
-	for (size_t i = 0; good && i < sizeof key / sizeof *key; i++)
-		good = vn_h5_put_int(f->step, key[i], vn_take_int(m));
-	return vn_scribe_file_settle(f, good && !m->bad, name, false, err);
+	good = !m->bad && (f->step = H5Gcreate2(f->file, name, H5P_DEFAULT, f->groups, H5P_DEFAULT)) >= 0;
+	for (int i = 0; good && i < VN_SCRIBE_STEP_VALUES; i++)
+		good = vn_h5_put_int(f->step, vn_scribe_step_value[i], value[i]);
+	return vn_scribe_file_settle(f, good, name, false, err);
 }
 
 /* The last group for names without a layer that has room for another link: the step's own, or one
@@ -244,15 +253,30 @@ static const vn_scribe_tensor *take_tensor(vn_message *m)
 	return bytes == sizeof(vn_scribe_tensor) ? t : NULL;
 }
 
-/* Creates an unnamed dataset with storage allocated now and not filled. t may be NULL, which is
- * refused. *at: the offset of its numbers; unchanged if there are none. */
-static vn_status make_dataset(vn_scribe_file *f, const vn_scribe_tensor *t, int64_t *at, vn_error *err)
+/* The dtype's encoding in a header; *bytes: its size. NULL: HDF5 cannot make it. */
+static const unsigned char *encoded_type(vn_dtype dtype, size_t *bytes)
+{
+	static struct {
+		unsigned char version[2], type[VN_TYPE_BYTES];
+		size_t        n;
+	} made[VN_N_DTYPES];
+
+	if (!made[dtype].n) {
+		const hid_t type = vn_h5_type(dtype, false);
+		size_t      n = sizeof made->version + sizeof made->type;
+		if (type >= 0 && H5Tencode(type, made[dtype].version, &n) >= 0)
+			made[dtype].n = n;
+		vn_h5_close(type);
+	}
+	*bytes = made[dtype].n - sizeof made->version;
+	return made[dtype].n ? made[dtype].type : NULL;
+}
+
+/* Creates an unnamed dataset with storage allocated now and not filled. */
+static bool create_dataset(vn_scribe_file *f, const vn_scribe_tensor *t)
 {
 	hsize_t dim[VN_MAX_RANK] = { 0 };
 
-	drop_tensor(f);
-	if (!t || t->shape.rank < 0 || t->shape.rank > VN_MAX_RANK || (int)t->dtype < 0 || t->dtype >= VN_N_DTYPES)
-		return vn_fail(err, VN_ERR_USAGE, "%s: a tensor without a name, or of no known format or rank", f->path);
 	for (int i = 0; i < t->shape.rank; i++)
 		dim[i] = (hsize_t)t->shape.dim[i];
 	hid_t space = t->shape.rank ? H5Screate_simple(t->shape.rank, dim, NULL) : H5Screate(H5S_SCALAR);
@@ -266,44 +290,98 @@ static vn_status make_dataset(vn_scribe_file *f, const vn_scribe_tensor *t, int6
 	if (good && vn_shape_count(&t->shape) > 0) {
 		const haddr_t offset = H5Dget_offset(f->dset);
 		good = offset != HADDR_UNDEF;
-		*at = (int64_t)offset;
+		f->at = (int64_t)offset;
 	}
 	vn_h5_close(dcpl);
 	vn_h5_close(type);
 	vn_h5_close(space);
-	return good ? VN_OK : not_made(f, t->label.name, err);
+	return good;
+}
+
+static size_t bytes_of(const vn_scribe_tensor *t)
+{
+	return (size_t)vn_shape_count(&t->shape) * vn_dtype_size(t->dtype);
+}
+
+/* Begins a tensor. t may be NULL, which is refused. Sets f->at, the place of its numbers, if there
+ * are any. numbers: to be written; NULL: the store does. */
+static vn_status begin_tensor(vn_scribe_file *f, const vn_scribe_tensor *t, const void *numbers, vn_error *err)
+{
+	drop_tensor(f);
+	f->at = 0;
+	if (!t || t->shape.rank < 0 || t->shape.rank > VN_MAX_RANK || (int)t->dtype < 0 || t->dtype >= VN_N_DTYPES)
+		return vn_fail(err, VN_ERR_USAGE, "%s: a tensor without a name, or of no known format or rank", f->path);
+	if (f->bulk) {
+		f->at = numbers ? vn_bulk_numbers(f->bulk, numbers, bytes_of(t)) : vn_bulk_place(f->bulk, bytes_of(t));
+		return VN_OK;
+	}
+	if (!create_dataset(f, t))
+		return not_made(f, t->label.name, err);
+	return numbers ? vn_write_at((vn_open_file) { f->fd, f->path }, t->label.name, numbers, bytes_of(t), f->at, err)
+	               : VN_OK;
 }
 
 /* Message: a tensor. Answer: offset of its numbers. */
 static vn_status start_tensor(vn_scribe_file *f, vn_message *m, vn_error *err)
 {
-	return make_dataset(f, take_tensor(m), f->answer, err);
+	const vn_status st = begin_tensor(f, take_tensor(m), NULL, err);
+	*f->answer = f->at;
+	return st;
 }
 
-static bool put_word(hid_t o, const char *key, const char *word)
+static bool put_int(vn_scribe_file *f, const char *key, int64_t x)
 {
-	return !*word || vn_h5_put_text(o, key, word);
+	if (f->bulk)
+		vn_bulk_put_int(f->bulk, key, x);
+	return f->bulk || vn_h5_put_int(f->dset, key, x);
 }
 
-static bool put_attributes(hid_t o, const vn_scribe_tensor *t)
+static bool put_real(vn_scribe_file *f, const char *key, double x)
+{
+	if (f->bulk)
+		vn_bulk_put_real(f->bulk, key, x);
+	return f->bulk || vn_h5_put_real(f->dset, key, x);
+}
+
+static bool put_word(vn_scribe_file *f, const char *key, const char *word)
+{
+	if (f->bulk && *word)
+		vn_bulk_put_text(f->bulk, key, word);
+	return f->bulk || !*word || vn_h5_put_text(f->dset, key, word);
+}
+
+static bool put_attributes(vn_scribe_file *f, const vn_scribe_tensor *t)
 {
 	const vn_tensor_label *l = &t->label;
 	const vn_stats        *s = &t->stats;
 
-	return (l->order < 0 || vn_h5_put_int(o, "order", l->order)) && vn_h5_put_int(o, "layer", l->layer) &&
-	       put_word(o, "point", l->point) && put_word(o, "op", l->op) && put_word(o, "basis", l->basis) &&
-	       put_word(o, "axes", l->axes) && put_word(o, "digest", t->digest.hex) && vn_h5_put_real(o, "min", s->min) &&
-	       vn_h5_put_real(o, "max", s->max) && vn_h5_put_real(o, "mean", s->mean) && vn_h5_put_real(o, "rms", s->rms) &&
-	       vn_h5_put_real(o, "absmax", s->absmax) && vn_h5_put_int(o, "nan", s->nan) &&
-	       vn_h5_put_int(o, "inf", s->inf) && put_word(o, "source_line", l->source_line) &&
-	       (!vn_h5_says_dtype(t->dtype) || vn_h5_put_text(o, "dtype", vn_dtype_name(t->dtype)));
+	return (l->order < 0 || put_int(f, "order", l->order)) && put_int(f, "layer", l->layer) &&
+	       put_word(f, "point", l->point) && put_word(f, "op", l->op) && put_word(f, "basis", l->basis) &&
+	       put_word(f, "axes", l->axes) && put_word(f, "digest", t->digest.hex) && put_real(f, "min", s->min) &&
+	       put_real(f, "max", s->max) && put_real(f, "mean", s->mean) && put_real(f, "rms", s->rms) &&
+	       put_real(f, "absmax", s->absmax) && put_int(f, "nan", s->nan) && put_int(f, "inf", s->inf) &&
+	       put_word(f, "source_line", l->source_line) &&
+	       (!vn_h5_says_dtype(t->dtype) || put_word(f, "dtype", vn_dtype_name(t->dtype)));
 }
 
-/* Gives the current dataset its attributes and its name. t may be NULL, which is refused. */
+/* The same for f->bulk. */
+static vn_status describe_in_bulk(vn_scribe_file *f, const vn_scribe_tensor *t, vn_error *err)
+{
+	size_t               bytes;
+	const unsigned char *type = encoded_type(t->dtype, &bytes);
+
+	if (!type)
+		return not_made(f, t->label.name, err);
+	vn_bulk_begin_dataset(f->bulk, &t->shape, type, bytes, f->at, bytes_of(t));
+	put_attributes(f, t);
+	return vn_scribe_whole_tensor(f, t->label.name, err);
+}
+
+/* Gives the current dataset its attributes and its name. */
 static vn_status name_dataset(vn_scribe_file *f, const vn_scribe_tensor *t, vn_error *err)
 {
-	const char *name = t ? t->label.name : "a tensor", *last;
-	if (!t || f->dset < 0 || !put_attributes(f->dset, t))
+	const char *name = t->label.name, *last;
+	if (f->dset < 0 || !put_attributes(f, t))
 		return not_made(f, name, err);
 	if (find_name(f, name))
 		return vn_fail(err, VN_ERR_FORMAT, "%s: %s is given twice in one step", f->path, name);
@@ -311,15 +389,26 @@ static vn_status name_dataset(vn_scribe_file *f, const vn_scribe_tensor *t, vn_e
 	if (parent < 0 || H5Olink(f->dset, parent, last, H5P_DEFAULT, H5P_DEFAULT) < 0 || !note_name(f, name, parent))
 		return not_made(f, name, err);
 	drop_tensor(f);
+	return vn_scribe_file_settle(f, true, name, false, err);
+}
+
+/* Ends the current tensor. t may be NULL, which is refused. */
+static vn_status end_tensor(vn_scribe_file *f, const vn_scribe_tensor *t, vn_error *err)
+{
+	const vn_status st = !t        ? not_made(f, "a tensor", err)
+	                     : f->bulk ? describe_in_bulk(f, t, err)
+	                               : name_dataset(f, t, err);
+	if (st)
+		return st;
 	f->tensors++;
 	++*f->answer;
-	return vn_scribe_file_settle(f, true, name, false, err);
+	return VN_OK;
 }
 
 /* Message: a tensor. Answer: 1 if the file has it. */
 static vn_status finish_tensor(vn_scribe_file *f, vn_message *m, vn_error *err)
 {
-	return name_dataset(f, take_tensor(m), err);
+	return end_tensor(f, take_tensor(m), err);
 }
 
 /* Message: tensors, each with its numbers. Answer: how many of them the file has. */
@@ -331,11 +420,11 @@ static vn_status write_small_tensors(vn_scribe_file *f, vn_message *m, vn_error 
 		const vn_scribe_tensor *t = take_tensor(m);
 		size_t                  bytes;
 		const void             *numbers = vn_take_bytes(m, &bytes);
-		int64_t                 at = 0;
 
-		if (!(st = make_dataset(f, m->bad ? NULL : t, &at, err)) &&
-		    !(st = vn_write_at((vn_open_file) { f->fd, f->path }, t->label.name, numbers, bytes, at, err)))
-			st = name_dataset(f, t, err);
+		if (m->bad || !t || bytes != bytes_of(t))
+			return vn_fail(err, VN_ERR_USAGE, "%s: a tensor without a name, or its numbers", f->path);
+		if (!(st = begin_tensor(f, t, numbers, err)))
+			st = end_tensor(f, t, err);
 	}
 	return st;
 }
@@ -382,9 +471,11 @@ static vn_status close_file(vn_scribe_file *f, vn_message *m, vn_error *err)
 	drop_tensor(f);
 	close_step(f);
 	if (f->file >= 0) {
+		st = f->bulk ? vn_scribe_whole_end(f, err) : VN_OK;
 		vn_driver_release(f->driver);
 		/* Sets the mark after everything else is on disk. */
-		st = vn_scribe_file_publish(f, err);
+		if (!st)
+			st = vn_scribe_file_publish(f, err);
 		if (!st && complete)
 			st = read_back(f, err);
 		if (!st && complete && !mark_complete(f->file))

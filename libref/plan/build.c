@@ -12,10 +12,12 @@
 vn_builder *vn_plan_begin(int layers, int vocab, int context)
 {
 	vn_builder *b = calloc(1, sizeof *b);
-	if (!b || !(b->plan = calloc(1, sizeof *b->plan)) ||
+	if (!b || !(b->plan = calloc(1, sizeof *b->plan)) || !(b->newest = calloc(VN_BUILD_NAMES, sizeof *b->newest)) ||
 	    !(b->named = calloc(((size_t)layers + 1) * VN_N_POINTS, sizeof *b->named))) {
-		if (b)
+		if (b) {
+			free(b->newest);
 			free(b->plan);
+		}
 		free(b);
 		return NULL;
 	}
@@ -53,6 +55,30 @@ static void *make_room(vn_builder *b, void *list, int n, int *have, size_t size)
 	return p;
 }
 
+static int *names_like(const vn_builder *b, const char *name)
+{
+	uint32_t h = 2166136261; /* FNV-1a */
+	for (; *name; name++)
+		h = (h ^ (unsigned char)*name) * 16777619;
+	return &b->newest[h % VN_BUILD_NAMES];
+}
+
+/* Returns its index; 0 without memory. */
+static int add_weight(vn_builder *b, const vn_weight *w)
+{
+	vn_plan *p = b->plan;
+
+	p->weight = make_room(b, p->weight, p->n_weights, &b->room_weights, sizeof *p->weight);
+	b->older = make_room(b, b->older, p->n_weights, &b->room_older, sizeof *b->older);
+	if (b->status)
+		return 0;
+	int *newest = names_like(b, w->name);
+	b->older[p->n_weights] = *newest;
+	p->weight[p->n_weights] = *w;
+	*newest = ++p->n_weights;
+	return p->n_weights - 1;
+}
+
 int vn_plan_weight(vn_builder *b, const char *name, int rank, const int64_t *dim)
 {
 	vn_plan  *p = b->plan;
@@ -63,32 +89,25 @@ int vn_plan_weight(vn_builder *b, const char *name, int rank, const int64_t *dim
 		w.shape.dim[i] = dim[i];
 	if (snprintf(w.name, sizeof w.name, "%s", name) >= (int)sizeof w.name)
 		return vn_build_fail(b, VN_ERR_UNSUPPORTED, "the weight name %s is too long", name);
-	for (int i = 0; i < p->n_weights; i++)
+	for (int i = *names_like(b, name) - 1; i >= 0; i = b->older[i] - 1)
 		if (strcmp(p->weight[i].name, name) == 0) {
 			if (!vn_shape_equal(&p->weight[i].shape, &w.shape))
 				vn_build_fail(b, VN_ERR_SHAPE, "weight %s is used with two shapes", name);
 			return i;
 		}
-	p->weight = make_room(b, p->weight, p->n_weights, &b->room_weights, sizeof *p->weight);
-	if (b->status)
-		return 0;
-	p->weight[p->n_weights] = w;
-	return p->n_weights++;
+	return add_weight(b, &w);
 }
 
 int vn_plan_weights(vn_builder *b, int n, const char *stem, const char *tail, vn_shape shape)
 {
-	vn_plan  *p = b->plan;
-	const int first = p->n_weights;
+	const int first = b->plan->n_weights;
 
 	for (int i = 0; i < n && !b->status; i++) {
 		vn_weight w = { .shape = shape };
 		/* no search for the name: there may be tens of thousands */
 		if (snprintf(w.name, sizeof w.name, "%s%d%s", stem, i, tail) >= (int)sizeof w.name)
 			return vn_build_fail(b, VN_ERR_UNSUPPORTED, "the weight name %s is too long", stem);
-		p->weight = make_room(b, p->weight, p->n_weights, &b->room_weights, sizeof *p->weight);
-		if (!b->status)
-			p->weight[p->n_weights++] = w;
+		add_weight(b, &w);
 	}
 	return b->status ? 0 : first;
 }

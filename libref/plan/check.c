@@ -247,6 +247,8 @@ vn_status vn_plan_finish(vn_builder *b, vn_plan **plan, vn_error *err)
 		vn_fail(err, st, "%s", b->err.text);
 	}
 	*plan = b->plan;
+	free(b->newest);
+	free(b->older);
 	free(b->named);
 	free(b);
 	return st;

@@ -10,13 +10,16 @@
 
 /* ---- building (build.c) -------------------------------------------------------------------- */
 
+enum { VN_BUILD_NAMES = 4096 };
 struct vn_builder {
 	vn_plan  *plan;
 	int       layer;
 	vn_status status; /* of the first failure, after which calls do nothing useful */
 	vn_error  err;
-	int       room_nodes, room_values, room_weights;
-	bool     *named; /* (layers + 1, VN_N_POINTS): checkpoints that exist; row 0 is outside layers */
+	int       room_nodes, room_values, room_weights, room_older;
+	int      *newest; /* (VN_BUILD_NAMES): by the hash of a name, the last weight that has it, plus 1; 0: none */
+	int      *older;  /* (n_weights): the one before it with the same hash, plus 1 */
+	bool     *named;  /* (layers + 1, VN_N_POINTS): checkpoints that exist; row 0 is outside layers */
 };
 
 /* Keeps the first failure. format: with one %s, for what. Returns 0. */

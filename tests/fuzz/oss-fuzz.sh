@@ -26,4 +26,5 @@ for source in "$root"/tests/fuzz/fuzz_*.c; do
 	cp "$work/tests/fuzz/$name.dict" "$out/"
 	python3 -m zipfile -c "$out/${name}_seed_corpus.zip" "$root/tests/fuzz/corpus/$name"/*
 done
+"$root/tests/fuzz/beside.sh" "$out"
 echo "$(ls "$out"/fuzz_*.dict | wc -l) fuzzers are in $out"

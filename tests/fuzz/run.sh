@@ -14,6 +14,8 @@
 #                  own that reach all they reach, smallest first, up to 48 KiB a target (binary
 #                  files 160 KiB)
 #
+# In the folder that pack.sh makes, nothing is built.
+#
 # Coverage is of the edges of all that is linked into the target, most of which is not its parser.
 # Inputs that broke something are in FOLDER/findings/TARGET; then the exit status is 1.
 # FOLDER/total.tsv sums the executions of all runs.
@@ -25,7 +27,7 @@ while [ $# -gt 0 ]; do
 	--seconds) seconds=$2; shift ;;
 	--jobs) jobs=$2; shift ;;
 	--target) targets+=("fuzz_${2#fuzz_}"); shift ;;
-	--work) work=$2; shift ;;
+	--work) work=$(realpath -m "$2"); shift ;;
 	--fast) preset=fuzz-fast length=128 ;;
 	--merge) merge=yes ;;
 	*) sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0" >&2; exit 2 ;;
@@ -33,11 +35,17 @@ while [ $# -gt 0 ]; do
 	shift
 done
 if [ ${#targets[@]} = 0 ]; then
-	for source in "$root"/tests/fuzz/fuzz_*.c; do targets+=("$(basename "$source" .c)"); done
+	for corpus in "$root"/tests/fuzz/corpus/fuzz_*; do targets+=("$(basename "$corpus")"); done
 fi
-cmake -S "$root" --preset "$preset" >/dev/null
-nice cmake --build "$root/build/$preset" --target "${targets[@]}" -- --quiet
+start=
+if [ -d "$root/lib" ]; then # a pack
+	start="$root/lib/ld-linux-x86-64.so.2 --library-path $root/lib"
+else
+	cmake -S "$root" --preset "$preset" >/dev/null
+	nice cmake --build "$root/build/$preset" --target "${targets[@]}" -- --quiet
+fi
 mkdir -p "$work/logs"
+cd "$root" # where they find fixtures/ and specs/
 
 fuzz_one() { # target
 	local name=$1 most=$length
@@ -46,7 +54,7 @@ fuzz_one() { # target
 	# Formats of binary files do not begin below some size.
 	case $name in fuzz_object_header|fuzz_recording|fuzz_gguf|fuzz_dump) most=65536 ;;
 		fuzz_tokenizer|fuzz_older|fuzz_plan|fuzz_config|fuzz_baseline) most=16384 ;; esac
-	FUZZ_FOUND=$found OMP_NUM_THREADS=1 "$root/build/$preset/tests/fuzz/$name" -max_total_time="$seconds" \
+	FUZZ_FOUND=$found OMP_NUM_THREADS=1 $start "$root/build/$preset/tests/fuzz/$name" -max_total_time="$seconds" \
 		-max_len="$most" \
 		-timeout=20 -rss_limit_mb=4096 -print_final_stats=1 -artifact_prefix="$found/" \
 		-dict="$root/build/$preset/tests/fuzz/$name.dict" \
@@ -60,7 +68,7 @@ fuzz_one() { # target
 		"$(find "$found" -type f ! -name 'slow-unit-*' | wc -l)" >"$work/logs/$name.row"
 }
 export -f fuzz_one
-export work preset seconds root length
+export work preset seconds root length start
 
 merge_one() { # target
 	local name=$1 kept=$root/tests/fuzz/corpus/$1 all=$work/merged/$1 most=$((48 << 10)) sum=0 bytes file
