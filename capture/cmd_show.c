@@ -21,7 +21,7 @@
 
 typedef struct options {
 	const char  *values;
-	bool         weights, checks;
+	bool         weights, checks, no_pager;
 	vn_reporting report;
 } options;
 
@@ -43,6 +43,7 @@ static const vn_option known[] = {
 	VN_REPORTING_OPTIONS(options, report, ""),
 	VN_REPORTING_FORCE(options, report.force, "report, or the numbers at the PATH of --values"),
 	VN_STRICT_OPTION(options, report.strict, ""),
+	VN_PAGER_OPTION(options, no_pager),
 };
 
 const vn_command vn_show_command = {
@@ -299,6 +300,8 @@ int cmd_show(int argc, char **argv)
 		return said == 1 ? 0 : 2;
 	if (check_arguments(&o, argc, argv) || vn_reporting_choose("show", &o.report))
 		return 2;
+	if (!o.no_pager)
+		vn_printed_page();
 	bool            holds = true;
 	const vn_status st = o.checks
 	                         ? check_recording(argv[optind], &o, &holds, &err)

@@ -9,6 +9,7 @@
 
 #include "capture/file/reporting.h"
 #include "libref/base/nearest.h"
+#include "libref/base/printed.h"
 #include "libref/base/say.h"
 #include "libref/base/text.h"
 
@@ -131,6 +132,7 @@ static const vn_option options[] = {
 	VN_COLOUR_OPTION(vn_compare_line, colour),
 	{ "open", 0, VN_INTO(vn_compare_line, open),
 	  .help = "Show the HTML report of -o in the browser (xdg-open; BROWSER names another program)." },
+	VN_PAGER_OPTION(vn_compare_line, no_pager),
 	{ "no-config", 0, VN_INTO(vn_compare_line, no_config),
 	  .help = "Do not read vernier.yaml, which gives model, limits, names and format to commands in and below its "
 	          "folder, where options and VERNIER_MODEL do not." },
@@ -504,6 +506,8 @@ static int compare_files(vn_compare_line *k, int argc, char **argv)
 	const int said = parse_arguments(k, argc, argv);
 	if (said)
 		return said == 1 ? 0 : 2;
+	if (!k->no_pager)
+		vn_printed_page();
 	if (!k->shard && vn_match_is_folder(k->ref) && vn_match_is_folder(k->cand))
 		return vn_compare_folders(k);
 	if (!k->shard && !k->many &&

@@ -6,6 +6,7 @@
 #include "capture/base/option_rows.h"
 #include "capture/base/shipped.h"
 #include "capture/file/output.h"
+#include "libref/base/printed.h"
 #include "libref/base/say.h"
 #include "libref/base/text.h"
 #include "libref/model/synth.h"
@@ -16,7 +17,6 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 typedef struct settings {
@@ -129,27 +129,6 @@ static bool is_bare_page(const char *name, char page[NAME_MAX + 1])
 	       !vn_shipped_find(".", page, path, &err);
 }
 
-/* Shows a page through the reader's pager on a terminal, as git does. Returns false if it was not
- * shown. */
-static bool show_paged(const char *path)
-{
-	const char *own = getenv("VERNIER_PAGER"), *usual = getenv("PAGER"), *pager = own && *own ? own : usual;
-	char        block[8192];
-	size_t      n;
-
-	pager = pager && *pager ? pager : "less";
-	if (!isatty(STDOUT_FILENO) || strcmp(pager, "cat") == 0)
-		return false;
-	FILE *from = fopen(path, "r");
-	setenv("LESS", "FRX", 0);
-	FILE *to = from ? popen(pager, "w") : NULL;
-	while (to && (n = fread(block, 1, sizeof block, from)) > 0 && fwrite(block, 1, n, to) == n) {}
-	if (from)
-		fclose(from);
-	const int status = to ? pclose(to) : -1;
-	return status >= 0 && !(WIFEXITED(status) && WEXITSTATUS(status) == 127); /* 127: there is no such program */
-}
-
 static int print_file(const char *path)
 {
 	char   block[8192];
@@ -175,7 +154,8 @@ static int print_page(const char *name)
 		vn_say(stderr, "vernier help: no page '%.60s'; vernier help usage.md has links to all pages\n", name);
 		return 2;
 	}
-	return show_paged(path) ? 0 : print_file(path);
+	vn_printed_page();
+	return print_file(path);
 }
 
 /* Prints what is known of a command or a page; a command comes first. */

@@ -37,7 +37,7 @@ typedef struct vn_compare_line {
 	const char *project;    /* vernier.yaml, if limits or names are its own; or NULL */
 	const char *model_from; /* who gave the model, if no option did; or NULL */
 	int         colour;     /* vn_colour_choice */
-	bool        force, all, quiet, no_config, open, shard, vote, replay, no_replay, routing, explain;
+	bool        force, all, quiet, no_config, no_pager, open, shard, vote, replay, no_replay, routing, explain;
 	enum { VN_NONE_ABSENT, VN_NO_REFERENCE, VN_NO_CANDIDATE } absent; /* of a pair of two folders */
 	vn_folder_part part;                                              /* of the pairs of two folders */
 	const char    *summary;                                           /* file for the outcomes of all pairs; or NULL */

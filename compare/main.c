@@ -106,7 +106,9 @@ static int finish_streams(int status)
 {
 	vn_error err;
 
-	if (fflush(stdout) != 0 || ferror(stdout)) {
+	const bool lost = fflush(stdout) != 0 || ferror(stdout);
+	vn_printed_end();
+	if (lost) {
 		if (status != 2) /* otherwise an error was already printed */
 			vn_say(stderr, "vernier: standard output cannot be written: %s\n", vn_printed_lost());
 		return 2;

@@ -80,6 +80,11 @@ enum vn_kv_layout { VN_KV_CONTIGUOUS, VN_KV_PAGED };
 	{ \
 		"force", 0, VN_INTO(type, field), .help = "Replace FILE if it is a recording. Other files are never replaced." \
 	}
+#define VN_PAGER_OPTION(type, field) \
+	{ \
+		"no-pager", 0, VN_INTO(type, field), \
+			.help = "Print the text straight to a terminal. Default: through VERNIER_PAGER, else PAGER, else less." \
+	}
 #define VN_STRICT_OPTION(type, field, what) \
 	{ \
 		"strict", 0, VN_INTO(type, field), .changes_verdict = true, .repeated = true, \

@@ -88,12 +88,12 @@ static const struct { vn_place_kind kind; const char *begin, *hold; } mark[] = {
 
 enum { HEAD = 8192 }; /* a path in the first line may have 4096 bytes */
 
-/* Where `word` (n bytes) is in the head; NULL: nowhere. */
+/* Where the n bytes of a word are in the head: an empty one at its start. NULL: nowhere. */
 static const char *find_bytes(const char *head, size_t bytes, const char *word, size_t n)
 {
-	for (const char *at = head; (at = bytes >= n ? memchr(at, *word, (size_t)(head + bytes - at)) : NULL); at++)
-		if ((size_t)(head + bytes - at) < n || memcmp(at, word, n) == 0)
-			return (size_t)(head + bytes - at) < n ? NULL : at;
+	for (size_t at = 0; at + n <= bytes; at++)
+		if (memcmp(head + at, word, n) == 0)
+			return head + at;
 	return NULL;
 }
 

@@ -1,6 +1,7 @@
 /* printed.c: see printed.h. */
 #include "libref/base/printed.h"
 
+#include "libref/base/pager.h"
 #include "libref/base/system.h"
 #include "libref/base/trouble.h"
 #include "libref/base/utf8.h"
@@ -23,14 +24,29 @@ typedef struct printed {
 	size_t n_out;
 	int    lost;            /* errno of a failed write; 0: none */
 	bool   may_leave, left; /* its reader may leave, has left; later output is dropped */
+	bool   paged;           /* the first output starts a pager */
+	pid_t  pager;           /* 0: none */
 } printed;
 
 static _Thread_local int last_lost; /* errno of the last failure of any stream */
 
 /* ---- to the descriptor -------------------------------------------------------------------- */
 
+static void start_pager(printed *p)
+{
+	const int pipe = vn_pager_start(&p->pager);
+	if (pipe >= 0) {
+		p->fd = pipe;
+		p->may_leave = true;
+	}
+}
+
 static void put_all(printed *p, const char *text, size_t n)
 {
+	if (p->paged && n > 0) {
+		p->paged = false;
+		start_pager(p);
+	}
 	while (n > 0 && !p->lost && !p->left) {
 		const ssize_t k = write(p->fd, text, n);
 		if (k < 0 && errno == EPIPE && p->may_leave) {
@@ -180,6 +196,24 @@ bool vn_printed_start(void)
 	stdout = out;
 	stderr = err;
 	return true;
+}
+
+void vn_printed_page(void)
+{
+	if (standard_output)
+		standard_output->paged = true;
+}
+
+void vn_printed_end(void)
+{
+	printed *p = standard_output;
+
+	if (!p || !p->pager)
+		return;
+	vn_pager_end(p->fd, p->pager);
+	p->pager = 0;
+	p->fd = STDOUT_FILENO;
+	p->left = false; /* who leaves a pager has seen the terminal, and gets the verdict */
 }
 
 bool vn_printed_left(void)

@@ -19,6 +19,10 @@ FILE                          *vn_printed_open(int fd, bool colour);
 void                           vn_printed_colours(void);
 /* Turns stdout and stderr into such streams, and ignores SIGPIPE. Returns false without memory. */
 bool                           vn_printed_start(void);
+/* Shows what is printed from now on in a pager (pager.h), if stdout is a terminal; vn_printed_end,
+ * after the last flush, waits until the reader leaves it. Colours are chosen as without it. */
+void                           vn_printed_page(void);
+void                           vn_printed_end(void);
 /* Has the reader of stdout gone (EPIPE)? That is not an error of the stream. The program still
  * writes its other output, and then calls vn_printed_leave, which ends it silently by SIGPIPE, as
  * usual for programs in a pipe. If the program was started with SIGPIPE ignored, EPIPE is an

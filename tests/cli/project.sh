@@ -44,9 +44,25 @@ BROWSER=$PWD/browser say compare ref.h5 cand.h5 --model "$M" -q -o page.html --o
 BROWSER=nothing_here say compare ref.h5 cand.h5 --model "$M" -q -o page.html --force --open
 say compare ref.h5 cand.h5 --open
 echo "== a page on a terminal goes through the pager"
+export TERM=xterm
 paged() { script -qec "$1" /dev/null </dev/null | tr -d '\r' | head -n 1; }
 export VERNIER_PAGER="tr a-z A-Z"
 paged "$VERNIER help compare.md"
 VERNIER_PAGER=cat paged "$VERNIER help compare.md"
-VERNIER_PAGER=no_such_pager paged "$VERNIER help compare.md" | grep -c 'no_such_pager\|Compare'
+VERNIER_PAGER=no_such_pager paged "$VERNIER help compare.md" | grep -c 'The report'
 vernier help compare.md | head -n 1
+echo "== and a report, whose exit status stays"
+answer() { # COMMAND: its first line, behind its progress, and its status
+	script -qec "$1" /dev/null </dev/null >terminal
+	local status=$?
+	tr -d '\r' <terminal | sed 's/.*\x1b\[K//' | head -n 1
+	echo "[$status]"
+}
+vernier capture ref "$M" --ids 1,2,3,4 --inject R1@layer1 -o bad.h5 2>/dev/null
+answer "$VERNIER compare ref.h5 bad.h5 --model $M"
+answer "$VERNIER explain ref.h5 bad.h5 --model $M --no-pager"
+answer "$VERNIER show ref.h5"
+VERNIER_PAGER="head -n 2" answer "$VERNIER compare ref.h5 bad.h5 --model $M --all"
+TERM=dumb answer "$VERNIER show ref.h5"
+VERNIER_PAGER= answer "$VERNIER show ref.h5"
+vernier show ref.h5 | head -n 1
