@@ -4,6 +4,7 @@
 #include "capture/store/scribe_internal.h"
 
 #include "libref/base/grow.h"
+#include "libref/base/system.h"
 
 #include <search.h>
 #include <stdlib.h>
@@ -122,7 +123,7 @@ void vn_scribe_whole_drop(vn_scribe_file *f)
 		free(s->group[k]);
 	}
 	if (s) {
-		tdestroy(s->by_path, leave_alone);
+		vn_tree_free(s->by_path, leave_alone);
 		free(s->group);
 	}
 	free(s);
