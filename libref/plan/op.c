@@ -162,6 +162,7 @@ vn_status vn_const_set(vn_node *n, const char *name, double value, vn_error *err
 bool vn_node_is_experiment(const vn_node *n)
 {
 	bool is = n->op == VN_OP_ROWS || ((n->op == VN_OP_ACT || n->op == VN_OP_GATED) && n->c.act.act >= VN_RELU) ||
+	          (n->op == VN_OP_EXPERTS && n->c.experts.act >= VN_RELU) ||
 	          (n->op == VN_OP_ATTENTION && n->n_in > VN_ATTN_KEPT);
 
 	for (size_t j = 0; j < sizeof table / sizeof *table; j++)
