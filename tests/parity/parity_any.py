@@ -7,6 +7,7 @@ and transformers are the judge; no number is stored here.
 """
 
 import argparse
+import collections
 import json
 import os
 import re
@@ -174,7 +175,7 @@ def named(path, cand, model, vernier):
 
 def names(name, fail, folder, kinds, tally, functions, vernier):
     """Planted mistakes are called by their name or by none; a right candidate has no name in any format."""
-    cand = os.path.join(folder, "cand.h5")
+    cand, count = os.path.join(folder, "cand.h5"), collections.Counter()
 
     def judge_one(m, x):
         with torch.no_grad(), vernier_parity.record(m, cand, any=True, functions=functions, weights=False, force=True):
@@ -195,6 +196,8 @@ def names(name, fail, folder, kinds, tally, functions, vernier):
         fail.check(not own, f"{name}, {kind} at {planted[0]}, functions {functions}: called {own[:2]}")
         found = "named" if words or below else "not named" if wrong else "no origin"
         tally.setdefault(kind, {}).setdefault(found, []).append(name)
+        count[found] += 1
+    return f"{functions or 'leaves'}: " + ", ".join(f"{n} {k}" for k, n in count.items())
 
 
 def plant(name, kind):
@@ -274,7 +277,7 @@ def main():
     args.add_argument("--all", action="store_true")
     args.add_argument("--only", action="append", choices=WORDS)
     args.add_argument("model", nargs="*")
-    o = args.parse_args()
+    o = args.parse_intermixed_args()
     torch.set_num_threads(1)
     fail, tally, tally_leaves, named_all, named_leaves, start = Failures(), {}, {}, {}, {}, time.time()
     words = o.only or WORDS
@@ -300,11 +303,10 @@ def main():
                         said = generate(name, fail, folder)
                     elif word == "names":
                         kinds = FAULTS if o.all or o.model else SAMPLE_NAMES.get(name, ())
-                        if o.all:
-                            names(name, fail, folder, kinds, named_all, "all", os.path.abspath(o.vernier))
-                        if kinds:
-                            names(name, fail, folder, kinds, named_leaves, None, os.path.abspath(o.vernier))
-                        said = ""
+                        said = "; ".join(
+                            names(name, fail, folder, kinds, tally, functions, os.path.abspath(o.vernier))
+                            for functions, tally in ((("all", named_all),) if o.all else ()) + (
+                                ((None, named_leaves),) if kinds else ()))
                     else:
                         faults(name, fail, folder, FAULTS if o.all else FEW, tally, "all")
                         faults(name, fail, folder, FAULTS if o.all else FEW[:2], tally_leaves, None)

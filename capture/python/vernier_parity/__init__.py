@@ -53,18 +53,9 @@ def record(model: Any, path: str, points: "Points" = None, *, layers: "Layers" =
                 accelerate offloaded. If a weight cannot be read, a warning says so, and the table is left out. A path:
                 also write the weights there, as numbers to compute with if they are quantised (torchao, quanto,
                 bitsandbytes): a model directory that `vernier capture ref` reads
-    statistics  also store minimum, maximum, mean and so on of each tensor, for `vernier show`. This takes a tenth of
-                the time of a forward pass over few tokens; comparisons do not need it
-    run         your own facts about the run: strings and numbers by name
-    force       replace an existing recording; other files are never replaced
-    against     a recording to judge this one by while it is made: only tensors that differ from it are written, each
-                with what was recorded before it in its layer. `vernier compare` knows what was left out
-    keep_above  the nmse from which a tensor differs; default: 1e-9 for float32 and wider, 1e-5 for narrower formats.
-                Logits are left out only if they are equal; tensors with NaN or infinities never
-    stop_at_first  raise Diverged at the first tensor that differs from `against`, from inside the model's forward pass.
-                The recording is completed first: PATH holds the tensor and the tensors recorded before it in its layer,
-                and the fact `stopped` names it
-
+    statistics, run, force, against, keep_above, stop_at_first
+                as of Recorder. Statistics take a tenth of the time of a forward pass over few tokens. Diverged is
+                raised from inside the model's forward pass
     functions   of any model: also record the results of functions: globs of names, "model.layers.3.*", or "all"
     any         record a model of these families as any other model
     replace     of any model: a recording by the path of a module, {"model.layers.3.mlp": "ref.h5"}: what the module

@@ -118,10 +118,10 @@ def isolate(model: Any, cand: str, *, run: Run = None) -> "Isolated":
 
 def _isolated(found: "Isolated") -> int:
     print(f"results: {found.floors:.3g} floors")
-    if found.floors <= 4:
+    if found.within:
         return 0
     if not found.modules:
-        print("no modules bring the results within 4 floors: record with functions=\"all\"")
+        print("no module alone brings the results within 4 floors: record with functions=\"all\"")
     for path in found.modules:
         print(printed(path))
     if found.modules:

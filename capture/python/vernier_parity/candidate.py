@@ -20,37 +20,36 @@ class Candidate(Recording):
 
     def __init__(self, path: str) -> None:
         super().__init__(path)
-        plan = self._file.get("plan")
-        if plan is None or h5.text_of(plan.attrs.get("kind", "")) != "pytorch":
-            self.close()
-            raise RecordingError(f"{path}: not a recording of a PyTorch model with its plan (`vernier_parity.record` "
-                                 f"of a model that is of none of vernier's families, or with any=True)")
         try:
-            self.rows: List[Row] = rows_from(self._lines("nodes"))
-            self.calls: List[Dict[str, Any]] = [json.loads(x) for x in self._lines("calls")]
-            self.modules: List[Row] = [json.loads(x) for x in self._lines("modules")]
-            self.sources: List[Row] = [json.loads(x) for x in self._lines("sources")]
-            steps = [c["step"] for c in self.calls]
-            if not (all(isinstance(c["path"], str) and isinstance(c["arguments"], dict) for c in self.calls)
-                    and all(isinstance(m["path"], str) and isinstance(m.get("const", {}), dict)
-                            for m in self.modules)
-                    and all(isinstance(x["weight"], str) and all(isinstance(y["tensor"], str) for p in x["parts"]
-                                                                 for y in p or ()) for x in self.sources)):
-                raise ValueError("a call without path or arguments, a module without path, or a part without tensor")
+            self._read()
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
             self.close()
-            raise RecordingError(f"{path}: /plan: {type(e).__name__}: {e}") from None
+            raise e if isinstance(e, RecordingError) else RecordingError(
+                f"{path}: /plan: {type(e).__name__}: {e}") from None
+
+    def _read(self) -> None:
+        plan = self._file.get("plan")
+        if plan is None or h5.text_of(plan.attrs.get("kind", "")) != "pytorch":
+            raise RecordingError(f"{self.path}: not a recording of a PyTorch model with its plan (`vernier_parity."
+                                 f"record` of a model that is of none of vernier's families, or with any=True)")
+        self.rows: List[Row] = rows_from(self._lines("nodes"))
+        self.calls, self.modules, self.sources = ([json.loads(x) for x in self._lines(k)]
+                                                  for k in ("calls", "modules", "sources"))
+        steps = [c["step"] for c in self.calls]
+        if not (all(isinstance(c["path"], str) and isinstance(c["arguments"], dict) for c in self.calls)
+                and all(isinstance(m["path"], str) and isinstance(m.get("const", {}), dict) for m in self.modules)
+                and all(isinstance(x["weight"], str) and all(isinstance(y["tensor"], str) for p in x["parts"]
+                                                             for y in p or ()) for x in self.sources)):
+            raise ValueError("a call without path or arguments, a module without path, or a part without tensor")
         if steps != list(range(self.steps)):
-            self.close()
-            raise RecordingError(f"{path}: /plan/calls has {len(steps)} calls, the file {self.steps} steps")
+            raise RecordingError(f"{self.path}: /plan/calls has {len(steps)} calls, the file {self.steps} steps")
         self.held: Dict[Tuple[int, str], Any] = {}  # (step, name) -> dataset
         for n in range(self.steps):
             self._collect(n, self._file[f"step.{n}"])
         planned = {(r["step"], name) for r in self.rows for name in r["out"]}
         lost = sorted(k for k in self.held if k not in planned and not k[1].startswith("in."))
         if lost:
-            self.close()
-            raise RecordingError(f"{path}: step.{lost[0][0]}/{lost[0][1]}: no node of /plan makes it")
+            raise RecordingError(f"{self.path}: step.{lost[0][0]}/{lost[0][1]}: no node of /plan makes it")
 
     def _lines(self, name: str) -> List[str]:
         plan = self._file["plan"]
@@ -58,12 +57,8 @@ class Candidate(Recording):
 
     def _collect(self, step: int, group: Any) -> None:
         for k, d in group.items():
-            if isinstance(d, type(group)):
-                prefix = self._prefix(k, d)
-                for j, x in d.items():
-                    self.held[step, prefix + j] = x
-            else:
-                self.held[step, k] = d
+            inner = d.items() if isinstance(d, type(group)) else [("", d)]
+            self.held.update({(step, self._prefix(k, d) + j if j else k): x for j, x in inner})
 
     def shape(self, step: int, name: str) -> Tuple[int, ...]:
         return tuple(self.held[step, name].shape)

@@ -7,7 +7,7 @@ import numpy as np
 
 from . import h5
 from .numbers import SAID, RecordingError, digest_of, stored
-from .recorder import MOST_AXES, Recorder, alone
+from .recorder import MOST_AXES, Recorder, alone, counted
 
 
 def storable(t: Any) -> Any:
@@ -75,8 +75,7 @@ class NodeRecorder(Recorder):
             h5.put_attribute(step, "tokens", x.shape[1])
             at += x.shape[1]
         ids = np.concatenate(known, -1).astype("<i4")
-        where = np.broadcast_to(np.arange(ids.shape[1], dtype="<i4"), ids.shape)
-        for name, a in (("token_ids", ids), ("positions", where)):
+        for name, a in (("token_ids", ids), ("positions", counted(0, ids.shape))):
             a = np.ascontiguousarray(a[0] if len(a) == 1 else a)
             h5.put_digest(h5.put_array(self._run.id, name, a, self._disk), a)
 

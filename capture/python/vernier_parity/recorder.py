@@ -99,6 +99,11 @@ def _publish_in_silence(recorder: "weakref.ref[Recorder]", ended: threading.Even
         del r
 
 
+def counted(first: int, shape: Tuple[int, ...]) -> np.ndarray:
+    """Positions from the first on."""
+    return np.broadcast_to(np.arange(first, first + shape[-1], dtype="<i4"), shape)
+
+
 class Recorder:
     """Writes a checkpoint file; use it in a `with` block. One thread at a time.
 
@@ -187,23 +192,20 @@ class Recorder:
             self._disk.check()
             _open.add(self)
             self._watch()
-        except OSError as e:
-            self._abandon()
-            raise self._unwritten(e) from None
-        except BaseException:
-            self._abandon()
-            raise
+        except BaseException as e:
+            self._close_file()
+            self._disk.close()
+            raise (self._unwritten(e) if isinstance(e, OSError) else e) from None
 
     def _unwritten(self, e: OSError) -> RecordingError:
         """The error of a failed write."""
         return RecordingError(f"{self.partial}: cannot write: {e.args[0] if len(e.args) == 1 else e}")
 
-    def _abandon(self) -> None:
+    def _close_file(self) -> None:
         self._groups, self._step, self._run, self._stored_ids, self._gone = {}, None, None, {}, []
         self._file.close()
         if self._against:
             self._against.file.close()
-        self._disk.close()
 
     def _begin(self, created: Optional[str], tool: str, tool_version: str) -> None:
         now = created or time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
@@ -300,8 +302,7 @@ class Recorder:
             if self._ids is not None:
                 raise RecordingError("begin_step: token_ids were given to Recorder already")
             ids = ids_array("token_ids", token_ids)
-            where = np.broadcast_to(np.arange(at, at + ids.shape[-1], dtype="<i4"), ids.shape)
-            where = where if positions is None else ids_array("positions", positions)
+            where = counted(at, ids.shape) if positions is None else ids_array("positions", positions)
             if ids.min() < 0 or where.shape != ids.shape or (self._calls
                                                              and self._calls[0][0].shape[:-1] != ids.shape[:-1]):
                 raise RecordingError(f"begin_step: expected ids of 0 or more, with positions and a batch of the same "
@@ -317,8 +318,7 @@ class Recorder:
             if not 0 < n <= left:
                 raise RecordingError(f"begin_step: {n} tokens, but token_ids has only {left} left")
             ids = self._ids[..., at : at + n]
-            every = np.broadcast_to(np.arange(self._ids.shape[-1], dtype="<i4"), self._ids.shape)
-            where = (every if self._positions is None else self._positions)[..., at : at + n]
+            where = counted(at, ids.shape) if self._positions is None else self._positions[..., at : at + n]
         if rows is not None and not (rows[0] >= 0 and rows[1] >= 0 and sum(rows) <= ids.shape[-1]):
             raise RecordingError(f"begin_step: rows {rows}: the first and how many, of {ids.shape[-1]} tokens")
         self._calls.append((ids, where))
@@ -580,9 +580,8 @@ class Recorder:
         grow in their place. (Only the first call says whether they are a batch.)"""
         if self._ids is not None:
             if not self._stored_ids:
-                where = np.broadcast_to(np.arange(self._ids.shape[-1], dtype="<i4"), self._ids.shape)
-                for name, a in (("token_ids", self._ids),
-                                ("positions", where if self._positions is None else self._positions)):
+                where = counted(0, self._ids.shape) if self._positions is None else self._positions
+                for name, a in (("token_ids", self._ids), ("positions", where)):
                     self._stored_ids[name] = h5.put_array(self._run.id, name, np.ascontiguousarray(a), self._disk)
             if not again:
                 return
@@ -700,10 +699,7 @@ class Recorder:
                 self._finish(well)
                 good = well
             finally:
-                self._groups, self._step, self._stored_ids, self._gone = {}, None, {}, []
-                self._file.close()
-                if self._against:
-                    self._against.file.close()
+                self._close_file()
                 other = good and self._force and os.path.exists(self.path) and not h5.is_replaceable(self.path)
                 self._disk.end(self.path if good and not other else None, self._force)
                 if other:

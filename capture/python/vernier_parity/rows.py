@@ -5,9 +5,10 @@ A row is {"op", "path", "step", "out": [names], "in": [{"from": name, "back": st
 out. A step whose rows are those of the step before is one row: {"step": 6, "same_as": 5}.
 """
 
+import itertools
 import json
 import math
-from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence
 
 import torch
 
@@ -105,7 +106,8 @@ def lines_of(rows: Sequence[Row]) -> List[str]:
     """One JSON text for each row; see above for steps that repeat."""
     out: List[str] = []
     before: List[str] = []
-    for step, of_step in by_step(rows):
+    for step, every in itertools.groupby(rows, lambda r: r["step"]):
+        of_step = list(every)
         now = [json.dumps({k: v for k, v in r.items() if k != "step"}) for r in of_step]
         if before and now == before:
             out.append(json.dumps({"step": step, "same_as": step - 1}))
@@ -113,16 +115,6 @@ def lines_of(rows: Sequence[Row]) -> List[str]:
             out += [json.dumps({**r, "step": step}) for r in of_step]
         before = now
     return out
-
-
-def by_step(rows: Sequence[Row]) -> Iterator[Tuple[int, List[Row]]]:
-    at = 0
-    while at < len(rows):
-        end = at
-        while end < len(rows) and rows[end]["step"] == rows[at]["step"]:
-            end += 1
-        yield rows[at]["step"], list(rows[at:end])
-        at = end
 
 
 def rows_from(lines: Sequence[str]) -> List[Row]:

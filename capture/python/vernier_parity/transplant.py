@@ -91,8 +91,8 @@ def prefixes(path: str) -> List[str]:
 
 
 class Isolated:
-    """`floors`: the error of the model's results; `modules`: the fewest modules found whose repair brings it to at most
-    LIMIT; `repaired`: the error then."""
+    """`floors`: the error of the model's results; `within`: it is at most LIMIT; `modules`: the fewest modules found
+    whose repair brings it there; `repaired`: the error then."""
 
     def __init__(self, r: Replay) -> None:
         self.r = r
@@ -104,7 +104,8 @@ class Isolated:
         self._floor = {k: max(error(x, floor[k]), rounding) for k, x in self._right.items() if k in floor}
         self._asked: Dict[Tuple[str, ...], float] = {}
         self.floors = self.repaired = self._after([])
-        if not self.floors <= LIMIT:
+        self.within = self.floors <= LIMIT
+        if not self.within:
             self._search()
 
     @staticmethod

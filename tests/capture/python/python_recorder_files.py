@@ -134,7 +134,7 @@ class TheFile(Files):
         self.assertFalse(os.path.exists(other))
 
     def test_of_two_recorders_that_begin_at_once_one_is_refused(self):
-        from vernier_parity import recorder
+        from vernier_parity import h5
 
         begun = []
 
@@ -143,7 +143,7 @@ class TheFile(Files):
                 begun.append(None)
                 begun[0] = self.recorder()
 
-        with mock.patch.object(recorder, "make_room", between):
+        with mock.patch.object(h5, "make_room", between):
             self.refuses("another process has just begun to write it", self.recorder)
         begun[0].put("logits", np.ones((len(IDS), 8), "f4"))
         begun[0].close()
