@@ -2,7 +2,8 @@
 
 Tiny random models of many architectures (any_models.py): the recorded run keeps its bits, the plan's edges give the
 bits of every node, healthy candidates are right, planted mistakes (any_faults.py) are found at their place, and
-called by their name or by none. Without --all a sample. WORD: bits, healthy, faults, generate, program, names. torch
+called by their name or by none. Without --all a sample of models, and of each some checks, so that
+each check is tried with two models or more. WORD: bits, healthy, faults, generate, program, names. torch
 and transformers are the judge; no number is stored here.
 """
 
@@ -45,6 +46,12 @@ WORDS = ("bits", "healthy", "faults", "generate", "program", "names")
 SAMPLE_NAMES = {"mixtral": ("experts", "residual", "activation"), "bert": ("activation", "bias", "value rows"),
                 "phi": ("head", "position")}
 FORMATS = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32}
+
+
+def share(some, name, most):
+    """`most` of some, others for each model of the sample."""
+    at = SAMPLE.index(name) if name in SAMPLE else 0
+    return [some[(at + i) % len(some)] for i in range(most)]
 
 
 class Failures:
@@ -98,9 +105,10 @@ def bits(name, fail, folder):
     return f"{len(trace.nodes)} nodes"
 
 
-def healthy(name, fail, folder, variants, seeds):
+def healthy(name, fail, folder, ways, seeds):
+    """ways: (variant, functions)."""
     said = []
-    for variant in variants:
+    for variant, functions in ways:
         word, how = VARIANTS[variant]
         try:
             m, inputs = candidate(name, FORMATS[word], "sdpa" if how == "sdpa" else "eager")
@@ -110,12 +118,11 @@ def healthy(name, fail, folder, variants, seeds):
             continue  # sdpa drops the soft cap: a real difference
         for seed in seeds:
             x = cast(inputs(seed), FORMATS[word])
-            for functions in (None, "all"):
-                rows, r, _ = judged(name, m, x, folder, functions, how)
-                wrong = [f"{q['name']} {q['ratio']:.3g} {q['differ']}" for q in rows if q["wrong"]]
-                fail.check(not wrong, f"{name}, {variant}, seed {seed}, functions {functions}: {wrong[:4]}")
-                fail.check(not r.settings(), f"{name}, {variant}: settings {r.settings()[:2]}")
-                said.append((max((q["ratio"] for q in rows), default=0), len(rows), len(r.unjudged)))
+            rows, r, _ = judged(name, m, x, folder, functions, how)
+            wrong = [f"{q['name']} {q['ratio']:.3g} {q['differ']}" for q in rows if q["wrong"]]
+            fail.check(not wrong, f"{name}, {variant}, seed {seed}, functions {functions}: {wrong[:4]}")
+            fail.check(not r.settings(), f"{name}, {variant}: settings {r.settings()[:2]}")
+            said.append((max((q["ratio"] for q in rows), default=0), len(rows), len(r.unjudged)))
     return f"{sum(s[1] for s in said)} results, highest {max((s[0] for s in said), default=0):.3g}, not judged " \
            f"{sum(s[2] for s in said)}"
 
@@ -296,9 +303,12 @@ def main():
                     if word == "bits":
                         said = bits(name, fail, folder)
                     elif word == "healthy":
-                        said = healthy(name, fail, folder, VARIANTS if o.all else SAMPLED, (0, 1, 2) if o.all else (0,))
+                        ways = [(v, f) for v in (VARIANTS if o.all else SAMPLED) for f in (None, "all")]
+                        said = healthy(name, fail, folder, ways if o.all else share(ways, name, 3),
+                                       (0, 1, 2) if o.all else (0,))
                     elif word == "program":
-                        said = program(name, fail, folder, os.path.abspath(o.vernier))
+                        half = not o.all and not o.model and name in SAMPLE[1::2]
+                        said = "" if half else program(name, fail, folder, os.path.abspath(o.vernier))
                     elif word == "generate":
                         said = generate(name, fail, folder)
                     elif word == "names":
@@ -308,8 +318,8 @@ def main():
                             for functions, tally in ((("all", named_all),) if o.all else ()) + (
                                 ((None, named_leaves),) if kinds else ()))
                     else:
-                        faults(name, fail, folder, FAULTS if o.all else FEW, tally, "all")
-                        faults(name, fail, folder, FAULTS if o.all else FEW[:2], tally_leaves, None)
+                        faults(name, fail, folder, FAULTS if o.all else share(FEW, name, 3), tally, "all")
+                        faults(name, fail, folder, FAULTS if o.all else share(FEW[:2], name, 1), tally_leaves, None)
                         said = ""
                 except Exception as e:
                     traceback.print_exc()
