@@ -36,9 +36,10 @@ static bool kept_elsewhere(const REAL(vn_attend) * a)
 
 int64_t REAL(vn_kept_keys)(const REAL(vn_attend) * a)
 {
-	const int64_t S = a->past + a->tokens, B = form_of(a, VN_ATTN_KEYS) == VN_CACHE_SEEN ? X(a).cache_block : 1;
+	const int     form = form_of(a, VN_ATTN_KEYS);
+	const int64_t S = a->past + a->tokens, B = form == VN_CACHE_SEEN ? X(a).cache_block : 1;
 
-	return (S + B - 1) / B * B;
+	return (S + B - 1) / B * B + (form == VN_CACHE_TWICE && a->past > 0);
 }
 
 /* Replaces (*j, *g) by the token and key head to read instead. A result beyond the last
@@ -63,6 +64,7 @@ static void redirect_key(const REAL(vn_attend) * a, int form, int64_t *j, int64_
 	case VN_CACHE_RING: *j = *j + 1 < S || S < B ? *j + 1 : S - B; break;
 	case VN_CACHE_FORMER: *j = *j / B < (S - 1) / B ? *j : *j % B; break;
 	case VN_CACHE_SEEN: *j = *j < S ? *j : *j % B; break;
+	case VN_CACHE_TWICE: *j = *j < S ? *j : a->past - 1; break;
 	}
 }
 
@@ -90,8 +92,9 @@ void REAL(vn_kept_row)(double *dst, const REAL(vn_attend) * a, int of, int64_t j
 		j += head / G;
 	if (form)
 		redirect_key(a, form, &j, &g);
+	const double by = form == VN_CACHE_SCALED && j < a->past ? VN_CACHE_SCALE : 1.0;
 	for (int64_t d = 0; d < K; d++)
-		dst[d] = j < S && g < G ? narrow_number(form, (double)src[(j * G + g) * K + d]) : 0.0;
+		dst[d] = j < S && g < G ? by * narrow_number(form, (double)src[(j * G + g) * K + d]) : 0.0;
 }
 
 /* ---- the heads of a block, as doubles ---------------------------------------------------- */

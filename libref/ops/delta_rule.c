@@ -10,6 +10,7 @@
 #include "libref/ops/ops.h"
 
 #include "libref/base/clones.h"
+#include "libref/base/rounding.h"
 #include "libref/ops/exp.h"
 
 #include <stdlib.h>
@@ -27,8 +28,8 @@ static void compute_block(real *y, const REAL(vn_delta) * a, int64_t h, int64_t 
 	const bool    modulo = a->x && a->x->delta.head_map == VN_HEADS_MODULO;
 	const int64_t at_key = (modulo ? h % nk : h / (nv / nk)) * dk, at_value = h * dv + from,
 				  at_state = h * dk * dv + from, restart = a->x ? a->x->delta.restart : 0;
-	const int  form = a->x ? a->x->delta.form : VN_DELTA_USUAL;
-	const bool forgets = a->x && a->x->delta.forgets;
+	const int form = a->x ? a->x->delta.form : VN_DELTA_USUAL;
+	const int forgets = a->x ? a->x->delta.forgets : 0;
 
 	for (int64_t i = 0; i < dk; i++)
 		for (int64_t c = 0; c < COLS; c++)
@@ -46,9 +47,10 @@ static void compute_block(real *y, const REAL(vn_delta) * a, int64_t h, int64_t 
 		const double update = form == VN_DELTA_READ_FIRST ? 0.0 : 1.0;
 		double       m[COLS] = { 0 }, d[COLS] = { 0 }, o[COLS] = { 0 };
 
-		if ((restart && (a->past + t) % restart == 0) || (forgets && t == vn_call_row(a->past, a->begins, t)))
+		const bool begins = forgets && t == vn_call_row(a->past, a->begins, t);
+		if ((restart && (a->past + t) % restart == 0) || begins)
 			for (int64_t i = 0; i < dk * COLS; i++)
-				s[i] = 0.0;
+				s[i] = begins && forgets == 2 ? vn_in_format(s[i], VN_FORMAT_BF16) : 0.0;
 		if (form == VN_DELTA_UNSOLVED && t % CHUNK == 0)
 			memcpy(chunk, s, (size_t)(dk * COLS) * sizeof *s);
 		/* m = k^T S of the decayed state. The common factor is applied last. */

@@ -81,6 +81,11 @@ vn_keep_rule vn_node_keep_rule(const vn_plan *p, const vn_node *n)
 		                    .rope = n->x.attention.again ? p->value[n->in[VN_ATTN_KEPT]].node : -1 };
 }
 
+static bool has_further_keys(int form)
+{
+	return form == VN_CACHE_SEEN || form == VN_CACHE_TWICE;
+}
+
 vn_status vn_check_attention(const vn_plan_walk *w)
 {
 	const vn_plan  *p = w->p;
@@ -122,7 +127,7 @@ vn_status vn_check_attention(const vn_plan_walk *w)
 		                          n->x.attention.again);
 	if ((unsigned)n->x.attention.cache >= VN_N_CACHE_FORMS ||
 	    n->x.attention.cache_block < (n->x.attention.cache != 0) || n->x.attention.cache_block > 1 << 24 ||
-	    (unsigned)n->x.attention.cache_of > (n->x.attention.cache == VN_CACHE_SEEN ? 0 : 2) ||
+	    (unsigned)n->x.attention.cache_of > (has_further_keys(n->x.attention.cache) ? 0 : 2) ||
 	    (n->x.attention.cache_steps & ~1))
 		return vn_plan_check_fail(w, "invalid cache %d, cache_block %d, cache_of %d or cache_steps %d",
 		                          n->x.attention.cache, n->x.attention.cache_block, n->x.attention.cache_of,

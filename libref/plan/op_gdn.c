@@ -95,7 +95,7 @@ vn_status vn_check_delta_rule(const vn_plan_walk *w)
 	if (!isfinite(n->c.delta.scale))
 		return vn_plan_check_fail(w, "scale is %g, expected a finite number", n->c.delta.scale);
 	if ((unsigned)n->x.delta.form >= VN_N_DELTA_FORMS || (unsigned)n->x.delta.head_map > VN_HEADS_MODULO ||
-	    n->x.delta.restart < 0 || (n->x.delta.transposed & ~1) || (n->x.delta.forgets & ~1))
+	    n->x.delta.restart < 0 || (n->x.delta.transposed & ~1) || (unsigned)n->x.delta.forgets > 2)
 		return vn_plan_check_fail(w, "invalid form %d, head_map %d or restart %d", n->x.delta.form, n->x.delta.head_map,
 		                          n->x.delta.restart);
 	return VN_OK;

@@ -96,15 +96,19 @@ typedef enum vn_attn_form {
  *                 sequence with the same beginning
  *   seen          the same, only for places after the last token, which every query sees
  *   past          token j - B
- *   f8 wide       numbers rounded to float8 (e5m2, saturated at 57344) */
+ *   f8 wide       numbers rounded to float8 (e5m2, saturated at 57344)
+ *   scaled        tokens of earlier calls times VN_CACHE_SCALE
+ *   twice         further, the last token of earlier calls once more, which every query sees */
 /* clang-format off */
 typedef enum vn_cache_form {
 	VN_CACHE_USUAL, VN_CACHE_BLOCKLESS, VN_CACHE_NEXT, VN_CACHE_SWAPPED, VN_CACHE_HEADS_FIRST, VN_CACHE_LATE,
 		VN_CACHE_STALE,
 	VN_CACHE_RING, VN_CACHE_F16, VN_CACHE_F8, VN_CACHE_FORMER, VN_CACHE_SEEN, VN_CACHE_PAST, VN_CACHE_F8_WIDE,
+		VN_CACHE_SCALED, VN_CACHE_TWICE,
 	VN_N_CACHE_FORMS
 } vn_cache_form;
 /* clang-format on */
+#define VN_CACHE_SCALE 0.25
 
 /* VN_OP_ROWS, with rows t of T and constants by, inner. In the order of the enum:
  *   usual         x[t]
@@ -355,7 +359,7 @@ typedef union vn_experiment {
 		int transposed;
 		/* the state is lost before every token whose position is a multiple of this; 0: never */
 		int restart;
-		int forgets; /* 1: the state of earlier calls is 0 */
+		int forgets; /* the state of earlier calls is: 1: 0; 2: rounded to bfloat16 */
 		int chunked; /* 1: chunks of VN_DELTA_CHUNK tokens in float32 */
 	} delta;
 	struct {

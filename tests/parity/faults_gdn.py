@@ -2,7 +2,7 @@
 specs/faults.md, chapter G)."""
 import numpy as np
 
-from faults_truth import ACTS, half, sigmoid
+from faults_truth import ACTS, bf16, half, sigmoid
 
 
 def conv(t, fault, layer, x):
@@ -74,7 +74,7 @@ def decay(t, fault, layer, x):
 
 def core(t, fault, q, k, v, g, beta):
     if fault not in (None, "G6", "G7.none", "G7.factor", "G7.late", "G4.k", "G4.v", "G8.output", "G8.memory", "G9",
-                     "G10", "G15", "G16", "G16.calls", "G17"):
+                     "G10", "G15", "G16", "G16.calls", "G17", "G19.bf16"):
         return None
     T, nk, dk = q.shape
     nv, dv = v.shape[1:]
@@ -84,6 +84,8 @@ def core(t, fault, q, k, v, g, beta):
     for i in range(T):
         if (fault == "G16" and i % 64 == 0) or (fault == "G16.calls" and i in np.cumsum(t.lengths)):
             S = np.zeros_like(S)
+        if fault == "G19.bf16" and i in np.cumsum(t.lengths):
+            S = bf16(S)
         if fault == "G15" and i == t.lengths[0]: # single tokens from there on
             S = S.transpose(0, 2, 1).reshape(S.shape)
         if fault == "G17" and (i - max(x for x in np.cumsum([0] + t.lengths) if x <= i)) % 64 == 0:

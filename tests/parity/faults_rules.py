@@ -73,6 +73,7 @@ def attention(t, fault, x):
         "A2": {"mask": lambda i, j: i * j > -1}, "A3.strict": {"mask": lambda i, j: j < i},
         "A3.ahead": {"mask": lambda i, j: j <= i + 1},
         "A4": {"leak": lambda s: 0 * s}, "A4.one": {"leak": lambda s: s + 1}, "C2.seen": {"behind": 16},
+        "C11.last": {"twice": True},
         "A3.uniform": {"mask": lambda i, j: j < i, "blind": lambda S: 1 / S},
         "A3.nan": {"mask": lambda i, j: j < i, "blind": lambda S: np.nan},
         "A5.missing": {"window": None}, "A5.layer": {"window": max(w or 0 for w in t.windows)},
@@ -136,6 +137,8 @@ KEPT = {
     "C7.f16": lambda x, past, values, window: half(x) if past else x, "C7.f8": lambda x, past, values,
     window: float8(x) if past else x,
     "C7.e5m2": lambda x, past, values, window: float8(x, 57344, -14, 2) if past else x,
+    "C10.k": lambda x, past, values, window: x if values else np.concatenate([x[:past] / 4, x[past:]]),
+    "C10.v": lambda x, past, values, window: np.concatenate([x[:past] / 4, x[past:]]) if values else x,
     "C8": lambda x, past, values, window: np.concatenate([x[1:], x[max(len(x) - window, 0)][None]]) if past
     and not values else x,
 }

@@ -244,10 +244,10 @@ class Truth:
 
     def attend(self, q, k, v, scale=None, mask=None, window=0, heads=None, leak=None, padding=0, form=None, kept=None,
                chunk=False, blind=None,
-               behind=0):
+               behind=0, twice=False):
         """q: of the last len(q) tokens; heads: what each query head reads, of keys or values; kept: what the cache
         makes of them; leak: the score of a key out of sight; blind: the probability of all keys where none is in sight;
-        behind: further keys in a block of so many, which all see."""
+        behind: further keys in a block of so many, which all see; twice: they see the last of earlier calls again."""
         T, H, S = len(q), q.shape[1], len(k)
         each = lambda x: x[:, np.arange(H) // (H // x.shape[1])]
         heads = heads or each
@@ -257,6 +257,8 @@ class Truth:
         if behind: # what lay there in the first block
             k, v = (np.concatenate([x, [x[j % behind] if j % behind < S else 0 * x[0] for j in places[S:]]])
                     if len(places) > S else x for x in (k, v))
+        if twice and S > T:
+            k, v, places = *(np.concatenate([x, x[S - T - 1:S - T]]) for x in (k, v)), np.arange(S + 1)
         scale = self.K ** -0.5 if scale is None else scale
         s = np.einsum("ihd,jhd->hij", q, heads(k))
         s = half(s) * scale if form == "scores" else s * scale

@@ -162,18 +162,18 @@ changed("cache_int8_bare", "C7*", lambda x: bare(x, 127, None), end=PROMPT)
 changed("keys_e4m3_bare", "C7*", lambda x: bare(x, 448, torch.float8_e4m3fn), of="k", end=PROMPT,
         sure=False)  # so large that bfloat16 makes several scores equal
 changed("keys_int8_bare_block", "C7*", lambda x: bare(x, 127, None), of="k", first=16, end=32, sure=False)
-changed("keys_scaled_prompt", "C10", lambda x: x * 0.1, of="k", end=PROMPT)
-changed("keys_doubled_prompt", "C10", lambda x: x * 2, of="k", end=PROMPT)
-changed("values_scaled_prompt", "C10", lambda x: x * 4, of="v", end=PROMPT)
-changed("values_scaled_later", "C10", lambda x: x / 3, of="v", first=PROMPT)
-changed("keys_scaled_later", "C10", lambda x: x * 1.5, of="k", first=PROMPT, sure=False)
-changed("keys_scaled_block", "C10", lambda x: x * 0.5, of="k", first=32, end=48, sure=False)
-changed("keys_doubled_values_scaled", "C10", lambda x: x * 2, values=lambda x: x * 4,
+changed("keys_scaled_prompt", "C10*", lambda x: x * 0.1, of="k", end=PROMPT)
+changed("keys_doubled_prompt", "C10*", lambda x: x * 2, of="k", end=PROMPT)
+changed("values_scaled_prompt", "C10*", lambda x: x * 4, of="v", end=PROMPT)
+changed("values_scaled_later", "C10*", lambda x: x / 3, of="v", first=PROMPT)
+changed("keys_scaled_later", "C10*", lambda x: x * 1.5, of="k", first=PROMPT, sure=False)
+changed("keys_scaled_block", "C10*", lambda x: x * 0.5, of="k", first=32, end=48, sure=False)
+changed("keys_doubled_values_scaled", "C10*", lambda x: x * 2, values=lambda x: x * 4,
         sure=False)
-changed("keys_scaled_values_tripled", "C10", lambda x: x * 0.7, values=lambda x: x * 3, end=PROMPT)
+changed("keys_scaled_values_tripled", "C10*", lambda x: x * 0.7, values=lambda x: x * 3, end=PROMPT)
 PLAIN.update(("keys_doubled_values_scaled", "keys_scaled_values_tripled"))
-changed("keys_doubled", "C10", lambda x: x * 2, of="k")
-changed("values_scaled_head", "C10", of_head(lambda x: x * 0.25), "llama qwen3", of="v", end=PROMPT)
+changed("keys_doubled", "C10*", lambda x: x * 2, of="k")
+changed("values_scaled_head", "C10*", of_head(lambda x: x * 0.25), "llama qwen3", of="v", end=PROMPT)
 changed("block_empty_of_head", "", of_head(lambda x: 0 * x), "llama qwen3", first=0, end=32)
 changed("slots_empty_of_head", "", of_head(lambda x: 0 * x), "llama qwen3", first=48, end=56, sure=False)
 changed("values_empty_of_head", "", of_head(lambda x: 0 * x), "llama qwen3", of="v", first=0, end=16, sure=False)
@@ -221,7 +221,7 @@ def twice(name, first, end=None):
         times[first:end] = 2
         a.read = lambda w: (w * times / (w * times).sum(-1, keepdim=True)).to(w.dtype)
 
-    slot(name, SOME, "C11", change)
+    slot(name, SOME, "C11*", change)
 
 
 twice("newest_twice", -1)

@@ -83,8 +83,8 @@ for more, call in {"chunks": "chunks", "uneven": "uneven", "beside": "same calls
 kept("state_not_carried_and_steps", "G16.calls", lambda s, n, last: 0 * s if n > 1 else s, "chunks steps",
      GDN + " *gdn_core")
 kept("state_of_steps_lost", "G16.calls", lambda s, n, last: 0 * s)
-kept("state_bf16", "G19", lambda s, n, last: s.bfloat16().to(s.dtype), sure=False)
-kept("state_f16", "G19", lambda s, n, last: s.half().to(s.dtype), sure=False)
+kept("state_bf16", "G19*", lambda s, n, last: s.bfloat16().to(s.dtype), sure=False)
+kept("state_f16", "G19*", lambda s, n, last: s.half().to(s.dtype), sure=False)
 kept("state_heads_rolled", "", lambda s, n, last: s.roll(1, 1), sure=False)
 UNKNOWN.add("state_heads_rolled")
 
@@ -107,7 +107,7 @@ def convolved_later(name, ids, f, call="steps", origin=WINDOW, sure=True):
 
 
 convolved_later("window_lost", "G13.lost", lambda w: 0 * w)
-convolved_later("window_moved", "G19", lambda w: torch.cat((w[..., 1:], w[..., -1:]), -1))
+convolved_later("window_moved", "G19*", lambda w: torch.cat((w[..., 1:], w[..., -1:]), -1))
 
 
 def of_layers(name, ids, f, sure=True):
@@ -128,13 +128,13 @@ def of_layers(name, ids, f, sure=True):
         SURE.add(name)
 
 
-of_layers("state_of_prompt", "G19", lambda calls: calls[0][0])
-of_layers("state_one_call_late", "G19", lambda calls: calls[-2 if len(calls) > 1 else -1][0])
-of_layers("state_advanced_twice", "G19", lambda calls: recurrent(
+of_layers("state_of_prompt", "G19*", lambda calls: calls[0][0])
+of_layers("state_one_call_late", "G19*", lambda calls: calls[-2 if len(calls) > 1 else -1][0])
+of_layers("state_advanced_twice", "G19*", lambda calls: recurrent(
     *calls[-2][1], initial_state=calls[-1][0], **calls[-2][2])[1] if len(calls) > 1 else calls[-1][0])
 
 
-@fault("padding_reaches_state", "qwen3_5_text", "layer0.gdn_conv", "G19", "padded")
+@fault("padding_reaches_state", "qwen3_5_text", "layer0.gdn_conv", "G19*", "padded")
 def _(m):
     yield m.source, "apply_mask_to_padding_states", lambda hidden_states, attention_mask: hidden_states
 

@@ -26,14 +26,16 @@ TRIED = ("A9", "M8", "M9.cap", "M9.log", "N15", "N17", "N18", "P5", "P5.bf16", "
            "A4", "A4.one", "A5.wide", "A5.sinks", "A6", "A14",
            "A3.chunk", "A7.zeros", "A7.flat", "A10.queries", "A10.heads", "A12.half", "A13.f16", "A13.bf16", "P2", "C1",
            "C2", "C2.seen", "C3", "C3.after", "C4", "C5",
-           "C5.before", "C6", "C7.f16", "C7.f8", "C7.e5m2", "C8", "N2", "N3.layer", "N3.rms", "N4", "N5", "N6",
+           "C5.before", "C6", "C7.f16", "C7.f8", "C7.e5m2", "C8", "C10.k", "C10.v", "C11.last",
+           "N2", "N3.layer", "N3.rms", "N4", "N5", "N6",
            "N6.gated", "N9", "N21.bf16", "N22.f16", "R3b.twice", "R3.words", "R16.next", "R15.twice", "R15.words",
            "M5.words", "A3.blocks", "A5.call", "A5.overwritten", "A12.zero", "A18", "W2.kvq", "W2.stored_vqk", "N10",
            "N14.twice", "M1.relu", "M1.quick", "M2", "M3.both",
            "M3.none", "W1", "W2.heads", "W3.halves", "W6", "P7", "P15",
            "G1.raw", "G2.softplus", "G4", "G4.k", "G4.v", "G5.missing", "G5.mean", "G7.none", "G7.factor", "G7.late",
            "G8.output", "G8.memory", "G9", "G10",
-           "G12", "G12.qk", "G13", "G14.channels", "G16", "G16.calls", "G18.before", "G18.sigmoid", "G18.first",
+           "G12", "G12.qk", "G13", "G14.channels", "G16", "G16.calls", "G19.bf16",
+           "G18.before", "G18.sigmoid", "G18.first",
            "G20.missing")
 
 
