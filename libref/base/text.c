@@ -5,6 +5,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,6 +57,22 @@ void vn_text_add(char *text, size_t size, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(text + used, size - used, format, args);
 	va_end(args);
+}
+
+char *vn_text_number(double x, char text[32])
+{
+	int digits = 1;
+	do
+		snprintf(text, 32, "%.*g", digits, x);
+	while (strtod(text, NULL) != x && ++digits <= 17);
+	if (fabs(x) >= 1 && fabs(x) < 1e15) /* 500000, not 5e+05 */
+		snprintf(text, 32, "%.*g", digits > 15 ? digits : 15, x);
+	char *at = strchr(text, 'e');
+	if (!at)
+		return text;
+	char *zeros = at + 1 + (at[1] == '-'); /* e-06: e-6; e+20: e20 */
+	memmove(zeros, zeros + strspn(zeros, "+0"), strlen(zeros + strspn(zeros, "+0")) + 1);
+	return text;
 }
 
 char *vn_text_new_args(const char *format, va_list args)

@@ -20,6 +20,10 @@ bool        vn_text_real(const char *text, double low, double high, double *x);
 __attribute__((format(printf, 1, 2))) char *vn_text_new(const char *format, ...);
 __attribute__((format(printf, 1, 0))) char *vn_text_new_args(const char *format, va_list args);
 
+/* Writes a number as people do, with the fewest digits that give it back: 0.1, 1e-6, 500000.
+ * Returns text. */
+char *vn_text_number(double x, char text[32]);
+
 /* Appends to text (size bytes); what does not fit is cut off. */
 __attribute__((format(printf, 3, 4))) void vn_text_add(char *text, size_t size, const char *format, ...);
 

@@ -3,6 +3,7 @@
 #include "libref/family/config.h"
 
 #include "libref/base/json.h"
+#include "libref/base/text.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -71,9 +72,12 @@ static vn_status rope_object(const char *path, const json_t *o, const json_t **s
 	if (!five)
 		return VN_OK;
 	const json_t *theta4 = vn_json_field(o, "rope_theta"), *theta5 = vn_json_field(five, "rope_theta");
-	if (theta4 && theta5 && json_number_value(theta4) != json_number_value(theta5))
-		return vn_fail(err, VN_ERR_FORMAT, "%s: rope_theta is %g, but rope_parameters.rope_theta is %g", path,
-		               json_number_value(theta4), json_number_value(theta5));
+	if (theta4 && theta5 && json_number_value(theta4) != json_number_value(theta5)) {
+		char one[32], other[32];
+		return vn_fail(err, VN_ERR_FORMAT, "%s: rope_theta is %s, but rope_parameters.rope_theta is %s", path,
+		               vn_text_number(json_number_value(theta4), one),
+		               vn_text_number(json_number_value(theta5), other));
+	}
 	if (json_object_size(four) > 0 &&
 	    ((key = find_missing_setting(o, four, five)) || (key = find_missing_setting(o, five, four))))
 		return vn_fail(err, VN_ERR_FORMAT, "%s: rope_scaling and rope_parameters disagree on %s", path, key);
@@ -86,9 +90,11 @@ static vn_status rope_theta(const char *path, const json_t *o, double *theta, vn
 {
 	const json_t *v = vn_json_field(o, "rope_theta");
 
-	if (v && json_is_number(v) && !((float)json_number_value(v) > 1.0f))
-		return vn_fail(err, VN_ERR_FORMAT, "%s: rope_theta is %g, expected a number above 1", path,
-		               json_number_value(v));
+	if (v && json_is_number(v) && !((float)json_number_value(v) > 1.0f)) {
+		char number[32];
+		return vn_fail(err, VN_ERR_FORMAT, "%s: rope_theta is %s, expected a number above 1", path,
+		               vn_text_number(json_number_value(v), number));
+	}
 	return vn_config_real(path, o, "rope_theta", 1, 1e30, theta, err);
 }
 

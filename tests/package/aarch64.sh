@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # aarch64.sh [-o FOLDER] [--root FOLDER] [--x86 VERNIER]: builds vernier for Linux on aarch64, and
 # tries it here under qemu: the suites of C functions, without the two of the sandbox and its limit
-# of memory, which qemu lacks; and capture ref, compare, explain, show and import print what the program VERNIER
-# (default: build/release/compare/vernier) prints (same_digits.py says how far they differ).
-# FOLDER (default: build/) then holds vernier-V-linux-aarch64.tar.gz.
+# of memory, which qemu lacks; and capture ref, compare, explain, show and import print what the
+# program VERNIER (default: build/release/compare/vernier) prints (same_digits.py). FOLDER (default:
+# build/) then holds vernier-V-linux-aarch64.tar.gz.
 #
 # Without the GPU engine. Needs Debian 12 with the packages that it names where they are missing,
 # but not root: libraries for arm64 are unpacked into the folder of --root (default:
@@ -79,7 +79,8 @@ cmake --build "$root/build" --target vernier vernier_capture vernier_capture_sta
 
 echo "== suites under qemu"
 # shellcheck disable=SC2086 # words
-(cd "$root/build" && OMP_WAIT_POLICY=passive ctest --output-on-failure -j"$(nproc)" -R "^($(echo $suites | tr ' ' '|'))\$")
+(cd "$root/build" &&
+	OMP_WAIT_POLICY=passive ctest --output-on-failure -j"$(nproc)" -R "^($(echo $suites | tr ' ' '|'))\$")
 
 echo "== the same digits"
 there=$root/build/compare/vernier

@@ -114,6 +114,30 @@ static void words_are_found_and_listed(void)
 	CU_ASSERT_STRING_EQUAL(vn_text_words("", text, sizeof text), "");
 }
 
+static void numbers_are_written_as_people_do(void)
+{
+	static const struct {
+		double      x;
+		const char *text;
+	} list[] = { { 1e-6, "1e-6" },
+		         { 0.1, "0.1" },
+		         { 500000, "500000" },
+		         { 1e20, "1e20" },
+		         { 0, "0" },
+		         { -1e-5, "-1e-5" },
+		         { 10000.5, "10000.5" },
+		         { 1.0 / 3, "0.3333333333333333" },
+		         { 2.5e-7, "2.5e-7" },
+		         { 123456789, "123456789" },
+		         { 1e100, "1e100" } };
+	char text[32];
+
+	for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+		CU_ASSERT_STRING_EQUAL(vn_text_number(list[i].x, text), list[i].text);
+		CU_ASSERT_EQUAL(strtod(text, NULL), list[i].x);
+	}
+}
+
 static void names_are_in_the_order_of_their_numbers(void)
 {
 	static const char *const list[] = { "",   "0",    "01",  "1",     "a",      "a1", "a1b",
@@ -155,6 +179,7 @@ int main(void)
 		TEST(what_is_not_printable_is_shown_by_its_code),
 		TEST(what_does_not_fit_is_cut_off),
 		TEST(words_are_found_and_listed),
+		TEST(numbers_are_written_as_people_do),
 		TEST(names_are_in_the_order_of_their_numbers),
 		TEST(text_is_made_and_found),
 		CU_TEST_INFO_NULL,
