@@ -137,7 +137,10 @@ static bulk_bytes allocate(vn_bulk *b, size_t n)
 
 int64_t vn_bulk_place(vn_bulk *b, size_t bytes)
 {
-	return bytes ? (int64_t)vn_driver_place(b->driver, bytes, true) : 0;
+	if (!bytes)
+		return 0;
+	vn_bulk_end(b, NULL); /* a stretch that went on behind the place would be written over the numbers */
+	return (int64_t)vn_driver_place(b->driver, bytes, true);
 }
 
 int64_t vn_bulk_numbers(vn_bulk *b, const void *numbers, size_t bytes)
