@@ -8,6 +8,7 @@
 #include "compare/project.h"
 
 #include "capture/file/reporting.h"
+#include "libref/base/cluster.h"
 #include "libref/base/nearest.h"
 #include "libref/base/printed.h"
 #include "libref/base/say.h"
@@ -506,7 +507,7 @@ static int compare_files(vn_compare_line *k, int argc, char **argv)
 	const int said = parse_arguments(k, argc, argv);
 	if (said)
 		return said == 1 ? 0 : 2;
-	if (!k->no_pager)
+	if (!k->no_pager && vn_cluster_size() == 1) /* mpirun gives each process a terminal */
 		vn_printed_page();
 	if (!k->shard && vn_match_is_folder(k->ref) && vn_match_is_folder(k->cand))
 		return vn_compare_folders(k);

@@ -108,6 +108,11 @@ int rename(const char *from, const char *to)
 	once();
 	return ((int (*)(const char *, const char *))dlsym(RTLD_NEXT, "rename"))(from, to);
 }
+int link(const char *from, const char *to)
+{
+	once();
+	return ((int (*)(const char *, const char *))dlsym(RTLD_NEXT, "link"))(from, to);
+}
 int renameat2(int a, const char *from, int b, const char *to, unsigned how)
 {
 	once();

@@ -247,7 +247,7 @@ static void what_no_family_has_is_refused_by_name(void)
 	               "c.json: per_layer_config is not supported");
 	refused_of_all("{\"quantization_config\":{}}", "c.json: quantization_config: quantised weights are not supported");
 	refused_of_all("{\"text_config\":{\"is_causal\":false}}", "c.json: is_causal false is not supported");
-	refused_of_all("{\"logits_scaling\":4.0}", "c.json: logits_scaling 4.0 is not supported");
+	refused_of_all("{\"logits_scaling\":4.0}", "c.json: logits_scaling 4 is not supported");
 	refused_of_all("{\"final_logit_softcapping\":30}", "c.json: final_logit_softcapping 30 is not supported");
 	refused_of_all("{\"use_bidirectional_attention\":true}",
 	               "c.json: use_bidirectional_attention true is not supported");
