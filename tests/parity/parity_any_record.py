@@ -242,7 +242,7 @@ def calls_in_another_order_are_paired_by_their_arguments(folder):
     """Gemma 3 calls its rotary module for each kind of layer, in the order of a set."""
     m, inputs = MODELS["gemma3"]()
     c = converted(MODELS["gemma3"]()[0], torch.bfloat16)
-    recorded(c, folder + "/g.h5", inputs(0)["input_ids"])
+    recorded(c, folder + "/g.h5", inputs(0)["input_ids"], any=True)
     with Candidate(folder + "/g.h5") as cand:
         r = Replay(Models(m, cand), cand)
         rows = [i for i, row in enumerate(cand.rows) if row["path"] == "model.rotary_emb"]
@@ -253,6 +253,22 @@ def calls_in_another_order_are_paired_by_their_arguments(folder):
     assert len(rows) == 2 and args(swapped[rows[0]]) != args(swapped[rows[1]]), "the calls tell the kind of layer"
     for i in rows:
         assert args(swapped[i]) == args(r.fine.rows[pairs[i]])
+
+
+@test
+def a_recording_of_a_known_family_is_explained_by_the_engine(folder):
+    """Its names are the standard ones, so the reference is vernier's own engine."""
+    m, inputs = MODELS["gemma3"]()
+    m.save_pretrained(folder + "/m")
+    for wrong in (False, True):
+        path, report = f"{folder}/k{wrong}.h5", f"{folder}/k{wrong}.txt"
+        if wrong:
+            with torch.no_grad():
+                m.model.layers[1].mlp.down_proj.weight.mul_(1.01)
+        recorded(m, path, inputs(0)["input_ids"], weights=False)
+        assert vernier_parity.explain(folder + "/m", path, report, program=sys.argv[1]) == wrong
+    with open(report, encoding="utf-8") as f:
+        assert "layer1.down_proj" in f.read().split("explained")[1]
 
 
 RECORD_GEMMA3 = """

@@ -71,12 +71,16 @@ def explain(model: Any, cand: str, report: Optional[str] = None, *, options: Seq
     compare.
 
     options  of `vernier compare`; program: the vernier program; say: is told what is being done
+
+    Of a recording under standard names, of a family that vernier knows, vernier's own engine is the reference.
     """
     from . import replayed, sources
-    from .candidate import Candidate
+    from .candidate import Candidate, is_of_a_family
     from .replaying import Replay
     from .rerun import Models
 
+    if isinstance(model, (str, os.PathLike)) and is_of_a_family(cand):
+        return _by_engine(find_program(program), os.fspath(model), cand, report, options)
     with tempfile.TemporaryDirectory() as folder, Candidate(cand) as c:
         ref, first, second, said = (os.path.join(folder, n) for n in ("ref.h5", "replayed.h5", "again.h5", "said.json"))
         source = os.fspath(model) if isinstance(model, (str, os.PathLike)) else type(model).__name__
@@ -100,6 +104,14 @@ def explain(model: Any, cand: str, report: Optional[str] = None, *, options: Seq
             use = second
         return subprocess.run([*compare, "--replayed", use, "--explain", *(["-o", report] if report else [])],
                               check=False).returncode
+
+
+def _by_engine(program: str, model: str, cand: str, report: Optional[str], options: Sequence[str]) -> int:
+    with tempfile.TemporaryDirectory() as folder:
+        ref = os.path.join(folder, "ref.h5")
+        status = subprocess.run([program, "capture", "ref", model, "--like", cand, "-o", ref], check=False).returncode
+        return status or subprocess.run([program, "explain", ref, cand, "--model", model, *options,
+                                         *(["-o", report] if report else [])], check=False).returncode
 
 
 def isolate(model: Any, cand: str, *, run: Run = None) -> "Isolated":

@@ -7,11 +7,19 @@ import numpy as np
 import torch
 
 from . import h5
+from .families import FAMILIES
 from .numbers import RecordingError, digest
 from .reading import Recording
 from .rows import Row, rows_from
 
 _TORCH = {"<f2": torch.float16, "<f4": torch.float32, "<f8": torch.float64, "<i4": torch.int32}
+
+
+def is_of_a_family(path: str) -> bool:
+    """True if a recording has the names of a family that vernier knows, and no plan of its own."""
+    with Recording(path) as r:
+        model = r._file.get("model")
+        return "plan" not in r._file and model is not None and h5.text_of(model.attrs.get("family", "")) in FAMILIES
 
 
 class Candidate(Recording):
