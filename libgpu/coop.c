@@ -46,8 +46,9 @@ static bool has_features(VkPhysicalDevice p)
 	VkPhysicalDeviceFeatures2        all = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, .pNext = &v12 };
 
 	vn_vk.GetPhysicalDeviceFeatures2(p, &all);
-	return coop.cooperativeMatrix && v12.vulkanMemoryModel && v12.shaderFloat16 && v13.subgroupSizeControl &&
-	       v13.computeFullSubgroups;
+	/* With the memory model an atomic operation of any shader asks for the scope of a device. */
+	return coop.cooperativeMatrix && v12.vulkanMemoryModel && v12.vulkanMemoryModelDeviceScope && v12.shaderFloat16 &&
+	       v13.subgroupSizeControl && v13.computeFullSubgroups;
 }
 
 /* Can conversions to half round to nearest and keep subnormals, whatever conversions of other

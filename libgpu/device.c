@@ -305,6 +305,7 @@ static vn_status create_device(vn_device *d, bool float16, vn_error *err)
 		                                     .pNext = &v13,
 		                                     .bufferDeviceAddress = VK_TRUE,
 		                                     .vulkanMemoryModel = coop,
+		                                     .vulkanMemoryModelDeviceScope = coop,
 		                                     .shaderFloat16 = float16 || coop ? VK_TRUE : VK_FALSE };
 	VkPhysicalDeviceVulkan11Features v11 = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES,
 		                                     .pNext = &v12,
