@@ -136,9 +136,9 @@ if [ "$what" = all ]; then
 	# parity), and most command-line tests: `kept` lists those that run.
 	left='^(calls|includes|titles|headers|format|watched_numbers'
 	left+='|parity_(decode.*|gpu|evaluate|replay|faults.*|explain.*|foreign|gguf|hf|record_.*|healthy|like|follow)'
-	left+='|parity_(floors|equal|experts|any.*)'
+	left+='|parity_(floors|equal|experts|families|any.*)'
 	left+='|guide_(pytorch_.*|any_model)'
-	left+='|test_gpu_(again|attention|compile|families|fuse|gdn|invariants|ops|paged|products|run|trouble|weights))$'
+	left+='|test_gpu_(again|attention|compile|experts|families|fuse|gdn|invariants|ops|paged|products|run|trouble|weights))$'
 	kept='^cli_(against|bad_.*|baseline|compare_verdicts|cut_short|folders|good_gguf|hostile_recordings|import.*'
 	kept+='|isolate|limits_.*|misshapen|names_complaints|not_finite|older_recording|overflow|parts|points'
 	kept+='|second_names|size_limit|strict|table|unreadable|values|weights)$'

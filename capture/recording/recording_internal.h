@@ -82,7 +82,7 @@ struct vn_recording {
 	struct timespec      changed, touched;
 	vn_foreign           foreign;
 	const unsigned char *map;  /* the whole file, or NULL before first use */
-	int64_t              read; /* bytes read since vn_recording_forget, as vn_recording_was_read counts */
+	_Atomic int64_t      read; /* bytes read since vn_recording_forget, as vn_recording_was_read counts */
 
 	bool               complete;
 	json_t            *root, *model; /* attributes: an object of texts */
