@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# owner.sh: the owner of the published repository is named in packaging/owner only. Elsewhere stands
-# OWNER, in the files that tests/package/release.sh fills in; filled in, none has it any more.
+# owner.sh: the owner of the published repository is named in .github/packaging/owner only.
+# Elsewhere stands OWNER, in the files that tests/package/release.sh fills in; filled in, none has
+# it any more.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . tests/package/fill.sh
-files=$(git grep -lE 'OWNER/vernier|OWNER: ' -- ':!tests/package' | sort | tr '\n' ' ')
-[ "$files" = "README.md packaging/recipe.yaml packaging/vernier.rb specs/usage.md " ] ||
+files=$(git grep -lE 'OWNER/vernier|OWNER: ' -- ':!tests/package' | LC_ALL=C sort | tr '\n' ' ')
+[ "$files" = ".github/packaging/recipe.yaml .github/packaging/vernier.rb README.md specs/usage.md " ] ||
 	{ echo "owner: OWNER stands in $files"; exit 1; }
-[ "$(wc -w <packaging/owner)" = 1 ] || { echo "owner: packaging/owner is not one word"; exit 1; }
+[ "$(wc -w <.github/packaging/owner)" = 1 ] || { echo "owner: .github/packaging/owner is not one word"; exit 1; }
 other=$(git grep -nE 'github\.com/[^/]+/vernier([^_a-z]|$)' | grep -v 'github\.com/OWNER/' || true)
 [ -z "$other" ] || { printf 'owner: an owner is named in\n%s\n' "$other"; exit 1; }
 work=$(mktemp -d)

@@ -2,7 +2,7 @@
 # release.sh [-o FOLDER] [--with wheel|deb|aarch64]... [--build FOLDER]: makes what a release
 # of the version in CMakeLists.txt consists of, and checks it. FOLDER (build/release-files) has
 #
-#   vernier-V.tar.gz               the source of the commit, with the word of packaging/owner
+#   vernier-V.tar.gz               the commit, with the word of .github/packaging/owner
 #   vernier-V-linux-ARCH.tar.gz    program, manual, libraries (shared and static), headers
 #   vernier_parity-V.tar.gz        the recorder for Python, as a source distribution
 #   vernier.rb, recipe.yaml        for Homebrew and conda, with the checksum of the source
@@ -29,8 +29,8 @@ while [ $# -gt 0 ]; do
 done
 fail() { echo "release.sh: $*" >&2; exit 1; }
 . tests/package/fill.sh
-python=${PYTHON:-python3} owner=$(cat packaging/owner)
-[ "$owner" != OWNER ] || echo "release.sh: packaging/owner names nobody yet: OWNER stays" >&2
+python=${PYTHON:-python3} owner=$(cat .github/packaging/owner)
+[ "$owner" != OWNER ] || echo "release.sh: .github/packaging/owner names nobody yet: OWNER stays" >&2
 version=$(sed -n 's/^project(vernier VERSION \([0-9.]*\) .*/\1/p' CMakeLists.txt)
 [ -n "$version" ] || fail "CMakeLists.txt: no version"
 grep -qxF "version = \"$version\"" capture/python/pyproject.toml ||
@@ -50,9 +50,9 @@ pack() { # FOLDER: the same bytes each time
 
 echo "== the source"
 git archive --prefix="$name/" HEAD | tar -C "$work" -xf -
-fill "$owner" "$version" @SHA256@ "$work/$name"/{README.md,specs/usage.md,packaging/{vernier.rb,recipe.yaml}}
+fill "$owner" "$version" @SHA256@ "$work/$name"/{README.md,specs/usage.md,.github/packaging/{vernier.rb,recipe.yaml}}
 pack "$name" >"$out/$name.tar.gz"
-cp packaging/{vernier.rb,recipe.yaml} "$out"
+cp .github/packaging/{vernier.rb,recipe.yaml} "$out"
 fill "$owner" "$version" "$(sha256sum "$out/$name.tar.gz" | cut -d' ' -f1)" "$out"/{vernier.rb,recipe.yaml}
 "$python" - "$out/recipe.yaml" <<'P' || fail "recipe.yaml is not what conda reads"
 import sys
