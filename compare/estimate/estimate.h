@@ -13,6 +13,6 @@
 
 /* Fits constants of the operations between the checkpoint and captured values: of each operation
  * alone, then one constant for several operations. */
-vn_status vn_estimate(vn_case *t, vn_error *err);
+void vn_estimate(vn_case *t);
 
 #endif

@@ -9,13 +9,13 @@
 /* Fits a sliding window, also one that keeps the first keys visible. at->node is an attention; at's
  * constants.places says which others have the same window. */
 /* Fits blocks of tokens that see each other (A3.blocks). */
-vn_status vn_estimate_blocks(vn_case *t, const vn_trial *at, vn_error *err);
-vn_status vn_estimate_window(vn_case *t, const vn_trial *at, vn_error *err);
+void vn_estimate_blocks(vn_case *t, const vn_trial *at);
+void vn_estimate_window(vn_case *t, const vn_trial *at);
 /* Tries the simplest ways in which a query sees fewer keys: the one with the largest score; the
  * first; its own; those of the first call. On a few queries a fitted scale or window explains them
  * too, so those are fitted only if these fail. */
-vn_status vn_estimate_seen_keys(vn_case *t, vn_error *err);
+void vn_estimate_seen_keys(vn_case *t);
 /* Tries the mistakes that no constant expresses. */
-vn_status vn_estimate_attend(vn_case *t, vn_error *err);
+void vn_estimate_attend(vn_case *t);
 
 #endif

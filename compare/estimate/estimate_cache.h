@@ -6,9 +6,9 @@
 
 /* Fits, for the checkpoint's own attention: cache slots that hold other tokens, at offsets that the
  * catalogue does not list; and keys of padding. */
-vn_status vn_estimate_keys(vn_case *t, vn_error *err);
+void vn_estimate_keys(vn_case *t);
 /* Tries, for any checkpoint of an attention in a later call: new tokens that are cached one slot
  * early or late (vn_applied_slots). */
-vn_status vn_estimate_new_slots(vn_case *t, vn_error *err);
+void vn_estimate_new_slots(vn_case *t);
 
 #endif

@@ -9,6 +9,6 @@
 
 /* Applies if the checkpoint is a linear product. The number is estimated from some rows and
  * channels and then tried. */
-vn_status vn_estimate_linear(vn_case *t, vn_error *err);
+void vn_estimate_linear(vn_case *t);
 
 #endif

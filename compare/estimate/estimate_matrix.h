@@ -7,10 +7,10 @@
 #include "compare/estimate/linear_product.h"
 
 /* Fits the order in which the shards of several ranks met their inputs, if it was a wrong one. */
-vn_status vn_estimate_crossed_ranks(vn_tested_product *p, vn_error *err);
+void vn_estimate_crossed_ranks(vn_tested_product *p);
 /* Tries every edit of matrix or input on the tested rows and channels, and the best one in full. */
-vn_status vn_estimate_matrix_edit(vn_tested_product *p, vn_error *err);
+void vn_estimate_matrix_edit(vn_tested_product *p);
 /* Fits a factor of the weights, in a product with a bias that has its own size. */
-vn_status vn_estimate_matrix_factor(vn_tested_product *p, vn_error *err);
+void vn_estimate_matrix_factor(vn_tested_product *p);
 
 #endif

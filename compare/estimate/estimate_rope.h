@@ -7,5 +7,5 @@
 
 /* Fits theta, the scaling, the rotated width, the pairing of columns and an offset of positions.
  * at->node must be a rotation. */
-vn_status vn_estimate_rope(vn_case *t, const vn_trial *at, vn_error *err);
+void vn_estimate_rope(vn_case *t, const vn_trial *at);
 #endif

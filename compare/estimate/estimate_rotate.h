@@ -7,15 +7,15 @@
 #include "compare/trial/case.h"
 
 /* Tries rounded angles and tables, exchanged sine and cosine, and calls that each count from 0. */
-vn_status vn_estimate_rotate(vn_case *t, vn_error *err);
+void vn_estimate_rotate(vn_case *t);
 /* Tries token ids in place of positions, in every call or in those after the first. Call it before
  * an offset of positions is fitted, because that explains a single token as well. */
-vn_status vn_estimate_rotate_by_ids(vn_case *t, vn_error *err);
+void vn_estimate_rotate_by_ids(vn_case *t);
 /* Tries wrong positions of one token, or of a run of tokens: with an offset, all at one position,
  * stretched or halved. */
-vn_status vn_estimate_rotated_tokens(vn_case *t, vn_error *err);
+void vn_estimate_rotated_tokens(vn_case *t);
 /* In a step of one token: fits a factor of all angles, or of the angles after the first call. at: a
  * rotation. */
-vn_status vn_estimate_stretch_of_one(vn_case *t, const vn_trial *at, vn_error *err);
+void vn_estimate_stretch_of_one(vn_case *t, const vn_trial *at);
 
 #endif

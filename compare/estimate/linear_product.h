@@ -22,9 +22,9 @@ typedef struct vn_tested_product {
 
 /* Is the operation a product that can be tested? Then fills *p, whose t, own, fine and cand are
  * set. */
-bool      vn_tested_product_open(vn_tested_product *p, int node);
-/* Reads the sample: x, wc and error, which the caller frees. */
-vn_status vn_tested_product_read(vn_tested_product *p, vn_error *err);
+bool vn_tested_product_open(vn_tested_product *p, int node);
+/* Reads the sample: x, wc and error, which the caller frees. Returns false if it cannot be read. */
+bool vn_tested_product_read(vn_tested_product *p);
 
 /* Return the token of the i-th sampled row, and the channel of the c-th sampled channel. */
 int64_t vn_tested_product_row(const vn_tested_product *p, int64_t i);

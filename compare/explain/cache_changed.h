@@ -11,6 +11,6 @@
 
 /* Tries to explain a point of attention in n steps, if at least one has no answer. x: their
  * explanations. */
-vn_status vn_explain_changed_slots(vn_case *t, vn_findings **x, int n, vn_error *err);
+void vn_explain_changed_slots(vn_case *t, vn_findings **x, int n);
 
 #endif

@@ -12,6 +12,6 @@
 typedef enum vn_leading_of { VN_LEADING_INPUT, VN_LEADING_MATRIX, VN_LEADING_RESULT } vn_leading_of;
 
 /* Tries the widths of the model near the operation, for a call of several tokens. */
-vn_status vn_rearrange_leading(vn_rearranged *r, vn_error *err);
+void vn_rearrange_leading(vn_rearranged *r);
 
 #endif

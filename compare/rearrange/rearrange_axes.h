@@ -11,6 +11,6 @@ typedef enum vn_axis_order { VN_AXIS_RUNS, VN_AXIS_INTERLEAVED, VN_AXIS_HALVED }
 /* Tries for each axis that its indices hold what others should, and that the result was only
  * rounded to a narrower format. The trial's number is the axis: 0 rows, 1 columns (the last axis),
  * 2 + axis of those between; its list has up to 8 runs of first, last, from, step. */
-vn_status vn_rearrange_axes(vn_rearranged *r, vn_error *err);
+void vn_rearrange_axes(vn_rearranged *r);
 
 #endif

@@ -17,8 +17,8 @@ typedef enum vn_factor_name {
 /* clang-format on */
 
 /* Tries one number everywhere. */
-vn_status vn_rearrange_one_value(vn_rearranged *r, vn_error *err);
+void vn_rearrange_one_value(vn_rearranged *r);
 /* Tries a factor, an offset, a limit and a cap. */
-vn_status vn_rearrange_numbers(vn_rearranged *r, vn_error *err);
+void vn_rearrange_numbers(vn_rearranged *r);
 
 #endif

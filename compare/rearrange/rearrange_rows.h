@@ -7,6 +7,6 @@
 
 /* Tries unwritten rows, and channels that are 0 in every row. Answers go to t->x. Does nothing
  * unless the first axis of the checkpoint is tokens and all of its rows were recorded. */
-vn_status vn_rearrange_rows(vn_case *t, vn_error *err);
+void vn_rearrange_rows(vn_case *t);
 
 #endif

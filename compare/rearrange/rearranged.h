@@ -21,13 +21,13 @@ typedef struct vn_rearranged {
 
 /* Fills *r for the checkpoint of t; a and b have its numbers at first. Call vn_rearranged_close
  * afterwards, also after a failure. */
-vn_status vn_rearranged_open(vn_rearranged *r, vn_case *t, vn_error *err);
-void      vn_rearranged_close(vn_rearranged *r);
+void vn_rearranged_open(vn_rearranged *r, vn_case *t);
+void vn_rearranged_close(vn_rearranged *r);
 
 /* Scores the trial that the candidate recorded r->a (r->b: the same more precisely), and adds
  * it to r->t->x. Rounds r->a to the candidate's storage format; fills h->node and
  * h->applied.kind. allowed: as in vn_try_numbers. */
-vn_status vn_rearranged_judge(vn_rearranged *r, const vn_replayed *allowed, vn_trial *h, vn_error *err);
+void vn_rearranged_judge(vn_rearranged *r, const vn_replayed *allowed, vn_trial *h);
 
 /* Is value v computed from `of`, or does it show the same memory, as a state does? */
 bool vn_rearrange_is_made_of(const vn_plan *p, int v, int of);

@@ -7,8 +7,8 @@
 /* Tries another checkpoint as an input (layer index off by one, buffers not swapped), the keys or
  * values of another layer, and another layer's weights. All recorded values and all layers are
  * tried in a few rows; the best are then tried in full. */
-vn_status vn_redirect(vn_case *t, vn_error *err);
+void vn_redirect(vn_case *t);
 /* Tries content from the step before, and embeddings of other tokens of the sequence. */
-vn_status vn_redirect_in_time(vn_case *t, vn_error *err);
+void vn_redirect_in_time(vn_case *t);
 
 #endif

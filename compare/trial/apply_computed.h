@@ -10,17 +10,17 @@
 
 #include "compare/trial/case.h"
 
-vn_status vn_apply_attend(const vn_case *t, const vn_trial *h, vn_made *made, vn_error *err);
+void vn_apply_attend(const vn_case *t, const vn_trial *h, vn_made *made);
 /* Runs the plan's own node with the formula of a trial VN_BY_ROTATION or VN_BY_ACTIVATION,
  * more precisely than the candidate. */
-vn_status vn_apply_formula(const vn_case *t, const vn_trial *h, vn_made *made, vn_error *err);
-vn_status vn_apply_narrow(const vn_case *t, const vn_trial *h, vn_made *made, vn_error *err);
+void vn_apply_formula(const vn_case *t, const vn_trial *h, vn_made *made);
+void vn_apply_narrow(const vn_case *t, const vn_trial *h, vn_made *made);
 
 /* Computes the checkpoint in that format into y (as many numbers as site->cand). Sums in another
  * order may round differently, so a few numbers may differ from the candidate's by one unit in the
- * last place: y then gets the candidate's numbers there, and *off their count. If there are too
- * many, or they differ by more, *off is -1 and y stays as computed. VN_ERR_UNSUPPORTED: the
- * operation cannot be computed in that format. */
-vn_status vn_narrow_make(const vn_case *t, const vn_applied_format *edit, double *y, int64_t *off, vn_error *err);
+ * last place: y then gets the candidate's numbers there. Returns their count; -1: they are too
+ * many, or differ by more, and y stays as computed; -2: the operation cannot be computed in that
+ * format. */
+int64_t vn_narrow_make(const vn_case *t, const vn_applied_format *edit, double *y);
 
 #endif

@@ -11,11 +11,11 @@
 
 /* Computes the attention of the checkpoint by plan p, with the keys and values (of 1: keys only; 2:
  * values only) of these tokens in its slots; -1: zeros. Fills made->own and made->fine. */
-vn_status vn_run_slots(const vn_case *t, const vn_plan *p, int of, const int64_t *token, vn_made *made, vn_error *err);
+bool vn_run_slots(const vn_case *t, const vn_plan *p, int of, const int64_t *token, vn_made *made);
 /* Exchanged blocks of the cache, too. */
-vn_status vn_apply_slots(const vn_case *t, const vn_trial *h, vn_made *made, vn_error *err);
-vn_status vn_apply_state(const vn_case *t, const vn_trial *h, vn_made *made, vn_error *err);
-vn_status vn_apply_step(const vn_case *t, const vn_trial *h, vn_made *made, vn_error *err);
-vn_status vn_apply_tokens(const vn_case *t, const vn_trial *h, vn_made *made, vn_error *err);
+void vn_apply_slots(const vn_case *t, const vn_trial *h, vn_made *made);
+void vn_apply_state(const vn_case *t, const vn_trial *h, vn_made *made);
+void vn_apply_step(const vn_case *t, const vn_trial *h, vn_made *made);
+void vn_apply_tokens(const vn_case *t, const vn_trial *h, vn_made *made);
 
 #endif

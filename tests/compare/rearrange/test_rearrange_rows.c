@@ -12,7 +12,7 @@ static int tried(vn_trial *h)
 
 	compare_given(&e, T, 0, of, 4);
 	stand_at(&e, "layer1.q_proj", 0);
-	CU_ASSERT_EQUAL(vn_rearrange_rows(&e.t, &e.err), VN_OK);
+	CU_ASSERT_EQUAL((vn_rearrange_rows(&e.t), e.failed.st), VN_OK);
 	const int n = e.x.n;
 	*h = n ? e.x.by[0] : (vn_trial) { 0 };
 	CU_ASSERT_TRUE(n == 0 || h->applied.kind == VN_BY_RESULT);
