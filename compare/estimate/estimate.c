@@ -66,7 +66,7 @@ static void estimate_positions(vn_case *t, const vn_trial *at)
 	const vn_plan   *p = t->site->plan;
 	const vn_tensor *c = &t->site->cand, *table = &t->site->weights[p->node[at->node].w[0]];
 	const int64_t    past = vn_case_step(t)->position;
-	vn_trial h = { .finding = VN_FINDING_TABLE_OFFSET, .node = at->node, .applied.kind = VN_BY_ROWS }, later = h;
+	vn_trial         h = VN_TRIAL(TABLE_OFFSET, at->node, .kind = VN_BY_ROWS), later = h;
 
 	/* The checkpoint must be a row of the table, alone or added to something. */
 	if (c->shape.rank != 2 || table->shape.rank != 2 || c->shape.dim[1] != table->shape.dim[1] ||

@@ -49,7 +49,7 @@ void vn_estimate_squares(vn_case *t)
 	const vn_plan *p = t->site->plan;
 	const int      node = vn_case_node(t);
 	const vn_node *n = &p->node[node];
-	vn_trial       h = { .finding = VN_FINDING_SQUARES_OVERFLOW, .node = node, .applied.kind = VN_BY_RESULT };
+	vn_trial       h = VN_TRIAL(SQUARES_OVERFLOW, node, .kind = VN_BY_RESULT);
 	vn_made        made = { 0 };
 	vn_tensor      in;
 
@@ -147,7 +147,7 @@ static double estimate_plan(const vn_case *t, const vn_plan *plan)
 
 void vn_estimate_activation(vn_case *t)
 {
-	vn_trial h = { .finding = VN_FINDING_OTHER_ACTIVATION, .node = vn_case_node(t), .applied.kind = VN_BY_ACTIVATION };
+	vn_trial h = VN_TRIAL(OTHER_ACTIVATION, vn_case_node(t), .kind = VN_BY_ACTIVATION);
 	double   least = (double)INFINITY;
 	vn_plan *plan;
 

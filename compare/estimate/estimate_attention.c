@@ -308,7 +308,7 @@ static void fit_stale_length(vn_case *t, int node)
 
 	for (int n = 2; s && s->tokens == 1 && !t->brief && n <= STALE && n < t->site->tokens && !vn_case_answered(t);
 	     n++) {
-		vn_trial h = { .finding = VN_FINDING_LENGTH_STALE, .node = node, .applied.later = true };
+		vn_trial h = VN_TRIAL(LENGTH_STALE, node, .later = true);
 		vn_trial_constant_put(&h, "ahead", -n);
 		vn_try(t, &h);
 	}

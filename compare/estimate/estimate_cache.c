@@ -256,9 +256,7 @@ static void fit_table(keys *x)
 			for (int64_t j = 0; j < x->S; j++)
 				x->slot[j] = x->slot[x->S + j] = j;
 			if (read_table(x, &b))
-				vn_try(t, &(vn_trial) { .finding = VN_FINDING_BLOCKS_REORDERED,
-				                        .node = x->node,
-				                        .applied = { .kind = VN_BY_BLOCKS, .blocks = b } });
+				vn_try(t, &VN_TRIAL(BLOCKS_REORDERED, x->node, .kind = VN_BY_BLOCKS, .blocks = b));
 		}
 	}
 }
@@ -270,9 +268,7 @@ static void fit_table(keys *x)
 static void fit_sink(keys *x, double n)
 {
 	const bool       padding = vn_case_answered(x->t);
-	vn_trial         exact = { .finding = VN_FINDING_SOFTMAX_SINK,
-		                       .node = x->node,
-		                       .applied = { .kind = VN_BY_ATTEND, .attend.kind = VN_ATTEND_SINK } };
+	vn_trial         exact = VN_TRIAL(SOFTMAX_SINK, x->node, .kind = VN_BY_ATTEND, .attend.kind = VN_ATTEND_SINK);
 	vn_round_numbers written = { .x = log(n), .most = padding ? 2 : 4, .near = true };
 	bool             is_written = false;
 	exact.applied.attend.number = log(n);
@@ -332,7 +328,7 @@ static void fit_not_cached(vn_case *t, int node)
 
 	for (int of = 1; of <= 2; of++)
 		for (int form = 0; form < 2; form++) {
-			vn_trial h = { .finding = VN_FINDING_NEW_NOT_CACHED, .node = node, .applied.later = true };
+			vn_trial h = VN_TRIAL(NEW_NOT_CACHED, node, .later = true);
 			vn_trial_constant_put(&h, "cache_block", 1);
 			vn_trial_constant_put(&h, "cache_of", of);
 			vn_trial_constant_put(&h, "cache_form", forms[form]);
@@ -378,9 +374,7 @@ void vn_estimate_new_slots(vn_case *t)
 	for (int of = 0; of < 3; of++)
 		for (size_t i = 0; i < sizeof moved / sizeof *moved; i++) {
 			const vn_applied_slots slots = { of, moved[i].by, moved[i].newest };
-			vn_try(t, &(vn_trial) { .finding = VN_FINDING_NEW_SLOTS_MOVED,
-			                        .node = node,
-			                        .applied = { .kind = VN_BY_SLOTS, .later = true, .slots = slots } });
+			vn_try(t, &VN_TRIAL(NEW_SLOTS_MOVED, node, .kind = VN_BY_SLOTS, .later = true, .slots = slots));
 		}
 	if (!vn_case_answered(t))
 		fit_new_slots(t, node);

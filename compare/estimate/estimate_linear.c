@@ -108,9 +108,8 @@ static void fit_tail(vn_tested_product *p)
 		rank.recorder_fault = p->t->consumed == VN_CONSUMED_OTHERS;
 		vn_try(p->t, &rank);
 	}
-	vn_trial h = { .finding = VN_FINDING_INPUTS_MISSING,
-		           .node = p->node,
-		           .applied = { .kind = VN_BY_MATRIX, .matrix = { .kind = VN_MATRIX_TAIL, .n = (int)best } } };
+	vn_trial h = VN_TRIAL(INPUTS_MISSING, p->node, .kind = VN_BY_MATRIX,
+	                      .matrix = { .kind = VN_MATRIX_TAIL, .n = (int)best });
 	vn_try(p->t, &h);
 }
 
@@ -245,9 +244,7 @@ static void *in_order(const vn_tested_product *p, const vn_tensor *z, int n, con
 
 static void try_rows(vn_tested_product *p, int n, const int *from)
 {
-	vn_trial h = { .finding = VN_FINDING_ROWS_REORDERED,
-		           .node = p->node,
-		           .applied = { .kind = VN_BY_MATRIX, .matrix = { .kind = VN_MATRIX_ROWS, .n = n } } };
+	vn_trial h = VN_TRIAL(ROWS_REORDERED, p->node, .kind = VN_BY_MATRIX, .matrix = { .kind = VN_MATRIX_ROWS, .n = n });
 
 	memcpy(h.applied.matrix.from, from, (size_t)n * sizeof *from);
 	vn_try(p->t, &h);
@@ -256,9 +253,7 @@ static void try_rows(vn_tested_product *p, int n, const int *from)
 static void try_order(vn_tested_product *p, int n, const int *from)
 {
 	vn_tensor own = *p->own, fine = *p->fine;
-	vn_trial  h = { .finding = VN_FINDING_SHARDS_REORDERED,
-		            .node = p->node,
-		            .applied = { .kind = VN_BY_RESULT, .result.n = n } };
+	vn_trial  h = VN_TRIAL(SHARDS_REORDERED, p->node, .kind = VN_BY_RESULT, .result.n = n);
 	void     *a = in_order(p, &own, n, from), *b = in_order(p, &fine, n, from);
 
 	memcpy(h.applied.result.list, from, (size_t)n * sizeof *from);

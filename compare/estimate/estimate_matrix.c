@@ -85,9 +85,8 @@ void vn_estimate_crossed_ranks(vn_tested_product *p)
 {
 
 	for (int n = 2; n <= VN_CROSSED_MOST && !vn_case_answered(p->t); n++) {
-		vn_trial h = { .finding = VN_FINDING_RANKS_CROSSED,
-			           .node = p->node,
-			           .applied = { .kind = VN_BY_MATRIX, .matrix = { .kind = VN_MATRIX_RANKS, .n = n } } };
+		vn_trial h = VN_TRIAL(RANKS_CROSSED, p->node, .kind = VN_BY_MATRIX,
+		                      .matrix = { .kind = VN_MATRIX_RANKS, .n = n });
 		if (p->N % n == 0 && p->N / n > 1 && n * n < p->R * p->C && find_crossed_ranks(p, n, h.applied.matrix.from))
 			vn_try(p->t, &h);
 	}
@@ -145,9 +144,7 @@ static const struct {
 /* Tries a factor of the weights in a product with a bias, which is not multiplied. */
 void vn_estimate_matrix_factor(vn_tested_product *p)
 {
-	vn_trial h = { .finding = VN_FINDING_WEIGHTS_SCALED,
-		           .node = p->node,
-		           .applied = { .kind = VN_BY_MATRIX, .matrix.kind = VN_MATRIX_FACTOR } };
+	vn_trial h = VN_TRIAL(WEIGHTS_SCALED, p->node, .kind = VN_BY_MATRIX, .matrix.kind = VN_MATRIX_FACTOR);
 	double   xy = 0, xx = 0, ee = 0;
 
 	for (int64_t t = 0; p->bias && t < p->T; t++)

@@ -26,9 +26,7 @@ void vn_estimate_rotate_by_ids(vn_case *t)
 	const bool     enough = t->site->cand.shape.dim[0] > 1 || vn_recording_steps(t->opened->cand, &all) > 2;
 
 	for (int later = 0; enough && can_be_made(t) && later < (s && s->position > 0 ? 2 : 1); later++) {
-		vn_trial h = { .finding = VN_FINDING_ROTATED_BY_IDS,
-			           .node = node,
-			           .applied = { .kind = VN_BY_ROTATION, .later = later, .rotate.by_ids = true } };
+		vn_trial h = VN_TRIAL(ROTATED_BY_IDS, node, .kind = VN_BY_ROTATION, .later = later, .rotate.by_ids = true);
 		vn_try(t, &h);
 	}
 }
@@ -200,9 +198,8 @@ static bool maps_all(const tested_numbers *a, const vn_position_map *m)
 
 static void try_map(vn_case *t, const tested_numbers *a, vn_position_map m, bool *done)
 {
-	vn_trial h = { .finding = VN_FINDING_POSITIONS_OF_SOME,
-		           .node = vn_case_node(t),
-		           .applied = { .kind = VN_BY_ROTATION, .rotate = { .moved = true, .map = m } } };
+	vn_trial h = VN_TRIAL(POSITIONS_OF_SOME, vn_case_node(t), .kind = VN_BY_ROTATION,
+	                      .rotate = { .moved = true, .map = m });
 
 	if (*done || !maps_all(a, &m))
 		return;
@@ -308,7 +305,7 @@ void vn_estimate_stretch_of_one(vn_case *t, const vn_trial *at)
 		vn_round_numbers written = { .x = by, .most = 3, .inverse = true };
 		while (!done && vn_next_round_number(&written, &factor))
 			for (int later = 1; later >= 0; later--) {
-				vn_trial h = { .finding = VN_FINDING_STRETCH, .node = at->node, .applied.later = later };
+				vn_trial h = VN_TRIAL(STRETCH, at->node, .later = later);
 				if (!(fabs(factor * (double)t->site->first - is) < NEAR_POSITION))
 					continue;
 				vn_trial_constant_put(&h, "turn", (before != 0 ? before : 1) * factor);

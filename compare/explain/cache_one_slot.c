@@ -334,10 +334,8 @@ static void find_holder_in_heads(const query_steps *x, slot_search *s)
 
 static void try_slot(vn_case *t, const token_query *q, const slot_search *s, const double *by)
 {
-	vn_trial h = { .finding = VN_FINDING_CACHE_ONE_ALONE,
-		           .node = (int)(q->a.n - t->site->plan->node),
-		           .applied = { .kind = VN_BY_ONE_CACHED,
-		                        .one_cached = { (int)s->at, s->of, (int)s->holds, s->others } } };
+	vn_trial h = VN_TRIAL(CACHE_ONE_ALONE, (int)(q->a.n - t->site->plan->node), .kind = VN_BY_ONE_CACHED,
+	                      .one_cached = { (int)s->at, s->of, (int)s->holds, s->others });
 	vn_made  made;
 
 	if (!vn_last_query_begin(t, q->x, &made))

@@ -65,7 +65,7 @@ static void try_alternatives(vn_case *t, const vn_judged_result *r, read_entries
 
 	for (int i = 0; i < r->n_alternatives; i++) {
 		const vn_tried_mistake *x = &r->alternative[i];
-		vn_trial                h = { .finding = VN_FINDING_VARIANT, .node = -1, .applied.kind = VN_BY_REPLAY };
+		vn_trial                h = VN_TRIAL(VARIANT, -1, .kind = VN_BY_REPLAY);
 		vn_tensor               fine, own;
 		h.applied.variant.row = vn_variant_find(x->word);
 		h.applied.variant.is = x->is;

@@ -71,7 +71,7 @@ static void other_cache(nearest_reads *near, int node)
 
 	for (int i = 0; i < node; i++) {
 		const vn_node *o = &p->node[i];
-		vn_trial       h = { .finding = VN_FINDING_OTHER_CACHE, .node = node, .applied.kind = VN_BY_READS };
+		vn_trial       h = VN_TRIAL(OTHER_CACHE, node, .kind = VN_BY_READS);
 		if (o->op != VN_OP_ATTENTION)
 			continue;
 		const int k = vn_plan_root(p, o->in[VN_ATTN_K]), v = vn_plan_root(p, o->in[VN_ATTN_V]);
@@ -89,7 +89,7 @@ static void try_unnormed(vn_case *t, int node)
 {
 	const vn_plan *p = t->site->plan;
 	const vn_node *n = &p->node[node];
-	vn_trial       h = { .finding = VN_FINDING_UNNORMED, .node = node, .applied.kind = VN_BY_READS };
+	vn_trial       h = VN_TRIAL(UNNORMED, node, .kind = VN_BY_READS);
 
 	for (int i = VN_DELTA_Q; i <= VN_DELTA_K; i++) {
 		const vn_node *norm = &p->node[p->value[vn_plan_root(p, n->in[i])].node];
@@ -123,7 +123,7 @@ static void other_weights(nearest_reads *near, int node)
 
 	for (int layer = 0; p->node[node].n_w && layer < p->layers; layer++) {
 		const vn_node *twin = vn_fault_twin(p, &p->node[node], layer);
-		vn_trial       h = { .finding = VN_FINDING_OTHER_WEIGHTS, .node = node, .applied.kind = VN_BY_READS };
+		vn_trial       h = VN_TRIAL(OTHER_WEIGHTS, node, .kind = VN_BY_READS);
 		if (!twin)
 			continue;
 		h.applied.reads.weights = 1 + (int)(twin - p->node);
@@ -211,16 +211,14 @@ static void keep_tokens(vn_case *t, vn_trial *h)
 static void try_tokens(vn_case *t)
 {
 	const int node = vn_case_node(t);
-	vn_trial  of_position = { .finding = VN_FINDING_POSITION_FOR_ID, .node = node, .applied.kind = VN_BY_TOKENS };
+	vn_trial  of_position = VN_TRIAL(POSITION_FOR_ID, node, .kind = VN_BY_TOKENS);
 	vn_score(t, &of_position);
 	int n = 0;
 
 	if (of_position.limit_fraction <= 1)
 		keep_tokens(t, &of_position);
 	for (int i = 2; n < SOME && i < 2 * AWAY + 2; i++) { /* 1 before, 1 after, 2 before... */
-		vn_trial h = { .finding = VN_FINDING_OTHER_TOKEN,
-			           .node = node,
-			           .applied = { .kind = VN_BY_TOKENS, .tokens = i % 2 ? i / 2 : -(i / 2) } };
+		vn_trial h = VN_TRIAL(OTHER_TOKEN, node, .kind = VN_BY_TOKENS, .tokens = i % 2 ? i / 2 : -(i / 2));
 		vn_score(t, &h);
 		if (!(h.limit_fraction <= 1))
 			continue;
