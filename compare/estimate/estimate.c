@@ -2,9 +2,6 @@
  * If others lie between the checkpoint and captured values, an engine may use one number for
  * several of them: it is fitted for all of a kind, for those of a layer, and for one alone. */
 #include "compare/estimate/estimate.h"
-#include "compare/estimate/estimate_attention.h"
-#include "compare/estimate/estimate_rope.h"
-#include "compare/estimate/estimate_rotate.h"
 #include "compare/trial/fit.h"
 #include "compare/trial/score.h"
 

@@ -1,6 +1,6 @@
-/* estimate_arithmetic.c: see estimate_arithmetic.h. */
-#include "compare/estimate/estimate_arithmetic.h"
-#include "compare/trial/apply_computed.h"
+/* estimate_arithmetic.c: see estimate.h. */
+#include "compare/estimate/estimate.h"
+#include "compare/trial/trial_apply.h"
 #include "compare/trial/score.h"
 
 #include "libref/base/alloc.h"

@@ -1,4 +1,4 @@
-/* estimate_attention.c: see estimate_attention.h.
+/* estimate_attention.c: see estimate.h.
  *
  * A sliding window, also with first keys that stay visible: with `keys` first keys and a window of
  * `width`, the first token that loses a key is at keys + width. With few digits that token may
@@ -7,7 +7,7 @@
  * For mistakes that no constant expresses, a few queries select the likely one, which is then
  * computed in full.
  */
-#include "compare/estimate/estimate_attention.h"
+#include "compare/estimate/estimate.h"
 #include "compare/trial/attend.h"
 #include "compare/trial/fit.h"
 #include "compare/trial/score.h"

@@ -1,7 +1,7 @@
-/* estimate_cache.c: see estimate_cache.h. Numbers that the catalogue does not list: slots moved by
+/* estimate_cache.c: see estimate.h. Numbers that the catalogue does not list: slots moved by
  * several, blocks of another size exchanged in pairs or in any order, keys of padding. A few
  * queries select the likely mistake, which is then computed in full. */
-#include "compare/estimate/estimate_cache.h"
+#include "compare/estimate/estimate.h"
 #include "compare/trial/attend.h"
 #include "compare/trial/fit.h"
 #include "compare/trial/score.h"

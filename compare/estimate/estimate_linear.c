@@ -1,8 +1,7 @@
-/* estimate_linear.c: see estimate_linear.h. */
-#include "compare/estimate/estimate_linear.h"
-#include "compare/estimate/estimate_matrix.h"
-#include "compare/trial/fit.h"
+/* estimate_linear.c: see estimate.h. */
+#include "compare/estimate/estimate.h"
 #include "compare/estimate/linear_product.h"
+#include "compare/trial/fit.h"
 #include "compare/trial/score.h"
 
 #include "libref/base/alloc.h"

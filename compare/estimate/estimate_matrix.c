@@ -1,5 +1,5 @@
-/* estimate_matrix.c: see estimate_matrix.h. */
-#include "compare/estimate/estimate_matrix.h"
+/* estimate_matrix.c: see linear_product.h. */
+#include "compare/estimate/linear_product.h"
 #include "compare/trial/apply_matrix.h"
 #include "compare/trial/score.h"
 #include "compare/trial/search.h"

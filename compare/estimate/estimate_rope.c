@@ -1,11 +1,11 @@
-/* estimate_rope.c: see estimate_rope.h.
+/* estimate_rope.c: see estimate.h.
  *
  * A pair of columns is a complex number; output / input is af e^(i p f), where p is the position
  * (specs/models.md 1.5). The sum over the heads of a token is z[p]. Its phase advances by f from
  * token to token, as long as f is below pi; longer and longer lags make f more precise. With a
  * single token, theta is the value that explains the phases of all its pairs.
  */
-#include "compare/estimate/estimate_rope.h"
+#include "compare/estimate/estimate.h"
 #include "compare/trial/fit.h"
 #include "compare/trial/score.h"
 #include "compare/trial/search.h"

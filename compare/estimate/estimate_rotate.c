@@ -1,5 +1,5 @@
-/* estimate_rotate.c: see estimate_rotate.h. */
-#include "compare/estimate/estimate_rotate.h"
+/* estimate_rotate.c: see estimate.h. */
+#include "compare/estimate/estimate.h"
 #include "compare/trial/score.h"
 #include "compare/trial/search.h"
 

@@ -1,7 +1,5 @@
 /* across_steps.c: see across_steps.h. */
 #include "compare/explain/across_steps.h"
-#include "compare/explain/cache_changed.h"
-#include "compare/explain/cache_one_slot.h"
 #include "compare/explain/cache_slots.h"
 #include "compare/explain/explain_point.h"
 #include "compare/replay/local.h"

@@ -1,9 +1,9 @@
-/* cache_changed.c: see cache_changed.h.
+/* cache_changed.c: see cache_slots.h.
  *
  * Each change is computed for one query at a time, from its scores and the values. Slots are named
  * as engines fill them: by the first call, by later calls, by the newest token, or by blocks.
  */
-#include "compare/explain/cache_changed.h"
+#include "compare/explain/cache_slots.h"
 #include "compare/explain/last_query.h"
 #include "compare/trial/search.h"
 

@@ -1,4 +1,4 @@
-/* cache_one_slot.c: see cache_one_slot.h.
+/* cache_one_slot.c: see cache_slots.h.
  *
  * With p_j the probabilities of the unmodified operation and y the sum of p_j v_j: if the value of
  * slot a is v, the context is y + p_a (v - v_a) in every head and step; if its key is another, it
@@ -6,7 +6,7 @@
  * changes. So the slot is found before its content is known. The content is then compared with the
  * keys and values of other tokens.
  */
-#include "compare/explain/cache_one_slot.h"
+#include "compare/explain/cache_slots.h"
 #include "compare/explain/last_query.h"
 
 #include "libref/base/alloc.h"

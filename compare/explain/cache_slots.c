@@ -10,9 +10,8 @@
  */
 #include "compare/explain/cache_slots.h"
 #include "compare/explain/last_query.h"
-#include "compare/trial/apply_recorded.h"
-#include "compare/trial/score.h"
 #include "compare/trial/trial_apply.h"
+#include "compare/trial/score.h"
 
 #include "libref/base/alloc.h"
 

@@ -2,7 +2,6 @@
 #include "compare/explain/explain_replayed.h"
 #include "compare/explain/sentences.h"
 #include "compare/rearrange/rearrange.h"
-#include "compare/rearrange/rearrange_rows.h"
 #include "compare/replayed/replayed.h"
 #include "compare/replayed/variants.h"
 #include "compare/trial/score.h"

@@ -1,6 +1,6 @@
-/* leading.c: see leading.h. Numbers that a wrong distance takes from outside an operand are not
+/* leading.c: see rearranged.h. Numbers that a wrong distance takes from outside an operand are not
  * known: there, the candidate's own are taken, and enough others must be right. */
-#include "compare/rearrange/leading.h"
+#include "compare/rearrange/rearranged.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,6 @@
 /* rearrange.c: see rearrange.h. */
 #include "compare/rearrange/rearrange.h"
-#include "compare/rearrange/leading.h"
 #include "compare/rearrange/rearranged.h"
-#include "compare/rearrange/rearrange_axes.h"
-#include "compare/rearrange/rearrange_number.h"
 #include "compare/trial/score.h"
 #include "compare/text/arrangements.h"
 

@@ -1,5 +1,5 @@
-/* rearrange_axes.c: see rearrange_axes.h. */
-#include "compare/rearrange/rearrange_axes.h"
+/* rearrange_axes.c: see rearranged.h. */
+#include "compare/rearrange/rearranged.h"
 
 #include "compare/text/arrangements.h"
 #include "libref/base/alloc.h"

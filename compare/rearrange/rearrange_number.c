@@ -1,5 +1,5 @@
-/* rearrange_number.c: see rearrange_number.h. */
-#include "compare/rearrange/rearrange_number.h"
+/* rearrange_number.c: see rearranged.h. */
+#include "compare/rearrange/rearranged.h"
 #include "compare/trial/score.h"
 #include "compare/trial/search.h"
 

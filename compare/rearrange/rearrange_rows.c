@@ -1,5 +1,5 @@
-/* rearrange_rows.c: see rearrange_rows.h. */
-#include "compare/rearrange/rearrange_rows.h"
+/* rearrange_rows.c: see rearrange.h. */
+#include "compare/rearrange/rearrange.h"
 #include "compare/rearrange/rearranged.h"
 #include "compare/trial/score.h"
 

@@ -1,5 +1,5 @@
-/* redirect.c: see redirect.h. */
-#include "compare/rearrange/redirect.h"
+/* redirect.c: see rearrange.h. */
+#include "compare/rearrange/rearrange.h"
 #include "compare/trial/catalogue.h"
 #include "compare/trial/score.h"
 #include "compare/trial/trial_apply.h"

@@ -1,5 +1,5 @@
-/* apply_computed.c: see apply_computed.h. */
-#include "compare/trial/apply_computed.h"
+/* apply_computed.c: see trial_apply.h. */
+#include "compare/trial/trial_apply.h"
 #include "compare/trial/attend.h"
 
 #include "libref/base/alloc.h"

@@ -1,5 +1,5 @@
-/* apply_recorded.c: see apply_recorded.h. */
-#include "compare/trial/apply_recorded.h"
+/* apply_recorded.c: see trial_apply.h. */
+#include "compare/trial/trial_apply.h"
 
 #include "libref/base/alloc.h"
 

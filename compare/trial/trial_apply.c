@@ -1,8 +1,6 @@
 /* trial_apply.c: see trial_apply.h. */
-#include "compare/trial/apply_computed.h"
-#include "compare/trial/apply_recorded.h"
-#include "compare/trial/apply_matrix.h"
 #include "compare/trial/trial_apply.h"
+#include "compare/trial/apply_matrix.h"
 
 #include "libref/base/alloc.h"
 #include "libref/base/arrange.h"

@@ -1,6 +1,6 @@
 /* test_estimate_arithmetic.c: tests compare/estimate/estimate_arithmetic.c. */
-#include "compare/estimate/estimate_arithmetic.h"
-#include "compare/trial/apply_computed.h"
+#include "compare/estimate/estimate.h"
+#include "compare/trial/trial_apply.h"
 #include "tests/support/narrow_help.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* test_estimate_attention.c: tests compare/estimate/estimate_attention.c. */
-#include "compare/estimate/estimate_attention.h"
+#include "compare/estimate/estimate.h"
 #include "tests/support/attention_help.h"
 
 /* ---- a window -------------------------------------------------------------------------------- */

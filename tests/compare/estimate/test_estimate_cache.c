@@ -1,5 +1,5 @@
 /* test_estimate_cache.c: tests compare/estimate/estimate_cache.c. */
-#include "compare/estimate/estimate_cache.h"
+#include "compare/estimate/estimate.h"
 #include "tests/support/attention_help.h"
 
 enum { CALL = 16 };

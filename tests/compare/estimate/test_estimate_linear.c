@@ -1,5 +1,5 @@
 /* test_estimate_linear.c: tests compare/estimate/estimate_linear.c. */
-#include "compare/estimate/estimate_linear.h"
+#include "compare/estimate/estimate.h"
 #include "tests/support/product_help.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* test_estimate_matrix.c: tests compare/estimate/estimate_matrix.c. */
-#include "compare/estimate/estimate_matrix.h"
+#include "compare/estimate/linear_product.h"
 #include "tests/support/product_help.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* test_estimate_rope.c: tests compare/estimate/estimate_rope.c. */
-#include "compare/estimate/estimate_rope.h"
+#include "compare/estimate/estimate.h"
 #include "tests/support/explain_help.h"
 
 #include <math.h>

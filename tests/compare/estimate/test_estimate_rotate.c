@@ -1,5 +1,5 @@
 /* test_estimate_rotate.c: tests compare/estimate/estimate_rotate.c. */
-#include "compare/estimate/estimate_rotate.h"
+#include "compare/estimate/estimate.h"
 #include "tests/support/explain_help.h"
 
 #include <math.h>

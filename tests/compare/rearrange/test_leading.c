@@ -1,5 +1,5 @@
 /* test_leading.c: tests compare/rearrange/leading.c. */
-#include "compare/rearrange/leading.h"
+#include "compare/rearrange/rearranged.h"
 #include "tests/support/projection_help.h"
 
 #include "compare/trial/score.h"

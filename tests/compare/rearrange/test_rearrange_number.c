@@ -1,5 +1,5 @@
 /* test_rearrange_number.c: tests compare/rearrange/rearrange_number.c. */
-#include "compare/rearrange/rearrange_number.h"
+#include "compare/rearrange/rearranged.h"
 #include "tests/support/explain_help.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* test_rearrange_rows.c: tests compare/rearrange/rearrange_rows.c. */
-#include "compare/rearrange/rearrange_rows.h"
+#include "compare/rearrange/rearrange.h"
 #include "tests/support/projection_help.h"
 
 /* Tries rows at q_proj. Returns the number of answers, at most one. */

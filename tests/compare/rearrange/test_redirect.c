@@ -1,5 +1,5 @@
 /* test_redirect.c: tests compare/rearrange/redirect.c. */
-#include "compare/rearrange/redirect.h"
+#include "compare/rearrange/rearrange.h"
 #include "tests/support/explain_help.h"
 
 #include <math.h>

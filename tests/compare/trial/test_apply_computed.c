@@ -1,5 +1,5 @@
 /* test_apply_computed.c: tests compare/trial/apply_computed.c. */
-#include "compare/trial/apply_computed.h"
+#include "compare/trial/trial_apply.h"
 #include "tests/support/narrow_help.h"
 
 #include <math.h>

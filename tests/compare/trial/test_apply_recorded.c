@@ -1,5 +1,5 @@
 /* test_apply_recorded.c: tests compare/trial/apply_recorded.c. */
-#include "compare/trial/apply_recorded.h"
+#include "compare/trial/trial_apply.h"
 #include "tests/support/attention_help.h"
 
 enum { CALL = 8, STEPS = 2, S = CALL + STEPS, D = H * K };
