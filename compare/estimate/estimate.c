@@ -2,9 +2,6 @@
  * If others lie between the checkpoint and captured values, an engine may use one number for
  * several of them: it is fitted for all of a kind, for those of a layer, and for one alone. */
 #include "compare/estimate/estimate.h"
-#include "compare/estimate/estimate_attention.h"
-#include "compare/estimate/estimate_rope.h"
-#include "compare/estimate/estimate_rotate.h"
 #include "compare/trial/fit.h"
 #include "compare/trial/score.h"
 
@@ -13,7 +10,7 @@
 enum { ALONE = 4 }; /* the most operations, starting with the checkpoint's own, that are each tried in their own way */
 enum { TRIED_ALONE = 4 }; /* the most layers between captured tensors, and operations of a kind, tried one by one */
 
-typedef vn_status (*estimator)(vn_case *t, const vn_trial *at, vn_error *err);
+typedef void (*estimator)(vn_case *t, const vn_trial *at);
 
 #define OF(op) (UINT64_C(1) << VN_OP_##op)
 #define NORMS  (OF(RMS_NORM) | OF(LAYER_NORM) | OF(L2_NORM) | OF(GATED_NORM))
@@ -61,45 +58,46 @@ static int64_t shift_of(const vn_case *t, const vn_tensor *table)
 
 /* Estimates which row of the table of learned positions each token was given. at->node must look up
  * learned positions. */
-static vn_status estimate_positions(vn_case *t, const vn_trial *at, vn_error *err)
+static void estimate_positions(vn_case *t, const vn_trial *at)
 {
 	const vn_plan   *p = t->site->plan;
 	const vn_tensor *c = &t->site->cand, *table = &t->site->weights[p->node[at->node].w[0]];
 	const int64_t    past = vn_case_step(t)->position;
-	vn_trial  h = { .finding = VN_FINDING_TABLE_OFFSET, .node = at->node, .applied.kind = VN_BY_ROWS }, later = h;
-	vn_status st = VN_OK;
+	vn_trial         h = VN_TRIAL(TABLE_OFFSET, at->node, .kind = VN_BY_ROWS), later = h;
 
 	/* The checkpoint must be a row of the table, alone or added to something. */
 	if (c->shape.rank != 2 || table->shape.rank != 2 || c->shape.dim[1] != table->shape.dim[1] ||
 	    t->x->unmodified.residual.bad)
-		return VN_OK;
+		return;
 	const int64_t by = shift_of(t, table);
 	h.applied.rows = later.applied.rows = (int)by;
-	if (by == 0 || (st = vn_fit_whole(t, &h, by, -table->shape.dim[0], table->shape.dim[0], err)) || past == 0)
-		return st;
+	if (by)
+		vn_fit_whole(t, &h, by, -table->shape.dim[0], table->shape.dim[0]);
+	if (!by || !past)
+		return;
 	later.finding = VN_FINDING_TABLE_OFFSET_LATER;
 	later.applied.later = true;
-	return vn_try(t, &later, err);
+	vn_try(t, &later);
 }
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
 /* The state is lost every so many tokens: the first that is wrong is the first after a loss. */
-static vn_status lost_state(vn_case *t, const vn_trial *at, vn_error *err)
+static void lost_state(vn_case *t, const vn_trial *at)
 {
 	int64_t  first, last;
 	vn_trial h = *at;
 
 	vn_case_rows_off(t, NULL, &first, &last);
 	if (t->site->first || first < 1)
-		return VN_OK;
+		return;
 	h.finding = VN_FINDING_STATE_LOST;
 	vn_trial_constant_put(&h, "restart", (double)first);
-	return vn_try(t, &h, err);
+	vn_try(t, &h);
 }
 
 /* A call begins with another state than the call before left, or the first with one. */
-static vn_status other_states(vn_case *t, const vn_trial *at, vn_error *err)
+static void other_states(vn_case *t, const vn_trial *at)
 {
 	static const vn_other_state states[] = {
 		{ .kind = VN_STATE_FIRST },
@@ -111,17 +109,15 @@ static vn_status other_states(vn_case *t, const vn_trial *at, vn_error *err)
 		{ .kind = VN_STATE_ROUNDED, .format = VN_FORMAT_F16 },
 		{ .kind = VN_STATE_PADDING },
 	};
-	vn_status st = VN_OK;
 
-	for (size_t i = 0; !st && i < sizeof states / sizeof *states; i++) {
+	for (size_t i = 0; i < sizeof states / sizeof *states; i++) {
 		vn_trial h = *at;
 		h.finding = VN_FINDING_OTHER_STATE;
 		h.applied = (vn_applied) { .kind = VN_BY_STATE,
 			                       .later = states[i].kind != VN_STATE_PADDING,
 			                       .state = states[i] };
-		st = vn_try(t, &h, err);
+		vn_try(t, &h);
 	}
-	return st;
 }
 
 /* What is fitted at an operation: a function that reads the number off, or the constant of a
@@ -157,7 +153,7 @@ static double own_scale(const vn_node *n)
 	return n->op == VN_OP_ATTENTION ? n->c.attention.scale : n->c.delta.scale;
 }
 
-static vn_status fit_row(vn_case *t, const struct estimator_row *r, const vn_trial *at, vn_range in, vn_error *err)
+static void fit_row(vn_case *t, const struct estimator_row *r, const vn_trial *at, vn_range in)
 {
 	vn_trial h = *at;
 
@@ -169,29 +165,30 @@ static vn_status fit_row(vn_case *t, const struct estimator_row *r, const vn_tri
 	}
 	if (r->finding == VN_FINDING_EPS_OUTSIDE)
 		vn_trial_constant_put(&h, "eps_outside", 1);
-	const vn_status st = vn_fit_constant(t, &h, in, err);
-	if (st || !r->times_own || vn_case_answered(t))
-		return st;
+	vn_fit_constant(t, &h, in);
+	if (!r->times_own || vn_case_answered(t))
+		return;
 	vn_trial_number_put(&h, 0); /* no range of logarithms contains 0 */
-	return vn_try(t, &h, err);
+	vn_try(t, &h);
 }
 
 /* Tries the rows of the operation at `at`. among: other operations are between it and the
  * checkpoint. */
-static vn_status fit_rows(vn_case *t, const vn_trial *at, bool among, vn_error *err)
+static void fit_rows(vn_case *t, const vn_trial *at, bool among)
 {
 	const vn_op op = t->site->plan->node[at->node].op;
-	vn_status   st = VN_OK;
 
-	for (size_t i = 0; !st && i < sizeof table / sizeof *table; i++) {
+	for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
 		const struct estimator_row *r = &table[i];
 		const vn_range              in = among ? r->among : r->alone;
 		const estimator             read = among ? r->read_among : r->read_alone;
 		if (!(r->ops >> op & 1) || (vn_case_answered(t) && !r->beside && i && table[i - 1].ops == r->ops))
 			continue;
-		st = read ? read(t, at, err) : in.steps ? fit_row(t, r, at, in, err) : VN_OK;
+		if (read)
+			read(t, at);
+		else if (in.steps)
+			fit_row(t, r, at, in);
 	}
-	return st;
 }
 
 /* ---- several at once ------------------------------------------------------------------------- */
@@ -238,11 +235,10 @@ static bool is_first_of_kind(const vn_case *t, int layer, int i)
 	return first;
 }
 
-static vn_status fit_each_kind(vn_case *t, int layer, vn_error *err)
+static void fit_each_kind(vn_case *t, int layer)
 {
-	vn_status st = VN_OK;
 
-	for (int i = 0; !st && i < t->site->n_span && !vn_case_answered(t); i++) {
+	for (int i = 0; i < t->site->n_span && !vn_case_answered(t); i++) {
 		vn_trial h = { .node = t->site->span[i],
 			           .applied = { .kind = VN_BY_CONSTANTS,
 			                        .constants.places = layer < 0 ? VN_EVERYWHERE : VN_IN_LAYER } };
@@ -250,54 +246,50 @@ static vn_status fit_each_kind(vn_case *t, int layer, vn_error *err)
 			continue;
 		count_places(t, &h);
 		if (h.places)
-			st = fit_rows(t, &h, true, err);
+			fit_rows(t, &h, true);
 	}
-	return st;
 }
 
 /* Fits the operations after those that were tried in their own way, each alone, if they are few. */
-static vn_status fit_each_alone(vn_case *t, vn_error *err)
+static void fit_each_alone(vn_case *t)
 {
 	const vn_plan *p = t->site->plan;
 	const int     *span = t->site->span, n = t->site->n_span;
 	int            of[VN_N_OPS] = { 0 };
-	vn_status      st = VN_OK;
 
 	for (int i = 0; i < n; i++)
 		of[p->node[span[i]].op]++;
-	for (int i = 0; !st && i < n && !vn_case_answered(t); i++) {
+	for (int i = 0; i < n && !vn_case_answered(t); i++) {
 		const vn_op op = p->node[span[i]].op;
 		if (is_shared(op) && of[op] <= TRIED_ALONE && (i >= ALONE || (op == VN_OP_ROPE && i)))
-			st = fit_rows(t, &(vn_trial) { .node = span[i] }, true, err);
+			fit_rows(t, &(vn_trial) { .node = span[i] }, true);
 	}
-	return st;
 }
 
-static vn_status fit_together(vn_case *t, vn_error *err)
+static void fit_together(vn_case *t)
 {
 	const vn_plan *p = t->site->plan;
 	const int     *span = t->site->span, n = t->site->n_span;
 	int            low = p->layers, high = -1;
-	vn_status      st;
 
 	for (int i = 0; i < n; i++) {
 		const int layer = p->node[span[i]].layer;
 		low = layer >= 0 && layer < low ? layer : low;
 		high = layer > high ? layer : high;
 	}
-	st = fit_each_kind(t, -1, err);
-	for (int layer = low; !st && high > low && high - low < TRIED_ALONE && layer <= high && !vn_case_answered(t);
-	     layer++)
-		st = fit_each_kind(t, layer, err);
-	return st || vn_case_answered(t) ? st : fit_each_alone(t, err);
+	fit_each_kind(t, -1);
+	for (int layer = low; high > low && high - low < TRIED_ALONE && layer <= high && !vn_case_answered(t); layer++)
+		fit_each_kind(t, layer);
+	if (!vn_case_answered(t))
+		fit_each_alone(t);
 }
 
-vn_status vn_estimate(vn_case *t, vn_error *err)
+void vn_estimate(vn_case *t)
 {
 	const int n = t->site->n_span, *span = t->site->span;
-	vn_status st = VN_OK;
 
-	for (int i = 0; !st && i < n && i < ALONE; i++)
-		st = fit_rows(t, &(vn_trial) { .node = span[i] }, false, err);
-	return st || vn_case_answered(t) || n < 2 || t->brief ? st : fit_together(t, err);
+	for (int i = 0; i < n && i < ALONE; i++)
+		fit_rows(t, &(vn_trial) { .node = span[i] }, false);
+	if (!vn_case_answered(t) && n >= 2 && !t->brief)
+		fit_together(t);
 }

@@ -1,8 +1,9 @@
-/* estimate_arithmetic.c: see estimate_arithmetic.h. */
-#include "compare/estimate/estimate_arithmetic.h"
-#include "compare/trial/apply_computed.h"
-#include "compare/trial/apply_matrix.h"
+/* estimate_arithmetic.c: see estimate.h. */
+#include "compare/estimate/estimate.h"
+#include "compare/trial/trial_apply.h"
 #include "compare/trial/score.h"
+
+#include "libref/base/alloc.h"
 
 #include <float.h>
 #include <math.h>
@@ -43,27 +44,28 @@ static int64_t make_rows(const vn_case *t, const vn_node *n, const vn_tensor *in
 	return rows;
 }
 
-vn_status vn_estimate_squares(vn_case *t, vn_error *err)
+void vn_estimate_squares(vn_case *t)
 {
 	const vn_plan *p = t->site->plan;
 	const int      node = vn_case_node(t);
 	const vn_node *n = &p->node[node];
-	vn_trial       h = { .finding = VN_FINDING_SQUARES_OVERFLOW, .node = node, .applied.kind = VN_BY_RESULT };
+	vn_trial       h = VN_TRIAL(SQUARES_OVERFLOW, node, .kind = VN_BY_RESULT);
 	vn_made        made = { 0 };
 	vn_tensor      in;
-	vn_status      st;
 
 	if ((n->op != VN_OP_RMS_NORM && n->op != VN_OP_LAYER_NORM) || t->site->n_span != 1)
-		return VN_OK;
+		return;
 	const vn_value *out = &p->value[t->site->target];
 	const int64_t   C = out->size[out->rank - 1];
-	if ((st = vn_recompute_input(t->recompute, 0, VN_FINE_WIDTH, &in, err)))
-		return st;
-	if (!(st = vn_made_room(t, &made, err)) && make_rows(t, n, &in, C, &made) &&
-	    !(st = vn_score_numbers(t, &made.own, &made.fine, &h, err)) && vn_case_fits(t, &h))
-		vn_case_keep(t->x, &h);
+	if (!vn_case_input(t, 0, VN_FINE_WIDTH, &in))
+		return;
+	vn_made_room(t, &made);
+	if (make_rows(t, n, &in, C, &made)) {
+		vn_score_numbers(t, &made.own, &made.fine, &h);
+		if (vn_case_fits(t, &h))
+			vn_case_keep(t->x, &h);
+	}
 	vn_made_finish(&made);
-	return st;
 }
 
 /* ---- a narrower format ----------------------------------------------------------------------- */
@@ -82,48 +84,42 @@ static bool has_format(const vn_tensor *x, vn_rounding_format format)
 
 /* Tries to round only the result, and to compute the whole operation in the format. Keeps the try
  * that leaves fewer numbers off. */
-static vn_status try_format(vn_case *t, vn_rounding_format format, double *y, vn_error *err)
+static void try_format(vn_case *t, vn_rounding_format format, double *y)
 {
-	vn_trial  h = { .finding = VN_FINDING_NARROW,
-		            .node = vn_case_node(t),
-		            .recorder_fault = t->consumed == VN_CONSUMED_OTHERS,
-		            .applied = { .kind = VN_BY_NARROW } };
-	int64_t   least = -1, off;
-	vn_status st = VN_OK;
-	vn_error  none = { "" };
+	vn_trial h = { .finding = VN_FINDING_NARROW,
+		           .node = vn_case_node(t),
+		           .recorder_fault = t->consumed == VN_CONSUMED_OTHERS,
+		           .applied = { .kind = VN_BY_NARROW } };
+	int64_t  least = -1;
 
-	for (int whole = 0; !st && whole < (t->site->n_span == 1 && !h.recorder_fault ? 2 : 1); whole++) {
+	for (int whole = 0; whole < (t->site->n_span == 1 && !h.recorder_fault ? 2 : 1); whole++) {
 		const vn_applied_format edit = { .format = format, .whole = whole };
-		st = vn_narrow_make(t, &edit, y, &off, &none);
-		if (st || off < 0 || (least >= 0 && off >= least))
+		const int64_t           off = vn_narrow_make(t, &edit, y);
+		if (off < 0 || (least >= 0 && off >= least))
 			continue;
 		least = off;
 		h.applied.narrow = edit;
 	}
-	st = vn_unless_unsupported(st, &none, err);
-	return st || least < 0 ? st : vn_try(t, &h, err);
+	if (least >= 0)
+		vn_try(t, &h);
 }
 
-vn_status vn_estimate_narrow(vn_case *t, vn_error *err)
+void vn_estimate_narrow(vn_case *t)
 {
 	static const vn_rounding_format formats[] = { VN_FORMAT_BF16, VN_FORMAT_F16 };
 	const vn_dtype                  storage = t->opened->policy.storage;
 	const vn_tensor                *cand = &t->site->cand;
 	/* a 16-bit result can only have lost digits to bfloat16 */
 	const int                       n = storage == VN_BF16 ? 0 : storage == VN_F16 ? 1 : 2;
-	vn_status                       st = VN_OK;
 
 	const vn_node *node = &t->site->plan->node[vn_case_node(t)];
 	if (t->part || t->x->unmodified.residual.bad || !n || node->out[0] != t->site->target)
-		return VN_OK; /* scores and probabilities in another format: estimate_attention.c */
-	double *y = malloc((size_t)vn_shape_count(&cand->shape) * sizeof *y + 1);
-	if (!y)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for %lld numbers", (long long)vn_shape_count(&cand->shape));
-	for (int i = 0; !st && i < n && !vn_case_answered(t); i++)
+		return; /* scores and probabilities in another format: estimate_attention.c */
+	double *y = vn_alloc((size_t)vn_shape_count(&cand->shape), sizeof *y);
+	for (int i = 0; i < n && !vn_case_answered(t); i++)
 		if (has_format(cand, formats[i]))
-			st = try_format(t, formats[i], y, err);
+			try_format(t, formats[i], y);
 	free(y);
-	return st;
 }
 
 /* ---- another activation ---------------------------------------------------------------------- */
@@ -140,36 +136,32 @@ static bool is_activation(const vn_case *t)
 	       (n->op == VN_OP_ACT || n->x.act.form == VN_GATE_USUAL) && n->out[0] == t->site->target;
 }
 
-/* What a few tokens leave with this activation. */
-static vn_status estimate_act(const vn_case *t, vn_act act, double *off, vn_error *err)
+/* What a few tokens leave by the plan; NaN: that cannot be computed. */
+static double estimate_plan(const vn_case *t, const vn_plan *plan)
 {
-	vn_plan  *plan;
-	vn_status st = vn_plan_clone(t->site->plan, &plan, err);
+	double off = (double)NAN;
 
-	if (st)
-		return st;
-	plan->node[vn_case_node(t)].c.act.act = act;
-	st = vn_recompute_estimate_tokens(t->recompute, plan, t->site->weights, off, err);
-	vn_plan_destroy(plan);
-	return st;
+	vn_case_made(t, vn_recompute_estimate_tokens(t->recompute, plan, t->site->weights, &off, vn_case_error(t)));
+	return off;
 }
 
-vn_status vn_estimate_activation(vn_case *t, vn_error *err)
+void vn_estimate_activation(vn_case *t)
 {
-	vn_trial  h = { .finding = VN_FINDING_OTHER_ACTIVATION, .node = vn_case_node(t), .applied.kind = VN_BY_ACTIVATION };
-	double    least = (double)INFINITY, unmodified, left;
-	vn_error  none = { "" };
-	vn_status st;
+	vn_trial h = VN_TRIAL(OTHER_ACTIVATION, vn_case_node(t), .kind = VN_BY_ACTIVATION);
+	double   least = (double)INFINITY;
+	vn_plan *plan;
 
-	if (t->part || t->x->unmodified.residual.bad || t->consumed == VN_CONSUMED_OTHERS || !is_activation(t))
-		return VN_OK;
-	st = vn_recompute_estimate_tokens(t->recompute, t->site->plan, t->site->weights, &unmodified, &none);
-	for (int act = VN_SIGMOID; !st && act <= VN_EXP; act = act == VN_SIGMOID ? VN_TANH : act + 1) {
-		st = estimate_act(t, (vn_act)act, &left, &none);
-		h.applied.activation = !st && left < least ? act : h.applied.activation;
-		least = !st ? fmin(left, least) : least;
+	if (t->part || t->x->unmodified.residual.bad || t->consumed == VN_CONSUMED_OTHERS || !is_activation(t) ||
+	    !(plan = vn_case_clone(t)))
+		return;
+	const double unmodified = estimate_plan(t, plan);
+	for (int act = VN_SIGMOID; act <= VN_EXP; act = act == VN_SIGMOID ? VN_TANH : act + 1) {
+		plan->node[h.node].c.act.act = act;
+		const double left = estimate_plan(t, plan);
+		h.applied.activation = left < least ? act : h.applied.activation;
+		least = fmin(left, least);
 	}
-	if (st)
-		return vn_unless_unsupported(st, &none, err);
-	return least <= PROMISES * unmodified ? vn_try(t, &h, err) : VN_OK;
+	vn_plan_destroy(plan);
+	if (least <= PROMISES * unmodified)
+		vn_try(t, &h);
 }

@@ -1,4 +1,4 @@
-/* estimate_attention.c: see estimate_attention.h.
+/* estimate_attention.c: see estimate.h.
  *
  * A sliding window, also with first keys that stay visible: with `keys` first keys and a window of
  * `width`, the first token that loses a key is at keys + width. With few digits that token may
@@ -7,10 +7,12 @@
  * For mistakes that no constant expresses, a few queries select the likely one, which is then
  * computed in full.
  */
-#include "compare/estimate/estimate_attention.h"
+#include "compare/estimate/estimate.h"
 #include "compare/trial/attend.h"
 #include "compare/trial/fit.h"
 #include "compare/trial/score.h"
+
+#include "libref/base/alloc.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -38,127 +40,121 @@ static vn_trial with_both_numbers(const vn_trial *of, const sinks *s, bool width
 }
 
 /* The best value of one number in a range, with the other fixed. */
-static vn_status improve_sinks(vn_case *t, const vn_trial *of, sinks *s, bool width, vn_whole_range in, vn_error *err)
+static void improve_sinks(vn_case *t, const vn_trial *of, sinks *s, bool width, vn_whole_range in)
 {
-	vn_trial  h = with_both_numbers(of, s, width);
-	vn_least  best;
-	vn_status st = in.high < in.low ? VN_OK : vn_case_best_whole(t, &h, in.low, in.high, &best, err);
+	vn_trial h = with_both_numbers(of, s, width);
 
-	if (st || in.high < in.low || !(best.error < s->error))
-		return st;
+	if (in.high < in.low)
+		return;
+	const vn_least best = vn_case_best_whole(t, &h, in.low, in.high);
+	if (!(best.error < s->error))
+		return;
 	*(width ? &s->width : &s->keys) = (int64_t)best.x;
 	s->error = best.error;
-	return VN_OK;
 }
 
 /* Where the search begins: numbers that add up to the first token in error, or the model's own
  * window. With a single token, any window. */
-static vn_status begin_search(vn_case *t, const vn_trial *of, int64_t first, sinks *best, vn_error *err)
+static void begin_search(vn_case *t, const vn_trial *of, int64_t first, sinks *best)
 {
 	const int64_t own = t->site->plan->node[of->node].c.attention.window;
 	const bool    single = t->site->cand.shape.dim[0] == 1 || t->site->first == first;
-	vn_status     st = VN_OK;
 
 	*best = (sinks) { .error = (double)INFINITY };
-	for (int64_t keys = 1; !st && keys <= MOST && keys < first; keys *= 2) {
+	for (int64_t keys = 1; keys <= MOST && keys < first; keys *= 2) {
 		sinks s = { own && first >= own ? own : first - keys, keys, (double)INFINITY };
-		if (!(st = improve_sinks(t, of, &s, true, (vn_whole_range) { single ? 1 : s.width, s.width }, err)) &&
-		    s.error < best->error)
+		improve_sinks(t, of, &s, true, (vn_whole_range) { single ? 1 : s.width, s.width });
+		if (s.error < best->error)
 			*best = s;
 	}
-	return st;
 }
 
-static vn_status fit_sinks(vn_case *t, const vn_trial *of, int64_t first, vn_error *err)
+static void fit_sinks(vn_case *t, const vn_trial *of, int64_t first)
 {
 	const double  plain = vn_case_answered(t) ? t->x->by[0].limit_fraction : (double)INFINITY;
 	const int64_t tokens = t->site->tokens;
 	double        before = (double)INFINITY;
 	sinks         s;
-	vn_status     st;
 
 	if (t->brief || plain <= GOOD || first < 2)
-		return VN_OK;
-	if ((st = begin_search(t, of, first, &s, err)) || !(s.error < WINDOW_LEAVES * t->x->unmodified.residual.local))
-		return st;
-	for (int i = 0; !st && i < ROUNDS && s.error < before; i++) {
+		return;
+	begin_search(t, of, first, &s);
+	if (!(s.error < WINDOW_LEAVES * t->x->unmodified.residual.local))
+		return;
+	for (int i = 0; i < ROUNDS && s.error < before; i++) {
 		before = s.error;
-		if (!(st = improve_sinks(t, of, &s, false, (vn_whole_range) { 1, MOST < first ? MOST : first - 1 }, err)))
-			st = improve_sinks(t, of, &s, true, (vn_whole_range) { 1, first }, err);
+		improve_sinks(t, of, &s, false, (vn_whole_range) { 1, MOST < first ? MOST : first - 1 });
+		improve_sinks(t, of, &s, true, (vn_whole_range) { 1, first });
 	}
 	/* At least two of several queries must lose keys: one query shows which keys it lost, not
 	 * that the window moves. */
 	if (t->site->cand.shape.dim[0] > 1 && tokens - s.width - s.keys < 2)
-		return st;
+		return;
 	vn_trial h = with_both_numbers(of, &s, true), other = with_both_numbers(of, &s, false);
-	if (st || (st = vn_score(t, &h, err)) || !(h.limit_fraction <= 1) ||
-	    !(fmax(h.limit_fraction, VN_EXPLAIN_LEAST / 4) * VN_EXPLAIN_APART < plain))
-		return st;
-	vn_whole_range widths, keys;
-	if ((st = vn_case_as_good(t, &h, s.width, (vn_whole_range) { 1, tokens }, &widths, err)) ||
-	    (st = vn_case_as_good(t, &other, s.keys, (vn_whole_range) { 0, MOST }, &keys, err)))
-		return st;
+	vn_score(t, &h);
+	if (!(h.limit_fraction <= 1) || !(fmax(h.limit_fraction, VN_EXPLAIN_LEAST / 4) * VN_EXPLAIN_APART < plain))
+		return;
+	const vn_whole_range widths = vn_case_as_good(t, &h, s.width, (vn_whole_range) { 1, tokens }),
+						 keys = vn_case_as_good(t, &other, s.keys, (vn_whole_range) { 0, MOST });
 	h.first = widths.low, h.last = widths.high;
 	h.first_also = keys.low, h.last_also = keys.high;
 	h.finding = VN_FINDING_WINDOW_AND_SINKS;
 	vn_case_keep(t->x, &h);
-	return VN_OK;
 }
 
 /* ---- a window -------------------------------------------------------------------------------- */
 
 /* Tokens before the window's end see all keys, so the window is no wider than the first token in
  * error. If the window is wider than the model's own, only that is known. */
-vn_status vn_estimate_window(vn_case *t, const vn_trial *at, vn_error *err)
+void vn_estimate_window(vn_case *t, const vn_trial *at)
 {
 	const int64_t own = t->site->plan->node[at->node].c.attention.window;
 	int64_t       first, last;
-	vn_least      best;
-	vn_status     st = VN_OK;
 
 	vn_case_rows_off(t, NULL, &first, &last);
 	if (first < 0 || vn_axes_find(t->site->axes, "token") < 0)
-		return VN_OK;
+		return;
 	first += t->site->first;
 	/* With a narrower window the first tokens affected may still come out right, because they
 	 * give little weight to what they lost. */
-	for (int narrower = !(own && first >= own); !st && narrower < 2 && !vn_case_answered(t); narrower++) {
+	for (int narrower = !(own && first >= own); narrower < 2 && !vn_case_answered(t); narrower++) {
 		vn_trial      one = *at;
 		const int64_t low = narrower ? 1 : own + 1, high = !narrower             ? t->site->tokens
 		                                                   : own && first >= own ? own - 1
 		                                                                         : first;
 		one.finding = VN_FINDING_WINDOW;
 		vn_trial_constant_put(&one, "window", (double)low);
-		if (high >= low && !(st = vn_case_best_whole(t, &one, low, high, &best, err)) && isfinite(best.error))
-			st = vn_fit_whole(t, &one, (int64_t)best.x, low, high, err);
+		if (high < low)
+			continue;
+		const vn_least best = vn_case_best_whole(t, &one, low, high);
+		if (isfinite(best.error))
+			vn_fit_whole(t, &one, (int64_t)best.x, low, high);
 	}
-	return st ? st : fit_sinks(t, at, first, err);
+	fit_sinks(t, at, first);
 }
 
 /* ---- blocks ---------------------------------------------------------------------------------- */
 
 /* The last query of each block is right, so the first one that is, is that of the first block. */
-vn_status vn_estimate_blocks(vn_case *t, const vn_trial *at, vn_error *err)
+void vn_estimate_blocks(vn_case *t, const vn_trial *at)
 {
 	enum { MOST_BLOCK = 4096 };
-	const int64_t T = t->site->cand.shape
-	                      .dim[vn_axes_find(t->site->axes, "token") < 0 ? 0 : vn_axes_find(t->site->axes, "token")];
-	int64_t  first, last, block = 1;
-	vn_trial h = *at;
+	const int     axis = vn_axes_find(t->site->axes, "token");
+	const int64_t T = axis < 0 ? 0 : t->site->cand.shape.dim[axis];
+	int64_t       first, last, block = 1;
+	vn_trial      h = *at;
 
-	if (t->part || vn_axes_find(t->site->axes, "token") < 0 || t->site->first ||
-	    !t->site->plan->node[at->node].c.attention.causal)
-		return VN_OK;
-	bool *off = malloc((size_t)T * sizeof *off + 1);
-	if (!off)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for %lld rows", (long long)T);
+	if (t->part || axis < 0 || t->site->first || !t->site->plan->node[at->node].c.attention.causal)
+		return;
+	bool *off = vn_alloc((size_t)T, sizeof *off);
 	vn_case_rows_off(t, off, &first, &last);
 	while (block < T && off[block - 1])
 		block++;
 	free(off);
 	h.finding = VN_FINDING_BLOCKS_SEEN;
 	vn_trial_constant_put(&h, "blocks", (double)block);
-	return first == 0 && block > 1 && block < T && block <= MOST_BLOCK ? vn_try(t, &h, err) : VN_OK;
+	if (first == 0 && block > 1 && block < T && block <= MOST_BLOCK)
+		vn_try(t, &h);
 }
 
 /* ---- mistakes that no constant expresses ----------------------------------------------------- */
@@ -254,7 +250,7 @@ static vn_applied_attention edit_for(int i, int call)
 }
 
 /* The edit that leaves the least error, *least. call: tokens of a call; 0: not known. */
-static vn_status find_best(tested_attention *x, int call, int *best, double *least, vn_error *err)
+static void find_best(tested_attention *x, int call, int *best, double *least)
 {
 	const vn_step *own = vn_case_step(x->t);
 	const bool     later = own && own->position > 0; /* other calls read the cached keys and values */
@@ -266,17 +262,14 @@ static vn_status find_best(tested_attention *x, int call, int *best, double *lea
 		if (!vn_attend_applies(&x->a, &edit) || (is_of_calls(i) && !call) ||
 		    (edits[i].finding == VN_FINDING_CACHE_ROUNDED && !later))
 			continue;
-		const vn_status st = vn_attend_prepare(&x->a, &edit, err);
-		if (st)
-			return st;
+		vn_attend_prepare(&x->a, &edit);
 		const double left = left_with(x, &edit);
 		*best = left < *least ? i : *best;
 		*least = fmin(*least, left);
 	}
-	return VN_OK;
 }
 
-static vn_status try_best(tested_attention *x, vn_error *err)
+static void try_best(tested_attention *x)
 {
 	const vn_step *step;
 	const bool     one = vn_recording_steps(x->t->opened->cand, &step) == 1 && !x->t->site->first;
@@ -288,15 +281,15 @@ static vn_status try_best(tested_attention *x, vn_error *err)
 	 * first row in error. */
 	vn_case_rows_off(x->t, NULL, &off, &last);
 	const int call = x->a.later ? VN_OWN_CALLS : one && off > 1 ? (int)off : 0;
-	vn_status st = find_best(x, call, &best, &least, err);
-	if (st || !(least <= EDIT_LEAVES * left_with(x, NULL)))
-		return st;
+	find_best(x, call, &best, &least);
+	if (!(least <= EDIT_LEAVES * left_with(x, NULL)))
+		return;
 	vn_trial h = { .finding = edits[best].finding,
 		           .node = vn_case_node(x->t),
 		           .applied = { .kind = VN_BY_ATTEND,
 		                        .attend = edit_for(best, call),
 		                        .later = edits[best].finding == VN_FINDING_CACHE_ROUNDED } };
-	return vn_try_format(x->t, &h, &h.applied.attend.inputs, VN_FORMAT_TF32, err);
+	vn_try_format(x->t, &h, &h.applied.attend.inputs, VN_FORMAT_TF32);
 }
 
 static bool may_attend_otherwise(const vn_case *t, int node)
@@ -308,22 +301,20 @@ static bool may_attend_otherwise(const vn_case *t, int node)
 }
 
 /* Calls after the first do not see the last tokens. */
-static vn_status fit_stale_length(vn_case *t, int node, vn_error *err)
+static void fit_stale_length(vn_case *t, int node)
 {
 	enum { STALE = 8 };
 	const vn_step *s = vn_case_step(t);
-	vn_status      st = VN_OK;
 
-	for (int n = 2;
-	     !st && s && s->tokens == 1 && !t->brief && n <= STALE && n < t->site->tokens && !vn_case_answered(t); n++) {
-		vn_trial h = { .finding = VN_FINDING_LENGTH_STALE, .node = node, .applied.later = true };
+	for (int n = 2; s && s->tokens == 1 && !t->brief && n <= STALE && n < t->site->tokens && !vn_case_answered(t);
+	     n++) {
+		vn_trial h = VN_TRIAL(LENGTH_STALE, node, .later = true);
 		vn_trial_constant_put(&h, "ahead", -n);
-		st = vn_try(t, &h, err);
+		vn_try(t, &h);
 	}
-	return st;
 }
 
-vn_status vn_estimate_seen_keys(vn_case *t, vn_error *err)
+void vn_estimate_seen_keys(vn_case *t)
 {
 	static const struct {
 		vn_finding     finding;
@@ -337,42 +328,37 @@ vn_status vn_estimate_seen_keys(vn_case *t, vn_error *err)
 		{ VN_FINDING_NOTHING_APPENDED, VN_ATTEND_ONE_PROMPT, true },
 	};
 	const int node = vn_case_node(t);
-	vn_status st = VN_OK;
 
-	for (size_t i = 0; !st && may_attend_otherwise(t, node) && i < sizeof ways / sizeof *ways; i++) {
+	for (size_t i = 0; may_attend_otherwise(t, node) && i < sizeof ways / sizeof *ways; i++) {
 		vn_trial h = { .finding = ways[i].finding,
 			           .node = node,
 			           .applied = { .kind = VN_BY_ATTEND, .attend.kind = ways[i].kind, .later = ways[i].later } };
-		st = vn_try(t, &h, err);
+		vn_try(t, &h);
 	}
-	if (!st && vn_case_answered(t) && t->x->by[0].applied.kind == VN_BY_ATTEND &&
+	if (vn_case_answered(t) && t->x->by[0].applied.kind == VN_BY_ATTEND &&
 	    t->x->by[0].applied.attend.kind == VN_ATTEND_ONE_OWN) {
 		vn_trial window = { .finding = VN_FINDING_WINDOW, .node = node };
 		vn_trial_constant_put(&window, "window", 1);
-		st = vn_try(t, &window, err);
+		vn_try(t, &window);
 	}
-	return st || vn_case_answered(t) || !may_attend_otherwise(t, node) ? st : fit_stale_length(t, node, err);
+	if (!vn_case_answered(t) && may_attend_otherwise(t, node))
+		fit_stale_length(t, node);
 }
 
-vn_status vn_estimate_attend(vn_case *t, vn_error *err)
+void vn_estimate_attend(vn_case *t)
 {
-	const int        node = vn_case_node(t);
 	tested_attention x = { .t = t };
-	bool             made;
-	vn_status        st;
 
-	if (!may_attend_otherwise(t, node))
-		return VN_OK;
-	if ((st = vn_attend_open(&x.a, t, node, &made, err)) || !made)
-		return st;
-	x.width = x.a.n->c.attention.heads * vn_attend_width(&x.a);
-	x.T = vn_shape_count(&t->site->cand.shape) / x.width;
-	x.R = x.T < ATTEND_QUERIES ? x.T : ATTEND_QUERIES;
-	x.y = malloc((size_t)x.width * sizeof *x.y + 1);
-	x.is = malloc((size_t)x.width * sizeof *x.is + 1);
-	st = x.y && x.is ? try_best(&x, err) : vn_fail(err, VN_ERR_NOMEM, "no memory for attention");
-	free(x.y);
-	free(x.is);
+	if (!may_attend_otherwise(t, vn_case_node(t)))
+		return;
+	if (vn_attend_open(&x.a, t, vn_case_node(t))) {
+		x.width = x.a.n->c.attention.heads * vn_attend_width(&x.a);
+		x.T = vn_shape_count(&t->site->cand.shape) / x.width;
+		x.R = x.T < ATTEND_QUERIES ? x.T : ATTEND_QUERIES;
+		x.y = vn_alloc((size_t)(2 * x.width), sizeof *x.y);
+		x.is = x.y + x.width;
+		try_best(&x);
+		free(x.y);
+	}
 	vn_attend_close(&x.a);
-	return st;
 }

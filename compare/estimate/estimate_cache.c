@@ -1,9 +1,12 @@
-/* estimate_cache.c: see estimate_cache.h. Numbers that the catalogue does not list: slots moved by
+/* estimate_cache.c: see estimate.h. Numbers that the catalogue does not list: slots moved by
  * several, blocks of another size exchanged in pairs or in any order, keys of padding. A few
  * queries select the likely mistake, which is then computed in full. */
-#include "compare/estimate/estimate_cache.h"
+#include "compare/estimate/estimate.h"
+#include "compare/trial/attend.h"
 #include "compare/trial/fit.h"
 #include "compare/trial/score.h"
+
+#include "libref/base/alloc.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -22,15 +25,15 @@ typedef struct slot_content {
 typedef struct keys {
 	vn_case       *t;
 	const vn_node *n;
+	vn_attend_case a;
 	int            node;
 	int64_t        S, R, row[VN_BLOCKS_MOST]; /* tokens; the rows of the checkpoint that are tested */
 	int            H, head[HEADS];
-	double        *q, *k, *v; /* (K): room  (S, G, K) each */
-	double        *s;         /* (R, H, S): the score of each query and token */
-	double        *is, *own;  /* the checkpoint: found, expected */
-	double         error;     /* sum of (is - own)^2 in the rows and heads that are tested */
-	double        *e;         /* (S): room */
-	int64_t       *slot;      /* (2, S): the token that each slot of keys, and of values, holds; -1: none */
+	double        *s;        /* (R, H, S): the score of each query and token */
+	double        *is, *own; /* the checkpoint: found, expected */
+	double         error;    /* sum of (is - own)^2 in the rows and heads that are tested */
+	double        *e;        /* (S): room */
+	int64_t       *slot;     /* (2, S): the token that each slot of keys, and of values, holds; -1: none */
 } keys;
 
 static int key_head(const keys *x, int head)
@@ -56,62 +59,40 @@ static void seen_keys(const keys *x, int64_t r, int64_t *first, int64_t *last)
 /* ---- the queries and keys that are tested ---------------------------------------------------- */
 
 /* Computes the scores and the error of the queries in x->row. */
-static vn_status pick_queries(keys *x, vn_error *err)
+static void pick_queries(keys *x)
 {
-	const int64_t K = x->n->c.attention.head_dim, G = x->n->c.attention.kv_heads;
-	vn_tensor     q;
-	vn_status     st = vn_recompute_input(x->t->recompute, VN_ATTN_Q, VN_FINE_WIDTH, &q, err);
+	const int K = x->n->c.attention.head_dim, G = x->n->c.attention.kv_heads;
 
 	free(x->s);
+	x->s = vn_alloc((size_t)(x->R * x->H * x->S), sizeof *x->s);
 	x->error = 0;
-	if (!(x->s = malloc((size_t)(x->R * x->H * x->S) * sizeof *x->s + 1)))
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for keys and values");
-	for (int64_t r = 0; !st && r < x->R; r++)
+	for (int64_t r = 0; r < x->R; r++)
 		for (int h = 0; h < x->H; h++) {
 			const int64_t at = index_of(x, r, h);
-			vn_tensor_numbers(&q, at + x->t->site->first * x->n->c.attention.heads * K, K, x->q);
-			for (int d = 0; d < K; d++)
-				x->error += (x->is[at + d] - x->own[at + d]) * (x->is[at + d] - x->own[at + d]);
-			for (int64_t j = 0; j < x->S; j++) {
-				double dot = 0;
-				for (int d = 0; d < K; d++)
-					dot += x->q[d] * x->k[(j * G + key_head(x, x->head[h])) * K + d];
-				x->s[(r * x->H + h) * x->S + j] = dot * x->n->c.attention.scale;
-			}
+			const double *q = x->a.q + at + x->t->site->first * x->n->c.attention.heads * K;
+			x->error += vn_square_distance(x->is + at, x->own + at, K);
+			for (int64_t j = 0; j < x->S; j++)
+				x->s[(r * x->H + h) * x->S + j] = vn_dot(q, x->a.k + (j * G + key_head(x, x->head[h])) * K, K) *
+				                                  x->n->c.attention.scale;
 		}
-	return st;
 }
 
-static vn_status read_keys(keys *x, vn_error *err)
+static void open_keys(keys *x)
 {
-	const int64_t K = x->n->c.attention.head_dim, G = x->n->c.attention.kv_heads;
-	vn_tensor     k, v;
-	vn_status     st;
-
-	x->S = x->t->site->tokens;
+	x->n = x->a.n;
+	x->S = x->a.S;
 	x->H = x->n->c.attention.heads < HEADS ? x->n->c.attention.heads : HEADS;
 	for (int h = 0; h < x->H; h++)
 		x->head[h] = x->n->c.attention.heads * h / x->H;
-	if ((st = vn_recompute_input(x->t->recompute, VN_ATTN_K, VN_FINE_WIDTH, &k, err)) ||
-	    (st = vn_recompute_input(x->t->recompute, VN_ATTN_V, VN_FINE_WIDTH, &v, err)))
-		return st;
-	x->k = vn_case_doubles_of(&k, 0, x->S * G * K);
-	x->v = vn_case_doubles_of(&v, 0, x->S * G * K);
 	x->is = vn_case_all_doubles_of(&x->t->site->cand);
 	x->own = vn_case_all_doubles_of(&x->t->own);
-	x->q = malloc((size_t)K * sizeof *x->q + 1);
-	x->e = malloc((size_t)x->S * sizeof *x->e + 1);
-	x->slot = malloc((size_t)(2 * x->S) * sizeof *x->slot + 1);
-	return x->slot && x->k && x->v && x->q && x->is && x->own && x->e
-	           ? pick_queries(x, err)
-	           : vn_fail(err, VN_ERR_NOMEM, "no memory for keys and values");
+	x->e = vn_alloc((size_t)x->S, sizeof *x->e);
+	x->slot = vn_alloc((size_t)(2 * x->S), sizeof *x->slot);
+	pick_queries(x);
 }
 
 static void end_keys(keys *x)
 {
-	free(x->q);
-	free(x->k);
-	free(x->v);
 	free(x->s);
 	free(x->e);
 	free(x->is);
@@ -153,7 +134,7 @@ static double error_of(const keys *x, int64_t r, int h)
 		double y = 0;
 		for (int64_t j = first; j <= last; j++) {
 			const int64_t from = x->slot[x->S + j];
-			y += from < 0 ? 0 : x->e[j] * x->v[(from * G + g) * K + d];
+			y += from < 0 ? 0 : x->e[j] * x->a.v[(from * G + g) * K + d];
 		}
 		y = y / sum - x->is[index_of(x, r, h) + d];
 		dd += y * y;
@@ -174,7 +155,7 @@ static bool tells_apart(keys *x, slot_content as)
 	return true;
 }
 
-static vn_status try_held(keys *x, slot_content as, vn_error *err)
+static void try_held(keys *x, slot_content as)
 {
 	vn_trial h = { .finding = as.form == VN_CACHE_SWAPPED ? VN_FINDING_BLOCKS_EXCHANGED : VN_FINDING_SLOTS_MOVED,
 		           .node = x->node };
@@ -182,22 +163,20 @@ static vn_status try_held(keys *x, slot_content as, vn_error *err)
 	vn_trial_constant_put(&h, "cache_form", as.form);
 	vn_trial_constant_put(&h, "cache_of", as.of);
 	vn_trial_constant_put(&h, "cache_block", as.by);
-	return vn_try(x->t, &h, err);
+	vn_try(x->t, &h);
 }
 
-static vn_status fit_slots(keys *x, vn_error *err)
+static void fit_slots(keys *x)
 {
 	static const int forms[] = { VN_CACHE_NEXT, VN_CACHE_PAST, VN_CACHE_SWAPPED };
-	vn_status        st = VN_OK;
 
 	for (int of = 0; of < 3; of++)
 		for (int form = 0; form < 3; form++)
-			for (int by = 1; !st && by < x->S && by <= (form < 2 ? MOVED : MOST_BLOCK); by += form < 2 ? 1 : by) {
+			for (int by = 1; by < x->S && by <= (form < 2 ? MOVED : MOST_BLOCK); by += form < 2 ? 1 : by) {
 				const slot_content as = { forms[form], of, by };
 				if (!vn_case_answered(x->t) && tells_apart(x, as))
-					st = try_held(x, as, err);
+					try_held(x, as);
 			}
-	return st;
 }
 
 /* ---- a table of blocks ----------------------------------------------------------------------- */
@@ -259,63 +238,56 @@ static bool read_table(keys *x, vn_block_table *b)
 
 /* In a call that holds the whole sequence, every block has a query that sees it as its last
  * block. */
-static vn_status fit_table(keys *x, vn_error *err)
+static void fit_table(keys *x)
 {
-	vn_case  *t = x->t;
-	vn_status st = VN_OK;
+	vn_case *t = x->t;
 
 	if (t->site->first || t->site->cand.shape.dim[0] != x->S || x->n->c.attention.window)
-		return VN_OK;
-	for (int B = MOST_BLOCK; !st && B >= 4 && !vn_case_answered(t); B /= 2) { /* as few blocks as will do */
+		return;
+	for (int B = MOST_BLOCK; B >= 4 && !vn_case_answered(t); B /= 2) { /* as few blocks as will do */
 		vn_block_table b = { .block = B, .n = (int)((x->S + B - 1) / B) };
 		if (b.n < 2 || b.n > VN_BLOCKS_MOST)
 			continue;
 		x->R = b.n;
 		for (int i = 0; i < b.n; i++)
 			x->row[i] = (i + 1) * (int64_t)B < x->S ? (i + 1) * (int64_t)B - 1 : x->S - 1;
-		st = pick_queries(x, err);
-		for (b.of = 0; !st && b.of < 3 && !vn_case_answered(t); b.of++) {
+		pick_queries(x);
+		for (b.of = 0; b.of < 3 && !vn_case_answered(t); b.of++) {
 			for (int64_t j = 0; j < x->S; j++)
 				x->slot[j] = x->slot[x->S + j] = j;
 			if (read_table(x, &b))
-				st = vn_try(t,
-				            &(vn_trial) { .finding = VN_FINDING_BLOCKS_REORDERED,
-				                          .node = x->node,
-				                          .applied = { .kind = VN_BY_BLOCKS, .blocks = b } },
-				            err);
+				vn_try(t, &VN_TRIAL(BLOCKS_REORDERED, x->node, .kind = VN_BY_BLOCKS, .blocks = b));
 		}
 	}
-	return st;
 }
 
 /* ---- padding --------------------------------------------------------------------------------- */
 
 /* A sink is one more score without a value: with the logit log n, it has the weight of n keys of
  * padding, and n need not be whole. If it is, only a logit that a person wrote is as good. */
-static vn_status fit_sink(keys *x, double n, vn_error *err)
+static void fit_sink(keys *x, double n)
 {
 	const bool       padding = vn_case_answered(x->t);
-	vn_trial         exact = { .finding = VN_FINDING_SOFTMAX_SINK,
-		                       .node = x->node,
-		                       .applied = { .kind = VN_BY_ATTEND, .attend.kind = VN_ATTEND_SINK } };
+	vn_trial         exact = VN_TRIAL(SOFTMAX_SINK, x->node, .kind = VN_BY_ATTEND, .attend.kind = VN_ATTEND_SINK);
 	vn_round_numbers written = { .x = log(n), .most = padding ? 2 : 4, .near = true };
 	bool             is_written = false;
 	exact.applied.attend.number = log(n);
-	vn_trial     h = exact;
-	vn_status    st = vn_score(x->t, &exact, err);
+	vn_trial h = exact;
+	vn_score(x->t, &exact);
 	const double most = VN_EXPLAIN_APART * fmax(exact.limit_fraction, VN_EXPLAIN_LEAST / VN_LOCAL_LIMIT);
 
-	while (!st && !is_written && vn_next_round_number(&written, &h.applied.attend.number))
-		if (!(st = vn_score(x->t, &h, err)) && (is_written = h.limit_fraction < most))
+	while (!is_written && vn_next_round_number(&written, &h.applied.attend.number)) {
+		vn_score(x->t, &h);
+		if ((is_written = h.limit_fraction < most))
 			exact = h;
-	if (!st && !isnan(exact.limit_fraction) && (is_written || !padding))
+	}
+	if (!isnan(exact.limit_fraction) && (is_written || !padding))
 		vn_case_keep(x->t->x, &exact);
-	return st;
 }
 
 /* Keys of padding have the score 0 and their values are 0: with E the sum of a query's
  * exponentials, n padding keys scale its context by E / (E + n). */
-static vn_status fit_padding(keys *x, vn_error *err)
+static void fit_padding(keys *x)
 {
 	const int K = x->n->c.attention.head_dim;
 	double    left = 0, gu = 0, gg = 0;
@@ -340,56 +312,51 @@ static vn_status fit_padding(keys *x, vn_error *err)
 		}
 	const double n = gu / gg;
 	if (!(left <= CACHE_LEAVES * x->error) || !(n > 0 && n < PADDING))
-		return VN_OK;
-	vn_trial  h = { .finding = VN_FINDING_KEYS_OF_PADDING, .node = x->node };
-	vn_status st = VN_OK;
+		return;
+	vn_trial h = { .finding = VN_FINDING_KEYS_OF_PADDING, .node = x->node };
 	vn_trial_constant_put(&h, "padding", 0);
 	if (n >= 0.5)
-		st = vn_fit_whole(x->t, &h, llround(n), 1, PADDING, err);
-	return st ? st : fit_sink(x, n, err);
+		vn_fit_whole(x->t, &h, llround(n), 1, PADDING);
+	fit_sink(x, n);
 }
 
 /* Keys alone, or values alone, of the call's own tokens are not in the cache yet;
  * both are faults of the catalogue. */
-static vn_status fit_not_cached(vn_case *t, int node, vn_error *err)
+static void fit_not_cached(vn_case *t, int node)
 {
 	static const int forms[] = { VN_CACHE_LATE, VN_CACHE_STALE };
-	vn_status        st = VN_OK;
 
 	for (int of = 1; of <= 2; of++)
-		for (int form = 0; !st && form < 2; form++) {
-			vn_trial h = { .finding = VN_FINDING_NEW_NOT_CACHED, .node = node, .applied.later = true };
+		for (int form = 0; form < 2; form++) {
+			vn_trial h = VN_TRIAL(NEW_NOT_CACHED, node, .later = true);
 			vn_trial_constant_put(&h, "cache_block", 1);
 			vn_trial_constant_put(&h, "cache_of", of);
 			vn_trial_constant_put(&h, "cache_form", forms[form]);
-			st = vn_try(t, &h, err);
+			vn_try(t, &h);
 		}
-	return st;
 }
 
 /* Tokens of later calls are cached several slots early or late. */
 enum { NEW_MOVED = 8 };
 
-static vn_status fit_new_slots(vn_case *t, int node, vn_error *err)
+static void fit_new_slots(vn_case *t, int node)
 {
 	const vn_step *step;
 	const int64_t  from = vn_recording_steps(t->opened->cand, &step) > 1 ? step[1].position : 0,
 				  most[] = { from, t->site->tokens - from }; /* farther late, none is read */
-	vn_status st = VN_OK;
 
 	for (int late = 0; late < 2; late++)
 		for (int by = 2; by <= NEW_MOVED && by <= most[late]; by++)
-			for (int of = 0; !st && of < 3 && !vn_case_answered(t); of++) {
+			for (int of = 0; of < 3 && !vn_case_answered(t); of++) {
 				vn_trial h = { .finding = VN_FINDING_NEW_SLOTS_MOVED,
 					           .node = node,
 					           .applied = {
 								   .kind = VN_BY_SLOTS, .later = true, .slots = { of, late ? by : -by, false } } };
-				st = vn_try(t, &h, err);
+				vn_try(t, &h);
 			}
-	return st;
 }
 
-vn_status vn_estimate_new_slots(vn_case *t, vn_error *err)
+void vn_estimate_new_slots(vn_case *t)
 {
 	/* If only the newest token is late, it is not in the cache yet (C5). */
 	static const struct {
@@ -399,46 +366,42 @@ vn_status vn_estimate_new_slots(vn_case *t, vn_error *err)
 	const vn_plan *p = t->site->plan;
 	const int      node = vn_case_node(t);
 	const vn_step *s = vn_case_step(t);
-	vn_status      st = VN_OK;
 
 	if (p->node[node].op != VN_OP_ATTENTION || !s || !s->position || t->part || t->brief ||
 	    t->consumed == VN_CONSUMED_OTHERS || t->x->unmodified.residual.bad)
-		return VN_OK;
-	st = fit_not_cached(t, node, err);
+		return;
+	fit_not_cached(t, node);
 	for (int of = 0; of < 3; of++)
-		for (size_t i = 0; !st && i < sizeof moved / sizeof *moved; i++) {
+		for (size_t i = 0; i < sizeof moved / sizeof *moved; i++) {
 			const vn_applied_slots slots = { of, moved[i].by, moved[i].newest };
-			st = vn_try(t,
-			            &(vn_trial) { .finding = VN_FINDING_NEW_SLOTS_MOVED,
-			                          .node = node,
-			                          .applied = { .kind = VN_BY_SLOTS, .later = true, .slots = slots } },
-			            err);
+			vn_try(t, &VN_TRIAL(NEW_SLOTS_MOVED, node, .kind = VN_BY_SLOTS, .later = true, .slots = slots));
 		}
-	return st || vn_case_answered(t) ? st : fit_new_slots(t, node, err);
+	if (!vn_case_answered(t))
+		fit_new_slots(t, node);
 }
 
-vn_status vn_estimate_keys(vn_case *t, vn_error *err)
+void vn_estimate_keys(vn_case *t)
 {
 	const vn_plan *p = t->site->plan;
-	const int      target = t->site->target;
-	keys           x = { .t = t, .node = p->value[target].node, .n = &p->node[p->value[target].node] };
-	vn_status      st = VN_OK;
+	const int      node = vn_case_node(t);
+	const vn_node *n = &p->node[node];
+	keys           x = { .t = t, .node = node };
 
-	if (x.n->op != VN_OP_ATTENTION || x.n->out[VN_ATTN_CONTEXT] != target || !x.n->c.attention.causal || t->part ||
+	if (n->op != VN_OP_ATTENTION || n->out[VN_ATTN_CONTEXT] != t->site->target || !n->c.attention.causal || t->part ||
 	    t->x->unmodified.residual.bad)
-		return VN_OK;
+		return;
 	const int64_t T = t->site->cand.shape.dim[0];
 	x.R = T < QUERIES_TESTED ? T : QUERIES_TESTED;
-	for (int64_t r = 0; r < x.R; r++)
-		x.row[r] = (T - 1) * (r + 1) /
-		           x.R; /* at equal distances up to the last token; without the first one if there are several */
-	st = read_keys(&x, err);
-	if (!st)
-		st = fit_slots(&x, err);
-	if (!st && !vn_case_answered(t))
-		st = fit_padding(&x, err);
-	if (!st && !vn_case_answered(t))
-		st = fit_table(&x, err);
-	end_keys(&x);
-	return st;
+	for (int64_t r = 0; r < x.R; r++) /* at equal distances up to the last token; without the first one if several */
+		x.row[r] = (T - 1) * (r + 1) / x.R;
+	if (vn_attend_open(&x.a, t, node)) {
+		open_keys(&x);
+		fit_slots(&x);
+		if (!vn_case_answered(t))
+			fit_padding(&x);
+		if (!vn_case_answered(t))
+			fit_table(&x);
+		end_keys(&x);
+	}
+	vn_attend_close(&x.a);
 }

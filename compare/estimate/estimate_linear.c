@@ -1,10 +1,10 @@
-/* estimate_linear.c: see estimate_linear.h. */
-#include "compare/estimate/estimate_linear.h"
-#include "compare/estimate/estimate_matrix.h"
-#include "compare/trial/fit.h"
+/* estimate_linear.c: see estimate.h. */
+#include "compare/estimate/estimate.h"
 #include "compare/estimate/linear_product.h"
+#include "compare/trial/fit.h"
 #include "compare/trial/score.h"
 
+#include "libref/base/alloc.h"
 #include "libref/base/arrange.h"
 
 #include <math.h>
@@ -16,12 +16,12 @@ enum { RANKS = 32, PADDED = 512 }; /* the most that are tried */
 
 /* ---- a bias ---------------------------------------------------------------------------------- */
 
-static vn_status fit_bias(vn_tested_product *p, vn_error *err)
+static void fit_bias(vn_tested_product *p)
 {
 	double eb = 0, bb = 0, ee = 0;
 
 	if (!p->bias)
-		return VN_OK;
+		return;
 	for (int64_t m = 0; m < p->M; m++) {
 		const double b = vn_tensor_number(p->bias, m);
 		for (int64_t t = 0; t < p->T; t++) {
@@ -33,9 +33,9 @@ static vn_status fit_bias(vn_tested_product *p, vn_error *err)
 	}
 	const double more = eb / bb;
 	if (!(ee - more * eb <= NUMBER_LEAVES * ee))
-		return VN_OK;
+		return;
 	vn_trial h = vn_tested_product_with(p, VN_FINDING_BIAS_TIMES, VN_MISTAKE_W7, 1 + more);
-	return vn_fit_digits(p->t, &h, 1 + more, err);
+	vn_fit_digits(p->t, &h, 1 + more);
 }
 
 /* ---- ranks that are there -------------------------------------------------------------------- */
@@ -86,13 +86,11 @@ static double add_input(const vn_tested_product *p, int64_t j, double *part)
 /* With this many ranks, the last rank's part looks like the end of a sum. */
 enum { RANKS_LIKELY = 8 };
 
-static vn_status fit_tail(vn_tested_product *p, vn_error *err)
+static void fit_tail(vn_tested_product *p)
 {
-	double *part = calloc((size_t)(p->R * p->C) + 1, sizeof *part), least = (double)INFINITY;
+	double *part = vn_alloc_zero((size_t)(p->R * p->C), sizeof *part), least = (double)INFINITY;
 	int64_t best = 0;
 
-	if (!part)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for the end of a product");
 	for (int64_t tail = 1; tail <= p->N / 2; tail++) {
 		const double left = add_input(p, p->N - tail, part);
 		best = left < least ? tail : best;
@@ -100,29 +98,24 @@ static vn_status fit_tail(vn_tested_product *p, vn_error *err)
 	}
 	free(part);
 	if (!(least <= NUMBER_LEAVES * vn_tested_product_error_sum(p)))
-		return VN_OK;
+		return;
 	if (p->N % best == 0 && p->N / best <= RANKS_LIKELY && vn_tested_product_may_have(p, VN_MISTAKE_P15)) {
 		const int         n = (int)(p->N / best);
 		const vn_rank_sum all_but_last = { n, (1u << (n - 1)) - 1, false };
 		vn_trial          rank = vn_tested_product_with(p, VN_FINDING_RANKS_SUMMED, VN_MISTAKE_P15,
 		                                                vn_rank_sum_number(&all_but_last));
 		rank.recorder_fault = p->t->consumed == VN_CONSUMED_OTHERS;
-		const vn_status st = vn_try(p->t, &rank, err);
-		if (st)
-			return st;
+		vn_try(p->t, &rank);
 	}
-	vn_trial h = { .finding = VN_FINDING_INPUTS_MISSING,
-		           .node = p->node,
-		           .applied = { .kind = VN_BY_MATRIX, .matrix = { .kind = VN_MATRIX_TAIL, .n = (int)best } } };
-	return vn_try(p->t, &h, err);
+	vn_trial h = VN_TRIAL(INPUTS_MISSING, p->node, .kind = VN_BY_MATRIX,
+	                      .matrix = { .kind = VN_MATRIX_TAIL, .n = (int)best });
+	vn_try(p->t, &h);
 }
 
-static vn_status fit_ranks(vn_tested_product *p, vn_error *err)
+static void fit_ranks(vn_tested_product *p)
 {
-	vn_status st = VN_OK;
 
-	for (int n = 2; !st && n <= RANKS && vn_tested_product_may_have(p, VN_MISTAKE_P15) && !vn_case_answered(p->t);
-	     n++) {
+	for (int n = 2; n <= RANKS && vn_tested_product_may_have(p, VN_MISTAKE_P15) && !vn_case_answered(p->t); n++) {
 		double      gone[RANKS + 1];
 		vn_rank_sum sum = { .ranks = n };
 		int         there = 0;
@@ -137,9 +130,8 @@ static vn_status fit_ranks(vn_tested_product *p, vn_error *err)
 		sum.no_bias = gone[n] > 0.5;
 		vn_trial h = vn_tested_product_with(p, VN_FINDING_RANKS_SUMMED, VN_MISTAKE_P15, vn_rank_sum_number(&sum));
 		h.recorder_fault = p->t->consumed == VN_CONSUMED_OTHERS;
-		st = vn_try(p->t, &h, err);
+		vn_try(p->t, &h);
 	}
-	return st;
 }
 
 /* ---- shards joined --------------------------------------------------------------------------- */
@@ -158,21 +150,21 @@ static bool channel_is_off(const vn_tested_product *p, int64_t channel)
 
 /* A rank's shard of a fused product is correct up to its own length: from the first channel on,
  * or (in the second half) to the last. */
-static vn_status fit_shards(vn_tested_product *p, vn_error *err)
+static void fit_shards(vn_tested_product *p)
 {
 	const bool gate = vn_tested_product_may_have(p, VN_MISTAKE_P17_GATE), last = p->point == VN_POINT_UP_PROJ;
 	int64_t    right = 0;
 
 	if (!gate && !vn_tested_product_may_have(p, VN_MISTAKE_P17))
-		return VN_OK;
+		return;
 	while (right < p->M && !channel_is_off(p, last ? p->M - 1 - right : right))
 		right++;
 	const int64_t ranks = right ? p->M / (gate ? right : 3 * right) : 0;
 	if (ranks < 2 || ranks > RANKS || p->M % ranks)
-		return VN_OK;
+		return;
 	vn_trial h = vn_tested_product_with(p, VN_FINDING_SHARDS_JOINED, gate ? VN_MISTAKE_P17_GATE : VN_MISTAKE_P17,
 	                                    (double)ranks);
-	return vn_try(p->t, &h, err);
+	vn_try(p->t, &h);
 }
 
 /* The element at row t, channel c if the outputs of n ranks were joined along the tokens. */
@@ -182,12 +174,12 @@ static int64_t index_of_joined(const vn_tested_product *p, int64_t n, int64_t t,
 	return e / each % p->T * p->M + rank * each + e % each;
 }
 
-static vn_status fit_axis(vn_tested_product *p, vn_error *err)
+static void fit_axis(vn_tested_product *p)
 {
 	const vn_step *s = vn_case_step(p->t);
 
 	if (!vn_tested_product_may_have(p, VN_MISTAKE_P18_AXIS) || p->T < 2 || !s || s->tokens != p->T)
-		return VN_OK;
+		return;
 	for (int64_t n = 2; n <= RANKS; n++) {
 		double dd = 0;
 		for (int64_t r = 0; r < p->R && p->M % n == 0; r++)
@@ -200,9 +192,9 @@ static vn_status fit_axis(vn_tested_product *p, vn_error *err)
 		if (p->M % n || !(dd <= NUMBER_LEAVES * vn_tested_product_error_sum(p)))
 			continue;
 		vn_trial h = vn_tested_product_with(p, VN_FINDING_SHARDS_ALONG_TOKENS, VN_MISTAKE_P18_AXIS, (double)n);
-		return vn_try(p->t, &h, err);
+		vn_try(p->t, &h);
+		return;
 	}
-	return VN_OK;
 }
 
 /* Finds for each of n blocks of channels the unmodified block nearest to it, as if ranks were
@@ -238,70 +230,61 @@ static double find_nearest_blocks(const vn_tested_product *p, int n, bool less, 
 	return left;
 }
 
-/* A copy of z (own or fine) with its blocks in that order, to be freed. NULL: no memory. */
+/* A copy of z (own or fine) with its blocks in that order, to be freed. */
 static void *in_order(const vn_tested_product *p, const vn_tensor *z, int n, const int *from)
 {
 	const vn_arrange m = { VN_ARRANGE_LISTED, .a = n, .list = from };
 	const size_t     each = (size_t)(p->M / n) * vn_dtype_size(z->dtype);
-	void            *x = malloc((size_t)(p->T * n) * each + 1);
+	void            *x = vn_alloc((size_t)(p->T * n), each);
 
-	if (x)
-		vn_arrange_bytes(x, z->data, &m, (size_t)p->T, (size_t)n, each);
+	vn_arrange_bytes(x, z->data, &m, (size_t)p->T, (size_t)n, each);
 	return x;
 }
 
-static vn_status try_rows(vn_tested_product *p, int n, const int *from, vn_error *err)
+static void try_rows(vn_tested_product *p, int n, const int *from)
 {
-	vn_trial h = { .finding = VN_FINDING_ROWS_REORDERED,
-		           .node = p->node,
-		           .applied = { .kind = VN_BY_MATRIX, .matrix = { .kind = VN_MATRIX_ROWS, .n = n } } };
+	vn_trial h = VN_TRIAL(ROWS_REORDERED, p->node, .kind = VN_BY_MATRIX, .matrix = { .kind = VN_MATRIX_ROWS, .n = n });
 
 	memcpy(h.applied.matrix.from, from, (size_t)n * sizeof *from);
-	return vn_try(p->t, &h, err);
+	vn_try(p->t, &h);
 }
 
-static vn_status try_order(vn_tested_product *p, int n, const int *from, vn_error *err)
+static void try_order(vn_tested_product *p, int n, const int *from)
 {
 	vn_tensor own = *p->own, fine = *p->fine;
-	vn_trial  h = { .finding = VN_FINDING_SHARDS_REORDERED,
-		            .node = p->node,
-		            .applied = { .kind = VN_BY_RESULT, .result.n = n } };
+	vn_trial  h = VN_TRIAL(SHARDS_REORDERED, p->node, .kind = VN_BY_RESULT, .result.n = n);
 	void     *a = in_order(p, &own, n, from), *b = in_order(p, &fine, n, from);
-	vn_status st = a && b ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for ranks in order");
 
 	memcpy(h.applied.result.list, from, (size_t)n * sizeof *from);
 	own.data = a;
 	fine.data = b;
-	st = st ? st : vn_try_numbers(p->t, &own, &fine, NULL, &h, err);
+	vn_try_numbers(p->t, &own, &fine, NULL, &h);
 	free(a);
 	free(b);
-	return st;
 }
 
-static vn_status fit_order(vn_tested_product *p, vn_error *err)
+static void fit_order(vn_tested_product *p)
 {
 	const vn_value *y = &p->t->site->plan->value[p->n->out[0]];
 	const int       most = y->rank == 3 && y->size[1] <= RANKS ? y->size[1] - 1 : RANKS; /* blocks of one head each */
-	vn_status       st = VN_OK;
 	double          ee = 0;
 
 	for (int64_t r = 0; r < p->R; r++)
 		for (int64_t m = 0; m < p->M; m++)
 			ee += vn_tested_product_error(p, vn_tested_product_row(p, r), m) *
 			      vn_tested_product_error(p, vn_tested_product_row(p, r), m);
-	for (int n = 2; !st && n <= most && vn_tested_product_may_have(p, VN_MISTAKE_P18_ORDER) && !vn_case_answered(p->t);
-	     n++) {
-		for (int less = 0; !st && p->M % n == 0 && less < (p->bias && n <= VN_CROSSED_MOST ? 2 : 1); less++) {
+	for (int n = 2; n <= most && vn_tested_product_may_have(p, VN_MISTAKE_P18_ORDER) && !vn_case_answered(p->t); n++) {
+		for (int less = 0; p->M % n == 0 && less < (p->bias && n <= VN_CROSSED_MOST ? 2 : 1); less++) {
 			int  from[RANKS];
 			bool moved = false;
 			if (!(find_nearest_blocks(p, n, less, from) <= NUMBER_LEAVES * ee))
 				continue;
 			for (int i = 0; i < n; i++)
 				moved = moved || from[i] != i;
-			st = !moved ? VN_OK : less ? try_rows(p, n, from, err) : try_order(p, n, from, err);
+			if (moved)
+				(less ? try_rows : try_order)(p, n, from);
 		}
 	}
-	return st;
 }
 
 /* ---- padded rows ----------------------------------------------------------------------------- */
@@ -314,7 +297,7 @@ static double number_of_padded(const double *w, int64_t width, int64_t by, int64
 	return from < 0 ? 0 : w[from];
 }
 
-static vn_status fit_padding(vn_tested_product *p, vn_error *err)
+static void fit_padding(vn_tested_product *p)
 {
 	enum { LOOKED_AT = 4 };
 	const bool    transposed = p->n->c.linear.transposed;
@@ -323,10 +306,8 @@ static vn_status fit_padding(vn_tested_product *p, vn_error *err)
 	int64_t       best = 0;
 
 	if (!vn_tested_product_may_have(p, VN_MISTAKE_W18) || p->M < LOOKED_AT || rows * width > VN_PRODUCT_MATRIX_MOST)
-		return VN_OK;
+		return;
 	double *w = vn_case_doubles_of(p->w, 0, rows * width);
-	if (!w)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for rows of a matrix");
 	for (int64_t by = 0; by <= PADDED; by++) { /* 0: as it should be */
 		double dd = 0;
 		for (int64_t m = 1; m < LOOKED_AT; m++)
@@ -346,33 +327,31 @@ static vn_status fit_padding(vn_tested_product *p, vn_error *err)
 	}
 	free(w);
 	if (!(least <= NUMBER_LEAVES * ee))
-		return VN_OK;
+		return;
 	vn_trial h = vn_tested_product_with(p, VN_FINDING_ROWS_PADDED, VN_MISTAKE_W18, (double)best);
-	return vn_try(p->t, &h, err);
+	vn_try(p->t, &h);
 }
 
 /* ---- scales of blocks ------------------------------------------------------------------------ */
 
 /* Tiles of other rows than the catalogue's. */
-static vn_status fit_scale_tiles(vn_tested_product *p, vn_error *err)
+static void fit_scale_tiles(vn_tested_product *p)
 {
 	const vn_dtype d = p->w->dtype;
-	vn_status      st = VN_OK;
 
-	for (int rows = 2; !st && rows < p->M && rows <= 1024 && !vn_case_answered(p->t); rows *= 2)
-		for (int way = 1; !st && way >= -1 && (d == VN_Q4_0 || d == VN_Q5_0 || d == VN_Q8_0); way -= 2) {
+	for (int rows = 2; rows < p->M && rows <= 1024 && !vn_case_answered(p->t); rows *= 2)
+		for (int way = 1; way >= -1 && (d == VN_Q4_0 || d == VN_Q5_0 || d == VN_Q8_0); way -= 2) {
 			vn_trial h = vn_tested_product_with(p, VN_FINDING_SCALES_IN_TILES,
 			                                    way > 0 ? VN_MISTAKE_W21 : VN_MISTAKE_W21_BACK, way * rows);
-			st = vn_try(p->t, &h, err);
+			vn_try(p->t, &h);
 		}
-	return st;
 }
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
-vn_status vn_estimate_linear(vn_case *t, vn_error *err)
+void vn_estimate_linear(vn_case *t)
 {
-	static vn_status (*const fits[])(vn_tested_product *, vn_error *) = {
+	static void (*const fits[])(vn_tested_product *) = {
 		fit_bias,
 		fit_tail,
 		fit_ranks,
@@ -386,15 +365,13 @@ vn_status vn_estimate_linear(vn_case *t, vn_error *err)
 		vn_estimate_matrix_factor,
 	};
 	vn_tested_product p = { .t = t, .own = &t->own, .fine = &t->fine, .cand = &t->site->cand };
-	vn_status         st;
 
 	if (!vn_tested_product_open(&p, vn_case_node(t)))
-		return VN_OK;
-	st = vn_tested_product_read(&p, err);
-	for (size_t i = 0; !st && i < sizeof fits / sizeof *fits && !vn_case_answered(t); i++)
-		st = fits[i](&p, err);
+		return;
+	const bool read = vn_tested_product_read(&p);
+	for (size_t i = 0; read && i < sizeof fits / sizeof *fits && !vn_case_answered(t); i++)
+		fits[i](&p);
 	free(p.x);
 	free(p.wc);
 	free(p.error);
-	return st;
 }

@@ -1,8 +1,10 @@
-/* estimate_matrix.c: see estimate_matrix.h. */
-#include "compare/estimate/estimate_matrix.h"
+/* estimate_matrix.c: see linear_product.h. */
+#include "compare/estimate/linear_product.h"
 #include "compare/trial/apply_matrix.h"
 #include "compare/trial/score.h"
 #include "compare/trial/search.h"
+
+#include "libref/base/alloc.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -79,18 +81,15 @@ static bool find_crossed_ranks(const vn_tested_product *p, int n, int from[VN_CR
 	return clear && moved;
 }
 
-vn_status vn_estimate_crossed_ranks(vn_tested_product *p, vn_error *err)
+void vn_estimate_crossed_ranks(vn_tested_product *p)
 {
-	vn_status st = VN_OK;
 
-	for (int n = 2; !st && n <= VN_CROSSED_MOST && !vn_case_answered(p->t); n++) {
-		vn_trial h = { .finding = VN_FINDING_RANKS_CROSSED,
-			           .node = p->node,
-			           .applied = { .kind = VN_BY_MATRIX, .matrix = { .kind = VN_MATRIX_RANKS, .n = n } } };
+	for (int n = 2; n <= VN_CROSSED_MOST && !vn_case_answered(p->t); n++) {
+		vn_trial h = VN_TRIAL(RANKS_CROSSED, p->node, .kind = VN_BY_MATRIX,
+		                      .matrix = { .kind = VN_MATRIX_RANKS, .n = n });
 		if (p->N % n == 0 && p->N / n > 1 && n * n < p->R * p->C && find_crossed_ranks(p, n, h.applied.matrix.from))
-			st = vn_try(p->t, &h, err);
+			vn_try(p->t, &h);
 	}
-	return st;
 }
 
 static const struct {
@@ -143,13 +142,10 @@ static const struct {
 };
 
 /* Tries a factor of the weights in a product with a bias, which is not multiplied. */
-vn_status vn_estimate_matrix_factor(vn_tested_product *p, vn_error *err)
+void vn_estimate_matrix_factor(vn_tested_product *p)
 {
-	vn_trial  h = { .finding = VN_FINDING_WEIGHTS_SCALED,
-		            .node = p->node,
-		            .applied = { .kind = VN_BY_MATRIX, .matrix.kind = VN_MATRIX_FACTOR } };
-	double    xy = 0, xx = 0, ee = 0;
-	vn_status st = VN_OK;
+	vn_trial h = VN_TRIAL(WEIGHTS_SCALED, p->node, .kind = VN_BY_MATRIX, .matrix.kind = VN_MATRIX_FACTOR);
+	double   xy = 0, xx = 0, ee = 0;
 
 	for (int64_t t = 0; p->bias && t < p->T; t++)
 		for (int64_t m = 0; m < p->M; m++) {
@@ -163,23 +159,22 @@ vn_status vn_estimate_matrix_factor(vn_tested_product *p, vn_error *err)
 	const bool   likely = fabs(f) > CROSSED_LEAVES && left <= CROSSED_LEAVES * ee;
 
 	vn_round_numbers written = { .x = f, .fewest = 2, .most = 6 };
-	while (!st && likely && !vn_case_answered(p->t) && vn_next_round_number(&written, &h.applied.matrix.factor))
-		st = vn_try(p->t, &h, err);
-	return st;
+	while (likely && !vn_case_answered(p->t) && vn_next_round_number(&written, &h.applied.matrix.factor))
+		vn_try(p->t, &h);
 }
 
 /* The edit that leaves the least error in the tested numbers. If several formats leave the same,
  * the first, which changes less. */
-vn_status vn_estimate_matrix_edit(vn_tested_product *p, vn_error *err)
+void vn_estimate_matrix_edit(vn_tested_product *p)
 {
 	enum { N_EDITS = sizeof edits / sizeof *edits };
-	double *x = malloc((size_t)(p->R * p->N) * sizeof *x + 1), *w = malloc((size_t)p->N * sizeof *w + 1),
+	double *x = vn_alloc((size_t)(p->R * p->N), sizeof *x), *w = vn_alloc((size_t)p->N, sizeof *w),
 		   least = (double)INFINITY;
 	const vn_dtype storage = p->t->opened->policy.storage;
 	vn_trial       h = { .node = p->node, .applied.kind = VN_BY_MATRIX };
 
 	/* An engine that stores weights in 16 bits may have rounded the weights or the inputs. */
-	for (int i = 0; x && w && i < N_EDITS; i++)
+	for (int i = 0; i < N_EDITS; i++)
 		for (int stored = 0; stored < (storage == VN_F16 || storage == VN_BF16 ? 2 : 1); stored++) {
 			vn_applied_matrix edit = edits[i].edit;
 			edit.stored = stored;
@@ -192,10 +187,7 @@ vn_status vn_estimate_matrix_edit(vn_tested_product *p, vn_error *err)
 		}
 	free(x);
 	free(w);
-	if (!x || !w)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for rows of a product");
-	if (!(least < vn_tested_product_error_sum(p) / 4))
-		return VN_OK;
-	return vn_try_format(p->t, &h, &h.applied.matrix.format,
-	                     h.applied.matrix.of == VN_OF_WEIGHTS ? VN_FORMAT_F16 : VN_FORMAT_TF32, err);
+	if (least < vn_tested_product_error_sum(p) / 4)
+		vn_try_format(p->t, &h, &h.applied.matrix.format,
+		              h.applied.matrix.of == VN_OF_WEIGHTS ? VN_FORMAT_F16 : VN_FORMAT_TF32);
 }

@@ -1,14 +1,16 @@
-/* estimate_rope.c: see estimate_rope.h.
+/* estimate_rope.c: see estimate.h.
  *
  * A pair of columns is a complex number; output / input is af e^(i p f), where p is the position
  * (specs/models.md 1.5). The sum over the heads of a token is z[p]. Its phase advances by f from
  * token to token, as long as f is below pi; longer and longer lags make f more precise. With a
  * single token, theta is the value that explains the phases of all its pairs.
  */
-#include "compare/estimate/estimate_rope.h"
+#include "compare/estimate/estimate.h"
 #include "compare/trial/fit.h"
 #include "compare/trial/score.h"
 #include "compare/trial/search.h"
+
+#include "libref/base/alloc.h"
 
 #include <assert.h>
 #include <complex.h>
@@ -78,29 +80,23 @@ static void one_pair(rotation *r, const vn_head_part *part, const vn_tensor *x, 
 	r->start[i] = carg(all);
 }
 
-static vn_status measure_rotation(vn_case *t, rotation *r, vn_error *err)
+static bool measure_rotation(vn_case *t, rotation *r)
 {
 	const vn_tensor *c = &t->site->cand;
 	vn_tensor        x;
-	vn_status        st = vn_recompute_input(t->recompute, 0, VN_OWN_WIDTH, &x, err);
 
-	if (st)
-		return st;
-	r->coherence = 0;
+	if (!vn_case_input(t, 0, VN_OWN_WIDTH, &x))
+		return false;
 	r->first = t->site->first;
 	r->tokens = c->shape.dim[0];
+	r->coherence = 1;
+	r->z = vn_alloc((size_t)r->tokens, sizeof *r->z);
 	double *y = vn_case_all_doubles_of(c);
-	r->z = malloc((size_t)r->tokens * sizeof *r->z);
-	if (!y || !r->z)
-		st = vn_fail(err, VN_ERR_NOMEM, "no memory for a rotation");
-	else {
-		r->coherence = 1;
-		for (int i = 0; i < r->pairs; i++)
-			one_pair(r, t->part, &x, y, i);
-	}
+	for (int i = 0; i < r->pairs; i++)
+		one_pair(r, t->part, &x, y, i);
 	free(y);
 	free(r->z);
-	return st;
+	return true;
 }
 
 /* ---- what may have made such rotations ------------------------------------------------------- */
@@ -119,10 +115,10 @@ static vn_trial found_of(const vn_case *t, const rotation *r, vn_finding finding
 }
 
 /* Tries a finding whose number is `number`. */
-static vn_status try_number(vn_case *t, vn_trial *h, double number, vn_error *err)
+static void try_number(vn_case *t, vn_trial *h, double number)
 {
 	vn_trial_constant_put(h, vn_finding_constant(h->finding), number);
-	return vn_try(t, h, err);
+	vn_try(t, h);
 }
 
 /* Without scaling log f is linear in i. */
@@ -182,7 +178,7 @@ static vn_rope rope_with(const searched_constant *a, double x)
 }
 
 /* How far the frequencies under this number are from the observed ones: a sum of squares. */
-static double off_by(const void *of, double x)
+static double off_by(void *of, double x)
 {
 	const searched_constant *a = of;
 	const bool               by_length = strcmp(a->name, "length") == 0;
@@ -203,14 +199,14 @@ static double off_by(const void *of, double x)
 static double scaled_number(rotation *r, const struct scaling *s)
 {
 	enum { GRID = 512, FINER = 3 };
-	const searched_constant of = { r, vn_finding_constant(s->finding) };
+	searched_constant of = { r, vn_finding_constant(s->finding) };
 
 	return vn_search_grid(off_by, &of, (vn_range) { s->least, s->most, GRID, false }, FINER, GRID).x;
 }
 
 /* By how much the pairs of the single token differ from their rotation under this theta, not
  * counting whole rotations. */
-static double off_by_rotation(const void *of, double theta)
+static double off_by_rotation(void *of, double theta)
 {
 	const searched_constant *a = of;
 	rotation                *r = a->r;
@@ -229,105 +225,97 @@ static double off_by_rotation(const void *of, double theta)
 static double theta_of_one(rotation *r)
 {
 	enum { GRID = 1 << 14, FINER = 3, FEWER = 128 };
-	const searched_constant of = { r, "theta" };
+	searched_constant of = { r, "theta" };
 	/* searched to the upper end, so that a minimum inside it is seen as one */
-	const double            theta =
+	const double      theta =
 		vn_search_grid(off_by_rotation, &of, (vn_range) { THETA_MIN, THETA_MAX, GRID, false }, FINER, FEWER).x;
 
 	return theta < THETA_LIKELY ? theta : 0;
 }
 
-static vn_status try_theta(vn_case *t, const rotation *r, double theta, vn_finding finding, vn_error *err)
+static void try_theta(vn_case *t, const rotation *r, double theta, vn_finding finding)
 {
 	vn_round_numbers written = { .x = theta, .most = 6, .near = true };
-	vn_status        st = VN_OK;
 	bool             fits = false;
 
 	if (!(theta > THETA_MIN && theta < THETA_LIKELY))
-		return VN_OK;
-	while (!st && !fits && vn_next_round_number(&written, &theta)) {
+		return;
+	while (!fits && vn_next_round_number(&written, &theta)) {
 		vn_trial h = found_of(t, r, finding);
 		if (finding == VN_FINDING_THETA_PLAIN)
 			vn_trial_constant_put(&h, "type", VN_ROPE_DEFAULT);
-		st = try_number(t, &h, theta, err);
+		try_number(t, &h, theta);
 		fits = vn_case_fits(t, &h);
 	}
-	return st;
 }
 
 /* Tries Llama 3's scaling with another number, unless it is the rotation's own. */
-static vn_status try_scaling(vn_case *t, const rotation *r, vn_finding finding, double number, bool *fits,
-                             vn_error *err)
+static void try_scaling(vn_case *t, const rotation *r, vn_finding finding, double number, bool *fits)
 {
 	vn_trial     h = found_of(t, r, finding);
 	const double used = finding == VN_FINDING_ROPE_CONTEXT ? round(number) : number;
-	vn_status    st;
 
 	*fits = false;
 	if (used == own_number(r, vn_finding_constant(finding)))
-		return VN_OK;
-	st = try_number(t, &h, used, err);
+		return;
+	try_number(t, &h, used);
 	*fits = vn_case_fits(t, &h);
-	return st;
 }
 
 /* Llama 3's scaling with another number: for a factor or a context the nearest power of two,
  * else the fewest digits that fit. If few pairs rotate far enough to know their frequencies,
  * another theta or another of these numbers fits as well, so all are tried. */
-static vn_status fit_scaling(vn_case *t, rotation *r, vn_error *err)
+static void fit_scaling(vn_case *t, rotation *r)
 {
-	vn_status st = VN_OK;
 
-	for (const struct scaling *s = scalings + 1; !st && s < scalings + N_SCALINGS; s++) {
+	for (const struct scaling *s = scalings + 1; s < scalings + N_SCALINGS; s++) {
 		const double     x = scaled_number(r, s), two = exp2(round(log2(x)));
 		vn_round_numbers written = { .x = x, .most = 4, .near = true };
 		bool             fits = false;
 		double           number;
 		if (fabs(two / x - 1) < s->two)
-			st = try_scaling(t, r, s->finding, two, &fits, err);
-		while (!st && !fits && vn_next_round_number(&written, &number))
-			st = try_scaling(t, r, s->finding, number, &fits, err);
+			try_scaling(t, r, s->finding, two, &fits);
+		while (!fits && vn_next_round_number(&written, &number))
+			try_scaling(t, r, s->finding, number, &fits);
 	}
-	return st;
 }
 
 /* The length of the sequence for which dynamic scaling was computed. */
-static vn_status fit_length(vn_case *t, rotation *r, vn_error *err)
+static void fit_length(vn_case *t, rotation *r)
 {
 	enum { GRID = 512, FINER = 4 };
-	const searched_constant of = { r, "length" };
-	const double            most = 1 << 24, least = r->n.c.rope.rope.max_context;
-	vn_trial                h = found_of(t, r, VN_FINDING_ROPE_LENGTH);
+	searched_constant of = { r, "length" };
+	const double      most = 1 << 24, least = r->n.c.rope.rope.max_context;
+	vn_trial          h = found_of(t, r, VN_FINDING_ROPE_LENGTH);
 
 	if (r->n.c.rope.rope.type != VN_ROPE_DYNAMIC || !(least < most))
-		return VN_OK;
+		return;
 	const double length = vn_search_grid(off_by, &of, (vn_range) { least, most, GRID, false }, FINER, GRID).x;
 	vn_trial_constant_put(&h, "length", round(length));
-	return vn_fit_whole(t, &h, (int64_t)round(length), (int64_t)least, (int64_t)most, err);
+	vn_fit_whole(t, &h, (int64_t)round(length), (int64_t)least, (int64_t)most);
 }
 
-static vn_status fit_theta(vn_case *t, rotation *r, vn_error *err)
+static void fit_theta(vn_case *t, rotation *r)
 {
 	const bool scaled = r->n.c.rope.rope.type != VN_ROPE_DEFAULT;
-	vn_status  st = fit_length(t, r, err);
+	fit_length(t, r);
 
-	if (!st && scaled)
-		st = try_theta(t, r, scaled_number(r, scalings), VN_FINDING_THETA, err);
-	if (!st && r->n.c.rope.rope.type == VN_ROPE_LLAMA3)
-		st = fit_scaling(t, r, err);
+	if (scaled)
+		try_theta(t, r, scaled_number(r, scalings), VN_FINDING_THETA);
+	if (r->n.c.rope.rope.type == VN_ROPE_LLAMA3)
+		fit_scaling(t, r);
 	/* In 16 bits, a scaling by nearly 1 fits a rotation without scaling. So both are tried; the
 	 * better one is the answer. */
-	return st ? st : try_theta(t, r, plain_theta(r), scaled ? VN_FINDING_THETA_PLAIN : VN_FINDING_THETA, err);
+	try_theta(t, r, plain_theta(r), scaled ? VN_FINDING_THETA_PLAIN : VN_FINDING_THETA);
 }
 
 /* Tries positions that are c too high, for all tokens or for those after the first call. */
-static vn_status fit_offset(vn_case *t, const rotation *r, vn_error *err)
+static void fit_offset(vn_case *t, const rotation *r)
 {
 	const int own = r->n.x.rope.offset;
 	vn_trial  h = found_of(t, r, VN_FINDING_OFFSET), later = found_of(t, r, VN_FINDING_OFFSET_LATER);
 	int       best = 0;
 	double    least = (double)INFINITY;
-	vn_status st;
 
 	for (int c = -OFFSETS; c <= OFFSETS; c++) {
 		double miss = 0;
@@ -339,17 +327,18 @@ static vn_status fit_offset(vn_case *t, const rotation *r, vn_error *err)
 		}
 	}
 	if (best == 0)
-		return VN_OK;
+		return;
 	vn_trial_constant_put(&h, "offset", own);
-	if ((st = vn_fit_whole(t, &h, own + best, own - OFFSETS, own + OFFSETS, err)) || r->first == 0)
-		return st;
+	vn_fit_whole(t, &h, own + best, own - OFFSETS, own + OFFSETS);
+	if (r->first == 0)
+		return;
 	later.applied.later = true;
-	return try_number(t, &later, best, err);
+	try_number(t, &later, best);
 }
 
 /* All tokens are rotated by the same angle: finds the position of that angle. Position 0 is no
  * rotation (R12). */
-static vn_status fit_position(vn_case *t, const rotation *r, vn_error *err)
+static void fit_position(vn_case *t, const rotation *r)
 {
 	vn_trial h = found_of(t, r, VN_FINDING_ONE_POSITION);
 	double   least = (double)INFINITY;
@@ -357,7 +346,7 @@ static vn_status fit_position(vn_case *t, const rotation *r, vn_error *err)
 
 	for (int i = 0; i < r->pairs; i++)
 		if (fabs(r->f[i]) * (double)r->tokens > STILL)
-			return VN_OK;
+			return;
 	for (int c = 0; c <= OFFSETS; c++) {
 		double miss = 0;
 		for (int i = 0; i < r->pairs; i++)
@@ -368,12 +357,12 @@ static vn_status fit_position(vn_case *t, const rotation *r, vn_error *err)
 		}
 	}
 	if (!best)
-		return VN_OK;
+		return;
 	vn_trial_constant_put(&h, "one_position", 1);
-	return try_number(t, &h, best, err);
+	try_number(t, &h, best);
 }
 
-static vn_status fit_stretch(vn_case *t, const rotation *r, vn_error *err)
+static void fit_stretch(vn_case *t, const rotation *r)
 {
 	const double own = r->n.x.rope.angle_factor;
 	double       xy = 0, xx = 0;
@@ -384,51 +373,46 @@ static vn_status fit_stretch(vn_case *t, const rotation *r, vn_error *err)
 	}
 	const double by = xy / xx;
 	if (!(fabs(by) > 1e-4) || fabs(by - 1) < 1e-4)
-		return VN_OK;
+		return;
 	/* A number that a person may have written, or 1 divided by such a number; else the measured
 	 * number. */
 	vn_round_numbers written = { .x = by, .fewest = 3, .most = 3, .inverse = true };
-	vn_status        st = VN_OK;
 	double           factor = 0;
-	for (bool more = true; more && !st && !vn_case_answered(t);) {
+	for (bool more = true; more && !vn_case_answered(t);) {
 		vn_trial h = found_of(t, r, VN_FINDING_STRETCH);
 		if (!(more = vn_next_round_number(&written, &factor)))
 			factor = by;
 		vn_trial_constant_put(&h, "turn", (own != 0 ? own : 1) * factor);
-		st = vn_try(t, &h, err);
+		vn_try(t, &h);
 	}
-	return st;
 }
 
 /* Tries a rotation of fewer or of more columns. A rotated part of K is usually a half or a
  * quarter. */
-static vn_status fit_width(vn_case *t, int node, vn_error *err)
+static void fit_width(vn_case *t, int node)
 {
 	const vn_plan *p = t->site->plan;
 	const int      K = p->value[p->node[node].out[0]].size[2], now = p->node[node].c.rope.rope.rotary_dim;
-	vn_status      st = VN_OK;
 
-	for (int part = 1; !st && part <= 8; part++) {
+	for (int part = 1; part <= 8; part++) {
 		vn_trial  h = { .finding = VN_FINDING_ROTARY_WIDTH, .node = node };
 		const int width = K * part / 8;
 		if (width < 2 || width % 2 || width == now || (K * part) % 8)
 			continue;
 		vn_trial_constant_put(&h, "rotary_dim", width);
-		st = vn_try(t, &h, err);
+		vn_try(t, &h);
 	}
-	return st;
 }
 
-vn_status vn_estimate_rope(vn_case *t, const vn_trial *at, vn_error *err)
+void vn_estimate_rope(vn_case *t, const vn_trial *at)
 {
 	const int      node = at->node;
 	const vn_plan *p = t->site->plan;
 	const int      root = vn_plan_root(p, vn_plan_find(p, t->result->checkpoints.of[t->x->checkpoint].name));
-	rotation      *r = calloc(1, sizeof *r);
+	rotation      *r = vn_alloc_zero(1, sizeof *r);
 	float          af;
-	vn_status      st = r ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for a rotation");
 
-	for (int pairing = 0; !st && pairing < VN_PAIR_ACROSS && p->value[root].node == node &&
+	for (int pairing = 0; pairing < VN_PAIR_ACROSS && p->value[root].node == node &&
 	                      p->node[node].c.rope.rope.rotary_dim / 2 <= PAIRS_MAX;
 	     pairing++) {
 		r->n = p->node[node];
@@ -436,17 +420,20 @@ vn_status vn_estimate_rope(vn_case *t, const vn_trial *at, vn_error *err)
 		r->pairs = r->n.c.rope.rope.rotary_dim / 2;
 		r->lists = p->list;
 		vn_rope_frequencies(&r->n.c.rope.rope, r->lists, t->site->tokens, r->unmodified, &af);
-		if ((st = measure_rotation(t, r, err)) || r->coherence < COHERENT)
+		if (!measure_rotation(t, r) || r->coherence < COHERENT)
 			continue;
-		if (r->tokens >= SEVERAL && (st = fit_theta(t, r, err)))
-			break;
-		if (r->tokens >= SEVERAL && ((st = fit_position(t, r, err)) || vn_case_answered(t)))
-			break;
-		if (!(st = fit_offset(t, r, err)) && r->tokens >= SEVERAL)
-			st = fit_stretch(t, r, err);
-		else if (!st && r->tokens == 1 && r->first > 0 && !vn_case_answered(t))
-			st = try_theta(t, r, theta_of_one(r), VN_FINDING_THETA, err);
+		if (r->tokens >= SEVERAL) {
+			fit_theta(t, r);
+			fit_position(t, r);
+			if (vn_case_answered(t))
+				break;
+		}
+		fit_offset(t, r);
+		if (r->tokens >= SEVERAL)
+			fit_stretch(t, r);
+		else if (r->tokens == 1 && r->first > 0 && !vn_case_answered(t))
+			try_theta(t, r, theta_of_one(r), VN_FINDING_THETA);
 	}
 	free(r);
-	return st ? st : fit_width(t, node, err);
+	fit_width(t, node);
 }

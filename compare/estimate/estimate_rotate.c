@@ -1,8 +1,9 @@
-/* estimate_rotate.c: see estimate_rotate.h. */
-#include "compare/estimate/estimate_rotate.h"
+/* estimate_rotate.c: see estimate.h. */
+#include "compare/estimate/estimate.h"
 #include "compare/trial/score.h"
 #include "compare/trial/search.h"
-#include "compare/trial/case.h"
+
+#include "libref/base/alloc.h"
 
 #include <complex.h>
 #include <math.h>
@@ -16,30 +17,26 @@ static bool can_be_made(const vn_case *t)
 	       t->consumed != VN_CONSUMED_OTHERS && !t->x->unmodified.residual.bad;
 }
 
-vn_status vn_estimate_rotate_by_ids(vn_case *t, vn_error *err)
+void vn_estimate_rotate_by_ids(vn_case *t)
 {
 	const int      node = vn_case_node(t);
 	const vn_step *s = vn_case_step(t), *all;
 	/* For a single token, rotation by its id equals rotation at some offset; other steps tell
 	 * which. */
 	const bool     enough = t->site->cand.shape.dim[0] > 1 || vn_recording_steps(t->opened->cand, &all) > 2;
-	vn_status      st = VN_OK;
 
-	for (int later = 0; !st && enough && can_be_made(t) && later < (s && s->position > 0 ? 2 : 1); later++) {
-		vn_trial h = { .finding = VN_FINDING_ROTATED_BY_IDS,
-			           .node = node,
-			           .applied = { .kind = VN_BY_ROTATION, .later = later, .rotate.by_ids = true } };
-		st = vn_try(t, &h, err);
+	for (int later = 0; enough && can_be_made(t) && later < (s && s->position > 0 ? 2 : 1); later++) {
+		vn_trial h = VN_TRIAL(ROTATED_BY_IDS, node, .kind = VN_BY_ROTATION, .later = later, .rotate.by_ids = true);
+		vn_try(t, &h);
 	}
-	return st;
 }
 
-vn_status vn_estimate_rotate(vn_case *t, vn_error *err)
+void vn_estimate_rotate(vn_case *t)
 {
 	const int node = vn_case_node(t);
 
 	if (!can_be_made(t))
-		return VN_OK;
+		return;
 	const vn_step *step;
 	int64_t        off, last;
 	/* A recording that states one call may come from several calls: the second one begins at the
@@ -63,15 +60,13 @@ vn_status vn_estimate_rotate(vn_case *t, vn_error *err)
 #undef ROUNDED
 	};
 	/* clang-format on */
-	vn_status  st = VN_OK;
 
-	for (size_t i = call ? 0 : 2; !st && i < sizeof edits / sizeof *edits; i++) {
+	for (size_t i = call ? 0 : 2; i < sizeof edits / sizeof *edits; i++) {
 		vn_trial h = { .finding = edits[i].finding,
 			           .node = node,
 			           .applied = { .kind = VN_BY_ROTATION, .rotate = edits[i].edit } };
-		st = vn_try(t, &h, err);
+		vn_try(t, &h);
 	}
-	return st;
 }
 
 /* ---- single tokens --------------------------------------------------------------------------- */
@@ -93,7 +88,7 @@ typedef struct rotated {
 	const vn_rope            *rope;
 	const vn_rope_experiment *experiment;
 	vn_tensor                 x; /* (S,H,K) */
-	const double             *y; /* (T,H,K) */
+	double                   *y; /* (T,H,K) */
 	int64_t                   first, S;
 	float                     f[PAIRS_MAX];
 } rotated;
@@ -155,30 +150,32 @@ static double position_of(const rotated *r, int64_t t)
 	return most > 0.98 * size ? best : (double)NAN;
 }
 
-/* Opens the rotation of the checkpoint. *y is freed by the caller; NULL: there is none. */
-static vn_status open_rotated(const vn_case *t, int node, rotated *r, double **y, vn_error *err)
+/* Opens the rotation of the checkpoint, which close_rotated closes. NULL: there is none. */
+static rotated *open_rotated(const vn_case *t, int node)
 {
 	const vn_plan *p = t->site->plan;
 	float          af;
 	vn_tensor      x;
-	vn_status      st;
 
-	*y = NULL;
 	if (p->node[node].out[0] != t->site->target || !can_be_made(t) ||
-	    p->node[node].c.rope.rope.rotary_dim / 2 > PAIRS_MAX)
-		return VN_OK;
-	if ((st = vn_recompute_input(t->recompute, 0, VN_OWN_WIDTH, &x, err)))
-		return st;
-	if (!(*y = vn_case_all_doubles_of(&t->site->cand)))
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for a rotation");
+	    p->node[node].c.rope.rope.rotary_dim / 2 > PAIRS_MAX || !vn_case_input(t, 0, VN_OWN_WIDTH, &x))
+		return NULL;
+	rotated *r = vn_alloc(1, sizeof *r);
 	*r = (rotated) { .rope = &p->node[node].c.rope.rope,
 		             .experiment = vn_node_rope_experiment(&p->node[node]),
 		             .x = x,
-		             .y = *y,
+		             .y = vn_case_all_doubles_of(&t->site->cand),
 		             .first = t->site->first,
 		             .S = t->site->tokens };
 	vn_rope_frequencies(r->rope, p->list, r->S, r->f, &af);
-	return VN_OK;
+	return r;
+}
+
+static void close_rotated(rotated *r)
+{
+	if (r)
+		free(r->y);
+	free(r);
 }
 
 /* ---- maps ------------------------------------------------------------------------------------ */
@@ -199,42 +196,36 @@ static bool maps_all(const tested_numbers *a, const vn_position_map *m)
 	return all;
 }
 
-static vn_status try_map(vn_case *t, const tested_numbers *a, vn_position_map m, bool *done, vn_error *err)
+static void try_map(vn_case *t, const tested_numbers *a, vn_position_map m, bool *done)
 {
-	vn_trial h = { .finding = VN_FINDING_POSITIONS_OF_SOME,
-		           .node = vn_case_node(t),
-		           .applied = { .kind = VN_BY_ROTATION, .rotate = { .moved = true, .map = m } } };
+	vn_trial h = VN_TRIAL(POSITIONS_OF_SOME, vn_case_node(t), .kind = VN_BY_ROTATION,
+	                      .rotate = { .moved = true, .map = m });
 
 	if (*done || !maps_all(a, &m))
-		return VN_OK;
-	const vn_status st = vn_try(t, &h, err);
-	*done = !st && vn_case_fits(t, &h);
-	return st;
+		return;
+	vn_try(t, &h);
+	*done = vn_case_fits(t, &h);
 }
 
 /* A factor that stretches from position 0 on, or from the first token of the run
  * or the one before. */
-static vn_status try_factors(vn_case *t, const tested_numbers *a, vn_position_map m, double factor, bool *done,
-                             vn_error *err)
+static void try_factors(vn_case *t, const tested_numbers *a, vn_position_map m, double factor, bool *done)
 {
 	const double     from[] = { 0, (double)m.first, (double)m.first - 1 };
 	vn_round_numbers written = { .x = factor, .most = 3, .inverse = true };
-	vn_status        st = VN_OK;
 
 	if (!(fabs(factor) > 1e-4))
-		return VN_OK;
-	while (!st && vn_next_round_number(&written, &m.times)) {
-		for (int i = 0; !st && i < 3; i++) {
+		return;
+	while (vn_next_round_number(&written, &m.times)) {
+		for (int i = 0; i < 3; i++) {
 			m.plus = from[i] * (1 - m.times);
 			m.whole = false;
-			st = try_map(t, a, m, done, err);
+			try_map(t, a, m, done);
 		}
 		m.plus = 0;
 		m.whole = true;
-		if (!st)
-			st = try_map(t, a, m, done, err);
+		try_map(t, a, m, done);
 	}
-	return st;
 }
 
 /* The slope of the measured positions over the positions of the tokens. */
@@ -253,38 +244,34 @@ static double slope_of(const tested_numbers *a)
 	return xx > 0 ? xy / xx : 0;
 }
 
-static vn_status try_maps(vn_case *t, const tested_numbers *a, vn_position_map m, vn_error *err)
+static void try_maps(vn_case *t, const tested_numbers *a, vn_position_map m)
 {
-	bool      done = false;
-	vn_status st;
+	bool done = false;
 
 	m.times = 1;
 	m.plus = round(a->is[0] - a->at[0]);
-	if ((st = m.plus != 0 ? try_map(t, a, m, &done, err) : VN_OK))
-		return st;
+	if (m.plus != 0)
+		try_map(t, a, m, &done);
 	m.times = 0;
 	m.plus = round(a->is[0]);
-	if (a->n > 1 && (st = try_map(t, a, m, &done, err)))
-		return st;
-	if ((st = try_factors(t, a, m, a->n > 1 ? slope_of(a) : a->is[0] / a->at[0], &done, err)))
-		return st;
+	if (a->n > 1)
+		try_map(t, a, m, &done);
+	try_factors(t, a, m, a->n > 1 ? slope_of(a) : a->is[0] / a->at[0], &done);
 	m.times = 0;
 	m.plus = vn_in_digits(a->is[0], 4);
-	return a->n > 1 ? VN_OK : try_map(t, a, m, &done, err);
+	if (a->n == 1)
+		try_map(t, a, m, &done);
 }
 
-vn_status vn_estimate_rotated_tokens(vn_case *t, vn_error *err)
+void vn_estimate_rotated_tokens(vn_case *t)
 {
 	const int64_t  T = t->site->cand.shape.dim[0];
 	const vn_step *step;
-	rotated       *r = malloc(sizeof *r);
-	double        *y = NULL;
+	rotated       *r = open_rotated(t, vn_case_node(t));
 	int64_t        first = -1, last = -1;
 	tested_numbers a = { .n = 0 };
-	vn_status      st = r ? open_rotated(t, vn_case_node(t), r, &y, err)
-	                      : vn_fail(err, VN_ERR_NOMEM, "no memory for a rotation");
 
-	if (!st && y && T > 1)
+	if (r && T > 1)
 		vn_case_rows_off(t, NULL, &first, &last);
 	const int64_t many = first < 0 ? 0 : last - first + 1;
 	bool          good = many > 0;
@@ -294,28 +281,21 @@ vn_status vn_estimate_rotated_tokens(vn_case *t, vn_error *err)
 		a.is[a.n] = position_of(r, row);
 		good = !isnan(a.is[a.n++]);
 	}
-	if (good && !st)
-		st = try_maps(t, &a,
-		              (vn_position_map) { .first = t->site->first + first,
-		                                  .last = t->site->first + last,
-		                                  .open = last == T - 1 && vn_recording_steps(t->opened->cand, &step) == 1 },
-		              err);
-	free(r);
-	free(y);
-	return st;
+	if (good)
+		try_maps(t, &a,
+		         (vn_position_map) { .first = t->site->first + first,
+		                             .last = t->site->first + last,
+		                             .open = last == T - 1 && vn_recording_steps(t->opened->cand, &step) == 1 });
+	close_rotated(r);
 }
 
 /* ---- a single token -------------------------------------------------------------------------- */
 
-vn_status vn_estimate_stretch_of_one(vn_case *t, const vn_trial *at, vn_error *err)
+void vn_estimate_stretch_of_one(vn_case *t, const vn_trial *at)
 {
-	rotated  *r = malloc(sizeof *r);
-	double   *y = NULL;
-	vn_status st = r ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for a rotation");
+	rotated *r = t->site->cand.shape.dim[0] == 1 && t->site->first > 0 ? open_rotated(t, at->node) : NULL;
 
-	if (!st && t->site->cand.shape.dim[0] == 1 && t->site->first > 0)
-		st = open_rotated(t, at->node, r, &y, err);
-	if (!st && y) {
+	if (r) {
 		const double     before = t->site->plan->node[at->node].x.rope.angle_factor;
 		const double     is = position_of(r, 0), by = is / (double)t->site->first;
 		bool             done = isnan(is) || !(fabs(by) > 1e-3) || fabs(by - 1) < 1e-4;
@@ -323,17 +303,15 @@ vn_status vn_estimate_stretch_of_one(vn_case *t, const vn_trial *at, vn_error *e
 		/* One position in the place of another is an offset as well, so only a number that a person
 		 * wrote is a factor. */
 		vn_round_numbers written = { .x = by, .most = 3, .inverse = true };
-		while (!st && !done && vn_next_round_number(&written, &factor))
-			for (int later = 1; !st && later >= 0; later--) {
-				vn_trial h = { .finding = VN_FINDING_STRETCH, .node = at->node, .applied.later = later };
+		while (!done && vn_next_round_number(&written, &factor))
+			for (int later = 1; later >= 0; later--) {
+				vn_trial h = VN_TRIAL(STRETCH, at->node, .later = later);
 				if (!(fabs(factor * (double)t->site->first - is) < NEAR_POSITION))
 					continue;
 				vn_trial_constant_put(&h, "turn", (before != 0 ? before : 1) * factor);
-				st = vn_try(t, &h, err);
-				done = done || (!st && vn_case_fits(t, &h));
+				vn_try(t, &h);
+				done = done || (vn_case_fits(t, &h));
 			}
 	}
-	free(r);
-	free(y);
-	return st;
+	close_rotated(r);
 }

@@ -1,6 +1,8 @@
 /* linear_product.c: see linear_product.h. */
 #include "compare/estimate/linear_product.h"
 
+#include "libref/base/alloc.h"
+
 #include <math.h>
 #include <stdlib.h>
 
@@ -99,22 +101,17 @@ bool vn_tested_product_open(vn_tested_product *p, int node)
 	       (!n->c.linear.transposed || p->N * p->M <= VN_PRODUCT_MATRIX_MOST);
 }
 
-vn_status vn_tested_product_read(vn_tested_product *p, vn_error *err)
+bool vn_tested_product_read(vn_tested_product *p)
 {
 	const int64_t first = p->t->site->first;
 	vn_tensor     x;
-	vn_status     st = vn_recompute_input(p->t->recompute, 0, VN_FINE_WIDTH, &x, err);
 
-	if (st)
-		return st;
-	double *row = malloc((size_t)(p->M > p->N ? p->M : p->N) * sizeof *row);
-	p->x = malloc((size_t)(p->R * p->N) * sizeof *p->x);
-	p->wc = malloc((size_t)(p->C * p->N) * sizeof *p->wc);
-	p->error = malloc((size_t)(p->R * p->C) * sizeof *p->error);
-	if (!row || !p->x || !p->wc || !p->error) {
-		free(row);
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for rows of a product");
-	}
+	if (!vn_case_input(p->t, 0, VN_FINE_WIDTH, &x))
+		return false;
+	double *row = vn_alloc((size_t)(p->M > p->N ? p->M : p->N), sizeof *row);
+	p->x = vn_alloc((size_t)(p->R * p->N), sizeof *p->x);
+	p->wc = vn_alloc((size_t)(p->C * p->N), sizeof *p->wc);
+	p->error = vn_alloc((size_t)(p->R * p->C), sizeof *p->error);
 	for (int64_t r = 0; r < p->R; r++)
 		vn_tensor_numbers(&x, (first + vn_tested_product_row(p, r)) * p->N, p->N, p->x + r * p->N);
 	for (int64_t c = 0; !p->n->c.linear.transposed && c < p->C; c++)
@@ -129,5 +126,5 @@ vn_status vn_tested_product_read(vn_tested_product *p, vn_error *err)
 			p->error[r * p->C + c] = vn_tested_product_error(p, vn_tested_product_row(p, r),
 			                                                 vn_tested_product_channel(p, c));
 	free(row);
-	return VN_OK;
+	return true;
 }

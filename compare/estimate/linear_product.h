@@ -22,9 +22,9 @@ typedef struct vn_tested_product {
 
 /* Is the operation a product that can be tested? Then fills *p, whose t, own, fine and cand are
  * set. */
-bool      vn_tested_product_open(vn_tested_product *p, int node);
-/* Reads the sample: x, wc and error, which the caller frees. */
-vn_status vn_tested_product_read(vn_tested_product *p, vn_error *err);
+bool vn_tested_product_open(vn_tested_product *p, int node);
+/* Reads the sample: x, wc and error, which the caller frees. Returns false if it cannot be read. */
+bool vn_tested_product_read(vn_tested_product *p);
 
 /* Return the token of the i-th sampled row, and the channel of the c-th sampled channel. */
 int64_t vn_tested_product_row(const vn_tested_product *p, int64_t i);
@@ -43,5 +43,16 @@ bool     vn_tested_product_may_have(const vn_tested_product *p, vn_mistake fault
 bool vn_estimate_solve(double *a, double *b, int n);
 /* Is a coefficient so near to 0 or 1 that a rank is missing, or present? */
 bool vn_estimate_is_whole(double x);
+
+/* estimate_matrix.c: estimates how the matrix of a product, or its input, was changed
+ * (apply_matrix.h): transposed, not loaded, its shards in another order than the inputs, rounded to
+ * another format, or multiplied by a number. */
+
+/* Fits the order in which the shards of several ranks met their inputs, if it was a wrong one. */
+void vn_estimate_crossed_ranks(vn_tested_product *p);
+/* Tries every edit of matrix or input on the tested rows and channels, and the best one in full. */
+void vn_estimate_matrix_edit(vn_tested_product *p);
+/* Fits a factor of the weights, in a product with a bias that has its own size. */
+void vn_estimate_matrix_factor(vn_tested_product *p);
 
 #endif

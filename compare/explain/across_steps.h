@@ -20,6 +20,6 @@
 
 #include "compare/trial/case.h"
 
-vn_status vn_explain_across_steps(vn_case *t, vn_all_findings *x, vn_error *err);
+void vn_explain_across_steps(vn_case *t, vn_all_findings *x);
 
 #endif

@@ -1,12 +1,13 @@
-/* cache_changed.c: see cache_changed.h.
+/* cache_changed.c: see cache_slots.h.
  *
  * Each change is computed for one query at a time, from its scores and the values. Slots are named
  * as engines fill them: by the first call, by later calls, by the newest token, or by blocks.
  */
-#include "compare/explain/cache_changed.h"
+#include "compare/explain/cache_slots.h"
 #include "compare/explain/last_query.h"
-#include "compare/trial/score.h"
 #include "compare/trial/search.h"
+
+#include "libref/base/alloc.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -90,15 +91,6 @@ static void change_row(const vn_applied_changed *c, double number, vn_dtype stor
 		                                                         : x[d]);
 }
 
-static double dot(const double *a, const double *b, int n)
-{
-	double sum = 0;
-
-	for (int d = 0; d < n; d++)
-		sum += a[d] * b[d];
-	return sum;
-}
-
 static double in_storage(const changed_steps *x, double number)
 {
 	return x->rounded ? stored(x->storage, number) : number;
@@ -114,7 +106,7 @@ static double score(const changed_steps *x, const changed_query *q, const vn_app
 		change_row(c, c->number, x->storage, key, a->K, q->row);
 		key = q->row;
 	}
-	return in_storage(x, in_storage(x, dot(a->q + h * a->K, key, a->K)) * a->n->c.attention.scale);
+	return in_storage(x, in_storage(x, vn_dot(a->q + h * a->K, key, a->K)) * a->n->c.attention.scale);
 }
 
 /* Writes to q->p the weights of the values of head h. Keys that are twice in the cache count
@@ -164,15 +156,6 @@ static void make_head(const changed_steps *x, const changed_query *q, const vn_a
 		add_values(x, q, c, h, y);
 }
 
-static double square_distance(const double *a, const double *b, int64_t n)
-{
-	double dd = 0;
-
-	for (int64_t i = 0; i < n; i++)
-		dd += (a[i] - b[i]) * (a[i] - b[i]);
-	return dd;
-}
-
 /* The squared error of a head, and (in float32, if asked for) what rounding may make of it. */
 static double head_error(const changed_steps *x, const changed_query *q, const vn_applied_changed *c, int h,
                          double *noise)
@@ -185,9 +168,9 @@ static double head_error(const changed_steps *x, const changed_query *q, const v
 	*noise = 0;
 	if (x->rounded && !exact.rounded) {
 		make_head(x, q, c, h, q->other);
-		*noise = square_distance(q->y, q->other, n);
+		*noise = vn_square_distance(q->y, q->other, n);
 	}
-	return square_distance(q->y, q->a.is + h * n, n);
+	return vn_square_distance(q->y, q->a.is + h * n, n);
 }
 
 /* The floors that a step leaves with the change in the key heads of x->in. */
@@ -230,37 +213,23 @@ static void close_query(changed_query *q)
 	free(q->other);
 }
 
-/* *fits: it is a step of one token of an attention. */
-static vn_status open_query(vn_case *t, vn_findings *x, changed_query *q, bool *fits, vn_error *err)
+/* Returns whether it is a step of one token of an attention. */
+static bool open_query(vn_case *t, vn_findings *x, changed_query *q)
 {
 	const vn_step *step;
-	const int      steps = vn_recording_steps(t->opened->cand, &step);
-	vn_status      st = vn_recompute_at(t->recompute, x->checkpoint, err);
 
-	*fits = false;
-	*q = (changed_query) { .x = x, .prompt = steps > 1 ? step[1].position : 0 };
-	if (st)
-		return st;
-	t->x = x;
-	if (!vn_last_query_find(t, &q->a) || !q->a.single || !q->a.past || q->a.G > VN_HEADS_MOST ||
-	    q->a.n->c.attention.cap != 0 || vn_shape_count(&t->site->cand.shape) != q->a.H * vn_last_query_width(&q->a))
-		return VN_OK;
-	if ((st = vn_last_query_read(t, &q->a, err)))
-		return st;
+	*q = (changed_query) { .x = x, .prompt = vn_recording_steps(t->opened->cand, &step) > 1 ? step[1].position : 0 };
+	if (!vn_last_query_open(t, x, &q->a) || !q->a.past || q->a.G > VN_HEADS_MOST || q->a.n->c.attention.cap != 0)
+		return false;
 	const size_t S = (size_t)q->a.S, K = (size_t)q->a.K;
-	q->error = calloc((size_t)q->a.G, sizeof *q->error);
-	q->s = calloc(S + 1, sizeof *q->s);
-	q->p = calloc(S + 1, sizeof *q->p);
-	q->row = calloc(K + 1, sizeof *q->row);
-	q->y = calloc(S + K + 1, sizeof *q->y);
-	q->other = calloc(S + K + 1, sizeof *q->other);
-	if (!q->error || !q->s || !q->p || !q->row || !q->y || !q->other)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for keys and values");
-	q->size = 0;
-	for (int64_t i = 0; i < q->a.H * vn_last_query_width(&q->a); i++)
-		q->size += q->a.is[i] * q->a.is[i];
-	*fits = q->size > 0 && isfinite(q->size);
-	return VN_OK;
+	q->error = vn_alloc_zero((size_t)q->a.G, sizeof *q->error);
+	q->s = vn_alloc_zero(S, sizeof *q->s);
+	q->p = vn_alloc_zero(S, sizeof *q->p);
+	q->row = vn_alloc_zero(K, sizeof *q->row);
+	q->y = vn_alloc_zero(S + K, sizeof *q->y);
+	q->other = vn_alloc_zero(S + K, sizeof *q->other);
+	q->size = vn_dot(q->a.is, q->a.is, q->a.H * vn_last_query_width(&q->a));
+	return q->size > 0 && isfinite(q->size);
 }
 
 /* Fills q->error. Finds the key heads that are wrong in some step. Returns how many. */
@@ -331,7 +300,7 @@ static void weigh_change(changed_search *s)
 }
 
 /* The sum of squares that the first steps leave, each in floors. */
-static double error_of_factor(const void *of, double factor)
+static double error_of_factor(void *of, double factor)
 {
 	const changed_search *s = of;
 	vn_applied_changed    c = s->now;
@@ -341,36 +310,6 @@ static double error_of_factor(const void *of, double factor)
 	for (int i = 0; i < s->x->n && i < FITTED_STEPS; i++)
 		sum += left_in(s->x, &s->x->q[i], &c);
 	return isnan(sum) ? (double)INFINITY : sum;
-}
-
-static vn_status error_at(void *of, double factor, double *error, vn_error *err)
-{
-	(void)err;
-	*error = error_of_factor(of, factor);
-	return VN_OK;
-}
-
-/* Fits the factor, in the fewest digits that leave little more. */
-static vn_status weigh_factor(changed_search *s, vn_error *err)
-{
-	const double     unmodified = error_of_factor(s, 1);
-	vn_round_numbers written = { .most = 6, .near = true, .inverse = true };
-	double           number;
-	vn_least         least;
-	vn_status        st = vn_search_scale(error_at, s, factors, NEAR * unmodified, &least, err);
-
-	if (st || !(least.error < NEAR * unmodified))
-		return st;
-	written.x = least.x;
-	const double enough = fmax(VN_EXPLAIN_APART * least.error, VN_EXPLAIN_LEAST * FITTED_STEPS);
-	s->now.number = least.x;
-	while (vn_next_round_number(&written, &number))
-		if (error_of_factor(s, number) <= enough) {
-			s->now.number = number;
-			break;
-		}
-	weigh_change(s);
-	return VN_OK;
 }
 
 /* The factor of values that fits best with the factor of keys: of what heads make, the part that
@@ -400,54 +339,51 @@ static double fit_values(const changed_search *s, const vn_applied_changed *c)
 	return size > 0 ? moved / size : 1;
 }
 
-static vn_status error_of_keys(void *of, double factor, double *error, vn_error *err)
+static double error_of_keys(void *of, double factor)
 {
 	changed_search *s = of;
 
 	s->now.number = factor;
 	s->now.values = fit_values(s, &s->now);
-	return error_at(s, factor, error, err);
+	return error_of_factor(s, factor);
 }
 
-/* Keys and values with a factor each, in the fewest digits that leave little more. */
-static vn_status weigh_factors(changed_search *s, vn_error *err)
+/* Fits the factor, in the fewest digits that leave little more. both: one of keys, and one of
+ * values. */
+static void weigh_factor(changed_search *s, bool both)
 {
-	s->now.kind = VN_CHANGED_SCALED;
-	const double     unmodified = (s->now.values = 1, error_of_factor(s, 1));
-	vn_round_numbers keys = { .most = 6, .near = true, .inverse = true }, values = keys;
-	double           number, enough;
-	vn_least         least;
-	vn_status        st = vn_search_scale(error_of_keys, s, factors, NEAR * unmodified, &least, err);
+	vn_round_numbers written = { .most = 6, .near = true, .inverse = true }, values = written;
+	double           number;
+	bool             found = !both;
 
-	if (st || !(least.error < NEAR * unmodified))
-		return st;
-	enough = fmax(VN_EXPLAIN_APART * least.error, VN_EXPLAIN_LEAST * FITTED_STEPS);
-	keys.x = s->now.number = least.x;
-	values.x = s->now.values = fit_values(s, &s->now);
-	while (vn_next_round_number(&keys, &number))
+	s->now.kind = VN_CHANGED_SCALED;
+	s->now.values = both ? 1 : s->now.values;
+	const double   unmodified = error_of_factor(s, 1);
+	const vn_least least = vn_search_scale(both ? error_of_keys : error_of_factor, s, factors, NEAR * unmodified);
+	if (!(least.error < NEAR * unmodified))
+		return;
+	const double enough = fmax(VN_EXPLAIN_APART * least.error, VN_EXPLAIN_LEAST * FITTED_STEPS);
+	written.x = s->now.number = least.x;
+	s->now.values = both ? fit_values(s, &s->now) : s->now.values;
+	while (vn_next_round_number(&written, &number))
 		if (error_of_factor(s, number) <= enough) {
 			s->now.number = number;
 			break;
 		}
-	const double measured = s->now.values;
-	while (vn_next_round_number(&values, &s->now.values))
-		if (error_of_factor(s, s->now.number) <= enough) {
-			weigh_change(s);
-			return VN_OK;
-		}
-	s->now.values = measured;
+	values.x = s->now.values;
+	while (!found && vn_next_round_number(&values, &s->now.values))
+		found = error_of_factor(s, s->now.number) <= enough;
+	s->now.values = found ? s->now.values : values.x;
 	weigh_change(s);
-	return VN_OK;
 }
 
 /* Tries all changes of the slots of s->now. some: only in some heads. */
-static vn_status weigh_slots(changed_search *s, bool some, vn_error *err)
+static void weigh_slots(changed_search *s, bool some)
 {
 	static const vn_rounding_format formats[] = { VN_FORMAT_INT8, VN_FORMAT_E4M3 };
 	const bool                      values = s->x->q->a.output == VN_ATTN_CONTEXT;
-	vn_status                       st = VN_OK;
 
-	for (int of = values ? 0 : 1; !st && of <= (values ? 2 : 1); of++) {
+	for (int of = values ? 0 : 1; of <= (values ? 2 : 1); of++) {
 		s->now.of = of;
 		for (int i = 0; i < 2; i++) {
 			s->now.kind = VN_CHANGED_UNSCALED;
@@ -463,56 +399,54 @@ static vn_status weigh_slots(changed_search *s, bool some, vn_error *err)
 		 * which are tried before */
 		if (of && (s->now.slots != VN_SLOTS_ALL || some || s->x->beside) &&
 		    (s->now.slots != VN_SLOTS_RANGE || s->now.n >= LEAST_FITTED))
-			st = weigh_factor(s, err);
+			weigh_factor(s, false);
 	}
 	s->now.of = 0;
 	s->now.kind = VN_CHANGED_TWICE;
 	if (s->x->q->a.output == VN_ATTN_CONTEXT)
 		weigh_change(s);
-	return st;
 }
 
 /* Slots that no call fills as a whole: blocks of the tokens that all steps find in the cache. */
-static vn_status weigh_blocks(changed_search *s, bool some, vn_error *err)
+static void weigh_blocks(changed_search *s, bool some)
 {
 	const vn_last_query *a = &s->x->q->a;
 	const double         work = (double)a->S * a->K * a->H * s->x->n;
-	vn_status            st = VN_OK;
 
 	s->now.slots = VN_SLOTS_RANGE;
 	for (int64_t size = LARGEST_BLOCK; size >= 1; size /= 2)
-		for (int64_t i = 0; !st && (double)(a->past / size) * work * factors.steps < MOST_WORK && i < a->past;
-		     i += size) {
+		for (int64_t i = 0; (double)(a->past / size) * work * factors.steps < MOST_WORK && i < a->past; i += size) {
 			s->now.first = (int)i;
 			s->now.n = (int)size;
 			if (i || size < a->past)
-				st = weigh_slots(s, some, err);
+				weigh_slots(s, some);
 		}
-	return st;
 }
 
 /* What is searched, in this order; TWO_FACTORS: of named slots. */
 typedef enum search_in { IN_NAMED, IN_BLOCKS, TWO_FACTORS, N_SEARCHES } search_in;
 
-static vn_status find_change(changed_search *s, bool some, search_in in, vn_error *err)
+static void find_change(changed_search *s, bool some, search_in in)
 {
 	static const vn_changed_slots named[] = { VN_SLOTS_ALL, VN_SLOTS_FIRST_CALL, VN_SLOTS_LATER, VN_SLOTS_NEWEST };
-	vn_status                     st = VN_OK;
 
 	bool single = true; /* the newest token is the only one of later calls */
 	for (int i = 0; i < s->x->n; i++)
 		single = single && s->x->q[i].prompt == s->x->q[i].a.S - 1;
 	s->left = s->second = (double)INFINITY;
 	if (in == IN_BLOCKS)
-		return weigh_blocks(s, some, err);
-	if (in == TWO_FACTORS && s->x->q->a.output != VN_ATTN_CONTEXT)
-		return VN_OK;
-	for (size_t i = 0; !st && i < sizeof named / sizeof *named; i++) {
+		weigh_blocks(s, some);
+	if (in == IN_BLOCKS || (in == TWO_FACTORS && s->x->q->a.output != VN_ATTN_CONTEXT))
+		return;
+	for (size_t i = 0; i < sizeof named / sizeof *named; i++) {
 		s->now = (vn_applied_changed) { .slots = named[i] };
-		if (!(single && named[i] == VN_SLOTS_LATER))
-			st = in == IN_NAMED ? weigh_slots(s, some, err) : weigh_factors(s, err);
+		if (single && named[i] == VN_SLOTS_LATER)
+			continue;
+		if (in == IN_NAMED)
+			weigh_slots(s, some);
+		else
+			weigh_factor(s, true);
 	}
-	return st;
 }
 
 /* ---- the answer ------------------------------------------------------------------------------ */
@@ -526,8 +460,7 @@ static void widen(vn_made *made, bool rounded)
 		own[i] = fine[i] + ROUNDINGS * (own[i] - fine[i]);
 }
 
-static vn_status try_change(vn_case *t, const changed_steps *x, const changed_query *q, const vn_applied_changed *c,
-                            vn_error *err)
+static void try_change(vn_case *t, const changed_steps *x, const changed_query *q, const vn_applied_changed *c)
 {
 	const int     group = q->a.H / q->a.G;
 	const int64_t n = vn_last_query_width(&q->a);
@@ -537,18 +470,13 @@ static vn_status try_change(vn_case *t, const changed_steps *x, const changed_qu
 		                                                            : VN_FINDING_CACHE_PART_EMPTY,
 		                .node = (int)(q->a.n - t->site->plan->node),
 		                .applied = { .kind = VN_BY_CHANGED, .changed = *c } };
-	vn_made       made = { 0 };
+	vn_made       made;
 	bool          all = true;
-	vn_status     st = vn_recompute_at(t->recompute, q->x->checkpoint, err);
 
+	if (!vn_last_query_begin(t, q->x, &made))
+		return;
 	for (int g = 0; g < q->a.G; g++)
 		all = all && x->in[g];
-	if (st || (st = vn_made_room(t, &made, err))) {
-		vn_made_finish(&made);
-		return st;
-	}
-	t->x = q->x;
-	t->x->fitted = t->x->fitted || !t->x->n_fit;
 	for (int i = 0; !all && i < q->a.H && q->a.H <= VN_HEADS_MOST; i++) {
 		h.part[i] = x->in[i / group];
 		h.heads = q->a.H;
@@ -561,10 +489,7 @@ static vn_status try_change(vn_case *t, const changed_steps *x, const changed_qu
 	for (int i = 0; i < q->a.H; i++)
 		make_head(&exact, q, x->in[i / group] ? c : NULL, i, (double *)made.fine.data + i * n);
 	widen(&made, x->rounded && !exact.rounded);
-	if (!(st = vn_try_numbers(t, &made.own, &made.fine, &t->x->unmodified.residual, &h, err)))
-		vn_case_conclude(t);
-	vn_made_finish(&made);
-	return st;
+	vn_last_query_try(t, &h, &made);
 }
 
 static bool is_clear(const changed_search *s)
@@ -574,65 +499,63 @@ static bool is_clear(const changed_search *s)
 
 /* If the candidate rounds within the attention, as transformers does, the change leaves less when
  * that is computed too. Then its numbers are fitted again. */
-static vn_status fit_rounded(changed_search *s, changed_steps *x, bool some, search_in in, vn_error *err)
+static void fit_rounded(changed_search *s, changed_steps *x, bool some, search_in in)
 {
 	changed_search again = { .x = x };
 
 	if (x->rounded || !is_half(x->storage))
-		return VN_OK;
+		return;
 	x->rounded = true;
-	const bool      closer = worst_left(x, &s->best, s->left) < s->left;
-	const vn_status st = closer ? find_change(&again, some, in, err) : VN_OK;
-	if (!st && closer && is_clear(&again))
+	const bool closer = worst_left(x, &s->best, s->left) < s->left;
+	if (closer)
+		find_change(&again, some, in);
+	if (closer && is_clear(&again))
 		*s = again;
-	x->rounded = !st && closer;
-	return st;
+	x->rounded = closer;
 }
 
 /* Finds the change in all key heads, or else in those that are wrong. A key head that hardly reads
  * the slots does not show it. */
-static vn_status find_answer(vn_case *t, changed_steps *x, vn_error *err)
+static void find_answer(vn_case *t, changed_steps *x)
 {
 	const int      G = x->q->a.G;
 	changed_search s = { .x = x };
 	bool           wrong[VN_HEADS_MOST];
-	vn_status      st = VN_OK;
 
-	for (int way = 0; !st && way < 2 * N_SEARCHES; way++) {
+	for (int way = 0; way < 2 * N_SEARCHES; way++) {
 		const search_in in = (search_in)(way / 2);
 		x->rounded = way % 2;
 		const int some = find_heads(x, wrong);
-		for (int part = 0; !st && part < (some && some < G ? 2 : 1); part++) {
+		for (int part = 0; part < (some && some < G ? 2 : 1); part++) {
 			for (int g = 0; g < G; g++)
 				x->in[g] = !part || wrong[g];
-			if ((st = find_change(&s, part, in, err)) || !is_clear(&s) || (st = fit_rounded(&s, x, part, in, err)))
+			find_change(&s, part, in);
+			if (!is_clear(&s))
 				continue;
-			for (int i = 0; !st && i < x->n; i++)
-				st = try_change(t, x, &x->q[i], &s.best, err);
-			return st;
+			fit_rounded(&s, x, part, in);
+			for (int i = 0; i < x->n; i++)
+				try_change(t, x, &x->q[i], &s.best);
+			return;
 		}
 	}
-	return st;
 }
 
-vn_status vn_explain_changed_slots(vn_case *t, vn_findings **x, int n, vn_error *err)
+void vn_explain_changed_slots(vn_case *t, vn_findings **x, int n)
 {
-	changed_steps all = { .q = calloc((size_t)n + 1, sizeof *all.q), .storage = t->opened->policy.storage };
-	bool          clear = false, fits = all.q && n > 0;
-	vn_status     st = all.q ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d steps", n);
+	changed_steps all = { .q = vn_alloc_zero((size_t)n, sizeof *all.q), .storage = t->opened->policy.storage };
+	bool          clear = false, fits = n > 0;
 
 	all.beside = true;
 	for (int i = 0; i < n; i++) {
 		clear = clear || x[i]->unmodified.limit_fraction > CLEAR;
 		all.beside = all.beside && x[i]->n_fit;
 	}
-	for (int i = 0; !st && clear && fits && i < n; i++)
+	for (int i = 0; clear && fits && i < n; i++)
 		if (!*x[i]->why_not)
-			st = open_query(t, x[i], &all.q[all.n++], &fits, err);
-	if (!st && clear && fits && all.n)
-		st = find_answer(t, &all, err);
+			fits = open_query(t, x[i], &all.q[all.n++]);
+	if (clear && fits && all.n)
+		find_answer(t, &all);
 	for (int i = 0; i < all.n; i++)
 		close_query(&all.q[i]);
 	free(all.q);
-	return st;
 }

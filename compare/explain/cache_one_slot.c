@@ -1,4 +1,4 @@
-/* cache_one_slot.c: see cache_one_slot.h.
+/* cache_one_slot.c: see cache_slots.h.
  *
  * With p_j the probabilities of the unmodified operation and y the sum of p_j v_j: if the value of
  * slot a is v, the context is y + p_a (v - v_a) in every head and step; if its key is another, it
@@ -6,10 +6,10 @@
  * changes. So the slot is found before its content is known. The content is then compared with the
  * keys and values of other tokens.
  */
-#include "compare/explain/cache_one_slot.h"
+#include "compare/explain/cache_slots.h"
 #include "compare/explain/last_query.h"
-#include "compare/trial/case.h"
-#include "compare/trial/score.h"
+
+#include "libref/base/alloc.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -39,15 +39,6 @@ static int64_t count_of(const token_query *q)
 	return q->a.H * vn_last_query_width(&q->a);
 }
 
-static double dot_product(const double *a, const double *b, int64_t n)
-{
-	double sum = 0;
-
-	for (int64_t i = 0; i < n; i++)
-		sum += a[i] * b[i];
-	return sum;
-}
-
 /* ---- the steps ------------------------------------------------------------------------------- */
 
 static void close_query(token_query *q)
@@ -65,7 +56,7 @@ static void attend_query(token_query *q)
 	for (int h = 0; h < q->a.H; h++) {
 		double *s = q->s + h * q->a.S, *p = q->p + h * q->a.S, *y = q->y + h * K, top = -(double)INFINITY, sum = 0;
 		for (int64_t j = 0; j < q->a.S; j++) {
-			s[j] = dot_product(q->a.q + h * K, vn_last_query_row(&q->a, q->a.k, j, h), K) * q->a.n->c.attention.scale;
+			s[j] = vn_dot(q->a.q + h * K, vn_last_query_row(&q->a, q->a.k, j, h), K) * q->a.n->c.attention.scale;
 			top = j >= q->a.first ? fmax(top, s[j]) : top;
 		}
 		for (int64_t j = 0; j < q->a.S; j++)
@@ -79,31 +70,18 @@ static void attend_query(token_query *q)
 	}
 }
 
-/* Moves the recomputation to explanation x and reads its step. *fits: it is a step of one token
- * of an attention. */
-static vn_status open_query(vn_case *t, vn_findings *x, token_query *q, bool *fits, vn_error *err)
+/* Returns whether it is a step of one token of an attention. */
+static bool open_query(vn_case *t, vn_findings *x, token_query *q)
 {
-	vn_status st = vn_recompute_at(t->recompute, x->checkpoint, err);
-
-	*fits = false;
 	*q = (token_query) { .x = x };
-	if (st)
-		return st;
-	t->x = x;
-	if (!vn_last_query_find(t, &q->a) || !q->a.single || x->unmodified.residual.bad ||
-	    vn_shape_count(&t->site->cand.shape) != count_of(q))
-		return VN_OK;
-	if ((st = vn_last_query_read(t, &q->a, err)))
-		return st;
-	q->s = calloc((size_t)(q->a.H * q->a.S) + 1, sizeof *q->s);
-	q->p = calloc((size_t)(q->a.H * q->a.S) + 1, sizeof *q->p);
-	q->y = calloc((size_t)(q->a.H * q->a.K) + 1, sizeof *q->y);
-	if (!q->s || !q->p || !q->y)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for keys and values");
+	if (!vn_last_query_open(t, x, &q->a) || x->unmodified.residual.bad)
+		return false;
+	q->s = vn_alloc_zero((size_t)(q->a.H * q->a.S), sizeof *q->s);
+	q->p = vn_alloc_zero((size_t)(q->a.H * q->a.S), sizeof *q->p);
+	q->y = vn_alloc_zero((size_t)(q->a.H * q->a.K), sizeof *q->y);
 	attend_query(q);
-	q->size = dot_product(q->a.is, q->a.is, count_of(q));
-	*fits = q->size > 0;
-	return VN_OK;
+	q->size = vn_dot(q->a.is, q->a.is, count_of(q));
+	return q->size > 0;
 }
 
 /* ---- what a slot leaves ---------------------------------------------------------------------- */
@@ -183,12 +161,8 @@ static void make_output(const token_query *q, const slot_search *s, const double
 /* The nmse that is left, in floors. room: (count_of) */
 static double left_with(const token_query *q, const slot_search *s, const double *by, double *room)
 {
-	double dd = 0;
-
 	make_output(q, s, by, room);
-	for (int64_t i = 0; i < count_of(q); i++)
-		dd += (room[i] - q->a.is[i]) * (room[i] - q->a.is[i]);
-	return dd / q->size / q->x->unmodified.residual.floor;
+	return vn_square_distance(room, q->a.is, count_of(q)) / q->size / q->x->unmodified.residual.floor;
 }
 
 /* Writes by how much slot a's value must be greater, (G,K), to fit all steps best. Returns true if
@@ -214,7 +188,7 @@ static bool best_value(const token_query *q, int n, int64_t a, double *by)
 		for (int i = 0; i < n; i++)
 			for (int h = g * group; h < (g + 1) * group; h++) {
 				const double p = q[i].p[h * q[i].a.S + a];
-				tell += p * p * dot_product(to, to, K) > TELLS * q[i].x->unmodified.residual.floor * q[i].size / q->a.H;
+				tell += p * p * vn_dot(to, to, K) > TELLS * q[i].x->unmodified.residual.floor * q[i].size / q->a.H;
 			}
 		any = any || tell;
 		many = many && tell != 1;
@@ -358,37 +332,26 @@ static void find_holder_in_heads(const query_steps *x, slot_search *s)
 	*s = better ? some : all;
 }
 
-static vn_status try_slot(vn_case *t, const token_query *q, const slot_search *s, const double *by, vn_error *err)
+static void try_slot(vn_case *t, const token_query *q, const slot_search *s, const double *by)
 {
-	vn_trial  h = { .finding = VN_FINDING_CACHE_ONE_ALONE,
-		            .node = (int)(q->a.n - t->site->plan->node),
-		            .applied = { .kind = VN_BY_ONE_CACHED,
-		                         .one_cached = { (int)s->at, s->of, (int)s->holds, s->others } } };
-	vn_made   made = { 0 };
-	vn_status st = vn_recompute_at(t->recompute, q->x->checkpoint, err);
+	vn_trial h = VN_TRIAL(CACHE_ONE_ALONE, (int)(q->a.n - t->site->plan->node), .kind = VN_BY_ONE_CACHED,
+	                      .one_cached = { (int)s->at, s->of, (int)s->holds, s->others });
+	vn_made  made;
 
-	if (st || (st = vn_made_room(t, &made, err))) {
-		vn_made_finish(&made);
-		return st;
-	}
-	t->x = q->x;
-	t->x->fitted = t->x->fitted || !t->x->n_fit;
+	if (!vn_last_query_begin(t, q->x, &made))
+		return;
 	for (int i = 0; s->some && i < q->a.H && q->a.H <= VN_HEADS_MOST; i++) {
 		h.part[i] = s->in[i / (q->a.H / q->a.G)];
 		h.heads = q->a.H;
 	}
 	make_output(q, s, by, (double *)made.fine.data);
 	vn_made_round(t, &made);
-	if (!(st = vn_try_numbers(t, &made.own, &made.fine, &t->x->unmodified.residual, &h, err)))
-		vn_case_conclude(t);
-	vn_made_finish(&made);
-	return st;
+	vn_last_query_try(t, &h, &made);
 }
 
-static vn_status try_best(vn_case *t, const query_steps *x, vn_error *err)
+static void try_best(vn_case *t, const query_steps *x)
 {
 	slot_search key = find_slot(x, KEY), value = { .left = (double)INFINITY };
-	vn_status   st = VN_OK;
 
 	if (x->q->a.output == VN_ATTN_CONTEXT && !((value = find_slot(x, VALUE)).left <= VN_LOCAL_LIMIT))
 		value = find_pair(x);
@@ -396,28 +359,26 @@ static vn_status try_best(vn_case *t, const query_steps *x, vn_error *err)
 	/* Another slot, or the other of the two, fits as well: these numbers do not tell. */
 	const double second = value.left < key.left ? key.left : value.left;
 	if (best->at < 0 || !(best->left <= VN_LOCAL_LIMIT) || best->others || second <= APART * VN_LOCAL_LIMIT)
-		return VN_OK;
+		return;
 	find_holder_in_heads(x, best);
 	if (best->of == VALUE)
 		put_value(x, best->at, best->holds);
-	for (int i = 0; !st && i < x->n; i++)
-		st = try_slot(t, &x->q[i], best, x->by, err);
-	return st;
+	for (int i = 0; i < x->n; i++)
+		try_slot(t, &x->q[i], best, x->by);
 }
 
-vn_status vn_explain_one_slot(vn_case *t, vn_findings **x, int n, vn_error *err)
+void vn_explain_one_slot(vn_case *t, vn_findings **x, int n)
 {
-	token_query *q = calloc((size_t)n + 1, sizeof *q);
-	bool         clear = false, fits = q && n > 0;
+	token_query *q = vn_alloc_zero((size_t)n, sizeof *q);
+	bool         clear = false, fits = n > 0;
 	int          some = 0;
-	vn_status    st = q ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d steps", n);
 
 	for (int i = 0; i < n; i++)
 		clear = clear || x[i]->unmodified.limit_fraction > CLEAR;
-	for (int i = 0; !st && clear && fits && i < n; i++)
+	for (int i = 0; clear && fits && i < n; i++)
 		if (!*x[i]->why_not)
-			st = open_query(t, x[i], &q[some++], &fits, err);
-	if (!st && clear && fits && some) {
+			fits = open_query(t, x[i], &q[some++]);
+	if (clear && fits && some) {
 		const int64_t values = (int64_t)q->a.G * q->a.K;
 		query_steps   steps = { .q = q, .n = some, .S = q->a.S };
 		int64_t       most = 0;
@@ -425,15 +386,13 @@ vn_status vn_explain_one_slot(vn_case *t, vn_findings **x, int n, vn_error *err)
 			most = count_of(&q[i]) > most ? count_of(&q[i]) : most;
 			steps.S = q[i].a.S < steps.S ? q[i].a.S : steps.S;
 		}
-		steps.by = malloc((size_t)values * sizeof *steps.by + 1);
-		steps.room = malloc((size_t)most * sizeof *steps.room + 1);
-		st = steps.by && steps.room ? try_best(t, &steps, err)
-		                            : vn_fail(err, VN_ERR_NOMEM, "no memory for keys and values");
+		steps.by = vn_alloc((size_t)values, sizeof *steps.by);
+		steps.room = vn_alloc((size_t)most, sizeof *steps.room);
+		try_best(t, &steps);
 		free(steps.by);
 		free(steps.room);
 	}
 	for (int i = 0; i < some; i++)
 		close_query(&q[i]);
 	free(q);
-	return st;
 }

@@ -10,9 +10,10 @@
  */
 #include "compare/explain/cache_slots.h"
 #include "compare/explain/last_query.h"
-#include "compare/trial/apply_recorded.h"
-#include "compare/trial/score.h"
 #include "compare/trial/trial_apply.h"
+#include "compare/trial/score.h"
+
+#include "libref/base/alloc.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -164,22 +165,15 @@ static double probs_error(const vn_last_query *s, const query_sums *m, int head,
 	return dd;
 }
 
-static vn_status weigh_ranges(const vn_last_query *s, const vn_findings *x, slot_range *r, int n, vn_error *err)
+static void weigh_ranges(const vn_last_query *s, const vn_findings *x, slot_range *r, int n)
 {
 	const int64_t keys = s->S + 1, rows = keys * s->K, all = s->H * vn_last_query_width(s);
-	double       *error = calloc((size_t)n + 1, sizeof *error), size = 0;
-	double       *room = malloc((size_t)(3 * keys + 3 * rows) * sizeof *room);
+	double       *error = vn_alloc_zero((size_t)n, sizeof *error), size = vn_dot(s->is, s->is, all);
+	double       *room = vn_alloc((size_t)(3 * keys + 3 * rows), sizeof *room);
 
-	if (!error || !room) {
-		free(error);
-		free(room);
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for %lld keys", (long long)s->S);
-	}
 	query_sums m = { .s = room, .e = room + keys, .e_end = room + 2 * keys, .v = room + 3 * keys };
 	m.v_end = m.v + rows;
 	m.u = m.v_end + rows;
-	for (int64_t i = 0; i < all; i++)
-		size += s->is[i] * s->is[i];
 	for (int h = 0; h < s->H; h++) {
 		add_up(s, h, &m);
 		for (int i = 0; i < n; i++)
@@ -194,7 +188,6 @@ static vn_status weigh_ranges(const vn_last_query *s, const vn_findings *x, slot
 	}
 	free(error);
 	free(room);
-	return VN_OK;
 }
 
 /* Lists all ranges below S, each as zeros, as every other range of its length and (of any length,
@@ -205,13 +198,13 @@ static slot_range *list_ranges(int64_t S, int *n)
 	for (int64_t size = 1; size <= LONGEST; size *= 2)
 		room += (size_t)(S / size * (2 + (S / size <= PAIRS / (S / size + 1) ? S / size : 1)));
 	const bool  any = S * (S + 1) / 2 <= PAIRS;
-	slot_range *r = malloc((room + (size_t)(any ? S * (S + 1) / 2 : 2 * S) + 1) * sizeof *r);
+	slot_range *r = vn_alloc(room + (size_t)(any ? S * (S + 1) / 2 : 2 * S), sizeof *r);
 
 	*n = 0;
-	for (int64_t size = 1; r && size <= (any ? S : LONGEST); size = any ? size + 1 : 2 * size)
+	for (int64_t size = 1; size <= (any ? S : LONGEST); size = any ? size + 1 : 2 * size)
 		for (int64_t i = 0; i + size <= S; i += any ? 1 : size)
 			r[(*n)++] = (slot_range) { i, VN_HOLDS_UNSEEN, size, 0 };
-	for (int64_t size = 1; r && size <= LONGEST; size *= 2) {
+	for (int64_t size = 1; size <= LONGEST; size *= 2) {
 		const int64_t some = S / size;
 		for (int64_t i = 0; i < some; i++) {
 			r[(*n)++] = (slot_range) { i * size, VN_HOLDS_NOTHING, size, 0 };
@@ -228,14 +221,14 @@ static slot_range *list_ranges(int64_t S, int *n)
 
 /* Makes the plan in which the query does not see the first n keys. A step of one token has one
  * query. */
-static vn_status plan_without(const vn_case *t, int64_t S, int64_t n, vn_plan **p, vn_error *err)
+static vn_plan *plan_without(const vn_case *t, int64_t S, int64_t n)
 {
 	const vn_plan *unmodified = t->site->plan;
 	const int64_t  window = unmodified->node[vn_case_node(t)].c.attention.window;
 	vn_trial       h = { .node = vn_case_node(t) };
 
 	vn_trial_constant_put(&h, "window", (double)((window && window < S ? window : S) - n));
-	return vn_trial_plan(t, &h, p, err);
+	return vn_trial_plan(t, &h);
 }
 
 /* Writes the token that each slot holds. Unseen tokens come first, where a narrower window hides
@@ -249,24 +242,21 @@ static void fill_slots(const slot_range *r, int64_t n, int64_t first, int64_t S,
 }
 
 /* Puts the numbers (..., S) of slots in the order of their tokens. */
-static vn_status put_in_order(vn_tensor *z, const int64_t *token, int64_t S, vn_error *err)
+static void put_in_order(vn_tensor *z, const int64_t *token, int64_t S)
 {
 	const size_t size = vn_dtype_size(z->dtype);
-	char        *slots = malloc((size_t)S * size), *row = (char *)z->data;
+	char        *slots = vn_alloc((size_t)S, size), *row = (char *)z->data;
 
-	if (!slots)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for %lld slots", (long long)S);
 	for (int64_t i = vn_shape_count(&z->shape) / S; i > 0; i--, row += (size_t)S * size) {
 		memcpy(slots, row, (size_t)S * size);
 		for (int64_t j = 0; j < S; j++)
 			memcpy(row + (size_t)token[j] * size, slots + (size_t)j * size, size);
 	}
 	free(slots);
-	return VN_OK;
 }
 
 /* Tries the range as a trial in the step of t->x. several: it was found in several steps. */
-static vn_status try_range(vn_case *t, const slot_range *of, int others, bool several, vn_error *err)
+static void try_range(vn_case *t, const slot_range *of, int others, bool several)
 {
 	const vn_plan *p = t->site->plan;
 	const vn_step *s = vn_case_step(t);
@@ -282,28 +272,28 @@ static vn_status try_range(vn_case *t, const slot_range *of, int others, bool se
 	const int64_t first = of->held == VN_HOLDS_UNSEEN && window && S > window ? S - window : 0;
 	slot_range    r = *of;
 	vn_made       made = { 0 };
-	vn_status     st = VN_OK;
-	int64_t      *token;
 
 	r.n = (r.from + r.n < s->position ? r.from + r.n : s->position) - (r.from > first ? r.from : first);
 	r.from = r.from > first ? r.from : first;
 	if (r.n < 1 || r.held + r.n > S || (r.held == VN_HOLDS_UNSEEN && s->tokens != 1))
-		return VN_OK;
-	if (!(token = malloc((size_t)S * sizeof *token)))
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for %lld tokens", (long long)S);
+		return;
+	int64_t *token = vn_alloc((size_t)S, sizeof *token);
 	fill_slots(&r, r.n, first, S, token);
 	t->x->fitted = t->x->fitted || !t->x->n_fit;
-	if (r.held == VN_HOLDS_UNSEEN && !(st = plan_without(t, S, r.n, &made.copy, err)))
-		p = made.copy;
+	if (r.held == VN_HOLDS_UNSEEN)
+		p = made.copy = plan_without(t, S, r.n);
 	const int  only = r.held == VN_HOLDS_NO_KEYS ? 1 : r.held == VN_HOLDS_NO_VALUES ? 2 : 0;
-	const bool moved = r.held == VN_HOLDS_UNSEEN && p->node[h.node].out[VN_ATTN_PROBS] == t->site->target;
-	if (!st && !(st = vn_run_slots(t, p, only, token, &made, err)) &&
-	    !(moved && ((st = put_in_order(&made.own, token, S, err)) || (st = put_in_order(&made.fine, token, S, err)))) &&
-	    !(st = vn_try_numbers(t, &made.own, &made.fine, &t->x->unmodified.residual, &h, err)))
+	const bool moved = r.held == VN_HOLDS_UNSEEN && p && p->node[h.node].out[VN_ATTN_PROBS] == t->site->target;
+	if (p && vn_run_slots(t, p, only, token, &made)) {
+		if (moved) {
+			put_in_order(&made.own, token, S);
+			put_in_order(&made.fine, token, S);
+		}
+		vn_try_numbers(t, &made.own, &made.fine, &t->x->unmodified.residual, &h);
 		vn_case_conclude(t);
+	}
 	vn_made_finish(&made);
 	free(token);
-	return st;
 }
 
 /* What is done in each step: n ranges are measured; or one is tried, which others equal. */
@@ -315,26 +305,21 @@ typedef struct slot_visit {
 } slot_visit;
 
 /* Moves the recomputation to each explanation in turn. */
-static vn_status visit_each(vn_case *t, vn_findings **x, int n, const slot_visit *v, vn_error *err)
+static void visit_each(vn_case *t, vn_findings **x, int n, const slot_visit *v)
 {
-	vn_status st = VN_OK;
-
-	for (int i = 0; !st && i < n; i++) {
+	for (int i = 0; i < n; i++) {
 		vn_last_query q;
 		if (*x[i]->why_not)
 			continue;
 		t->x = x[i];
-		if ((st = vn_recompute_at(t->recompute, x[i]->checkpoint, err)))
-			break;
-		if (!vn_last_query_find(t, &q))
-			return VN_OK;
+		if (!vn_case_at(t, x[i]->checkpoint) || !vn_last_query_find(t, &q))
+			return;
 		if (v->best)
-			st = try_range(t, v->best, v->others, n > 1, err);
-		else if (!(st = vn_last_query_read(t, &q, err)))
-			st = weigh_ranges(&q, x[i], v->r, v->n, err);
+			try_range(t, v->best, v->others, n > 1);
+		else if (vn_last_query_read(t, &q))
+			weigh_ranges(&q, x[i], v->r, v->n);
 		vn_last_query_close(&q);
 	}
-	return st;
 }
 
 /* The range that leaves the least error, of those that are unseen or of those that are not, if it
@@ -372,14 +357,12 @@ static bool is_joined(const vn_case *t, const vn_step *s)
 	return s->position == 0 && vn_recording_calls(t->opened->cand, &call) > 0 && call->tokens < s->tokens;
 }
 
-static vn_status find_slots(vn_case *t, vn_findings **x, int n, int64_t S, vn_error *err)
+static void find_slots(vn_case *t, vn_findings **x, int n, int64_t S)
 {
 	int         n_ranges;
 	slot_range *r = list_ranges(S, &n_ranges);
 
-	if (!r)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for %lld tokens", (long long)S);
-	vn_status st = visit_each(t, x, n, &(slot_visit) { .r = r, .n = n_ranges }, err);
+	visit_each(t, x, n, &(slot_visit) { .r = r, .n = n_ranges });
 	const int unseen = best_of(r, n_ranges, true);
 	/* With this many tokens, some token in the place of another fits better by chance. Names
 	 * none if another fits as well. */
@@ -387,22 +370,20 @@ static vn_status find_slots(vn_case *t, vn_findings **x, int n, int64_t S, vn_er
 		r[i].left = r[i].held >= 0 ? (double)INFINITY : r[i].left;
 	const int all[] = { best_of(r, n_ranges, false), unseen };
 	/* A step with an unusually small floor leaves more floors; it is judged on its own. */
-	for (int i = 0; !st && i < 2; i++)
+	for (int i = 0; i < 2; i++)
 		if (all[i] >= 0)
-			st = visit_each(t, x, n, &(slot_visit) { .best = &r[all[i]], .others = as_good(r, n_ranges, all[i]) }, err);
+			visit_each(t, x, n, &(slot_visit) { .best = &r[all[i]], .others = as_good(r, n_ranges, all[i]) });
 	free(r);
-	return st;
 }
 
-vn_status vn_explain_cache_slots(vn_case *t, vn_findings **x, int n, vn_error *err)
+void vn_explain_cache_slots(vn_case *t, vn_findings **x, int n)
 {
-	vn_findings **cached = malloc(((size_t)n + 1) * sizeof *cached); /* without a joined first step */
+	vn_findings **cached = vn_alloc((size_t)n, sizeof *cached); /* without a joined first step */
 	int64_t       S = 0;
 	bool          clear = false, fits = true;
 	int           some = 0;
-	vn_status     st = cached ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d steps", n);
 
-	for (int i = 0; !st && i < n; i++) {
+	for (int i = 0; i < n; i++) {
 		const vn_step *s = vn_recording_step(t->opened->cand, t->result->checkpoints.of[x[i]->checkpoint].step);
 		if (s && is_joined(t, s))
 			continue;
@@ -411,8 +392,7 @@ vn_status vn_explain_cache_slots(vn_case *t, vn_findings **x, int n, vn_error *e
 		clear = clear || x[i]->unmodified.limit_fraction > CLEAR;
 		cached[some++] = x[i];
 	}
-	if (!st && clear && fits)
-		st = find_slots(t, cached, some, S, err);
+	if (clear && fits)
+		find_slots(t, cached, some, S);
 	free(cached);
-	return st;
 }

@@ -2,6 +2,7 @@
 #include "compare/explain/error_shape.h"
 #include "compare/profile/profile.h"
 
+#include "libref/base/alloc.h"
 #include "libref/base/text.h"
 #include "libref/plan/fault.h"
 
@@ -166,40 +167,33 @@ static void add_best_shape(vn_case *t, const error_grid *g)
 	vn_lines_add(&t->x->error_shape, "%s: %s; this explains all%s of the error", says[best], numbers, rest);
 }
 
-static vn_status add_shape(vn_case *t, vn_error *err)
+static void add_shape(vn_case *t)
 {
 	const vn_tensor *c = &t->site->cand;
 	const int64_t    n = vn_shape_count(&c->shape), rows = c->shape.rank > 1 ? c->shape.dim[0] : 1;
 	error_grid       g = { .rows = rows, .cols = n / rows };
-	vn_status        st = VN_OK;
 
 	if (strncmp(t->site->axes, "token", 5) != 0 || rows < SHAPE_ROWS || g.cols < SHAPE_ROWS ||
 	    t->x->unmodified.residual.bad)
-		return VN_OK;
+		return;
 	g.r = vn_case_all_doubles_of(&t->own);
 	g.c = vn_case_all_doubles_of(c);
-	g.sum[1] = calloc((size_t)g.rows, sizeof *g.sum[1]);
-	g.sum[0] = calloc((size_t)g.cols, sizeof *g.sum[0]);
-	if (!g.r || !g.c || !g.sum[0] || !g.sum[1])
-		st = vn_fail(err, VN_ERR_NOMEM, "no memory for the shape of an error");
-	else {
-		for (int64_t i = 0; i < g.rows; i++)
-			for (int64_t j = 0; j < g.cols; j++) {
-				add_pair(&g.sum[1][i], g.r[i * g.cols + j], g.c[i * g.cols + j]);
-				add_pair(&g.sum[0][j], g.r[i * g.cols + j], g.c[i * g.cols + j]);
-			}
-		add_best_shape(t, &g);
+	g.sum[1] = vn_alloc_zero((size_t)g.rows, sizeof *g.sum[1]);
+	g.sum[0] = vn_alloc_zero((size_t)g.cols, sizeof *g.sum[0]);
+	for (int64_t i = 0; i < n; i++) {
+		add_pair(&g.sum[1][i / g.cols], g.r[i], g.c[i]);
+		add_pair(&g.sum[0][i % g.cols], g.r[i], g.c[i]);
 	}
+	add_best_shape(t, &g);
 	free(g.r);
 	free(g.c);
 	free(g.sum[0]);
 	free(g.sum[1]);
-	return st;
 }
 
 /* The error is as large as that of float16 sums. Nothing more is known: the order of the terms
  * is the engine's, and another order has another error. */
-static vn_status add_half_sums(vn_case *t, vn_error *err)
+static void add_half_sums(vn_case *t)
 {
 	const vn_tensor *c = &t->site->cand;
 	const vn_plan   *plan = t->site->plan;
@@ -208,12 +202,12 @@ static vn_status add_half_sums(vn_case *t, vn_error *err)
 	vn_tensor        z;
 
 	if (plan->node[vn_case_node(t)].op != VN_OP_LINEAR || policy->storage != VN_F16 || policy->sums == VN_F16)
-		return VN_OK;
-	vn_status st = vn_recompute_run(t->recompute, plan, t->site->weights, VN_HALF_SUMS, &z, err);
-	if (st)
-		return st == VN_ERR_UNSUPPORTED ? VN_OK : st;
-	if (!(st = vn_measure_brief(&t->own, &z, t->site->axes, t->opened->request.options->threads, &half, err)) &&
-	    !(st = vn_measure_brief(&t->own, c, t->site->axes, t->opened->request.options->threads, &is, err))) {
+		return;
+	if (!vn_case_run(t, plan, t->site->weights, VN_HALF_SUMS, &z))
+		return;
+	const int threads = t->opened->request.options->threads;
+	if (vn_case_made(t, vn_measure_brief(&t->own, &z, t->site->axes, threads, &half, vn_case_error(t))) &&
+	    vn_case_made(t, vn_measure_brief(&t->own, c, t->site->axes, threads, &is, vn_case_error(t)))) {
 		const double times = is.value[VN_M_NMSE] / half.value[VN_M_NMSE];
 		if (is.finite && half.finite && times > 1.0 / AS_MUCH && times < AS_MUCH)
 			vn_lines_add(&t->x->error_shape,
@@ -222,20 +216,20 @@ static vn_status add_half_sums(vn_case *t, vn_error *err)
 			             vn_mistake_id(VN_MISTAKE_P4), times);
 	}
 	vn_tensor_free(&z);
-	return st;
 }
 
-vn_status vn_error_shape(vn_case *t, vn_error *err)
+void vn_error_shape(vn_case *t)
 {
 	vn_profile               p;
 	const vn_step           *s = vn_case_step(t);
 	const vn_profile_subject of = { .axes = t->site->axes,
 		                            .first_token = s ? s->first_row : 0,
 		                            .noise = VN_PEAK_LIMIT * t->x->unmodified.residual.floor_token };
-	vn_status                st = vn_profile_of(&t->own, &t->site->cand, &of, &p, err);
 
-	for (int i = 0; !st && i < p.words.n; i++)
+	vn_case_made(t, vn_profile_of(&t->own, &t->site->cand, &of, &p, vn_case_error(t)));
+	for (int i = 0; i < p.words.n; i++)
 		vn_lines_add(&t->x->error_shape, "%s", p.words.line[i]);
 	vn_profile_free(&p);
-	return st || (st = add_shape(t, err)) ? st : add_half_sums(t, err);
+	add_shape(t);
+	add_half_sums(t);
 }

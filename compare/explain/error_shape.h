@@ -6,6 +6,6 @@
 #include "compare/trial/case.h"
 
 /* Adds the description to t->x->error_shape. */
-vn_status vn_error_shape(vn_case *t, vn_error *err);
+void vn_error_shape(vn_case *t);
 
 #endif

@@ -7,9 +7,9 @@
 #include "compare/replay/local.h"
 #include "compare/replay/overflow.h"
 
-#include "libref/plan/fault.h"
-
+#include "libref/base/alloc.h"
 #include "libref/base/progress.h"
+#include "libref/plan/fault.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -122,31 +122,29 @@ static bool needs_none(const vn_checkpoint *p)
 	return vn_local_is_order(p) || vn_overflow_is_all(p);
 }
 
-static vn_status explain_origin(vn_case *t, vn_all_findings *all, int point, vn_error *err)
+static void explain_origin(vn_case *t, vn_all_findings *all, int point)
 {
 	vn_findings *x = &all->of[all->n];
 	const int    like = all->n >= IN_FULL ? twin_of(t->result, all, point) : -1;
-	vn_status    st;
 
-	*x = (vn_findings) { .checkpoint = point, .same_answer_as = like, .by = calloc(VN_EXPLAIN_KEPT, sizeof *x->by) };
+	*x = (vn_findings) { .checkpoint = point,
+		                 .same_answer_as = like,
+		                 .by = vn_alloc_zero(VN_EXPLAIN_KEPT, sizeof *x->by) };
 	t->x = x;
 	t->brief = all->n >= IN_FULL;
-	if (!x->by)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for trials");
 	if (needs_none(&t->result->checkpoints.of[point])) {
 		all->n++;
-		return VN_OK;
+		return;
 	}
-	st = vn_explain_point(t, like >= 0 ? &all->of[like] : NULL, err);
-	if (!st && like >= 0 && !x->n_fit) {
+	vn_explain_point(t, like >= 0 ? &all->of[like] : NULL);
+	if (like >= 0 && !x->n_fit) {
 		x->same_answer_as = -1;
 		x->lent = false;
 		x->n = x->n_tried = x->n_fit = x->n_alias = 0;
 		x->fitted = false;
-		st = vn_explain_point(t, NULL, err);
+		vn_explain_point(t, NULL);
 	}
 	all->n++;
-	return st;
 }
 
 /* ---- what is inside another operation -------------------------------------------------------- */
@@ -203,39 +201,36 @@ static void answer_inside(const vn_opened *in, const vn_result *r, const vn_all_
 
 vn_status vn_explain(const vn_opened *o, const vn_result *r, vn_all_findings **why, vn_error *err)
 {
-	vn_all_findings *x = *why = calloc(1, sizeof *x);
-	vn_case          t = { .opened = o, .result = r };
+	vn_all_findings *x = *why = vn_alloc_zero(1, sizeof *x);
+	vn_failure       failed = { .st = VN_OK };
+	vn_case          t = { .failed = &failed, .opened = o, .result = r };
 	vn_progress      bar = { 0 };
-	vn_status        st = VN_OK;
 
-	if (!x)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for explanations");
 	if (o->replayed)
 		return vn_explain_replayed(o, r, x, err);
 	if (!o->model || !r->replayed || !r->localised.n_origins)
 		return VN_OK;
-	if (!(x->of = calloc((size_t)r->localised.n_origins, sizeof *x->of)))
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d origins", r->localised.n_origins);
-	if ((st = vn_recompute_create(o, &r->checkpoints, &t.recompute, err)))
+	x->of = vn_alloc_zero((size_t)r->localised.n_origins, sizeof *x->of);
+	const vn_status st = vn_recompute_create(o, &r->checkpoints, &t.recompute, err);
+	if (st)
 		return st;
 	t.site = vn_recompute_site(t.recompute);
 	vn_progress_start(&bar, "explaining origin", r->localised.n_origins);
 	int nothing = 0; /* origins that nothing fits, in a row */
-	for (int i = 0; !st && i < r->localised.n_origins; i++) {
+	for (int i = 0; !failed.st && i < r->localised.n_origins; i++) {
 		if (x->n == AT_ALL || nothing == IN_VAIN) {
 			x->left_out = r->localised.n_origins - i;
 			break;
 		}
 		if (!r->checkpoints.of[r->localised.origins[i]].replayed)
 			continue;
-		st = explain_origin(&t, x, r->localised.origins[i], err);
+		explain_origin(&t, x, r->localised.origins[i]);
 		vn_progress_at(&bar, i + 1);
 		nothing = x->n && (x->of[x->n - 1].n_fit || needs_none(&r->checkpoints.of[r->localised.origins[i]]))
 		              ? 0
 		              : nothing + 1;
 	}
-	if (!st)
-		st = vn_explain_across_steps(&t, x, err);
+	vn_explain_across_steps(&t, x);
 	vn_progress_stop(&bar);
 	vn_recompute_destroy(t.recompute);
 	for (int i = 0; i < x->n; i++)
@@ -246,7 +241,7 @@ vn_status vn_explain(const vn_opened *o, const vn_result *r, vn_all_findings **w
 			vn_lines_free(&x->of[i].error_shape);
 	}
 	vn_explain_put_sentences(o, r, x);
-	return st;
+	return vn_failure_of(&failed, err);
 }
 
 void vn_findings_free(vn_all_findings *why)

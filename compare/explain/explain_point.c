@@ -4,15 +4,7 @@
 #include "compare/trial/catalogue.h"
 #include "compare/explain/error_shape.h"
 #include "compare/estimate/estimate.h"
-#include "compare/estimate/estimate_arithmetic.h"
-#include "compare/estimate/estimate_attention.h"
-#include "compare/estimate/estimate_cache.h"
-#include "compare/estimate/estimate_linear.h"
-#include "compare/estimate/estimate_rotate.h"
-#include "compare/trial/case.h"
 #include "compare/rearrange/rearrange.h"
-#include "compare/rearrange/rearrange_rows.h"
-#include "compare/rearrange/redirect.h"
 #include "compare/trial/trial_apply.h"
 #include "compare/trial/score.h"
 
@@ -45,33 +37,30 @@ static void restore_best(vn_case *t, const kept_findings *k)
 }
 
 /* Tries the answers in the heads that are in error, if only some are. */
-static vn_status try_in_some_heads(vn_case *t, vn_error *err)
+static void try_in_some_heads(vn_case *t)
 {
 	const int    tried = t->x->n_tried;
 	vn_head_part part;
-	bool         some = false;
-	vn_status    st = t->whole ? VN_OK : vn_head_part_find(t, &part, &some, err);
 
-	if (st || !some)
-		return st;
+	if (t->whole || !vn_head_part_find(t, &part))
+		return;
 	t->part = &part;
-	st = vn_catalogue(t, NULL, err);
-	if (!st && !vn_case_answered(t))
-		st = vn_estimate(t, err);
+	vn_catalogue(t, NULL);
+	if (!vn_case_answered(t))
+		vn_estimate(t);
 	t->part = NULL;
 	t->x->n_tried = tried;
-	return st;
 }
 
 /* Tries mistakes of the recording, unless the operation then changes the buffer (as a sum
  * to which its bias is added): then a mistake of the run leaves the same numbers. */
-static vn_status try_what_was_recorded(vn_case *t, vn_error *err)
+static void try_what_was_recorded(vn_case *t)
 {
 	if (t->consumed != VN_CONSUMED_OTHERS)
-		return VN_OK;
+		return;
 	t->consumed = VN_CONSUMED_AS_RECORDED;
 	t->x->fitted = false;
-	return vn_catalogue(t, NULL, err);
+	vn_catalogue(t, NULL);
 }
 
 static void remember_pair(vn_case *t)
@@ -86,60 +75,55 @@ static void remember_pair(vn_case *t)
 }
 
 /* The pairs of earlier origins: an engine repeats its mistakes in every layer and step. */
-static vn_status try_pairs_again(vn_case *t, vn_error *err)
+static void try_pairs_again(vn_case *t)
 {
 	vn_findings with = { .by = t->pair, .n = 1 };
-	vn_status   st = VN_OK;
 
 	if (t->site->n_span != 1 || t->part)
-		return VN_OK;
-	for (int i = 0; !st && i < t->n_pairs; i++, with.by++) {
+		return;
+	for (int i = 0; i < t->n_pairs; i++, with.by++) {
 		vn_trial h = t->pair[i];
 		if (vn_trial_is_pair(&h))
-			st = vn_catalogue(t, &with, err);
+			vn_catalogue(t, &with);
 		else if (t->site->plan->node[h.node].op == t->site->plan->node[t->site->span[0]].op &&
 		         vn_trial_move(t, &h, t->site->span[0]))
-			st = vn_try(t, &h, err);
+			vn_try(t, &h);
 	}
 	vn_case_conclude(t);
-	return st;
 }
 
-static vn_status try_pairs(vn_case *t, vn_error *err)
+static void try_pairs(vn_case *t)
 {
 	enum { IN_VAIN = 4 }; /* with this many origins that no pair explains, pairs are no longer tried */
-	vn_status st = try_pairs_again(t, err);
 
-	if (st || vn_case_answered(t) || t->pairs_in_vain >= IN_VAIN || !vn_catalogue_has_pairs(t))
-		return st;
-	if ((st = vn_catalogue_pairs(t, err)))
-		return st;
+	try_pairs_again(t);
+	if (vn_case_answered(t) || t->pairs_in_vain >= IN_VAIN || !vn_catalogue_has_pairs(t))
+		return;
+	vn_catalogue_pairs(t);
 	vn_case_conclude(t);
 	t->pairs_in_vain += !vn_case_answered(t);
 	remember_pair(t);
-	return VN_OK;
 }
 
 #define POOR 0.5 /* of the limit: most correct operations leave less */
 
 /* If the answer barely explains the checkpoint, a fitted number may explain it twice as well. */
-static vn_status try_fits_after_answer(vn_case *t, vn_error *err)
+static void try_fits_after_answer(vn_case *t)
 {
 	vn_findings  *x = t->x;
 	const double  best = x->by[0].limit_fraction;
 	kept_findings before;
-	vn_status     st;
 
 	if (!(best > POOR) || t->brief)
-		return VN_OK;
+		return;
 	remember_best(x, &before);
 	x->fitted = true;
-	if ((st = vn_catalogue_eps_beside(t, err)) || (st = vn_estimate_seen_keys(t, err)) || (st = vn_estimate(t, err)))
-		return st;
+	vn_catalogue_eps_beside(t);
+	vn_estimate_seen_keys(t);
+	vn_estimate(t);
 	vn_case_conclude(t);
 	if (!x->n_fit || !(x->by[0].limit_fraction * VN_EXPLAIN_APART < best))
 		restore_best(t, &before);
-	return VN_OK;
 }
 
 /* ---- equal answers of another mechanism ------------------------------------------------------ */
@@ -148,7 +132,7 @@ static vn_status try_fits_after_answer(vn_case *t, vn_error *err)
 enum { BESIDE_SPAN = 4 };
 
 /* What may equal a fault of the catalogue. */
-static vn_status (*const beside[])(vn_case *t, vn_error *err) = {
+static void (*const beside[])(vn_case *t) = {
 	vn_estimate_seen_keys, vn_estimate, vn_estimate_keys, vn_estimate_new_slots, vn_estimate_rotate,
 };
 
@@ -164,7 +148,7 @@ static bool is_listed(const vn_trial *by, int n, const vn_trial *h)
 
 /* Adds what fits as well as the catalogue's answers and is another mechanism: in this data, neither
  * may hide the other. */
-static vn_status try_fits_beside(vn_case *t, vn_error *err)
+static void try_fits_beside(vn_case *t)
 {
 	vn_findings  *x = t->x;
 	const bool    fitted = x->fitted;
@@ -172,17 +156,15 @@ static vn_status try_fits_beside(vn_case *t, vn_error *err)
 	kept_findings listed;
 	vn_trial      found[VN_EXPLAIN_KEPT];
 	int           n = 0;
-	vn_status     st = VN_OK;
 
 	if (t->brief || t->part || t->site->n_span > BESIDE_SPAN || x->by[0].finding != VN_FINDING_FAULT)
-		return VN_OK;
+		return;
 	remember_best(x, &listed);
 	const int aliases = x->n_alias;
-	for (size_t i = 0; !st && i < sizeof beside / sizeof *beside; i++) {
+	for (size_t i = 0; i < sizeof beside / sizeof *beside; i++) {
 		x->n = 0;
 		x->fitted = true;
-		if ((st = beside[i](t, err)))
-			break;
+		beside[i](t);
 		vn_case_conclude(t);
 		for (int k = 0; k < x->n_fit && n < VN_EXPLAIN_KEPT; k++)
 			if (!is_listed(listed.by, aliases, &x->by[k]) && !is_listed(found, n, &x->by[k]))
@@ -190,7 +172,7 @@ static vn_status try_fits_beside(vn_case *t, vn_error *err)
 	}
 	restore_best(t, &listed);
 	x->fitted = fitted;
-	for (int i = 0; !st && i < n; i++) {
+	for (int i = 0; i < n; i++) {
 		found[i].beside = true;
 		if (vn_case_as_small(&found[i], &x->by[0])) {
 			found[i].limit_fraction = fmax(found[i].limit_fraction, best);
@@ -198,27 +180,25 @@ static vn_status try_fits_beside(vn_case *t, vn_error *err)
 		}
 	}
 	vn_case_conclude(t);
-	return st;
 }
 
-static vn_status try_catalogue(vn_case *t, vn_error *err)
+static void try_catalogue(vn_case *t)
 {
-	vn_status st = vn_catalogue(t, NULL, err);
-
-	if (st)
-		return st;
+	vn_catalogue(t, NULL);
 	vn_case_conclude(t);
-	if (!t->x->n_fit || (st = try_fits_after_answer(t, err)) || (st = vn_catalogue_alike(t, err)))
-		return st;
-	return try_fits_beside(t, err);
+	if (!t->x->n_fit)
+		return;
+	try_fits_after_answer(t);
+	vn_catalogue_alike(t);
+	try_fits_beside(t);
 }
 
 /* Tries the numbers of another token and of another step. Neither answer may hide the other, so
  * both are tried. */
-static vn_status try_other_tokens(vn_case *t, vn_error *err)
+static void try_other_tokens(vn_case *t)
 {
-	const vn_status st = vn_redirect_in_time(t, err);
-	return st ? st : vn_estimate_rotate_by_ids(t, err);
+	vn_redirect_in_time(t);
+	vn_estimate_rotate_by_ids(t);
 }
 
 /* The operation of this checkpoint's layer that corresponds to the node in its own layer. */
@@ -238,31 +218,29 @@ static int find_counterpart(const vn_case *t, int node)
 
 /* Tries the answers of t->like and the next best of the catalogue,
  * in the heads where they were made. */
-static vn_status try_like(vn_case *t, vn_error *err)
+static void try_like(vn_case *t)
 {
 	const vn_findings *like = t->like;
 	const vn_trial    *best = &like->by[0];
-	vn_status          st = VN_OK;
 	vn_head_part       part;
 
 	t->x->fitted = like->fitted;
 	t->x->lent = true;
 	t->part = vn_head_part_of(t, best, &part) ? &part : NULL;
-	for (int i = 0; !st && i < like->n_alias; i++) {
+	for (int i = 0; i < like->n_alias; i++) {
 		vn_trial h = like->by[i];
 		if (!vn_trial_is_fitted(&h) || h.applied.kind == VN_BY_ROWS || h.places ||
 		    !vn_trial_move(t, &h, find_counterpart(t, h.node)))
 			continue;
 		h.speaks_against = VN_NOTHING_AGAINST;
-		st = vn_try(t, &h, err);
+		vn_try(t, &h);
 	}
-	if (!st && (!like->fitted || (best->heads && !vn_trial_is_fitted(best))))
-		st = vn_catalogue(t, like, err);
+	if (!like->fitted || (best->heads && !vn_trial_is_fitted(best)))
+		vn_catalogue(t, like);
 	t->part = NULL;
-	if (st)
-		return st;
 	vn_case_conclude(t);
-	return t->x->n_fit ? vn_catalogue_alike(t, err) : VN_OK;
+	if (t->x->n_fit)
+		vn_catalogue_alike(t);
 }
 
 /* ---- the table ------------------------------------------------------------------------------- */
@@ -278,7 +256,7 @@ typedef enum occasion {
 /* All strategies: every trial about a checkpoint is tried by one of them. They are tried in
  * this order until one answers. */
 static const struct strategy {
-	vn_status (*try)(vn_case *t, vn_error *err);
+	void (*try)(vn_case *t);
 	unsigned when;        /* on which occasions */
 	bool     listed;      /* its answers are the catalogue's: not fitted */
 	bool     ends;        /* if it answers, nothing else is tried */
@@ -308,55 +286,43 @@ static const struct strategy {
 	{ vn_error_shape, .when = FIRST | REFUTED | FITTED_REFUTED },
 };
 
-static vn_status try_strategies(vn_case *t, occasion on, vn_error *err)
+static void try_strategies(vn_case *t, occasion on)
 {
 	const struct strategy *last = strategies + sizeof strategies / sizeof *strategies;
 	kept_findings          before;
-	vn_status              st = VN_OK;
 
-	for (const struct strategy *s = strategies; !st && s < last; s++) {
+	for (const struct strategy *s = strategies; s < last && !t->failed->st; s++) {
 		if (!(s->when & on) || (t->x->n_fit && !s->in_any_case))
 			continue;
 		t->x->fitted = !s->listed;
 		if (s->or_nothing)
 			remember_best(t->x, &before);
-		if ((st = s->try(t, err)))
-			break;
+		s->try(t);
 		vn_case_conclude(t);
 		if (s->or_nothing && !t->x->n_fit)
 			restore_best(t, &before);
 		if (t->x->n_fit && s->ends)
 			break;
 	}
-	return st;
 }
 
 /* ---- a checkpoint ---------------------------------------------------------------------------- */
 
 /* Moves the recomputation to t->x->checkpoint, and computes and scores the unmodified operation
- * there; leave_point ends it. t->x->why_not says why it cannot be computed. */
-static vn_status move_to_point(vn_case *t, vn_error *err)
+ * there; leave_point ends it. Returns false if it cannot be computed, for which t->x->why_not has
+ * the reason. */
+static bool move_to_point(vn_case *t)
 {
-	const vn_plan *plan;
-	vn_error       none = { "" };
-	vn_status      st = vn_recompute_at(t->recompute, t->x->checkpoint, &none);
-
 	t->own = t->fine = (vn_tensor) { 0 };
-	if (st == VN_ERR_UNSUPPORTED) {
-		snprintf(t->x->why_not, sizeof t->x->why_not, "%.199s", none.text);
-		return VN_OK;
-	}
-	if (st) {
-		*err = none;
-		return st;
+	if (!vn_case_at(t, t->x->checkpoint) || !vn_case_run(t, t->site->plan, t->site->weights, VN_OWN_WIDTH, &t->own) ||
+	    !vn_case_run(t, t->site->plan, t->site->weights, VN_FINE_WIDTH, &t->fine)) {
+		snprintf(t->x->why_not, sizeof t->x->why_not, "%.199s", t->failed->last.text);
+		return false;
 	}
 	t->consumed = vn_case_consumed(t);
-	plan = t->site->plan;
-	if (!(st = vn_recompute_run(t->recompute, plan, t->site->weights, VN_OWN_WIDTH, &t->own, err)))
-		t->some = vn_recompute_choose(t->recompute, &t->own);
-	if (!st)
-		st = vn_recompute_run(t->recompute, plan, t->site->weights, VN_FINE_WIDTH, &t->fine, err);
-	return st ? st : vn_score_unmodified(t, err);
+	t->some = vn_recompute_choose(t->recompute, &t->own);
+	vn_score_unmodified(t);
+	return true;
 }
 
 static void leave_point(vn_case *t)
@@ -367,45 +333,42 @@ static void leave_point(vn_case *t)
 	t->some = NULL;
 }
 
-vn_status vn_explain_with(vn_case *t, const vn_trial *h, vn_error *err)
+void vn_explain_with(vn_case *t, const vn_trial *h)
 {
 	vn_trial     with = *h;
 	vn_findings  like = { .by = &with, .n = 1 };
 	vn_findings *x = t->x;
 	vn_head_part part;
-	vn_status    st = move_to_point(t, err);
 
 	with.speaks_against = VN_NOTHING_AGAINST;
 	with.refuted = false;
 	with.lent = true;
-	if (!st && !*x->why_not) {
+	if (move_to_point(t)) {
 		t->part = vn_head_part_of(t, h, &part) ? &part : NULL;
 		x->fitted = vn_trial_is_fitted(h);
-		st = x->fitted ? vn_try(t, &with, err) : vn_catalogue(t, &like, err);
+		if (x->fitted)
+			vn_try(t, &with);
+		else
+			vn_catalogue(t, &like);
 		t->part = NULL;
 	}
 	leave_point(t);
-	return st;
 }
 
-vn_status vn_explain_point(vn_case *t, const vn_findings *like, vn_error *err)
+void vn_explain_point(vn_case *t, const vn_findings *like)
 {
-	vn_status st = move_to_point(t, err);
-
 	t->like = like;
-	if (!st && !*t->x->why_not && !(st = try_strategies(t, like ? LIKE : FIRST, err)))
-		st = vn_catalogue_measure_next(t, err);
+	if (move_to_point(t)) {
+		try_strategies(t, like ? LIKE : FIRST);
+		vn_catalogue_measure_next(t);
+	}
 	t->like = NULL;
 	leave_point(t);
-	return st;
 }
 
-vn_status vn_explain_further(vn_case *t, bool fitted, vn_error *err)
+void vn_explain_further(vn_case *t, bool fitted)
 {
-	vn_status st = move_to_point(t, err);
-
-	if (!st && !*t->x->why_not)
-		st = try_strategies(t, fitted ? FITTED_REFUTED : REFUTED, err);
+	if (move_to_point(t))
+		try_strategies(t, fitted ? FITTED_REFUTED : REFUTED);
 	leave_point(t);
-	return st;
 }

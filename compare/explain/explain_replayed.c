@@ -2,11 +2,11 @@
 #include "compare/explain/explain_replayed.h"
 #include "compare/explain/sentences.h"
 #include "compare/rearrange/rearrange.h"
-#include "compare/rearrange/rearrange_rows.h"
 #include "compare/replayed/replayed.h"
 #include "compare/replayed/variants.h"
 #include "compare/trial/score.h"
 
+#include "libref/base/alloc.h"
 #include "libref/base/progress.h"
 
 #include <stdlib.h>
@@ -20,6 +20,7 @@ enum { MOST_READ = 1 << 23 }; /* numbers of one result: of a larger one the firs
 typedef struct read_entries {
 	vn_recording *from[3 + 2 * VN_ALTERNATIVES_MOST];
 	int           entry[3 + 2 * VN_ALTERNATIVES_MOST], n;
+	vn_shape      shape; /* of each, as it is read */
 } read_entries;
 
 /* The shape without axes of one element, and with as many of its first rows as are read. */
@@ -39,17 +40,14 @@ static vn_shape shape_of(const vn_shape *s, bool *sampled)
 	return x;
 }
 
-static vn_status read_entry(read_entries *list, vn_recording *r, int entry, const vn_shape *shape, vn_tensor *t,
-                            vn_error *err)
+static bool read_entry(const vn_case *c, read_entries *list, vn_recording *r, int entry, vn_tensor *t)
 {
-	const vn_status st = vn_entry_tensor(r, entry, t, err);
-
-	if (!st) {
-		list->from[list->n] = r;
-		list->entry[list->n++] = entry;
-		t->shape = *shape;
-	}
-	return st;
+	if (!vn_case_made(c, vn_entry_tensor(r, entry, t, vn_case_error(c))))
+		return false;
+	list->from[list->n] = r;
+	list->entry[list->n++] = entry;
+	t->shape = list->shape;
+	return true;
 }
 
 static void release_entries(const read_entries *list)
@@ -60,28 +58,26 @@ static void release_entries(const read_entries *list)
 
 /* ---- the trials ------------------------------------------------------------------------------ */
 
-static vn_status try_alternatives(vn_case *t, const vn_judged_result *r, read_entries *list, vn_error *err)
+static void try_alternatives(vn_case *t, const vn_judged_result *r, read_entries *list)
 {
 	vn_recording *file = t->opened->replayed->recording;
-	vn_status     st = VN_OK;
 
-	for (int i = 0; !st && i < r->n_alternatives; i++) {
+	for (int i = 0; i < r->n_alternatives; i++) {
 		const vn_tried_mistake *x = &r->alternative[i];
-		vn_trial                h = { .finding = VN_FINDING_VARIANT, .node = -1, .applied.kind = VN_BY_REPLAY };
+		vn_trial                h = VN_TRIAL(VARIANT, -1, .kind = VN_BY_REPLAY);
 		vn_tensor               fine, own;
 		h.applied.variant.row = vn_variant_find(x->word);
 		h.applied.variant.is = x->is;
 		h.applied.variant.due = x->due;
 		if (h.applied.variant.row < 0)
 			continue; /* of a later recorder */
-		if ((st = read_entry(list, file, x->numbers, &t->site->cand.shape, &fine, err)))
-			break;
+		if (!read_entry(t, list, file, x->numbers, &fine))
+			return;
 		own = fine;
-		if (x->floor >= 0 && (st = read_entry(list, file, x->floor, &t->site->cand.shape, &own, err)))
-			break;
-		st = vn_try_numbers(t, &own, &fine, NULL, &h, err);
+		if (x->floor >= 0 && !read_entry(t, list, file, x->floor, &own))
+			return;
+		vn_try_numbers(t, &own, &fine, NULL, &h);
 	}
-	return st;
 }
 
 /* Do the results that read this one, as the reference does, follow from its recorded numbers? */
@@ -103,20 +99,19 @@ static vn_consumed consumed_of(const vn_case *t, int result)
 	return VN_CONSUMED_UNKNOWN;
 }
 
-static vn_status try_all(vn_case *t, const vn_judged_result *r, read_entries *list, vn_error *err)
+static void try_all(vn_case *t, const vn_judged_result *r, read_entries *list)
 {
 	vn_findings *x = t->x;
-	vn_status    st = vn_score_numbers(t, &t->own, &t->fine, &x->unmodified, err);
 
-	if (st || (st = try_alternatives(t, r, list, err)))
-		return st;
+	vn_score_numbers(t, &t->own, &t->fine, &x->unmodified);
+	try_alternatives(t, r, list);
 	vn_case_conclude(t);
 	if (x->n_fit)
-		return VN_OK;
+		return;
 	x->fitted = true;
-	if ((st = vn_rearrange(t, err)) || vn_case_answered(t) || (st = vn_rearrange_rows(t, err)))
-		return st;
-	return VN_OK;
+	vn_rearrange(t);
+	if (!vn_case_answered(t))
+		vn_rearrange_rows(t);
 }
 
 static const char *why_not(const vn_judged_result *r)
@@ -124,50 +119,46 @@ static const char *why_not(const vn_judged_result *r)
 	return r->kind != VN_JUDGED_NUMBERS ? "its numbers are ids" : *r->ids ? "its numbers stand beside ids" : NULL;
 }
 
-static vn_status explain_result(vn_case *t, int result, vn_error *err)
+static void explain_result(vn_case *t, int result)
 {
 	const vn_opened        *o = t->opened;
 	const vn_judged_result *r = &o->replayed->result[result];
 	vn_site                 site = { .axes = "", .first = 0 };
+	vn_recording           *file = o->replayed->recording;
 	read_entries            list = { .n = 0 };
 	const char             *why = why_not(r);
-	vn_status               st = VN_OK;
 
 	if (why) {
 		snprintf(t->x->why_not, sizeof t->x->why_not, "%s", why);
-		return VN_OK;
+		return;
 	}
-	const vn_shape shape = shape_of(&vn_recording_entry(o->cand, r->cand)->shape, &site.sampled);
+	list.shape = shape_of(&vn_recording_entry(o->cand, r->cand)->shape, &site.sampled);
 	t->site = &site;
 	t->consumed = consumed_of(t, result);
 	t->format = vn_replayed_format(o, r);
 	t->allow = vn_floors_allowed(r->op, t->format);
 	t->x->n_tried = r->n_tried;
-	if (!(st = read_entry(&list, o->cand, r->cand, &shape, &site.cand, err)) &&
-	    !(st = read_entry(&list, o->replayed->recording, r->expected, &shape, &t->fine, err))) {
+	if (read_entry(t, &list, o->cand, r->cand, &site.cand) && read_entry(t, &list, file, r->expected, &t->fine)) {
 		t->own = t->fine;
-		if (r->floor < 0 || !(st = read_entry(&list, o->replayed->recording, r->floor, &shape, &t->own, err)))
-			st = try_all(t, r, &list, err);
+		if (r->floor < 0 || read_entry(t, &list, file, r->floor, &t->own))
+			try_all(t, r, &list);
 	}
-	if (!st)
-		vn_case_conclude(t);
+	vn_case_conclude(t);
 	release_entries(&list);
 	t->site = NULL;
-	return st;
 }
 
 vn_status vn_explain_replayed(const vn_opened *o, const vn_result *r, vn_all_findings *all, vn_error *err)
 {
-	vn_case     t = { .opened = o, .result = r };
+	vn_failure  failed = { .st = VN_OK };
+	vn_case     t = { .failed = &failed, .opened = o, .result = r };
 	vn_progress bar = { 0 };
-	vn_status   st = VN_OK;
 
 	if (!r->replayed || !r->localised.n_origins)
 		return VN_OK;
-	if (!(all->of = calloc((size_t)r->localised.n_origins, sizeof *all->of)))
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d origins", r->localised.n_origins);
+	all->of = vn_alloc_zero((size_t)r->localised.n_origins, sizeof *all->of);
 	vn_progress_start(&bar, "explaining origin", r->localised.n_origins);
-	for (int i = 0; !st && i < r->localised.n_origins; i++) {
+	for (int i = 0; !failed.st && i < r->localised.n_origins; i++) {
 		const int    point = r->localised.origins[i];
 		const int    result = vn_replayed_result_of(o, &r->checkpoints.of[point]);
 		vn_findings *x = &all->of[all->n];
@@ -177,16 +168,15 @@ vn_status vn_explain_replayed(const vn_opened *o, const vn_result *r, vn_all_fin
 			all->left_out = r->localised.n_origins - i;
 			break;
 		}
-		*x = (vn_findings) { .checkpoint = point, .same_answer_as = -1, .by = calloc(VN_EXPLAIN_KEPT, sizeof *x->by) };
-		if (!x->by)
-			st = vn_fail(err, VN_ERR_NOMEM, "no memory for trials");
+		*x = (vn_findings) { .checkpoint = point,
+			                 .same_answer_as = -1,
+			                 .by = vn_alloc_zero(VN_EXPLAIN_KEPT, sizeof *x->by) };
 		all->n++;
 		t.x = x;
-		if (!st)
-			st = explain_result(&t, result, err);
+		explain_result(&t, result);
 		vn_progress_at(&bar, i + 1);
 	}
 	vn_progress_stop(&bar);
 	vn_explain_put_sentences(o, r, all);
-	return st;
+	return vn_failure_of(&failed, err);
 }

@@ -1,6 +1,9 @@
 /* last_query.c: see last_query.h. */
 #include "compare/explain/last_query.h"
 #include "compare/trial/attend.h"
+#include "compare/trial/score.h"
+
+#include "libref/base/alloc.h"
 
 #include <stdlib.h>
 
@@ -26,29 +29,55 @@ bool vn_last_query_find(const vn_case *t, vn_last_query *q)
 static double *last_rows(const vn_tensor *t, int64_t outer, int64_t row)
 {
 	const int64_t n = vn_shape_count(&t->shape) / outer;
-	double       *x = malloc((size_t)(outer * row) * sizeof *x + 1);
+	double       *x = vn_alloc((size_t)(outer * row), sizeof *x);
 
-	for (int64_t i = 0; x && i < outer; i++)
+	for (int64_t i = 0; i < outer; i++)
 		vn_tensor_numbers(t, (i + 1) * n - row, row, x + i * row);
 	return x;
 }
 
-vn_status vn_last_query_read(const vn_case *t, vn_last_query *q, vn_error *err)
+bool vn_last_query_read(const vn_case *t, vn_last_query *q)
 {
 	static const int of[] = { VN_ATTN_Q, VN_ATTN_K, VN_ATTN_V };
 	const int64_t    row = (int64_t)q->H * q->K, keys = q->S * q->G * q->K;
 	vn_tensor        in[3];
-	vn_status        st = VN_OK;
 
-	for (int i = 0; !st && i < 3; i++)
-		st = vn_recompute_input(t->recompute, of[i], VN_FINE_WIDTH, &in[i], err);
-	if (st)
-		return st;
+	for (int i = 0; i < 3; i++)
+		if (!vn_case_input(t, of[i], VN_FINE_WIDTH, &in[i]))
+			return false;
 	q->q = last_rows(&in[0], 1, row);
 	q->k = vn_case_doubles_of(&in[1], 0, keys);
 	q->v = vn_case_doubles_of(&in[2], 0, keys);
 	q->is = q->output == VN_ATTN_CONTEXT ? last_rows(&t->site->cand, 1, row) : last_rows(&t->site->cand, q->H, q->S);
-	return q->q && q->k && q->v && q->is ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for keys and values");
+	return true;
+}
+
+bool vn_last_query_open(vn_case *t, vn_findings *x, vn_last_query *q)
+{
+	*q = (vn_last_query) { .n = NULL };
+	if (!vn_case_at(t, x->checkpoint))
+		return false;
+	t->x = x;
+	return vn_last_query_find(t, q) && q->single &&
+	       vn_shape_count(&t->site->cand.shape) == q->H * vn_last_query_width(q) && vn_last_query_read(t, q);
+}
+
+bool vn_last_query_begin(vn_case *t, vn_findings *x, vn_made *made)
+{
+	*made = (vn_made) { 0 };
+	if (!vn_case_at(t, x->checkpoint))
+		return false;
+	t->x = x;
+	x->fitted = x->fitted || !x->n_fit;
+	vn_made_room(t, made);
+	return true;
+}
+
+void vn_last_query_try(vn_case *t, vn_trial *h, vn_made *made)
+{
+	vn_try_numbers(t, &made->own, &made->fine, &t->x->unmodified.residual, h);
+	vn_case_conclude(t);
+	vn_made_finish(made);
 }
 
 void vn_last_query_close(vn_last_query *q)

@@ -19,9 +19,16 @@ typedef struct vn_last_query {
 /* Is the checkpoint of t an output of a causal attention, and was its last query recorded? Fills *q
  * except for its arrays. */
 bool          vn_last_query_find(const vn_case *t, vn_last_query *q);
-/* Reads the arrays, which vn_last_query_close frees, also after a failure. */
-vn_status     vn_last_query_read(const vn_case *t, vn_last_query *q, vn_error *err);
+/* Reads the arrays, which vn_last_query_close frees in any case. Returns false if it cannot. */
+bool          vn_last_query_read(const vn_case *t, vn_last_query *q);
 void          vn_last_query_close(vn_last_query *q);
+/* Moves the recomputation to explanation x, and reads its query. Returns false if that is not the
+ * only one of its call. */
+bool          vn_last_query_open(vn_case *t, vn_findings *x, vn_last_query *q);
+/* Begins a trial about explanation x with room for its numbers, and scores it. begin returns false
+ * if the recomputation cannot move there; else vn_last_query_try ends it. */
+bool          vn_last_query_begin(vn_case *t, vn_findings *x, vn_made *made);
+void          vn_last_query_try(vn_case *t, vn_trial *h, vn_made *made);
 /* Returns how many numbers a head has in the checkpoint: K, or S. */
 int64_t       vn_last_query_width(const vn_last_query *q);
 /* Returns the row (K) of keys or values `of` that head h reads of token j. */

@@ -1,8 +1,6 @@
 /* sentences_result.c: see sentence_writers.h: slots of a cache, ranks, orders, factors. */
 #include "compare/explain/sentence_writers.h"
-#include "compare/rearrange/leading.h"
-#include "compare/rearrange/rearrange_axes.h"
-#include "compare/rearrange/rearrange_number.h"
+#include "compare/rearrange/rearranged.h"
 #include "compare/replayed/variants.h"
 
 #include "libref/base/text.h"

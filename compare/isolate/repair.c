@@ -5,7 +5,6 @@
 #include "libref/base/alloc.h"
 #include "libref/base/system.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,12 +1,10 @@
 /* runner.c: see runner.h. The command of another engine: runner_check.c. */
 #include "compare/isolate/runner.h"
-#include "compare/result/words.h"
 
 #include "capture/run/hybrid.h"
 #include "capture/run/interrupt.h"
 #include "compare/match/sides.h"
 #include "compare/chapters/compare.h"
-#include "compare/comparison/checkpoint.h"
 #include "libref/base/alloc.h"
 #include "libref/base/say.h"
 #include "libref/base/temporary.h"

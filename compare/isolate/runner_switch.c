@@ -8,7 +8,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 vn_status vn_runner_select(const vn_runner *x, const char *globs, bool *on, vn_error *err)
 {

@@ -1,6 +1,5 @@
 /* check_words.c: see check_words.h. */
 #include "compare/judge/check_words.h"
-#include "compare/comparison/checkpoint.h"
 #include "compare/comparison/checks.h"
 #include "compare/judge/judge.h"
 

@@ -3,7 +3,6 @@
 #include "compare/weights/weights_report.h"
 #include "compare/weights/weights_side.h"
 
-#include <math.h>
 #include <stdlib.h>
 
 /* Repeats the comparison with the numbers of a model whose weights are those of one side, or

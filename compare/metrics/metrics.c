@@ -3,7 +3,6 @@
 
 #include "libref/plan/point.h"
 
-#include <math.h>
 #include <string.h>
 
 static const vn_metric_info table[VN_N_METRICS] = {

@@ -3,7 +3,6 @@
 #include "compare/profile/layout_match.h"
 
 #include "capture/recording/numbers.h"
-#include "compare/text/arrangements.h"
 #include "compare/comparison/checkpoint.h"
 
 #include "libref/base/alloc.h"

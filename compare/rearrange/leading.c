@@ -1,8 +1,7 @@
-/* leading.c: see leading.h. Numbers that a wrong distance takes from outside an operand are not
+/* leading.c: see rearranged.h. Numbers that a wrong distance takes from outside an operand are not
  * known: there, the candidate's own are taken, and enough others must be right. */
-#include "compare/rearrange/leading.h"
+#include "compare/rearrange/rearranged.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -160,31 +159,29 @@ static bool put_product(leading *l, vn_leading_of of, int64_t apart)
 }
 
 /* Reads the operands of a product that is small enough. */
-static vn_status read_operands(leading *l, vn_error *err)
+static void read_operands(leading *l)
 {
 	const vn_case *t = l->r->t;
 	const vn_plan *p = t->site->plan;
 	const vn_node *n = &p->node[p->value[t->site->target].node];
 	vn_tensor      x;
-	vn_status      st;
 
 	if (n->op != VN_OP_LINEAR)
-		return VN_OK;
+		return;
 	const int64_t N = vn_value_row(&p->value[n->in[0]]);
 	if (N * l->M > NUMBERS_MOST || l->T * l->M > PRODUCTS_MOST / N || t->site->first + l->T > t->site->tokens)
-		return VN_OK;
-	if ((st = vn_recompute_input(t->recompute, 0, VN_FINE_WIDTH, &x, err)))
-		return st;
+		return;
+	if (!vn_case_input(t, 0, VN_FINE_WIDTH, &x))
+		return;
 	l->x = vn_case_doubles_of(&x, t->site->first * N, l->T * N);
 	l->w = vn_case_all_doubles_of(&t->site->weights[n->w[0]]);
 	l->transposed = n->c.linear.transposed;
 	l->N = N;
-	return l->x && l->w ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for a product");
 }
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
-static vn_status try_distance(leading *l, vn_leading_of of, int64_t apart, vn_error *err)
+static void try_distance(leading *l, vn_leading_of of, int64_t apart)
 {
 	const int64_t own = of == VN_LEADING_RESULT ? l->M : of == VN_LEADING_INPUT ? l->N : l->transposed ? l->M : l->N;
 	vn_trial      h = { .finding = VN_FINDING_LEADING,
@@ -194,28 +191,27 @@ static vn_status try_distance(leading *l, vn_leading_of of, int64_t apart, vn_er
 	h.applied.result.list[0] = (int)own;
 	if (apart == own || (of == VN_LEADING_RESULT ? apart && !put_rows(l, apart)
 	                                             : !is_likely(l, of, apart) || !put_product(l, of, apart)))
-		return VN_OK;
-	return vn_rearranged_judge(l->r, &l->r->t->x->unmodified.residual, &h, err);
+		return;
+	vn_rearranged_judge(l->r, &l->r->t->x->unmodified.residual, &h);
 }
 
-vn_status vn_rearrange_leading(vn_rearranged *r, vn_error *err)
+void vn_rearrange_leading(vn_rearranged *r)
 {
 	const vn_case *t = r->t;
 	leading        l = { .r = r, .T = vn_axes_find(t->site->axes, "token") == 0 ? r->like->shape.dim[0] : 0 };
 
 	if (l.T <= ROWS_LEAST || t->part || t->site->sampled || t->site->begins_later || t->x->unmodified.residual.bad)
-		return VN_OK;
+		return;
 	l.M = r->n / l.T;
-	vn_status st = read_operands(&l, err);
+	read_operands(&l);
 	list_widths(&l);
-	for (int i = 0; !st && i < l.n; i++) {
-		st = try_distance(&l, VN_LEADING_RESULT, l.width[i], err);
-		for (int of = VN_LEADING_INPUT; !st && l.N && of <= VN_LEADING_MATRIX; of++)
-			st = try_distance(&l, (vn_leading_of)of, l.width[i], err);
+	for (int i = 0; i < l.n; i++) {
+		try_distance(&l, VN_LEADING_RESULT, l.width[i]);
+		for (int of = VN_LEADING_INPUT; l.N && of <= VN_LEADING_MATRIX; of++)
+			try_distance(&l, (vn_leading_of)of, l.width[i]);
 	}
-	if (!st && l.N)
-		st = try_distance(&l, VN_LEADING_INPUT, 0, err);
+	if (l.N)
+		try_distance(&l, VN_LEADING_INPUT, 0);
 	free(l.x);
 	free(l.w);
-	return st;
 }

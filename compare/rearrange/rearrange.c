@@ -1,16 +1,12 @@
 /* rearrange.c: see rearrange.h. */
 #include "compare/rearrange/rearrange.h"
-#include "compare/rearrange/leading.h"
 #include "compare/rearrange/rearranged.h"
-#include "compare/rearrange/rearrange_axes.h"
-#include "compare/rearrange/rearrange_number.h"
 #include "compare/trial/score.h"
 #include "compare/text/arrangements.h"
 
 #include "libref/base/text.h"
 
 #include <assert.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,7 +21,7 @@ static void arrange_rows(vn_rearranged *r, int64_t outer, int64_t rows, const vn
 	vn_arrange_bytes(r->b, r->fine, m, (size_t)outer, (size_t)rows, row);
 }
 
-static vn_status try_heads(vn_rearranged *r, const char *axes, vn_error *err)
+static void try_heads(vn_rearranged *r, const char *axes)
 {
 	_Static_assert((int)VN_HEADS_ORDERED <= (int)VN_LIST_MOST, "a trial holds the order of all heads");
 	vn_trial        h = { .finding = VN_FINDING_HEADS_REORDERED };
@@ -36,7 +32,7 @@ static vn_status try_heads(vn_rearranged *r, const char *axes, vn_error *err)
 	bool            moved = false;
 
 	if (axis < 0)
-		return VN_OK;
+		return;
 	for (int i = 0; i < axis; i++)
 		outer *= s->dim[i];
 	const int64_t H = s->dim[axis];
@@ -44,10 +40,10 @@ static vn_status try_heads(vn_rearranged *r, const char *axes, vn_error *err)
 	for (int64_t i = 0; i < H; i++)
 		moved = moved || from[i] != i;
 	if (!moved)
-		return VN_OK;
+		return;
 	h.applied.result.n = (int)H;
 	arrange_rows(r, outer, H, &(vn_arrange) { VN_ARRANGE_LISTED, .a = H, .list = from });
-	return vn_rearranged_judge(r, &r->t->reference_variants, &h, err);
+	vn_rearranged_judge(r, &r->t->reference_variants, &h);
 }
 
 /* If the run continued with these numbers, the recording is not at fault. */
@@ -71,7 +67,7 @@ static void arrange_axes(vn_rearranged *r, const int *order)
 	vn_permute(r->b, r->fine, &axes);
 }
 
-static vn_status try_arrangement(vn_rearranged *r, const vn_arrangement *a, vn_error *err)
+static void try_arrangement(vn_rearranged *r, const vn_arrangement *a)
 {
 	const int rank = r->like->shape.rank;
 	vn_trial  h = { .applied.result.number = a->number };
@@ -91,21 +87,19 @@ static vn_status try_arrangement(vn_rearranged *r, const vn_arrangement *a, vn_e
 		arrange_rows(r, 1, r->like->shape.dim[a->axis], &a->along);
 		break;
 	}
-	return vn_rearranged_judge(r, &r->t->reference_variants, &h, err);
+	vn_rearranged_judge(r, &r->t->reference_variants, &h);
 }
 
-static vn_status try_arrangements(vn_rearranged *r, const char *axes, vn_error *err)
+static void try_arrangements(vn_rearranged *r, const char *axes)
 {
 	/* Attention scores have their heads first. They are the largest results, and each try measures
 	 * all of a result, so their tokens are not moved. */
 	const int      token = vn_axes_find(axes, "token") == 0 ? 0 : -1;
 	vn_arrangement list[VN_ARRANGEMENTS];
 	const int      n = vn_arrangements(VN_ARRANGED_RESULT, &r->like->shape, token, list);
-	vn_status      st = VN_OK;
 
-	for (int i = 0; !st && i < n; i++)
-		st = try_arrangement(r, &list[i], err);
-	return st;
+	for (int i = 0; i < n; i++)
+		try_arrangement(r, &list[i]);
 }
 
 /* ---- another checkpoint ---------------------------------------------------------------------- */
@@ -179,19 +173,18 @@ static bool is_parallel(const vn_rearranged *r, const vn_entry *e)
 
 /* Only equal bits with a checkpoint of the candidate show a wrong recording. layout_match.c reports
  * a checkpoint of the reference that is near. */
-static vn_status try_another_checkpoint(vn_rearranged *r, vn_error *err)
+static void try_another_checkpoint(vn_rearranged *r)
 {
 	vn_recording    *own = r->t->opened->cand;
 	const vn_tensor *cand = r->like;
-	vn_status        st = VN_OK;
 
-	for (int i = 0; !st && vn_rearrange_any_finite(r->cand, r->n) && i < vn_recording_count(own); i++) {
+	for (int i = 0; vn_rearrange_any_finite(r->cand, r->n) && i < vn_recording_count(own); i++) {
 		const vn_entry *e = vn_recording_entry(own, i);
 		vn_trial        h = { .recorder_fault = true };
 		vn_tensor       t;
 		if (!vn_rearrange_could_hold(r, i) || !may_be_taken_for(r, e))
 			continue;
-		if ((st = vn_entry_tensor(own, i, &t, err)))
+		if (!vn_case_made(r->t, vn_entry_tensor(own, i, &t, vn_case_error(r->t))))
 			break;
 		if (memcmp(t.data, cand->data, (size_t)r->n * vn_dtype_size(t.dtype)) == 0) {
 			memcpy(r->a, r->cand, (size_t)r->n * sizeof *r->a);
@@ -203,11 +196,10 @@ static vn_status try_another_checkpoint(vn_rearranged *r, vn_error *err)
 			h.recorder_fault = h.finding != VN_FINDING_PARALLEL_BLOCK && r->t->site->plan;
 			vn_text_add(h.recorded_instead, sizeof h.recorded_instead, "%s", e->name);
 			vn_text_clean(h.recorded_instead, sizeof h.recorded_instead);
-			st = vn_rearranged_judge(r, NULL, &h, err);
+			vn_rearranged_judge(r, NULL, &h);
 		}
 		vn_recording_release(own, i);
 	}
-	return st;
 }
 
 /* The first column of the wider tensor whose columns are the checkpoint's; -1: its first numbers
@@ -227,16 +219,15 @@ static int64_t find_columns(const char *wide, int64_t width, const char *is, int
 
 /* Equal bits with columns of a wider checkpoint, or with its first numbers, that the run did not
  * continue with. */
-static vn_status try_part_of_another(vn_rearranged *r, vn_error *err)
+static void try_part_of_another(vn_rearranged *r)
 {
 	vn_recording   *cand = r->t->opened->cand;
 	const vn_entry *me = vn_recording_entry(cand, r->t->result->checkpoints.of[r->t->x->checkpoint].cand);
 	const int64_t   rows = r->like->shape.dim[0], own = r->n / rows;
-	vn_status       st = VN_OK;
 
 	if (own < 2 || rows < 2 || vn_axes_find(r->t->site->axes, "token") != 0 || !vn_rearrange_any_finite(r->cand, r->n))
-		return VN_OK;
-	for (int i = 0; !st && i < vn_recording_count(cand) && !vn_case_answered(r->t); i++) {
+		return;
+	for (int i = 0; i < vn_recording_count(cand) && !vn_case_answered(r->t); i++) {
 		const vn_entry *e = vn_recording_entry(cand, i);
 		const int64_t   all = vn_shape_count(&e->shape);
 		vn_trial        h = { .finding = VN_FINDING_RECORDED_PART, .recorder_fault = true };
@@ -244,7 +235,7 @@ static vn_status try_part_of_another(vn_rearranged *r, vn_error *err)
 		if (e == me || e->step != me->step || e->dtype != me->dtype || e->same_as >= 0 || all <= r->n || all % rows ||
 		    e->shape.dim[0] != rows || vn_rearrange_is_wrong_itself(r->t->result, i) || !may_be_taken_for(r, e))
 			continue;
-		if ((st = vn_entry_tensor(cand, i, &t, err)))
+		if (!vn_case_made(r->t, vn_entry_tensor(cand, i, &t, vn_case_error(r->t))))
 			break;
 		const int64_t first = find_columns(t.data, all / rows, r->like->data, own, rows, vn_dtype_size(t.dtype));
 		vn_recording_release(cand, i);
@@ -257,26 +248,28 @@ static vn_status try_part_of_another(vn_rearranged *r, vn_error *err)
 		h.applied.result.list[0] = (int)own;
 		vn_text_add(h.recorded_instead, sizeof h.recorded_instead, "%s", e->name);
 		vn_text_clean(h.recorded_instead, sizeof h.recorded_instead);
-		st = vn_rearranged_judge(r, NULL, &h, err);
+		vn_rearranged_judge(r, NULL, &h);
 	}
-	return st;
 }
 
-vn_status vn_rearrange(vn_case *t, vn_error *err)
+void vn_rearrange(vn_case *t)
 {
 	const char   *axes = t->site->axes;
 	vn_rearranged r;
-	vn_status     st = vn_rearranged_open(&r, t, err);
 
-	if (!st)
-		st = vn_rearrange_one_value(&r, err);
-	if (!st && !vn_case_answered(t) && !(st = vn_rearrange_numbers(&r, err)) && !(st = try_heads(&r, axes, err)) &&
-	    !(st = try_arrangements(&r, axes, err)))
-		st = try_another_checkpoint(&r, err);
-	if (!st && !vn_case_answered(t) && !(st = try_part_of_another(&r, err)) && !vn_case_answered(t))
-		st = vn_rearrange_leading(&r, err);
-	if (!st && !t->site->plan)
-		st = vn_rearrange_axes(&r, err);
+	vn_rearranged_open(&r, t);
+	vn_rearrange_one_value(&r);
+	if (!vn_case_answered(t)) {
+		vn_rearrange_numbers(&r);
+		try_heads(&r, axes);
+		try_arrangements(&r, axes);
+		try_another_checkpoint(&r);
+	}
+	if (!vn_case_answered(t))
+		try_part_of_another(&r);
+	if (!vn_case_answered(t))
+		vn_rearrange_leading(&r);
+	if (!t->site->plan)
+		vn_rearrange_axes(&r);
 	vn_rearranged_close(&r);
-	return st;
 }

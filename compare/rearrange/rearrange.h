@@ -4,7 +4,7 @@
  *
  * This is one of the strategies in explain/explain_point.c, which also runs after an answer and may
  * replace it. Such a mistake is described; it cannot be reproduced elsewhere (VN_BY_RESULT).
- * redirect.h tries other inputs of the operation instead.
+ * redirect.c tries other inputs of the operation instead.
  */
 #ifndef VN_COMPARE_REARRANGE_H
 #define VN_COMPARE_REARRANGE_H
@@ -12,6 +12,22 @@
 #include "compare/trial/case.h"
 
 /* Tries all of these. Answers go to t->x. */
-vn_status vn_rearrange(vn_case *t, vn_error *err);
+void vn_rearrange(vn_case *t);
+
+/* rearrange_rows.c: finds rows of a result that were not written: they hold earlier content,
+ * another checkpoint's numbers, or 0. */
+
+/* Tries unwritten rows, and channels that are 0 in every row. Answers go to t->x. Does nothing
+ * unless the first axis of the checkpoint is tokens and all of its rows were recorded. */
+void vn_rearrange_rows(vn_case *t);
+
+/* redirect.c: finds operations that are right but read the wrong value or the wrong weights. */
+
+/* Tries another checkpoint as an input (layer index off by one, buffers not swapped), the keys or
+ * values of another layer, and another layer's weights. All recorded values and all layers are
+ * tried in a few rows; the best are then tried in full. */
+void vn_redirect(vn_case *t);
+/* Tries content from the step before, and embeddings of other tokens of the sequence. */
+void vn_redirect_in_time(vn_case *t);
 
 #endif

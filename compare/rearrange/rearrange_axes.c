@@ -1,7 +1,8 @@
-/* rearrange_axes.c: see rearrange_axes.h. */
-#include "compare/rearrange/rearrange_axes.h"
+/* rearrange_axes.c: see rearranged.h. */
+#include "compare/rearrange/rearranged.h"
 
 #include "compare/text/arrangements.h"
+#include "libref/base/alloc.h"
 #include "libref/base/rounding.h"
 
 #include <math.h>
@@ -109,21 +110,19 @@ static double error_of(const vn_rearranged *r, const double *x)
 /* Of the error: an order that leaves more is not one. */
 #define LEAVES 0.25
 
-static vn_status try_axis(vn_rearranged *r, int axis, vn_error *err)
+static void try_axis(vn_rearranged *r, int axis)
 {
 	const vn_shape *s = &r->like->shape;
 	vn_trial        h = { .finding = VN_FINDING_AXIS_REORDERED };
 	axis_map        x = { .outer = 1, .rows = s->dim[axis] };
-	vn_status       st = VN_OK;
 
 	for (int i = 0; i < axis; i++)
 		x.outer *= s->dim[i];
 	x.row = r->n / x.outer / x.rows;
 	/* of few numbers each, some fit by chance */
 	if (x.rows < 2 || x.rows > LONGEST || x.outer * x.row < FEW || (double)r->n * (double)x.rows > MOST_WORK)
-		return VN_OK;
-	if (!(x.from = malloc((size_t)x.rows * sizeof *x.from)))
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for the order of %lld rows", (long long)x.rows);
+		return;
+	x.from = vn_alloc((size_t)x.rows, sizeof *x.from);
 	vn_nearest_rows(r->cand, r->own, x.outer, x.rows, x.row, x.from);
 	keep_equal(&x, r->own);
 	h.applied.result.number = axis == 0 ? 0 : axis == s->rank - 1 ? 1 : 2 + axis;
@@ -131,10 +130,9 @@ static vn_status try_axis(vn_rearranged *r, int axis, vn_error *err)
 		arrange(&x, r->a, r->own);
 		arrange(&x, r->b, r->fine);
 		if (error_of(r, r->a) <= LEAVES * error_of(r, r->own))
-			st = vn_rearranged_judge(r, NULL, &h, err);
+			vn_rearranged_judge(r, NULL, &h);
 	}
 	free(x.from);
-	return st;
 }
 
 /* ---- rounded --------------------------------------------------------------------------------- */
@@ -152,7 +150,7 @@ static bool holds_only(const vn_rearranged *r, vn_rounding_format format)
 }
 
 /* The coarsest format that all numbers are in. */
-static vn_status try_format(vn_rearranged *r, vn_error *err)
+static void try_format(vn_rearranged *r)
 {
 	static const struct {
 		vn_rounding_format of;
@@ -167,16 +165,15 @@ static vn_status try_format(vn_rearranged *r, vn_error *err)
 			r->a[k] = vn_in_format(r->own[k], formats[i].of);
 			r->b[k] = vn_in_format(r->fine[k], formats[i].of);
 		}
-		return vn_rearranged_judge(r, NULL, &h, err);
+		vn_rearranged_judge(r, NULL, &h);
+		return;
 	}
-	return VN_OK;
 }
 
-vn_status vn_rearrange_axes(vn_rearranged *r, vn_error *err)
+void vn_rearrange_axes(vn_rearranged *r)
 {
-	vn_status st = try_format(r, err);
+	try_format(r);
 
-	for (int axis = 0; !st && axis < r->like->shape.rank; axis++)
-		st = try_axis(r, axis, err);
-	return st;
+	for (int axis = 0; axis < r->like->shape.rank; axis++)
+		try_axis(r, axis);
 }

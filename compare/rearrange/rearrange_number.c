@@ -1,5 +1,5 @@
-/* rearrange_number.c: see rearrange_number.h. */
-#include "compare/rearrange/rearrange_number.h"
+/* rearrange_number.c: see rearranged.h. */
+#include "compare/rearrange/rearranged.h"
 #include "compare/trial/score.h"
 #include "compare/trial/search.h"
 
@@ -100,7 +100,7 @@ static bool round_number(const vn_case *t, double by, vn_trial *h)
 
 /* Everything times `times`, plus `plus`. The errors of other correct implementations, which are
  * absolute in the largest element alone, are multiplied too. */
-static vn_status judge_line(vn_rearranged *r, double times, double plus, vn_trial *h, vn_error *err)
+static void judge_line(vn_rearranged *r, double times, double plus, vn_trial *h)
 {
 	vn_replayed allowed = r->t->reference_variants;
 
@@ -109,15 +109,14 @@ static vn_status judge_line(vn_rearranged *r, double times, double plus, vn_tria
 		r->b[i] = times * r->fine[i] + plus;
 	}
 	allowed.floor_max *= fabs(times);
-	return vn_rearranged_judge(r, plus == 0 ? &allowed : NULL, h, err);
+	vn_rearranged_judge(r, plus == 0 ? &allowed : NULL, h);
 }
 
-static vn_status try_factor(vn_rearranged *r, vn_error *err)
+static void try_factor(vn_rearranged *r)
 {
-	vn_trial  own = { 0 };
-	double    xy = 0, xx = 0, exact;
-	int       name;
-	vn_status st = VN_OK;
+	vn_trial own = { 0 };
+	double   xy = 0, xx = 0, exact;
+	int      name;
 
 	for (int64_t i = 0; i < r->n; i++)
 		if (isfinite(r->own[i]) && isfinite(r->cand[i])) {
@@ -125,26 +124,28 @@ static vn_status try_factor(vn_rearranged *r, vn_error *err)
 			xx += r->own[i] * r->own[i];
 		}
 	if (!(xx > 0))
-		return VN_OK;
+		return;
 	const double by = xy / xx;
-	if (round_number(r->t, by, &own) &&
-	    ((st = judge_line(r, own.applied.result.number, 0, &own, err)) || vn_case_fits(r->t, &own)))
-		return st;
+	if (round_number(r->t, by, &own)) {
+		judge_line(r, own.applied.result.number, 0, &own);
+		if (vn_case_fits(r->t, &own))
+			return;
+	}
 	const double within = uncertainty(r, by, xx);
 	exact = near_named(r->t, by, within, &name);
-	for (int exactly = name != VN_NO_NAME; !st && exactly >= 0; exactly--) {
+	for (int exactly = name != VN_NO_NAME; exactly >= 0; exactly--) {
 		vn_trial h = { .finding = VN_FINDING_FACTOR,
 			           .applied.result = { .number = exactly ? exact : by,
 			                               .factor = exactly ? name : VN_NO_NAME,
 			                               .measured = by,
 			                               .within = within } };
-		if (!(st = judge_line(r, h.applied.result.number, 0, &h, err)) && exactly && vn_case_fits(r->t, &h))
+		judge_line(r, h.applied.result.number, 0, &h);
+		if (exactly && vn_case_fits(r->t, &h))
 			break; /* a person wrote that number, so it is not fitted */
 	}
-	return st;
 }
 
-static vn_status try_offset(vn_rearranged *r, vn_error *err)
+static void try_offset(vn_rearranged *r)
 {
 	vn_trial h = { .finding = VN_FINDING_ADDEND };
 	double   sum = 0;
@@ -156,21 +157,21 @@ static vn_status try_offset(vn_rearranged *r, vn_error *err)
 			n++;
 		}
 	if (!n || sum == 0)
-		return VN_OK;
+		return;
 	h.applied.result.number = sum / (double)n;
-	return judge_line(r, 1, sum / (double)n, &h, err);
+	judge_line(r, 1, sum / (double)n, &h);
 }
 
 /* Tries that all numbers above, below or beyond a limit in size were clamped to it. At least two
  * must be clamped. */
-static vn_status try_clamp(vn_rearranged *r, vn_error *err)
+static void try_clamp(vn_rearranged *r)
 {
 	double low = (double)INFINITY, high = -(double)INFINITY, own_low = low, own_high = high;
 	int    at_low = 0, at_high = 0;
 
 	for (int64_t i = 0; i < r->n; i++) {
 		if (!isfinite(r->own[i]) || !isfinite(r->cand[i]))
-			return VN_OK;
+			return;
 		low = fmin(low, r->cand[i]);
 		high = fmax(high, r->cand[i]);
 		own_low = fmin(own_low, r->own[i]);
@@ -182,7 +183,7 @@ static vn_status try_clamp(vn_rearranged *r, vn_error *err)
 	}
 	const bool above = high < own_high && at_high > 1, below = low > own_low && at_low > 1;
 	if ((!above && !below) || (above && below && low != -high))
-		return VN_OK;
+		return;
 	for (int64_t i = 0; i < r->n; i++) {
 		r->a[i] = fmin(fmax(r->own[i], below ? low : -(double)INFINITY), above ? high : (double)INFINITY);
 		r->b[i] = fmin(fmax(r->fine[i], below ? low : -(double)INFINITY), above ? high : (double)INFINITY);
@@ -192,20 +193,20 @@ static vn_status try_clamp(vn_rearranged *r, vn_error *err)
 		                               .clamp = above && below ? VN_CLAMP_BOTH
 		                                        : above        ? VN_CLAMP_ABOVE
 		                                                       : VN_CLAMP_BELOW } };
-	return vn_rearranged_judge(r, NULL, &h, err);
+	vn_rearranged_judge(r, NULL, &h);
 }
 
-vn_status vn_rearrange_one_value(vn_rearranged *r, vn_error *err)
+void vn_rearrange_one_value(vn_rearranged *r)
 {
 	vn_trial h = { .finding = r->cand[0] == 0 ? VN_FINDING_ZERO : VN_FINDING_ONE_VALUE,
 		           .applied.result.number = r->cand[0] };
 
 	for (int64_t i = 0; i < r->n; i++) {
 		if (!(r->cand[i] == r->cand[0]))
-			return VN_OK;
+			return;
 		r->a[i] = r->b[i] = r->cand[0];
 	}
-	return vn_rearranged_judge(r, NULL, &h, err);
+	vn_rearranged_judge(r, NULL, &h);
 }
 
 /* ---- a cap: logits c tanh(x / c) ------------------------------------------------------------- */
@@ -221,7 +222,7 @@ typedef struct curve {
 } curve;
 
 /* The squared error that is left with this cap. */
-static double error_of(const void *of, double c)
+static double error_of(void *of, double c)
 {
 	const curve *x = of;
 	double       sum = 0;
@@ -234,7 +235,7 @@ static double error_of(const void *of, double c)
 }
 
 /* The cap that leaves the least error. 0: every cap leaves too much. */
-static double best_cap(const curve *x)
+static double best_cap(curve *x)
 {
 	double whole = 0, top = 0;
 
@@ -248,32 +249,30 @@ static double best_cap(const curve *x)
 	return least.error < CAP_LEAVES * whole ? least.x : 0;
 }
 
-static vn_status try_cap(vn_rearranged *r, vn_error *err)
+static void try_cap(vn_rearranged *r)
 {
 	const vn_plan   *p = r->t->site->plan;
-	const curve      x = { r->own, r->cand, r->n };
+	curve            x = { r->own, r->cand, r->n };
 	const bool       logits = p && p->value[r->t->site->target].point == VN_POINT_LOGITS;
 	const double     c = logits && !r->t->x->unmodified.residual.bad ? best_cap(&x) : 0;
 	vn_round_numbers written = { .x = c, .most = DIGITS };
 	double           cap;
-	vn_status        st = VN_OK;
 
-	while (!st && c > 0 && !vn_case_answered(r->t) && vn_next_round_number(&written, &cap)) {
+	while (c > 0 && !vn_case_answered(r->t) && vn_next_round_number(&written, &cap)) {
 		vn_trial h = { .finding = VN_FINDING_CAP, .applied.result.number = cap };
 		for (int64_t i = 0; i < r->n; i++) {
 			r->a[i] = cap * tanh(r->own[i] / cap);
 			r->b[i] = cap * tanh(r->fine[i] / cap);
 		}
-		st = vn_rearranged_judge(r, NULL, &h, err);
+		vn_rearranged_judge(r, NULL, &h);
 	}
-	return st;
 }
 
-vn_status vn_rearrange_numbers(vn_rearranged *r, vn_error *err)
+void vn_rearrange_numbers(vn_rearranged *r)
 {
-	vn_status st;
 
-	if ((st = try_clamp(r, err)) || (st = try_factor(r, err)) || (st = try_cap(r, err)))
-		return st;
-	return try_offset(r, err);
+	try_clamp(r);
+	try_factor(r);
+	try_cap(r);
+	try_offset(r);
 }

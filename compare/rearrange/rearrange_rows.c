@@ -1,11 +1,11 @@
-/* rearrange_rows.c: see rearrange_rows.h. */
-#include "compare/rearrange/rearrange_rows.h"
+/* rearrange_rows.c: see rearrange.h. */
+#include "compare/rearrange/rearrange.h"
 #include "compare/rearrange/rearranged.h"
 #include "compare/trial/score.h"
 
+#include "libref/base/alloc.h"
 #include "libref/base/text.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,7 +60,7 @@ static void list_runs(const bool *held, int64_t of, vn_trial *h)
 }
 
 /* Judges the operation's result with those rows, or channels, as the candidate has them. */
-static vn_status judge_unwritten(tiles *x, bool by_row, const bool *held, vn_trial *h, vn_error *err)
+static void judge_unwritten(tiles *x, bool by_row, const bool *held, vn_trial *h)
 {
 	vn_rearranged  *r = &x->r;
 	const vn_tensor a = { VN_F64, r->like->shape, r->a }, b = { VN_F64, r->like->shape, r->b };
@@ -74,33 +74,30 @@ static vn_status judge_unwritten(tiles *x, bool by_row, const bool *held, vn_tri
 		r->b[i] = as_is ? r->cand[i] : r->fine[i];
 	}
 	list_runs(held, by_row ? x->T : x->N, h);
-	return vn_try_numbers(r->t, &a, &b, by_row ? NULL : &r->t->reference_variants, h, err);
+	vn_try_numbers(r->t, &a, &b, by_row ? NULL : &r->t->reference_variants, h);
 }
 
 /* Tries that the rows in error with the bits of `other` (NULL: of zeros) were not written. name: of
  * that checkpoint. */
-static vn_status try_rows(tiles *x, const char *name, const void *other, vn_error *err)
+static void try_rows(tiles *x, const char *name, const void *other)
 {
 	const int64_t held = find_held(x, other);
 	vn_trial      h = { .finding = other ? VN_FINDING_PARTLY_OTHER : VN_FINDING_PARTLY_ZERO };
 
 	if (held < ROWS_MIN || held >= x->T)
-		return VN_OK;
+		return;
 	vn_text_add(h.recorded_instead, sizeof h.recorded_instead, "%s", name);
 	vn_text_clean(h.recorded_instead, sizeof h.recorded_instead);
-	return judge_unwritten(x, true, x->held, &h, err);
+	judge_unwritten(x, true, x->held, &h);
 }
 
 /* Tries that the channels that are 0 in every row, and should not be, were not written. */
-static vn_status try_channels(tiles *x, vn_error *err)
+static void try_channels(tiles *x)
 {
-	vn_trial  h = { .finding = VN_FINDING_CHANNELS_ZERO, .applied.result.number = (double)x->N };
-	bool     *gone = calloc((size_t)x->N + 1, sizeof *gone);
-	int64_t   some = 0;
-	vn_status st = VN_OK;
+	vn_trial h = { .finding = VN_FINDING_CHANNELS_ZERO, .applied.result.number = (double)x->N };
+	bool    *gone = vn_alloc_zero((size_t)x->N, sizeof *gone);
+	int64_t  some = 0;
 
-	if (!gone)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for %lld channels", (long long)x->N);
 	for (int64_t c = 0; c < x->N; c++) {
 		bool due = false, zero = true;
 		for (int64_t i = c; i < x->r.n; i += x->N) {
@@ -110,9 +107,8 @@ static vn_status try_channels(tiles *x, vn_error *err)
 		some += gone[c] = zero && due;
 	}
 	if (some && some < x->N)
-		st = judge_unwritten(x, false, gone, &h, err);
+		judge_unwritten(x, false, gone, &h);
 	free(gone);
-	return st;
 }
 
 /* Does that value show this checkpoint's own numbers, as a cache does? Then equal bits prove
@@ -126,49 +122,45 @@ static bool is_a_view(const vn_case *t, const vn_entry *e)
 	                                      vn_rearrange_is_made_of(p, root, mine)));
 }
 
-static vn_status try_tiles(tiles *x, vn_error *err)
+static void try_tiles(tiles *x)
 {
 	vn_recording *own = x->r.t->opened->cand;
 	int64_t       first, last;
-	vn_status     st;
 
 	vn_case_rows_off(x->r.t, x->off, &first, &last);
-	st = try_rows(x, "", NULL, err);
-	if (!st && !vn_case_answered(x->r.t))
-		st = try_channels(x, err);
-	for (int i = 0; !st && i < vn_recording_count(own); i++) {
+	try_rows(x, "", NULL);
+	if (!vn_case_answered(x->r.t))
+		try_channels(x);
+	for (int i = 0; i < vn_recording_count(own); i++) {
 		const vn_entry *e = vn_recording_entry(own, i);
 		vn_tensor       t;
 		if (e->shape.rank < 1 || e->shape.dim[0] != x->T || !vn_rearrange_could_hold(&x->r, i) || !x->r.t->site->plan ||
 		    is_a_view(x->r.t, e))
 			continue;
-		if ((st = vn_entry_tensor(own, i, &t, err)))
+		if (!vn_case_made(x->r.t, vn_entry_tensor(own, i, &t, vn_case_error(x->r.t))))
 			break;
-		st = try_rows(x, e->name, t.data, err);
+		try_rows(x, e->name, t.data);
 		vn_recording_release(own, i);
 	}
-	return st;
 }
 
-vn_status vn_rearrange_rows(vn_case *t, vn_error *err)
+void vn_rearrange_rows(vn_case *t)
 {
 	const vn_tensor *c = &t->site->cand;
 	const vn_entry  *e = vn_recording_entry(t->opened->cand, t->result->checkpoints.of[t->x->checkpoint].cand);
-	vn_status        st;
 
 	/* rows between sampled rows are unknown */
 	if (c->shape.rank < 2 || t->site->sampled || c->shape.dim[0] <= ROWS_MIN)
-		return VN_OK;
+		return;
 	if (t->site->plan && (strncmp(t->site->axes, "token", 5) != 0 || !vn_shape_equal(&c->shape, &e->shape)))
-		return VN_OK;
+		return;
 	tiles x = { .T = c->shape.dim[0],
 		        .N = vn_shape_count(&c->shape) / c->shape.dim[0],
-		        .off = malloc((size_t)c->shape.dim[0]),
-		        .held = malloc((size_t)c->shape.dim[0]) };
-	if (!(st = vn_rearranged_open(&x.r, t, err)))
-		st = x.off && x.held ? try_tiles(&x, err) : vn_fail(err, VN_ERR_NOMEM, "no memory for rows");
+		        .off = vn_alloc((size_t)c->shape.dim[0], 1),
+		        .held = vn_alloc((size_t)c->shape.dim[0], 1) };
+	vn_rearranged_open(&x.r, t);
+	try_tiles(&x);
 	vn_rearranged_close(&x.r);
 	free(x.off);
 	free(x.held);
-	return st;
 }

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-vn_status vn_rearranged_open(vn_rearranged *r, vn_case *t, vn_error *err)
+void vn_rearranged_open(vn_rearranged *r, vn_case *t)
 {
 	const vn_tensor *c = &t->site->cand;
 
@@ -18,8 +18,6 @@ vn_status vn_rearranged_open(vn_rearranged *r, vn_case *t, vn_error *err)
 		                   vn_case_all_doubles_of(c),
 		                   vn_case_all_doubles_of(c),
 		                   c };
-	return r->own && r->fine && r->cand && r->a && r->b ? VN_OK
-	                                                    : vn_fail(err, VN_ERR_NOMEM, "no memory for arrangements");
 }
 
 void vn_rearranged_close(vn_rearranged *r)
@@ -31,7 +29,7 @@ void vn_rearranged_close(vn_rearranged *r)
 	free(r->b);
 }
 
-vn_status vn_rearranged_judge(vn_rearranged *r, const vn_replayed *allowed, vn_trial *h, vn_error *err)
+void vn_rearranged_judge(vn_rearranged *r, const vn_replayed *allowed, vn_trial *h)
 {
 	const vn_case *t = r->t;
 	const vn_plan *plan = t->site->plan;
@@ -47,7 +45,7 @@ vn_status vn_rearranged_judge(vn_rearranged *r, const vn_replayed *allowed, vn_t
 			r->a[i] = (double)x;
 		}
 	const vn_tensor a = { VN_F64, r->like->shape, r->a }, b = { VN_F64, r->like->shape, r->b };
-	return vn_try_numbers(r->t, &a, &b, allowed, h, err);
+	vn_try_numbers(r->t, &a, &b, allowed, h);
 }
 
 bool vn_rearrange_is_made_of(const vn_plan *p, int v, int of)

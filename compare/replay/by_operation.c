@@ -1,6 +1,5 @@
 /* by_operation.c: see by_operation.h. */
 #include "compare/replay/by_operation.h"
-#include "compare/comparison/checkpoint.h"
 #include "compare/comparison/checks.h"
 #include "compare/judge/pool_channels.h"
 #include "compare/judge/reach.h"

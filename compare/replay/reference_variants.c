@@ -3,7 +3,6 @@
 #include "libref/ops/ggml.h"
 #include "libref/ops/intermediate.h"
 
-#include <math.h>
 
 static bool is_narrow(vn_dtype storage)
 {

@@ -1,6 +1,5 @@
 /* replay_words.c: see replay_words.h. */
 #include "compare/replay/replay_words.h"
-#include "compare/comparison/checkpoint.h"
 
 #include "compare/judge/localise.h"
 #include "compare/replay/local.h"

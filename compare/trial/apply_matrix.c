@@ -1,9 +1,8 @@
 /* apply_matrix.c: see apply_matrix.h. */
 #include "compare/trial/apply_matrix.h"
-#include "compare/trial/case.h"
 
 #include "libref/base/arrange.h"
-#include "libref/base/grow.h"
+#include "libref/base/alloc.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -138,17 +137,6 @@ void vn_matrix_made_input(const vn_applied_matrix *edit, double nudge, double *x
 
 /* ---- the product with it --------------------------------------------------------------------- */
 
-/* The table of weights with another tensor in the place of weight w. */
-static vn_status replace_weight(const vn_plan *p, int w, vn_made *made, vn_error *err)
-{
-	const vn_status st = vn_made_copy_table(made, p, err);
-	if (st)
-		return st;
-	made->table[w].data = made->rows;
-	made->table[w].dtype = VN_F32;
-	return VN_OK;
-}
-
 /* The product's rows that can be compared: T rows of input and result. x NULL: none. */
 typedef struct product_rows {
 	double          *x; /* (T,N) */
@@ -203,41 +191,36 @@ static void settled_row(vn_matrix_made *e, const vn_applied_matrix *edit, int64_
 }
 
 /* Reads the inputs of the product, if its result is the checkpoint. The caller frees p->x. */
-static vn_status read_rows(const vn_case *t, const vn_node *node, int64_t N, int64_t M, product_rows *p, vn_error *err)
+static void read_rows(const vn_case *t, const vn_node *node, int64_t N, int64_t M, product_rows *p)
 {
 	vn_tensor in;
-	vn_status st;
 
 	*p = (product_rows) { .T = t->site->cand.shape.dim[0],
 		                  .cand = &t->site->cand,
 		                  .bias = node->w[1] >= 0 ? &t->site->weights[node->w[1]] : NULL };
-	if (p->T * M != vn_shape_count(&t->site->cand.shape) || node->out[0] != t->site->target ||
-	    t->site->first + p->T > t->site->tokens)
-		return VN_OK;
-	if ((st = vn_recompute_input(t->recompute, 0, VN_FINE_WIDTH, &in, err)))
-		return st;
-	p->x = vn_case_doubles_of(&in, t->site->first * N, p->T * N);
-	return p->x ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for a product");
+	if (!(p->T * M != vn_shape_count(&t->site->cand.shape) || node->out[0] != t->site->target ||
+	      t->site->first + p->T > t->site->tokens) &&
+	    vn_case_input(t, 0, VN_FINE_WIDTH, &in))
+		p->x = vn_case_doubles_of(&in, t->site->first * N, p->T * N);
 }
 
-static vn_status apply_to_weights(const vn_case *t, const vn_trial *h, vn_matrix_made *e, vn_made *made, vn_error *err)
+static void apply_to_weights(const vn_case *t, const vn_trial *h, vn_matrix_made *e, vn_made *made)
 {
 	const vn_plan *p = t->site->plan;
 	product_rows   rows;
-	vn_status      st = read_rows(t, &p->node[h->node], e->N, e->M, &rows, err);
-	double        *row = malloc((size_t)(3 * e->N + rows.T) * sizeof *row + 1);
-	float         *x = made->rows = malloc((size_t)(e->M * e->N) * sizeof *x + 1);
 
-	for (int64_t m = 0; !st && row && x && m < e->M; m++) {
+	read_rows(t, &p->node[h->node], e->N, e->M, &rows);
+	double *row = vn_alloc((size_t)(3 * e->N + rows.T), sizeof *row);
+	float  *x = made->rows = vn_alloc((size_t)(e->M * e->N), sizeof *x);
+
+	for (int64_t m = 0; m < e->M; m++) {
 		settled_row(e, &h->applied.matrix, m, &rows, row, row + e->N);
 		for (int64_t n = 0; n < e->N; n++)
 			x[e->transposed ? n * e->M + m : m * e->N + n] = (float)row[n];
 	}
 	free(row);
 	free(rows.x);
-	return st         ? st
-	       : row && x ? replace_weight(p, p->node[h->node].w[0], made, err)
-	                  : vn_fail(err, VN_ERR_NOMEM, "no memory for a matrix");
+	vn_made_put_weight(made, p, p->node[h->node].w[0], VN_F32);
 }
 
 /* y = x w for all rows, in double. w: room for settled_row. */
@@ -273,23 +256,10 @@ typedef struct input_ties {
 	size_t     n;
 } input_ties;
 
-static vn_status add_tie(input_ties *list, input_tie tie, vn_error *err)
-{
-	input_tie *more = vn_grown(list->of, list->n, sizeof *more);
-
-	if (!more)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for %zu inputs", list->n);
-	list->of = more;
-	list->of[list->n++] = tie;
-	return VN_OK;
-}
-
 /* Edits the inputs, and lists the ties. room: (2 N) */
-static vn_status edit_inputs(const vn_applied_matrix *edit, int64_t N, product_rows *p, double *room, input_ties *ties,
-                             vn_error *err)
+static void edit_inputs(const vn_applied_matrix *edit, int64_t N, product_rows *p, double *room, input_ties *ties)
 {
-	double   *low = room, *high = room + N;
-	vn_status st = VN_OK;
+	double *low = room, *high = room + N;
 
 	for (int64_t t = 0; t < p->T; t++) {
 		double *x = p->x + t * N;
@@ -298,12 +268,12 @@ static vn_status edit_inputs(const vn_applied_matrix *edit, int64_t N, product_r
 		vn_matrix_made_input(edit, 0, x, N);
 		vn_matrix_made_input(edit, -VN_NUDGE, low, N);
 		vn_matrix_made_input(edit, VN_NUDGE, high, N);
-		for (int64_t n = 0; !st && n < N; n++)
-			if (low[n] != high[n])
-				st = add_tie(ties, (input_tie) { .t = t, .n = n, .by = (x[n] == low[n] ? high[n] : low[n]) - x[n] },
-				             err);
+		for (int64_t n = 0; n < N; n++)
+			if (low[n] != high[n]) {
+				ties->of = vn_alloc_grown(ties->of, ties->n, sizeof *ties->of);
+				ties->of[ties->n++] = (input_tie) { .t = t, .n = n, .by = (x[n] == low[n] ? high[n] : low[n]) - x[n] };
+			}
 	}
-	return st;
 }
 
 /* The end of the group of ties that begins with tie k and is settled together. */
@@ -374,35 +344,35 @@ static void settle_inputs(vn_matrix_made *e, const vn_applied_matrix *edit, cons
 }
 
 /* The trial changes the inputs, which no plan expresses, so the product is computed here. */
-static vn_status apply_to_inputs(const vn_case *t, const vn_trial *h, vn_matrix_made *e, vn_made *made, vn_error *err)
+static void apply_to_inputs(const vn_case *t, const vn_trial *h, vn_matrix_made *e, vn_made *made)
 {
 	const vn_applied_matrix *edit = &h->applied.matrix;
 	input_ties               ties = { 0 };
 	product_rows             p;
-	vn_status                st = read_rows(t, &t->site->plan->node[h->node], e->N, e->M, &p, err);
 
-	if (st || !p.x)
-		return st;
-	double *w = malloc((size_t)(3 * e->N + p.T) * sizeof *w + 1);
-	st = w ? vn_made_room(t, made, err) : vn_fail(err, VN_ERR_NOMEM, "no memory for a product");
-	if (!st && !(st = edit_inputs(edit, e->N, &p, w, &ties, err))) {
-		multiply_rows(e, edit, &p, w, (double *)made->fine.data);
-		settle_inputs(e, edit, &p, &ties, w, (double *)made->fine.data);
-		vn_made_round(t, made);
-	}
+	read_rows(t, &t->site->plan->node[h->node], e->N, e->M, &p);
+	if (!p.x)
+		return;
+	double *w = vn_alloc((size_t)(3 * e->N + p.T), sizeof *w);
+	vn_made_room(t, made);
+	edit_inputs(edit, e->N, &p, w, &ties);
+	multiply_rows(e, edit, &p, w, (double *)made->fine.data);
+	settle_inputs(e, edit, &p, &ties, w, (double *)made->fine.data);
+	vn_made_round(t, made);
 	free(ties.of);
 	free(p.x);
 	free(w);
-	return st;
 }
 
-vn_status vn_apply_matrix(const vn_case *t, const vn_trial *h, vn_made *made, vn_error *err)
+void vn_apply_matrix(const vn_case *t, const vn_trial *h, vn_made *made)
 {
 	vn_matrix_made e;
 
 	if (!vn_matrix_made_open(&e, t->site->plan, t->site->weights, h->node, h->applied.matrix.fused,
 	                         t->opened->policy.storage))
-		return VN_OK;
-	return h->applied.matrix.of == VN_OF_WEIGHTS ? apply_to_weights(t, h, &e, made, err)
-	                                             : apply_to_inputs(t, h, &e, made, err);
+		return;
+	if (h->applied.matrix.of == VN_OF_WEIGHTS)
+		apply_to_weights(t, h, &e, made);
+	else
+		apply_to_inputs(t, h, &e, made);
 }

@@ -1,15 +1,18 @@
-/* apply_recorded.c: see apply_recorded.h. */
-#include "compare/trial/apply_recorded.h"
+/* apply_recorded.c: see trial_apply.h. */
+#include "compare/trial/trial_apply.h"
+
+#include "libref/base/alloc.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-vn_status vn_run_slots(const vn_case *t, const vn_plan *p, int of, const int64_t *token, vn_made *made, vn_error *err)
+bool vn_run_slots(const vn_case *t, const vn_plan *p, int of, const int64_t *token, vn_made *made)
 {
 	const int64_t *const both[2] = { of == 2 ? NULL : token, of == 1 ? NULL : token };
-	const vn_status      st = vn_recompute_run_slots(t->recompute, p, both, VN_OWN_WIDTH, &made->own, err);
+	vn_error            *err = vn_case_error(t);
 
-	return st ? st : vn_recompute_run_slots(t->recompute, p, both, VN_FINE_WIDTH, &made->fine, err);
+	return vn_case_made(t, vn_recompute_run_slots(t->recompute, p, both, VN_OWN_WIDTH, &made->own, err)) &&
+	       vn_case_made(t, vn_recompute_run_slots(t->recompute, p, both, VN_FINE_WIDTH, &made->fine, err));
 }
 
 /* The token whose numbers slot j holds. Blocks that the table lacks stay in their own place. */
@@ -28,7 +31,7 @@ static int64_t token_in_slot(const vn_applied_slots *c, int64_t j, int64_t from,
 	return j < from ? j : j >= from + c->by ? j - c->by : -1;
 }
 
-vn_status vn_apply_slots(const vn_case *t, const vn_trial *h, vn_made *made, vn_error *err)
+void vn_apply_slots(const vn_case *t, const vn_trial *h, vn_made *made)
 {
 	const vn_plan *p = t->site->plan;
 	const bool     blocks = h->applied.kind == VN_BY_BLOCKS;
@@ -36,38 +39,34 @@ vn_status vn_apply_slots(const vn_case *t, const vn_trial *h, vn_made *made, vn_
 	const vn_step *step;
 	const int      steps = vn_recording_steps(t->opened->cand, &step),
 			  of = blocks ? h->applied.blocks.of : h->applied.slots.of;
-	int64_t *token;
 
 	if (t->part || p->node[h->node].op != VN_OP_ATTENTION || vn_case_node(t) != h->node ||
 	    (blocks ? p->node[h->node].out[VN_ATTN_CONTEXT] != t->site->target : steps < 2))
-		return VN_OK;
-	if (!(token = malloc((size_t)S * sizeof *token)))
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for %lld tokens", (long long)S);
+		return;
+	int64_t *token = vn_alloc((size_t)S, sizeof *token);
 	for (int64_t j = 0; j < S; j++)
 		token[j] = blocks ? token_of(&h->applied.blocks, j, S)
 		                  : token_in_slot(&h->applied.slots, j, h->applied.slots.newest ? S - 1 : step[1].position, S);
-	const vn_status st = vn_run_slots(t, p, of, token, made, err);
+	vn_run_slots(t, p, of, token, made);
 	free(token);
-	return st;
 }
 
-vn_status vn_apply_state(const vn_case *t, const vn_trial *h, vn_made *made, vn_error *err)
+void vn_apply_state(const vn_case *t, const vn_trial *h, vn_made *made)
 {
-	vn_error  none = { "" };
-	vn_status st = VN_OK;
+	const vn_other_state *state = &h->applied.state;
+	vn_error             *err = vn_case_error(t);
 
-	if (vn_case_node(t) != h->node)
-		return VN_OK;
-	if (!(st = vn_recompute_run_state(t->recompute, &h->applied.state, VN_OWN_WIDTH, &made->own, &none)))
-		st = vn_recompute_run_state(t->recompute, &h->applied.state, VN_FINE_WIDTH, &made->fine, &none);
-	if (st)
+	if (vn_case_node(t) == h->node &&
+	    !(vn_case_made(t, vn_recompute_run_state(t->recompute, state, VN_OWN_WIDTH, &made->own, err)) &&
+	      vn_case_made(t, vn_recompute_run_state(t->recompute, state, VN_FINE_WIDTH, &made->fine, err))))
 		vn_made_finish(made);
-	return vn_unless_unsupported(st, &none, err);
 }
 
 /* The same checkpoint, with the same shape, in the step before. -1: none. */
-static int point_before(const vn_opened *o, const vn_result *r, int point)
+static int point_before(const vn_case *t, int point)
 {
+	const vn_opened     *o = t->opened;
+	const vn_result     *r = t->result;
 	const vn_checkpoint *me = &r->checkpoints.of[point];
 	const vn_step       *step;
 	const int            n = vn_recording_steps(o->cand, &step);
@@ -84,40 +83,36 @@ static int point_before(const vn_opened *o, const vn_result *r, int point)
 	return -1;
 }
 
-static vn_status same_bits(const vn_opened *o, const vn_result *r, int a, int b, bool *same, vn_error *err)
+static bool same_bits(const vn_case *t, int a, int b)
 {
-	const int entry[] = { r->checkpoints.of[a].cand, r->checkpoints.of[b].cand };
-	vn_tensor x, y;
-	vn_status st = vn_entry_tensor(o->cand, entry[0], &x, err);
+	vn_recording *cand = t->opened->cand;
+	const int     entry[] = { t->result->checkpoints.of[a].cand, t->result->checkpoints.of[b].cand };
+	bool          same = false;
+	vn_tensor     x, y;
 
-	*same = false;
-	if (st)
-		return st;
-	if (!(st = vn_entry_tensor(o->cand, entry[1], &y, err))) {
-		*same = x.dtype == y.dtype &&
-		        memcmp(x.data, y.data, vn_dtype_bytes(x.dtype, (size_t)vn_shape_count(&x.shape))) == 0;
-		vn_recording_release(o->cand, entry[1]);
+	if (!vn_case_made(t, vn_entry_tensor(cand, entry[0], &x, vn_case_error(t))))
+		return false;
+	if (vn_case_made(t, vn_entry_tensor(cand, entry[1], &y, vn_case_error(t)))) {
+		same = x.dtype == y.dtype &&
+		       memcmp(x.data, y.data, vn_dtype_bytes(x.dtype, (size_t)vn_shape_count(&x.shape))) == 0;
+		vn_recording_release(cand, entry[1]);
 	}
-	vn_recording_release(o->cand, entry[0]);
-	return st;
+	vn_recording_release(cand, entry[0]);
+	return same;
 }
 
 /* A stale value is that of a step in which it was right, maybe some steps ago. If it never
  * was, one mistake makes the same numbers in each of these steps (as a query that sees the
  * first key alone). */
-static vn_status was_right(const vn_opened *o, const vn_result *r, int point, bool *right, vn_error *err)
+static bool was_right(const vn_case *t, int point)
 {
-	bool      same = true;
-	vn_status st = VN_OK;
-
-	while (!st && same && vn_local_beyond(&r->checkpoints.of[point])) {
-		const int before = point_before(o, r, point);
-		same = before >= 0;
-		if (same && !(st = same_bits(o, r, point, before, &same, err)))
-			point = before;
+	while (vn_local_beyond(&t->result->checkpoints.of[point])) {
+		const int before = point_before(t, point);
+		if (before < 0 || !same_bits(t, point, before))
+			return false;
+		point = before;
 	}
-	*right = same;
-	return st;
+	return true;
 }
 
 /* One number everywhere, usually 0, is a buffer that no step writes: that is another mistake than a
@@ -130,49 +125,39 @@ static bool is_one_number(const double *x, int64_t n)
 	return true;
 }
 
-static vn_status apply_recorded(const vn_case *t, int point, vn_made *made, vn_error *err)
+static void apply_recorded(const vn_case *t, int point, vn_made *made)
 {
 	const int entry = t->result->checkpoints.of[point].cand;
 	vn_tensor x;
-	vn_status st = vn_entry_tensor(t->opened->cand, entry, &x, err);
 
-	if (st)
-		return st;
+	if (!vn_case_made(t, vn_entry_tensor(t->opened->cand, entry, &x, vn_case_error(t))))
+		return;
 	double *copy = vn_case_all_doubles_of(&x);
-	if (!copy)
-		st = vn_fail(err, VN_ERR_NOMEM, "no memory for the tensors of the step before");
-	else if (vn_shape_equal(&x.shape, &t->site->cand.shape) && !is_one_number(copy, vn_shape_count(&x.shape)))
+	if (vn_shape_equal(&x.shape, &t->site->cand.shape) && !is_one_number(copy, vn_shape_count(&x.shape)))
 		made->own = made->fine = (vn_tensor) { VN_F64, x.shape, copy };
 	else
 		free(copy);
 	vn_recording_release(t->opened->cand, entry);
-	return st;
 }
 
 /* What the operation should have made at another point: moves the recomputation there and back. */
-static vn_status apply_due(const vn_case *t, int point, vn_made *made, vn_error *err)
+static void apply_due(const vn_case *t, int point, vn_made *made)
 {
-	const vn_plan *p = t->site->plan;
-	vn_error       none = { "" };
-	vn_status      st = vn_recompute_at(t->recompute, point, &none);
+	const bool all = vn_case_at(t, point) && vn_case_run(t, t->site->plan, made->weights, VN_OWN_WIDTH, &made->own) &&
+	                 vn_case_run(t, t->site->plan, made->weights, VN_FINE_WIDTH, &made->fine);
 
-	if (!st && !(st = vn_recompute_run(t->recompute, p, made->weights, VN_OWN_WIDTH, &made->own, &none)))
-		st = vn_recompute_run(t->recompute, p, made->weights, VN_FINE_WIDTH, &made->fine, &none);
-	const vn_status back = vn_recompute_at(t->recompute, t->x->checkpoint, err);
-	if (st || back || !vn_shape_equal(&made->own.shape, &t->site->cand.shape))
+	if (!vn_case_at(t, t->x->checkpoint) || !all || !vn_shape_equal(&made->own.shape, &t->site->cand.shape))
 		vn_made_finish(made);
-	return back ? back : vn_unless_unsupported(st, &none, err);
 }
 
-vn_status vn_apply_step(const vn_case *t, const vn_trial *h, vn_made *made, vn_error *err)
+void vn_apply_step(const vn_case *t, const vn_trial *h, vn_made *made)
 {
-	const int before = point_before(t->opened, t->result, t->x->checkpoint);
-	bool      right = true;
-	vn_status st = before < 0 || h->applied.step.due ? VN_OK : was_right(t->opened, t->result, before, &right, err);
+	const int before = point_before(t, t->x->checkpoint);
 
-	if (st || before < 0 || !right)
-		return st;
-	return h->applied.step.due ? apply_due(t, before, made, err) : apply_recorded(t, before, made, err);
+	if (before >= 0 && h->applied.step.due)
+		apply_due(t, before, made);
+	else if (before >= 0 && was_right(t, before))
+		apply_recorded(t, before, made);
 }
 
 /* Writes to x, the rows of the checkpoint, the table's rows of the tokens `by` places further on,
@@ -194,19 +179,16 @@ static void embed_tokens(const vn_case *t, const vn_tensor *table, const vn_tria
 	}
 }
 
-vn_status vn_apply_tokens(const vn_case *t, const vn_trial *h, vn_made *made, vn_error *err)
+void vn_apply_tokens(const vn_case *t, const vn_trial *h, vn_made *made)
 {
 	const vn_plan   *p = t->site->plan;
 	const vn_node   *node = &p->node[vn_case_node(t)];
 	const vn_tensor *table = &made->weights[node->w[0]];
 	const vn_shape   s = t->site->cand.shape;
-	vn_status        st;
 
 	if (node->op != VN_OP_EMBED || s.rank != 2 || table->shape.dim[1] != s.dim[1])
-		return VN_OK; /* the checkpoint is not made from a table by token ids alone */
-	if ((st = vn_made_room(t, made, err)))
-		return st;
+		return; /* the checkpoint is not made from a table by token ids alone */
+	vn_made_room(t, made);
 	embed_tokens(t, table, h, (double *)made->fine.data);
 	vn_made_round(t, made);
-	return VN_OK;
 }

@@ -1,9 +1,8 @@
 /* attend.c: see attend.h. */
 #include "compare/trial/attend.h"
-#include "compare/trial/apply_matrix.h"
-#include "compare/trial/case.h"
 
 #include "capture/view/batched.h"
+#include "libref/base/alloc.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -11,73 +10,57 @@
 
 /* ---- what it reads --------------------------------------------------------------------------- */
 
-static vn_status read_input(const vn_case *t, const vn_attend_case *a, int input, double **x, vn_error *err)
+static bool read_input(const vn_case *t, const vn_attend_case *a, int input, double **x)
 {
 	const int     heads = input == VN_ATTN_Q ? a->n->c.attention.heads : a->n->c.attention.kv_heads;
 	const int64_t padding = input == VN_ATTN_Q ? 0 : a->padding, row = heads * a->n->c.attention.head_dim;
 	vn_tensor     in;
-	vn_status     st = vn_recompute_input(t->recompute, input, VN_FINE_WIDTH, &in, err);
 
-	if (st)
-		return st;
-	if (!(*x = malloc((size_t)((a->S + padding) * row) * sizeof **x + 1)))
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for queries, keys and values");
+	if (!vn_case_input(t, input, VN_FINE_WIDTH, &in))
+		return false;
+	*x = vn_alloc((size_t)((a->S + padding) * row), sizeof **x);
 	vn_tensor_numbers(&in, 0, a->S * row, *x);
-	return VN_OK;
+	return true;
 }
 
 /* Reads the keys or values of padding that this call may see. *n is 0 if none were recorded. */
-static vn_status read_padding(const vn_case *t, const vn_attend_case *a, int input, double **x, int64_t *n,
-                              vn_error *err)
+static bool read_padding(const vn_case *t, const vn_attend_case *a, int input, double **x, int64_t *n)
 {
 	const vn_plan *p = t->site->plan;
 	const char    *name = p->value[vn_plan_root(p, a->n->in[input])].name;
 	const vn_step *s = vn_case_step(t);
 	const int      entry = s ? vn_recording_find(t->opened->cand, s->number, name) : -1;
 
-	*x = NULL;
-	*n = 0;
 	/* A window counts cache columns, including padding. */
 	if (entry < 0 || a->n->c.attention.window ||
 	    vn_shape_count(&vn_recording_entry(t->opened->cand, entry)->shape) !=
 	        s->rows * a->n->c.attention.kv_heads * a->n->c.attention.head_dim)
-		return VN_OK;
-	return vn_batched_padding(t->opened->cand, name, s->position > 0, x, n, err);
+		return true;
+	return vn_case_made(t, vn_batched_padding(t->opened->cand, name, s->position > 0, x, n, vn_case_error(t)));
 }
 
-static void read_calls(vn_attend_case *a, const vn_case *t)
-{
-	const vn_step *s = vn_case_step(t), *all;
-
-	a->one = s && s->position > 0 && s->tokens == 1;
-	a->prompt = vn_recording_steps(t->opened->cand, &all) > 1 ? all[1].position : 0;
-}
-
-static vn_status read_inputs(vn_attend_case *a, const vn_case *t, vn_error *err)
+static bool read_inputs(vn_attend_case *a, const vn_case *t)
 {
 	static const int of[] = { VN_ATTN_K, VN_ATTN_V };
 	const int64_t    G = a->n->c.attention.kv_heads, row = G * a->n->c.attention.head_dim;
 	double          *pad[2] = { NULL }, **to[2] = { &a->k, &a->v };
 	int64_t          n[2] = { 0 };
-	vn_status        st = read_input(t, a, VN_ATTN_Q, &a->q, err);
+	bool             all = read_input(t, a, VN_ATTN_Q, &a->q);
 
-	for (int i = 0; !st && i < 2; i++)
-		st = read_padding(t, a, of[i], &pad[i], &n[i], err);
+	for (int i = 0; all && i < 2; i++)
+		all = read_padding(t, a, of[i], &pad[i], &n[i]);
 	a->padding = n[0] == n[1] ? n[0] : 0;
-	for (int i = 0; !st && i < 2; i++)
-		if (!(st = read_input(t, a, of[i], to[i], err)) && a->padding)
+	for (int i = 0; all && i < 2; i++)
+		if ((all = read_input(t, a, of[i], to[i])) && a->padding)
 			memcpy(*to[i] + a->S * row, pad[i], (size_t)(a->padding * row) * sizeof **to[i]);
 	free(pad[0]);
 	free(pad[1]);
-	a->s = malloc((size_t)(a->S + a->padding) * sizeof *a->s + 1);
-	a->other = malloc((size_t)(a->S + a->padding) * sizeof *a->other + 1);
-	a->p = malloc((size_t)(a->S + a->padding) * sizeof *a->p + 1);
-	a->flipped = calloc((size_t)(a->S + a->padding) + 1, 1);
-	a->begins = t->site->begins;
-	a->later = t->site->begins_later;
-	if (!st && (!a->s || !a->other || !a->p || !a->flipped))
-		st = vn_fail(err, VN_ERR_NOMEM, "no memory for queries, keys and values");
-	return st;
+	const size_t keys = (size_t)(a->S + a->padding);
+	a->s = vn_alloc(3 * keys, sizeof *a->s);
+	a->other = a->s + keys;
+	a->p = a->other + keys;
+	a->flipped = vn_alloc_zero(keys + 1, 1);
+	return all;
 }
 
 int vn_attend_output(const vn_node *n, int value)
@@ -90,18 +73,19 @@ int vn_attend_output(const vn_node *n, int value)
 	return -1;
 }
 
-vn_status vn_attend_open(vn_attend_case *a, const vn_case *t, int node, bool *made, vn_error *err)
+bool vn_attend_open(vn_attend_case *a, const vn_case *t, int node)
 {
+	const vn_step *s = vn_case_step(t), *all;
+
 	*a = (vn_attend_case) { .n = &t->site->plan->node[node],
 		                    .S = t->site->tokens,
-		                    .storage = t->opened->policy.storage };
+		                    .storage = t->opened->policy.storage,
+		                    .begins = t->site->begins,
+		                    .later = t->site->begins_later,
+		                    .one = s && s->position > 0 && s->tokens == 1,
+		                    .prompt = vn_recording_steps(t->opened->cand, &all) > 1 ? all[1].position : 0 };
 	a->output = vn_attend_output(a->n, t->site->target);
-	*made = a->output >= 0;
-	const vn_status st = *made ? read_inputs(a, t, err) : VN_OK;
-	read_calls(a, t);
-	if (st)
-		vn_attend_close(a);
-	return st;
+	return a->output >= 0 && read_inputs(a, t);
 }
 
 void vn_attend_close(vn_attend_case *a)
@@ -110,8 +94,6 @@ void vn_attend_close(vn_attend_case *a)
 	free(a->k);
 	free(a->v);
 	free(a->s);
-	free(a->other);
-	free(a->p);
 	free(a->flipped);
 	for (int i = 0; i < 3; i++)
 		free(a->rounded[i]);
@@ -120,7 +102,7 @@ void vn_attend_close(vn_attend_case *a)
 
 /* ---- as the edit rounds it ------------------------------------------------------------------- */
 
-vn_status vn_attend_prepare(vn_attend_case *a, const vn_applied_attention *edit, vn_error *err)
+void vn_attend_prepare(vn_attend_case *a, const vn_applied_attention *edit)
 {
 	const int     K = a->n->c.attention.head_dim;
 	const double *own[] = { a->q, a->k, a->v };
@@ -129,9 +111,8 @@ vn_status vn_attend_prepare(vn_attend_case *a, const vn_applied_attention *edit,
 	memcpy(a->read, own, sizeof own);
 	for (int i = 0; i < 3 && (edit->inputs || edit->cache); i++) {
 		const int64_t rows = (a->S + (i ? a->padding : 0)) * heads[i];
-		double       *x = a->rounded[i] ? a->rounded[i] : malloc((size_t)(rows * K) * sizeof *x + 1);
-		if (!(a->read[i] = a->rounded[i] = x))
-			return vn_fail(err, VN_ERR_NOMEM, "no memory for queries, keys and values");
+		double       *x = a->rounded[i] ? a->rounded[i] : vn_alloc((size_t)(rows * K), sizeof *x);
+		a->read[i] = a->rounded[i] = x;
 		for (int64_t r = 0; r < rows; r++, x += K) {
 			memcpy(x, own[i] + r * K, (size_t)K * sizeof *x);
 			if (i && edit->cache && edit->scaled)
@@ -145,7 +126,6 @@ vn_status vn_attend_prepare(vn_attend_case *a, const vn_applied_attention *edit,
 				x[d] = vn_in_format(i && !edit->scaled ? vn_in_format(x[d], edit->cache) : x[d], edit->inputs);
 		}
 	}
-	return VN_OK;
 }
 
 /* ---- what it makes --------------------------------------------------------------------------- */
@@ -289,22 +269,13 @@ static bool softmax_scores(const head_query *x, int64_t asked)
 	return yes || (may && asked == n);
 }
 
-static double square_distance(const double *y, const double *is, int64_t n)
-{
-	double dd = 0;
-
-	for (int64_t i = 0; is && i < n; i++)
-		dd += (y[i] - is[i]) * (y[i] - is[i]);
-	return dd;
-}
-
 /* Writes the probabilities to y as they are stored. Returns their squared distance from *is. */
 static double store_probs(const head_query *x, const double *is, double *y)
 {
 	for (int64_t j = 0; j < x->n; j++)
 		y[x->first + j] = settle_rounding(x->a->p[j], x->loose * x->a->p[j], x->edit->probs,
 		                                  is ? &is[x->first + j] : NULL);
-	return square_distance(y + x->first, is ? is + x->first : NULL, x->n);
+	return is ? vn_square_distance(y + x->first, is + x->first, x->n) : 0;
 }
 
 /* Writes the sum of values to y, each times its probability in the formats of the edit. Returns its
@@ -323,7 +294,7 @@ static double add_values(const head_query *x, const double *is, double *y)
 		for (int d = 0; d < K; d++)
 			y[d] += p * v[d];
 	}
-	error = square_distance(y, is, K);
+	error = is ? vn_square_distance(y, is, K) : 0;
 	for (int64_t j = 0; is && (x->edit->probs || x->edit->inputs) && j < x->n + x->padding; j++) {
 		const vn_rounding_format format = x->edit->probs ? x->edit->probs : x->edit->inputs;
 		const double            *v = a->read[2] + (key_index(a, j, x->first, x->n) * G + x->h / (H / G)) * K,

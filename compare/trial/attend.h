@@ -26,16 +26,16 @@ typedef struct vn_attend_case {
 } vn_attend_case;
 
 /* Returns the slot of an attention's output that is this value; -1: it is no such output. */
-int       vn_attend_output(const vn_node *n, int value);
-/* Opens the attention whose output is the checkpoint. *made: does `node` make the checkpoint? If
- * not, or after an error, there is nothing to close. */
-vn_status vn_attend_open(vn_attend_case *a, const vn_case *t, int node, bool *made, vn_error *err);
-void      vn_attend_close(vn_attend_case *a);
+int  vn_attend_output(const vn_node *n, int value);
+/* Opens the attention whose output is the checkpoint. Returns false if it is another node's, or
+ * cannot be read. Call vn_attend_close in any case. */
+bool vn_attend_open(vn_attend_case *a, const vn_case *t, int node);
+void vn_attend_close(vn_attend_case *a);
 
 /* Can the edit be made in the checkpoint's call? */
-bool      vn_attend_applies(const vn_attend_case *a, const vn_applied_attention *edit);
+bool vn_attend_applies(const vn_attend_case *a, const vn_applied_attention *edit);
 /* Rounds q, k and v as the edit requires. Call it before computing the rows of an edit. */
-vn_status vn_attend_prepare(vn_attend_case *a, const vn_applied_attention *edit, vn_error *err);
+void vn_attend_prepare(vn_attend_case *a, const vn_applied_attention *edit);
 /* Computes row i of the output: y is the context (H,K), or the scores or probabilities (H,S), of
  * the query at position i over S keys. is: the candidate's row: a number so near a tie of a format
  * that an engine's last bit decides is rounded to the side that fits this row better. NULL: rounds

@@ -1,7 +1,7 @@
 /* case.c: see case.h. */
 #include "compare/trial/case.h"
 
-#include "libref/base/text.h"
+#include "libref/base/alloc.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -18,11 +18,47 @@ const vn_step *vn_case_step(const vn_case *t)
 	                       : NULL;
 }
 
-vn_status vn_unless_unsupported(vn_status st, const vn_error *why, vn_error *err)
+vn_status vn_failure_of(const vn_failure *f, vn_error *err)
 {
-	if (st && st != VN_ERR_UNSUPPORTED)
-		*err = *why;
-	return st == VN_ERR_UNSUPPORTED ? VN_OK : st;
+	if (f->st && err)
+		*err = f->said;
+	return f->st;
+}
+
+bool vn_case_made(const vn_case *t, vn_status st)
+{
+	if (st && st != VN_ERR_UNSUPPORTED && st != VN_ERR_USAGE && !t->failed->st) {
+		t->failed->st = st;
+		t->failed->said = t->failed->last;
+	}
+	return !st;
+}
+
+vn_error *vn_case_error(const vn_case *t)
+{
+	return &t->failed->last;
+}
+
+bool vn_case_at(const vn_case *t, int checkpoint)
+{
+	return vn_case_made(t, vn_recompute_at(t->recompute, checkpoint, vn_case_error(t)));
+}
+
+bool vn_case_run(const vn_case *t, const vn_plan *plan, const vn_tensor *weights, vn_recompute_as as, vn_tensor *out)
+{
+	return vn_case_made(t, vn_recompute_run(t->recompute, plan, weights, as, out, vn_case_error(t)));
+}
+
+bool vn_case_input(const vn_case *t, int input, vn_recompute_as as, vn_tensor *out)
+{
+	return vn_case_made(t, vn_recompute_input(t->recompute, input, as, out, vn_case_error(t)));
+}
+
+vn_plan *vn_case_clone(const vn_case *t)
+{
+	vn_plan *copy;
+
+	return vn_case_made(t, vn_plan_clone(t->site->plan, &copy, vn_case_error(t))) ? copy : NULL;
 }
 
 /* ---- rows ------------------------------------------------------------------------------------ */
@@ -134,25 +170,21 @@ static head_squares add_squares(const vn_case *t, const vn_head_part *part, int 
 	return s;
 }
 
-vn_status vn_head_part_find(const vn_case *t, vn_head_part *part, bool *some, vn_error *err)
+bool vn_head_part_find(const vn_case *t, vn_head_part *part)
 {
 	int n = 0;
 
 	*part = (vn_head_part) { 0 };
-	*some = false;
 	if (!heads_of(t, part))
-		return VN_OK;
-	double *x = malloc((size_t)(3 * part->inner) * sizeof *x + 1);
-	if (!x)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for a head");
+		return false;
+	double *x = vn_alloc((size_t)(3 * part->inner), sizeof *x);
 	for (int h = 0; h < part->heads; h++) {
 		const head_squares s = add_squares(t, part, h, x);
 		part->in[h] = s.dd > BEYOND * fmax(s.ff, t->x->unmodified.residual.floor * s.rr);
 		n += part->in[h];
 	}
 	free(x);
-	*some = n > 0 && n < part->heads;
-	return VN_OK;
+	return n > 0 && n < part->heads;
 }
 
 bool vn_head_part_of(const vn_case *t, const vn_trial *h, vn_head_part *part)
@@ -194,25 +226,22 @@ vn_consumed vn_case_consumed(const vn_case *t)
 
 /* ---- what a trial makes ----------------------------------------------------------------- */
 
-vn_status vn_made_copy_table(vn_made *made, const vn_plan *p, vn_error *err)
+void vn_made_put_weight(vn_made *made, const vn_plan *p, int w, vn_dtype dtype)
 {
-	const size_t bytes = (size_t)p->n_weights * sizeof *made->table;
-
-	if (!(made->table = malloc(bytes)))
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d weights", p->n_weights);
-	memcpy(made->table, made->weights, bytes);
+	made->table = vn_alloc((size_t)p->n_weights, sizeof *made->table);
+	memcpy(made->table, made->weights, (size_t)p->n_weights * sizeof *made->table);
+	made->table[w].data = made->rows;
+	made->table[w].dtype = dtype;
 	made->weights = made->table;
 	made->plan = p;
-	return VN_OK;
 }
 
-vn_status vn_made_room(const vn_case *t, vn_made *made, vn_error *err)
+void vn_made_room(const vn_case *t, vn_made *made)
 {
 	const size_t n = (size_t)vn_shape_count(&t->site->cand.shape);
 
-	made->own = (vn_tensor) { VN_F64, t->site->cand.shape, malloc(n * sizeof(double) + 1) };
-	made->fine = (vn_tensor) { VN_F64, t->site->cand.shape, malloc(n * sizeof(double) + 1) };
-	return made->own.data && made->fine.data ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %zu numbers", n);
+	made->own = (vn_tensor) { VN_F64, t->site->cand.shape, vn_alloc(n, sizeof(double)) };
+	made->fine = (vn_tensor) { VN_F64, t->site->cand.shape, vn_alloc(n, sizeof(double)) };
 }
 
 void vn_made_round(const vn_case *t, vn_made *made)
@@ -243,14 +272,31 @@ void vn_made_finish(vn_made *made)
 
 double *vn_case_doubles_of(const vn_tensor *t, int64_t from, int64_t n)
 {
-	double *x = malloc((size_t)n * sizeof *x + 1);
+	double *x = vn_alloc((size_t)n, sizeof *x);
 
-	if (x)
-		vn_tensor_numbers(t, from, n, x);
+	vn_tensor_numbers(t, from, n, x);
 	return x;
 }
 
 double *vn_case_all_doubles_of(const vn_tensor *t)
 {
 	return vn_case_doubles_of(t, 0, vn_shape_count(&t->shape));
+}
+
+double vn_dot(const double *a, const double *b, int64_t n)
+{
+	double sum = 0;
+
+	for (int64_t i = 0; i < n; i++)
+		sum += a[i] * b[i];
+	return sum;
+}
+
+double vn_square_distance(const double *a, const double *b, int64_t n)
+{
+	double sum = 0;
+
+	for (int64_t i = 0; i < n; i++)
+		sum += (a[i] - b[i]) * (a[i] - b[i]);
+	return sum;
 }

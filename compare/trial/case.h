@@ -29,7 +29,18 @@ typedef struct vn_head_part {
 
 enum { VN_PAIRS_MOST = 4 };
 
+/* The first failure: of reading a recording, or of the machine. From there on nothing is tried: a
+ * function that fails leaves what it should have made empty, and need not say so. */
+typedef struct vn_failure {
+	vn_status st;
+	vn_error  said, last; /* what st is about; room for the text of the next failure */
+} vn_failure;
+
+/* Returns the status, with its text in err. */
+vn_status vn_failure_of(const vn_failure *f, vn_error *err);
+
 typedef struct vn_case {
+	vn_failure         *failed;
 	const vn_opened    *opened;
 	const vn_result    *result;
 	vn_recompute       *recompute; /* positioned at the checkpoint, as is site */
@@ -67,16 +78,24 @@ const vn_step *vn_case_step(const vn_case *t);
  * more than rounding: *first and *last; -1: none. NaN is such an error, and infinity in place of
  * another number. off (rows): tells for each whether it is one. NULL: not asked. */
 void           vn_case_rows_off(const vn_case *t, bool *off, int64_t *first, int64_t *last);
-/* Returns st and copies its text, `why`, to err. For VN_ERR_UNSUPPORTED, returns VN_OK: what cannot
- * be tried is no error. */
-vn_status      vn_unless_unsupported(vn_status st, const vn_error *why, vn_error *err);
+/* Keeps the status st of a call that was given vn_case_error(t). Returns whether it succeeded. What
+ * cannot be recomputed (VN_ERR_UNSUPPORTED), and a number that an operation refuses (VN_ERR_USAGE),
+ * are not tried, and are no failure. */
+bool           vn_case_made(const vn_case *t, vn_status st);
+vn_error      *vn_case_error(const vn_case *t);
+/* Move to a checkpoint, run a plan, and read an input of the checkpoint's node, as recompute.h has
+ * it; and copy the plan. Return false, or NULL, if that fails or cannot be done. */
+bool           vn_case_at(const vn_case *t, int checkpoint);
+bool vn_case_run(const vn_case *t, const vn_plan *plan, const vn_tensor *weights, vn_recompute_as as, vn_tensor *out);
+bool vn_case_input(const vn_case *t, int input, vn_recompute_as as, vn_tensor *out);
+vn_plan *vn_case_clone(const vn_case *t);
 
-/* Finds the heads that are wrong. *some: at least one is wrong, and at least one is right. */
-vn_status vn_head_part_find(const vn_case *t, vn_head_part *part, bool *some, vn_error *err);
+/* Finds the heads that are wrong. Returns whether at least one is, and at least one is right. */
+bool vn_head_part_find(const vn_case *t, vn_head_part *part);
 /* Fills *part with the heads that h affects at this checkpoint. Returns false if it affects all. */
-bool      vn_head_part_of(const vn_case *t, const vn_trial *h, vn_head_part *part);
+bool vn_head_part_of(const vn_case *t, const vn_trial *h, vn_head_part *part);
 /* Copies the heads that are not in `part` from `unmodified` to z. */
-void      vn_head_part_splice(const vn_head_part *part, const vn_tensor *z, const vn_tensor *unmodified);
+void vn_head_part_splice(const vn_head_part *part, const vn_tensor *z, const vn_tensor *unmodified);
 
 vn_consumed vn_case_consumed(const vn_case *t);
 /* Is at least one operation that reads the checkpoint in the model's plan right on its recorded
@@ -95,17 +114,22 @@ typedef struct vn_made {
 	void            *rows;
 } vn_made;
 
-void      vn_made_finish(vn_made *made);
-/* Gives *made a table of weights of its own (made->table), a copy of made->weights, for plan p. */
-vn_status vn_made_copy_table(vn_made *made, const vn_plan *p, vn_error *err);
+void vn_made_finish(vn_made *made);
+/* Gives *made a table of weights of its own for plan p: made->weights, where weight w has the
+ * numbers made->rows of that format. */
+void vn_made_put_weight(vn_made *made, const vn_plan *p, int w, vn_dtype dtype);
 /* Allocates own and fine in double, in the shape of the checkpoint. */
-vn_status vn_made_room(const vn_case *t, vn_made *made, vn_error *err);
+void vn_made_room(const vn_case *t, vn_made *made);
 /* Fills own with fine, rounded as the engine stores it. */
-void      vn_made_round(const vn_case *t, vn_made *made);
+void vn_made_round(const vn_case *t, vn_made *made);
 
 /* Return n numbers of t from the number `from` on, or all of them, in row-major order; NULL: no
  * memory. The caller frees them. */
 double *vn_case_doubles_of(const vn_tensor *t, int64_t from, int64_t n);
 double *vn_case_all_doubles_of(const vn_tensor *t);
+
+/* Return the sum of the products, and of the squared differences, of n numbers, in their order. */
+double vn_dot(const double *a, const double *b, int64_t n);
+double vn_square_distance(const double *a, const double *b, int64_t n);
 
 #endif

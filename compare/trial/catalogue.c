@@ -1,9 +1,9 @@
 /* catalogue.c: see catalogue.h. */
 #include "compare/trial/catalogue.h"
-#include "compare/trial/apply_matrix.h"
 #include "compare/trial/fit.h"
 #include "compare/trial/score.h"
 
+#include "libref/base/alloc.h"
 #include "libref/plan/fault.h"
 
 #include <math.h>
@@ -48,30 +48,24 @@ static void put_held(const vn_plan *faulty, int root, vn_trial *h)
  * explain it: an answer must leave less than half (vn_case_fits). */
 #define LEAVES 0.75
 
-/* Computes some columns of a trial. *settled: they leave so much error that the rest is not
- * computed. */
-static vn_status estimate_columns(vn_case *t, const vn_plan *plan, const vn_tensor *weights, vn_trial *h, bool *settled,
-                                  vn_error *err)
+/* Computes some columns of a trial. Returns whether they leave so much error that the rest need not
+ * be computed. */
+static bool estimate_columns(vn_case *t, const vn_plan *plan, const vn_tensor *weights, vn_trial *h)
 {
 	const vn_replayed *unmodified = &t->x->unmodified.residual;
-	vn_error           none = { "" };
 	double             share;
-	vn_status          st;
 
-	if (!vn_recompute_touched(t->recompute, plan, weights)) {
-		*settled = true; /* it changes nothing here */
-		return VN_OK;
-	}
-	st = vn_recompute_estimate_columns(t->recompute, plan, weights, &share, &none);
-	if (st || share <= LEAVES)
-		return vn_unless_unsupported(st, &none, err);
-	*settled = true;
+	if (!vn_recompute_touched(t->recompute, plan, weights))
+		return true; /* it changes nothing here */
+	if (!vn_case_made(t, vn_recompute_estimate_columns(t->recompute, plan, weights, &share, vn_case_error(t))) ||
+	    share <= LEAVES)
+		return false;
 	h->estimated = true;
 	h->residual = *unmodified;
 	h->residual.local = share * unmodified->local;
 	h->limit_fraction = share * t->x->unmodified.limit_fraction;
 	vn_case_keep(t->x, h);
-	return VN_OK;
+	return true;
 }
 
 /* One fault at n nodes at once, or (fault[1] is 0 or more) two faults at one node. */
@@ -81,8 +75,9 @@ typedef struct made_fault {
 	int        n;
 } made_fault;
 
-/* some: estimates it from these columns alone; NULL: computes all. */
-static vn_status try_made(vn_case *t, const made_fault *m, const vn_some_rows *some, bool *settled, vn_error *err)
+/* some: estimates it from these columns alone; NULL: computes all. Returns whether nothing is left
+ * to be tried. */
+static bool try_made(vn_case *t, const made_fault *m, const vn_some_rows *some)
 {
 	const int     *fault = m->fault, *node = m->node, n = m->n;
 	const vn_plan *plan = t->site->plan;
@@ -91,66 +86,59 @@ static vn_status try_made(vn_case *t, const made_fault *m, const vn_some_rows *s
 	vn_trial       h = { .fault = { 1 + fault[0], 1 + fault[1] }, .node = node[0], .places = n > 1 ? n : 0 };
 	char           what[VN_NAME_MAX + 40];
 	vn_faulty     *f;
-	vn_status      st = vn_faulty_create(plan, t->site->weights, &f, err);
+	bool           settled = !vn_case_made(t, vn_faulty_create(plan, t->site->weights, &f, vn_case_error(t)));
 
 	h.other = n > 1 ? node[1] : 0;
 	for (int i = 0; i < n; i++)
 		if (node[i] < VN_TRIAL_NODES)
 			h.at[node[i] / 64] |= UINT64_C(1) << (node[i] % 64);
-	if (st)
-		return st;
+	if (settled)
+		return true;
 	vn_faulty_make_some(f, some);
-	for (int i = 0; !st && i < (pair ? 2 : n); i++) {
+	/* not made: the weights do not change, or the fault does not apply to their format or after the
+	 * other */
+	for (int i = 0; !settled && i < (pair ? 2 : n); i++) {
 		snprintf(what, sizeof what, "%s@%s", vn_fault_id(fault[pair ? i : 0]),
 		         plan->value[plan->node[node[pair ? 0 : i]].out[0]].name);
-		st = vn_faulty_inject(f, what, err);
+		settled = !vn_case_made(t, vn_faulty_inject(f, what, vn_case_error(t)));
 	}
-	if (st == VN_ERR_USAGE) {
-		/* the weights do not change, or the fault does not apply to their format or after the
-		 * other */
-		st = VN_OK;
-		*settled = true;
-	} else if (!st) {
+	if (!settled) {
 		const vn_plan *made = vn_faulty_plan(f);
 		h.recorder_fault = !pair && is_read(plan, root) && !is_read(made, root);
 		put_held(made, root, &h);
-		if ((t->consumed == VN_CONSUMED_UNKNOWN || h.recorder_fault == (t->consumed == VN_CONSUMED_OTHERS)) &&
-		    could_be(t, &made->node[made->value[root].node]))
-			st = some ? estimate_columns(t, made, vn_faulty_weights(f), &h, settled, err)
-			          : vn_try_plan(t, made, vn_faulty_weights(f), &h, err);
-		else
-			*settled = true;
+		settled = (t->consumed != VN_CONSUMED_UNKNOWN && h.recorder_fault != (t->consumed == VN_CONSUMED_OTHERS)) ||
+		          !could_be(t, &made->node[made->value[root].node]);
+		if (!settled && some)
+			settled = estimate_columns(t, made, vn_faulty_weights(f), &h);
+		else if (!settled)
+			vn_try_plan(t, made, vn_faulty_weights(f), &h);
 	}
 	vn_faulty_destroy(f);
-	return st;
+	return settled;
 }
 
-static vn_status try_fault(vn_case *t, int fault, const int *node, int n, vn_error *err)
+static void try_fault(vn_case *t, int fault, const int *node, int n)
 {
 	const vn_plan   *p = t->site->plan;
 	const made_fault m = { { fault, -1 }, node, n };
 	const bool       by_column = t->some && n == 1 && vn_value_row(&p->value[p->node[node[0]].out[0]]) == t->some->of;
-	bool             settled = false;
-	const vn_status  st = by_column ? try_made(t, &m, t->some, &settled, err) : VN_OK;
 
-	return st || settled ? st : try_made(t, &m, NULL, &settled, err);
+	if (!by_column || !try_made(t, &m, t->some))
+		try_made(t, &m, NULL);
 }
 
-vn_status vn_catalogue_measure_next(vn_case *t, vn_error *err)
+void vn_catalogue_measure_next(vn_case *t)
 {
 	vn_findings *x = t->x;
-	vn_status    st = VN_OK;
 
-	while (!st && x->n > x->n_alias && x->by[x->n_alias].estimated && !x->by[x->n_alias].places &&
+	while (x->n > x->n_alias && x->by[x->n_alias].estimated && !x->by[x->n_alias].places &&
 	       x->by[x->n_alias].residual.local < x->unmodified.residual.local) {
 		const vn_trial h = x->by[x->n_alias];
-		bool           settled = false;
 		memmove(x->by + x->n_alias, x->by + x->n_alias + 1, (size_t)(x->n - x->n_alias - 1) * sizeof *x->by);
 		x->n--;
-		st = try_made(t, &(made_fault) { { vn_trial_row(&h), -1 }, &h.node, 1 }, NULL, &settled, err);
+		try_made(t, &(made_fault) { { vn_trial_row(&h), -1 }, &h.node, 1 }, NULL);
 		vn_case_conclude(t);
 	}
-	return st;
 }
 
 static bool of_query_or_key(const vn_plan *p, int node)
@@ -168,22 +156,21 @@ static bool of_query_or_key(const vn_plan *p, int node)
 
 /* An engine repeats a mistake wherever it does the same. Tries the fault at all n nodes that it
  * fits, in each layer, and at each layer's queries and keys. */
-static vn_status try_together(vn_case *t, int fault, const int *fit, int n, vn_error *err)
+static void try_together(vn_case *t, int fault, const int *fit, int n)
 {
 	enum { FEW_LAYERS = 4 }; /* the most layers between captured tensors whose parts are tried */
 	const vn_plan *plan = t->site->plan;
-	int           *some = malloc(((size_t)n + 1) * sizeof *some), low = plan->layers, high = 0;
-	vn_status      st = n < 2  ? VN_OK
-	                    : some ? try_fault(t, fault, fit, n, err)
-	                           : vn_fail(err, VN_ERR_NOMEM, "no memory for %d nodes", n);
+	int           *some = vn_alloc((size_t)n, sizeof *some), low = plan->layers, high = 0;
 
+	if (n >= 2)
+		try_fault(t, fault, fit, n);
 	for (int i = 0; i < n; i++) {
 		const int layer = plan->node[fit[i]].layer;
 		low = layer >= 0 && layer < low ? layer : low;
 		high = layer > high ? layer : high;
 	}
-	for (int layer = low; !st && n >= 2 && layer <= high && high - low < FEW_LAYERS; layer++)
-		for (int pair = 0; !st && pair < 2; pair++) {
+	for (int layer = low; n >= 2 && layer <= high && high - low < FEW_LAYERS; layer++)
+		for (int pair = 0; pair < 2; pair++) {
 			int k = 0, all = 0;
 			for (int i = 0; i < n; i++) {
 				const bool here = plan->node[fit[i]].layer == layer;
@@ -192,10 +179,9 @@ static vn_status try_together(vn_case *t, int fault, const int *fit, int n, vn_e
 					some[k++] = fit[i];
 			}
 			if (k >= 2 && k < n && !(pair && k == all))
-				st = try_fault(t, fault, some, k, err);
+				try_fault(t, fault, some, k);
 		}
 	free(some);
-	return st;
 }
 
 /* A fault at one operation may change another (a norm moved behind the sum is missing in front
@@ -218,73 +204,61 @@ static int and_origins(const vn_case *t, int *place, int n)
 	return n;
 }
 
-static vn_status try_pair(vn_case *t, int a, int b, int node, vn_error *err)
+static void try_pair(vn_case *t, int a, int b, int node)
 {
-	bool settled;
-
-	return try_made(t, &(made_fault) { { a, b }, &node, 1 }, NULL, &settled, err);
+	try_made(t, &(made_fault) { { a, b }, &node, 1 }, NULL);
 }
 
 /* Tries a pair of faults at each operation between the checkpoint and recorded tensors. */
-static vn_status try_pair_again(vn_case *t, const vn_trial *h, vn_error *err)
+static void try_pair_again(vn_case *t, const vn_trial *h)
 {
 	const vn_site *site = t->site;
-	vn_status      st = VN_OK;
 
-	for (int i = 0; !st && i < site->n_span; i++)
+	for (int i = 0; i < site->n_span; i++)
 		if (!vn_fault_why_not(h->fault[0] - 1, site->plan, site->span[i]) &&
 		    !vn_fault_why_not(h->fault[1] - 1, site->plan, site->span[i]))
-			st = try_pair(t, h->fault[0] - 1, h->fault[1] - 1, site->span[i], err);
-	return st;
+			try_pair(t, h->fault[0] - 1, h->fault[1] - 1, site->span[i]);
 }
 
-vn_status vn_catalogue(vn_case *t, const vn_findings *only, vn_error *err)
+void vn_catalogue(vn_case *t, const vn_findings *only)
 {
 	const vn_plan *plan = t->site->plan;
 	const int      spanned = t->site->n_span;
 	int            n = spanned;
-	int           *place = malloc(((size_t)plan->n_nodes + 1) * sizeof *place),
-		*fit = malloc(((size_t)plan->n_nodes + 1) * sizeof *fit);
-	vn_status st = place && fit ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d nodes", plan->n_nodes);
+	int *place = vn_alloc((size_t)plan->n_nodes, sizeof *place), *fit = vn_alloc((size_t)plan->n_nodes, sizeof *fit);
 
-	if (place) {
-		memcpy(place, t->site->span, (size_t)n * sizeof *place);
-		n = and_origins(t, place, n);
-	}
-	for (int f = 0; !st && f < vn_n_faults(); f++) {
+	memcpy(place, t->site->span, (size_t)n * sizeof *place);
+	n = and_origins(t, place, n);
+	for (int f = 0; f < vn_n_faults(); f++) {
 		bool wanted = !only;
 		int  fits = 0;
 		for (int i = 0; only && i < only->n && i <= only->n_alias; i++)
 			wanted = wanted || vn_trial_row(&only->by[i]) == f;
-		for (int k = 0; !st && wanted && k < n; k++) {
+		for (int k = 0; wanted && k < n; k++) {
 			if (vn_fault_why_not(f, plan, place[k]))
 				continue;
 			fit[fits++] = place[k];
-			st = try_fault(t, f, &place[k], 1, err);
+			try_fault(t, f, &place[k], 1);
 		}
 		t->x->n_tried += fits > 0;
-		if (!st && spanned > 1 && fits > 1)
-			st = try_together(t, f, fit, fits, err);
+		if (spanned > 1 && fits > 1)
+			try_together(t, f, fit, fits);
 	}
-	for (int i = 0; !st && only && i < only->n && i <= only->n_alias; i++)
+	for (int i = 0; only && i < only->n && i <= only->n_alias; i++)
 		if (vn_trial_is_pair(&only->by[i]))
-			st = try_pair_again(t, &only->by[i], err);
+			try_pair_again(t, &only->by[i]);
 	free(fit);
 	free(place);
-	return st;
 }
 
-vn_status vn_catalogue_at(vn_case *t, int node, vn_error *err)
+void vn_catalogue_at(vn_case *t, int node)
 {
-	vn_status st = VN_OK;
-
-	for (int f = 0; !st && f < vn_n_faults(); f++) {
+	for (int f = 0; f < vn_n_faults(); f++) {
 		if (vn_fault_why_not(f, t->site->plan, node))
 			continue;
 		t->x->n_tried++;
-		st = try_fault(t, f, &node, 1, err);
+		try_fault(t, f, &node, 1);
 	}
-	return st;
 }
 
 /* ---- two at one operation -------------------------------------------------------------------- */
@@ -304,7 +278,7 @@ static bool may_join(const vn_case *t, int fault, int node)
 }
 
 /* Fits an eps together with this mistake of a norm. */
-static vn_status try_eps_and(vn_case *t, int fault, vn_error *err)
+static void try_eps_and(vn_case *t, int fault)
 {
 	const vn_range within = { 1e-9, 10, 33, true };
 	const int      node = t->site->span[0];
@@ -316,29 +290,25 @@ static vn_status try_eps_and(vn_case *t, int fault, vn_error *err)
 
 	if ((op != VN_OP_RMS_NORM && op != VN_OP_LAYER_NORM) || vn_fault_chapter(fault) != 'N' ||
 	    vn_fault_sets(fault, "eps") || !may_join(t, fault, node))
-		return VN_OK;
-	return vn_fit_constant(t, &h, within, err);
+		return;
+	vn_fit_constant(t, &h, within);
 }
 
 /* Fits an eps together with each other mistake of the norm. If several fit, the best is the
  * answer. */
-static vn_status try_eps_and_fault(vn_case *t, vn_error *err)
+static void try_eps_and_fault(vn_case *t)
 {
-	vn_status st = VN_OK;
-
-	for (int f = 0; !st && f < vn_n_faults(); f++)
-		st = try_eps_and(t, f, err);
-	return st;
+	for (int f = 0; f < vn_n_faults(); f++)
+		try_eps_and(t, f);
 }
 
-vn_status vn_catalogue_eps_beside(vn_case *t, vn_error *err)
+void vn_catalogue_eps_beside(vn_case *t)
 {
 	const vn_trial *h = &t->x->by[0];
 
-	return t->site->n_span != 1 || t->part || h->finding != VN_FINDING_FAULT || h->fault[1] ||
-	               h->node != t->site->span[0]
-	           ? VN_OK
-	           : try_eps_and(t, h->fault[0] - 1, err);
+	if (!(t->site->n_span != 1 || t->part || h->finding != VN_FINDING_FAULT || h->fault[1] ||
+	      h->node != t->site->span[0]))
+		try_eps_and(t, h->fault[0] - 1);
 }
 
 /* Pairs that are tried at expensive operations too: one mistake of a mask may move
@@ -372,29 +342,26 @@ bool vn_catalogue_has_pairs(const vn_case *t)
 	return known || is_cheap(s->plan->node[s->span[0]].op);
 }
 
-vn_status vn_catalogue_pairs(vn_case *t, vn_error *err)
+void vn_catalogue_pairs(vn_case *t)
 {
 	const int node = t->site->span[0];
-	vn_status st = VN_OK;
 
 	/* A fault of frequencies applies to all of them, so two faults of a rotation are tried in
 	 * either order. */
 	const bool either = t->site->plan->node[node].op == VN_OP_ROPE;
-	for (int i = 0; !st && i < N_KNOWN_PAIRS; i++)
+	for (int i = 0; i < N_KNOWN_PAIRS; i++)
 		if (fits_pair(t, i, node))
-			st = try_pair(t, vn_mistake_fault(known_pairs[i].first), vn_mistake_fault(known_pairs[i].second), node,
-			              err);
-	if (st || vn_case_answered(t) || !is_cheap(t->site->plan->node[node].op))
-		return st;
-	for (int a = 0; !st && a < vn_n_faults(); a++)
-		for (int b = either ? 0 : a + 1; !st && may_join(t, a, node) && b < vn_n_faults(); b++)
+			try_pair(t, vn_mistake_fault(known_pairs[i].first), vn_mistake_fault(known_pairs[i].second), node);
+	if (vn_case_answered(t) || !is_cheap(t->site->plan->node[node].op))
+		return;
+	for (int a = 0; a < vn_n_faults(); a++)
+		for (int b = either ? 0 : a + 1; may_join(t, a, node) && b < vn_n_faults(); b++)
 			if (b != a && may_join(t, b, node))
-				st = try_pair(t, a, b, node, err);
+				try_pair(t, a, b, node);
 	/* In 16 bits, a fixed pair may fit within the floor where a fitted eps is right,
 	 * and leaves far less. */
-	return st || (vn_case_answered(t) && !(vn_trial_residual(&t->x->by[0]) > VN_EXPLAIN_LEAST))
-	           ? st
-	           : try_eps_and_fault(t, err);
+	if (!vn_case_answered(t) || vn_trial_residual(&t->x->by[0]) > VN_EXPLAIN_LEAST)
+		try_eps_and_fault(t);
 }
 
 /* ---- what does the same ---------------------------------------------------------------------- */
@@ -407,11 +374,10 @@ static bool is_fault(const vn_trial *h, vn_mistake fault)
 /* A query that does not see its own key points to the mask, or to a cache that does not hold the
  * key yet; the latter occurs only after the first call. In a call of several tokens the cache
  * would lack all of their keys. */
-static vn_status try_not_yet(vn_case *t, vn_error *err)
+static void try_not_yet(vn_case *t)
 {
 	const vn_step *s = vn_case_step(t);
 	vn_trial       h = { .finding = VN_FINDING_OWN_KEY_MISSING, .applied.later = true };
-	vn_status      st = VN_OK;
 
 	vn_trial_constant_put(&h, "ahead", -1);
 	bool tried = !s || s->tokens != 1; /* or as the answer of another step */
@@ -421,22 +387,20 @@ static vn_status try_not_yet(vn_case *t, vn_error *err)
 		if (is_fault(&t->x->by[i], VN_MISTAKE_A3_STRICT) && !t->x->by[i].places && !t->x->by[i].heads) {
 			h.node = t->x->by[i].node;
 			tried = true;
-			if (!(st = vn_try(t, &h, err)))
-				vn_case_conclude(t);
+			vn_try(t, &h);
+			vn_case_conclude(t);
 		}
-	return st;
 }
 
 /* If queries and keys are rotated by the same angle, the products are those of no rotation. So
  * this fault also explains whatever skipping the rotation explains after both. */
-static vn_status try_rotated_alike(vn_case *t, vn_error *err)
+static void try_rotated_alike(vn_case *t)
 {
 	const vn_plan *p = t->site->plan;
-	vn_status      st = VN_OK;
 	const int      n = t->x->n_alias;
 	bool           found = false;
 
-	for (int i = 0; !st && i < n && !found; i++) {
+	for (int i = 0; i < n && !found; i++) {
 		const vn_trial *skipped = &t->x->by[i];
 		vn_trial        h = { .finding = VN_FINDING_ANY_POSITION,
 			                  .node = skipped->node,
@@ -448,19 +412,19 @@ static vn_status try_rotated_alike(vn_case *t, vn_error *err)
 		vn_trial_constant_put(&h, "one_position", 1);
 		vn_trial_constant_put(&h, "offset", 1);
 		h.applied.constants.places = skipped->places > 2 ? VN_EVERYWHERE : VN_IN_LAYER;
-		if ((st = vn_score(t, &h, err)) || !(h.limit_fraction <= 1))
+		vn_score(t, &h);
+		if (!(h.limit_fraction <= 1))
 			continue;
 		h.limit_fraction = skipped->limit_fraction; /* the same except for rounding */
 		vn_case_keep(t->x, &h);
 	}
 	if (found)
 		vn_case_conclude(t);
-	return st;
 }
 
 /* Adds to an answer of the catalogue the range of numbers that fit as well, which fitted answers
  * have. */
-static vn_status find_windows_beside(vn_case *t, vn_error *err)
+static void find_windows_beside(vn_case *t)
 {
 	vn_trial      *h = &t->x->by[0];
 	const vn_plan *p = t->site->plan;
@@ -469,30 +433,25 @@ static vn_status find_windows_beside(vn_case *t, vn_error *err)
 	const bool     wide = fault && is_fault(h, VN_MISTAKE_A5_WIDE), narrow = fault && is_fault(h, VN_MISTAKE_A5_NARROW);
 	const bool     window = wide || narrow ||
 	                    (fault && (is_fault(h, VN_MISTAKE_A5_SINKS) || is_fault(h, VN_MISTAKE_A5_LAYER)));
-	vn_whole_range good;
-	int64_t        now = 0;
-	vn_status      st;
+	int64_t now = 0;
 
 	if (h->places || !window || p->node[h->node].op != VN_OP_ATTENTION)
-		return VN_OK;
+		return;
 	now = p->node[h->node].c.attention.window;
 	for (int i = 0; !now && i < p->n_nodes; i++)
 		now = p->node[i].op == VN_OP_ATTENTION ? p->node[i].c.attention.window : 0; /* that of another layer */
 	now += wide ? 1 : narrow ? -1 : 0;
 	vn_trial_constant_put(&as, "window", (double)now);
-	if ((st = vn_case_as_good(t, &as, now, (vn_whole_range) { 1, t->site->tokens }, &good, err)) ||
-	    good.low == good.high)
-		return st;
+	const vn_whole_range good = vn_case_as_good(t, &as, now, (vn_whole_range) { 1, t->site->tokens });
+	if (good.low == good.high)
+		return;
 	h->first = good.low;
 	h->last = good.high;
-	return VN_OK;
 }
 
-vn_status vn_catalogue_alike(vn_case *t, vn_error *err)
+void vn_catalogue_alike(vn_case *t)
 {
-	vn_status st;
-
-	if ((st = find_windows_beside(t, err)) || (st = try_rotated_alike(t, err)))
-		return st;
-	return try_not_yet(t, err);
+	find_windows_beside(t);
+	try_rotated_alike(t);
+	try_not_yet(t);
 }

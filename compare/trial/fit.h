@@ -11,21 +11,20 @@
 
 /* Finds the value of the finding's constant with the least residual, in as few digits as give the
  * same result, and tries it. */
-vn_status vn_fit_constant(vn_case *t, vn_trial *h, vn_range within, vn_error *err);
+void     vn_fit_constant(vn_case *t, vn_trial *h, vn_range within);
 /* Finds the integer from low to high, for the last constant of h, with the least residual, and sets
- * it in h. best->error: its nmse. */
-vn_status vn_case_best_whole(vn_case *t, vn_trial *h, int64_t low, int64_t high, vn_least *best, vn_error *err);
+ * it in h. Returns it with its nmse. */
+vn_least vn_case_best_whole(vn_case *t, vn_trial *h, int64_t low, int64_t high);
 
 /* The number of h is an integer near `best`: tries it and its neighbours between low and high, and
  * records which of them fit equally well. */
-vn_status vn_fit_whole(vn_case *t, vn_trial *h, int64_t best, int64_t low, int64_t high, vn_error *err);
+void vn_fit_whole(vn_case *t, vn_trial *h, int64_t best, int64_t low, int64_t high);
 typedef struct vn_whole_range {
 	int64_t low, high;
 } vn_whole_range;
-/* Finds the integers around `at`, in that range, that are within the floor. */
-vn_status vn_case_as_good(vn_case *t, const vn_trial *h, int64_t at, vn_whole_range in, vn_whole_range *good,
-                          vn_error *err);
+/* Returns the integers around `at`, in that range, that are within the floor. */
+vn_whole_range vn_case_as_good(vn_case *t, const vn_trial *h, int64_t at, vn_whole_range in);
 /* The number of h is x: rounds it to as few digits as give the same result, and tries it. */
-vn_status vn_fit_digits(vn_case *t, vn_trial *h, double x, vn_error *err);
+void           vn_fit_digits(vn_case *t, vn_trial *h, double x);
 
 #endif

@@ -1,7 +1,6 @@
 /* score.c: see score.h. */
 #include "compare/trial/score.h"
 #include "compare/trial/trial_apply.h"
-#include "compare/trial/case.h"
 #include "compare/replay/reference_variants.h"
 #include "compare/replayed/floors.h"
 
@@ -138,28 +137,26 @@ static void score_by_floors(const vn_case *t, const vn_tensor *own, const vn_ten
 	h->limit_fraction = vn_local_limit_fraction(&h->residual, h->residual.independent_numbers);
 }
 
-vn_status vn_score_numbers(vn_case *t, const vn_tensor *own, const vn_tensor *fine, vn_trial *h, vn_error *err)
+void vn_score_numbers(vn_case *t, const vn_tensor *own, const vn_tensor *fine, vn_trial *h)
 {
 	const vn_plan *p = t->site->plan;
 	if (!p) {
 		score_by_floors(t, own, fine, h);
-		return VN_OK;
+		return;
 	}
 	const vn_dtype   format = vn_local_format(&p->node[vn_case_node(t)], t->site->target, t->site->n_span,
 	                                          t->opened->policy.storage);
 	const int        threads = t->opened->request.options->threads;
+	vn_error        *err = vn_case_error(t);
 	vn_local_tensors x = {
 		.a = own, .b = fine, .c = &t->site->cand, .axes = t->site->axes, .storage = format, .threads = threads
 	};
-	vn_status st = vn_local_measure(&x, &h->residual, NULL, err);
-	if (!st && is_drawn(t)) {
+	if (vn_case_made(t, vn_local_measure(&x, &h->residual, NULL, err)) && is_drawn(t)) {
 		take_floor(t, &h->residual);
-		st = vn_local_alone(fine, &t->site->cand, t->site->axes, threads, &h->residual, err);
+		vn_case_made(t, vn_local_alone(fine, x.c, x.axes, threads, &h->residual, err));
 	}
-	if (!st)
-		h->residual.bad += count_unmasked(t, own);
+	h->residual.bad += count_unmasked(t, own);
 	put_fraction(t, h);
-	return st;
 }
 
 /* Widens the floor of h by these errors. */
@@ -184,34 +181,33 @@ typedef struct tried_plan {
 } tried_plan;
 
 /* Widens the floor of h by the plan's result with correct implementation i of each node. */
-static vn_status allow_variant(vn_case *t, const tried_plan *p, int i, vn_replayed *l, vn_replayed *most, vn_error *err)
+static bool allow_variant(vn_case *t, const tried_plan *p, int i, vn_replayed *l, vn_replayed *most)
 {
-	const int threads = t->opened->request.options->threads;
-	vn_tensor z;
-	vn_status st = vn_recompute_run_variant(t->recompute, p->plan, p->weights, i, &z, err);
+	const int   threads = t->opened->request.options->threads;
+	const char *axes = t->site->axes;
+	vn_error   *err = vn_case_error(t);
+	vn_tensor   z;
 
-	if (st)
-		return st;
+	if (!vn_case_made(t, vn_recompute_run_variant(t->recompute, p->plan, p->weights, i, &z, err)))
+		return false;
 	if (t->part)
 		vn_head_part_splice(t->part, &z, p->own);
 	/* If the numbers are exactly those of this implementation, it is the candidate's own. The floor
 	 * of a format with few digits could hide a mistake; exact numbers do not. */
-	if (!(st = vn_local_alone(&z, &t->site->cand, t->site->axes, threads, l, err)) &&
-	    !vn_recompute_variant_alone(t->recompute, p->plan, i))
-		st = vn_local_other(&z, p->own, t->site->axes, threads, most, err);
+	const bool done = vn_case_made(t, vn_local_alone(&z, &t->site->cand, axes, threads, l, err)) &&
+	                  (vn_recompute_variant_alone(t->recompute, p->plan, i) ||
+	                   vn_case_made(t, vn_local_other(&z, p->own, axes, threads, most, err)));
 	vn_tensor_free(&z);
-	return st;
+	return done;
 }
 
 /* Widens the floor of h by all other correct implementations: the candidate may be one of them with
  * the same mistake. */
-static vn_status allow_variants(vn_case *t, const tried_plan *p, vn_trial *h, vn_replayed *variants, vn_error *err)
+static void allow_variants(vn_case *t, const tried_plan *p, vn_trial *h, vn_replayed *variants)
 {
 	const vn_plan     *plan = p->plan;
 	const vn_replayed *r = &t->result->checkpoints.of[t->x->checkpoint].replay;
 	vn_replayed        most = { 0 };
-	vn_error           why = { "" };
-	vn_status          st = VN_OK;
 	const int         *span = t->site->span, n = t->site->n_span;
 	int                others = 0;
 
@@ -219,10 +215,9 @@ static vn_status allow_variants(vn_case *t, const tried_plan *p, vn_trial *h, vn
 		const int of = vn_reference_variants_count(&plan->node[node_in(t, plan, span[k])], t->opened->policy);
 		others = of > others ? of : others;
 	}
-	for (int i = 0; !st && i < others; i++)
-		st = allow_variant(t, p, i, &h->residual, &most, &why);
-	if ((st = vn_unless_unsupported(st, &why, err)))
-		return st;
+	for (int i = 0; i < others; i++)
+		if (!allow_variant(t, p, i, &h->residual, &most))
+			return;
 	vn_local_allow(&h->residual, &most);
 	if (variants)
 		*variants = most;
@@ -235,19 +230,14 @@ static vn_status allow_variants(vn_case *t, const tried_plan *p, vn_trial *h, vn
 		h->residual.floor_max = fmax(h->residual.floor_max, r->floor_max);
 	}
 	put_fraction(t, h);
-	return VN_OK;
 }
 
-vn_status vn_try_numbers(vn_case *t, const vn_tensor *own, const vn_tensor *fine, const vn_replayed *allowed,
-                         vn_trial *h, vn_error *err)
+void vn_try_numbers(vn_case *t, const vn_tensor *own, const vn_tensor *fine, const vn_replayed *allowed, vn_trial *h)
 {
-	const vn_status st = vn_score_numbers(t, own, fine, h, err);
-
-	if (!st && allowed)
+	vn_score_numbers(t, own, fine, h);
+	if (allowed)
 		allow_errors(t, h, allowed);
-	if (!st)
-		vn_case_keep(t->x, h);
-	return st;
+	vn_case_keep(t->x, h);
 }
 
 /* a trial that leaves this many times more than the unmodified floor needs no floor of its
@@ -269,24 +259,21 @@ static bool cannot_be_kept(const vn_case *t, const vn_trial *h)
 /* Can the trial not be kept, by the error of its first tokens? Only one that leaves far more
  * than every one that is kept is dropped here: the rest of its tokens would have to be right. */
 #define AMONG 16 /* the mean of all tokens is at least a sixteenth of that of the first */
-static vn_status is_hopeless(vn_case *t, const vn_plan *plan, const vn_tensor *weights, bool *hopeless, vn_error *err)
+static bool is_hopeless(vn_case *t, const vn_plan *plan, const vn_tensor *weights)
 {
 	const vn_findings *x = t->x;
 	vn_trial           least = { .residual = x->unmodified.residual };
-	vn_error           why = { "" };
+	double            *local = &least.residual.local;
 
-	*hopeless = false;
-	if (t->part || x->n < VN_EXPLAIN_KEPT || !vn_recompute_touched(t->recompute, plan, weights))
-		return VN_OK;
-	const vn_status st = vn_recompute_estimate_first(t->recompute, plan, weights, &least.residual.local, &why);
-	least.residual.local /= AMONG;
+	if (t->part || x->n < VN_EXPLAIN_KEPT || !vn_recompute_touched(t->recompute, plan, weights) ||
+	    !vn_case_made(t, vn_recompute_estimate_first(t->recompute, plan, weights, local, vn_case_error(t))))
+		return false;
+	*local /= AMONG;
 	least.residual.local_token = least.residual.local_max = 0;
 	least.residual.bad = 0;
 	put_fraction(t, &least);
-	*hopeless = !st && isfinite(least.residual.local) &&
-	            (is_drawn(t) || least.residual.local > FAR * x->unmodified.residual.floor) &&
-	            least.limit_fraction > x->by[VN_EXPLAIN_KEPT - 1].limit_fraction;
-	return vn_unless_unsupported(st, &why, err);
+	return isfinite(*local) && (is_drawn(t) || *local > FAR * x->unmodified.residual.floor) &&
+	       least.limit_fraction > x->by[VN_EXPLAIN_KEPT - 1].limit_fraction;
 }
 
 static bool is_unmodified(const vn_case *t, const vn_tensor *own)
@@ -294,22 +281,18 @@ static bool is_unmodified(const vn_case *t, const vn_tensor *own)
 	return memcmp(own->data, t->own.data, (size_t)vn_shape_count(&own->shape) * vn_dtype_size(own->dtype)) == 0;
 }
 
-static vn_status score_plan(vn_case *t, const vn_plan *plan, const vn_tensor *weights, vn_trial *h, vn_error *err)
+static void score_plan(vn_case *t, const vn_plan *plan, const vn_tensor *weights, vn_trial *h)
 {
 	vn_tensor own, fine;
-	vn_status st;
 
 	h->limit_fraction = (double)NAN;
-	if (!vn_recompute_touched(t->recompute, plan, weights))
-		return VN_OK;
-	st = vn_recompute_run(t->recompute, plan, weights, VN_OWN_WIDTH, &own, err);
-	if (st)
-		return st == VN_ERR_UNSUPPORTED ? VN_OK : st;
+	if (!vn_recompute_touched(t->recompute, plan, weights) || !vn_case_run(t, plan, weights, VN_OWN_WIDTH, &own))
+		return;
 	if (is_drawn(t) && !t->part && is_unmodified(t, &own)) {
 		h->residual = t->x->unmodified.residual;
 		put_fraction(t, h);
 		vn_tensor_free(&own);
-		return VN_OK;
+		return;
 	}
 	if (t->part) {
 		vn_head_part_splice(t->part, &own, &t->own);
@@ -318,92 +301,88 @@ static vn_status score_plan(vn_case *t, const vn_plan *plan, const vn_tensor *we
 	}
 	/* Scores first with the result itself as the more precise numbers, which gives the smallest
 	 * possible floor. */
-	if (!(st = vn_score_numbers(t, &own, &own, h, err)) && h->residual.local <= FAR * t->x->unmodified.residual.floor &&
-	    !h->residual.bad && !cannot_be_kept(t, h) &&
-	    !(st = vn_recompute_run(t->recompute, plan, weights, VN_FINE_WIDTH, &fine, err))) {
+	vn_score_numbers(t, &own, &own, h);
+	if (h->residual.local <= FAR * t->x->unmodified.residual.floor && !h->residual.bad && !cannot_be_kept(t, h) &&
+	    vn_case_run(t, plan, weights, VN_FINE_WIDTH, &fine)) {
 		if (t->part)
 			vn_head_part_splice(t->part, &fine, &t->fine);
 		/* Computed even if the trial already fits: a wider floor alone would let another
 		 * trial leave less. */
-		if (!(st = vn_score_numbers(t, &own, &fine, h, err)))
-			st = allow_variants(t, &(tried_plan) { plan, weights, &own }, h, NULL, err);
+		vn_score_numbers(t, &own, &fine, h);
+		allow_variants(t, &(tried_plan) { plan, weights, &own }, h, NULL);
 		vn_tensor_free(&fine);
 	}
 	vn_tensor_free(&own);
-	return st;
 }
 
-vn_status vn_score(vn_case *t, vn_trial *h, vn_error *err)
+void vn_score(vn_case *t, vn_trial *h)
 {
-	vn_made   made;
-	vn_status st = vn_trial_apply(t, h, &made, err);
+	vn_made made;
 
+	vn_trial_apply(t, h, &made);
 	h->limit_fraction = (double)NAN;
-	if (!st && made.plan)
-		st = score_plan(t, made.plan, made.weights, h, err);
-	else if (!st && made.own.data)
-		st = vn_score_numbers(t, &made.own, &made.fine, h, err);
+	if (made.plan)
+		score_plan(t, made.plan, made.weights, h);
+	else if (made.own.data)
+		vn_score_numbers(t, &made.own, &made.fine, h);
 	/* The sums were computed in double, so the rounding of the unmodified operation is used. */
-	if (!st && made.own.data &&
+	if (made.own.data &&
 	    (h->applied.kind == VN_BY_MATRIX || h->applied.kind == VN_BY_ATTEND || h->applied.kind == VN_BY_ROTATION ||
 	     h->applied.kind == VN_BY_NARROW || h->applied.kind == VN_BY_STATE || h->applied.kind == VN_BY_ACTIVATION))
 		allow_errors(t, h, &t->x->unmodified.residual);
 	/* Another correct softmax rounds differently, whatever keys it sees. */
-	if (!st && made.own.data && is_of_slots(h))
+	if (made.own.data && is_of_slots(h))
 		allow_errors(t, h, &t->reference_variants);
 	vn_made_finish(&made);
-	return st;
 }
 
-static vn_status keep_scored(vn_case *t, const vn_trial *h, vn_status st)
+static void keep_scored(vn_case *t, const vn_trial *h)
 {
-	if (!st && !isnan(h->limit_fraction))
+	if (!isnan(h->limit_fraction))
 		vn_case_keep(t->x, h);
-	return st;
 }
 
-vn_status vn_try(vn_case *t, vn_trial *h, vn_error *err)
+void vn_try(vn_case *t, vn_trial *h)
 {
-	return keep_scored(t, h, vn_score(t, h, err));
+	vn_score(t, h);
+	keep_scored(t, h);
 }
 
-vn_status vn_try_format(vn_case *t, vn_trial *h, vn_rounding_format *format, vn_rounding_format likely, vn_error *err)
+void vn_try_format(vn_case *t, vn_trial *h, vn_rounding_format *format, vn_rounding_format likely)
 {
-	vn_status st;
+	const bool either = *format == VN_FORMAT_TF32 || *format == VN_FORMAT_F16;
 
-	if (*format != VN_FORMAT_TF32 && *format != VN_FORMAT_F16)
-		return vn_try(t, h, err);
-	*format = likely;
-	if ((st = vn_try(t, h, err)))
-		return st;
+	*format = either ? likely : *format;
+	vn_try(t, h);
+	if (!either)
+		return;
 	const double left = vn_trial_residual(h);
 	if (likely == VN_FORMAT_TF32 && left > VN_EXPLAIN_LEAST) {
 		*format = VN_FORMAT_TF32_AWAY;
-		if ((st = vn_try(t, h, err)))
-			return st;
+		vn_try(t, h);
 	}
 	*format = likely == VN_FORMAT_TF32 ? VN_FORMAT_F16 : VN_FORMAT_TF32;
-	st = vn_score(t, h, err);
+	vn_score(t, h);
 	if (left < VN_EXPLAIN_LEAST && vn_trial_residual(h) < left)
 		h->limit_fraction = left / VN_LOCAL_LIMIT; /* both fit */
-	return keep_scored(t, h, st);
+	keep_scored(t, h);
 }
 
-vn_status vn_try_plan(vn_case *t, const vn_plan *plan, const vn_tensor *weights, vn_trial *h, vn_error *err)
+void vn_try_plan(vn_case *t, const vn_plan *plan, const vn_tensor *weights, vn_trial *h)
 {
-	bool            hopeless;
-	const vn_status st = is_hopeless(t, plan, weights, &hopeless, err);
-	return st || hopeless ? st : keep_scored(t, h, score_plan(t, plan, weights, h, err));
+	if (t->failed->st || is_hopeless(t, plan, weights))
+		return;
+	score_plan(t, plan, weights, h);
+	keep_scored(t, h);
 }
 
-vn_status vn_score_unmodified(vn_case *t, vn_error *err)
+void vn_score_unmodified(vn_case *t)
 {
-	vn_trial       *h = &t->x->unmodified;
-	const vn_status st = vn_score_numbers(t, &t->own, &t->fine, h, err);
+	vn_trial *h = &t->x->unmodified;
+
+	vn_score_numbers(t, &t->own, &t->fine, h);
 	t->reference_variants = (vn_replayed) { 0 };
-	return st ? st
-	          : allow_variants(t, &(tried_plan) { t->site->plan, t->site->weights, &t->own }, h, &t->reference_variants,
-	                           err);
+	allow_variants(t, &(tried_plan) { t->site->plan, t->site->weights, &t->own }, h, &t->reference_variants);
 }
 
 /* ---- which of them explain it ---------------------------------------------------------------- */

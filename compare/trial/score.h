@@ -14,24 +14,23 @@ double vn_trial_residual(const vn_trial *h);
 
 /* Score a trial: fill residual, limit_fraction and, if it affects only some heads, part.
  * limit_fraction is NaN if it changes nothing here, or makes another shape. */
-vn_status vn_score(vn_case *t, vn_trial *h, vn_error *err);
+void vn_score(vn_case *t, vn_trial *h);
 /* own, fine: its numbers in the candidate's shape. */
-vn_status vn_score_numbers(vn_case *t, const vn_tensor *own, const vn_tensor *fine, vn_trial *h, vn_error *err);
+void vn_score_numbers(vn_case *t, const vn_tensor *own, const vn_tensor *fine, vn_trial *h);
 /* Same, and add it to t->x unless it changes nothing. */
-vn_status vn_try(vn_case *t, vn_trial *h, vn_error *err);
-vn_status vn_try_plan(vn_case *t, const vn_plan *plan, const vn_tensor *weights, vn_trial *h, vn_error *err);
+void vn_try(vn_case *t, vn_trial *h);
+void vn_try_plan(vn_case *t, const vn_plan *plan, const vn_tensor *weights, vn_trial *h);
 /* allowed: the errors of other correct implementations, which widen the floor: for the operation's
  * own result in another order, t->reference_variants; for another choice of keys, those of
  * t->x->unmodified, since another softmax rounds differently whatever keys it sees. NULL: none. */
-vn_status vn_try_numbers(vn_case *t, const vn_tensor *own, const vn_tensor *fine, const vn_replayed *allowed,
-                         vn_trial *h, vn_error *err);
+void vn_try_numbers(vn_case *t, const vn_tensor *own, const vn_tensor *fine, const vn_replayed *allowed, vn_trial *h);
 /* Same as vn_try, for a trial with a format; format points into h. TF32 and float16 have the
  * same ten bits and differ only in very small and very large numbers, so if *format is one of them,
  * both are tried, `likely` first. If TF32 does not fit, TF32 with ties rounded away from 0 is tried
  * as well. */
-vn_status vn_try_format(vn_case *t, vn_trial *h, vn_rounding_format *format, vn_rounding_format likely, vn_error *err);
+void vn_try_format(vn_case *t, vn_trial *h, vn_rounding_format *format, vn_rounding_format likely);
 /* Fills t->x->unmodified with the residual of the unmodified operation. */
-vn_status vn_score_unmodified(vn_case *t, vn_error *err);
+void vn_score_unmodified(vn_case *t);
 
 /* Inserts h into x, sorted by limit_fraction alone; NaN comes last. */
 void   vn_case_keep(vn_findings *x, const vn_trial *h);

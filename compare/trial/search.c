@@ -14,74 +14,65 @@ typedef struct number_search {
 	vn_least    best;
 } number_search;
 
-static vn_status evaluate_at(number_search *s, double x, double *error, vn_error *err)
+static double evaluate_at(number_search *s, double x)
 {
-	const vn_status st = s->error_of(s->of, x, error, err);
+	const double error = s->error_of(s->of, x);
 
-	if (!st && *error < s->best.error)
-		s->best = (vn_least) { x, *error };
-	return st;
+	if (error < s->best.error)
+		s->best = (vn_least) { x, error };
+	return error;
 }
 
 /* u between a and b is log x. */
-static vn_status by_golden_section(number_search *s, double a, double b, vn_error *err)
+static void by_golden_section(number_search *s, double a, double b)
 {
-	double    u = b - GOLDEN * (b - a), v = a + GOLDEN * (b - a), at_u, at_v;
-	vn_status st;
+	double u = b - GOLDEN * (b - a), v = a + GOLDEN * (b - a), at_u = evaluate_at(s, exp(u)),
+		   at_v = evaluate_at(s, exp(v));
 
-	if ((st = evaluate_at(s, exp(u), &at_u, err)) || (st = evaluate_at(s, exp(v), &at_v, err)))
-		return st;
-	for (int i = 0; !st && i < FINE; i++)
+	for (int i = 0; i < FINE; i++)
 		if (at_u < at_v) {
 			b = v, v = u, at_v = at_u, u = b - GOLDEN * (b - a);
-			st = evaluate_at(s, exp(u), &at_u, err);
+			at_u = evaluate_at(s, exp(u));
 		} else {
 			a = u, u = v, at_u = at_v, v = a + GOLDEN * (b - a);
-			st = evaluate_at(s, exp(v), &at_v, err);
+			at_v = evaluate_at(s, exp(v));
 		}
-	return st;
 }
 
-vn_status vn_search_scale(vn_error_of error_of, void *of, vn_range in, double enough, vn_least *least, vn_error *err)
+vn_least vn_search_scale(vn_error_of error_of, void *of, vn_range in, double enough)
 {
 	const double  from = log(in.low), step = (log(in.high) - from) / (in.steps - 1);
 	number_search s = { error_of, of, { 0, (double)INFINITY } };
-	double        error, best = from;
-	vn_status     st = VN_OK;
+	double        best = from;
 
-	for (int i = 0; !st && i < in.steps; i++) {
+	for (int i = 0; i < in.steps; i++) {
 		const double before = s.best.error;
-		st = evaluate_at(&s, exp(from + i * step), &error, err);
-		best = s.best.error < before ? from + i * step : best;
+		best = evaluate_at(&s, exp(from + i * step)) < before ? from + i * step : best;
 	}
-	if (!st && s.best.error < enough)
-		st = by_golden_section(&s, best - step, best + step, err);
+	if (s.best.error < enough)
+		by_golden_section(&s, best - step, best + step);
 	else
 		s.best.error = (double)INFINITY;
-	*least = s.best;
-	return st;
+	return s.best;
 }
 
-vn_status vn_search_whole(vn_error_of error_of, void *of, int64_t low, int64_t high, vn_least *least, vn_error *err)
+vn_least vn_search_whole(vn_error_of error_of, void *of, int64_t low, int64_t high)
 {
 	number_search s = { error_of, of, { (double)low, (double)INFINITY } };
-	double        error;
-	vn_status     st = VN_OK;
 
-	for (int64_t step = 0; !st && step != 1;) {
+	for (int64_t step = 0; step != 1;) {
 		step = (high - low) / COARSE + 1;
 		s.best.error = (double)INFINITY;
-		for (int64_t n = low; !st && n <= high; n += step)
-			st = evaluate_at(&s, (double)n, &error, err);
+		for (int64_t n = low; n <= high; n += step)
+			evaluate_at(&s, (double)n);
 		const int64_t best = (int64_t)s.best.x;
 		low = best - step > low ? best - step : low;
 		high = best + step < high ? best + step : high;
 	}
-	*least = s.best;
-	return st;
+	return s.best;
 }
 
-vn_least vn_search_grid(vn_cheap_error_of error_of, const void *of, vn_range in, int finer, int fewer)
+vn_least vn_search_grid(vn_error_of error_of, void *of, vn_range in, int finer, int fewer)
 {
 	const double from = log(in.low), to = log(in.high);
 	double       a = from, b = to, best = from, least = (double)INFINITY;

@@ -12,10 +12,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Computes the error of x; INFINITY: x gives no finite result. A failure ends the search. */
-typedef vn_status (*vn_error_of)(void *of, double x, double *error, vn_error *err);
-/* Same for a function that is cheap and cannot fail. */
-typedef double (*vn_cheap_error_of)(const void *of, double x);
+/* Computes the error of x; INFINITY: x gives no finite result. */
+typedef double (*vn_error_of)(void *of, double x);
 
 typedef struct vn_least {
 	double x, error; /* both INFINITY: nothing was found */
@@ -32,11 +30,11 @@ typedef struct vn_range {
 /* Searches a grid, then by golden section between the neighbours of the best. If the best grid
  * point has an error of at least `enough`, no number between grid points is the right one, and
  * nothing is found. */
-vn_status vn_search_scale(vn_error_of error_of, void *of, vn_range in, double enough, vn_least *least, vn_error *err);
+vn_least vn_search_scale(vn_error_of error_of, void *of, vn_range in, double enough);
 /* Searches integers on a grid that is refined around the best. */
-vn_status vn_search_whole(vn_error_of error_of, void *of, int64_t low, int64_t high, vn_least *least, vn_error *err);
+vn_least vn_search_whole(vn_error_of error_of, void *of, int64_t low, int64_t high);
 /* Searches a grid, then `finer` times a grid of `fewer` steps around the previous best. */
-vn_least  vn_search_grid(vn_cheap_error_of error_of, const void *of, vn_range in, int finer, int fewer);
+vn_least vn_search_grid(vn_error_of error_of, void *of, vn_range in, int finer, int fewer);
 
 /* Returns x rounded to `digits` significant digits. */
 double vn_in_digits(double x, int digits);

@@ -4,8 +4,6 @@
 #include "compare/replayed/variants.h"
 #include "compare/trial/search.h"
 
-#include "libref/plan/fault.h"
-
 #include <assert.h>
 #include <math.h>
 #include <stdio.h>
@@ -85,29 +83,7 @@ bool vn_trial_is_pair(const vn_trial *h)
 
 bool vn_trial_is_fitted(const vn_trial *h)
 {
-	switch (h->applied.kind) {
-	case VN_BY_CATALOGUE:
-	case VN_BY_RESULT:
-	case VN_BY_CACHED:
-	case VN_BY_CHANGED:
-	case VN_BY_ONE_CACHED:
-	case VN_BY_REPLAY: return false;
-	case VN_BY_NUMBER:
-	case VN_BY_CONSTANTS:
-	case VN_BY_ROWS:
-	case VN_BY_MATRIX:
-	case VN_BY_ATTEND:
-	case VN_BY_ROTATION:
-	case VN_BY_NARROW:
-	case VN_BY_ACTIVATION:
-	case VN_BY_READS:
-	case VN_BY_BLOCKS:
-	case VN_BY_SLOTS:
-	case VN_BY_STATE:
-	case VN_BY_STEP:
-	case VN_BY_TOKENS: return true;
-	}
-	return false;
+	return h->applied.kind > VN_BY_CATALOGUE && h->applied.kind < VN_BY_RESULT;
 }
 
 /* ---- sameness -------------------------------------------------------------------------------- */

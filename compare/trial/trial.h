@@ -298,6 +298,9 @@ typedef struct vn_trial {
 	char contradicted_by[120]; /* "step 0 is right, but this mistake would change it"; "" */
 } vn_trial;
 
+/* A trial with that finding, made at a node by the change that the rest sets (vn_applied). */
+#define VN_TRIAL(name, at, ...) ((vn_trial) { .finding = VN_FINDING_##name, .node = at, .applied = { __VA_ARGS__ } })
+
 /* Returns its id in the catalogue; VN_NO_MISTAKE: an arrangement, or two mistakes at once. */
 vn_mistake  vn_trial_mistake(const vn_trial *h);
 /* Writes "R2.1e4", "R1+N2", or "" for an arrangement, to id. Returns id. */

@@ -1,6 +1,5 @@
 /* weights_report.c: see weights_report.h. */
 #include "compare/weights/weights_report.h"
-#include "compare/weights/weights.h"
 
 #include "compare/text/json.h"
 #include "compare/text/markup.h"
@@ -8,7 +7,6 @@
 #include "libref/base/say.h"
 #include "libref/base/text.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

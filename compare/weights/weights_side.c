@@ -8,9 +8,7 @@
 #include "libref/base/map.h"
 #include "libref/base/system.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

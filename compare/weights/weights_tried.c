@@ -3,7 +3,6 @@
 #include "compare/weights/weights_internal.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

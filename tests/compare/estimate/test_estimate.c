@@ -26,7 +26,7 @@ static vn_trial normed(double under, double outside)
 	free(w);
 	compare_given(&e, CALL, 0, of, 2);
 	stand_at(&e, "layer1.attn_norm", 0);
-	CU_ASSERT_EQUAL(vn_estimate(&e.t, &e.err), VN_OK);
+	CU_ASSERT_EQUAL((vn_estimate(&e.t), e.failed.st), VN_OK);
 	const vn_trial h = answer_of(&e);
 	end_explained(&e);
 	return h;
@@ -51,7 +51,7 @@ static void the_scale_of_scores_is_found(void)
 	make_up_inputs();
 	attend_all(&(mistake) { .times = 0.5 * sqrt(K) }, 0, CALL);
 	stand_at_context(&e, CALL, 0, 0);
-	CU_ASSERT_EQUAL(vn_estimate(&e.t, &e.err), VN_OK);
+	CU_ASSERT_EQUAL((vn_estimate(&e.t), e.failed.st), VN_OK);
 	const vn_trial h = answer_of(&e);
 	CU_ASSERT_EQUAL(h.finding, VN_FINDING_SCORE_SCALE);
 	CU_ASSERT_DOUBLE_EQUAL(vn_trial_constant(&h, "scale"), 0.5, 1e-6);
@@ -73,7 +73,7 @@ static vn_trial of_both(double of_keys, const char *named)
 	attend_all(&(mistake) { 0 }, 0, CALL);
 	compare_given(&e, CALL, 0, of, 4);
 	stand_at(&e, "layer1.attn_context", 0);
-	CU_ASSERT_EQUAL(vn_estimate(&e.t, &e.err), VN_OK);
+	CU_ASSERT_EQUAL((vn_estimate(&e.t), e.failed.st), VN_OK);
 	const vn_trial h = answer_of(&e);
 	CU_ASSERT_EQUAL(h.finding, VN_FINDING_THETA);
 	CU_ASSERT_DOUBLE_EQUAL(vn_trial_constant(&h, "theta"), 10000, 1);

@@ -1,6 +1,6 @@
 /* test_estimate_arithmetic.c: tests compare/estimate/estimate_arithmetic.c. */
-#include "compare/estimate/estimate_arithmetic.h"
-#include "compare/trial/apply_computed.h"
+#include "compare/estimate/estimate.h"
+#include "compare/trial/trial_apply.h"
 #include "tests/support/narrow_help.h"
 
 #include <math.h>
@@ -37,7 +37,7 @@ static bool tried(float row3, float row7, bool both)
 	free(weight);
 	compare_given(&e, ROWS, 0, of, 2);
 	stand_at(&e, "layer1.attn_norm", 0);
-	CU_ASSERT_EQUAL(vn_estimate_squares(&e.t, &e.err), VN_OK);
+	CU_ASSERT_EQUAL((vn_estimate_squares(&e.t), e.failed.st), VN_OK);
 	const bool all = e.x.n == 1;
 	CU_ASSERT_TRUE(!e.x.n || (all && e.x.by[0].finding == VN_FINDING_SQUARES_OVERFLOW));
 	end_explained(&e);
@@ -66,7 +66,7 @@ static void estimate(explained *e, vn_consumed consumed)
 {
 	stand_at_sum(e);
 	e->t.consumed = consumed;
-	CU_ASSERT_EQUAL(vn_estimate_narrow(&e->t, &e->err), VN_OK);
+	CU_ASSERT_EQUAL((vn_estimate_narrow(&e->t), e->failed.st), VN_OK);
 }
 
 static vn_trial estimated(vn_consumed consumed)
@@ -148,7 +148,7 @@ static void is_found(double (*f)(double x), const char *name)
 
 	record_with(f);
 	stand_with(&e, "layer1.mlp_act");
-	CU_ASSERT_EQUAL(vn_estimate_activation(&e.t, &e.err), VN_OK);
+	CU_ASSERT_EQUAL((vn_estimate_activation(&e.t), e.failed.st), VN_OK);
 	const vn_trial h = answer_of(&e);
 	CU_ASSERT_EQUAL(h.finding, VN_FINDING_OTHER_ACTIVATION);
 	CU_ASSERT_STRING_EQUAL(vn_act_name((vn_act)h.applied.activation), name);
@@ -189,7 +189,7 @@ static void tries(double (*f)(double x), const char *point, vn_consumed consumed
 	record_with(f);
 	stand_with(&e, point);
 	e.t.consumed = consumed;
-	CU_ASSERT_EQUAL(vn_estimate_activation(&e.t, &e.err), VN_OK);
+	CU_ASSERT_EQUAL((vn_estimate_activation(&e.t), e.failed.st), VN_OK);
 	CU_ASSERT_EQUAL(e.x.n, n);
 	end_explained(&e);
 }

@@ -1,5 +1,5 @@
 /* test_estimate_attention.c: tests compare/estimate/estimate_attention.c. */
-#include "compare/estimate/estimate_attention.h"
+#include "compare/estimate/estimate.h"
 #include "tests/support/attention_help.h"
 
 /* ---- a window -------------------------------------------------------------------------------- */
@@ -19,8 +19,8 @@ static void make_window(int width, int early)
 static void estimate(explained *e)
 {
 	stand_at_context(e, WINDOW_CALL, 0, 0);
-	CU_ASSERT_EQUAL(vn_estimate_window(&e->t, &(vn_trial) { .node = node_named(e, "layer1.attn_context") }, &e->err),
-	                VN_OK);
+	CU_ASSERT_EQUAL(
+		(vn_estimate_window(&e->t, &(vn_trial) { .node = node_named(e, "layer1.attn_context") }), e->failed.st), VN_OK);
 }
 
 static void the_width_of_a_window_is_found(void)
@@ -65,8 +65,8 @@ static void of_many_checkpoints_first_keys_are_not_counted(void)
 	make_window(6, 2);
 	stand_at_context(&e, WINDOW_CALL, 0, 0);
 	e.t.brief = true;
-	CU_ASSERT_EQUAL(vn_estimate_window(&e.t, &(vn_trial) { .node = node_named(&e, "layer1.attn_context") }, &e.err),
-	                VN_OK);
+	CU_ASSERT_EQUAL(
+		(vn_estimate_window(&e.t, &(vn_trial) { .node = node_named(&e, "layer1.attn_context") }), e.failed.st), VN_OK);
 	CU_ASSERT_FALSE(vn_case_answered(&e.t));
 	end_explained(&e);
 }
@@ -85,7 +85,7 @@ static vn_trial estimated(const mistake *m, int decode, int step)
 	attend_all(&none, 0, CALL + decode);
 	attend_all(m, step ? CALL + step - 1 : 0, step ? CALL + step : CALL);
 	stand_at_context(&e, CALL, decode, step);
-	CU_ASSERT_EQUAL(vn_estimate_attend(&e.t, &e.err), VN_OK);
+	CU_ASSERT_EQUAL((vn_estimate_attend(&e.t), e.failed.st), VN_OK);
 	const vn_trial h = answer_of(&e);
 	CU_ASSERT_EQUAL(h.applied.kind, VN_BY_ATTEND);
 	end_explained(&e);
@@ -102,7 +102,7 @@ static vn_finding finding_of_seen(const mistake *m)
 	attend_all(&none, 0, CALL + 2);
 	attend_all(m, CALL + 1, CALL + 2);
 	stand_at_context(&e, CALL, 2, 2);
-	CU_ASSERT_EQUAL(vn_estimate_seen_keys(&e.t, &e.err), VN_OK);
+	CU_ASSERT_EQUAL((vn_estimate_seen_keys(&e.t), e.failed.st), VN_OK);
 	const vn_trial h = answer_of(&e);
 	end_explained(&e);
 	return h.finding;
@@ -178,7 +178,7 @@ static vn_trial of_calls(bool alone)
 		attend_all(&m, t, t + 1);
 	}
 	stand_at_context(&e, CALL, 0, 0);
-	CU_ASSERT_EQUAL(vn_estimate_attend(&e.t, &e.err), VN_OK);
+	CU_ASSERT_EQUAL((vn_estimate_attend(&e.t), e.failed.st), VN_OK);
 	const vn_trial h = answer_of(&e);
 	CU_ASSERT_EQUAL(h.applied.attend.call, 5);
 	end_explained(&e);
@@ -210,7 +210,7 @@ static void a_rounded_cache_is_asked_of_later_calls(void)
 	memcpy(k, key, sizeof key);
 	memcpy(v, value, sizeof value);
 	stand_at_context(&e, CALL, 1, 1);
-	CU_ASSERT_EQUAL(vn_estimate_attend(&e.t, &e.err), VN_OK);
+	CU_ASSERT_EQUAL((vn_estimate_attend(&e.t), e.failed.st), VN_OK);
 	const vn_trial h = answer_of(&e);
 	CU_ASSERT_EQUAL(h.finding, VN_FINDING_CACHE_ROUNDED);
 	CU_ASSERT_EQUAL(h.applied.attend.cache, VN_FORMAT_BF16);
@@ -226,7 +226,7 @@ static void of_other_mistakes_none_is_tried(void)
 	make_up_inputs();
 	attend_all(&(mistake) { .times = 3 }, 0, CALL);
 	stand_at_context(&e, CALL, 0, 0);
-	CU_ASSERT_EQUAL(vn_estimate_attend(&e.t, &e.err), VN_OK);
+	CU_ASSERT_EQUAL((vn_estimate_attend(&e.t), e.failed.st), VN_OK);
 	CU_ASSERT_EQUAL(e.x.n, 0);
 	end_explained(&e);
 }

@@ -1,5 +1,5 @@
 /* test_estimate_cache.c: tests compare/estimate/estimate_cache.c. */
-#include "compare/estimate/estimate_cache.h"
+#include "compare/estimate/estimate.h"
 #include "tests/support/attention_help.h"
 
 enum { CALL = 16 };
@@ -18,7 +18,7 @@ static void estimate_keys(explained *e, const mistake *m)
 	make_up_inputs();
 	attend_all(m, 0, CALL);
 	stand_at_context(e, CALL, 0, 0);
-	CU_ASSERT_EQUAL(vn_estimate_keys(&e->t, &e->err), VN_OK);
+	CU_ASSERT_EQUAL((vn_estimate_keys(&e->t), e->failed.st), VN_OK);
 }
 
 static vn_trial of_keys(const mistake *m)
@@ -96,7 +96,7 @@ static void keys_of_padding_are_counted(void)
 				context[(t * H + h) * K + d] = (float)(y[d] * sum / (sum + 7));
 		}
 	stand_at_context(&e, CALL, 0, 0);
-	CU_ASSERT_EQUAL(vn_estimate_keys(&e.t, &e.err), VN_OK);
+	CU_ASSERT_EQUAL((vn_estimate_keys(&e.t), e.failed.st), VN_OK);
 	const vn_trial h = answer_of(&e);
 	CU_ASSERT_EQUAL(h.finding, VN_FINDING_KEYS_OF_PADDING);
 	CU_ASSERT_EQUAL(vn_trial_constant(&h, "padding"), 7);
@@ -129,7 +129,7 @@ static vn_applied_slots cached(const int at[2])
 		attend_all(&(mistake) { .key = slot, .value = slot }, CALL + i, CALL + i + 1);
 	}
 	stand_at_context(&e, CALL, 2, 2);
-	CU_ASSERT_EQUAL(vn_estimate_new_slots(&e.t, &e.err), VN_OK);
+	CU_ASSERT_EQUAL((vn_estimate_new_slots(&e.t), e.failed.st), VN_OK);
 	const vn_trial h = answer_of(&e);
 	CU_ASSERT_EQUAL(h.finding, VN_FINDING_NEW_SLOTS_MOVED);
 	CU_ASSERT_EQUAL(h.applied.slots.of, 0);

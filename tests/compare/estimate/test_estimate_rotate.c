@@ -1,5 +1,5 @@
 /* test_estimate_rotate.c: tests compare/estimate/estimate_rotate.c. */
-#include "compare/estimate/estimate_rotate.h"
+#include "compare/estimate/estimate.h"
 #include "tests/support/explain_help.h"
 
 #include <math.h>
@@ -67,7 +67,7 @@ static vn_trial estimated(const rotation *r)
 
 	rotate(r, CALL);
 	stand_with(&e, 0, 0);
-	CU_ASSERT_EQUAL(vn_estimate_rotate(&e.t, &e.err), VN_OK);
+	CU_ASSERT_EQUAL((vn_estimate_rotate(&e.t), e.failed.st), VN_OK);
 	const vn_trial h = answer_of(&e);
 	CU_ASSERT_EQUAL(h.applied.kind, VN_BY_ROTATION);
 	end_explained(&e);
@@ -106,19 +106,19 @@ static void ids_for_positions_are_found(void)
 
 	rotate(&(rotation) { .ids = true }, CALL + 1);
 	stand_with(&e, 1, 0);
-	CU_ASSERT_EQUAL(vn_estimate_rotate_by_ids(&e.t, &e.err), VN_OK);
+	CU_ASSERT_EQUAL((vn_estimate_rotate_by_ids(&e.t), e.failed.st), VN_OK);
 	vn_trial h = answer_of(&e);
 	CU_ASSERT_EQUAL(h.finding, VN_FINDING_ROTATED_BY_IDS);
 	CU_ASSERT_TRUE(h.applied.rotate.by_ids);
 	end_explained(&e);
 	/* a step of one token, or of two: an offset has the same effect, and no other step decides */
 	stand_with(&e, 1, 1);
-	CU_ASSERT_EQUAL(vn_estimate_rotate_by_ids(&e.t, &e.err), VN_OK);
+	CU_ASSERT_EQUAL((vn_estimate_rotate_by_ids(&e.t), e.failed.st), VN_OK);
 	CU_ASSERT_EQUAL(e.x.n, 0);
 	end_explained(&e);
 	rotate(&(rotation) { .ids = true }, CALL + 2);
 	stand_with(&e, 2, 2);
-	CU_ASSERT_EQUAL(vn_estimate_rotate_by_ids(&e.t, &e.err), VN_OK);
+	CU_ASSERT_EQUAL((vn_estimate_rotate_by_ids(&e.t), e.failed.st), VN_OK);
 	CU_ASSERT_EQUAL(answer_of(&e).finding, VN_FINDING_ROTATED_BY_IDS);
 	end_explained(&e);
 }
@@ -130,7 +130,7 @@ static void a_restart_is_not_asked_of_several_steps(void)
 
 	rotate(&(rotation) { .restart = 5 }, CALL + 1);
 	stand_with(&e, 1, 0);
-	CU_ASSERT_EQUAL(vn_estimate_rotate(&e.t, &e.err), VN_OK);
+	CU_ASSERT_EQUAL((vn_estimate_rotate(&e.t), e.failed.st), VN_OK);
 	for (int i = 0; i < e.x.n; i++)
 		CU_ASSERT_NOT_EQUAL(e.x.by[i].finding, VN_FINDING_CALLS_FROM_ZERO);
 	end_explained(&e);
@@ -179,9 +179,10 @@ static bool found(const double *at, int step, vn_trial *best)
 	compare_given(&e, T, STEPS, of, 2);
 	stand_at(&e, "layer1.q_rope", step);
 	e.x.fitted = true;
-	CU_ASSERT_EQUAL(vn_estimate_rotated_tokens(&e.t, &e.err), VN_OK);
-	CU_ASSERT_EQUAL(vn_estimate_stretch_of_one(&e.t, &(vn_trial) { .node = node_named(&e, "layer1.q_rope") }, &e.err),
-	                VN_OK);
+	CU_ASSERT_EQUAL((vn_estimate_rotated_tokens(&e.t), e.failed.st), VN_OK);
+	CU_ASSERT_EQUAL(
+		(vn_estimate_stretch_of_one(&e.t, &(vn_trial) { .node = node_named(&e, "layer1.q_rope") }), e.failed.st),
+		VN_OK);
 	const bool answered = vn_case_answered(&e.t);
 	*best = e.x.n ? e.x.by[0] : (vn_trial) { 0 };
 	end_explained(&e);

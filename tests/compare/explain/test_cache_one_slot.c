@@ -1,5 +1,5 @@
 /* test_cache_one_slot.c: tests compare/explain/cache_one_slot.c. */
-#include "compare/explain/cache_one_slot.h"
+#include "compare/explain/cache_slots.h"
 #include "tests/support/last_query_help.h"
 
 static int explained_as(vn_trial *best)

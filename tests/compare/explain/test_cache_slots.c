@@ -74,7 +74,7 @@ static int explained_as(const slots *last, vn_trial *best)
 	compare_given(&e, CALL, 1, of, 4);
 	stand_at(&e, "layer1.attn_context", 1);
 	x = &e.x;
-	CU_ASSERT_EQUAL(vn_explain_cache_slots(&e.t, &x, 1, &e.err), VN_OK);
+	CU_ASSERT_EQUAL((vn_explain_cache_slots(&e.t, &x, 1), e.failed.st), VN_OK);
 	const int n = e.x.n;
 	*best = n ? e.x.by[0] : (vn_trial) { 0 };
 	end_explained(&e);
@@ -150,7 +150,7 @@ static void a_step_without_a_cache_is_left_alone(void)
 	stand_at(&e, "layer1.attn_context", 0);
 	CU_ASSERT_TRUE(e.x.unmodified.limit_fraction > 1000);
 	x = &e.x;
-	CU_ASSERT_EQUAL(vn_explain_cache_slots(&e.t, &x, 1, &e.err), VN_OK);
+	CU_ASSERT_EQUAL((vn_explain_cache_slots(&e.t, &x, 1), e.failed.st), VN_OK);
 	CU_ASSERT_EQUAL(e.x.n, 0);
 	end_explained(&e);
 }

@@ -16,7 +16,9 @@ static void explain_fault(asked *a, const char *fault, const char *name)
 	compare_llama(&a->e, fault);
 	a->e.x.checkpoint = (int)(checkpoint_at(&a->e, name, 0) - a->e.compared.c.result.checkpoints.of);
 	a->e.x.by = a->by;
-	a->e.t = (vn_case) { .opened = &a->e.compared.c.opened, .result = &a->e.compared.c.result, .x = &a->e.x };
+	a->e.t = (vn_case) {
+		.failed = &a->e.failed, .opened = &a->e.compared.c.opened, .result = &a->e.compared.c.result, .x = &a->e.x
+	};
 	CU_ASSERT_EQUAL_FATAL(vn_recompute_create(a->e.t.opened, &a->e.t.result->checkpoints, &a->e.t.recompute, &a->e.err),
 	                      VN_OK);
 	a->e.t.site = vn_recompute_site(a->e.t.recompute);
@@ -42,7 +44,7 @@ static void a_fault_of_the_catalogue_comes_before_fitted_numbers(void)
 	asked a;
 
 	explain_fault(&a, "R1@layer1.q_rope", "layer1.q_rope");
-	CU_ASSERT_EQUAL(vn_explain_point(&a.e.t, NULL, &a.e.err), VN_OK);
+	CU_ASSERT_EQUAL((vn_explain_point(&a.e.t, NULL), a.e.failed.st), VN_OK);
 	CU_ASSERT_FATAL(a.e.x.n_fit > 0);
 	CU_ASSERT_STRING_EQUAL(id_of(&a, 0), "R1");
 	CU_ASSERT_FALSE(a.e.x.fitted);
@@ -59,7 +61,7 @@ static void what_was_refuted_is_not_tried_again(void)
 		asked a;
 		explain_fault(&a, "R1@layer1.q_rope", "layer1.q_rope");
 		a.e.t.brief = a.e.t.whole = true;
-		CU_ASSERT_EQUAL(vn_explain_further(&a.e.t, fitted, &a.e.err), VN_OK);
+		CU_ASSERT_EQUAL((vn_explain_further(&a.e.t, fitted), a.e.failed.st), VN_OK);
 		CU_ASSERT_EQUAL(a.e.x.n_tried, 0);
 		CU_ASSERT_TRUE(a.e.x.fitted);
 		CU_ASSERT_EQUAL(a.e.x.n == 0, fitted);
@@ -67,6 +69,18 @@ static void what_was_refuted_is_not_tried_again(void)
 			CU_ASSERT_STRING_NOT_EQUAL(id_of(&a, i), "R1");
 		end_asked(&a);
 	}
+}
+
+static void nothing_is_tried_after_a_failure(void)
+{
+	asked a;
+
+	explain_fault(&a, "R1@layer1.q_rope", "layer1.q_rope");
+	a.e.failed.st = VN_ERR_IO;
+	vn_explain_point(&a.e.t, NULL);
+	CU_ASSERT_EQUAL(a.e.x.n, 0);
+	CU_ASSERT_EQUAL(a.e.x.n_tried, 0);
+	end_asked(&a);
 }
 
 /* On every occasion; the reference variants of the checkpoint before do not stay. */
@@ -79,10 +93,13 @@ static void the_unmodified_operation_is_scored_at_its_own_checkpoint(void)
 		asked          a;
 		explain_fault(&a, "R1@layer1.q_rope", "layer1.q_rope");
 		a.e.t.reference_variants.local = a.e.x.unmodified.residual.local = 7; /* of another checkpoint */
-		const vn_status st = i == 0   ? vn_explain_point(&a.e.t, NULL, &a.e.err)
-		                     : i == 1 ? vn_explain_with(&a.e.t, &h, &a.e.err)
-		                              : vn_explain_further(&a.e.t, false, &a.e.err);
-		CU_ASSERT_EQUAL(st, VN_OK);
+		if (i == 0)
+			vn_explain_point(&a.e.t, NULL);
+		else if (i == 1)
+			vn_explain_with(&a.e.t, &h);
+		else
+			vn_explain_further(&a.e.t, false);
+		CU_ASSERT_EQUAL(a.e.failed.st, VN_OK);
 		local[i] = a.e.x.unmodified.residual.local;
 		variants[i] = a.e.t.reference_variants.local;
 		end_asked(&a);
@@ -102,7 +119,7 @@ static void a_twin_tries_the_answers_of_the_other(void)
 	asked       a;
 
 	explain_fault(&a, "R1@layer1.q_rope", "layer1.q_rope");
-	CU_ASSERT_EQUAL(vn_explain_point(&a.e.t, &other, &a.e.err), VN_OK);
+	CU_ASSERT_EQUAL((vn_explain_point(&a.e.t, &other), a.e.failed.st), VN_OK);
 	CU_ASSERT_EQUAL(a.e.x.n_tried, 2);
 	CU_ASSERT_FATAL(a.e.x.n_fit > 0);
 	CU_ASSERT_STRING_EQUAL(id_of(&a, 0), "R1");
@@ -110,7 +127,7 @@ static void a_twin_tries_the_answers_of_the_other(void)
 	/* They do not fit: nothing else is tried. */
 	theirs[0].fault[0] = 1 + vn_fault_find("R2.1e4");
 	explain_fault(&a, "R1@layer1.q_rope", "layer1.q_rope");
-	CU_ASSERT_EQUAL(vn_explain_point(&a.e.t, &other, &a.e.err), VN_OK);
+	CU_ASSERT_EQUAL((vn_explain_point(&a.e.t, &other), a.e.failed.st), VN_OK);
 	CU_ASSERT_EQUAL(a.e.x.n_tried, 2);
 	CU_ASSERT_EQUAL(a.e.x.n_fit, 0);
 	end_asked(&a);
@@ -126,7 +143,7 @@ static void one_trial_is_tried_alone(void)
 	const vn_plan *p = vn_model_plan(a.e.compared.c.opened.model);
 	h.node = p->value[vn_plan_root(p, vn_plan_find(p, "layer1.q_rope"))].node;
 	h.refuted = true;
-	CU_ASSERT_EQUAL(vn_explain_with(&a.e.t, &h, &a.e.err), VN_OK);
+	CU_ASSERT_EQUAL((vn_explain_with(&a.e.t, &h), a.e.failed.st), VN_OK);
 	CU_ASSERT_EQUAL_FATAL(a.e.x.n, 1);
 	CU_ASSERT_TRUE(a.e.x.by[0].limit_fraction <= 1);
 	CU_ASSERT_FALSE(a.e.x.by[0].refuted);
@@ -142,6 +159,7 @@ int main(void)
 		TEST(the_unmodified_operation_is_scored_at_its_own_checkpoint),
 		TEST(a_twin_tries_the_answers_of_the_other),
 		TEST(one_trial_is_tried_alone),
+		TEST(nothing_is_tried_after_a_failure),
 		CU_TEST_INFO_NULL,
 	};
 	if (!make_folder())

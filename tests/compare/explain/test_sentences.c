@@ -1,6 +1,6 @@
 /* test_sentences.c: tests compare/explain/sentences.c, with the functions of both other files. */
-#include "compare/explain/cache_one_slot.h"
-#include "compare/rearrange/rearrange_number.h"
+#include "compare/explain/cache_slots.h"
+#include "compare/rearrange/rearranged.h"
 #include "compare/explain/sentence_writers.h"
 #include "compare/explain/sentences.h"
 #include "tests/support/explain_help.h"

@@ -1,7 +1,7 @@
 /* test_sentences_result.c: tests compare/explain/sentences_result.c. */
 #include "compare/explain/sentence_writers.h"
-#include "compare/explain/cache_one_slot.h"
-#include "compare/rearrange/rearrange_number.h"
+#include "compare/explain/cache_slots.h"
+#include "compare/rearrange/rearranged.h"
 #include "libref/plan/fault.h"
 #include "tests/support/suite.h"
 

@@ -1,5 +1,5 @@
 /* test_leading.c: tests compare/rearrange/leading.c. */
-#include "compare/rearrange/leading.h"
+#include "compare/rearrange/rearranged.h"
 #include "tests/support/projection_help.h"
 
 #include "compare/trial/score.h"
@@ -17,8 +17,8 @@ static int tried(vn_trial *h)
 
 	compare_given(&e, T, 0, of, 4);
 	stand_at(&e, "layer1.q_proj", 0);
-	CU_ASSERT_EQUAL_FATAL(vn_rearranged_open(&r, &e.t, &e.err), VN_OK);
-	CU_ASSERT_EQUAL(vn_rearrange_leading(&r, &e.err), VN_OK);
+	CU_ASSERT_EQUAL_FATAL((vn_rearranged_open(&r, &e.t), e.failed.st), VN_OK);
+	CU_ASSERT_EQUAL((vn_rearrange_leading(&r), e.failed.st), VN_OK);
 	vn_rearranged_close(&r);
 	vn_case_conclude(&e.t);
 	const int n = e.x.n_fit;

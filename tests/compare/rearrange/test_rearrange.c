@@ -33,7 +33,7 @@ static bool found(vn_trial *h)
 
 	compare_given(&e, T, 0, of, 2);
 	stand_at(&e, "layer1.q_proj", 0);
-	CU_ASSERT_EQUAL(vn_rearrange(&e.t, &e.err), VN_OK);
+	CU_ASSERT_EQUAL((vn_rearrange(&e.t), e.failed.st), VN_OK);
 	const bool is = e.x.n > 0 && e.x.by[0].limit_fraction <= 1;
 	*h = is ? e.x.by[0] : (vn_trial) { 0 };
 	CU_ASSERT_TRUE(!is || h->applied.kind == VN_BY_RESULT);
@@ -98,7 +98,7 @@ static void heads_in_another_order_are_found_with_the_order(void)
 		out[i] = in[order[i / K] * K + i % K];
 	compare_given(&e, 1, 0, of, 2);
 	stand_at(&e, "layer1.q_rope", 0);
-	CU_ASSERT_EQUAL(vn_rearrange(&e.t, &e.err), VN_OK);
+	CU_ASSERT_EQUAL((vn_rearrange(&e.t), e.failed.st), VN_OK);
 	const vn_trial h = answer_of(&e);
 	CU_ASSERT_EQUAL(h.finding, VN_FINDING_HEADS_REORDERED);
 	CU_ASSERT_EQUAL_FATAL(h.applied.result.n, N / K);

@@ -1,5 +1,5 @@
 /* test_rearrange_number.c: tests compare/rearrange/rearrange_number.c. */
-#include "compare/rearrange/rearrange_number.h"
+#include "compare/rearrange/rearranged.h"
 #include "tests/support/explain_help.h"
 
 #include <math.h>
@@ -35,7 +35,7 @@ static void change(changed *c, const char *point, double (*f)(double))
 	}
 	c->site.cand = (vn_tensor) { VN_F32, t->own.shape, c->cand };
 	t->site = &c->site;
-	CU_ASSERT_EQUAL_FATAL(vn_score_unmodified(t, &c->e.err), VN_OK);
+	CU_ASSERT_EQUAL_FATAL((vn_score_unmodified(t), c->e.failed.st), VN_OK);
 }
 
 static void end_changed(changed *c)
@@ -56,7 +56,7 @@ static int expect_number(const char *point, double (*f)(double), vn_finding find
 	changed c;
 
 	change(&c, point, f);
-	CU_ASSERT_EQUAL(vn_rearrange_numbers(&c.r, &c.e.err), VN_OK);
+	CU_ASSERT_EQUAL((vn_rearrange_numbers(&c.r), c.e.failed.st), VN_OK);
 	CU_ASSERT_FATAL(c.e.x.n > 0);
 	const vn_trial best = c.e.x.by[0];
 	CU_ASSERT_TRUE(best.limit_fraction <= 1);
@@ -155,7 +155,7 @@ static void one_number_everywhere_is_zero_or_another(void)
 	for (int i = 0; i < 3; i++) {
 		changed c;
 		change(&c, "layer1.q_proj", f[i]);
-		CU_ASSERT_EQUAL(vn_rearrange_one_value(&c.r, &c.e.err), VN_OK);
+		CU_ASSERT_EQUAL((vn_rearrange_one_value(&c.r), c.e.failed.st), VN_OK);
 		CU_ASSERT_EQUAL_FATAL(c.e.x.n, i < 2);
 		if (i < 2) {
 			CU_ASSERT_EQUAL(c.e.x.by[0].finding, finding[i]);

@@ -1,5 +1,5 @@
 /* test_rearrange_rows.c: tests compare/rearrange/rearrange_rows.c. */
-#include "compare/rearrange/rearrange_rows.h"
+#include "compare/rearrange/rearrange.h"
 #include "tests/support/projection_help.h"
 
 /* Tries rows at q_proj. Returns the number of answers, at most one. */
@@ -12,7 +12,7 @@ static int tried(vn_trial *h)
 
 	compare_given(&e, T, 0, of, 4);
 	stand_at(&e, "layer1.q_proj", 0);
-	CU_ASSERT_EQUAL(vn_rearrange_rows(&e.t, &e.err), VN_OK);
+	CU_ASSERT_EQUAL((vn_rearrange_rows(&e.t), e.failed.st), VN_OK);
 	const int n = e.x.n;
 	*h = n ? e.x.by[0] : (vn_trial) { 0 };
 	CU_ASSERT_TRUE(n == 0 || h->applied.kind == VN_BY_RESULT);

@@ -1,5 +1,5 @@
 /* test_redirect.c: tests compare/rearrange/redirect.c. */
-#include "compare/rearrange/redirect.h"
+#include "compare/rearrange/rearrange.h"
 #include "tests/support/explain_help.h"
 
 #include <math.h>
@@ -59,7 +59,7 @@ static vn_trial redirected(const char *point)
 	explained e;
 
 	stand_with(&e, point, 0);
-	CU_ASSERT_EQUAL(vn_redirect(&e.t, &e.err), VN_OK);
+	CU_ASSERT_EQUAL((vn_redirect(&e.t), e.failed.st), VN_OK);
 	CU_ASSERT_FATAL(e.x.n > 0);
 	const vn_trial h = e.x.by[0];
 	CU_ASSERT_TRUE(h.limit_fraction <= 1);
@@ -123,13 +123,13 @@ static void a_correct_product_and_a_wrong_capture_are_not_redirected(void)
 	fill_inputs();
 	multiply("layer1.q_proj", x1);
 	stand_with(&e, "layer1.q_proj", 0);
-	CU_ASSERT_EQUAL(vn_redirect(&e.t, &e.err), VN_OK);
+	CU_ASSERT_EQUAL((vn_redirect(&e.t), e.failed.st), VN_OK);
 	CU_ASSERT_EQUAL(e.x.n, 0);
 	end_explained(&e);
 	multiply("layer1.q_proj", x0);
 	stand_with(&e, "layer1.q_proj", 0);
 	e.t.consumed = VN_CONSUMED_OTHERS; /* the run continued with other numbers */
-	CU_ASSERT_EQUAL(vn_redirect(&e.t, &e.err), VN_OK);
+	CU_ASSERT_EQUAL((vn_redirect(&e.t), e.failed.st), VN_OK);
 	CU_ASSERT_EQUAL(e.x.n, 0);
 	end_explained(&e);
 }
@@ -141,7 +141,7 @@ static bool answered_in_time(const char *point, int step, vn_finding finding, in
 	bool      found = false;
 
 	stand_with(&e, point, step);
-	CU_ASSERT_EQUAL(vn_redirect_in_time(&e.t, &e.err), VN_OK);
+	CU_ASSERT_EQUAL((vn_redirect_in_time(&e.t), e.failed.st), VN_OK);
 	for (int i = 0; i < e.x.n; i++) {
 		const vn_trial *h = &e.x.by[i];
 		found = found || (h->finding == finding && h->limit_fraction <= 1 &&

@@ -99,10 +99,10 @@ static void a_key_that_has_a_probability_is_not_masked(void)
 	window.node = scale.node = node_named(&e, "layer1.attn_probs");
 	vn_trial_constant_put(&window, "window", PROMPT - 1); /* the last query does not see the first key */
 	vn_trial_constant_put(&scale, "scale", 1);
-	CU_ASSERT_EQUAL(vn_score(&e.t, &window, &e.err), VN_OK);
+	CU_ASSERT_EQUAL((vn_score(&e.t, &window), e.failed.st), VN_OK);
 	CU_ASSERT_EQUAL(window.residual.bad, e.t.site->plan->node[window.node].c.attention.heads);
 	CU_ASSERT_TRUE(isinf(window.limit_fraction));
-	CU_ASSERT_EQUAL(vn_score(&e.t, &scale, &e.err), VN_OK);
+	CU_ASSERT_EQUAL((vn_score(&e.t, &scale), e.failed.st), VN_OK);
 	CU_ASSERT_TRUE(scale.residual.bad == 0 && scale.limit_fraction <= 1);
 	end_explained(&e);
 }
@@ -117,8 +117,8 @@ static void an_arrangement_has_the_floors_of_other_correct_engines(void)
 	stand_at(&e, "layer1.attn_context", 0);
 	e.t.reference_variants.floor = e.t.reference_variants.floor_token = 1;
 	e.t.reference_variants.floor_max = 1e3;
-	CU_ASSERT_EQUAL(vn_try_numbers(&e.t, &e.t.own, &e.t.fine, NULL, &plain, &e.err), VN_OK);
-	CU_ASSERT_EQUAL(vn_try_numbers(&e.t, &e.t.own, &e.t.fine, &e.t.reference_variants, &h, &e.err), VN_OK);
+	CU_ASSERT_EQUAL((vn_try_numbers(&e.t, &e.t.own, &e.t.fine, NULL, &plain), e.failed.st), VN_OK);
+	CU_ASSERT_EQUAL((vn_try_numbers(&e.t, &e.t.own, &e.t.fine, &e.t.reference_variants, &h), e.failed.st), VN_OK);
 	CU_ASSERT_TRUE(plain.limit_fraction > 1000);
 	CU_ASSERT_TRUE(h.limit_fraction <= 1);
 	end_explained(&e);
@@ -136,8 +136,8 @@ static void the_mistake_that_was_made_leaves_nothing_and_the_unmodified_operatio
 	wrong = right;
 	vn_trial_constant_put(&wrong, "theta", 1e3);
 	CU_ASSERT_TRUE(e.x.unmodified.limit_fraction > 1000);
-	CU_ASSERT_EQUAL(vn_try(&e.t, &wrong, &e.err), VN_OK);
-	CU_ASSERT_EQUAL(vn_try(&e.t, &right, &e.err), VN_OK);
+	CU_ASSERT_EQUAL((vn_try(&e.t, &wrong), e.failed.st), VN_OK);
+	CU_ASSERT_EQUAL((vn_try(&e.t, &right), e.failed.st), VN_OK);
 	CU_ASSERT_TRUE(right.limit_fraction <= 1 && wrong.limit_fraction > 1000);
 	CU_ASSERT_EQUAL(e.x.n, 2);
 	vn_case_conclude(&e.t);
@@ -155,7 +155,7 @@ static void what_changes_nothing_here_is_no_trial(void)
 	stand_at(&e, "layer1.q_rope", 0);
 	h.node = node_named(&e, "layer1.mlp_norm"); /* behind it */
 	vn_trial_constant_put(&h, "eps", 3);
-	CU_ASSERT_EQUAL(vn_try(&e.t, &h, &e.err), VN_OK);
+	CU_ASSERT_EQUAL((vn_try(&e.t, &h), e.failed.st), VN_OK);
 	CU_ASSERT_TRUE(isnan(h.limit_fraction));
 	CU_ASSERT_EQUAL(e.x.n, 0);
 	end_explained(&e);
@@ -169,16 +169,16 @@ static void what_the_step_before_recorded_is_held_against_this_one(void)
 	compare_llama(&e, "R2.1e4@layer1.q_rope");
 	stand_at(&e, "layer1.q_rope", 2);
 	h.node = node_named(&e, "layer1.q_rope");
-	CU_ASSERT_EQUAL(vn_score(&e.t, &h, &e.err), VN_OK);
+	CU_ASSERT_EQUAL((vn_score(&e.t, &h), e.failed.st), VN_OK);
 	CU_ASSERT_TRUE(isnan(h.limit_fraction)); /* the step before is wrong, too */
 	end_explained(&e);
 	compare_llama(&e, "R2.1e4@layer1.q_rope");
 	stand_at(&e, "layer0.q_rope", 2);
 	h.node = node_named(&e, "layer0.q_rope");
-	CU_ASSERT_EQUAL(vn_score(&e.t, &h, &e.err), VN_OK);
+	CU_ASSERT_EQUAL((vn_score(&e.t, &h), e.failed.st), VN_OK);
 	CU_ASSERT_TRUE(h.limit_fraction > 1000);
 	h.applied.step.due = true;
-	CU_ASSERT_EQUAL(vn_score(&e.t, &h, &e.err), VN_OK);
+	CU_ASSERT_EQUAL((vn_score(&e.t, &h), e.failed.st), VN_OK);
 	CU_ASSERT_TRUE(h.limit_fraction > 1000);
 	CU_ASSERT_TRUE(e.t.site->first == TOKENS - 1); /* and the recomputation is back */
 	end_explained(&e);
