@@ -10,6 +10,7 @@
 #include "capture/recording/scratch.h"
 #include "libref/base/files.h"
 #include "libref/base/grow.h"
+#include "libref/base/order.h"
 #include "libref/base/text.h"
 
 #include <errno.h>
@@ -153,12 +154,7 @@ static void stat_member(const unpack_task *t, zip_t *z, size_t which, zip_stat_t
 		vn_child_refuse(t->pipe, "%s: a member: %s", t->path, zip_strerror(z));
 }
 
-static int by_start(const void *a, const void *b)
-{
-	const member_range *x = a, *y = b;
-	return x->from != y->from ? (x->from > y->from) - (x->from < y->from)
-	                          : (x->which > y->which) - (x->which < y->which);
-}
+VN_ORDER_BY(by_start, member_range, VN_ORDER(x->from, y->from), VN_ORDER(x->which, y->which))
 
 /* Members that share bytes make a small archive look large, and differ from program to program.
  * libzip does not tell where a member is. But to read one it first reads the member's own header,

@@ -1,5 +1,6 @@
 /* dump_open.c: finds the kind of a dump, and opens it; see dump.h. */
 #include "capture/import/dump.h"
+#include "libref/base/order.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -61,11 +62,7 @@ static vn_status open_kind(vn_dump *d, vn_error *err)
 	return refuse_path(d->path, err);
 }
 
-static int by_file(const void *a, const void *b)
-{
-	const vn_array *const *x = a, *const *y = b;
-	return strcmp((*x)->file, (*y)->file);
-}
+VN_ORDER_BY(by_file, vn_array *const, strcmp((*x)->file, (*y)->file))
 
 /* Tied tensors may be one file. But a list of a few bytes for each name must not turn one file into
  * thousands of tensors. */

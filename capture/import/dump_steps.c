@@ -1,5 +1,6 @@
 /* dump_steps.c: which tokens belong to which step, in a dump that does not say; see dump.h. */
 #include "capture/import/dump.h"
+#include "libref/base/order.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -18,12 +19,7 @@ static int64_t tokens_of(const vn_dump *d)
 	return d->batch ? d->n_ids / d->batch : d->n_ids;
 }
 
-static int by_name(const void *a, const void *b)
-{
-	const vn_array *const *x = a, *const *y = b;
-	const int              c = strcmp((*x)->name, (*y)->name);
-	return c ? c : ((*x)->step > (*y)->step) - ((*x)->step < (*y)->step);
-}
+VN_ORDER_BY(by_name, vn_array *const, strcmp((*x)->name, (*y)->name), VN_ORDER((*x)->step, (*y)->step))
 
 /* Do arrays [0, n_steps) hold one tensor in each step, with the ids along this axis? */
 static bool read_axis(const vn_dump *d, vn_array *const *of, int axis, int64_t *tokens)

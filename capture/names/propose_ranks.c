@@ -3,17 +3,14 @@
 
 #include "capture/recording/numbers.h"
 #include "libref/base/alloc.h"
+#include "libref/base/order.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 enum { MOST_NUMBERS = 4 << 20 };
 
-static int by_value(const void *a, const void *b)
-{
-	const float x = *(const float *)a, y = *(const float *)b;
-	return (x > y) - (x < y);
-}
+VN_ORDER_BY(by_value, float, VN_ORDER(*x, *y))
 
 vn_status vn_ranks_of(vn_recording *r, int entry, vn_ranks *to, vn_error *err)
 {

@@ -2,6 +2,7 @@
 #include "capture/recording/replayed_file.h"
 
 #include "libref/base/intern.h"
+#include "libref/base/order.h"
 #include "libref/base/system.h"
 #include "libref/plan/plan.h"
 
@@ -11,11 +12,7 @@
 
 /* ---- to which recordings it belongs ---------------------------------------------------------- */
 
-static int compare_entries(const void *a, const void *b)
-{
-	const vn_entry *const *x = a, *const *y = b;
-	return (*x)->step != (*y)->step ? ((*x)->step < (*y)->step ? -1 : 1) : strcmp((*x)->name, (*y)->name);
-}
+VN_ORDER_BY(compare_entries, vn_entry *const, VN_ORDER((*x)->step, (*y)->step), strcmp((*x)->name, (*y)->name))
 
 /* The digest of all tensors of a recording: of the lines "STEP NAME DIGEST\n", sorted by step and
  * name. */

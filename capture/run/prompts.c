@@ -10,6 +10,7 @@
 #include "capture/run/scenario.h"
 #include "capture/run/session.h"
 #include "libref/base/cluster.h"
+#include "libref/base/order.h"
 #include "libref/base/say.h"
 #include "libref/base/text.h"
 
@@ -162,10 +163,7 @@ static vn_status make_recipe(runs *r, int i, vn_error *err)
 
 /* ---- what is there already --------------------------------------------------------------- */
 
-static int compare_names(const void *a, const void *b)
-{
-	return strcmp(((const vn_weight_row *)a)->name, ((const vn_weight_row *)b)->name);
-}
+VN_ORDER_BY(compare_names, vn_weight_row, strcmp(x->name, y->name))
 
 static bool same_weights(const vn_recording *r, vn_session *s)
 {

@@ -5,6 +5,7 @@
 #include "capture/view/residual.h"
 
 #include "libref/base/alloc.h"
+#include "libref/base/order.h"
 #include "libref/base/text.h"
 #include "libref/plan/policy.h"
 
@@ -346,11 +347,7 @@ static bool embeds_tokens_alone(const vn_recording *r)
 	return p != NULL;
 }
 
-static int by_id(const void *a, const void *b)
-{
-	const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-	return (x > y) - (x < y);
-}
+VN_ORDER_BY(by_id, int64_t, VN_ORDER(*x, *y))
 
 /* Number of rows that differ from the preceding row of the same id. Uses a sorted list, because a
  * prompt may have a hundred thousand tokens. */

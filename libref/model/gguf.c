@@ -1,6 +1,7 @@
 /* gguf.c: see gguf.h. Rules: specs/models.md, "GGUF". The file is read once from start to end.
  * Every offset is checked to be inside the file before it is used. */
 #include "libref/model/gguf_internal.h"
+#include "libref/base/order.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -318,10 +319,7 @@ static vn_status take_header(gguf_reader *r, uint64_t *n_tensors, uint64_t *n_va
 	return VN_OK;
 }
 
-static int compare_names(const void *a, const void *b)
-{
-	return strcmp(((const vn_gguf_tensor *)a)->name, ((const vn_gguf_tensor *)b)->name);
-}
+VN_ORDER_BY(compare_names, vn_gguf_tensor, strcmp(x->name, y->name))
 
 const vn_gguf_tensor *vn_gguf_find(const vn_gguf *f, const char *name)
 {

@@ -5,6 +5,7 @@
 #include "libref/base/grow.h"
 #include "libref/base/json.h"
 #include "libref/base/map.h"
+#include "libref/base/order.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -35,13 +36,8 @@ static const struct {
 	{ "I64", 64 },        { "U64", 64 },        { "F64", 64 },  { "C64", 64 },
 };
 
-static int by_begin(const void *a, const void *b)
-{
-	const vn_source_tensor *s = a, *t = b;
-	if (s->data != t->data)
-		return s->data < t->data ? -1 : 1;
-	return s->bytes < t->bytes ? -1 : s->bytes > t->bytes; /* empty tensors before others at the same offset */
-}
+/* Empty tensors before others at the same offset. */
+VN_ORDER_BY(by_begin, vn_source_tensor, VN_ORDER(x->data, y->data), VN_ORDER(x->bytes, y->bytes))
 
 /* Fills t, which has its name and path, from its entry; size: bytes of the buffer. */
 static vn_status read_entry(vn_source_tensor *t, json_t *e, const unsigned char *buffer, size_t size, vn_error *err)

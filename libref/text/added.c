@@ -1,6 +1,7 @@
 /* added.c: see added.h. */
 #include "libref/text/added.h"
 
+#include "libref/base/order.h"
 #include "libref/base/utf8.h"
 #include "libref/text/unicode.h"
 #include "libref/base/grow.h"
@@ -37,12 +38,8 @@ vn_status vn_added_put(vn_added *a, const vn_added_token *token, const char *tex
 	return VN_OK;
 }
 
-static int by_text(const void *x, const void *y)
-{
-	const vn_added_token *a = x, *b = y;
-	const int             c = memcmp(a->text, b->text, a->n < b->n ? a->n : b->n);
-	return c ? c : a->n != b->n ? (a->n > b->n) - (a->n < b->n) : (a->order > b->order) - (a->order < b->order);
-}
+VN_ORDER_BY(by_text, vn_added_token, memcmp(x->text, y->text, x->n < y->n ? x->n : y->n), VN_ORDER(x->n, y->n),
+            VN_ORDER(x->order, y->order))
 
 void vn_added_settle(vn_added *a)
 {
