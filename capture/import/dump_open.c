@@ -1,5 +1,6 @@
 /* dump_open.c: finds the kind of a dump, and opens it; see dump.h. */
 #include "capture/import/dump.h"
+#include "libref/base/alloc.h"
 #include "libref/base/order.h"
 
 #include <errno.h>
@@ -69,12 +70,10 @@ VN_ORDER_BY(by_file, vn_array *const, strcmp((*x)->file, (*y)->file))
 static vn_status check_files(const vn_dump *d, vn_error *err)
 {
 	enum { MOST_NAMES = 64 };
-	const vn_array **list = malloc(((size_t)d->n + 1) * sizeof *list);
+	const vn_array **list = vn_alloc((size_t)d->n, sizeof *list);
 	vn_status        st = VN_OK;
 	int              n = 0;
 
-	if (!list)
-		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %d names", d->path, d->n);
 	for (int i = 0; i < d->n; i++)
 		if (d->array[i].file)
 			list[n++] = &d->array[i];
@@ -113,12 +112,8 @@ static vn_status no_tensor(const char *path, vn_error *err)
 
 vn_status vn_dump_open(const char *path, vn_dump **out, vn_error *err)
 {
-	vn_dump *d = *out = calloc(1, sizeof *d);
-	if (!d || !(d->path = strdup(path))) {
-		vn_dump_close(d);
-		*out = NULL;
-		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", path);
-	}
+	vn_dump *d = *out = vn_alloc_zero(1, sizeof *d);
+	d->path = vn_alloc_text(path);
 	d->held = -1;
 	d->complete = true;
 	vn_status st = open_kind(d, err);

@@ -80,8 +80,6 @@ VN_ORDER_BY(by_at, sampled_at, VN_ORDER(x->at, y->at))
 static vn_status read_elements(vn_recording *r, int entry, sampled_at *list, int n, float *x, vn_error *err)
 {
 	vn_numbers *numbers = vn_numbers_open(r, entry, err);
-	if (!numbers)
-		return VN_ERR_NOMEM;
 	qsort(list, (size_t)n, sizeof *list, by_at);
 	for (int i = 0; i < n; i++)
 		x[list[i].to] = (float)vn_numbers_value(numbers, list[i].at);
@@ -378,11 +376,8 @@ vn_status vn_spots_add(vn_spots *p, const vn_step *cand, vn_error *err)
 	return st;
 }
 
-VN_ORDER_BY(by_place, vn_spot,
-            x->step != y->step     ? VN_ORDER(x->step, y->step)
-            : x->point != y->point ? VN_ORDER(x->point, y->point)
-            : x->layer != y->layer ? VN_ORDER(x->layer, y->layer)
-                                   : VN_ORDER(x->kind, y->kind))
+VN_ORDER_BY(by_place, vn_spot, VN_ORDER(x->step, y->step), VN_ORDER(x->point, y->point), VN_ORDER(x->layer, y->layer),
+            VN_ORDER(x->kind, y->kind))
 
 void vn_spots_sort(vn_spots *p)
 {

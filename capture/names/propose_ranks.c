@@ -22,10 +22,8 @@ vn_status vn_ranks_of(vn_recording *r, int entry, vn_ranks *to, vn_error *err)
 	if (n < 4 * VN_RANK_ENDS || n > MOST_NUMBERS)
 		return VN_OK;
 	vn_numbers *numbers = vn_numbers_open(r, entry, err);
-	if (!numbers)
-		return VN_ERR_NOMEM;
-	float *x = vn_alloc((size_t)n, sizeof *x);
-	bool   finite = true;
+	float      *x = vn_alloc((size_t)n, sizeof *x);
+	bool        finite = true;
 	for (int64_t at = 0; !st && at < n; at += VN_NUMBERS) {
 		const size_t m = vn_numbers_left(n, at);
 		st = vn_numbers_read(numbers, at, m, err);
