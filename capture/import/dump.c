@@ -75,8 +75,7 @@ const char *vn_dump_fact_wrong(const vn_dump *d, const char *key, const char *va
 	for (const char *p = key; *p; p++)
 		if (vn_text_control(*p) || *p == '/')
 			return "is not a key";
-	if (strcmp(key, "token_ids") == 0 || strcmp(key, "positions") == 0 || strcmp(key, "token_text") == 0 ||
-	    strcmp(key, "left_out") == 0)
+	if (vn_text_is_word("token_ids|positions|token_text|left_out", key))
 		return "cannot be set here";
 	if (vn_facts_get(&d->run, key))
 		return "is given twice";

@@ -187,12 +187,9 @@ enum { WHY = 96 };
  * reference not its path, but its digest counts; of the command, the other facts.) */
 static bool is_of_one_run(const char *key)
 {
-	static const char *const known[] = { "command", "threads", "submits", "device_ms",      "judged",
-		                                 "outside", "found",   "stopped", "against_limits", "against_digest" };
-	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-		if (strcmp(key, known[i]) == 0)
-			return true;
-	return strncmp(key, "bytes_", strlen("bytes_")) == 0;
+	return vn_text_is_word(
+			   "command|threads|submits|device_ms|judged|outside|found|stopped|against_limits|against_digest", key) ||
+	       strncmp(key, "bytes_", strlen("bytes_")) == 0;
 }
 
 /* Does `in` have every fact of `all`? why: the first that it lacks. */

@@ -98,19 +98,15 @@ vn_status vn_ranks_same_shape(const vn_ranks_job *j, const int *entry)
  * product that leads back to the residual stream, or rows of the embedding. */
 static bool may_be_partial(const vn_plan *plan, const vn_entry *e)
 {
-	static const char *const usual[] = { "attn_out", "down_proj", "embed", "token_embed" };
-	const vn_point_info     *p = vn_entry_point(e);
-	const int                v = plan && p ? vn_plan_find(plan, e->name) : -1;
+	const vn_point_info *p = vn_entry_point(e);
+	const int            v = plan && p ? vn_plan_find(plan, e->name) : -1;
 
 	if (v >= 0) {
 		const vn_op op = plan->node[plan->value[v].node].op;
 		return plan->value[v].alias_of < 0 &&
 		       (op == VN_OP_EMBED || (op == VN_OP_LINEAR && strcmp(p->basis, "hidden") == 0));
 	}
-	for (size_t i = 0; p && i < sizeof usual / sizeof *usual; i++)
-		if (strcmp(p->name, usual[i]) == 0)
-			return true;
-	return false;
+	return p && vn_text_is_word("attn_out|down_proj|embed|token_embed", p->name);
 }
 
 static bool is_zero(vn_ranks_job *j, int k, int entry)
