@@ -1,6 +1,7 @@
 /* yaml.c: see yaml.h. Reads libyaml's events, and refuses those that yaml.h excludes. */
 #include "capture/base/yaml.h"
 
+#include "libref/base/alloc.h"
 #include "libref/base/files.h"
 #include "libref/base/text.h"
 #include "libref/base/utf8.h"
@@ -72,11 +73,6 @@ vn_status vn_yaml_fail(vn_yaml *y, const char *format, ...)
 	return st;
 }
 
-vn_status vn_yaml_no_memory(vn_yaml *y)
-{
-	return vn_fail(y->err, VN_ERR_NOMEM, "%s: no memory for %s", y->path, y->what);
-}
-
 /* ---- events ----------------------------------------------------------------- */
 
 static vn_status refuse_extras(vn_yaml *y)
@@ -106,8 +102,7 @@ vn_status vn_yaml_next(vn_yaml *y)
 	y->has_event = false;
 	if (!yaml_parser_parse(&y->parser, &y->event)) {
 		const yaml_parser_t *p = &y->parser;
-		if (p->error == YAML_MEMORY_ERROR)
-			return vn_yaml_no_memory(y);
+		vn_alloc_check(p->error == YAML_MEMORY_ERROR ? NULL : p);
 		return vn_yaml_fail_at(y, (int)p->problem_mark.line + 1, (int)p->problem_mark.column + 1, "not YAML: %s",
 		                       p->problem ? p->problem : "unreadable");
 	}
@@ -136,7 +131,8 @@ vn_status vn_yaml_copy(vn_yaml *y, const char *what, char **to)
 		return st;
 	if (*to)
 		return vn_yaml_fail(y, "%s twice", what);
-	return (*to = strdup(text)) ? VN_OK : vn_yaml_no_memory(y);
+	*to = vn_alloc_text(text);
+	return VN_OK;
 }
 
 vn_status vn_yaml_number(vn_yaml *y, const char *what, double *value)
@@ -253,10 +249,10 @@ vn_status vn_yaml_file(const char *path, const char *what, char **text, size_t *
 	else if (s.st_size > FILE_MAX_BYTES)
 		st = vn_fail(err, VN_ERR_FORMAT, "%s: %lld bytes; a file of %s has at most %d", path, (long long)s.st_size,
 		             what, FILE_MAX_BYTES);
-	else if (!(*text = malloc((size_t)s.st_size + 1)))
-		st = vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %s", path, what);
-	if (!st)
+	if (!st) {
+		*text = vn_alloc((size_t)s.st_size + 1, 1);
 		vn_input_note(fd);
+	}
 	while (!st && *n < (size_t)s.st_size) {
 		const ssize_t got = read(fd, *text + *n, (size_t)s.st_size - *n);
 		if (got > 0)
@@ -294,14 +290,10 @@ static vn_status check_utf8(const char *path, const char *text, size_t n, vn_err
 vn_status vn_yaml_open(const char *path, const char *text, size_t n, const char *what, vn_yaml **out, vn_error *err)
 {
 	const vn_status st = check_utf8(path, text, n, err);
-	vn_yaml        *y = *out = st ? NULL : calloc(1, sizeof *y);
+	vn_yaml        *y = *out = st ? NULL : vn_alloc_zero(1, sizeof *y);
 	if (st)
 		return st;
-	if (!y || !yaml_parser_initialize(&y->parser)) {
-		free(y);
-		*out = NULL;
-		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %s", path, what);
-	}
+	vn_alloc_check(yaml_parser_initialize(&y->parser) ? y : NULL);
 	y->path = path;
 	y->what = what;
 	y->err = err;

@@ -48,7 +48,6 @@ int          vn_yaml_column(const vn_yaml *y);
 __attribute__((format(printf, 2, 3))) vn_status vn_yaml_fail(vn_yaml *y, const char *format, ...);
 __attribute__((format(printf, 4, 5))) vn_status vn_yaml_fail_at(vn_yaml *y, int line, int column, const char *format,
                                                                 ...);
-vn_status                                       vn_yaml_no_memory(vn_yaml *y);
 
 /* Reads one word, which is borrowed until vn_yaml_next. what: its name in messages. */
 vn_status vn_yaml_word(vn_yaml *y, const char *what, const char **text);

@@ -3,6 +3,7 @@
 
 #include "capture/file/disk.h"
 #include "capture/file/object_header.h"
+#include "libref/base/order.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -535,11 +536,7 @@ static uint64_t write_tree(vn_bulk *b, const vn_bulk_link *link, size_t n, unsig
 	return o.address;
 }
 
-static int order_links(const void *a, const void *b)
-{
-	const vn_bulk_link *x = a, *y = b;
-	return x->hash != y->hash ? (x->hash > y->hash) - (x->hash < y->hash) : strcmp(x->name, y->name);
-}
+VN_ORDER_BY(order_links, vn_bulk_link, VN_ORDER(x->hash, y->hash), strcmp(x->name, y->name))
 
 uint64_t vn_bulk_end_group(vn_bulk *b, vn_bulk_link *link, size_t n, const char **twice)
 {

@@ -2,6 +2,7 @@
 #include "capture/file/plan_json.h"
 
 #include "libref/base/json.h"
+#include "libref/base/order.h"
 
 #include <float.h>
 #include <math.h>
@@ -139,10 +140,7 @@ typedef struct named {
 	int         number;
 } named;
 
-static int compare_names(const void *a, const void *b)
-{
-	return strcmp(((const named *)a)->name, ((const named *)b)->name);
-}
+VN_ORDER_BY(compare_names, named, strcmp(x->name, y->name))
 
 static int look_up(const named *list, int n, const char *name)
 {

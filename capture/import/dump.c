@@ -2,6 +2,7 @@
 #include "capture/import/dump.h"
 
 #include "capture/view/dims.h"
+#include "libref/base/order.h"
 #include "libref/base/text.h"
 #include "libref/base/utf8.h"
 #include "libref/base/grow.h"
@@ -53,10 +54,7 @@ vn_status vn_dump_weight(vn_dump *d, const vn_weight_row *row, vn_error *err)
 	return VN_OK;
 }
 
-static int compare_weights(const void *a, const void *b)
-{
-	return strcmp(((const vn_weight_row *)a)->name, ((const vn_weight_row *)b)->name);
-}
+VN_ORDER_BY(compare_weights, vn_weight_row, strcmp(x->name, y->name))
 
 vn_status vn_dump_sort_weights(vn_dump *d, const char *path, vn_error *err)
 {
@@ -77,8 +75,7 @@ const char *vn_dump_fact_wrong(const vn_dump *d, const char *key, const char *va
 	for (const char *p = key; *p; p++)
 		if (vn_text_control(*p) || *p == '/')
 			return "is not a key";
-	if (strcmp(key, "token_ids") == 0 || strcmp(key, "positions") == 0 || strcmp(key, "token_text") == 0 ||
-	    strcmp(key, "left_out") == 0)
+	if (vn_text_is_word("token_ids|positions|token_text|left_out", key))
 		return "cannot be set here";
 	if (vn_facts_get(&d->run, key))
 		return "is given twice";

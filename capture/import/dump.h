@@ -71,12 +71,12 @@ void      vn_dump_close(vn_dump *d); /* safe on NULL */
 /* Makes a recording of a dump, and takes ownership of the dump, also after a failure. */
 vn_status vn_dump_recording(vn_dump *d, vn_recording **r, vn_error *err);
 /* Sets a fact about the model in such a recording: "family", "config"... */
-vn_status vn_dump_model_word(vn_recording *r, const char *key, const char *value, vn_error *err);
+void      vn_dump_model_word(vn_recording *r, const char *key, const char *value);
 
 /* Divides the ids (n_ids, at least n_steps) of a dump that does not say which step has which: by
  * the axis of its tensors whose lengths over all steps add up to n_ids, as tokens do; if there is
  * none, each step after the first has one token. */
-vn_status vn_dump_divide(vn_dump *d, vn_error *err);
+void vn_dump_divide(vn_dump *d);
 
 /* Reads bytes [at, at + n) of array i in our layout. An array that is stored in another layout is
  * read as a whole. */

@@ -1,6 +1,7 @@
 /* dump_manifest.c: the manifest of a directory of .npy files: specs/dump.md. */
 #include "capture/import/dump.h"
 
+#include "libref/base/alloc.h"
 #include "libref/base/json.h"
 #include "libref/base/text.h"
 
@@ -69,8 +70,7 @@ static vn_status numbers_of(const line *l, const char *key, int32_t **list, int6
 	if (!json_is_array(x))
 		return report_error(l, "%s is not a list", key);
 	const size_t count = json_array_size(x);
-	if (!(*list = malloc((count + 1) * sizeof **list)))
-		return vn_fail(l->err, VN_ERR_NOMEM, "%s: no memory for %zu numbers", l->path, count);
+	*list = vn_alloc(count, sizeof **list);
 	for (size_t i = 0; i < count; i++) {
 		const json_t    *e = json_array_get(x, i);
 		const json_int_t v = json_integer_value(e);
@@ -136,8 +136,9 @@ static vn_status read_config(const line *l)
 		return report_error(l, "a second config");
 	if (!json_is_string(x) && !json_is_object(x))
 		return report_error(l, "config is neither an object nor a string that holds one");
-	l->d->config = json_is_string(x) ? strdup(json_string_value(x)) : vn_json_dump(x, JSON_COMPACT);
-	return l->d->config ? VN_OK : vn_fail(l->err, VN_ERR_NOMEM, "%s: no memory for a config", l->path);
+	l->d->config = json_is_string(x) ? vn_alloc_text(json_string_value(x))
+	                                 : vn_alloc_check(vn_json_dump(x, JSON_COMPACT));
+	return VN_OK;
 }
 
 /* ---- a tensor -------------------------------------------------------------------------------- */
@@ -186,9 +187,9 @@ static vn_status read_tensor(const line *l)
 	a->line = l->number;
 	a->layout.dtype = type;
 	a->shape = shape;
-	if (source && !(a->source_line = strdup(source)))
-		return vn_fail(l->err, VN_ERR_NOMEM, "%s: no memory", l->path);
-	return (a->file = strdup(file)) ? VN_OK : vn_fail(l->err, VN_ERR_NOMEM, "%s: no memory", l->path);
+	a->source_line = source ? vn_alloc_text(source) : NULL;
+	a->file = vn_alloc_text(file);
+	return VN_OK;
 }
 
 /* ---- weights --------------------------------------------------------------------------------- */

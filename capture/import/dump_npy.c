@@ -3,6 +3,7 @@
  * folders step.1, step.2... */
 #include "capture/import/dump.h"
 
+#include "libref/base/alloc.h"
 #include "libref/base/map.h"
 #include "libref/base/text.h"
 
@@ -161,7 +162,8 @@ static vn_status add_file(vn_dump *d, const char *prefix, const char *file, vn_e
 	a->layout = npy.layout;
 	a->shape = npy.shape;
 	a->at = npy.at;
-	return (a->file = strdup(whole)) ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "%s: no memory", d->path);
+	a->file = vn_alloc_text(whole);
+	return VN_OK;
 }
 
 static int is_listed(const struct dirent *e)
@@ -255,8 +257,7 @@ vn_status vn_dump_open_directory(vn_dump *d, vn_error *err)
 	vn_status st = path_of(d, "manifest.jsonl", path, err);
 	if (st)
 		return st;
-	if (!(d->state = calloc(1, sizeof(directory))))
-		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", d->path);
+	d->state = vn_alloc_zero(1, sizeof(directory));
 	d->bytes = bytes_of;
 	d->close = close_directory;
 	d->kind = "directory";

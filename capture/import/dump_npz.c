@@ -8,8 +8,9 @@
 
 #include "capture/file/child.h"
 #include "capture/recording/scratch.h"
+#include "libref/base/alloc.h"
 #include "libref/base/files.h"
-#include "libref/base/grow.h"
+#include "libref/base/order.h"
 #include "libref/base/text.h"
 
 #include <errno.h>
@@ -153,12 +154,7 @@ static void stat_member(const unpack_task *t, zip_t *z, size_t which, zip_stat_t
 		vn_child_refuse(t->pipe, "%s: a member: %s", t->path, zip_strerror(z));
 }
 
-static int by_start(const void *a, const void *b)
-{
-	const member_range *x = a, *y = b;
-	return x->from != y->from ? (x->from > y->from) - (x->from < y->from)
-	                          : (x->which > y->which) - (x->which < y->which);
-}
+VN_ORDER_BY(by_start, member_range, VN_ORDER(x->from, y->from), VN_ORDER(x->which, y->which))
 
 /* Members that share bytes make a small archive look large, and differ from program to program.
  * libzip does not tell where a member is. But to read one it first reads the member's own header,
@@ -253,10 +249,7 @@ static vn_status add_member(vn_dump *d, const npz_member *m, const unsigned char
 	vn_status st = vn_npy_parse(where, head, bytes, (size_t)m->size, &npy, err);
 	if (st)
 		return st;
-	uint64_t *more = vn_grown(s->size, s->n, sizeof *more);
-	if (!more)
-		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", d->path);
-	s->size = more;
+	s->size = vn_alloc_grown(s->size, s->n, sizeof *s->size);
 	vn_array *a = vn_dump_add(d, where, vn_dump_step_of(name, &step), NULL, NULL, err);
 	if (!a)
 		return VN_ERR_FORMAT;
@@ -358,12 +351,10 @@ static void close_archive(vn_dump *d)
 
 vn_status vn_dump_open_npz(vn_dump *d, vn_error *err)
 {
-	archive    *s = d->state = calloc(1, sizeof *s);
+	archive    *s = d->state = vn_alloc_zero(1, sizeof *s);
 	struct stat x;
 	d->kind = "npz";
 	d->bytes = bytes_of;
-	if (!s)
-		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", d->path);
 	d->close = close_archive;
 	if ((s->fd = open(d->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)) < 0 || fstat(s->fd, &x) != 0)
 		return vn_fail(err, VN_ERR_IO, "%s: %s", d->path, strerror(errno));

@@ -1,5 +1,8 @@
 /* dump_open.c: finds the kind of a dump, and opens it; see dump.h. */
 #include "capture/import/dump.h"
+#include "libref/base/alloc.h"
+#include "libref/base/order.h"
+#include "libref/base/text.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -9,25 +12,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static bool ends_with(const char *path, const char *with)
-{
-	const size_t n = strlen(path), m = strlen(with);
-	return n >= m && strcasecmp(path + n - m, with) == 0;
-}
-
 /* Explains, for each unsupported format, what to do instead. */
 static vn_status refuse_path(const char *path, vn_error *err)
 {
-	if (ends_with(path, ".pt") || ends_with(path, ".pth") || ends_with(path, ".bin") || ends_with(path, ".ckpt") ||
-	    ends_with(path, ".pkl"))
+	if (vn_text_ends(path, ".pt") || vn_text_ends(path, ".pth") || vn_text_ends(path, ".bin") ||
+	    vn_text_ends(path, ".ckpt") || vn_text_ends(path, ".pkl"))
 		return vn_fail(err, VN_ERR_UNSUPPORTED,
 		               "%s: a pickle can run code and is not opened; convert it where it is "
 		               "trusted: python3 -c \"import torch, safetensors.torch as s; s.save_file({k: v.contiguous() "
 		               "for k, v in torch.load('%s', map_location='cpu').items()}, 'dump.safetensors')\"",
 		               path, path);
-	if (ends_with(path, ".npy"))
+	if (vn_text_ends(path, ".npy"))
 		return vn_fail(err, VN_ERR_USAGE, "%s: one tensor; a directory of .npy files is imported", path);
-	if (ends_with(path, ".h5") || ends_with(path, ".hdf5"))
+	if (vn_text_ends(path, ".h5") || vn_text_ends(path, ".hdf5"))
 		return vn_fail(
 			err, VN_ERR_USAGE,
 			"%s: HDF5 files are not imported: vernier compare reads a recording directly (--names translates its "
@@ -56,28 +53,22 @@ static vn_status open_kind(vn_dump *d, vn_error *err)
 	if (S_ISDIR(s.st_mode))
 		return vn_dump_open_directory(d, err);
 	for (size_t i = 0; i < sizeof kind / sizeof *kind; i++)
-		if (ends_with(d->path, kind[i].ending))
+		if (vn_text_ends(d->path, kind[i].ending))
 			return kind[i].open(d, err);
 	return refuse_path(d->path, err);
 }
 
-static int by_file(const void *a, const void *b)
-{
-	const vn_array *const *x = a, *const *y = b;
-	return strcmp((*x)->file, (*y)->file);
-}
+VN_ORDER_BY(by_file, vn_array *const, strcmp((*x)->file, (*y)->file))
 
 /* Tied tensors may be one file. But a list of a few bytes for each name must not turn one file into
  * thousands of tensors. */
 static vn_status check_files(const vn_dump *d, vn_error *err)
 {
 	enum { MOST_NAMES = 64 };
-	const vn_array **list = malloc(((size_t)d->n + 1) * sizeof *list);
+	const vn_array **list = vn_alloc((size_t)d->n, sizeof *list);
 	vn_status        st = VN_OK;
 	int              n = 0;
 
-	if (!list)
-		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %d names", d->path, d->n);
 	for (int i = 0; i < d->n; i++)
 		if (d->array[i].file)
 			list[n++] = &d->array[i];
@@ -116,12 +107,8 @@ static vn_status no_tensor(const char *path, vn_error *err)
 
 vn_status vn_dump_open(const char *path, vn_dump **out, vn_error *err)
 {
-	vn_dump *d = *out = calloc(1, sizeof *d);
-	if (!d || !(d->path = strdup(path))) {
-		vn_dump_close(d);
-		*out = NULL;
-		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", path);
-	}
+	vn_dump *d = *out = vn_alloc_zero(1, sizeof *d);
+	d->path = vn_alloc_text(path);
 	d->held = -1;
 	d->complete = true;
 	vn_status st = open_kind(d, err);

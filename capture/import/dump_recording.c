@@ -3,6 +3,7 @@
 
 #include "capture/view/dims.h"
 #include "capture/recording/recording_internal.h"
+#include "libref/base/alloc.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -17,11 +18,10 @@ static void close_foreign(void *context)
 	vn_dump_close(context);
 }
 
-vn_status vn_dump_model_word(vn_recording *r, const char *key, const char *value, vn_error *err)
+void vn_dump_model_word(vn_recording *r, const char *key, const char *value)
 {
-	return json_object_set_new_nocheck(r->model, key, json_string_nocheck(value))
-	           ? vn_fail(err, VN_ERR_NOMEM, "%s: no memory", r->path)
-	           : VN_OK;
+	if (value && json_object_set_new_nocheck(r->model, key, json_string_nocheck(value)))
+		vn_alloc_check(NULL);
 }
 
 static vn_entry entry_of(const vn_array *a, int i)
@@ -63,8 +63,7 @@ vn_status vn_dump_recording(vn_dump *d, vn_recording **out, vn_error *err)
 	}
 	r->foreign = (vn_foreign) { .context = d, .read = read_foreign, .close = close_foreign };
 	r->complete = d->complete;
-	if (!(r->step = calloc((size_t)d->n_steps + 1, sizeof *r->step)))
-		st = vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %d tensors", d->path, d->n);
+	r->step = vn_alloc_zero((size_t)d->n_steps, sizeof *r->step);
 	for (int i = 0; !st && i < d->n; i++) {
 		const vn_array *a = &d->array[i];
 		if ((st = check_dims(d, a, err)))
@@ -75,8 +74,7 @@ vn_status vn_dump_recording(vn_dump *d, vn_recording **out, vn_error *err)
 			                             .foreign = i + 1,
 			                             .parts = vn_import_layout_plain(&a->layout),
 			                             .bytes = vn_shape_count(&a->shape) * (int64_t)vn_dtype_size(a->layout.dtype) };
-		if (!vn_recording_add(r, &e, &source))
-			st = vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %d names", d->path, d->n);
+		vn_alloc_check(vn_recording_add(r, &e, &source) ? r : NULL);
 	}
 	if (!st) {
 		memcpy(r->step, d->step, (size_t)d->n_steps * sizeof *r->step);

@@ -1,5 +1,7 @@
 /* dump_steps.c: which tokens belong to which step, in a dump that does not say; see dump.h. */
 #include "capture/import/dump.h"
+#include "libref/base/alloc.h"
+#include "libref/base/order.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -18,12 +20,7 @@ static int64_t tokens_of(const vn_dump *d)
 	return d->batch ? d->n_ids / d->batch : d->n_ids;
 }
 
-static int by_name(const void *a, const void *b)
-{
-	const vn_array *const *x = a, *const *y = b;
-	const int              c = strcmp((*x)->name, (*y)->name);
-	return c ? c : ((*x)->step > (*y)->step) - ((*x)->step < (*y)->step);
-}
+VN_ORDER_BY(by_name, vn_array *const, strcmp((*x)->name, (*y)->name), VN_ORDER((*x)->step, (*y)->step))
 
 /* Do arrays [0, n_steps) hold one tensor in each step, with the ids along this axis? */
 static bool read_axis(const vn_dump *d, vn_array *const *of, int axis, int64_t *tokens)
@@ -69,19 +66,14 @@ static void set_steps(vn_dump *d, const int64_t *tokens)
 	}
 }
 
-vn_status vn_dump_divide(vn_dump *d, vn_error *err)
+void vn_dump_divide(vn_dump *d)
 {
 	enum { MOST = 16 };
 	const int  steps = d->n_steps;
 	division   list[MOST], *best = NULL;
 	int        n = 0;
-	vn_array **sorted = malloc(((size_t)d->n + 1) * sizeof *sorted);
-	int64_t   *room = calloc(MOST + 1, (size_t)(steps ? steps : 1) * sizeof *room);
-	if (!sorted || !room) {
-		free(sorted);
-		free(room);
-		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %d steps", d->path, steps);
-	}
+	vn_array **sorted = vn_alloc((size_t)d->n, sizeof *sorted);
+	int64_t   *room = vn_alloc_zero(MOST + 1, (size_t)(steps ? steps : 1) * sizeof *room);
 	for (int i = 0; i < d->n; i++)
 		sorted[i] = &d->array[i];
 	qsort(sorted, (size_t)d->n, sizeof *sorted, by_name);
@@ -94,5 +86,4 @@ vn_status vn_dump_divide(vn_dump *d, vn_error *err)
 	set_steps(d, best ? best->tokens : NULL);
 	free(sorted);
 	free(room);
-	return VN_OK;
 }

@@ -2,8 +2,8 @@
  * it; see dump.h. */
 #include "capture/import/dump.h"
 
+#include "libref/base/alloc.h"
 #include "libref/base/text.h"
-#include "libref/base/grow.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -47,16 +47,6 @@ static vn_status read_comment(text_reader *t, char *text, vn_error *err)
 	return VN_OK;
 }
 
-static vn_status append_number(text_reader *t, double x, vn_error *err)
-{
-	double *more = vn_grown(t->x, (size_t)t->n, sizeof *more);
-	if (!more)
-		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for its numbers", t->path);
-	t->x = more;
-	t->x[t->n++] = x;
-	return VN_OK;
-}
-
 static vn_status read_number(text_reader *t, const char *word, vn_error *err)
 {
 	const bool   named = strcasecmp(word, "nan") == 0 || strcasecmp(word + (*word == '-' || *word == '+'), "inf") == 0;
@@ -69,7 +59,9 @@ static vn_status read_number(text_reader *t, const char *word, vn_error *err)
 		vn_text_clean(text, sizeof text);
 		return vn_fail(err, VN_ERR_FORMAT, "%s:%d: '%.40s' is not a number", t->path, t->line, text);
 	}
-	return append_number(t, x, err);
+	t->x = vn_alloc_grown(t->x, (size_t)t->n, sizeof *t->x);
+	t->x[t->n++] = x;
+	return VN_OK;
 }
 
 /* Cuts a line into words. */

@@ -6,6 +6,7 @@
  */
 #include "capture/import/dump.h"
 
+#include "libref/base/alloc.h"
 #include "libref/base/json.h"
 #include "libref/base/map.h"
 #include "libref/model/safetensors.h"
@@ -63,13 +64,11 @@ static void close_tree(vn_dump *d)
 /* Takes the prompt from an input of the model with one row of ids. */
 static vn_status take_prompt(vn_dump *d, const char *name, const vn_array *a, const unsigned char *data, vn_error *err)
 {
-	int32_t  *ids;
 	vn_status st;
 	if (strcmp(name, "in.input_ids") != 0 || d->n_ids || a->shape.rank != 2 || a->shape.dim[0] != 1 ||
 	    a->shape.dim[1] == 0 || a->layout.dtype != VN_I32)
 		return VN_OK;
-	if (!(ids = malloc((size_t)a->shape.dim[1] * sizeof *ids)))
-		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", d->path);
+	int32_t *ids = vn_alloc((size_t)a->shape.dim[1], sizeof *ids);
 	if (!(st = vn_import_layout_read(d->path, name, &a->layout, &a->shape, data, ids, err))) {
 		for (int64_t i = 0; i < a->shape.dim[1] && !st; i++)
 			if (ids[i] < 0)
@@ -104,8 +103,7 @@ static vn_status add_tensor(vn_dump *d, const char *name, const json_t *value, v
 		d->n--;
 		return VN_OK;
 	}
-	if (!(a->file = strdup(file)))
-		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", d->path);
+	a->file = vn_alloc_text(file);
 	return take_prompt(d, name, a, t->data, err);
 }
 
@@ -180,13 +178,11 @@ static vn_status add_module(vn_dump *d, const json_t *node, vn_error *err)
 vn_status vn_dump_open_tree(vn_dump *d, vn_error *err)
 {
 	const char  *slash = strrchr(d->path, '/');
-	tree        *s = d->state = calloc(1, sizeof *s);
+	tree        *s = d->state = vn_alloc_zero(1, sizeof *s);
 	vn_map       map;
 	json_error_t why;
-	if (!s || !(s->folder = slash ? strndup(d->path, slash == d->path ? 1 : (size_t)(slash - d->path)) : strdup("."))) {
-		free(s);
-		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", d->path);
-	}
+	s->folder = vn_alloc_check(slash ? strndup(d->path, slash == d->path ? 1 : (size_t)(slash - d->path))
+	                                 : strdup("."));
 	d->kind = "transformers tree";
 	d->bytes = bytes_of;
 	d->close = close_tree;

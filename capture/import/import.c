@@ -10,6 +10,7 @@
 #include "capture/recording/shown.h"
 #include "capture/store/label.h"
 #include "capture/recording/recording_internal.h"
+#include "libref/base/alloc.h"
 #include "libref/base/intern.h"
 #include "libref/base/text.h"
 #include "libref/family/family.h"
@@ -22,16 +23,14 @@
 /* ---- tokens -------------------------------------------------------------------------------- */
 
 /* Positions of the prompts of a batch: each counts from 0, and padding (-1) does not count. */
-static vn_status count_positions(const int32_t *ids, int64_t n, int64_t columns, int32_t **positions, vn_error *err)
+static int32_t *count_positions(const int32_t *ids, int64_t n, int64_t columns)
 {
-	int32_t at = 0;
-	if (!(*positions = malloc((size_t)n * sizeof **positions)))
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for %" PRId64 " positions", n);
+	int32_t at = 0, *positions = vn_alloc((size_t)n, sizeof *positions);
 	for (int64_t i = 0; i < n; i++) {
 		at = i % columns ? at : 0;
-		(*positions)[i] = ids[i] < 0 ? -1 : at++;
+		positions[i] = ids[i] < 0 ? -1 : at++;
 	}
-	return VN_OK;
+	return positions;
 }
 
 /* Ids on the command line, for all steps. */
@@ -49,7 +48,7 @@ static vn_status take_ids(const vn_import_options *o, vn_dump *d, vn_error *err)
 	if (!st && positions && (m != n || columns != rows))
 		st = vn_fail(err, VN_ERR_USAGE, "--positions: %" PRId64 " positions for %" PRId64 " ids", m, n);
 	if (!st && rows && !positions)
-		st = count_positions(ids, n, n / rows, &positions, err);
+		positions = count_positions(ids, n, n / rows);
 	for (int64_t k = 0; !st && rows && k < n; k++)
 		if (ids[k] < 0 || positions[k] < 0) {
 			ids[k] = 0;
@@ -64,7 +63,7 @@ static vn_status take_ids(const vn_import_options *o, vn_dump *d, vn_error *err)
 		st = vn_fail(err, VN_ERR_USAGE, "--ids: %" PRId64 " token%s, and %s has %d steps", n, n == 1 ? "" : "s",
 		             d->path, d->n_steps);
 	if (!st && !d->n_ids && !(st = vn_dump_ids(d, ids, positions, n, err)))
-		st = vn_dump_divide(d, err);
+		vn_dump_divide(d);
 	free(ids);
 	free(positions);
 	return st;
@@ -169,15 +168,10 @@ static vn_status settle_model(vn_import *i, vn_dump *d, vn_error *err)
 }
 
 /* Describes the model before the maps are read, because map rules may apply to one family only. */
-static vn_status say_model(vn_import *i, vn_error *err)
+static void say_model(vn_import *i)
 {
-	const char *config = i->model ? vn_model_config(i->model) : i->dump->config;
-	vn_status   st = VN_OK;
-	if (i->family)
-		st = vn_dump_model_word(i->r, "family", i->family, err);
-	if (!st && config)
-		st = vn_dump_model_word(i->r, "config", config, err);
-	return st;
+	vn_dump_model_word(i->r, "family", i->family);
+	vn_dump_model_word(i->r, "config", i->model ? vn_model_config(i->model) : i->dump->config);
 }
 
 /* ---- names ----------------------------------------------------------------------------------- */
@@ -224,9 +218,7 @@ static vn_status apply_map(vn_import *i, const vn_name_map *m, bool asked, vn_er
 static vn_status own_names(vn_name_map **m, vn_error *err)
 {
 	const size_t room = VN_N_POINTS * 160 + 64;
-	char        *text = calloc(1, room);
-	if (!text)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for names");
+	char        *text = vn_alloc_zero(1, room);
 	vn_text_add(text, room, "version: 1\nname: our own\nrules:\n");
 	for (int p = 0; p < VN_N_POINTS; p++) {
 		const vn_point_info *x = vn_point_get((vn_point)p);
@@ -249,7 +241,7 @@ static int words_of(const char *axes)
 
 /* If an array without axis names has one axis more than its checkpoint, and the first axis has
  * length one, it is a batch of one, as usual in PyTorch. own_names drops that axis. */
-static vn_status name_batches(vn_import *i, vn_error *err)
+static void name_batches(vn_import *i)
 {
 	char axes[VN_AXES_MAX];
 	for (int k = 0; k < i->r->n_entries; k++) {
@@ -258,10 +250,8 @@ static vn_status name_batches(vn_import *i, vn_error *err)
 		if (!p || words_of(p->axes) + 1 != e->shape.rank || (e->shape.dim[0] != 1 && e->shape.dim[0] != i->r->batch))
 			continue;
 		snprintf(axes, sizeof axes, "batch %s", p->axes);
-		if (!(e->axes = vn_intern(axes)))
-			return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for the axes of %s", i->r->path, e->name);
+		e->axes = vn_alloc_check(vn_intern(axes));
 	}
-	return VN_OK;
 }
 
 /* ONNX, Keras and TensorFlow name tensors by paths: "/model/layers.0/attn". A checkpoint file has
@@ -302,11 +292,9 @@ static vn_status apply_proposal(vn_import *i, vn_error *err)
 	vn_status    st = vn_propose(i->r, i->like, &i->proposal, err);
 	if (st || i->proposal.n == 0)
 		return st;
-	FILE *to = open_memstream(&text, &bytes);
-	if (to)
-		vn_proposal_write(&i->proposal, i->o->like, to);
-	if (!to || !vn_text_close(to, &text))
-		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for a map", i->o->path);
+	FILE *to = vn_alloc_check(open_memstream(&text, &bytes));
+	vn_proposal_write(&i->proposal, i->o->like, to);
+	vn_alloc_check(vn_text_close(to, &text) ? text : NULL);
 	if (!(st = vn_name_map_parse("proposed map", text, strlen(text), &m, err)))
 		st = apply_map(i, m, false, err);
 	free(text);
@@ -337,7 +325,7 @@ static vn_status map_names(vn_import *i, vn_error *err)
 		if (!st && !has_slash(m))
 			st = dot_names(i, err);
 		if (!st && k > i->o->n_names)
-			st = name_batches(i, err);
+			name_batches(i);
 		if (!st)
 			st = apply_map(i, m, asked, err);
 		vn_name_map_destroy(m);
@@ -349,15 +337,14 @@ static vn_status map_names(vn_import *i, vn_error *err)
 /* ---- is it fit to be written? ---------------------------------------------------------------- */
 
 /* Gives a tensor without axis names those of its checkpoint, if the rank matches. */
-static vn_status name_axes(vn_import *i, vn_error *err)
+static void name_axes(vn_import *i)
 {
 	for (int k = 0; k < i->r->n_entries; k++) {
 		vn_entry            *e = &i->r->entry[k];
 		const vn_point_info *p = *e->axes ? NULL : vn_label_point(e->name);
-		if (p && words_of(p->axes) == e->shape.rank && !(e->axes = vn_intern(p->axes)))
-			return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for the axes of %s", i->r->path, e->name);
+		if (p && words_of(p->axes) == e->shape.rank)
+			e->axes = vn_alloc_check(vn_intern(p->axes));
 	}
-	return VN_OK;
 }
 
 /* Engines asked for the logits of some tokens, or none, may compute only those rows in the last
@@ -558,8 +545,10 @@ static vn_status check_dump(vn_import *i, vn_error *err)
 {
 	const char *first = NULL;
 	char        near[VN_NAME_MAX], text[VN_NAME_MAX];
-	vn_status   st = name_axes(i, err);
-	if (st || (st = leave_out_alone(i, err)))
+	vn_status   st;
+
+	name_axes(i);
+	if ((st = leave_out_alone(i, err)))
 		return st;
 	if ((st = vn_recording_check_rows(i->r, err)))
 		add_remedy(i, err);
@@ -668,7 +657,8 @@ vn_status vn_import_open(const vn_import_options *o, vn_import *i, vn_error *err
 	if ((st = vn_dump_recording(d, &i->r, err)))
 		return st;
 	i->original = i->r;
-	if ((st = say_model(i, err)) || (st = map_names(i, err)) || (st = check_dump(i, err)))
+	say_model(i);
+	if ((st = map_names(i, err)) || (st = check_dump(i, err)))
 		return st;
 	return settle_precision(i, err);
 }

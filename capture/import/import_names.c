@@ -4,6 +4,7 @@
 
 #include "capture/recording/derive.h"
 #include "capture/store/label.h"
+#include "libref/base/alloc.h"
 #include "libref/base/nearest.h"
 #include "libref/base/say.h"
 #include "libref/base/text.h"
@@ -77,8 +78,8 @@ static void print_origins(const vn_import *i, int entry, bool *used, FILE *to)
 {
 	enum { SHOWN = 4 };
 	const int room = vn_recording_count(i->original);
-	int      *list = malloc(((size_t)room + 1) * sizeof *list);
-	const int n = list ? vn_derive_origins(i->r, entry, list, room) : 0;
+	int      *list = vn_alloc((size_t)room, sizeof *list);
+	const int n = vn_derive_origins(i->r, entry, list, room);
 	for (int k = 0; k < n; k++) {
 		char name[4 * VN_NAME_MAX];
 		used[list[k]] = true;
@@ -115,11 +116,9 @@ static void print_mapped(const vn_import *i, bool *used, FILE *to)
 void vn_import_list(const vn_import *i, FILE *to)
 {
 	const int n = vn_recording_count(i->original);
-	bool     *used = calloc((size_t)n + 1, sizeof *used);
+	bool     *used = vn_alloc_zero((size_t)n, sizeof *used);
 	char      name[VN_NAME_MAX], near[VN_NAME_MAX];
 	int       gone = 0, steps = vn_recording_steps(i->r, &(const vn_step *) { NULL });
-	if (!used)
-		return;
 	vn_say(to, "%s: %s, %d tensors in %d step%s\n", vn_recording_path(i->r), i->dump->kind, n, steps,
 	       steps == 1 ? "" : "s");
 	fprintf(to, "checkpoints: %d\n", vn_recording_count(i->r) - i->unmapped);

@@ -3,6 +3,7 @@
 
 #include "capture/store/store.h"
 
+#include "libref/base/alloc.h"
 #include "libref/base/progress.h"
 
 #include <stdlib.h>
@@ -73,10 +74,8 @@ static vn_status put_model(vn_import *i, vn_store *s, vn_error *err)
 		return vn_store_weights(s, &words, i->dump->weight, i->dump->n_weights, err);
 	if (!i->model)
 		return words.family || words.config ? vn_store_words(s, &words, err) : VN_OK;
-	vn_weight_row *rows = calloc((size_t)vn_model_plan(i->model)->n_weights + 1, sizeof *rows);
-	if (!rows)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for a table of weights");
-	const long threads = sysconf(_SC_NPROCESSORS_ONLN);
+	vn_weight_row *rows = vn_alloc_zero((size_t)vn_model_plan(i->model)->n_weights, sizeof *rows);
+	const long     threads = sysconf(_SC_NPROCESSORS_ONLN);
 	vn_model_table(i->model, threads < 1 ? 1 : (int)threads, rows);
 	const vn_status st = vn_store_model(s, i->model, rows, err);
 	free(rows);
@@ -87,12 +86,12 @@ vn_status vn_import_write(vn_import *i, const char *path, bool force, int64_t *t
 {
 	const int32_t *ids, *positions;
 	const int64_t  n = vn_recording_tokens(i->r, &ids, &positions);
-	unsigned char *piece = malloc(PIECE);
+	unsigned char *piece = vn_alloc(1, PIECE);
 	vn_store      *s = NULL;
 	int            put = 0;
-	vn_status      st = piece ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "%s: no memory", path);
+	vn_status      st = vn_store_create_whole(path, force, &s, err);
 
-	if (!st && !(st = vn_store_create_whole(path, force, &s, err)))
+	if (!st)
 		vn_store_batch(s, vn_recording_batch(i->r));
 	if (!st && !(st = vn_store_run(s, vn_recording_run(i->r), ids, positions, n, err)) &&
 	    !(st = put_model(i, s, err)) && !(st = put_steps(i, s, piece, &put, err))) {

@@ -5,10 +5,10 @@
 #include "capture/view/dims.h"
 #include "capture/recording/numbers.h"
 #include "capture/view/residual.h"
+#include "libref/base/alloc.h"
 #include "libref/base/glob.h"
 #include "libref/base/system.h"
 #include "libref/base/text.h"
-#include "libref/base/grow.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -187,10 +187,7 @@ static vn_status decide_name(vn_name_map_job *j, int k)
 
 static vn_status add_outcome(vn_name_map_job *j, int entry, int n, int part, const char *pattern)
 {
-	vn_name_map_outcome *more = vn_grown(j->out, (size_t)j->n_out, sizeof *more);
-	if (!more)
-		return vn_fail(j->err, VN_ERR_NOMEM, "%s: no memory for names", vn_recording_path(j->r));
-	j->out = more;
+	j->out = vn_alloc_grown(j->out, (size_t)j->n_out, sizeof *j->out);
 	vn_name_map_outcome *o = &j->out[j->n_out++];
 	*o = (vn_name_map_outcome) { .entry = entry, .rule = j->rule[entry], .n = n, .part = part };
 	if (!vn_name_map_name(pattern, n, o->name, sizeof o->name))
@@ -270,30 +267,17 @@ static bool is_fallback(const vn_name_map_job *j, const vn_name_map_outcome *o)
 /* Two sources of one result must hold the same numbers, or one of them is misnamed. */
 static vn_status check_copy(vn_name_map_job *j, const vn_name_map_outcome *x, const vn_name_map_outcome *y)
 {
-	const vn_entry *a = vn_recording_entry(j->r, x->entry), *b = vn_recording_entry(j->r, y->entry);
-	const int64_t   n = vn_shape_count(&a->shape);
-	double          most = 0;
+	const vn_entry   *a = vn_recording_entry(j->r, x->entry), *b = vn_recording_entry(j->r, y->entry);
+	const int64_t     n = vn_shape_count(&a->shape);
+	vn_numbers_differ d;
 	if (n != vn_shape_count(&b->shape))
 		return vn_name_map_fail(j, y->rule, "%s and %s both become %s, but have %" PRId64 " and %" PRId64 " numbers",
 		                        a->name, b->name, x->name, n, vn_shape_count(&b->shape));
-	vn_numbers *p = vn_numbers_open(j->r, x->entry, j->err), *q = p ? vn_numbers_open(j->r, y->entry, j->err) : NULL;
-	vn_status   st = q ? VN_OK : VN_ERR_NOMEM;
-	for (int64_t at = 0; !st && at < n; at += VN_NUMBERS) {
-		const size_t m = vn_numbers_left(n, at);
-		if ((st = vn_numbers_read(p, at, m, j->err)) || (st = vn_numbers_read(q, at, m, j->err)))
-			break;
-		for (size_t i = 0; i < m; i++)
-			if (!(p->x[i] == q->x[i] || (isnan(p->x[i]) && isnan(q->x[i]))))
-				most = fabs(p->x[i] - q->x[i]) <= most ? most : fabs(p->x[i] - q->x[i]); /* NaN: it is */
-	}
-	vn_numbers_close(p);
-	vn_numbers_close(q);
-	if (st)
-		return st;
-	if (most != 0)
+	const vn_status st = vn_numbers_compare(j->r, x->entry, j->r, y->entry, &d, j->err);
+	if (!st && d.count)
 		return vn_name_map_fail(j, y->rule, "%s and %s both become %s, but differ by up to %.3g", a->name, b->name,
-		                        x->name, most);
-	return VN_OK;
+		                        x->name, d.most);
+	return st;
 }
 
 static int compare_outcomes(const void *a, const void *b, void *context)
@@ -359,20 +343,17 @@ vn_status vn_name_map_apply(const vn_name_map *m, vn_recording **r, vn_name_map_
 		                  .r = *r,
 		                  .use = use,
 		                  .err = err,
-		                  .rule = malloc((count + 1) * sizeof(int)),
-		                  .n = malloc((count + 1) * sizeof(int)),
-		                  .chosen = malloc((size_t)m->n * sizeof(int)) };
+		                  .rule = vn_alloc(count, sizeof(int)),
+		                  .n = vn_alloc(count, sizeof(int)),
+		                  .chosen = vn_alloc((size_t)m->n, sizeof(int)) };
 	vn_status       st = VN_OK;
 
 	use->mapped = use->ignored = use->left = use->spare = 0;
-	if (!j.rule || !j.n || !j.chosen)
-		st = vn_fail(err, VN_ERR_NOMEM, "%s: no memory for names", vn_recording_path(*r));
-	for (size_t i = 0; !st && i < count; i++)
+	for (size_t i = 0; i < count; i++)
 		j.rule[i] = VN_MAP_LEFT;
-	for (int k = 0; !st && k < m->n; k++)
+	for (int k = 0; k < m->n; k++)
 		j.chosen[k] = -1;
-	if (!st)
-		choose_rules(&j);
+	choose_rules(&j);
 	for (int k = 0; !st && k < m->n; k++)
 		if (m->rule[k].either[0])
 			st = allow_collected(&j, decide_name(&j, k));

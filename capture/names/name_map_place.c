@@ -2,6 +2,7 @@
 #include "capture/names/name_map_internal.h"
 
 #include "capture/view/dims.h"
+#include "libref/base/alloc.h"
 #include "libref/base/text.h"
 #include "libref/plan/point.h"
 
@@ -138,10 +139,7 @@ static vn_status place_whole(vn_name_map_job *j, const vn_name_map_outcome *o)
 		return keep_shape(j, o, &made, axes);
 	made.shape = shape;
 	set_axes(&made, k->to_axes ? w.axes : text);
-	if (!(all = malloc((size_t)n * (size_t)(1 + k->n_plus) * sizeof *all))) {
-		st = vn_fail(j->err, VN_ERR_NOMEM, "%s: no memory for %s", vn_recording_path(j->r), o->name);
-		goto done;
-	}
+	all = vn_alloc((size_t)n * (size_t)(1 + k->n_plus), sizeof *all);
 	for (int p = 0; p < n; p++)
 		piece[p].from += start;
 	memcpy(all, piece, (size_t)n * sizeof *all);

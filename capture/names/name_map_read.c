@@ -4,8 +4,8 @@
 #include "capture/view/dims.h"
 #include "capture/base/shipped.h"
 #include "capture/base/yaml.h"
+#include "libref/base/alloc.h"
 #include "libref/base/glob.h"
-#include "libref/base/grow.h"
 #include "libref/base/text.h"
 
 #include <errno.h>
@@ -320,10 +320,7 @@ static vn_status read_rules(void *context)
 			return VN_OK;
 		if (m->n == MOST_RULES)
 			return vn_yaml_fail(r->y, "more than %d rules", MOST_RULES);
-		vn_name_map_rule *more = vn_grown(m->rule, (size_t)m->n, sizeof *more);
-		if (!more)
-			return vn_yaml_no_memory(r->y);
-		m->rule = more;
+		m->rule = vn_alloc_grown(m->rule, (size_t)m->n, sizeof *m->rule);
 		r->rule = &m->rule[m->n++];
 		r->flags = 0;
 		*r->rule = (vn_name_map_rule) { .line = vn_yaml_line(r->y), .column = vn_yaml_column(r->y) };
@@ -348,10 +345,9 @@ vn_status vn_name_map_parse(const char *path, const char *text, size_t n, vn_nam
 	*m = NULL;
 	if (st)
 		return st;
-	if (!(r.m = calloc(1, sizeof *r.m)) || !(r.m->path = strdup(path)))
-		st = vn_yaml_no_memory(r.y);
-	if (!st)
-		st = vn_yaml_document(r.y, "a name map", sections, sizeof sections / sizeof *sections, &r);
+	r.m = vn_alloc_zero(1, sizeof *r.m);
+	r.m->path = vn_alloc_text(path);
+	st = vn_yaml_document(r.y, "a name map", sections, sizeof sections / sizeof *sections, &r);
 	if (!st && r.m->n == 0)
 		st = vn_yaml_fail_at(r.y, 1, 1, "no rules");
 	vn_yaml_close(r.y);

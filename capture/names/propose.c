@@ -2,6 +2,7 @@
 #include "capture/names/propose_internal.h"
 
 #include "libref/base/alloc.h"
+#include "libref/base/order.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,12 +10,7 @@
 
 /* ---- tensors -------------------------------------------------------------------------------- */
 
-static int by_name_then_step(const void *a, const void *b)
-{
-	const vn_tensor_name *x = a, *y = b;
-	const int             c = strcmp(x->name, y->name);
-	return c ? c : (x->step > y->step) - (x->step < y->step);
-}
+VN_ORDER_BY(by_name_then_step, vn_tensor_name, strcmp(x->name, y->name), VN_ORDER(x->step, y->step))
 
 /* Lists each name once, with its first tensor. */
 static void list_names(vn_proposer *j)
@@ -87,11 +83,7 @@ static void set_names(const vn_proposer *j, const vn_chosen_rule *c, vn_proposed
 		snprintf(to->along, sizeof to->along, "%s", fused->along);
 }
 
-static int by_order(const void *a, const void *b)
-{
-	const vn_proposed_rule *x = a, *y = b;
-	return x->order != y->order ? (x->order > y->order) - (x->order < y->order) : strcmp(x->from, y->from);
-}
+VN_ORDER_BY(by_order, vn_proposed_rule, VN_ORDER(x->order, y->order), strcmp(x->from, y->from))
 
 static int order_of(const vn_proposer *j, const vn_chosen_rule *c)
 {

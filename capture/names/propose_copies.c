@@ -9,18 +9,10 @@
 /* Have the two tensors the same numbers in the same order? */
 static bool same_numbers(const vn_proposer *j, int a, int b)
 {
-	const vn_entry *x = vn_recording_entry(j->r, a), *y = vn_recording_entry(j->r, b);
-	const int64_t   n = vn_shape_count(&x->shape);
-	bool            same = n == vn_shape_count(&y->shape);
-	vn_numbers *p = same ? vn_numbers_open(j->r, a, j->err) : NULL, *q = p ? vn_numbers_open(j->r, b, j->err) : NULL;
-	for (int64_t at = 0; q && same && at < n; at += VN_NUMBERS) {
-		const size_t m = vn_numbers_left(n, at);
-		same = !vn_numbers_read(p, at, m, j->err) && !vn_numbers_read(q, at, m, j->err) &&
-		       memcmp(p->x, q->x, m * sizeof *p->x) == 0;
-	}
-	vn_numbers_close(p);
-	vn_numbers_close(q);
-	return q && same;
+	const vn_entry   *x = vn_recording_entry(j->r, a), *y = vn_recording_entry(j->r, b);
+	vn_numbers_differ d;
+	return vn_shape_count(&x->shape) == vn_shape_count(&y->shape) &&
+	       !vn_numbers_compare(j->r, a, j->r, b, &d, j->err) && !d.bits;
 }
 
 /* Are their samples the same numbers, each in its own layout? */

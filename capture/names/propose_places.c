@@ -4,6 +4,7 @@
 
 #include "capture/recording/numbers.h"
 #include "libref/base/alloc.h"
+#include "libref/base/order.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -20,11 +21,7 @@ const vn_fused vn_fused_of[VN_FUSED] = {
 
 /* ---- samples ------------------------------------------------------------------------------- */
 
-static int by_value(const void *a, const void *b)
-{
-	const float x = *(const float *)a, y = *(const float *)b;
-	return (x > y) - (x < y);
-}
+VN_ORDER_BY(by_value, float, VN_ORDER(*x, *y))
 
 /* Divides by the median, compresses, and makes the length one. */
 static void finish_sample(vn_tensor_sample *s, int n)
@@ -77,18 +74,12 @@ typedef struct sampled_at {
 	int     to;
 } sampled_at;
 
-static int by_at(const void *a, const void *b)
-{
-	const sampled_at *x = a, *y = b;
-	return (x->at > y->at) - (x->at < y->at);
-}
+VN_ORDER_BY(by_at, sampled_at, VN_ORDER(x->at, y->at))
 
 /* Reads elements (n) of an entry into s->x, in the order of the file. */
 static vn_status read_elements(vn_recording *r, int entry, sampled_at *list, int n, float *x, vn_error *err)
 {
 	vn_numbers *numbers = vn_numbers_open(r, entry, err);
-	if (!numbers)
-		return VN_ERR_NOMEM;
 	qsort(list, (size_t)n, sizeof *list, by_at);
 	for (int i = 0; i < n; i++)
 		x[list[i].to] = (float)vn_numbers_value(numbers, list[i].at);
@@ -341,14 +332,8 @@ typedef struct digested {
 	bool            known;
 } digested;
 
-static int by_digest(const void *a, const void *b)
-{
-	const digested *x = a, *y = b;
-	if (x->known != y->known)
-		return x->known ? -1 : 1;
-	const int c = x->known ? memcmp(&x->digest, &y->digest, sizeof x->digest) : 0;
-	return c ? c : (x->entry > y->entry) - (x->entry < y->entry);
-}
+VN_ORDER_BY(by_digest, digested, VN_ORDER(y->known, x->known),
+            x->known ? memcmp(&x->digest, &y->digest, sizeof x->digest) : 0, VN_ORDER(x->entry, y->entry))
 
 static void group_places(vn_spots *p, int from)
 {
@@ -391,14 +376,8 @@ vn_status vn_spots_add(vn_spots *p, const vn_step *cand, vn_error *err)
 	return st;
 }
 
-static int by_place(const void *a, const void *b)
-{
-	const vn_spot *x = a, *y = b;
-	return x->step != y->step     ? (x->step > y->step) - (x->step < y->step)
-	       : x->point != y->point ? (x->point > y->point) - (x->point < y->point)
-	       : x->layer != y->layer ? (x->layer > y->layer) - (x->layer < y->layer)
-	                              : (x->kind > y->kind) - (x->kind < y->kind);
-}
+VN_ORDER_BY(by_place, vn_spot, VN_ORDER(x->step, y->step), VN_ORDER(x->point, y->point), VN_ORDER(x->layer, y->layer),
+            VN_ORDER(x->kind, y->kind))
 
 void vn_spots_sort(vn_spots *p)
 {

@@ -3,17 +3,14 @@
 
 #include "capture/recording/numbers.h"
 #include "libref/base/alloc.h"
+#include "libref/base/order.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 enum { MOST_NUMBERS = 4 << 20 };
 
-static int by_value(const void *a, const void *b)
-{
-	const float x = *(const float *)a, y = *(const float *)b;
-	return (x > y) - (x < y);
-}
+VN_ORDER_BY(by_value, float, VN_ORDER(*x, *y))
 
 vn_status vn_ranks_of(vn_recording *r, int entry, vn_ranks *to, vn_error *err)
 {
@@ -25,10 +22,8 @@ vn_status vn_ranks_of(vn_recording *r, int entry, vn_ranks *to, vn_error *err)
 	if (n < 4 * VN_RANK_ENDS || n > MOST_NUMBERS)
 		return VN_OK;
 	vn_numbers *numbers = vn_numbers_open(r, entry, err);
-	if (!numbers)
-		return VN_ERR_NOMEM;
-	float *x = vn_alloc((size_t)n, sizeof *x);
-	bool   finite = true;
+	float      *x = vn_alloc((size_t)n, sizeof *x);
+	bool        finite = true;
 	for (int64_t at = 0; !st && at < n; at += VN_NUMBERS) {
 		const size_t m = vn_numbers_left(n, at);
 		st = vn_numbers_read(numbers, at, m, err);

@@ -1,6 +1,7 @@
 /* propose_rest.c: what is decided downstream of a fault: by the smallest distance, or by shape. */
 #include "capture/names/propose_internal.h"
 #include "libref/base/alloc.h"
+#include "libref/base/order.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -27,11 +28,7 @@ typedef struct rest_pair {
 	double      mean; /* distance */
 } rest_pair;
 
-static int by_mean(const void *a, const void *b)
-{
-	const rest_pair *x = a, *y = b;
-	return (x->mean > y->mean) - (x->mean < y->mean);
-}
+VN_ORDER_BY(by_mean, rest_pair, VN_ORDER(x->mean, y->mean))
 
 static bool is_free(const vn_proposer *j, const vn_name_family *f, vn_target to)
 {

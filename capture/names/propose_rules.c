@@ -2,6 +2,7 @@
 #include "capture/names/propose_internal.h"
 
 #include "libref/base/alloc.h"
+#include "libref/base/order.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -97,20 +98,10 @@ void vn_propose_accept_rule(vn_proposer *j, vn_chosen_rule *c)
 	j->rule[j->n_rules++] = *c;
 }
 
-static int by_evidence(const void *a, const void *b)
-{
-	const vn_chosen_rule *x = a, *y = b;
-	if (x->e.to.point >= VN_N_POINTS || y->e.to.point >= VN_N_POINTS) /* its parts come first */
-		if ((x->e.to.point >= VN_N_POINTS) != (y->e.to.point >= VN_N_POINTS))
-			return (x->e.to.point >= VN_N_POINTS) - (y->e.to.point >= VN_N_POINTS);
-	if (x->e.count[VN_MEMBER_CONFIRMED] != y->e.count[VN_MEMBER_CONFIRMED])
-		return y->e.count[VN_MEMBER_CONFIRMED] - x->e.count[VN_MEMBER_CONFIRMED];
-	if (x->e.taste != y->e.taste)
-		return y->e.taste - x->e.taste;
-	if (x->e.sum != y->e.sum)
-		return (x->e.sum > y->e.sum) - (x->e.sum < y->e.sum);
-	return x->family - y->family;
-}
+/* A fused product comes behind its parts. */
+VN_ORDER_BY(by_evidence, vn_chosen_rule, VN_ORDER(x->e.to.point >= VN_N_POINTS, y->e.to.point >= VN_N_POINTS),
+            VN_ORDER(y->e.count[VN_MEMBER_CONFIRMED], x->e.count[VN_MEMBER_CONFIRMED]),
+            VN_ORDER(y->e.taste, x->e.taste), VN_ORDER(x->e.sum, y->e.sum), VN_ORDER(x->family, y->family))
 
 /* If nothing fits at the layer that the names say: does another layer's? */
 static void look_at_other_layers(const vn_proposer *j, const vn_name_family *f)

@@ -3,6 +3,7 @@
 #include "capture/names/propose_internal.h"
 
 #include "libref/base/alloc.h"
+#include "libref/base/order.h"
 #include "libref/base/text.h"
 
 #include <ctype.h>
@@ -105,11 +106,7 @@ static int by_prefix(const void *a, const void *b)
 	return c ? c : (x->at > y->at) - (x->at < y->at);
 }
 
-static int by_place_in_name(const void *a, const void *b)
-{
-	const name_slot *x = a, *y = b;
-	return x->named != y->named ? (x->named > y->named) - (x->named < y->named) : (x->at > y->at) - (x->at < y->at);
-}
+VN_ORDER_BY(by_place_in_name, name_slot, VN_ORDER(x->named, y->named), VN_ORDER(x->at, y->at))
 
 /* A name with its number taken out. */
 typedef struct name_pattern {
@@ -117,12 +114,7 @@ typedef struct name_pattern {
 	int  n, named;
 } name_pattern;
 
-static int by_pattern(const void *a, const void *b)
-{
-	const name_pattern *x = a, *y = b;
-	const int           c = strcmp(x->from, y->from);
-	return c ? c : (x->n > y->n) - (x->n < y->n);
-}
+VN_ORDER_BY(by_pattern, name_pattern, strcmp(x->from, y->from), VN_ORDER(x->n, y->n))
 
 /* Writes a name, or a part of it, as a glob that matches it: what has a meaning there becomes
  * '?'. */

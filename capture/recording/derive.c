@@ -1,17 +1,13 @@
 /* derive.c: see derive.h. */
 #include "capture/recording/derive.h"
 #include "capture/recording/recording_internal.h"
+#include "libref/base/alloc.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* ---- making ---------------------------------------------------------------------------- */
-
-static vn_status no_memory(const vn_recording *r, vn_error *err)
-{
-	return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %d derived tensors", r->path, r->n_entries + 1);
-}
 
 /* Moves what a file says about its run and model from one recording to the other. */
 static void move_words(vn_recording *to, vn_recording *from)
@@ -35,13 +31,8 @@ vn_status vn_derive(const char *path, vn_recording *const *base, int n, vn_recor
 	vn_recording   *r = *out;
 	if (st)
 		return st;
-	r->base = calloc((size_t)n, sizeof *r->base);
-	r->step = malloc(((size_t)base[0]->n_steps + 1) * sizeof *r->step);
-	if (!r->base || !r->step) {
-		vn_recording_close(r);
-		*out = NULL;
-		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", path);
-	}
+	r->base = vn_alloc((size_t)n, sizeof *r->base);
+	r->step = vn_alloc((size_t)base[0]->n_steps, sizeof *r->step);
 	r->n_bases = n;
 	memcpy(r->base, base, (size_t)n * sizeof *r->base);
 	r->n_steps = base[0]->n_steps;
@@ -112,7 +103,7 @@ static vn_status add_gathered(vn_recording *r, const vn_entry *e, uint64_t addre
 	if (vn_recording_add(r, e, &s))
 		return VN_OK;
 	free(gathered);
-	return no_memory(r, err);
+	return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %d derived tensors", r->path, r->n_entries + 1);
 }
 
 vn_status vn_derive_keep(vn_recording *r, const vn_entry *e, int base, int entry, vn_error *err)
@@ -126,16 +117,11 @@ vn_status vn_derive_keep(vn_recording *r, const vn_entry *e, int base, int entry
 	kept.has_digest = from->has_digest;
 	kept.viewed = from->viewed;
 	kept.stats = 0;
-	if (stats && !vn_recording_keep_stats(r, &kept, stats))
-		return no_memory(r, err);
+	if (stats)
+		vn_alloc_check(vn_recording_keep_stats(r, &kept, stats) ? r : NULL);
 	kept.dtype = from->dtype;
-	vn_gathered *gathered = calloc(1, sizeof *gathered);
-	if (!gathered)
-		return no_memory(r, err);
-	gathered->whole = true;
-	gathered->base = base;
-	gathered->entry = root;
-	gathered->n = 1;
+	vn_gathered *gathered = vn_alloc(1, sizeof *gathered);
+	*gathered = (vn_gathered) { .whole = true, .base = base, .entry = root, .n = 1 };
 	return add_gathered(r, &kept, address_of(KEPT, base, root), gathered, err);
 }
 
@@ -155,9 +141,7 @@ vn_status vn_derive_add(vn_recording *r, const vn_entry *e, const vn_piece *piec
 {
 	if (n == 1 && is_whole(r, e, &piece[0]))
 		return vn_derive_keep(r, e, piece[0].base, piece[0].entry, err);
-	vn_gathered *gathered = calloc(1, sizeof *gathered + (size_t)n * sizeof *piece);
-	if (!gathered)
-		return no_memory(r, err);
+	vn_gathered *gathered = vn_alloc_zero(1, sizeof *gathered + (size_t)n * sizeof *piece);
 	gathered->how = how;
 	gathered->n = n;
 	memcpy(gathered->piece, piece, (size_t)n * sizeof *piece);

@@ -2,6 +2,7 @@
 #include "capture/recording/garbage.h"
 #include "capture/recording/echo.h"
 #include "capture/recording/logit_rows.h"
+#include "libref/base/alloc.h"
 #include "libref/base/utf8.h"
 
 #include <stdio.h>
@@ -136,22 +137,19 @@ static void count_ids(const int32_t *id, int64_t n, int64_t vocab, vn_garbage_co
 }
 
 /* The text of n tokens, joined: a character may be spread over several. */
-static vn_status count_text(char *const *text, int64_t n, vn_garbage_count *c, vn_error *err)
+static void count_text(char *const *text, int64_t n, vn_garbage_count *c)
 {
 	size_t all = 0, bytes = 0;
 
 	for (int64_t i = 0; i < n; i++)
 		all += strlen(text[i]) + 1;
-	char *joined = malloc(all + 1);
-	if (!joined)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for the text of %lld tokens", (long long)n);
+	char *joined = vn_alloc(all, 1);
 	for (int64_t i = 0; i < n; i++) {
 		memcpy(joined + bytes, text[i], strlen(text[i]) + 1);
 		bytes += vn_utf8_unescape(joined + bytes);
 	}
 	c->n[VN_GARBAGE_CHARACTERS] = vn_garbage_count_replaced(joined, bytes, &c->of[VN_GARBAGE_CHARACTERS]);
 	free(joined);
-	return VN_OK;
 }
 
 /* Ids that are not chosen yet are -1. */
@@ -185,8 +183,10 @@ vn_status vn_garbage_of(vn_recording *r, vn_garbage *g, vn_error *err)
 	g->chosen.n[VN_GARBAGE_ENDS] += count_without_text(chosen.id, chosen.n, vocab, &t);
 	g->prompt.n[VN_GARBAGE_ENDS] += count_without_text(ids, t.prompt < VN_GARBAGE_TOKENS ? t.prompt : VN_GARBAGE_TOKENS,
 	                                                   vocab, &t);
-	if (t.text && !(st = count_text(t.text, t.prompt, &g->prompt, err)))
-		st = count_text(t.text + t.prompt, t.n - t.prompt, &g->chosen, err);
+	if (t.text) {
+		count_text(t.text, t.prompt, &g->prompt);
+		count_text(t.text + t.prompt, t.n - t.prompt, &g->chosen);
+	}
 	return st;
 }
 

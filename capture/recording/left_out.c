@@ -4,6 +4,7 @@
 #include "libref/base/grow.h"
 #include "libref/base/intern.h"
 #include "libref/base/json.h"
+#include "libref/base/order.h"
 #include "libref/base/text.h"
 #include "libref/plan/plan.h"
 
@@ -144,11 +145,7 @@ void vn_left_out_finish(vn_left_out *l)
 	*l = (vn_left_out) { 0 };
 }
 
-static int order_by_name(const void *a, const void *b)
-{
-	const vn_left_out *x = a, *y = b;
-	return x->step != y->step ? (x->step < y->step ? -1 : 1) : strcmp(x->name, y->name);
-}
+VN_ORDER_BY(order_by_name, vn_left_out, VN_ORDER(x->step, y->step), strcmp(x->name, y->name))
 
 void vn_left_out_sort(vn_left_out *list, int n)
 {

@@ -1,6 +1,7 @@
 /* logit_rows.c: see logit_rows.h. */
 #include "capture/recording/logit_rows.h"
 
+#include "libref/base/alloc.h"
 #include "libref/base/clones.h"
 
 #include <inttypes.h>
@@ -50,8 +51,7 @@ vn_status vn_logit_rows_of(const vn_recording *r, int64_t tokens, vn_logit_row *
 	vn_status      st = VN_OK;
 
 	*width = 0;
-	if (!(*at = malloc((size_t)tokens * sizeof **at)))
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for a text of %" PRId64 " tokens", tokens);
+	*at = vn_alloc((size_t)tokens, sizeof **at);
 	for (int64_t i = 0; i < tokens; i++)
 		(*at)[i] = (vn_logit_row) { -1, 0 };
 	found_rows found = { *at, tokens, 0 };
@@ -112,9 +112,8 @@ vn_status vn_choices_open(vn_choices *c, vn_recording *r, int64_t tokens, vn_err
 {
 	*c = (vn_choices) { .recording = r, .held = -1 };
 	const vn_status st = vn_logit_rows_of(r, tokens, &c->at, &c->width, err);
-	if (st || !c->width || (c->room = malloc((size_t)c->width * 8)))
-		return st;
-	return vn_fail(err, VN_ERR_NOMEM, "no memory for %" PRId64 " scores", c->width);
+	c->room = vn_alloc((size_t)c->width, 8);
+	return st;
 }
 
 void vn_choices_close(vn_choices *c)

@@ -1,19 +1,16 @@
 /* numbers.c: see numbers.h. */
 #include "capture/recording/numbers.h"
+#include "libref/base/alloc.h"
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { WHOLE_BYTES = 16 << 20 };
 
 vn_numbers *vn_numbers_open(vn_recording *r, int entry, vn_error *err)
 {
-	vn_numbers *s = malloc(sizeof *s);
-	if (!s) {
-		vn_fail(err, VN_ERR_NOMEM, "%s: no memory to look at %s", vn_recording_path(r),
-		        vn_recording_entry(r, entry)->name);
-		return NULL;
-	}
+	vn_numbers *s = vn_alloc(1, sizeof *s);
 	s->recording = r;
 	s->entry = entry;
 	s->st = VN_OK;
@@ -53,6 +50,32 @@ vn_status vn_numbers_read(vn_numbers *s, int64_t at, size_t n, vn_error *err)
 	const vn_status st = vn_numbers_raw(s, at, n, err);
 	if (!st)
 		vn_to_f64(s->x, s->raw, vn_recording_entry(s->recording, s->entry)->dtype, n);
+	return st;
+}
+
+vn_status vn_numbers_compare(vn_recording *r, int i, vn_recording *s, int k, vn_numbers_differ *d, vn_error *err)
+{
+	vn_numbers   *a = vn_numbers_open(r, i, err), *b = vn_numbers_open(s, k, err);
+	const int64_t n = vn_numbers_count(a);
+	vn_status     st = VN_OK;
+	*d = (vn_numbers_differ) { .first = -1 };
+	for (int64_t at = 0; !st && at < n; at += VN_NUMBERS) {
+		const size_t m = vn_numbers_left(n, at);
+		if ((st = vn_numbers_read(a, at, m, err)) || (st = vn_numbers_read(b, at, m, err)) ||
+		    memcmp(a->x, b->x, m * sizeof *a->x) == 0)
+			continue;
+		d->bits = true;
+		for (size_t j = 0; j < m; j++) {
+			const double x = a->x[j], y = b->x[j];
+			if (x == y || (isnan(x) && isnan(y)))
+				continue;
+			const double apart = isfinite(x) && isfinite(y) ? fabs(x - y) : (double)INFINITY;
+			d->most = apart > d->most ? apart : d->most;
+			d->first = d->count++ ? d->first : at + (int64_t)j;
+		}
+	}
+	vn_numbers_close(a);
+	vn_numbers_close(b);
 	return st;
 }
 

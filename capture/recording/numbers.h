@@ -23,7 +23,7 @@ typedef struct vn_numbers {
 	double               x[VN_NUMBERS];       /* the same */
 } vn_numbers;
 
-/* Opens a tensor of a recording; NULL: no memory. err is also used by vn_numbers_value.
+/* Opens a tensor of a recording. err is used by vn_numbers_value.
  * vn_numbers_close releases what was loaded. */
 vn_numbers *vn_numbers_open(vn_recording *r, int entry, vn_error *err);
 void        vn_numbers_close(vn_numbers *s);
@@ -33,10 +33,18 @@ size_t      vn_numbers_left(int64_t n, int64_t at);
 /* Read n numbers from index `at`: as bytes into raw; and as doubles into x. */
 vn_status   vn_numbers_raw(vn_numbers *s, int64_t at, size_t n, vn_error *err);
 vn_status   vn_numbers_read(vn_numbers *s, int64_t at, size_t n, vn_error *err);
+/* How two tensors differ; NaN equals NaN, and 0 equals -0. */
+typedef struct vn_numbers_differ {
+	int64_t count, first; /* elements that differ, and the index of the first; -1: none does */
+	double  most;         /* largest difference; infinite: one of two is not finite */
+	bool    bits;         /* some bit of a number differs, also of 0 or NaN */
+} vn_numbers_differ;
+/* Compares entry i of r with entry k of s, which has as many elements. */
+vn_status vn_numbers_compare(vn_recording *r, int i, vn_recording *s, int k, vn_numbers_differ *d, vn_error *err);
 /* Reads all numbers for their statistics. */
-vn_status   vn_numbers_stats(vn_numbers *s, vn_stats *stats, vn_error *err);
+vn_status vn_numbers_stats(vn_numbers *s, vn_stats *stats, vn_error *err);
 /* Returns one number. Fast for tensors up to 16 MB; for larger ones, fast if indices increase. */
-double      vn_numbers_value(vn_numbers *s, int64_t at);
-bool        vn_numbers_are_few(const vn_numbers *s); /* at most 16 MB */
+double    vn_numbers_value(vn_numbers *s, int64_t at);
+bool      vn_numbers_are_few(const vn_numbers *s); /* at most 16 MB */
 
 #endif

@@ -4,6 +4,7 @@
 #include "capture/recording/sequence.h"
 
 #include "libref/base/files.h"
+#include "libref/base/order.h"
 #include "libref/base/system.h"
 
 #include <errno.h>
@@ -107,16 +108,9 @@ static int in_file_order(const void *a, const void *b, void *ctx)
 	return x != y ? (x < y ? -1 : 1) : (i > j) - (i < j);
 }
 
-static int by_weight(const void *a, const void *b)
-{
-	return strcmp(((const vn_weight_row *)a)->name, ((const vn_weight_row *)b)->name);
-}
+VN_ORDER_BY(by_weight, vn_weight_row, strcmp(x->name, y->name))
 
-static int by_step(const void *a, const void *b)
-{
-	int x = ((const vn_step *)a)->number, y = ((const vn_step *)b)->number;
-	return (x > y) - (x < y);
-}
+VN_ORDER_BY(by_step, vn_step, VN_ORDER(x->number, y->number))
 
 /* Moves entry list[i] to place i, in place, because a second copy of millions would double the
  * memory. Overwrites list. */

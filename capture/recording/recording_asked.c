@@ -1,6 +1,7 @@
 /* recording_asked.c: the functions that return facts about an open recording; see recording.h. */
 #include <stdio.h>
 #include "capture/recording/recording_internal.h"
+#include "libref/base/order.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -161,11 +162,7 @@ int vn_recording_calls(const vn_recording *r, const vn_step **calls)
 	return all->n_steps;
 }
 
-static int compare_numbers(const void *a, const void *b)
-{
-	const int x = ((const vn_step *)a)->number, y = ((const vn_step *)b)->number;
-	return (x > y) - (x < y);
-}
+VN_ORDER_BY(compare_numbers, vn_step, VN_ORDER(x->number, y->number))
 
 const vn_step *vn_recording_step(const vn_recording *r, int number)
 {

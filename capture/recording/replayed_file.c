@@ -1,8 +1,11 @@
 /* replayed_file.c: see replayed_file.h. */
 #include "capture/recording/replayed_file.h"
 
+#include "libref/base/alloc.h"
 #include "libref/base/intern.h"
+#include "libref/base/order.h"
 #include "libref/base/system.h"
+#include "libref/base/text.h"
 #include "libref/plan/plan.h"
 
 #include <stdio.h>
@@ -11,27 +14,17 @@
 
 /* ---- to which recordings it belongs ---------------------------------------------------------- */
 
-static int compare_entries(const void *a, const void *b)
-{
-	const vn_entry *const *x = a, *const *y = b;
-	return (*x)->step != (*y)->step ? ((*x)->step < (*y)->step ? -1 : 1) : strcmp((*x)->name, (*y)->name);
-}
+VN_ORDER_BY(compare_entries, vn_entry *const, VN_ORDER((*x)->step, (*y)->step), strcmp((*x)->name, (*y)->name))
 
 /* The digest of all tensors of a recording: of the lines "STEP NAME DIGEST\n", sorted by step and
  * name. */
-static vn_status digest_of_all(const vn_recording *r, vn_digest *digest, vn_error *err)
+static vn_digest digest_of_all(const vn_recording *r)
 {
 	const int        n = vn_recording_count(r);
-	const vn_entry **list = malloc(((size_t)n + 1) * sizeof(vn_entry *));
-	vn_digester     *sum = vn_digester_create();
+	const vn_entry **list = vn_alloc((size_t)n, sizeof(vn_entry *));
+	vn_digester     *sum = vn_alloc_check(vn_digester_create());
 	char             line[VN_NAME_MAX + VN_DIGEST_TEXT + 32];
 
-	if (!list || !sum) {
-		free(list);
-		if (sum)
-			vn_digester_finish(sum);
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for the digests of %d tensors", n);
-	}
 	for (int i = 0; i < n; i++)
 		list[i] = vn_recording_entry(r, i);
 	qsort(list, (size_t)n, sizeof *list, compare_entries);
@@ -40,22 +33,17 @@ static vn_status digest_of_all(const vn_recording *r, vn_digest *digest, vn_erro
 		const int       bytes = snprintf(line, sizeof line, "%d %s %s\n", list[i]->step, list[i]->name, d.hex);
 		vn_digester_add(sum, line, (size_t)bytes);
 	}
-	*digest = vn_digester_finish(sum);
 	free(list);
-	return VN_OK;
+	return vn_digester_finish(sum);
 }
 
 static vn_status check_side(const vn_replayed_file *f, const vn_recording *r, const char *who, vn_error *err)
 {
 	const char     *said = vn_facts_get(vn_recording_run(f->recording), who);
 	vn_digest_bytes bytes;
-	vn_digest       have;
-	vn_status       st;
-
 	if (!said || !vn_digest_pack(said, &bytes))
 		return vn_fail(err, VN_ERR_FORMAT, "%s: /run: attribute %s is no digest", vn_recording_path(f->recording), who);
-	if ((st = digest_of_all(r, &have, err)))
-		return st;
+	const vn_digest have = digest_of_all(r);
 	if (strcmp(said, have.hex) != 0)
 		return vn_fail(err, VN_ERR_MISMATCH,
 		               "%s: was made for another %s than %s (its digest is %s, expected %s): replay this one",
@@ -83,14 +71,10 @@ static bool number_of(const json_t *j, const char *key, int *x)
 
 static bool kind_of(const char *word, vn_judged_kind *kind)
 {
-	static const char *const words[] = { "numbers", "ids", "choice" };
+	const int i = vn_text_word("numbers|ids|choice", word);
 
-	for (int i = 0; i < 3; i++)
-		if (strcmp(word, words[i]) == 0) {
-			*kind = (vn_judged_kind)i;
-			return true;
-		}
-	return false;
+	*kind = (vn_judged_kind)i;
+	return i >= 0;
 }
 
 static bool lists_names(const json_t *a)
@@ -128,10 +112,8 @@ static const char *read_tried(const json_t *j, vn_judged_result *r)
 		return "its alternatives or projections are no list, or more than 16";
 	if (json_object_get(j, "tried") && !number_of(j, "tried", &r->n_tried))
 		return "tried is not a number from 0 on";
-	r->alternative = calloc(n + 1, sizeof *r->alternative);
-	r->projection = calloc(k + 1, sizeof *r->projection);
-	if (!r->alternative || !r->projection)
-		return "no memory for its alternatives";
+	r->alternative = vn_alloc_zero(n, sizeof *r->alternative);
+	r->projection = vn_alloc_zero(k, sizeof *r->projection);
 	for (size_t i = 0; i < n; i++, r->n_alternatives++) {
 		vn_tried_mistake *x = &r->alternative[i];
 		if (!read_mistake(json_array_get(a, i), &x->word, &x->is, &x->due))
@@ -227,10 +209,8 @@ static vn_status read_results(vn_replayed_file *f, const vn_recording *ref, cons
 	const vn_recording_lines *lines = vn_recording_replayed(f->recording, VN_REPLAYED_RESULTS);
 	int                       numbers = 0;
 
-	f->result = calloc((size_t)lines->n + 1, sizeof *f->result);
-	f->by_name = calloc((size_t)lines->n + 1, sizeof *f->by_name);
-	if (!f->result || !f->by_name)
-		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %d results", vn_recording_path(f->recording), lines->n);
+	f->result = vn_alloc_zero((size_t)lines->n, sizeof *f->result);
+	f->by_name = vn_alloc_zero((size_t)lines->n, sizeof *f->by_name);
 	for (int i = 0; i < lines->n; i++) {
 		vn_judged_result *r = &f->result[i];
 		json_t           *j = vn_json_parse(lines->line[i], JSON_REJECT_DUPLICATES);
@@ -321,10 +301,8 @@ vn_status vn_replayed_pair(vn_replayed_file *f, const vn_recording *ref, const v
 {
 	const int n = vn_recording_count(ref), k = vn_recording_count(cand);
 
-	f->partner = malloc(((size_t)n + 1) * sizeof *f->partner);
-	f->home = malloc(((size_t)k + 1) * sizeof *f->home);
-	if (!f->partner || !f->home)
-		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %d tensors", vn_recording_path(f->recording), n + k);
+	f->partner = vn_alloc((size_t)n, sizeof *f->partner);
+	f->home = vn_alloc((size_t)k, sizeof *f->home);
 	for (int i = 0; i < k; i++)
 		f->home[i] = -1;
 	for (int i = 0; i < n; i++) {
@@ -366,11 +344,9 @@ static vn_status read_format(vn_replayed_file *f, vn_error *err)
 vn_status vn_replayed_file_open(const char *path, const vn_recording *ref, const vn_recording *cand,
                                 vn_replayed_file **file, vn_error *err)
 {
-	vn_replayed_file *f = *file = calloc(1, sizeof *f);
+	vn_replayed_file *f = *file = vn_alloc_zero(1, sizeof *f);
 	vn_status         st;
 
-	if (!f)
-		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", path);
 	if (!(st = vn_recording_open_replayed(path, &f->recording, err)) && !(st = read_format(f, err)) &&
 	    !(st = check_side(f, cand, "candidate", err)) && !(st = check_side(f, ref, "reference", err)) &&
 	    !(st = read_results(f, ref, cand, err)))

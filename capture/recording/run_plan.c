@@ -4,6 +4,7 @@
 #include "libref/base/grow.h"
 #include "libref/base/intern.h"
 #include "libref/base/json.h"
+#include "libref/base/order.h"
 #include "libref/plan/plan.h"
 
 #include <stdlib.h>
@@ -139,11 +140,7 @@ static void read_line(node_reader *r, json_t *j)
 		read_node(r, j);
 }
 
-static int order_values(const void *a, const void *b)
-{
-	const vn_run_value *x = a, *y = b;
-	return x->step != y->step ? (x->step < y->step ? -1 : 1) : strcmp(x->name, y->name);
-}
+VN_ORDER_BY(order_values, vn_run_value, VN_ORDER(x->step, y->step), strcmp(x->name, y->name))
 
 int vn_run_plan_value(const vn_run_plan *plan, int step, const char *name)
 {

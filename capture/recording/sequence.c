@@ -1,6 +1,7 @@
 /* sequence.c: see sequence.h. */
 #include "capture/recording/sequence.h"
 
+#include "libref/base/order.h"
 #include "libref/base/text.h"
 #include "libref/plan/point.h"
 
@@ -43,33 +44,13 @@ typedef struct placed_item {
 	int                      index, after;
 } placed_item;
 
-static int by_said(const void *a, const void *b)
-{
-	const placed_item *p = a, *q = b;
-	if (p->x->step != q->x->step)
-		return p->x->step < q->x->step ? -1 : 1;
-	if (p->x->said != q->x->said)
-		return (unsigned)p->x->said < (unsigned)q->x->said ? -1 : 1; /* -1 is the largest */
-	return (p->index > q->index) - (p->index < q->index);
-}
+/* Of what is said, -1 is the largest. */
+VN_ORDER_BY(by_said, placed_item, VN_ORDER(x->x->step, y->x->step),
+            VN_ORDER((unsigned)x->x->said, (unsigned)y->x->said), VN_ORDER(x->index, y->index))
 
-static int by_all(const void *a, const void *b)
-{
-	const placed_item *p = a, *q = b;
-	int                order;
-	if (p->x->step != q->x->step)
-		return p->x->step < q->x->step ? -1 : 1;
-	if (p->after != q->after)
-		return p->after < q->after ? -1 : 1;
-	if ((p->x->said < 0) != (q->x->said < 0))
-		return p->x->said < 0 ? 1 : -1;
-	if (p->x->said < 0 && (order = compare_meanings(p->means, q->means)) != 0)
-		return order;
-	if (p->x->second != q->x->second)
-		return p->x->second ? 1 : -1;
-	order = vn_text_order(p->x->name, q->x->name);
-	return order ? order : (p->index > q->index) - (p->index < q->index);
-}
+VN_ORDER_BY(by_all, placed_item, VN_ORDER(x->x->step, y->x->step), VN_ORDER(x->after, y->after),
+            VN_ORDER(x->x->said < 0, y->x->said < 0), x->x->said < 0 ? compare_meanings(x->means, y->means) : 0,
+            VN_ORDER(x->x->second, y->x->second), vn_text_order(x->x->name, y->x->name), VN_ORDER(x->index, y->index))
 
 /* Sets `after` of the n items of one step, which are sorted by stated place; items with the same
  * place count once. An item without a place comes after the last placed item whose name implies an

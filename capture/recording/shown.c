@@ -1,6 +1,7 @@
 /* shown.c: see shown.h. */
 #include "capture/recording/shown.h"
 
+#include "libref/base/alloc.h"
 #include "libref/base/text.h"
 
 #include <math.h>
@@ -130,8 +131,8 @@ static void count_votes(const vn_recording *r, const int8_t *shows, vn_shown_pre
 
 vn_status vn_shown_format(vn_recording *r, int most, vn_shown_precision *s, vn_error *err)
 {
-	int8_t   *shows = malloc((size_t)vn_recording_count(r) + 1);
-	vn_status st = shows ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "%s: no memory for formats", vn_recording_path(r));
+	int8_t   *shows = vn_alloc((size_t)vn_recording_count(r), 1);
+	vn_status st = VN_OK;
 
 	*s = (vn_shown_precision) { .format = VN_F32 };
 	for (vn_point_format v = VN_FORMAT_SHOWS; v > VN_FORMAT_HIDES && !st && s->votes == 0; v--)

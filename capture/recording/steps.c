@@ -1,5 +1,6 @@
 /* steps.c: see steps.h. */
 #include "capture/recording/steps.h"
+#include "libref/base/alloc.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -58,15 +59,12 @@ static int step_before(const vn_recording *const *r, int n, int64_t at)
 	return found;
 }
 
-vn_status vn_steps_gap(const vn_recording *const *r, int n, int64_t *missing, char words[VN_STEPS_WORDS], vn_error *err)
+int64_t vn_steps_gap(const vn_recording *const *r, int n, char words[VN_STEPS_WORDS])
 {
 	const int64_t all = tokens_of(r, n);
-	int64_t      *change = calloc((size_t)all + 1, sizeof *change); /* steps from one token to the next */
-	int64_t       first = -1, last = -1, now = 0;
+	int64_t      *change = vn_alloc_zero((size_t)all + 1, sizeof *change); /* steps from one token to the next */
+	int64_t       first = -1, last = -1, now = 0, missing = 0;
 
-	*missing = 0;
-	if (!change)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for %" PRId64 " tokens", all);
 	for (int i = 0; i < n; i++) {
 		const vn_step *s;
 		const int      steps = vn_recording_steps(r[i], &s);
@@ -79,15 +77,15 @@ vn_status vn_steps_gap(const vn_recording *const *r, int n, int64_t *missing, ch
 		now += change[t];
 		if (now > 0)
 			continue;
-		++*missing;
+		missing++;
 		first = first < 0 ? t : first;
 		last = last < 0 || last == t - 1 ? t : last; /* of the first group only */
 	}
 	free(change);
-	if (!*missing)
-		return VN_OK;
+	if (!missing)
+		return 0;
 	const int     before = step_before(r, n, first);
-	const int64_t more = *missing - (last - first + 1);
+	const int64_t more = missing - (last - first + 1);
 	char          where[32], to[32] = "", rest[32] = "";
 	snprintf(where, sizeof where, before < 0 ? "the first" : "after step.%d", before);
 	if (first != last)
@@ -95,5 +93,5 @@ vn_status vn_steps_gap(const vn_recording *const *r, int n, int64_t *missing, ch
 	if (more)
 		snprintf(rest, sizeof rest, " and %" PRId64 " more", more);
 	snprintf(words, VN_STEPS_WORDS, "token%s %" PRId64 "%s (%s)%s", first == last ? "" : "s", first, to, where, rest);
-	return VN_OK;
+	return missing;
 }

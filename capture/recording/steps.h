@@ -16,10 +16,9 @@ enum { VN_STEPS_WORDS = 160 };
  * does. */
 bool vn_steps_disorder(const vn_recording *r, char words[VN_STEPS_WORDS]);
 
-/* Finds tokens that are in no step of any of these n recordings of one run. *missing: how many;
- * words: which ("token 19 (after step.2)"). Tokens after the last step of an interrupted run do
- * not count. Without any step nothing is missing. */
-vn_status vn_steps_gap(const vn_recording *const *r, int n, int64_t *missing, char words[VN_STEPS_WORDS],
-                       vn_error *err);
+/* Returns how many tokens are in no step of any of these n recordings of one run. words: which
+ * ("token 19 (after step.2)"). Tokens after the last step of an interrupted run do not count.
+ * Without any step nothing is missing. */
+int64_t vn_steps_gap(const vn_recording *const *r, int n, char words[VN_STEPS_WORDS]);
 
 #endif

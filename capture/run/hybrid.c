@@ -2,6 +2,7 @@
 #include "capture/run/hybrid.h"
 
 #include "capture/run/toggles.h"
+#include "libref/base/alloc.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -87,16 +88,13 @@ static vn_dtype dtype_on(const hybrid *h, int s, int value)
 	return vn_policy_dtype(h->side[s].policy, vn_value_wide(h->plan, value));
 }
 
-static vn_status make_room(hybrid *h, size_t numbers, vn_error *err)
+static void make_room(hybrid *h, size_t numbers)
 {
 	if (numbers <= h->room)
-		return VN_OK;
-	free(h->move);
-	free(h->wide);
-	h->move = malloc(numbers * sizeof(double));
-	h->wide = malloc(numbers * sizeof(double));
-	h->room = h->move && h->wide ? numbers : 0;
-	return h->room ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory to move %zu numbers between engines", numbers);
+		return;
+	h->move = vn_alloc_resized(h->move, numbers, sizeof(double));
+	h->wide = vn_alloc_resized(h->wide, numbers, sizeof(double));
+	h->room = numbers;
 }
 
 /* Copies a value from the side that made it to side s. */
@@ -108,7 +106,8 @@ static vn_status bring_value(hybrid *h, int s, int value, int64_t tokens, vn_err
 	vn_engine     *a = &h->side[home].e, *b = &h->side[s].e;
 	vn_status      st;
 
-	if ((st = make_room(h, n, err)) || (st = a->ops->read(a->self, value, h->move, err)))
+	make_room(h, n);
+	if ((st = a->ops->read(a->self, value, h->move, err)))
 		return st;
 	if (from != to) { /* through double, so it is rounded once */
 		vn_to_f64(h->wide, h->move, from, n);
@@ -251,16 +250,14 @@ static void join_words(const char *const *word, int n, char *text)
 static vn_status prepare_hybrid(hybrid *h, const vn_engine_options *o, vn_error *err)
 {
 	const size_t n = (size_t)h->plan->n_nodes + 1;
-	bool        *forced = calloc(n, sizeof *forced);
+	bool        *forced = vn_alloc_zero(n, sizeof *forced);
 	vn_status    st = VN_OK;
 	int          first;
 
-	h->policy = calloc(n, sizeof *h->policy);
-	h->on = calloc(n, sizeof *h->on);
-	h->has = calloc((size_t)h->plan->n_values + 1, sizeof *h->has);
-	if (!forced || !h->policy || !h->on || !h->has)
-		st = vn_fail(err, VN_ERR_NOMEM, "no memory for an engine of %d nodes", h->plan->n_nodes);
-	for (int i = 0; !st && i < h->plan->n_nodes; i++)
+	h->policy = vn_alloc_zero(n, sizeof *h->policy);
+	h->on = vn_alloc_zero(n, sizeof *h->on);
+	h->has = vn_alloc_zero((size_t)h->plan->n_values, sizeof *h->has);
+	for (int i = 0; i < h->plan->n_nodes; i++)
 		h->policy[i] = o->policy;
 	for (int i = 0; !st && i < o->n_precise; i++)
 		st = vn_toggles_precision(h->plan, o->precise[i], h->policy, err);
@@ -295,12 +292,10 @@ static const vn_engine_ops ops = { .compiling = compile_seconds,
 
 vn_status vn_hybrid_open(vn_engine *e, const vn_model *m, const vn_engine_options *o, vn_error *err)
 {
-	hybrid   *h = calloc(1, sizeof *h);
+	hybrid   *h = vn_alloc_zero(1, sizeof *h);
 	vn_status st;
 
 	*e = (vn_engine) { 0 };
-	if (!h)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for an engine");
 	h->model = m;
 	if (o->faulty && o->n_force_ref && !vn_faulty_keeps_nodes(o->faulty)) {
 		destroy_hybrid(h);

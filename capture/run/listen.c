@@ -2,6 +2,7 @@
 #include "capture/run/listen.h"
 
 #include "capture/run/interrupt.h"
+#include "libref/base/alloc.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,8 +11,7 @@ vn_status vn_listener_init(vn_listener *l, const vn_plan *plan, int n_values, co
                            vn_error *err)
 {
 	*l = (vn_listener) { .plan = plan, .asked = *asked, .logits = -1 };
-	if (!(l->want = calloc((size_t)(n_values > plan->n_values ? n_values : plan->n_values) + 1, sizeof *l->want)))
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", plan->n_values);
+	l->want = vn_alloc_zero((size_t)(n_values > plan->n_values ? n_values : plan->n_values), sizeof *l->want);
 	if (!scores)
 		return VN_OK;
 	l->logits = vn_plan_find(plan, vn_point_get(VN_POINT_LOGITS)->name);
@@ -19,8 +19,7 @@ vn_status vn_listener_init(vn_listener *l, const vn_plan *plan, int n_values, co
 		l->logits = vn_plan_root(plan, l->logits);
 	if (l->logits < 0 || vn_value_row(&plan->value[l->logits]) != plan->vocab)
 		return vn_fail(err, VN_ERR_UNSUPPORTED, "the model has no logits over its tokens to choose from");
-	if (!(l->row = malloc((size_t)plan->vocab * sizeof(double))))
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d scores", plan->vocab);
+	l->row = vn_alloc((size_t)plan->vocab, sizeof(double));
 	return VN_OK;
 }
 

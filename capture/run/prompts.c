@@ -9,7 +9,9 @@
 #include "capture/run/prompt.h"
 #include "capture/run/scenario.h"
 #include "capture/run/session.h"
+#include "libref/base/alloc.h"
 #include "libref/base/cluster.h"
+#include "libref/base/order.h"
 #include "libref/base/say.h"
 #include "libref/base/text.h"
 
@@ -162,10 +164,7 @@ static vn_status make_recipe(runs *r, int i, vn_error *err)
 
 /* ---- what is there already --------------------------------------------------------------- */
 
-static int compare_names(const void *a, const void *b)
-{
-	return strcmp(((const vn_weight_row *)a)->name, ((const vn_weight_row *)b)->name);
-}
+VN_ORDER_BY(compare_names, vn_weight_row, strcmp(x->name, y->name))
 
 static bool same_weights(const vn_recording *r, vn_session *s)
 {
@@ -188,12 +187,9 @@ enum { WHY = 96 };
  * reference not its path, but its digest counts; of the command, the other facts.) */
 static bool is_of_one_run(const char *key)
 {
-	static const char *const known[] = { "command", "threads", "submits", "device_ms",      "judged",
-		                                 "outside", "found",   "stopped", "against_limits", "against_digest" };
-	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-		if (strcmp(key, known[i]) == 0)
-			return true;
-	return strncmp(key, "bytes_", strlen("bytes_")) == 0;
+	return vn_text_is_word(
+			   "command|threads|submits|device_ms|judged|outside|found|stopped|against_limits|against_digest", key) ||
+	       strncmp(key, "bytes_", strlen("bytes_")) == 0;
 }
 
 /* Does `in` have every fact of `all`? why: the first that it lacks. */
@@ -400,7 +396,7 @@ static const char *name_piece(void *context, int i)
  * mapped model is not inherited by a child process, so each child opens it again. */
 static vn_status share_runs(runs *r, bool *first, vn_error *err)
 {
-	int                 *order = calloc((size_t)r->n, sizeof *order);
+	int                 *order = vn_alloc((size_t)r->n, sizeof *order);
 	const vn_cluster_job job = { .command = "capture",
 		                         .instead = "start one process",
 		                         .n = r->n,
@@ -411,11 +407,10 @@ static vn_status share_runs(runs *r, bool *first, vn_error *err)
 		                         .name = name_piece,
 		                         .context = r };
 
-	for (int i = 0; order && i < r->n; i++)
+	for (int i = 0; i < r->n; i++)
 		order[i] = i;
 	vn_session_close(&r->session);
-	const vn_status st = order ? vn_cluster_share(&job, first, err)
-	                           : vn_fail(err, VN_ERR_NOMEM, "no memory for %d prompts", r->n);
+	const vn_status st = vn_cluster_share(&job, first, err);
 	free(order);
 	return st;
 }
@@ -458,8 +453,7 @@ vn_status vn_prompts_record(const vn_prompts_job *job, vn_error *err)
 	vn_status st = vn_scenarios_read(job->file, &r.s, &r.n, err);
 
 	vn_interrupt_catch(); /* not earlier: a signal must be able to end the wait for a pipe */
-	if (!st && !(r.run = calloc((size_t)r.n, sizeof *r.run)))
-		st = vn_fail(err, VN_ERR_NOMEM, "no memory for %d prompts", r.n);
+	r.run = vn_alloc_zero((size_t)r.n, sizeof *r.run);
 	if (!st && !(st = open_session(&r, err)) && !(st = open_tokenizer(&r, err)) &&
 	    !(st = make_folder(job->folder, err)) && !(st = prepare_runs(&r, err)))
 		st = record_all(&r, err);

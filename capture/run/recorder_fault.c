@@ -1,6 +1,7 @@
 /* recorder_fault.c: see recorder_fault.h. */
 #include "capture/run/recorder_fault.h"
 
+#include "libref/base/alloc.h"
 #include "libref/base/glob.h"
 
 #include <stdio.h>
@@ -80,20 +81,15 @@ int vn_recorder_fault_count(int i, const vn_plan *p)
 	return n;
 }
 
-vn_status vn_recorder_fault_create(const vn_plan *plan, vn_recorder_fault **recorder_fault, vn_error *err)
+vn_recorder_fault *vn_recorder_fault_create(const vn_plan *plan)
 {
-	const size_t       n = (size_t)plan->n_values + 1;
-	vn_recorder_fault *m = *recorder_fault = calloc(1, sizeof *m);
+	vn_recorder_fault *m = vn_alloc_zero(1, sizeof *m);
 
-	if (!m || !(m->of = calloc(n, sizeof *m->of))) {
-		vn_recorder_fault_destroy(m);
-		*recorder_fault = NULL;
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", plan->n_values);
-	}
+	m->of = vn_alloc_zero((size_t)plan->n_values, sizeof *m->of);
 	m->plan = plan;
 	for (int v = 0; v < plan->n_values; v++)
 		m->of[v].kind = -1;
-	return VN_OK;
+	return m;
 }
 
 void vn_recorder_fault_destroy(vn_recorder_fault *m)
@@ -151,9 +147,8 @@ static vn_status begin_value(void *ctx, int value, vn_dtype dtype, const vn_shap
 	m->shape = *shape;
 	m->at = 0;
 	m->bytes = (size_t)vn_shape_count(shape) * vn_dtype_size(dtype);
-	free(m->data);
-	m->data = malloc(m->bytes ? m->bytes : 1);
-	return m->data ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %s", m->plan->value[value].name);
+	m->data = vn_alloc_resized(m->data, m->bytes, 1);
+	return VN_OK;
 }
 
 static vn_status write_piece(void *ctx, const void *data, size_t elements, vn_error *err)
@@ -222,18 +217,14 @@ static vn_status write_value(vn_recorder_fault *m, vn_dtype dtype, const char *d
 }
 
 /* Appends rows of zeros. */
-static vn_status pad_rows(vn_recorder_fault *m, vn_error *err)
+static void pad_rows(vn_recorder_fault *m)
 {
 	const int64_t rows = m->shape.dim[0], all = (rows + MULTIPLE - 1) / MULTIPLE * MULTIPLE;
 	const size_t  bytes = rows ? m->bytes / (size_t)rows * (size_t)all : 0;
-	char         *more = realloc(m->data, bytes ? bytes : 1);
 
-	if (!more)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for %s", m->plan->value[m->value].name);
-	m->data = more;
+	m->data = vn_alloc_resized(m->data, bytes, 1);
 	memset(m->data + m->bytes, 0, bytes - m->bytes);
 	m->shape.dim[0] = all;
-	return VN_OK;
 }
 
 static vn_status end_value(void *ctx, vn_error *err)
@@ -241,7 +232,6 @@ static vn_status end_value(void *ctx, vn_error *err)
 	vn_recorder_fault *m = ctx;
 	const size_t       width = vn_dtype_size(m->dtype);
 	const char        *data = m->data;
-	vn_status          st = VN_OK;
 
 	if (m->of[m->value].kind < 0)
 		return m->behind.end(m->behind.ctx, err);
@@ -273,11 +263,11 @@ static vn_status end_value(void *ctx, vn_error *err)
 		}
 		break;
 	case PADDED:
-		st = pad_rows(m, err);
+		pad_rows(m);
 		data = m->data;
 		break;
 	}
-	return st ? st : write_value(m, m->dtype, data, err);
+	return write_value(m, m->dtype, data, err);
 }
 
 bool vn_recorder_fault_former(const vn_recorder_fault *m, bool *want)

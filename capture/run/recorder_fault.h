@@ -25,18 +25,18 @@ int         vn_recorder_fault_count(int i, const vn_plan *p);
 
 typedef struct vn_recorder_fault vn_recorder_fault;
 
-vn_status vn_recorder_fault_create(const vn_plan *plan, vn_recorder_fault **m, vn_error *err);
-void      vn_recorder_fault_destroy(vn_recorder_fault *m);
+vn_recorder_fault *vn_recorder_fault_create(const vn_plan *plan);
+void               vn_recorder_fault_destroy(vn_recorder_fault *m);
 /* Adds a fault: "P13@layer2.*". If several select a checkpoint, the last one applies. Fails if the
  * pattern selects nothing that the fault fits. */
-vn_status vn_recorder_fault_inject(vn_recorder_fault *m, const char *what, vn_error *err);
+vn_status          vn_recorder_fault_inject(vn_recorder_fault *m, const char *what, vn_error *err);
 /* Sets want (n_values) to the checkpoints that get the numbers of an earlier prompt; returns false
  * if there are none. If there are, that prompt must be run first, with the sink of
  * vn_recorder_fault_keep. */
-bool      vn_recorder_fault_former(const vn_recorder_fault *m, bool *want);
-vn_sink   vn_recorder_fault_keep(vn_recorder_fault *m);
+bool               vn_recorder_fault_former(const vn_recorder_fault *m, bool *want);
+vn_sink            vn_recorder_fault_keep(vn_recorder_fault *m);
 /* Returns a sink that passes tensors on to `behind`, changed. Each tensor is held whole. It fails
  * with VN_ERR_USAGE on numbers that the fault cannot change. */
-vn_sink   vn_recorder_fault_sink(vn_recorder_fault *m, const vn_sink *behind);
+vn_sink            vn_recorder_fault_sink(vn_recorder_fault *m, const vn_sink *behind);
 
 #endif

@@ -6,6 +6,7 @@
 #include "capture/run/screen.h"
 #include "capture/file/place.h"
 #include "capture/store/store.h"
+#include "libref/base/alloc.h"
 #include "libref/base/digest.h"
 #include "libref/base/progress.h"
 #include "libref/exec/convert.h"
@@ -21,11 +22,9 @@
 
 static bool *choose_values(const vn_recipe *r, const vn_plan *plan, vn_error *err)
 {
-	bool *want = calloc((size_t)plan->n_values + 1, sizeof *want);
+	bool *want = vn_alloc_zero((size_t)plan->n_values, sizeof *want);
 
-	if (!want) {
-		vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", plan->n_values);
-	} else if (r->follow) {
+	if (r->follow) {
 		memcpy(want, r->follow->any, (size_t)plan->n_values * sizeof *want);
 	} else if (vn_taps_choose(plan, r->pattern, r->n_patterns, (int[]) { r->first_layer, r->last_layer }, want, err)) {
 		free(want);
@@ -145,19 +144,14 @@ static vn_status put_run(vn_store *s, const vn_recipe *r, const vn_engine *e, co
 {
 	const int64_t n = r->n_ids + r->decode;
 	vn_facts      facts = { 0 };
-	int32_t      *positions = malloc((size_t)n * sizeof *positions), *ids = malloc((size_t)n * sizeof *ids);
-	vn_status     st;
+	int32_t      *positions = vn_alloc((size_t)n, sizeof *positions), *ids = vn_alloc((size_t)n, sizeof *ids);
 
-	if (!positions || !ids) {
-		st = vn_fail(err, VN_ERR_NOMEM, "no memory for %" PRId64 " tokens", n);
-	} else {
-		for (int64_t i = 0; i < n; i++) {
-			positions[i] = (int32_t)i;
-			ids[i] = i < r->n_ids ? r->ids[i] : decoded ? decoded[i - r->n_ids] : -1;
-		}
-		vn_run_facts(r, e, &facts);
-		st = vn_store_run(s, &facts, ids, positions, n, err);
+	for (int64_t i = 0; i < n; i++) {
+		positions[i] = (int32_t)i;
+		ids[i] = i < r->n_ids ? r->ids[i] : decoded ? decoded[i - r->n_ids] : -1;
 	}
+	vn_run_facts(r, e, &facts);
+	const vn_status st = vn_store_run(s, &facts, ids, positions, n, err);
 	free(positions);
 	free(ids);
 	return st;
@@ -167,17 +161,14 @@ static vn_status put_run(vn_store *s, const vn_recipe *r, const vn_engine *e, co
 static vn_status put_text(vn_store *s, const vn_recipe *r, const int32_t *decoded, vn_error *err)
 {
 	const int64_t n = r->n_ids + r->decode;
-	vn_status     st = VN_OK;
 
 	if (!r->tokenizer)
 		return VN_OK;
-	char **text = calloc((size_t)n, sizeof *text);
-	bool   good = text != NULL;
-	for (int64_t i = 0; good && i < n; i++)
-		good = (text[i] = vn_tokenizer_show(r->tokenizer, i < r->n_ids ? r->ids[i] : decoded[i - r->n_ids])) != NULL;
-	st = good ? vn_store_token_text(s, text, n, err)
-	          : vn_fail(err, VN_ERR_NOMEM, "no memory for the text of %" PRId64 " tokens", n);
-	for (int64_t i = 0; text && i < n; i++)
+	char **text = vn_alloc((size_t)n, sizeof *text);
+	for (int64_t i = 0; i < n; i++)
+		text[i] = vn_tokenizer_show(r->tokenizer, i < r->n_ids ? r->ids[i] : decoded[i - r->n_ids]);
+	const vn_status st = vn_store_token_text(s, text, n, err);
+	for (int64_t i = 0; i < n; i++)
 		free(text[i]);
 	free(text);
 	return st;
@@ -197,10 +188,8 @@ void vn_recorded_weights(const vn_weight_row *rows, int n, vn_recorded *done)
 
 static vn_status put_model(vn_store *s, const vn_recipe *r, const vn_model *m, vn_recorded *done, vn_error *err)
 {
-	vn_weight_row *own = NULL;
+	vn_weight_row *own = r->weights ? NULL : vn_alloc_zero((size_t)vn_model_plan(m)->n_weights, sizeof *own);
 
-	if (!r->weights && !(own = calloc((size_t)vn_model_plan(m)->n_weights + 1, sizeof *own)))
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for the table of weights");
 	if (own)
 		vn_model_table(m, r->threads, own);
 	const vn_weight_row *rows = own ? own : r->weights;
@@ -273,13 +262,13 @@ static vn_status next_token(const vn_recipe *r, const vn_listener *l, int64_t nu
  * then resets the engine. */
 static vn_status run_former(const vn_recipe *r, const vn_engine *e, vn_error *err)
 {
-	bool     *want = calloc((size_t)e->n_values + 1, sizeof *want);
-	int32_t  *ids = malloc((size_t)r->n_ids * sizeof *ids);
-	vn_status st = want && ids ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for a prompt before");
+	bool     *want = vn_alloc_zero((size_t)e->n_values, sizeof *want);
+	int32_t  *ids = vn_alloc((size_t)r->n_ids, sizeof *ids);
+	vn_status st = VN_OK;
 
-	for (int64_t i = 0; !st && i < r->n_ids; i++)
+	for (int64_t i = 0; i < r->n_ids; i++)
 		ids[i] = r->ids[r->n_ids - 1 - i];
-	if (!st && vn_recorder_fault_former(r->recorder_fault, want)) {
+	if (vn_recorder_fault_former(r->recorder_fault, want)) {
 		const vn_taps taps = { .want = want,
 			                   .rows = r->rows,
 			                   .first = r->first,
@@ -390,8 +379,7 @@ vn_status vn_record(const vn_recipe *r, const vn_model *m, const vn_engine *e, v
 	vn_status      st = want ? VN_OK : VN_ERR_USAGE;
 
 	*done = (vn_recorded) { 0 };
-	if (!st && !(x.decoded = malloc(((size_t)r->decode + 1) * sizeof *x.decoded)))
-		st = vn_fail(err, VN_ERR_NOMEM, "no memory for the tokens");
+	x.decoded = vn_alloc((size_t)r->decode, sizeof *x.decoded);
 	if (st || (st = open_screen(r, m, want, &x.screen, err)) ||
 	    (st = vn_store_create(r->path, r->force, plan, &x.store, err)) || (st = put_run(x.store, r, e, NULL, err)) ||
 	    (st = put_model(x.store, r, m, done, err)) || (r->recorder_fault && (st = run_former(r, e, err))))

@@ -5,6 +5,7 @@
 #include "libref/base/alloc.h"
 #include "libref/base/json.h"
 #include "libref/base/nearest.h"
+#include "libref/base/order.h"
 
 #include <limits.h>
 #include <stdbool.h>
@@ -117,10 +118,7 @@ static bool is_blank(const char *line, size_t bytes)
 	return true;
 }
 
-static int order_by_name(const void *a, const void *b)
-{
-	return strcmp((*(const vn_scenario *const *)a)->name, (*(const vn_scenario *const *)b)->name);
-}
+VN_ORDER_BY(order_by_name, vn_scenario *const, strcmp((*x)->name, (*y)->name))
 
 static vn_status check_unique(const char *path, const vn_scenario *s, int n, vn_error *err)
 {

@@ -1,5 +1,6 @@
 /* screen.c: see screen.h. */
 #include "capture/run/screen.h"
+#include "libref/base/alloc.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -68,22 +69,18 @@ vn_status vn_screen_open(const vn_run_judge *judge, const vn_run_reference *a, c
                          vn_screen **screen, vn_error *err)
 {
 	const size_t n = (size_t)a->plan->n_values + 1;
-	vn_screen   *s = *screen = calloc(1, sizeof *s);
+	vn_screen   *s = *screen = vn_alloc(1, sizeof *s);
 
-	if (s) {
-		*s = (vn_screen) { .judge = judge,
-			               .plan = a->plan,
-			               .want = want,
-			               .stop = stop,
-			               .value = -1,
-			               .held = calloc(n, sizeof *s->held),
-			               .written = calloc(n, sizeof *s->written),
-			               .asked = calloc(n, sizeof *s->asked),
-			               .reader = calloc(n, sizeof *s->reader) };
-		snprintf(s->reference, sizeof s->reference, "%s", a->reference);
-	}
-	if (!s || !s->held || !s->written || !s->asked || !s->reader)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory to judge %d checkpoints", a->plan->n_values);
+	*s = (vn_screen) { .judge = judge,
+		               .plan = a->plan,
+		               .want = want,
+		               .stop = stop,
+		               .value = -1,
+		               .held = vn_alloc_zero(n, sizeof *s->held),
+		               .written = vn_alloc_zero(n, sizeof *s->written),
+		               .asked = vn_alloc_zero(n, sizeof *s->asked),
+		               .reader = vn_alloc_zero(n, sizeof *s->reader) };
+	snprintf(s->reference, sizeof s->reference, "%s", a->reference);
 	find_readers(s);
 	return judge->open(a, &s->self, &s->by, err);
 }
@@ -179,12 +176,8 @@ static vn_status begin_value(void *ctx, int value, vn_dtype dtype, const vn_shap
 	if (st)
 		return st;
 	if (bytes > s->room || !s->data) {
-		free(s->data);
 		s->room = bytes + 1;
-		if (!(s->data = malloc(s->room))) {
-			s->room = 0;
-			return vn_fail(err, VN_ERR_NOMEM, "no memory to judge %s (%zu bytes)", s->plan->value[value].name, bytes);
-		}
+		s->data = vn_alloc_resized(s->data, s->room, 1);
 	}
 	s->value = value;
 	s->now = (vn_tensor) { .dtype = dtype, .shape = *shape, .data = s->data };

@@ -2,6 +2,7 @@
 #include "capture/run/session.h"
 
 #include "capture/run/hybrid.h"
+#include "libref/base/alloc.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,8 +41,10 @@ static vn_status make_recorder_fault(const vn_session *s, vn_recorder_fault **f,
 
 	*f = NULL;
 	for (int i = 0; !st && i < s->n_inject; i++)
-		if (is_of_recorder(s->inject[i]) && (*f || !(st = vn_recorder_fault_create(vn_model_plan(s->m), f, err))))
+		if (is_of_recorder(s->inject[i])) {
+			*f = *f ? *f : vn_recorder_fault_create(vn_model_plan(s->m));
 			st = vn_recorder_fault_inject(*f, s->inject[i], err);
+		}
 	return st ? vn_context(err, st, "--inject") : VN_OK;
 }
 
@@ -63,8 +66,9 @@ vn_status vn_session_open(vn_session *s, const char *model, const vn_engine_opti
 /* Makes the table of weights, unless it was made. beside: starts threads that make it. */
 static void start_table(vn_session *s, bool beside)
 {
-	if (s->table || !(s->table = calloc((size_t)vn_model_plan(s->m)->n_weights + 1, sizeof *s->table)))
+	if (s->table)
 		return;
+	s->table = vn_alloc_zero((size_t)vn_model_plan(s->m)->n_weights, sizeof *s->table);
 	if (!beside || !(s->making = vn_weight_table_start(s->m, s->run.threads, s->table)))
 		vn_model_table(s->m, s->run.threads, s->table);
 }
@@ -116,8 +120,7 @@ vn_status vn_session_record(vn_session *s, const vn_recipe *of, vn_recorded *don
 	s->e.ops->reset(s->e.self);
 	r.recorder_fault = f;
 	r.weights = vn_session_table(s);
-	st = r.weights ? vn_record(&r, s->m, &s->e, done, err)
-	               : vn_fail(err, VN_ERR_NOMEM, "no memory for the table of weights");
+	st = vn_record(&r, s->m, &s->e, done, err);
 done:
 	vn_recorder_fault_destroy(f);
 	return st;

@@ -5,6 +5,7 @@
 #include "capture/view/residual.h"
 
 #include "libref/base/alloc.h"
+#include "libref/base/order.h"
 #include "libref/base/text.h"
 #include "libref/plan/policy.h"
 
@@ -346,11 +347,7 @@ static bool embeds_tokens_alone(const vn_recording *r)
 	return p != NULL;
 }
 
-static int by_id(const void *a, const void *b)
-{
-	const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-	return (x > y) - (x < y);
-}
+VN_ORDER_BY(by_id, int64_t, VN_ORDER(*x, *y))
 
 /* Number of rows that differ from the preceding row of the same id. Uses a sorted list, because a
  * prompt may have a hundred thousand tokens. */
@@ -397,39 +394,20 @@ static void check_rows(vn_identity_walk *w)
 	vn_parts_done(w, &s);
 }
 
-/* How many numbers of two tensors of one shape differ, and the index of the first. */
-static vn_status count_differing(vn_recording *r, int a, int b, int64_t *count, int64_t *first, vn_error *err)
-{
-	vn_numbers   *x = vn_numbers_open(r, a, err), *y = x ? vn_numbers_open(r, b, err) : NULL;
-	const int64_t n = x ? vn_numbers_count(x) : 0;
-	vn_status     st = y ? VN_OK : VN_ERR_NOMEM;
-
-	*count = *first = 0;
-	for (int64_t at = 0; !st && at < n; at += VN_NUMBERS) {
-		const size_t m = vn_numbers_left(n, at);
-		if ((st = vn_numbers_read(x, at, m, err)) || (st = vn_numbers_read(y, at, m, err)))
-			break;
-		for (size_t i = 0; i < m; i++) {
-			const bool same = x->x[i] == y->x[i] || (isnan(x->x[i]) && isnan(y->x[i]));
-			*first = same || *count ? *first : at + (int64_t)i;
-			*count += !same;
-		}
-	}
-	vn_numbers_close(x);
-	vn_numbers_close(y);
-	return st;
-}
-
 vn_status vn_identity_again(vn_recording *r, int entry, int64_t *differing, int64_t *first, vn_error *err)
 {
 	const vn_entry *e = vn_recording_entry(r, entry);
 	const int       other = e->again ? vn_recording_find(r, e->step, e->again) : -1;
 	const int64_t   n = vn_shape_count(&e->shape);
 
-	*differing = -1;
-	if (other < 0 || !n || !vn_shape_equal(&vn_recording_entry(r, other)->shape, &e->shape))
-		return VN_OK;
-	return count_differing(r, other, entry, differing, first, err);
+	vn_numbers_differ d = { .count = -1 };
+	vn_status         st = VN_OK;
+
+	if (other >= 0 && n && vn_shape_equal(&vn_recording_entry(r, other)->shape, &e->shape))
+		st = vn_numbers_compare(r, other, r, entry, &d, err);
+	*differing = d.count;
+	*first = d.first;
+	return st;
 }
 
 /* The first entry of a step; entries are sorted by step. */

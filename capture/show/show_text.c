@@ -2,6 +2,7 @@
 #include "capture/show/show_text.h"
 #include "capture/recording/left_out.h"
 #include "capture/recording/numbers.h"
+#include "libref/base/alloc.h"
 #include "libref/base/say.h"
 #include "libref/base/text.h"
 #include "libref/base/utf8.h"
@@ -62,16 +63,15 @@ static void put_said(char *const *text, int64_t n, FILE *out)
 
 	for (int64_t i = 0; i < n; i++)
 		room += strlen(text[i]);
-	char *all = malloc(room);
-	for (int64_t i = 0; all && i < n; i++)
+	char *all = vn_alloc_zero(room, 1);
+	for (int64_t i = 0; i < n; i++)
 		length = (size_t)(stpcpy(all + length, text[i]) - all);
-	length = all && length ? vn_utf8_unescape(all) : 0;
+	length = vn_utf8_unescape(all);
 	size_t shown = length < FIRST_BYTES ? length : FIRST_BYTES;
 	while (shown < length && shown > FIRST_BYTES - 4 && vn_utf8_length_before(all, shown) == 0)
 		shown--; /* do not cut inside a character */
-	char *line = vn_utf8_escape(all, shown);
-	if (line)
-		vn_say(out, "  %-16s %s%s\n", "text", line, shown < length ? " ..." : "");
+	char *line = vn_alloc_check(vn_utf8_escape(all, shown));
+	vn_say(out, "  %-16s %s%s\n", "text", line, shown < length ? " ..." : "");
 	free(line);
 	free(all);
 }

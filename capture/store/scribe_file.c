@@ -5,6 +5,7 @@
 
 #include "capture/file/disk.h"
 #include "capture/file/object_header.h"
+#include "libref/base/order.h"
 #include "libref/base/system.h"
 #include "libref/base/trouble.h"
 
@@ -173,10 +174,7 @@ typedef struct given {
 	char name[VN_NAME_MAX];
 } given;
 
-static int order_by_name(const void *a, const void *b)
-{
-	return strcmp(((const given *)a)->name, ((const given *)b)->name);
-}
+VN_ORDER_BY(order_by_name, given, strcmp(x->name, y->name))
 
 static const given *find_name(const vn_scribe_file *f, const char *name)
 {

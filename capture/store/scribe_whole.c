@@ -4,6 +4,7 @@
 #include "capture/store/scribe_internal.h"
 
 #include "libref/base/grow.h"
+#include "libref/base/order.h"
 #include "libref/base/system.h"
 
 #include <search.h>
@@ -46,10 +47,7 @@ static bool add_link(group *g, const char *name, uint64_t address)
 	return copy != NULL;
 }
 
-static int order_by_path(const void *a, const void *b)
-{
-	return strcmp(((const group *)a)->path, ((const group *)b)->path);
-}
+VN_ORDER_BY(order_by_path, group, strcmp(x->path, y->path))
 
 static group *add_group(vn_scribe_step *s, const char *path, group *in)
 {

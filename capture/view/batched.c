@@ -6,6 +6,7 @@
 #include "capture/recording/packed.h"
 #include "capture/recording/recording_internal.h"
 #include "libref/plan/point.h"
+#include "libref/base/alloc.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -56,10 +57,8 @@ int64_t vn_batched_count(const vn_recording *r)
 /* Takes the tokens of the columns that are no padding and belong to this prompt. */
 static vn_status take_real(row_job *j, const int32_t *ids, const int32_t *positions, vn_error *err)
 {
-	int64_t  *of = j->packed ? malloc(((size_t)j->columns + 1) * sizeof *of) : NULL;
-	vn_status st = !j->packed ? VN_OK
-	               : of       ? vn_packed_prompts(j->r, of, err)
-	                          : vn_fail(err, VN_ERR_NOMEM, "%s: no memory for a row", vn_recording_path(j->r));
+	int64_t  *of = j->packed ? vn_alloc((size_t)j->columns, sizeof *of) : NULL;
+	vn_status st = of ? vn_packed_prompts(j->r, of, err) : VN_OK;
 	for (int64_t i = 0; !st && i < j->columns; i++) {
 		const int64_t at = j->packed ? i : j->row * j->columns + i;
 		const bool    real = positions[at] >= 0 && ids[at] >= 0 && (!of || of[i] == j->row);
@@ -86,13 +85,11 @@ static vn_status read_row(row_job *j, vn_error *err)
 	j->columns = j->packed ? all : all / j->batch;
 	const size_t n = (size_t)j->columns + 1;
 	const int    steps = vn_recording_steps(j->r, &step);
-	j->ids = malloc(n * sizeof *j->ids);
-	j->positions = malloc(n * sizeof *j->positions);
-	j->before = calloc(n + 1, sizeof *j->before);
-	j->step = calloc((size_t)steps + 1, sizeof *j->step);
-	j->runs = malloc(n * sizeof *j->runs);
-	if (!j->ids || !j->positions || !j->before || !j->step || !j->runs)
-		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for a row", vn_recording_path(j->r));
+	j->ids = vn_alloc(n, sizeof *j->ids);
+	j->positions = vn_alloc(n, sizeof *j->positions);
+	j->before = vn_alloc_zero(n, sizeof *j->before);
+	j->step = vn_alloc_zero((size_t)steps, sizeof *j->step);
+	j->runs = vn_alloc(n, sizeof *j->runs);
 	return take_real(j, ids, positions, err);
 }
 
@@ -177,9 +174,7 @@ static vn_status make_boxes(row_job *j, int entry)
 	}
 	if (keys >= 0)
 		n = real_runs(j, 0, s->position + s->tokens, j->runs);
-	vn_piece *piece = malloc(((size_t)n + 1) * sizeof *piece);
-	if (!piece)
-		return vn_fail(j->err, VN_ERR_NOMEM, "%s: no memory for %s", vn_recording_path(j->r), e->name);
+	vn_piece *piece = vn_alloc((size_t)n, sizeof *piece);
 	for (int64_t i = 0, at = 0; i < n; i++) {
 		piece[i] = box.piece;
 		if (keys >= 0) {
@@ -195,20 +190,18 @@ static vn_status make_boxes(row_job *j, int entry)
 }
 
 /* Where the first call has padding, for vn_batched_padding. */
-static vn_status keep_padding(row_job *j)
+static void keep_padding(row_job *j)
 {
 	const vn_step *s = vn_recording_steps(j->r, &s) ? s : NULL;
 	const int64_t  n = !s || j->packed ? 0 : s->position + s->tokens;
 
-	if (n && !(j->made->padding.row = malloc((size_t)n * sizeof *j->made->padding.row)))
-		return vn_fail(j->err, VN_ERR_NOMEM, "%s: no memory for a row", vn_recording_path(j->r));
+	j->made->padding.row = n ? vn_alloc((size_t)n, sizeof *j->made->padding.row) : NULL;
 	j->made->padding.prompt = j->row;
 	for (int64_t i = 0; i < n; i++)
 		if (!is_real(j, i)) {
 			j->made->padding.before += !j->before[i];
 			j->made->padding.row[j->made->padding.n++] = i;
 		}
-	return VN_OK;
 }
 
 vn_status vn_batched_row(vn_recording **r, int64_t row, vn_error *err)
@@ -220,7 +213,7 @@ vn_status vn_batched_row(vn_recording **r, int64_t row, vn_error *err)
 	    !(st = vn_derive(vn_recording_path(*r), r, 1, &j.made, err))) {
 		*r = j.made;
 		j.made->stateless = j.packed && row + 1 < j.batch;
-		st = keep_padding(&j);
+		keep_padding(&j);
 		for (int i = 0; !st && i < vn_recording_count(j.r); i++)
 			st = make_boxes(&j, i);
 		if (!st) {
@@ -297,9 +290,8 @@ static vn_status read_padding(const vn_recording *row, int entry, int64_t n, dou
 	const vn_entry *e = vn_recording_entry(batch, entry);
 	const int64_t   from = row->padding.prompt * e->shape.dim[1];
 	const int64_t   size = vn_shape_count(&e->shape) / e->shape.dim[0] / e->shape.dim[1];
-	void           *stored = malloc(vn_dtype_bytes(e->dtype, (size_t)size) + 1);
-	const char     *path = vn_recording_path(batch);
-	vn_status       st = stored ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "%s: no memory for rows of %s", path, e->name);
+	void           *stored = vn_alloc(1, vn_dtype_bytes(e->dtype, (size_t)size) + 1);
+	vn_status       st = VN_OK;
 
 	for (int64_t i = 0; !st && i < n; i++)
 		if (!(st = vn_recording_read(batch, entry, (from + row->padding.row[i]) * size, size, stored, err)))
@@ -321,8 +313,7 @@ vn_status vn_batched_padding(const vn_recording *r, const char *name, bool later
 	if (entry < 0 || !rows || !has_token_rows(batch, vn_recording_entry(batch, entry)))
 		return VN_OK;
 	const vn_shape *s = &vn_recording_entry(batch, entry)->shape;
-	if (!(*x = malloc((size_t)(rows * (vn_shape_count(s) / s->dim[0] / s->dim[1])) * sizeof **x + 1)))
-		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for padding", vn_recording_path(batch));
+	*x = vn_alloc((size_t)(rows * (vn_shape_count(s) / s->dim[0] / s->dim[1])), sizeof **x);
 	if ((st = read_padding(made, entry, rows, *x, err))) {
 		free(*x);
 		*x = NULL;

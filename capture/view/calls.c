@@ -4,6 +4,7 @@
 #include "capture/recording/packed.h"
 #include "capture/view/box.h"
 #include "libref/plan/point.h"
+#include "libref/base/alloc.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,27 +28,24 @@ static bool goes_on(const vn_recording *r)
 	return good;
 }
 
-vn_status vn_calls_common(const vn_recording *a, const vn_recording *b, vn_call **call, int *n, vn_error *err)
+int vn_calls_common(const vn_recording *a, const vn_recording *b, vn_call **call)
 {
 	const vn_step *x, *y;
 	const int      nx = vn_recording_steps(a, &x), ny = vn_recording_steps(b, &y);
+	int            n = 0;
 	*call = NULL;
-	*n = 0;
 	if (!goes_on(a) || !goes_on(b) || x->position != y->position || end_of(&x[nx - 1]) != end_of(&y[ny - 1]))
-		return VN_OK;
-	if (!(*call = malloc((size_t)nx * sizeof **call)))
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d steps", nx);
+		return 0;
+	*call = vn_alloc((size_t)nx, sizeof **call);
 	for (int i = 0, k = 0, first = 0; i < nx; i++) {
 		while (end_of(&y[k]) < end_of(&x[i]))
 			k++;
 		if (end_of(&y[k]) != end_of(&x[i]))
 			continue;
-		(*call)[(*n)++] = (vn_call) { x[first].number, x[first].position, end_of(&x[i]) - x[first].position };
+		(*call)[n++] = (vn_call) { x[first].number, x[first].position, end_of(&x[i]) - x[first].position };
 		first = i + 1;
 	}
-	if (*n == nx && *n == ny)
-		*n = 0;
-	return VN_OK;
+	return n == nx && n == ny ? 0 : n;
 }
 
 bool vn_calls_steps(const vn_recording *r, const vn_call *call, int *first, int *count)
@@ -201,14 +199,12 @@ vn_status vn_calls_join(vn_recording **r, const vn_call *call, int n, int *left,
 	const int      steps = vn_recording_steps(*r, &step);
 	const int      ranks = vn_recording_ranks(*r);
 	join_job       j = { .r = *r, .step = step, .left = left, .one = one, .err = err };
-	vn_step       *as = malloc((size_t)n * sizeof *as);
+	vn_step       *as = vn_alloc((size_t)n, sizeof *as);
 	vn_status      st = VN_OK;
 
 	*left = 0;
-	j.piece = malloc(((size_t)steps + 1) * sizeof *j.piece);
-	if (!as || !j.piece)
-		st = vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %d steps", vn_recording_path(*r), steps);
-	if (!st && !(st = vn_derive(vn_recording_path(*r), r, 1, &j.made, err))) {
+	j.piece = vn_alloc((size_t)steps, sizeof *j.piece);
+	if (!(st = vn_derive(vn_recording_path(*r), r, 1, &j.made, err))) {
 		*r = j.made;
 		vn_derive_ranks(j.made, ranks);
 		for (int i = 0; !st && i < n; i++) {

@@ -18,9 +18,9 @@ typedef struct vn_call {
 } vn_call;
 
 /* Finds the longest list of calls that the steps of both recordings can be joined to, numbered as
- * a's. The caller frees *call. *n is 0 if their steps are equal, or if those of either do not
- * follow each other up to the same last token, or hold several prompts. */
-vn_status vn_calls_common(const vn_recording *a, const vn_recording *b, vn_call **call, int *n, vn_error *err);
+ * a's, and returns how many. The caller frees *call. 0: their steps are equal, or those of either
+ * do not follow each other up to the same last token, or hold several prompts. */
+int vn_calls_common(const vn_recording *a, const vn_recording *b, vn_call **call);
 
 /* Finds the steps of r that make up a call: *count steps from index *first. Returns false if no run
  * of steps is exactly that call. */

@@ -3,6 +3,7 @@
 
 #include "capture/view/dims.h"
 #include "libref/plan/point.h"
+#include "libref/base/text.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -63,11 +64,7 @@ vn_looks vn_like_of(const vn_like *l, const char *name, const vn_step *s)
 
 bool vn_like_sharded(const char *word)
 {
-	static const char *const sharded[] = { "head", "kv_head", "ffn", "vocab", "qkv", "lin_key", "lin_head", "lin_mix" };
-	for (size_t i = 0; i < sizeof sharded / sizeof *sharded; i++)
-		if (strcmp(word, sharded[i]) == 0)
-			return true;
-	return false;
+	return vn_text_is_word("head|kv_head|ffn|vocab|qkv|lin_key|lin_head|lin_mix", word);
 }
 
 int64_t vn_like_of_rank(const vn_like *l, const char *word, int64_t size)

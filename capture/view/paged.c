@@ -3,6 +3,7 @@
 
 #include "capture/view/box.h"
 #include "capture/view/dims.h"
+#include "libref/base/alloc.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -76,9 +77,7 @@ static vn_status gather_blocks(vn_recording *r, vn_recording *made, int entry, c
 		else if (k != x->slot)
 			vn_box_axis(&box, k, e->shape.dim[k], x->dims.atom[k].word);
 	}
-	vn_piece *piece = malloc(((size_t)used_blocks + 1) * sizeof *piece);
-	if (!piece)
-		st = vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %s", path, e->name);
+	vn_piece *piece = vn_alloc((size_t)used_blocks, sizeof *piece);
 	for (int64_t b = 0; !st && b < used_blocks; b++) {
 		int32_t number;
 		memcpy(&number, (const unsigned char *)data + (size_t)b * sizeof number, sizeof number);

@@ -33,13 +33,6 @@ void vn_ranks_say(vn_ranks_job *j, const char *format, ...)
 	j->use->say(j->use->context, text);
 }
 
-/* The larger of most and |x - y|; infinite when only one of them is a number. */
-static double larger_distance(double most, double x, double y)
-{
-	const double apart = x == y || (isnan(x) && isnan(y)) ? 0 : isfinite(x) && isfinite(y) ? fabs(x - y) : INFINITY;
-	return apart > most ? apart : most;
-}
-
 /* "by up to 0.25", for numbers that differ. */
 static const char *write_distance(double most, char text[64])
 {
@@ -52,35 +45,16 @@ static const char *write_distance(double most, char text[64])
 	return text;
 }
 
-/* Largest difference between two tensors of one shape and dtype; -1: the bits are equal. */
-static vn_status measure_distance(vn_recording *r, int i, vn_recording *s, int k, double *most, vn_error *err)
-{
-	const size_t size = vn_dtype_size(vn_recording_entry(r, i)->dtype);
-	vn_numbers  *a = vn_numbers_open(r, i, err), *b = a ? vn_numbers_open(s, k, err) : NULL;
-	vn_status    st = b ? VN_OK : VN_ERR_NOMEM;
-	*most = -1;
-	for (int64_t at = 0; !st && at < vn_numbers_count(a); at += VN_NUMBERS) {
-		const size_t n = vn_numbers_left(vn_numbers_count(a), at);
-		if ((st = vn_numbers_read(a, at, n, err)) || (st = vn_numbers_read(b, at, n, err)) ||
-		    memcmp(a->raw, b->raw, n * size) == 0)
-			continue;
-		*most = *most < 0 ? 0 : *most;
-		for (size_t j = 0; j < n; j++)
-			*most = larger_distance(*most, a->x[j], b->x[j]);
-	}
-	vn_numbers_close(a);
-	vn_numbers_close(b);
-	return st;
-}
-
 /* Returns the first rank that differs in a number from rank `from`; -1: none. */
 static vn_status first_other(vn_ranks_job *j, const int *entry, int from, int to, int *other, double *most)
 {
-	vn_status st = VN_OK;
+	vn_status         st = VN_OK;
+	vn_numbers_differ d;
 	*other = -1;
 	for (int k = from + 1; !st && k < to && *other < 0; k++) {
-		st = measure_distance(j->rank[from], entry[from], j->rank[k], entry[k], most, j->err);
-		*other = *most >= 0 ? k : -1;
+		st = vn_numbers_compare(j->rank[from], entry[from], j->rank[k], entry[k], &d, j->err);
+		*other = !st && d.bits ? k : -1;
+		*most = d.most;
 	}
 	return st;
 }
@@ -124,29 +98,23 @@ vn_status vn_ranks_same_shape(const vn_ranks_job *j, const int *entry)
  * product that leads back to the residual stream, or rows of the embedding. */
 static bool may_be_partial(const vn_plan *plan, const vn_entry *e)
 {
-	static const char *const usual[] = { "attn_out", "down_proj", "embed", "token_embed" };
-	const vn_point_info     *p = vn_entry_point(e);
-	const int                v = plan && p ? vn_plan_find(plan, e->name) : -1;
+	const vn_point_info *p = vn_entry_point(e);
+	const int            v = plan && p ? vn_plan_find(plan, e->name) : -1;
 
 	if (v >= 0) {
 		const vn_op op = plan->node[plan->value[v].node].op;
 		return plan->value[v].alias_of < 0 &&
 		       (op == VN_OP_EMBED || (op == VN_OP_LINEAR && strcmp(p->basis, "hidden") == 0));
 	}
-	for (size_t i = 0; p && i < sizeof usual / sizeof *usual; i++)
-		if (strcmp(p->name, usual[i]) == 0)
-			return true;
-	return false;
+	return p && vn_text_is_word("attn_out|down_proj|embed|token_embed", p->name);
 }
 
 /* Fails where it is, or cannot be read. */
 static vn_status check_not_zero(vn_ranks_job *j, int k, int entry)
 {
 	vn_numbers *s = vn_numbers_open(j->rank[k], entry, j->err);
-	if (!s)
-		return vn_fail(j->err, VN_ERR_NOMEM, "%s: no memory to read it", vn_recording_path(j->rank[k]));
-	bool      zero = vn_numbers_count(s) > 0;
-	vn_status st = VN_OK;
+	bool        zero = vn_numbers_count(s) > 0;
+	vn_status   st = VN_OK;
 	for (int64_t at = 0; zero && at < vn_numbers_count(s); at += VN_NUMBERS) {
 		const size_t n = vn_numbers_left(vn_numbers_count(s), at);
 		zero = !(st = vn_numbers_read(s, at, n, j->err));

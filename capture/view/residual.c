@@ -105,9 +105,8 @@ vn_status vn_residual_left(const vn_term *term, int n, double *left, vn_error *e
 	vn_status     st = VN_OK;
 	assert(n > 2 && n <= VN_MOST_TERMS);
 	*left = -1;
-	for (int k = 0; !st && count > 0 && k < n; k++)
-		if (!(s[k] = vn_numbers_open(term[k].r, term[k].entry, err)))
-			st = vn_fail(err, VN_ERR_NOMEM, "%s: no memory to read it", vn_recording_path(term[k].r));
+	for (int k = 0; count > 0 && k < n; k++)
+		s[k] = vn_numbers_open(term[k].r, term[k].entry, err);
 	for (int64_t at = 0; !st && at < count; at += VN_NUMBERS)
 		st = add_up(s, n, at, vn_numbers_left(count, at), &off, &size, err);
 	for (int k = 0; k < n; k++)

@@ -3,6 +3,7 @@
 #include "capture/view/view.h"
 
 #include "libref/plan/point.h"
+#include "libref/base/alloc.h"
 #include "libref/base/intern.h"
 
 #include <inttypes.h>
@@ -80,15 +81,12 @@ static void separate_steps(vn_recording *r)
 /* ---- making ---------------------------------------------------------------------------- */
 
 /* Returns the view of a tensor; without a view, one that changes nothing. */
-static vn_view *view_of(vn_recording *r, int i, vn_error *err)
+static vn_view *view_of(vn_recording *r, int i)
 {
 	vn_entry_source *s = &r->source[i];
 	if (s->view)
 		return s->view;
-	if (!(s->view = calloc(1, sizeof *s->view))) {
-		vn_fail(err, VN_ERR_NOMEM, "%s: no memory for another view of %s", r->path, r->entry[i].name);
-		return NULL;
-	}
+	s->view = vn_alloc_zero(1, sizeof *s->view);
 	s->view->whole = r->entry[i].shape;
 	for (int k = 0; k < VN_MAX_RANK; k++)
 		s->view->order[k] = k;
@@ -96,13 +94,11 @@ static vn_view *view_of(vn_recording *r, int i, vn_error *err)
 }
 
 /* Sets the new shape and axes of entry i and of all its other names. */
-static vn_status describe_all(vn_recording *r, int i, const vn_shape *shape, const char *axes, vn_error *err)
+static void describe_all(vn_recording *r, int i, const vn_shape *shape, const char *axes)
 {
-	const char *kept = vn_intern(axes);
+	const char *kept = vn_alloc_check(vn_intern(axes));
 	int         from, to;
 
-	if (!kept)
-		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for the axes of %s", r->path, r->entry[i].name);
 	step_of(r, i, &from, &to);
 	for (int k = from; k < to; k++)
 		if (vn_recording_primary(r, k) == i) {
@@ -110,21 +106,18 @@ static vn_status describe_all(vn_recording *r, int i, const vn_shape *shape, con
 			r->entry[k].viewed = true;
 			r->entry[k].axes = kept;
 		}
-	return VN_OK;
 }
 
-vn_status vn_view_axes(vn_recording *r, int i, const int order[VN_MAX_RANK], vn_error *err)
+void vn_view_axes(vn_recording *r, int i, const int order[VN_MAX_RANK])
 {
 	separate_steps(r);
 	vn_recording_release(r, i);
-	vn_view       *v = view_of(r, i = vn_recording_primary(r, i), err);
+	vn_view       *v = view_of(r, i = vn_recording_primary(r, i));
 	const vn_shape old = r->entry[i].shape;
 	vn_shape       shape = old;
 	char           axes[VN_AXES_MAX] = "";
 	size_t         used = 0, n;
-	if (!v)
-		return VN_ERR_NOMEM;
-	const vn_view was = *v;
+	const vn_view  was = *v;
 	for (int k = 0; k < shape.rank; k++) {
 		const char *w = vn_axes_word(r->entry[i].axes, order[k], &n);
 		v->order[k] = was.order[order[k]];
@@ -132,20 +125,17 @@ vn_status vn_view_axes(vn_recording *r, int i, const int order[VN_MAX_RANK], vn_
 		shape.dim[k] = old.dim[order[k]];
 		used += (size_t)snprintf(axes + used, sizeof axes - used, "%s%.*s", k ? " " : "", (int)n, w);
 	}
-	return describe_all(r, i, &shape, axes, err);
+	describe_all(r, i, &shape, axes);
 }
 
 /* Keeps `rows` indices of one axis of a primary entry. */
-static vn_status cut_axis(vn_recording *r, int i, int axis, int64_t first, int64_t rows, vn_error *err)
+static void cut_axis(vn_recording *r, int i, int axis, int64_t first, int64_t rows)
 {
 	vn_shape shape = r->entry[i].shape;
 	vn_recording_release(r, i);
-	vn_view *v = view_of(r, i, err);
-	if (!v)
-		return VN_ERR_NOMEM;
-	v->from[axis] += first;
+	view_of(r, i)->from[axis] += first;
 	shape.dim[axis] = rows;
-	return describe_all(r, i, &shape, r->entry[i].axes, err);
+	describe_all(r, i, &shape, r->entry[i].axes);
 }
 
 vn_status vn_view_entry_rows(vn_recording *r, int i, int64_t first, int64_t rows, vn_error *err)
@@ -157,27 +147,25 @@ vn_status vn_view_entry_rows(vn_recording *r, int i, int64_t first, int64_t rows
 	    first + rows > r->entry[i].shape.dim[axis])
 		return vn_fail(err, VN_ERR_USAGE, "%s: %s does not have rows %" PRId64 "-%" PRId64, r->path, r->entry[i].name,
 		               first, first + rows - 1);
-	return cut_axis(r, i, axis, first, rows, err);
+	cut_axis(r, i, axis, first, rows);
+	return VN_OK;
 }
 
 vn_status vn_view_rows(vn_recording *r, int step, int64_t first, int64_t rows, vn_error *err)
 {
 	const vn_step *said = vn_recording_step(r, step);
 	vn_step       *s = said ? &r->step[said - r->step] : NULL;
-	vn_status      st = VN_OK;
 	if (!s || first < s->first_row || rows < 1 || first + rows > s->first_row + s->rows)
 		return vn_fail(err, VN_ERR_USAGE, "%s: step %d does not have rows %" PRId64 "-%" PRId64, r->path, step, first,
 		               first + rows - 1);
 	separate_steps(r);
-	for (int i = 0; i < r->n_entries && !st; i++) {
+	for (int i = 0; i < r->n_entries; i++) {
 		const vn_entry *e = &r->entry[i];
 		const int       axis = e->step == step && e->same_as < 0 ? vn_axes_find(vn_entry_axes(e), "token") : -1;
 		if (axis >= 0 && axis < e->shape.rank && e->shape.dim[axis] == s->rows)
-			st = cut_axis(r, i, axis, first - s->first_row, rows, err);
+			cut_axis(r, i, axis, first - s->first_row, rows);
 	}
-	if (!st) {
-		s->first_row = first;
-		s->rows = rows;
-	}
-	return st;
+	s->first_row = first;
+	s->rows = rows;
+	return VN_OK;
 }

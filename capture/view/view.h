@@ -16,7 +16,7 @@
 bool vn_view_order(const char *from, const char *to, int rank, int order[VN_MAX_RANK]);
 
 /* Shows entry i, and every other name of its tensor, with axes in that order. */
-vn_status vn_view_axes(vn_recording *r, int i, const int order[VN_MAX_RANK], vn_error *err);
+void vn_view_axes(vn_recording *r, int i, const int order[VN_MAX_RANK]);
 
 /* Restricts a step to rows [first, first + rows) of the call's tokens, which must be among those it
  * kept, in every tensor that has a token axis as long as the kept rows. */

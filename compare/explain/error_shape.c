@@ -3,6 +3,7 @@
 #include "compare/profile/profile.h"
 
 #include "libref/base/alloc.h"
+#include "libref/base/order.h"
 #include "libref/base/text.h"
 #include "libref/plan/fault.h"
 
@@ -85,11 +86,7 @@ static double value_with(const error_grid *g, error_form s, int64_t i, int64_t j
 	return by_factor(s) ? r * x : r + x;
 }
 
-static int by_index(const void *a, const void *b)
-{
-	const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-	return x < y ? -1 : x > y;
-}
+VN_ORDER_BY(by_index, int64_t, VN_ORDER(*x, *y))
 
 /* Writes a factor as "x -1.5" and an addend as "- 1.5". */
 static const char *sign_of(error_form s, double x)

@@ -2,6 +2,7 @@
 #include "compare/folders/part.h"
 
 #include "libref/base/alloc.h"
+#include "libref/base/order.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -86,11 +87,7 @@ typedef struct file_item {
 	int     at;
 } file_item;
 
-static int larger_first(const void *a, const void *b)
-{
-	const file_item *x = a, *y = b;
-	return x->bytes != y->bytes ? (x->bytes < y->bytes) - (x->bytes > y->bytes) : x->at - y->at;
-}
+VN_ORDER_BY(larger_first, file_item, VN_ORDER(y->bytes, x->bytes), x->at - y->at)
 
 void vn_folder_part_deal(const int64_t *bytes, int n, vn_folder_part part, bool *mine, int *in_order)
 {

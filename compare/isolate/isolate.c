@@ -2,6 +2,7 @@
 #include "compare/isolate/isolate.h"
 
 #include "libref/base/alloc.h"
+#include "libref/base/order.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -160,10 +161,7 @@ static void order_by_component(isolate_search *s, int n_groups)
 	free(sorted);
 }
 
-static int by_number(const void *a, const void *b)
-{
-	return *(const int *)a - *(const int *)b;
-}
+VN_ORDER_BY(by_number, int, VN_ORDER(*x, *y))
 
 /* Removes members that a small set does not need: tests it without each of them. */
 static vn_status tighten_set(isolate_search *s, vn_error *err)

@@ -9,6 +9,7 @@
 #include "libref/base/alloc.h"
 #include "libref/base/json.h"
 #include "libref/base/map.h"
+#include "libref/base/order.h"
 #include "libref/base/text.h"
 
 #include <math.h>
@@ -81,12 +82,7 @@ static vn_status load_baseline(baseline *b, vn_error *err)
 					 b, err, "it does not name its model, tokens and limits (key subject); an older version wrote it");
 }
 
-static int compare_points(const void *a, const void *b)
-{
-	const before *x = a, *y = b;
-	const int     name = strcmp(x->name, y->name);
-	return name ? name : (x->step > y->step) - (x->step < y->step);
-}
+VN_ORDER_BY(compare_points, before, strcmp(x->name, y->name), VN_ORDER(x->step, y->step))
 
 static vn_status index_points(baseline *b, vn_error *err)
 {

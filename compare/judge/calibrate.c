@@ -6,6 +6,7 @@
 #include "compare/judge/check_words.h"
 
 #include "libref/base/alloc.h"
+#include "libref/base/order.h"
 #include "libref/base/text.h"
 #include "libref/base/utf8.h"
 #include "libref/plan/point.h"
@@ -214,26 +215,15 @@ static int same_point(const vn_seen *x, const vn_seen *y)
 	                                          : strcmp(vn_name_in_layer(x->name), vn_name_in_layer(y->name));
 }
 
-static int by_key(const void *a, const void *b)
-{
-	const vn_seen *x = a, *y = b;
-	const int      point = same_point(x, y);
-	if (point)
-		return point;
-	if (x->form != y->form)
-		return x->form == VN_OVER_FLOOR ? -1 : y->form == VN_OVER_FLOOR ? 1 : (int)x->form - (int)y->form;
-	return x->metric != y->metric ? (int)x->metric - (int)y->metric : x->order - y->order;
-}
+VN_ORDER_BY(by_key, vn_seen, same_point(x, y), VN_ORDER(y->form == VN_OVER_FLOOR, x->form == VN_OVER_FLOOR),
+            VN_ORDER(x->form, y->form), VN_ORDER(x->metric, y->metric), VN_ORDER(x->order, y->order))
 
 typedef struct order_group {
 	observation_group *group;
 	int                n, order;
 } order_group;
 
-static int by_order(const void *a, const void *b)
-{
-	return ((const order_group *)a)->order - ((const order_group *)b)->order;
-}
+VN_ORDER_BY(by_order, order_group, x->order - y->order)
 
 /* Writes text in double quotes, escaping characters that YAML would interpret there. */
 static void print_quoted(const char *text, FILE *out)

@@ -3,6 +3,7 @@
 #include "compare/metrics/channels.h"
 
 #include "libref/base/alloc.h"
+#include "libref/base/order.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -26,11 +27,7 @@ int vn_judge_count_ids(const int32_t *id, int64_t n)
 	return k;
 }
 
-static int compare_ids(const void *a, const void *b)
-{
-	const int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
-	return (x > y) - (x < y);
-}
+VN_ORDER_BY(compare_ids, int32_t, VN_ORDER(*x, *y))
 
 /* Writes the ids of a checkpoint's rows to id (NULL: only counts them) and returns their number. */
 static int64_t ids_of(const vn_opened *o, const vn_checkpoint *p, int32_t *id)

@@ -5,6 +5,7 @@
 #include "compare/metrics/average.h"
 
 #include "libref/base/alloc.h"
+#include "libref/base/order.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -42,12 +43,8 @@ typedef struct channel_point {
 	int64_t     outer, rows, inner;
 } channel_point;
 
-static int compare_members(const void *a, const void *b)
-{
-	const channel_point *x = a, *y = b;
-	const int name = x->name == y->name ? 0 : strcmp(x->name, y->name), alone = (x->rows == 1) - (y->rows == 1);
-	return name ? name : alone ? alone : (x->point > y->point) - (x->point < y->point);
-}
+VN_ORDER_BY(compare_members, channel_point, x->name == y->name ? 0 : strcmp(x->name, y->name),
+            (x->rows == 1) - (y->rows == 1), VN_ORDER(x->point, y->point))
 
 /* Whether a checkpoint holds rows of tokens that are too few to have channels of their own. */
 static bool belongs_to_pool(const vn_opened *o, const vn_checkpoints *all, int point, channel_point *m)

@@ -10,6 +10,7 @@
 #include "compare/metrics/tokens.h"
 
 #include "libref/base/alloc.h"
+#include "libref/base/order.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -28,12 +29,8 @@ static bool belongs_to_pool(const vn_opened *o, const vn_checkpoint *p, int64_t 
 	return s && s->rows == 1;
 }
 
-static int compare_members(const void *a, const void *b)
-{
-	const small_point *x = a, *y = b;
-	const int          name = x->name == y->name ? 0 : strcmp(x->name, y->name);
-	return name ? name : (x->point > y->point) - (x->point < y->point);
-}
+VN_ORDER_BY(compare_members, small_point, x->name == y->name ? 0 : strcmp(x->name, y->name),
+            VN_ORDER(x->point, y->point))
 
 bool vn_pooled_small_has(vn_metric m)
 {

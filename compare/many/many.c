@@ -5,6 +5,7 @@
 
 #include "libref/base/alloc.h"
 #include "libref/base/intern.h"
+#include "libref/base/order.h"
 #include "libref/base/text.h"
 #include "libref/base/utf8.h"
 
@@ -196,11 +197,7 @@ bool vn_many_copy(const vn_many_candidate *x, const vn_many_kept *text, FILE *ou
 
 /* ---- rows ------------------------------------------------------------------------ */
 
-static int by_label(const void *a, const void *b)
-{
-	const vn_many_label *x = a, *y = b;
-	return strcmp(x->label, y->label);
-}
+VN_ORDER_BY(by_label, vn_many_label, strcmp(x->label, y->label))
 
 static void end_cells(vn_many *m, vn_many_candidate *x)
 {

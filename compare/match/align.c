@@ -67,12 +67,11 @@ static bool is_noted(const vn_lines *l, const char *text)
 	return false;
 }
 
-static vn_status align_axes(vn_recording *ref, vn_lines *notes, vn_recording *other, const char *who, vn_error *err)
+static void align_axes(vn_recording *ref, vn_lines *notes, vn_recording *other, const char *who)
 {
-	int       order[VN_MAX_RANK];
-	char      text[200];
-	vn_status st = VN_OK;
-	for (int i = 0; !st && i < vn_recording_count(other); i++) {
+	int  order[VN_MAX_RANK];
+	char text[200];
+	for (int i = 0; i < vn_recording_count(other); i++) {
 		const vn_entry *d = vn_recording_entry(other, i);
 		const int       there = *d->axes && d->same_as < 0 ? vn_recording_find(ref, d->step, d->name) : -1;
 		const vn_entry *r = there >= 0 ? vn_recording_entry(ref, there) : NULL;
@@ -83,9 +82,8 @@ static vn_status align_axes(vn_recording *ref, vn_lines *notes, vn_recording *ot
 		vn_text_clean(text, sizeof text);
 		if (notes->n < MOST_NOTES && !is_noted(notes, text))
 			vn_lines_add(notes, "%s", text);
-		st = vn_view_axes(other, i, order, err);
+		vn_view_axes(other, i, order);
 	}
-	return st;
 }
 
 /* Rows of an entry along its token axis; -1: it has none. */
@@ -141,6 +139,6 @@ vn_status vn_align(vn_recording *ref, vn_lines *notes, vn_recording *other, cons
 {
 	vn_status st = align_rows(ref, notes, other, who, cut_reference, err); /* first: shapes are compared axis by axis */
 	if (!st && !(st = align_last(ref, notes, other, who, cut_reference, err)))
-		st = align_axes(ref, notes, other, who, err);
+		align_axes(ref, notes, other, who);
 	return st;
 }

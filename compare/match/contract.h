@@ -43,6 +43,6 @@ bool vn_positions_moved(const vn_opened *o, int64_t *by);
 
 /* Checks that the steps of each recording follow each other, and that at least one side has every
  * input token. If not, it adds a line to refusals and still returns VN_OK. */
-vn_status vn_match_check_steps(const vn_opened *o, vn_remarks *remarks, vn_error *err);
+void vn_match_check_steps(const vn_opened *o, vn_remarks *remarks);
 
 #endif

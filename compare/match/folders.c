@@ -3,6 +3,7 @@
 
 #include "libref/base/alloc.h"
 #include "libref/base/glob.h"
+#include "libref/base/order.h"
 #include "libref/base/say.h"
 #include "libref/base/text.h"
 
@@ -67,10 +68,7 @@ static vn_status list_folder(const char *folder, vn_folder_pairs *p, int side, v
 	return st;
 }
 
-static int compare_names(const void *a, const void *b)
-{
-	return strcmp(((const vn_folder_pair *)a)->name, ((const vn_folder_pair *)b)->name);
-}
+VN_ORDER_BY(compare_names, vn_folder_pair, strcmp(x->name, y->name))
 
 vn_status vn_folder_pairs_of(const char *const *folder, int n, vn_folder_pairs *p, vn_error *err)
 {
@@ -88,10 +86,7 @@ vn_status vn_folder_pairs_of(const char *const *folder, int n, vn_folder_pairs *
 	return VN_OK;
 }
 
-static int by_number(const void *a, const void *b)
-{
-	return vn_text_order(((const vn_folder_pair *)a)->name, ((const vn_folder_pair *)b)->name);
-}
+VN_ORDER_BY(by_number, vn_folder_pair, vn_text_order(x->name, y->name))
 
 void vn_folder_pairs_by_number(vn_folder_pairs *p)
 {

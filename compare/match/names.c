@@ -2,14 +2,12 @@
 #include "compare/match/names.h"
 
 #include "libref/base/alloc.h"
+#include "libref/base/order.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static int compare_names(const void *a, const void *b)
-{
-	return strcmp(((const vn_named_value *)a)->name, ((const vn_named_value *)b)->name);
-}
+VN_ORDER_BY(compare_names, vn_named_value, strcmp(x->name, y->name))
 
 void vn_names_init(vn_names *n, const vn_plan *plan)
 {

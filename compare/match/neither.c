@@ -3,6 +3,7 @@
 #include "compare/match/match.h"
 
 #include "libref/base/alloc.h"
+#include "libref/base/order.h"
 
 #include <stdlib.h>
 
@@ -21,11 +22,7 @@ static int steps_kept(const vn_opened *o)
 	return kept;
 }
 
-static int by_key(const void *a, const void *b)
-{
-	const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-	return (x > y) - (x < y);
-}
+VN_ORDER_BY(by_key, int64_t, VN_ORDER(*x, *y))
 
 /* Counts the values with names, each under its first name, except those computed
  * only on request. */

@@ -250,12 +250,13 @@ static vn_status join_calls(vn_opened *o, vn_lines *notes, vn_error *err)
 	vn_recording           **both[] = { &o->ref, &o->cand, &o->floor };
 	static const char *const who[] = { "reference", "candidate", "floor" };
 	vn_call                 *call;
-	int                      n, left;
+	const int                n = vn_calls_common(o->ref, o->cand, &call);
+	int                      left;
 	char                     one[VN_NAME_MAX];
-	vn_status                st = vn_calls_common(o->ref, o->cand, &call, &n, err);
-	if (!st && n)
+	vn_status                st = VN_OK;
+	if (n)
 		say_calls(o, notes, call, n);
-	else if (!st)
+	else
 		say_apart(o, notes);
 	for (int k = 0; !st && k < 3 && n; k++) {
 		if (!*both[k] || !vn_calls_fit(*both[k], call, n) || (st = vn_calls_join(both[k], call, n, &left, one, err)) ||

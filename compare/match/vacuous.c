@@ -9,6 +9,7 @@
 
 #include "libref/plan/point.h"
 #include "libref/base/alloc.h"
+#include "libref/base/order.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -127,14 +128,9 @@ static int compare_numbers(const vn_checkpoint *a, const vn_checkpoint *b)
 	return 0;
 }
 
-static int by_point(const void *a, const void *b)
-{
-	const vn_checkpoint *x = *(vn_checkpoint *const *)a, *y = *(vn_checkpoint *const *)b;
-	if (x->step != y->step)
-		return (x->step > y->step) - (x->step < y->step);
-	const int point = strcmp(vn_point_of(x), vn_point_of(y)), numbers = point ? 0 : compare_numbers(x, y);
-	return point ? point : numbers ? numbers : (x > y) - (x < y); /* in execution order */
-}
+/* In execution order at last. */
+VN_ORDER_BY(by_point, vn_checkpoint *const, VN_ORDER((*x)->step, (*y)->step), strcmp(vn_point_of(*x), vn_point_of(*y)),
+            compare_numbers(*x, *y), VN_ORDER(*x, *y))
 
 /* Few numbers may be equal by chance, in 8 bits or when saturated. Evidence against chance is the
  * number of distinct nonzero values times the stored bits of the significand; the leading bit is
@@ -201,13 +197,9 @@ static bool is_another_layers(const vn_opened *o, const vn_checkpoint *p, const 
 
 /* ---- another step's -------------------------------------------------------------------------- */
 
-static int compare_names(const void *a, const void *b)
-{
-	const vn_checkpoint *x = *(vn_checkpoint *const *)a, *y = *(vn_checkpoint *const *)b;
-	const int            name = x->name == y->name ? 0 : strcmp(x->name, y->name),
-			  numbers = name ? 0 : compare_numbers(x, y); /* names are kept once */
-	return name ? name : numbers ? numbers : (x->step > y->step) - (x->step < y->step);
-}
+/* Names are kept once. */
+VN_ORDER_BY(compare_names, vn_checkpoint *const, (*x)->name == (*y)->name ? 0 : strcmp((*x)->name, (*y)->name),
+            compare_numbers(*x, *y), VN_ORDER((*x)->step, (*y)->step))
 
 /* Number of tokens whose rows the tensor holds. 0: it is no checkpoint of a plan, and may be a mask
  * or table that never changes. */

@@ -7,6 +7,7 @@
  */
 #include "compare/metrics/average.h"
 #include "compare/metrics/tokens.h"
+#include "libref/base/order.h"
 
 #include <limits.h>
 #include <math.h>
@@ -95,13 +96,7 @@ double vn_beyond(double off, double nmse, double n)
 	return beyond < 0.0 ? 0.0 : beyond; /* a NaN stays */
 }
 
-static int by_size(const void *a, const void *b)
-{
-	const vn_size *x = a, *y = b;
-	if (x->exponent != y->exponent)
-		return x->exponent < y->exponent ? -1 : 1;
-	return (x->fraction > y->fraction) - (x->fraction < y->fraction);
-}
+VN_ORDER_BY(by_size, vn_size, VN_ORDER(x->exponent, y->exponent), VN_ORDER(x->fraction, y->fraction))
 
 /* size (n): scratch. */
 static vn_size median_size(const vn_squares *row, int64_t n, vn_size *size)

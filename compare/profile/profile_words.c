@@ -7,6 +7,7 @@
 #include "compare/profile/profile.h"
 
 #include "libref/base/alloc.h"
+#include "libref/base/order.h"
 #include "libref/base/text.h"
 
 #include <inttypes.h>
@@ -29,11 +30,7 @@ typedef struct ranked {
 	int64_t i;
 } ranked;
 
-static int by_error(const void *a, const void *b)
-{
-	const ranked *x = a, *y = b;
-	return x->e < y->e ? -1 : x->e > y->e ? 1 : x->i < y->i ? -1 : 1;
-}
+VN_ORDER_BY(by_error, ranked, VN_ORDER(x->e, y->e), VN_ORDER(x->i, y->i))
 
 /* An index with almost no magnitude of its own is measured against the others. */
 static void rank_positions(const vn_axis_profile *a, double noise, ranked *r)

@@ -4,6 +4,7 @@
 #include "compare/replay/local.h"
 
 #include "libref/base/alloc.h"
+#include "libref/base/order.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -28,12 +29,7 @@ bool vn_replay_pools_step(const vn_opened *o, const vn_checkpoint *p)
 	return is_member(o, p) && !(vn_local_ratio(&p->replay) <= VN_LOCAL_LIMIT);
 }
 
-static int compare_steps(const void *a, const void *b)
-{
-	const vn_checkpoint *x = ((const pooled_step *)a)->p, *y = ((const pooled_step *)b)->p;
-	const int            name = strcmp(x->name, y->name);
-	return name ? name : (x->step > y->step) - (x->step < y->step);
-}
+VN_ORDER_BY(compare_steps, pooled_step, strcmp(x->p->name, y->p->name), VN_ORDER(x->p->step, y->p->step))
 
 static int compare_ratios(const void *a, const void *b)
 {

@@ -8,6 +8,7 @@
 
 #include "libref/base/alloc.h"
 #include "libref/base/intern.h"
+#include "libref/base/order.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -527,12 +528,7 @@ typedef struct row_name {
 	int         step, at;
 } row_name;
 
-static int by_name(const void *a, const void *b)
-{
-	const row_name *x = a, *y = b;
-	const int       name = strcmp(x->name, y->name);
-	return name ? name : (x->step > y->step) - (x->step < y->step);
-}
+VN_ORDER_BY(by_name, row_name, strcmp(x->name, y->name), VN_ORDER(x->step, y->step))
 
 vn_status vn_reading_sort(vn_reading *r, vn_error *err)
 {

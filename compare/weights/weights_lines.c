@@ -3,6 +3,7 @@
 #include "compare/weights/weights_internal.h"
 #include "capture/file/output.h"
 #include "libref/base/alloc.h"
+#include "libref/base/order.h"
 #include "libref/base/say.h"
 #include "libref/base/text.h"
 
@@ -37,14 +38,8 @@ static int in_one_way(const vn_weight_difference *x, const vn_weight_difference 
 	return order ? order : by_evidence(x, y);
 }
 
-static int by_part(const void *a, const void *b)
-{
-	const vn_weight_difference *x = &((const line_item *)a)->d, *y = &((const line_item *)b)->d;
-	int                         order = in_one_way(x, y);
-	if (!order)
-		order = strcmp(x->part, y->part);
-	return order ? order : (x->layer > y->layer) - (x->layer < y->layer);
-}
+VN_ORDER_BY(by_part, line_item, in_one_way(&x->d, &y->d), strcmp(x->d.part, y->d.part),
+            VN_ORDER(x->d.layer, y->d.layer))
 
 /* Is 0 if both share a line. */
 static int by_line(const line_item *x, const line_item *y)
@@ -57,11 +52,7 @@ static int by_line(const line_item *x, const line_item *y)
 	return order ? order : memcmp(x->layers, y->layers, (size_t)x->n_layers * sizeof *x->layers);
 }
 
-static int by_line_and_part(const void *a, const void *b)
-{
-	const int order = by_line(a, b);
-	return order ? order : by_part(a, b);
-}
+VN_ORDER_BY(by_line_and_part, line_item, by_line(x, y), by_part(x, y))
 
 /* Number of layers that have a weight of this name on either side. */
 static int layers_of(const vn_weight_name *all, int n, const char *part)
@@ -156,18 +147,8 @@ static char *say_which(const line_item *x, int n)
 
 /* Orders lines by their first layer, then by their words: the order is for people, the keys have
  * none. */
-static int by_place(const void *a, const void *b)
-{
-	const line_item *x = *(line_item *const *)a, *y = *(line_item *const *)b;
-	int              order = (x->d.layer > y->d.layer) - (x->d.layer < y->d.layer);
-	if (!order)
-		order = strcmp(x->d.words, y->d.words);
-	if (!order)
-		order = by_evidence(&x->d, &y->d);
-	if (!order)
-		order = strcmp(x->set, y->set);
-	return order ? order : by_line_and_part(x, y);
-}
+VN_ORDER_BY(by_place, line_item *const, VN_ORDER((*x)->d.layer, (*y)->d.layer), strcmp((*x)->d.words, (*y)->d.words),
+            by_evidence(&(*x)->d, &(*y)->d), strcmp((*x)->set, (*y)->set), by_line_and_part(*x, *y))
 
 static void make_lines(vn_weights *w, line_item *x)
 {

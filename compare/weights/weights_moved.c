@@ -3,6 +3,7 @@
 #include "compare/weights/weights_internal.h"
 
 #include "libref/base/alloc.h"
+#include "libref/base/order.h"
 #include "libref/base/text.h"
 
 #include <stdlib.h>
@@ -43,12 +44,7 @@ typedef struct line_hash {
 	int      at; /* -1: taken */
 } line_hash;
 
-static int by_hash(const void *a, const void *b)
-{
-	const line_hash *x = a, *y = b;
-	const int        order = (x->hash > y->hash) - (x->hash < y->hash);
-	return order ? order : (x->at > y->at) - (x->at < y->at);
-}
+VN_ORDER_BY(by_hash, line_hash, VN_ORDER(x->hash, y->hash), VN_ORDER(x->at, y->at))
 
 static uint64_t mix(uint64_t h, uint64_t x)
 {

@@ -145,6 +145,16 @@ void vn_arrange_part(void *y, const void *x, const vn_arrange *m, size_t n, size
 	}
 }
 
+void vn_arrange_across(void *y, const void *x, size_t M, size_t N, size_t apart, size_t size)
+{
+	enum { TILE = 32 }; /* stays in the cache on both sides */
+
+	for (size_t m0 = 0; m0 < M; m0 += TILE)
+		for (size_t n = 0; n < N; n++)
+			for (size_t m = m0; m < M && m < m0 + TILE; m++)
+				memcpy((char *)y + (m * N + n) * size, (const char *)x + (n * M + m) * apart * size, size);
+}
+
 void vn_arrange_bytes(void *y, const void *x, const vn_arrange *m, size_t outer, size_t n, size_t piece)
 {
 	int64_t run;

@@ -53,6 +53,8 @@ int64_t    vn_arranged_run(const vn_arrange *m, int64_t i, int64_t n, int64_t *r
  * leaves out what moved outside. */
 vn_arrange vn_arrange_back(const vn_arrange *m);
 
+/* Makes y (M,N) of x (N,M), elements of `size` bytes, those of x `apart` elements apart. */
+void vn_arrange_across(void *y, const void *x, size_t M, size_t N, size_t apart, size_t size);
 /* Rearranges x (outer,n,piece bytes) along the axis of length n into y, of the same shape. */
 void vn_arrange_bytes(void *y, const void *x, const vn_arrange *m, size_t outer, size_t n, size_t piece);
 /* Same with outer 1, but fills indices [from, to) of that axis only. */

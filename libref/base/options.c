@@ -119,19 +119,15 @@ static vn_status read_number(const vn_option *o, const char *value, int64_t *x, 
 
 static vn_status read_choice(const vn_option *o, const char *value, int *chosen, vn_error *err)
 {
-	const char  *words = vn_option_words(o), *word = words;
-	const size_t n = strlen(value);
-	char         all[200];
+	const char *words = vn_option_words(o);
+	const int   i = vn_text_word(words, value);
+	char        all[200];
+	vn_nearest  near;
 
-	for (int i = 0; *word; i++) {
-		const size_t length = strcspn(word, "|");
-		if (length == n && memcmp(word, value, n) == 0) {
-			*chosen = i;
-			return VN_OK;
-		}
-		word += length + (word[length] == '|');
+	if (i >= 0) {
+		*chosen = i;
+		return VN_OK;
 	}
-	vn_nearest near;
 	vn_nearest_start(&near, value);
 	vn_nearest_try_words(&near, words);
 	return vn_fail(err, VN_ERR_USAGE, "--%s takes %s, not '%s'%s", o->name, vn_text_words(words, all, sizeof all),

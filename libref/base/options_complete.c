@@ -1,16 +1,12 @@
 /* options_complete.c: what completions offer, from tables of options; see options.h. */
 #include "libref/base/options.h"
+#include "libref/base/text.h"
 
 #include <string.h>
 
 static bool is_file(const char *argument)
 {
-	static const char *const files[] = { "FILE", "PATH", "DIR", "MODEL", "REC", "REF", "MAP", "LIMITS" };
-
-	for (size_t i = 0; i < sizeof files / sizeof *files; i++)
-		if (strcmp(argument, files[i]) == 0)
-			return true;
-	return false;
+	return vn_text_is_word("FILE|PATH|DIR|MODEL|REC|REF|MAP|LIMITS", argument);
 }
 
 /* Whether the placeholder lists the values itself: "bf16|f8_e5m2", not "last|A-B". */

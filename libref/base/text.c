@@ -104,6 +104,12 @@ const char *vn_text_file(const char *path)
 	return slash ? slash + 1 : path;
 }
 
+bool vn_text_ends(const char *text, const char *end)
+{
+	const size_t n = strlen(text), m = strlen(end);
+	return n >= m && strcasecmp(text + n - m, end) == 0;
+}
+
 const char *vn_text_find(const char *text, const char *word)
 {
 	const size_t n = strlen(word);
@@ -141,17 +147,22 @@ int vn_text_order(const char *a, const char *b)
 	return *a != *b ? (unsigned char)*a - (unsigned char)*b : strcmp(x, y);
 }
 
-bool vn_text_is_word(const char *words, const char *word)
+int vn_text_word(const char *words, const char *word)
 {
 	const size_t n = strlen(word);
 
-	while (words && *words) {
+	for (int i = 0; words && *words; i++) {
 		const size_t length = strcspn(words, "|");
 		if (length == n && memcmp(words, word, n) == 0)
-			return true;
+			return i;
 		words += length + (words[length] == '|');
 	}
-	return false;
+	return -1;
+}
+
+bool vn_text_is_word(const char *words, const char *word)
+{
+	return vn_text_word(words, word) >= 0;
 }
 
 const char *vn_text_words(const char *words, char *text, size_t room)

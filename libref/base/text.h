@@ -27,7 +27,8 @@ char *vn_text_number(double x, char text[32]);
 /* Appends to text (size bytes); what does not fit is cut off. */
 __attribute__((format(printf, 3, 4))) void vn_text_add(char *text, size_t size, const char *format, ...);
 
-/* Is word one of the words "a|b|c"? words may be NULL. */
+/* Returns which of the words "a|b|c" this is, from 0 on; -1: none. words may be NULL. */
+int         vn_text_word(const char *words, const char *word);
 bool        vn_text_is_word(const char *words, const char *word);
 /* Writes the words "a|b|c" as "a, b or c"; what does not fit is cut off. Returns text. */
 const char *vn_text_words(const char *words, char *text, size_t room);
@@ -46,6 +47,8 @@ __attribute__((format(printf, 3, 0))) char *vn_text_print(char *text, size_t roo
 char                                       *vn_text_bytes(int64_t bytes, char text[24]);
 /* The last part of a path: what follows its last '/'. */
 const char                                 *vn_text_file(const char *path);
+/* Does text end with this, whatever the case of ASCII letters? */
+bool                                        vn_text_ends(const char *text, const char *end);
 /* Where word is in text, whatever the case of ASCII letters; NULL: nowhere. */
 const char                                 *vn_text_find(const char *text, const char *word);
 /* The order of two names as of strcmp, but by the value of numbers in them: step2, step10. */

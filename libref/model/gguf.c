@@ -1,6 +1,8 @@
 /* gguf.c: see gguf.h. Rules: specs/models.md, "GGUF". The file is read once from start to end.
  * Every offset is checked to be inside the file before it is used. */
 #include "libref/model/gguf_internal.h"
+#include "libref/base/alloc.h"
+#include "libref/base/order.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -89,8 +91,7 @@ static vn_status take_name(gguf_reader *r, size_t most, const char *kind, char *
 		return vn_fail(r->err, VN_ERR_FORMAT, "its name is empty");
 	if (memchr(t.data, '\0', t.bytes))
 		return vn_fail(r->err, VN_ERR_FORMAT, "its name contains a NUL byte");
-	if (!(*name = strndup(t.data, t.bytes)))
-		return vn_fail(r->err, VN_ERR_NOMEM, "no memory");
+	*name = vn_alloc_check(strndup(t.data, t.bytes));
 	snprintf(r->what, sizeof r->what, "%s '%.80s'", kind, *name);
 	if (t.bytes >= most)
 		return vn_fail(r->err, VN_ERR_FORMAT, "its name has %zu bytes, at most %zu are allowed", t.bytes, most - 1);
@@ -101,12 +102,10 @@ static vn_status take_name(gguf_reader *r, size_t most, const char *kind, char *
 
 static vn_status take_strings(gguf_reader *r, vn_gguf_value *v)
 {
-	vn_gguf_text *list = calloc(v->n + 1, sizeof *list);
+	vn_gguf_text *list = vn_alloc_zero(v->n, sizeof *list);
 	vn_status     st = VN_OK;
 
 	v->text = list;
-	if (!list)
-		return vn_fail(r->err, VN_ERR_NOMEM, "no memory for %zu strings", v->n);
 	for (size_t i = 0; i < v->n && !st; i++)
 		st = take_text(r, &list[i]);
 	return st;
@@ -146,8 +145,7 @@ static vn_status take_metadata(gguf_reader *r, vn_gguf *f, uint64_t n)
 {
 	vn_status st;
 
-	if (!(f->value = calloc((size_t)n + 1, sizeof *f->value)))
-		return vn_fail(r->err, VN_ERR_NOMEM, "no memory for %" PRIu64 " keys", n);
+	f->value = vn_alloc_zero((size_t)n, sizeof *f->value);
 	for (; f->n_values < n; f->n_values++) {
 		snprintf(r->what, sizeof r->what, "metadata %zu of %" PRIu64, f->n_values + 1, n);
 		if ((st = take_value(r, &f->value[f->n_values]))) {
@@ -253,13 +251,9 @@ static vn_status take_tensors(gguf_reader *r, vn_gguf *f, uint64_t n)
 {
 	size_t    alignment = ALIGNMENT;
 	vn_status st;
-	uint64_t *offset = calloc((size_t)n + 1, sizeof *offset);
+	uint64_t *offset = vn_alloc_zero((size_t)n, sizeof *offset);
 
-	f->tensor = calloc((size_t)n + 1, sizeof *f->tensor);
-	if (!offset || !f->tensor) {
-		st = vn_fail(r->err, VN_ERR_NOMEM, "no memory for %" PRIu64 " tensors", n);
-		goto done;
-	}
+	f->tensor = vn_alloc_zero((size_t)n, sizeof *f->tensor);
 	if ((st = alignment_of(r, f, &alignment)))
 		goto done;
 	for (; f->n < n; f->n++) {
@@ -318,10 +312,7 @@ static vn_status take_header(gguf_reader *r, uint64_t *n_tensors, uint64_t *n_va
 	return VN_OK;
 }
 
-static int compare_names(const void *a, const void *b)
-{
-	return strcmp(((const vn_gguf_tensor *)a)->name, ((const vn_gguf_tensor *)b)->name);
-}
+VN_ORDER_BY(compare_names, vn_gguf_tensor, strcmp(x->name, y->name))
 
 const vn_gguf_tensor *vn_gguf_find(const vn_gguf *f, const char *name)
 {
@@ -364,13 +355,10 @@ vn_status vn_gguf_parse(const char *path, const void *data, size_t bytes, vn_ggu
 {
 	uint64_t  n_tensors = 0, n_values = 0;
 	vn_status st;
-	vn_gguf  *f = calloc(1, sizeof *f);
+	vn_gguf  *f = vn_alloc_zero(1, sizeof *f);
 
 	*file = NULL;
-	if (!f || !(f->path = strdup(path))) {
-		st = vn_fail(err, VN_ERR_NOMEM, "%s: no memory", path);
-		goto done;
-	}
+	f->path = vn_alloc_text(path);
 	gguf_reader r = { .path = f->path, .data = data, .size = bytes, .err = err };
 	if ((st = take_header(&r, &n_tensors, &n_values)) || (st = take_metadata(&r, f, n_values)) ||
 	    (st = take_tensors(&r, f, n_tensors)))

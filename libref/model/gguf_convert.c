@@ -1,6 +1,7 @@
 /* gguf_convert.c: see gguf_convert.h. */
 #include "libref/model/gguf_convert.h"
 
+#include "libref/base/alloc.h"
 #include "libref/base/arrange.h"
 
 #include <math.h>
@@ -13,11 +14,6 @@ typedef struct undo {
 	void                **room; /* the memory of that */
 	vn_error             *err;
 } undo;
-
-static vn_status no_memory(const undo *u)
-{
-	return vn_fail(u->err, VN_ERR_NOMEM, "%s: tensor '%s': no memory", u->from->path, u->from->name);
-}
 
 static vn_status report_misfit(const undo *u, const char *expected)
 {
@@ -35,29 +31,24 @@ static void replace_result(undo *u, vn_dtype dtype, void *data)
 	u->out->data = data;
 }
 
-static vn_status to_floats(undo *u)
+/* Returns the result as floats. */
+static float *to_floats(undo *u)
 {
 	const size_t n = (size_t)vn_shape_count(&u->out->shape);
-	float       *y = malloc((n + 1) * sizeof *y);
+	float       *y = vn_alloc(n, sizeof *y);
 
-	if (!y)
-		return no_memory(u);
 	vn_to_f32(y, u->out->data, u->out->dtype, n);
 	replace_result(u, VN_F32, y);
-	return VN_OK;
+	return y;
 }
 
 /* Reorders axis n of the result, seen as (outer, n, unit) elements. */
 static vn_status arrange_axis(undo *u, size_t outer, size_t n, size_t unit, const vn_arrange *m)
 {
-	vn_status st;
-
-	if (unit % vn_dtype_block(u->out->dtype) && (st = to_floats(u)))
-		return st;
+	if (unit % vn_dtype_block(u->out->dtype))
+		to_floats(u);
 	const size_t piece = vn_dtype_bytes(u->out->dtype, unit);
-	char        *y = malloc(outer * n * piece + 1);
-	if (!y)
-		return no_memory(u);
+	char        *y = vn_alloc(outer * n, piece);
 	vn_arrange_bytes(y, u->out->data, m, outer, n, piece);
 	replace_result(u, u->out->dtype, y);
 	return VN_OK;
@@ -84,57 +75,44 @@ static vn_status unrotate_rows(undo *u, int64_t heads)
 /* [out,in] to [in,out]. */
 static vn_status transpose_matrix(undo *u)
 {
-	vn_status st;
-
 	if (u->out->shape.rank == 1) /* its bias */
 		return VN_OK;
 	if (u->out->shape.rank != 2)
 		return report_misfit(u, "a matrix");
-	if (vn_dtype_block(u->out->dtype) > 1 && (st = to_floats(u)))
-		return st;
+	if (vn_dtype_block(u->out->dtype) > 1)
+		to_floats(u);
 	const size_t M = (size_t)u->out->shape.dim[0], N = (size_t)u->out->shape.dim[1],
 				 size = vn_dtype_size(u->out->dtype);
-	const char *x = u->out->data;
-	char       *y = malloc(M * N * size + 1);
-	if (!y)
-		return no_memory(u);
-	/* Blocks of 32 by 32 stay in the cache on both sides. */
-	for (size_t m0 = 0; m0 < M; m0 += 32)
-		for (size_t n0 = 0; n0 < N; n0 += 32)
-			for (size_t m = m0; m < M && m < m0 + 32; m++)
-				for (size_t n = n0; n < N && n < n0 + 32; n++)
-					memcpy(y + (n * M + m) * size, x + (m * N + n) * size, size);
+	char *y = vn_alloc(M * N, size);
+	vn_arrange_across(y, u->out->data, N, M, 1, size);
 	replace_result(u, u->out->dtype, y);
 	u->out->shape = (vn_shape) { 2, { (int64_t)N, (int64_t)M } };
 	return VN_OK;
 }
 
 /* The converter stored 1 + w in float32. Its rounding is lost, but 1 + (y - 1) gives y again. */
-static vn_status one_less(undo *u)
+static void one_less(undo *u)
 {
-	const vn_status st = to_floats(u);
-	const size_t    n = (size_t)vn_shape_count(&u->out->shape);
-	float          *y = *u->room;
+	const size_t n = (size_t)vn_shape_count(&u->out->shape);
+	float       *y = to_floats(u);
 
-	for (size_t i = 0; !st && i < n; i++)
+	for (size_t i = 0; i < n; i++)
 		y[i] -= 1.0f;
-	return st;
 }
 
 static vn_status log_of_decay(undo *u)
 {
-	const vn_status st = to_floats(u);
-	const size_t    n = (size_t)vn_shape_count(&u->out->shape);
-	float          *y = *u->room;
+	const size_t n = (size_t)vn_shape_count(&u->out->shape);
+	float       *y = to_floats(u);
 
-	for (size_t i = 0; !st && i < n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		if (y[i] > 0.0f)
 			return vn_fail(u->err, VN_ERR_FORMAT,
 			               "%s: tensor '%s': element %zu is %g, expected a number below 0 (-exp(A_log))", u->from->path,
 			               u->from->name, i, (double)y[i]);
 		y[i] = (float)log(-(double)y[i]);
 	}
-	return st;
+	return VN_OK;
 }
 
 /* HuggingFace stores value heads group by group; the file takes one head of each group in turn. */
@@ -197,7 +175,7 @@ vn_status vn_gguf_undo(const vn_gguf_tensor *t, vn_gguf_change change, const vn_
 	case VN_GGUF_TRANSPOSED: st = transpose_matrix(&u); break;
 	case VN_GGUF_ROTATED_Q: st = unrotate_rows(&u, h->query); break;
 	case VN_GGUF_ROTATED_K: st = unrotate_rows(&u, h->key); break;
-	case VN_GGUF_ONE_MORE: st = one_less(&u); break;
+	case VN_GGUF_ONE_MORE: one_less(&u); break;
 	case VN_GGUF_DECAY:
 		if (!(st = log_of_decay(&u)))
 			st = regroup_heads(&u, change, h);

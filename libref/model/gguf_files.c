@@ -1,6 +1,7 @@
 /* gguf_files.c: opens and joins the files of gguf.h. */
 #include "libref/model/gguf_internal.h"
 
+#include "libref/base/alloc.h"
 #include "libref/base/text.h"
 
 #include <inttypes.h>
@@ -76,14 +77,9 @@ static vn_status add_part(vn_gguf *f, int64_t number, int64_t parts, vn_error *e
 		             get_int(p, "split.no", -1) + 1, get_int(p, "split.count", -1), number + 1, parts);
 		goto done;
 	}
-	vn_gguf_tensor *all = realloc(f->tensor, (f->n + p->n + 1) * sizeof *all);
-	if (!all) {
-		st = vn_fail(err, VN_ERR_NOMEM, "%s: no memory", path);
-		goto done;
-	}
-	f->tensor = all;
+	f->tensor = vn_alloc_resized(f->tensor, f->n + p->n, sizeof *f->tensor);
 	if (p->n)
-		memcpy(all + f->n, p->tensor, p->n * sizeof *all);
+		memcpy(f->tensor + f->n, p->tensor, p->n * sizeof *p->tensor);
 	f->n += p->n;
 	p->n = 0;
 done:
@@ -106,8 +102,7 @@ static vn_status add_parts(vn_gguf *f, vn_error *err)
 	if (parts > PARTS_MAX)
 		return vn_fail(err, VN_ERR_FORMAT, "%s: the model has %" PRId64 " files, at most %d are supported", f->path,
 		               parts, PARTS_MAX);
-	if (!(f->part = calloc((size_t)parts, sizeof(vn_gguf *))))
-		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", f->path);
+	f->part = vn_alloc_zero((size_t)parts, sizeof(vn_gguf *));
 	for (int64_t i = 1; i < parts && !st; i++)
 		st = add_part(f, i, parts, err);
 	if (!st && tensors >= 0 && (size_t)tensors != f->n)

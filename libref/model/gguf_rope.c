@@ -6,6 +6,7 @@
  */
 #include "libref/model/gguf_config.h"
 #include "libref/plan/rope.h"
+#include "libref/base/alloc.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -76,8 +77,7 @@ vn_status vn_gguf_llama3(const vn_gguf_tensor *t, json_t *rope, int64_t pairs, i
 	const size_t n = (size_t)pairs;
 	if (!((float)theta > 1.0f)) /* the family's own check reports a bad theta */
 		return VN_OK;
-	if (!(room = malloc(3 * n * sizeof *room)))
-		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", t->path);
+	room = vn_alloc(3 * n, sizeof *room);
 	scaling_search s = { (int)pairs, room, room + n, room + 2 * n, { .theta = theta, .rotary_dim = (int)(2 * pairs) } };
 	vn_to_f32(room, t->t.data, t->t.dtype, n);
 	vn_rope_frequencies(&s.rope, NULL, 0, room + n, &attention);

@@ -1,6 +1,7 @@
 /* gguf_source.c: see gguf_source.h. */
 #include "libref/model/gguf_source.h"
 
+#include "libref/base/alloc.h"
 #include "libref/base/json.h"
 #include "libref/model/gguf_config.h"
 #include "libref/model/gguf_convert.h"
@@ -79,9 +80,8 @@ static vn_status make_config(vn_source *s, const vn_gguf *f, json_t **config, vn
 		s->config = vn_json_dump(*config, JSON_INDENT(1) | JSON_REAL_PRECISION(17));
 	}
 	json_decref(again);
-	s->config_path = strdup(vn_gguf_path(f));
-	if (!s->config || !s->config_path)
-		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", vn_gguf_path(f));
+	vn_alloc_check(s->config);
+	s->config_path = vn_alloc_text(vn_gguf_path(f));
 	s->config_bytes = strlen(s->config);
 	return VN_OK;
 }
@@ -102,9 +102,7 @@ static vn_status add_tensor(vn_source *s, files *own, const about *a, const vn_g
 
 	if (st)
 		return st;
-	own->own[own->n].name = strdup(hf);
-	if (!own->own[own->n++].name)
-		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", t->path);
+	own->own[own->n++].name = vn_alloc_text(hf);
 	vn_source_tensor *to = &s->tensor[s->n++];
 	*to = (vn_source_tensor) { .name = own->own[own->n - 1].name,
 		                       .path = t->path,
@@ -125,10 +123,8 @@ static vn_status add_tensors(vn_source *s, files *own, int64_t layers, vn_error 
 	char           arch[ARCH];
 	vn_status      st;
 
-	s->tensor = calloc(n + 1, sizeof *s->tensor);
-	own->own = calloc(n + 1, sizeof *own->own);
-	if (!s->tensor || !own->own)
-		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", vn_gguf_path(f));
+	s->tensor = vn_alloc_zero(n, sizeof *s->tensor);
+	own->own = vn_alloc_zero(n, sizeof *own->own);
 	if ((st = vn_gguf_arch(f, arch, sizeof arch, err)) || (st = head_counts(f, &a.heads, err)) ||
 	    (st = vn_gguf_arch_int(f, "nextn_predict_layers", &a.extra, err)))
 		return st;
@@ -170,15 +166,10 @@ static void describe_formats(vn_source *s, const vn_gguf *f)
 
 vn_status vn_source_of_gguf(vn_gguf *f, vn_source *s, vn_error *err)
 {
-	files    *own = calloc(1, sizeof *own);
+	files    *own = vn_alloc_zero(1, sizeof *own);
 	json_t   *config = NULL;
 	vn_status st;
 
-	if (!own) {
-		st = vn_fail(err, VN_ERR_NOMEM, "%s: no memory", vn_gguf_path(f));
-		vn_gguf_close(f);
-		return st;
-	}
 	own->gguf = f;
 	s->files = own;
 	s->release = release_files;

@@ -1,6 +1,8 @@
 /* model.c: see model.h. */
 #include "libref/model/model.h"
 
+#include "libref/base/alloc.h"
+#include "libref/base/arrange.h"
 #include "libref/base/glob.h"
 #include "libref/base/json.h"
 #include "libref/family/config.h"
@@ -135,24 +137,16 @@ static void set_kept(vn_plan *p, int weight, int kept)
 }
 
 /* Copies a part that is stored across: number (m,n) of expert e is (e, n, parts m + part) there. */
-static vn_status copy_across(vn_model *m, int i, const found_weight *f, vn_error *err)
+static void copy_across(vn_model *m, int i, const found_weight *f)
 {
 	vn_tensor    *to = &m->weight[i];
 	const int64_t M = to->shape.dim[0], N = to->shape.rank == 2 ? to->shape.dim[1] : 1, parts = f->of / f->t->dim[0];
 	const size_t  size = vn_dtype_size(to->dtype);
-	const char   *from = (const char *)f->t->data + (size_t)(f->at / parts * N * parts * M + f->at % parts) * size;
-	char         *made = malloc((size_t)(M * N) * size + 1);
 
-	if (!made)
-		return vn_fail(err, VN_ERR_NOMEM, "%s: %s: no memory", f->t->path, f->t->name);
-	enum { TILE = 32 }; /* stays in the cache on both sides */
-	for (int64_t m0 = 0; m0 < M; m0 += TILE)
-		for (int64_t n = 0; n < N; n++)
-			for (int64_t r = m0; r < M && r < m0 + TILE; r++)
-				memcpy(made + (size_t)(r * N + n) * size, from + (size_t)((n * M + r) * parts) * size, size);
-	m->made[i] = made;
-	to->data = made;
-	return VN_OK;
+	to->data = m->made[i] = vn_alloc((size_t)(M * N), size);
+	vn_arrange_across(m->made[i],
+	                  (const char *)f->t->data + (size_t)(f->at / parts * N * parts * M + f->at % parts) * size,
+	                  (size_t)M, (size_t)N, (size_t)parts, size);
 }
 
 static vn_status take_tensor(vn_model *m, int i, const found_weight *f, vn_error *err)
@@ -179,7 +173,9 @@ static vn_status take_tensor(vn_model *m, int i, const found_weight *f, vn_error
 	if (t->kept)
 		vn_dtype_from_name(t->kept, &dtype);
 	set_kept(m->plan, i, 1 + (int)dtype);
-	return f->across ? copy_across(m, i, f, err) : VN_OK;
+	if (f->across)
+		copy_across(m, i, f);
+	return VN_OK;
 }
 
 static int weight_of(const vn_plan *p, const char *name)
@@ -222,14 +218,10 @@ static vn_status take_weights(vn_model *m, vn_error *err)
 	const char    *prefix = m->family->naming->prefixes[0];
 	vn_status      st;
 
-	m->weight = calloc((size_t)p->n_weights, sizeof *m->weight);
-	m->file_name = calloc((size_t)p->n_weights, sizeof *m->file_name);
-	m->made = calloc((size_t)p->n_weights, sizeof *m->made);
-	bool *used = calloc(m->source->n + 1, sizeof *used);
-	if (!m->weight || !m->file_name || !m->made || !used) {
-		st = vn_fail(err, VN_ERR_NOMEM, "%s: no memory", m->path);
-		goto done;
-	}
+	m->weight = vn_alloc_zero((size_t)p->n_weights, sizeof *m->weight);
+	m->file_name = vn_alloc_zero((size_t)p->n_weights, sizeof *m->file_name);
+	m->made = vn_alloc_zero((size_t)p->n_weights, sizeof *m->made);
+	bool *used = vn_alloc_zero(m->source->n, sizeof *used);
 	for (const char *const *try = m->family->naming->prefixes; *try; try++)
 		if (look_up(m, *try, p->weight[0].name)) {
 			prefix = *try;
@@ -295,14 +287,10 @@ vn_status vn_model_open(const char *path, vn_model **model, vn_error *err)
 vn_status vn_model_of_source(const char *path, vn_source *source, vn_model **model, vn_error *err)
 {
 	vn_status st;
-	vn_model *m = calloc(1, sizeof *m);
+	vn_model *m = vn_alloc_zero(1, sizeof *m);
 
 	*model = NULL;
-	if (!m || !(m->path = strdup(path))) {
-		st = vn_fail(err, VN_ERR_NOMEM, "%s: no memory", path);
-		vn_source_close(source);
-		goto done;
-	}
+	m->path = vn_alloc_text(path);
 	m->source = source;
 	if ((st = read_config(m, err)) || (st = take_weights(m, err)) || (m->untied && (st = untie_output(m, err))))
 		goto done;

@@ -1,6 +1,7 @@
 /* other_format.c: see other_format.h. */
 #include "libref/model/other_format.h"
 #include "libref/base/map.h"
+#include "libref/base/text.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -44,13 +45,6 @@ static const struct {
 	{ ".tflite", 0, NULL, "a TensorFlow Lite graph is no model here: give the HuggingFace directory" },
 };
 
-static bool ends_with(const char *path, const char *ending)
-{
-	const size_t n = strlen(path), m = strlen(ending);
-
-	return n >= m && strcasecmp(path + n - m, ending) == 0;
-}
-
 vn_status vn_other_format(const char *path, vn_error *err)
 {
 	unsigned char begin[BEGIN];
@@ -67,7 +61,7 @@ vn_status vn_other_format(const char *path, vn_error *err)
 	for (size_t i = 0; n && i < sizeof formats / sizeof *formats; i++) {
 		const char  *mark = formats[i].mark;
 		const size_t bytes = mark ? strlen(mark) : 0;
-		if ((!formats[i].ending || ends_with(path, formats[i].ending)) && n >= formats[i].at + bytes &&
+		if ((!formats[i].ending || vn_text_ends(path, formats[i].ending)) && n >= formats[i].at + bytes &&
 		    (!mark || memcmp(begin + formats[i].at, mark, bytes) == 0))
 			return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: %s", path, formats[i].says);
 	}

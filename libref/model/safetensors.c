@@ -2,9 +2,10 @@
  * entry; the rules are those of specs/models.md, chapter "safetensors". */
 #include "libref/model/safetensors.h"
 
-#include "libref/base/grow.h"
+#include "libref/base/alloc.h"
 #include "libref/base/json.h"
 #include "libref/base/map.h"
+#include "libref/base/order.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -35,13 +36,8 @@ static const struct {
 	{ "I64", 64 },        { "U64", 64 },        { "F64", 64 },  { "C64", 64 },
 };
 
-static int by_begin(const void *a, const void *b)
-{
-	const vn_source_tensor *s = a, *t = b;
-	if (s->data != t->data)
-		return s->data < t->data ? -1 : 1;
-	return s->bytes < t->bytes ? -1 : s->bytes > t->bytes; /* empty tensors before others at the same offset */
-}
+/* Empty tensors before others at the same offset. */
+VN_ORDER_BY(by_begin, vn_source_tensor, VN_ORDER(x->data, y->data), VN_ORDER(x->bytes, y->bytes))
 
 /* Fills t, which has its name and path, from its entry; size: bytes of the buffer. */
 static vn_status read_entry(vn_source_tensor *t, json_t *e, const unsigned char *buffer, size_t size, vn_error *err)
@@ -144,13 +140,9 @@ static vn_status check_names(const vn_safetensors *f, vn_error *err)
 static vn_status add_entry(vn_safetensors *f, const char *name, json_t *e, const unsigned char *buffer, size_t size,
                            vn_error *err)
 {
-	vn_source_tensor *more = vn_grown(f->tensor, f->n, sizeof *more);
-
-	if (!more)
-		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", f->path);
-	f->tensor = more;
-	more[f->n] = (vn_source_tensor) { .name = name, .path = f->path };
-	return read_entry(&more[f->n++], e, buffer, size, err);
+	f->tensor = vn_alloc_grown(f->tensor, f->n, sizeof *f->tensor);
+	f->tensor[f->n] = (vn_source_tensor) { .name = name, .path = f->path };
+	return read_entry(&f->tensor[f->n++], e, buffer, size, err);
 }
 
 static vn_status read_header(vn_safetensors *f, const char *text, size_t n, const unsigned char *buffer, size_t size,
@@ -160,10 +152,8 @@ static vn_status read_header(vn_safetensors *f, const char *text, size_t n, cons
 	json_t         *name, *value;
 	json_error_t    why = { .line = 0 };
 	vn_status       st = VN_OK;
-	char           *end = f->names = malloc(n); /* no name has more bytes than its text, which is quoted */
+	char           *end = f->names = vn_alloc(n, 1); /* no name has more bytes than its text, which is quoted */
 
-	if (!end)
-		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", f->path);
 	while (!st && vn_json_next(&members, &name, &value, &why)) {
 		const char  *own = json_string_value(name);
 		const size_t bytes = json_string_length(name) + 1;
@@ -186,13 +176,10 @@ vn_status vn_safetensors_parse(const char *path, const void *data, size_t bytes,
 	const unsigned char *p = data;
 	uint64_t             n = 0;
 	vn_status            st = VN_OK;
-	vn_safetensors      *f = calloc(1, sizeof *f);
+	vn_safetensors      *f = vn_alloc_zero(1, sizeof *f);
 
 	*file = NULL;
-	if (!f || !(f->path = strdup(path))) {
-		st = vn_fail(err, VN_ERR_NOMEM, "%s: no memory", path);
-		goto done;
-	}
+	f->path = vn_alloc_text(path);
 	if ((st = read_length(path, p, bytes, &n, err)))
 		goto done;
 	f->header = 8 + (size_t)n;

@@ -1,6 +1,7 @@
 /* shards.c: see shards.h. */
 #include "libref/model/shards.h"
 
+#include "libref/base/alloc.h"
 #include "libref/base/json.h"
 #include "libref/base/map.h"
 
@@ -19,10 +20,7 @@ static vn_status join_path(const char *dir, const char *name, char path[PATH_ROO
 
 static vn_status open_file(vn_shards *s, const char *path, vn_error *err)
 {
-	vn_safetensors **more = realloc(s->file, (s->n_files + 1) * sizeof *more);
-	if (!more)
-		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", path);
-	s->file = more;
+	s->file = vn_alloc_grown(s->file, s->n_files, sizeof *s->file);
 	vn_status st = vn_safetensors_open(path, &s->file[s->n_files], err);
 	if (!st)
 		s->n_files++;
@@ -154,10 +152,7 @@ vn_status vn_shards_open(const char *dir, vn_shards *s, vn_error *err)
 	size_t n = 0;
 	for (size_t i = 0; i < s->n_files; i++)
 		n += vn_safetensors_count(s->file[i]);
-	if (!(s->all = calloc(n + 1, sizeof *s->all))) {
-		st = vn_fail(err, VN_ERR_NOMEM, "%s: no memory", dir);
-		goto done;
-	}
+	s->all = vn_alloc_zero(n, sizeof *s->all);
 	for (size_t i = 0; i < s->n_files; i++) {
 		const size_t      own = vn_safetensors_count(s->file[i]);
 		vn_source_tensor *tensor = vn_safetensors_take(s->file[i]);

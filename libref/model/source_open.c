@@ -1,4 +1,5 @@
 /* source_open.c: opens the source of a model, of either kind; see source.h. */
+#include "libref/base/alloc.h"
 #include "libref/base/map.h"
 #include "libref/base/text.h"
 #include "libref/model/gguf_source.h"
@@ -51,17 +52,12 @@ static vn_status open_directory(vn_source *s, const char *dir, vn_error *err)
 	vn_status  st;
 	vn_shards *f;
 
-	if (!(s->config_path = vn_text_new("%s/config.json", dir))) {
-		s->config_path = NULL;
-		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", dir);
-	}
+	s->config_path = vn_alloc_check(vn_text_new("%s/config.json", dir));
 	if (access(s->config_path, F_OK) != 0 && errno == ENOENT)
 		return no_config(dir, err);
 	if ((st = vn_read_text(s->config_path, CONFIG_MAX, &s->config, &s->config_bytes, err)))
 		return st;
-	if (!(f = calloc(1, sizeof *f)))
-		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", dir);
-	s->files = f;
+	s->files = f = vn_alloc_zero(1, sizeof *f);
 	s->release = release_shards;
 	if ((st = vn_shards_open(dir, f, err)))
 		return st;
@@ -97,8 +93,7 @@ vn_status vn_source_open(const char *path, vn_source **source, vn_error *err)
 	*source = NULL;
 	if (stat(path, &file) != 0)
 		return vn_other_place(path, errno, err);
-	if (!(s = calloc(1, sizeof *s)))
-		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", path);
+	s = vn_alloc_zero(1, sizeof *s);
 	if ((st = S_ISDIR(file.st_mode) ? open_directory(s, path, err) : open_gguf(s, path, err)))
 		vn_source_close(s);
 	else

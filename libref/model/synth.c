@@ -2,6 +2,7 @@
  * what reads them; nothing here knows a family. */
 #include "libref/model/synth.h"
 
+#include "libref/base/alloc.h"
 #include "libref/base/files.h"
 #include "libref/base/json.h"
 #include "libref/base/nearest.h"
@@ -182,15 +183,15 @@ static vn_status write_weights(const char *path, const vn_plan *p, const vn_synt
 	vn_status   st;
 	vn_progress progress = { 0 };
 	char       *header = header_of(p, o->dtype);
-	float      *chunk = malloc((size_t)CHUNK * sizeof *chunk);
-	void       *stored = malloc((size_t)CHUNK * 8);
+	float      *chunk = vn_alloc(CHUNK, sizeof *chunk);
+	void       *stored = vn_alloc(CHUNK, 8);
 	FILE       *f = fopen(path, "wbx");
 
-	if (!f || !header || !chunk || !stored) {
-		st = f ? vn_fail(err, VN_ERR_NOMEM, "%s: no memory", path)
-		       : vn_fail(err, VN_ERR_IO, "%s: %s", path, strerror(errno));
+	if (!f) {
+		st = vn_fail(err, VN_ERR_IO, "%s: %s", path, strerror(errno));
 		goto done;
 	}
+	vn_alloc_check(header);
 	size_t        n = strlen(header), padded = (n + 7) / 8 * 8;
 	unsigned char length[8];
 	for (int i = 0; i < 8; i++)

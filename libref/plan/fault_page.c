@@ -2,6 +2,7 @@
 #include "libref/plan/fault.h"
 
 #include "libref/base/options.h"
+#include "libref/base/order.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -49,19 +50,9 @@ static bool is_family(const char *a, const char *b)
 }
 
 /* By number, then R3 before R3b, W5 before W5.halves, then by row. */
-static int compare_entries(const void *a, const void *b)
-{
-	const page_entry *x = *(const page_entry *const *)a, *y = *(const page_entry *const *)b;
-	const int         number = atoi(x->id + 1) - atoi(y->id + 1);
-	const int         length = family_length(x->id) - family_length(y->id);
-	const int         variant = (strchr(x->id, '.') != NULL) - (strchr(y->id, '.') != NULL);
-
-	if (number)
-		return number;
-	if (length)
-		return length;
-	return variant ? variant : x->row - y->row;
-}
+VN_ORDER_BY(compare_entries, page_entry *const, atoi((*x)->id + 1) - atoi((*y)->id + 1),
+            family_length((*x)->id) - family_length((*y)->id),
+            (strchr((*x)->id, '.') != NULL) - (strchr((*y)->id, '.') != NULL), VN_ORDER((*x)->row, (*y)->row))
 
 /* Prints the signs of an id below its row. Of an id with variants, `last` is the last one: the id
  * stands before the words. */

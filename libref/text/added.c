@@ -1,9 +1,10 @@
 /* added.c: see added.h. */
 #include "libref/text/added.h"
 
+#include "libref/base/alloc.h"
+#include "libref/base/order.h"
 #include "libref/base/utf8.h"
 #include "libref/text/unicode.h"
-#include "libref/base/grow.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -21,28 +22,20 @@ vn_status vn_added_put(vn_added *a, const vn_added_token *token, const char *tex
 	if (n == 0 || n > VN_LONGEST_ADDED || memchr(text, '\0', n))
 		return vn_fail(err, VN_ERR_UNSUPPORTED,
 		               "an added token has %zu bytes; expected 1 to %d bytes, none of them zero", n, VN_LONGEST_ADDED);
-	vn_added_token *more = vn_grown(a->token, (size_t)a->n, sizeof *more);
-	if (!more)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for added tokens");
-	a->token = more;
+	a->token = vn_alloc_grown(a->token, (size_t)a->n, sizeof *a->token);
 	vn_added_token *t = &a->token[a->n];
 	*t = *token;
 	t->n = n;
 	t->order = a->n;
-	if (!(t->text = malloc(n + 1)))
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for added tokens");
+	t->text = vn_alloc(n + 1, 1);
 	memcpy(t->text, text, n);
 	t->text[n] = '\0';
 	a->n++;
 	return VN_OK;
 }
 
-static int by_text(const void *x, const void *y)
-{
-	const vn_added_token *a = x, *b = y;
-	const int             c = memcmp(a->text, b->text, a->n < b->n ? a->n : b->n);
-	return c ? c : a->n != b->n ? (a->n > b->n) - (a->n < b->n) : (a->order > b->order) - (a->order < b->order);
-}
+VN_ORDER_BY(by_text, vn_added_token, memcmp(x->text, y->text, x->n < y->n ? x->n : y->n), VN_ORDER(x->n, y->n),
+            VN_ORDER(x->order, y->order))
 
 void vn_added_settle(vn_added *a)
 {

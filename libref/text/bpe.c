@@ -2,6 +2,7 @@
 #include "libref/text/bpe.h"
 
 #include "libref/text/bytelevel.h"
+#include "libref/base/alloc.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -34,12 +35,10 @@ struct vn_bpe {
 
 vn_bpe *vn_bpe_create(bool whole_first)
 {
-	vn_bpe *b = calloc(1, sizeof *b);
+	vn_bpe *b = vn_alloc_zero(1, sizeof *b);
 
-	if (b) {
-		b->whole_first = whole_first;
-		memset(b->byte, 0xff, sizeof b->byte);
-	}
+	b->whole_first = whole_first;
+	memset(b->byte, 0xff, sizeof b->byte);
 	return b;
 }
 
@@ -54,24 +53,14 @@ void vn_bpe_destroy(vn_bpe *b)
 	free(b);
 }
 
-/* Grows the list to n elements if needed; NULL without memory. */
+/* Grows the list to n elements if needed. */
 static void *grow_list(void *list, size_t n, size_t *room, size_t size)
 {
-	size_t want = *room ? *room : 256;
-
 	if (n <= *room)
 		return list;
-	while (want < n)
-		want *= 2;
-	void *p = want <= SIZE_MAX / 2 / size ? realloc(list, want * size) : NULL;
-	if (p)
-		*room = want;
-	return p;
-}
-
-static vn_status no_memory(vn_error *err)
-{
-	return vn_fail(err, VN_ERR_NOMEM, "no memory for the vocabulary");
+	for (*room = *room ? *room : 256; *room < n;)
+		*room *= 2;
+	return vn_alloc_resized(list, *room, size);
 }
 
 /* ---- tokens by text ------------------------------------------------------------ */
@@ -89,23 +78,18 @@ static size_t slot_of_text(const vn_bpe *b, const char *text, size_t n)
 	return i;
 }
 
-static bool make_room_by_text(vn_bpe *b)
+static void make_room_by_text(vn_bpe *b)
 {
 	const size_t room = b->room_by_text ? 2 * b->room_by_text : 1024;
 
 	if (2 * (b->n_tokens + 1) <= b->room_by_text)
-		return true;
-	int32_t *list = malloc(room * sizeof *list);
-	if (!list)
-		return false;
+		return;
+	int32_t *list = b->by_text = vn_alloc_resized(b->by_text, room, sizeof *list);
 	memset(list, 0xff, room * sizeof *list);
-	free(b->by_text);
-	b->by_text = list;
 	b->room_by_text = room;
 	for (size_t id = 0; id < b->n_ids; id++)
 		if (b->token[id].n)
 			list[slot_of_text(b, b->text + b->token[id].at, b->token[id].n)] = (int32_t)id;
-	return true;
 }
 
 int32_t vn_bpe_find(const vn_bpe *b, const char *text, size_t n)
@@ -142,12 +126,9 @@ vn_status vn_bpe_add_token(vn_bpe *b, const char *text, size_t n, int64_t id, vn
 		return vn_fail(err, VN_ERR_FORMAT, "'%.*s' is listed twice, with the ids %" PRId32 " and %" PRId64,
 		               vn_bpe_quoted(n), text, vn_bpe_find(b, text, n), id);
 	const size_t ids = (size_t)id < b->n_ids ? b->n_ids : (size_t)id + 1;
-	char        *texts = grow_list(b->text, b->n_text + n, &b->room_text, 1);
-	b->text = texts ? texts : b->text;
-	token *tokens = grow_list(b->token, ids, &b->room_ids, sizeof *b->token);
-	b->token = tokens ? tokens : b->token;
-	if (!texts || !tokens || !make_room_by_text(b))
-		return no_memory(err);
+	b->text = grow_list(b->text, b->n_text + n, &b->room_text, 1);
+	b->token = grow_list(b->token, ids, &b->room_ids, sizeof *b->token);
+	make_room_by_text(b);
 	memset(b->token + b->n_ids, 0, (ids - b->n_ids) * sizeof *b->token);
 	b->n_ids = ids;
 	b->by_text[slot_of_text(b, text, n)] = (int32_t)id;
@@ -179,16 +160,14 @@ static const merge *merge_of(const vn_bpe *b, int32_t left, int32_t right)
 	return m && m->left >= 0 ? m : NULL;
 }
 
-static bool make_room_merges(vn_bpe *b)
+static void make_room_merges(vn_bpe *b)
 {
 	const size_t old = b->room_merges, room = old ? 2 * old : 1024;
 	merge       *from = b->merge;
 
 	if (2 * (b->n_merges + 1) <= old)
-		return true;
-	merge *list = malloc(room * sizeof *list);
-	if (!list)
-		return false;
+		return;
+	merge *list = vn_alloc(room, sizeof *list);
 	memset(list, 0xff, room * sizeof *list);
 	b->merge = list;
 	b->room_merges = room;
@@ -196,7 +175,6 @@ static bool make_room_merges(vn_bpe *b)
 		if (from[i].left >= 0)
 			list[slot_of_pair(b, from[i].left, from[i].right)] = from[i];
 	free(from);
-	return true;
 }
 
 static vn_status not_there(const char *text, size_t n, vn_error *err)
@@ -214,18 +192,19 @@ vn_status vn_bpe_add_merge(vn_bpe *b, const char *left, size_t n_left, const cha
 		return not_there(left, n_left, err);
 	if (m.right < 0)
 		return not_there(right, n_right, err);
-	if (n_left + n_right > sizeof both && !(text = malloc(n_left + n_right)))
-		return no_memory(err);
+	if (n_left + n_right > sizeof both)
+		text = vn_alloc(n_left + n_right, 1);
 	memcpy(text, left, n_left);
 	memcpy(text + n_left, right, n_right);
 	if ((m.id = vn_bpe_find(b, text, n_left + n_right)) < 0)
 		st = not_there(text, n_left + n_right, err);
-	else if (b->next_rank == INT32_MAX || !make_room_merges(b))
-		st = no_memory(err);
+	else if (b->next_rank == INT32_MAX)
+		st = vn_fail(err, VN_ERR_UNSUPPORTED, "more than %d merges", INT32_MAX);
 	if (text != both)
 		free(text);
 	if (st)
 		return st;
+	make_room_merges(b);
 	merge *slot = &b->merge[slot_of_pair(b, m.left, m.right)];
 	b->n_merges += slot->left < 0;
 	*slot = m;
@@ -250,15 +229,10 @@ struct vn_bpe_pair {
 typedef struct vn_bpe_symbol symbol;
 typedef struct vn_bpe_pair   symbol_pair;
 
-vn_status vn_ids_add(vn_ids *list, int32_t id, vn_error *err)
+void vn_ids_add(vn_ids *list, int32_t id)
 {
-	int32_t *ids = grow_list(list->id, list->n + 1, &list->room, sizeof *ids);
-
-	if (!ids)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for %zu token ids", list->n + 1);
-	list->id = ids;
-	ids[list->n++] = id;
-	return VN_OK;
+	list->id = grow_list(list->id, list->n + 1, &list->room, sizeof *list->id);
+	list->id[list->n++] = id;
 }
 
 void vn_bpe_work_finish(vn_bpe_work *w)
@@ -281,13 +255,9 @@ static vn_status make_room(vn_bpe_work *w, size_t n, vn_error *err)
 		room *= 2;
 	vn_bpe_work_finish(w);
 	/* A merge removes one pair from the heap and adds at most two, so 2n suffice. */
-	w->symbol = malloc(room * sizeof *w->symbol);
-	w->heap = malloc(2 * room * sizeof *w->heap);
-	w->text = malloc(2 * room);
-	if (!w->symbol || !w->heap || !w->text) {
-		vn_bpe_work_finish(w);
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for a piece of %zu bytes", n);
-	}
+	w->symbol = vn_alloc(room, sizeof *w->symbol);
+	w->heap = vn_alloc(2 * room, sizeof *w->heap);
+	w->text = vn_alloc(2 * room, 1);
 	w->room = room;
 	return VN_OK;
 }
@@ -355,8 +325,10 @@ vn_status vn_bpe_encode(const vn_bpe *b, const char *bytes, size_t n, vn_bpe_wor
 
 	if (st || n == 0)
 		return st;
-	if (b->whole_first && (whole = vn_bpe_find(b, w->text, vn_bytelevel_write(w->text, bytes, n))) >= 0)
-		return vn_ids_add(out, whole, err);
+	if (b->whole_first && (whole = vn_bpe_find(b, w->text, vn_bytelevel_write(w->text, bytes, n))) >= 0) {
+		vn_ids_add(out, whole);
+		return VN_OK;
+	}
 	for (size_t i = 0; i < n; i++) {
 		const int32_t id = b->byte[(unsigned char)bytes[i]];
 		if (id < 0)
@@ -365,7 +337,7 @@ vn_status vn_bpe_encode(const vn_bpe *b, const char *bytes, size_t n, vn_bpe_wor
 		w->symbol[i] = (symbol) { id, (int32_t)i - 1, i + 1 < n ? (int32_t)i + 1 : -1 };
 	}
 	merge_all(b, w->symbol, n, w->heap);
-	for (int32_t i = 0; !st && i >= 0; i = w->symbol[i].after)
-		st = vn_ids_add(out, w->symbol[i].id, err);
-	return st;
+	for (int32_t i = 0; i >= 0; i = w->symbol[i].after)
+		vn_ids_add(out, w->symbol[i].id);
+	return VN_OK;
 }

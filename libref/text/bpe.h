@@ -49,7 +49,7 @@ typedef struct vn_ids {
 	size_t   n, room;
 } vn_ids;
 
-vn_status vn_ids_add(vn_ids *list, int32_t id, vn_error *err);
+void vn_ids_add(vn_ids *list, int32_t id);
 
 /* Memory that merging reuses; start from {0}. */
 typedef struct vn_bpe_work {

@@ -3,6 +3,7 @@
  * them into pieces; merge each piece. */
 #include "libref/text/tokenizer_internal.h"
 
+#include "libref/base/alloc.h"
 #include "libref/base/utf8.h"
 #include "libref/text/normal.h"
 
@@ -27,8 +28,7 @@ static vn_status encode_piece(encode_job *j, int stage, const char *text, size_t
 	if (stage == j->t->n_stages)
 		return vn_bpe_encode(j->t->bpe, text, n, &j->merge, &j->out, j->err);
 	if (s->blank && !joined && *text != ' ') {
-		if (!(longer = malloc(n + 1)))
-			return vn_fail(j->err, VN_ERR_NOMEM, "no memory for a piece of %zu bytes", n);
+		longer = vn_alloc(n + 1, 1);
 		*longer = ' ';
 		memcpy(longer + 1, text, n++);
 		text = longer;
@@ -53,13 +53,12 @@ static vn_status encode_ordinary(encode_job *j, const char *text, size_t n, bool
 	char                 *owned = NULL;
 	vn_status             st = VN_OK;
 
-	if (j->t->nfc && (st = vn_nfc(text, n, &text, &n, &owned, j->err)))
-		return st;
+	if (j->t->nfc)
+		vn_nfc(text, n, &text, &n, &owned);
 	while (!st && (found = vn_added_next(&j->t->composed, text, n, &s, &from, &to))) {
 		if (begin < from)
 			st = encode_piece(j, 0, text + begin, from - begin, joined && begin == 0);
-		if (!st)
-			st = vn_ids_add(&j->out, found->id, j->err);
+		vn_ids_add(&j->out, found->id);
 		begin = to;
 	}
 	if (!st && begin < n)
@@ -84,12 +83,10 @@ static vn_status encode_between(encode_job *j, const char *text, size_t n)
 	return st;
 }
 
-static vn_status put_all(encode_job *j, const vn_ids *ids)
+static void put_all(encode_job *j, const vn_ids *ids)
 {
-	vn_status st = VN_OK;
-	for (size_t i = 0; !st && i < ids->n; i++)
-		st = vn_ids_add(&j->out, ids->id[i], j->err);
-	return st;
+	for (size_t i = 0; i < ids->n; i++)
+		vn_ids_add(&j->out, ids->id[i]);
 }
 
 static vn_status encode_text(encode_job *j, const char *text, size_t n, bool special)
@@ -97,18 +94,21 @@ static vn_status encode_text(encode_job *j, const char *text, size_t n, bool spe
 	vn_added_search       s = { 0 };
 	const vn_added_token *found;
 	size_t                from, to, begin = 0;
-	vn_status             st = special ? put_all(j, &j->t->before) : VN_OK;
+	vn_status             st = VN_OK;
 
+	if (special)
+		put_all(j, &j->t->before);
 	while (!st && (found = vn_added_next(&j->t->raw, text, n, &s, &from, &to))) {
 		if (begin < from)
 			st = encode_between(j, text + begin, from - begin);
-		if (!st)
-			st = vn_ids_add(&j->out, found->id, j->err);
+		vn_ids_add(&j->out, found->id);
 		begin = to;
 	}
 	if (!st)
 		st = encode_between(j, text + begin, n - begin);
-	return !st && special ? put_all(j, &j->t->after) : st;
+	if (special)
+		put_all(j, &j->t->after);
+	return st;
 }
 
 vn_status vn_tokenizer_encode(const vn_tokenizer *t, const char *text, size_t bytes, bool special, int32_t **ids,
@@ -119,9 +119,7 @@ vn_status vn_tokenizer_encode(const vn_tokenizer *t, const char *text, size_t by
 
 	*ids = NULL;
 	*n = 0;
-	if (!j.split)
-		st = vn_fail(err, VN_ERR_NOMEM, "no memory to match patterns");
-	else if (!(st = encode_text(&j, text, bytes, special))) {
+	if (!(st = encode_text(&j, text, bytes, special))) {
 		*ids = j.out.id;
 		*n = (int64_t)j.out.n;
 		j.out.id = NULL;

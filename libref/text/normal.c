@@ -8,6 +8,7 @@
  */
 #include "libref/text/normal.h"
 
+#include "libref/base/alloc.h"
 #include "libref/base/utf8.h"
 #include "libref/text/unicode.h"
 
@@ -36,35 +37,27 @@ static size_t known_bytes(const char *text, size_t bytes)
 	return at;
 }
 
-vn_status vn_nfc(const char *text, size_t bytes, const char **out, size_t *n, char **owned, vn_error *err)
+void vn_nfc(const char *text, size_t bytes, const char **out, size_t *n, char **owned)
 {
 	*out = text;
 	*n = bytes;
 	*owned = NULL;
 	if (!may_change(text, bytes))
-		return VN_OK;
+		return;
 
 	const size_t room = 3 * bytes; /* NFC expands a byte to at most three */
-	uint8_t     *to = bytes < SIZE_MAX / 4 ? malloc(room) : NULL;
+	uint8_t     *to = vn_alloc(bytes, 3);
 	size_t       length = 0;
-	for (size_t at = 0; to && at < bytes;) {
+	for (size_t at = 0; at < bytes;) {
 		const size_t known = known_bytes(text + at, bytes - at);
 		size_t       m = room - length;
-		uint8_t     *composed = u8_normalize(UNINORM_NFC, (const uint8_t *)text + at, known, to + length, &m);
-		if (composed != to + length) { /* NULL: libunistring had no memory */
-			free(composed);
-			free(to);
-			to = NULL;
-			break;
-		}
+		/* It fits, so the result is there. */
+		vn_alloc_check(u8_normalize(UNINORM_NFC, (const uint8_t *)text + at, known, to + length, &m));
 		length += m;
 		at += known;
 		for (int k = vn_utf8_length(text + at, bytes - at); k > 0; k--) /* copies the unknown character */
 			to[length++] = (uint8_t)text[at++];
 	}
-	if (!to)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory to compose %zu bytes", bytes);
 	*out = *owned = (char *)to;
 	*n = length;
-	return VN_OK;
 }

@@ -8,6 +8,6 @@
 
 /* text: well-formed UTF-8. *out is text itself if a quick check shows that it is composed already;
  * else new memory in *owned, which the caller frees. */
-vn_status vn_nfc(const char *text, size_t bytes, const char **out, size_t *n, char **owned, vn_error *err);
+void vn_nfc(const char *text, size_t bytes, const char **out, size_t *n, char **owned);
 
 #endif

@@ -8,6 +8,7 @@
 #include "libref/text/pattern.h"
 
 #include "libref/text/unicode.h"
+#include "libref/base/alloc.h"
 
 #include <ctype.h>
 #include <stdbool.h>
@@ -210,10 +211,7 @@ vn_status vn_pattern_translate(const char *pattern, size_t bytes, char **out, vn
 	translation w = { .pattern = pattern, .bytes = bytes, .out = open_memstream(out, &n), .err = err };
 	vn_status   st = VN_OK;
 
-	if (!w.out) {
-		*out = NULL;
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for the pattern");
-	}
+	vn_alloc_check(w.out);
 	while (!st && w.at < w.bytes) {
 		switch (pattern[w.at]) {
 		case '\\': st = translate_escape(&w, false); break;
@@ -227,8 +225,7 @@ vn_status vn_pattern_translate(const char *pattern, size_t bytes, char **out, vn
 		}
 	}
 	const bool lost = ferror(w.out);
-	if ((fclose(w.out) != 0 || lost) && !st)
-		st = vn_fail(err, VN_ERR_NOMEM, "no memory for the pattern");
+	vn_alloc_check(fclose(w.out) != 0 || lost ? NULL : out);
 	if (st) {
 		free(*out);
 		*out = NULL;

@@ -11,6 +11,7 @@
 
 #include "libref/text/split.h"
 
+#include "libref/base/alloc.h"
 #include "libref/base/utf8.h"
 #include "libref/text/pattern.h"
 
@@ -72,19 +73,12 @@ void vn_split_destroy(vn_split *s)
 
 vn_split_work *vn_split_work_create(size_t bytes)
 {
-	vn_split_work *w = calloc(1, sizeof *w);
+	vn_split_work *w = vn_alloc_zero(1, sizeof *w);
 
-	if (!w)
-		return NULL;
-	w->data = pcre2_match_data_create(1, NULL);
-	w->context = pcre2_match_context_create(NULL);
-	if (w->context)
-		pcre2_set_heap_limit(w->context, MOST_STACK);
+	w->data = vn_alloc_check(pcre2_match_data_create(1, NULL));
+	w->context = vn_alloc_check(pcre2_match_context_create(NULL));
+	pcre2_set_heap_limit(w->context, MOST_STACK);
 	w->reserve = RESERVE + RESERVE_A_BYTE * bytes;
-	if (!w->data || !w->context) {
-		vn_split_work_destroy(w);
-		return NULL;
-	}
 	return w;
 }
 

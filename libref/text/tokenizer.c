@@ -2,6 +2,7 @@
  * encode.c. */
 #include "libref/text/tokenizer_internal.h"
 
+#include "libref/base/alloc.h"
 #include "libref/base/utf8.h"
 #include "libref/text/bytelevel.h"
 #include "libref/text/normal.h"
@@ -11,12 +12,10 @@
 
 vn_tokenizer *vn_tokenizer_create(bool whole_first)
 {
-	vn_tokenizer *t = calloc(1, sizeof *t);
+	vn_tokenizer *t = vn_alloc_zero(1, sizeof *t);
 
-	if (t && (!(t->bpe = vn_bpe_create(whole_first)) || !(t->added = vn_bpe_create(false)))) {
-		vn_tokenizer_close(t);
-		t = NULL;
-	}
+	t->bpe = vn_bpe_create(whole_first);
+	t->added = vn_bpe_create(false);
 	return t;
 }
 
@@ -57,9 +56,8 @@ vn_status vn_tokenizer_add(vn_tokenizer *t, const vn_added_token *token, bool no
 	if ((st = vn_bpe_add_token(t->added, text, n, token->id, err)))
 		return st;
 	if (normalized && t->nfc)
-		st = vn_nfc(text, n, &composed, &n, &owned, err);
-	if (!st)
-		st = vn_added_put(normalized ? &t->composed : &t->raw, token, composed, n, err);
+		vn_nfc(text, n, &composed, &n, &owned);
+	st = vn_added_put(normalized ? &t->composed : &t->raw, token, composed, n, err);
 	free(owned);
 	return st;
 }
@@ -99,11 +97,9 @@ char *vn_tokenizer_show(const vn_tokenizer *t, int32_t id)
 {
 	size_t      n, n_bytes;
 	const char *added = vn_bpe_text(t->added, id, &n), *text = added ? added : vn_bpe_text(t->bpe, id, &n);
-	char       *bytes = malloc(n + 1), *shown = NULL;
-
-	if (bytes)
-		shown = !added && vn_bytelevel_read(bytes, &n_bytes, text, n) ? vn_utf8_escape(bytes, n_bytes)
-		                                                              : vn_utf8_escape(text, n);
+	char       *bytes = vn_alloc(n, 1);
+	char       *shown = !added && vn_bytelevel_read(bytes, &n_bytes, text, n) ? vn_utf8_escape(bytes, n_bytes)
+	                                                                          : vn_utf8_escape(text, n);
 	free(bytes);
-	return shown;
+	return vn_alloc_check(shown);
 }

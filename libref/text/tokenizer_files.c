@@ -183,7 +183,8 @@ static vn_status read_around(const older *f, vn_tokenizer *t, const char *wish, 
 	if (id < 0)
 		return vn_fail(err, VN_ERR_FORMAT, "%s/tokenizer_config.json: %s is true, but %s names no token", f->directory,
 		               wish, which);
-	return vn_ids_add(to, id, err);
+	vn_ids_add(to, id);
+	return VN_OK;
 }
 
 static vn_status read_older(const older *f, vn_tokenizer *t, const vn_pre *pre, vn_error *err)
@@ -239,10 +240,8 @@ static vn_status open_older(const char *directory, vn_tokenizer **t, vn_error *e
 		             "%s: vocab.json is present, but neither tokenizer_config.json nor "
 		             "config.json names a supported tokenizer (GPT2Tokenizer, Qwen2Tokenizer, Qwen3_5Tokenizer)",
 		             directory);
-	else if (!(*t = vn_tokenizer_create(pre->whole_first)))
-		st = vn_fail(err, VN_ERR_NOMEM, "%s: no memory", directory);
 	else
-		st = read_older(&f, *t, pre, err);
+		st = read_older(&f, *t = vn_tokenizer_create(pre->whole_first), pre, err);
 done:
 	json_decref(f.vocab);
 	json_decref(f.settings);

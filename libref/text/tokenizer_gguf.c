@@ -106,7 +106,8 @@ static vn_status read_boundary(const vn_gguf *f, const char *which, bool wanted,
 		return VN_OK;
 	if (id < 0 || (size_t)id >= n_tokens)
 		return vn_fail(err, VN_ERR_FORMAT, "%s is missing or names no token of the vocabulary", id_key);
-	return vn_ids_add(to, (int32_t)id, err);
+	vn_ids_add(to, (int32_t)id);
+	return VN_OK;
 }
 
 static vn_status read_all(const vn_gguf *f, vn_tokenizer **t, vn_error *err)
@@ -128,8 +129,7 @@ static vn_status read_all(const vn_gguf *f, vn_tokenizer **t, vn_error *err)
 		return st;
 	if (v.tokens->n == 0 || v.tokens->n > VN_MOST_TOKENS)
 		return vn_fail(err, VN_ERR_FORMAT, "tokenizer.ggml.tokens: %zu tokens", v.tokens->n);
-	if (!(*t = vn_tokenizer_create(pre->whole_first)))
-		return vn_fail(err, VN_ERR_NOMEM, "no memory");
+	*t = vn_tokenizer_create(pre->whole_first);
 	(*t)->nfc = pre->nfc;
 	if ((st = fill_vocabulary(&v, *t, err)) ||
 	    (st = vn_tokenizer_stage(*t, false, pre->pattern, strlen(pre->pattern), false, err)) ||

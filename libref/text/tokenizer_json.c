@@ -269,7 +269,6 @@ static vn_status template_ids(const tokenizer_reader *r, const json_t *o, const 
 	const json_t *ids = vn_json_field(vn_json_field(vn_json_field(o, "special_tokens"), name), "ids");
 	size_t        i, ignored;
 	json_t       *id;
-	vn_status     st;
 
 	if (!json_is_array(ids))
 		return vn_fail(r->err, VN_ERR_FORMAT, "%s: special_tokens has no ids for '%.60s'", place, name);
@@ -280,8 +279,7 @@ static vn_status template_ids(const tokenizer_reader *r, const json_t *o, const 
 		    (!vn_bpe_text(r->t->bpe, (int32_t)x, &ignored) && !vn_bpe_text(r->t->added, (int32_t)x, &ignored)))
 			return vn_fail(r->err, VN_ERR_FORMAT, "%s: special_tokens: '%.60s': no token has the id %lld", place, name,
 			               (long long)x);
-		if ((st = vn_ids_add(to, (int32_t)x, r->err)))
-			return st;
+		vn_ids_add(to, (int32_t)x);
 	}
 	return VN_OK;
 }
@@ -340,8 +338,7 @@ static vn_status read_all(tokenizer_reader *r, const json_t *root)
 		return vn_fail(r->err, VN_ERR_UNSUPPORTED, "version: '%.60s' is not supported (supported: 1.0)", version);
 	if ((st = check_model(r, model)) || (st = truth_at(r, "model", model, "ignore_merges", &whole)))
 		return st;
-	if (!(r->t = vn_tokenizer_create(whole)))
-		return vn_fail(r->err, VN_ERR_NOMEM, "model: no memory");
+	r->t = vn_tokenizer_create(whole);
 	if ((st = read_vocab(r, vn_json_field(model, "vocab"))) || (st = read_merges(r, vn_json_field(model, "merges"))) ||
 	    (normalizer && (st = read_normalizer(r, normalizer, "normalizer", 0))) ||
 	    (cut && (st = read_pre_tokenizer(r, cut, "pre_tokenizer", 0))))

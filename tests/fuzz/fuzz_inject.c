@@ -23,10 +23,10 @@ static void inject(const vn_model *m, const vn_plan *copy, const char *text)
 {
 	const vn_plan     *p = vn_model_plan(m);
 	vn_faulty         *f = NULL;
-	vn_recorder_fault *r = NULL;
+	vn_recorder_fault *r = vn_recorder_fault_create(p);
 	char               line[400];
 
-	if (vn_faulty_create(p, vn_model_weights(m), &f, NULL) || vn_recorder_fault_create(p, &r, NULL))
+	if (vn_faulty_create(p, vn_model_weights(m), &f, NULL))
 		abort();
 	for (int n = 0; n < 4 && *text; n++) {
 		const size_t length = strcspn(text, "\n");

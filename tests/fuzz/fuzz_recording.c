@@ -51,8 +51,10 @@ static bool read_recording(vn_recording *r)
 		const vn_entry *e = vn_recording_entry(r, i);
 		const int       order[VN_MAX_RANK] = { e->shape.rank - 1, e->shape.rank > 2 ? 1 : 0, 0, 3 };
 		const void     *numbers;
-		if (e->shape.rank < 2 || e->shape.rank > 3 || e->same_as >= 0 || vn_view_axes(r, i, order, &last) ||
-		    vn_recording_data(r, i, &numbers, &last))
+		if (e->shape.rank < 2 || e->shape.rank > 3 || e->same_as >= 0)
+			continue;
+		vn_view_axes(r, i, order);
+		if (vn_recording_data(r, i, &numbers, &last))
 			continue;
 		sum += vn_stats_of(numbers, e->dtype, (size_t)vn_shape_count(&e->shape)).max;
 		same_in_part(r, i, numbers);

@@ -67,8 +67,10 @@ static void check_composed(const char *text, size_t size)
 	char       *owned, *again;
 	size_t      n, m;
 
-	MUST(!vn_nfc(text, size, &once, &n, &owned, NULL) && vn_utf8_good(once, n) == n && n <= 3 * size);
-	MUST(!vn_nfc(once, n, &twice, &m, &again, NULL) && m == n && memcmp(once, twice, n) == 0);
+	vn_nfc(text, size, &once, &n, &owned);
+	MUST(vn_utf8_good(once, n) == n && n <= 3 * size);
+	vn_nfc(once, n, &twice, &m, &again);
+	MUST(m == n && memcmp(once, twice, n) == 0);
 	free(again);
 	free(owned);
 }

@@ -172,8 +172,8 @@ static void a_view_is_of_the_tensor_as_it_is_stored(void)
 {
 	const int     exchanged[VN_MAX_RANK] = { 1, 0 };
 	vn_recording *r = make_all();
-	CU_ASSERT_EQUAL(vn_view_axes(r, find_entry(r, "good"), exchanged, NULL), VN_OK);
-	CU_ASSERT_EQUAL(vn_view_axes(r, find_entry(r, "bad"), exchanged, NULL), VN_OK);
+	vn_view_axes(r, find_entry(r, "good"), exchanged);
+	vn_view_axes(r, find_entry(r, "bad"), exchanged);
 	CU_ASSERT_EQUAL(all_of(r, "good"), VN_OK);
 	CU_ASSERT_EQUAL(all_of(r, "bad"), VN_ERR_DAMAGED);
 	CU_ASSERT_EQUAL(a_part_of(r, "bad"), VN_ERR_DAMAGED);

@@ -11,7 +11,7 @@ static void becomes(const char *text, const char *want)
 	char       *owned;
 	size_t      n;
 
-	CU_ASSERT_EQUAL_FATAL(vn_nfc(text, strlen(text), &out, &n, &owned, NULL), VN_OK);
+	vn_nfc(text, strlen(text), &out, &n, &owned);
 	CU_ASSERT(n == strlen(want) && memcmp(out, want, n) == 0);
 	free(owned);
 }
@@ -51,7 +51,7 @@ static void a_text_that_needs_nothing_is_not_copied(void)
 	char             *owned;
 	size_t            n;
 
-	CU_ASSERT_EQUAL(vn_nfc(text, sizeof text - 1, &out, &n, &owned, NULL), VN_OK);
+	vn_nfc(text, sizeof text - 1, &out, &n, &owned);
 	CU_ASSERT(out == text && n == sizeof text - 1 && !owned);
 }
 
@@ -66,7 +66,7 @@ static void a_long_run_of_marks_is_sorted_at_once(void)
 	text[0] = 'a';
 	for (int i = 0; i < N; i++)
 		memcpy(text + 1 + 4 * i, "\xcc\x81\xcc\xa3", 4);
-	CU_ASSERT_EQUAL(vn_nfc(text, 4 * N + 1, &out, &n, &owned, NULL), VN_OK);
+	vn_nfc(text, 4 * N + 1, &out, &n, &owned);
 	CU_ASSERT(n == 4 * N + 1 && memcmp(out, "\xe1\xba\xa1\xcc\xa3\xcc\xa3", 7) == 0 &&
 	          memcmp(out + n - 2, "\xcc\x81", 2) == 0);
 	free(owned);
