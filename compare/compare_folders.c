@@ -160,12 +160,10 @@ static void say_verdict_option(void *asked, const vn_option *o, const char *valu
  * joined. Returns text to be freed. */
 static char *say_asked(const vn_compare_line *k)
 {
-	char  *text = NULL;
-	size_t n;
-	FILE  *asked = vn_alloc_check(open_memstream(&text, &n));
+	vn_text_stream asked;
 
-	vn_options_each(k->command, k, say_verdict_option, asked);
-	return vn_alloc_check(vn_text_close(asked, &text) ? text : NULL);
+	vn_options_each(k->command, k, say_verdict_option, vn_alloc_stream(&asked));
+	return vn_alloc_streamed(&asked);
 }
 
 /* Checks the report paths of all pairs before the first pair is compared. */
