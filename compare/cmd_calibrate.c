@@ -13,6 +13,7 @@
 #include "capture/base/warnings.h"
 #include "capture/recording/left_out.h"
 
+#include "libref/base/alloc.h"
 #include "libref/base/say.h"
 #include "libref/base/text.h"
 #include "libref/base/utf8.h"
@@ -270,22 +271,18 @@ static vn_status check_place(const settings *k, vn_error *err)
 
 static vn_status write_limits(settings *k, vn_error *err)
 {
-	char     *text = NULL;
-	size_t    n = 0;
-	vn_output out;
-	FILE     *to = open_memstream(&text, &n);
-	if (!to)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for limits");
-	print_head(k, to);
-	vn_status st = vn_calibration_write(&k->fit, to, err);
-	if (!vn_text_close(to, &text) && !st)
-		st = vn_fail(err, VN_ERR_NOMEM, "no memory for limits");
-	if (!st && !(st = prove_limits(k, text, n, err)) &&
+	vn_text_stream s;
+	vn_output      out;
+
+	print_head(k, vn_alloc_stream(&s));
+	vn_status st = vn_calibration_write(&k->fit, s.file, err);
+	vn_alloc_streamed(&s);
+	if (!st && !(st = prove_limits(k, s.text, s.bytes, err)) &&
 	    !(st = vn_output_open(&out, k->output, VN_PLACE_LIMITS, k->force, err))) {
-		fwrite(text, 1, n, out.file);
+		fwrite(s.text, 1, s.bytes, out.file);
 		st = vn_output_close(&out, VN_OK, err);
 	}
-	free(text);
+	free(s.text);
 	return st;
 }
 
@@ -308,10 +305,8 @@ static vn_status run_calibrate(settings *k, int *strict, vn_error *err)
 
 int cmd_calibrate(int argc, char **argv)
 {
-	settings *k = calloc(1, sizeof *k);
+	settings *k = vn_alloc_zero(1, sizeof *k);
 	vn_error  err = { "" };
-	if (!k)
-		return complain("no memory");
 	k->margin = 2;
 	const int said = parse_arguments(k, argc, argv);
 	int       status = said == 1 ? 0 : 2;

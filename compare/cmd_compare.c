@@ -8,6 +8,7 @@
 #include "compare/project.h"
 
 #include "capture/file/reporting.h"
+#include "libref/base/alloc.h"
 #include "libref/base/cluster.h"
 #include "libref/base/nearest.h"
 #include "libref/base/printed.h"
@@ -321,7 +322,7 @@ static int read_ranks(vn_compare_line *k, int n, char **file)
 		return vn_complain(k->name, "at most %d candidates, not %d", VN_MANY_MOST, n);
 	k->ranks = file + 1;
 	k->n_ranks = n;
-	k->set = sets ? calloc((size_t)n, sizeof *k->set) : NULL;
+	k->set = sets ? vn_alloc_zero((size_t)n, sizeof *k->set) : NULL;
 	for (int i = 0; i < n && k->set; i++) {
 		k->n_sets = i + 1;
 		if (vn_rank_files_of(file[i + 1], &k->set[i], &err))
@@ -334,7 +335,7 @@ static int read_ranks(vn_compare_line *k, int n, char **file)
 	if (k->n_ranks > VN_MOST_RANKS)
 		return vn_complain(k->name, "more than %d ranks", VN_MOST_RANKS);
 	k->n_ranks = n > 1 && sets ? 1 : k->n_ranks;
-	return sets && !k->set ? vn_complain(k->name, "no memory for %d candidates", n) : 0;
+	return 0;
 }
 
 /* Without --model, vernier explain takes the model that a recording names, if it is here. Whether

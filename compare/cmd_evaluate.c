@@ -13,6 +13,7 @@
 #include "capture/run/interrupt.h"
 #include "capture/run/prompt.h"
 #include "capture/base/warnings.h"
+#include "libref/base/alloc.h"
 #include "libref/base/say.h"
 
 #include <errno.h>
@@ -441,12 +442,12 @@ static vn_status evaluate_recorded(const settings *k, const char *cand, recorded
 static vn_status run_recordings(settings *k, vn_error *err)
 {
 	const int           n = k->n_files - 1;
-	recorded_report    *x = calloc((size_t)n, sizeof *x);
-	vn_evaluated       *about = calloc((size_t)n, sizeof *about);
+	recorded_report    *x = vn_alloc_zero((size_t)n, sizeof *x);
+	vn_evaluated       *about = vn_alloc_zero((size_t)n, sizeof *about);
 	vn_evaluate_options o = { .stride = k->stride };
-	vn_status           st = x && about ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d candidates", n);
+	vn_status           st = VN_OK;
 
-	if (!st && k->report.path)
+	if (k->report.path)
 		st = vn_place_check(k->report.path, VN_PLACE_REPORT, k->report.force, err);
 	for (int i = 0; !st && i < k->n_files; i++)
 		if (k->report.path && vn_same_file(k->report.path, k->file[i]))
@@ -471,7 +472,7 @@ static vn_status run_recordings(settings *k, vn_error *err)
 	}
 	if (!st)
 		st = print_report(k, about, n, err);
-	for (int i = 0; x && i < n; i++)
+	for (int i = 0; i < n; i++)
 		vn_lines_free(&x[i].garbage);
 	free(about);
 	free(x);

@@ -6,6 +6,7 @@
 #include "capture/file/reporting.h"
 #include "capture/file/output.h"
 #include "capture/base/warnings.h"
+#include "libref/base/alloc.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -47,9 +48,9 @@ static vn_status check_output(const settings *k, vn_error *err)
 
 static vn_status merge_recordings(const settings *k, int *status, vn_error *err)
 {
-	vn_together *part = calloc((size_t)k->n, sizeof *part), whole = { .sides = 0 };
+	vn_together *part = vn_alloc_zero((size_t)k->n, sizeof *part), whole = { .sides = 0 };
 	vn_output    out;
-	vn_status    st = part ? check_output(k, err) : vn_fail(err, VN_ERR_NOMEM, "no memory for %d parts", k->n);
+	vn_status    st = check_output(k, err);
 
 	for (int i = 0; !st && i < k->n; i++)
 		st = vn_together_read(k->file[i], &part[i], err);
@@ -63,7 +64,7 @@ static vn_status merge_recordings(const settings *k, int *status, vn_error *err)
 		*status = vn_together_status(&whole);
 	}
 	vn_together_free(&whole);
-	for (int i = 0; part && i < k->n; i++)
+	for (int i = 0; i < k->n; i++)
 		vn_together_free(&part[i]);
 	free(part);
 	return st;

@@ -8,6 +8,7 @@
 
 #include "capture/base/warnings.h"
 
+#include "libref/base/alloc.h"
 #include "libref/base/say.h"
 #include "libref/base/text.h"
 
@@ -166,8 +167,7 @@ static vn_status make_table(settings *k, vn_many *m, vn_comparison **c, vn_error
 	*m = (vn_many) { .ref = k->line.ref };
 	for (int i = 0; i < k->line.n_many && !st; i++) {
 		vn_error why = { "" };
-		if (!(c[i] = calloc(1, sizeof *c[i])))
-			return vn_fail(err, VN_ERR_NOMEM, "no memory for %d comparisons", k->line.n_many);
+		c[i] = vn_alloc_zero(1, sizeof *c[i]);
 		vn_compare_line one = k->line;
 		one.cand = one.many[i];
 		one.ranks = &one.many[i];

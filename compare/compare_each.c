@@ -32,10 +32,10 @@ typedef struct running {
 
 /* Those that are made at the same time. */
 typedef struct pair_group {
-	running   r[AT_ONCE];
-	vn_many  *m;
-	int       threads; /* of a worker */
-	vn_status st;      /* of adding a result, in this process */
+	running     *r; /* (AT_ONCE) */
+	vn_many     *m;
+	vn_progress *bar;
+	int          threads; /* of a worker */
 } pair_group;
 
 /* ---- together ------------------------------------------------------------------------ */
@@ -139,49 +139,44 @@ vn_status vn_compare_add(vn_many *m, const char *path, vn_comparison *c, const c
 	return st;
 }
 
-static void judge_pair(running *r)
-{
-	if (!r->st && r->line->absent)
-		r->st = vn_compare_judge(r->line, &r->c, r->chosen, sizeof r->chosen, &r->why);
-	else if (!r->st && !(r->st = vn_compare_end(&r->c, &r->why)))
-		r->st = vn_compare_infer(r->line, &r->c, r->chosen, sizeof r->chosen, &r->why);
-}
+static bool busy; /* this process has threads, which fork does not copy: it does all that is left */
 
-/* In a worker. The words of the answer are the head; none: it must be done again. */
-static void judge_there(void *context, int i, vn_cluster_answer *a)
+/* Judges one, in a worker or here. The words of the answer are the head, or why there is none. */
+static void judge_piece(void *context, int i, vn_cluster_answer *a)
 {
-	pair_group     *b = context;
-	running        *r = &b->r[i];
-	vn_compare_line mine = *r->line;
-	const unsigned  mark = vn_trouble_mark();
-	json_t         *head = NULL;
-	vn_error        err;
+	const pair_group *b = context;
+	running          *r = &b->r[i];
+	vn_compare_line   mine = *r->line;
+	json_t           *head = NULL;
+	vn_error          err;
 
+	busy = true;
+	rewind(r->file); /* a worker that left it to this process may have written */
 	mine.how.o.threads = b->threads;
-	r->line = &mine;
 	r->c.opened.request.options = &mine.how.o;
-	judge_pair(r);
+	if (!r->st && mine.absent)
+		r->st = vn_compare_judge(&mine, &r->c, r->chosen, sizeof r->chosen, &r->why);
+	else if (!r->st && !(r->st = vn_compare_end(&r->c, &r->why)))
+		r->st = vn_compare_infer(&mine, &r->c, r->chosen, sizeof r->chosen, &r->why);
 	const ended_pair x = { &r->c, r->chosen, r->st, &r->why };
-	if (!reduce_pair(&x, b->m->keep, r->file, &head, &err))
-		a->text[VN_CLUSTER_WORDS] = vn_json_dump(head, JSON_COMPACT);
-	a->status = !head || vn_trouble_since(mark, mine.cand, &err);
+	a->status = (int)reduce_pair(&x, b->m->keep, r->file, &head, &err);
+	a->text[VN_CLUSTER_WORDS] = a->status ? strdup(err.text) : vn_json_dump(head, JSON_COMPACT);
 	json_decref(head);
 	vn_comparison_close(&r->c);
+	r->c = (vn_comparison) { 0 };
 }
 
-static vn_status take_head(void *context, int i, vn_cluster_answer *a, vn_error *err)
+static vn_status add_answer(void *context, int i, vn_cluster_answer *a, vn_error *err)
 {
 	pair_group *b = context;
 	running    *r = &b->r[i];
-	json_t     *head = a->status ? NULL : vn_json_parse(a->text[VN_CLUSTER_WORDS], 0);
 
-	if (!head)
-		return vn_fail(err, VN_ERR_NOMEM, "a worker has no result");
-	vn_trouble_spare(false);
-	b->st = vn_many_add(b->m, r->line->cand, head, r->file, err);
-	vn_trouble_spare(true);
+	if (a->status)
+		return vn_fail(err, (vn_status)a->status, "%s", a->text[VN_CLUSTER_WORDS]);
+	const vn_status st = vn_many_add(b->m, r->line->cand, vn_json_parse(a->text[VN_CLUSTER_WORDS], 0), r->file, err);
 	r->file = NULL;
-	return b->st;
+	vn_progress_at(b->bar, b->m->n);
+	return st;
 }
 
 static const char *name_pair(void *context, int i)
@@ -197,54 +192,35 @@ static void unmap_weights(const vn_opened *o)
 			vn_recording_unmap(all[i]);
 }
 
-/* Ends the comparisons in workers. Those that are not added afterwards are to be ended here. */
-static void share_pairs(pair_group *b, int n, int workers, vn_error *err)
-{
-	const vn_cluster_job job = { .n = n, .piece = judge_there, .done = take_head, .name = name_pair, .context = b };
-	bool                 good = true;
-
-	for (int i = 0; i < n; i++) {
-		unmap_weights(&b->r[i].c.opened);
-		good = good && (b->r[i].file = vn_many_open(err));
-	}
-	vn_trouble_spare(true);
-	if (good)
-		vn_crew_share(&job, workers, err);
-	vn_trouble_spare(false);
-}
-
 /* Makes at most AT_ONCE comparisons. */
 static vn_status compare_some(const vn_compare_line *k, int n, int threads, vn_many *m, vn_progress *bar, vn_error *err)
 {
-	/* fork does not copy the threads started here: from now on, this process does all */
-	static bool   busy;
-	vn_recording *opened[AT_ONCE][2] = { { NULL } };
-	pair_group   *b = vn_alloc_zero(1, sizeof *b);
-	const int     workers = n < threads ? n : threads, before = m->n;
+	vn_recording        *opened[AT_ONCE][2] = { { NULL } };
+	pair_group           group = { .r = vn_alloc_zero(AT_ONCE, sizeof *group.r), .m = m, .bar = bar }, *b = &group;
+	const int            workers = busy ? 1 : n < threads ? n : threads;
+	const vn_cluster_job job = {
+		.n = n, .piece = judge_piece, .done = add_answer, .name = name_pair, .context = b, .again = true
+	};
+	vn_status st = VN_OK;
 
-	b->m = m;
 	b->threads = threads / workers;
 	if (n > 1)
 		open_files(k, n, opened);
 	for (int i = 0; i < n; i++)
 		begin_pair(&b->r[i], &k[i], opened[i]);
 	measure_pairs(b->r, n);
-	if (!busy && workers > 1)
-		share_pairs(b, n, workers, err);
-	for (int i = m->n - before; i < n && !b->st; i++) {
-		running *r = &b->r[i];
-		busy = true;
-		judge_pair(r);
-		b->st = vn_compare_add(m, r->line->cand, &r->c, r->chosen, r->st, &r->why, err);
-		vn_progress_at(bar, m->n);
+	for (int i = 0; i < n && !st; i++) {
+		if (workers > 1)
+			unmap_weights(&b->r[i].c.opened);
+		st = (b->r[i].file = vn_many_open(err)) ? VN_OK : VN_ERR_IO;
 	}
+	st = st ? st : vn_crew_share(&job, workers, err);
 	for (int i = 0; i < n; i++) {
 		if (b->r[i].file)
 			fclose(b->r[i].file);
 		vn_comparison_close(&b->r[i].c);
 	}
-	const vn_status st = b->st;
-	free(b);
+	free(b->r);
 	return st;
 }
 

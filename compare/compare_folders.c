@@ -9,6 +9,7 @@
 
 #include "libref/base/alloc.h"
 #include "libref/base/crew.h"
+#include "libref/base/intern.h"
 #include "libref/base/say.h"
 #include "libref/base/text.h"
 #include "libref/base/trouble.h"
@@ -83,43 +84,50 @@ static vn_status judge_one_sided(const vn_compare_line *k, const vn_folder_pair 
 }
 
 /* Judges a name that only the reference's folder has, or that it lacks, with several candidates. */
-static vn_pair_outcome judge_absent(const vn_compare_line *k, const vn_folder_pair *p)
+static vn_together_pair judge_absent(const vn_compare_line *k, const vn_folder_pair *p)
 {
-	const bool      extra = !p->there[0];
-	vn_pair_outcome o = { .status = 0 };
-	int             status = 0;
+	const bool       extra = !p->there[0];
+	vn_together_pair o = { .status = 0 };
+	char             words[2 * VN_MOST_FOLDERS + 80];
+	int              status = 0;
 
-	snprintf(o.words, sizeof o.words, extra ? "only in" : "only in the reference");
+	snprintf(words, sizeof words, extra ? "only in" : "only in the reference");
 	for (int i = 0, n = 0; i < k->n_many; i++) {
 		vn_error  err;
 		vn_status st = VN_OK;
 		if (p->there[i + 1])
-			vn_text_add(o.words, sizeof o.words, "%s %c", n++ ? "," : "", vn_many_letter(i));
+			vn_text_add(words, sizeof words, "%s %c", n++ ? "," : "", vn_many_letter(i));
 		if (p->there[i + 1] == extra && (extra || i == 0) && (st = judge_one_sided(k, p, i, &status, &err)))
 			vn_say(stderr, "vernier %s: %s\n", k->name, err.text);
-		o.why = st ? st : o.why;
+		o.again = o.again || st == VN_ERR_NOMEM || st == VN_ERR_INTERRUPTED;
 		o.each[i] = p->there[i + 1] == extra ? (char)('0' + status) : '-';
 		if (p->there[i + 1] == extra && status > o.status)
 			o.status = status;
 	}
-	vn_text_add(o.words, sizeof o.words, "%s", o.status == 0 ? " (allowed)" : o.status == 2 ? ": not compared" : "");
+	vn_text_add(words, sizeof words, "%s", o.status == 0 ? " (allowed)" : o.status == 2 ? ": not compared" : "");
+	o.words = vn_alloc_check(vn_intern(words));
+	return o;
+}
+
+static vn_together_pair path_too_long(const vn_compare_line *k, const vn_folder_pair *p)
+{
+	vn_together_pair o = { .status = 2, .words = "" };
+
+	vn_say(stderr, "vernier %s: %s: the path is too long\n", k->name, p->name);
+	memset(o.each, '2', k->many ? (size_t)k->n_many : 0);
 	return o;
 }
 
 /* Compares all candidates that have the pair's file with the reference, in one report. */
-static vn_pair_outcome compare_several(vn_compare_line *one, const vn_folder_pair *p)
+static vn_together_pair compare_several(vn_compare_line *one, const vn_folder_pair *p)
 {
-	static char     path[VN_MANY_MOST][PATH_MAX];
-	char           *many[VN_MANY_MOST];
-	vn_pair_outcome o = { .status = 2 };
+	static char path[VN_MANY_MOST][PATH_MAX];
+	char       *many[VN_MANY_MOST];
 
 	one->gone = 0;
 	for (int i = 0; i < one->n_many; i++) {
-		if (snprintf(path[i], PATH_MAX, "%s/%s", one->many[i], p->name) >= PATH_MAX) {
-			vn_say(stderr, "vernier %s: %s: the path is too long\n", one->name, p->name);
-			memset(o.each, '2', (size_t)one->n_many);
-			return o;
-		}
+		if (snprintf(path[i], PATH_MAX, "%s/%s", one->many[i], p->name) >= PATH_MAX)
+			return path_too_long(one, p);
 		many[i] = path[i];
 		one->gone |= p->there[i + 1] ? 0U : 1U << i;
 	}
@@ -127,24 +135,19 @@ static vn_pair_outcome compare_several(vn_compare_line *one, const vn_folder_pai
 	return vn_compare_many(one);
 }
 
-static vn_pair_outcome compare_pair(const vn_compare_line *k, const vn_folder_pair *p)
+static vn_together_pair compare_pair(const vn_compare_line *k, const vn_folder_pair *p)
 {
 	static char     room[5 + VN_COMPARE_REPORTS][PATH_MAX];
-	vn_pair_outcome o = { 0 };
 	vn_compare_line one;
 	if (!k->quiet && can_compare(k, p))
 		vn_say(stdout, "== %s\n", p->name);
 	fflush(stdout); /* keeps stdout before stderr */
 	if (k->many && !can_compare(k, p))
 		return judge_absent(k, p);
-	if (command_of(k, p->name, room, &one)) {
-		one.absent = !p->there[0] ? VN_NO_REFERENCE : !p->there[1] ? VN_NO_CANDIDATE : VN_NONE_ABSENT;
-		return k->many ? compare_several(&one, p) : vn_compare_pair(&one);
-	}
-	vn_say(stderr, "vernier %s: %s: the path is too long\n", k->name, p->name);
-	o.status = 2;
-	memset(o.each, '2', k->many ? (size_t)k->n_many : 0);
-	return o;
+	if (!command_of(k, p->name, room, &one))
+		return path_too_long(k, p);
+	one.absent = !p->there[0] ? VN_NO_REFERENCE : !p->there[1] ? VN_NO_CANDIDATE : VN_NONE_ABSENT;
+	return k->many ? compare_several(&one, p) : vn_compare_pair(&one);
 }
 
 static void say_verdict_option(void *asked, const vn_option *o, const char *value)
@@ -157,12 +160,10 @@ static void say_verdict_option(void *asked, const vn_option *o, const char *valu
  * joined. Returns text to be freed. */
 static char *say_asked(const vn_compare_line *k)
 {
-	char  *text = NULL;
-	size_t n;
-	FILE  *asked = vn_alloc_check(open_memstream(&text, &n));
+	vn_text_stream asked;
 
-	vn_options_each(k->command, k, say_verdict_option, asked);
-	return vn_alloc_check(vn_text_close(asked, &text) ? text : NULL);
+	vn_options_each(k->command, k, say_verdict_option, vn_alloc_stream(&asked));
+	return vn_alloc_streamed(&asked);
 }
 
 /* Checks the report paths of all pairs before the first pair is compared. */
@@ -227,22 +228,18 @@ typedef struct shared {
 static void compare_piece(void *context, int i, vn_cluster_answer *a)
 {
 	const shared *s = context;
-	const char   *trouble;
 
 	if (s->spare)
 		--*s->spare;
 	const vn_folder_pair *p = &s->p->pair[s->pair[i]];
-	const vn_pair_outcome o = compare_pair(s->k, p);
-	vn_together_pair      pair = { .name = p->name, .there = p->there, .status = o.status, .words = o.words };
+	vn_together_pair      o = compare_pair(s->k, p);
 	if (s->spare)
 		++*s->spare;
-	a->status = o.why == VN_ERR_NOMEM || o.why == VN_ERR_INTERRUPTED; /* transient */
-	memcpy(pair.each, o.each, sizeof pair.each);
-	for (int side = 0; side < VN_MOST_FOLDERS; side++)
-		pair.by[side] = o.by[side];
-	a->text[VN_CLUSTER_WORDS] = vn_together_pack(s->t, &pair);
-	if ((trouble = vn_trouble_text()))
-		a->text[VN_CLUSTER_TROUBLE] = strdup(trouble);
+	o.name = p->name;
+	for (int side = 0; side <= count_candidates(s->k); side++)
+		o.there |= p->there[side] ? 1U << side : 0;
+	a->status = o.again;
+	a->text[VN_CLUSTER_WORDS] = vn_together_pack(s->t, &o);
 }
 
 static const char *name_piece(void *context, int i)
@@ -266,40 +263,25 @@ static int count_workers(const vn_compare_line *k, int threads, int n)
 	return k->how.o.model ? 1 : threads < n ? threads : n;
 }
 
-/* Compares the pairs in processes of their own, several at a time, whose threads they share.
- * VN_ERR_UNSUPPORTED: nothing was done. */
+/* Compares the pairs in processes of their own, several at a time, whose threads they share. */
 static vn_status divide_pairs(shared *s, const vn_cluster_job *job, vn_error *err)
 {
-	const int threads = s->k->how.o.threads ? s->k->how.o.threads : vn_team_size();
-	const int workers = count_workers(s->k, threads, s->n);
+	const int  threads = s->k->how.o.threads ? s->k->how.o.threads : vn_team_size();
+	const int  workers = count_workers(s->k, threads, s->n);
+	void      *page = mmap(NULL, sizeof *s->spare, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	const bool shares = workers > 1 && page != MAP_FAILED;
 
-	if (workers < 2)
-		return VN_ERR_UNSUPPORTED;
-	void *page = mmap(NULL, sizeof *s->spare, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (page == MAP_FAILED)
-		return VN_ERR_UNSUPPORTED;
-	s->spare = page;
-	*s->spare = threads;
-	vn_team_among(s->spare);
-	vn_colours(VN_COLOUR_AUTO); /* asks this process's stdout, before workers replace it */
-	const vn_status st = vn_crew_share(job, workers, err);
-	vn_team_among(NULL);
-	munmap(page, sizeof *s->spare);
-	s->spare = NULL;
-	return st;
-}
-
-/* Compares the pairs one after another in this process. */
-static vn_status compare_here(shared *s, vn_error *err)
-{
-	vn_status st = VN_OK;
-
-	for (int i = 0; !st && i < s->n; i++) {
-		vn_cluster_answer a = { 0 };
-		compare_piece(s, i, &a);
-		st = add_answer(s, i, &a, err);
-		vn_answer_free(&a);
+	if (shares) {
+		s->spare = page;
+		*s->spare = threads;
+		vn_team_among(s->spare);
+		vn_colours(VN_COLOUR_AUTO); /* asks this process's stdout, before workers replace it */
 	}
+	const vn_status st = vn_crew_share(job, shares ? workers : 1, err);
+	vn_team_among(NULL);
+	if (page != MAP_FAILED)
+		munmap(page, sizeof *s->spare);
+	s->spare = NULL;
 	return st;
 }
 
@@ -318,19 +300,21 @@ static vn_status compare_pairs(const vn_compare_line *k, const char *const *side
 	for (int i = 0; !st && i < p->n; i++)
 		if (mine[i])
 			pair[s.n++] = i;
-	const vn_cluster_job job = { k->name,
-		                         "give each its part, with --part N --summary FILE, and join them with vernier merge",
-		                         s.n,
-		                         order,
-		                         vn_together_work(t),
-		                         compare_piece,
-		                         add_answer,
-		                         name_piece,
-		                         &s };
+	const vn_cluster_job job = {
+		.command = k->name,
+		.instead = "give each its part, with --part N --summary FILE, and join them with vernier merge",
+		.n = s.n,
+		.order = order,
+		.same = t->work,
+		.piece = compare_piece,
+		.done = add_answer,
+		.name = name_piece,
+		.context = &s,
+	};
 	if (!st && !k->part.of && vn_cluster_size() > 1)
 		st = vn_cluster_share(&job, first, err);
-	else if (!st && (st = divide_pairs(&s, &job, err)) == VN_ERR_UNSUPPORTED)
-		st = compare_here(&s, err);
+	else if (!st)
+		st = divide_pairs(&s, &job, err);
 	free(asked);
 	free(order);
 	free(pair);

@@ -45,19 +45,11 @@ typedef struct vn_compare_line {
 	vn_comparing   how;
 } vn_compare_line;
 
-/* The result of one comparison: its exit status, and its words in the summary of a folder. */
-typedef struct vn_pair_outcome {
-	int       status;                /* 0, 1, 2 */
-	vn_status why;                   /* of 2 */
-	char      each[VN_MOST_FOLDERS]; /* as in vn_together_pair */
-	char      words[VN_LABEL + 40];
-	char      by[VN_MOST_FOLDERS][VN_RECORDER]; /* as in vn_together_pair */
-} vn_pair_outcome;
-
-/* Each compares, writes the reports and prints messages. The last returns the exit status. */
-vn_pair_outcome vn_compare_pair(const vn_compare_line *k);
-vn_pair_outcome vn_compare_many(const vn_compare_line *k);
-int             vn_compare_folders(const vn_compare_line *k);
+/* Each compares, writes the reports and prints messages. The first two return the outcome without
+ * name and sides, the last one the exit status. */
+vn_together_pair vn_compare_pair(const vn_compare_line *k);
+vn_together_pair vn_compare_many(const vn_compare_line *k);
+int              vn_compare_folders(const vn_compare_line *k);
 
 /* Returns the files of candidate i of several: *file (the result). */
 int vn_compare_files_of(const vn_compare_line *k, int i, char *const **file);

@@ -4,6 +4,8 @@
 #include "compare/many/many_report.h"
 #include "compare/many/vote.h"
 #include "capture/file/output.h"
+#include "libref/base/alloc.h"
+#include "libref/base/intern.h"
 #include "libref/base/say.h"
 
 #include <string.h>
@@ -176,13 +178,18 @@ static vn_status run_vote(const vn_compare_line *k, vn_many *pairs, int *status,
 	return st;
 }
 
-vn_pair_outcome vn_compare_many(const vn_compare_line *k)
+static const char *kept(const char *text)
 {
-	vn_pair_outcome o = { .words = "not compared" };
-	vn_many         m = { .ref = k->ref, .keep = wanted_forms(k) };
-	vn_error        err = { "" };
-	int             status = 2;
-	vn_status       st;
+	return *text ? vn_alloc_check(vn_intern(text)) : NULL;
+}
+
+vn_together_pair vn_compare_many(const vn_compare_line *k)
+{
+	vn_many   m = { .ref = k->ref, .keep = wanted_forms(k) };
+	vn_error  err = { "" };
+	char      who[VN_MANY_WHO];
+	int       status = 2;
+	vn_status st;
 
 	if (!(st = check_twice(k, &err)) && !(st = vn_compare_check_places(k, &err))) {
 		if (k->vote)
@@ -192,16 +199,16 @@ vn_pair_outcome vn_compare_many(const vn_compare_line *k)
 	}
 	if (st)
 		vn_say(stderr, "vernier %s: %s\n", k->name, err.text);
-	else
-		vn_many_say_who(&m, o.words);
-	snprintf(o.by[0], sizeof o.by[0], "%s", vn_many_ref_about(&m));
+	vn_together_pair o = {
+		.status = st ? 2 : status,
+		.again = st == VN_ERR_NOMEM || st == VN_ERR_INTERRUPTED,
+		.words = kept(st ? "not compared" : vn_many_say_who(&m, who)),
+		.by = { kept(vn_many_ref_about(&m)) },
+	};
 	for (int i = 0; i < k->n_many; i++) {
-		const char *by = vn_many_said(&m.candidate[i], "about");
 		o.each[i] = (char)('0' + (st ? 2 : m.candidate[i].status));
-		snprintf(o.by[i + 1], sizeof o.by[i + 1], "%s", !(k->gone >> i & 1) ? by : "");
+		o.by[i + 1] = k->gone >> i & 1 ? NULL : kept(vn_many_said(&m.candidate[i], "about"));
 	}
 	vn_many_finish(&m);
-	o.status = st ? 2 : status;
-	o.why = st;
 	return o;
 }

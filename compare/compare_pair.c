@@ -7,6 +7,8 @@
 
 #include "capture/base/warnings.h"
 
+#include "libref/base/alloc.h"
+#include "libref/base/intern.h"
 #include "libref/base/say.h"
 #include "libref/base/trouble.h"
 
@@ -26,6 +28,8 @@ static vn_status write_reports(const vn_compare_line *k, vn_comparison *c, const
 		const vn_report_options o = { .colour = !path && vn_colours((vn_colour_choice)k->colour),
 			                          .all = k->all,
 			                          .path = path };
+		if (k->absent && !path) /* only a file of its own says that all is missing or extra */
+			continue;
 		if (!(st = vn_compare_check_apart(k, i, err)) &&
 		    !(st = vn_output_open(&out, path, VN_PLACE_REPORT, k->force, err)))
 			st = vn_output_close(&out, k->report[i].form->write(doc, &o, out.file, err), err);
@@ -37,27 +41,10 @@ static vn_status run_comparison(const vn_compare_line *k, vn_comparison *c, vn_d
 {
 	char      chosen[128];
 	vn_status st;
-	if ((st = vn_compare_check_itself(k, &c->result, err)) || (st = vn_compare_check_places(k, err)) ||
+	if ((!k->absent && (st = vn_compare_check_itself(k, &c->result, err))) || (st = vn_compare_check_places(k, err)) ||
 	    (st = vn_compare_judge(k, c, chosen, sizeof chosen, err)))
 		return st;
 	return write_reports(k, c, chosen, doc, err);
-}
-
-/* Reports a pair with one file absent: everything in the other file is missing or extra, and each
- * report with a file of its own says so. */
-static vn_status run_alone(const vn_compare_line *k, vn_comparison *c, vn_document *doc, vn_error *err)
-{
-	vn_compare_line files = *k;
-	char            chosen[128];
-	vn_status       st;
-
-	files.n_reports = 0;
-	for (int i = 0; i < k->n_reports; i++)
-		if (k->report[i].path)
-			files.report[files.n_reports++] = k->report[i];
-	if ((st = vn_compare_check_places(&files, err)) || (st = vn_compare_judge(k, c, chosen, sizeof chosen, err)))
-		return st;
-	return write_reports(&files, c, chosen, doc, err);
 }
 
 /* Prints warnings to stderr, unless the text report on stdout shows them. */
@@ -109,17 +96,41 @@ static void report_refused(const vn_compare_line *k, const vn_comparison *c, con
 	vn_lines_free(&next);
 }
 
-vn_pair_outcome vn_compare_pair(const vn_compare_line *k)
+static const char *recorder_of(const vn_recording *r)
 {
-	vn_comparison   c = { .opened.request.options = &k->how.o };
-	vn_error        err = { "" };
-	char            label[VN_LABEL], again[VN_SHELL_LINE];
-	vn_pair_outcome o = { 0 };
-	vn_document     doc = { .first = -1 };
+	char text[VN_RECORDER];
+	return *vn_report_say_recorder(r, text) ? vn_alloc_check(vn_intern(text)) : NULL;
+}
+
+static const char *words_of(const vn_compare_line *k, const vn_result *r, vn_status st, int first)
+{
+	char words[VN_LABEL + 40], label[VN_LABEL];
+
+	if (k->absent && !st)
+		snprintf(words, sizeof words, "only in the %s%s", k->absent == VN_NO_CANDIDATE ? "reference" : "candidate",
+		         r->verdict.within ? " (allowed)" : "");
+	else if (st)
+		snprintf(words, sizeof words, "not compared");
+	else if (!r->verdict.within && first >= 0)
+		snprintf(words, sizeof words, "first: %s", vn_label(&r->checkpoints.of[first], label));
+	else if (r->verdict.strict)
+		snprintf(words, sizeof words, "%d warning%s (--strict)", r->remarks.warnings.n,
+		         r->remarks.warnings.n == 1 ? "" : "s");
+	else
+		snprintf(words, sizeof words, "%d checkpoint%s", r->checkpoints.n, r->checkpoints.n == 1 ? "" : "s");
+	return vn_alloc_check(vn_intern(words));
+}
+
+vn_together_pair vn_compare_pair(const vn_compare_line *k)
+{
+	vn_comparison c = { .opened.request.options = &k->how.o };
+	vn_error      err = { "" };
+	char          again[VN_SHELL_LINE];
+	vn_document   doc = { .first = -1 };
 
 	vn_compare_again(k, again);
 	c.opened.request.again = *again ? again : NULL;
-	const vn_status st = k->absent ? run_alone(k, &c, &doc, &err) : run_comparison(k, &c, &doc, &err);
+	const vn_status st = run_comparison(k, &c, &doc, &err);
 	if (!st)
 		print_warnings(k, &c.result);
 	if (st) {
@@ -130,29 +141,15 @@ vn_pair_outcome vn_compare_pair(const vn_compare_line *k)
 	}
 	if (st && c.result.remarks.refusals.n)
 		report_refused(k, &c, err.text);
-	o.status = st ? 2 : c.result.verdict.within ? 0 : 1;
-	o.why = st;
 	if (!st && !k->quiet && !k->absent && vn_compare_all_to_files(k))
 		say_written(k, &doc);
-	if (k->absent != VN_NO_REFERENCE)
-		vn_report_say_recorder(c.opened.ref, o.by[0]);
-	if (k->absent != VN_NO_CANDIDATE)
-		vn_report_say_recorder(c.opened.cand, o.by[1]);
-	const int first = o.status == 1 ? doc.first : -1;
-	if (k->absent && !st)
-		snprintf(o.words, sizeof o.words, "only in the %s%s", k->absent == VN_NO_CANDIDATE ? "reference" : "candidate",
-		         o.status ? "" : " (allowed)");
-	else if (first >= 0)
-		snprintf(o.words, sizeof o.words, "first: %s", vn_label(&c.result.checkpoints.of[first], label));
-	else if (c.result.verdict.strict)
-		snprintf(o.words, sizeof o.words, "%d warning%s (--strict)", c.result.remarks.warnings.n,
-		         c.result.remarks.warnings.n == 1 ? "" : "s");
-	else
-		snprintf(o.words, sizeof o.words,
-		         st                            ? "not compared"
-		         : c.result.checkpoints.n == 1 ? "%d checkpoint"
-		                                       : "%d checkpoints",
-		         c.result.checkpoints.n);
+	const vn_together_pair o = {
+		.status = st ? 2 : !c.result.verdict.within,
+		.again = st == VN_ERR_NOMEM || st == VN_ERR_INTERRUPTED,
+		.words = words_of(k, &c.result, st, doc.first),
+		.by = { k->absent == VN_NO_REFERENCE ? NULL : recorder_of(c.opened.ref),
+		        k->absent == VN_NO_CANDIDATE ? NULL : recorder_of(c.opened.cand) },
+	};
 	vn_document_finish(&doc);
 	vn_comparison_close(&c);
 	return o;

@@ -1,9 +1,9 @@
 /* help_words.c: see help_words.h. */
-#include "capture/file/output.h"
 #include "compare/help_words.h"
 
 #include "capture/base/shipped.h"
 #include "compare/metrics/metrics.h"
+#include "libref/base/alloc.h"
 #include "libref/base/map.h"
 #include "libref/base/say.h"
 #include "libref/base/text.h"
@@ -28,17 +28,11 @@ static const char *const pages[] = { "compare.md", "explain.md",    "limits.md",
 /* Prints the lines of the catalogue under an id. */
 static bool print_catalogued(const char *id)
 {
-	char  *text = NULL;
-	size_t n = 0;
-	bool   mine = false, found = false;
-	FILE  *to = open_memstream(&text, &n);
+	vn_text_stream page;
+	bool           mine = false, found = false;
 
-	if (!to)
-		return false;
-	vn_fault_page(to);
-	if (!vn_text_close(to, &text))
-		return false;
-	for (char *line = text, *end; line && *line; line = end) {
+	vn_fault_page(vn_alloc_stream(&page));
+	for (char *line = vn_alloc_streamed(&page), *end; *line; line = end) {
 		end = line + strcspn(line, "\n");
 		end += *end == '\n';
 		const size_t own = strcspn(line, " \n");
@@ -48,7 +42,7 @@ static bool print_catalogued(const char *id)
 			fwrite(line, 1, (size_t)(end - line), stdout);
 		found = found || mine;
 	}
-	free(text);
+	free(page.text);
 	return found;
 }
 

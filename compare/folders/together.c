@@ -1,9 +1,11 @@
 /* together.c: see together.h. */
-#include "compare/folders/together_internal.h"
+#include "compare/folders/together.h"
 
 #include "compare/text/json.h"
 #include "libref/base/alloc.h"
 #include "libref/base/digest.h"
+#include "libref/base/intern.h"
+#include "libref/base/map.h"
 #include "libref/base/say.h"
 #include "libref/base/shell.h"
 
@@ -13,141 +15,273 @@
 #include <string.h>
 #include <sys/stat.h>
 
-const char *const vn_together_verdicts[] = { "within", "outside", "trouble" };
+#define SCHEMA "vernier-folders/1"
+
+static const char *const verdicts[] = { "within", "outside", "trouble" }; /* by status */
 
 void vn_together_free(vn_together *t)
 {
-	json_decref(t->root);
+	free(t->pair);
 	*t = (vn_together) { .sides = 0 };
 }
 
-static vn_status no_memory(vn_error *err)
+static const char *kept(const char *text)
 {
-	return vn_fail(err, VN_ERR_NOMEM, "no memory for the outcome of two folders");
+	return vn_alloc_check(vn_intern(text));
 }
 
-/* ---- a pair -------------------------------------------------------------------------------- */
-
-static const json_t *pair_at(const vn_together *t, size_t i)
+static bool has_it(const vn_together_pair *p, int side)
 {
-	return json_array_get(t->pairs, i);
+	return p->there >> side & 1;
 }
 
-static const char *text_of(const json_t *object, const char *key)
+/* ---- as JSON --------------------------------------------------------------------------------- */
+
+/* A folder that has a file, of several candidates: "reference", "A". */
+static json_t *holder(int side)
 {
-	const char *text = json_string_value(json_object_get(object, key));
-	return text ? text : "";
+	return side ? vn_json_letter((char)('A' + side - 1)) : json_string("reference");
 }
 
-static int status_of(const json_t *pair)
-{
-	return (int)json_integer_value(json_object_get(pair, "status"));
-}
-
-static const char *recorder_of(const json_t *pair, int side)
-{
-	const char *by = json_string_value(json_array_get(json_object_get(pair, "recorded_by"), (size_t)side));
-	return by ? by : "";
-}
-
-const char *vn_together_holder(int side, char letter[2])
-{
-	letter[0] = (char)('A' + side - 1);
-	letter[1] = 0;
-	return side ? letter : "reference";
-}
-
-static bool has_it(const vn_together *t, const json_t *pair, int side)
-{
-	const json_t *in = json_object_get(pair, "in"), *one;
-	char          letter[2];
-	size_t        i;
-
-	if (t->sides == 2)
-		return strcmp(json_string_value(in), side ? "reference" : "candidate") != 0;
-	json_array_foreach(in, i, one)
-	{
-		if (strcmp(json_string_value(one), vn_together_holder(side, letter)) == 0)
-			return true;
-	}
-	return false;
-}
-
-static bool was_compared(const vn_together *t, const json_t *pair)
-{
-	for (int s = 1; s < t->sides; s++)
-		if (has_it(t, pair, 0) && has_it(t, pair, s))
-			return true;
-	return false;
-}
-
-/* The folders that have the file. With several candidates, a list: "reference", "A", "C". */
-static json_t *who_has(const vn_together *t, const bool *there)
+/* The folders that have the file. With several candidates, a list. */
+static json_t *holders(int sides, unsigned there)
 {
 	json_t *list;
-	char    letter[2];
 
-	if (t->sides == 2)
-		return json_string(!there[0] ? "candidate" : there[1] ? "both" : "reference");
+	if (sides == 2)
+		return json_string(there == 3 ? "both" : there == 2 ? "candidate" : "reference");
 	list = json_array();
-	for (int s = 0; s < t->sides; s++)
-		if (there[s])
-			json_array_append_new(list, json_string(vn_together_holder(s, letter)));
+	for (int s = 0; s < sides; s++)
+		if (there >> s & 1)
+			json_array_append_new(list, holder(s));
 	return list;
 }
 
-char *vn_together_pack(const vn_together *t, const vn_together_pair *p)
+static json_t *pair_json(const vn_together_pair *p, int sides)
 {
-	json_t *j = json_pack("{s:o, s:o, s:i, s:s}", "name", vn_json_text(p->name), "in", who_has(t, p->there), "status",
-	                      p->status, "verdict", vn_together_verdicts[p->status]),
+	json_t *j = json_pack("{s:o, s:o, s:i, s:s}", "name", vn_json_text(p->name), "in", holders(sides, p->there),
+	                      "status", p->status, "verdict", verdicts[p->status]),
 		   *each = json_array(), *by = json_array();
 
 	for (const char *one = p->each; *one; one++)
-		json_array_append_new(each, *one == '-' ? json_null() : json_string(vn_together_verdicts[*one - '0']));
-	for (int s = 0; s < t->sides; s++)
-		json_array_append_new(by, *p->by[s] ? vn_json_text(p->by[s]) : json_null());
-	if (t->sides > 2)
+		json_array_append_new(each, *one == '-' ? json_null() : json_string(verdicts[*one - '0']));
+	for (int s = 0; s < sides; s++)
+		json_array_append_new(by, vn_json_text(p->by[s]));
+	if (sides > 2)
 		json_object_set(j, "each", each);
 	json_object_set_new(j, "words", vn_json_text(p->words));
 	json_object_set_new(j, "recorded_by", by);
-	char *text = vn_json_dump(j, JSON_COMPACT);
 	json_decref(each);
-	json_decref(j);
-	return text;
+	return j;
 }
 
+static json_t *whole_json(const vn_together *t)
+{
+	json_t *j = json_pack("{s:s, s:s, s:o}", "schema", SCHEMA, "verdict", verdicts[vn_together_status(t)], "reference",
+	                      vn_json_text(t->side[0])),
+		   *several = json_array(), *ignored = json_array(), *pairs = json_array();
+
+	for (int s = 1; s < t->sides; s++)
+		json_array_append_new(several, vn_json_text(t->side[s]));
+	if (t->sides == 2)
+		json_object_set(j, "candidate", json_array_get(several, 0));
+	else
+		json_object_set(j, "candidates", several);
+	json_decref(several);
+	if (t->part.of)
+		json_object_set_new(j, "part", json_pack("{s:i, s:i}", "index", t->part.index, "of", t->part.of));
+	json_object_set_new(j, "work", json_string(t->work));
+	json_object_set_new(j, "total", json_integer(t->total));
+	for (int s = 0; s < t->sides; s++)
+		json_array_append_new(ignored, json_pack("{s:i, s:i}", "folders", t->folders[s], "other_files", t->others[s]));
+	json_object_set_new(j, "ignored", ignored);
+	for (int i = 0; i < t->n; i++)
+		json_array_append_new(pairs, pair_json(&t->pair[i], t->sides));
+	json_object_set_new(j, "pairs", pairs);
+	json_object_set_new(j, "next", t->next && *t->next ? json_pack("[o]", vn_json_text(t->next)) : json_array());
+	return j;
+}
+
+vn_status vn_together_json(const vn_together *t, FILE *out, vn_error *err)
+{
+	return vn_json_print_value(whole_json(t), out, JSON_INDENT(1)) && fputc('\n', out) != EOF
+	           ? VN_OK
+	           : vn_fail(err, VN_ERR_IO, "the outcome of two folders could not be written");
+}
+
+/* ---- from JSON: whether it is right shows when it is written again ---- */
+
+static const char *text_of(const json_t *j)
+{
+	return json_is_string(j) ? kept(json_string_value(j)) : "";
+}
+
+static int count_of(const json_t *object, const char *key)
+{
+	return (int)json_integer_value(json_object_get(object, key));
+}
+
+static int status_named(const json_t *verdict)
+{
+	int status = 2;
+
+	while (status > 0 && strcmp(text_of(verdict), verdicts[status]) != 0)
+		status--;
+	return status;
+}
+
+static unsigned read_holders(const json_t *in, int sides)
+{
+	unsigned there = 0;
+	size_t   i;
+	json_t  *one;
+
+	if (sides == 2)
+		return strcmp(text_of(in), "both") == 0 ? 3 : strcmp(text_of(in), "candidate") == 0 ? 2 : 1;
+	json_array_foreach(in, i, one)
+	{
+		const char *word = text_of(one);
+		there |= strcmp(word, "reference") == 0 ? 1U : *word >= 'A' && *word < 'A' + sides ? 2U << (*word - 'A') : 0;
+	}
+	return there;
+}
+
+/* The status is the worst of the candidates'. null: neither the candidate nor the reference has
+ * it. */
+static bool read_each(const json_t *list, int sides, vn_together_pair *p)
+{
+	int worst = 0;
+
+	for (int s = 1; sides > 2 && s < sides; s++) {
+		const json_t *j = json_array_get(list, (size_t)s - 1);
+		const int     one = status_named(j);
+		worst = one > worst ? one : worst;
+		p->each[s - 1] = json_is_null(j) ? '-' : (char)('0' + one);
+		if (json_is_null(j) && (has_it(p, 0) || has_it(p, s)))
+			return false;
+	}
+	return sides == 2 || worst == p->status;
+}
+
+static bool read_pair(const json_t *j, int sides, vn_together_pair *p)
+{
+	*p = (vn_together_pair) {
+		.name = text_of(json_object_get(j, "name")),
+		.there = read_holders(json_object_get(j, "in"), sides),
+		.status = status_named(json_object_get(j, "verdict")),
+		.words = text_of(json_object_get(j, "words")),
+	};
+	for (int s = 0; s < sides; s++) {
+		const char *by = text_of(json_array_get(json_object_get(j, "recorded_by"), (size_t)s));
+		p->by[s] = *by ? by : NULL;
+	}
+	return read_each(json_object_get(j, "each"), sides, p) && p->there;
+}
+
+static bool read_whole(const json_t *j, vn_together *t)
+{
+	const json_t *several = json_object_get(j, "candidates"), *part = json_object_get(j, "part"),
+				 *pairs = json_object_get(j, "pairs"), *next = json_object_get(j, "next");
+	const size_t n = json_array_size(several);
+
+	*t = (vn_together) {
+		.side = { text_of(json_object_get(j, "reference")), text_of(json_object_get(j, "candidate")) },
+		.sides = several ? (int)n + 1 : 2,
+		.part = { count_of(part, "index"), count_of(part, "of") },
+		.work = text_of(json_object_get(j, "work")),
+		.total = count_of(j, "total"),
+		.pair = vn_alloc_zero(json_array_size(pairs), sizeof *t->pair),
+		.n = (int)json_array_size(pairs),
+	};
+	if ((several && (n < 2 || n >= VN_MOST_FOLDERS)) || t->total < 0 ||
+	    (part && (t->part.index < 1 || t->part.index > t->part.of || t->part.of > VN_MOST_PARTS)))
+		return false;
+	for (int s = 0; s < t->sides; s++) {
+		const json_t *left = json_array_get(json_object_get(j, "ignored"), (size_t)s);
+		t->folders[s] = count_of(left, "folders");
+		t->others[s] = count_of(left, "other_files");
+		if (s && several)
+			t->side[s] = text_of(json_array_get(several, (size_t)s - 1));
+	}
+	t->next = json_array_size(next) ? text_of(json_array_get(next, 0)) : NULL;
+	for (int i = 0; i < t->n; i++)
+		if (!read_pair(json_array_get(pairs, (size_t)i), t->sides, &t->pair[i]) ||
+		    (i && strcmp(t->pair[i - 1].name, t->pair[i].name) >= 0))
+			return false;
+	json_t    *again = whole_json(t);
+	const bool same = json_equal(j, again);
+	json_decref(again);
+	return same;
+}
+
+vn_status vn_together_read(const char *path, vn_together *t, vn_error *err)
+{
+	enum { MOST_BYTES = 1 << 30 };
+	char        *text = NULL;
+	size_t       bytes = 0;
+	json_error_t why;
+	vn_status    st = vn_read_text(path, MOST_BYTES, &text, &bytes, err);
+
+	*t = (vn_together) { .sides = 0 };
+	if (st)
+		return st;
+	json_t *j = vn_json_load(text, bytes, JSON_REJECT_DUPLICATES, &why);
+	free(text);
+	if (!j)
+		return vn_fail(err, VN_ERR_FORMAT, "%s: line %d: %s", path, why.line, why.text);
+	const bool right = read_whole(j, t);
+	json_decref(j);
+	return right ? VN_OK
+	             : vn_fail(err, VN_ERR_FORMAT, "%s: was not written by vernier compare --summary (schema " SCHEMA ")",
+	                       path);
+}
+
+/* ---- pairs ----------------------------------------------------------------------------------- */
+
 /* What a person would type now: the report of the first pair that is not within its limits. */
-static void set_next(vn_together *t, const char *name, const json_t *pair)
+static void set_next(vn_together *t, const char *name, const vn_together_pair *p)
 {
 	char line[VN_SHELL_LINE] = "vernier compare", path[PATH_MAX];
 
-	if (t->has_next || status_of(pair) == 0 || !was_compared(t, pair))
+	if (t->next || p->status == 0 || !has_it(p, 0) || p->there == 1)
 		return;
 	for (int s = 0; s < t->sides; s++) {
-		if (!has_it(t, pair, s))
+		if (!has_it(p, s))
 			continue;
 		snprintf(path, sizeof path, "%s/%s", t->side[s], name);
 		vn_shell_add(line, sizeof line, path);
 	}
-	t->has_next = true;
-	if (*line) /* it had room for all paths */
-		json_object_set_new(t->root, "next", json_pack("[o]", vn_json_text(line)));
+	t->next = kept(line);
 }
 
-static vn_status add_pair(vn_together *t, const char *name, json_t *pair, vn_error *err)
+static void add_pair(vn_together *t, const char *name, const vn_together_pair *p)
 {
-	if (json_array_append_new(t->pairs, pair))
-		return no_memory(err);
-	set_next(t, name, pair);
-	return VN_OK;
+	t->pair = vn_alloc_grown(t->pair, (size_t)t->n, sizeof *t->pair);
+	t->pair[t->n++] = *p;
+	set_next(t, name, p);
+}
+
+char *vn_together_pack(const vn_together *t, const vn_together_pair *p)
+{
+	json_t *j = pair_json(p, t->sides);
+	char   *text = vn_json_dump(j, JSON_COMPACT);
+
+	json_decref(j);
+	return text;
 }
 
 vn_status vn_together_add(vn_together *t, const char *name, const char *pair, vn_error *err)
 {
-	return add_pair(t, name, vn_json_parse(pair, 0), err);
-}
+	json_t          *j = vn_json_parse(pair, 0);
+	vn_together_pair p;
+	const bool       right = j && read_pair(j, t->sides, &p);
 
-/* ---- beginning ----------------------------------------------------------------------------- */
+	json_decref(j);
+	if (!right)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for the outcome of two folders");
+	add_pair(t, name, &p);
+	return VN_OK;
+}
 
 static vn_status add_sizes(const char *const *side, int sides, const vn_folder_pairs *pairs, int64_t *bytes,
                            vn_error *err)
@@ -194,71 +328,48 @@ vn_status vn_together_begin(vn_together *t, const char *const *side, int sides, 
                             vn_folder_part part, const char *asked, bool *mine, int *order, vn_error *err)
 {
 	int64_t *bytes = vn_alloc_zero((size_t)pairs->n, sizeof *bytes);
-	json_t  *ignored = json_array(), *candidates = json_array();
 
-	*t = (vn_together) { .sides = sides };
-	t->root = json_pack("{s:s, s:n, s:o}", "schema", VN_TOGETHER_SCHEMA, "verdict", "reference", vn_json_text(side[0]));
-	for (int s = 0; s < sides; s++) {
-		t->side[s] = side[s];
-		json_array_append_new(ignored,
-		                      json_pack("{s:i, s:i}", "folders", pairs->folders[s], "other_files", pairs->others[s]));
-		if (s)
-			json_array_append_new(candidates, vn_json_text(side[s]));
-	}
-	if (sides == 2)
-		json_object_set(t->root, "candidate", json_array_get(candidates, 0));
-	else
-		json_object_set(t->root, "candidates", candidates);
-	json_decref(candidates);
-	if (part.of)
-		json_object_set_new(t->root, "part", json_pack("{s:i, s:i}", "index", part.index, "of", part.of));
+	*t = (vn_together) { .sides = sides, .part = part, .total = pairs->n };
+	memcpy(t->side, side, (size_t)sides * sizeof *side);
+	memcpy(t->folders, pairs->folders, sizeof t->folders);
+	memcpy(t->others, pairs->others, sizeof t->others);
 	const vn_status st = add_sizes(side, sides, pairs, bytes, err);
 	if (!st) {
-		json_object_set_new(t->root, "work", json_string(digest_work(side, sides, pairs, bytes, asked).hex));
+		t->work = kept(digest_work(side, sides, pairs, bytes, asked).hex);
 		vn_folder_part_deal(bytes, pairs->n, part, mine, order);
 	}
-	json_object_set_new(t->root, "total", json_integer(pairs->n));
-	json_object_set_new(t->root, "ignored", ignored);
-	json_object_set_new(t->root, "pairs", json_array());
-	t->pairs = json_object_get(t->root, "pairs");
-	json_object_set_new(t->root, "next", json_array());
 	free(bytes);
 	return st;
-}
-
-const char *vn_together_work(const vn_together *t)
-{
-	return text_of(t->root, "work");
 }
 
 int vn_together_status(const vn_together *t)
 {
 	int worst = 0;
 
-	for (size_t i = 0; i < json_array_size(t->pairs); i++)
-		worst = status_of(pair_at(t, i)) > worst ? status_of(pair_at(t, i)) : worst;
+	for (int i = 0; i < t->n; i++)
+		worst = t->pair[i].status > worst ? t->pair[i].status : worst;
 	return worst;
 }
 
-/* ---- writing ------------------------------------------------------------------------------- */
+/* ---- as text ---- */
 
 /* Writes who recorded the files of a folder: "  (vernier-ref 1.0, f16; trained weights;
  * 2 files by another)". */
 static void say_recorders(const vn_together *t, int side, FILE *out)
 {
-	const char *first = "";
+	const char *first = NULL;
 	int         others = 0;
 
-	for (size_t i = 0; i < json_array_size(t->pairs); i++) {
-		const char *by = recorder_of(pair_at(t, i), side);
-		first = *first ? first : by;
-		others += *by && strcmp(by, first) != 0;
+	for (int i = 0; i < t->n; i++) {
+		const char *by = t->pair[i].by[side];
+		first = first ? first : by;
+		others += by && by != first; /* one copy of each text */
 	}
-	if (*first)
+	if (first)
 		vn_say(out, "  (%s", first);
 	if (others)
 		vn_say(out, "; %d file%s by another", others, others == 1 ? "" : "s");
-	fputs(*first ? ")\n" : "\n", out);
+	fputs(first ? ")\n" : "\n", out);
 }
 
 static void say_sides(const vn_together *t, FILE *out)
@@ -274,13 +385,6 @@ static void say_sides(const vn_together *t, FILE *out)
 	}
 }
 
-/* The status of a pair for a candidate, as a word; NULL: neither it nor the reference has it. */
-static const char *verdict_for(const vn_together *t, const json_t *pair, int side)
-{
-	return t->sides == 2 ? text_of(pair, "verdict")
-	                     : json_string_value(json_array_get(json_object_get(pair, "each"), (size_t)side - 1));
-}
-
 /* "candidate A  cands: 5 within, 1 OUTSIDE" */
 static void say_candidates(const vn_together *t, FILE *out)
 {
@@ -289,12 +393,10 @@ static void say_candidates(const vn_together *t, FILE *out)
 		vn_say(out, "candidate %c  %s:", t->sides == 2 ? ' ' : 'A' + s - 1, t->side[s]);
 		for (int status = 0; status < 3; status++) {
 			int n = 0;
-			for (size_t i = 0; i < json_array_size(t->pairs); i++) {
-				const char *verdict = verdict_for(t, pair_at(t, i), s);
-				n += verdict && strcmp(verdict, vn_together_verdicts[status]) == 0;
-			}
+			for (int i = 0; i < t->n; i++)
+				n += t->sides == 2 ? t->pair[i].status == status : t->pair[i].each[s - 1] == '0' + status;
 			if (n) {
-				vn_say(out, "%s%d %s", before, n, status == 1 ? "OUTSIDE" : vn_together_verdicts[status]);
+				vn_say(out, "%s%d %s", before, n, status == 1 ? "OUTSIDE" : verdicts[status]);
 				before = ", ";
 			}
 		}
@@ -302,70 +404,45 @@ static void say_candidates(const vn_together *t, FILE *out)
 	}
 }
 
-static int count_of(const json_t *object, const char *key)
-{
-	return (int)json_integer_value(json_object_get(object, key));
-}
-
 void vn_together_text(const vn_together *t, FILE *out)
 {
-	const json_t *part = json_object_get(t->root, "part"), *ignored = json_object_get(t->root, "ignored");
-	const int     total = count_of(t->root, "total");
-
 	fputs("== together\n", out);
 	say_sides(t, out);
-	if (part)
-		vn_say(out, "part %d of %d: %d of %d pair%s\n", count_of(part, "index"), count_of(part, "of"),
-		       (int)json_array_size(t->pairs), total, total == 1 ? "" : "s");
-	for (size_t i = 0; i < json_array_size(t->pairs); i++) {
-		const json_t *p = pair_at(t, i);
-		vn_say(out, "%-8s %s  %s\n", status_of(p) == 1 ? "OUTSIDE" : text_of(p, "verdict"), text_of(p, "name"),
-		       text_of(p, "words"));
+	if (t->part.of)
+		vn_say(out, "part %d of %d: %d of %d pair%s\n", t->part.index, t->part.of, t->n, t->total,
+		       t->total == 1 ? "" : "s");
+	for (int i = 0; i < t->n; i++) {
+		const vn_together_pair *p = &t->pair[i];
+		vn_say(out, "%-8s %s  %s\n", p->status == 1 ? "OUTSIDE" : verdicts[p->status], p->name, p->words);
 	}
 	say_candidates(t, out);
-	for (int s = 0; s < t->sides; s++) {
-		const json_t *of = json_array_get(ignored, (size_t)s);
-		vn_folder_left(t->side[s], count_of(of, "folders"), count_of(of, "other_files"), out);
-	}
-}
-
-vn_status vn_together_json(const vn_together *t, FILE *out, vn_error *err)
-{
-	json_object_set_new(t->root, "verdict", json_string(vn_together_verdicts[vn_together_status(t)]));
-	return vn_json_print(t->root, out, JSON_INDENT(1)) && fputc('\n', out) != EOF
-	           ? VN_OK
-	           : vn_fail(err, VN_ERR_IO, "the outcome of two folders could not be written");
+	for (int s = 0; s < t->sides; s++)
+		vn_folder_left(t->side[s], t->folders[s], t->others[s], out);
 }
 
 /* ---- joining ------------------------------------------------------------------------------ */
-
-static int part_of(const vn_together *t, const char *key)
-{
-	return count_of(json_object_get(t->root, "part"), key);
-}
 
 /* Which of the parts is number `index`; -1: none. */
 static int part_number(const vn_together *part, int n, int index)
 {
 	for (int i = 0; i < n; i++)
-		if (part_of(&part[i], "index") == index)
+		if (part[i].part.index == index)
 			return i;
 	return -1;
 }
 
 static vn_status check_parts(const vn_together *part, const char *const *path, int n, vn_error *err)
 {
-	const int of = part_of(part, "of");
+	const int of = part->part.of;
 
 	for (int i = 0; i < n; i++) {
-		const int index = part_of(&part[i], "index"), same = part_number(part, n, index);
+		const int index = part[i].part.index, same = part_number(part, n, index);
 		if (index == 0)
 			return vn_fail(err, VN_ERR_MISMATCH, "%s: is whole, not a part: there is nothing to join", path[i]);
-		if (part_of(&part[i], "of") != of)
-			return vn_fail(err, VN_ERR_MISMATCH, "%s is one of %d parts, %s one of %d", path[i],
-			               part_of(&part[i], "of"), path[0], of);
-		if (strcmp(vn_together_work(&part[i]), vn_together_work(part)) != 0 ||
-		    count_of(part[i].root, "total") != count_of(part->root, "total") || part[i].sides != part->sides)
+		if (part[i].part.of != of)
+			return vn_fail(err, VN_ERR_MISMATCH, "%s is one of %d parts, %s one of %d", path[i], part[i].part.of,
+			               path[0], of);
+		if (strcmp(part[i].work, part->work) != 0 || part[i].total != part->total || part[i].sides != part->sides)
 			return vn_fail(err, VN_ERR_MISMATCH,
 			               "%s is a part of another comparison than %s: of other files, with other "
 			               "options, or by another version of vernier",
@@ -383,51 +460,37 @@ static vn_status check_parts(const vn_together *part, const char *const *path, i
 
 /* The part with the first name that was not taken yet; at (n): how many pairs were taken from
  * each. */
-static int next_part(const vn_together *part, int n, const size_t *at)
+static int next_part(const vn_together *part, int n, const int *at)
 {
 	int first = -1;
 
 	for (int i = 0; i < n; i++)
-		if (at[i] < json_array_size(part[i].pairs) &&
-		    (first < 0 ||
-		     strcmp(text_of(pair_at(&part[i], at[i]), "name"), text_of(pair_at(&part[first], at[first]), "name")) < 0))
+		if (at[i] < part[i].n && (first < 0 || strcmp(part[i].pair[at[i]].name, part[first].pair[at[first]].name) < 0))
 			first = i;
 	return first;
 }
 
-static vn_status join_pairs(const vn_together *part, const char *const *path, int n, vn_together *whole, vn_error *err)
-{
-	size_t     *at = vn_alloc_zero((size_t)n, sizeof *at);
-	const int   total = count_of(part->root, "total");
-	const char *before = "";
-	int         i;
-	vn_status   st = VN_OK;
-
-	while (!st && (i = next_part(part, n, at)) >= 0) {
-		json_t     *p = json_array_get(part[i].pairs, at[i]++);
-		const char *name = text_of(p, "name");
-		st = strcmp(before, name) == 0
-		         ? vn_fail(err, VN_ERR_MISMATCH, "%s: holds %s, as another part does", path[i], name)
-		         : add_pair(whole, name, json_incref(p), err);
-		before = name;
-	}
-	free(at);
-	if (!st && (int)json_array_size(whole->pairs) != total)
-		st = vn_fail(err, VN_ERR_MISMATCH, "the parts hold %d of %d pairs: a part was cut short",
-		             (int)json_array_size(whole->pairs), total);
-	return st;
-}
-
 vn_status vn_together_join(const vn_together *part, const char *const *path, int n, vn_together *whole, vn_error *err)
 {
-	const vn_status st = check_parts(part, path, n, err);
+	int        *at = vn_alloc_zero((size_t)n, sizeof *at), i;
+	const char *before = "";
+	vn_status   st = check_parts(part, path, n, err);
 
-	*whole = part[0];
-	whole->root = st ? NULL : json_copy(part[0].root);
-	whole->has_next = false;
-	json_object_del(whole->root, "part");
-	json_object_set_new(whole->root, "pairs", json_array());
-	whole->pairs = json_object_get(whole->root, "pairs");
-	json_object_set_new(whole->root, "next", json_array());
-	return st ? st : join_pairs(part, path, n, whole, err);
+	*whole = *part;
+	whole->part.of = whole->n = 0;
+	whole->pair = NULL;
+	whole->next = NULL;
+	while (!st && (i = next_part(part, n, at)) >= 0) {
+		const vn_together_pair *p = &part[i].pair[at[i]++];
+		if (strcmp(before, p->name) == 0)
+			st = vn_fail(err, VN_ERR_MISMATCH, "%s: holds %s, as another part does", path[i], p->name);
+		else
+			add_pair(whole, p->name, p);
+		before = p->name;
+	}
+	free(at);
+	if (!st && whole->n != part->total)
+		st = vn_fail(err, VN_ERR_MISMATCH, "the parts hold %d of %d pairs: a part was cut short", whole->n,
+		             part->total);
+	return st;
 }

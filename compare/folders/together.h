@@ -4,50 +4,55 @@
  * The document (schema vernier-folders/1, specs/json.md) holds neither times nor names of machines:
  * the parts of any number of processes, joined, give the bytes that one process writes.
  *
- * Owner    the paths of the folders are borrowed; all else is the vn_together's, until
- *          vn_together_free.
+ * Owner    the paths of the folders are borrowed; other texts live as long as the program
+ *          (libref/base/intern.h); all else is the vn_together's, until vn_together_free.
  */
 #ifndef VN_COMPARE_TOGETHER_H
 #define VN_COMPARE_TOGETHER_H
 
 #include "compare/folders/part.h"
 #include "compare/match/folders.h"
-#include "libref/base/json.h"
 
+#include <stdio.h>
+
+/* The outcome of one pair, or of a name that some folders lack. */
 typedef struct vn_together_pair {
 	const char *name;   /* "prompt1.h5" */
-	const bool *there;  /* (sides) whether the reference's folder has it, and the candidates' */
+	unsigned    there;  /* bit s: side s has it: the reference's folder, the candidates' */
 	int         status; /* as the exit status: 0 within, 1 outside, 2 trouble */
+	bool        again;  /* it lacked memory, or was interrupted: this is not said of its files */
 	/* with several candidates: the status of each, as a digit, or "-" if neither it nor the
 	 * reference has the file; with one: "" */
 	char        each[VN_MOST_FOLDERS];
 	const char *words; /* "33 checkpoints", "first: layer1.q_rope" */
-	/* (sides) who recorded it in each, "vernier-ref 1.0, f16; trained weights"; "": unknown */
+	/* (sides) who recorded it in each, "vernier-ref 1.0, f16; trained weights"; NULL: unknown */
 	const char *by[VN_MOST_FOLDERS];
 } vn_together_pair;
 
 typedef struct vn_together {
-	const char *side[VN_MOST_FOLDERS]; /* (sides) the folders as they were given: the reference first */
-	int         sides;
-	json_t     *root;
-	json_t     *pairs; /* the root's, by name */
-	bool        has_next;
+	const char       *side[VN_MOST_FOLDERS]; /* (sides) the folders as they were given: the reference first */
+	int               sides;
+	vn_folder_part    part;
+	const char       *work;                                              /* a digest of what is compared, and how */
+	int               total;                                             /* pairs of all parts */
+	int               folders[VN_MOST_FOLDERS], others[VN_MOST_FOLDERS]; /* as in vn_folder_pairs */
+	vn_together_pair *pair;                                              /* (n), by name */
+	int               n;
+	const char       *next; /* a command to type now; "": it is too long; NULL: none */
 } vn_together;
 
 /* Begins the outcome of these pairs of the folders side (sides), and sets mine (pairs->n): which of
  * them the part compares, and order (pairs->n): all of them, the largest first. asked: everything
  * on the command line that changes a verdict. Call vn_together_free afterwards, also after a
  * failure. VN_ERR_IO: the size of a file cannot be read. */
-vn_status   vn_together_begin(vn_together *t, const char *const *side, int sides, const vn_folder_pairs *pairs,
-                              vn_folder_part part, const char *asked, bool *mine, int *order, vn_error *err);
-/* Returns the digest of the list of pairs and of the options that change a verdict. */
-const char *vn_together_work(const vn_together *t);
-/* Returns a pair as JSON; NULL without memory. */
-char       *vn_together_pack(const vn_together *t, const vn_together_pair *p);
+vn_status vn_together_begin(vn_together *t, const char *const *side, int sides, const vn_folder_pairs *pairs,
+                            vn_folder_part part, const char *asked, bool *mine, int *order, vn_error *err);
+/* Returns the outcome of a pair as JSON, to be freed; NULL without memory. */
+char     *vn_together_pack(const vn_together *t, const vn_together_pair *p);
 /* Adds the next pair, in the order of their names: as vn_together_pack returns it, or NULL; and the
  * name as the folder has it. */
-vn_status   vn_together_add(vn_together *t, const char *name, const char *pair, vn_error *err);
-void        vn_together_free(vn_together *t); /* t may be zeroed */
+vn_status vn_together_add(vn_together *t, const char *name, const char *pair, vn_error *err);
+void      vn_together_free(vn_together *t); /* t may be zeroed */
 
 /* Returns the worst status, 0 without pairs. */
 int       vn_together_status(const vn_together *t);

@@ -1,7 +1,6 @@
 /* runner_check.c: the command that drives another engine. */
 #include "compare/isolate/runner.h"
 
-#include "capture/file/output.h"
 #include "libref/base/alloc.h"
 #include "libref/base/say.h"
 
@@ -14,20 +13,19 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The names of the set's toggles, joined by commas, to be freed. NULL: no memory. */
+/* The names of the set's toggles, joined by commas, to be freed. */
 static char *list_switched(const vn_runner *x, const bool *on)
 {
-	char       *text = NULL;
-	size_t      size;
-	const char *comma = "";
-	FILE       *out = vn_alloc_check(open_memstream(&text, &size));
+	vn_text_stream s;
+	const char    *comma = "";
+	FILE          *out = vn_alloc_stream(&s);
 
 	for (int i = 0; i < x->n; i++)
 		if (on[i]) {
 			vn_say(out, "%s%s", comma, x->name[i]);
 			comma = ",";
 		}
-	return vn_alloc_check(vn_text_close(out, &text) ? text : NULL);
+	return vn_alloc_streamed(&s);
 }
 
 __attribute__((noreturn)) static void run_command(const char *command, const char *toggles)

@@ -1,7 +1,6 @@
 /* runner_switch.c: writes sets of toggles as globs, the form of VERNIER_FORCE_REF. */
 #include "compare/isolate/runner.h"
 
-#include "capture/file/output.h"
 #include "capture/run/toggles.h"
 #include "libref/base/alloc.h"
 #include "libref/base/say.h"
@@ -77,16 +76,15 @@ static void put_component(const vn_runner *x, const bool *on, int first, FILE *o
 
 char *vn_runner_switch(const vn_runner *x, const bool *on)
 {
-	char       *text = NULL;
-	size_t      size;
-	const char *comma = "";
-	FILE       *out = open_memstream(&text, &size);
+	vn_text_stream s;
+	const char    *comma = "";
+	FILE          *out = vn_alloc_stream(&s);
 
-	for (int i = 0; out && i < x->n; i++)
+	for (int i = 0; i < x->n; i++)
 		if (on[i] && !has_begun(x, on, i)) {
 			vn_say(out, "%s", comma);
 			put_component(x, on, i, out);
 			comma = ",";
 		}
-	return vn_text_close(out, &text) ? text : NULL;
+	return vn_alloc_streamed(&s);
 }

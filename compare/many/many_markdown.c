@@ -1,7 +1,7 @@
 /* many_markdown.c: reports several candidates as a comment on a pull request, with bounded size. */
 #include "compare/many/many_report.h"
 #include "compare/text/markup.h"
-#include "capture/file/output.h"
+#include "libref/base/alloc.h"
 #include "libref/base/say.h"
 
 #include <stdlib.h>
@@ -54,13 +54,13 @@ static bool print_row(const void *ctx, int row, FILE *out)
 }
 
 /* Writes rows in which a candidate is outside, in at most `room` bytes. */
-static vn_status print_table(const vn_many *m, size_t room, FILE *out, vn_error *err)
+static void print_table(const vn_many *m, size_t room, FILE *out)
 {
 	int left = 0;
 	for (int row = 0; row < m->n_rows; row++)
 		left += vn_many_fails(m, row);
 	if (left == 0)
-		return VN_OK;
+		return;
 	vn_say(out, "%s\n\n| checkpoint | outside", vn_many_legend(m));
 	for (int i = 0; i < m->n; i++)
 		if (m->candidate[i].status < 2)
@@ -70,12 +70,10 @@ static vn_status print_table(const vn_many *m, size_t room, FILE *out, vn_error 
 		if (m->candidate[i].status < 2)
 			fputs("|--:", out);
 	fputs("|\n", out);
-	if (!vn_markdown_rows(out, room > HEAD ? room - HEAD : 0, print_row, m, m->n_rows, &left))
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
+	vn_markdown_rows(out, room > HEAD ? room - HEAD : 0, print_row, m, m->n_rows, &left);
 	if (left)
 		fprintf(out, "\n%d more checkpoints have a candidate outside; a comment has no room for them.\n", left);
 	fputc('\n', out);
-	return VN_OK;
 }
 
 static void print_top(const vn_many *m, FILE *out)
@@ -104,16 +102,14 @@ static void print_top(const vn_many *m, FILE *out)
 
 vn_status vn_many_markdown(const vn_many *m, const vn_many_options *o, FILE *out, vn_error *err)
 {
-	char  *text = NULL;
-	size_t n = 0;
-	FILE  *to = open_memstream(&text, &n);
+	vn_text_stream top;
 
 	(void)o;
-	if (to)
-		print_top(m, to);
-	if (!vn_text_close(to, &text))
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
-	fwrite(text, 1, n, out);
-	free(text);
-	return print_table(m, n < ROOM ? ROOM - n : 0, out, err);
+	(void)err;
+	print_top(m, vn_alloc_stream(&top));
+	vn_alloc_streamed(&top);
+	fwrite(top.text, 1, top.bytes, out);
+	free(top.text);
+	print_table(m, top.bytes < ROOM ? ROOM - top.bytes : 0, out);
+	return VN_OK;
 }

@@ -11,8 +11,8 @@
 #include "compare/text/markup.h"
 #include "compare/replay/local.h"
 #include "compare/report/report.h"
-#include "capture/file/output.h"
 #include "compare/weights/weights_report.h"
+#include "libref/base/alloc.h"
 #include "libref/base/say.h"
 
 #include <limits.h>
@@ -164,41 +164,35 @@ static void open_fold(FILE *out, const char *title, const char *name)
 	fputs("</summary>\n\n", out);
 }
 
-/* Collapsible details of one checkpoint; NULL without memory. */
-static char *folded_text(const vn_document *doc, int x, size_t *n)
+/* Collapsible details of one checkpoint. */
+static void print_folded(const vn_document *doc, int x, FILE *out)
 {
-	char  *lines = NULL, *text = NULL, label[VN_LABEL];
-	size_t n_lines = 0;
-	FILE  *to = open_memstream(&lines, &n_lines), *out = open_memstream(&text, n);
-	if (to)
-		vn_report_full(doc, x, false, false, to);
-	bool good = vn_text_close(to, &lines);
-	if (good && out) {
-		open_fold(out, doc->detail[x] == doc->divergence ? "First divergence" : "Origin",
-		          vn_label(&doc->checkpoint[doc->detail[x]], label));
-		vn_markdown_fence(out, lines);
-		fputs("\n</details>\n\n", out);
-	}
-	good = vn_text_close(out, &text) && good;
-	free(lines);
-	if (good)
-		return text;
-	free(text);
-	return NULL;
+	char           label[VN_LABEL];
+	vn_text_stream lines;
+
+	vn_report_full(doc, x, false, false, vn_alloc_stream(&lines));
+	open_fold(out, doc->detail[x] == doc->divergence ? "First divergence" : "Origin",
+	          vn_label(&doc->checkpoint[doc->detail[x]], label));
+	vn_markdown_fence(out, vn_alloc_streamed(&lines));
+	free(lines.text);
+	fputs("\n</details>\n\n", out);
 }
 
 static void print_details(const vn_document *doc, FILE *out)
 {
 	size_t used = 0;
 	for (int i = 0; i < vn_document_lines(doc->divergences); i++) {
-		const int point = doc->detail[i];
-		size_t    n = 0;
-		char     *text = point == doc->divergence || doc->checkpoint[point].origin ? folded_text(doc, i, &n) : NULL;
-		if (text && used + n < DETAIL_ROOM) {
-			used += n;
-			fwrite(text, 1, n, out);
+		const int      point = doc->detail[i];
+		vn_text_stream fold;
+		if (point != doc->divergence && !doc->checkpoint[point].origin)
+			continue;
+		print_folded(doc, i, vn_alloc_stream(&fold));
+		vn_alloc_streamed(&fold);
+		if (used + fold.bytes < DETAIL_ROOM) {
+			used += fold.bytes;
+			fwrite(fold.text, 1, fold.bytes, out);
 		}
-		free(text);
+		free(fold.text);
 	}
 }
 
@@ -277,45 +271,35 @@ static bool print_row(const void *ctx, int i, FILE *out)
 }
 
 /* A table of the failures, in at most `room` bytes. */
-static vn_status print_table(const vn_document *doc, size_t room, FILE *out, vn_error *err)
+static void print_table(const vn_document *doc, size_t room, FILE *out)
 {
 	static const char head[] =
 		"| checkpoint | nmse | \u00d7 floor | cosine | max abs | limit broken |\n|---|--:|--:|--:|--:|---|\n";
 	const size_t taken = sizeof head + TABLE_END;
 	int          left = doc->n_fails;
 	if (left == 0)
-		return VN_OK;
+		return;
 	fputs(head, out);
-	if (!vn_markdown_rows(out, room > taken ? room - taken : 0, print_row, doc, doc->n, &left))
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
+	vn_markdown_rows(out, room > taken ? room - taken : 0, print_row, doc, doc->n, &left);
 	if (left)
 		fprintf(out, "\n%d more checkpoints are outside. They do not fit into one comment.\n", left);
 	fputc('\n', out);
-	return VN_OK;
 }
 
 vn_status vn_report_markdown(const vn_document *doc, const vn_report_options *o, FILE *out, vn_error *err)
 {
-	char     *top = NULL, *tail = NULL;
-	size_t    n_top = 0, n_tail = 0;
-	vn_status st = VN_OK;
+	vn_text_stream top, tail;
 	(void)o;
-	FILE *a = open_memstream(&top, &n_top), *b = open_memstream(&tail, &n_tail);
-	if (a)
-		first_lines(doc, a);
-	if (b) {
-		print_details(doc, b);
-		print_runs(doc, b);
-	}
-	const bool no_top = !vn_text_close(a, &top), no_tail = !vn_text_close(b, &tail);
-	if (no_top || no_tail)
-		st = vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
-	else {
-		fwrite(top, 1, n_top, out);
-		st = print_table(doc, n_top + n_tail < ROOM ? ROOM - n_top - n_tail : 0, out, err);
-		fwrite(tail, 1, n_tail, out);
-	}
-	free(top);
-	free(tail);
-	return st;
+	(void)err;
+	first_lines(doc, vn_alloc_stream(&top));
+	print_details(doc, vn_alloc_stream(&tail));
+	print_runs(doc, tail.file);
+	vn_alloc_streamed(&top);
+	fwrite(top.text, 1, top.bytes, out);
+	vn_alloc_streamed(&tail);
+	print_table(doc, top.bytes + tail.bytes < ROOM ? ROOM - top.bytes - tail.bytes : 0, out);
+	fwrite(tail.text, 1, tail.bytes, out);
+	free(top.text);
+	free(tail.text);
+	return VN_OK;
 }

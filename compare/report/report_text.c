@@ -11,6 +11,7 @@
 #include "compare/text/places.h"
 #include "compare/weights/weights_report.h"
 
+#include "libref/base/alloc.h"
 #include "libref/base/say.h"
 #include "libref/base/text.h"
 
@@ -563,23 +564,17 @@ static void print_all(const page *p)
 	print_verdict(p); /* last, because a terminal and a log end there */
 }
 
-/* Returns the number of lines of the report; -1: no memory. */
+/* Returns the number of lines of the report. */
 static int count_lines(page p)
 {
-	char  *text = NULL;
-	size_t n = 0;
-	int    lines = 0;
-	FILE  *out = open_memstream(&text, &n);
+	vn_text_stream s;
+	int            lines = 0;
 
-	if (!out)
-		return -1;
-	p.out = out;
+	p.out = vn_alloc_stream(&s);
 	print_all(&p);
-	if (!vn_text_close(out, &text))
-		return -1;
-	for (const char *at = text; at && (at = strchr(at, '\n')); at++)
+	for (const char *at = vn_alloc_streamed(&s); (at = strchr(at, '\n')); at++)
 		lines++;
-	free(text);
+	free(s.text);
 	return lines;
 }
 
@@ -602,8 +597,8 @@ vn_status vn_report_text(const vn_document *doc, const vn_report_options *o, FIL
 {
 	page p = { doc, o, out, 10, has_floors(doc), SHORT_NOT, INT_MAX, { 0, 0 } };
 	char label[VN_LABEL];
-	int  lines = 0;
 
+	(void)err;
 	for (int i = 0; i < doc->n; i++)
 		p.lost[doc->checkpoint[i].status == VN_EXTRA] += doc->checkpoint[i].fails && is_absent(&doc->checkpoint[i]);
 	for (int i = 0; i < doc->n; i++)
@@ -611,13 +606,11 @@ vn_status vn_report_text(const vn_document *doc, const vn_report_options *o, FIL
 			const int n = (int)strlen(vn_label(&doc->checkpoint[i], label));
 			p.width = n > p.width ? n : p.width;
 		}
-	while (!o->all && (lines = count_lines(p)) > LINES && p.rows == INT_MAX)
+	while (!o->all && count_lines(p) > LINES && p.rows == INT_MAX)
 		if (p.left_out < SHORT_FIRST)
 			p.left_out++;
 		else
 			cut_table(&p);
-	if (lines < 0)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
 	print_all(&p);
 	return VN_OK;
 }

@@ -1,7 +1,7 @@
 /* markup.c: see markup.h. */
 #include "compare/text/markup.h"
 
-#include "capture/file/output.h"
+#include "libref/base/alloc.h"
 #include "libref/base/utf8.h"
 
 #include <stdlib.h>
@@ -36,11 +36,7 @@ static void put_xml(FILE *out, char c)
 /* marked: escapes are put into an element of their own. */
 static void xml_bytes(FILE *out, const char *text, size_t n, bool marked)
 {
-	char *clean = vn_utf8_shown(text, n);
-	if (!clean) {
-		fputs("(no memory)", out);
-		return;
-	}
+	char *clean = vn_alloc_check(vn_utf8_shown(text, n));
 	for (const char *c = clean; *c; c++) {
 		const size_t k = marked ? code_length(c) : 0;
 		if (k) {
@@ -62,11 +58,7 @@ static bool is_number(const char *text)
 
 void vn_csv_text(FILE *out, const char *text)
 {
-	char *clean = vn_utf8_shown(text, strlen(text));
-	if (!clean) {
-		fputs("(no memory)", out);
-		return;
-	}
+	char      *clean = vn_alloc_check(vn_utf8_shown(text, strlen(text)));
 	const bool formula = *clean && strchr("=+-@", *clean) && !is_number(clean), quoted = strpbrk(clean, ",\"\n\r");
 	fprintf(out, "%s%s", quoted ? "\"" : "", formula ? "'" : "");
 	for (const char *c = clean; *c; c++)
@@ -111,11 +103,7 @@ static int longest_run(const char *text)
 
 void vn_markdown_code(FILE *out, const char *text, size_t most, int cell)
 {
-	char *clean = vn_utf8_shown(text, strlen(text));
-	if (!clean) {
-		fputs("(no memory)", out);
-		return;
-	}
+	char  *clean = vn_alloc_check(vn_utf8_shown(text, strlen(text)));
 	size_t n = strlen(clean);
 	if (n > most) {
 		for (n = most; n > 0 && ((unsigned char)clean[n] & 0xC0) == 0x80; n--)
@@ -151,23 +139,20 @@ void vn_markdown_fence(FILE *out, const char *lines)
 	fprintf(out, "%s\n", fence);
 }
 
-bool vn_markdown_rows(FILE *out, size_t room, vn_markdown_row *print, const void *ctx, int n, int *left)
+void vn_markdown_rows(FILE *out, size_t room, vn_markdown_row *print, const void *ctx, int n, int *left)
 {
-	char  *rows = NULL;
-	size_t bytes = 0, fits = 0; /* of all rows; of those that fit */
-	FILE  *to = open_memstream(&rows, &bytes);
+	vn_text_stream rows;
+	size_t         fits = 0;
+	FILE          *to = vn_alloc_stream(&rows);
 
-	for (int i = 0; to && i < n; i++) {
+	for (int i = 0; i < n; i++) {
 		if (!print(ctx, i, to))
 			continue;
-		if (fflush(to) != 0 || bytes >= room)
+		if (fflush(to) != 0 || rows.bytes >= room)
 			break;
-		fits = bytes;
+		fits = rows.bytes;
 		--*left;
 	}
-	if (!vn_text_close(to, &rows))
-		return false;
-	fwrite(rows, 1, fits, out);
-	free(rows);
-	return true;
+	fwrite(vn_alloc_streamed(&rows), 1, fits, out);
+	free(rows.text);
 }

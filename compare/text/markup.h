@@ -30,8 +30,7 @@ void vn_markdown_fence(FILE *out, const char *lines);
 /* Prints row i of a table, or returns false if the table leaves it out. */
 typedef bool vn_markdown_row(const void *ctx, int i, FILE *out);
 /* Writes as many of n rows as fit into `room` bytes. *left: the number of rows that `print` prints;
- * then, of those left out for lack of room. Returns false, and has written nothing, without
- * memory. */
-bool         vn_markdown_rows(FILE *out, size_t room, vn_markdown_row *print, const void *ctx, int n, int *left);
+ * then, of those left out for lack of room. */
+void         vn_markdown_rows(FILE *out, size_t room, vn_markdown_row *print, const void *ctx, int n, int *left);
 
 #endif

@@ -4,6 +4,7 @@
 #include "libref/base/grow.h"
 #include "libref/base/temporary.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,6 +41,18 @@ void *vn_alloc_resized(void *list, size_t n, size_t size)
 void *vn_alloc_grown(void *list, size_t n, size_t size)
 {
 	return vn_alloc_check(vn_grown(list, n, size));
+}
+
+FILE *vn_alloc_stream(vn_text_stream *s)
+{
+	return s->file = vn_alloc_check(open_memstream(&s->text, &s->bytes));
+}
+
+char *vn_alloc_streamed(vn_text_stream *s)
+{
+	const bool lost = ferror(s->file);
+
+	return vn_alloc_check(fclose(s->file) != 0 || lost ? NULL : s->text);
 }
 
 char *vn_alloc_text(const char *text)

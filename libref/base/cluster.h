@@ -1,10 +1,10 @@
 /* cluster.h: shares numbered pieces of work among the processes that mpirun or srun started.
  *
- * Rank 0 gives the next piece to the first rank that is free, and collects the answers. The answer
- * to a piece must not depend on the rank that works on it; then the result is the same for any
- * number of ranks. Each rank works in a child process, which is forked before MPI starts. If the
- * child crashes, or the kernel kills it because memory ran out, its rank reports that and ends the
- * whole run with exit status 2.
+ * The pieces are dealt to the ranks in turn, and rank 0 collects the answers. The answer to a piece
+ * must not depend on the rank that works on it; then the result is the same for any number of
+ * ranks. Each rank works in a child process, which is forked before MPI starts. If the child
+ * crashes, or the kernel kills it because memory ran out, its rank reports that and ends the whole
+ * run with exit status 2.
  *
  * Needs a build with -DVERNIER_MPI=ON; in any other build, vn_cluster_share fails.
  */
@@ -16,8 +16,8 @@
 #include <stdbool.h>
 
 /* The texts of an answer, all allocated; an empty one is NULL or "". WORDS: the caller's own.
- * TROUBLE: vn_trouble_text, if the machine refused something. The function `piece` sets these two.
- * OUT and ERR: what it wrote on stdout and on stderr. */
+ * TROUBLE: vn_trouble_text, if the machine refused the worker something. OUT and ERR: what it wrote
+ * on stdout and on stderr. */
 enum {
 	VN_CLUSTER_WORDS,
 	VN_CLUSTER_TROUBLE,
@@ -35,9 +35,10 @@ typedef struct vn_cluster_job {
 	const char *command; /* for messages: "compare" */
 	const char *instead; /* what to do in a build without MPI, half a sentence */
 	int         n;       /* pieces */
-	const int  *order;   /* (n): the order in which they are handed out */
+	const int  *order;   /* (n): the order in which they are dealt */
 	const char *same;    /* must be equal on all ranks: a digest of what is to be done */
-	/* Does piece i; fills the status and the words. Runs in the child process. */
+	bool        again;   /* for vn_crew_share: what a worker does not finish is done by this process */
+	/* Does piece i; fills the status and the words. Runs in the child process, if there is one. */
 	void (*piece)(void *context, int i, vn_cluster_answer *answer);
 	/* Takes its answer, in this process, in the order of the pieces; may change the texts, which
 	 * are freed afterwards. */

@@ -34,6 +34,7 @@ typedef struct crew {
 	sigset_t              before;       /* those blocked before */
 	piece_outcome        *outcome;      /* (n) */
 	int                   next, told;   /* the next piece to hand out; pieces whose answers were given to `done` */
+	bool                  ended;        /* by `done` */
 	vn_progress           bar;
 } crew;
 
@@ -79,7 +80,10 @@ static vn_status deliver_answers(crew *c, vn_error *err)
 	for (; !st && c->told < c->job->n && c->outcome[c->told].complete; c->told++) {
 		vn_cluster_answer *a = &c->outcome[c->told].answer;
 		vn_answer_print(a);
+		const bool spared = vn_trouble_spare(false);
 		st = c->job->done(c->job->context, c->told, a, err);
+		vn_trouble_spare(spared);
+		c->ended = st != VN_OK;
 		vn_answer_free(a);
 	}
 	vn_progress_start(&c->bar, "pair", c->job->n);
@@ -189,6 +193,8 @@ static vn_status take_answer(crew *c, vn_worker *w, vn_error *err)
 	}
 	if (!vn_worker_answer(w, &o->answer))
 		return tell_failure(c, w, err);
+	if (c->job->again && (o->answer.status || *o->answer.text[VN_CLUSTER_TROUBLE]))
+		return VN_ERR_UNSUPPORTED;
 	o->complete = true;
 	return deliver_answers(c, err);
 }
@@ -235,39 +241,59 @@ static bool same_output(void)
 	       a.st_ino == b.st_ino;
 }
 
-vn_status vn_crew_share(const vn_cluster_job *job, int workers, vn_error *err)
+/* Does pieces in workers. *told: how many were given to `done`. *left: the others are to be done
+ * here. */
+static vn_status do_there(const vn_cluster_job *job, int workers, int *told, bool *left, vn_error *err)
 {
-	const size_t n = (size_t)job->n;
-	crew        *c = NULL;
-	vn_status    st = VN_ERR_UNSUPPORTED;
-	const bool   one = same_output();
+	crew      *c = NULL;
+	vn_status  st = VN_ERR_UNSUPPORTED;
+	const bool one = same_output(), spared = vn_trouble_spare(true); /* one process can do it all */
 
-	const bool spared = vn_trouble_spare(true); /* one process can do it all */
-	const int  unwritten = fflush(stdout) != 0 || fflush(stderr) != 0 ? errno : 0;
-	if (!unwritten && (c = calloc(1, sizeof *c))) { /* what is held back each worker would print again */
+	/* What is held back each worker would print again. */
+	if (fflush(stdout) == 0 && fflush(stderr) == 0 && (c = calloc(1, sizeof *c))) {
 		c->job = job;
-		c->outcome = calloc(n, sizeof *c->outcome);
+		c->outcome = calloc((size_t)job->n, sizeof *c->outcome);
 		catch_signals(c);
 		while (c->outcome && c->workers < workers && c->workers < VN_MOST_WORKERS && start_worker(c, one))
 			;
 		set_blocked(false, &c->before);
 	}
-	vn_trouble_spare(spared);
-	if (c && c->workers > 1)
+	vn_trouble_spare(spared || job->again);
+	*left = !c || c->workers < 2;
+	if (!*left) {
 		st = lead_workers(c, err);
-	else if (unwritten)
-		vn_fail(err, st, "cannot write earlier output, so no process was started: %s", strerror(unwritten));
-	else
-		vn_fail(err, st, "fewer than two processes could be started");
+		*left = st && job->again && !c->ended;
+	}
+	vn_trouble_spare(spared);
 	if (c) {
+		*told = c->told;
 		end_workers(c, st ? SIGTERM : 0);
 		restore_signals(c);
 		for (int k = 0; k < c->workers; k++)
 			vn_worker_close(&c->w[k]);
-		for (size_t i = 0; c->outcome && i < n; i++)
+		for (int i = 0; c->outcome && i < job->n; i++)
 			vn_answer_free(&c->outcome[i].answer);
 		free(c->outcome);
 	}
 	free(c);
+	return st;
+}
+
+vn_status vn_crew_share(const vn_cluster_job *job, int workers, vn_error *err)
+{
+	bool      left = true;
+	int       told = 0;
+	vn_status st = VN_OK;
+
+	if (workers > 1)
+		st = do_there(job, workers, &told, &left, err);
+	if (!left)
+		return st;
+	for (st = VN_OK; !st && told < job->n; told++) {
+		vn_cluster_answer a = { 0 };
+		job->piece(job->context, told, &a);
+		st = job->done(job->context, told, &a, err);
+		vn_answer_free(&a);
+	}
 	return st;
 }

@@ -14,11 +14,13 @@ enum { VN_MOST_WORKERS = 256 };
 
 /* Does the pieces 0 to n - 1 of the job; its fields `instead`, `order` and `same` are not used.
  * What a piece printed is printed here, and then `done` is called, as soon as this piece and all
- * before it have answers. A failure of `done` ends the work. Call it before threads are started.
+ * before it have answers. A failure of `done` ends the work. Without two workers, because fewer are
+ * asked for, or could be started, or because what stdout or stderr still held could not be written,
+ * this process does the pieces itself.
  *
- * VN_ERR_UNSUPPORTED: nothing was done, because fewer than two workers could be started, or because
- * what stdout or stderr still held could not be written. VN_ERR_NOMEM: a worker ended without an
- * answer; what it printed has been printed. */
+ * VN_ERR_NOMEM: a worker ended without an answer; what it printed has been printed. With job->again
+ * this, or an answer whose status is not 0, or with TROUBLE, is no error: this process does the
+ * pieces that are left. */
 vn_status vn_crew_share(const vn_cluster_job *job, int workers, vn_error *err);
 
 #endif

@@ -33,12 +33,16 @@ typedef enum deed {
 	OTHER_DIES_IDLE,
 	STUCK,
 	REFUSED,
+	FAILS,
+	NOT_TAKEN,  /* `done` fails */
 	UNREADABLE, /* what was printed cannot be read */
 	UNWRITABLE  /* what was printed before cannot be written */
 } deed;
 
-static deed plan;
-static bool full; /* nobody reads what `done` writes */
+static deed  plan;
+static pid_t first_process; /* which has the workers */
+static bool  full;          /* nobody reads what `done` writes */
+static bool  again;         /* what a worker leaves is done by the child */
 
 ssize_t __real_pread(int fd, void *to, size_t bytes, off_t at);
 ssize_t __wrap_pread(int fd, void *to, size_t bytes, off_t at)
@@ -77,6 +81,9 @@ static void do_piece(void *context, int i, vn_cluster_answer *a)
 	if (i == 0)
 		return;
 	wait_until(&all->done, 1); /* the other worker is idle */
+	if (getpid() == first_process)
+		return;
+	a->status = plan == FAILS;
 	if (plan == DIES_BUSY)
 		raise(SIGKILL);
 	if (plan == CRASHES_BUSY)
@@ -89,10 +96,8 @@ static void do_piece(void *context, int i, vn_cluster_answer *a)
 	}
 	if (plan == STUCK)
 		pause();
-	if (plan == REFUSED) {
+	if (plan == REFUSED)
 		vn_trouble_note("no room");
-		a->text[VN_CLUSTER_TROUBLE] = vn_trouble_text() ? strdup(vn_trouble_text()) : NULL;
-	}
 }
 
 static const char *name_piece(void *context, int i)
@@ -109,19 +114,20 @@ static vn_status take(void *context, int i, vn_cluster_answer *a, vn_error *err)
 	(void)i;
 	(void)err;
 	strncat(all->out, a->text[VN_CLUSTER_WORDS], 8);
-	strncat(all->out, a->text[VN_CLUSTER_OUT], 8);
+	if (a->text[VN_CLUSTER_OUT]) /* NULL: this process has done the piece */
+		strncat(all->out, a->text[VN_CLUSTER_OUT], 8);
 	if (a->text[VN_CLUSTER_TROUBLE])
 		strncat(all->trouble, a->text[VN_CLUSTER_TROUBLE], 32);
 	all->done++;
 	while (full && write(STDOUT_FILENO, much, sizeof much) > 0)
 		;
-	return VN_OK;
+	return plan == NOT_TAKEN ? VN_ERR_IO : VN_OK;
 }
 
 static pid_t start(deed what)
 {
 	static char          buffer[BUFSIZ];
-	const vn_cluster_job job = { .n = PIECES, .piece = do_piece, .done = take, .name = name_piece };
+	const vn_cluster_job job = { .n = PIECES, .piece = do_piece, .done = take, .name = name_piece, .again = again };
 	int                  ends[2];
 
 	if (!all)
@@ -133,6 +139,7 @@ static pid_t start(deed what)
 	const pid_t child = fork();
 	if (child == 0) {
 		vn_error err = { "" };
+		first_process = getpid();
 		signal(SIGINT, SIG_DFL); /* nohup and shells may ignore it */
 		signal(SIGHUP, SIG_DFL);
 		dup2(what == UNWRITABLE ? open("/dev/full", O_WRONLY) : ends[1], STDOUT_FILENO);
@@ -201,12 +208,30 @@ static void output_that_cannot_be_read_is_an_error(void)
 	CU_ASSERT_PTR_NOT_NULL(strstr(all->error, ": its answer cannot be read: Cannot allocate memory"));
 }
 
-static void no_worker_starts_with_output_that_cannot_be_written(void)
+static void without_workers_this_process_does_all(void)
 {
-	CU_ASSERT_EQUAL(end_of(start(UNWRITABLE)), -VN_ERR_UNSUPPORTED);
-	CU_ASSERT_STRING_EQUAL(all->error, "cannot write earlier output, so no process was started: No space left on "
-	                                   "device");
-	CU_ASSERT_EQUAL(all->pid[0], 0);
+	const pid_t child = start(UNWRITABLE); /* each worker would write what was printed before */
+
+	CU_ASSERT_EQUAL(end_of(child), VN_OK);
+	CU_ASSERT_STRING_EQUAL(all->out, "zeroone");
+	CU_ASSERT(all->pid[0] == child && all->pid[1] == child);
+}
+
+static void what_a_worker_leaves_is_done_again(void)
+{
+	static const deed list[] = { DIES_BUSY, CRASHES_BUSY, REFUSED, FAILS };
+
+	again = true;
+	for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+		const pid_t child = start(list[i]);
+		CU_ASSERT_EQUAL(end_of(child), VN_OK);
+		CU_ASSERT_STRING_EQUAL(all->out, "zero0;one");
+		CU_ASSERT(all->pid[0] != child && all->pid[1] == child);
+		CU_ASSERT_EQUAL(all->trouble[0], 0);
+	}
+	CU_ASSERT_EQUAL(end_of(start(NOT_TAKEN)), -VN_ERR_IO); /* that is no fault of a worker */
+	CU_ASSERT_STRING_EQUAL(all->out, "zero0;");
+	again = false;
 }
 
 static void a_signal_ends_all(void)
@@ -232,7 +257,8 @@ int main(void)
 		TEST(a_busy_worker_that_ends_is_named),
 		TEST(an_idle_worker_may_end),
 		TEST(output_that_cannot_be_read_is_an_error),
-		TEST(no_worker_starts_with_output_that_cannot_be_written),
+		TEST(without_workers_this_process_does_all),
+		TEST(what_a_worker_leaves_is_done_again),
 		TEST(a_signal_ends_all),
 		CU_TEST_INFO_NULL,
 	};
