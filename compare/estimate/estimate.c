@@ -110,6 +110,7 @@ static vn_status other_states(vn_case *t, const vn_trial *at, vn_error *err)
 		{ .kind = VN_STATE_ROUNDED, .format = VN_FORMAT_BF16 },
 		{ .kind = VN_STATE_ROUNDED, .format = VN_FORMAT_F16 },
 		{ .kind = VN_STATE_PADDING },
+		{ .kind = VN_STATE_PACKED },
 	};
 	vn_status st = VN_OK;
 
@@ -117,7 +118,7 @@ static vn_status other_states(vn_case *t, const vn_trial *at, vn_error *err)
 		vn_trial h = *at;
 		h.finding = VN_FINDING_OTHER_STATE;
 		h.applied = (vn_applied) { .kind = VN_BY_STATE,
-			                       .later = states[i].kind != VN_STATE_PADDING,
+			                       .later = states[i].kind < VN_STATE_PADDING,
 			                       .state = states[i] };
 		st = vn_try(t, &h, err);
 	}
