@@ -116,11 +116,12 @@ struct vn_recording {
 	int             *by_name; /* (n_entries), sorted by step, then name */
 	vn_recording   **base;    /* sources of a derived recording (derive.h) */
 	int              n_bases;
-	/* for one row of a batch (batched.h): prompt: its number; row (n): the columns of the first
-	 * call that are padding, the first `before` of them before the prompt; row NULL: not one row of
-	 * a batch */
+	/* for one prompt of several (batched.h): prompt: its number; row (n): the columns of the first
+	 * call that are padding, the first `before` of them before the prompt; packed: columns of all
+	 * calls that belong to other prompts; row NULL: not one of several */
 	struct {
 		int64_t prompt, *row, n, before;
+		bool    packed;
 	} padding;
 	bool stateless; /* one of packed prompts, and not the last, whose states alone a call leaves (batched.h) */
 	int  ranks;     /* number of ranks it was joined from (ranks.h); 0: one file */

@@ -189,14 +189,15 @@ static vn_status make_boxes(row_job *j, int entry)
 	return st;
 }
 
-/* Where the first call has padding, for vn_batched_padding. */
+/* Which columns are not this prompt's, for vn_batched_padding. */
 static void keep_padding(row_job *j)
 {
 	const vn_step *s = vn_recording_steps(j->r, &s) ? s : NULL;
-	const int64_t  n = !s || j->packed ? 0 : s->position + s->tokens;
+	const int64_t  n = !s ? 0 : j->packed ? j->columns : s->position + s->tokens;
 
 	j->made->padding.row = n ? vn_alloc((size_t)n, sizeof *j->made->padding.row) : NULL;
 	j->made->padding.prompt = j->row;
+	j->made->padding.packed = j->packed;
 	for (int64_t i = 0; i < n; i++)
 		if (!is_real(j, i)) {
 			j->made->padding.before += !j->before[i];
@@ -271,53 +272,93 @@ static const vn_recording *row_of(const vn_recording *r)
 	return r;
 }
 
-/* Is it (batch, token, ...), with all tokens of the first call? */
-static bool has_token_rows(const vn_recording *batch, const vn_entry *e)
+/* Is it (batch, token, ...), or of packed prompts (token, ...), with all tokens of its call? */
+static bool has_token_rows(const vn_recording *row, const vn_entry *e)
 {
-	const vn_step *s = &batch->step[0];
+	const vn_step *s = vn_recording_step(row->base[0], e->step);
+	const int      at = row->padding.packed ? 0 : 1;
 	const char    *why;
 	vn_dims        d;
 
-	return vn_dims_parse(vn_entry_axes(e), &d, &why) && d.n == e->shape.rank && d.n > 1 &&
-	       vn_dims_find(&d, "batch") == 0 && vn_dims_find(&d, "token") == 1 && !s->position && !s->first_row &&
-	       s->rows == s->tokens && e->shape.dim[1] == s->tokens;
+	return vn_dims_parse(vn_entry_axes(e), &d, &why) && d.n == e->shape.rank && d.n > at &&
+	       vn_dims_find(&d, "batch") == at - 1 && vn_dims_find(&d, "token") == at && !s->first_row &&
+	       s->rows == s->tokens && e->shape.dim[at] == s->tokens;
 }
 
-/* Reads the first n padding columns of a row of a batch. */
-static vn_status read_padding(const vn_recording *row, int entry, int64_t n, double *x, vn_error *err)
+/* How many of the columns precede this prompt's tokens in that call. Of a batch: of the first
+ * call. */
+static int64_t count_before(const vn_recording *row, const vn_step *s)
 {
-	vn_recording   *batch = row->base[0];
-	const vn_entry *e = vn_recording_entry(batch, entry);
-	const int64_t   from = row->padding.prompt * e->shape.dim[1];
-	const int64_t   size = vn_shape_count(&e->shape) / e->shape.dim[0] / e->shape.dim[1];
-	void           *stored = vn_alloc(1, vn_dtype_bytes(e->dtype, (size_t)size) + 1);
-	vn_status       st = VN_OK;
+	int64_t n = 0, column = s->position;
 
-	for (int64_t i = 0; !st && i < n; i++)
-		if (!(st = vn_recording_read(batch, entry, (from + row->padding.row[i]) * size, size, stored, err)))
-			vn_to_f64(x + i * size, stored, e->dtype, (size_t)size);
-	free(stored);
+	if (!row->padding.packed)
+		return s->position ? row->padding.n : row->padding.before;
+	while (n < row->padding.n && row->padding.row[n] < column)
+		n++;
+	for (; n < row->padding.n && row->padding.row[n] == column; column++)
+		n++;
+	return n;
+}
+
+/* Finds the tensor in the call of a column, *k or later, and *from: where the column's row begins
+ * in it. Returns the size of the row, 0: the call lacks it. */
+static int64_t find_column(const vn_recording *row, const char *name, int64_t column, int *k, int *entry, int64_t *from)
+{
+	const vn_recording *batch = row->base[0];
+	const bool          packed = row->padding.packed;
+
+	while (*k + 1 < batch->n_steps && column >= batch->step[*k + 1].position)
+		++*k;
+	const vn_step *s = &batch->step[*k];
+	if ((*entry = vn_recording_find(batch, s->number, name)) < 0 ||
+	    !has_token_rows(row, vn_recording_entry(batch, *entry)))
+		return 0;
+	const vn_shape *shape = &vn_recording_entry(batch, *entry)->shape;
+	const int64_t   size = vn_shape_count(shape) / s->tokens / (packed ? 1 : shape->dim[0]);
+	*from = (column - s->position + (packed ? 0 : row->padding.prompt * s->tokens)) * size;
+	return size;
+}
+
+/* Reads the first n columns. *x: NULL if a call lacks them. */
+static vn_status read_padding(const vn_recording *row, const char *name, int64_t n, double **x, vn_error *err)
+{
+	int64_t   size = 0, from;
+	int       k = 0, entry;
+	vn_status st = VN_OK;
+
+	for (int64_t i = 0; !st && i < n; i++) {
+		const int64_t width = find_column(row, name, row->padding.row[i], &k, &entry, &from);
+		if (!width || (i && width != size))
+			break;
+		if (!i)
+			*x = vn_alloc((size_t)((n + 1) * width), sizeof **x);
+		size = width;
+		/* the room of one row more takes the numbers as they are stored */
+		double *stored = *x + n * size;
+		if (!(st = vn_recording_read(row->base[0], entry, from, size, stored, err)))
+			vn_to_f64(*x + i * size, stored, vn_recording_entry(row->base[0], entry)->dtype, (size_t)size);
+		if (!st && i + 1 == n)
+			return VN_OK;
+	}
+	free(*x);
+	*x = NULL;
 	return st;
 }
 
-vn_status vn_batched_padding(const vn_recording *r, const char *name, bool later, double **x, int64_t *n, vn_error *err)
+bool vn_batched_is_packed(const vn_recording *r)
 {
 	const vn_recording *made = row_of(r);
-	vn_recording       *batch = made ? made->base[0] : NULL;
-	const int           entry = batch && batch->n_steps ? vn_recording_find(batch, batch->step[0].number, name) : -1;
-	const int64_t       rows = !made ? 0 : later ? made->padding.n : made->padding.before;
-	vn_status           st;
 
-	*x = NULL;
-	*n = 0;
-	if (entry < 0 || !rows || !has_token_rows(batch, vn_recording_entry(batch, entry)))
-		return VN_OK;
-	const vn_shape *s = &vn_recording_entry(batch, entry)->shape;
-	*x = vn_alloc((size_t)(rows * (vn_shape_count(s) / s->dim[0] / s->dim[1])), sizeof **x);
-	if ((st = read_padding(made, entry, rows, *x, err))) {
-		free(*x);
-		*x = NULL;
-	} else
-		*n = rows;
+	return made && made->padding.packed;
+}
+
+vn_status vn_batched_padding(const vn_recording *r, const char *name, int step, double **x, int64_t *n, vn_error *err)
+{
+	const vn_recording *made = row_of(r);
+	const vn_step      *s = made ? vn_recording_step(made->base[0], step) : NULL;
+	const int64_t       rows = s ? count_before(made, s) : 0;
+	const vn_status     st = (*x = NULL, rows ? read_padding(made, name, rows, x, err) : VN_OK);
+
+	*n = *x ? rows : 0;
 	return st;
 }

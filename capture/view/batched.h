@@ -31,11 +31,13 @@ vn_status vn_batched_take(vn_recording **r, int64_t row, const char *option, int
  * prompts in one row leave one such state, the last prompt's, unless it has an axis `batch`. */
 bool vn_batched_lacks(const vn_recording *r, const vn_entry *e);
 
-/* For a recording from vn_batched_row: reads the rows of padding that tensor `name` of the batch
- * has for this prompt in the first call. *x: (*n, row), in the order of the file. later: also the
- * rows after the prompt, which precede the tokens of later calls. The caller frees *x. *n is 0 and
- * *x NULL if there is no padding, or the tensor's axes are not (batch, token, ...). */
-vn_status vn_batched_padding(const vn_recording *r, const char *name, bool later, double **x, int64_t *n,
-                             vn_error *err);
+/* Is it one of several packed prompts? */
+bool      vn_batched_is_packed(const vn_recording *r);
+/* For a recording from vn_batched_row: reads the rows of tensor `name` that are not this prompt's
+ * and precede its tokens in that step: of a batch, padding, for later steps with that after the
+ * prompt; of packed prompts, tokens of the others. *x: (*n, row), in the order of the file. The
+ * caller frees *x. *n is 0 and *x NULL if there are none, or if the tensor's axes are not
+ * (batch, token, ...). */
+vn_status vn_batched_padding(const vn_recording *r, const char *name, int step, double **x, int64_t *n, vn_error *err);
 
 #endif

@@ -108,13 +108,14 @@ static void other_states(vn_case *t, const vn_trial *at)
 		{ .kind = VN_STATE_ROUNDED, .format = VN_FORMAT_BF16 },
 		{ .kind = VN_STATE_ROUNDED, .format = VN_FORMAT_F16 },
 		{ .kind = VN_STATE_PADDING },
+		{ .kind = VN_STATE_PACKED },
 	};
 
 	for (size_t i = 0; i < sizeof states / sizeof *states; i++) {
 		vn_trial h = *at;
 		h.finding = VN_FINDING_OTHER_STATE;
 		h.applied = (vn_applied) { .kind = VN_BY_STATE,
-			                       .later = states[i].kind != VN_STATE_PADDING,
+			                       .later = states[i].kind < VN_STATE_PADDING,
 			                       .state = states[i] };
 		vn_try(t, &h);
 	}

@@ -12,6 +12,7 @@
 #include "compare/trial/fit.h"
 #include "compare/trial/score.h"
 
+#include "capture/view/batched.h"
 #include "libref/base/alloc.h"
 
 #include <math.h>
@@ -284,11 +285,12 @@ static void try_best(tested_attention *x)
 	find_best(x, call, &best, &least);
 	if (!(least <= EDIT_LEAVES * left_with(x, NULL)))
 		return;
-	vn_trial h = { .finding = edits[best].finding,
-		           .node = vn_case_node(x->t),
-		           .applied = { .kind = VN_BY_ATTEND,
-		                        .attend = edit_for(best, call),
-		                        .later = edits[best].finding == VN_FINDING_CACHE_ROUNDED } };
+	const bool packed = edits[best].edit.kind == VN_ATTEND_PADDING && vn_batched_is_packed(x->t->opened->cand);
+	vn_trial   h = { .finding = packed ? VN_FINDING_PACKED_SEEN : edits[best].finding,
+		             .node = vn_case_node(x->t),
+		             .applied = { .kind = VN_BY_ATTEND,
+		                          .attend = edit_for(best, call),
+		                          .later = edits[best].finding == VN_FINDING_CACHE_ROUNDED } };
 	vn_try_format(x->t, &h, &h.applied.attend.inputs, VN_FORMAT_TF32);
 }
 

@@ -22,6 +22,7 @@ enum { LARGEST_BLOCK = 256, LEAST_FITTED = 8 }; /* tokens of a block; of one who
 enum { FITTED_STEPS = 3 };
 #define MOST_WORK    4e9 /* multiplications for all blocks of a size; of more, they are not tried */
 #define ALMOST_EMPTY (1.0 / 16)
+#define NEAR_ONE     (1.0 / 64) /* 128 / 127 and what lies in between are */
 static const vn_range factors = { 1.0 / 64, 1024, 71, false };
 #define ROUNDINGS  4.0  /* the candidate rounds each sum of a product, and here only its result is rounded */
 #define MOST_NOISE 1e-4 /* of the squares: rounding that may change more proves nothing */
@@ -81,6 +82,13 @@ static double stored(vn_dtype storage, double x)
 /* Writes to `to` what a slot holds in place of x (K). number: the factor of keys or values. */
 static void change_row(const vn_applied_changed *c, double number, vn_dtype storage, const double *x, int K, double *to)
 {
+	if (c->kind == VN_CHANGED_ROUNDED) {
+		memcpy(to, x, (size_t)K * sizeof *to);
+		vn_in_format_read_by(to, K, c->format, c->number);
+		for (int d = 0; d < K; d++)
+			to[d] = stored(storage, to[d]);
+		return;
+	}
 	const vn_rounding_format as = c->format ? c->format : VN_FORMAT_INT8;
 	const double             most = vn_largest(x, K), full = as == VN_FORMAT_INT8 ? 127 : 448;
 
@@ -281,21 +289,31 @@ static bool is_almost_empty(const vn_applied_changed *a, const vn_applied_change
 	       of_same_slots(a, b);
 }
 
+/* Are both of 8 bits, or one and a factor near 1? Their numbers are nearly the same: the first that
+ * fits stays, unless another leaves far less. */
+static bool are_both_rounded(const vn_applied_changed *a, const vn_applied_changed *b)
+{
+	return a->kind == VN_CHANGED_ROUNDED && of_same_slots(a, b) &&
+	       (b->kind == a->kind || (b->kind == VN_CHANGED_SCALED && fabs(b->number - 1) < NEAR_ONE));
+}
+
 static void weigh_change(changed_search *s)
 {
 	const double enough = fmax(s->second, APART * VN_LOCAL_LIMIT), left = worst_left(s->x, &s->now, enough);
 
-	const bool formats = differ_in_format(&s->best, &s->now);
+	const bool formats = differ_in_format(&s->best, &s->now), rounded = are_both_rounded(&s->best, &s->now);
 
 	if (s->left <= VN_LOCAL_LIMIT && is_almost_empty(&s->best, &s->now))
+		return;
+	if (rounded && s->left <= VN_LOCAL_LIMIT && left * APART > s->left)
 		return;
 	if (formats && fmax(left, s->left) <= VN_LOCAL_LIMIT)
 		s->best.format = VN_FORMAT_NONE;
 	else if (left < s->left) {
-		s->second = formats ? s->second : s->left;
+		s->second = formats || rounded ? s->second : s->left;
 		s->left = left;
 		s->best = s->now;
-	} else if (!formats)
+	} else if (!formats && !rounded)
 		s->second = fmin(left, s->second);
 }
 
@@ -377,6 +395,27 @@ static void weigh_factor(changed_search *s, bool both)
 	weigh_change(s);
 }
 
+/* A cache in 8 bits, also one whose scale is not that by which it was rounded. */
+static void weigh_rounded(changed_search *s)
+{
+	static const struct {
+		vn_rounding_format format;
+		double             full;
+	} ways[] = {
+		{ VN_FORMAT_INT8, 0 },       { VN_FORMAT_INT8, 127.5 },    { VN_FORMAT_INT8, 128 },
+		{ VN_FORMAT_INT8_HALF, 0 },  { VN_FORMAT_INT8_HALF, 127 }, { VN_FORMAT_INT8_128, 0 },
+		{ VN_FORMAT_INT8_128, 127 }, { VN_FORMAT_E4M3, 0 },
+	};
+
+	s->now.kind = VN_CHANGED_ROUNDED;
+	for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+		s->now.format = ways[i].format;
+		s->now.number = ways[i].full;
+		weigh_change(s);
+	}
+	s->now.number = 0;
+}
+
 /* Tries all changes of the slots of s->now. some: only in some heads. */
 static void weigh_slots(changed_search *s, bool some)
 {
@@ -390,6 +429,8 @@ static void weigh_slots(changed_search *s, bool some)
 			s->now.format = formats[i];
 			weigh_change(s);
 		}
+		if (s->now.slots != VN_SLOTS_RANGE)
+			weigh_rounded(s);
 		s->now.format = VN_FORMAT_NONE;
 		s->now.kind = VN_CHANGED_EMPTY;
 		if (some)
@@ -466,6 +507,7 @@ static void try_change(vn_case *t, const changed_steps *x, const changed_query *
 	const int64_t n = vn_last_query_width(&q->a);
 	vn_trial      h = { .finding = c->kind == VN_CHANGED_SCALED     ? VN_FINDING_CACHE_SCALED
 		                           : c->kind == VN_CHANGED_UNSCALED ? VN_FINDING_CACHE_UNSCALED
+		                           : c->kind == VN_CHANGED_ROUNDED  ? VN_FINDING_CACHE_ROUNDED_SLOTS
 		                           : c->kind == VN_CHANGED_TWICE    ? VN_FINDING_CACHE_TWICE
 		                                                            : VN_FINDING_CACHE_PART_EMPTY,
 		                .node = (int)(q->a.n - t->site->plan->node),

@@ -7,6 +7,7 @@
 
 #include "compare/trial/findings.h"
 
+#include "libref/base/rounding.h"
 #include "libref/plan/fault.h"
 
 #include <stdio.h>
@@ -29,10 +30,12 @@ typedef struct vn_sentence {
 #include "libref/plan/catalogue.def"
 #define VN_FORM(name) vn_form_##name
 
+/* The words of each number format. */
+extern const char *const vn_format_words[VN_N_FORMATS];
 /* "40", "40 or 41", "40 to 42" */
-const char *vn_sentence_range(int64_t one, int64_t first, int64_t last, char text[64]);
+const char              *vn_sentence_range(int64_t one, int64_t first, int64_t last, char text[64]);
 /* Adds "2, 0, 1". */
-void        vn_sentence_list(const vn_sentence *s, const int *number, int n);
+void                     vn_sentence_list(const vn_sentence *s, const int *number, int n);
 
 typedef void vn_sentence_writer(const vn_sentence *s);
 #define FINDING(name, ...)

@@ -159,7 +159,7 @@ void vn_sentence_row_order(const vn_sentence *s)
 	vn_text_add(s->text, s->size, "; the bias is right");
 }
 
-static const char *const formats[VN_N_FORMATS] = {
+const char *const vn_format_words[VN_N_FORMATS] = {
 	[VN_FORMAT_BF16] = "bfloat16",
 	[VN_FORMAT_F16] = "float16",
 	[VN_FORMAT_TF32] = "TF32 (10 bits of mantissa)",
@@ -169,6 +169,7 @@ static const char *const formats[VN_N_FORMATS] = {
 	[VN_FORMAT_E5M2] = "float8 (e5m2)",
 	[VN_FORMAT_INT8] = "int8",
 	[VN_FORMAT_INT8_128] = "int8 (scale: the largest number / 128; 128 becomes 127)",
+	[VN_FORMAT_INT8_HALF] = "int8 (scale: the largest number / 127.5)",
 	[VN_FORMAT_F32] = "float32",
 };
 
@@ -179,7 +180,7 @@ void vn_sentence_format(const vn_sentence *s)
 	};
 	const vn_applied_matrix *e = &s->h->applied.matrix;
 
-	VN_PUT(s, VN_FORM(W15), of[e->of], formats[e->format]);
+	VN_PUT(s, VN_FORM(W15), of[e->of], vn_format_words[e->format]);
 	if (e->scaled && e->of != VN_OF_INPUTS)
 		vn_text_add(s->text, s->size, ", with one scale for each %s",
 		            e->scaled == VN_SCALE_OF_ALL ? "matrix" : "output channel");
@@ -219,23 +220,23 @@ void vn_sentence_rounded_attention(const vn_sentence *s)
 	const vn_applied_attention *e = &s->h->applied.attend;
 
 	if (e->cache) {
-		VN_PUT(s, VN_TITLE(C7), formats[e->cache]);
+		VN_PUT(s, VN_TITLE(C7), vn_format_words[e->cache]);
 		vn_text_add(s->text, s->size, "%s, read after the first call",
 		            e->scaled ? ", with one scale for each token and head" : "");
 	} else if (e->inputs)
-		VN_PUT(s, "the operands of both products of attention are rounded to %s", formats[e->inputs]);
+		VN_PUT(s, "the operands of both products of attention are rounded to %s", vn_format_words[e->inputs]);
 	else if (e->exps && e->sum)
 		VN_PUT(s, "softmax wholly in %s: scores, exponentials, their sum and probabilities are rounded",
-		       formats[e->exps]);
+		       vn_format_words[e->exps]);
 	else if (e->exps || e->sum)
 		VN_PUT(s, "the %s of softmax rounded to %s", e->exps ? "exponentials" : "sum",
-		       formats[e->exps ? e->exps : e->sum]);
+		       vn_format_words[e->exps ? e->exps : e->sum]);
 	else
 		VN_PUT(s, VN_FORM(A13),
 		       !e->scores ? "probabilities"
 		       : e->probs ? "scores and probabilities"
 		                  : "scores",
-		       formats[e->scores ? e->scores : e->probs]);
+		       vn_format_words[e->scores ? e->scores : e->probs]);
 }
 
 void vn_sentence_activation(const vn_sentence *s)
@@ -248,9 +249,9 @@ void vn_sentence_narrow(const vn_sentence *s)
 	const vn_applied_format *e = &s->h->applied.narrow;
 
 	if (!e->whole)
-		VN_PUT(s, VN_FORM(P1), formats[e->format]);
+		VN_PUT(s, VN_FORM(P1), vn_format_words[e->format]);
 	else
-		VN_PUT(s, "computed in %s: inputs%s and result are rounded", formats[e->format],
+		VN_PUT(s, "computed in %s: inputs%s and result are rounded", vn_format_words[e->format],
 		       s->p->node[s->h->node].n_w ? ", weights" : "");
 }
 
@@ -316,7 +317,7 @@ void vn_sentence_rotation(const vn_sentence *s)
 			in = of[i].in;
 			vn_text_add(what, sizeof what, "%s%s", !*what ? "" : --left > 1 ? ", " : " and ", of[i].name);
 		}
-	VN_PUT(s, VN_FORM(R13), what, formats[in]);
+	VN_PUT(s, VN_FORM(R13), what, vn_format_words[in]);
 }
 
 void vn_sentence_token(const vn_sentence *s)
@@ -350,5 +351,5 @@ void vn_sentence_scale_tiles(const vn_sentence *s)
 
 void vn_sentence_rounded(const vn_sentence *s)
 {
-	VN_PUT(s, "the result is rounded to %s", formats[(int)s->h->applied.result.number]);
+	VN_PUT(s, "the result is rounded to %s", vn_format_words[(int)s->h->applied.result.number]);
 }

@@ -111,6 +111,7 @@ void vn_sentence_state(const vn_sentence *s)
 	case VN_STATE_ROUNDED: VN_PUT(s, VN_FORM(G19_ROUNDED), o->format == VN_FORMAT_BF16 ? "bfloat16" : "float16"); break;
 	case VN_STATE_AGAIN: VN_PUT(s, VN_FORM(G19_AGAIN)); break;
 	case VN_STATE_PADDING: VN_PUT(s, VN_FORM(G19_PADDING)); break;
+	case VN_STATE_PACKED: VN_PUT(s, VN_FORM(G19_PACKED)); break;
 	case VN_STATE_USUAL: break;
 	}
 }
@@ -144,6 +145,11 @@ void vn_sentence_changed(const vn_sentence *s)
 		       c->format == VN_FORMAT_INT8   ? "int8"
 		       : c->format == VN_FORMAT_E4M3 ? "float8 (e4m3)"
 		                                     : "8 bits");
+		break;
+	case VN_CHANGED_ROUNDED:
+		VN_PUT(s, VN_FORM(C7_ROUNDED), what[c->of], whose, vn_format_words[c->format]);
+		if (c->number > 0)
+			vn_text_add(s->text, s->size, ", but are read by the scale largest number / %g", c->number);
 		break;
 	case VN_CHANGED_EMPTY: VN_PUT(s, "cached %s %s are 0: never written", what[c->of], whose); break;
 	case VN_CHANGED_TWICE: VN_PUT(s, VN_FORM(C11), whose); break;

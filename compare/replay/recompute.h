@@ -95,7 +95,8 @@ typedef enum vn_state_kind {
 	VN_STATE_FIRST,   /* that after the first call */
 	VN_STATE_ROUNDED, /* its own, rounded to a format */
 	VN_STATE_AGAIN,   /* its own, after the last token of the call before was applied once more */
-	VN_STATE_PADDING  /* the first call: that after the padding before the prompt in its batch */
+	VN_STATE_PADDING, /* the first call: that after the padding before the prompt in its batch */
+	VN_STATE_PACKED   /* the first call: that after the prompts packed before this one */
 } vn_state_kind;
 typedef struct vn_other_state {
 	vn_state_kind      kind;

@@ -167,7 +167,7 @@ static vn_status read_padding(run *r, int input, void **to, int64_t *n, vn_error
 	const int       root = vn_plan_root(r->plan, input);
 	const vn_dtype  as = vn_policy_dtype(r->w->policy, vn_value_wide(r->plan, root));
 	double         *x;
-	const vn_status st = vn_batched_padding(r->p->o->cand, r->plan->value[root].name, false, &x, n, err);
+	const vn_status st = vn_batched_padding(r->p->o->cand, r->plan->value[root].name, r->p->step->number, &x, n, err);
 
 	*to = x;
 	if (!st && x && r->w->size != sizeof *x) {
@@ -179,20 +179,23 @@ static vn_status read_padding(run *r, int input, void **to, int64_t *n, vn_error
 	return st || *to || !x ? st : vn_fail(err, VN_ERR_NOMEM, "no memory for padding");
 }
 
-/* Runs the node on the padding before the first call, which leaves its states. */
-static vn_status run_padding(run *r, node_calls *k, void *out, vn_error *err)
+/* Runs the node on the padding, or the other prompts, before the first call, which leaves its
+ * states. */
+static vn_status run_padding(run *r, node_calls *k, vn_error *err)
 {
-	void     *in[VN_MAX_IN] = { NULL };
+	void     *in[VN_MAX_IN] = { NULL }, *out = NULL;
 	int64_t   n, rows = 0;
 	vn_status st = VN_OK;
 
 	for (int i = 0; !st && i < k->n->n_in; i++)
 		if (!(st = read_padding(r, k->n->in[i], &in[i], &n, err))) {
-			if (!n || (rows && n != rows) || n > r->p->site.tokens)
+			if (!n || (rows && n != rows))
 				st = vn_fail(err, VN_ERR_UNSUPPORTED, "no padding was recorded");
 			rows = n;
 			k->a.in[i] = in[i];
 		}
+	if (!st && !(out = vn_alloc((size_t)(rows * vn_value_row(&r->plan->value[k->n->out[0]])), r->w->size)))
+		st = vn_fail(err, VN_ERR_NOMEM, "no memory for padding");
 	if (!st) {
 		k->a.past = 0;
 		k->a.tokens = rows;
@@ -200,6 +203,7 @@ static vn_status run_padding(run *r, node_calls *k, void *out, vn_error *err)
 	}
 	for (int i = 0; i < VN_MAX_IN; i++)
 		free(in[i]);
+	free(out);
 	return st;
 }
 
@@ -210,8 +214,10 @@ static vn_status take_other(run *r, node_calls *k, int step, void *out, vn_error
 	const vn_step        *before = step ? &r->p->step[step - 1] : NULL;
 	const int             from = o->kind == VN_STATE_EARLIER ? step - o->calls : o->kind == VN_STATE_FIRST ? 1 : step;
 
-	if (o->kind == VN_STATE_PADDING)
-		return step ? vn_fail(err, VN_ERR_UNSUPPORTED, "not the first call") : run_padding(r, k, out, err);
+	if (o->kind >= VN_STATE_PADDING)
+		return step || (o->kind == VN_STATE_PACKED) != vn_batched_is_packed(r->p->o->cand)
+		           ? vn_fail(err, VN_ERR_UNSUPPORTED, "not the first call, or packed otherwise")
+		           : run_padding(r, k, err);
 	if (!has_states(r, k, from) || (o->kind == VN_STATE_FIRST && step < 2))
 		return vn_fail(err, VN_ERR_UNSUPPORTED, "no such state was recorded");
 	vn_status st = take_states(r, k, from, err);

@@ -31,12 +31,15 @@ static bool read_padding(const vn_case *t, const vn_attend_case *a, int input, d
 	const vn_step *s = vn_case_step(t);
 	const int      entry = s ? vn_recording_find(t->opened->cand, s->number, name) : -1;
 
-	/* A window counts cache columns, including padding. */
-	if (entry < 0 || a->n->c.attention.window ||
+	*x = NULL;
+	*n = 0;
+	/* A window counts cache columns, including padding. Those of packed prompts follow each other
+	 * in the first call. */
+	if (entry < 0 || (a->n->c.attention.window && (s->position || !vn_batched_is_packed(t->opened->cand))) ||
 	    vn_shape_count(&vn_recording_entry(t->opened->cand, entry)->shape) !=
 	        s->rows * a->n->c.attention.kv_heads * a->n->c.attention.head_dim)
 		return true;
-	return vn_case_made(t, vn_batched_padding(t->opened->cand, name, s->position > 0, x, n, vn_case_error(t)));
+	return vn_case_made(t, vn_batched_padding(t->opened->cand, name, s->number, x, n, vn_case_error(t)));
 }
 
 static bool read_inputs(vn_attend_case *a, const vn_case *t)
@@ -166,6 +169,14 @@ static void seen_keys(const vn_attend_case *a, const vn_applied_attention *edit,
 		++*last;
 }
 
+/* How many rows of padding, the last ones, the query at position i sees. */
+static int64_t seen_padding(const vn_attend_case *a, int64_t i)
+{
+	const int64_t window = a->n->c.attention.window, n = window ? window - 1 - i : a->padding;
+
+	return n < 0 ? 0 : n < a->padding ? n : a->padding;
+}
+
 /* How far a float32 number of an engine may be from ours. A score: relative to the sum of
  * |products|. A probability: relative to itself. */
 #define SCORE_SLACK ldexp(1, -22)
@@ -193,10 +204,21 @@ static double score_key(const vn_attend_case *a, const vn_applied_attention *edi
 	return dot;
 }
 
-/* The j-th key that a query sees: first the n keys from `first` on, then padding. */
-static int64_t key_index(const vn_attend_case *a, int64_t j, int64_t first, int64_t n)
+/* A head's query and the keys it sees: n from `first` on, then padding. loose: how far an engine's
+ * probabilities may be from ours. */
+typedef struct head_query {
+	const vn_attend_case       *a;
+	const vn_applied_attention *edit;
+	int                         h;
+	int64_t                     first, n, padding;
+	double                      loose;
+} head_query;
+
+/* The j-th key that a query sees: first the n keys from `first` on, then padding: the last
+ * `padding` rows of it. */
+static int64_t key_index(const head_query *x, int64_t j)
 {
-	return j < n ? first + j : a->S + j - n;
+	return j < x->n ? x->first + j : x->a->S + x->a->padding - x->padding + j - x->n;
 }
 
 /* x in a format. If an engine may have rounded it to either of two numbers, takes the one nearer to
@@ -219,16 +241,6 @@ static double round_either_way(double x, double slack, vn_rounding_format format
 	return !flipped || !*may ? y : y == low ? high : low;
 }
 
-/* A head's query and the keys it sees: n from `first` on, then padding. loose: how far an engine's
- * probabilities may be from ours. */
-typedef struct head_query {
-	const vn_attend_case       *a;
-	const vn_applied_attention *edit;
-	int                         h;
-	int64_t                     first, n, padding;
-	double                      loose;
-} head_query;
-
 /* Writes the scores into a->s, and into a->other as an engine may have rounded them instead. */
 static void score_all(head_query *x, int64_t i)
 {
@@ -238,7 +250,7 @@ static void score_all(head_query *x, int64_t i)
 
 	x->loose = PROB_SLACK;
 	for (int64_t j = 0; j < x->n + x->padding; j++) {
-		const double s = score_key(x->a, x->edit, i, x->h, key_index(x->a, j, x->first, x->n), &slack);
+		const double s = score_key(x->a, x->edit, i, x->h, key_index(x, j), &slack);
 		x->a->s[j] = round_either_way(s, slack, format, false, &may);
 		x->a->other[j] = round_either_way(s, slack, format, true, &may);
 		x->loose = format ? x->loose : fmax(x->loose, 2 * slack);
@@ -289,7 +301,7 @@ static double add_values(const head_query *x, const double *is, double *y)
 	for (int d = 0; d < K; d++)
 		y[d] = 0;
 	for (int64_t j = 0; j < x->n + x->padding; j++) {
-		const double *v = a->read[2] + (key_index(a, j, x->first, x->n) * G + x->h / (H / G)) * K,
+		const double *v = a->read[2] + (key_index(x, j) * G + x->h / (H / G)) * K,
 					 p = vn_in_format(vn_in_format(a->p[j], x->edit->probs), x->edit->inputs);
 		for (int d = 0; d < K; d++)
 			y[d] += p * v[d];
@@ -297,8 +309,8 @@ static double add_values(const head_query *x, const double *is, double *y)
 	error = is ? vn_square_distance(y, is, K) : 0;
 	for (int64_t j = 0; is && (x->edit->probs || x->edit->inputs) && j < x->n + x->padding; j++) {
 		const vn_rounding_format format = x->edit->probs ? x->edit->probs : x->edit->inputs;
-		const double            *v = a->read[2] + (key_index(a, j, x->first, x->n) * G + x->h / (H / G)) * K,
-					 p = vn_in_format(a->p[j], format), low = vn_in_format(a->p[j] * (1 - x->loose), format),
+		const double *v = a->read[2] + (key_index(x, j) * G + x->h / (H / G)) * K, p = vn_in_format(a->p[j], format),
+					 low = vn_in_format(a->p[j] * (1 - x->loose), format),
 					 by = (p == low ? vn_in_format(a->p[j] * (1 + x->loose), format) : low) - p;
 		double with = 0;
 		for (int d = 0; by != 0 && d < K; d++)
@@ -397,7 +409,7 @@ void vn_attend_row(const vn_attend_case *a, const vn_applied_attention *edit, in
 {
 	const int     H = a->n->c.attention.heads;
 	const int64_t width = vn_attend_width(a);
-	head_query    x = { .a = a, .edit = edit, .padding = edit->kind == VN_ATTEND_PADDING ? a->padding : 0 };
+	head_query    x = { .a = a, .edit = edit, .padding = edit->kind == VN_ATTEND_PADDING ? seen_padding(a, i) : 0 };
 	int64_t       last;
 	double        slack;
 

@@ -66,11 +66,12 @@ typedef struct vn_one_cached {
 } vn_one_cached;
 
 /* What is changed of the tokens that a cache holds: keys and values are scaled by a number;
- * quantised with one scale for each token and head, and read without it; empty; or a token is in
- * the cache twice. of: as in vn_block_table. */
+ * quantised with one scale for each token and head, and read without it, or with that of another
+ * format (number); empty; or a token is in the cache twice. of: as in vn_block_table. */
 typedef enum vn_changed_kind {
 	VN_CHANGED_SCALED,
 	VN_CHANGED_UNSCALED,
+	VN_CHANGED_ROUNDED,
 	VN_CHANGED_EMPTY,
 	VN_CHANGED_TWICE
 } vn_changed_kind;
@@ -86,7 +87,9 @@ typedef struct vn_applied_changed {
 	vn_changed_kind    kind;
 	vn_changed_slots   slots;
 	int                of, first, n;
-	double             number, values; /* factors; values: of the values, if `of` is 0 */
+	/* factors; values: of the values, if `of` is 0. ROUNDED: the scale read is the largest number /
+	 * number; 0: the format's */
+	double             number, values;
 	vn_rounding_format format;
 } vn_applied_changed;
 

@@ -59,11 +59,20 @@ static arrange_run run_of_list(const vn_arrange *m, int64_t i, int64_t n)
 	                       : (arrange_run) { i, n - i };
 }
 
-static arrange_run run_of_padded(const vn_arrange *m, int64_t i)
+static arrange_run run_of_padded(const vn_arrange *m, int64_t i, int64_t n)
 {
-	const int64_t stride = m->a + m->b, at = i % stride;
+	const int64_t stride = m->a + m->b, last = n / m->a - 1, row = i / stride < last ? i / stride : last,
+				  at = i - row * stride, end = row < last && stride < m->a ? stride : m->a;
 
-	return at < m->a ? (arrange_run) { i / stride * m->a + at, m->a - at } : (arrange_run) { -1, stride - at };
+	return at < end ? (arrange_run) { row * m->a + at, end - at }
+	                : (arrange_run) { -1, row < last ? stride - at : n - i };
+}
+
+static arrange_run run_of_apart(const vn_arrange *m, int64_t i, int64_t n)
+{
+	const int64_t rest = m->a - i % m->a, from = i / m->a * m->b + i % m->a;
+
+	return from < n ? (arrange_run) { from, rest < n - from ? rest : n - from } : (arrange_run) { -1, rest };
 }
 
 /* Of index i within one period of n. */
@@ -84,7 +93,8 @@ static arrange_run run_in_period(const vn_arrange *m, int64_t i, int64_t n)
 	case VN_ARRANGE_MOVED: return run_of_moved(i + m->a, n);
 	case VN_ARRANGE_PARTS: return run_of_parts(m, i);
 	case VN_ARRANGE_SECTIONS: return run_of_sections(m, i);
-	case VN_ARRANGE_PADDED: return run_of_padded(m, i);
+	case VN_ARRANGE_PADDED: return run_of_padded(m, i, n);
+	case VN_ARRANGE_APART: return run_of_apart(m, i, n);
 	}
 	return (arrange_run) { i, n - i };
 }
@@ -114,7 +124,8 @@ vn_arrange vn_arrange_back(const vn_arrange *m)
 {
 	vn_arrange back = *m;
 
-	assert(m->rule != VN_ARRANGE_LISTED && m->rule != VN_ARRANGE_SHIFTED && m->rule != VN_ARRANGE_PADDED);
+	assert(m->rule != VN_ARRANGE_LISTED && m->rule != VN_ARRANGE_SHIFTED && m->rule != VN_ARRANGE_PADDED &&
+	       m->rule != VN_ARRANGE_APART);
 	if (m->rule == VN_ARRANGE_TRANSPOSED) {
 		back.a = m->b;
 		back.b = m->a;

@@ -23,8 +23,10 @@ typedef enum vn_arrange_rule {
 	VN_ARRANGE_LISTED,
 	VN_ARRANGE_SHIFTED, /* from i + a, clamped to the first and last index */
 	VN_ARRANGE_MOVED,   /* from i + a; nothing outside the range */
-	/* rows of a, each followed by b of padding, from rows without padding; the padding is 0 */
+	/* rows of a, each followed by b of padding, from rows without padding; the padding is 0. b less
+	 * than 0: the next row overwrites the end of each */
 	VN_ARRANGE_PADDED,
+	VN_ARRANGE_APART, /* rows of a, from rows that begin b apart; nothing outside the range */
 	/* a groups of three parts with the sizes `part`, in this `order`, from three sections, each of
 	 * which has one part of every group */
 	VN_ARRANGE_PARTS,
@@ -49,8 +51,8 @@ int64_t    vn_arranged(const vn_arrange *m, int64_t i, int64_t n);
 /* Same. Sets *run, at least 1, to a number of indices from i on that can be copied together: they
  * come from indices that follow each other, or all from none. */
 int64_t    vn_arranged_run(const vn_arrange *m, int64_t i, int64_t n, int64_t *run);
-/* Returns the inverse of a rule that has one: all but LISTED, SHIFTED and PADDED. That of MOVED
- * leaves out what moved outside. */
+/* Returns the inverse of a rule that has one: all but LISTED, SHIFTED, PADDED and APART. That of
+ * MOVED leaves out what moved outside. */
 vn_arrange vn_arrange_back(const vn_arrange *m);
 
 /* Makes y (M,N) of x (N,M), elements of `size` bytes, those of x `apart` elements apart. */

@@ -29,6 +29,8 @@ double vn_round_to(double x, vn_rounding_format format)
 	case VN_FORMAT_E5M2: return (double)vn_f8_e5m2_to_f32(vn_f32_to_f8_e5m2(f));
 	case VN_FORMAT_INT8: return nearbyint(x);
 	case VN_FORMAT_INT8_128: return fmin(nearbyint(x), 127);
+	/* the largest number is a tie, which division may put on either side */
+	case VN_FORMAT_INT8_HALF: return fmax(fmin(nearbyint(x), 127), -127);
 	case VN_FORMAT_F32: return (double)f;
 	case VN_FORMAT_NONE:
 	case VN_FORMAT_LEAST:
@@ -40,9 +42,10 @@ double vn_round_to(double x, vn_rounding_format format)
 /* What the largest number of a scaled group becomes. */
 static double full_scale(vn_rounding_format format)
 {
-	return format == VN_FORMAT_INT8       ? 127
-	       : format == VN_FORMAT_INT8_128 ? 128
-	                                      : vn_dtype_max(format == VN_FORMAT_E4M3 ? VN_F8_E4M3 : VN_F8_E5M2);
+	return format == VN_FORMAT_INT8        ? 127
+	       : format == VN_FORMAT_INT8_128  ? 128
+	       : format == VN_FORMAT_INT8_HALF ? 127.5
+	                                       : vn_dtype_max(format == VN_FORMAT_E4M3 ? VN_F8_E4M3 : VN_F8_E5M2);
 }
 
 void vn_in_format_by(double *x, int64_t n, vn_rounding_format format, double most, double nudge)
@@ -65,4 +68,11 @@ double vn_largest(const double *x, int64_t n)
 void vn_in_format_scaled(double *x, int64_t n, vn_rounding_format format)
 {
 	vn_in_format_by(x, n, format, vn_largest(x, n), 0);
+}
+
+void vn_in_format_read_by(double *x, int64_t n, vn_rounding_format format, double full)
+{
+	vn_in_format_scaled(x, n, format);
+	for (int64_t i = 0; full > 0 && i < n; i++)
+		x[i] *= full_scale(format) / full;
 }

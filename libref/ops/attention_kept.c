@@ -3,6 +3,7 @@
 #include "libref/ops/attention_internal.h"
 
 #include "libref/base/clones.h"
+#include "libref/base/rounding.h"
 #include "libref/ops/blas.h"
 
 #include <math.h>
@@ -95,6 +96,8 @@ void REAL(vn_kept_row)(double *dst, const REAL(vn_attend) * a, int of, int64_t j
 	const double by = form == VN_CACHE_SCALED && j < a->past ? VN_CACHE_SCALE : 1.0;
 	for (int64_t d = 0; d < K; d++)
 		dst[d] = j < S && g < G ? by * narrow_number(form, (double)src[(j * G + g) * K + d]) : 0.0;
+	if (form == VN_CACHE_INT8_HALF)
+		vn_in_format_read_by(dst, K, VN_FORMAT_INT8_HALF, 127);
 }
 
 /* ---- the heads of a block, as doubles ---------------------------------------------------- */

@@ -16,6 +16,8 @@ static vn_arrange arrangement_of(const vn_experiment *e, int64_t past, int64_t T
 	case VN_ROWS_PARTS_FIRST: return (vn_arrange) { VN_ARRANGE_TRANSPOSED, .a = T, .b = N / inner, .each = inner };
 	case VN_ROWS_IN_TURN: return (vn_arrange) { VN_ARRANGE_TRANSPOSED, .a = 2, .b = (T + 1) / 2, .each = N };
 	case VN_ROWS_ROUND: return (vn_arrange) { VN_ARRANGE_ROUND, .a = by, .period = N };
+	case VN_ROWS_APART: return (vn_arrange) { VN_ARRANGE_APART, .a = N, .b = by };
+	case VN_ROWS_WRITTEN: return (vn_arrange) { VN_ARRANGE_PADDED, .a = N, .b = by - N };
 	default: return (vn_arrange) { VN_ARRANGE_ROUND, .a = 0 };
 	}
 }

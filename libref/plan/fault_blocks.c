@@ -122,8 +122,9 @@ vn_status vn_make_change_blocks(const vn_fault_row *r, vn_faulty *f, int node, v
 	const int          w = f->plan->node[node].w[0];
 	const vn_dtype     d = f->weight[w].dtype;
 	const block_layout l = layout_of(d);
-	const size_t       each = r->x == BLOCK_SWAPPED ? l.bytes : block_bytes(d, true);
-	const bool         packed = r->x == BLOCK_LOW_SCALES || r->x == BLOCK_PLUS_MIN; /* in formats with 6 bits only */
+	const bool         packed = r->x > BLOCK_SWAPPED && r->x <= BLOCK_NO_SUBSCALES;
+	const size_t       scaled = r->x == BLOCK_NO_SCALE ? block_bytes(d, false) : 0;
+	const size_t       each = r->x == BLOCK_SWAPPED ? l.bytes : scaled ? scaled : block_bytes(d, true);
 
 	if (!each || (packed && !k_block_bytes(d)))
 		return other_format(f, w, err);
@@ -138,7 +139,15 @@ vn_status vn_make_change_blocks(const vn_fault_row *r, vn_faulty *f, int node, v
 		else if (r->x == BLOCK_LOW_SCALES) /* their upper bits are stored above those of the first four */
 			for (size_t i = 0; i < 8; i++)
 				b[at + 4 + i] &= 63;
-		else if (r->x == BLOCK_NO_MIN)
+		else if (r->x == BLOCK_NO_SUBSCALES)
+			for (size_t i = 0; i < 4; i++) {
+				b[at + 4 + i] = 1;
+				b[at + 12 + i] = (unsigned char)((b[at + 12 + i] & 0xf0) | 1);
+			}
+		else if (r->x == BLOCK_NO_SCALE) { /* 1 in float16 */
+			b[at] = 0;
+			b[at + 1] = 0x3c;
+		} else if (r->x == BLOCK_NO_MIN)
 			b[at + 2] = b[at + 3] = 0;
 		else
 			b[at + 3] ^= 0x80; /* the sign of dmin */

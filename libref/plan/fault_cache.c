@@ -11,7 +11,7 @@ vn_status vn_make_cache(const vn_fault_row *r, vn_faulty *f, int node, vn_error 
 	(void)err;
 	n->x.attention.cache = form;
 	n->x.attention.cache_of = CACHE_OF(r->x);
-	n->x.attention.cache_steps = (int)r->x / 64;
+	n->x.attention.cache_steps = (int)r->x / 128;
 	n->x.attention.cache_block = form == VN_CACHE_RING                            ? n->c.attention.window
 	                             : form == VN_CACHE_NEXT || form == VN_CACHE_PAST ? 1
 	                                                                              : CACHE_BLOCK_TOKENS;

@@ -52,7 +52,14 @@ enum { SCALE_MISSING, SCALE_TWICE, SCALE_BY_WIDTH, SCALE_BY_HEAD, SCALE_BY_ROTAT
 enum { YARN_RAMP, YARN_CONTEXT, YARN_STRETCH, YARN_COLUMNS };
 enum { FUSED_BY_ROWS, FUSED_BY_HALVES, FUSED_BY_RANKS }; /* larger values: of that many ranks */
 enum { ALL_ROWS = 1 << 24 };                             /* in tiles of so many: in one tile */
-enum { BLOCK_SWAPPED, BLOCK_LOW_SCALES, BLOCK_PLUS_MIN, BLOCK_NO_MIN };
+enum {
+	BLOCK_SWAPPED,
+	BLOCK_LOW_SCALES,
+	BLOCK_PLUS_MIN,
+	BLOCK_NO_SUBSCALES, /* up to here in formats with scales of 6 bits only */
+	BLOCK_NO_MIN,
+	BLOCK_NO_SCALE
+};
 /* x of a faulty capture: what is recorded in place of the node's output */
 enum {
 	RECORD_BEFORE,
@@ -65,9 +72,9 @@ enum {
 	RECORD_ONE_TILE
 };
 /* x = a vn_cache_form, what it applies to (cache_of), and whether only from the second call on. */
-#define CACHE(form, of, steps) ((form) + 16 * (of) + 64 * (steps))
-#define CACHE_FORM(x)          ((int)(x) % 16)
-#define CACHE_OF(x)            ((int)(x) / 16 % 4)
+#define CACHE(form, of, steps) ((form) + 32 * (of) + 128 * (steps))
+#define CACHE_FORM(x)          ((int)(x) % 32)
+#define CACHE_OF(x)            ((int)(x) / 32 % 4)
 
 /* ---- queries (fault_edit.c) --------------------------------------------------------- */
 

@@ -76,7 +76,7 @@ vn_status vn_check_rows(const vn_plan_walk *w)
 	if (!row || row != vn_plan_check_row(&w->p->value[n->in[1]]) || !vn_plan_check_same_shape(w->x, w->y))
 		return vn_plan_check_fit(w, false);
 	if ((unsigned)n->x.rows.form >= VN_N_ROWS_FORMS || abs(n->x.rows.by) > 1 << 24 ||
-	    (n->x.rows.form == VN_ROWS_TILES && n->x.rows.by < 1) ||
+	    ((n->x.rows.form == VN_ROWS_TILES || n->x.rows.form >= VN_ROWS_APART) && n->x.rows.by < 1) ||
 	    (n->x.rows.form == VN_ROWS_ROUND && (n->x.rows.by < 0 || n->x.rows.by >= row)) ||
 	    (n->x.rows.form == VN_ROWS_PARTS_FIRST && (n->x.rows.inner < 1 || row % n->x.rows.inner)))
 		return vn_plan_check_fail(w, "invalid form %d, by %d or inner %d", n->x.rows.form, n->x.rows.by,

@@ -98,13 +98,14 @@ typedef enum vn_attn_form {
  *   past          token j - B
  *   f8 wide       numbers rounded to float8 (e5m2, saturated at 57344)
  *   scaled        tokens of earlier calls times VN_CACHE_SCALE
- *   twice         further, the last token of earlier calls once more, which every query sees */
+ *   twice         further, the last token of earlier calls once more, which every query sees
+ *   int8 half     each head's numbers rounded to int8 by their largest / 127.5, read by / 127 */
 /* clang-format off */
 typedef enum vn_cache_form {
 	VN_CACHE_USUAL, VN_CACHE_BLOCKLESS, VN_CACHE_NEXT, VN_CACHE_SWAPPED, VN_CACHE_HEADS_FIRST, VN_CACHE_LATE,
 		VN_CACHE_STALE,
 	VN_CACHE_RING, VN_CACHE_F16, VN_CACHE_F8, VN_CACHE_FORMER, VN_CACHE_SEEN, VN_CACHE_PAST, VN_CACHE_F8_WIDE,
-		VN_CACHE_SCALED, VN_CACHE_TWICE,
+		VN_CACHE_SCALED, VN_CACHE_TWICE, VN_CACHE_INT8_HALF,
 	VN_N_CACHE_FORMS
 } vn_cache_form;
 /* clang-format on */
@@ -118,7 +119,9 @@ typedef enum vn_cache_form {
  *   in turn       alternately rows of the first and the second half
  *   tiles         other[t] where t / by is odd or, if inner is not 0, equals inner - 1
  *   log softmax   x minus the logarithm of the sum of its exponentials
- *   round         column n + by, wrapping around, instead of column n */
+ *   round         column n + by, wrapping around, instead of column n
+ *   apart         rows that begin `by` numbers apart in memory; 0 behind the end
+ *   written       rows written so far apart into memory, read as x is */
 typedef enum vn_rows_form {
 	VN_ROWS_USUAL,
 	VN_ROWS_SHIFTED,
@@ -127,6 +130,8 @@ typedef enum vn_rows_form {
 	VN_ROWS_TILES,
 	VN_ROWS_LOG_SOFTMAX,
 	VN_ROWS_ROUND,
+	VN_ROWS_APART,
+	VN_ROWS_WRITTEN,
 	VN_N_ROWS_FORMS
 } vn_rows_form;
 

@@ -57,6 +57,7 @@ def by_32(rows, columns, kind, data, fault):
     q = (np.stack([low, high], 2).reshape(-1, 32) if fault == "W16"
          else np.concatenate([low, high], 1)).astype(np.float64)
     d = moved(halves(b[:, :2]), rows, fault)
+    d = np.ones_like(d) if fault == "W22" else d
     least = 0 if fault == "W17.dropped" else halves(b[:, 2:4])
     return ((q - 8) * d if kind == Q4_0 else q * d + least).reshape(rows, columns)
 
@@ -91,6 +92,8 @@ def by_256(rows, columns, kind, data, fault):
         q = q | (b[:, None, 16:48] >> np.arange(8)[None, :, None] & 1).astype(int) << 4
     d, least = halves(b[:, :2])[:, :, None], halves(b[:, 2:4])[:, :, None]
     least = 0 * least if fault == "W17.dropped" else least
+    d = np.ones_like(d) if fault == "W22" else d
+    sc = np.ones_like(sc) if fault == "W22.sub" else sc
     y = d * sc[:, :, None] * q - (-1 if fault == "W17.min" else 1) * least * m[:, :, None]
     return y.reshape(rows, columns)
 
@@ -100,6 +103,7 @@ def numbers(tensor, fault=None):
     rows, columns, kind, data = tensor
     fits = {None: (Q4_0, Q4_1, Q4_K, Q5_K), "W16": (Q4_0, Q4_1), "W16.swapped": (Q4_0, Q4_1, Q4_K), "W17": (Q4_K, Q5_K),
             "W17.min": (Q4_K, Q5_K), "W17.dropped": (Q4_1, Q4_K, Q5_K),
+            "W22": (Q4_0, Q4_1, Q4_K, Q5_K), "W22.sub": (Q4_K, Q5_K),
             **dict.fromkeys(("W21", "W21.back", "W21.all", "W21.all_back", "W21.next"), (Q4_0,))}
     if kind not in fits[fault]:
         return None

@@ -121,6 +121,12 @@ def heads_first(x):
     return blocks.reshape(-1, x.shape[1], 16, x.shape[2]).transpose(0, 2, 1, 3).reshape(blocks.shape)[:len(x)]
 
 
+def int8_by_127_5(x):
+    """(tokens, heads, K): each head's numbers, in int8 by their largest / 127.5, and back by it / 127."""
+    most = np.abs(x).max(-1, keepdims=True)
+    return np.clip(np.round(x / most * 127.5), -127, 127) * most / 127
+
+
 # Of keys (values: of values), `past` tokens of which are of earlier calls, what an attention
 # with a window reads.
 KEPT = {
@@ -137,6 +143,7 @@ KEPT = {
     "C7.f16": lambda x, past, values, window: half(x) if past else x, "C7.f8": lambda x, past, values,
     window: float8(x) if past else x,
     "C7.e5m2": lambda x, past, values, window: float8(x, 57344, -14, 2) if past else x,
+    "C7.int8": lambda x, past, values, window: int8_by_127_5(x) if past else x,
     "C10.k": lambda x, past, values, window: x if values else np.concatenate([x[:past] / 4, x[past:]]),
     "C10.v": lambda x, past, values, window: np.concatenate([x[:past] / 4, x[past:]]) if values else x,
     "C8": lambda x, past, values, window: np.concatenate([x[1:], x[max(len(x) - window, 0)][None]]) if past
@@ -184,6 +191,21 @@ def read_as_other(t, name):
 def sheared(w, pad):
     wide = np.concatenate([w, np.zeros((len(w), pad))], 1)
     return wide.ravel()[:w.size].reshape(w.shape)
+
+
+def apart(x, n):
+    """Rows that begin n numbers apart in memory; 0 behind the end."""
+    flat = np.concatenate([x.ravel(), np.zeros(len(x) * n + x.shape[1])])
+    return np.stack([flat[i * n: i * n + x.shape[1]] * (np.arange(i * n, i * n + x.shape[1]) < x.size)
+                     for i in range(len(x))])
+
+
+def written(y, n):
+    """Rows written n numbers apart, one after the other, and read as if they were packed."""
+    to = np.zeros(y.size + n * len(y))
+    for i, row in enumerate(y):
+        to[i * n: i * n + len(row)] = row
+    return to[: y.size].reshape(y.shape)
 
 
 def truncated(w):
@@ -350,6 +372,14 @@ def linear(t, fault, layer, point, x):
         w = np.clip(np.where(np.abs(w) < 2.0 ** -14, 0, w), -65504, 65504)
     elif fault == "W18":
         w = back(sheared(stored, 8))
+    elif fault in ("W20.lda", "W20.ldb", "W20.ldc") and w.shape[0] != w.shape[1]:
+        if fault == "W20.lda":
+            x = apart(x, len(w))
+        elif fault == "W20.ldb":
+            w = back(apart(stored, len(stored)))
+        else:
+            y = x @ w.T + (0 if b is None else b)
+            return written(y, x.shape[1])
     elif fault == "W19" and point == "logits":
         w = np.roll(w, len(w) // 2, 0)
     elif fault == "M8" and point == "logits":

@@ -151,6 +151,19 @@ def bare(x, full, dtype):
     return (x / most * full).round() if dtype is None else (x / most * full).to(dtype).float()
 
 
+def eight(x, by, back):
+    """In int8 with the scale largest / by, read by the scale largest / back."""
+    x = x.float()
+    most = x.abs().amax(-1, keepdim=True)
+    return (x / most * by).round().clamp(-127, 127) * most / back
+
+
+for by, back in ((127, 127), (127.5, 127), (127, 127.5), (127.5, 127.5)):
+    words = f"{by}_as_{back}".replace(".", "_")
+    changed(f"cache_int8_{words}", "C7*", lambda x, by=by, back=back: eight(x, by, back), end=PROMPT, sure=False)
+    changed(f"keys_int8_{words}", "C7*", lambda x, by=by, back=back: eight(x, by, back), of="k", sure=False)
+
+
 def of_head(f):
     """The change in key head 1 alone."""
     return lambda x: torch.cat((x[:, :1], f(x[:, 1:2]), x[:, 2:]), 1)
@@ -265,3 +278,23 @@ def _(m, original, q, k, cos, sin):
 
 
 SURE.add("rope_keys_off_in_a_run")
+
+
+# ---- prompts packed into one row -----------------------------------------------------------------
+
+
+@attends("packed_seen", "gpt2 " + LLAMAS, "A14*", "packed", "all", "*attn_probs *attn_context")
+def _(m, a):
+    i, j = torch.arange(a.query.shape[2])[:, None], torch.arange(a.key.shape[2])
+    window = (getattr(m.model.config, "sliding_window", None) if m.family == "mistral" else None) or 1000
+    a.mask = masked(a, (j <= i) & (j > i - window))
+
+
+@attends("packed_seen_by_last", "qwen2 qwen3", "A14*", "packed", "last", "{p}attn_probs {p}attn_context")
+def _(m, a):
+    i, j = torch.arange(a.query.shape[2])[:, None], torch.arange(a.key.shape[2])
+    a.mask = masked(a, j <= i)
+
+
+SURE.update(("packed_seen", "packed_seen_by_last"))
+PLAIN.add("packed_seen_by_last")

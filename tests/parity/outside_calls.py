@@ -224,17 +224,17 @@ def written(y, apart):
 
 
 SOME = "llama mistral qwen2 qwen3"
-led("call_lda_of_hidden", SOME, "{p}down_proj", lambda m: m.down, "W20",
+led("call_lda_of_hidden", SOME, "{p}down_proj", lambda m: m.down, "W20*",
     lambda m, x, w, b, T, M, N: F.linear(strided(x, T, N, M), w, b))
-led("call_lda_padded", SOME, "{p}down_proj", lambda m: m.down, "W20",
+led("call_lda_padded", SOME, "{p}down_proj", lambda m: m.down, "W20*",
     lambda m, x, w, b, T, M, N: F.linear(strided(x, T, N, N + 8), w, b))
-led("call_lda_columns", SOME + " gpt2", "{p}down_proj", lambda m: m.down, "W20",
+led("call_lda_columns", SOME + " gpt2", "{p}down_proj", lambda m: m.down, "W20*",
     lambda m, x, w, b, T, M, N: F.linear(x.reshape(N, T).T, w, b))
-led("call_ldb_of_hidden", SOME, "{p}down_proj", lambda m: m.down, "W20",
+led("call_ldb_of_hidden", SOME, "{p}down_proj", lambda m: m.down, "W20*",
     lambda m, x, w, b, T, M, N: F.linear(x, strided(w, M, N, M), b))
-led("call_ldc_of_hidden", SOME, "{p}gate_proj", lambda m: m.mlp.gate_proj, "W20",
+led("call_ldc_of_hidden", SOME, "{p}gate_proj", lambda m: m.mlp.gate_proj, "W20*",
     lambda m, x, w, b, T, M, N: written(F.linear(x, w, b), N))
-led("call_ldc_fused", SOME, "{p}k_proj", lambda m: m.attn.k_proj, "W20", lambda m, x, w, b, T, M, N: torch.cat(
+led("call_ldc_fused", SOME, "{p}k_proj", lambda m: m.attn.k_proj, "W20*", lambda m, x, w, b, T, M, N: torch.cat(
     (F.linear(x, w, b), F.linear(x, m.attn.v_proj.weight, m.attn.v_proj.bias)), 1).reshape(-1)[: T * M].view(T, M))
-led("call_ldc_padded", SOME + " gpt2", "{p}down_proj", lambda m: m.down, "W20",
+led("call_ldc_padded", SOME + " gpt2", "{p}down_proj", lambda m: m.down, "W20*",
     lambda m, x, w, b, T, M, N: written(F.linear(x, w, b), M + 16))

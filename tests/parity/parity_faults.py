@@ -35,7 +35,7 @@ LEAST = 1e-5
 # program says so.
 REFUSED = "leaves the weights there unchanged", "not f16 or bf16", "for other block formats"
 BLOCKS = ("W16", "W16.swapped", "W17", "W17.min", "W17.dropped", "W21", "W21.back", "W21.all", "W21.all_back",
-          "W21.next")
+          "W21.next", "W22", "W22.sub")
 
 
 LLAMA_PAIRS = 4 # of columns in a head of llama-trained
@@ -44,7 +44,7 @@ LLAMA_PAIRS = 4 # of columns in a head of llama-trained
 DOUBLE = ("P1", "P1.saturated", "P3", "P5", "P5.bf16", "N18")
 LATER = ("G13.lost", "G15", "G16.calls", "R3b.next", "R3b.last", "R3b.zero", "R3b.twice", "R15.twice", "R17.call",
          "R10.cached", "R10.again", "R11", "R15.zero", "A3.chunk", "C5", "C5.before", "C7.f16", "C7.f8", "C7.e5m2",
-         "C8", "C10.k", "C10.v", "C11.last", "G19.bf16")
+         "C7.int8", "C8", "C10.k", "C10.v", "C11.last", "G19.bf16")
 LATER_TOO = ("R1", "R3.plus", "A1.twice", "A5.narrow", "A6", "A10.heads", "A14", "C1", "C2", "C2.seen", "C3", "C6",
              "N4", "M2", "W2.heads", "W6", "M5.plus",
              "G4.k", "G7.none", "G8.memory", "G10", "G11", "G12", "G18.first")

@@ -26,7 +26,7 @@ TRIED = ("A9", "M8", "M9.cap", "M9.log", "N15", "N17", "N18", "P5", "P5.bf16", "
            "A4", "A4.one", "A5.wide", "A5.sinks", "A6", "A14",
            "A3.chunk", "A7.zeros", "A7.flat", "A10.queries", "A10.heads", "A12.half", "A13.f16", "A13.bf16", "P2", "C1",
            "C2", "C2.seen", "C3", "C3.after", "C4", "C5",
-           "C5.before", "C6", "C7.f16", "C7.f8", "C7.e5m2", "C8", "C10.k", "C10.v", "C11.last",
+           "C5.before", "C6", "C7.f16", "C7.int8", "C7.f8", "C7.e5m2", "C8", "C10.k", "C10.v", "C11.last",
            "N2", "N3.layer", "N3.rms", "N4", "N5", "N6",
            "N6.gated", "N9", "N21.bf16", "N22.f16", "R3b.twice", "R3.words", "R16.next", "R15.twice", "R15.words",
            "M5.words", "A3.blocks", "A5.call", "A5.overwritten", "A12.zero", "A18", "W2.kvq", "W2.stored_vqk", "N10",

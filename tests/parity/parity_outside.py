@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """parity_outside.py: mistakes made in transformers from outside (outside_*.py), recorded, and explained.
 
-    parity_outside.py VERNIER [--dtype f32|f16|bf16]... [--fault GLOB]... [--family F]... [--sample N] [--random]
-    [--verbose]
+    parity_outside.py VERNIER [--dtype f32|f16|bf16]... [--fault GLOB]... [--family F]...
+                      [--sample N [--part K]] [--random] [--verbose]
 
 Needs a Python with torch and transformers (77, skipped, without). Each mistake is made in each of its families and
-formats, with 70 tokens at once, as a prompt and single tokens, as calls of other lengths, or as a row of a batch that
-is padded left; `vernier explain` is given the recording. Of a mistake in 16 bits that leaves less than a correct
-operation may, nothing is expected (below). Prints
+formats, with 70 tokens at once, as a prompt and single tokens, as calls of other lengths, as a row of a batch that is
+padded left, or as the second of three prompts packed into one row; `vernier explain` is given the recording. Of a
+mistake in 16 bits that leaves less than a correct operation may, nothing is expected (below). Prints
 
     found    a run that is outside its limits
     origin   the first origin is where the mistake was made
@@ -18,8 +18,8 @@ and of the runs in which the mistake leaves one of its operations at 4 floors or
 asked for in float32, 97 % in 16 bits (of few numbers, as in a single token, a correct operation may have 16). Exit
 status 1 where that is not so, where a wrong name was given, a mistake was not found or not where it is, one that is
 SURE has no name, or (of 100 or more that were found) fewer than 85 % were named, without those that no catalogue has
-(UNKNOWN). --sample N: every Nth row, for a short run. --random: in models with random weights and other shapes than the
-trained ones.
+(UNKNOWN). --sample N: every Nth row, for a short run; with --part K, those that leave K of N: all of them in N
+processes. --random: in models with random weights and other shapes than the trained ones.
 """
 import argparse
 import fnmatch
@@ -47,6 +47,7 @@ from vernier_parity.watch import Watch
 
 DTYPES = {"f32": F32, "f16": F16, "bf16": BF16}
 STEPS = 8
+PACKED = 33  # tokens of the prompt between two others
 FLOORS = 4.0  # an operation so far off is to be found
 SHARE = {"f32": 1.0, "f16": 0.97, "bf16": 0.97}
 
@@ -75,9 +76,23 @@ def cuts(how, n):
             "chunks steps": [31, n - STEPS - 31] + [1] * STEPS}[how]
 
 
+def own(how, ids):
+    """The tokens of the prompt that is compared."""
+    return ids[:50] if how.startswith("padded") else ids[:PACKED] if how == "packed" else ids
+
+
 def call(model, how, ids):
     """The forward passes of a recording."""
     with torch.no_grad():
+        if how == "packed":
+            prompts = [ids[40:65], own(how, ids), ids[10:20]]
+            of = torch.tensor([i for i, p in enumerate(prompts) for _ in p])
+            seen = (of[:, None] == of) & torch.ones(len(of), len(of), dtype=torch.bool).tril()
+            mask = torch.zeros(seen.shape).masked_fill(~seen, torch.finfo(model.dtype).min).to(model.dtype)
+            more = {} if hasattr(model.config, "linear_num_key_heads") else {"attention_mask": mask[None, None]}
+            model(torch.tensor([sum(prompts, [])]), use_cache=False, **more,
+                  position_ids=torch.tensor([[i for p in prompts for i in range(len(p))]]))
+            return
         if how.startswith("padded"):
             rows = [ids, ids[:50]]
             mask = torch.tensor([[0] * (len(ids) - len(r)) + [1] * len(r) for r in rows])
@@ -102,7 +117,7 @@ def reference(vernier, directory, how, ids, path):
         with record(model, path, points="*"):
             call(model, how, ids)
         return
-    ids = ids[:50] if how.startswith("padded") else ids
+    ids = own(how, ids)
     cut = len(ids) - (STEPS if how.endswith("steps") else 0)
     more = ["--force-ids", ",".join(map(str, ids[cut:]))] if how.endswith("steps") else []
     done = subprocess.run([vernier, "capture", "ref", directory, "--ids", ",".join(map(str, ids[:cut])), *more,
@@ -120,7 +135,7 @@ def judged(f, m, report):
     """(found, origin, named, what was said) as words, and whether an operation of the mistake is off by FLOORS."""
     p = {"p": m.p, "d": f"layer{m.delta_at}."}
     where = [o.format(**p) for o in f.origin]
-    if f.call not in ("whole", "padded"):
+    if f.call not in ("whole", "padded", "packed"):
         where += ["*" + o for o in where]
     at = [c for c in report["checkpoints"] if "replay" in c and matches(full_name(c), where)]
     found = report["verdict"] != "within"
@@ -147,7 +162,7 @@ def judged(f, m, report):
 
 def explained(vernier, job):
     f, m, dtype, ref, cand, directory = job
-    more = ["--batch-row", "1"] if f.call.startswith("padded") else []
+    more = ["--batch-row", "1"] if f.call.startswith("pa") else []
     done = subprocess.run([vernier, "explain", ref, cand, "--model", directory, "--allow", "missing,extra", "--threads",
                            "1", "--format", "json", *more],
                           capture_output=True, text=True, check=False)
@@ -164,6 +179,7 @@ def main():
     a.add_argument("--family", action="append", choices=FAMILIES)
     a.add_argument("--fault", action="append", metavar="GLOB")
     a.add_argument("--sample", type=int, default=1, metavar="N")
+    a.add_argument("--part", type=int, default=0, metavar="K")
     a.add_argument("--random", action="store_true")
     a.add_argument("--verbose", action="store_true")
     a = a.parse_args()
@@ -184,7 +200,7 @@ def main():
                     if family not in f.families or (a.fault and not matches(f.name, a.fault)):
                         continue
                     n += 1
-                    if n % a.sample:
+                    if n % a.sample != a.part:
                         continue
                     if (family, f.call) not in refs:
                         refs[family, f.call] = os.path.join(folder, f"{family}.{f.call}.ref.h5")

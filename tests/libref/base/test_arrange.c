@@ -28,6 +28,9 @@ static void each_rule_takes_its_numbers_from_where_it_says(void)
 		{ { VN_ARRANGE_SHIFTED, .a = 1 }, "ABCDE", "BCDEE" },
 		{ { VN_ARRANGE_SHIFTED, .a = -1 }, "ABCDE", "AABCD" },
 		{ { VN_ARRANGE_PADDED, .a = 2, .b = 1 }, "ABCDEF", "AB.CD." },
+		{ { VN_ARRANGE_PADDED, .a = 3, .b = -1 }, "ABCDEF", "ABDEF." },
+		{ { VN_ARRANGE_APART, .a = 2, .b = 3 }, "ABCDEF", "ABDE.." },
+		{ { VN_ARRANGE_APART, .a = 3, .b = 1 }, "ABCDEF", "ABCBCD" },
 		/* E and F fall behind the end */
 		{ { VN_ARRANGE_MOVED, .a = 1 }, "ABCDE", "BCDE." },
 		{ { VN_ARRANGE_MOVED, .a = -2 }, "ABCDE", "..ABC" },
