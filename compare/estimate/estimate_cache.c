@@ -424,8 +424,8 @@ vn_status vn_estimate_keys(vn_case *t, vn_error *err)
 	keys           x = { .t = t, .node = p->value[target].node, .n = &p->node[p->value[target].node] };
 	vn_status      st = VN_OK;
 
-	if (x.n->op != VN_OP_ATTENTION || x.n->out[VN_ATTN_CONTEXT] != target || !x.n->c.attention.causal || t->part ||
-	    t->x->unmodified.residual.bad)
+	if (x.n->op != VN_OP_ATTENTION || x.n->out[VN_ATTN_CONTEXT] != target || !x.n->c.attention.causal ||
+	    x.n->c.attention.value_dim || t->part || t->x->unmodified.residual.bad)
 		return VN_OK;
 	const int64_t T = t->site->cand.shape.dim[0];
 	x.R = T < QUERIES_TESTED ? T : QUERIES_TESTED;
