@@ -53,6 +53,15 @@ static vn_status check_plan(const vn_plan *p, vn_error *err)
 			st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s: the GPU engine has no biases and limits of experts", name);
 		else if (n->op == VN_OP_ATTENTION && n->w[VN_ATTN_SINKS] >= 0)
 			st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s: the GPU engine has no attention with sinks", name);
+		else if (n->op == VN_OP_JOIN || (n->op == VN_OP_ATTENTION && n->c.attention.value_dim))
+			st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s: the GPU engine has no latent attention", name);
+		else if (n->op == VN_OP_ROPE && (n->c.rope.rope.first || n->c.rope.rope.pairs))
+			st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s: the GPU engine rotates the first columns of a head, in halves",
+			             name);
+		else if ((n->op == VN_OP_TOP_K && (n->c.top_k.sigmoid || n->c.top_k.groups)) ||
+		         (n->op == VN_OP_ROUTE && (n->c.route.sigmoid || n->c.route.scale > 0)))
+			st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s: the GPU engine's routers have no sigmoids, groups and scales",
+			             name);
 		else
 			st = check_widths(p, n, err);
 	}

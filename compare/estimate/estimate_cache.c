@@ -387,8 +387,8 @@ void vn_estimate_keys(vn_case *t)
 	const vn_node *n = &p->node[node];
 	keys           x = { .t = t, .node = node };
 
-	if (n->op != VN_OP_ATTENTION || n->out[VN_ATTN_CONTEXT] != t->site->target || !n->c.attention.causal || t->part ||
-	    t->x->unmodified.residual.bad)
+	if (n->op != VN_OP_ATTENTION || n->out[VN_ATTN_CONTEXT] != t->site->target || !n->c.attention.causal ||
+	    n->c.attention.value_dim || t->part || t->x->unmodified.residual.bad)
 		return;
 	const int64_t T = t->site->cand.shape.dim[0];
 	x.R = T < QUERIES_TESTED ? T : QUERIES_TESTED;

@@ -45,16 +45,15 @@ static void one_pair(rotation *r, const vn_head_part *part, const vn_tensor *x, 
 {
 	const int64_t  H = x->shape.dim[1], K = x->shape.dim[2];
 	double         ex = 0, ey = 0, sum = 0;
-	int64_t        a, b;
 	double complex all = 0, apart = 0;
 
-	vn_rope_pair(&r->n.c.rope.rope, &r->n.x.rope, K, i, &a, &b);
+	const vn_rope_columns c = vn_rope_pair(&r->n.c.rope.rope, &r->n.x.rope, K, i);
 	for (int64_t p = 0; p < r->tokens; p++) {
 		r->z[p] = 0;
 		for (int64_t h = 0; h < H; h++) {
 			const int64_t        at = ((r->first + p) * H + h) * K, to = (p * H + h) * K;
-			const double complex u = vn_tensor_number(x, at + a) + I * vn_tensor_number(x, at + b),
-								 v = y[to + a] + I * y[to + b];
+			const double complex u = vn_tensor_number(x, at + c.in[0]) + I * vn_tensor_number(x, at + c.in[1]),
+								 v = y[to + c.out[0]] + I * y[to + c.out[1]];
 			if (part && !part->in[h])
 				continue;
 			r->z[p] += v * conj(u);

@@ -113,13 +113,13 @@ static double position_of(const rotated *r, int64_t t)
 	double         best = 0, most = -(double)INFINITY, size = 0;
 
 	for (int i = 0; i < half; i++) {
-		int64_t j, k;
-		vn_rope_pair(r->rope, r->experiment, K, i, &j, &k);
+		const vn_rope_columns c = vn_rope_pair(r->rope, r->experiment, K, i);
 		z[i] = 0;
 		for (int64_t h = 0; h < H; h++) {
 			const int64_t        from = ((r->first + t) * H + h) * K, to = (t * H + h) * K;
-			const double complex u = vn_tensor_number(&r->x, from + j) + I * vn_tensor_number(&r->x, from + k),
-								 v = r->y[to + j] + I * r->y[to + k];
+			const double complex u = vn_tensor_number(&r->x, from + c.in[0]) +
+			                         I * vn_tensor_number(&r->x, from + c.in[1]),
+								 v = r->y[to + c.out[0]] + I * r->y[to + c.out[1]];
 			z[i] += v * conj(u);
 		}
 		size += cabs(z[i]);

@@ -13,7 +13,8 @@ bool vn_last_query_find(const vn_case *t, vn_last_query *q)
 	const vn_step *s = vn_case_step(t);
 
 	*q = (vn_last_query) { .n = n, .output = vn_attend_output(n, t->site->target) };
-	if (q->output < 0 || !n->c.attention.causal || !s || s->first_row + s->rows != s->tokens)
+	if (q->output < 0 || !n->c.attention.causal || n->c.attention.value_dim || !s ||
+	    s->first_row + s->rows != s->tokens)
 		return false;
 	q->H = n->c.attention.heads;
 	q->G = n->c.attention.kv_heads;

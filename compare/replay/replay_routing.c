@@ -9,11 +9,19 @@
 
 #include <stdlib.h>
 
+/* A measured checkpoint, and the value that it shows. */
+typedef struct shown_value {
+	int                  value, step;
+	const vn_checkpoint *p;
+} shown_value;
+
 typedef struct routing_run {
 	const vn_opened      *o;
 	const vn_checkpoints *all;
 	vn_names              names;
 	vn_replay_engine      e;
+	shown_value          *shown; /* (n_shown), by value and step */
+	size_t                n_shown;
 	bool                 *want;  /* (values): only the last checkpoint's */
 	int                   value; /* that checkpoint's */
 	int                   given; /* values that the candidate recorded */
@@ -21,15 +29,34 @@ typedef struct routing_run {
 	double                size, together, routing, arithmetic;
 } routing_run;
 
+static int order_shown(const void *a, const void *b)
+{
+	const shown_value *x = a, *y = b;
+
+	return x->value != y->value ? (x->value > y->value) - (x->value < y->value)
+	                            : (x->step > y->step) - (x->step < y->step);
+}
+
+/* Lists the measured checkpoints of the plan's values. */
+static void list_shown(routing_run *r)
+{
+	r->shown = vn_alloc((size_t)r->all->n + 1, sizeof *r->shown);
+	for (int i = 0; i < r->all->n; i++) {
+		const vn_checkpoint *p = &r->all->of[i];
+		const int            root = p->m.n ? vn_names_root(&r->names, p->name) : -1;
+		if (root >= 0)
+			r->shown[r->n_shown++] = (shown_value) { root, p->step, p };
+	}
+	qsort(r->shown, r->n_shown, sizeof *r->shown, order_shown);
+}
+
 /* The measured checkpoint of a value in a step; NULL. */
 static const vn_checkpoint *find_point(const routing_run *r, int step, int value)
 {
-	for (int i = 0; i < r->all->n; i++) {
-		const vn_checkpoint *p = &r->all->of[i];
-		if (p->step == step && p->m.n && vn_names_root(&r->names, p->name) == value)
-			return p;
-	}
-	return NULL;
+	const shown_value  key = { value, step, NULL };
+	const shown_value *found = bsearch(&key, r->shown, r->n_shown, sizeof key, order_shown);
+
+	return found ? found->p : NULL;
 }
 
 /* Chooses the value that the plan makes last, of those that were compared. */
@@ -37,10 +64,9 @@ static bool choose_value(routing_run *r)
 {
 	int node = -1;
 
-	for (int i = 0; i < r->all->n; i++) {
-		const vn_checkpoint *p = &r->all->of[i];
-		const int            root = p->m.n ? vn_names_root(&r->names, p->name) : -1;
-		if (root >= 0 && r->names.plan->value[root].state < 0 && r->names.plan->value[root].node > node) {
+	for (size_t i = 0; i < r->n_shown; i++) {
+		const int root = r->shown[i].value;
+		if (r->names.plan->value[root].state < 0 && r->names.plan->value[root].node > node) {
 			node = r->names.plan->value[root].node;
 			r->value = root;
 		}
@@ -165,6 +191,7 @@ vn_status vn_replay_routing(const vn_opened *o, const vn_checkpoints *all, vn_li
 	if (!o->request.options->replay_routing || !o->model)
 		return VN_OK;
 	vn_names_init(&r.names, vn_model_plan(o->model));
+	list_shown(&r);
 	r.want = vn_alloc_zero((size_t)r.names.plan->n_values, sizeof *r.want);
 	vn_policy_of_recording(o->ref, &r.e.policy);
 	const vn_ref_options how = { .policy = r.e.policy, .threads = o->request.options->threads, .progress = true };
@@ -173,6 +200,7 @@ vn_status vn_replay_routing(const vn_opened *o, const vn_checkpoints *all, vn_li
 		note_parts(&r, notes);
 	vn_replay_engine_close(&r.e);
 	free(r.want);
+	free(r.shown);
 	vn_names_finish(&r.names);
 	return st;
 }

@@ -10,10 +10,16 @@
 
 /* ---- what it reads --------------------------------------------------------------------------- */
 
+/* The width of queries, keys or values. */
+static int width_of(const vn_attend_case *a, int input)
+{
+	return input == VN_ATTN_V ? vn_attention_value_dim(&a->n->c) : a->n->c.attention.head_dim;
+}
+
 static bool read_input(const vn_case *t, const vn_attend_case *a, int input, double **x)
 {
 	const int     heads = input == VN_ATTN_Q ? a->n->c.attention.heads : a->n->c.attention.kv_heads;
-	const int64_t padding = input == VN_ATTN_Q ? 0 : a->padding, row = heads * a->n->c.attention.head_dim;
+	const int64_t padding = input == VN_ATTN_Q ? 0 : a->padding, row = heads * width_of(a, input);
 	vn_tensor     in;
 
 	if (!vn_case_input(t, input, VN_FINE_WIDTH, &in))
@@ -37,7 +43,7 @@ static bool read_padding(const vn_case *t, const vn_attend_case *a, int input, d
 	 * in the first call. */
 	if (entry < 0 || (a->n->c.attention.window && (s->position || !vn_batched_is_packed(t->opened->cand))) ||
 	    vn_shape_count(&vn_recording_entry(t->opened->cand, entry)->shape) !=
-	        s->rows * a->n->c.attention.kv_heads * a->n->c.attention.head_dim)
+	        s->rows * a->n->c.attention.kv_heads * width_of(a, input))
 		return true;
 	return vn_case_made(t, vn_batched_padding(t->opened->cand, name, s->number, x, n, vn_case_error(t)));
 }
@@ -45,7 +51,7 @@ static bool read_padding(const vn_case *t, const vn_attend_case *a, int input, d
 static bool read_inputs(vn_attend_case *a, const vn_case *t)
 {
 	static const int of[] = { VN_ATTN_K, VN_ATTN_V };
-	const int64_t    G = a->n->c.attention.kv_heads, row = G * a->n->c.attention.head_dim;
+	const int64_t    G = a->n->c.attention.kv_heads;
 	double          *pad[2] = { NULL }, **to[2] = { &a->k, &a->v };
 	int64_t          n[2] = { 0 };
 	bool             all = read_input(t, a, VN_ATTN_Q, &a->q);
@@ -54,8 +60,10 @@ static bool read_inputs(vn_attend_case *a, const vn_case *t)
 		all = read_padding(t, a, of[i], &pad[i], &n[i]);
 	a->padding = n[0] == n[1] ? n[0] : 0;
 	for (int i = 0; all && i < 2; i++)
-		if ((all = read_input(t, a, of[i], to[i])) && a->padding)
+		if ((all = read_input(t, a, of[i], to[i])) && a->padding) {
+			const int64_t row = G * width_of(a, of[i]);
 			memcpy(*to[i] + a->S * row, pad[i], (size_t)(a->padding * row) * sizeof **to[i]);
+		}
 	free(pad[0]);
 	free(pad[1]);
 	const size_t keys = (size_t)(a->S + a->padding);
@@ -107,12 +115,12 @@ void vn_attend_close(vn_attend_case *a)
 
 void vn_attend_prepare(vn_attend_case *a, const vn_applied_attention *edit)
 {
-	const int     K = a->n->c.attention.head_dim;
 	const double *own[] = { a->q, a->k, a->v };
 	const int64_t heads[] = { a->n->c.attention.heads, a->n->c.attention.kv_heads, a->n->c.attention.kv_heads };
 
 	memcpy(a->read, own, sizeof own);
 	for (int i = 0; i < 3 && (edit->inputs || edit->cache); i++) {
+		const int     K = width_of(a, i);
 		const int64_t rows = (a->S + (i ? a->padding : 0)) * heads[i];
 		double       *x = a->rounded[i] ? a->rounded[i] : vn_alloc((size_t)(rows * K), sizeof *x);
 		a->read[i] = a->rounded[i] = x;
@@ -295,7 +303,7 @@ static double store_probs(const head_query *x, const double *is, double *y)
 static double add_values(const head_query *x, const double *is, double *y)
 {
 	const vn_attend_case *a = x->a;
-	const int             K = a->n->c.attention.head_dim, H = a->n->c.attention.heads, G = a->n->c.attention.kv_heads;
+	const int             K = width_of(a, VN_ATTN_V), H = a->n->c.attention.heads, G = a->n->c.attention.kv_heads;
 	double                error;
 
 	for (int d = 0; d < K; d++)
@@ -436,7 +444,7 @@ void vn_attend_row(const vn_attend_case *a, const vn_applied_attention *edit, in
 
 int64_t vn_attend_width(const vn_attend_case *a)
 {
-	return a->output == VN_ATTN_CONTEXT ? a->n->c.attention.head_dim : a->S;
+	return a->output == VN_ATTN_CONTEXT ? width_of(a, VN_ATTN_V) : a->S;
 }
 
 int64_t vn_attend_at(const vn_attend_case *a, int64_t T, int64_t row, int h)

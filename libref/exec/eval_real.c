@@ -362,9 +362,10 @@ static bool compute(const vn_node *n, const vn_args *a, real *const *v, int64_t 
 		REAL(vn_rows)(out, (const real *[]) { a->in[0], a->in[1] }, a->past, a->tokens, row, &n->x);
 		return true;
 	case VN_OP_DELTA_RULE: return delta_rule(n, a, e, out);
-	case VN_OP_TOP_K: REAL(vn_top_k)(out, a->in[0], a->tokens, &n->c, e, a->threads); return true;
+	case VN_OP_JOIN: REAL(vn_join)(out, (const real *[]) { a->in[0], a->in[1] }, a->tokens, dim, &n->c); return true;
+	case VN_OP_TOP_K: return REAL(vn_top_k)(out, (const real *[]) { a->in[0], v[0] }, a->tokens, &n->c, e, a->threads);
 	case VN_OP_ROUTE:
-		REAL(vn_route)(out, (const real *[]) { a->in[0], a->in[1] }, a->tokens, row, &n->c, e, a->threads);
+		REAL(vn_route)(out, (const real *[]) { a->in[0], a->in[1], v[0] }, a->tokens, row, &n->c, e, a->threads);
 		return true;
 	case VN_OP_EXPERTS: return run_experts(n, a, e, row, dim, out);
 	case VN_OP_COMBINE:
@@ -407,11 +408,14 @@ static vn_status evaluate_node(const vn_node *n, const vn_args *args, int64_t ro
 	                                  : n->op == VN_OP_EMBED || n->op == VN_OP_POSITIONS || n->op == VN_OP_LINEAR;
 	const int            width = e && n->op == VN_OP_RMS_NORM ? e->norm.width : 0;
 	real                *v[VN_MAX_W] = { 0 };
+	vn_policy            policy = a->policy;
 	bool                 ok = true;
 
+	if (VN_REAL == 32 && (n->op == VN_OP_TOP_K || n->op == VN_OP_ROUTE))
+		policy.storage = VN_F32; /* models keep this bias apart */
 	few.threads = is_small(n, args, row) ? 1 : args->threads;
 	for (int k = stored; k < VN_MAX_W; k++)
-		ok = ok && (!a->w[k] || (v[k] = load_vector(a->w[k], a->policy, (size_t)width)));
+		ok = ok && (!a->w[k] || (v[k] = load_vector(a->w[k], policy, (size_t)width)));
 	ok = ok && compute(n, a, v, row, dim, out);
 	for (int k = 0; k < VN_MAX_W; k++)
 		free(v[k]);

@@ -34,10 +34,16 @@ typedef struct vn_config {
 	bool        expert_bias;                /* of the router and of experts */
 	double      expert_limit, expert_shift; /* limit and shift of VN_OP_EXPERTS */
 	bool        normalised, wide_weights;   /* their weights sum to one; are not rounded to the format */
+	int         shared_F;                   /* width of a further expert of all tokens; 0: none */
+	bool        shared_gate;                /* which is gated */
+	bool        router_sigmoid;             /* experts are chosen and weighed by sigmoids */
+	bool        router_bias;                /* and a bias is added to them for the choice */
+	int         groups, groups_used, best;  /* of VN_OP_TOP_K */
+	double      router_scale;               /* multiplies the weights; 0: 1 */
 	int         sparse_step;                /* only every sparse_step-th layer has experts; 0: all have */
 	json_t     *dense_layers;               /* further layers without, borrowed; NULL: none */
-	/* the router's module; NULL: mlp.gate */
-	const char *router;
+	/* the modules of the router and of the further expert; NULL: mlp.gate, mlp.shared_expert */
+	const char *router, *shared;
 	/* adds the feed-forward part of layer l; NULL: a dense one */
 	int (*feed_forward)(vn_builder *p, const struct vn_config *c, int l, int x);
 } vn_config;

@@ -117,6 +117,23 @@ vn_status vn_plan_decoder(const char *path, vn_config *c, vn_plan **plan, vn_err
 	return st ? st : built;
 }
 
+#define EXPERTS "mlp.experts."
+
+const vn_spelling vn_decoder_spellings[] = {
+	{ "mlp.gate.weight", "block_sparse_moe.gate.weight", 0, 0, false },
+	{ EXPERTS "*.gate_proj.weight", "block_sparse_moe.experts.*.w1.weight", 0, 0, false },
+	{ EXPERTS "*.down_proj.weight", "block_sparse_moe.experts.*.w2.weight", 0, 0, false },
+	{ EXPERTS "*.up_proj.weight", "block_sparse_moe.experts.*.w3.weight", 0, 0, false },
+	{ EXPERTS "*.gate_proj.weight", EXPERTS "gate_up_proj", 0, 2, false },
+	{ EXPERTS "*.up_proj.weight", EXPERTS "gate_up_proj", 1, 2, false },
+	{ EXPERTS "*.down_proj.weight", EXPERTS "down_proj", 0, 1, false },
+	/* from GGUF files */
+	{ EXPERTS "*.gate_proj.weight", EXPERTS "gate_proj.weight", 0, 1, false },
+	{ EXPERTS "*.up_proj.weight", EXPERTS "up_proj.weight", 0, 1, false },
+	{ EXPERTS "*.down_proj.weight", EXPERTS "down_proj.weight", 0, 1, false },
+	{ 0 },
+};
+
 const vn_naming vn_decoder_naming = {
 	.stem = "model.",
 	.layers = "model.layers.",
@@ -127,6 +144,7 @@ const vn_naming vn_decoder_naming = {
 	                                   "{,model.}multi_modal_projector.*", "*.rotary_emb.inv_freq", NULL },
 	.copy = "lm_head.weight",
 	.original = "model.embed_tokens.weight",
+	.spellings = vn_decoder_spellings,
 };
 
 const vn_family_weight vn_decoder_weights[] = {

@@ -14,6 +14,8 @@
 /* The names of weights: of all families but GPT-2; of those that vn_plan_decoder builds. */
 extern const vn_naming        vn_decoder_naming;
 extern const vn_family_weight vn_decoder_weights[];
+/* Files have a matrix for each expert, or those of all experts in one tensor. */
+extern const vn_spelling      vn_decoder_spellings[];
 /* The default sizes of Mistral and Mixtral. */
 extern const vn_config        vn_mistral_sizes;
 

@@ -8,12 +8,10 @@
 
 #include "libref/family/decoder.h"
 
-/* Files have a matrix for each expert, or those of all experts in one tensor. */
-extern const vn_naming vn_experts_naming;
 /* Adds everything from attn_residual to the output of layer l. */
-int                    vn_decoder_experts(vn_builder *p, const vn_config *c, int l, int x);
+int       vn_decoder_experts(vn_builder *p, const vn_config *c, int l, int x);
 /* Reads the number of experts, which transformers spells in two ways, and how many a token goes
  * through; the defaults are in c. */
-vn_status              vn_config_experts(const char *path, const json_t *o, vn_config *c, vn_error *err);
+vn_status vn_config_experts(const char *path, const json_t *o, vn_config *c, vn_error *err);
 
 #endif

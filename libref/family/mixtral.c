@@ -46,7 +46,7 @@ const vn_family vn_family_mixtral = {
 	.model_type = "mixtral",
 	.plan = plan_mixtral,
 	.obeys = obeys,
-	.naming = &vn_experts_naming,
+	.naming = &vn_decoder_naming,
 	.weights = vn_decoder_weights,
 	.gguf = { .arch = "llama", .act = "silu", .interleaved = true, .fields = fields },
 	.published = published,

@@ -56,7 +56,7 @@ const vn_family vn_family_olmoe = {
 	.model_type = "olmoe",
 	.plan = plan_olmoe,
 	.obeys = obeys,
-	.naming = &vn_experts_naming,
+	.naming = &vn_decoder_naming,
 	.weights = vn_decoder_weights,
 	.gguf = { .arch = "olmoe", .act = "silu", .fields = fields },
 	.published = published,

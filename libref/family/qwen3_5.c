@@ -1,14 +1,15 @@
-/* qwen3_5.c: the text model of Qwen3.5.
+/* qwen3_5.c: the text model of Qwen3.5, and of its mixtures of experts.
  *
  * A decoder with two kinds of layers. Most mix tokens by Gated DeltaNet: a state of fixed size for
  * each head, which decays and is corrected at every token. Every fourth layer uses attention, and
  * gates its result. All norms but one store their weight minus one; a quarter of each head is
  * rotated. The multimodal config contains this one in its text_config. For text its three rows of
- * positions are equal, and the keys that divide a head among them (mrope_*) have no effect.
+ * positions are equal, and the keys that divide a head among them (mrope_*) have no effect. In
+ * mixtures every layer has experts, and a gated one that all tokens go through.
  */
 #include "libref/family/family.h"
 
-#include "libref/family/decoder.h"
+#include "libref/family/experts.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -16,6 +17,7 @@
 
 typedef struct qwen3_5 {
 	vn_config c;
+	bool      mixture;        /* of experts */
 	bool      bias;           /* of q, k, v and o */
 	int       nk, nv, dk, dv; /* heads and head widths of the linear layers */
 	int       J;              /* taps of the convolution */
@@ -61,13 +63,27 @@ static vn_status read_gates(const char *path, const json_t *j, const qwen3_5 *m,
 	return VN_OK;
 }
 
+static vn_status read_experts(const char *path, const json_t *j, vn_config *c, vn_error *err)
+{
+	vn_status st;
+
+	c->experts = 256, c->per_token = 8, c->expert_F = c->shared_F = 512;
+	c->normalised = c->shared_gate = true;
+	if ((st = vn_config_experts(path, j, c, err)) ||
+	    (st = vn_config_int(path, j, "moe_intermediate_size", 1, 1 << 22, &c->expert_F, err)))
+		return st;
+	return vn_config_int(path, j, "shared_expert_intermediate_size", 1, 1 << 22, &c->shared_F, err);
+}
+
 static vn_status read_config(const char *path, const json_t *j, qwen3_5 *m, vn_error *err)
 {
+	const bool    mixture = m->mixture;
 	const json_t *text;
 	bool          tied = false;
 	vn_status     st;
 
-	*m = (qwen3_5) { .c = { .V = 248320,
+	*m = (qwen3_5) { .mixture = mixture,
+		             .c = { .V = 248320,
 		                    .D = 4096,
 		                    .F = 12288,
 		                    .L = 32,
@@ -79,13 +95,16 @@ static vn_status read_config(const char *path, const json_t *j, qwen3_5 *m, vn_e
 		                    .rope.theta = 10000.0,
 		                    .partial_rotary = 0.25,
 		                    .norm_one = true } };
-	if ((st = vn_config_text(path, j, "qwen3_5", &text, err)) || (st = vn_config_decoder(path, text, &m->c, err)) ||
-	    (st = vn_config_layer_types(path, text, &m->c, err)) || (st = read_linear(path, text, m, err)) ||
-	    (st = read_gates(path, text, m, err)) || (st = vn_config_bool(path, text, "attention_bias", &m->bias, err)) ||
+	if (mixture)
+		m->c.D = 2048, m->c.L = 40, m->c.G = 2;
+	if ((st = vn_config_text(path, j, mixture ? "qwen3_5_moe" : "qwen3_5", &text, err)) ||
+	    (st = vn_config_decoder(path, text, &m->c, err)) || (st = vn_config_layer_types(path, text, &m->c, err)) ||
+	    (st = read_linear(path, text, m, err)) || (st = read_gates(path, text, m, err)) ||
+	    (st = vn_config_bool(path, text, "attention_bias", &m->bias, err)) ||
 	    (st = vn_config_bool(path, j, "tie_word_embeddings", &tied, err)))
 		return st;
 	m->c.tied |= tied; /* publishers put it at either level */
-	return VN_OK;
+	return mixture ? read_experts(path, text, &m->c, err) : VN_OK;
 }
 
 static vn_status is_linear(const char *path, const qwen3_5 *m, int layer, bool *linear, vn_error *err)
@@ -159,9 +178,9 @@ static int attention(vn_builder *p, const qwen3_5 *m, int l, int x)
 	return vn_plan_add(p, x, o, VN_POINT_ATTN_RESIDUAL);                              /* (T,D) */
 }
 
-static vn_status plan_qwen3_5(const char *path, const json_t *config, vn_plan **plan, vn_error *err)
+static vn_status build(const char *path, const json_t *config, bool mixture, vn_plan **plan, vn_error *err)
 {
-	qwen3_5     m;
+	qwen3_5     m = { .mixture = mixture };
 	vn_status   st = read_config(path, config, &m, err);
 	vn_builder *p;
 	bool        linear;
@@ -182,7 +201,7 @@ static vn_status plan_qwen3_5(const char *path, const json_t *config, vn_plan **
 		vn_plan_layer(p, l);
 		vn_plan_name(p, x, VN_POINT_INPUT); /* (T,D) */
 		x = linear ? delta_net(p, &m, l, x) : attention(p, &m, l, x);
-		x = vn_decoder_feed_forward(p, &m.c, l, x);
+		x = (mixture ? vn_decoder_experts : vn_decoder_feed_forward)(p, &m.c, l, x);
 	}
 	vn_decoder_head(p, &m.c, embedding, x);
 
@@ -192,6 +211,16 @@ static vn_status plan_qwen3_5(const char *path, const json_t *config, vn_plan **
 		*plan = NULL;
 	}
 	return st ? st : built;
+}
+
+static vn_status plan_qwen3_5(const char *path, const json_t *config, vn_plan **plan, vn_error *err)
+{
+	return build(path, config, false, plan, err);
+}
+
+static vn_status plan_mixture(const char *path, const json_t *config, vn_plan **plan, vn_error *err)
+{
+	return build(path, config, true, plan, err);
 }
 
 static const vn_setting obeys[] = { { "attention_bias", VN_FALSE, NULL },
@@ -222,6 +251,14 @@ static const vn_family_weight weights[] = {
 	{ VN_POINT_GATE_PROJ, "mlp.gate_proj", "ffn_gate", 0, 0 },
 	{ VN_POINT_UP_PROJ, "mlp.up_proj", "ffn_up", 0, 0 },
 	{ VN_POINT_DOWN_PROJ, "mlp.down_proj", "ffn_down", 0, 0 },
+	{ VN_POINT_ROUTER_LOGITS, "mlp.gate", "ffn_gate_inp", 0, 0 },
+	{ VN_POINT_EXPERT_OUT, "mlp.experts.gate_proj", "ffn_gate_exps", 0, 0 },
+	{ VN_POINT_EXPERT_OUT, "mlp.experts.up_proj", "ffn_up_exps", 0, 0 },
+	{ VN_POINT_EXPERT_OUT, "mlp.experts.down_proj", "ffn_down_exps", 0, 0 },
+	{ VN_POINT_GATE_PROJ, "mlp.shared_expert.gate_proj", "ffn_gate_shexp", 0, 0 },
+	{ VN_POINT_UP_PROJ, "mlp.shared_expert.up_proj", "ffn_up_shexp", 0, 0 },
+	{ VN_POINT_SHARED_OUT, "mlp.shared_expert.down_proj", "ffn_down_shexp", 0, 0 },
+	{ VN_POINT_SHARED_GATE, "mlp.shared_expert_gate", "ffn_gate_inp_shexp", 0, 0 },
 	{ 0 },
 };
 
@@ -267,4 +304,23 @@ const vn_family vn_family_qwen3_5_text = {
 	.weights = weights,
 	.gguf = { .arch = "qwen35", .act = "silu", .fields = fields, .window = VN_GGUF_WINDOW_PATTERN },
 	.published = published,
+};
+
+/* mixtures of experts: likewise */
+const vn_family vn_family_qwen3_5_moe = {
+	.model_type = "qwen3_5_moe",
+	.plan = plan_mixture,
+	.recurrent = true,
+	.obeys = obeys,
+	.naming = &vn_decoder_naming,
+	.weights = weights,
+};
+
+const vn_family vn_family_qwen3_5_moe_text = {
+	.model_type = "qwen3_5_moe_text",
+	.plan = plan_mixture,
+	.recurrent = true,
+	.obeys = obeys,
+	.naming = &vn_decoder_naming,
+	.weights = weights,
 };

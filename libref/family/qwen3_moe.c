@@ -99,7 +99,7 @@ const vn_family vn_family_qwen3_moe = {
 	.model_type = "qwen3_moe",
 	.plan = plan_qwen3_moe,
 	.obeys = obeys,
-	.naming = &vn_experts_naming,
+	.naming = &vn_decoder_naming,
 	.weights = vn_decoder_weights,
 	.gguf = { .arch = "qwen3moe", .act = "silu", .fields = fields },
 	.published = published,

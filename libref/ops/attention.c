@@ -14,13 +14,14 @@
 
 static bool room_create(REAL(vn_attn_room) * r, const REAL(vn_attend) * a)
 {
-	const size_t S = (size_t)REAL(vn_kept_keys)(a), K = (size_t)a->c->attention.head_dim, rows = VN_ATTN_ROWS;
+	const size_t S = (size_t)REAL(vn_kept_keys)(a), K = (size_t)a->c->attention.head_dim, rows = VN_ATTN_ROWS,
+				 U = (size_t)vn_attention_value_dim(a->c);
 	const size_t others = REAL(vn_softmax_others)(a) ? 3 * rows * S : 1;
 
-	*r = (REAL(vn_attn_room)) { malloc(rows * K * 8),
+	*r = (REAL(vn_attn_room)) { malloc((rows * K + U) * 8),
 		                        malloc(rows * S * 8),
-		                        malloc(rows * K * 8),
-		                        { malloc(S * K * 8), malloc(S * K * 8) },
+		                        malloc(rows * U * 8),
+		                        { malloc(S * K * 8), malloc(S * U * 8) },
 		                        malloc(others * 8),
 		                        { -1, -1 },
 		                        { 0 },
@@ -54,16 +55,16 @@ static int64_t count_reached_keys(const REAL(vn_attend) * a, int64_t row, int64_
 static void sum_visible(REAL(vn_attn_room) * m, const REAL(vn_attend) * a, int64_t head, int64_t row, int64_t r,
                         int64_t keys)
 {
-	const int     K = a->c->attention.head_dim;
+	const int     U = vn_attention_value_dim(a->c);
 	const double *p = m->s + r * keys;
-	double       *ctx = m->ctx + r * K, *v = m->q;
+	double       *ctx = m->ctx + r * U, *v = m->q;
 	int64_t       from, to;
 
 	REAL(vn_visible)(a, row, keys, &from, &to);
-	memset(ctx, 0, (size_t)K * 8);
+	memset(ctx, 0, (size_t)U * 8);
 	for (int64_t j = from; j < to; j++) {
 		REAL(vn_kept_row)(v, a, VN_ATTN_VALUES, j, head);
-		for (int d = 0; d < K; d++)
+		for (int d = 0; d < U; d++)
 			ctx[d] += p[j] * v[d];
 	}
 }
@@ -71,7 +72,7 @@ static void sum_visible(REAL(vn_attn_room) * m, const REAL(vn_attend) * a, int64
 /* The context of up to ROWS queries of one head, starting at `row`. */
 static void attend_block(real *context, REAL(vn_attn_room) * m, const REAL(vn_attend) * a, int64_t head, int64_t row)
 {
-	const int     H = a->c->attention.heads, K = a->c->attention.head_dim;
+	const int     H = a->c->attention.heads, U = vn_attention_value_dim(a->c);
 	const int64_t rows = a->tokens - row < VN_ATTN_ROWS ? a->tokens - row : VN_ATTN_ROWS,
 				  keys = count_reached_keys(a, row, rows);
 
@@ -79,14 +80,14 @@ static void attend_block(real *context, REAL(vn_attn_room) * m, const REAL(vn_at
 	if (REAL(vn_flashes)(a)) {
 		REAL(vn_attn_kept)(m, a, VN_ATTN_VALUES, head, keys);
 		for (int64_t r = 0; r < rows; r++)
-			REAL(vn_flash_row)(context + ((row + r) * H + head) * K, m, a, head, row + r, r, keys);
+			REAL(vn_flash_row)(context + ((row + r) * H + head) * U, m, a, head, row + r, r, keys);
 		return;
 	}
 	REAL(vn_softmax)(m, a, head, row, rows, keys);
 	vn_attn_halve(m->s, rows * keys, a->policy.products == VN_PRODUCTS_GGML_KV16);
 	vn_attn_narrow(m->s, rows, keys, a->policy.role[VN_ROLE_PRODUCTS]);
 	const double *values = REAL(vn_attn_kept)(m, a, VN_ATTN_VALUES, head, keys);
-	vn_gemm_f64((vn_gemm_size) { VN_BLAS_AS_STORED, (int)rows, K, (int)keys }, 1.0, m->s, values, m->ctx, K);
+	vn_gemm_f64((vn_gemm_size) { VN_BLAS_AS_STORED, (int)rows, U, (int)keys }, 1.0, m->s, values, m->ctx, U);
 	for (int64_t r = 0; m->bad < keys && r < rows; r++) {
 		int64_t from, to;
 
@@ -95,8 +96,8 @@ static void attend_block(real *context, REAL(vn_attn_room) * m, const REAL(vn_at
 			sum_visible(m, a, head, row + r, r, keys);
 	}
 	for (int64_t r = 0; r < rows; r++)
-		for (int d = 0; d < K; d++)
-			context[((row + r) * H + head) * K + d] = (real)m->ctx[r * K + d];
+		for (int d = 0; d < U; d++)
+			context[((row + r) * H + head) * U + d] = (real)m->ctx[r * U + d];
 }
 
 bool REAL(vn_attention)(real *context, const REAL(vn_attend) * a)

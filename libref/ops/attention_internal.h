@@ -15,8 +15,8 @@ enum { VN_ATTN_ROWS = 64 }; /* queries per block */
 
 /* One thread's working memory. */
 typedef struct REAL(vn_attn_room) {
-	double *q, *s, *ctx;       /* (ROWS,K)  (ROWS,S)  (ROWS,K) */
-	double *kept[2];           /* keys and values (S,K), of VN_ATTN_KEYS and VN_ATTN_VALUES */
+	double *q, *s, *ctx;       /* (ROWS,K), at least (U)  (ROWS,S)  (ROWS,U) */
+	double *kept[2];           /* keys (S,K) and values (S,U), of VN_ATTN_KEYS and VN_ATTN_VALUES */
 	double *others;            /* (3,ROWS,S), if vn_softmax_others */
 	int64_t head[2], count[2]; /* the key head that `kept` holds, and how many of its tokens; -1: none */
 	int64_t bad;               /* the first value that is not all finite, which is held as 0; `count`: none */
@@ -52,7 +52,7 @@ void REAL(vn_visible)(const REAL(vn_attend) * a, int64_t query, int64_t S, int64
 /* Turns m->s from vn_attn_scores into probabilities, in place; hidden keys get 0. */
 void REAL(vn_softmax)(REAL(vn_attn_room) * m, const REAL(vn_attend) * a, int64_t head, int64_t row, int64_t rows,
                       int64_t S);
-/* Computes the context (K) of one query, row r of m->s, key by key as ggml's flash attention does,
+/* Computes the context (U) of one query, row r of m->s, key by key as ggml's flash attention does,
  * with float16 sums (VN_PRODUCTS_GGML_FLASH16). m->kept: the values.
  *
  *   s_j > M:   y = f16(y e^(M - s_j)), S = S e^(M - s_j), M = s_j
@@ -65,8 +65,8 @@ bool REAL(vn_softmax_others)(const REAL(vn_attend) * a);
 
 /* Returns the number of keys: the tokens, plus those that an experiment adds. */
 int64_t REAL(vn_kept_keys)(const REAL(vn_attend) * a);
-/* Copies to dst (K) the key of token j for a query head (of VN_ATTN_KEYS), or its value
- * (VN_ATTN_VALUES). */
+/* Copies to dst (K) the key of token j for a query head (of VN_ATTN_KEYS), or to dst (U)
+ * its value (VN_ATTN_VALUES). */
 void    REAL(vn_kept_row)(double *dst, const REAL(vn_attend) * a, int of, int64_t j, int64_t head);
 
 #endif

@@ -84,10 +84,11 @@ static double narrow_number(int form, double x)
 
 void REAL(vn_kept_row)(double *dst, const REAL(vn_attend) * a, int of, int64_t j, int64_t head)
 {
-	const int64_t G = ATTN(a).kv_heads, K = ATTN(a).head_dim, S = a->past + a->tokens;
-	const real   *src = of == VN_ATTN_KEYS ? a->k : a->v;
-	const int     form = form_of(a, of);
-	int64_t       g = key_head(a, head);
+	const int64_t G = ATTN(a).kv_heads, S = a->past + a->tokens,
+				  K = of == VN_ATTN_KEYS ? ATTN(a).head_dim : vn_attention_value_dim(a->c);
+	const real *src = of == VN_ATTN_KEYS ? a->k : a->v;
+	const int   form = form_of(a, of);
+	int64_t     g = key_head(a, head);
 
 	if (a->x && X(a).head_map == VN_HEADS_FLAT)
 		j += head / G;
@@ -146,8 +147,8 @@ static int64_t hide_bad(double *v, int64_t keys, int64_t K)
 
 const double *REAL(vn_attn_kept)(REAL(vn_attn_room) * m, const REAL(vn_attend) * a, int of, int64_t head, int64_t S)
 {
-	const int     G = a->c->attention.kv_heads, K = a->c->attention.head_dim, i = of == VN_ATTN_VALUES;
-	const bool    elsewhere = kept_elsewhere(a);
+	const int  i = of == VN_ATTN_VALUES, G = ATTN(a).kv_heads, K = i ? vn_attention_value_dim(a->c) : ATTN(a).head_dim;
+	const bool elsewhere = kept_elsewhere(a);
 	const int64_t g = key_head(a, head);
 	double       *dst = m->kept[i];
 

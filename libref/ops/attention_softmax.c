@@ -250,27 +250,27 @@ void REAL(vn_flash_row)(real *context, REAL(vn_attn_room) * m, const REAL(vn_att
                         int64_t r, int64_t S)
 {
 	const double sink = sink_of(a, head);
-	const int    K = ATTN(a).head_dim;
+	const int    U = vn_attention_value_dim(a->c);
 	double      *s = m->s + r * S, *y = m->ctx, top = -(double)INFINITY, sum = 0.0;
 	int64_t      from, to;
 
 	take_visible(s, a, query, S, &from, &to);
-	memset(y, 0, (size_t)K * sizeof *y);
+	memset(y, 0, (size_t)U * sizeof *y);
 	for (int64_t j = from; j < to; j++) {
 		const double score = (double)(float)s[j], shrink = score > top ? exp(top - score) : 1.0;
-		for (int d = 0; d < K && score > top; d++)
+		for (int d = 0; d < U && score > top; d++)
 			y[d] = vn_as_f16(y[d] * (double)(float)shrink);
 		top = score > top ? score : top;
 		const double p = (double)(float)exp(score - top);
-		for (int d = 0; d < K; d++)
-			y[d] = vn_as_f16(y[d] + p * m->kept[1][j * K + d]);
+		for (int d = 0; d < U; d++)
+			y[d] = vn_as_f16(y[d] + p * m->kept[1][j * U + d]);
 		sum = sum * shrink + p;
 	}
 	if (sink > top)
-		for (int d = 0; d < K; d++)
+		for (int d = 0; d < U; d++)
 			y[d] = vn_as_f16(y[d] * (double)(float)exp(top - sink));
 	sum = sink > top ? sum * exp(top - sink) + 1.0 : sum + exp(sink - top);
-	for (int d = 0; d < K; d++)
+	for (int d = 0; d < U; d++)
 		context[d] = (real)(sum > 0.0 ? y[d] / sum : 0.0);
 }
 

@@ -57,6 +57,10 @@ void REAL(vn_positions)(real *y, const vn_tensor *w, int64_t past, int64_t T, in
  *   y[r,i] = x[r,from + i] */
 void REAL(vn_slice)(real *y, const real *x, int64_t R, int64_t N, int64_t from, int64_t width);
 
+/* Columns of heads side by side.   in: a (T,H,A), b (T,G,B)   y (T,H,dim), dim = A + B
+ *   y[t,h,:] = a[t,h,:], then b[t,g,:]          g = h / (H/G) */
+void REAL(vn_join)(real *y, const real *const in[2], int64_t T, int64_t dim, const vn_consts *c);
+
 /* A stored matrix (M,N). transposed: stored as (N,M). Products have the same bits in both cases. */
 typedef struct vn_matrix {
 	const vn_tensor *w;
@@ -114,9 +118,9 @@ bool REAL(vn_ggml_input)(const vn_operands *f, vn_dtype kept, vn_ggml_scale scal
 void REAL(vn_ggml_add_sums)(real *y, const float *sums, const vn_matrix *w, int64_t T, int threads);
 
 /* Rotary positions.   x, y (T,H,K)   row t is at position past + t   lists: rope.h
- *   for i < R/2, a = float(position) * f[i]:
- *   y[i]       = x[i] cos a - x[i + R/2] sin a
- *   y[i + R/2] = x[i + R/2] cos a + x[i] sin a        y[d] = x[d] for d >= R
+ *   for i < R/2, a = float(position) * f[i], columns (j,k) -> (m,n) of vn_rope_pair:
+ *   y[m] = x[j] cos a - x[k] sin a
+ *   y[n] = x[k] cos a + x[j] sin a        y[d] = x[d] for other columns
  * e, NULL in a model: other pairs and angles (vn_rope_pair, vn_rope_position, vn_rope_angle).
  * Returns false without memory. */
 typedef struct vn_rope_input {
@@ -130,7 +134,7 @@ typedef struct vn_rope_input {
 } vn_rope_input;
 bool REAL(vn_rotate)(real *y, const real *x, const vn_rope_input *r);
 
-/* Attention over a cache.   q (T,H,K)   k, v (S,G,K), S = past + T   context (T,H,K)
+/* Attention over a cache.   q (T,H,K)   k (S,G,K), v (S,G,U), S = past + T   context (T,H,U)
  *   s[h,i,j]   = scale * sum_d q[i,h,d] k[j,g,d]          g = h / (H/G), or as head_map says
  *   p[h,i,:]   = softmax over the visible j of s[h,i,:]    visible: plan.h
  *                with sinks, exp(sinks[h]) is added to its sum
@@ -219,15 +223,19 @@ void REAL(vn_add)(real *y, const real *a, const real *b, int64_t n, int threads)
 /* y = scale x or, if cap is not 0, cap tanh(scale x / cap), with scale and cap from c->scale. */
 void REAL(vn_multiply)(real *y, const real *x, const vn_consts *c, const vn_experiment *e, int64_t n, int threads);
 
-/* The k columns of the largest numbers of each row, the largest first.   x (T,E)   y (T,k)
+/* The k columns of the largest numbers of each row, the largest first.   in: x (T,E), and bias (E)
+ * or NULL   y (T,k)
  * Of equal numbers the first column comes first; a NaN is the largest. e->top_k.skip leaves out
- * the first. */
-void REAL(vn_top_k)(real *y, const real *x, int64_t T, const vn_consts *c, const vn_experiment *e, int threads);
+ * the first. With sigmoid: of sigmoid(x) + bias. With groups: those of E/groups neighbours each
+ * whose sums of their `best` largest numbers are largest are kept. Returns false without memory. */
+bool REAL(vn_top_k)(real *y, const real *const in[2], int64_t T, const vn_consts *c, const vn_experiment *e,
+                    int threads);
 
-/* Weights of chosen experts.   in: logits (T,E), ids (T,k)   y (T,k)
+/* Weights of chosen experts.   in: logits (T,E), ids (T,k), and bias (E) or NULL   y (T,k)
  *   y[t,s] = exp(logits[t,i]) / sum_e exp(logits[t,e]), i = ids[t,s]; 0 if there is no expert i
- *   normalised: y[t,s] / sum_s y[t,:] */
-void REAL(vn_route)(real *y, const real *const in[2], int64_t T, int64_t k, const vn_consts *c, const vn_experiment *e,
+ *   sigmoid: y[t,s] = sigmoid(logits[t,i])
+ *   normalised: y[t,s] / sum_s y[t,:]; then times the scale */
+void REAL(vn_route)(real *y, const real *const in[3], int64_t T, int64_t k, const vn_consts *c, const vn_experiment *e,
                     int threads);
 
 /* What chosen experts make of each token.   rows (T,D)   ids (T,k)   y (T,k,D)
@@ -248,7 +256,7 @@ typedef struct REAL(vn_experts_in) {
 } REAL(vn_experts_in);
 bool REAL(vn_experts)(real *y, const REAL(vn_experts_in) * a);
 
-/* Weighted sums.   in: x (T,k,D), weights (T,k)   y (T,D)
+/* Weighted sums, of k slots.   in: x (T,k,D), weights (T,k)   y (T,D)
  *   y[t,d] = sum_s weights[t,s] x[t,s,d] */
 void REAL(vn_combine)(real *y, const real *const in[2], int64_t T, int64_t D, const vn_consts *c,
                       const vn_experiment *e, int threads);

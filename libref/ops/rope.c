@@ -34,20 +34,31 @@ static void other_angles(const vn_rope_input *r, double base, const double *kept
 	}
 }
 
+/* Models of neighbouring pairs multiply complex numbers, for which torch takes the C library's
+ * cosine and sine. */
+static void complex_row(float *c, float *s, const float *angle, int64_t n)
+{
+	for (int64_t i = 0; i < n; i++) {
+		c[i] = cosf(angle[i]);
+		s[i] = sinf(angle[i]);
+	}
+}
+
 /* Rotates one head x (K) into y. */
 static void rotate_head(real *y, const real *x, const vn_rope_input *r, const float *c, const float *s)
 {
-	const int64_t half = r->rope->rotary_dim / 2, K = r->K;
-	const int     rounding = r->e ? r->e->rounding : VN_FORMAT_NONE;
-	int64_t       j, k, next, unused;
+	const int64_t         half = r->rope->rotary_dim / 2, K = r->K;
+	const int             rounding = r->e ? r->e->rounding : VN_FORMAT_NONE;
+	const vn_rope_columns p = vn_rope_pair(r->rope, r->e, K, 0), next = vn_rope_pair(r->rope, r->e, K, 1);
+	const int64_t         in = next.in[0] - p.in[0], out = next.out[0] - p.out[0];
 
-	vn_rope_pair(r->rope, r->e, K, 0, &j, &k);
-	vn_rope_pair(r->rope, r->e, K, 1, &next, &unused);
 	memcpy(y, x, (size_t)K * sizeof *y);
-	for (int64_t i = 0, step = next - j; i < half; i++, j += step, k += step) {
-		const double a = (double)x[j], b = (double)x[k];
-		y[j] = (real)(vn_in_format(a * (double)c[i], rounding) - vn_in_format(b * (double)s[i], rounding));
-		y[k] = (real)(vn_in_format(b * (double)c[i], rounding) + vn_in_format(a * (double)s[i], rounding));
+	for (int64_t i = 0; i < half; i++) {
+		const double a = (double)x[p.in[0] + i * in], b = (double)x[p.in[1] + i * in];
+		y[p.out[0] + i * out] = (real)(vn_in_format(a * (double)c[i], rounding) -
+		                               vn_in_format(b * (double)s[i], rounding));
+		y[p.out[1] + i * out] = (real)(vn_in_format(b * (double)c[i], rounding) +
+		                               vn_in_format(a * (double)s[i], rounding));
 	}
 }
 
@@ -95,7 +106,9 @@ bool REAL(vn_rotate)(real *y, const real *x, const vn_rope_input *r)
 			other_angles(r, base, kept, position, c, s);
 		for (int64_t i = 0; !other && i < half; i++)
 			angle[i] = vn_rope_angle(e, f[i], i, position);
-		if (!other)
+		if (!other && r->rope->pairs == VN_PAIR_NEIGHBOURS)
+			complex_row(c, s, angle, half);
+		else if (!other)
 			vn_rope_row(c, s, angle, half);
 		for (int64_t i = 0; i < half; i++) {
 			c[i] = (float)vn_in_format((double)(c[i] * af), rounding);

@@ -15,8 +15,22 @@ double vn_fault_scale(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
 	case SCALE_TWICE: return ATTN(n).scale * ATTN(n).scale;
 	case SCALE_BY_WIDTH: return 1.0 / sqrt((double)vn_fault_width(p));
 	case SCALE_BY_HEAD: return 1.0 / K;
+	case SCALE_NO_FACTOR: return 1.0 / sqrt((double)K);
+	case SCALE_ROOT_FACTOR: return sqrt(ATTN(n).scale / sqrt((double)K));
+	case SCALE_FACTOR_TWICE: return ATTN(n).scale * ATTN(n).scale * sqrt((double)K);
 	default: return 1.0 / sqrt((double)(k->op == VN_OP_ROPE ? k->c.rope.rope.rotary_dim : K));
 	}
+}
+
+bool vn_fault_has_mscale(const vn_plan *p, const vn_node *n)
+{
+	const vn_rope *r = NULL;
+
+	for (int i = 0; i < p->n_nodes; i++)
+		if (p->node[i].op == VN_OP_ROPE && p->node[i].layer == n->layer)
+			r = &p->node[i].c.rope.rope;
+	return r && r->type == VN_ROPE_YARN && r->mscale_all_dim > 0 &&
+	       !(fabs(ATTN(n).scale * sqrt((double)ATTN(n).head_dim) - 1.0) < 1e-9);
 }
 
 /* x: vn_experiment.attention.blind, for a query that sees no key. */

@@ -17,6 +17,19 @@ vn_status vn_make_exchange_weights(const vn_fault_row *r, vn_faulty *f, int node
 	return VN_OK;
 }
 
+/* The shared expert (T,1,D) becomes what its gate would have made of it (T,D). */
+vn_status vn_make_ungated(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
+{
+	vn_node  *n = &f->plan->node[node];
+	const int x = n->in[VN_COMBINE_X], y = n->out[0], D = (int)vn_value_row(&f->plan->value[y]);
+
+	(void)r, (void)err;
+	*n = (vn_node) {
+		.op = VN_OP_SLICE, .layer = n->layer, .c.slice = { D, 0, D }, .n_in = 1, .in = { x }, .n_out = 1, .out = { y }
+	};
+	return VN_OK;
+}
+
 /* x: how many layers on. The node gets weights of its own, of which those of the first expert are
  * the other layer's. */
 vn_status vn_make_lent_expert(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)

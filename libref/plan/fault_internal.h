@@ -48,7 +48,16 @@ struct vn_fault_row {
 
 /* ---- meaning of x in a row --------------------------------------------------------- */
 
-enum { SCALE_MISSING, SCALE_TWICE, SCALE_BY_WIDTH, SCALE_BY_HEAD, SCALE_BY_ROTATED };
+enum {
+	SCALE_MISSING,
+	SCALE_TWICE,
+	SCALE_BY_WIDTH,
+	SCALE_BY_HEAD,
+	SCALE_BY_ROTATED,
+	SCALE_NO_FACTOR,
+	SCALE_ROOT_FACTOR,
+	SCALE_FACTOR_TWICE
+};
 enum { YARN_RAMP, YARN_CONTEXT, YARN_STRETCH, YARN_COLUMNS };
 enum { FUSED_BY_ROWS, FUSED_BY_HALVES, FUSED_BY_RANKS }; /* larger values: of that many ranks */
 enum { ALL_ROWS = 1 << 24 };                             /* in tiles of so many: in one tile */
@@ -108,6 +117,8 @@ float          vn_fault_factor(const vn_plan *p, const vn_rope *rope);
 bool           vn_fault_moves(const vn_fault_row *r, const vn_plan *p, const vn_node *n);
 /* Returns the factor of a SCALE_... fault for an attention. */
 double         vn_fault_scale(const vn_fault_row *r, const vn_plan *p, const vn_node *n);
+/* Does its scale contain yarn's factor of scores? */
+bool           vn_fault_has_mscale(const vn_plan *p, const vn_node *n);
 /* Returns the window of the first layer that has one; 0: no layer has. */
 int            vn_fault_window(const vn_plan *p);
 /* Returns the same rotation in the first layer that rotates otherwise; NULL: there is none. */

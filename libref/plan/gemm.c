@@ -24,21 +24,21 @@ static vn_gemm of_linear(const vn_plan *p, const vn_node *node)
 		               .alpha = 1 };
 }
 
-/* Of one query head: the scores q (T,K) k (S,K)^T, or the context, probs (T,S) v (S,K). Heads lie
+/* Of one query head: the scores q (T,K) k (S,K)^T, or the context, probs (T,S) v (S,U). Heads lie
  * side by side in a row of q, k, v and the context. */
 static vn_gemm of_attention(const vn_node *node, bool scores)
 {
-	const int     H = node->c.attention.heads, G = node->c.attention.kv_heads, K = node->c.attention.head_dim;
-	const int64_t row = (int64_t)H * K;
+	const int H = node->c.attention.heads, G = node->c.attention.kv_heads, K = node->c.attention.head_dim,
+			  U = vn_attention_value_dim(&node->c);
 
 	return (vn_gemm) { .of = scores ? "scores" : "context",
 		               .m = VN_T,
-		               .n = scores ? VN_S : K,
+		               .n = scores ? VN_S : U,
 		               .k = scores ? K : VN_S,
 		               .transposed = scores,
-		               .lda = scores ? row : VN_S,
-		               .ldb = (int64_t)G * K,
-		               .ldc = scores ? VN_S : row,
+		               .lda = scores ? (int64_t)H * K : VN_S,
+		               .ldb = (int64_t)G * (scores ? K : U),
+		               .ldc = scores ? VN_S : (int64_t)H * U,
 		               .batch = H,
 		               .share = H / G,
 		               .alpha = scores ? node->c.attention.scale : 1 };

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-int vn_plan_top_k(vn_builder *b, int x, int k, vn_point out)
+int vn_plan_top_k(vn_builder *b, int x, int bias, int k, vn_point out)
 {
 	if (b->status)
 		return 0;
@@ -11,7 +11,8 @@ int vn_plan_top_k(vn_builder *b, int x, int k, vn_point out)
 	if (v.rank != 2 || k > v.size[1])
 		return vn_build_fail(b, VN_ERR_SHAPE, "%s: it has fewer columns than are to be chosen", v.name);
 	int y = vn_build_wide(b, vn_build_value(b, out, 2, (int[]) { VN_T, k }));
-	vn_build_node(b, (vn_node) { .op = VN_OP_TOP_K, .c.top_k = { v.size[1], k }, VN_IN(1, x), VN_OUT(1, y) });
+	vn_build_node(
+		b, (vn_node) { .op = VN_OP_TOP_K, .c.top_k = { v.size[1], k }, VN_IN(1, x), VN_W(1, bias), VN_OUT(1, y) });
 	return y;
 }
 
@@ -25,6 +26,7 @@ int vn_plan_route(vn_builder *b, int logits, int ids, bool normalised, bool wide
 	vn_build_node(b, (vn_node) { .op = VN_OP_ROUTE,
 	                             .c.route = { b->plan->value[logits].size[1], normalised },
 	                             VN_IN(2, logits, ids),
+	                             VN_W(1, -1),
 	                             VN_OUT(1, y) });
 	return y;
 }
@@ -48,21 +50,34 @@ int vn_plan_combine(vn_builder *b, int x, int weights, vn_point out)
 {
 	if (b->status)
 		return 0;
-	const int k = b->plan->value[x].size[1];
-	int       y = vn_build_value(b, out, 2, (int[]) { VN_T, b->plan->value[x].size[2] });
+	const vn_value v = b->plan->value[x];
+	const int      k = v.rank == 3 ? v.size[1] : 1;
+	int            y = vn_build_value(b, out, 2, (int[]) { VN_T, v.size[v.rank - 1] });
 	vn_build_node(b, (vn_node) { .op = VN_OP_COMBINE, .c.combine.slots = k, VN_IN(2, x, weights), VN_OUT(1, y) });
 	return y;
 }
 
+/* Is there no bias, or one number for each column? */
+static bool bias_fits(const vn_plan_walk *w, int columns)
+{
+	return !w->m || vn_shape_equal(w->m, &(vn_shape) { 1, { columns } });
+}
+
 vn_status vn_check_top_k(const vn_plan_walk *w)
 {
-	const int k = w->n->c.top_k.k, skip = w->n->x.top_k.skip;
+	const vn_consts *c = &w->n->c;
+	const int        k = c->top_k.k, skip = w->n->x.top_k.skip, groups = c->top_k.groups, E = c->top_k.columns;
 
-	if (!vn_plan_check_shape(w->x, 2, VN_T, w->n->c.top_k.columns, 0) || !vn_plan_check_row(w->x) ||
+	if (!bias_fits(w, E) || !vn_plan_check_shape(w->x, 2, VN_T, E, 0) || !vn_plan_check_row(w->x) ||
 	    !vn_plan_check_shape(w->y, 2, VN_T, k, 0))
 		return vn_plan_check_fit(w, false);
 	if (k < 1 || skip < 0 || k > w->x->size[1] - skip)
 		return vn_plan_check_fail(w, "%d of %d columns cannot be chosen", k, w->x->size[1]);
+	if ((c->top_k.sigmoid & ~1) || (w->m && !c->top_k.sigmoid) || groups < 0 ||
+	    (groups && (E % groups || c->top_k.groups_used < 1 || c->top_k.groups_used > groups || c->top_k.best < 1 ||
+	                c->top_k.best > E / groups || k > E / groups * c->top_k.groups_used - skip)))
+		return vn_plan_check_fail(w, "invalid sigmoid %d, groups %d, groups_used %d or best %d", c->top_k.sigmoid,
+		                          groups, c->top_k.groups_used, c->top_k.best);
 	return VN_OK;
 }
 
@@ -70,9 +85,13 @@ vn_status vn_check_route(const vn_plan_walk *w)
 {
 	const vn_value *ids = &w->p->value[w->n->in[VN_ROUTE_IDS]];
 
-	if ((w->n->c.route.normalised & ~1) || (unsigned)w->n->x.route.form >= VN_N_ROUTE_FORMS)
-		return vn_plan_check_fail(w, "invalid normalised %d or form %d", w->n->c.route.normalised, w->n->x.route.form);
-	return vn_plan_check_fit(w, vn_plan_check_shape(w->x, 2, VN_T, w->n->c.route.columns, 0) &&
+	if (((w->n->c.route.normalised | w->n->c.route.sigmoid) & ~1) || !(w->n->c.route.scale >= 0) ||
+	    !isfinite(w->n->c.route.scale) || (w->n->x.route.form == VN_ROUTE_BIASED && !w->m) ||
+	    (unsigned)w->n->x.route.form >= VN_N_ROUTE_FORMS)
+		return vn_plan_check_fail(w, "invalid normalised %d, sigmoid %d, scale %g or form %d", w->n->c.route.normalised,
+		                          w->n->c.route.sigmoid, w->n->c.route.scale, w->n->x.route.form);
+	return vn_plan_check_fit(w, bias_fits(w, w->n->c.route.columns) &&
+	                                vn_plan_check_shape(w->x, 2, VN_T, w->n->c.route.columns, 0) &&
 	                                vn_plan_check_row(w->x) && ids->rank == 2 && vn_plan_check_row(ids) &&
 	                                vn_plan_check_same_shape(ids, w->y));
 }
@@ -117,8 +136,9 @@ vn_status vn_check_experts(const vn_plan_walk *w)
 vn_status vn_check_combine(const vn_plan_walk *w)
 {
 	const vn_value *weights = &w->p->value[w->n->in[VN_COMBINE_WEIGHTS]];
+	const int       k = w->n->c.combine.slots, rank = w->x->rank;
 
-	return vn_plan_check_fit(w, w->x->rank == 3 && vn_plan_check_row(w->x) && w->x->size[1] == w->n->c.combine.slots &&
-	                                vn_plan_check_shape(weights, 2, VN_T, w->x->size[1], 0) &&
-	                                vn_plan_check_shape(w->y, 2, VN_T, w->x->size[2], 0));
+	return vn_plan_check_fit(w, vn_plan_check_row(w->x) && (rank == 3 ? w->x->size[1] == k : rank == 2 && k == 1) &&
+	                                vn_plan_check_shape(weights, 2, VN_T, k, 0) &&
+	                                vn_plan_check_shape(w->y, 2, VN_T, w->x->size[rank - 1], 0));
 }

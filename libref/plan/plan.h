@@ -166,13 +166,14 @@ typedef enum vn_delta_form {
 
 /* VN_OP_ROUTE, in the order of the enum: the usual weights; the softmax of the chosen logits alone;
  * the softmax of the chosen probabilities; sigmoids of the chosen logits; none for the last of
- * them. They are normalised as the constant says. */
+ * them; with the bias added. They are normalised as the constant says. */
 typedef enum vn_route_form {
 	VN_ROUTE_USUAL,
 	VN_ROUTE_CHOSEN,
 	VN_ROUTE_TWICE,
 	VN_ROUTE_SIGMOID,
 	VN_ROUTE_FEWER,
+	VN_ROUTE_BIASED,
 	VN_N_ROUTE_FORMS
 } vn_route_form;
 /* VN_OP_EXPERTS: where gate and up are taken from, both of them F rows. In the order of the enum:
@@ -200,6 +201,9 @@ enum { VN_ATTN_Q, VN_ATTN_K, VN_ATTN_V, VN_ATTN_KEPT };
 enum { VN_ATTN_SINKS };
 enum { VN_ATTN_CONTEXT, VN_ATTN_SCORES, VN_ATTN_PROBS, VN_ATTN_K_CACHE, VN_ATTN_V_CACHE };
 enum { VN_ATTN_KEYS, VN_ATTN_VALUES };
+/* The weight of VN_OP_TOP_K and VN_OP_ROUTE; the inputs of VN_OP_JOIN. */
+enum { VN_ROUTER_BIAS };
+enum { VN_JOIN_A, VN_JOIN_B };
 /* The input slots of VN_OP_DELTA_RULE. */
 enum { VN_DELTA_Q, VN_DELTA_K, VN_DELTA_V, VN_DELTA_G, VN_DELTA_BETA };
 
@@ -229,14 +233,18 @@ typedef union vn_consts {
 	/* If a row of x has several such blocks of columns (heads), the results follow each other. */
 	vn_columns slice;
 	struct {
+		int heads, shared, width; /* H, G, A */
+	} join;
+	struct {
 		vn_rope rope;
 	} rope;
 	struct {
 		double scale; /* multiplies q.k; head_dim^-1/2 */
 		int    heads, kv_heads, head_dim;
-		int    causal; /* 1: key j is visible to query i when j <= i */
-		int    window; /* keys that a query sees, including its own; 0: all */
-		double cap;    /* not 0: a scaled product s becomes the score cap tanh(s / cap) */
+		int    causal;    /* 1: key j is visible to query i when j <= i */
+		int    window;    /* keys that a query sees, including its own; 0: all */
+		double cap;       /* not 0: a scaled product s becomes the score cap tanh(s / cap) */
+		int    value_dim; /* U, the width of values; 0: head_dim */
 	} attention;
 	struct {
 		double scale, cap;
@@ -255,9 +263,15 @@ typedef union vn_consts {
 	} delta;
 	struct {
 		int columns, k;
+		int sigmoid; /* 1: sigmoids of x are compared, and the bias is added to them */
+		/* the columns are so many groups of one size, of which the best groups_used count: those
+		 * with the largest sums of their `best` largest numbers. groups 0: one */
+		int groups, groups_used, best;
 	} top_k;
 	struct {
-		int columns, normalised;
+		int    columns, normalised;
+		int    sigmoid; /* 1: sigmoids, not a softmax */
+		double scale;   /* 0: 1 */
 	} route;
 	struct {
 		int slots;
@@ -481,6 +495,8 @@ int  vn_plan_conv1d(vn_builder *b, int x, int w, int bias, int heads, vn_point o
 /* Takes columns. heads as above. */
 int  vn_plan_slice(vn_builder *b, int x, vn_columns c, int heads, vn_point out);
 int  vn_plan_rope(vn_builder *b, int x, const vn_rope *rope, vn_point out);
+/* Sets columns of b behind the columns of each head of a. */
+int  vn_plan_join(vn_builder *b, int a, int x, vn_point out);
 /* Its outputs are always named attn_context and, on demand, k_cache, v_cache, attn_scores and
  * attn_probs. */
 int  vn_plan_attention(vn_builder *b, int q, int k, int v, double scale, int window);
@@ -498,13 +514,14 @@ int  vn_plan_log_decay(vn_builder *b, int x, int A_log, int dt_bias, vn_point ou
 /* in: q, k, v, g, beta. Its state is always named gdn_state. */
 int  vn_plan_delta_rule(vn_builder *b, const int in[5], double scale, vn_point out);
 int  vn_plan_gated_norm(vn_builder *b, int x, int z, int w, double eps, vn_point out);
-/* The output is wide. */
-int  vn_plan_top_k(vn_builder *b, int x, int k, vn_point out);
+/* The output is wide. bias -1: none. */
+int  vn_plan_top_k(vn_builder *b, int x, int bias, int k, vn_point out);
 /* wide: the weights are not rounded to the storage format. */
 int  vn_plan_route(vn_builder *b, int logits, int ids, bool normalised, bool wide, vn_point out);
 /* w: the first expert's gate, up and down, then their biases, or -1. */
 int  vn_plan_experts(vn_builder *b, int x, int ids, const int w[2 * VN_EXPERT_KINDS], int experts, vn_act act,
                      vn_point out);
+/* x (T,k,D), or (T,D) for one slot. */
 int  vn_plan_combine(vn_builder *b, int x, int weights, vn_point out);
 
 /* ---- using ---------------------------------------------------------------- */
@@ -548,10 +565,15 @@ bool     vn_value_wide(const vn_plan *p, int value); /* it is wide, or shows a w
 
 /* Fills s, which has room for VN_MAX_STATE, with the states of a node, and returns how many there
  * are. Safe for any node. */
-int         vn_node_states(const vn_plan *p, int node, vn_state *s);
-const char *vn_state_word(const vn_plan *p, int state); /* "keys", for messages */
+int               vn_node_states(const vn_plan *p, int node, vn_state *s);
+const char       *vn_state_word(const vn_plan *p, int state); /* "keys", for messages */
+/* Returns U, the width of an attention's values and context. */
+static inline int vn_attention_value_dim(const vn_consts *c)
+{
+	return c->attention.value_dim ? c->attention.value_dim : c->attention.head_dim;
+}
 /* Returns the elements of one row of a growing state, or of the whole of one of fixed size. */
-int64_t     vn_state_row(const vn_state *s);
+int64_t vn_state_row(const vn_state *s);
 
 /* What holds for every node of an operation (a row of op.def). */
 typedef struct vn_op_info {

@@ -343,12 +343,19 @@ float vn_rope_angle(const vn_rope_experiment *e, float f, int64_t i, double posi
 	       (e->angle_factor != 0.0 ? (float)e->angle_factor : 1.0f);
 }
 
-void vn_rope_pair(const vn_rope *r, const vn_rope_experiment *e, int64_t K, int64_t i, int64_t *first, int64_t *second)
+vn_rope_columns vn_rope_pair(const vn_rope *r, const vn_rope_experiment *e, int64_t K, int64_t i)
 {
-	const bool neighbours = e && e->pairing == VN_PAIR_NEIGHBOURS, across = e && e->pairing == VN_PAIR_ACROSS;
+	const int             pairs = e && e->pairing ? e->pairing : r->pairs;
+	const int64_t         first = r->first, half = r->rotary_dim / 2;
+	const vn_rope_columns halves = { { first + i, first + i + half }, { first + i, first + i + half } },
+						  across = { { i, i + K / 2 }, { i, i + K / 2 } },
+						  neighbours = { { first + 2 * i, first + 2 * i + 1 }, { first + 2 * i, first + 2 * i + 1 } },
+						  sorted = { { first + 2 * i, first + 2 * i + 1 }, { first + i, first + i + half } };
 
-	*first = neighbours ? 2 * i : i;
-	*second = neighbours ? 2 * i + 1 : i + (across ? K : r->rotary_dim) / 2;
+	return pairs == VN_PAIR_NEIGHBOURS ? neighbours
+	       : pairs == VN_PAIR_SORTED   ? sorted
+	       : pairs == VN_PAIR_ACROSS   ? across
+	                                   : halves;
 }
 
 /* ---- are its constants in range? ------------------------------------------------------------- */

@@ -36,9 +36,16 @@ typedef enum vn_rope_type {
 	VN_N_ROPES
 } vn_rope_type;
 
-/* The columns of pair i < R/2 in a head: i and i + R/2; 2i and 2i + 1; i and i + K/2 (K: width of
- * the head). Supported models use the first. */
-typedef enum vn_pairing { VN_PAIR_HALVES, VN_PAIR_NEIGHBOURS, VN_PAIR_ACROSS, VN_N_PAIRINGS } vn_pairing;
+/* The columns of pair i < R/2 in a head, from its first rotated column on: i and i + R/2; 2i and
+ * 2i + 1; i and i + K/2 from column 0 on (K: width of the head; of experiments); 2i and 2i + 1, but
+ * the rotated pair is written to i and i + R/2. */
+typedef enum vn_pairing {
+	VN_PAIR_HALVES,
+	VN_PAIR_NEIGHBOURS,
+	VN_PAIR_ACROSS,
+	VN_PAIR_SORTED,
+	VN_N_PAIRINGS
+} vn_pairing;
 
 /* How correct implementations round an angle (compare/replay/reference_variants.h), in the order of
  * the enum: as torch does; frequency and product in double; the frequency in double, rounded once,
@@ -72,6 +79,8 @@ typedef struct vn_rope {
 	 * none */
 	int          short_factor;
 	int          long_factor; /* the same, for longer sequences */
+	int          first;       /* the first rotated column of a head */
+	int          pairs;       /* vn_pairing */
 	bool         truncate;    /* yarn: ramp ends at whole pairs. HF's default is true */
 	int          pow_block;   /* exponents per vector step of the torch that made the
 	                             reference: 32 AVX-512, 16 AVX2, anything above R/2 none;
@@ -107,7 +116,7 @@ typedef struct vn_other_rotation {
 
 /* What an experiment changes in pairs and angles; how a replay has them rounded. All 0: nothing. */
 typedef struct vn_rope_experiment {
-	int               pairing;      /* vn_pairing */
+	int               pairing;      /* vn_pairing; 0: the model's */
 	int               offset;       /* added to every position */
 	double            angle_factor; /* multiplies every angle; 0 means 1 */
 	int               half_angles;  /* 1: position, frequency and their product are rounded to f16 */
@@ -162,7 +171,10 @@ float   vn_rope_angle(const vn_rope_experiment *e, float f, int64_t i, double po
  * (VN_OWN_CALLS) as in begins. -1: the first call, or no calls are asked for (0); for VN_OWN_CALLS
  * also a call of one token. begins: (tokens) positions, as vn_site has them. */
 int64_t vn_call_begin(const int64_t *begins, int call, int64_t i);
-/* Sets the two columns of pair i in a head of width K. */
-void vn_rope_pair(const vn_rope *r, const vn_rope_experiment *e, int64_t K, int64_t i, int64_t *first, int64_t *second);
+/* The two columns of pair i in a head of width K, as read and as written. */
+typedef struct vn_rope_columns {
+	int64_t in[2], out[2];
+} vn_rope_columns;
+vn_rope_columns vn_rope_pair(const vn_rope *r, const vn_rope_experiment *e, int64_t K, int64_t i);
 
 #endif

@@ -7,9 +7,9 @@ int vn_node_states(const vn_plan *p, int node, vn_state *s)
 	const vn_node *n = &p->node[node];
 
 	if (n->op == VN_OP_ATTENTION && n->n_out > VN_ATTN_V_CACHE) {
-		const int G = n->c.attention.kv_heads, K = n->c.attention.head_dim;
+		const int G = n->c.attention.kv_heads, K = n->c.attention.head_dim, U = vn_attention_value_dim(&n->c);
 		s[VN_ATTN_KEYS] = (vn_state) { node, n->out[VN_ATTN_K_CACHE], VN_ATTN_K, false, 3, { VN_S, G, K } };
-		s[VN_ATTN_VALUES] = (vn_state) { node, n->out[VN_ATTN_V_CACHE], VN_ATTN_V, false, 3, { VN_S, G, K } };
+		s[VN_ATTN_VALUES] = (vn_state) { node, n->out[VN_ATTN_V_CACHE], VN_ATTN_V, false, 3, { VN_S, G, U } };
 		return 2;
 	}
 	if (n->op == VN_OP_CAUSAL_CONV && n->n_out > 1 && n->c.conv.taps > 1) {

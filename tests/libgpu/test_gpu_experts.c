@@ -83,7 +83,7 @@ static void choose(const float *x, int T, int E, int k)
 			keep            seen;
 			int64_t         bad = 0;
 			const int       in = vn_plan_embed(b, vn_plan_weight(b, "x", 2, (int64_t[]) { T, E }), VN_POINT_EMBED);
-			const int       ids = vn_plan_top_k(b, in, k, VN_POINT_ROUTER_IDS);
+			const int       ids = vn_plan_top_k(b, in, -1, k, VN_POINT_ROUTER_IDS);
 			CU_ASSERT_EQUAL_FATAL(vn_plan_finish(b, &m.plan, NULL), VN_OK);
 			model_start(&m, m.plan, policy.storage);
 			memcpy((void *)(uintptr_t)m.weight[0].data, x, (size_t)(T * E) * sizeof *x);

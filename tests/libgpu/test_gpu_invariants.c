@@ -1,4 +1,4 @@
-/* test_gpu_invariants.c: models.md 7.4 on every Vulkan device. */
+/* test_gpu_invariants.c: models.md 7.3 on every Vulkan device. */
 #include "tests/support/invariants.h"
 #include "tests/support/test_gpu_help.h"
 

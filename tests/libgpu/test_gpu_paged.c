@@ -1,5 +1,5 @@
 /* test_gpu_paged.c: a paged cache gives the bits of a contiguous one, for any order of its blocks.
- * The invariants of models.md 7.4 on a paged cache: test_gpu_invariants.c. */
+ * The invariants of models.md 7.3 on a paged cache: test_gpu_invariants.c. */
 #include "tests/support/test_gpu_help.h"
 
 #include "libgpu/engine.h"
@@ -219,7 +219,7 @@ static void a_wrong_table_shows_in_the_cache(void)
 		CU_ASSERT_EQUAL(memcmp(a.v[k].x + 2 * part, b.v[k].x + 5 * part, part * sizeof(float)), 0);
 		CU_ASSERT_EQUAL(memcmp(a.v[k].x + 5 * part, b.v[k].x + 2 * part, part * sizeof(float)), 0);
 		CU_ASSERT_EQUAL(memcmp(a.v[k].x, b.v[k].x, 2 * part * sizeof(float)), 0);
-		/* pairs moved together: rounding alone (specs/models.md 7.4) */
+		/* pairs moved together: rounding alone (specs/models.md 7.3) */
 		CU_ASSERT_TRUE(fabsf(a.v[logits].x[0] - b.v[logits].x[0]) < 1e-4f);
 		keep_stop(&a);
 		keep_stop(&b);

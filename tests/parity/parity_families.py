@@ -32,9 +32,12 @@ import vernier_parity  # pylint: disable=wrong-import-position
 
 LINEAR = '{"rope_type":"linear","factor":8.0}'
 YARN = '{"rope_type":"yarn","factor":8.0,"original_max_position_embeddings":64,"truncate":false}'
+MSCALE = '{"rope_type":"yarn","factor":40.0,"original_max_position_embeddings":16,"mscale":1.0,"mscale_all_dim":0.707}'
 SHAPES = {
     "gemma3_text": "--kv-heads 2 --head-dim 16 --hidden 48 --heads 4 --layers 4 --interval 2 --window 11 "
                    f"--query-scale 9 --caps 0,3 --rope-scaling {LINEAR}",
+    "deepseek_v3": "--hidden 48 --heads 4 --latent 20,24,16,8,8 --experts 8,3 --layers 3 --normalised --untied "
+                   f"--rope-scaling {MSCALE}",
     "gpt_oss": "--kv-heads 2 --head-dim 16 --hidden 48 --heads 4 --layers 4 --window 11 --experts 8,3 --ffn 40 "
                f"--untied --theta 150000 --rope-scaling {YARN}",
 }
@@ -88,6 +91,24 @@ def gated(of):
     return make
 
 
+def latent_scale(power):
+    """The factor of yarn (mscale squared), with another power."""
+    def make(m, layer):
+        plain = layer.self_attn.qk_head_dim ** -0.5
+        layer.self_attn.scaling = plain * (layer.self_attn.scaling / plain) ** power
+    return make
+
+
+def unnormed(name):
+    def make(m, layer):
+        getattr(layer.self_attn, name).forward = lambda x: x
+    return make
+
+
+def not_interleaved(m, layer):
+    m.config.rope_interleave = False
+
+
 def in_halves(x, experts):
     gate, up = x.chunk(2, -1)
     return type(experts)._apply_gate(experts, torch.stack([gate, up], -1).flatten(-2))
@@ -127,6 +148,11 @@ def next_experts(m, layer):
 
 # family, id: what makes it, and the checkpoints, one of which at least is explained by it
 MISTAKES = {
+    ("deepseek_v3", "A21.missing"): (latent_scale(0), ("layer1.attn_scores", "layer1.attn_context")),
+    ("deepseek_v3", "A21.root"): (latent_scale(0.5), ("layer1.attn_scores", "layer1.attn_context")),
+    ("deepseek_v3", "A21.squared"): (latent_scale(2), ("layer1.attn_scores", "layer1.attn_context")),
+    ("deepseek_v3", "N23"): (unnormed("kv_a_layernorm"), ("layer1.kv_a_norm",)),
+    ("deepseek_v3", "R1.halves"): (not_interleaved, ("layer0.q_rope", "layer0.k_pe_rope")),
     ("gemma3_text", "R18"): (kind_of_layer, ("layer1.q_rope", "layer1.k_rope")),
     ("gemma3_text", "A5.layer"): (kind_of_layer, ("layer1.attn_context", "layer1.attn_probs")),
     ("gemma3_text", "A5.missing"): (shifted, ("layer0.attn_context", "layer0.attn_probs")),
@@ -203,6 +229,8 @@ RECORDED = ("gemma3_text",)  # families that the recorder of the package knows
 # points of layer LAYER that hooks record; modules whose output is another checkpoint with a cap
 HOOKED = {"gemma3_text": (("q_norm", "attn_context", "attn_post_norm", "attn_residual", "mlp_norm", "mlp_post_norm",
                            "output"), ("lm_head",)),
+          "deepseek_v3": (("q_a_norm", "q_proj", "kv_a_norm", "kv_b_proj", "attn_context", "router_logits",
+                           "router_ids", "router_weights", "routed_out", "shared_expert_out", "moe_out", "output"), ()),
           "gpt_oss": (("q_proj", "attn_context", "router_logits", "router_ids", "router_weights", "moe_out", "output"),
                       ())}
 

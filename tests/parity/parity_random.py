@@ -32,7 +32,10 @@ SCALINGS = {
 }
 
 
-EXPERTS = ("gpt_oss", "mixtral", "olmoe", "qwen3_moe")  # no models of chance
+MSCALE = ('{"rope_type": "yarn", "factor": 40.0, "original_max_position_embeddings": 16, "mscale": 1.0,'
+          ' "mscale_all_dim": 0.707}')
+EXPERTS = ("deepseek_v2", "deepseek_v3", "gpt_oss", "mixtral", "olmoe", "qwen3_moe",
+           "qwen3_5_moe_text")  # no models of chance
 
 
 def longrope(pairs, original):
@@ -77,6 +80,11 @@ CASES = {
     "qwen3_5-K-256": (257, "qwen3_5_text --heads 2 --kv-heads 1 --head-dim 256 --layers 2 --linear 1,2,64,128 "
                       "--interval 2"
                            f" --rope-scaling '{SCALINGS['yarn']}'"),
+    "qwen3_5_moe-layers": (66, "qwen3_5_moe_text --head-dim 16 --layers 4 --interval 2 --linear 2,4,8,8 "
+                               "--experts 12,4"),
+    "qwen3_5_moe-multimodal": (130, "qwen3_5_moe_text --hidden 64 --heads 2 --head-dim 32 --layers 3 --kinds lfl "
+                                    "--linear 2,6,16,8 --experts 5,2 --ffn 24 --expert-ffn 16 --multimodal --untied "
+                                    "--dtype bfloat16"),
     "qwen3_5-longrope": (66, "qwen3_5_text --head-dim 16 --layers 2 --interval 2 --context 512"
                              f" --rope-scaling '{longrope(2, 64)}'"),
     "qwen3-files": (16, "qwen3 --head-dim 8 --dtype bfloat16 --shards 2 --rope-spelling 4 --buffers"),
@@ -98,6 +106,16 @@ CASES = {
     "gpt_oss-long": (300, "gpt_oss --heads 8 --kv-heads 2 --head-dim 16 --hidden 64 --window 100 --experts 32,4 "
                           "--ffn 24 --rope-spelling 4 --untied "
                           f"--rope-scaling '{SCALINGS['yarn']}'"),
+    "deepseek_v2-greedy": (70, "deepseek_v2 --heads 4 --layers 3 --shared 2 --untied --experts 8,3 "
+                               f"--rope-scaling '{MSCALE}'"),
+    "deepseek_v2-groups": (40, "deepseek_v2 --heads 3 --latent 0,16,6,4,10 --groups 4,2 --experts 12,4 --dense 0 "
+                               "--router-scale 16 --attention-bias --dtype bfloat16"),
+    "deepseek_v3-groups": (90, "deepseek_v3 --heads 4 --layers 4 --latent 20,24,16,8,8 --groups 4,2 --experts 16,4 "
+                               f"--normalised --router-scale 2.5 --untied --rope-scaling '{MSCALE}'"),
+    "deepseek_v3-halves": (33, "deepseek_v3 --heads 2 --latent 12,10,4,8,20 --groups 2,1 --experts 6,2 --halves "
+                               "--fused --dense 0 --attention-bias --shared 2"),
+    "deepseek_v3-long": (300, "deepseek_v3 --heads 8 --hidden 64 --latent 0,32,16,16,16 --groups 8,4 --experts 32,8 "
+                              f"--normalised --shards 3 --eps 1e-5 --rope-spelling 4 --rope-scaling '{MSCALE}'"),
     "mixtral-one-of-two": (40, "mixtral --kv-heads 2 --experts 2,1 --untied"),
     "mixtral-window": (70, "mixtral --kv-heads 3 --window 9 --experts 8,2 --ffn 50 --dtype bfloat16 --shards 3"),
     "mixtral-fused": (33, "mixtral --kv-heads 2 --experts 7,3 --fused --dtype float16"),
@@ -228,8 +246,8 @@ def main():
     if a.count:
         rng = random.Random(a.seed)
         todo = [(f"chance-{a.seed}-{i}", *of_chance(rng, a.family)) for i in range(a.count)]
-    if a.gpu:  # the GPU engine has no sinks
-        todo = [t for t in todo if not t[0].startswith("gpt_oss")]
+    if a.gpu:  # the GPU engine has no sinks and no latent attention
+        todo = [t for t in todo if not t[0].startswith(("gpt_oss", "deepseek"))]
     todo, failed = todo[::a.sample], 0
     for name, tokens, arguments in todo:
         failed += not run(a.vernier, gpus, name, tokens, arguments, a.keep)

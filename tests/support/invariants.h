@@ -1,5 +1,5 @@
 /* invariants.h: what must hold of any engine that keeps states between calls:
- * models.md, 7.4. Written once against a table of functions; test_invariants.c
+ * models.md, 7.3. Written once against a table of functions; test_invariants.c
  * runs it on the reference, test_gpu_invariants.c on every device. */
 #ifndef VN_TESTS_INVARIANTS_H
 #define VN_TESTS_INVARIANTS_H
@@ -230,7 +230,7 @@ static bool hybrid(const subject *s)
 
 /* ---- 1 and 2: prefill and steps --------------------------------------------------------- */
 
-/* models.md 7.4: 3e-6 in float32, 4e-5 with Gated DeltaNet. */
+/* models.md 7.3: 3e-6 in float32, 4e-5 with Gated DeltaNet. */
 static void any_split_of_a_sequence_gives_the_logits_of_one_prefill(void)
 {
 	static const int split[] = { 1, 2, 7, 16, 31, 59 }; /* 1: step by step */
@@ -545,7 +545,7 @@ static void the_cache_is_what_was_put_into_it(void)
 
 /* ---- a RoPE that depends on the length of the sequence --------------------------------------- */
 
-/* The exceptions of models.md 7.4. Cached keys keep the rotation of their own call, whose length
+/* The exceptions of models.md 7.3. Cached keys keep the rotation of their own call, whose length
  * decides the frequencies. So beyond the length that the model was made for, a prefill and single
  * steps are different computations, and only equal calls give equal numbers. */
 

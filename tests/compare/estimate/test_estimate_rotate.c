@@ -155,9 +155,8 @@ static void rotate_to(const vn_plan *p, const double *at)
 			for (int i = 0; i < K / 2; i++) {
 				const float *x = q + (t * H + h) * K;
 				float       *y = rope + (t * H + h) * K;
-				int64_t      a, b;
 				const double c = cos(at[t] * (double)f[i]), s = sin(at[t] * (double)f[i]);
-				vn_rope_pair(r, NULL, K, i, &a, &b);
+				const int    a = i, b = i + K / 2;
 				y[a] = (float)((double)x[a] * c - (double)x[b] * s);
 				y[b] = (float)((double)x[b] * c + (double)x[a] * s);
 			}

@@ -1,4 +1,4 @@
-/* test_invariants.c: models.md 7.4 on the reference engine. */
+/* test_invariants.c: models.md 7.3 on the reference engine. */
 #include "libref/exec/ref.h"
 #include "tests/support/invariants.h"
 #include "tests/support/suite.h"

@@ -159,15 +159,14 @@ static void an_experiment_that_changes_nothing_is_none(void)
 	const vn_rope_experiment nothing = { 0 };
 
 	for (int64_t i = 0; i < 4; i++) {
-		int64_t a[2], b[2];
 		for (int64_t past = 0; past < 40000; past = 3 * past + 1) {
 			const vn_rope_token at = { .past = past, .t = 5, .begin = -1 };
 			CU_ASSERT_EQUAL(to_bits(vn_rope_angle(NULL, 0.3f, i, vn_rope_position(NULL, &at))),
 			                to_bits(vn_rope_angle(&nothing, 0.3f, i, vn_rope_position(&nothing, &at))));
 		}
-		vn_rope_pair(&r, NULL, 16, i, &a[0], &a[1]);
-		vn_rope_pair(&r, &nothing, 16, i, &b[0], &b[1]);
-		CU_ASSERT(a[0] == i && a[1] == i + 4 && memcmp(a, b, sizeof a) == 0);
+		const vn_rope_columns a = vn_rope_pair(&r, NULL, 16, i), b = vn_rope_pair(&r, &nothing, 16, i);
+		CU_ASSERT(a.in[0] == i && a.in[1] == i + 4 && memcmp(a.in, a.out, sizeof a.in) == 0);
+		CU_ASSERT(memcmp(&a, &b, sizeof a) == 0);
 	}
 }
 

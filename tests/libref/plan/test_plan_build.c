@@ -100,7 +100,7 @@ static vn_plan *with_experts(int *experts)
 	vn_error       e;
 
 	const int logits = vn_plan_linear(b, x, matrix(b, "r", 4, 8), -1, 0, VN_POINT_ROUTER_LOGITS);
-	const int ids = vn_plan_top_k(b, logits, 2, VN_POINT_ROUTER_IDS);
+	const int ids = vn_plan_top_k(b, logits, -1, 2, VN_POINT_ROUTER_IDS);
 	const int weights = vn_plan_route(b, logits, ids, true, false, VN_POINT_ROUTER_WEIGHTS);
 	const int w[] = { vn_plan_weights(b, 4, "gate", "", in),
 		              vn_plan_weights(b, 4, "up", "", in),
