@@ -206,8 +206,8 @@ char *vn_weights_summary(const vn_weights *w, char text[VN_WEIGHT_WORDS])
 	else if (w->alike)
 		snprintf(
 			text, VN_WEIGHT_WORDS,
-			"%d, equal within rounding (%d of them in another format, %d as far as statistics show: their numbers are not "
-			"at hand)",
+			"%d, equal within rounding (%d of them in another format, %d as far as statistics show: their numbers are "
+			"not at hand)",
 			both, w->rounded, w->alike);
 	else if (w->rounded)
 		snprintf(text, VN_WEIGHT_WORDS, "%d, equal within rounding (%d of them in another format)", both, w->rounded);

@@ -213,15 +213,21 @@ def of_onnx():
     quietly(onnx.run, "fp32/model.onnx", feeds, "cand.h5", force=True)
     judge("onnxruntime, a graph of GenAI's builder", source)
     quantised.command("int4", "int4-plain")
-    said = quietly(onnx.run, "int4/model.onnx", feeds, "cand.h5", force=True)
+    quietly(onnx.run, "int4/model.onnx", feeds, "cand.h5", force=True)
     graph = graphs.load("int4/model.onnx")
     levels = [a for n in graph.graph.node if n.op_type == "MatMulNBits" for a in n.attribute
               if a.name == "accuracy_level"]
-    say(("accuracy_level 4" in said) == any(a.i == 4 for a in levels), "inputs in int8 are said")
     if any(a.i == 4 for a in levels):
-        said = judge("onnxruntime, MatMulNBits of level 4, not declared", "int4-plain", True)
+        judge("onnxruntime, MatMulNBits of level 4", "int4-plain")
+        quietly(onnx.run, "int4/model.onnx", feeds, "cand.h5", force=True, precision="f32")
+        said = judge("onnxruntime, MatMulNBits of level 4, declared as f32", "int4-plain", True)
         say("--precision f32,linear=q8-inputs" in said, "the report says which formats clear it")
-        judge("onnxruntime, MatMulNBits of level 4", "int4-plain", declared=("--precision", "f32,linear=q8-inputs"))
+        levels[0].i = 1
+        os.mkdir("int4-mixed")
+        graphs.save(graph, "int4-mixed/model.onnx")
+        shutil.copy(os.path.join(source, "config.json"), "int4-mixed")
+        said = quietly(onnx.run, "int4-mixed/model.onnx", feeds, "cand.h5", force=True)
+        say("accuracy_level 4" in said and vp.open("cand.h5").run["precision"] == "f32", "inputs of some are said")
     for a in levels:
         a.i = 1
     os.mkdir("int4-f32")
@@ -277,19 +283,20 @@ def of_torch():
                 judge(f"{name}, scales 3 % too large", f"{name}-plain", True)
     if there("torchao"):
         from torchao.quantization import Int8DynamicActivationInt8WeightConfig, quantize_
-        dynamic = "--precision", "f32,linear=int8-inputs"
         m = transformers.AutoModelForCausalLM.from_pretrained(source, dtype=torch.float32).eval()
         quantize_(m, Int8DynamicActivationInt8WeightConfig())
         with torch.no_grad():
             with vp.record(m, "cand.h5", force=True, weights="dynamic-plain"):
                 m(torch.tensor([IDS]))
-            said = judge("torchao, dynamic int8, not declared", "dynamic-plain", True)
-            say(" ".join(dynamic) in said, "the report says which formats clear it")
-            judge("torchao, dynamic int8", "dynamic-plain", declared=dynamic)
+            judge("torchao, dynamic int8", "dynamic-plain")
+            with vp.record(m, "cand.h5", force=True, weights=False, precision="f32"):
+                m(torch.tensor([IDS]))
+            said = judge("torchao, dynamic int8, declared as f32", "dynamic-plain", True)
+            say("--precision f32,linear=int8-inputs" in said, "the report says which formats clear it")
             m.model.layers[1].mlp.up_proj.weight.scale.mul_(1.001)
             with vp.record(m, "cand.h5", force=True, weights=False):
                 m(torch.tensor([IDS]))
-            judge("torchao, dynamic int8, scales 0.1 % too large", "dynamic-plain", True, declared=dynamic)
+            judge("torchao, dynamic int8, scales 0.1 % too large", "dynamic-plain", True)
 
 
 def of_llama_cpp():
