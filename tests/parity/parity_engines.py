@@ -1,7 +1,7 @@
 """parity_engines.py VERNIER: the helpers of vernier_parity with the engines that are installed: MLX, ONNX Runtime,
-OpenVINO, llama-cpp-python, torchao, quanto, bitsandbytes. A healthy run, recorded in two lines, is within its limits
-against a reference that follows it; one with a mistake is outside. Quantised models are judged by their dequantised
-weights. Each engine that is not there is named as skipped.
+OpenVINO, llama-cpp-python, torchao, quanto, bitsandbytes; and KerasHub. A healthy run is within its limits against a
+reference that follows it; one with a mistake is outside. Quantised models are judged by their dequantised weights.
+Each engine that is not there is named as skipped.
 """
 
 import importlib
@@ -238,6 +238,29 @@ def of_onnx():
     judge("onnxruntime, MatMulNBits against the model in float32", source, True)
 
 
+def of_keras():
+    os.environ.setdefault("KERAS_BACKEND", "torch")
+    if not there("torch", "keras_hub"):
+        return
+    import keras_hub
+    import torch
+    source = os.path.join(FIXTURES, "qwen2-trained")
+    model = keras_hub.models.CausalLM.from_preset(source, preprocessor=None, dtype="float32").backbone
+    for what, wrong in (("", False), (", another eps", True)):
+        if wrong:
+            model.transformer_layers[1]._feedforward_layernorm.epsilon = 1e-2
+            model.transformer_layers[1]._feedforward_layernorm._epsilon = 1e-2
+        with torch.no_grad(), vp.Recorder("cand.h5", engine="keras-hub", precision="f32", token_ids=IDS,
+                                          force=True) as rec:
+            x = model.token_embedding(np.array([IDS]))
+            rec.put("embed", x)
+            for n, layer in enumerate(model.transformer_layers):
+                x = layer(x)
+                rec.put(f"layer{n}.output", x)
+            rec.put("logits", model.token_embedding(model.layer_norm(x), reverse=True))
+        judge(f"keras-hub{what}", source, wrong)
+
+
 def of_torch():
     if not there("transformers"):
         return
@@ -354,7 +377,7 @@ def of_llama_cpp():
 
 with tempfile.TemporaryDirectory() as work:
     os.chdir(work)
-    for part in (arrays, of_mlx, of_onnx, of_torch, of_llama_cpp):
+    for part in (arrays, of_mlx, of_onnx, of_keras, of_torch, of_llama_cpp):
         part()
     os.chdir(HERE)
 print(f"{runs} checks, {bad} bad")
