@@ -72,7 +72,7 @@ static const struct { vn_place_kind kind; const char *begin, *hold; } mark[] = {
 	{ VN_PLACE_REPORT, "text        ", "\ncandidate   " },                /* evaluate of recordings, text */
 	{ VN_PLACE_REPORT, "weights    ", " differ\n  " },                     /* weights, text */
 	{ VN_PLACE_REPORT, "weights    ", ", all equal\n" },
-	{ VN_PLACE_REPORT, "weights    ", ", equal values (" },
+	{ VN_PLACE_REPORT, "weights    ", ", equal within rounding (" },
 	{ VN_PLACE_REPORT, "weight   ", " dtype shape   " },                 /* show --weights, text */
 	{ VN_PLACE_REPORT, "\nstep.", "\n  order name   " },                  /* show of a step */
 	{ VN_PLACE_REPORT, "", "\nrun\n  created   " },                      /* show of a recording: begins with its path */

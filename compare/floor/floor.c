@@ -82,7 +82,7 @@ vn_status vn_floor_of_file(vn_opened *o, vn_checkpoints *all, vn_pools *pools, v
 		st = vn_floor_channels_of_file(o, all, pools, floor_entry, err);
 	if (st)
 		return st;
-	const vn_floor_parts f = { o, all, pools, found, remarks };
+	const vn_floor_parts f = { o, all, pools, found, remarks, NULL };
 	return vn_floor_check_file(&f, err);
 }
 

@@ -13,11 +13,13 @@
 #include "compare/judge/judge.h"
 #include "compare/match/contract.h"
 #include "compare/weights/weights.h"
+#include "compare/weights/weights_names.h"
 #include "compare/floor/floor_check.h"
 #include "compare/replay/reference_rows.h"
 #include "compare/replay/replay_state.h"
 #include "libref/base/alloc.h"
 #include "libref/base/text.h"
+#include "libref/model/model_round.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -61,6 +63,38 @@ static vn_status check_model(const vn_opened *o, vn_remarks *remarks, const vn_m
 				             "floor: the reference's table of weights does not list %s, so this weight was not checked",
 				             own[i].name);
 			}
+	free(own);
+	return st;
+}
+
+/* Rounds the weights that the candidate has in a narrower format, if the model will not be run in
+ * that format anyway. The unrounded model becomes *whole. */
+static vn_status round_weights(vn_opened *o, vn_lines *notes, vn_model **whole, vn_error *err)
+{
+	const vn_plan       *plan = vn_model_plan(o->model);
+	const vn_weight_row *rows;
+	const int            n = vn_recording_weights(o->cand, &rows);
+	vn_status            st = VN_OK;
+	int                  rounded = 0;
+
+	if (n <= 0 || vn_dtype_digits(o->policy.storage) < vn_dtype_digits(VN_F32))
+		return VN_OK;
+	vn_weight_row *own = vn_alloc_zero((size_t)plan->n_weights, sizeof *own);
+	vn_model_table(o->model, o->request.options->threads, own);
+	for (int i = 0; !st && i < plan->n_weights; i++) {
+		const vn_weight_row *r = vn_weight_twin(rows, n, own[i].name);
+		if (!r || vn_dtype_block(r->dtype) > 1 || vn_dtype_block(own[i].dtype) > 1 ||
+		    vn_dtype_digits(r->dtype) >= vn_dtype_digits(own[i].dtype) || !vn_weights_same(r, &own[i]))
+			continue;
+		if (!*whole) {
+			*whole = o->model;
+			st = vn_model_open(vn_model_path(*whole), &o->model, err);
+		}
+		if (!st && !(st = vn_model_round(o->model, i, r->dtype, err)) && rounded++ == 0)
+			vn_lines_add(notes,
+			             "the candidate's weights are those of %s rounded to %s (first: %s): it is judged with them",
+			             vn_model_path(*whole), vn_dtype_name(r->dtype), own[i].name);
+	}
 	free(own);
 	return st;
 }
@@ -245,8 +279,9 @@ static vn_status run_steps(floor_pass *s, vn_error *err)
 	return VN_OK;
 }
 
-/* fine: an additional run in this precision; NULL: none. */
-static vn_status run_in(floor_pass *s, vn_policy policy, const vn_policy *fine, vn_error *err)
+/* With these weights. fine: an additional run in this precision, with the reference's; NULL:
+ * none. */
+static vn_status run_in(floor_pass *s, vn_policy policy, const vn_tensor *weights, const vn_policy *fine, vn_error *err)
 {
 	vn_status st = VN_OK;
 
@@ -259,7 +294,7 @@ static vn_status run_in(floor_pass *s, vn_policy policy, const vn_policy *fine, 
 		const vn_ref_options o = { .policy = s->e[i].policy,
 			                       .threads = s->f.o->request.options->threads,
 			                       .progress = i == 0 };
-		st = vn_ref_create(s->names->plan, vn_model_weights(s->f.o->model), &o, &s->e[i].ref, err);
+		st = vn_ref_create(s->names->plan, i ? s->f.weights : weights, &o, &s->e[i].ref, err);
 	}
 	if (!st)
 		st = run_steps(s, err);
@@ -276,12 +311,12 @@ static vn_status run_in(floor_pass *s, vn_policy policy, const vn_policy *fine, 
 static vn_status finer_reference(floor_pass *s, vn_policy of_ref, double (*own)[2], vn_error *err)
 {
 	bool      agrees = false;
-	vn_status st = run_in(s, s->f.o->policy, NULL, err);
+	vn_status st = run_in(s, s->f.o->policy, vn_model_weights(s->f.o->model), NULL, err);
 	s->own = own;
 	if (!st)
 		st = vn_reference_rows(&s->f, s->names, s->worst, own, &agrees, err);
 	if (!st && !agrees)
-		st = run_in(s, of_ref, NULL, err);
+		st = run_in(s, of_ref, s->f.weights, NULL, err);
 	return st ? st : vn_floor_check_model(&s->f, own, false, err);
 }
 
@@ -294,11 +329,11 @@ static vn_status two_runs(floor_pass *s, vn_policy of_ref, vn_policy fine, doubl
 
 	s->run.twice = vn_policy_same(of_ref, mine);
 	s->own = s->run.twice ? own : NULL;
-	st = run_in(s, mine, &fine, err);
+	st = run_in(s, mine, s->f.weights, &fine, err);
 	if (!st && !s->run.twice) {
 		s->run.joins = true;
 		s->own = own;
-		st = run_in(s, of_ref, &fine, err);
+		st = run_in(s, of_ref, s->f.weights, &fine, err);
 	}
 	return st ? st : vn_floor_check_model(&s->f, own, true, err);
 }
@@ -318,14 +353,14 @@ static vn_status run_all(floor_pass *s, vn_error *err)
 	vn_status st;
 
 	vn_policy_of_recording(s->f.o->ref, &of_ref);
-	if (vn_policy_finer(of_ref, s->f.o->policy))
+	if (vn_policy_finer(of_ref, s->f.o->policy) || vn_model_weights(s->f.o->model) != s->f.weights)
 		st = finer_reference(s, of_ref, own, err);
 	else if (can_be_finer(s->f.o, &fine)) {
 		snprintf(s->f.found->from, sizeof s->f.found->from,
 		         "the difference between two runs of the reference engine, one in %s and one in %s, on %s",
 		         vn_policy_name(of_ref), vn_policy_name(s->f.o->policy), vn_model_path(s->f.o->model));
 		st = two_runs(s, of_ref, fine, own, err);
-	} else if (!(st = run_in(s, s->f.o->policy, NULL, err)))
+	} else if (!(st = run_in(s, s->f.o->policy, vn_model_weights(s->f.o->model), NULL, err)))
 		st = vn_floor_check_model(&s->f, NULL, false, err);
 	free(own);
 	return st;
@@ -346,18 +381,20 @@ vn_status vn_replay_floor_run(vn_opened *o, vn_checkpoints *all, vn_pools *pools
                               vn_remarks *remarks, vn_error *err)
 {
 	vn_names   names = { 0 };
-	floor_pass s = { .f = { o, all, pools, found, remarks }, .names = &names };
+	floor_pass s = { .f = { o, all, pools, found, remarks, NULL }, .names = &names };
+	vn_model  *whole = NULL;
 	vn_status  st;
 
 	vn_assume_policy(o, &remarks->notes);
 	if ((st = vn_model_open(o->request.options->model, &o->model, err)))
 		return st;
-	const vn_model *model = o->model;
-	const vn_plan  *plan = vn_model_plan(model);
-	if (!(st = check_model(o, remarks, model, err)))
+	if (!(st = check_model(o, remarks, o->model, err)) && !(st = round_weights(o, &remarks->notes, &whole, err)))
 		vn_model_divide(o->model, count_ranks(o->cand));
 	if (st || o->request.only_local)
 		goto done;
+	const vn_model *model = o->model;
+	const vn_plan  *plan = vn_model_plan(model);
+	s.f.weights = vn_model_weights(whole ? whole : model);
 	vn_names_init(&names, plan);
 	s.want = vn_alloc((size_t)plan->n_values, sizeof *s.want);
 	s.point = vn_alloc((size_t)plan->n_values, sizeof *s.point);
@@ -374,5 +411,6 @@ done:
 	free(s.next);
 	free(s.worst);
 	vn_names_finish(&names);
+	vn_model_close(whole);
 	return st;
 }

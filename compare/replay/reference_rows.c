@@ -238,7 +238,7 @@ vn_status vn_reference_rows(const vn_floor_parts *f, const vn_names *names, cons
 	vn_policy_of_recording(f->o->ref, &of_ref);
 	row_check l = { .f = f,
 		            .plan = names->plan,
-		            .weights = vn_model_weights(f->o->model),
+		            .weights = f->weights,
 		            .policy = of_ref,
 		            .eval = vn_eval_for(of_ref),
 		            .threads = asked > 0 ? asked : omp_get_num_procs() };

@@ -206,11 +206,11 @@ char *vn_weights_summary(const vn_weights *w, char text[VN_WEIGHT_WORDS])
 	else if (w->alike)
 		snprintf(
 			text, VN_WEIGHT_WORDS,
-			"%d, equal values (%d of them in another format, %d as far as statistics show: their numbers are not at "
-			"hand)",
+			"%d, equal within rounding (%d of them in another format, %d as far as statistics show: their numbers are "
+			"not at hand)",
 			both, w->rounded, w->alike);
 	else if (w->rounded)
-		snprintf(text, VN_WEIGHT_WORDS, "%d, equal values (%d of them in another format)", both, w->rounded);
+		snprintf(text, VN_WEIGHT_WORDS, "%d, equal within rounding (%d of them in another format)", both, w->rounded);
 	else
 		snprintf(text, VN_WEIGHT_WORDS, "%d, all equal", both);
 	return text;

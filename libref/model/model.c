@@ -1,5 +1,5 @@
 /* model.c: see model.h. */
-#include "libref/model/model.h"
+#include "libref/model/model_round.h"
 
 #include "libref/base/alloc.h"
 #include "libref/base/arrange.h"
@@ -327,6 +327,29 @@ void vn_model_divide(vn_model *m, int ranks)
 		    vn_point_from_name(vn_name_in_layer(v->name), &p) && strcmp(vn_point_get(p)->basis, "hidden") == 0)
 			m->plan->node[k].c.linear.ranks = ranks > 1 ? ranks : 0;
 	}
+}
+
+vn_status vn_model_round(vn_model *m, int i, vn_dtype to, vn_error *err)
+{
+	vn_tensor   *w = &m->weight[i];
+	const size_t n = (size_t)vn_shape_count(&w->shape), width = vn_dtype_size(w->dtype), size = vn_dtype_size(to);
+	const char  *from = w->data;
+	char        *made = malloc(n * size + 1);
+	double       part[1024];
+	const size_t most = sizeof part / sizeof *part;
+
+	if (!made)
+		return vn_fail(err, VN_ERR_NOMEM, "%s: %s: no memory", m->path, m->file_name[i]);
+	for (size_t at = 0; at < n; at += most) {
+		const size_t k = n - at < most ? n - at : most;
+		vn_to_f64(part, from + at * width, w->dtype, k);
+		vn_from_f64(made + at * size, to, part, k);
+	}
+	free(m->made[i]);
+	m->made[i] = made;
+	*w = (vn_tensor) { to, w->shape, made };
+	set_kept(m->plan, i, 1 + (int)to);
+	return VN_OK;
 }
 
 const vn_tensor *vn_model_weights(const vn_model *m)

@@ -52,8 +52,11 @@ for g in w['groups']:
 print(sorted(w['groups'][0]['weights'][0]['reference']))"
 echo "== nothing to say"
 vernier compare ref.h5 ref.h5 --allow itself | grep ^weights
-q vernier capture ref "$FIXTURES/gguf/qwen2-trained.f16.gguf" --ids @"$FIXTURES/prompts/p017.ids" -o gguf.h5
-vernier compare ref.h5 gguf.h5 --model "$M" | grep -A2 ^weights
+G=$FIXTURES/gguf/qwen2-trained.f16.gguf
+q vernier capture ref "$G" --ids @"$FIXTURES/prompts/p017.ids" -o gguf.h5
+vernier compare ref.h5 gguf.h5 --model "$M" | grep -E '^(weights|note .*rounded|verdict)'
+q vernier capture ref "$G" --ids @"$FIXTURES/prompts/p017.ids" --inject N1@layer1 -o wrong.h5
+vernier compare ref.h5 wrong.h5 --model "$M" | grep ^verdict
 
 echo "== trouble"
 $PYTHON -c "

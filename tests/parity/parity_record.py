@@ -29,7 +29,7 @@ from record_help import (BF16, F16, F32, FAMILIES, OUTSIDE_LIMITS, Bench, greedy
 from record_variants import odd
 from vernier_parity import about
 
-from vernier_parity.functions import probabilities_of
+from vernier_parity.functions import _once, probabilities_of
 
 # what has no name in a recording as of any model
 UNNAMED = {"gemma2": "token_embed|logits", "qwen3_5_text": r"layer\d\.gdn_.*|layer3\.(q_proj|attn_gate|attn_context)"}
@@ -244,6 +244,9 @@ def refused(bench, what, words, f):
 
 
 def once(bench):
+    heads = torch.randn(1, 5, 2, 3)  # (B,T,H,K)
+    bench.say("heads that were repeated side by side, or in turn", all(torch.equal(_once(t, 2), heads) for t in (
+        heads, heads.repeat_interleave(2, 2), heads.repeat(1, 1, 2, 1))))
     ids, cand, model = prompt("p017"), bench.at("cand.h5"), load("qwen2")
     ref = bench.reference("qwen2", ids)
     with record(model, cand, "layer*.{q,k}_rope", layers=1, tokens="3-5", run={"purpose": "a selection"}):

@@ -116,6 +116,15 @@ def run_word(word: str, seen: Set[Any]) -> str:
     return "mixed-" + narrow[0] if narrow and word in ("f32", "f64") else word
 
 
+def inputs_format(model: Any) -> str:
+    """The format to which all products of a quantised model round their inputs, as a role of the precision:
+    ",linear=int8-inputs" (torchao's dynamic int8: a scale for each token); "" where some do otherwise."""
+    how = [getattr(m.weight, "act_quant_kwargs", None) for m in model.modules() if isinstance(m, torch.nn.Linear)]
+    by_token = [type(h).__name__ == "QuantizeTensorToInt8Kwargs" and type(h.granularity).__name__ == "PerRow"
+                and h.mapping_type.name == "SYMMETRIC" and not h.reduce_range for h in how]
+    return ",linear=int8-inputs" if by_token and all(by_token) else ""
+
+
 def device_name(device: Any) -> str:
     """"cuda NVIDIA H100", "cpu x86_64"."""
     return f"{device.type} {torch.cuda.get_device_name(device) if device.type == 'cuda' else platform.machine()}"

@@ -234,8 +234,12 @@ def _every_key(probabilities: Any, S: int) -> Any:
 
 
 def _once(t: Any, heads: int) -> Any:
-    """Every key head (B,T,H,K) once: until transformers 5.22 a call gets it once for each of its value heads."""
-    return t[:, :, :: t.shape[2] // heads]
+    """Every key head (B,T,H,K) once: until transformers 5.22 a call gets it once for each of its value heads, side by
+    side; an engine that repeats all heads in turn has its mistake there, not in the heads."""
+    times, turns = t.shape[2] // heads, t[:, :, :heads]
+    if times > 1 and torch.equal(t, turns.repeat(1, 1, times, 1)):
+        return turns
+    return t[:, :, ::times]
 
 
 def _length_one(t: Any) -> Any:

@@ -128,6 +128,17 @@ def _openvino(model: Any, options: Mapping[str, Any], facts: Dict[str, Fact]) ->
     return run_it, inputs
 
 
+def _inputs_format(graph: Any) -> Tuple[str, List[int]]:
+    """The format to which all products with weights round their inputs, as a role of the precision: that of
+    MatMulNBits with accuracy_level 4 and blocks of 32; "" where some do otherwise. Also the accuracy levels."""
+    weights = {t.name for t in graph.initializer}
+    how = [{a.name: a.i for a in n.attribute} if n.op_type == "MatMulNBits" else {} for n in graph.node
+           if n.op_type == "MatMulNBits" or (n.op_type in ("MatMul", "Gemm") and n.input[1] in weights)]
+    levels = [h.get("accuracy_level", 0) for h in how]
+    alike = all(h.get("accuracy_level") == 4 and h.get("block_size") == 32 for h in how)
+    return ",linear=q8-inputs" if how and alike else "", levels
+
+
 def run(model: Union[str, "os.PathLike[str]"], feeds: Mapping[str, Any], path: str, *, engine: str = "onnxruntime",
         options: Optional[Mapping[str, Any]] = None, force: bool = False, **run: Fact) -> np.ndarray:
     """Run a model once and record it; returns the logits.
@@ -178,13 +189,13 @@ def run(model: Union[str, "os.PathLike[str]"], feeds: Mapping[str, Any], path: s
     if hint in ("bf16", "f16") and "INFERENCE_PRECISION_HINT" not in (options or {}) and found["logits"].dtype == "f4":
         warn(f"vernier_parity: {path}: OpenVINO computes in {hint}, though the model is in float32 and no precision "
              f"was asked for; options={{'INFERENCE_PRECISION_HINT': 'f32'}} makes it float32", stacklevel=3)
-    if any(a.i == 4 for n in graph.graph.node if n.op_type == "MatMulNBits" for a in n.attribute
-           if a.name == "accuracy_level"):
-        facts["activations"] = "int8 in blocks, in MatMulNBits"
+    inputs_format, levels = _inputs_format(graph.graph)
+    if 4 in levels and not inputs_format:
         warn(f"vernier_parity: {path}: MatMulNBits with accuracy_level 4 rounds its inputs to int8; with level 1 it "
              f"computes in float32", stacklevel=3)
+    facts["precision"] = word_of(found["logits"].dtype) + inputs_format
     facts.update(run)
-    precision = str(facts.pop("precision", word_of(found["logits"].dtype)))
+    precision = str(facts.pop("precision"))
     with Recorder(path, engine=str(facts.pop("engine")), precision=precision, token_ids=ids_of(given["input_ids"]),
                   run=facts, force=force) as rec:
         names = Names(rec, config)

@@ -19,7 +19,7 @@ Run = Optional[Callable[[Any], Any]]
 
 def format_of(cand: Candidate) -> Any:
     """The number format of a candidate's weights, of its precision "bf16", "mixed-bf16", "autocast-bf16"."""
-    word = str(cand.run.get("precision", ""))
+    word = str(cand.run.get("precision", "")).split(",")[0]
     found = FORMATS.get(word if "-" not in word else "f32")
     if found is None:
         raise RecordingError(f"{cand.path}: precision {word}: expected f32, f16, bf16 or f64")

@@ -297,7 +297,8 @@ class Passes(Call):
             raise RecordingError(f"{self.path}: nothing was recorded: tokens: '{self.asked}', "
                                  f"and the run has {rec.position + rec.tokens}")
         if self.said is None and self.word is not None:
-            rec.fact(precision=about.run_word(self.word, self.formats))
+            word = about.run_word(self.word, self.formats)
+            rec.fact(precision=word + (about.inputs_format(self.parts.model) if word in about.WORDS.values() else ""))
         for how, found in self.how.items():
             if found:
                 rec.fact(**{how: " ".join(sorted(found))})
