@@ -126,21 +126,23 @@ static int64_t numbers_of(const vn_name_map_job *j, const char *name, int step)
 }
 
 /* Decides between two rules: the result named `first` is what is added to the residual stream. */
-static void by_stream(vn_name_map_job *j, int k, int i, const char *first, char *why, size_t room)
+static vn_status by_stream(vn_name_map_job *j, int k, int i, const char *first, char *why, size_t room)
 {
 	const int       step = vn_recording_entry(j->r, i)->step;
 	vn_residual_sum s;
 	if (!vn_residual_sum_of(j->use->like->plan, first, &s))
-		return;
+		return VN_OK;
 	int which = 0, before = source_of(j, step, s.before[0]);
 	if (before < 0)
 		before = source_of(j, step, s.before[which = 1]);
-	const double left = vn_residual_left(
-		(const vn_term[]) { { j->r, source_of(j, step, s.after) }, { j->r, before }, { j->r, i } }, 3);
-	if (left < 0)
-		return;
+	const vn_term   term[] = { { j->r, source_of(j, step, s.after) }, { j->r, before }, { j->r, i } };
+	double          left;
+	const vn_status st = vn_residual_left(term, 3, &left, j->err);
+	if (st || left < 0)
+		return st;
 	j->chosen[k] = !vn_residual_closes(left);
 	snprintf(why, room, "%s %s %s + it", s.after, j->chosen[k] ? "is not" : "is", s.before[which]);
+	return VN_OK;
 }
 
 /* Decides by the first layer where the choice shows; the other layers come from the same engine. */
@@ -166,8 +168,9 @@ static vn_status decide_name(vn_name_map_job *j, int k)
 				snprintf(why, sizeof why, "it has the numbers of that tensor, not those of %s", name[side]);
 			}
 		}
-		if (j->chosen[k] < 0)
-			by_stream(j, k, i, name[0], why, sizeof why);
+		const vn_status st = j->chosen[k] < 0 ? by_stream(j, k, i, name[0], why, sizeof why) : VN_OK;
+		if (st)
+			return st;
 		if (j->chosen[k] >= 0)
 			say_choice(j, e, name[j->chosen[k]], why);
 	}

@@ -109,23 +109,30 @@ static bool may_be_partial(const vn_plan *plan, const vn_entry *e)
 	return p && vn_text_is_word("attn_out|down_proj|embed|token_embed", p->name);
 }
 
-static bool is_zero(vn_ranks_job *j, int k, int entry)
+/* Fails where it is, or cannot be read. */
+static vn_status check_not_zero(vn_ranks_job *j, int k, int entry)
 {
-	vn_numbers *s = vn_numbers_open(j->rank[k], entry, NULL);
+	vn_numbers *s = vn_numbers_open(j->rank[k], entry, j->err);
 	bool        zero = vn_numbers_count(s) > 0;
+	vn_status   st = VN_OK;
 	for (int64_t at = 0; zero && at < vn_numbers_count(s); at += VN_NUMBERS) {
 		const size_t n = vn_numbers_left(vn_numbers_count(s), at);
-		zero = !vn_numbers_read(s, at, n, NULL);
+		zero = !(st = vn_numbers_read(s, at, n, j->err));
 		for (size_t i = 0; zero && i < n; i++)
 			zero = s->x[i] == 0;
 	}
 	vn_numbers_close(s);
-	return zero;
+	if (zero)
+		return vn_fail(j->err, VN_ERR_MISMATCH,
+		               "%s: %s is zero everywhere, but not on the other ranks: it is not a partial sum",
+		               vn_recording_path(j->rank[k]), vn_recording_entry(j->rank[k], entry)->name);
+	return vn_status_ends_job(st) ? st : VN_OK;
 }
 
-/* The share of the residual stream that remains after subtracting ranks [from, to)'s
+/* Sets *left to the share of the residual stream that remains after subtracting ranks [from, to)'s
  * parts; -1: unknown. */
-static double left_over(vn_ranks_job *j, int step, const vn_residual_sum *s, const int *entry, int from, int to)
+static vn_status left_over(vn_ranks_job *j, int step, const vn_residual_sum *s, const int *entry, int from, int to,
+                           double *left)
 {
 	vn_recording *r = j->rank[0];
 	static_assert(VN_MOST_JOINED + 2 <= VN_MOST_TERMS, "a term a rank");
@@ -136,23 +143,24 @@ static double left_over(vn_ranks_job *j, int step, const vn_residual_sum *s, con
 		term[1].entry = vn_recording_find(r, step, s->before[1]);
 	for (int k = from; k < to; k++)
 		term[n++] = (vn_term) { j->rank[k], entry[k] };
-	return vn_residual_left(term, n);
+	return vn_residual_left(term, n, left, j->err);
 }
 
-/* Whether the residual stream shows that only one rank's tensor was added, so that the ranks'
- * tensors are no parts of a sum. */
-static bool reduced_already(vn_ranks_job *j, const vn_entry *e, const int *entry)
+/* Sets *reduced: does the residual stream show that only one rank's tensor was added, so that the
+ * ranks' tensors are no parts of a sum? */
+static vn_status reduced_already(vn_ranks_job *j, const vn_entry *e, const int *entry, bool *reduced)
 {
 	vn_residual_sum s;
-	if (!vn_residual_sum_of(j->use->like->plan, e->name, &s))
-		return false;
-	const double together = left_over(j, e->step, &s, entry, 0, j->n);
-	for (int k = 0; together >= 0 && k < j->n; k++) {
-		const double alone = left_over(j, e->step, &s, entry, k, k + 1);
-		if (vn_residual_closes(alone) && alone < together)
-			return true;
+	double          together = -1, alone;
+	*reduced = false;
+	vn_status st = VN_OK;
+	if (vn_residual_sum_of(j->use->like->plan, e->name, &s))
+		st = left_over(j, e->step, &s, entry, 0, j->n, &together);
+	for (int k = 0; !st && !*reduced && together >= 0 && k < j->n; k++) {
+		st = left_over(j, e->step, &s, entry, k, k + 1, &alone);
+		*reduced = !st && vn_residual_closes(alone) && alone < together;
 	}
-	return false;
+	return st;
 }
 
 vn_status vn_ranks_replicated(vn_ranks_job *j, const int *entry)
@@ -163,6 +171,7 @@ vn_status vn_ranks_replicated(vn_ranks_job *j, const int *entry)
 	int             other;
 	double          most;
 	char            how[64];
+	bool            reduced;
 	vn_status       st = vn_ranks_same_shape(j, entry);
 	if (st)
 		return st;
@@ -170,11 +179,11 @@ vn_status vn_ranks_replicated(vn_ranks_job *j, const int *entry)
 		if ((st = first_other(j, entry, 0, j->n, &other, &most)))
 			return st;
 		for (int k = 0; other >= 0 && vn_entry_point(e)->place == VN_INSIDE_LAYER && k < j->n; k++)
-			if (is_zero(j, k, entry[k]))
-				return vn_fail(j->err, VN_ERR_MISMATCH,
-				               "%s: %s is zero everywhere, but not on the other ranks: it is not a partial sum",
-				               vn_recording_path(j->rank[k]), e->name);
-		if (other >= 0 && reduced_already(j, e, entry))
+			if ((st = check_not_zero(j, k, entry[k])))
+				return st;
+		if (other >= 0 && (st = reduced_already(j, e, entry, &reduced)))
+			return st;
+		if (other >= 0 && reduced)
 			return vn_fail(j->err, VN_ERR_MISMATCH,
 			               "%s: %s should equal that of rank 0, but differs from %s %s: not "
 			               "a partial sum, because the residual stream after it holds one rank's alone",

@@ -65,12 +65,13 @@ bool vn_residual_sum_of(const vn_plan *p, const char *added, vn_residual_sum *s)
 }
 
 /* Adds the piece from `at` on of every term. */
-static bool add_up(vn_numbers *const *s, int n, int64_t at, size_t m, double *left, double *size)
+static vn_status add_up(vn_numbers *const *s, int n, int64_t at, size_t m, double *left, double *size, vn_error *err)
 {
 	double rest[VN_NUMBERS] = { 0 };
 	for (int k = 0; k < n; k++) {
-		if (vn_numbers_read(s[k], at, m, NULL))
-			return false;
+		const vn_status st = vn_numbers_read(s[k], at, m, err);
+		if (st)
+			return st;
 		for (size_t j = 0; k > 1 && j < m; j++)
 			rest[j] += s[k]->x[j];
 	}
@@ -79,28 +80,40 @@ static bool add_up(vn_numbers *const *s, int n, int64_t at, size_t m, double *le
 		*left += off * off;
 		*size += rest[j] * rest[j];
 	}
-	return true;
+	return VN_OK;
 }
 
-double vn_residual_left(const vn_term *term, int n)
+/* The number of elements that all terms have; -1: one is missing, or they differ. */
+static int64_t count_of(const vn_term *term, int n)
 {
-	vn_numbers *s[VN_MOST_TERMS] = { NULL };
-	int64_t     count = 0;
-	double      left = 0, size = 0;
-	bool        good = true;
-	assert(n > 2 && n <= VN_MOST_TERMS);
-	for (int k = 0; good && k < n; k++) {
+	int64_t count = -1;
+	for (int k = 0; k < n; k++) {
 		const int64_t own = term[k].entry < 0 ? -1
 		                                      : vn_shape_count(&vn_recording_entry(term[k].r, term[k].entry)->shape);
-		count = k ? count : own;
-		good = own >= 0 && own == count && (s[k] = vn_numbers_open(term[k].r, term[k].entry, NULL));
+		if (own < 0 || (k && own != count))
+			return -1;
+		count = own;
 	}
-	for (int64_t at = 0; good && at < count; at += VN_NUMBERS)
-		good = add_up(s, n, at, vn_numbers_left(count, at), &left, &size);
+	return count;
+}
+
+vn_status vn_residual_left(const vn_term *term, int n, double *left, vn_error *err)
+{
+	vn_numbers   *s[VN_MOST_TERMS] = { NULL };
+	const int64_t count = count_of(term, n);
+	double        off = 0, size = 0;
+	vn_status     st = VN_OK;
+	assert(n > 2 && n <= VN_MOST_TERMS);
+	*left = -1;
+	for (int k = 0; count > 0 && k < n; k++)
+		s[k] = vn_numbers_open(term[k].r, term[k].entry, err);
+	for (int64_t at = 0; !st && at < count; at += VN_NUMBERS)
+		st = add_up(s, n, at, vn_numbers_left(count, at), &off, &size, err);
 	for (int k = 0; k < n; k++)
 		vn_numbers_close(s[k]);
-	const double share = good && size > 0 ? left / size : -1;
-	return share >= 0 ? share : -1; /* and not of a NaN */
+	if (!st && size > 0 && off / size >= 0) /* and no NaN */
+		*left = off / size;
+	return vn_status_ends_job(st) ? st : VN_OK;
 }
 
 bool vn_residual_closes(double left)

@@ -31,11 +31,12 @@ typedef struct vn_term {
 } vn_term;
 enum { VN_MOST_TERMS = 2 + 256 };
 
-/* Returns |whole - before - rest|^2 / |rest|^2 in double, where the first of n terms is `whole`,
- * the second `before`, and `rest` the sum of the others. Returns -1 if it is undefined: a term is
- * missing (entry -1), unreadable, or of another size; the rest is zero; or there is a NaN. */
-double vn_residual_left(const vn_term *term, int n);
+/* Sets *left = |whole - before - rest|^2 / |rest|^2 in double, where the first of n terms is
+ * `whole`, the second `before`, and `rest` the sum of the others; -1 if it is undefined: a term is
+ * missing (entry -1), not to be decoded, or of another size; the rest is zero; or there is a NaN.
+ * Fails if reading or memory fails: then nothing may be decided (vn_status_ends_job). */
+vn_status vn_residual_left(const vn_term *term, int n, double *left, vn_error *err);
 /* Is the residual so small that the equation holds? (Half of a sum leaves about half.) */
-bool   vn_residual_closes(double left);
+bool      vn_residual_closes(double left);
 
 #endif

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""fault_sweep.py VERNIER SHIM [--sample N] [--seed S] [--own] [--command NAME] [--call NAME] [--jobs N] [--all]
-[--budget SECONDS]
+"""fault_sweep.py VERNIER SHIM [--sample N] [--seed S] [--part K/N] [--own] [--command NAME] [--call NAME] [--jobs N]
+[--all] [--budget SECONDS]
 
 Runs commands of VERNIER again and again, and lets one call fail each time: the n-th malloc, the n-th read, the n-th
 rename... (SHIM is built of fault_shim.c), once or from there on, with forked processes or without. After each run:
@@ -19,8 +19,9 @@ Every command of `vernier --help`, and every form of its report, must have a row
 Calls that a Vulkan driver makes do not fail (fault_shim.c): those of the Vulkan loader do.
 
 Prints counts by command and by call; status 1 where anything was found. --sample: how many runs in all, spread over
-commands and calls (default 20000); --all: every call of every command. --own: only calls that VERNIER itself makes, not
-its libraries. --budget: ends after so many seconds. A finding prints what repeats it.
+commands and calls (default 20000); --all: every call of every command; --part: the K-th of N processes that share them,
+for machines of more cores than one Python can serve. --own: only calls that VERNIER itself makes, not its libraries.
+--budget: ends after so many seconds. A finding prints what repeats it.
 """
 import argparse
 import collections
@@ -601,6 +602,7 @@ def main():
     a.add_argument("shim")
     a.add_argument("--sample", type=int, default=20000)
     a.add_argument("--seed", type=int, default=1)
+    a.add_argument("--part", default="1/1")
     a.add_argument("--command", action="append")
     a.add_argument("--call", action="append")
     a.add_argument("--jobs", type=int, default=os.cpu_count())
@@ -628,7 +630,8 @@ def main():
     findings, kinds, idle, left_out = 0, collections.Counter(), 0, 0
     try:
         sweep.prepare(commands)
-        jobs = sweep.jobs(commands, calls, None if a.all else a.sample, a.seed)
+        part, of = map(int, a.part.split("/"))
+        jobs = sweep.jobs(commands, calls, None if a.all else a.sample, a.seed)[part - 1::of]
         print(f"{len(commands)} commands, {len(jobs)} failing calls", flush=True)
 
         def work(job):

@@ -4,6 +4,7 @@
 #include "capture/recording/derive.h"
 #include "capture/recording/verify.h"
 #include "capture/view/box.h"
+#include "capture/view/residual.h"
 #include "capture/view/view.h"
 #include "compare/chapters/compare.h"
 #include "compare/match/sides.h"
@@ -446,6 +447,10 @@ static void a_process_made_after_unmapping_reads_what_was_read_ahead(void)
 static void a_map_or_a_read_that_the_system_refuses_is_trouble(void)
 {
 	vn_recording *r = make_all();
+	const int     good = vn_recording_find(r, 0, "good");
+	const vn_term term[] = { { r, good }, { r, good }, { r, good } };
+	vn_error      err = { "" };
+	double        left;
 	maps_fail = true;
 	CU_ASSERT_EQUAL(all_of(r, "good"), VN_ERR_IO);
 	maps_fail = false;
@@ -454,7 +459,10 @@ static void a_map_or_a_read_that_the_system_refuses_is_trouble(void)
 	const vn_status st = a_part_of(
 		r, "packed"); /* HDF5 reads in another process, which does not report what the system refused */
 	CU_ASSERT(st == VN_ERR_IO || st == VN_ERR_NOMEM);
+	CU_ASSERT_EQUAL(vn_residual_left(term, 3, &left, &err), VN_ERR_IO); /* not unknown: a name map decides by it */
 	reads_fail = false;
+	CU_ASSERT_EQUAL(vn_residual_left(term, 3, &left, &err), VN_OK);
+	CU_ASSERT_EQUAL(left, 1);                     /* x - x - x */
 	CU_ASSERT_EQUAL(a_part_of(r, "good"), VN_OK); /* no failure is kept */
 	CU_ASSERT_EQUAL(a_part_of(r, "packed"), VN_OK);
 	vn_recording_close(r);
