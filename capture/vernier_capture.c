@@ -428,9 +428,7 @@ int vernier_capture_commit(vernier_capture *c)
 		st = vn_dump_sort_weights(&c->run, r->path, &c->err);
 	if (!st && !(st = vn_store_run(c->store, &r->run, r->ids, r->positions, r->n_ids, &c->err)) &&
 	    (!c->judge || !(st = vn_put_judge_lines(c->judge, c->store, &c->err))) &&
-	    (!(r->config || r->n_weights) ||
-	     !(st = r->n_weights ? vn_store_weights(c->store, &words, r->weight, r->n_weights, &c->err)
-	                         : vn_store_words(c->store, &words, &c->err))))
+	    (!(r->config || r->n_weights) || !(st = vn_store_words(c->store, &words, r->weight, r->n_weights, &c->err))))
 		st = vn_store_commit(&c->store, &c->err);
 	return keep_status(c, st);
 }

@@ -20,12 +20,10 @@ void vn_guard_destroy(vn_device *d, vn_guard *g)
 void vn_guard_zone(vn_guard *g, vn_buffer *b, VkDeviceSize at, VkDeviceSize bytes, const char *before,
                    const char *after)
 {
-	vn_zone *more = vn_grown(g->zone, (size_t)g->n, sizeof *more);
-	if (!more) {
+	if (!VN_GROW(g->zone, g->n)) {
 		g->no_memory = true;
 		return;
 	}
-	g->zone = more;
 	g->zone[g->n++] = (vn_zone) { .b = b, .at = at, .bytes = bytes, .before = before, .after = after };
 }
 

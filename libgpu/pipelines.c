@@ -64,11 +64,9 @@ VkPipeline vn_pipelines_find(vn_pipelines *p, const uint32_t *words)
 bool vn_pipelines_add(vn_pipelines *p, const uint32_t *words, VkPipeline pipeline)
 {
 	pthread_mutex_lock(&p->lock);
-	vn_pipeline *more = vn_grown(p->of, (size_t)p->n, sizeof *more);
-	if (more) {
-		p->of = more;
+	const bool room = VN_GROW(p->of, p->n);
+	if (room)
 		p->of[p->n++] = (vn_pipeline) { words, pipeline };
-	}
 	pthread_mutex_unlock(&p->lock);
-	return more != NULL;
+	return room;
 }

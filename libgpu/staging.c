@@ -50,10 +50,8 @@ void vn_staging_reset(vn_staging *s, bool guard)
 
 vn_status vn_staging_add(vn_staging *s, int i, vn_transfer_part part, vn_error *err)
 {
-	vn_transfer_part *more = vn_grown(s->part[i], (size_t)s->n[i], sizeof *more);
-	if (!more)
+	if (!VN_GROW(s->part[i], s->n[i]))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for a list of taps");
-	s->part[i] = more;
 	s->part[i][s->n[i]++] = part;
 	return VN_OK;
 }

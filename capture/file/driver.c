@@ -181,12 +181,8 @@ static herr_t drv_write(H5FD_t *f, H5FD_mem_t type, hid_t dxpl, haddr_t at, size
 		d->eof = at + bytes;
 	if (continue_write(d, at, bytes, buffer))
 		return 0;
-	pending_write *log = vn_grown(d->log, (size_t)d->n_log, sizeof *log);
-	if (!log)
-		return -1;
-	d->log = log;
-	pending_write p = { .at = at, .bytes = bytes, .type = type, .data = malloc(bytes ? bytes : 1) };
-	if (!p.data)
+	pending_write p = { .at = at, .bytes = bytes, .type = type };
+	if (!VN_GROW(d->log, d->n_log) || !(p.data = malloc(bytes ? bytes : 1)))
 		return -1;
 	memcpy(p.data, buffer, bytes);
 	d->log[d->n_log++] = p;

@@ -39,15 +39,10 @@ void vn_dump_close(vn_dump *d)
 
 vn_status vn_dump_weight(vn_dump *d, const vn_weight_row *row, vn_error *err)
 {
-	vn_weight_row *more;
-	char          *name;
-
 	if (d->n_weights >= VN_DUMP_MOST)
 		return vn_fail(err, VN_ERR_FORMAT, "%s: more than %d weights", d->path, VN_DUMP_MOST);
-	more = vn_grown(d->weight, (size_t)d->n_weights, sizeof *more);
-	if (more)
-		d->weight = more;
-	if (!more || !(name = strdup(row->name)))
+	char *name = VN_GROW(d->weight, d->n_weights) ? strdup(row->name) : NULL;
+	if (!name)
 		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for weights", d->path);
 	d->weight[d->n_weights] = *row;
 	d->weight[d->n_weights++].name = name;
@@ -136,12 +131,10 @@ vn_array *vn_dump_add(vn_dump *d, const char *where, const char *name, const cha
 		vn_fail(err, VN_ERR_FORMAT, "%s: more than %d tensors", d->path, VN_DUMP_MOST);
 		return NULL;
 	}
-	vn_array *more = vn_grown(d->array, (size_t)d->n, sizeof *more);
-	if (!more) {
+	if (!VN_GROW(d->array, d->n)) {
 		vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %d tensors", d->path, d->n + 1);
 		return NULL;
 	}
-	d->array = more;
 	vn_array *a = &d->array[d->n++];
 	*a = (vn_array) { .step = 0 };
 	strcpy(a->name, name);
@@ -164,10 +157,8 @@ const char *vn_dump_step_of(const char *name, int *step)
 
 vn_status vn_dump_step(vn_dump *d, int64_t tokens, vn_error *err)
 {
-	vn_step *more = vn_grown(d->step, (size_t)d->n_steps, sizeof *more);
-	if (!more)
+	if (!VN_GROW(d->step, d->n_steps))
 		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %d steps", d->path, d->n_steps + 1);
-	d->step = more;
 	const vn_step *before = d->n_steps ? &d->step[d->n_steps - 1] : NULL;
 	d->step[d->n_steps] = (vn_step) { .number = d->n_steps,
 		                              .position = before ? before->position + before->tokens : 0,

@@ -70,10 +70,10 @@ static vn_status put_model(vn_import *i, vn_store *s, vn_error *err)
 		                                                       .provenance = vn_model_provenance(i->model),
 		                                                       .path = vn_model_path(i->model) }
 	                                      : read;
-	if (i->dump->n_weights)
-		return vn_store_weights(s, &words, i->dump->weight, i->dump->n_weights, err);
+	if (i->dump->n_weights || (!i->model && (words.family || words.config)))
+		return vn_store_words(s, &words, i->dump->weight, i->dump->n_weights, err);
 	if (!i->model)
-		return words.family || words.config ? vn_store_words(s, &words, err) : VN_OK;
+		return VN_OK;
 	vn_weight_row *rows = vn_alloc_zero((size_t)vn_model_plan(i->model)->n_weights, sizeof *rows);
 	const long     threads = sysconf(_SC_NPROCESSORS_ONLN);
 	vn_model_table(i->model, threads < 1 ? 1 : (int)threads, rows);

@@ -32,10 +32,7 @@ char *vn_left_out_line(const vn_left_out *l)
 
 vn_status vn_left_out_add(vn_left_out_lines *to, const vn_left_out *l, vn_error *err)
 {
-	char **more = vn_grown(to->line, (size_t)to->n, sizeof *more);
-
-	to->line = more ? more : to->line;
-	if (!more || !(more[to->n] = vn_left_out_line(l)))
+	if (!VN_GROW(to->line, to->n) || !(to->line[to->n] = vn_left_out_line(l)))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for what is left out");
 	to->n++;
 	return VN_OK;

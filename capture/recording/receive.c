@@ -168,11 +168,9 @@ static vn_status take_weight(vn_recording *r, const void *data, size_t bytes, vn
 		                     .rms = w.rms };
 	row.stats.absmax = -w.min > w.max ? -w.min : w.max;
 
-	vn_weight_row *list = vn_grown(r->weight, (size_t)r->n_weights, sizeof *list);
-	if (!list)
+	if (!VN_GROW(r->weight, r->n_weights))
 		return no_memory(r, err);
-	r->weight = list;
-	list[r->n_weights++] = row;
+	r->weight[r->n_weights++] = row;
 	return VN_OK;
 }
 
@@ -181,11 +179,9 @@ static vn_status take_line(vn_recording *r, char ***list, int *n, void **data, v
 {
 	if (*n == MOST_OBJECTS)
 		return refuse_frame(r, err);
-	char **more = vn_grown(*list, (size_t)*n, sizeof *more);
-	if (!more)
+	if (!VN_GROW(*list, *n))
 		return no_memory(r, err);
-	*list = more;
-	more[(*n)++] = *data;
+	(*list)[(*n)++] = *data;
 	*data = NULL;
 	return VN_OK;
 }
@@ -194,11 +190,9 @@ static vn_status take_left_out(vn_recording *r, const char *line, vn_error *err)
 {
 	if (r->n_left_out == MOST_OBJECTS)
 		return refuse_frame(r, err);
-	vn_left_out *more = vn_grown(r->left_out, (size_t)r->n_left_out, sizeof *more);
-	if (!more)
+	if (!VN_GROW(r->left_out, r->n_left_out))
 		return no_memory(r, err);
-	r->left_out = more;
-	const char *why = vn_left_out_read(line, &more[r->n_left_out]);
+	const char *why = vn_left_out_read(line, &r->left_out[r->n_left_out]);
 	if (why)
 		return vn_fail(err, VN_ERR_FORMAT, "%s: /run/left_out: line %d: %s", r->path, r->n_left_out + 1, why);
 	r->n_left_out++;
@@ -226,11 +220,9 @@ static vn_status take_step(vn_recording *r, const void *data, size_t bytes, vn_e
 		               "%s: /step.%" PRId64 ": invalid position %" PRId64 ", tokens %" PRId64 ", first_row %" PRId64
 		               " or rows %" PRId64,
 		               r->path, s.number, s.position, s.tokens, s.first_row, s.rows);
-	vn_step *list = vn_grown(r->step, (size_t)r->n_steps, sizeof *list);
-	if (!list)
+	if (!VN_GROW(r->step, r->n_steps))
 		return no_memory(r, err);
-	r->step = list;
-	list[r->n_steps++] = (vn_step) { (int)s.number, s.position, s.tokens, s.first_row, s.rows };
+	r->step[r->n_steps++] = (vn_step) { (int)s.number, s.position, s.tokens, s.first_row, s.rows };
 	return VN_OK;
 }
 

@@ -20,29 +20,19 @@ bool vn_recording_add(vn_recording *r, const vn_entry *e, const vn_entry_source 
 	const size_t n = (size_t)r->n_entries;
 	vn_entry     own = *e;
 
-	if (!intern_texts(&own))
+	if (!intern_texts(&own) || !VN_GROW(r->entry, n) || !VN_GROW(r->source, n))
 		return false;
-	vn_entry *entries = vn_grown(r->entry, n, sizeof *entries);
-	if (!entries)
-		return false;
-	r->entry = entries;
-	vn_entry_source *sources = vn_grown(r->source, n, sizeof *sources);
-	if (!sources)
-		return false;
-	r->source = sources;
 	own.same_as = -1;
-	entries[n] = own;
-	sources[n] = *s;
+	r->entry[n] = own;
+	r->source[n] = *s;
 	r->n_entries++;
 	return true;
 }
 
 bool vn_recording_keep_stats(vn_recording *r, vn_entry *e, const vn_stats *stats)
 {
-	vn_stats *more = vn_grown(r->stats, (size_t)r->n_stats, sizeof *more);
-	if (!more)
+	if (!VN_GROW(r->stats, r->n_stats))
 		return false;
-	r->stats = more;
 	r->stats[r->n_stats] = *stats;
 	e->stats = ++r->n_stats;
 	return true;

@@ -50,8 +50,7 @@ static bool read_step(const json_t *j, int else_, int *step)
 
 static void add_value(node_reader *r, const json_t *name, int node)
 {
-	vn_run_value *more;
-	const char   *s = json_string_value(name);
+	const char *s = json_string_value(name);
 
 	if (json_is_null(name) || r->why)
 		return;
@@ -59,31 +58,26 @@ static void add_value(node_reader *r, const json_t *name, int node)
 		r->why = "out: not a name, or one longer than 127 bytes";
 		return;
 	}
-	if (!(s = vn_intern(s)) || !(more = vn_grown(r->p->value, (size_t)r->p->n_values, sizeof *more))) {
+	if (!(s = vn_intern(s)) || !VN_GROW(r->p->value, r->p->n_values)) {
 		r->why = NO_MEMORY;
 		return;
 	}
-	r->p->value = more;
-	more[r->p->n_values++] = (vn_run_value) { s, r->p->node[node].step, node };
+	r->p->value[r->p->n_values++] = (vn_run_value) { s, r->p->node[node].step, node };
 }
 
 /* Adds a node, whose line it keeps. */
 static vn_run_node *add_node(node_reader *r, json_t *j)
 {
 	const size_t n = (size_t)r->p->n;
-	vn_run_node *node = vn_grown(r->p->node, n, sizeof *node);
-	json_t     **line = vn_grown(r->line, n, sizeof *line);
 
-	r->p->node = node ? node : r->p->node;
-	r->line = line ? line : r->line;
-	if (!node || !line || n >= MOST_NODES) {
-		r->why = node && line ? "more than four million nodes" : NO_MEMORY;
+	if (n >= MOST_NODES || !VN_GROW(r->p->node, n) || !VN_GROW(r->line, n)) {
+		r->why = n >= MOST_NODES ? "more than four million nodes" : NO_MEMORY;
 		return NULL;
 	}
-	line[n] = json_incref(j);
-	node[n] = (vn_run_node) { 0 };
+	r->line[n] = json_incref(j);
+	r->p->node[n] = (vn_run_node) { 0 };
 	r->p->n++;
-	return &node[n];
+	return &r->p->node[n];
 }
 
 static void read_node(node_reader *r, json_t *j)
@@ -164,7 +158,7 @@ static void read_input(node_reader *r, const json_t *ref, int i)
 	const char      *from = json_string_value(vn_json_field(ref, "from"));
 	const json_t    *back = json_object_get(ref, "back");
 	const json_int_t by = json_integer_value(back);
-	int              value, *more;
+	int              value;
 
 	if (!json_is_object(ref) || (back && !json_is_integer(back)) || by < 0 || by > r->p->node[i].step) {
 		r->why = "in: not a list of objects, or a step that does not exist";
@@ -177,12 +171,11 @@ static void read_input(node_reader *r, const json_t *ref, int i)
 		r->why = "it reads a result that no node before it makes";
 		return;
 	}
-	if (!(more = vn_grown(r->p->in, (size_t)r->p->n_in, sizeof *more))) {
+	if (!VN_GROW(r->p->in, r->p->n_in)) {
 		r->why = NO_MEMORY;
 		return;
 	}
-	r->p->in = more;
-	more[r->p->n_in++] = value;
+	r->p->in[r->p->n_in++] = value;
 	r->p->node[i].n_in++;
 }
 

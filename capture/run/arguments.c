@@ -4,6 +4,7 @@
 #include "libref/base/alloc.h"
 #include "libref/base/json.h"
 #include "libref/base/map.h"
+#include "libref/base/system.h"
 #include "libref/base/text.h"
 
 #include <ctype.h>
@@ -123,31 +124,51 @@ static vn_status copy_array(const char *where, const json_t *list, int32_t **ids
 	return st;
 }
 
-static vn_status read_json(const char *where, const char *text, size_t bytes, int32_t **ids, int64_t *n, vn_error *err)
+static vn_status copy_rows(const char *where, const json_t *list, int32_t **ids, int64_t *n, vn_error *err)
 {
-	json_error_t    why;
-	json_t         *j = vn_json_load(text, bytes, JSON_REJECT_DUPLICATES, &why);
-	const json_t   *list = find_array(j);
-	const vn_status st = !j ? vn_fail(err, VN_ERR_FORMAT, "%s: this JSON cannot be read, line %d: %.200s", where,
-	                                  why.line, why.text)
-	                     : !list
-	                         ? vn_fail(
-								   err, VN_ERR_FORMAT,
-								   "%s: this JSON has no array of token ids, nor one named token_ids, input_ids or ids",
-								   where)
-	                         : copy_array(where, list, ids, n, err);
+	const size_t rows = json_array_size(list), columns = json_array_size(json_array_get(list, 0));
 
-	json_decref(j);
-	return st;
+	*n = (int64_t)(rows * columns);
+	if (columns == 0)
+		return vn_fail(err, VN_ERR_USAGE, "%s: no token ids: a run needs at least one", where);
+	*ids = vn_alloc_zero(rows * columns, sizeof **ids);
+	for (size_t r = 0; r < rows; r++) {
+		const json_t *row = json_array_get(list, r);
+		if (json_array_size(row) != columns)
+			return vn_fail(err, VN_ERR_USAGE, "%s: row %zu has %zu numbers, row 0 has %zu; -1 is padding", where, r,
+			               json_array_size(row), columns);
+		for (size_t i = 0; i < columns; i++) {
+			const json_t *one = json_array_get(row, i);
+			if (!json_is_integer(one) || json_integer_value(one) < -1 || json_integer_value(one) > INT32_MAX)
+				return vn_fail(err, VN_ERR_USAGE, "%s: number %zu of row %zu is not a token id, nor -1 for padding",
+				               where, i + 1, r);
+			(*ids)[r * columns + i] = (int32_t)json_integer_value(one);
+		}
+	}
+	return VN_OK;
 }
 
-static vn_status read_ids(const char *where, const char *text, size_t bytes, int32_t **ids, int64_t *n, vn_error *err)
+/* rows NULL: several rows are refused. */
+static vn_status read_json(const char *where, const char *text, int32_t **ids, int64_t *n, int64_t *rows, vn_error *err)
 {
-	if (strlen(text) != bytes)
-		return vn_fail(err, VN_ERR_FORMAT, "%s: not a list of token ids: it holds a zero byte", where);
-	const char first = text[strspn(text, blanks)];
-	return first == '[' || first == '{' ? read_json(where, text, bytes, ids, n, err)
-	                                    : read_list(where, text, ids, n, err);
+	json_error_t  why;
+	json_t       *j = vn_json_load(text, strlen(text), JSON_REJECT_DUPLICATES, &why);
+	const json_t *list = find_array(j);
+	vn_status     st;
+
+	if (!j) {
+		st = vn_fail(err, VN_ERR_FORMAT, "%s: this JSON cannot be read, line %d: %.200s", where, why.line, why.text);
+	} else if (!list) {
+		st = vn_fail(err, VN_ERR_FORMAT,
+		             "%s: this JSON has no array of token ids, nor one named token_ids, input_ids or ids", where);
+	} else if (rows && json_array_size(list) > 1 && json_is_array(json_array_get(list, 0))) {
+		*rows = (int64_t)json_array_size(list);
+		st = copy_rows(where, list, ids, n, err);
+	} else {
+		st = copy_array(where, list, ids, n, err);
+	}
+	json_decref(j);
+	return st;
 }
 
 /* Reads a pipe to its end: /dev/stdin, a process substitution or a terminal. */
@@ -165,9 +186,7 @@ static vn_status read_stream(const char *path, char **text, size_t *bytes, vn_er
 			room = room ? 2 * room : 65536;
 			*text = vn_alloc_resized(*text, room, 1);
 		}
-		do
-			n = read(fd, *text + *bytes, room - 1 - *bytes);
-		while (n < 0 && errno == EINTR);
+		VN_UNINTERRUPTED(n, read(fd, *text + *bytes, room - 1 - *bytes));
 		if (n < 0)
 			st = vn_fail(err, VN_ERR_IO, "%s: %s", path, strerror(errno));
 		else if ((*bytes += (size_t)n) > MOST_TEXT)
@@ -193,56 +212,7 @@ vn_status vn_arguments_read_file(const char *path, char **text, size_t *bytes, v
 
 vn_status vn_arguments_read_ids(const char *what, const char *text, int32_t **ids, int64_t *n, vn_error *err)
 {
-	vn_status st;
-
-	*ids = NULL;
-	*n = 0;
-	if (*text == '@') {
-		char  *content;
-		size_t bytes;
-		if ((st = vn_arguments_read_file(text + 1, &content, &bytes, err)))
-			return st;
-		st = read_ids(text + 1, content, bytes, ids, n, err);
-		free(content);
-	} else {
-		st = read_ids(what, text, strlen(text), ids, n, err);
-	}
-	if (st) {
-		free(*ids);
-		*ids = NULL;
-	}
-	return st;
-}
-
-/* The rows of a batch in a JSON value; NULL: it is none. */
-static const json_t *find_rows(const json_t *j)
-{
-	const json_t *list = find_array(j);
-	return json_array_size(list) > 1 && json_is_array(json_array_get(list, 0)) ? list : NULL;
-}
-
-static vn_status copy_rows(const char *where, const json_t *list, int32_t **ids, int64_t *n, vn_error *err)
-{
-	const size_t rows = json_array_size(list), columns = json_array_size(json_array_get(list, 0));
-
-	*n = (int64_t)(rows * columns);
-	if (columns == 0)
-		return vn_fail(err, VN_ERR_USAGE, "%s: no token ids: a run needs at least one", where);
-	*ids = vn_alloc_zero(rows * columns, sizeof **ids);
-	for (size_t r = 0; r < rows; r++) {
-		const json_t *row = json_array_get(list, r);
-		if (json_array_size(row) != columns)
-			return vn_fail(err, VN_ERR_USAGE, "%s: row %zu has %zu numbers, row 0 has %zu; -1 is padding", where, r,
-			               json_array_size(row), columns);
-		for (size_t i = 0; i < columns; i++) {
-			const json_t *one = json_array_get(row, i);
-			if (!json_is_integer(one) || json_integer_value(one) < -1 || json_integer_value(one) > INT32_MAX)
-				return vn_fail(err, VN_ERR_USAGE, "%s: number %zu of row %zu is not a token id, nor -1 for padding",
-				               where, i + 1, r);
-			(*ids)[r * columns + i] = (int32_t)json_integer_value(one);
-		}
-	}
-	return VN_OK;
+	return vn_arguments_read_rows(what, text, ids, n, NULL, err);
 }
 
 vn_status vn_arguments_read_rows(const char *what, const char *text, int32_t **ids, int64_t *n, int64_t *rows,
@@ -253,20 +223,16 @@ vn_status vn_arguments_read_rows(const char *what, const char *text, int32_t **i
 	vn_status st = *text == '@' ? vn_arguments_read_file(text + 1, &content, &bytes, err) : VN_OK;
 
 	*ids = NULL;
-	*n = *rows = 0;
+	*n = 0;
+	if (rows)
+		*rows = 0;
 	if (st)
 		return st;
-	const char   *at = content ? content : text, *where = content ? text + 1 : what;
-	const char    first = strlen(at) == bytes ? at[strspn(at, blanks)] : '\0';
-	json_t       *j = first == '[' || first == '{' ? vn_json_load(at, bytes, JSON_REJECT_DUPLICATES, NULL) : NULL;
-	const json_t *list = find_rows(j);
-	if (list) {
-		st = copy_rows(where, list, ids, n, err);
-		*rows = (int64_t)json_array_size(list);
-	} else {
-		st = read_ids(where, at, bytes, ids, n, err);
-	}
-	json_decref(j);
+	const char *at = content ? content : text, *where = content ? text + 1 : what;
+	const char  first = at[strspn(at, blanks)];
+	st = strlen(at) != bytes ? vn_fail(err, VN_ERR_FORMAT, "%s: not a list of token ids: it holds a zero byte", where)
+	     : first == '[' || first == '{' ? read_json(where, at, ids, n, rows, err)
+	                                    : read_list(where, at, ids, n, err);
 	free(content);
 	if (st) {
 		free(*ids);

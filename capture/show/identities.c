@@ -110,23 +110,12 @@ static void check_chain(vn_identity_walk *w)
 	vn_parts s = { 0 };
 	if (w->layer > 0 && vn_parts_load(w, &s, w->layer, "input") && vn_parts_load(w, &s, w->layer - 1, "output") &&
 	    same_shape(&s) && s.e[0]->dtype == s.e[1]->dtype && !vn_parts_same(&s, 0, 1)) {
-		const int64_t n = vn_shape_count(&s.e[0]->shape);
-		int64_t       count = 0;
+		vn_numbers_differ d = { 0 };
 		w->found->checked++;
-		const size_t size = vn_dtype_size(s.e[0]->dtype);
-		for (int64_t i = 0; i < n; i += VN_PIECE) {
-			const size_t         m = vn_piece_size(n - i);
-			const unsigned char *p = vn_parts_raw(&s, 0, i, m), *q = vn_parts_raw(&s, 1, i, m);
-			if (!p || !q || memcmp(p, q, m * size) == 0)
-				continue;
-			double a[VN_PIECE], b[VN_PIECE];
-			vn_parts_piece(&s, 0, i, m, a);
-			vn_parts_piece(&s, 1, i, m, b);
-			for (size_t j = 0; j < m; j++)
-				count += !(a[j] == b[j] || (isnan(a[j]) && isnan(b[j])));
-		}
-		report_if_broken(w, count, "layer%d.input is not layer%d.output: %" PRId64 " of %" PRId64 " elements differ",
-		                 w->layer, w->layer - 1, count, n);
+		if (!w->st)
+			w->st = vn_numbers_compare(w->r, s.entry[0], w->r, s.entry[1], &d, w->err);
+		report_if_broken(w, d.count, "layer%d.input is not layer%d.output: %" PRId64 " of %" PRId64 " elements differ",
+		                 w->layer, w->layer - 1, d.count, vn_shape_count(&s.e[0]->shape));
 	}
 	vn_parts_done(w, &s);
 }

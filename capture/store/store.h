@@ -50,13 +50,12 @@ vn_status vn_store_facts(vn_store *s, const vn_facts *facts, vn_error *err);
 /* Writes /model and, if the store has a plan, /plan. rows: (n_weights of the model's plan); NULL:
  * no table of weights. */
 vn_status vn_store_model(vn_store *s, const vn_model *m, const vn_weight_row *rows, vn_error *err);
-/* Same for a model that only these texts describe; NULL: left out. */
+/* Same for a model that only these texts describe (NULL: left out), and a table of n weights; rows
+ * NULL: none. */
 typedef struct vn_model_words {
 	const char *family, *config, *provenance, *format, *path;
 } vn_model_words;
-vn_status vn_store_words(vn_store *s, const vn_model_words *w, vn_error *err);
-/* Same, with a table of n weights. */
-vn_status vn_store_weights(vn_store *s, const vn_model_words *w, const vn_weight_row *rows, int n, vn_error *err);
+vn_status vn_store_words(vn_store *s, const vn_model_words *w, const vn_weight_row *rows, int n, vn_error *err);
 
 /* Begins a step; tensors that follow belong to it. Rows as from vn_taps_select. */
 vn_status vn_store_step(vn_store *s, const vn_step *step, vn_error *err);

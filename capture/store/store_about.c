@@ -113,25 +113,7 @@ vn_status vn_store_facts(vn_store *s, const vn_facts *facts, vn_error *err)
 	return vn_store_do(s, VN_SCRIBE_FACTS, &m, NULL, err);
 }
 
-vn_status vn_store_words(vn_store *s, const vn_model_words *w, vn_error *err)
-{
-	vn_message m = { 0 };
-	vn_store_put_words(&m, w);
-	vn_message_put_int(&m, 0); /* no rows */
-	vn_message_put_int(&m, 0); /* no plan */
-	return vn_store_do(s, VN_SCRIBE_MODEL, &m, NULL, err);
-}
-
-void vn_store_put_words(vn_message *m, const vn_model_words *w)
-{
-	vn_message_put_text(m, w->family);
-	vn_message_put_text(m, w->config);
-	vn_message_put_text(m, w->provenance);
-	vn_message_put_text(m, w->format);
-	vn_message_put_text(m, w->path);
-}
-
-void vn_store_put_rows(vn_message *m, const vn_weight_row *w, int n)
+static void put_rows(vn_message *m, const vn_weight_row *w, int n)
 {
 	vn_message_put_int(m, n * (int64_t)sizeof(vn_scribe_weight));
 	for (int i = 0; i < n; i++) {
@@ -152,13 +134,23 @@ void vn_store_put_rows(vn_message *m, const vn_weight_row *w, int n)
 	}
 }
 
-vn_status vn_store_weights(vn_store *s, const vn_model_words *w, const vn_weight_row *rows, int n, vn_error *err)
+void vn_store_put_model(vn_message *m, const vn_model_words *w, const vn_weight_row *rows, int n)
 {
-	vn_message out = { 0 };
+	vn_message_put_text(m, w->family);
+	vn_message_put_text(m, w->config);
+	vn_message_put_text(m, w->provenance);
+	vn_message_put_text(m, w->format);
+	vn_message_put_text(m, w->path);
+	vn_message_put_int(m, rows != NULL);
+	if (rows)
+		put_rows(m, rows, n);
+}
 
-	vn_store_put_words(&out, w);
-	vn_message_put_int(&out, 1);
-	vn_store_put_rows(&out, rows, n);
-	vn_message_put_int(&out, 0); /* no plan */
-	return vn_store_do(s, VN_SCRIBE_MODEL, &out, NULL, err);
+vn_status vn_store_words(vn_store *s, const vn_model_words *w, const vn_weight_row *rows, int n, vn_error *err)
+{
+	vn_message m = { 0 };
+
+	vn_store_put_model(&m, w, rows, n);
+	vn_message_put_int(&m, 0); /* no plan */
+	return vn_store_do(s, VN_SCRIBE_MODEL, &m, NULL, err);
 }

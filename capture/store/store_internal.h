@@ -80,9 +80,8 @@ vn_status vn_store_finish(vn_store *s, vn_scribe_request request, vn_message *m,
 /* Requires s->asking. Collects the answer of vn_store_finish, if one is pending. */
 vn_status vn_store_collect(vn_store *s, vn_error *err);
 
-/* Puts the five texts of VN_SCRIBE_MODEL into a message. */
-void vn_store_put_words(vn_message *m, const vn_model_words *w);
-/* Puts n rows of a table of weights into a message, in the layout of the file. */
-void vn_store_put_rows(vn_message *m, const vn_weight_row *rows, int n);
+/* Puts what VN_SCRIBE_MODEL says before the plan into a message: texts, and n rows of a table of
+ * weights in the layout of the file; NULL: none. */
+void vn_store_put_model(vn_message *m, const vn_model_words *w, const vn_weight_row *rows, int n);
 
 #endif

@@ -39,10 +39,7 @@ vn_status vn_store_model(vn_store *s, const vn_model *m, const vn_weight_row *ro
 	vn_status            st = s->plan ? plan_text(s, &text, err) : VN_OK;
 
 	if (!st) {
-		vn_store_put_words(&out, &w);
-		vn_message_put_int(&out, rows != NULL);
-		if (rows)
-			vn_store_put_rows(&out, rows, vn_model_plan(m)->n_weights);
+		vn_store_put_model(&out, &w, rows, vn_model_plan(m)->n_weights);
 		vn_message_put_int(&out, s->plan != NULL);
 		if (s->plan)
 			put_plan(&out, &text);

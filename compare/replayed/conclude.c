@@ -41,12 +41,9 @@ static int find_charged(const charged_list *l, int step, const char *name)
 
 static vn_status add_charged(charged_list *l, const charged_tensor *t, vn_error *err)
 {
-	charged_tensor *more = vn_grown(l->of, l->n, sizeof *more);
-
-	if (!more || !t->name)
+	if (!VN_GROW(l->of, l->n) || !t->name)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for the regions of wrong results");
-	l->of = more;
-	more[l->n++] = *t;
+	l->of[l->n++] = *t;
 	return VN_OK;
 }
 

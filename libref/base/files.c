@@ -47,13 +47,10 @@ static void note(file_list *l, int fd)
 	if (!watching || !vn_file_identify(fd, NULL, &id))
 		return;
 	pthread_mutex_lock(&lock);
-	vn_file_id *more = is_in(&made, &id) ? NULL : vn_grown(l->id, l->n, sizeof *more);
-	if (more) {
-		l->id = more;
+	if (!is_in(&made, &id) && VN_GROW(l->id, l->n))
 		l->id[l->n++] = id;
-	} else if (!is_in(&made, &id)) {
+	else if (!is_in(&made, &id))
 		vn_trouble_note(NULL);
-	}
 	pthread_mutex_unlock(&lock);
 }
 

@@ -3,6 +3,7 @@
 
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { FIRST_ELEMENTS = 64 };
 
@@ -12,4 +13,15 @@ void *vn_grown(void *list, size_t n, size_t size)
 		return list;
 	const size_t room = n < FIRST_ELEMENTS ? FIRST_ELEMENTS : 2 * n;
 	return room <= SIZE_MAX / size ? realloc(list, room * size) : NULL;
+}
+
+bool vn_grow(void *list, size_t n, size_t size)
+{
+	void *old;
+
+	memcpy(&old, list, sizeof old);
+	void *more = vn_grown(old, n, size);
+	if (more)
+		memcpy(list, &more, sizeof more);
+	return more != NULL;
 }

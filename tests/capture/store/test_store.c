@@ -389,7 +389,7 @@ static void without_a_plan_tensors_are_given_by_name(void)
 	vn_error                 err = { "" };
 	const vn_model_words     words = { .family = "qwen2" };
 	const vn_shape           shape = { .rank = 1, .dim = { T } };
-	CU_ASSERT_EQUAL(vn_store_words(s, &words, &err), VN_OK);
+	CU_ASSERT_EQUAL(vn_store_words(s, &words, NULL, 0, &err), VN_OK);
 	for (int i = 0; i < 3; i++) {
 		vn_tensor_label l = { .order = -1, .layer = vn_name_layer(names[i]), .axes = "token" };
 		strcpy(l.name, names[i]);

@@ -43,12 +43,29 @@ static void more_bytes_than_there_are_addresses_are_refused(void)
 	free(list);
 }
 
+static void a_list_that_cannot_grow_in_place_stays(void)
+{
+	int *numbers = NULL;
+	char(*large)[SIZE_MAX / 256] = NULL;
+
+	for (int n = 0; n < 300; n++) {
+		CU_ASSERT_FATAL(VN_GROW(numbers, n));
+		numbers[n] = n;
+	}
+	for (int n = 0; n < 300; n++)
+		CU_ASSERT_EQUAL(numbers[n], n);
+	CU_ASSERT_FALSE(VN_GROW(large, 0));
+	CU_ASSERT_PTR_NULL(large);
+	free(numbers);
+}
+
 int main(void)
 {
 	CU_TestInfo tests[] = {
 		TEST(numbers_stay_while_a_list_grows),
 		TEST(an_emptied_list_keeps_its_room),
 		TEST(more_bytes_than_there_are_addresses_are_refused),
+		TEST(a_list_that_cannot_grow_in_place_stays),
 		CU_TEST_INFO_NULL,
 	};
 	return run_suite("grow", tests);
