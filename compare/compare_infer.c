@@ -11,13 +11,15 @@
  *             the candidate is as far from a run without the format as a run with it is
  *
  * A deviation in one layer or step is no policy: then the operations of the other layers are wrong
- * under it.
+ * under it. Nor need all steps be compared with every format: the first ones are enough.
  */
 #include "compare/compare_infer.h"
 
 #include "compare/chapters/compare.h"
 #include "compare/replay/local.h"
 
+#include "capture/recording/derive.h"
+#include "capture/view/calls.h"
 #include "libref/base/alloc.h"
 
 #include <math.h>
@@ -32,6 +34,7 @@
 #define EXACTLY_ALIKE   1e4
 #define AS_LARGE_WITHIN 2.0
 enum { MOST_LEFT = 5 };
+enum { MOST_STEPS = 32 }; /* that are compared with a format */
 
 typedef struct idea {
 	vn_role        role;
@@ -219,8 +222,70 @@ static bool all_wrong(const vn_checkpoints *all, const role_part *of, int n)
 
 /* ---- one comparison -------------------------------------------------------------------------- */
 
-/* Compares with this policy, without explanations. local: only the local errors are wanted. Close
- * *c afterwards, also after a failure. */
+/* The same options would open other files, or rows, again. */
+static bool is_long(const vn_compare_line *k, const vn_opened *o)
+{
+	const vn_step *step;
+	return vn_recording_steps(o->ref, &step) > MOST_STEPS && !k->floor && !k->replayed && k->sides.batch_row < 0 &&
+	       k->sides.ref_batch_row < 0;
+}
+
+/* Leaves the first steps, whose calls these are. Like vn_calls_join. */
+static vn_status cut_steps(vn_recording **r, const vn_call *call, vn_error *err)
+{
+	const int32_t *ids, *positions;
+	char           one[VN_NAME_MAX];
+	int            left = 0;
+	vn_status      st = vn_calls_join(r, call, MOST_STEPS, &left, one, err);
+	int64_t        n = 0;
+
+	if (st)
+		return st;
+	for (int i = 0; i < MOST_STEPS; i++)
+		n += call[i].tokens;
+	if (vn_recording_tokens(*r, &ids, &positions) < n)
+		return VN_OK;
+	int32_t *kept[2] = { vn_alloc((size_t)n, sizeof **kept), vn_alloc((size_t)n, sizeof **kept) };
+	memcpy(kept[0], ids, (size_t)n * sizeof *ids);
+	memcpy(kept[1], positions, (size_t)n * sizeof *positions);
+	vn_derive_tokens(*r, kept[0], kept[1], n);
+	return VN_OK;
+}
+
+/* Leaves the first steps of both recordings, if those of either follow each other. */
+static vn_status keep_first_steps(vn_opened *o, bool *cut, vn_error *err)
+{
+	const vn_step *step;
+	vn_call        call[MOST_STEPS];
+
+	vn_recording_steps(o->ref, &step);
+	for (int i = 0; i < MOST_STEPS; i++)
+		call[i] = (vn_call) { step[i].number, step[i].position, step[i].tokens };
+	*cut = vn_calls_fit(o->ref, call, MOST_STEPS) && vn_calls_fit(o->cand, call, MOST_STEPS);
+	const vn_status st = *cut ? cut_steps(&o->ref, call, err) : VN_OK;
+	return st || !*cut ? st : cut_steps(&o->cand, call, err);
+}
+
+/* Opens the first steps. They are kept in x->first, because opening all takes longer than what is
+ * done with them. */
+static vn_status open_steps(const vn_inference *x, vn_comparison *c, bool *cut, vn_error *err)
+{
+	vn_recording *const first[2] = { x->first[0], x->first[1] };
+	vn_compare_line     k = *x->k;
+
+	*cut = first[0] != NULL;
+	if (*cut) {
+		k.n_ranks = 1;
+		k.sides.n_names = k.sides.n_ref_names = 0;
+		x->first[0] = x->first[1] = NULL; /* the comparison's, also after a failure */
+		return vn_compare_open(&k, c, first, x->chosen, x->room, err);
+	}
+	const vn_status st = vn_compare_open(x->k, c, NULL, x->chosen, x->room, err);
+	return st || !is_long(x->k, &c->opened) ? st : keep_first_steps(&c->opened, cut, err);
+}
+
+/* Compares the first steps with this policy, without explanations. local: only the local errors are
+ * wanted. Close *c afterwards, also after a failure. */
 static vn_status judge_as(const vn_inference *x, vn_policy policy, bool local, vn_comparison *c, vn_error *err)
 {
 	*c = (vn_comparison) { .opened.request = { .options = x->options,
@@ -229,8 +294,16 @@ static vn_status judge_as(const vn_inference *x, vn_policy policy, bool local, v
 		                                       .inferred = policy,
 		                                       .unexplained = true,
 		                                       .only_local = local } };
-	const vn_status st = vn_compare_open(x->k, c, NULL, x->chosen, x->room, err);
-	return st ? st : vn_compare(c, err);
+	bool      cut = false;
+	vn_status st = open_steps(x, c, &cut, err);
+	if (!st)
+		st = vn_compare(c, err);
+	if (cut && c->opened.ref && c->opened.cand) {
+		x->first[0] = c->opened.ref;
+		x->first[1] = c->opened.cand;
+		c->opened.ref = c->opened.cand = NULL;
+	}
+	return st;
 }
 
 /* Has the role a format, by this or by another name? `products` may follow `linear`, which it
@@ -415,18 +488,18 @@ static vn_status judge_sizes(policy_search *s, vn_error *err)
 	return st ? st : judge_near(s, 2 * log(ALIKE), err);
 }
 
-vn_status vn_compare_find_policy(const vn_inference *x, const vn_plan *plan, const vn_checkpoints *judged,
+vn_status vn_compare_find_policy(const vn_inference *x, const vn_opened *judged, const vn_checkpoints *all,
                                  vn_policy *policy, vn_error *err)
 {
 	vn_comparison kept = { 0 };
-	vn_status     st = VN_OK;
+	vn_status     st = is_long(x->k, judged) ? judge_as(x, *policy, false, &kept, err) : VN_OK;
 
 	for (bool found = true; !st && found;) {
-		const bool    again = kept.opened.cand != NULL;
+		const bool    again = kept.result.checkpoints.n > 0;
 		policy_search s = { .x = x,
 			                .policy = *policy,
-			                .plan = again ? kept.opened.plan : plan,
-			                .is = again ? &kept.result.checkpoints : judged };
+			                .plan = again ? kept.opened.plan : judged->plan,
+			                .is = again ? &kept.result.checkpoints : all };
 		begin_search(&s);
 		if (!(st = try_ideas(&s, err)) && !(st = judge_near(&s, log(ALIKE), err)) && s.most.kind != ALIKE_ROUNDED)
 			st = judge_sizes(&s, err);
@@ -440,5 +513,9 @@ vn_status vn_compare_find_policy(const vn_inference *x, const vn_plan *plan, con
 		end_search(&s);
 	}
 	vn_comparison_close(&kept);
+	for (int i = 0; i < 2; i++) {
+		vn_recording_close(x->first[i]);
+		x->first[i] = NULL;
+	}
 	return st;
 }

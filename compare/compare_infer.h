@@ -12,11 +12,12 @@ typedef struct vn_inference {
 	const char               *again;
 	char                     *chosen;
 	size_t                    room;
+	vn_recording            **first; /* (2) NULL; kept by the search: the first steps of a long pair */
 } vn_inference;
 
 /* Adds roles with formats of their own to *policy, by which these were judged, until no more of
  * them explain operations that are wrong everywhere. Compares many times, and changes x->chosen. */
-vn_status vn_compare_find_policy(const vn_inference *x, const vn_plan *plan, const vn_checkpoints *judged,
+vn_status vn_compare_find_policy(const vn_inference *x, const vn_opened *judged, const vn_checkpoints *all,
                                  vn_policy *policy, vn_error *err);
 
 #endif

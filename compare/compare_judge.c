@@ -68,7 +68,8 @@ static vn_status judge_by(const vn_inference *x, vn_comparison *c, vn_policy pol
 
 vn_status vn_compare_infer(const vn_compare_line *k, vn_comparison *c, char *chosen, size_t room, vn_error *err)
 {
-	const vn_inference x = { k, c->opened.request.options, c->opened.request.again, chosen, room };
+	vn_recording      *first[2] = { NULL };
+	const vn_inference x = { k, c->opened.request.options, c->opened.request.again, chosen, room, first };
 	char               kept[128];
 	vn_policy          policy;
 	vn_status          st = VN_OK;
@@ -81,7 +82,7 @@ vn_status vn_compare_infer(const vn_compare_line *k, vn_comparison *c, char *cho
 		return vn_chapter_explain(c, err);
 	const bool declared = vn_precision_declared(c->opened.cand);
 	snprintf(kept, sizeof kept, "%s", chosen);
-	if ((st = vn_compare_find_policy(&x, c->opened.plan, &c->result.checkpoints, &policy, err)))
+	if ((st = vn_compare_find_policy(&x, &c->opened, &c->result.checkpoints, &policy, err)))
 		return st;
 	if (vn_policy_mixed(policy) && !declared && !(st = judge_by(&x, c, policy, err)))
 		say_inferred(c, policy, false);

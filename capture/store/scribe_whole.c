@@ -163,6 +163,22 @@ static bool link_step(const vn_scribe_file *f, uint64_t address)
 	return vn_h5_close(o) && good;
 }
 
+/* Two tensors of a group have one name, or a tensor has that of a group. */
+static vn_status refuse_twice(const vn_scribe_file *f, const group *in, const char *last, vn_error *err)
+{
+	char name[VN_NAME_MAX];
+
+	snprintf(name, sizeof name, "%s%s%s", in->path, *in->path ? "/" : "", last);
+	const bool is_group = tfind(&(group) { .path = name }, &f->whole->by_path, order_by_path);
+	for (char *p = name; *p; p++)
+		if (*p == '/')
+			*p = '.';
+	if (is_group)
+		return vn_fail(err, VN_ERR_FORMAT, "%s: %s is a tensor, and others are named %s.NAME: a file cannot hold both",
+		               f->path, name, name);
+	return vn_fail(err, VN_ERR_FORMAT, "%s: %s is given twice in one step", f->path, name);
+}
+
 vn_status vn_scribe_whole_end(vn_scribe_file *f, vn_error *err)
 {
 	vn_scribe_step *s = f->whole;
@@ -180,8 +196,7 @@ vn_status vn_scribe_whole_end(vn_scribe_file *f, vn_error *err)
 			vn_bulk_put_int(f->bulk, vn_scribe_step_value[i], s->value[i]);
 		at = vn_bulk_end_group(f->bulk, g->link, g->n, &twice);
 		if (twice)
-			st = vn_fail(err, VN_ERR_FORMAT, "%s: %s%s%s is given twice in one step", f->path, g->path,
-			             *g->path ? "/" : "", twice);
+			st = refuse_twice(f, g, twice, err);
 		else if (g->in && !add_link(g->in, name ? name + 1 : g->path, at))
 			st = no_memory(f, err);
 	}

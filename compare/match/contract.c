@@ -164,6 +164,16 @@ static bool is_harmless(const char *key)
 	return false;
 }
 
+/* NULL: absent. */
+static char *words_of(const json_t *x)
+{
+	char number[32];
+
+	if (json_is_real(x))
+		return strdup(vn_text_number(json_real_value(x), number));
+	return x ? vn_json_dump(x, JSON_ENCODE_ANY | JSON_COMPACT | JSON_SORT_KEYS) : NULL;
+}
+
 static void config_key(const vn_opened *o, vn_remarks *remarks, const char *who, const char *key,
                        const json_t *const side[2], bool same)
 {
@@ -171,8 +181,7 @@ static void config_key(const vn_opened *o, vn_remarks *remarks, const char *who,
 
 	if (x && y && json_equal(x, y))
 		return;
-	char *xt = x ? vn_json_dump(x, JSON_ENCODE_ANY | JSON_COMPACT | JSON_SORT_KEYS) : NULL;
-	char *yt = y ? vn_json_dump(y, JSON_ENCODE_ANY | JSON_COMPACT | JSON_SORT_KEYS) : NULL;
+	char *xt = words_of(x), *yt = words_of(y);
 	if (same || is_harmless(key))
 		vn_lines_add(&remarks->notes, "config: %s is %.80s in the reference, %.80s in the %s (changes no arithmetic)",
 		             key, xt ? xt : "absent", yt ? yt : "absent", who);

@@ -6,7 +6,7 @@ Imports dumps of n and of 4n tensors (a .safetensors file, a .npz file, a direct
 through vernier_capture.h, shows and compares what comes of them, and holds the seconds of processor to at most 6 times
 as many. 30,000 names in one step must pass. The comparison of 150 tensors in 100 steps takes at most 30 MB and 1,500
 bytes a tensor, that of a model's 100,000 weights 30 MB and 750 bytes a weight; 1,200 where none has its name on the
-other side.
+other side. To look for the formats of 200 decoded steps takes at most 5 times as long as to explain them.
 
 --all: also 1,000 and 10,000 tensors a step in 100 steps, with the seconds, the bytes and the peak memory of each
 command; what --full does; and a file of links alone. Takes an hour and a half.
@@ -49,6 +49,7 @@ MOST = 6.0  # times as long for 4 times as many; what is quadratic takes 16 time
 FEW = 1000 if ALL else 300
 BYTES_COMPARED = 1500  # of memory, of one tensor of two recordings, at most
 BYTES_WEIGHED = 750, 1200  # of memory, of one weight of two models that are equal, or have other names, at most
+INFERRED = 5.0  # times as long as without it
 MEGABYTES = 30  # of memory, of two recordings of one tensor, at most
 
 
@@ -246,6 +247,16 @@ def weights(n):
     return bad
 
 
+def inferred(steps):
+    """Returns whether explain takes too long if every attention is wrong and nobody declared the precision."""
+    [(_, arguments)] = bench_linear.Axes(VERNIER).steps(steps)
+    plain, m = run(*arguments, "--precision", "f32", expect=(1,)), run(*arguments, expect=(1,))
+    slow = m.seconds > INFERRED * plain.seconds
+    print(f"explain of {steps} steps: {plain.seconds:.1f} s, with a search for formats {m.seconds:.1f} s"
+          f"{'  TOO LONG' if slow else ''}", flush=True)
+    return slow
+
+
 def report(what, m, count):
     print(f"  {what:12} {m.wall:8.1f} s, of processor {m.seconds:8.1f} s, {1e6 * m.seconds / count:6.1f} us a tensor; "
           f"peak {m.peak:6} MB, "
@@ -341,6 +352,7 @@ def main():
         many_in_one_step(30000 if ALL else 10000)
         bad += recording(150, 100)
         bad += weights(100000)
+        bad += inferred(200)
         if ALL:
             bad += recording(1000, 100)
             bad += recording(10000, 100)

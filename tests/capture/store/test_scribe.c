@@ -140,6 +140,35 @@ static void a_small_tensor_takes_no_answer(void)
 	unlink(path);
 }
 
+/* Groups of a file that is written as a whole are made at the end of their step. */
+static void a_tensor_named_as_a_group_is_refused_by_that_name(void)
+{
+	static const char *const name[][2] = { { "layer0.a", "layer0.a.b" }, { "layer0.a.b", "layer0.a" } };
+	const vn_shape           shape = { 1, { 1 } };
+	const int32_t            id = 7, position = 0;
+	const float              number = 1;
+
+	for (size_t k = 0; k < sizeof name / sizeof *name; k++) {
+		vn_facts  facts = { 0 };
+		vn_store *s = NULL;
+		vn_error  err = { "" };
+		CU_ASSERT_EQUAL_FATAL(vn_store_create_whole(path, true, &s, &err), VN_OK);
+		CU_ASSERT_EQUAL(vn_store_run(s, &facts, &id, &position, 1, &err), VN_OK);
+		CU_ASSERT_EQUAL(vn_store_step(s, &(vn_step) { 0, 0, 1, 0, 1 }, &err), VN_OK);
+		for (int i = 0; i < 2; i++) {
+			vn_tensor_label l = { .order = -1, .layer = 0 };
+			snprintf(l.name, sizeof l.name, "%s", name[k][i]);
+			CU_ASSERT_EQUAL(vn_store_begin(s, &l, VN_F32, &shape, &err), VN_OK);
+			CU_ASSERT_EQUAL(vn_store_write(s, &number, 1, &err), VN_OK);
+			CU_ASSERT_EQUAL(vn_store_end(s, &err), VN_OK);
+		}
+		CU_ASSERT_EQUAL(vn_store_commit(&s, &err), VN_ERR_FORMAT);
+		CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "layer0.a is a tensor, and others are named layer0.a.NAME"));
+		vn_store_abandon(&s);
+		unlink(path);
+	}
+}
+
 static void a_scribe_that_is_killed_is_told_of(void)
 {
 	vn_error   err = { "" };
@@ -234,6 +263,7 @@ int main(void)
 	static CU_TestInfo tests[] = { TEST(a_message_is_a_call_at_each_end_and_so_is_its_answer),
 		                           TEST(a_message_of_any_length_comes_whole),
 		                           TEST(a_small_tensor_takes_no_answer),
+		                           TEST(a_tensor_named_as_a_group_is_refused_by_that_name),
 		                           TEST(a_scribe_that_is_killed_is_told_of),
 		                           TEST(after_a_failure_of_hdf5_the_file_stays_as_it_was_published_last),
 		                           TEST(it_runs_in_a_sandbox),

@@ -186,6 +186,9 @@ static void keys_that_differ_are_refused_one_by_one(void)
 	CU_ASSERT_EQUAL(v.refusals.n, 0);
 	one_line(&v.notes, "allowed (config): config: a is 1 in the reference, 3 in the candidate");
 	drop(&v);
+	configs("{\"eps\": 1e-06}", "{\"eps\": 0.1}", 0, &v);
+	one_line(&v.refusals, "config: eps is 1e-6 in the reference, 0.1 in the candidate (--allow config)");
+	drop(&v);
 }
 
 static void keys_of_no_arithmetic_are_notes(void)
