@@ -3,6 +3,7 @@
 
 #include "capture/base/yaml.h"
 
+#include "libref/base/alloc.h"
 #include "libref/base/text.h"
 
 #include <limits.h>
@@ -30,10 +31,7 @@ static vn_status read_word(reader *r, const char *key, bool path, bool bare, cha
 		*to = word;
 		return st;
 	}
-	if (!(whole = vn_text_new("%.*s/%s", (int)folder, r->to->path, word))) {
-		free(word);
-		return vn_yaml_no_memory(r->y);
-	}
+	whole = vn_alloc_check(vn_text_new("%.*s/%s", (int)folder, r->to->path, word));
 	const bool stays = bare && !strchr(word, '/') && access(whole, F_OK) != 0;
 	*to = stays ? word : whole;
 	free(stays ? whole : word);
@@ -97,9 +95,7 @@ vn_status vn_project_read(vn_project *p, vn_error *err)
 	find_file(path);
 	if (!*path || stat(path, &file) != 0)
 		return VN_OK;
-	char *kept = strdup(path);
-	if (!kept)
-		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", path);
+	char *kept = vn_alloc_text(path);
 	if (file.st_uid != geteuid()) {
 		p->ignored = kept;
 		return VN_OK;

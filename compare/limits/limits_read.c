@@ -7,6 +7,7 @@
 #include "compare/limits/limits_read.h"
 
 #include "capture/base/yaml.h"
+#include "libref/base/alloc.h"
 #include "libref/base/glob.h"
 
 #include <stdio.h>
@@ -162,17 +163,13 @@ static vn_status new_rule(limits_reader *r, vn_rule **rule)
 	vn_limits *l = r->l;
 	if (l->n_rules >= RULES_MAX)
 		return FAIL(r, "more than %d rules", RULES_MAX);
-	vn_rule **more = realloc(l->rule, (size_t)(l->n_rules + 1) * sizeof *more);
-	if (!more)
-		return vn_yaml_no_memory(r->y);
-	l->rule = more;
-	if (!(*rule = calloc(1, sizeof **rule)))
-		return vn_yaml_no_memory(r->y);
-	l->rule[l->n_rules++] = *rule;
+	l->rule = vn_alloc_resized(l->rule, (size_t)l->n_rules + 1, sizeof *l->rule);
+	*rule = l->rule[l->n_rules++] = vn_alloc_zero(1, sizeof **rule);
+	(*rule)->file = vn_alloc_text(r->path);
 	(*rule)->line = vn_yaml_line(r->y);
 	for (int i = 0; i < VN_N_PERMISSIONS; i++)
 		(*rule)->permission[i] = -1;
-	return ((*rule)->file = strdup(r->path)) ? VN_OK : vn_yaml_no_memory(r->y);
+	return VN_OK;
 }
 
 /* The keys of one rule, of the defaults, or of a without_floor inside them. */
@@ -302,12 +299,10 @@ vn_status vn_limits_text(const char *path, const char *text, size_t n, vn_limits
 	*out = NULL;
 	if ((st = vn_yaml_open(path, text, n, "limits", &r.y, err)))
 		return st;
-	if (!(r.l = calloc(1, sizeof *r.l)) || !(r.l->path = strdup(path)))
-		st = vn_yaml_no_memory(r.y);
-	else
-		r.l->digest = vn_digest_of(text, n);
-	if (!st)
-		st = vn_yaml_document(r.y, "a limits file", sections, sizeof sections / sizeof *sections, &r);
+	r.l = vn_alloc_zero(1, sizeof *r.l);
+	r.l->path = vn_alloc_text(path);
+	r.l->digest = vn_digest_of(text, n);
+	st = vn_yaml_document(r.y, "a limits file", sections, sizeof sections / sizeof *sections, &r);
 	vn_yaml_close(r.y);
 	if (st)
 		vn_limits_destroy(r.l);
