@@ -24,14 +24,14 @@ typedef struct reader {
 static vn_status read_word(reader *r, const char *key, bool path, bool bare, char **to)
 {
 	const size_t folder = (size_t)(strrchr(r->to->path, '/') - r->to->path);
-	char        *word = NULL, *whole = NULL;
+	char        *word = NULL;
 	vn_status    st = vn_yaml_copy(r->y, key, &word);
 
 	if (st || !path || *word == '/') {
 		*to = word;
 		return st;
 	}
-	whole = vn_alloc_check(vn_text_new("%.*s/%s", (int)folder, r->to->path, word));
+	char      *whole = vn_alloc_check(vn_text_new("%.*s/%s", (int)folder, r->to->path, word));
 	const bool stays = bare && !strchr(word, '/') && access(whole, F_OK) != 0;
 	*to = stays ? word : whole;
 	free(stays ? whole : word);

@@ -163,12 +163,12 @@ static vn_status new_rule(limits_reader *r, vn_rule **rule)
 	vn_limits *l = r->l;
 	if (l->n_rules >= RULES_MAX)
 		return FAIL(r, "more than %d rules", RULES_MAX);
-	l->rule = vn_alloc_resized(l->rule, (size_t)l->n_rules + 1, sizeof *l->rule);
-	*rule = l->rule[l->n_rules++] = vn_alloc_zero(1, sizeof **rule);
-	(*rule)->file = vn_alloc_text(r->path);
+	l->rule = vn_alloc_grown(l->rule, (size_t)l->n_rules, sizeof *l->rule);
+	l->rule[l->n_rules++] = *rule = vn_alloc_zero(1, sizeof **rule);
 	(*rule)->line = vn_yaml_line(r->y);
 	for (int i = 0; i < VN_N_PERMISSIONS; i++)
 		(*rule)->permission[i] = -1;
+	(*rule)->file = vn_alloc_text(r->path);
 	return VN_OK;
 }
 
