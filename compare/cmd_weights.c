@@ -12,6 +12,7 @@
 #include "capture/file/output.h"
 #include "capture/file/reporting.h"
 #include "capture/recording/recording.h"
+#include "libref/base/alloc.h"
 #include "libref/base/json.h"
 #include "libref/base/say.h"
 #include "libref/base/shell.h"
@@ -138,14 +139,12 @@ static vn_status put_json(const settings *k, const vn_weights *w, const vn_opene
 	return good ? VN_OK : vn_fail(err, VN_ERR_IO, "the JSON report could not be written");
 }
 
-static vn_status put_text(const vn_weights *w, FILE *out, vn_error *err)
+static void put_text(const vn_weights *w, FILE *out)
 {
-	json_t         *j = vn_weights_rows(w);
-	const vn_status st = j ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
+	json_t *j = vn_alloc_check(vn_weights_rows(w));
 
 	vn_weights_text(j, 0, out);
 	json_decref(j);
-	return st;
 }
 
 static vn_status print_report(const settings *k, const vn_weights *w, const vn_opened_weights of[2], vn_error *err)
@@ -155,7 +154,10 @@ static vn_status print_report(const settings *k, const vn_weights *w, const vn_o
 	vn_status st = vn_output_open(&out, k->report.path, VN_PLACE_REPORT, k->report.force, err);
 
 	if (!st) {
-		st = k->report.json ? put_json(k, w, of, out.file, err) : put_text(w, out.file, err);
+		if (k->report.json)
+			st = put_json(k, w, of, out.file, err);
+		else
+			put_text(w, out.file);
 		st = vn_output_close(&out, st, err);
 	}
 	if (!st && k->report.path)

@@ -95,9 +95,7 @@ vn_status vn_project_read(vn_project *p, vn_error *err)
 	find_file(path);
 	if (!*path || stat(path, &file) != 0)
 		return VN_OK;
-	char *kept = strdup(path);
-	if (!kept)
-		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", path);
+	char *kept = vn_alloc_text(path);
 	if (file.st_uid != geteuid()) {
 		p->ignored = kept;
 		return VN_OK;

@@ -3,6 +3,7 @@
 
 #include "capture/base/yaml.h"
 
+#include "libref/base/alloc.h"
 #include "libref/base/nearest.h"
 
 #include <dirent.h>
@@ -60,12 +61,10 @@ static vn_status base_of(const char *from, const vn_extends *x, const chain *her
 }
 
 /* Rules of the base come first, so that those of the extending file override them. */
-static vn_status put_before(vn_limits *l, vn_limits *base, vn_error *err)
+static void put_before(vn_limits *l, vn_limits *base)
 {
 	const int n = base->n_rules + l->n_rules;
-	vn_rule **rule = realloc(base->rule, ((size_t)n + 1) * sizeof *rule);
-	if (!rule)
-		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for limits", l->path);
+	vn_rule **rule = vn_alloc_resized(base->rule, (size_t)n, sizeof *rule);
 	for (int i = 0; i < n; i++)
 		if (i < base->n_rules)
 			rule[i]->shipped = true;
@@ -81,7 +80,6 @@ static vn_status put_before(vn_limits *l, vn_limits *base, vn_error *err)
 	l->n_rules = n;
 	l->warnings = base->warnings;
 	*base = (vn_limits) { .name = base->name, .path = base->path };
-	return VN_OK;
 }
 
 static vn_status parse_limits(const char *path, const char *text, size_t n, const chain *here, vn_limits **l,
@@ -92,7 +90,7 @@ static vn_status parse_limits(const char *path, const char *text, size_t n, cons
 	vn_status  st = vn_limits_text(path, text, n, l, &x, err);
 
 	if (!st && x.name && !(st = base_of(path, &x, here, &base, err)))
-		st = put_before(*l, base, err);
+		put_before(*l, base);
 	if (st) {
 		vn_limits_destroy(*l);
 		*l = NULL;

@@ -211,8 +211,7 @@ static vn_status write_page(const vn_many *m, FILE *out, vn_error *err)
 	print_story(m, out);
 	rest = vn_page_until(rest, "@DATA@", out);
 	FILE *data = vn_page_data(out);
-	return data ? vn_page_end(data, rest, print_data(m, data, err), out, err)
-	            : vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
+	return vn_page_end(data, rest, print_data(m, data, err), out, err);
 }
 
 vn_status vn_many_html(const vn_many *m, const vn_many_options *o, FILE *out, vn_error *err)

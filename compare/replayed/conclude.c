@@ -1,7 +1,7 @@
 /* conclude.c: what follows from wrong results: see judge_results.h. */
 #include "compare/replayed/judge_results.h"
 
-#include "libref/base/grow.h"
+#include "libref/base/alloc.h"
 #include "libref/base/intern.h"
 
 #include <math.h>
@@ -39,12 +39,10 @@ static int find_charged(const charged_list *l, int step, const char *name)
 	return -1;
 }
 
-static vn_status add_charged(charged_list *l, const charged_tensor *t, vn_error *err)
+static void add_charged(charged_list *l, const char *name, int step, int result)
 {
-	if (!VN_GROW(l->of, l->n) || !t->name)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for the regions of wrong results");
-	l->of[l->n++] = *t;
-	return VN_OK;
+	l->of = vn_alloc_grown(l->of, l->n, sizeof *l->of);
+	l->of[l->n++] = (charged_tensor) { vn_alloc_check(vn_intern(name)), step, result };
 }
 
 /* ---- the second round ------------------------------------------------------------------------ */
@@ -58,14 +56,12 @@ static bool remains_wrong(const vn_replayed_file *f, const vn_replayed_findings 
 
 /* Which results are still accused: those in the region of one that remains wrong, and that one if
  * it was wrong. accused: (n). */
-static vn_status accuse(const vn_replayed_file *f, const vn_replayed_findings *j, bool *accused, vn_error *err)
+static void accuse(const vn_replayed_file *f, const vn_replayed_findings *j, bool *accused)
 {
 	for (int i = 0; i < j->n; i++) {
 		if (!remains_wrong(f, j, i))
 			continue;
-		json_t *line = vn_replayed_line(f, i), *region = line ? vn_json_field(line, "again_region") : NULL;
-		if (!line)
-			return vn_fail(err, VN_ERR_NOMEM, "no memory for the regions of wrong results");
+		json_t *line = vn_alloc_check(vn_replayed_line(f, i)), *region = vn_json_field(line, "again_region");
 		accused[i] = j->of[i].wrong;
 		for (int k = 0; !region && k < j->n; k++)
 			accused[k] = true; /* any of them */
@@ -78,25 +74,20 @@ static vn_status accuse(const vn_replayed_file *f, const vn_replayed_findings *j
 		}
 		json_decref(line);
 	}
-	return VN_OK;
 }
 
-static vn_status clear_other_orders(const vn_opened *o, vn_checkpoints *all, vn_replayed_findings *j, vn_error *err)
+static void clear_other_orders(const vn_opened *o, vn_checkpoints *all, vn_replayed_findings *j)
 {
-	const vn_replayed_file *f = o->replayed;
-	bool                   *accused = calloc((size_t)j->n + 1, sizeof *accused);
-	vn_status               st = accused ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d results", j->n);
+	bool *accused = vn_alloc_zero((size_t)j->n, sizeof *accused);
 
-	if (!st)
-		st = accuse(f, j, accused, err);
-	for (int i = 0; !st && i < j->n; i++) {
+	accuse(o->replayed, j, accused);
+	for (int i = 0; i < j->n; i++) {
 		if (!j->of[i].wrong || accused[i])
 			continue;
 		all->of[j->of[i].checkpoint].replay.another_order = true;
 		j->of[i].wrong = false;
 	}
 	free(accused);
-	return st;
 }
 
 /* ---- regions --------------------------------------------------------------------------------- */
@@ -121,46 +112,43 @@ static double error_of_inputs(const vn_opened *o, const vn_checkpoints *all, con
 	return known ? sqrt(sum) : (double)NAN;
 }
 
-static vn_status set_region(const vn_opened *o, vn_checkpoints *all, vn_replayed_findings *j, int i,
-                            charged_list *charged, vn_error *err)
+static void set_region(const vn_opened *o, vn_checkpoints *all, vn_replayed_findings *j, int i, charged_list *charged)
 {
 	const vn_judged_result *r = &o->replayed->result[i];
 	vn_checkpoint          *p = &all->of[j->of[i].checkpoint];
-	json_t                 *line = vn_replayed_line(o->replayed, i);
-	const json_t           *region = line ? vn_json_field(line, "region") : NULL;
-	vn_status               st = line ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for the region of %s", r->name);
-	const double            in = st ? 0 : error_of_inputs(o, all, j, r->step, vn_json_field(line, "reads"));
+	json_t                 *line = vn_alloc_check(vn_replayed_line(o->replayed, i));
+	const json_t           *region = vn_json_field(line, "region");
+	const double            in = error_of_inputs(o, all, j, r->step, vn_json_field(line, "reads"));
 
 	p->replay.span = r->span ? r->span : 1 + (int)json_array_size(region);
 	if (p->replay.span > VN_SPAN_CLEARED)
 		p->replay.slack = vn_local_slack(p->replay.independent_numbers); /* its floor is measured */
 	p->replay.gain = in > 0 ? sqrt(p->replay.inherited) / in : (double)NAN;
-	for (size_t k = 0; !st && j->of[i].wrong && k < json_array_size(region); k++) {
+	for (size_t k = 0; j->of[i].wrong && k < json_array_size(region); k++) {
 		int         step = r->step;
 		const char *name = name_and_step(json_array_get(region, k), &step);
 		const int   before = find_charged(charged, step, name);
 		if (before >= 0 && p->replay.charged_to < 0)
 			p->replay.charged_to = j->of[before].checkpoint;
 	}
-	for (size_t k = 0; !st && j->of[i].wrong && p->replay.charged_to < 0 && k < json_array_size(region); k++) {
+	for (size_t k = 0; j->of[i].wrong && p->replay.charged_to < 0 && k < json_array_size(region); k++) {
 		int         step = r->step;
 		const char *name = name_and_step(json_array_get(region, k), &step);
-		st = add_charged(charged, &(charged_tensor) { vn_intern(name), step, i }, err);
+		add_charged(charged, name, step, i);
 	}
-	if (!st && j->of[i].wrong && p->replay.charged_to < 0) /* where it was computed for others, not given to them */
-		st = add_charged(charged, &(charged_tensor) { vn_intern(r->name), r->step, i }, err);
+	if (j->of[i].wrong && p->replay.charged_to < 0) /* where it was computed for others, not given to them */
+		add_charged(charged, r->name, r->step, i);
 	json_decref(line);
-	return st;
 }
 
-vn_status vn_replayed_conclude(const vn_opened *o, vn_checkpoints *all, vn_replayed_findings *j, vn_error *err)
+void vn_replayed_conclude(const vn_opened *o, vn_checkpoints *all, vn_replayed_findings *j)
 {
 	charged_list charged = { 0 };
-	vn_status    st = o->replayed->again ? clear_other_orders(o, all, j, err) : VN_OK;
 
-	for (int i = 0; !st && i < j->n; i++)
+	if (o->replayed->again)
+		clear_other_orders(o, all, j);
+	for (int i = 0; i < j->n; i++)
 		if (j->of[i].checkpoint >= 0)
-			st = set_region(o, all, j, i, &charged, err);
+			set_region(o, all, j, i, &charged);
 	free(charged.of);
-	return st;
 }

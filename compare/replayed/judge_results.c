@@ -4,6 +4,8 @@
 #include "compare/comparison/checkpoint.h"
 #include "compare/metrics/team.h"
 
+#include "libref/base/alloc.h"
+
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -109,9 +111,8 @@ static vn_status pair_numbers(const vn_opened *o, const vn_judged_result *ids, r
 
 	*own = NULL;
 	if (!st && vn_shape_equal(&of.of[EXPECTED].shape, &x->of[EXPECTED].shape)) {
-		if (!(*own = malloc((2 * n + 1) * sizeof **own)))
-			st = vn_fail(err, VN_ERR_NOMEM, "no memory to judge %s", ids->name);
-		for (int k = CAND; k <= FLOOR && !st; k += FLOOR - CAND) {
+		*own = vn_alloc(2 * n, sizeof **own);
+		for (int k = CAND; k <= FLOOR; k += FLOOR - CAND) {
 			double *to = *own + (k == FLOOR ? n : 0);
 			if (!x->has[k] || !of.has[k])
 				continue;
@@ -309,8 +310,7 @@ vn_status vn_replayed_measure(const vn_opened *o, vn_checkpoints *all, vn_replay
 {
 	result_measuring m = { .o = o, .all = all, .j = j, .lock = PTHREAD_MUTEX_INITIALIZER };
 
-	if (!(m.beside = malloc(((size_t)j->n + 1) * sizeof *m.beside)))
-		return vn_fail(err, VN_ERR_NOMEM, "no memory to judge %d results", j->n);
+	m.beside = vn_alloc((size_t)j->n, sizeof *m.beside);
 	find_beside(o->replayed, m.beside);
 	vn_team_each(is_shared(o) ? o->request.options->threads : 1, j->n, measure_one_of_numbers, &m);
 	for (int i = 0; i < j->n; i++)

@@ -5,6 +5,8 @@
 #include "compare/judge/pool_channels.h"
 #include "compare/replayed/judge_results.h"
 
+#include "libref/base/alloc.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,14 +76,12 @@ void vn_replayed_free(vn_replayed_findings *j)
 	free(j);
 }
 
-static vn_status make_judgement(const vn_opened *o, const vn_checkpoints *all, vn_replayed_findings **judged,
-                                vn_error *err)
+static vn_replayed_findings *make_judgement(const vn_opened *o, const vn_checkpoints *all)
 {
 	const int             n = o->replayed->n;
-	vn_replayed_findings *j = *judged = calloc(1, sizeof *j);
+	vn_replayed_findings *j = vn_alloc_zero(1, sizeof *j);
 
-	if (!j || !(j->of = calloc((size_t)n + 1, sizeof *j->of)))
-		return vn_fail(err, VN_ERR_NOMEM, "no memory to judge %d results", n);
+	j->of = vn_alloc_zero((size_t)n, sizeof *j->of);
 	j->n = n;
 	for (int i = 0; i < n; i++)
 		j->of[i].checkpoint = -1;
@@ -90,7 +90,7 @@ static vn_status make_judgement(const vn_opened *o, const vn_checkpoints *all, v
 		if (of >= 0)
 			j->of[of].checkpoint = i;
 	}
-	return VN_OK;
+	return j;
 }
 
 vn_status vn_replayed_run(const vn_opened *o, vn_checkpoints *all, vn_floor_result *found, vn_lines *notes,
@@ -100,9 +100,10 @@ vn_status vn_replayed_run(const vn_opened *o, vn_checkpoints *all, vn_floor_resu
 
 	if (!o->replayed)
 		return VN_OK;
-	if ((st = make_judgement(o, all, judged, err)) || (st = vn_replayed_measure(o, all, *judged, err)) ||
-	    (st = vn_replayed_conclude(o, all, *judged, err)))
+	*judged = make_judgement(o, all);
+	if ((st = vn_replayed_measure(o, all, *judged, err)))
 		return vn_context(err, st, "--replayed");
+	vn_replayed_conclude(o, all, *judged);
 	vn_replayed_say(o, all, notes, *judged);
 	snprintf(found->from, sizeof found->from, "of each operation (column local), by %.150s",
 	         vn_recording_shown(o->replayed->recording));

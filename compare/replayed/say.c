@@ -3,6 +3,7 @@
 
 #include "compare/replayed/variants.h"
 #include "compare/text/places.h"
+#include "libref/base/alloc.h"
 #include "libref/base/text.h"
 
 #include <ctype.h>
@@ -280,10 +281,10 @@ static void say_variant(vn_lines *notes, const said_variant *v)
 
 static void say_variants(const vn_opened *o, vn_lines *notes, const vn_replayed_findings *j)
 {
-	said_variant *all = calloc(VARIANTS, sizeof *all);
+	said_variant *all = vn_alloc_zero(VARIANTS, sizeof *all);
 	int           n = 0;
 
-	for (int i = 0; all && i < j->n; i++) {
+	for (int i = 0; i < j->n; i++) {
 		const vn_judged_result *r = &o->replayed->result[i];
 		const bool              right = j->of[i].checkpoint >= 0 && !j->of[i].wrong;
 		for (int k = 0; right && k < r->n_projections; k++)

@@ -139,6 +139,5 @@ vn_status vn_report_html(const vn_document *doc, const vn_report_options *o, FIL
 	rest = vn_page_until(rest, "@DATA@", out);
 	page.page = true;
 	FILE *data = vn_page_data(out);
-	return data ? vn_page_end(data, rest, vn_report_json(doc, &page, data, err), out, err)
-	            : vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
+	return vn_page_end(data, rest, vn_report_json(doc, &page, data, err), out, err);
 }

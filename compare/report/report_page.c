@@ -3,6 +3,7 @@
 #include "compare/comparison/checks.h"
 #include "compare/judge/baseline.h"
 #include "compare/report/report_page.h"
+#include "libref/base/alloc.h"
 #include "libref/base/system.h"
 
 #include <math.h>
@@ -29,7 +30,7 @@ static ssize_t write_escaped(void *file, const char *text, size_t n)
 
 FILE *vn_page_data(FILE *out)
 {
-	return vn_stream_open(out, write_escaped, NULL);
+	return vn_alloc_check(vn_stream_open(out, write_escaped, NULL));
 }
 
 vn_status vn_page_end(FILE *data, const char *rest, vn_status st, FILE *out, vn_error *err)
