@@ -197,6 +197,14 @@ static double left_with(tested_attention *x, const vn_applied_attention *edit)
 	return left;
 }
 
+#define HEADS_FIRST(of) \
+	{ VN_FINDING_HEADS_FIRST, { .kind = VN_ATTEND_HEADS_FIRST, .number = (of) } }, \
+	{ \
+		VN_FINDING_HEADS_FIRST, \
+		{ \
+			.kind = VN_ATTEND_HEADS_FIRST, .number = (of) + 8 \
+		} \
+	}
 /* The edits that are tried. Edits of calls are tried only if the number of tokens of a call is
  * known, which is then added to them. */
 static const struct {
@@ -204,6 +212,11 @@ static const struct {
 	vn_applied_attention edit;
 } edits[] = {
 	{ VN_FINDING_PADDING_SEEN, { .kind = VN_ATTEND_PADDING } },
+	HEADS_FIRST(1),
+	HEADS_FIRST(2),
+	HEADS_FIRST(4),
+	HEADS_FIRST(6),
+	HEADS_FIRST(7),
 	{ VN_FINDING_MASK_FROM_CALL, { .kind = VN_ATTEND_CALLS_FROM_ZERO } },
 	{ VN_FINDING_CALLS_ALONE, { .kind = VN_ATTEND_CALLS_ALONE } },
 	{ VN_FINDING_CALLS_SEE_FUTURE, { .kind = VN_ATTEND_CALLS_FUTURE } },

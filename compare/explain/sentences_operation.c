@@ -239,6 +239,24 @@ void vn_sentence_rounded_attention(const vn_sentence *s)
 		       vn_format_words[e->scores ? e->scores : e->probs]);
 }
 
+void vn_sentence_heads_first(const vn_sentence *s)
+{
+	static const char *const of[8] = { "",
+		                               "queries",
+		                               "keys",
+		                               "queries and keys",
+		                               "values",
+		                               "queries and values",
+		                               "keys and values",
+		                               "queries, keys and values" };
+	const int                number = (int)s->h->applied.attend.number;
+
+	if (number & 8)
+		VN_PUT(s, VN_FORM(A9_BACK), of[number & 7]);
+	else
+		VN_PUT(s, VN_FORM(A9), of[number & 7]);
+}
+
 void vn_sentence_activation(const vn_sentence *s)
 {
 	VN_PUT(s, VN_TITLE(M1), vn_act_name((vn_act)s->h->applied.activation));

@@ -3,6 +3,7 @@
 
 #include "capture/view/batched.h"
 #include "libref/base/alloc.h"
+#include "libref/base/arrange.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -113,17 +114,30 @@ void vn_attend_close(vn_attend_case *a)
 
 /* ---- as the edit rounds it ------------------------------------------------------------------- */
 
+static bool is_heads_first(const vn_applied_attention *edit, int input)
+{
+	return edit->kind == VN_ATTEND_HEADS_FIRST && (int)edit->number >> input & 1;
+}
+
 void vn_attend_prepare(vn_attend_case *a, const vn_applied_attention *edit)
 {
 	const double *own[] = { a->q, a->k, a->v };
 	const int64_t heads[] = { a->n->c.attention.heads, a->n->c.attention.kv_heads, a->n->c.attention.kv_heads };
 
 	memcpy(a->read, own, sizeof own);
-	for (int i = 0; i < 3 && (edit->inputs || edit->cache); i++) {
+	for (int i = 0; i < 3; i++) {
+		if (!edit->inputs && !edit->cache && !is_heads_first(edit, i))
+			continue;
 		const int     K = width_of(a, i);
 		const int64_t rows = (a->S + (i ? a->padding : 0)) * heads[i];
 		double       *x = a->rounded[i] ? a->rounded[i] : vn_alloc((size_t)(rows * K), sizeof *x);
 		a->read[i] = a->rounded[i] = x;
+		if (is_heads_first(edit, i)) {
+			const bool       back = (int)edit->number & 8;
+			const vn_arrange m = { VN_ARRANGE_TRANSPOSED, .a = back ? heads[i] : a->S, .b = back ? a->S : heads[i] };
+			vn_arrange_bytes(x, own[i], &m, 1, (size_t)(a->S * heads[i]), (size_t)K * sizeof *x);
+			continue;
+		}
 		for (int64_t r = 0; r < rows; r++, x += K) {
 			memcpy(x, own[i] + r * K, (size_t)K * sizeof *x);
 			if (i && edit->cache && edit->scaled)
@@ -147,8 +161,10 @@ bool vn_attend_applies(const vn_attend_case *a, const vn_applied_attention *edit
 	const bool           of_one = k == VN_ATTEND_ONE_OWN || k == VN_ATTEND_ONE_FIRST || k == VN_ATTEND_ONE_PROMPT,
 			   of_softmax = of_one || k == VN_ATTEND_FIRST_KEY || k == VN_ATTEND_LARGEST;
 
+	const bool first_call = !a->prompt || a->S <= a->prompt;
 	/* Scores are recorded as they are before the mask and the softmax. */
-	return (k != VN_ATTEND_PADDING || a->padding) && (edit->call != VN_OWN_CALLS || a->later) && (!of_one || a->one) &&
+	return (k != VN_ATTEND_PADDING || a->padding) && (k != VN_ATTEND_HEADS_FIRST || (!a->later && first_call)) &&
+	       (edit->call != VN_OWN_CALLS || a->later) && (!of_one || a->one) &&
 	       (!of_softmax || a->output != VN_ATTN_SCORES);
 }
 

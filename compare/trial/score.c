@@ -49,7 +49,7 @@ bool vn_case_fits(const vn_case *t, const vn_trial *h)
 {
 	const double most = h->lent ? most_left(t->x->unmodified.limit_fraction, false) : vn_findings_limit(t->x);
 
-	return h->limit_fraction <= most &&
+	return most > 0 && h->limit_fraction <= most && /* without an error there is nothing to explain */
 	       !(h->residual.local > t->x->unmodified.residual.local / 2); /* a wide floor proves no layout */
 }
 

@@ -141,6 +141,22 @@ def _(m):
     yield m.out, "forward", linear(by_place(m, m.out.weight, True), m.out.bias)
 
 
+def stored(x, back):
+    """(B,H,T,K): an array of heads before tokens, read as tokens before heads; back: the reverse."""
+    B, H, T, K = x.shape
+    return x.transpose(1, 2).reshape(B, H, T, K) if back else x.reshape(B, T, H, K).transpose(1, 2)
+
+
+for of in ("query", "key", "value", "key value", "query key value"):
+    for back in (False, True):
+
+        @attends(*added(f"call_heads_first_{of.replace(' ', '_')}{'_back' * back}", "gpt2 llama mistral qwen2 qwen3"),
+                 "A9*", "whole", "last", PROBS + " *attn_scores")
+        def _(m, a, of=of, back=back):
+            for part in of.split():
+                setattr(a, part, stored(getattr(a, part), back))
+
+
 def fused(order, ids, split="qkv"):
     """Stored in one order, split in another."""
 
