@@ -19,7 +19,6 @@
 #include "compare/replay/replay_state.h"
 #include "libref/base/alloc.h"
 #include "libref/base/text.h"
-#include "libref/model/model_round.h"
 
 #include <inttypes.h>
 #include <stdio.h>
