@@ -19,7 +19,6 @@
 #include "compare/replay/replay_state.h"
 #include "libref/base/alloc.h"
 #include "libref/base/text.h"
-#include "libref/model/model_round.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -67,33 +66,49 @@ static vn_status check_model(const vn_opened *o, vn_remarks *remarks, const vn_m
 	return st;
 }
 
+/* Has the candidate weight i in a narrower format of single numbers? Returns its row, or NULL. */
+static const vn_weight_row *narrower_row(const vn_model *m, int i, const vn_weight_row *rows, int n)
+{
+	const vn_dtype       is = vn_model_weights(m)[i].dtype;
+	const vn_weight_row *r = vn_weight_twin(rows, n, vn_model_weight_name(m, i));
+
+	return r && vn_dtype_block(r->dtype) == 1 && vn_dtype_block(is) == 1 &&
+	               vn_dtype_digits(r->dtype) < vn_dtype_digits(is)
+	           ? r
+	           : NULL;
+}
+
 /* Rounds the weights that the candidate has in a narrower format, if the model will not be run in
  * that format anyway. The unrounded model becomes *whole. */
 static vn_status round_weights(vn_opened *o, vn_lines *notes, vn_model **whole, vn_error *err)
 {
-	const vn_plan       *plan = vn_model_plan(o->model);
+	vn_model            *m = o->model;
+	const int            all = vn_model_plan(m)->n_weights;
 	const vn_weight_row *rows;
 	const int            n = vn_recording_weights(o->cand, &rows);
+	vn_weight_row       *own = NULL;
 	vn_status            st = VN_OK;
-	int                  rounded = 0;
 
 	if (n <= 0 || vn_dtype_digits(o->policy.storage) < vn_dtype_digits(VN_F32))
 		return VN_OK;
-	vn_weight_row *own = vn_alloc_zero((size_t)plan->n_weights, sizeof *own);
-	vn_model_table(o->model, o->request.options->threads, own);
-	for (int i = 0; !st && i < plan->n_weights; i++) {
-		const vn_weight_row *r = vn_weight_twin(rows, n, own[i].name);
-		if (!r || vn_dtype_block(r->dtype) > 1 || vn_dtype_block(own[i].dtype) > 1 ||
-		    vn_dtype_digits(r->dtype) >= vn_dtype_digits(own[i].dtype) || !vn_weights_same(r, &own[i]))
+	for (int i = 0; !st && i < all; i++) {
+		const vn_weight_row *r = narrower_row(m, i, rows, n);
+		if (!r)
+			continue;
+		if (!own) { /* it reads the whole model */
+			own = vn_alloc_zero((size_t)all, sizeof *own);
+			vn_model_table(m, o->request.options->threads, own);
+		}
+		if (!vn_weights_same(r, &own[i]))
 			continue;
 		if (!*whole) {
-			*whole = o->model;
-			st = vn_model_open(vn_model_path(*whole), &o->model, err);
-		}
-		if (!st && !(st = vn_model_round(o->model, i, r->dtype, err)) && rounded++ == 0)
+			*whole = m;
 			vn_lines_add(notes,
 			             "the candidate's weights are those of %s rounded to %s (first: %s): it is judged with them",
-			             vn_model_path(*whole), vn_dtype_name(r->dtype), own[i].name);
+			             vn_model_path(m), vn_dtype_name(r->dtype), own[i].name);
+			st = vn_model_open(vn_model_path(m), &o->model, err);
+		}
+		st = st ? st : vn_model_round(o->model, i, r->dtype, err);
 	}
 	free(own);
 	return st;

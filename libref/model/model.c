@@ -1,5 +1,5 @@
 /* model.c: see model.h. */
-#include "libref/model/model_round.h"
+#include "libref/model/model.h"
 
 #include "libref/base/alloc.h"
 #include "libref/base/arrange.h"

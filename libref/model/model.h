@@ -31,6 +31,9 @@ const char      *vn_model_path(const vn_model *m);
 /* The run that is judged was divided between so many ranks: sets the constant `ranks` of the
  * products that lead back to the residual stream. Before the model is shared. */
 void             vn_model_divide(vn_model *m, int ranks);
+/* Rounds weight i to a format of single numbers, as another file of the same model has it. Before
+ * the model is shared. */
+vn_status        vn_model_round(vn_model *m, int i, vn_dtype to, vn_error *err);
 const char      *vn_model_family(const vn_model *m); /* "qwen2" */
 /* config.json verbatim, or the equivalent of a GGUF file */
 const char      *vn_model_config(const vn_model *m);
