@@ -51,12 +51,15 @@ def cast(inputs, dtype):
 
 
 def hf(kind, config, inputs=text, **settings):
-    """A model of transformers; an older release lacks some: ImportError."""
-    def make(attention="eager"):
+    """A model of transformers, of another depth on request; an older release lacks some: ImportError."""
+    def make(attention="eager", depth=None):
         if not hasattr(T, kind):
             raise ImportError(f"transformers {T.__version__} has no {kind}")
         torch.manual_seed(0)
-        config_of = getattr(T, config)(**settings)
+        other = dict(num_hidden_layers=depth) if depth else {}
+        if depth and "layer_types" in settings:
+            other["layer_types"] = (settings["layer_types"] * depth)[:depth]
+        config_of = getattr(T, config)(**{**settings, **other})
         return shaken(getattr(T, kind)._from_config(config_of, attn_implementation=attention)), inputs
     return make
 
@@ -230,6 +233,9 @@ MODELS = {
     "llava": hf("LlavaForConditionalGeneration", "LlavaConfig", llava_inputs, text_config=dict(K, model_type="llama"),
                 vision_config=dict(VIT, model_type="clip_vision_model", projection_dim=32), image_token_index=300,
                 vision_feature_layer=-1),
+    "olmo2": hf("Olmo2ForCausalLM", "Olmo2Config", **K),
+    "mamba": hf("MambaForCausalLM", "MambaConfig", vocab_size=VOCAB, hidden_size=64, num_hidden_layers=2,
+                state_size=16),
     "unet": other(unet, lambda s: dict(sample=numbers(s, 1, 4, 16, 16), timestep=torch.tensor([7 + s]),
                                        encoder_hidden_states=numbers(s + 1, 1, 6, 32))),
     "dit": other(dit, lambda s: dict(hidden_states=numbers(s, 1, 4, 8, 8), timestep=torch.tensor([5 + s]),

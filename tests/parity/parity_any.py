@@ -2,9 +2,9 @@
 
 Tiny random models of many architectures (any_models.py): the recorded run keeps its bits, the plan's edges give the
 bits of every node, healthy candidates are right, planted mistakes (any_faults.py) are found at their place, and
-called by their name or by none. Without --all a sample of models, and of each some checks, so that
-each check is tried with two models or more. WORD: bits, healthy, faults, generate, program, names. torch
-and transformers are the judge; no number is stored here.
+called by their name or by none; another program's dumps of some tensors of right runs are within limits. Without
+--all a sample of models, and of each some checks, so that each check is tried with two models or more. WORD: one of
+WORDS. torch and transformers are the judge; no number is stored here.
 """
 
 import argparse
@@ -42,7 +42,12 @@ VARIANTS = {"bf16": ("bf16", "eager"), "bf16, other kernels": ("bf16", "nomkl"),
             "f16": ("f16", "eager"), "f32": ("f32", "eager"), "f32, other kernels": ("f32", "nomkl"),
             "f32, sdpa": ("f32", "sdpa")}
 SAMPLED = ("bf16, sdpa", "f16", "f32, other kernels")
-WORDS = ("bits", "healthy", "faults", "generate", "program", "names")
+WORDS = ("bits", "healthy", "faults", "generate", "program", "partial", "names")
+# models whose hidden states and logits are dumped by another program, at these depths
+PARTIAL = ("llama", "mistral", "qwen2", "qwen3", "qwen3_5", "gemma2", "gemma3", "phi3", "phi", "granite", "cohere2",
+           "olmo2", "lfm2", "bert", "modernbert", "xlm_roberta", "mamba", "mamba2",
+           "falcon_h1", "mixtral", "qwen3_moe")
+DEPTHS = (2, 3, 4, 6, 12, 24, 48)
 SAMPLE_NAMES = {"mixtral": ("experts", "residual", "activation"), "bert": ("activation", "bias", "value rows"),
                 "phi": ("head", "position")}
 FORMATS = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32}
@@ -125,6 +130,40 @@ def healthy(name, fail, folder, ways, seeds):
             said.append((max((q["ratio"] for q in rows), default=0), len(rows), len(r.unjudged)))
     return f"{sum(s[1] for s in said)} results, highest {max((s[0] for s in said), default=0):.3g}, not judged " \
            f"{sum(s[2] for s in said)}"
+
+
+def partial(name, fail, folder, depths, words=FORMATS):
+    """Another program's dump of hidden states and logits: every operation between two of them is one span."""
+    like, cand, rep = (os.path.join(folder, n) for n in ("like.h5", "cand.h5", "rep.h5"))
+    worst, done = [], 0
+    for depth in depths:
+        right, inputs = MODELS[name](depth=depth)
+        x = inputs(depth)
+        with torch.no_grad(), vernier_parity.record(right, like, any=True, weights=False, force=True):
+            right(**x, output_hidden_states=True)
+        for i, word in enumerate(words):
+            m = converted(MODELS[name](depth=depth)[0], FORMATS[word])
+            if i % 2 and name not in ("gemma2", "mamba", "mamba2"):  # sdpa drops the soft cap
+                m.set_attn_implementation("sdpa")
+            with torch.no_grad():
+                out = m(**cast(x, FORMATS[word]), output_hidden_states=True)
+            states = out.hidden_states
+            kept = {f"out.hidden_states.{k}": states[k] for k in range(0, len(states), 1 + (depth + i) % 4)}
+            kept.update({f"out.{k}": out[k] for k in ("logits", "last_hidden_state") if k in out})
+            with vernier_parity.Recorder(cand, engine="other", precision=word, token_ids=x["input_ids"],
+                                         force=True) as rec:
+                for k, t in kept.items():
+                    rec.put(k, t, "")
+            with Candidate(cand, like) as c:
+                r = Replay(Models(MODELS[name](depth=depth)[0], c), c)
+                replayed.write(r, rep, force=True)
+            rows = any_judge.judge(cand, rep)
+            wrong = [f"{q['name']} {q['ratio']:.3g}" for q in rows if q["wrong"]]
+            fail.check(not wrong and len(rows) == len(kept), f"{name}, {depth} layers, {word}: {wrong[:4]}, "
+                       f"{len(rows)} of {len(kept)} judged {r.unjudged[:1]}")
+            worst.append(max(q["ratio"] for q in rows))
+            done += 1
+    return f"{done} dumps, {sum(w <= any_judge.LIMIT for w in worst)} within, highest {max(worst):.3g}"
 
 
 def inside(name, at, rows):
@@ -309,6 +348,9 @@ def main():
                     elif word == "program":
                         half = not o.all and not o.model and name in SAMPLE[1::2]
                         said = "" if half else program(name, fail, folder, os.path.abspath(o.vernier))
+                    elif word == "partial":
+                        wanted = name in PARTIAL and (o.all or o.model or name == "gemma3")
+                        said = partial(name, fail, folder, DEPTHS if o.all else DEPTHS[1:2]) if wanted else ""
                     elif word == "generate":
                         said = generate(name, fail, folder)
                     elif word == "names":

@@ -473,6 +473,103 @@ def a_model_without_a_weight_is_refused(folder):
 
 
 @test
+def a_model_that_changed_between_two_calls_is_refused(folder):
+    def exchange(m):
+        m.b = torch.nn.Linear(6, 4)
+
+    x = torch.randn(5, 8)
+    for change in (lambda m: m.a.weight.mul_(2), exchange):
+        m = shaken(Small())
+        with refused("changed between two calls"), torch.no_grad(), vernier_parity.record(m, folder + "/m.h5"):
+            m(x)
+            m(x)
+            change(m)
+            m(x)
+
+
+@test
+def a_dump_of_another_program_has_the_plan_of_a_recording(folder):
+    """Hidden states and scores alone: what is between them is one operation each, and the wrong layer's is named."""
+    right, inputs = MODELS["mixtral"]()
+    right.save_pretrained(folder + "/m")
+    x, vernier, at = inputs(0), os.path.abspath(sys.argv[1]), lambda name: f"{folder}/{name}"
+    with torch.no_grad(), vernier_parity.record(right, at("like.h5")):
+        right(**x, output_hidden_states=True)
+    other = converted(MODELS["mixtral"]()[0], torch.bfloat16)
+    for wrong in (False, True):
+        if wrong:
+            other.model.layers[1].self_attn.o_proj.weight.data.mul_(1.05)
+        with torch.no_grad():
+            out = other(**x, output_hidden_states=True)
+        np.savez(at("dump.npz"), **{f"out.hidden_states.{i}": t.float().numpy() for i, t in enumerate(
+            out.hidden_states)}, **{"out.logits": out.logits.float().numpy()})
+        subprocess.run([vernier, "import", at("dump.npz"), "--ids", json.dumps(x["input_ids"].tolist()), "--unmapped",
+                        "keep", "--precision", "bf16", "-o", at("cand.h5"), "--force"], check=True)
+        status = vernier_parity.explain(at("m"), at("cand.h5"), at(f"{wrong}.json"), like=at("like.h5"),
+                                        program=vernier)
+        with open(at(f"{wrong}.json"), encoding="utf-8") as f:
+            said = json.load(f)
+        assert status == wrong and said["origins"] == ["out.hidden_states.2"] * wrong, (status, said["origins"])
+    with refused("PyTorch"):
+        vernier_parity.replay(at("m"), at("cand.h5"), at("no.h5"))
+    with vernier_parity.Recorder(at("none.h5"), engine="x", precision="f32", token_ids=[1, 2]) as rec:
+        rec.put("strange", np.zeros((2, 3), "f4"), "")
+    with refused("no tensor has the name"):
+        vernier_parity.replay(at("m"), at("none.h5"), at("no.h5"), like=at("like.h5"))
+
+
+OFFLOADED = """
+import os, sys, threading, vernier_parity
+most, stop = [0], threading.Event()
+def held():
+    with open("/proc/self/status") as f:
+        return sum(int(line.split()[1]) for line in f if line.startswith(("RssAnon", "RssShmem"))) << 10
+def watch():
+    while not stop.wait(0.002):
+        most[0] = max(most[0], held())
+model, cand, out, offload = sys.argv[1:]
+import transformers, torch
+torch.set_num_threads(1)
+from vernier_parity import rerun
+start, t = held(), threading.Thread(target=watch)
+t.start()
+vernier_parity.reference(model, cand, out, offload=offload == "1")
+stop.set()
+t.join()
+print(most[0] - start)
+"""
+
+
+@test
+def a_model_larger_than_memory_is_computed_leaf_by_leaf(folder):
+    """The reference in float32 holds less memory than its weights take, and is the same."""
+    config = T.LlamaConfig(vocab_size=400, hidden_size=512, intermediate_size=1024, num_hidden_layers=14,
+                           num_attention_heads=8, num_key_value_heads=8)
+    torch.manual_seed(0)
+    m = T.LlamaForCausalLM(config).bfloat16().eval()
+    m.save_pretrained(folder + "/m")
+    weights = 4 * sum(p.numel() for p in m.parameters())
+    recorded(m, folder + "/c.h5", torch.arange(3, 9)[None], any=True)
+    del m
+    most = []
+    for offload in "01":
+        done = subprocess.run([sys.executable, "-c", OFFLOADED, folder + "/m", folder + "/c.h5",
+                               f"{folder}/ref{offload}.h5", offload], text=True, capture_output=True, check=False,
+                              env={**os.environ, "PYTHONPATH": PACKAGE, "HF_HUB_DISABLE_PROGRESS_BARS": "1"})
+        assert done.returncode == 0, done.stderr
+        most.append(int(done.stdout))
+    assert most[0] > weights > most[1], (most, weights)
+    with Candidate(folder + "/ref0.h5") as a, Candidate(folder + "/ref1.h5") as b:
+        assert a.sum() == b.sum()
+    small, inputs = MODELS["mixtral"]()  # a module that is given, and both formats of a replay
+    recorded(converted(copy.deepcopy(small), torch.bfloat16), folder + "/s.h5", inputs(0)["input_ids"])
+    for offload in (False, True):
+        vernier_parity.replay(small, folder + "/s.h5", f"{folder}/s{offload}.h5", offload=offload)
+    with open(folder + "/sFalse.h5", "rb") as a, open(folder + "/sTrue.h5", "rb") as b:
+        assert a.read() == b.read()
+
+
+@test
 def a_second_round_computes_what_is_wrong(folder):
     """The same work in another order: queries scaled in place of scores, one name for another tensor. In the second
     round the rest is right; of a real mistake the result stays wrong."""

@@ -1,59 +1,230 @@
 #!/usr/bin/env python3
-"""parity_families.py: Gemma 3 and gpt-oss, made and run on the spot by HuggingFace: decoding, verdicts, mistakes.
+"""parity_families.py: models with experts, Gemma 3, gpt-oss and DeepSeek, made and run on the spot by HuggingFace:
+decoding, verdicts, mistakes.
 
     parity_families.py VERNIER [--faults N] [FAMILY...]
 
-A random model of each family:
+A random model of each family, in each of the layouts that its files may have:
 
+  layouts   they record the same
   greedy    the reference in float32 and float64 decodes what transformers' generate does
   error     float32 and float64 by parity_hf.py's criterion, printed
-  layouts   Gemma 3's text model inside a multimodal one records the same
-  healthy   transformers in three formats: within limits
+  healthy   transformers in three formats, its experts by each of its implementations: within limits, and every other
+            choice of experts is a tie, which is said
   hooks     a dump of forward hooks, under the names of hf.yaml, is within limits
-  recorder  what vernier_parity records of Gemma 3 is, too
+  recorder  what vernier_parity records is, too, of a family that it knows
+  choice    of an expert: one that is no tie is the origin, and --replay-routing says that it makes the error
   faults    mistakes made in transformers' modules, from outside: outside limits, and named by their id; every Nth
+  gpu       on every suitable device, by parity_gpu.py's criteria; it decodes what transformers' generate does, and a
+            paged cache gives the same bits; each fault of the catalogue gives what it gives on the reference
 
 Needs torch and transformers (77, skipped, without).
 """
 import argparse
+import json
 import os
 import re
 import subprocess
 import sys
 import tempfile
+from typing import NamedTuple, Tuple
+
+import h5py
+import numpy as np
 
 from needs_transformers import golden, torch, transformers  # first: it finds what is in fixtures/
 import random_model
+import parity_gpu
 import parity_hf
-from parity_experts import IDS, decodes, hooked, spec, vernier_json
+from parity_faults import fitting
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "capture", "python"))
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "..", "capture", "python"))
 import vernier_parity  # pylint: disable=wrong-import-position
 
+TOKENS, STEPS = 120, 24
+IDS = [(7 * t * t + 13 * t + 5) % 512 for t in range(TOKENS)]
+FLIPS = "experts: "
+NAMES = os.path.join(HERE, "..", "..", "specs", "names", "hf.yaml")
+LAYER = 1
+NAMED = r"^(?:explained|         )  (\S+(?: and \d+ more origins?)?: [A-Z]\d+\S*: .*)$"  # the lines that explain
 LINEAR = '{"rope_type":"linear","factor":8.0}'
 YARN = '{"rope_type":"yarn","factor":8.0,"original_max_position_embeddings":64,"truncate":false}'
 MSCALE = '{"rope_type":"yarn","factor":40.0,"original_max_position_embeddings":16,"mscale":1.0,"mscale_all_dim":0.707}'
-SHAPES = {
-    "gemma3_text": "--kv-heads 2 --head-dim 16 --hidden 48 --heads 4 --layers 4 --interval 2 --window 11 "
-                   f"--query-scale 9 --caps 0,3 --rope-scaling {LINEAR}",
-    "deepseek_v3": "--hidden 48 --heads 4 --latent 20,24,16,8,8 --experts 8,3 --layers 3 --normalised --untied "
-                   f"--rope-scaling {MSCALE}",
-    "gpt_oss": "--kv-heads 2 --head-dim 16 --hidden 48 --heads 4 --layers 4 --window 11 --experts 8,3 --ffn 40 "
-               f"--untied --theta 150000 --rope-scaling {YARN}",
+ROUTER = ("router_logits", "router_ids", "router_weights", "moe_out")
+LATENT = ("kv_a_norm", "kv_b_proj", "attn_context", *ROUTER[:3], "routed_out", "shared_expert_out", "output")
+
+
+class Family(NamedTuple):
+    """A row of FAMILIES."""
+
+    shape: str  # options of random_model.py
+    layout: str = ""  # the option that makes the same model in another layout of files
+    allow: str = "missing"  # what a recording by transformers may lack
+    differs: Tuple[str, ...] = ()  # what the other layout may differ in
+    ways: Tuple[str, ...] = ("",)  # implementations of its experts
+    points: Tuple[str, ...] = ROUTER  # of layer LAYER, that hooks record
+    without: Tuple[str, ...] = ()  # modules whose output is another checkpoint with a cap
+    recorded: bool = False  # whether the recorder of the package knows it
+    gpu: bool = False  # whether the GPU engine does
+    since: Tuple[int, ...] = ()  # the release of transformers of which golden.py knows the router
+
+
+EXPERTS = dict(layout="--fused", ways=("eager", "grouped_mm", "batched_mm"), gpu=True, since=(5, 17))
+FAMILIES = {
+    "mixtral": Family("--kv-heads 2 --head-dim 12 --hidden 48 --heads 4 --experts 8,3 --ffn 40 --layers 3 --untied",
+                      **EXPERTS),
+    "olmoe": Family("--kv-heads 2 --hidden 48 --heads 4 --experts 12,4 --ffn 40 --layers 3", **EXPERTS),
+    "qwen3_moe": Family("--kv-heads 2 --head-dim 16 --hidden 48 --heads 4 --experts 16,4 --layers 4 --normalised "
+                        "--dense 0", **EXPERTS),
+    "qwen3_5_moe_text": Family("--kv-heads 2 --head-dim 16 --hidden 48 --heads 4 --experts 12,4 --layers 4 --interval 2 "
+                               "--linear 2,4,8,8 --untied", **EXPERTS),
+    "deepseek_v2": Family("--hidden 48 --heads 4 --latent 0,24,10,8,14 --experts 12,4 --groups 4,2 --router-scale 4 "
+                          f"--shared 2 --layers 3 --untied --rope-scaling {MSCALE}", **{**EXPERTS, "gpu": False},
+                          points=LATENT),
+    "deepseek_v3": Family("--hidden 48 --heads 4 --latent 20,24,16,8,8 --experts 16,4 --groups 4,2 --normalised "
+                          f"--layers 3 --router-scale 2.5 --untied --rope-scaling {MSCALE}",
+                          **{**EXPERTS, "gpu": False}, points=("q_a_norm", "q_proj", *LATENT)),
+    "gemma3_text": Family(
+        "--kv-heads 2 --head-dim 16 --hidden 48 --heads 4 --layers 4 --interval 2 --window 11 --query-scale 9 "
+        f"--caps 0,3 --rope-scaling {LINEAR}", layout="--multimodal", allow="missing,config,weights",
+        differs=("--allow", "config,weights"), without=("lm_head",), recorded=True,
+        points=("q_norm", "attn_context", "attn_post_norm", "attn_residual", "mlp_norm", "mlp_post_norm", "output")),
+    "gpt_oss": Family(
+        "--kv-heads 2 --head-dim 16 --hidden 48 --heads 4 --layers 4 --window 11 --experts 8,3 --ffn 40 --untied "
+        f"--theta 150000 --rope-scaling {YARN}", allow="missing,config,weights",
+        points=("q_proj", "attn_context", "router_logits", "router_ids", "router_weights", "moe_out", "output")),
 }
-LAYER = 1
-NAMED = r"^(?:explained|         )  (\S+(?: and \d+ more origins?)?: [A-Z]\d+\S*: .*)$"  # the lines that explain
 
 
-# ---- mistakes in a model m and its layer LAYER, made from outside -------------------------------
+def spec(ids):
+    return ",".join(map(str, ids))
+
+
+# ---- mistakes in a model m and its layer LAYER, made from outside: of experts ------------------
+
+def routed(change):
+    """The router returns what `change` makes of logits, weights and ids."""
+    def make(_, layer):
+        moe, forward = layer.mlp, layer.mlp.gate.forward
+        moe.gate.forward = lambda x: change(moe.gate, *forward(x))
+    return make
+
+
+def with_weights(of):
+    """The weights of the chosen experts are of(logits, weights, ids)."""
+    return routed(lambda gate, logits, weights, ids: (logits, of(logits, weights, ids).to(weights.dtype), ids))
+
+
+def without_the_best(gate, logits, weights, ids):
+    probs, ids = torch.softmax(logits.float(), -1).topk(ids.shape[1] + 1)
+    probs, ids = probs[:, 1:], ids[:, 1:]
+    if getattr(gate, "norm_topk_prob", True):
+        probs = probs / probs.sum(-1, keepdim=True)
+    return logits, probs.to(weights.dtype), ids
+
+
+def one_other(gate, logits, weights, ids):
+    """Token 5 goes through the next expert in place of its last one."""
+    ids = ids.clone()
+    ids[5, -1] = logits[5].topk(ids.shape[1] + 1).indices[-1]
+    return logits, weights, ids
+
+
+def fewer(logits, weights, ids):
+    used = weights.clone()
+    used[:, -1] = 0
+    return used / used.sum(-1, keepdim=True) if torch.allclose(weights.sum(-1), torch.ones(1).to(weights)) else used
+
+
+def normalise(logits, weights, ids):
+    return weights / weights.sum(-1, keepdim=True)
+
+
+def weighing(change):
+    """gate_up_proj (E,2F,D) and down_proj (E,D,F) become change(gate_up, down)."""
+    def make(_, layer):
+        experts = layer.mlp.experts
+        experts.gate_up_proj.data, experts.down_proj.data = change(experts.gate_up_proj.data, experts.down_proj.data)
+    return make
+
+
+def constant(**values):
+    """The router has other constants."""
+    def make(_, layer):
+        for name, value in values.items():
+            setattr(layer.mlp.gate, name, value)
+    return make
+
+
+def scaled(of):
+    """Weights of DeepSeek-V3 by of(logits, bias), of the chosen experts."""
+    return routed(lambda gate, logits, _, ids: (logits, gate.routed_scaling_factor * normalise(
+        0, of(logits.float(), gate.e_score_correction_bias).gather(1, ids), 0), ids))
+
+
+def unbiased(_, layer):
+    layer.mlp.gate.e_score_correction_bias.zero_()
+
+
+def of_shared(moe, given, out):
+    """What the shared expert computes, and the factor of its gate."""
+    shared = getattr(moe, "shared_experts", getattr(moe, "shared_expert", None))
+    gate = getattr(moe, "shared_expert_gate", None)
+    x = given[0].view(-1, out.shape[-1])
+    return shared.forward(x).view_as(out), torch.sigmoid(gate(given[0])) if gate else 1
+
+
+def not_shared(_, layer):
+    def hook(moe, given, out):
+        shared, by = of_shared(moe, given, out)
+        return out - shared * by
+    layer.mlp.register_forward_hook(hook)
+
+
+def ungated(_, layer):
+    def hook(moe, given, out):
+        shared, by = of_shared(moe, given, out)
+        return out + shared * (1 - by)
+    layer.mlp.register_forward_hook(hook)
+
+
+def by_rows(up, down):
+    return torch.cat([up[:, 0::2], up[:, 1::2]], 1), down
+
+
+def interleaved(up, down):
+    gate, up = up.chunk(2, 1)
+    return torch.stack([gate, up], 2).flatten(1, 2), down
+
+
+def ids_of_before(_, layer):
+    forward = layer.mlp.experts.forward
+    layer.mlp.experts.forward = lambda x, ids, w: forward(x, torch.cat([torch.zeros_like(ids[:1]), ids[:-1]]), w)
+
+
+def lent(m, layer):
+    """Layer LAYER's first expert is that of the next layer."""
+    own, other = layer.mlp.experts, m.model.layers[LAYER + 1].mlp.experts
+    own.gate_up_proj.data[0], own.down_proj.data[0] = other.gate_up_proj.data[0], other.down_proj.data[0]
+
+
+# ---- of the other families ---------------------------------------------------------------------
+
+def with_kinds(m, kinds):
+    m.config.layer_types[:] = kinds
+    for layer, kind in zip(m.model.layers, kinds):
+        layer.attention_type = kind  # which transformers 5.2 reads in place of the config
+
 
 def kind_of_layer(m, _):
     """Layer LAYER, which has no window, is made one with a window."""
-    m.config.layer_types[LAYER] = "sliding_attention"
+    kinds = m.config.layer_types
+    with_kinds(m, [*kinds[:LAYER], "sliding_attention", *kinds[LAYER + 1:]])
 
 
 def shifted(m, _):
-    m.config.layer_types[:] = m.config.layer_types[1:] + m.config.layer_types[:1]
+    with_kinds(m, m.config.layer_types[1:] + m.config.layer_types[:1])
 
 
 def plain_weight(m, layer):
@@ -93,19 +264,17 @@ def gated(of):
 
 def latent_scale(power):
     """The factor of yarn (mscale squared), with another power."""
-    def make(m, layer):
+    def make(_, layer):
         plain = layer.self_attn.qk_head_dim ** -0.5
         layer.self_attn.scaling = plain * (layer.self_attn.scaling / plain) ** power
     return make
 
 
-def unnormed(name):
-    def make(m, layer):
-        getattr(layer.self_attn, name).forward = lambda x: x
-    return make
+def unnormed(_, layer):
+    layer.self_attn.kv_a_layernorm.forward = lambda x: x
 
 
-def not_interleaved(m, layer):
+def not_interleaved(m, _):
     m.config.rope_interleave = False
 
 
@@ -146,43 +315,80 @@ def next_experts(m, layer):
         p.data = p.data.roll(-1, 0)
 
 
-# family, id: what makes it, and the checkpoints, one of which at least is explained by it
-MISTAKES = {
-    ("deepseek_v3", "A21.missing"): (latent_scale(0), ("layer1.attn_scores", "layer1.attn_context")),
-    ("deepseek_v3", "A21.root"): (latent_scale(0.5), ("layer1.attn_scores", "layer1.attn_context")),
-    ("deepseek_v3", "A21.squared"): (latent_scale(2), ("layer1.attn_scores", "layer1.attn_context")),
-    ("deepseek_v3", "N23"): (unnormed("kv_a_layernorm"), ("layer1.kv_a_norm",)),
-    ("deepseek_v3", "R1.halves"): (not_interleaved, ("layer0.q_rope", "layer0.k_pe_rope")),
-    ("gemma3_text", "R18"): (kind_of_layer, ("layer1.q_rope", "layer1.k_rope")),
-    ("gemma3_text", "A5.layer"): (kind_of_layer, ("layer1.attn_context", "layer1.attn_probs")),
-    ("gemma3_text", "A5.missing"): (shifted, ("layer0.attn_context", "layer0.attn_probs")),
-    ("gemma3_text", "N6"): (plain_weight, ("layer1.mlp_post_norm",)),
-    ("gemma3_text", "N20"): (left_out, ("layer1.attn_post_norm",)),
-    ("gemma3_text", "M4.missing"): (scaled_by(lambda _: 1.0), ("embed",)),
-    ("gemma3_text", "M4.bf16"): (scaled_by(lambda s: float(torch.tensor(s).bfloat16())), ("embed",)),
-    ("gemma3_text", "M9.uncapped"): (uncapped, ("logits",)),
-    ("gemma3_text", "A1.rotated"): (by_head, ("layer1.attn_scores", "layer1.attn_context")),
-    ("gpt_oss", "A19"): (sinks(lambda a: torch.full_like(a.sinks, -1e4)), ("layer1.attn_probs",
-                                                                         "layer1.attn_context")),
-    ("gpt_oss", "A19.scaled"): (sinks(lambda a: a.sinks * a.scaling), ("layer1.attn_probs", "layer1.attn_context")),
-    ("gpt_oss", "A5.layer"): (kind_of_layer, ("layer1.attn_context", "layer1.attn_probs")),
-    ("gpt_oss", "A5.missing"): (shifted, ("layer0.attn_context", "layer0.attn_probs")),
-    ("gpt_oss", "E6.halves"): (gated(in_halves), ("layer1.expert_out",)),
-    ("gpt_oss", "E9.limit"): (gated(unlimited), ("layer1.expert_out",)),
-    ("gpt_oss", "E9.shift"): (gated(without_one), ("layer1.expert_out",)),
-    ("gpt_oss", "E9.act"): (constants(alpha=1.0), ("layer1.expert_out",)),
-    ("gpt_oss", "E10"): (no_biases, ("layer1.expert_out",)),
-    ("gpt_oss", "E5.next"): (next_experts, ("layer1.expert_out",)),
-    ("gpt_oss", "W6"): (no_router_bias, ("layer1.router_logits",)),
-}
+# id: the families, what makes it, and the checkpoints, one of which at least is explained by it
+EVERY, IN_LAYER = ("mixtral", "olmoe", "qwen3_moe"), (f"layer{LAYER}.",)
+HYBRID, LATENTS = ("qwen3_5_moe_text",), ("deepseek_v2", "deepseek_v3")
+ALL, SCORES = EVERY + HYBRID + LATENTS[1:], ("layer1.attn_scores", "layer1.attn_context")
+MISTAKES = [
+    ("E3.softmax", LATENTS[1:], scaled(lambda l, _: torch.softmax(l, -1)), IN_LAYER),
+    ("E11", LATENTS[1:], scaled(lambda l, bias: l.sigmoid() + bias), IN_LAYER),
+    ("E12", LATENTS[1:], unbiased, IN_LAYER),
+    ("E13", LATENTS, constant(topk_group=4), IN_LAYER),
+    ("E14", LATENTS, constant(routed_scaling_factor=1.0), IN_LAYER),
+    ("E2", LATENTS[1:], constant(norm_topk_prob=False), IN_LAYER),
+    ("E15", LATENTS + HYBRID, not_shared, IN_LAYER),
+    ("E15.ungated", HYBRID, ungated, IN_LAYER),
+    ("A21.missing", LATENTS[1:], latent_scale(0), SCORES),
+    ("A21.root", LATENTS[1:], latent_scale(0.5), SCORES),
+    ("A21.squared", LATENTS[1:], latent_scale(2), SCORES),
+    ("N23", LATENTS[1:], unnormed, ("layer1.kv_a_norm",)),
+    ("R1.halves", LATENTS[1:], not_interleaved, ("layer0.q_rope", "layer0.k_pe_rope")),
+    ("E1.after", ("olmoe",), with_weights(normalise), IN_LAYER),
+    ("E1.twice", EVERY,
+     with_weights(lambda l, w, ids: torch.softmax(torch.softmax(l.float(), -1).gather(1, ids), -1)), IN_LAYER),
+    ("E2", ("mixtral", "qwen3_moe", *HYBRID),
+     with_weights(lambda l, w, ids: torch.softmax(l.float(), -1).gather(1, ids)), IN_LAYER),
+    ("E3", ("olmoe",), with_weights(lambda l, w, ids: torch.sigmoid(l.float()).gather(1, ids)), IN_LAYER),
+    ("E3", ("mixtral", "qwen3_moe"),
+     with_weights(lambda l, w, ids: normalise(l, torch.sigmoid(l.float()).gather(1, ids), ids)), IN_LAYER),
+    ("E4.first", EVERY, routed(without_the_best), IN_LAYER),
+    ("E4.last", EVERY + HYBRID, with_weights(fewer), IN_LAYER),
+    ("E5.next", ALL, weighing(lambda u, d: (u.roll(-1, 0), d.roll(-1, 0))), IN_LAYER),
+    ("E5.before", ALL, weighing(lambda u, d: (u.roll(1, 0), d.roll(1, 0))), IN_LAYER),
+    ("E6.exchanged", ALL, weighing(lambda u, d: (u.roll(u.shape[1] // 2, 1), d)), IN_LAYER),
+    ("E6.rows", EVERY, weighing(by_rows), IN_LAYER),
+    ("E6.halves", EVERY, weighing(interleaved), IN_LAYER),
+    ("E7", ALL, ids_of_before, IN_LAYER),
+    ("E8", ALL, lent, IN_LAYER),
+    ("R18", ("gemma3_text",), kind_of_layer, ("layer1.q_rope", "layer1.k_rope")),
+    ("A5.layer", ("gemma3_text",), kind_of_layer, ("layer1.attn_context", "layer1.attn_probs")),
+    ("A5.missing", ("gemma3_text",), shifted, ("layer0.attn_context", "layer0.attn_probs")),
+    ("N6", ("gemma3_text",), plain_weight, ("layer1.mlp_post_norm",)),
+    ("N20", ("gemma3_text",), left_out, ("layer1.attn_post_norm",)),
+    ("M4.missing", ("gemma3_text",), scaled_by(lambda _: 1.0), ("embed",)),
+    ("M4.bf16", ("gemma3_text",), scaled_by(lambda s: float(torch.tensor(s).bfloat16())), ("embed",)),
+    ("M9.uncapped", ("gemma3_text",), uncapped, ("logits",)),
+    ("A1.rotated", ("gemma3_text",), by_head, ("layer1.attn_scores", "layer1.attn_context")),
+    ("A19", ("gpt_oss",), sinks(lambda a: torch.full_like(a.sinks, -1e4)),
+     ("layer1.attn_probs", "layer1.attn_context")),
+    ("A19.scaled", ("gpt_oss",), sinks(lambda a: a.sinks * a.scaling), ("layer1.attn_probs", "layer1.attn_context")),
+    ("A5.layer", ("gpt_oss",), kind_of_layer, ("layer1.attn_context", "layer1.attn_probs")),
+    ("A5.missing", ("gpt_oss",), shifted, ("layer0.attn_context", "layer0.attn_probs")),
+    ("E6.halves", ("gpt_oss",), gated(in_halves), ("layer1.expert_out",)),
+    ("E9.limit", ("gpt_oss",), gated(unlimited), ("layer1.expert_out",)),
+    ("E9.shift", ("gpt_oss",), gated(without_one), ("layer1.expert_out",)),
+    ("E9.act", ("gpt_oss",), constants(alpha=1.0), ("layer1.expert_out",)),
+    ("E10", ("gpt_oss",), no_biases, ("layer1.expert_out",)),
+    ("E5.next", ("gpt_oss",), next_experts, ("layer1.expert_out",)),
+    ("W6", ("gpt_oss",), no_router_bias, ("layer1.router_logits",)),
+]
 
 
 # ---- runs ------------------------------------------------------------------------------------
 
-def record(model, dtype, path, change=None):
+def vernier_json(vernier, *words):
+    r = subprocess.run([vernier, *words, "--format", "json"], capture_output=True, text=True)
+    if r.returncode not in (0, 1):
+        sys.exit(f"{' '.join(words)}: {r.stderr}")
+    return r.returncode, json.loads(r.stdout)
+
+
+def record(model, dtype, path, change=None, experts=""):
     """transformers' run of IDS, with a mistake made first."""
     family = golden.family_of(model)[1]
     m = golden.load(model, dtype)
+    if experts:
+        m.set_experts_implementation(experts)
     if change:
         change(m, m.model.layers[LAYER])
     values = golden.capture(family, m, IDS)
@@ -195,6 +401,49 @@ def captured(vernier, model, out):
                    check=True, stderr=subprocess.DEVNULL)
 
 
+def decodes(vernier, model, d, engine=("ref",), precisions=("f32", "f64")):
+    m = golden.load(model, "f32")
+    with torch.no_grad():
+        want = m.generate(torch.tensor([IDS[:20]]), max_new_tokens=STEPS, do_sample=False, eos_token_id=None,
+                          pad_token_id=0)[0].tolist()
+    good = True
+    for precision in precisions:
+        out = os.path.join(d, "greedy.h5")
+        subprocess.run([vernier, "capture", *engine, model, "--ids", spec(IDS[:20]), "--decode", str(STEPS),
+                        "--precision", precision, "-o", out, "--force"], check=True, stderr=subprocess.DEVNULL)
+        with h5py.File(out) as f:
+            good &= f["run/token_ids"][()].tolist()[:len(want)] == want[:len(f["run/token_ids"])]
+            good &= len(f["run/token_ids"]) >= 20 + STEPS - 1
+    return good
+
+
+def hooked(vernier, model, ref, d, family):
+    """What forward hooks record, by specs/names/hf.yaml: ids are whole numbers there, and have no batch."""
+    m, out = golden.load(model, "f32"), {}
+
+    def hook(name):
+        def keep(_, given, made):
+            of = {f"{name}.{i}": t for i, t in enumerate(made)} if isinstance(made, tuple) else {name: made}
+            of.update({f"{name}.in": t for t in given[:1]})
+            out.update({n: t.numpy().copy() for n, t in of.items() if isinstance(t, torch.Tensor)})
+        return keep
+
+    for name, module in m.named_modules():
+        if name and name not in FAMILIES[family].without:
+            module.register_forward_hook(hook(name))
+    with torch.no_grad():
+        m(torch.tensor([IDS]), use_cache=False)
+    dump, cand = os.path.join(d, "dump.npz"), os.path.join(d, "cand.h5")
+    np.savez(dump, **out)
+    subprocess.run([vernier, "import", dump, "--model", model, "--ids", spec(IDS), "--names", NAMES, "-o", cand,
+                    "--force"], check=True, stderr=subprocess.DEVNULL)
+    status, found = vernier_json(vernier, "compare", ref, cand, "--model", model, "--allow", "missing,weights")
+    named = {c["name"] for c in found["checkpoints"] if c["status"] not in ("missing", "extra")}
+    good = status == 0 and {f"layer{LAYER}.{p}" for p in FAMILIES[family].points} <= named
+    print(f"{family}: a dump of forward hooks {'is within limits' if good else f'FAILS: {sorted(named)}'}")
+    return good
+
+
 def recorded(vernier, model, ref, d, family):
     """What vernier_parity records, under the standard names."""
     good, cand = True, os.path.join(d, "cand.h5")
@@ -204,7 +453,8 @@ def recorded(vernier, model, ref, d, family):
             m(torch.tensor([IDS]), use_cache=False)
         status, found = vernier_json(vernier, "compare", ref, cand, "--model", model, "--allow", "missing")
         named = {c["name"] for c in found["checkpoints"] if c["status"] not in ("missing", "extra")}
-        want = {f"layer{LAYER}.{p}" for p in ("q_rope", "k_rope", "attn_context", *HOOKED[family][0][2:])} | {"logits"}
+        points = ("q_rope", "k_rope", "attn_context", *FAMILIES[family].points[2:])
+        want = {f"layer{LAYER}.{p}" for p in points} | {"logits"}
         good &= status == 0 and want <= named
         if status or not want <= named:
             print(f"{family} {dtype}: status {status}, {[c['name'] for c in found['checkpoints'] if c['fails']]}, not "
@@ -214,34 +464,43 @@ def recorded(vernier, model, ref, d, family):
 
 
 def healthy(vernier, model, ref, d, family):
-    good, cand = True, os.path.join(d, "cand.h5")
+    good, flips, of, cand = True, 0, FAMILIES[family], os.path.join(d, "cand.h5")
     for dtype in ("f32", "f16", "bf16"):
-        record(model, dtype, cand)
-        status, found = vernier_json(vernier, "compare", ref, cand, "--model", model, "--allow", "missing,weights")
-        if status:
-            print(f"{family} {dtype}: accused: {[c['name'] for c in found['checkpoints'] if c['fails']]}")
-        good &= status == 0
-    print(f"{family}: 3 healthy runs{'' if good else '   FAILED'}")
+        for experts in of.ways:
+            record(model, dtype, cand, experts=experts)
+            status, found = vernier_json(vernier, "compare", ref, cand, "--model", model, "--allow", of.allow)
+            said = [n for n in found["notes"] if n.startswith(FLIPS)]
+            flips += int(said[0].split()[1]) if said else 0
+            if status or any("no fault" not in n for n in said):
+                good = False
+                print(f"{family} {dtype} {experts}: accused: {[c['name'] for c in found['checkpoints'] if c['fails']]}")
+    print(f"{family}: {3 * len(of.ways)} healthy runs, {flips} other choices of experts, all ties"
+          f"{'' if good else '   FAILED'}")
     return good
 
 
-RECORDED = ("gemma3_text",)  # families that the recorder of the package knows
-# points of layer LAYER that hooks record; modules whose output is another checkpoint with a cap
-HOOKED = {"gemma3_text": (("q_norm", "attn_context", "attn_post_norm", "attn_residual", "mlp_norm", "mlp_post_norm",
-                           "output"), ("lm_head",)),
-          "deepseek_v3": (("q_a_norm", "q_proj", "kv_a_norm", "kv_b_proj", "attn_context", "router_logits",
-                           "router_ids", "router_weights", "routed_out", "shared_expert_out", "moe_out", "output"), ()),
-          "gpt_oss": (("q_proj", "attn_context", "router_logits", "router_ids", "router_weights", "moe_out", "output"),
-                      ())}
+def one_choice(vernier, model, ref, d, family):
+    """One choice of several hundred that is no tie."""
+    cand = os.path.join(d, "cand.h5")
+    record(model, "f16", cand, routed(one_other), "eager")
+    status, found = vernier_json(vernier, "compare", ref, cand, "--model", model, "--allow", "missing",
+                                 "--replay-routing")
+    origins = [c["name"] for c in found["checkpoints"] if c.get("origin")]
+    good = status == 1 and f"layer{LAYER}.router_ids" in origins and any(n.startswith(FLIPS) for n in found["notes"])
+    note = next((n for n in found["notes"] if n.startswith("routing: ")), "")
+    routing, arithmetic, whole = (float(x.rstrip(",;")) for x in note.split() if "e-" in x) if note else (0, 1, 1)
+    good &= 0.9 * whole < routing < 1.1 * whole and arithmetic < 0.1 * whole
+    print(f"{family}: one wrong choice is {'an origin' if good else f'LOST: {origins}'}; {note}")
+    return good
 
 
 def names(vernier, model, ref, d, family, every):
     named = wrong = done = 0
-    for (_, what), (change, at) in [(k, v) for k, v in MISTAKES.items() if k[0] == family][::every]:
-        cand = os.path.join(d, "cand.h5")
-        record(model, "f32", cand, change)
-        r = subprocess.run([vernier, "explain", ref, cand, "--model", model, "--allow", "missing,config,weights"],
-                           capture_output=True, text=True)
+    cand, of = os.path.join(d, "cand.h5"), FAMILIES[family]
+    for what, _, change, at in [x for x in MISTAKES if family in x[1]][::every]:
+        record(model, "f32", cand, change, of.ways[0])
+        r = subprocess.run([vernier, "explain", ref, cand, "--model", model, "--allow", of.allow], capture_output=True,
+                           text=True)
         said = [found[1] for found in re.finditer(NAMED, r.stdout, re.M)]
         right = r.returncode == 1 and any(f": {what}:" in s and s.startswith(at) for s in said)
         done += 1
@@ -251,6 +510,81 @@ def names(vernier, model, ref, d, family, every):
             print(f"{family} {what}: status {r.returncode}, said {said} {r.stderr}")
     print(f"{family}: {named} of {done} mistakes named, {wrong} by a wrong name")
     return named == done
+
+
+# ---- the GPU engine ------------------------------------------------------------------------------
+
+def forced(vernier, model, engine, d, name, precision, *more):
+    """A prefill and single tokens behind it."""
+    out = os.path.join(d, name)
+    subprocess.run([vernier, "capture", *engine, model, "--ids", spec(IDS[:80]), "--force-ids", spec(IDS[80:90]),
+                    "--points", "*", "--precision", precision, "-o", out, "--force", *more], check=True,
+                   stderr=subprocess.DEVNULL)
+    return out
+
+
+def same_bits(a, b):
+    steps = [(parity_hf.tensors(a, i), parity_hf.tensors(b, i)) for i in range(11)]
+    return all(x.keys() == y.keys() and all(x[n][()].tobytes() == y[n][()].tobytes() for n in x) for x, y in steps)
+
+
+def faulty_alike(vernier, model, engine, d, fault):
+    """In float32 the fault gives the same numbers on both engines."""
+    inject = ("--inject", f"{fault}@layer{LAYER}")
+    ref, gpu = (forced(vernier, model, e, d, n, "f32", *inject) for e, n in ((("ref",), "fr.h5"), (engine, "fg.h5")))
+    worst = 0.0
+    for i in range(11):
+        a, b = parity_hf.tensors(ref, i), parity_hf.tensors(gpu, i)
+        worst = max([worst, *(parity_gpu.relative(b[n][()].astype("f8"), a[n][()].astype("f8")) for n in a)])
+    if not worst <= 1e-4:
+        print(f"{fault} on the GPU: {worst:.1e} from the reference with that fault   FAILED")
+    return worst <= 1e-4
+
+
+def on_gpu(vernier, model, d, family, every):
+    good = True
+    for index, name, _ in parity_gpu.devices(vernier):
+        engine = ("gpu", "--device", index)
+        good &= parity_gpu.check(vernier, index, model, spec(IDS), f"{family}, device {index}", floors=4.0)
+        greedy = decodes(vernier, model, d, engine, ("f32",))
+        ref = forced(vernier, model, ("ref",), d, "f32.h5", "f32")
+        gpu, paged = (forced(vernier, model, engine, d, kv + ".h5", "f16", "--kv", kv)
+                      for kv in ("contiguous", "paged"))
+        status, found = vernier_json(vernier, "compare", ref, gpu, "--model", model)
+        said = [n for n in found["notes"] if n.startswith(FLIPS)]
+        within = status == 0 and all("no fault" in n for n in said)
+        same = same_bits(gpu, paged)
+        faults = [f for f in fitting(vernier, model) if f[0] == "E"][::every]
+        alike = sum(faulty_alike(vernier, model, engine, d, f) for f in faults)
+        print(f"{family}, device {index}: greedy tokens {'equal' if greedy else 'DIFFER'}; prefill and 10 tokens "
+              f"{'within' if within else 'OUTSIDE'} limits{', ' + said[0] if said else ''}; "
+              f"{'the same bits' if same else 'OTHER BITS'} paged; {alike} of {len(faults)} faults as on the reference")
+        good &= greedy and within and same and alike == len(faults)
+    return good
+
+
+def checked(vernier, family, d, every):
+    of, model, at = FAMILIES[family], os.path.join(d, "model"), lambda f: os.path.join(d, f)
+    random_model.main([family, *of.shape.split(), "-o", model])
+    ref, greedy, same = at("ref.h5"), decodes(vernier, model, d), True
+    captured(vernier, model, ref)
+    if of.layout:
+        random_model.main([family, *of.shape.split(), "-o", at("other"), of.layout])
+        captured(vernier, at("other"), at("other.h5"))
+        same = not subprocess.run([vernier, "compare", ref, at("other.h5"), *of.differs],
+                                  capture_output=True).returncode
+        greedy &= len(of.ways) == 1 or decodes(vernier, at("other"), d)
+        print(f"{family}: both layouts {'agree' if same else 'DIFFER'}")
+    print(f"{family}: greedy tokens {'equal' if greedy else 'DIFFER'}")
+    for dtype in golden.DTYPES:
+        golden.record(model, spec(IDS), dtype, at(dtype), checked=dtype == "f64")
+    good = same and greedy and parity_hf.check(vernier, model, spec(IDS), at("f32"), at("f64"), family)
+    good &= healthy(vernier, model, ref, d, family)
+    good &= hooked(vernier, model, ref, d, family)
+    good &= not of.recorded or recorded(vernier, model, ref, d, family)
+    good &= len(of.ways) == 1 or one_choice(vernier, model, ref, d, family)
+    good &= names(vernier, model, ref, d, family, every)
+    return good & (not of.gpu or on_gpu(vernier, model, d, family, every))
 
 
 def main():
@@ -263,27 +597,13 @@ def main():
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
     good = True
-    for family in a.families or SHAPES:
+    release = tuple(int(x) for x in transformers.__version__.split(".")[:2])
+    for family in a.families or FAMILIES:
+        if release < FAMILIES[family].since:
+            print(f"{family}: skipped: transformers {transformers.__version__}: its router returns probabilities")
+            continue
         with tempfile.TemporaryDirectory() as d:
-            model, at = os.path.join(d, "model"), lambda f: os.path.join(d, f)
-            random_model.main([family, *SHAPES[family].split(), "-o", model])
-            captured(a.vernier, model, at("ref.h5"))
-            greedy = decodes(a.vernier, model, d)
-            print(f"{family}: greedy tokens {'equal' if greedy else 'DIFFER'}")
-            if family == "gemma3_text":
-                random_model.main([family, *SHAPES[family].split(), "-o", at("whole"), "--multimodal"])
-                captured(a.vernier, at("whole"), at("whole.h5"))
-                same = not subprocess.run([a.vernier, "compare", at("ref.h5"), at("whole.h5"), "--allow",
-                                           "config,weights"], capture_output=True).returncode
-                print(f"{family}: inside a multimodal model {'the same' if same else 'ANOTHER'}")
-                good &= same
-            for dtype in golden.DTYPES:
-                golden.record(model, spec(IDS), dtype, at(dtype), checked=dtype == "f64")
-            good &= greedy and parity_hf.check(a.vernier, model, spec(IDS), at("f32"), at("f64"), family)
-            good &= healthy(a.vernier, model, at("ref.h5"), d, family)
-            good &= hooked(a.vernier, model, at("ref.h5"), d, family, *HOOKED[family])
-            good &= family not in RECORDED or recorded(a.vernier, model, at("ref.h5"), d, family)
-            good &= names(a.vernier, model, at("ref.h5"), d, family, a.faults)
+            good &= checked(a.vernier, family, d, a.faults)
             sys.stdout.flush()
     print("passed" if good else "FAILED")
     sys.exit(0 if good else 1)

@@ -74,8 +74,9 @@ class Alternatives:
         """The variant in the candidate's format."""
         with contextlib.suppress(*FAILS):  # KeyError: the other run lacks a node
             instead = {self.same[i]: f for i, f in v.instead.items()}
-            return storable(Again(self.r.coarse.trace, self.given_coarse,
-                                  self.r.coarse.pairs[j.row]).results(instead)[j.out])
+            node = self.r.coarse.node(j.row)
+            assert node is not None
+            return storable(Again(self.r.coarse.trace, self.given_coarse, node.index).results(instead)[j.out])
         return None
 
     def _variants(self, fine: Again, j: Judged, cand: Any) -> Iterator[Variant]:

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 Run = Optional[Callable[[Any], Any]]
 
 
-def reference(model: Any, cand: str, path: str, *, run: Run = None, force: bool = False) -> List[str]:
+def reference(model: Any, cand: str, path: str, *, run: Run = None, force: bool = False,
+              offload: bool = False) -> List[str]:
     """Record the reference of a candidate: the model in float32 (float64 for a float32 candidate) on the candidate's
     recorded inputs and calls.
 
@@ -27,6 +28,8 @@ def reference(model: Any, cand: str, path: str, *, run: Run = None, force: bool 
     cand   the candidate, recorded by record()
     path   the file to write
     run    a function that calls the model as the candidate did: for calls that a file cannot describe
+    offload  the model is larger than memory: its weights lie in a file beside the candidate, and only those of the
+             leaf that is computed are held in memory
 
     Returns the nodes whose bits do not follow from the plan's edges; nothing is judged by them. Raises RecordingError:
     the model cannot be loaded, or called with the recorded arguments; the file exists (force replaces it).
@@ -41,19 +44,21 @@ def reference(model: Any, cand: str, path: str, *, run: Run = None, force: bool 
     refuse_taken(path, force)
     with Candidate(cand) as c:
         dtype = finer(format_of(c))
-        done = again(Models(model, c).get(dtype), c, dtype, run, path, force)
+        done = again(Models(model, c, offload).get(dtype), c, dtype, run, path, force)
     if done.rest:
         write_safetensors(os.path.splitext(path)[0] + ".safetensors", done.rest)
     return done.not_reproduced
 
 
 def replay(model: Any, cand: str, path: str, *, verdict: Optional[str] = None, run: Run = None,
-           force: bool = False) -> None:
+           force: bool = False, offload: bool = False, like: Optional[str] = None) -> None:
     """Compute each recorded result of a candidate from its own results before it, along the reference's operations,
     for `vernier compare REF CAND --replayed PATH`. Arguments as of reference().
 
     verdict  a report of `vernier compare --format json`: what it calls wrong is computed in place of given in a second
              round, in which another order of the same work is right, and with each known mistake, for --explain
+    like     a recording made by record(), for a candidate that another program has written (`vernier import`) under the
+             names of that recording: its inputs and its plan are taken
     """
     from . import replayed
     from .candidate import Candidate
@@ -61,12 +66,13 @@ def replay(model: Any, cand: str, path: str, *, verdict: Optional[str] = None, r
     from .rerun import Models
 
     refuse_taken(path, force)
-    with Candidate(cand) as c:
-        replayed.write(Replay(Models(model, c), c, run), path, verdict, force)
+    with Candidate(cand, like) as c:
+        replayed.write(Replay(Models(model, c, offload), c, run), path, verdict, force)
 
 
 def explain(model: Any, cand: str, report: Optional[str] = None, *, options: Sequence[str] = (),
-            program: Optional[str] = None, run: Run = None, say: Callable[[str], None] = lambda text: None) -> int:
+            program: Optional[str] = None, run: Run = None, offload: bool = False,
+            like: Optional[str] = None, say: Callable[[str], None] = lambda text: None) -> int:
     """Reference, replay and `vernier compare` in one: writes the report, or prints it. Returns the exit status of
     compare.
 
@@ -79,31 +85,32 @@ def explain(model: Any, cand: str, report: Optional[str] = None, *, options: Seq
     from .replaying import Replay
     from .rerun import Models
 
-    if isinstance(model, (str, os.PathLike)) and is_of_a_family(cand):
+    if not like and isinstance(model, (str, os.PathLike)) and is_of_a_family(cand):
         return _by_engine(find_program(program), os.fspath(model), cand, report, options)
-    with tempfile.TemporaryDirectory() as folder, Candidate(cand) as c:
+    with tempfile.TemporaryDirectory() as folder, Candidate(cand, like) as c:
         ref, first, second, said = (os.path.join(folder, n) for n in ("ref.h5", "replayed.h5", "again.h5", "said.json"))
         source = os.fspath(model) if isinstance(model, (str, os.PathLike)) else type(model).__name__
-        r = Replay(Models(model, c), c, run, ref, shown=source)
+        r = Replay(Models(model, c, offload), c, run, ref, shown=source)
         if r.fine.run.not_reproduced:
             say(f"not reproduced by the plan's edges: {', '.join(r.fine.run.not_reproduced[:5])}")
         progress.end()
         say(f"replay: {len(r.judged)} results, {len(r.unjudged)} not judged")
         shown = f"a replay of {source}"
         replayed.write(r, first, shown=shown)
-        compare = [find_program(program), "compare", ref, cand, *options]
+        compare, last = [find_program(program), "compare", ref, cand], list(options)
         if sources.few_differ(c.sources, r.fine.run.sources):  # which they are is said
-            compare += ["--allow", "weights"]
-        with open(said, "w", encoding="utf-8") as f:
-            status = subprocess.run([*compare, "--replayed", first, "--format", "json"], stdout=f,
-                                    check=False).returncode
-        use = first
-        if status == 1 and _origins(said):
+            last += ["--allow", "weights"]
+        end = [*last, "--explain", *(["-o", report] if report else [])]
+        done = subprocess.run([*compare, "--replayed", first, "--format", "json", "-o", said,
+                               *(end if report else last)], stdout=subprocess.PIPE, check=False)
+        if done.returncode == 1 and _origins(said):
             replayed.write(r, second, said, shown=shown)
             progress.end()
-            use = second
-        return subprocess.run([*compare, "--replayed", use, "--explain", *(["-o", report] if report else [])],
-                              check=False).returncode
+            return subprocess.run([*compare, "--force", "--replayed", second, *end], check=False).returncode
+        if report or done.returncode > 1:
+            print(done.stdout.decode().replace(said + ", ", ""), end="")
+            return done.returncode
+        return subprocess.run([*compare, "--replayed", first, *end], check=False).returncode
 
 
 def _by_engine(program: str, model: str, cand: str, report: Optional[str], options: Sequence[str]) -> int:
@@ -114,7 +121,8 @@ def _by_engine(program: str, model: str, cand: str, report: Optional[str], optio
                                          *(["-o", report] if report else [])], check=False).returncode
 
 
-def isolate(model: Any, cand: str, *, run: Run = None) -> "Isolated":
+def isolate(model: Any, cand: str, *, run: Run = None, offload: bool = False,
+            like: Optional[str] = None) -> "Isolated":
     """Find the fewest modules whose errors are the divergence: with what the reference makes in their place, the
     model's results are within 4 floors. The candidate is not run again: its errors are added to the reference's run,
     operation by operation. Arguments as of reference().
@@ -124,8 +132,8 @@ def isolate(model: Any, cand: str, *, run: Run = None) -> "Isolated":
     from .rerun import Models
     from .transplant import Isolated
 
-    with Candidate(cand) as c:
-        return Isolated(Replay(Models(model, c), c, run))
+    with Candidate(cand, like) as c:
+        return Isolated(Replay(Models(model, c, offload), c, run))
 
 
 def _isolated(found: "Isolated") -> int:
@@ -159,6 +167,8 @@ def command(word: str, argv: Sequence[str], parser: Any) -> int:
         args.add_argument("--like", dest="cand", required=True, help="the candidate")
     else:
         args.add_argument("cand", help="the candidate, recorded by vernier_parity.record()")
+        args.add_argument("--like", help="a recording by record(), whose inputs and plan the candidate has, which "
+                          "another program has written under its names (vernier import)")
     if word != "isolate":
         args.add_argument("-o", "--output", required=word != "explain", help="the file to write")
         args.add_argument("--force", action="store_true", help="replace it")
@@ -166,6 +176,8 @@ def command(word: str, argv: Sequence[str], parser: Any) -> int:
         args.add_argument("--again", help="a report of `vernier compare --format json`, for a second round")
     if word == "explain":
         args.add_argument("--vernier", help="the vernier program")
+    args.add_argument("--offload", action="store_true", help="the model is larger than memory: its weights lie in a "
+                      "file beside the candidate")
     o, rest = args.parse_known_args(argv)
     if rest and word != "explain":
         args.error(f"unknown option {rest[0]}")
@@ -174,15 +186,17 @@ def command(word: str, argv: Sequence[str], parser: Any) -> int:
     try:
         if word == "explain":
             return explain(o.model, o.cand, o.output, options=[*rest, *(["--force"] if o.force else [])],
-                           program=o.vernier, say=tell if sys.stderr.isatty() else lambda text: None)
+                           program=o.vernier, offload=o.offload, like=o.like,
+                           say=tell if sys.stderr.isatty() else lambda text: None)
         if word == "isolate":
-            found = isolate(o.model, o.cand)
+            found = isolate(o.model, o.cand, offload=o.offload, like=o.like)
             progress.end()
             return _isolated(found)
         if word == "replay":
-            replay(o.model, o.cand, o.output, verdict=o.again, force=o.force)
+            replay(o.model, o.cand, o.output, verdict=o.again, force=o.force, offload=o.offload,
+                   like=o.like)
             return 0
-        bad = reference(o.model, o.cand, o.output, force=o.force)
+        bad = reference(o.model, o.cand, o.output, force=o.force, offload=o.offload)
         if bad:
             tell(f"{o.output}: the bits of {len(bad)} nodes do not follow from the plan's edges, the first is {bad[0]}")
         return 0

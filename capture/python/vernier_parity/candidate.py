@@ -1,7 +1,7 @@
 """candidate.py: reads a recording of any PyTorch model: its plan, its calls, its tensors."""
 
 import json
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 import numpy as np
 import torch
@@ -23,12 +23,15 @@ def is_of_a_family(path: str) -> bool:
 
 
 class Candidate(Recording):
-    """A recording with a plan of kind "pytorch". Raises RecordingError: another file, or a plan that contradicts
-    itself."""
+    """A recording with a plan of kind "pytorch", or one of other numbers for the plan, the inputs and the names of such
+    a recording, `like`. Raises RecordingError: another file, or a plan that contradicts itself."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, like: Optional[str] = None) -> None:
         super().__init__(path)
+        self.like: Optional[Candidate] = None
         try:
+            if like:
+                self.like = Candidate(like)
             self._read()
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
             self.close()
@@ -36,6 +39,9 @@ class Candidate(Recording):
                 f"{path}: /plan: {type(e).__name__}: {e}") from None
 
     def _read(self) -> None:
+        if self.like:
+            self._read_other(self.like)
+            return
         plan = self._file.get("plan")
         if plan is None or h5.text_of(plan.attrs.get("kind", "")) != "pytorch":
             raise RecordingError(f"{self.path}: not a recording of a PyTorch model with its plan (`vernier_parity."
@@ -51,13 +57,26 @@ class Candidate(Recording):
             raise ValueError("a call without path or arguments, a module without path, or a part without tensor")
         if steps != list(range(self.steps)):
             raise RecordingError(f"{self.path}: /plan/calls has {len(steps)} calls, the file {self.steps} steps")
-        self.held: Dict[Tuple[int, str], Any] = {}  # (step, name) -> dataset
-        for n in range(self.steps):
-            self._collect(n, self._file[f"step.{n}"])
+        self._hold()
         planned = {(r["step"], name) for r in self.rows for name in r["out"]}
         lost = sorted(k for k in self.held if k not in planned and not k[1].startswith("in."))
         if lost:
             raise RecordingError(f"{self.path}: step.{lost[0][0]}/{lost[0][1]}: no node of /plan makes it")
+
+    def _hold(self) -> None:
+        self.held: Dict[Tuple[int, str], Any] = {}  # (step, name) -> dataset
+        for n in range(self.steps):
+            self._collect(n, self._file[f"step.{n}"])
+
+    def _read_other(self, like: "Candidate") -> None:
+        self.rows, self.calls, self.modules, self.sources = like.rows, like.calls, [], []
+        if self.steps != like.steps:
+            raise RecordingError(f"{self.path}: {self.steps} steps, {like.path} has {like.steps}")
+        self._hold()
+        planned = {(r["step"], name) for r in self.rows for name in r["out"]}
+        if not planned & set(self.held):
+            raise RecordingError(f"{self.path}: no tensor has the name of a result of {like.path}")
+        self.held.update({k: d for k, d in like.held.items() if k[1].startswith("in.")})
 
     def _lines(self, name: str) -> List[str]:
         plan = self._file["plan"]
@@ -83,7 +102,13 @@ class Candidate(Recording):
 
     def sum(self) -> str:
         """The digest of all tensors."""
-        return sum_of({k: str(h5.text_of(d.attrs.get("digest", ""))) for k, d in self.held.items()})
+        return sum_of({k: str(h5.text_of(d.attrs.get("digest", ""))) for k, d in self.held.items()
+                       if d.file.id == self._file.id})
+
+    def close(self) -> None:
+        if self.like:
+            self.like.close()
+        super().close()
 
 
 def sum_of(digests: Dict[Tuple[int, str], str]) -> str:

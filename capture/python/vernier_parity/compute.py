@@ -6,6 +6,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Set, Tuple
 import torch
 
 from .numbers import digest
+from .offload import release
 from .progress import progress
 from .tracer import Node, Ref, Trace, bits, tensors, walk
 
@@ -105,6 +106,8 @@ class Pass:
         args, kwargs = walk(n.args, read)
         with torch.no_grad(), _state(n):
             out = n.fn(*args, **kwargs) if call is None else call(n.fn, args, kwargs)
+        if n.leaf:
+            release()
         got = dict(zip(tensors(n.result), tensors(out)))
         found = [view(own[r.storage], r) if r.storage in own else got[r] for r in n.outs]
         return [torch.full_like(t, self.fill) for t in found] if n.empty else found

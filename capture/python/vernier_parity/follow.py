@@ -34,6 +34,7 @@ class Following(Session):
         self.test, self.expected = keep, 0  # expected: nodes, for the progress
         self.sources: List[Dict[str, Any]] = []  # see sources.py
         self.rest: Dict[str, Any] = {}  # the weights of which the files have not all numbers
+        self.rows: List[rows.Row] = []
         self.not_reproduced: List[str] = []  # nodes whose bits do not follow from the plan's edges, if that was tested
         self.trace = Trace(model, self.watch, keep, on_call=self._call, on_node=self._node, on_end=self._end)
         self.transplants: Any = None
@@ -92,9 +93,10 @@ class Following(Session):
         if self.test:
             progress.begin("the edges of its plan")
             self.not_reproduced = differing(self.trace)
-        self.recorder.put_plan(dict(nodes=rows.lines_of(rows.rows_of(self.trace)), calls=self.codes,
-                                    modules=[json.dumps(r) for r in rows.modules_of(self.trace.model)],
-                                    sources=[json.dumps(x) for x in self.sources]))
+        self.rows = rows.rows_of(self.trace)
+        self.recorder.put_plan(lambda: dict(nodes=rows.lines_of(self.rows), calls=self.codes,
+                                            modules=[json.dumps(r) for r in rows.modules_of(self.trace.model)],
+                                            sources=[json.dumps(x) for x in self.sources]))
         facts: Dict[str, h5.Fact] = dict(nodes=len(self.trace.nodes))
         if self.precision:
             facts["precision"] = about.run_word(self.precision, self.formats)

@@ -1,7 +1,7 @@
 """node_recorder.py: writes a recording whose checkpoints are the results of nodes, and whose inputs may be anything."""
 
 import contextlib
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Callable, Dict, List, Optional, Sequence
 
 import numpy as np
 
@@ -55,10 +55,10 @@ class NodeRecorder(Recorder):
         return True
 
     @alone
-    def put_plan(self, parts: Dict[str, Sequence[str]]) -> None:
+    def put_plan(self, parts: Callable[[], Dict[str, Sequence[str]]]) -> None:
         """Write /plan: lines by the name of their dataset."""
         plan = h5.group(self._file, "plan", 8, kind="pytorch")
-        for name, lines in parts.items():
+        for name, lines in parts().items():
             if lines:
                 h5.put_lines(plan, name, lines)
 

@@ -46,7 +46,7 @@ def write(r: Replay, path: str, verdict: Optional[str] = None, force: bool = Fal
                 unjudged.append(dict(step=row["step"], name=j.name, why=why))
                 continue
             region = r.region(j.node, given)
-            before, said = [i for i in region if i != j.node], r.fine.trace.nodes[j.node].names()[j.out]
+            before, said = [i for i in region if i != j.node], r.fine.rows[r.fine.pairs[j.row]]["out"][j.out]
             line = dict(step=row["step"], name=j.name, reference=said, node=j.node, op=row["op"][:31], span=len(region),
                         region=names.all_of(before, row["step"])[-MOST_NAMES:], extra=extra[j.row][:MOST_NAMES],
                         reads=names.read_by(region, row["step"], given)[:MOST_NAMES], floor_format=_word(r, j))

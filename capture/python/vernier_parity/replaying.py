@@ -42,11 +42,26 @@ class Side:
         self.dtype = dtype
         self.run = again(models.get(dtype), cand, dtype, **how)
         self.trace = self.run.trace
-        self.rows = plan.rows_of(self.trace)
+        self.rows = self.run.rows
         self.pairs = align(cand.rows, self.rows)
+        self.makers = self._makers(cand)
+
+    def _makers(self, cand: Candidate) -> Dict[int, int]:
+        """By row of a result of the model: the node whose whole result it is, if no other record holds that. Nodes
+        behind it are then computed from what was recorded of the result."""
+        held = {j for i, j in self.pairs.items() if any((cand.rows[i]["step"], n) in cand.held
+                                                        for n in cand.rows[i]["out"])}
+        out: Dict[int, int] = {}
+        for i, j in self.pairs.items():
+            ref = self.trace.nodes[j].ins[:1]
+            at = self.trace.maker.get(ref[0][:2]) if ref and self.rows[j]["op"] == "result" and j in held else None
+            if at is not None and at not in held and self.trace.nodes[at].outs == ref:
+                held.add(at)
+                out[i] = at
+        return out
 
     def node(self, row: int) -> Optional[Node]:
-        at = self.pairs.get(row)
+        at = self.makers.get(row, self.pairs.get(row))
         return self.trace.nodes[at] if at is not None else None
 
 

@@ -1,5 +1,6 @@
 """rerun.py: runs the user's model again on the inputs and calls of a recording, in a format that is given."""
 
+import contextlib
 import copy
 import json
 import os
@@ -11,6 +12,7 @@ from . import about, calls, follow
 from .candidate import Candidate
 from .follow import Following
 from .numbers import RecordingError
+from .offload import Shelf
 from .progress import progress
 
 FORMATS = {v: k for k, v in about.WORDS.items()}
@@ -35,16 +37,20 @@ class Models:
     """The user's model in any format: of a directory, or of a module that is given.
 
     No recording chooses code: a class that it names is used only if it is one of transformers for the directory's own
-    model type.
+    model type. offload: its weights lie in a file beside the candidate.
     """
 
-    def __init__(self, source: Any, cand: Optional[Candidate] = None) -> None:
+    def __init__(self, source: Any, cand: Candidate, offload: bool = False) -> None:
         self.source = source
-        self.word = str(cand.run.get("model_class", "")).rpartition(".")[2] if cand else ""
+        self.shelf = Shelf(os.path.dirname(cand.path)) if offload else None
+        self.word = str((cand.like or cand).run.get("model_class", "")).rpartition(".")[2]
 
     def get(self, dtype: Any) -> Any:
         if isinstance(self.source, torch.nn.Module):
-            model = converted(copy.deepcopy(self.source), dtype)
+            own = self.source.parameters() if self.shelf else ()
+            memo = {id(p): torch.nn.Parameter(self.shelf.put(p.data.to(dtype) if p.is_floating_point() else p.data),
+                                              False) for p in own}
+            model = converted(copy.deepcopy(self.source, memo), dtype, self.shelf)
         else:
             model = self._load(os.fspath(self.source), dtype)
         if dtype == torch.float64 and hasattr(model, "set_experts_implementation"):
@@ -60,6 +66,8 @@ class Models:
             raise RecordingError(f"{path}: {e}") from None
         how: Dict[str, Any] = dict(local_files_only=True)
         if "_class_name" in config:
+            if self.shelf:
+                raise RecordingError(f"{path}: offload: of a directory, models of transformers alone")
             import diffusers
 
             kind = getattr(diffusers, str(config["_class_name"]), None)
@@ -77,17 +85,18 @@ class Models:
         else:
             kind = transformers.AutoModel
         # float64 is made of float32: from_pretrained would round what it computes itself otherwise
-        model, info = kind.from_pretrained(directory, dtype=torch.float32 if dtype == torch.float64 else dtype,
-                                           attn_implementation="eager", output_loading_info=True, **how)
+        with self.shelf.loading() if self.shelf else contextlib.nullcontext():
+            model, info = kind.from_pretrained(directory, dtype=torch.float32 if dtype == torch.float64 else dtype,
+                                               attn_implementation="eager", output_loading_info=True, **how)
         if info["missing_keys"]:
             raise RecordingError(f"{directory}: it lacks {len(info['missing_keys'])} weights of {kind.__name__}, the "
                                  f"first is {sorted(info['missing_keys'])[0]}")
-        return converted(model, dtype) if dtype == torch.float64 else model
+        return converted(model, dtype, self.shelf) if dtype == torch.float64 else model
 
 
-def converted(model: Any, dtype: Any) -> Any:
+def converted(model: Any, dtype: Any, shelf: Optional[Shelf] = None) -> Any:
     """The module in another format, as from_pretrained makes it: buffers that are not saved, such as rotary
-    frequencies, stay as they are in transformers' models."""
+    frequencies, stay as they are in transformers' models. shelf: where its weights are to lie."""
     keep = {}
     if hasattr(model, "get_input_embeddings"):
         saved = set(model.state_dict())
@@ -97,7 +106,10 @@ def converted(model: Any, dtype: Any) -> Any:
                 model.set_attn_implementation("eager")
             except ValueError:  # it has one implementation
                 pass
-    model = model.to(dtype)
+    if shelf:
+        model._apply(lambda t: shelf.put(t.to(dtype)) if t.is_floating_point() else t)
+    else:
+        model = model.to(dtype)
     for n, b in keep.items():
         owner, _, name = n.rpartition(".")
         setattr(model.get_submodule(owner), name, b)
@@ -122,7 +134,7 @@ def again(model: Any, cand: Candidate, dtype: Any, run: Run = None, path: Option
     path: also record it there. shown: what reports call that file. floor: its plan is not tested, and
     its weights are not compared with the files."""
     progress.begin(f"the model in {about.WORDS[dtype]}")
-    said = cand.run.get("functions")
+    said = (cand.like or cand).run.get("functions")
     with follow.session(model, path or cand.path, str(said).split() if said else None, weights=not floor,
                         statistics=False, run=dict(shown_as=shown) if shown else {}, force=force, keep=True,
                         digests=path is None, test=not floor) as s:

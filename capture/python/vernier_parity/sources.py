@@ -10,6 +10,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from . import quantised
 from .numbers import dense, digest_of, host
+from .offload import release
 from .weights import in_torch, stored_weights
 
 Part = Optional[List[Dict[str, Any]]]
@@ -70,6 +71,7 @@ def of_model(model: Any, directory: str) -> Tuple[List[Dict[str, Any]], Dict[str
     for name, t in quantised.of_model(model).items():
         if t.is_meta or not t.ndim:
             continue
+        release()
         a = dense(t).cpu()
         of = files[a.dtype] = files.get(a.dtype) or Files(directory, a.dtype)
         parts = [of.part(a, name)]

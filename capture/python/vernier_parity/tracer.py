@@ -18,6 +18,7 @@ from torch.overrides import TorchFunctionMode
 
 from .names import BARE_LAYER
 from .numbers import RecordingError, digest
+from .offload import release
 from .places import ROTATION, sources_of, standard
 from .watch import Watch, given_to, version
 
@@ -425,6 +426,7 @@ class Trace(TorchFunctionMode):
                     n.blind = "it changes a buffer of its own"
                 if out is not None:
                     self._end(n, self._before, out)
+                release()
             if self._leaf is None:
                 self._point(path, "out", out[0] if isinstance(out, (tuple, list)) and out else out)
                 self._tell()
@@ -436,6 +438,11 @@ class Trace(TorchFunctionMode):
 
     def _call(self, m: Any, path: str, args: Any, kwargs: Any) -> None:
         """A step begins."""
+        now = [(id(p), version(p)) for p in self.model.parameters() if not p.is_meta]
+        if self.step >= 0 and now != self._weights:
+            raise RecordingError(f"{self.watch.path}: a weight or a module was changed between two calls; a recording "
+                                 f"is one run of one model")
+        self._weights = now
         self.step += 1
         self._turns.clear()
         self._taken.clear()

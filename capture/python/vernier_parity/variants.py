@@ -54,7 +54,8 @@ NAME = re.compile("GELU|SiLU|Swish|ReLU|Activation|Mish|Tanh|Sigmoid")
 
 def own_activation(n: Node, x: Any, y: Any) -> str:
     """Which of ACTIVATIONS gives y of x; else the name of the class or function."""
-    x, y = x.double(), y.double()
+    some = slice(None, None, max(1, x.numel() // 2048))
+    x, y = x.reshape(-1)[some].double(), y.reshape(-1)[some].double()
     found = [(float((f(x) - y).abs().max()), word) for word, f in ACTIVATIONS.items()
              if torch.allclose(f(x), y, rtol=1e-4, atol=1e-5 * float(y.abs().max() + 1e-30))]
     return min(found)[1] if found else n.op

@@ -116,6 +116,8 @@ def of_memory(model: Any, directory: Optional[str]) -> List[Row]:
     file."""
     import torch
 
+    from .offload import release  # torch is needed only here
+
     held = quantised.of_model(model)
     also = getattr(model, "all_tied_weights_keys", None) or {}  # second names of tied weights
     own: Dict[str, Tuple[str, Any]] = {_plain(k): (k, v) for k, v in held.items() if not (v.is_meta and k in also)}
@@ -137,6 +139,7 @@ def of_memory(model: Any, directory: Optional[str]) -> List[Row]:
         t = read(ours)
         if t is None:
             continue
+        release()
         there = in_torch(dtype, bits).to(t.dtype)
         same = there.shape == t.shape and torch.equal(there, dense(t).cpu())
         rows.append(raw_row(name, dtype, bits) if same else row_of(name, t))

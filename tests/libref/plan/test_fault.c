@@ -83,8 +83,8 @@ static void try_node(const vn_model *m, const vn_plan *copy, int fault, int node
 }
 
 /* yarn, lengths that select a scaling, bands, blocks of weights, mixed windows, heads as wide as a
- * gated model, experts, sinks and what Gemma has are no fixture's here: parity_faults.py,
- * parity_experts.py and parity_families.py make them. */
+ * gated model, experts, sinks and what Gemma has are no fixture's here: parity_faults.py and
+ * parity_families.py make them. */
 static bool is_made_elsewhere(const char *id)
 {
 	static const char *const begins[] = {
