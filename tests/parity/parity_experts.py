@@ -378,7 +378,8 @@ def main():
                 golden.record(model, spec(IDS), dtype, at(dtype), checked=dtype == "f64")
             good &= same and greedy and parity_hf.check(a.vernier, model, spec(IDS), at("f32"), at("f64"), family)
             good &= healthy(a.vernier, model, ref, d, family)
-            good &= hooked(a.vernier, model, ref, d, family)
+            last = "routed_out" if family.startswith("deepseek") else "moe_out"
+            good &= hooked(a.vernier, model, ref, d, family, ("router_logits", "router_ids", "router_weights", last))
             good &= one_choice(a.vernier, model, ref, d, family)
             good &= names(a.vernier, model, ref, d, family, a.faults)
             if not family.startswith("deepseek"):

@@ -230,7 +230,7 @@ RECORDED = ("gemma3_text",)  # families that the recorder of the package knows
 HOOKED = {"gemma3_text": (("q_norm", "attn_context", "attn_post_norm", "attn_residual", "mlp_norm", "mlp_post_norm",
                            "output"), ("lm_head",)),
           "deepseek_v3": (("q_a_norm", "q_proj", "kv_a_norm", "kv_b_proj", "attn_context", "router_logits",
-                           "router_ids", "router_weights", "routed_out", "shared_expert_out", "moe_out", "output"), ()),
+                           "router_ids", "router_weights", "routed_out", "shared_expert_out", "output"), ()),
           "gpt_oss": (("q_proj", "attn_context", "router_logits", "router_ids", "router_weights", "moe_out", "output"),
                       ())}
 
