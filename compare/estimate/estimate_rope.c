@@ -410,7 +410,7 @@ static vn_status fit_width(vn_case *t, int node, vn_error *err)
 	for (int part = 1; !st && part <= 8; part++) {
 		vn_trial  h = { .finding = VN_FINDING_ROTARY_WIDTH, .node = node };
 		const int width = K * part / 8;
-		if (width < 2 || width % 2 || width == now || (K * part) % 8)
+		if (width < 2 || width % 2 || width == now || (K * part) % 8 || width > K - p->node[node].c.rope.rope.first)
 			continue;
 		vn_trial_constant_put(&h, "rotary_dim", width);
 		st = vn_try(t, &h, err);
