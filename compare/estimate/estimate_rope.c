@@ -396,7 +396,7 @@ static void fit_width(vn_case *t, int node)
 	for (int part = 1; part <= 8; part++) {
 		vn_trial  h = { .finding = VN_FINDING_ROTARY_WIDTH, .node = node };
 		const int width = K * part / 8;
-		if (width < 2 || width % 2 || width == now || (K * part) % 8)
+		if (width < 2 || width % 2 || width == now || (K * part) % 8 || width > K - p->node[node].c.rope.rope.first)
 			continue;
 		vn_trial_constant_put(&h, "rotary_dim", width);
 		vn_try(t, &h);

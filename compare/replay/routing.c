@@ -29,10 +29,10 @@ vn_status vn_routing_judge(vn_replay *r, const vn_node *node, const vn_tensor *o
 {
 	const int               from = vn_plan_root(r->plan, node->in[0]);
 	const vn_replay_engine *e = &r->e[VN_REPLAY_OWN];
-	vn_tensor               scores = { vn_policy_dtype(e->policy, false), vn_replay_shape(r, from), NULL };
-	const size_t            n = (size_t)vn_shape_count(&scores.shape);
-	void                   *data = malloc(n * vn_dtype_size(scores.dtype) + 1);
-	vn_status               st = VN_OK;
+	vn_tensor    scores = { vn_policy_dtype(e->policy, vn_value_wide(r->plan, from)), vn_replay_shape(r, from), NULL };
+	const size_t n = (size_t)vn_shape_count(&scores.shape);
+	void        *data = malloc(n * vn_dtype_size(scores.dtype) + 1);
+	vn_status    st = VN_OK;
 
 	if (!data)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory to replay %s", r->plan->value[from].name);

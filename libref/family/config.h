@@ -36,6 +36,7 @@ typedef struct vn_config {
 	bool        normalised, wide_weights;   /* their weights sum to one; are not rounded to the format */
 	int         shared_F;                   /* width of a further expert of all tokens; 0: none */
 	bool        shared_gate;                /* which is gated */
+	bool        wide_logits;                /* their router's scores are not rounded either */
 	bool        router_sigmoid;             /* experts are chosen and weighed by sigmoids */
 	bool        router_bias;                /* and a bias is added to them for the choice */
 	int         groups, groups_used, best;  /* of VN_OP_TOP_K */

@@ -103,7 +103,7 @@ static vn_status read_experts(const char *path, const json_t *o, deepseek *m, vn
 		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: norm_topk_prob true is not supported in this family", path);
 	m->c.shared_F = m->c.expert_F * shared;
 	m->c.shared = "mlp.shared_experts";
-	m->c.wide_weights = true;
+	m->c.wide_weights = m->c.wide_logits = true;
 	return VN_OK;
 }
 

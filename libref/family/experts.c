@@ -74,6 +74,8 @@ int vn_decoder_experts(vn_builder *p, const vn_config *c, int l, int x)
 
 	h = vn_decoder_norm(p, c, x, vn_decoder_weight(p, l, "post_attention_layernorm.weight", D, 0), VN_POINT_MLP_NORM);
 	logits = vn_decoder_linear(p, l, h, gate); /* (T,E) */
+	if (c->wide_logits)
+		vn_plan_wide(p, logits);
 	if (c->router_bias)
 		bias = vn_decoder_weight(p, l, "mlp.gate.e_score_correction_bias", E, 0);
 	ids = vn_plan_top_k(p, logits, bias, c->per_token, VN_POINT_ROUTER_IDS); /* (T,k) */

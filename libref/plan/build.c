@@ -188,6 +188,11 @@ int vn_build_like(vn_builder *b, int x, vn_point out)
 	return vn_build_value(b, out, v.rank, v.size);
 }
 
+void vn_plan_wide(vn_builder *b, int value)
+{
+	vn_build_wide(b, value);
+}
+
 int vn_build_wide(vn_builder *b, int y)
 {
 	if (!b->status)

@@ -479,6 +479,9 @@ void vn_plan_name(vn_builder *b, int value, vn_point point);
 /* Sets a constant of the node that makes a value, by its name. */
 void vn_plan_set(vn_builder *b, int value, const char *constant, double number);
 
+/* Stores a value in full width, whatever the storage format. */
+void vn_plan_wide(vn_builder *b, int value);
+
 /* Adds an operation on one input, without weights, whose output has the shape of the input. */
 int  vn_plan_map(vn_builder *b, vn_op op, int x, vn_point out);
 int  vn_plan_embed(vn_builder *b, int w, vn_point out);

@@ -121,6 +121,13 @@ static const char *const seeds[] = {
 	"\"layer_types\":[\"sliding_attention\"],\"sliding_window\":8}",
 	"{\"model_type\":\"gemma3_text\",\"num_hidden_layers\":1,\"head_dim\":8,\"rope_local_base_freq\":1e4,"
 	"\"rope_scaling\":{\"rope_type\":\"linear\",\"factor\":8}}",
+	"{\"model_type\":\"deepseek_v3\",\"num_hidden_layers\":2,\"first_k_dense_replace\":1,\"n_routed_experts\":8,"
+	"\"num_experts_per_tok\":2,\"n_group\":4,\"topk_group\":2,\"q_lora_rank\":8,\"rope_interleave\":true,"
+	"\"rope_scaling\":{\"type\":\"yarn\",\"factor\":40,\"mscale\":1.0,\"mscale_all_dim\":1.0}}",
+	"{\"model_type\":\"deepseek_v2\",\"num_hidden_layers\":1,\"num_experts_per_tok\":2,\"n_group\":2,"
+	"\"topk_group\":1,\"topk_method\":\"group_limited_greedy\",\"q_lora_rank\":null,\"scoring_func\":\"softmax\"}",
+	"{\"model_type\":\"qwen3_5_moe_text\",\"num_hidden_layers\":2,\"num_experts\":4,\"num_experts_per_tok\":2,"
+	"\"shared_expert_intermediate_size\":8,\"moe_intermediate_size\":8}",
 };
 
 int main(int argc, char **argv)

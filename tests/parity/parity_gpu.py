@@ -77,7 +77,8 @@ def by_expert(run, axes):
     """Puts the slots of every token in the order of its experts' ids."""
     for n in [n for n in run if n.endswith(".router_ids")]:
         order = np.argsort(run[n], axis=1, kind="stable")
-        for of in [m for m in run if m.split(".")[0] == n.split(".")[0] and axes[m][:2] == ["token", "slot"]]:
+        for of in [m for m in run if m.split(".")[0] == n.split(".")[0] and axes[m][:2] == ["token", "slot"]
+                   and run[m].shape[1] == order.shape[1]]:  # and not the one of a shared expert
             run[of] = np.take_along_axis(run[of], order.reshape(*order.shape, *[1] * (run[of].ndim - 2)), axis=1)
 
 
