@@ -248,7 +248,7 @@ void vn_sentence_heads_first(const vn_sentence *s)
 		                               "values",
 		                               "queries and values",
 		                               "keys and values",
-		                               "queries, keys and values" };
+		                               "queries, keys, and values" };
 	const int                number = (int)s->h->applied.attend.number;
 
 	if (number & 8)

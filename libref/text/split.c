@@ -53,7 +53,9 @@ vn_status vn_split_create(const char *pattern, size_t bytes, bool literal, vn_sp
 	*split = pcre2_compile((PCRE2_SPTR)(ours ? ours : pattern), ours ? PCRE2_ZERO_TERMINATED : bytes,
 	                       PCRE2_UTF | PCRE2_NO_UTF_CHECK | PCRE2_ANCHORED | (literal ? PCRE2_LITERAL : PCRE2_UCP),
 	                       &code, &at, context);
-	if (!*split) {
+	if (!*split && code == PCRE2_ERROR_HEAP_FAILED)
+		st = vn_fail(err, VN_ERR_NOMEM, "no memory for the pattern");
+	else if (!*split) {
 		PCRE2_UCHAR why[128];
 		pcre2_get_error_message(code, why, sizeof why);
 		/* The offset is one in the translation, so quote the translation. */

@@ -77,8 +77,8 @@ FAMILIES = {
     "olmoe": Family("--kv-heads 2 --hidden 48 --heads 4 --experts 12,4 --ffn 40 --layers 3", **EXPERTS),
     "qwen3_moe": Family("--kv-heads 2 --head-dim 16 --hidden 48 --heads 4 --experts 16,4 --layers 4 --normalised "
                         "--dense 0", **EXPERTS),
-    "qwen3_5_moe_text": Family("--kv-heads 2 --head-dim 16 --hidden 48 --heads 4 --experts 12,4 --layers 4 --interval 2 "
-                               "--linear 2,4,8,8 --untied", **EXPERTS),
+    "qwen3_5_moe_text": Family("--kv-heads 2 --head-dim 16 --hidden 48 --heads 4 --experts 12,4 --layers 4 "
+                               "--interval 2 --linear 2,4,8,8 --untied", **EXPERTS),
     "deepseek_v2": Family("--hidden 48 --heads 4 --latent 0,24,10,8,14 --experts 12,4 --groups 4,2 --router-scale 4 "
                           f"--shared 2 --layers 3 --untied --rope-scaling {MSCALE}", **{**EXPERTS, "gpu": False},
                           points=LATENT),
@@ -327,7 +327,7 @@ MISTAKES = [
     ("E14", LATENTS, constant(routed_scaling_factor=1.0), IN_LAYER),
     ("E2", LATENTS[1:], constant(norm_topk_prob=False), IN_LAYER),
     ("E15", LATENTS + HYBRID, not_shared, IN_LAYER),
-    ("E15.ungated", HYBRID, ungated, IN_LAYER),
+    ("P22", HYBRID, ungated, IN_LAYER),  # E15.ungated, of a run whose gated output was recorded
     ("A21.missing", LATENTS[1:], latent_scale(0), SCORES),
     ("A21.root", LATENTS[1:], latent_scale(0.5), SCORES),
     ("A21.squared", LATENTS[1:], latent_scale(2), SCORES),
@@ -514,6 +514,10 @@ def names(vernier, model, ref, d, family, every):
 
 # ---- the GPU engine ------------------------------------------------------------------------------
 
+REFUSED = ("E7",)  # its ids are of another width than the rows that the GPU engine moves
+
+
+
 def forced(vernier, model, engine, d, name, precision, *more):
     """A prefill and single tokens behind it."""
     out = os.path.join(d, name)
@@ -528,17 +532,20 @@ def same_bits(a, b):
     return all(x.keys() == y.keys() and all(x[n][()].tobytes() == y[n][()].tobytes() for n in x) for x, y in steps)
 
 
-def faulty_alike(vernier, model, engine, d, fault):
+def apart(vernier, model, engine, d, *more):
+    """How far the engine is from the reference in float32."""
+    ref, gpu = (forced(vernier, model, e, d, n, "f32", *more) for e, n in ((("ref",), "fr.h5"), (engine, "fg.h5")))
+    steps = [(parity_hf.tensors(ref, i), parity_hf.tensors(gpu, i)) for i in range(11)]
+    return max(parity_gpu.relative(b[n][()].astype("f8"), a[n][()].astype("f8")) for a, b in steps for n in a)
+
+
+def faulty_alike(vernier, model, engine, d, fault, usual):
     """In float32 the fault gives the same numbers on both engines."""
-    inject = ("--inject", f"{fault}@layer{LAYER}")
-    ref, gpu = (forced(vernier, model, e, d, n, "f32", *inject) for e, n in ((("ref",), "fr.h5"), (engine, "fg.h5")))
-    worst = 0.0
-    for i in range(11):
-        a, b = parity_hf.tensors(ref, i), parity_hf.tensors(gpu, i)
-        worst = max([worst, *(parity_gpu.relative(b[n][()].astype("f8"), a[n][()].astype("f8")) for n in a)])
-    if not worst <= 1e-4:
-        print(f"{fault} on the GPU: {worst:.1e} from the reference with that fault   FAILED")
-    return worst <= 1e-4
+    off = apart(vernier, model, engine, d, "--inject", f"{fault}@layer{LAYER}")
+    good = off <= max(1e-4, 10 * usual)
+    if not good:
+        print(f"{fault} on the GPU: {off:.1e} from the reference with that fault, {usual:.1e} without   FAILED")
+    return good
 
 
 def on_gpu(vernier, model, d, family, every):
@@ -554,8 +561,9 @@ def on_gpu(vernier, model, d, family, every):
         said = [n for n in found["notes"] if n.startswith(FLIPS)]
         within = status == 0 and all("no fault" in n for n in said)
         same = same_bits(gpu, paged)
-        faults = [f for f in fitting(vernier, model) if f[0] == "E"][::every]
-        alike = sum(faulty_alike(vernier, model, engine, d, f) for f in faults)
+        faults = [f for f in fitting(vernier, model) if f[0] == "E" and f not in REFUSED][::every]
+        usual = apart(vernier, model, engine, d)
+        alike = sum(faulty_alike(vernier, model, engine, d, f, usual) for f in faults)
         print(f"{family}, device {index}: greedy tokens {'equal' if greedy else 'DIFFER'}; prefill and 10 tokens "
               f"{'within' if within else 'OUTSIDE'} limits{', ' + said[0] if said else ''}; "
               f"{'the same bits' if same else 'OTHER BITS'} paged; {alike} of {len(faults)} faults as on the reference")
