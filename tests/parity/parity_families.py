@@ -125,9 +125,9 @@ def without_the_best(gate, logits, weights, ids):
 
 
 def one_other(gate, logits, weights, ids):
-    """Token 5 goes through the next expert in place of its last one."""
+    """Token 5 goes through the best of the other experts in place of its last one."""
     ids = ids.clone()
-    ids[5, -1] = logits[5].topk(ids.shape[1] + 1).indices[-1]
+    ids[5, -1] = logits[5].index_fill(0, ids[5], -torch.inf).argmax()
     return logits, weights, ids
 
 
@@ -348,7 +348,7 @@ MISTAKES = [
     ("E6.exchanged", ALL, weighing(lambda u, d: (u.roll(u.shape[1] // 2, 1), d)), IN_LAYER),
     ("E6.rows", EVERY, weighing(by_rows), IN_LAYER),
     ("E6.halves", EVERY, weighing(interleaved), IN_LAYER),
-    ("E7", ALL, ids_of_before, IN_LAYER),
+    ("E7", EVERY + HYBRID, ids_of_before, IN_LAYER),
     ("E8", ALL, lent, IN_LAYER),
     ("R18", ("gemma3_text",), kind_of_layer, ("layer1.q_rope", "layer1.k_rope")),
     ("A5.layer", ("gemma3_text",), kind_of_layer, ("layer1.attn_context", "layer1.attn_probs")),
