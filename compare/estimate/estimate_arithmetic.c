@@ -156,7 +156,7 @@ void vn_estimate_activation(vn_case *t)
 		return;
 	const double unmodified = estimate_plan(t, plan);
 	for (int act = VN_SIGMOID; act <= VN_EXP; act = act == VN_SIGMOID ? VN_TANH : act + 1) {
-		plan->node[h.node].c.act.act = act;
+		plan->node[h.node].c.act.act = (vn_act)act;
 		const double left = estimate_plan(t, plan);
 		h.applied.activation = left < least ? act : h.applied.activation;
 		least = fmin(left, least);

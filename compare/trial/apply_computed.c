@@ -55,7 +55,7 @@ void vn_apply_formula(const vn_case *t, const vn_trial *h, vn_made *made)
 	if (h->applied.kind == VN_BY_ROTATION)
 		plan->node[h->node].x.rope.other = h->applied.rotate;
 	else
-		plan->node[h->node].c.act.act = h->applied.activation;
+		plan->node[h->node].c.act.act = (vn_act)h->applied.activation;
 	if (vn_case_run(t, plan, t->site->weights, VN_FINE_WIDTH, &fine)) {
 		if (!is_unmodified(t, &fine)) {
 			vn_made_room(t, made);

@@ -12,7 +12,9 @@ int vn_plan_top_k(vn_builder *b, int x, int bias, int k, vn_point out)
 		return vn_build_fail(b, VN_ERR_SHAPE, "%s: it has fewer columns than are to be chosen", v.name);
 	int y = vn_build_wide(b, vn_build_value(b, out, 2, (int[]) { VN_T, k }));
 	vn_build_node(
-		b, (vn_node) { .op = VN_OP_TOP_K, .c.top_k = { v.size[1], k }, VN_IN(1, x), VN_W(1, bias), VN_OUT(1, y) });
+		b,
+		(vn_node) {
+			.op = VN_OP_TOP_K, .c.top_k = { .columns = v.size[1], .k = k }, VN_IN(1, x), VN_W(1, bias), VN_OUT(1, y) });
 	return y;
 }
 
@@ -24,7 +26,7 @@ int vn_plan_route(vn_builder *b, int logits, int ids, bool normalised, bool wide
 	if (wide)
 		vn_build_wide(b, y);
 	vn_build_node(b, (vn_node) { .op = VN_OP_ROUTE,
-	                             .c.route = { b->plan->value[logits].size[1], normalised },
+	                             .c.route = { .columns = b->plan->value[logits].size[1], .normalised = normalised },
 	                             VN_IN(2, logits, ids),
 	                             VN_W(1, -1),
 	                             VN_OUT(1, y) });
