@@ -690,7 +690,10 @@ class Recorder:
         without force, another program has created PATH in the meantime. PATH.partial stays then. In a process that was
         forked from the one that records, this does nothing.
         """
-        if not self._disk.ours or not self._file.id.valid:
+        if not self._file.id.valid:
+            return
+        if not self._disk.ours:  # HDF5 would write what it keeps when Python has ended, and so crash this process
+            self._close_file()
             return
         self._ended.set()
         good = False
