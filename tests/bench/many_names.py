@@ -6,7 +6,7 @@ Imports dumps of n and of 4n tensors (a .safetensors file, a .npz file, a direct
 through vernier_capture.h, shows and compares what comes of them, and holds the seconds of processor to at most 6 times
 as many. 30,000 names in one step must pass. The comparison of 150 tensors in 100 steps takes at most 30 MB and 1,500
 bytes a tensor, that of a model's 100,000 weights 30 MB and 750 bytes a weight; 1,200 where none has its name on the
-other side. To look for the formats of 100 decoded steps takes at most 5 times as long as to explain them.
+other side. To look for the formats of 200 decoded steps takes at most 5 times as long as to explain them.
 
 --all: also 1,000 and 10,000 tensors a step in 100 steps, with the seconds, the bytes and the peak memory of each
 command; what --full does; and a file of links alone. Takes an hour and a half.
@@ -352,7 +352,7 @@ def main():
         many_in_one_step(30000 if ALL else 10000)
         bad += recording(150, 100)
         bad += weights(100000)
-        bad += inferred(100)
+        bad += inferred(200)
         if ALL:
             bad += recording(1000, 100)
             bad += recording(10000, 100)
