@@ -14,6 +14,7 @@ import sys
 import tempfile
 
 SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+WARM = os.path.join(SOURCE, "tests", "support", "warm.py")
 
 
 def main():
@@ -27,6 +28,9 @@ def main():
         programs, packages = os.path.join(folder, "bin"), os.path.join(folder, "packages")
         os.mkdir(programs)
         os.symlink(os.path.abspath(sys.argv[1]), os.path.join(programs, "vernier"))
+        with open(os.path.join(programs, "python"), "w", encoding="utf-8") as f:
+            f.write(f'#!/bin/sh\nexec "{sys.executable}" -S -E "{WARM}" "$@"\n')
+        os.chmod(os.path.join(programs, "python"), 0o755)
         os.mkdir(os.path.join(folder, "capture"))  # a copy, because pip builds in the folder that it installs
         subprocess.run(["cp", "-r", os.path.join(SOURCE, "capture", "python"), os.path.join(folder, "capture")],
                        check=True)

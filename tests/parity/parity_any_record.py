@@ -34,6 +34,7 @@ from vernier_parity.rerun import Models, converted  # noqa: E402
 from vernier_parity.tracer import Trace  # noqa: E402
 
 TESTS = []
+PYTHON = [sys.executable, "-S", "-E", os.path.join(HERE, "..", "support", "warm.py")]
 
 
 def test(f):
@@ -443,7 +444,7 @@ def progress_is_said_on_a_terminal(folder):
     m, inputs = MODELS["bert"]()
     m.save_pretrained(folder + "/bert4")
     recorded(m, folder + "/p.h5", inputs(0)["input_ids"])
-    line = [sys.executable, "-m", "vernier_parity", "replay", "bert4", "p.h5", "-o", "rep.h5", "--force"]
+    line = [*PYTHON, "-m", "vernier_parity", "replay", "bert4", "p.h5", "-o", "rep.h5", "--force"]
     how = dict(cwd=folder, env={**os.environ, "PYTHONPATH": PACKAGE, "HF_HUB_DISABLE_PROGRESS_BARS": "1"}, check=True)
     own, terminal = os.openpty()
     with open(own, "rb", buffering=0) as screen:
@@ -765,7 +766,7 @@ def isolate_names_the_modules_whose_errors_are_the_divergence(folder):
         found = vernier_parity.isolate(right, wrong_at(*paths))
         assert sorted(found.modules) == sorted(paths), (paths, found.modules)
         assert (found.floors > 4) == bool(paths) and found.repaired <= 4, (found.floors, found.repaired)
-    done = subprocess.run([sys.executable, "-m", "vernier_parity", "isolate", folder + "/mixtral", folder + "/i.h5"],
+    done = subprocess.run([*PYTHON, "-m", "vernier_parity", "isolate", folder + "/mixtral", folder + "/i.h5"],
                           text=True, capture_output=True, env={**os.environ, "PYTHONPATH": PACKAGE})
     assert done.returncode == 1 and done.stdout.splitlines()[1:3] == [two, one], done
 

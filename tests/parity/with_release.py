@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """with_release.py oldest|newest SCRIPT...: runs a test in this Python with that release of transformers, which
 transformers.sh has installed beside the pinned one. 77, skipped, where it was not installed."""
+import importlib.util
 import os
 import sys
 
@@ -15,10 +16,10 @@ def main():
         print(f"SKIPPED: the {name} release of transformers is not in {folder} (tests/parity/transformers.sh)")
         sys.exit(77)
     packages = os.path.join(folder, "site-packages")
-    script = "import transformers as t, sys; sys.exit(not t.__file__.startswith(sys.argv[1]))"
-    environment = {**os.environ, "PYTHONPATH": packages}
-    if os.spawnve(os.P_WAIT, sys.executable, [sys.executable, "-c", script, packages], environment):
+    sys.path.insert(0, packages)
+    if not importlib.util.find_spec("transformers").origin.startswith(packages):
         sys.exit(f"another transformers is imported than that of {packages}")
+    environment = {**os.environ, "PYTHONPATH": packages, "VERNIER_RELEASE": packages}
     os.execve(sys.executable, [sys.executable, *sys.argv[2:]], environment)
 
 

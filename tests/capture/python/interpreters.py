@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """interpreters.py VERSION VERNIER: the package with another Python, 3.9 to 3.13: `pip install` of the source brings all
-that it needs, and the tests of the recorder pass.
+that it needs, and README's first recording works; with the oldest and the newest, tests of the recorder pass.
 
 The interpreter is pythonVERSION of the PATH or of ~/.pyenv. It gets a virtual environment in a temporary folder. 77,
 skipped: there is no such interpreter, or no package index.
@@ -14,6 +14,7 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
+ENDS = "3.9", "3.13"
 SHORT = {
     "python_recorder.py": ["Manners.test_the_module_shows_a_recording",
                            "Manners.test_nothing_is_printed_that_a_terminal_would_obey"],
@@ -64,7 +65,7 @@ def main():
             print(sys.version.split()[0], "recorded with numpy", np.__version__)
             """, os.path.join(folder, "a.h5"), os.path.join(SOURCE, "fixtures", "qwen2-trained")], check=True)
         bad = 0
-        for script, tests in SHORT.items():
+        for script, tests in SHORT.items() if version in ENDS else ():
             bad += subprocess.run([python, "-W", "ignore", os.path.join(HERE, script), vernier,
                                    *tests]).returncode != 0
     sys.exit(bad != 0)
