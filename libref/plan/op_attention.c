@@ -84,10 +84,8 @@ vn_status vn_check_rope(const vn_plan_walk *w)
 	if (R < 2 || R % 2 || R > x->size[2] - n->c.rope.rope.first)
 		return vn_plan_check_fail(w, "rotary_dim is %d, expected an even number from 2 to %d, the columns of a head", R,
 		                          x->size[2] - n->c.rope.rope.first);
-	char       why[VN_ROPE_WHY];
-	const bool good = vn_rope_check(&n->c.rope.rope, w->p->list, w->p->n_lists, why) &&
-	                  vn_rope_experiment_check(&n->x.rope, why);
-	return good ? VN_OK : vn_plan_check_fail(w, "%s", why);
+	char why[VN_ROPE_WHY];
+	return vn_rope_check(&n->c.rope.rope, w->p->list, w->p->n_lists, why) ? VN_OK : vn_plan_check_fail(w, "%s", why);
 }
 
 vn_status vn_check_join(const vn_plan_walk *w)
