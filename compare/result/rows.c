@@ -166,18 +166,12 @@ static void add_unseen(json_t *j, const vn_document *doc, const vn_checkpoint *p
 json_t *vn_document_row(const vn_document *doc, const vn_checkpoint *p, bool all)
 {
 	const vn_tensor_facts about = vn_document_about(doc, p);
-	json_t               *j = json_object(), *l = json_array();
-	json_object_set_new(j, "name", vn_json_text(p->name));
-	json_object_set_new(j, "step", json_integer(p->step));
-	json_object_set_new(j, "order", json_integer(p->order));
-	json_object_set_new(j, "layer", json_integer(p->layer));
-	json_object_set_new(j, "point", vn_json_text(vn_point_of(p)));
-	json_object_set_new(j, "op", vn_json_text(about.op));
-	json_object_set_new(j, "shape", vn_json_integers(about.shape.dim, about.shape.rank));
-	json_object_set_new(j, "axes", vn_json_text(about.axes));
-	json_object_set_new(j, "status", json_string(vn_checkpoint_status_text(p->status)));
-	json_object_set_new(j, "fails", json_boolean(p->fails));
-	json_object_set_new(j, "origin", json_boolean(p->origin));
+	json_t *j = json_pack("{s:o, s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:s, s:b, s:b}", "name", vn_json_text(p->name),
+	                      "step", p->step, "order", p->order, "layer", p->layer, "point", vn_json_text(vn_point_of(p)),
+	                      "op", vn_json_text(about.op), "shape", vn_json_integers(about.shape.dim, about.shape.rank),
+	                      "axes", vn_json_text(about.axes), "status", vn_checkpoint_status_text(p->status), "fails",
+	                      (int)p->fails, "origin", (int)p->origin),
+		   *l = json_array();
 	json_object_set_new(j, "replay", p->replayed ? replayed_json(doc, p, all) : NULL);
 	json_object_set_new(j, "overwritten", p->overwritten ? vn_json_text(p->overwritten) : NULL);
 	json_object_set_new(j, "overflow", p->overflow.reached > 0 ? overflow_json(&p->overflow) : NULL);
