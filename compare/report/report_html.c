@@ -106,16 +106,12 @@ enum { NAMED = 6 };
 static void name_of(const vn_checkpoint *p, FILE *out)
 {
 	char label[VN_LABEL];
-	fputs("<code class=\"name\">", out);
-	vn_html_text(out, vn_label(p, label));
-	fputs("</code>", out);
+	vn_html_say(out, "<code class=\"name\">%s</code>", vn_label(p, label));
 }
 
 static void print_line(FILE *out, const char *title, const char *text)
 {
-	vn_say(out, "<dt>%s</dt><dd>", title);
-	vn_html_text(out, text);
-	fputs("</dd>\n", out);
+	vn_html_say(out, "<dt>%s</dt><dd>%s</dd>\n", title, text);
 }
 
 static void print_origins(const vn_document *doc, FILE *out)
@@ -131,10 +127,8 @@ static void print_origins(const vn_document *doc, FILE *out)
 		if (i)
 			fputs("<br>", out);
 		name_of(&doc->checkpoint[fold[i].first], out);
-		if (fold[i].n > 1) {
-			fputs(": ", out);
-			vn_html_text(out, vn_fold_say(doc->checkpoint, &fold[i], text));
-		}
+		if (fold[i].n > 1)
+			vn_html_say(out, ": %s", vn_fold_say(doc->checkpoint, &fold[i], text));
 		told += fold[i].n;
 	}
 	if (told < doc->n_origins)
@@ -159,19 +153,14 @@ static void print_beginning(const vn_document *doc, int first, FILE *out)
 	name_of(p, out);
 	if (p->layer >= 0)
 		fprintf(out, " layer %d", p->layer);
-	if (*op) {
-		fputs(", op ", out);
-		vn_html_text(out, op);
-	}
+	if (*op)
+		vn_html_say(out, ", op %s", op);
 	if (doc->n_origins == 1 && p->origin)
 		vn_say(out, "<br><span class=\"dim\">The only origin: %s.</span>", vn_document_text(doc->origins_are));
-	vn_say(out, "</dd>\n<dt>%s</dt><dd>", p->worst >= 0 ? "broken rule" : "finding");
-	vn_html_text(out, vn_judge_say_failure(p, text));
-	if (vn_judge_worst_why(p)) {
-		fputs("<br><q>", out);
-		vn_html_text(out, vn_judge_worst_why(p));
-		fputs("</q>", out);
-	}
+	vn_html_say(out, "</dd>\n<dt>%s</dt><dd>%s", p->worst >= 0 ? "broken rule" : "finding",
+	            vn_judge_say_failure(p, text));
+	if (vn_judge_worst_why(p))
+		vn_html_say(out, "<br><q>%s</q>", vn_judge_worst_why(p));
 	fputs("</dd>\n", out);
 	print_titled("profile", INT_MAX, json_object_get(profile, "words"), out);
 	print_origins(doc, out);
@@ -184,20 +173,17 @@ static void next_commands(const vn_document *doc, const char *path, FILE *out)
 
 	for (int i = 0; i < vn_document_lines(doc->next); i++) {
 		const char *line = vn_document_line(doc->next, i);
-		vn_say(out, "<dt>%s</dt><dd class=\"next\"><code>", i ? "" : "next");
-		vn_html_text(out, path ? relative_command(line, path, text) : line);
-		fputs("</code></dd>\n", out);
+		vn_html_say(out, "<dt>%s</dt><dd class=\"next\"><code>%s</code></dd>\n", i ? "" : "next",
+		            path ? relative_command(line, path, text) : line);
 	}
 }
 
 static void print_story(const vn_document *doc, const char *path, FILE *out)
 {
 	const int first = doc->first;
-	fprintf(out, "<p class=\"dim\">vernier compare: <code>");
-	vn_html_text(out, vn_document_member(doc->candidate, "path"));
-	fputs("</code> judged by <code>", out);
-	vn_html_text(out, vn_document_member(doc->reference, "path"));
-	vn_say(out, "</code></p>\n<h1 class=\"%s\">%s</h1>\n<p>%s</p>\n<dl>\n", doc->within ? "within" : "outside",
+	vn_html_say(out, "<p class=\"dim\">vernier compare: <code>%s</code> judged by <code>%s</code></p>\n",
+	            vn_document_member(doc->candidate, "path"), vn_document_member(doc->reference, "path"));
+	vn_say(out, "<h1 class=\"%s\">%s</h1>\n<p>%s</p>\n<dl>\n", doc->within ? "within" : "outside",
 	       vn_document_text(doc->verdict_words), vn_document_text(doc->summary));
 	if (first >= 0 || json_is_true(json_object_get(doc->strict, "decided")))
 		print_titled("warning", NAMED, doc->warnings, out);

@@ -117,9 +117,7 @@ static void print_cell(const vn_table *t, FILE *out, int width, const char *text
 	} else if (t->form == VN_TABLE_MARKDOWN) {
 		vn_say(out, " %s |", text);
 	} else {
-		fputs("<td class=\"n\">", out);
-		vn_html_text(out, text);
-		fputs("</td>", out);
+		vn_html_say(out, "<td class=\"n\">%s</td>", text);
 	}
 }
 
@@ -193,9 +191,7 @@ static void print_line(const vn_table *t, int row, const vn_table_group *g, int 
 	char                 token[24], who[16];
 
 	if (t->form == VN_TABLE_MARKDOWN && *label) {
-		fputs("| ", out);
-		vn_markdown_code(out, label, SHOWN, 1);
-		fputs(" |", out);
+		vn_markdown_say(out, SHOWN, 1, "| %s |", label);
 	} else {
 		first_cell(t, out, width, label);
 	}
@@ -258,17 +254,12 @@ static void print_recordings(const vn_table *t, FILE *out)
 			vn_say(out, "- %s ", who_is(t, line, who));
 			vn_markdown_code(out, path, SHOWN, 0);
 			vn_say(out, "%s%s", x ? ": " : "", verdict);
-			if (*about) {
-				fputs("; ", out);
-				vn_markdown_code(out, about, SHOWN, 0);
-			}
+			if (*about)
+				vn_markdown_say(out, SHOWN, 0, "; %s", about);
 			fputc('\n', out);
 		} else {
-			vn_say(out, "<li>%s <code>", who_is(t, line, who));
-			vn_html_text(out, path);
-			vn_say(out, "</code>%s%s%s", x ? ": " : "", verdict, *about ? "; " : "");
-			vn_html_text(out, about);
-			fputs("</li>\n", out);
+			vn_html_say(out, "<li>%s <code>%s</code>%s%s%s%s</li>\n", who_is(t, line, who), path, x ? ": " : "",
+			            verdict, *about ? "; " : "", about);
 		}
 	}
 }
