@@ -7,7 +7,7 @@
 #include "capture/run/prompt.h"
 #include "capture/run/prompts.h"
 #include "capture/run/session.h"
-#include "capture/run/toggles.h"
+#include "capture/run/hybrid.h"
 #include "capture/base/warnings.h"
 #include "libref/base/alloc.h"
 #include "libref/base/glob.h"

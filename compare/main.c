@@ -10,7 +10,7 @@
 #endif
 
 #include "libref/base/files.h"
-#include "libref/base/mapped.h"
+#include "libref/base/map.h"
 #include "libref/base/printed.h"
 #include "libref/base/sanitizer.h"
 #include "libref/base/say.h"

@@ -98,17 +98,6 @@ typedef struct vn_in_step {
 vn_status vn_spot_in_step(const vn_spots *p, vn_recording *r, int entry, const vn_in_step *in, double *distance,
                           vn_error *err);
 
-/* The smallest and largest numbers of a tensor, and some between: they say nothing of their order.
- * rms 0: no evidence. */
-enum { VN_RANK_ENDS = 8 };
-typedef struct vn_ranks {
-	int64_t n;
-	double  rms;
-	float   low[VN_RANK_ENDS], middle[VN_RANK_ENDS], high[VN_RANK_ENDS];
-} vn_ranks;
-vn_status vn_ranks_of(vn_recording *r, int entry, vn_ranks *to, vn_error *err);
-bool      vn_ranks_same(const vn_ranks *a, const vn_ranks *b);
-
 /* Names that differ in one number. */
 typedef struct vn_member {
 	int n, named; /* the number; index of the tensor */
@@ -233,9 +222,6 @@ bool              vn_propose_is_enough(const vn_evidence *e); /* for a rule */
 void              vn_propose_target_name(int point, int layer, int add, char to[2 * VN_NAME_MAX]);
 void              vn_propose_place_name(const vn_proposer *j, int place, char to[2 * VN_NAME_MAX]);
 
-/* propose_copies.c: compares with the rules that claim the family's places. */
-vn_likeness vn_propose_compare_families(const vn_proposer *j, const vn_chosen_rule *c);
-
 /* propose_rules.c */
 /* Does a rule have a part of this fused product, in some layer? */
 bool vn_propose_has_parts(const vn_proposer *j, const vn_chosen_rule *c, const vn_fused *fused);
@@ -246,10 +232,6 @@ void vn_propose_make_rules(vn_proposer *j);
  * layers the reference has no such checkpoint. */
 void vn_propose_split_families(vn_proposer *j);
 void vn_propose_split_outside(vn_proposer *j);
-
-/* propose_rest.c: downstream of a fault, by distance and by shape. */
-void vn_propose_match_rest(vn_proposer *j);
-void vn_propose_match_shapes(vn_proposer *j);
 
 /* propose_report.c: reports tensors near to another place than their rule's, those with the numbers
  * of another step, and those whose numbers are in another order. */

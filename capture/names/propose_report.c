@@ -1,8 +1,73 @@
 /* propose_report.c: tensors that contradict their rules. */
 #include "capture/names/propose_internal.h"
+#include "capture/recording/numbers.h"
 
+#include "libref/base/alloc.h"
+#include "libref/base/order.h"
+
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
+enum { MOST_NUMBERS = 4 << 20 };
+
+/* The smallest and largest numbers of a tensor, and some between: they say nothing of their order.
+ * rms 0: no evidence. */
+enum { VN_RANK_ENDS = 8 };
+typedef struct tensor_ranks {
+	int64_t n;
+	double  rms;
+	float   low[VN_RANK_ENDS], middle[VN_RANK_ENDS], high[VN_RANK_ENDS];
+} tensor_ranks;
+
+VN_ORDER_BY(by_value, float, VN_ORDER(*x, *y))
+
+static vn_status ranks_of(vn_recording *r, int entry, tensor_ranks *to, vn_error *err)
+{
+	const int64_t n = vn_shape_count(&vn_recording_entry(r, entry)->shape);
+	double        squares = 0;
+	vn_status     st = VN_OK;
+
+	*to = (tensor_ranks) { .n = n };
+	if (n < 4 * VN_RANK_ENDS || n > MOST_NUMBERS)
+		return VN_OK;
+	vn_numbers *numbers = vn_numbers_open(r, entry, err);
+	float      *x = vn_alloc((size_t)n, sizeof *x);
+	bool        finite = true;
+	for (int64_t at = 0; !st && at < n; at += VN_NUMBERS) {
+		const size_t m = vn_numbers_left(n, at);
+		st = vn_numbers_read(numbers, at, m, err);
+		for (size_t i = 0; !st && i < m; i++) {
+			x[at + (int64_t)i] = (float)numbers->x[i];
+			finite = finite && isfinite(numbers->x[i]);
+			squares += numbers->x[i] * numbers->x[i];
+		}
+	}
+	vn_numbers_close(numbers);
+	if (!st && finite && squares > 0) {
+		qsort(x, (size_t)n, sizeof *x, by_value);
+		for (int i = 0; i < VN_RANK_ENDS; i++) {
+			to->low[i] = x[i];
+			to->high[i] = x[n - 1 - i];
+			to->middle[i] = x[n * (i + 1) / (VN_RANK_ENDS + 1)];
+		}
+		to->rms = sqrt(squares / (double)n);
+	}
+	free(x);
+	return st;
+}
+
+/* Of n normal numbers the 16 at the ends are some percent apart, so two other tensors do not agree
+ * in all of them to one. */
+static bool ranks_same(const tensor_ranks *a, const tensor_ranks *b)
+{
+	bool same = a->n == b->n && a->rms > 0 && b->rms > 0 && fabs(a->rms - b->rms) <= 0.01 * b->rms;
+	for (int i = 0; same && i < VN_RANK_ENDS; i++)
+		same = fabsf(a->low[i] - b->low[i]) <= 0.01f * fabsf(b->low[i]) &&
+		       fabsf(a->high[i] - b->high[i]) <= 0.01f * fabsf(b->high[i]) &&
+		       fabs((double)a->middle[i] - (double)b->middle[i]) <= 0.02 * b->rms;
+	return same;
+}
 
 /* A tensor in a later step that has the numbers of the step before or after it. */
 static vn_status report_step(vn_proposer *j, const vn_chosen_rule *c, const vn_tensor_name *x, int entry, int place)
@@ -70,15 +135,15 @@ static vn_status find_reordered(vn_proposer *j, const vn_member *m, int *place)
 {
 	const vn_tensor_name *x = &j->named[m->named];
 	const int64_t         n = vn_shape_count(&vn_recording_entry(j->r, x->entry)->shape);
-	vn_ranks              mine, theirs;
-	vn_status             st = vn_ranks_of(j->r, x->entry, &mine, j->err);
+	tensor_ranks          mine, theirs;
+	vn_status             st = ranks_of(j->r, x->entry, &mine, j->err);
 	*place = -1;
 	for (int i = 0; !st && mine.rms > 0 && *place < 0 && i < j->places.n; i++) {
 		const vn_spot *p = &j->places.place[i];
 		if (p->step != x->step || p->n_entries != 1 || (m->n >= 0 && p->layer != m->n + j->add) ||
 		    vn_shape_count(&vn_recording_entry(j->like, p->entry[0])->shape) != n)
 			continue;
-		if (!(st = vn_ranks_of(j->like, p->entry[0], &theirs, j->err)) && vn_ranks_same(&mine, &theirs))
+		if (!(st = ranks_of(j->like, p->entry[0], &theirs, j->err)) && ranks_same(&mine, &theirs))
 			*place = i;
 	}
 	return st;

@@ -1,11 +1,77 @@
 /* recording_asked.c: the functions that return facts about an open recording; see recording.h. */
-#include <stdio.h>
+#include "capture/recording/packed.h"
 #include "capture/recording/recording_internal.h"
+
+#include "libref/base/grow.h"
+#include "libref/base/intern.h"
 #include "libref/base/order.h"
 
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+
+bool vn_pread_all(int fd, void *to, size_t n, int64_t at, const char **why)
+{
+	for (char *p = to; n > 0;) {
+		const ssize_t got = pread(fd, p, n, (off_t)at);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0) {
+			*why = got < 0 ? strerror(errno) : "the file became shorter";
+			return false;
+		}
+		p += got;
+		at += got;
+		n -= (size_t)got;
+	}
+	return true;
+}
+
+vn_status vn_recording_bytes(const vn_recording *r, int i, vn_file_part part, void *to, vn_error *err)
+{
+	const char *why;
+	return vn_pread_all(part.fd, to, part.n, part.at, &why)
+	           ? VN_OK
+	           : vn_fail(err, VN_ERR_IO, "%s: cannot read %s: %s", r->path, r->entry[i].name, why);
+}
+
+/* Replaces texts by their copies. Returns false without memory. */
+static bool intern_texts(vn_entry *e)
+{
+	const char **text[] = { &e->name, &e->point, &e->op, &e->basis, &e->axes, &e->source_line, &e->again };
+
+	for (size_t i = 0; i < sizeof text / sizeof *text; i++)
+		if (*text[i] && !(*text[i] = vn_intern(*text[i])))
+			return false;
+	return true;
+}
+
+bool vn_recording_add(vn_recording *r, const vn_entry *e, const vn_entry_source *s)
+{
+	const size_t n = (size_t)r->n_entries;
+	vn_entry     own = *e;
+
+	if (!intern_texts(&own) || !VN_GROW(r->entry, n) || !VN_GROW(r->source, n))
+		return false;
+	own.same_as = -1;
+	r->entry[n] = own;
+	r->source[n] = *s;
+	r->n_entries++;
+	return true;
+}
+
+bool vn_recording_keep_stats(vn_recording *r, vn_entry *e, const vn_stats *stats)
+{
+	if (!VN_GROW(r->stats, r->n_stats))
+		return false;
+	r->stats[r->n_stats] = *stats;
+	e->stats = ++r->n_stats;
+	return true;
+}
 
 static const char *text_of(const json_t *words, const char *key)
 {

@@ -3,7 +3,7 @@
 #include "capture/recording/recording_internal.h"
 #include "capture/recording/verify.h"
 
-#include "libref/base/mapped.h"
+#include "libref/base/map.h"
 #include "libref/base/system.h"
 
 #include <errno.h>

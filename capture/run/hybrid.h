@@ -19,6 +19,8 @@
 #define VN_CAPTURE_HYBRID_H
 
 #include "capture/run/engine.h"
+#include "libref/plan/plan.h"
+#include "libref/plan/policy.h"
 
 /* Opens the engine that a command asks for: a hybrid if o->force_ref or o->precise is given, or if
  * a fault of a GPU run changes a formula; else the reference or the GPU. Errors as in
@@ -32,5 +34,24 @@ vn_status vn_hybrid_open(vn_engine *e, const vn_model *m, const vn_engine_option
 /* Changes which nodes (n_nodes) run on the reference, in an engine from vn_hybrid_open, and resets
  * it. as: in this precision; NULL: in their own. */
 vn_status vn_hybrid_force(const vn_engine *e, const bool *node, const vn_policy *as, vn_error *err);
+
+/* Toggles: select which nodes of a plan run elsewhere, or in another precision.
+ *
+ * A glob selects the nodes that make checkpoints whose names it matches. Second names (layer1.input
+ * is layer0.output) are matched only if it matches no first name, so `layer1.*` is layer 1, and
+ * `layer1.input` works too.
+ */
+
+/* Sets node[i] (n_nodes) to true for the nodes that the glob selects, and leaves the others. Fails
+ * if the glob is invalid or matches no checkpoint. */
+vn_status vn_toggles_match(const vn_plan *p, const char *glob, bool *node, vn_error *err);
+
+/* Sets policy[i] (n_nodes) for the nodes that "f32@GLOB" selects. Also fails if the precision is
+ * unknown. */
+vn_status vn_toggles_precision(const vn_plan *p, const char *precise, vn_policy *policy, vn_error *err);
+
+/* Splits a comma-separated list of globs in place; commas inside braces do not split. Returns *n
+ * pointers into text; the caller frees the list. An empty text has no globs. */
+const char **vn_toggles_split(char *text, int *n);
 
 #endif

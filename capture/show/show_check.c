@@ -1,7 +1,6 @@
 /* show_check.c: prints the findings of `vernier show FILE --check` as text and as JSON. */
 #include "capture/show/show_check.h"
 #include "capture/show/show_json.h"
-#include "capture/show/show_next.h"
 #include "capture/show/show_text.h"
 
 #include "libref/base/json.h"

@@ -1,13 +1,98 @@
 /* show_json.c: prints a recording as JSON. A number that is not finite becomes null. */
 #include "capture/show/show_json.h"
-#include "capture/show/show_next.h"
-#include "capture/show/show_text.h"
 #include "capture/recording/left_out.h"
+#include "capture/show/show_text.h"
 
 #include "libref/base/json.h"
+#include "libref/base/shell.h"
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
+
+
+enum { MOST_WORDS = 12 };
+
+/* Adds "vernier WORD...", unless a word cannot be typed. The last word is NULL. */
+static void add_command(json_t *list, const char *const word[MOST_WORDS])
+{
+	char line[VN_SHELL_LINE] = "vernier";
+
+	for (int i = 0; word[i]; i++)
+		vn_shell_add(line, sizeof line, word[i]);
+	if (*line)
+		json_array_append_new(list, vn_json_text(line));
+}
+
+static void add_tensor(json_t *list, const vn_recording *r, int step, const char *name, const char *to)
+{
+	char which[VN_NAME_MAX + 24];
+
+	snprintf(which, sizeof which, "step.%d/%s", step, name);
+	add_command(list, (const char *[MOST_WORDS]) { "show", vn_recording_path(r), which, to ? "--values" : NULL, to });
+}
+
+static bool is_reference(const vn_recording *r)
+{
+	const char *engine = vn_facts_get(vn_recording_run(r), "engine");
+	const char *precision = vn_facts_get(vn_recording_run(r), "precision");
+
+	return engine && precision && strcmp(engine, "ref") == 0 && strcmp(precision, "f32") == 0;
+}
+
+/* Records the model anew with the same tokens, on the reference or, if the recording is the
+ * reference's, on the GPU, and compares. */
+static void add_comparison(json_t *list, const vn_recording *r)
+{
+	const char *own = vn_recording_path(r), *path = vn_recording_model_here(r);
+	const char *model = path ? path : "MODEL";
+	const bool  is_ref = is_reference(r);
+	char        other[VN_SHELL_FILE];
+
+	if (vn_recording_batch(r) > 1 || vn_recording_ranks(r) || !vn_recording_complete(r))
+		return;
+	strcpy(other, is_ref ? "gpu.h5" : "ref.h5");
+	vn_shell_new_file(other, sizeof other);
+	const bool forced = vn_recording_decoded(r) > 0;
+	add_command(list, (const char *[MOST_WORDS]) { "capture", is_ref ? "gpu" : "ref", model, "--ids-from", own,
+	                                               forced ? "--force-ids-from" : "-o", forced ? own : other,
+	                                               forced ? "-o" : NULL, other });
+	add_command(list,
+	            (const char *[MOST_WORDS]) { "compare", is_ref ? own : other, is_ref ? other : own, "--model", model });
+}
+
+/* Returns commands for a shell, the most useful first: after the whole recording (i < 0) or entry i
+ * was shown, and after it was checked. */
+static json_t *show_next(const vn_recording *r, int i)
+{
+	json_t     *list = json_array();
+	const char *path = vn_recording_path(r);
+
+	if (i >= 0) {
+		char to[VN_NAME_MAX + 8];
+		snprintf(to, sizeof to, "%s.npy", vn_recording_entry(r, i)->name);
+		vn_shell_new_file(to, sizeof to);
+		add_tensor(list, r, vn_recording_entry(r, i)->step, vn_recording_entry(r, i)->name, to);
+	}
+	add_command(list, (const char *[MOST_WORDS]) { "show", path, "--check" });
+	if (i < 0)
+		add_comparison(list, r);
+	return list;
+}
+
+json_t *vn_show_next_after(const vn_recording *r, const vn_file_check *c)
+{
+	json_t *list = json_array();
+
+	for (int i = 0; i < c->n; i++)
+		if (c->finding[i].name) {
+			add_tensor(list, r, c->finding[i].step, c->finding[i].name, NULL);
+			break;
+		}
+	if (c->digests_wrong == 0)
+		add_comparison(list, r);
+	return list;
+}
 
 enum { FIRST_VALUES = 64 };
 
@@ -153,8 +238,7 @@ static json_t *describe_recording(const vn_recording *r)
 	                        vn_show_text(vn_recording_provenance(r)), "format", vn_show_text(vn_recording_format(r)),
 	                        "weights", weights_json(r), "steps", steps, "tensors", tensors_of(r, NULL));
 	const vn_left_out *left;
-	if (vn_recording_left_out(r, &left))
-		json_object_set_new(all, "left_out", left_out(r));
+	json_object_set_new(all, "left_out", vn_recording_left_out(r, &left) ? left_out(r) : NULL);
 	return all;
 }
 
@@ -174,7 +258,7 @@ bool vn_show_json(const vn_recording *r, const vn_step *step, int i, const void 
 {
 	json_t *j = json_pack("{s:s, s:o, s:b, s:o}", "schema", "vernier-show/1", "file",
 	                      vn_show_text(vn_recording_path(r)), "complete", (int)vn_recording_complete(r), "next",
-	                      vn_show_next(r, i));
+	                      show_next(r, i));
 	json_t *rest = i >= 0 ? entry_json(r, i, data) : step ? describe_step(r, step) : describe_recording(r);
 	bool    good = j && rest && json_object_update(j, rest) == 0 &&
 	            vn_json_print(j, out, JSON_INDENT(1) | JSON_REAL_PRECISION(17)) && fputc('\n', out) != EOF;

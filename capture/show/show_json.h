@@ -2,7 +2,7 @@
 #ifndef VN_CAPTURE_SHOW_JSON_H
 #define VN_CAPTURE_SHOW_JSON_H
 
-#include "capture/recording/recording.h"
+#include "capture/show/check.h"
 #include "libref/base/json.h"
 
 #include <stdio.h>
@@ -13,5 +13,9 @@ bool vn_show_json(const vn_recording *r, const vn_step *step, int i, const void 
 
 /* Returns a text of a file as JSON, with bytes that are not UTF-8 as \xff; "" and NULL: null. */
 json_t *vn_show_text(const char *s);
+
+/* Returns what to do next after a recording was checked: commands for a shell, the most useful
+ * first. */
+json_t *vn_show_next_after(const vn_recording *r, const vn_file_check *c);
 
 #endif

@@ -1,5 +1,5 @@
-/* scribe_internal.h: shared by scribe_file.c, scribe_whole.c, scribe_about.c and scribe_publish.c,
- * the HDF5 side; included nowhere else. */
+/* scribe_internal.h: shared by scribe_file.c, scribe_whole.c and scribe_about.c, the HDF5 side;
+ * included nowhere else. */
 #ifndef VN_CAPTURE_SCRIBE_INTERNAL_H
 #define VN_CAPTURE_SCRIBE_INTERNAL_H
 

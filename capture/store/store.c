@@ -1,5 +1,4 @@
-/* store.c: see store.h. Tensors: store_tensor.c; /run, /model and /plan: store_about.c and
- * store_model.c. */
+/* store.c: see store.h. Tensors: store_tensor.c; /run, /model and /plan: store_about.c. */
 #include "capture/store/store_internal.h"
 
 #include "libref/base/signals.h"

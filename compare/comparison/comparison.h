@@ -231,7 +231,7 @@ typedef struct vn_compare_options {
 	bool                bitwise; /* formats must be equal too; the limits are vn_limits_bitwise */
 	const char         *model;   /* for the floor and the replay; NULL: none */
 	vn_replay_when      replay;
-	bool                replay_routing; /* with a model: replay_routing.h */
+	bool                replay_routing; /* with a model: replay/routing.h */
 	/* finds the known mistake that reproduces each origin: &vn_catalogue_explainer of explain.h;
 	 * NULL: not requested */
 	const vn_explainer *explain;
@@ -294,7 +294,7 @@ typedef struct vn_unpaired {
 	bool        misspelt; /* a name that only one side has is close to one that only the other side has */
 } vn_unpaired;
 
-/* What is judged together: pool_channels.h, pooled_logits.h, pooled_small.h. */
+/* What is judged together: pool_channels.h, pooled_small.h. */
 typedef struct vn_pools {
 	/* width of the reference's residual stream; 0: no tensor shows it (judge/count.h) */
 	int64_t                 hidden;
@@ -315,7 +315,7 @@ typedef struct vn_floor_result {
 /* By localise; the origins also by replay. */
 typedef struct vn_localised {
 	vn_graph            *graph;
-	struct vn_run_graph *run_graph; /* judge/run_graph.h */
+	struct vn_run_graph *run_graph; /* judge/localise.c */
 	int                  first;     /* first divergence; -1 */
 	int                 *origins, n_origins;
 } vn_localised;

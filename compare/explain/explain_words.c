@@ -17,14 +17,6 @@
 enum { WHERE = VN_WORDS };
 enum { ANSWERS = 8 }; /* the most answers that get a line of their own */
 
-const vn_findings *vn_findings_of(const vn_result *r, int point)
-{
-	for (int i = 0; r->why && i < r->why->n; i++)
-		if (r->why->of[i].checkpoint == point)
-			return &r->why->of[i];
-	return NULL;
-}
-
 /* Is this value recorded, and replayed without an error? */
 static bool recorded_right(const vn_result *r, int step, const char *name)
 {

@@ -15,7 +15,5 @@ void        vn_explain_say_more(const vn_opened *o, const vn_result *r, const vn
 /* Adds all explanations, one line each. Origins with one answer share a line ("layer0.q_rope and 23
  * more origins: R1, ..."). */
 void        vn_explain_say_all(const vn_opened *o, const vn_result *r, vn_lines *lines);
-/* Returns the explanation of a checkpoint, or NULL. */
-const vn_findings *vn_findings_of(const vn_result *r, int checkpoint);
 
 #endif

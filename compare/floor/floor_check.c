@@ -4,15 +4,117 @@
  * what a format can do. A wrong reference is far from any run, and a run of something else is far
  * from the reference. Such a floor, used as the unit, would excuse any candidate.
  */
-#include "compare/judge/count.h"
+#include "compare/floor/floor_check.h"
 #include "compare/comparison/checkpoint.h"
 #include "compare/floor/precision.h"
-#include "compare/floor/floor_check.h"
+#include "compare/judge/count.h"
+#include "compare/judge/localise.h"
+
 #include "capture/file/output.h"
+#include "libref/base/alloc.h"
+#include "libref/plan/point.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+/* Rejects the floor of p, with a reason: p then has no floor and is outside, unless --allow
+ * floor. */
+static void reject_floor(const vn_floor_parts *f, vn_checkpoint *p, const char *format, ...)
+{
+	char    why[200];
+	va_list args;
+	f->found->n_invalid++;
+	if (f->found->first_invalid < 0)
+		f->found->first_invalid = (int)(p - f->all->of);
+	va_start(args, format);
+	vsnprintf(why, sizeof why, format, args);
+	va_end(args);
+	vn_checkpoint_say(p, "%s", why);
+	if (f->o->request.options->allow & VN_ALLOW_FLOOR)
+		return;
+	p->invalid_floor = true;
+	p->has_floor = false;
+}
+
+
+/* A floor may exceed all floors of its inputs and of the operations that read it by at most this
+ * factor, in nmse and in worst-token nmse. Measured on correct runs: up to 13. */
+#define NEIGHBOURS 100.0
+
+enum { N_KINDS = 2 };
+
+static const vn_metric near_kinds[N_KINDS] = { VN_M_NMSE, VN_M_WORST_TOKEN_NMSE };
+
+/* By what factor a floor may exceed those around it. The floor of few numbers varies by chance. An
+ * error in a score becomes a factor in a probability, and where the values are alike, as for one
+ * repeated token, none of it reaches the context: a ratio of 45 was measured there, without an
+ * upper bound. */
+static double allowed_floor(const vn_opened *o, const vn_checkpoint *p)
+{
+	const bool probs = vn_entry_point(vn_recording_entry(o->ref, p->ref)) == vn_point_get(VN_POINT_ATTN_PROBS);
+	return NEIGHBOURS * (p->m.n < VN_SMALL_SAMPLE ? 4 : 1) * (probs ? 100 : 1);
+}
+
+typedef struct around {
+	double most[N_KINDS];
+	int    n;
+} around;
+
+static void add_neighbour(around *a, const vn_checkpoint *other)
+{
+	a->n++;
+	for (int k = 0; k < N_KINDS; k++)
+		a->most[k] = fmax(a->most[k], other->floor[near_kinds[k]]);
+}
+
+static void look_around(const vn_floor_parts *f, const vn_localised *here, around *near, int *input)
+{
+	for (int i = 0; i < f->all->n; i++) {
+		const vn_checkpoint *p = &f->all->of[i];
+		const int n = p->has_floor && p->value >= 0 ? vn_inputs_of(f->o, f->all, here, i, input, f->all->n) : 0;
+		for (int k = 0; k < n; k++) {
+			const vn_checkpoint *q = &f->all->of[input[k]];
+			if (!q->has_floor || input[k] == i)
+				continue;
+			add_neighbour(&near[i], q);
+			add_neighbour(&near[input[k]], p);
+		}
+	}
+}
+
+/* Checks each floor of a recording against those of neighbouring operations. rounding: the nmse of
+ * one rounding. */
+static void check_near(const vn_floor_parts *f, double rounding)
+{
+	vn_localised here = { 0 };
+
+	if (!f->o->plan)
+		return;
+	vn_graph_build(f->o, f->all, &here);
+	if (!here.graph)
+		return;
+	around *near = vn_alloc_zero((size_t)f->all->n, sizeof *near);
+	int    *input = vn_alloc((size_t)f->all->n, sizeof *input);
+	look_around(f, &here, near, input);
+	for (int i = 0; i < f->all->n; i++) {
+		vn_checkpoint *p = &f->all->of[i];
+		for (int k = 0; p->has_floor && near[i].n && k < N_KINDS; k++) {
+			const double most = fmax(near[i].most[k], rounding);
+			if (p->floor[near_kinds[k]] <= allowed_floor(f->o, p) * most)
+				continue;
+			reject_floor(
+				f, p,
+				"the floor is not a run of this reference: %s %.3g, but at the neighbouring checkpoints at most %.3g",
+				vn_metric_get(near_kinds[k])->name, p->floor[near_kinds[k]], near[i].most[k]);
+		}
+	}
+	free(near);
+	free(input);
+	vn_localise_drop_graph(&here);
+}
 
 /* ---- a recording ------------------------------------------------------------------- */
 
@@ -137,9 +239,9 @@ static void within_limits(const vn_floor_parts *f, vn_limits *own, const char *w
 			     keeps_to(p, (vn_metric)m, form, l->value,
 			              vn_judge_count_factor(f->o, f->pools, p, (vn_metric)m, p->floor[m], p->floor[VN_M_NMSE]))))
 				continue;
-			vn_floor_reject(f, p, "%s: %s %.3g, but %s leaves at most %.3g", what,
-			                vn_limit_key(VN_PLAIN, (vn_metric)m, key),
-			                vn_limit_subject((vn_metric)m, form, p->floor[m]), precision, l->value);
+			reject_floor(f, p, "%s: %s %.3g, but %s leaves at most %.3g", what,
+			             vn_limit_key(VN_PLAIN, (vn_metric)m, key), vn_limit_subject((vn_metric)m, form, p->floor[m]),
+			             precision, l->value);
 			break;
 		}
 	}
@@ -179,7 +281,7 @@ vn_status vn_floor_check_file(const vn_floor_parts *f, vn_error *err)
 	if ((st = not_the_candidate(f, err)) || (st = open_own(f->o, precision, &own, err)))
 		return st;
 	vn_policy_of_recording(f->o->floor, &policy);
-	vn_floor_check_near(f, storage_rounding(policy)); /* first: nothing can be compared with a floor of zero */
+	check_near(f, storage_rounding(policy)); /* first: nothing can be compared with a floor of zero */
 	within_limits(f, own, what, precision);
 	vn_limits_destroy(own);
 	warn_invalid_floors(f, what);
@@ -225,8 +327,8 @@ vn_status vn_floor_check_model(const vn_floor_parts *f, double (*own)[2], bool t
 	for (int i = 0; own && i < f->all->n; i++) {
 		vn_checkpoint *p = &f->all->of[i];
 		if (p->has_floor && !(two_runs ? is_a_run(p, own[i], of_ref) : is_own(p, own[i], allowed_slack(of_ref))))
-			vn_floor_reject(f, p, "%s: nmse %.3g, worst token %.3g from a run in %s", what, own[i][0], own[i][1],
-			                vn_policy_name(of_ref));
+			reject_floor(f, p, "%s: nmse %.3g, worst token %.3g from a run in %s", what, own[i][0], own[i][1],
+			             vn_policy_name(of_ref));
 	}
 	if (!own) {
 		const vn_policy coarser = vn_policy_finer(f->o->policy, of_ref) ? of_ref : f->o->policy;

@@ -48,15 +48,4 @@ vn_status vn_floor_check_model(const vn_floor_parts *f, double (*own)[2], bool t
  * reference and says nothing. Such floors are removed, with a warning. */
 void vn_floor_drop_equal(const vn_opened *o, vn_checkpoints *all, vn_lines *warnings);
 
-/* ---- for the checks (floor_near.c) ---- */
-
-/* Checks each floor of a recording against those of neighbouring operations. rounding: the nmse of
- * one rounding. */
-void vn_floor_check_near(const vn_floor_parts *f, double rounding);
-
-/* Rejects the floor of p, with a reason: p then has no floor and is outside, unless --allow
- * floor. */
-__attribute__((format(printf, 3, 4))) void vn_floor_reject(const vn_floor_parts *f, vn_checkpoint *p,
-                                                           const char *format, ...);
-
 #endif

@@ -1,7 +1,7 @@
 /* repair.c: see repair.h. */
 #include "compare/isolate/repair.h"
 
-#include "capture/run/toggles.h"
+#include "capture/run/hybrid.h"
 #include "libref/base/alloc.h"
 #include "libref/base/system.h"
 

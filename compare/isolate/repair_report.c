@@ -245,27 +245,17 @@ static json_t *curve_json(const vn_runner *x, const vn_repair *r)
 
 vn_status vn_repair_json(const vn_repair_about *a, const vn_runner *x, const vn_repair *r, FILE *out, vn_error *err)
 {
-	json_t  *j = json_object();
 	vn_lines next = { 0 };
+	json_t  *j = json_pack(
+		 "{s:s, s:s, s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:i, s:i, s:o, s:o, s:o, s:o, s:b, s:o, s:o}", "schema",
+		 "vernier-isolate/2", "verdict", verdict_words(r), "model", vn_json_text(a->model), "candidate",
+		 vn_json_text(a->candidate), "precision", vn_json_text(a->precision), "weights", a->weights, "recorded_by",
+		 recorders_json(x), "tokens", a->tokens ? json_integer(a->tokens) : json_null(), "limits",
+        x->limits[0] ? vn_json_text(x->limits) : json_null(), "operations", x->n, "runs", x->runs, "unchanged",
+		 trial_json(x, r->plain), "all_replaced", r->whole ? trial_json(x, r->whole) : json_null(), "own_switches",
+		 own_json(x, r), "sets", sets_json(x, r), "more_sets", (int)r->found.more, "by_itself", checks_json(x, r),
+		 "curve", curve_json(x, r));
 
-	json_object_set_new(j, "schema", json_string("vernier-isolate/2"));
-	json_object_set_new(j, "verdict", json_string(verdict_words(r)));
-	json_object_set_new(j, "model", vn_json_text(a->model));
-	json_object_set_new(j, "candidate", vn_json_text(a->candidate));
-	json_object_set_new(j, "precision", vn_json_text(a->precision));
-	json_object_set_new(j, "weights", json_string(a->weights));
-	json_object_set_new(j, "recorded_by", recorders_json(x));
-	json_object_set_new(j, "tokens", a->tokens ? json_integer(a->tokens) : json_null());
-	json_object_set_new(j, "limits", x->limits[0] ? vn_json_text(x->limits) : json_null());
-	json_object_set_new(j, "operations", json_integer(x->n));
-	json_object_set_new(j, "runs", json_integer(x->runs));
-	json_object_set_new(j, "unchanged", trial_json(x, r->plain));
-	json_object_set_new(j, "all_replaced", r->whole ? trial_json(x, r->whole) : json_null());
-	json_object_set_new(j, "own_switches", own_json(x, r));
-	json_object_set_new(j, "sets", sets_json(x, r));
-	json_object_set_new(j, "more_sets", json_boolean(r->found.more));
-	json_object_set_new(j, "by_itself", checks_json(x, r));
-	json_object_set_new(j, "curve", curve_json(x, r));
 	if (!r->found.good)
 		vn_runs_suggest(a->model, a->source, "gpu", a->gpu, &next);
 	json_object_set_new(j, "next", vn_json_lines(&next));

@@ -1,20 +1,164 @@
-/* runner.c: see runner.h. The command of another engine: runner_check.c. */
+/* runner.c: see runner.h. */
 #include "compare/isolate/runner.h"
+#include "compare/chapters/compare.h"
+#include "compare/match/sides.h"
 
 #include "capture/run/hybrid.h"
 #include "capture/run/interrupt.h"
-#include "compare/match/sides.h"
-#include "compare/chapters/compare.h"
 #include "libref/base/alloc.h"
 #include "libref/base/say.h"
 #include "libref/base/temporary.h"
 #include "libref/base/trouble.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+
+vn_status vn_runner_select(const vn_runner *x, const char *globs, bool *on, vn_error *err)
+{
+	char        *text = vn_alloc_text(globs);
+	bool        *node = vn_alloc_zero((size_t)x->plan->n_nodes, sizeof *node);
+	int          n;
+	const char **list = vn_toggles_split(text, &n);
+	vn_status    st = VN_OK;
+
+	for (int i = 0; i < n && !st; i++)
+		st = vn_toggles_match(x->plan, list[i], node, err);
+	for (int i = 0; i < x->n && !st; i++)
+		on[i] = node[x->node[i]];
+	free(list);
+	free(node);
+	free(text);
+	return st;
+}
+
+/* Does an earlier toggle of the set have the same component? */
+static bool has_begun(const vn_runner *x, const bool *on, int at)
+{
+	for (int i = 0; i < at; i++)
+		if (on[i] && x->component[i] == x->component[at])
+			return true;
+	return false;
+}
+
+/* Counts the toggles of this component that are in a layer: those of the set, or (on NULL) all. */
+static int count_switched(const vn_runner *x, const bool *on, int component)
+{
+	int n = 0;
+
+	for (int i = 0; i < x->n; i++)
+		n += x->component[i] == component && x->layer[i] >= 0 && (!on || on[i]);
+	return n;
+}
+
+static void put_layers(const vn_runner *x, const bool *on, int component, FILE *out)
+{
+	const char *comma = "";
+
+	for (int i = 0; i < x->n; i++)
+		if (on[i] && x->component[i] == component && x->layer[i] >= 0) {
+			vn_say(out, "%s%d", comma, x->layer[i]);
+			comma = ",";
+		}
+}
+
+static void put_component(const vn_runner *x, const bool *on, int first, FILE *out)
+{
+	const int   component = x->component[first], n = count_switched(x, on, component);
+	const char *name = vn_name_in_layer(x->name[first]);
+
+	if (x->layer[first] < 0 || n == 1) {
+		vn_say(out, "%s", x->name[first]);
+		return;
+	}
+	if (n == count_switched(x, NULL, component)) {
+		vn_say(out, "*.%s", name);
+		return;
+	}
+	fputs("layer{", out);
+	put_layers(x, on, component, out);
+	vn_say(out, "}.%s", name);
+}
+
+char *vn_runner_switch(const vn_runner *x, const bool *on)
+{
+	vn_text_stream s;
+	const char    *comma = "";
+	FILE          *out = vn_alloc_stream(&s);
+
+	for (int i = 0; i < x->n; i++)
+		if (on[i] && !has_begun(x, on, i)) {
+			vn_say(out, "%s", comma);
+			put_component(x, on, i, out);
+			comma = ",";
+		}
+	return vn_alloc_streamed(&s);
+}
+
+/* The names of the set's toggles, joined by commas, to be freed. */
+static char *list_switched(const vn_runner *x, const bool *on)
+{
+	vn_text_stream s;
+	const char    *comma = "";
+	FILE          *out = vn_alloc_stream(&s);
+
+	for (int i = 0; i < x->n; i++)
+		if (on[i]) {
+			vn_say(out, "%s%s", comma, x->name[i]);
+			comma = ",";
+		}
+	return vn_alloc_streamed(&s);
+}
+
+__attribute__((noreturn)) static void run_command(const char *command, const char *toggles)
+{
+	const int nothing = open("/dev/null", O_RDWR);
+
+	if (nothing < 0 || dup2(nothing, 0) < 0 || dup2(nothing, 1) < 0 || setenv("VERNIER_FORCE_REF", toggles, 1))
+		_exit(127);
+	signal(SIGXFSZ, SIG_DFL); /* vernier ignores it */
+	signal(SIGPIPE, SIG_DFL); /* exec keeps ignored signals ignored */
+	execl("/bin/sh", "sh", "-c", command, (char *)NULL);
+	_exit(127);
+}
+
+/* For vn_runner_run: runs the command with the toggles on[i] (n) in VERNIER_FORCE_REF; its standard
+ * output is discarded. *good: the answer by exit status; a command that writes a recording must
+ * exit with 0. VN_ERR_IO: it gave no answer. */
+static vn_status ask_engine(const vn_runner *x, const bool *on, bool *good, vn_error *err)
+{
+	char *toggles = list_switched(x, on);
+	int   status;
+	pid_t pid;
+
+	pid = fork();
+	if (pid == 0)
+		run_command(x->o.check, toggles);
+	free(toggles);
+	if (pid < 0)
+		return vn_fail(err, VN_ERR_IO, "the check cannot be started: %s", strerror(errno));
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return vn_fail(err, VN_ERR_IO, "cannot wait for the check: %s", strerror(errno));
+	if (WIFSIGNALED(status))
+		return vn_fail(err, VN_ERR_IO, "the check '%.200s' was ended by signal %d", x->o.check, WTERMSIG(status));
+	*good = WEXITSTATUS(status) == 0;
+	if (WEXITSTATUS(status) > 1 || (x->o.recording && !*good))
+		return vn_fail(err, VN_ERR_IO, "the check '%.200s' ended with status %d%s", x->o.check, WEXITSTATUS(status),
+		               x->o.recording ? "; it must end with 0 when it has written its recording"
+		                              : "; expected 0 (good) or 1 (bad)");
+	if (x->o.recording && access(x->o.recording, F_OK) != 0)
+		return vn_fail(err, VN_ERR_IO, "the check '%.200s' left no recording %s: %s", x->o.check, x->o.recording,
+		               strerror(errno));
+	return VN_OK;
+}
 
 /* ---- its life ------------------------------------------------------------------- */
 
@@ -260,7 +404,7 @@ vn_status vn_runner_run(vn_runner *x, const bool *on, vn_isolate_trial *t, vn_er
 	                  x->runs || x->left ? x->runs + 1 + x->left : 0); /* the total is unknown before the search */
 	vn_progress_at(&x->bar, x->runs++);
 	if (x->o.check) {
-		if ((st = vn_runner_ask(x, on, &t->within, err)) || !x->o.recording)
+		if ((st = ask_engine(x, on, &t->within, err)) || !x->o.recording)
 			return st;
 		st = judge_recording(x, x->o.recording, t, err);
 		unlink(x->o.recording); /* a later run that writes none must not read it */

@@ -83,9 +83,4 @@ char     *vn_runner_switch(const vn_runner *x, const bool *on);
 vn_status vn_runner_run(vn_runner *x, const bool *on, vn_isolate_trial *t, vn_error *err);
 void      vn_isolate_trial_finish(vn_isolate_trial *t);
 
-/* For vn_runner_run: runs the command with the toggles on[i] (n) in VERNIER_FORCE_REF; its standard
- * output is discarded. *good: the answer by exit status; a command that writes a recording must
- * exit with 0. VN_ERR_IO: it gave no answer. */
-vn_status vn_runner_ask(const vn_runner *x, const bool *on, bool *good, vn_error *err);
-
 #endif

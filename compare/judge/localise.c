@@ -5,18 +5,108 @@
  * order, so that a wrong v is not blamed on attn_out. An error that continues near the limits goes
  * in and out of them many times; where it does, nothing starts.
  */
+#include "compare/judge/localise.h"
 #include "compare/comparison/checkpoint.h"
 #include "compare/comparison/checks.h"
-#include "compare/judge/localise.h"
+#include "compare/comparison/comparison.h"
 #include "compare/judge/pool_channels.h"
 #include "compare/judge/reach.h"
-#include "compare/judge/run_graph.h"
 
 #include "libref/base/alloc.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Which checkpoints a checkpoint was computed from, by the plan of a run of any
+ * PyTorch module (capture/recording/run_plan.h): that of the reference, else the candidate's.
+ *
+ * Reads   opened.ref, opened.cand, and the measured checkpoints
+ * Fills   localised.run_graph, which vn_localise_drop_graph frees
+ */
+
+typedef struct vn_run_graph vn_run_graph;
+
+struct vn_run_graph {
+	const vn_run_plan *plan;
+	int               *point; /* (values): checkpoint; -1: it was not compared */
+	unsigned          *stamp; /* (nodes): of the walk that went through it */
+	unsigned           now;
+	int               *stack; /* (nodes) */
+};
+
+static void free_run_graph(vn_run_graph *g)
+{
+	if (!g)
+		return;
+	free(g->point);
+	free(g->stamp);
+	free(g->stack);
+	free(g);
+}
+
+static const vn_run_plan *plan_of(const vn_opened *o)
+{
+	const vn_run_plan *ref = vn_recording_run_plan(o->ref);
+	return ref ? ref : vn_recording_run_plan(o->cand);
+}
+
+/* Builds localised.run_graph. It stays NULL, without an error, if no side has such a plan. */
+static void build_run_graph(const vn_opened *o, const vn_checkpoints *all, vn_localised *localised)
+{
+	const vn_run_plan *plan = plan_of(o);
+
+	if (!plan || localised->run_graph)
+		return;
+	vn_run_graph *g = localised->run_graph = vn_alloc_zero(1, sizeof *g);
+	g->point = vn_alloc((size_t)plan->n_values, sizeof *g->point);
+	g->stamp = vn_alloc_zero((size_t)plan->n, sizeof *g->stamp);
+	g->stack = vn_alloc((size_t)plan->n, sizeof *g->stack);
+	g->plan = plan;
+	for (int i = 0; i < plan->n_values; i++)
+		g->point[i] = -1;
+	for (int i = 0; i < all->n; i++) {
+		const vn_checkpoint *p = &all->of[i];
+		const int            value = p->m.n ? vn_run_plan_value(plan, p->step, p->name) : -1;
+		if (value >= 0)
+			g->point[value] = i;
+	}
+}
+
+static bool is_listed(const int *input, int n, int point)
+{
+	for (int i = 0; i < n; i++)
+		if (input[i] == point)
+			return true;
+	return false;
+}
+
+/* As vn_inputs_of (localise.h). Needs build_run_graph. */
+static int run_inputs_of(const vn_checkpoints *all, const vn_localised *localised, int point, int *input, int max)
+{
+	vn_run_graph        *g = localised->run_graph;
+	const vn_checkpoint *p = &all->of[point];
+	const int            value = g ? vn_run_plan_value(g->plan, p->step, p->name) : -1;
+	int                  n = 0, depth = 0;
+
+	if (value < 0)
+		return -1;
+	g->stamp[g->plan->value[value].node] = ++g->now;
+	g->stack[depth++] = g->plan->value[value].node;
+	while (depth > 0) {
+		const vn_run_node *node = &g->plan->node[g->stack[--depth]];
+		for (int i = 0; i < node->n_in; i++) {
+			const int in = g->plan->in[node->first_in + i], maker = g->plan->value[in].node;
+			if (g->point[in] >= 0 && n < max && !is_listed(input, n, g->point[in]))
+				input[n++] = g->point[in];
+			if (g->point[in] >= 0 || g->stamp[maker] == g->now)
+				continue;
+			g->stamp[maker] = g->now;
+			g->stack[depth++] = maker;
+		}
+	}
+	return n;
+}
 
 /* Which checkpoint holds which value, with room for the walk. A cell is a pair (step, value). */
 struct vn_graph {
@@ -46,7 +136,7 @@ void vn_localise_drop_graph(vn_localised *localised)
 {
 	destroy_graph(localised->graph);
 	localised->graph = NULL;
-	vn_run_graph_free(localised->run_graph);
+	free_run_graph(localised->run_graph);
 	localised->run_graph = NULL;
 }
 
@@ -108,7 +198,7 @@ int vn_inputs_of(const vn_opened *o, const vn_checkpoints *all, const vn_localis
 	const int      value = g ? all->of[point].value : -1;
 	int            n = 0;
 	if (value < 0)
-		return g ? -1 : vn_run_inputs_of(all, localised, point, input, max);
+		return g ? -1 : run_inputs_of(all, localised, point, input, max);
 	g->now++;
 	g->depth = 0;
 	push_inputs(g, plan, (size_t)all->of[point].step * g->values + (size_t)value);
@@ -213,7 +303,7 @@ static bool inherits_error(const start_search *s, int point, int n)
 /* Same by the plan of a run, of which only the order tells what comes behind an error. */
 static bool run_starts_here(const start_search *s, int point)
 {
-	const int n = vn_run_inputs_of(s->all, s->localised, point, s->input, s->all->n);
+	const int n = run_inputs_of(s->all, s->localised, point, s->input, s->all->n);
 	double    brought = 0;
 
 	for (int i = 0; i < n; i++) {
@@ -253,7 +343,7 @@ void vn_localise(const vn_opened *o, vn_checkpoints *all, const vn_pools *pools,
 	if (o->plan)
 		vn_graph_build(o, all, localised);
 	else
-		vn_run_graph_build(o, all, localised);
+		build_run_graph(o, all, localised);
 	if (!o->plan && !localised->run_graph)
 		return;
 	if (o->plan && !localised->graph) {

@@ -36,8 +36,7 @@ static json_t *describe_absent(const vn_opened *o, const vn_checkpoint *p)
 		json_object_set_new(j, "shape", vn_json_integers(l->shape.dim, l->shape.rank));
 		json_object_set_new(j, "measured", measured);
 	}
-	if (p->not_run)
-		json_object_set_new(j, "not_run", json_true());
+	json_object_set_new(j, "not_run", p->not_run ? json_true() : NULL);
 	return j;
 }
 

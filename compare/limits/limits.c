@@ -1,4 +1,4 @@
-/* limits.c: see limits.h. Reading a file is in limits_read.c. */
+/* limits.c: see limits.h. Reading a file is in limits_file.c. */
 #include "compare/limits/limits.h"
 
 #include "capture/base/shipped.h"

@@ -103,8 +103,7 @@ static json_t *key_object(const vn_limits_use *u, const vn_rule *r, vn_form f, v
 	}
 	json_object_set_new(j, "holds", holds);
 	json_object_set_new(j, "overridden", overridden);
-	if (k->instead)
-		json_object_set_new(j, "by", place_object(k->instead, k->instead->key[f][m].line));
+	json_object_set_new(j, "by", k->instead ? place_object(k->instead, k->instead->key[f][m].line) : NULL);
 	return j;
 }
 

@@ -16,26 +16,19 @@ static void print_candidate(const vn_many *m, int i, FILE *out)
 	const vn_many_candidate *x = &m->candidate[i];
 	char                     words[VN_MANY_VERDICT];
 
-	vn_say(out, "<tr><th scope=\"row\">%c</th><td data-head=\"candidate\"><code>", vn_many_letter(i));
-	vn_html_text(out, x->path);
-	fputs("</code><br><span class=\"dim\">", out);
-	vn_html_text(out, vn_many_said(x, "about"));
-	vn_say(out, "</span></td><td data-head=\"verdict\" class=\"%s\">", x->status ? "outside" : "within");
-	vn_html_text(out, vn_many_say_verdict(x, words));
-	for (int k = 0; k < vn_document_lines(vn_many_list(x, "refusals")); k++) {
-		fputs("<br>refused: ", out);
-		vn_html_text(out, vn_document_line(vn_many_list(x, "refusals"), k));
-	}
-	for (int k = 0; k < vn_document_lines(vn_many_list(x, "warnings")) && k < WARNINGS; k++) {
-		fputs("<br><span class=\"dim\">warning: ", out);
-		vn_html_text(out, vn_document_line(vn_many_list(x, "warnings"), k));
-		fputs("</span>", out);
-	}
-	fputs("</td><td data-head=\"limits\">", out);
-	vn_html_text(out, *vn_many_said(x, "limits") ? vn_many_said(x, "limits") : "-");
-	fputs("</td><td data-head=\"floor\">", out);
-	vn_html_text(out, *vn_many_said(x, "floor") ? vn_many_said(x, "floor") : "none");
-	fputs("</td></tr>\n", out);
+	vn_say(out, "<tr><th scope=\"row\">%c</th>", vn_many_letter(i));
+	vn_html_say(out,
+	            "<td data-head=\"candidate\"><code>%s</code><br><span class=\"dim\">%s</span></td>"
+	            "<td data-head=\"verdict\" class=\"%s\">%s",
+	            x->path, vn_many_said(x, "about"), x->status ? "outside" : "within", vn_many_say_verdict(x, words));
+	for (int k = 0; k < vn_document_lines(vn_many_list(x, "refusals")); k++)
+		vn_html_say(out, "<br>refused: %s", vn_document_line(vn_many_list(x, "refusals"), k));
+	for (int k = 0; k < vn_document_lines(vn_many_list(x, "warnings")) && k < WARNINGS; k++)
+		vn_html_say(out, "<br><span class=\"dim\">warning: %s</span>",
+		            vn_document_line(vn_many_list(x, "warnings"), k));
+	vn_html_say(out, "</td><td data-head=\"limits\">%s</td><td data-head=\"floor\">%s</td></tr>\n",
+	            *vn_many_said(x, "limits") ? vn_many_said(x, "limits") : "-",
+	            *vn_many_said(x, "floor") ? vn_many_said(x, "floor") : "none");
 }
 
 static void print_candidates(const vn_many *m, FILE *out)
@@ -68,9 +61,7 @@ static void print_cell(const vn_many_cell *x, FILE *out)
 		write_number(out, "max rel", "%.3e", x->max_rel);
 		vn_say(out, "%s\"", x->origin ? "origin" : x->fails ? "outside" : "within");
 	}
-	fputc('>', out);
-	vn_html_text(out, vn_many_say_cell(x, text));
-	fputs(x && x->origin ? " origin</td>" : "</td>", out);
+	vn_html_say(out, x && x->origin ? ">%s origin</td>" : ">%s</td>", vn_many_say_cell(x, text));
 }
 
 static void print_rows(const vn_many *m, FILE *out)
@@ -89,9 +80,8 @@ static void print_rows(const vn_many *m, FILE *out)
 	for (int row = 0; row < m->n_rows; row++) {
 		if (!vn_many_fails(m, row) && ++within > WITHIN_ROWS)
 			continue;
-		fputs("<tr><th scope=\"row\"><code>", out);
-		vn_html_text(out, m->row[row].label);
-		vn_say(out, "</code></th><td>%s</td>", vn_many_say_odd(m, row, odd));
+		vn_html_say(out, "<tr><th scope=\"row\"><code>%s</code></th><td>%s</td>", m->row[row].label,
+		            vn_many_say_odd(m, row, odd));
 		for (int i = 0; i < m->n; i++)
 			if (m->candidate[i].status < 2)
 				print_cell(vn_many_cell_of(m, row, i), out);
@@ -116,11 +106,8 @@ static void where_they_leave(const vn_many *m, FILE *out)
 
 	fputs("<h2>Where they diverge</h2>\n<ul>\n", out);
 	vn_many_say(m, &said);
-	for (int i = 0; i < said.n; i++) {
-		fputs("<li>", out);
-		vn_html_text(out, said.line[i]);
-		fputs("</li>\n", out);
-	}
+	for (int i = 0; i < said.n; i++)
+		vn_html_say(out, "<li>%s</li>\n", said.line[i]);
 	vn_lines_free(&said);
 	fputs("</ul>\n", out);
 }
@@ -129,10 +116,7 @@ static void print_beginning(const vn_many *m, FILE *out)
 {
 	char who[VN_MANY_WHO];
 
-	fputs("<p class=\"dim\">vernier compare: judged by <code>", out);
-	vn_html_text(out, m->ref);
-	fputs("</code> ", out);
-	vn_html_text(out, vn_many_ref_about(m));
+	vn_html_say(out, "<p class=\"dim\">vernier compare: judged by <code>%s</code> %s", m->ref, vn_many_ref_about(m));
 	vn_say(out, "</p>\n<h1 class=\"%s\">%s</h1>\n<p>%s.</p>\n", vn_many_status(m) ? "outside" : "within",
 	       vn_many_say_all(m), vn_many_say_who(m, who));
 	print_candidates(m, out);

@@ -22,17 +22,11 @@ static void print_candidates(const vn_many *m, FILE *out)
 		const vn_many_candidate *x = &m->candidate[i];
 		vn_say(out, "| %c | ", vn_many_letter(i));
 		vn_markdown_code(out, x->path, SHOWN, 1);
-		if (*vn_many_said(x, "about")) {
-			fputs(" ", out);
-			vn_markdown_code(out, vn_many_said(x, "about"), SHOWN, 1);
-		}
-		fputs(x->status ? " | \u274c " : " | \u2705 ", out);
-		vn_markdown_code(out, vn_many_say_verdict(x, words), WORDS, 1);
-		fputs(" | ", out);
-		vn_markdown_code(out, *vn_many_said(x, "limits") ? vn_many_said(x, "limits") : "-", SHOWN, 1);
-		fputs(" | ", out);
-		vn_markdown_code(out, *vn_many_said(x, "floor") ? vn_many_said(x, "floor") : "none", SHOWN, 1);
-		fputs(" |\n", out);
+		if (*vn_many_said(x, "about"))
+			vn_markdown_say(out, SHOWN, 1, " %s", vn_many_said(x, "about"));
+		vn_markdown_say(out, WORDS, 1, x->status ? " | \u274c %s" : " | \u2705 %s", vn_many_say_verdict(x, words));
+		vn_markdown_say(out, SHOWN, 1, " | %s | %s |\n", *vn_many_said(x, "limits") ? vn_many_said(x, "limits") : "-",
+		                *vn_many_said(x, "floor") ? vn_many_said(x, "floor") : "none");
 	}
 	fputc('\n', out);
 }
@@ -43,8 +37,7 @@ static bool print_row(const void *ctx, int row, FILE *out)
 	char           text[VN_MANY_CELL], odd[VN_MANY_LETTERS];
 	if (!vn_many_fails(m, row))
 		return false;
-	fputs("| ", out);
-	vn_markdown_code(out, m->row[row].label, SHOWN, 1);
+	vn_markdown_say(out, SHOWN, 1, "| %s", m->row[row].label);
 	vn_say(out, " | %s", vn_many_say_odd(m, row, odd));
 	for (int i = 0; i < m->n; i++)
 		if (m->candidate[i].status < 2)
@@ -84,18 +77,13 @@ static void print_top(const vn_many *m, FILE *out)
 	vn_say(out, "### %s vernier: %s\n\n%s; judged by ", vn_many_status(m) ? "\u274c" : "\u2705", vn_many_say_all(m),
 	       vn_many_say_who(m, who));
 	vn_markdown_code(out, m->ref, SHOWN, 0);
-	if (*vn_many_ref_about(m)) {
-		fputs(" ", out);
-		vn_markdown_code(out, vn_many_ref_about(m), SHOWN, 0);
-	}
+	if (*vn_many_ref_about(m))
+		vn_markdown_say(out, SHOWN, 0, " %s", vn_many_ref_about(m));
 	fputs("\n\n", out);
 	print_candidates(m, out);
 	vn_many_say(m, &said);
-	for (int i = 0; i < said.n && i < SAID; i++) {
-		fputs("- ", out);
-		vn_markdown_code(out, said.line[i], WORDS, 0);
-		fputc('\n', out);
-	}
+	for (int i = 0; i < said.n && i < SAID; i++)
+		vn_markdown_say(out, WORDS, 0, "- %s\n", said.line[i]);
 	vn_lines_free(&said);
 	fputc('\n', out);
 }

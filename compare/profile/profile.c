@@ -1,14 +1,276 @@
-/* profile.c: see profile.h; the words are in profile_words.c. */
+/* profile.c: see profile.h. */
 #include "compare/profile/profile.h"
 
-#include "libref/plan/point.h"
 #include "libref/base/alloc.h"
+#include "libref/base/order.h"
+#include "libref/base/text.h"
+#include "libref/plan/point.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+
+enum { LISTED = 8, EVERY_MAX = 16, TREND = 8 };
+
+#define GAP        16.0 /* ratio of relative energies, for indices with many elements */
+#define GAP_OF_FEW 100.0
+#define MANY       16  /* elements an index needs for a stable energy */
+#define EXPLAINED  0.1 /* share of the error that may remain when one factor or offset explains it */
+
+/* ---- which indices ------------------------------------------------------------------ */
+
+typedef struct ranked {
+	double  e; /* relative error */
+	int64_t i;
+} ranked;
+
+VN_ORDER_BY(by_error, ranked, VN_ORDER(x->e, y->e), VN_ORDER(x->i, y->i))
+
+/* An index with almost no magnitude of its own is measured against the others. */
+static void rank_positions(const vn_axis_profile *a, double noise, ranked *r)
+{
+	double mean = 0;
+	for (int64_t i = 0; i < a->n; i++)
+		mean += a->at[i].ref / (double)a->n;
+	for (int64_t i = 0; i < a->n; i++) {
+		const double size = fmax(a->at[i].ref, 1e-3 * mean);
+		const double e = size > 0 ? a->at[i].error / size : a->at[i].error;
+		r[i] = (ranked) { e > noise ? e : 0, i };
+	}
+	qsort(r, (size_t)a->n, sizeof *r, by_error);
+}
+
+/* Position of the widest gap, as the first index above it; 0: none. */
+static int64_t find_gap(const ranked *r, int64_t n, double least)
+{
+	int64_t best = 0;
+	double  widest = least;
+	if (!(r[n - 1].e > 0))
+		return 0;
+	for (int64_t i = 1; i < n; i++) {
+		const double gap = r[i - 1].e > 0 ? r[i].e / r[i - 1].e : r[i].e > 0 ? 1e300 : 0.0;
+		if (gap >= widest) {
+			best = i;
+			widest = gap;
+		}
+	}
+	return best;
+}
+
+/* ---- their pattern -------------------------------------------------------------------- */
+
+/* The noun for an axis, "head" or "heads". Axis names are those of specs/points.md. */
+static const char *noun_of(const char *axis, bool one, char *text, size_t room)
+{
+	static const struct {
+		const char *axis, *one, *many;
+	} words[] = {
+		{ "hidden", "channel", "channels" },
+		{ "ffn", "ffn channel", "ffn channels" },
+		{ "vocab", "vocabulary entry", "vocabulary entries" },
+		{ "key_dim", "key dim", "key dims" },
+		{ "kv_head", "kv head", "kv heads" },
+		{ "lin_mix", "lin_mix channel", "lin_mix channels" },
+		{ "qkv", "qkv channel", "qkv channels" },
+	};
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+		if (strcmp(axis, words[i].axis) == 0)
+			return one ? words[i].one : words[i].many;
+	if (strncmp(axis, "axis ", 5) == 0)
+		snprintf(text, room, one ? "index of %s:" : "indices of %s:", axis);
+	else
+		snprintf(text, room, one ? "%s" : "%ss", axis);
+	return text;
+}
+
+static bool is_arithmetic(const bool *hit, int64_t n, int64_t every, int64_t from)
+{
+	for (int64_t i = 0; i < n; i++)
+		if (hit[i] != (i % every == from))
+			return false;
+	return true;
+}
+
+/* "of 64"; of kept rows: "of 20-69". */
+static void add_whole(const vn_axis_profile *a, char *text, size_t room)
+{
+	if (a->first)
+		vn_text_add(text, room, " of %" PRId64 "-%" PRId64, a->first, a->first + a->n - 1);
+	else
+		vn_text_add(text, room, " of %" PRId64, a->n);
+}
+
+/* Describes the set of indices; returns false when they follow no pattern and are many. */
+static bool describe_pattern(const bool *hit, const vn_axis_profile *a, char *text, size_t room)
+{
+	char          name[48];
+	const int64_t n = a->n, at = a->first;
+	const char   *axis = a->name, *what = noun_of(axis, false, name, sizeof name);
+	int64_t       count = 0, first = -1, last = -1;
+	for (int64_t i = 0; i < n; i++)
+		if (hit[i]) {
+			first = first < 0 ? i : first;
+			last = i;
+			count++;
+		}
+	if (count == 1)
+		snprintf(text, room, "%s %" PRId64, noun_of(axis, true, name, sizeof name), at + first);
+	else if (last - first + 1 == count)
+		snprintf(text, room, "%s %" PRId64 "-%" PRId64, what, at + first, at + last);
+	if (count == 1 || last - first + 1 == count) {
+		add_whole(a, text, room);
+		return true;
+	}
+	for (int64_t every = 2; every <= EVERY_MAX && 3 * every <= n; every++)
+		if (is_arithmetic(hit, n, every, first)) {
+			if (every == 2)
+				snprintf(text, room, "%s %s", (at + first) % 2 ? "odd" : "even", what);
+			else
+				snprintf(text, room, "%s %" PRId64 ", %" PRId64 ", %" PRId64 "...", what, at + first,
+				         at + first + every, at + first + 2 * every);
+			add_whole(a, text, room);
+			return true;
+		}
+	if (count > LISTED)
+		return false;
+	snprintf(text, room, "%s ", what);
+	for (int64_t i = first; i <= last; i++)
+		if (hit[i])
+			vn_text_add(text, room, "%s%" PRId64, i == first ? "" : ", ", at + i);
+	add_whole(a, text, room);
+	return true;
+}
+
+/* ---- trend ------------------------------------------------------------------------------ */
+
+/* For the indices that are hit: the correlation of log error with log
+ * (1 + index), and its range. */
+static const char *describe_trend(const vn_axis_profile *a, const bool *hit)
+{
+	double n = 0, x = 0, y = 0, xx = 0, yy = 0, xy = 0, low = INFINITY, high = 0;
+	for (int64_t i = 0; i < a->n; i++) {
+		const double e = a->at[i].ref > 0 ? a->at[i].error / a->at[i].ref : 0;
+		if (!hit[i] || !(e > 0))
+			continue;
+		const double u = log1p((double)i), v = log(e);
+		n++, x += u, y += v, xx += u * u, yy += v * v, xy += u * v;
+		low = fmin(low, e);
+		high = fmax(high, e);
+	}
+	const double sx = xx - x * x / n, sy = yy - y * y / n, r = (xy - x * y / n) / sqrt(sx * sy);
+	if (n < TREND || high < 4 * low || !(fabs(r) > 0.8))
+		return "";
+	return r > 0 ? "grows with" : "fades with";
+}
+
+/* ---- one axis ------------------------------------------------------------------------------ */
+
+/* Reports non-finite numbers by their place on this axis. The remaining error, mostly harmless
+ * rounding, is then not described. */
+static bool say_bad(vn_profile *p, const vn_axis_profile *a, bool *hit)
+{
+	char    text[160];
+	int64_t count = 0;
+	for (int64_t i = 0; i < a->n; i++)
+		count += hit[i] = a->at[i].bad > 0;
+	if (count == a->n || !describe_pattern(hit, a, text, sizeof text))
+		return false;
+	vn_lines_add(&p->words, "the NaN and infinities are in %s", text);
+	return true;
+}
+
+static void say_split(vn_profile *p, const vn_axis_profile *a, const ranked *r, int64_t from, bool *hit)
+{
+	char   text[160], name[48], way[48] = "";
+	double inside = 0;
+	for (int64_t i = 0; i < a->n; i++)
+		hit[i] = false;
+	for (int64_t i = from; i < a->n; i++) {
+		hit[r[i].i] = true;
+		inside += a->at[r[i].i].error;
+	}
+	if (*describe_trend(a, hit))
+		snprintf(way, sizeof way, "; it %s the %s", describe_trend(a, hit),
+		         strncmp(a->name, "axis ", 5) ? noun_of(a->name, true, name, sizeof name) : a->name);
+	if (!describe_pattern(hit, a, text, sizeof text)) {
+		/* Without a pattern, only a few spared indices or a few affected ones are worth naming. */
+		if (2 * (a->n - from) > a->n || inside < 0.9 * p->all.error)
+			return;
+		snprintf(text, sizeof text, "%" PRId64 " of %" PRId64 " %s", a->n - from, a->n,
+		         noun_of(a->name, false, name, sizeof name));
+	}
+	const char *carry = a->n - from == 1 ? "carries" : "carry";
+	if (r[from - 1].e > 0)
+		vn_lines_add(&p->words, "%s %s %.4g %% of the error%s", text, carry, 100 * inside / p->all.error, way);
+	else
+		vn_lines_add(&p->words, "%s %s all of the error; the others are %s%s", text, carry,
+		             p->noise > 0 ? "within their floor" : "exact", way);
+}
+
+/* From the smallest error to the largest, of the indices that have more than rounding. */
+static void say_trend(vn_profile *p, const vn_axis_profile *a, const ranked *r, const bool *hit)
+{
+	int64_t first = 0;
+
+	while (first < a->n - 1 && !(r[first].e > 0))
+		first++;
+	if (r[first].e > 0 && first < a->n - 1)
+		vn_lines_add(&p->words, "the error %s the %s: from %.2g to %.2g relative to the reference",
+		             describe_trend(a, hit), a->name, sqrt(r[first].e), sqrt(r[a->n - 1].e));
+}
+
+static void say_axis(vn_profile *p, const vn_axis_profile *a, ranked *r, bool *hit)
+{
+	if (a->n < 2)
+		return;
+	if ((p->all.bad && say_bad(p, a, hit)) || !(p->all.error > 0))
+		return;
+	rank_positions(a, p->noise, r);
+	const int64_t from = find_gap(r, a->n, p->n / a->n >= MANY ? GAP : GAP_OF_FEW);
+	if (from > 0) {
+		say_split(p, a, r, from, hit);
+		return;
+	}
+	for (int64_t i = 0; i < a->n; i++)
+		hit[i] = true;
+	if ((strcmp(a->name, "token") == 0 || strcmp(a->name, "key") == 0) && *describe_trend(a, hit))
+		say_trend(p, a, r, hit);
+}
+
+/* Fills p->words from the sums. */
+static void say_profile(vn_profile *p)
+{
+	int64_t most = 1;
+	for (int i = 0; i < p->n_axes; i++)
+		most = p->axis[i].n > most ? p->axis[i].n : most;
+	ranked *r = vn_alloc((size_t)most, sizeof *r);
+	bool   *hit = vn_alloc((size_t)most, sizeof *hit);
+
+	for (int i = 0; i < p->n_axes; i++)
+		say_axis(p, &p->axis[i], r, hit);
+	free(r);
+	free(hit);
+	if (p->n >= MANY && p->all.error > 0 && p->all.ref > 0) {
+		/* The explanation must cover most of the error and apply to a nonzero candidate: almost
+		 * nothing is not "the reference times almost nothing". */
+		const double whole = fmin(p->all.error / p->all.ref, p->factor * p->factor);
+		const double there = fmin(p->all.error / p->all.ref,
+		                          fmax(1 + 2 * (p->factor - 1) + p->all.error / p->all.ref, 0.0));
+		if (p->factor == 0 && p->apart <= 0)
+			vn_lines_add(&p->words, "the candidate is 0 throughout");
+		else if (p->apart <= EXPLAINED * whole)
+			vn_lines_add(&p->words,
+			             "the candidate is the reference times %.5g, which explains all but %.2g %% of the error",
+			             p->factor, 100 * p->apart * p->all.ref / p->all.error);
+		else if (p->level <= EXPLAINED * there)
+			vn_lines_add(&p->words,
+			             "the candidate is the reference plus %.5g, which explains all but %.2g %% of the error",
+			             p->offset, 100 * p->level * p->all.ref / p->all.error);
+	}
+}
 
 enum { PIECE = 4096 };
 
@@ -129,7 +391,7 @@ static vn_status profile_axes(const vn_shape *shape, const vn_profile_subject *o
 	 * the mean offset is treated the same way. */
 	p->apart = p->all.ref > 0 ? fmax(p->all.error / p->all.ref - (p->factor - 1) * (p->factor - 1), 0.0) : 0.0;
 	p->level = p->all.ref > 0 ? fmax(p->all.error - p->offset * all.d, 0.0) / p->all.ref : 0.0;
-	vn_profile_say(p);
+	say_profile(p);
 	return VN_OK;
 }
 

@@ -63,7 +63,4 @@ vn_status vn_profile_of(const vn_tensor *ref, const vn_tensor *cand, const vn_pr
 vn_status vn_profile_read(vn_numbers *ref, vn_numbers *cand, vn_profile *p, vn_error *err);
 void      vn_profile_free(vn_profile *p);
 
-/* Fills p->words from the sums. */
-void vn_profile_say(vn_profile *p);
-
 #endif

@@ -61,16 +61,11 @@ void vn_rearrange_one_value(vn_rearranged *r);
 /* Tries a factor, an offset, a limit and a cap. */
 void vn_rearrange_numbers(vn_rearranged *r);
 
-/* rearrange_axes.c: finds along which axis a result without a plan is in another order: rows a
+/* rearrange.c: finds along which axis a result without a plan is in another order: rows a
  * token late, heads exchanged, columns reversed, interleaved or repeated. */
 
 /* What order the whole axis is in. Of the last two, the trial's list has the width of a group. */
 typedef enum vn_axis_order { VN_AXIS_RUNS, VN_AXIS_INTERLEAVED, VN_AXIS_HALVED } vn_axis_order;
-
-/* Tries for each axis that its indices hold what others should, and that the result was only
- * rounded to a narrower format. The trial's number is the axis: 0 rows, 1 columns (the last axis),
- * 2 + axis of those between; its list has up to 8 runs of first, last, from, step. */
-void vn_rearrange_axes(vn_rearranged *r);
 
 /* leading.c: finds a wrong leading dimension: two rows of an operand are another distance apart in
  * memory than a row is wide, as in a call of BLAS with a wrong lda, ldb or ldc, or for rows of a

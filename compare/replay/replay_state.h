@@ -111,11 +111,7 @@ void                  vn_node_output_free(vn_node_output *m);
  * follows from other values. */
 bool                  vn_replay_no_place(const vn_plan *plan, int value);
 
-/* ---- one node (replay_node.c) ---------------------------------------------------------------- */
-
-/* Handles node k of the step: runs it in both engines, judges it, and replaces its outputs by the
- * candidate's numbers. */
-vn_status vn_replay_node(vn_replay *r, int k, vn_error *err);
+/* ---- one node ------------------------------------------------------------------------------- */
 
 /* ---- its parts (replay_measure.c) ------------------------------------------------------------ */
 

@@ -12,9 +12,6 @@
 /* Measures every result whose checkpoint is known. */
 vn_status vn_replayed_measure(const vn_opened *o, vn_checkpoints *all, vn_replayed_findings *j, vn_error *err);
 
-/* Of wrong results: clears those of another order, and charges those whose regions overlap. */
-void vn_replayed_conclude(const vn_opened *o, vn_checkpoints *all, vn_replayed_findings *j);
-
 /* Adds notes: what was computed by whom, was not judged, is a tie, was done in another order. */
 void vn_replayed_say(const vn_opened *o, const vn_checkpoints *all, vn_lines *notes, const vn_replayed_findings *j);
 

@@ -2,32 +2,116 @@
  * Where scripts are forbidden, the verdict and the place where the error starts are still shown. */
 #include "compare/comparison/checkpoint.h"
 #include "compare/judge/check_words.h"
+#include "compare/report/report.h"
+#include "compare/report/report_page.h"
 #include "compare/result/folds.h"
 #include "compare/result/words.h"
 #include "compare/text/markup.h"
-#include "compare/text/relative.h"
-#include "compare/report/report_page.h"
-#include "compare/report/report.h"
 #include "compare/weights/weights_report.h"
+
 #include "libref/base/say.h"
+#include "libref/base/shell.h"
 
 #include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A command line as it is typed in another folder. */
+
+/* Reads a word as vn_shell_add quotes it. Returns what follows; NULL: no word is left. */
+static const char *next_word(const char *at, char word[VN_SHELL_LINE])
+{
+	bool   quoted = false;
+	size_t n = 0;
+
+	while (*at == ' ')
+		at++;
+	if (!*at)
+		return NULL;
+	for (; *at && (quoted || *at != ' '); at++) {
+		if (*at == '\'')
+			quoted = !quoted;
+		else if (*at == '\\' && !quoted && at[1])
+			word[n++] = *++at;
+		else
+			word[n++] = *at;
+	}
+	word[n] = '\0';
+	return at;
+}
+
+/* Writes the path of a file from a folder; both are absolute, and without links. */
+static bool path_from(const char *folder, const char *file, char to[PATH_MAX])
+{
+	size_t same = 0, n = 0;
+
+	for (size_t i = 0; folder[i] && folder[i] == file[i]; i++)
+		if (file[i] == '/')
+			same = i + 1;
+	const size_t whole = strlen(folder);
+	if (strncmp(folder, file, whole) == 0 && file[whole] == '/')
+		same = whole + 1;
+	for (size_t i = same; same <= whole && i <= whole; i++)
+		if (folder[i] == '/' || !folder[i]) {
+			if (n + 4 > PATH_MAX)
+				return false;
+			memcpy(to + n, "../", 4);
+			n += 3;
+		}
+	return snprintf(to + n, PATH_MAX - n, "%s", file + same) < (int)(PATH_MAX - n);
+}
+
+/* Writes the folder of a file, which may not exist yet. */
+static bool folder_of(const char *file, char folder[PATH_MAX])
+{
+	char        name[PATH_MAX];
+	const char *slash = strrchr(file, '/');
+
+	if (!slash)
+		return realpath(".", folder) != NULL;
+	return snprintf(name, sizeof name, "%.*s", (int)(slash - file + 1), file) < (int)sizeof name &&
+	       realpath(name, folder) != NULL;
+}
+
+/* Writes the command for the folder of the file `from`: words that are files here become their
+ * paths from there. The command itself if that does not fit, or if a path cannot be found.
+ * Returns text. */
+static const char *relative_command(const char *command, const char *from, char text[VN_SHELL_LINE])
+{
+	char folder[PATH_MAX], here[PATH_MAX], file[PATH_MAX], moved[PATH_MAX], word[VN_SHELL_LINE];
+
+	snprintf(text, VN_SHELL_LINE, "%s", command);
+	if (strlen(command) >= VN_SHELL_LINE || !folder_of(from, folder) || !realpath(".", here) ||
+	    strcmp(folder, here) == 0)
+		return text;
+	vn_shell_begin(text);
+	for (const char *at = command; (at = next_word(at, word));) {
+		const bool is_file = *word != '/' && *word != '-' && realpath(word, file) != NULL;
+		const char *new = is_file &&path_from(folder, file, moved) ? moved : word;
+		vn_shell_add(text, VN_SHELL_LINE, new);
+	}
+	if (!*text) {
+		snprintf(text, VN_SHELL_LINE, "%s", command);
+		return text;
+	}
+	vn_shell_end(text);
+	memmove(text, text + 1, strlen(text)); /* the first space */
+	return text;
+}
 
 enum { NAMED = 6 };
 
 static void name_of(const vn_checkpoint *p, FILE *out)
 {
 	char label[VN_LABEL];
-	fputs("<code class=\"name\">", out);
-	vn_html_text(out, vn_label(p, label));
-	fputs("</code>", out);
+	vn_html_say(out, "<code class=\"name\">%s</code>", vn_label(p, label));
 }
 
 static void print_line(FILE *out, const char *title, const char *text)
 {
-	vn_say(out, "<dt>%s</dt><dd>", title);
-	vn_html_text(out, text);
-	fputs("</dd>\n", out);
+	vn_html_say(out, "<dt>%s</dt><dd>%s</dd>\n", title, text);
 }
 
 static void print_origins(const vn_document *doc, FILE *out)
@@ -43,10 +127,8 @@ static void print_origins(const vn_document *doc, FILE *out)
 		if (i)
 			fputs("<br>", out);
 		name_of(&doc->checkpoint[fold[i].first], out);
-		if (fold[i].n > 1) {
-			fputs(": ", out);
-			vn_html_text(out, vn_fold_say(doc->checkpoint, &fold[i], text));
-		}
+		if (fold[i].n > 1)
+			vn_html_say(out, ": %s", vn_fold_say(doc->checkpoint, &fold[i], text));
 		told += fold[i].n;
 	}
 	if (told < doc->n_origins)
@@ -71,19 +153,14 @@ static void print_beginning(const vn_document *doc, int first, FILE *out)
 	name_of(p, out);
 	if (p->layer >= 0)
 		fprintf(out, " layer %d", p->layer);
-	if (*op) {
-		fputs(", op ", out);
-		vn_html_text(out, op);
-	}
+	if (*op)
+		vn_html_say(out, ", op %s", op);
 	if (doc->n_origins == 1 && p->origin)
 		vn_say(out, "<br><span class=\"dim\">The only origin: %s.</span>", vn_document_text(doc->origins_are));
-	vn_say(out, "</dd>\n<dt>%s</dt><dd>", p->worst >= 0 ? "broken rule" : "finding");
-	vn_html_text(out, vn_judge_say_failure(p, text));
-	if (vn_judge_worst_why(p)) {
-		fputs("<br><q>", out);
-		vn_html_text(out, vn_judge_worst_why(p));
-		fputs("</q>", out);
-	}
+	vn_html_say(out, "</dd>\n<dt>%s</dt><dd>%s", p->worst >= 0 ? "broken rule" : "finding",
+	            vn_judge_say_failure(p, text));
+	if (vn_judge_worst_why(p))
+		vn_html_say(out, "<br><q>%s</q>", vn_judge_worst_why(p));
 	fputs("</dd>\n", out);
 	print_titled("profile", INT_MAX, json_object_get(profile, "words"), out);
 	print_origins(doc, out);
@@ -96,20 +173,17 @@ static void next_commands(const vn_document *doc, const char *path, FILE *out)
 
 	for (int i = 0; i < vn_document_lines(doc->next); i++) {
 		const char *line = vn_document_line(doc->next, i);
-		vn_say(out, "<dt>%s</dt><dd class=\"next\"><code>", i ? "" : "next");
-		vn_html_text(out, path ? vn_relative_command(line, path, text) : line);
-		fputs("</code></dd>\n", out);
+		vn_html_say(out, "<dt>%s</dt><dd class=\"next\"><code>%s</code></dd>\n", i ? "" : "next",
+		            path ? relative_command(line, path, text) : line);
 	}
 }
 
 static void print_story(const vn_document *doc, const char *path, FILE *out)
 {
 	const int first = doc->first;
-	fprintf(out, "<p class=\"dim\">vernier compare: <code>");
-	vn_html_text(out, vn_document_member(doc->candidate, "path"));
-	fputs("</code> judged by <code>", out);
-	vn_html_text(out, vn_document_member(doc->reference, "path"));
-	vn_say(out, "</code></p>\n<h1 class=\"%s\">%s</h1>\n<p>%s</p>\n<dl>\n", doc->within ? "within" : "outside",
+	vn_html_say(out, "<p class=\"dim\">vernier compare: <code>%s</code> judged by <code>%s</code></p>\n",
+	            vn_document_member(doc->candidate, "path"), vn_document_member(doc->reference, "path"));
+	vn_say(out, "<h1 class=\"%s\">%s</h1>\n<p>%s</p>\n<dl>\n", doc->within ? "within" : "outside",
 	       vn_document_text(doc->verdict_words), vn_document_text(doc->summary));
 	if (first >= 0 || json_is_true(json_object_get(doc->strict, "decided")))
 		print_titled("warning", NAMED, doc->warnings, out);

@@ -36,8 +36,7 @@ enum {
 static void item_of(FILE *out, const char *title, const char *text, size_t most)
 {
 	vn_say(out, "- **%s** ", title);
-	vn_markdown_code(out, text, most, 0);
-	fputc('\n', out);
+	vn_markdown_say(out, most, 0, "%s\n", text);
 }
 
 static void print_item(FILE *out, const char *title, const char *text)
@@ -77,8 +76,7 @@ static void replayed_origins(const vn_document *doc, FILE *out)
 	      out);
 	for (int i = 0; i < doc->n_origins && i < NAMED; i++) {
 		const vn_checkpoint *p = &doc->checkpoint[doc->origin[i]];
-		fputs("| ", out);
-		vn_markdown_code(out, vn_label(p, label), SHOWN, 1);
+		vn_markdown_say(out, SHOWN, 1, "| %s", vn_label(p, label));
 		write_number(out, "%.3g", vn_local_shown(p), !isnan(vn_local_shown(p)));
 		write_number(out, "%.2e", vn_local_nmse(p), !isnan(vn_local_nmse(p)));
 		write_number(out, "%.2e", p->replay.inherited, p->replayed && !isnan(p->replay.inherited));
@@ -96,10 +94,8 @@ static void print_origins(const vn_document *doc, FILE *out)
 	if (doc->n_origins == 0)
 		return;
 	vn_say(out, "- **%s** ", doc->n_origins > 1 ? "Origins" : "Origin");
-	for (int i = 0; i < doc->n_origins && i < NAMED; i++) {
-		fputs(i ? ", " : "", out);
-		vn_markdown_code(out, vn_label(&doc->checkpoint[doc->origin[i]], label), SHOWN, 0);
-	}
+	for (int i = 0; i < doc->n_origins && i < NAMED; i++)
+		vn_markdown_say(out, SHOWN, 0, i ? ", %s" : "%s", vn_label(&doc->checkpoint[doc->origin[i]], label));
 	if (doc->n_origins > NAMED)
 		fprintf(out, " and %d more", doc->n_origins - NAMED);
 	vn_say(out, ": %s\n", vn_document_text(doc->origins_are));
@@ -198,13 +194,8 @@ static void print_details(const vn_document *doc, FILE *out)
 
 static void fact_of(FILE *out, const char *key, const char *ref, const char *cand, size_t most)
 {
-	fputs("| ", out);
-	vn_markdown_code(out, key, FACT, 1);
-	fputs(" | ", out);
-	vn_markdown_code(out, ref ? ref : "-", most, 1);
-	fputs(" | ", out);
-	vn_markdown_code(out, cand ? cand : "-", most, 1);
-	fputs(" |\n", out);
+	vn_markdown_say(out, FACT, 1, "| %s", key);
+	vn_markdown_say(out, most, 1, " | %s | %s |\n", ref ? ref : "-", cand ? cand : "-");
 }
 
 static void print_fact(FILE *out, const char *key, const char *ref, const char *cand)
@@ -258,15 +249,12 @@ static bool print_row(const void *ctx, int i, FILE *out)
 	const bool           has_ratio = p->m.n && vn_ratio_of(doc, p, &ratio);
 	if (!p->fails)
 		return false;
-	fputs("| ", out);
-	vn_markdown_code(out, vn_label(p, label), SHOWN, 1);
+	vn_markdown_say(out, SHOWN, 1, "| %s", vn_label(p, label));
 	print_metric(out, "%.2e", p, VN_M_NMSE);
 	write_number(out, ratio < 1000 ? "%.2f" : "%.1e", ratio, has_ratio);
 	print_metric(out, "%.6f", p, VN_M_COSINE);
 	print_metric(out, "%.2e", p, VN_M_MAX_ABS);
-	fputs(" | ", out);
-	vn_markdown_code(out, vn_judge_say_failure(p, text), VN_WORDS, 1);
-	fputs(" |\n", out);
+	vn_markdown_say(out, VN_WORDS, 1, " | %s |\n", vn_judge_say_failure(p, text));
 	return true;
 }
 

@@ -60,8 +60,7 @@ static json_t *kind_of(const vn_document *doc, const vn_checkpoint *p)
 	/* 100,000 names would be most of a page. Most names follow from the layer, which is in the
 	 * row. */
 	snprintf(usual, sizeof usual, "layer%d.%s", p->layer, vn_point_of(p));
-	if (strcmp(p->name, usual) != 0)
-		json_object_set_new(j, "name", vn_json_text(p->name));
+	json_object_set_new(j, "name", strcmp(p->name, usual) != 0 ? vn_json_text(p->name) : NULL);
 	json_object_set_new(j, "point", vn_json_text(vn_point_of(p)));
 	json_object_set_new(j, "op", vn_json_text(about.op));
 	json_object_set_new(j, "shape", vn_json_integers(about.shape.dim, about.shape.rank));

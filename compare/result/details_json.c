@@ -111,20 +111,14 @@ json_t *vn_json_detail(const vn_opened *opened, const vn_result *result, const v
 {
 	const vn_checkpoint *p = &result->checkpoints.of[x->checkpoint];
 	const vn_entry      *r = vn_recording_entry(opened->ref, p->ref), *d = vn_recording_entry(opened->cand, p->cand);
-	json_t              *j = json_object();
-	json_object_set_new(j, "name", vn_json_name(p));
-	json_object_set_new(j, "origin", json_boolean(p->origin));
-	json_object_set_new(j, "layer", json_integer(p->layer));
-	json_object_set_new(j, "point", vn_json_text(vn_point_of(p)));
-	json_object_set_new(j, "op", vn_json_text(x->op));
-	json_object_set_new(
-		j, "worst_element",
-		json_pack("{s:o, s:o}", "index", vn_json_integers(x->at, r->shape.rank), "where", vn_json_text(x->where)));
-	json_object_set_new(
-		j, "around", json_pack("{s:I, s:o}", "from", (json_int_t)x->around_at, "where", vn_json_text(x->around_where)));
-	json_object_set_new(j, "reference", side_json(x, 0, r, p->m.ref_at));
-	json_object_set_new(j, "candidate", side_json(x, 1, d, p->m.cand_at));
-	json_object_set_new(j, "inputs", inputs_json(result, x));
+
+	json_t *j = json_pack("{s:o, s:b, s:i, s:o, s:o, s:{s:o, s:o}, s:{s:I, s:o}, s:o, s:o, s:o}", "name",
+	                      vn_json_name(p), "origin", (int)p->origin, "layer", p->layer, "point",
+	                      vn_json_text(vn_point_of(p)), "op", vn_json_text(x->op), "worst_element", "index",
+	                      vn_json_integers(x->at, r->shape.rank), "where", vn_json_text(x->where), "around", "from",
+	                      (json_int_t)x->around_at, "where", vn_json_text(x->around_where), "reference",
+	                      side_json(x, 0, r, p->m.ref_at), "candidate", side_json(x, 1, d, p->m.cand_at), "inputs",
+	                      inputs_json(result, x));
 	if (x->n_input < 0)
 		json_object_set_new(j, "inputs_are",
 		                    json_string(opened->plan || vn_recording_run_plan(opened->ref)

@@ -1,6 +1,5 @@
 /* document.c: see document.h. */
 #include "compare/result/document.h"
-
 #include "compare/comparison/checkpoint.h"
 #include "compare/judge/unmeasured.h"
 #include "compare/replay/replay_words.h"

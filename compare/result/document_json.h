@@ -28,8 +28,6 @@ typedef struct vn_detail {
 json_t *vn_json_name(const vn_checkpoint *p);
 /* details_json.c: one divergence in full */
 json_t *vn_json_detail(const vn_opened *opened, const vn_result *result, const vn_detail *x);
-/* explained_json.c: the explanations, which the comparison must have */
-json_t *vn_json_explanations(const vn_opened *o, const vn_result *r);
 
 /* Fills divergences, divergences_left_out and detail of a document. */
 vn_status vn_document_details(vn_document *doc, const vn_opened *o, const vn_result *r, int most, vn_error *err);

@@ -1,15 +1,188 @@
 /* next.c: see next.h. */
 #include "compare/result/next.h"
-
 #include "compare/comparison/checkpoint.h"
-#include "compare/result/injections.h"
-#include "compare/trial/findings.h"
+#include "compare/comparison/comparison.h"
 #include "compare/floor/precision.h"
 #include "compare/text/runs.h"
+#include "compare/trial/findings.h"
+
+#include "libref/base/alloc.h"
 #include "libref/base/shell.h"
+#include "libref/plan/fault.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+/* The mistakes of the catalogue that explain a comparison, as options of
+ * `vernier capture` that make them again. */
+
+enum { INJECTIONS_MOST = 24 };
+
+/* "R1@layer1.q_rope", "R1@layer*.q_rope", "R1@*" */
+typedef char injection[VN_NAME_MAX + 64];
+
+/* Which mistake is made at each operation. */
+typedef struct made_mistakes {
+	const vn_checkpoints *all;
+	const vn_plan        *p;
+	int                  *fault; /* (nodes): 1 + the fault; 0: none */
+	const char          **name;  /* (nodes): the checkpoint by which the operation is named */
+	bool                 *done;  /* (nodes) */
+	injection            *what;
+	int                   n;
+	bool                  full;
+} made_mistakes;
+
+static const char *node_name(const made_mistakes *m, int node)
+{
+	return m->name[node] ? m->name[node] : m->p->value[m->p->node[node].out[0]].name;
+}
+
+static void add_pattern(made_mistakes *m, int fault, const char *glob)
+{
+	if (m->n == INJECTIONS_MOST)
+		m->full = true;
+	else
+		snprintf(m->what[m->n++], sizeof *m->what, "%s@%s", vn_fault_id(fault), glob);
+}
+
+/* Can it be made on purpose, and would every step still be as it was found? */
+static bool can_be_made(const vn_findings *x)
+{
+	const vn_trial *h = &x->by[0];
+
+	return x->n_fit > 0 && h->finding == VN_FINDING_FAULT && !h->heads && !h->speaks_against;
+}
+
+/* What is recorded wrongly is named by its checkpoint, because an operation may have several. */
+static void add_recorder_fault(made_mistakes *m, const vn_findings *x)
+{
+	const char *name = m->all->of[x->checkpoint].name;
+	const int   fault = x->by[0].fault[0] - 1;
+	char        same[sizeof(injection)];
+
+	snprintf(same, sizeof same, "%s@%s", vn_fault_id(fault), name);
+	for (int i = 0; i < m->n; i++)
+		if (strcmp(m->what[i], same) == 0)
+			return;
+	add_pattern(m, fault, name);
+}
+
+/* which: the first or the second of its faults. */
+static void mark_places(made_mistakes *m, const vn_findings *x, int which)
+{
+	const vn_trial *h = &x->by[0];
+	const char     *name = m->all->of[x->checkpoint].name;
+	const int       v = vn_plan_find(m->p, name), own = v < 0 ? -1 : m->p->value[vn_plan_root(m->p, v)].node;
+
+	for (int i = 0; i < m->p->n_nodes; i++) {
+		if (!vn_trial_made_at(h, i) || m->fault[i])
+			continue;
+		m->fault[i] = h->fault[which];
+		m->name[i] = i == own ? name : NULL;
+	}
+}
+
+/* Selects the operations that a pattern would take with this one. */
+typedef bool (*is_alike)(const made_mistakes *m, int node, int other);
+
+static bool any_other(const made_mistakes *m, int node, int other)
+{
+	(void)m, (void)node, (void)other;
+	return true;
+}
+
+static bool at_same_point(const made_mistakes *m, int node, int other)
+{
+	const char *a = m->p->value[m->p->node[node].out[0]].name, *b = m->p->value[m->p->node[other].out[0]].name;
+
+	return m->p->node[node].layer >= 0 && m->p->node[other].layer >= 0 &&
+	       strcmp(vn_name_in_layer(a), vn_name_in_layer(b)) == 0;
+}
+
+static bool in_same_layer(const made_mistakes *m, int node, int other)
+{
+	return m->p->node[node].layer >= 0 && m->p->node[node].layer == m->p->node[other].layer;
+}
+
+/* Is the mistake made at all operations alike that can have it, and at several? An operation with
+ * another mistake may then have this one as well, since one is made after the other. */
+static bool has_all(const made_mistakes *m, int node, is_alike alike)
+{
+	int n = 0;
+
+	for (int i = 0; i < m->p->n_nodes; i++) {
+		if (!alike(m, node, i) || (!m->fault[i] && vn_fault_why_not(m->fault[node] - 1, m->p, i)))
+			continue;
+		if (m->fault[i] != m->fault[node] || m->done[i])
+			return false;
+		n++;
+	}
+	return n > 1;
+}
+
+static void tick_off(made_mistakes *m, int node, is_alike alike)
+{
+	for (int i = 0; i < m->p->n_nodes; i++)
+		m->done[i] = m->done[i] || (m->fault[i] == m->fault[node] && alike(m, node, i));
+}
+
+static void add_patterns_of(made_mistakes *m, int node)
+{
+	char glob[VN_NAME_MAX + 16] = "*";
+
+	if (has_all(m, node, any_other))
+		tick_off(m, node, any_other);
+	else if (has_all(m, node, in_same_layer)) {
+		tick_off(m, node, in_same_layer);
+		snprintf(glob, sizeof glob, "layer%d", m->p->node[node].layer);
+	} else if (has_all(m, node, at_same_point)) {
+		tick_off(m, node, at_same_point);
+		snprintf(glob, sizeof glob, "layer*.%s", vn_name_in_layer(node_name(m, node)));
+	} else {
+		m->done[node] = true;
+		snprintf(glob, sizeof glob, "%s", node_name(m, node));
+	}
+	add_pattern(m, m->fault[node] - 1, glob);
+}
+
+/* Writes every mistake that an origin is explained by, at every operation at which it is made, in
+ * as few patterns as name these operations alone. Left out is what --inject cannot make: a fitted
+ * number, some heads of several, an answer that another step contradicts. Returns how many; -1:
+ * they are too many for a command line. */
+static int injections_of(const vn_opened *o, const vn_result *r, injection what[INJECTIONS_MOST])
+{
+	const vn_plan         *p = vn_model_plan(o->model);
+	const size_t           nodes = (size_t)p->n_nodes;
+	const vn_all_findings *why = r->why;
+	made_mistakes          m = { .all = &r->checkpoints,
+		                         .p = p,
+		                         .what = what,
+		                         .fault = vn_alloc_zero(nodes, sizeof *m.fault),
+		                         .name = vn_alloc_zero(nodes, sizeof *m.name),
+		                         .done = vn_alloc_zero(nodes, sizeof *m.done) };
+
+	for (int which = 0; which < 2; which++) {
+		memset(m.fault, 0, nodes * sizeof *m.fault);
+		memset(m.done, 0, nodes * sizeof *m.done);
+		for (int i = 0; i < why->n; i++) {
+			if (!can_be_made(&why->of[i]) || (which && !why->of[i].by[0].fault[1]))
+				continue;
+			if (why->of[i].by[0].recorder_fault)
+				add_recorder_fault(&m, &why->of[i]);
+			else
+				mark_places(&m, &why->of[i], which);
+		}
+		for (int i = 0; i < p->n_nodes; i++)
+			if (m.fault[i] && !m.done[i])
+				add_patterns_of(&m, i);
+	}
+	free(m.fault);
+	free(m.name);
+	free(m.done);
+	return m.full ? -1 : m.n;
+}
 
 /* Path of the model's weights, if known. */
 static const char *model_of(const vn_opened *o)
@@ -108,16 +281,16 @@ static bool has_joined_calls(const vn_recording *r)
  * there, since the run is not what the model computes. */
 static void add_repetition(const vn_opened *o, const vn_result *r, vn_lines *lines)
 {
-	vn_injection what[VN_INJECTIONS_MOST];
-	char         to[VN_SHELL_FILE] = "mistake.h5";
-	const char  *own = vn_recording_path(o->ref), *cand = vn_recording_path(o->cand);
-	const int    made = vn_recording_ranks(o->ref) ? 0 : vn_injections_of(o, r, what);
-	int          n = 0;
+	injection   what[INJECTIONS_MOST];
+	char        to[VN_SHELL_FILE] = "mistake.h5";
+	const char *own = vn_recording_path(o->ref), *cand = vn_recording_path(o->cand);
+	const int   made = vn_recording_ranks(o->ref) ? 0 : injections_of(o, r, what);
+	int         n = 0;
 
 	if (made < 1)
 		return;
 	vn_shell_new_file(to, sizeof to);
-	const char *word[8 + 2 * VN_INJECTIONS_MOST] = { "capture", "ref", model_of(o) };
+	const char *word[8 + 2 * INJECTIONS_MOST] = { "capture", "ref", model_of(o) };
 	n = 3;
 	if (has_joined_calls(o->cand) && cand && !r->unpaired.cand_map) {
 		word[n++] = "--like";

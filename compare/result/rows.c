@@ -24,15 +24,12 @@ static json_t *limit_json(const vn_check *k)
 	json_object_set_new(j, "limit_fraction", vn_json_real(vn_check_limit_fraction(k)));
 	json_object_set_new(j, "limit", json_real(k->limit));
 	json_object_set_new(j, "value", vn_json_real(k->value));
-	if (k->has_best)
-		json_object_set_new(j, "best", json_real(k->best));
+	json_object_set_new(j, "best", k->has_best ? json_real(k->best) : NULL);
 	if (!isfinite(k->value))
 		json_object_set_new(j, "value_is", json_string(k->note ? "unknown" : vn_json_not_finite(k->value)));
 	json_object_set_new(j, "holds", json_boolean(k->holds));
-	if (k->note)
-		json_object_set_new(j, "note", json_string(k->note));
-	if (k->steps)
-		json_object_set_new(j, "steps", json_integer(k->steps));
+	json_object_set_new(j, "note", k->note ? json_string(k->note) : NULL);
+	json_object_set_new(j, "steps", k->steps ? json_integer(k->steps) : NULL);
 	if (k->rule && k->rule->key[k->form][k->metric].deep)
 		json_object_set_new(j, "by_depth",
 		                    json_pack("{s:f, s:f}", "first", k->rule->key[k->form][k->metric].value, "last",
@@ -76,10 +73,8 @@ static void add_measured(json_t *j, const vn_checkpoint *p, const vn_shape *shap
 	json_object_set_new(j, "elements", json_integer(p->m.n));
 	json_object_set_new(j, "nan", vn_json_integers(p->m.nan, 2));
 	json_object_set_new(j, "inf", vn_json_integers(p->m.inf, 2));
-	if (p->m.masked)
-		json_object_set_new(j, "masked", json_integer(p->m.masked));
-	if (p->first_token)
-		json_object_set_new(j, "first_token", json_integer(p->first_token));
+	json_object_set_new(j, "masked", p->m.masked ? json_integer(p->m.masked) : NULL);
+	json_object_set_new(j, "first_token", p->first_token ? json_integer(p->first_token) : NULL);
 	if (p->m.worst_token >= 0 && p->m.finite)
 		json_object_set_new(j, "worst_token", json_integer(p->m.worst_token));
 	if (p->m.worst_nmse_token >= 0 && p->m.finite)
@@ -88,8 +83,7 @@ static void add_measured(json_t *j, const vn_checkpoint *p, const vn_shape *shap
 		json_object_set_new(j, "worst_nmse_channel", json_integer(p->m.worst_nmse_channel));
 	if (p->m.worst_scale_channel >= 0 && p->m.finite)
 		json_object_set_new(j, "worst_scale_channel", json_integer(p->m.worst_scale_channel));
-	if (p->m.worst_row >= 0)
-		json_object_set_new(j, "worst_row", json_integer(p->m.worst_row));
+	json_object_set_new(j, "worst_row", p->m.worst_row >= 0 ? json_integer(p->m.worst_row) : NULL);
 	json_object_set_new(j, "ulp_of", json_string(vn_dtype_name(p->m.grid)));
 }
 
@@ -121,10 +115,8 @@ static json_t *replayed_json(const vn_document *doc, const vn_checkpoint *p, boo
 	vn_json_put_real(j, "max_abs_over_floor", vn_local_element(p), flags);
 	json_object_set_new(j, "independent_numbers", json_integer(p->replay.independent_numbers));
 	json_object_set_new(j, "nonfinite", json_integer(p->replay.bad));
-	if (p->replay.other_ids)
-		json_object_set_new(j, "other_ids", json_integer(p->replay.other_ids));
-	if (p->replay.another_order)
-		json_object_set_new(j, "another_order", json_true());
+	json_object_set_new(j, "other_ids", p->replay.other_ids ? json_integer(p->replay.other_ids) : NULL);
+	json_object_set_new(j, "another_order", p->replay.another_order ? json_true() : NULL);
 	json_object_set_new(j, "recorder_fault", json_boolean(p->replay.recorder_fault));
 	json_object_set_new(j, "columns",
 	                    p->replay.columns ? json_string(vn_columns_name(p->replay.columns)) : json_null());
@@ -138,8 +130,7 @@ static json_t *replayed_json(const vn_document *doc, const vn_checkpoint *p, boo
 	json_object_set_new(j, "span", json_integer(p->replay.span));
 	json_object_set_new(j, "least_seen",
 	                    p->replay.slack > 0 ? json_real(vn_local_least_seen(&p->replay)) : json_null());
-	if (all && p->replay.slack > 0)
-		json_object_set_new(j, "slack", json_real(p->replay.slack));
+	json_object_set_new(j, "slack", all && p->replay.slack > 0 ? json_real(p->replay.slack) : NULL);
 	if (all && (p->fails || p->origin))
 		json_object_set_new(j, "words", vn_json_text(vn_document_replayed(doc, p, words)));
 	vn_json_put_flags(j, "not_finite", flags);
@@ -164,14 +155,10 @@ static json_t *overflow_json(const vn_overflow *o)
 /* What decides how a report words the rest. */
 static void add_unseen(json_t *j, const vn_document *doc, const vn_checkpoint *p)
 {
-	if (p->worst >= 0)
-		json_object_set_new(j, "broken", json_integer(p->worst));
-	if (p->vacuous)
-		json_object_set_new(j, "vacuous", json_string(p->vacuous));
-	if (p->m.finite != p->m.n)
-		json_object_set_new(j, "finite", json_integer(p->m.finite));
-	if (p->m.n && p->m.bad_at >= 0)
-		json_object_set_new(j, "first_nonfinite", json_integer(p->m.bad_at));
+	json_object_set_new(j, "broken", p->worst >= 0 ? json_integer(p->worst) : NULL);
+	json_object_set_new(j, "vacuous", p->vacuous ? json_string(p->vacuous) : NULL);
+	json_object_set_new(j, "finite", p->m.finite != p->m.n ? json_integer(p->m.finite) : NULL);
+	json_object_set_new(j, "first_nonfinite", p->m.n && p->m.bad_at >= 0 ? json_integer(p->m.bad_at) : NULL);
 	if (p->m.n && p->pooled_small >= 0)
 		json_object_set_new(j, "floor_of_steps", vn_json_real(doc->pooled_small[p->pooled_small].floor[VN_M_NMSE]));
 }
@@ -179,34 +166,21 @@ static void add_unseen(json_t *j, const vn_document *doc, const vn_checkpoint *p
 json_t *vn_document_row(const vn_document *doc, const vn_checkpoint *p, bool all)
 {
 	const vn_tensor_facts about = vn_document_about(doc, p);
-	json_t               *j = json_object(), *l = json_array();
-	json_object_set_new(j, "name", vn_json_text(p->name));
-	json_object_set_new(j, "step", json_integer(p->step));
-	json_object_set_new(j, "order", json_integer(p->order));
-	json_object_set_new(j, "layer", json_integer(p->layer));
-	json_object_set_new(j, "point", vn_json_text(vn_point_of(p)));
-	json_object_set_new(j, "op", vn_json_text(about.op));
-	json_object_set_new(j, "shape", vn_json_integers(about.shape.dim, about.shape.rank));
-	json_object_set_new(j, "axes", vn_json_text(about.axes));
-	json_object_set_new(j, "status", json_string(vn_checkpoint_status_text(p->status)));
-	json_object_set_new(j, "fails", json_boolean(p->fails));
-	json_object_set_new(j, "origin", json_boolean(p->origin));
-	if (p->replayed)
-		json_object_set_new(j, "replay", replayed_json(doc, p, all));
-	if (p->overwritten)
-		json_object_set_new(j, "overwritten", vn_json_text(p->overwritten));
-	if (p->overflow.reached > 0)
-		json_object_set_new(j, "overflow", overflow_json(&p->overflow));
+	json_t *j = json_pack("{s:o, s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:s, s:b, s:b}", "name", vn_json_text(p->name),
+	                      "step", p->step, "order", p->order, "layer", p->layer, "point", vn_json_text(vn_point_of(p)),
+	                      "op", vn_json_text(about.op), "shape", vn_json_integers(about.shape.dim, about.shape.rank),
+	                      "axes", vn_json_text(about.axes), "status", vn_checkpoint_status_text(p->status), "fails",
+	                      (int)p->fails, "origin", (int)p->origin),
+		   *l = json_array();
+	json_object_set_new(j, "replay", p->replayed ? replayed_json(doc, p, all) : NULL);
+	json_object_set_new(j, "overwritten", p->overwritten ? vn_json_text(p->overwritten) : NULL);
+	json_object_set_new(j, "overflow", p->overflow.reached > 0 ? overflow_json(&p->overflow) : NULL);
 	if (p->since > VN_UNCHANGED)
 		json_object_set_new(j, "since", json_string(vn_judge_since_text(p->since)));
-	if (isfinite(p->was))
-		json_object_set_new(j, "was", json_real(p->was));
-	if (p->detail)
-		json_object_set_new(j, "detail", vn_json_text(p->detail));
-	if (vn_judge_is_unmeasured(p))
-		json_object_set_new(j, "sides", vn_document_sides(doc, p));
-	if (p->contents)
-		json_object_set_new(j, "contents", vn_json_text(p->contents));
+	json_object_set_new(j, "was", isfinite(p->was) ? json_real(p->was) : NULL);
+	json_object_set_new(j, "detail", p->detail ? vn_json_text(p->detail) : NULL);
+	json_object_set_new(j, "sides", vn_judge_is_unmeasured(p) ? vn_document_sides(doc, p) : NULL);
+	json_object_set_new(j, "contents", p->contents ? vn_json_text(p->contents) : NULL);
 	if (p->m.n)
 		add_measured(j, p, &about.shape);
 	else

@@ -52,7 +52,5 @@ vn_status vn_table_read(const vn_table *t, int row, vn_table_group *g, vn_error 
 
 /* Writes the whole table in its form. */
 vn_status vn_table_write(const vn_table *t, FILE *out, vn_error *err);
-/* Same as JSON, schema vernier-table/1 (table_json.c). */
-vn_status vn_table_json(const vn_table *t, FILE *out, vn_error *err);
 
 #endif

@@ -1,8 +1,8 @@
 /* json.h: what reports in JSON have in common.
  *
  * JSON has no NaN or infinity: a number that is not finite is written as null, and a neighbouring
- * `flags` object may say which one it was. A json_t that a function returns is the caller's to
- * release.
+ * `flags` object may say which one it was. json_object_set_new leaves a member out if its value is
+ * NULL. A json_t that a function returns is the caller's to release.
  */
 #ifndef VN_COMPARE_JSON_H
 #define VN_COMPARE_JSON_H

@@ -4,6 +4,7 @@
 #include "libref/base/alloc.h"
 #include "libref/base/utf8.h"
 
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -73,6 +74,25 @@ void vn_html_text(FILE *out, const char *text)
 	xml_bytes(out, text, strlen(text), true);
 }
 
+/* Writes the format up to the next %s. Returns what follows it; NULL: there is none. */
+static const char *put_until(FILE *out, const char *format)
+{
+	const char *at = strstr(format, "%s");
+
+	fwrite(format, 1, at ? (size_t)(at - format) : strlen(format), out);
+	return at ? at + 2 : NULL;
+}
+
+void vn_html_say(FILE *out, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	while ((format = put_until(out, format)))
+		vn_html_text(out, va_arg(args, const char *));
+	va_end(args);
+}
+
 void vn_xml_text(FILE *out, const char *text)
 {
 	xml_bytes(out, text, strlen(text), false);
@@ -121,6 +141,16 @@ void vn_markdown_code(FILE *out, const char *text, size_t most, int cell)
 	for (int i = 0; i < ticks; i++)
 		fputc('`', out);
 	free(clean);
+}
+
+void vn_markdown_say(FILE *out, size_t most, int cell, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	while ((format = put_until(out, format)))
+		vn_markdown_code(out, va_arg(args, const char *), most, cell);
+	va_end(args);
 }
 
 /* A line of tildes would end the fence. We never print one, and one from elsewhere is dropped. */

@@ -1,7 +1,7 @@
 /* map.h: maps a whole file for reading.
  *
  * The bytes stay valid until vn_map_close. If another program truncates the file meanwhile, reading
- * it raises SIGBUS, which ends this program with a message (mapped.h).
+ * it raises SIGBUS, which ends this program with a message.
  */
 #ifndef VN_LIBREF_BASE_MAP_H
 #define VN_LIBREF_BASE_MAP_H
@@ -34,5 +34,17 @@ int vn_plain_open(const char *path, int flags);
  * would go on as if the file were absent. A broken link exists; opening it reports why it cannot be
  * read. */
 vn_status vn_file_there(const char *path, bool *there, vn_error *err);
+
+/* Remembers which files are mapped, to name the one that another program truncates.
+ *
+ * Reading a mapped page that is no longer in the file raises SIGBUS. The program cannot go on, but
+ * it can say which file it was.
+ *
+ * Threads  any. If there are too many files, some are not remembered, and no name is given. */
+void vn_mapped_add(const void *base, size_t bytes, const char *path);
+void vn_mapped_drop(const void *base); /* before unmapping; base may be unknown */
+
+/* For programs, not for libraries: makes SIGBUS print one line on stderr and exit with status 2. */
+void vn_mapped_explain(void);
 
 #endif

@@ -145,7 +145,7 @@ const vn_option *vn_option_row(const vn_command *c, int i);
  * another command's. */
 bool             vn_option_is_of(const vn_command *c, const vn_option *o);
 
-/* ---- options_complete.c --------------------------------------------------------------------- */
+/* ---- completions of shells ------------------------------------------------------------------- */
 
 typedef struct vn_completed {
 	const char       *name, *help;

@@ -1,17 +1,89 @@
 /* printed.c: see printed.h. */
 #include "libref/base/printed.h"
-
-#include "libref/base/pager.h"
 #include "libref/base/system.h"
 #include "libref/base/trouble.h"
 #include "libref/base/utf8.h"
 
 #include <ctype.h>
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/types.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+/* The program that a person reads long output in: less, or VERNIER_PAGER, or PAGER. */
+
+extern char **environ;
+
+static const char *find_pager(void)
+{
+	const char *own = getenv("VERNIER_PAGER"), *usual = getenv("PAGER");
+	return own ? own : usual ? usual : "less";
+}
+
+/* Is the first word a program? The shell would notice only after the output is lost. */
+static bool is_there(const char *command)
+{
+	const size_t n = strcspn(command, " \t");
+	const char  *folder = getenv("PATH");
+	char         path[PATH_MAX];
+
+	if (memchr(command, '/', n) || strpbrk(command, "|&;<>()$`\\\"'*?[#~=%"))
+		return true; /* for the shell */
+	for (size_t m; folder; folder = folder[m] ? folder + m + 1 : NULL) {
+		m = strcspn(folder, ":");
+		if (snprintf(path, sizeof path, "%.*s/%.*s", (int)m, folder, (int)n, command) < (int)sizeof path &&
+		    access(path, X_OK) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Starts it, if standard output is a terminal that can show it, and its program is there. Returns
+ * the pipe that it reads, and its process in *pid; -1: there is no pager. SIGINT and SIGQUIT then
+ * belong to it: they no longer end this process. The value "cat" or "" means no pager. */
+static int start_pager(pid_t *pid)
+{
+	const char                *pager = find_pager(), *terminal = getenv("TERM");
+	posix_spawn_file_actions_t how;
+	int                        ends[2];
+
+	if (!isatty(STDOUT_FILENO) || !terminal || strcmp(terminal, "dumb") == 0 || !*pager || strcmp(pager, "cat") == 0 ||
+	    !is_there(pager) || vn_pipe(ends) != 0)
+		return -1;
+	char       command[PATH_MAX];
+	char      *words[] = { (char[]) { "sh" }, (char[]) { "-c" }, command, NULL };
+	const bool fits = snprintf(command, sizeof command, "%s", pager) < (int)sizeof command;
+	setenv("LESS", "FRX", 0); /* as git: no pause if all fits, colours, and the text stays on the screen */
+	bool started = fits && posix_spawn_file_actions_init(&how) == 0;
+	if (started) {
+		started = posix_spawn_file_actions_adddup2(&how, ends[0], STDIN_FILENO) == 0 &&
+		          posix_spawn(pid, "/bin/sh", &how, NULL, words, environ) == 0;
+		posix_spawn_file_actions_destroy(&how);
+	}
+	close(ends[0]);
+	if (!started) {
+		close(ends[1]);
+		return -1;
+	}
+	signal(SIGINT, SIG_IGN);
+	signal(SIGQUIT, SIG_IGN);
+	return ends[1];
+}
+
+/* Ends its input, and waits until the reader leaves it. */
+static void end_pager(int pipe, pid_t pid)
+{
+	pid_t r;
+
+	close(pipe);
+	VN_UNINTERRUPTED(r, waitpid(pid, NULL, 0));
+	(void)r;
+}
 
 enum { HELD = 8, PIECE = 1 << 16 };
 
@@ -32,9 +104,9 @@ static _Thread_local int last_lost; /* errno of the last failure of any stream *
 
 /* ---- to the descriptor -------------------------------------------------------------------- */
 
-static void start_pager(printed *p)
+static void open_pager(printed *p)
 {
-	const int pipe = vn_pager_start(&p->pager);
+	const int pipe = start_pager(&p->pager);
 	if (pipe >= 0) {
 		p->fd = pipe;
 		p->may_leave = true;
@@ -45,7 +117,7 @@ static void put_all(printed *p, const char *text, size_t n)
 {
 	if (p->paged && n > 0) {
 		p->paged = false;
-		start_pager(p);
+		open_pager(p);
 	}
 	while (n > 0 && !p->lost && !p->left) {
 		const ssize_t k = write(p->fd, text, n);
@@ -210,7 +282,7 @@ void vn_printed_end(void)
 
 	if (!p || !p->pager)
 		return;
-	vn_pager_end(p->fd, p->pager);
+	end_pager(p->fd, p->pager);
 	p->pager = 0;
 	p->fd = STDOUT_FILENO;
 	p->left = false; /* who leaves a pager has seen the terminal, and gets the verdict */

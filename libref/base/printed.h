@@ -19,7 +19,7 @@ FILE                          *vn_printed_open(int fd, bool colour);
 void                           vn_printed_colours(void);
 /* Turns stdout and stderr into such streams, and ignores SIGPIPE. Returns false without memory. */
 bool                           vn_printed_start(void);
-/* Shows what is printed from now on in a pager (pager.h), if stdout is a terminal; vn_printed_end,
+/* Shows what is printed from now on in a pager, if stdout is a terminal; vn_printed_end,
  * after the last flush, waits until the reader leaves it. Colours are chosen as without it. */
 void                           vn_printed_page(void);
 void                           vn_printed_end(void);

@@ -2,15 +2,55 @@
 #include "libref/base/worker.h"
 
 #include "libref/base/progress.h"
-#include "libref/base/socket.h"
 #include "libref/base/system.h"
 #include "libref/base/trouble.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
+#include <unistd.h>
+
+/* ---- whole messages -------------------------------------------------------------------------- */
+
+/* Send, or receive, exactly `bytes` bytes. On failure they return false and set errno; errno 0: the
+ * other process has ended. */
+static bool put_bytes(int fd, const void *data, size_t bytes)
+{
+	for (const char *p = data; bytes;) {
+		const ssize_t n = send(fd, p, bytes, VN_SEND_FLAGS);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0) {
+			errno = n == 0 || errno == EPIPE ? 0 : errno;
+			return false;
+		}
+		p += n;
+		bytes -= (size_t)n;
+	}
+	return true;
+}
+
+static bool get_bytes(int fd, void *data, size_t bytes)
+{
+	for (char *p = data; bytes;) {
+		const ssize_t n = recv(fd, p, bytes, 0);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0) {
+			errno = n == 0 || errno == ECONNRESET ? 0 : errno;
+			return false;
+		}
+		p += n;
+		bytes -= (size_t)n;
+	}
+	return true;
+}
+
+/* ---- both sides ------------------------------------------------------------------------------ */
 
 /* The head of an answer, before its texts. */
 typedef struct answer_head {
@@ -67,9 +107,9 @@ static bool send_answer(int talk, const vn_cluster_answer *a)
 
 	for (int k = 0; k < VN_CLUSTER_SENT; k++)
 		h.bytes[k] = a->text[k] ? (int)strlen(a->text[k]) : 0;
-	bool sent = vn_socket_put(talk, &h, sizeof h);
+	bool sent = put_bytes(talk, &h, sizeof h);
 	for (int k = 0; sent && k < VN_CLUSTER_SENT; k++)
-		sent = vn_socket_put(talk, a->text[k], (size_t)h.bytes[k]);
+		sent = put_bytes(talk, a->text[k], (size_t)h.bytes[k]);
 	return sent;
 }
 
@@ -80,7 +120,7 @@ void vn_worker_run(const vn_worker *w, const vn_cluster_job *job)
 	if (dup2(w->said[0], STDOUT_FILENO) < 0 || dup2(w->said[w->said[1] >= 0], STDERR_FILENO) < 0)
 		_exit(2);
 	vn_progress_off();
-	while (vn_socket_get(w->talk, &piece, sizeof piece)) {
+	while (get_bytes(w->talk, &piece, sizeof piece)) {
 		vn_cluster_answer a = { 0 };
 		job->piece(job->context, piece, &a);
 		a.text[VN_CLUSTER_TROUBLE] = vn_trouble_text() ? strdup(vn_trouble_text()) : NULL;
@@ -96,7 +136,7 @@ void vn_worker_run(const vn_worker *w, const vn_cluster_job *job)
 bool vn_worker_begin(vn_worker *w, int piece)
 {
 	w->piece = piece;
-	return vn_socket_put(w->talk, &piece, sizeof piece);
+	return put_bytes(w->talk, &piece, sizeof piece);
 }
 
 /* Takes the text of a file, and empties it. */
@@ -130,12 +170,11 @@ bool vn_worker_answer(vn_worker *w, vn_cluster_answer *a)
 {
 	answer_head h;
 
-	if (!vn_socket_get(w->talk, &h, sizeof h))
+	if (!get_bytes(w->talk, &h, sizeof h))
 		return false;
 	a->status = h.status;
 	for (int k = 0; k < VN_CLUSTER_SENT; k++)
-		if (!(a->text[k] = calloc((size_t)h.bytes[k] + 1, 1)) ||
-		    !vn_socket_get(w->talk, a->text[k], (size_t)h.bytes[k]))
+		if (!(a->text[k] = calloc((size_t)h.bytes[k] + 1, 1)) || !get_bytes(w->talk, a->text[k], (size_t)h.bytes[k]))
 			return false;
 	if (!vn_worker_output(w, a))
 		return false;

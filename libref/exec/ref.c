@@ -1,5 +1,5 @@
 /* ref.c: the reference engine, see ref.h: creating it, and its calls. A call allocates room for
- * values (slots.h) and states, and then runs node by node (node.c). */
+ * values and states, and then runs node by node (node.c). */
 #include "libref/exec/convert.h"
 #include "libref/exec/ref_internal.h"
 

@@ -10,7 +10,6 @@
 #include "libref/base/progress.h"
 #include "libref/exec/eval.h"
 #include "libref/exec/ref.h"
-#include "libref/exec/slots.h"
 #include "libref/exec/states.h"
 
 enum { VN_REF_CONVERT = 1 << 19 }; /* elements converted to the storage format at a time: work for several threads */

@@ -17,6 +17,7 @@ typedef struct vn_config {
 	int         context;             /* longest sequence */
 	double      norm_eps;
 	vn_rope     rope;
+	vn_rope     local;          /* of layers with a window; theta 0: rope is */
 	double      partial_rotary; /* default of partial_rotary_factor; 0: 1 */
 	vn_act      act;
 	bool        tied; /* logits use the embedding matrix */
@@ -27,6 +28,10 @@ typedef struct vn_config {
 	int         window, full_layers;        /* keys that a query sees (0: all), from layer full_layers on */
 	int         full_every;                 /* every so many-th layer has no window; 0: all have */
 	bool        sinks;                      /* each head has a score without a key (vn_plan_sinks) */
+	bool        post_norms;                 /* norms behind the parts of a layer, too */
+	bool        scaled_embed;               /* the embedding is multiplied by sqrt(D) */
+	double      query_scale;                /* scores are divided by its root; 0: by that of K */
+	double      score_cap, logit_cap;       /* soft caps; 0: none */
 	json_t     *layer_types;                /* borrowed from the JSON; NULL: these two numbers decide */
 	json_t     *short_factor, *long_factor; /* of LongRoPE, K/2 numbers each; borrowed */
 	int         experts, per_token;         /* in a layer; how many a token goes through */
@@ -47,6 +52,8 @@ typedef struct vn_config {
 	const char *router, *shared;
 	/* adds the feed-forward part of layer l; NULL: a dense one */
 	int (*feed_forward)(vn_builder *p, const struct vn_config *c, int l, int x);
+	/* adds what comes before it, from input to attn_residual, to *x; NULL: attention */
+	vn_status (*mixer)(const char *path, vn_builder *p, const struct vn_config *c, int l, int *x, vn_error *err);
 } vn_config;
 
 /* Read one field each. *out keeps its value (the default) if the key is missing or null. Fail on

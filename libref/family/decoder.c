@@ -35,9 +35,10 @@ int vn_decoder_linear(vn_builder *p, int layer, int x, vn_decoder_product y)
 /* window 0: none */
 static int attention(vn_builder *p, const vn_config *c, int l, int window, int x)
 {
-	const int    D = c->D, H = c->H, G = c->G, K = c->K;
-	const double scale = 1.0 / sqrt((double)K);
-	int          h, q, k, v, ctx, o;
+	const vn_rope *rope = window && c->local.theta > 0 ? &c->local : &c->rope;
+	const int      D = c->D, H = c->H, G = c->G, K = c->K;
+	const double   scale = 1.0 / sqrt(c->query_scale > 0 ? c->query_scale : (double)K);
+	int            h, q, k, v, ctx, o;
 
 	h = NORM(x, "input_layernorm", D, VN_POINT_ATTN_NORM);                        /* (T,D) */
 	q = LINEAR(h, "self_attn.q_proj", H * K, D, c->qkv_bias, H, VN_POINT_Q_PROJ); /* (T,H,K) */
@@ -47,13 +48,17 @@ static int attention(vn_builder *p, const vn_config *c, int l, int window, int x
 		q = NORM(q, "self_attn.q_norm", c->norm_row ? H * K : K, VN_POINT_Q_NORM); /* (T,H,K) */
 		k = NORM(k, "self_attn.k_norm", c->norm_row ? G * K : K, VN_POINT_K_NORM); /* (T,G,K) */
 	}
-	q = vn_plan_rope(p, q, &c->rope, VN_POINT_Q_ROPE);  /* (T,H,K) */
-	k = vn_plan_rope(p, k, &c->rope, VN_POINT_K_ROPE);  /* (T,G,K) */
+	q = vn_plan_rope(p, q, rope, VN_POINT_Q_ROPE);      /* (T,H,K) */
+	k = vn_plan_rope(p, k, rope, VN_POINT_K_ROPE);      /* (T,G,K) */
 	ctx = vn_plan_attention(p, q, k, v, scale, window); /* (T,H,K) */
+	if (c->score_cap != 0)
+		vn_plan_set(p, ctx, "cap", c->score_cap);
 	if (c->sinks)
 		vn_plan_sinks(p, ctx, vn_decoder_weight(p, l, "self_attn.sinks", H, 0));
 	o = LINEAR(ctx, "self_attn.o_proj", D, H * K, c->o_bias, 0, VN_POINT_ATTN_OUT); /* (T,D) */
-	return vn_plan_add(p, x, o, VN_POINT_ATTN_RESIDUAL);                            /* (T,D) */
+	if (c->post_norms)
+		o = NORM(o, "post_attention_layernorm", D, VN_POINT_ATTN_POST_NORM); /* (T,D) */
+	return vn_plan_add(p, x, o, VN_POINT_ATTN_RESIDUAL);                     /* (T,D) */
 }
 
 int vn_decoder_feed_forward(vn_builder *p, const vn_config *c, int l, int x)
@@ -61,13 +66,16 @@ int vn_decoder_feed_forward(vn_builder *p, const vn_config *c, int l, int x)
 	const int D = c->D, F = c->F;
 	int       h, gate, up, act, down;
 
-	h = NORM(x, "post_attention_layernorm", D, VN_POINT_MLP_NORM);                 /* (T,D) */
+	h = c->post_norms ? NORM(x, "pre_feedforward_layernorm", D, VN_POINT_MLP_NORM)
+	                  : NORM(x, "post_attention_layernorm", D, VN_POINT_MLP_NORM); /* (T,D) */
 	gate = LINEAR(h, "mlp.gate_proj", F, D, c->mlp_bias, 0, VN_POINT_GATE_PROJ);   /* (T,F) */
 	up = LINEAR(h, "mlp.up_proj", F, D, c->mlp_bias, 0, VN_POINT_UP_PROJ);         /* (T,F) */
 	vn_plan_act(p, c->act, gate, VN_POINT_GATE_ACT, true);                         /* (T,F) */
 	act = vn_plan_gated(p, c->act, gate, up, VN_POINT_MLP_ACT);                    /* (T,F) */
 	down = LINEAR(act, "mlp.down_proj", D, F, c->mlp_bias, 0, VN_POINT_DOWN_PROJ); /* (T,D) */
-	return vn_plan_add(p, x, down, VN_POINT_OUTPUT);                               /* (T,D) */
+	if (c->post_norms)
+		down = NORM(down, "post_feedforward_layernorm", D, VN_POINT_MLP_POST_NORM); /* (T,D) */
+	return vn_plan_add(p, x, down, VN_POINT_OUTPUT);                                /* (T,D) */
 }
 
 void vn_decoder_head(vn_builder *p, const vn_config *c, int embedding, int x)
@@ -75,20 +83,34 @@ void vn_decoder_head(vn_builder *p, const vn_config *c, int embedding, int x)
 	vn_plan_layer(p, -1);
 	const int norm = vn_plan_weight(p, "model.norm.weight", 1, (int64_t[]) { c->D });
 	const int head = c->tied ? embedding : vn_plan_weight(p, "lm_head.weight", 2, (int64_t[]) { c->V, c->D });
-	x = vn_decoder_norm(p, c, x, norm, VN_POINT_FINAL_NORM); /* (T,D) */
-	vn_plan_linear(p, x, head, -1, 0, VN_POINT_LOGITS);      /* (T,V) */
+	x = vn_decoder_norm(p, c, x, norm, VN_POINT_FINAL_NORM);                                          /* (T,D) */
+	x = vn_plan_linear(p, x, head, -1, 0, c->logit_cap != 0 ? VN_POINT_RAW_LOGITS : VN_POINT_LOGITS); /* (T,V) */
+	if (c->logit_cap == 0)
+		return;
+	x = vn_plan_map(p, VN_OP_SCALE, x, VN_POINT_LOGITS); /* (T,V) */
+	vn_plan_set(p, x, "scale", 1.0);
+	vn_plan_set(p, x, "cap", c->logit_cap);
+}
+
+static vn_status mix_by_attention(const char *path, vn_builder *p, const vn_config *c, int l, int *x, vn_error *err)
+{
+	int             window = 0;
+	const vn_status st = vn_config_window(path, c, l, &window, err);
+
+	if (!st)
+		*x = attention(p, c, l, window, *x);
+	return st;
 }
 
 vn_status vn_plan_decoder(const char *path, vn_config *c, vn_plan **plan, vn_error *err)
 {
 	vn_status   st = VN_OK;
 	vn_builder *p;
-	int         window;
 
 	*plan = NULL;
-	/* transformers lacks partial rotation in these families: without RoPE scaling it ignores the
+	/* transformers lacks partial rotation in most families: without RoPE scaling it ignores the
 	 * factor, with scaling it fails. */
-	if (c->rope.rotary_dim != c->K)
+	if (c->rope.rotary_dim != c->K && c->partial_rotary <= 0.0)
 		return vn_fail(err, VN_ERR_UNSUPPORTED,
 		               "%s: partial_rotary_factor (%d of %d columns) is not supported in this family", path,
 		               c->rope.rotary_dim, c->K);
@@ -97,14 +119,17 @@ vn_status vn_plan_decoder(const char *path, vn_config *c, vn_plan **plan, vn_err
 
 	vn_config_lists(p, c);
 	const int embedding = vn_plan_weight(p, "model.embed_tokens.weight", 2, (int64_t[]) { c->V, c->D });
-	int       x = vn_plan_embed(p, embedding, VN_POINT_EMBED); /* (T,D) */
+	int       x = vn_plan_embed(p, embedding, c->scaled_embed ? VN_POINT_TOKEN_EMBED : VN_POINT_EMBED); /* (T,D) */
 
+	if (c->scaled_embed) {
+		x = vn_plan_map(p, VN_OP_SCALE, x, VN_POINT_EMBED);
+		vn_plan_set(p, x, "scale", (double)sqrtf((float)c->D)); /* a float32 in transformers, too */
+	}
 	for (int l = 0; l < c->L && !st; l++) {
-		if ((st = vn_config_window(path, c, l, &window, err)))
-			break;
 		vn_plan_layer(p, l);
 		vn_plan_name(p, x, VN_POINT_INPUT); /* (T,D) */
-		x = attention(p, c, l, window, x);
+		if ((st = (c->mixer ? c->mixer : mix_by_attention)(path, p, c, l, &x, err)))
+			break;
 		x = (c->feed_forward ? c->feed_forward : vn_decoder_feed_forward)(p, c, l, x);
 	}
 	vn_decoder_head(p, c, embedding, x);

@@ -1,4 +1,5 @@
-/* decoder.h: builds the plan that Qwen2, Qwen3, Llama and Mistral share; Qwen3.5 uses parts of it.
+/* decoder.h: builds the plan that Qwen2, Qwen3, Llama, Mistral, Gemma and their mixtures of experts
+ * share, and with layers of its own Qwen3.5.
  *
  * A pre-norm decoder: grouped-query attention with rotary positions, a gated feed-forward part, RMS
  * norms (specs/models.md, "The attention + MLP block"). vn_config describes how the families

@@ -3,29 +3,31 @@
 
 static vn_status plan_gemma2(const char *path, const json_t *config, vn_plan **plan, vn_error *err)
 {
-	vn_gemma  m = { .c = { .V = 256000,
-		                   .D = 2304,
-		                   .F = 9216,
-		                   .L = 26,
-		                   .H = 8,
-		                   .G = 4,
-		                   .K = 256,
-		                   .context = 8192,
-		                   .norm_eps = 1e-6,
-		                   .rope.theta = 10000.0,
-		                   .tied = true,
-		                   .norm_one = true,
-		                   .window = 4096,
-		                   .full_every = 2 },
+	vn_config c = { .V = 256000,
+		            .D = 2304,
+		            .F = 9216,
+		            .L = 26,
+		            .H = 8,
+		            .G = 4,
+		            .K = 256,
+		            .context = 8192,
+		            .norm_eps = 1e-6,
+		            .rope.theta = 10000.0,
+		            .tied = true,
+		            .norm_one = true,
+		            .window = 4096,
+		            .full_every = 2,
+		            .post_norms = true,
+		            .scaled_embed = true,
 		            .query_scale = 256.0,
 		            .score_cap = 50.0,
 		            .logit_cap = 30.0 };
 	vn_status st;
 
-	if ((st = vn_gemma_read(path, config, &m, err)) ||
-	    (st = vn_gemma_read_cap(path, config, "attn_logit_softcapping", &m.score_cap, err)))
+	if ((st = vn_gemma_read(path, config, &c, err)) ||
+	    (st = vn_gemma_read_cap(path, config, "attn_logit_softcapping", &c.score_cap, err)))
 		return st;
-	return vn_plan_gemma(path, &m, plan, err);
+	return vn_plan_decoder(path, &c, plan, err);
 }
 
 static const vn_setting obeys[] = {

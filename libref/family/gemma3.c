@@ -31,16 +31,16 @@ static json_t *config_of_kind(const json_t *o, const char *kind, bool local)
 	return copy;
 }
 
-static vn_status read_local_rope(const char *path, const json_t *o, vn_gemma *m, vn_error *err)
+static vn_status read_local_rope(const char *path, const json_t *o, vn_config *c, vn_error *err)
 {
 	json_t   *copy = config_of_kind(o, "sliding_attention", true);
 	int       context = 131072;
 	vn_status st = copy ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "%s: no memory", path);
 
-	m->local = (vn_rope) { .theta = 10000.0, .rotary_dim = m->c.K };
+	c->local = (vn_rope) { .theta = 10000.0, .rotary_dim = c->K };
 	if (!st && !(st = vn_config_int(path, o, "max_position_embeddings", 1, 1 << 30, &context, err)))
-		st = vn_config_rope(path, copy, context, 1.0, &m->local, err);
-	if (!st && (m->local.type == VN_ROPE_LONGROPE || m->local.rotary_dim != m->c.K))
+		st = vn_config_rope(path, copy, context, 1.0, &c->local, err);
+	if (!st && (c->local.type == VN_ROPE_LONGROPE || c->local.rotary_dim != c->K))
 		st = vn_fail(err, VN_ERR_UNSUPPORTED,
 		             "%s: rope_parameters.sliding_attention: longrope or a partial_rotary_factor is not supported",
 		             path);
@@ -49,14 +49,14 @@ static vn_status read_local_rope(const char *path, const json_t *o, vn_gemma *m,
 }
 
 /* transformers fails on a layer with a window that the config does not give. */
-static vn_status check_window(const char *path, const vn_gemma *m, vn_error *err)
+static vn_status check_window(const char *path, const vn_config *c, vn_error *err)
 {
-	return m->c.window || m->c.layer_types || m->c.full_every == 1
+	return c->window || c->layer_types || c->full_every == 1
 	           ? VN_OK
 	           : vn_fail(err, VN_ERR_UNSUPPORTED, "%s: sliding_window null is not supported in this family", path);
 }
 
-static vn_status read_config(const char *path, const json_t *j, vn_gemma *m, vn_error *err)
+static vn_status read_config(const char *path, const json_t *j, vn_config *c, vn_error *err)
 {
 	const json_t *o;
 	bool          tied = false;
@@ -65,39 +65,41 @@ static vn_status read_config(const char *path, const json_t *j, vn_gemma *m, vn_
 	if (st)
 		return st;
 	json_t *global = config_of_kind(o, "full_attention", false);
-	st = global ? vn_gemma_read(path, global, m, err) : vn_fail(err, VN_ERR_NOMEM, "%s: no memory", path);
+	st = global ? vn_gemma_read(path, global, c, err) : vn_fail(err, VN_ERR_NOMEM, "%s: no memory", path);
 	json_decref(global);
-	if (st || (st = vn_config_int(path, o, "sliding_window_pattern", 1, 1 << 20, &m->c.full_every, err)) ||
-	    (st = read_local_rope(path, o, m, err)) || (st = check_window(path, m, err)) ||
+	if (st || (st = vn_config_int(path, o, "sliding_window_pattern", 1, 1 << 20, &c->full_every, err)) ||
+	    (st = read_local_rope(path, o, c, err)) || (st = check_window(path, c, err)) ||
 	    (st = vn_config_bool(path, j, "tie_word_embeddings", &tied, err)))
 		return st;
 	if (o != j)
-		m->c.tied |= tied; /* at either level */
+		c->tied |= tied; /* at either level */
 	return VN_OK;
 }
 
 static vn_status plan_gemma3(const char *path, const json_t *config, vn_plan **plan, vn_error *err)
 {
-	vn_gemma  m = { .c = { .V = 262208,
-		                   .D = 2304,
-		                   .F = 9216,
-		                   .L = 26,
-		                   .H = 8,
-		                   .G = 4,
-		                   .K = 256,
-		                   .context = 131072,
-		                   .norm_eps = 1e-6,
-		                   .rope.theta = 1e6,
-		                   .tied = true,
-		                   .norm_one = true,
-		                   .qk_norm = true,
-		                   .window = 4096,
-		                   .full_every = 6 },
+	vn_config c = { .V = 262208,
+		            .D = 2304,
+		            .F = 9216,
+		            .L = 26,
+		            .H = 8,
+		            .G = 4,
+		            .K = 256,
+		            .context = 131072,
+		            .norm_eps = 1e-6,
+		            .rope.theta = 1e6,
+		            .tied = true,
+		            .norm_one = true,
+		            .qk_norm = true,
+		            .window = 4096,
+		            .full_every = 6,
+		            .post_norms = true,
+		            .scaled_embed = true,
 		            .query_scale = 256.0 };
-	vn_status st = read_config(path, config, &m, err);
+	vn_status st = read_config(path, config, &c, err);
 
 	*plan = NULL;
-	return st ? st : vn_plan_gemma(path, &m, plan, err);
+	return st ? st : vn_plan_decoder(path, &c, plan, err);
 }
 
 static const vn_setting obeys[] = {

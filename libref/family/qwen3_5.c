@@ -16,7 +16,7 @@
 #include <string.h>
 
 typedef struct qwen3_5 {
-	vn_config c;
+	vn_config c;              /* the first member: mix */
 	bool      mixture;        /* of experts */
 	bool      bias;           /* of q, k, v and o */
 	int       nk, nv, dk, dv; /* heads and head widths of the linear layers */
@@ -178,39 +178,26 @@ static int attention(vn_builder *p, const qwen3_5 *m, int l, int x)
 	return vn_plan_add(p, x, o, VN_POINT_ATTN_RESIDUAL);                              /* (T,D) */
 }
 
+/* c: that of a qwen3_5, of which it is the first member */
+static vn_status mix(const char *path, vn_builder *p, const vn_config *c, int l, int *x, vn_error *err)
+{
+	const qwen3_5  *m = (const qwen3_5 *)c;
+	bool            linear = false;
+	const vn_status st = is_linear(path, m, l, &linear, err);
+
+	if (!st)
+		*x = linear ? delta_net(p, m, l, *x) : attention(p, m, l, *x);
+	return st;
+}
+
 static vn_status build(const char *path, const json_t *config, bool mixture, vn_plan **plan, vn_error *err)
 {
-	qwen3_5     m = { .mixture = mixture };
-	vn_status   st = read_config(path, config, &m, err);
-	vn_builder *p;
-	bool        linear;
+	qwen3_5         m = { .mixture = mixture };
+	const vn_status st = read_config(path, config, &m, err);
 
 	*plan = NULL;
-	if (st)
-		return st;
-	if (!(p = vn_plan_begin(m.c.L, m.c.V, m.c.context)))
-		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for a plan", path);
-
-	vn_config_lists(p, &m.c);
-	const int embedding = vn_plan_weight(p, "model.embed_tokens.weight", 2, (int64_t[]) { m.c.V, m.c.D });
-	int       x = vn_plan_embed(p, embedding, VN_POINT_EMBED); /* (T,D) */
-
-	for (int l = 0; l < m.c.L; l++) {
-		if ((st = is_linear(path, &m, l, &linear, err)))
-			break;
-		vn_plan_layer(p, l);
-		vn_plan_name(p, x, VN_POINT_INPUT); /* (T,D) */
-		x = linear ? delta_net(p, &m, l, x) : attention(p, &m, l, x);
-		x = (mixture ? vn_decoder_experts : vn_decoder_feed_forward)(p, &m.c, l, x);
-	}
-	vn_decoder_head(p, &m.c, embedding, x);
-
-	const vn_status built = vn_plan_finish(p, plan, st ? NULL : err);
-	if (st && !built) {
-		vn_plan_destroy(*plan);
-		*plan = NULL;
-	}
-	return st ? st : built;
+	m.c.mixer = mix;
+	return st ? st : vn_plan_decoder(path, &m.c, plan, err);
 }
 
 static vn_status plan_qwen3_5(const char *path, const json_t *config, vn_plan **plan, vn_error *err)

@@ -318,8 +318,7 @@ static vn_status attention_factor(const maker *m, bool yarn)
 			return refuse_key(m, VN_ERR_FORMAT, keys[i], "is %g, but '%s.%s' is %g", other, m->arch, keys[0], x);
 		x = other;
 	}
-	if (yarn && !isnan(x))
-		json_object_set_new(m->rope, "attention_factor", json_real(x));
+	json_object_set_new(m->rope, "attention_factor", yarn && !isnan(x) ? json_real(x) : NULL);
 	return VN_OK;
 }
 
@@ -355,10 +354,8 @@ static vn_status set_rope(const maker *m)
 	if (!type)
 		return VN_OK;
 	json_object_set_new(m->rope, "rope_type", json_string(type));
-	if (original)
-		json_object_set_new(m->rope, "original_max_position_embeddings", json_integer(original));
-	if (!isnan(factor))
-		json_object_set_new(m->rope, "factor", json_real(factor));
+	json_object_set_new(m->rope, "original_max_position_embeddings", original ? json_integer(original) : NULL);
+	json_object_set_new(m->rope, "factor", !isnan(factor) ? json_real(factor) : NULL);
 	st = rope_real(m, "rope.scaling.yarn_beta_fast", "beta_fast");
 	return st ? st : rope_real(m, "rope.scaling.yarn_beta_slow", "beta_slow");
 }

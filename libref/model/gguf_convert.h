@@ -1,9 +1,10 @@
-/* gguf_convert.h: converts a tensor of a GGUF file to HuggingFace's form. */
+/* gguf_convert.h: converts a tensor of a GGUF file to HuggingFace's form. Its name there, and what
+ * llama.cpp's converter changed in it, are in the family's file (libref/family/family.h). */
 #ifndef VN_LIBREF_MODEL_GGUF_CONVERT_H
 #define VN_LIBREF_MODEL_GGUF_CONVERT_H
 
+#include "libref/family/family.h"
 #include "libref/model/gguf.h"
-#include "libref/model/gguf_names.h"
 
 /* Sizes from the metadata that the conversions depend on; 0 if an architecture has none. */
 typedef struct vn_gguf_heads {
@@ -15,5 +16,10 @@ typedef struct vn_gguf_heads {
  * the tensor stays where it is. Fails if the change does not fit the shape. */
 vn_status vn_gguf_undo(const vn_gguf_tensor *t, vn_gguf_change change, const vn_gguf_heads *h, vn_tensor *out,
                        void **room, vn_error *err);
+
+/* Writes HuggingFace's name of a tensor to hf (room bytes); the file's own name if it has none.
+ * Returns the converter's change. The `layers` blocks are followed by `extra` blocks of the
+ * next-token module, whose tensors get names that every family ignores. */
+vn_gguf_change vn_gguf_name(const vn_family *f, int64_t layers, int64_t extra, const char *name, char *hf, size_t room);
 
 #endif

@@ -267,8 +267,7 @@ static vn_status untie_output(vn_model *m, vn_error *err)
 		"%s: %s differs from the embedding although tie_word_embeddings is true; the separate tensor is used",
 		m->untied->path, m->untied->name);
 	json_object_set_new(m->json, "tie_word_embeddings", json_false());
-	if (json_is_object(text))
-		json_object_set_new(text, "tie_word_embeddings", json_false());
+	json_object_set_new(text, "tie_word_embeddings", json_is_object(text) ? json_false() : NULL);
 	forget_weights(m);
 	vn_plan_destroy(m->plan);
 	vn_status st = m->family->plan(m->source->config_path, m->json, &m->plan, err);

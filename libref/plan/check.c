@@ -137,6 +137,10 @@ static vn_status connect_node(vn_plan_walk *w, int i)
 	w->x = n->n_in ? &p->value[n->in[0]] : NULL;
 	w->y = &p->value[n->out[0]];
 	w->m = n->n_w && n->w[0] >= 0 ? &p->weight[n->w[0]].shape : NULL;
+	double      value;
+	const char *beyond = vn_const_beyond(n, &value);
+	if (beyond)
+		return vn_plan_check_fail(w, "%s is %g, which is beyond its range", beyond, value);
 	const vn_status st = check[n->op](w);
 	return st ? st : check_states(w);
 }

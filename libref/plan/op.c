@@ -2,7 +2,7 @@
  *
  * Constants live in plain structs (plan.h); the table tells files, reports and
  * experiments where. A number of any kind travels as a double. */
-#include "libref/plan/plan.h"
+#include "libref/plan/op_internal.h"
 
 #include <math.h>
 #include <string.h>
@@ -130,6 +130,16 @@ static double read_value(const vn_node *n, const constant_row *r)
 double vn_const_get(const vn_node *n, int i)
 {
 	return read_value(n, find_const(n->op, i));
+}
+
+const char *vn_const_beyond(const vn_node *n, double *value)
+{
+	for (size_t j = 0; j < sizeof table / sizeof *table; j++) {
+		const constant_row *r = &table[j];
+		if (r->op == n->op && !((*value = read_value(n, r)) >= r->low && *value <= r->high))
+			return r->name;
+	}
+	return NULL;
 }
 
 vn_status vn_const_set(vn_node *n, const char *name, double value, vn_error *err)

@@ -84,10 +84,8 @@ vn_status vn_check_rope(const vn_plan_walk *w)
 	if (R < 2 || R % 2 || R > x->size[2] - n->c.rope.rope.first)
 		return vn_plan_check_fail(w, "rotary_dim is %d, expected an even number from 2 to %d, the columns of a head", R,
 		                          x->size[2] - n->c.rope.rope.first);
-	char       why[VN_ROPE_WHY];
-	const bool good = vn_rope_check(&n->c.rope.rope, w->p->list, w->p->n_lists, why) &&
-	                  vn_rope_experiment_check(&n->x.rope, why);
-	return good ? VN_OK : vn_plan_check_fail(w, "%s", why);
+	char why[VN_ROPE_WHY];
+	return vn_rope_check(&n->c.rope.rope, w->p->list, w->p->n_lists, why) ? VN_OK : vn_plan_check_fail(w, "%s", why);
 }
 
 vn_status vn_check_join(const vn_plan_walk *w)
@@ -141,27 +139,12 @@ vn_status vn_check_attention(const vn_plan_walk *w)
 		    (!vn_plan_check_shape(&p->value[n->out[s]], 3, H, VN_T, VN_S) || !p->value[n->out[s]].on_demand))
 			return vn_plan_check_fail(w,
 			                          "its scores or probabilities have the wrong shape or are not computed on demand");
-	if (!isfinite(n->c.attention.scale) || (n->c.attention.causal & ~1) || n->c.attention.window < 0)
-		return vn_plan_check_fail(w, "invalid scale %g, causal %d or window %d", n->c.attention.scale,
-		                          n->c.attention.causal, n->c.attention.window);
-	if ((unsigned)n->x.attention.head_map >= VN_N_HEAD_MAPS || (unsigned)n->x.attention.leak > 2 ||
-	    n->x.attention.padding < 0 || (unsigned)n->x.attention.blind > 2 || abs(n->x.attention.ahead) > 1 << 24 ||
-	    (n->x.attention.from_zero & ~1) || (unsigned)n->x.attention.form >= VN_N_ATTN_FORMS)
-		return vn_plan_check_fail(
-			w, "invalid head_map %d, leak %d, padding %d, ahead %d, blind %d, from_zero %d or form %d",
-			n->x.attention.head_map, n->x.attention.leak, n->x.attention.padding, n->x.attention.ahead,
-			n->x.attention.blind, n->x.attention.from_zero, n->x.attention.form);
-	if ((n->x.attention.again & ~1) ||
-	    (n->x.attention.again &&
-	     (n->n_in <= VN_ATTN_KEPT || p->node[p->value[n->in[VN_ATTN_KEPT]].node].op != VN_OP_ROPE)))
-		return vn_plan_check_fail(w, "invalid again %d: it must be 0, or 1 if the cached keys are the output of a RoPE",
-		                          n->x.attention.again);
-	if ((unsigned)n->x.attention.cache >= VN_N_CACHE_FORMS ||
-	    n->x.attention.cache_block < (n->x.attention.cache != 0) || n->x.attention.cache_block > 1 << 24 ||
-	    (unsigned)n->x.attention.cache_of > (has_further_keys(n->x.attention.cache) ? 0 : 2) ||
-	    (n->x.attention.cache_steps & ~1))
-		return vn_plan_check_fail(w, "invalid cache %d, cache_block %d, cache_of %d or cache_steps %d",
-		                          n->x.attention.cache, n->x.attention.cache_block, n->x.attention.cache_of,
-		                          n->x.attention.cache_steps);
+	if (n->x.attention.again &&
+	    (n->n_in <= VN_ATTN_KEPT || p->node[p->value[n->in[VN_ATTN_KEPT]].node].op != VN_OP_ROPE))
+		return vn_plan_check_fail(w, "again is 1, but the cached keys are not the output of a RoPE");
+	if ((n->x.attention.cache && n->x.attention.cache_block < 1) ||
+	    (n->x.attention.cache_of && has_further_keys(n->x.attention.cache)))
+		return vn_plan_check_fail(w, "cache_form %d does not go with cache_block %d and cache_of %d",
+		                          n->x.attention.cache, n->x.attention.cache_block, n->x.attention.cache_of);
 	return VN_OK;
 }

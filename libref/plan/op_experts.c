@@ -1,8 +1,6 @@
 /* op_experts.c: how the operations of experts are built, and their rules. */
 #include "libref/plan/op_internal.h"
 
-#include <math.h>
-
 int vn_plan_top_k(vn_builder *b, int x, int bias, int k, vn_point out)
 {
 	if (b->status)
@@ -75,7 +73,7 @@ vn_status vn_check_top_k(const vn_plan_walk *w)
 		return vn_plan_check_fit(w, false);
 	if (k < 1 || skip < 0 || k > w->x->size[1] - skip)
 		return vn_plan_check_fail(w, "%d of %d columns cannot be chosen", k, w->x->size[1]);
-	if ((c->top_k.sigmoid & ~1) || (w->m && !c->top_k.sigmoid) || groups < 0 ||
+	if ((w->m && !c->top_k.sigmoid) ||
 	    (groups && (E % groups || c->top_k.groups_used < 1 || c->top_k.groups_used > groups || c->top_k.best < 1 ||
 	                c->top_k.best > E / groups || k > E / groups * c->top_k.groups_used - skip)))
 		return vn_plan_check_fail(w, "invalid sigmoid %d, groups %d, groups_used %d or best %d", c->top_k.sigmoid,
@@ -87,11 +85,8 @@ vn_status vn_check_route(const vn_plan_walk *w)
 {
 	const vn_value *ids = &w->p->value[w->n->in[VN_ROUTE_IDS]];
 
-	if (((w->n->c.route.normalised | w->n->c.route.sigmoid) & ~1) || !(w->n->c.route.scale >= 0) ||
-	    !isfinite(w->n->c.route.scale) || (w->n->x.route.form == VN_ROUTE_BIASED && !w->m) ||
-	    (unsigned)w->n->x.route.form >= VN_N_ROUTE_FORMS)
-		return vn_plan_check_fail(w, "invalid normalised %d, sigmoid %d, scale %g or form %d", w->n->c.route.normalised,
-		                          w->n->c.route.sigmoid, w->n->c.route.scale, w->n->x.route.form);
+	if (w->n->x.route.form == VN_ROUTE_BIASED && !w->m)
+		return vn_plan_check_fail(w, "form %d needs a bias", w->n->x.route.form);
 	return vn_plan_check_fit(w, bias_fits(w, w->n->c.route.columns) &&
 	                                vn_plan_check_shape(w->x, 2, VN_T, w->n->c.route.columns, 0) &&
 	                                vn_plan_check_row(w->x) && ids->rank == 2 && vn_plan_check_row(ids) &&
@@ -122,13 +117,8 @@ vn_status vn_check_experts(const vn_plan_walk *w)
 	const vn_value *ids = &w->p->value[n->in[VN_EXPERTS_IDS]];
 	const int64_t   D = vn_plan_check_row(w->x), F = w->m->rank == 2 ? w->m->dim[0] : 0;
 
-	if ((unsigned)n->c.experts.act >= VN_N_ACTS)
-		return vn_plan_check_fail(w, "unknown activation");
-	if (!(n->c.experts.limit >= 0) || !isfinite(n->c.experts.limit) || !isfinite(n->c.experts.shift))
-		return vn_plan_check_fail(w, "invalid limit %g or shift %g", n->c.experts.limit, n->c.experts.shift);
-	if ((unsigned)n->x.experts.form >= VN_N_EXPERT_FORMS || n->x.experts.moved <= -n->c.experts.experts ||
-	    n->x.experts.moved >= n->c.experts.experts)
-		return vn_plan_check_fail(w, "invalid form %d or moved %d", n->x.experts.form, n->x.experts.moved);
+	if (n->x.experts.moved <= -n->c.experts.experts || n->x.experts.moved >= n->c.experts.experts)
+		return vn_plan_check_fail(w, "moved is %d, but there are %d experts", n->x.experts.moved, n->c.experts.experts);
 	return vn_plan_check_fit(w, D && ids->rank == 2 && vn_plan_check_row(ids) && w->y->rank == 3 &&
 	                                vn_plan_check_shape(w->y, 3, VN_T, ids->size[1], (int)D) &&
 	                                vn_plan_check_row(w->y) && has_weights(w, VN_EXPERT_GATE, F, D) &&

@@ -1,8 +1,6 @@
 /* op_gdn.c: how the operations of Gated DeltaNet are built, and their rules. */
 #include "libref/plan/op_internal.h"
 
-#include <math.h>
-
 int vn_plan_causal_conv(vn_builder *b, int x, int w, vn_point out)
 {
 	if (b->status)
@@ -69,10 +67,9 @@ vn_status vn_check_causal_conv(const vn_plan_walk *w)
 
 vn_status vn_check_log_decay(const vn_plan_walk *w)
 {
-	return vn_plan_check_fit(w, vn_plan_check_row(w->x) && (unsigned)w->n->x.decay.form < VN_N_DECAY_FORMS &&
-	                                w->m->rank == 1 && vn_plan_check_shape(w->x, 2, VN_T, (int)w->m->dim[0], 0) &&
-	                                vn_shape_equal(w->m, &w->p->weight[w->n->w[1]].shape) &&
-	                                vn_plan_check_same_shape(w->x, w->y));
+	return vn_plan_check_fit(
+		w, vn_plan_check_row(w->x) && w->m->rank == 1 && vn_plan_check_shape(w->x, 2, VN_T, (int)w->m->dim[0], 0) &&
+			   vn_shape_equal(w->m, &w->p->weight[w->n->w[1]].shape) && vn_plan_check_same_shape(w->x, w->y));
 }
 
 vn_status vn_check_delta_rule(const vn_plan_walk *w)
@@ -92,11 +89,5 @@ vn_status vn_check_delta_rule(const vn_plan_walk *w)
 		return vn_plan_check_fail(
 			w, "%d key heads of width %d and %d value heads of width %d do not fit the shapes of its inputs", nk, dk,
 			nv, dv);
-	if (!isfinite(n->c.delta.scale))
-		return vn_plan_check_fail(w, "scale is %g, expected a finite number", n->c.delta.scale);
-	if ((unsigned)n->x.delta.form >= VN_N_DELTA_FORMS || (unsigned)n->x.delta.head_map > VN_HEADS_MODULO ||
-	    n->x.delta.restart < 0 || (n->x.delta.transposed & ~1) || (unsigned)n->x.delta.forgets > 2)
-		return vn_plan_check_fail(w, "invalid form %d, head_map %d or restart %d", n->x.delta.form, n->x.delta.head_map,
-		                          n->x.delta.restart);
 	return VN_OK;
 }

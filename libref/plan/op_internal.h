@@ -56,6 +56,9 @@ typedef struct vn_plan_walk {
  * outputs exist. */
 typedef vn_status vn_op_check(const vn_plan_walk *w);
 
+/* Returns a constant whose value is beyond its range in op.def; NULL: there is none. */
+const char *vn_const_beyond(const vn_node *n, double *value);
+
 #define OP(NAME, name, check, ...) vn_op_check vn_check_##check;
 #include "libref/plan/op.def"
 

@@ -90,7 +90,7 @@ vn_status vn_check_embed(const vn_plan_walk *w)
 
 vn_status vn_check_positions(const vn_plan_walk *w)
 {
-	return vn_plan_check_fit(w, table_fits(w, w->p->context) && !(w->n->x.positions.step_zero & ~1));
+	return vn_plan_check_fit(w, table_fits(w, w->p->context));
 }
 
 vn_status vn_check_linear(const vn_plan_walk *w)
@@ -98,7 +98,7 @@ vn_status vn_check_linear(const vn_plan_walk *w)
 	const vn_shape *m = w->m, *bias = w->n->w[1] >= 0 ? &w->p->weight[w->n->w[1]].shape : NULL;
 	const int       transposed = w->n->c.linear.transposed;
 
-	return vn_plan_check_fit(w, !(transposed & ~1) && m->rank == 2 && vn_plan_check_row(w->x) == m->dim[!transposed] &&
+	return vn_plan_check_fit(w, m->rank == 2 && vn_plan_check_row(w->x) == m->dim[!transposed] &&
 	                                vn_plan_check_row(w->y) == m->dim[transposed] &&
 	                                (w->y->rank == 2 || w->y->rank == 3) &&
 	                                (!bias || (bias->rank == 1 && bias->dim[0] == m->dim[transposed])));

@@ -1,8 +1,6 @@
 /* op_norm.c: how norms are built, and their rules. */
 #include "libref/plan/op_internal.h"
 
-#include <math.h>
-
 /* Does a norm of x have weights of this shape? They are as wide as the last axis or, where all
  * heads of a token are normed together, as its row. */
 static bool is_weight_of(const vn_shape *s, const vn_value *x)
@@ -69,14 +67,6 @@ vn_status vn_check_norm(const vn_plan_walk *w)
 	if (!vn_plan_check_row(x) || (w->m && !is_weight_of(w->m, x)) || !vn_plan_check_same_shape(x, w->y) ||
 	    (bias && !vn_shape_equal(bias, w->m)) || (n->n_in > 1 && !vn_plan_check_same_shape(x, &w->p->value[n->in[1]])))
 		return vn_plan_check_fit(w, false);
-	if (!(isfinite(n->c.norm.eps) && n->c.norm.eps >= 0.0))
-		return vn_plan_check_fail(w, "eps is %g, expected a finite number of at least 0", n->c.norm.eps);
-	if (!isfinite(n->c.norm.offset))
-		return vn_plan_check_fail(w, "offset is %g, expected a finite number", n->c.norm.offset);
-	if ((n->x.norm.eps_outside & ~1) || (n->x.norm.keep_mean & ~1) || (n->x.norm.gate_first & ~1) ||
-	    n->x.norm.divisor < 0 || (n->x.norm.sum_f16 & ~1) || (n->x.norm.first_f16 & ~1))
-		return vn_plan_check_fail(w, "invalid eps_outside %d, keep_mean %d or divisor %d", n->x.norm.eps_outside,
-		                          n->x.norm.keep_mean, n->x.norm.divisor);
 	if (n->op == VN_OP_GATED_NORM && n->x.norm.gate != VN_SILU && n->x.norm.gate != VN_SIGMOID)
 		return vn_plan_check_fail(w, "unknown activation");
 	if (width && (n->op != VN_OP_RMS_NORM || width < 1 || vn_plan_check_row(x) % width || width % x->size[x->rank - 1]))

@@ -383,10 +383,9 @@ static bool check_longrope(const vn_rope *r, const vn_list *lists, char why[VN_R
 {
 	const int n = r->rotary_dim / 2;
 
-	if (r->original_context < 2 || !(r->factor > 0.0 || (r->factor == 0.0 && r->max_context > 0)) ||
-	    r->attention_factor < 0.0)
-		return say_why(why, "invalid longrope: factor %g, original_context %d, max_context %d, attention_factor %g",
-		               r->factor, r->original_context, r->max_context, r->attention_factor);
+	if (r->original_context < 2 || !(r->factor > 0.0 || r->max_context > 0))
+		return say_why(why, "invalid longrope: factor %g, original_context %d, max_context %d", r->factor,
+		               r->original_context, r->max_context);
 	if (!r->short_factor || !check_divisors(&lists[r->short_factor - 1], n) || !r->long_factor ||
 	    !check_divisors(&lists[r->long_factor - 1], n))
 		return say_why(why, "short_factor and long_factor must be lists of %d numbers above 0", n);
@@ -395,18 +394,10 @@ static bool check_longrope(const vn_rope *r, const vn_list *lists, char why[VN_R
 
 bool vn_rope_check(const vn_rope *r, const vn_list *lists, int n_lists, char why[VN_ROPE_WHY])
 {
-	const double all[] = { r->theta,     r->factor,           r->low_freq_factor, r->high_freq_factor, r->beta_fast,
-		                   r->beta_slow, r->attention_factor, r->mscale,          r->mscale_all_dim };
-
-	for (size_t k = 0; k < sizeof all / sizeof *all; k++)
-		if (!isfinite(all[k]))
-			return say_why(why, "a constant is not finite");
-	if ((unsigned)r->type >= VN_N_ROPES || r->pow_block < 0)
+	if (r->pow_block < 0)
 		return say_why(why, "unknown kind of RoPE");
-	if (r->short_factor < 0 || r->short_factor > n_lists || r->long_factor < 0 || r->long_factor > n_lists)
+	if (r->short_factor > n_lists || r->long_factor > n_lists)
 		return say_why(why, "short_factor or long_factor names a list that does not exist");
-	if (!((float)r->theta > 1.0f))
-		return say_why(why, "theta is %g and must be above 1", r->theta);
 	if ((r->type == VN_ROPE_LINEAR || r->type == VN_ROPE_LLAMA3 || r->type == VN_ROPE_DYNAMIC) &&
 	    !((float)r->factor > 0.0f))
 		return say_why(why, "factor is %g and must be above 0", r->factor);
@@ -414,8 +405,6 @@ bool vn_rope_check(const vn_rope *r, const vn_list *lists, int n_lists, char why
 		return say_why(why, "original_context is %d, expected at least 1", r->original_context);
 	if (r->type == VN_ROPE_YARN && !(r->factor > 0.0) && !(r->factor == 0.0 && r->max_context > 0))
 		return say_why(why, "invalid yarn factor %g with max_context %d", r->factor, r->max_context);
-	if (r->type == VN_ROPE_YARN && (r->beta_fast < 0.0 || r->beta_slow < 0.0))
-		return say_why(why, "beta_fast %g and beta_slow %g must not be negative", r->beta_fast, r->beta_slow);
 	if (r->type == VN_ROPE_LLAMA3 && !(r->low_freq_factor > 0.0 && r->high_freq_factor > r->low_freq_factor))
 		return say_why(why, "low_freq_factor %g must be above 0 and below high_freq_factor %g", r->low_freq_factor,
 		               r->high_freq_factor);
@@ -424,16 +413,4 @@ bool vn_rope_check(const vn_rope *r, const vn_list *lists, int n_lists, char why
 			why, "dynamic RoPE needs max_context of at least 1 (found %d) and rotary_dim of at least 4 (found %d)",
 			r->max_context, r->rotary_dim);
 	return r->type == VN_ROPE_LONGROPE ? check_longrope(r, lists, why) : true;
-}
-
-bool vn_rope_experiment_check(const vn_rope_experiment *e, char why[VN_ROPE_WHY])
-{
-	if ((unsigned)e->pairing >= VN_N_PAIRINGS || (e->half_angles & ~1) || !isfinite(e->angle_factor))
-		return say_why(why, "invalid pairing %d, half_angles %d or turn %g", e->pairing, e->half_angles,
-		               e->angle_factor);
-	if (abs(e->offset) > 1 << 24 || abs(e->step_offset) > 1 << 24 || (e->step_zero & ~1) || (e->sections & ~1) ||
-	    (e->one_position & ~1) || (e->other.twice & ~1) || (e->other.words & ~1))
-		return say_why(why, "invalid offset %d, step_offset %d, step_zero %d or sections %d", e->offset, e->step_offset,
-		               e->step_zero, e->sections);
-	return true;
 }

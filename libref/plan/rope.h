@@ -146,10 +146,10 @@ double vn_rope_frequencies_wide(const vn_rope *r, const vn_list *lists, int64_t 
                                 double *const wide[2], float *attention_factor);
 
 /* Does a rotation with these constants have finite frequencies, computed without a division by
- * zero? If not, writes why. rotary_dim is even, and at least 2. */
+ * zero? If not, writes why. Every constant is in its range (op.def); rotary_dim is even, and at
+ * least 2. */
 enum { VN_ROPE_WHY = 256 };
 bool vn_rope_check(const vn_rope *r, const vn_list *lists, int n_lists, char why[VN_ROPE_WHY]);
-bool vn_rope_experiment_check(const vn_rope_experiment *e, char why[VN_ROPE_WHY]); /* is it in range? */
 
 /* Below, e is NULL for the usual rotation (vn_node_rope_experiment). */
 /* A token of a call: how many came before the call, its number in the call; for an experiment also

@@ -1,4 +1,4 @@
-/* unicode.h: character classes as in `tokenizers`.
+/* unicode.h: character classes and NFC as in `tokenizers`.
  *
  * `tokenizers` mixes several versions of Unicode: regular expressions and words use Unicode 16, NFC
  * uses Unicode 9. Ids must be equal to its ids, whatever version our libraries use. So tables
@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "libref/base/error.h"
 
 typedef struct vn_code_range {
 	uint32_t first, last;
@@ -23,5 +24,10 @@ bool                 vn_unicode_after9(uint32_t point);
 /* Is it matched by \w? Is it White_Space? */
 bool                 vn_unicode_word(uint32_t point);
 bool                 vn_unicode_space(uint32_t point);
+
+/* Unicode's canonical composition (NFC), as `tokenizers` does it. text: well-formed UTF-8. *out is
+ * text itself if a quick check shows that it is composed already; else new memory in *owned, which
+ * the caller frees. */
+void vn_nfc(const char *text, size_t bytes, const char **out, size_t *n, char **owned);
 
 #endif

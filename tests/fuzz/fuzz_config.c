@@ -2,7 +2,7 @@
  *
  * A config is refused with one line, or gives a plan that an engine may trust:
  * inputs before their readers, sizes positive, constants the kernels accept. */
-#include "libref/exec/slots.h"
+#include "libref/exec/states.h"
 #include "libref/family/config.h"
 #include "libref/family/family.h"
 #include "tests/fuzz/mutate.h"

@@ -3,7 +3,7 @@
  * No text is refused. The ids are tokens with the text's bytes (except where NFC composes), the
  * text is the same after decoding, and the form shown on a terminal is UTF-8 that can be read
  * back. */
-#include "libref/text/normal.h"
+#include "libref/text/unicode.h"
 #include "tests/fuzz/mutate.h"
 #include "tests/support/token_bytes.h"
 #include "tests/support/toy_tokenizer.h"

@@ -4,7 +4,7 @@
  * values, an empty line, the weights. A plan is refused with one line, or an engine can run it;
  * then it can be written and read again unchanged. */
 #include "capture/file/plan_json.h"
-#include "libref/exec/slots.h"
+#include "libref/exec/states.h"
 #include "libref/family/family.h"
 #include "tests/fuzz/mutate.h"
 

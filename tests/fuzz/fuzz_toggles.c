@@ -3,7 +3,7 @@
  * Input: globs separated by commas and, after an empty line, a precision at a glob
  * ("f32@layer0.*"). The globs joined again are the text. A glob is refused with one line and
  * changes nothing, or selects exactly the nodes that make a checkpoint with a matching name. */
-#include "capture/run/toggles.h"
+#include "capture/run/hybrid.h"
 #include "libref/base/glob.h"
 #include "libref/model/model.h"
 #include "tests/fuzz/mutate.h"

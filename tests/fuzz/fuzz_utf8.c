@@ -5,7 +5,7 @@
  * stays composed. */
 #include "libref/base/utf8.h"
 #include "libref/text/bytelevel.h"
-#include "libref/text/normal.h"
+#include "libref/text/unicode.h"
 #include "tests/fuzz/mutate.h"
 
 #include <stdbool.h>

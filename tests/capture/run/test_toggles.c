@@ -1,5 +1,5 @@
 /* test_toggles.c: the nodes that a glob selects, and lists of globs. */
-#include "capture/run/toggles.h"
+#include "capture/run/hybrid.h"
 #include "libref/model/model.h"
 #include "tests/support/suite.h"
 

@@ -1,4 +1,4 @@
-/* test_recompute_estimate_columns.c: tests compare/replay/recompute_estimate_columns.c: which
+/* test_recompute_estimate_columns.c: tests compare/replay/recompute_estimate.c: which
  * columns are chosen. */
 #include "compare/replay/recompute_internal.h"
 #include "tests/support/suite.h"

@@ -1,4 +1,4 @@
-/* test_recompute_estimate_first.c: tests compare/replay/recompute_estimate_first.c. */
+/* test_recompute_estimate_first.c: tests compare/replay/recompute_estimate.c. */
 #include "tests/support/explain_help.h"
 
 #include "compare/replay/recompute.h"

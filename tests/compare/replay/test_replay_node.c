@@ -1,4 +1,4 @@
-/* test_replay_node.c: tests compare/replay/replay_node.c. */
+/* test_replay_node.c: tests compare/replay/replay.c. */
 #include "tests/support/attention_help.h"
 
 /* layer1's attention of the llama; the rotated queries were not recorded. */

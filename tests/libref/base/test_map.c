@@ -1,6 +1,5 @@
 /* test_map.c: files mapped for reading, and paths that are no files. */
 #include "libref/base/map.h"
-#include "libref/base/mapped.h"
 #include "tests/support/suite.h"
 #include "tests/support/toy_model.h"
 

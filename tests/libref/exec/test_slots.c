@@ -1,5 +1,5 @@
 /* test_slots.c: no two values that live at once share memory, by brute force. */
-#include "libref/exec/slots.h"
+#include "libref/exec/states.h"
 #include "libref/family/family.h"
 #include "tests/support/suite.h"
 

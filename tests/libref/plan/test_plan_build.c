@@ -131,12 +131,12 @@ static void experts_need_weights_for_each_and_ids_for_each_slot(void)
 		{ &n->c.experts.experts, 0, "nodes[4]" },
 		{ &n->w[VN_EXPERT_UP], n->w[VN_EXPERT_DOWN], "nodes[4] (experts, expert_out): the shapes" },
 		{ &n->in[VN_EXPERTS_IDS], n->in[VN_EXPERTS_X], "nodes[4]" },
-		{ &n->x.experts.moved, 4, "invalid form 0 or moved 4" },
-		{ &n->x.experts.form, VN_N_EXPERT_FORMS, "invalid form" },
+		{ &n->x.experts.moved, 4, "moved is 4, but there are 4 experts" },
+		{ &n->x.experts.form, VN_N_EXPERT_FORMS, "form is " },
 		{ &n[-2].c.top_k.k, 3, "nodes[2] (top_k, router_ids)" },
 		{ &n[-2].x.top_k.skip, 3, "2 of 4 columns cannot be chosen" },
 		{ &n[-1].c.route.columns, 3, "nodes[3] (route, router_weights)" },
-		{ &n[-1].x.route.form, VN_N_ROUTE_FORMS, "invalid normalised 1, sigmoid 0, scale 0 or form" },
+		{ &n[-1].x.route.form, VN_N_ROUTE_FORMS, "(route, router_weights): form is " },
 		{ &n[1].c.combine.slots, 3, "nodes[5] (combine, moe_out)" },
 	};
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {

@@ -1,5 +1,5 @@
 /* test_normal.c: canonical composition as `tokenizers` does it. */
-#include "libref/text/normal.h"
+#include "libref/text/unicode.h"
 #include "tests/support/suite.h"
 
 #include <stdlib.h>

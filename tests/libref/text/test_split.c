@@ -1,7 +1,6 @@
 /* test_split.c: patterns in the words of PCRE2, and texts cut by them. */
 #include "libref/text/split.h"
 
-#include "libref/text/pattern.h"
 #include "libref/text/tokenizer_internal.h"
 #include "tests/support/suite.h"
 
