@@ -30,7 +30,7 @@ FIXTURE = os.path.join(HERE, "..", "..", "fixtures", "llama-trained")
 TIMES, MOST, MOST_RUNS = 2.5, 1.2, 6
 
 
-# Runs a command in a small process: one that is forked from a large process counts as large as that.
+# Runs a command from a small process: one forked from a large process counts as large as that.
 MEASURED = """import resource, subprocess, sys
 status = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL).returncode
 used = resource.getrusage(resource.RUSAGE_CHILDREN)
