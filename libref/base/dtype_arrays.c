@@ -111,6 +111,16 @@ static void bf16_to_f32(loose_u32 *dst, const loose_u16 *src, size_t n)
 		dst[i] = (uint32_t)src[i] << 16;
 }
 
+/* vn_f32_to_bf16 without a branch, which compilers make vectors of. */
+VN_CLONES
+static void f32_to_bf16(loose_u16 *dst, const loose_u32 *src, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		const uint32_t u = src[i], nan = u >> 16 | 0x40u, near = (u + 0x7fffu + (u >> 16 & 1u)) >> 16;
+		dst[i] = (uint16_t)((u & 0x7fffffffu) > 0x7f800000u ? nan : near);
+	}
+}
+
 void vn_to_f32(float *dst, const void *src, vn_dtype from, size_t n)
 {
 	const loose_u16 *halves = src;
@@ -203,10 +213,7 @@ void vn_from_f32(void *dst, vn_dtype to, const float *src, size_t n)
 		for (; i < n; i++)
 			halves[i] = vn_f32_to_f16(src[i]);
 		break;
-	case VN_BF16:
-		for (; i < n; i++)
-			halves[i] = vn_f32_to_bf16(src[i]);
-		break;
+	case VN_BF16: f32_to_bf16(halves, (const loose_u32 *)src, n); break;
 	case VN_F8_E4M3:
 		for (; i < n; i++)
 			bytes[i] = vn_f32_to_f8_e4m3(src[i]);

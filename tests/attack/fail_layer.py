@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""fail_layer.py VERNIER LAYER [--all] [--command NAME] [--function NAME] [--jobs N] [--budget SECONDS]
+"""fail_layer.py VERNIER LAYER [--all|--once] [--command NAME] [--function NAME] [--jobs N] [--budget SECONDS]
 
 Lets every call of Vulkan that can fail do so: LAYER is built of fail_layer.c. First counts how often each command of
 COMMANDS calls each function, then runs it again with the first, the middle and the last of these calls failing, once
 or from there on, or with the device lost from there on. --all: every call, with every result that Vulkan allows the
-function. After each run:
+function. --once: every call, one time, with one result. After each run:
 
   - it ended within a time limit, by no signal, and no library crashed
   - the exit status is 2; of what a command can do without (WITHOUT), it may be the undisturbed one
@@ -215,24 +215,24 @@ class Layer:
             self.base[command] = dict(status=status, said=said, complained=complained, each=each,
                                       files={n: self.contents(p) for n, p in self.files(cwd).items()})
 
-    def jobs(self, commands, functions, every):
+    def jobs(self, commands, functions, every, once):
         for command in commands:
             for function in functions:
                 n = self.base[command]["each"][function]
                 if n == 0:
                     continue
-                places = range(1, n + 1) if every else sorted({1, (n + 1) // 2, n})
+                places = range(1, n + 1) if every or once else sorted({1, (n + 1) // 2, n})
                 # an error of the host's memory stands for all others
-                results = self.table[function] if every else [r for r in self.table[function]
-                                                              if r in (TIMEOUT, INCOMPLETE, LOST)] + [
+                results = self.table[function] if every else [r for r in self.table[function] if not once and
+                                                              r in (TIMEOUT, INCOMPLETE, LOST)] + [
                     -1 if -1 in self.table[function] else self.table[function][0]]
                 for at in places:
                     for result in dict.fromkeys(results):
                         base = dict(function=function, at=at, result=result)
                         yield command, base
-                        if result < 0:
+                        if result < 0 and not once:
                             yield command, base | dict(sticky=1)
-                        if result == LOST:
+                        if result == LOST and not once:
                             yield command, base | dict(lost=1)
 
     def judge(self, command, fault, result):
@@ -309,6 +309,7 @@ def main():
     a.add_argument("vernier")
     a.add_argument("layer")
     a.add_argument("--all", action="store_true")
+    a.add_argument("--once", action="store_true")
     a.add_argument("--command", action="append")
     a.add_argument("--function", action="append")
     a.add_argument("--jobs", type=int, default=os.cpu_count())
@@ -325,7 +326,7 @@ def main():
     layer = Layer(a.vernier, a.layer)
     wrong = check_table(layer.table)
     print("\n".join(wrong), end="\n" if wrong else "")
-    commands = [c for c in COMMANDS if c in (a.command or (COMMANDS if a.all else SHORT))]
+    commands = [c for c in COMMANDS if c in (a.command or (COMMANDS if a.all or a.once else SHORT))]
     functions = a.function or list(layer.table)
     counts, findings, left_out = collections.defaultdict(collections.Counter), len(wrong), 0
     try:
@@ -333,7 +334,7 @@ def main():
             print("skipped: no Vulkan device")
             return 1 if wrong else 77
         layer.prepare(commands)
-        jobs = list(layer.jobs(commands, functions, a.all))
+        jobs = list(layer.jobs(commands, functions, a.all, a.once))
         random.Random(1).shuffle(jobs)
         uncalled = [f for f in functions if not any(layer.base[c]["each"][f] for c in commands)]
         print(f"{len(commands)} commands, {len(functions)} functions, {len(jobs)} failing calls; never called: "

@@ -17,6 +17,7 @@ does nothing.
 
 import bisect
 import contextlib
+import errno
 import io
 import os
 import weakref
@@ -84,7 +85,7 @@ class Disk(io.RawIOBase):
             # root, whose attribute `complete` is set at the end, is the first object of the file.
             heads = (b"OHDR", b"OCHK")
             for at, data in sorted(self._pending, key=lambda p: (p[0] > 0, p[1][:4] in heads, -p[0])):
-                self._write_at(at, data)
+                _write_at(self._file, at, data)
             if not self._named:
                 self._name()
         except OSError as e:
@@ -102,7 +103,7 @@ class Disk(io.RawIOBase):
             self.check()
             if path is not None and self.ours:
                 self._file.truncate(self._size)
-                os.fsync(self._file.fileno())
+                _flush(self._file.fileno())
                 _rename(self.path, path, force)
         finally:
             self.close()
@@ -135,7 +136,7 @@ class Disk(io.RawIOBase):
             self._pending.append((at, bytes(view)))
             return n
         try:
-            self._write_at(at, view)
+            _write_at(self._file, at, view)
         except OSError as e:
             self._refused = e
         if self._fresh and self._fresh[-1][1] == at:
@@ -181,27 +182,42 @@ class Disk(io.RawIOBase):
 
     # ---- helpers -------------------------------------------------------------------------------
 
-    def _write_at(self, at: int, data: Any) -> None:
-        view = memoryview(data)
-        self._file.seek(at)
-        while len(view):
-            view = view[self._file.write(view):]
-
     def _name(self) -> None:
         """Give the file its name. What has the name already is removed by now (`make_room`)."""
-        fd = self._file.fileno()
+        if not self._temporary and not self._link():
+            self._copy()
         if self._temporary:
             os.rename(self._temporary, self.path)
-        else:
-            folder = os.open(os.path.dirname(self.path) or ".", os.O_RDONLY)
-            try:  # with a folder Python calls linkat, which follows this link
-                os.link(f"/proc/self/fd/{fd}", self.path, src_dir_fd=folder)
-            except FileExistsError:
-                raise Taken("another process has just begun to write it; wait until it has ended, or give another "
-                            "name") from None
-            finally:
-                os.close(folder)
         self._named = True
+
+    def _link(self) -> bool:
+        folder = os.open(os.path.dirname(self.path) or ".", os.O_RDONLY)
+        try:  # with a folder Python calls linkat, which follows this link
+            os.link(f"/proc/self/fd/{self._file.fileno()}", self.path, src_dir_fd=folder)
+            return True
+        except FileExistsError:
+            raise Taken("another process has just begun to write it; wait until it has ended, or give another "
+                        "name") from None
+        except OSError:  # links are not allowed here
+            return False
+        finally:
+            os.close(folder)
+
+    def _copy(self) -> None:
+        """Go on in a copy of the file that has a temporary name."""
+        fd, self._temporary = _temporary(self.path)
+        file = os.fdopen(fd, "r+b", buffering=0)
+        _lock(fd)
+        at = 0
+        while True:
+            self._file.seek(at)
+            data = self._file.read(1 << 24)
+            if not data:
+                break
+            _write_at(file, at, data)
+            at += len(data)
+        self._file.close()
+        self._file = file
 
 
 def make_room(path: str, is_leftover: Any) -> None:
@@ -239,12 +255,31 @@ def _unnamed(path: str) -> Tuple[int, Optional[str]]:
             return os.open(os.path.dirname(path) or ".", os.O_TMPFILE | os.O_RDWR, 0o666), None
         except OSError:  # the file system has no such files
             pass
+    return _temporary(path)
+
+
+def _temporary(path: str) -> Tuple[int, str]:
     base, _, ending = path.rpartition(".")
     for i in range(100):  # process numbers repeat: the file of a killed process may be in the way
         temporary = f"{base}.{os.getpid()}{f'.{i}' if i else ''}.{ending}"
         with contextlib.suppress(FileExistsError):
             return os.open(temporary, HOW | os.O_CREAT | os.O_EXCL, 0o666), temporary
     raise Taken("its temporary name is taken")
+
+
+def _write_at(file: Any, at: int, data: Any) -> None:
+    view = memoryview(data)
+    file.seek(at)
+    while len(view):
+        view = view[file.write(view):]
+
+
+def _flush(fd: int) -> None:
+    try:
+        os.fsync(fd)
+    except OSError as e:
+        if e.errno not in (errno.EINVAL, errno.ENOTSUP, errno.ENOSYS):  # the file system cannot
+            raise
 
 
 def _lock(fd: int) -> None:

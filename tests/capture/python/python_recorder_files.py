@@ -2,6 +2,7 @@
 """python_recorder_files.py VERNIER: the file that vernier_parity.Recorder writes: what has its name before, how it is
 left by a full disk, a fork or an end without close, and when it gets its name. 77: skipped.
 """
+import errno
 import multiprocessing
 import os
 import subprocess
@@ -167,6 +168,22 @@ class TheFile(Files):
                 self.assertIn("logits", rec)
             for name in "cand.h5", "cand.h5.partial":  # both are whole, and stay
                 os.unlink(self.at(name))
+
+    def test_file_systems_without_links_and_without_flushing(self):
+        refused = PermissionError(errno.EPERM, "Operation not permitted")
+        unable = OSError(errno.EINVAL, "Invalid argument")
+        with mock.patch.object(os, "link", side_effect=refused), mock.patch.object(os, "fsync", side_effect=unable):
+            with self.recorder() as r:
+                r.put("logits", np.ones((len(IDS), 8), "f4"))
+                r.put("embed", np.full((len(IDS), 8), 2, "f4"))
+                self.assertEqual(os.listdir(self.folder.name), ["cand.h5.partial"])
+        with vernier_parity.open(self.at("cand.h5")) as rec:
+            self.assertTrue(rec.complete and (rec["embed"] == 2).all() and (rec["logits"] == 1).all())
+        self.assertEqual(os.listdir(self.folder.name), ["cand.h5"])
+        with mock.patch.object(os, "fsync", side_effect=OSError(errno.EIO, "Input/output error")):
+            r = self.recorder("second.h5")
+            r.put("logits", np.ones((len(IDS), 8), "f4"))
+            self.refuses("Input/output error", r.close)
 
     def test_the_lock_is_held_until_the_file_has_its_name(self):
         from vernier_parity import disk
