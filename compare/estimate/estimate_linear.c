@@ -1,6 +1,7 @@
 /* estimate_linear.c: see estimate.h. */
 #include "compare/estimate/estimate.h"
 #include "compare/estimate/linear_product.h"
+#include "compare/trial/apply_matrix.h"
 #include "compare/trial/fit.h"
 #include "compare/trial/score.h"
 
@@ -287,6 +288,50 @@ static void fit_order(vn_tested_product *p)
 	}
 }
 
+/* ---- rows permuted between the pairs of RoPE ------------------------------------------------- */
+
+/* The squared error that is left if these rows of the matrix are permuted, but not the bias. */
+static double left_with_pairs(const vn_tested_product *p, const vn_applied_matrix *edit, double most)
+{
+	double left = 0;
+
+	for (int64_t m = 0; m < p->M && left <= most; m++) {
+		const int64_t from = vn_matrix_pair_row(edit, m, p->M);
+		const double  bias = p->bias ? vn_tensor_number(p->bias, m) - vn_tensor_number(p->bias, from) : 0;
+		for (int64_t r = 0; r < p->R; r++) {
+			const int64_t row = vn_tested_product_row(p, r) * p->M;
+			const double  d = vn_tensor_number(p->cand, row + m) - vn_tensor_number(p->own, row + from) - bias;
+			left += d * d;
+		}
+	}
+	return left;
+}
+
+/* A converter that reorders rows with another number of heads than the product has, or back with
+ * another than there: of queries for keys, as a rule. */
+static void fit_pairs(vn_tested_product *p)
+{
+	const vn_value *y = &p->t->site->plan->value[p->n->out[0]];
+	double          ee = 0;
+
+	if (y->rank != 3 || !vn_tested_product_may_have(p, VN_MISTAKE_R1B))
+		return;
+	for (int64_t r = 0; r < p->R; r++)
+		for (int64_t m = 0; m < p->M; m++) {
+			const double e = vn_tested_product_error(p, vn_tested_product_row(p, r), m);
+			ee += e * e;
+		}
+	for (int w = 4; w <= p->M && !vn_case_answered(p->t); w += 2)
+		for (int way = 0; way < 4 && w != y->size[2] && p->M % w == 0; way++) {
+			const int own = (int)y->size[2], back = way / 2;
+			vn_trial  h = VN_TRIAL(
+				 PAIRS_REORDERED, p->node, .kind = VN_BY_MATRIX,
+				 .matrix = { .kind = VN_MATRIX_PAIRS, .n = way % 2, .from = { back ? own : w, back ? w : 0 } });
+			if (left_with_pairs(p, &h.applied.matrix, NUMBER_LEAVES * ee) <= NUMBER_LEAVES * ee)
+				vn_try(p->t, &h);
+		}
+}
+
 /* ---- padded rows ----------------------------------------------------------------------------- */
 
 /* Number i of n of a matrix whose rows are padded in memory by `by` elements but read as if they
@@ -358,6 +403,7 @@ void vn_estimate_linear(vn_case *t)
 		fit_shards,
 		fit_axis,
 		fit_order,
+		fit_pairs,
 		fit_padding,
 		fit_scale_tiles,
 		vn_estimate_crossed_ranks,

@@ -159,6 +159,17 @@ void vn_sentence_row_order(const vn_sentence *s)
 	vn_text_add(s->text, s->size, "; the bias is right");
 }
 
+void vn_sentence_pair_rows(const vn_sentence *s)
+{
+	const vn_applied_matrix *m = &s->h->applied.matrix;
+	const int64_t            M = vn_value_row(&s->p->value[s->p->node[s->h->node].out[0]]);
+
+	VN_PUT(s, "rows of the matrix are permuted for RoPE with %s as %d heads",
+	       m->n ? "split halves" : "neighbouring pairs", (int)(M / m->from[0]));
+	if (m->from[1])
+		vn_text_add(s->text, s->size, ", and back as %d", (int)(M / m->from[1]));
+}
+
 const char *const vn_format_words[VN_N_FORMATS] = {
 	[VN_FORMAT_BF16] = "bfloat16",
 	[VN_FORMAT_F16] = "float16",

@@ -99,6 +99,20 @@ static int64_t shard_index(const vn_applied_matrix *edit, int64_t i, int64_t n)
 	return vn_arranged(&(vn_arrange) { VN_ARRANGE_LISTED, .a = edit->n, .list = edit->from }, i, n);
 }
 
+/* (2, width / 2) becomes (width / 2, 2) in each head; back: the reverse. */
+static vn_arrange pairs_of(int64_t width, bool back)
+{
+	return (vn_arrange) { VN_ARRANGE_TRANSPOSED, .a = back ? width / 2 : 2, .b = back ? 2 : width / 2,
+		                  .period = width };
+}
+
+int64_t vn_matrix_pair_row(const vn_applied_matrix *edit, int64_t i, int64_t M)
+{
+	const vn_arrange there = pairs_of(edit->from[0], edit->n), back = pairs_of(edit->from[1], !edit->n);
+
+	return vn_arranged(&there, edit->from[1] ? vn_arranged(&back, i, M) : i, M);
+}
+
 void vn_matrix_made_row(vn_matrix_made *e, const vn_applied_matrix *edit, int64_t m, double *row)
 {
 	const int64_t N = e->N;
@@ -120,6 +134,7 @@ void vn_matrix_made_row(vn_matrix_made *e, const vn_applied_matrix *edit, int64_
 			break;
 		case VN_MATRIX_RANKS: i = at * N + shard_index(edit, n, N); break;
 		case VN_MATRIX_ROWS: i = shard_index(edit, at, e->M) * N + n; break;
+		case VN_MATRIX_PAIRS: i = vn_matrix_pair_row(edit, at, e->M) * N + n; break;
 		default: break;
 		}
 		const bool zero = edit->kind == VN_MATRIX_ZERO || (edit->kind == VN_MATRIX_TAIL && n >= N - edit->n);

@@ -29,14 +29,16 @@ typedef struct vn_matrix_made {
 
 /* Opens the matrix of a node. fused: together with the other products of the same input in its
  * layer. Returns false if it cannot be edited, or if there is nothing to fuse. */
-bool vn_matrix_made_open(vn_matrix_made *e, const vn_plan *p, const vn_tensor *weights, int node, bool fused,
-                         vn_dtype storage);
+bool    vn_matrix_made_open(vn_matrix_made *e, const vn_plan *p, const vn_tensor *weights, int node, bool fused,
+                            vn_dtype storage);
 /* Computes row m (N numbers) of the edited matrix. */
-void vn_matrix_made_row(vn_matrix_made *e, const vn_applied_matrix *edit, int64_t m, double *row);
+void    vn_matrix_made_row(vn_matrix_made *e, const vn_applied_matrix *edit, int64_t m, double *row);
+/* VN_MATRIX_PAIRS: the row that becomes row i of M. */
+int64_t vn_matrix_pair_row(const vn_applied_matrix *edit, int64_t i, int64_t M);
 /* Fills *made with the product of the edited matrix, or the edited input; leaves it empty if the
  * trial does not apply to the checkpoint. */
-void vn_apply_matrix(const vn_case *t, const vn_trial *h, vn_made *made);
+void    vn_apply_matrix(const vn_case *t, const vn_trial *h, vn_made *made);
 /* Edits one row of the input (N numbers) in place. nudge: as in vn_matrix_made. */
-void vn_matrix_made_input(const vn_applied_matrix *edit, double nudge, double *x, int64_t N);
+void    vn_matrix_made_input(const vn_applied_matrix *edit, double nudge, double *x, int64_t N);
 
 #endif

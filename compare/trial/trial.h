@@ -104,6 +104,9 @@ typedef enum vn_matrix_kind {
 	VN_MATRIX_TAIL,       /* the last n inputs are left out of the sum */
 	VN_MATRIX_RANKS,      /* inputs of rank i of n are multiplied by the weights of rank from[i] */
 	VN_MATRIX_ROWS,       /* block i of n of the rows is block from[i] */
+	/* rows of heads of from[0] are put in the order of RoPE's neighbouring pairs (n: 1, of its split
+	 * halves), and then back as heads of from[1] (0: not) */
+	VN_MATRIX_PAIRS,
 	VN_MATRIX_ZERO,
 	VN_MATRIX_FACTOR, /* times `factor` */
 	VN_MATRIX_FORMAT, /* rounded */

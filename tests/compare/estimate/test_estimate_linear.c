@@ -148,6 +148,40 @@ static void shards_in_another_order_are_found(void)
 	CU_ASSERT_EQUAL(h.applied.matrix.n, 3);
 }
 
+/* The row that becomes row i when the halves of heads of `width` rows become neighbouring pairs. */
+static int row_of_pairs(int i, int width)
+{
+	return i / width * width + i % width % 2 * (width / 2) + i % width / 2;
+}
+
+/* Its inverse. */
+static int row_of_halves(int i, int width)
+{
+	return i / width * width + i % width % (width / 2) * 2 + i % width / (width / 2);
+}
+
+/* back: rows of keys are permuted as their own heads, and back as those of queries. */
+static void rows_permuted_with_the_wrong_number_of_heads_are_found(void)
+{
+	for (int back = 0; back < 2; back++) {
+		product p;
+		open_product(&p, "layer1.k_proj", "layer1.attn_norm");
+		const int own = p.M / 2, other = p.M / 4;
+		double   *w = calloc((size_t)(p.M * p.N), sizeof *w);
+		for (int m = 0; m < p.M; m++) {
+			const int row = back ? row_of_pairs(row_of_halves(m, other), own) : row_of_pairs(m, other);
+			memcpy(w + m * p.N, p.w + row * p.N, (size_t)p.N * sizeof *w);
+		}
+		multiply(&p, w);
+		free(w);
+		const vn_trial h = estimated(&p);
+		CU_ASSERT_EQUAL(h.finding, VN_FINDING_PAIRS_REORDERED);
+		CU_ASSERT_EQUAL(h.applied.matrix.n, 0);
+		CU_ASSERT_EQUAL(h.applied.matrix.from[0], back ? own : other);
+		CU_ASSERT_EQUAL(h.applied.matrix.from[1], back ? other : 0);
+	}
+}
+
 /* In memory, each row is followed by padding, which is read as the beginning of the next one. */
 static void padding_that_is_read_as_data_is_measured(void)
 {
@@ -188,6 +222,7 @@ int main(void)
 		TEST(fused_shards_that_were_joined_rank_by_rank_are_found),
 		TEST(shards_that_were_joined_along_the_tokens_are_found),
 		TEST(shards_in_another_order_are_found),
+		TEST(rows_permuted_with_the_wrong_number_of_heads_are_found),
 		TEST(padding_that_is_read_as_data_is_measured),
 		TEST(what_is_no_such_mistake_has_no_answer),
 		CU_TEST_INFO_NULL,
