@@ -5,7 +5,7 @@ import collections
 import contextlib
 import inspect
 import sys
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple
 
 from . import h5
 from .numbers import Diverged, RecordingError
@@ -57,10 +57,10 @@ class Watch:
         if self.stack and self.stack[-1][2] is m:
             self.stack.pop()
 
-    def modules(self, model: Any) -> None:
-        """Keep the stack of a model's modules. What `module` was given before is called while the module is on it."""
-        for path, m in model.named_modules():
-            self.module(m, lambda m, a, k, path=path: self.down(m, path), self.up, always=True)
+    def modules(self, every: Iterable[Any]) -> None:
+        """Keep the stack of these modules. What `module` was given before is called while its module is on it."""
+        for m in {id(m): m for m in every}.values():
+            self.module(m, lambda m, a, k: self.down(m, str(id(m))), self.up, always=True)
 
     def function(self, where: Any, name: str, make: Callable[[Any], Any]) -> None:
         """Replace where.name by make(where.name); do nothing if it does not exist, or is None."""
