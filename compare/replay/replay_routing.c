@@ -170,20 +170,24 @@ static vn_status run_steps(routing_run *r, vn_error *err)
 	return st;
 }
 
-static void note_parts(const routing_run *r, vn_lines *notes)
+static void note_parts(const routing_run *r, vn_routing_parts *parts, vn_lines *notes)
 {
-	const char *name = r->names.plan->value[r->value].name;
+	const vn_routing_parts p = { r->names.plan->value[r->value].name, r->routing / r->size, r->arithmetic / r->size,
+		                         r->together / r->size };
 
-	if (!r->given)
+	if (!r->given) {
 		vn_lines_add(notes, "--replay-routing: the candidate recorded no router_ids or router_weights of all tokens");
-	else
-		vn_lines_add(notes,
-		             "routing: the candidate's experts and weights alone change %s by nmse %.2e; its arithmetic "
-		             "adds %.2e; together %.2e",
-		             name, r->routing / r->size, r->arithmetic / r->size, r->together / r->size);
+		return;
+	}
+	*parts = p;
+	vn_lines_add(notes,
+	             "routing: the candidate's experts and weights alone change %s by nmse %.2e; its arithmetic "
+	             "adds %.2e; together %.2e",
+	             p.name, p.routing, p.arithmetic, p.together);
 }
 
-vn_status vn_replay_routing(const vn_opened *o, const vn_checkpoints *all, vn_lines *notes, vn_error *err)
+vn_status vn_replay_routing(const vn_opened *o, const vn_checkpoints *all, vn_routing_parts *parts, vn_lines *notes,
+                            vn_error *err)
 {
 	routing_run r = { .o = o, .all = all };
 	vn_status   st = VN_OK;
@@ -197,7 +201,7 @@ vn_status vn_replay_routing(const vn_opened *o, const vn_checkpoints *all, vn_li
 	const vn_ref_options how = { .policy = r.e.policy, .threads = o->request.options->threads, .progress = true };
 	if (choose_value(&r) && !(st = vn_ref_create(r.names.plan, vn_model_weights(o->model), &how, &r.e.ref, err)) &&
 	    !(st = run_steps(&r, err)))
-		note_parts(&r, notes);
+		note_parts(&r, parts, notes);
 	vn_replay_engine_close(&r.e);
 	free(r.want);
 	free(r.shown);

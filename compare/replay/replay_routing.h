@@ -7,7 +7,7 @@
  * were recorded.
  *
  * Reads   the request (options), ref, cand and model of what was opened; the checkpoints
- * Fills   a line of notes
+ * Fills   the parts; a line of notes
  */
 #ifndef VN_COMPARE_REPLAY_ROUTING_H
 #define VN_COMPARE_REPLAY_ROUTING_H
@@ -16,6 +16,7 @@
 
 /* Does nothing unless options->replay_routing. Call after the checkpoints were replayed, because
  * the order of a candidate's columns is known then. */
-vn_status vn_replay_routing(const vn_opened *o, const vn_checkpoints *all, vn_lines *notes, vn_error *err);
+vn_status vn_replay_routing(const vn_opened *o, const vn_checkpoints *all, vn_routing_parts *parts, vn_lines *notes,
+                            vn_error *err);
 
 #endif
