@@ -48,9 +48,11 @@ static bool are_gate_and_up(const vn_plan *p, int node)
 static bool is_rotated(const vn_plan *p, int norm, int rope)
 {
 	const vn_value *v = &p->value[p->node[rope].out[0]];
+	const vn_rope  *r = &p->node[rope].c.rope.rope;
 
-	return feeds_input(p, norm, rope, 0) && v->rank == 3 && p->value[p->node[norm].out[0]].rank == 3 &&
-	       v->size[2] <= HEAD_MOST && p->weight[p->node[norm].w[0]].shape.dim[0] == v->size[2];
+	return !r->first && r->pairs == VN_PAIR_HALVES && feeds_input(p, norm, rope, 0) && v->rank == 3 &&
+	       p->value[p->node[norm].out[0]].rank == 3 && v->size[2] <= HEAD_MOST &&
+	       p->weight[p->node[norm].w[0]].shape.dim[0] == v->size[2];
 }
 
 static bool both_are_rotated(const vn_plan *p, int node)

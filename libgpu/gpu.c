@@ -12,6 +12,7 @@
 #include <string.h>
 
 #define KMAX                 256 /* shaders/attention.comp, delta_rule.comp */
+#define GROUPS_MAX           256 /* top_k.comp */
 #define DEFAULT_BLOCK_TOKENS 16  /* tokens per block, by default */
 #define BLOCK_MAX            65536
 
@@ -23,7 +24,7 @@ static vn_status check_widths(const vn_plan *p, const vn_node *n, vn_error *err)
 		const bool output = k == n->n_in;
 		const int  v = output ? n->out[0] : n->in[k];
 		const bool wide = vn_value_wide(p, v);
-		if (!(output ? op->either_out : op->either_in >> k & 1) &&
+		if (!(output ? op->either_out && !vn_value_streams(p, v) : op->either_in >> k & 1) &&
 		    wide != (output ? op->wide_out : op->wide_in >> k & 1))
 			return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: stored in %s, but the GPU engine's %s %s %s", p->value[v].name,
 			               wide ? "float32" : "the storage format", op->name, output ? "writes" : "reads",
@@ -43,9 +44,10 @@ static vn_status check_plan(const vn_plan *p, vn_error *err)
 		const int      width = n->op == VN_OP_ATTENTION    ? n->c.attention.head_dim
 		                       : n->op == VN_OP_DELTA_RULE ? n->c.delta.key_dim
 		                                                   : 0;
-		if (width > KMAX)
-			st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s: head width %d; the GPU engine supports at most %d", name, width,
-			             KMAX);
+		const int      values = n->op == VN_OP_ATTENTION ? vn_attention_value_dim(&n->c) : 0;
+		if (width > KMAX || values > KMAX)
+			st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s: head width %d; the GPU engine supports at most %d", name,
+			             width > values ? width : values, KMAX);
 		else if (n->op == VN_OP_EXPERTS && vn_shape_count(&p->weight[n->w[0]].shape) > INT32_MAX)
 			st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s: a matrix of an expert has more than 2^31 elements", name);
 		else if (n->op == VN_OP_EXPERTS &&
@@ -53,15 +55,13 @@ static vn_status check_plan(const vn_plan *p, vn_error *err)
 			st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s: the GPU engine has no biases and limits of experts", name);
 		else if (n->op == VN_OP_ATTENTION && n->w[VN_ATTN_SINKS] >= 0)
 			st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s: the GPU engine has no attention with sinks", name);
-		else if (n->op == VN_OP_JOIN || (n->op == VN_OP_ATTENTION && n->c.attention.value_dim))
-			st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s: the GPU engine has no latent attention", name);
-		else if (n->op == VN_OP_ROPE && (n->c.rope.rope.first || n->c.rope.rope.pairs))
-			st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s: the GPU engine rotates the first columns of a head, in halves",
-			             name);
-		else if ((n->op == VN_OP_TOP_K && (n->c.top_k.sigmoid || n->c.top_k.groups)) ||
-		         (n->op == VN_OP_ROUTE && (n->c.route.sigmoid || n->c.route.scale > 0)))
-			st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s: the GPU engine's routers have no sigmoids, groups and scales",
-			             name);
+		else if (n->op == VN_OP_ROPE && n->c.rope.rope.pairs == VN_PAIR_ACROSS)
+			st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s: the GPU engine does not rotate pairs across a head", name);
+		else if (n->op == VN_OP_TOP_K && n->c.top_k.groups > GROUPS_MAX)
+			st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s: %d groups of experts; the GPU engine supports at most %d", name,
+			             n->c.top_k.groups, GROUPS_MAX);
+		else if (n->op == VN_OP_ROUTE && vn_value_wide(p, n->in[VN_ROUTE_LOGITS]) && !vn_value_wide(p, n->out[0]))
+			st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s: the GPU engine makes float32 of float32 logits", name);
 		else
 			st = check_widths(p, n, err);
 	}

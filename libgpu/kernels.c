@@ -34,7 +34,7 @@ static const struct module {
 #define SHADER(NAME, name, push) static_assert((push) <= 128, #name);
 #include "libgpu/kernels.def"
 /* As GLSL lays blocks out (std430): an address is 8 bytes and aligned so. */
-static_assert(offsetof(vn_push_attention, table) == 88, "blocks.glsl");
+static_assert(offsetof(vn_push_attention, table) == 96, "blocks.glsl");
 
 static const struct shader_row {
 	const char *name;
@@ -49,23 +49,25 @@ static const bool in_memory[VN_N_KERNELS] = {
 #include "libgpu/kernels.def"
 };
 
-/* The shader with cooperative matrices for heads of a width; VN_K_ATTENTION: there is none. */
-static vn_kernel coop_attention(int head_dim)
+/* The shader with cooperative matrices for the heads of a node; VN_K_ATTENTION: there is none. */
+static vn_kernel coop_attention(const vn_node *n)
 {
-	return head_dim > 128  ? VN_K_ATTENTION_COOP_256
-	       : head_dim % 8  ? VN_K_ATTENTION
-	       : head_dim > 64 ? VN_K_ATTENTION_COOP_128
-	                       : VN_K_ATTENTION_COOP_64;
+	const int K = n->c.attention.head_dim, U = vn_attention_value_dim(&n->c), widest = K > U ? K : U;
+
+	return widest > 128     ? VN_K_ATTENTION_COOP_256
+	       : K % 8 || U % 8 ? VN_K_ATTENTION
+	       : widest > 64    ? VN_K_ATTENTION_COOP_128
+	                        : VN_K_ATTENTION_COOP_64;
 }
 
-/* The width of a head decides how many registers a lane needs. */
+/* The width of values decides how many registers a lane needs. */
 static const char *attention_name(const vn_plan *p)
 {
 	int widest = 1;
 
 	for (int n = 0; n < p->n_nodes; n++)
-		if (p->node[n].op == VN_OP_ATTENTION && p->node[n].c.attention.head_dim > widest)
-			widest = p->node[n].c.attention.head_dim;
+		if (p->node[n].op == VN_OP_ATTENTION && vn_attention_value_dim(&p->node[n].c) > widest)
+			widest = vn_attention_value_dim(&p->node[n].c);
 	return widest > 128 ? "attention_256" : widest > 64 ? "attention_128" : "attention_64";
 }
 
@@ -87,7 +89,7 @@ static bool has_heads(const vn_plan *p, vn_kernel k)
 	bool has = k < VN_K_ATTENTION_COOP_64 || k > VN_K_ATTENTION_COOP_256;
 
 	for (int i = 0; i < p->n_nodes && !has; i++)
-		has = p->node[i].op == VN_OP_ATTENTION && coop_attention(p->node[i].c.attention.head_dim) == k;
+		has = p->node[i].op == VN_OP_ATTENTION && coop_attention(&p->node[i]) == k;
 	return has;
 }
 
@@ -122,9 +124,9 @@ bool vn_kernel_in_memory(vn_kernel k)
 	return in_memory[k];
 }
 
-vn_kernel vn_kernel_of_attention(const vn_kernels *k, int head_dim)
+vn_kernel vn_kernel_of_attention(const vn_kernels *k, const vn_node *n)
 {
-	const vn_kernel coop = coop_attention(head_dim);
+	const vn_kernel coop = coop_attention(n);
 
 	return k->shader[coop].words ? coop : VN_K_ATTENTION;
 }

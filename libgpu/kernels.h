@@ -43,7 +43,7 @@ typedef struct vn_kernels {
 } vn_kernels;
 
 /* Returns the shader of attention for many queries and heads of this width. */
-vn_kernel vn_kernel_of_attention(const vn_kernels *k, int head_dim);
+vn_kernel vn_kernel_of_attention(const vn_kernels *k, const vn_node *n);
 
 /* Sets the folder of the pipeline cache of the kernels to come: as in vn_gpu_options. */
 vn_status vn_kernels_cache_in(vn_device *d, const char *cache_dir, vn_error *err);

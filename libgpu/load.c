@@ -57,14 +57,14 @@ typedef struct load {
 
 /* Assigns each weight a block and an offset in it. Returns the number of blocks;
  * sizes: bytes of each. */
-static int assign_blocks(vn_gpu_weights *w, const vn_plan *plan, size_t element, bool guard, VkDeviceSize *sizes)
+static int assign_blocks(vn_gpu_weights *w, const vn_plan *plan, bool guard, VkDeviceSize *sizes)
 {
 	VkDeviceSize end = 0; /* of the open block */
 	int          open = -1, n = 0;
 
 	for (int i = 0; i < w->n; i++) {
 		vn_gpu_weight_place *p = &w->at[i];
-		p->bytes = (VkDeviceSize)vn_shape_count(&plan->weight[i].shape) * element;
+		p->bytes = (VkDeviceSize)vn_shape_count(&plan->weight[i].shape) * vn_dtype_size(p->dtype);
 		const VkDeviceSize start = (end + (guard && end ? VN_ZONE : 0) + VN_ZONE - 1) & ~(VkDeviceSize)(VN_ZONE - 1);
 		const bool         fits = open >= 0 && start + p->bytes <= vn_gpu_weights_block;
 		p->block = fits ? open : n++;
@@ -151,24 +151,24 @@ static char *piece_place(const load *l, const weight_piece *q)
 	const vn_gpu_weight_place *at = &l->w->at[q->weight];
 	char                      *block = l->w->block[at->block].map;
 
-	return block ? block + at->offset + (size_t)q->at * vn_dtype_size(l->storage) : (char *)l->upload.map + q->up;
+	return block ? block + at->offset + (size_t)q->at * vn_dtype_size(at->dtype) : (char *)l->upload.map + q->up;
 }
 
 /* A double is converted directly to the storage format: through float it would be rounded twice,
  * and differ from the reference. */
 static void convert_piece(const load *l, panels *own, const char *src, weight_piece *q)
 {
-	const vn_dtype from = l->from[q->weight].dtype;
+	const vn_dtype from = l->from[q->weight].dtype, to = l->w->at[q->weight].dtype;
 	const size_t   n = piece_elements(q);
 
 	if (from == VN_F64) {
 		vn_to_f64(own->wide, src, VN_F64, n);
-		vn_from_f64(own->stored, l->storage, own->wide, n);
+		vn_from_f64(own->stored, to, own->wide, n);
 	} else {
 		vn_to_f32(own->wide, src, from, n);
-		vn_from_f32(own->stored, l->storage, own->wide, n);
+		vn_from_f32(own->stored, to, own->wide, n);
 	}
-	q->over = count_new_infinities(own->wide, from, own->stored, l->storage, n);
+	q->over = count_new_infinities(own->wide, from, own->stored, to, n);
 }
 
 /* Converts one piece of the batch into device memory or the upload buffer. */
@@ -178,15 +178,16 @@ static bool upload_piece(void *ctx, int which, int worker)
 	panels          *own = &l->panels[worker];
 	weight_piece    *q = &l->batch[which];
 	const vn_tensor *t = &l->from[q->weight];
+	const vn_dtype   to = l->w->at[q->weight].dtype;
 	const char      *src = (const char *)t->data + vn_dtype_bytes(t->dtype, (size_t)q->at);
 
 	if (l->over[q->weight])
 		src = transpose_part(own->transposed, t, &q->p);
-	if (t->dtype != l->storage && !l->bf16[q->weight]) {
+	if (t->dtype != to && !l->bf16[q->weight]) {
 		convert_piece(l, own, src, q);
 		src = own->stored;
 	}
-	memcpy(piece_place(l, q), src, piece_elements(q) * vn_dtype_size(l->storage));
+	memcpy(piece_place(l, q), src, piece_elements(q) * vn_dtype_size(to));
 	return true;
 }
 
@@ -216,7 +217,7 @@ static bool next_piece(load *l, weight_piece *q)
 /* As many pieces as fit. */
 static void fill_batch(load *l)
 {
-	const size_t size = vn_dtype_size(l->storage), largest = (size_t)vn_gpu_weights_panel * size;
+	const size_t largest = (size_t)vn_gpu_weights_panel * sizeof(float);
 	VkDeviceSize used = 0;
 
 	l->n = 0;
@@ -224,7 +225,8 @@ static void fill_batch(load *l)
 	       next_piece(l, &l->batch[l->n])) {
 		weight_piece *q = &l->batch[l->n++];
 		q->up = used;
-		used += (piece_elements(q) * size + VN_ZONE - 1) & ~(VkDeviceSize)(VN_ZONE - 1);
+		const VkDeviceSize bytes = piece_elements(q) * vn_dtype_size(l->w->at[q->weight].dtype);
+		used += (bytes + VN_ZONE - 1) & ~(VkDeviceSize)(VN_ZONE - 1);
 	}
 }
 
@@ -260,15 +262,15 @@ static void count_overflows(load *l)
 /* Copies from the upload buffer to the device. */
 static vn_status copy_batch(load *l, vn_error *err)
 {
-	const size_t size = vn_dtype_size(l->storage);
-	const int    i = l->e->cur;
-	vn_status    st;
+	const int i = l->e->cur;
+	vn_status st;
 
 	if (!l->e->recording)
 		vn_encode_begin(l->e);
 	for (int k = 0; k < l->n; k++) {
 		const weight_piece        *q = &l->batch[k];
 		const vn_gpu_weight_place *at = &l->w->at[q->weight];
+		const size_t               size = vn_dtype_size(at->dtype);
 		vn_encode_copy(l->e, &l->upload, q->up, &l->w->block[at->block], at->offset + (VkDeviceSize)q->at * size,
 		               piece_elements(q) * size);
 	}
@@ -299,6 +301,16 @@ static vn_status load_all(load *l, bool progress, vn_error *err)
 	}
 	vn_progress_stop(&bar);
 	return st;
+}
+
+/* A router's bias is added to scores in float32, and models keep it so. */
+static void find_formats(const load *l, const vn_plan *p)
+{
+	for (int i = 0; i < l->w->n; i++)
+		l->w->at[i].dtype = l->storage;
+	for (int i = 0; i < p->n_nodes; i++)
+		if (p->node[i].op == VN_OP_TOP_K && p->node[i].w[VN_ROUTER_BIAS] >= 0)
+			l->w->at[p->node[i].w[VN_ROUTER_BIAS]].dtype = VN_F32;
 }
 
 /* over (n_weights): set for matrices that every reader needs transposed. */
@@ -356,7 +368,7 @@ static vn_status create_blocks(load *l, const vn_plan *plan, bool guard, vn_erro
 
 	if (!sizes)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory to place %d weights", w->n);
-	const int n = assign_blocks(w, plan, vn_dtype_size(l->storage), guard, sizes);
+	const int n = assign_blocks(w, plan, guard, sizes);
 	if (!(w->block = calloc(n ? (size_t)n : 1, sizeof(*w->block))))
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for %d blocks of weights", n);
 	for (int i = 0; i < n && !st; i++) {
@@ -376,12 +388,12 @@ static vn_status create_blocks(load *l, const vn_plan *plan, bool guard, vn_erro
 	return st;
 }
 
-static bool allocate_panels(panels *own, vn_dtype storage)
+static bool allocate_panels(panels *own)
 {
 	const size_t n = (size_t)vn_gpu_weights_panel;
 
 	own->wide = malloc(n * sizeof(double));
-	own->stored = malloc(n * vn_dtype_size(storage));
+	own->stored = malloc(n * sizeof(float));
 	own->transposed = malloc(n * sizeof(double));
 	return own->wide && own->stored && own->transposed;
 }
@@ -402,10 +414,10 @@ static vn_status allocate_lists(load *l, int n_weights, int threads, vn_error *e
 	l->over = calloc((size_t)n_weights + 1, sizeof(*l->over));
 	l->bf16 = calloc((size_t)n_weights + 1, sizeof(*l->bf16));
 	l->batch = malloc(VN_WORK_MAX * sizeof(*l->batch));
-	if (!l->w->at || !l->over || !l->bf16 || !l->batch || !allocate_panels(&l->panels[0], l->storage))
+	if (!l->w->at || !l->over || !l->bf16 || !l->batch || !allocate_panels(&l->panels[0]))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory to convert weights");
 	vn_trouble_spare(true); /* with fewer workers it takes longer */
-	for (l->workers = 1; l->workers < most && allocate_panels(&l->panels[l->workers], l->storage);)
+	for (l->workers = 1; l->workers < most && allocate_panels(&l->panels[l->workers]);)
 		l->workers++;
 	vn_trouble_spare(false);
 	return VN_OK;
@@ -478,11 +490,14 @@ vn_status vn_gpu_weights_create(vn_encoder *e, vn_gpu_weights *w, const vn_plan 
 	vn_status  st;
 
 	*w = (vn_gpu_weights) { .n = plan->n_weights, .first_overflowed = -1 };
-	if ((st = allocate_lists(&l, w->n, how->threads, err)) || (st = find_over(plan, l.over, err)) ||
-	    (st = check_shapes(plan, from, err)) || (st = create_blocks(&l, plan, how->guard, err)))
+	if ((st = allocate_lists(&l, w->n, how->threads, err)))
+		goto done;
+	find_formats(&l, plan);
+	if ((st = find_over(plan, l.over, err)) || (st = check_shapes(plan, from, err)) ||
+	    (st = create_blocks(&l, plan, how->guard, err)))
 		goto done;
 	for (int i = 0; i < w->n; i++)
-		l.bf16[i] = there && l.storage == VN_F16 && from[i].dtype == VN_BF16;
+		l.bf16[i] = there && w->at[i].dtype == VN_F16 && from[i].dtype == VN_BF16;
 	if (w->n_blocks && !w->block[0].map &&
 	    (st = vn_buffer_create(
 			 e->d, &l.upload, &(vn_buffer_need) { VN_FOR_UPLOAD, vn_gpu_weights_upload, false, "weights on their way" },

@@ -100,10 +100,30 @@ static void slice(vn_gpu_pass *w, const vn_node *n)
 	}
 }
 
+static void join(vn_gpu_pass *w, const vn_node *n)
+{
+	const int64_t H = n->c.join.heads, G = n->c.join.shared, A = n->c.join.width;
+	const int64_t row = vn_value_row(&w->g->plan->value[n->out[0]]), B = row / H - A, step = rows_at_once(row);
+
+	for (int64_t t = 0; t < w->tokens; t += step) {
+		const int64_t rows = smaller(step, w->tokens - t);
+		dispatch_node(w, n, VN_K_JOIN,
+		              &(vn_push_join) { .a = in_value(w, n->in[VN_JOIN_A], t * H * A),
+		                                .b = in_value(w, n->in[VN_JOIN_B], t * G * B),
+		                                .y = in_value(w, n->out[0], t * row),
+		                                .R = (uint32_t)(rows * H),
+		                                .A = (uint32_t)A,
+		                                .B = (uint32_t)B,
+		                                .share = (uint32_t)(H / G) },
+		              count_groups(rows * row, 64), 1);
+	}
+}
+
 vn_product_choice vn_ops_linear_choice(const vn_gpu_pass *w, const vn_node *n)
 {
-	return vn_product_choose(&w->g->kernels, w->tokens, vn_value_row(&w->g->plan->value[n->out[0]]),
-	                         vn_value_row(&w->g->plan->value[n->in[0]]));
+	return (is_wide(w, n->out[0]) ? vn_product_choose_joined : vn_product_choose)(
+		&w->g->kernels, w->tokens, vn_value_row(&w->g->plan->value[n->out[0]]),
+		vn_value_row(&w->g->plan->value[n->in[0]]));
 }
 
 /* Piece p of y: x (rows,N) from row `row` times rows [col, col + cols) of the weight. y's rows are
@@ -113,6 +133,7 @@ static vn_product product_of(const vn_gpu_pass *w, const vn_node *n, vn_gpu_piec
 {
 	const int64_t N = vn_value_row(&w->g->plan->value[n->in[0]]);
 	const int     bias = bias_of(n);
+	const bool    wide = is_wide(w, n->out[0]);
 	vn_buffer    *x = buffer_of(w, n->in[0]);
 
 	return (vn_product) {
@@ -122,10 +143,11 @@ static vn_product product_of(const vn_gpu_pass *w, const vn_node *n, vn_gpu_piec
 		.y = y,
 		.sums = &w->g->sums,
 		.element = element_bytes(w),
+		.wide = wide,
 		.at = { .x = in_buffer(w, x, p.row * N),
 		        .w = in_weight(w, n->w[0], p.col * N),
 		        .b = bias < 0 ? 0 : in_weight(w, bias, p.col),
-		        .y = in_buffer(w, y, y_at),
+		        .y = y->address + (uint64_t)y_at * (wide ? sizeof(float) : element_bytes(w)),
 		        .T = (uint32_t)p.rows,
 		        .M = (uint32_t)p.cols,
 		        .N = (uint32_t)N,
@@ -200,7 +222,8 @@ static void rope(vn_gpu_pass *w, const vn_node *n)
 {
 	const vn_value *v = &w->g->plan->value[n->out[0]];
 	const int64_t   H = v->size[1], K = v->size[2], R = n->c.rope.rope.rotary_dim, step = rows_at_once(H * K);
-	const bool      fours = R % 8 == 0 && K % 4 == 0; /* rope.comp */
+	const vn_rope  *r = &n->c.rope.rope;
+	const bool      fours = R % 8 == 0 && K % 4 == 0 && !r->first && r->pairs == VN_PAIR_HALVES; /* rope.comp */
 	const uint64_t  angles = w->g->upload.address + w->g->rope[w->g->node[n - w->g->plan->node].rope].at;
 
 	for (int64_t t = 0; t < w->tokens; t += step) {
@@ -213,7 +236,9 @@ static void rope(vn_gpu_pass *w, const vn_node *n)
 		                                .T = (uint32_t)rows,
 		                                .H = (uint32_t)H,
 		                                .K = (uint32_t)K,
-		                                .R = (uint32_t)R },
+		                                .R = (uint32_t)R,
+		                                .first = (uint32_t)r->first,
+		                                .pairs = (uint32_t)r->pairs },
 		              count_groups(rows * H * (fours ? (K - R / 2) / 4 : K), 64), 1);
 	}
 }
@@ -322,6 +347,7 @@ void vn_ops_encode(vn_gpu_pass *w, int node)
 		[VN_OP_LAYER_NORM] = norm,
 		[VN_OP_LINEAR] = linear,
 		[VN_OP_SLICE] = slice,
+		[VN_OP_JOIN] = join,
 		[VN_OP_ROPE] = rope,
 		[VN_OP_ATTENTION] = vn_ops_attention,
 		[VN_OP_ACT] = map,

@@ -27,6 +27,7 @@ static vn_push_attention attention_push(const vn_gpu_pass *w, const vn_node *n, 
 		                         .H = (uint32_t)H,
 		                         .G = (uint32_t)n->c.attention.kv_heads,
 		                         .K = (uint32_t)K,
+		                         .U = (uint32_t)vn_attention_value_dim(&n->c),
 		                         .causal = n->c.attention.causal != 0,
 		                         .window = (uint32_t)n->c.attention.window,
 		                         .scale = (float)n->c.attention.scale,
@@ -45,7 +46,7 @@ static void reads_state(vn_gpu_pass *w, const vn_node *n, int slot)
 /* The kernel for calls of many tokens. Cooperative matrices have no soft cap. */
 static vn_kernel kernel_of(const vn_gpu_pass *w, const vn_node *n)
 {
-	return n->c.attention.cap != 0 ? VN_K_ATTENTION : vn_kernel_of_attention(&w->g->kernels, n->c.attention.head_dim);
+	return n->c.attention.cap != 0 ? VN_K_ATTENTION : vn_kernel_of_attention(&w->g->kernels, n);
 }
 
 /* How the keys of a call are divided into parts (shaders/parts.glsl). */
@@ -72,7 +73,7 @@ static key_parts parts_of(const vn_gpu_pass *w, const vn_node *n)
 /* Number of floats for one head of a query: its sums, their maximum and the sum of weights. */
 static int64_t part_floats(const vn_node *n)
 {
-	return n->c.attention.head_dim + 2;
+	return vn_attention_value_dim(&n->c) + 2;
 }
 
 VkDeviceSize vn_ops_attention_parts(const vn_gpu_pass *w)
@@ -100,7 +101,7 @@ static void encode_queries(vn_gpu_pass *w, const vn_node *n, int64_t t, int64_t 
 	const key_parts   k = parts_of(w, n);
 	const vn_kernel   kernel = few ? VN_K_ATTENTION_FEW : kernel_of(w, n);
 	vn_buffer        *y = buffer_of(w, n->out[VN_ATTN_CONTEXT]), *to = k.n > 1 ? &w->g->sums : y;
-	const uint64_t    context = in_buffer(w, y, t * H * n->c.attention.head_dim);
+	const uint64_t    context = in_buffer(w, y, t * H * vn_attention_value_dim(&n->c));
 	vn_push_attention push = attention_push(w, n, t, T);
 	vn_encoder       *e = &w->g->encoder;
 
@@ -129,7 +130,8 @@ static void encode_queries(vn_gpu_pass *w, const vn_node *n, int64_t t, int64_t 
 
 void vn_ops_attention(vn_gpu_pass *w, const vn_node *n)
 {
-	const int64_t step = rows_at_once((int64_t)n->c.attention.heads * n->c.attention.head_dim);
+	const int64_t K = n->c.attention.head_dim, U = vn_attention_value_dim(&n->c);
+	const int64_t step = rows_at_once(n->c.attention.heads * (K > U ? K : U));
 
 	for (int64_t t = 0; t < w->tokens; t += step)
 		encode_queries(w, n, t, smaller(step, w->tokens - t));

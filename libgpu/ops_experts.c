@@ -11,33 +11,45 @@
 void vn_ops_top_k(vn_gpu_pass *w, const vn_node *n)
 {
 	const int64_t E = n->c.top_k.columns, k = n->c.top_k.k, step = rows_at_once(E);
+	const int     bias = n->w[VN_ROUTER_BIAS];
 
 	for (int64_t t = 0; t < w->tokens; t += step) {
 		const int64_t T = smaller(step, w->tokens - t);
-		dispatch_node(w, n, VN_K_TOP_K,
+		dispatch_node(w, n, is_wide(w, n->in[0]) ? VN_K_TOP_K_WIDE : VN_K_TOP_K,
 		              &(vn_push_top_k) { .x = in_value(w, n->in[0], t * E),
+		                                 .bias = bias < 0 ? 0 : w->g->weights.at[bias].address,
 		                                 .y = in_value(w, n->out[0], t * k),
 		                                 .T = (uint32_t)T,
 		                                 .E = (uint32_t)E,
-		                                 .k = (uint32_t)k },
+		                                 .k = (uint32_t)k,
+		                                 .sigmoid = n->c.top_k.sigmoid != 0,
+		                                 .has_bias = bias >= 0,
+		                                 .groups = (uint32_t)n->c.top_k.groups,
+		                                 .used = (uint32_t)n->c.top_k.groups_used,
+		                                 .best = (uint32_t)n->c.top_k.best },
 		              T, 1);
 	}
 }
 
 void vn_ops_route(vn_gpu_pass *w, const vn_node *n)
 {
-	const int64_t E = n->c.route.columns, k = vn_value_row(&w->g->plan->value[n->out[0]]), step = rows_at_once(E);
+	const int64_t   E = n->c.route.columns, k = vn_value_row(&w->g->plan->value[n->out[0]]), step = rows_at_once(E);
+	const vn_kernel kernel = is_wide(w, n->in[VN_ROUTE_LOGITS]) ? VN_K_ROUTE_WIDE_BOTH
+	                         : is_wide(w, n->out[0])            ? VN_K_ROUTE_WIDE
+	                                                            : VN_K_ROUTE;
 
 	for (int64_t t = 0; t < w->tokens; t += step) {
 		const int64_t T = smaller(step, w->tokens - t);
-		dispatch_node(w, n, vn_value_wide(w->g->plan, n->out[0]) ? VN_K_ROUTE_WIDE : VN_K_ROUTE,
+		dispatch_node(w, n, kernel,
 		              &(vn_push_route) { .x = in_value(w, n->in[VN_ROUTE_LOGITS], t * E),
 		                                 .ids = in_value(w, n->in[VN_ROUTE_IDS], t * k),
 		                                 .y = in_value(w, n->out[0], t * k),
 		                                 .T = (uint32_t)T,
 		                                 .E = (uint32_t)E,
 		                                 .k = (uint32_t)k,
-		                                 .normalised = n->c.route.normalised != 0 },
+		                                 .normalised = n->c.route.normalised != 0,
+		                                 .sigmoid = n->c.route.sigmoid != 0,
+		                                 .scale = n->c.route.scale > 0 ? (float)n->c.route.scale : 1.0f },
 		              T, 1);
 	}
 }
@@ -55,8 +67,8 @@ void vn_ops_combine(vn_gpu_pass *w, const vn_node *n)
 			                     .k = (uint32_t)k,
 			                     .D = (uint32_t)D };
 		push.eights = D % 8 == 0 && in_eights(w, push.x, push.y, 0);
-		dispatch_node(w, n, vn_value_wide(w->g->plan, n->in[VN_COMBINE_WEIGHTS]) ? VN_K_COMBINE_WIDE : VN_K_COMBINE,
-		              &push, groups_of_lanes(T * D, push.eights), 1);
+		dispatch_node(w, n, is_wide(w, n->in[VN_COMBINE_WEIGHTS]) ? VN_K_COMBINE_WIDE : VN_K_COMBINE, &push,
+		              groups_of_lanes(T * D, push.eights), 1);
 	}
 }
 

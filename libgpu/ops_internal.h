@@ -29,6 +29,12 @@ static inline vn_buffer *state_of(const vn_gpu_pass *w, const vn_node *n, int sl
 	return &w->g->cache.slot[n->state[slot]].now;
 }
 
+/* Is a value in float32 where others are in half? */
+static inline bool is_wide(const vn_gpu_pass *w, int value)
+{
+	return w->g->policy.storage == VN_F16 && vn_value_wide(w->g->plan, value);
+}
+
 /* Returns the address of element `at` of a buffer or a weight in the storage format. */
 static inline uint64_t in_buffer(const vn_gpu_pass *w, const vn_buffer *b, int64_t at)
 {

@@ -124,6 +124,14 @@ vn_product_choice vn_product_choose(const vn_kernels *k, int64_t T, int64_t M, i
 	return k->side && N % 8 == 0 ? choose_coop(k, T, M, N) : choose_plain(k, T, M, N);
 }
 
+vn_product_choice vn_product_choose_joined(const vn_kernels *k, int64_t T, int64_t M, int64_t N)
+{
+	vn_product_choice c = T > 1 ? vn_product_choose(k, T, M, N) : choose_plain(k, T, M, N);
+
+	c.shares = c.shares > 1 ? c.shares : 2;
+	return c;
+}
+
 bool vn_product_choose_gated(const vn_kernels *k, int64_t T, int64_t M, int64_t N, vn_product_choice *choice)
 {
 	*choice = vn_product_choose(k, T, M, N);
@@ -197,7 +205,8 @@ void vn_product_encode(vn_encoder *e, vn_product_choice choice, const vn_product
 	const bool omit = e->omit;
 	e->omit = false; /* an experiment leaves out what stands before the product, not what stands inside */
 	encode_uses(e, p, p->sums, p->y);
-	vn_encode_dispatch(e, VN_K_LINEAR_JOIN, &push, count_groups((int64_t)push.T * count_groups(push.M, 8) * 8, 128), 1);
+	vn_encode_dispatch(e, p->wide ? VN_K_LINEAR_JOIN_WIDE : VN_K_LINEAR_JOIN, &push,
+	                   count_groups((int64_t)push.T * count_groups(push.M, 8) * 8, 128), 1);
 	e->omit = omit;
 }
 

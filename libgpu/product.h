@@ -20,6 +20,9 @@ typedef struct vn_product_choice {
 /* Selects the shader for x (T,N), w (M,N), among those that the device has. */
 vn_product_choice vn_product_choose(const vn_kernels *k, int64_t T, int64_t M, int64_t N);
 
+/* The same of a product whose sums are joined, which can leave them in float32. */
+vn_product_choice vn_product_choose_joined(const vn_kernels *k, int64_t T, int64_t M, int64_t N);
+
 /* Selects the shader that computes two such products, gate and up, and their gated product in one
  * command. Returns false if there is none. The bits are those of separate commands. */
 bool vn_product_choose_gated(const vn_kernels *k, int64_t T, int64_t M, int64_t N, vn_product_choice *choice);
@@ -33,6 +36,7 @@ typedef struct vn_product {
 	vn_buffer     *x, *w, *b, *y; /* b: NULL for none */
 	vn_buffer     *sums;          /* at least vn_product_sums bytes */
 	size_t         element;       /* bytes per number */
+	bool           wide;          /* y is in float32; the choice is joined */
 	vn_push_linear at;            /* addresses, T, M, N, y_stride; the rest follows from them */
 } vn_product;
 

@@ -1,5 +1,5 @@
-/* weights.h: where the weights of a plan are on the device, in the storage format. Inside libgpu
- * only. load.h puts them there.
+/* weights.h: where the weights of a plan are on the device, in the storage format; the biases of
+ * routers in float32. Inside libgpu only. load.h puts them there.
  *
  * Memory is allocated in blocks of 256 MiB, because devices limit single allocations; a larger
  * tensor has a block of its own.
@@ -13,6 +13,7 @@ typedef struct vn_gpu_weight_place {
 	int             block;
 	VkDeviceSize    offset, bytes; /* offset inside the block's zones */
 	VkDeviceAddress address;
+	vn_dtype        dtype;
 } vn_gpu_weight_place;
 
 typedef struct vn_gpu_weights {

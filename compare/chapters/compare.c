@@ -83,7 +83,7 @@ static vn_status end(vn_comparison *c, vn_error *err)
 	vn_replay_judge_operations(o, r->weights, &r->checkpoints, &r->pools, r->replayed);
 	vn_replayed_forgive(o, &r->checkpoints, &r->pools, r->judged);
 	vn_routing_note(o, &r->checkpoints, &r->remarks.notes);
-	if ((st = vn_replay_routing(o, &r->checkpoints, &r->remarks.notes, err)) ||
+	if ((st = vn_replay_routing(o, &r->checkpoints, &r->routing, &r->remarks.notes, err)) ||
 	    (st = vn_baseline_apply(o, &r->checkpoints, &r->pools, r->n_since, err)))
 		return st;
 	/* localise, explain */

@@ -328,6 +328,13 @@ typedef struct vn_conclusion {
 
 /* The results, each part filled by one chapter, in their order (compare/chapters/compare.h). Owned.
  * A later chapter takes the parts that it reads as const. */
+/* What another choice of experts does to a checkpoint, and what arithmetic does, as nmse
+ * (replay_routing.h). name NULL: not measured. */
+typedef struct vn_routing_parts {
+	const char *name;
+	double      routing, arithmetic, together;
+} vn_routing_parts;
+
 typedef struct vn_result {
 	vn_remarks                   remarks;
 	struct vn_weights           *weights; /* differences (weights.h); NULL: a side lists no weights */
@@ -338,6 +345,7 @@ typedef struct vn_result {
 	vn_pools                     pools;
 	vn_floor_result              floor;
 	bool                         replayed; /* the origins are those of replay.h */
+	vn_routing_parts             routing;
 	/* what was found of each result of opened.replayed (compare/replayed/replayed.h); NULL */
 	struct vn_replayed_findings *judged;
 	int                          n_since[VN_N_SINCE]; /* by the baseline */

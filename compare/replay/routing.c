@@ -200,7 +200,7 @@ vn_status vn_replay_routing(const vn_opened *o, const vn_checkpoints *all, vn_li
 	const vn_ref_options how = { .policy = r.e.policy, .threads = o->request.options->threads, .progress = true };
 	if (choose_value(&r) && !(st = vn_ref_create(r.names.plan, vn_model_weights(o->model), &how, &r.e.ref, err)) &&
 	    !(st = run_steps(&r, err)))
-		note_parts(&r, notes);
+		note_parts(&r, parts, notes);
 	vn_replay_engine_close(&r.e);
 	free(r.want);
 	free(r.shown);

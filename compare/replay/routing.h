@@ -28,11 +28,12 @@ void      vn_routing_note(const vn_opened *o, const vn_checkpoints *points, vn_l
  * were recorded.
  *
  * Reads   the request (options), ref, cand and model of what was opened; the checkpoints
- * Fills   a line of notes
+ * Fills   the parts; a line of notes
  */
 
 /* Does nothing unless options->replay_routing. Call after the checkpoints were replayed, because
  * the order of a candidate's columns is known then. */
-vn_status vn_replay_routing(const vn_opened *o, const vn_checkpoints *all, vn_lines *notes, vn_error *err);
+vn_status vn_replay_routing(const vn_opened *o, const vn_checkpoints *all, vn_routing_parts *parts, vn_lines *notes,
+                            vn_error *err);
 
 #endif

@@ -147,6 +147,14 @@ static json_t *baseline_json(const vn_opened *o, const vn_result *r)
 	return j;
 }
 
+static json_t *routing_json(const vn_routing_parts *p)
+{
+	return !p->name ? NULL
+	                : json_pack("{s:o, s:o, s:o, s:o}", "checkpoint", vn_json_text(p->name), "routing",
+	                            vn_json_real(p->routing), "arithmetic", vn_json_real(p->arithmetic), "together",
+	                            vn_json_real(p->together));
+}
+
 /* What a later comparison checks before it accepts this report as its baseline. */
 static json_t *subject_json(const vn_opened *o)
 {
@@ -238,6 +246,7 @@ static void fill_members(vn_document *doc, const vn_opened *o, const vn_result *
 	doc->candidate = recording_json(o->cand);
 	doc->limits = json_pack("{s:o, s:o}", "file", vn_json_text(o->request.limits->path), "chosen",
 	                        vn_json_text(chosen));
+	doc->routing = routing_json(&r->routing);
 	doc->floor = *r->floor.from ? vn_json_text(r->floor.from) : json_null();
 	doc->baseline = baseline_json(o, result);
 	doc->subject = subject_json(o);

@@ -5,11 +5,11 @@
 //   y[i,h,:] = sum_j softmax_j(s[i,j]) v[j,g,:]     over the keys that i may see
 //
 //   q (T,H,K) real in     k, v real in, the cache (mask.glsl)
-//   y (T,H,K) real out, or parts (parts.glsl)
+//   y (T,H,U) real out, or parts (parts.glsl)
 //   push      vn_push_attention
 //   dispatch  x: parts of each block of QUERIES queries, y: heads; both in strides of the grid
 //
-// K is at most 64 SLICES. Tiles of QUERIES x KEYS; maximum, sum and context are
+// U is at most 64 SLICES. Tiles of QUERIES x KEYS; maximum, sum and context are
 // rescaled when the maximum grows (online softmax), all in float, and a score or a
 // probability is never stored. Tiles start at multiples of KEYS, so the order of a
 // query's sums does not depend on the block it is in. Tiles that no query of the
@@ -72,11 +72,11 @@ vec4 load4(Real from, uint row, uint d)
 {
 	vec4 x;
 
-	if (p.K % 4 == 0)
-		x = vec4(Real4(from).v[(row + min(d, p.K - 4)) / 4]);
+	if (p.U % 4 == 0)
+		x = vec4(Real4(from).v[(row + min(d, p.U - 4)) / 4]);
 	else
 		[[unroll]] for (uint m = 0; m < 4; m++)
-			x[m] = float(from.v[row + min(d + m, p.K - 1)]);
+			x[m] = float(from.v[row + min(d + m, p.U - 1)]);
 	return x;
 }
 
@@ -95,7 +95,7 @@ void rotate(uint to, vec4 x[4])
 void load_values(uint j0, uint to, uint h, uint d0, out vec4 x[8])
 {
 	[[unroll]] for (uint n = 0; n < 8; n++)
-		x[n] = load4(p.v, kv_row(min(j0 + 8 * n + lane_() / 16, to - 1), h), d0 + lane_col() * 4);
+		x[n] = load4(p.v, value_row(min(j0 + 8 * n + lane_() / 16, to - 1), h), d0 + lane_col() * 4);
 }
 
 // s[r][c]: score of query i0 + lane_row() + r and key j0 + 4 lane_col() + c; past the last query or
@@ -103,7 +103,7 @@ void load_values(uint j0, uint to, uint h, uint d0, out vec4 x[8])
 void score_tile(uint i0, uint j0, uint to, uint h, out vec4 s[8])
 {
 	const uint i = min(i0 + lane_() % 64, p.T - 1), j = min(j0 + lane_() % 64, to - 1);
-	const uint q_at = (i * p.H + h) * p.K, k_at = kv_row(j, h), d1 = lane_() / 64 * 16;
+	const uint q_at = (i * p.H + h) * p.K, k_at = key_row(j, h), d1 = lane_() / 64 * 16;
 
 	[[unroll]] for (uint r = 0; r < 8; r++)
 		s[r] = vec4(0.0);
@@ -239,15 +239,15 @@ void write(uint i0, uint h, uint part, uint slice, const vec4 acc[8], const vec4
 	const uint d = slice * 64 + lane_col() * 4;
 
 	[[unroll]] for (uint r = 0; r < 8; r++) {
-		const uint i = i0 + lane_row() + r, y = (i * p.H + h) * p.K;
-		if (i >= p.T || d >= p.K)
+		const uint i = i0 + lane_row() + r, y = (i * p.H + h) * p.U;
+		if (i >= p.T || d >= p.U)
 			continue;
 		const vec4 x = acc[r] / sums[r / 4][r % 4];
-		if (parts() == 1 && p.K % 4 == 0)
+		if (parts() == 1 && p.U % 4 == 0)
 			put4(p.y, y + d, x);
 		else
 			[[unroll]] for (uint n = 0; n < 4; n++)
-				if (d + n < p.K) {
+				if (d + n < p.U) {
 					if (parts() == 1)
 						put(p.y, y + d + n, x[n]);
 					else
@@ -283,7 +283,7 @@ void block(uint i0, uint h, uint part)
 		fold_maxima(most, top, base, rescale);
 		weigh(i0, j0, to, whole_, s, base, sum);
 		[[unroll]] for (uint slice = 0; slice < SLICES; slice++)
-			if (slice * 64 < p.K) {
+			if (slice * 64 < p.U) {
 				if (slice > 0)
 					load_values(j0, to, h, slice * 64, v);
 				keep_values(v);
@@ -297,8 +297,8 @@ void block(uint i0, uint h, uint part)
 	if (lane_() < QUERIES) {
 		panel[lane_() / 4][lane_() % 4] = sum;
 		if (parts() > 1 && i0 + lane_() < p.T) {
-			Float(p.y).v[part_at(i0 + lane_(), h, part) + p.K] = top;
-			Float(p.y).v[part_at(i0 + lane_(), h, part) + p.K + 1] = sum;
+			Float(p.y).v[part_at(i0 + lane_(), h, part) + p.U] = top;
+			Float(p.y).v[part_at(i0 + lane_(), h, part) + p.U + 1] = sum;
 		}
 	}
 	barrier();

@@ -2,16 +2,16 @@
 // attention_coop: attention.comp by cooperative matrices.
 //
 //   q (T,H,K) half in     k, v half in, the cache (mask.glsl)
-//   y (T,H,K) half out, or parts (parts.glsl)
+//   y (T,H,U) half out, or parts (parts.glsl)
 //   push      vn_push_attention
 //   dispatch  x: heads, y: parts of each block of 4 MM queries; both in strides of the grid
 //
-// K is at most WIDTH, and a multiple of 8 if WIDTH is 128 or less; columns past K are 0. SHARES
-// subgroups share MM queries. Each subgroup computes the scores of its share of a tile's keys, and
-// its share of the context's columns, which stay in cooperative matrices. A lane holds 1 / PARTS of
-// a row of scores, in registers, as float. Scores and weights pass between matrices and lanes
-// through a strip of shared memory for the MM queries; each subgroup writes its own slice of it. At
-// the end the context passes through it too.
+// K and U are at most WIDTH, and multiples of 8 if WIDTH is 128 or less; columns past them are 0.
+// SHARES subgroups share MM queries. Each subgroup computes the scores of its share of a tile's
+// keys, and its share of the context's columns, which stay in cooperative matrices. A lane holds 1
+// / PARTS of a row of scores, in registers, as float. Scores and weights pass between matrices and
+// lanes through a strip of shared memory for the MM queries; each subgroup writes its own slice of
+// it. At the end the context passes through it too.
 //
 // Weights are powers of 2 relative to a base: the largest score of the row in some tile. The base
 // moves only when a score exceeds it by more than SLACK, because the context must then pass
@@ -67,11 +67,11 @@ uint strip()  { return rows() * STRIP; }
 uint row_at() { return strip() + gl_SubgroupInvocationID % MM * STRIP; }
 uint part_()  { return share() * BESIDE + gl_SubgroupInvocationID / MM; }
 uint mover()  { return TOGETHER ? 0 : gl_SubgroupID; }
-// Columns of a row that are read 8 at a time: all or none.
+// Columns of a row n wide that are read 8 at a time: all or none.
 #if ANY
-uint eights() { return p.K % 8 == 0 ? p.K : 0; }
+uint eights(uint n) { return n % 8 == 0 ? n : 0; }
 #else
-uint eights() { return p.K; }
+uint eights(uint n) { return n; }
 #endif
 
 // Synchronises the subgroups that share queries.
@@ -89,7 +89,7 @@ void fetch_queries(uint i0, uint h)
 {
 	[[unroll]] for (uint n = 0; n < EACH_QUERY; n++) {
 		const uint e = gl_LocalInvocationID.x + n * LANES, i = i0 + e / ROW, d = e % ROW * 8;
-		next[n] = i < p.T && d < eights() ? Words4(p.q).v[((i * p.H + h) * p.K + d) / 8] : uvec4(0);
+		next[n] = i < p.T && d < eights(p.K) ? Words4(p.q).v[((i * p.H + h) * p.K + d) / 8] : uvec4(0);
 	}
 }
 
@@ -97,7 +97,7 @@ void fetch_keys(uint j0, uint to, uint h)
 {
 	[[unroll]] for (uint n = 0; n < EACH; n++) {
 		const uint e = gl_LocalInvocationID.x + n * LANES, j = j0 + e / ROW, d = e % ROW * 8;
-		next[n] = j < to && d < eights() ? Words4(p.k).v[(kv_row(j, h) + d) / 8] : uvec4(0);
+		next[n] = j < to && d < eights(p.K) ? Words4(p.k).v[(key_row(j, h) + d) / 8] : uvec4(0);
 	}
 }
 
@@ -117,7 +117,7 @@ void fetch_values(uint j0, uint to, uint h)
 
 	[[unroll]] for (uint n = 0; n < EACH; n++) {
 		const uint e = gl_LocalInvocationID.x + n * LANES, j = j0 + e / ROW, d = e % ROW * 8;
-		next[n] = j < to && d < eights() ? Words4(p.v).v[(kv_row(j, h) + d) / 8] : uvec4(0);
+		next[n] = j < to && d < eights(p.U) ? Words4(p.v).v[(value_row(j, h) + d) / 8] : uvec4(0);
 		odd |= carried(next[n]);
 	}
 	if ((odd & ODD) != 0)
@@ -130,8 +130,9 @@ void gather(Real from, bool queries, bool values, uint first, uint to, uint h, u
 	uint odd = 0;
 
 	[[dont_unroll]] for (uint e = gl_LocalInvocationID.x; e < n * ROW; e += LANES) {
-		const uint r = first + e / ROW, d0 = e % ROW * 8, end = r < to ? min(d0 + 8, p.K) : 0;
-		const uint row = queries ? (r * p.H + h) * p.K : kv_row(min(r, to - 1), h);
+		const uint r = first + e / ROW, d0 = e % ROW * 8;
+		const uint end = r < to ? min(d0 + 8, values ? p.U : p.K) : 0, j = min(r, to - 1);
+		const uint row = queries ? (r * p.H + h) * p.K : values ? value_row(j, h) : key_row(j, h);
 		uvec4 x = uvec4(0);
 		[[dont_unroll]] for (uint d = d0; d < end; d++)
 			x[d % 8 / 2] |= uint(Bits(from).v[row + d]) << d % 2 * 16;
@@ -144,7 +145,7 @@ void gather(Real from, bool queries, bool values, uint first, uint to, uint h, u
 
 void keep_queries(uint i0, uint h)
 {
-	if (!ANY || eights() != 0)
+	if (!ANY || eights(p.K) != 0)
 		[[unroll]] for (uint n = 0; n < EACH_QUERY; n++) {
 			const uint e = gl_LocalInvocationID.x + n * LANES;
 			sh[KEYS_AT + e / ROW * PITCH + e % ROW] = next[n];
@@ -157,7 +158,7 @@ void keep(bool values, uint j0, uint to, uint h)
 {
 	const uint at = values ? VALUES_AT : KEYS_AT;
 
-	if (!ANY || eights() != 0)
+	if (!ANY || eights(values ? p.U : p.K) != 0)
 		[[unroll]] for (uint n = 0; n < EACH; n++) {
 			const uint e = gl_LocalInvocationID.x + n * LANES;
 			sh[at + e / ROW * PITCH + e % ROW] = next[n];
@@ -317,14 +318,14 @@ void write(uint i, uint h, uint part, const MAT_C acc[WIDTHS * SLICE / MN], floa
 		[[dont_unroll]] for (uint n = 0; n < OWN; n++) {
 			const uint d = four_at(g * OWN + n) * 4;
 			const vec4 x = uintBitsToFloat(sh[row_at() + part_() * OWN + n]);
-			const uint end = i < p.T ? p.K : 0;
-			if (d < end && parts() == 1 && (!ANY || p.K % 4 == 0))
-				put4(p.y, (i * p.H + h) * p.K + d, x / sum);
+			const uint end = i < p.T ? p.U : 0;
+			if (d < end && parts() == 1 && (!ANY || p.U % 4 == 0))
+				put4(p.y, (i * p.H + h) * p.U + d, x / sum);
 			else if (d < end)
 				[[unroll]] for (uint c = 0; c < 4; c++)
 					if (!ANY || d + c < end) {
 						if (ANY && parts() == 1)
-							put(p.y, (i * p.H + h) * p.K + d + c, x[c] / sum);
+							put(p.y, (i * p.H + h) * p.U + d + c, x[c] / sum);
 						else
 							Float(p.y).v[part_at(i, h, part) + d + c] = x[c];
 					}
@@ -332,8 +333,8 @@ void write(uint i, uint h, uint part, const MAT_C acc[WIDTHS * SLICE / MN], floa
 		subgroupBarrier();
 	}
 	if (parts() > 1 && part_() == 0 && i < p.T) {
-		Float(p.y).v[part_at(i, h, part) + p.K] = base * 0.69314718; // as a power of e
-		Float(p.y).v[part_at(i, h, part) + p.K + 1] = sum;
+		Float(p.y).v[part_at(i, h, part) + p.U] = base * 0.69314718; // as a power of e
+		Float(p.y).v[part_at(i, h, part) + p.U + 1] = sum;
 	}
 }
 

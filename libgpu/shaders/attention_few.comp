@@ -4,15 +4,15 @@
 //   y[i,h,:] = sum_j softmax_j(scale * dot(q[i,h,:], k[j,g,:])) v[j,g,:]     g: h / (H/G)
 //
 //   q (T,H,K) real in     k, v real in, the cache (mask.glsl)
-//   y (T,H,K) real out, or parts (parts.glsl)
+//   y (T,H,U) real out, or parts (parts.glsl)
 //   push      vn_push_attention
 //   dispatch  x: parts of each query, y: heads; both in strides of the grid
 //
 // For calls of few tokens: with one workgroup per block of queries (attention.comp), most of a
-// device would be idle. K is at most 256. Keys are taken LANES at a time: a lane computes the score
-// of one key; then the lanes compute columns of the context, four columns per lane and several
-// groups of keys if K is a multiple of four. All in float, with the running maximum of an online
-// softmax. The keys that a query sees are one range, so no mask is needed inside it.
+// device would be idle. K and U are at most 256. Keys are taken LANES at a time: a lane computes
+// the score of one key; then the lanes compute columns of the context, four columns per lane and
+// several groups of keys if U is a multiple of four. All in float, with the running maximum of an
+// online softmax. The keys that a query sees are one range, so no mask is needed inside it.
 #extension GL_GOOGLE_include_directive : require
 #include "real.glsl"
 #include "mask.glsl"
@@ -36,7 +36,7 @@ float dot8(uint row, uint d)
 
 float score(uint j, uint h)
 {
-	const uint row = kv_row(j, h);
+	const uint row = key_row(j, h);
 	float s = 0.0;
 	uint  d = 0;
 
@@ -60,7 +60,7 @@ vec4 four_columns(uint j0, uint n, uint h, uint u, uint group, uint groups)
 	for (uint c = group; c < n; c += FLIGHT * groups) {
 		vec4 v[FLIGHT];
 		[[unroll]] for (uint m = 0; m < FLIGHT; m++)
-			v[m] = vec4(Real4(p.v).v[kv_row(j0 + min(c + m * groups, n - 1), h) / 4 + u]);
+			v[m] = vec4(Real4(p.v).v[value_row(j0 + min(c + m * groups, n - 1), h) / 4 + u]);
 		[[unroll]] for (uint m = 0; m < FLIGHT; m++)
 			if (c + m * groups < n)
 				sum += ps[c + m * groups] * v[m];
@@ -74,10 +74,10 @@ vec4 single_columns(uint j0, uint n, uint h, uint d)
 	vec4 sum = vec4(0.0);
 
 	for (uint c = 0; c < n; c++) {
-		const uint row = kv_row(j0 + c, h);
-		if (d < p.K)
+		const uint row = value_row(j0 + c, h);
+		if (d < p.U)
 			sum.x += ps[c] * float(p.v.v[row + d]);
-		if (d + LANES < p.K)
+		if (d + LANES < p.U)
 			sum.y += ps[c] * float(p.v.v[row + d + LANES]);
 	}
 	return sum;
@@ -86,22 +86,22 @@ vec4 single_columns(uint j0, uint n, uint h, uint d)
 void write(uint i, uint h, uint part, uint d, float context, float top, float sum)
 {
 	if (parts() == 1) {
-		put(p.y, (i * p.H + h) * p.K + d, context / sum);
+		put(p.y, (i * p.H + h) * p.U + d, context / sum);
 		return;
 	}
 	const uint at = part_at(i, h, part);
 	Float(p.y).v[at + d] = context;
 	if (d == 0) {
-		Float(p.y).v[at + p.K] = top;
-		Float(p.y).v[at + p.K + 1] = sum;
+		Float(p.y).v[at + p.U] = top;
+		Float(p.y).v[at + p.U + 1] = sum;
 	}
 }
 
 void query(uint i, uint h, uint part)
 {
 	const uint lane = gl_LocalInvocationID.x;
-	const bool fours = p.K % 4 == 0;
-	const uint units = fours ? p.K / 4 : LANES, groups = LANES / units, u = lane % units, group = lane / units;
+	const bool fours = p.U % 4 == 0;
+	const uint units = fours ? p.U / 4 : LANES, groups = LANES / units, u = lane % units, group = lane / units;
 	const uint from = max(keys_begin(i), part_begin(part)), to = min(keys_end(i), part_end(part));
 	float top = -INFINITY, sum = 0.0;
 	vec4  acc = vec4(0.0);
@@ -133,7 +133,7 @@ void query(uint i, uint h, uint part)
 			cs[lane] += cs[g * units + lane];
 	barrier();
 	// Not unrolled: loading code that runs once takes longer than running it.
-	[[dont_unroll]] for (uint d = lane; d < p.K; d += LANES)
+	[[dont_unroll]] for (uint d = lane; d < p.U; d += LANES)
 		write(i, h, part, d, fours ? cs[d / 4][d % 4] : cs[lane][d / LANES], top, sum);
 	barrier(); // qs and cs are read above
 }

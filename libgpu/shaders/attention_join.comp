@@ -4,7 +4,7 @@
 //   y[i,h,:] = sum_s exp(top_s - top) context_s / sum_s exp(top_s - top) sum_s
 //   top: the largest top_s
 //
-//   q: parts (T,H,parts,K+2) float in (parts.glsl), at most LANES of them     y (T,H,K) real out
+//   q: parts (T,H,parts,U+2) float in (parts.glsl), at most LANES of them     y (T,H,U) real out
 //   push      vn_push_attention; k and v are not read
 //   dispatch  any x; a workgroup takes a head of a query, in strides of the grid
 //
@@ -23,18 +23,18 @@ shared float ws[LANES];
 void join(uint i, uint h)
 {
 	const uint  lane = gl_LocalInvocationID.x, first = parts_begin(i), n = parts_end(i) - first;
-	const uint  at = part_at(i, h, first), step = p.K + 2;
+	const uint  at = part_at(i, h, first), step = p.U + 2;
 	Float part = Float(p.q);
-	const float top = lane < n ? part.v[at + lane * step + p.K] : -INFINITY, most = fold_max(top);
+	const float top = lane < n ? part.v[at + lane * step + p.U] : -INFINITY, most = fold_max(top);
 	const float w = lane < n ? exp_(top - (most == -INFINITY ? 0.0 : most)) : 0.0;
 
 	ws[lane] = w;
-	const float sum = fold_sum(lane < n ? w * part.v[at + lane * step + p.K + 1] : 0.0); // and ws is written
-	for (uint d = lane; d < p.K; d += LANES) {
+	const float sum = fold_sum(lane < n ? w * part.v[at + lane * step + p.U + 1] : 0.0); // and ws is written
+	for (uint d = lane; d < p.U; d += LANES) {
 		float context = 0.0;
 		for (uint s = 0; s < n; s++)
 			context += ws[s] * part.v[at + s * step + d];
-		put(p.y, (i * p.H + h) * p.K + d, context / sum);
+		put(p.y, (i * p.H + h) * p.U + d, context / sum);
 	}
 	barrier(); // ws is read above
 }

@@ -24,7 +24,7 @@ shared float tops[LANES], sums[LANES];
 
 float score(uint j)
 {
-	const uint k = kv_row(j, p.h0);
+	const uint k = key_row(j, p.h0);
 	float s = 0.0;
 	for (uint d = 0; d < p.K; d++)
 		s += qs[d] * float(p.k.v[k + d]);

@@ -19,7 +19,7 @@ void main()
 {
 	for (uint e = gl_GlobalInvocationID.x; e < p.T * p.n_keys; e += gl_NumWorkGroups.x * 64) {
 		const uint q = (e / p.n_keys * p.H + p.h0) * p.K;
-		const uint k = kv_row(p.j0 + e % p.n_keys, p.h0);
+		const uint k = key_row(p.j0 + e % p.n_keys, p.h0);
 		float s = 0.0;
 		for (uint d = 0; d < p.K; d++)
 			s += float(p.q.v[q + d]) * float(p.k.v[k + d]);

@@ -63,17 +63,20 @@ BLOCK(vn_push_rope) {
 	Float table;
 	Real  y;
 	uint  T, H, K, R;
+	uint  first, pairs; // pairs: VN_PAIR_HALVES...
 };
 
 // Every shader of attention: mask.glsl.
 BLOCK(vn_push_attention) {
 	Real  q, k, v, y;
-	uint  T, S, P, H, G, K;
+	uint  T, S, P, H, G;
+	uint  K, U;           // of a head: the width of queries and keys, and of values
 	uint  causal, window;
 	float scale;
 	uint  h0, j0, n_keys; // attn_scores, attn_probs: the head and the keys to make; others: parts.glsl
 	uint  B;              // tokens of a block
 	float cap;            // of scores; 0: none
+	uint  pad;
 	Int   table;
 };
 
@@ -133,17 +136,25 @@ BLOCK(vn_push_delta_rule) {
 	uint  pad;
 };
 
+BLOCK(vn_push_join) {
+	Real a, b, y;
+	uint R, A, B, share; // rows of a, and how many of them share one of b; widths
+};
+
 BLOCK(vn_push_top_k) {
 	Real  x;
-	Float y;
-	uint  T, E, k, pad;
+	Float bias, y;
+	uint  T, E, k;
+	uint  sigmoid, has_bias;
+	uint  groups, used, best; // groups 0: none
 };
 
 BLOCK(vn_push_route) {
 	Real  x;
 	Float ids;
 	Real  y;
-	uint  T, E, k, normalised;
+	uint  T, E, k, normalised, sigmoid;
+	float scale;
 };
 
 BLOCK(vn_push_expert_rows) {

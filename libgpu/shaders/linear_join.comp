@@ -5,7 +5,7 @@
 //   y[t,m] = sum_z sums[z,t,m] + b[m]
 //
 //   sums (shares,T,M') float in, M' = M rounded up to 8     b (M) real in, or none
-//   y (T,M) real out, rows y_stride apart
+//   y (T,M) real out, with WIDE float, rows y_stride apart
 //   push      vn_push_linear
 //   dispatch  any x; a lane takes a column of a token, in strides of the grid
 #extension GL_GOOGLE_include_directive : require
@@ -27,6 +27,10 @@ void main()
 			sum += p.sums.v[z * n + e];
 		if (p.has_bias != 0)
 			sum += float(p.b.v[m]);
+#if WIDE
+		Float(p.y).v[t * p.y_stride + m] = sum;
+#else
 		put(p.y, t * p.y_stride + m, sum);
+#endif
 	}
 }

@@ -1,28 +1,30 @@
 // mask.glsl: shared by the attention shaders: operands, the address of a key, and
 // which query sees which key.
 //
-// Keys and values are stored token by token, (S,G,K), or with PAGED in the blocks of a pool,
-// (blocks, G, B, K): key j is in block table[j/B]. Nothing else differs: sums run over j in both
-// cases.
+// Keys are stored token by token, (S,G,K), or with PAGED in the blocks of a pool,
+// (blocks, G, B, K): key j is in block table[j/B]. Values likewise, U wide. Nothing else differs:
+// sums run over j in both cases.
 //
 // Query i of this dispatch has position P + i and sees key j when
 // j <= P + i (causal) and, with a window W, j > P + i - W. S keys exist.
 PUSH(vn_push_attention);
 
+// The number of token j's row of head g among all rows.
 uint kv_at(uint j, uint g)
 {
 #if PAGED
-	return ((uint(p.table.v[j / p.B]) * p.G + g) * p.B + j % p.B) * p.K;
+	return (uint(p.table.v[j / p.B]) * p.G + g) * p.B + j % p.B;
 #else
-	return (j * p.G + g) * p.K;
+	return j * p.G + g;
 #endif
 }
 
 // A score after the soft cap, if there is one.
 float capped(float s) { return p.cap != 0.0 ? soft_cap(s, p.cap) : s; }
 
-// Where the row of token j, of its key or its value, begins for query head h.
-uint kv_row(uint j, uint h) { return kv_at(j, h / (p.H / p.G)); }
+// Where the key and the value of token j begin for query head h.
+uint key_row(uint j, uint h)   { return kv_at(j, h / (p.H / p.G)) * p.K; }
+uint value_row(uint j, uint h) { return kv_at(j, h / (p.H / p.G)) * p.U; }
 
 bool visible(uint i, uint j)
 {

@@ -1,9 +1,12 @@
 #version 460
-// rope: rotary position embedding, half-split pairing.
+// rope: rotary position embedding of R columns, from `first` on.
 //
-//   i < R/2:  y[t,h,i]     = x[t,h,i] c[t,i]     - x[t,h,i+R/2] s[t,i]
-//             y[t,h,i+R/2] = x[t,h,i+R/2] c[t,i] + x[t,h,i] s[t,i]
-//   d >= R:   y[t,h,d]     = x[t,h,d]
+//   i < R/2:  y[t,h,first+lo] = x[t,h,first+a] c[t,i] - x[t,h,first+b] s[t,i]
+//             y[t,h,first+hi] = x[t,h,first+b] c[t,i] + x[t,h,first+a] s[t,i]
+//   others:   y[t,h,d]        = x[t,h,d]
+//
+// By pairs: lo, hi and a, b are i, i + R/2; or 2i, 2i + 1; or (VN_PAIR_SORTED) the former, and the
+// latter.
 //
 //   x (T,H,K) real in     table (T,R/2,2) float in: c, s     y (T,H,K) real out
 //   push      vn_push_rope
@@ -15,18 +18,13 @@
 // compiler fuses them.
 #extension GL_GOOGLE_include_directive : require
 #include "real.glsl"
+#include "forms.glsl"
 
 layout(local_size_x = 64) in;
 PUSH(vn_push_rope);
 
-// The distance of the two columns of a pair; whether column d is the first of its pair;
-// the index of its pair.
-uint apart()      { return p.R / 2; }
-bool low(uint d)  { return d < apart(); }
-uint pair(uint d) { return low(d) ? d : d - apart(); }
-
 // The host checks the same condition: ops.c.
-bool by_four() { return p.R % 8 == 0 && p.K % 4 == 0; }
+bool by_four() { return p.R % 8 == 0 && p.K % 4 == 0 && p.first == 0 && p.pairs == VN_PAIR_HALVES; }
 
 layout(buffer_reference, std430, buffer_reference_align = 16) buffer Float4 { vec4 v[]; };
 
@@ -60,15 +58,17 @@ void main()
 	}
 
 	for (uint e = gl_GlobalInvocationID.x; e < p.T * p.H * p.K; e += gl_NumWorkGroups.x * 64) {
-		const uint t = e / (p.H * p.K), d = e % p.K, i = pair(d);
-		if (i >= half_) {
+		const uint t = e / (p.H * p.K), head = e / p.K * p.K + p.first, d = e - head; // large before `first`
+		if (d >= p.R) {
 			p.y.v[e] = p.x.v[e];
 			continue;
 		}
-		const uint  at  = (t * half_ + i) * 2;
+		const bool beside = p.pairs == VN_PAIR_NEIGHBOURS, low = beside ? d % 2 == 0 : d < half_;
+		const uint i = beside ? d / 2 : low ? d : d - half_, at = (t * half_ + i) * 2;
+		const uint first = head + (p.pairs == VN_PAIR_HALVES ? i : 2 * i);
 		const float c = p.table.v[at], s = p.table.v[at + 1];
-		const float a = float(p.x.v[e]), b = float(p.x.v[low(d) ? e + apart() : e - apart()]);
-		precise const float rotated = low(d) ? a * c - b * s : a * c + b * s;
+		const float a = float(p.x.v[first]), b = float(p.x.v[first + (p.pairs == VN_PAIR_HALVES ? half_ : 1)]);
+		precise const float rotated = low ? a * c - b * s : b * c + a * s;
 		put(p.y, e, rotated);
 	}
 }

@@ -8,6 +8,10 @@
 	"\"vocab_size\":67,\"num_hidden_layers\":2,\"num_attention_heads\":4,\"num_key_value_heads\":2," \
 	"\"max_position_embeddings\":512,"
 
+#define DEEPSEEK \
+	"{\"vocab_size\":67,\"num_hidden_layers\":2,\"max_position_embeddings\":512,\"intermediate_size\":36," \
+	"\"kv_lora_rank\":12,\"qk_rope_head_dim\":8,\"first_k_dense_replace\":1,\"model_type\":\"deepseek_v"
+
 /* Rows of eights and not, fewer experts than a tile is high and more than a token has, some that no
  * token chooses. */
 static const char *const configs[] = {
@@ -20,7 +24,20 @@ static const char *const configs[] = {
 	"{\"model_type\":\"qwen3_moe\"," BLOCK "\"hidden_size\":22,\"intermediate_size\":30,\"head_dim\":10,"
 	"\"moe_intermediate_size\":13,\"num_experts\":200,\"num_experts_per_tok\":7,\"norm_topk_prob\":true,"
 	"\"mlp_only_layers\":[0]}",
+	DEEPSEEK "2\",\"hidden_size\":24,\"num_attention_heads\":3,\"q_lora_rank\":null,\"qk_nope_head_dim\":10,"
+			 "\"v_head_dim\":14,\"n_routed_experts\":12,\"num_experts_per_tok\":4,\"moe_intermediate_size\":13,"
+			 "\"topk_method\":\"group_limited_greedy\",\"n_group\":4,\"topk_group\":2,\"routed_scaling_factor\":4.0}",
+	DEEPSEEK "3\",\"hidden_size\":40,\"num_attention_heads\":2,\"num_key_value_heads\":2,"
+			 "\"q_lora_rank\":20,\"qk_nope_head_dim\":16,"
+			 "\"v_head_dim\":8,\"n_routed_experts\":16,\"num_experts_per_tok\":4,\"moe_intermediate_size\":16,"
+			 "\"n_group\":4,\"topk_group\":2,\"norm_topk_prob\":true,\"routed_scaling_factor\":2.5}",
+	DEEPSEEK "3\",\"hidden_size\":24,\"num_attention_heads\":2,\"num_key_value_heads\":2,"
+			 "\"q_lora_rank\":20,\"qk_nope_head_dim\":154,"
+			 "\"v_head_dim\":200,\"n_routed_experts\":140,\"num_experts_per_tok\":7,\"moe_intermediate_size\":8,"
+			 "\"n_group\":1,\"topk_group\":1,\"norm_topk_prob\":false,\"rope_interleave\":false}",
 };
+
+enum { LATENT = 4 }; /* the first with latent attention */
 
 static void check(size_t config, vn_policy policy, int64_t past, int64_t tokens)
 {
@@ -32,9 +49,9 @@ static void check(size_t config, vn_policy policy, int64_t past, int64_t tokens)
 
 static void experts_are_right_for_any_number_of_tokens(void)
 {
-	static const int64_t tokens[] = { 1, 2, 17, 65, 150 };
+	static const int64_t tokens[] = { 1, 17, 65, 150 };
 
-	for (size_t c = 0; c < COUNT(configs); c++)
+	for (size_t c = 0; c < LATENT; c++)
 		for (size_t i = 0; i < COUNT(tokens); i++)
 			check(c, (c + i) % 2 ? F16 : F32, 0, tokens[i]);
 	/* so that cooperative matrices take tiles of every height */
@@ -42,9 +59,17 @@ static void experts_are_right_for_any_number_of_tokens(void)
 	check(2, F16, 0, 17);
 }
 
+static void latent_attention_is_right_and_its_routers(void)
+{
+	check(4, F32, 0, 17);
+	check(5, F16, 0, 70);
+	check(5, F16, 17, 1);
+	check(6, F16, 3, 9);
+}
+
 static void experts_are_right_behind_earlier_tokens(void)
 {
-	for (size_t c = 0; c < COUNT(configs); c++) {
+	for (size_t c = 0; c < LATENT; c++) {
 		check(c, F16, 21, 1);
 		check(c, F32, 17, 3);
 	}
@@ -55,6 +80,7 @@ static void experts_are_right_with_half_sums(void)
 	check(0, ACC16, 0, 1);
 	check(0, ACC16, 0, 150);
 	check(3, ACC16, 0, 17);
+	check(5, ACC16, 0, 17);
 }
 
 static void the_matrices_of_a_node_may_be_in_several_blocks(void)
@@ -225,6 +251,7 @@ int main(void)
 {
 	CU_TestInfo tests[] = {
 		{ "experts are right for any number of tokens", experts_are_right_for_any_number_of_tokens },
+		{ "latent attention is right, and its routers", latent_attention_is_right_and_its_routers },
 		{ "experts are right behind earlier tokens", experts_are_right_behind_earlier_tokens },
 		{ "experts are right with half sums", experts_are_right_with_half_sums },
 		{ "the matrices of a node may be in several blocks", the_matrices_of_a_node_may_be_in_several_blocks },

@@ -102,19 +102,46 @@ static int64_t column_at(const float *x, int64_t E, int64_t s)
 	return -1;
 }
 
-/* The softmax of the chosen columns, normalised or not. */
-static void weights_of(const float *x, const float *ids, int64_t E, int64_t k, bool normalised, double *y, double *size)
+/* What top_k compares of a row x (E), into s (E): of two groups, the one with the larger sum of its
+ * `best` numbers is before. */
+static void scored_of(const model *m, const vn_node *n, const float *x, float *s)
 {
-	double top = -INFINITY, sum = 0.0;
+	const int64_t E = n->c.top_k.columns, groups = n->c.top_k.groups, of = groups ? E / groups : E;
+	float         sums[64] = { 0 };
+	bool          used[64] = { false };
+
+	for (int64_t e = 0; e < E; e++)
+		s[e] = n->c.top_k.sigmoid ? (float)(1.0 / (1.0 + exp(-(double)x[e]))) : x[e];
+	for (int64_t e = 0; e < E && n->w[VN_ROUTER_BIAS] >= 0; e++)
+		s[e] += weight_of(m, n->w[VN_ROUTER_BIAS])[e];
+	for (int64_t g = 0; g < groups; g++)
+		for (int i = 0; i < n->c.top_k.best; i++)
+			sums[g] += s[g * of + column_at(s + g * of, of, i)];
+	for (int i = 0; i < n->c.top_k.groups_used; i++)
+		used[column_at(sums, groups, i)] = true;
+	for (int64_t e = 0; e < E && groups; e++)
+		s[e] = used[e / of] ? s[e] : -INFINITY;
+}
+
+/* The softmax of the chosen columns, or their sigmoids, normalised or not. */
+static void weights_of(const float *x, const float *ids, const vn_consts *c, int64_t k, double *y, double *size)
+{
+	const int64_t E = c->route.columns;
+	const bool    normalised = c->route.normalised;
+	double        top = -INFINITY, sum = 0.0;
 
 	for (int64_t e = 0; e < E; e++)
 		top = fmax(top, (double)x[e]);
-	for (int64_t s = 0; s < k; s++)
-		sum += y[s] = exp((double)x[(int64_t)ids[s]] - top);
+	for (int64_t s = 0; s < k; s++) {
+		const double u = (double)x[(int64_t)ids[s]];
+		sum += y[s] = c->route.sigmoid ? 1.0 / (1.0 + exp(-u)) : exp(u - top);
+	}
 	for (int64_t e = 0; e < E && !normalised; e++)
 		sum = (e ? sum : 0.0) + exp((double)x[e] - top);
+	if (!normalised && c->route.sigmoid)
+		sum = 1.0;
 	for (int64_t s = 0; s < k; s++)
-		size[s] = y[s] /= sum;
+		size[s] = y[s] = y[s] / sum * (c->route.scale > 0 ? c->route.scale : 1.0);
 }
 
 /* A number that is known to `off`, as an engine may have stored it; *off: the same of what it
@@ -214,6 +241,12 @@ static void truth(const model *m, const keep *k, int value, const int32_t *ids, 
 		for (int64_t e = 0; e < width; e++)
 			size[e] = fabs(y[e] = (double)a->x[row * in + e / n->c.slice.width * n->c.slice.stride + n->c.slice.from +
 			                                   e % n->c.slice.width]);
+	} else if (n->op == VN_OP_JOIN) {
+		const int64_t A = n->c.join.width, K = v->size[2], share = n->c.join.heads / n->c.join.shared;
+		for (int64_t e = 0; e < width; e++) {
+			const int64_t h = row * n->c.join.heads + e / K, d = e % K;
+			size[e] = fabs(y[e] = (double)(d < A ? a->x[h * A + d] : b->x[h / share * (K - A) + d - A]));
+		}
 	} else if (n->op == VN_OP_LAYER_NORM) {
 		const int64_t N = v->size[v->rank - 1];
 		for (int64_t g = 0; g < width; g += N) {
@@ -257,25 +290,27 @@ static void truth(const model *m, const keep *k, int value, const int32_t *ids, 
 			}
 		}
 	} else if (n->op == VN_OP_ROPE) {
-		const int64_t K = v->size[2], R = n->c.rope.rope.rotary_dim;
+		const int64_t K = v->size[2], R = n->c.rope.rope.rotary_dim, first = n->c.rope.rope.first;
+		const int     pairs = n->c.rope.rope.pairs;
 		float         freq[256], factor;
 		vn_rope_frequencies(&n->c.rope.rope, m->plan->list, S, freq, &factor);
 		for (int64_t e = 0; e < width; e++) {
-			const float  *x = a->x + row * width + e / K * K;
-			const int64_t d = e % K, i = d % (R / 2);
-			if (d >= R) {
+			const float  *x = a->x + row * width + e / K * K + first;
+			const int64_t d = e % K - first, i = pairs == VN_PAIR_NEIGHBOURS ? d / 2 : d % (R / 2);
+			const bool    low = pairs == VN_PAIR_NEIGHBOURS ? d % 2 == 0 : d < R / 2;
+			if (d < 0 || d >= R) {
 				size[e] = fabs(y[e] = (double)x[d]);
 				continue;
 			}
 			const double angle = (double)(freq[i] * (float)row);
-			const double lo = (double)x[i], hi = (double)x[i + R / 2], c = cos(angle) * (double)factor,
-						 s = sin(angle) * (double)factor;
-			y[e] = d < R / 2 ? lo * c - hi * s : hi * c + lo * s;
+			const double lo = (double)x[pairs ? 2 * i : i], hi = (double)x[pairs ? 2 * i + 1 : i + R / 2];
+			const double c = cos(angle) * (double)factor, s = sin(angle) * (double)factor;
+			y[e] = low ? lo * c - hi * s : hi * c + lo * s;
 			size[e] = fabs(lo) + fabs(hi);
 		}
 	} else if (n->op == VN_OP_ATTENTION) {
 		double       *s = malloc((size_t)S * sizeof *s);
-		const int64_t H = n->c.attention.heads, G = n->c.attention.kv_heads, K = n->c.attention.head_dim;
+		const int64_t H = n->c.attention.heads, G = n->c.attention.kv_heads, U = vn_attention_value_dim(&n->c);
 		if (v->slot != VN_ATTN_CONTEXT) {
 			const double most = scores_of(n, a, b, row, head, S, y);
 			if (v->slot == VN_ATTN_PROBS)
@@ -286,25 +321,28 @@ static void truth(const model *m, const keep *k, int value, const int32_t *ids, 
 			for (int64_t h = 0; h < H; h++) {
 				const double most = scores_of(n, a, b, row, h, S, s);
 				probs_of(n, row, S, s);
-				for (int64_t d = 0; d < K; d++) {
-					y[h * K + d] = size[h * K + d] = 0.0;
+				for (int64_t d = 0; d < U; d++) {
+					y[h * U + d] = size[h * U + d] = 0.0;
 					for (int64_t j = 0; j < S; j++) {
-						const double p = s[j] * (double)k->v[n->in[VN_ATTN_V]].x[(j * G + h / (H / G)) * K + d];
-						y[h * K + d] += p;
-						size[h * K + d] += (2.0 + most) * fabs(p); /* exp passes a score's own error on */
+						const double p = s[j] * (double)k->v[n->in[VN_ATTN_V]].x[(j * G + h / (H / G)) * U + d];
+						y[h * U + d] += p;
+						size[h * U + d] += (2.0 + most) * fabs(p); /* exp passes a score's own error on */
 					}
 				}
 			}
 		}
 		free(s);
 	} else if (n->op == VN_OP_TOP_K) {
+		const int64_t E = n->c.top_k.columns;
+		float        *scored = malloc((size_t)E * sizeof *scored);
+		scored_of(m, n, a->x + row * E, scored);
 		for (int64_t s = 0; s < width; s++) {
-			y[s] = (double)column_at(a->x + row * n->c.top_k.columns, n->c.top_k.columns, s);
+			y[s] = (double)column_at(scored, E, s);
 			size[s] = 0.0;
 		}
+		free(scored);
 	} else if (n->op == VN_OP_ROUTE) {
-		const int64_t E = n->c.route.columns;
-		weights_of(a->x + row * E, b->x + row * width, E, width, n->c.route.normalised, y, size);
+		weights_of(a->x + row * n->c.route.columns, b->x + row * width, &n->c, width, y, size);
 	} else if (n->op == VN_OP_COMBINE) {
 		const int64_t slots = n->c.combine.slots;
 		for (int64_t d = 0; d < width; d++) {
