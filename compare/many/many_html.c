@@ -16,11 +16,11 @@ static void print_candidate(const vn_many *m, int i, FILE *out)
 	const vn_many_candidate *x = &m->candidate[i];
 	char                     words[VN_MANY_VERDICT];
 
-	vn_say(out, "<tr><th scope=\"row\">%c</th><td data-head=\"candidate\"><code>", vn_many_letter(i));
+	vn_say(out, "<tr><th scope=\"row\">%c</th><td data-head=\"candidate\"><div><code>", vn_many_letter(i));
 	vn_html_text(out, x->path);
 	fputs("</code><br><span class=\"dim\">", out);
 	vn_html_text(out, vn_many_said(x, "about"));
-	vn_say(out, "</span></td><td data-head=\"verdict\" class=\"%s\">", x->status ? "outside" : "within");
+	vn_say(out, "</span></div></td><td data-head=\"verdict\" class=\"%s\"><div>", x->status ? "outside" : "within");
 	vn_html_text(out, vn_many_say_verdict(x, words));
 	for (int k = 0; k < vn_document_lines(vn_many_list(x, "refusals")); k++) {
 		fputs("<br>refused: ", out);
@@ -31,7 +31,7 @@ static void print_candidate(const vn_many *m, int i, FILE *out)
 		vn_html_text(out, vn_document_line(vn_many_list(x, "warnings"), k));
 		fputs("</span>", out);
 	}
-	fputs("</td><td data-head=\"limits\">", out);
+	fputs("</div></td><td data-head=\"limits\">", out);
 	vn_html_text(out, *vn_many_said(x, "limits") ? vn_many_said(x, "limits") : "-");
 	fputs("</td><td data-head=\"floor\">", out);
 	vn_html_text(out, *vn_many_said(x, "floor") ? vn_many_said(x, "floor") : "none");
