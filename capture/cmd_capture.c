@@ -63,7 +63,7 @@ static const vn_option known[] = {
 	  .help = "Follow the recording REC of any engine: run its tokens in its calls (chunks of the prompt, decoded "
 	          "tokens, calls of which nothing was kept), and record of each call the checkpoints and rows that REC "
 	          "has. This replaces the options that choose tokens and checkpoints." },
-	VN_NAMES_OPTION(options, names, n_names, "with --like, REC's"),
+	VN_NAMES_OPTION(options, names, n_names, "with --like, REC's", .set_without = "", .set_with = "like"),
 	VN_GROUP("What to record"),
 	{ "output", 'o', VN_INTO(options, recipe.path), .argument = "FILE",
 	  .help = "Write the recording to FILE; with --prompts, the recordings into this folder. Required. A file gets its "
@@ -79,7 +79,7 @@ static const vn_option known[] = {
 	          "digest and the measured error; vernier compare REF FILE judges it again from these. No floor is known "
 	          "here, so the limits that hold without one apply. With --prompts, REF is a folder with a recording "
 	          "NAME.h5 of each prompt." },
-	{ "limits", 0, VN_INTO(options, recipe.limits), .argument = "LIMITS",
+	{ "limits", 0, VN_INTO(options, recipe.limits), .argument = "LIMITS", .set_without = "", .set_with = "against",
 	  .help = "With --against: the limits file. Default: the limits of the run's precision." },
 	{ "stop-at-first", 0, VN_INTO(options, recipe.stop_at_first),
 	  .help = "With --against: end the run at the first checkpoint outside its limits. The recording is complete and "
@@ -106,6 +106,7 @@ static const vn_option known[] = {
 	      "for every operation of the layer that the fault fits. vernier points --faults lists the faults. Some are "
 	      "mistakes of recording: the run stays correct, and the recording is wrong." },
 	VN_STRICT_OPTION(options, strict, ". The recording is written all the same"),
+	VN_NO_CONFIG_OPTION,
 	VN_GROUP("Decoding"),
 	{ "decode", 0, VN_INTO(options, recipe.decode), VN_RANGE(0, INT32_MAX), .argument = "N",
 	  .help = "Decode N more tokens after the prompt, one step each: step.1 to step.N. Greedy decoding takes the "
@@ -240,7 +241,7 @@ static vn_status check_options(options *o, int argc, char **argv, vn_error *err)
 {
 	if (argc - optind == 1 && !is_engine(argv[optind]))
 		return vn_fail(err, VN_ERR_USAGE, "the engine is missing, ref or gpu: vernier capture ref '%s'", argv[optind]);
-	if (argc - optind < 2)
+	if (argc - optind < 2 && !o->model)
 		return vn_fail(err, VN_ERR_USAGE, "an engine (ref or gpu) and a model are needed");
 	if (argc - optind == 2 && !is_engine(argv[optind]) && is_engine(argv[optind + 1]))
 		return vn_fail(err, VN_ERR_USAGE, "the engine comes before the model: vernier capture %s '%s'",
@@ -253,7 +254,7 @@ static vn_status check_options(options *o, int argc, char **argv, vn_error *err)
 		return vn_fail(err, VN_ERR_USAGE, "only one engine and one model can be given; unexpected '%s'",
 		               argv[optind + 2]);
 	o->engine = argv[optind];
-	o->model = argv[optind + 1];
+	o->model = o->model ? o->model : argv[optind + 1];
 	o->run.gpu = strcmp(o->engine, "gpu") == 0;
 	if (!is_engine(o->engine))
 		return vn_fail(err, VN_ERR_USAGE, "the engine is ref or gpu, not '%s'%s", o->engine,
@@ -322,6 +323,8 @@ static int parse_arguments(options *o, int argc, char **argv)
 	const int st = vn_options_read(&vn_capture_command, argc, argv, o);
 	if (st)
 		return st;
+	if (argc - optind == 1 && is_engine(argv[optind]) && vn_option_settled_model("capture", &o->model))
+		return 2;
 	if (read_values(o, &err) || check_options(o, argc, argv, &err))
 		return vn_complain("capture", "%s", err.text);
 	fill_defaults(o);

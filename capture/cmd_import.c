@@ -34,7 +34,7 @@ static const vn_option known[] = {
 	{ "partial", 0, VN_INTO(options, import.partial),
 	  .help = "Import those tensors of an interrupted dump that are complete. The recording is marked incomplete." },
 	VN_GROUP("Names"),
-	VN_NAMES_OPTION(options, import.names, import.n_names, "DUMP's"),
+	VN_NAMES_OPTION(options, import.names, import.n_names, "DUMP's", .set_without = "like"),
 	{ "unmapped", 0, VN_CHOOSE(options, unmapped), .argument = "refuse|keep|drop",
 	  .help = "What to do with tensors whose names are not checkpoint names. Default: refuse the import." },
 	{ "like", 0, VN_INTO(options, import.like), .argument = "REC",
@@ -44,7 +44,7 @@ static const vn_option known[] = {
 	{ "write-map", 0, VN_INTO(options, map), .argument = "MAP",
 	  .help = "With --like: write the proposed rules to MAP, for --names." },
 	VN_GROUP("Facts that the dump lacks"),
-	{ "model", 0, VN_INTO(options, import.model), .argument = "MODEL",
+	{ "model", 0, VN_INTO(options, import.model), .argument = "MODEL", .set_without = "",
 	  .help =
 	      "The model that ran. It adds config and table of weights to the recording and gives the lengths of axes." },
 	{ "ids", 0, VN_INTO(options, import.ids), .argument = "LIST|@FILE",
@@ -64,6 +64,7 @@ static const vn_option known[] = {
 	  .help = "The format of uint16 or uint8 numbers, if no manifest states it." },
 	VN_GROUP("Verdict"),
 	VN_STRICT_OPTION(options, strict, ". FILE is written all the same"),
+	VN_NO_CONFIG_OPTION,
 };
 
 const vn_command vn_import_command = {

@@ -96,7 +96,7 @@ static const vn_option options[] = {
 	{ "ref", 0, .kind = VN_TAKE_EACH, .take = take_ref, .argument = "REF",
 	  .help =
 	      "The reference of the candidates that follow: another prompt, another model. Default: the first recording." },
-	VN_NAMES_OPTION(settings, sides.names, sides.n_names, "every CAND's"),
+	VN_NAMES_OPTION(settings, sides.names, sides.n_names, "every CAND's", .set_without = ""),
 	VN_REF_NAMES_OPTION(settings, sides.ref_names, sides.n_ref_names, "every REF's"),
 	VN_POINTS_OPTION(settings, how),
 	VN_ALLOW_OPTION(settings, how.o.allow, ""),
@@ -106,7 +106,7 @@ static const vn_option options[] = {
 	  .help = "A recording by the reference engine in the candidates' precision, on the tokens of the REF before it. "
 	          "Give one for each REF, or none. With a floor, limits are multiples of it; plain limits apply to "
 	          "checkpoints without a floor. Default: none." },
-	{ "model", 0, VN_INTO(settings, how.o.model), .argument = "MODEL",
+	{ "model", 0, VN_INTO(settings, how.o.model), .argument = "MODEL", .set_without = "floor",
 	  .help =
 	      "Compute the floor by running the reference on these weights in CAND's precision. Cannot be combined with "
 	      "--floor. Default: none." },
@@ -119,6 +119,7 @@ static const vn_option options[] = {
 	{ "name", 0, VN_INTO(settings, name), .argument = "NAME",
 	  .help = "Name of the limits, for reports. Default: calibrated." },
 	VN_STRICT_OPTION(settings, how.o.strict, ", and LIMITS is not written"),
+	VN_NO_CONFIG_OPTION,
 };
 
 const vn_command vn_calibrate_command = {

@@ -5,7 +5,6 @@
 #include "compare/many/many_report.h"
 #include "compare/many/vote.h"
 #include "compare/match/folders.h"
-#include "compare/project.h"
 
 #include "capture/file/reporting.h"
 #include "libref/base/alloc.h"
@@ -34,6 +33,7 @@ static vn_option_taker take_form, take_path, take_part;
 static const vn_option options[] = {
 	VN_GROUP("Limits"),
 	{ "limits", 0, VN_INTO(vn_compare_line, limits), .argument = "FILE", .changes_verdict = true, .repeated = true,
+	  .set_without = "bitwise",
 	  .help = "The limits, a file or the name of shipped limits (q8_0.yaml). Default: the shipped limits for CAND's "
 	          "precision; with --allow weights and a CAND from GGUF blocks of Q8_0, Q6_K, Q5_K or Q4_K, the limits "
 	          "for the coarsest of these." },
@@ -52,8 +52,10 @@ static const vn_option options[] = {
 	                 ". A comparison with a warning is outside its limits, in every report too"),
 	VN_GROUP("Floor and causes"),
 	{ "model", 0, VN_INTO(vn_compare_line, how.o.model), .argument = "MODEL", .changes_verdict = true,
+	  .set_without = "floor|replayed|bitwise|vote",
 	  .help = "The weights that both runs used, a HuggingFace directory or a GGUF file. Required.", .only = "explain" },
 	{ "model", 0, VN_INTO(vn_compare_line, how.o.model), .argument = "MODEL", .changes_verdict = true,
+	  .set_without = "floor|replayed|bitwise|vote",
 	  .help =
 	      "Compute the floor by running the reference on these weights in CAND's precision. The floor is the error "
 	      "that the number format alone causes, and the unit of limits such as nmse_over_floor. The reference is also "
@@ -91,7 +93,7 @@ static const vn_option options[] = {
 	  .only = "compare" },
 	VN_GROUP("What to compare"),
 	VN_POINTS_OPTION(vn_compare_line, how),
-	VN_NAMES_OPTION(vn_compare_line, sides.names, sides.n_names, "CAND's"),
+	VN_NAMES_OPTION(vn_compare_line, sides.names, sides.n_names, "CAND's", .set_without = "replayed"),
 	VN_REF_NAMES_OPTION(vn_compare_line, sides.ref_names, sides.n_ref_names, "REF's"),
 	{ "batch-row", 0, VN_INTO(vn_compare_line, sides.batch_row), VN_RANGE(0, INT32_MAX), .argument = "N",
 	  .changes_verdict = true, .repeated = true,
@@ -119,6 +121,7 @@ static const vn_option options[] = {
 	VN_THREADS_OPTION(vn_compare_line, how.o.threads),
 	VN_GROUP("Reports"),
 	{ "format", 0, .kind = VN_TAKE_EACH, .take = take_form, .argument = "FORM", .words = &vn_report_names,
+	  .set_without = "output|quiet",
 	  .help = "Write a report in this form; all reports come from one pass. " FORMS
 	          ". vernier help usage.md shows how CI systems use them. Default: text." },
 	{ "output", 'o', .kind = VN_TAKE_EACH, .take = take_path, .argument = "PATH",
@@ -135,9 +138,7 @@ static const vn_option options[] = {
 	{ "open", 0, VN_INTO(vn_compare_line, open),
 	  .help = "Show the HTML report of -o in the browser (xdg-open; BROWSER names another program)." },
 	VN_PAGER_OPTION(vn_compare_line, no_pager),
-	{ "no-config", 0, VN_INTO(vn_compare_line, no_config),
-	  .help = "Do not read vernier.yaml, which gives model, limits, names and format to commands in and below its "
-	          "folder, where options and VERNIER_MODEL do not." },
+	VN_NO_CONFIG_OPTION,
 	{ "quiet", 'q', VN_INTO(vn_compare_line, quiet),
 	  .help =
 	      "Print nothing on stdout. The exit status gives the verdict, and -o writes reports. Warnings go to stderr." },
@@ -147,7 +148,7 @@ static const vn_option options[] = {
 	{ \
 		.name = word, \
 		.synopsis = "REF CAND" more " " needs "[OPTION]...\nREF --shard RANK0 RANK1... " needs "[OPTION]...", \
-		.about = what, .twin = other, VN_OPTION_TABLE(options), .examples = shown, \
+		.about = what, .twin = other, VN_OPTION_TABLE(options), .examples = shown, .tells = true, \
 		.status = "0 within limits, 1 outside, 2 trouble" \
 	}
 
@@ -286,6 +287,8 @@ static int check_several(vn_compare_line *k, int n, char *const *file)
 		                   VN_MANY_MOST, n);
 	if (k->how.o.baseline)
 		return vn_complain(k->name, "--baseline takes one candidate, not %d: compare each candidate alone", n);
+	if (vn_option_origin("format") && k->n_reports && !vn_many_by_name(k->report[0].form->name))
+		k->n_reports = 0;
 	for (int i = 0; i < k->n_reports; i++)
 		if (!vn_many_by_name(k->report[i].form->name))
 			return vn_complain(k->name, "--format %s takes one candidate, not %d: several take %s",
@@ -345,65 +348,30 @@ static int take_recorded_model(vn_compare_line *k)
 {
 	const char *const path[] = { k->ref, k->cand };
 	bool              module = false;
+	char              gone[1000] = "";
 	vn_error          err;
 
 	for (int i = 0; i < 2 && !k->how.o.model; i++) {
 		vn_recording *r = NULL;
-		if (!vn_match_is_folder(path[i]) && vn_recording_open(path[i], &r, &err) == VN_OK &&
-		    vn_recording_model_here(r)) {
+		if (vn_match_is_folder(path[i]))
+			continue;
+		if (vn_recording_open(path[i], &r, &err)) {
+			vn_say(stderr, "vernier %s: %s\n", k->name, err.text);
+			return 2;
+		}
+		if (vn_recording_model_here(r)) {
 			k->how.o.model = strdup(vn_recording_model_here(r)); /* until the program ends */
 			k->model_from = path[i];
+		} else if (vn_recording_model_named(r)) {
+			snprintf(gone, sizeof gone, " (that of %.300s, %.600s, is not here)", path[i], vn_recording_model_named(r));
 		}
-		module = module || (r && vn_recording_run_plan(r));
+		module = module || vn_recording_run_plan(r);
 		vn_recording_close(r);
 	}
 	if (module)
 		return vn_complain(k->name, "%s: a recording of any PyTorch module: python -m vernier_parity explain MODEL %s",
 		                   k->cand, k->cand);
-	return k->how.o.model ? 0 : vn_complain(k->name, "the weights are needed to explain: give --model MODEL");
-}
-
-/* VERNIER_MODEL stands for --model, unless an option gives another floor or needs none. */
-static void take_environment(vn_compare_line *k)
-{
-	const char *model = getenv("VERNIER_MODEL");
-
-	if (!model || !*model || k->how.o.model || k->floor || k->replayed || k->how.o.bitwise || k->vote)
-		return;
-	k->how.o.model = model;
-	k->model_from = "VERNIER_MODEL";
-}
-
-/* What neither the command line nor the environment gives, vernier.yaml may. Returns 0, or 2 after
- * an error message. */
-static int take_project(vn_compare_line *k)
-{
-	static vn_project p; /* k borrows from it until the program ends */
-	vn_error          err;
-
-	if (k->no_config)
-		return 0;
-	if (vn_project_read(&p, &err))
-		return vn_complain(k->name, "%s (--no-config ignores the file)", err.text);
-	if (p.ignored)
-		vn_say(stderr, "vernier %s: note: %s belongs to another user and is not read\n", k->name, p.ignored);
-	if (!p.path)
-		return 0;
-	if (p.limits && !k->limits && !k->how.o.bitwise) {
-		k->limits = p.limits;
-		k->project = p.path;
-	}
-	if (p.names && !k->sides.n_names && !k->replayed) {
-		k->sides.names[k->sides.n_names++] = p.names;
-		k->project = p.path;
-	}
-	if (p.model && !k->how.o.model && !k->floor && !k->replayed && !k->how.o.bitwise && !k->vote) {
-		k->how.o.model = p.model;
-		k->model_from = p.path;
-	}
-	if (p.format && !k->n_reports && !k->quiet && take_form(k, NULL, p.format, &err))
-		return vn_complain(k->name, "%s: %s", p.path, err.text);
-	return 0;
+	return k->how.o.model ? 0 : vn_complain(k->name, "the weights are needed to explain: give --model MODEL%s", gone);
 }
 
 /* A replay file belongs to one candidate, as it was recorded. Returns an option that says
@@ -453,9 +421,6 @@ static int parse_arguments(vn_compare_line *k, int argc, char **argv)
 		return vn_complain(k->name, "--bitwise cannot be combined with --limits, --floor or --model");
 	if (k->replayed && (given = not_with_replayed(k)))
 		return vn_complain(k->name, "--replayed cannot be combined with %s", given);
-	take_environment(k);
-	if ((st = take_project(k)))
-		return st;
 	if (k->explain && !k->how.o.model && !k->replayed && (st = take_recorded_model(k)))
 		return st;
 	if (k->no_replay && (k->replay || k->explain))

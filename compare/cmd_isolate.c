@@ -46,7 +46,7 @@ static const vn_option options[] = {
 	VN_IDS_OPTIONS(settings, source),
 	VN_FORCE_IDS_OPTIONS(settings, forced, forced_from, "", ""),
 	VN_GROUP("What is good"),
-	{ "limits", 0, VN_INTO(settings, o.limits), .argument = "FILE",
+	{ "limits", 0, VN_INTO(settings, o.limits), .argument = "FILE", .set_without = "check",
 	  .help =
 	      "A run is good if it is within these limits, as vernier compare judges. Default: the shipped limits for the "
 	      "candidate's precision." },

@@ -107,7 +107,7 @@ static const vn_option options[] = {
 	      "rounding alone breaks. Default: print the limits." },
 	{ "dtype", 0, VN_INTO(settings, dtype_text), .argument = "D",
 	  .help = "The candidate's format, for the rounding test: f16, bf16, f32, f8_e4m3... Default: REC's own." },
-	VN_NAMES_OPTION(settings, map, n_maps, "REC's"),
+	VN_NAMES_OPTION(settings, map, n_maps, "REC's", .set_without = NULL),
 	VN_FORMAT_OPTION(settings, json, " JSON has the schema vernier-limits/1."),
 	VN_THREADS_OPTION(settings, threads),
 	VN_STRICT_OPTION(settings, strict, ""),

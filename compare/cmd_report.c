@@ -18,12 +18,13 @@ typedef struct settings {
 enum { UNSAID = -1 };
 
 static const vn_option options[] = {
-	{ "format", 0, VN_CHOOSE(settings, form), .argument = "FORM", .words = &vn_report_names,
+	{ "format", 0, VN_CHOOSE(settings, form), .argument = "FORM", .words = &vn_report_names, .set_without = "output",
 	  .help = "Form of the report, as of vernier compare. Default: text, or by the ending of PATH." },
 	{ "output", 'o', VN_INTO(settings, path), .argument = "PATH",
 	  .help = "Write the report to PATH. Default: stdout." },
 	VN_REPORTING_FORCE(settings, force, "report"),
 	VN_COLOUR_OPTION(settings, colour),
+	VN_NO_CONFIG_OPTION,
 	{ "all", 0, VN_INTO(settings, all), .help = "text: a line for every checkpoint, as of vernier compare." },
 };
 

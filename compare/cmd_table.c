@@ -40,23 +40,24 @@ static const vn_option options[] = {
 	      "the largest error. Default: worst." },
 	VN_POINTS_OPTION(settings, line.how),
 	VN_GROUP("How it is judged"),
-	{ "limits", 0, VN_INTO(settings, line.limits), .argument = "FILE",
+	{ "limits", 0, VN_INTO(settings, line.limits), .argument = "FILE", .set_without = "",
 	  .help = "The limits. Default: those that vernier compare chooses for each candidate." },
 	VN_ALLOW_OPTION(settings, line.how.o.allow, ""),
 	VN_STRICT_OPTION(settings, line.how.o.strict, ". A candidate with a warning is outside its limits"),
-	{ "model", 0, VN_INTO(settings, line.how.o.model), .argument = "MODEL",
+	{ "model", 0, VN_INTO(settings, line.how.o.model), .argument = "MODEL", .set_without = "floor",
 	  .help = "Compute the floor with these weights, as vernier compare does. Default: none." },
 	{ "floor", 0, VN_INTO(settings, line.floor), .argument = "FILE",
 	  .help = "Take the floor from this recording. Default: none." },
-	VN_NAMES_OPTION(settings, line.sides.names, line.sides.n_names, "the candidates'"),
+	VN_NAMES_OPTION(settings, line.sides.names, line.sides.n_names, "the candidates'", .set_without = ""),
 	VN_REF_NAMES_OPTION(settings, line.sides.ref_names, line.sides.n_ref_names, "REF's"),
 	VN_THREADS_OPTION(settings, line.how.o.threads),
 	VN_GROUP("The table"),
-	{ "format", 0, VN_CHOOSE(settings, form), .argument = "FORM", .words = &forms,
+	{ "format", 0, VN_CHOOSE(settings, form), .argument = "FORM", .words = &forms, .set_without = "output",
 	  .help = "Form of the table. Default: text, or by the ending of PATH: .json, .md, .html, .csv. JSON has the "
 	          "schema vernier-table/1." },
 	{ "output", 'o', VN_INTO(settings, path), .argument = "PATH", .help = "Write the table to PATH. Default: stdout." },
 	VN_REPORTING_FORCE(settings, line.force, "table"),
+	VN_NO_CONFIG_OPTION,
 };
 
 const vn_command vn_table_command = {

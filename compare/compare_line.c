@@ -79,6 +79,11 @@ vn_status vn_compare_check_places(const vn_compare_line *k, vn_error *err)
 	return st;
 }
 
+const char *vn_compare_origin(const vn_compare_line *k, const char *option)
+{
+	return k->model_from && strcmp(option, "model") == 0 ? k->model_from : vn_option_origin(option);
+}
+
 /* ---- what is compared ------------------------------------------------------------------------ */
 
 /* The shipped limits for quantised weights against unquantised ones: quantisation costs more than
@@ -149,14 +154,13 @@ vn_status vn_compare_open(const vn_compare_line *k, vn_comparison *c, vn_recordi
 	sides.replayed = k->replayed;
 	if (opened)
 		memcpy(sides.opened, opened, sizeof sides.opened);
-	if (k->project)
-		vn_lines_add(&c->result.remarks.notes, "%s of %s",
-		             k->limits && k->sides.n_names ? "limits or names"
-		             : k->limits                   ? "limits"
-		                                           : "names",
-		             k->project);
-	if (k->model_from)
-		vn_lines_add(&c->result.remarks.notes, "--model %s: from %s", k->how.o.model, k->model_from);
+	const char *const set[][2] = { { "limits", k->limits },
+		                           { "names", k->sides.n_names ? k->sides.names[0] : NULL },
+		                           { "model", k->how.o.model } };
+	for (size_t i = 0; i < sizeof set / sizeof *set; i++)
+		if (vn_compare_origin(k, set[i][0]))
+			vn_lines_add(&c->result.remarks.notes, "--%s %s: from %s", set[i][0], set[i][1],
+			             vn_compare_origin(k, set[i][0]));
 	if (!(st = vn_sides_open(&sides, &c->opened, &c->result.remarks, err)))
 		st = refuse_model(k, &c->opened, err);
 	return st ? st : read_limits(k, c, chosen, room, err);

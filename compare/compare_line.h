@@ -34,10 +34,9 @@ typedef struct vn_compare_line {
 		bool                  placed, unsaid;
 	} report[VN_COMPARE_REPORTS]; /* path NULL: stdout; placed: by -o; unsaid: by -o, and no --format says its form */
 	int         n_reports;
-	const char *project;    /* vernier.yaml, if limits or names are its own; or NULL */
-	const char *model_from; /* who gave the model, if no option did; or NULL */
+	const char *model_from; /* the recording that gave the model, if nobody else did; or NULL */
 	int         colour;     /* vn_colour_choice */
-	bool        force, all, quiet, no_config, no_pager, open, shard, vote, replay, no_replay, routing, explain;
+	bool        force, all, quiet, no_pager, open, shard, vote, replay, no_replay, routing, explain;
 	enum { VN_NONE_ABSENT, VN_NO_REFERENCE, VN_NO_CANDIDATE } absent; /* of a pair of two folders */
 	vn_folder_part part;                                              /* of the pairs of two folders */
 	const char    *summary;                                           /* file for the outcomes of all pairs; or NULL */
@@ -84,11 +83,13 @@ vn_status vn_compare_check_itself(const vn_compare_line *k, vn_result *r, vn_err
 vn_status vn_compare_check_places(const vn_compare_line *k, vn_error *err);
 vn_status vn_compare_check_apart(const vn_compare_line *k, int i, vn_error *err);
 
-bool vn_compare_shows_text(const vn_compare_line *k); /* on stdout */
-bool vn_compare_all_to_files(const vn_compare_line *k);
-void vn_compare_print_files(const vn_compare_line *k); /* "Written: FILE, FILE", and a line feed */
+/* Who gave an option that no argument gives: settings, or a recording; NULL: nobody. */
+const char *vn_compare_origin(const vn_compare_line *k, const char *option);
+bool        vn_compare_shows_text(const vn_compare_line *k); /* on stdout */
+bool        vn_compare_all_to_files(const vn_compare_line *k);
+void        vn_compare_print_files(const vn_compare_line *k); /* "Written: FILE, FILE", and a line feed */
 /* Whether a report on stdout has colours. VN_COLOUR_AUTO: it is a terminal that takes them, or
  * CLICOLOR_FORCE is set; and NO_COLOR is not. */
-bool vn_colours(vn_colour_choice choice);
+bool        vn_colours(vn_colour_choice choice);
 
 #endif

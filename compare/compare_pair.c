@@ -136,8 +136,8 @@ vn_together_pair vn_compare_pair(const vn_compare_line *k)
 	if (st) {
 		vn_lines_print_refusals(&c.result.remarks.refusals, "", "--format json lists them", stderr);
 		vn_say(stderr, "vernier %s: %s%s\n", k->name, err.text, st == VN_ERR_DAMAGED ? " (--allow digest)" : "");
-		if (k->model_from)
-			vn_say(stderr, "(--model %s is from %s)\n", k->how.o.model, k->model_from);
+		if (vn_compare_origin(k, "model"))
+			vn_say(stderr, "(--model %s is from %s)\n", k->how.o.model, vn_compare_origin(k, "model"));
 	}
 	if (st && c.result.remarks.refusals.n)
 		report_refused(k, &c, err.text);

@@ -5,6 +5,7 @@
 #include "compare/against/against.h"
 #include "compare/commands.h"
 #include "compare/metrics/kernel.h"
+#include "compare/project.h"
 #ifdef VERNIER_GPU
 #include "libgpu/commands.h"
 #endif
@@ -222,6 +223,7 @@ static int enter_command(int argc, char **argv)
 	if (!heed_environment())
 		return 2;
 	vn_hub_replace(argc, argv);
+	vn_options_settings(vn_project_setting);
 	if (argc < 2) {
 		vn_command_table_usage(&table, stderr);
 		return 2;

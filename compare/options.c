@@ -25,8 +25,10 @@ int vn_option_policy(const char *command, const char *name, const char *names, c
 
 int vn_option_model(const char *command, int argc, char *const *argv, const char **model)
 {
-	if (argc - optind < 1)
-		return vn_complain(command, "a model is needed");
+	if (argc - optind < 1) {
+		const int st = vn_option_settled_model(command, model);
+		return st ? st : *model ? 0 : vn_complain(command, "a model is needed (or VERNIER_MODEL, or vernier.yaml)");
+	}
 	if (argc - optind > 1)
 		return vn_complain(command, "only one model can be given; unexpected '%s'", argv[optind + 1]);
 	*model = argv[optind];

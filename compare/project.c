@@ -2,9 +2,12 @@
 #include "compare/project.h"
 
 #include "capture/base/yaml.h"
+#include "compare/report/report.h"
 
 #include "libref/base/alloc.h"
+#include "libref/base/say.h"
 #include "libref/base/text.h"
+#include "libref/model/hub.h"
 
 #include <limits.h>
 #include <stdbool.h>
@@ -19,43 +22,48 @@ typedef struct reader {
 	vn_project *to;
 } reader;
 
-/* Reads a word; a path becomes relative to the folder of vernier.yaml. bare: a word without a slash
- * stays, if no such file is there. */
-static vn_status read_word(reader *r, const char *key, bool path, bool bare, char **to)
+enum project_kind { WORD, MODEL, FILE_OR_NAME };
+
+/* Reads a word. A path becomes relative to the folder of vernier.yaml; but what is no file there
+ * may be a word (the name of shipped limits), or the name of a model in HuggingFace's cache. */
+static vn_status read_word(reader *r, const char *key, enum project_kind kind, char **to)
 {
 	const size_t folder = (size_t)(strrchr(r->to->path, '/') - r->to->path);
 	char        *word = NULL;
 	vn_status    st = vn_yaml_copy(r->y, key, &word);
 
-	if (st || !path || *word == '/') {
-		*to = word;
+	*to = word;
+	if (st || kind == WORD || *word == '/')
 		return st;
+	char *whole = vn_alloc_check(vn_text_new("%.*s/%s", (int)folder, r->to->path, word));
+	if (access(whole, F_OK) != 0 && (kind == MODEL ? vn_hub_path(word) != word : !strchr(word, '/'))) {
+		*to = vn_alloc_text(kind == MODEL ? vn_hub_path(word) : word);
+		free(whole);
+	} else {
+		*to = whole;
 	}
-	char      *whole = vn_alloc_check(vn_text_new("%.*s/%s", (int)folder, r->to->path, word));
-	const bool stays = bare && !strchr(word, '/') && access(whole, F_OK) != 0;
-	*to = stays ? word : whole;
-	free(stays ? whole : word);
+	free(word);
 	return VN_OK;
 }
 
 static vn_status read_model(void *r)
 {
-	return read_word(r, "model", true, false, &((reader *)r)->to->model);
+	return read_word(r, "model", MODEL, &((reader *)r)->to->model);
 }
 
 static vn_status read_limits(void *r)
 {
-	return read_word(r, "limits", true, true, &((reader *)r)->to->limits);
+	return read_word(r, "limits", FILE_OR_NAME, &((reader *)r)->to->limits);
 }
 
 static vn_status read_names(void *r)
 {
-	return read_word(r, "names", true, true, &((reader *)r)->to->names);
+	return read_word(r, "names", FILE_OR_NAME, &((reader *)r)->to->names);
 }
 
 static vn_status read_format(void *r)
 {
-	return read_word(r, "format", false, false, &((reader *)r)->to->format);
+	return read_word(r, "format", WORD, &((reader *)r)->to->format);
 }
 
 /* Writes the path of the next vernier.yaml; "": there is none. */
@@ -118,4 +126,38 @@ void vn_project_free(vn_project *p)
 	free(p->format);
 	free(p->ignored);
 	*p = (vn_project) { 0 };
+}
+
+/* The whole file is read, and refused, whatever is asked of it. */
+vn_status vn_project_setting(const char *command, const char *name, bool files, const char **value, const char **from,
+                             vn_error *err)
+{
+	static vn_project p; /* until the program ends */
+	static bool       read;
+	const char       *model = strcmp(name, "model") == 0 ? getenv("VERNIER_MODEL") : NULL;
+	char              all[120];
+	vn_error          why;
+
+	*from = "VERNIER_MODEL";
+	if (model && *model) {
+		*value = vn_hub_path(model);
+		return VN_OK;
+	}
+	if (!files)
+		return VN_OK;
+	if (!read && vn_project_read(&p, &why))
+		return vn_fail(err, VN_ERR_FORMAT, "%s (--no-config ignores the file)", why.text);
+	if (!read && p.ignored)
+		vn_say(stderr, "vernier %s: note: %s belongs to another user and is not read\n", command, p.ignored);
+	read = true;
+	if (p.format && !vn_report_by_name(p.format))
+		return vn_fail(err, VN_ERR_FORMAT, "%s: format is %s, not '%s'", p.path,
+		               vn_text_words(vn_report_names, all, sizeof all), p.format);
+	*from = p.path;
+	*value = strcmp(name, "model") == 0    ? p.model
+	         : strcmp(name, "limits") == 0 ? p.limits
+	         : strcmp(name, "names") == 0  ? p.names
+	         : strcmp(name, "format") == 0 ? p.format
+	                                       : NULL;
+	return VN_OK;
 }

@@ -67,11 +67,11 @@ enum vn_kv_layout { VN_KV_CONTIGUOUS, VN_KV_PAGED };
 			.help = "After the prompt, decode the tokens that were decoded in the recording REC. With --ids-from REC " \
 					"too, the run has all tokens of REC." more \
 	}
-/* list, n: a list of maps in the command's struct; whose: "CAND's" */
-#define VN_NAMES_OPTION(type, list, n, whose) \
+/* list, n: a list of maps in the command's struct; whose: "CAND's"; then members, .set_without */
+#define VN_NAMES_OPTION(type, list, n, whose, ...) \
 	{ \
 		"names", 0, VN_COLLECT(type, list, n), \
-			.argument = "MAP", .changes_verdict = true, .repeated = true, \
+			.argument = "MAP", .changes_verdict = true, .repeated = true, __VA_ARGS__, \
 			.help = "Translate " whose " names by a map: hf (modules of transformers), vllm, llama.cpp, or a file " \
 					"(vernier help names.md). Several maps are applied in order. Default: names as they are." \
 	}

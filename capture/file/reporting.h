@@ -15,12 +15,15 @@ enum { VN_FORM_UNSAID = -1, VN_FORM_TEXT, VN_FORM_JSON };
 /* Rows of an option table. report: the member of the command's struct `type`; about_json: a
  * sentence, or "". */
 #define VN_REPORTING_OPTIONS(type, report, about_json) \
-	{ "format", 0, VN_CHOOSE(type, report.format), .argument = "text|json", \
+	{ "format", \
+	  0, \
+	  VN_CHOOSE(type, report.format), \
+	  .argument = "text|json", \
+	  .set_without = "output", \
 	  .help = "Form of the report. Default: text, or JSON if PATH ends in .json." about_json }, \
-	{ \
-		"output", 'o', VN_INTO(type, report.path), .argument = "PATH", \
-												   .help = "Write the report to PATH. Default: stdout." \
-	}
+		{ "output", 'o', VN_INTO(type, report.path), .argument = "PATH", \
+		  .help = "Write the report to PATH. Default: stdout." }, \
+		VN_NO_CONFIG_OPTION
 /* what: "report" */
 #define VN_REPORTING_FORCE(type, field, what) \
 	{ \

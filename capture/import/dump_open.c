@@ -3,6 +3,7 @@
 #include "libref/base/alloc.h"
 #include "libref/base/order.h"
 #include "libref/base/text.h"
+#include "libref/model/other_format.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -15,13 +16,8 @@
 /* Explains, for each unsupported format, what to do instead. */
 static vn_status refuse_path(const char *path, vn_error *err)
 {
-	if (vn_text_ends(path, ".pt") || vn_text_ends(path, ".pth") || vn_text_ends(path, ".bin") ||
-	    vn_text_ends(path, ".ckpt") || vn_text_ends(path, ".pkl"))
-		return vn_fail(err, VN_ERR_UNSUPPORTED,
-		               "%s: a pickle can run code and is not opened; convert it where it is "
-		               "trusted: python3 -c \"import torch, safetensors.torch as s; s.save_file({k: v.contiguous() "
-		               "for k, v in torch.load('%s', map_location='cpu').items()}, 'dump.safetensors')\"",
-		               path, path);
+	if (vn_other_format(path, false, err))
+		return VN_ERR_UNSUPPORTED;
 	if (vn_text_ends(path, ".npy"))
 		return vn_fail(err, VN_ERR_USAGE, "%s: one tensor; a directory of .npy files is imported", path);
 	if (vn_text_ends(path, ".h5") || vn_text_ends(path, ".hdf5"))
@@ -49,7 +45,7 @@ static vn_status open_kind(vn_dump *d, vn_error *err)
 	};
 	struct stat s;
 	if (stat(d->path, &s) != 0)
-		return vn_fail(err, VN_ERR_IO, "%s: %s", d->path, strerror(errno));
+		return vn_other_address(d->path, errno, err);
 	if (S_ISDIR(s.st_mode))
 		return vn_dump_open_directory(d, err);
 	for (size_t i = 0; i < sizeof kind / sizeof *kind; i++)

@@ -6,6 +6,7 @@
 #include "libref/base/files.h"
 #include "libref/base/order.h"
 #include "libref/base/system.h"
+#include "libref/model/other_format.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -26,13 +27,24 @@ static vn_status not_opened(const char *path, vn_error *err)
 
 	if (why == ENOENT && readlink(path, to, sizeof to - 1) > 0)
 		return vn_fail(err, VN_ERR_IO, "%s: a link to %s, which does not exist", path, to);
-	return vn_fail(err, VN_ERR_IO, "%s: %s", path, strerror(why));
+	return vn_other_address(path, why, err);
+}
+
+/* Where the file ends by its first bytes; 0: they do not say. */
+static int64_t said_end(const unsigned char head[48])
+{
+	const unsigned char *at = head + (head[8] < 2 ? 40 : 28);
+	uint64_t             end = 0;
+
+	for (int i = 7; i >= 0 && head[head[8] < 2 ? 13 : 9] == 8; i--)
+		end = end << 8 | at[i];
+	return head[8] <= 3 && end < INT64_MAX ? (int64_t)end : 0;
 }
 
 static vn_status open_file(vn_recording *r, vn_error *err)
 {
 	static const unsigned char signature[8] = { 0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n' };
-	unsigned char              head[8];
+	unsigned char              head[48];
 	char                       begin[sizeof VN_PLACE_BEGUN - 1];
 	const char                *why;
 	struct stat                st;
@@ -52,16 +64,22 @@ static vn_status open_file(vn_recording *r, vn_error *err)
 	r->changed = st.st_mtim;
 	r->touched = st.st_ctim;
 	if (r->bytes == 0)
-		return vn_fail(err, VN_ERR_FORMAT, "%s: is empty", r->path);
+		return vn_fail(err, VN_ERR_FORMAT, "%s: the file is empty: did its copy fail?", r->path);
 	if (vn_pread_all(r->fd, begin, sizeof begin, 0, &why) && memcmp(begin, VN_PLACE_BEGUN, sizeof begin) == 0)
 		return vn_fail(err, VN_ERR_FORMAT, "%s: a recording that was only begun; it holds nothing", r->path);
 	/* HDF5 also looks for its signature at 512, 1024, 2048... in files with a user block. */
 	for (int64_t at = 0; at + (int64_t)sizeof head <= r->bytes; at = at ? 2 * at : 512) {
 		if (!vn_pread_all(r->fd, head, sizeof head, at, &why))
 			return vn_fail(err, VN_ERR_IO, "%s: cannot read it: %s", r->path, why);
-		if (memcmp(head, signature, sizeof head) == 0)
-			return VN_OK;
+		if (memcmp(head, signature, sizeof signature) != 0)
+			continue;
+		return said_end(head) <= r->bytes - at
+		           ? VN_OK
+		           : vn_fail(err, VN_ERR_FORMAT, "%s: only %" PRId64 " bytes of it are here: is it cut?", r->path,
+		                     r->bytes);
 	}
+	if (vn_other_format(r->path, false, err))
+		return VN_ERR_FORMAT;
 	return vn_fail(err, VN_ERR_FORMAT,
 	               "%s: not an HDF5 file, as recordings are (vernier import converts dumps of other formats)", r->path);
 }

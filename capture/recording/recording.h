@@ -66,7 +66,8 @@ const char        *vn_recording_provenance(const vn_recording *r);
 /* Was the table of weights copied from a model (VN_WEIGHTS_FROM), so that nobody measured those of
  * the run? */
 bool               vn_recording_copied_weights(const vn_recording *r);
-/* Returns the path of the model if it exists on this machine, else NULL. r may be NULL. */
+/* Returns the path of the model, or NULL; and only if it exists on this machine. r may be NULL. */
+const char        *vn_recording_model_named(const vn_recording *r);
 const char        *vn_recording_model_here(const vn_recording *r);
 /* format of the weights: "gguf Q4_K, Q6_K, F32" */
 const char        *vn_recording_format(const vn_recording *r);

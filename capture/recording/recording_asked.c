@@ -160,10 +160,16 @@ const char *vn_recording_config(const vn_recording *r)
 	return text_of(r->model, "config");
 }
 
-const char *vn_recording_model_here(const vn_recording *r)
+const char *vn_recording_model_named(const vn_recording *r)
 {
 	const char *path = r ? text_of(r->model, "path") : NULL;
-	return path && *path && access(path, R_OK) == 0 ? path : NULL;
+	return path && *path ? path : NULL;
+}
+
+const char *vn_recording_model_here(const vn_recording *r)
+{
+	const char *path = vn_recording_model_named(r);
+	return path && access(path, R_OK) == 0 ? path : NULL;
 }
 
 const char *vn_recording_provenance(const vn_recording *r)

@@ -18,15 +18,15 @@ static void print_candidate(const vn_many *m, int i, FILE *out)
 
 	vn_say(out, "<tr><th scope=\"row\">%c</th>", vn_many_letter(i));
 	vn_html_say(out,
-	            "<td data-head=\"candidate\"><code>%s</code><br><span class=\"dim\">%s</span></td>"
-	            "<td data-head=\"verdict\" class=\"%s\">%s",
+	            "<td data-head=\"candidate\"><div><code>%s</code><br><span class=\"dim\">%s</span></div></td>"
+	            "<td data-head=\"verdict\" class=\"%s\"><div>%s",
 	            x->path, vn_many_said(x, "about"), x->status ? "outside" : "within", vn_many_say_verdict(x, words));
 	for (int k = 0; k < vn_document_lines(vn_many_list(x, "refusals")); k++)
 		vn_html_say(out, "<br>refused: %s", vn_document_line(vn_many_list(x, "refusals"), k));
 	for (int k = 0; k < vn_document_lines(vn_many_list(x, "warnings")) && k < WARNINGS; k++)
 		vn_html_say(out, "<br><span class=\"dim\">warning: %s</span>",
 		            vn_document_line(vn_many_list(x, "warnings"), k));
-	vn_html_say(out, "</td><td data-head=\"limits\">%s</td><td data-head=\"floor\">%s</td></tr>\n",
+	vn_html_say(out, "</div></td><td data-head=\"limits\">%s</td><td data-head=\"floor\">%s</td></tr>\n",
 	            *vn_many_said(x, "limits") ? vn_many_said(x, "limits") : "-",
 	            *vn_many_said(x, "floor") ? vn_many_said(x, "floor") : "none");
 }

@@ -173,20 +173,24 @@ static vn_status run_steps(routing_run *r, vn_error *err)
 	return st;
 }
 
-static void note_parts(const routing_run *r, vn_lines *notes)
+static void note_parts(const routing_run *r, vn_routing_parts *parts, vn_lines *notes)
 {
-	const char *name = r->names.plan->value[r->value].name;
+	const vn_routing_parts p = { r->names.plan->value[r->value].name, r->routing / r->size, r->arithmetic / r->size,
+		                         r->together / r->size };
 
-	if (!r->given)
+	if (!r->given) {
 		vn_lines_add(notes, "--replay-routing: the candidate recorded no router_ids or router_weights of all tokens");
-	else
-		vn_lines_add(notes,
-		             "routing: the candidate's experts and weights alone change %s by nmse %.2e; its arithmetic "
-		             "adds %.2e; together %.2e",
-		             name, r->routing / r->size, r->arithmetic / r->size, r->together / r->size);
+		return;
+	}
+	*parts = p;
+	vn_lines_add(notes,
+	             "routing: the candidate's experts and weights alone change %s by nmse %.2e; its arithmetic "
+	             "adds %.2e; together %.2e",
+	             p.name, p.routing, p.arithmetic, p.together);
 }
 
-vn_status vn_replay_routing(const vn_opened *o, const vn_checkpoints *all, vn_lines *notes, vn_error *err)
+vn_status vn_replay_routing(const vn_opened *o, const vn_checkpoints *all, vn_routing_parts *parts, vn_lines *notes,
+                            vn_error *err)
 {
 	routing_run r = { .o = o, .all = all };
 	vn_status   st = VN_OK;

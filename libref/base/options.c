@@ -226,6 +226,95 @@ void vn_options_each(const vn_command *c, const void *from, vn_option_said *say,
 			say_option(&c->option[i], from, say, context);
 }
 
+/* ---- what the user's settings give ----------------------------------------------------------- */
+
+enum { MOST_SETTINGS = 8 };
+
+static struct {
+	vn_option_setting *find;
+	bool               no_files; /* --no-config */
+	int                n;
+	struct {
+		const char *name, *from;
+	} took[MOST_SETTINGS];
+} settings;
+
+void vn_options_settings(vn_option_setting *find)
+{
+	settings.find = find;
+}
+
+const char *vn_option_origin(const char *name)
+{
+	for (int i = 0; i < settings.n; i++)
+		if (strcmp(settings.took[i].name, name) == 0)
+			return settings.took[i].from;
+	return NULL;
+}
+
+/* Sets *value, or NULL. tells: a report will name it. */
+static vn_status find_setting(const char *command, const char *name, bool tells, const char **value, vn_error *err)
+{
+	const char     *from = NULL;
+	const vn_status st = (*value = NULL, !settings.find || settings.n == MOST_SETTINGS)
+	                         ? VN_OK
+	                         : settings.find(command, name, !settings.no_files, value, &from, err);
+
+	if (st || !*value)
+		return st;
+	settings.took[settings.n].name = name;
+	settings.took[settings.n++].from = from;
+	if (!tells)
+		vn_say(stderr, "vernier %s: note: --%s %s: from %s\n", command, name, *value, from);
+	return VN_OK;
+}
+
+int vn_option_settled_model(const char *command, const char **model)
+{
+	vn_error err;
+
+	return find_setting(command, "model", false, model, &err) ? vn_complain(command, "%s", err.text) : 0;
+}
+
+static bool is_given(const vn_command *c, const bool *given, const char *names)
+{
+	for (int i = 0; i < c->n; i++)
+		if (given[i] && c->option[i].name && vn_text_is_word(names, c->option[i].name))
+			return true;
+	return false;
+}
+
+/* Fills in options that no argument gave. A word that this command's option does not take is for
+ * others. */
+static vn_status settle_options(const vn_command *c, const bool *given, void *to, vn_error *err)
+{
+	const char *value;
+	vn_status   st = VN_OK;
+
+	settings.n = 0;
+	settings.no_files = is_given(c, given, "no-config");
+	for (int i = 0; i < c->n && !st; i++) {
+		const vn_option *o = &c->option[i];
+		if (!o->set_without || given[i] || !vn_option_is_of(c, o) || is_given(c, given, o->set_without) ||
+		    (o->set_with && !is_given(c, given, o->set_with)))
+			continue;
+		const bool tells = c->tells || o->kind == VN_CHOICE || strcmp(o->name, "format") == 0;
+		st = find_setting(c->name, o->name, tells, &value, err);
+		if (!st && value && (o->kind != VN_CHOICE || vn_text_word(vn_option_words(o), value) >= 0))
+			st = store_value(o, value, to, err);
+	}
+	return st;
+}
+
+vn_status vn_take_nothing(void *to, const vn_option *o, const char *value, vn_error *err)
+{
+	(void)to;
+	(void)o;
+	(void)value;
+	(void)err;
+	return VN_OK;
+}
+
 /* ---- an option that there is not ------------------------------------------------------------ */
 
 /* Lists the options that begin with name, as "--force, --force-ids". */
@@ -345,5 +434,5 @@ int vn_options_read(const vn_command *c, int argc, char **argv, void *to)
 	for (; d.operand && optind < argc; optind++) /* behind -- */
 		if (d.operand->take(to, d.operand, argv[optind], &err))
 			return vn_complain(c->name, "%s", err.text);
-	return 0;
+	return settle_options(c, given, to, &err) ? vn_complain(c->name, "%s", err.text) : 0;
 }

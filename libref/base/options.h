@@ -70,6 +70,11 @@ struct vn_option {
 	/* for those who go through what is set (vn_options_each): the verdict depends on it; a command
 	 * that a report proposes repeats it */
 	bool               changes_verdict, repeated;
+	/* If no argument gives it, the user's settings may (vn_options_settings), but not beside one of
+	 * these options, "floor|bitwise"; NULL: they may not. */
+	const char        *set_without;
+	/* and only beside this one; NULL: always */
+	const char        *set_with;
 };
 
 /* Offset of the field that receives the value, and the kind of option from the field's type. */
@@ -103,6 +108,7 @@ typedef struct vn_command {
 	 * none */
 	const char      *twin;
 	const char      *examples; /* two command lines, with a newline between them; NULL: none */
+	bool             tells;    /* its report names the settings that it took; else a note on stderr does */
 } vn_command;
 
 /* Reads argv into *to, the command's struct. Remaining arguments begin at argv[optind]. Returns 0:
@@ -118,6 +124,26 @@ void         vn_options_each(const vn_command *c, const void *from, vn_option_sa
 /* Does argv have the option with this name and two dashes, perhaps abbreviated? Reads nothing and
  * reports no error. A value of another option that looks like it counts, too. */
 bool vn_option_is_given(const vn_command *c, const char *name, int argc, char **argv);
+
+/* Sets *value and *from (who gives it) of an option that the user's settings give; they live until
+ * the program ends. files: files may be read for it. */
+typedef vn_status vn_option_setting(const char *command, const char *name, bool files, const char **value,
+                                    const char **from, vn_error *err);
+/* Of a row whose option only this parser heeds. */
+vn_option_taker   vn_take_nothing;
+#define VN_NO_CONFIG_OPTION \
+	{ \
+		"no-config", 0, .kind = VN_TAKE, .take = vn_take_nothing, \
+						.help = "Do not read vernier.yaml, which gives model, limits, names and format to commands " \
+								"in and below its folder, where options and VERNIER_MODEL do not." \
+	}
+/* Says where settings are found; without it, there are none. */
+void        vn_options_settings(vn_option_setting *find);
+/* Who gave option NAME of the last command line, if settings did; NULL: nobody, or an argument. */
+const char *vn_option_origin(const char *name);
+/* Takes a MODEL that no argument gives from the settings, or NULL. Returns 0, or 2 after an error
+ * message. */
+int         vn_option_settled_model(const char *command, const char **model);
 
 /* Prints an error about a command line on stderr. Returns 2, the exit status. */
 __attribute__((format(printf, 2, 3))) int vn_complain(const char *command, const char *format, ...);

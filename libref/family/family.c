@@ -66,11 +66,8 @@ vn_status vn_family_find(const char *path, const json_t *config, const vn_family
 		return VN_OK;
 	for (size_t i = 0; i < sizeof families / sizeof *families; i++)
 		snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s", i ? ", " : "", families[i]->model_type);
-	return vn_fail(err, VN_ERR_UNSUPPORTED,
-	               "%s: model_type '%s' is not supported (known: %s). Any PyTorch model can be recorded and explained "
-	               "(vernier help any-model.md); dumps: vernier import --unmapped keep, then vernier compare without "
-	               "--model",
-	               path, type, known);
+	return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: model_type '%s' is not supported (known: %s). " VN_FAMILY_NONE, path,
+	               type, known);
 }
 
 vn_plan *vn_family_plan(const char *config, const char **family)

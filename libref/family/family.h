@@ -11,6 +11,11 @@
 
 #include <jansson.h>
 
+/* What to do with a model of no family. */
+#define VN_FAMILY_NONE \
+	"Any PyTorch model can be recorded and explained (vernier help any-model.md); dumps: vernier import --unmapped " \
+	"keep, then vernier compare without --model"
+
 /* Another place of a weight in a file, without the prefix of layers; * is the number of an expert.
  * The tensor `file` is the weight or, if parts is not 0, has an outermost axis of experts, each of
  * which has so many weights one below the other; this is `part`. across: each is stored transposed,

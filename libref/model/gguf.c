@@ -295,8 +295,11 @@ static vn_status take_header(gguf_reader *r, uint64_t *n_tensors, uint64_t *n_va
 		       : from_a_directory(r)
 		           ? vn_fail(r->err, VN_ERR_FORMAT,
 		                     "not a GGUF file but JSON or safetensors: for a HuggingFace model, give its directory")
-		           : vn_fail(r->err, VN_ERR_FORMAT, "not a GGUF file: it begins with %02x %02x %02x %02x", magic[0],
-		                     magic[1], magic[2], magic[3]);
+		           : vn_fail(
+						 r->err, VN_ERR_FORMAT,
+						 "not a GGUF file: it begins with %02x %02x %02x %02x; a model is a HuggingFace directory or "
+						 "a GGUF file",
+						 magic[0], magic[1], magic[2], magic[3]);
 	if ((st = take_number(r, &version, sizeof version)))
 		return st;
 	if (version != 0 && (version & 0xffff) == 0)

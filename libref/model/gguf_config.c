@@ -500,8 +500,8 @@ vn_status vn_gguf_config(const vn_gguf *f, json_t **config, vn_error *err)
 	*config = NULL;
 	if (!st && !(m.family = vn_gguf_family_of(f, arch))) {
 		list_archs(list, sizeof list);
-		st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s: architecture '%s' is not supported (known: %s)", vn_gguf_path(f),
-		             arch, list);
+		st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s: architecture '%s' is not supported (known: %s). " VN_FAMILY_NONE,
+		             vn_gguf_path(f), arch, list);
 	}
 	if (!st && !(st = refuse_what_we_do_not_do(&m)))
 		st = set_fields(&m);

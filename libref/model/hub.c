@@ -65,6 +65,13 @@ static char *snapshot_of(const char *name)
 	return NULL;
 }
 
+const char *vn_hub_path(const char *word)
+{
+	const char *path = is_name(word) && access(word, F_OK) != 0 ? snapshot_of(word) : NULL;
+
+	return path ? path : word;
+}
+
 void vn_hub_replace(int argc, char **argv)
 {
 	static const char option[] = "--model=";
@@ -72,15 +79,9 @@ void vn_hub_replace(int argc, char **argv)
 	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
 		const bool joined = strncmp(argv[i], option, sizeof option - 1) == 0;
 		const bool free_word = argv[i - 1][0] != '-' || strcmp(argv[i - 1], "--model") == 0;
-		char      *word = joined ? argv[i] + sizeof option - 1 : argv[i], *path, *whole;
-		if ((!joined && !free_word) || !is_name(word) || access(word, F_OK) == 0 || !(path = snapshot_of(word)))
-			continue;
-		if (!joined) {
-			argv[i] = path;
-			continue;
-		}
-		if ((whole = vn_text_new("%s%s", option, path)))
-			argv[i] = whole;
-		free(path);
+		char      *word = joined ? argv[i] + sizeof option - 1 : argv[i];
+		char      *path = joined || free_word ? (char *)vn_hub_path(word) : word, *whole = NULL;
+		if (path != word && (!joined || (whole = vn_text_new("%s%s", option, path))))
+			argv[i] = joined ? whole : path;
 	}
 }

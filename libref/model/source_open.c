@@ -34,16 +34,18 @@ static vn_status no_config(const char *dir, vn_error *err)
 {
 	struct dirent **file = NULL;
 	const int       n = scandir(dir, &file, is_gguf, alphasort);
+	char           *pickled = vn_alloc_check(vn_text_new("%s/pytorch_model.bin", dir));
 
 	if (n > 0)
 		vn_fail(err, VN_ERR_NOTFOUND, "%s: no config.json in this directory; is the model %s/%s?", dir, dir,
 		        file[0]->d_name);
-	else
+	else if (vn_other_format(pickled, true, err) == VN_OK)
 		vn_fail(err, VN_ERR_NOTFOUND,
 		        "%s: no config.json in this directory; a model is a HuggingFace directory or a GGUF file", dir);
 	for (int i = 0; i < n; i++)
 		free(file[i]);
 	free(file);
+	free(pickled);
 	return VN_ERR_NOTFOUND;
 }
 
@@ -78,7 +80,7 @@ static vn_status open_directory(vn_source *s, const char *dir, vn_error *err)
 static vn_status open_gguf(vn_source *s, const char *path, vn_error *err)
 {
 	vn_gguf  *f;
-	vn_status st = vn_other_format(path, err);
+	vn_status st = vn_other_format(path, true, err);
 
 	st = st ? st : vn_gguf_open(path, &f, err);
 	return st ? st : vn_source_of_gguf(f, s, err);

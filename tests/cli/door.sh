@@ -15,11 +15,23 @@ with tarfile.open("m.tar", "w") as t:
     t.add("m.onnx")
 P
 head -c 5000 "$FIXTURES/gguf/qwen2-trained.q8_0.gguf" >cut.gguf
+printf '7z\274\257' >m.7z && echo hello >m.txt && cp m.pt m.zip
+sed 's/qwen2/qwenx/' "$FIXTURES/gguf/qwen2-trained.q8_0.gguf" >other.gguf
+mkdir -p alone && cp m.bin alone/pytorch_model.bin
 mkdir -p pickled && cp "$M/config.json" pickled && cp m.bin pickled/pytorch_model.bin
-for m in m.pt m.bin m.onnx m.gguf.gz m.tar empty.gguf cut.gguf pickled \
+for m in m.pt m.bin m.onnx m.gguf.gz m.tar m.7z m.txt empty.gguf cut.gguf pickled alone other.gguf \
 	https://huggingface.co/Qwen/Qwen2.5-0.5B/tree/main https://example.org/m.gguf; do
 	run $m
 done
+echo "== the same as a dump, and as a recording"
+vernier capture ref "$M" --ids 1,2 -o x.h5 2>/dev/null
+head -c -1 x.h5 >cut.h5
+for m in m.pt m.zip m.gguf.gz https://example.org/m.npz; do
+	say import $m -o y.h5 | cut -c1-130
+	say compare x.h5 $m | cut -c1-130
+done
+say compare x.h5 cut.h5 | sed 's/only [0-9]*/only N/'
+say explain nowhere.h5 x.h5
 echo "== a name of a hub: from its cache, wherever that is"
 mkdir -p hub/models--Qwen--tiny/refs hub/models--Qwen--tiny/snapshots
 ln -s "$(realpath "$M")" hub/models--Qwen--tiny/snapshots/abc123
@@ -37,6 +49,9 @@ VERNIER_MODEL=$M say_lines '^(note|floor)' compare x.h5 cand.h5
 VERNIER_MODEL=nowhere say_lines '^(note|floor)' compare x.h5 cand.h5 --model "$M"
 VERNIER_MODEL=nowhere say_lines '^(note|floor)|vernier' compare x.h5 cand.h5
 say_lines '^(note|explained)' explain x.h5 cand.h5
+VERNIER_MODEL=Qwen/tiny say_lines '^note +--model|vernier' compare x.h5 cand.h5
+printf 'abc123' >hub/models--Qwen--tiny/refs/main
+VERNIER_MODEL=Qwen/tiny say_lines '^note +--model' compare x.h5 cand.h5
 VERNIER_MODEL=$FIXTURES/llama-trained say_lines 'vernier' explain x.h5 cand.h5
 echo "== words"
 for w in R2.1e4 R2.1.5e5 W4 floor tap glossary nmse_over_floor specs/develop.md nothing; do

@@ -123,7 +123,7 @@ printf 'vernier begins a recording here\n' >begun.h5
 vernier show begun.h5; echo "[$?]"
 vernier compare e.h5 begun.h5; echo "[$?]"
 echo "== pickles are not opened"
-touch x.pt; vernier import x.pt -o e.h5 2>&1 | cut -c 1-90
+echo x >x.pt; vernier import x.pt -o e.h5 2>&1 | cut -c 1-90
 echo "== bad files, one line each"
 bad() { # WORDS, python that spoils the lines `m` of a manifest, or the files of `t`, a copy of a dump
 	printf '%s\0%s\0' "$1" "$2" >>cases

@@ -17,6 +17,19 @@ VERNIER_MODEL=$M notes compare ref.h5 cand.h5
 notes compare ref.h5 cand.h5 --model "$M" --limits fp16-acc32.yaml
 notes compare ref.h5 cand.h5 --no-config
 notes compare ref.h5 cand.h5 --bitwise
+echo "== in other commands: MODEL too; a word of --format that they do not have is for others"
+printf 'version: 1\nmodel: models/qwen2\nlimits: fp16-acc32.yaml\nnames: hf\nformat: markdown\n' >vernier.yaml
+say capture ref --ids 1,2 -o deep/x.h5 --no-config
+cd deep
+say_lines note capture ref --ids-from ../ref.h5 --against ../ref.h5 -o x.h5
+say_lines 'note|^perplexity' evaluate --ids 1,2,3 --decode 0 --candidate ref | sed 's/   .*//'
+say_lines 'note|^\| check' table ../ref.h5 ../cand.h5 --points logits --first 1
+VERNIER_MODEL=$M say_lines 'note|limits of' calibrate ../ref.h5 ../cand.h5 -o l.yaml
+cp ../cand.h5 again.h5
+say_lines '^#' compare ../ref.h5 ../cand.h5 again.h5
+printf 'version: 1\nformat: junit\n' >vernier.yaml
+say_lines '^(all )?within' compare ../ref.h5 ../cand.h5 again.h5
+cd .. && rm deep/vernier.yaml
 echo "== what is wrong in it"
 printf 'version: 1\nmodle: x\n' >vernier.yaml
 say compare ref.h5 cand.h5

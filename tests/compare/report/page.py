@@ -519,6 +519,15 @@ def several_candidates_have_one_selection(b):
     is_quiet_and_fits(b, "several")
     b.screen(*SCREENS["light"])
     b.open("several.html")
+    # The details stand beside every map, and stay there; on a phone, a name of a file is one line.
+    b.ask("document.querySelector('#map-box figure:last-child').scrollIntoView()")
+    box = "document.querySelector('{}').getBoundingClientRect()".format
+    assert b.ask(box("#map-box") + ".right <= " + box("#detail") + ".left"), "the details stand below the maps"
+    assert b.ask(f"{box('#detail-title')}.top >= 0 && {box('#detail-title')}.bottom < innerHeight"), "scrolled away"
+    b.screen(*SCREENS["phone"])
+    assert b.ask("document.querySelector('.many td code').getClientRects().length") == 1, "a name is broken"
+    b.screen(*SCREENS["light"])
+    b.open("several.html")
     assert b.ask("document.title") == "OUTSIDE limits: 5 candidates" and "floor.h5" in text(b, "header")
     assert b.ask("[...document.querySelectorAll('#map-box figcaption b')].map((x) => x.textContent).join('')") == "ABCD"
     # B is the first that is outside, and the same checkpoint is marked in all.
