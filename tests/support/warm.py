@@ -111,6 +111,7 @@ def serve(path):
     server.listen(64)
     for module in PRELOADED:
         importlib.import_module(module)
+    sys.modules["torch"].set_num_threads(1)  # the tests run side by side, on small models
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     server.settimeout(IDLE_S)
     while True:
