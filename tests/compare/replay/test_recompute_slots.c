@@ -1,4 +1,4 @@
-/* test_recompute_slots.c: tests compare/replay/recompute.c. */
+/* test_recompute_slots.c: tests compare/replay/recompute_variant.c. */
 #include "tests/support/attention_help.h"
 
 enum { CALL = 10 };
