@@ -133,7 +133,7 @@ bool vn_pipeline_cache_writable(const vn_device *d, const char *dir)
 {
 	char path[1024];
 
-	if (!file_path(d, dir, path, sizeof path))
+	if (!file_path(d, dir, path, sizeof path) || !may_replace(path))
 		return false;
 	*strrchr(path, '/') = '\0';
 	return access(path, W_OK | X_OK) == 0;

@@ -20,9 +20,9 @@
  *          NULL vernier_capture (open had no memory) fails in every function. A NULL argument where
  *          data is needed (ids, name, shape, strides, data, key, value, config) is an error.
  * Crashes  Until vernier_capture_commit the file is named PATH.partial and PATH is untouched. If
- *          the program ends before that, even by kill -9, the .partial file can still be opened. It
- *          holds only whole tensors and is marked incomplete; what was put in the last 0.1 s may be
- *          missing, and what waits for a slow disk.
+ *          the program ends between vernier_capture_open and that, even by kill -9, the .partial
+ *          file can still be opened. It holds only whole tensors and is marked incomplete; what was
+ *          put in the last 0.1 s may be missing, and what waits for a slow disk.
  * Threads  At most one thread at a time may use a vernier_capture. The library starts one thread,
  *          which writes, and forks one process in open, which runs HDF5. Call open only while no
  *          other thread of the program is inside HDF5.

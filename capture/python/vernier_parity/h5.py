@@ -50,10 +50,12 @@ def opened(path: str, of: str = "") -> h5py.File:
     """Open a file for reading. of: the beginning of the error message if that fails."""
     if not os.path.exists(path):
         raise RecordingError(f"{of}{path}: no such file")
+    if not os.path.isfile(path):  # a pipe that nobody writes to would be waited for
+        raise RecordingError(f"{of}{path}: is not a regular file")
     try:
         return _read(path)
     except OSError:
-        if os.path.isfile(path) and os.access(path, os.R_OK) and _is_begun(path):
+        if os.access(path, os.R_OK) and _is_begun(path):
             raise RecordingError(f"{of}{path}: a recording that was only begun; it holds nothing") from None
         raise RecordingError(f"{of}{path}: not an HDF5 file, or a damaged one") from None
 

@@ -156,6 +156,13 @@ class TheFile(Files):
             f.write(b"vernier begins a recording here\n")
         self.refuses("only begun", vernier_parity.open, self.at("begun.h5"))
 
+    def test_a_pipe_is_not_waited_for(self):
+        os.mkfifo(self.at("pipe.h5"))
+        writer = os.open(self.at("pipe.h5"), os.O_RDWR)  # or else the old code would wait for ever
+        self.refuses("is not a regular file", vernier_parity.open, self.at("pipe.h5"))
+        self.refuses("is not a regular file", self.recorder, against=self.at("pipe.h5"))
+        os.close(writer)
+
     def test_a_file_that_appears_in_the_meantime_stays(self):
         for force, words in ((False, "another program has created"), (True, "is not a recording")):
             r = self.recorder(force=force)
