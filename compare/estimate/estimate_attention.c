@@ -162,7 +162,8 @@ void vn_estimate_blocks(vn_case *t, const vn_trial *at)
 
 enum { ATTEND_QUERIES = 12 }; /* queries that are tested */
 #define ALL_OF_SOFTMAX(format) .scores = format, .exps = format, .sum = format, .probs = format
-#define EDIT_LEAVES            0.25 /* the most that a likely mistake may leave, of the error */
+enum { UNSEEN_MOST = 1 << 24 }; /* keys times keys times numbers of a row */
+#define EDIT_LEAVES 0.25        /* the most that a likely mistake may leave, of the error */
 
 typedef struct tested_attention {
 	vn_case       *t;
@@ -283,6 +284,43 @@ static void find_best(tested_attention *x, int call, int *best, double *least)
 	}
 }
 
+/* Tries that later calls do not see a range of the first call's keys: the key whose absence
+ * explains most, with its neighbours as long as they explain more. call: as in find_best. */
+static void try_unseen(tested_attention *x, int call)
+{
+	const vn_attend_case *a = &x->a;
+	const double          error = left_with(x, NULL);
+	double                least = (double)INFINITY;
+	int64_t               first = 0;
+	vn_trial              h = VN_TRIAL(CALLS_UNSEEN, vn_case_node(x->t), .kind = VN_BY_ATTEND,
+	                                   .attend = { .kind = VN_ATTEND_CALLS_UNSEEN, .call = call, .unseen = 1 });
+	vn_applied_attention *e = &h.applied.attend, best = *e;
+
+	while (first < a->S && vn_call_begin(a->begins, call, first) < 1)
+		first++;
+	if (!call || !vn_attend_applies(a, e) || first * a->S * x->width > UNSEEN_MOST)
+		return;
+	vn_attend_prepare(&x->a, e);
+	for (e->number = 0; e->number < (double)first; e->number++) {
+		const double left = left_with(x, e);
+		best = left < least ? *e : best;
+		least = fmin(left, least);
+	}
+	for (int way = 0; way < 2; way++)
+		for (*e = best;;) {
+			e->unseen++;
+			e->number -= way;
+			const double left = e->number < 0 || e->number + e->unseen > (double)first ? error : left_with(x, e);
+			if (!(left < least))
+				break;
+			best = *e;
+			least = left;
+		}
+	*e = best;
+	if (least <= EDIT_LEAVES * error)
+		vn_try(x->t, &h);
+}
+
 static void try_best(tested_attention *x)
 {
 	const vn_step *step;
@@ -296,8 +334,10 @@ static void try_best(tested_attention *x)
 	vn_case_rows_off(x->t, NULL, &off, &last);
 	const int call = x->a.later ? VN_OWN_CALLS : one && off > 1 ? (int)off : 0;
 	find_best(x, call, &best, &least);
-	if (!(least <= EDIT_LEAVES * left_with(x, NULL)))
+	if (!(least <= EDIT_LEAVES * left_with(x, NULL))) {
+		try_unseen(x, call);
 		return;
+	}
 	const bool packed = edits[best].edit.kind == VN_ATTEND_PADDING && vn_batched_is_packed(x->t->opened->cand);
 	vn_trial   h = { .finding = packed ? VN_FINDING_PACKED_SEEN : edits[best].finding,
 		             .node = vn_case_node(x->t),

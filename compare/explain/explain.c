@@ -332,6 +332,28 @@ static void explain_origin(vn_case *t, vn_all_findings *all, int point)
 	all->n++;
 }
 
+/* An origin that nothing explains gets the answers of its point in other layers, whose error may be
+ * larger. */
+static void ask_twins(vn_case *t, vn_all_findings *all)
+{
+	for (int i = 0; !t->failed->st && i < all->n; i++) {
+		vn_findings *x = &all->of[i], alone = *x;
+		const int    like = x->n_fit || *x->why_not || needs_none(&t->result->checkpoints.of[x->checkpoint])
+		                        ? -1
+		                        : twin_of(t->result, all, x->checkpoint);
+		if (like < 0)
+			continue;
+		x->by = vn_alloc_zero(VN_EXPLAIN_KEPT, sizeof *x->by);
+		x->n = 0;
+		x->same_answer_as = like;
+		t->x = x;
+		vn_explain_point(t, &all->of[like]);
+		free(x->n_fit ? alone.by : x->by);
+		if (!x->n_fit)
+			*x = alone;
+	}
+}
+
 /* ---- two mistakes of a rotation -------------------------------------------------------------- */
 
 static bool is_rotation(const vn_opened *o, const vn_result *r, const vn_findings *x)
@@ -449,6 +471,7 @@ vn_status vn_explain(const vn_opened *o, const vn_result *r, vn_all_findings **w
 		              ? 0
 		              : nothing + 1;
 	}
+	ask_twins(&t, x);
 	vn_explain_across_steps(&t, x);
 	vn_progress_stop(&bar);
 	vn_recompute_destroy(t.recompute);

@@ -226,6 +226,16 @@ void vn_sentence_mask(const vn_sentence *s)
 		VN_PUT(s, "%s in %s after the first: a query sees all keys of its call", VN_TITLE(A2), calls);
 }
 
+void vn_sentence_unseen(const vn_sentence *s)
+{
+	const vn_applied_attention *e = &s->h->applied.attend;
+
+	VN_PUT(s, "later calls do not see key%s %.0f", e->unseen > 1 ? "s" : "", e->number);
+	if (e->unseen > 1)
+		vn_text_add(s->text, s->size, "-%.0f", e->number + e->unseen - 1);
+	vn_text_add(s->text, s->size, ": masked, evicted, or overwritten with keys that no query attends to");
+}
+
 void vn_sentence_rounded_attention(const vn_sentence *s)
 {
 	const vn_applied_attention *e = &s->h->applied.attend;

@@ -159,12 +159,12 @@ bool vn_attend_applies(const vn_attend_case *a, const vn_applied_attention *edit
 {
 	const vn_attend_kind k = edit->kind;
 	const bool           of_one = k == VN_ATTEND_ONE_OWN || k == VN_ATTEND_ONE_FIRST || k == VN_ATTEND_ONE_PROMPT,
-			   of_softmax = of_one || k == VN_ATTEND_FIRST_KEY || k == VN_ATTEND_LARGEST;
+			   of_softmax = of_one || k == VN_ATTEND_CALLS_UNSEEN || k == VN_ATTEND_FIRST_KEY || k == VN_ATTEND_LARGEST;
 
 	const bool first_call = !a->prompt || a->S <= a->prompt;
 	/* Scores are recorded as they are before the mask and the softmax. */
 	return (k != VN_ATTEND_PADDING || a->padding) && (k != VN_ATTEND_HEADS_FIRST || (!a->later && first_call)) &&
-	       (edit->call != VN_OWN_CALLS || a->later) && (!of_one || a->one) &&
+	       (edit->call != VN_OWN_CALLS || a->later || (k == VN_ATTEND_CALLS_UNSEEN && a->one)) && (!of_one || a->one) &&
 	       (!of_softmax || a->output != VN_ATTN_SCORES);
 }
 
@@ -265,6 +265,15 @@ static double round_either_way(double x, double slack, vn_rounding_format format
 	return !flipped || !*may ? y : y == low ? high : low;
 }
 
+/* Was the key cached by an earlier call, and is it one of those that the edit hides? */
+static bool is_hidden(const vn_attend_case *a, const vn_applied_attention *edit, int64_t i, int64_t key)
+{
+	const int64_t from = a->one ? i : vn_call_begin(a->begins, edit->call, i), first = (int64_t)edit->number;
+
+	return edit->kind == VN_ATTEND_CALLS_UNSEEN && key >= first && key < first + edit->unseen &&
+	       first + edit->unseen <= from;
+}
+
 /* Writes the scores into a->s, and into a->other as an engine may have rounded them instead. */
 static void score_all(head_query *x, int64_t i)
 {
@@ -277,6 +286,8 @@ static void score_all(head_query *x, int64_t i)
 		const double s = score_key(x->a, x->edit, i, x->h, key_index(x, j), &slack);
 		x->a->s[j] = round_either_way(s, slack, format, false, &may);
 		x->a->other[j] = round_either_way(s, slack, format, true, &may);
+		if (is_hidden(x->a, x->edit, i, key_index(x, j)))
+			x->a->s[j] = x->a->other[j] = -(double)INFINITY;
 		x->loose = format ? x->loose : fmax(x->loose, 2 * slack);
 	}
 }

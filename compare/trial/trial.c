@@ -141,7 +141,8 @@ static bool same_change(const vn_trial *a, const vn_trial *b)
 		       x->attend.scores == y->attend.scores && x->attend.exps == y->attend.exps &&
 		       x->attend.sum == y->attend.sum && x->attend.probs == y->attend.probs &&
 		       x->attend.inputs == y->attend.inputs && x->attend.cache == y->attend.cache &&
-		       x->attend.scaled == y->attend.scaled && same_number(x->attend.number, y->attend.number, digits);
+		       x->attend.scaled == y->attend.scaled && x->attend.unseen == y->attend.unseen &&
+		       same_number(x->attend.number, y->attend.number, digits);
 	case VN_BY_ACTIVATION: return x->activation == y->activation;
 	case VN_BY_NARROW: return x->narrow.format == y->narrow.format && x->narrow.whole == y->narrow.whole;
 	case VN_BY_READS:

@@ -104,8 +104,8 @@ typedef enum vn_matrix_kind {
 	VN_MATRIX_TAIL,       /* the last n inputs are left out of the sum */
 	VN_MATRIX_RANKS,      /* inputs of rank i of n are multiplied by the weights of rank from[i] */
 	VN_MATRIX_ROWS,       /* block i of n of the rows is block from[i] */
-	/* rows of heads of from[0] are put in the order of RoPE's neighbouring pairs (n: 1, of its split
-	 * halves), and then back as heads of from[1] (0: not) */
+	/* rows of heads of from[0] are put in the order of RoPE's neighbouring pairs (n: 1, of its
+	 * split halves), and then back as heads of from[1] (0: not) */
 	VN_MATRIX_PAIRS,
 	VN_MATRIX_ZERO,
 	VN_MATRIX_FACTOR, /* times `factor` */
@@ -133,7 +133,9 @@ typedef enum vn_attend_kind {
 	VN_ATTEND_CALLS_FROM_ZERO,
 	VN_ATTEND_CALLS_ALONE,  /* such calls do not see keys of earlier calls */
 	VN_ATTEND_CALLS_FUTURE, /* such calls see all keys of their own call, also later ones */
-	VN_ATTEND_FIRST_KEY,    /* a query sees the first key of the sequence alone */
+	/* calls after the one that has them do not see the `unseen` keys from `number` on */
+	VN_ATTEND_CALLS_UNSEEN,
+	VN_ATTEND_FIRST_KEY, /* a query sees the first key of the sequence alone */
 	/* Calls of one token after the first see only: their own key; the first key in the window; the
 	 * keys of the first call. */
 	VN_ATTEND_ONE_OWN,
@@ -161,6 +163,7 @@ typedef struct vn_applied_attention {
 	vn_rounding_format cache;  /* keys and values */
 	bool               scaled; /* with one scale for each token and head of the cache */
 	double             number;
+	int                unseen;
 } vn_applied_attention;
 
 /* An operation in a narrower format than the run's: only its result is rounded, or (whole) its

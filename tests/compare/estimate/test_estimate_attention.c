@@ -191,6 +191,25 @@ static void where_a_call_began_is_read_off(void)
 	CU_ASSERT_EQUAL(of_calls(false).finding, VN_FINDING_MASK_FROM_CALL);
 }
 
+/* In a prompt in calls of five tokens, recorded as one, later calls do not see keys 1 and 2. */
+static void keys_that_later_calls_do_not_see_are_found(void)
+{
+	const mistake none = { 0 };
+	explained     e;
+
+	make_up_inputs();
+	attend_all(&none, 0, CALL);
+	for (int t = 5; t < CALL; t++)
+		attend_all(&(mistake) { .first = 3, .last = t, .early = 1 }, t, t + 1);
+	stand_at_context(&e, CALL, 0, 0);
+	CU_ASSERT_EQUAL((vn_estimate_attend(&e.t), e.failed.st), VN_OK);
+	const vn_trial h = answer_of(&e);
+	CU_ASSERT_EQUAL(h.finding, VN_FINDING_CALLS_UNSEEN);
+	CU_ASSERT_EQUAL(h.applied.attend.number, 1);
+	CU_ASSERT_EQUAL(h.applied.attend.unseen, 2);
+	end_explained(&e);
+}
+
 /* A step after the prompt with keys and values from a cache in bfloat16. */
 static void a_rounded_cache_is_asked_of_later_calls(void)
 {
@@ -241,6 +260,7 @@ int main(void)
 		TEST(sinks_and_caps_are_told_apart),
 		TEST(what_was_rounded_to_which_format_is_told),
 		TEST(where_a_call_began_is_read_off),
+		TEST(keys_that_later_calls_do_not_see_are_found),
 		TEST(a_rounded_cache_is_asked_of_later_calls),
 		TEST(of_other_mistakes_none_is_tried),
 		CU_TEST_INFO_NULL,
