@@ -29,7 +29,6 @@ class Arguments(argparse.ArgumentParser):
 
 
 def dequantize(argv: Sequence[str]) -> int:
-    """Returns 0, or 2 after one line on stderr."""
     from .quantised import command
 
     args = Arguments(prog="python -m vernier_parity dequantize", description="Write the weights of a quantised model "
@@ -38,16 +37,11 @@ def dequantize(argv: Sequence[str]) -> int:
                       "HuggingFace directory with a quantization_config, which transformers loads")
     args.add_argument("dir", help="the directory to write")
     o = args.parse_args(argv)
-    try:
-        say(f"{o.dir}: {command(o.source, o.dir)} weights")
-    except (RecordingError, ImportError, OSError) as e:
-        say(f"vernier_parity: {e}", sys.stderr)
-        return 2
+    say(f"{o.dir}: {command(o.source, o.dir)} weights")
     return 0
 
 
-def main(argv: Optional[Sequence[str]] = None) -> int:
-    """Returns 0, or 2 after one line on stderr."""
+def show(words: Sequence[str]) -> int:
     args = Arguments(prog="python -m vernier_parity",
                                    description="Show what a recording holds, or one tensor of it. "
                                    "To compare two recordings, use `vernier compare`. `selftest` instead of FILE "
@@ -57,40 +51,49 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
     args.add_argument("file", help="a recording")
     args.add_argument("name", nargs="?", help="a checkpoint, layer3.q_rope or step.2/layer3.q_rope")
     args.add_argument("--version", action="version", version=f"vernier-parity {__version__}")
+    o = args.parse_args(words)
+    with open_recording(o.file) as rec:
+        if o.name is not None:
+            try:
+                a = rec[o.name]
+            except KeyError as e:
+                raise RecordingError(e.args[0]) from None
+            say(f"{o.name} {a.dtype} {a.shape} {rec.attributes(o.name).get('axes', '')}")
+            for line in np.array2string(a, threshold=64, precision=6).split("\n"):
+                say(line)
+            return 0
+        say(f"{o.file}: {'complete' if rec.complete else 'INCOMPLETE'}; "
+            f"{rec.steps} step{'' if rec.steps == 1 else 's'}"
+            f"{f', {rec.token_ids.shape[-1]} tokens' if rec.has_ids else ''}")
+        for key, value in rec.run.items():
+            say(f"  {key:<16} {value}")
+        for name in rec.names():
+            a = rec[name]
+            say(f"  {name:<28} {str(a.dtype):<8} {a.shape}")
+    return 0
+
+
+def main(argv: Optional[Sequence[str]] = None) -> int:
+    """Returns the exit status: 2 after one line on stderr."""
     words = list(sys.argv[1:] if argv is None else argv)
     if words[:1] == ["selftest"]:  # also beside a file of that name, which a shell may just have made for the output
         from .selftest.command import main as selftest
         return selftest(words[1:])
-    if words[:1] == ["dequantize"]:
-        return dequantize(words[1:])
-    if words[:1] and words[0] in ("reference", "replay", "explain", "isolate"):
-        from .any_model import command
-        return command(words[0], words[1:], Arguments)
-    if words and words[0].isalpha() and not os.path.isfile(words[0]):  # probably a command of the program vernier
-        say(f"vernier_parity: {words[0]}: no such file; commands are those of the program: "
-            f"vernier {shlex.join(words)}", sys.stderr)
-        return 2
-    o = args.parse_args(words)
     try:
-        with open_recording(o.file) as rec:
-            if o.name is not None:
-                a = rec[o.name]
-                say(f"{o.name} {a.dtype} {a.shape} {rec.attributes(o.name).get('axes', '')}")
-                for line in np.array2string(a, threshold=64, precision=6).split("\n"):
-                    say(line)
-                return 0
-            say(f"{o.file}: {'complete' if rec.complete else 'INCOMPLETE'}; "
-                f"{rec.steps} step{'' if rec.steps == 1 else 's'}"
-                f"{f', {rec.token_ids.shape[-1]} tokens' if rec.has_ids else ''}")
-            for key, value in rec.run.items():
-                say(f"  {key:<16} {value}")
-            for name in rec.names():
-                a = rec[name]
-                say(f"  {name:<28} {str(a.dtype):<8} {a.shape}")
-    except (RecordingError, KeyError) as e:
-        say(f"vernier_parity: {e.args[0]}", sys.stderr)
+        if words[:1] == ["dequantize"]:
+            return dequantize(words[1:])
+        if words[:1] and words[0] in ("reference", "replay", "explain", "isolate"):
+            from .any_model import command
+            return command(words[0], words[1:], Arguments)
+        if words and words[0].isalpha() and not os.path.isfile(words[0]):  # probably a command of the program vernier
+            raise RecordingError(f"{words[0]}: no such file; commands are those of the program: "
+                                 f"vernier {shlex.join(words)}")
+        return show(words)
+    except BrokenPipeError:
+        raise
+    except (RecordingError, ImportError, OSError) as e:
+        say(f"vernier_parity: {e}", sys.stderr)
         return 2
-    return 0
 
 
 if __name__ == "__main__":

@@ -15,9 +15,8 @@ import h5py
 import numpy as np
 
 from . import h5
-from .numbers import SAID, RecordingError, digest, values
+from .numbers import PLAIN, SAID, RecordingError, digest, values
 
-FORMATS = {"<f2": "f16", "<f4": "f32", "<f8": "f64", "<i4": "i32"}
 WIDE, NARROW = 1e-9, 1e-5  # the nmse up to which a tensor agrees: of 4 bytes and more, of fewer
 BLOCK = 1 << 20  # numbers per pass
 SCORES = "logits"  # left out only if the digests are equal, because compare judges more metrics than nmse
@@ -77,7 +76,7 @@ class Against:
             return None, ""
         ref = h5.text_of(d.attrs.get("digest", ""))
         said = h5.text_of(d.attrs.get("dtype", ""))
-        ref_word = said if said in SAID else FORMATS.get(d.dtype.str)
+        ref_word = said if said in SAID else PLAIN.get(d.dtype)
         if not ref or ref_word is None or not a.size:
             return None, ""
         if d.shape != a.shape:

@@ -8,7 +8,6 @@ import tempfile
 from typing import TYPE_CHECKING, Any, Callable, List, Optional, Sequence
 
 from .h5 import refuse_taken
-from .numbers import RecordingError
 from .printed import printed
 from .progress import progress
 from .selftest.program import find_program
@@ -149,6 +148,10 @@ def _isolated(found: "Isolated") -> int:
     return 1
 
 
+def tell(text: str) -> None:
+    print(printed(f"vernier_parity: {text}"), file=sys.stderr)
+
+
 def _origins(path: str) -> bool:
     with open(path, encoding="utf-8") as f:
         try:
@@ -182,7 +185,6 @@ def command(word: str, argv: Sequence[str], parser: Any) -> int:
     if rest and word != "explain":
         args.error(f"unknown option {rest[0]}")
     progress.on = sys.stderr.isatty()
-    tell = lambda text: print(printed(f"vernier_parity: {text}"), file=sys.stderr)
     try:
         if word == "explain":
             return explain(o.model, o.cand, o.output, options=[*rest, *(["--force"] if o.force else [])],
@@ -200,9 +202,5 @@ def command(word: str, argv: Sequence[str], parser: Any) -> int:
         if bad:
             tell(f"{o.output}: the bits of {len(bad)} nodes do not follow from the plan's edges, the first is {bad[0]}")
         return 0
-    except (RecordingError, ImportError, OSError) as e:
-        progress.end()
-        tell(str(e))
-        return 2
     finally:
         progress.end()

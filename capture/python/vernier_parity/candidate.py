@@ -8,11 +8,10 @@ import torch
 
 from . import h5
 from .families import FAMILIES
-from .numbers import RecordingError, digest
+from .numbers import PLAIN, RecordingError, digest
 from .reading import Recording
 from .rows import Row, rows_from
 
-_TORCH = {"<f2": torch.float16, "<f4": torch.float32, "<f8": torch.float64, "<i4": torch.int32}
 
 
 def is_of_a_family(path: str) -> bool:
@@ -66,7 +65,7 @@ class Candidate(Recording):
     def _hold(self) -> None:
         self.held: Dict[Tuple[int, str], Any] = {}  # (step, name) -> dataset
         for n in range(self.steps):
-            self._collect(n, self._file[f"step.{n}"])
+            self.held.update({(n, name): d for name, d in self._datasets(n)})
 
     def _read_other(self, like: "Candidate") -> None:
         self.rows, self.calls, self.modules, self.sources = like.rows, like.calls, [], []
@@ -82,11 +81,6 @@ class Candidate(Recording):
         plan = self._file["plan"]
         return [h5.text_of(x) for x in plan[name][()]] if name in plan else []
 
-    def _collect(self, step: int, group: Any) -> None:
-        for k, d in group.items():
-            inner = d.items() if isinstance(d, type(group)) else [("", d)]
-            self.held.update({(step, self._prefix(k, d) + j if j else k): x for j, x in inner})
-
     def shape(self, step: int, name: str) -> Tuple[int, ...]:
         return tuple(self.held[step, name].shape)
 
@@ -96,7 +90,7 @@ class Candidate(Recording):
         a = self._numbers(d, name)
         if h5.text_of(d.attrs.get("dtype", "")) == "bf16":
             return torch.from_numpy(a.view("<i2").copy()).view(torch.bfloat16)
-        if a.dtype.str not in _TORCH:
+        if a.dtype not in PLAIN:
             raise RecordingError(f"{self.path}: {name}: {a.dtype}: not a format of such a recording")
         return torch.from_numpy(np.array(a))
 

@@ -27,15 +27,23 @@ class Call(Session):
     """The forward pass that runs, of a model of a known family; between passes, the next one."""
 
     parts: Parts
+    numbers: Dict[int, List[int]]  # by module: the layers that it is, in order
 
     def forget(self) -> None:
         """Another pass begins."""
         self.waiting: Set[str] = set()  # checkpoints that this pass has not recorded yet
-        self.layer: Optional[int] = None  # the layer whose mixer runs
         self.past = self.tokens = 0  # tokens before this pass, and in it
         self.qkv: Optional[Any] = None
         self.lengths: Optional[List[Tuple[Any, Any]]] = None  # what l2norm took and returned
         self.trailing: Optional[Any] = None  # (B, T), True at padding after the last token of each row
+
+    @property
+    def layer(self) -> int:
+        """The layer that runs; -1 outside layers. A module may be several."""
+        for _, turn, m in reversed(self.watch.stack):
+            if turn < len(self.numbers.get(id(m), ())):
+                return self.numbers[id(m)][turn]
+        return -1
 
     def put(self, name: str, tensor: Callable[[], Any], how: str) -> None:
         """Record a tensor, batch first, if this pass is to record it and has not yet. Only then `tensor` is called. It
@@ -43,8 +51,8 @@ class Call(Session):
         raise NotImplementedError
 
     def put_here(self, point: str, tensor: Callable[[], Any], how: str = "patched") -> None:
-        """The same of the layer whose mixer runs."""
-        if self.layer is not None:
+        """The same of the layer that runs."""
+        if self.layer >= 0:
             self.put(f"layer{self.layer}.{point}", tensor, how)
 
     def watch_functions(self) -> None:
@@ -55,6 +63,9 @@ class Call(Session):
         seen = set()
         for layer in self.parts.layers:
             mixer, delta = mixer_of(layer)
+            if delta and id(mixer) not in seen:
+                seen.add(id(mixer))
+                self.watch_delta_net(mixer)
             # GPT-2's other attention, used if the config asks for it
             self.watch.function(mixer, "_upcast_and_reordered_attn",
                                 lambda f, m=mixer: lambda *a, **k: self._attention(lambda _, *a, **k: f(*a, **k), m, *a,
@@ -82,7 +93,7 @@ class Call(Session):
 
     def _attention(self, f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         out = f(*args, **kwargs)
-        if self.layer is not None and mixer_of(self.parts.layers[self.layer])[0] is args[0]:
+        if self.layer >= 0 and mixer_of(self.parts.layers[self.layer])[0] is args[0]:
             given = dict(zip(("module", "query", "key", "value", "attention_mask"), args), **kwargs)
             with torch.no_grad():
                 self._attended(f"layer{self.layer}.", given, out)
@@ -136,6 +147,7 @@ class Call(Session):
 
         self.watch.module(net.in_proj_qkv, after=keep)
         self.watch.module(net.conv1d, after=convolved)
+        self.watch.module(net, after=lambda m, a, k, out: self.put_conv_state(m, a, k))
 
     def _convolution(self, f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         out = f(*args, **kwargs)
@@ -144,7 +156,7 @@ class Call(Session):
         return out
 
     def _delta_rule(self, f: Callable[..., Any], query: Any, key: Any, value: Any, *args: Any, **kwargs: Any) -> Any:
-        if self.layer is None:
+        if self.layer < 0:
             return f(query, key, value, *args, **kwargs)
         heads = mixer_of(self.parts.layers[self.layer])[0].num_k_heads
         asked = kwargs.get("output_final_state", False)
@@ -194,6 +206,7 @@ class Call(Session):
             self.put(name, lambda: _conv_state_in(cache, self.layer)[:, :, -rows:].transpose(1, 2), "hook")
         elif self.qkv is not None:
             self.put(name, lambda: pad(max(rows - self.tokens, 0))[:, -rows:], "recomputed")
+        self.qkv = None
 
 
 def scores_of(given: Dict[str, Any], keys: Any) -> Any:

@@ -21,6 +21,7 @@ Ids = Union[Sequence[int], Sequence[Sequence[int]], np.ndarray]
 # has no such type.
 STORED = {"f16": "<f2", "f32": "<f4", "f64": "<f8", "i32": "<i4", "bf16": "<u2", "f8_e4m3": "u1", "f8_e5m2": "u1"}
 SAID = ("bf16", "f8_e4m3", "f8_e5m2")
+PLAIN = {np.dtype(kind): word for word, kind in STORED.items() if word not in SAID}
 NARROW = {"bfloat16": "bf16", "float8_e4m3fn": "f8_e4m3", "float8_e5m2": "f8_e5m2"}  # names in the frameworks
 # Statistics are computed in blocks that fit into a core's cache. BLAS sums squares in rows so short
 # that it starts no threads: waiting for threads takes forty times as long as the sum.
@@ -119,11 +120,10 @@ def _stored(x: Any, word: Optional[str]) -> Tuple[np.ndarray, str]:
         return a, word
     if a.dtype == np.dtype("<i8") and word in (None, "i32") and a.size and -(1 << 31) <= a.min() and a.max() < 1 << 31:
         a = a.astype("<i4")  # token ids; `vernier import` converts them, too
-    known = {np.dtype(v): k for k, v in STORED.items() if k not in SAID}
-    if a.dtype not in known or word not in (None, known[a.dtype]):
+    if a.dtype not in PLAIN or word not in (None, PLAIN[a.dtype]):
         raise RecordingError(f"{a.dtype}{f' as {word}' if word else ''}; a file holds float16, bfloat16, float32, "
                              f"float64, float8 and int32")
-    return a, known[a.dtype]
+    return a, PLAIN[a.dtype]
 
 
 def ids_array(what: str, ids: Ids) -> np.ndarray:

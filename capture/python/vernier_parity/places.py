@@ -1,32 +1,16 @@
 """places.py: where the modules of a PyTorch model hold each checkpoint (vernier help models.md, chapter 2)."""
 
 import sys
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from .families import FAMILIES, Row
+from .points import Point
 
 Shape = Callable[[Any], Any]
 ROTATION = "apply_rotary_pos_emb"  # the function that rotates queries and keys
 HEAD = "lm_head"  # of the whole model, whatever its name there
 # embedding, layers, and the module that gets the positions
 BODIES = (("wte", "h", "wpe"), ("embed_tokens", "layers", "rotary_emb"))
-
-
-class Place(NamedTuple):
-    """A checkpoint that is the input or output of a module. `shape` gives it the shape of the checkpoint."""
-
-    name: str
-    owner: Any
-    attribute: str  # attribute of the owner that is the module; "": the owner itself
-    into: bool
-    shape: Shape
-    layer: int = -1  # -1: outside layers
-
-    @property
-    def module(self) -> Any:
-        """The module, or None if this model has no module of that name (but a fused one, for example)."""
-        found = getattr(self.owner, self.attribute, None) if self.attribute else self.owner
-        return found if hasattr(found, "register_forward_hook") else None
 
 
 class Parts(NamedTuple):
@@ -36,6 +20,7 @@ class Parts(NamedTuple):
     family: str  # model_type of the text model
     body: Any  # embeddings, layers, last norm
     layers: List[Any]
+    of_layers: str  # the body's name for them
     head: Optional[Any]  # the module that makes the logits
     embedding: Any
     positions: Any  # the module that gets the positions
@@ -50,7 +35,7 @@ def parts_of(model: Any) -> Optional[Parts]:
         owner = _owner(model, body) if names and getattr(config, "model_type", None) in FAMILIES else None
         if names and owner is not None:
             embedding, layers, positions = (has[n] for n in names)
-            return Parts(owner, config.model_type, body, list(layers)[: config.num_hidden_layers],
+            return Parts(owner, config.model_type, body, list(layers)[: config.num_hidden_layers], names[1],
                          owner.get_output_embeddings(), embedding, positions)
     return None
 
@@ -60,6 +45,11 @@ def _owner(model: Any, body: Any) -> Any:
     head; PEFT's module returns those of the model inside."""
     return next((m for m in model.modules() if hasattr(type(m), "get_output_embeddings") and
                  hasattr(getattr(m, "config", None), "get_text_config") and any(x is body for x in m.modules())), None)
+
+
+def path_of(layers: str, n: int, row: Row) -> str:
+    """The path in a body of the module that takes or returns a checkpoint, in layer n or outside layers (-1)."""
+    return f"{layers}.{n}.{row.module}".rstrip(".") if n >= 0 else str(row.module)
 
 
 def standard(model: Any) -> Dict[Tuple[str, str], Tuple[str, List[str]]]:
@@ -77,14 +67,13 @@ def standard(model: Any) -> Dict[Tuple[str, str], Tuple[str, List[str]]]:
         if row.op == "add":
             found[f"{path}.{row.module}".lstrip("."), "in"] = (row.point, ["batch", *row.axes.split()])
     for n, layer in enumerate(getattr(body, layers)):
-        root = f"{path}.{layers}.{n}".lstrip(".")
         for row in family.rows_of(n, kinds) if family else _rows_alike(layer):
             if row.op == "rope" and hasattr(getattr(layer, "self_attn", None), "register_forward_hook"):
-                found[f"{root}.self_attn", row.point] = (f"layer{n}.{row.point}",
-                                                            ["batch", row.axes.split()[1], "token", "dim"])
+                at, axes = f"{layers}.{n}.self_attn", ["batch", row.axes.split()[1], "token", "dim"]
+                found[f"{path}.{at}".lstrip("."), row.point] = (f"layer{n}.{row.point}", axes)
             elif row.module == "" or row.how == "in":
-                at = f"{root}.{row.module}".rstrip("."), row.how
-                found.setdefault(at, (f"layer{n}.{row.point}", ["batch", *row.axes.split()]))
+                at, axes = path_of(layers, n, row), ["batch", *row.axes.split()]
+                found.setdefault((f"{path}.{at}".lstrip("."), row.how), (f"layer{n}.{row.point}", axes))
     return found
 
 
@@ -107,46 +96,24 @@ def sources_of(module: Any) -> Any:
     return sys.modules.get(next(c for c in type(module).__mro__ if "forward" in vars(c)).__module__)
 
 
-def places(parts: Parts, call: Callable[[], Tuple[int, int]]) -> Iterator[Place]:
-    """Every checkpoint that a module takes or returns. call: (batch, tokens) of the call in progress."""
-    family = FAMILIES[parts.family]
-    types = getattr(parts.body.config, "layer_types", None)
-    outside = lambda rows: (p for row in rows for p in _place(row, row.point, parts.body, parts.layers[0], -1, call))
-    yield from outside(family.before)
-    for n, layer in enumerate(parts.layers):
-        for row in family.rows_of(n, types):
-            yield from _place(row, f"layer{n}.{row.point}", layer, layer, n, call)
-    yield from outside(row for row in family.behind if row.module != HEAD)
-    if parts.head is not None:
-        for row in family.behind:
-            if row.module == HEAD:
-                yield Place(row.point, parts.head, "", False, _capped(parts, row))
+def module_of(parts: Parts, path: str) -> Any:
+    """The module at a path in the body; None: this model has no such module (but a fused one, for example)."""
+    try:
+        return parts.head if path == HEAD else parts.body.get_submodule(path)
+    except AttributeError:
+        return None
 
 
-def _capped(parts: Parts, row: Row) -> Shape:
-    """The logits of what the head returns. The model's own code puts a cap on them."""
-    cap = getattr(parts.body.config, "final_logit_softcapping", None) if row.point == "logits" else None
-    return (lambda t: t) if cap is None else lambda t: (t / cap).tanh() * cap
-
-
-def _place(row: Row, name: str, root: Any, layer: Any, n: int, call: Callable[[], Tuple[int, int]]) -> Iterator[Place]:
-    """The place of a row, if a module below root has it."""
-    if row.module is None:
-        return
-    *path, last = row.module.split(".")
-    owner = root
-    for step in path:
-        owner = getattr(owner, step, None)
-    yield Place(name, owner, last, row.how in ("in", "rows"), _shape(row, layer, getattr(owner, last, None), call), n)
-
-
-def _shape(row: Row, layer: Any, module: Any, call: Callable[[], Tuple[int, int]]) -> Shape:
-    """What makes the checkpoint of what the module takes or returns."""
-    mixer = mixer_of(layer)[0]
-    heads = row.axes.split()[1:] in (["head", "dim"], ["kv_head", "dim"], ["lin_head", "dim"])
+def shape_of(parts: Parts, point: Point, module: Any, call: Callable[[], Tuple[int, int]]) -> Shape:
+    """What makes the checkpoint of what the module takes or returns. call: (batch, tokens) of the call in progress."""
+    row, heads = point.row, point.row.axes.split()[1:] in (["head", "dim"], ["kv_head", "dim"], ["lin_head", "dim"])
+    mixer = mixer_of(parts.layers[max(point.layer, 0)])[0]
     width = 0 if not heads else mixer.head_v_dim if "lin_head" in row.axes else mixer.head_dim
+    cap = getattr(parts.body.config, "final_logit_softcapping", None) if row.point == "logits" else None
 
     def shape(t: Any) -> Any:
+        if row.module == HEAD:  # the model's own code puts a cap on the logits
+            return t if cap is None else (t / cap).tanh() * cap
         if row.how == "rows":
             return module.weight[t]
         if row.op == "scale" and not hasattr(module, "embed_scale"):  # older releases: the model's code does it

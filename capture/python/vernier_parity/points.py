@@ -11,11 +11,8 @@ class Point(NamedTuple):
 
     name: str  # "layer3.q_rope"
     layer: int  # -1 outside layers
-    point: str
-    axes: str
-    basis: str
-    op: str
-    on_demand: bool
+    row: Row
+    op: str  # of the row; where that is a second name of the checkpoint before it, the operation of that
 
 
 OUTSIDE = tuple(dict.fromkeys(row.point for family in FAMILIES.values() for row in [*family.before, *family.behind]))
@@ -26,18 +23,11 @@ _ROW = Tuple[str, str, str, str]  # point, axes, basis, operation
 def of_model(family: str, layers: int, layer_types: Optional[Sequence[str]] = None) -> List[Point]:
     """Every checkpoint of a model in execution order. layer_types: the kind of each layer, if they differ."""
     of = FAMILIES[family]
+    every = [(-1, of.before), *((n, of.rows_of(n, layer_types)) for n in range(layers)), (-1, of.behind)]
     found: List[Point] = []
-
-    def put(rows: Sequence[Row], layer: int = -1) -> None:
-        for row in rows:
-            name = f"layer{layer}.{row.point}" if layer >= 0 else row.point
-            op = row.op or found[-1].op  # a second name of the checkpoint before it
-            found.append(Point(name, layer, row.point, row.axes, row.basis, op, row.on_demand))
-
-    put(of.before)
-    for n in range(layers):
-        put(of.rows_of(n, layer_types), n)
-    put(of.behind)
+    for layer, row in ((layer, row) for layer, rows in every for row in rows):
+        name = f"layer{layer}.{row.point}" if layer >= 0 else row.point
+        found.append(Point(name, layer, row, row.op or found[-1].op))
     return found
 
 

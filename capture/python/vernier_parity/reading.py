@@ -93,14 +93,15 @@ class Recording:
 
     def names(self, step: int = 0) -> List[str]:
         """The checkpoint names of a step, in execution order. Raises RecordingError: the file has no such step."""
-        found: List[Tuple[float, int, str]] = []
+        found = [(float(d.attrs.get("order", np.inf)), i, name) for i, (name, d) in enumerate(self._datasets(step))]
+        return [name for *_, name in sorted(found)]
+
+    def _datasets(self, step: int) -> Iterator[Tuple[str, Any]]:
+        """(name, dataset) of every checkpoint of a step, those outside layers first."""
         group = self._group(step)
         for where, inside in [("", group),
                               *((self._prefix(k, g), g) for k, g in group.items() if isinstance(g, h5py.Group))]:
-            for k, d in inside.items():
-                if isinstance(d, h5py.Dataset):
-                    found.append((float(d.attrs.get("order", np.inf)), len(found), where + k))
-        return [name for *_, name in sorted(found)]
+            yield from ((where + k, d) for k, d in inside.items() if isinstance(d, h5py.Dataset))
 
     @staticmethod
     def _prefix(name: str, group: Any) -> str:

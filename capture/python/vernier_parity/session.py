@@ -3,14 +3,15 @@
 import contextlib
 import os
 import traceback
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple, Union
+from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple, Union
 
 import torch
 
 from . import about, globs, h5, padding, points, quantised, watch
 from .functions import Call
 from .numbers import Ids, RecordingError, ids_array
-from .places import Parts, Place, mixer_of, places
+from .places import Parts, Shape, module_of, path_of, shape_of
+from .points import Point
 from .printed import warn
 from .recorder import Recorder
 from .source_line import OWN
@@ -28,6 +29,15 @@ def read_range(what: str, text: Union[int, str]) -> Tuple[int, int]:
     return int(first), int(last or first)
 
 
+class Place(NamedTuple):
+    """Where a checkpoint is: what the module takes or returns when it is called as that at the path."""
+
+    point: Point
+    module: Any
+    path: str
+    shape: Shape
+
+
 class Passes(Call):
     """The object that record() returns: it records the forward passes of one model inside one block."""
 
@@ -36,23 +46,26 @@ class Passes(Call):
         super().__init__(path)
         self.parts, self.before = parts, before  # ids in the cache before the first call
         every = points.of_model(parts.family, len(parts.layers), getattr(parts.body.config, "layer_types", None))
-        every = [p for p in every if parts.head is not None or p.basis != "vocab"]
+        every = [p for p in every if parts.head is not None or p.row.basis != "vocab"]
         inside = read_range("layers", layers) if layers is not None else (0, len(parts.layers) - 1)
         if inside[1] >= len(parts.layers):
             raise RecordingError(f"layers: {layers}; the model has {len(parts.layers)}")
-        keep = {p.name for p in every if not p.on_demand} if wanted is None else set(
+        keep = {p.name for p in every if not p.row.on_demand} if wanted is None else set(
             globs.select(wanted, [p.name for p in every]))
-        self.points: Dict[str, Tuple[int, points.Point]] = {
+        self.points: Dict[str, Tuple[int, Point]] = {
             p.name: (i, p) for i, p in enumerate(every) if p.name in keep
             and (p.layer < 0 or inside[0] <= p.layer <= inside[1])}
         if not self.points:
             raise RecordingError(f"points: nothing of {wanted!r} is in layers {layers}")
-        every_place = list(places(parts, lambda: (self.batch, self.tokens)))
-        self.missing = [h.name for h in every_place if h.module is None and self.points.pop(h.name, None)]
+        self.missing: List[str] = []
+        self.places: List[Place] = []
+        self.paths: Dict[int, List[str]] = {}  # by module: those in the body, in the order of its calls
+        for p in every:
+            if p.row.module is not None:
+                self._find(p)
         if not self.points:
             raise RecordingError(f"{path}: the model has no module for {', '.join(self.missing)}")
-        self.places = [h for h in every_place if h.name in self.points]
-        self.turn = _turns(every_place)
+        self.numbers = {id(layer): [n for n, x in enumerate(parts.layers) if x is layer] for layer in parts.layers}
         self.asked, self.last_only = tokens, tokens == "last"
         self.select = None if tokens is None or self.last_only else read_range("tokens", tokens)
         self.how: Dict[str, Set[str]] = {"patched": set(), "recomputed": set()}
@@ -63,6 +76,21 @@ class Passes(Call):
         self.keep: Any = 0  # the argument logits_to_keep of the call
         self.forget()
 
+    def _find(self, p: Point) -> None:
+        """Find the module that takes or returns a checkpoint, if one does."""
+        path = path_of(self.parts.of_layers, p.layer, p.row)
+        module = module_of(self.parts, path)
+        if module is None:
+            if self.points.pop(p.name, None):
+                self.missing.append(p.name)
+            return
+        paths = self.paths.setdefault(id(module), [])
+        if path not in paths:
+            paths.append(path)
+        shape = shape_of(self.parts, p, module, lambda: (self.batch, self.tokens))
+        if p.name in self.points:
+            self.places.append(Place(p, module, path, shape))
+
     @property
     def names(self) -> List[str]:
         """The checkpoints that every call records, in execution order."""
@@ -72,9 +100,6 @@ class Passes(Call):
 
     def forget(self) -> None:
         super().forget()
-        self.inside: Optional[int] = None  # the layer that runs
-        self.entered: Dict[int, int] = {}  # by layer module: how often it was entered in this call
-        self.calls: Dict[int, int] = {}  # by module that this layer has in several places: its calls so far
         self.stream: Tuple[str, Any, int] = ("", None, 0)  # the residual stream that was put last
         self.batch = 0
         self.alone = True
@@ -148,9 +173,9 @@ class Passes(Call):
         self.recorder.set_positions(where[0] if self.alone else where)
 
     def _end(self, module: Any, args: Any, kwargs: Any, out: Any) -> None:
-        self.running, self.inside, self.layer = False, None, None
+        self.running = False
         self.watch.cache(out)
-        left = [n for n in self.points if n in self.waiting and self.points[n][1].basis != "vocab"]
+        left = [n for n in self.points if n in self.waiting and self.points[n][1].row.basis != "vocab"]
         if left:
             raise RecordingError(f"{self.path}: {left[0]}{f' and {len(left) - 1} more' if len(left) > 1 else ''}: "
                                  f"the model's forward pass did not come where it is recorded: compiled, or replaced "
@@ -178,8 +203,8 @@ class Passes(Call):
             return
         self.waiting.discard(name)
         order, point = self.points[name]
-        t, axes = tensor().detach(), point.axes.split()
-        if "token" in axes and not (point.basis == "vocab" and self._ends_alone()):
+        t, axes = tensor().detach(), point.row.axes.split()
+        if "token" in axes and not (point.row.basis == "vocab" and self._ends_alone()):
             at, n = 1 + axes.index("token"), t.shape[1 + axes.index("token")]
             first = self.rows[0] - (self.tokens - n)  # scores of the last tokens only
             if first >= 0:
@@ -197,9 +222,9 @@ class Passes(Call):
         else:  # also a state of each of several packed prompts
             axes.insert(0, "batch")
         if how != "hook":
-            self.how[how].add(point.point)
+            self.how[how].add(point.row.point)
         try:
-            self.recorder.put(name, t, " ".join(axes), basis=point.basis, op=point.op, how=how, order=order)
+            self.recorder.put(name, t, " ".join(axes), basis=point.row.basis, op=point.op, how=how, order=order)
         except RecordingError as e:
             if isinstance(e.__context__, OSError):
                 raise
@@ -216,23 +241,18 @@ class Passes(Call):
                                  f"in one precision")
         self.word = word
 
-    def _at(self, h: Place, t: Any) -> None:
-        if h.layer != (-1 if self.inside is None
-                       else self.inside) or self.turn.get(h.name, 1) != self.calls.get(id(h.module), 1):
+    def _at(self, of: Place, t: Any) -> None:
+        turn, paths = self.watch.stack[-1][1], self.paths[id(of.module)]
+        if of.point.layer != self.layer or (len(paths) > 1 and paths[turn : turn + 1] != [of.path]):
             return  # this call of the module is for another checkpoint
-        t = t[0] if isinstance(t, (tuple, list)) else t
-        if h.name == "embed" or h.name.endswith(".output"):
-            self.stream = (h.name, t, version(t))
-        self.put(h.name, lambda: h.shape(t), "hook")
+        name, t = of.point.name, t[0] if isinstance(t, (tuple, list)) else t
+        if name == "embed" or name.endswith(".output"):
+            self.stream = (name, t, version(t))
+        self.put(name, lambda: of.shape(t), "hook")
 
-    def _enter(self, numbers: List[int], layer: Any, args: Any, kwargs: Any) -> None:
-        """A layer begins. numbers: the layers that this module is, in order; several if layers share it."""
-        turn = self.entered.get(id(layer), 0)
-        if not self.running or turn >= len(numbers):
-            return
-        self.entered[id(layer)], self.calls, self.inside = turn + 1, {}, numbers[turn]
-        # its input is a second name of the tensor before it, unless that was changed in between
-        name, t = f"layer{self.inside}.input", args[0] if args else kwargs["hidden_states"]
+    def _enter(self, layer: Any, args: Any, kwargs: Any) -> None:
+        """A layer begins: its input is a second name of the tensor before it, unless that was changed in between."""
+        name, t = f"layer{self.layer}.input", args[0] if args else kwargs["hidden_states"]
         before, stream, made = self.stream
         if (name in self.waiting and before in self.points and before not in self.waiting and stream is t
             and made == version(t)):
@@ -241,24 +261,6 @@ class Passes(Call):
         else:
             self.put(name, lambda: t, "hook")
 
-    def _leave(self, *call: Any) -> None:
-        self.inside, self.calls = None, {}
-
-    # ---- places ----------------------------------------------------------------------------------
-
-    def _watch_mixer(self, mixer: Any, delta: bool) -> None:
-        def enter(m: Any, args: Any, kwargs: Any) -> None:
-            self.layer = self.inside if self.running else None
-
-        def leave(m: Any, args: Any, kwargs: Any, out: Any) -> None:
-            if delta and self.layer is not None:
-                self.put_conv_state(m, args, kwargs)
-            self.layer = self.qkv = None
-
-        if delta:
-            self.watch_delta_net(mixer)
-        self.watch.module(mixer, enter, leave)
-
     def attach(self) -> Any:
         parts, on = self.parts, self.watch.module
         self.watch_functions()
@@ -266,22 +268,15 @@ class Passes(Call):
         on(parts.body, self._begin)
         on(parts.embedding, self._ids)
         on(parts.positions, self._positions)
-        layers = {id(layer): layer for layer in parts.layers}  # a module may occur more than once
-        for layer in layers.values():
-            numbers = [n for n, x in enumerate(parts.layers) if x is layer]
-            on(layer, lambda m, a, k, n=numbers: self._enter(n, m, a, k))
-        for mixer, delta in {id(x[0]): x for x in map(mixer_of, layers.values())}.values():
-            self._watch_mixer(mixer, delta)
-        for module in {id(h.module): h.module for h in self.places if h.name in self.turn}.values():
-            on(module, lambda m, a, k: self.calls.update({id(m): self.calls.get(id(m), 0) + 1}))
-        for h in self.places:
-            if h.into:
-                on(h.module, lambda m, a, k, h=h: self._at(h, a[0] if a else next(iter(k.values()))))
+        for layer in {id(layer): layer for layer in parts.layers}.values():  # a module may occur more than once
+            on(layer, self._enter)
+        for of in self.places:
+            if of.point.row.how in ("in", "rows"):
+                on(of.module, lambda m, a, k, of=of: self._at(of, a[0] if a else next(iter(k.values()))))
             else:
-                on(h.module, after=lambda m, a, k, o, h=h: self._at(h, o))
-        for layer in layers.values():
-            on(layer, after=self._leave)
+                on(of.module, after=lambda m, a, k, o, of=of: self._at(of, o))
         on(parts.body, after=self._end)
+        self.watch.modules([parts.model, *parts.layers, *(of.module for of in self.places)])
         return contextlib.nullcontext()
 
     def errors(self) -> Any:
@@ -302,19 +297,6 @@ class Passes(Call):
         for how, found in self.how.items():
             if found:
                 rec.fact(**{how: " ".join(sorted(found))})
-
-
-def _turns(every: Sequence[Place]) -> Dict[str, int]:
-    """For modules that a layer has in several places: at which of the module's calls each checkpoint comes, from 1."""
-    roles: Dict[Tuple[int, int], List[Tuple[int, str]]] = {}  # by layer and module
-    of = []
-    for h in every:
-        if h.module is not None and h.layer >= 0:
-            known, role = roles.setdefault((h.layer, id(h.module)), []), (id(h.owner), h.attribute)
-            if role not in known:
-                known.append(role)
-            of.append((h.name, known, role))
-    return {name: known.index(role) + 1 for name, known, role in of if len(known) > 1}
 
 
 def _short(names: Sequence[str]) -> str:

@@ -185,9 +185,8 @@ class Trace(TorchFunctionMode):
         self._version: Dict[int, int] = {}
         self._number: Dict[Any, int] = {}
         self._alive: List[Any] = []
-        self._stack: List[Tuple[str, int, int]] = []  # (path, turn, id) of the modules that run
+        self._stack = self.watch.stack
         self._leaf: Optional[Node] = None
-        self._turns: "collections.Counter[str]" = collections.Counter()
         self._taken: "collections.Counter[Any]" = collections.Counter()
         self._names: Set[str] = set()
         self._off = False
@@ -402,9 +401,7 @@ class Trace(TorchFunctionMode):
                 self._tell()
                 if not self._stack:
                     self._call(m, path, args, kwargs)
-                turn = self._turns[path]
-                self._turns[path] += 1
-            self._stack.append((path, turn if self._leaf is None else 0, id(m)))
+            self.watch.down(m, path, self._leaf is None)
             if not leaf or self._leaf is not None:
                 return
             self._leaf, self._before = self._begin(type(m).__name__, m, args, kwargs)
@@ -415,7 +412,7 @@ class Trace(TorchFunctionMode):
             self._off = True
 
     def _up(self, m: Any, out: Any) -> None:
-        if not self._stack or self._stack[-1][2] != id(m):  # the step was refused
+        if not self._stack or self._stack[-1][2] is not m:  # the step was refused
             return
         path, turn, _ = self._stack.pop()
         n = self._leaf
@@ -444,7 +441,6 @@ class Trace(TorchFunctionMode):
                                  f"is one run of one model")
         self._weights = now
         self.step += 1
-        self._turns.clear()
         self._taken.clear()
         self._names.clear()
         given = given_to(m, args, kwargs)
@@ -460,7 +456,7 @@ class Trace(TorchFunctionMode):
 
     def _results(self, m: Any, out: Any) -> None:
         """A step ends. Its results get a reader, so that an operation after the last node is judged too."""
-        self._stack.append(("", 0, 0))
+        self._stack.append(("", 0, None))
         whole = out if isinstance(out, (dict, list, tuple)) else [out]
         for name, t in named(whole, "out"):
             if not plain(t):

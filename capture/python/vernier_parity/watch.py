@@ -1,10 +1,11 @@
 """watch.py: tells of the calls of a model's modules and functions inside a `with` block, and undoes it behind it. Both
 kinds of recordings of PyTorch models see a model through it alone."""
 
+import collections
 import contextlib
 import inspect
 import sys
-from typing import Any, Callable, Dict, Iterator, Mapping, Optional
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple
 
 from . import h5
 from .numbers import Diverged, RecordingError
@@ -29,6 +30,9 @@ class Watch:
     def __init__(self, path: str) -> None:
         self.path = path
         self.undo = contextlib.ExitStack()
+        # (path, turn, module) of the modules that run; turn: which call of the module it is since the outermost began
+        self.stack: List[Tuple[str, int, Any]] = []
+        self._turns: "collections.Counter[str]" = collections.Counter()
         self._caches: Dict[int, Any] = {}
         self._moved = False
 
@@ -40,6 +44,23 @@ class Watch:
             self.undo.callback(m.register_forward_pre_hook(before, with_kwargs=True, prepend=always).remove)
         if after:
             self.undo.callback(m.register_forward_hook(after, with_kwargs=True, always_call=always).remove)
+
+    def down(self, m: Any, path: str, counted: bool = True) -> None:
+        """A module's call begins."""
+        if not self.stack:
+            self._turns.clear()
+        self.stack.append((path, self._turns[path] if counted else 0, m))
+        self._turns[path] += counted
+
+    def up(self, m: Any, *call: Any) -> None:
+        """It ends. (Its beginning may have been refused.)"""
+        if self.stack and self.stack[-1][2] is m:
+            self.stack.pop()
+
+    def modules(self, every: Iterable[Any]) -> None:
+        """Keep the stack of these modules. What `module` was given before is called while its module is on it."""
+        for m in {id(m): m for m in every}.values():
+            self.module(m, lambda m, a, k: self.down(m, str(id(m))), self.up, always=True)
 
     def function(self, where: Any, name: str, make: Callable[[Any], Any]) -> None:
         """Replace where.name by make(where.name); do nothing if it does not exist, or is None."""

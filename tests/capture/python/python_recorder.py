@@ -624,7 +624,7 @@ class WhatVernierSays(Files):
             kinds = (["linear_attention"] * 3 + ["full_attention"]) * 2
             ours = points.of_model(family, 4 if family == "qwen3_5_text" else 2, kinds)
             self.assertEqual([p.name for p in ours], list(said))
-            self.assertEqual([(p.axes, p.basis, p.op, p.on_demand) for p in ours], list(said.values()))
+            self.assertEqual([(p.row.axes, p.row.basis, p.op, p.row.on_demand) for p in ours], list(said.values()))
 
     def test_globs_select_what_its_globs_select(self):
         names = [p.name for p in points.of_model("qwen2", 2)]
