@@ -51,7 +51,8 @@ static const vn_option options[] = {
 	VN_GROUP("The text"),
 	{ "text", 0, VN_INTO(settings, text), .argument = "FILE",
 	  .help =
-	      "The file with the text (@FILE is the same), which the model's tokenizer splits. This, --ids or --ids-from is required." },
+	      "The file with the text, which the model's tokenizer splits (@FILE is the same). This, --ids or --ids-from "
+	      "is required." },
 	VN_NO_SPECIAL_OPTION(settings, no_special, "text"),
 	VN_IDS_OPTIONS(settings, source),
 	{ "window", 0, VN_INTO(settings, window), VN_RANGE(2, INT32_MAX), .argument = "N",
