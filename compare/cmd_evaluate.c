@@ -50,7 +50,9 @@ _Static_assert(WINDOW_DEFAULT == 512 && DECODE_DEFAULT == 64, "as the help says"
 static const vn_option options[] = {
 	VN_GROUP("The text"),
 	{ "text", 0, VN_INTO(settings, text), .argument = "FILE",
-	  .help = "The file with the text, which the model's tokenizer splits. This, --ids or --ids-from is required." },
+	  .help =
+	      "The file with the text, which the model's tokenizer splits (@FILE is the same). This, --ids or --ids-from "
+	      "is required." },
 	VN_NO_SPECIAL_OPTION(settings, no_special, "text"),
 	VN_IDS_OPTIONS(settings, source),
 	{ "window", 0, VN_INTO(settings, window), VN_RANGE(2, INT32_MAX), .argument = "N",
@@ -175,10 +177,10 @@ static int check_options(settings *k, int argc, char **argv)
 		                k->text         ? "--text"
 		                : k->no_special ? "--no-special-tokens"
 		                                : "--ids-from");
+	if (k->text && k->text[0] == '@') /* as behind --prompt */
+		k->text++;
 	if (k->text && access(k->text, F_OK) != 0 && errno == ENOENT)
-		return k->text[0] == '@'
-		           ? complain("--text is the name of a file without '@': --text '%s'", k->text + 1)
-		           : complain("--text '%s': no such file; write the text to a file, and name that", k->text);
+		return complain("--text '%s': no such file; write the text to a file, and name that", k->text);
 	if (k->candidate == REF && k->cand.device >= 0)
 		return complain("--device is for the gpu engine");
 	if (!k->precision)

@@ -356,7 +356,10 @@ static int complain_unknown(const vn_command *c, const char *given)
 	if (c->model && strcmp(bare, "model") == 0)
 		return vn_complain(c->name, "unknown option '%s': the model is given without an option, vernier %s %s", given,
 		                   c->name, c->synopsis);
-	vn_nearest_start(&near, vn_text_is_word("atol|rtol|tol|tolerance|threshold", bare) ? "limits" : bare);
+	vn_nearest_start(&near, vn_text_is_word("atol|rtol|tol|tolerance|threshold", bare) ? "limits"
+	                        : strcmp(bare, "prompt") == 0                              ? "text"
+	                        : strcmp(bare, "text") == 0                                ? "prompt"
+	                                                                                   : bare);
 	for (int i = 0; i < c->n; i++)
 		if (vn_option_is_of(c, &c->option[i]))
 			vn_nearest_try(&near, c->option[i].name);

@@ -52,7 +52,10 @@ ls p.h5* 2>&1
 echo "== the engine by its hardware, a text in place of its file"
 say capture cpu "$M" --ids 1,2,3,4 -o i.h5
 say capture vulkan "$M" --ids 1,2,3,4 -o i.h5
-say evaluate "$M" --text @words.txt
+say evaluate "$M" --prompt @words.txt
+say capture ref "$M" --text words -o i.h5
+echo "some words, and more of them" >words.txt
+say_lines '^(text|verni)' evaluate "$M" --text @words.txt --decode 0 --candidate ref
 say evaluate "$M" --text "some words"
 echo "== the recorded command can be typed again"
 M=$FIXTURES/qwen2-trained

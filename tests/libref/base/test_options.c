@@ -53,7 +53,7 @@ static const vn_option ordered_rows[] = {
 	{ "strict", 's', VN_INTO(command, strict), .help = "Fail." },
 	{ NULL, 0, .kind = VN_TAKE_EACH, .take = take_operand },
 };
-static const vn_command ordered = { "try", "A...", "Try it.", ordered_rows, 2, NULL, true, 0, NULL, NULL };
+static const vn_command ordered = { "try", "A...", "Try it.", ordered_rows, 2, NULL, true, 0, NULL, NULL, false };
 
 /* A table of two commands. */
 static const vn_option shared_rows[] = {
@@ -62,8 +62,8 @@ static const vn_option shared_rows[] = {
 	{ "strict", 's', VN_INTO(command, strict), .help = "Fail.", .only = "try" },
 	{ "strict-row", 0, VN_INTO(command, row), VN_RANGE(0, 9), .argument = "N", .help = "A row." },
 };
-static const vn_command shared = { "try", "A", "Try it.", shared_rows, 4, NULL, false, 0, "other", NULL };
-static const vn_command other = { "other", "A", "Try it.", shared_rows, 4, NULL, false, 0, "try", NULL };
+static const vn_command shared = { "try", "A", "Try it.", shared_rows, 4, NULL, false, 0, "other", NULL, false };
+static const vn_command other = { "other", "A", "Try it.", shared_rows, 4, NULL, false, 0, "try", NULL, false };
 
 static command k;
 
@@ -219,7 +219,7 @@ static void help_has_every_option_and_keeps_to_its_width(void)
 		memcpy(text + i, "abc ", 5);
 	const vn_option  one[] = { { "an-option-with-a-long-name", 0, VN_INTO(command, model), .argument = "ARGUMENT",
 		                         .help = text } };
-	const vn_command wide = { "try", "A", text, one, 1, text, false, 0, NULL, NULL };
+	const vn_command wide = { "try", "A", text, one, 1, text, false, 0, NULL, NULL, false };
 	CU_ASSERT_EQUAL(read_line(&wide, "--help"), 1);
 	int lines = 0;
 	for (const char *line = said; *line; lines++) {
@@ -345,6 +345,47 @@ static void the_values_that_are_set_are_gone_through(void)
 	CU_ASSERT_STRING_EQUAL(text, "model=m strict-row=0 ");
 }
 
+static vn_status find_setting(const char *by, const char *name, bool files, const char **value, const char **from,
+                              vn_error *err)
+{
+	CU_ASSERT_STRING_EQUAL(by, "try");
+	*from = files ? "a file" : "a variable";
+	*value = strcmp(name, "format") == 0 ? (files ? "xml" : "json") : "given";
+	return strcmp(name, "faults") == 0 ? vn_fail(err, VN_ERR_FORMAT, "a bad file") : VN_OK;
+}
+
+static void settings_count_where_no_argument_does(void)
+{
+	const vn_option set[] = {
+		{ "model", 'm', VN_INTO(command, model), .argument = "MODEL", .help = "M.", .set_without = "threads|row" },
+		{ "names", 0, VN_COLLECT(command, map, n_maps), .argument = "MAP", .help = "N.", .set_without = "",
+		  .set_with = "strict" },
+		{ "format", 0, VN_CHOOSE(command, format), .argument = "text|json", .help = "F.", .set_without = "" },
+		{ "threads", 0, VN_INTO(command, threads), VN_RANGE(1, 9), .argument = "N", .help = "T." },
+		{ "strict", 's', VN_INTO(command, strict), .help = "S." },
+		VN_NO_CONFIG_OPTION,
+		{ "faults", 0, VN_INTO(command, faults), .argument = "X", .help = "X.", .set_without = "", .set_with = "row" },
+		{ "row", 0, VN_INTO(command, row), VN_RANGE(0, 9), .argument = "N", .help = "R." },
+	};
+	const vn_command try = { .name = "try", .synopsis = "A", .about = "T.", .option = set, .n = 8, .status = "0" };
+
+	CU_ASSERT(read_line(&try, "a") == 0 && !k.model && !vn_option_origin("model"));
+	vn_options_settings(find_setting);
+	CU_ASSERT_EQUAL(read_line(&try, "a"), 0);
+	CU_ASSERT_STRING_EQUAL(k.model, "given");
+	CU_ASSERT_STRING_EQUAL(vn_option_origin("model"), "a file");
+	CU_ASSERT_STRING_EQUAL(said, "vernier try: note: --model given: from a file\n");
+	CU_ASSERT(k.n_maps == 0 && k.format == 0); /* xml is a word of another command */
+	CU_ASSERT_EQUAL(read_line(&try, "a -m mine -s --no-config"), 0);
+	CU_ASSERT_STRING_EQUAL(k.model, "mine");
+	CU_ASSERT(!vn_option_origin("model") && k.n_maps == 1 && k.format == 1);
+	CU_ASSERT_STRING_EQUAL(vn_option_origin("names"), "a variable");
+	CU_ASSERT(read_line(&try, "a --threads 3") == 0 && !k.model);
+	CU_ASSERT_EQUAL(read_line(&try, "a --row 3"), 2);
+	CU_ASSERT_STRING_EQUAL(said, "vernier try: a bad file\n(vernier try --help)\n");
+	vn_options_settings(NULL);
+}
+
 int main(void)
 {
 	static CU_TestInfo tests[] = {
@@ -361,6 +402,7 @@ int main(void)
 		TEST(completions_have_commands_options_and_values),
 		TEST(an_option_is_seen_before_it_is_read),
 		TEST(the_values_that_are_set_are_gone_through),
+		TEST(settings_count_where_no_argument_does),
 		CU_TEST_INFO_NULL,
 	};
 	return run_suite("options", tests);
