@@ -326,15 +326,15 @@ typedef struct vn_conclusion {
 	bool strict; /* outside only because of warnings (--strict) */
 } vn_conclusion;
 
-/* The results, each part filled by one chapter, in their order (compare/chapters/compare.h). Owned.
- * A later chapter takes the parts that it reads as const. */
 /* What another choice of experts does to a checkpoint, and what arithmetic does, as nmse
- * (replay_routing.h). name NULL: not measured. */
+ * (routing.h). name NULL: not measured. */
 typedef struct vn_routing_parts {
 	const char *name;
 	double      routing, arithmetic, together;
 } vn_routing_parts;
 
+/* The results, each part filled by one chapter, in their order (compare/chapters/compare.h). Owned.
+ * A later chapter takes the parts that it reads as const. */
 typedef struct vn_result {
 	vn_remarks                   remarks;
 	struct vn_weights           *weights; /* differences (weights.h); NULL: a side lists no weights */

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""warm.py [-m MODULE | -c CODE | SCRIPT] ARGUMENT...: what `python` would do with these arguments, in a process that has
-already imported torch and transformers.
+"""warm.py [-m MODULE | -c CODE | SCRIPT] ARGUMENT...: what `python` would do with these arguments, in a process that
+has already imported torch and transformers.
 
-Importing them takes some five seconds of a processor, and the tests start about a hundred such processes. So the first
-one starts a server, which imports them once and forks for each that follows. What a test sees is its own: arguments,
-environment, working folder, standard streams, exit status. It ends when the one that asked for it is killed.
+Importing them takes some five seconds of a processor, and the tests start about a hundred such processes. So the
+first one starts a server, which imports them once and forks for each that follows. What a test sees is its own:
+arguments, environment, working folder, standard streams, exit status; torch has one thread. It ends when the one that
+asked for it is killed.
 
-VERNIER_WARM names the folder of the server's socket; without it, and for options of Python other than those two, this is
-Python itself. VERNIER_RELEASE is a folder of another release of transformers (with_release.py); it gets a server of its
-own. A server that has had nothing to do for a minute ends.
+VERNIER_WARM names the folder of the server's socket; without it, and for options of Python other than those two, this
+is Python itself. VERNIER_RELEASE is a folder of another release of transformers (with_release.py); it gets a server of
+its own. A server that has had nothing to do for a minute ends.
 """
 import os
 import sys

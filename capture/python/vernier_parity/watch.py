@@ -30,7 +30,8 @@ class Watch:
     def __init__(self, path: str) -> None:
         self.path = path
         self.undo = contextlib.ExitStack()
-        # (path, turn, module) of the modules that run; turn: which call of the module it is since the outermost began
+        # (path, turn, module) of the modules that run; turn: which call of the module it
+        # is since the outermost began
         self.stack: List[Tuple[str, int, Any]] = []
         self._turns: "collections.Counter[str]" = collections.Counter()
         self._caches: Dict[int, Any] = {}
