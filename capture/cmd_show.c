@@ -177,7 +177,7 @@ static vn_status print_report(const shown *s, vn_error *err)
 		return st;
 	vn_show_state(s->r, stdout);
 	if (s->found) {
-		printf(". ");
+		vn_say(stdout, ". ");
 		vn_show_counts(s->found, stdout);
 	}
 	vn_say(stdout, ". Written: %s\n", path);
@@ -207,7 +207,7 @@ static vn_status write_values(const shown *s, vn_error *err)
 	const vn_status st = vn_show_values(e, s->data, s->o->values, s->o->report.force, err);
 
 	if (!st) {
-		printf("step.%d/", e->step);
+		vn_say(stdout, "step.%d/", e->step);
 		vn_show_put(e->name, stdout);
 		vn_say(stdout, ": %" PRId64 " numbers. Written: %s\n", vn_shape_count(&e->shape), s->o->values);
 	}

@@ -40,7 +40,7 @@ __attribute__((format(printf, 3, 4))) static bool row(const char *what, bool wor
 	va_start(args, format);
 	vn_say_args(stdout, format, args);
 	va_end(args);
-	putchar('\n');
+	vn_say(stdout, "\n");
 	return works;
 }
 

@@ -83,7 +83,7 @@ static void print_lines(const char *page, const char *from, const char *to)
 {
 	vn_say(stdout, "%s: ", page);
 	fwrite(from, 1, (size_t)(to - from), stdout);
-	putchar('\n');
+	vn_say(stdout, "\n");
 }
 
 /* Does the text begin with the word, which ends there? */

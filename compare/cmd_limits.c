@@ -57,18 +57,19 @@ static void print_limits(vn_limits *l, const char *name)
 			       by->line);
 	}
 	if (!n)
-		printf("  no other limit\n");
+		vn_say(stdout, "  no other limit\n");
 }
 
 static void show_metrics(void)
 {
-	printf("\nwhat can be limited (floor: also METRIC_over_floor, in units of the number format's own error):\n");
+	vn_say(stdout,
+	       "\nwhat can be limited (floor: also METRIC_over_floor, in units of the number format's own error):\n");
 	for (int m = 0; m < VN_N_METRICS; m++) {
 		const vn_metric_info *i = vn_metric_get((vn_metric)m);
 		const int             at = vn_say(stdout, "  %-20s %s %-6s", i->name,
                               i->better == VN_HIGHER ? ">=" : "<=", i->over_floor ? "floor" : "");
 		vn_options_wrap(stdout, i->means, at, at);
-		putchar('\n');
+		vn_say(stdout, "\n");
 	}
 }
 
@@ -167,7 +168,7 @@ static void print_use(const settings *k, const vn_limits_use *u)
 	if (u->recording)
 		vn_say(stdout, "; %s: %d checkpoint%s, %d layer%s", vn_recording_path(u->recording), u->n, u->n == 1 ? "" : "s",
 		       l->layers, l->layers == 1 ? "" : "s");
-	putchar('\n');
+	vn_say(stdout, "\n");
 	for (int i = 0; i < u->warnings.n && (!u->recording || k->n_names); i++)
 		vn_say(stdout, "warning: %s\n", u->warnings.line[i]);
 	for (int i = 0; i < k->n_names; i++)

@@ -2,6 +2,7 @@
 #include "compare/commands.h"
 #include "compare/options.h"
 
+#include "libref/base/say.h"
 #include "libref/model/synth.h"
 #include "capture/base/warnings.h"
 
@@ -47,10 +48,10 @@ const vn_command vn_synth_command = {
 
 static void print_shapes(void)
 {
-	int at = printf("Shapes:");
+	int at = vn_say(stdout, "Shapes:");
 	for (int i = 0; vn_synth_shape(i); i++)
 		at = vn_options_wrap(stdout, vn_synth_shape(i), at, 0);
-	putchar('\n');
+	vn_say(stdout, "\n");
 }
 
 int cmd_synth(int argc, char **argv)

@@ -54,6 +54,6 @@ int cmd_version(int argc, char **argv)
 		return said == 1 ? 0 : 2;
 	if (optind < argc)
 		return vn_complain("version", "'%s': this command takes no arguments", argv[optind]);
-	printf("vernier " VERNIER_VERSION "\n");
+	vn_say(stdout, "vernier " VERNIER_VERSION "\n");
 	return k.verbose ? print_sandbox() : 0;
 }

@@ -211,10 +211,10 @@ bool vn_compare_all_to_files(const vn_compare_line *k)
 
 void vn_compare_print_files(const vn_compare_line *k)
 {
-	printf("Written:");
+	vn_say(stdout, "Written:");
 	for (int i = 0; i < k->n_reports; i++)
 		vn_say(stdout, "%s %s", i ? "," : "", k->report[i].path);
-	putchar('\n');
+	vn_say(stdout, "\n");
 }
 
 bool vn_colours(vn_colour_choice choice)

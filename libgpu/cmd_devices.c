@@ -24,11 +24,11 @@ static void print_device(const vn_gpu_device *d)
 	vn_say(stdout, "   type     %s\n", d->type);
 	vn_say(stdout, "   api      Vulkan %s\n", d->api);
 	vn_say(stdout, "   driver   %s\n", d->driver[0] ? d->driver : "unknown");
-	printf("   memory   %.1f GiB\n", (double)d->memory / (1024.0 * 1024.0 * 1024.0));
+	vn_say(stdout, "   memory   %.1f GiB\n", (double)d->memory / (1024.0 * 1024.0 * 1024.0));
 	if (d->missing[0])
 		vn_say(stdout, "   missing: %s\n", d->missing);
 	else
-		printf("   suitable\n");
+		vn_say(stdout, "   suitable\n");
 }
 
 int cmd_devices(int argc, char **argv)

@@ -292,7 +292,7 @@ def kill_each(command, library, budget, tally):
         calls = int.from_bytes(f.read(8), "little")
     # All at once near the beginning too, when a file is there that does not say yet what it is.
     moments = [(at, False) for at in random.sample(range(calls), min(budget, calls))]
-    moments += [(at, True) for at in range(min(45 if ALL else 6, calls))]
+    moments += [(at, True) for at in range(min(45 if ALL else 3, calls))]
     for at, together in moments:
         status, orphans, _ = run(at, together)
         tally.kills += 1

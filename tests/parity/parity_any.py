@@ -36,12 +36,12 @@ from vernier_parity.rerun import Models, converted  # noqa: E402
 from vernier_parity.replaying import Replay  # noqa: E402
 from vernier_parity.tracer import Trace, tensors  # noqa: E402
 
-SAMPLE = ("mixtral", "gemma3", "mamba2", "t5", "encoder_layer", "loop")
+SAMPLE = ("mixtral", "gemma3", "mamba2", "loop")
 FEW = ("scaled", "residual", "mask", "experts", "eps")  # faults of the sample
 VARIANTS = {"bf16": ("bf16", "eager"), "bf16, other kernels": ("bf16", "nomkl"), "bf16, sdpa": ("bf16", "sdpa"),
             "f16": ("f16", "eager"), "f32": ("f32", "eager"), "f32, other kernels": ("f32", "nomkl"),
             "f32, sdpa": ("f32", "sdpa")}
-SAMPLED = ("bf16, sdpa", "f16", "f32, other kernels")
+SAMPLED = ("bf16, sdpa", "f32, other kernels")
 WORDS = ("bits", "healthy", "faults", "generate", "program", "partial", "names")
 # models whose hidden states and logits are dumped by another program, at these depths
 PARTIAL = ("llama", "mistral", "qwen2", "qwen3", "qwen3_5", "gemma2", "gemma3", "phi3", "phi", "granite", "cohere2",
@@ -343,7 +343,7 @@ def main():
                         said = bits(name, fail, folder)
                     elif word == "healthy":
                         ways = [(v, f) for v in (VARIANTS if o.all else SAMPLED) for f in (None, "all")]
-                        said = healthy(name, fail, folder, ways if o.all else share(ways, name, 3),
+                        said = healthy(name, fail, folder, ways if o.all else share(ways, name, 2),
                                        (0, 1, 2) if o.all else (0,))
                     elif word == "program":
                         half = not o.all and not o.model and name in SAMPLE[1::2]
@@ -360,7 +360,7 @@ def main():
                             for functions, tally in ((("all", named_all),) if o.all else ()) + (
                                 ((None, named_leaves),) if kinds else ()))
                     else:
-                        faults(name, fail, folder, FAULTS if o.all else share(FEW, name, 3), tally, "all")
+                        faults(name, fail, folder, FAULTS if o.all else share(FEW, name, 2), tally, "all")
                         faults(name, fail, folder, FAULTS if o.all else share(FEW[:2], name, 1), tally_leaves, None)
                         said = ""
                 except Exception as e:

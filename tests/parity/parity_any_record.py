@@ -444,7 +444,7 @@ def progress_is_said_on_a_terminal(folder):
     m, inputs = MODELS["bert"]()
     m.save_pretrained(folder + "/bert4")
     recorded(m, folder + "/p.h5", inputs(0)["input_ids"])
-    line = [*PYTHON, "-m", "vernier_parity", "replay", "bert4", "p.h5", "-o", "rep.h5", "--force"]
+    line = [sys.executable, "-m", "vernier_parity", "replay", "bert4", "p.h5", "-o", "rep.h5", "--force"]
     how = dict(cwd=folder, env={**os.environ, "PYTHONPATH": PACKAGE, "HF_HUB_DISABLE_PROGRESS_BARS": "1"}, check=True)
     own, terminal = os.openpty()
     with open(own, "rb", buffering=0) as screen:

@@ -167,15 +167,16 @@ def runs_of(family, model, m, wrong):
 
     chunks(m, "run.h5")
     judge(of("chunks"), model, "run.h5", wrong=wrong)
+    few = wrong and family != "qwen2"  # the mistake is the same
     for what, how in (("logits", dict(points="logits")), ("outputs", dict(points=["layer*.output", "logits"])),
-                      ("last row", dict(tokens="last"))):
+                      ("last row", dict(tokens="last")))[few * 2:]:
         chunks(m, "run.h5", **how)
         judge(of(f"chunks, {what}"), model, "run.h5", wrong=wrong)
     filled(m, "run.h5")
     judge(of("filled cache"), model, "run.h5", wrong=wrong)
     for left in (True, False):
         padded(m, "run.h5", left)
-        for row in (0, 1):
+        for row in (0, 1)[few:]:
             judge(of(f"padded {'left' if left else 'right'} {row}"), model, "run.h5", row, wrong)
     packed(m, "run.h5")
     judge(of("packed 0"), model, "run.h5", 0, wrong)

@@ -5,7 +5,7 @@ Candidates: an engine without code of vernier (unrelated_run.py) that makes know
 (fixtures/foreign), and vernier's own. Prints a table: how many cases, in how many the origins are exactly the
 operations at fault, how many operations that are not at fault were accused, and the largest local error of an operation
 that is not at fault, in multiples of its floor. Exit status 1 when one case is wrong. Parts are functions below,
-"captures" say; spans and two_faults need single_faults. --short: of many cases of one kind, every eighth; of every
+"captures" say; spans and two_faults need single_faults. --short: of many cases of one kind, every sixteenth; of every
 family, one precision of the GPU.
 """
 import json
@@ -44,9 +44,9 @@ def ids(list_):
 
 
 def in_sample(n):
-    """Is case n, counted from 0, in the sample of an eighth? Multiples of the golden ratio have no period, so all
+    """Is case n, counted from 0, in the sample of a sixteenth? Multiples of the golden ratio have no period, so all
     values of nested loops are sampled alike."""
-    return n * 0.6180339887498949 % 1 < 0.125
+    return n * 0.6180339887498949 % 1 < 0.0625
 
 
 class Bench:

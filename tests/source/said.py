@@ -2,8 +2,9 @@
 """said.py: a string that an input may have given is printed by vn_say (libref/base/say.h), or by a function that
 escapes for its form (markup.h, json.h), and by nothing else: a raw newline in it would forge a line of the report.
 
-Refused are, in the program's C files, printf, fprintf and vfprintf of a string or a character, and fputs, fwrite of
-text that is not a literal. A file that may do so is listed here with its reason; one that no longer does is refused,
+Refused are, in the program's C files, fprintf and vfprintf of a string or a character, and fputs, fwrite of text that
+is not a literal. So are printf, puts and putchar: vn_say stops at the first part that is lost, where these would print
+the rest of the line. A file that may do so is listed here with its reason; one that no longer does is refused,
 too. Exit status 1: something is refused.
 """
 import os
@@ -38,7 +39,7 @@ MAY = {
     "compare/text/json.c": "the end of a line of JSON",
     "compare/text/markup.c": "escapes for XML, HTML, CSV and Markdown",
 }
-CALL = re.compile(r"(?<![A-Za-z_])(printf|fprintf|vfprintf|fputs|puts|fwrite)\(")
+CALL = re.compile(r"(?<![A-Za-z_])(printf|putchar|fprintf|vfprintf|fputs|puts|fwrite)\(")
 STRING = r'"(?:\\.|[^"\\])*"'
 OF_TEXT = re.compile(r"%[-+ #0']*[\d*]*(?:\.[\d*]*)?l?[sc]")
 # A literal, macros between literals, or a choice of literals and colours.
@@ -71,7 +72,9 @@ def calls_of(code):
     for m in CALL.finditer(code):
         name, args = m[1], arguments(code, m.end())
         what = args[1] if name in ("fprintf", "vfprintf") and len(args) > 1 else args[0]
-        if name in ("printf", "fprintf", "vfprintf"):
+        if name in ("printf", "puts", "putchar"):
+            bad = True
+        elif name in ("fprintf", "vfprintf"):
             bad = OF_TEXT.search(what) is not None or not LITERAL.fullmatch(what)
         else:
             bad = not LITERAL.fullmatch(what)
@@ -90,6 +93,7 @@ def main():
     files = [f for f in files if not OTHERS.match(f)]
     bad, idle, said = 0, set(MAY), 0
     assert list(calls_of('fprintf(out, "%-*s|", 3, x);')) and list(calls_of("fputs(name, out);"))
+    assert list(calls_of('printf("Written:");')) and list(calls_of("putchar('\\n');"))
     assert not list(calls_of('fputs(n ? ", " : "", out); fprintf(out, "%d" "x", n);'))
     for f in files:
         with open(os.path.join(SOURCE, f), encoding="utf-8") as text:
