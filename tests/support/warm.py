@@ -112,7 +112,6 @@ def serve(path):
     server.listen(64)
     for module in PRELOADED:
         importlib.import_module(module)
-    sys.modules["torch"].set_num_threads(1)  # the tests run side by side, on small models
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     server.settimeout(IDLE_S)
     while True:
@@ -161,7 +160,9 @@ def connected(path):
             if server is None:
                 if os.path.exists(path):
                     os.unlink(path)
-                environment = dict(os.environ, PYTHONPATH=os.environ.get("VERNIER_RELEASE", ""))
+                # One thread, since the tests run side by side on small models;
+                # torch.set_num_threads would make a pool that no forked process can use.
+                environment = dict(os.environ, PYTHONPATH=os.environ.get("VERNIER_RELEASE", ""), OMP_NUM_THREADS="1")
                 server = subprocess.Popen([sys.executable, os.path.abspath(__file__), "--serve", path], cwd="/",
                                           env=environment, start_new_session=True, stdin=subprocess.DEVNULL,
                                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
