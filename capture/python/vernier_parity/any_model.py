@@ -13,7 +13,7 @@ from .progress import progress
 from .selftest.program import find_program
 
 if TYPE_CHECKING:
-    from .transplant import Isolated
+    from .isolating import Isolated
 
 Run = Optional[Callable[[Any], Any]]
 
@@ -129,7 +129,7 @@ def isolate(model: Any, cand: str, *, run: Run = None, offload: bool = False,
     from .candidate import Candidate
     from .replaying import Replay
     from .rerun import Models
-    from .transplant import Isolated
+    from .isolating import Isolated
 
     with Candidate(cand, like) as c:
         return Isolated(Replay(Models(model, c, offload), c, run))

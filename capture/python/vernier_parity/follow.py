@@ -14,6 +14,7 @@ from .node_recorder import Digests, NodeRecorder, ids_in
 from .numbers import RecordingError
 from .progress import progress
 from .tracer import Node, Trace, named, plain
+from .transplant import Transplants
 from .watch import COMPILED, Session, block
 
 Functions = Union[None, str, Sequence[str]]
@@ -39,8 +40,6 @@ class Following(Session):
         self.trace = Trace(model, self.watch, keep, on_call=self._call, on_node=self._node, on_end=self._end)
         self.transplants: Any = None
         if replace:
-            from .transplant import Transplants  # which replays
-
             self.transplants = self.trace.replace = Transplants(replace, path)
 
     def attach(self) -> Any:
