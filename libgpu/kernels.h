@@ -42,7 +42,7 @@ typedef struct vn_kernels {
 	bool             float_sums;
 } vn_kernels;
 
-/* Returns the shader of attention for many queries and heads of this width. */
+/* Returns the shader of attention for many queries and the heads of this node. */
 vn_kernel vn_kernel_of_attention(const vn_kernels *k, const vn_node *n);
 
 /* Sets the folder of the pipeline cache of the kernels to come: as in vn_gpu_options. */

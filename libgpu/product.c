@@ -124,6 +124,8 @@ vn_product_choice vn_product_choose(const vn_kernels *k, int64_t T, int64_t M, i
 	return k->side && N % 8 == 0 ? choose_coop(k, T, M, N) : choose_plain(k, T, M, N);
 }
 
+/* Numbers of float32 as sums in half make do without: their parts are joined in float32, in another
+ * order than choose_plain's. */
 vn_product_choice vn_product_choose_joined(const vn_kernels *k, int64_t T, int64_t M, int64_t N)
 {
 	vn_product_choice c = T > 1 ? vn_product_choose(k, T, M, N) : choose_plain(k, T, M, N);

@@ -368,7 +368,8 @@ def main():
         if "--all" in only or fault in only:
             failed += sum(f.check(fault, seen) for f in where)
         elif not only: # others for the next fault; others where their weights stay what they are
-            some = [where[n % len(where)], where[(n + len(where) // 2) % len(where)]][:most]
+            at = n // 2 if half else n
+            some = [where[at % len(where)], where[(at + len(where) // 2) % len(where)]][:most]
             failed += sum(f.check(fault, seen) for f in dict.fromkeys(some))
             failed += sum(f.check(fault, seen) for f in where if fault not in seen and f not in some)
     for family, label, chapters, changes in VARIANTS:

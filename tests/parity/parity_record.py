@@ -264,6 +264,12 @@ def once(bench):
     with vernier_parity.open(cand) as r:
         bench.say("the last token of each step",
                   r.steps == 3 and all(r[f"step.{i}/layer0.q_rope"].shape[0] == 1 for i in range(3)))
+    shared = load("qwen2")
+    shared.model.layers[1] = shared.model.layers[0]  # one module in two places, of a body that is called by itself
+    with record(shared, cand), torch.no_grad():
+        shared.model(torch.tensor([ids]), use_cache=False)
+    with vernier_parity.open(cand) as r:
+        bench.say("a layer that occurs twice", {"layer0.input", "layer1.input"} <= set(r.names()))
 
     # a cache is known by what it is: past_key_values and, from transformers 5.24, cache; by name,
     # by position, and among results that have no names

@@ -4,8 +4,9 @@ has already imported torch and transformers.
 
 Importing them takes some five seconds of a processor, and the tests start about a hundred such processes. So the
 first one starts a server, which imports them once and forks for each that follows. What a test sees is its own:
-arguments, environment, working folder, standard streams, exit status; torch has one thread. It ends when the one that
-asked for it is killed.
+arguments, environment, working folder, umask, standard streams, exit status. The server's are its limits (ulimit) and
+what is read from the environment by an import; torch has one thread. When the one that asked for it is killed, it gets
+SIGTERM, and SIGKILL after two seconds.
 
 VERNIER_WARM names the folder of the server's socket; without it, and for options of Python other than those two, this
 is Python itself. VERNIER_RELEASE is a folder of another release of transformers (with_release.py); it gets a server of
@@ -20,7 +21,11 @@ PRELOADED = "torch", "transformers", "transformers.modeling_utils", "h5py"
 
 def socket_path():
     import hashlib
-    key = "\n".join((sys.executable, os.environ.get("VERNIER_RELEASE", ""), os.path.abspath(__file__)))
+    release, here = os.environ.get("VERNIER_RELEASE", ""), os.path.abspath(__file__)
+    made = here, os.path.join(os.path.dirname(sys.executable), "..", "requirements.txt"), os.path.join(
+        os.path.dirname(release), "installed")  # what is newer gets another server
+    times = [str(os.stat(f).st_mtime_ns) if os.path.exists(f) else "" for f in made]
+    key = "\n".join((sys.executable, release, *times))
     return os.path.join(os.environ["VERNIER_WARM"], hashlib.sha256(key.encode()).hexdigest()[:16])
 
 
@@ -37,6 +42,7 @@ def run(request, streams):
         os.close(fd)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     os.chdir(request["cwd"])
+    os.umask(request["umask"])
     os.environ.clear()
     os.environ.update(request["env"])
     sys.path[:] = [p for p in request["env"].get("PYTHONPATH", "").split(os.pathsep) if p] + sys.path[1:]
@@ -80,6 +86,7 @@ def keep(connection, request, streams):
     import select
     import signal
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    connection.sendall(b"!")  # from here on it must not run a second time
     child = os.fork()
     if child == 0:
         os.setpgid(0, 0)
@@ -89,17 +96,17 @@ def keep(connection, request, streams):
         os.close(fd)
     ended = os.pidfd_open(child)
     ready, _, _ = select.select([ended, connection], [], [])
-    if ended not in ready:
+    for how in (signal.SIGTERM, signal.SIGKILL) if ended not in ready else ():
         try:
-            os.killpg(child, signal.SIGKILL)
+            os.killpg(child, how)
         except ProcessLookupError:
-            os.kill(child, signal.SIGKILL)
+            pass
+        select.select([ended], [], [], 2)
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     try:
         connection.sendall(b"%d" % status)
     except OSError:
         pass
-    os._exit(0)
 
 
 def serve(path):
@@ -110,8 +117,11 @@ def serve(path):
     server = socket.socket(socket.AF_UNIX)
     server.bind(path)
     server.listen(64)
+    os.close(os.pidfd_open(os.getpid()))  # OSError, where there is no such call, ends the server
     for module in PRELOADED:
         importlib.import_module(module)
+    if not sys.modules["transformers"].__file__.startswith(os.environ.get("VERNIER_RELEASE", "")):
+        sys.exit("another transformers is imported")
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     server.settimeout(IDLE_S)
     while True:
@@ -121,6 +131,7 @@ def serve(path):
             os.unlink(path)
             return
         connection.settimeout(None)
+        streams = []
         try:
             data, streams, _, _ = socket.recv_fds(connection, 1 << 20, 3)
             while not data.endswith(b"\n"):
@@ -129,8 +140,11 @@ def serve(path):
                     raise OSError("half a request")
                 data += more
             if os.fork() == 0:
-                server.close()
-                keep(connection, json.loads(data), streams)
+                try:
+                    server.close()
+                    keep(connection, json.loads(data), streams)
+                finally:
+                    os._exit(0)
         except OSError:
             pass
         for fd in streams:
@@ -145,6 +159,9 @@ def connected(path):
     import subprocess
     import time
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    folder = os.stat(os.path.dirname(path))
+    if folder.st_uid != os.geteuid() or folder.st_mode & 0o022:  # who owns the socket runs what he likes
+        return None
     connection = socket.socket(socket.AF_UNIX)
     with open(path + ".lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -177,19 +194,30 @@ def main():
     if words[:1] == ["--serve"]:
         return serve(words[1])
     python = [sys.executable, *words]
-    if "VERNIER_WARM" not in os.environ or not words or (words[0][0] == "-" and words[0] not in ("-m", "-c")):
+    if "VERNIER_WARM" not in os.environ or not words or (words[0][:1] == "-" and words[0] not in ("-m", "-c")):
         os.execv(sys.executable, python)
     import json
     import socket
     connection = connected(socket_path())
     if connection is None:
         os.execv(sys.executable, python)
-    request = json.dumps({"words": words, "cwd": os.getcwd(), "env": dict(os.environ)}) + "\n"
-    socket.send_fds(connection, [b" "], [0, 1, 2])
-    connection.sendall(request.encode())
-    said = connection.recv(16)
-    if not said:  # it could not import them: let the test say what is missing
+    umask = os.umask(0o077)
+    os.umask(umask)
+    request = json.dumps({"words": words, "cwd": os.getcwd(), "umask": umask, "env": dict(os.environ)}) + "\n"
+    try:
+        socket.send_fds(connection, [b" "], [0, 1, 2])
+        connection.sendall(request.encode())
+        begun = connection.recv(1)
+    except OSError:
+        begun = b""
+    if not begun:  # it could not import them: let the test say what is missing
         os.execv(sys.executable, python)
+    try:
+        said = connection.recv(16)
+    except OSError:
+        said = b""
+    if not said:
+        sys.exit("warm.py: what ran this is gone")
     status = int(said)
     sys.exit(status if status >= 0 else 128 - status)
 

@@ -28,6 +28,7 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
+BEGUN = "another process has just begun to write it; wait until it has ended, or give another name"
 HOW = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _open: "weakref.WeakSet[Disk]" = weakref.WeakSet()
 
@@ -187,6 +188,8 @@ class Disk(io.RawIOBase):
         if not self._temporary and not self._link():
             self._copy()
         if self._temporary:
+            if os.path.lexists(self.path):
+                raise Taken(BEGUN)
             os.rename(self._temporary, self.path)
         self._named = True
 
@@ -196,8 +199,7 @@ class Disk(io.RawIOBase):
             os.link(f"/proc/self/fd/{self._file.fileno()}", self.path, src_dir_fd=folder)
             return True
         except FileExistsError:
-            raise Taken("another process has just begun to write it; wait until it has ended, or give another "
-                        "name") from None
+            raise Taken(BEGUN) from None
         except OSError:  # links are not allowed here
             return False
         finally:

@@ -276,7 +276,7 @@ class Passes(Call):
             else:
                 on(of.module, after=lambda m, a, k, o, of=of: self._at(of, o))
         on(parts.body, after=self._end)
-        self.watch.modules([parts.model, *parts.layers, *(of.module for of in self.places)])
+        self.watch.modules([parts.model, parts.body, *parts.layers, *(of.module for of in self.places)])
         return contextlib.nullcontext()
 
     def errors(self) -> Any:
