@@ -46,7 +46,7 @@ static const vn_option options[] = {
 	VN_IDS_OPTIONS(settings, source),
 	VN_FORCE_IDS_OPTIONS(settings, forced, forced_from, "", ""),
 	VN_GROUP("What is good"),
-	{ "limits", 0, VN_INTO(settings, o.limits), .argument = "FILE", .set_without = "check",
+	{ "limits", 0, VN_INTO(settings, o.limits), .argument = "FILE", .set_without = "",
 	  .help =
 	      "A run is good if it is within these limits, as vernier compare judges. Default: the shipped limits for the "
 	      "candidate's precision." },
@@ -146,6 +146,8 @@ static int check_options(settings *k, int argc, char **argv)
 		return complain("--check-recording needs --check CMD, the command that writes the file");
 	if (k->o.check && gpu_alone(k))
 		return complain("%s applies to the GPU run, but --check runs another engine", gpu_alone(k));
+	if (k->o.check && !k->o.recording && vn_option_origin("limits"))
+		k->o.limits = NULL;
 	if (k->o.check && !k->o.recording && k->o.limits)
 		return complain("--limits needs --check-recording: without it, the exit status of CMD is the verdict");
 	if (vn_prompt_check(&k->source, k->o.check && !k->o.recording, &err))

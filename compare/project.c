@@ -35,14 +35,16 @@ static vn_status read_word(reader *r, const char *key, enum project_kind kind, c
 	*to = word;
 	if (st || kind == WORD || *word == '/')
 		return st;
-	char *whole = vn_alloc_check(vn_text_new("%.*s/%s", (int)folder, r->to->path, word));
-	if (access(whole, F_OK) != 0 && (kind == MODEL ? vn_hub_path(word) != word : !strchr(word, '/'))) {
-		*to = vn_alloc_text(kind == MODEL ? vn_hub_path(word) : word);
+	char       *whole = vn_alloc_check(vn_text_new("%.*s/%s", (int)folder, r->to->path, word));
+	const char *found = kind == MODEL ? vn_hub_path(word) : word; /* the word: not in the cache */
+	const bool  stays = access(whole, F_OK) != 0 && (kind == MODEL ? found != word : !strchr(word, '/'));
+	*to = stays ? (char *)found : whole;
+	if (stays)
 		free(whole);
-	} else {
-		*to = whole;
-	}
-	free(word);
+	else if (found != word)
+		free((char *)found);
+	if (*to != word)
+		free(word);
 	return VN_OK;
 }
 
@@ -140,7 +142,8 @@ vn_status vn_project_setting(const char *command, const char *name, bool files, 
 
 	*from = "VERNIER_MODEL";
 	if (model && *model) {
-		*value = vn_hub_path(model);
+		static const char *found; /* likewise */
+		*value = found = found ? found : vn_hub_path(model);
 		return VN_OK;
 	}
 	if (!files)
@@ -151,7 +154,7 @@ vn_status vn_project_setting(const char *command, const char *name, bool files, 
 		vn_say(stderr, "vernier %s: note: %s belongs to another user and is not read\n", command, p.ignored);
 	read = true;
 	if (p.format && !vn_report_by_name(p.format))
-		return vn_fail(err, VN_ERR_FORMAT, "%s: format is %s, not '%s'", p.path,
+		return vn_fail(err, VN_ERR_FORMAT, "%s: format must be one of %s, not '%s'", p.path,
 		               vn_text_words(vn_report_names, all, sizeof all), p.format);
 	*from = p.path;
 	*value = strcmp(name, "model") == 0    ? p.model

@@ -9,7 +9,7 @@
  *   HDF5 and object_header.c (recordings), libzip and zlib (.npz) in a child
  *   our own readers (safetensors, GGUF, .npy, frames)          in the parent: fuzzed
  *   jansson (config.json, manifests, indices, tokenizer.json)  in the parent: fuzzed here too
- *   PCRE2 (patterns of a tokenizer.json)                       in the parent: rewritten (split.h)  
+ *   PCRE2 (patterns of a tokenizer.json)                       in the parent: rewritten (split.h)
  *   libyaml (limits, name maps)                                in the parent: the user's own
  */
 #ifndef VN_CAPTURE_CHILD_H

@@ -19,7 +19,7 @@ enum { VN_FORM_UNSAID = -1, VN_FORM_TEXT, VN_FORM_JSON };
 	  0, \
 	  VN_CHOOSE(type, report.format), \
 	  .argument = "text|json", \
-	  .set_without = "output", \
+	  .set_without = "output|values", \
 	  .help = "Form of the report. Default: text, or JSON if PATH ends in .json." about_json }, \
 		{ "output", 'o', VN_INTO(type, report.path), .argument = "PATH", \
 		  .help = "Write the report to PATH. Default: stdout." }, \

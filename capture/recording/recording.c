@@ -30,21 +30,35 @@ static vn_status not_opened(const char *path, vn_error *err)
 	return vn_other_address(path, why, err);
 }
 
-/* Where the file ends by its first bytes; 0: they do not say. */
-static int64_t said_end(const unsigned char head[48])
-{
-	const unsigned char *at = head + (head[8] < 2 ? 40 : 28);
-	uint64_t             end = 0;
+enum { HEAD = 52 }; /* bytes of a superblock with its end */
 
-	for (int i = 7; i >= 0 && head[head[8] < 2 ? 13 : 9] == 8; i--)
-		end = end << 8 | at[i];
-	return head[8] <= 3 && end < INT64_MAX ? (int64_t)end : 0;
+static uint64_t number_at(const unsigned char *at)
+{
+	uint64_t x = 0;
+	for (int i = 7; i >= 0; i--)
+		x = x << 8 | at[i];
+	return x;
+}
+
+/* The bytes of the file by its superblock, of versions 0 to 3: its end less its base address, which
+ * is that of a user block before it. 0: it does not say. */
+static int64_t said_bytes(const unsigned char head[HEAD])
+{
+	static const struct {
+		int width, base, end;
+	} where[] = { { 13, 24, 40 }, { 13, 28, 44 }, { 9, 12, 28 }, { 9, 12, 28 } };
+	const int version = head[8];
+
+	if (version > 3 || head[where[version].width] != 8)
+		return 0;
+	const uint64_t base = number_at(head + where[version].base), end = number_at(head + where[version].end);
+	return base <= end && end < INT64_MAX ? (int64_t)(end - base) : 0;
 }
 
 static vn_status open_file(vn_recording *r, vn_error *err)
 {
 	static const unsigned char signature[8] = { 0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n' };
-	unsigned char              head[48];
+	unsigned char              head[HEAD];
 	char                       begin[sizeof VN_PLACE_BEGUN - 1];
 	const char                *why;
 	struct stat                st;
@@ -73,7 +87,7 @@ static vn_status open_file(vn_recording *r, vn_error *err)
 			return vn_fail(err, VN_ERR_IO, "%s: cannot read it: %s", r->path, why);
 		if (memcmp(head, signature, sizeof signature) != 0)
 			continue;
-		return said_end(head) <= r->bytes - at
+		return said_bytes(head) <= r->bytes - at
 		           ? VN_OK
 		           : vn_fail(err, VN_ERR_FORMAT, "%s: only %" PRId64 " bytes of it are here: is it cut?", r->path,
 		                     r->bytes);

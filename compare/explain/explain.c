@@ -351,6 +351,7 @@ static void ask_twins(vn_case *t, vn_all_findings *all)
 		free(x->n_fit ? alone.by : x->by);
 		if (!x->n_fit)
 			*x = alone;
+		x->n_tried = alone.n_tried;
 	}
 }
 

@@ -83,5 +83,7 @@ void vn_hub_replace(int argc, char **argv)
 		char      *path = joined || free_word ? (char *)vn_hub_path(word) : word, *whole = NULL;
 		if (path != word && (!joined || (whole = vn_text_new("%s%s", option, path))))
 			argv[i] = joined ? whole : path;
+		if (joined && path != word)
+			free(path);
 	}
 }

@@ -36,6 +36,7 @@ static const struct {
 	{ ".pkl", 0, NULL, NULL },
 	{ ".bin", 0, PACKED, NULL },
 	{ NULL, 0, "\x80\x02", NULL },
+	{ ".npz", 0, PACKED, "a dump of arrays: vernier import makes a recording of it" },
 	{ NULL, 0, PACKED, "a zip archive: unpack it (unzip)" },
 	{ ".onnx", 0, NULL,
 	  "an ONNX graph is no model here: give the HuggingFace directory that it was exported from; what ONNX Runtime "
@@ -53,7 +54,7 @@ static vn_status refuse_pickle(const char *path, bool model, vn_error *err)
 	                       "%s: a pickle can run code and is not opened; convert it where it is trusted: python3 -c "
 	                       "\"import torch, safetensors.torch as s; s.save_file({k: v.contiguous() for k, v in "
 	                       "torch.load('%s', map_location='cpu').items()}, 'dump.safetensors')\"",
-	                       path, path);
+	                       path, strpbrk(path, "'\"\\$`") ? "FILE" : path);
 }
 
 vn_status vn_other_format(const char *path, bool model, vn_error *err)

@@ -395,7 +395,7 @@ static bool check_longrope(const vn_rope *r, const vn_list *lists, char why[VN_R
 bool vn_rope_check(const vn_rope *r, const vn_list *lists, int n_lists, char why[VN_ROPE_WHY])
 {
 	if (r->pow_block < 0)
-		return say_why(why, "unknown kind of RoPE");
+		return say_why(why, "pow_block is %d", r->pow_block);
 	if (r->short_factor > n_lists || r->long_factor > n_lists)
 		return say_why(why, "short_factor or long_factor names a list that does not exist");
 	if ((r->type == VN_ROPE_LINEAR || r->type == VN_ROPE_LLAMA3 || r->type == VN_ROPE_DYNAMIC) &&

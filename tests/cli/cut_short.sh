@@ -61,3 +61,14 @@ s=$?
 [ $s = 2 ] && [ "$(grep -c . err)" = 1 ] && echo "one line, [2]" || { cat err; echo "[$s]"; }
 VK_DRIVER_FILES=/nowhere.json VK_ICD_FILENAMES=/nowhere.json vernier devices >/dev/null 2>&1
 echo "devices [$?]"
+echo "== behind a user block, and cut there"
+vernier capture ref "$FIXTURES/qwen2-trained" --ids 1,2,3 --points logits -o whole.h5 2>/dev/null
+$PYTHON -c "
+import h5py
+with h5py.File('whole.h5') as a, h5py.File('block.h5', 'w', userblock_size=512) as b:
+    b.attrs.update(a.attrs)
+    for name in a:
+        a.copy(name, b)"
+vernier show block.h5 | head -n 1
+head -c 2000 block.h5 >less.h5
+say show less.h5
