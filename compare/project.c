@@ -142,7 +142,7 @@ vn_status vn_project_setting(const char *command, const char *name, bool files, 
 
 	*from = "VERNIER_MODEL";
 	if (model && *model) {
-		static const char *found; /* likewise */
+		static const char *found; /* until the program ends, too */
 		*value = found = found ? found : vn_hub_path(model);
 		return VN_OK;
 	}
