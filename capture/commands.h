@@ -3,8 +3,7 @@
  * Each takes its own arguments; argv[0] is its name. Exit status: 0 done; 1 a warning under
  * --strict, or `show --check` found an error; 2 trouble. Results go to stdout, messages to
  * stderr. */
-#ifndef VN_CAPTURE_COMMANDS_H
-#define VN_CAPTURE_COMMANDS_H
+#pragma once
 
 #include "capture/run/against.h"
 #include "libref/base/options.h"
@@ -16,5 +15,3 @@ int cmd_points(int argc, char **argv);
 
 /* The option tables, from which help, manual and completions are printed. */
 extern const vn_command vn_capture_command, vn_import_command, vn_points_command, vn_show_command;
-
-#endif

@@ -9,8 +9,7 @@
  * Owner   vn_put_judge_close frees it. The store is borrowed for the call.
  * Threads one at a time.
  */
-#ifndef VN_CAPTURE_PUT_JUDGE_H
-#define VN_CAPTURE_PUT_JUDGE_H
+#pragma once
 
 #include "capture/store/store.h"
 
@@ -33,5 +32,3 @@ vn_status   vn_put_judge_end(vn_put_judge *j, vn_facts *facts, vn_error *err);
 vn_status   vn_put_judge_lines(const vn_put_judge *j, vn_store *s, vn_error *err);
 /* Returns the name of the first tensor that did not agree, or "". */
 const char *vn_put_judge_first(const vn_put_judge *j);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * main.c has the table. `vernier help` prints its usage, manual pages and completions.
  */
-#ifndef VN_COMPARE_COMMAND_TABLE_H
-#define VN_COMPARE_COMMAND_TABLE_H
+#pragma once
 
 #include "libref/base/options.h"
 
@@ -37,5 +36,3 @@ int                   vn_command_table_unknown(const vn_command_table *t, const 
 /* Prints the commands, each in a few words, and examples. Commands that are options of the program,
  * too, are named in its last lines only. */
 void                  vn_command_table_usage(const vn_command_table *t, FILE *to);
-
-#endif

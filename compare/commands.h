@@ -3,8 +3,7 @@
  * Each takes its own arguments; argv[0] is its name. Exit status: 0 done, or within limits; 1 as
  * the command's --help says, such as outside; 2 trouble. Results go to stdout, messages to
  * stderr. */
-#ifndef VN_COMPARE_COMMANDS_H
-#define VN_COMPARE_COMMANDS_H
+#pragma once
 
 #include "compare/command_table.h"
 
@@ -29,5 +28,3 @@ int cmd_weights(int argc, char **argv);
 extern const vn_command vn_calibrate_command, vn_compare_command, vn_doctor_command, vn_explain_command,
 	vn_evaluate_command, vn_help_command, vn_isolate_command, vn_limits_command, vn_merge_command, vn_report_command,
 	vn_synth_command, vn_table_command, vn_version_command, vn_weights_command;
-
-#endif

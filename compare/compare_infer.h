@@ -1,7 +1,6 @@
 /* compare_infer.h: the formats of a candidate whose precision nobody declared: those under which
  * its operations are right. Included only by compare_*.c. */
-#ifndef VN_COMPARE_COMPARE_INFER_H
-#define VN_COMPARE_COMPARE_INFER_H
+#pragma once
 
 #include "compare/compare_line.h"
 
@@ -19,5 +18,3 @@ typedef struct vn_inference {
  * them explain operations that are wrong everywhere. Compares many times, and changes x->chosen. */
 vn_status vn_compare_find_policy(const vn_inference *x, const vn_opened *judged, const vn_checkpoints *all,
                                  vn_policy *policy, vn_error *err);
-
-#endif

@@ -1,8 +1,7 @@
 /* compare_line.h: the command line of vernier compare and explain, and what it asks for: one pair
  * of recordings, several candidates, or two folders. Included only by cmd_compare.c,
  * cmd_table.c and compare_*.c. */
-#ifndef VN_COMPARE_COMPARE_LINE_H
-#define VN_COMPARE_COMPARE_LINE_H
+#pragma once
 
 #include "compare/chapters/compare.h"
 #include "compare/comparison/checkpoint.h"
@@ -91,5 +90,3 @@ void        vn_compare_print_files(const vn_compare_line *k); /* "Written: FILE,
 /* Whether a report on stdout has colours. VN_COLOUR_AUTO: it is a terminal that takes them, or
  * CLICOLOR_FORCE is set; and NO_COLOR is not. */
 bool        vn_colours(vn_colour_choice choice);
-
-#endif

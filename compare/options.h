@@ -3,8 +3,7 @@
  * command is the subcommand's name, for error messages (vn_complain). A usage error is exit status
  * 2. Option values point into argv.
  */
-#ifndef VN_COMPARE_OPTIONS_H
-#define VN_COMPARE_OPTIONS_H
+#pragma once
 
 #include "compare/comparison/comparison.h"
 
@@ -105,5 +104,3 @@ typedef struct vn_comparing {
 /* Checks these options, also together with --floor (has_floor). Returns 0, or 2 after an error
  * message. */
 int vn_options_check_comparing(const char *command, vn_comparing *k, bool has_floor);
-
-#endif

@@ -11,8 +11,7 @@
  *
  * Owner  a vn_project owns its texts, until vn_project_free.
  */
-#ifndef VN_COMPARE_PROJECT_H
-#define VN_COMPARE_PROJECT_H
+#pragma once
 
 #include "libref/base/options.h"
 
@@ -31,5 +30,3 @@ void      vn_project_free(vn_project *p); /* p may be zeroed */
 
 /* What VERNIER_MODEL and the file give, for vn_options_settings. */
 vn_option_setting vn_project_setting;
-
-#endif

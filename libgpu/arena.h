@@ -10,8 +10,7 @@
  * call are computed directly into the cache, where attention reads them, if the cache is neither
  * guarded nor paged.
  */
-#ifndef VN_LIBGPU_ARENA_H
-#define VN_LIBGPU_ARENA_H
+#pragma once
 
 #include "libgpu/memory.h"
 
@@ -44,5 +43,3 @@ void      vn_arena_destroy(vn_device *d, vn_arena *a); /* a may be zeroed */
 /* Assigns and allocates slots for a call of this many tokens. Grows, never shrinks; contents are
  * lost. */
 vn_status vn_arena_layout(vn_device *d, vn_arena *a, int64_t tokens, vn_error *err);
-
-#endif

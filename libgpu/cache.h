@@ -6,8 +6,7 @@
  * or the whole pool. A state of fixed size has two buffers: as kept calls left it, and as the
  * current call makes it. Keeping the call exchanges them.
  */
-#ifndef VN_LIBGPU_CACHE_H
-#define VN_LIBGPU_CACHE_H
+#pragma once
 
 #include "libgpu/encode.h"
 #include "libgpu/pages.h"
@@ -53,5 +52,3 @@ int64_t vn_cache_reach(const vn_cache *c, int state, int64_t tokens);
 
 /* Returns the state in a call of `tokens` tokens after `past`; NULL: not known. */
 vn_buffer *vn_cache_see(vn_cache *c, int state, int64_t past, int64_t tokens);
-
-#endif

@@ -9,13 +9,10 @@
  * A shader that is not on the list is built when it is recorded, by one thread; its time counts as
  * the call's.
  */
-#ifndef VN_LIBGPU_COMPILE_H
-#define VN_LIBGPU_COMPILE_H
+#pragma once
 
 #include "libgpu/engine.h"
 
 /* Builds what nodes [from, to) of the current call need. Does nothing for nodes that were listed in
  * an earlier call with as many tokens. VN_ERR_INTERRUPTED: the engine's owner wants to stop. */
 vn_status vn_compile(vn_gpu_pass *w, int from, int to, vn_error *err);
-
-#endif

@@ -6,8 +6,7 @@
  * these sizes, with float16 inputs and float32 sums, for subgroups of that many lanes, and
  * workgroups of VN_COOP_LANES lanes.
  */
-#ifndef VN_LIBGPU_COOP_H
-#define VN_LIBGPU_COOP_H
+#pragma once
 
 #include "libgpu/vulkan.h"
 
@@ -38,5 +37,3 @@ typedef struct vn_coop_features {
 } vn_coop_features;
 
 #define VN_COOP_FEATURES ((VkStructureType)1000506000) /* its sType */
-
-#endif

@@ -6,8 +6,7 @@
  * Threads  one thread at a time per device; messages may come from any.
  * Errors   a failed open leaves nothing behind; d may be zeroed for close.
  */
-#ifndef VN_LIBGPU_DEVICE_H
-#define VN_LIBGPU_DEVICE_H
+#pragma once
 
 #include "libgpu/pipelines.h"
 #include "libgpu/coop.h"
@@ -81,5 +80,3 @@ void vn_device_name(const vn_device *d, VkObjectType type, uint64_t handle, cons
 /* Fails with "NAME: WHAT: out of device memory" or the like, for a VkResult that is not
  * VK_SUCCESS. May be called from any thread. */
 vn_status vn_device_fail(const vn_device *d, VkResult r, vn_error *err, const char *what);
-
-#endif

@@ -12,8 +12,7 @@
  *
  * While the encoder is listing, nothing is recorded: a dispatch only marks its shader as listed.
  */
-#ifndef VN_LIBGPU_ENCODE_H
-#define VN_LIBGPU_ENCODE_H
+#pragma once
 
 #include "libgpu/kernels.h"
 #include "libgpu/tape.h"
@@ -106,5 +105,3 @@ vn_status vn_encode_wait(vn_encoder *e, int i, vn_error *err);
 vn_status vn_encode_asked_to_stop(vn_encoder *e, vn_error *err);
 /* After a failure: waits for running commands, and discards recorded ones. */
 void      vn_encode_abandon(vn_encoder *e);
-
-#endif

@@ -1,8 +1,7 @@
 /* engine.h: what an engine is, and a pass of it over its plan: data, and where values are. pass.h
  * runs it. Inside libgpu only; tests use it to see the guard work.
  */
-#ifndef VN_LIBGPU_ENGINE_H
-#define VN_LIBGPU_ENGINE_H
+#pragma once
 
 #include "libgpu/arena.h"
 #include "libgpu/cache.h"
@@ -125,5 +124,3 @@ static inline bool vn_pass_wants(const vn_gpu_pass *w, int value)
 {
 	return w->taps && w->count > 0 && w->taps->want[value];
 }
-
-#endif

@@ -8,8 +8,7 @@
  * Here are the patterns: operations in a row, and what must hold for them in the plan. Whether a
  * call fuses them, and their commands: ops_fused.c.
  */
-#ifndef VN_LIBGPU_FUSE_H
-#define VN_LIBGPU_FUSE_H
+#pragma once
 
 #include "libref/plan/plan.h"
 
@@ -32,5 +31,3 @@ int      vn_fuse_most(const vn_plan *plan, int node);
  * once per plan: it takes as long as listing the commands of a call. */
 unsigned vn_fuse_fitting(const vn_plan *plan, int node);
 int      vn_fuse_nodes(vn_fusion f); /* how many nodes it has */
-
-#endif

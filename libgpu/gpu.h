@@ -18,8 +18,7 @@
  *          For the host: twice the staging budget. `facts` states the bytes of each:
  *          bytes_weights, bytes_arena (with scratch, sums and tables), bytes_cache, bytes_staging.
  */
-#ifndef VN_LIBGPU_GPU_H
-#define VN_LIBGPU_GPU_H
+#pragma once
 
 #include "libref/plan/engine.h"
 #include "libref/plan/policy.h"
@@ -86,5 +85,3 @@ void vn_gpu_time_nodes(vn_gpu *g, bool on);
  * the others 0. A node's taps are included. *total: first to last timestamp, also if nodes were not
  * timed; 0: not known. */
 const double *vn_gpu_node_ms(const vn_gpu *g, double *total);
-
-#endif

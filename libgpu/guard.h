@@ -4,8 +4,7 @@
  * pass it is read back, and the owner of overwritten poison is named. staging.c finds
  * values that were never written, because it reads their bytes anyway.
  */
-#ifndef VN_LIBGPU_GUARD_H
-#define VN_LIBGPU_GUARD_H
+#pragma once
 
 #include "libgpu/encode.h"
 
@@ -34,5 +33,3 @@ void vn_guard_zone(vn_guard *g, vn_buffer *b, VkDeviceSize at, VkDeviceSize byte
 vn_status vn_guard_prepare(vn_device *d, vn_guard *g, vn_error *err);
 void      vn_guard_encode(vn_encoder *e, vn_guard *g);
 vn_status vn_guard_check(const vn_guard *g, vn_error *err); /* call after the fence */
-
-#endif

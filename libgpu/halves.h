@@ -3,8 +3,7 @@
  * The bits are those of vn_f32_to_f16. The host only copies such weights, which is faster than
  * converting them there; the device reads and writes each number once.
  */
-#ifndef VN_LIBGPU_HALVES_H
-#define VN_LIBGPU_HALVES_H
+#pragma once
 
 #include "libgpu/encode.h"
 #include "libgpu/weights.h"
@@ -13,5 +12,3 @@
  * finite numbers become infinite. Waits for the device. VN_ERR_INTERRUPTED: the engine's owner
  * wants to stop. */
 vn_status vn_halves_make(vn_encoder *e, vn_gpu_weights *w, const bool *bf16, vn_error *err);
-
-#endif

@@ -8,8 +8,7 @@
  *
  * Threads  one at a time, but vn_kernel_build of different shaders may run at the same time.
  */
-#ifndef VN_LIBGPU_KERNELS_H
-#define VN_LIBGPU_KERNELS_H
+#pragma once
 
 #include "libgpu/device.h"
 
@@ -88,5 +87,3 @@ bool        vn_kernel_in_memory(vn_kernel k);
 #undef Int
 #undef Raw
 #undef uint
-
-#endif

@@ -6,8 +6,7 @@
  * converted to float16 on the device (halves.h), except on a software device, which takes twelve
  * times as long as the host. After create, the caller's tensors are not used any more.
  */
-#ifndef VN_LIBGPU_LOAD_H
-#define VN_LIBGPU_LOAD_H
+#pragma once
 
 #include "libgpu/encode.h"
 #include "libgpu/weights.h"
@@ -30,5 +29,3 @@ typedef struct vn_gpu_load {
 vn_status vn_gpu_weights_create(vn_encoder *e, vn_gpu_weights *w, const vn_plan *plan, const vn_tensor *from,
                                 const vn_gpu_load *how, vn_error *err);
 void      vn_gpu_weights_destroy(vn_device *d, vn_gpu_weights *w); /* w may be zeroed */
-
-#endif

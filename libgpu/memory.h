@@ -9,8 +9,7 @@
  * makes (hardware makes the NaNs 7FFF, 7E00, FE00 or, in float, 7FFFFFFF, 7FC00000, FFC00000). Only
  * a model whose file contains exactly that pattern could be mistaken for unwritten.
  */
-#ifndef VN_LIBGPU_MEMORY_H
-#define VN_LIBGPU_MEMORY_H
+#pragma once
 
 #include "libgpu/device.h"
 
@@ -55,5 +54,3 @@ vn_status vn_buffer_create(vn_device *d, vn_buffer *b, const vn_buffer_need *nee
 vn_status vn_buffer_ensure(vn_device *d, vn_buffer *b, const vn_buffer_need *need, vn_error *err);
 /* b may be zeroed; d, which may then be NULL, is not touched. */
 void      vn_buffer_destroy(vn_device *d, vn_buffer *b);
-
-#endif

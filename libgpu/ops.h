@@ -3,8 +3,7 @@
  * Each function splits its work so that no operand of a dispatch has 2^31 elements or more, because
  * shaders index with 32 bits (shaders/real.glsl).
  */
-#ifndef VN_LIBGPU_OPS_H
-#define VN_LIBGPU_OPS_H
+#pragma once
 
 #include "libgpu/engine.h"
 
@@ -40,5 +39,3 @@ typedef struct vn_gpu_piece {
 void vn_ops_linear_part(vn_gpu_pass *w, int node, vn_gpu_piece p);
 void vn_ops_act_part(vn_gpu_pass *w, int node, vn_gpu_piece p);
 void vn_ops_attention_part(vn_gpu_pass *w, int node, int slot, int64_t head, vn_gpu_piece p);
-
-#endif

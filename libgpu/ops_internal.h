@@ -1,8 +1,7 @@
 /* ops_internal.h: tells where the operands of a node are, and how much fits into one dispatch.
  * Shared by the files ops*.c only.
  */
-#ifndef VN_LIBGPU_OPS_INTERNAL_H
-#define VN_LIBGPU_OPS_INTERNAL_H
+#pragma once
 
 #include "libgpu/engine.h"
 
@@ -121,5 +120,3 @@ void vn_ops_top_k(vn_gpu_pass *w, const vn_node *n);
 void vn_ops_route(vn_gpu_pass *w, const vn_node *n);
 void vn_ops_experts(vn_gpu_pass *w, const vn_node *n);
 void vn_ops_combine(vn_gpu_pass *w, const vn_node *n);
-
-#endif

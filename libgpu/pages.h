@@ -6,8 +6,7 @@
  * frees are reused first, the last one freed before the others. Room grows by doubling, from 256
  * tokens up to the context.
  */
-#ifndef VN_LIBGPU_PAGES_H
-#define VN_LIBGPU_PAGES_H
+#pragma once
 
 #include "libgpu/memory.h"
 
@@ -26,5 +25,3 @@ void vn_pages_destroy(vn_device *d, vn_pages *p); /* p may be zeroed */
 
 /* Assigns blocks to tokens [0, upto); the first `keep` belong to kept calls. */
 vn_status vn_pages_begin(vn_device *d, vn_pages *p, int64_t keep, int64_t upto, bool guard, vn_error *err);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * gpu: a vn_gpu, as vn_engine_ops has it (libref/plan/engine.h).
  */
-#ifndef VN_LIBGPU_PASS_H
-#define VN_LIBGPU_PASS_H
+#pragma once
 
 #include "libgpu/engine.h"
 
@@ -17,5 +16,3 @@ vn_status vn_pass_is_open(const vn_gpu *g, vn_error *err);
 /* Skips the nodes before `to`. If the rows that these nodes append to a growing state exist, they
  * are still appended, because a later call may run the attention. */
 void      vn_pass_over(vn_gpu *g, int to);
-
-#endif

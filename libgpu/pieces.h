@@ -6,8 +6,7 @@
  * computed whether or not they are tapped; the others only if they are tapped, and only the
  * selected rows.
  */
-#ifndef VN_LIBGPU_PIECES_H
-#define VN_LIBGPU_PIECES_H
+#pragma once
 
 #include "libgpu/engine.h"
 
@@ -20,5 +19,3 @@ vn_status    vn_pieces_encode(vn_gpu_pass *w, int value, vn_error *err);
 /* Records what happens to a value that shows a state, as part of its whole (vn_transfer_take). now:
  * the buffer with the state. A paged state is gathered in pieces. */
 vn_status    vn_pieces_state(vn_gpu_pass *w, vn_transfer_part part, vn_buffer *now, vn_error *err);
-
-#endif

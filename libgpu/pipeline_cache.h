@@ -3,8 +3,7 @@
  * There is one file per device and driver, named by their UUIDs. A file that is missing, truncated,
  * altered or from another driver is ignored; a directory that cannot be written is not an error.
  */
-#ifndef VN_LIBGPU_PIPELINE_CACHE_H
-#define VN_LIBGPU_PIPELINE_CACHE_H
+#pragma once
 
 #include "libgpu/device.h"
 
@@ -13,5 +12,3 @@ vn_status vn_pipeline_cache_open(vn_device *d, const char *dir, VkPipelineCache 
 /* Could vn_pipeline_cache_save write the file, as far as the folder shows? */
 bool      vn_pipeline_cache_writable(const vn_device *d, const char *dir);
 void      vn_pipeline_cache_save(vn_device *d, const char *dir, VkPipelineCache cache);
-
-#endif

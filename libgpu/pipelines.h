@@ -5,8 +5,7 @@
  *
  * Threads  vn_pipelines_find and vn_pipelines_add from any thread.
  */
-#ifndef VN_LIBGPU_PIPELINES_H
-#define VN_LIBGPU_PIPELINES_H
+#pragma once
 
 #include "libgpu/vulkan.h"
 
@@ -37,5 +36,3 @@ bool          vn_pipelines_keep_for(VkDevice device, vn_pipelines *p, const char
 VkPipeline    vn_pipelines_find(vn_pipelines *p, const uint32_t *words);
 /* The list owns the pipeline. Returns false if there is no memory; the caller then destroys it. */
 bool          vn_pipelines_add(vn_pipelines *p, const uint32_t *words, VkPipeline pipeline);
-
-#endif

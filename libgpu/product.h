@@ -4,8 +4,7 @@
  * The selection depends on the number of tokens of the whole call and the shape of the whole
  * weight, even if the product is split into several dispatches. So the split changes no bit.
  */
-#ifndef VN_LIBGPU_PRODUCT_H
-#define VN_LIBGPU_PRODUCT_H
+#pragma once
 
 #include "libgpu/encode.h"
 
@@ -63,5 +62,3 @@ void              vn_product_encode_experts(vn_encoder *e, vn_product_choice cho
 bool              vn_product_is_sorted(vn_product_choice choice);
 /* Does its gated product leave the two products, too? */
 bool              vn_product_keeps_both(vn_product_choice choice);
-
-#endif

@@ -1,8 +1,7 @@
 /* staging.h: the two buffers through which tapped values come from the device, and what is in them.
  * transfer.h fills and empties them. Inside libgpu only.
  */
-#ifndef VN_LIBGPU_STAGING_H
-#define VN_LIBGPU_STAGING_H
+#pragma once
 
 #include "libgpu/memory.h"
 
@@ -31,5 +30,3 @@ void      vn_staging_reset(vn_staging *s, bool guard);     /* before a pass */
 void      vn_staging_clear(vn_staging *s, int i, bool guard); /* buffer i, which was handed over */
 /* Adds a part of buffer i. */
 vn_status vn_staging_add(vn_staging *s, int i, vn_transfer_part part, vn_error *err);
-
-#endif

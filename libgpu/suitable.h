@@ -3,8 +3,7 @@
  *
  * The engine's requirements are defined here, once.
  */
-#ifndef VN_LIBGPU_SUITABLE_H
-#define VN_LIBGPU_SUITABLE_H
+#pragma once
 
 #include "libgpu/vulkan.h"
 
@@ -56,5 +55,3 @@ vn_status vn_instance_fail(VkResult r, vn_error *err);
 /* Lists the devices; the caller frees *list. */
 vn_status vn_physical_list(VkInstance instance, vn_physical **list, int *n, vn_error *err);
 bool      vn_physical_float16(VkPhysicalDevice p); /* arithmetic in half */
-
-#endif

@@ -3,8 +3,7 @@
  * A row belongs to a position, so later calls of a run, and runs that start again at position 0,
  * reuse rows: computing 65,000 cosines takes longer than computing a token.
  */
-#ifndef VN_LIBGPU_TABLES_H
-#define VN_LIBGPU_TABLES_H
+#pragma once
 
 #include "libref/plan/plan.h"
 
@@ -21,5 +20,3 @@ typedef struct vn_rope_table {
  * models compute it; its cosine and sine are taken in double. */
 vn_status vn_rope_table_fill(vn_rope_table *kept, float *table, int64_t past, int64_t tokens, vn_error *err);
 void      vn_rope_table_free(vn_rope_table *t); /* t may be zeroed */
-
-#endif

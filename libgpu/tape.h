@@ -8,8 +8,7 @@
  * When a buffer is destroyed, all command buffers become invalid, because Vulkan may give its
  * handle to another buffer.
  */
-#ifndef VN_LIBGPU_TAPE_H
-#define VN_LIBGPU_TAPE_H
+#pragma once
 
 #include "libgpu/memory.h"
 
@@ -74,5 +73,3 @@ void      vn_tape_buffers_destroy(vn_tape_buffers *r); /* none is flying; r may 
  * `blocks` in its memory. */
 vn_status vn_tape_buffers_find(vn_tape_buffers *r, vn_tape *tape, const vn_tape *blocks, vn_tape_buffer **rec,
                                vn_error *err);
-
-#endif

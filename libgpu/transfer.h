@@ -8,8 +8,7 @@
  * With guard, every value is copied out, tapped or not, and checked for poison before any of it is
  * handed over.
  */
-#ifndef VN_LIBGPU_TRANSFER_H
-#define VN_LIBGPU_TRANSFER_H
+#pragma once
 
 #include "libgpu/engine.h"
 
@@ -25,5 +24,3 @@ vn_status vn_transfer_send(vn_gpu_pass *w, vn_error *err);
 vn_status vn_transfer_finish(vn_gpu_pass *w, vn_error *err);
 /* The same; recording continues. */
 vn_status vn_transfer_flush(vn_gpu_pass *w, vn_error *err);
-
-#endif

@@ -4,8 +4,7 @@
  *
  * Threads  call vn_vulkan_load from one thread at a time; for the functions, see Vulkan's rules.
  */
-#ifndef VN_LIBGPU_VULKAN_H
-#define VN_LIBGPU_VULKAN_H
+#pragma once
 
 #include "libref/base/error.h"
 
@@ -69,5 +68,3 @@ vn_status vn_vulkan_list(const vn_vulkan_question *q, void **list, uint32_t *n, 
 
 /* Sets *has: does a device, or a layer, or else the loader (both NULL) have an extension? */
 vn_status vn_vulkan_has(VkPhysicalDevice device, const char *layer, const char *extension, bool *has, vn_error *err);
-
-#endif

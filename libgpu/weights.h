@@ -4,8 +4,7 @@
  * Memory is allocated in blocks of 256 MiB, because devices limit single allocations; a larger
  * tensor has a block of its own.
  */
-#ifndef VN_LIBGPU_WEIGHTS_H
-#define VN_LIBGPU_WEIGHTS_H
+#pragma once
 
 #include "libgpu/memory.h"
 
@@ -34,5 +33,3 @@ static inline void vn_gpu_weights_overflow(vn_gpu_weights *w, int weight, int64_
 		w->first_overflowed = weight;
 	w->overflowed += over;
 }
-
-#endif

@@ -3,8 +3,7 @@
  * Threads  start, next and stop from one thread; work is called from several.
  * Errors   none: if no thread can be started, the calling thread works in vn_workers_next.
  */
-#ifndef VN_LIBGPU_WORKERS_H
-#define VN_LIBGPU_WORKERS_H
+#pragma once
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -41,5 +40,3 @@ void vn_workers_start(vn_workers *w, int n, int threads, bool (*work)(void *ctx,
 int  vn_workers_next(vn_workers *w, int seen);
 /* Lets the workers end, after the pieces in hand. */
 void vn_workers_stop(vn_workers *w);
-
-#endif

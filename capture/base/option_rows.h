@@ -3,8 +3,7 @@
  *
  * type, field: the command's struct, and its member that receives the value.
  */
-#ifndef VN_CAPTURE_OPTION_ROWS_H
-#define VN_CAPTURE_OPTION_ROWS_H
+#pragma once
 
 #include "libref/base/options.h"
 
@@ -90,5 +89,3 @@ enum vn_kv_layout { VN_KV_CONTIGUOUS, VN_KV_PAGED };
 		"strict", 0, VN_INTO(type, field), .changes_verdict = true, .repeated = true, \
 										   .help = "Treat every warning as a failure: exit status 1" what "." \
 	}
-
-#endif

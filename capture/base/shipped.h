@@ -1,6 +1,5 @@
 /* shipped.h: finds files that are installed with vernier: limits, name maps. */
-#ifndef VN_CAPTURE_SHIPPED_H
-#define VN_CAPTURE_SHIPPED_H
+#pragma once
 
 #include "libref/base/error.h"
 
@@ -14,5 +13,3 @@ vn_status vn_shipped_find(const char *folder, const char *name, char *path, vn_e
 /* Writes the names in a folder of such files to text (room bytes): sorted, without `ending`, with
  * '|' between them. */
 vn_status vn_shipped_names(const char *folder, const char *ending, char *text, size_t room, vn_error *err);
-
-#endif

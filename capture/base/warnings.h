@@ -3,8 +3,7 @@
  * Every command warns only through these functions: a line on stderr, regardless of -q, counted for
  * --strict. There is one list per process, for the command that runs. Use it from one thread.
  */
-#ifndef VN_CAPTURE_WARNINGS_H
-#define VN_CAPTURE_WARNINGS_H
+#pragma once
 
 #include "libref/base/error.h"
 
@@ -23,5 +22,3 @@ int  vn_warnings_end(const char *command, bool strict, int status);
 /* Returns the exit status of a command whose work ended with st. On an error, prints it and returns
  * 2; otherwise the same as vn_warnings_end. */
 int  vn_command_end(const char *command, vn_status st, const vn_error *err, bool strict, int status);
-
-#endif

@@ -7,8 +7,7 @@
  * A reader is positioned at one event. Functions that take a value start at the current event and
  * leave the reader at the value's last event; vn_yaml_next moves on.
  */
-#ifndef VN_CAPTURE_YAML_H
-#define VN_CAPTURE_YAML_H
+#pragma once
 
 #include "libref/base/error.h"
 
@@ -71,5 +70,3 @@ typedef struct vn_yaml_section {
 /* Reads the whole document: a map with "version: 1", which is required, and each of the n sections
  * (at most 31) at most once. file: "a name map", for messages. */
 vn_status vn_yaml_document(vn_yaml *y, const char *file, const vn_yaml_section *section, int n, void *context);
-
-#endif

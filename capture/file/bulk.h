@@ -14,8 +14,7 @@
  * Source: the HDF5 File Format Specification, version 3.0, III.A.2 (version 2 B-trees), III.E
  * (global heap), III.G (fractal heap), IV.A (object headers).
  */
-#ifndef VN_CAPTURE_BULK_H
-#define VN_CAPTURE_BULK_H
+#pragma once
 
 #include "capture/file/driver.h"
 #include "libref/base/tensor.h"
@@ -58,5 +57,3 @@ typedef struct vn_bulk_link {
  * *twice becomes that name. */
 uint64_t vn_bulk_end_dataset(vn_bulk *b);
 uint64_t vn_bulk_end_group(vn_bulk *b, vn_bulk_link *link, size_t n, const char **twice);
-
-#endif

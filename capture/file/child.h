@@ -12,8 +12,7 @@
  *   PCRE2 (patterns of a tokenizer.json)                       in the parent: rewritten (split.h)
  *   libyaml (limits, name maps)                                in the parent: the user's own
  */
-#ifndef VN_CAPTURE_CHILD_H
-#define VN_CAPTURE_CHILD_H
+#pragma once
 
 #include "libref/base/error.h"
 
@@ -100,5 +99,3 @@ vn_status vn_child_sandbox_gaps(char *words, size_t room, vn_error *err);
 /* tell is called once in this process, when a child was first found to run in a sandbox that lacks
  * something ("Landlock, seccomp"). NULL, as at the start: nothing is. */
 void      vn_child_on_gaps(void (*tell)(const char *missing));
-
-#endif

@@ -7,8 +7,7 @@
  *
  * Threads  one at a time.
  */
-#ifndef VN_CAPTURE_DISK_H
-#define VN_CAPTURE_DISK_H
+#pragma once
 
 #include "libref/base/error.h"
 
@@ -38,5 +37,3 @@ typedef struct vn_open_file {
 } vn_open_file;
 /* Writes through the page cache, for small data that is overwritten. object: for messages. */
 vn_status vn_write_at(vn_open_file to, const char *object, const void *data, size_t bytes, int64_t at, vn_error *err);
-
-#endif

@@ -15,8 +15,7 @@
  *
  * Threads  as HDF5: one at a time.
  */
-#ifndef VN_CAPTURE_DRIVER_H
-#define VN_CAPTURE_DRIVER_H
+#pragma once
 
 #include "libref/base/error.h"
 
@@ -56,5 +55,3 @@ vn_status vn_driver_publish(vn_driver *d, vn_error *err);
  * vn_driver_publish writes the rest, the index before what refers to it. */
 void vn_driver_hold(vn_driver *d);
 void vn_driver_release(vn_driver *d);
-
-#endif

@@ -4,8 +4,7 @@
  * (child.h, store/scribe.h); the process that forks them never initialises it. It is not
  * thread-safe here: callers hold vn_h5_lock.
  */
-#ifndef VN_CAPTURE_H5_H
-#define VN_CAPTURE_H5_H
+#pragma once
 
 #include "libref/base/dtype.h"
 #include "libref/base/error.h"
@@ -39,5 +38,3 @@ bool vn_h5_close(hid_t id);
 bool vn_h5_put_text(hid_t object, const char *name, const char *text);
 bool vn_h5_put_int(hid_t object, const char *name, int64_t value);
 bool vn_h5_put_real(hid_t object, const char *name, double value);
-
-#endif

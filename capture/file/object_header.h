@@ -10,8 +10,7 @@
  * Source: the HDF5 File Format Specification, version 3.0, IV.A (object headers and their messages)
  * and III.E (global heap).
  */
-#ifndef VN_CAPTURE_OBJECT_HEADER_H
-#define VN_CAPTURE_OBJECT_HEADER_H
+#pragma once
 
 #include "libref/base/tensor.h"
 
@@ -77,5 +76,3 @@ uint32_t                   vn_header_checksum(const unsigned char *p, size_t n);
 /* How a header has the types of attributes: a 64-bit little-endian integer, such a float, and a
  * UTF-8 string of variable length. */
 extern const unsigned char vn_header_int[12], vn_header_real[20], vn_header_text[20];
-
-#endif

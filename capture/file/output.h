@@ -3,8 +3,7 @@
  * A file is written under a temporary name in the same folder and renamed when it is complete, so
  * that no reader sees half a report.
  */
-#ifndef VN_CAPTURE_OUTPUT_H
-#define VN_CAPTURE_OUTPUT_H
+#pragma once
 
 #include "capture/file/place.h"
 
@@ -39,5 +38,3 @@ bool vn_text_close(FILE *to, char **text);
  * -1: text, for a path without an ending, .txt, .text, .log, .out, or NULL. VN_ERR_USAGE for any
  * other ending. */
 vn_status vn_output_ending(const char *path, const char *known, int *which, vn_error *err);
-
-#endif

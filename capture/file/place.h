@@ -6,8 +6,7 @@
  * other file is ever emptied, and no input of the command is replaced (libref/base/files.h), also
  * not with force.
  */
-#ifndef VN_CAPTURE_PLACE_H
-#define VN_CAPTURE_PLACE_H
+#pragma once
 
 #include "libref/base/error.h"
 
@@ -57,5 +56,3 @@ vn_status vn_place_open(vn_place *p, const char *path, bool force, vn_error *err
  * (libref/base/trouble.h). Without force, refuses a PATH that has appeared since. */
 vn_status vn_place_settle(vn_place *p, vn_error *err);
 void      vn_place_close(vn_place *p); /* leaves the files as they are; p may be zeroed */
-
-#endif

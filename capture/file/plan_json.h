@@ -4,8 +4,7 @@
  * in the order of the plan. The reader trusts nothing: the plan that it returns has passed
  * vn_plan_check, so an engine can execute it.
  */
-#ifndef VN_CAPTURE_PLAN_JSON_H
-#define VN_CAPTURE_PLAN_JSON_H
+#pragma once
 
 #include "libref/plan/plan.h"
 
@@ -19,5 +18,3 @@ vn_status vn_plan_to_text(const vn_plan *p, vn_plan_text *t, vn_error *err);
 /* err names an object such as /plan/nodes[7]; the caller puts the file before it. */
 vn_status vn_plan_from_text(const vn_plan_text *t, vn_plan **plan, vn_error *err);
 void      vn_plan_text_free(vn_plan_text *t);
-
-#endif

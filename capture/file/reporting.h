@@ -1,6 +1,5 @@
 /* reporting.h: the options of a command with one report: text or JSON, to stdout or to -o PATH. */
-#ifndef VN_CAPTURE_REPORTING_H
-#define VN_CAPTURE_REPORTING_H
+#pragma once
 
 #include "libref/base/options.h"
 
@@ -32,5 +31,3 @@ enum { VN_FORM_UNSAID = -1, VN_FORM_TEXT, VN_FORM_JSON };
 
 /* Sets json from format and path. Returns 0, or 2 after an error message. */
 int vn_reporting_choose(const char *command, vn_reporting *k);
-
-#endif

@@ -23,8 +23,7 @@
  * except mapped files and scratch memory (vn_scratch, vn_recording: MADV_DONTFORK). It can send
  * what it sees only to the parent.
  */
-#ifndef VN_CAPTURE_SANDBOX_H
-#define VN_CAPTURE_SANDBOX_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -50,5 +49,3 @@ void vn_sandbox_begin(const vn_sandbox *s);
 /* Second part: closes the sandbox for good. Returns the layers that are missing (VN_SANDBOX_*): not
  * in this kernel, or left out. */
 int  vn_sandbox_close(const vn_sandbox *s);
-
-#endif

@@ -9,8 +9,7 @@
  * Threads  one at a time.
  * Errors   one line that names the file and the object.
  */
-#ifndef VN_CAPTURE_DUMP_H
-#define VN_CAPTURE_DUMP_H
+#pragma once
 
 #include "capture/import/npy.h"
 #include "capture/recording/recording.h"
@@ -123,5 +122,3 @@ vn_status vn_dump_text(const char *path, char *text, size_t bytes, vn_npy *as, v
 /* Parses the manifest of a directory (specs/dump.md), without opening its files. Sets `file` of
  * each array, and layout.dtype from the manifest. */
 vn_status vn_manifest_parse(vn_dump *d, const char *path, const char *text, size_t bytes, vn_error *err);
-
-#endif

@@ -3,8 +3,7 @@
  * Names, axes and shapes are converted by name maps (name_map.h) and by the axes in the manifest.
  * Everything that a reader of the file would refuse is checked before the first byte is written.
  */
-#ifndef VN_CAPTURE_IMPORT_H
-#define VN_CAPTURE_IMPORT_H
+#pragma once
 
 #include "capture/import/dump.h"
 #include "capture/names/name_map.h"
@@ -81,5 +80,3 @@ vn_status vn_import_check_dims(const vn_import *i, int entry, vn_error *err);
 void      vn_import_list(const vn_import *i, FILE *to);
 /* Writes the checkpoint file. */
 vn_status vn_import_write(vn_import *i, const char *path, bool force, int64_t *tensors, int64_t *bytes, vn_error *err);
-
-#endif

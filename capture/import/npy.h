@@ -3,8 +3,7 @@
  * The header is a Python literal; only the forms that occur in such headers are accepted. A header
  * that parses states how many bytes of numbers follow, and the file has that many.
  */
-#ifndef VN_CAPTURE_NPY_H
-#define VN_CAPTURE_NPY_H
+#pragma once
 
 #include "libref/base/error.h"
 #include "libref/base/tensor.h"
@@ -47,5 +46,3 @@ bool      vn_import_layout_bytes(const vn_import_layout *l, const vn_shape *shap
  * name: for messages. Fails if an integer does not fit an i32. */
 vn_status vn_import_layout_read(const char *path, const char *name, const vn_import_layout *l, const vn_shape *shape,
                                 const void *from, void *to, vn_error *err);
-
-#endif

@@ -1,8 +1,7 @@
 /* layout.h: the ways in which a tensor of some shape can hold a checkpoint: its axes in another
  * order, several axes in one, axes of length one besides.
  */
-#ifndef VN_CAPTURE_LAYOUT_H
-#define VN_CAPTURE_LAYOUT_H
+#pragma once
 
 #include "capture/view/dims.h"
 
@@ -20,5 +19,3 @@ int vn_axis_lengths(const char *axes, const vn_shape *shape, vn_axis_length axis
 /* Lists the dims strings (dims.h) of tensors of this shape that hold these axes (n), the
  * checkpoint's own order first, at most VN_LAYOUTS. Returns how many. */
 int vn_layouts(const vn_shape *shape, const vn_axis_length *axis, int n, char list[VN_LAYOUTS][VN_LAYOUT_DIMS]);
-
-#endif

@@ -6,8 +6,7 @@
  * axis of length one, cut a fused product into its parts, or add two tensors. The first rule that
  * matches a name applies; names that no rule matches stay as they are.
  */
-#ifndef VN_CAPTURE_NAME_MAP_H
-#define VN_CAPTURE_NAME_MAP_H
+#pragma once
 
 #include "capture/view/like.h"
 
@@ -90,5 +89,3 @@ typedef struct vn_name_map_use {
  * Errors   two tensors that become one, copies that differ, parts that do not add up, an `either`
  *          that cannot be decided: file, line and column of the rule. */
 vn_status vn_name_map_apply(const vn_name_map *m, vn_recording **r, vn_name_map_use *use, vn_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* name_map_internal.h: shared by the files of name_map.h; included nowhere else. */
-#ifndef VN_CAPTURE_NAME_MAP_INTERNAL_H
-#define VN_CAPTURE_NAME_MAP_INTERNAL_H
+#pragma once
 
 #include "capture/names/name_map.h"
 
@@ -38,5 +37,3 @@ bool      vn_name_map_counts_from(const char *pattern, int n);
 bool      vn_name_map_term(const vn_name_map_rule *rule, int k, const char *name, char *to, size_t room);
 /* Adds one tensor to j->made. */
 vn_status vn_name_map_place(vn_name_map_job *j, const vn_name_map_outcome *o);
-
-#endif

@@ -12,8 +12,7 @@
  * median of its tensor and passed through asinh, so that neither scale nor a few large channels
  * decide; plus 0.01 log^2 of the ratio of the medians.
  */
-#ifndef VN_CAPTURE_PROPOSE_H
-#define VN_CAPTURE_PROPOSE_H
+#pragma once
 
 #include "capture/recording/recording.h"
 #include "libref/plan/point.h"
@@ -60,5 +59,3 @@ void      vn_proposal_finish(vn_proposal *p);
 void vn_proposal_write(const vn_proposal *p, const char *source, FILE *to);
 /* Prints the rules with their evidence, then what contradicts. */
 void vn_proposal_print(const vn_proposal *p, FILE *to);
-
-#endif

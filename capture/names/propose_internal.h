@@ -1,6 +1,5 @@
 /* propose_internal.h: shared by the files of propose.h; included nowhere else. */
-#ifndef VN_CAPTURE_PROPOSE_INTERNAL_H
-#define VN_CAPTURE_PROPOSE_INTERNAL_H
+#pragma once
 
 #include "capture/names/layout.h"
 #include "capture/names/propose.h"
@@ -238,5 +237,3 @@ void vn_propose_split_outside(vn_proposer *j);
 void      vn_propose_report_members(vn_proposer *j);
 vn_status vn_propose_report_steps(vn_proposer *j);
 vn_status vn_propose_report_reordered(vn_proposer *j);
-
-#endif

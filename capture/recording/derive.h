@@ -11,8 +11,7 @@
  * compressed, chunked or big-endian. A tensor that is one whole source tensor shares its bytes and
  * digest, without a copy.
  */
-#ifndef VN_CAPTURE_DERIVE_H
-#define VN_CAPTURE_DERIVE_H
+#pragma once
 
 #include "capture/recording/recording.h"
 
@@ -53,5 +52,3 @@ void vn_derive_steps(vn_recording *r, const vn_step *step, int n);
 void vn_derive_ranks(vn_recording *r, int n);
 /* Removes weights and plan, which are those of a part of the model. */
 void vn_derive_forget_model(vn_recording *r);
-
-#endif

@@ -4,8 +4,7 @@
  * or the head gets the wrong tensor. Without a mistake, it also happens in a model with tied
  * embedding and head whose layers add little (untrained, or very small).
  */
-#ifndef VN_CAPTURE_ECHO_H
-#define VN_CAPTURE_ECHO_H
+#pragma once
 
 #include "capture/recording/recording.h"
 
@@ -23,5 +22,3 @@ vn_status vn_echo_of(vn_recording *r, vn_echo *e, vn_error *err);
 
 /* Is `share`, measured on n rows, far above the expected share? */
 bool vn_echoes(double share, double expected, int64_t n);
-
-#endif

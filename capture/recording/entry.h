@@ -3,8 +3,7 @@
  *
  * Owner   an entry belongs to its recording; its texts are interned.
  */
-#ifndef VN_CAPTURE_ENTRY_H
-#define VN_CAPTURE_ENTRY_H
+#pragma once
 
 #include "libref/base/digest.h"
 #include "libref/base/tensor.h"
@@ -73,5 +72,3 @@ typedef struct vn_piece {
 
 /* How overlapping pieces are combined. */
 typedef enum vn_joined { VN_JOIN_PLACED /* they do not overlap */, VN_JOIN_SUMMED } vn_joined;
-
-#endif

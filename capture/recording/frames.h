@@ -1,8 +1,7 @@
 /* frames.h: the frames in which a child (child.h) sends what it finds in an untrusted HDF5 file,
  * and what it is given to read.
  */
-#ifndef VN_CAPTURE_FRAMES_H
-#define VN_CAPTURE_FRAMES_H
+#pragma once
 
 #include "capture/recording/scratch.h"
 #include "libref/base/tensor.h"
@@ -110,5 +109,3 @@ static inline int64_t vn_scan_bytes(const int64_t *dim, int rank, int64_t width)
 	}
 	return width;
 }
-
-#endif

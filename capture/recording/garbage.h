@@ -5,8 +5,7 @@
  * vocabulary, where models keep unused rows. Ordinary text contains some of each, so the counts are
  * compared with those of the reference or, without one, of the prompt.
  */
-#ifndef VN_CAPTURE_GARBAGE_H
-#define VN_CAPTURE_GARBAGE_H
+#pragma once
 
 #include "capture/recording/recording.h"
 
@@ -50,5 +49,3 @@ vn_status vn_garbage_of(vn_recording *r, vn_garbage *g, vn_error *err);
  * Then fills words, the rest of a sentence that begins with the owner of the tokens: "chosen tokens
  * repeat: ...". */
 bool vn_garbage_shows(const vn_garbage *g, const vn_garbage *ref, vn_garbage_sign sign, char words[VN_GARBAGE_WORDS]);
-
-#endif

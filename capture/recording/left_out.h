@@ -3,8 +3,7 @@
  *
  * Owner   vn_left_out_finish frees what a vn_left_out holds; names are interned.
  */
-#ifndef VN_CAPTURE_LEFT_OUT_H
-#define VN_CAPTURE_LEFT_OUT_H
+#pragma once
 
 #include "libref/base/digest.h"
 #include "libref/base/error.h"
@@ -46,5 +45,3 @@ void               vn_left_out_sort(vn_left_out *list, int n);
 const vn_left_out *vn_left_out_find(const vn_left_out *list, int n, int step, const char *name);
 /* Returns a measure by name; NaN: not stated. */
 double             vn_left_out_measure(const vn_left_out *l, const char *name);
-
-#endif

@@ -3,8 +3,7 @@
  * It does not matter which steps the tokens came in: one engine may have read a text at once, the
  * other token by token, or kept only the last row of a step.
  */
-#ifndef VN_CAPTURE_LOGIT_ROWS_H
-#define VN_CAPTURE_LOGIT_ROWS_H
+#pragma once
 
 #include "capture/recording/recording.h"
 
@@ -32,5 +31,3 @@ void      vn_choices_close(vn_choices *c);
 /* Reads the row after a token, which must be recorded. *id: the place of its highest score, of
  * equal ones the first; -1: one is NaN. */
 vn_status vn_choices_read(vn_choices *c, int64_t token, int64_t *id, vn_error *err);
-
-#endif

@@ -3,8 +3,7 @@
  * Used for decisions by content (are these replicas, partial sums, which of two names?) and for
  * details of a wrong tensor. Only one piece of each tensor is in memory.
  */
-#ifndef VN_CAPTURE_NUMBERS_H
-#define VN_CAPTURE_NUMBERS_H
+#pragma once
 
 #include "capture/recording/recording.h"
 
@@ -46,5 +45,3 @@ vn_status vn_numbers_stats(vn_numbers *s, vn_stats *stats, vn_error *err);
 /* Returns one number. Fast for tensors up to 16 MB; for larger ones, fast if indices increase. */
 double    vn_numbers_value(vn_numbers *s, int64_t at);
 bool      vn_numbers_are_few(const vn_numbers *s); /* at most 16 MB */
-
-#endif

@@ -5,8 +5,7 @@
  * one. Every later step has tokens of every prompt, in the same order: one token each, or a run of
  * consecutive positions each, as in the first step.
  */
-#ifndef VN_CAPTURE_PACKED_H
-#define VN_CAPTURE_PACKED_H
+#pragma once
 
 #include "capture/recording/recording.h"
 
@@ -15,5 +14,3 @@ int64_t   vn_packed_count(const vn_recording *r);
 /* Fills of (tokens): which prompt each token belongs to. Fails if a step does not continue all
  * prompts. */
 vn_status vn_packed_prompts(const vn_recording *r, int64_t *of, vn_error *err);
-
-#endif

@@ -10,8 +10,7 @@
  * Errors   name the file and the object. Numbers that contradict the digest in the file are
  *          VN_ERR_DAMAGED (verify.h).
  */
-#ifndef VN_CAPTURE_RECORDING_H
-#define VN_CAPTURE_RECORDING_H
+#pragma once
 
 #include "capture/recording/entry.h"
 #include "capture/recording/run_plan.h"
@@ -154,5 +153,3 @@ void      vn_recording_was_read(vn_recording *r, int i);
 /* Returns a whole tensor: dtype, shape and numbers, which belong to the recording until
  * vn_recording_release. */
 vn_status vn_entry_tensor(vn_recording *r, int entry, vn_tensor *t, vn_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* recording_internal.h: the fields of vn_recording. For the files that open, derive or view one, in
  * recording/, view/view.c, view/batched.c and import/; included nowhere else. */
-#ifndef VN_CAPTURE_RECORDING_INTERNAL_H
-#define VN_CAPTURE_RECORDING_INTERNAL_H
+#pragma once
 
 #include "capture/recording/left_out.h"
 #include "capture/file/plan_json.h"
@@ -210,5 +209,3 @@ vn_status vn_receive(vn_recording *const *r, int n, vn_error *err);
  * which it closes, as if a child had sent it; and makes a recording of that, at path. */
 vn_status vn_receive_pipe(vn_recording *r, int pipe, vn_error *err);
 vn_status vn_recording_of_frames(const char *path, int pipe, vn_recording **r, vn_error *err);
-
-#endif

@@ -6,8 +6,7 @@
  * Owner   the file owns its recording and its results; names are interned.
  * Errors  a file that contradicts itself or the two recordings is refused in one line.
  */
-#ifndef VN_CAPTURE_REPLAYED_FILE_H
-#define VN_CAPTURE_REPLAYED_FILE_H
+#pragma once
 
 #include "capture/recording/recording.h"
 #include "libref/base/json.h"
@@ -79,5 +78,3 @@ bool vn_replayed_is_input(const char *name);
 
 /* Returns what its line says of result i, a new reference; NULL: no memory. */
 json_t *vn_replayed_line(const vn_replayed_file *file, int i);
-
-#endif

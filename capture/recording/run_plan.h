@@ -6,8 +6,7 @@
  * Owner   a plan belongs to its recording; names are interned.
  * Errors  name the line: a file that contradicts itself is VN_ERR_FORMAT.
  */
-#ifndef VN_CAPTURE_RUN_PLAN_H
-#define VN_CAPTURE_RUN_PLAN_H
+#pragma once
 
 #include "libref/base/error.h"
 
@@ -41,5 +40,3 @@ void      vn_run_plan_free(vn_run_plan *plan);
 /* Returns the index of a result; the node that made it; -1: there is none. */
 int       vn_run_plan_value(const vn_run_plan *plan, int step, const char *name);
 int       vn_run_plan_maker(const vn_run_plan *plan, int step, const char *name);
-
-#endif

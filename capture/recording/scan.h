@@ -3,8 +3,7 @@
  * An error is a FAILED frame and ends the process, so nothing is ever freed. The parent (receive.c)
  * checks every frame.
  */
-#ifndef VN_CAPTURE_SCAN_H
-#define VN_CAPTURE_SCAN_H
+#pragma once
 
 #include "capture/recording/frames.h"
 
@@ -13,5 +12,3 @@
  * FAILED. */
 void vn_scan_file(void *ctx, int pipe);
 void vn_scan_numbers(void *ctx, int pipe);
-
-#endif

@@ -1,6 +1,5 @@
 /* scan_read.h: reads single HDF5 objects defensively, for scan*.c in the child. */
-#ifndef VN_CAPTURE_SCAN_READ_H
-#define VN_CAPTURE_SCAN_READ_H
+#pragma once
 
 #include "capture/file/h5.h"
 #include "capture/file/object_header.h"
@@ -58,5 +57,3 @@ vn_scan_table vn_scan_rows(const vn_scan *s, hid_t dset, hid_t type, const vn_ex
  * double, or a whole number, 0 if that is negative or too large. Returns false if there is no such
  * column. */
 bool vn_scan_column(const vn_scan *s, const vn_scan_table *t, const vn_header_attribute *c, void *rows, size_t size);
-
-#endif

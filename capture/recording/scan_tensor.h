@@ -1,7 +1,6 @@
 /* scan_tensor.h: reads the description of one tensor of an untrusted file, for scan.c in the
  * child. */
-#ifndef VN_CAPTURE_SCAN_TENSOR_H
-#define VN_CAPTURE_SCAN_TENSOR_H
+#pragma once
 
 #include "capture/recording/scan_read.h"
 
@@ -15,5 +14,3 @@ vn_header_reader *vn_scan_reader(const vn_scan *s, hid_t file);
 bool vn_scan_tensor_header(const vn_scan *s, vn_header_reader *r, const char *object, vn_seen_tensor *t,
                            int64_t *stored);
 void vn_scan_tensor(const vn_scan *s, hid_t d, const char *object, vn_seen_tensor *t, int64_t *stored);
-
-#endif

@@ -6,8 +6,7 @@
  * /tmp), else in /tmp. It takes at most three quarters of what is free there. If none has room, it
  * is memory like a small one, at most half of the machine's.
  */
-#ifndef VN_CAPTURE_SCRATCH_H
-#define VN_CAPTURE_SCRATCH_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -33,5 +32,3 @@ void vn_scratch_keep(const vn_scratch *s);
 void vn_scratch_forget(const vn_scratch *s);
 /* Frees it and zeroes *s; *s may be zeroed already. */
 void vn_scratch_end(vn_scratch *s);
-
-#endif

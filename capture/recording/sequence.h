@@ -5,8 +5,7 @@
  * points by the table in libref/plan/point.c, which has them in the order in which a layer
  * computes.
  */
-#ifndef VN_CAPTURE_SEQUENCE_H
-#define VN_CAPTURE_SEQUENCE_H
+#pragma once
 
 #include "libref/base/error.h"
 
@@ -25,5 +24,3 @@ typedef struct vn_sequence_entry {
  * a checkpoint outside layers comes before or after the layers, as the table of points says;
  * foreign names come last, and numbers in them are compared as numbers. */
 vn_status vn_sequence(const vn_sequence_entry *x, int n, int *order, vn_error *err);
-
-#endif

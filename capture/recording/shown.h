@@ -5,8 +5,7 @@
  * fit. Embeddings, caches, integers and other copies keep the format of what they copy, so they do
  * not vote; sums and activations vote only if nothing else was recorded.
  */
-#ifndef VN_CAPTURE_SHOWN_H
-#define VN_CAPTURE_SHOWN_H
+#pragma once
 
 #include "capture/recording/recording.h"
 
@@ -34,5 +33,3 @@ const char *vn_shown_word(const vn_shown_precision *s);
 #define VN_PRECISION_FROM "precision_from"
 /* Was the precision of this run stated by the engine or the user? */
 bool vn_precision_declared(const vn_recording *r);
-
-#endif

@@ -5,8 +5,7 @@
  * show this if both recorders make the same mistake. A step that kept nothing is a group without
  * tensors.
  */
-#ifndef VN_CAPTURE_STEPS_H
-#define VN_CAPTURE_STEPS_H
+#pragma once
 
 #include "capture/recording/recording.h"
 
@@ -20,5 +19,3 @@ bool vn_steps_disorder(const vn_recording *r, char words[VN_STEPS_WORDS]);
  * ("token 19 (after step.2)"). Tokens after the last step of an interrupted run do not count.
  * Without any step nothing is missing. */
 int64_t vn_steps_gap(const vn_recording *const *r, int n, char words[VN_STEPS_WORDS]);
-
-#endif

@@ -15,8 +15,7 @@
  * Threads  vn_recording_vouch and vn_recording_verify_entry: any, also on one tensor at once; the
  *          others: one at a time.
  */
-#ifndef VN_CAPTURE_VERIFY_H
-#define VN_CAPTURE_VERIFY_H
+#pragma once
 
 #include "capture/recording/recording.h"
 
@@ -59,5 +58,3 @@ void vn_recording_wrong(const vn_recording *r, void (*say)(void *context, const 
 /* Reads entry i and returns the digest of its numbers if it differs from the one in the file; else
  * empty, also if the file has none. */
 vn_status vn_recording_found(vn_recording *r, int i, vn_digest *found, vn_error *err);
-
-#endif

@@ -4,8 +4,7 @@
  * capture/ knows neither limits nor metrics; compare/against implements the judge, and
  * compare/main.c hands it to cmd_capture. The C API judges by the nmse (capture/put_judge.h).
  */
-#ifndef VN_CAPTURE_AGAINST_H
-#define VN_CAPTURE_AGAINST_H
+#pragma once
 
 #include "capture/recording/left_out.h"
 #include "capture/recording/recording.h"
@@ -70,5 +69,3 @@ typedef struct vn_run_judge {
 	vn_status (*tensor)(void *self, const char *name, const vn_tensor *t, vn_judgement *j, vn_error *err);
 	void (*close)(void *self); /* self may be NULL */
 } vn_run_judge;
-
-#endif

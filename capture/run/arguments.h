@@ -2,8 +2,7 @@
  *
  * Errors   state the rule and quote the argument.
  */
-#ifndef VN_CAPTURE_ARGUMENTS_H
-#define VN_CAPTURE_ARGUMENTS_H
+#pragma once
 
 #include "libref/base/error.h"
 
@@ -28,5 +27,3 @@ vn_status vn_arguments_read_file(const char *path, char **text, size_t *bytes, v
  * be given once. "P@GLOB", the precision of some nodes, is appended to part, whose length is *n, at
  * most `most`. Borrows value. */
 vn_status vn_take_precision(const char *value, const char **whole, const char **part, int *n, int most, vn_error *err);
-
-#endif

@@ -5,8 +5,7 @@
  * Threads  one at a time.
  * Errors   as in libref/exec/ref.h and libgpu/gpu.h.
  */
-#ifndef VN_CAPTURE_ENGINE_H
-#define VN_CAPTURE_ENGINE_H
+#pragma once
 
 #include "libref/model/model.h"
 #include "libref/plan/engine.h"
@@ -53,5 +52,3 @@ static inline double vn_engine_compiling(const vn_engine *e)
 {
 	return e->ops->compiling ? e->ops->compiling(e->self) : 0.0;
 }
-
-#endif

@@ -5,8 +5,7 @@
  * prompt in chunks, decoded tokens, a call on a cache that was filled by one of which nothing was
  * kept.
  */
-#ifndef VN_CAPTURE_FOLLOW_H
-#define VN_CAPTURE_FOLLOW_H
+#pragma once
 
 #include "libref/plan/tap.h"
 
@@ -38,5 +37,3 @@ void      vn_follow_finish(vn_follow *f);
 
 /* What is recorded of call i, for a sink that is set by the caller. */
 vn_taps vn_follow_taps(const vn_follow *f, int i);
-
-#endif

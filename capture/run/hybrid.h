@@ -15,8 +15,7 @@
  *
  * Memory   that of all sides: a second precision on the GPU needs a second copy of all weights.
  */
-#ifndef VN_CAPTURE_HYBRID_H
-#define VN_CAPTURE_HYBRID_H
+#pragma once
 
 #include "capture/run/engine.h"
 #include "libref/plan/plan.h"
@@ -53,5 +52,3 @@ vn_status vn_toggles_precision(const vn_plan *p, const char *precise, vn_policy 
 /* Splits a comma-separated list of globs in place; commas inside braces do not split. Returns *n
  * pointers into text; the caller frees the list. An empty text has no globs. */
 const char **vn_toggles_split(char *text, int *n);
-
-#endif

@@ -1,6 +1,5 @@
 /* ids_from.h: takes the token ids of a recording, for a run on the same tokens. */
-#ifndef VN_CAPTURE_IDS_FROM_H
-#define VN_CAPTURE_IDS_FROM_H
+#pragma once
 
 #include "libref/base/error.h"
 
@@ -22,5 +21,3 @@ vn_status vn_ids_from(const vn_ids_source *from, vn_ids_part part, int32_t **ids
 /* Fails if `output`, the recording to be written, is the file `path` that an option reads. Either
  * may be NULL. */
 vn_status vn_ids_kept(const char *option, const char *output, const char *path, vn_error *err);
-
-#endif

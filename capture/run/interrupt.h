@@ -3,13 +3,10 @@
  * A second signal ends the process at once, without its temporary files; what was published in the
  * file is safe.
  */
-#ifndef VN_CAPTURE_INTERRUPT_H
-#define VN_CAPTURE_INTERRUPT_H
+#pragma once
 
 #include <stdbool.h>
 
 void vn_interrupt_catch(void);
 bool vn_interrupted(void);
 int  vn_interrupted_by(void); /* the signal; 0: none */
-
-#endif

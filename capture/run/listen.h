@@ -6,8 +6,7 @@
  * If those logits were not selected for the store, the listener asks the engine for more rows than
  * the store gets, and drops the rest.
  */
-#ifndef VN_CAPTURE_LISTEN_H
-#define VN_CAPTURE_LISTEN_H
+#pragma once
 
 #include "libref/plan/tap.h"
 
@@ -38,5 +37,3 @@ void      vn_listener_finish(vn_listener *l);
 /* Returns the taps for the next call of an engine with `past` cached tokens. scores: keep the
  * logits of this call. The taps belong to the listener and are valid until the call ends. */
 vn_taps vn_listener_taps(vn_listener *l, int64_t past, int64_t tokens, bool scores);
-
-#endif

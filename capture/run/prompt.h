@@ -1,6 +1,5 @@
 /* prompt.h: the tokens that a run begins with: token ids, or a text and the model's tokenizer. */
-#ifndef VN_CAPTURE_PROMPT_H
-#define VN_CAPTURE_PROMPT_H
+#pragma once
 
 #include "libref/model/model.h"
 #include "libref/text/tokenizer.h"
@@ -37,5 +36,3 @@ void      vn_prompt_finish(vn_prompt *p);
 
 /* Prints the warnings of a model and of a prompt (may be NULL) in the name of `command`. */
 void vn_prompt_warn(const char *command, const vn_model *m, const vn_prompt *p);
-
-#endif

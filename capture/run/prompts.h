@@ -6,8 +6,7 @@
  * run. What a kept recording warned of is said again, so that --strict gives the same status.
  * If mpirun started several processes, they share the scenarios (libref/base/cluster.h).
  */
-#ifndef VN_CAPTURE_PROMPTS_H
-#define VN_CAPTURE_PROMPTS_H
+#pragma once
 
 #include "capture/run/run.h"
 
@@ -30,5 +29,3 @@ void vn_prompts_say(const char *path, const vn_recorded *done);
 /* Checks all scenarios, then records those that are not there yet (with recipe->force all), and
  * says so on stderr. Stops at the first that fails. */
 vn_status vn_prompts_record(const vn_prompts_job *job, vn_error *err);
-
-#endif

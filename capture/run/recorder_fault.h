@@ -8,8 +8,7 @@
  * Owner    the plan is borrowed and must outlive the vn_recorder_fault.
  * Threads  as a sink's.
  */
-#ifndef VN_CAPTURE_RECORDER_FAULT_H
-#define VN_CAPTURE_RECORDER_FAULT_H
+#pragma once
 
 #include "libref/plan/tap.h"
 
@@ -38,5 +37,3 @@ vn_sink            vn_recorder_fault_keep(vn_recorder_fault *m);
 /* Returns a sink that passes tensors on to `behind`, changed. Each tensor is held whole. It fails
  * with VN_ERR_USAGE on numbers that the fault cannot change. */
 vn_sink            vn_recorder_fault_sink(vn_recorder_fault *m, const vn_sink *behind);
-
-#endif

@@ -3,8 +3,7 @@
  * Threads  one thread; the store has one of its own.
  * Errors   the file is then as store.h says; the error names what remains of it.
  */
-#ifndef VN_CAPTURE_RUN_H
-#define VN_CAPTURE_RUN_H
+#pragma once
 
 #include "capture/run/against.h"
 #include "capture/run/engine.h"
@@ -83,5 +82,3 @@ vn_status vn_recipe_judged_by(const vn_recipe *r, const vn_model *m, vn_judged_b
 
 /* Runs the recipe and writes the file. *done: what was recorded. */
 vn_status vn_record(const vn_recipe *r, const vn_model *m, const vn_engine *e, vn_recorded *done, vn_error *err);
-
-#endif

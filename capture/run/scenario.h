@@ -5,8 +5,7 @@
  * `temperature` and `seed`. Empty lines are skipped. Without a name, a prompt is called by its
  * number: 001, 002...
  */
-#ifndef VN_CAPTURE_SCENARIO_H
-#define VN_CAPTURE_SCENARIO_H
+#pragma once
 
 #include "libref/base/error.h"
 
@@ -28,5 +27,3 @@ typedef struct vn_scenario {
  * number. */
 vn_status vn_scenarios_read(const char *path, vn_scenario **s, int *n, vn_error *err);
 void      vn_scenarios_free(vn_scenario *s, int n);
-
-#endif

@@ -8,8 +8,7 @@
  * Inputs that are not selected are replaced by the tensors that they were made from. States of
  * earlier steps (cached keys and values) are not inputs here.
  */
-#ifndef VN_CAPTURE_SCREEN_H
-#define VN_CAPTURE_SCREEN_H
+#pragma once
 
 #include "capture/run/against.h"
 #include "capture/store/store.h"
@@ -39,5 +38,3 @@ bool        vn_screen_stopped(const vn_screen *s);
 /* Sets the numbers of tensors judged, left out and outside. Returns the first one outside, in
  * words, or NULL. */
 const char *vn_screen_found(const vn_screen *s, int64_t *judged, int64_t *left_out, int64_t *outside);
-
-#endif

@@ -8,8 +8,7 @@
  * Owner    the options and texts are borrowed until vn_session_close.
  * Threads  one at a time.
  */
-#ifndef VN_CAPTURE_SESSION_H
-#define VN_CAPTURE_SESSION_H
+#pragma once
 
 #include "capture/run/run.h"
 #include "libref/model/weight_table.h"
@@ -37,5 +36,3 @@ vn_status            vn_session_facts(vn_session *s, const vn_recipe *r, vn_fact
 /* Records, with the faults of the session. *done: what was recorded. */
 vn_status            vn_session_record(vn_session *s, const vn_recipe *r, vn_recorded *done, vn_error *err);
 void                 vn_session_close(vn_session *s); /* s may be zeroed */
-
-#endif

@@ -5,8 +5,7 @@
  * Memory: as vn_identities_of. Errors: VN_ERR_MISMATCH if the recording holds nothing that can be
  * checked; else those of reading, and VN_ERR_NOMEM.
  */
-#ifndef VN_CAPTURE_CHECK_H
-#define VN_CAPTURE_CHECK_H
+#pragma once
 
 #include "capture/recording/recording.h"
 
@@ -33,5 +32,3 @@ typedef struct vn_file_check {
  * afterwards, also after a failure. */
 vn_status vn_file_check_run(vn_recording *r, vn_file_check *c, vn_error *err);
 void      vn_file_check_free(vn_file_check *c);
-
-#endif

@@ -20,8 +20,7 @@
  * Tensors that were not recorded, or only in part, are not checked. Tolerances are roundings of the
  * formats in which the tensors are stored or, if these are coarser, in which the run computed.
  */
-#ifndef VN_CAPTURE_IDENTITIES_H
-#define VN_CAPTURE_IDENTITIES_H
+#pragma once
 
 #include "capture/recording/recording.h"
 
@@ -69,5 +68,3 @@ void      vn_identities_free(vn_identities *found);
  * recording of, and finds the first. *differing is -1 if the entry is not a second recording, or
  * the first one is missing. */
 vn_status vn_identity_again(vn_recording *r, int entry, int64_t *differing, int64_t *first, vn_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* identities_internal.h: reads the tensors of one identity piece by piece, and loops over all
  * numbers. Shared by the files identities*.c; included nowhere else. */
-#ifndef VN_CAPTURE_IDENTITIES_INTERNAL_H
-#define VN_CAPTURE_IDENTITIES_INTERNAL_H
+#pragma once
 
 #include "capture/show/identities.h"
 #include "libref/plan/policy.h"
@@ -78,5 +77,3 @@ size_t vn_show_count_sums(const double *x, const double *a, const double *b, con
 size_t vn_show_count_between(const double *x, double low, double high, size_t n);
 double vn_total(const double *x, size_t n);
 double vn_total_squares(const double *x, size_t n);
-
-#endif

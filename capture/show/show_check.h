@@ -1,6 +1,5 @@
 /* show_check.h: prints the results of the checks of `vernier show --check`. */
-#ifndef VN_CAPTURE_SHOW_CHECK_H
-#define VN_CAPTURE_SHOW_CHECK_H
+#pragma once
 
 #include "capture/show/check.h"
 
@@ -11,5 +10,3 @@ void vn_show_check(const vn_file_check *c, FILE *out);
 void vn_show_counts(const vn_file_check *c, FILE *out); /* that line alone, without a newline */
 /* Prints the same as JSON, schema "vernier-check/1". Returns false if it cannot be written. */
 bool vn_show_check_json(const vn_recording *r, const vn_file_check *c, FILE *out);
-
-#endif

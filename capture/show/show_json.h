@@ -1,6 +1,5 @@
 /* show_json.h: prints a recording for `vernier show` as JSON. */
-#ifndef VN_CAPTURE_SHOW_JSON_H
-#define VN_CAPTURE_SHOW_JSON_H
+#pragma once
 
 #include "capture/show/check.h"
 #include "libref/base/json.h"
@@ -17,5 +16,3 @@ json_t *vn_show_text(const char *s);
 /* Returns what to do next after a recording was checked: commands for a shell, the most useful
  * first. */
 json_t *vn_show_next_after(const vn_recording *r, const vn_file_check *c);
-
-#endif

@@ -1,6 +1,5 @@
 /* show_text.h: prints a recording for `vernier show` as text. */
-#ifndef VN_CAPTURE_SHOW_TEXT_H
-#define VN_CAPTURE_SHOW_TEXT_H
+#pragma once
 
 #include "capture/recording/recording.h"
 
@@ -23,5 +22,3 @@ size_t vn_show_put(const char *text, FILE *out);
 
 /* Returns element k of data as a double. */
 double vn_show_value(const void *data, vn_dtype dtype, int64_t k);
-
-#endif

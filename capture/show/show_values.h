@@ -1,6 +1,5 @@
 /* show_values.h: writes the numbers of a tensor into a file. */
-#ifndef VN_CAPTURE_SHOW_VALUES_H
-#define VN_CAPTURE_SHOW_VALUES_H
+#pragma once
 
 #include "capture/recording/recording.h"
 
@@ -11,5 +10,3 @@
 vn_status vn_show_values(const vn_entry *e, const void *data, const char *path, bool force, vn_error *err);
 /* Does the path end in one of those forms? */
 bool      vn_show_values_form(const char *path);
-
-#endif

@@ -1,6 +1,5 @@
 /* label.h: the name and description of a tensor in a checkpoint file. */
-#ifndef VN_CAPTURE_LABEL_H
-#define VN_CAPTURE_LABEL_H
+#pragma once
 
 #include "libref/plan/plan.h"
 
@@ -20,5 +19,3 @@ vn_tensor_label      vn_label_of_name(const char *name);
 /* Returns the point in a name ("layer3.q_rope" or "logits"), or NULL if it is not a checkpoint
  * name. */
 const vn_point_info *vn_label_point(const char *name);
-
-#endif

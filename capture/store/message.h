@@ -5,8 +5,7 @@
  * are kept: a put without memory makes the message bad. A bad message is not sent, and a take from
  * one gives 0, NULL or nothing.
  */
-#ifndef VN_CAPTURE_MESSAGE_H
-#define VN_CAPTURE_MESSAGE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,5 +31,3 @@ const char *vn_take_text(vn_message *m);                 /* points into the mess
 const void *vn_take_bytes(vn_message *m, size_t *bytes); /* points into the message, aligned to 8 */
 /* Returns an array of pointers into the message, which the caller frees; NULL: no memory. */
 char      **vn_take_texts(vn_message *m, int64_t *n);
-
-#endif

@@ -5,8 +5,7 @@
  * ever touched while the disk keeps up. Taking a block waits if the budget, or the memory, is used
  * up.
  */
-#ifndef VN_CAPTURE_QUEUE_H
-#define VN_CAPTURE_QUEUE_H
+#pragma once
 
 #include "capture/store/label.h"
 
@@ -45,5 +44,3 @@ void      vn_queue_give_back(vn_queue *q, vn_block *b);
 /* Waits until every posted block has been given back. */
 void      vn_queue_drain(vn_queue *q);
 void      vn_queue_close(vn_queue *q); /* nothing more will be posted */
-
-#endif

@@ -15,8 +15,7 @@
  *
  * Threads  one at a time per scribe.
  */
-#ifndef VN_CAPTURE_SCRIBE_H
-#define VN_CAPTURE_SCRIBE_H
+#pragma once
 
 #include "capture/file/place.h"
 #include "capture/store/label.h"
@@ -78,5 +77,3 @@ typedef struct vn_scribe_file vn_scribe_file;
 vn_scribe_file               *vn_scribe_file_create(int fd, const char *path); /* NULL: no memory */
 vn_status vn_scribe_file_do(vn_scribe_file *f, vn_scribe_request request, vn_message *m, int64_t *value, vn_error *err);
 void      vn_scribe_file_idle(vn_scribe_file *f);
-
-#endif

@@ -1,7 +1,6 @@
 /* scribe_internal.h: shared by scribe_file.c, scribe_whole.c and scribe_about.c, the HDF5 side;
  * included nowhere else. */
-#ifndef VN_CAPTURE_SCRIBE_INTERNAL_H
-#define VN_CAPTURE_SCRIBE_INTERNAL_H
+#pragma once
 
 #include "capture/file/bulk.h"
 #include "capture/file/driver.h"
@@ -68,5 +67,3 @@ vn_status vn_scribe_file_facts(vn_scribe_file *f, vn_message *m, vn_error *err);
 vn_status vn_scribe_file_model(vn_scribe_file *f, vn_message *m, vn_error *err);
 /* Does `file` hold the requested plan under /plan? True if none was requested. */
 bool      vn_scribe_file_plan_is_whole(const vn_scribe_file *f, hid_t file);
-
-#endif

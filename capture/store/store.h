@@ -12,8 +12,7 @@
  * Errors   an error of the writing thread is reported by the next call and by commit. Check commit:
  *          a full disk often shows only there.
  */
-#ifndef VN_CAPTURE_STORE_H
-#define VN_CAPTURE_STORE_H
+#pragma once
 
 #include "capture/store/label.h"
 #include "libref/base/facts.h"
@@ -90,5 +89,3 @@ int64_t   vn_store_abandon(vn_store **s);
  * so nothing else is done; the memory is not freed, since a thread of the parent may have held it.
  * *s may be NULL. */
 void      vn_store_forget(vn_store **s);
-
-#endif

@@ -1,6 +1,5 @@
 /* store_internal.h: shared by store.c and store_*.c; included nowhere else. */
-#ifndef VN_CAPTURE_STORE_INTERNAL_H
-#define VN_CAPTURE_STORE_INTERNAL_H
+#pragma once
 
 #include "capture/file/disk.h"
 #include "capture/file/place.h"
@@ -83,5 +82,3 @@ vn_status vn_store_collect(vn_store *s, vn_error *err);
 /* Puts what VN_SCRIBE_MODEL says before the plan into a message: texts, and n rows of a table of
  * weights in the layout of the file; NULL: none. */
 void vn_store_put_model(vn_message *m, const vn_model_words *w, const vn_weight_row *rows, int n);
-
-#endif

@@ -4,8 +4,7 @@
  *
  * Threads  one at a time per vn_writers.
  */
-#ifndef VN_CAPTURE_WRITERS_H
-#define VN_CAPTURE_WRITERS_H
+#pragma once
 
 #include "capture/store/queue.h"
 #include "libref/base/error.h"
@@ -23,5 +22,3 @@ void        vn_writers_destroy(vn_writers *w);
 void      vn_writers_post(vn_writers *w, vn_block *b, int64_t at, const char *object);
 /* Waits until all that was posted is written. Returns the first failure, and forgets it. */
 vn_status vn_writers_wait(vn_writers *w, vn_error *err);
-
-#endif

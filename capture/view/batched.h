@@ -9,8 +9,7 @@
  *
  * The result is a derived recording (derive.h) of that prompt alone.
  */
-#ifndef VN_CAPTURE_BATCHED_H
-#define VN_CAPTURE_BATCHED_H
+#pragma once
 
 #include "capture/recording/recording.h"
 
@@ -39,5 +38,3 @@ bool      vn_batched_is_packed(const vn_recording *r);
  * caller frees *x. *n is 0 and *x NULL if there are none, or if the tensor's axes are not
  * (batch, token, ...). */
 vn_status vn_batched_padding(const vn_recording *r, const char *name, int step, double **x, int64_t *n, vn_error *err);
-
-#endif

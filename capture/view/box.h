@@ -4,8 +4,7 @@
  * whole, keep some in part, and drop others. Call vn_box_begin, then vn_box_axis for each axis of
  * the result, in the result's order; `piece` is then what derive.h needs.
  */
-#ifndef VN_CAPTURE_BOX_H
-#define VN_CAPTURE_BOX_H
+#pragma once
 
 #include "capture/recording/derive.h"
 
@@ -24,5 +23,3 @@ void     vn_box_begin(vn_box *b, int base, int entry, const vn_entry *e);
 int      vn_box_axis(vn_box *b, int source_axis, int64_t length, const char *word);
 /* Returns the piece that is the whole entry. */
 vn_piece vn_box_whole(int base, int entry, const vn_entry *e);
-
-#endif

@@ -6,8 +6,7 @@
  * both runs end a call after the same token, all calls since the last such token become one step on
  * either side: token rows are concatenated, and a cache or state is the one after the last call.
  */
-#ifndef VN_CAPTURE_CALLS_H
-#define VN_CAPTURE_CALLS_H
+#pragma once
 
 #include "capture/recording/recording.h"
 
@@ -34,5 +33,3 @@ bool vn_calls_fit(const vn_recording *r, const vn_call *call, int n);
  * of a call are kept. *left: tensors that cannot be joined and are dropped, such as scores whose
  * keys grow from call to call; one: the name of the first. */
 vn_status vn_calls_join(vn_recording **r, const vn_call *call, int n, int *left, char one[VN_NAME_MAX], vn_error *err);
-
-#endif

@@ -5,8 +5,7 @@
  * the same words follow the boxes (derive.h) that make one tensor from the other: axes regrouped,
  * permuted, dropped if they have length one.
  */
-#ifndef VN_CAPTURE_DIMS_H
-#define VN_CAPTURE_DIMS_H
+#pragma once
 
 #include "capture/recording/derive.h"
 
@@ -41,5 +40,3 @@ bool            vn_dims_fit(vn_dims *d, const vn_shape *shape, vn_dims_size *siz
  * Returns *n boxes of source (base, entry), which the caller frees; NULL: a word is missing, or
  * there are too many boxes. */
 vn_piece *vn_dims_pieces(const vn_dims *from, vn_dims *to, int base, int entry, vn_shape *shape, int *n);
-
-#endif

@@ -4,8 +4,7 @@
  * recording of the comparison, or from a plan. Code that splits, joins or reshapes foreign tensors
  * asks here.
  */
-#ifndef VN_CAPTURE_LIKE_H
-#define VN_CAPTURE_LIKE_H
+#pragma once
 
 #include "capture/recording/recording.h"
 
@@ -44,5 +43,3 @@ int64_t  vn_looks_size(void *looks, const char *word);
 int64_t  vn_like_of_rank(const vn_like *like, const char *word, int64_t size);
 /* Is an axis of that name divided between ranks? */
 bool     vn_like_sharded(const char *word);
-
-#endif

@@ -6,8 +6,7 @@
  * axis `key` instead, with one key for each cached and new token. Unused slots of the last block
  * are ignored.
  */
-#ifndef VN_CAPTURE_PAGED_H
-#define VN_CAPTURE_PAGED_H
+#pragma once
 
 #include "capture/recording/recording.h"
 
@@ -15,5 +14,3 @@
  * failure. *gathered: how many there were. Errors: no table, blocks that do not exist, too few of
  * them. */
 vn_status vn_paged_gather(vn_recording **r, int *gathered, vn_error *err);
-
-#endif

@@ -9,8 +9,7 @@
  *                 engine added one rank's tensor alone (residual.h)
  *   gathered      scores that only some ranks have must be whole there
  */
-#ifndef VN_CAPTURE_RANKS_H
-#define VN_CAPTURE_RANKS_H
+#pragma once
 
 #include "capture/view/like.h"
 
@@ -42,5 +41,3 @@ vn_status vn_ranks_join(vn_recording **rank, int n, vn_ranks_use *use, vn_record
 
 /* Reads the rank and the number of ranks (of) that a file states in /run; -1: not stated. */
 vn_status vn_ranks_said(const vn_recording *r, int64_t *rank, int64_t *of, vn_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* ranks_internal.h: shared by ranks.c, ranks_which.c and ranks_same.c; included nowhere else. */
-#ifndef VN_CAPTURE_RANKS_INTERNAL_H
-#define VN_CAPTURE_RANKS_INTERNAL_H
+#pragma once
 
 #include "capture/recording/derive.h"
 #include "capture/view/ranks.h"
@@ -27,5 +26,3 @@ vn_status vn_ranks_same_shape(const vn_ranks_job *j, const int *entry);
 vn_status vn_ranks_check_replicas(vn_ranks_job *j, const int *entry, int from, int to);
 /* Adds a tensor to `made`: one of the replicas, or the sum of partial results. */
 vn_status vn_ranks_replicated(vn_ranks_job *j, const int *entry);
-
-#endif

@@ -7,8 +7,7 @@
  * partial sum or the whole: the right reading is the one for which the equation holds. Joined ranks
  * (ranks.h) and name maps ask here; identities.h reports where a recording breaks the equations.
  */
-#ifndef VN_CAPTURE_RESIDUAL_H
-#define VN_CAPTURE_RESIDUAL_H
+#pragma once
 
 #include "capture/recording/recording.h"
 
@@ -38,5 +37,3 @@ enum { VN_MOST_TERMS = 2 + 256 };
 vn_status vn_residual_left(const vn_term *term, int n, double *left, vn_error *err);
 /* Is the residual so small that the equation holds? (Half of a sum leaves about half.) */
 bool      vn_residual_closes(double left);
-
-#endif

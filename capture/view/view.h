@@ -6,8 +6,7 @@
  * reading returns the numbers in that form. The digest and the statistics in the file no longer
  * apply; the digest is cleared.
  */
-#ifndef VN_CAPTURE_VIEW_H
-#define VN_CAPTURE_VIEW_H
+#pragma once
 
 #include "capture/recording/recording.h"
 
@@ -25,5 +24,3 @@ vn_status vn_view_rows(vn_recording *r, int step, int64_t first, int64_t rows, v
 /* Same for entry i alone, and every other name of its tensor: [first, first + rows) counts from its
  * first kept row. */
 vn_status vn_view_entry_rows(vn_recording *r, int i, int64_t first, int64_t rows, vn_error *err);
-
-#endif

@@ -7,11 +7,8 @@
  * the reference lacks it or has no digest of it, if it holds one number everywhere, or if it holds
  * NaN or infinities.
  */
-#ifndef VN_COMPARE_AGAINST_H
-#define VN_COMPARE_AGAINST_H
+#pragma once
 
 #include "capture/run/against.h"
 
 extern const vn_run_judge vn_against_judge;
-
-#endif

@@ -4,8 +4,7 @@
  * Reads    request.options, opened, the checkpoints, localised.first, localised.origins
  * Fills    lines of remarks.warnings; overwritten of a checkpoint
  */
-#ifndef VN_COMPARE_BY_ITSELF_H
-#define VN_COMPARE_BY_ITSELF_H
+#pragma once
 
 #include "compare/comparison/comparison.h"
 
@@ -21,5 +20,3 @@ vn_status vn_chapter_check_alone(const vn_opened *o, const vn_checkpoints *all, 
 vn_status vn_chapter_check_echo(const vn_opened *o, const vn_checkpoints *all, vn_lines *warnings, vn_error *err);
 /* If the logits fail or the texts differ: is the candidate's text garbage? */
 vn_status vn_chapter_check_garbage(const vn_opened *o, const vn_checkpoints *all, vn_lines *warnings, vn_error *err);
-
-#endif

@@ -7,8 +7,7 @@
  *          verdict
  * Changes  request.limits: layers
  */
-#ifndef VN_COMPARE_CHAPTERS_H
-#define VN_COMPARE_CHAPTERS_H
+#pragma once
 
 #include "compare/comparison/comparison.h"
 
@@ -52,5 +51,3 @@ vn_status vn_digests_check(const vn_opened *o, vn_verified *digests, vn_lines *r
 vn_status vn_digests_refuse(const vn_opened *o, vn_lines *refusals, vn_error *err);
 /* Adds the same lines to remarks.warnings instead, because the user allowed them. */
 void      vn_digests_warn(const vn_opened *o, vn_lines *warnings);
-
-#endif

@@ -24,8 +24,7 @@
  * Owner    recordings, limits and options are borrowed and must outlive the comparison.
  * Errors   VN_ERR_MISMATCH: not comparable; remarks.refusals has one line per reason.
  */
-#ifndef VN_COMPARE_COMPARE_H
-#define VN_COMPARE_COMPARE_H
+#pragma once
 
 #include "compare/comparison/comparison.h"
 
@@ -50,5 +49,3 @@ void vn_comparison_finish(vn_comparison *c);
 
 /* Same as vn_comparison_finish, and also closes limits and recordings. */
 void vn_comparison_close(vn_comparison *c);
-
-#endif

@@ -3,8 +3,7 @@
  * Reads   request.options, request.limits, opened.ref, opened.cand, opened.plan, the checkpoints
  * Fills   lines of remarks.notes and warnings
  */
-#ifndef VN_COMPARE_NOTES_H
-#define VN_COMPARE_NOTES_H
+#pragma once
 
 #include "compare/comparison/comparison.h"
 
@@ -23,5 +22,3 @@ void vn_note_masks(const vn_checkpoints *all, vn_lines *notes);
 /* Notes that the recordings cover part of a longer run or a deeper model: a fault elsewhere is not
  * found. */
 void vn_note_part(const vn_opened *o, const vn_checkpoints *points, vn_lines *notes);
-
-#endif

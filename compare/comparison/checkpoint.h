@@ -5,8 +5,7 @@
  *         checkpoint
  * Fills   detail of a checkpoint; lines of notes and refusals
  */
-#ifndef VN_COMPARE_CHECKPOINT_H
-#define VN_COMPARE_CHECKPOINT_H
+#pragma once
 
 #include "compare/comparison/comparison.h"
 
@@ -61,5 +60,3 @@ const char *vn_point_of(const vn_checkpoint *p);
 
 /* Buffer size for one sentence about a comparison. */
 #define VN_WORDS 480
-
-#endif

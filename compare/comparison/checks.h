@@ -12,8 +12,7 @@
  *          comparison.
  * Threads  one at a time per comparison.
  */
-#ifndef VN_COMPARE_CHECKS_H
-#define VN_COMPARE_CHECKS_H
+#pragma once
 
 #include "compare/comparison/comparison.h"
 
@@ -29,5 +28,3 @@ void vn_checks_set(void **terms, vn_checkpoint *p, int i, const vn_check *check)
 
 void vn_checks_drop(vn_checkpoint *p);
 void vn_terms_free(void **terms);
-
-#endif

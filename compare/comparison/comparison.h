@@ -9,8 +9,7 @@
  *
  * Owner    recordings, limits and options are borrowed and must outlive the comparison.
  */
-#ifndef VN_COMPARE_COMPARISON_H
-#define VN_COMPARE_COMPARISON_H
+#pragma once
 
 #include "capture/recording/recording.h"
 #include "capture/recording/replayed_file.h"
@@ -360,5 +359,3 @@ typedef struct vn_comparison {
 	vn_opened opened;
 	vn_result result;
 } vn_comparison;
-
-#endif

@@ -6,8 +6,7 @@
  * off the candidate's data and try it as a trial (trial/score.h). The table calls those that take
  * an operation (`at`); the others are strategies of their own.
  */
-#ifndef VN_COMPARE_ESTIMATE_H
-#define VN_COMPARE_ESTIMATE_H
+#pragma once
 
 #include "compare/trial/case.h"
 
@@ -85,5 +84,3 @@ void vn_estimate_rotated_tokens(vn_case *t);
 /* In a step of one token: fits a factor of all angles, or of the angles after the first call. at: a
  * rotation. */
 void vn_estimate_stretch_of_one(vn_case *t, const vn_trial *at);
-
-#endif

@@ -1,7 +1,6 @@
 /* linear_product.h: a sample of a linear product whose result is the checkpoint. Estimators read
  * numbers off the sampled rows and channels. */
-#ifndef VN_COMPARE_LINEAR_PRODUCT_H
-#define VN_COMPARE_LINEAR_PRODUCT_H
+#pragma once
 
 #include "compare/trial/case.h"
 #include "libref/plan/fault.h"
@@ -54,5 +53,3 @@ void vn_estimate_crossed_ranks(vn_tested_product *p);
 void vn_estimate_matrix_edit(vn_tested_product *p);
 /* Fits a factor of the weights, in a product with a bias that has its own size. */
 void vn_estimate_matrix_factor(vn_tested_product *p);
-
-#endif

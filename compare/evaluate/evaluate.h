@@ -19,8 +19,7 @@
  * Memory   the reference's scores of one window, (window, V) in its format; 32 rows of the
  *          candidate's; 48 bytes per token.
  */
-#ifndef VN_COMPARE_EVALUATE_H
-#define VN_COMPARE_EVALUATE_H
+#pragma once
 
 #include "compare/metrics/average.h"
 
@@ -88,5 +87,3 @@ vn_status vn_evaluate(const vn_evaluate_options *o, const vn_plan *plan, const v
 /* Sums up scored tokens t (m), in the order of the text, without an engine. Fills all of a zeroed e
  * except tokens, windows and greedy decoding. */
 void vn_evaluate_sum(const int32_t *ids, const vn_token_score *t, int64_t m, vn_evaluation *e);
-
-#endif

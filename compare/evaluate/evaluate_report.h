@@ -1,6 +1,5 @@
 /* evaluate_report.h: writes an evaluation as text or JSON. */
-#ifndef VN_COMPARE_EVALUATE_REPORT_H
-#define VN_COMPARE_EVALUATE_REPORT_H
+#pragma once
 
 #include "compare/evaluate/evaluate.h"
 #include "compare/text/lines.h"
@@ -35,5 +34,3 @@ void vn_evaluate_warnings(const vn_evaluated *x, vn_lines *lines);
 void      vn_evaluate_text(const vn_evaluated *x, int n, FILE *out);
 /* Schema vernier-evaluate/2 of one, vernier-evaluate-many/2 of several; see specs/json.md. */
 vn_status vn_evaluate_json(const vn_evaluated *x, int n, FILE *out, vn_error *err);
-
-#endif

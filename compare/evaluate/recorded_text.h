@@ -4,8 +4,7 @@
  * logits scores token i + 1, so the first token of a text is not scored. Which steps the tokens
  * came in does not matter: one engine may have read the text at once, the other token by token.
  */
-#ifndef VN_COMPARE_RECORDED_TEXT_H
-#define VN_COMPARE_RECORDED_TEXT_H
+#pragma once
 
 #include "compare/evaluate/evaluate.h"
 
@@ -35,5 +34,3 @@ vn_status vn_recorded_text_add(vn_recorded_text *x, vn_recording *ref, vn_record
                                vn_error *err);
 
 void vn_recorded_text_free(vn_recorded_text *x);
-
-#endif

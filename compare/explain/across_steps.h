@@ -15,11 +15,8 @@
  * tried in other steps; if another step's own answer is the same with another number, a remark says
  * so.
  */
-#ifndef VN_COMPARE_ACROSS_STEPS_H
-#define VN_COMPARE_ACROSS_STEPS_H
+#pragma once
 
 #include "compare/trial/case.h"
 
 void vn_explain_across_steps(vn_case *t, vn_all_findings *x);
-
-#endif

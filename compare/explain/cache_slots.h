@@ -3,8 +3,7 @@
  *
  * One step seldom shows which slots, because a query attends to few tokens. So all steps of the
  * point are used together. */
-#ifndef VN_COMPARE_CACHE_SLOTS_H
-#define VN_COMPARE_CACHE_SLOTS_H
+#pragma once
 
 #include "compare/trial/case.h"
 
@@ -20,5 +19,3 @@ void vn_explain_changed_slots(vn_case *t, vn_findings **x, int n);
 /* cache_one_slot.c: the same for a slot in which only the key, or only the value, is wrong: another
  * token's, or none that any token has. Needs steps of one token. */
 void vn_explain_one_slot(vn_case *t, vn_findings **x, int n);
-
-#endif

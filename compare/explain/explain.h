@@ -28,8 +28,7 @@
  *         localised.origins and the replayed checkpoints
  * Fills   a vn_all_findings (result.why)
  */
-#ifndef VN_COMPARE_EXPLAIN_H
-#define VN_COMPARE_EXPLAIN_H
+#pragma once
 
 #include "compare/trial/findings.h"
 
@@ -39,5 +38,3 @@ vn_status                 vn_explain(const vn_opened *o, const vn_result *r, vn_
 void                      vn_findings_free(vn_all_findings *why);
 /* For vn_compare_options.explain: these functions. */
 extern const vn_explainer vn_catalogue_explainer;
-
-#endif

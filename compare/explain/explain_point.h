@@ -1,8 +1,7 @@
 /* explain_point.h: explains one checkpoint: runs the strategies of trial/, estimate/,
  * rearrange/ and this folder in order. The result goes to t->x, which names the checkpoint and has
  * room for answers. */
-#ifndef VN_COMPARE_EXPLAIN_POINT_H
-#define VN_COMPARE_EXPLAIN_POINT_H
+#pragma once
 
 #include "compare/trial/case.h"
 
@@ -15,5 +14,3 @@ void vn_explain_with(vn_case *t, const vn_trial *h);
 /* Called if other steps refuted the answer in t->x: tries the strategies after the catalogue.
  * fitted: a fitted answer was refuted; strategies that would only find it again are left out. */
 void vn_explain_further(vn_case *t, bool fitted);
-
-#endif

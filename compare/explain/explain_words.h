@@ -1,6 +1,5 @@
 /* explain_words.h: writes explanations in words, the same in every report. */
-#ifndef VN_COMPARE_EXPLAIN_WORDS_H
-#define VN_COMPARE_EXPLAIN_WORDS_H
+#pragma once
 
 #include "compare/trial/findings.h"
 
@@ -15,5 +14,3 @@ void        vn_explain_say_more(const vn_opened *o, const vn_result *r, const vn
 /* Adds all explanations, one line each. Origins with one answer share a line ("layer0.q_rope and 23
  * more origins: R1, ..."). */
 void        vn_explain_say_all(const vn_opened *o, const vn_result *r, vn_lines *lines);
-
-#endif

@@ -1,7 +1,6 @@
 /* last_query.h: the last query of a call of attention: what it reads, and what the candidate
  * recorded for it. */
-#ifndef VN_COMPARE_LAST_QUERY_H
-#define VN_COMPARE_LAST_QUERY_H
+#pragma once
 
 #include "compare/trial/case.h"
 
@@ -33,5 +32,3 @@ void          vn_last_query_try(vn_case *t, vn_trial *h, vn_made *made);
 int64_t       vn_last_query_width(const vn_last_query *q);
 /* Returns the row (K) of keys or values `of` that head h reads of token j. */
 const double *vn_last_query_row(const vn_last_query *q, const double *of, int64_t j, int h);
-
-#endif

@@ -2,8 +2,7 @@
  * trial/findings.def name. sentences_operation.c has those about what an operation computes,
  * sentences_result.c those about what its result is instead: other slots of a cache, ranks, orders,
  * factors. */
-#ifndef VN_COMPARE_SENTENCE_WRITERS_H
-#define VN_COMPARE_SENTENCE_WRITERS_H
+#pragma once
 
 #include "compare/trial/findings.h"
 
@@ -41,5 +40,3 @@ typedef void vn_sentence_writer(const vn_sentence *s);
 #define FINDING(name, ...)
 #define SAID(name, mistake, digits, say) vn_sentence_writer vn_sentence_##say;
 #include "compare/trial/findings.def"
-
-#endif

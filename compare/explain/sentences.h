@@ -1,7 +1,6 @@
 /* sentences.h: puts trials into words, once all answers are known. No code reads these
  * words. */
-#ifndef VN_COMPARE_SENTENCES_H
-#define VN_COMPARE_SENTENCES_H
+#pragma once
 
 #include "compare/trial/findings.h"
 
@@ -18,5 +17,3 @@ bool        vn_alias_in_all_steps(const vn_result *r, const vn_all_findings *all
  * distinguishes some faults. *found: the counterpart in the comparison, or NULL if it was not
  * recorded. */
 const char *vn_counterpart(const vn_opened *o, const vn_result *r, const vn_findings *x, const vn_checkpoint **found);
-
-#endif

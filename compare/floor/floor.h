@@ -8,8 +8,7 @@
  * Fills   floor and has_floor of every measured checkpoint; where it is from; opened.policy;
  *         lines of remarks.notes, warnings and refusals
  */
-#ifndef VN_COMPARE_FLOOR_H
-#define VN_COMPARE_FLOOR_H
+#pragma once
 
 #include "compare/comparison/comparison.h"
 
@@ -20,5 +19,3 @@ vn_status vn_floor_of_file(vn_opened *o, vn_checkpoints *all, vn_pools *pools, v
 /* Call after the floor is filled in, from either source. Raises floors to at least the error of
  * float32 sums, and warns of checkpoints without a floor. */
 void      vn_floor_finish(const vn_opened *o, vn_checkpoints *all, const vn_floor_result *found, vn_lines *warnings);
-
-#endif

@@ -3,8 +3,7 @@
  * Reads   request.options, opened.floor or the tensors of a run; pools.channel_pool
  * Fills   floor of each channel pool, and of the checkpoints that it charges
  */
-#ifndef VN_COMPARE_FLOOR_CHANNELS_H
-#define VN_COMPARE_FLOOR_CHANNELS_H
+#pragma once
 
 #include "compare/judge/pool_channels.h"
 
@@ -26,5 +25,3 @@ vn_status vn_floor_channels_take(const vn_opened *o, vn_checkpoints *all, vn_poo
                                  vn_error *err);
 /* Frees the kept rows, after a failed run. */
 void      vn_floor_channels_drop(vn_pools *pools);
-
-#endif

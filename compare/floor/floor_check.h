@@ -9,8 +9,7 @@
  * Fills   invalid_floor, has_floor and detail of checkpoints; n_invalid and first_invalid of the
  *         floor's result; lines of warnings and refusals
  */
-#ifndef VN_COMPARE_FLOOR_CHECK_H
-#define VN_COMPARE_FLOOR_CHECK_H
+#pragma once
 
 #include "compare/comparison/comparison.h"
 
@@ -47,5 +46,3 @@ vn_status vn_floor_check_model(const vn_floor_parts *f, double (*own)[2], bool t
 /* If the reference is no finer than the floor, a floor of less than one rounding only repeats the
  * reference and says nothing. Such floors are removed, with a warning. */
 void vn_floor_drop_equal(const vn_opened *o, vn_checkpoints *all, vn_lines *warnings);
-
-#endif

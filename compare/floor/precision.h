@@ -4,8 +4,7 @@
  * Reads   request.options, opened.ref, opened.cand, and the numbers of a recording
  * Fills   opened.policy; lines of notes, warnings and refusals
  */
-#ifndef VN_COMPARE_PRECISION_H
-#define VN_COMPARE_PRECISION_H
+#pragma once
 
 #include "compare/comparison/comparison.h"
 #include "libref/base/shell.h"
@@ -37,5 +36,3 @@ bool vn_policy_finer(vn_policy a, vn_policy b);
 const char *vn_precision_of(const vn_recording *r);
 /* Same, of the candidate: what options->precision says instead, or what was inferred. */
 const char *vn_precision_of_candidate(const vn_opened *o);
-
-#endif

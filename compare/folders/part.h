@@ -3,8 +3,7 @@
  * Every process computes the same division from the sizes of the files alone, so they need not talk
  * to each other. The largest pairs are dealt first, each to the part with the fewest bytes so far.
  */
-#ifndef VN_COMPARE_PART_H
-#define VN_COMPARE_PART_H
+#pragma once
 
 #include "libref/base/error.h"
 
@@ -27,5 +26,3 @@ vn_status vn_folder_part_read(const char *text, vn_folder_part *part, vn_error *
 /* Sets mine (n) for the items that belong to the part, and order (n) to all items, the largest
  * first. bytes (n): their sizes. */
 void vn_folder_part_deal(const int64_t *bytes, int n, vn_folder_part part, bool *mine, int *order);
-
-#endif

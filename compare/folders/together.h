@@ -7,8 +7,7 @@
  * Owner    the paths of the folders are borrowed; other texts live as long as the program
  *          (libref/base/intern.h); all else is the vn_together's, until vn_together_free.
  */
-#ifndef VN_COMPARE_TOGETHER_H
-#define VN_COMPARE_TOGETHER_H
+#pragma once
 
 #include "compare/folders/part.h"
 #include "compare/match/folders.h"
@@ -69,5 +68,3 @@ vn_status vn_together_read(const char *path, vn_together *t, vn_error *err);
  * VN_ERR_MISMATCH: a file is no part, a part of another comparison, or repeated; or a part is
  * missing. */
 vn_status vn_together_join(const vn_together *part, const char *const *path, int n, vn_together *whole, vn_error *err);
-
-#endif

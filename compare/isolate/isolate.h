@@ -21,8 +21,7 @@
  * A set may be asked about several times. The oracle remembers its answers, and runs a set again
  * only if it is told to: once for each found set, to check that the oracle is repeatable.
  */
-#ifndef VN_COMPARE_ISOLATE_H
-#define VN_COMPARE_ISOLATE_H
+#pragma once
 
 #include "libref/base/error.h"
 
@@ -62,5 +61,3 @@ typedef struct vn_isolated {
  * vn_isolated_finish afterwards, also after a failure. */
 vn_status vn_isolate(const vn_isolate_request *q, vn_isolated *x, vn_error *err);
 void      vn_isolated_finish(vn_isolated *x);
-
-#endif

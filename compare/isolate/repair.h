@@ -11,8 +11,7 @@
  *
  * No set is run twice, except a found one (isolate.h).
  */
-#ifndef VN_COMPARE_REPAIR_H
-#define VN_COMPARE_REPAIR_H
+#pragma once
 
 #include "compare/isolate/runner.h"
 #include "compare/isolate/isolate.h"
@@ -85,5 +84,3 @@ typedef struct vn_repair_about {
 void      vn_repair_text(const vn_repair_about *a, const vn_runner *x, const vn_repair *r, FILE *out);
 /* Schema vernier-isolate/2; see specs/json.md. */
 vn_status vn_repair_json(const vn_repair_about *a, const vn_runner *x, const vn_repair *r, FILE *out, vn_error *err);
-
-#endif

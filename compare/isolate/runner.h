@@ -11,8 +11,7 @@
  * Files    recordings are in a directory of their own in $TMPDIR, which vn_runner_close
  *          removes.
  */
-#ifndef VN_COMPARE_RUNNER_H
-#define VN_COMPARE_RUNNER_H
+#pragma once
 
 #include "capture/run/run.h"
 #include "compare/comparison/checkpoint.h"
@@ -82,5 +81,3 @@ char     *vn_runner_switch(const vn_runner *x, const bool *on);
  * vn_isolate_trial_finish afterwards. */
 vn_status vn_runner_run(vn_runner *x, const bool *on, vn_isolate_trial *t, vn_error *err);
 void      vn_isolate_trial_finish(vn_isolate_trial *t);
-
-#endif

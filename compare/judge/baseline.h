@@ -9,8 +9,7 @@
  * Fills   since, was and worst of checkpoints, best of their checks; n_since; clears `fails`
  *         of known checkpoints
  */
-#ifndef VN_COMPARE_BASELINE_H
-#define VN_COMPARE_BASELINE_H
+#pragma once
 
 #include "compare/comparison/comparison.h"
 
@@ -27,5 +26,3 @@
 vn_status vn_baseline_apply(const vn_opened *o, vn_checkpoints *all, vn_pools *pools, int *n_since, vn_error *err);
 
 const char *vn_judge_since_text(vn_since s); /* "known", "better"... */
-
-#endif

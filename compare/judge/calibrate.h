@@ -10,8 +10,7 @@
  * Fills   a vn_calibration of the caller's
  * Owner   comparisons are borrowed and must outlive the calibration.
  */
-#ifndef VN_COMPARE_CALIBRATE_H
-#define VN_COMPARE_CALIBRATE_H
+#pragma once
 
 #include "compare/comparison/comparison.h"
 
@@ -44,5 +43,3 @@ vn_status vn_calibration_add(vn_calibration *k, const vn_opened *o, const vn_che
 /* Writes the rules, below a comment that names their source. Sorts k->seen. */
 vn_status vn_calibration_write(vn_calibration *k, FILE *out, vn_error *err);
 void      vn_calibration_free(vn_calibration *k);
-
-#endif

@@ -1,6 +1,5 @@
 /* check_words.h: writes a checked limit in words, the same in every report. */
-#ifndef VN_COMPARE_CHECK_WORDS_H
-#define VN_COMPARE_CHECK_WORDS_H
+#pragma once
 
 #include "compare/comparison/checkpoint.h"
 
@@ -14,5 +13,3 @@ const char *vn_judge_worst_why(const vn_checkpoint *p);
 
 /* Writes why a checkpoint fails: its worst check, or why it was not measured. Returns text. */
 const char *vn_judge_say_failure(const vn_checkpoint *p, char text[VN_WORDS]);
-
-#endif

@@ -7,8 +7,7 @@
  * A choice (top-k) is a set of ids in each row. Its order is no part of it, and of two scores that
  * are equal within the floor either may win: a tie, which is counted and is no error.
  */
-#ifndef VN_COMPARE_CHOICES_H
-#define VN_COMPARE_CHOICES_H
+#pragma once
 
 #include "libref/base/tensor.h"
 
@@ -35,5 +34,3 @@ vn_ids_found vn_choices_sets(const vn_choice *x);
  * those of `of`, which stand beside `ids`; where ids lack an expected one, those expected. */
 void vn_choices_pair(const vn_tensor *of, const vn_tensor *ids, const vn_tensor *expected_of,
                      const vn_tensor *expected_ids, double *to);
-
-#endif

@@ -6,8 +6,7 @@
  * Reads   opened.ref, the checkpoints, pools.hidden, pools.pooled_logits
  * Fills   pools.hidden; rows and distinct of a pool
  */
-#ifndef VN_COMPARE_COUNT_H
-#define VN_COMPARE_COUNT_H
+#pragma once
 
 #include "compare/comparison/comparison.h"
 
@@ -56,5 +55,3 @@ bool vn_judge_count_has_luck(vn_metric m);
  * as well, since an error in any direction adds that much to it. */
 double vn_judge_count_factor(const vn_opened *o, const vn_pools *pools, const vn_checkpoint *p, vn_metric m,
                              double value, double nmse);
-
-#endif

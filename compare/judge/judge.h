@@ -6,8 +6,7 @@
  *         of remarks.warnings; for the floor, has_floor and floor (vn_judge_floor_set,
  *         vn_judge_floor_join)
  */
-#ifndef VN_COMPARE_JUDGE_H
-#define VN_COMPARE_JUDGE_H
+#pragma once
 
 #include "compare/comparison/comparison.h"
 
@@ -34,5 +33,3 @@ double vn_judge_floor_sum(vn_metric m, double x, double y);
  * checkpoints before the first product, or after a float32 weight, would be 0. Returns 0 for other
  * precisions and metrics. */
 double vn_judge_floor_of_sums(const vn_opened *o, vn_metric m);
-
-#endif

@@ -11,8 +11,7 @@
  * Changes  status, fails, detail and not_run of missing checkpoints
  * Fills    unpaired.n_not_run; lines of notes or warnings
  */
-#ifndef VN_COMPARE_JUDGE_LEFT_OUT_H
-#define VN_COMPARE_JUDGE_LEFT_OUT_H
+#pragma once
 
 #include "compare/comparison/comparison.h"
 
@@ -38,5 +37,3 @@ void vn_judge_demand_not_run(const vn_opened *o, vn_checkpoints *all, const vn_u
  * words (VN_WORDS bytes): the worst broken limit, or "". */
 bool vn_judge_measured(const vn_opened *o, const vn_pools *pools, vn_lines *warnings, const vn_checkpoint *p,
                        char *words);
-
-#endif

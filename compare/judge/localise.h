@@ -9,8 +9,7 @@
  *         localised.graph: the checkpoints that each checkpoint was computed from;
  *         a line of remarks.warnings
  */
-#ifndef VN_COMPARE_LOCALISE_H
-#define VN_COMPARE_LOCALISE_H
+#pragma once
 
 #include "compare/comparison/comparison.h"
 
@@ -29,5 +28,3 @@ void vn_localise_drop_graph(vn_localised *localised);
  * the checkpoint is in no plan. Needs vn_graph_build. */
 int vn_inputs_of(const vn_opened *o, const vn_checkpoints *all, const vn_localised *localised, int point, int *input,
                  int max);
-
-#endif

@@ -17,8 +17,7 @@
  * Fills   pools.channel_pool, n_channel_pools; channels of each checkpoint; worst_channel_* of
  *         charged checkpoints
  */
-#ifndef VN_COMPARE_POOL_CHANNELS_H
-#define VN_COMPARE_POOL_CHANNELS_H
+#pragma once
 
 #include "compare/comparison/comparison.h"
 #include "compare/metrics/channels.h"
@@ -75,5 +74,3 @@ void      vn_channel_row_copy(const vn_channel_pool *g, const vn_tensor *t, int6
 /* Measures worst_channel_* of short steps together, and charges the result to the first wrong
  * step. */
 vn_status vn_pool_channels(const vn_opened *o, vn_checkpoints *all, vn_pools *pools, vn_error *err);
-
-#endif

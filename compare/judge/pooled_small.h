@@ -4,8 +4,7 @@
  * Reads   opened.ref, pools.hidden, the checkpoints, and floors
  * Fills   pools.pooled_small, n_pooled_small; pooled_small of each checkpoint
  */
-#ifndef VN_COMPARE_POOLED_SMALL_H
-#define VN_COMPARE_POOLED_SMALL_H
+#pragma once
 
 #include "compare/comparison/comparison.h"
 
@@ -28,5 +27,3 @@ bool vn_pooled_small_breaks_by(const vn_pooled_small *g, double nmse, double flo
  */
 
 void vn_pool_logits(const vn_opened *o, vn_checkpoints *all, vn_pools *pools);
-
-#endif

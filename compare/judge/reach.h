@@ -1,7 +1,6 @@
 /* reach.h: enumerates the values from which a value was computed, in its own step and in earlier
  * ones. */
-#ifndef VN_COMPARE_REACH_H
-#define VN_COMPARE_REACH_H
+#pragma once
 
 #include "libref/plan/plan.h"
 
@@ -15,5 +14,3 @@ typedef void vn_reach_visitor(void *context, size_t step, int value, bool all_ro
  * `value` are asked for. */
 void vn_reach_inputs(const vn_plan *plan, size_t step, int value, bool all_rows, vn_reach_visitor *reach,
                      void *context);
-
-#endif

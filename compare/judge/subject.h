@@ -4,8 +4,7 @@
  * Reads    request, opened
  * Fills    a vn_subject of the caller
  */
-#ifndef VN_COMPARE_SUBJECT_H
-#define VN_COMPARE_SUBJECT_H
+#pragma once
 
 #include "compare/comparison/comparison.h"
 
@@ -18,5 +17,3 @@ typedef struct vn_subject {
 extern const char *const vn_subject_key[VN_SUBJECTS]; /* keys in JSON */
 /* Fills *s. */
 void                     vn_subject_of(const vn_opened *o, vn_subject *s);
-
-#endif

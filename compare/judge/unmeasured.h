@@ -5,8 +5,7 @@
  * Reads   opened.ref, opened.cand, opened.plan; one checkpoint
  * Fills   a JSON array of the caller's
  */
-#ifndef VN_COMPARE_UNMEASURED_H
-#define VN_COMPARE_UNMEASURED_H
+#pragma once
 
 #include "compare/comparison/comparison.h"
 
@@ -20,5 +19,3 @@ bool vn_judge_is_unmeasured(const vn_checkpoint *p);
  * left out: the digest, dtype and shape it had, and what was measured. The caller owns the array;
  * NULL: no memory. */
 json_t *vn_unmeasured_sides(const vn_opened *o, const vn_checkpoint *p);
-
-#endif

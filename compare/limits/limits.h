@@ -8,8 +8,7 @@
  * Owner   a vn_limits owns its rules; pointers into it live until vn_limits_destroy.
  * Errors  FILE:LINE:COLUMN and what was expected there.
  */
-#ifndef VN_COMPARE_LIMITS_H
-#define VN_COMPARE_LIMITS_H
+#pragma once
 
 #include "compare/metrics/metrics.h"
 #include "compare/text/lines.h"
@@ -133,5 +132,3 @@ const char *vn_limits_of_blocks(const char *format, const char *family);
 /* Reads vernier's own limits for a precision in an engine's words: "f16", "torch.bfloat16". family:
  * as above. */
 vn_status   vn_limits_own(const char *precision, const char *family, vn_limits **l, vn_error *err);
-
-#endif

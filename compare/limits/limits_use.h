@@ -7,8 +7,7 @@
  *
  * Owner   limits, recording and names are borrowed and must outlive the vn_limits_use.
  */
-#ifndef VN_COMPARE_LIMITS_USE_H
-#define VN_COMPARE_LIMITS_USE_H
+#pragma once
 
 #include "capture/recording/recording.h"
 #include "compare/limits/limits.h"
@@ -55,5 +54,3 @@ bool vn_rule_speaks(const vn_rule *r, vn_metric m, const char *name);
 /* Write it rule by rule, as text or as JSON (schema vernier-limits/1, specs/json.md). */
 void      vn_limits_use_text(const vn_limits_use *u, FILE *out);
 vn_status vn_limits_use_json(const vn_limits_use *u, FILE *out, vn_error *err);
-
-#endif

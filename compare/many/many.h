@@ -11,8 +11,7 @@
  *
  * Owner    paths are borrowed; everything else belongs to the vn_many, until vn_many_finish.
  */
-#ifndef VN_COMPARE_MANY_H
-#define VN_COMPARE_MANY_H
+#pragma once
 
 #include "compare/result/document.h"
 
@@ -135,5 +134,3 @@ void                vn_many_next(const vn_many *m, vn_lines *lines);
 /* Adds a few sentences: which candidate is the odd one out and how often, and where each
  * diverges. */
 void                vn_many_say(const vn_many *m, vn_lines *lines);
-
-#endif

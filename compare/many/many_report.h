@@ -1,6 +1,5 @@
 /* many_report.h: what the reports on several candidates, one column each, have in common. */
-#ifndef VN_COMPARE_MANY_REPORT_H
-#define VN_COMPARE_MANY_REPORT_H
+#pragma once
 
 #include "compare/many/many.h"
 #include "compare/report/report.h"
@@ -50,5 +49,3 @@ enum { VN_MANY_WHO = 200 };
 const char *vn_many_say_who(const vn_many *m, char text[VN_MANY_WHO]);
 /* Returns one line that explains the cells. */
 const char *vn_many_legend(const vn_many *m);
-
-#endif

@@ -12,8 +12,7 @@
  *
  * Owner    the pairs are borrowed and must outlive the vote.
  */
-#ifndef VN_COMPARE_VOTE_H
-#define VN_COMPARE_VOTE_H
+#pragma once
 
 #include "compare/many/many.h"
 
@@ -35,5 +34,3 @@ typedef struct vn_vote {
 vn_status vn_vote_count(vn_vote *v, const vn_many *pairs, char *const *path, const int *digits, int n, bool strict,
                         vn_error *err);
 void      vn_vote_finish(vn_vote *v);
-
-#endif

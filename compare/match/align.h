@@ -4,8 +4,7 @@
  *          as they are
  * Fills    notes
  */
-#ifndef VN_COMPARE_ALIGN_H
-#define VN_COMPARE_ALIGN_H
+#pragma once
 
 #include "capture/recording/recording.h"
 #include "compare/text/lines.h"
@@ -15,5 +14,3 @@
  * when the reference's rows are already fixed; then only the floor's rows are cut. */
 vn_status vn_align(vn_recording *ref, vn_lines *notes, vn_recording *other, const char *who, bool cut_reference,
                    vn_error *err);
-
-#endif

@@ -4,8 +4,7 @@
  *         recordings
  * Fills   nothing itself: it hands each measurement to the caller's `done`
  */
-#ifndef VN_COMPARE_BATCH_H
-#define VN_COMPARE_BATCH_H
+#pragma once
 
 #include "compare/comparison/comparison.h"
 
@@ -35,5 +34,3 @@ typedef struct vn_measuring {
  * same bytes of one file are read once: each part of such a tensor is measured against all
  * candidates while it is in a cache, and its digest is computed once. */
 void vn_measure_together(vn_measuring *m, int n);
-
-#endif

@@ -6,8 +6,7 @@
  * Reads   request.options, opened.ref, opened.cand, opened.floor
  * Fills   refusals and notes; the differences of the weights
  */
-#ifndef VN_COMPARE_CONTRACT_H
-#define VN_COMPARE_CONTRACT_H
+#pragma once
 
 #include "compare/comparison/comparison.h"
 #include "compare/weights/weights.h"
@@ -44,5 +43,3 @@ bool vn_positions_moved(const vn_opened *o, int64_t *by);
 /* Checks that the steps of each recording follow each other, and that at least one side has every
  * input token. If not, it adds a line to refusals and still returns VN_OK. */
 void vn_match_check_steps(const vn_opened *o, vn_remarks *remarks);
-
-#endif

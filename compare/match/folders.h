@@ -1,6 +1,5 @@
 /* folders.h: pairs the recordings of a reference's folder and of others by file name. */
-#ifndef VN_COMPARE_FOLDERS_H
-#define VN_COMPARE_FOLDERS_H
+#pragma once
 
 #include "libref/base/error.h"
 
@@ -38,5 +37,3 @@ void vn_folder_left(const char *folder, int folders, int others, FILE *out);
  * "out.prompt1.json" for "prompt1.h5", and "out.prompt1.hdf5.json" for "prompt1.hdf5". text:
  * PATH_MAX bytes. Returns false if it does not fit. */
 bool vn_folder_report(const char *path, const char *name, char *text);
-
-#endif

@@ -6,8 +6,7 @@
  *         and, where it cannot be measured (missing, extra, empty, misshapen), status, fails and
  *         detail
  */
-#ifndef VN_COMPARE_MATCH_H
-#define VN_COMPARE_MATCH_H
+#pragma once
 
 #include "compare/comparison/comparison.h"
 
@@ -35,5 +34,3 @@ void vn_match_find_gaps(const vn_opened *o, const vn_checkpoints *all, vn_lines 
 /* Sets `vacuous` of every measured checkpoint whose agreement proves nothing: for example, both
  * sides hold one number everywhere, or the numbers of the same point of another layer. */
 vn_status vn_match_find_vacuous(const vn_opened *o, vn_checkpoints *all, vn_error *err);
-
-#endif

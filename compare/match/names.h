@@ -1,7 +1,6 @@
 /* names.h: an index of a plan's values by name, for comparisons that look up thousands of names in
  * plans of thousands of values. */
-#ifndef VN_COMPARE_NAMES_H
-#define VN_COMPARE_NAMES_H
+#pragma once
 
 #include "libref/plan/plan.h"
 
@@ -22,5 +21,3 @@ void vn_names_finish(vn_names *n);
  * alias of, or the value itself. -1: no such name. */
 int  vn_names_find(const vn_names *n, const char *name);
 int  vn_names_root(const vn_names *n, const char *name);
-
-#endif

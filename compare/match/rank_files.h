@@ -1,7 +1,6 @@
 /* rank_files.h: which files are the ranks of one candidate, as --shard names them: "tp2/",
  * "r0.h5,r1.h5". */
-#ifndef VN_COMPARE_RANK_FILES_H
-#define VN_COMPARE_RANK_FILES_H
+#pragma once
 
 #include "libref/base/error.h"
 
@@ -20,5 +19,3 @@ bool      vn_rank_files_named(const char *argument);
  * VN_ERR_NOTFOUND: a folder without recordings. VN_ERR_USAGE: an empty name, or too long a path. */
 vn_status vn_rank_files_of(const char *argument, vn_rank_files *ranks, vn_error *err);
 void      vn_rank_files_free(vn_rank_files *ranks);
-
-#endif

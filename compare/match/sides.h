@@ -8,8 +8,7 @@
  * Fills   opened.ref, opened.cand, opened.floor, opened.replayed; lines of remarks.notes and
  *         remarks.warnings
  */
-#ifndef VN_COMPARE_SIDES_H
-#define VN_COMPARE_SIDES_H
+#pragma once
 
 #include "compare/comparison/comparison.h"
 
@@ -30,5 +29,3 @@ typedef struct vn_sides {
 
 /* Opens the sides. Call vn_comparison_close afterwards, also after a failure. */
 vn_status vn_sides_open(const vn_sides *s, vn_opened *o, vn_remarks *remarks, vn_error *err);
-
-#endif

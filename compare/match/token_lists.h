@@ -1,8 +1,7 @@
 /* token_lists.h: how the tokens of two recordings differ, in words: one more in front, the same
  * text in other tokens. Says what is known of the cause, and nothing if the lists have little in
  * common. */
-#ifndef VN_COMPARE_TOKEN_LISTS_H
-#define VN_COMPARE_TOKEN_LISTS_H
+#pragma once
 
 #include "libref/text/tokenizer.h"
 
@@ -20,5 +19,3 @@ enum { VN_TOKENS_WORDS = 400 };
  * NULL: none. Returns words. */
 char *vn_tokens_differ(const vn_token_list *ref, const vn_token_list *other, const char *who,
                        const vn_tokenizer *tokenizer, char words[VN_TOKENS_WORDS]);
-
-#endif

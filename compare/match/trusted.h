@@ -11,8 +11,7 @@
  * Changes  status and detail of checkpoints
  * Fills    a line of notes or, with --strict, of warnings
  */
-#ifndef VN_COMPARE_TRUSTED_H
-#define VN_COMPARE_TRUSTED_H
+#pragma once
 
 #include "compare/comparison/comparison.h"
 
@@ -21,5 +20,3 @@ bool vn_trusts(const vn_opened *o);
 /* Sets the status of these checkpoints, if digests are believed. Call after vn_match, before
  * anything is measured. */
 void vn_trust_digests(const vn_opened *o, vn_checkpoints *all, vn_remarks *remarks);
-
-#endif

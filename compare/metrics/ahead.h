@@ -10,8 +10,7 @@
  *
  * Threads  each thread needs a vn_ahead of its own.
  */
-#ifndef VN_COMPARE_AHEAD_H
-#define VN_COMPARE_AHEAD_H
+#pragma once
 
 #include "compare/metrics/pair.h"
 
@@ -74,5 +73,3 @@ static inline const unsigned char *vn_ahead_next(vn_ahead *a, int side, size_t b
 		(void)*(const volatile unsigned char *)(at + (VN_AHEAD_MAPPED - past));
 	return at;
 }
-
-#endif

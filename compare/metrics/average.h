@@ -3,8 +3,7 @@
  * Standard errors assume independent numbers. Neighbouring tokens are slightly alike, so the true
  * error is slightly larger.
  */
-#ifndef VN_COMPARE_AVERAGE_H
-#define VN_COMPARE_AVERAGE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -27,5 +26,3 @@ int64_t vn_quantile_index(int64_t n, double share);
 /* Returns the median of n > 0 numbers without NaN: the one at vn_quantile_index(n, 0.5). Overwrites
  * x. */
 double vn_median_of(double *x, int64_t n);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * Threads  each thread needs a vn_channels of its own.
  */
-#ifndef VN_COMPARE_CHANNELS_H
-#define VN_COMPARE_CHANNELS_H
+#pragma once
 
 #include "compare/metrics/window.h"
 
@@ -29,5 +28,3 @@ int64_t vn_channel_row(int64_t i, int64_t rows, int64_t all);
  * replaces scale by the median channel's if that is farther from 1. in: how to read a job in parts;
  * NULL: it has data. */
 vn_status vn_measure_channels(const vn_pair *p, vn_channels *c, vn_window *in, vn_job *job, vn_error *err);
-
-#endif

@@ -9,8 +9,7 @@
  * Blocks hold at most VN_BLOCK elements; pointers may be unaligned, since they may point into a
  * mapped file. All functions are pure except for what they add to, and may run on any thread.
  */
-#ifndef VN_COMPARE_KERNEL_H
-#define VN_COMPARE_KERNEL_H
+#pragma once
 
 #include "libref/base/dtype.h"
 #include "libref/base/error.h"
@@ -113,5 +112,3 @@ const vn_metric_kernel *vn_metric_kernel_get(int i);
  * bucket of distance x is its bits shifted right by 20, less 1015, which is one less than the bits
  * of 1.0f shifted so. Distance 1 is in bucket 1, and a smaller one in bucket 0. */
 double vn_ulp_bucket_top(int bucket);
-
-#endif

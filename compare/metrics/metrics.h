@@ -32,8 +32,7 @@
  *
  * Threads  measuring uses `threads` of its own.
  */
-#ifndef VN_COMPARE_METRICS_H
-#define VN_COMPARE_METRICS_H
+#pragma once
 
 #include "capture/recording/recording.h"
 
@@ -163,5 +162,3 @@ int vn_token_axis(const char *axes, int rank);
 
 /* Releases both tensors of a job, which have data in mappings of files. */
 void vn_job_give_back(const vn_job *job);
-
-#endif

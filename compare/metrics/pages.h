@@ -4,8 +4,7 @@
  * are counted in stretches; the thread that ends the last unit of a stretch releases it, so no
  * thread waits for a slow one.
  */
-#ifndef VN_COMPARE_PAGES_H
-#define VN_COMPARE_PAGES_H
+#pragma once
 
 #include "compare/metrics/pair.h"
 
@@ -34,5 +33,3 @@ bool vn_pair_gives_back(const vn_pair *p);
 
 /* Releases elements from..to, which are not needed soon. */
 void vn_pair_give_back(const vn_pair *p, int64_t from, int64_t to);
-
-#endif

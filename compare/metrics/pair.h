@@ -3,8 +3,7 @@
  * A tensor is treated as (outer, rows, inner): rows is the token axis, outer and inner are the axes
  * before and after it (outer: the heads of attention scores).
  */
-#ifndef VN_COMPARE_PAIR_H
-#define VN_COMPARE_PAIR_H
+#pragma once
 
 #include "compare/metrics/kernel.h"
 #include "compare/metrics/metrics.h"
@@ -31,5 +30,3 @@ static inline const unsigned char *vn_pair_at(const vn_pair *p, int side, int64_
 
 /* Loads n <= VN_BLOCK numbers of one side as double. */
 void vn_block_double(const vn_pair *p, int side, int64_t at, size_t n, double *x);
-
-#endif

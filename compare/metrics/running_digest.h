@@ -4,8 +4,7 @@
  * cache, continues the digest over all consecutive measured units, unless another thread is doing
  * that.
  */
-#ifndef VN_COMPARE_RUNNING_DIGEST_H
-#define VN_COMPARE_RUNNING_DIGEST_H
+#pragma once
 
 #include "compare/metrics/pages.h"
 
@@ -34,5 +33,3 @@ void vn_running_digest_unit(vn_running_digest *d, const vn_pair *p, int64_t unit
 /* Call when all units are measured: sets `found` of the job. */
 void vn_running_digest_end(vn_running_digest *d, const vn_pair *p, vn_job *job);
 void vn_running_digest_drop(vn_running_digest *d);
-
-#endif

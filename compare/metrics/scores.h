@@ -1,6 +1,5 @@
 /* scores.h: the metrics of logits, row by row. */
-#ifndef VN_COMPARE_SCORES_H
-#define VN_COMPARE_SCORES_H
+#pragma once
 
 #include "compare/metrics/window.h"
 
@@ -62,5 +61,3 @@ void vn_scores_free(vn_scores *s);
 /* Measures the rows of scores of a job, if the sweep over its numbers did not measure them row by
  * row. windows: (threads), for a job that is read in parts. */
 vn_status vn_measure_scores(const vn_pair *p, int threads, vn_window *windows, vn_job *job, vn_error *err);
-
-#endif

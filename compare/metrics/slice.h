@@ -1,6 +1,5 @@
 /* slice.h: measures one slice of a pair of tensors. */
-#ifndef VN_COMPARE_SLICE_H
-#define VN_COMPARE_SLICE_H
+#pragma once
 
 #include "compare/metrics/ahead.h"
 #include "compare/metrics/scores.h"
@@ -20,5 +19,3 @@ void vn_slice_wide(const vn_pair *p, int64_t at, size_t n, vn_sums *s, vn_slicin
 
 /* Adds to differing and differs_at. */
 void vn_slice_differing(const vn_pair *p, int64_t at, size_t n, vn_sums *s);
-
-#endif

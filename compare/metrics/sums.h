@@ -1,6 +1,5 @@
 /* sums.h: the sums of one run of elements, and the metrics that follow from those of a tensor. */
-#ifndef VN_COMPARE_SUMS_H
-#define VN_COMPARE_SUMS_H
+#pragma once
 
 #include "compare/metrics/tokens.h"
 
@@ -23,5 +22,3 @@ void vn_sums_join(vn_sums *a, const vn_sums *b);
  * set by vn_metric_find_max: the first position of the largest difference in the block at `at`. */
 void vn_sums_finish(const vn_sums *s, const vn_pair *p, const uint64_t count[VN_ULP_BUCKETS], vn_measured *m);
 void vn_metric_find_max(const vn_pair *p, int64_t at, vn_measured *m);
-
-#endif

@@ -3,8 +3,7 @@
  * Threads live as long as the work. Starting one takes about 30 microseconds. Unlike OpenMP's
  * threads, they never spin at a barrier.
  */
-#ifndef VN_COMPARE_TEAM_H
-#define VN_COMPARE_TEAM_H
+#pragma once
 
 /* Returns the number of processors that this process may use. */
 int vn_team_size(void);
@@ -25,5 +24,3 @@ int  vn_team_now(int threads);
 /* Runs one(ctx, i) for i from 0 to n-1, each on the next free thread. threads 0: one per
  * processor. */
 void vn_team_each(int threads, int n, void (*one)(void *ctx, int i), void *ctx);
-
-#endif

@@ -1,6 +1,5 @@
 /* tokens.h: sums of squares, and the metrics of single tokens, which follow from them. */
-#ifndef VN_COMPARE_TOKENS_H
-#define VN_COMPARE_TOKENS_H
+#pragma once
 
 #include "compare/metrics/pair.h"
 
@@ -34,5 +33,3 @@ typedef struct vn_size {
 	int    exponent;
 } vn_size;
 void vn_measure_tokens(const vn_squares *row, int64_t n, vn_size *size, vn_measured *m);
-
-#endif

@@ -6,8 +6,7 @@
  *
  * Threads  each thread needs a window of its own.
  */
-#ifndef VN_COMPARE_WINDOW_H
-#define VN_COMPARE_WINDOW_H
+#pragma once
 
 #include "compare/metrics/pair.h"
 
@@ -37,5 +36,3 @@ vn_status vn_window_run(vn_window *w, const vn_job *j, int64_t from, int64_t n, 
 /* Return p for what the window holds: from row t of outer index o; or from element `from` on. */
 vn_pair   vn_window_of_row(const vn_window *w, const vn_pair *p, int64_t o, int64_t t);
 vn_pair   vn_window_of_run(const vn_window *w, const vn_pair *p, int64_t from);
-
-#endif

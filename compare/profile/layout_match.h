@@ -18,8 +18,7 @@
  * Reads   opened.ref, opened.cand, the checkpoints
  * Fills   a vn_layout_match of the caller's
  */
-#ifndef VN_COMPARE_LAYOUT_MATCH_H
-#define VN_COMPARE_LAYOUT_MATCH_H
+#pragma once
 
 #include "compare/comparison/comparison.h"
 #include "compare/text/arrangements.h"
@@ -48,5 +47,3 @@ typedef struct vn_layout_match {
 /* Fills *r for a measured checkpoint that is outside. Fails if memory runs out or a file cannot be
  * read. */
 vn_status vn_layout_match_find(const vn_opened *o, const vn_checkpoint *p, vn_layout_match *r, vn_error *err);
-
-#endif

@@ -4,12 +4,9 @@
  * Reads   request.limits and options, opened.ref, opened.cand, the checkpoints
  * Fills   contents of misshapen checkpoints
  */
-#ifndef VN_COMPARE_MISSHAPEN_H
-#define VN_COMPARE_MISSHAPEN_H
+#pragma once
 
 #include "compare/comparison/comparison.h"
 
 /* Fills contents of every misshapen checkpoint. Fails only if memory runs out. */
 vn_status vn_tell_misshapen(const vn_opened *o, vn_checkpoints *all, vn_error *err);
-
-#endif

@@ -14,8 +14,7 @@
  * Reads   a pair of tensors
  * Fills   a vn_profile of the caller's
  */
-#ifndef VN_COMPARE_PROFILE_H
-#define VN_COMPARE_PROFILE_H
+#pragma once
 
 #include "capture/recording/numbers.h"
 #include "compare/text/lines.h"
@@ -62,5 +61,3 @@ vn_status vn_profile_of(const vn_tensor *ref, const vn_tensor *cand, const vn_pr
 /* Same for tensors of recordings, read in pieces, with noise 0. */
 vn_status vn_profile_read(vn_numbers *ref, vn_numbers *cand, vn_profile *p, vn_error *err);
 void      vn_profile_free(vn_profile *p);
-
-#endif

@@ -1,6 +1,5 @@
 /* sampling.h: compares two tensors at a few sampled positions, before all numbers are read. */
-#ifndef VN_COMPARE_SAMPLING_H
-#define VN_COMPARE_SAMPLING_H
+#pragma once
 
 #include <math.h>
 #include <stdint.h>
@@ -35,5 +34,3 @@ static inline double vn_sampled_nmse(const vn_sampled *x)
 {
 	return x->n < VN_SAMPLED_FEWEST || !(x->rr > 0) ? (double)INFINITY : x->dd / x->rr;
 }
-
-#endif

@@ -6,8 +6,7 @@
  * replace it. Such a mistake is described; it cannot be reproduced elsewhere (VN_BY_RESULT).
  * redirect.c tries other inputs of the operation instead.
  */
-#ifndef VN_COMPARE_REARRANGE_H
-#define VN_COMPARE_REARRANGE_H
+#pragma once
 
 #include "compare/trial/case.h"
 
@@ -29,5 +28,3 @@ void vn_rearrange_rows(vn_case *t);
 void vn_redirect(vn_case *t);
 /* Tries content from the step before, and embeddings of other tokens of the sequence. */
 void vn_redirect_in_time(vn_case *t);
-
-#endif

@@ -4,8 +4,7 @@
  * Owner    vn_rearranged_open allocates the five arrays; t and like are borrowed.
  * Threads  one thread at a time per vn_rearranged.
  */
-#ifndef VN_COMPARE_REARRANGED_H
-#define VN_COMPARE_REARRANGED_H
+#pragma once
 
 #include "compare/trial/case.h"
 
@@ -78,5 +77,3 @@ typedef enum vn_leading_of { VN_LEADING_INPUT, VN_LEADING_MATRIX, VN_LEADING_RES
 
 /* Tries the widths of the model near the operation, for a call of several tokens. */
 void vn_rearrange_leading(vn_rearranged *r);
-
-#endif

@@ -25,8 +25,7 @@
  *         pools.channel_pool, and the judged and replayed checkpoints
  * Fills   check, n_checks, worst, status and fails of checkpoints
  */
-#ifndef VN_COMPARE_BY_OPERATION_H
-#define VN_COMPARE_BY_OPERATION_H
+#pragma once
 
 #include "compare/comparison/comparison.h"
 
@@ -34,5 +33,3 @@
  * candidate's weights are known to differ from the model's (--allow weights). */
 void vn_replay_judge_operations(const vn_opened *o, const struct vn_weights *weights, vn_checkpoints *all,
                                 vn_pools *pools, bool replayed);
-
-#endif

@@ -4,8 +4,7 @@
  * Reads   opened.ref, opened.cand; a matched checkpoint
  * Fills   a vn_tensor of the caller's
  */
-#ifndef VN_COMPARE_CANDIDATE_H
-#define VN_COMPARE_CANDIDATE_H
+#pragma once
 
 #include "compare/comparison/comparison.h"
 
@@ -18,5 +17,3 @@ vn_status vn_replay_candidate(const vn_opened *o, const vn_checkpoint *p, vn_col
 /* Does step s begin at this position, and are the positions of its tokens the reference's, or all
  * moved by one number (vn_positions_moved)? */
 bool vn_replay_step_follows(const vn_opened *o, const vn_step *s, int64_t position);
-
-#endif

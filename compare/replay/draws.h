@@ -18,8 +18,7 @@
  * Reads   opened.cand, opened.ref, opened.model, opened.policy, the measured checkpoints
  * Fills   nothing of the comparison
  */
-#ifndef VN_COMPARE_DRAWS_H
-#define VN_COMPARE_DRAWS_H
+#pragma once
 
 #include "compare/replay/random_rounding.h"
 #include "compare/replay/replay_state.h"
@@ -53,5 +52,3 @@ void vn_draws_channels(vn_replay *r, const vn_span_floor *f, const vn_tensor *fi
  * step to the value's pool. If the errors of all steps so far are larger than chance allows, this
  * step's limits are no longer widened. Call once a step. */
 void vn_draws_pool(const vn_replay *r, int value, vn_replayed *l);
-
-#endif

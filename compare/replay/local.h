@@ -6,8 +6,7 @@
  * of the format. Both are measured over the whole tensor (nmse), for the worst token, and for the
  * worst element.
  */
-#ifndef VN_COMPARE_LOCAL_H
-#define VN_COMPARE_LOCAL_H
+#pragma once
 
 #include "compare/comparison/comparison.h"
 #include "libref/plan/plan.h"
@@ -110,5 +109,3 @@ bool   vn_local_beyond(const vn_checkpoint *p);
 /* Is the order of columns the only difference, and are the operations that read the tensor
  * right? */
 bool   vn_local_is_order(const vn_checkpoint *p);
-
-#endif

@@ -14,8 +14,7 @@
  *         replayed checkpoints
  * Fills   overflow of checkpoints; replay.charged_to of some
  */
-#ifndef VN_COMPARE_OVERFLOW_H
-#define VN_COMPARE_OVERFLOW_H
+#pragma once
 
 #include "compare/comparison/comparison.h"
 
@@ -31,5 +30,3 @@ const char *vn_replay_say_overflow(const vn_checkpoint *p, char *text);
 /* Returns true if p overflowed and the replay found no other fault there: nothing else needs an
  * explanation. */
 bool vn_overflow_is_all(const vn_checkpoint *p);
-
-#endif

@@ -10,8 +10,7 @@
  * Reads   the checkpoints and its replay
  * Fills   replay.not_widened
  */
-#ifndef VN_COMPARE_POOL_STEPS_H
-#define VN_COMPARE_POOL_STEPS_H
+#pragma once
 
 #include "compare/comparison/comparison.h"
 
@@ -21,5 +20,3 @@ bool vn_replay_pools_step(const vn_opened *o, const vn_checkpoint *p);
 
 /* Call after all steps were replayed. */
 void vn_replay_pool_steps(const vn_opened *o, vn_checkpoints *all);
-
-#endif

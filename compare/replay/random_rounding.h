@@ -9,8 +9,7 @@
  * u and v have mean 0 and mean square 1; ulp(x) is the distance between neighbouring numbers of the
  * format near x. A and B: random_rounding.c.
  */
-#ifndef VN_COMPARE_RANDOM_ROUNDING_H
-#define VN_COMPARE_RANDOM_ROUNDING_H
+#pragma once
 
 #include "libref/base/dtype.h"
 #include "libref/plan/plan.h"
@@ -28,5 +27,3 @@ typedef struct vn_random_rounding {
 /* Rounds `tokens` rows of the first output of a node of the plan in place. past: position of the
  * first row. x: (tokens, row of the output). Copies (embeddings, slices) stay as they are. */
 void vn_round_at_random(const vn_random_rounding *r, int node, int64_t past, int64_t tokens, void *x);
-
-#endif

@@ -24,8 +24,7 @@
  * Owner    both arguments are borrowed; opened.model must be open.
  * Threads  call from one thread at a time; it uses the threads of the comparison.
  */
-#ifndef VN_COMPARE_RECOMPUTE_H
-#define VN_COMPARE_RECOMPUTE_H
+#pragma once
 
 #include "compare/comparison/comparison.h"
 
@@ -136,5 +135,3 @@ vn_status vn_recompute_estimate_columns(vn_recompute *p, const vn_plan *plan, co
 /* Fills *out with an input of the checkpoint's node under the unmodified plan: all tokens of all
  * steps, in the format of `as`. The data belongs to p. */
 vn_status vn_recompute_input(vn_recompute *p, int input, vn_recompute_as as, vn_tensor *out, vn_error *err);
-
-#endif

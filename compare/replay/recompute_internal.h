@@ -1,7 +1,6 @@
 /* recompute_internal.h: what the files of recompute.h share: its state, what was captured of a
  * value, and how a plan computes it. Included by those files and their suites only. */
-#ifndef VN_COMPARE_RECOMPUTE_INTERNAL_H
-#define VN_COMPARE_RECOMPUTE_INTERNAL_H
+#pragma once
 
 #include "compare/match/names.h"
 #include "compare/replay/recompute.h"
@@ -124,5 +123,3 @@ typedef struct vn_recompute_error {
 void   vn_recompute_add_error(const double *z, const double *c, int64_t n, vn_recompute_error *s);
 /* Returns dd / cc; 0 where both are 0, infinite where only cc is. */
 double vn_recompute_nmse(vn_recompute_error s);
-
-#endif

@@ -9,8 +9,7 @@
  * Reads   opened.ref, opened.model, request.options, the checkpoints
  * Fills   nothing of the comparison
  */
-#ifndef VN_COMPARE_REFERENCE_ROWS_H
-#define VN_COMPARE_REFERENCE_ROWS_H
+#pragma once
 
 #include "compare/floor/floor_check.h"
 #include "compare/match/names.h"
@@ -24,5 +23,3 @@ enum { VN_REFERENCE_LONG = 128 };
  * the nmse and the worst token's nmse of the rows; set if it agrees. */
 vn_status vn_reference_rows(const vn_floor_parts *f, const vn_names *names, const int64_t *worst, double (*own)[2],
                             bool *agrees, vn_error *err);
-
-#endif

@@ -45,8 +45,7 @@
  * 16 bits were wrongly accused, by 4 to 10 floors. With them, none were, and if they are applied
  * everywhere, at most half of the allowed error is used.
  */
-#ifndef VN_COMPARE_REFERENCE_VARIANTS_H
-#define VN_COMPARE_REFERENCE_VARIANTS_H
+#pragma once
 
 #include "libref/plan/plan.h"
 #include "libref/plan/policy.h"
@@ -58,5 +57,3 @@ void vn_reference_variant_put(vn_node *n, vn_policy policy, int i);
 /* Is implementation i as far from the reference as some mistakes? Then it does not widen the floor;
  * the candidate is compared with its numbers instead. */
 bool vn_reference_variant_judges_alone(const vn_node *n, int i);
-
-#endif

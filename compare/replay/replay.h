@@ -29,8 +29,7 @@
  *         of checkpoints (instead of localise's), result.replayed; lines of notes and warnings.
  *         vn_replay_floor_run: opened.model, and what floor.h fills
  */
-#ifndef VN_COMPARE_REPLAY_H
-#define VN_COMPARE_REPLAY_H
+#pragma once
 
 #include "compare/replay/local.h"
 
@@ -53,5 +52,3 @@ vn_status vn_replay_origins(const vn_opened *o, vn_checkpoints *all, bool replay
  * and fills floor and has_floor. Opens opened.model and sets opened.policy. */
 vn_status vn_replay_floor_run(vn_opened *o, vn_checkpoints *all, vn_pools *pools, vn_floor_result *found,
                               vn_remarks *remarks, vn_error *err);
-
-#endif

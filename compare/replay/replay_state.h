@@ -1,8 +1,7 @@
 /* replay_state.h: what the files of a replay share: the two engines, what a node made, the
  * correct content of values that are wrong in the candidate, and the parts of replaying one node.
  * Included by compare/replay and its suites only. */
-#ifndef VN_COMPARE_REPLAY_STATE_H
-#define VN_COMPARE_REPLAY_STATE_H
+#pragma once
 
 #include "compare/match/names.h"
 #include "compare/replay/candidate.h"
@@ -156,5 +155,3 @@ vn_status vn_replay_captured(vn_replay *r, int k, vn_error *err);
 /* Called if node k is wrong: is it right on the numbers that an input held when it was recorded
  * again (a checkpoint that is overwritten)? Then that checkpoint is charged. */
 vn_status vn_replay_overwritten(vn_replay *r, int k, vn_error *err);
-
-#endif

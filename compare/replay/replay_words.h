@@ -3,8 +3,7 @@
  * Reads   opened.ref, opened.cand, opened.model, the checkpoints
  * Fills   the caller's text
  */
-#ifndef VN_COMPARE_REPLAY_WORDS_H
-#define VN_COMPARE_REPLAY_WORDS_H
+#pragma once
 
 #include "compare/comparison/checkpoint.h"
 #include "libref/plan/gemm.h"
@@ -22,5 +21,3 @@ const char *vn_replay_say_result(const vn_opened *o, const vn_checkpoints *all, 
 /* Fills g with the matrix products that made a replayed checkpoint, with the sizes of its step.
  * Returns how many there are; 0: none, or it was not replayed. */
 int vn_replayed_products(const vn_opened *o, const vn_checkpoint *p, vn_gemm g[VN_MAX_GEMM]);
-
-#endif

@@ -7,8 +7,7 @@
  * Reads   the candidate's scores, which both engines have in place of their own
  * Fills   replay.other_ids, replay.flips; notes
  */
-#ifndef VN_COMPARE_ROUTING_H
-#define VN_COMPARE_ROUTING_H
+#pragma once
 
 #include "compare/replay/replay_state.h"
 
@@ -35,5 +34,3 @@ void      vn_routing_note(const vn_opened *o, const vn_checkpoints *points, vn_l
  * the order of a candidate's columns is known then. */
 vn_status vn_replay_routing(const vn_opened *o, const vn_checkpoints *all, vn_routing_parts *parts, vn_lines *notes,
                             vn_error *err);
-
-#endif

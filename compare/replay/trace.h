@@ -6,8 +6,7 @@
  * captured, an error may come from any operation of the span. An error that was charged once is not
  * charged again.
  */
-#ifndef VN_COMPARE_TRACE_H
-#define VN_COMPARE_TRACE_H
+#pragma once
 
 #include "libref/plan/plan.h"
 
@@ -38,5 +37,3 @@ vn_kept_rows vn_trace_kept(const vn_trace *t, int step, int value);
 void vn_trace_span(vn_trace *t, int step, int value, int *nodes, int *charged_to);
 /* Charges the operations of the last span to a checkpoint. */
 void vn_trace_charge(vn_trace *t, int point);
-
-#endif

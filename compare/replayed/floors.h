@@ -7,8 +7,7 @@
  * own. From half of the format's largest number on, a number is infinite (a mask), and infinities
  * must agree. All measured: specs/compare.md, Any model.
  */
-#ifndef VN_COMPARE_FLOORS_H
-#define VN_COMPARE_FLOORS_H
+#pragma once
 
 #include "compare/replay/local.h"
 
@@ -34,5 +33,3 @@ void vn_floors_measure(const vn_floor_tensors *x, vn_replayed *l, vn_floor_slope
 /* Returns the factor on the floor of an operation: kernels of convolutions may use other algorithms
  * than a plain sum. */
 double vn_floors_allowed(const char *op, vn_dtype format);
-
-#endif

@@ -4,8 +4,7 @@
  * Reads   opened.cand, opened.ref, opened.replayed; request.options (threads)
  * Fills   replay and replayed of checkpoints; a vn_replayed_findings
  */
-#ifndef VN_COMPARE_JUDGE_RESULTS_H
-#define VN_COMPARE_JUDGE_RESULTS_H
+#pragma once
 
 #include "compare/replayed/replayed.h"
 
@@ -14,5 +13,3 @@ vn_status vn_replayed_measure(const vn_opened *o, vn_checkpoints *all, vn_replay
 
 /* Adds notes: what was computed by whom, was not judged, is a tie, was done in another order. */
 void vn_replayed_say(const vn_opened *o, const vn_checkpoints *all, vn_lines *notes, const vn_replayed_findings *j);
-
-#endif

@@ -13,8 +13,7 @@
  *         result.judged; status, fails of checkpoints that only accumulated error; lines of
  *         remarks.notes, warnings and refusals
  */
-#ifndef VN_COMPARE_REPLAYED_H
-#define VN_COMPARE_REPLAYED_H
+#pragma once
 
 #include "compare/judge/choices.h"
 #include "compare/replayed/floors.h"
@@ -52,5 +51,3 @@ vn_dtype vn_replayed_format(const vn_opened *o, const vn_judged_result *r);
 
 /* Returns the result of a checkpoint; -1: it has none. */
 int vn_replayed_result_of(const vn_opened *o, const vn_checkpoint *p);
-
-#endif

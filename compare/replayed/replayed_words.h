@@ -4,8 +4,7 @@
  * Reads   opened.ref, opened.cand, opened.replayed, the checkpoints, result.judged
  * Fills   the caller's text
  */
-#ifndef VN_COMPARE_REPLAYED_WORDS_H
-#define VN_COMPARE_REPLAYED_WORDS_H
+#pragma once
 
 #include "compare/comparison/checkpoint.h"
 #include "compare/replayed/replayed.h"
@@ -24,5 +23,3 @@ void vn_replayed_add_words(const vn_opened *o, const struct vn_replayed_findings
  * fewer places than origins; else NULL. */
 const char *vn_replayed_origins(const vn_opened *o, const vn_checkpoints *all, const vn_localised *localised,
                                 char text[VN_WORDS]);
-
-#endif

@@ -1,6 +1,5 @@
 /* variants.h: the mistakes that a replay tries, as its file names them (variants.def). */
-#ifndef VN_COMPARE_REPLAYED_VARIANTS_H
-#define VN_COMPARE_REPLAYED_VARIANTS_H
+#pragma once
 
 #include "libref/plan/fault.h"
 
@@ -9,5 +8,3 @@ int         vn_variant_find(const char *word);
 vn_mistake  vn_variant_mistake(int row);
 /* Returns its sentence: a format of at most two texts. */
 const char *vn_variant_form(int row);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * A report is written from a document (compare/result/document.h) and reads nothing else.
  */
-#ifndef VN_COMPARE_REPORT_H
-#define VN_COMPARE_REPORT_H
+#pragma once
 
 #include "compare/result/document.h"
 #include "libref/base/say.h"
@@ -76,5 +75,3 @@ extern const char vn_page_plain[];
 #define VN_DIM(colour)        ((colour) ? vn_say_colour[VN_SAY_DIM] : "")
 #define VN_BOLD(colour)       ((colour) ? vn_say_colour[VN_SAY_BOLD] : "")
 #define VN_COLOUR_OFF(colour) ((colour) ? vn_say_colour[VN_SAY_PLAIN] : "")
-
-#endif

@@ -4,8 +4,7 @@
  * in two ways: escaped by vn_html_text, and as strings of its data, which the script turns into
  * text nodes. The data is the JSON report (specs/json.md) in short (report_page.c).
  */
-#ifndef VN_COMPARE_REPORT_PAGE_H
-#define VN_COMPARE_REPORT_PAGE_H
+#pragma once
 
 #include "compare/report/report.h"
 #include "compare/text/json.h"
@@ -40,5 +39,3 @@ json_int_t vn_page_number(json_t *index, json_t *list, json_t *value);
  * limit fraction, the limit that has this fraction (-1: none), and layer. Returns false without
  * memory. */
 bool       vn_page_row(const vn_page_shared *k, const vn_document *doc, const vn_checkpoint *p, int at, FILE *out);
-
-#endif

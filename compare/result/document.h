@@ -9,8 +9,7 @@
  * Owner    checkpoints, origins and pools are the comparison's, which must outlive the document;
  *          all else is the document's, until vn_document_finish. What functions return is borrowed.
  */
-#ifndef VN_COMPARE_DOCUMENT_H
-#define VN_COMPARE_DOCUMENT_H
+#pragma once
 
 #include "compare/comparison/checkpoint.h"
 #include "compare/text/json.h"
@@ -95,5 +94,3 @@ int           vn_document_find(const vn_document *doc, const char *name);
 
 /* Returns the checkpoint as JSON, a new reference. all: with what only readers of JSON need. */
 json_t *vn_document_row(const vn_document *doc, const vn_checkpoint *p, bool all);
-
-#endif

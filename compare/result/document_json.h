@@ -1,6 +1,5 @@
 /* document_json.h: the longer parts of a document. The caller releases what is returned. */
-#ifndef VN_COMPARE_DOCUMENT_JSON_H
-#define VN_COMPARE_DOCUMENT_JSON_H
+#pragma once
 
 #include "compare/profile/layout_match.h"
 #include "compare/profile/profile.h"
@@ -31,5 +30,3 @@ json_t *vn_json_detail(const vn_opened *opened, const vn_result *result, const v
 
 /* Fills divergences, divergences_left_out and detail of a document. */
 vn_status vn_document_details(vn_document *doc, const vn_opened *o, const vn_result *r, int most, vn_error *err);
-
-#endif

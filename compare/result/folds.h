@@ -1,6 +1,5 @@
 /* folds.h: a list of checkpoints in few words: one point in many steps and layers is one item. */
-#ifndef VN_COMPARE_FOLDS_H
-#define VN_COMPARE_FOLDS_H
+#pragma once
 
 #include "compare/comparison/checkpoint.h"
 
@@ -16,5 +15,3 @@ int         vn_folds_of(const vn_checkpoint *checkpoint, const int *list, int n,
 /* Writes "attn_context in steps 1 to 64, layers 0 and 1"; of a single checkpoint its label. Returns
  * text. */
 const char *vn_fold_say(const vn_checkpoint *checkpoint, const vn_fold *fold, char text[VN_WORDS]);
-
-#endif

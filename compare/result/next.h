@@ -1,6 +1,5 @@
 /* next.h: suggests commands to run after a comparison, the most useful first. */
-#ifndef VN_COMPARE_NEXT_H
-#define VN_COMPARE_NEXT_H
+#pragma once
 
 #include "compare/comparison/comparison.h"
 
@@ -9,5 +8,3 @@
 void vn_next_commands(const vn_opened *o, const vn_result *r, vn_lines *lines);
 /* The same for a refused comparison: commands that show the two recordings. */
 void vn_next_after_refusal(const vn_opened *o, const vn_result *r, vn_lines *lines);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * Owner    everything belongs to the vn_reading, until vn_reading_free.
  */
-#ifndef VN_COMPARE_ROWS_H
-#define VN_COMPARE_ROWS_H
+#pragma once
 
 #include "compare/result/document.h"
 
@@ -38,5 +37,3 @@ vn_status vn_reading_sort(vn_reading *r, vn_error *err);
 /* Returns the checkpoint of this name and step; -1: none. After vn_reading_sort. */
 int       vn_reading_find(const vn_reading *r, const char *name, int step);
 void      vn_reading_free(vn_reading *r); /* NULL is allowed */
-
-#endif

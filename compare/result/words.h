@@ -2,8 +2,7 @@
  *
  * Names of checkpoints are escaped with vn_utf8_escape; other text from files is passed through
  * unchanged. */
-#ifndef VN_COMPARE_WORDS_H
-#define VN_COMPARE_WORDS_H
+#pragma once
 
 #include "compare/comparison/checkpoint.h"
 
@@ -43,5 +42,3 @@ void vn_report_say_baseline(const vn_opened *o, const vn_result *r, vn_lines *li
 /* Adds a line for each tensor of logits ("logits: argmax agrees in 98.57 % ..."), and for each
  * tensor with a value above a quarter of its format's range. */
 void vn_report_say_scores(const vn_opened *o, const vn_result *r, vn_lines *lines);
-
-#endif

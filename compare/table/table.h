@@ -8,8 +8,7 @@
  * Owner    many and the comparisons are borrowed: those given to vn_many_add, in that order, still
  *          open. A candidate that was not compared has lines without numbers.
  */
-#ifndef VN_COMPARE_TABLE_H
-#define VN_COMPARE_TABLE_H
+#pragma once
 
 #include "compare/many/many.h"
 
@@ -52,5 +51,3 @@ vn_status vn_table_read(const vn_table *t, int row, vn_table_group *g, vn_error 
 
 /* Writes the whole table in its form. */
 vn_status vn_table_write(const vn_table *t, FILE *out, vn_error *err);
-
-#endif

@@ -16,8 +16,7 @@
  *
  * Threads  safe, values only.
  */
-#ifndef VN_COMPARE_ARRANGEMENTS_H
-#define VN_COMPARE_ARRANGEMENTS_H
+#pragma once
 
 #include "compare/text/columns.h"
 
@@ -60,5 +59,3 @@ int  vn_head_axis(vn_arranged_what what, const char *axes, const vn_shape *s);
 /* For each row of x (outer,rows,row), finds the row of `in`, of the same shape, that is nearest to
  * it. A row that has no distance, because of a NaN, keeps its place. */
 void vn_nearest_rows(const double *x, const double *in, int64_t outer, int64_t rows, int64_t row, int *from);
-
-#endif

@@ -5,8 +5,7 @@
  * gate and up are two halves, or alternate. In a name map, the columns of the last axis are "(2
  * freq)" in the first order and "(freq 2)" in the second.
  */
-#ifndef VN_COMPARE_COLUMNS_H
-#define VN_COMPARE_COLUMNS_H
+#pragma once
 
 #include "libref/base/arrange.h"
 #include "libref/base/tensor.h"
@@ -24,5 +23,3 @@ const char *vn_columns_name(vn_column_order order);
 /* Writes the words for a name map: declare this order in a name map with
  * axes: "token head (freq 2)", to_axes: "token head (2 freq)". axes: the dims string, or "". */
 void        vn_text_say_columns(vn_column_order order, const char *axes, int rank, char *text, size_t room);
-
-#endif

@@ -4,8 +4,7 @@
  * `flags` object may say which one it was. json_object_set_new leaves a member out if its value is
  * NULL. A json_t that a function returns is the caller's to release.
  */
-#ifndef VN_COMPARE_JSON_H
-#define VN_COMPARE_JSON_H
+#pragma once
 
 #include "compare/text/lines.h"
 #include "libref/base/json.h"
@@ -32,5 +31,3 @@ double      vn_json_word_value(const char *word);
 void        vn_json_put_real(json_t *object, const char *key, double x, json_t *flags);
 /* Sets object[key] = flags if flags is not empty. Takes the reference to flags. */
 void        vn_json_put_flags(json_t *object, const char *key, json_t *flags);
-
-#endif

@@ -1,6 +1,5 @@
 /* lines.h: a growing list of messages: notes, warnings, refusals. */
-#ifndef VN_COMPARE_LINES_H
-#define VN_COMPARE_LINES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -44,5 +43,3 @@ bool vn_lines_refused(const vn_lines *l, const char *allow);
 /* Inserts a line before the others. */
 void vn_lines_first(vn_lines *l, const char *line);
 void vn_lines_free(vn_lines *l);
-
-#endif

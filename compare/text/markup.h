@@ -4,8 +4,7 @@
  * vn_utf8_shown makes them readable first (\u{1b}, \xff), and then only five characters need
  * escapes.
  */
-#ifndef VN_COMPARE_MARKUP_H
-#define VN_COMPARE_MARKUP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -36,5 +35,3 @@ typedef bool vn_markdown_row(const void *ctx, int i, FILE *out);
 /* Writes as many of n rows as fit into `room` bytes. *left: the number of rows that `print` prints;
  * then, of those left out for lack of room. */
 void         vn_markdown_rows(FILE *out, size_t room, vn_markdown_row *print, const void *ctx, int n, int *left);
-
-#endif

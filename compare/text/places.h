@@ -2,8 +2,7 @@
  *
  * Owner   a vn_name_places owns its list; names are borrowed.
  */
-#ifndef VN_COMPARE_PLACES_H
-#define VN_COMPARE_PLACES_H
+#pragma once
 
 #include "libref/plan/plan.h"
 
@@ -30,5 +29,3 @@ void  vn_places_add(vn_name_places *p, const char *name);
  * in which they were added. Returns text (room bytes). */
 char *vn_places_say(const vn_name_places *p, int most, char *text, size_t room);
 void  vn_places_free(vn_name_places *p);
-
-#endif

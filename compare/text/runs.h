@@ -1,7 +1,6 @@
 /* runs.h: suggests commands, such as those that record a model twice, and find the mistake between
  * the two. */
-#ifndef VN_COMPARE_RUNS_H
-#define VN_COMPARE_RUNS_H
+#pragma once
 
 #include "compare/text/lines.h"
 
@@ -11,5 +10,3 @@ void vn_runs_add(vn_lines *lines, const char *const *word, int n);
  * "ref"), and find the mistake between them. source: the options that select the tokens; "":
  * nothing is added. more: further options of the candidate's run, each after a space, or "". */
 void vn_runs_suggest(const char *model, const char *source, const char *engine, const char *more, vn_lines *lines);
-
-#endif

@@ -4,8 +4,7 @@
  * Rows of the matrix are outputs, (M,N), however the file stores it. Matrices quantised in blocks
  * (Q8_0) cannot be edited.
  */
-#ifndef VN_COMPARE_APPLY_MATRIX_H
-#define VN_COMPARE_APPLY_MATRIX_H
+#pragma once
 
 #include "compare/trial/case.h"
 
@@ -40,5 +39,3 @@ int64_t vn_matrix_pair_row(const vn_applied_matrix *edit, int64_t i, int64_t M);
 void    vn_apply_matrix(const vn_case *t, const vn_trial *h, vn_made *made);
 /* Edits one row of the input (N numbers) in place. nudge: as in vn_matrix_made. */
 void    vn_matrix_made_input(const vn_applied_matrix *edit, double nudge, double *x, int64_t N);
-
-#endif

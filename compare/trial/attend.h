@@ -1,7 +1,6 @@
 /* attend.h: computes attention in double with a mistake in the mask, the softmax or the number
  * formats that no constant of the operation can express. */
-#ifndef VN_COMPARE_ATTEND_H
-#define VN_COMPARE_ATTEND_H
+#pragma once
 
 #include "compare/trial/case.h"
 
@@ -46,5 +45,3 @@ int64_t vn_attend_width(const vn_attend_case *a);
 /* Returns the index of head h of a row in a checkpoint of T rows: context is (T,H,K), scores and
  * probabilities (H,T,S). */
 int64_t vn_attend_at(const vn_attend_case *a, int64_t T, int64_t row, int h);
-
-#endif

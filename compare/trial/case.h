@@ -8,8 +8,7 @@
  * Errors  strategies fail if memory runs out or a recording cannot be read. If no trial fits,
  *         that is no error: t->x then has no answer.
  */
-#ifndef VN_COMPARE_CASE_H
-#define VN_COMPARE_CASE_H
+#pragma once
 
 #include "compare/trial/findings.h"
 #include "compare/replay/local.h"
@@ -131,5 +130,3 @@ double *vn_case_all_doubles_of(const vn_tensor *t);
 /* Return the sum of the products, and of the squared differences, of n numbers, in their order. */
 double vn_dot(const double *a, const double *b, int64_t n);
 double vn_square_distance(const double *a, const double *b, int64_t n);
-
-#endif

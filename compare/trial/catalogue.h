@@ -1,7 +1,6 @@
 /* catalogue.h: tries the faults of the catalogue as trials: one fault at one operation, one at
  * several operations, two at one. */
-#ifndef VN_COMPARE_CATALOGUE_H
-#define VN_COMPARE_CATALOGUE_H
+#pragma once
 
 #include "compare/trial/case.h"
 
@@ -25,5 +24,3 @@ void vn_catalogue_pairs(vn_case *t);
 void vn_catalogue_alike(vn_case *t);
 /* Tries the answer, if it is a mistake of a norm, together with an eps of any size. */
 void vn_catalogue_eps_beside(vn_case *t);
-
-#endif

@@ -1,7 +1,6 @@
 /* findings.h: the result of explaining one origin: the trials that explain the checkpoint,
  * the best first, and how certain they are. explain/ fills it; reports read it. */
-#ifndef VN_COMPARE_FINDINGS_H
-#define VN_COMPARE_FINDINGS_H
+#pragma once
 
 #include "compare/trial/trial.h"
 
@@ -43,5 +42,3 @@ typedef struct vn_all_findings {
 	int          n;
 	int          left_out; /* origins that were not examined, because there are too many */
 } vn_all_findings;
-
-#endif

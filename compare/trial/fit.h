@@ -3,8 +3,7 @@
  *
  * The fitted trial is then scored like any other, so a bad estimate explains nothing.
  */
-#ifndef VN_COMPARE_FIT_H
-#define VN_COMPARE_FIT_H
+#pragma once
 
 #include "compare/trial/search.h"
 #include "compare/trial/case.h"
@@ -26,5 +25,3 @@ typedef struct vn_whole_range {
 vn_whole_range vn_case_as_good(vn_case *t, const vn_trial *h, int64_t at, vn_whole_range in);
 /* The number of h is x: rounds it to as few digits as give the same result, and tries it. */
 void           vn_fit_digits(vn_case *t, vn_trial *h, double x);
-
-#endif

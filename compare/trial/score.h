@@ -4,8 +4,7 @@
  * The residual is a local error (local.h) in floors; a correct operation leaves at most
  * VN_LOCAL_LIMIT.
  */
-#ifndef VN_COMPARE_SCORE_H
-#define VN_COMPARE_SCORE_H
+#pragma once
 
 #include "compare/trial/case.h"
 
@@ -45,5 +44,3 @@ bool   vn_case_answered(const vn_case *t);
 bool   vn_case_as_small(const vn_trial *h, const vn_trial *best);
 /* Decides which of t->x->by explain the checkpoint, and which are aliases. */
 void   vn_case_conclude(vn_case *t);
-
-#endif

@@ -4,8 +4,7 @@
  * Ranges are positive and spaced evenly in their logarithms. Of numbers with equal error, the first
  * is returned.
  */
-#ifndef VN_COMPARE_SEARCH_H
-#define VN_COMPARE_SEARCH_H
+#pragma once
 
 #include "libref/base/error.h"
 
@@ -51,5 +50,3 @@ typedef struct vn_round_numbers {
 
 /* Sets *number to the next one. Returns false if there are no more. */
 bool vn_next_round_number(vn_round_numbers *r, double *number);
-
-#endif

@@ -6,8 +6,7 @@
  * person (id, words, also, heads_only, contradicted_by) is written last, from the other fields
  * (explain/sentences.h). No answer depends on it.
  */
-#ifndef VN_COMPARE_TRIAL_H
-#define VN_COMPARE_TRIAL_H
+#pragma once
 
 #include "compare/comparison/comparison.h"
 #include "compare/replay/recompute.h"
@@ -347,5 +346,3 @@ const char *vn_finding_constant(vn_finding f);
 /* Returns its number: the constant that its row in findings.def names, or the number of its
  * change, which must be of a kind that has one. */
 double      vn_trial_number(const vn_trial *h);
-
-#endif

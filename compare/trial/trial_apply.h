@@ -1,7 +1,6 @@
 /* trial_apply.h: reproduces a trial: makes the checkpoint that an engine with this
  * mistake would record. */
-#ifndef VN_COMPARE_TRIAL_APPLY_H
-#define VN_COMPARE_TRIAL_APPLY_H
+#pragma once
 
 #include "compare/trial/case.h"
 
@@ -56,5 +55,3 @@ void vn_apply_slots(const vn_case *t, const vn_trial *h, vn_made *made);
 void vn_apply_state(const vn_case *t, const vn_trial *h, vn_made *made);
 void vn_apply_step(const vn_case *t, const vn_trial *h, vn_made *made);
 void vn_apply_tokens(const vn_case *t, const vn_trial *h, vn_made *made);
-
-#endif

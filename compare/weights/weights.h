@@ -16,8 +16,7 @@
  * Owner    sides, their rows and numbers are borrowed and must outlive the result.
  * Threads  call from one thread at a time; the computation itself uses several.
  */
-#ifndef VN_COMPARE_WEIGHTS_H
-#define VN_COMPARE_WEIGHTS_H
+#pragma once
 
 #include "compare/weights/weights_difference.h"
 
@@ -59,5 +58,3 @@ char       *vn_weights_summary(const vn_weights *w, char text[VN_WEIGHT_WORDS]);
 
 /* Do two rows have the same numbers? Decided by digest, or between formats by statistics. */
 bool vn_weights_same(const vn_weight_row *x, const vn_weight_row *y);
-
-#endif

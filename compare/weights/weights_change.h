@@ -1,6 +1,5 @@
 /* weights_change.h: the changes that may have been made to the numbers of a weight. */
-#ifndef VN_COMPARE_WEIGHTS_CHANGE_H
-#define VN_COMPARE_WEIGHTS_CHANGE_H
+#pragma once
 
 #include "compare/weights/weights_order.h"
 
@@ -38,5 +37,3 @@ double vn_weight_change_number(const vn_weight_change *c, double x);
 /* Applies a change to n numbers x in float64 and stores them as `to` in dst. room: (n) floats of
  * scratch. */
 void   vn_weight_change_row(const vn_weight_change *c, double *x, size_t n, vn_dtype to, void *dst, float *room);
-
-#endif

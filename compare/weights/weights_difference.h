@@ -3,8 +3,7 @@
  *
  * Owner  what a side and a difference point to is borrowed.
  */
-#ifndef VN_COMPARE_WEIGHTS_DIFFERENCE_H
-#define VN_COMPARE_WEIGHTS_DIFFERENCE_H
+#pragma once
 
 #include "libref/family/family.h"
 #include "libref/model/model.h"
@@ -50,5 +49,3 @@ typedef struct vn_weight_difference {
 	vn_weight_proof      proof;
 	bool                 certain;
 } vn_weight_difference;
-
-#endif

@@ -1,7 +1,6 @@
 /* weights_finding.h: findings about a weight: the rows WEIGHT and WEIGHT_OF of the catalogue, and
  * how a difference gets its row. */
-#ifndef VN_COMPARE_WEIGHTS_FINDING_H
-#define VN_COMPARE_WEIGHTS_FINDING_H
+#pragma once
 
 #include "compare/weights/weights_difference.h"
 
@@ -54,5 +53,3 @@ uint64_t vn_weight_key_of(vn_weight_finding found, uint64_t of);
 
 /* Replaces the mistake of a finding that depends on the weights. Returns true. */
 bool vn_weight_shows(vn_weight_difference *d, vn_mistake id);
-
-#endif

@@ -1,7 +1,6 @@
 /* weights_internal.h: how one weight is judged: shared by weights.c, weights_tried.c,
  * weights_likely.c, weights_fused.c, weights_moved.c and weights_lines.c. */
-#ifndef VN_COMPARE_WEIGHTS_INTERNAL_H
-#define VN_COMPARE_WEIGHTS_INTERNAL_H
+#pragma once
 
 #include "compare/weights/weights.h"
 #include "compare/weights/weights_numbers.h"
@@ -34,5 +33,3 @@ vn_weight_fate vn_weight_same_numbers(const vn_weight_trial *t);
 /* Makes the lines from the differences, which it sorts. all: the names of both sides, which tell
  * whether all layers differ. */
 void vn_weights_group(vn_weights *w, const vn_weight_name *all, int n_all);
-
-#endif

@@ -1,6 +1,5 @@
 /* weights_names.h: which part of a model a weight is (query projection, norm...), by its name. */
-#ifndef VN_COMPARE_WEIGHTS_NAMES_H
-#define VN_COMPARE_WEIGHTS_NAMES_H
+#pragma once
 
 #include "compare/weights/weights_difference.h"
 
@@ -31,5 +30,3 @@ const vn_weight_row *vn_weight_twin(const vn_weight_row *rows, int n, const char
 /* Returns the weight of another part in the same layer and trunk as this row; NULL: none. */
 const vn_weight_row *vn_weight_beside(const vn_weight_side *side, const vn_weight_row *row, const vn_weight_name *name,
                                       int part);
-
-#endif

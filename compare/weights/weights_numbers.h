@@ -1,7 +1,6 @@
 /* weights_numbers.h: the numbers of a weight: their digest in another order or format, and how
  * those of two weights are related. */
-#ifndef VN_COMPARE_WEIGHTS_NUMBERS_H
-#define VN_COMPARE_WEIGHTS_NUMBERS_H
+#pragma once
 
 #include "compare/weights/weights_change.h"
 
@@ -59,5 +58,3 @@ typedef struct vn_weight_trial {
 /* Does side k of a trial hold these numbers in this order, after this change? rows 0: all. */
 bool vn_weight_has_order(const vn_weight_trial *t, int k, const vn_weight_numbers *m, const vn_weight_order *o,
                          const vn_weight_change *c, int64_t rows);
-
-#endif

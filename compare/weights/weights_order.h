@@ -1,6 +1,5 @@
 /* weights_order.h: the orders in which the numbers of a weight may be stored. */
-#ifndef VN_COMPARE_WEIGHTS_ORDER_H
-#define VN_COMPARE_WEIGHTS_ORDER_H
+#pragma once
 
 #include "compare/weights/weights_finding.h"
 #include "compare/weights/weights_names.h"
@@ -44,5 +43,3 @@ enum { VN_MOST_ORDERS = 64 };
  * correct one. other: the other side's shape. Returns how many. */
 int vn_weight_orders_of(const vn_weight_name *name, const vn_shape *shape, const vn_shape *other,
                         const vn_weight_heads *h, vn_weight_order list[VN_MOST_ORDERS]);
-
-#endif

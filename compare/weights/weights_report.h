@@ -2,8 +2,7 @@
  *
  * The forms are written from the JSON. Text from files is cleaned or escaped here. If no weights
  * were compared, w is NULL, the JSON null, and nothing is written. */
-#ifndef VN_COMPARE_WEIGHTS_REPORT_H
-#define VN_COMPARE_WEIGHTS_REPORT_H
+#pragma once
 
 #include "compare/text/lines.h"
 #include "compare/weights/weights.h"
@@ -19,5 +18,3 @@ void    vn_weights_markdown(const json_t *w, FILE *out);
 void    vn_weights_html(const json_t *w, FILE *out); /* a dt and dd of the story */
 /* For refusals: the summary, then one line per row of the table. */
 void    vn_weights_lines(const vn_weights *w, vn_lines *lines);
-
-#endif

@@ -4,8 +4,7 @@
  * Owner   side points into what was opened; vn_opened_weights_close frees everything.
  * Errors  one line that names the file; nothing stays open.
  */
-#ifndef VN_COMPARE_WEIGHTS_SIDE_H
-#define VN_COMPARE_WEIGHTS_SIDE_H
+#pragma once
 
 #include "capture/recording/recording.h"
 #include "compare/text/lines.h"
@@ -27,5 +26,3 @@ vn_plan *vn_weight_side_of(const vn_recording *r, vn_weight_side *side);
 /* Tensors in unsupported formats are left out, with a line in notes. */
 vn_status vn_opened_weights_open(const char *path, int threads, vn_opened_weights *w, vn_lines *notes, vn_error *err);
 void      vn_opened_weights_close(vn_opened_weights *w); /* safe on a zeroed one */
-
-#endif

@@ -7,8 +7,7 @@
  * Owner    the caller frees the memory with free.
  * Threads  any.
  */
-#ifndef VN_LIBREF_BASE_ALLOC_H
-#define VN_LIBREF_BASE_ALLOC_H
+#pragma once
 
 #include <stddef.h>
 #include <stdio.h>
@@ -31,5 +30,3 @@ FILE *vn_alloc_stream(vn_text_stream *s);
 char *vn_alloc_streamed(vn_text_stream *s);
 /* Returns p. NULL, from a function that found no memory, ends the program, too. */
 void *vn_alloc_check(const void *p);
-
-#endif

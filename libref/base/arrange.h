@@ -5,8 +5,7 @@
  *
  * Threads  safe, values only.
  */
-#ifndef VN_LIBREF_BASE_ARRANGE_H
-#define VN_LIBREF_BASE_ARRANGE_H
+#pragma once
 
 #include "libref/base/tensor.h"
 
@@ -82,5 +81,3 @@ vn_permutation vn_permutation_of(const vn_shape *s, const int *order);
 vn_permutation vn_permutation_back(const vn_shape *s, const int *order);
 /* Writes all elements of the source x to the result y. */
 void           vn_permute(double *y, const double *x, const vn_permutation *p);
-
-#endif

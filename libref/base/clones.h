@@ -5,13 +5,10 @@
  * and the file must be built with -ffp-contract=off: then every version gives the same bits. clang
  * 14 cannot do this for static functions; it compiles only the baseline.
  */
-#ifndef VN_LIBREF_BASE_CLONES_H
-#define VN_LIBREF_BASE_CLONES_H
+#pragma once
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_THREAD__)
 #define VN_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
 #else
 #define VN_CLONES
-#endif
-
 #endif

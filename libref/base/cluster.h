@@ -8,8 +8,7 @@
  *
  * Needs a build with -DVERNIER_MPI=ON; in any other build, vn_cluster_share fails.
  */
-#ifndef VN_LIBREF_BASE_CLUSTER_H
-#define VN_LIBREF_BASE_CLUSTER_H
+#pragma once
 
 #include "libref/base/error.h"
 
@@ -56,5 +55,3 @@ int vn_cluster_size(void);
  * processes with status 2, without returning. VN_ERR_MISMATCH: a rank sees other work.
  * VN_ERR_UNSUPPORTED: built without MPI. Call it once in a process, before threads are started. */
 vn_status vn_cluster_share(const vn_cluster_job *job, bool *first, vn_error *err);
-
-#endif

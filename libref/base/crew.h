@@ -5,8 +5,7 @@
  * must not depend on the worker either. Signals that end a program (SIGINT, SIGTERM, SIGHUP) end
  * the workers first; workers whose parent is gone get SIGTERM.
  */
-#ifndef VN_LIBREF_BASE_CREW_H
-#define VN_LIBREF_BASE_CREW_H
+#pragma once
 
 #include "libref/base/cluster.h"
 
@@ -22,5 +21,3 @@ enum { VN_MOST_WORKERS = 256 };
  * this, or an answer whose status is not 0, or with TROUBLE, is no error: this process does the
  * pieces that are left. */
 vn_status vn_crew_share(const vn_cluster_job *job, int workers, vn_error *err);
-
-#endif

@@ -3,8 +3,7 @@
  * They tell two tensors, two sets of weights or two prompts apart. They are not cryptographic: they
  * guard against mistakes, not against malice.
  */
-#ifndef VN_LIBREF_BASE_DIGEST_H
-#define VN_LIBREF_BASE_DIGEST_H
+#pragma once
 
 #include "libref/base/error.h"
 
@@ -34,5 +33,3 @@ typedef struct XXH3_state_s vn_digester;
 vn_digester                *vn_digester_create(void);
 void                        vn_digester_add(vn_digester *d, const void *data, size_t bytes);
 vn_digest                   vn_digester_finish(vn_digester *d);
-
-#endif

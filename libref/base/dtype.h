@@ -13,8 +13,7 @@
  * upper half of an f16. An i32 holds integers: other numbers are rounded, a number out of range
  * becomes the largest or smallest integer, and a NaN the smallest.
  */
-#ifndef VN_LIBREF_BASE_DTYPE_H
-#define VN_LIBREF_BASE_DTYPE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -72,5 +71,3 @@ void vn_to_f32_as(float *dst, const void *src, vn_dtype from, vn_dtype as, size_
 
 /* Rounds x in place to format `as`. */
 void vn_round_f32(float *x, vn_dtype as, size_t n);
-
-#endif

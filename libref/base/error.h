@@ -5,8 +5,7 @@
  * expected and what was found. It is written where the facts are known; callers add only what the
  * callee could not know. A NULL vn_error is allowed everywhere.
  */
-#ifndef VN_LIBREF_BASE_ERROR_H
-#define VN_LIBREF_BASE_ERROR_H
+#pragma once
 
 #include "libref/base/status.h"
 
@@ -16,5 +15,3 @@ __attribute__((format(printf, 3, 4))) vn_status vn_fail(vn_error *err, vn_status
 
 /* Puts "prefix: " before the text in err. Returns status unchanged. */
 __attribute__((format(printf, 3, 4))) vn_status vn_context(vn_error *err, vn_status status, const char *format, ...);
-
-#endif

@@ -3,8 +3,7 @@
  *
  * Threads  any.
  */
-#ifndef VN_LIBREF_BASE_FILES_H
-#define VN_LIBREF_BASE_FILES_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -28,5 +27,3 @@ int vn_file_sync(int fd);
  * keeps it. Some file systems have neither RENAME_NOREPLACE (NFS) nor links (FAT): there an empty
  * file takes the name first (O_EXCL), so that the rename replaces nothing but that. */
 int vn_file_move(const char *from, const char *to);
-
-#endif

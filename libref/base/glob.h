@@ -3,8 +3,7 @@
  * `*` any characters, `?` any one character, `{a,b}` either (may be nested), anything else itself.
  * A pattern matches the whole name.
  */
-#ifndef VN_LIBREF_BASE_GLOB_H
-#define VN_LIBREF_BASE_GLOB_H
+#pragma once
 
 #include "libref/base/error.h"
 
@@ -16,5 +15,3 @@
 /* fails unless braces balance, and 0 < length <= VN_GLOB_MAX */
 vn_status vn_glob_check(const char *pattern, vn_error *err);
 bool      vn_glob_match(const char *pattern, const char *name);
-
-#endif

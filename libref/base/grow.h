@@ -3,8 +3,7 @@
  * The room of such a list follows from its length, so it needs no field: 64 elements, and from
  * there the next power of two.
  */
-#ifndef VN_LIBREF_GROW_H
-#define VN_LIBREF_GROW_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,5 +15,3 @@ void *vn_grown(void *list, size_t n, size_t size);
 /* Gives the list of n elements room for one more, in place. False: no memory; it is as before. */
 #define VN_GROW(list, n) vn_grow(&(list), (size_t)(n), sizeof *(list))
 bool vn_grow(void *list, size_t n, size_t size);
-
-#endif

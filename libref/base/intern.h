@@ -6,10 +6,7 @@
  *
  * Threads  any.
  */
-#ifndef VN_LIBREF_BASE_INTERN_H
-#define VN_LIBREF_BASE_INTERN_H
+#pragma once
 
 /* Returns the copy of this text, valid until the end of the program; NULL: no memory. */
 const char *vn_intern(const char *text);
-
-#endif

@@ -7,8 +7,7 @@
  * a flag of the thread, which dump and print test: what they write is complete, or NULL. No other
  * file may call json_load* or json_dump* (tests/source/includes.sh).
  */
-#ifndef VN_LIBREF_BASE_JSON_H
-#define VN_LIBREF_BASE_JSON_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -53,5 +52,3 @@ json_t *vn_json_field(const json_t *o, const char *key);
 /* Returns a text as a new reference. JSON is UTF-8: other bytes are written as \xff. NULL gives
  * null. */
 json_t *vn_json_text(const char *s);
-
-#endif

@@ -3,8 +3,7 @@
  * The bytes stay valid until vn_map_close. If another program truncates the file meanwhile, reading
  * it raises SIGBUS, which ends this program with a message.
  */
-#ifndef VN_LIBREF_BASE_MAP_H
-#define VN_LIBREF_BASE_MAP_H
+#pragma once
 
 #include "libref/base/error.h"
 
@@ -46,5 +45,3 @@ void vn_mapped_drop(const void *base); /* before unmapping; base may be unknown 
 
 /* For programs, not for libraries: makes SIGBUS print one line on stderr and exit with status 2. */
 void vn_mapped_explain(void);
-
-#endif

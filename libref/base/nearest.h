@@ -12,8 +12,7 @@
  *
  * Owner  the misspelt word is borrowed, candidates are copied.
  */
-#ifndef VN_LIBREF_BASE_NEAREST_H
-#define VN_LIBREF_BASE_NEAREST_H
+#pragma once
 
 enum { VN_NEAREST_MAX = 256 }; /* longer words have no neighbours */
 
@@ -39,5 +38,3 @@ void        vn_nearest_settle(vn_nearest *n, const char *candidate);
 const char *vn_nearest_found(const vn_nearest *n);
 /* Returns " (did you mean 'compare'?)", or "". */
 const char *vn_nearest_hint(vn_nearest *n);
-
-#endif

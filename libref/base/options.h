@@ -14,8 +14,7 @@
  * Owner    values point into argv.
  * Threads  uses the globals of getopt: one command line at a time.
  */
-#ifndef VN_LIBREF_OPTIONS_H
-#define VN_LIBREF_OPTIONS_H
+#pragma once
 
 #include "libref/base/error.h"
 
@@ -199,5 +198,3 @@ typedef struct vn_completions {
  * between them. What follows: nothing to offer, files, words, either of them, a list of words with
  * commas between them, or no word of its own (empty). specs/shells reads the rows. */
 void vn_options_completions(const vn_completions *c, FILE *to);
-
-#endif

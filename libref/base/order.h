@@ -3,8 +3,7 @@
  *	VN_ORDER_BY(by_name, line, strcmp(x->name, y->name), VN_ORDER(x->step, y->step))
  *	qsort(list, n, sizeof *list, by_name);
  */
-#ifndef VN_LIBREF_BASE_ORDER_H
-#define VN_LIBREF_BASE_ORDER_H
+#pragma once
 
 /* Of two numbers: -1, 0 or 1. */
 #define VN_ORDER(x, y) (((x) > (y)) - ((x) < (y)))
@@ -25,5 +24,3 @@
 		order = order ? order : (k6); \
 		return order ? order : (k7); \
 	}
-
-#endif

@@ -6,8 +6,7 @@
  * tabs pass. Strings made from untrusted text are also cleaned where they are made (vn_text_clean),
  * so that untrusted newlines are escaped and column widths are right.
  */
-#ifndef VN_LIBREF_BASE_PRINTED_H
-#define VN_LIBREF_BASE_PRINTED_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -34,5 +33,3 @@ __attribute__((noreturn)) void vn_printed_leave(void);
 const char                    *vn_printed_lost(void);
 /* Returns the errno of this thread's last failed write to such a stream; EIO if there was none. */
 int                            vn_printed_errno(void);
-
-#endif

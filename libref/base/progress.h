@@ -6,8 +6,7 @@
  *
  * Threads  call these functions from one thread at a time.
  */
-#ifndef VN_LIBREF_BASE_PROGRESS_H
-#define VN_LIBREF_BASE_PROGRESS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -43,5 +42,3 @@ void vn_progress_stop(vn_progress *p); /* clears the line; p may be zeroed or st
 void vn_progress_off(void);
 
 double vn_seconds(void); /* monotonic clock */
-
-#endif

@@ -4,8 +4,7 @@
  * converter writes without an importance matrix. Scales of the 256-weight blocks are found by
  * search, and programs differ, so these are not supported. The formats: quant.c.
  */
-#ifndef VN_LIBREF_BASE_QUANTISE_H
-#define VN_LIBREF_BASE_QUANTISE_H
+#pragma once
 
 #include "libref/base/dtype.h"
 
@@ -16,5 +15,3 @@ bool vn_quantises(vn_dtype to);
 /* Quantises whole blocks, to a format that has a quantiser. dst: vn_dtype_bytes(to, elements)
  * bytes. */
 void vn_quantise(void *dst, vn_dtype to, const float *src, size_t elements);
-
-#endif

@@ -3,8 +3,7 @@
  * Some libraries crash, end the program or wait for ever if they get none. Ask first, and fail with
  * an error message. The answer is valid only for a moment.
  */
-#ifndef VN_LIBREF_BASE_ROOM_H
-#define VN_LIBREF_BASE_ROOM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,5 +23,3 @@ void *vn_room_large(size_t bytes);
 /* Reserves bytes until vn_room_return; NULL: not available. */
 void *vn_room_keep(size_t bytes);
 void  vn_room_return(void *room, size_t bytes); /* NULL is allowed */
-
-#endif

@@ -1,6 +1,5 @@
 /* rounding.h: rounds numbers to the formats that engines compute and store in. */
-#ifndef VN_LIBREF_BASE_ROUNDING_H
-#define VN_LIBREF_BASE_ROUNDING_H
+#pragma once
 
 #include <stdint.h>
 
@@ -42,5 +41,3 @@ void   vn_in_format_scaled(double *x, int64_t n, vn_rounding_format format);
 void   vn_in_format_read_by(double *x, int64_t n, vn_rounding_format format, double full);
 /* Returns the largest |x[i]|; 0: there are no numbers. */
 double vn_largest(const double *x, int64_t n);
-
-#endif

@@ -3,8 +3,7 @@
  * A sanitizer reserves terabytes of addresses and makes system calls of its own, so such a build
  * sets no memory limit, installs no system call filter, and leaves signals alone.
  */
-#ifndef VN_LIBREF_BASE_SANITIZER_H
-#define VN_LIBREF_BASE_SANITIZER_H
+#pragma once
 
 #if defined(__SANITIZE_ADDRESS__)
 #define VN_ASAN 1
@@ -20,6 +19,4 @@
 #if __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
 #define VN_SANITIZED 1
 #endif
-#endif
-
 #endif

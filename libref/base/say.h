@@ -5,8 +5,7 @@
  * a line of the report. So nothing but a literal format may break a line: tests/source/said.py
  * refuses a printf of a string anywhere else.
  */
-#ifndef VN_LIBREF_BASE_SAY_H
-#define VN_LIBREF_BASE_SAY_H
+#pragma once
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -22,5 +21,3 @@ __attribute__((format(printf, 2, 0))) int vn_say_args(FILE *out, const char *for
 /* Sequences that colour a terminal; VN_SAY_PLAIN ends them. */
 enum { VN_SAY_PLAIN, VN_SAY_BOLD, VN_SAY_DIM, VN_SAY_RED, VN_SAY_GREEN, VN_SAY_COLOURS };
 extern const char vn_say_colour[VN_SAY_COLOURS][8];
-
-#endif

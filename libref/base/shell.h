@@ -1,6 +1,5 @@
 /* shell.h: command lines that can be pasted into a shell. */
-#ifndef VN_LIBREF_BASE_SHELL_H
-#define VN_LIBREF_BASE_SHELL_H
+#pragma once
 
 #include <stddef.h>
 
@@ -21,5 +20,3 @@ void vn_shell_add(char *line, size_t room, const char *word);
 /* Makes the name of a file that a proposed command writes unique: if reference.h5 exists, it
  * becomes "reference-2.h5", and so on. Unchanged if there is no room. */
 void vn_shell_new_file(char *name, size_t room);
-
-#endif

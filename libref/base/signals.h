@@ -4,8 +4,7 @@
  * All signals except those that report a fault of the thread itself (SIGSEGV...): if these were
  * blocked, the process would end without a message.
  */
-#ifndef VN_LIBREF_BASE_SIGNALS_H
-#define VN_LIBREF_BASE_SIGNALS_H
+#pragma once
 
 #include <signal.h>
 
@@ -18,5 +17,3 @@ static inline void vn_signals_of_others(sigset_t *set)
 	sigdelset(set, SIGILL);
 	sigdelset(set, SIGABRT);
 }
-
-#endif

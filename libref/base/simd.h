@@ -1,6 +1,5 @@
 /* simd.h: the vector instructions of this processor. */
-#ifndef VN_LIBREF_BASE_SIMD_H
-#define VN_LIBREF_BASE_SIMD_H
+#pragma once
 
 typedef enum vn_simd {
 	VN_SIMD_PLAIN,
@@ -10,5 +9,3 @@ typedef enum vn_simd {
 
 /* Returns the best of these that the processor has. Any thread. */
 vn_simd vn_simd_here(void);
-
-#endif

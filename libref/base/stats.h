@@ -4,8 +4,7 @@
  * the digits do not depend on how the data was cut into pieces, provided that each piece except the
  * last is a multiple of 4096 elements.
  */
-#ifndef VN_LIBREF_BASE_STATS_H
-#define VN_LIBREF_BASE_STATS_H
+#pragma once
 
 #include "libref/base/dtype.h"
 
@@ -28,5 +27,3 @@ void     vn_stats_add(vn_stats_sum *s, const void *data, vn_dtype dtype, size_t 
 void     vn_stats_join(vn_stats_sum *s, const vn_stats_sum *block);
 vn_stats vn_stats_finish(const vn_stats_sum *s);
 vn_stats vn_stats_of(const void *data, vn_dtype dtype, size_t n);
-
-#endif

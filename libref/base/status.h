@@ -1,6 +1,5 @@
 /* status.h: what a function returns that may fail, and the line of text about it; see error.h. */
-#ifndef VN_LIBREF_BASE_STATUS_H
-#define VN_LIBREF_BASE_STATUS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -30,5 +29,3 @@ static inline bool vn_status_ends_job(vn_status st)
 typedef struct vn_error {
 	char text[VN_ERROR_MAX]; /* one line without newline; "": no error */
 } vn_error;
-
-#endif

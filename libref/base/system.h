@@ -6,8 +6,7 @@
  *
  * New descriptors have FD_CLOEXEC. Unless said otherwise, failure is -1, with errno.
  */
-#ifndef VN_LIBREF_BASE_SYSTEM_H
-#define VN_LIBREF_BASE_SYSTEM_H
+#pragma once
 
 #include <errno.h>
 #include <stdbool.h>
@@ -95,5 +94,3 @@ void  vn_tree_free(void *root, void (*drop)(void *key));
 /* qsort with a context. */
 void  vn_sort(void *list, size_t n, size_t size, int (*order)(const void *a, const void *b, void *context),
               void *context);
-
-#endif

@@ -7,8 +7,7 @@
  *
  * Threads  any.
  */
-#ifndef VN_LIBREF_BASE_TEMPORARY_H
-#define VN_LIBREF_BASE_TEMPORARY_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -31,5 +30,3 @@ void vn_temporary_catch(int number);
 /* Removes everything on the list, closes every file, and waits a moment for child processes that
  * this ends. Safe in a signal handler; allocates nothing. */
 void vn_temporary_end(void);
-
-#endif

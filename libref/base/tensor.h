@@ -3,8 +3,7 @@
  * Both are plain values. A view owns nothing: the code that returns one says how long the bytes
  * live. Arrays are row-major, outermost axis first.
  */
-#ifndef VN_LIBREF_BASE_TENSOR_H
-#define VN_LIBREF_BASE_TENSOR_H
+#pragma once
 
 #include "libref/base/dtype.h"
 
@@ -39,5 +38,3 @@ void   vn_tensor_numbers(const vn_tensor *t, int64_t from, int64_t n, double *x)
 
 /* Frees the data of a view and sets it to NULL. Only for views whose data belongs to the caller. */
 void vn_tensor_free(vn_tensor *t);
-
-#endif

@@ -1,6 +1,5 @@
 /* text.h: parses numbers given by users or files, and makes text safe for a terminal. */
-#ifndef VN_LIBREF_BASE_TEXT_H
-#define VN_LIBREF_BASE_TEXT_H
+#pragma once
 
 #include <stdarg.h>
 #include <stdbool.h>
@@ -55,5 +54,3 @@ const char                                 *vn_text_find(const char *text, const
 int                                         vn_text_order(const char *a, const char *b);
 /* Is it a C0 control or DEL? Names may not contain these. */
 bool                                        vn_text_control(char c);
-
-#endif

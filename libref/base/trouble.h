@@ -10,8 +10,7 @@
  *
  * Threads  any.
  */
-#ifndef VN_LIBREF_BASE_TROUBLE_H
-#define VN_LIBREF_BASE_TROUBLE_H
+#pragma once
 
 #include "libref/base/status.h"
 
@@ -38,5 +37,3 @@ const char *vn_trouble_text(void);
 /* begin true: from now on this thread does optional work, whose failures are not noted; false: that
  * work has ended. Returns what it was before. */
 bool vn_trouble_spare(bool begin);
-
-#endif

@@ -3,8 +3,7 @@
  * Well-formed is as in the Unicode standard: no overlong forms, no surrogates, nothing above
  * U+10FFFF. Lengths are in bytes; a NUL is an ordinary character.
  */
-#ifndef VN_LIBREF_BASE_UTF8_H
-#define VN_LIBREF_BASE_UTF8_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -46,5 +45,3 @@ size_t vn_utf8_code(const char *text, size_t bytes, char code[VN_UTF8_CODE]);
 char  *vn_utf8_escape(const char *text, size_t bytes);
 char  *vn_utf8_shown(const char *text, size_t bytes);
 size_t vn_utf8_unescape(char *text);
-
-#endif

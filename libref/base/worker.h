@@ -3,8 +3,7 @@
  * What it prints during a piece goes into files in memory, which this process reads with the
  * answer, or after the worker has died.
  */
-#ifndef VN_LIBREF_BASE_WORKER_H
-#define VN_LIBREF_BASE_WORKER_H
+#pragma once
 
 #include "libref/base/cluster.h"
 
@@ -36,5 +35,3 @@ void vn_answer_print(const vn_cluster_answer *a);
 vn_status vn_worker_ended(const char *piece, int status, vn_error *err);
 void      vn_worker_close(vn_worker *w); /* its files, here */
 void      vn_answer_free(vn_cluster_answer *a);
-
-#endif

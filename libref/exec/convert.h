@@ -3,8 +3,7 @@
  * The result does not depend on the number of threads. Small tensors are converted on the calling
  * thread.
  */
-#ifndef VN_LIBREF_EXEC_CONVERT_H
-#define VN_LIBREF_EXEC_CONVERT_H
+#pragma once
 
 #include "libref/base/dtype.h"
 
@@ -16,5 +15,3 @@ void vn_round_shared(float *x, vn_dtype as, size_t n, int threads);
 
 /* Copies by the same threads. threads: 0: one per processor. */
 void vn_copy(void *dst, const void *src, size_t bytes, int threads);
-
-#endif

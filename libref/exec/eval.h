@@ -7,8 +7,7 @@
  * Numbers are doubles for the policy f64, else floats (vn_eval_for); every output is rounded to the
  * storage format.
  */
-#ifndef VN_LIBREF_EXEC_EVAL_H
-#define VN_LIBREF_EXEC_EVAL_H
+#pragma once
 
 #include "libref/plan/plan.h"
 #include "libref/plan/policy.h"
@@ -77,5 +76,3 @@ const vn_eval       *vn_eval_for(vn_policy p);
 /* Rotates the rows of tokens, counted from position 0, in place, by a rope node (vn_keep_rule).
  * like: their number, policy and threads. rows: in the evaluator's width. */
 vn_status vn_eval_rotate_rows(const vn_plan *plan, int node, vn_args like, void *rows, vn_error *err);
-
-#endif

@@ -17,8 +17,7 @@
  *          heads of width K: 48 MiB for S = 32768 and K = 128; tapped scores and probabilities:
  *          64 S numbers.
  */
-#ifndef VN_LIBREF_EXEC_REF_H
-#define VN_LIBREF_EXEC_REF_H
+#pragma once
 
 #include "libref/plan/engine.h"
 #include "libref/plan/policy.h"
@@ -66,5 +65,3 @@ void vn_ref_round_cache(const vn_state *s, vn_policy policy, void *rows, int64_t
 /* Changes what products and roles round from now on to those of p; formats of storage and sums
  * stay. */
 void vn_ref_rounds(vn_ref *r, vn_policy p);
-
-#endif

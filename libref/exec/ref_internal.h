@@ -4,8 +4,7 @@
  * records which value it holds, and each state how far it is filled. A node whose inputs are
  * missing is refused.
  */
-#ifndef VN_LIBREF_EXEC_REF_INTERNAL_H
-#define VN_LIBREF_EXEC_REF_INTERNAL_H
+#pragma once
 
 #include "libref/base/progress.h"
 #include "libref/exec/eval.h"
@@ -64,5 +63,3 @@ vn_status vn_ref_interrupted(const vn_ref *r, vn_error *err);
 vn_status vn_ref_node(vn_ref *r, vn_ref *also, int node, vn_error *err);
 /* Do both engines want the same of this node, a product, and read the same numbers? */
 bool      vn_ref_shares(const vn_ref *r, const vn_ref *also, int node);
-
-#endif

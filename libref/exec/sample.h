@@ -8,8 +8,7 @@
  *
  * u depends only on the seed and the number of the step, so a single step can be drawn again.
  */
-#ifndef VN_LIBREF_EXEC_SAMPLE_H
-#define VN_LIBREF_EXEC_SAMPLE_H
+#pragma once
 
 #include "libref/base/dtype.h"
 #include "libref/base/error.h"
@@ -33,5 +32,3 @@ typedef struct vn_next_scores {
 /* Chooses from scores. A score of minus infinity has probability 0. VN_ERR_FORMAT: a NaN or
  * plus infinity, or only minus infinities. */
 vn_status vn_sample(const vn_next_scores *s, double temperature, double u, int32_t *id, vn_error *err);
-
-#endif

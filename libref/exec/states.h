@@ -4,8 +4,7 @@
  * doubles up to the context; rows after those of kept calls are unused. A state of fixed size has
  * two: as kept calls left it, and as the current call makes it. Keeping the call exchanges them.
  */
-#ifndef VN_LIBREF_EXEC_STATES_H
-#define VN_LIBREF_EXEC_STATES_H
+#pragma once
 
 #include "libref/plan/plan.h"
 
@@ -60,5 +59,3 @@ typedef struct vn_slots {
 
 bool vn_slots_assign(vn_slots *s, const vn_plan *p); /* false: no memory */
 void vn_slots_finish(vn_slots *s);
-
-#endif

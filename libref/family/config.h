@@ -3,8 +3,7 @@
  * A missing field gets the family's default; null counts as missing; unknown fields are ignored.
  * Unsupported settings are rejected with an error that names the field.
  */
-#ifndef VN_LIBREF_FAMILY_CONFIG_H
-#define VN_LIBREF_FAMILY_CONFIG_H
+#pragma once
 
 #include "libref/base/error.h"
 #include "libref/family/family.h"
@@ -98,5 +97,3 @@ vn_status vn_config_refuse(const char *path, const vn_family *f, const json_t *o
 
 /* Sets *window of a layer; 0: full attention. Unknown layer types are rejected. */
 vn_status vn_config_window(const char *path, const vn_config *c, int layer, int *window, vn_error *err);
-
-#endif

@@ -6,8 +6,7 @@
  * differ: which projections have biases, whether each head's queries and keys are normed, which
  * layers have a window.
  */
-#ifndef VN_LIBREF_FAMILY_DECODER_H
-#define VN_LIBREF_FAMILY_DECODER_H
+#pragma once
 
 #include "libref/family/config.h"
 #include "libref/family/family.h"
@@ -43,5 +42,3 @@ int  vn_decoder_norm(vn_builder *p, const vn_config *c, int x, int w, vn_point o
 int  vn_decoder_feed_forward(vn_builder *p, const vn_config *c, int l, int x);
 /* Adds everything from the output of the last layer to the logits. */
 void vn_decoder_head(vn_builder *p, const vn_config *c, int embedding, int x);
-
-#endif

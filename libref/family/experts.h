@@ -3,8 +3,7 @@
  * A router scores the experts, each token goes through the best of them, and what they make of it
  * is added up by weight. vn_config holds their number, how many a token uses, and their width.
  */
-#ifndef VN_LIBREF_FAMILY_EXPERTS_H
-#define VN_LIBREF_FAMILY_EXPERTS_H
+#pragma once
 
 #include "libref/family/decoder.h"
 
@@ -13,5 +12,3 @@ int       vn_decoder_experts(vn_builder *p, const vn_config *c, int l, int x);
 /* Reads the number of experts, which transformers spells in two ways, and how many a token goes
  * through; the defaults are in c. */
 vn_status vn_config_experts(const char *path, const json_t *o, vn_config *c, vn_error *err);
-
-#endif

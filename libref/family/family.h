@@ -4,8 +4,7 @@
  * of config.json that it obeys, the names of its weights and its GGUF architecture. To add a
  * family, add a file and a row of family.def.
  */
-#ifndef VN_LIBREF_FAMILY_FAMILY_H
-#define VN_LIBREF_FAMILY_FAMILY_H
+#pragma once
 
 #include "libref/plan/plan.h"
 
@@ -159,5 +158,3 @@ vn_plan *vn_family_plan(const char *config, const char **family);
 /* Whether a model_type, or a longer word that begins with it ("qwen3_5_moe"), is of a recurrent
  * family: for runs whose plan is not known. NULL: no. */
 bool vn_family_is_recurrent(const char *model_type);
-
-#endif

@@ -3,8 +3,7 @@
  * by sqrt(D); scores, and the logits, may have a soft cap; queries are scaled by a number of the
  * config (specs/models.md, "Gemma").
  */
-#ifndef VN_LIBREF_FAMILY_GEMMA_H
-#define VN_LIBREF_FAMILY_GEMMA_H
+#pragma once
 
 #include "libref/family/decoder.h"
 
@@ -14,5 +13,3 @@ extern const vn_family_weight vn_gemma_weights[];
 vn_status vn_gemma_read(const char *path, const json_t *o, vn_config *c, vn_error *err);
 /* Reads a soft cap; null: none. */
 vn_status vn_gemma_read_cap(const char *path, const json_t *o, const char *key, double *cap, vn_error *err);
-
-#endif

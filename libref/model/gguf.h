@@ -8,8 +8,7 @@
  * Owner    everything that is returned belongs to the file and lives until close.
  * Threads  an opened file is read-only and may be shared.
  */
-#ifndef VN_LIBREF_MODEL_GGUF_H
-#define VN_LIBREF_MODEL_GGUF_H
+#pragma once
 
 #include "libref/base/error.h"
 #include "libref/base/tensor.h"
@@ -86,5 +85,3 @@ bool vn_gguf_real_at(const vn_gguf_value *v, size_t i, double *x);
 
 /* Is the value a single string, equal to this one? */
 bool vn_gguf_is(const vn_gguf_value *v, const char *text);
-
-#endif

@@ -5,8 +5,7 @@
  * models do not have is rejected with an error that names it. Keys: specs/models.md,
  * "Metadata".
  */
-#ifndef VN_LIBREF_MODEL_GGUF_CONFIG_H
-#define VN_LIBREF_MODEL_GGUF_CONFIG_H
+#pragma once
 
 #include "libref/family/family.h"
 #include "libref/model/gguf.h"
@@ -31,5 +30,3 @@ vn_status vn_gguf_arch(const vn_gguf *f, char *text, size_t room, vn_error *err)
  * the divisors. Adds the fields to `rope`, which has rope_theta. pairs: R/2. original: the context
  * of training, 0 if not known. */
 vn_status vn_gguf_llama3(const vn_gguf_tensor *divisors, json_t *rope, int64_t pairs, int64_t original, vn_error *err);
-
-#endif

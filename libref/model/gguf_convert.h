@@ -1,7 +1,6 @@
 /* gguf_convert.h: converts a tensor of a GGUF file to HuggingFace's form. Its name there, and what
  * llama.cpp's converter changed in it, are in the family's file (libref/family/family.h). */
-#ifndef VN_LIBREF_MODEL_GGUF_CONVERT_H
-#define VN_LIBREF_MODEL_GGUF_CONVERT_H
+#pragma once
 
 #include "libref/family/family.h"
 #include "libref/model/gguf.h"
@@ -21,5 +20,3 @@ vn_status vn_gguf_undo(const vn_gguf_tensor *t, vn_gguf_change change, const vn_
  * Returns the converter's change. The `layers` blocks are followed by `extra` blocks of the
  * next-token module, whose tensors get names that every family ignores. */
 vn_gguf_change vn_gguf_name(const vn_family *f, int64_t layers, int64_t extra, const char *name, char *hf, size_t room);
-
-#endif

@@ -1,6 +1,5 @@
 /* gguf_internal.h: shared by the files of gguf.h. */
-#ifndef VN_LIBREF_MODEL_GGUF_INTERNAL_H
-#define VN_LIBREF_MODEL_GGUF_INTERNAL_H
+#pragma once
 
 #include "libref/base/map.h"
 #include "libref/model/gguf.h"
@@ -22,5 +21,3 @@ int vn_gguf_by_key(const void *a, const void *b);
 
 /* Sorts the tensors by name; a duplicate name is an error. */
 vn_status vn_gguf_sort(vn_gguf *f, vn_error *err);
-
-#endif

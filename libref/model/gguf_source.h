@@ -6,8 +6,7 @@
  * cut, or numbers were changed or transposed, the copy is in float32 (transposed and not quantised:
  * in its own format).
  */
-#ifndef VN_LIBREF_MODEL_GGUF_SOURCE_H
-#define VN_LIBREF_MODEL_GGUF_SOURCE_H
+#pragma once
 
 #include "libref/model/gguf.h"
 #include "libref/model/source.h"
@@ -15,5 +14,3 @@
 /* Fills s, which is zeroed. f belongs to it from now on. The caller closes s,
  * also after a failure. */
 vn_status vn_source_of_gguf(vn_gguf *f, vn_source *s, vn_error *err);
-
-#endif

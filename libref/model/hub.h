@@ -1,6 +1,5 @@
 /* hub.h: models that HuggingFace's tools have downloaded, by their names. */
-#ifndef VN_LIBREF_HUB_H
-#define VN_LIBREF_HUB_H
+#pragma once
 
 /* Replaces "owner/name" by the path of its snapshot in the cache of HuggingFace, where a command
  * line gives a model: behind --model, or as an argument that follows no option. A path that exists
@@ -8,5 +7,3 @@
 void        vn_hub_replace(int argc, char **argv);
 /* The same of one word: the path of its snapshot, or the word. */
 const char *vn_hub_path(const char *word);
-
-#endif

@@ -8,8 +8,7 @@
  * Threads  an opened model is read-only and may be shared.
  * Errors   nothing stays open after a failure.
  */
-#ifndef VN_LIBREF_MODEL_MODEL_H
-#define VN_LIBREF_MODEL_MODEL_H
+#pragma once
 
 #include "libref/base/digest.h"
 #include "libref/base/stats.h"
@@ -56,5 +55,3 @@ typedef struct vn_weight_row {
 
 /* Fills rows: (n_weights of the plan). Beside other work: weight_table.h. */
 void vn_model_table(const vn_model *m, int threads, vn_weight_row *rows);
-
-#endif

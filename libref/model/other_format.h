@@ -1,7 +1,6 @@
 /* other_format.h: files and addresses that are given as a model, a dump or a recording, and are
  * none. */
-#ifndef VN_LIBREF_OTHER_FORMAT_H
-#define VN_LIBREF_OTHER_FORMAT_H
+#pragma once
 
 #include "libref/base/error.h"
 
@@ -16,5 +15,3 @@ vn_status vn_other_format(const char *path, bool model, vn_error *err);
 vn_status vn_other_place(const char *path, int why, vn_error *err);
 /* Refuses an address; of another path, says why it does not open. */
 vn_status vn_other_address(const char *path, int why, vn_error *err);
-
-#endif

@@ -5,8 +5,7 @@
  *
  * Owner  names, shapes and bytes belong to the file and live until close.
  */
-#ifndef VN_LIBREF_MODEL_SAFETENSORS_H
-#define VN_LIBREF_MODEL_SAFETENSORS_H
+#pragma once
 
 #include "libref/model/source.h"
 
@@ -26,5 +25,3 @@ const char             *vn_safetensors_path(const vn_safetensors *f);
 vn_source_tensor       *vn_safetensors_take(vn_safetensors *f);
 /* Returns a string of __metadata__, or NULL. */
 const char             *vn_safetensors_meta(const vn_safetensors *f, const char *key);
-
-#endif

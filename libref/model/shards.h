@@ -2,8 +2,7 @@
  *
  * Owner  everything lives until close.
  */
-#ifndef VN_LIBREF_MODEL_SHARDS_H
-#define VN_LIBREF_MODEL_SHARDS_H
+#pragma once
 
 #include "libref/model/safetensors.h"
 
@@ -21,5 +20,3 @@ typedef struct vn_shards {
  * which must be in the same directory. */
 vn_status vn_shards_open(const char *dir, vn_shards *s, vn_error *err);
 void      vn_shards_close(vn_shards *s); /* s may be zeroed */
-
-#endif

@@ -9,8 +9,7 @@
  *         maybe unaligned, or, if they had to be converted, in memory of the source.
  * Errors  one line that names the file; nothing stays open.
  */
-#ifndef VN_LIBREF_MODEL_SOURCE_H
-#define VN_LIBREF_MODEL_SOURCE_H
+#pragma once
 
 #include "libref/base/error.h"
 
@@ -62,5 +61,3 @@ const vn_source_tensor *vn_source_find(const vn_source *s, const char *name); /*
 
 /* Adds a warning; those beyond VN_SOURCE_WARNINGS are dropped. */
 __attribute__((format(printf, 2, 3))) void vn_source_warn(vn_source *s, const char *format, ...);
-
-#endif

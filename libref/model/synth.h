@@ -4,8 +4,7 @@
  * are scaled so that activations neither vanish nor explode in any number of layers. The model is
  * marked as synthetic: observations on its outputs do not apply to a trained model.
  */
-#ifndef VN_LIBREF_MODEL_SYNTH_H
-#define VN_LIBREF_MODEL_SYNTH_H
+#pragma once
 
 #include "libref/base/dtype.h"
 #include "libref/base/error.h"
@@ -34,5 +33,3 @@ vn_status vn_synth_plan(const char *shape, int layers, vn_plan **plan, vn_error 
  * renamed when complete, so a failure changes nothing. A dir that holds any other file is refused,
  * even with force. Ignores SIGXFSZ from then on. */
 vn_status vn_synth_write(const char *shape, const char *dir, const vn_synth_options *o, vn_error *err);
-
-#endif

@@ -4,8 +4,7 @@
  * Threads  start and finish from one thread.
  * Errors   none: if no thread can be started, finish makes the table.
  */
-#ifndef VN_LIBREF_MODEL_WEIGHT_TABLE_H
-#define VN_LIBREF_MODEL_WEIGHT_TABLE_H
+#pragma once
 
 #include "libref/model/model.h"
 
@@ -19,5 +18,3 @@ void             vn_weight_table_finish(vn_weight_table *t, bool drop);
 
 /* Fewest elements of a weight that several threads share. Smaller only in tests. */
 extern size_t vn_weight_table_least;
-
-#endif

@@ -4,8 +4,7 @@
  * attention.c has the blocks, attention_softmax.c the mask and the softmax, attention_kept.c what a
  * block reads: the places of keys, and the scores.
  */
-#ifndef VN_LIBREF_OPS_ATTENTION_INTERNAL_H
-#define VN_LIBREF_OPS_ATTENTION_INTERNAL_H
+#pragma once
 
 #include "libref/ops/ops.h"
 #include "libref/ops/intermediate.h"
@@ -68,5 +67,3 @@ int64_t REAL(vn_kept_keys)(const REAL(vn_attend) * a);
 /* Copies to dst (K) the key of token j for a query head (of VN_ATTN_KEYS), or to dst (U)
  * its value (VN_ATTN_VALUES). */
 void    REAL(vn_kept_row)(double *dst, const REAL(vn_attend) * a, int of, int64_t j, int64_t head);
-
-#endif

@@ -10,8 +10,7 @@
  * Threads  prepare from any thread, products from many at a time. The first prepare changes the
  *          environment while it loads: no other thread may read the environment meanwhile.
  */
-#ifndef VN_LIBREF_OPS_BLAS_H
-#define VN_LIBREF_OPS_BLAS_H
+#pragma once
 
 #include "libref/base/error.h"
 
@@ -40,5 +39,3 @@ const char *vn_blas_version(void);
 /* The choice of kernels, for tests: returns the value for OPENBLAS_CORETYPE, or NULL if `core` is
  * good enough. avx2, avx512: what the processor has. */
 const char *vn_blas_better(const char *core, int avx2, int avx512);
-
-#endif

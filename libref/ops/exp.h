@@ -6,8 +6,7 @@
  * (test_ops.c); below it is 0 and above infinity, which makes no difference to its users. NaN gives
  * NaN.
  */
-#ifndef VN_LIBREF_OPS_EXP_H
-#define VN_LIBREF_OPS_EXP_H
+#pragma once
 
 #include <math.h>
 #include <stdint.h>
@@ -43,5 +42,3 @@ static inline double vn_exp(double x)
 	memcpy(&p, &scale, sizeof p);
 	return x < -708.0 ? 0.0 : x > 709.0 ? (double)INFINITY : p; /* a NaN has passed through r */
 }
-
-#endif

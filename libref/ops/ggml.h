@@ -15,8 +15,7 @@
  * by their minimum, is f16((m/127) sum q). Other processors differ as vn_ggml_scale says. (Read in
  * ggml 0.25, late 2026, and measured against it: specs/models.md 3.1.)
  */
-#ifndef VN_LIBREF_OPS_GGML_H
-#define VN_LIBREF_OPS_GGML_H
+#pragma once
 
 #include "libref/base/dtype.h"
 
@@ -41,5 +40,3 @@ void vn_ggml_round(float *x, float *sums, vn_dtype weight, vn_ggml_scale scale, 
 /* gelu by tanh as ggml looks it up in a table of halves: y = f16(gelu_tanh(f16(x))), 0 for x <=
  * -10, x for x >= 10; the formula in float32. x, y (n), may be equal. */
 void vn_ggml_gelu(float *y, const float *x, int64_t n);
-
-#endif

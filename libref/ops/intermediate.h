@@ -3,8 +3,7 @@
  * An implementation that writes an operation as several 16-bit tensor operations rounds after each
  * of them (vn_in_format). The reference computes it as one operation and rounds once.
  */
-#ifndef VN_LIBREF_OPS_INTERMEDIATE_H
-#define VN_LIBREF_OPS_INTERMEDIATE_H
+#pragma once
 
 #include "libref/base/dtype.h"
 #include "libref/base/rounding.h"
@@ -26,5 +25,3 @@ static inline double vn_as_f16(double x)
 double vn_act_rounded(double u, vn_act act, int rounding, bool squares);
 /* Is it one of these activations? */
 bool   vn_act_has_formula(vn_act act);
-
-#endif

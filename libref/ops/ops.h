@@ -5,8 +5,7 @@
  * of type vn_experiment) is NULL in a model (vn_node_experiment). `threads` changes no bit of any
  * result: work is cut into blocks that depend only on the shapes.
  */
-#ifndef VN_LIBREF_OPS_OPS_H
-#define VN_LIBREF_OPS_OPS_H
+#pragma once
 
 #include "libref/base/tensor.h"
 #include "libref/ops/ggml.h"
@@ -272,6 +271,4 @@ bool vn_linear_wide(float *y, const vn_operands *f);
 
 /* linear with the sum rounded to float16 after every term, and after the bias. */
 bool vn_linear_acc16(float *y, const vn_operands *f);
-#endif
-
 #endif

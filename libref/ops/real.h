@@ -5,8 +5,7 @@
  * that fit the storage format. A function REAL(vn_add) is named vn_add_f32 or vn_add_f64. The build
  * sets VN_REAL; files that are built once see the float names.
  */
-#ifndef VN_LIBREF_OPS_REAL_H
-#define VN_LIBREF_OPS_REAL_H
+#pragma once
 
 #include "libref/base/dtype.h"
 
@@ -46,5 +45,3 @@ static inline void REAL(vn_load)(real *dst, const void *src, vn_dtype from, vn_d
 	vn_to_f32_as(dst, src, from, storage, n);
 #endif
 }
-
-#endif

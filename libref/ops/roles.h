@@ -1,6 +1,5 @@
 /* roles.h: rounds numbers to the format of a role (libref/plan/policy.h). */
-#ifndef VN_LIBREF_OPS_ROLES_H
-#define VN_LIBREF_OPS_ROLES_H
+#pragma once
 
 #include "libref/ops/real.h"
 #include "libref/plan/policy.h"
@@ -26,5 +25,3 @@ void vn_role_round(double *row, int64_t n, vn_role_format f);
 void vn_role_round_token(double *row, int64_t n, double most);
 /* Same, rows of n numbers each; q8_0-rotated: n at most 1024. */
 void REAL(vn_role_rows)(real *x, int64_t rows, int64_t n, vn_role_format f, int threads);
-
-#endif

@@ -22,8 +22,7 @@
  * Threads    safe, no state. Assumes round to nearest.
  * Errors     none; an infinite or NaN angle gives NaN.
  */
-#ifndef VN_LIBREF_OPS_ROPE_TABLE_H
-#define VN_LIBREF_OPS_ROPE_TABLE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -32,5 +31,3 @@ float vn_rope_cos(float angle);
 float vn_rope_sin(float angle);
 /* Both of n angles; c and s do not overlap angle. */
 void  vn_rope_row(float *c, float *s, const float *angle, int64_t n);
-
-#endif

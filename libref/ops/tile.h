@@ -11,8 +11,7 @@
  * block sizes nor on the width of vectors (except on x86-64 without FMA, where each product is
  * rounded).
  */
-#ifndef VN_LIBREF_OPS_TILE_H
-#define VN_LIBREF_OPS_TILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -46,5 +45,3 @@ enum {
 const vn_tile_kernel *vn_tile_kernel_get(int i);
 
 extern const vn_tile_kernel vn_tile_avx512, vn_tile_avx2, vn_tile_plain;
-
-#endif

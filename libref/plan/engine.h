@@ -37,8 +37,7 @@
  * compiling  Returns the seconds that calls have spent so far on compiling code for the device.
  * destroy    Frees the engine; ends a call.
  */
-#ifndef VN_LIBREF_PLAN_ENGINE_H
-#define VN_LIBREF_PLAN_ENGINE_H
+#pragma once
 
 #include "libref/base/facts.h"
 #include "libref/plan/tap.h"
@@ -58,5 +57,3 @@ typedef struct vn_engine_ops {
 	vn_status (*flush)(void *self, vn_error *err);
 	vn_status (*end)(void *self, bool keep, vn_error *err);
 } vn_engine_ops;
-
-#endif

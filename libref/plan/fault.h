@@ -16,8 +16,7 @@
  * Owner    the given plan and weights are borrowed and must outlive the faulty ones.
  * Threads  one at a time.
  */
-#ifndef VN_LIBREF_PLAN_FAULT_H
-#define VN_LIBREF_PLAN_FAULT_H
+#pragma once
 
 #include "libref/plan/plan.h"
 
@@ -114,5 +113,3 @@ const vn_tensor *vn_faulty_weights(const vn_faulty *f); /* (n_weights of that pl
 /* Returns how many nodes must not wait for earlier commands (P9.barrier), which only a GPU engine
  * can do. *value: the first output of each, valid until the next change of f. */
 int              vn_faulty_early(const vn_faulty *f, const int **value);
-
-#endif

@@ -5,8 +5,7 @@
  * name. What makes a fault need not update what follows from the rest (value.node, last_use,
  * states): vn_plan_settle is called after it.
  */
-#ifndef VN_LIBREF_PLAN_FAULT_INTERNAL_H
-#define VN_LIBREF_PLAN_FAULT_INTERNAL_H
+#pragma once
 
 #include "libref/plan/fault.h"
 
@@ -212,5 +211,3 @@ typedef struct vn_fault_joined {
 } vn_fault_joined;
 /* Same across these products. Changes the one at the node. */
 vn_status vn_fault_mix(vn_faulty *f, int node, const vn_fault_joined *j, const vn_arrange *m, vn_error *err);
-
-#endif

@@ -6,8 +6,7 @@
  * between two rows of an operand, in elements, where every checkpoint is stored packed. An engine
  * that leaves q, k and v in the result of one product passes the width of that result instead.
  */
-#ifndef VN_LIBREF_PLAN_GEMM_H
-#define VN_LIBREF_PLAN_GEMM_H
+#pragma once
 
 #include "libref/plan/plan.h"
 
@@ -38,5 +37,3 @@ void vn_gemm_shares(const vn_plan *p, int64_t tokens, int64_t keys, double *shar
 
 /* "M=tokens N=896 K=896 A row-major lda=896, B transposed ldb=896, ldc=896". Returns text. */
 const char *vn_gemm_text(const vn_gemm *g, char text[VN_GEMM_TEXT]);
-
-#endif

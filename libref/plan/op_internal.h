@@ -3,8 +3,7 @@
  * Each of these files holds some operations of op.def: the functions of plan.h that add a node to a
  * plan being built, and the rules of a finished node.
  */
-#ifndef VN_LIBREF_OP_INTERNAL_H
-#define VN_LIBREF_OP_INTERNAL_H
+#pragma once
 
 #include "libref/plan/plan.h"
 
@@ -72,5 +71,3 @@ bool      vn_plan_check_same_shape(const vn_value *a, const vn_value *b); /* sha
 /* Returns the elements in a token's row; 0 if another axis is tokens or keys, or if they exceed
  * 2^31. */
 int64_t   vn_plan_check_row(const vn_value *v);
-
-#endif

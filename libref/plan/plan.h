@@ -16,8 +16,7 @@
  *         clone.
  * Rules   all are in vn_plan_check, which every engine calls first.
  */
-#ifndef VN_LIBREF_PLAN_PLAN_H
-#define VN_LIBREF_PLAN_PLAN_H
+#pragma once
 
 #include "libref/base/error.h"
 #include "libref/base/tensor.h"
@@ -638,5 +637,3 @@ typedef struct vn_keep_rule {
 	int rope;         /* -1: the earlier rows stay as they are */
 } vn_keep_rule;
 vn_keep_rule vn_node_keep_rule(const vn_plan *p, const vn_node *n);
-
-#endif

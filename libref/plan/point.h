@@ -4,8 +4,7 @@
  * derived. A point says what a tensor means and in which basis: two tensors may be compared only if
  * those agree.
  */
-#ifndef VN_LIBREF_PLAN_POINT_H
-#define VN_LIBREF_PLAN_POINT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -51,5 +50,3 @@ int         vn_name_layer(const char *name);
 /* Returns a checkpoint's name without its layer ("q_rope"): a pointer into name. A name without a
  * layer is returned whole: "logits", or another engine's "model.layers.3.q". */
 const char *vn_name_in_layer(const char *name);
-
-#endif

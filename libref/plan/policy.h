@@ -34,8 +34,7 @@
  * shares a scale, its largest number over 127.5) and q8-inputs (blocks of 32, over 127). A ggml
  * run multiplies blocks by blocks: with a cache in q8_0, queries are rounded like keys.
  */
-#ifndef VN_LIBREF_PLAN_POLICY_H
-#define VN_LIBREF_PLAN_POLICY_H
+#pragma once
 
 #include "libref/base/dtype.h"
 #include "libref/base/error.h"
@@ -135,5 +134,3 @@ const char *vn_policy_partly(const char *word);
  * formats of roles; the error lists these, and suggests the nearest. */
 vn_status   vn_policy_read(const char *option, const char *names, const char *name, vn_policy *p, vn_error *err);
 extern const char *const vn_policy_names; /* all of them: "f32|f64|..." */
-
-#endif

@@ -15,8 +15,7 @@
  * Errors   none: the caller has checked the configuration; values out of range are programming
  *          errors and asserted.
  */
-#ifndef VN_LIBREF_PLAN_ROPE_H
-#define VN_LIBREF_PLAN_ROPE_H
+#pragma once
 
 #include "libref/base/rounding.h"
 
@@ -176,5 +175,3 @@ typedef struct vn_rope_columns {
 	int64_t in[2], out[2];
 } vn_rope_columns;
 vn_rope_columns vn_rope_pair(const vn_rope *r, const vn_rope_experiment *e, int64_t K, int64_t i);
-
-#endif

@@ -9,8 +9,7 @@
  * The bytes given to write belong to the engine and are valid only during the call. A sink that
  * fails ends the run with its error.
  */
-#ifndef VN_LIBREF_PLAN_TAP_H
-#define VN_LIBREF_PLAN_TAP_H
+#pragma once
 
 #include "libref/plan/plan.h"
 
@@ -51,5 +50,3 @@ vn_status vn_taps_choose(const vn_plan *p, const char *const *pattern, int n_pat
                          vn_error *err);
 /* Returns the error for a glob that matches no checkpoint of the plan, with the nearest name. */
 vn_status vn_taps_nothing(const vn_plan *p, const char *glob, vn_error *err);
-
-#endif

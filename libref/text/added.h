@@ -4,8 +4,7 @@
  * single_word: no word character next to it; lstrip and rstrip: includes adjacent white space.
  * Texts are bytes; a byte that is not UTF-8 is neither a word character nor white space.
  */
-#ifndef VN_LIBREF_TEXT_ADDED_H
-#define VN_LIBREF_TEXT_ADDED_H
+#pragma once
 
 #include "libref/base/error.h"
 
@@ -47,5 +46,3 @@ typedef struct vn_added_search {
  * (none if *from is less). Returns NULL after the last. */
 const vn_added_token *vn_added_next(const vn_added *a, const char *text, size_t n, vn_added_search *s, size_t *from,
                                     size_t *to);
-
-#endif

@@ -6,8 +6,7 @@
  * Threads  once filled, a vn_bpe is read-only and may be shared; ids and work belong to one thread.
  * Errors   "'ab' is not in the vocabulary": the caller adds the file and the place.
  */
-#ifndef VN_LIBREF_TEXT_BPE_H
-#define VN_LIBREF_TEXT_BPE_H
+#pragma once
 
 #include "libref/base/error.h"
 
@@ -63,5 +62,3 @@ void vn_bpe_work_finish(vn_bpe_work *w);
 
 /* Appends the tokens of one piece of raw bytes to out. Time: n log n. */
 vn_status vn_bpe_encode(const vn_bpe *b, const char *bytes, size_t n, vn_bpe_work *w, vn_ids *out, vn_error *err);
-
-#endif

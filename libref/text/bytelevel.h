@@ -1,7 +1,6 @@
 /* bytelevel.h: writes bytes as printable characters, the alphabet of byte-level BPE vocabularies
  * (specs/models.md, "Bytes to characters"). */
-#ifndef VN_LIBREF_TEXT_BYTELEVEL_H
-#define VN_LIBREF_TEXT_BYTELEVEL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -10,5 +9,3 @@
 size_t vn_bytelevel_write(char *to, const char *bytes, size_t n);
 /* Converts back; `to` has room for n bytes. Returns false if text has other characters. */
 bool   vn_bytelevel_read(char *to, size_t *length, const char *text, size_t n);
-
-#endif

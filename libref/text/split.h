@@ -8,8 +8,7 @@
  *          common reserve is a multiple of the text's length. A pattern that needs more fails. So
  *          no pattern takes exponential time, and none scans the whole text from every position.
  */
-#ifndef VN_LIBREF_TEXT_SPLIT_H
-#define VN_LIBREF_TEXT_SPLIT_H
+#pragma once
 
 #include "libref/base/error.h"
 
@@ -48,5 +47,3 @@ vn_status vn_split_next(const vn_split *s, vn_split_work *w, vn_split_text x, si
 /* For options PCRE2_UTF and PCRE2_UCP. pattern: well-formed UTF-8. *out: NUL-terminated, freed by
  * the caller. The error says what is not supported, and at which byte of the pattern. */
 vn_status vn_pattern_translate(const char *pattern, size_t bytes, char **out, vn_error *err);
-
-#endif

@@ -16,8 +16,7 @@
  * Threads  an opened tokenizer is read-only and may be shared.
  * Errors   name the file and the place in it ("model.merges[17]").
  */
-#ifndef VN_LIBREF_TEXT_TOKENIZER_H
-#define VN_LIBREF_TEXT_TOKENIZER_H
+#pragma once
 
 #include "libref/base/error.h"
 
@@ -43,5 +42,3 @@ vn_status vn_tokenizer_encode(const vn_tokenizer *t, const char *text, size_t by
 /* Returns the bytes of one token, escaped as by vn_utf8_escape; "" if the id has no token. The
  * caller frees the result; NULL without memory. */
 char *vn_tokenizer_show(const vn_tokenizer *t, int32_t id);
-
-#endif

@@ -1,7 +1,6 @@
 /* tokenizer_internal.h: the parts of a tokenizer, for the files that build one; included nowhere
  * else. */
-#ifndef VN_LIBREF_TEXT_TOKENIZER_INTERNAL_H
-#define VN_LIBREF_TEXT_TOKENIZER_INTERNAL_H
+#pragma once
 
 #include "libref/text/added.h"
 #include "libref/text/bpe.h"
@@ -62,5 +61,3 @@ vn_status vn_tokenizer_read_added(vn_tokenizer *t, const json_t *o, int64_t id, 
  * none. */
 struct vn_gguf;
 vn_status vn_tokenizer_of_gguf(const struct vn_gguf *f, vn_tokenizer **t, vn_error *err);
-
-#endif

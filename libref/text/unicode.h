@@ -4,8 +4,7 @@
  * uses Unicode 9. Ids must be equal to its ids, whatever version our libraries use. So tables
  * (unicode_tables.inc) hold the differences to Debian 12's libraries.
  */
-#ifndef VN_LIBREF_TEXT_UNICODE_H
-#define VN_LIBREF_TEXT_UNICODE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,5 +28,3 @@ bool                 vn_unicode_space(uint32_t point);
  * text itself if a quick check shows that it is composed already; else new memory in *owned, which
  * the caller frees. */
 void vn_nfc(const char *text, size_t bytes, const char **out, size_t *n, char **owned);
-
-#endif

@@ -11,8 +11,7 @@
  *
  * A failure is a crash or an abort; the input that made it is in fuzz.last
  * when FUZZ_KEEP is set. */
-#ifndef VN_TESTS_FUZZ_MUTATE_H
-#define VN_TESTS_FUZZ_MUTATE_H
+#pragma once
 
 #include "libref/base/progress.h"
 #include "libref/base/text.h"
@@ -382,5 +381,4 @@ static inline int fuzz_texts(int argc, char **argv, const char *const *seeds, si
 	return fuzz_main(argc, argv, &(fuzz_plan) { fuzz_text_seed, (int)n, NULL, NULL });
 }
 
-#endif
 #endif

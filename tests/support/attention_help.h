@@ -1,7 +1,6 @@
 /* attention_help.h: layer1's attention of the llama model, computed by the suite with or without a
  * mistake. */
-#ifndef VN_TESTS_ATTENTION_HELP_H
-#define VN_TESTS_ATTENTION_HELP_H
+#pragma once
 
 #include "tests/support/explain_help.h"
 
@@ -117,5 +116,3 @@ static inline void rotate_inputs(int n, double of_queries, double of_keys, float
 	for (int i = 0; i < n * G; i++)
 		rotate_row(k + i * K, i / G, of_keys);
 }
-
-#endif

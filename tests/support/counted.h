@@ -3,8 +3,7 @@
  * A child unmaps writable memory that it shares with its parent (capture/file/sandbox.h), unless it
  * is a file with a name: so this is one, in the folder of temporary files, until the program exits.
  */
-#ifndef VN_TESTS_COUNTED_H
-#define VN_TESTS_COUNTED_H
+#pragma once
 
 #include <stdlib.h>
 #include <string.h>
@@ -32,5 +31,3 @@ static inline void *counted_map(size_t bytes)
 	}
 	return p;
 }
-
-#endif

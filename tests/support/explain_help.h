@@ -1,7 +1,6 @@
 /* explain_help.h: compares a run of the trained llama with a fault, and opens a case at one of its
  * checkpoints. */
-#ifndef VN_TESTS_EXPLAIN_HELP_H
-#define VN_TESTS_EXPLAIN_HELP_H
+#pragma once
 
 #include "compare/trial/score.h"
 #include "tests/support/llama_help.h"
@@ -140,5 +139,3 @@ static inline int run_suite_of_correct(const char *name, CU_TestInfo *tests, exp
 	finish(&e->compared);
 	return !remove_folder() || failed;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* faulty_help.h: runs of the trained model in fixtures/ with faults put in, compared. Shared by
  * test_compare.c and test_report.c. */
-#ifndef VN_TESTS_FAULTY_HELP_H
-#define VN_TESTS_FAULTY_HELP_H
+#pragma once
 
 #include "compare/comparison/comparison.h"
 #include "tests/support/suite.h"
@@ -222,5 +221,3 @@ static inline int run_faulty(const char *title, CU_TestInfo *tests)
 	free(rows);
 	return !remove_folder() || failed;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* float_bits.h: a float and its bits. */
-#ifndef VN_TESTS_FLOAT_BITS_H
-#define VN_TESTS_FLOAT_BITS_H
+#pragma once
 
 #include <stdint.h>
 #include <string.h>
@@ -20,5 +19,3 @@ static inline uint32_t to_bits(float f)
 	memcpy(&u, &f, sizeof u);
 	return u;
 }
-
-#endif

@@ -3,8 +3,7 @@
  * make_folder() creates it and writes its name over the template `folder`; remove_folder() deletes
  * it with its files; at() is the path of a file in it.
  */
-#ifndef VN_TESTS_FOLDER_H
-#define VN_TESTS_FOLDER_H
+#pragma once
 
 #include <limits.h>
 #include <stdbool.h>
@@ -34,5 +33,3 @@ static inline const char *at(const char *name)
 	snprintf(p, PATH_MAX, "%s/%s", folder, name);
 	return p;
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* invariants.h: what must hold of any engine that keeps states between calls:
  * models.md, 7.3. Written once against a table of functions; test_invariants.c
  * runs it on the reference, test_gpu_invariants.c on every device. */
-#ifndef VN_TESTS_INVARIANTS_H
-#define VN_TESTS_INVARIANTS_H
+#pragma once
 
 #include "libref/exec/eval.h"
 #include "libref/model/model.h"
@@ -697,5 +696,3 @@ static void longrope_rotates_each_call_by_its_own_length(void)
 	{ \
 		"longrope rotates each call by its own length", longrope_rotates_each_call_by_its_own_length \
 	}
-
-#endif

@@ -5,8 +5,7 @@
  * same way, unless a failure was reported of it (vn_device_fail), the validation layer complained,
  * some of its memory was not freed, or eight are kept.
  */
-#ifndef VN_TESTS_KEPT_DEVICES_H
-#define VN_TESTS_KEPT_DEVICES_H
+#pragma once
 
 #include "libgpu/engine.h"
 
@@ -106,5 +105,3 @@ static inline void use_kept_devices(void)
 	vn_gpu_open_device = open_kept;
 	vn_gpu_close_device = close_kept;
 }
-
-#endif

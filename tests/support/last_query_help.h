@@ -1,6 +1,5 @@
 /* last_query_help.h: a call of one token that reads other keys and values than were recorded. */
-#ifndef VN_TESTS_LAST_QUERY_HELP_H
-#define VN_TESTS_LAST_QUERY_HELP_H
+#pragma once
 
 #include "tests/support/explain_help.h"
 
@@ -69,5 +68,3 @@ static inline int explained_by(last_query_strategy *explain, vn_trial *best)
 	end_explained(&e);
 	return n;
 }
-
-#endif

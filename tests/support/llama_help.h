@@ -1,7 +1,6 @@
 /* llama_help.h: records runs of the trained llama, with or without a fault, and given numbers as
  * such a run, in the folder of folder.h. */
-#ifndef VN_TESTS_LLAMA_HELP_H
-#define VN_TESTS_LLAMA_HELP_H
+#pragma once
 
 #include "capture/run/engine.h"
 #include "capture/run/run.h"
@@ -152,5 +151,3 @@ static inline vn_status record_given(const char *name, int prompt, int decode, c
 	vn_model_close(m);
 	return st;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* match_help.h: writes small recordings, tensor by tensor, and opens them for a comparison. Shared
  * by the suites of compare/match. */
-#ifndef VN_TESTS_MATCH_HELP_H
-#define VN_TESTS_MATCH_HELP_H
+#pragma once
 
 #include "capture/store/store.h"
 #include "compare/comparison/comparison.h"
@@ -90,5 +89,3 @@ static inline void close_sides(vn_comparison *c)
 	vn_recording_close(c->opened.cand);
 	vn_recording_close(c->opened.ref);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* matched_help.h: matches two recordings of the folder of folder.h and, if asked, measures what was
  * matched. Shared by suites of compare/match. */
-#ifndef VN_TESTS_MATCHED_HELP_H
-#define VN_TESTS_MATCHED_HELP_H
+#pragma once
 
 #include "compare/match/batch.h"
 #include "compare/match/match.h"
@@ -63,5 +62,3 @@ static inline const vn_checkpoint *matched_as(const matched *m, const char *name
 	CU_FAIL_FATAL("no such checkpoint");
 	return NULL;
 }
-
-#endif

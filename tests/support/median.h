@@ -1,6 +1,5 @@
 /* median.h: the median of the times of several rounds. */
-#ifndef VN_TESTS_MEDIAN_H
-#define VN_TESTS_MEDIAN_H
+#pragma once
 
 #include <stdlib.h>
 
@@ -16,5 +15,3 @@ static inline double median(double *t, int n)
 	qsort(t, (size_t)n, sizeof *t, by_value);
 	return t[n / 2];
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* narrow_help.h: a residual sum of the llama rounded to 16 bits, computed by the suite. */
-#ifndef VN_TESTS_NARROW_HELP_H
-#define VN_TESTS_NARROW_HELP_H
+#pragma once
 
 #include "tests/support/explain_help.h"
 
@@ -38,5 +37,3 @@ static inline void stand_at_sum(explained *e)
 	compare_given(e, T, 0, of, 3);
 	stand_at(e, "layer1.attn_residual", 0);
 }
-
-#endif

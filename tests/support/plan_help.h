@@ -1,6 +1,5 @@
 /* plan_help.h: the plan of a small Qwen2, for the tests of plans. */
-#ifndef VN_TESTS_PLAN_HELP_H
-#define VN_TESTS_PLAN_HELP_H
+#pragma once
 
 #include "libref/family/family.h"
 #include "tests/support/suite.h"
@@ -25,5 +24,3 @@ static inline vn_plan *toy(void)
 	json_decref(o);
 	return p;
 }
-
-#endif

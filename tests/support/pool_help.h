@@ -1,8 +1,7 @@
 /* pool_help.h: writes recordings of a prompt and steps of one token, number by number, and judges
  * one by another. Shared by test_pooled_logits.c and test_pooled_small.c.
  */
-#ifndef VN_TESTS_POOL_HELP_H
-#define VN_TESTS_POOL_HELP_H
+#pragma once
 
 #include "tests/support/suite.h"
 #include "tests/support/trial.h"
@@ -131,5 +130,3 @@ static bool clean_up(void)
 	vn_plan_destroy(plan);
 	return remove_folder();
 }
-
-#endif

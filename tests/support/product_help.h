@@ -1,6 +1,5 @@
 /* product_help.h: a matrix product of the trained qwen2, computed by the suite. */
-#ifndef VN_TESTS_PRODUCT_HELP_H
-#define VN_TESTS_PRODUCT_HELP_H
+#pragma once
 
 #define GIVEN_MODEL VERNIER_SOURCE "/fixtures/qwen2-trained"
 #include "tests/support/explain_help.h"
@@ -69,5 +68,3 @@ static inline void close_product(product *p)
 	free(p->y);
 	end_explained(&p->e);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* projection_help.h: numbers of layer1.q_proj of the llama, and of what it reads, for 12 tokens. */
-#ifndef VN_TESTS_PROJECTION_HELP_H
-#define VN_TESTS_PROJECTION_HELP_H
+#pragma once
 
 #include "tests/support/explain_help.h"
 
@@ -38,5 +37,3 @@ static inline void fill(void)
 	free(norm);
 	free(row);
 }
-
-#endif

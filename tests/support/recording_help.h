@@ -1,7 +1,6 @@
 /* recording_help.h: writes checkpoint files with HDF5's own functions, one number or name at a
  * time. Shared by the suites of capture/recording and test_verify.c. */
-#ifndef VN_TESTS_RECORDING_HELP_H
-#define VN_TESTS_RECORDING_HELP_H
+#pragma once
 
 #include "capture/recording/recording.h"
 #include "tests/support/suite.h"
@@ -140,5 +139,3 @@ static inline int run_recordings(const char *what, CU_TestInfo *tests)
 	rmdir(dir);
 	return failed;
 }
-
-#endif

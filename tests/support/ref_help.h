@@ -1,6 +1,5 @@
 /* ref_help.h: runs of the reference on the toy qwen2 of toy_model.h, with every value kept. */
-#ifndef VN_TESTS_REF_HELP_H
-#define VN_TESTS_REF_HELP_H
+#pragma once
 
 #include "libref/exec/ref.h"
 #include "libref/model/model.h"
@@ -255,5 +254,3 @@ static inline int run_ref_suite(const char *name, CU_TestInfo *tests)
 	toy_remove(dir);
 	return failed;
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* rope_bits.h: the bits of HuggingFace's rotary tables. Made by fixtures/rope_bits.py.
  *
  * torch 2.13.0+cpu, transformers 5.17.0, AVX512 kernels, AuthenticAMD CPU */
-#ifndef VN_TESTS_ROPE_BITS_H
-#define VN_TESTS_ROPE_BITS_H
+#pragma once
 
 #include "libref/plan/rope.h"
 
@@ -414,5 +413,3 @@ static const struct {
 	{ 0x463491de, 0xbdf18d64, 0x3f7e3690 }, { 0x46be9e00, 0x3e36aa5c, 0x3f7be4dd },
 	{ 0x4667f45c, 0xbef843e4, 0xbf5fe40d }, { 0x466ee037, 0x3ef893c6, 0x3f5fcde3 },
 };
-
-#endif

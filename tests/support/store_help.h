@@ -1,6 +1,5 @@
 /* store_help.h: a folder with one checkpoint file in it, of a small plan. */
-#ifndef VN_TESTS_STORE_HELP_H
-#define VN_TESTS_STORE_HELP_H
+#pragma once
 
 #include "capture/recording/recording.h"
 #include "capture/store/store.h"
@@ -131,5 +130,3 @@ static inline int run_store_suite(const char *name, CU_TestInfo *tests)
 	const int failed = run_suite(name, tests);
 	return rmdir(dir) != 0 || failed;
 }
-
-#endif

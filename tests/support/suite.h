@@ -3,8 +3,7 @@
  *	static CU_TestInfo tests[] = { TEST(a_sentence_it_proves), CU_TEST_INFO_NULL };
  *	return run_suite("noun", tests);
  */
-#ifndef VN_TESTS_SUITE_H
-#define VN_TESTS_SUITE_H
+#pragma once
 
 #include <CUnit/Basic.h>
 
@@ -25,5 +24,3 @@ static inline int run_suite(const char *name, CU_TestInfo *tests)
 	CU_cleanup_registry();
 	return failed != 0;
 }
-
-#endif

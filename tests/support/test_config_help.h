@@ -1,8 +1,7 @@
 /* test_config_help.h: helpers of the tests of config.json and of the model families.
  *
  * The tests check a config by its plan: sizes in the shapes, RoPE and windows in the constants. */
-#ifndef VN_TESTS_TEST_CONFIG_HELP_H
-#define VN_TESTS_TEST_CONFIG_HELP_H
+#pragma once
 
 #include "libref/family/config.h"
 #include "libref/family/family.h"
@@ -98,5 +97,3 @@ static inline void windows(const char *fields, int w0, int w1, int w2, int w3)
 	}
 	vn_plan_destroy(p);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* test_gpu_help.h: helpers of libgpu's tests: plans with random weights, a sink that keeps
  * everything, the devices to run on. */
-#ifndef VN_TESTS_TEST_GPU_HELP_H
-#define VN_TESTS_TEST_GPU_HELP_H
+#pragma once
 
 #include "libgpu/device.h"
 #include "libgpu/gpu.h"
@@ -370,5 +369,3 @@ static inline int run_gpu_suite(const char *name, CU_TestInfo *tests)
 	free(devices_);
 	return bad;
 }
-
-#endif

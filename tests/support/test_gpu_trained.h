@@ -1,7 +1,6 @@
 /* test_gpu_trained.h: trained models of several families, on every device and in every
  * precision. */
-#ifndef VN_TESTS_TEST_GPU_TRAINED_H
-#define VN_TESTS_TEST_GPU_TRAINED_H
+#pragma once
 
 #include "libref/model/model.h"
 #include "tests/support/test_gpu_help.h"
@@ -27,5 +26,3 @@ static inline void each_trained(const char *const *family, size_t n, on_trained 
 				vn_model_close(m);
 			}
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* test_gpu_truth.h: the expected result of every operation, by loops in double over the inputs that
  * the device itself stored. It calls no engine's arithmetic. */
-#ifndef VN_TESTS_TEST_GPU_TRUTH_H
-#define VN_TESTS_TEST_GPU_TRUTH_H
+#pragma once
 
 #include "tests/support/test_gpu_help.h"
 
@@ -454,5 +453,3 @@ static inline void check_run(const vn_plan *plan, vn_policy policy, int64_t past
 		model_stop(&m);
 	}
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* test_ops_help.h: helpers of the tests of operations. They call operations through vn_eval, as the
  * engines do, so the tests cover rounding to the storage format. Inputs are halves, which every
  * format holds exactly, so both widths and the plain loop get the same numbers. */
-#ifndef VN_TESTS_TEST_OPS_HELP_H
-#define VN_TESTS_TEST_OPS_HELP_H
+#pragma once
 
 #include "libref/exec/eval.h"
 
@@ -107,5 +106,3 @@ static inline bool same(const double *a, const double *b, int64_t n)
 {
 	return memcmp(a, b, (size_t)n * sizeof *a) == 0;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* token_bytes.h: the bytes of a token, from the form in which it is shown. */
-#ifndef VN_TESTS_TOKEN_BYTES_H
-#define VN_TESTS_TOKEN_BYTES_H
+#pragma once
 
 #include "libref/base/utf8.h"
 #include "libref/text/tokenizer.h"
@@ -18,5 +17,3 @@ static inline const char *token_bytes(const vn_tokenizer *t, int32_t id, size_t 
 	*n = vn_utf8_unescape(text);
 	return *n ? text : NULL;
 }
-
-#endif

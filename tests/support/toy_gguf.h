@@ -2,8 +2,7 @@
  *
  * The order of the calls is that of the file: header, keys, tensors, data. No code is shared with
  * the reader. */
-#ifndef VN_TESTS_TOY_GGUF_H
-#define VN_TESTS_TOY_GGUF_H
+#pragma once
 
 #include <stdint.h>
 #include <stdio.h>
@@ -133,5 +132,3 @@ static inline void gg_free(toy_gguf *g)
 	free(g->p);
 	g->p = NULL;
 }
-
-#endif

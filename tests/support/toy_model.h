@@ -6,8 +6,7 @@
  *
  * Errors  a disk that refuses ends the test program: nothing here is under test.
  */
-#ifndef VN_TESTS_TOY_MODEL_H
-#define VN_TESTS_TOY_MODEL_H
+#pragma once
 
 #include "libref/base/dtype.h"
 
@@ -277,5 +276,3 @@ static inline void toy_save(const toy_model *m, const char *dir, const char *con
 	toy_write_text(dir, "config.json", config);
 	toy_save_part(m, 0, m->n, dir, "model.safetensors", NULL);
 }
-
-#endif

@@ -3,8 +3,7 @@
  * Its vocabulary: every byte under its own number (in the byte-level alphabet), and from 256 on
  * what the merges make. Its merges, in the order of their rank: "h e", "l l", "he ll", "hell o", "Ġ
  * hello". */
-#ifndef VN_TESTS_TOY_TOKENIZER_H
-#define VN_TESTS_TOY_TOKENIZER_H
+#pragma once
 
 #include "libref/text/bytelevel.h"
 #include "libref/text/tokenizer.h"
@@ -84,5 +83,3 @@ static inline const char *toy_ids(const vn_tokenizer *t, const char *text, size_
 	free(ids);
 	return have;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* toy_vocabulary.h: a tokenizer from a GGUF file that holds a vocabulary and nothing else. */
-#ifndef VN_TESTS_TOY_VOCABULARY_H
-#define VN_TESTS_TOY_VOCABULARY_H
+#pragma once
 
 #include "libref/model/gguf.h"
 #include "libref/text/tokenizer_internal.h"
@@ -66,5 +65,3 @@ static inline vn_status toy_read_vocabulary(const toy_vocabulary *v, vn_tokenize
 	gg_free(&g);
 	return st;
 }
-
-#endif

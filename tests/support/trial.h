@@ -1,6 +1,5 @@
 /* case.h: the comparison of two recordings of the folder of folder.h. */
-#ifndef VN_TESTS_TRIAL_H
-#define VN_TESTS_TRIAL_H
+#pragma once
 
 #include "compare/chapters/compare.h"
 #include "tests/support/folder.h"
@@ -43,5 +42,3 @@ static inline int failing(const trial *t)
 		n += t->c.result.checkpoints.of[i].fails;
 	return n;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* uniform.h: random numbers that are the same in every run. */
-#ifndef VN_TESTS_UNIFORM_H
-#define VN_TESTS_UNIFORM_H
+#pragma once
 
 #include <stdint.h>
 
@@ -13,5 +12,3 @@ static inline double uniform(void) /* xorshift, in (-1, 1) */
 	seed ^= seed << 17;
 	return (double)(int64_t)seed / 9.3e18;
 }
-
-#endif

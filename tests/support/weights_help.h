@@ -1,7 +1,6 @@
 /* weights_help.h: rows of weight tables made of numbers. Shared by the suites of
  * compare/weights. */
-#ifndef VN_TESTS_WEIGHTS_HELP_H
-#define VN_TESTS_WEIGHTS_HELP_H
+#pragma once
 
 #include "compare/weights/weights_internal.h"
 #include "libref/base/intern.h"
@@ -26,5 +25,3 @@ static inline vn_tensor f32(const float *x, int64_t rows, int64_t cols)
 {
 	return (vn_tensor) { VN_F32, { 2, { rows, cols } }, x };
 }
-
-#endif
