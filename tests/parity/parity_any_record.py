@@ -24,6 +24,7 @@ import transformers as T  # noqa: E402
 
 import any_judge  # noqa: E402
 import vernier_parity  # noqa: E402
+from vernier_parity import calls  # noqa: E402
 from any_models import MODELS, Loop, numbers, shaken  # noqa: E402
 from vernier_parity import RecordingError, replayed, sources  # noqa: E402
 from vernier_parity.align import align  # noqa: E402
@@ -236,6 +237,17 @@ def a_cache_that_was_filled_before_is_refused_by_the_reference(folder):
     with refused("filled before"):
         vernier_parity.reference(m, folder + "/c.h5", folder + "/c-ref.h5")
     assert not os.path.exists(folder + "/c-ref.h5")
+
+
+@test
+def results_of_an_encoder_are_made_again(folder):
+    """generate() hands the encoder's results to the decoder. Moonshine has a class of its own for them."""
+    m, inputs = MODELS["moonshine"]()
+    m.generation_config.eos_token_id = None
+    with torch.no_grad(), vernier_parity.record(m, folder + "/e.h5"):
+        m.generate(input_values=inputs(0)["input_values"], max_new_tokens=2, do_sample=False, pad_token_id=0)
+    vernier_parity.reference(MODELS["moonshine"]()[0], folder + "/e.h5", folder + "/e-ref.h5")
+    assert calls._result("MoonshineModel", m) is dict, "a name of a file chooses among results alone"
 
 
 @test
