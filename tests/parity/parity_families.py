@@ -52,7 +52,7 @@ LINEAR = '{"rope_type":"linear","factor":8.0}'
 YARN = '{"rope_type":"yarn","factor":8.0,"original_max_position_embeddings":64,"truncate":false}'
 MSCALE = '{"rope_type":"yarn","factor":40.0,"original_max_position_embeddings":16,"mscale":1.0,"mscale_all_dim":0.707}'
 ROUTER = ("router_logits", "router_ids", "router_weights", "moe_out")
-LATENT_FAULTS = ("A21", "N23", "R1.halves")
+FAULTS = ("E", "A19", "A21", "N23", "R1.halves")  # on both engines
 LATENT = ("kv_a_norm", "kv_b_proj", "attn_context", *ROUTER[:3], "routed_out", "shared_expert_out", "output")
 
 
@@ -92,7 +92,7 @@ FAMILIES = {
         points=("q_norm", "attn_context", "attn_post_norm", "attn_residual", "mlp_norm", "mlp_post_norm", "output")),
     "gpt_oss": Family(
         "--kv-heads 2 --head-dim 16 --hidden 48 --heads 4 --layers 4 --window 11 --experts 8,3 --ffn 40 --untied "
-        f"--theta 150000 --rope-scaling {YARN}", allow="missing,config,weights",
+        f"--theta 150000 --rope-scaling {YARN}", allow="missing,config,weights", gpu=True,
         points=("q_proj", "attn_context", "router_logits", "router_ids", "router_weights", "moe_out", "output")),
 }
 
@@ -559,7 +559,7 @@ def on_gpu(vernier, model, d, family, every):
         said = [n for n in found["notes"] if n.startswith(FLIPS)]
         within = status == 0 and all("no fault" in n for n in said)
         same = same_bits(gpu, paged)
-        faults = [f for f in fitting(vernier, model) if f.startswith(("E", *LATENT_FAULTS))][::every]
+        faults = [f for f in fitting(vernier, model) if f.startswith(FAULTS)][::every]
         usual = apart(vernier, model, engine, d)
         alike = sum(faulty_alike(vernier, model, engine, d, f, usual) for f in faults)
         print(f"{family}, device {index}: greedy tokens {'equal' if greedy else 'DIFFER'}; prefill and 10 tokens "
