@@ -14,6 +14,7 @@ A random model of each family, in each of the layouts that its files may have:
   hooks     a dump of forward hooks, under the names of hf.yaml, is within limits
   recorder  what vernier_parity records is, too, of a family that it knows
   choice    of an expert: one that is no tie is the origin, and --replay-routing says that it makes the error
+  evaluate  --replay-routing: what the choice alone does is what transformers says with that choice
   faults    mistakes made in transformers' modules, from outside: outside limits, and named by their id; every Nth
   gpu       on every suitable device, by parity_gpu.py's criteria; it decodes what transformers' generate does, and a
             paged cache gives the same bits; each fault of the catalogue gives what it gives on the reference
@@ -496,6 +497,41 @@ def one_choice(vernier, model, ref, d, family):
     return good
 
 
+def choosing(m, held):
+    """The routers of m return what a recording holds."""
+    for n, layer in enumerate(m.model.layers):
+        router = getattr(layer.mlp, "gate", getattr(layer.mlp, "router", None))
+        if f"layer{n}.router_ids" in held:
+            ids, weights = (torch.from_numpy(held[f"layer{n}.router_{x}"][()].astype("f4")) for x in ("ids", "weights"))
+            router.forward = lambda x, ids=ids, weights=weights, of=router.forward: (of(x)[0], weights, ids.long())
+    return m
+
+
+def losses(m):
+    with torch.no_grad():
+        scores = m(torch.tensor([IDS]), use_cache=False).logits[0, :-1].double()
+    return -torch.log_softmax(scores, -1)[torch.arange(TOKENS - 1), torch.tensor(IDS[1:])]
+
+
+def split(vernier, model, d, family):
+    """The gap of a candidate with a fault of its choice, in float16."""
+    how, cand = ("--precision", "f16", "--inject", f"E4.first@layer{LAYER}"), os.path.join(d, "cand.h5")
+    subprocess.run([vernier, "capture", "ref", model, "--ids", spec(IDS), "--points", "layer*.router_{ids,weights}",
+                    *how, "-o", cand, "--force"], check=True, stderr=subprocess.DEVNULL)
+    _, j = vernier_json(vernier, "evaluate", model, "--ids", spec(IDS), "--candidate", "ref", "--decode", "0",
+                        "--replay-routing", *how)
+    m, held = golden.load(model, "f32"), parity_hf.tensors(cand, 0)
+    want = (losses(choosing(m, held)) - losses(golden.load(model, "f32"))).mean()
+    routing, rest = (j["routing"][x]["loss"] for x in ("routing", "arithmetic"))
+    good = abs(routing - want) < 1e-5 + 1e-3 * abs(want) and abs(routing + rest - j["gap"]["loss"]) < 1e-12
+    said = subprocess.run([vernier, "evaluate", model, "--ids", spec(IDS), "--candidate", "ref", "--decode", "0",
+                           "--replay-routing", *how], capture_output=True, text=True, check=True).stdout
+    good &= f"alone: gap {100 * np.expm1(routing):+.3g} %" in said and f"adds {100 * np.expm1(rest):+.3g} %" in said
+    print(f"{family}: another choice changes the loss by {routing:+.6f}, with transformers {want:+.6f}; arithmetic "
+          f"adds {rest:+.6f}{'' if good else '   FAILED'}")
+    return good
+
+
 def names(vernier, model, ref, d, family, every):
     named = wrong = done = 0
     cand, of = os.path.join(d, "cand.h5"), FAMILIES[family]
@@ -589,6 +625,7 @@ def checked(vernier, family, d, every):
     good &= hooked(vernier, model, ref, d, family)
     good &= not of.recorded or recorded(vernier, model, ref, d, family)
     good &= len(of.ways) == 1 or one_choice(vernier, model, ref, d, family)
+    good &= "router_ids" not in of.points or split(vernier, model, d, family)
     good &= names(vernier, model, ref, d, family, every)
     return good & (not of.gpu or on_gpu(vernier, model, d, family, every))
 
