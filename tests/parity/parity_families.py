@@ -15,7 +15,8 @@ A random model of each family, in each of the layouts that its files may have:
   recorder  what vernier_parity records is, too, of a family that it knows
   choice    of an expert: one that is no tie is the origin, and --replay-routing says that it makes the error
   evaluate  --replay-routing: what the choice alone does is what transformers says with that choice
-  faults    mistakes made in transformers' modules, from outside: outside limits, and named by their id; every Nth
+  faults    mistakes made in transformers' modules, from outside: outside limits, and named by their id; every Nth;
+            of every second, what vernier_parity records
   gpu       on every suitable device, by parity_gpu.py's criteria; it decodes what transformers' generate does, and a
             paged cache gives the same bits; each fault of the catalogue gives what it gives on the reference
 
@@ -75,12 +76,12 @@ class Family(NamedTuple):
 EXPERTS = dict(layout="--fused", ways=("eager", "grouped_mm", "batched_mm"), gpu=True, since=(5, 17))
 FAMILIES = {
     "mixtral": Family("--kv-heads 2 --head-dim 12 --hidden 48 --heads 4 --experts 8,3 --ffn 40 --layers 3 --untied",
-                      **EXPERTS),
-    "olmoe": Family("--kv-heads 2 --hidden 48 --heads 4 --experts 12,4 --ffn 40 --layers 3", **EXPERTS),
+                      recorded=True, **EXPERTS),
+    "olmoe": Family("--kv-heads 2 --hidden 48 --heads 4 --experts 12,4 --ffn 40 --layers 3", recorded=True, **EXPERTS),
     "qwen3_moe": Family("--kv-heads 2 --head-dim 16 --hidden 48 --heads 4 --experts 16,4 --layers 4 --normalised "
-                        "--dense 0", **EXPERTS),
+                        "--dense 0", recorded=True, **EXPERTS),
     "qwen3_5_moe_text": Family("--kv-heads 2 --head-dim 16 --hidden 48 --heads 4 --experts 12,4 --layers 4 "
-                               "--interval 2 --linear 2,4,8,8 --untied", **EXPERTS),
+                               "--interval 2 --linear 2,4,8,8 --untied", recorded=True, **EXPERTS),
     "deepseek_v2": Family("--hidden 48 --heads 4 --latent 0,24,10,8,14 --experts 12,4 --groups 4,2 --router-scale 4 "
                           f"--shared 2 --layers 3 --untied --rope-scaling {MSCALE}", **EXPERTS, points=LATENT),
     "deepseek_v3": Family("--hidden 48 --heads 4 --latent 20,24,16,8,8 --experts 16,4 --groups 4,2 --normalised "
@@ -94,6 +95,7 @@ FAMILIES = {
     "gpt_oss": Family(
         "--kv-heads 2 --head-dim 16 --hidden 48 --heads 4 --layers 4 --window 11 --experts 8,3 --ffn 40 --untied "
         f"--theta 150000 --rope-scaling {YARN}", allow="missing,config,weights", gpu=True,
+        recorded=True,
         points=("q_proj", "attn_context", "router_logits", "router_ids", "router_weights", "moe_out", "output")),
 }
 
@@ -445,17 +447,27 @@ def hooked(vernier, model, ref, d, family):
     return good
 
 
+def by_recorder(model, dtype, path, change=None, experts=""):
+    """As `record`, by vernier_parity."""
+    m = golden.load(model, dtype)
+    if experts:
+        m.set_experts_implementation(experts)
+    if change:
+        change(m, m.model.layers[LAYER])
+    with torch.no_grad(), vernier_parity.record(m, path, force=True):
+        m(torch.tensor([IDS]), use_cache=False)
+
+
 def recorded(vernier, model, ref, d, family):
     """What vernier_parity records, under the standard names."""
     good, cand = True, os.path.join(d, "cand.h5")
     for dtype in ("f32", "bf16"):
-        m = golden.load(model, dtype)
-        with torch.no_grad(), vernier_parity.record(m, cand, force=True):
-            m(torch.tensor([IDS]), use_cache=False)
+        by_recorder(model, dtype, cand)
         status, found = vernier_json(vernier, "compare", ref, cand, "--model", model, "--allow", "missing")
         named = {c["name"] for c in found["checkpoints"] if c["status"] not in ("missing", "extra")}
-        points = ("q_rope", "k_rope", "attn_context", *FAMILIES[family].points[2:])
+        points = ("q_rope", "k_rope", "attn_context", *FAMILIES[family].points)
         want = {f"layer{LAYER}.{p}" for p in points} | {"logits"}
+        want |= {f"layer{LAYER}.expert_out"} if "router_ids" in points else set()
         good &= status == 0 and want <= named
         if status or not want <= named:
             print(f"{family} {dtype}: status {status}, {[c['name'] for c in found['checkpoints'] if c['fails']]}, not "
@@ -536,8 +548,10 @@ def names(vernier, model, ref, d, family, every):
     named = wrong = done = 0
     cand, of = os.path.join(d, "cand.h5"), FAMILIES[family]
     for what, _, change, at in [x for x in MISTAKES if family in x[1]][::every]:
-        record(model, "f32", cand, change, of.ways[0])
-        r = subprocess.run([vernier, "explain", ref, cand, "--model", model, "--allow", of.allow], capture_output=True,
+        by_package = of.recorded and done % 2  # whose recordings have tables of weights
+        (by_recorder if by_package else record)(model, "f32", cand, change, of.ways[0])
+        allow = "missing,config,weights" if by_package else of.allow
+        r = subprocess.run([vernier, "explain", ref, cand, "--model", model, "--allow", allow], capture_output=True,
                            text=True)
         said = [found[1] for found in re.finditer(NAMED, r.stdout, re.M)]
         right = r.returncode == 1 and any(f": {what}:" in s and s.startswith(at) for s in said)

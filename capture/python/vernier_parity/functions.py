@@ -66,6 +66,10 @@ class Call(Session):
             if delta and id(mixer) not in seen:
                 seen.add(id(mixer))
                 self.watch_delta_net(mixer)
+            moe = getattr(layer, "mlp", None)
+            if hasattr(moe, "shared_expert_gate") and id(moe) not in seen:
+                seen.add(id(moe))
+                self.watch_shared(moe)
             # GPT-2's other attention, used if the config asks for it
             self.watch.function(mixer, "_upcast_and_reordered_attn",
                                 lambda f, m=mixer: lambda *a, **k: self._attention(lambda _, *a, **k: f(*a, **k), m, *a,
@@ -82,6 +86,20 @@ class Call(Session):
             if not delta:
                 self.watch.function(getattr(source, "ALL_ATTENTION_FUNCTIONS", None), "get_interface",
                                     lambda f: lambda *a, **k: wrap(self._attention)(f(*a, **k)))
+
+    # ---- a shared expert with a gate -------------------------------------------------------------
+
+    def watch_shared(self, moe: Any) -> None:
+        """Its weight, and what it is multiplied with, are no module's."""
+        made: List[Any] = []
+
+        def gated(m: Any, args: Any, kwargs: Any, out: Any) -> None:
+            weight = torch.sigmoid(out)
+            for name, t in (("weight", weight), ("gated", weight * made.pop())) if made else ():
+                self.put_here(f"shared_expert_{name}", lambda: t.reshape(-1, self.tokens, t.shape[-1]), "recomputed")
+
+        self.watch.module(moe.shared_expert, after=lambda m, a, k, out: made.append(out))
+        self.watch.module(moe.shared_expert_gate, after=gated)
 
     # ---- attention -------------------------------------------------------------------------------
 
@@ -235,8 +253,10 @@ def probabilities_of(past: int, given: Dict[str, Any]) -> Any:
     mask = mask[..., :held]
     least = torch.finfo(scores.dtype).min
     scores = scores.masked_fill(~mask, least) if mask.dtype == torch.bool else scores + mask.clamp(min=least)
-    wide = torch.float64 if scores.dtype == torch.float64 else torch.float32
-    return torch.softmax(scores, dim=-1, dtype=wide).to(scores.dtype)
+    wide, sinks = torch.float64 if scores.dtype == torch.float64 else torch.float32, given.get("s_aux")
+    if sinks is not None:
+        scores = torch.cat([scores, sinks.reshape(1, -1, 1, 1).expand(*scores.shape[:3], 1).to(scores)], -1)
+    return torch.softmax(scores, dim=-1, dtype=wide).to(scores.dtype)[..., :held]
 
 
 def _every_key(probabilities: Any, S: int) -> Any:
