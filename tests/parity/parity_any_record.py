@@ -266,7 +266,7 @@ def a_recording_of_a_known_family_is_explained_by_the_engine(folder):
         if wrong:
             with torch.no_grad():
                 m.model.layers[1].mlp.down_proj.weight.mul_(1.01)
-        recorded(m, path, inputs(0)["input_ids"], weights=False)
+        recorded(m, path, inputs(0)["input_ids"], weights=False, any=False)
         assert vernier_parity.explain(folder + "/m", path, report, program=sys.argv[1]) == wrong
     with open(report, encoding="utf-8") as f:
         assert "layer1.down_proj" in f.read().split("explained")[1]

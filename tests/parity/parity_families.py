@@ -83,10 +83,11 @@ FAMILIES = {
     "qwen3_5_moe_text": Family("--kv-heads 2 --head-dim 16 --hidden 48 --heads 4 --experts 12,4 --layers 4 "
                                "--interval 2 --linear 2,4,8,8 --untied", recorded=True, **EXPERTS),
     "deepseek_v2": Family("--hidden 48 --heads 4 --latent 0,24,10,8,14 --experts 12,4 --groups 4,2 --router-scale 4 "
-                          f"--shared 2 --layers 3 --untied --rope-scaling {MSCALE}", **EXPERTS, points=LATENT),
+                          f"--shared 2 --layers 3 --untied --rope-scaling {MSCALE}",
+                          recorded=True, **EXPERTS, points=LATENT),
     "deepseek_v3": Family("--hidden 48 --heads 4 --latent 20,24,16,8,8 --experts 16,4 --groups 4,2 --normalised "
                           f"--layers 3 --router-scale 2.5 --untied --rope-scaling {MSCALE}",
-                          **EXPERTS, points=("q_a_norm", "q_proj", *LATENT)),
+                          recorded=True, **EXPERTS, points=("q_a_norm", "q_proj", *LATENT)),
     "gemma3_text": Family(
         "--kv-heads 2 --head-dim 16 --hidden 48 --heads 4 --layers 4 --interval 2 --window 11 --query-scale 9 "
         f"--caps 0,3 --rope-scaling {LINEAR}", layout="--multimodal", allow="missing,config,weights",

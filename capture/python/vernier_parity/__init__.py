@@ -42,9 +42,9 @@ def record(model: Any, path: str, points: "Points" = None, *, layers: "Layers" =
     """Record every forward pass of a PyTorch model inside the `with` block; each call of the model is a step.
 
     model       any torch.nn.Module. Of GPT-2, Llama, Mistral, Mixtral, OLMoE, Qwen2, Qwen3, Qwen3-MoE, Gemma 2 and 3,
-                gpt-oss and the text models of Qwen3.5 the points of vernier's own reference are recorded; of any other
-                model (or with `functions` or `any`) the results of its leaves, which are modules none of whose children
-                has weights, and its own results
+                gpt-oss, DeepSeek-V2 and V3 and the text models of Qwen3.5 the points of vernier's own reference are
+                recorded; of any other model (or with `functions` or `any`) the results of its leaves, which are modules
+                none of whose children has weights, and its own results
     path        the checkpoint file; until the block ends without an exception it is named PATH.partial
     points      a glob of checkpoint names, or several: "layer*.{q,k}_rope" (`vernier points MODEL` lists the names);
                 default: the points that `vernier capture` records

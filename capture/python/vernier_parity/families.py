@@ -16,8 +16,8 @@ class Row(NamedTuple):
     on_demand: bool = False
     module: Optional[str] = None  # below the layer, or the body; "": the layer itself; None: no module has it
     # the module returns it ("heads": heads before tokens), or as the last but one or last of three
-    # things ("1", "2"), or would for one slot of a token ("each"); it takes it ("in"), or takes the
-    # ids whose rows it is ("rows")
+    # things ("1", "2"), or would for one slot of a token ("each"); it takes it ("in"; "in1", "in2":
+    # in the second or third place), or takes the ids whose rows it is ("rows")
     how: str = "out"
     part: Optional[Tuple[int, int, bool]] = None  # part i of n of the module's columns; True: of those of each head
 
@@ -212,7 +212,44 @@ _QWEN3_5_MOE_TEXT_FULL_ATTENTION: List[Row] = [
     Row("moe_out", "token hidden", "hidden", "add", module="mlp"),
     Row("output", "token hidden", "hidden", "add", module=""),
 ]
+_DEEPSEEK_V2_DENSE: List[Row] = [
+    Row("input", "token hidden", "hidden", ""),
+    Row("attn_norm", "token hidden", "hidden", "rms_norm", module="input_layernorm"),
+    Row("q_a_proj", "token latent", "q_latent", "linear", module="self_attn.q_a_proj"),
+    Row("q_a_norm", "token latent", "q_latent", "rms_norm", module="self_attn.q_a_layernorm"),
+    Row("q_proj", "token head dim", "head", "linear", module="self_attn.q_b_proj"),
+    Row("kv_a_proj", "token fused", "fused", "linear", module="self_attn.kv_a_proj_with_mqa"),
+    Row("kv_latent", "token latent", "kv_latent", "slice"),
+    Row("k_pe", "token kv_head dim", "k_pe", "slice"),
+    Row("kv_a_norm", "token latent", "kv_latent", "rms_norm", module="self_attn.kv_a_layernorm"),
+    Row("kv_b_proj", "token head dim", "fused", "linear"),
+    Row("k_nope", "token kv_head dim", "k_nope", "slice"),
+    Row("v_proj", "token kv_head dim", "kv_head", "slice"),
+    Row("q_rope", "token head dim", "head", "rope"),
+    Row("k_pe_rope", "token kv_head dim", "k_pe", "rope"),
+    Row("k_rope", "token kv_head dim", "kv_head", "join"),
+    *_LLAMA[7:],
+]
+_DEEPSEEK_V2_EXPERTS: List[Row] = [
+    *_DEEPSEEK_V2_DENSE[:23],
+    Row("router_logits", "token expert", "expert", "linear", module="mlp.gate"),
+    Row("router_ids", "token slot", "expert_id", "top_k", module="mlp.experts", how="in1"),
+    Row("router_weights", "token slot", "slot", "route", module="mlp.experts", how="in2"),
+    Row("expert_out", "token slot hidden", "hidden", "experts", module="mlp.experts", how="each"),
+    Row("routed_out", "token hidden", "hidden", "combine", module="mlp.experts"),
+    Row("gate_proj", "token ffn", "ffn", "linear", module="mlp.shared_experts.gate_proj"),
+    Row("up_proj", "token ffn", "ffn", "linear", module="mlp.shared_experts.up_proj"),
+    Row("gate_act", "token ffn", "ffn", "act", on_demand=True, module="mlp.shared_experts.act_fn"),
+    Row("mlp_act", "token ffn", "ffn", "gated", module="mlp.shared_experts.down_proj", how="in"),
+    Row("shared_expert_out", "token hidden", "hidden", "linear", module="mlp.shared_experts.down_proj"),
+    Row("moe_out", "token hidden", "hidden", "add", module="mlp"),
+    Row("output", "token hidden", "hidden", "add", module=""),
+]
 FAMILIES: Dict[str, Family] = {
+    "deepseek_v2": Family(_BEFORE_LLAMA, {"dense": _DEEPSEEK_V2_DENSE,
+                                          "experts": _DEEPSEEK_V2_EXPERTS}, _BEHIND_LLAMA),
+    "deepseek_v3": Family(_BEFORE_LLAMA, {"dense": _DEEPSEEK_V2_DENSE,
+                                          "experts": _DEEPSEEK_V2_EXPERTS}, _BEHIND_LLAMA),
     "gemma2": Family(_BEFORE_GEMMA2, {"": _GEMMA2}, _BEHIND_GEMMA2),
     "gemma3_text": Family(_BEFORE_GEMMA2, {"": _GEMMA3_TEXT}, _BEHIND_LLAMA),
     "gpt2": Family(_BEFORE_GPT2, {"": _GPT2}, _BEHIND_GPT2),

@@ -66,6 +66,10 @@ class Call(Session):
             if delta and id(mixer) not in seen:
                 seen.add(id(mixer))
                 self.watch_delta_net(mixer)
+            latent = hasattr(mixer, "kv_lora_rank")
+            if latent and id(mixer) not in seen:
+                seen.add(id(mixer))
+                self.watch_latent(mixer)
             moe = getattr(layer, "mlp", None)
             if hasattr(moe, "shared_expert_gate") and id(moe) not in seen:
                 seen.add(id(moe))
@@ -81,7 +85,8 @@ class Call(Session):
                 continue
             seen.add((source, delta))
             for name, make in ([*((n, convolution) for n in CONVOLUTIONS), *((n, rule) for n in RULES),
-                                ("l2norm", wrap(self._l2norm))] if delta else [(ROTATION, wrap(self._rotation))]):
+                                ("l2norm", wrap(self._l2norm))] if delta else
+                               [] if latent else [(ROTATION, wrap(self._rotation))]):
                 self.watch.function(source, name, make)
             if not delta:
                 self.watch.function(getattr(source, "ALL_ATTENTION_FUNCTIONS", None), "get_interface",
@@ -100,6 +105,30 @@ class Call(Session):
 
         self.watch.module(moe.shared_expert, after=lambda m, a, k, out: made.append(out))
         self.watch.module(moe.shared_expert_gate, after=gated)
+
+    # ---- latent attention ------------------------------------------------------------------------
+
+    def watch_latent(self, attn: Any) -> None:
+        """Watch the projections whose parts have names. The second may take the rows of earlier calls, too."""
+        C, N = attn.kv_lora_rank, attn.qk_nope_head_dim
+
+        def narrow(m: Any, args: Any, kwargs: Any, out: Any) -> None:
+            self.put_here("kv_latent", lambda: out[..., :C], "hook")
+            self.put_here("k_pe", lambda: out[..., None, C:], "hook")
+
+        def wide(m: Any, args: Any, kwargs: Any, out: Any) -> None:
+            t = out.reshape(out.shape[0], -1, attn.num_heads, N + attn.v_head_dim)
+            t = t[:, self._new(t.shape[1])]
+            for name, part in (("kv_b_proj", t), ("k_nope", t[..., :N]), ("v_proj", t[..., N:])):
+                self.put_here(name, lambda: part, "hook")
+
+        self.watch.module(attn.kv_a_proj_with_mqa, after=narrow)
+        self.watch.module(attn.kv_b_proj, after=wide)
+
+    def _new(self, held: int) -> slice:
+        """The rows of this call among those that a cache holds; a static one has unused slots after them."""
+        S = self.past + self.tokens
+        return slice(self.past, S) if held >= S else slice(held - self.tokens, held)
 
     # ---- attention -------------------------------------------------------------------------------
 
@@ -121,10 +150,11 @@ class Call(Session):
         """Record one attention. given: arguments of transformers' attention functions; out: (context (B,T,H,K),
         probabilities or None)."""
         query, key, value = given["query"], given["key"], given["value"]  # (B,H,T,K), (B,G,S,K): the cached keys
-        T, S = query.shape[2], self.past + query.shape[2]
-        held = key.shape[2]
-        # a static cache has unused slots after the last token
-        new = slice(self.past, S) if held >= S else slice(held - T, held)
+        S = self.past + query.shape[2]
+        held, new = key.shape[2], self._new(key.shape[2])
+        if hasattr(given["module"], "kv_lora_rank"):  # beside the keys of every head
+            rotated = given["module"].qk_rope_head_dim
+            self.put(p + "k_pe_rope", lambda: key[:, :1, new, -rotated:].transpose(1, 2), "patched")
         for name, t in (("q_rope", query), ("k_rope", key[:, :, new])):  # where apply_rotary_pos_emb was not called
             self.put(p + name, lambda: t.transpose(1, 2), "patched")
         # in other families it is the input of the output projection, which a hook records

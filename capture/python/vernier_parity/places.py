@@ -109,14 +109,21 @@ def module_of(parts: Parts, path: str) -> Any:
     try:
         return parts.head if path == HEAD else parts.body.get_submodule(path)
     except AttributeError:
-        return None
+        return module_of(parts, path.replace("q_b_proj", "q_proj")) if "q_b_proj" in path else None
+
+
+def width_of(mixer: Any, point: str) -> int:
+    """The numbers of a head of an attention."""
+    if hasattr(mixer, "kv_lora_rank"):
+        return int(mixer.v_head_dim if point == "attn_context" else mixer.qk_head_dim)
+    return int(mixer.head_dim)
 
 
 def shape_of(parts: Parts, point: Point, module: Any, call: Callable[[], Tuple[int, int]]) -> Shape:
     """What makes the checkpoint of what the module takes or returns. call: (batch, tokens) of the call in progress."""
     row, heads = point.row, point.row.axes.split()[1:] in (["head", "dim"], ["kv_head", "dim"], ["lin_head", "dim"])
     mixer = mixer_of(parts.layers[max(point.layer, 0)])[0]
-    width = 0 if not heads else mixer.head_v_dim if "lin_head" in row.axes else mixer.head_dim
+    width = 0 if not heads else mixer.head_v_dim if "lin_head" in row.axes else width_of(mixer, row.point)
     cap = getattr(parts.body.config, "final_logit_softcapping", None) if row.point == "logits" else None
 
     def shape(t: Any) -> Any:

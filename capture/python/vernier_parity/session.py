@@ -10,7 +10,7 @@ import torch
 from . import about, globs, h5, padding, points, quantised, watch
 from .functions import Call
 from .numbers import Ids, RecordingError, ids_array
-from .places import Parts, Shape, kinds_of, module_of, path_of, shape_of
+from .places import Parts, Shape, kinds_of, mixer_of, module_of, path_of, shape_of
 from .points import Point
 from .printed import warn
 from .recorder import Recorder
@@ -46,7 +46,9 @@ class Passes(Call):
         super().__init__(path)
         self.parts, self.before = parts, before  # ids in the cache before the first call
         every = points.of_model(parts.family, len(parts.layers), kinds_of(parts.layers, parts.body.config))
-        every = [p for p in every if parts.head is not None or p.row.basis != "vocab"]
+        queries = getattr(mixer_of(parts.layers[0])[0], "q_a_proj", None)  # DeepSeek-V2-Lite has no latent queries
+        every = [p for p in every if (parts.head is not None or p.row.basis != "vocab")
+                 and (queries is not None or not p.row.point.startswith("q_a_"))]
         inside = read_range("layers", layers) if layers is not None else (0, len(parts.layers) - 1)
         if inside[1] >= len(parts.layers):
             raise RecordingError(f"layers: {layers}; the model has {len(parts.layers)}")
@@ -265,7 +267,7 @@ class Passes(Call):
                 self._at(of, torch.nn.functional.linear(given[0].reshape(-1, given[0].shape[-1]), m.weight,
                                                         getattr(m, "bias", None)), "recomputed")
         else:
-            out = _of_several(out, row.how)
+            out = given[int(row.how[2:])] if row.how in ("in1", "in2") else _of_several(out, row.how)
             self._at(of, out.to(torch.int32) if row.point == "router_ids" else out)
 
     def _enter(self, layer: Any, args: Any, kwargs: Any) -> None:
@@ -289,7 +291,7 @@ class Passes(Call):
         for layer in {id(layer): layer for layer in parts.layers}.values():  # a module may occur more than once
             on(layer, self._enter)
         for of in self.places:
-            if of.point.row.how in ("1", "2", "each") or of.point.row.point == "router_logits":
+            if of.point.row.how in ("1", "2", "in1", "in2", "each") or of.point.row.point == "router_logits":
                 on(of.module, after=lambda m, a, k, o, of=of: self._routed(of, m, list(given_to(m, a, k).values()), o))
             elif of.point.row.how in ("in", "rows"):
                 on(of.module, lambda m, a, k, of=of: self._at(of, a[0] if a else next(iter(k.values()))))

@@ -68,6 +68,17 @@ HYBRID = {"linear_num_key_heads": 1, "linear_num_value_heads": 1, "linear_key_he
           "full_attention"], "moe_intermediate_size": 12, "shared_expert_intermediate_size": 12, "head_dim": 8}
 
 
+LATENT = ("deepseek_v2", "deepseek_v3")  # functions record the parts that no module makes
+LATENT_PARTS = ("kv_latent", "k_pe", "kv_b_proj", "k_nope", "v_proj")
+MLA = {**AROUND, **{f"self_attn.{name}": shape for name, shape in {
+    "q_a_proj": (4, 8), "q_a_layernorm": (4,), "q_b_proj": (12, 4), "kv_a_proj_with_mqa": (6, 8),
+    "kv_a_layernorm": (4,), "kv_b_proj": (16, 4), "o_proj": (8, 8)}.items()}}
+SHARERS = {f"mlp.shared_experts.{x}": DENSE[f"mlp.{x}"] for x in ("gate_proj", "up_proj", "down_proj")}
+SIZES = {"q_lora_rank": 4, "kv_lora_rank": 4, "qk_nope_head_dim": 4, "qk_rope_head_dim": 2, "v_head_dim": 4,
+         "n_routed_experts": 2, "n_shared_experts": 1, "moe_intermediate_size": 12, "first_k_dense_replace": 1,
+         "num_key_value_heads": 2, "n_group": 1, "topk_group": 1, "head_dim": 2}
+
+
 def of_experts(family, layer, **more):
     """A row of FURTHER."""
     config = {"model_type": family, "vocab_size": 10, "hidden_size": 8, "intermediate_size": 12, "head_dim": 4,
@@ -83,9 +94,11 @@ EXPERTS = {
                             moe_intermediate_size=12, mlp_only_layers=[1]),
     "gpt_oss": of_experts("gpt_oss", {**ATTENTION, **OSS}),
     "qwen3_5_moe_text": of_experts("qwen3_5_moe_text", [{**of, **ROUTED, **SHARED} for of in (DELTA, GATED)],
-                                   **HYBRID)}
+                                   **HYBRID),
+    **{family: of_experts(family, [{**MLA, **DENSE}, {**MLA, **ROUTED, **SHARERS, **bias}], **SIZES)
+       for family, bias in zip(LATENT, ({}, {"mlp.gate.e_score_correction_bias": (2,)}))}}
 FURTHER.update(EXPERTS)
-NAKED = re.compile(r".*(bias|sinks|A_log|experts\.\w+)")  # weights whose names do not end in .weight
+NAKED = re.compile(r".*(bias|sinks|A_log|mlp\.experts\.\w+)")  # weights whose names do not end in .weight
 HEADS_FIRST = ("gemma3_text",)  # their norms of heads return heads before tokens
 HEAD = '''"""families.py: the checkpoints of each family of models, in execution order, and the modules that hold them.
 
@@ -105,8 +118,8 @@ class Row(NamedTuple):
     on_demand: bool = False
     module: Optional[str] = None  # below the layer, or the body; "": the layer itself; None: no module has it
     # the module returns it ("heads": heads before tokens), or as the last but one or last of three
-    # things ("1", "2"), or would for one slot of a token ("each"); it takes it ("in"), or takes the
-    # ids whose rows it is ("rows")
+    # things ("1", "2"), or would for one slot of a token ("each"); it takes it ("in"; "in1", "in2":
+    # in the second or third place), or takes the ids whose rows it is ("rows")
     how: str = "out"
     part: Optional[Tuple[int, int, bool]] = None  # part i of n of the module's columns; True: of those of each head
 
@@ -164,6 +177,10 @@ def place_of(value, family, maker, readers, root):
         return "", "out", None
     if layer < 0 and value["basis"] == "vocab":
         return "lm_head", "out", None
+    if family in LATENT and value["point"] in LATENT_PARTS:
+        return None, "out", None
+    if family in LATENT and op in ("top_k", "route"):  # which not every release's router returns
+        return "mlp.experts", "in1" if op == "top_k" else "in2", None
     routed = routed_place(value, maker, root)
     if routed:
         return routed
@@ -247,8 +264,9 @@ def family_of(vernier, directory):
         layers.setdefault(layer, []).append(row)
     every = list(layers.values())
     alike = all(x == every[0] for x in every)
-    if "mlp_only_layers" in config:
-        kinds = ["dense" if n in config["mlp_only_layers"] else "experts" for n in range(len(every))]
+    routed = [any('"experts"' in row for row in x) for x in every]
+    if any(routed) and not all(routed):
+        kinds = ["experts" if x else "dense" for x in routed]
     return family, [r for _, r in rows[:first]], ({"": every[0]} if alike else dict(zip(kinds, every))), \
         [r for _, r in rows[last + 1:]]
 
