@@ -18,11 +18,11 @@ uint rows_end;
 
 void use_expert(uint e)
 {
-	w_now = Real(Matrices(p.w).v[e]);
+	w_now = b_now = Real(Matrices(p.w).v[e]); // without a bias b_now is not read, but an address
 	if (p.has_bias != 0)
 		b_now = Real(Matrices(p.b).v[e]);
 #if GATED
-	w_up_now = Real(Matrices(p.w_up).v[e]);
+	w_up_now = b_up_now = Real(Matrices(p.w_up).v[e]);
 	if (p.up_has_bias != 0)
 		b_up_now = Real(Matrices(p.b_up).v[e]);
 #endif
