@@ -2,7 +2,8 @@
 functions of the model's source file, which are replaced by wrappers during a recording.
 
     apply_rotary_pos_emb                        q_rope, k_rope
-    the attention that the model chose          attn_context of Qwen3.5, attn_probs, keys and values as they were read
+    the attention that the model chose          attn_context of Qwen3.5, rotated queries and keys of DeepSeek,
+                                                attn_probs, keys and values as they were read
     causal_conv1d_fn, causal_conv1d_update      gdn_conv
     ..._gated_delta_rule, l2norm                gdn_q_conv, gdn_k_conv, gdn_v, gdn_q, gdn_k, gdn_beta, gdn_g, gdn_state
 

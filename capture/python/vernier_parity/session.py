@@ -263,7 +263,7 @@ class Passes(Call):
                 self._at(of, torch.stack([m.forward(x, ids[:, s : s + 1], torch.ones_like(weights[:, s : s + 1]))
                                           for s in range(ids.shape[1])], 1), "recomputed")
         elif row.point == "router_logits" and _are_probabilities(_of_several(out, row.how)):
-            with torch.no_grad():  # transformers before 5.6 returns them in place of the logits
+            with torch.no_grad():  # transformers 5.2 returns them in place of the logits
                 self._at(of, torch.nn.functional.linear(given[0].reshape(-1, given[0].shape[-1]), m.weight,
                                                         getattr(m, "bias", None)), "recomputed")
         else:
