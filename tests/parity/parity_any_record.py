@@ -55,7 +55,7 @@ def refused(word):
 
 
 def recorded(model, path, *args, **how):
-    with torch.no_grad(), vernier_parity.record(model, path, **how):
+    with torch.no_grad(), vernier_parity.record(model, path, **{"any": True, **how}):
         return model(*args)
 
 
@@ -232,7 +232,7 @@ def a_cache_that_was_filled_before_is_refused_by_the_reference(folder):
     x = inputs(0)["input_ids"]
     with torch.no_grad():
         cache = m(x[:, :9], use_cache=True).past_key_values
-        with vernier_parity.record(m, folder + "/c.h5"):
+        with vernier_parity.record(m, folder + "/c.h5", any=True):
             m(x[:, 9:], past_key_values=cache)
     with refused("filled before"):
         vernier_parity.reference(m, folder + "/c.h5", folder + "/c-ref.h5")
@@ -278,7 +278,7 @@ def a_recording_of_a_known_family_is_explained_by_the_engine(folder):
         if wrong:
             with torch.no_grad():
                 m.model.layers[1].mlp.down_proj.weight.mul_(1.01)
-        recorded(m, path, inputs(0)["input_ids"], weights=False)
+        recorded(m, path, inputs(0)["input_ids"], weights=False, any=False)
         assert vernier_parity.explain(folder + "/m", path, report, program=sys.argv[1]) == wrong
     with open(report, encoding="utf-8") as f:
         assert "layer1.down_proj" in f.read().split("explained")[1]
@@ -506,7 +506,7 @@ def a_dump_of_another_program_has_the_plan_of_a_recording(folder):
     right, inputs = MODELS["mixtral"]()
     right.save_pretrained(folder + "/m")
     x, vernier, at = inputs(0), os.path.abspath(sys.argv[1]), lambda name: f"{folder}/{name}"
-    with torch.no_grad(), vernier_parity.record(right, at("like.h5")):
+    with torch.no_grad(), vernier_parity.record(right, at("like.h5"), any=True):
         right(**x, output_hidden_states=True)
     other = converted(MODELS["mixtral"]()[0], torch.bfloat16)
     for wrong in (False, True):
@@ -754,7 +754,7 @@ def replaced_modules_get_the_recorded_results(folder):
         with refused(word):
             recorded(wrong, at("no"), x, replace={module: at("ref")})
     with refused("step 1 made no"):  # the reference has decoded a token more
-        with torch.no_grad(), vernier_parity.record(right, at("two"), force=True):
+        with torch.no_grad(), vernier_parity.record(right, at("two"), any=True, force=True):
             right.generate(x, max_new_tokens=2, min_new_tokens=2, do_sample=False, pad_token_id=0)
         recorded(wrong, at("no"), x, replace={"model.layers.0.mlp": at("two")})
 
