@@ -57,6 +57,14 @@ static int kind_of(double x, double top)
 	return fabs(x) < top ? 0 : isnan(x) ? 2 : x > 0 ? 1 : -1;
 }
 
+/* Is c, like f, the least number of a narrower format than the tensor's, where h is infinite? Such
+ * a mask was made in one format and joined a tensor of another: h's is the least of a wider one. */
+static bool is_narrow_mask(double c, double h, double f, double top)
+{
+	const double half = vn_dtype_max(VN_F16) / 2;
+	return fabs(f) >= half && fabs(c - f) <= fabs(f) / 100 && kind_of(f, half) == kind_of(h, top);
+}
+
 static void read_numbers(const vn_tensor *t, int64_t from, int64_t n, double *x)
 {
 	const unsigned char *data = t->data;
@@ -78,7 +86,7 @@ static void read_block(const vn_floor_tensors *x, int64_t from, int64_t n, floor
 		const double h = b->h[i];
 		const bool   good = (fabs(c[i]) < top) & (fabs(h) < top) & (fabs(f[i]) < top);
 		if (!good) {
-			b->bad += kind_of(c[i], top) != kind_of(h, top);
+			b->bad += kind_of(c[i], top) != kind_of(h, top) && !is_narrow_mask(c[i], h, f[i], top);
 			b->finite--;
 			b->h[i] = c[i] = f[i] = b->own[i] = 0;
 			continue;

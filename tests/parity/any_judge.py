@@ -34,7 +34,9 @@ def ratios(c, hi, lo, word):
     c, hi, lo = (np.atleast_1d(np.asarray(t, np.float64)) for t in (c, hi, lo))
     top = LARGEST[word] / 2
     inf = lambda t: np.where(np.abs(t) < top, 0, np.where(np.isnan(t), 2, np.sign(t)))
-    differ = int((inf(c) != inf(hi)).sum())
+    with np.errstate(invalid="ignore"):  # the floor's run has such a mask, too: the least number of float16
+        masks = (np.abs(lo) >= LARGEST["f16"] / 2) & (np.abs(c - lo) <= np.abs(lo) / 100) & (np.sign(lo) == inf(hi))
+    differ = int(((inf(c) != inf(hi)) & ~masks).sum())
     finite = (inf(c) == 0) & (inf(hi) == 0) & (inf(lo) == 0)
     z = lambda t: np.where(finite, t, 0)
     rows = lambda t: t.reshape(-1, t.shape[-1]).sum(1)

@@ -251,6 +251,24 @@ def results_of_an_encoder_are_made_again(folder):
 
 
 @test
+def a_list_read_of_a_tensor_is_an_edge(folder):
+    """JetMoE sorts tokens by their experts and reads how many each has. Another choice makes other lists."""
+    m, inputs = MODELS["jetmoe"]()
+    c = converted(MODELS["jetmoe"]()[0], torch.bfloat16)
+    with torch.no_grad():  # another choice of experts, as a tie would make
+        for layer in c.model.layers:
+            layer.mlp.router.layer.weight.add_(0.3 * torch.randn(layer.mlp.router.layer.weight.shape))
+    recorded(c, folder + "/l.h5", inputs(0)["input_ids"], any=True)
+    with Candidate(folder + "/l.h5") as cand:
+        r = Replay(Models(m, cand), cand)
+        replayed.write(r, folder + "/l-rep.h5", force=True)
+        rows = [q for q in cand.rows if q["path"].endswith("mlp.input_linear")]
+    assert not any("arg.1" in q["const"] for q in rows) and not r.settings()
+    wrong = [q["name"] for q in any_judge.judge(folder + "/l.h5", folder + "/l-rep.h5") if q["wrong"]]
+    assert len(rows) == 2 and all("router" in n for n in wrong), wrong
+
+
+@test
 def calls_in_another_order_are_paired_by_their_arguments(folder):
     """Gemma 3 calls its rotary module for each kind of layer, in the order of a set."""
     m, inputs = MODELS["gemma3"]()

@@ -12,7 +12,7 @@ from typing import Any, Dict, List, Optional, Sequence
 
 import torch
 
-from .tracer import Node, Ref, Trace, is_leaf
+from .tracer import Listed, Node, Ref, Trace, is_leaf
 
 Row = Dict[str, Any]
 MOST_SETTINGS = 80
@@ -46,7 +46,7 @@ def of_arguments(n: Node) -> Dict[str, Any]:
     out: Dict[str, Any] = {}
 
     def add(name: str, x: Any) -> None:
-        if isinstance(x, Ref) or len(out) >= MOST_SETTINGS:
+        if isinstance(x, (Ref, Listed)) or len(out) >= MOST_SETTINGS:
             return
         said = setting(x)
         if said is not None:

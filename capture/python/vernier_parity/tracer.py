@@ -28,6 +28,7 @@ LEAKS = {"item", "tolist", "__bool__", "__int__", "__float__", "__index__", "num
 PLAIN = {"__get__", "__set__", "size", "dim", "numel", "stride", "is_contiguous", "is_floating_point", "__len__"}
 WRITES = {"__setitem__", "__iadd__", "__imul__", "__isub__", "__itruediv__"}
 MOST_HELD = 16  # functions; behind rotated queries, rotated keys take 5
+MOST_LISTED = 4096  # numbers of a list that is an edge
 # they choose other kernels where a hook is attached inside, or a function is followed
 WHOLE = (torch.nn.TransformerEncoderLayer, torch.nn.MultiheadAttention)
 
@@ -41,6 +42,12 @@ class Ref(NamedTuple):
     stride: Tuple[int, ...]
     offset: int
     dtype: Any
+
+
+class Listed(NamedTuple):
+    """A list that `tolist` made of a tensor, as the argument of a node: where experts begin, for one."""
+
+    of: Any  # Ref
 
 
 @dataclasses.dataclass
@@ -86,9 +93,12 @@ class Node:
 
 
 def walk(x: Any, f: Callable[[Any], Any]) -> Any:
-    """The structure x with f(y) for every tensor and Ref y in it."""
+    """The structure x with f(y) for every tensor and Ref y in it; where a Listed becomes a tensor, with its list."""
     if isinstance(x, (torch.Tensor, Ref)):
         return f(x)
+    if isinstance(x, Listed):
+        y = f(x.of)
+        return y.tolist() if isinstance(y, torch.Tensor) else Listed(y)
     if isinstance(x, tuple) and hasattr(x, "_fields"):
         return type(x)(*(walk(y, f) for y in x))
     if isinstance(x, (list, tuple)):
@@ -178,6 +188,8 @@ class Trace(TorchFunctionMode):
         self.step = -1
         self.events: "collections.Counter[str]" = collections.Counter()
         self.leaks: "collections.Counter[str]" = collections.Counter()
+        # of this step, by id: a list, its numbers, what it was read of
+        self._lists: Dict[int, Tuple[Any, str, Ref]] = {}
         self.maker: Dict[Tuple[int, int], int] = {}  # (storage, write) -> node
         self.source: Dict[Tuple[int, int], Tuple[str, str, int]] = {}  # of what no node made: (kind, name, step)
         self.base: Dict[Tuple[int, int], Any] = {}  # its values, if they are kept
@@ -236,6 +248,9 @@ class Trace(TorchFunctionMode):
         n, before = Node(self.step, path, turn, op, fn), []
 
         def hold(t: Any) -> Any:
+            if isinstance(t, Ref):  # of a list
+                n.ins.append(t)
+                return t
             if not plain(t):
                 n.blind = "it reads a tensor without an ordinary storage"
                 return None
@@ -243,13 +258,23 @@ class Trace(TorchFunctionMode):
             before.append((t, version(t)))
             return n.ins[-1]
 
-        n.args = walk((tuple(args), dict(kwargs)), hold)
+        n.args = walk(self._with_lists((tuple(args), dict(kwargs))), hold)
         if self.keep:
             n.random = torch.get_rng_state()
             kind = before[0][0].device.type if before else "cpu"
             if torch.is_autocast_enabled(kind):
                 n.autocast = (kind, torch.get_autocast_dtype(kind))
         return n, before
+
+    def _with_lists(self, x: Any) -> Any:
+        """The arguments, with a Listed for each list that was read of a tensor: an edge."""
+        if isinstance(x, list):
+            _, said, ref = self._lists.get(id(x), (x, "", None))
+            if ref is not None and repr(x) == said:
+                return Listed(ref)
+        if type(x) in (list, tuple):
+            return type(x)(self._with_lists(y) for y in x)
+        return {k: self._with_lists(y) for k, y in x.items()} if type(x) is dict else x
 
     def _end(self, n: Node, before: List[Tuple[Any, int]], out: Any) -> None:
         outs, had = [t for t in tensors(out) if plain(t)], {self.storage(t) for t, _ in before}
@@ -343,6 +368,8 @@ class Trace(TorchFunctionMode):
         self._end(n, before, out)
         if op in LEAKS:
             self.leaks[f"{n.path or 'model'}: {op}"] += 1
+        if op == "tolist" and n.ins and args[0].numel() <= MOST_LISTED:
+            self._lists[id(out)] = out, repr(out), n.ins[0]
         return out
 
     # ---- modules -------------------------------------------------------------------------------
@@ -443,6 +470,7 @@ class Trace(TorchFunctionMode):
         self.step += 1
         self._taken.clear()
         self._names.clear()
+        self._lists.clear()
         given = given_to(m, args, kwargs)
         self.on_call(self.step, path, given)
         for name, t in named(given, "in"):
