@@ -3,11 +3,7 @@
 # which may be chosen at installation.
 set(data ${CMAKE_INSTALL_DATADIR}/vernier)
 install(TARGETS vernier RUNTIME)
-if(SKBUILD) # a wheel (capture/python): commands that start the program, OpenBLAS, and what it must say of others' work
-	foreach(name vernier vernier-parity)
-		install(PROGRAMS ${PROJECT_SOURCE_DIR}/capture/python/command.py DESTINATION ${SKBUILD_SCRIPTS_DIR}
-			RENAME ${name})
-	endforeach()
+if(SKBUILD) # a wheel (capture/python): OpenBLAS, and what it must say of others' work
 	set_property(TARGET vernier PROPERTY INSTALL_RPATH $ORIGIN/../lib)
 	install(FILES ${OPENBLAS_FILE} DESTINATION lib)
 	if(VERNIER_NOTICES)
