@@ -323,7 +323,7 @@ static int parse_arguments(options *o, int argc, char **argv)
 	const int st = vn_options_read(&vn_capture_command, argc, argv, o);
 	if (st)
 		return st;
-	if (argc - optind == 1 && is_engine(argv[optind]) && vn_option_settled_model("capture", &o->model))
+	if (argc - optind == 1 && is_engine(argv[optind]) && vn_option_settled_model(&o->model))
 		return 2;
 	if (read_values(o, &err) || check_options(o, argc, argv, &err))
 		return vn_complain("capture", "%s", err.text);
