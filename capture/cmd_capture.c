@@ -156,7 +156,9 @@ static vn_status read_tokens(const char *text, vn_recipe *r, vn_error *err)
 	}
 	r->rows = VN_ROWS_RANGE;
 	if (vn_arguments_read_range("--tokens", text, &r->first, &r->last, NULL))
-		return vn_fail(err, VN_ERR_USAGE, "--tokens wants last or a range like 0-3, not '%s'", text);
+		return vn_fail(err, VN_ERR_USAGE,
+		               "--tokens takes last or a range like 0-3, not '%s' (what is recorded; --ids: what is run)",
+		               text);
 	return VN_OK;
 }
 

@@ -30,6 +30,8 @@ int vn_option_model(const char *command, int argc, char *const *argv, const char
 		const int st = vn_option_settled_model(model);
 		return st ? st : *model ? 0 : vn_complain(command, "a model is needed (or VERNIER_MODEL, or vernier.yaml)");
 	}
+	if (vn_text_ends(argv[optind], ".h5"))
+		return vn_complain(command, "%s is a recording: a model is needed", argv[optind]);
 	if (argc - optind > 1)
 		return vn_complain(command, "only one model can be given; unexpected '%s'", argv[optind + 1]);
 	*model = argv[optind];

@@ -351,6 +351,26 @@ static bool ends_in(const char *name, const char *word)
 	return k > 2 && n > k && name[n - k - 1] == '-' && strcmp(name + n - k, word) == 0;
 }
 
+/* The name that other programs give to an option of ours. */
+static const char *called_elsewhere(const char *name)
+{
+	static const struct {
+		const char *names, *is;
+	} elsewhere[] = {
+		{ "atol|rtol|tol|tolerance|threshold", "limits" },
+		{ "prompt", "text" },
+		{ "text", "prompt" },
+		{ "dtype|torch-dtype", "precision" },
+		{ "input-ids|token-ids", "ids" },
+		{ "generate|max-new-tokens|max-tokens|n-predict", "decode" },
+	};
+
+	for (size_t i = 0; i < sizeof elsewhere / sizeof *elsewhere; i++)
+		if (vn_text_is_word(elsewhere[i].names, name))
+			return elsewhere[i].is;
+	return name;
+}
+
 /* Reports the unknown option `given`, "--jsno" or "--jsno=x". "--json" suggests "--format json"
  * when it is a value of some option, and "--precision" suggests "--floor-precision". */
 static int complain_unknown(const vn_command *c, const char *given)
@@ -369,13 +389,10 @@ static int complain_unknown(const vn_command *c, const char *given)
 		if (vn_option_is_of(c, &c->option[i]) && vn_text_is_word(vn_option_words(&c->option[i]), bare))
 			return vn_complain(c->name, "unknown option '%s' (did you mean '--%s %s'?)", given, c->option[i].name,
 			                   bare);
-	if (c->model && strcmp(bare, "model") == 0)
-		return vn_complain(c->name, "unknown option '%s': the model is given without an option, vernier %s %s", given,
-		                   c->name, c->synopsis);
-	vn_nearest_start(&near, vn_text_is_word("atol|rtol|tol|tolerance|threshold", bare) ? "limits"
-	                        : strcmp(bare, "prompt") == 0                              ? "text"
-	                        : strcmp(bare, "text") == 0                                ? "prompt"
-	                                                                                   : bare);
+	if (c->model && vn_text_is_word("model|m", bare))
+		return vn_complain(c->name, "unknown option '%s': the model is given without an option, vernier %s %.*s", given,
+		                   c->name, (int)strcspn(c->synopsis, "\n"), c->synopsis);
+	vn_nearest_start(&near, called_elsewhere(bare));
 	for (int i = 0; i < c->n; i++)
 		if (vn_option_is_of(c, &c->option[i]))
 			vn_nearest_try(&near, c->option[i].name);
