@@ -118,7 +118,11 @@ static void print_cell(const vn_table *t, FILE *out, int width, const char *text
 	} else if (t->form == VN_TABLE_MARKDOWN) {
 		vn_say(out, " %s |", text);
 	} else {
-		vn_html_say(out, "<td class=\"n\">%s</td>", text);
+		vn_html_say(out, "<td class=\"n%s\">%s</td>",
+		            width == NUMBER                                   ? " r"
+		            : width == STATUS && strcmp(text, "OUTSIDE") == 0 ? " out"
+		                                                              : "",
+		            text);
 	}
 }
 
@@ -270,8 +274,8 @@ static void print_recordings(const vn_table *t, FILE *out)
 				vn_markdown_say(out, SHOWN, 0, "; %s", about);
 			fputc('\n', out);
 		} else {
-			vn_html_say(out, "<li>%s <code>%s</code>%s%s%s%s</li>\n", who_is(t, line, who), path, x ? ": " : "",
-			            verdict, *about ? "; " : "", about);
+			vn_html_say(out, "<li>%s <code>%s</code>%s<span class=\"%s\">%s</span>%s%s</li>\n", who_is(t, line, who),
+			            path, x ? ": " : "", x && x->status ? "outside" : "within", verdict, *about ? "; " : "", about);
 		}
 	}
 }
@@ -286,10 +290,12 @@ static void print_head(const vn_table *t, int width, FILE *out)
 		print_notes(t, out);
 	}
 	if (t->form == VN_TABLE_HTML)
-		fputs("</ul>\n<div class=\"scroll\"><table>\n", out);
+		fputs("</ul>\n<div class=\"scroll\"><table class=\"values\"><thead>\n", out);
 	else if (t->form != VN_TABLE_CSV)
 		fputc('\n', out);
 	print_heading(t, width, out);
+	if (t->form == VN_TABLE_HTML)
+		fputs("</thead>\n", out);
 }
 
 vn_status vn_table_write(const vn_table *t, FILE *out, vn_error *err)
