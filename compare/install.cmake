@@ -17,7 +17,8 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/capture/llama.cpp ${PROJECT_SOURCE_DIR}/
 # A page for each command and the completions, from the program's own tables.
 if(NOT VERNIER_FUZZ)
 	set(printed ${CMAKE_CURRENT_BINARY_DIR}/printed)
-	set(run ${CMAKE_COMMAND} -E env ASAN_OPTIONS=detect_leaks=0 $<TARGET_FILE:vernier>)
+	set(run ${CMAKE_COMMAND} -E env ASAN_OPTIONS=detect_leaks=0 ${CMAKE_CROSSCOMPILING_EMULATOR}
+		$<TARGET_FILE:vernier>)
 	file(GLOB shells CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/specs/shells/*)
 	add_custom_command(OUTPUT ${printed}/vernier.fish
 		COMMAND ${CMAKE_COMMAND} -E rm -rf ${printed}

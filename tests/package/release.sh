@@ -10,7 +10,7 @@
 #   CHANGES-V.md                   the commits since the last tag, by area
 #   SHA256SUMS
 #   *.whl, *.deb                   --with wheel, --with deb: by wheel.sh and packages.sh, as root
-#   vernier-V-linux-aarch64.tar.gz --with aarch64: by aarch64.sh
+#   vernier-V-linux-aarch64.tar.gz --with aarch64: by aarch64.sh, and a wheel
 #
 # --build: a build folder (default: build/release), whose program is installed. Nothing is
 # published: .github/workflows/release.yml does that, for a tag. Exit status 0: every file is there,

@@ -32,6 +32,6 @@ def main() -> int:
     if program:
         os.execv(program, [program, *sys.argv[1:]])
     print("vernier: only the recorder for Python is installed here (python -m vernier_parity), not the program: wheels "
-          "with both are for Linux on x86-64 (glibc 2.31 or newer). Elsewhere, build the program (README.md: Install); "
-          "on the PATH, this command finds it.", file=sys.stderr)
+          "with both are for Linux on x86-64 (glibc 2.31 or newer) and aarch64 (2.35). Elsewhere, build the program "
+          "(README.md: Install); on the PATH, this command finds it.", file=sys.stderr)
     return 2
