@@ -8,6 +8,7 @@
 #include "capture/file/output.h"
 #include "libref/base/alloc.h"
 #include "libref/base/map.h"
+#include "libref/base/nearest.h"
 #include "libref/base/printed.h"
 #include "libref/base/say.h"
 #include "libref/base/text.h"
@@ -370,6 +371,20 @@ static int print_page(const char *name)
 	return print_file(path);
 }
 
+static int no_topic(const vn_command_table *t, const char *topic)
+{
+	vn_nearest near;
+
+	vn_nearest_start(&near, topic);
+	for (int i = 0; i < t->n; i++)
+		vn_nearest_try(&near, t->command[i].options->name);
+	for (size_t i = 0; i < sizeof pages / sizeof *pages; i++)
+		vn_nearest_try(&near, pages[i]);
+	vn_say(stderr, "vernier help: no command, page or term '%.60s'%s; vernier help lists the commands\n", topic,
+	       vn_nearest_hint(&near));
+	return 2;
+}
+
 /* Prints what is known of a command or a page; a command comes first. */
 static int print_topic(const vn_command_table *t, const char *topic)
 {
@@ -385,7 +400,7 @@ static int print_topic(const vn_command_table *t, const char *topic)
 	return is_page(topic)              ? print_page(topic)
 	       : is_bare_page(topic, page) ? print_page(page)
 	       : print_word(topic)         ? 0
-	                                   : vn_command_table_unknown(t, topic);
+	                                   : no_topic(t, topic);
 }
 
 /* ---- completions ----------------------------------------------------------------------------- */

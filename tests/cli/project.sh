@@ -49,6 +49,11 @@ printf 'version: 1\nmodle: x\n' >vernier.yaml
 say compare ref.h5 cand.h5
 say_lines '^project' doctor
 say compare ref.h5 cand.h5 --no-config -q
+for line in "model: nowhere" "limits: nowhere.yaml" "names: nobody"; do
+	printf "version: 1\n$line\n" >vernier.yaml
+	say_lines '^project' doctor
+done
+VERNIER_MODEL=nowhere vernier doctor | grep -o '^environment NO\|(VERNIER_MODEL is no model)'
 printf 'version: 1\nformat: xlm\n' >vernier.yaml
 say compare ref.h5 cand.h5
 printf 'version: 1\nformat: json\n' >vernier.yaml
