@@ -81,6 +81,9 @@ static const vn_option options[] = {
 	          "faults." },
 	VN_DEVICE_OPTION(settings, cand.device),
 	VN_THREADS_OPTION(settings, o.threads),
+	{ "replay-routing", 0, VN_INTO(settings, o.replay_routing),
+	  .help = "Also run the reference with the experts and weights that the candidate chose: how much of the gap is "
+	          "routing, and how much arithmetic." },
 	VN_GROUP("The report"),
 	VN_REPORTING_OPTIONS(settings, report, ""),
 	VN_REPORTING_FORCE(settings, report.force, "report"),
@@ -126,6 +129,7 @@ static int check_recordings(settings *k, int argc, char **argv)
 		{ k->candidate != UNSAID, "--candidate" },
 		{ k->precision, "--precision" },
 		{ k->n_inject, "--inject" },
+		{ k->o.replay_routing, "--replay-routing" },
 		{ k->cand.device != UNSAID, "--device" },
 	};
 	for (size_t i = 0; i < sizeof of_runs / sizeof *of_runs; i++)

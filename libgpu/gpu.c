@@ -50,11 +50,6 @@ static vn_status check_plan(const vn_plan *p, vn_error *err)
 			             width > values ? width : values, KMAX);
 		else if (n->op == VN_OP_EXPERTS && vn_shape_count(&p->weight[n->w[0]].shape) > INT32_MAX)
 			st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s: a matrix of an expert has more than 2^31 elements", name);
-		else if (n->op == VN_OP_EXPERTS &&
-		         (n->w[VN_EXPERT_KINDS] >= 0 || n->c.experts.limit > 0 || n->c.experts.shift != 0))
-			st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s: the GPU engine has no biases and limits of experts", name);
-		else if (n->op == VN_OP_ATTENTION && n->w[VN_ATTN_SINKS] >= 0)
-			st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s: the GPU engine has no attention with sinks", name);
 		else if (n->op == VN_OP_ROPE && n->c.rope.rope.pairs == VN_PAIR_ACROSS)
 			st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s: the GPU engine does not rotate pairs across a head", name);
 		else if (n->op == VN_OP_TOP_K && n->c.top_k.groups > GROUPS_MAX)

@@ -17,6 +17,7 @@
 static vn_push_attention attention_push(const vn_gpu_pass *w, const vn_node *n, int64_t row, int64_t rows)
 {
 	const int64_t H = n->c.attention.heads, K = n->c.attention.head_dim;
+	const int     sinks = n->w[VN_ATTN_SINKS];
 
 	return (vn_push_attention) { .q = in_buffer(w, buffer_of(w, n->in[VN_ATTN_Q]), row * H * K),
 		                         .k = state_of(w, n, VN_ATTN_KEYS)->address,
@@ -33,7 +34,9 @@ static vn_push_attention attention_push(const vn_gpu_pass *w, const vn_node *n, 
 		                         .scale = (float)n->c.attention.scale,
 		                         .B = (uint32_t)w->g->cache.pages.block,
 		                         .cap = (float)n->c.attention.cap,
-		                         .table = w->g->cache.pages.table.address };
+		                         .has_sinks = sinks >= 0,
+		                         .table = w->g->cache.pages.table.address,
+		                         .sinks = sinks < 0 ? 0 : in_weight(w, sinks, 0) };
 }
 
 static void reads_state(vn_gpu_pass *w, const vn_node *n, int slot)
@@ -41,6 +44,12 @@ static void reads_state(vn_gpu_pass *w, const vn_node *n, int slot)
 	vn_encode_reads(&w->g->encoder, state_of(w, n, slot));
 	if (w->g->cache.pages.block)
 		vn_encode_reads(&w->g->encoder, &w->g->cache.pages.table);
+}
+
+static void reads_sinks(vn_gpu_pass *w, const vn_node *n)
+{
+	if (n->w[VN_ATTN_SINKS] >= 0)
+		vn_encode_reads(&w->g->encoder, weight_buffer(w, n->w[VN_ATTN_SINKS]));
 }
 
 /* The kernel for calls of many tokens. Cooperative matrices have no soft cap. */
@@ -112,6 +121,7 @@ static void encode_queries(vn_gpu_pass *w, const vn_node *n, int64_t t, int64_t 
 	vn_encode_reads(e, buffer_of(w, n->in[VN_ATTN_Q]));
 	reads_state(w, n, VN_ATTN_KEYS);
 	reads_state(w, n, VN_ATTN_VALUES);
+	reads_sinks(w, n);
 	vn_encode_writes(e, to);
 	if (few)
 		vn_encode_dispatch(e, kernel, &push, T * k.n, H);
@@ -124,6 +134,7 @@ static void encode_queries(vn_gpu_pass *w, const vn_node *n, int64_t t, int64_t 
 	push.q = push.y;
 	push.y = context;
 	vn_encode_reads(e, to);
+	reads_sinks(w, n);
 	vn_encode_writes(e, y);
 	vn_encode_dispatch(e, VN_K_ATTENTION_JOIN, &push, T * H, 1);
 }
@@ -148,6 +159,7 @@ void vn_ops_attention_part(vn_gpu_pass *w, int node, int slot, int64_t head, vn_
 	push.n_keys = (uint32_t)p.cols;
 	vn_encode_reads(&w->g->encoder, buffer_of(w, n->in[VN_ATTN_Q]));
 	reads_state(w, n, VN_ATTN_KEYS);
+	reads_sinks(w, n);
 	vn_encode_writes(&w->g->encoder, &w->g->scratch);
 	if (slot == VN_ATTN_SCORES)
 		vn_encode_dispatch(&w->g->encoder, VN_K_ATTN_SCORES, &push, count_groups(p.rows * p.cols, 64), 1);

@@ -136,9 +136,11 @@ VkDeviceSize vn_ops_experts_room(const vn_gpu_pass *w)
 	return most;
 }
 
-static uint64_t address_of_weight(const vn_gpu_pass *w, int weight)
+/* Where the addresses of a weight of the node and of those behind it are; 0: it has no such
+ * weight. */
+static uint64_t addresses_of(const vn_gpu_pass *w, const vn_node *n, int slot)
 {
-	return w->g->weights.addresses.address + (uint64_t)weight * sizeof(VkDeviceAddress);
+	return n->w[slot] < 0 ? 0 : w->g->weights.addresses.address + (uint64_t)n->w[slot] * sizeof(VkDeviceAddress);
 }
 
 static void sort_pairs(vn_gpu_pass *w, const vn_node *n, const expert_sizes *s, int64_t t, int64_t T)
@@ -162,12 +164,16 @@ static void multiply(vn_gpu_pass *w, const vn_node *n, const expert_sizes *s, in
 {
 	const vn_product_choice choice = choice_of(w, n, s, gated);
 	const uint64_t          pairs = w->g->pairs.address, ids = in_value(w, n->in[VN_EXPERTS_IDS], t * s->k);
+	const int               kind = gated ? VN_EXPERT_GATE : VN_EXPERT_DOWN;
+	const float             limits[] = { (float)n->c.experts.limit, (float)n->c.experts.shift };
 	vn_product              p = { .element = element_bytes(w), .at = push_of(n, s, gated) };
 
 	p.at.T = (uint32_t)(T * s->k);
 	p.at.rows = vn_product_is_sorted(choice) ? pairs : ids;
-	p.at.w = address_of_weight(w, n->w[gated ? VN_EXPERT_GATE : VN_EXPERT_DOWN]);
-	p.at.w_up = address_of_weight(w, n->w[VN_EXPERT_UP]);
+	p.at.w = addresses_of(w, n, kind);
+	p.at.b = addresses_of(w, n, VN_EXPERT_KINDS + kind);
+	p.at.w_up = addresses_of(w, n, VN_EXPERT_UP);
+	p.at.b_up = addresses_of(w, n, VN_EXPERT_KINDS + VN_EXPERT_UP);
 	p.at.x = gated ? in_value(w, n->in[VN_EXPERTS_X], t * s->D) : pairs + rows_at(w, s, 0);
 	p.at.y = gated ? pairs + rows_at(w, s, 1) : in_value(w, n->out[0], t * s->k * s->D);
 	p.at.up = pairs + rows_at(w, s, 2);
@@ -177,7 +183,7 @@ static void multiply(vn_gpu_pass *w, const vn_node *n, const expert_sizes *s, in
 	vn_encode_reads(&w->g->encoder, buffer_of(w, n->in[VN_EXPERTS_IDS]));
 	vn_encode_reads(&w->g->encoder, &w->g->pairs);
 	vn_encode_writes(&w->g->encoder, gated ? &w->g->pairs : buffer_of(w, n->out[0]));
-	vn_product_encode_experts(&w->g->encoder, choice, &p, gated);
+	vn_product_encode_experts(&w->g->encoder, choice, &p, gated, limits);
 }
 
 void vn_ops_experts(vn_gpu_pass *w, const vn_node *n)

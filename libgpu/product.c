@@ -1,6 +1,8 @@
 /* product.c: x w^T + bias: selects the shader, and records the commands. */
 #include "libgpu/product.h"
 
+#include <string.h>
+
 enum { VEC_LANES = 128 }; /* linear_vec.comp */
 
 /* Tiles: tokens by columns, of outputs or (coop) of cooperative matrices; gated: the shader that
@@ -266,12 +268,16 @@ bool vn_product_keeps_both(vn_product_choice choice)
 	return !tile[choice.kernel].coop;
 }
 
-void vn_product_encode_experts(vn_encoder *e, vn_product_choice choice, const vn_product *p, bool gated)
+void vn_product_encode_experts(vn_encoder *e, vn_product_choice choice, const vn_product *p, bool gated,
+                               const float limits[2])
 {
 	const struct tile *t = &tile[choice.kernel];
 	const int          side = t->coop ? e->k->side : 1;
 	vn_push_linear     push = push_of(choice, p);
 
+	push.has_bias = push.b != 0;
+	push.up_has_bias = push.b_up != 0;
+	memcpy(&push.sums, limits, sizeof push.sums);       /* a choice of experts has no shares */
 	push.y_wide = push.y_stride * p->element % 16 == 0; /* results begin at rows of buffers */
 	if (!t->tokens) {
 		vn_encode_dispatch(e, choice.kernel, &push, count_groups(push.M, VEC_LANES / choice.shares), push.T);

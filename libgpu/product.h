@@ -56,8 +56,9 @@ void vn_product_encode_gated(vn_encoder *e, vn_product_choice choice, const vn_p
  * products and their gated product. */
 vn_product_choice vn_product_choose_experts(const vn_kernels *k, int64_t tokens, const vn_push_linear *at, bool gated);
 /* Records one dispatch; its uses are declared already. Of p, at and element are read: the operands
- * of shaders/experts.glsl. */
-void              vn_product_encode_experts(vn_encoder *e, vn_product_choice choice, const vn_product *p, bool gated);
+ * of shaders/experts.glsl. limits: of gate and up, the limit and the shift (libref/plan/op.def). */
+void              vn_product_encode_experts(vn_encoder *e, vn_product_choice choice, const vn_product *p, bool gated,
+                                            const float limits[2]);
 /* Does this choice need the pairs by expert (shaders/expert_rows.comp)? Else it takes the ids. */
 bool              vn_product_is_sorted(vn_product_choice choice);
 /* Does its gated product leave the two products, too? */

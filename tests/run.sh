@@ -59,7 +59,7 @@ what=${what:-all}
 
 . tests/support/watched.sh
 watched "installing packages" tests/install.sh tests
-jobs=$(($(nproc) + 1)) # some tests wait: for a disk, or for a time limit to end a process
+jobs=$(($(nproc) + 2)) # tests wait: for a disk, or for a time limit to end a process
 export OMP_WAIT_POLICY=passive # threads that wait leave the processors to other tests
 
 # Makes the Python with transformers, unless nothing changed since it was made.

@@ -214,20 +214,24 @@ vn_status vn_place_check(const char *path, vn_place_kind kind, bool force, vn_er
 
 /* ---- PATH.partial --------------------------------------------------------------------------- */
 
-/* Are these the first bytes of a recording that capture/store left unfinished? */
-static bool is_unfinished(const char *head, size_t n)
+/* What the first bytes say of a file: UNFINISHED and COMPLETE are recordings of capture/store. */
+typedef enum leftover { SOMETHING_ELSE, UNFINISHED, COMPLETE } leftover;
+
+static leftover kind_of_leftover(const char *head, size_t n)
 {
 	static const char signature[] = "\x89HDF\r\n\x1a\n", attribute[] = "\0complete", zero[8] = "";
 	enum { DESCRIBED = 16 }; /* bytes of the attribute's type and shape, before its number (scribe_file.c) */
 
 	if (n >= strlen(VN_PLACE_BEGUN) && memcmp(head, VN_PLACE_BEGUN, strlen(VN_PLACE_BEGUN)) == 0)
-		return true;
+		return UNFINISHED;
 	if (n < strlen(signature) || memcmp(head, signature, strlen(signature)) != 0)
-		return false;
+		return SOMETHING_ELSE;
 	const char *complete = find_bytes(head, n, attribute, sizeof attribute);
 	const char *value = complete ? complete + sizeof attribute + DESCRIBED : NULL;
-	return value && value + sizeof zero <= head + n && memcmp(value, zero, sizeof zero) == 0 &&
-	       find_bytes(head, n, "vernier-checkpoint", strlen("vernier-checkpoint"));
+	if (!value || value + sizeof zero > head + n ||
+	    !find_bytes(head, n, "vernier-checkpoint", strlen("vernier-checkpoint")))
+		return SOMETHING_ELSE;
+	return memcmp(value, zero, sizeof zero) == 0 ? UNFINISHED : COMPLETE;
 }
 
 /* May a file of that name be emptied? Only what an interrupted run left, under no other name, and
@@ -245,11 +249,12 @@ static vn_status check_leftover(const vn_place *p, const struct stat *st, vn_err
 		return vn_fail(err, VN_ERR_IO,
 		               "%s: has another name, too (a hard link); remove this one, or give another name than %s",
 		               p->partial, p->path);
-	return n == 0 || is_unfinished(head, (size_t)n)
-	           ? VN_OK
-	           : vn_fail(err, VN_ERR_IO,
-	                     "%s: exists, and is not what an interrupted run left; rename it, or give another name than %s",
-	                     p->partial, p->path);
+	const leftover is = n == 0 ? UNFINISHED : kind_of_leftover(head, (size_t)n);
+	return is == UNFINISHED ? VN_OK
+	                        : vn_fail(err, VN_ERR_IO, "%s: %s; rename it, or give another name than %s", p->partial,
+	                                  is == COMPLETE ? "is a recording that is marked as complete"
+	                                                 : "exists, and is not what an interrupted run left",
+	                                  p->path);
 }
 
 /* The writer process of a program that was just killed (store/scribe.h) may still be ending. */

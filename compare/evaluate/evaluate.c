@@ -1,6 +1,7 @@
 /* evaluate.c: runs the windows of a text through two engines, and decodes greedily after its
  * beginning; see evaluate.h. */
 #include "compare/evaluate/evaluate.h"
+#include "compare/evaluate/routed.h"
 #include "compare/metrics/scores.h"
 
 #include "capture/run/run.h"
@@ -30,15 +31,18 @@ typedef struct collector {
 	int64_t        have;   /* numbers in data */
 	int64_t        before; /* rows already scored and dropped */
 	window_walk   *scorer; /* scores the rows when the buffer is full; NULL: nobody does */
+	vn_routed     *routed; /* takes the experts; NULL: nobody does */
+	int64_t        skip;   /* numbers of logits that are dropped first */
 } collector;
 
 static vn_status begin_value(void *ctx, int value, vn_dtype dtype, const vn_shape *shape, vn_error *err)
 {
 	collector   *c = ctx;
 	const size_t bytes = (size_t)(c->most * c->width) * vn_dtype_size(dtype);
-	(void)value;
 	(void)shape;
 	(void)err;
+	if (c->routed && vn_routed_begin(c->routed, value, dtype))
+		return VN_OK;
 	c->dtype = dtype;
 	c->have = c->before = 0;
 	if (bytes > c->bytes) {
@@ -64,6 +68,14 @@ static vn_status take_piece(void *ctx, const void *data, size_t elements, vn_err
 	const size_t size = vn_dtype_size(c->dtype);
 	const char  *from = data;
 
+	if (c->routed && c->routed->open >= 0) {
+		vn_routed_take(c->routed, data, elements);
+		return VN_OK;
+	}
+	const size_t dropped = (int64_t)elements < c->skip ? elements : (size_t)c->skip;
+	c->skip -= (int64_t)dropped;
+	from += dropped * size;
+	elements -= dropped;
 	while (elements > 0) {
 		const int64_t room = c->most * c->width - c->have;
 		const size_t  n = (int64_t)elements < room ? elements : (size_t)room;
@@ -83,7 +95,7 @@ static vn_status end_value(void *ctx, vn_error *err)
 {
 	collector *c = ctx;
 	(void)err;
-	if (c->scorer && c->have > 0)
+	if (c->scorer && c->have > 0 && !(c->routed && c->routed->open >= 0))
 		flush_rows(c);
 	return VN_OK;
 }
@@ -94,13 +106,17 @@ struct window_walk {
 	const vn_evaluate_options *o;
 	const vn_plan             *plan;
 	const vn_engine           *engine[2];
-	bool                      *want;    /* (n_values): true for the logits only */
+	bool                      *want;   /* (n_values): true for the logits only */
+	bool                      *chosen; /* (n_values): for them, and what chooses experts */
+	vn_routed                  routed;
 	collector                  rows[2]; /* reference rows of a whole window; a batch of candidate rows */
 	int                        threads;
-	vn_token_score            *t; /* (n - 1), the first m are scored */
+	/* (n - 1), the first m are scored: the candidate, and the reference with its experts (NULL) */
+	vn_token_score            *t, *by_routing;
+	vn_token_score            *into; /* one of them */
 	int64_t                    m;
 	/* The current window. */
-	int64_t                    begin, from; /* first token of the window; first token it scores, stored in t[m] */
+	int64_t                    begin, from; /* first token of the window; first token it scores, stored in into[m] */
 };
 
 /* A call, of which rows [first, last] are collected. */
@@ -113,13 +129,35 @@ static vn_status run_engine(window_walk *w, int s, engine_call call, vn_error *e
 {
 	const vn_engine *e = w->engine[s];
 	const int64_t    past = e->ops->position(e->self);
-	const vn_taps    taps = { .want = w->want,
+	collector       *c = &w->rows[s];
+	const vn_taps    taps = { .want = c->routed ? w->chosen : w->want,
 		                      .rows = VN_ROWS_RANGE,
-		                      .first = past + call.first,
+		                      .first = past + (c->routed ? 0 : call.first),
 		                      .last = past + call.last,
-		                      .sink = {
-								  .ctx = &w->rows[s], .begin = begin_value, .write = take_piece, .end = end_value } };
+		                      .sink = { .ctx = c, .begin = begin_value, .write = take_piece, .end = end_value } };
+	c->skip = c->routed ? call.first * c->width : 0;
 	return e->ops->forward(e->self, call.ids, call.tokens, &taps, err);
+}
+
+/* The same by the reference with the candidate's experts, which are those of the tokens up to
+ * call.last. Rows go where the candidate's went. */
+static vn_status run_routed(window_walk *w, engine_call call, vn_error *err)
+{
+	const vn_taps taps = { .want = w->want,
+		                   .rows = VN_ROWS_RANGE,
+		                   .first = call.first,
+		                   .last = call.last,
+		                   .sink = {
+							   .ctx = &w->rows[1], .begin = begin_value, .write = take_piece, .end = end_value } };
+	vn_status     st;
+
+	w->engine[0]->ops->reset(w->engine[0]->self);
+	w->into = w->by_routing;
+	w->rows[1].routed = NULL;
+	st = vn_routed_forward(&w->routed, w->engine[0], call.ids, call.last + 1, &taps, err);
+	w->rows[1].routed = &w->routed;
+	w->into = w->t;
+	return st;
 }
 
 /* Scores row i of the batch, which predicts token `from + before + i`. */
@@ -133,7 +171,7 @@ static void score_token(const window_walk *w, int64_t i)
 		dtype[s] = w->rows[s].dtype;
 		row[s] = w->rows[s].data + (size_t)(at[s] * w->rows[s].width) * vn_dtype_size(dtype[s]);
 	}
-	w->t[w->m + at[0]] = vn_token_score_of(row, dtype, w->rows[1].width, w->o->ids[token], token);
+	w->into[w->m + at[0]] = vn_token_score_of(row, dtype, w->rows[1].width, w->o->ids[token], token);
 }
 
 static void score_batch(window_walk *w)
@@ -155,6 +193,8 @@ static vn_status one_window(window_walk *w, int64_t stop, vn_error *err)
 		w->engine[s]->ops->reset(w->engine[s]->self);
 		st = run_engine(w, s, (engine_call) { ids, stop - w->begin, first, last }, err);
 	}
+	if (!st && w->by_routing)
+		st = run_routed(w, (engine_call) { ids, stop - w->begin, first, last }, err);
 	w->m += stop - w->from;
 	return st ? vn_context(err, st, "tokens %" PRId64 " to %" PRId64, w->begin, stop - 1) : VN_OK;
 }
@@ -194,6 +234,7 @@ static vn_status decode_greedily(window_walk *w, vn_evaluation *e, vn_error *err
 
 	e->part_at = -1;
 	w->rows[1].scorer = NULL;
+	w->rows[1].routed = NULL;
 	for (int s = 0; s < 2; s++)
 		w->engine[s]->ops->reset(w->engine[s]->self);
 	vn_progress_start(&bar, "decoded", steps);
@@ -223,6 +264,15 @@ static vn_status decode_greedily(window_walk *w, vn_evaluation *e, vn_error *err
 
 /* ---- all of it -------------------------------------------------------------------------- */
 
+static bool chooses_experts(const vn_plan *p)
+{
+	bool chooses = false;
+
+	for (int i = 0; i < p->n_nodes; i++)
+		chooses = chooses || p->node[i].op == VN_OP_TOP_K;
+	return chooses;
+}
+
 vn_status vn_evaluate_check(const vn_evaluate_options *o, const vn_plan *plan, vn_error *err)
 {
 	const int logits = vn_plan_find(plan, vn_point_get(VN_POINT_LOGITS)->name);
@@ -238,6 +288,8 @@ vn_status vn_evaluate_check(const vn_evaluate_options *o, const vn_plan *plan, v
 	if (o->window < 2 || o->window > plan->context)
 		return vn_fail(err, VN_ERR_USAGE, "a window must have 2 to %d tokens (the model's context), not %" PRId64,
 		               plan->context, o->window);
+	if (o->replay_routing && !chooses_experts(plan))
+		return vn_fail(err, VN_ERR_USAGE, "--replay-routing: the model has no experts");
 	if (o->stride < 1 || o->stride > o->window)
 		return vn_fail(err, VN_ERR_USAGE, "the stride must be from 1 to the window of %" PRId64 ", not %" PRId64,
 		               o->window, o->stride);
@@ -252,22 +304,36 @@ vn_status vn_evaluate(const vn_evaluate_options *o, const vn_plan *plan, const v
 	};
 	const int logits = vn_plan_root(plan, vn_plan_find(plan, vn_point_get(VN_POINT_LOGITS)->name));
 
+	/* a fault may add values to the candidate's plan */
+	const size_t values = (size_t)(ref->n_values > cand->n_values ? ref->n_values : cand->n_values);
+
 	*e = (vn_evaluation) { .vocab = plan->vocab, .part_at = -1 };
-	w.want = vn_alloc_zero((size_t)plan->n_values, sizeof *w.want);
-	w.t = vn_alloc((size_t)o->n, sizeof *w.t);
+	w.want = vn_alloc_zero(values, sizeof *w.want);
+	w.chosen = vn_alloc_zero(values, sizeof *w.chosen);
+	w.into = w.t = vn_alloc((size_t)o->n, sizeof *w.t);
 	w.rows[0] = (collector) { .width = plan->vocab, .most = o->window < o->n ? o->window : o->n };
 	w.rows[1] = (collector) { .width = plan->vocab, .most = BATCH, .scorer = &w };
-	w.want[logits] = true;
+	w.want[logits] = w.chosen[logits] = true;
+	if (o->replay_routing) {
+		vn_routed_init(&w.routed, plan, w.chosen);
+		w.by_routing = vn_alloc((size_t)o->n, sizeof *w.by_routing);
+		w.rows[1].routed = &w.routed;
+	}
 	e->tokens = o->n;
 	vn_status st = all_windows(&w, &e->windows, err);
 	if (!st)
 		vn_evaluate_sum(o->ids, w.t, w.m, e);
+	if (!st && w.by_routing)
+		vn_evaluate_routing(w.t, w.by_routing, w.m, e);
 	if (!st && o->decode > 0) {
 		e->prompt = o->n < o->window / 2 ? o->n : o->window / 2;
 		st = decode_greedily(&w, e, err);
 	}
 	free(w.rows[0].data);
 	free(w.rows[1].data);
+	vn_routed_finish(&w.routed);
+	free(w.by_routing);
+	free(w.chosen);
 	free(w.want);
 	free(w.t);
 	return st;

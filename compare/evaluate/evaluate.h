@@ -32,6 +32,8 @@ typedef struct vn_evaluate_options {
 	/* greedy steps after the first half window, until the engines differ; 0: none */
 	int64_t        decode;
 	int            threads; /* for what is computed here; 0: one per processor */
+	/* runs the reference once more, with the candidate's experts (routed.h) */
+	bool           replay_routing;
 } vn_evaluate_options;
 
 /* The result for one scored token. */
@@ -65,6 +67,10 @@ typedef struct vn_evaluation {
 	int64_t differ_at; /* its position in the text; -1: none */
 	int32_t differ[2]; /* the two predictions; -1: none, because of NaN scores */
 	bool    differ_tie;
+	/* options.replay_routing: the gap of the reference with the candidate's experts and weights,
+	 * what the candidate's arithmetic adds to it, and the divergence of the former. */
+	bool    routed;
+	vn_mean routing, arithmetic, routing_kl;
 	/* Scores that peak at the input token: as if the head were fed the embedding. */
 	double  repeats;   /* share of scored tokens that repeat the one before */
 	double  echo[2];   /* share of rows whose argmax is the input token */
@@ -87,3 +93,6 @@ vn_status vn_evaluate(const vn_evaluate_options *o, const vn_plan *plan, const v
 /* Sums up scored tokens t (m), in the order of the text, without an engine. Fills all of a zeroed e
  * except tokens, windows and greedy decoding. */
 void vn_evaluate_sum(const int32_t *ids, const vn_token_score *t, int64_t m, vn_evaluation *e);
+/* Splits the gap. by_routing (m): the same tokens by the reference with the candidate's experts, in
+ * place of the candidate. */
+void vn_evaluate_routing(const vn_token_score *t, const vn_token_score *by_routing, int64_t m, vn_evaluation *e);

@@ -126,6 +126,15 @@ static const char *say_interval(const char *number, double from, double to, cons
 	return text;
 }
 
+/* "+0.1 %   (95 %: ...)" of a mean gap. */
+static void print_gap(const char *front, vn_mean gap, FILE *out)
+{
+	char text[INTERVAL];
+
+	vn_say(out, "%s%+.3g %%%s", front, 100 * expm1(gap.mean),
+	       say_interval("%+.3g", 100 * expm1(lower_bound(gap)), 100 * expm1(upper_bound(gap)), " %", text));
+}
+
 static void print_perplexities(const vn_evaluated *x, FILE *out)
 {
 	const vn_evaluation *e = x->e;
@@ -146,10 +155,23 @@ static void print_perplexities(const vn_evaluated *x, FILE *out)
 	vn_say(out, "%-11s %-9s ", "", "gap");
 	if (isnan(e->gap.mean))
 		fputs("none\n", out);
-	else
-		vn_say(out, "%+.3g %%%s, token by token; %+.4g in perplexity\n", 100 * expm1(e->gap.mean),
-		       say_interval("%+.3g", 100 * expm1(lower_bound(e->gap)), 100 * expm1(upper_bound(e->gap)), " %", text),
-		       e->perplexity[1] - e->perplexity[0]);
+	else {
+		print_gap("", e->gap, out);
+		vn_say(out, ", token by token; %+.4g in perplexity\n", e->perplexity[1] - e->perplexity[0]);
+	}
+}
+
+static void print_routing(const vn_evaluation *e, FILE *out)
+{
+	vn_say(out, "%-11s ", "routing");
+	if (isnan(e->routing.mean)) {
+		fputs("none: some scores are NaN\n", out);
+		return;
+	}
+	print_gap("the candidate's experts and weights alone: gap ", e->routing, out);
+	vn_say(out, ", divergence %.3g\n%-11s ", e->routing_kl.mean, "");
+	print_gap("its arithmetic adds ", e->arithmetic, out);
+	fputc('\n', out);
 }
 
 static void print_choices(const vn_evaluated *x, FILE *out)
@@ -218,6 +240,8 @@ void vn_evaluate_text(const vn_evaluated *x, int n, FILE *out)
 			fputc('\n', out);
 		print_head(&x[i], out);
 		print_perplexities(&x[i], out);
+		if (x[i].e->routed)
+			print_routing(x[i].e, out);
 		print_choices(&x[i], out);
 		print_echo(&x[i], out);
 	}
@@ -284,6 +308,20 @@ static void compare_them(const vn_evaluated *x, vn_lines *next)
 		vn_lines_add(next, "%s", line);
 }
 
+static json_t *gap_json(vn_mean gap)
+{
+	return json_pack("{s:o, s:o, s:o, s:o}", "loss", vn_json_real(gap.mean), "loss_error", vn_json_real(gap.error),
+	                 "perplexity_ratio", vn_json_real(exp(gap.mean)), "interval", interval_json(gap, exp));
+}
+
+static json_t *routing_json(const vn_evaluation *e)
+{
+	json_t *gap = gap_json(e->routing);
+
+	json_object_set_new(gap, "kl", vn_json_real(e->routing_kl.mean));
+	return json_pack("{s:o, s:o}", "routing", gap, "arithmetic", gap_json(e->arithmetic));
+}
+
 static json_t *evaluation_json(const vn_evaluated *x)
 {
 	const vn_evaluation *e = x->e;
@@ -292,10 +330,7 @@ static json_t *evaluation_json(const vn_evaluated *x)
 	                      vn_json_text(x->model), "weights", x->weights[0], "text", vn_json_text(x->text), "tokens",
 	                      (json_int_t)e->tokens, "scored", (json_int_t)e->scored, "window", (json_int_t)x->o->window,
 	                      "stride", (json_int_t)x->o->stride, "windows", (json_int_t)e->windows);
-	json_t *gap = json_pack("{s:o, s:o, s:o, s:o, s:o}", "perplexity",
-	                        vn_json_real(e->perplexity[1] - e->perplexity[0]), "loss", vn_json_real(e->gap.mean),
-	                        "loss_error", vn_json_real(e->gap.error), "perplexity_ratio",
-	                        vn_json_real(exp(e->gap.mean)), "interval", interval_json(e->gap, exp));
+	json_t *gap = gap_json(e->gap);
 	json_t *argmax = json_pack(
 		"{s:f, s:f, s:f, s:o}", "agreement", e->agree, "strict", e->strict, "top5", e->top5, "first_difference",
 		e->differ_at < 0 ? json_null() : parting_json(x, e->differ_at, e->differ, e->differ_tie));
@@ -305,10 +340,12 @@ static json_t *evaluation_json(const vn_evaluated *x)
 
 	json_object_set_new(j, "reference", engine_json(x, 0));
 	json_object_set_new(j, "candidate", engine_json(x, 1));
+	json_object_set_new(gap, "perplexity", vn_json_real(e->perplexity[1] - e->perplexity[0]));
 	json_object_set_new(j, "gap", gap);
 	json_object_set_new(j, "argmax", argmax);
 	json_object_set_new(j, "kl", kl);
 	json_object_set_new(j, "greedy", x->o->decode ? greedy_json(x) : json_null());
+	json_object_set_new(j, "routing", e->routed ? routing_json(e) : json_null());
 	json_object_set_new(j, "repeats", json_real(e->repeats));
 	json_object_set_new(j, "garbage", x->garbage ? vn_json_lines(x->garbage) : json_array());
 	json_object_set_new(j, "notes", x->notes ? vn_json_lines(x->notes) : json_array());

@@ -69,3 +69,19 @@ void vn_evaluate_sum(const int32_t *ids, const vn_token_score *t, int64_t m, vn_
 		e->echoes[s] = vn_echoes(e->echo[s], e->repeats, m);
 	}
 }
+
+void vn_evaluate_routing(const vn_token_score *t, const vn_token_score *by_routing, int64_t m, vn_evaluation *e)
+{
+	double *x = vn_alloc_zero((size_t)m, 3 * sizeof *x), *const rest = x + m, *const kl = x + 2 * m;
+
+	for (int64_t i = 0; i < m; i++) {
+		x[i] = by_routing[i].loss[1] - by_routing[i].loss[0];
+		rest[i] = t[i].loss[1] - by_routing[i].loss[1];
+		kl[i] = by_routing[i].kl;
+	}
+	e->routed = true;
+	e->routing = vn_mean_of(x, m);
+	e->arithmetic = vn_mean_of(rest, m);
+	e->routing_kl = vn_mean_of(kl, m);
+	free(x);
+}

@@ -220,10 +220,10 @@ static vn_status measure_made(floor_pass *s, vn_error *err)
 {
 	vn_status st = VN_OK;
 	for (int i = 0; i < s->e[0].n_out; i++)
-		for (vn_checkpoint *p = s->point[s->e[0].out[i].value]; !st && p; p = s->next[p - s->f.all->of])
+		for (vn_checkpoint *p = s->point[s->e[0].out[i].value]; !st && p; p = s->next[p - s->f.all->of]) {
 			st = measure_point(s, p, &s->e[0].out[i], s->n > 1 ? &s->e[1].out[i] : NULL, err);
-	if (s->e[0].n_out)
-		vn_recording_forget(s->f.o->ref);
+			vn_recording_was_read(s->f.o->ref, p->ref);
+		}
 	return st;
 }
 

@@ -224,7 +224,7 @@ static vn_status check_all(row_check *l, const vn_names *names, const int64_t *w
 		choose_rows(l, worst[i]);
 		if (*agrees && !(st = check_checkpoint(l, root, own[i], err)))
 			*agrees = own[i][0] <= ALLOWED && own[i][1] <= ALLOWED_TOKEN;
-		vn_recording_forget(l->f->o->ref);
+		vn_recording_was_read(l->f->o->ref, l->f->all->of[i].ref);
 	}
 	return st;
 }

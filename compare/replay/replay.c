@@ -35,6 +35,7 @@ static vn_status measure_all(vn_replay *r, vn_error *err)
 		vn_draws_pool(r, m->value, &p->replay);
 		if (!vn_local_beyond(p))
 			p->replay.charged_to = -1;
+		vn_opened_was_read(r->o, p); /* the mapped pages of the recordings must not add up beside the weights */
 	}
 	return st;
 }
@@ -161,10 +162,6 @@ static vn_status replay_node(vn_replay *r, int k, vn_error *err)
 	for (int i = 0; !st && i < node->n_out; i++)
 		if (node->out[i] >= 0)
 			st = put_back(r, node->out[i], err);
-	if (r->e[VN_REPLAY_OWN].n_out) { /* the mapped pages of the recordings must not add up beside the weights */
-		vn_recording_forget(r->o->ref);
-		vn_recording_forget(r->o->cand);
-	}
 	return st;
 }
 

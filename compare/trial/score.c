@@ -4,7 +4,10 @@
 #include "compare/replay/reference_variants.h"
 #include "compare/replayed/floors.h"
 
+#include "libref/base/alloc.h"
+
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 double vn_trial_residual(const vn_trial *h)
@@ -137,19 +140,35 @@ static void score_by_floors(const vn_case *t, const vn_tensor *own, const vn_ten
 	h->limit_fraction = vn_local_limit_fraction(&h->residual, h->residual.independent_numbers);
 }
 
-void vn_score_numbers(vn_case *t, const vn_tensor *own, const vn_tensor *fine, vn_trial *h)
+static int order_ids(const void *a, const void *b)
 {
-	const vn_plan *p = t->site->plan;
-	if (!p) {
-		score_by_floors(t, own, fine, h);
-		return;
-	}
+	const float *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+/* A copy with each row in ascending order, to be freed. */
+static vn_tensor sorted_ids(const vn_tensor *ids)
+{
+	const int64_t n = vn_shape_count(&ids->shape), width = ids->shape.dim[ids->shape.rank - 1];
+	float        *x = vn_alloc((size_t)n + 1, sizeof *x);
+
+	for (int64_t i = 0; i < n; i++)
+		x[i] = (float)vn_tensor_number(ids, i);
+	for (int64_t i = 0; i < n; i += width)
+		qsort(x + i, (size_t)width, sizeof *x, order_ids);
+	return (vn_tensor) { .dtype = VN_F32, .shape = ids->shape, .data = x };
+}
+
+static void score_by_plan(vn_case *t, const vn_tensor *own, const vn_tensor *fine, const vn_tensor *cand, vn_trial *h)
+{
+	const vn_plan   *p = t->site->plan;
 	const vn_dtype   format = vn_local_format(&p->node[vn_case_node(t)], t->site->target, t->site->n_span,
 	                                          t->opened->policy.storage);
 	const int        threads = t->opened->request.options->threads;
 	vn_error        *err = vn_case_error(t);
 	vn_local_tensors x = {
-		.a = own, .b = fine, .c = &t->site->cand, .axes = t->site->axes, .storage = format, .threads = threads
+		.a = own, .b = fine, .c = cand, .axes = t->site->axes, .storage = format, .threads = threads
 	};
 	if (vn_case_made(t, vn_local_measure(&x, &h->residual, NULL, err)) && is_drawn(t)) {
 		take_floor(t, &h->residual);
@@ -157,6 +176,21 @@ void vn_score_numbers(vn_case *t, const vn_tensor *own, const vn_tensor *fine, v
 	}
 	h->residual.bad += count_unmasked(t, own);
 	put_fraction(t, h);
+}
+
+void vn_score_numbers(vn_case *t, const vn_tensor *own, const vn_tensor *fine, vn_trial *h)
+{
+	if (!t->site->plan) {
+		score_by_floors(t, own, fine, h);
+	} else if (t->site->plan->node[vn_case_node(t)].op == VN_OP_TOP_K) { /* a row is a set */
+		vn_tensor a = sorted_ids(own), b = sorted_ids(fine), c = sorted_ids(&t->site->cand);
+		score_by_plan(t, &a, &b, &c, h);
+		vn_tensor_free(&a);
+		vn_tensor_free(&b);
+		vn_tensor_free(&c);
+	} else {
+		score_by_plan(t, own, fine, &t->site->cand, h);
+	}
 }
 
 /* Widens the floor of h by these errors. */

@@ -30,6 +30,8 @@ float activation(uint act, float x)
 		return gelu(x);
 	case VN_GELU_TANH: // (1 + tanh u) / 2 = 1 / (1 + exp(-2u)); 2 sqrt(2/pi)
 		return x / (1.0 + exp_(-1.5957691216 * (x + 0.044715 * x * x * x)));
+	case VN_QUICK_GELU:
+		return x / (1.0 + exp_(-1.702 * x));
 	default: // sigmoid
 		return 1.0 / (1.0 + exp_(-x));
 	}

@@ -4,7 +4,7 @@
 //   s[i,j]   = scale * dot(q[i,h,:], k[j,g,:])      g: h / (H/G)
 //   y[i,h,:] = sum_j softmax_j(s[i,j]) v[j,g,:]     over the keys that i may see
 //
-//   q (T,H,K) real in     k, v real in, the cache (mask.glsl)
+//   q (T,H,K) real in     k, v real in, the cache (mask.glsl)     sinks (H) real in, or none
 //   y (T,H,U) real out, or parts (parts.glsl)
 //   push      vn_push_attention
 //   dispatch  x: parts of each block of QUERIES queries, y: heads; both in strides of the grid
@@ -295,7 +295,7 @@ void block(uint i0, uint h, uint part)
 			}
 	}
 	if (lane_() < QUERIES) {
-		panel[lane_() / 4][lane_() % 4] = sum;
+		panel[lane_() / 4][lane_() % 4] = with_sink(sum, top, h);
 		if (parts() > 1 && i0 + lane_() < p.T) {
 			Float(p.y).v[part_at(i0 + lane_(), h, part) + p.U] = top;
 			Float(p.y).v[part_at(i0 + lane_(), h, part) + p.U + 1] = sum;

@@ -1,7 +1,7 @@
 #version 460
 // attention_coop: attention.comp by cooperative matrices.
 //
-//   q (T,H,K) half in     k, v half in, the cache (mask.glsl)
+//   q (T,H,K) half in     k, v half in, the cache (mask.glsl)     sinks (H) half in, or none
 //   y (T,H,U) half out, or parts (parts.glsl)
 //   push      vn_push_attention
 //   dispatch  x: heads, y: parts of each block of 4 MM queries; both in strides of the grid
@@ -21,8 +21,9 @@
 //
 // A weight is not rounded to half. It is multiplied by SCALE and split into the sum of two halves,
 // which keeps 22 bits of it, down to 2^-31 of the base; the sum of weights is kept times SCALE,
-// too. Products of halves are exact, so only two things differ from attention.comp: the order of
-// sums, and the device's exp2, which is accurate to 20 bits for weights that count.
+// too. So what leaves a workgroup is relative to the base less LOG_SCALE. Products of halves are
+// exact, so only two things differ from attention.comp: the order of sums, and the device's exp2,
+// which is accurate to 20 bits for weights that count.
 //
 // Forbidden keys have weight 0. That does not suffice if a value is infinite or NaN: a tile with
 // such a value is summed key by key, without the keys that a query does not see.
@@ -44,7 +45,7 @@ const uint  OWN = KEYS / 4 / PARTS;                       // fours of KEYS that 
 const uint  ROW = WIDTH / 8, PITCH = ROW + 1;             // of keys or values, 8 halves to a uvec4
 const uint  EACH = KEYS * ROW / LANES, EACH_QUERY = QUERIES * ROW / LANES;
 const uint  STRIP = KEYS / 4 + 1, STRIPS = QUERIES * STRIP; // a row of a strip: KEYS floats, padded
-const float SLACK = 8.0, SCALE = 128.0;      // 2^SLACK SCALE is a half
+const float SLACK = 8.0, SCALE = 128.0, LOG_SCALE = 7.0; // 2^SLACK SCALE is a half
 // Keys and values have a place each, which saves two barriers of four.
 const bool  TWO = WIDTH <= 64 || WIDTH > 128 && MM == 16;
 // Mesa's lavapipe treats a subgroup barrier as a workgroup barrier, so all subgroups must execute
@@ -306,7 +307,7 @@ void change(inout MAT_C acc[WIDTHS * SLICE / MN], float times, bool none, const 
 
 // Its rows pass through the strip, SLICE columns of a subgroup at a time, and leave it in loops
 // that are not unrolled: loading code that runs once takes longer than running it.
-void write(uint i, uint h, uint part, const MAT_C acc[WIDTHS * SLICE / MN], float base, float sum)
+void write(uint i, uint h, uint part, const MAT_C acc[WIDTHS * SLICE / MN], float top, float sum)
 {
 	[[dont_unroll]] for (uint g = 0; g < WIDTHS; g++) {
 		// Every index must be a constant: otherwise the matrices would be in memory,
@@ -333,7 +334,7 @@ void write(uint i, uint h, uint part, const MAT_C acc[WIDTHS * SLICE / MN], floa
 		subgroupBarrier();
 	}
 	if (parts() > 1 && part_() == 0 && i < p.T) {
-		Float(p.y).v[part_at(i, h, part) + p.U] = base * 0.69314718; // as a power of e
+		Float(p.y).v[part_at(i, h, part) + p.U] = top;
 		Float(p.y).v[part_at(i, h, part) + p.U + 1] = sum;
 	}
 }
@@ -413,7 +414,8 @@ void block(uint i0, uint h, uint part)
 			barrier(); // values, too
 	}
 	sum = of_row(sum, true);
-	write(i, h, part, acc, base, sum);
+	const float top = (base - LOG_SCALE) * 0.69314718; // as a power of e
+	write(i, h, part, acc, top, parts() == 1 ? with_sink(sum, top, h) : sum);
 	barrier(); // sh is read above
 }
 

@@ -3,7 +3,7 @@
 //
 //   y[i,h,:] = sum_j softmax_j(scale * dot(q[i,h,:], k[j,g,:])) v[j,g,:]     g: h / (H/G)
 //
-//   q (T,H,K) real in     k, v real in, the cache (mask.glsl)
+//   q (T,H,K) real in     k, v real in, the cache (mask.glsl)     sinks (H) real in, or none
 //   y (T,H,U) real out, or parts (parts.glsl)
 //   push      vn_push_attention
 //   dispatch  x: parts of each query, y: heads; both in strides of the grid
@@ -86,7 +86,7 @@ vec4 single_columns(uint j0, uint n, uint h, uint d)
 void write(uint i, uint h, uint part, uint d, float context, float top, float sum)
 {
 	if (parts() == 1) {
-		put(p.y, (i * p.H + h) * p.U + d, context / sum);
+		put(p.y, (i * p.H + h) * p.U + d, context / with_sink(sum, top, h));
 		return;
 	}
 	const uint at = part_at(i, h, part);

@@ -2,9 +2,10 @@
 // attention_join: joins the partial contexts of a query (parts.glsl) to its context.
 //
 //   y[i,h,:] = sum_s exp(top_s - top) context_s / sum_s exp(top_s - top) sum_s
-//   top: the largest top_s
+//   top: the largest top_s; exp(sinks[h] - top) is one term more of the divisor
 //
-//   q: parts (T,H,parts,U+2) float in (parts.glsl), at most LANES of them     y (T,H,U) real out
+//   q: parts (T,H,parts,U+2) float in (parts.glsl), at most LANES of them
+//   sinks (H) real in, or none     y (T,H,U) real out
 //   push      vn_push_attention; k and v are not read
 //   dispatch  any x; a workgroup takes a head of a query, in strides of the grid
 //
@@ -29,7 +30,8 @@ void join(uint i, uint h)
 	const float w = lane < n ? exp_(top - (most == -INFINITY ? 0.0 : most)) : 0.0;
 
 	ws[lane] = w;
-	const float sum = fold_sum(lane < n ? w * part.v[at + lane * step + p.U + 1] : 0.0); // and ws is written
+	const float own = lane < n ? w * part.v[at + lane * step + p.U + 1] : 0.0;
+	const float sum = with_sink(fold_sum(own), most, h); // and ws is written
 	for (uint d = lane; d < p.U; d += LANES) {
 		float context = 0.0;
 		for (uint s = 0; s < n; s++)

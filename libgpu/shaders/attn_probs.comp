@@ -1,9 +1,10 @@
 #version 460
 // attn_probs: softmax of the scores over the keys a query may see.
 //
-//   y[i,j] = exp(s[i,j] - max_j s) / sum_j exp(s[i,j] - max_j s)    0 where forbidden
+//   y[i,j] = exp(s[i,j] - max_j s) / sum_j exp(s[i,j] - max_j s)    0 where forbidden;
+//            exp(sinks[h0] - max_j s) is one term more of the sum
 //
-//   q (T,H,K) real in     k real in, the cache (mask.glsl)
+//   q (T,H,K) real in     k real in, the cache (mask.glsl)     sinks (H) real in, or none
 //   y (T,n_keys) real out: all T rows of head h0, keys j0 to j0+n_keys
 //   push      vn_push_attention (mask.glsl); v is not read
 //   dispatch  any x; a workgroup takes rows in strides of the grid
@@ -59,7 +60,7 @@ void row(uint i)
 		barrier();
 	}
 	top = tops[0] == -INFINITY ? 0.0 : tops[0];
-	sum = sums[0];
+	sum = with_sink(sums[0], top, p.h0);
 	for (uint c = lane; c < p.n_keys; c += LANES) {
 		const uint j = p.j0 + c;
 		put(p.y, i * p.n_keys + c, visible(i, j) ? exp_(score(j) - top) / sum : 0.0);

@@ -28,7 +28,7 @@ BLOCK(vn_push_linear) {
 	Real  x, w, b, y;
 	uint  T, M, N, y_stride;
 	uint  has_bias, width; // width: 8, 4 or 1; x, w and their rows start at multiples of it
-	Float sums;            // of the shares of N
+	Float sums;            // of the shares of N; EXPERTS, which have one share: limit()
 	uint  shares;
 	uint  y_wide;          // 1: y and its rows start at multiples of 16 bytes
 #if GATED || EXPERTS
@@ -76,8 +76,9 @@ BLOCK(vn_push_attention) {
 	uint  h0, j0, n_keys; // attn_scores, attn_probs: the head and the keys to make; others: parts.glsl
 	uint  B;              // tokens of a block
 	float cap;            // of scores; 0: none
-	uint  pad;
+	uint  has_sinks;
 	Int   table;
+	Real  sinks;          // (H)
 };
 
 BLOCK(vn_push_pages) {

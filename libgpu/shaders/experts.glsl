@@ -2,23 +2,42 @@
 //
 //   GATED: x (T,N), w and w_up (E: the address of each matrix (M,N)) -> gated (P,M), sorted rows
 //   else   x (P,N), sorted rows, w (E: as above) -> y (P,M), a row for each pair
+//   b and b_up (E: the address of each bias (M)), or none
 //
 // p.T is P, the number of pairs, k of each token. rows: expert_rows.comp. A tile has rows
 // [t0, rows_end) of one expert, at most as many as it is high, and that expert's matrices.
 #extension GL_EXT_buffer_reference_uvec2 : require
 layout(buffer_reference, std430, buffer_reference_align = 8) readonly buffer Matrices { uvec2 v[]; };
 
-Real w_now, w_up_now;
+Real w_now, b_now, w_up_now, b_up_now;
 uint rows_end;
 #define W    w_now
+#define B    b_now
 #define W_UP w_up_now
+#define B_UP b_up_now
 
 void use_expert(uint e)
 {
-	w_now = Real(Matrices(p.w).v[e]);
+	w_now = b_now = Real(Matrices(p.w).v[e]); // without a bias b_now is not read, but an address
+	if (p.has_bias != 0)
+		b_now = Real(Matrices(p.b).v[e]);
 #if GATED
-	w_up_now = Real(Matrices(p.w_up).v[e]);
+	w_up_now = b_up_now = Real(Matrices(p.w_up).v[e]);
+	if (p.up_has_bias != 0)
+		b_up_now = Real(Matrices(p.b_up).v[e]);
 #endif
+}
+
+// Gate and up as op.def has them: the two numbers in `sums` are the limit (0: none) and the shift.
+void limit(inout float gate, inout float up)
+{
+	const vec2 by = uintBitsToFloat(uvec2(p.sums));
+
+	if (by.x > 0.0) { // without min and max, which may lose a NaN
+		gate = gate > by.x ? by.x : gate;
+		up = up > by.x ? by.x : up < -by.x ? -by.x : up;
+	}
+	up += by.y;
 }
 
 uint rows_before(uint e) { return uint(p.rows.v[e]); }

@@ -25,9 +25,6 @@
 #include "real.glsl"
 #include "coop.glsl"
 #include "linear.glsl"
-#if GATED
-#include "activation.glsl"
-#endif
 
 const uint BM = TILE_M * MM, BN = TILE_N * MN, BK = PANEL * MK; // tokens, columns, inputs
 const uint WM = OWN_M * MM, WN = OWN_N * MN;                   // of a subgroup
@@ -143,13 +140,13 @@ void store_rows(uint t0, uint m0, uint share, uint i)
 		const uint r = e / (COLUMNS / 2), c = e % (COLUMNS / 2) * 2;
 		const uint t = t0 + r / (OUT_M * MM) * WM + i * MM + r % (OUT_M * MM), m = m0 + c, at = t * p.y_stride + m;
 		if (t < rows_end && m < p.M) {
-			const uint gate = two(r, c, p.has_bias, p.b, m), up = two(r, COLUMNS + c, p.up_has_bias, p.b_up, m);
+			const uint gate = two(r, c, p.has_bias, B, m), up = two(r, COLUMNS + c, p.up_has_bias, B_UP, m);
 			const vec2 x = unpackHalf2x16(gate), y = unpackHalf2x16(up);
 #if !EXPERTS
 			put_two(p.y, at, gate, m + 1 == p.M);
 			put_two(p.up, at, up, m + 1 == p.M);
 #endif
-			put_two(p.gated, at, pack_halves(vec2(activation(p.act, x.x), activation(p.act, x.y)) * y), m + 1 == p.M);
+			put_two(p.gated, at, pack_halves(vec2(gated(x.x, y.x), gated(x.y, y.y))), m + 1 == p.M);
 		}
 	}
 }
@@ -163,15 +160,15 @@ void store(uint t, uint m, uint from)
 		vec4 a = uintBitsToFloat(sh[from]), b = uintBitsToFloat(sh[from + 1]);
 		if (p.has_bias != 0)
 			[[unroll]] for (uint i = 0; i < 4; i++) {
-				a[i] += float(p.b.v[m + i]);
-				b[i] += float(p.b.v[m + 4 + i]);
+				a[i] += float(B.v[m + i]);
+				b[i] += float(B.v[m + 4 + i]);
 			}
 		OutEight(p.y).v[at / 8] = uvec4(pack_halves(a.xy), pack_halves(a.zw), pack_halves(b.xy), pack_halves(b.zw));
 	} else {
 		[[dont_unroll]] for (uint i = 0; i < n; i++) {
 			float x = uintBitsToFloat(sh[from + i / 4][i % 4]);
 			if (p.has_bias != 0)
-				x += float(p.b.v[m + i]);
+				x += float(B.v[m + i]);
 			put(p.y, at + i, x);
 		}
 	}

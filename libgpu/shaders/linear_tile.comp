@@ -22,17 +22,14 @@
 // columns are columns of the gate, the other half the same columns of w_up; a lane has groups of
 // both. shares is 1.
 //
-// EXPERTS: the rows of a tile and their matrices are those of experts.glsl; shares is 1, and there
-// is no bias. dispatch: as many tiles of rows as T pairs and E experts can need.
+// EXPERTS: the rows of a tile and their matrices are those of experts.glsl; shares is 1. dispatch:
+// as many tiles of rows as T pairs and E experts can need.
 //
 // No load is in a branch, because a branch would delay the next load. Rows and inputs past the end
 // repeat the last one; their sums are not used.
 #extension GL_GOOGLE_include_directive : require
 #include "real.glsl"
 #include "linear.glsl"
-#if GATED
-#include "activation.glsl"
-#endif
 
 #if SUM_F16
 #define sum4 f16vec4
@@ -138,9 +135,9 @@ void add(uint lt, uint lm, uint n)
 void leave_one(uint at, uint m, sum_t sum, bool up)
 {
 	if (up)
-		put(p.up, at, float(p.up_has_bias != 0 ? sum + sum_t(p.b_up.v[m]) : sum));
+		put(p.up, at, float(p.up_has_bias != 0 ? sum + sum_t(B_UP.v[m]) : sum));
 	else
-		put(p.y, at, float(p.has_bias != 0 ? sum + sum_t(p.b.v[m]) : sum));
+		put(p.y, at, float(p.has_bias != 0 ? sum + sum_t(B.v[m]) : sum));
 }
 
 // Reads back what this lane has stored, in a loop that is not unrolled,
@@ -157,9 +154,9 @@ void leave(uint t0, uint m0, uint share, uint lt, uint lm)
 		if (wide) {
 			sum4 gate = acc[i][0], up = acc[i][1];
 			if (p.has_bias != 0)
-				gate += sum4(Real4(p.b).v[m4 / 4]);
+				gate += sum4(Real4(B).v[m4 / 4]);
 			if (p.up_has_bias != 0)
-				up += sum4(Real4(p.b_up).v[m4 / 4]);
+				up += sum4(Real4(B_UP).v[m4 / 4]);
 			put4(p.y, t * p.y_stride + m4, vec4(gate));
 			put4(p.up, t * p.y_stride + m4, vec4(up));
 		} else {
@@ -175,11 +172,11 @@ void leave(uint t0, uint m0, uint share, uint lt, uint lm)
 		if (wide && m4 < p.M) {
 			vec4 x = vec4(Real4(p.y).v[at / 4]), up = vec4(Real4(p.up).v[at / 4]);
 			[[unroll]] for (uint j = 0; j < 4; j++)
-				x[j] = activation(p.act, x[j]) * up[j];
+				x[j] = gated(x[j], up[j]);
 			put4(p.gated, at, x);
 		} else {
 			[[dont_unroll]] for (uint j = 0; j < 4 && m4 + j < p.M; j++)
-				put(p.gated, at + j, activation(p.act, float(p.y.v[at + j])) * float(p.up.v[at + j]));
+				put(p.gated, at + j, gated(float(p.y.v[at + j]), float(p.up.v[at + j])));
 		}
 	}
 }
@@ -192,7 +189,7 @@ void leave(uint t0, uint m0, uint share, uint lt, uint lm)
 
 	if (!parts && p.has_bias != 0)
 		[[unroll]] for (uint j = 0; j < EACH_M; j++) {
-			const sum_t b = sum_t(p.b.v[min(m0 + (lm + j / 4 * ACROSS) * 4 + j % 4, p.M - 1)]);
+			const sum_t b = sum_t(B.v[min(m0 + (lm + j / 4 * ACROSS) * 4 + j % 4, p.M - 1)]);
 			[[unroll]] for (uint i = 0; i < EACH_T; i++)
 				acc[i][j / 4][j % 4] += b;
 		}

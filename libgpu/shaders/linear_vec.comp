@@ -23,7 +23,6 @@
 #include "linear.glsl"
 #if GATED
 #include "stored.glsl"
-#include "activation.glsl"
 #endif
 
 const uint LANES = 128, FLIGHT = 4; // loads under way
@@ -128,7 +127,7 @@ void narrow_rows(uint m, uint lane, inout sum_t sum[ROWS])
 // Output m of a sum.
 float with_bias(sum_t sum, uint has_bias, Real b, uint m)
 {
-	if (has_bias != 0)
+	if (has_bias != 0 && is_used)
 		sum += sum_t(b.v[m]);
 	return float(sum);
 }
@@ -157,11 +156,11 @@ void vector()
 		}
 		if (lane == 0 && m < p.M) {
 #if GATED
-			const float gate = put_stored(p.y, y_at + m, with_bias(part[0][id], p.has_bias, p.b, m));
-			const float up = put_stored(p.up, y_at + m, with_bias(part[1][id], p.up_has_bias, p.b_up, m));
-			put(p.gated, y_at + m, activation(p.act, gate) * up);
+			const float gate = put_stored(p.y, y_at + m, with_bias(part[0][id], p.has_bias, B, m));
+			const float up = put_stored(p.up, y_at + m, with_bias(part[1][id], p.up_has_bias, B_UP, m));
+			put(p.gated, y_at + m, gated(gate, up));
 #else
-			put(p.y, y_at + m, with_bias(part[0][id], p.has_bias, p.b, m));
+			put(p.y, y_at + m, with_bias(part[0][id], p.has_bias, B, m));
 #endif
 		}
 		barrier(); // part is read above and written by the next outputs

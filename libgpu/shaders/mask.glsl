@@ -22,6 +22,12 @@ uint kv_at(uint j, uint g)
 // A score after the soft cap, if there is one.
 float capped(float s) { return p.cap != 0.0 ? soft_cap(s, p.cap) : s; }
 
+// The sum of a row's weights, which are relative to exp(top), with the sink of its head h.
+float with_sink(float sum, float top, uint h)
+{
+	return p.has_sinks != 0 ? sum + exp_(float(p.sinks.v[h]) - top) : sum;
+}
+
 // Where the key and the value of token j begin for query head h.
 uint key_row(uint j, uint h)   { return kv_at(j, h / (p.H / p.G)) * p.K; }
 uint value_row(uint j, uint h) { return kv_at(j, h / (p.H / p.G)) * p.U; }

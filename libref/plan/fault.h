@@ -6,8 +6,8 @@
  * operation, an input, a weight). So anything that runs a plan can run a faulty one, on the
  * reference and on the GPU. Engines do not know faults. They compute what a node says, whatever
  * sets it. No model has what only experiments use (plan.h): a vn_experiment, VN_OP_ROWS,
- * activations from VN_RELU on, the input VN_ATTN_KEPT. One fault changes no plan, but how the GPU
- * executes it: vn_faulty_early.
+ * most activations, the input VN_ATTN_KEPT. One fault changes no plan, but how the GPU executes it:
+ * vn_faulty_early.
  *
  * A faulty plan has the values of the original plan under the same numbers, and possibly further
  * ones after them, which are not checkpoints. So a recording is made as if the plan were the

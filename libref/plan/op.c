@@ -169,10 +169,16 @@ vn_status vn_const_set(vn_node *n, const char *name, double value, vn_error *err
 	return vn_fail(err, VN_ERR_USAGE, "%s has no constant named %s", ops[n->op].name, name);
 }
 
+/* Does no model have this activation? */
+static bool is_odd(vn_act act)
+{
+	return act >= VN_RELU && act != VN_QUICK_GELU;
+}
+
 bool vn_node_is_experiment(const vn_node *n)
 {
-	bool is = n->op == VN_OP_ROWS || ((n->op == VN_OP_ACT || n->op == VN_OP_GATED) && n->c.act.act >= VN_RELU) ||
-	          (n->op == VN_OP_EXPERTS && n->c.experts.act >= VN_RELU) ||
+	bool is = n->op == VN_OP_ROWS || ((n->op == VN_OP_ACT || n->op == VN_OP_GATED) && is_odd(n->c.act.act)) ||
+	          (n->op == VN_OP_EXPERTS && is_odd(n->c.experts.act)) ||
 	          (n->op == VN_OP_ATTENTION && n->n_in > VN_ATTN_KEPT);
 
 	for (size_t j = 0; j < sizeof table / sizeof *table; j++)

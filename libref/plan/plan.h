@@ -40,9 +40,10 @@ typedef enum vn_op {
 } vn_op;
 
 /* specs/models.md, "Activations". VN_GELU is the exact one, by the error function. From VN_RELU on,
- * only experiments use them, instead of another activation or after a node. The last ones convert a
- * number to another format: to float16; to float16 with its largest number instead of infinity,
- * without subnormals (0), or rounded towards 0; to bfloat16 rounded towards 0. */
+ * all but VN_QUICK_GELU are for experiments only, instead of another activation or after a node.
+ * The last ones convert a number to another format: to float16; to float16 with its largest number
+ * instead of infinity, without subnormals (0), or rounded towards 0; to bfloat16 rounded towards
+ * 0. */
 /* clang-format off */
 typedef enum vn_act {
 	VN_SILU, VN_GELU, VN_GELU_TANH, VN_SIGMOID, VN_RELU, VN_QUICK_GELU, VN_IDENTITY, VN_TWO_SIGMOID, VN_SOFT_CAP,
@@ -248,8 +249,8 @@ typedef union vn_consts {
 	struct {
 		double scale, cap;
 	} scale;
-	/* VN_OP_ACT and VN_OP_GATED. An experiment sets another activation here, too: one of a model,
-	 * or one from VN_RELU on */
+	/* VN_OP_ACT and VN_OP_GATED. An experiment sets another activation here, too: of a model, or of
+	 * experiments only */
 	struct {
 		vn_act act;
 	} act;

@@ -65,13 +65,14 @@ def record(path):
 
 
 def counted(at):
-    """Ends this process before its at-th call that changes a file. Returns the count, a list of one."""
+    """Ends this process before its at-th call that changes a file, or the first of this name. Returns the count, a list
+    of one."""
     calls = [0]
 
     def before(f):
         def call(*args, **more):
             calls[0] += 1
-            if calls[0] == at:
+            if at in (calls[0], f.__name__):
                 os.kill(os.getpid(), signal.SIGKILL)
             return f(*args, **more)
         return call
@@ -164,6 +165,22 @@ def wrong_in(path, whole, vernier):
     return None
 
 
+def refused_beside(path):
+    """A recording that was killed between its end and its name stays until somebody renames it. Returns what is wrong
+    with the refusal, or None."""
+    try:
+        vernier_parity.Recorder(path, engine="a test", precision="f32", force=True)
+    except vernier_parity.RecordingError as e:
+        os.rename(path + ".partial", path)
+        return None if "marked as complete; rename it" in str(e) else str(e)
+    return "is overwritten, though it is complete"
+
+
+def is_complete(path):
+    with vernier_parity.open(path) as rec:
+        return rec.complete
+
+
 def main():
     a = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     a.add_argument("vernier")
@@ -172,7 +189,7 @@ def main():
     a = a.parse_args()
     seed = int(os.environ.get("SEED", random.randrange(1 << 30)))
     random.seed(seed)
-    bad = ended = 0
+    bad = ended = complete = 0
     states = {"none": 0, "empty": 0, "partial": 0, "whole": 0}
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "a.h5")
@@ -197,7 +214,9 @@ def main():
             for name in os.listdir(folder):
                 os.unlink(os.path.join(folder, name))
             how = random.choice(SIGNALS)
-            at = a.from_call + i if a.from_call else random.randint(1, calls) if i % 3 == 0 else None
+            at = a.from_call + i if a.from_call else None
+            if at is None and i % 3 == 0:  # the first time, the recording is complete, and has its name not yet
+                at = random.randint(1, calls) if i else "replace"
             after = random.uniform(0, 1.1 * seconds) if at is None else None
             killed, _ = run(path, at, after, how)
             ended += killed
@@ -212,6 +231,10 @@ def main():
                 troubles += [f"{name}: {trouble}"] if trouble else []
             states["none"] += not left
             if i % 20 == 0:
+                if "a.h5.partial" in left and os.path.getsize(path + ".partial") and is_complete(path + ".partial"):
+                    trouble = refused_beside(path)
+                    troubles += [f"its .partial: {trouble}"] if trouble else []
+                    complete += 1
                 run(path)
                 again = wrong_in(path, True, a.vernier)
                 troubles += [f"again: {again}"] if again or os.listdir(folder) != ["a.h5"] else []
@@ -220,7 +243,7 @@ def main():
             bad += bool(troubles)
     print(f"recordings of {seconds:.3f} s and {calls} calls: {', '.join(f'{k} {n}' for k, n in states.items())}")
     print(f"kills: {ended} of {a.kills} while it recorded, torn: {bad} (SEED={seed})")
-    return bad != 0
+    return bad != 0 or (not a.from_call and complete == 0)
 
 
 if __name__ == "__main__":

@@ -146,6 +146,7 @@ try "$M" --ids 1,2 --decode -1
 try "$M" --ids 1,2 --candidate cpu
 try "$M" --ids 1,2 --precision f8
 try "$M" --ids 1,2 --candidate ref --device 0
+try "$M" --ids 1,2 --candidate ref --replay-routing
 try "$M" --ids 1,2 --format html
 try "$M" --ids 1,2 --threads 0
 try "$M" --ids 1,2 -o nowhere/a.txt

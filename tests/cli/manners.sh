@@ -7,7 +7,7 @@ ids() { vernier show "$1" --format json | $PYTHON -c "import json, sys; print(js
 echo "== help fits a screen of 24 lines of 80 columns"
 vernier help | awk 'length > 80 { wide++ } END { print (NR <= 24 ? "fits" : NR " lines"), wide + 0, "too wide" }'
 $PYTHON "$TESTS/support/silent.py" --most 60 --show -- "$VERNIER" compare --help | tr -d '\r' |
-	awk 'length > 80 { wide++ } END { print wide + 0, "too wide on a terminal of 80 columns" }'
+	awk '/^silent/ { next } length > 80 { wide++ } END { print wide + 0, "too wide on a terminal of 80 columns" }'
 for columns in 79 60 40; do
 	for command in help $(vernier help | awk 'NF == 0 { block++ } NF && block == 1 { print $1 }'); do
 		COLUMNS=$columns vernier $command --help

@@ -20,7 +20,7 @@ static int columns(const heads *s, int n)
 }
 
 /* table (C, columns): a token's id is its position. One layer for each of the n: an engine
- * takes long to create. */
+ * takes long to create. Where there are four heads, they have sinks. */
 static vn_plan *attention_plan(const heads *s, int n, int context)
 {
 	const int   row = columns(s, n);
@@ -36,7 +36,9 @@ static vn_plan *attention_plan(const heads *s, int n, int context)
 		const int q = vn_plan_slice(b, x, (vn_columns) { row, at, Q }, s[i].H, VN_POINT_Q_PROJ);
 		const int k = vn_plan_slice(b, x, (vn_columns) { row, at + Q, KV }, s[i].G, VN_POINT_K_PROJ);
 		const int v = vn_plan_slice(b, x, (vn_columns) { row, at + Q + KV, KV }, s[i].G, VN_POINT_V_PROJ);
-		vn_plan_attention(b, q, k, v, 1.0 / sqrt(s[i].K), s[i].window);
+		const int y = vn_plan_attention(b, q, k, v, 1.0 / sqrt(s[i].K), s[i].window);
+		if (s[i].H == 4)
+			vn_plan_sinks(b, y, vn_plan_weight(b, "sinks", 1, (int64_t[]) { 4 }));
 	}
 	CU_ASSERT_EQUAL_FATAL(vn_plan_finish(b, &p, &err), VN_OK);
 	return p;
@@ -47,7 +49,8 @@ static float *table_row(const model *m, int64_t token)
 	return (float *)(uintptr_t)m->weight[0].data + token * m->weight[0].shape.dim[1];
 }
 
-/* Scores of about 4, so that single keys count and maxima move from part to part. */
+/* Scores of about 4, so that single keys count and maxima move from part to part; sinks below and
+ * above them. */
 static void start(model *m, const heads *s, int n, int context, vn_policy policy)
 {
 	model_start(m, attention_plan(s, n, context), policy.storage);
@@ -55,6 +58,8 @@ static void start(model *m, const heads *s, int n, int context, vn_policy policy
 		for (int i = 0, at = 0; i < n; at += (s[i].H + 2 * s[i].G) * s[i].K, i++)
 			for (int d = 0; d < s[i].H * s[i].K; d++)
 				table_row(m, t)[at + d] *= 8.0f;
+	for (int h = 0; h < 4 && m->plan->n_weights > 1; h++)
+		((float *)(uintptr_t)m->weight[1].data)[h] = 5.0f * (float)h - 2.0f;
 }
 
 /* The second run of the suite tests cooperative matrices: only they differ from the first run. */
@@ -214,7 +219,7 @@ static void heads_of_any_width_are_right(void)
 static void windows_that_pass_tiles_and_parts_over_are_right(void)
 {
 	static const heads of[] = {
-		{ 3, 1, 8, 1 },   { 3, 1, 8, 63 },   { 3, 1, 8, 64 },  { 3, 1, 8, 65 },
+		{ 3, 1, 8, 1 },   { 4, 2, 8, 63 },   { 3, 1, 8, 64 },  { 4, 1, 8, 65 },
 		{ 3, 1, 8, 200 }, { 2, 1, 101, 77 }, { 2, 1, 201, 77 }
 	}; /* the last only if a device is no processor */
 	static const int64_t tokens[] = { 1, 3, 9, 130 };

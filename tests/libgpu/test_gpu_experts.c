@@ -35,9 +35,14 @@ static const char *const configs[] = {
 			 "\"q_lora_rank\":20,\"qk_nope_head_dim\":154,"
 			 "\"v_head_dim\":200,\"n_routed_experts\":140,\"num_experts_per_tok\":7,\"moe_intermediate_size\":8,"
 			 "\"n_group\":1,\"topk_group\":1,\"norm_topk_prob\":false,\"rope_interleave\":false}",
+	"{\"model_type\":\"gpt_oss\"," BLOCK "\"hidden_size\":24,\"intermediate_size\":37,\"head_dim\":6,"
+	"\"num_local_experts\":3,\"num_experts_per_tok\":2,\"sliding_window\":9}",
+	"{\"model_type\":\"gpt_oss\"," BLOCK "\"hidden_size\":44,\"intermediate_size\":40,\"head_dim\":16,"
+	"\"num_local_experts\":12,\"num_experts_per_tok\":4,\"sliding_window\":9}",
 };
 
-enum { LATENT = 4 }; /* the first with latent attention */
+/* the first with latent attention, and the first with biases and limits */
+enum { LATENT = 4, BIASED = 7 };
 
 static void check(size_t config, vn_policy policy, int64_t past, int64_t tokens)
 {
@@ -65,6 +70,23 @@ static void latent_attention_is_right_and_its_routers(void)
 	check(5, F16, 0, 70);
 	check(5, F16, 17, 1);
 	check(6, F16, 3, 9);
+}
+
+/* In layer 1 the limit is low enough to be met often. */
+static void biases_and_limits_are_right(void)
+{
+	static const struct {
+		int64_t   past, tokens;
+		vn_policy policy;
+	} runs[] = { { 0, 1, F32 },   { 0, 17, F16 },   { 0, 65, F32 }, { 0, 150, F16 },
+		         { 0, 1, ACC16 }, { 0, 17, ACC16 }, { 21, 1, F16 }, { 17, 12, F32 } };
+	for (size_t c = BIASED; c < COUNT(configs); c++)
+		for (size_t i = 0; i < COUNT(runs); i++) {
+			vn_plan *p = plan_of(configs[c]);
+			p->node[p->value[vn_plan_find(p, "layer1.expert_out")].node].c.experts.limit = 0.8;
+			check_run(p, runs[i].policy, runs[i].past, runs[i].tokens);
+			vn_plan_destroy(p);
+		}
 }
 
 static void experts_are_right_behind_earlier_tokens(void)
@@ -155,12 +177,13 @@ static void a_pair_without_an_expert_adds_nothing(void)
 	static const float none[] = { -1.0f, 3.0f, NAN, INFINITY, 1e9f };
 
 	for (int d = 0; d < n_devices_; d++)
-		for (int tokens = 1; tokens <= 20; tokens += 19) {
+		for (int run = 0; run < 4; run++) {
+			const int tokens = run % 2 ? 20 : 1;
 			model     m = { 0 };
 			keep      k;
 			float     ids[40];
 			int64_t   zeros = 0;
-			vn_plan  *p = plan_of(configs[0]);
+			vn_plan  *p = plan_of(configs[run / 2 ? BIASED : 0]);
 			const int at = vn_plan_find(p, "layer1.router_ids"), out = vn_plan_find(p, "layer1.expert_out");
 			const int node = p->value[at].node;
 			model_start(&m, p, VN_F16);
@@ -252,6 +275,7 @@ int main(void)
 	CU_TestInfo tests[] = {
 		{ "experts are right for any number of tokens", experts_are_right_for_any_number_of_tokens },
 		{ "latent attention is right, and its routers", latent_attention_is_right_and_its_routers },
+		{ "biases and limits are right", biases_and_limits_are_right },
 		{ "experts are right behind earlier tokens", experts_are_right_behind_earlier_tokens },
 		{ "experts are right with half sums", experts_are_right_with_half_sums },
 		{ "the matrices of a node may be in several blocks", the_matrices_of_a_node_may_be_in_several_blocks },

@@ -24,6 +24,7 @@ import transformers as T  # noqa: E402
 
 import any_judge  # noqa: E402
 import vernier_parity  # noqa: E402
+from vernier_parity import calls  # noqa: E402
 from any_models import MODELS, Loop, numbers, shaken  # noqa: E402
 from vernier_parity import RecordingError, replayed, sources  # noqa: E402
 from vernier_parity.align import align  # noqa: E402
@@ -54,7 +55,7 @@ def refused(word):
 
 
 def recorded(model, path, *args, **how):
-    with torch.no_grad(), vernier_parity.record(model, path, **how):
+    with torch.no_grad(), vernier_parity.record(model, path, **{"any": True, **how}):
         return model(*args)
 
 
@@ -231,11 +232,22 @@ def a_cache_that_was_filled_before_is_refused_by_the_reference(folder):
     x = inputs(0)["input_ids"]
     with torch.no_grad():
         cache = m(x[:, :9], use_cache=True).past_key_values
-        with vernier_parity.record(m, folder + "/c.h5"):
+        with vernier_parity.record(m, folder + "/c.h5", any=True):
             m(x[:, 9:], past_key_values=cache)
     with refused("filled before"):
         vernier_parity.reference(m, folder + "/c.h5", folder + "/c-ref.h5")
     assert not os.path.exists(folder + "/c-ref.h5")
+
+
+@test
+def results_of_an_encoder_are_made_again(folder):
+    """generate() hands the encoder's results to the decoder. Moonshine has a class of its own for them."""
+    m, inputs = MODELS["moonshine"]()
+    m.generation_config.eos_token_id = None
+    with torch.no_grad(), vernier_parity.record(m, folder + "/e.h5"):
+        m.generate(input_values=inputs(0)["input_values"], max_new_tokens=2, do_sample=False, pad_token_id=0)
+    vernier_parity.reference(MODELS["moonshine"]()[0], folder + "/e.h5", folder + "/e-ref.h5")
+    assert calls._result("MoonshineModel", m) is dict, "a name of a file chooses among results alone"
 
 
 @test
@@ -266,7 +278,7 @@ def a_recording_of_a_known_family_is_explained_by_the_engine(folder):
         if wrong:
             with torch.no_grad():
                 m.model.layers[1].mlp.down_proj.weight.mul_(1.01)
-        recorded(m, path, inputs(0)["input_ids"], weights=False)
+        recorded(m, path, inputs(0)["input_ids"], weights=False, any=False)
         assert vernier_parity.explain(folder + "/m", path, report, program=sys.argv[1]) == wrong
     with open(report, encoding="utf-8") as f:
         assert "layer1.down_proj" in f.read().split("explained")[1]
@@ -494,7 +506,7 @@ def a_dump_of_another_program_has_the_plan_of_a_recording(folder):
     right, inputs = MODELS["mixtral"]()
     right.save_pretrained(folder + "/m")
     x, vernier, at = inputs(0), os.path.abspath(sys.argv[1]), lambda name: f"{folder}/{name}"
-    with torch.no_grad(), vernier_parity.record(right, at("like.h5")):
+    with torch.no_grad(), vernier_parity.record(right, at("like.h5"), any=True):
         right(**x, output_hidden_states=True)
     other = converted(MODELS["mixtral"]()[0], torch.bfloat16)
     for wrong in (False, True):
@@ -742,7 +754,7 @@ def replaced_modules_get_the_recorded_results(folder):
         with refused(word):
             recorded(wrong, at("no"), x, replace={module: at("ref")})
     with refused("step 1 made no"):  # the reference has decoded a token more
-        with torch.no_grad(), vernier_parity.record(right, at("two"), force=True):
+        with torch.no_grad(), vernier_parity.record(right, at("two"), any=True, force=True):
             right.generate(x, max_new_tokens=2, min_new_tokens=2, do_sample=False, pad_token_id=0)
         recorded(wrong, at("no"), x, replace={"model.layers.0.mlp": at("two")})
 

@@ -14,7 +14,9 @@ A random model of each family, in each of the layouts that its files may have:
   hooks     a dump of forward hooks, under the names of hf.yaml, is within limits
   recorder  what vernier_parity records is, too, of a family that it knows
   choice    of an expert: one that is no tie is the origin, and --replay-routing says that it makes the error
-  faults    mistakes made in transformers' modules, from outside: outside limits, and named by their id; every Nth
+  evaluate  --replay-routing: what the choice alone does is what transformers says with that choice
+  faults    mistakes made in transformers' modules, from outside: outside limits, and named by their id; every Nth;
+            of every second, what vernier_parity records
   gpu       on every suitable device, by parity_gpu.py's criteria; it decodes what transformers' generate does, and a
             paged cache gives the same bits; each fault of the catalogue gives what it gives on the reference
 
@@ -52,7 +54,7 @@ LINEAR = '{"rope_type":"linear","factor":8.0}'
 YARN = '{"rope_type":"yarn","factor":8.0,"original_max_position_embeddings":64,"truncate":false}'
 MSCALE = '{"rope_type":"yarn","factor":40.0,"original_max_position_embeddings":16,"mscale":1.0,"mscale_all_dim":0.707}'
 ROUTER = ("router_logits", "router_ids", "router_weights", "moe_out")
-LATENT_FAULTS = ("A21", "N23", "R1.halves")
+FAULTS = ("E", "A19", "A21", "N23", "R1.halves")  # on both engines
 LATENT = ("kv_a_norm", "kv_b_proj", "attn_context", *ROUTER[:3], "routed_out", "shared_expert_out", "output")
 
 
@@ -74,17 +76,18 @@ class Family(NamedTuple):
 EXPERTS = dict(layout="--fused", ways=("eager", "grouped_mm", "batched_mm"), gpu=True, since=(5, 17))
 FAMILIES = {
     "mixtral": Family("--kv-heads 2 --head-dim 12 --hidden 48 --heads 4 --experts 8,3 --ffn 40 --layers 3 --untied",
-                      **EXPERTS),
-    "olmoe": Family("--kv-heads 2 --hidden 48 --heads 4 --experts 12,4 --ffn 40 --layers 3", **EXPERTS),
+                      recorded=True, **EXPERTS),
+    "olmoe": Family("--kv-heads 2 --hidden 48 --heads 4 --experts 12,4 --ffn 40 --layers 3", recorded=True, **EXPERTS),
     "qwen3_moe": Family("--kv-heads 2 --head-dim 16 --hidden 48 --heads 4 --experts 16,4 --layers 4 --normalised "
-                        "--dense 0", **EXPERTS),
+                        "--dense 0", recorded=True, **EXPERTS),
     "qwen3_5_moe_text": Family("--kv-heads 2 --head-dim 16 --hidden 48 --heads 4 --experts 12,4 --layers 4 "
-                               "--interval 2 --linear 2,4,8,8 --untied", **EXPERTS),
+                               "--interval 2 --linear 2,4,8,8 --untied", recorded=True, **EXPERTS),
     "deepseek_v2": Family("--hidden 48 --heads 4 --latent 0,24,10,8,14 --experts 12,4 --groups 4,2 --router-scale 4 "
-                          f"--shared 2 --layers 3 --untied --rope-scaling {MSCALE}", **EXPERTS, points=LATENT),
+                          f"--shared 2 --layers 3 --untied --rope-scaling {MSCALE}",
+                          recorded=True, **EXPERTS, points=LATENT),
     "deepseek_v3": Family("--hidden 48 --heads 4 --latent 20,24,16,8,8 --experts 16,4 --groups 4,2 --normalised "
                           f"--layers 3 --router-scale 2.5 --untied --rope-scaling {MSCALE}",
-                          **EXPERTS, points=("q_a_norm", "q_proj", *LATENT)),
+                          recorded=True, **EXPERTS, points=("q_a_norm", "q_proj", *LATENT)),
     "gemma3_text": Family(
         "--kv-heads 2 --head-dim 16 --hidden 48 --heads 4 --layers 4 --interval 2 --window 11 --query-scale 9 "
         f"--caps 0,3 --rope-scaling {LINEAR}", layout="--multimodal", allow="missing,config,weights",
@@ -92,7 +95,8 @@ FAMILIES = {
         points=("q_norm", "attn_context", "attn_post_norm", "attn_residual", "mlp_norm", "mlp_post_norm", "output")),
     "gpt_oss": Family(
         "--kv-heads 2 --head-dim 16 --hidden 48 --heads 4 --layers 4 --window 11 --experts 8,3 --ffn 40 --untied "
-        f"--theta 150000 --rope-scaling {YARN}", allow="missing,config,weights",
+        f"--theta 150000 --rope-scaling {YARN}", allow="missing,config,weights", gpu=True,
+        recorded=True,
         points=("q_proj", "attn_context", "router_logits", "router_ids", "router_weights", "moe_out", "output")),
 }
 
@@ -103,11 +107,16 @@ def spec(ids):
 
 # ---- mistakes in a model m and its layer LAYER, made from outside: of experts ------------------
 
+def router_of(layer):
+    return getattr(layer.mlp, "gate", getattr(layer.mlp, "router", None))
+
+
 def routed(change):
     """The router returns what `change` makes of logits, weights and ids."""
     def make(_, layer):
-        moe, forward = layer.mlp, layer.mlp.gate.forward
-        moe.gate.forward = lambda x: change(moe.gate, *forward(x))
+        router = router_of(layer)
+        forward = router.forward
+        router.forward = lambda x: change(router, *forward(x))
     return make
 
 
@@ -317,7 +326,7 @@ def next_experts(m, layer):
 
 # id: the families, what makes it, and the checkpoints, one of which at least is explained by it
 EVERY, IN_LAYER = ("mixtral", "olmoe", "qwen3_moe"), (f"layer{LAYER}.",)
-HYBRID, LATENTS = ("qwen3_5_moe_text",), ("deepseek_v2", "deepseek_v3")
+HYBRID, LATENTS, OSS = ("qwen3_5_moe_text",), ("deepseek_v2", "deepseek_v3"), ("gpt_oss",)
 ALL, SCORES = EVERY + HYBRID + LATENTS[1:], ("layer1.attn_scores", "layer1.attn_context")
 MISTAKES = [
     ("E3.softmax", LATENTS[1:], scaled(lambda l, _: torch.softmax(l, -1)), IN_LAYER),
@@ -341,14 +350,14 @@ MISTAKES = [
     ("E3", ("olmoe",), with_weights(lambda l, w, ids: torch.sigmoid(l.float()).gather(1, ids)), IN_LAYER),
     ("E3", ("mixtral", "qwen3_moe"),
      with_weights(lambda l, w, ids: normalise(l, torch.sigmoid(l.float()).gather(1, ids), ids)), IN_LAYER),
-    ("E4.first", EVERY, routed(without_the_best), IN_LAYER),
-    ("E4.last", EVERY + HYBRID, with_weights(fewer), IN_LAYER),
+    ("E4.first", EVERY + OSS, routed(without_the_best), IN_LAYER),
+    ("E4.last", EVERY + HYBRID + OSS, with_weights(fewer), IN_LAYER),
     ("E5.next", ALL, weighing(lambda u, d: (u.roll(-1, 0), d.roll(-1, 0))), IN_LAYER),
     ("E5.before", ALL, weighing(lambda u, d: (u.roll(1, 0), d.roll(1, 0))), IN_LAYER),
     ("E6.exchanged", ALL, weighing(lambda u, d: (u.roll(u.shape[1] // 2, 1), d)), IN_LAYER),
     ("E6.rows", EVERY, weighing(by_rows), IN_LAYER),
     ("E6.halves", EVERY, weighing(interleaved), IN_LAYER),
-    ("E7", EVERY + HYBRID, ids_of_before, IN_LAYER),
+    ("E7", EVERY + HYBRID + OSS, ids_of_before, IN_LAYER),
     ("E8", ALL, lent, IN_LAYER),
     ("R18", ("gemma3_text",), kind_of_layer, ("layer1.q_rope", "layer1.k_rope")),
     ("A5.layer", ("gemma3_text",), kind_of_layer, ("layer1.attn_context", "layer1.attn_probs")),
@@ -444,17 +453,27 @@ def hooked(vernier, model, ref, d, family):
     return good
 
 
+def by_recorder(model, dtype, path, change=None, experts=""):
+    """As `record`, by vernier_parity."""
+    m = golden.load(model, dtype)
+    if experts:
+        m.set_experts_implementation(experts)
+    if change:
+        change(m, m.model.layers[LAYER])
+    with torch.no_grad(), vernier_parity.record(m, path, force=True):
+        m(torch.tensor([IDS]), use_cache=False)
+
+
 def recorded(vernier, model, ref, d, family):
     """What vernier_parity records, under the standard names."""
     good, cand = True, os.path.join(d, "cand.h5")
     for dtype in ("f32", "bf16"):
-        m = golden.load(model, dtype)
-        with torch.no_grad(), vernier_parity.record(m, cand, force=True):
-            m(torch.tensor([IDS]), use_cache=False)
+        by_recorder(model, dtype, cand)
         status, found = vernier_json(vernier, "compare", ref, cand, "--model", model, "--allow", "missing")
         named = {c["name"] for c in found["checkpoints"] if c["status"] not in ("missing", "extra")}
-        points = ("q_rope", "k_rope", "attn_context", *FAMILIES[family].points[2:])
+        points = ("q_rope", "k_rope", "attn_context", *FAMILIES[family].points)
         want = {f"layer{LAYER}.{p}" for p in points} | {"logits"}
+        want |= {f"layer{LAYER}.expert_out"} if "router_ids" in points else set()
         good &= status == 0 and want <= named
         if status or not want <= named:
             print(f"{family} {dtype}: status {status}, {[c['name'] for c in found['checkpoints'] if c['fails']]}, not "
@@ -483,7 +502,7 @@ def one_choice(vernier, model, ref, d, family):
     """One choice of several hundred that is no tie."""
     cand = os.path.join(d, "cand.h5")
     record(model, "f16", cand, routed(one_other), "eager")
-    status, found = vernier_json(vernier, "compare", ref, cand, "--model", model, "--allow", "missing",
+    status, found = vernier_json(vernier, "compare", ref, cand, "--model", model, "--allow", FAMILIES[family].allow,
                                  "--replay-routing")
     origins = [c["name"] for c in found["checkpoints"] if c.get("origin")]
     good = status == 1 and f"layer{LAYER}.router_ids" in origins and any(n.startswith(FLIPS) for n in found["notes"])
@@ -496,12 +515,49 @@ def one_choice(vernier, model, ref, d, family):
     return good
 
 
+def choosing(m, held):
+    """The routers of m return what a recording holds."""
+    for n, layer in enumerate(m.model.layers):
+        router = router_of(layer)
+        if f"layer{n}.router_ids" in held:
+            ids, weights = (torch.from_numpy(held[f"layer{n}.router_{x}"][()].astype("f4")) for x in ("ids", "weights"))
+            router.forward = lambda x, ids=ids, weights=weights, of=router.forward: (of(x)[0], weights, ids.long())
+    return m
+
+
+def losses(m):
+    with torch.no_grad():
+        scores = m(torch.tensor([IDS]), use_cache=False).logits[0, :-1].double()
+    return -torch.log_softmax(scores, -1)[torch.arange(TOKENS - 1), torch.tensor(IDS[1:])]
+
+
+def split(vernier, model, d, family):
+    """The gap of a candidate with a fault of its choice, in float16."""
+    how, cand = ("--precision", "f16", "--inject", f"E4.first@layer{LAYER}"), os.path.join(d, "cand.h5")
+    subprocess.run([vernier, "capture", "ref", model, "--ids", spec(IDS), "--points", "layer*.router_{ids,weights}",
+                    *how, "-o", cand, "--force"], check=True, stderr=subprocess.DEVNULL)
+    _, j = vernier_json(vernier, "evaluate", model, "--ids", spec(IDS), "--candidate", "ref", "--decode", "0",
+                        "--replay-routing", *how)
+    m, held = golden.load(model, "f32"), parity_hf.tensors(cand, 0)
+    want = (losses(choosing(m, held)) - losses(golden.load(model, "f32"))).mean()
+    routing, rest = (j["routing"][x]["loss"] for x in ("routing", "arithmetic"))
+    good = abs(routing - want) < 1e-5 + 1e-3 * abs(want) and abs(routing + rest - j["gap"]["loss"]) < 1e-12
+    said = subprocess.run([vernier, "evaluate", model, "--ids", spec(IDS), "--candidate", "ref", "--decode", "0",
+                           "--replay-routing", *how], capture_output=True, text=True, check=True).stdout
+    good &= f"alone: gap {100 * np.expm1(routing):+.3g} %" in said and f"adds {100 * np.expm1(rest):+.3g} %" in said
+    print(f"{family}: another choice changes the loss by {routing:+.6f}, with transformers {want:+.6f}; arithmetic "
+          f"adds {rest:+.6f}{'' if good else '   FAILED'}")
+    return good
+
+
 def names(vernier, model, ref, d, family, every):
     named = wrong = done = 0
     cand, of = os.path.join(d, "cand.h5"), FAMILIES[family]
     for what, _, change, at in [x for x in MISTAKES if family in x[1]][::every]:
-        record(model, "f32", cand, change, of.ways[0])
-        r = subprocess.run([vernier, "explain", ref, cand, "--model", model, "--allow", of.allow], capture_output=True,
+        by_package = of.recorded and done % 2  # whose recordings have tables of weights
+        (by_recorder if by_package else record)(model, "f32", cand, change, of.ways[0])
+        allow = "missing,config,weights" if by_package else of.allow
+        r = subprocess.run([vernier, "explain", ref, cand, "--model", model, "--allow", allow], capture_output=True,
                            text=True)
         said = [found[1] for found in re.finditer(NAMED, r.stdout, re.M)]
         right = r.returncode == 1 and any(f": {what}:" in s and s.startswith(at) for s in said)
@@ -559,7 +615,7 @@ def on_gpu(vernier, model, d, family, every):
         said = [n for n in found["notes"] if n.startswith(FLIPS)]
         within = status == 0 and all("no fault" in n for n in said)
         same = same_bits(gpu, paged)
-        faults = [f for f in fitting(vernier, model) if f.startswith(("E", *LATENT_FAULTS))][::every]
+        faults = [f for f in fitting(vernier, model) if f.startswith(FAULTS)][::every]
         usual = apart(vernier, model, engine, d)
         alike = sum(faulty_alike(vernier, model, engine, d, f, usual) for f in faults)
         print(f"{family}, device {index}: greedy tokens {'equal' if greedy else 'DIFFER'}; prefill and 10 tokens "
@@ -588,7 +644,9 @@ def checked(vernier, family, d, every):
     good &= healthy(vernier, model, ref, d, family)
     good &= hooked(vernier, model, ref, d, family)
     good &= not of.recorded or recorded(vernier, model, ref, d, family)
-    good &= len(of.ways) == 1 or one_choice(vernier, model, ref, d, family)
+    if "router_ids" in of.points:
+        good &= one_choice(vernier, model, ref, d, family)
+        good &= split(vernier, model, d, family)
     good &= names(vernier, model, ref, d, family, every)
     return good & (not of.gpu or on_gpu(vernier, model, d, family, every))
 

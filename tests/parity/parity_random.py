@@ -246,8 +246,6 @@ def main():
     if a.count:
         rng = random.Random(a.seed)
         todo = [(f"chance-{a.seed}-{i}", *of_chance(rng, a.family)) for i in range(a.count)]
-    if a.gpu:  # the GPU engine has no sinks
-        todo = [t for t in todo if not t[0].startswith("gpt_oss")]
     todo, failed = todo[::a.sample], 0
     for name, tokens, arguments in todo:
         failed += not run(a.vernier, gpus, name, tokens, arguments, a.keep)

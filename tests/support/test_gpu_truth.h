@@ -69,10 +69,11 @@ static double scores_of(const vn_node *n, const kept *q, const kept *k, int64_t 
 	return most;
 }
 
-static void probs_of(const vn_node *n, int64_t i, int64_t S, double *s)
+static void probs_of(const model *m, const vn_node *n, int64_t i, int64_t h, int64_t S, double *s)
 {
 	const int64_t W = n->c.attention.window;
-	double        top = -INFINITY, sum = 0.0;
+	const double  sink = n->w[VN_ATTN_SINKS] < 0 ? -INFINITY : (double)weight_of(m, n->w[VN_ATTN_SINKS])[h];
+	double        top = sink, sum = 0.0;
 	for (int64_t j = 0; j < S; j++) {
 		if (j > i || (W && j <= i - W))
 			s[j] = -INFINITY;
@@ -80,6 +81,7 @@ static void probs_of(const vn_node *n, int64_t i, int64_t S, double *s)
 	}
 	for (int64_t j = 0; j < S; j++)
 		sum += s[j] = exp(s[j] - top);
+	sum += exp(sink - top);
 	for (int64_t j = 0; j < S; j++)
 		s[j] /= sum;
 }
@@ -170,6 +172,16 @@ static double dot_of(const float *w, int64_t row, const double *x, const double 
 	return sum;
 }
 
+/* Adds the bias of expert e's weight of a kind, if there is one. */
+static double with_bias(const model *m, const vn_node *n, int kind, int64_t e, int64_t row, double sum, double *error)
+{
+	const int    w = n->w[VN_EXPERT_KINDS + kind];
+	const double bias = w < 0 ? 0.0 : (double)weight_of(m, w + (int)e)[row];
+
+	*error += 1.5e-6 * fabs(bias);
+	return sum + bias;
+}
+
 /* What expert e makes of x (D): y and its error (D). */
 static void expert_of(const model *m, const vn_node *n, int64_t e, const double *x, vn_policy policy, double *y,
                       double *error)
@@ -182,17 +194,23 @@ static void expert_of(const model *m, const vn_node *n, int64_t e, const double 
 	double *a = malloc((size_t)F * sizeof *a), *off = malloc((size_t)F * sizeof *off);
 
 	for (int64_t f = 0; f < F; f++) {
-		double       of_gate, of_up;
-		double       gate = dot_of(weight_of(m, n->w[VN_EXPERT_GATE] + (int)e), f, x, NULL, D, of_D, &of_gate);
-		double       up = dot_of(weight_of(m, n->w[VN_EXPERT_UP] + (int)e), f, x, NULL, D, of_D, &of_up);
-		const double g = stored_in(policy, gate, &of_gate), u = stored_in(policy, up, &of_up);
+		double of_gate, of_up;
+		double gate = dot_of(weight_of(m, n->w[VN_EXPERT_GATE] + (int)e), f, x, NULL, D, of_D, &of_gate);
+		double up = dot_of(weight_of(m, n->w[VN_EXPERT_UP] + (int)e), f, x, NULL, D, of_D, &of_up);
+		gate = with_bias(m, n, VN_EXPERT_GATE, e, f, gate, &of_gate);
+		up = with_bias(m, n, VN_EXPERT_UP, e, f, up, &of_up);
+		const double most = n->c.experts.limit > 0 ? n->c.experts.limit : INFINITY;
+		const double g = fmin(stored_in(policy, gate, &of_gate), most);
+		const double u = fmax(fmin(stored_in(policy, up, &of_up), most), -most) + n->c.experts.shift;
 		const double act = activation(n->c.experts.act, g);
 		/* no activation is steeper than 1.2 */
 		off[f] = 1.2 * of_gate * (fabs(u) + of_up) + fabs(act) * of_up + 1.5e-6 * fabs(act * u);
 		a[f] = stored_in(policy, act * u, &off[f]);
 	}
-	for (int64_t d = 0; d < D; d++)
+	for (int64_t d = 0; d < D; d++) {
 		y[d] = dot_of(weight_of(m, n->w[VN_EXPERT_DOWN] + (int)e), d, a, off, F, of_F, &error[d]);
+		y[d] = with_bias(m, n, VN_EXPERT_DOWN, e, d, y[d], &error[d]);
+	}
 	free(off);
 	free(a);
 }
@@ -313,13 +331,13 @@ static void truth(const model *m, const keep *k, int value, const int32_t *ids, 
 		if (v->slot != VN_ATTN_CONTEXT) {
 			const double most = scores_of(n, a, b, row, head, S, y);
 			if (v->slot == VN_ATTN_PROBS)
-				probs_of(n, row, S, y);
+				probs_of(m, n, row, head, S, y);
 			for (int64_t j = 0; j < S; j++)
 				size[j] = v->slot == VN_ATTN_PROBS ? y[j] * (2.0 + most) : most;
 		} else {
 			for (int64_t h = 0; h < H; h++) {
 				const double most = scores_of(n, a, b, row, h, S, s);
-				probs_of(n, row, S, s);
+				probs_of(m, n, row, h, S, s);
 				for (int64_t d = 0; d < U; d++) {
 					y[h * U + d] = size[h * U + d] = 0.0;
 					for (int64_t j = 0; j < S; j++) {

@@ -42,9 +42,10 @@ def record(model: Any, path: str, points: "Points" = None, *, layers: "Layers" =
            replace: Optional[Mapping[str, str]] = None) -> "ContextManager[Session]":
     """Record every forward pass of a PyTorch model inside the `with` block; each call of the model is a step.
 
-    model       any torch.nn.Module. Of GPT-2, Llama, Mistral, Qwen2, Qwen3, Gemma 2 and 3 and the text model of Qwen3.5
-                the points of vernier's own reference are recorded; of any other model (or with `functions` or `any`)
-                the results of its leaves, which are modules none of whose children has weights, and its own results
+    model       any torch.nn.Module. Of GPT-2, Llama, Mistral, Mixtral, OLMoE, Qwen2, Qwen3, Qwen3-MoE, Gemma 2 and 3,
+                gpt-oss, DeepSeek-V2 and V3 and the text models of Qwen3.5 the points of vernier's own reference are
+                recorded; of any other model (or with `functions` or `any`) the results of its leaves, which are modules
+                none of whose children has weights, and its own results
     path        the checkpoint file; until the block ends without an exception it is named PATH.partial
     points      a glob of checkpoint names, or several: "layer*.{q,k}_rope" (`vernier points MODEL` lists the names);
                 default: the points that `vernier capture` records

@@ -72,8 +72,9 @@ def config_of(model: Any, directory: Optional[str]) -> Tuple[str, str]:
     return model.config.to_json_string(use_diff=False), ""
 
 
-def model_facts(model: Any, family: str, weights: bool) -> Tuple[Dict[str, Any], str]:
-    """(arguments of Recorder.model(), names of the settings that differ in memory). family: if the config has none."""
+def model_facts(model: Any, family: str, weights: bool, known: bool = False) -> Tuple[Dict[str, Any], str]:
+    """(arguments of Recorder.model(), names of the settings that differ in memory). family: if the config has none;
+    known: vernier has it."""
     config, directory, changed = getattr(model, "config", None), None, ""
     if hasattr(config, "to_json_string") and hasattr(config, "get_text_config"):
         directory = directory_of(model)
@@ -83,7 +84,7 @@ def model_facts(model: Any, family: str, weights: bool) -> Tuple[Dict[str, Any],
         said = json.dumps({str(k): setting(v) for k, v in config.items()} if isinstance(config, Mapping) else {},
                           indent=2)
     return dict(directory=directory, family=family, config=said,
-                weights=table.of_memory(model, directory) if weights else []), changed
+                weights=table.of_memory(model, directory, family if known else "") if weights else []), changed
 
 
 def recording(kind: Any, path: str, said: Dict[str, h5.Fact], model: Any, run: Mapping[str, h5.Fact],

@@ -4,6 +4,7 @@ Tensors are inputs, recorded by name. Caches and other objects are known by iden
 the same object in a later call. Names of classes in a file choose among transformers' own caches and results alone.
 """
 
+import sys
 from typing import Any, Callable, Dict, List, Tuple
 
 import torch
@@ -82,7 +83,7 @@ def made(code: Any, model: Any, tensor: Callable[[str, Any], Any], objects: Dict
         return dtype_of(code["dtype"])
     if "dict" in code:
         inner = {k: made(y, model, tensor, objects) for k, y in code["dict"].items()}
-        return _result(code["class"])(**inner) if "class" in code else inner
+        return _result(code["class"], model)(**inner) if "class" in code else inner
     if "list" in code or "tuple" in code:
         inner_list = [made(y, model, tensor, objects) for y in code.get("list", code.get("tuple"))]
         return tuple(inner_list) if "tuple" in code else inner_list
@@ -91,12 +92,16 @@ def made(code: Any, model: Any, tensor: Callable[[str, Any], Any], objects: Dict
     return objects[code["object"]]
 
 
-def _result(name: str) -> Any:
+def _result(name: str, model: Any) -> Any:
+    """The class of results that has this name in transformers, or beside the model's own modules; else dict."""
     from transformers import modeling_outputs
     from transformers.utils import ModelOutput
 
-    found = getattr(modeling_outputs, name, None)
-    return found if isinstance(found, type) and issubclass(found, ModelOutput) else dict
+    for where in modeling_outputs, *(sys.modules.get(n) for n in sorted({type(m).__module__ for m in model.modules()})):
+        found = getattr(where, name, None)
+        if isinstance(found, type) and issubclass(found, ModelOutput):
+            return found
+    return dict
 
 
 def _cache(code: Dict[str, Any], model: Any) -> Any:

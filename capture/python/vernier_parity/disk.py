@@ -21,7 +21,7 @@ import errno
 import io
 import os
 import weakref
-from typing import Any, List, Optional, Tuple
+from typing import Any, Callable, List, Optional, Tuple
 
 try:
     import fcntl
@@ -222,8 +222,8 @@ class Disk(io.RawIOBase):
         self._file = file
 
 
-def make_room(path: str, is_leftover: Any) -> None:
-    """Remove what an interrupted recording left under this name. is_leftover(path): whether it is one.
+def make_room(path: str, why_kept: Callable[[str], Optional[str]]) -> None:
+    """Remove what an interrupted recording left under this name. why_kept(path): why it is none; None if it is one.
 
     Raises OSError: another process writes it, or it is anything else.
     """
@@ -240,9 +240,9 @@ def make_room(path: str, is_leftover: Any) -> None:
                 continue  # its owner renamed it in between
             if os.fstat(fd).st_nlink > 1:
                 raise Taken("has another name, too (a hard link); remove this one, or give another name")
-            if os.fstat(fd).st_size and not is_leftover(path):
-                raise Taken("exists, and is not a recording that was interrupted; it stays: remove it, or give "
-                            "another name")
+            why = why_kept(path) if os.fstat(fd).st_size else None
+            if why:
+                raise Taken(f"{why}; rename it, or give another name")
             os.unlink(path)
             return
         finally:

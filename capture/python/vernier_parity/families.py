@@ -15,8 +15,9 @@ class Row(NamedTuple):
     op: str
     on_demand: bool = False
     module: Optional[str] = None  # below the layer, or the body; "": the layer itself; None: no module has it
-    # the module returns it ("heads": heads before tokens), takes it ("in"), or takes the ids whose
-    # rows it is ("rows")
+    # the module returns it ("heads": heads before tokens), or as the last but one or last of three
+    # things ("1", "2"), or would for one slot of a token ("each"); it takes it ("in"; "in1", "in2":
+    # in the second or third place), or takes the ids whose rows it is ("rows")
     how: str = "out"
     part: Optional[Tuple[int, int, bool]] = None  # part i of n of the module's columns; True: of those of each head
 
@@ -29,8 +30,9 @@ class Family(NamedTuple):
     behind: List[Row]
 
     def rows_of(self, n: int, kinds: Optional[Sequence[str]]) -> List[Row]:
-        """The checkpoints of layer n. kinds: the config's layer_types."""
-        return self.layer[""] if "" in self.layer else self.layer[kinds[n] if kinds else "full_attention"]
+        """The checkpoints of layer n. kinds: of places.kinds_of."""
+        of = self.layer.get(kinds[n] if kinds else "full_attention")
+        return of or self.layer[next(iter(self.layer))]
 
 
 _LLAMA: List[Row] = [
@@ -152,16 +154,118 @@ _GEMMA3_TEXT: List[Row] = [
     Row("k_norm", "token kv_head dim", "kv_head", "rms_norm", module="self_attn.k_norm", how="heads"),
     *_GEMMA2[5:],
 ]
+_MIXTRAL: List[Row] = [
+    *_LLAMA[:15],
+    Row("router_logits", "token expert", "expert", "linear", module="mlp.gate"),
+    Row("router_ids", "token slot", "expert_id", "top_k", module="mlp.gate", how="2"),
+    Row("router_weights", "token slot", "slot", "route", module="mlp.gate", how="1"),
+    Row("expert_out", "token slot hidden", "hidden", "experts", module="mlp.experts", how="each"),
+    Row("moe_out", "token hidden", "hidden", "combine", module="mlp.experts"),
+    Row("output", "token hidden", "hidden", "add", module=""),
+]
+_OLMOE: List[Row] = [
+    *_MIXTRAL[:5],
+    Row("q_norm", "token head dim", "head", "rms_norm", module="self_attn.q_norm"),
+    Row("k_norm", "token kv_head dim", "kv_head", "rms_norm", module="self_attn.k_norm"),
+    *_MIXTRAL[5:],
+]
+_GPT_OSS: List[Row] = [
+    *_MIXTRAL[:15],
+    Row("router_logits", "token expert", "expert", "linear", module="mlp.router"),
+    Row("router_ids", "token slot", "expert_id", "top_k", module="mlp.router", how="2"),
+    Row("router_weights", "token slot", "slot", "route", module="mlp.router", how="1"),
+    *_MIXTRAL[18:],
+]
+_QWEN3_5_MOE_TEXT_LINEAR_ATTENTION: List[Row] = [
+    *_QWEN3_5_TEXT_LINEAR_ATTENTION[:21],
+    Row("router_logits", "token expert", "expert", "linear", module="mlp.gate"),
+    Row("router_ids", "token slot", "expert_id", "top_k", module="mlp.gate", how="2"),
+    Row("router_weights", "token slot", "slot", "route", module="mlp.gate", how="1"),
+    Row("expert_out", "token slot hidden", "hidden", "experts", module="mlp.experts", how="each"),
+    Row("routed_out", "token hidden", "hidden", "combine", module="mlp.experts"),
+    Row("gate_proj", "token ffn", "ffn", "linear", module="mlp.shared_expert.gate_proj"),
+    Row("up_proj", "token ffn", "ffn", "linear", module="mlp.shared_expert.up_proj"),
+    Row("gate_act", "token ffn", "ffn", "act", on_demand=True, module="mlp.shared_expert.act_fn"),
+    Row("mlp_act", "token ffn", "ffn", "gated", module="mlp.shared_expert.down_proj", how="in"),
+    Row("shared_expert_out", "token hidden", "hidden", "linear", module="mlp.shared_expert.down_proj"),
+    Row("shared_expert_gate", "token slot", "shared_gate", "linear", module="mlp.shared_expert_gate"),
+    Row("shared_expert_weight", "token slot", "shared_gate", "act"),
+    Row("shared_expert_gated", "token hidden", "hidden", "combine"),
+    Row("moe_out", "token hidden", "hidden", "add", module="mlp"),
+    Row("output", "token hidden", "hidden", "add", module=""),
+]
+_QWEN3_5_MOE_TEXT_FULL_ATTENTION: List[Row] = [
+    *_QWEN3_5_TEXT_FULL_ATTENTION[:20],
+    Row("router_logits", "token expert", "expert", "linear", module="mlp.gate"),
+    Row("router_ids", "token slot", "expert_id", "top_k", module="mlp.gate", how="2"),
+    Row("router_weights", "token slot", "slot", "route", module="mlp.gate", how="1"),
+    Row("expert_out", "token slot hidden", "hidden", "experts", module="mlp.experts", how="each"),
+    Row("routed_out", "token hidden", "hidden", "combine", module="mlp.experts"),
+    Row("gate_proj", "token ffn", "ffn", "linear", module="mlp.shared_expert.gate_proj"),
+    Row("up_proj", "token ffn", "ffn", "linear", module="mlp.shared_expert.up_proj"),
+    Row("gate_act", "token ffn", "ffn", "act", on_demand=True, module="mlp.shared_expert.act_fn"),
+    Row("mlp_act", "token ffn", "ffn", "gated", module="mlp.shared_expert.down_proj", how="in"),
+    Row("shared_expert_out", "token hidden", "hidden", "linear", module="mlp.shared_expert.down_proj"),
+    Row("shared_expert_gate", "token slot", "shared_gate", "linear", module="mlp.shared_expert_gate"),
+    Row("shared_expert_weight", "token slot", "shared_gate", "act"),
+    Row("shared_expert_gated", "token hidden", "hidden", "combine"),
+    Row("moe_out", "token hidden", "hidden", "add", module="mlp"),
+    Row("output", "token hidden", "hidden", "add", module=""),
+]
+_DEEPSEEK_V2_DENSE: List[Row] = [
+    Row("input", "token hidden", "hidden", ""),
+    Row("attn_norm", "token hidden", "hidden", "rms_norm", module="input_layernorm"),
+    Row("q_a_proj", "token latent", "q_latent", "linear", module="self_attn.q_a_proj"),
+    Row("q_a_norm", "token latent", "q_latent", "rms_norm", module="self_attn.q_a_layernorm"),
+    Row("q_proj", "token head dim", "head", "linear", module="self_attn.q_b_proj"),
+    Row("kv_a_proj", "token fused", "fused", "linear", module="self_attn.kv_a_proj_with_mqa"),
+    Row("kv_latent", "token latent", "kv_latent", "slice"),
+    Row("k_pe", "token kv_head dim", "k_pe", "slice"),
+    Row("kv_a_norm", "token latent", "kv_latent", "rms_norm", module="self_attn.kv_a_layernorm"),
+    Row("kv_b_proj", "token head dim", "fused", "linear"),
+    Row("k_nope", "token kv_head dim", "k_nope", "slice"),
+    Row("v_proj", "token kv_head dim", "kv_head", "slice"),
+    Row("q_rope", "token head dim", "head", "rope"),
+    Row("k_pe_rope", "token kv_head dim", "k_pe", "rope"),
+    Row("k_rope", "token kv_head dim", "kv_head", "join"),
+    *_LLAMA[7:],
+]
+_DEEPSEEK_V2_EXPERTS: List[Row] = [
+    *_DEEPSEEK_V2_DENSE[:23],
+    Row("router_logits", "token expert", "expert", "linear", module="mlp.gate"),
+    Row("router_ids", "token slot", "expert_id", "top_k", module="mlp.experts", how="in1"),
+    Row("router_weights", "token slot", "slot", "route", module="mlp.experts", how="in2"),
+    Row("expert_out", "token slot hidden", "hidden", "experts", module="mlp.experts", how="each"),
+    Row("routed_out", "token hidden", "hidden", "combine", module="mlp.experts"),
+    Row("gate_proj", "token ffn", "ffn", "linear", module="mlp.shared_experts.gate_proj"),
+    Row("up_proj", "token ffn", "ffn", "linear", module="mlp.shared_experts.up_proj"),
+    Row("gate_act", "token ffn", "ffn", "act", on_demand=True, module="mlp.shared_experts.act_fn"),
+    Row("mlp_act", "token ffn", "ffn", "gated", module="mlp.shared_experts.down_proj", how="in"),
+    Row("shared_expert_out", "token hidden", "hidden", "linear", module="mlp.shared_experts.down_proj"),
+    Row("moe_out", "token hidden", "hidden", "add", module="mlp"),
+    Row("output", "token hidden", "hidden", "add", module=""),
+]
 FAMILIES: Dict[str, Family] = {
+    "deepseek_v2": Family(_BEFORE_LLAMA, {"dense": _DEEPSEEK_V2_DENSE,
+                                          "experts": _DEEPSEEK_V2_EXPERTS}, _BEHIND_LLAMA),
+    "deepseek_v3": Family(_BEFORE_LLAMA, {"dense": _DEEPSEEK_V2_DENSE,
+                                          "experts": _DEEPSEEK_V2_EXPERTS}, _BEHIND_LLAMA),
     "gemma2": Family(_BEFORE_GEMMA2, {"": _GEMMA2}, _BEHIND_GEMMA2),
     "gemma3_text": Family(_BEFORE_GEMMA2, {"": _GEMMA3_TEXT}, _BEHIND_LLAMA),
     "gpt2": Family(_BEFORE_GPT2, {"": _GPT2}, _BEHIND_GPT2),
+    "gpt_oss": Family(_BEFORE_LLAMA, {"": _GPT_OSS}, _BEHIND_LLAMA),
     "llama": Family(_BEFORE_LLAMA, {"": _LLAMA}, _BEHIND_LLAMA),
     "mistral": Family(_BEFORE_LLAMA, {"": _LLAMA}, _BEHIND_LLAMA),
+    "mixtral": Family(_BEFORE_LLAMA, {"": _MIXTRAL}, _BEHIND_LLAMA),
+    "olmoe": Family(_BEFORE_LLAMA, {"": _OLMOE}, _BEHIND_LLAMA),
     "qwen2": Family(_BEFORE_LLAMA, {"": _LLAMA}, _BEHIND_LLAMA),
     "qwen3": Family(_BEFORE_LLAMA, {"": _QWEN3}, _BEHIND_LLAMA),
+    "qwen3_5_moe_text": Family(_BEFORE_LLAMA, {"linear_attention": _QWEN3_5_MOE_TEXT_LINEAR_ATTENTION,
+                                               "full_attention": _QWEN3_5_MOE_TEXT_FULL_ATTENTION}, _BEHIND_LLAMA),
     "qwen3_5_text": Family(_BEFORE_LLAMA, {"linear_attention": _QWEN3_5_TEXT_LINEAR_ATTENTION,
                                            "full_attention": _QWEN3_5_TEXT_FULL_ATTENTION}, _BEHIND_LLAMA),
+    "qwen3_moe": Family(_BEFORE_LLAMA, {"experts": _OLMOE,
+                                        "dense": _QWEN3}, _BEHIND_LLAMA),
 }
 FAMILIES.update({name[:-5]: f for name, f in FAMILIES.items() if name.endswith("_text")})
 FAMILIES = dict(sorted(FAMILIES.items()))

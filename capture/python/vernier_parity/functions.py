@@ -2,7 +2,8 @@
 functions of the model's source file, which are replaced by wrappers during a recording.
 
     apply_rotary_pos_emb                        q_rope, k_rope
-    the attention that the model chose          attn_context of Qwen3.5, attn_probs, keys and values as they were read
+    the attention that the model chose          attn_context of Qwen3.5, rotated queries and keys of DeepSeek,
+                                                attn_probs, keys and values as they were read
     causal_conv1d_fn, causal_conv1d_update      gdn_conv
     ..._gated_delta_rule, l2norm                gdn_q_conv, gdn_k_conv, gdn_v, gdn_q, gdn_k, gdn_beta, gdn_g, gdn_state
 
@@ -66,6 +67,14 @@ class Call(Session):
             if delta and id(mixer) not in seen:
                 seen.add(id(mixer))
                 self.watch_delta_net(mixer)
+            latent = hasattr(mixer, "kv_lora_rank")
+            if latent and id(mixer) not in seen:
+                seen.add(id(mixer))
+                self.watch_latent(mixer)
+            moe = getattr(layer, "mlp", None)
+            if hasattr(moe, "shared_expert_gate") and id(moe) not in seen:
+                seen.add(id(moe))
+                self.watch_shared(moe)
             # GPT-2's other attention, used if the config asks for it
             self.watch.function(mixer, "_upcast_and_reordered_attn",
                                 lambda f, m=mixer: lambda *a, **k: self._attention(lambda _, *a, **k: f(*a, **k), m, *a,
@@ -77,11 +86,50 @@ class Call(Session):
                 continue
             seen.add((source, delta))
             for name, make in ([*((n, convolution) for n in CONVOLUTIONS), *((n, rule) for n in RULES),
-                                ("l2norm", wrap(self._l2norm))] if delta else [(ROTATION, wrap(self._rotation))]):
+                                ("l2norm", wrap(self._l2norm))] if delta else
+                               [] if latent else [(ROTATION, wrap(self._rotation))]):
                 self.watch.function(source, name, make)
             if not delta:
                 self.watch.function(getattr(source, "ALL_ATTENTION_FUNCTIONS", None), "get_interface",
                                     lambda f: lambda *a, **k: wrap(self._attention)(f(*a, **k)))
+
+    # ---- a shared expert with a gate -------------------------------------------------------------
+
+    def watch_shared(self, moe: Any) -> None:
+        """Its weight, and what it is multiplied with, are no module's."""
+        made: List[Any] = []
+
+        def gated(m: Any, args: Any, kwargs: Any, out: Any) -> None:
+            weight = torch.sigmoid(out)
+            for name, t in (("weight", weight), ("gated", weight * made.pop())) if made else ():
+                self.put_here(f"shared_expert_{name}", lambda: t.reshape(-1, self.tokens, t.shape[-1]), "recomputed")
+
+        self.watch.module(moe.shared_expert, after=lambda m, a, k, out: made.append(out))
+        self.watch.module(moe.shared_expert_gate, after=gated)
+
+    # ---- latent attention ------------------------------------------------------------------------
+
+    def watch_latent(self, attn: Any) -> None:
+        """Watch the projections whose parts have names. The second may take the rows of earlier calls, too."""
+        C, N = attn.kv_lora_rank, attn.qk_nope_head_dim
+
+        def narrow(m: Any, args: Any, kwargs: Any, out: Any) -> None:
+            self.put_here("kv_latent", lambda: out[..., :C], "hook")
+            self.put_here("k_pe", lambda: out[..., None, C:], "hook")
+
+        def wide(m: Any, args: Any, kwargs: Any, out: Any) -> None:
+            t = out.reshape(out.shape[0], -1, attn.num_heads, N + attn.v_head_dim)
+            t = t[:, self._new(t.shape[1])]
+            for name, part in (("kv_b_proj", t), ("k_nope", t[..., :N]), ("v_proj", t[..., N:])):
+                self.put_here(name, lambda: part, "hook")
+
+        self.watch.module(attn.kv_a_proj_with_mqa, after=narrow)
+        self.watch.module(attn.kv_b_proj, after=wide)
+
+    def _new(self, held: int) -> slice:
+        """The rows of this call among those that a cache holds; a static one has unused slots after them."""
+        S = self.past + self.tokens
+        return slice(self.past, S) if held >= S else slice(held - self.tokens, held)
 
     # ---- attention -------------------------------------------------------------------------------
 
@@ -103,10 +151,11 @@ class Call(Session):
         """Record one attention. given: arguments of transformers' attention functions; out: (context (B,T,H,K),
         probabilities or None)."""
         query, key, value = given["query"], given["key"], given["value"]  # (B,H,T,K), (B,G,S,K): the cached keys
-        T, S = query.shape[2], self.past + query.shape[2]
-        held = key.shape[2]
-        # a static cache has unused slots after the last token
-        new = slice(self.past, S) if held >= S else slice(held - T, held)
+        S = self.past + query.shape[2]
+        held, new = key.shape[2], self._new(key.shape[2])
+        if hasattr(given["module"], "kv_lora_rank"):  # beside the keys of every head
+            rotated = given["module"].qk_rope_head_dim
+            self.put(p + "k_pe_rope", lambda: key[:, :1, new, -rotated:].transpose(1, 2), "patched")
         for name, t in (("q_rope", query), ("k_rope", key[:, :, new])):  # where apply_rotary_pos_emb was not called
             self.put(p + name, lambda: t.transpose(1, 2), "patched")
         # in other families it is the input of the output projection, which a hook records
@@ -235,8 +284,10 @@ def probabilities_of(past: int, given: Dict[str, Any]) -> Any:
     mask = mask[..., :held]
     least = torch.finfo(scores.dtype).min
     scores = scores.masked_fill(~mask, least) if mask.dtype == torch.bool else scores + mask.clamp(min=least)
-    wide = torch.float64 if scores.dtype == torch.float64 else torch.float32
-    return torch.softmax(scores, dim=-1, dtype=wide).to(scores.dtype)
+    wide, sinks = torch.float64 if scores.dtype == torch.float64 else torch.float32, given.get("s_aux")
+    if sinks is not None:
+        scores = torch.cat([scores, sinks.reshape(1, -1, 1, 1).expand(*scores.shape[:3], 1).to(scores)], -1)
+    return torch.softmax(scores, dim=-1, dtype=wide).to(scores.dtype)[..., :held]
 
 
 def _every_key(probabilities: Any, S: int) -> Any:

@@ -9,7 +9,7 @@ import contextlib
 import ctypes
 import os
 from functools import lru_cache
-from typing import Any, Iterator, Sequence, Tuple, Union
+from typing import Any, Iterator, Optional, Sequence, Tuple, Union
 
 import h5py
 import numpy as np
@@ -194,7 +194,7 @@ def refuse_taken(path: str, force: bool) -> None:
 
 def begun(partial: str) -> Tuple[Disk, h5py.File]:
     """Begin a file under this name; what an interrupted recording left there is removed. Raises OSError."""
-    make_room(partial, is_interrupted)
+    make_room(partial, why_kept)
     disk = Disk(partial)
     return disk, create(disk)
 
@@ -231,16 +231,17 @@ def create(disk: Disk) -> h5py.File:
     return h5py.File(h5f.create(repr(disk).encode("ascii", "replace"), h5f.ACC_TRUNC, fcpl=creation, fapl=access))
 
 
-def is_interrupted(path: str) -> bool:
-    """True if the file is a recording that was interrupted, or only begun; False if it is a complete one."""
-    try:
+def why_kept(path: str) -> Optional[str]:
+    """None if the file is a recording that was interrupted, or only begun; else what it is."""
+    complete = None
+    with contextlib.suppress(OSError, RuntimeError, KeyError, ValueError):
         if _is_begun(path):
-            return True
+            return None
         with _read(path) as f:
-            return bool(text_of(f.attrs.get("format", "")) in ("vernier-checkpoint", "vernier-replayed")
-                        and text_of(f.attrs.get("complete", 1)) == 0)
-    except (OSError, RuntimeError, KeyError, ValueError):
-        return False
+            if text_of(f.attrs.get("format", "")) in ("vernier-checkpoint", "vernier-replayed"):
+                complete = text_of(f.attrs.get("complete", 1))
+    return (None if complete == 0 else "exists, and is not a recording that was interrupted" if complete is None else
+            "is a recording that is marked as complete")
 
 
 def text_of(value: Any) -> Any:

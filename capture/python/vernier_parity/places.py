@@ -1,7 +1,7 @@
 """places.py: where the modules of a PyTorch model hold each checkpoint (vernier help models.md, chapter 2)."""
 
 import sys
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from .families import FAMILIES, Row
 from .points import Point
@@ -47,6 +47,14 @@ def _owner(model: Any, body: Any) -> Any:
                  hasattr(getattr(m, "config", None), "get_text_config") and any(x is body for x in m.modules())), None)
 
 
+def kinds_of(layers: Sequence[Any], config: Any) -> Optional[List[str]]:
+    """The kind of each layer in the tables of a family; None: they are alike, or the family is not known."""
+    family = FAMILIES.get(getattr(config, "model_type", ""))
+    if family and "dense" in family.layer:
+        return ["experts" if hasattr(layer.mlp, "experts") else "dense" for layer in layers]
+    return getattr(config, "layer_types", None)
+
+
 def path_of(layers: str, n: int, row: Row) -> str:
     """The path in a body of the module that takes or returns a checkpoint, in layer n or outside layers (-1)."""
     return f"{layers}.{n}.{row.module}".rstrip(".") if n >= 0 else str(row.module)
@@ -62,7 +70,7 @@ def standard(model: Any) -> Dict[Tuple[str, str], Tuple[str, List[str]]]:
         return found
     path, body, (_, layers, _) = bodies[0]
     config = getattr(body, "config", None)
-    family, kinds = FAMILIES.get(getattr(config, "model_type", "")), getattr(config, "layer_types", None)
+    family, kinds = FAMILIES.get(getattr(config, "model_type", "")), kinds_of(getattr(body, layers), config)
     for row in family.before if family else ():
         if row.op == "add":
             found[f"{path}.{row.module}".lstrip("."), "in"] = (row.point, ["batch", *row.axes.split()])
@@ -101,14 +109,21 @@ def module_of(parts: Parts, path: str) -> Any:
     try:
         return parts.head if path == HEAD else parts.body.get_submodule(path)
     except AttributeError:
-        return None
+        return module_of(parts, path.replace("q_b_proj", "q_proj")) if "q_b_proj" in path else None
+
+
+def width_of(mixer: Any, point: str) -> int:
+    """The numbers of a head of an attention."""
+    if hasattr(mixer, "kv_lora_rank"):
+        return int(mixer.v_head_dim if point == "attn_context" else mixer.qk_head_dim)
+    return int(mixer.head_dim)
 
 
 def shape_of(parts: Parts, point: Point, module: Any, call: Callable[[], Tuple[int, int]]) -> Shape:
     """What makes the checkpoint of what the module takes or returns. call: (batch, tokens) of the call in progress."""
     row, heads = point.row, point.row.axes.split()[1:] in (["head", "dim"], ["kv_head", "dim"], ["lin_head", "dim"])
     mixer = mixer_of(parts.layers[max(point.layer, 0)])[0]
-    width = 0 if not heads else mixer.head_v_dim if "lin_head" in row.axes else mixer.head_dim
+    width = 0 if not heads else mixer.head_v_dim if "lin_head" in row.axes else width_of(mixer, row.point)
     cap = getattr(parts.body.config, "final_logit_softcapping", None) if row.point == "logits" else None
 
     def shape(t: Any) -> Any:
@@ -127,6 +142,8 @@ def shape_of(parts: Parts, point: Point, module: Any, call: Callable[[], Tuple[i
         if row.part and row.part[2]:
             return t.reshape(*call(), -1, row.part[1] * width).chunk(row.part[1], -1)[row.part[0]]
         t = t.transpose(1, 2) if row.how == "heads" else t
+        if not heads and t.ndim == 2 + (row.how == "each"):  # rows of all tokens, without a batch
+            t = t.reshape(*call(), *t.shape[1:])
         return t.reshape(*call(), -1, width) if heads else t
 
     return shape

@@ -250,7 +250,8 @@ def _equal(a: Trace, x: Any, b: Trace, y: Any) -> bool:
     return torch.equal(p.to(q.dtype), q) or torch.equal(q.to(p.dtype), p)
 
 
-OF_FORMAT = {"name_or_path", "dtype", "device", "arg.dtype", "arg.device", "_attn_implementation"}
+OF_FORMAT = {"name_or_path", "dtype", "device", "arg.dtype", "arg.device", "attn_implementation",
+             "_attn_implementation"}
 LARGE = 32752.0  # half of float16's largest: the least number of each format stands for minus infinity
 
 

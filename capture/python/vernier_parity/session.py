@@ -10,7 +10,7 @@ import torch
 from . import about, globs, h5, padding, points, quantised, watch
 from .functions import Call
 from .numbers import Ids, RecordingError, ids_array
-from .places import Parts, Shape, module_of, path_of, shape_of
+from .places import Parts, Shape, kinds_of, mixer_of, module_of, path_of, shape_of
 from .points import Point
 from .printed import warn
 from .recorder import Recorder
@@ -45,8 +45,10 @@ class Passes(Call):
                  before: Optional[Ids]) -> None:
         super().__init__(path)
         self.parts, self.before = parts, before  # ids in the cache before the first call
-        every = points.of_model(parts.family, len(parts.layers), getattr(parts.body.config, "layer_types", None))
-        every = [p for p in every if parts.head is not None or p.row.basis != "vocab"]
+        every = points.of_model(parts.family, len(parts.layers), kinds_of(parts.layers, parts.body.config))
+        queries = getattr(mixer_of(parts.layers[0])[0], "q_a_proj", None)  # DeepSeek-V2-Lite has no latent queries
+        every = [p for p in every if (parts.head is not None or p.row.basis != "vocab")
+                 and (queries is not None or not p.row.point.startswith("q_a_"))]
         inside = read_range("layers", layers) if layers is not None else (0, len(parts.layers) - 1)
         if inside[1] >= len(parts.layers):
             raise RecordingError(f"layers: {layers}; the model has {len(parts.layers)}")
@@ -241,14 +243,32 @@ class Passes(Call):
                                  f"in one precision")
         self.word = word
 
-    def _at(self, of: Place, t: Any) -> None:
+    def _at(self, of: Place, t: Any, how: str = "hook") -> None:
         turn, paths = self.watch.stack[-1][1], self.paths[id(of.module)]
         if of.point.layer != self.layer or (len(paths) > 1 and paths[turn : turn + 1] != [of.path]):
             return  # this call of the module is for another checkpoint
-        name, t = of.point.name, t[0] if isinstance(t, (tuple, list)) else t
+        name, t = of.point.name, _of_several(t, of.point.row.how)
         if name == "embed" or name.endswith(".output"):
             self.stream = (name, t, version(t))
-        self.put(name, lambda: of.shape(t), "hook")
+        self.put(name, lambda: of.shape(t), how)
+
+    def _routed(self, of: Place, m: Any, given: Sequence[Any], out: Any) -> None:
+        """Record what a router or experts return."""
+        if of.point.name not in self.waiting:
+            return
+        row = of.point.row
+        if row.how == "each":
+            x, ids, weights = given[:3]
+            with torch.no_grad():
+                self._at(of, torch.stack([m.forward(x, ids[:, s : s + 1], torch.ones_like(weights[:, s : s + 1]))
+                                          for s in range(ids.shape[1])], 1), "recomputed")
+        elif row.point == "router_logits" and _are_probabilities(_of_several(out, row.how)):
+            with torch.no_grad():  # transformers 5.2 returns them in place of the logits
+                self._at(of, torch.nn.functional.linear(given[0].reshape(-1, given[0].shape[-1]), m.weight,
+                                                        getattr(m, "bias", None)), "recomputed")
+        else:
+            out = given[int(row.how[2:])] if row.how in ("in1", "in2") else _of_several(out, row.how)
+            self._at(of, out.to(torch.int32) if row.point == "router_ids" else out)
 
     def _enter(self, layer: Any, args: Any, kwargs: Any) -> None:
         """A layer begins: its input is a second name of the tensor before it, unless that was changed in between."""
@@ -271,7 +291,9 @@ class Passes(Call):
         for layer in {id(layer): layer for layer in parts.layers}.values():  # a module may occur more than once
             on(layer, self._enter)
         for of in self.places:
-            if of.point.row.how in ("in", "rows"):
+            if of.point.row.how in ("1", "2", "in1", "in2", "each") or of.point.row.point == "router_logits":
+                on(of.module, after=lambda m, a, k, o, of=of: self._routed(of, m, list(given_to(m, a, k).values()), o))
+            elif of.point.row.how in ("in", "rows"):
                 on(of.module, lambda m, a, k, of=of: self._at(of, a[0] if a else next(iter(k.values()))))
             else:
                 on(of.module, after=lambda m, a, k, o, of=of: self._at(of, o))
@@ -297,6 +319,15 @@ class Passes(Call):
         for how, found in self.how.items():
             if found:
                 rec.fact(**{how: " ".join(sorted(found))})
+
+
+def _of_several(t: Any, how: str) -> Any:
+    """What a module returns, or the one of several things that is meant."""
+    return t[int(how) if how.isdecimal() else 0] if isinstance(t, (tuple, list)) else t
+
+
+def _are_probabilities(t: Any) -> bool:
+    return bool((t >= 0).all()) and bool(((t.float().sum(-1) - 1).abs() < 1e-3).all())
 
 
 def _short(names: Sequence[str]) -> str:
@@ -331,7 +362,7 @@ def session(parts: Parts, path: str, wanted: Points, *, layers: Layers, tokens: 
     with _own_errors(path):
         s = Passes(parts, path, wanted, layers, tokens, before)
     model = parts.model
-    facts, changed = about.model_facts(model, parts.family, bool(weights))
+    facts, changed = about.model_facts(model, parts.family, bool(weights), True)
     s.said = run.get("precision")
     said = dict(engine="transformers", engine_version=about.version(), precision=about.plain_word(model))
     with about.recording(Recorder, path, said, model, run, **how) as s.recorder:

@@ -111,28 +111,37 @@ def in_torch(dtype: str, bits: np.ndarray) -> Any:
     return torch.from_numpy(bits.view(np.int16)).view(torch.bfloat16) if dtype == "BF16" else torch.from_numpy(bits)
 
 
-def of_memory(model: Any, directory: Optional[str]) -> List[Row]:
+def of_memory(model: Any, directory: Optional[str], family: str = "") -> List[Row]:
     """The rows of a torch model's weights. A weight that equals the one in the directory's files gets the row of the
-    file."""
+    file. family: of a model whose experts' weights are to be listed one by one."""
     import torch
 
+    from .experts import apart
     from .offload import release  # torch is needed only here
 
     held = quantised.of_model(model)
     also = getattr(model, "all_tied_weights_keys", None) or {}  # second names of tied weights
-    own: Dict[str, Tuple[str, Any]] = {_plain(k): (k, v) for k, v in held.items() if not (v.is_meta and k in also)}
+    own: Dict[str, Tuple[str, Any, Any]] = {key: (k, v, part) for k, v in held.items() if not (v.is_meta and k in also)
+                                            for _, key, part in apart(family, _plain(k), v)}
     gone: List[str] = []
+    fetched: Dict[str, Any] = {}  # the last weight, of which several parts may be read
 
     def read(k: str) -> Optional[Any]:
-        t = _there(model, *own[k])
-        if t is None:
+        name, whole, part = own[k]
+        if name not in fetched:
+            fetched.clear()
+            fetched[name] = _there(model, name, whole)
+        if fetched[name] is None:
             gone.append(k)
-        return t
+            return None
+        return part(fetched[name])
 
     rows, seen = [], set()
-    for name, dtype, bits in stored_weights(directory) if directory else ():
-        bare = next((name[len(p) :] for p in sorted(PREFIXES, key=len, reverse=True) if name.startswith(p)), name)
-        ours = next((k for k in (name, *(p + bare for p in PREFIXES)) if k in own), None)
+    files = stored_weights(directory) if directory else ()
+    for name, key, dtype, bits in ((name, key, dtype, part(x)) for file, dtype, x in files
+                                   for name, key, part in apart(family, file, x)):
+        bare = next((key[len(p) :] for p in sorted(PREFIXES, key=len, reverse=True) if key.startswith(p)), key)
+        ours = next((k for k in (key, *(p + bare for p in PREFIXES)) if k in own), None)
         if ours is None:  # a tensor of the file that the model does not have: a vision tower, old buffers
             continue
         seen.add(ours)
@@ -140,17 +149,19 @@ def of_memory(model: Any, directory: Optional[str]) -> List[Row]:
         if t is None:
             continue
         release()
+        bits = bits if bits.flags.c_contiguous else np.ascontiguousarray(bits)
         there = in_torch(dtype, bits).to(t.dtype)
         same = there.shape == t.shape and torch.equal(there, dense(t).cpu())
-        rows.append(raw_row(name, dtype, bits) if same else row_of(name, t))
-    written = {_place(own[k][1]) for k in seen}
-    for k, (_, t) in own.items():
+        rows.append(raw_row(name, dtype, bits) if same else row_of(name, t.contiguous()))
+    written = {_place(part(t)) for k in seen for _, t, part in [own[k]]}
+    for k, (_, t, part) in own.items():
+        t = part(t)
         if k in seen or (_place(t) in written and not t.is_meta):
             continue
         written.add(_place(t))
         found = read(k)
         if found is not None:
-            rows.append(row_of(k, found))
+            rows.append(row_of(k, found.contiguous()))
     if gone:  # in a partial table, the other weights would count as missing from the model
         warn(f"vernier_parity: {len(gone)} weights (the first is {gone[0]}) are on no device, and their storage is not "
              f"known: recorded without a table of weights", stacklevel=6)

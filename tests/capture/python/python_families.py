@@ -33,10 +33,12 @@ MAP = os.path.join(TESTS, "..", "..", "..", "specs", "names", "hf.yaml")
 PLAIN = "llama-"  # of the family whose rows most others have, too
 FROM, TO = "  # Printed from the plans of the families: not to be edited.\n", "  # To here.\n"
 HAS_MODULE = ("embed", "positions", "linear", "rms_norm", "layer_norm", "gated_norm")
-# Modules without a weight: of an activation, of the rest mlp.act_fn; of a sum before the layers.
+# Modules without a weight: of an activation, of the rest act_fn beside gate_proj; of a sum before
+# the layers.
 ACTIVATIONS, SUMS = {"gpt2": "mlp.act"}, {"gpt2": "drop"}
 WEIGHT = re.compile(r"(?:model|transformer)\.(?:(?:layers|h)\.(\d+)\.)?(.+)\.weight")
-# Families without a trained fixture, and their weights: a layer's in `layer`.
+# Families without a trained fixture, and their weights: in the last place those of a layer, or of
+# each layer.
 GEMMA3 = {"model_type": "gemma3_text", "vocab_size": 10, "hidden_size": 8, "intermediate_size": 12, "head_dim": 4,
           "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 1, "sliding_window_pattern": 2}
 FURTHER = {"gemma3_text": (GEMMA3, {"model.embed_tokens": (10, 8), "model.norm": (8,)}, {
@@ -44,6 +46,59 @@ FURTHER = {"gemma3_text": (GEMMA3, {"model.embed_tokens": (10, 8), "model.norm":
     "post_feedforward_layernorm": (8,), "self_attn.q_proj": (8, 8), "self_attn.k_proj": (4, 8),
     "self_attn.v_proj": (4, 8), "self_attn.o_proj": (8, 8), "self_attn.q_norm": (4,), "self_attn.k_norm": (4,),
     "mlp.gate_proj": (12, 8), "mlp.up_proj": (12, 8), "mlp.down_proj": (8, 12)})}
+AROUND = {"input_layernorm": (8,), "post_attention_layernorm": (8,)}
+ATTENTION = {**AROUND, "self_attn.q_proj": (8, 8), "self_attn.k_proj": (4, 8), "self_attn.v_proj": (4, 8),
+             "self_attn.o_proj": (8, 8)}
+GATED = {**AROUND, "self_attn.q_proj": (32, 8), "self_attn.k_proj": (8, 8), "self_attn.v_proj": (8, 8),
+         "self_attn.o_proj": (8, 16), "self_attn.q_norm": (8,), "self_attn.k_norm": (8,)}
+NORMS = {"self_attn.q_norm": (4,), "self_attn.k_norm": (4,)}
+DENSE = {"mlp.gate_proj": (12, 8), "mlp.up_proj": (12, 8), "mlp.down_proj": (8, 12)}
+ROUTED = {"mlp.gate": (2, 8), "mlp.experts.gate_up_proj": (2, 24, 8), "mlp.experts.down_proj": (2, 8, 12)}
+OSS = {**{f"self_attn.{x}_proj.bias": (n,) for x, n in zip("qkvo", (8, 4, 4, 8))}, "self_attn.sinks": (2,),
+       "mlp.router": (2, 8), "mlp.router.bias": (2,), "mlp.experts.gate_up_proj": (2, 8, 24),
+       "mlp.experts.gate_up_proj_bias": (2, 24), "mlp.experts.down_proj": (2, 12, 8),
+       "mlp.experts.down_proj_bias": (2, 8)}
+SHARED = {**{f"mlp.shared_expert.{x}": DENSE[f"mlp.{x}"] for x in ("gate_proj", "up_proj", "down_proj")},
+          "mlp.shared_expert_gate": (1, 8)}
+DELTA = {**AROUND, **{f"linear_attn.{name}": shape for name, shape in {
+    "in_proj_qkv": (12, 8), "in_proj_z": (4, 8), "in_proj_b": (1, 8), "in_proj_a": (1, 8), "conv1d": (12, 1, 2),
+    "A_log": (1,), "dt_bias": (1,), "norm": (4,), "out_proj": (8, 4)}.items()}}
+HYBRID = {"linear_num_key_heads": 1, "linear_num_value_heads": 1, "linear_key_head_dim": 4,
+          "linear_value_head_dim": 4, "linear_conv_kernel_dim": 2, "layer_types": ["linear_attention",
+          "full_attention"], "moe_intermediate_size": 12, "shared_expert_intermediate_size": 12, "head_dim": 8}
+
+
+LATENT = ("deepseek_v2", "deepseek_v3")  # functions record the parts that no module makes
+LATENT_PARTS = ("kv_latent", "k_pe", "kv_b_proj", "k_nope", "v_proj")
+MLA = {**AROUND, **{f"self_attn.{name}": shape for name, shape in {
+    "q_a_proj": (4, 8), "q_a_layernorm": (4,), "q_b_proj": (12, 4), "kv_a_proj_with_mqa": (6, 8),
+    "kv_a_layernorm": (4,), "kv_b_proj": (16, 4), "o_proj": (8, 8)}.items()}}
+SHARERS = {f"mlp.shared_experts.{x}": DENSE[f"mlp.{x}"] for x in ("gate_proj", "up_proj", "down_proj")}
+SIZES = {"q_lora_rank": 4, "kv_lora_rank": 4, "qk_nope_head_dim": 4, "qk_rope_head_dim": 2, "v_head_dim": 4,
+         "n_routed_experts": 2, "n_shared_experts": 1, "moe_intermediate_size": 12, "first_k_dense_replace": 1,
+         "num_key_value_heads": 2, "n_group": 1, "topk_group": 1, "head_dim": 2}
+
+
+def of_experts(family, layer, **more):
+    """A row of FURTHER."""
+    config = {"model_type": family, "vocab_size": 10, "hidden_size": 8, "intermediate_size": 12, "head_dim": 4,
+              "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 1, "num_experts_per_tok": 1,
+              "num_local_experts" if family in ("mixtral", "gpt_oss") else "num_experts": 2, **more}
+    return config, {"model.embed_tokens": (10, 8), "model.norm": (8,), "lm_head": (10, 8)}, layer
+
+
+EXPERTS = {
+    "mixtral": of_experts("mixtral", {**ATTENTION, **ROUTED}),
+    "olmoe": of_experts("olmoe", {**ATTENTION, **ROUTED, "self_attn.q_norm": (8,), "self_attn.k_norm": (4,)}),
+    "qwen3_moe": of_experts("qwen3_moe", [{**ATTENTION, **NORMS, **ROUTED}, {**ATTENTION, **NORMS, **DENSE}],
+                            moe_intermediate_size=12, mlp_only_layers=[1]),
+    "gpt_oss": of_experts("gpt_oss", {**ATTENTION, **OSS}),
+    "qwen3_5_moe_text": of_experts("qwen3_5_moe_text", [{**of, **ROUTED, **SHARED} for of in (DELTA, GATED)],
+                                   **HYBRID),
+    **{family: of_experts(family, [{**MLA, **DENSE}, {**MLA, **ROUTED, **SHARERS, **bias}], **SIZES)
+       for family, bias in zip(LATENT, ({}, {"mlp.gate.e_score_correction_bias": (2,)}))}}
+FURTHER.update(EXPERTS)
+NAKED = re.compile(r".*(bias|sinks|A_log|mlp\.experts\.\w+)")  # weights whose names do not end in .weight
 HEADS_FIRST = ("gemma3_text",)  # their norms of heads return heads before tokens
 HEAD = '''"""families.py: the checkpoints of each family of models, in execution order, and the modules that hold them.
 
@@ -62,8 +117,9 @@ class Row(NamedTuple):
     op: str
     on_demand: bool = False
     module: Optional[str] = None  # below the layer, or the body; "": the layer itself; None: no module has it
-    # the module returns it ("heads": heads before tokens), takes it ("in"), or takes the ids whose
-    # rows it is ("rows")
+    # the module returns it ("heads": heads before tokens), or as the last but one or last of three
+    # things ("1", "2"), or would for one slot of a token ("each"); it takes it ("in"; "in1", "in2":
+    # in the second or third place), or takes the ids whose rows it is ("rows")
     how: str = "out"
     part: Optional[Tuple[int, int, bool]] = None  # part i of n of the module's columns; True: of those of each head
 
@@ -76,8 +132,9 @@ class Family(NamedTuple):
     behind: List[Row]
 
     def rows_of(self, n: int, kinds: Optional[Sequence[str]]) -> List[Row]:
-        """The checkpoints of layer n. kinds: the config's layer_types."""
-        return self.layer[""] if "" in self.layer else self.layer[kinds[n] if kinds else "full_attention"]
+        """The checkpoints of layer n. kinds: of places.kinds_of."""
+        of = self.layer.get(kinds[n] if kinds else "full_attention")
+        return of or self.layer[next(iter(self.layer))]
 
 
 '''
@@ -100,6 +157,16 @@ def module_of(node, layer):
     return found[2] if int(found[1] or -1) == layer else None
 
 
+def routed_place(value, maker, root):
+    """The same of what routers and experts make; None: it is something else."""
+    op, before = maker["op"], root[maker["in"][0]]["maker"] if maker["in"] else {}
+    if op == "top_k" or op == "route":
+        return module_of(before, value["layer"]), "2" if op == "top_k" else "1", None
+    if op == "experts" or op == "combine" and before["op"] == "experts":
+        return "mlp.experts", "each" if op == "experts" else "out", None
+    return ("mlp", "out", None) if value["point"] == "moe_out" else None
+
+
 def place_of(value, family, maker, readers, root):
     """(module, how, part) of a value."""
     layer, op, name = value["layer"], maker["op"], value["name"]
@@ -110,11 +177,19 @@ def place_of(value, family, maker, readers, root):
         return "", "out", None
     if layer < 0 and value["basis"] == "vocab":
         return "lm_head", "out", None
+    if family in LATENT and value["point"] in LATENT_PARTS:
+        return None, "out", None
+    if family in LATENT and op in ("top_k", "route"):  # which not every release's router returns
+        return "mlp.experts", "in1" if op == "top_k" else "in2", None
+    routed = routed_place(value, maker, root)
+    if routed:
+        return routed
     if own:
         scaled = op == "embed" and any(n["op"] == "scale" for n in readers[name])
         return own, "rows" if scaled else "out", None
     if op == "act" and value["basis"] == "ffn":
-        return ACTIVATIONS.get(family, "mlp.act_fn"), "out", None
+        gate = module_of(root[maker["in"][0]]["maker"], layer)
+        return ACTIVATIONS.get(family, os.path.splitext(gate)[0] + ".act_fn"), "out", None
     if op == "add" and layer < 0:
         return SUMS[family], "out", None
     if op == "scale":  # transformers' embedding does it itself
@@ -156,14 +231,16 @@ def rows_of(family, nodes, values):
 def write_further(family, directory):
     """A tiny model of this family, of zeros."""
     config, weights, layer = FURTHER[family]
-    weights = {**weights, **{f"model.layers.{n}.{name}": shape for n in range(config["num_hidden_layers"])
-                             for name, shape in layer.items()}}
+    layers = layer if isinstance(layer, list) else [layer] * config["num_hidden_layers"]
+    weights = {**weights, **{f"model.layers.{n}.{name}": shape for n, of in enumerate(layers)
+                             for name, shape in of.items()}}
     header, at = {}, 0
     for name, shape in weights.items():
         size = 4
         for n in shape:
             size *= n
-        header[name + ".weight"] = {"dtype": "F32", "shape": shape, "data_offsets": [at, at + size]}
+        full = name if NAKED.fullmatch(name) else name + ".weight"
+        header[full] = {"dtype": "F32", "shape": shape, "data_offsets": [at, at + size]}
         at += size
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
@@ -187,6 +264,9 @@ def family_of(vernier, directory):
         layers.setdefault(layer, []).append(row)
     every = list(layers.values())
     alike = all(x == every[0] for x in every)
+    routed = [any('"experts"' in row for row in x) for x in every]
+    if any(routed) and not all(routed):
+        kinds = ["experts" if x else "dense" for x in routed]
     return family, [r for _, r in rows[:first]], ({"": every[0]} if alike else dict(zip(kinds, every))), \
         [r for _, r in rows[last + 1:]]
 
@@ -281,6 +361,8 @@ def rules():
     """The printed part of hf.yaml. A rule names its families if the module is another checkpoint in others."""
     becomes = {}  # by module, the families of each result
     for name, family in package().items():
+        if name in EXPERTS:  # their rules are written by hand
+            continue
         for module, result in rules_of(name, family):
             of = becomes.setdefault(module, {}).setdefault(result, [])
             if name not in of:

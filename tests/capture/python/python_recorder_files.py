@@ -119,7 +119,7 @@ class TheFile(Files):
         self.refuses("is the recording to judge this one by", self.recorder, against=other)
         self.assertTrue(os.path.isfile(other))
         for force in False, True:  # it is complete
-            self.refuses("not a recording that was interrupted", self.recorder, force=force)
+            self.refuses("marked as complete", self.recorder, force=force)
         with vernier_parity.open(other) as rec:
             self.assertTrue(rec.complete and "logits" in rec)
         with self.recorder("ref.h5") as r:

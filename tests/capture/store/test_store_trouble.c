@@ -72,8 +72,8 @@ static void a_partial_file_of_others_is_kept(void)
 
 	CU_ASSERT_EQUAL(vn_store_commit(&s, &err), VN_OK);
 	CU_ASSERT_EQUAL(rename(path, partial), 0); /* a complete one */
-	expect_refusal(p, path, false, "is not what an interrupted run left");
-	expect_refusal(p, path, true, "is not what an interrupted run left");
+	expect_refusal(p, path, false, "is marked as complete");
+	expect_refusal(p, path, true, "is marked as complete");
 	vn_inputs_watch(true);
 	vn_recording *r = open_file(partial);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(r);
