@@ -41,6 +41,7 @@ done
 VERNIER_MODEL=$M say_lines 'note|limits of' calibrate ../ref.h5 ../cand.h5 -o l.yaml
 cp ../cand.h5 again.h5
 say_lines "^#|note" compare ../ref.h5 ../cand.h5 again.h5
+say_lines note compare ../ref.h5 ../cand.h5 again.h5 --vote --format html --allow itself
 printf 'version: 1\nformat: junit\n' >vernier.yaml
 say_lines "^(all )?within|^note" compare ../ref.h5 ../cand.h5 again.h5
 cd .. && rm deep/vernier.yaml
