@@ -156,7 +156,9 @@ static vn_status read_tokens(const char *text, vn_recipe *r, vn_error *err)
 	}
 	r->rows = VN_ROWS_RANGE;
 	if (vn_arguments_read_range("--tokens", text, &r->first, &r->last, NULL))
-		return vn_fail(err, VN_ERR_USAGE, "--tokens wants last or a range like 0-3, not '%s'", text);
+		return vn_fail(err, VN_ERR_USAGE,
+		               "--tokens takes last or a range like 0-3, not '%s' (what is recorded; --ids: what is run)",
+		               text);
 	return VN_OK;
 }
 
@@ -323,7 +325,7 @@ static int parse_arguments(options *o, int argc, char **argv)
 	const int st = vn_options_read(&vn_capture_command, argc, argv, o);
 	if (st)
 		return st;
-	if (argc - optind == 1 && is_engine(argv[optind]) && vn_option_settled_model("capture", &o->model))
+	if (argc - optind == 1 && is_engine(argv[optind]) && vn_option_settled_model(&o->model))
 		return 2;
 	if (read_values(o, &err) || check_options(o, argc, argv, &err))
 		return vn_complain("capture", "%s", err.text);

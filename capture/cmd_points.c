@@ -175,6 +175,9 @@ int cmd_points(int argc, char **argv)
 	const char *model = optind < argc ? argv[optind] : NULL;
 	if (o.faults && *o.faults && vn_glob_check(o.faults, &err))
 		return vn_complain("points", "--faults: %s", err.text);
+	if (argc - optind > 1 && o.faults && !*o.faults)
+		return vn_complain("points", "unexpected '%s': a GLOB stands behind a '=': --faults='%s'", argv[argc - 1],
+		                   argv[argc - 1]);
 	if (argc - optind > 1)
 		return vn_complain("points", "only one model can be given; unexpected '%s'", argv[argc - 1]);
 	if (o.verbose && o.faults)

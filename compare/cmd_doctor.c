@@ -1,12 +1,16 @@
 /* cmd_doctor.c: vernier doctor: what works on this machine, on one screen. */
 #include "compare/commands.h"
+#include "compare/limits/limits.h"
 #include "compare/metrics/kernel.h"
+#include "compare/options.h"
 #include "compare/project.h"
 
 #include "capture/base/option_rows.h"
 #include "capture/base/shipped.h"
 #include "capture/file/child.h"
+#include "capture/names/name_map.h"
 #include "libref/base/say.h"
+#include "libref/model/hub.h"
 #include "libref/ops/blas.h"
 #ifdef VERNIER_GPU
 #include "libgpu/suitable.h"
@@ -114,6 +118,22 @@ static bool check_files(void)
 	return row("files", true, "limits, name maps, pages: %s", path);
 }
 
+/* Whether what the settings name is there. */
+static bool finds_settings(const vn_project *p, vn_error *err)
+{
+	vn_limits   *limits = NULL;
+	vn_name_map *names = NULL;
+	bool         found = true;
+
+	if (p->model && !vn_is_model(p->model))
+		found = !vn_fail(err, VN_ERR_NOTFOUND, "model %s: no HuggingFace directory and no GGUF file", p->model);
+	found = found && (!p->limits || !vn_limits_open(p->limits, &limits, err)) &&
+	        (!p->names || !vn_name_map_open(p->names, &names, err));
+	vn_limits_destroy(limits);
+	vn_name_map_destroy(names);
+	return found;
+}
+
 static bool check_project(void)
 {
 	vn_project p;
@@ -124,6 +144,8 @@ static bool check_project(void)
 		works = row("project", false, "%s", err.text);
 	else if (p.ignored)
 		works = row("project", false, "%s belongs to another user and is not read", p.ignored);
+	else if (p.path && !finds_settings(&p, &err))
+		works = row("project", false, "%s: %s", p.path, err.text);
 	else if (p.path)
 		row("project", true, "%s: model %s, limits %s, names %s, format %s", p.path, p.model ? p.model : "-",
 		    p.limits ? p.limits : "-", p.names ? p.names : "-", p.format ? p.format : "-");
@@ -133,15 +155,17 @@ static bool check_project(void)
 	return works;
 }
 
-/* Variables that change what vernier does. */
-static void print_environment(void)
+/* Variables that change what vernier does. Returns whether VERNIER_MODEL, if set, is a model. */
+static bool check_environment(void)
 {
 	static const char *const names[] = { "VERNIER_MODEL",     "VERNIER_SPECS", "VERNIER_DEVICE",  "VERNIER_KERNEL",
 		                                 "VERNIER_FORCE_REF", "HF_HUB_CACHE",  "HF_HOME",         "NO_COLOR",
 		                                 "CLICOLOR_FORCE",    "PAGER",         "OMP_NUM_THREADS", "VK_DRIVER_FILES" };
+	const char              *model = getenv("VERNIER_MODEL");
+	const bool               works = !model || !*model || vn_is_model(vn_hub_path(model));
 	bool                     any = false;
 
-	vn_say(stdout, "%-15s ", "environment");
+	vn_say(stdout, "%-11s %-3s ", "environment", works ? "" : "NO");
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
 		const char *value = getenv(names[i]);
 		if (value && *value) {
@@ -149,13 +173,14 @@ static void print_environment(void)
 			any = true;
 		}
 	}
-	vn_say(stdout, "%s\n", any ? "" : "no variable of vernier is set");
+	vn_say(stdout, "%s%s\n", any ? "" : "no variable of vernier is set", works ? "" : " (VERNIER_MODEL is no model)");
+	return works;
 }
 
 int cmd_doctor(int argc, char **argv)
 {
-	static bool (*const checks[])(void) = { check_machine, check_reference, check_gpu,
-		                                    check_sandbox, check_files,     check_project };
+	static bool (*const checks[])(void) = { check_machine, check_reference, check_gpu,        check_sandbox,
+		                                    check_files,   check_project,   check_environment };
 	int broken = 0;
 
 	const int said = vn_options_read(&vn_doctor_command, argc, argv, NULL);
@@ -166,6 +191,5 @@ int cmd_doctor(int argc, char **argv)
 	vn_say(stdout, "%-10s %-4s vernier " VERNIER_VERSION "\n", "version", "");
 	for (size_t i = 0; i < sizeof checks / sizeof *checks; i++)
 		broken += !checks[i]();
-	print_environment();
 	return broken ? 1 : 0;
 }

@@ -40,6 +40,7 @@ typedef struct settings {
 	vn_engine_options   cand;
 	vn_evaluate_options o;
 	vn_reporting        report;
+	vn_lines            notes; /* what the user's settings gave */
 } settings;
 
 #define complain(...) vn_complain("evaluate", __VA_ARGS__)
@@ -100,6 +101,7 @@ const vn_command vn_evaluate_command = {
 		"With --recordings, all of this except decoding, from logits that two engines recorded.",
 	VN_OPTION_TABLE(options),
 	.model = true,
+	.tells = true,
 	.examples = "vernier evaluate MODEL --text wiki.txt\n"
 				"vernier evaluate --recordings q8.h5 q4.h5",
 	.status = "0 done, 1 done with a warning (--strict), 2 trouble",
@@ -191,6 +193,7 @@ static int check_options(settings *k, int argc, char **argv)
 		k->precision = "f16";
 	if (vn_option_policy("evaluate", "precision", vn_policy_names, k->precision, &k->cand.policy))
 		return 2;
+	vn_options_notes((const char *const[][2]) { { "MODEL", k->model } }, 1, &k->notes);
 	k->cand.gpu = k->candidate == GPU;
 	k->cand.threads = k->o.threads;
 	return 0;
@@ -302,6 +305,7 @@ static vn_status evaluate_engines(settings *k, const vn_model *m, const vn_token
 		                          .format = { vn_model_format(m), vn_model_format(m) },
 		                          .text = k->text ? k->text : name_of_ids(&k->source),
 		                          .tokenizer = tokenizer,
+		                          .notes = &k->notes,
 		                          .o = &k->o,
 		                          .e = &e };
 	vn_faulty              *faulty = NULL;
@@ -494,5 +498,9 @@ int cmd_evaluate(int argc, char **argv)
 	if (said)
 		return said == 1 ? 0 : 2;
 	const vn_status st = k.recordings ? run_recordings(&k, &err) : run_model(&k, &err);
-	return vn_command_end("evaluate", st, &err, k.report.strict, 0);
+	const int       status = vn_command_end("evaluate", st, &err, k.report.strict, 0);
+	if (st)
+		vn_options_print_notes("evaluate", &k.notes);
+	vn_lines_free(&k.notes);
+	return status;
 }

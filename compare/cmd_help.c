@@ -8,11 +8,13 @@
 #include "capture/file/output.h"
 #include "libref/base/alloc.h"
 #include "libref/base/map.h"
+#include "libref/base/nearest.h"
 #include "libref/base/printed.h"
 #include "libref/base/say.h"
 #include "libref/base/text.h"
 #include "libref/model/synth.h"
 #include "libref/plan/fault.h"
+#include "libref/plan/point.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -71,8 +73,12 @@ static bool print_family(const char *id)
 	}
 	if (best == VN_NO_MISTAKE)
 		return false;
-	vn_say(stdout, "%-14s %s%s\n", vn_mistake_id(best), vn_mistake_title(best),
+	char *title = vn_alloc_text(vn_mistake_title(best));
+	for (char *at = title; (at = strchr(at, '%')) && at[1];)
+		memcpy(at, "..", 2); /* a conversion of one letter */
+	vn_say(stdout, "%-14s %s%s\n", vn_mistake_id(best), title,
 	       strlen(id) > strlen(vn_mistake_id(best)) ? " (in the id, the number that explain fitted)" : "");
+	free(title);
 	return true;
 }
 
@@ -181,6 +187,18 @@ static bool print_from_pages(const char *word)
 	return false;
 }
 
+/* "layer1.q_rope" is the point q_rope. */
+static bool print_point(const char *name)
+{
+	vn_point    p;
+	const char *dot = strrchr(name, '.');
+
+	if (!vn_point_from_name(dot ? dot + 1 : name, &p))
+		return false;
+	vn_say(stdout, "%s: %s; axes %s\n", vn_point_get(p)->name, vn_point_get(p)->means, vn_point_get(p)->axes);
+	return true;
+}
+
 /* "nmse_over_floor" is a key of limits: a metric in floors. */
 static bool print_metric(const char *word)
 {
@@ -210,7 +228,8 @@ static bool print_word(const char *word)
 {
 	if (!*word || strlen(word) > 60 || strpbrk(word, "\n*|`"))
 		return false;
-	return print_catalogued(word) || print_family(word) || print_metric(word) || print_from_pages(word);
+	return print_catalogued(word) || print_family(word) || print_metric(word) || print_point(word) ||
+	       print_from_pages(word);
 }
 
 typedef struct settings {
@@ -352,6 +371,20 @@ static int print_page(const char *name)
 	return print_file(path);
 }
 
+static int no_topic(const vn_command_table *t, const char *topic)
+{
+	vn_nearest near;
+
+	vn_nearest_start(&near, topic);
+	for (int i = 0; i < t->n; i++)
+		vn_nearest_try(&near, t->command[i].options->name);
+	for (size_t i = 0; i < sizeof pages / sizeof *pages; i++)
+		vn_nearest_try(&near, pages[i]);
+	vn_say(stderr, "vernier help: no command, page or term '%.60s'%s; vernier help lists the commands\n", topic,
+	       vn_nearest_hint(&near));
+	return 2;
+}
+
 /* Prints what is known of a command or a page; a command comes first. */
 static int print_topic(const vn_command_table *t, const char *topic)
 {
@@ -367,7 +400,7 @@ static int print_topic(const vn_command_table *t, const char *topic)
 	return is_page(topic)              ? print_page(topic)
 	       : is_bare_page(topic, page) ? print_page(page)
 	       : print_word(topic)         ? 0
-	                                   : vn_command_table_unknown(t, topic);
+	                                   : no_topic(t, topic);
 }
 
 /* ---- completions ----------------------------------------------------------------------------- */

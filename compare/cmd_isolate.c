@@ -30,6 +30,7 @@ typedef struct settings {
 	vn_policy         as_policy;
 	vn_runner_options o;
 	vn_reporting      report;
+	vn_lines          notes; /* what the user's settings gave */
 } settings;
 
 #define complain(...) vn_complain("isolate", __VA_ARGS__)
@@ -89,6 +90,7 @@ const vn_command vn_isolate_command = {
 			 "the report.",
 	VN_OPTION_TABLE(options),
 	.model = true,
+	.tells = true,
 	.examples = "vernier isolate MODEL --prompt @prompt.txt\n"
 				"vernier isolate MODEL --ids 1,2 --check './same.sh'",
 	.status = "0 nothing to isolate, 1 outside the limits, isolated or not (or a warning with --strict), 2 trouble",
@@ -165,6 +167,7 @@ static int check_options(settings *k, int argc, char **argv)
 	k->o.cand.paged = k->kv == VN_KV_PAGED;
 	k->o.cand.threads = k->o.compare.threads;
 	k->o.recipe.pattern = k->point;
+	vn_options_notes((const char *const[][2]) { { "MODEL", k->model }, { "--limits", k->o.limits } }, 2, &k->notes);
 	return 0;
 }
 
@@ -209,7 +212,8 @@ static vn_status print_report(const settings *k, const vn_runner *x, const vn_re
 		                            .precision = k->o.check ? NULL : k->precision,
 		                            .tokens = k->o.recipe.n_ids + k->o.recipe.decode,
 		                            .source = source,
-		                            .gpu = gpu };
+		                            .gpu = gpu,
+		                            .notes = &k->notes };
 	vn_status             st = vn_output_open(&out, k->report.path, VN_PLACE_REPORT, k->report.force, err);
 	if (!st) {
 		if (k->report.json)
@@ -304,9 +308,11 @@ int cmd_isolate(int argc, char **argv)
 
 	if (said)
 		return said == 1 ? 0 : 2;
-	if (run_isolate(&k, &good, &err)) {
+	const vn_status st = run_isolate(&k, &good, &err);
+	if (st) {
 		vn_say(stderr, "vernier isolate: %s\n", err.text);
-		return 2;
+		vn_options_print_notes("isolate", &k.notes);
 	}
-	return vn_warnings_end("isolate", k.report.strict, good ? 0 : 1);
+	vn_lines_free(&k.notes);
+	return st ? 2 : vn_warnings_end("isolate", k.report.strict, good ? 0 : 1);
 }

@@ -70,6 +70,7 @@ const vn_command vn_table_command = {
 	.examples = "vernier table ref.h5 cand.h5\n"
 				"vernier table ref.h5 a.h5 b.h5 --points 'layer1.*'",
 	.status = "0 within limits, 1 outside, 2 trouble",
+	.tells = true,
 };
 
 static vn_status choose_form(settings *k, vn_error *err)
@@ -166,6 +167,7 @@ static vn_status make_table(settings *k, vn_many *m, vn_comparison **c, vn_error
 	char      who[VN_MANY_WHO], again[VN_SHELL_LINE], chosen[128];
 
 	*m = (vn_many) { .ref = k->line.ref };
+	vn_compare_settings(&k->line, &m->notes);
 	for (int i = 0; i < k->line.n_many && !st; i++) {
 		vn_error why = { "" };
 		c[i] = vn_alloc_zero(1, sizeof *c[i]);
@@ -213,11 +215,13 @@ int cmd_table(int argc, char **argv)
 	if (said)
 		return said == 1 ? 0 : 2;
 	const vn_status st = make_table(&k, &m, c, &err);
+	const int       status = st ? 2 : vn_many_status(&m);
 	if (st)
 		vn_say(stderr, "vernier table: %s\n", err.text);
 	else
 		print_warnings(&m);
-	const int status = st ? 2 : vn_many_status(&m);
+	if (status == 2 || k.table.form == VN_TABLE_CSV) /* a CSV has no place for them */
+		vn_options_print_notes("table", &m.notes);
 	vn_warnings_end("table", k.line.how.o.strict && status < 2, 0);
 	vn_many_finish(&m);
 	for (int i = 0; i < VN_MANY_MOST && c[i]; i++) {

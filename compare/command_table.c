@@ -5,6 +5,7 @@
 #include "libref/base/say.h"
 
 #include <string.h>
+#include <unistd.h>
 
 enum { OPTION = 24 }; /* bytes of an option of the program */
 
@@ -88,6 +89,13 @@ int vn_command_table_unknown(const vn_command_table *t, const char *name)
 		if (strcmp(name, elsewhere[i].word) == 0)
 			vn_nearest_settle(&near, elsewhere[i].is);
 	const bool early = *name == '-' && !vn_nearest_found(&near);
+	if (!early && !vn_nearest_found(&near) && access(name, F_OK) == 0) {
+		vn_say(stderr,
+		       "vernier: '%.200s' is a file, not a command: vernier compare REF CAND judges recordings; vernier "
+		       "help lists the commands\n",
+		       name);
+		return 2;
+	}
 	vn_say(stderr, "vernier: no command '%.40s'%s; %s\n", name, vn_nearest_hint(&near),
 	       early ? "options come after the command: vernier COMMAND [OPTION]..." : "vernier help lists the commands");
 	return 2;

@@ -79,9 +79,14 @@ vn_status vn_compare_check_places(const vn_compare_line *k, vn_error *err)
 	return st;
 }
 
-const char *vn_compare_origin(const vn_compare_line *k, const char *option)
+void vn_compare_settings(const vn_compare_line *k, vn_lines *notes)
 {
-	return k->model_from && strcmp(option, "model") == 0 ? k->model_from : vn_option_origin(option);
+	const char *const set[][2] = { { "--limits", k->limits },
+		                           { "--names", k->sides.n_names ? k->sides.names[0] : NULL },
+		                           { "--model", k->model_from ? NULL : k->how.o.model } };
+	vn_options_notes(set, sizeof set / sizeof *set, notes);
+	if (k->model_from)
+		vn_lines_add(notes, "--model %s: from %s", k->how.o.model, k->model_from);
 }
 
 /* ---- what is compared ------------------------------------------------------------------------ */
@@ -154,13 +159,7 @@ vn_status vn_compare_open(const vn_compare_line *k, vn_comparison *c, vn_recordi
 	sides.replayed = k->replayed;
 	if (opened)
 		memcpy(sides.opened, opened, sizeof sides.opened);
-	const char *const set[][2] = { { "limits", k->limits },
-		                           { "names", k->sides.n_names ? k->sides.names[0] : NULL },
-		                           { "model", k->how.o.model } };
-	for (size_t i = 0; i < sizeof set / sizeof *set; i++)
-		if (vn_compare_origin(k, set[i][0]))
-			vn_lines_add(&c->result.remarks.notes, "--%s %s: from %s", set[i][0], set[i][1],
-			             vn_compare_origin(k, set[i][0]));
+	vn_compare_settings(k, &c->result.remarks.notes);
 	if (!(st = vn_sides_open(&sides, &c->opened, &c->result.remarks, err)))
 		st = refuse_model(k, &c->opened, err);
 	return st ? st : read_limits(k, c, chosen, room, err);

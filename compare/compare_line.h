@@ -82,11 +82,11 @@ vn_status vn_compare_check_itself(const vn_compare_line *k, vn_result *r, vn_err
 vn_status vn_compare_check_places(const vn_compare_line *k, vn_error *err);
 vn_status vn_compare_check_apart(const vn_compare_line *k, int i, vn_error *err);
 
-/* Who gave an option that no argument gives: settings, or a recording; NULL: nobody. */
-const char *vn_compare_origin(const vn_compare_line *k, const char *option);
-bool        vn_compare_shows_text(const vn_compare_line *k); /* on stdout */
-bool        vn_compare_all_to_files(const vn_compare_line *k);
-void        vn_compare_print_files(const vn_compare_line *k); /* "Written: FILE, FILE", and a line feed */
+/* Adds a note for each option that no argument gives, but settings or a recording. */
+void vn_compare_settings(const vn_compare_line *k, vn_lines *notes);
+bool vn_compare_shows_text(const vn_compare_line *k); /* on stdout */
+bool vn_compare_all_to_files(const vn_compare_line *k);
+void vn_compare_print_files(const vn_compare_line *k); /* "Written: FILE, FILE", and a line feed */
 /* Whether a report on stdout has colours. VN_COLOUR_AUTO: it is a terminal that takes them, or
  * CLICOLOR_FORCE is set; and NO_COLOR is not. */
-bool        vn_colours(vn_colour_choice choice);
+bool vn_colours(vn_colour_choice choice);

@@ -171,8 +171,10 @@ static vn_status run_vote(const vn_compare_line *k, vn_many *pairs, int *status,
 	int       digits[VN_VOTE_MOST];
 	vn_status st = judge_pairs(k, pairs, digits, err);
 
-	if (!st && !(st = vn_vote_count(&v, pairs, k->many, digits, k->n_many, k->how.o.strict, err)))
+	if (!st && !(st = vn_vote_count(&v, pairs, k->many, digits, k->n_many, k->how.o.strict, err))) {
+		vn_compare_settings(k, &v.many.notes);
 		st = tell_many(k, &v.many, err);
+	}
 	*status = vn_many_status(&v.many);
 	vn_vote_finish(&v);
 	return st;
@@ -192,6 +194,7 @@ vn_together_pair vn_compare_many(const vn_compare_line *k)
 	vn_status st;
 
 	if (!(st = check_twice(k, &err)) && !(st = vn_compare_check_places(k, &err))) {
+		vn_compare_settings(k, &m.notes);
 		if (k->vote)
 			st = run_vote(k, &m, &status, &err);
 		else if (!(st = judge_many(k, &m, &err)) && !(st = tell_many(k, &m, &err)))

@@ -47,6 +47,15 @@ static vn_status run_comparison(const vn_compare_line *k, vn_comparison *c, vn_d
 	return write_reports(k, c, chosen, doc, err);
 }
 
+/* A CSV has no place for notes. */
+static bool all_csv(const vn_compare_line *k)
+{
+	int n = 0;
+	while (n < k->n_reports && k->report[n].form->write == vn_report_csv)
+		n++;
+	return n && n == k->n_reports;
+}
+
 /* Prints warnings to stderr, unless the text report on stdout shows them. */
 static void print_warnings(const vn_compare_line *k, const vn_result *r)
 {
@@ -136,8 +145,12 @@ vn_together_pair vn_compare_pair(const vn_compare_line *k)
 	if (st) {
 		vn_lines_print_refusals(&c.result.remarks.refusals, "", "--format json lists them", stderr);
 		vn_say(stderr, "vernier %s: %s%s\n", k->name, err.text, st == VN_ERR_DAMAGED ? " (--allow digest)" : "");
-		if (vn_compare_origin(k, "model"))
-			vn_say(stderr, "(--model %s is from %s)\n", k->how.o.model, vn_compare_origin(k, "model"));
+	}
+	if (st || all_csv(k)) {
+		vn_lines given = { 0 };
+		vn_compare_settings(k, &given);
+		vn_options_print_notes(k->name, &given);
+		vn_lines_free(&given);
 	}
 	if (st && c.result.remarks.refusals.n)
 		report_refused(k, &c, err.text);

@@ -3,11 +3,7 @@
 # which may be chosen at installation.
 set(data ${CMAKE_INSTALL_DATADIR}/vernier)
 install(TARGETS vernier RUNTIME)
-if(SKBUILD) # a wheel (capture/python): commands that start the program, OpenBLAS, and what it must say of others' work
-	foreach(name vernier vernier-parity)
-		install(PROGRAMS ${PROJECT_SOURCE_DIR}/capture/python/command.py DESTINATION ${SKBUILD_SCRIPTS_DIR}
-			RENAME ${name})
-	endforeach()
+if(SKBUILD) # a wheel (capture/python): OpenBLAS, and what it must say of others' work
 	set_property(TARGET vernier PROPERTY INSTALL_RPATH $ORIGIN/../lib)
 	install(FILES ${OPENBLAS_FILE} DESTINATION lib)
 	if(VERNIER_NOTICES)
@@ -21,7 +17,8 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/capture/llama.cpp ${PROJECT_SOURCE_DIR}/
 # A page for each command and the completions, from the program's own tables.
 if(NOT VERNIER_FUZZ)
 	set(printed ${CMAKE_CURRENT_BINARY_DIR}/printed)
-	set(run ${CMAKE_COMMAND} -E env ASAN_OPTIONS=detect_leaks=0 $<TARGET_FILE:vernier>)
+	set(run ${CMAKE_COMMAND} -E env ASAN_OPTIONS=detect_leaks=0 ${CMAKE_CROSSCOMPILING_EMULATOR}
+		$<TARGET_FILE:vernier>)
 	file(GLOB shells CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/specs/shells/*)
 	add_custom_command(OUTPUT ${printed}/vernier.fish
 		COMMAND ${CMAKE_COMMAND} -E rm -rf ${printed}

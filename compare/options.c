@@ -5,6 +5,7 @@
 
 #include "libref/base/glob.h"
 #include "libref/base/nearest.h"
+#include "libref/base/say.h"
 #include "libref/base/text.h"
 
 #include <errno.h>
@@ -26,13 +27,30 @@ int vn_option_policy(const char *command, const char *name, const char *names, c
 int vn_option_model(const char *command, int argc, char *const *argv, const char **model)
 {
 	if (argc - optind < 1) {
-		const int st = vn_option_settled_model(command, model);
+		const int st = vn_option_settled_model(model);
 		return st ? st : *model ? 0 : vn_complain(command, "a model is needed (or VERNIER_MODEL, or vernier.yaml)");
 	}
+	if (vn_text_ends(argv[optind], ".h5"))
+		return vn_complain(command, "%s is a recording: a model is needed", argv[optind]);
 	if (argc - optind > 1)
 		return vn_complain(command, "only one model can be given; unexpected '%s'", argv[optind + 1]);
 	*model = argv[optind];
 	return 0;
+}
+
+void vn_options_notes(const char *const (*set)[2], int n, vn_lines *notes)
+{
+	for (int i = 0; i < n; i++) {
+		const char *from = set[i][1] ? vn_option_origin(set[i][0][0] == '-' ? set[i][0] + 2 : "model") : NULL;
+		if (from)
+			vn_lines_add(notes, "%s %s: from %s", set[i][0], set[i][1], from);
+	}
+}
+
+void vn_options_print_notes(const char *command, const vn_lines *notes)
+{
+	for (int i = 0; i < notes->n; i++)
+		vn_say(stderr, "vernier %s: note: %s\n", command, notes->line[i]);
 }
 
 bool vn_is_model(const char *path)

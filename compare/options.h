@@ -9,6 +9,7 @@
 
 #include "capture/base/option_rows.h"
 #include "capture/run/prompt.h"
+#include "compare/text/lines.h"
 #include "libref/base/options.h"
 #include "libref/base/shell.h"
 
@@ -44,6 +45,12 @@ typedef enum vn_colour_choice { VN_COLOUR_AUTO, VN_COLOUR_ALWAYS, VN_COLOUR_NEVE
 vn_option_taker vn_take_allow;
 /* Takes the single argument after the options, MODEL. Returns 0, or 2 after an error message. */
 int             vn_option_model(const char *command, int argc, char *const *argv, const char **model);
+
+/* Adds a note for each option that the user's settings gave: "--limits FILE: from vernier.yaml".
+ * set (n): { "--limits", FILE } or { "MODEL", PATH }; NULL: the command does not use it. */
+void vn_options_notes(const char *const (*set)[2], int n, vn_lines *notes);
+/* Prints them on stderr, for a command that ends without the report that would show them. */
+void vn_options_print_notes(const char *command, const vn_lines *notes);
 
 /* Whether the path is a model: a GGUF file by its name, or a folder with config.json. */
 bool vn_is_model(const char *path);

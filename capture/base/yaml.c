@@ -260,6 +260,8 @@ vn_status vn_yaml_file(const char *path, const char *what, char **text, size_t *
 		else if (got == 0 || errno != EINTR)
 			st = vn_fail(err, VN_ERR_IO, "%s: %s", path, got < 0 ? strerror(errno) : "shorter than it was");
 	}
+	if (!st && *n >= 4 && memcmp(*text, "\x89HDF", 4) == 0)
+		st = vn_fail(err, VN_ERR_FORMAT, "%s: HDF5, as recordings are, not text", path);
 	if (!st && id)
 		*id = (vn_yaml_id) { (uint64_t)s.st_dev, (uint64_t)s.st_ino };
 	if (fd >= 0)

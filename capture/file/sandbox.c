@@ -103,7 +103,7 @@ static void unmap_shared(const vn_sandbox *s)
 	size_t          have = 0;
 	ssize_t         n;
 
-	while (fd >= 0 && (n = read(fd, text + have, sizeof text - 1 - have)) > 0) {
+	while (fd >= 0 && have < sizeof text - 1 && (n = read(fd, text + have, sizeof text - 1 - have)) > 0) {
 		char *line = text, *end;
 		text[have += (size_t)n] = '\0';
 		for (; (end = strchr(line, '\n')); line = end + 1) {

@@ -284,12 +284,12 @@ static vn_status read_boxes(boxes *b, int axis, int64_t from, int64_t to, vn_err
 	const vn_shape *shape = b->shape;
 	int64_t         inner = 1;
 	vn_status       st = VN_OK;
-	if (axis == shape->rank) {
+	if (axis == shape->rank || axis == VN_MAX_RANK) { /* gcc 13 does not know that the rank is no greater */
 		st = read_box(b->of, &b->box, b->out, err);
 		b->out += (size_t)vn_region_count(&b->box, shape->rank) * vn_dtype_size(b->of.r->entry[b->of.i].dtype);
 		return st;
 	}
-	for (int a = axis + 1; a < shape->rank; a++)
+	for (int a = axis + 1; a < shape->rank && a < VN_MAX_RANK; a++)
 		inner *= shape->dim[a];
 	while (from < to && !st) {
 		const int64_t rest = from % inner, rows = (to - from) / inner;

@@ -71,6 +71,8 @@ static void text_of_model(const vn_evaluated *x, FILE *out)
 	       " apart\n",
 	       "text", clean_path(x->text, path), e->tokens, e->scored, e->windows, e->windows == 1 ? "" : "s",
 	       x->o->window, x->o->stride);
+	for (int i = 0; x->notes && i < x->notes->n; i++)
+		vn_say(out, "%-11s %s\n", "note", x->notes->line[i]);
 }
 
 static void text_of_recordings(const vn_evaluated *x, FILE *out)
@@ -346,6 +348,7 @@ static json_t *evaluation_json(const vn_evaluated *x)
 	json_object_set_new(j, "routing", e->routed ? routing_json(e) : json_null());
 	json_object_set_new(j, "repeats", json_real(e->repeats));
 	json_object_set_new(j, "garbage", x->garbage ? vn_json_lines(x->garbage) : json_array());
+	json_object_set_new(j, "notes", x->notes ? vn_json_lines(x->notes) : json_array());
 	json_object_set_new(j, "injected", vn_json_text(x->injected));
 	json_object_set_new(j, "unscored", json_integer(x->unscored));
 	if (x->model)

@@ -24,6 +24,7 @@ typedef struct vn_evaluated {
 	const char         *runs_on, *run_options; /* the candidate's engine and further options of its run (runs.h) */
 	const vn_evaluate_options *o;
 	const vn_evaluation       *e;
+	const vn_lines            *notes;   /* what the user's settings gave; NULL: nothing */
 	const vn_lines            *garbage; /* warnings about what the candidate chooses; NULL: not looked for */
 } vn_evaluated;
 

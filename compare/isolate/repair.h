@@ -15,6 +15,7 @@
 
 #include "compare/isolate/runner.h"
 #include "compare/isolate/isolate.h"
+#include "compare/text/lines.h"
 
 #include <stdio.h>
 
@@ -76,10 +77,11 @@ const char *vn_repair_says_check(const vn_repair_check *p);
 
 /* The reports. */
 typedef struct vn_repair_about {
-	const char *model, *candidate, *precision; /* "gpu" or the command */
-	const char *weights;                       /* as vn_model_provenance */
-	int64_t     tokens;                        /* 0: known only to the command */
-	const char *source, *gpu;                  /* source "": another engine ran */
+	const char     *model, *candidate, *precision; /* "gpu" or the command */
+	const char     *weights;                       /* as vn_model_provenance */
+	int64_t         tokens;                        /* 0: known only to the command */
+	const char     *source, *gpu;                  /* source "": another engine ran */
+	const vn_lines *notes;                         /* what the user's settings gave */
 } vn_repair_about;
 void      vn_repair_text(const vn_repair_about *a, const vn_runner *x, const vn_repair *r, FILE *out);
 /* Schema vernier-isolate/2; see specs/json.md. */

@@ -139,6 +139,8 @@ void vn_repair_text(const vn_repair_about *a, const vn_runner *x, const vn_repai
 	fputc('\n', out);
 	if (x->limits[0])
 		vn_say(out, "%-11s %s\n", "limits", x->limits);
+	for (int i = 0; i < a->notes->n; i++)
+		vn_say(out, "%-11s %s\n", "note", a->notes->line[i]);
 	put_trial(x, "unchanged", r->plain, out);
 	if (r->whole)
 		put_trial(x, "replaced", r->whole, out);
@@ -259,6 +261,7 @@ vn_status vn_repair_json(const vn_repair_about *a, const vn_runner *x, const vn_
 	if (!r->found.good)
 		vn_runs_suggest(a->model, a->source, "gpu", a->gpu, &next);
 	json_object_set_new(j, "next", vn_json_lines(&next));
+	json_object_set_new(j, "notes", vn_json_lines(a->notes));
 	vn_lines_free(&next);
 	const bool good = vn_json_print(j, out, JSON_INDENT(1) | JSON_REAL_PRECISION(17)) && fputc('\n', out) != EOF;
 	json_decref(j);

@@ -5,9 +5,11 @@
 #include "libref/base/alloc.h"
 #include "libref/base/glob.h"
 #include "libref/base/nearest.h"
+#include "libref/base/text.h"
 
 #include <dirent.h>
 #include <errno.h>
+#include <float.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -459,8 +461,12 @@ static vn_status no_limits(const char *path, vn_error *err)
 	const size_t    length = strlen(path);
 	struct dirent **file = NULL;
 	vn_nearest      near;
+	double          number;
 	int             n = 0;
 
+	if (vn_text_real(path, 0, DBL_MAX, &number))
+		return vn_fail(err, VN_ERR_NOTFOUND, "%s: limits are a file of rules, not a number (vernier help limits.md)",
+		               path);
 	const bool ended = length > 5 && strcmp(path + length - 5, ".yaml") == 0;
 	snprintf(bare, sizeof bare, "%.*s", (int)(ended ? length - 5 : length), path);
 	snprintf(word, sizeof word, "%s.yaml", bare);

@@ -300,6 +300,7 @@ void vn_many_finish(vn_many *m)
 	}
 	free(m->row);
 	free(m->by_label);
+	vn_lines_free(&m->notes);
 	*m = (vn_many) { 0 };
 }
 

@@ -76,7 +76,8 @@ typedef struct vn_many {
 	int               n_rows;
 	vn_many_label    *by_label; /* (n_sorted), sorted */
 	int               n_sorted;
-	unsigned          keep; /* vn_many_keep */
+	unsigned          keep;  /* vn_many_keep */
+	vn_lines          notes; /* on all of them: what the user's settings gave */
 } vn_many;
 
 /* Results of vn_many_odd that are not a candidate. */

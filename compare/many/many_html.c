@@ -180,6 +180,8 @@ static vn_status write_vote(const vn_many *m, FILE *out)
 	print_title(m, out);
 	fputs("</title>\n</head>\n<body>\n", out);
 	print_beginning(m, out);
+	for (int i = 0; i < m->notes.n; i++) /* those of candidates are in the data of their pages */
+		vn_html_say(out, "<p class=\"dim\">note: %s</p>\n", m->notes.line[i]);
 	fputs("<h2>Checkpoints</h2>\n", out);
 	print_rows(m, out);
 	fputs("</body>\n</html>\n", out);

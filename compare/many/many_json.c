@@ -56,9 +56,10 @@ vn_status vn_many_json(const vn_many *m, const vn_many_options *o, FILE *out, vn
 
 	(void)o;
 	fputs("{\n", out);
-	good = vn_json_print_members(json_pack("{s:s, s:s, s:o, s:o, s:o}", "schema", "vernier-compare-many/2", "verdict",
-	                                       vn_many_verdicts[vn_many_status(m)], "reference", vn_json_text(m->ref),
-	                                       "recorded_by", vn_json_text(*by ? by : NULL), "elected",
+	good = vn_json_print_members(json_pack("{s:s, s:s, s:o, s:o, s:o, s:o}", "schema", "vernier-compare-many/2",
+	                                       "verdict", vn_many_verdicts[vn_many_status(m)], "reference",
+	                                       vn_json_text(m->ref), "recorded_by", vn_json_text(*by ? by : NULL), "notes",
+	                                       vn_json_lines(&m->notes), "elected",
 	                                       m->vote ? vn_json_letter(vn_many_letter(m->elected)) : json_null()),
 	                             out, VN_JSON_LINE, ",\n");
 	fputs("\"candidates\": [", out);

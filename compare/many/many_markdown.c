@@ -81,6 +81,8 @@ static void print_top(const vn_many *m, FILE *out)
 		vn_markdown_say(out, SHOWN, 0, " %s", vn_many_ref_about(m));
 	fputs("\n\n", out);
 	print_candidates(m, out);
+	for (int i = 0; i < m->notes.n; i++)
+		vn_markdown_say(out, WORDS, 0, "- note: %s\n", m->notes.line[i]);
 	vn_many_say(m, &said);
 	for (int i = 0; i < said.n && i < SAID; i++)
 		vn_markdown_say(out, WORDS, 0, "- %s\n", said.line[i]);

@@ -162,6 +162,8 @@ vn_status vn_many_text(const vn_many *m, const vn_many_options *o, FILE *out, vn
 	fputc('\n', out);
 	for (int i = 0; i < m->n; i++)
 		print_candidate(m, i, o, out);
+	for (int i = 0; i < m->notes.n; i++)
+		vn_say(out, "%-10s %s\n", "note", m->notes.line[i]);
 	print_table(m, o, out);
 	vn_many_say(m, &said);
 	for (int i = 0; i < said.n; i++)

@@ -71,6 +71,8 @@ static void print_properties(const vn_document *doc, FILE *out)
 	print_floor(doc, out);
 	if (json_is_object(doc->baseline))
 		print_property(out, "", "baseline", vn_document_member(doc->baseline, "file"));
+	for (int i = 0; i < vn_document_lines(doc->notes); i++)
+		print_property(out, "", "note", vn_document_line(doc->notes, i));
 	for (int i = 0; i < vn_document_lines(doc->warnings); i++)
 		print_property(out, "", "warning", vn_document_line(doc->warnings, i));
 	print_recording(out, "reference.", doc->reference);

@@ -79,9 +79,10 @@ static vn_status table_json(const vn_table *t, FILE *out, vn_error *err)
 	bool              good;
 
 	fputs("{\n", out);
-	good = vn_json_print_members(json_pack("{s:s, s:s, s:o, s:o}", "schema", "vernier-table/1", "verdict",
+	good = vn_json_print_members(json_pack("{s:s, s:s, s:o, s:o, s:o}", "schema", "vernier-table/1", "verdict",
 	                                       vn_many_verdicts[vn_many_status(m)], "reference", vn_json_text(m->ref),
-	                                       "recorded_by", vn_json_text(*by ? by : NULL)),
+	                                       "recorded_by", vn_json_text(*by ? by : NULL), "notes",
+	                                       vn_json_lines(&t->many->notes)),
 	                             out, VN_JSON_LINE, ",\n");
 	fputs("\"candidates\": [", out);
 	for (int i = 0; good && i < m->n; i++) {
@@ -117,7 +118,11 @@ static void print_cell(const vn_table *t, FILE *out, int width, const char *text
 	} else if (t->form == VN_TABLE_MARKDOWN) {
 		vn_say(out, " %s |", text);
 	} else {
-		vn_html_say(out, "<td class=\"n\">%s</td>", text);
+		vn_html_say(out, "<td class=\"n%s\">%s</td>",
+		            width == NUMBER                                   ? " r"
+		            : width == STATUS && strcmp(text, "OUTSIDE") == 0 ? " out"
+		                                                              : "",
+		            text);
 	}
 }
 
@@ -238,6 +243,17 @@ static void print_heading(const vn_table *t, int width, FILE *out)
 	}
 }
 
+static void print_notes(const vn_table *t, FILE *out)
+{
+	for (int i = 0; i < t->many->notes.n; i++)
+		if (t->form == VN_TABLE_TEXT)
+			vn_say(out, "%-10s %s\n", "note", t->many->notes.line[i]);
+		else if (t->form == VN_TABLE_MARKDOWN)
+			vn_markdown_say(out, PATH_MAX, 0, "- note: %s\n", t->many->notes.line[i]);
+		else
+			vn_html_say(out, "<li>note: %s</li>\n", t->many->notes.line[i]);
+}
+
 /* Lists the recordings. In a CSV they have a column. */
 static void print_recordings(const vn_table *t, FILE *out)
 {
@@ -258,8 +274,8 @@ static void print_recordings(const vn_table *t, FILE *out)
 				vn_markdown_say(out, SHOWN, 0, "; %s", about);
 			fputc('\n', out);
 		} else {
-			vn_html_say(out, "<li>%s <code>%s</code>%s%s%s%s</li>\n", who_is(t, line, who), path, x ? ": " : "",
-			            verdict, *about ? "; " : "", about);
+			vn_html_say(out, "<li>%s <code>%s</code>%s<span class=\"%s\">%s</span>%s%s</li>\n", who_is(t, line, who),
+			            path, x ? ": " : "", x && x->status ? "outside" : "within", verdict, *about ? "; " : "", about);
 		}
 	}
 }
@@ -269,13 +285,17 @@ static void print_head(const vn_table *t, int width, FILE *out)
 	if (t->form == VN_TABLE_HTML)
 		fprintf(out, "%s<title>vernier table</title>\n</head>\n<body>\n<h1>Values of %d checkpoints</h1>\n<ul>\n",
 		        vn_page_plain, t->many->n_rows);
-	if (t->form != VN_TABLE_CSV)
+	if (t->form != VN_TABLE_CSV) {
 		print_recordings(t, out);
+		print_notes(t, out);
+	}
 	if (t->form == VN_TABLE_HTML)
-		fputs("</ul>\n<div class=\"scroll\"><table>\n", out);
+		fputs("</ul>\n<div class=\"scroll\"><table class=\"values\"><thead>\n", out);
 	else if (t->form != VN_TABLE_CSV)
 		fputc('\n', out);
 	print_heading(t, width, out);
+	if (t->form == VN_TABLE_HTML)
+		fputs("</thead>\n", out);
 }
 
 vn_status vn_table_write(const vn_table *t, FILE *out, vn_error *err)

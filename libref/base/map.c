@@ -157,6 +157,8 @@ vn_status vn_read_text(const char *path, size_t limit, char **text, size_t *byte
 		return st;
 	if (m.bytes > limit)
 		st = vn_fail(err, VN_ERR_FORMAT, "%s: the file has %zu bytes, at most %zu are allowed", path, m.bytes, limit);
+	else if (m.bytes >= 4 && memcmp(m.data, "\x89HDF", 4) == 0)
+		st = vn_fail(err, VN_ERR_FORMAT, "%s: HDF5, as recordings are, not text", path);
 	else if (!(*text = malloc(m.bytes + 1)))
 		st = vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %zu bytes", path, m.bytes);
 	if (!st) {

@@ -232,6 +232,7 @@ enum { MOST_SETTINGS = 8 };
 
 static struct {
 	vn_option_setting *find;
+	const vn_command  *command;  /* of the last command line */
 	bool               no_files; /* --no-config */
 	int                n;
 	struct {
@@ -252,28 +253,33 @@ const char *vn_option_origin(const char *name)
 	return NULL;
 }
 
-/* Sets *value, or NULL. tells: a report will name it. */
-static vn_status find_setting(const char *command, const char *name, bool tells, const char **value, vn_error *err)
+/* *value is NULL if no setting gives it. */
+static vn_status find_setting(const char *name, const char **value, const char **from, vn_error *err)
 {
-	const char     *from = NULL;
-	const vn_status st = (*value = NULL, !settings.find || settings.n == MOST_SETTINGS)
-	                         ? VN_OK
-	                         : settings.find(command, name, !settings.no_files, value, &from, err);
-
-	if (st || !*value)
-		return st;
-	settings.took[settings.n].name = name;
-	settings.took[settings.n++].from = from;
-	if (!tells)
-		vn_say(stderr, "vernier %s: note: --%s %s: from %s\n", command, name, *value, from);
-	return VN_OK;
+	*value = *from = NULL;
+	return settings.find ? settings.find(settings.command->name, name, !settings.no_files, value, from, err) : VN_OK;
 }
 
-int vn_option_settled_model(const char *command, const char **model)
+/* Remembers a setting that the command took. as: "--limits", "MODEL"; NULL: its effect is seen. */
+static void keep_setting(const char *name, const char *as, const char *value, const char *from)
 {
-	vn_error err;
+	assert(settings.n < MOST_SETTINGS);
+	settings.took[settings.n].name = name;
+	settings.took[settings.n++].from = from;
+	if (as && !settings.command->tells)
+		vn_say(stderr, "vernier %s: note: %s %s: from %s\n", settings.command->name, as, value, from);
+}
 
-	return find_setting(command, "model", false, model, &err) ? vn_complain(command, "%s", err.text) : 0;
+int vn_option_settled_model(const char **model)
+{
+	const char *from;
+	vn_error    err;
+
+	if (find_setting("model", model, &from, &err))
+		return vn_complain(settings.command->name, "%s", err.text);
+	if (*model)
+		keep_setting("model", "MODEL", *model, from);
+	return 0;
 }
 
 static bool is_given(const vn_command *c, const bool *given, const char *names)
@@ -284,24 +290,34 @@ static bool is_given(const vn_command *c, const bool *given, const char *names)
 	return false;
 }
 
-/* Fills in options that no argument gave. A word that this command's option does not take is for
- * others. */
+/* Takes a setting for an option that no argument gave. A word that this command's option does not
+ * take is for others. */
+static vn_status settle_option(const vn_option *o, void *to, vn_error *err)
+{
+	const char *value, *from;
+	char        as[40];
+	vn_status   st = find_setting(o->name, &value, &from, err);
+
+	if (st || !value || (o->kind == VN_CHOICE && vn_text_word(vn_option_words(o), value) < 0) ||
+	    (st = store_value(o, value, to, err)))
+		return st;
+	snprintf(as, sizeof as, "--%s", o->name);
+	keep_setting(o->name, o->kind == VN_CHOICE ? NULL : as, value, from);
+	return VN_OK;
+}
+
 static vn_status settle_options(const vn_command *c, const bool *given, void *to, vn_error *err)
 {
-	const char *value;
-	vn_status   st = VN_OK;
+	vn_status st = VN_OK;
 
+	settings.command = c;
 	settings.n = 0;
 	settings.no_files = is_given(c, given, "no-config");
 	for (int i = 0; i < c->n && !st; i++) {
 		const vn_option *o = &c->option[i];
-		if (!o->set_without || given[i] || !vn_option_is_of(c, o) || is_given(c, given, o->set_without) ||
-		    (o->set_with && !is_given(c, given, o->set_with)))
-			continue;
-		const bool tells = c->tells || o->kind == VN_CHOICE || strcmp(o->name, "format") == 0;
-		st = find_setting(c->name, o->name, tells, &value, err);
-		if (!st && value && (o->kind != VN_CHOICE || vn_text_word(vn_option_words(o), value) >= 0))
-			st = store_value(o, value, to, err);
+		if (o->set_without && !given[i] && vn_option_is_of(c, o) && !is_given(c, given, o->set_without) &&
+		    (!o->set_with || is_given(c, given, o->set_with)))
+			st = settle_option(o, to, err);
 	}
 	return st;
 }
@@ -335,6 +351,26 @@ static bool ends_in(const char *name, const char *word)
 	return k > 2 && n > k && name[n - k - 1] == '-' && strcmp(name + n - k, word) == 0;
 }
 
+/* The name that other programs give to an option of ours. */
+static const char *called_elsewhere(const char *name)
+{
+	static const struct {
+		const char *names, *is;
+	} elsewhere[] = {
+		{ "atol|rtol|tol|tolerance|threshold", "limits" },
+		{ "prompt", "text" },
+		{ "text", "prompt" },
+		{ "dtype|torch-dtype", "precision" },
+		{ "input-ids|token-ids", "ids" },
+		{ "generate|max-new-tokens|max-tokens|n-predict", "decode" },
+	};
+
+	for (size_t i = 0; i < sizeof elsewhere / sizeof *elsewhere; i++)
+		if (vn_text_is_word(elsewhere[i].names, name))
+			return elsewhere[i].is;
+	return name;
+}
+
 /* Reports the unknown option `given`, "--jsno" or "--jsno=x". "--json" suggests "--format json"
  * when it is a value of some option, and "--precision" suggests "--floor-precision". */
 static int complain_unknown(const vn_command *c, const char *given)
@@ -353,13 +389,10 @@ static int complain_unknown(const vn_command *c, const char *given)
 		if (vn_option_is_of(c, &c->option[i]) && vn_text_is_word(vn_option_words(&c->option[i]), bare))
 			return vn_complain(c->name, "unknown option '%s' (did you mean '--%s %s'?)", given, c->option[i].name,
 			                   bare);
-	if (c->model && strcmp(bare, "model") == 0)
-		return vn_complain(c->name, "unknown option '%s': the model is given without an option, vernier %s %s", given,
-		                   c->name, c->synopsis);
-	vn_nearest_start(&near, vn_text_is_word("atol|rtol|tol|tolerance|threshold", bare) ? "limits"
-	                        : strcmp(bare, "prompt") == 0                              ? "text"
-	                        : strcmp(bare, "text") == 0                                ? "prompt"
-	                                                                                   : bare);
+	if (c->model && vn_text_is_word("model|m", bare))
+		return vn_complain(c->name, "unknown option '%s': the model is given without an option, vernier %s %.*s", given,
+		                   c->name, (int)strcspn(c->synopsis, "\n"), c->synopsis);
+	vn_nearest_start(&near, called_elsewhere(bare));
 	for (int i = 0; i < c->n; i++)
 		if (vn_option_is_of(c, &c->option[i]))
 			vn_nearest_try(&near, c->option[i].name);

@@ -140,9 +140,9 @@ vn_option_taker   vn_take_nothing;
 void        vn_options_settings(vn_option_setting *find);
 /* Who gave option NAME of the last command line, if settings did; NULL: nobody, or an argument. */
 const char *vn_option_origin(const char *name);
-/* Takes a MODEL that no argument gives from the settings, or NULL. Returns 0, or 2 after an error
- * message. */
-int         vn_option_settled_model(const char *command, const char **model);
+/* Takes a MODEL that no argument of the last command line gives from the settings, or NULL. Returns
+ * 0, or 2 after an error message. */
+int         vn_option_settled_model(const char **model);
 
 /* Prints an error about a command line on stderr. Returns 2, the exit status. */
 __attribute__((format(printf, 2, 3))) int vn_complain(const char *command, const char *format, ...);

@@ -283,6 +283,8 @@ static vn_status take_header(gguf_reader *r, uint64_t *n_tensors, uint64_t *n_va
 	vn_status            st;
 
 	snprintf(r->what, sizeof r->what, "header");
+	if (r->size < 4)
+		return vn_fail(r->err, VN_ERR_FORMAT, "not a GGUF file: a model is a HuggingFace directory or a GGUF file");
 	if ((st = take_bytes(r, 4, &magic)))
 		return st;
 	if (r->size >= sizeof lfs - 1 && memcmp(magic, lfs, sizeof lfs - 1) == 0)

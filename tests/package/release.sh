@@ -10,7 +10,7 @@
 #   CHANGES-V.md                   the commits since the last tag, by area
 #   SHA256SUMS
 #   *.whl, *.deb                   --with wheel, --with deb: by wheel.sh and packages.sh, as root
-#   vernier-V-linux-aarch64.tar.gz --with aarch64: by aarch64.sh
+#   vernier-V-linux-aarch64.tar.gz --with aarch64: by aarch64.sh, and a wheel
 #
 # --build: a build folder (default: build/release), whose program is installed. Nothing is
 # published: .github/workflows/release.yml does that, for a tag. Exit status 0: every file is there,
@@ -106,6 +106,12 @@ for tool in env rm cat bash sh uname; do ln -s "$(command -v $tool)" "$work/bin/
 	python -c 'import vernier_parity as v
 with v.open("ref.h5") as ref, v.Recorder("own.h5", engine="mine", precision="f32", token_ids=[5, 6]) as rec:
     rec.put("layer0.q_rope", ref["layer0.q_rope"][:2], dims="token head dim")' || fail "the recorder does not record"
+	vernier --version 2>said && fail "a program came from nowhere"
+	[[ $(cat said) == *'build the program'* ]] || fail "no word on where the program is: $(cat said)"
+	for command in vernier vernier-parity; do
+		[ "$(PATH=$PATH:${vernier%/*} $command version)" = "vernier $version" ] ||
+			fail "$command misses the program of the PATH"
+	done
 )
 "$vernier" show "$work/try/own.h5" | grep -q 'complete; 1 tensor$' || fail "the recorder's file"
 

@@ -169,6 +169,17 @@ def odd(bench, ref, ids, cand):
         told = [str(w.message) for w in said if "layer0.gate_proj, layer0.up_proj" in str(w.message)]
         bench.say("a fused feed-forward", len(told) == 1 and "layer1.up_proj" in r.run["not_hooked"]
                   and "layer1.mlp_act" in r, told[0])
+    learning = load("gpt2").train()
+    for dropout in [m for m in learning.modules() if isinstance(m, torch.nn.Dropout)]:
+        dropout.p = 0.1
+    told = []
+    for model in (learning, learning.eval()):
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            with record(model.train(not told), cand):
+                run(model, ids)
+        told.append([str(w.message) for w in said if "training mode" in str(w.message)])
+    bench.say("dropout", [len(t) for t in told] == [1, 0] and "transformer.drop " in told[0][0], str(told))
     changed = transformers.AutoModelForCausalLM.from_pretrained(model_of("qwen2"), max_position_embeddings=64).eval()
     with record(changed, cand):
         run(changed, ids)

@@ -7,10 +7,20 @@
 
 #include <CUnit/Basic.h>
 
+#include <stdbool.h>
+#include <stdlib.h>
+
 #define TEST(function) \
 	{ \
 #function, function \
 	}
+
+/* qemu-user knows no limit of memory, has threads of its own, and is slow: what a test demands of
+ * those does not hold there (tests/package/aarch64.sh). */
+static inline bool is_emulated(void)
+{
+	return getenv("VERNIER_EMULATED") != NULL;
+}
 
 static inline int run_suite(const char *name, CU_TestInfo *tests)
 {

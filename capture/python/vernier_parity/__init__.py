@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ContextManager, Mapping, Optional, Union
 from .any_model import explain, isolate, reference, replay
 from .globs import match
 from .numbers import Diverged, RecordingError
+from .printed import warn
 from .reading import Recording, open
 from .recorder import Recorder
 
@@ -84,7 +85,7 @@ def record(model: Any, path: str, points: "Points" = None, *, layers: "Layers" =
         raise RecordingError("record(model, path): the model comes first")
     import torch  # torch is needed only here
 
-    from . import follow, session
+    from . import about, follow, session
     from .families import FAMILIES
     from .places import parts_of
 
@@ -92,6 +93,10 @@ def record(model: Any, path: str, points: "Points" = None, *, layers: "Layers" =
         raise RecordingError(f"{type(model).__name__} is no PyTorch model; record() knows {', '.join(FAMILIES)}, and "
                              f"any other torch.nn.Module (another engine: vernier_parity.Recorder)")
     path = os.fspath(path)
+    random = about.dropping(model)
+    if random:
+        warn(f"vernier_parity: {path}: {random} drops values at random, since the model is in training mode: call "
+             f"model.eval() first", stacklevel=2)
     how = dict(statistics=statistics, run=run or {}, force=force, against=against, keep_above=keep_above,
                stop_at_first=stop_at_first)
     parts = None if any or functions is not None or replace else parts_of(model)

@@ -97,6 +97,15 @@ def recording(kind: Any, path: str, said: Dict[str, h5.Fact], model: Any, run: M
     return kind(path, engine=str(facts.pop("engine")), precision=str(facts.pop("precision")), run=facts, **how)
 
 
+def dropping(model: Any) -> Optional[str]:
+    """The first module that would drop values at random, since it is in training mode."""
+    for name, m in model.named_modules():
+        shares = [getattr(m, key, None) for key in ("p", "dropout", "attention_dropout")]
+        if m.training and any(isinstance(p, float) and p > 0 for p in shares):
+            return name or type(m).__name__
+    return None
+
+
 def plain_word(model: Any) -> str:
     """The number format of the weights."""
     return WORDS.get(model.dtype, str(model.dtype).rpartition(".")[2])

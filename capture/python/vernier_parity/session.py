@@ -143,8 +143,8 @@ class Passes(Call):
         if self.past != done:
             filled = "" if done else "; before= gives the tokens of a cache that was filled earlier"
             raise RecordingError(f"{self.path}: a call starts after {self.past} tokens, but {done} were recorded; "
-                                 f"a recording is one run, whose calls go on with the same cache{filled} "
-                                 f"({about.releases()})")
+                                 f"a recording is one run, whose calls go on with the same cache: record other runs in "
+                                 f"files of their own{filled} ({about.releases()})")
         first, last = self.select or (self.past, self.past + self.tokens - 1)
         if self.last_only:
             if self.trailing is not None:

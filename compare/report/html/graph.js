@@ -56,8 +56,8 @@ function originsHere(by) {
 	return found.filter((c) => c && c.step === selected.step && by.has(c.name)).map((c) => by.get(c.name));
 }
 
-// "layer3.q_rope, attn_context, attn_out, then layers 4-23, final_norm, logits"; each name is a way
-// to its details.
+// "layer3.q_rope, attn_context, attn_out, then layers 4 to 23, final_norm, logits"; each name is a
+// way to its details.
 function drawPath(plan, { by, readers }, origins) {
 	const logits = by.get("logits"), here = by.get(selected.name);
 	const start = origins.includes(here) ? here : origins[0];
@@ -75,7 +75,7 @@ function drawPath(plan, { by, readers }, origins) {
 			words.push(k ? " → " : "", c ? goTo(c, k ? pointOf(c.name) : labelOf(c)) : pointOf(n.out[0]));
 		else if (last !== "inside") {
 			const ends = found.filter((j) => plan[j].layer >= 0 && plan[j].layer !== layer).map((j) => plan[j].layer);
-			words.push(` → layers ${Math.min(...ends)}-${Math.max(...ends)}`);
+			words.push(` → ${range("layer", ends)}`);
 		}
 		last = inside ? "inside" : "shown";
 	});

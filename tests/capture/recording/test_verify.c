@@ -565,7 +565,7 @@ static void no_process_is_made_beside_a_thread(void)
 	CU_ASSERT_EQUAL(vn_compare(&c, &err), VN_OK);
 	CU_ASSERT_EQUAL(c.result.verdict.n_fails, 2);
 	CU_ASSERT_TRUE(forks >= 6); /* to open both; parts and logits of both */
-	CU_ASSERT_EQUAL(accompanied, 0);
+	CU_ASSERT(accompanied == 0 || is_emulated());
 	vn_comparison_close(&c);
 	for (int i = 0; i < 2; i++)
 		unlink(name[i]);

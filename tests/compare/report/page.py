@@ -495,7 +495,7 @@ def the_graph_shows_the_layer_and_the_way_to_the_logits(b):
     assert text(b, "#graph-title") == "Graph of layer 0"
     path = text(b, "#path")
     assert path.startswith("From the origin to the logits: layer0.q_rope \u2192 attn_context "
-                           "\u2192") and path.endswith("\u2192 final_norm \u2192 logits") and "layers 1-1" in path, path
+                           "\u2192") and path.endswith("\u2192 layer 1 \u2192 final_norm \u2192 logits"), path
     where = "document.querySelector('#graph .box[aria-label*=\"%s:\"] rect').%s"
     assert b.ask(where % ("layer 0, q_rope",
                           "classList.contains('m8')")), b.ask("document.getElementById('graph').innerHTML")

@@ -375,11 +375,12 @@ static void settings_count_where_no_argument_does(void)
 	CU_ASSERT_STRING_EQUAL(k.model, "given");
 	CU_ASSERT_STRING_EQUAL(vn_option_origin("model"), "a file");
 	CU_ASSERT_STRING_EQUAL(said, "vernier try: note: --model given: from a file\n");
-	CU_ASSERT(k.n_maps == 0 && k.format == 0); /* xml is a word of another command */
+	CU_ASSERT(k.n_maps == 0 && k.format == 0 && !vn_option_origin("format")); /* xml is a word of another command */
 	CU_ASSERT_EQUAL(read_line(&try, "a -m mine -s --no-config"), 0);
 	CU_ASSERT_STRING_EQUAL(k.model, "mine");
 	CU_ASSERT(!vn_option_origin("model") && k.n_maps == 1 && k.format == 1);
 	CU_ASSERT_STRING_EQUAL(vn_option_origin("names"), "a variable");
+	CU_ASSERT_STRING_EQUAL(vn_option_origin("format"), "a variable");
 	CU_ASSERT(read_line(&try, "a --threads 3") == 0 && !k.model);
 	CU_ASSERT_EQUAL(read_line(&try, "a --row 3"), 2);
 	CU_ASSERT_STRING_EQUAL(said, "vernier try: a bad file\n(vernier try --help)\n");

