@@ -10,6 +10,9 @@
  *   as large  or, if many roundings lie between captured tensors, so that no bit of them is known:
  *             the candidate is as far from a run without the format as a run with it is
  *
+ * An 8-bit cache of a 16-bit run errs hardly more than the run's own roundings: it is wrong in
+ * some steps, and off in all. There it is enough that nearly all calls that read it are nearer.
+ *
  * A deviation in one layer or step is no policy: then the operations of the other layers are wrong
  * under it. Nor need all steps be compared with every format: the first ones are enough.
  */
@@ -27,13 +30,15 @@
 #include <string.h>
 
 /* ALIKE: mean factor by which the operations of a role must be nearer; EXACTLY_ALIKE: of bits that
- * are known. AS_LARGE_WITHIN: the factor between an error and the format's, if it is as large.
- * MOST_LEFT: of the role's operations, at most one in so many may remain wrong: they have a fault
- * of their own. */
+ * are known; SLIGHTLY_ALIKE: of an 8-bit cache (measured in bfloat16: 2.3; without it 0.3), over
+ * ENOUGH operations. AS_LARGE_WITHIN: the factor between an error and the format's, if it is as
+ * large. MOST_LEFT: of the role's operations, at most one in so many may remain wrong: they have a
+ * fault of their own. */
 #define ALIKE           4.0
+#define SLIGHTLY_ALIKE  1.5
 #define EXACTLY_ALIKE   1e4
 #define AS_LARGE_WITHIN 2.0
-enum { MOST_LEFT = 5 };
+enum { MOST_LEFT = 5, ENOUGH = 8 };
 enum { MOST_STEPS = 32 }; /* that are compared with a format */
 
 typedef struct idea {
@@ -159,10 +164,11 @@ static double logarithm(double x)
 }
 
 /* Returns the logarithm of the mean factor by which the n operations listed are nearer; -INFINITY
- * if some cannot be judged. */
+ * if some cannot be judged, or too many are farther. */
 static double nearer_by(const vn_checkpoints *was, const vn_checkpoints *is, const role_part *of, int n)
 {
 	double sum = 0;
+	int    farther = 0;
 
 	for (int i = 0; i < was->n; i++) {
 		const vn_replayed *p = &was->of[i].replay, *q = &is->of[i].replay;
@@ -171,13 +177,14 @@ static double nearer_by(const vn_checkpoints *was, const vn_checkpoints *is, con
 		if (!is->of[i].replayed || !(q->floor > 0) || q->not_measured || q->bad)
 			return -(double)INFINITY;
 		sum += logarithm(p->local / fmax(q->local, q->floor * 1e-3)) / n;
+		farther += p->local < q->local;
 	}
-	return sum;
+	return farther * MOST_LEFT > n ? -(double)INFINITY : sum;
 }
 
-/* was: judged without the format; is: with it. */
+/* was: judged without the format; is: with it; alike: logarithm of the factor that is asked for. */
 static format_evidence weigh(const vn_checkpoints *was, const vn_checkpoints *is, const role_part *of, int n,
-                             vn_role_format f)
+                             vn_role_format f, double alike)
 {
 	const double nearer = nearer_by(was, is, of, n);
 	double       size = 0, token = 0;
@@ -195,7 +202,7 @@ static format_evidence weigh(const vn_checkpoints *was, const vn_checkpoints *is
 	}
 	if (left * MOST_LEFT > n)
 		return (format_evidence) { 0 };
-	if (nearer > log(ALIKE))
+	if (nearer > alike)
 		return (format_evidence) { ALIKE_ROUNDED, nearer, left };
 	return is_float(f) && fabs(size) <= log(AS_LARGE_WITHIN) && fabs(token) <= log(AS_LARGE_WITHIN)
 	           ? (format_evidence) { AS_LARGE, -fabs(size), left }
@@ -218,6 +225,25 @@ static bool all_wrong(const vn_checkpoints *all, const role_part *of, int n)
 	for (int i = 0; i < all->n; i++)
 		wrong += of[i] && vn_local_beyond(&all->of[i]);
 	return n > 0 && (n - wrong) * MOST_LEFT <= n;
+}
+
+/* Is a call that reads an earlier one's cache off by more than a floor nearly everywhere, and wrong
+ * somewhere? Leaves these calls in the list, and returns how many; else 0. */
+static int list_slight(const vn_opened *o, const vn_checkpoints *all, role_part *of)
+{
+	int n = 0, off = 0, wrong = 0;
+
+	for (int i = 0; i < all->n; i++) {
+		const vn_step *step = vn_recording_step(o->cand, all->of[i].step);
+		if (!step || !step->position)
+			of[i] = PART_NONE;
+		if (!of[i])
+			continue;
+		n++;
+		off += vn_local_ratio(&all->of[i].replay) > 1;
+		wrong += vn_local_beyond(&all->of[i]);
+	}
+	return n >= ENOUGH && wrong && (n - off) * MOST_LEFT <= n ? n : 0;
 }
 
 /* ---- one comparison -------------------------------------------------------------------------- */
@@ -327,6 +353,7 @@ typedef struct trial_idea {
 	idea   of[2];
 	int    n;
 	double nearer; /* as in format_evidence, without the floors of spans; -INFINITY: not possible */
+	double alike;  /* as in weigh */
 	bool   judged;
 } trial_idea;
 
@@ -338,7 +365,7 @@ typedef struct policy_search {
 	role_walk             walk;   /* of *is */
 	role_part            *of;     /* (checkpoints) */
 	vn_policy             policy; /* of *is */
-	const vn_plan        *plan;
+	const vn_opened      *opened;
 	const vn_checkpoints *is; /* judged by it */
 	trial_idea            trial[N_TRIALS];
 	int                   n;
@@ -349,7 +376,7 @@ typedef struct policy_search {
 
 static void begin_search(policy_search *s)
 {
-	const vn_plan *plan = s->plan;
+	const vn_plan *plan = s->opened->plan;
 
 	s->walk = (role_walk) { .all = s->is, .plan = plan, .step = -1 };
 	s->walk.known = vn_alloc((size_t)plan->n_values, sizeof *s->walk.known);
@@ -366,11 +393,16 @@ static void end_search(policy_search *s)
 }
 
 /* Fills s->of if the idea is possible: its role has no format yet, and all of its operations are
- * wrong. Returns how many checkpoints count, or 0. */
-static int possible(policy_search *s, idea i)
+ * wrong. Returns how many checkpoints count, or 0. *alike: as in weigh. */
+static int possible(policy_search *s, idea i, double *alike)
 {
-	const int count = is_taken(s->policy, i) ? 0 : list_parts(&s->walk, i.role, s->of);
-	return all_wrong(s->is, s->of, count) ? count : 0;
+	const int  count = is_taken(s->policy, i) ? 0 : list_parts(&s->walk, i.role, s->of);
+	const bool all = all_wrong(s->is, s->of, count), narrow = i.format == VN_ROLE_Q8_0 || i.format == VN_ROLE_INT8;
+
+	*alike = log(all ? ALIKE : SLIGHTLY_ALIKE);
+	return all                                                                ? count
+	       : i.role == VN_ROLE_CACHE && narrow && s->policy.storage != VN_F32 ? list_slight(s->opened, s->is, s->of)
+	                                                                          : 0;
 }
 
 static vn_policy policy_of(const policy_search *s, const trial_idea *t)
@@ -390,7 +422,7 @@ static vn_status add_trial(policy_search *s, trial_idea t, vn_error *err)
 	int           count = 0;
 
 	for (int i = t.n - 1; i >= 0; i--)
-		if (!(count = possible(s, t.of[i])))
+		if (!(count = possible(s, t.of[i], &t.alike)))
 			return VN_OK;
 	const vn_status st = judge_as(s->x, policy_of(s, &t), true, &c, err);
 	if (!st && c.result.checkpoints.n == s->is->n) {
@@ -416,15 +448,26 @@ static vn_status list_both(policy_search *s, vn_error *err)
 	return st;
 }
 
-/* Compares by a trial's policy, and keeps that if it is the best so far. */
+static int count_wrong(const vn_checkpoints *all)
+{
+	int n = 0;
+
+	for (int i = 0; i < all->n; i++)
+		n += vn_local_judges(&all->of[i]) && vn_local_beyond(&all->of[i]);
+	return n;
+}
+
+/* Compares by a trial's policy, and keeps that if it is the best so far. What is right without it
+ * must not be wrong with it: `products` are also those of `linear`. */
 static vn_status judge_trial(policy_search *s, trial_idea *t, vn_error *err)
 {
 	const vn_policy       next = policy_of(s, t);
-	const int             count = possible(s, t->of[0]);
+	const int             count = possible(s, t->of[0], &t->alike);
 	vn_comparison         with;
 	const vn_status       st = judge_as(s->x, next, false, &with, err);
-	const format_evidence e = !st && with.result.checkpoints.n == s->is->n
-	                              ? weigh(s->is, &with.result.checkpoints, s->of, count, t->of[0].format)
+	const format_evidence e = !st && with.result.checkpoints.n == s->is->n &&
+	                                  count_wrong(&with.result.checkpoints) < count_wrong(s->is)
+	                              ? weigh(s->is, &with.result.checkpoints, s->of, count, t->of[0].format, t->alike)
 	                              : (format_evidence) { 0 };
 
 	t->judged = true;
@@ -453,15 +496,16 @@ static vn_status try_ideas(policy_search *s, vn_error *err)
 	return st;
 }
 
-/* Judges by the trials to which the candidate is near enough, nearest first, until one is alike. */
-static vn_status judge_near(policy_search *s, double least, vn_error *err)
+/* Judges by the trials to which the candidate is near enough, nearest first, until one is alike.
+ * times: how often that factor. */
+static vn_status judge_near(policy_search *s, double times, vn_error *err)
 {
 	vn_status st = VN_OK;
 
 	while (!st && s->most.kind != ALIKE_ROUNDED) {
 		trial_idea *nearest = NULL;
 		for (int i = 0; i < s->n; i++)
-			if (!s->trial[i].judged && s->trial[i].nearer > least &&
+			if (!s->trial[i].judged && s->trial[i].nearer > times * s->trial[i].alike &&
 			    (!nearest || s->trial[i].nearer > nearest->nearer + log(1.1)))
 				nearest = &s->trial[i];
 		if (!nearest)
@@ -485,7 +529,7 @@ static vn_status judge_sizes(policy_search *s, vn_error *err)
 		return st;
 	s->n = 0;
 	st = list_both(s, err);
-	return st ? st : judge_near(s, 2 * log(ALIKE), err);
+	return st ? st : judge_near(s, 2, err);
 }
 
 vn_status vn_compare_find_policy(const vn_inference *x, const vn_opened *judged, const vn_checkpoints *all,
@@ -498,10 +542,10 @@ vn_status vn_compare_find_policy(const vn_inference *x, const vn_opened *judged,
 		const bool    again = kept.result.checkpoints.n > 0;
 		policy_search s = { .x = x,
 			                .policy = *policy,
-			                .plan = again ? kept.opened.plan : judged->plan,
+			                .opened = again ? &kept.opened : judged,
 			                .is = again ? &kept.result.checkpoints : all };
 		begin_search(&s);
-		if (!(st = try_ideas(&s, err)) && !(st = judge_near(&s, log(ALIKE), err)) && s.most.kind != ALIKE_ROUNDED)
+		if (!(st = try_ideas(&s, err)) && !(st = judge_near(&s, 1, err)) && s.most.kind != ALIKE_ROUNDED)
 			st = judge_sizes(&s, err);
 		found = !st && s.most.kind;
 		if (found) {
