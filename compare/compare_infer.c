@@ -14,7 +14,8 @@
  * some steps, and off in all. There it is enough that nearly all calls that read it are nearer.
  *
  * A deviation in one layer or step is no policy: then the operations of the other layers are wrong
- * under it. Nor need all steps be compared with every format: the first ones are enough.
+ * under it. Nor need all steps be compared with every format: the first ones are enough, or the
+ * last ones, if only later steps are wrong.
  */
 #include "compare/compare_infer.h"
 
@@ -25,6 +26,7 @@
 #include "capture/view/calls.h"
 #include "libref/base/alloc.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -256,7 +258,7 @@ static bool is_long(const vn_compare_line *k, const vn_opened *o)
 	       k->sides.ref_batch_row < 0;
 }
 
-/* Leaves the first steps, whose calls these are. Like vn_calls_join. */
+/* Leaves the steps whose calls these are. Like vn_calls_join. */
 static vn_status cut_steps(vn_recording **r, const vn_call *call, vn_error *err)
 {
 	const int32_t *ids, *positions;
@@ -278,21 +280,26 @@ static vn_status cut_steps(vn_recording **r, const vn_call *call, vn_error *err)
 	return VN_OK;
 }
 
-/* Leaves the first steps of both recordings, if those of either follow each other. */
-static vn_status keep_first_steps(vn_opened *o, bool *cut, vn_error *err)
+/* Leaves the first steps of both recordings, if those of either follow each other; later: the last
+ * ones, behind one of all tokens before. */
+static vn_status keep_some_steps(vn_opened *o, bool later, bool *cut, vn_error *err)
 {
 	const vn_step *step;
 	vn_call        call[MOST_STEPS];
 
-	vn_recording_steps(o->ref, &step);
-	for (int i = 0; i < MOST_STEPS; i++)
-		call[i] = (vn_call) { step[i].number, step[i].position, step[i].tokens };
+	const int behind = vn_recording_steps(o->ref, &step) - MOST_STEPS;
+	for (int i = 0; i < MOST_STEPS; i++) {
+		const vn_step *s = &step[i + (later && i ? behind : 0)];
+		call[i] = (vn_call) { s->number, s->position, s->tokens };
+	}
+	if (later)
+		call[0].tokens = call[1].position - call[0].position;
 	*cut = vn_calls_fit(o->ref, call, MOST_STEPS) && vn_calls_fit(o->cand, call, MOST_STEPS);
 	const vn_status st = *cut ? cut_steps(&o->ref, call, err) : VN_OK;
 	return st || !*cut ? st : cut_steps(&o->cand, call, err);
 }
 
-/* Opens the first steps. They are kept in x->first, because opening all takes longer than what is
+/* Opens these steps. They are kept in x->first, because opening all takes longer than what is
  * done with them. */
 static vn_status open_steps(const vn_inference *x, vn_comparison *c, bool *cut, vn_error *err)
 {
@@ -307,10 +314,10 @@ static vn_status open_steps(const vn_inference *x, vn_comparison *c, bool *cut, 
 		return vn_compare_open(&k, c, first, x->chosen, x->room, err);
 	}
 	const vn_status st = vn_compare_open(x->k, c, NULL, x->chosen, x->room, err);
-	return st || !is_long(x->k, &c->opened) ? st : keep_first_steps(&c->opened, cut, err);
+	return st || !is_long(x->k, &c->opened) ? st : keep_some_steps(&c->opened, x->later, cut, err);
 }
 
-/* Compares the first steps with this policy, without explanations. local: only the local errors are
+/* Compares these steps with this policy, without explanations. local: only the local errors are
  * wanted. Close *c afterwards, also after a failure. */
 static vn_status judge_as(const vn_inference *x, vn_policy policy, bool local, vn_comparison *c, vn_error *err)
 {
@@ -530,6 +537,18 @@ static vn_status judge_sizes(policy_search *s, vn_error *err)
 	s->n = 0;
 	st = list_both(s, err);
 	return st ? st : judge_near(s, 2, err);
+}
+
+int vn_compare_wrong_later(const vn_opened *o, const vn_checkpoints *all)
+{
+	const vn_step *step;
+	const int      n = vn_recording_steps(o->ref, &step);
+	int            first = INT_MAX;
+
+	for (int i = 0; i < all->n; i++)
+		if (vn_local_judges(&all->of[i]) && vn_local_beyond(&all->of[i]) && all->of[i].step < first)
+			first = all->of[i].step;
+	return n > MOST_STEPS && first != INT_MAX && first > step[MOST_STEPS - 1].number ? first : -1;
 }
 
 vn_status vn_compare_find_policy(const vn_inference *x, const vn_opened *judged, const vn_checkpoints *all,

@@ -259,6 +259,36 @@ def one_layer(b, models):
             b.count(f"{name}, {what}", b.judged(models[name]), 1, engine, "a format in one layer")
 
 
+class ChangingCache(NarrowCache):
+    """A cache that is read in a format in some calls: when(tokens before)."""
+
+    def __init__(self, config, narrow, when):
+        super().__init__(config, narrow, -1)
+        self.when = when
+
+    def update(self, key_states, value_states, layer_idx, *args, **kwargs):
+        before = self.get_seq_length(layer_idx)
+        read = super().update(key_states, value_states, layer_idx, *args, **kwargs)
+        return tuple(map(self.narrow, read)) if self.when(before) else read
+
+
+def changes(b, models):
+    """A format from some step on, or up to it, of more steps than the search looks at: no policy, but said."""
+    for what, when in (("from step 38 on", lambda before: before >= 45), ("up to step 37", lambda before: before < 45)):
+        model = load(models["qwen2"], F32)
+        with torch.no_grad(), record_help.record(model, b.at("cand.h5")):
+            model.generate(torch.tensor([TEXT[100:108]]), max_new_tokens=76, min_new_tokens=76, do_sample=False,
+                           pad_token_id=0, past_key_values=ChangingCache(model.config, as_f16, when))
+        with h5py.File(b.at("cand.h5"), "r+") as f:
+            f["run"].attrs["precision_from"] = "numbers"
+        b.must("capture", "ref", models["qwen2"], "--ids-from", b.at("cand.h5"), "--force-ids-from", b.at("cand.h5"),
+               "--force", "-o", b.at("ref.h5"))
+        done = b.judged(models["qwen2"])
+        with open(b.at("report.json"), encoding="utf-8") as f:
+            said = [w for w in json.load(f)["warnings"] if w.startswith("from step 38 on")]
+        b.say(f"a cache in float16 {what}", done.returncode == 1 and len(said) == 1, f"{said}")
+
+
 def narrow_norms(b, models):
     """1/rms rounded to bfloat16: an error that each row has as a whole, below the limit of one number's."""
     model = load(models["llama"], BF16)
@@ -333,6 +363,7 @@ def main():
                 print(f"{runs} runs, {time.time() - since:.0f} s", flush=True)
         if not part:
             one_layer(b, models)
+            changes(b, models)
             narrow_norms(b, models)
             several(b, models)
         for kind, (wrong, right) in sorted(b.kinds.items()):
