@@ -539,6 +539,65 @@ static vn_status judge_sizes(policy_search *s, vn_error *err)
 	return st ? st : judge_near(s, 2, err);
 }
 
+/* ---- llama.cpp's roundings ------------------------------------------------------------------- */
+
+static bool is_ggml_model(const vn_opened *o)
+{
+	return o->model && strncmp(vn_model_format(o->model), "gguf", 4) == 0;
+}
+
+/* Of a role's operations, as nearer_by; 0: there are none. */
+static double nearer_in(policy_search *s, const vn_checkpoints *by, vn_role role)
+{
+	const int n = list_parts(&s->walk, role, s->of);
+
+	return n ? nearer_by(s->is, by, s->of, n) : 0;
+}
+
+/* The weights of a GGUF file: inputs of products may be rounded as llama.cpp does, by the format of
+ * each matrix. Takes the precision in which nearly all that was wrong is right; of several the one
+ * in which most is, then that to which attention is nearest. is: by *policy; *kept: judged by the
+ * one taken. */
+static vn_status find_ggml(const vn_inference *x, const vn_opened *judged, const vn_checkpoints *is,
+                           vn_comparison *kept, vn_policy *policy, vn_error *err)
+{
+	static const char *const names[] = { "ggml", "ggml-kv16", "ggml-flash16" };
+	policy_search            s = { .x = x, .policy = *policy, .opened = judged, .is = is };
+	vn_status                st = VN_OK;
+	int                      least = count_wrong(is) / MOST_LEFT;
+	double                   nearest = -(double)INFINITY;
+
+	begin_search(&s);
+	for (size_t i = 0; !st && count_wrong(is) && i < sizeof names / sizeof *names; i++) {
+		vn_policy     p;
+		vn_comparison c;
+
+		vn_policy_from_name(names[i], &p);
+		st = judge_as(x, p, false, &c, err);
+		const vn_checkpoints *by = &c.result.checkpoints;
+		const bool            alike = !st && by->n == is->n && nearer_in(&s, by, VN_ROLE_LINEAR) > log(ALIKE);
+		const int             left = alike ? count_wrong(by) : least + 1;
+		const double          nearer = alike ? nearer_in(&s, by, VN_ROLE_PRODUCTS) : 0;
+		if (left < least || (left == least && nearer > nearest)) {
+			vn_comparison_close(&s.best);
+			s.best = c;
+			s.as_best = p;
+			least = left;
+			nearest = nearer;
+		} else {
+			vn_comparison_close(&c);
+		}
+	}
+	if (s.best.opened.plan) {
+		vn_comparison_close(kept);
+		*kept = s.best;
+		*policy = s.as_best;
+		s.best = (vn_comparison) { 0 };
+	}
+	end_search(&s);
+	return st;
+}
+
 int vn_compare_wrong_later(const vn_opened *o, const vn_checkpoints *all)
 {
 	const vn_step *step;
@@ -557,6 +616,10 @@ vn_status vn_compare_find_policy(const vn_inference *x, const vn_opened *judged,
 	vn_comparison kept = { 0 };
 	vn_status     st = is_long(x->k, judged) ? judge_as(x, *policy, false, &kept, err) : VN_OK;
 
+	if (!st && is_ggml_model(judged) && policy->storage == VN_F32 && !policy->products) {
+		const bool cut = kept.result.checkpoints.n > 0;
+		st = find_ggml(x, cut ? &kept.opened : judged, cut ? &kept.result.checkpoints : all, &kept, policy, err);
+	}
 	for (bool found = true; !st && found;) {
 		const bool    again = kept.result.checkpoints.n > 0;
 		policy_search s = { .x = x,

@@ -94,20 +94,22 @@ vn_status vn_compare_infer(const vn_compare_line *k, vn_comparison *c, char *cho
 		return vn_chapter_explain(c, err);
 	const bool declared = vn_precision_declared(c->opened.cand);
 	snprintf(kept, sizeof kept, "%s", chosen);
-	const int from = vn_compare_wrong_later(&c->opened, &c->result.checkpoints);
+	const vn_policy was = policy;
+	const int       from = vn_compare_wrong_later(&c->opened, &c->result.checkpoints);
 	x.later = from >= 0;
 	if ((st = vn_compare_find_policy(&x, &c->opened, &c->result.checkpoints, &policy, err)))
 		return st;
-	if (vn_policy_mixed(policy) && !declared && !x.later && !(st = judge_by(&x, c, policy, err))) {
+	const bool found = !vn_policy_same(policy, was);
+	if (found && !declared && !x.later && !(st = judge_by(&x, c, policy, err))) {
 		const int other = vn_compare_wrong_later(&c->opened, &c->result.checkpoints);
 		say_inferred(c, policy, false);
 		if (other >= 0)
 			say_later(c, policy, other, true);
 	} else if (!st) {
 		snprintf(chosen, room, "%s", kept);
-		if (vn_policy_mixed(policy) && x.later)
+		if (found && x.later)
 			say_later(c, policy, from, false);
-		else if (vn_policy_mixed(policy))
+		else if (found)
 			say_inferred(c, policy, true);
 		st = vn_chapter_explain(c, err);
 	}
