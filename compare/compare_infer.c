@@ -10,8 +10,12 @@
  *   as large  or, if many roundings lie between captured tensors, so that no bit of them is known:
  *             the candidate is as far from a run without the format as a run with it is
  *
+ * An 8-bit cache of a 16-bit run errs hardly more than the run's own roundings: it is wrong in
+ * some steps, and off in all. There it is enough that nearly all calls that read it are nearer.
+ *
  * A deviation in one layer or step is no policy: then the operations of the other layers are wrong
- * under it. Nor need all steps be compared with every format: the first ones are enough.
+ * under it. Nor need all steps be compared with every format: the first ones are enough, or the
+ * last ones, if only later steps are wrong.
  */
 #include "compare/compare_infer.h"
 
@@ -22,18 +26,21 @@
 #include "capture/view/calls.h"
 #include "libref/base/alloc.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* ALIKE: mean factor by which the operations of a role must be nearer; EXACTLY_ALIKE: of bits that
- * are known. AS_LARGE_WITHIN: the factor between an error and the format's, if it is as large.
- * MOST_LEFT: of the role's operations, at most one in so many may remain wrong: they have a fault
- * of their own. */
+ * are known; SLIGHTLY_ALIKE: of an 8-bit cache (measured in bfloat16: 2.3; without it 0.3), over
+ * ENOUGH operations. AS_LARGE_WITHIN: the factor between an error and the format's, if it is as
+ * large. MOST_LEFT: of the role's operations, at most one in so many may remain wrong: they have a
+ * fault of their own. */
 #define ALIKE           4.0
+#define SLIGHTLY_ALIKE  1.5
 #define EXACTLY_ALIKE   1e4
 #define AS_LARGE_WITHIN 2.0
-enum { MOST_LEFT = 5 };
+enum { MOST_LEFT = 5, ENOUGH = 8 };
 enum { MOST_STEPS = 32 }; /* that are compared with a format */
 
 typedef struct idea {
@@ -159,10 +166,11 @@ static double logarithm(double x)
 }
 
 /* Returns the logarithm of the mean factor by which the n operations listed are nearer; -INFINITY
- * if some cannot be judged. */
+ * if some cannot be judged, or too many are farther. */
 static double nearer_by(const vn_checkpoints *was, const vn_checkpoints *is, const role_part *of, int n)
 {
 	double sum = 0;
+	int    farther = 0;
 
 	for (int i = 0; i < was->n; i++) {
 		const vn_replayed *p = &was->of[i].replay, *q = &is->of[i].replay;
@@ -171,13 +179,14 @@ static double nearer_by(const vn_checkpoints *was, const vn_checkpoints *is, con
 		if (!is->of[i].replayed || !(q->floor > 0) || q->not_measured || q->bad)
 			return -(double)INFINITY;
 		sum += logarithm(p->local / fmax(q->local, q->floor * 1e-3)) / n;
+		farther += p->local < q->local;
 	}
-	return sum;
+	return farther * MOST_LEFT > n ? -(double)INFINITY : sum;
 }
 
-/* was: judged without the format; is: with it. */
+/* was: judged without the format; is: with it; alike: logarithm of the factor that is asked for. */
 static format_evidence weigh(const vn_checkpoints *was, const vn_checkpoints *is, const role_part *of, int n,
-                             vn_role_format f)
+                             vn_role_format f, double alike)
 {
 	const double nearer = nearer_by(was, is, of, n);
 	double       size = 0, token = 0;
@@ -195,7 +204,7 @@ static format_evidence weigh(const vn_checkpoints *was, const vn_checkpoints *is
 	}
 	if (left * MOST_LEFT > n)
 		return (format_evidence) { 0 };
-	if (nearer > log(ALIKE))
+	if (nearer > alike)
 		return (format_evidence) { ALIKE_ROUNDED, nearer, left };
 	return is_float(f) && fabs(size) <= log(AS_LARGE_WITHIN) && fabs(token) <= log(AS_LARGE_WITHIN)
 	           ? (format_evidence) { AS_LARGE, -fabs(size), left }
@@ -220,6 +229,25 @@ static bool all_wrong(const vn_checkpoints *all, const role_part *of, int n)
 	return n > 0 && (n - wrong) * MOST_LEFT <= n;
 }
 
+/* Is a call that reads an earlier one's cache off by more than a floor nearly everywhere, and wrong
+ * somewhere? Leaves these calls in the list, and returns how many; else 0. */
+static int list_slight(const vn_opened *o, const vn_checkpoints *all, role_part *of)
+{
+	int n = 0, off = 0, wrong = 0;
+
+	for (int i = 0; i < all->n; i++) {
+		const vn_step *step = vn_recording_step(o->cand, all->of[i].step);
+		if (!step || !step->position)
+			of[i] = PART_NONE;
+		if (!of[i])
+			continue;
+		n++;
+		off += vn_local_ratio(&all->of[i].replay) > 1;
+		wrong += vn_local_beyond(&all->of[i]);
+	}
+	return n >= ENOUGH && wrong && (n - off) * MOST_LEFT <= n ? n : 0;
+}
+
 /* ---- one comparison -------------------------------------------------------------------------- */
 
 /* The same options would open other files, or rows, again. */
@@ -230,7 +258,7 @@ static bool is_long(const vn_compare_line *k, const vn_opened *o)
 	       k->sides.ref_batch_row < 0;
 }
 
-/* Leaves the first steps, whose calls these are. Like vn_calls_join. */
+/* Leaves the steps whose calls these are. Like vn_calls_join. */
 static vn_status cut_steps(vn_recording **r, const vn_call *call, vn_error *err)
 {
 	const int32_t *ids, *positions;
@@ -252,21 +280,26 @@ static vn_status cut_steps(vn_recording **r, const vn_call *call, vn_error *err)
 	return VN_OK;
 }
 
-/* Leaves the first steps of both recordings, if those of either follow each other. */
-static vn_status keep_first_steps(vn_opened *o, bool *cut, vn_error *err)
+/* Leaves the first steps of both recordings, if those of either follow each other; later: the last
+ * ones, behind one of all tokens before. */
+static vn_status keep_some_steps(vn_opened *o, bool later, bool *cut, vn_error *err)
 {
 	const vn_step *step;
 	vn_call        call[MOST_STEPS];
 
-	vn_recording_steps(o->ref, &step);
-	for (int i = 0; i < MOST_STEPS; i++)
-		call[i] = (vn_call) { step[i].number, step[i].position, step[i].tokens };
+	const int behind = vn_recording_steps(o->ref, &step) - MOST_STEPS;
+	for (int i = 0; i < MOST_STEPS; i++) {
+		const vn_step *s = &step[i + (later && i ? behind : 0)];
+		call[i] = (vn_call) { s->number, s->position, s->tokens };
+	}
+	if (later)
+		call[0].tokens = call[1].position - call[0].position;
 	*cut = vn_calls_fit(o->ref, call, MOST_STEPS) && vn_calls_fit(o->cand, call, MOST_STEPS);
 	const vn_status st = *cut ? cut_steps(&o->ref, call, err) : VN_OK;
 	return st || !*cut ? st : cut_steps(&o->cand, call, err);
 }
 
-/* Opens the first steps. They are kept in x->first, because opening all takes longer than what is
+/* Opens these steps. They are kept in x->first, because opening all takes longer than what is
  * done with them. */
 static vn_status open_steps(const vn_inference *x, vn_comparison *c, bool *cut, vn_error *err)
 {
@@ -281,10 +314,10 @@ static vn_status open_steps(const vn_inference *x, vn_comparison *c, bool *cut, 
 		return vn_compare_open(&k, c, first, x->chosen, x->room, err);
 	}
 	const vn_status st = vn_compare_open(x->k, c, NULL, x->chosen, x->room, err);
-	return st || !is_long(x->k, &c->opened) ? st : keep_first_steps(&c->opened, cut, err);
+	return st || !is_long(x->k, &c->opened) ? st : keep_some_steps(&c->opened, x->later, cut, err);
 }
 
-/* Compares the first steps with this policy, without explanations. local: only the local errors are
+/* Compares these steps with this policy, without explanations. local: only the local errors are
  * wanted. Close *c afterwards, also after a failure. */
 static vn_status judge_as(const vn_inference *x, vn_policy policy, bool local, vn_comparison *c, vn_error *err)
 {
@@ -327,6 +360,7 @@ typedef struct trial_idea {
 	idea   of[2];
 	int    n;
 	double nearer; /* as in format_evidence, without the floors of spans; -INFINITY: not possible */
+	double alike;  /* as in weigh */
 	bool   judged;
 } trial_idea;
 
@@ -338,7 +372,7 @@ typedef struct policy_search {
 	role_walk             walk;   /* of *is */
 	role_part            *of;     /* (checkpoints) */
 	vn_policy             policy; /* of *is */
-	const vn_plan        *plan;
+	const vn_opened      *opened;
 	const vn_checkpoints *is; /* judged by it */
 	trial_idea            trial[N_TRIALS];
 	int                   n;
@@ -349,7 +383,7 @@ typedef struct policy_search {
 
 static void begin_search(policy_search *s)
 {
-	const vn_plan *plan = s->plan;
+	const vn_plan *plan = s->opened->plan;
 
 	s->walk = (role_walk) { .all = s->is, .plan = plan, .step = -1 };
 	s->walk.known = vn_alloc((size_t)plan->n_values, sizeof *s->walk.known);
@@ -366,11 +400,16 @@ static void end_search(policy_search *s)
 }
 
 /* Fills s->of if the idea is possible: its role has no format yet, and all of its operations are
- * wrong. Returns how many checkpoints count, or 0. */
-static int possible(policy_search *s, idea i)
+ * wrong. Returns how many checkpoints count, or 0. *alike: as in weigh. */
+static int possible(policy_search *s, idea i, double *alike)
 {
-	const int count = is_taken(s->policy, i) ? 0 : list_parts(&s->walk, i.role, s->of);
-	return all_wrong(s->is, s->of, count) ? count : 0;
+	const int  count = is_taken(s->policy, i) ? 0 : list_parts(&s->walk, i.role, s->of);
+	const bool all = all_wrong(s->is, s->of, count), narrow = i.format == VN_ROLE_Q8_0 || i.format == VN_ROLE_INT8;
+
+	*alike = log(all ? ALIKE : SLIGHTLY_ALIKE);
+	return all                                                                ? count
+	       : i.role == VN_ROLE_CACHE && narrow && s->policy.storage != VN_F32 ? list_slight(s->opened, s->is, s->of)
+	                                                                          : 0;
 }
 
 static vn_policy policy_of(const policy_search *s, const trial_idea *t)
@@ -390,7 +429,7 @@ static vn_status add_trial(policy_search *s, trial_idea t, vn_error *err)
 	int           count = 0;
 
 	for (int i = t.n - 1; i >= 0; i--)
-		if (!(count = possible(s, t.of[i])))
+		if (!(count = possible(s, t.of[i], &t.alike)))
 			return VN_OK;
 	const vn_status st = judge_as(s->x, policy_of(s, &t), true, &c, err);
 	if (!st && c.result.checkpoints.n == s->is->n) {
@@ -416,15 +455,26 @@ static vn_status list_both(policy_search *s, vn_error *err)
 	return st;
 }
 
-/* Compares by a trial's policy, and keeps that if it is the best so far. */
+static int count_wrong(const vn_checkpoints *all)
+{
+	int n = 0;
+
+	for (int i = 0; i < all->n; i++)
+		n += vn_local_judges(&all->of[i]) && vn_local_beyond(&all->of[i]);
+	return n;
+}
+
+/* Compares by a trial's policy, and keeps that if it is the best so far. What is right without it
+ * must not be wrong with it: `products` are also those of `linear`. */
 static vn_status judge_trial(policy_search *s, trial_idea *t, vn_error *err)
 {
 	const vn_policy       next = policy_of(s, t);
-	const int             count = possible(s, t->of[0]);
+	const int             count = possible(s, t->of[0], &t->alike);
 	vn_comparison         with;
 	const vn_status       st = judge_as(s->x, next, false, &with, err);
-	const format_evidence e = !st && with.result.checkpoints.n == s->is->n
-	                              ? weigh(s->is, &with.result.checkpoints, s->of, count, t->of[0].format)
+	const format_evidence e = !st && with.result.checkpoints.n == s->is->n &&
+	                                  count_wrong(&with.result.checkpoints) < count_wrong(s->is)
+	                              ? weigh(s->is, &with.result.checkpoints, s->of, count, t->of[0].format, t->alike)
 	                              : (format_evidence) { 0 };
 
 	t->judged = true;
@@ -453,15 +503,16 @@ static vn_status try_ideas(policy_search *s, vn_error *err)
 	return st;
 }
 
-/* Judges by the trials to which the candidate is near enough, nearest first, until one is alike. */
-static vn_status judge_near(policy_search *s, double least, vn_error *err)
+/* Judges by the trials to which the candidate is near enough, nearest first, until one is alike.
+ * times: how often that factor. */
+static vn_status judge_near(policy_search *s, double times, vn_error *err)
 {
 	vn_status st = VN_OK;
 
 	while (!st && s->most.kind != ALIKE_ROUNDED) {
 		trial_idea *nearest = NULL;
 		for (int i = 0; i < s->n; i++)
-			if (!s->trial[i].judged && s->trial[i].nearer > least &&
+			if (!s->trial[i].judged && s->trial[i].nearer > times * s->trial[i].alike &&
 			    (!nearest || s->trial[i].nearer > nearest->nearer + log(1.1)))
 				nearest = &s->trial[i];
 		if (!nearest)
@@ -485,7 +536,78 @@ static vn_status judge_sizes(policy_search *s, vn_error *err)
 		return st;
 	s->n = 0;
 	st = list_both(s, err);
-	return st ? st : judge_near(s, 2 * log(ALIKE), err);
+	return st ? st : judge_near(s, 2, err);
+}
+
+/* ---- llama.cpp's roundings ------------------------------------------------------------------- */
+
+static bool is_ggml_model(const vn_opened *o)
+{
+	return o->model && strncmp(vn_model_format(o->model), "gguf", 4) == 0;
+}
+
+/* Of a role's operations, as nearer_by; 0: there are none. */
+static double nearer_in(policy_search *s, const vn_checkpoints *by, vn_role role)
+{
+	const int n = list_parts(&s->walk, role, s->of);
+
+	return n ? nearer_by(s->is, by, s->of, n) : 0;
+}
+
+/* The weights of a GGUF file: inputs of products may be rounded as llama.cpp does, by the format of
+ * each matrix. Takes the precision in which nearly all that was wrong is right; of several the one
+ * in which most is, then that to which attention is nearest. is: by *policy; *kept: judged by the
+ * one taken. */
+static vn_status find_ggml(const vn_inference *x, const vn_opened *judged, const vn_checkpoints *is,
+                           vn_comparison *kept, vn_policy *policy, vn_error *err)
+{
+	static const char *const names[] = { "ggml", "ggml-kv16", "ggml-flash16" };
+	policy_search            s = { .x = x, .policy = *policy, .opened = judged, .is = is };
+	vn_status                st = VN_OK;
+	int                      least = count_wrong(is) / MOST_LEFT;
+	double                   nearest = -(double)INFINITY;
+
+	begin_search(&s);
+	for (size_t i = 0; !st && count_wrong(is) && i < sizeof names / sizeof *names; i++) {
+		vn_policy     p;
+		vn_comparison c;
+
+		vn_policy_from_name(names[i], &p);
+		st = judge_as(x, p, false, &c, err);
+		const vn_checkpoints *by = &c.result.checkpoints;
+		const bool            alike = !st && by->n == is->n && nearer_in(&s, by, VN_ROLE_LINEAR) > log(ALIKE);
+		const int             left = alike ? count_wrong(by) : least + 1;
+		const double          nearer = alike ? nearer_in(&s, by, VN_ROLE_PRODUCTS) : 0;
+		if (left < least || (left == least && nearer > nearest)) {
+			vn_comparison_close(&s.best);
+			s.best = c;
+			s.as_best = p;
+			least = left;
+			nearest = nearer;
+		} else {
+			vn_comparison_close(&c);
+		}
+	}
+	if (s.best.opened.plan) {
+		vn_comparison_close(kept);
+		*kept = s.best;
+		*policy = s.as_best;
+		s.best = (vn_comparison) { 0 };
+	}
+	end_search(&s);
+	return st;
+}
+
+int vn_compare_wrong_later(const vn_opened *o, const vn_checkpoints *all)
+{
+	const vn_step *step;
+	const int      n = vn_recording_steps(o->ref, &step);
+	int            first = INT_MAX;
+
+	for (int i = 0; i < all->n; i++)
+		if (vn_local_judges(&all->of[i]) && vn_local_beyond(&all->of[i]) && all->of[i].step < first)
+			first = all->of[i].step;
+	return n > MOST_STEPS && first != INT_MAX && first > step[MOST_STEPS - 1].number ? first : -1;
 }
 
 vn_status vn_compare_find_policy(const vn_inference *x, const vn_opened *judged, const vn_checkpoints *all,
@@ -494,14 +616,18 @@ vn_status vn_compare_find_policy(const vn_inference *x, const vn_opened *judged,
 	vn_comparison kept = { 0 };
 	vn_status     st = is_long(x->k, judged) ? judge_as(x, *policy, false, &kept, err) : VN_OK;
 
+	if (!st && is_ggml_model(judged) && policy->storage == VN_F32 && !policy->products) {
+		const bool cut = kept.result.checkpoints.n > 0;
+		st = find_ggml(x, cut ? &kept.opened : judged, cut ? &kept.result.checkpoints : all, &kept, policy, err);
+	}
 	for (bool found = true; !st && found;) {
 		const bool    again = kept.result.checkpoints.n > 0;
 		policy_search s = { .x = x,
 			                .policy = *policy,
-			                .plan = again ? kept.opened.plan : judged->plan,
+			                .opened = again ? &kept.opened : judged,
 			                .is = again ? &kept.result.checkpoints : all };
 		begin_search(&s);
-		if (!(st = try_ideas(&s, err)) && !(st = judge_near(&s, log(ALIKE), err)) && s.most.kind != ALIKE_ROUNDED)
+		if (!(st = try_ideas(&s, err)) && !(st = judge_near(&s, 1, err)) && s.most.kind != ALIKE_ROUNDED)
 			st = judge_sizes(&s, err);
 		found = !st && s.most.kind;
 		if (found) {

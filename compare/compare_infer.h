@@ -11,8 +11,13 @@ typedef struct vn_inference {
 	const char               *again;
 	char                     *chosen;
 	size_t                    room;
-	vn_recording            **first; /* (2) NULL; kept by the search: the first steps of a long pair */
+	vn_recording            **first; /* (2) NULL; kept by the search: the steps of a long pair that it looks at */
+	bool                      later; /* these are the last ones, and all before joined to one; else the first */
 } vn_inference;
+
+/* Returns the number of the first step in which an operation is wrong, if none of the steps is that
+ * the search looks at; else -1. */
+int vn_compare_wrong_later(const vn_opened *o, const vn_checkpoints *all);
 
 /* Adds roles with formats of their own to *policy, by which these were judged, until no more of
  * them explain operations that are wrong everywhere. Compares many times, and changes x->chosen. */

@@ -54,6 +54,18 @@ static void say_inferred(vn_comparison *c, vn_policy policy, bool declared)
 		             words, vn_policy_name(policy));
 }
 
+/* The first steps lack the policy, or they alone have it. from: the first step that differs. */
+static void say_later(vn_comparison *c, vn_policy policy, int from, bool first)
+{
+	char words[160];
+
+	vn_policy_words(policy, words, sizeof words);
+	vn_lines_add(&c->result.remarks.warnings,
+	             first ? "from step %d on, the candidate's numbers are not those of a run with %s: its formats change"
+	                   : "from step %d on, the candidate's last numbers are those of a run with %s: its formats change",
+	             from, words);
+}
+
 /* Closes c and compares again, by the policy found. */
 static vn_status judge_by(const vn_inference *x, vn_comparison *c, vn_policy policy, vn_error *err)
 {
@@ -68,11 +80,11 @@ static vn_status judge_by(const vn_inference *x, vn_comparison *c, vn_policy pol
 
 vn_status vn_compare_infer(const vn_compare_line *k, vn_comparison *c, char *chosen, size_t room, vn_error *err)
 {
-	vn_recording      *first[2] = { NULL };
-	const vn_inference x = { k, c->opened.request.options, c->opened.request.again, chosen, room, first };
-	char               kept[128];
-	vn_policy          policy;
-	vn_status          st = VN_OK;
+	vn_recording *first[2] = { NULL };
+	vn_inference  x = { k, c->opened.request.options, c->opened.request.again, chosen, room, first, false };
+	char          kept[128];
+	vn_policy     policy;
+	vn_status     st = VN_OK;
 
 	c->opened.request.unexplained = false;
 	bool coarse = true;
@@ -82,13 +94,22 @@ vn_status vn_compare_infer(const vn_compare_line *k, vn_comparison *c, char *cho
 		return vn_chapter_explain(c, err);
 	const bool declared = vn_precision_declared(c->opened.cand);
 	snprintf(kept, sizeof kept, "%s", chosen);
+	const vn_policy was = policy;
+	const int       from = vn_compare_wrong_later(&c->opened, &c->result.checkpoints);
+	x.later = from >= 0;
 	if ((st = vn_compare_find_policy(&x, &c->opened, &c->result.checkpoints, &policy, err)))
 		return st;
-	if (vn_policy_mixed(policy) && !declared && !(st = judge_by(&x, c, policy, err)))
+	const bool found = !vn_policy_same(policy, was);
+	if (found && !declared && !x.later && !(st = judge_by(&x, c, policy, err))) {
+		const int other = vn_compare_wrong_later(&c->opened, &c->result.checkpoints);
 		say_inferred(c, policy, false);
-	else if (!st) {
+		if (other >= 0)
+			say_later(c, policy, other, true);
+	} else if (!st) {
 		snprintf(chosen, room, "%s", kept);
-		if (vn_policy_mixed(policy))
+		if (found && x.later)
+			say_later(c, policy, from, false);
+		else if (found)
 			say_inferred(c, policy, true);
 		st = vn_chapter_explain(c, err);
 	}

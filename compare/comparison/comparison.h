@@ -317,6 +317,9 @@ typedef struct vn_localised {
 	struct vn_run_graph *run_graph; /* judge/localise.c */
 	int                  first;     /* first divergence; -1 */
 	int                 *origins, n_origins;
+	/* behind the origins in that list: checkpoints after an operation that is wrong that were
+	 * captured wrongly. By replay */
+	int                  n_captured;
 } vn_localised;
 
 typedef struct vn_conclusion {

@@ -447,21 +447,22 @@ vn_status vn_explain(const vn_opened *o, const vn_result *r, vn_all_findings **w
 	vn_failure       failed = { .st = VN_OK };
 	vn_case          t = { .failed = &failed, .opened = o, .result = r };
 	vn_progress      bar = { 0 };
+	const int        n = r->localised.n_origins + r->localised.n_captured;
 
 	if (o->replayed)
 		return explain_replayed(o, r, x, err);
 	if (!o->model || !r->replayed || !r->localised.n_origins)
 		return VN_OK;
-	x->of = vn_alloc_zero((size_t)r->localised.n_origins, sizeof *x->of);
+	x->of = vn_alloc_zero((size_t)n, sizeof *x->of);
 	const vn_status st = vn_recompute_create(o, &r->checkpoints, &t.recompute, err);
 	if (st)
 		return st;
 	t.site = vn_recompute_site(t.recompute);
-	vn_progress_start(&bar, "explaining origin", r->localised.n_origins);
+	vn_progress_start(&bar, "explaining origin", n);
 	int nothing = 0; /* origins that nothing fits, in a row */
-	for (int i = 0; !failed.st && i < r->localised.n_origins; i++) {
+	for (int i = 0; !failed.st && i < n; i++) {
 		if (x->n == AT_ALL || nothing == IN_VAIN) {
-			x->left_out = r->localised.n_origins - i;
+			x->left_out = n - i;
 			break;
 		}
 		if (!r->checkpoints.of[r->localised.origins[i]].replayed)

@@ -234,11 +234,12 @@ static vn_status one_step(vn_replay *r, vn_error *err)
 vn_status vn_replay_origins(const vn_opened *o, vn_checkpoints *all, bool replayed, vn_localised *localised,
                             vn_error *err)
 {
-	int             n = 0;
+	bool            wrong = false; /* an operation before is */
+	int             n = 0, captured = 0;
 	const vn_status st = vn_replay_find_overflows(o, all, localised, err);
 	if (st || !replayed)
 		return st;
-	int *list = vn_alloc((size_t)all->n, sizeof *list);
+	int *list = vn_alloc((size_t)all->n, sizeof *list), *aside = vn_alloc((size_t)all->n, sizeof *aside);
 	for (int i = 0; i < all->n; i++) {
 		vn_checkpoint *p = &all->of[i];
 		/* A checkpoint that could not be replayed keeps the result of the graph. */
@@ -246,12 +247,21 @@ vn_status vn_replay_origins(const vn_opened *o, vn_checkpoints *all, bool replay
 		                        : p->origin;
 		p->origin = p->origin || (p->overwritten && p->fails);
 		p->origin = p->origin && (p->fails || !o->request.options->baseline); /* not origins that the baseline knows */
+		if (!p->origin)
+			continue;
+		wrong = wrong || !p->replay.recorder_fault;
+		p->origin = !wrong || !p->replay.recorder_fault;
 		if (p->origin)
 			list[n++] = i;
+		else
+			aside[captured++] = i;
 	}
+	memcpy(list + n, aside, (size_t)captured * sizeof *list);
+	free(aside);
+	localised->n_origins = n;
+	localised->n_captured = captured;
 	free(localised->origins);
 	localised->origins = list;
-	localised->n_origins = n;
 	return VN_OK;
 }
 

@@ -140,6 +140,37 @@ static vn_status judge_overflowed(vn_replay *r, int k, judged *j, vn_error *err)
 	return m ? vn_local_alone(&m->t, j->cand, j->axes, r->o->request.options->threads, j->l, err) : st;
 }
 
+/* A call may attend to its own keys and values as they are, and only later calls to the cache's
+ * format: a prompt is then attended to before it is cached. */
+static vn_status judge_own_keys(vn_replay *r, int k, judged *j, vn_error *err)
+{
+	vn_replay_engine *e = &r->e[VN_REPLAY_OWN];
+	vn_policy         unrounded = e->policy;
+	void             *data[2] = { NULL };
+	vn_status         st = VN_OK;
+
+	unrounded.role[VN_ROLE_CACHE] = VN_ROLE_AS_STORED;
+	for (int i = 0; !st && i < 2; i++) {
+		const int      v = r->plan->node[k].in[i ? VN_ATTN_V : VN_ATTN_K];
+		const vn_shape s = vn_replay_shape(r, v);
+		data[i] = vn_alloc((size_t)vn_shape_count(&s), vn_dtype_size(e->policy.storage));
+		st = vn_ref_ops.read(e->ref, v, data[i], err);
+	}
+	for (int rounded = 0; !st && rounded < 2; rounded++) {
+		vn_ref_rounds(e->ref, rounded ? e->policy : unrounded);
+		for (int i = 0; !st && i < 2; i++)
+			st = vn_ref_ops.write(e->ref, r->plan->node[k].in[i ? VN_ATTN_V : VN_ATTN_K], data[i], err);
+		if (rounded || st || (st = run_own(r, k, err)))
+			continue;
+		const vn_node_output *m = vn_replay_made(e, j->value);
+		st = m ? vn_local_alone(&m->t, j->cand, j->axes, r->o->request.options->threads, j->l, err) : st;
+	}
+	vn_ref_rounds(e->ref, e->policy);
+	free(data[0]);
+	free(data[1]);
+	return st;
+}
+
 vn_status vn_replay_judge_variants(vn_replay *r, const vn_node_output *own, const vn_tensor *cand, const char *axes,
                                    vn_replayed *l, vn_error *err)
 {
@@ -165,6 +196,8 @@ vn_status vn_replay_judge_variants(vn_replay *r, const vn_node_output *own, cons
 	}
 	if (!st && is_norm(node->op))
 		st = judge_overflowed(r, k, &j, err);
+	if (!st && others && node->op == VN_OP_ATTENTION && e->policy.role[VN_ROLE_CACHE])
+		st = judge_own_keys(r, k, &j, err);
 	for (size_t i = 0; i < sizeof e->out / sizeof *e->out; i++)
 		vn_node_output_free(&e->out[i]);
 	memcpy(e->out, unmodified.out, sizeof e->out);

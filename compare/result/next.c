@@ -163,6 +163,7 @@ static int injections_of(const vn_opened *o, const vn_result *r, injection what[
 		                         .name = vn_alloc_zero(nodes, sizeof *m.name),
 		                         .done = vn_alloc_zero(nodes, sizeof *m.done) };
 
+	bool alone = r->localised.n_captured > 0; /* what was captured wrongly, and no operation */
 	for (int which = 0; which < 2; which++) {
 		memset(m.fault, 0, nodes * sizeof *m.fault);
 		memset(m.done, 0, nodes * sizeof *m.done);
@@ -171,8 +172,10 @@ static int injections_of(const vn_opened *o, const vn_result *r, injection what[
 				continue;
 			if (why->of[i].by[0].recorder_fault)
 				add_recorder_fault(&m, &why->of[i]);
-			else
+			else {
 				mark_places(&m, &why->of[i], which);
+				alone = false;
+			}
 		}
 		for (int i = 0; i < p->n_nodes; i++)
 			if (m.fault[i] && !m.done[i])
@@ -181,7 +184,7 @@ static int injections_of(const vn_opened *o, const vn_result *r, injection what[
 	free(m.fault);
 	free(m.name);
 	free(m.done);
-	return m.full ? -1 : m.n;
+	return m.full ? -1 : alone ? 0 : m.n;
 }
 
 /* Path of the model's weights, if known. */

@@ -66,7 +66,7 @@ typedef struct vn_eval {
 	/* Computes some rows of scores, (rows, S). May run on several threads. */
 	vn_status (*rows)(const vn_node *n, const vn_args *a, vn_score_rows s, void *out, vn_error *err);
 	/* Rounds rows of n numbers to the format of a role. */
-	void (*round)(void *x, int64_t rows, int64_t n, vn_role_format f, int threads);
+	void (*round)(void *x, int64_t rows, int64_t n, vn_role_format f, bool other_ties, int threads);
 } vn_eval;
 
 extern const vn_eval vn_evaluator_f32, vn_evaluator_f64;

@@ -115,7 +115,7 @@ static bool compute_narrow(const vn_args *a, const vn_operands *given, real *out
 		own.w = &narrow;
 		memcpy(x, a->in[0], n * sizeof *x);
 		if (f)
-			REAL(vn_role_rows)(x, a->tokens, given->w->N, f, a->threads);
+			REAL(vn_role_rows)(x, a->tokens, given->w->N, f, false, a->threads);
 		good = compute_product(a, &own, out);
 	}
 	free((void *)(uintptr_t)copy.data);
@@ -443,9 +443,9 @@ static vn_status evaluate_rows(const vn_node *n, const vn_args *a, vn_score_rows
 	return VN_OK;
 }
 
-static void round_rows(void *x, int64_t rows, int64_t n, vn_role_format f, int threads)
+static void round_rows(void *x, int64_t rows, int64_t n, vn_role_format f, bool other_ties, int threads)
 {
-	REAL(vn_role_rows)(x, rows, n, f, threads);
+	REAL(vn_role_rows)(x, rows, n, f, other_ties, threads);
 }
 
 const vn_eval REAL(vn_evaluator) = { VN_REAL_DTYPE, evaluate_node, evaluate_rows, round_rows };

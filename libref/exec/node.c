@@ -22,8 +22,13 @@ void vn_ref_round_cache(const vn_state *s, vn_policy policy, void *rows, int64_t
 	                  : f == VN_ROLE_Q8_0_ROTATED && s->input == VN_ATTN_V && head % 64 == 0 ? 64
 	                                                                                         : head;
 
-	if (f)
-		vn_eval_for(policy)->round(rows, tokens * all / n, n, f, threads);
+	if (!f)
+		return;
+	vn_eval_for(policy)->round(rows, tokens * all / n, n, f,
+	                           policy.role[VN_OTHER_TIES] && (f == VN_ROLE_INT8 || f == VN_ROLE_Q8_0), threads);
+	/* read back in 16 bits; not by the more precise run, which measures the floor */
+	if (policy.storage == VN_F16 || policy.storage == VN_BF16)
+		vn_round_f32(rows, policy.storage, (size_t)(tokens * all));
 }
 
 static void append_rows(vn_ref *r, int state, const void *rows)

@@ -5,6 +5,7 @@
 #include "libref/ops/ggml.h"
 
 #include <math.h>
+#include <string.h>
 
 enum { BLOCK = 32, PART = 32 * BLOCK, ROTATED = 64 };
 
@@ -105,10 +106,21 @@ void vn_role_round_token(double *row, int64_t n, double most)
 }
 #endif
 
-/* One row, in parts: no memory is needed. */
-static void round_row(real *x, int64_t n, vn_role_format f)
+/* Of numbers x that share a scale with `most` and were rounded to y, those halfway between two
+ * become the other one. */
+static void turn_ties(double *y, const double *x, int64_t n, double most)
 {
-	double     part[PART], most = 0;
+	for (int64_t i = 0; i < n && most > 0; i++) {
+		const double levels = fabs(x[i]) * 127 / most, low = floor(levels), whole = rint(fabs(y[i]) * 127 / most);
+		if (fabs(levels - low - 0.5) < 0x1p-15 && whole > 0)
+			y[i] *= (2 * low + 1 - whole) / whole;
+	}
+}
+
+/* One row, in parts: no memory is needed. */
+static void round_row(real *x, int64_t n, vn_role_format f, bool other_ties)
+{
+	double     part[PART], was[PART], most = 0;
 	const bool whole = f == VN_ROLE_INT8 || f == VN_ROLE_INT8_INPUTS; /* shares a scale */
 
 	for (int64_t i = 0; whole && i < n; i++) { /* with fmax, gcc 12 for aarch64 ends in an internal error */
@@ -119,20 +131,25 @@ static void round_row(real *x, int64_t n, vn_role_format f)
 		const int64_t m = n - at < PART ? n - at : PART;
 		for (int64_t i = 0; i < m; i++)
 			part[i] = (double)x[at + i];
+		memcpy(was, part, (size_t)m * sizeof *was);
 		if (f == VN_ROLE_INT8)
 			vn_in_format_by(part, m, VN_FORMAT_INT8, most, 0);
 		else if (f == VN_ROLE_INT8_INPUTS)
 			vn_role_round_token(part, m, most);
 		else
 			vn_role_round(part, m, f);
+		for (int64_t i = 0; other_ties && i < m; i += whole ? m : BLOCK) {
+			const int64_t n_alike = whole ? m : m - i < BLOCK ? m - i : BLOCK;
+			turn_ties(part + i, was + i, n_alike, whole ? most : vn_largest(was + i, n_alike));
+		}
 		for (int64_t i = 0; i < m; i++)
 			x[at + i] = (real)part[i];
 	}
 }
 
-void REAL(vn_role_rows)(real *x, int64_t rows, int64_t n, vn_role_format f, int threads)
+void REAL(vn_role_rows)(real *x, int64_t rows, int64_t n, vn_role_format f, bool other_ties, int threads)
 {
 #pragma omp parallel for num_threads(threads) schedule(static)
 	for (int64_t r = 0; r < rows; r++)
-		round_row(x + r * n, n, f);
+		round_row(x + r * n, n, f, other_ties);
 }

@@ -23,5 +23,6 @@ static inline bool vn_role_has_scale(vn_role_format f)
 void vn_role_round(double *row, int64_t n, vn_role_format f);
 /* Same, some numbers of a row in int8-inputs, whose largest is `most`. */
 void vn_role_round_token(double *row, int64_t n, double most);
-/* Same, rows of n numbers each; q8_0-rotated: n at most 1024. */
-void REAL(vn_role_rows)(real *x, int64_t rows, int64_t n, vn_role_format f, int threads);
+/* Same, rows of n numbers each; q8_0-rotated: n at most 1024. other_ties:
+ * VN_OTHER_TIES. */
+void REAL(vn_role_rows)(real *x, int64_t rows, int64_t n, vn_role_format f, bool other_ties, int threads);

@@ -51,6 +51,7 @@ vn_policy vn_policy_fine(vn_policy p)
 	const vn_dtype in = p.storage == VN_F16 || p.storage == VN_BF16 ? VN_F32 : VN_F64;
 	p.storage = p.sums = in;
 	p.products = p.products ? VN_PRODUCTS_GGML : VN_PRODUCTS_PLAIN;
+	p.role[VN_OTHER_TIES] = VN_ROLE_INT8;
 	return p;
 }
 

@@ -60,7 +60,10 @@ typedef enum vn_role {
 	VN_ROLE_LINEAR,
 	VN_ROLE_CACHE,
 	VN_ROLE_SOFTMAX,
-	VN_N_ROLES
+	VN_N_ROLES,
+	/* of a policy, no role: if not 0, numbers halfway between two of an 8-bit cache become the
+	 * other one: engines do either (vn_policy_fine) */
+	VN_OTHER_TIES = VN_N_ROLES
 } vn_role;
 /* In order of their error, smallest first; then those of inputs. */
 typedef enum vn_role_format {
@@ -87,7 +90,7 @@ typedef struct vn_policy {
 	vn_dtype       storage;
 	vn_dtype       sums; /* of linear */
 	vn_products    products;
-	vn_role_format role[VN_N_ROLES];
+	vn_role_format role[VN_N_ROLES + 1]; /* and VN_OTHER_TIES */
 } vn_policy;
 
 static inline bool vn_policy_same(vn_policy a, vn_policy b)
@@ -112,8 +115,8 @@ static inline bool vn_policy_mixed(vn_policy p)
  * integers count as bfloat16's 7). */
 int       vn_policy_digits(vn_policy p);
 /* Returns the more precise policy that a run in p is compared with, operation by operation: the
- * same products and roles, but in f32 (for 16-bit runs) or f64, and attention without ggml's
- * roundings. */
+ * same products and roles, but in f32 (for 16-bit runs) or f64, attention without ggml's
+ * roundings, and VN_OTHER_TIES. */
 vn_policy vn_policy_fine(vn_policy p);
 
 /* Returns the format of a value or state; wide: as in vn_state. */

@@ -22,7 +22,7 @@ for t in 1 2; do
 	vernier compare ref.h5 cand.h5 --model "$M" --allow missing --threads $t --format json -o $t.json --force -q
 done
 cmp 1.json 2.json && echo same
-echo '== hidden states of which the last is after the last norm, and a fault before: the logits are no third origin'
+echo '== hidden states of which the last is after the last norm, and a fault before: the only origin'
 cand --inject N1@layer0.mlp_norm --inject P21@layer1.output --points 'layer*.output'
 verdict compare ref.h5 cand.h5 | grep -E '^(first|verdict)'
 echo '== some layers, with and without what follows them'

@@ -3,7 +3,8 @@
 The nodes are a real one's (fixtures/foreign, made by llama_nodes.c). With the precision that they ran in, the floor is
 made of ggml's own roundings, and they keep to it: hardly more in nmse than a floor, and every operation on their own
 inputs within what another order of sums in float32 leaves. Faults of a thousandth, which q8_0.yaml lets pass, are
-outside there and found where they are. In any other precision the same nodes are outside. Prints the worst of each.
+outside there and found where they are. In any other precision the same nodes are outside; where none is declared,
+theirs is found. Prints the worst of each.
 """
 
 import json
@@ -59,6 +60,15 @@ def faulty(theirs, name, change):
     return "faulty.h5"
 
 
+def undeclared(theirs):
+    """The same numbers from a program that does not say how it rounds; how this one does."""
+    shutil.copy(theirs, "undeclared.h5")
+    with h5py.File("undeclared.h5", "r+") as f:
+        run = f["run"].attrs
+        was, run["engine"], run["precision"], run["precision_from"] = run["precision"], "other", "f32", "numbers"
+    return "undeclared.h5", was
+
+
 def one_head(x):
     x = x.reshape(x.shape[0], -1).copy()
     x[:, :8] *= np.float32(1.003)
@@ -95,6 +105,13 @@ with tempfile.TemporaryDirectory() as d:
         expect(name + " by itself", not broken, "; ".join(broken))
         status, j, said = compare(gguf, theirs, "--floor-precision", "f32", "--limits", "fp32.yaml")
         expect(name + " as float32", status == 1, said.strip())
+        for node, point, change in (None, None, None), faults[0]:
+            mine, precision = undeclared(faulty(theirs, node, change) if node else theirs)
+            status, j, said = compare(gguf, mine)
+            warnings = " ".join(j["warnings"]) if j else ""
+            expect(f"{name}, {node or 'right'}, undeclared", status == (node is not None) and j["origins"] ==
+                   ([point] if node else []) and f"--precision {precision} declares" in warnings,
+                   f"origins {j and j['origins']} {warnings} {said.strip()}")
         for node, point, change in faults:
             wrong = faulty(theirs, node, change)
             status, j, said = compare(gguf, wrong)

@@ -5,8 +5,8 @@ declares.
 None may be outside its limits, and none accused. Runs: seven trained families and models of 2 to 48 layers; logits,
 hidden states, some layers, the last row, all checkpoints, and decodes; float32, float16 and bfloat16; bfloat16 and
 float16 saved as float32, float32 as float64; caches in float16, bfloat16 and q8_0; products in bfloat16 and TF32 with
-float32 results. Beside them: a format in one layer only, which must be outside. The last lines count, and say how
-often the policy named is the one that was run.
+float32 results; 8-bit caches of 16-bit runs. Beside them: a format in one layer only, which must be outside. The last
+lines count, and say how often the policy named is the one that was run.
 """
 import collections
 import json
@@ -51,12 +51,18 @@ def as_tf32(t):
 
 def as_q8_0(t):
     """Blocks of 32 of the heads of a token, side by side; t is (batch, heads, tokens, width)."""
-    rows = t.transpose(1, 2).flatten(2)
+    rows = t.float().transpose(1, 2).flatten(2)
     blocks = torch.nn.functional.pad(rows, (0, -rows.shape[-1] % 32)).unflatten(-1, (-1, 32))
     most = blocks.abs().amax(-1, keepdim=True)
     whole = torch.where(most > 0, (blocks * (127 / most)).round(), torch.zeros_like(blocks))
-    back = ((most / 127).to(F16).to(t.dtype) * whole).flatten(-2)[..., :rows.shape[-1]]
-    return back.unflatten(-1, (t.shape[1], t.shape[3])).transpose(1, 2)
+    back = ((most / 127).to(F16).float() * whole).flatten(-2)[..., :rows.shape[-1]]
+    return back.unflatten(-1, (t.shape[1], t.shape[3])).transpose(1, 2).to(t.dtype)
+
+
+def as_int8(t):
+    """A scale for each token and head. In 16 bits many numbers are half the largest one, that is 63.5 scales."""
+    scale = (t.float().abs().amax(-1, keepdim=True) / 127).clamp(min=1e-8)
+    return ((t.float() / scale).round() * scale).to(t.dtype)
 
 
 class Products(TorchFunctionMode):
@@ -76,14 +82,19 @@ class Products(TorchFunctionMode):
 
 
 class NarrowCache(transformers.DynamicCache):
-    def __init__(self, config, narrow, only=None):
+    """prompt_as_is: the first call attends to its keys and values before they are rounded."""
+
+    def __init__(self, config, narrow, only=None, prompt_as_is=False):
         super().__init__(config=config)
-        self.narrow, self.only_layer = narrow, only
+        self.narrow, self.only_layer, self.prompt_as_is = narrow, only, prompt_as_is
 
     def update(self, key_states, value_states, layer_idx, *args, **kwargs):
+        own = key_states, value_states
+        as_is = self.prompt_as_is and not self.get_seq_length(layer_idx)
         if self.only_layer in (None, layer_idx):
             key_states, value_states = self.narrow(key_states), self.narrow(value_states)
-        return super().update(key_states, value_states, layer_idx, *args, **kwargs)
+        read = super().update(key_states, value_states, layer_idx, *args, **kwargs)
+        return own if as_is else read
 
 
 class Nothing:
@@ -109,6 +120,12 @@ ENGINES = [
     Engine("f32,products=bf16", F32, np.float64, as_bf16, None),
     Engine("f32,products=bf16,cache=f16", F32, None, as_bf16, as_f16),
 ]
+EIGHT_BITS = [
+    Engine("bf16,cache=int8", BF16, None, None, as_int8),
+    Engine("f16,cache=int8", F16, None, None, as_int8),
+    Engine("bf16,cache=q8_0", BF16, None, None, as_q8_0),
+    Engine("f16,cache=q8_0", F16, None, None, as_q8_0),
+]
 SAVED = ("logits", "hidden", "some", "last", "all", "decode")
 
 
@@ -119,25 +136,26 @@ class Healthy(parity_partial.Partial):
         super().__init__(program, folder)
         self.named, self.accused = collections.Counter(), 0
 
-    def inside(self, engine, model, only=None):
+    def inside(self, engine, model, saved):
         """The products of a run, and its cache."""
-        products = Products(engine.products, only or (lambda n: True)) if engine.products else Nothing()
-        return products, {"past_key_values": NarrowCache(model.config, engine.cache)} if engine.cache else {}
+        products = Products(engine.products) if engine.products else Nothing()
+        cache = engine.cache and NarrowCache(model.config, engine.cache, None, saved == "steps, prompt as it is")
+        return products, {"past_key_values": cache} if cache else {}
 
     def saved_run(self, engine, model, path, ids, saved, draw):
-        products, more = self.inside(engine, model)
-        if saved in ("all", "decode"):
-            n = 6 if saved == "decode" else 1
+        products, more = self.inside(engine, model, saved)
+        if saved == "all" or saved == "decode" or saved.startswith("steps"):
+            n = {"all": 1, "decode": 6}.get(saved, 12)
             with torch.no_grad(), products, record_help.record(model, self.at("cand.h5"),
                                                                points="logits" if saved == "decode" else None):
-                if saved == "decode":
+                if saved != "all":
                     model.generate(torch.tensor([ids]), max_new_tokens=n, min_new_tokens=n, do_sample=False,
                                    pad_token_id=0, **more)
                 else:
                     model(torch.tensor([ids]), **more)
             with h5py.File(self.at("cand.h5"), "r+") as f:
                 f["run"].attrs["precision_from"] = "numbers"
-            forced = ("--force-ids-from", self.at("cand.h5")) if saved == "decode" else ()
+            forced = ("--force-ids-from", self.at("cand.h5")) if saved != "all" else ()
             self.must("capture", "ref", path, "--ids-from", self.at("cand.h5"), *forced, "--force", "-o",
                       self.at("ref.h5"))
             return self.judged(path)
@@ -197,12 +215,16 @@ def possible(name, engine, saved):
     """qwen3_5's cache holds states; a recording of all of 48 layers takes long."""
     if name == "qwen3_5_text" and engine.cache:
         return False
+    if name in ("deepest", "deep", "deep-norms") and saved.startswith("steps"):
+        return False
     return not (saved in ("all", "decode") and engine.container)
 
 
 def all_runs(models, draw, every):
     runs = [(name, engine, saved) for name in sorted(models) for engine in ENGINES for saved in SAVED
             if possible(name, engine, saved)]
+    runs += [(name, engine, saved) for name in sorted(models) for engine in EIGHT_BITS
+             for saved in ("steps", "steps, prompt as it is") if possible(name, engine, saved)]
     draw.shuffle(runs)
     found = []
     for name, engine, saved in runs[::every]:
@@ -221,7 +243,8 @@ def one_layer(b, models):
     """A format in one layer or product only: never a policy."""
     for name in ("qwen2", "llama", "eight"):
         for what, products, cache in (("one product in bfloat16", as_bf16, None),
-                                      ("the cache of one layer in float16", None, as_f16)):
+                                      ("the cache of one layer in float16", None, as_f16),
+                                      ("the cache of one layer in int8", None, as_int8)):
             if name not in models:
                 continue
             model = load(models[name], F32)
@@ -234,6 +257,36 @@ def one_layer(b, models):
                 f["run"].attrs["precision_from"] = "numbers"
             b.must("capture", "ref", models[name], "--ids-from", b.at("cand.h5"), "--force", "-o", b.at("ref.h5"))
             b.count(f"{name}, {what}", b.judged(models[name]), 1, engine, "a format in one layer")
+
+
+class ChangingCache(NarrowCache):
+    """A cache that is read in a format in some calls: when(tokens before)."""
+
+    def __init__(self, config, narrow, when):
+        super().__init__(config, narrow, -1)
+        self.when = when
+
+    def update(self, key_states, value_states, layer_idx, *args, **kwargs):
+        before = self.get_seq_length(layer_idx)
+        read = super().update(key_states, value_states, layer_idx, *args, **kwargs)
+        return tuple(map(self.narrow, read)) if self.when(before) else read
+
+
+def changes(b, models):
+    """A format from some step on, or up to it, of more steps than the search looks at: no policy, but said."""
+    for what, when in (("from step 38 on", lambda before: before >= 45), ("up to step 37", lambda before: before < 45)):
+        model = load(models["qwen2"], F32)
+        with torch.no_grad(), record_help.record(model, b.at("cand.h5")):
+            model.generate(torch.tensor([TEXT[100:108]]), max_new_tokens=76, min_new_tokens=76, do_sample=False,
+                           pad_token_id=0, past_key_values=ChangingCache(model.config, as_f16, when))
+        with h5py.File(b.at("cand.h5"), "r+") as f:
+            f["run"].attrs["precision_from"] = "numbers"
+        b.must("capture", "ref", models["qwen2"], "--ids-from", b.at("cand.h5"), "--force-ids-from", b.at("cand.h5"),
+               "--force", "-o", b.at("ref.h5"))
+        done = b.judged(models["qwen2"])
+        with open(b.at("report.json"), encoding="utf-8") as f:
+            said = [w for w in json.load(f)["warnings"] if w.startswith("from step 38 on")]
+        b.say(f"a cache in float16 {what}", done.returncode == 1 and len(said) == 1, f"{said}")
 
 
 def narrow_norms(b, models):
@@ -310,6 +363,7 @@ def main():
                 print(f"{runs} runs, {time.time() - since:.0f} s", flush=True)
         if not part:
             one_layer(b, models)
+            changes(b, models)
             narrow_norms(b, models)
             several(b, models)
         for kind, (wrong, right) in sorted(b.kinds.items()):

@@ -196,7 +196,10 @@ def other_theta(model):
 
 
 def scale_one_matrix(model):
-    next(p for key, p in model.named_parameters() if key.endswith(("o_proj.weight", "c_proj.weight"))).data.mul_(1.001)
+    """The output of attention; of Gemma 2 the queries: the norm behind its output takes any factor away."""
+    keys = [key for key, _ in model.named_parameters()]
+    ends = "q_proj.weight" if any("post_feedforward" in key for key in keys) else ("o_proj.weight", "c_proj.weight")
+    next(p for key, p in model.named_parameters() if key.endswith(ends)).data.mul_(1.001)
 
 
 FAULTS = {  # a change, and the formats in which it shows in the logits

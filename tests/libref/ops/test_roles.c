@@ -120,11 +120,25 @@ static void rows_are_rounded_as_one_row_is(void)
 			x[i] = (float)cos(0.3 * i * i);
 			one[i] = (double)x[i];
 		}
-		vn_role_rows_f32(x, 1, WIDE, (vn_role_format)f, 2);
+		vn_role_rows_f32(x, 1, WIDE, (vn_role_format)f, false, 2);
 		vn_role_round(one, WIDE, (vn_role_format)f);
 		for (int i = 0; i < WIDE; i++)
 			CU_ASSERT_TRUE(fabs((double)x[i] - one[i]) <= 1e-7);
 	}
+}
+
+static void a_number_between_two_may_become_either(void)
+{
+	const vn_role_format formats[] = { VN_ROLE_INT8, VN_ROLE_Q8_0 };
+
+	for (int f = 0; f < 2; f++)
+		for (int other = 0; other < 2; other++) {
+			float x[] = { -0.5f, 0.3f, 1.0f }; /* 63.5, 38.1 and 127 scales */
+			vn_role_rows_f32(x, 1, 3, formats[f], other, 1);
+			CU_ASSERT_DOUBLE_EQUAL((double)x[0] * 127, other ? -63 : -64, 0.05);
+			CU_ASSERT_DOUBLE_EQUAL((double)x[1] * 127, 38, 0.05);
+			CU_ASSERT_DOUBLE_EQUAL((double)x[2] * 127, 127, 0.05);
+		}
 }
 
 int main(void)
@@ -137,6 +151,7 @@ int main(void)
 		TEST(a_rotation_spreads_the_largest_number_and_is_its_own_inverse),
 		TEST(numbers_that_are_not_finite_stay_so),
 		TEST(rows_are_rounded_as_one_row_is),
+		TEST(a_number_between_two_may_become_either),
 		CU_TEST_INFO_NULL,
 	};
 	return run_suite("roles", tests);
