@@ -149,6 +149,24 @@ static void add_values(const changed_steps *x, const changed_query *q, const vn_
 	}
 }
 
+/* Keys that are twice in the cache have two probabilities, and the recording has the first S. A
+ * range is there again as a whole, a call's only token at once. */
+static void copy_probs(const changed_query *q, const vn_applied_changed *c, double *y)
+{
+	const bool    twice = c && c->kind == VN_CHANGED_TWICE;
+	const int64_t end = twice && c->slots == VN_SLOTS_RANGE ? c->first + c->n : 0;
+	int64_t       n = 0;
+
+	for (int64_t j = 0; j < q->a.S && n < q->a.S; j++) {
+		const bool there = twice && is_changed(q, c, j);
+		y[n++] = there ? q->p[j] / 2 : q->p[j];
+		if (there && !end && n < q->a.S)
+			y[n++] = q->p[j] / 2;
+		for (int64_t k = c ? c->first : 0; j + 1 == end && k < end && n < q->a.S; k++)
+			y[n++] = q->p[k] / 2;
+	}
+}
+
 /* Writes what head h makes with the change; NULL: without it. */
 static void make_head(const changed_steps *x, const changed_query *q, const vn_applied_changed *c, int h, double *y)
 {
@@ -159,7 +177,7 @@ static void make_head(const changed_steps *x, const changed_query *q, const vn_a
 	}
 	weigh(x, q, c, h);
 	if (q->a.output == VN_ATTN_PROBS)
-		memcpy(y, q->p, (size_t)q->a.S * sizeof *y);
+		copy_probs(q, c, y);
 	else
 		add_values(x, q, c, h, y);
 }
@@ -444,7 +462,7 @@ static void weigh_slots(changed_search *s, bool some)
 	}
 	s->now.of = 0;
 	s->now.kind = VN_CHANGED_TWICE;
-	if (s->x->q->a.output == VN_ATTN_CONTEXT)
+	if (s->x->q->a.output != VN_ATTN_SCORES)
 		weigh_change(s);
 }
 
