@@ -1,6 +1,7 @@
 /* explain.c: see explain.h: from origins to answers. */
 #include "compare/explain/explain.h"
 #include "compare/explain/across_steps.h"
+#include "compare/explain/error_shape.h"
 #include "compare/explain/explain_point.h"
 #include "compare/explain/sentences.h"
 #include "compare/rearrange/rearrange.h"
@@ -481,7 +482,7 @@ vn_status vn_explain(const vn_opened *o, const vn_result *r, vn_all_findings **w
 		order_aliases(o, r, x, &x->of[i]);
 	for (int i = 0; i < x->n; i++) {
 		answer_inside(o, r, x, &x->of[i]);
-		if (x->of[i].n_fit) /* found after its error was described */
+		if (x->of[i].n_fit && !vn_explain_says_where(&x->of[i])) /* found after its error was described */
 			vn_lines_free(&x->of[i].error_shape);
 	}
 	vn_explain_put_sentences(o, r, x);

@@ -363,6 +363,8 @@ void vn_explain_point(vn_case *t, const vn_findings *like)
 	if (move_to_point(t)) {
 		try_strategies(t, like ? LIKE : FIRST);
 		vn_catalogue_measure_next(t);
+		if (vn_explain_says_where(t->x))
+			vn_error_zeros(t);
 	}
 	t->like = NULL;
 	leave_point(t);
