@@ -276,8 +276,8 @@ static answer_rank rank_of(const vn_opened *o, const vn_result *r, const vn_all_
 }
 
 /* Answers that no step contradicts come first; then one that explains all rotations; then faults of
- * the catalogue, before what was fitted beside them; then named answers; then answers that explain more; then answers that fit fewer
- * places. */
+ * the catalogue, before what was fitted beside them; then named answers; then answers that explain
+ * more; then answers that fit fewer places. */
 static bool comes_before(answer_rank a, answer_rank b)
 {
 	if (a.against != b.against)
@@ -401,9 +401,9 @@ static void ask_twins(vn_case *t, vn_all_findings *all)
 	}
 }
 
-/* ---- one mistake of all rotations -------------------------------------------------------------- */
+/* ---- one mistake of all rotations ------------------------------------------------------------ */
 
-/* Of the answers of all rotations, the one that explains most of them; NULL: no rotation has one. */
+/* Of the answers of all rotations, the one that explains most of them; NULL: none has an answer. */
 static const vn_trial *most_common(const vn_case *t, const vn_all_findings *all)
 {
 	const vn_trial *best = NULL;
