@@ -268,11 +268,12 @@ static int find_heads(const changed_steps *x, bool *in)
 		in[g] = false;
 		for (int i = 0; i < x->n; i++) {
 			const changed_query *q = &x->q[i];
-			double               noise;
+			double               noise, all = 0;
 			q->error[g] = 0;
-			for (int h = g * group; h < (g + 1) * group; h++)
+			for (int h = g * group; h < (g + 1) * group; h++, all += noise)
 				q->error[g] += head_error(x, q, NULL, h, &noise);
-			in[g] = in[g] || !(q->error[g] <= VN_LOCAL_LIMIT * q->x->unmodified.residual.floor * q->size / G);
+			const double floor = q->x->unmodified.residual.floor * q->size / G + ROUNDINGS * ROUNDINGS * all;
+			in[g] = in[g] || !(q->error[g] <= VN_LOCAL_LIMIT * floor);
 		}
 		some += in[g];
 	}
