@@ -18,6 +18,8 @@
 #define CLEAR 4.0
 /* Another change that leaves no more than this many times the limit may be the answer as well. */
 #define APART 4.0
+/* The same if the answer leaves next to nothing. */
+#define NEAR_APART 2.0
 enum { LARGEST_BLOCK = 256, LEAST_FITTED = 8 }; /* tokens of a block; of one whose factor is fitted */
 enum { FITTED_STEPS = 3 };
 #define MOST_WORK    4e9 /* multiplications for all blocks of a size; of more, they are not tried */
@@ -555,7 +557,9 @@ static void try_change(vn_case *t, const changed_steps *x, const changed_query *
 
 static bool is_clear(const changed_search *s)
 {
-	return s->left <= VN_LOCAL_LIMIT && s->second > APART * VN_LOCAL_LIMIT;
+	const double apart = s->left <= VN_EXPLAIN_LEAST ? NEAR_APART : APART;
+
+	return s->left <= VN_LOCAL_LIMIT && s->second > apart * VN_LOCAL_LIMIT;
 }
 
 /* If the candidate rounds within the attention, as transformers does, the change leaves less when
