@@ -5,6 +5,7 @@
 
 #include "libref/base/alloc.h"
 #include "libref/base/progress.h"
+#include "libref/text/tokenizer.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -61,6 +62,24 @@ static vn_status put_steps(vn_import *i, vn_store *s, unsigned char *piece, int 
 	return st;
 }
 
+/* The text of the tokens, if the model has a tokenizer. */
+static vn_status put_text(vn_import *i, vn_store *s, const int32_t *ids, int64_t n, vn_error *err)
+{
+	vn_tokenizer *t = NULL;
+
+	if (!i->o->model || vn_tokenizer_open(i->o->model, &t, NULL))
+		return VN_OK;
+	char **text = vn_alloc((size_t)n, sizeof *text);
+	for (int64_t k = 0; k < n; k++)
+		text[k] = vn_alloc_check(vn_tokenizer_show(t, ids[k]));
+	const vn_status st = vn_store_token_text(s, text, n, err);
+	for (int64_t k = 0; k < n; k++)
+		free(text[k]);
+	free(text);
+	vn_tokenizer_close(t);
+	return st;
+}
+
 /* The weights that the engine lists, or those of the model. */
 static vn_status put_model(vn_import *i, vn_store *s, vn_error *err)
 {
@@ -94,7 +113,8 @@ vn_status vn_import_write(vn_import *i, const char *path, bool force, int64_t *t
 	if (!st)
 		vn_store_batch(s, vn_recording_batch(i->r));
 	if (!st && !(st = vn_store_run(s, vn_recording_run(i->r), ids, positions, n, err)) &&
-	    !(st = put_model(i, s, err)) && !(st = put_steps(i, s, piece, &put, err))) {
+	    !(st = put_text(i, s, ids, n, err)) && !(st = put_model(i, s, err)) &&
+	    !(st = put_steps(i, s, piece, &put, err))) {
 		*tensors = vn_store_tensors(s, bytes);
 		if (!i->dump->complete)
 			vn_store_cut(s);

@@ -1,9 +1,11 @@
 /* garbage.h: finds signs that the tokens chosen by an engine are not plausible text.
  *
- * Three signs are counted: repetitions of one token or a short sequence; characters that text from
- * a tokenizer does not contain (U+FFFD, bytes that are not UTF-8); ids at the end of the
- * vocabulary, where models keep unused rows. Ordinary text contains some of each, so the counts are
- * compared with those of the reference or, without one, of the prompt.
+ * Signs are counted: repetitions of one token or a short sequence; characters that text from a
+ * tokenizer does not contain (U+FFFD, bytes that are not UTF-8); ids at the end of the vocabulary,
+ * where models keep unused rows; letters of another script than the prompt's; signs as in code.
+ * Ordinary text contains some of each, so the counts are compared with those of the reference or,
+ * without one, of the prompt. A prompt may ask for code or another script: these two need a
+ * reference.
  */
 #pragma once
 
@@ -16,6 +18,8 @@ typedef enum vn_garbage_sign {
 	VN_GARBAGE_REPEATS,
 	VN_GARBAGE_CHARACTERS,
 	VN_GARBAGE_ENDS,
+	VN_GARBAGE_SCRIPT,
+	VN_GARBAGE_CODE,
 	VN_N_GARBAGE_SIGNS
 } vn_garbage_sign;
 
@@ -44,6 +48,10 @@ int64_t vn_garbage_count_replaced(const char *text, size_t bytes, int64_t *of);
  * later steps read, unless the recording says that they were forced. Characters are those of the
  * text of tokens that later steps read. */
 vn_status vn_garbage_of(vn_recording *r, vn_garbage *g, vn_error *err);
+
+/* Counts the decoded tokens, of the last VN_GARBAGE_TOKENS, that are not the highest of the logits
+ * before them. *of: those with logits; 0 if the recording says that they were sampled or forced. */
+vn_status vn_garbage_unchosen(vn_recording *r, int64_t *differ, int64_t *of, vn_error *err);
 
 /* Is this sign far above what is expected: the reference's count, or the prompt's if ref is NULL?
  * Then fills words, the rest of a sentence that begins with the owner of the tokens: "chosen tokens

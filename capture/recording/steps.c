@@ -22,6 +22,28 @@ bool vn_steps_disorder(const vn_recording *r, char words[VN_STEPS_WORDS])
 	return false;
 }
 
+bool vn_steps_again(const vn_recording *r, const vn_recording *other, char words[VN_STEPS_WORDS])
+{
+	const vn_step *s;
+	const int32_t *id, *at, *its;
+	const int      calls = vn_recording_batch(r) ? 0 : vn_recording_calls(r, &s);
+	const int64_t  n = vn_recording_tokens(r, &id, &at), m = other ? vn_recording_tokens(other, &its, NULL) : 0;
+	int64_t        same = 0;
+
+	while (same < n && same < m && its[same] == id[same])
+		same++;
+	for (int k = 1; k < calls; k++) {
+		const int64_t i = s[k].position;
+		if (i < 1 || i >= n || id[i] != id[i - 1] || (at[i] != at[i - 1] && (i != same || same == m)))
+			continue;
+		snprintf(words, VN_STEPS_WORDS, "step.%d begins with token %" PRId64 " again%s", s[k].number, i - 1,
+		         at[i] == at[i - 1] ? ", at the same position: the cache holds it twice"
+		                            : ": run twice (then the cache holds it twice), or chosen");
+		return true;
+	}
+	return false;
+}
+
 static int64_t stated_tokens(const vn_recording *r)
 {
 	const int32_t *id, *at;

@@ -15,6 +15,11 @@ enum { VN_STEPS_WORDS = 160 };
  * does. */
 bool vn_steps_disorder(const vn_recording *r, char words[VN_STEPS_WORDS]);
 
+/* Does a call after the first begin with the token before it, at the same position? Then it is run
+ * again. Or where the tokens begin to differ from those of `other` (NULL: none)? Then it may be.
+ * words: half a line. */
+bool vn_steps_again(const vn_recording *r, const vn_recording *other, char words[VN_STEPS_WORDS]);
+
 /* Returns how many tokens are in no step of any of these n recordings of one run. words: which
  * ("token 19 (after step.2)"). Tokens after the last step of an interrupted run do not count.
  * Without any step nothing is missing. */

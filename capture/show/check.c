@@ -145,6 +145,8 @@ static void check_steps(const vn_recording *r, vn_file_check *c)
 		add_finding(c, false, NULL, "%s", words);
 	if (vn_steps_gap(&r, 1, words))
 		add_finding(c, false, NULL, "no step has %s", words);
+	if (vn_steps_again(r, NULL, words))
+		add_warning(c, "%s", words);
 }
 
 /* Tensors labelled by tokens must have the rows of their step. */

@@ -205,22 +205,40 @@ static bool same_text(const vn_opened *o)
 	return same;
 }
 
+/* Tokens that the engine did not take from these logits: another row, or another step's. Where the
+ * recording does not say how they were chosen, most must be the highest. */
+static vn_status note_unchosen(const vn_opened *o, vn_lines *notes, vn_error *err)
+{
+	const bool      said = vn_facts_get(vn_recording_run(o->cand), "decoding") != NULL;
+	int64_t         differ, of;
+	const vn_status st = vn_garbage_unchosen(o->cand, &differ, &of, err);
+
+	if (!st && differ && (said || 2 * differ < of))
+		vn_lines_add(notes,
+		             "%lld of the candidate's %lld decoded tokens are not those with its highest logit: chosen "
+		             "from other logits, or not greedily",
+		             (long long)differ, (long long)of);
+	return st;
+}
+
 /* With equal texts, logits that agree choose what the reference chooses. */
-vn_status vn_chapter_check_garbage(const vn_opened *o, const vn_checkpoints *all, vn_lines *warnings, vn_error *err)
+vn_status vn_chapter_check_garbage(const vn_opened *o, const vn_checkpoints *all, vn_remarks *remarks, vn_error *err)
 {
 	vn_garbage ref, cand;
 	vn_error   why = { "" };
 	char       words[VN_GARBAGE_WORDS];
 
-	if (strcmp(vn_recording_provenance(o->ref), "synthetic") == 0 || (!logits_fail(all) && same_text(o)))
+	vn_status st = vn_trusts(o) ? VN_OK : note_unchosen(o, &remarks->notes, &why);
+	if (!st && (strcmp(vn_recording_provenance(o->ref), "synthetic") == 0 || (!logits_fail(all) && same_text(o))))
 		return VN_OK;
-	vn_status st = vn_garbage_of(o->ref, &ref, &why);
+	if (!st)
+		st = vn_garbage_of(o->ref, &ref, &why);
 	if (!st)
 		st = vn_garbage_of(o->cand, &cand, &why);
 	if (st) /* what cannot be read was judged before */
 		return vn_status_ends_job(st) ? vn_fail(err, st, "%s", why.text) : VN_OK;
 	for (vn_garbage_sign i = 0; i < VN_N_GARBAGE_SIGNS; i++)
 		if (vn_garbage_shows(&cand, &ref, i, words))
-			vn_lines_add(warnings, "the candidate's %s", words);
+			vn_lines_add(&remarks->warnings, "the candidate's %s", words);
 	return VN_OK;
 }

@@ -2,7 +2,7 @@
  * their input, text that is garbage.
  *
  * Reads    request.options, opened, the checkpoints, localised.first, localised.origins
- * Fills    lines of remarks.warnings; overwritten of a checkpoint
+ * Fills    lines of remarks; overwritten of a checkpoint
  */
 #pragma once
 
@@ -18,5 +18,6 @@ vn_status vn_chapter_check_alone(const vn_opened *o, const vn_checkpoints *all, 
                                  vn_lines *warnings, vn_error *err);
 /* If the logits fail: does the candidate's output head see the embedding of its input? */
 vn_status vn_chapter_check_echo(const vn_opened *o, const vn_checkpoints *all, vn_lines *warnings, vn_error *err);
-/* If the logits fail or the texts differ: is the candidate's text garbage? */
-vn_status vn_chapter_check_garbage(const vn_opened *o, const vn_checkpoints *all, vn_lines *warnings, vn_error *err);
+/* If the logits fail or the texts differ: is the candidate's text garbage? Notes decoded tokens
+ * that its logits do not choose. */
+vn_status vn_chapter_check_garbage(const vn_opened *o, const vn_checkpoints *all, vn_remarks *remarks, vn_error *err);

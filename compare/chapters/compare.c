@@ -94,7 +94,7 @@ static vn_status end(vn_comparison *c, vn_error *err)
 	/* each recording by itself */
 	if ((st = vn_chapter_check_alone(o, &r->checkpoints, &r->localised, &r->remarks.warnings, err)) ||
 	    (st = vn_chapter_check_echo(o, &r->checkpoints, &r->remarks.warnings, err)) ||
-	    (st = vn_chapter_check_garbage(o, &r->checkpoints, &r->remarks.warnings, err)))
+	    (st = vn_chapter_check_garbage(o, &r->checkpoints, &r->remarks, err)))
 		return st;
 	return vn_digests_check(o, &r->digests, &r->remarks.refusals, 3, err);
 }

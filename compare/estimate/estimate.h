@@ -49,6 +49,9 @@ void vn_estimate_attend(vn_case *t);
 /* Fits, for the checkpoint's own attention: cache slots that hold other tokens, at offsets that the
  * catalogue does not list; and keys of padding. */
 void vn_estimate_keys(vn_case *t);
+/* Tries a sink, which has the weight of n keys of padding: one more score without a value, of logit
+ * log n. n need not be whole. If it is, only a logit that a person wrote is as good as padding. */
+void vn_fit_sink(vn_case *t, int node, double n);
 /* Tries, for any checkpoint of an attention in a later call: new tokens that are cached one slot
  * early or late (vn_applied_slots). */
 void vn_estimate_new_slots(vn_case *t);

@@ -11,6 +11,7 @@
 #include "compare/trial/attend.h"
 #include "compare/trial/fit.h"
 #include "compare/trial/score.h"
+#include "compare/trial/search.h"
 
 #include "capture/view/batched.h"
 #include "libref/base/alloc.h"
@@ -136,25 +137,34 @@ void vn_estimate_window(vn_case *t, const vn_trial *at)
 
 /* ---- blocks ---------------------------------------------------------------------------------- */
 
-/* The last query of each block is right, so the first one that is, is that of the first block. */
+/* The next row from `row` on that is right; T: none. */
+static int64_t next_right(const bool *off, int64_t T, int64_t row)
+{
+	while (row < T && off[row])
+		row++;
+	return row;
+}
+
+/* The last query of each block is right, so the first one that is, is that of the first block; in a
+ * later call, the next one is a block behind. */
 void vn_estimate_blocks(vn_case *t, const vn_trial *at)
 {
 	enum { MOST_BLOCK = 4096 };
 	const int     axis = vn_axes_find(t->site->axes, "token");
 	const int64_t T = axis < 0 ? 0 : t->site->cand.shape.dim[axis];
-	int64_t       first, last, block = 1;
+	int64_t       first, last;
 	vn_trial      h = *at;
 
-	if (t->part || axis < 0 || t->site->first || !t->site->plan->node[at->node].c.attention.causal)
+	if (t->part || axis < 0 || !t->site->plan->node[at->node].c.attention.causal)
 		return;
 	bool *off = vn_alloc((size_t)T, sizeof *off);
 	vn_case_rows_off(t, off, &first, &last);
-	while (block < T && off[block - 1])
-		block++;
+	const int64_t right = next_right(off, T, 0), next = t->site->first ? next_right(off, T, right + 1) : T;
+	const int64_t end = t->site->first + right + 1, block = next < T ? next - right : end;
 	free(off);
 	h.finding = VN_FINDING_BLOCKS_SEEN;
 	vn_trial_constant_put(&h, "blocks", (double)block);
-	if (first == 0 && block > 1 && block < T && block <= MOST_BLOCK)
+	if (first >= 0 && block > 1 && right + 1 < T && block <= MOST_BLOCK && end % block == 0)
 		vn_try(t, &h);
 }
 
@@ -239,6 +249,7 @@ static const struct {
 	{ VN_FINDING_SOFTMAX_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .sum = VN_FORMAT_BF16 } },
 	{ VN_FINDING_SOFTMAX_ROUNDED, { .kind = VN_ATTEND_ROUNDED, ALL_OF_SOFTMAX(VN_FORMAT_F16) } },
 	{ VN_FINDING_SOFTMAX_ROUNDED, { .kind = VN_ATTEND_ROUNDED, ALL_OF_SOFTMAX(VN_FORMAT_BF16) } },
+	{ VN_FINDING_FROM_ZERO, { .kind = VN_ATTEND_FROM_ZERO, .exps = VN_FORMAT_F16 } },
 	{ VN_FINDING_PROBS_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .probs = VN_FORMAT_F16 } },
 	{ VN_FINDING_PROBS_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .probs = VN_FORMAT_BF16 } },
 	{ VN_FINDING_ATTENTION_ROUNDED, { .kind = VN_ATTEND_ROUNDED, .inputs = VN_FORMAT_TF32 } },
@@ -282,6 +293,27 @@ static void find_best(tested_attention *x, int call, int *best, double *least)
 		*best = left < *least ? i : *best;
 		*least = fmin(*least, left);
 	}
+}
+
+static double error_of_sink(void *of, double keys)
+{
+	tested_attention          *x = of;
+	const vn_applied_attention edit = { .kind = VN_ATTEND_SINK, .number = log(keys) };
+
+	vn_attend_prepare(&x->a, &edit);
+	return left_with(x, &edit);
+}
+
+/* A sink that probabilities show; estimate_cache.c reads its weight off a context. */
+static void try_sink(tested_attention *x)
+{
+	static const vn_range keys = { 1.0 / 4096, 1 << 20, 65, true };
+
+	if (x->a.output != VN_ATTN_PROBS)
+		return;
+	const vn_least least = vn_search_scale(error_of_sink, x, keys, EDIT_LEAVES * left_with(x, NULL));
+	if (isfinite(least.error))
+		vn_fit_sink(x->t, vn_case_node(x->t), least.x);
 }
 
 /* Tries that later calls do not see a range of the first call's keys: the key whose absence
@@ -413,6 +445,8 @@ void vn_estimate_attend(vn_case *t)
 		x.y = vn_alloc((size_t)(2 * x.width), sizeof *x.y);
 		x.is = x.y + x.width;
 		try_best(&x);
+		if (!vn_case_answered(t))
+			try_sink(&x);
 		free(x.y);
 	}
 	vn_attend_close(&x.a);

@@ -263,26 +263,24 @@ static void fit_table(keys *x)
 
 /* ---- padding --------------------------------------------------------------------------------- */
 
-/* A sink is one more score without a value: with the logit log n, it has the weight of n keys of
- * padding, and n need not be whole. If it is, only a logit that a person wrote is as good. */
-static void fit_sink(keys *x, double n)
+void vn_fit_sink(vn_case *t, int node, double n)
 {
-	const bool       padding = vn_case_answered(x->t);
-	vn_trial         exact = VN_TRIAL(SOFTMAX_SINK, x->node, .kind = VN_BY_ATTEND, .attend.kind = VN_ATTEND_SINK);
+	const bool       padding = vn_case_answered(t);
+	vn_trial         exact = VN_TRIAL(SOFTMAX_SINK, node, .kind = VN_BY_ATTEND, .attend.kind = VN_ATTEND_SINK);
 	vn_round_numbers written = { .x = log(n), .most = padding ? 2 : 4, .near = true };
 	bool             is_written = false;
 	exact.applied.attend.number = log(n);
 	vn_trial h = exact;
-	vn_score(x->t, &exact);
+	vn_score(t, &exact);
 	const double most = VN_EXPLAIN_APART * fmax(exact.limit_fraction, VN_EXPLAIN_LEAST / VN_LOCAL_LIMIT);
 
 	while (!is_written && vn_next_round_number(&written, &h.applied.attend.number)) {
-		vn_score(x->t, &h);
+		vn_score(t, &h);
 		if ((is_written = h.limit_fraction < most))
 			exact = h;
 	}
 	if (!isnan(exact.limit_fraction) && (is_written || !padding))
-		vn_case_keep(x->t->x, &exact);
+		vn_case_keep(t->x, &exact);
 }
 
 /* Keys of padding have the score 0 and their values are 0: with E the sum of a query's
@@ -317,7 +315,7 @@ static void fit_padding(keys *x)
 	vn_trial_constant_put(&h, "padding", 0);
 	if (n >= 0.5)
 		vn_fit_whole(x->t, &h, llround(n), 1, PADDING);
-	fit_sink(x, n);
+	vn_fit_sink(x->t, x->node, n);
 }
 
 /* Keys alone, or values alone, of the call's own tokens are not in the cache yet;

@@ -181,11 +181,12 @@ static bool has_a_say(const vn_case *t, const vn_findings *y, const vn_findings 
 	           : (!y->n_fit || y->fitted) && one_token(t, y->checkpoint) == one_token(t, x->checkpoint);
 }
 
-/* Is h a window whose first keys stay visible, fitted in a step of one token? One query that misses
- * a range of keys does not prove a window. */
+/* Is h a window fitted in a step of one token? One query that misses a range of keys does not prove
+ * a window. */
 static bool of_one_query(const vn_case *t, const vn_findings *x, const vn_trial *h)
 {
-	return h->finding == VN_FINDING_WINDOW_AND_SINKS && one_token(t, x->checkpoint);
+	return (h->finding == VN_FINDING_WINDOW || h->finding == VN_FINDING_WINDOW_AND_SINKS) &&
+	       one_token(t, x->checkpoint);
 }
 
 /* Does y stay wrong under h? NaN: h cannot be tested there. Calls of the same number of tokens

@@ -18,6 +18,8 @@
 #define CLEAR 4.0
 /* Another change that leaves no more than this many times the limit may be the answer as well. */
 #define APART 4.0
+/* The same if the answer leaves next to nothing. */
+#define NEAR_APART 2.0
 enum { LARGEST_BLOCK = 256, LEAST_FITTED = 8 }; /* tokens of a block; of one whose factor is fitted */
 enum { FITTED_STEPS = 3 };
 #define MOST_WORK    4e9 /* multiplications for all blocks of a size; of more, they are not tried */
@@ -149,6 +151,24 @@ static void add_values(const changed_steps *x, const changed_query *q, const vn_
 	}
 }
 
+/* Keys that are twice in the cache have two probabilities, and the recording has the first S. A
+ * range is there again as a whole, a call's only token at once. */
+static void copy_probs(const changed_query *q, const vn_applied_changed *c, double *y)
+{
+	const bool    twice = c && c->kind == VN_CHANGED_TWICE;
+	const int64_t end = twice && c->slots == VN_SLOTS_RANGE ? c->first + c->n : 0;
+	int64_t       n = 0;
+
+	for (int64_t j = 0; j < q->a.S && n < q->a.S; j++) {
+		const bool there = twice && is_changed(q, c, j);
+		y[n++] = there ? q->p[j] / 2 : q->p[j];
+		if (there && !end && n < q->a.S)
+			y[n++] = q->p[j] / 2;
+		for (int64_t k = c ? c->first : 0; j + 1 == end && k < end && n < q->a.S; k++)
+			y[n++] = q->p[k] / 2;
+	}
+}
+
 /* Writes what head h makes with the change; NULL: without it. */
 static void make_head(const changed_steps *x, const changed_query *q, const vn_applied_changed *c, int h, double *y)
 {
@@ -159,7 +179,7 @@ static void make_head(const changed_steps *x, const changed_query *q, const vn_a
 	}
 	weigh(x, q, c, h);
 	if (q->a.output == VN_ATTN_PROBS)
-		memcpy(y, q->p, (size_t)q->a.S * sizeof *y);
+		copy_probs(q, c, y);
 	else
 		add_values(x, q, c, h, y);
 }
@@ -250,11 +270,12 @@ static int find_heads(const changed_steps *x, bool *in)
 		in[g] = false;
 		for (int i = 0; i < x->n; i++) {
 			const changed_query *q = &x->q[i];
-			double               noise;
+			double               noise, all = 0;
 			q->error[g] = 0;
-			for (int h = g * group; h < (g + 1) * group; h++)
+			for (int h = g * group; h < (g + 1) * group; h++, all += noise)
 				q->error[g] += head_error(x, q, NULL, h, &noise);
-			in[g] = in[g] || !(q->error[g] <= VN_LOCAL_LIMIT * q->x->unmodified.residual.floor * q->size / G);
+			const double floor = q->x->unmodified.residual.floor * q->size / G + ROUNDINGS * ROUNDINGS * all;
+			in[g] = in[g] || !(q->error[g] <= VN_LOCAL_LIMIT * floor);
 		}
 		some += in[g];
 	}
@@ -444,7 +465,7 @@ static void weigh_slots(changed_search *s, bool some)
 	}
 	s->now.of = 0;
 	s->now.kind = VN_CHANGED_TWICE;
-	if (s->x->q->a.output == VN_ATTN_CONTEXT)
+	if (s->x->q->a.output != VN_ATTN_SCORES)
 		weigh_change(s);
 }
 
@@ -536,7 +557,9 @@ static void try_change(vn_case *t, const changed_steps *x, const changed_query *
 
 static bool is_clear(const changed_search *s)
 {
-	return s->left <= VN_LOCAL_LIMIT && s->second > APART * VN_LOCAL_LIMIT;
+	const double apart = s->left <= VN_EXPLAIN_LEAST ? NEAR_APART : APART;
+
+	return s->left <= VN_LOCAL_LIMIT && s->second > apart * VN_LOCAL_LIMIT;
 }
 
 /* If the candidate rounds within the attention, as transformers does, the change leaves less when

@@ -16,6 +16,9 @@ void vn_explain_cache_slots(vn_case *t, vn_findings **x, int n);
  * of one token. */
 void vn_explain_changed_slots(vn_case *t, vn_findings **x, int n);
 
+/* cache_rows.c: tries that slots of a recorded cache hold other tokens, zeros, or tokens twice. */
+void vn_explain_cache_rows(vn_case *t);
+
 /* cache_one_slot.c: the same for a slot in which only the key, or only the value, is wrong: another
  * token's, or none that any token has. Needs steps of one token. */
 void vn_explain_one_slot(vn_case *t, vn_findings **x, int n);

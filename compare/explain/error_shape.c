@@ -1,5 +1,6 @@
 /* error_shape.c: see error_shape.h. */
 #include "compare/explain/error_shape.h"
+#include "compare/comparison/checkpoint.h"
 #include "compare/profile/profile.h"
 
 #include "libref/base/alloc.h"
@@ -213,6 +214,58 @@ static void add_half_sums(vn_case *t)
 			             vn_mistake_id(VN_MISTAKE_P4), times);
 	}
 	vn_tensor_free(&z);
+}
+
+/* Adds " 0-2, 5" for the set ones of n. */
+static void add_runs(const bool *set, int64_t n, char *text, size_t room)
+{
+	bool more = false;
+
+	for (int64_t i = 0, end; i < n; i = end) {
+		for (end = i; end < n && set[end] == set[i];)
+			end++;
+		if (set[i])
+			vn_text_add(text, room, end - i > 1 ? "%s %" PRId64 "-%" PRId64 : "%s %" PRId64, more ? "," : "", i,
+			            end - 1);
+		more = more || set[i];
+	}
+}
+
+bool vn_explain_says_where(const vn_findings *x)
+{
+	return x->n_fit && vn_trial_mistake(&x->by[0]) == VN_MISTAKE_A12_ZERO;
+}
+
+void vn_error_zeros(vn_case *t)
+{
+	const vn_tensor *c = &t->site->cand;
+	const int        heads = vn_axes_find(t->site->axes, "head"), rows = vn_axes_find(t->site->axes, "token");
+	char             text[VN_WORDS] = "";
+	int64_t          zeros = 0, due = 0;
+
+	if (c->shape.rank != 3 || heads < 0 || heads > 1 || rows != 1 - heads)
+		return;
+	const int64_t H = c->shape.dim[heads], T = c->shape.dim[rows], each = c->shape.dim[2];
+	bool         *head = vn_alloc_zero((size_t)H, sizeof *head), *row = vn_alloc_zero((size_t)T, sizeof *row);
+	for (int64_t i = 0; i < H * T * each; i++) {
+		const int64_t at = i / each, h = heads == 0 ? at / T : at % H, r = heads == 0 ? at % T : at / H;
+		const bool    is = vn_tensor_number(&t->own, i) != 0, zero = is && vn_tensor_number(c, i) == 0;
+		due += is;
+		zeros += zero;
+		head[h] = head[h] || zero;
+		row[r] = row[r] || zero;
+	}
+	vn_text_add(text, sizeof text, "%" PRId64 " of %" PRId64 " numbers became 0", zeros, due);
+	if (zeros) {
+		vn_text_add(text, sizeof text, ": heads");
+		add_runs(head, H, text, sizeof text);
+		vn_text_add(text, sizeof text, " of %" PRId64 ", tokens", H);
+		add_runs(row, T, text, sizeof text);
+		vn_text_add(text, sizeof text, " of %" PRId64, T);
+	}
+	vn_lines_add(&t->x->error_shape, "%s", text);
+	free(head);
+	free(row);
 }
 
 void vn_error_shape(vn_case *t)

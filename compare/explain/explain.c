@@ -1,6 +1,7 @@
 /* explain.c: see explain.h: from origins to answers. */
 #include "compare/explain/explain.h"
 #include "compare/explain/across_steps.h"
+#include "compare/explain/error_shape.h"
 #include "compare/explain/explain_point.h"
 #include "compare/explain/sentences.h"
 #include "compare/rearrange/rearrange.h"
@@ -233,10 +234,31 @@ static bool of_one_alone(const vn_opened *o, const vn_result *r, const vn_findin
 	       !beside->origin;
 }
 
+static bool is_rotation(const vn_opened *o, const vn_result *r, const vn_findings *x)
+{
+	const vn_plan *p = vn_model_plan(o->model);
+	const int      v = vn_plan_find(p, r->checkpoints.of[x->checkpoint].name);
+
+	return v >= 0 && p->node[p->value[vn_plan_root(p, v)].node].op == VN_OP_ROPE;
+}
+
+/* Does it explain every rotation that anything explains? An engine rotates queries and keys alike;
+ * one of them may not show a column. */
+static bool explains_rotations(const vn_opened *o, const vn_result *r, const vn_all_findings *all, const vn_findings *x,
+                               const vn_trial *h)
+{
+	int n = 0;
+
+	for (int i = 0; i < all->n; i++)
+		n += all->of[i].n_fit > 0 && is_rotation(o, r, &all->of[i]);
+	return is_rotation(o, r, x) && count_explained(all, h) == n;
+}
+
 /* What decides the order of answers. */
 typedef struct answer_rank {
 	bool named; /* not an arrangement, nor contradicted by another checkpoint */
 	bool beside, against;
+	bool everywhere; /* of a rotation */
 	int  explained, places;
 } answer_rank;
 
@@ -248,17 +270,20 @@ static answer_rank rank_of(const vn_opened *o, const vn_result *r, const vn_all_
 	return (answer_rank) { .named = *vn_trial_id(h, id) && !of_one_alone(o, r, x, h),
 		                   .beside = h->beside,
 		                   .against = h->speaks_against != VN_NOTHING_AGAINST,
+		                   .everywhere = explains_rotations(o, r, all, x, h),
 		                   .explained = count_explained(all, h),
 		                   .places = count_places(o, h) };
 }
 
-/* Answers that no step contradicts come first; then faults of the catalogue, before what was fitted
- * beside them; then named answers; then answers that explain more; then answers that fit fewer
- * places. */
+/* Answers that no step contradicts come first; then one that explains all rotations; then faults of
+ * the catalogue, before what was fitted beside them; then named answers; then answers that explain
+ * more; then answers that fit fewer places. */
 static bool comes_before(answer_rank a, answer_rank b)
 {
 	if (a.against != b.against)
 		return b.against;
+	if (a.everywhere != b.everywhere)
+		return a.everywhere;
 	if (a.beside != b.beside)
 		return b.beside;
 	if (a.named != b.named)
@@ -332,6 +357,27 @@ static void explain_origin(vn_case *t, vn_all_findings *all, int point)
 	all->n++;
 }
 
+/* The place of h among the aliases of x; -1: it is none. */
+static int alias_of(const vn_findings *x, const vn_trial *h)
+{
+	for (int i = 0; i < x->n_alias; i++)
+		if (vn_trial_same(&x->by[i], h))
+			return i;
+	return -1;
+}
+
+/* Another origin of the same point, in another layer, with this alias; -1. */
+static int other_twin(const vn_result *r, const vn_all_findings *all, int of, const vn_trial *h)
+{
+	const char *name = vn_name_in_layer(r->checkpoints.of[all->of[of].checkpoint].name);
+
+	for (int i = 0; i < all->n; i++)
+		if (i != of && alias_of(&all->of[i], h) >= 0 &&
+		    strcmp(vn_name_in_layer(r->checkpoints.of[all->of[i].checkpoint].name), name) == 0)
+			return i;
+	return -1;
+}
+
 /* An origin that nothing explains gets the answers of its point in other layers, whose error may be
  * larger. */
 static void ask_twins(vn_case *t, vn_all_findings *all)
@@ -355,15 +401,53 @@ static void ask_twins(vn_case *t, vn_all_findings *all)
 	}
 }
 
-/* ---- two mistakes of a rotation -------------------------------------------------------------- */
+/* ---- one mistake of all rotations ------------------------------------------------------------ */
 
-static bool is_rotation(const vn_opened *o, const vn_result *r, const vn_findings *x)
+/* Of the answers of all rotations, the one that explains most of them; NULL: none has an answer. */
+static const vn_trial *most_common(const vn_case *t, const vn_all_findings *all)
 {
-	const vn_plan *p = vn_model_plan(o->model);
-	const int      v = vn_plan_find(p, r->checkpoints.of[x->checkpoint].name);
+	const vn_trial *best = NULL;
+	int             most = 0, n;
 
-	return v >= 0 && p->node[p->value[vn_plan_root(p, v)].node].op == VN_OP_ROPE;
+	for (int i = 0; i < all->n; i++)
+		for (int k = 0; is_rotation(t->opened, t->result, &all->of[i]) && k < all->of[i].n_alias; k++)
+			if ((n = count_explained(all, &all->of[i].by[k])) > most) {
+				most = n;
+				best = &all->of[i].by[k];
+			}
+	return best;
 }
+
+/* An answer of one rotation that leaves others unexplained gives way to one that explains more of
+ * them, if that explains this one too: an engine rotates queries and keys of all layers alike. */
+static void agree_on_rotations(vn_case *t, vn_all_findings *all)
+{
+	const vn_trial *common = most_common(t, all);
+	const vn_trial  best = common ? *common : (vn_trial) { .node = -1 };
+	const int       n = common ? count_explained(all, common) : 0;
+
+	for (int i = 0; common && !t->failed->st && i < all->n; i++) {
+		vn_findings *x = &all->of[i], alone = *x;
+		const int    twin = is_rotation(t->opened, t->result, x) && x->n_fit && alias_of(x, &best) < 0 &&
+                                 count_explained(all, &x->by[0]) < n
+		                        ? other_twin(t->result, all, i, &best)
+		                        : -1;
+		if (twin < 0)
+			continue;
+		vn_trial    its = all->of[twin].by[alias_of(&all->of[twin], &best)];
+		vn_findings like = { .by = &its, .n = 1, .n_fit = 1, .n_alias = 1, .fitted = vn_trial_is_fitted(&its) };
+		x->by = vn_alloc_zero(VN_EXPLAIN_KEPT, sizeof *x->by);
+		x->n = x->n_fit = x->n_alias = 0;
+		t->x = x;
+		vn_explain_point(t, &like);
+		free(x->n_fit ? alone.by : x->by);
+		if (!x->n_fit)
+			*x = alone;
+		x->n_tried = alone.n_tried;
+	}
+}
+
+/* ---- two mistakes of a rotation -------------------------------------------------------------- */
 
 /* Of more than a thousand pairs, one may fit by chance. An engine rotates queries and keys of all
  * layers alike: a pair that leaves another rotation unexplained is dropped. */
@@ -474,6 +558,7 @@ vn_status vn_explain(const vn_opened *o, const vn_result *r, vn_all_findings **w
 		              : nothing + 1;
 	}
 	ask_twins(&t, x);
+	agree_on_rotations(&t, x);
 	vn_explain_across_steps(&t, x);
 	vn_progress_stop(&bar);
 	vn_recompute_destroy(t.recompute);
@@ -482,7 +567,7 @@ vn_status vn_explain(const vn_opened *o, const vn_result *r, vn_all_findings **w
 		order_aliases(o, r, x, &x->of[i]);
 	for (int i = 0; i < x->n; i++) {
 		answer_inside(o, r, x, &x->of[i]);
-		if (x->of[i].n_fit) /* found after its error was described */
+		if (x->of[i].n_fit && !vn_explain_says_where(&x->of[i])) /* found after its error was described */
 			vn_lines_free(&x->of[i].error_shape);
 	}
 	vn_explain_put_sentences(o, r, x);

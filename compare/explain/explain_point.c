@@ -1,6 +1,7 @@
 /* explain_point.c: see explain_point.h. A new kind of mistake needs a row in findings.def, and an
  * estimator: a row in the table of strategies here or in that of estimate.c. */
 #include "compare/explain/explain_point.h"
+#include "compare/explain/cache_slots.h"
 #include "compare/trial/catalogue.h"
 #include "compare/explain/error_shape.h"
 #include "compare/estimate/estimate.h"
@@ -278,6 +279,7 @@ static const struct strategy {
 	{ vn_estimate_rotate, .when = FIRST | REFUTED },
 	{ vn_estimate_rotated_tokens, .when = FIRST | REFUTED },
 	{ vn_rearrange, .when = FIRST | REFUTED, .in_any_case = true },
+	{ vn_explain_cache_rows, .when = FIRST | REFUTED },
 	{ vn_rearrange_rows, .when = FIRST | REFUTED | FITTED_REFUTED },
 	{ vn_redirect, .when = FIRST | REFUTED },
 	{ try_in_some_heads, .when = FIRST | REFUTED | FITTED_REFUTED },
@@ -361,6 +363,8 @@ void vn_explain_point(vn_case *t, const vn_findings *like)
 	if (move_to_point(t)) {
 		try_strategies(t, like ? LIKE : FIRST);
 		vn_catalogue_measure_next(t);
+		if (vn_explain_says_where(t->x))
+			vn_error_zeros(t);
 	}
 	t->like = NULL;
 	leave_point(t);

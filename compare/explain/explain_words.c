@@ -150,12 +150,15 @@ void vn_explain_say_more(const vn_opened *o, const vn_result *r, const vn_findin
 		const vn_trial *h = &x->by[x->n_alias];
 		/* the same id, or none: the runner-up is named by its words */
 		const bool      by_id = *h->id && strcmp(h->id, x->by[0].id) != 0;
-		snprintf(next, sizeof next,
-		         by_id ? "; runner-up %s is %.3g times worse" : "; runner-up \"%s\" is %.3g times worse",
-		         by_id ? h->id : h->words, x->margin);
+		if (strcmp(h->words, x->by[0].words) != 0) /* the same with other roundings */
+			snprintf(next, sizeof next,
+			         by_id ? "; runner-up %s is %.3g times worse" : "; runner-up \"%s\" is %.3g times worse",
+			         by_id ? h->id : h->words, x->margin);
 	}
 	vn_lines_add(lines, "residual %.3g floors (was %.3g)%s", vn_trial_residual(&x->by[0]),
 	             vn_trial_residual(&x->unmodified), next);
+	for (int i = 0; i < x->error_shape.n; i++)
+		vn_lines_add(lines, "where: %s", x->error_shape.line[i]);
 	if (as_recorded(o, &x->by[0]))
 		vn_lines_add(
 			lines, "the candidate's recorded positions have this offset too: a convention. Attention scores depend on "

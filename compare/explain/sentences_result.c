@@ -62,18 +62,21 @@ void vn_sentence_cache(const vn_sentence *s)
 		{ "values (not their keys)", "value (not its key) is" },
 		{ "keys (not their values)", "key (not its value) is" },
 		{ "keys (and perhaps values)", "key (and perhaps its value) is" }, /* seen without the values */
+		{ "keys", "key is" },
+		{ "values", "value is" }, /* of a recorded cache */
 	};
 	const vn_applied_cached *k = &s->h->applied.cached;
 	const int                n = k->n;
 	const long long          a = k->first, b = a + n - 1, c = k->holds, d = c + n - 1;
 	char                     few[40] = "";
 	const vn_node           *node = &s->p->node[s->h->node];
-	const bool               values = vn_plan_find(s->p, s->result->checkpoints.of[s->x->checkpoint].name) ==
-	                    node->out[VN_ATTN_CONTEXT];
-	const char *const *whose = what[!values                          ? 3
-	                                : k->holds == VN_HOLDS_NO_VALUES ? 1
-	                                : k->holds == VN_HOLDS_NO_KEYS   ? 2
-	                                                                 : 0];
+	const int                shown = vn_plan_find(s->p, s->result->checkpoints.of[s->x->checkpoint].name);
+	const bool               both = shown == node->out[VN_ATTN_CONTEXT], values = shown == node->out[VN_ATTN_V_CACHE];
+	const char *const       *whose = what[values || shown == node->out[VN_ATTN_K_CACHE] ? 4 + values
+	                                      : !both                                       ? 3
+	                                      : k->holds == VN_HOLDS_NO_VALUES              ? 1
+	                                      : k->holds == VN_HOLDS_NO_KEYS                ? 2
+	                                                                                    : 0];
 	if (k->others)
 		snprintf(few, sizeof few, " or one of %d others", k->others);
 	if (s->h->finding == VN_FINDING_KEYS_UNSEEN && n > 1)
@@ -87,11 +90,17 @@ void vn_sentence_cache(const vn_sentence *s)
 	else if (s->h->finding == VN_FINDING_CACHE_EMPTY)
 		VN_PUT(s, "token %lld%s is missing from the cache: its %s 0", a, few, whose[1]);
 	else if (n > 1)
-		VN_PUT(s, "the cache holds %stokens %lld-%lld in place of tokens %lld-%lld", values ? "" : "keys of ", c, d, a,
-		       b);
+		VN_PUT(s, "the cache holds %stokens %lld-%lld in place of tokens %lld-%lld",
+		       both     ? ""
+		       : values ? "values of "
+		                : "keys of ",
+		       c, d, a, b);
 	else
-		VN_PUT(s, "the cache holds %stoken %lld in place of token %lld%s", values ? "" : "the key of ", c, a,
-		       k->others ? " (other pairs fit these numbers as well)" : "");
+		VN_PUT(s, "the cache holds %stoken %lld in place of token %lld%s",
+		       both     ? ""
+		       : values ? "the value of "
+		                : "the key of ",
+		       c, a, k->others ? " (other pairs fit these numbers as well)" : "");
 }
 
 void vn_sentence_stale(const vn_sentence *s)

@@ -90,23 +90,39 @@ static char *say_tokens(const vn_opened *o, const vn_recording *other, const cha
 	return words;
 }
 
+/* Writes "; in the candidate step.1 begins with token 16 again...". Tokens that one side runs twice
+ * are the mistake: the other must not be recorded with them. */
+static bool say_again(const vn_opened *o, const vn_recording *other, const char *who, char words[VN_WORDS])
+{
+	char       which[VN_STEPS_WORDS];
+	const bool its = vn_steps_again(other, o->ref, which), again = its || vn_steps_again(o->ref, other, which);
+
+	*words = 0;
+	if (again)
+		vn_text_add(words, VN_WORDS, "; in the %s %s", its ? who : "reference", which);
+	return again;
+}
+
 static void compare_tokens(const vn_opened *o, vn_remarks *remarks, const vn_recording *other, const char *who)
 {
-	char           words[VN_TOKENS_WORDS];
+	char           words[VN_TOKENS_WORDS], twice[VN_WORDS];
 	const int32_t *id[2], *at[2];
 	const int64_t  n = vn_recording_tokens(o->ref, &id[0], &at[0]), m = vn_recording_tokens(other, &id[1], &at[1]);
 	/* A stopped run has only the first tokens. Tensors that it did not compute are missing
 	 * (judge/judge_left_out.h). */
 	const bool     stopped = m < n && vn_facts_get(vn_recording_run(other), "stopped");
 	const int64_t  known = stopped ? m : n;
-	const bool     decoded = vn_recording_decoded(o->ref) || vn_recording_decoded(other);
+	const bool     decoded = vn_recording_decoded(o->ref) || vn_recording_decoded(other),
+			   again = say_again(o, other, who, twice);
 	if (n != m && !stopped) {
 		say_tokens(o, other, who, words);
 		vn_remarks_refuse(o, remarks, VN_ALLOW_TOKEN_IDS, "token_ids",
-		                  "token ids: %lld in the reference, %lld in the %s%s%s record both on the same tokens, "
-		                  "with --ids-from%s",
-		                  (long long)n, (long long)m, who, words, *words ? "; to compare the rest," : ":",
-		                  decoded ? " and --force-ids-from" : "");
+		                  "token ids: %lld in the reference, %lld in the %s%s%s%s%s", (long long)n, (long long)m, who,
+		                  words, twice,
+		                  again    ? ""
+		                  : *words ? "; to compare the rest, record both on the same tokens, with --ids-from"
+		                           : ": record both on the same tokens, with --ids-from",
+		                  decoded && !again ? " and --force-ids-from" : "");
 		return;
 	}
 	for (int64_t i = 0; i < known; i++)
@@ -117,7 +133,8 @@ static void compare_tokens(const vn_opened *o, vn_remarks *remarks, const vn_rec
 				o, remarks, VN_ALLOW_TOKEN_IDS, "token_ids",
 				"token ids: number %lld%s is %d in the reference, %d in the %s%s%s", (long long)i, step, id[0][i],
 				id[1][i], who, *step ? "" : say_tokens(o, other, who, words),
-				*step     ? ": the two runs decoded different tokens; --force-ids-from makes one run decode the other's"
+				again     ? twice
+				: *step   ? ": the two runs decoded different tokens; --force-ids-from makes one run decode the other's"
 				: decoded ? ": record both on the same tokens, with --ids-from and --force-ids-from"
 						  : ": record both on the same tokens, with --ids-from");
 			break;
@@ -125,8 +142,8 @@ static void compare_tokens(const vn_opened *o, vn_remarks *remarks, const vn_rec
 	for (int64_t i = 0; i < known; i++)
 		if (at[0][i] != at[1][i]) {
 			vn_remarks_refuse(o, remarks, VN_ALLOW_TOKEN_IDS, "positions",
-			                  "positions: token %lld is at position %d in the reference, %d in the %s", (long long)i,
-			                  at[0][i], at[1][i], who);
+			                  "positions: token %lld is at position %d in the reference, %d in the %s%s", (long long)i,
+			                  at[0][i], at[1][i], who, twice);
 			break;
 		}
 }

@@ -1,5 +1,5 @@
 /* report_junit.c: a comparison as JUnit XML, which CI systems show next to other tests: one suite,
- * one testcase per checkpoint.
+ * one testcase per checkpoint, and one for each criterion.
  *
  * There is no standard; this uses what GitLab, Jenkins and the GitHub reporters all read
  * (specs/usage.md): testsuites, testsuite with its counts and properties, testcase with classname,
@@ -154,6 +154,28 @@ static void print_testcase(const vn_document *doc, int point, FILE *out)
 	}
 }
 
+/* A criterion that does not hold where the comparison passes was allowed. */
+static bool criterion_fails(const vn_document *doc, const json_t *c)
+{
+	return !doc->within && json_is_false(json_object_get(c, "holds"));
+}
+
+static void print_criterion(const vn_document *doc, const json_t *c, FILE *out)
+{
+	const bool fails = criterion_fails(doc, c), holds = json_is_true(json_object_get(c, "holds"));
+
+	fputs("    <testcase classname=\"criteria\"", out);
+	print_attribute(out, "name", vn_document_member(c, "name"));
+	fputs(" time=\"0\">\n      ", out);
+	fputs(fails ? "<failure" : holds ? "<system-out>" : "<skipped", out);
+	if (holds)
+		vn_xml_text(out, vn_document_member(c, "words"));
+	else
+		print_attribute(out, "message", vn_document_member(c, "words"));
+	fputs(fails ? " type=\"criterion\"/>" : holds ? "</system-out>" : "/>", out);
+	fputs("\n    </testcase>\n", out);
+}
+
 /* Under --strict, the absence of warnings is a test of its own. */
 static void print_warnings(const vn_document *doc, FILE *out)
 {
@@ -178,11 +200,17 @@ static void print_warnings(const vn_document *doc, FILE *out)
 static void print_counts(const vn_document *doc, FILE *out)
 {
 	const bool strict = json_is_true(json_object_get(doc->strict, "asked"));
-	int        skipped = 0;
+	const int  criteria = (int)json_array_size(doc->criteria);
+	int        skipped = 0, failed = 0;
 	for (int i = 0; i < doc->n; i++)
 		skipped += let_go(&doc->checkpoint[i]);
-	fprintf(out, " tests=\"%d\" failures=\"%d\" errors=\"0\" skipped=\"%d\" time=\"0\"", doc->n + strict,
-	        doc->n_fails + (strict && vn_document_lines(doc->warnings)), skipped);
+	for (int i = 0; i < criteria; i++) {
+		const json_t *c = json_array_get(doc->criteria, (size_t)i);
+		failed += criterion_fails(doc, c);
+		skipped += !criterion_fails(doc, c) && !json_is_true(json_object_get(c, "holds"));
+	}
+	fprintf(out, " tests=\"%d\" failures=\"%d\" errors=\"0\" skipped=\"%d\" time=\"0\"", doc->n + criteria + strict,
+	        doc->n_fails + failed + (strict && vn_document_lines(doc->warnings)), skipped);
 }
 
 vn_status vn_report_junit(const vn_document *doc, const vn_report_options *o, FILE *out, vn_error *err)
@@ -196,6 +224,8 @@ vn_status vn_report_junit(const vn_document *doc, const vn_report_options *o, FI
 	print_counts(doc, out);
 	fputs(">\n", out);
 	print_properties(doc, out);
+	for (size_t i = 0; i < json_array_size(doc->criteria); i++)
+		print_criterion(doc, json_array_get(doc->criteria, i), out);
 	for (int i = 0; i < doc->n; i++)
 		print_testcase(doc, i, out);
 	if (json_is_true(json_object_get(doc->strict, "asked")))

@@ -412,6 +412,18 @@ static void print_scores(const page *p)
 			vn_say(p->out, "%s\n", vn_document_line(lines[k], i));
 }
 
+static void print_criteria(const page *p)
+{
+	for (size_t i = 0; p->o->all && i < json_array_size(p->doc->criteria); i++) {
+		const json_t *c = json_array_get(p->doc->criteria, i), *holds = json_object_get(c, "holds");
+		vn_say(p->out, "%-10s %s: %s%s\n", i ? "" : "criteria", vn_document_member(c, "name"),
+		       json_is_true(holds)    ? "yes: "
+		       : json_is_false(holds) ? "NO: "
+		                              : "",
+		       vn_document_member(c, "words"));
+	}
+}
+
 static void print_verdict(const page *p)
 {
 	const char *start = vn_document_text(p->doc->start);
@@ -559,6 +571,7 @@ static void print_all(const page *p)
 	print_details(p);
 	print_findings(p);
 	print_scores(p);
+	print_criteria(p);
 	if (p->left_out)
 		vn_say(p->out, "%-10s --all: a line for every checkpoint, and all details\n", "more");
 	print_verdict(p); /* last, because a terminal and a log end there */

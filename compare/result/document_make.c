@@ -4,6 +4,7 @@
 #include "compare/explain/sentences.h"
 #include "compare/judge/baseline.h"
 #include "compare/judge/subject.h"
+#include "compare/result/criteria.h"
 #include "compare/result/document_json.h"
 #include "compare/result/next.h"
 #include "compare/result/words.h"
@@ -256,6 +257,7 @@ static void fill_members(vn_document *doc, const vn_opened *o, const vn_result *
 	doc->strict = json_pack("{s:b, s:b}", "asked", o->request.options->strict, "decided", r->verdict.strict);
 	doc->bitwise = json_boolean(o->request.options->bitwise);
 	doc->replayed = json_boolean(r->replayed);
+	doc->criteria = vn_criteria_json(o, r);
 	doc->plan = plan_json(o);
 	doc->steps_together = pools_json(result);
 }

@@ -47,12 +47,19 @@ static void add_pattern(made_mistakes *m, int fault, const char *glob)
 		snprintf(m->what[m->n++], sizeof *m->what, "%s@%s", vn_fault_id(fault), glob);
 }
 
+/* 1 + a fault of the catalogue that makes it: the first or the second; 0: none. */
+static int fault_of(const vn_trial *h, int which)
+{
+	return h->finding == VN_FINDING_FROM_ZERO ? which ? 0 : 1 + vn_trial_row(h) : h->fault[which];
+}
+
 /* Can it be made on purpose, and would every step still be as it was found? */
 static bool can_be_made(const vn_findings *x)
 {
 	const vn_trial *h = &x->by[0];
 
-	return x->n_fit > 0 && h->finding == VN_FINDING_FAULT && !h->heads && !h->speaks_against;
+	return x->n_fit > 0 && (h->finding == VN_FINDING_FAULT || h->finding == VN_FINDING_FROM_ZERO) && !h->heads &&
+	       !h->speaks_against;
 }
 
 /* What is recorded wrongly is named by its checkpoint, because an operation may have several. */
@@ -79,7 +86,7 @@ static void mark_places(made_mistakes *m, const vn_findings *x, int which)
 	for (int i = 0; i < m->p->n_nodes; i++) {
 		if (!vn_trial_made_at(h, i) || m->fault[i])
 			continue;
-		m->fault[i] = h->fault[which];
+		m->fault[i] = fault_of(h, which);
 		m->name[i] = i == own ? name : NULL;
 	}
 }
@@ -168,7 +175,7 @@ static int injections_of(const vn_opened *o, const vn_result *r, injection what[
 		memset(m.fault, 0, nodes * sizeof *m.fault);
 		memset(m.done, 0, nodes * sizeof *m.done);
 		for (int i = 0; i < why->n; i++) {
-			if (!can_be_made(&why->of[i]) || (which && !why->of[i].by[0].fault[1]))
+			if (!can_be_made(&why->of[i]) || !fault_of(&why->of[i].by[0], which))
 				continue;
 			if (why->of[i].by[0].recorder_fault)
 				add_recorder_fault(&m, &why->of[i]);

@@ -298,15 +298,17 @@ static bool softmax_scores(const head_query *x, int64_t asked)
 {
 	const vn_applied_attention *e = x->edit;
 	const double               *s = x->a->s;
-	double                     *p = x->a->p, top = e->kind == VN_ATTEND_SINK ? e->number : -(double)INFINITY, sum = 0;
-	const int64_t               n = x->n + x->padding;
-	bool                        may, yes = false;
+	double                     *p = x->a->p, sum = 0;
+	double        top = e->kind == VN_ATTEND_SINK ? e->number : e->kind == VN_ATTEND_FROM_ZERO ? 0 : -(double)INFINITY;
+	const int64_t n = x->n + x->padding;
+	bool          may, yes = false;
 
 	for (int64_t j = 0; j < n; j++)
 		top = fmax(top, s[j]);
 	for (int64_t j = 0; j < n; j++) {
 		const double by = vn_in_format(s[j] - top, e->exps ? e->scores : VN_FORMAT_NONE), z = exp(by);
-		sum += p[j] = round_either_way(z, x->loose * z, e->exps, x->a->flipped[j], &may);
+		p[j] = round_either_way(z, x->loose * z, e->exps, x->a->flipped[j], &may);
+		sum += e->kind == VN_ATTEND_FROM_ZERO ? z : p[j];
 		yes = yes || (may && j == asked);
 	}
 	sum += e->kind == VN_ATTEND_SINK ? exp(e->number - top) : e->kind == VN_ATTEND_SUM_PLUS ? e->number : 0;

@@ -147,7 +147,8 @@ typedef enum vn_attend_kind {
 	VN_ATTEND_CAP, /* scores become number * tanh(score / number) */
 	/* numbers of the softmax, inputs of both products, or cached keys and values are rounded */
 	VN_ATTEND_ROUNDED,
-	VN_ATTEND_PADDING, /* keys of the padding of its batch, or of prompts packed before, are seen */
+	VN_ATTEND_FROM_ZERO, /* the maximum of the softmax starts at 0; exponentials are rounded, their sum is not */
+	VN_ATTEND_PADDING,   /* keys of the padding of its batch, or of prompts packed before, are seen */
 	/* Heads of queries (number: 1), keys (2) and values (4) are stored before their tokens, but
 	 * read as tokens before heads; plus 8: the reverse. */
 	VN_ATTEND_HEADS_FIRST,

@@ -55,6 +55,22 @@ vernier compare a.h5 b.h5 2>&1; echo "[$?]"
 ref -o c.h5 --decode 19 --temperature 1.5 --seed 3
 vernier compare a.h5 c.h5 2>&1; echo "[$?]"
 
+echo "== the last token of the prompt is run again"
+ref -o a.h5 --force-ids 7,8,9
+last=$(tr ',' '\n' <$FIXTURES/prompts/p017.ids | tail -n 1)
+ref -o more.h5 --force-ids "$last,7,8,9"
+ref -o other.h5 --force-ids "$last,7,8"
+$PYTHON -c "
+import h5py, shutil
+shutil.copy('more.h5', 'same.h5')
+with h5py.File('same.h5', 'r+') as f:
+    f['run/positions'][17:] -= 1
+    f['run/positions'].attrs.pop('digest', None)"
+for cand in more other same; do
+	vernier compare a.h5 $cand.h5 2>&1 | grep -oE 'token ids: .*|within.*'
+	vernier show $cand.h5 --check 2>&1 | grep again
+done
+vernier compare more.h5 same.h5 2>&1 | grep -o 'positions: .*'
 echo "== the last place of the context; one token more is refused, and nothing is written"
 rm -f *.h5 exact.yaml
 try() {

@@ -39,12 +39,16 @@ if kind == 'replaced': text(['a', '\ufffd', r'\xff', 'b'])
 if kind == 'unknown':
     text([''])
     for s in [s for s in f if s.startswith('step.')]: del f[s]['logits']
+if kind == 'script': text([' мо', 'роз', 'а'])
+if kind == 'code': text(['if (x', '[i]', ') {', ' y = ', 'f(', '); }'])
 if kind == 'emoji': text([r'\xf0\x9f', r'\x98\x80', 'a'])
 END_PYTHON
-for kind in token phrase fewer ends some replaced unknown emoji; do $PYTHON edit.py $kind.h5 ref.h5 $kind; done
+for kind in token phrase fewer ends some replaced unknown script code emoji; do
+	$PYTHON edit.py $kind.h5 ref.h5 $kind
+done
 check() {
 	echo "show $1"
-	vernier show "$1" --check --strict 2>&1 | grep -E 'warning:.*(repeat|garbled|unused)'
+	vernier show "$1" --check --strict 2>&1 | grep -E 'warning:.*(repeat|garbled|unused|another script|mostly code)'
 	echo "[${PIPESTATUS[0]}]"
 }
 compare() {
@@ -54,7 +58,7 @@ compare() {
 }
 evaluate() {
 	echo "evaluate $*"
-	vernier evaluate --recordings "$@" --strict 2>&1 | grep -E "(repeat|garbled|unused)"
+	vernier evaluate --recordings "$@" --strict 2>&1 | grep -E "(repeat|garbled|unused|another script|mostly code)"
 	echo "[${PIPESTATUS[0]}]"
 }
 echo "== the three signs"
@@ -65,6 +69,10 @@ compare ref.h5 replaced.h5 --strict
 evaluate ref.h5 replaced.h5
 vernier evaluate --recordings ref.h5 token.h5 --format json 2>/dev/null |
 	$PYTHON -c 'import json, sys; print(json.load(sys.stdin)["garbage"])'
+echo "== another script and code, which a prompt may ask for: only beside a reference"
+for kind in script code; do check $kind.h5; compare ref.h5 $kind.h5; evaluate ref.h5 $kind.h5; done
+echo "== tokens that the logits do not choose"
+for kind in token near; do vernier compare ref.h5 $kind.h5 --allow token_ids 2>&1 | grep -o 'note.*decoded.*'; done
 echo "== correct, weak, a little of it, a character in two tokens"
 for kind in ref near weak fewer some emoji; do check $kind.h5; done
 compare ref.h5 near.h5

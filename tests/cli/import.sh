@@ -54,6 +54,7 @@ for n in sorted(h5py.File('ref.h5')['step.0/layer0']):
     print('  - { from: \"blk.{n}.' + n + '\", to: \"layer{n}.' + n + '\" }')" >own.yaml
 vernier import foreign --names own.yaml --model "$M" -o b.h5
 vernier compare ref.h5 b.h5 --bitwise | grep -E 'checkpoints compared|^verdict'
+vernier show b.h5 | grep '^  text'
 vernier import foreign -o c.h5; echo "[$?]"; test -e c.h5 || echo "no c.h5"
 vernier import foreign --dry-run --model "$M" | sed -n '1,4p;/^left/,/blk.0.k_cache/p'
 vernier import foreign --names own.yaml --dry-run --model "$M" | sed -n '/step 1/,/k_rope/p'

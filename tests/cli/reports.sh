@@ -121,3 +121,11 @@ for path in sys.argv[2:]:
     walk(json.load(open(path, encoding="utf-8")))
 print(len(found) > 80, "in none:", sorted(k for k in found - said if not k.endswith("_not_finite")))
 END
+echo "== criteria: yes and no only if measured"
+q vernier capture ref "$M" --ids "$ids" -o whole.h5
+q vernier capture ref "$M" --ids "$ids" -o bias.h5 --inject W6@layer1.k_proj
+q vernier capture ref "$M" --ids "$ids" -o part.h5 --points embed --points logits
+for cand in whole bias part; do
+	q vernier compare ref.h5 $cand.h5 --model "$M" --allow missing --all | sed -n '/^criteria/,/deterministic/p'
+done
+vernier compare ref.h5 whole.h5 --bitwise --all | grep deterministic

@@ -6,9 +6,10 @@ value in a cache that is read step by step; positions of some tokens, or of sing
 them to FAULTS.
 """
 import torch
+from transformers import cache_utils
 
 from outside_attention import attends
-from outside_faults import LLAMAS, PLAIN, SURE, angled, rotation
+from outside_faults import FAULTS, LLAMAS, PLAIN, SURE, angled, fault, rotation
 
 SOME = "llama qwen2 qwen3"
 CALLS = {"uneven": "uneven", "and_steps": "chunks steps", "beside": "same calls"}
@@ -240,6 +241,44 @@ def twice(name, first, end=None):
 twice("newest_twice", -1)
 twice("tokens_of_steps_twice", PROMPT)
 twice("last_of_prompt_twice", PROMPT - 1, PROMPT)
+
+
+def appended(name, call, *calls):
+    """The last layer appends the tokens of these calls, from 1 on, twice to its cache. The recording has the first
+    columns of its probabilities, and the first rows of its cache, as many as are due."""
+    slots = []  # the token in each
+
+    @attends(name, SOME, "", call)
+    def mask(m, a):
+        i, j = torch.arange(max(slots) + 1 - a.query.shape[2], max(slots) + 1)[:, None], torch.tensor(slots)
+        a.mask = masked(a, j <= i)
+
+    attention = FAULTS.pop().make
+
+    @fault(name, SOME, "*attn_probs *attn_context *_cache", "C11", call)
+    def _(m):
+        original, n = cache_utils.Cache.update, [0]
+
+        def update(self, key, value, layer, *a, **more):
+            if layer != m.last:
+                return original(self, key, value, layer, *a, **more)
+            n[0], slots[:] = (n[0] + 1, slots) if self.layers[layer].is_initialized else (0, [])
+            tokens = [max(slots, default=-1) + 1 + i for i in range(key.shape[2])]
+            for _ in range(n[0] in calls):
+                slots.extend(tokens)
+                original(self, key, value, layer, *a, **more)
+            slots.extend(tokens)
+            return original(self, key, value, layer, *a, **more)
+
+        yield cache_utils.Cache, "update", update
+        yield from attention(m)
+
+    SURE.add(name)
+
+
+appended("steps_appended_twice", "steps", *range(1, 9))
+appended("first_step_appended_twice", "steps", 1)
+appended("chunk_appended_twice", "chunks steps", 1)
 
 
 # ---- positions of some tokens --------------------------------------------------------------------

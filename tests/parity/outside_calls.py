@@ -10,7 +10,7 @@ import torch.nn.functional as F
 
 from outside_alike import places, sees
 from outside_attention import attends
-from outside_faults import LLAMAS, ROTARY, SURE, angled, changed, fault, linear, normed, out, rotation
+from outside_faults import LLAMAS, ROTARY, SURE, WHOLE, angled, changed, fault, linear, normed, out, rotation
 
 PROBS = "*attn_probs *attn_context"
 
@@ -185,6 +185,9 @@ def _(m, a):
         return (e.half().float() / e.sum(-1, keepdim=True)).to(s.dtype)
 
     a.softmax = softmax
+
+
+WHOLE.add("call_softmax_from_zero")
 
 
 def narrow(name, families, ids, dtype, whole=False, which="norm", origin="{p}attn_norm"):

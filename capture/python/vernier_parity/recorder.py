@@ -29,7 +29,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, 
 import numpy as np
 from h5py import h5f, h5s
 
-from . import h5, names, points, weights as table
+from . import h5, names, points, texts, weights as table
 from .against import Against
 from .globs import hint
 from .numbers import SAID, Diverged, Ids, RecordingError, digest_of, ids_array, statistics, stored
@@ -175,6 +175,7 @@ class Recorder:
         self._force, self._published, self._gone = force, 0.0, []
         self._lock, self._ended, self._changed = threading.RLock(), threading.Event(), False
         self._total = 0  # tokens of the calls so far
+        self._directory: Optional[str] = None  # the model's
         self._stored_ids: Dict[str, Any] = {}
         try:
             if against is not None and any(os.path.exists(p) and os.path.samefile(against, p)
@@ -269,6 +270,7 @@ class Recorder:
             family = table.family_of(directory, config)
         if not family or not config:
             raise RecordingError(f"{self.path}: model: expected its directory, or its family and config")
+        self._directory = directory
         group = h5.group(self._file, "model", 4, family=family, config=config, provenance=provenance, **(
             {} if directory is None else dict(format="safetensors", path=os.fspath(directory))))
         if isinstance(weights, Mapping):
@@ -667,6 +669,9 @@ class Recorder:
                 self._drop_ids(name)
                 d = h5.put_array(self._run.id, name, np.ascontiguousarray(a, "<i4"), self._disk)
             h5.put_digest(d, a.astype("<i4"))
+        text = texts.of_tokens(self._directory, ids.reshape(-1)) if well and self._directory else None
+        if text:
+            h5.put_lines(self._run, "token_text", text)
 
     def _finish(self, well: bool) -> None:
         self._finish_ids(well)

@@ -141,7 +141,8 @@ class Passes(Call):
             self._begin_before()
         done = self.recorder._total
         if self.past != done:
-            filled = "" if done else "; before= gives the tokens of a cache that was filled earlier"
+            filled = ("; before= gives the tokens of a cache that was filled earlier" if not done
+                      else "; it has tokens twice, or a call was not recorded" if self.past > done else "")
             raise RecordingError(f"{self.path}: a call starts after {self.past} tokens, but {done} were recorded; "
                                  f"a recording is one run, whose calls go on with the same cache: record other runs in "
                                  f"files of their own{filled} ({about.releases()})")

@@ -25,6 +25,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 PACKAGE = os.path.join(HERE, "..", "..", "..", "capture", "python")
 sys.path[:0] = [PACKAGE] + [os.path.join(HERE, "..", "..", folder) for folder in ("support", "attack")]
 try:
+    import h5py
     import numpy as np
 
     import vernier_parity
@@ -330,6 +331,15 @@ class AnEngineInNumpy(Files):
             else:
                 self.assertEqual(done.returncode, WITHIN, done.stdout + done.stderr)
                 self.assertIn("bf16.yaml", done.stdout)
+
+    def test_tokens_have_the_text_that_the_tokenizer_gives_them(self):
+        with self.recorder(token_ids=[*range(300)]) as r:
+            r.model(MODEL)
+            r.put("embed", np.ones((300, 1), "<f4"))
+        program("capture", "ref", MODEL, "--ids", ",".join(map(str, range(300))), "--points", "embed", "--force", "-o",
+                self.at("ref.h5"))
+        with h5py.File(self.at("cand.h5")) as ours, h5py.File(self.at("ref.h5")) as due:
+            self.assertEqual(list(ours["run/token_text"]), list(due["run/token_text"]))
 
     def test_in_steps_is_what_it_is_at_once(self):
         cand, made = self.record("f32", calls=((0, 12), (12, 13), (13, 17)))
