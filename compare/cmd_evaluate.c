@@ -9,6 +9,7 @@
 #include "capture/file/reporting.h"
 
 #include "capture/recording/garbage.h"
+#include "capture/recording/verify.h"
 #include "capture/run/hybrid.h"
 #include "capture/run/interrupt.h"
 #include "capture/run/prompt.h"
@@ -405,8 +406,8 @@ static vn_status add_pair(const settings *k, const char *ref, const char *cand, 
 		snprintf(x->format[s], sizeof x->format[s], "%s", format ? format : "");
 	}
 	st = vn_recorded_text_add(&x->text, r[0], r[1], k->stride, k->o.threads, err);
-	if (!st)
-		st = look_for_garbage(r, x, err);
+	if (!st && !(st = look_for_garbage(r, x, err)) && !(st = vn_recording_verify(r[0], err)))
+		st = vn_recording_verify(r[1], err);
 	vn_recording_close(r[1]);
 	vn_recording_close(r[0]);
 	return st;

@@ -10,6 +10,7 @@
 #include "libref/base/alloc.h"
 #include "libref/base/crew.h"
 #include "libref/base/intern.h"
+#include "libref/base/map.h"
 #include "libref/base/say.h"
 #include "libref/base/text.h"
 #include "libref/base/trouble.h"
@@ -156,13 +157,32 @@ static void say_verdict_option(void *asked, const vn_option *o, const char *valu
 		fprintf(asked, "--%s %zu:%s\n", o->name, value ? strlen(value) : 0, value ? value : "");
 }
 
-/* Every option on the command line that changes a verdict: parts made with another text are not
- * joined. Returns text to be freed. */
+/* What name maps say today. One that cannot be read is refused with each pair. */
+static void say_maps(FILE *asked, const char *const *name, int n)
+{
+	for (int i = 0; i < n; i++) {
+		char  *text = NULL;
+		size_t bytes = 0;
+		if (!vn_read_text(name[i], 1 << 24, &text, &bytes, NULL))
+			fprintf(asked, "%s\n", vn_digest_of(text, bytes).hex);
+		free(text);
+	}
+}
+
+/* Every option on the command line that changes a verdict, and what the files say that all pairs
+ * are judged by: parts made with another text are not joined. Returns text to be freed. */
 static char *say_asked(const vn_compare_line *k)
 {
 	vn_text_stream asked;
+	FILE          *out = vn_alloc_stream(&asked);
+	vn_limits     *limits = NULL;
 
-	vn_options_each(k->command, k, say_verdict_option, vn_alloc_stream(&asked));
+	vn_options_each(k->command, k, say_verdict_option, out);
+	if (k->limits && !vn_limits_open(k->limits, &limits, NULL))
+		fprintf(out, "%s\n", limits->digest.hex);
+	vn_limits_destroy(limits);
+	say_maps(out, k->sides.names, k->sides.n_names);
+	say_maps(out, k->sides.ref_names, k->sides.n_ref_names);
 	return vn_alloc_streamed(&asked);
 }
 

@@ -17,14 +17,24 @@
 enum { TENSORS = 64 }; /* whose first numbers are looked at */
 
 /* *coarse: the numbers themselves are of a coarser format than the precision: that is said
- * elsewhere (precision.h). */
-static vn_status look_at_numbers(vn_comparison *c, vn_policy said, bool *coarse, vn_error *err)
+ * elsewhere (precision.h). Notes that a recording of logits may be that of a coarser run. */
+static vn_status look_at_numbers(const vn_compare_line *k, vn_comparison *c, bool *coarse, vn_error *err)
 {
-	vn_shown_precision shown;
-	const vn_status    st = vn_shown_format(c->opened.cand, TENSORS, &shown, err);
+	const vn_compare_options *o = c->opened.request.options;
+	vn_shown_precision        shown;
+	vn_policy                 said;
+	const vn_status           st = vn_shown_format(c->opened.cand, TENSORS, &shown, err);
 
-	*coarse = !st && shown.votes && vn_dtype_digits(shown.format) < vn_dtype_digits(said.storage);
-	return st;
+	if (st || !vn_policy_from_word(vn_precision_of(c->opened.cand), &said))
+		return st;
+	*coarse = shown.votes && vn_dtype_digits(shown.format) < vn_dtype_digits(said.storage);
+	if (shown.heads && shown.format == VN_F32 && said.storage == VN_F32 && !o->precision && !o->bitwise && !k->limits &&
+	    !vn_precision_declared(c->opened.cand))
+		vn_lines_add(
+			&c->result.remarks.notes,
+			"nobody declared the candidate's precision, and logits do not show that of the layers before them: "
+			"if these computed in 16 bits, --precision bf16 or f16 says so");
+	return VN_OK;
 }
 
 static bool can_infer(const vn_compare_line *k, const vn_comparison *c, vn_policy *policy)
@@ -87,12 +97,12 @@ vn_status vn_compare_infer(const vn_compare_line *k, vn_comparison *c, char *cho
 	vn_status     st = VN_OK;
 
 	c->opened.request.unexplained = false;
-	bool coarse = true;
-	if (can_infer(k, c, &policy) && (st = look_at_numbers(c, policy, &coarse, err)))
+	const bool declared = vn_precision_declared(c->opened.cand), can = can_infer(k, c, &policy);
+	bool       coarse = true;
+	if ((can || (!declared && !c->result.verdict.within)) && (st = look_at_numbers(k, c, &coarse, err)))
 		return st;
-	if (coarse)
+	if (coarse || !can)
 		return vn_chapter_explain(c, err);
-	const bool declared = vn_precision_declared(c->opened.cand);
 	snprintf(kept, sizeof kept, "%s", chosen);
 	const vn_policy was = policy;
 	const int       from = vn_compare_wrong_later(&c->opened, &c->result.checkpoints);

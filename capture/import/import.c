@@ -602,10 +602,7 @@ static void take_shown(vn_import *i, const vn_shown_precision *s)
 
 static void doubt_claim(vn_import *i, const vn_shown_precision *s, const char *word)
 {
-	vn_policy said;
-
-	if (!vn_policy_from_word(word, &said) || s->format == said.storage || 2 * s->agree <= s->votes ||
-	    (vn_policy_partly(word) && s->in[said.storage]))
+	if (!vn_shown_denies(s, word))
 		return;
 	snprintf(
 		i->claim, sizeof i->claim,

@@ -3,9 +3,11 @@
 
 #include "libref/base/alloc.h"
 #include "libref/base/text.h"
+#include "libref/plan/policy.h"
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* SAMPLE: numbers read from the start of each tensor. ENOUGH_TO_TELL_FORMAT: fewer numbers prove
  * nothing. */
@@ -28,6 +30,13 @@ static vn_point_format voice_of(const vn_entry *e)
 		return VN_FORMAT_HIDES;
 	/* layer 0 receives the embedding */
 	return p == vn_point_get(VN_POINT_INPUT) && e->layer == 0 ? VN_FORMAT_HIDES : p ? p->format : VN_FORMAT_MAY;
+}
+
+/* Engines often compute the last product alone in float32. */
+static bool is_head(const vn_entry *e)
+{
+	const vn_point_info *p = vn_entry_point(e);
+	return p && (p == vn_point_get(VN_POINT_LOGITS) || p == vn_point_get(VN_POINT_RAW_LOGITS));
 }
 
 static bool fits(const double *x, int64_t n, vn_dtype d)
@@ -82,7 +91,7 @@ static int count_voices(const vn_recording *r, vn_point_format v)
 	return n;
 }
 
-/* Calls look_at for the tensors of this voice, some or all, into shows (entries), -1 elsewhere. */
+/* Calls look_at for the tensors of this voice, some or all, into shows (entries). */
 static vn_status ask(vn_recording *r, vn_point_format v, int most, int8_t *shows, vn_error *err)
 {
 	const int n = count_voices(r, v), every = most && n > most ? (n + most - 1) / most : 1;
@@ -90,7 +99,6 @@ static vn_status ask(vn_recording *r, vn_point_format v, int most, int8_t *shows
 	int       k = 0, which;
 
 	for (int i = 0; i < vn_recording_count(r); i++) {
-		shows[i] = -1;
 		if (st || voice_of(vn_recording_entry(r, i)) != v || k++ % every)
 			continue;
 		if (!(st = look_at(r, i, &which, err)))
@@ -100,19 +108,39 @@ static vn_status ask(vn_recording *r, vn_point_format v, int most, int8_t *shows
 	return st;
 }
 
+/* The format of most of those that voted, the narrower of two. */
+static vn_dtype most_of(const int *in)
+{
+	vn_dtype most = VN_BF16;
+	for (int i = 0; i < FORMATS; i++)
+		if (in[format[i]] > in[most])
+			most = format[i];
+	return most;
+}
+
 static void count_votes(const vn_recording *r, const int8_t *shows, vn_shown_precision *s)
 {
-	int named = 0;
+	int      named = 0, before[VN_N_DTYPES] = { 0 }, votes_before = 0;
+	vn_dtype widest = VN_BF16;
 
+	*s = (vn_shown_precision) { .format = VN_F32 };
 	for (int i = 0; i < vn_recording_count(r); i++)
 		if (shows[i] >= 0) {
+			const bool head = is_head(vn_recording_entry(r, i));
 			s->in[format[shows[i]]]++;
 			s->votes++;
+			before[format[shows[i]]] += !head;
+			votes_before += !head;
 		}
-	s->format = VN_BF16;
+	if (!s->votes)
+		return;
+	s->format = most_of(s->in);
+	s->heads = !votes_before;
+	/* One narrow tensor among wide ones may be a fault. */
 	for (int i = 0; i < FORMATS; i++)
-		if (s->in[format[i]] > s->in[s->format])
-			s->format = format[i];
+		widest = before[format[i]] ? format[i] : widest;
+	if (votes_before && vn_dtype_digits(widest) < vn_dtype_digits(s->format))
+		s->format = most_of(before);
 	s->agree = s->in[s->format];
 	for (int i = 0; i < vn_recording_count(r); i++) {
 		const vn_entry *e = vn_recording_entry(r, i);
@@ -129,17 +157,35 @@ static void count_votes(const vn_recording *r, const int8_t *shows, vn_shown_pre
 	vn_text_clean(s->others, sizeof s->others);
 }
 
+/* Logits in float32 say nothing of the layers; sums and activations do. */
+static bool alone_and_wide(const vn_shown_precision *s)
+{
+	return s->heads && vn_dtype_digits(s->format) >= vn_dtype_digits(VN_F32);
+}
+
 vn_status vn_shown_format(vn_recording *r, int most, vn_shown_precision *s, vn_error *err)
 {
 	int8_t   *shows = vn_alloc((size_t)vn_recording_count(r), 1);
 	vn_status st = VN_OK;
 
+	memset(shows, -1, (size_t)vn_recording_count(r));
 	*s = (vn_shown_precision) { .format = VN_F32 };
-	for (vn_point_format v = VN_FORMAT_SHOWS; v > VN_FORMAT_HIDES && !st && s->votes == 0; v--)
+	for (vn_point_format v = VN_FORMAT_SHOWS; v > VN_FORMAT_HIDES && !st && (s->votes == 0 || alone_and_wide(s)); v--)
 		if (!(st = ask(r, v, most, shows, err)))
 			count_votes(r, shows, s);
 	free(shows);
 	return st;
+}
+
+bool vn_shown_denies(const vn_shown_precision *s, const char *word)
+{
+	vn_policy said;
+
+	/* Autocast leaves many tensors in float32, perhaps most: it is enough that some have the
+	 * claimed format. */
+	return vn_policy_from_word(word, &said) && s->format != said.storage && 2 * s->agree > s->votes &&
+	       !(vn_policy_partly(word) && s->in[said.storage]) &&
+	       !(s->heads && vn_dtype_digits(s->format) > vn_dtype_digits(said.storage));
 }
 
 const char *vn_shown_word(const vn_shown_precision *s)

@@ -3,7 +3,8 @@
  * The digits that a number needs show in the number: bfloat16 results written as float32 still end
  * in 16 zero bits. A run claims the narrowest format that the outputs of its products and norms
  * fit. Embeddings, caches, integers and other copies keep the format of what they copy, so they do
- * not vote; sums and activations vote only if nothing else was recorded.
+ * not vote; sums and activations vote only if nothing else was recorded. Nor do logits that are
+ * finer than what was recorded before them: many engines compute only these in float32.
  */
 #pragma once
 
@@ -17,6 +18,7 @@ typedef struct vn_shown_precision {
 	vn_dtype format;
 	int      agree;                   /* of the votes */
 	int      in[VN_N_DTYPES];         /* votes for each format */
+	bool     heads;                   /* only logits voted */
 	bool     widened;                 /* some of those that agree are stored in a wider format */
 	char     others[VN_SHOWN_OTHERS]; /* the first tensors that do not agree: "logits (f32), ..." */
 } vn_shown_precision;
@@ -24,6 +26,10 @@ typedef struct vn_shown_precision {
 /* Examines the first numbers of at most `most` tensors, spread over the model; 0: of all. Tensors
  * that cannot be read are passed over. */
 vn_status vn_shown_format(vn_recording *r, int most, vn_shown_precision *s, vn_error *err);
+
+/* Do the numbers deny that the run had this precision? Unknown words are not denied. Logits alone
+ * in a finer format deny nothing. */
+bool vn_shown_denies(const vn_shown_precision *s, const char *word);
 
 /* Returns the word for a run that shows s: "bf16"; or "mixed-bf16" if some of its tensors need a
  * finer format. */

@@ -67,5 +67,7 @@ typedef struct vn_run_judge {
 	void (*step)(void *self, int number, int64_t position, const int32_t *ids, int64_t tokens);
 	/* Judges a whole tensor of the step. The caller finishes j->about, also after a failure. */
 	vn_status (*tensor)(void *self, const char *name, const vn_tensor *t, vn_judgement *j, vn_error *err);
+	/* Everything was judged: fails if the reference changed meanwhile. */
+	vn_status (*end)(void *self, vn_error *err);
 	void (*close)(void *self); /* self may be NULL */
 } vn_run_judge;

@@ -277,7 +277,9 @@ const bool *vn_screen_written(const vn_screen *s)
 
 vn_status vn_screen_finish(vn_screen *s, vn_store *to, vn_error *err)
 {
-	const vn_status st = leave_out_before(s, s->plan->n_nodes, err);
+	vn_status st = leave_out_before(s, s->plan->n_nodes, err);
+	if (!st)
+		st = s->judge->end(s->self, err);
 	return st || s->lines.n == 0 ? st : vn_store_left_out(to, s->lines.line, s->lines.n, err);
 }
 

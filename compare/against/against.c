@@ -6,6 +6,7 @@
 #include "compare/judge/count.h"
 #include "compare/judge/judge_left_out.h"
 #include "compare/match/match.h"
+#include "capture/recording/verify.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -152,9 +153,15 @@ static vn_status judge_tensor(void *self, const char *name, const vn_tensor *t, 
 	return out->opinion == VN_OPINION_AGREES ? list_measures(&p.m, &out->about, err) : VN_OK;
 }
 
+static vn_status end_judge(void *self, vn_error *err)
+{
+	return vn_recording_verify(((judging *)self)->opened.ref, err);
+}
+
 const vn_run_judge vn_against_judge = {
 	.open = open_judge,
 	.step = begin_step,
 	.tensor = judge_tensor,
+	.end = end_judge,
 	.close = close_judge,
 };

@@ -42,10 +42,7 @@ vn_status vn_floor_check_precision(const vn_opened *o, vn_remarks *remarks, cons
 	st = vn_shown_format(r, TENSORS, &shown, err);
 	vn_recording_defer(r, false);
 	vn_recording_forget(r);
-	/* Autocast leaves many tensors in float32, perhaps most. It is enough that some have
-	 * the claimed format. */
-	if (st || shown.format == said.storage || 2 * shown.agree <= shown.votes ||
-	    (vn_policy_partly(word) && shown.in[said.storage]))
+	if (st || !vn_shown_denies(&shown, word))
 		return st;
 	snprintf(text, sizeof text, "the %s claims precision %.32s, but its numbers are %s: %d of the %d tensors examined",
 	         who, word, vn_dtype_name(shown.format), shown.agree, shown.votes);

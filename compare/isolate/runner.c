@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 
@@ -121,12 +122,30 @@ __attribute__((noreturn)) static void run_command(const char *command, const cha
 {
 	const int nothing = open("/dev/null", O_RDWR);
 
+	setpgid(0, 0);
 	if (nothing < 0 || dup2(nothing, 0) < 0 || dup2(nothing, 1) < 0 || setenv("VERNIER_FORCE_REF", toggles, 1))
 		_exit(127);
 	signal(SIGXFSZ, SIG_DFL); /* vernier ignores it */
 	signal(SIGPIPE, SIG_DFL); /* exec keeps ignored signals ignored */
+	signal(SIGTTOU, SIG_IGN); /* may write to a terminal, though not in its foreground */
 	execl("/bin/sh", "sh", "-c", command, (char *)NULL);
 	_exit(127);
+}
+
+/* Waits for a command, whose process group is its own. A signal to this program is passed on to all
+ * of the group, which has GRACE milliseconds to end. */
+static pid_t await_command(pid_t pid, int *status)
+{
+	enum { GRACE = 2000 };
+	pid_t ended;
+
+	setpgid(pid, pid); /* in case that it has not begun to run */
+	for (int waited = 0; (ended = waitpid(pid, status, WNOHANG)) == 0 || (ended < 0 && errno == EINTR);) {
+		if (vn_interrupted() && waited <= GRACE && waited++ % GRACE == 0)
+			kill(-pid, waited == 1 ? vn_interrupted_by() : SIGKILL);
+		nanosleep(&(struct timespec) { .tv_nsec = 1000000 }, NULL);
+	}
+	return ended;
 }
 
 /* For vn_runner_run: runs the command with the toggles on[i] (n) in VERNIER_FORCE_REF; its standard
@@ -144,9 +163,10 @@ static vn_status ask_engine(const vn_runner *x, const bool *on, bool *good, vn_e
 	free(toggles);
 	if (pid < 0)
 		return vn_fail(err, VN_ERR_IO, "the check cannot be started: %s", strerror(errno));
-	while (waitpid(pid, &status, 0) < 0)
-		if (errno != EINTR)
-			return vn_fail(err, VN_ERR_IO, "cannot wait for the check: %s", strerror(errno));
+	if (await_command(pid, &status) < 0)
+		return vn_fail(err, VN_ERR_IO, "cannot wait for the check: %s", strerror(errno));
+	if (vn_interrupted())
+		return vn_fail(err, VN_ERR_INTERRUPTED, "interrupted");
 	if (WIFSIGNALED(status))
 		return vn_fail(err, VN_ERR_IO, "the check '%.200s' was ended by signal %d", x->o.check, WTERMSIG(status));
 	*good = WEXITSTATUS(status) == 0;

@@ -48,6 +48,25 @@ ${PYTHON:-python3} wait.py capture ref "$M" --prompts pipe -o many
 ${PYTHON:-python3} wait.py capture ref "$M" --ids @pipe -o one.h5
 ${PYTHON:-python3} wait.py isolate "$M" --ids @pipe
 ${PYTHON:-python3} wait.py evaluate "$M" --text pipe --candidate ref
+echo "== and the wait for an engine, with all that it started; one that ignores the signal, after a while"
+cat >engine.py <<'P'
+import os, signal, subprocess, sys, time
+for number, first in ((signal.SIGINT, ""), (signal.SIGTERM, ""), (signal.SIGTERM, "trap '' TERM; ")):
+    p = subprocess.Popen([os.environ["VERNIER"], "isolate", sys.argv[1], "--ids", "1,2", "--check",
+                          first + "touch runs; sleep 60; true"], stderr=subprocess.PIPE,
+                         preexec_fn=lambda: [signal.signal(s, signal.SIG_DFL) for s in (signal.SIGINT, signal.SIGTERM)])
+    while not os.path.exists("runs"):
+        time.sleep(0.01)
+    os.remove("runs")
+    p.send_signal(number)
+    try:
+        said = p.communicate(timeout=20)[1].decode().strip()  # until nobody has this stderr any more
+    except subprocess.TimeoutExpired:
+        said = "goes on"
+        p.kill()
+    print(number.name, p.returncode, said)
+P
+${PYTHON:-python3} engine.py "$M"
 echo "== files that another run of the same number left are no obstacle"
 bash -c 'touch r.json.$$.partial; exec "$VERNIER" compare ref.h5 h1.h5 -q -o r.json'; echo $?
 ls r.json

@@ -35,6 +35,15 @@ say merge embed.json logits.json
 say merge embed.json rest.json
 part 1 half --model "$M" --floor-precision f16; part 2 bf16 --model "$M" --floor-precision bf16
 say merge half.json bf16.json
+echo "== what limits and name maps say counts, not what they are called"
+rule() { printf 'version: 1\nname: x\nrules:\n  - { %s, why: test }\n' "$1"; }
+printf 'version: 1\nname: y\nextends: base.yaml\n' >own.yaml
+rule 'match: "*", nmse: 0.5' >base.yaml; part 1 was --limits own.yaml
+part 2 same --limits own.yaml; rule 'match: "*", nmse: 0.9' >base.yaml; part 2 is --limits own.yaml
+say merge was.json is.json; say merge was.json same.json
+rule 'from: embed, to: embed' | grep -v name >map.yaml; sed -i 's/, why: test//' map.yaml; part 1 was --names map.yaml
+part 2 same --names map.yaml; echo '# another' >>map.yaml; part 2 is --names map.yaml
+say merge was.json is.json; say merge was.json same.json
 part 1 all; part 2 all2; vernier merge all.json all2.json -q -o both.json; grep -A 1 '"next"' both.json
 say merge whole.json
 say merge 2/r.p001.json 2/2.json
