@@ -231,12 +231,12 @@ static bool all_wrong(const vn_checkpoints *all, const role_part *of, int n)
 
 /* Is a call that reads an earlier one's cache off by more than a floor nearly everywhere, and wrong
  * somewhere? Leaves these calls in the list, and returns how many; else 0. */
-static int list_slight(const vn_opened *o, const vn_checkpoints *all, role_part *of)
+static int list_slight(vn_recording *cand, const vn_checkpoints *all, role_part *of)
 {
 	int n = 0, off = 0, wrong = 0;
 
 	for (int i = 0; i < all->n; i++) {
-		const vn_step *step = vn_recording_step(o->cand, all->of[i].step);
+		const vn_step *step = vn_recording_step(cand, all->of[i].step);
 		if (!step || !step->position)
 			of[i] = PART_NONE;
 		if (!of[i])
@@ -406,9 +406,10 @@ static int possible(policy_search *s, idea i, double *alike)
 	const int  count = is_taken(s->policy, i) ? 0 : list_parts(&s->walk, i.role, s->of);
 	const bool all = all_wrong(s->is, s->of, count), narrow = i.format == VN_ROLE_Q8_0 || i.format == VN_ROLE_INT8;
 
+	vn_recording *cand = s->opened->cand ? s->opened->cand : s->x->first[1]; /* as judge_as leaves the first steps */
 	*alike = log(all ? ALIKE : SLIGHTLY_ALIKE);
 	return all                                                                ? count
-	       : i.role == VN_ROLE_CACHE && narrow && s->policy.storage != VN_F32 ? list_slight(s->opened, s->is, s->of)
+	       : i.role == VN_ROLE_CACHE && narrow && s->policy.storage != VN_F32 ? list_slight(cand, s->is, s->of)
 	                                                                          : 0;
 }
 

@@ -230,16 +230,59 @@ static vn_status one_step(vn_replay *r, vn_error *err)
 
 /* ---- origins --------------------------------------------------------------------------------- */
 
+/* The wrong operations of one step, while its checkpoints are looked at. */
+typedef struct wrong_step {
+	const vn_plan *plan;
+	int            step;
+	bool          *wrong, *seen; /* (values) */
+} wrong_step;
+
+/* Was the value computed from that of a wrong operation? */
+static bool is_behind_wrong(wrong_step *s, int value)
+{
+	const int node = s->plan->value[value].node;
+	bool      behind = false;
+
+	if (node < 0 || s->seen[value])
+		return false;
+	s->seen[value] = true;
+	for (int i = 0; !behind && i < s->plan->node[node].n_in; i++) {
+		const int in = vn_plan_root(s->plan, s->plan->node[node].in[i]);
+		behind = s->wrong[in] || is_behind_wrong(s, in);
+	}
+	return behind;
+}
+
+/* Was the origin p only captured wrongly, behind a wrong operation of its step? */
+static bool is_set_aside(wrong_step *s, const vn_checkpoint *p)
+{
+	const size_t values = (size_t)s->plan->n_values;
+
+	if (p->step != s->step)
+		memset(s->wrong, 0, values * sizeof *s->wrong);
+	s->step = p->step;
+	if (p->value < 0)
+		return false;
+	const int value = vn_plan_root(s->plan, p->value);
+	if (!p->replay.recorder_fault) {
+		s->wrong[value] = true;
+		return false;
+	}
+	memset(s->seen, 0, values * sizeof *s->seen);
+	return is_behind_wrong(s, value);
+}
+
 /* The local errors are known, so the graph is not needed: an origin may have a wrong input. */
 vn_status vn_replay_origins(const vn_opened *o, vn_checkpoints *all, bool replayed, vn_localised *localised,
                             vn_error *err)
 {
-	bool            wrong = false; /* an operation before is */
 	int             n = 0, captured = 0;
 	const vn_status st = vn_replay_find_overflows(o, all, localised, err);
 	if (st || !replayed)
 		return st;
-	int *list = vn_alloc((size_t)all->n, sizeof *list), *aside = vn_alloc((size_t)all->n, sizeof *aside);
+	int       *list = vn_alloc((size_t)all->n, sizeof *list), *aside = vn_alloc((size_t)all->n, sizeof *aside);
+	wrong_step s = { o->plan, -1, vn_alloc_zero((size_t)o->plan->n_values, sizeof *s.wrong),
+		             vn_alloc_zero((size_t)o->plan->n_values, sizeof *s.seen) };
 	for (int i = 0; i < all->n; i++) {
 		vn_checkpoint *p = &all->of[i];
 		/* A checkpoint that could not be replayed keeps the result of the graph. */
@@ -249,8 +292,7 @@ vn_status vn_replay_origins(const vn_opened *o, vn_checkpoints *all, bool replay
 		p->origin = p->origin && (p->fails || !o->request.options->baseline); /* not origins that the baseline knows */
 		if (!p->origin)
 			continue;
-		wrong = wrong || !p->replay.recorder_fault;
-		p->origin = !wrong || !p->replay.recorder_fault;
+		p->origin = !is_set_aside(&s, p);
 		if (p->origin)
 			list[n++] = i;
 		else
@@ -258,6 +300,8 @@ vn_status vn_replay_origins(const vn_opened *o, vn_checkpoints *all, bool replay
 	}
 	memcpy(list + n, aside, (size_t)captured * sizeof *list);
 	free(aside);
+	free(s.wrong);
+	free(s.seen);
 	localised->n_origins = n;
 	localised->n_captured = captured;
 	free(localised->origins);
