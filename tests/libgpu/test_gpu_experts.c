@@ -75,7 +75,7 @@ static void latent_attention_is_right_and_its_routers(void)
 /* In layer 1 the limit is low enough to be met often. */
 static void biases_and_limits_are_right(void)
 {
-	static const struct {
+	const struct {
 		int64_t   past, tokens;
 		vn_policy policy;
 	} runs[] = { { 0, 1, F32 },   { 0, 17, F16 },   { 0, 65, F32 }, { 0, 150, F16 },
