@@ -90,7 +90,7 @@ static void reset(void *self)
 static vn_engine engine(formula *f)
 {
 	static const vn_engine_ops ops = { .forward = forward, .position = position, .reset = reset };
-	return (vn_engine) { .name = "formula", .self = f, .ops = &ops };
+	return (vn_engine) { .name = "formula", .self = f, .n_values = plan->n_values, .ops = &ops };
 }
 
 /* What the engine's numbers are once stored. */
