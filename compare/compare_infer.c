@@ -611,6 +611,27 @@ int vn_compare_wrong_later(const vn_opened *o, const vn_checkpoints *all)
 	return n > MOST_STEPS && first != INT_MAX && first > step[MOST_STEPS - 1].number ? first : -1;
 }
 
+bool vn_compare_policy_ends(const vn_opened *o, const vn_checkpoints *all, vn_policy policy, int from)
+{
+	policy_search s = { .opened = o, .is = all };
+	bool          ends = false;
+
+	begin_search(&s);
+	for (int role = 0; !ends && role < VN_N_ROLES; role++) {
+		if (!policy.role[role])
+			continue;
+		int n = 0;
+		list_parts(&s.walk, (vn_role)role, s.of);
+		for (int i = 0; i < all->n; i++) {
+			s.of[i] = all->of[i].step < from ? PART_NONE : s.of[i];
+			n += s.of[i] != PART_NONE;
+		}
+		ends = all_wrong(all, s.of, n);
+	}
+	end_search(&s);
+	return ends;
+}
+
 vn_status vn_compare_find_policy(const vn_inference *x, const vn_opened *judged, const vn_checkpoints *all,
                                  vn_policy *policy, vn_error *err)
 {

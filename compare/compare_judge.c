@@ -72,7 +72,7 @@ static void say_later(vn_comparison *c, vn_policy policy, int from, bool first)
 	vn_policy_words(policy, words, sizeof words);
 	vn_lines_add(&c->result.remarks.warnings,
 	             first ? "from step %d on, the candidate's numbers are not those of a run with %s: its formats change"
-	                   : "from step %d on, the candidate's last numbers are those of a run with %s: its formats change",
+	                   : "from step %d on, the candidate's numbers are those of a run with %s: its formats change",
 	             from, words);
 }
 
@@ -110,12 +110,25 @@ vn_status vn_compare_infer(const vn_compare_line *k, vn_comparison *c, char *cho
 	if ((st = vn_compare_find_policy(&x, &c->opened, &c->result.checkpoints, &policy, err)))
 		return st;
 	const bool found = !vn_policy_same(policy, was);
-	if (found && !declared && !x.later && !(st = judge_by(&x, c, policy, err))) {
+	bool       judged = found && !declared && !x.later;
+	if (judged && !(st = judge_by(&x, c, policy, err))) {
 		const int other = vn_compare_wrong_later(&c->opened, &c->result.checkpoints);
 		say_inferred(c, policy, false);
-		if (other >= 0)
+		if (other >= 0 && vn_compare_policy_ends(&c->opened, &c->result.checkpoints, policy, other))
 			say_later(c, policy, other, true);
-	} else if (!st) {
+	} else if (found && !declared && !judged) { /* few operations may be wrong where all have the format */
+		vn_comparison whole = { .opened.request = { .options = x.options, .again = x.again } };
+		st = judge_by(&x, &whole, policy, err);
+		judged = !st && whole.result.verdict.within;
+		if (judged) {
+			vn_comparison_close(c);
+			*c = whole;
+			say_inferred(c, policy, false);
+		} else {
+			vn_comparison_close(&whole);
+		}
+	}
+	if (!st && !judged) {
 		snprintf(chosen, room, "%s", kept);
 		if (found && x.later)
 			say_later(c, policy, from, false);

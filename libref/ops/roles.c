@@ -112,8 +112,8 @@ static void turn_ties(double *y, const double *x, int64_t n, double most)
 {
 	for (int64_t i = 0; i < n && most > 0; i++) {
 		const double levels = fabs(x[i]) * 127 / most, low = floor(levels), whole = rint(fabs(y[i]) * 127 / most);
-		if (fabs(levels - low - 0.5) < 0x1p-15 && whole > 0)
-			y[i] *= (2 * low + 1 - whole) / whole;
+		if (fabs(levels - low - 0.5) < 0x1p-15)
+			y[i] = whole > 0 ? y[i] * (2 * low + 1 - whole) / whole : copysign(most / 127, x[i]);
 	}
 }
 

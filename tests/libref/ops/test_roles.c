@@ -133,11 +133,12 @@ static void a_number_between_two_may_become_either(void)
 
 	for (int f = 0; f < 2; f++)
 		for (int other = 0; other < 2; other++) {
-			float x[] = { -0.5f, 0.3f, 1.0f }; /* 63.5, 38.1 and 127 scales */
-			vn_role_rows_f32(x, 1, 3, formats[f], other, 1);
+			float x[] = { -0.5f, 0.3f, 1.0f, -0.5f / 127 }; /* 63.5, 38.1, 127 and 0.5 scales */
+			vn_role_rows_f32(x, 1, 4, formats[f], other, 1);
 			CU_ASSERT_DOUBLE_EQUAL((double)x[0] * 127, other ? -63 : -64, 0.05);
 			CU_ASSERT_DOUBLE_EQUAL((double)x[1] * 127, 38, 0.05);
 			CU_ASSERT_DOUBLE_EQUAL((double)x[2] * 127, 127, 0.05);
+			CU_ASSERT_DOUBLE_EQUAL((double)x[3] * 127, other ? -1 : 0, 0.05);
 		}
 }
 
