@@ -269,6 +269,27 @@ def a_list_read_of_a_tensor_is_an_edge(folder):
 
 
 @test
+def a_list_read_of_a_tensor_does_not_move_the_places_of_tensors(folder):
+    """What changes a node's inputs finds them by their places among the tensors of its call."""
+    class Leaf(torch.nn.Linear):
+        def forward(self, sizes, x):
+            return super().forward(x.view(sizes).sum(0))
+
+    class Whole(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.leaf = Leaf(6, 1)
+
+        def forward(self, x, counts):
+            return self.leaf(counts.tolist(), x + 1)
+
+    with torch.no_grad(), Trace(Whole()) as trace:
+        trace.model(torch.randn(4, 6), torch.tensor([2, 2, 6]))
+    n = next(n for n in trace.nodes if n.op == "Leaf")
+    assert [r.size for r in n.ins] == [(4, 6), (3,)], n.ins
+
+
+@test
 def calls_in_another_order_are_paired_by_their_arguments(folder):
     """Gemma 3 calls its rotary module for each kind of layer, in the order of a set."""
     m, inputs = MODELS["gemma3"]()

@@ -26,6 +26,7 @@ from needs_transformers import torch, transformers
 
 from record_help import (BF16, F16, F32, FAMILIES, OUTSIDE_LIMITS, Bench, greedy, load, model_of, prompt, record, run,
                          vernier_parity)
+from record_experts import experts
 from record_variants import odd
 from vernier_parity import about
 
@@ -313,6 +314,7 @@ def once(bench):
         bench.say(f"probabilities behind 4 cached tokens, window {window}", torch.equal(told, shown))
 
     odd(bench, ref, ids, cand)
+    experts(bench, ids, cand)
 
     # judged while it is recorded: the run ends inside the forward pass, and the file says where,
     # and which line made it

@@ -48,7 +48,8 @@ def record(model: Any, path: str, points: "Points" = None, *, layers: "Layers" =
                 none of whose children has weights, and its own results
     path        the checkpoint file; until the block ends without an exception it is named PATH.partial
     points      a glob of checkpoint names, or several: "layer*.{q,k}_rope" (`vernier points MODEL` lists the names);
-                default: the points that `vernier capture` records
+                default: the points that `vernier capture` records. expert_out runs the experts once more per slot of
+                a token; without "layer*.expert_out" among the points they run once
     layers      only these layers, from 0: "A-B" (both included) or a number
     tokens      only the rows of these tokens, from 0: "A-B" (both included) or "last"
     weights     also record a digest and statistics of each weight, which reads all of them once, also those that

@@ -100,7 +100,8 @@ def recording(kind: Any, path: str, said: Dict[str, h5.Fact], model: Any, run: M
 def dropping(model: Any) -> Optional[str]:
     """The first module that would drop values at random, since it is in training mode."""
     for name, m in model.named_modules():
-        shares = [getattr(m, key, None) for key in ("p", "dropout", "attention_dropout")]
+        own = ["p"] if isinstance(m, torch.nn.modules.dropout._DropoutNd) else []
+        shares = [getattr(m, key, None) for key in (*own, "dropout", "attention_dropout")]
         if m.training and any(isinstance(p, float) and p > 0 for p in shares):
             return name or type(m).__name__
     return None

@@ -1,7 +1,8 @@
 """calls.py: the arguments of a model's calls as JSON, and made again from it, so that the reference gets equal calls.
 
 Tensors are inputs, recorded by name. Caches and other objects are known by identity: one that a call got or returned is
-the same object in a later call. Names of classes in a file choose among transformers' own caches and results alone.
+the same object in a later call. Names of classes in a file choose among transformers' own caches and results, or
+results of the model's own modules.
 """
 
 import sys

@@ -155,6 +155,7 @@ class Call(Session):
         held, new = key.shape[2], self._new(key.shape[2])
         if hasattr(given["module"], "kv_lora_rank"):  # beside the keys of every head
             rotated = given["module"].qk_rope_head_dim
+            value = value[..., : given["module"].v_head_dim]  # some releases pad it for flash attention
             self.put(p + "k_pe_rope", lambda: key[:, :1, new, -rotated:].transpose(1, 2), "patched")
         for name, t in (("q_rope", query), ("k_rope", key[:, :, new])):  # where apply_rotary_pos_emb was not called
             self.put(p + name, lambda: t.transpose(1, 2), "patched")

@@ -1,6 +1,7 @@
 """places.py: where the modules of a PyTorch model hold each checkpoint (vernier help models.md, chapter 2)."""
 
 import sys
+from types import MethodType
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from .families import FAMILIES, Row
@@ -35,9 +36,22 @@ def parts_of(model: Any) -> Optional[Parts]:
         owner = _owner(model, body) if names and getattr(config, "model_type", None) in FAMILIES else None
         if names and owner is not None:
             embedding, layers, positions = (has[n] for n in names)
+            if not all(map(_own_experts, layers)):
+                return None
             return Parts(owner, config.model_type, body, list(layers)[: config.num_hidden_layers], names[1],
                          owner.get_output_embeddings(), embedding, positions)
     return None
+
+
+def _own_experts(layer: Any) -> bool:
+    """Whether a layer's experts, if any, are those of its family, not kernels that get other arguments."""
+    mlp = getattr(layer, "mlp", None)
+    experts = getattr(mlp, "experts", None)
+    if experts is None:
+        return True
+    own = vars(mlp).get("forward")  # a method is a kernel's; accelerate puts a partial function there
+    return sources_of(experts) is sources_of(layer) and (
+        not isinstance(own, MethodType) or own.__module__ == type(mlp).__module__)
 
 
 def _owner(model: Any, body: Any) -> Any:

@@ -33,9 +33,10 @@ def of_model(family: str, layers: int, layer_types: Optional[Sequence[str]] = No
 
 @lru_cache(maxsize=None)
 def known() -> Dict[str, _ROW]:
-    """The row of each point, whatever the family: the first row found, GPT-2's last."""
+    """The row of each point, whatever the family: Llama's, else Mixtral's, else the first found, GPT-2's last."""
     table: Dict[str, _ROW] = {}
-    for family in [*(f for name, f in FAMILIES.items() if name != "gpt2"), FAMILIES["gpt2"]]:
+    first = {"llama": 0, "mixtral": 1, "gpt2": 3}
+    for family in map(FAMILIES.__getitem__, sorted(FAMILIES, key=lambda name: first.get(name, 2))):
         for row in [*family.before, *(r for rows in family.layer.values() for r in rows), *family.behind]:
             table.setdefault(row.point, (row.point, row.axes, row.basis, row.op or "add"))
     return table

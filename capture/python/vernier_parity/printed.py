@@ -24,8 +24,10 @@ def printed(text: object) -> str:
     out, marks = [], 0
     for c in said:
         kind, at = unicodedata.category(c), ord(c)
-        marks = marks + 1 if kind in ("Mn", "Me") else 0
-        if kind[0] == "C" or kind in ("Zl", "Zp") or at in _UNSEEN or marks > MOST_MARKS:
+        seen = kind[0] not in "CZ" and at not in _UNSEEN or c == " "
+        if seen:
+            marks = marks + 1 if kind in ("Mn", "Me") else 0
+        if not seen or marks > MOST_MARKS:
             # Python reads a byte that is no UTF-8 as a lone surrogate
             c = _PLAIN.get(c) or (f"\\x{at - 0xDC00:02x}" if 0xDC80 <= at <= 0xDCFF else f"\\u{{{at:x}}}")
         out.append(c)

@@ -263,9 +263,10 @@ class Passes(Call):
             with torch.no_grad():
                 self._at(of, torch.stack([m.forward(x, ids[:, s : s + 1], torch.ones_like(weights[:, s : s + 1]))
                                           for s in range(ids.shape[1])], 1), "recomputed")
-        elif row.point == "router_logits" and _are_probabilities(_of_several(out, row.how)):
-            with torch.no_grad():  # transformers 5.2 returns them in place of the logits
-                self._at(of, torch.nn.functional.linear(given[0].reshape(-1, given[0].shape[-1]), m.weight,
+        elif row.point == "router_logits" and (out is None or _are_probabilities(_of_several(out, row.how))):
+            with torch.no_grad():  # transformers 5.2 returns them in place of the logits, or does not call the router
+                wide = torch.Tensor.float if out is None else lambda t: t
+                self._at(of, torch.nn.functional.linear(wide(given[0].reshape(-1, given[0].shape[-1])), wide(m.weight),
                                                         getattr(m, "bias", None)), "recomputed")
         else:
             out = given[int(row.how[2:])] if row.how in ("in1", "in2") else _of_several(out, row.how)
@@ -294,6 +295,9 @@ class Passes(Call):
         for of in self.places:
             if of.point.row.how in ("1", "2", "in1", "in2", "each") or of.point.row.point == "router_logits":
                 on(of.module, after=lambda m, a, k, o, of=of: self._routed(of, m, list(given_to(m, a, k).values()), o))
+                if isinstance(of.module, torch.nn.Linear):  # DeepSeek-V2's in transformers 5.2: only its weight is used
+                    on(parts.layers[of.point.layer].mlp.experts, lambda m, a, k, of=of: self._routed(
+                        of, of.module, list(given_to(m, a, k).values()), None))
             elif of.point.row.how in ("in", "rows"):
                 on(of.module, lambda m, a, k, of=of: self._at(of, a[0] if a else next(iter(k.values()))))
             else:

@@ -3,6 +3,8 @@ import json
 import os
 from typing import Any, Dict, List, Optional, Sequence
 
+from .printed import printed
+
 
 def _bytes_of() -> Dict[str, int]:
     """The byte that each character of a byte-level vocabulary stands for: printable Latin-1 for itself, the others
@@ -17,23 +19,19 @@ def _is_byte_level(part: Any) -> bool:
     return isinstance(part, dict) and (part.get("type") == "ByteLevel" or any(map(_is_byte_level, steps)))
 
 
-def _escaped(text: bytes) -> str:
-    """As checkpoint.md has it: bytes of a divided character as \\xe4, unprintable characters as \\u{200d}."""
-    said = text.replace(b"\\", b"\\\\").decode("utf-8", "backslashreplace")
-    named = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
-    return "".join(c if c.isprintable() or c == " " else named.get(c, f"\\u{{{ord(c):x}}}") for c in said)
-
-
 def of_tokens(directory: str, ids: Sequence[int]) -> Optional[List[str]]:
-    """The escaped text of each id, "" where it has none; None: no tokenizer of this kind is there."""
+    """The text of each id, escaped as checkpoint.md has it, "" where it has none; None: no tokenizer of this kind is
+    there."""
     try:
         with open(os.path.join(directory, "tokenizer.json"), encoding="utf-8") as f:
             read = json.load(f)
         if not _is_byte_level(read.get("decoder")):
             return None
         wanted, byte = set(map(int, ids)), _bytes_of()
-        text = {i: bytes(byte[c] for c in token) for token, i in read["model"]["vocab"].items() if i in wanted}
+        text = {i: bytes(byte[c] for c in token) if byte.keys() >= set(token) else token.encode()
+                for token, i in read["model"]["vocab"].items() if i in wanted}
         text.update({t["id"]: t["content"].encode() for t in read.get("added_tokens", ()) if t["id"] in wanted})
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
-    return [_escaped(text.get(int(i), b"")) for i in ids]
+    said = (text.get(int(i), b"").replace(b"\\", b"\\\\") for i in ids)
+    return [printed(t.decode("utf-8", "surrogateescape")) for t in said]

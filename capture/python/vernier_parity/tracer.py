@@ -245,11 +245,11 @@ class Trace(TorchFunctionMode):
 
     def _begin(self, op: str, fn: Any, args: Any, kwargs: Any) -> Tuple[Node, List[Tuple[Any, int]]]:
         path, turn, _ = self._stack[-1]
-        n, before = Node(self.step, path, turn, op, fn), []
+        n, before, lists = Node(self.step, path, turn, op, fn), [], []
 
         def hold(t: Any) -> Any:
             if isinstance(t, Ref):  # of a list
-                n.ins.append(t)
+                lists.append(t)
                 return t
             if not plain(t):
                 n.blind = "it reads a tensor without an ordinary storage"
@@ -259,6 +259,7 @@ class Trace(TorchFunctionMode):
             return n.ins[-1]
 
         n.args = walk(self._with_lists((tuple(args), dict(kwargs))), hold)
+        n.ins += lists  # behind the tensors, whose places count
         if self.keep:
             n.random = torch.get_rng_state()
             kind = before[0][0].device.type if before else "cpu"

@@ -124,12 +124,13 @@ def of_memory(model: Any, directory: Optional[str], family: str = "") -> List[Ro
     own: Dict[str, Tuple[str, Any, Any]] = {key: (k, v, part) for k, v in held.items() if not (v.is_meta and k in also)
                                             for _, key, part in apart(family, _plain(k), v)}
     gone: List[str] = []
-    fetched: Dict[str, Any] = {}  # the last weight, of which several parts may be read
+    fetched: Dict[str, Any] = {}  # of one module: of several weights, parts may be read in turn
 
     def read(k: str) -> Optional[Any]:
         name, whole, part = own[k]
         if name not in fetched:
-            fetched.clear()
+            if any(n.rpartition(".")[0] != name.rpartition(".")[0] for n in fetched):
+                fetched.clear()
             fetched[name] = _there(model, name, whole)
         if fetched[name] is None:
             gone.append(k)

@@ -29,7 +29,7 @@ try:
     import numpy as np
 
     import vernier_parity
-    from vernier_parity import globs, numbers, points, weights
+    from vernier_parity import globs, numbers, points, texts, weights
 except ImportError as e:
     print(f"SKIPPED: no {e.name} in this Python")
     sys.exit(77)
@@ -251,6 +251,25 @@ class Manners(Files):
             self.assertIsNone(forbidden(line.encode()), line)
             self.assertNotIn("\n", line)
 
+    def test_a_shim_that_starts_the_command_again_is_no_program(self):
+        """pyenv's shim, a script on the PATH, runs the environment's own command, which becomes the first on the PATH;
+        a script that runs the program is used."""
+        os.mkdir(self.at("shims"))
+        own, shim = self.at("own"), self.at("shims/vernier")
+        for path, words in ((own, f"#!{sys.executable}\nimport sys\nsys.path.insert(0, {PACKAGE!r})\n"
+                             "import vernier_program\nsys.exit(vernier_program.main())\n"),
+                            (shim, f'#!/bin/sh\nexec "{own}" "$@"\n')):
+            with open(path, "w", encoding="utf-8") as f:
+                f.write(words)
+            os.chmod(path, 0o755)
+        where = {**os.environ, "PATH": os.path.dirname(shim) + os.pathsep + os.environ["PATH"]}
+        start = lambda: subprocess.run([shim, "--version"], capture_output=True, text=True, timeout=20,
+                                       env={**where, "PATH": os.path.dirname(shim) + ":/bin"})
+        self.assertIn("only the recorder for Python is installed here", start().stderr)
+        with open(own, "w", encoding="utf-8") as f:
+            f.write(f'#!/bin/sh\nexec "{os.environ["VERNIER_PROGRAM"]}" "$@"\n')
+        self.assertEqual(start().stdout, program("--version").stdout)
+
     def test_the_module_shows_a_recording(self):
         with self.recorder() as r:
             r.put("logits", np.ones((len(IDS), 8), "f4"))
@@ -340,6 +359,39 @@ class AnEngineInNumpy(Files):
                 self.at("ref.h5"))
         with h5py.File(self.at("cand.h5")) as ours, h5py.File(self.at("ref.h5")) as due:
             self.assertEqual(list(ours["run/token_text"]), list(due["run/token_text"]))
+
+    def test_a_text_of_any_characters_is_escaped_as_the_program_does(self):
+        """Tokens outside the byte alphabet, as some of DeepSeek's are, leave the others their text."""
+        byte = {b: c for c, b in texts._bytes_of().items()}
+        said = ["\u2764\ufe0f\n", "a" + "\u0301" * 6, "\u3000\u00a0 \\", "\u180b\U000e0100\u200d",
+                "a\u0301\u0302\u0303\ufe0f\u0304"]
+        tokens = [*("".join(byte[b] for b in t.encode()) for t in said), byte[0xE4], "<\uff5cbegin\u2581of\uff5c>",
+                  "\u2581\ufe0f"]
+        os.mkdir(self.at("model"))
+        shutil.copy(os.path.join(MODEL, "config.json"), self.at("model"))
+        shutil.copy(os.path.join(MODEL, "model.safetensors"), self.at("model"))
+        with open(os.path.join(MODEL, "tokenizer.json"), encoding="utf-8") as f:
+            read = json.load(f)
+        read["model"].update(vocab={t: i for i, t in enumerate(tokens)}, merges=[])
+        read["added_tokens"] = [{"id": 6, "content": tokens[6], "single_word": False, "lstrip": False, "rstrip": False,
+                                 "normalized": False, "special": True}]
+        with open(self.at("model/tokenizer.json"), "w", encoding="utf-8") as f:
+            json.dump(read, f)
+        ids = [*range(len(tokens))]
+        with self.recorder(token_ids=ids) as r:
+            r.model(self.at("model"))
+            r.put("embed", np.ones((len(ids), 1), "<f4"))
+        done = program("capture", "ref", self.at("model"), "--ids", ",".join(map(str, ids)), "--points", "embed",
+                       "--force", "-o", self.at("ref.h5"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with h5py.File(self.at("cand.h5")) as ours, h5py.File(self.at("ref.h5")) as due:
+            found = [t.decode() for t in ours["run/token_text"]]
+            self.assertEqual(found, [t.decode() for t in due["run/token_text"]])
+        self.assertEqual([found[0], found[5], found[6]], ["\u2764\\u{fe0f}\\n", "\\xe4", tokens[6]])
+
+    def test_the_usual_operation_of_a_point_is_that_of_a_plain_model(self):
+        usual = {"v_proj": "linear", "k_rope": "rope", "embed": "embed", "logits": "linear", "moe_out": "combine"}
+        self.assertEqual({p: points.known()[p][3] for p in usual}, usual)
 
     def test_in_steps_is_what_it_is_at_once(self):
         cand, made = self.record("f32", calls=((0, 12), (12, 13), (13, 17)))
