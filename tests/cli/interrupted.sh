@@ -74,7 +74,8 @@ cat >terminal.py <<'P'
 import os, pty, select, signal, sys
 pid, fd = pty.fork()
 if pid == 0:
-    os.execv(os.environ["VERNIER"], ["vernier", "isolate", sys.argv[1], "--ids", "1,2", "--check", "cat /dev/tty; true"])
+    os.execv(os.environ["VERNIER"], ["vernier", "isolate", sys.argv[1], "--ids", "1,2", "--check",
+                                     "cat /dev/tty; true"])
 said = b""
 try:
     while select.select([fd], [], [], 20)[0]:
