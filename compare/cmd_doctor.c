@@ -162,9 +162,12 @@ static bool check_environment(void)
 		                                 "VERNIER_FORCE_REF", "HF_HUB_CACHE",  "HF_HOME",         "NO_COLOR",
 		                                 "CLICOLOR_FORCE",    "PAGER",         "OMP_NUM_THREADS", "VK_DRIVER_FILES" };
 	const char              *model = getenv("VERNIER_MODEL");
-	const bool               works = !model || !*model || vn_is_model(vn_hub_path(model));
+	const char              *path = model && *model ? vn_hub_path(model) : NULL;
+	const bool               works = !path || vn_is_model(path);
 	bool                     any = false;
 
+	if (path != model)
+		free((char *)path);
 	vn_say(stdout, "%-11s %-3s ", "environment", works ? "" : "NO");
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
 		const char *value = getenv(names[i]);

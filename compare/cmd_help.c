@@ -73,12 +73,13 @@ static bool print_family(const char *id)
 	}
 	if (best == VN_NO_MISTAKE)
 		return false;
-	char *title = vn_alloc_text(vn_mistake_title(best));
-	for (char *at = title; (at = strchr(at, '%')) && at[1];)
-		memcpy(at, "..", 2); /* a conversion of one letter */
-	vn_say(stdout, "%-14s %s%s\n", vn_mistake_id(best), title,
+	vn_say(stdout, "%-14s ", vn_mistake_id(best));
+	for (const char *at = vn_mistake_title(best), *end; *at; at = end) {
+		end = at + (*at == '%' ? strspn(at + 1, "+-#0123456789.l") + 2 : strcspn(at, "%"));
+		vn_say(stdout, "%.*s", *at == '%' ? 2 : (int)(end - at), *at == '%' ? ".." : at);
+	}
+	vn_say(stdout, "%s\n",
 	       strlen(id) > strlen(vn_mistake_id(best)) ? " (in the id, the number that explain fitted)" : "");
-	free(title);
 	return true;
 }
 

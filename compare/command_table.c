@@ -91,8 +91,8 @@ int vn_command_table_unknown(const vn_command_table *t, const char *name)
 	const bool early = *name == '-' && !vn_nearest_found(&near);
 	if (!early && !vn_nearest_found(&near) && access(name, F_OK) == 0) {
 		vn_say(stderr,
-		       "vernier: '%.200s' is a file, not a command: vernier compare REF CAND judges recordings; vernier "
-		       "help lists the commands\n",
+		       "vernier: '%.200s' is a file or a folder, not a command: vernier compare REF CAND judges recordings; "
+		       "vernier help lists the commands\n",
 		       name);
 		return 2;
 	}

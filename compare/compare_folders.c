@@ -6,6 +6,7 @@
 #include "compare/match/folders.h"
 #include "compare/metrics/team.h"
 #include "capture/file/output.h"
+#include "capture/names/name_map.h"
 
 #include "libref/base/alloc.h"
 #include "libref/base/crew.h"
@@ -161,10 +162,12 @@ static void say_verdict_option(void *asked, const vn_option *o, const char *valu
 static void say_maps(FILE *asked, const char *const *name, int n)
 {
 	for (int i = 0; i < n; i++) {
-		char  *text = NULL;
-		size_t bytes = 0;
-		if (!vn_read_text(name[i], 1 << 24, &text, &bytes, NULL))
+		vn_name_map *map = NULL;
+		char        *text = NULL;
+		size_t       bytes = 0;
+		if (!vn_name_map_open(name[i], &map, NULL) && !vn_read_text(map->path, 1 << 24, &text, &bytes, NULL))
 			fprintf(asked, "%s\n", vn_digest_of(text, bytes).hex);
+		vn_name_map_destroy(map);
 		free(text);
 	}
 }

@@ -271,9 +271,9 @@ static double share_of(const vn_garbage_count *c, vn_garbage_sign sign)
 
 /* Rules, tables and lists repeat themselves, and so do small models that decode greedily, for a
  * while. But they do not put half of at least 32 tokens into one repetition; texts that repeat more
- * are allowed twice the share of the reference or the prompt. The two other signs are below one in
- * a hundred in ordinary texts. They are judged like an echo: its standard errors avoid false alarms
- * on 8 tokens, and a few unused ids or a cut character stay below its 5 %. */
+ * are allowed twice the share of the reference or the prompt. The other signs are judged like
+ * an echo: its standard errors avoid false alarms on 8 tokens, and a few unused ids or a cut
+ * character stay below its 5 %. Code must also reach a share of its own. */
 enum { FEWEST_REPEATED = 32 };
 /* Of 600 characters, without blanks, our C and JavaScript has 0.17 (median), prose at most 0.02. */
 #define CODE 0.15
@@ -314,7 +314,7 @@ bool vn_garbage_shows(const vn_garbage *g, const vn_garbage *ref, vn_garbage_sig
 		[VN_GARBAGE_SCRIPT] =
 			"decoded text is in another script than the prompt: %lld of %lld letters; %s: %lld of %lld",
 		[VN_GARBAGE_CODE] =
-			"decoded text is mostly code: %lld of %lld characters are brackets or operators; %s: %lld of "
+			"decoded text looks like code: %lld of %lld characters are brackets or operators; %s: %lld of "
 			"%lld",
 	};
 	const vn_garbage_count *c = &g->chosen, *than = ref ? &ref->chosen : &g->prompt;

@@ -80,6 +80,6 @@ vn_status vn_routed_forward(vn_routed *r, const vn_engine *e, const int32_t *ids
 	}
 	if (!st)
 		st = e->ops->run(e->self, next, r->n_nodes, err);
-	e->ops->end(e->self, !st, st ? NULL : err);
-	return st;
+	const vn_status ended = e->ops->end(e->self, !st, st ? NULL : err);
+	return st ? st : ended;
 }

@@ -4,7 +4,7 @@
  * A run of the candidate hands over the ids of its experts and their weights, of every token and
  * layer; a run of the reference takes them in place of its own, with the order of the slots.
  *
- * Memory   two numbers for each slot of a token and layer.
+ * Memory   two numbers for each slot of a token and layer, and up to as much again unused.
  */
 #pragma once
 

@@ -81,7 +81,7 @@ static bool are_twice(const held_rows *x, vn_applied_changed *c)
 	const int64_t late = x->first - x->of[x->first];
 	int64_t       from = x->first - 1, end = from, j = x->first;
 
-	if (x->last != x->S - 1 || late < 1)
+	if (x->first < 1 || x->of[x->first] < 0 || x->last != x->S - 1 || late < 1)
 		return false;
 	while (j < x->S && j - x->of[j] == late)
 		j++;
@@ -113,26 +113,10 @@ static bool is_one_run(const held_rows *x)
 	return true;
 }
 
-static void judge(held_rows *x)
+static void try_slots(held_rows *x, vn_finding finding, const vn_applied *applied)
 {
-	const bool keys = x->r.t->site->target == x->r.t->site->plan->node[vn_case_node(x->r.t)].out[VN_ATTN_K_CACHE];
-	vn_trial   h = { .finding = VN_FINDING_CACHE_TWICE };
-	vn_applied applied = { .kind = VN_BY_CHANGED };
+	vn_trial h = { .finding = finding, .applied = *applied, .node = vn_case_node(x->r.t) };
 
-	if (!are_twice(x, &applied.changed)) {
-		const bool zeros = x->of[x->first] == ZEROS;
-		if (!is_one_run(x))
-			return;
-		h.finding = zeros ? VN_FINDING_CACHE_EMPTY : VN_FINDING_CACHE_OTHER_TOKENS;
-		applied = (vn_applied) { .kind = VN_BY_CACHED,
-			                     .cached = { (int)x->first, (int)(x->last - x->first + 1),
-			                                 !zeros ? (int)x->of[x->first]
-			                                 : keys ? VN_HOLDS_NO_KEYS
-			                                        : VN_HOLDS_NO_VALUES,
-			                                 0 } };
-	}
-	h.applied = applied;
-	h.node = vn_case_node(x->r.t);
 	for (int64_t j = x->first; j <= x->last; j++)
 		for (int64_t i = 0; i < x->N; i++) {
 			x->r.a[j * x->N + i] = x->of[j] == ZEROS ? 0 : x->r.own[x->of[j] * x->N + i];
@@ -140,6 +124,28 @@ static void judge(held_rows *x)
 		}
 	const vn_tensor a = { VN_F64, x->r.like->shape, x->r.a }, b = { VN_F64, x->r.like->shape, x->r.b };
 	vn_try_numbers(x->r.t, &a, &b, NULL, &h);
+}
+
+static void judge(held_rows *x)
+{
+	const bool       keys = x->r.t->site->target == x->r.t->site->plan->node[vn_case_node(x->r.t)].out[VN_ATTN_K_CACHE];
+	const bool       zeros = x->of[x->first] == ZEROS;
+	vn_applied       twice = { .kind = VN_BY_CHANGED };
+	const vn_applied other = { .kind = VN_BY_CACHED,
+		                       .cached = { (int)x->first, (int)(x->last - x->first + 1),
+		                                   !zeros ? (int)x->of[x->first]
+		                                   : keys ? VN_HOLDS_NO_KEYS
+		                                          : VN_HOLDS_NO_VALUES,
+		                                   0 } };
+
+	if (are_twice(x, &twice.changed)) {
+		try_slots(x, VN_FINDING_CACHE_TWICE, &twice);
+		/* In the last slot alone, an earlier token: its run may begin again. */
+		if (x->first < x->last || x->first - x->of[x->first] == 1)
+			return;
+	}
+	if (is_one_run(x))
+		try_slots(x, zeros ? VN_FINDING_CACHE_EMPTY : VN_FINDING_CACHE_OTHER_TOKENS, &other);
 }
 
 void vn_explain_cache_rows(vn_case *t)

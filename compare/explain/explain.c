@@ -249,9 +249,11 @@ static bool explains_rotations(const vn_opened *o, const vn_result *r, const vn_
 {
 	int n = 0;
 
+	if (!is_rotation(o, r, x))
+		return false;
 	for (int i = 0; i < all->n; i++)
 		n += all->of[i].n_fit > 0 && is_rotation(o, r, &all->of[i]);
-	return is_rotation(o, r, x) && count_explained(all, h) == n;
+	return count_explained(all, h) == n;
 }
 
 /* What decides the order of answers. */
@@ -546,7 +548,7 @@ vn_status vn_explain(const vn_opened *o, const vn_result *r, vn_all_findings **w
 	int nothing = 0; /* origins that nothing fits, in a row */
 	for (int i = 0; !failed.st && i < n; i++) {
 		if (x->n == AT_ALL || nothing == IN_VAIN) {
-			x->left_out = n - i;
+			x->left_out = i < r->localised.n_origins ? r->localised.n_origins - i : 0;
 			break;
 		}
 		if (!r->checkpoints.of[r->localised.origins[i]].replayed)

@@ -202,11 +202,11 @@ void vn_explain_say_all(const vn_opened *o, const vn_result *r, vn_lines *lines)
 		if (said)
 			continue;
 		if (said_of++ >= ANSWERS) {
-			left++;
+			left += r->checkpoints.of[x->checkpoint].origin;
 			continue;
 		}
 		for (int k = i + 1; k < r->why->n; k++)
-			more += are_alike(o, r, x, &r->why->of[k]);
+			more += r->checkpoints.of[r->why->of[k].checkpoint].origin && are_alike(o, r, x, &r->why->of[k]);
 		vn_label(&r->checkpoints.of[x->checkpoint], label);
 		vn_explain_say_one(o, r, x, text);
 		if (more)
@@ -216,7 +216,7 @@ void vn_explain_say_all(const vn_opened *o, const vn_result *r, vn_lines *lines)
 		vn_explain_say_more(o, r, x, lines);
 	}
 	if (left)
-		vn_lines_add(lines, "%d more origins have other answers: see --format json", left);
+		vn_lines_add(lines, "%d more origin%s other answers: see --format json", left, left == 1 ? " has" : "s have");
 	if (r->why && r->why->left_out)
 		vn_lines_add(lines, "%d more origins were not examined: %s", r->why->left_out,
 		             r->localised.n_origins > r->checkpoints.n / 4

@@ -132,19 +132,39 @@ __attribute__((noreturn)) static void run_command(const char *command, const cha
 	_exit(127);
 }
 
-/* Waits for a command, whose process group is its own. A signal to this program is passed on to all
- * of the group, which has GRACE milliseconds to end. */
-static pid_t await_command(pid_t pid, int *status)
-{
-	enum { GRACE = 2000 };
-	pid_t ended;
+enum { POLL = 20, GRACE = 2000 }; /* milliseconds */
 
-	setpgid(pid, pid); /* in case that it has not begun to run */
-	for (int waited = 0; (ended = waitpid(pid, status, WNOHANG)) == 0 || (ended < 0 && errno == EINTR);) {
-		if (vn_interrupted() && waited <= GRACE && waited++ % GRACE == 0)
-			kill(-pid, waited == 1 ? vn_interrupted_by() : SIGKILL);
-		nanosleep(&(struct timespec) { .tv_nsec = 1000000 }, NULL);
+/* Waits a little. A signal to this program is passed on to all of the group, which has GRACE
+ * milliseconds to end. */
+static void wait_on(pid_t group, int *waited)
+{
+	if (vn_interrupted() && *waited <= GRACE) {
+		if (*waited % GRACE == 0)
+			kill(-group, *waited ? SIGKILL : vn_interrupted_by());
+		*waited += POLL;
 	}
+	nanosleep(&(struct timespec) { .tv_nsec = POLL * 1000000 }, NULL);
+}
+
+/* Waits for a command, whose process group is its own, and after a signal for all of the group.
+ * *stopped: it was, since its group is not in the terminal's foreground. */
+static pid_t await_command(pid_t pid, int *status, bool *stopped)
+{
+	pid_t ended;
+	int   waited = 0;
+
+	*stopped = false;
+	setpgid(pid, pid); /* in case that it has not begun to run */
+	while ((ended = waitpid(pid, status, WNOHANG | WUNTRACED)) == 0 || (ended < 0 && errno == EINTR) ||
+	       (ended > 0 && WIFSTOPPED(*status))) {
+		if (ended > 0 && WSTOPSIG(*status) == SIGTTIN) {
+			*stopped = true;
+			kill(-pid, SIGKILL);
+		}
+		wait_on(pid, &waited);
+	}
+	while (vn_interrupted() && waited <= GRACE && kill(-pid, 0) == 0)
+		wait_on(pid, &waited);
 	return ended;
 }
 
@@ -154,6 +174,7 @@ static pid_t await_command(pid_t pid, int *status)
 static vn_status ask_engine(const vn_runner *x, const bool *on, bool *good, vn_error *err)
 {
 	char *toggles = list_switched(x, on);
+	bool  stopped;
 	int   status;
 	pid_t pid;
 
@@ -163,10 +184,12 @@ static vn_status ask_engine(const vn_runner *x, const bool *on, bool *good, vn_e
 	free(toggles);
 	if (pid < 0)
 		return vn_fail(err, VN_ERR_IO, "the check cannot be started: %s", strerror(errno));
-	if (await_command(pid, &status) < 0)
+	if (await_command(pid, &status, &stopped) < 0)
 		return vn_fail(err, VN_ERR_IO, "cannot wait for the check: %s", strerror(errno));
 	if (vn_interrupted())
 		return vn_fail(err, VN_ERR_INTERRUPTED, "interrupted");
+	if (stopped)
+		return vn_fail(err, VN_ERR_IO, "the check '%.200s' was stopped: it reads the terminal", x->o.check);
 	if (WIFSIGNALED(status))
 		return vn_fail(err, VN_ERR_IO, "the check '%.200s' was ended by signal %d", x->o.check, WTERMSIG(status));
 	*good = WEXITSTATUS(status) == 0;

@@ -90,17 +90,20 @@ static char *say_tokens(const vn_opened *o, const vn_recording *other, const cha
 	return words;
 }
 
-/* Writes "; in the candidate step.1 begins with token 16 again...". Tokens that one side runs twice
- * are the mistake: the other must not be recorded with them. */
+/* Writes "; in the candidate step.1 begins with token 16 again...". Returns whether its position is
+ * equal too. Tokens that one side runs twice are the mistake then: the other must not be recorded
+ * with them. */
 static bool say_again(const vn_opened *o, const vn_recording *other, const char *who, char words[VN_WORDS])
 {
 	char       which[VN_STEPS_WORDS];
-	const bool its = vn_steps_again(other, o->ref, which), again = its || vn_steps_again(o->ref, other, which);
+	bool       its = vn_steps_again(other, NULL, which);
+	const bool twice = its || vn_steps_again(o->ref, NULL, which);
+	const bool again = twice || (its = vn_steps_again(other, o->ref, which)) || vn_steps_again(o->ref, other, which);
 
 	*words = 0;
 	if (again)
 		vn_text_add(words, VN_WORDS, "; in the %s %s", its ? who : "reference", which);
-	return again;
+	return twice;
 }
 
 static void compare_tokens(const vn_opened *o, vn_remarks *remarks, const vn_recording *other, const char *who)
@@ -120,6 +123,7 @@ static void compare_tokens(const vn_opened *o, vn_remarks *remarks, const vn_rec
 		                  "token ids: %lld in the reference, %lld in the %s%s%s%s%s", (long long)n, (long long)m, who,
 		                  words, twice,
 		                  again    ? ""
+		                  : *twice ? "; if chosen, record both on the same tokens, with --ids-from"
 		                  : *words ? "; to compare the rest, record both on the same tokens, with --ids-from"
 		                           : ": record both on the same tokens, with --ids-from",
 		                  decoded && !again ? " and --force-ids-from" : "");
@@ -131,12 +135,15 @@ static void compare_tokens(const vn_opened *o, vn_remarks *remarks, const vn_rec
 			say_step(o, i, step, sizeof step);
 			vn_remarks_refuse(
 				o, remarks, VN_ALLOW_TOKEN_IDS, "token_ids",
-				"token ids: number %lld%s is %d in the reference, %d in the %s%s%s", (long long)i, step, id[0][i],
-				id[1][i], who, *step ? "" : say_tokens(o, other, who, words),
-				again     ? twice
-				: *step   ? ": the two runs decoded different tokens; --force-ids-from makes one run decode the other's"
-				: decoded ? ": record both on the same tokens, with --ids-from and --force-ids-from"
-						  : ": record both on the same tokens, with --ids-from");
+				"token ids: number %lld%s is %d in the reference, %d in the %s%s%s%s%s", (long long)i, step, id[0][i],
+				id[1][i], who, *step ? "" : say_tokens(o, other, who, words), twice,
+				again    ? ""
+				: *twice ? "; if chosen, "
+						 : ": ",
+				again     ? ""
+				: *step   ? "the two runs decoded different tokens; --force-ids-from makes one run decode the other's"
+				: decoded ? "record both on the same tokens, with --ids-from and --force-ids-from"
+						  : "record both on the same tokens, with --ids-from");
 			break;
 		}
 	for (int64_t i = 0; i < known; i++)

@@ -232,7 +232,7 @@ static vn_status one_step(vn_replay *r, vn_error *err)
 
 /* The wrong operations of one step, while its checkpoints are looked at. */
 typedef struct wrong_step {
-	const vn_plan *plan;
+	const vn_plan *plan; /* NULL: the candidate's run has none */
 	int            step;
 	bool          *wrong, *seen; /* (values) */
 } wrong_step;
@@ -256,16 +256,16 @@ static bool is_behind_wrong(wrong_step *s, int value)
 /* Was the origin p only captured wrongly, behind a wrong operation of its step? */
 static bool is_set_aside(wrong_step *s, const vn_checkpoint *p)
 {
-	const size_t values = (size_t)s->plan->n_values;
+	const size_t values = s->plan ? (size_t)s->plan->n_values : 0;
 
 	if (p->step != s->step)
 		memset(s->wrong, 0, values * sizeof *s->wrong);
 	s->step = p->step;
-	if (p->value < 0)
+	if (!s->plan || p->value < 0)
 		return false;
 	const int value = vn_plan_root(s->plan, p->value);
 	if (!p->replay.recorder_fault) {
-		s->wrong[value] = true;
+		s->wrong[value] = s->wrong[value] || (p->fails && !vn_local_is_order(p));
 		return false;
 	}
 	memset(s->seen, 0, values * sizeof *s->seen);

@@ -141,7 +141,8 @@ static vn_status judge_overflowed(vn_replay *r, int k, judged *j, vn_error *err)
 }
 
 /* A call may attend to its own keys and values as they are, and only later calls to the cache's
- * format: a prompt is then attended to before it is cached. */
+ * format: a prompt is then attended to before it is cached. What is cached is in its format then
+ * too. */
 static vn_status judge_own_keys(vn_replay *r, int k, judged *j, vn_error *err)
 {
 	vn_replay_engine *e = &r->e[VN_REPLAY_OWN];
@@ -196,7 +197,8 @@ vn_status vn_replay_judge_variants(vn_replay *r, const vn_node_output *own, cons
 	}
 	if (!st && is_norm(node->op))
 		st = judge_overflowed(r, k, &j, err);
-	if (!st && others && node->op == VN_OP_ATTENTION && e->policy.role[VN_ROLE_CACHE])
+	if (!st && others && node->op == VN_OP_ATTENTION && e->policy.role[VN_ROLE_CACHE] &&
+	    r->plan->value[own->value].state < 0)
 		st = judge_own_keys(r, k, &j, err);
 	for (size_t i = 0; i < sizeof e->out / sizeof *e->out; i++)
 		vn_node_output_free(&e->out[i]);

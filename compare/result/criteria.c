@@ -66,7 +66,8 @@ static bool has_bias(const vn_plan *p, const vn_node *n)
 	return n->op == VN_OP_LINEAR && n->w[1] >= 0;
 }
 
-/* The products of a kind: how many the plan has, were recomputed and right, were wrong. */
+/* The products of a kind: how many the plan has, were recomputed and right, were wrong. One whose
+ * error may be another operation's, or the capture's, is neither. */
 typedef struct product_count {
 	int         due, right, wrong;
 	const char *first; /* the first that is wrong */
@@ -80,13 +81,17 @@ static product_count count_products(const vn_result *r, const vn_plan *p,
 
 	for (int i = 0; i < r->checkpoints.n; i++) {
 		const vn_checkpoint *k = &r->checkpoints.of[i];
-		if (!k->replayed || k->value < 0)
+		if (!vn_local_judges(k) || k->value < 0)
 			continue;
 		const int  node = p->value[k->value].node;
-		const bool wrong = vn_local_beyond(k) && !vn_local_is_order(k);
+		const bool beyond = vn_local_beyond(k) && !vn_local_is_order(k);
+		const bool wrong = beyond && k->replay.span == 1 && k->replay.charged_to < 0 && !k->replay.recorder_fault;
 		if (wrong && !c.first && is(p, &p->node[node]))
 			c.first = k->name;
-		state[node] = wrong ? WRONG : state[node] == UNSEEN ? RIGHT : state[node];
+		if (wrong)
+			state[node] = WRONG;
+		else if (!beyond && state[node] == UNSEEN)
+			state[node] = RIGHT;
 	}
 	for (int i = 0; i < p->n_nodes; i++)
 		if (is(p, &p->node[i])) {

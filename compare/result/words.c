@@ -226,9 +226,11 @@ const char *vn_report_say_start(const vn_opened *o, const vn_result *r, char tex
 		            place ? place : vn_label(origin, label), why ? why : vn_report_say_origin(o, r));
 	}
 	if (r->localised.n_captured)
-		vn_text_add(text, VN_WORDS, " %s%s captured wrongly: the operation that reads it used other numbers.",
+		vn_text_add(text, VN_WORDS, " %s%s used other numbers.",
 		            vn_label(&r->checkpoints.of[r->localised.origins[r->localised.n_origins]], label),
-		            r->localised.n_captured > 1 ? " and other checkpoints were" : " was");
+		            r->localised.n_captured > 1
+		                ? " and other checkpoints were captured wrongly: the operations that read them"
+		                : " was captured wrongly: the operation that reads it");
 	if (replaced && !replaced->origin)
 		vn_text_add(text, VN_WORDS, "%s%s: " OVERWRITTEN ".", *text ? " Also " : "But ", vn_label(replaced, label),
 		            replaced->overwritten);

@@ -299,6 +299,9 @@ static bool is_hopeless(vn_case *t, const vn_plan *plan, const vn_tensor *weight
 	vn_trial           least = { .residual = x->unmodified.residual };
 	double            *local = &least.residual.local;
 
+	/* Of chosen experts, the first tokens are compared slot by slot, whatever their order. */
+	if (plan->node[plan->value[t->site->target].node].op == VN_OP_TOP_K)
+		return false;
 	if (t->part || x->n < VN_EXPLAIN_KEPT || !vn_recompute_touched(t->recompute, plan, weights) ||
 	    !vn_case_made(t, vn_recompute_estimate_first(t->recompute, plan, weights, local, vn_case_error(t))))
 		return false;

@@ -48,7 +48,7 @@ for kind in token phrase fewer ends some replaced unknown script code emoji; do
 done
 check() {
 	echo "show $1"
-	vernier show "$1" --check --strict 2>&1 | grep -E 'warning:.*(repeat|garbled|unused|another script|mostly code)'
+	vernier show "$1" --check --strict 2>&1 | grep -E 'warning:.*(repeat|garbled|unused|another script|looks like code)'
 	echo "[${PIPESTATUS[0]}]"
 }
 compare() {
@@ -58,10 +58,10 @@ compare() {
 }
 evaluate() {
 	echo "evaluate $*"
-	vernier evaluate --recordings "$@" --strict 2>&1 | grep -E "(repeat|garbled|unused|another script|mostly code)"
+	vernier evaluate --recordings "$@" --strict 2>&1 | grep -E "(repeat|garbled|unused|another script|looks like code)"
 	echo "[${PIPESTATUS[0]}]"
 }
-echo "== the three signs"
+echo "== signs that need no reference"
 for kind in token phrase ends replaced unknown; do check $kind.h5; done
 for kind in token phrase ends; do compare ref.h5 $kind.h5; evaluate ref.h5 $kind.h5; done
 compare ref.h5 replaced.h5

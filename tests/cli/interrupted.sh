@@ -48,12 +48,14 @@ ${PYTHON:-python3} wait.py capture ref "$M" --prompts pipe -o many
 ${PYTHON:-python3} wait.py capture ref "$M" --ids @pipe -o one.h5
 ${PYTHON:-python3} wait.py isolate "$M" --ids @pipe
 ${PYTHON:-python3} wait.py evaluate "$M" --text pipe --candidate ref
-echo "== and the wait for an engine, with all that it started; one that ignores the signal, after a while"
+echo "== and the wait for an engine, with all that it started; what ignores the signal, after a while"
 cat >engine.py <<'P'
 import os, signal, subprocess, sys, time
-for number, first in ((signal.SIGINT, ""), (signal.SIGTERM, ""), (signal.SIGTERM, "trap '' TERM; ")):
+for number, check in ((signal.SIGINT, "touch runs; sleep 60; true"), (signal.SIGTERM, "touch runs; sleep 60; true"),
+                      (signal.SIGTERM, "trap '' TERM; touch runs; sleep 60; true"),
+                      (signal.SIGTERM, "(trap '' TERM; touch runs; sleep 60; true) & wait")):
     p = subprocess.Popen([os.environ["VERNIER"], "isolate", sys.argv[1], "--ids", "1,2", "--check",
-                          first + "touch runs; sleep 60; true"], stderr=subprocess.PIPE,
+                          check], stderr=subprocess.PIPE,
                          preexec_fn=lambda: [signal.signal(s, signal.SIG_DFL) for s in (signal.SIGINT, signal.SIGTERM)])
     while not os.path.exists("runs"):
         time.sleep(0.01)
@@ -67,6 +69,24 @@ for number, first in ((signal.SIGINT, ""), (signal.SIGTERM, ""), (signal.SIGTERM
     print(number.name, p.returncode, said)
 P
 ${PYTHON:-python3} engine.py "$M"
+echo "== an engine that reads the terminal is stopped by it"
+cat >terminal.py <<'P'
+import os, pty, select, signal, sys
+pid, fd = pty.fork()
+if pid == 0:
+    os.execv(os.environ["VERNIER"], ["vernier", "isolate", sys.argv[1], "--ids", "1,2", "--check",
+                                     "cat /dev/tty; true"])
+said = b""
+try:
+    while select.select([fd], [], [], 20)[0]:
+        said += os.read(fd, 4096)
+    print("goes on")
+    os.kill(pid, signal.SIGKILL)
+except OSError:  # its last descriptor is closed
+    pass
+print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), said.decode().strip().split("isolate: ")[-1])
+P
+${PYTHON:-python3} terminal.py "$M"
 echo "== files that another run of the same number left are no obstacle"
 bash -c 'touch r.json.$$.partial; exec "$VERNIER" compare ref.h5 h1.h5 -q -o r.json'; echo $?
 ls r.json

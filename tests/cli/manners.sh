@@ -17,6 +17,8 @@ for columns in 79 60 40; do
 done
 $PYTHON "$TESTS/support/silent.py" --most 60 --show -- sh -c 'stty cols 60; "$VERNIER" help' | tr -d '\r' |
 	awk '/^silent/ { next } length > 60 { wide++ } END { print wide + 0, "too wide on a terminal of 60 columns" }'
+echo "== a number in the title of a mistake"
+for id in N1 R5 R3b R2.1.5e5; do vernier help $id; done
 for word in help -h --help; do vernier $word | cmp - <(vernier help) && echo "$word: the same"; done
 for word in version -v --version; do vernier $word | sed 's/[0-9.]*$/N/'; done
 vernier help help | cmp - <(vernier --help --help) && echo "--help --help: the options of help"

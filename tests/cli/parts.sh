@@ -41,9 +41,14 @@ printf 'version: 1\nname: y\nextends: base.yaml\n' >own.yaml
 rule 'match: "*", nmse: 0.5' >base.yaml; part 1 was --limits own.yaml
 part 2 same --limits own.yaml; rule 'match: "*", nmse: 0.9' >base.yaml; part 2 is --limits own.yaml
 say merge was.json is.json; say merge was.json same.json
+rm was.json same.json is.json
 rule 'from: embed, to: embed' | grep -v name >map.yaml; sed -i 's/, why: test//' map.yaml; part 1 was --names map.yaml
 part 2 same --names map.yaml; echo '# another' >>map.yaml; part 2 is --names map.yaml
 say merge was.json is.json; say merge was.json same.json
+cp -r "$TESTS/../specs" shipped; cp map.yaml shipped/names/own.yaml; export VERNIER_SPECS=$PWD/shipped
+rm was.json same.json is.json
+part 1 was --names own; part 2 same --names own; echo '# more' >>shipped/names/own.yaml; part 2 is --names own
+say merge was.json is.json; say merge was.json same.json; unset VERNIER_SPECS
 part 1 all; part 2 all2; vernier merge all.json all2.json -q -o both.json; grep -A 1 '"next"' both.json
 say merge whole.json
 say merge 2/r.p001.json 2/2.json

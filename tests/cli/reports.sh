@@ -125,7 +125,14 @@ echo "== criteria: yes and no only if measured"
 q vernier capture ref "$M" --ids "$ids" -o whole.h5
 q vernier capture ref "$M" --ids "$ids" -o bias.h5 --inject W6@layer1.k_proj
 q vernier capture ref "$M" --ids "$ids" -o part.h5 --points embed --points logits
-for cand in whole bias part; do
+cp whole.h5 captured.h5
+$PYTHON - <<'END'
+import editing as h5py
+d = h5py.File("captured.h5", "r+")["step.0/layer1/k_proj"]
+del d.attrs["digest"]
+d[3] = d[3] * 2
+END
+for cand in whole bias captured part; do
 	q vernier compare ref.h5 $cand.h5 --model "$M" --allow missing --all | sed -n '/^criteria/,/deterministic/p'
 done
 vernier compare ref.h5 whole.h5 --bitwise --all | grep deterministic

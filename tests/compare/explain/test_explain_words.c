@@ -217,13 +217,22 @@ static void origins_with_one_answer_share_a_line(void)
 		                    of_point("layer1.k_rope", &h[2], 1) };
 	vn_all_findings all = { .of = x, .n = 3 };
 	c->result.why = &all;
+	for (int i = 0; i < 3; i++)
+		c->result.checkpoints.of[x[i].checkpoint].origin = true;
 	vn_explain_say_all(&c->opened, &c->result, &l);
 	expect_line(&l, 0, "layer0.q_rope and 1 more origin: R1: one");
 	expect_line(&l, 1, "residual 2 floors (was 4e+06)");
 	expect_line(&l, 2, "layer1.k_rope: R2: two");
 	CU_ASSERT_EQUAL(l.n, 4);
-	c->result.why = was;
 	vn_lines_free(&l);
+	/* set aside, since only its capture is wrong: no origin */
+	c->result.checkpoints.of[x[1].checkpoint].origin = false;
+	vn_explain_say_all(&c->opened, &c->result, &l);
+	expect_line(&l, 0, "layer0.q_rope: R1: one");
+	vn_lines_free(&l);
+	for (int i = 0; i < 3; i++)
+		c->result.checkpoints.of[x[i].checkpoint].origin = false;
+	c->result.why = was;
 }
 
 static void columns_of_the_same_axes_in_one_order_share_a_line(void)
@@ -236,14 +245,18 @@ static void columns_of_the_same_axes_in_one_order_share_a_line(void)
 	vn_all_findings  all = { .of = x, .n = 3 };
 
 	c->result.why = &all;
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < 3; i++) {
 		c->result.checkpoints.of[x[i].checkpoint].replay.columns = VN_COLUMNS_PAIRS;
+		c->result.checkpoints.of[x[i].checkpoint].origin = true;
+	}
 	vn_explain_say_all(&c->opened, &c->result, &l);
 	CU_ASSERT_EQUAL_FATAL(l.n, 2);
 	CU_ASSERT_EQUAL(strncmp(l.line[0], "layer0.q_rope and 1 more origin: its columns", 44), 0);
 	CU_ASSERT_EQUAL(strncmp(l.line[1], "layer1.down_proj: its columns", 29), 0);
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < 3; i++) {
 		c->result.checkpoints.of[x[i].checkpoint].replay.columns = VN_COLUMNS_SAME;
+		c->result.checkpoints.of[x[i].checkpoint].origin = false;
+	}
 	c->result.why = was;
 	vn_lines_free(&l);
 }
