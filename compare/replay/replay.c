@@ -281,7 +281,7 @@ vn_status vn_replay_origins(const vn_opened *o, vn_checkpoints *all, bool replay
 	if (st || !replayed)
 		return st;
 	int         *list = vn_alloc((size_t)all->n, sizeof *list), *aside = vn_alloc((size_t)all->n, sizeof *aside);
-	const size_t values = o->plan ? (size_t)o->plan->n_values : 0; /* without a plan, nothing is known to be behind */
+	const size_t values = o->plan ? (size_t)o->plan->n_values : 0; /* without a plan, nothing is set aside */
 	wrong_step   s = { o->plan, -1, vn_alloc_zero(values, sizeof *s.wrong), vn_alloc_zero(values, sizeof *s.seen) };
 	for (int i = 0; i < all->n; i++) {
 		vn_checkpoint *p = &all->of[i];
@@ -292,7 +292,7 @@ vn_status vn_replay_origins(const vn_opened *o, vn_checkpoints *all, bool replay
 		p->origin = p->origin && (p->fails || !o->request.options->baseline); /* not origins that the baseline knows */
 		if (!p->origin)
 			continue;
-		p->origin = !o->plan || !is_set_aside(&s, p);
+		p->origin = !is_set_aside(&s, p);
 		if (p->origin)
 			list[n++] = i;
 		else
