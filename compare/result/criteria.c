@@ -81,9 +81,9 @@ static product_count count_products(const vn_result *r, const vn_plan *p,
 
 	for (int i = 0; i < r->checkpoints.n; i++) {
 		const vn_checkpoint *k = &r->checkpoints.of[i];
-		if (!vn_local_judges(k) || k->value < 0)
+		const int            node = k->value >= 0 ? p->value[k->value].node : -1;
+		if (node < 0 || !vn_local_judges(k))
 			continue;
-		const int  node = p->value[k->value].node;
 		const bool beyond = vn_local_beyond(k) && !vn_local_is_order(k);
 		const bool wrong = beyond && k->replay.span == 1 && k->replay.charged_to < 0 && !k->replay.recorder_fault;
 		if (wrong && !c.first && is(p, &p->node[node]))
