@@ -16,10 +16,8 @@
 #include "libref/base/alloc.h"
 #include "libref/base/say.h"
 #include "libref/base/text.h"
-#include "libref/base/utf8.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 enum { MAX_PAIRS = 256 };
 

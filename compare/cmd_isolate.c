@@ -1,6 +1,5 @@
 /* cmd_isolate.c: vernier isolate MODEL: which operations to replace to repair a run. */
 #include "compare/commands.h"
-#include "compare/comparison/checkpoint.h"
 #include "compare/options.h"
 #include "capture/file/output.h"
 #include "capture/file/reporting.h"

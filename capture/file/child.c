@@ -9,7 +9,6 @@
 #include "libref/base/trouble.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>

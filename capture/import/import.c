@@ -14,7 +14,6 @@
 #include "libref/base/intern.h"
 #include "libref/base/text.h"
 #include "libref/family/family.h"
-#include "libref/plan/policy.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

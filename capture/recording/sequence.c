@@ -6,9 +6,7 @@
 #include "libref/plan/point.h"
 
 #include <limits.h>
-#include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* The position that a name implies: a layer and a point in it, or before or after all layers. */
 enum { IN_FRONT = -1, BEHIND = INT_MAX };

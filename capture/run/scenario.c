@@ -7,7 +7,6 @@
 #include "libref/base/nearest.h"
 #include "libref/base/order.h"
 
-#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>

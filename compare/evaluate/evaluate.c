@@ -11,7 +11,6 @@
 #include "libref/exec/sample.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>

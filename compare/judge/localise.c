@@ -16,7 +16,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Which checkpoints a checkpoint was computed from, by the plan of a run of any
  * PyTorch module (capture/recording/run_plan.h): that of the reference, else the candidate's.

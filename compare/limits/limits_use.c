@@ -7,7 +7,6 @@
 #include "libref/base/system.h"
 
 #include <assert.h>
-#include <math.h>
 #include <search.h>
 #include <stdlib.h>
 #include <string.h>

@@ -18,7 +18,6 @@
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum {
 	ROOM = 65000, /* in bytes, which bounds the characters too */

@@ -13,9 +13,7 @@
 
 #include "libref/base/alloc.h"
 #include "libref/base/say.h"
-#include "libref/base/text.h"
 
-#include <inttypes.h>
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>

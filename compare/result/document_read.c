@@ -12,7 +12,6 @@
 #include "libref/base/text.h"
 #include "libref/base/utf8.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

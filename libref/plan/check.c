@@ -2,8 +2,6 @@
  * vn_plan_settle in plan.h. The rules of single operations are in op_*.c. */
 #include "libref/plan/op_internal.h"
 
-#include <limits.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

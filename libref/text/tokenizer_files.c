@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 enum { PATH_ROOM = 4096 };
 static const size_t MOST_BYTES = (size_t)256 << 20;
