@@ -425,9 +425,9 @@ done:
 
 static vn_status capture_runs(options *o, vn_error *err)
 {
-	char        *text = NULL;
-	const char **list = NULL;
-	vn_status    st;
+	VN_FREED char        *text = NULL;
+	VN_FREED const char **list = NULL;
+	vn_status             st;
 
 	heed_environment(o, &text, &list);
 	if (!o->prompts) {
@@ -437,8 +437,6 @@ static vn_status capture_runs(options *o, vn_error *err)
 			                         o->inject,  o->n_inject,    &o->recipe, o->forced_from };
 		st = vn_prompts_record(&job, err);
 	}
-	free(list);
-	free(text);
 	return st;
 }
 

@@ -232,15 +232,13 @@ static vn_status print_report(const settings *k, const vn_runner *x, const vn_re
 
 static vn_status isolate_cause(settings *k, bool *good, vn_error *err)
 {
-	vn_runner x = { 0 };
-	vn_repair r = { 0 };
-	vn_status st = vn_runner_open(&x, &k->o, err);
+	VN_ENDS(vn_runner_close) vn_runner  x = { 0 };
+	VN_ENDS(vn_repair_finish) vn_repair r = { 0 };
+	vn_status                           st = vn_runner_open(&x, &k->o, err);
 
 	if (!st && !(st = vn_repair_find(&x, getenv("VERNIER_FORCE_REF"), &r, err)))
 		st = print_report(k, &x, &r, err);
 	*good = r.found.good;
-	vn_repair_finish(&r);
-	vn_runner_close(&x);
 	return st;
 }
 

@@ -226,13 +226,12 @@ static vn_status compare_some(const vn_compare_line *k, int n, int threads, vn_m
 
 vn_status vn_compare_each(const vn_compare_line *line, int n, vn_many *m, vn_error *err)
 {
-	const int   all = line->how.o.threads ? line->how.o.threads : vn_team_size();
-	vn_status   st = VN_OK;
-	vn_progress bar = { 0 };
+	const int                             all = line->how.o.threads ? line->how.o.threads : vn_team_size();
+	vn_status                             st = VN_OK;
+	VN_ENDS(vn_progress_stop) vn_progress bar = { 0 };
 
 	vn_progress_start(&bar, "comparison", n);
 	for (int i = 0; i < n && !st; i += AT_ONCE)
 		st = compare_some(&line[i], n - i < AT_ONCE ? n - i : AT_ONCE, all, m, &bar, err);
-	vn_progress_stop(&bar);
 	return st;
 }

@@ -162,13 +162,12 @@ static void say_verdict_option(void *asked, const vn_option *o, const char *valu
 static void say_maps(FILE *asked, const char *const *name, int n)
 {
 	for (int i = 0; i < n; i++) {
-		vn_name_map *map = NULL;
-		char        *text = NULL;
-		size_t       bytes = 0;
+		vn_name_map   *map = NULL;
+		VN_FREED char *text = NULL;
+		size_t         bytes = 0;
 		if (!vn_name_map_open(name[i], &map, NULL) && !vn_read_text(map->path, 1 << 24, &text, &bytes, NULL))
 			fprintf(asked, "%s\n", vn_digest_of(text, bytes).hex);
 		vn_name_map_destroy(map);
-		free(text);
 	}
 }
 
@@ -314,11 +313,11 @@ static vn_status divide_pairs(shared *s, const vn_cluster_job *job, vn_error *er
 static vn_status compare_pairs(const vn_compare_line *k, const char *const *side, const vn_folder_pairs *p,
                                vn_together *t, bool *first, bool *transient, vn_error *err)
 {
-	char     *asked = say_asked(k);
-	bool     *mine = vn_alloc_zero((size_t)p->n, sizeof *mine);
-	int      *order = vn_alloc_zero((size_t)p->n, sizeof *order), *pair = vn_alloc_zero((size_t)p->n, sizeof *pair);
-	shared    s = { .k = k, .p = p, .pair = pair, .t = t, .transient = transient };
-	vn_status st = vn_together_begin(t, side, count_candidates(k) + 1, p, k->part, asked, mine, order, err);
+	VN_FREED char *asked = say_asked(k);
+	VN_FREED bool *mine = vn_alloc_zero((size_t)p->n, sizeof *mine);
+	VN_FREED int *order = vn_alloc_zero((size_t)p->n, sizeof *order), *pair = vn_alloc_zero((size_t)p->n, sizeof *pair);
+	shared        s = { .k = k, .p = p, .pair = pair, .t = t, .transient = transient };
+	vn_status     st = vn_together_begin(t, side, count_candidates(k) + 1, p, k->part, asked, mine, order, err);
 
 	for (int i = 0; !st && i < p->n; i++)
 		if (mine[i])
@@ -338,10 +337,6 @@ static vn_status compare_pairs(const vn_compare_line *k, const char *const *side
 		st = vn_cluster_share(&job, first, err);
 	else if (!st)
 		st = divide_pairs(&s, &job, err);
-	free(asked);
-	free(order);
-	free(pair);
-	free(mine);
 	return st;
 }
 

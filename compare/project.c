@@ -121,12 +121,7 @@ vn_status vn_project_read(vn_project *p, vn_error *err)
 
 void vn_project_free(vn_project *p)
 {
-	free(p->path);
-	free(p->model);
-	free(p->limits);
-	free(p->names);
-	free(p->format);
-	free(p->ignored);
+	VN_FREE(p->path, p->model, p->limits, p->names, p->format, p->ignored);
 	*p = (vn_project) { 0 };
 }
 

@@ -84,7 +84,7 @@ static VkResult list_layers(VkPhysicalDevice device, const void *context, uint32
 /* Sets *version to that of Vulkan which a layer was made for; 0: there is no such layer. */
 static vn_status layer_version(const char *name, uint32_t *version, vn_error *err)
 {
-	void           *all;
+	VN_FREED void  *all = NULL;
 	uint32_t        n;
 	const vn_status st = vn_vulkan_list(
 		&(vn_vulkan_question) { list_layers, NULL, NULL, sizeof(VkLayerProperties), "the list of layers" }, &all, &n,
@@ -93,7 +93,6 @@ static vn_status layer_version(const char *name, uint32_t *version, vn_error *er
 	*version = 0;
 	for (const VkLayerProperties *l = all; l && l < (const VkLayerProperties *)all + n && !*version; l++)
 		*version = strcmp(l->layerName, name) == 0 ? l->specVersion : 0;
-	free(all);
 	return st;
 }
 

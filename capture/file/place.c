@@ -33,17 +33,15 @@ bool vn_same_file(const char *a, const char *b)
 
 bool vn_same_place(const char *a, const char *b)
 {
-	const char *x = strrchr(a, '/'), *y = strrchr(b, '/');
-	char       *in = NULL, *also = NULL;
-	bool        same = strcmp(x ? x + 1 : a, y ? y + 1 : b) == 0;
+	const char    *x = strrchr(a, '/'), *y = strrchr(b, '/');
+	VN_FREED char *in = NULL, *also = NULL;
+	bool           same = strcmp(x ? x + 1 : a, y ? y + 1 : b) == 0;
 
 	if (same) {
 		in = parent_folder(a);
 		also = parent_folder(b);
 		same = vn_same_file(in, also);
 	}
-	free(in);
-	free(also);
 	return same;
 }
 
@@ -381,7 +379,6 @@ void vn_place_close(vn_place *p)
 		flock(p->fd, LOCK_UN); /* a process forked meanwhile may keep a copy of the descriptor */
 		close(p->fd);
 	}
-	free(p->path);
-	free(p->partial);
+	VN_FREE(p->path, p->partial);
 	*p = (vn_place) { .fd = -1 };
 }

@@ -391,8 +391,7 @@ vn_status vn_plan_from_text(const vn_plan_text *t, vn_plan **plan, vn_error *err
 	*plan = r.p;
 	r.p = NULL;
 done:
-	free(r.value);
-	free(r.weight);
+	VN_FREE(r.value, r.weight);
 	vn_plan_destroy(r.p);
 	return st;
 }

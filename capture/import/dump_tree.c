@@ -55,8 +55,7 @@ static void close_tree(vn_dump *d)
 {
 	tree *s = d->state;
 	vn_safetensors_close(s->file);
-	free(s->folder);
-	free(s);
+	VN_FREE(s->folder, s);
 }
 
 /* ---- tensors --------------------------------------------------------------------------------- */
@@ -68,7 +67,7 @@ static vn_status take_prompt(vn_dump *d, const char *name, const vn_array *a, co
 	if (strcmp(name, "in.input_ids") != 0 || d->n_ids || a->shape.rank != 2 || a->shape.dim[0] != 1 ||
 	    a->shape.dim[1] == 0 || a->layout.dtype != VN_I32)
 		return VN_OK;
-	int32_t *ids = vn_alloc((size_t)a->shape.dim[1], sizeof *ids);
+	VN_FREED int32_t *ids = vn_alloc((size_t)a->shape.dim[1], sizeof *ids);
 	if (!(st = vn_import_layout_read(d->path, name, &a->layout, &a->shape, data, ids, err))) {
 		for (int64_t i = 0; i < a->shape.dim[1] && !st; i++)
 			if (ids[i] < 0)
@@ -77,7 +76,6 @@ static vn_status take_prompt(vn_dump *d, const char *name, const vn_array *a, co
 			st = vn_dump_ids(d, ids, NULL, a->shape.dim[1], err);
 		d->has_steps = true;
 	}
-	free(ids);
 	return st;
 }
 

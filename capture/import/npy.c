@@ -4,6 +4,7 @@
 #include "libref/base/text.h"
 
 #include <inttypes.h>
+
 #include <stdio.h>
 
 /* ---- a literal of Python ----------------------------------------------------------------- */

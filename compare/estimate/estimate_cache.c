@@ -93,11 +93,7 @@ static void open_keys(keys *x)
 
 static void end_keys(keys *x)
 {
-	free(x->s);
-	free(x->e);
-	free(x->is);
-	free(x->own);
-	free(x->slot);
+	VN_FREE(x->s, x->e, x->is, x->own, x->slot);
 }
 
 /* ---- slots ----------------------------------------------------------------------------------- */

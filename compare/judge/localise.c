@@ -38,10 +38,7 @@ static void free_run_graph(vn_run_graph *g)
 {
 	if (!g)
 		return;
-	free(g->point);
-	free(g->stamp);
-	free(g->stack);
-	free(g);
+	VN_FREE(g->point, g->stamp, g->stack, g);
 }
 
 static const vn_run_plan *plan_of(const vn_opened *o)
@@ -124,11 +121,7 @@ static void destroy_graph(vn_graph *g)
 {
 	if (!g)
 		return;
-	free(g->point);
-	free(g->stamp);
-	free(g->stack);
-	free(g->carries);
-	free(g);
+	VN_FREE(g->point, g->stamp, g->stack, g->carries, g);
 }
 
 void vn_localise_drop_graph(vn_localised *localised)

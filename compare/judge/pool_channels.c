@@ -317,8 +317,7 @@ static vn_status measure_part(const vn_opened *o, const vn_checkpoints *all, mem
 	if (!st)
 		*g = part;
 done:
-	free(data[0]);
-	free(data[1]);
+	VN_FREE(data[0], data[1]);
 	return st;
 }
 
@@ -406,10 +405,10 @@ static bool has_member(const channel_point *in, int n, int point)
 static vn_status pool_twice(const vn_opened *o, vn_checkpoints *points, vn_pools *pools, channel_point *in, int n,
                             vn_error *err)
 {
-	channel_point *rest = vn_alloc((size_t)n, sizeof *rest);
-	double        *size = vn_alloc((size_t)n, sizeof *size);
-	int            all = -1, without = -1, kept;
-	vn_status      st;
+	VN_FREED channel_point *rest = vn_alloc((size_t)n, sizeof *rest);
+	VN_FREED double        *size = vn_alloc((size_t)n, sizeof *size);
+	int                     all = -1, without = -1, kept;
+	vn_status               st;
 
 	if (!(st = pool_members(o, points, pools, (members) { in, n }, &all, err)) && all >= 0 &&
 	    (kept = set_apart(points, in, n, rest, size)) > 1 && kept < n) {
@@ -419,8 +418,6 @@ static vn_status pool_twice(const vn_opened *o, vn_checkpoints *points, vn_pools
 		if (without >= 0)
 			pools->channel_pool[without].wider = all;
 	}
-	free(size);
-	free(rest);
 	return st;
 }
 
@@ -439,9 +436,9 @@ static void charge_members(vn_checkpoints *all, const vn_pools *pools)
 
 vn_status vn_pool_channels(const vn_opened *o, vn_checkpoints *all, vn_pools *pools, vn_error *err)
 {
-	channel_point *in = vn_alloc((size_t)all->n, sizeof *in);
-	vn_status      st = VN_OK;
-	int            n = 0;
+	VN_FREED channel_point *in = vn_alloc((size_t)all->n, sizeof *in);
+	vn_status               st = VN_OK;
+	int                     n = 0;
 
 	for (int i = 0; i < all->n; i++)
 		n += belongs_to_pool(o, all, i, &in[n]);
@@ -454,6 +451,5 @@ vn_status vn_pool_channels(const vn_opened *o, vn_checkpoints *all, vn_pools *po
 	}
 	vn_opened_forget(o);
 	charge_members(all, pools);
-	free(in);
 	return st;
 }

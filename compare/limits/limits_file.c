@@ -419,8 +419,7 @@ static vn_status read_file(const char *path, const chain *outer, vn_limits **l, 
 	for (const chain *c = outer; c; c = c->outer)
 		if (c->file.device == here.file.device && c->file.inode == here.file.inode)
 			st = vn_fail(err, VN_ERR_FORMAT, "%s: extends itself", path);
-	if (!st)
-		st = parse_limits(path, text, n, &here, l, err);
+	st = st ? st : parse_limits(path, text, n, &here, l, err);
 	free(text);
 	return st;
 }

@@ -106,15 +106,14 @@ static void add_row(row_errors *s, const double *x, const double *y, int64_t wid
 /* Adds up the errors of c against a. */
 static void add_rows(const vn_tensor *a, const vn_tensor *c, int64_t width, row_errors *s)
 {
-	double       *x = vn_alloc(2 * (size_t)width, sizeof *x);
-	const int64_t n = vn_shape_count(&a->shape);
+	VN_FREED double *x = vn_alloc(2 * (size_t)width, sizeof *x);
+	const int64_t    n = vn_shape_count(&a->shape);
 
 	for (int64_t at = 0; at < n; at += width) {
 		vn_tensor_numbers(a, at, width, x);
 		vn_tensor_numbers(c, at, width, x + width);
 		add_row(s, x, x + width, width);
 	}
-	free(x);
 }
 
 /* An error that rows have as a whole is a finding from one floor on. */

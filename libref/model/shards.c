@@ -141,9 +141,7 @@ vn_status vn_shards_open(const char *dir, vn_shards *s, vn_error *err)
 	vn_status st;
 
 	*s = (vn_shards) { 0 };
-	if ((st = join_path(dir, "model.safetensors", path, err)))
-		return st;
-	if ((st = vn_file_there(path, &there, err)))
+	if ((st = join_path(dir, "model.safetensors", path, err)) || (st = vn_file_there(path, &there, err)))
 		return st;
 	st = there ? open_file(s, path, err) : open_index(s, dir, err);
 	if (st)
@@ -177,7 +175,6 @@ void vn_shards_close(vn_shards *s)
 {
 	for (size_t i = 0; i < s->n_files; i++)
 		vn_safetensors_close(s->file[i]);
-	free(s->file);
-	free(s->all);
+	VN_FREE(s->file, s->all);
 	*s = (vn_shards) { 0 };
 }

@@ -159,8 +159,8 @@ static vn_status write_weight(const weight_file *to, const vn_plan *p, int w, co
 
 static char *header_of(const vn_plan *p, vn_dtype dtype)
 {
-	json_t *root = json_pack("{s:{s:s, s:s}}", "__metadata__", "format", "pt", "provenance", "synthetic");
-	int64_t at = 0;
+	VN_OWNED json_t *root = json_pack("{s:{s:s, s:s}}", "__metadata__", "format", "pt", "provenance", "synthetic");
+	int64_t          at = 0;
 
 	for (int w = 0; root && w < p->n_weights; w++) {
 		const vn_shape *s = &p->weight[w].shape;
@@ -174,7 +174,6 @@ static char *header_of(const vn_plan *p, vn_dtype dtype)
 		at = end;
 	}
 	char *text = vn_json_dump(root, JSON_COMPACT);
-	json_decref(root);
 	return text;
 }
 
@@ -211,9 +210,7 @@ done:
 		const vn_status closed = finish_file(f, path, st == VN_OK, err);
 		st = st ? st : closed;
 	}
-	free(header);
-	free(chunk);
-	free(stored);
+	VN_FREE(header, chunk, stored);
 	return st;
 }
 
@@ -324,8 +321,7 @@ static vn_status check_replaceable(const char *dir, vn_error *err)
 	}
 	if (!st && errno)
 		st = vn_fail(err, VN_ERR_IO, "%s: %s", dir, strerror(errno));
-	if (!st)
-		st = check_model(dir, any, err);
+	st = st ? st : check_model(dir, any, err);
 done:
 	if (d)
 		closedir(d);
@@ -377,13 +373,12 @@ static vn_status check_place(char *dir, size_t room, char *partial, const char *
 vn_status vn_synth_plan(const char *shape, int layers, vn_plan **plan, vn_error *err)
 {
 	const vn_family *family;
-	json_t          *config = config_of(shape, layers, err);
+	VN_OWNED json_t *config = config_of(shape, layers, err);
 	vn_status        st = VN_ERR_USAGE;
 
 	*plan = NULL;
 	if (config && !(st = vn_family_find(shape, config, &family, err)))
 		st = family->plan(shape, config, plan, err);
-	json_decref(config);
 	return st;
 }
 

@@ -41,10 +41,7 @@ static bool room_create(product_room *r, int64_t N, bool two)
 
 static void room_destroy(product_room *r)
 {
-	free(r->packed);
-	free(r->converted);
-	free(r->row);
-	free(r->other);
+	VN_FREE(r->packed, r->converted, r->row, r->other);
 }
 
 /* A thread's block of a product: t tokens, and m rows of weights from m0 on. */

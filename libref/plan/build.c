@@ -14,8 +14,7 @@ vn_builder *vn_plan_begin(int layers, int vocab, int context)
 	if (!b || !(b->plan = calloc(1, sizeof *b->plan)) || !(b->newest = calloc(VN_BUILD_NAMES, sizeof *b->newest)) ||
 	    !(b->named = calloc(((size_t)layers + 1) * VN_N_POINTS, sizeof *b->named))) {
 		if (b) {
-			free(b->newest);
-			free(b->plan);
+			VN_FREE(b->newest, b->plan);
 		}
 		free(b);
 		return NULL;

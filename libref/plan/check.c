@@ -180,8 +180,7 @@ vn_status vn_plan_check(const vn_plan *p, vn_error *err)
 			             v, x->name);
 	}
 done:
-	free(w.made);
-	free(w.last);
+	VN_FREE(w.made, w.last);
 	return st;
 }
 
@@ -249,9 +248,6 @@ vn_status vn_plan_finish(vn_builder *b, vn_plan **plan, vn_error *err)
 		vn_fail(err, st, "%s", b->err.text);
 	}
 	*plan = b->plan;
-	free(b->newest);
-	free(b->older);
-	free(b->named);
-	free(b);
+	VN_FREE(b->newest, b->older, b->named, b);
 	return st;
 }

@@ -196,10 +196,7 @@ void vn_faulty_destroy(vn_faulty *f)
 	vn_plan_destroy(f->plan);
 	for (int i = 0; i < f->n_own; i++)
 		free(f->own[i]);
-	free(f->own);
-	free(f->weight);
-	free(f->early);
-	free(f);
+	VN_FREE(f->own, f->weight, f->early, f);
 }
 
 void vn_faulty_make_some(vn_faulty *f, const vn_some_rows *rows)
