@@ -264,11 +264,11 @@ static vn_status make_faulty(settings *k, const vn_model *m, vn_faulty **f, vn_e
 
 static vn_status run_isolate(settings *k, bool *good, vn_error *err)
 {
-	vn_model  *m = NULL;
-	vn_prompt  text = { 0 };
-	vn_faulty *faulty = NULL;
-	int32_t   *forced = NULL;
-	vn_status  st;
+	VN_ENDS(vn_prompt_finish) vn_prompt text = { 0 };
+	VN_FREED int32_t                   *forced = NULL;
+	vn_model                           *m = NULL;
+	vn_faulty                          *faulty = NULL;
+	vn_status                           st;
 
 	if ((k->report.path && (st = vn_place_check(k->report.path, VN_PLACE_REPORT, k->report.force, err))) ||
 	    (k->o.recording && (st = vn_place_check(k->o.recording, VN_PLACE_RECORDING, k->report.force, err))) ||
@@ -291,8 +291,6 @@ static vn_status run_isolate(settings *k, bool *good, vn_error *err)
 done:
 	vn_faulty_destroy(faulty);
 	vn_model_close(m);
-	free(forced);
-	vn_prompt_finish(&text);
 	return st;
 }
 

@@ -67,10 +67,10 @@ static bool can_compare(const vn_compare_line *k, const vn_folder_pair *p)
  * it and no warning fails it. */
 static vn_status judge_one_sided(const vn_compare_line *k, const vn_folder_pair *p, int i, int *status, vn_error *err)
 {
-	vn_compare_line one = *k;
-	vn_comparison   c = { .opened.request.options = &k->how.o };
-	char            ref[PATH_MAX], cand[PATH_MAX], chosen[128];
-	vn_status       st;
+	vn_compare_line                            one = *k;
+	VN_ENDS(vn_comparison_close) vn_comparison c = { .opened.request.options = &k->how.o };
+	char                                       ref[PATH_MAX], cand[PATH_MAX], chosen[128];
+	vn_status                                  st;
 
 	*status = 2;
 	if (snprintf(ref, sizeof ref, "%s/%s", k->ref, p->name) >= PATH_MAX ||
@@ -81,7 +81,6 @@ static vn_status judge_one_sided(const vn_compare_line *k, const vn_folder_pair 
 	one.absent = p->there[0] ? VN_NO_CANDIDATE : VN_NO_REFERENCE;
 	if (!(st = vn_compare_judge(&one, &c, chosen, sizeof chosen, err)))
 		*status = !c.result.verdict.within;
-	vn_comparison_close(&c);
 	return st;
 }
 

@@ -187,11 +187,9 @@ vn_status vn_dump_open_tree(vn_dump *d, vn_error *err)
 	vn_status st = vn_map_open(d->path, &map, err);
 	if (st)
 		return st;
-	json_t *root = vn_json_load((const char *)map.data, map.bytes, JSON_REJECT_DUPLICATES, &why);
+	VN_OWNED json_t *root = vn_json_load((const char *)map.data, map.bytes, JSON_REJECT_DUPLICATES, &why);
 	vn_map_close(&map);
 	if (!root)
 		return vn_fail(err, VN_ERR_FORMAT, "%s:%d: not JSON: %s", d->path, why.line, why.text);
-	st = add_module(d, root, err);
-	json_decref(root);
-	return st;
+	return add_module(d, root, err);
 }

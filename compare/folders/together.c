@@ -215,23 +215,20 @@ static bool read_whole(const json_t *j, vn_together *t)
 vn_status vn_together_read(const char *path, vn_together *t, vn_error *err)
 {
 	enum { MOST_BYTES = 1 << 30 };
-	char        *text = NULL;
-	size_t       bytes = 0;
-	json_error_t why;
-	vn_status    st = vn_read_text(path, MOST_BYTES, &text, &bytes, err);
+	VN_FREED char *text = NULL;
+	size_t         bytes = 0;
+	json_error_t   why;
+	vn_status      st = vn_read_text(path, MOST_BYTES, &text, &bytes, err);
 
 	*t = (vn_together) { .sides = 0 };
 	if (st)
 		return st;
-	json_t *j = vn_json_load(text, bytes, JSON_REJECT_DUPLICATES, &why);
-	free(text);
+	VN_OWNED json_t *j = vn_json_load(text, bytes, JSON_REJECT_DUPLICATES, &why);
 	if (!j)
 		return vn_fail(err, VN_ERR_FORMAT, "%s: line %d: %s", path, why.line, why.text);
-	const bool right = read_whole(j, t);
-	json_decref(j);
-	return right ? VN_OK
-	             : vn_fail(err, VN_ERR_FORMAT, "%s: was not written by vernier compare --summary (schema " SCHEMA ")",
-	                       path);
+	return read_whole(j, t) ? VN_OK
+	                        : vn_fail(err, VN_ERR_FORMAT,
+	                                  "%s: was not written by vernier compare --summary (schema " SCHEMA ")", path);
 }
 
 /* ---- pairs ----------------------------------------------------------------------------------- */

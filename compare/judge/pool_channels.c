@@ -288,24 +288,24 @@ static bool are_different(const vn_opened *o, const vn_checkpoints *points, cons
 static vn_status measure_part(const vn_opened *o, const vn_checkpoints *all, members whole, members in,
                               vn_channel_pool *g, vn_error *err)
 {
-	vn_channel_pool part = { .outer = in.of[0].outer,
-		                     .inner = in.of[0].inner,
-		                     .steps = in.n,
-		                     .wider = -1,
-		                     .floor = { (double)NAN, (double)NAN } };
-	unsigned char  *data[2] = { NULL };
-	vn_tensor       t[2];
-	vn_measured     m;
-	vn_status       st;
+	vn_channel_pool         part = { .outer = in.of[0].outer,
+		                             .inner = in.of[0].inner,
+		                             .steps = in.n,
+		                             .wider = -1,
+		                             .floor = { (double)NAN, (double)NAN } };
+	VN_FREED unsigned char *own = NULL, *other = NULL;
+	vn_tensor               t[2];
+	vn_measured             m;
+	vn_status               st;
 
 	choose_rows(in, &part);
 	if (part.rows < VN_CHANNEL_FEWEST || (in.n < whole.n && !are_different(o, all, &part)))
 		return VN_OK;
-	if ((st = vn_channel_rows_of_ref(o, all, &part, &t[0], &data[0], err)) ||
-	    (st = vn_channel_rows(all, &(vn_channel_source) { o, o->cand, entry_of_cand }, &part, &t[1], &data[1], err)) ||
+	if ((st = vn_channel_rows_of_ref(o, all, &part, &t[0], &own, err)) ||
+	    (st = vn_channel_rows(all, &(vn_channel_source) { o, o->cand, entry_of_cand }, &part, &t[1], &other, err)) ||
 	    (st = vn_measure(&t[0], &t[1], "token hidden", o->request.options->threads, &m, err)) ||
 	    m.worst_nmse_channel < 0)
-		goto done;
+		return st;
 	part.channel[0] = m.worst_nmse_channel;
 	part.channel[1] = m.worst_scale_channel;
 	for (int i = 0; i < VN_CHANNEL_METRICS && !st; i++) {
@@ -316,8 +316,6 @@ static vn_status measure_part(const vn_opened *o, const vn_checkpoints *all, mem
 	}
 	if (!st)
 		*g = part;
-done:
-	VN_FREE(data[0], data[1]);
 	return st;
 }
 

@@ -310,10 +310,9 @@ static vn_status check_replaceable(const char *dir, vn_error *err)
 
 	if (lstat(dir, &there) != 0)
 		return errno == ENOENT ? VN_OK : vn_fail(err, VN_ERR_IO, "%s: %s", dir, strerror(errno));
-	if (!(d = opendir(dir)) || S_ISLNK(there.st_mode)) {
-		st = vn_fail(err, VN_ERR_USAGE, "%s: not replaced: %s", dir, d ? "a symbolic link" : strerror(errno));
-		goto done;
-	}
+	if (S_ISLNK(there.st_mode) || !(d = opendir(dir)))
+		return vn_fail(err, VN_ERR_USAGE, "%s: not replaced: %s", dir,
+		               S_ISLNK(there.st_mode) ? "a symbolic link" : strerror(errno));
 	while (!st && (errno = 0, e = readdir(d))) {
 		any = any || *e->d_name != '.';
 		if (!is_ours(e->d_name))
@@ -321,11 +320,8 @@ static vn_status check_replaceable(const char *dir, vn_error *err)
 	}
 	if (!st && errno)
 		st = vn_fail(err, VN_ERR_IO, "%s: %s", dir, strerror(errno));
-	st = st ? st : check_model(dir, any, err);
-done:
-	if (d)
-		closedir(d);
-	return st;
+	closedir(d);
+	return st ? st : check_model(dir, any, err);
 }
 
 /* Moves the complete new directory to the place of the old one. The old one is deleted last, so
