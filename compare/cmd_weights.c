@@ -113,13 +113,11 @@ static void suggest_commands(const settings *k, const vn_opened_weights w[2], vn
 		const bool first = i == 0 && !w[1].recording;
 		const bool forced = w[!i].recording && vn_recording_decoded(w[!i].recording);
 		if (!w[i].recording)
-			vn_runs_add(next,
-			            (const char *[]) { "capture", "ref", k->path[i], first ? "--ids" : "--ids-from",
-			                               first ? "1,2,3,4,5,6,7,8" : made[!i], forced ? "--force-ids-from" : "-o",
-			                               forced ? made[!i] : made[i], "-o", made[i] },
-			            forced ? 9 : 7);
+			vn_runs_add(next, "vernier", "capture", "ref", k->path[i], first ? "--ids" : "--ids-from",
+			            first ? "1,2,3,4,5,6,7,8" : made[!i], forced ? "--force-ids-from" : NULL,
+			            forced ? made[!i] : NULL, "-o", made[i]);
 	}
-	vn_runs_add(next, (const char *[]) { "compare", made[0], made[1], "--allow", "weights" }, 5);
+	vn_runs_add(next, "vernier", "compare", made[0], made[1], "--allow", "weights");
 }
 
 static vn_status put_json(const settings *k, const vn_weights *w, const vn_opened_weights of[2], FILE *out,

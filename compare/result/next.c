@@ -244,7 +244,7 @@ static void add_show(const vn_opened *o, const vn_result *r, int point, vn_lines
 	if (vn_recording_ranks(o->cand) || r->checkpoints.of[point].cand < 0)
 		return;
 	name_of(&r->checkpoints.of[point], name);
-	vn_runs_add(lines, (const char *[]) { "show", vn_recording_path(o->cand), name }, 3);
+	vn_runs_add(lines, "vernier", "show", vn_recording_path(o->cand), name);
 }
 
 /* The files of a comparison with another file as one side. */
@@ -293,31 +293,24 @@ static void add_repetition(const vn_opened *o, const vn_result *r, vn_lines *lin
 	char        to[VN_SHELL_FILE] = "mistake.h5";
 	const char *own = vn_recording_path(o->ref), *cand = vn_recording_path(o->cand);
 	const int   made = vn_recording_ranks(o->ref) ? 0 : injections_of(o, r, what);
-	int         n = 0;
 
 	if (made < 1)
 		return;
 	vn_shell_new_file(to, sizeof to);
-	const char *word[8 + 2 * INJECTIONS_MOST] = { "capture", "ref", model_of(o) };
-	n = 3;
-	if (has_joined_calls(o->cand) && cand && !r->unpaired.cand_map) {
-		word[n++] = "--like";
-		word[n++] = cand;
-	} else {
-		word[n++] = "--ids-from";
-		word[n++] = own;
-		if (vn_recording_decoded(o->ref)) {
-			word[n++] = "--force-ids-from";
-			word[n++] = own;
-		}
-	}
+	const bool  like = has_joined_calls(o->cand) && cand && !r->unpaired.cand_map;
+	const bool  forced = !like && vn_recording_decoded(o->ref);
+	size_t      n = 7;
+	const char *word[9 + 2 * INJECTIONS_MOST] = { "capture",          "ref",
+		                                          model_of(o),        like ? "--like" : "--ids-from",
+		                                          like ? cand : own,  forced ? "--force-ids-from" : NULL,
+		                                          forced ? own : NULL };
 	for (int i = 0; i < made; i++) {
 		word[n++] = "--inject";
 		word[n++] = what[i];
 	}
 	word[n++] = "-o";
 	word[n++] = to;
-	vn_runs_add(lines, word, n);
+	vn_runs_of(lines, "vernier", word, n);
 	if (cand)
 		add_with(o, (with_files) { to, cand, .without_basis = true }, lines);
 }
@@ -345,7 +338,7 @@ static void after_explain(const vn_opened *o, const vn_result *r, vn_lines *line
 	if (!fits && o->model && r->floor.n_invalid && !r->swapped)
 		add_swapped(o, lines); /* the reference is not what its model computes */
 	if (!fits && !vn_recording_ranks(o->cand))
-		vn_runs_add(lines, (const char *[]) { "show", vn_recording_path(o->cand), "--check" }, 3);
+		vn_runs_add(lines, "vernier", "show", vn_recording_path(o->cand), "--check");
 }
 
 /* The checkpoint where the error starts, or else the first of another shape; -1: none. */
@@ -383,38 +376,24 @@ static void after_failure(const vn_opened *o, const vn_result *r, vn_lines *line
 	else if (r->verdict.n_status[VN_OUTSIDE])
 		add_again(o, "explain", 0, "--model", model_of(o), lines);
 	if (r->unpaired.misspelt)
-		vn_runs_add(lines, (const char *[]) { "show", vn_recording_path(o->cand) }, 2);
+		vn_runs_add(lines, "vernier", "show", vn_recording_path(o->cand));
 	else if (!r->verdict.n_status[VN_OUTSIDE] && !r->verdict.n_status[VN_MISSHAPEN] && absent && !allowed)
 		add_again(o, "compare", VN_ALLOW_MISSING | VN_ALLOW_EXTRA, NULL, NULL, lines);
 	if (!r->why && vn_recording_path(o->cand) && (at = worth_a_look(r)) >= 0)
 		add_show(o, r, at, lines);
 }
 
-/* "python -m vernier_parity replay MODEL CAND OPTION... -o TO" */
-static void add_python(const vn_opened *o, const char *const *option, int n, const char *to, vn_lines *lines)
-{
-	char line[VN_SHELL_LINE] = "python -m vernier_parity replay";
-
-	vn_shell_add(line, sizeof line, model_of(o));
-	vn_shell_add(line, sizeof line, vn_recording_path(o->cand));
-	for (int i = 0; i < n; i++)
-		vn_shell_add(line, sizeof line, option[i]);
-	vn_shell_add(line, sizeof line, "-o");
-	vn_shell_add(line, sizeof line, to);
-	if (*line)
-		vn_lines_add(lines, "%s", line);
-}
-
 /* Of a recording of any PyTorch module: a replay file; then its second round, in which what is
  * wrong is computed, and what only worked in another order agrees. */
 static void add_replay(const vn_opened *o, const vn_result *r, vn_lines *lines)
 {
-	char to[VN_SHELL_FILE] = "replayed.h5", verdict[VN_SHELL_FILE] = "verdict.json", line[VN_SHELL_LINE];
+	static const char PYTHON_REPLAY[] = "python -m vernier_parity replay";
+	char              to[VN_SHELL_FILE] = "replayed.h5", verdict[VN_SHELL_FILE] = "verdict.json", line[VN_SHELL_LINE];
 
 	vn_shell_new_file(to, sizeof to);
 	vn_shell_new_file(verdict, sizeof verdict);
 	if (!o->replayed) {
-		add_python(o, NULL, 0, to, lines);
+		vn_runs_add(lines, PYTHON_REPLAY, model_of(o), vn_recording_path(o->cand), "-o", to);
 		add_again(o, "compare", 0, "--replayed", to, lines);
 		return;
 	}
@@ -424,7 +403,7 @@ static void add_replay(const vn_opened *o, const vn_result *r, vn_lines *lines)
 		vn_shell_option(line, "-o", verdict);
 		if (*line)
 			vn_lines_add(lines, "%s", line);
-		add_python(o, (const char *const[]) { "--again", verdict }, 2, to, lines);
+		vn_runs_add(lines, PYTHON_REPLAY, model_of(o), vn_recording_path(o->cand), "--again", verdict, "-o", to);
 		add_again(o, "compare", 0, "--replayed", to, lines);
 	}
 	if (r->localised.n_origins)
@@ -470,10 +449,8 @@ static void add_same_tokens(const vn_opened *o, vn_lines *lines)
 		return;
 	strcpy(to, ref ? "reference.h5" : "candidate.h5");
 	vn_shell_new_file(to, sizeof to);
-	vn_runs_add(lines,
-	            (const char *[]) { "capture", engine, model_of(o), "--precision", precision, "--ids-from", other,
-	                               forced ? "--force-ids-from" : NULL, forced, "-o", to },
-	            11);
+	vn_runs_add(lines, "vernier", "capture", engine, model_of(o), "--precision", precision, "--ids-from", other,
+	            forced ? "--force-ids-from" : NULL, forced, "-o", to);
 	add_with(o, (with_files) { ref ? to : other, ref ? other : to, false }, lines);
 }
 
@@ -483,10 +460,10 @@ void vn_next_after_refusal(const vn_opened *o, const vn_result *r, vn_lines *lin
 	const bool          alone = both[0] && both[1] && !vn_recording_ranks(both[0]) && !vn_recording_ranks(both[1]);
 
 	if (alone && vn_lines_refused(&r->remarks.refusals, "weights"))
-		vn_runs_add(lines, (const char *[]) { "weights", vn_recording_path(both[0]), vn_recording_path(both[1]) }, 3);
+		vn_runs_add(lines, "vernier", "weights", vn_recording_path(both[0]), vn_recording_path(both[1]));
 	else if (alone && vn_lines_refused(&r->remarks.refusals, "token_ids"))
 		add_same_tokens(o, lines);
 	for (int i = 0; i < 2; i++)
 		if (both[i])
-			vn_runs_add(lines, (const char *[]) { "show", vn_recording_path(both[i]) }, 2);
+			vn_runs_add(lines, "vernier", "show", vn_recording_path(both[i]));
 }

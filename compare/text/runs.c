@@ -5,11 +5,12 @@
 
 #include <stdio.h>
 
-void vn_runs_add(vn_lines *lines, const char *const *word, int n)
+void vn_runs_of(vn_lines *lines, const char *begin, const char *const *word, size_t n)
 {
-	char line[VN_SHELL_LINE] = "vernier";
+	char line[VN_SHELL_LINE];
 
-	for (int i = 0; i < n; i++)
+	snprintf(line, sizeof line, "%s", begin);
+	for (size_t i = 0; i < n; i++)
 		if (word[i])
 			vn_shell_add(line, sizeof line, word[i]);
 	if (*line)

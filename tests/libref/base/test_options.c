@@ -65,6 +65,17 @@ static const vn_option shared_rows[] = {
 static const vn_command shared = { "try", "A", "Try it.", shared_rows, 4, NULL, false, 0, "other", NULL, false };
 static const vn_command other = { "other", "A", "Try it.", shared_rows, 4, NULL, false, 0, "try", NULL, false };
 
+/* Options that exclude or need others. */
+static const vn_option beside_rows[] = {
+	{ "model", 'm', VN_INTO(command, model), .argument = "MODEL", .help = "A model.", .not_with = "row|scale" },
+	{ "row", 0, VN_INTO(command, row), VN_RANGE(0, 9), .argument = "N", .help = "A row.", .needs = "faults|threads" },
+	{ "scale", 0, VN_INTO(command, scale), VN_RANGE(1, 10), .argument = "X", .help = "A scale.", .not_with = "strict",
+	  .because = "is no flag" },
+	{ "threads", 0, VN_INTO(command, threads), VN_RANGE(1, 1024), .argument = "N", .help = "Threads." },
+	{ "strict", 's', VN_INTO(command, strict), .help = "Fail." },
+};
+static const vn_command beside = { "try", "A", "Try it.", beside_rows, 5, NULL, false, 0, NULL, NULL, false };
+
 static command k;
 
 /* Reads a command line made of words. `said` gets what it printed on stderr or stdout. */
@@ -167,6 +178,17 @@ static void an_optional_argument_stands_behind_an_equals_sign(void)
 	CU_ASSERT_PTR_NOT_NULL(strstr(said, "All of it: vernier try --help\n"));
 	CU_ASSERT_EQUAL(read_line(&plain, "--help"), 1);
 	CU_ASSERT_PTR_NOT_NULL(strstr(said, "--faults[=GLOB] "));
+}
+
+static void options_exclude_and_need_others(void)
+{
+	CU_ASSERT_EQUAL(read_line(&beside, "--model m --row 1 --threads 2"), 2);
+	CU_ASSERT_PTR_NOT_NULL(strstr(said, "vernier try: --model and --row exclude each other\n"));
+	CU_ASSERT_EQUAL(read_line(&beside, "-s --scale 2"), 2);
+	CU_ASSERT_PTR_NOT_NULL(strstr(said, "vernier try: --scale is no flag: --strict cannot be used with it\n"));
+	CU_ASSERT_EQUAL(read_line(&beside, "--row 1"), 2);
+	CU_ASSERT_PTR_NOT_NULL(strstr(said, "vernier try: --row needs --threads N\n"));
+	CU_ASSERT_EQUAL(read_line(&beside, "--row 1 --threads 2 --scale 3"), 0);
 }
 
 static void a_flag_may_be_repeated(void)
@@ -395,6 +417,7 @@ int main(void)
 		TEST(a_wrong_line_names_the_option_and_the_help),
 		TEST(an_optional_argument_stands_behind_an_equals_sign),
 		TEST(a_flag_may_be_repeated),
+		TEST(options_exclude_and_need_others),
 		TEST(operands_come_in_the_order_of_the_line),
 		TEST(an_option_of_one_command_is_unknown_to_the_other),
 		TEST(help_has_every_option_and_keeps_to_its_width),
