@@ -43,6 +43,9 @@ typedef struct vn_naming {
 	const vn_spelling *spellings; /* of weights in a layer, up to `name` NULL; NULL: none */
 } vn_naming;
 
+/* What follows the layer in the name of a weight ("mlp.gate_proj.weight"); NULL outside layers. */
+const char *vn_after_layer(const char *name, const vn_naming *n);
+
 /* What llama.cpp's converter changed in a weight (specs/models.md, "Permutation of
  * Llama-architecture q and k" and "qwen35 conversions"). */
 typedef enum vn_gguf_change {

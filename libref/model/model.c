@@ -74,22 +74,10 @@ typedef struct found_weight {
 	bool                    across; /* vn_spelling */
 } found_weight;
 
-static const char *after_layer(const char *name, const vn_naming *n)
-{
-	const size_t length = strlen(n->layers);
-	const char  *p = name + length;
-
-	if (strncmp(name, n->layers, length) != 0)
-		return NULL;
-	while (*p >= '0' && *p <= '9')
-		p++;
-	return *p == '.' ? p + 1 : NULL;
-}
-
 /* The weight where another spelling has it. */
 static found_weight look_up_spelled(const vn_model *m, const char *prefix, const char *name)
 {
-	const char  *tail = after_layer(name, m->family->naming);
+	const char  *tail = vn_after_layer(name, m->family->naming);
 	char         other[3 * VN_NAME_MAX];
 	found_weight found = { 0 };
 	long         expert;
