@@ -24,6 +24,7 @@ them. The model is `vernier synth qwen2-0.5b` (24 layers, a vocabulary of 151,93
                 one by one (eager); llama.cpp, which computes the last token's logits only
   gpu-next      one token behind them: the same, and the linear layers alone by cuBLAS
   gpu-f32       capture gpu in float32, 128 and 512 tokens: transformers as above
+  gpu-models    capture gpu in float16, 512 tokens, of larger shapes with as many layers as MODELS says: transformers
 
 The goals hold for these sizes; with others, none is judged. A goal for some number of cores is judged where that many
 are used; elsewhere its row ends with that number. Times of the GPU are those of the device; the clock's stand in the
@@ -66,7 +67,7 @@ MORE_MEMORY = 1.5  # GiB of a pass, beside the weights
 RATIOS = {  # at most so many times as long as the first peer
     "compare": 1.5, "floor": 2.0, "big-floor": 2.0, "forward": 1.15, "record": 1.3, "transformers": 1.0, "replay": 3.0,
     "big-forward": 1.25,
-    "big-replay": 3.0,
+    "big-replay": 3.0, "gpu-models": 1.5,
 }
 # that a goal is for
 CORES = {"floor": 16, "big-floor": 16, "forward": 2, "transformers": 2, "explain": 2, "big-forward": 16,
@@ -77,7 +78,8 @@ SECONDS = {  # at most this many seconds, independent of peers; with the number 
     ("gpu-f32", 512): 20e-3,
 }
 WAYS = {"graph": "transformers, CUDA graph", "eager": "transformers, eager", "linears": "cuBLAS, linear layers only"}
-GPU_ROWS = "big-load", "gpu", "gpu-next", "gpu-f32"
+GPU_ROWS = "big-load", "gpu", "gpu-next", "gpu-f32", "gpu-models"
+MODELS = {"gemma-3-4b": 34, "qwen3-30b-a3b": 8, "gpt-oss-20b": 6, "deepseek-v2-lite": 8}  # layers
 ROWS = ("compare", "floor", "small", "forward", "record", "replay", "explain", "big-floor", "big-forward", "big-replay",
         *GPU_ROWS)
 HALF = "--precision", "f16"
@@ -502,6 +504,25 @@ class Bench:
 
     def gpu_f32(self):
         self.gpu_call("gpu-f32", "f32", False)
+
+    def gpu_models(self):
+        self.device()
+        for shape, layers in MODELS.items():
+            work = f"{shape}, {layers} layers, 512 tokens, f16"
+            with tempfile.TemporaryDirectory(dir=self.folder) as model:
+                self.quiet([self.vernier, "synth", shape, "--layers", str(layers), "-o", model, "--force"])
+                call = bench_gpu.engine(self.o.build, model, "f16", self.o.gpu_repeat, [512])["calls"][0]
+                ours, note = min(call["device_ms"]) / 1e3, f"{min(call['wall_ms']):.2f} ms by the clock"
+                try:
+                    said = bench_gpu.torch(self.o.torch, model, "pass", "f16", self.o.gpu_repeat, [512], self.cuda())
+                except Missing as e:
+                    self.add("gpu-models", work, ours, note=note)
+                    self.skip("gpu-models", f"{work}, beside transformers", e)
+                    continue
+            rows = {row["way"]: row for row in said["passes"]}
+            peer, theirs = next(((WAYS[way], min(rows[way]["ms"]) / 1e3) for way in WAYS  # the graph, where it runs
+                                 if "ms" in rows.get(way, ())), (None, None))
+            self.add("gpu-models", work, ours, peer, theirs, note, "gpu-models")
 
     def machine(self):
         with open("/proc/cpuinfo") as f:
