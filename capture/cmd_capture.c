@@ -387,12 +387,12 @@ static vn_status read_tokens_of(options *o, const vn_session *session, vn_prompt
 
 static vn_status capture_one(options *o, vn_error *err)
 {
-	vn_session  session = { 0 };
-	vn_follow   follow = { 0 };
-	vn_prompt   prompt = { 0 };
-	vn_recorded done;
-	int32_t    *forced = NULL;
-	vn_status   st;
+	VN_ENDS(vn_prompt_finish) vn_prompt  prompt = { 0 };
+	VN_FREED int32_t                    *forced = NULL;
+	VN_ENDS(vn_follow_finish) vn_follow  follow = { 0 };
+	VN_ENDS(vn_session_close) vn_session session = { 0 };
+	vn_recorded                          done;
+	vn_status                            st;
 
 	if ((st = vn_ids_kept("--ids-from", o->recipe.path, o->source.recording, err)) ||
 	    (st = vn_ids_kept("--like", o->recipe.path, o->like, err)) ||
@@ -404,30 +404,25 @@ static vn_status capture_one(options *o, vn_error *err)
 	                                         VN_IDS_DECODED, &forced, &o->recipe.decode, err))) ||
 	    (st = vn_session_open(&session, o->model, &o->run, o->inject, o->n_inject, err)) ||
 	    (st = read_tokens_of(o, &session, &prompt, &follow, err)))
-		goto done;
+		return st;
 	vn_prompt_warn("capture", session.m, &prompt);
 	o->recipe.ids = prompt.ids;
 	o->recipe.n_ids = prompt.n;
 	o->recipe.tokenizer = prompt.tokenizer;
 	o->recipe.forced = forced;
 	if ((st = vn_recipe_check(&o->recipe, vn_model_plan(session.m), err)))
-		goto done;
+		return st;
 	vn_interrupt_catch();
 	if (!(st = vn_session_record(&session, &o->recipe, &done, err)))
 		vn_prompts_say(o->recipe.path, &done);
-done:
-	vn_session_close(&session);
-	vn_follow_finish(&follow);
-	free(forced);
-	vn_prompt_finish(&prompt);
 	return st;
 }
 
 static vn_status capture_runs(options *o, vn_error *err)
 {
-	char        *text = NULL;
-	const char **list = NULL;
-	vn_status    st;
+	VN_FREED char        *text = NULL;
+	VN_FREED const char **list = NULL;
+	vn_status             st;
 
 	heed_environment(o, &text, &list);
 	if (!o->prompts) {
@@ -437,8 +432,6 @@ static vn_status capture_runs(options *o, vn_error *err)
 			                         o->inject,  o->n_inject,    &o->recipe, o->forced_from };
 		st = vn_prompts_record(&job, err);
 	}
-	free(list);
-	free(text);
 	return st;
 }
 

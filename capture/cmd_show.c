@@ -171,8 +171,7 @@ static vn_status print_report(const shown *s, vn_error *err)
 	vn_output   out;
 	vn_status   st = vn_output_open(&out, path, VN_PLACE_REPORT, s->o->report.force, err);
 
-	if (!st)
-		st = vn_output_close(&out, write_report(s, out.file, err), err);
+	st = st ? st : vn_output_close(&out, write_report(s, out.file, err), err);
 	if (st || !path)
 		return st;
 	vn_show_state(s->r, stdout);
@@ -235,8 +234,7 @@ static vn_status show_recording(const char *path, const char *name, const option
 		vn_recording_allow_damage(s.r);
 	if (!st && name)
 		st = vn_recording_data(s.r, s.entry, &s.data, err);
-	if (!st)
-		st = o->values ? write_values(&s, err) : print_report(&s, err);
+	st = st ? st : o->values ? write_values(&s, err) : print_report(&s, err);
 	if (!st && name && !(st = vn_recording_found(s.r, s.entry, &now, err)) && *now.hex) /* damaged ones are shown too */
 		st = vn_fail(err, VN_ERR_FORMAT, "%s: %s: the numbers were changed after they were written: their digest is %s",
 		             path, vn_recording_entry(s.r, s.entry)->name, now.hex);
@@ -257,8 +255,7 @@ static vn_status check_recording(const char *path, const options *o, bool *holds
 		vn_recording_allow_damage(s.r);
 		st = vn_file_check_run(s.r, &found, err);
 	}
-	if (!st)
-		st = print_report(&s, err);
+	st = st ? st : print_report(&s, err);
 	for (int i = 0; !st && i < found.n_warnings; i++)
 		if (o->report.json && !o->report.path)
 			vn_warned("%s", found.warning[i]); /* the JSON on stdout shows it */

@@ -201,8 +201,7 @@ vn_status vn_put_judge_put(vn_put_judge *j, vn_store *s, const vn_tensor_label *
 		         l->name);
 	if (by.opinion == VN_OPINION_OUTSIDE)
 		st = write_kept(j, s, err);
-	if (!st)
-		st = write_tensor(s, l, t, err);
+	st = st ? st : write_tensor(s, l, t, err);
 done:
 	vn_left_out_finish(&by.about);
 	vn_tensor_free(t);

@@ -424,8 +424,7 @@ int vernier_capture_commit(vernier_capture *c)
 		st = vn_put_judge_end(c->judge, &c->run.run, &c->err);
 	if (c->stopped)
 		vn_facts_set(&c->run.run, "stopped", "%s", vernier_capture_differs(c));
-	if (!st)
-		st = vn_dump_sort_weights(&c->run, r->path, &c->err);
+	st = st ? st : vn_dump_sort_weights(&c->run, r->path, &c->err);
 	if (!st && !(st = vn_store_run(c->store, &r->run, r->ids, r->positions, r->n_ids, &c->err)) &&
 	    (!c->judge || !(st = vn_put_judge_lines(c->judge, c->store, &c->err))) &&
 	    (!(r->config || r->n_weights) || !(st = vn_store_words(c->store, &words, r->weight, r->n_weights, &c->err))))
@@ -450,11 +449,5 @@ void vernier_capture_free(vernier_capture *c)
 	}
 	for (int i = 0; i < c->run.n_weights; i++)
 		free((char *)(uintptr_t)c->run.weight[i].name);
-	free(c->run.weight);
-	free(c->run.ids);
-	free(c->run.positions);
-	free(c->run.step);
-	free(c->run.config);
-	free(c->run.path);
-	free(c);
+	VN_FREE(c->run.weight, c->run.ids, c->run.positions, c->run.step, c->run.config, c->run.path, c);
 }

@@ -16,10 +16,8 @@
 #include "libref/base/alloc.h"
 #include "libref/base/say.h"
 #include "libref/base/text.h"
-#include "libref/base/utf8.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 enum { MAX_PAIRS = 256 };
 
@@ -306,8 +304,8 @@ static vn_status run_calibrate(settings *k, int *strict, vn_error *err)
 
 int cmd_calibrate(int argc, char **argv)
 {
-	settings *k = vn_alloc_zero(1, sizeof *k);
-	vn_error  err = { "" };
+	VN_FREED settings *k = vn_alloc_zero(1, sizeof *k);
+	vn_error           err = { "" };
 	k->margin = 2;
 	const int said = parse_arguments(k, argc, argv);
 	int       status = said == 1 ? 0 : 2;
@@ -323,6 +321,5 @@ int cmd_calibrate(int argc, char **argv)
 	for (int i = 0; i < k->n; i++)
 		vn_comparison_close(&k->pair[i].c);
 	vn_calibration_free(&k->fit);
-	free(k);
 	return status;
 }

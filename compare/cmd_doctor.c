@@ -5,7 +5,6 @@
 #include "compare/options.h"
 #include "compare/project.h"
 
-#include "capture/base/option_rows.h"
 #include "capture/base/shipped.h"
 #include "capture/file/child.h"
 #include "capture/names/name_map.h"

@@ -215,14 +215,13 @@ static int parse_arguments(settings *k, int argc, char **argv)
 /* Prints warnings to stderr, unless the text on stdout shows them. */
 static void print_warnings(const settings *k, const vn_evaluated *x)
 {
-	vn_lines lines = { 0 };
+	VN_ENDS(vn_lines_free) vn_lines lines = { 0 };
 	vn_evaluate_warnings(x, &lines);
 	for (int i = 0; i < lines.n; i++)
 		if (k->report.path || k->report.json)
 			vn_warn("evaluate", "%s", lines.line[i]);
 		else
 			vn_warned("%s", lines.line[i]);
-	vn_lines_free(&lines);
 }
 
 static vn_status print_report(const settings *k, const vn_evaluated *x, int n, vn_error *err)
@@ -415,9 +414,9 @@ static vn_status add_pair(const settings *k, const char *ref, const char *cand, 
 
 static vn_status add_folders(const settings *k, const char *ref, const char *cand, recorded_report *x, vn_error *err)
 {
-	vn_folder_pairs p = { 0 };
-	char            path[2][PATH_MAX];
-	vn_status       st = vn_folder_pairs_of((const char *[]) { ref, cand }, 2, &p, err);
+	VN_ENDS(vn_folder_pairs_free) vn_folder_pairs p = { 0 };
+	char                                          path[2][PATH_MAX];
+	vn_status                                     st = vn_folder_pairs_of((const char *[]) { ref, cand }, 2, &p, err);
 
 	if (!st)
 		vn_folder_pairs_by_number(&p);
@@ -428,11 +427,10 @@ static vn_status add_folders(const settings *k, const char *ref, const char *can
 				             s ? ref : cand);
 			else if (snprintf(path[s], PATH_MAX, "%s/%s", s ? cand : ref, p.pair[i].name) >= PATH_MAX)
 				st = vn_fail(err, VN_ERR_USAGE, "%s/%s: the path is too long", s ? cand : ref, p.pair[i].name);
-		if (!st)
-			st = vn_interrupted() ? vn_fail(err, VN_ERR_INTERRUPTED, "interrupted")
-			                      : add_pair(k, path[0], path[1], x, err);
+		st = st                 ? st
+		     : vn_interrupted() ? vn_fail(err, VN_ERR_INTERRUPTED, "interrupted")
+		                        : add_pair(k, path[0], path[1], x, err);
 	}
-	vn_folder_pairs_free(&p);
 	return st;
 }
 
@@ -452,11 +450,11 @@ static vn_status evaluate_recorded(const settings *k, const char *cand, recorded
 
 static vn_status run_recordings(settings *k, vn_error *err)
 {
-	const int           n = k->n_files - 1;
-	recorded_report    *x = vn_alloc_zero((size_t)n, sizeof *x);
-	vn_evaluated       *about = vn_alloc_zero((size_t)n, sizeof *about);
-	vn_evaluate_options o = { .stride = k->stride };
-	vn_status           st = VN_OK;
+	const int                 n = k->n_files - 1;
+	VN_FREED recorded_report *x = vn_alloc_zero((size_t)n, sizeof *x);
+	VN_FREED vn_evaluated    *about = vn_alloc_zero((size_t)n, sizeof *about);
+	vn_evaluate_options       o = { .stride = k->stride };
+	vn_status                 st = VN_OK;
 
 	if (k->report.path)
 		st = vn_place_check(k->report.path, VN_PLACE_REPORT, k->report.force, err);
@@ -481,12 +479,9 @@ static vn_status run_recordings(settings *k, vn_error *err)
 			about[i].engine[s] = x[i].facts[s];
 		vn_recorded_text_free(t);
 	}
-	if (!st)
-		st = print_report(k, about, n, err);
+	st = st ? st : print_report(k, about, n, err);
 	for (int i = 0; i < n; i++)
 		vn_lines_free(&x[i].garbage);
-	free(about);
-	free(x);
 	return st;
 }
 

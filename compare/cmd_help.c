@@ -25,7 +25,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <unistd.h>
 
 /* What the documentation says of one word: an id of a mistake, a term, a metric. */
 

@@ -1,6 +1,5 @@
 /* cmd_isolate.c: vernier isolate MODEL: which operations to replace to repair a run. */
 #include "compare/commands.h"
-#include "compare/comparison/checkpoint.h"
 #include "compare/options.h"
 #include "capture/file/output.h"
 #include "capture/file/reporting.h"
@@ -233,15 +232,13 @@ static vn_status print_report(const settings *k, const vn_runner *x, const vn_re
 
 static vn_status isolate_cause(settings *k, bool *good, vn_error *err)
 {
-	vn_runner x = { 0 };
-	vn_repair r = { 0 };
-	vn_status st = vn_runner_open(&x, &k->o, err);
+	VN_ENDS(vn_runner_close) vn_runner  x = { 0 };
+	VN_ENDS(vn_repair_finish) vn_repair r = { 0 };
+	vn_status                           st = vn_runner_open(&x, &k->o, err);
 
 	if (!st && !(st = vn_repair_find(&x, getenv("VERNIER_FORCE_REF"), &r, err)))
 		st = print_report(k, &x, &r, err);
 	*good = r.found.good;
-	vn_repair_finish(&r);
-	vn_runner_close(&x);
 	return st;
 }
 
@@ -267,11 +264,11 @@ static vn_status make_faulty(settings *k, const vn_model *m, vn_faulty **f, vn_e
 
 static vn_status run_isolate(settings *k, bool *good, vn_error *err)
 {
-	vn_model  *m = NULL;
-	vn_prompt  text = { 0 };
-	vn_faulty *faulty = NULL;
-	int32_t   *forced = NULL;
-	vn_status  st;
+	VN_ENDS(vn_prompt_finish) vn_prompt text = { 0 };
+	VN_FREED int32_t                   *forced = NULL;
+	vn_model                           *m = NULL;
+	vn_faulty                          *faulty = NULL;
+	vn_status                           st;
 
 	if ((k->report.path && (st = vn_place_check(k->report.path, VN_PLACE_REPORT, k->report.force, err))) ||
 	    (k->o.recording && (st = vn_place_check(k->o.recording, VN_PLACE_RECORDING, k->report.force, err))) ||
@@ -294,8 +291,6 @@ static vn_status run_isolate(settings *k, bool *good, vn_error *err)
 done:
 	vn_faulty_destroy(faulty);
 	vn_model_close(m);
-	free(forced);
-	vn_prompt_finish(&text);
 	return st;
 }
 

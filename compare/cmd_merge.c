@@ -9,7 +9,6 @@
 #include "libref/base/alloc.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 typedef struct settings {
 	const char *path;

@@ -7,7 +7,6 @@
 #include "capture/file/reporting.h"
 #include "libref/base/say.h"
 
-#include <string.h>
 
 typedef struct settings {
 	const char *file, *path;
@@ -56,8 +55,8 @@ static vn_status write_report(const settings *k, const vn_document *doc, vn_erro
 
 static vn_status render(const settings *k, int *status, vn_error *err)
 {
-	vn_document doc = { .first = -1 };
-	vn_status   st;
+	VN_ENDS(vn_document_finish) vn_document doc = { .first = -1 };
+	vn_status                               st;
 
 	if (k->path && vn_same_file(k->path, k->file))
 		return vn_fail(err, VN_ERR_USAGE, "%s: is the report that is read; give -o another name", k->path);
@@ -67,7 +66,6 @@ static vn_status render(const settings *k, int *status, vn_error *err)
 		vn_say(stdout, "%s: %s Written: %s\n", vn_document_text(doc.verdict_words), vn_document_text(doc.summary),
 		       k->path);
 	*status = !doc.within;
-	vn_document_finish(&doc);
 	return st;
 }
 

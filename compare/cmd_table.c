@@ -186,8 +186,7 @@ static vn_status make_table(settings *k, vn_many *m, vn_comparison **c, vn_error
 		if (!st)
 			vn_lines_print_refusals(&c[i]->result.remarks.refusals, "", "", stderr);
 	}
-	if (!st)
-		st = check_token(k, c, err);
+	st = st ? st : check_token(k, c, err);
 	k->table.many = m;
 	k->table.of = c;
 	const bool printed = m->n_rows || (k->table.form == VN_TABLE_JSON && !k->path); /* the reasons at least */

@@ -141,10 +141,9 @@ static vn_status put_json(const settings *k, const vn_weights *w, const vn_opene
 
 static void put_text(const vn_weights *w, FILE *out)
 {
-	json_t *j = vn_alloc_check(vn_weights_rows(w));
+	VN_OWNED json_t *j = vn_alloc_check(vn_weights_rows(w));
 
 	vn_weights_text(j, 0, out);
-	json_decref(j);
 }
 
 static vn_status print_report(const settings *k, const vn_weights *w, const vn_opened_weights of[2], vn_error *err)
@@ -193,8 +192,7 @@ int cmd_weights(int argc, char **argv)
 done:;
 	const int status = !st && found->n_found > 0;
 	vn_weights_free(found);
-	free(numbers[0]);
-	free(numbers[1]);
+	VN_FREE(numbers[0], numbers[1]);
 	vn_model_close(model);
 	vn_opened_weights_close(&w[0]);
 	vn_opened_weights_close(&w[1]);

@@ -112,15 +112,13 @@ typedef struct ended_pair {
 /* As vn_many_reduce. */
 static vn_status reduce_pair(const ended_pair *x, unsigned keep, FILE *file, json_t **head, vn_error *err)
 {
-	vn_document doc = { .n = 0 };
+	VN_ENDS(vn_document_finish) vn_document doc = { .n = 0 };
 
 	if (x->st)
 		return vn_many_trouble(x->st, x->why, &x->c->result.remarks.refusals, head, err);
 	vn_status st = vn_document_of(&x->c->opened, &x->c->result, keep ? vn_report_by_name("json")->tells : 0, x->chosen,
 	                              &doc, err);
-	st = st ? st : vn_many_reduce(&doc, keep, file, head, err);
-	vn_document_finish(&doc);
-	return st;
+	return st ? st : vn_many_reduce(&doc, keep, file, head, err);
 }
 
 vn_status vn_compare_add(vn_many *m, const char *path, vn_comparison *c, const char *chosen, vn_status ended,
@@ -226,13 +224,12 @@ static vn_status compare_some(const vn_compare_line *k, int n, int threads, vn_m
 
 vn_status vn_compare_each(const vn_compare_line *line, int n, vn_many *m, vn_error *err)
 {
-	const int   all = line->how.o.threads ? line->how.o.threads : vn_team_size();
-	vn_status   st = VN_OK;
-	vn_progress bar = { 0 };
+	const int                             all = line->how.o.threads ? line->how.o.threads : vn_team_size();
+	vn_status                             st = VN_OK;
+	VN_ENDS(vn_progress_stop) vn_progress bar = { 0 };
 
 	vn_progress_start(&bar, "comparison", n);
 	for (int i = 0; i < n && !st; i += AT_ONCE)
 		st = compare_some(&line[i], n - i < AT_ONCE ? n - i : AT_ONCE, all, m, &bar, err);
-	vn_progress_stop(&bar);
 	return st;
 }

@@ -67,10 +67,10 @@ static bool can_compare(const vn_compare_line *k, const vn_folder_pair *p)
  * it and no warning fails it. */
 static vn_status judge_one_sided(const vn_compare_line *k, const vn_folder_pair *p, int i, int *status, vn_error *err)
 {
-	vn_compare_line one = *k;
-	vn_comparison   c = { .opened.request.options = &k->how.o };
-	char            ref[PATH_MAX], cand[PATH_MAX], chosen[128];
-	vn_status       st;
+	vn_compare_line                            one = *k;
+	VN_ENDS(vn_comparison_close) vn_comparison c = { .opened.request.options = &k->how.o };
+	char                                       ref[PATH_MAX], cand[PATH_MAX], chosen[128];
+	vn_status                                  st;
 
 	*status = 2;
 	if (snprintf(ref, sizeof ref, "%s/%s", k->ref, p->name) >= PATH_MAX ||
@@ -81,7 +81,6 @@ static vn_status judge_one_sided(const vn_compare_line *k, const vn_folder_pair 
 	one.absent = p->there[0] ? VN_NO_CANDIDATE : VN_NO_REFERENCE;
 	if (!(st = vn_compare_judge(&one, &c, chosen, sizeof chosen, err)))
 		*status = !c.result.verdict.within;
-	vn_comparison_close(&c);
 	return st;
 }
 
@@ -162,13 +161,12 @@ static void say_verdict_option(void *asked, const vn_option *o, const char *valu
 static void say_maps(FILE *asked, const char *const *name, int n)
 {
 	for (int i = 0; i < n; i++) {
-		vn_name_map *map = NULL;
-		char        *text = NULL;
-		size_t       bytes = 0;
+		vn_name_map   *map = NULL;
+		VN_FREED char *text = NULL;
+		size_t         bytes = 0;
 		if (!vn_name_map_open(name[i], &map, NULL) && !vn_read_text(map->path, 1 << 24, &text, &bytes, NULL))
 			fprintf(asked, "%s\n", vn_digest_of(text, bytes).hex);
 		vn_name_map_destroy(map);
-		free(text);
 	}
 }
 
@@ -314,11 +312,11 @@ static vn_status divide_pairs(shared *s, const vn_cluster_job *job, vn_error *er
 static vn_status compare_pairs(const vn_compare_line *k, const char *const *side, const vn_folder_pairs *p,
                                vn_together *t, bool *first, bool *transient, vn_error *err)
 {
-	char     *asked = say_asked(k);
-	bool     *mine = vn_alloc_zero((size_t)p->n, sizeof *mine);
-	int      *order = vn_alloc_zero((size_t)p->n, sizeof *order), *pair = vn_alloc_zero((size_t)p->n, sizeof *pair);
-	shared    s = { .k = k, .p = p, .pair = pair, .t = t, .transient = transient };
-	vn_status st = vn_together_begin(t, side, count_candidates(k) + 1, p, k->part, asked, mine, order, err);
+	VN_FREED char *asked = say_asked(k);
+	VN_FREED bool *mine = vn_alloc_zero((size_t)p->n, sizeof *mine);
+	VN_FREED int *order = vn_alloc_zero((size_t)p->n, sizeof *order), *pair = vn_alloc_zero((size_t)p->n, sizeof *pair);
+	shared        s = { .k = k, .p = p, .pair = pair, .t = t, .transient = transient };
+	vn_status     st = vn_together_begin(t, side, count_candidates(k) + 1, p, k->part, asked, mine, order, err);
 
 	for (int i = 0; !st && i < p->n; i++)
 		if (mine[i])
@@ -338,10 +336,6 @@ static vn_status compare_pairs(const vn_compare_line *k, const char *const *side
 		st = vn_cluster_share(&job, first, err);
 	else if (!st)
 		st = divide_pairs(&s, &job, err);
-	free(asked);
-	free(order);
-	free(pair);
-	free(mine);
 	return st;
 }
 

@@ -329,8 +329,7 @@ static vn_status judge_as(const vn_inference *x, vn_policy policy, bool local, v
 		                                       .only_local = local } };
 	bool      cut = false;
 	vn_status st = open_steps(x, c, &cut, err);
-	if (!st)
-		st = vn_compare(c, err);
+	st = st ? st : vn_compare(c, err);
 	if (cut && c->opened.ref && c->opened.cand) {
 		x->first[0] = c->opened.ref;
 		x->first[1] = c->opened.cand;
@@ -394,9 +393,7 @@ static void begin_search(policy_search *s)
 static void end_search(policy_search *s)
 {
 	vn_comparison_close(&s->best);
-	free(s->walk.known);
-	free(s->walk.seen);
-	free(s->of);
+	VN_FREE(s->walk.known, s->walk.seen, s->of);
 }
 
 /* Fills s->of if the idea is possible: its role has no format yet, and all of its operations are

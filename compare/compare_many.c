@@ -167,16 +167,15 @@ static vn_status tell_many(const vn_compare_line *k, const vn_many *m, vn_error 
 
 static vn_status run_vote(const vn_compare_line *k, vn_many *pairs, int *status, vn_error *err)
 {
-	vn_vote   v = { .many = { 0 } };
-	int       digits[VN_VOTE_MOST];
-	vn_status st = judge_pairs(k, pairs, digits, err);
+	VN_ENDS(vn_vote_finish) vn_vote v = { .many = { 0 } };
+	int                             digits[VN_VOTE_MOST];
+	vn_status                       st = judge_pairs(k, pairs, digits, err);
 
 	if (!st && !(st = vn_vote_count(&v, pairs, k->many, digits, k->n_many, k->how.o.strict, err))) {
 		vn_compare_settings(k, &v.many.notes);
 		st = tell_many(k, &v.many, err);
 	}
 	*status = vn_many_status(&v.many);
-	vn_vote_finish(&v);
 	return st;
 }
 
@@ -187,11 +186,11 @@ static const char *kept(const char *text)
 
 vn_together_pair vn_compare_many(const vn_compare_line *k)
 {
-	vn_many   m = { .ref = k->ref, .keep = wanted_forms(k) };
-	vn_error  err = { "" };
-	char      who[VN_MANY_WHO];
-	int       status = 2;
-	vn_status st;
+	VN_ENDS(vn_many_finish) vn_many m = { .ref = k->ref, .keep = wanted_forms(k) };
+	vn_error                        err = { "" };
+	char                            who[VN_MANY_WHO];
+	int                             status = 2;
+	vn_status                       st;
 
 	if (!(st = check_twice(k, &err)) && !(st = vn_compare_check_places(k, &err))) {
 		vn_compare_settings(k, &m.notes);
@@ -212,6 +211,5 @@ vn_together_pair vn_compare_many(const vn_compare_line *k)
 		o.each[i] = (char)('0' + (st ? 2 : m.candidate[i].status));
 		o.by[i + 1] = k->gone >> i & 1 ? NULL : kept(vn_many_said(&m.candidate[i], "about"));
 	}
-	vn_many_finish(&m);
 	return o;
 }

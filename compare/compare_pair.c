@@ -90,9 +90,9 @@ static void say_written(const vn_compare_line *k, const vn_document *doc)
  * comparison. */
 static void report_refused(const vn_compare_line *k, const vn_comparison *c, const char *why)
 {
-	vn_output out;
-	vn_error  err;
-	vn_lines  next = { 0 };
+	vn_output                       out;
+	vn_error                        err;
+	VN_ENDS(vn_lines_free) vn_lines next = { 0 };
 
 	vn_next_after_refusal(&c->opened, &c->result, &next);
 	for (int i = 0; i < k->n_reports; i++) {
@@ -102,7 +102,6 @@ static void report_refused(const vn_compare_line *k, const vn_comparison *c, con
 		const vn_status written = vn_report_refused(why, &c->result.remarks.refusals, &next, out.file, &err);
 		vn_output_close(&out, written, &err);
 	}
-	vn_lines_free(&next);
 }
 
 static const char *recorder_of(const vn_recording *r)
@@ -132,10 +131,10 @@ static const char *words_of(const vn_compare_line *k, const vn_result *r, vn_sta
 
 vn_together_pair vn_compare_pair(const vn_compare_line *k)
 {
-	vn_comparison c = { .opened.request.options = &k->how.o };
-	vn_error      err = { "" };
-	char          again[VN_SHELL_LINE];
-	vn_document   doc = { .first = -1 };
+	VN_ENDS(vn_comparison_close) vn_comparison c = { .opened.request.options = &k->how.o };
+	vn_error                                   err = { "" };
+	char                                       again[VN_SHELL_LINE];
+	VN_ENDS(vn_document_finish) vn_document    doc = { .first = -1 };
 
 	vn_compare_again(k, again);
 	c.opened.request.again = *again ? again : NULL;
@@ -147,10 +146,9 @@ vn_together_pair vn_compare_pair(const vn_compare_line *k)
 		vn_say(stderr, "vernier %s: %s%s\n", k->name, err.text, st == VN_ERR_DAMAGED ? " (--allow digest)" : "");
 	}
 	if (st || all_csv(k)) {
-		vn_lines given = { 0 };
+		VN_ENDS(vn_lines_free) vn_lines given = { 0 };
 		vn_compare_settings(k, &given);
 		vn_options_print_notes(k->name, &given);
-		vn_lines_free(&given);
 	}
 	if (st && c.result.remarks.refusals.n)
 		report_refused(k, &c, err.text);
@@ -163,7 +161,5 @@ vn_together_pair vn_compare_pair(const vn_compare_line *k)
 		.by = { k->absent == VN_NO_REFERENCE ? NULL : recorder_of(c.opened.ref),
 		        k->absent == VN_NO_CANDIDATE ? NULL : recorder_of(c.opened.cand) },
 	};
-	vn_document_finish(&doc);
-	vn_comparison_close(&c);
 	return o;
 }

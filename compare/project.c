@@ -6,6 +6,7 @@
 
 #include "libref/base/alloc.h"
 #include "libref/base/say.h"
+#include "libref/base/map.h"
 #include "libref/base/text.h"
 #include "libref/model/hub.h"
 
@@ -111,7 +112,7 @@ vn_status vn_project_read(vn_project *p, vn_error *err)
 		return VN_OK;
 	}
 	p->path = kept;
-	vn_status st = vn_yaml_file(p->path, "a project", &text, &n, NULL, err);
+	vn_status st = vn_read_text(p->path, VN_YAML_MOST, &text, &n, err);
 	if (!st && !(st = vn_yaml_open(p->path, text, n, "a project", &r.y, err)))
 		st = vn_yaml_document(r.y, "a project", sections, sizeof sections / sizeof *sections, &r);
 	vn_yaml_close(r.y);
@@ -121,12 +122,7 @@ vn_status vn_project_read(vn_project *p, vn_error *err)
 
 void vn_project_free(vn_project *p)
 {
-	free(p->path);
-	free(p->model);
-	free(p->limits);
-	free(p->names);
-	free(p->format);
-	free(p->ignored);
+	VN_FREE(p->path, p->model, p->limits, p->names, p->format, p->ignored);
 	*p = (vn_project) { 0 };
 }
 

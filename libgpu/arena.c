@@ -26,10 +26,7 @@ void vn_arena_destroy(vn_device *d, vn_arena *a)
 {
 	for (int i = 0; a->slot && i < a->n_values; i++)
 		vn_buffer_destroy(d, &a->slot[i].b);
-	free(a->slot);
-	free(a->level);
-	free(a->state_of);
-	free(a->slot_of);
+	VN_FREE(a->slot, a->level, a->state_of, a->slot_of);
 	*a = (vn_arena) { 0 };
 }
 

@@ -84,7 +84,7 @@ static VkResult list_layers(VkPhysicalDevice device, const void *context, uint32
 /* Sets *version to that of Vulkan which a layer was made for; 0: there is no such layer. */
 static vn_status layer_version(const char *name, uint32_t *version, vn_error *err)
 {
-	void           *all;
+	VN_FREED void  *all = NULL;
 	uint32_t        n;
 	const vn_status st = vn_vulkan_list(
 		&(vn_vulkan_question) { list_layers, NULL, NULL, sizeof(VkLayerProperties), "the list of layers" }, &all, &n,
@@ -93,7 +93,6 @@ static vn_status layer_version(const char *name, uint32_t *version, vn_error *er
 	*version = 0;
 	for (const VkLayerProperties *l = all; l && l < (const VkLayerProperties *)all + n && !*version; l++)
 		*version = strcmp(l->layerName, name) == 0 ? l->specVersion : 0;
-	free(all);
 	return st;
 }
 
@@ -221,18 +220,16 @@ static vn_status find_wanted(const vn_physical *list, int n, int index, int *fou
 
 static vn_status choose_device(vn_device *d, int index, vn_error *err)
 {
-	vn_physical *list = NULL;
-	int          n = 0, wanted = -1, best;
-	vn_status    st;
+	VN_FREED vn_physical *list = NULL;
+	int                   n = 0, wanted = -1, best;
+	vn_status             st;
 
 	if ((st = vn_physical_list(d->instance, &list, &n, err)))
 		return st;
-	if (n == 0) {
-		st = vn_fail(err, VN_ERR_DEVICE, "no Vulkan device on this machine");
-		goto done;
-	}
+	if (n == 0)
+		return vn_fail(err, VN_ERR_DEVICE, "no Vulkan device on this machine");
 	if ((st = find_wanted(list, n, index, &wanted, err)))
-		goto done;
+		return st;
 	best = wanted;
 	for (int i = 0; wanted < 0 && i < n; i++)
 		if (!list[i].info.missing[0] && (best < 0 || list[i].rank < list[best].rank))
@@ -245,8 +242,6 @@ static vn_status choose_device(vn_device *d, int index, vn_error *err)
 	if (d->info.missing[0])
 		st = vn_fail(err, VN_ERR_DEVICE, "device %d (%s) cannot be used: it lacks %s", d->info.index, d->info.name,
 		             d->info.missing);
-done:
-	free(list);
 	return st;
 }
 

@@ -135,13 +135,7 @@ static void destroy_gpu(void *gpu)
 	vn_gpu_close_device(&g->device);
 	for (int r = 0; r < g->n_ropes; r++)
 		vn_rope_table_free(&g->rope[r].kept);
-	free(g->made);
-	free(g->stamp);
-	free(g->node_ms);
-	free(g->share);
-	free(g->rope);
-	free(g->node);
-	free(g);
+	VN_FREE(g->made, g->stamp, g->node_ms, g->share, g->rope, g->node, g);
 }
 
 static vn_status create_parts(vn_gpu *g, const vn_tensor *weights, const vn_gpu_options *o, vn_error *err)

@@ -288,9 +288,9 @@ static int64_t bytes_of_all(const load *l)
 
 static vn_status load_all(load *l, bool progress, vn_error *err)
 {
-	vn_progress bar = { 0 };
-	int64_t     done = 0;
-	vn_status   st = VN_OK;
+	VN_ENDS(vn_progress_stop) vn_progress bar = { 0 };
+	int64_t                               done = 0;
+	vn_status                             st = VN_OK;
 
 	if (progress)
 		vn_progress_begin(&bar, &(vn_progress) { .what = "loading", .total = bytes_of_all(l), .bytes = true });
@@ -299,7 +299,6 @@ static vn_status load_all(load *l, bool progress, vn_error *err)
 			break;
 		count_overflows(l);
 	}
-	vn_progress_stop(&bar);
 	return st;
 }
 
@@ -400,9 +399,7 @@ static bool allocate_panels(panels *own)
 
 static void free_panels(panels *own)
 {
-	free(own->transposed);
-	free(own->stored);
-	free(own->wide);
+	VN_FREE(own->transposed, own->stored, own->wide);
 }
 
 /* One worker at least. */
@@ -513,9 +510,7 @@ done:
 	vn_buffer_destroy(e->d, &l.upload);
 	for (int i = 0; i < VN_WORKERS_MAX; i++)
 		free_panels(&l.panels[i]);
-	free(l.batch);
-	free(l.bf16);
-	free(l.over);
+	VN_FREE(l.batch, l.bf16, l.over);
 	return st;
 }
 
@@ -524,7 +519,6 @@ void vn_gpu_weights_destroy(vn_device *d, vn_gpu_weights *w)
 	for (int i = 0; i < w->n_blocks; i++)
 		vn_buffer_destroy(d, &w->block[i]);
 	vn_buffer_destroy(d, &w->addresses);
-	free(w->block);
-	free(w->at);
+	VN_FREE(w->block, w->at);
 	*w = (vn_gpu_weights) { 0 };
 }

@@ -2,7 +2,6 @@
 #include "libgpu/memory.h"
 
 #include <stdio.h>
-#include <string.h>
 
 /* Of the allowed memory types that have all of `need`, returns the first that also has `like`, else
  * the first; UINT32_MAX: there is none. */

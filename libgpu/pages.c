@@ -9,8 +9,7 @@
 void vn_pages_destroy(vn_device *d, vn_pages *p)
 {
 	vn_buffer_destroy(d, &p->table);
-	free(p->taken);
-	free(p->free);
+	VN_FREE(p->taken, p->free);
 	*p = (vn_pages) { 0 };
 }
 

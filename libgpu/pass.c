@@ -8,7 +8,6 @@
 #include "libgpu/transfer.h"
 #include "libref/plan/gemm.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static vn_status ensure_buffer(vn_gpu *g, vn_buffer *b, vn_gpu_block place, VkDeviceSize bytes, const char *name,

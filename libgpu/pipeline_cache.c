@@ -174,6 +174,5 @@ void vn_pipeline_cache_save(vn_device *d, const char *dir, VkPipelineCache cache
 		remove(partial);
 done:
 	vn_trouble_spare(false);
-	free(before);
-	free(data);
+	VN_FREE(before, data);
 }

@@ -30,9 +30,7 @@ void vn_pipelines_destroy(VkDevice device, vn_pipelines *p)
 	if (p->layout)
 		vn_vk.DestroyPipelineLayout(device, p->layout, NULL);
 	pthread_mutex_destroy(&p->lock);
-	free(p->of);
-	free(p->cache_dir);
-	free(p);
+	VN_FREE(p->of, p->cache_dir, p);
 }
 
 bool vn_pipelines_keep_for(VkDevice device, vn_pipelines *p, const char *cache_dir)

@@ -7,8 +7,7 @@
 
 void vn_rope_table_free(vn_rope_table *t)
 {
-	free(t->freq);
-	free(t->row);
+	VN_FREE(t->freq, t->row);
 	*t = (vn_rope_table) { 0 };
 }
 
@@ -41,13 +40,13 @@ static bool make_room(vn_rope_table *t, int64_t upto, int width)
 
 vn_status vn_rope_table_fill(vn_rope_table *kept, float *table, int64_t past, int64_t tokens, vn_error *err)
 {
-	const vn_rope *r = kept->rope;
-	const int      R = r->rotary_dim;
-	const size_t   bytes = (size_t)(R / 2) * sizeof(float);
-	float         *freq = malloc(bytes), factor;
+	const vn_rope  *r = kept->rope;
+	const int       R = r->rotary_dim;
+	const size_t    bytes = (size_t)(R / 2) * sizeof(float);
+	VN_FREED float *freq = malloc(bytes);
+	float           factor;
 
 	if (!freq || (!kept->freq && !(kept->freq = calloc(1, bytes)))) {
-		free(freq);
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d frequencies", R / 2);
 	}
 	vn_rope_frequencies(r, kept->lists, past + tokens, freq, &factor);
@@ -65,6 +64,5 @@ vn_status vn_rope_table_fill(vn_rope_table *kept, float *table, int64_t past, in
 		}
 		memcpy(table, kept->row + past * R, (size_t)(tokens * R) * sizeof(*table));
 	}
-	free(freq);
 	return VN_OK;
 }

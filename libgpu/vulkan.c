@@ -124,8 +124,8 @@ static VkResult list_extensions(VkPhysicalDevice device, const void *layer, uint
 
 vn_status vn_vulkan_has(VkPhysicalDevice device, const char *layer, const char *extension, bool *has, vn_error *err)
 {
-	void     *all;
-	uint32_t  n;
+	VN_FREED void *all = NULL;
+	uint32_t       n;
 	vn_status st = vn_vulkan_list(&(vn_vulkan_question) { list_extensions, device, layer, sizeof(VkExtensionProperties),
 	                                                      "the list of extensions" },
 	                              &all, &n, err);
@@ -133,6 +133,5 @@ vn_status vn_vulkan_has(VkPhysicalDevice device, const char *layer, const char *
 	*has = false;
 	for (const VkExtensionProperties *e = all; e && e < (const VkExtensionProperties *)all + n && !*has; e++)
 		*has = strcmp(e->extensionName, extension) == 0;
-	free(all);
 	return st;
 }

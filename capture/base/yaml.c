@@ -2,20 +2,15 @@
 #include "capture/base/yaml.h"
 
 #include "libref/base/alloc.h"
-#include "libref/base/files.h"
 #include "libref/base/text.h"
 #include "libref/base/utf8.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <yaml.h>
 
 struct vn_yaml {
@@ -230,48 +225,6 @@ vn_status vn_yaml_document(vn_yaml *y, const char *file, const vn_yaml_section *
 	return d.seen & 1u ? VN_OK : vn_yaml_fail_at(y, 1, 1, "no version; %s starts with version: 1", file);
 }
 
-/* ---- files ------------------------------------------------------------------ */
-
-enum { FILE_MAX_BYTES = 1 << 20 };
-
-vn_status vn_yaml_file(const char *path, const char *what, char **text, size_t *n, vn_yaml_id *id, vn_error *err)
-{
-	struct stat s;
-	vn_status   st = VN_OK;
-	const int   fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* opening a pipe must not block */
-
-	*text = NULL;
-	*n = 0;
-	if (fd < 0 || fstat(fd, &s) != 0)
-		st = vn_fail(err, VN_ERR_IO, "%s: %s", path, strerror(errno));
-	else if (!S_ISREG(s.st_mode))
-		st = vn_fail(err, VN_ERR_IO, "%s: not a regular file", path);
-	else if (s.st_size > FILE_MAX_BYTES)
-		st = vn_fail(err, VN_ERR_FORMAT, "%s: %lld bytes; a file of %s has at most %d", path, (long long)s.st_size,
-		             what, FILE_MAX_BYTES);
-	if (!st) {
-		*text = vn_alloc((size_t)s.st_size + 1, 1);
-		vn_input_note(fd);
-	}
-	while (!st && *n < (size_t)s.st_size) {
-		const ssize_t got = read(fd, *text + *n, (size_t)s.st_size - *n);
-		if (got > 0)
-			*n += (size_t)got;
-		else if (got == 0 || errno != EINTR)
-			st = vn_fail(err, VN_ERR_IO, "%s: %s", path, got < 0 ? strerror(errno) : "shorter than it was");
-	}
-	if (!st && *n >= 4 && memcmp(*text, "\x89HDF", 4) == 0)
-		st = vn_fail(err, VN_ERR_FORMAT, "%s: HDF5, as recordings are, not text", path);
-	if (!st && id)
-		*id = (vn_yaml_id) { (uint64_t)s.st_dev, (uint64_t)s.st_ino };
-	if (fd >= 0)
-		close(fd);
-	if (st) {
-		free(*text);
-		*text = NULL;
-	}
-	return st;
-}
 
 /* ---- text ------------------------------------------------------------------- */
 

@@ -30,12 +30,7 @@ typedef enum vn_yaml_kind {
 vn_status vn_yaml_open(const char *path, const char *text, size_t n, const char *what, vn_yaml **y, vn_error *err);
 void      vn_yaml_close(vn_yaml *y);
 
-/* Reads a file of at most 1 MiB. The caller frees *text. id: identifies the file, whatever its
- * path; may be NULL. */
-typedef struct vn_yaml_id {
-	uint64_t device, inode;
-} vn_yaml_id;
-vn_status vn_yaml_file(const char *path, const char *what, char **text, size_t *n, vn_yaml_id *id, vn_error *err);
+enum { VN_YAML_MOST = 1 << 20 }; /* bytes that a file may have (vn_read_text) */
 
 vn_status    vn_yaml_next(vn_yaml *y);
 vn_yaml_kind vn_yaml_at(const vn_yaml *y);

@@ -9,7 +9,6 @@
 #include "libref/base/trouble.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -138,8 +137,7 @@ void vn_child_end(vn_child *c)
 		while (waitpid(c->pid, NULL, 0) < 0 && errno == EINTR)
 			;
 	}
-	free(c->in);
-	free(c->body);
+	VN_FREE(c->in, c->body);
 	*c = (vn_child) { .pid = -1, .pipe = -1 };
 }
 

@@ -301,8 +301,7 @@ void vn_driver_destroy(vn_driver *d)
 	vn_driver_release(d);
 	drop_published(d);
 	vn_tree_free(d->seen, drop_address);
-	free(d->log);
-	free(d);
+	VN_FREE(d->log, d);
 }
 
 static int compare_addresses(const void *a, const void *b)

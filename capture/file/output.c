@@ -125,10 +125,8 @@ vn_status vn_output_close(vn_output *o, vn_status st, vn_error *err)
 		return check_stdout(o, st, why, err);
 	if (!st && why)
 		st = vn_fail(err, VN_ERR_IO, "%s: %s", o->path, strerror(why));
-	if (!st)
-		st = vn_trouble_since(o->mark, o->path, err);
-	if (!st)
-		st = rename_output(o, err);
+	st = st ? st : vn_trouble_since(o->mark, o->path, err);
+	st = st ? st : rename_output(o, err);
 	if (st)
 		unlink(o->temporary);
 	vn_temporary_forget(o->temporary); /* not earlier, or a signal would leave the file behind */

@@ -33,17 +33,15 @@ bool vn_same_file(const char *a, const char *b)
 
 bool vn_same_place(const char *a, const char *b)
 {
-	const char *x = strrchr(a, '/'), *y = strrchr(b, '/');
-	char       *in = NULL, *also = NULL;
-	bool        same = strcmp(x ? x + 1 : a, y ? y + 1 : b) == 0;
+	const char    *x = strrchr(a, '/'), *y = strrchr(b, '/');
+	VN_FREED char *in = NULL, *also = NULL;
+	bool           same = strcmp(x ? x + 1 : a, y ? y + 1 : b) == 0;
 
 	if (same) {
 		in = parent_folder(a);
 		also = parent_folder(b);
 		same = vn_same_file(in, also);
 	}
-	free(in);
-	free(also);
 	return same;
 }
 
@@ -146,20 +144,18 @@ static vn_status check_kind(const char *path, vn_place_kind kind, vn_error *err)
 
 vn_status vn_place_check_folder(const char *path, vn_error *err)
 {
-	struct stat st;
-	vn_status   s = VN_OK;
-	char       *dir = parent_folder(path);
+	struct stat    st;
+	VN_FREED char *dir = parent_folder(path);
 
 	if (!dir)
 		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", path);
 	if (stat(dir, &st) != 0)
-		s = vn_fail(err, VN_ERR_IO, "%s: no directory %s: %s", path, dir, strerror(errno));
-	else if (!S_ISDIR(st.st_mode))
-		s = vn_fail(err, VN_ERR_IO, "%s: %s is not a directory", path, dir);
-	else if (access(dir, W_OK | X_OK) != 0)
-		s = vn_fail(err, VN_ERR_IO, "%s: cannot write in %s: %s", path, dir, strerror(errno));
-	free(dir);
-	return s;
+		return vn_fail(err, VN_ERR_IO, "%s: no directory %s: %s", path, dir, strerror(errno));
+	if (!S_ISDIR(st.st_mode))
+		return vn_fail(err, VN_ERR_IO, "%s: %s is not a directory", path, dir);
+	return access(dir, W_OK | X_OK) == 0
+	           ? VN_OK
+	           : vn_fail(err, VN_ERR_IO, "%s: cannot write in %s: %s", path, dir, strerror(errno));
 }
 
 /* A file is first written under a longer name. */
@@ -381,7 +377,6 @@ void vn_place_close(vn_place *p)
 		flock(p->fd, LOCK_UN); /* a process forked meanwhile may keep a copy of the descriptor */
 		close(p->fd);
 	}
-	free(p->path);
-	free(p->partial);
+	VN_FREE(p->path, p->partial);
 	*p = (vn_place) { .fd = -1 };
 }

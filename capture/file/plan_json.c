@@ -349,21 +349,23 @@ static vn_status settle_plan(vn_plan *p, vn_error *err)
 	return st ? vn_fail(err, st == VN_ERR_UNSUPPORTED ? VN_ERR_FORMAT : st, "/plan/%s", e.text) : VN_OK;
 }
 
+static void end_reader(plan_reader *r)
+{
+	VN_FREE(r->value, r->weight);
+	vn_plan_destroy(r->p);
+}
+
 vn_status vn_plan_from_text(const vn_plan_text *t, vn_plan **plan, vn_error *err)
 {
-	plan_reader r = { .p = calloc(1, sizeof *r.p), .err = err };
-	vn_status   st = VN_OK;
+	VN_ENDS(end_reader) plan_reader r = { .p = calloc(1, sizeof *r.p), .err = err };
+	vn_status                       st;
 
 	*plan = NULL;
-	if (t->n_nodes > MOST_LINES || t->n_values > MOST_LINES || t->n_weights > MOST_LINES) {
-		st = vn_fail(err, VN_ERR_FORMAT, "/plan: more than %d lines", MOST_LINES);
-		goto done;
-	}
-	if (t->layers < 0 || t->vocab < 1 || t->context < 1) {
-		st = vn_fail(err, VN_ERR_FORMAT, "/plan: invalid layers %d, vocab %d or context %d", t->layers, t->vocab,
-		             t->context);
-		goto done;
-	}
+	if (t->n_nodes > MOST_LINES || t->n_values > MOST_LINES || t->n_weights > MOST_LINES)
+		return vn_fail(err, VN_ERR_FORMAT, "/plan: more than %d lines", MOST_LINES);
+	if (t->layers < 0 || t->vocab < 1 || t->context < 1)
+		return vn_fail(err, VN_ERR_FORMAT, "/plan: invalid layers %d, vocab %d or context %d", t->layers, t->vocab,
+		               t->context);
 	r.value = calloc((size_t)t->n_values + 1, sizeof *r.value);
 	r.weight = calloc((size_t)t->n_weights + 1, sizeof *r.weight);
 	if (r.p) {
@@ -377,22 +379,16 @@ vn_status vn_plan_from_text(const vn_plan_text *t, vn_plan **plan, vn_error *err
 		r.p->value = calloc((size_t)t->n_values + 1, sizeof *r.p->value);
 		r.p->weight = calloc((size_t)t->n_weights + 1, sizeof *r.p->weight);
 	}
-	if (!r.p || !r.value || !r.weight || !r.p->node || !r.p->value || !r.p->weight) {
-		st = vn_fail(err, VN_ERR_NOMEM, "no memory for a plan of %d nodes", t->n_nodes);
-		goto done;
-	}
+	if (!r.p || !r.value || !r.weight || !r.p->node || !r.p->value || !r.p->weight)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for a plan of %d nodes", t->n_nodes);
 	if ((st = read_rows(&r, "weights", t->weight, t->n_weights, read_weight)) ||
 	    (st = sort_names(&r, "weights", r.weight, t->n_weights)) ||
 	    (st = read_rows(&r, "values", t->value, t->n_values, read_value)) ||
 	    (st = sort_names(&r, "values", r.value, t->n_values)) ||
 	    (st = read_rows(&r, "values", t->value, t->n_values, read_alias)) ||
 	    (st = read_rows(&r, "nodes", t->node, t->n_nodes, read_node)) || (st = settle_plan(r.p, err)))
-		goto done;
+		return st;
 	*plan = r.p;
 	r.p = NULL;
-done:
-	free(r.value);
-	free(r.weight);
-	vn_plan_destroy(r.p);
-	return st;
+	return VN_OK;
 }

@@ -20,19 +20,11 @@ void vn_dump_close(vn_dump *d)
 	if (d->close)
 		d->close(d);
 	for (int i = 0; i < d->n; i++) {
-		free(d->array[i].file);
-		free(d->array[i].source_line);
+		VN_FREE(d->array[i].file, d->array[i].source_line);
 	}
 	for (int i = 0; i < d->n_weights; i++)
 		free((char *)(uintptr_t)d->weight[i].name);
-	free(d->weight);
-	free(d->array);
-	free(d->step);
-	free(d->ids);
-	free(d->positions);
-	free(d->config);
-	free(d->path);
-	free(d);
+	VN_FREE(d->weight, d->array, d->step, d->ids, d->positions, d->config, d->path, d);
 }
 
 /* ---- weights -------------------------------------------------------------------------------- */

@@ -99,8 +99,7 @@ static vn_status read_step(const line *l)
 		else if (!(st = vn_dump_step(l->d, n, l->err)))
 			st = vn_dump_ids(l->d, ids, positions, n, l->err);
 	}
-	free(ids);
-	free(positions);
+	VN_FREE(ids, positions);
 	l->d->has_steps = true;
 	return st;
 }

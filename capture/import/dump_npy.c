@@ -78,8 +78,7 @@ static void close_directory(vn_dump *d)
 {
 	directory *s = d->state;
 	vn_map_close(&s->map);
-	free(s->numbers);
-	free(s);
+	VN_FREE(s->numbers, s);
 }
 
 /* ---- with a manifest ------------------------------------------------------------------------ */
@@ -121,8 +120,7 @@ static vn_status look_at_all(vn_dump *d, vn_error *err)
 		}
 		if (d->n_left++ == 0)
 			snprintf(d->left, sizeof d->left, "%s", why.text);
-		free(d->array[i].file);
-		free(d->array[i].source_line);
+		VN_FREE(d->array[i].file, d->array[i].source_line);
 	}
 	d->n = kept;
 	return VN_OK;
@@ -218,10 +216,10 @@ static int by_number(const struct dirent **a, const struct dirent **b)
 static vn_status add_folder(vn_dump *d, const char *prefix, int depth, vn_error *err)
 {
 	enum { DEEPEST = 8 };
-	struct dirent **list = NULL;
-	char            path[MOST_PATH], below[MOST_PATH];
-	bool            folder;
-	vn_status       st = path_of(d, prefix, path, err);
+	VN_FREED struct dirent **list = NULL;
+	char                     path[MOST_PATH], below[MOST_PATH];
+	bool                     folder;
+	vn_status                st = path_of(d, prefix, path, err);
 	if (!st && depth > DEEPEST)
 		st = vn_fail(err, VN_ERR_FORMAT, "%s: folders more than %d deep", path, DEEPEST);
 	const int n = st ? 0 : scandir(path, &list, is_listed, by_number);
@@ -246,7 +244,6 @@ static vn_status add_folder(vn_dump *d, const char *prefix, int depth, vn_error 
 			             d->path, list[i]->d_name);
 	for (int i = 0; i < n; i++)
 		free(list[i]);
-	free(list);
 	return st;
 }
 

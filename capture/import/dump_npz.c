@@ -345,8 +345,7 @@ static void close_archive(vn_dump *d)
 	vn_scratch_end(&s->room);
 	if (s->fd >= 0)
 		close(s->fd);
-	free(s->size);
-	free(s);
+	VN_FREE(s->size, s);
 }
 
 vn_status vn_dump_open_npz(vn_dump *d, vn_error *err)

@@ -61,9 +61,9 @@ VN_ORDER_BY(by_file, vn_array *const, strcmp((*x)->file, (*y)->file))
 static vn_status check_files(const vn_dump *d, vn_error *err)
 {
 	enum { MOST_NAMES = 64 };
-	const vn_array **list = vn_alloc((size_t)d->n, sizeof *list);
-	vn_status        st = VN_OK;
-	int              n = 0;
+	VN_FREED const vn_array **list = vn_alloc((size_t)d->n, sizeof *list);
+	vn_status                 st = VN_OK;
+	int                       n = 0;
 
 	for (int i = 0; i < d->n; i++)
 		if (d->array[i].file)
@@ -73,7 +73,6 @@ static vn_status check_files(const vn_dump *d, vn_error *err)
 		if (strcmp(list[i]->file, list[i - MOST_NAMES]->file) == 0)
 			st = vn_fail(err, VN_ERR_FORMAT, "%s: %s is the file of more than %d tensors", d->path, list[i]->file,
 			             MOST_NAMES);
-	free(list);
 	return st;
 }
 
@@ -112,8 +111,7 @@ vn_status vn_dump_open(const char *path, vn_dump **out, vn_error *err)
 		st = d->n_left ? vn_fail(err, VN_ERR_FORMAT, "%s: none of its tensors is whole: %d, the first: %s", path,
 		                         d->n_left, d->left)
 		               : no_tensor(path, err);
-	if (!st)
-		st = (st = check_files(d, err)) ? st : count_steps(d, err);
+	st = st ? st : (st = check_files(d, err)) ? st : count_steps(d, err);
 	if (st) {
 		vn_dump_close(d);
 		*out = NULL;

@@ -69,11 +69,11 @@ static void set_steps(vn_dump *d, const int64_t *tokens)
 void vn_dump_divide(vn_dump *d)
 {
 	enum { MOST = 16 };
-	const int  steps = d->n_steps;
-	division   list[MOST], *best = NULL;
-	int        n = 0;
-	vn_array **sorted = vn_alloc((size_t)d->n, sizeof *sorted);
-	int64_t   *room = vn_alloc_zero(MOST + 1, (size_t)(steps ? steps : 1) * sizeof *room);
+	const int           steps = d->n_steps;
+	division            list[MOST], *best = NULL;
+	int                 n = 0;
+	VN_FREED vn_array **sorted = vn_alloc((size_t)d->n, sizeof *sorted);
+	VN_FREED int64_t   *room = vn_alloc_zero(MOST + 1, (size_t)(steps ? steps : 1) * sizeof *room);
 	for (int i = 0; i < d->n; i++)
 		sorted[i] = &d->array[i];
 	qsort(sorted, (size_t)d->n, sizeof *sorted, by_name);
@@ -84,6 +84,4 @@ void vn_dump_divide(vn_dump *d)
 	for (int i = 0; i < n; i++)
 		best = !best || is_better(&list[i], best) ? &list[i] : best;
 	set_steps(d, best ? best->tokens : NULL);
-	free(sorted);
-	free(room);
 }

@@ -55,8 +55,7 @@ static void close_tree(vn_dump *d)
 {
 	tree *s = d->state;
 	vn_safetensors_close(s->file);
-	free(s->folder);
-	free(s);
+	VN_FREE(s->folder, s);
 }
 
 /* ---- tensors --------------------------------------------------------------------------------- */
@@ -68,7 +67,7 @@ static vn_status take_prompt(vn_dump *d, const char *name, const vn_array *a, co
 	if (strcmp(name, "in.input_ids") != 0 || d->n_ids || a->shape.rank != 2 || a->shape.dim[0] != 1 ||
 	    a->shape.dim[1] == 0 || a->layout.dtype != VN_I32)
 		return VN_OK;
-	int32_t *ids = vn_alloc((size_t)a->shape.dim[1], sizeof *ids);
+	VN_FREED int32_t *ids = vn_alloc((size_t)a->shape.dim[1], sizeof *ids);
 	if (!(st = vn_import_layout_read(d->path, name, &a->layout, &a->shape, data, ids, err))) {
 		for (int64_t i = 0; i < a->shape.dim[1] && !st; i++)
 			if (ids[i] < 0)
@@ -77,7 +76,6 @@ static vn_status take_prompt(vn_dump *d, const char *name, const vn_array *a, co
 			st = vn_dump_ids(d, ids, NULL, a->shape.dim[1], err);
 		d->has_steps = true;
 	}
-	free(ids);
 	return st;
 }
 
@@ -189,11 +187,9 @@ vn_status vn_dump_open_tree(vn_dump *d, vn_error *err)
 	vn_status st = vn_map_open(d->path, &map, err);
 	if (st)
 		return st;
-	json_t *root = vn_json_load((const char *)map.data, map.bytes, JSON_REJECT_DUPLICATES, &why);
+	VN_OWNED json_t *root = vn_json_load((const char *)map.data, map.bytes, JSON_REJECT_DUPLICATES, &why);
 	vn_map_close(&map);
 	if (!root)
 		return vn_fail(err, VN_ERR_FORMAT, "%s:%d: not JSON: %s", d->path, why.line, why.text);
-	st = add_module(d, root, err);
-	json_decref(root);
-	return st;
+	return add_module(d, root, err);
 }

@@ -14,7 +14,6 @@
 #include "libref/base/intern.h"
 #include "libref/base/text.h"
 #include "libref/family/family.h"
-#include "libref/plan/policy.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -36,7 +35,7 @@ static int32_t *count_positions(const int32_t *ids, int64_t n, int64_t columns)
 /* Ids on the command line, for all steps. */
 static vn_status take_ids(const vn_import_options *o, vn_dump *d, vn_error *err)
 {
-	int32_t            *ids = NULL, *positions = NULL;
+	VN_FREED int32_t   *ids = NULL, *positions = NULL;
 	int64_t             n = 0, m = 0, rows = 0, columns = 0;
 	const vn_ids_source from = o->ids_from ? (vn_ids_source) { "--ids-from", o->ids_from, -1 }
 	                                       : (vn_ids_source) { "--like", o->like, -1 };
@@ -64,8 +63,6 @@ static vn_status take_ids(const vn_import_options *o, vn_dump *d, vn_error *err)
 		             d->path, d->n_steps);
 	if (!st && !d->n_ids && !(st = vn_dump_ids(d, ids, positions, n, err)))
 		vn_dump_divide(d);
-	free(ids);
-	free(positions);
 	return st;
 }
 
@@ -217,17 +214,15 @@ static vn_status apply_map(vn_import *i, const vn_name_map *m, bool asked, vn_er
  * and reorders axes. */
 static vn_status own_names(vn_name_map **m, vn_error *err)
 {
-	const size_t room = VN_N_POINTS * 160 + 64;
-	char        *text = vn_alloc_zero(1, room);
+	const size_t   room = VN_N_POINTS * 160 + 64;
+	VN_FREED char *text = vn_alloc_zero(1, room);
 	vn_text_add(text, room, "version: 1\nname: our own\nrules:\n");
 	for (int p = 0; p < VN_N_POINTS; p++) {
 		const vn_point_info *x = vn_point_get((vn_point)p);
 		const char          *layer = x->place == VN_INSIDE_LAYER ? "layer{n}." : "";
 		vn_text_add(text, room, "  - { from: \"%s%s\", to: \"%s%s\" }\n", layer, x->name, layer, x->name);
 	}
-	const vn_status st = vn_name_map_parse("our own names", text, strlen(text), m, err);
-	free(text);
-	return st;
+	return vn_name_map_parse("our own names", text, strlen(text), m, err);
 }
 
 static int words_of(const char *axes)
@@ -286,10 +281,10 @@ static vn_status dot_names(vn_import *i, vn_error *err)
 /* Names that no map knows, by the numbers of --like. */
 static vn_status apply_proposal(vn_import *i, vn_error *err)
 {
-	char        *text = NULL;
-	size_t       bytes = 0;
-	vn_name_map *m = NULL;
-	vn_status    st = vn_propose(i->r, i->like, &i->proposal, err);
+	VN_FREED char *text = NULL;
+	size_t         bytes = 0;
+	vn_name_map   *m = NULL;
+	vn_status      st = vn_propose(i->r, i->like, &i->proposal, err);
 	if (st || i->proposal.n == 0)
 		return st;
 	FILE *to = vn_alloc_check(open_memstream(&text, &bytes));
@@ -297,7 +292,6 @@ static vn_status apply_proposal(vn_import *i, vn_error *err)
 	vn_alloc_check(vn_text_close(to, &text) ? text : NULL);
 	if (!(st = vn_name_map_parse("proposed map", text, strlen(text), &m, err)))
 		st = apply_map(i, m, false, err);
-	free(text);
 	vn_name_map_destroy(m);
 	return st;
 }
@@ -326,8 +320,7 @@ static vn_status map_names(vn_import *i, vn_error *err)
 			st = dot_names(i, err);
 		if (!st && k > i->o->n_names)
 			name_batches(i);
-		if (!st)
-			st = apply_map(i, m, asked, err);
+		st = st ? st : apply_map(i, m, asked, err);
 		vn_name_map_destroy(m);
 		m = NULL;
 	}
@@ -514,18 +507,17 @@ static void look_at_shape(vn_import *i, int entry)
  * checkpoint's; else NULL. */
 static const char *fitting_map(const vn_import *i)
 {
-	const int    all = vn_recording_count(i->r);
-	const char **name = i->o->n_names == 0 && all > 0 ? malloc((size_t)all * sizeof *name) : NULL;
-	const char  *best = NULL;
-	vn_error     err;
-	int          fits, n = 0;
+	const int             all = vn_recording_count(i->r);
+	VN_FREED const char **name = i->o->n_names == 0 && all > 0 ? malloc((size_t)all * sizeof *name) : NULL;
+	const char           *best = NULL;
+	vn_error              err;
+	int                   fits, n = 0;
 
 	for (int k = 0; name && k < all; k++)
 		if (!vn_import_knows(i->plan, vn_recording_entry(i->r, k)->name))
 			name[n++] = vn_recording_entry(i->r, k)->name;
 	if (!name || vn_name_map_fit(name, n, &best, &fits, &err))
 		best = NULL; /* a hint is not worth an error */
-	free(name);
 	return best;
 }
 

@@ -153,9 +153,9 @@ static bool is_listed(const vn_recording *r, const vn_entry *e)
 static void print_origins(const vn_import *i, int entry, bool *used, FILE *to)
 {
 	enum { SHOWN = 4 };
-	const int room = vn_recording_count(i->original);
-	int      *list = vn_alloc((size_t)room, sizeof *list);
-	const int n = vn_derive_origins(i->r, entry, list, room);
+	const int     room = vn_recording_count(i->original);
+	VN_FREED int *list = vn_alloc((size_t)room, sizeof *list);
+	const int     n = vn_derive_origins(i->r, entry, list, room);
 	for (int k = 0; k < n; k++) {
 		char name[4 * VN_NAME_MAX];
 		used[list[k]] = true;
@@ -165,7 +165,6 @@ static void print_origins(const vn_import *i, int entry, bool *used, FILE *to)
 	}
 	if (n > SHOWN)
 		fprintf(to, " + %d more", n - SHOWN);
-	free(list);
 }
 
 static void print_mapped(const vn_import *i, bool *used, FILE *to)
@@ -191,10 +190,10 @@ static void print_mapped(const vn_import *i, bool *used, FILE *to)
 
 void vn_import_list(const vn_import *i, FILE *to)
 {
-	const int n = vn_recording_count(i->original);
-	bool     *used = vn_alloc_zero((size_t)n, sizeof *used);
-	char      name[VN_NAME_MAX], near[VN_NAME_MAX];
-	int       gone = 0, steps = vn_recording_steps(i->r, &(const vn_step *) { NULL });
+	const int      n = vn_recording_count(i->original);
+	VN_FREED bool *used = vn_alloc_zero((size_t)n, sizeof *used);
+	char           name[VN_NAME_MAX], near[VN_NAME_MAX];
+	int            gone = 0, steps = vn_recording_steps(i->r, &(const vn_step *) { NULL });
 	vn_say(to, "%s: %s, %d tensors in %d step%s\n", vn_recording_path(i->r), i->dump->kind, n, steps,
 	       steps == 1 ? "" : "s");
 	fprintf(to, "checkpoints: %d\n", vn_recording_count(i->r) - i->unmapped);
@@ -224,5 +223,4 @@ void vn_import_list(const vn_import *i, FILE *to)
 		vn_say(to, "  %s\n", i->trouble[k]);
 	if (i->n_troubles > VN_IMPORT_TROUBLES)
 		fprintf(to, "  and %d more\n", i->n_troubles - VN_IMPORT_TROUBLES);
-	free(used);
 }

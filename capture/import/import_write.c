@@ -42,10 +42,10 @@ static vn_status put_tensor(vn_import *i, vn_store *s, int entry, unsigned char 
 /* *put: how many tensors were given to the store. */
 static vn_status put_steps(vn_import *i, vn_store *s, unsigned char *piece, int *put, vn_error *err)
 {
-	const vn_step *step;
-	const int      n = vn_recording_steps(i->r, &step), count = vn_recording_count(i->r);
-	vn_progress    bar = { 0 };
-	vn_status      st = VN_OK;
+	const vn_step                        *step;
+	const int                             n = vn_recording_steps(i->r, &step), count = vn_recording_count(i->r);
+	VN_ENDS(vn_progress_stop) vn_progress bar = { 0 };
+	vn_status                             st = VN_OK;
 
 	vn_progress_start(&bar, "tensor", count);
 	for (int k = 0, e = 0; !st && k < n; k++) {
@@ -58,7 +58,6 @@ static vn_status put_steps(vn_import *i, vn_store *s, unsigned char *piece, int 
 			}
 		}
 	}
-	vn_progress_stop(&bar);
 	return st;
 }
 
@@ -69,13 +68,12 @@ static vn_status put_text(vn_import *i, vn_store *s, const int32_t *ids, int64_t
 
 	if (!i->o->model || vn_tokenizer_open(i->o->model, &t, NULL))
 		return VN_OK;
-	char **text = vn_alloc((size_t)n, sizeof *text);
+	VN_FREED char **text = vn_alloc((size_t)n, sizeof *text);
 	for (int64_t k = 0; k < n; k++)
 		text[k] = vn_alloc_check(vn_tokenizer_show(t, ids[k]));
 	const vn_status st = vn_store_token_text(s, text, n, err);
 	for (int64_t k = 0; k < n; k++)
 		free(text[k]);
-	free(text);
 	vn_tokenizer_close(t);
 	return st;
 }
@@ -93,22 +91,20 @@ static vn_status put_model(vn_import *i, vn_store *s, vn_error *err)
 		return vn_store_words(s, &words, i->dump->weight, i->dump->n_weights, err);
 	if (!i->model)
 		return VN_OK;
-	vn_weight_row *rows = vn_alloc_zero((size_t)vn_model_plan(i->model)->n_weights, sizeof *rows);
-	const long     threads = sysconf(_SC_NPROCESSORS_ONLN);
+	VN_FREED vn_weight_row *rows = vn_alloc_zero((size_t)vn_model_plan(i->model)->n_weights, sizeof *rows);
+	const long              threads = sysconf(_SC_NPROCESSORS_ONLN);
 	vn_model_table(i->model, threads < 1 ? 1 : (int)threads, rows);
-	const vn_status st = vn_store_model(s, i->model, rows, err);
-	free(rows);
-	return st;
+	return vn_store_model(s, i->model, rows, err);
 }
 
 vn_status vn_import_write(vn_import *i, const char *path, bool force, int64_t *tensors, int64_t *bytes, vn_error *err)
 {
-	const int32_t *ids, *positions;
-	const int64_t  n = vn_recording_tokens(i->r, &ids, &positions);
-	unsigned char *piece = vn_alloc(1, PIECE);
-	vn_store      *s = NULL;
-	int            put = 0;
-	vn_status      st = vn_store_create_whole(path, force, &s, err);
+	const int32_t          *ids, *positions;
+	const int64_t           n = vn_recording_tokens(i->r, &ids, &positions);
+	VN_FREED unsigned char *piece = vn_alloc(1, PIECE);
+	vn_store               *s = NULL;
+	int                     put = 0;
+	vn_status               st = vn_store_create_whole(path, force, &s, err);
 
 	if (!st)
 		vn_store_batch(s, vn_recording_batch(i->r));
@@ -124,6 +120,5 @@ vn_status vn_import_write(vn_import *i, const char *path, bool force, int64_t *t
 		                   vn_recording_path(i->r));
 	}
 	vn_store_abandon(&s);
-	free(piece);
 	return st;
 }

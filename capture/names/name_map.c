@@ -11,7 +11,6 @@
 #include "libref/base/text.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -367,9 +366,6 @@ vn_status vn_name_map_apply(const vn_name_map *m, vn_recording **r, vn_name_map_
 		st = place_all(&j);
 	if (j.made)
 		*r = j.made;
-	free(j.rule);
-	free(j.n);
-	free(j.chosen);
-	free(j.out);
+	VN_FREE(j.rule, j.n, j.chosen, j.out);
 	return st;
 }

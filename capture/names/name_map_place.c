@@ -158,8 +158,7 @@ static vn_status place_whole(vn_name_map_job *j, const vn_name_map_outcome *o)
 	}
 	st = vn_derive_add(j->made, &made, all, n * (1 + k->n_plus), k->n_plus ? VN_JOIN_SUMMED : VN_JOIN_PLACED, j->err);
 done:
-	free(all);
-	free(piece);
+	VN_FREE(all, piece);
 	return st;
 }
 

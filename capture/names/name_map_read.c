@@ -6,6 +6,7 @@
 #include "capture/base/yaml.h"
 #include "libref/base/alloc.h"
 #include "libref/base/glob.h"
+#include "libref/base/map.h"
 #include "libref/base/text.h"
 
 #include <errno.h>
@@ -390,7 +391,7 @@ vn_status vn_name_map_open(const char *name_or_path, vn_name_map **m, vn_error *
 			return no_such_map(path, err);
 		st = VN_OK;
 	}
-	if (st || (st = vn_yaml_file(path, "name maps", &text, &n, NULL, err)))
+	if (st || (st = vn_read_text(path, VN_YAML_MOST, &text, &n, err)))
 		return st;
 	st = vn_name_map_parse(path, text, n, m, err);
 	free(text);
@@ -410,12 +411,8 @@ void vn_name_map_destroy(vn_name_map *m)
 		for (int j = 0; j < k->n_parts; j++)
 			free(k->parts[j]);
 		for (int side = 0; side < 2; side++) {
-			free(k->either[side]);
-			free(k->either_axes[side]);
+			VN_FREE(k->either[side], k->either_axes[side]);
 		}
 	}
-	free(m->rule);
-	free(m->path);
-	free(m->name);
-	free(m);
+	VN_FREE(m->rule, m->path, m->name, m);
 }

@@ -84,8 +84,8 @@ static void match_rest(vn_proposer *j)
 {
 	bool more = looks_faulty(j);
 	while (more) {
-		rest_pair *list = NULL;
-		int        n = 0, best = -1;
+		VN_FREED rest_pair *list = NULL;
+		int                 n = 0, best = -1;
 		list_pairings(j, &list, &n);
 		if (n)
 			qsort(list, (size_t)n, sizeof *list, by_mean);
@@ -99,7 +99,6 @@ static void match_rest(vn_proposer *j)
 				vn_propose_accept_rule(j, &c);
 			}
 		more = more && j->n_rules > before;
-		free(list);
 	}
 }
 
@@ -400,10 +399,7 @@ vn_status vn_propose(vn_recording *r, vn_recording *like, vn_proposal *p, vn_err
 	}
 	vn_spots_finish(&j.places);
 	vn_families_free(j.family, j.n_families);
-	free(j.named);
-	free(j.rule);
-	free(j.claimed);
-	free(j.owner);
+	VN_FREE(j.named, j.rule, j.claimed, j.owner);
 	if (st)
 		vn_proposal_finish(p);
 	return st;

@@ -337,8 +337,8 @@ VN_ORDER_BY(by_digest, digested, VN_ORDER(y->known, x->known),
 
 static void group_places(vn_spots *p, int from)
 {
-	const int n = p->n - from;
-	digested *list = vn_alloc((size_t)n, sizeof *list);
+	const int          n = p->n - from;
+	VN_FREED digested *list = vn_alloc((size_t)n, sizeof *list);
 	for (int i = 0; i < n; i++) {
 		const vn_spot  *x = &p->place[from + i];
 		const vn_entry *e = vn_recording_entry(p->like, x->entry[0]);
@@ -352,7 +352,6 @@ static void group_places(vn_spots *p, int from)
 		if (x->entry == y->entry || (x->known && y->known && memcmp(&x->digest, &y->digest, sizeof x->digest) == 0))
 			p->place[y->place].group = p->place[x->place].group;
 	}
-	free(list);
 }
 
 vn_status vn_spots_add(vn_spots *p, const vn_step *cand, vn_error *err)
@@ -366,8 +365,7 @@ vn_status vn_spots_add(vn_spots *p, const vn_step *cand, vn_error *err)
 	for (int e = 0; !st && e < vn_recording_count(p->like); e++)
 		if (vn_recording_entry(p->like, e)->step == cand->number)
 			st = add_entry(p, e, vn_recording_entry(p->like, e)->name, cand, err);
-	if (!st)
-		st = add_aliases(p, cand, err);
+	st = st ? st : add_aliases(p, cand, err);
 	for (int layer = 0; !st && layer < vn_recording_layers(p->like); layer++)
 		for (int f = 0; !st && f < VN_FUSED; f++)
 			st = add_fused(p, f, layer, cand, err);
@@ -409,11 +407,9 @@ int vn_spots_find(const vn_spots *p, int step, int point, int layer)
 void vn_spots_finish(vn_spots *p)
 {
 	for (int k = 0; k < p->n_kinds; k++) {
-		free(p->kind[k].index);
-		free(p->kind[k].place);
+		VN_FREE(p->kind[k].index, p->kind[k].place);
 	}
-	free(p->kind);
-	free(p->place);
+	VN_FREE(p->kind, p->place);
 	*p = (vn_spots) { .like = NULL };
 }
 

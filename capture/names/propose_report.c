@@ -31,9 +31,9 @@ static vn_status ranks_of(vn_recording *r, int entry, tensor_ranks *to, vn_error
 	*to = (tensor_ranks) { .n = n };
 	if (n < 4 * VN_RANK_ENDS || n > MOST_NUMBERS)
 		return VN_OK;
-	vn_numbers *numbers = vn_numbers_open(r, entry, err);
-	float      *x = vn_alloc((size_t)n, sizeof *x);
-	bool        finite = true;
+	vn_numbers     *numbers = vn_numbers_open(r, entry, err);
+	VN_FREED float *x = vn_alloc((size_t)n, sizeof *x);
+	bool            finite = true;
 	for (int64_t at = 0; !st && at < n; at += VN_NUMBERS) {
 		const size_t m = vn_numbers_left(n, at);
 		st = vn_numbers_read(numbers, at, m, err);
@@ -53,7 +53,6 @@ static vn_status ranks_of(vn_recording *r, int entry, tensor_ranks *to, vn_error
 		}
 		to->rms = sqrt(squares / (double)n);
 	}
-	free(x);
 	return st;
 }
 

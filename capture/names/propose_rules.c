@@ -22,11 +22,11 @@ static bool same_numbers(const vn_proposer *j, int a, int b)
 /* Are their samples the same numbers, each in its own layout? */
 static bool same_samples(const vn_proposer *j, int a, int b, int place)
 {
-	vn_tensor_sample   *s = vn_alloc(2, sizeof *s);
-	const vn_spot_kind *k = &j->places.kind[j->places.place[place].kind];
-	char                text[2][VN_LAYOUT_DIMS];
-	bool                same = true;
-	const int           named[2] = { a, b };
+	VN_FREED vn_tensor_sample *s = vn_alloc(2, sizeof *s);
+	const vn_spot_kind        *k = &j->places.kind[j->places.place[place].kind];
+	char                       text[2][VN_LAYOUT_DIMS];
+	bool                       same = true;
+	const int                  named[2] = { a, b };
 	for (int i = 0; same && i < 2; i++) {
 		const vn_tensor_name *x = &j->named[named[i]];
 		int                   near = -1;
@@ -36,7 +36,6 @@ static bool same_samples(const vn_proposer *j, int a, int b, int place)
 		       !vn_kind_sample(k, j->r, x->entry, text[i], &s[i], j->err) && s[i].n;
 	}
 	same = same && memcmp(s[0].x, s[1].x, (size_t)s[0].n * sizeof *s[0].x) == 0;
-	free(s);
 	return same;
 }
 
@@ -281,8 +280,8 @@ void vn_propose_split_families(vn_proposer *j)
 
 void vn_propose_make_rules(vn_proposer *j)
 {
-	const size_t    families = (size_t)j->n_families + 1;
-	vn_chosen_rule *list = vn_alloc_zero(families, sizeof *list);
+	const size_t             families = (size_t)j->n_families + 1;
+	VN_FREED vn_chosen_rule *list = vn_alloc_zero(families, sizeof *list);
 	j->rule = vn_alloc_zero(families, sizeof *j->rule);
 	j->claimed = vn_alloc((size_t)j->places.n, sizeof *j->claimed);
 	j->owner = vn_alloc((size_t)j->n_named, sizeof *j->owner);
@@ -294,7 +293,6 @@ void vn_propose_make_rules(vn_proposer *j)
 	qsort(list, (size_t)n, sizeof *list, by_evidence);
 	for (int i = 0; i < n; i++)
 		vn_propose_accept_rule(j, &list[i]);
-	free(list);
 }
 
 /* Members of a rule for which the reference has no layer, such as the last of hidden_states.{n}:

@@ -194,10 +194,10 @@ static int gather_families(name_pattern *list, int n, const vn_tensor_name *name
 
 vn_name_family *vn_families_of(const vn_tensor_name *named, int n, int *n_families)
 {
-	int             count = 0;
-	name_slot      *slot = slots_of(named, n, &count);
-	name_pattern   *list = vn_alloc((size_t)n, sizeof *list);
-	vn_name_family *family = vn_alloc_zero((size_t)n, sizeof *family);
+	int                    count = 0;
+	VN_FREED name_slot    *slot = slots_of(named, n, &count);
+	VN_FREED name_pattern *list = vn_alloc((size_t)n, sizeof *list);
+	vn_name_family        *family = vn_alloc_zero((size_t)n, sizeof *family);
 
 	vote_slots(slot, count);
 	for (int i = 0, s = 0; i < n; i++) {
@@ -209,8 +209,6 @@ vn_name_family *vn_families_of(const vn_tensor_name *named, int n, int *n_famili
 	}
 	qsort(list, (size_t)n, sizeof *list, by_pattern);
 	*n_families = gather_families(list, n, named, family);
-	free(slot);
-	free(list);
 	return family;
 }
 

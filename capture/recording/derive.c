@@ -53,8 +53,7 @@ vn_status vn_derive_nothing(const char *path, vn_recording **out, vn_error *err)
 
 void vn_derive_tokens(vn_recording *r, int32_t *ids, int32_t *positions, int64_t n)
 {
-	free(r->ids);
-	free(r->positions);
+	VN_FREE(r->ids, r->positions);
 	r->ids = ids;
 	r->positions = positions;
 	r->n_ids = r->n_positions = n;

@@ -186,14 +186,13 @@ static void count_text(char *const *text, int64_t n, int64_t script[SCRIPTS], vn
 
 	for (int64_t i = 0; i < n; i++)
 		all += strlen(text[i]) + 1;
-	char *joined = vn_alloc(all, 1);
+	VN_FREED char *joined = vn_alloc(all, 1);
 	for (int64_t i = 0; i < n; i++) {
 		memcpy(joined + bytes, text[i], strlen(text[i]) + 1);
 		bytes += vn_utf8_unescape(joined + bytes);
 	}
 	c->n[VN_GARBAGE_CHARACTERS] = vn_garbage_count_replaced(joined, bytes, &c->of[VN_GARBAGE_CHARACTERS]);
 	count_letters(joined, bytes, script, c);
-	free(joined);
 }
 
 /* Ids that are not chosen yet are -1. */

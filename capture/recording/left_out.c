@@ -22,11 +22,10 @@ char *vn_left_out_line(const vn_left_out *l)
 	for (int i = 0; i < l->n; i++)
 		if (isfinite(l->measure[i].value))
 			json_object_set_new(measures, l->measure[i].name, json_real(l->measure[i].value));
-	json_t *j = json_pack("{s:i, s:s, s:s, s:o, s:s, s:s, s:o}", "step", l->step, "name", l->name, "dtype",
-	                      vn_dtype_name(l->dtype), "shape", shape, "digest", l->digest.hex, "reference",
-	                      l->reference.hex, "measured", measures);
-	char   *line = vn_json_dump(j, JSON_COMPACT | JSON_REAL_PRECISION(17));
-	json_decref(j);
+	VN_OWNED json_t *j = json_pack("{s:i, s:s, s:s, s:o, s:s, s:s, s:o}", "step", l->step, "name", l->name, "dtype",
+	                               vn_dtype_name(l->dtype), "shape", shape, "digest", l->digest.hex, "reference",
+	                               l->reference.hex, "measured", measures);
+	char            *line = vn_json_dump(j, JSON_COMPACT | JSON_REAL_PRECISION(17));
 	return line;
 }
 

@@ -120,8 +120,7 @@ void vn_choices_close(vn_choices *c)
 {
 	if (c->held >= 0)
 		vn_recording_release(c->recording, c->held);
-	free(c->room);
-	free(c->at);
+	VN_FREE(c->room, c->at);
 }
 
 vn_status vn_choices_read(vn_choices *c, int64_t token, int64_t *id, vn_error *err)

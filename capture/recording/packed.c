@@ -36,14 +36,15 @@ static bool add_step_tokens(const vn_step *s, const int32_t *at, int64_t count, 
 
 vn_status vn_packed_prompts(const vn_recording *r, int64_t *of, vn_error *err)
 {
-	const int32_t *at;
-	const vn_step *step;
-	const int64_t  n = vn_recording_tokens(r, NULL, &at), count = vn_packed_count(r);
-	const int      steps = vn_recording_steps(r, &step);
-	int64_t       *next = malloc(((size_t)count + 1) * sizeof *next);
-	vn_status      st = next ? VN_OK
-	                         : vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %" PRId64 " prompts", vn_recording_path(r),
-	                                   count);
+	const int32_t    *at;
+	const vn_step    *step;
+	const int64_t     n = vn_recording_tokens(r, NULL, &at), count = vn_packed_count(r);
+	const int         steps = vn_recording_steps(r, &step);
+	VN_FREED int64_t *next = malloc(((size_t)count + 1) * sizeof *next);
+	vn_status         st = VN_OK;
+
+	if (!next)
+		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %" PRId64 " prompts", vn_recording_path(r), count);
 	for (int64_t k = 0; !st && k < count; k++)
 		next[k] = -1;
 	for (int64_t i = 0; !st && i < n; i++)
@@ -54,6 +55,5 @@ vn_status vn_packed_prompts(const vn_recording *r, int64_t *of, vn_error *err)
 			             "%s: /step.%d: its tokens do not continue the %" PRId64
 			             " prompts of the first step, in their order",
 			             vn_recording_path(r), step[i].number, count);
-	free(next);
 	return st;
 }

@@ -80,16 +80,15 @@ static void add_held(vn_digester *d, const vn_entry_source *s)
 
 static vn_status add_stored(vn_digester *d, const vn_recording *r, int i, vn_error *err)
 {
-	const vn_entry_source *s = &r->source[i];
-	unsigned char         *room = malloc(READ_BYTES);
-	const char            *name = r->entry[i].name;
+	const vn_entry_source  *s = &r->source[i];
+	VN_FREED unsigned char *room = malloc(READ_BYTES);
+	const char             *name = r->entry[i].name;
 	vn_status st = room ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "%s: no memory for the digest of %s", r->path, name);
 	for (int64_t at = 0; !st && at < s->bytes; at += READ_BYTES) {
 		const size_t n = s->bytes - at < READ_BYTES ? (size_t)(s->bytes - at) : READ_BYTES;
 		if (!(st = vn_recording_bytes(r, i, (vn_file_part) { r->fd, s->offset + at, n }, room, err)))
 			vn_digester_add(d, room, n);
 	}
-	free(room);
 	return st;
 }
 

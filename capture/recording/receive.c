@@ -404,8 +404,7 @@ static int receive_frames(incoming_file *in, int n)
 		vn_error       why = { "" };
 		vn_status      st = vn_child_receive_any(child, n, &i, &f, &why);
 		in[i].bytes += 8 + f.bytes;
-		if (!st)
-			st = in[i].bytes > most_bytes(in[i].r) ? refuse_frame(in[i].r, &why) : take_all(&in[i], &f, &why);
+		st = st ? st : in[i].bytes > most_bytes(in[i].r) ? refuse_frame(in[i].r, &why) : take_all(&in[i], &f, &why);
 		free(f.data);
 		if (!st && f.kind != VN_FRAME_DONE)
 			continue;
@@ -453,9 +452,9 @@ static int list_files(vn_recording *const *r, int n, incoming_file *in)
 
 vn_status vn_receive(vn_recording *const *r, int n, vn_error *err)
 {
-	incoming_file *in = calloc((size_t)n + 1, sizeof *in);
-	vn_status      st = n == 0 || in ? VN_OK : no_memory(*r, err);
-	const int      files = st ? 0 : list_files(r, n, in);
+	VN_FREED incoming_file *in = calloc((size_t)n + 1, sizeof *in);
+	vn_status               st = n == 0 || in ? VN_OK : no_memory(*r, err);
+	const int               files = st ? 0 : list_files(r, n, in);
 
 	for (int at = 0; at < files && !st; at += VN_CHILDREN) {
 		const int some = files - at < VN_CHILDREN ? files - at : VN_CHILDREN;
@@ -466,6 +465,5 @@ vn_status vn_receive(vn_recording *const *r, int n, vn_error *err)
 		if (good < some && (st = in[at + good].st) && err)
 			*err = in[at + good].why;
 	}
-	free(in);
 	return st;
 }

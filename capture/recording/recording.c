@@ -457,9 +457,7 @@ void vn_recording_close(vn_recording *r)
 			free(r->replayed[k].line[i]);
 		free(r->replayed[k].line);
 	}
-	free(r->ids);
-	free(r->positions);
-	free(r->padding.row);
+	VN_FREE(r->ids, r->positions, r->padding.row);
 	for (int i = 0; i < r->n_texts; i++)
 		free(r->token_text[i]);
 	free(r->token_text);
@@ -468,22 +466,16 @@ void vn_recording_close(vn_recording *r)
 	free(r->left_out);
 	for (int i = 0; i < VN_UNREAD_NAMED; i++)
 		free(r->unread[i]);
-	free(r->weight);
-	free(r->step);
+	VN_FREE(r->weight, r->step);
 	for (int i = 0; i < r->n_entries && r->source; i++) {
-		free(r->source[i].view);
-		free(r->source[i].gathered);
+		VN_FREE(r->source[i].view, r->source[i].gathered);
 	}
 	for (int i = 0; i < r->n_bases; i++)
 		vn_recording_close(r->base[i]);
 	free(r->base);
 	if (r->foreign.close)
 		r->foreign.close(r->foreign.context);
-	free(r->entry);
-	free(r->source);
-	free(r->stats);
+	VN_FREE(r->entry, r->source, r->stats);
 	vn_proofs_free(r);
-	free(r->by_name);
-	free(r->path);
-	free(r);
+	VN_FREE(r->by_name, r->path, r);
 }

@@ -1,5 +1,4 @@
 /* recording_asked.c: the functions that return facts about an open recording; see recording.h. */
-#include "capture/recording/packed.h"
 #include "capture/recording/recording_internal.h"
 
 #include "libref/base/grow.h"

@@ -143,12 +143,12 @@ static bool take_out(vn_recording *r, const int *entry, int n, const unsigned ch
  * tells what is wrong. */
 static void load_ahead(vn_recording *r, int i, int most)
 {
-	vn_scan_one *many = malloc((size_t)most * sizeof *many);
-	int         *entry = malloc((size_t)most * sizeof *entry);
-	vn_scratch   room = { 0 };
-	vn_error     why;
-	size_t       bytes = 0;
-	int          n = 0, to = i;
+	VN_FREED vn_scan_one              *many = malloc((size_t)most * sizeof *many);
+	VN_FREED int                      *entry = malloc((size_t)most * sizeof *entry);
+	VN_ENDS(vn_scratch_end) vn_scratch room = { 0 };
+	vn_error                           why;
+	size_t                             bytes = 0;
+	int                                n = 0, to = i;
 
 	for (; many && entry && to < r->n_entries && n < most && to - i < SKIPPED + most; to++) {
 		if (!is_small(r, to))
@@ -166,9 +166,6 @@ static void load_ahead(vn_recording *r, int i, int most)
 	if (n > 1 && vn_scratch_make(&room, bytes) &&
 	    (read_numbers(r, many, n, 1, room, &why) || !take_out(r, entry, n, room.data)))
 		r->ahead.many = 0;
-	vn_scratch_end(&room);
-	free(many);
-	free(entry);
 }
 
 static vn_status load_entry(vn_recording *r, int i, vn_error *err)
@@ -194,8 +191,7 @@ vn_status vn_recording_load(vn_recording *r, int i, const void **data, vn_error 
 {
 	pthread_mutex_lock(&one);
 	vn_status st = r->source[i].loaded.data ? VN_OK : load_entry(r, i, err);
-	if (!st)
-		st = vn_proof_ask(r, i, err);
+	st = st ? st : vn_proof_ask(r, i, err);
 	r->source[i].ahead = false;
 	*data = r->source[i].loaded.data;
 	pthread_mutex_unlock(&one);

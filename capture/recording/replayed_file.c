@@ -20,10 +20,10 @@ VN_ORDER_BY(compare_entries, vn_entry *const, VN_ORDER((*x)->step, (*y)->step), 
  * name. */
 static vn_digest digest_of_all(const vn_recording *r)
 {
-	const int        n = vn_recording_count(r);
-	const vn_entry **list = vn_alloc((size_t)n, sizeof(vn_entry *));
-	vn_digester     *sum = vn_alloc_check(vn_digester_create());
-	char             line[VN_NAME_MAX + VN_DIGEST_TEXT + 32];
+	const int                 n = vn_recording_count(r);
+	VN_FREED const vn_entry **list = vn_alloc((size_t)n, sizeof(vn_entry *));
+	vn_digester              *sum = vn_alloc_check(vn_digester_create());
+	char                      line[VN_NAME_MAX + VN_DIGEST_TEXT + 32];
 
 	for (int i = 0; i < n; i++)
 		list[i] = vn_recording_entry(r, i);
@@ -33,7 +33,6 @@ static vn_digest digest_of_all(const vn_recording *r)
 		const int       bytes = snprintf(line, sizeof line, "%d %s %s\n", list[i]->step, list[i]->name, d.hex);
 		vn_digester_add(sum, line, (size_t)bytes);
 	}
-	free(list);
 	return vn_digester_finish(sum);
 }
 
@@ -364,12 +363,7 @@ void vn_replayed_file_close(vn_replayed_file *file)
 		return;
 	vn_recording_close(file->recording);
 	for (int i = 0; i < file->n; i++) {
-		free(file->result[i].alternative);
-		free(file->result[i].projection);
+		VN_FREE(file->result[i].alternative, file->result[i].projection);
 	}
-	free(file->result);
-	free(file->by_name);
-	free(file->partner);
-	free(file->home);
-	free(file);
+	VN_FREE(file->result, file->by_name, file->partner, file->home, file);
 }

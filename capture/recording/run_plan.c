@@ -200,9 +200,8 @@ static void find_twice(node_reader *r)
 static void read_all(node_reader *r, char *const *line, int n)
 {
 	for (int i = 0; i < n && !r->why; i++) {
-		json_t *j = vn_json_parse(line[r->at = i], JSON_REJECT_DUPLICATES);
+		VN_OWNED json_t *j = vn_json_parse(line[r->at = i], JSON_REJECT_DUPLICATES);
 		read_line(r, j);
-		json_decref(j);
 	}
 	if (!r->why && r->p->n_values)
 		qsort(r->p->value, (size_t)r->p->n_values, sizeof *r->p->value, order_values);
@@ -235,8 +234,5 @@ void vn_run_plan_free(vn_run_plan *plan)
 {
 	if (!plan)
 		return;
-	free(plan->node);
-	free(plan->value);
-	free(plan->in);
-	free(plan);
+	VN_FREE(plan->node, plan->value, plan->in, plan);
 }

@@ -148,11 +148,10 @@ static void scan_ids(const group_walk *w, hid_t run, const char *name, const cha
 
 	if (d < 0)
 		return;
-	int32_t *list = vn_scan_ids(s, d, object, !w->complete, &n, &batch);
+	VN_FREED int32_t *list = vn_scan_ids(s, d, object, !w->complete, &n, &batch);
 	check_digest(s, d, list, (size_t)n * sizeof *list, object);
 	vn_child_send(s->pipe, VN_FRAME_BATCH, &batch, sizeof batch);
 	vn_child_send(s->pipe, frame, list, (size_t)n * sizeof *list);
-	free(list);
 	H5Oclose(d);
 }
 
@@ -235,7 +234,7 @@ static void scan_weights(const vn_scan *s, hid_t model)
 		return;
 	const vn_scan_table t = vn_scan_rows(s, d, type, &e, object);
 	check_digest(s, d, t.rows, (size_t)e.count * e.width, object);
-	vn_seen_weight *row = vn_scan_room(s, object, (size_t)e.count, sizeof *row);
+	VN_FREED vn_seen_weight *row = vn_scan_room(s, object, (size_t)e.count, sizeof *row);
 	for (int64_t i = 0; i < e.count; i++)
 		row[i].min = row[i].max = row[i].mean = row[i].rms = (double)NAN;
 	for (int i = 0; i < WEIGHT_COLUMNS; i++)
@@ -243,7 +242,6 @@ static void scan_weights(const vn_scan *s, hid_t model)
 			vn_refuse(s, object, "no column %s", weight_column[i].name);
 	for (int64_t i = 0; i < e.count; i++)
 		vn_child_send(s->pipe, VN_FRAME_WEIGHT, &row[i], sizeof *row);
-	free(row);
 	H5Oclose(d);
 }
 

@@ -139,14 +139,13 @@ char **vn_scan_lines(const vn_scan *s, hid_t dset, const char *object, int64_t *
 		for (int64_t i = 0; i < e.count; i++)
 			line[i] = line[i] ? line[i] : vn_scan_room(s, object, 1, 1);
 	} else {
-		char *all = vn_scan_room(s, object, (size_t)e.count, e.width);
+		VN_FREED char *all = vn_scan_room(s, object, (size_t)e.count, e.width);
 		read_all(s, dset, type, object, all);
 		for (int64_t i = 0; i < e.count; i++) {
 			line[i] = vn_scan_room(s, object, e.width + 1, 1);
 			memcpy(line[i], all + (size_t)i * e.width, e.width);
 			vn_scan_end_text(type, line[i], e.width);
 		}
-		free(all);
 	}
 	return line;
 }
@@ -222,8 +221,8 @@ static void read_texts(const vn_scan *s, const column *c, char *to, size_t size)
 	const char          *from = c->first;
 	if (H5Tget_class(c->type) != H5T_STRING || width > 65536)
 		vn_refuse(s, t->object, "column %s does not hold strings", c->asked->name);
-	const bool variable = H5Tis_variable_str(c->type) > 0;
-	char      *own = vn_scan_room(s, t->object, width + 1, 1);
+	const bool     variable = H5Tis_variable_str(c->type) > 0;
+	VN_FREED char *own = vn_scan_room(s, t->object, width + 1, 1);
 	for (int64_t i = 0; i < t->n; i++, from += t->width, to += size) {
 		char *one = memcpy(own, from, width);
 		if (variable)
@@ -236,7 +235,6 @@ static void read_texts(const vn_scan *s, const column *c, char *to, size_t size)
 		strcpy(to, one ? one : "");
 		vn_utf8_clean(to);
 	}
-	free(own);
 }
 
 static void read_numbers(const vn_scan *s, const column *c, char *to, size_t size)
@@ -245,8 +243,8 @@ static void read_numbers(const vn_scan *s, const column *c, char *to, size_t siz
 	const H5T_class_t class = H5Tget_class(c->type);
 	if (class != H5T_FLOAT && class != H5T_INTEGER)
 		vn_refuse(s, t->object, "column %s does not hold numbers", c->asked->name);
-	const size_t wider = c->width > sizeof(double) ? c->width : sizeof(double);
-	char        *all = vn_scan_room(s, t->object, (size_t)t->n, wider);
+	const size_t   wider = c->width > sizeof(double) ? c->width : sizeof(double);
+	VN_FREED char *all = vn_scan_room(s, t->object, (size_t)t->n, wider);
 	for (int64_t i = 0; i < t->n; i++)
 		memcpy(all + (size_t)i * c->width, c->first + (size_t)i * t->width, c->width);
 	if (H5Tconvert(c->type, H5T_NATIVE_DOUBLE, (size_t)t->n, all, NULL, H5P_DEFAULT) < 0)
@@ -257,7 +255,6 @@ static void read_numbers(const vn_scan *s, const column *c, char *to, size_t siz
 		const int64_t whole = x >= 0 && x < 9e18 ? (int64_t)x : 0;
 		memcpy(to, c->asked->kind == VN_ATTRIBUTE_REAL ? (const void *)&x : &whole, sizeof x);
 	}
-	free(all);
 }
 
 bool vn_scan_column(const vn_scan *s, const vn_scan_table *t, const vn_header_attribute *asked, void *rows, size_t size)

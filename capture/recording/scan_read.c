@@ -132,11 +132,10 @@ int vn_scan_text(const vn_scan *s, hid_t o, const char *object, const char *name
 	hid_t type = one_value(s, a, object, name);
 	if (H5Tget_class(type) != H5T_STRING)
 		vn_refuse(s, object, "attribute %s is not a string", name);
-	char *p = text_of(s, a, type, object, name);
+	VN_FREED char *p = text_of(s, a, type, object, name);
 	if (strlen(p) >= room)
 		vn_refuse(s, object, "attribute %s has %zu bytes, more than %zu", name, strlen(p), room - 1);
 	strcpy(text, p);
-	free(p);
 	H5Tclose(type);
 	H5Aclose(a);
 	return 1;
@@ -197,12 +196,11 @@ int vn_scan_real(const vn_scan *s, hid_t o, const char *object, const char *name
 
 static void send_pair(const vn_scan *s, int frame, const char *key, const char *value)
 {
-	size_t k = strlen(key) + 1, v = strlen(value) + 1;
-	char  *both = vn_scan_room(s, key, k + v, 1);
+	size_t         k = strlen(key) + 1, v = strlen(value) + 1;
+	VN_FREED char *both = vn_scan_room(s, key, k + v, 1);
 	memcpy(both, key, k);
 	memcpy(both + k, value, v);
 	vn_child_send(s->pipe, frame, both, k + v);
-	free(both);
 }
 
 static void send_attribute(const vn_scan *s, hid_t a, const char *object, int frame)

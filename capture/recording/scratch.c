@@ -3,7 +3,6 @@
 
 #include "libref/base/system.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

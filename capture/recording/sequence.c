@@ -6,9 +6,7 @@
 #include "libref/plan/point.h"
 
 #include <limits.h>
-#include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* The position that a name implies: a layer and a point in it, or before or after all layers. */
 enum { IN_FRONT = -1, BEHIND = INT_MAX };
@@ -82,11 +80,9 @@ static void place_items(placed_item *list, int n, meaning *low)
 
 vn_status vn_sequence(const vn_sequence_entry *x, int n, int *order, vn_error *err)
 {
-	placed_item *list = malloc(((size_t)n + 1) * sizeof *list);
-	meaning     *low = malloc(((size_t)n + 1) * sizeof *low);
+	VN_FREED placed_item *list = malloc(((size_t)n + 1) * sizeof *list);
+	VN_FREED meaning     *low = malloc(((size_t)n + 1) * sizeof *low);
 	if (!list || !low) {
-		free(list);
-		free(low);
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for the order of %d tensors", n);
 	}
 	for (int i = 0; i < n; i++)
@@ -100,7 +96,5 @@ vn_status vn_sequence(const vn_sequence_entry *x, int n, int *order, vn_error *e
 	qsort(list, (size_t)n, sizeof *list, by_all);
 	for (int i = 0; i < n; i++)
 		order[i] = list[i].index;
-	free(low);
-	free(list);
 	return VN_OK;
 }

@@ -165,15 +165,14 @@ static bool alone_and_wide(const vn_shown_precision *s)
 
 vn_status vn_shown_format(vn_recording *r, int most, vn_shown_precision *s, vn_error *err)
 {
-	int8_t   *shows = vn_alloc((size_t)vn_recording_count(r), 1);
-	vn_status st = VN_OK;
+	VN_FREED int8_t *shows = vn_alloc((size_t)vn_recording_count(r), 1);
+	vn_status        st = VN_OK;
 
 	memset(shows, -1, (size_t)vn_recording_count(r));
 	*s = (vn_shown_precision) { .format = VN_F32 };
 	for (vn_point_format v = VN_FORMAT_SHOWS; v > VN_FORMAT_HIDES && !st && (s->votes == 0 || alone_and_wide(s)); v--)
 		if (!(st = ask(r, v, most, shows, err)))
 			count_votes(r, shows, s);
-	free(shows);
 	return st;
 }
 

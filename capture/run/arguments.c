@@ -151,10 +151,10 @@ static vn_status copy_rows(const char *where, const json_t *list, int32_t **ids,
 /* rows NULL: several rows are refused. */
 static vn_status read_json(const char *where, const char *text, int32_t **ids, int64_t *n, int64_t *rows, vn_error *err)
 {
-	json_error_t  why;
-	json_t       *j = vn_json_load(text, strlen(text), JSON_REJECT_DUPLICATES, &why);
-	const json_t *list = find_array(j);
-	vn_status     st;
+	json_error_t     why;
+	VN_OWNED json_t *j = vn_json_load(text, strlen(text), JSON_REJECT_DUPLICATES, &why);
+	const json_t    *list = find_array(j);
+	vn_status        st;
 
 	if (!j) {
 		st = vn_fail(err, VN_ERR_FORMAT, "%s: this JSON cannot be read, line %d: %.200s", where, why.line, why.text);
@@ -167,7 +167,6 @@ static vn_status read_json(const char *where, const char *text, int32_t **ids, i
 	} else {
 		st = copy_array(where, list, ids, n, err);
 	}
-	json_decref(j);
 	return st;
 }
 

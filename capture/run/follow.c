@@ -123,10 +123,7 @@ vn_status vn_follow_read(const vn_follow_source *from, const vn_plan *plan, vn_f
 
 void vn_follow_finish(vn_follow *f)
 {
-	free(f->ids);
-	free(f->call);
-	free(f->want);
-	free(f->any);
+	VN_FREE(f->ids, f->call, f->want, f->any);
 	*f = (vn_follow) { 0 };
 }
 

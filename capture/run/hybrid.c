@@ -46,12 +46,11 @@ vn_status vn_toggles_precision(const vn_plan *p, const char *precise, vn_policy 
 	word[at - precise] = '\0';
 	if ((st = vn_policy_read("--precision", vn_policy_names, word, &want, err)))
 		return vn_context(err, st, "'%s'", precise);
-	bool *node = vn_alloc_zero((size_t)p->n_nodes, sizeof *node);
+	VN_FREED bool *node = vn_alloc_zero((size_t)p->n_nodes, sizeof *node);
 	st = vn_toggles_match(p, at + 1, node, err);
 	for (int i = 0; !st && i < p->n_nodes; i++)
 		if (node[i])
 			policy[i] = want;
-	free(node);
 	return st;
 }
 
@@ -254,8 +253,7 @@ static vn_status run_forward(void *self, const int32_t *ids, int64_t tokens, con
 	}
 	for (int s = 0; s < h->n && !st; s++)
 		st = h->side[s].e.ops->begin(h->side[s].e.self, ids, tokens, taps, err);
-	if (!st)
-		st = run_segments(h, tokens, taps, err);
+	st = st ? st : run_segments(h, tokens, taps, err);
 	if (!st)
 		return end_call(h, true, err);
 	end_call(h, false, NULL);
@@ -296,12 +294,7 @@ static void destroy_hybrid(void *self)
 
 	for (int s = 0; s < h->n; s++)
 		vn_engine_close(&h->side[s].e);
-	free(h->policy);
-	free(h->on);
-	free(h->has);
-	free(h->move);
-	free(h->wide);
-	free(h);
+	VN_FREE(h->policy, h->on, h->has, h->move, h->wide, h);
 }
 
 /* Joins the words with commas; a truncated list ends in dots. */
@@ -317,10 +310,10 @@ static void join_words(const char *const *word, int n, char *text)
 
 static vn_status prepare_hybrid(hybrid *h, const vn_engine_options *o, vn_error *err)
 {
-	const size_t n = (size_t)h->plan->n_nodes + 1;
-	bool        *forced = vn_alloc_zero(n, sizeof *forced);
-	vn_status    st = VN_OK;
-	int          first;
+	const size_t   n = (size_t)h->plan->n_nodes + 1;
+	VN_FREED bool *forced = vn_alloc_zero(n, sizeof *forced);
+	vn_status      st = VN_OK;
+	int            first;
 
 	h->policy = vn_alloc_zero(n, sizeof *h->policy);
 	h->on = vn_alloc_zero(n, sizeof *h->on);
@@ -335,10 +328,7 @@ static vn_status prepare_hybrid(hybrid *h, const vn_engine_options *o, vn_error 
 	join_words(o->precise, o->n_precise, h->precise);
 	if (!st) /* the first side exists even without nodes */
 		st = side_for(h, (engine_side) { .gpu = o->gpu, .faulty = true, .policy = o->policy }, &first, err);
-	if (!st)
-		st = place_nodes(h, forced, NULL, err);
-	free(forced);
-	return st;
+	return st ? st : place_nodes(h, forced, NULL, err);
 }
 
 static double compile_seconds(const void *self)

@@ -25,8 +25,7 @@ vn_status vn_listener_init(vn_listener *l, const vn_plan *plan, int n_values, co
 
 void vn_listener_finish(vn_listener *l)
 {
-	free(l->want);
-	free(l->row);
+	VN_FREE(l->want, l->row);
 	*l = (vn_listener) { 0 };
 }
 

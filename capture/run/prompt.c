@@ -22,15 +22,11 @@ static vn_status encode_text(const char *where, const char *text, size_t n, bool
 
 static vn_status encode_file(const char *path, bool special, vn_prompt *p, vn_error *err)
 {
-	char     *text;
-	size_t    n;
-	vn_status st = vn_arguments_read_file(path, &text, &n, err);
+	VN_FREED char *text = NULL;
+	size_t         n;
+	vn_status      st = vn_arguments_read_file(path, &text, &n, err);
 
-	if (st)
-		return st;
-	st = encode_text(path, text, n, special, p, err);
-	free(text);
-	return st;
+	return st ? st : encode_text(path, text, n, special, p, err);
 }
 
 /* For a text. Without a tokenizer, ids can be given. */

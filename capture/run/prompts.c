@@ -352,8 +352,7 @@ static vn_status record_run(runs *r, int i, bool *kept, vn_recorded *done, vn_er
 	vn_status        st = open_session(r, err);
 
 	*done = (vn_recorded) { 0 };
-	if (!st)
-		st = find_recorded(recipe, &r->session, kept, done, err);
+	st = st ? st : find_recorded(recipe, &r->session, kept, done, err);
 	if (!st && *kept) {
 		warn_of_weights(done);
 		warn_of_found(done);
@@ -396,7 +395,7 @@ static const char *name_piece(void *context, int i)
  * mapped model is not inherited by a child process, so each child opens it again. */
 static vn_status share_runs(runs *r, bool *first, vn_error *err)
 {
-	int                 *order = vn_alloc((size_t)r->n, sizeof *order);
+	VN_FREED int        *order = vn_alloc((size_t)r->n, sizeof *order);
 	const vn_cluster_job job = { .command = "capture",
 		                         .instead = "start one process",
 		                         .n = r->n,
@@ -410,9 +409,7 @@ static vn_status share_runs(runs *r, bool *first, vn_error *err)
 	for (int i = 0; i < r->n; i++)
 		order[i] = i;
 	vn_session_close(&r->session);
-	const vn_status st = vn_cluster_share(&job, first, err);
-	free(order);
-	return st;
+	return vn_cluster_share(&job, first, err);
 }
 
 static vn_status record_all(runs *r, vn_error *err)

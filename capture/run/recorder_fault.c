@@ -98,9 +98,7 @@ void vn_recorder_fault_destroy(vn_recorder_fault *m)
 		return;
 	for (int v = 0; m->of && v < m->plan->n_values; v++)
 		free(m->of[v].before);
-	free(m->of);
-	free(m->data);
-	free(m);
+	VN_FREE(m->of, m->data, m);
 }
 
 vn_status vn_recorder_fault_inject(vn_recorder_fault *m, const char *what, vn_error *err)

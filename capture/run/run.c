@@ -142,19 +142,16 @@ static vn_status put_facts(vn_store *s, const vn_recipe *r, const vn_engine *e, 
 /* All ids and positions of the run. decoded: (decode); NULL: not known yet. */
 static vn_status put_run(vn_store *s, const vn_recipe *r, const vn_engine *e, const int32_t *decoded, vn_error *err)
 {
-	const int64_t n = r->n_ids + r->decode;
-	vn_facts      facts = { 0 };
-	int32_t      *positions = vn_alloc((size_t)n, sizeof *positions), *ids = vn_alloc((size_t)n, sizeof *ids);
+	const int64_t     n = r->n_ids + r->decode;
+	vn_facts          facts = { 0 };
+	VN_FREED int32_t *positions = vn_alloc((size_t)n, sizeof *positions), *ids = vn_alloc((size_t)n, sizeof *ids);
 
 	for (int64_t i = 0; i < n; i++) {
 		positions[i] = (int32_t)i;
 		ids[i] = i < r->n_ids ? r->ids[i] : decoded ? decoded[i - r->n_ids] : -1;
 	}
 	vn_run_facts(r, e, &facts);
-	const vn_status st = vn_store_run(s, &facts, ids, positions, n, err);
-	free(positions);
-	free(ids);
-	return st;
+	return vn_store_run(s, &facts, ids, positions, n, err);
 }
 
 /* The text of the tokens, if known; decoded: (decode). */
@@ -164,13 +161,12 @@ static vn_status put_text(vn_store *s, const vn_recipe *r, const int32_t *decode
 
 	if (!r->tokenizer)
 		return VN_OK;
-	char **text = vn_alloc((size_t)n, sizeof *text);
+	VN_FREED char **text = vn_alloc((size_t)n, sizeof *text);
 	for (int64_t i = 0; i < n; i++)
 		text[i] = vn_tokenizer_show(r->tokenizer, i < r->n_ids ? r->ids[i] : decoded[i - r->n_ids]);
 	const vn_status st = vn_store_token_text(s, text, n, err);
 	for (int64_t i = 0; i < n; i++)
 		free(text[i]);
-	free(text);
 	return st;
 }
 
@@ -188,15 +184,13 @@ void vn_recorded_weights(const vn_weight_row *rows, int n, vn_recorded *done)
 
 static vn_status put_model(vn_store *s, const vn_recipe *r, const vn_model *m, vn_recorded *done, vn_error *err)
 {
-	vn_weight_row *own = r->weights ? NULL : vn_alloc_zero((size_t)vn_model_plan(m)->n_weights, sizeof *own);
+	VN_FREED vn_weight_row *own = r->weights ? NULL : vn_alloc_zero((size_t)vn_model_plan(m)->n_weights, sizeof *own);
 
 	if (own)
 		vn_model_table(m, r->threads, own);
 	const vn_weight_row *rows = own ? own : r->weights;
 	vn_recorded_weights(rows, vn_model_plan(m)->n_weights, done);
-	const vn_status st = vn_store_model(s, m, rows, err);
-	free(own);
-	return st;
+	return vn_store_model(s, m, rows, err);
 }
 
 /* One run of a recipe while it is recorded. */
@@ -262,9 +256,9 @@ static vn_status next_token(const vn_recipe *r, const vn_listener *l, int64_t nu
  * then resets the engine. */
 static vn_status run_former(const vn_recipe *r, const vn_engine *e, vn_error *err)
 {
-	bool     *want = vn_alloc_zero((size_t)e->n_values, sizeof *want);
-	int32_t  *ids = vn_alloc((size_t)r->n_ids, sizeof *ids);
-	vn_status st = VN_OK;
+	VN_FREED bool    *want = vn_alloc_zero((size_t)e->n_values, sizeof *want);
+	VN_FREED int32_t *ids = vn_alloc((size_t)r->n_ids, sizeof *ids);
+	vn_status         st = VN_OK;
 
 	for (int64_t i = 0; i < r->n_ids; i++)
 		ids[i] = r->ids[r->n_ids - 1 - i];
@@ -277,17 +271,15 @@ static vn_status run_former(const vn_recipe *r, const vn_engine *e, vn_error *er
 		st = e->ops->forward(e->self, ids, r->n_ids, &taps, err);
 		e->ops->reset(e->self);
 	}
-	free(ids);
-	free(want);
 	return st;
 }
 
 /* The calls of the recording that is followed. */
 static vn_status run_calls(run *x, vn_error *err)
 {
-	const vn_follow *f = x->recipe->follow;
-	vn_progress      bar = { 0 };
-	vn_status        st = VN_OK;
+	const vn_follow                      *f = x->recipe->follow;
+	VN_ENDS(vn_progress_stop) vn_progress bar = { 0 };
+	vn_status                             st = VN_OK;
 
 	if (f->n_calls > 1)
 		vn_progress_start(&bar, "step", f->n_calls);
@@ -295,17 +287,16 @@ static vn_status run_calls(run *x, vn_error *err)
 		vn_progress_at(&bar, i);
 		st = record_step(x, i, f->ids + f->call[i].position, f->call[i].tokens, false, err);
 	}
-	vn_progress_stop(&bar);
 	return st;
 }
 
 /* Step 0 is the prompt, every later step one token. */
 static vn_status run_steps(run *x, vn_error *err)
 {
-	const vn_recipe *r = x->recipe;
-	const bool       chosen = r->decode > 0 && !r->forced;
-	vn_progress      bar = { 0 };
-	vn_status        st;
+	const vn_recipe                      *r = x->recipe;
+	const bool                            chosen = r->decode > 0 && !r->forced;
+	VN_ENDS(vn_progress_stop) vn_progress bar = { 0 };
+	vn_status                             st;
 
 	if (r->decode)
 		vn_progress_start(&bar, "step", r->decode + 1);
@@ -317,7 +308,6 @@ static vn_status run_steps(run *x, vn_error *err)
 		    !(st = vn_store_token(x->store, r->n_ids + i - 1, *id, err)))
 			st = record_step(x, i, id, 1, chosen && i < r->decode, err);
 	}
-	vn_progress_stop(&bar);
 	return st;
 }
 
@@ -410,8 +400,7 @@ done:
 	}
 	vn_listener_finish(&x.listener);
 	vn_screen_close(x.screen);
-	free(x.decoded);
-	free(want);
+	VN_FREE(x.decoded, want);
 	done->seconds = vn_seconds() - start;
 	return st;
 }

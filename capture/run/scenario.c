@@ -7,7 +7,6 @@
 #include "libref/base/nearest.h"
 #include "libref/base/order.h"
 
-#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -122,8 +121,8 @@ VN_ORDER_BY(order_by_name, vn_scenario *const, strcmp((*x)->name, (*y)->name))
 
 static vn_status check_unique(const char *path, const vn_scenario *s, int n, vn_error *err)
 {
-	const vn_scenario **order = vn_alloc((size_t)n, sizeof *order);
-	vn_status           st = VN_OK;
+	VN_FREED const vn_scenario **order = vn_alloc((size_t)n, sizeof *order);
+	vn_status                    st = VN_OK;
 
 	for (int i = 0; i < n; i++)
 		order[i] = &s[i];
@@ -132,7 +131,6 @@ static vn_status check_unique(const char *path, const vn_scenario *s, int n, vn_
 		if (strcmp(order[i - 1]->name, order[i]->name) == 0)
 			st = vn_fail(err, VN_ERR_FORMAT, "%s: lines %d and %d have the same name, %s", path, order[i - 1]->line,
 			             order[i]->line, order[i]->name);
-	free(order);
 	return st;
 }
 
@@ -195,8 +193,7 @@ vn_status vn_scenarios_read(const char *path, vn_scenario **s, int *n, vn_error 
 	free(text);
 	if (!st && *n == 0)
 		st = vn_fail(err, VN_ERR_USAGE, "%s: holds no prompt", path);
-	if (!st)
-		st = name_all(path, *s, *n, err);
+	st = st ? st : name_all(path, *s, *n, err);
 	if (st) {
 		vn_scenarios_free(*s, *n);
 		*s = NULL;
@@ -208,9 +205,7 @@ vn_status vn_scenarios_read(const char *path, vn_scenario **s, int *n, vn_error 
 void vn_scenarios_free(vn_scenario *s, int n)
 {
 	for (int i = 0; i < n; i++) {
-		free(s[i].name);
-		free(s[i].text);
-		free(s[i].ids);
+		VN_FREE(s[i].name, s[i].text, s[i].ids);
 	}
 	free(s);
 }

@@ -100,12 +100,7 @@ void vn_screen_close(vn_screen *s)
 		drop_held(&s->held[v]);
 	vn_left_out_lines_finish(&s->lines);
 	s->judge->close(s->self);
-	free(s->data);
-	free(s->held);
-	free(s->written);
-	free(s->asked);
-	free(s->reader);
-	free(s);
+	VN_FREE(s->data, s->held, s->written, s->asked, s->reader, s);
 }
 
 /* ---- what is left out ---------------------------------------------------------------- */
@@ -235,8 +230,7 @@ static vn_status end_value(void *ctx, vn_error *err)
 			memset(s->asked, 0, (size_t)s->plan->n_values * sizeof *s->asked);
 			st = write_inputs(s, s->value, err);
 		}
-		if (!st)
-			st = write_tensor(s, s->value, &s->now, err);
+		st = st ? st : write_tensor(s, s->value, &s->now, err);
 		if (!st && j.opinion == VN_OPINION_OUTSIDE)
 			note_first(s, name, j.words);
 		if (!st && j.opinion == VN_OPINION_OUTSIDE && s->stop) {
@@ -278,8 +272,7 @@ const bool *vn_screen_written(const vn_screen *s)
 vn_status vn_screen_finish(vn_screen *s, vn_store *to, vn_error *err)
 {
 	vn_status st = leave_out_before(s, s->plan->n_nodes, err);
-	if (!st)
-		st = s->judge->end(s->self, err);
+	st = st ? st : s->judge->end(s->self, err);
 	return st || s->lines.n == 0 ? st : vn_store_left_out(to, s->lines.line, s->lines.n, err);
 }
 

@@ -107,10 +107,10 @@ static void find_statistics(vn_file_check *c, const vn_entry *e, const vn_stats 
 /* Checks the digests, and the statistics that `show` prints without reading tensors. */
 static vn_status check_numbers(vn_recording *r, vn_file_check *c, vn_error *err)
 {
-	const int         n = vn_recording_count(r);
-	computed_numbers *found = vn_alloc_zero((size_t)n, sizeof *found);
-	vn_progress       bar = { 0 };
-	vn_status         st = VN_OK;
+	const int                  n = vn_recording_count(r);
+	VN_FREED computed_numbers *found = vn_alloc_zero((size_t)n, sizeof *found);
+	vn_progress                bar = { 0 };
+	vn_status                  st = VN_OK;
 
 	vn_progress_start(&bar, "tensor", n);
 	for (int i = 0; !st && i < n; i++) {
@@ -132,7 +132,6 @@ static vn_status check_numbers(vn_recording *r, vn_file_check *c, vn_error *err)
 		if (found[i].broken)
 			find_statistics(c, vn_recording_entry(r, i), vn_recording_stats(r, vn_recording_entry(r, i)),
 			                &found[i].stats);
-	free(found);
 	return st;
 }
 
@@ -208,8 +207,8 @@ static vn_status check_garbage(vn_recording *r, vn_file_check *c, vn_error *err)
 
 static vn_status check_identities(vn_recording *r, vn_file_check *c, vn_error *err)
 {
-	vn_identities   x = { 0 };
-	const vn_status st = vn_identities_of(r, &x, err);
+	VN_ENDS(vn_identities_free) vn_identities x = { 0 };
+	const vn_status                           st = vn_identities_of(r, &x, err);
 
 	c->identities = x.checked;
 	c->identities_broken = x.n;
@@ -217,7 +216,6 @@ static vn_status check_identities(vn_recording *r, vn_file_check *c, vn_error *e
 		add_finding(c, false, NULL, "%s", x.broken[i].words);
 		c->finding[c->n - 1].step = x.broken[i].step;
 	}
-	vn_identities_free(&x);
 	return st;
 }
 

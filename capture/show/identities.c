@@ -360,8 +360,7 @@ static int64_t other_rows(vn_identity_walk *w, const vn_parts *s, int64_t row, c
 		memcpy(before, now, size);
 		held = t;
 	}
-	free(before);
-	free(key);
+	VN_FREE(before, key);
 	return count;
 }
 

@@ -48,14 +48,13 @@ bool vn_show_check_json(const vn_recording *r, const vn_file_check *c, FILE *out
 
 	for (int i = 0; i < c->n_warnings; i++)
 		json_array_append_new(warnings, vn_show_text(c->warning[i]));
-	json_t *j = json_pack("{s:s, s:o, s:b, s:b, s:{s:i, s:i}, s:{s:i, s:i}, s:o, s:o, s:o}", "schema",
-	                      "vernier-check/1", "file", vn_show_text(vn_recording_path(r)), "complete",
-	                      (int)vn_recording_complete(r), "holds", c->n == 0, "identities", "checked", c->identities,
-	                      "broken", c->identities_broken, "digests", "checked", c->digests, "wrong", c->digests_wrong,
-	                      "findings", findings_json(c), "warnings", warnings, "next", vn_show_next_after(r, c));
+	VN_OWNED json_t *j = json_pack(
+		"{s:s, s:o, s:b, s:b, s:{s:i, s:i}, s:{s:i, s:i}, s:o, s:o, s:o}", "schema", "vernier-check/1", "file",
+		vn_show_text(vn_recording_path(r)), "complete", (int)vn_recording_complete(r), "holds", c->n == 0, "identities",
+		"checked", c->identities, "broken", c->identities_broken, "digests", "checked", c->digests, "wrong",
+		c->digests_wrong, "findings", findings_json(c), "warnings", warnings, "next", vn_show_next_after(r, c));
 
 	const bool good = j && vn_json_print(j, out, JSON_INDENT(1)) && fputc('\n', out) != EOF;
 
-	json_decref(j);
 	return good;
 }

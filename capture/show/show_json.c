@@ -256,14 +256,12 @@ static json_t *entry_json(const vn_recording *r, int i, const void *data)
 
 bool vn_show_json(const vn_recording *r, const vn_step *step, int i, const void *data, FILE *out)
 {
-	json_t *j = json_pack("{s:s, s:o, s:b, s:o}", "schema", "vernier-show/1", "file",
-	                      vn_show_text(vn_recording_path(r)), "complete", (int)vn_recording_complete(r), "next",
-	                      show_next(r, i));
-	json_t *rest = i >= 0 ? entry_json(r, i, data) : step ? describe_step(r, step) : describe_recording(r);
-	bool    good = j && rest && json_object_update(j, rest) == 0 &&
+	VN_OWNED json_t *j = json_pack("{s:s, s:o, s:b, s:o}", "schema", "vernier-show/1", "file",
+	                               vn_show_text(vn_recording_path(r)), "complete", (int)vn_recording_complete(r),
+	                               "next", show_next(r, i));
+	VN_OWNED json_t *rest = i >= 0 ? entry_json(r, i, data) : step ? describe_step(r, step) : describe_recording(r);
+	bool             good = j && rest && json_object_update(j, rest) == 0 &&
 	            vn_json_print(j, out, JSON_INDENT(1) | JSON_REAL_PRECISION(17)) && fputc('\n', out) != EOF;
 
-	json_decref(rest);
-	json_decref(j);
 	return good;
 }

@@ -18,11 +18,10 @@ enum { FIRST_ROWS = 16, FIRST_COLUMNS = 6, FIRST_PROMPTS = 8, FIRST_TOKENS = 16,
 
 size_t vn_show_put(const char *text, FILE *out)
 {
-	char        *shown = vn_utf8_shown(text, strlen(text));
-	const size_t n = strlen(shown ? shown : "?");
+	VN_FREED char *shown = vn_utf8_shown(text, strlen(text));
+	const size_t   n = strlen(shown ? shown : "?");
 
 	fputs(shown ? shown : "?", out);
-	free(shown);
 	return n;
 }
 
@@ -63,17 +62,15 @@ static void put_said(char *const *text, int64_t n, FILE *out)
 
 	for (int64_t i = 0; i < n; i++)
 		room += strlen(text[i]);
-	char *all = vn_alloc_zero(room, 1);
+	VN_FREED char *all = vn_alloc_zero(room, 1);
 	for (int64_t i = 0; i < n; i++)
 		length = (size_t)(stpcpy(all + length, text[i]) - all);
 	length = vn_utf8_unescape(all);
 	size_t shown = length < FIRST_BYTES ? length : FIRST_BYTES;
 	while (shown < length && shown > FIRST_BYTES - 4 && vn_utf8_length_before(all, shown) == 0)
 		shown--; /* do not cut inside a character */
-	char *line = vn_alloc_check(vn_utf8_escape(all, shown));
+	VN_FREED char *line = vn_alloc_check(vn_utf8_escape(all, shown));
 	vn_say(out, "  %-16s %s%s\n", "text", line, shown < length ? " ..." : "");
-	free(line);
-	free(all);
 }
 
 /* text: the tokens' text, or NULL. */

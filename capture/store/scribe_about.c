@@ -257,13 +257,12 @@ static void add_lines(vn_digester *digest, char *const *line, int64_t n)
 
 static bool put_table(hid_t g, const char *name, vn_message *m, vn_digester *digest)
 {
-	int64_t n;
-	char  **line = vn_take_texts(m, &n);
-	bool    good = !m->bad && put_lines(g, name, line, n, NULL);
+	int64_t         n;
+	VN_FREED char **line = vn_take_texts(m, &n);
+	bool            good = !m->bad && put_lines(g, name, line, n, NULL);
 
 	if (good)
 		add_lines(digest, line, n);
-	free(line);
 	return good;
 }
 
@@ -308,17 +307,16 @@ static bool read_number(hid_t g, const char *name, vn_digester *digest)
 
 static bool read_table(hid_t g, const char *name, vn_digester *digest)
 {
-	hid_t          dset = H5Dopen2(g, name, H5P_DEFAULT), type = vn_h5_text_type();
-	hid_t          space = dset >= 0 ? H5Dget_space(dset) : H5I_INVALID_HID;
-	const hssize_t n = space >= 0 ? H5Sget_simple_extent_npoints(space) : -1;
-	char         **line = n >= 0 ? calloc((size_t)n + 1, sizeof *line) : NULL;
+	hid_t           dset = H5Dopen2(g, name, H5P_DEFAULT), type = vn_h5_text_type();
+	hid_t           space = dset >= 0 ? H5Dget_space(dset) : H5I_INVALID_HID;
+	const hssize_t  n = space >= 0 ? H5Sget_simple_extent_npoints(space) : -1;
+	VN_FREED char **line = n >= 0 ? calloc((size_t)n + 1, sizeof *line) : NULL;
 	bool good = line && type >= 0 && (n == 0 || H5Dread(dset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, line) >= 0);
 
 	if (good)
 		add_lines(digest, line, n);
 	if (good && n)
 		H5Dvlen_reclaim(type, space, H5P_DEFAULT, line);
-	free(line);
 	vn_h5_close(space);
 	vn_h5_close(type);
 	vn_h5_close(dset);

@@ -472,16 +472,14 @@ static vn_status close_file(vn_scribe_file *f, vn_message *m, vn_error *err)
 		st = f->bulk ? vn_scribe_whole_end(f, err) : VN_OK;
 		vn_driver_release(f->driver);
 		/* Sets the mark after everything else is on disk. */
-		if (!st)
-			st = vn_scribe_file_publish(f, err);
+		st = st ? st : vn_scribe_file_publish(f, err);
 		if (!st && complete)
 			st = read_back(f, err);
 		if (!st && complete && !mark_complete(f->file))
 			st = vn_scribe_file_failed(f, "the mark that it is complete", err);
 		if (H5Fclose(f->file) < 0 && !st)
 			st = vn_scribe_file_failed(f, "its end", err);
-		if (!st)
-			st = vn_driver_publish(f->driver, err);
+		st = st ? st : vn_driver_publish(f->driver, err);
 	}
 	*f->answer = f->on_disk;
 	f->file = H5I_INVALID_HID;

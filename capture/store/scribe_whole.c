@@ -116,9 +116,7 @@ void vn_scribe_whole_drop(vn_scribe_file *f)
 	for (size_t k = 0; s && k < s->n; k++) {
 		for (size_t i = 0; i < s->group[k]->n; i++)
 			free((char *)s->group[k]->link[i].name);
-		free(s->group[k]->link);
-		free(s->group[k]->path);
-		free(s->group[k]);
+		VN_FREE(s->group[k]->link, s->group[k]->path, s->group[k]);
 	}
 	if (s) {
 		vn_tree_free(s->by_path, leave_alone);

@@ -60,8 +60,7 @@ static vn_status create_store(const char *path, bool force, bool whole, const vn
 		vn_disk_open(&s->disk, s->place.fd, s->place.partial);
 		st = start_thread(s, err);
 	}
-	if (!st)
-		st = make_file(s, whole, err);
+	st = st ? st : make_file(s, whole, err);
 	if (st)
 		vn_store_abandon(store);
 	return st;
@@ -179,13 +178,11 @@ vn_status vn_store_commit(vn_store **store, vn_error *err)
 	vn_status st = s->open ? vn_fail(err, VN_ERR_SHAPE, "%s: a tensor is not ended", s->place.partial) : VN_OK;
 
 	come_to_rest(s);
-	if (!st)
-		st = vn_store_status(s, err);
+	st = st ? st : vn_store_status(s, err);
 	const bool whole = !st && !(st = vn_trouble_since(s->place.mark, s->place.partial, err));
 	int64_t    left;
 	vn_status  closed = close_file(s, whole && !s->cut, &left, whole ? err : NULL);
-	if (!st)
-		st = closed;
+	st = st ? st : closed;
 	if (!st)
 		st = vn_place_settle(&s->place, err);
 	else

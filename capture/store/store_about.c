@@ -36,9 +36,9 @@ vn_status vn_store_model(vn_store *s, const vn_model *m, const vn_weight_row *ro
 {
 	const vn_model_words w = { vn_model_family(m), vn_model_config(m), vn_model_provenance(m), vn_model_format(m),
 		                       vn_model_path(m) };
-	vn_plan_text         text = { 0 };
-	vn_message           out = { 0 };
-	vn_status            st = s->plan ? plan_text(s, &text, err) : VN_OK;
+	VN_ENDS(vn_plan_text_free) vn_plan_text text = { 0 };
+	vn_message                              out = { 0 };
+	vn_status                               st = s->plan ? plan_text(s, &text, err) : VN_OK;
 
 	if (!st) {
 		vn_store_put_model(&out, &w, rows, vn_model_plan(m)->n_weights);
@@ -47,7 +47,6 @@ vn_status vn_store_model(vn_store *s, const vn_model *m, const vn_weight_row *ro
 			put_plan(&out, &text);
 		st = vn_store_do(s, VN_SCRIBE_MODEL, &out, NULL, err);
 	}
-	vn_plan_text_free(&text);
 	return st;
 }
 

@@ -206,8 +206,7 @@ static vn_status start_tensor(vn_store *s, const vn_block *b, vn_error *err)
 	vn_message    m = { 0 };
 	vn_status     st = begin_tensor(s, b, err);
 
-	if (!st)
-		st = send_small(s, err);
+	st = st ? st : send_small(s, err);
 	if (st)
 		return st;
 	vn_message_put_bytes(&m, &s->tensor.about, sizeof s->tensor.about);
@@ -268,8 +267,7 @@ static vn_status file_block(vn_store *s, vn_block *b, vn_error *err)
 	/* Ignores a piece of a dropped tensor. */
 	if (!st && !s->tensor.open)
 		return VN_OK;
-	if (!st)
-		st = file_numbers(s, b, err);
+	st = st ? st : file_numbers(s, b, err);
 	return st || !b->last ? st : finish_tensor(s, err);
 }
 

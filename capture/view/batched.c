@@ -57,8 +57,8 @@ int64_t vn_batched_count(const vn_recording *r)
 /* Takes the tokens of the columns that are no padding and belong to this prompt. */
 static vn_status take_real(row_job *j, const int32_t *ids, const int32_t *positions, vn_error *err)
 {
-	int64_t  *of = j->packed ? vn_alloc((size_t)j->columns, sizeof *of) : NULL;
-	vn_status st = of ? vn_packed_prompts(j->r, of, err) : VN_OK;
+	VN_FREED int64_t *of = j->packed ? vn_alloc((size_t)j->columns, sizeof *of) : NULL;
+	vn_status         st = of ? vn_packed_prompts(j->r, of, err) : VN_OK;
 	for (int64_t i = 0; !st && i < j->columns; i++) {
 		const int64_t at = j->packed ? i : j->row * j->columns + i;
 		const bool    real = positions[at] >= 0 && ids[at] >= 0 && (!of || of[i] == j->row);
@@ -68,7 +68,6 @@ static vn_status take_real(row_job *j, const int32_t *ids, const int32_t *positi
 			j->positions[j->n++] = positions[at];
 		}
 	}
-	free(of);
 	return st;
 }
 
@@ -174,7 +173,7 @@ static vn_status make_boxes(row_job *j, int entry)
 	}
 	if (keys >= 0)
 		n = real_runs(j, 0, s->position + s->tokens, j->runs);
-	vn_piece *piece = vn_alloc((size_t)n, sizeof *piece);
+	VN_FREED vn_piece *piece = vn_alloc((size_t)n, sizeof *piece);
 	for (int64_t i = 0, at = 0; i < n; i++) {
 		piece[i] = box.piece;
 		if (keys >= 0) {
@@ -184,9 +183,7 @@ static vn_status make_boxes(row_job *j, int entry)
 			at += j->runs[i].n;
 		}
 	}
-	const vn_status st = vn_derive_add(j->made, &box.made, piece, n, VN_JOIN_PLACED, j->err);
-	free(piece);
-	return st;
+	return vn_derive_add(j->made, &box.made, piece, n, VN_JOIN_PLACED, j->err);
 }
 
 /* Which columns are not this prompt's, for vn_batched_padding. */
@@ -224,11 +221,7 @@ vn_status vn_batched_row(vn_recording **r, int64_t row, vn_error *err)
 			st = vn_derive_end(j.made, err);
 		}
 	}
-	free(j.ids);
-	free(j.positions);
-	free(j.before);
-	free(j.step);
-	free(j.runs);
+	VN_FREE(j.ids, j.positions, j.before, j.step, j.runs);
 	return st;
 }
 

@@ -195,12 +195,12 @@ static vn_status join_call(join_job *j)
 
 vn_status vn_calls_join(vn_recording **r, const vn_call *call, int n, int *left, char one[VN_NAME_MAX], vn_error *err)
 {
-	const vn_step *step;
-	const int      steps = vn_recording_steps(*r, &step);
-	const int      ranks = vn_recording_ranks(*r);
-	join_job       j = { .r = *r, .step = step, .left = left, .one = one, .err = err };
-	vn_step       *as = vn_alloc((size_t)n, sizeof *as);
-	vn_status      st = VN_OK;
+	const vn_step    *step;
+	const int         steps = vn_recording_steps(*r, &step);
+	const int         ranks = vn_recording_ranks(*r);
+	join_job          j = { .r = *r, .step = step, .left = left, .one = one, .err = err };
+	VN_FREED vn_step *as = vn_alloc((size_t)n, sizeof *as);
+	vn_status         st = VN_OK;
 
 	*left = 0;
 	j.piece = vn_alloc((size_t)steps, sizeof *j.piece);
@@ -219,6 +219,5 @@ vn_status vn_calls_join(vn_recording **r, const vn_call *call, int n, int *left,
 		}
 	}
 	free(j.piece);
-	free(as);
 	return st;
 }

@@ -77,7 +77,7 @@ static vn_status gather_blocks(vn_recording *r, vn_recording *made, int entry, c
 		else if (k != x->slot)
 			vn_box_axis(&box, k, e->shape.dim[k], x->dims.atom[k].word);
 	}
-	vn_piece *piece = vn_alloc((size_t)used_blocks, sizeof *piece);
+	VN_FREED vn_piece *piece = vn_alloc((size_t)used_blocks, sizeof *piece);
 	for (int64_t b = 0; !st && b < used_blocks; b++) {
 		int32_t number;
 		memcpy(&number, (const unsigned char *)data + (size_t)b * sizeof number, sizeof number);
@@ -90,10 +90,7 @@ static vn_status gather_blocks(vn_recording *r, vn_recording *made, int entry, c
 		piece[b].from = number * box.stride[x->block];
 	}
 	vn_recording_release(r, t);
-	if (!st)
-		st = vn_derive_add(made, &box.made, piece, (int)used_blocks, VN_JOIN_PLACED, err);
-	free(piece);
-	return st;
+	return st ? st : vn_derive_add(made, &box.made, piece, (int)used_blocks, VN_JOIN_PLACED, err);
 }
 
 vn_status vn_paged_gather(vn_recording **r, int *gathered, vn_error *err)

@@ -8,7 +8,6 @@
 
 #include <inttypes.h>
 #include <limits.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -342,8 +341,7 @@ vn_status vn_ranks_join(vn_recording **rank, int n, vn_ranks_use *use, vn_record
 		snprintf(more, sizeof more, "%d more notes on how tensors were joined are left out", j.left_out);
 		use->say(use->context, more);
 	}
-	if (!st)
-		st = vn_derive_end(j.made, err);
+	st = st ? st : vn_derive_end(j.made, err);
 	if (st) {
 		vn_recording_close(j.made);
 		return st;

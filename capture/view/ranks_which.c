@@ -111,7 +111,6 @@ static vn_status same_kind(vn_recording *const *rank, int n, bool allow_incomple
 vn_status vn_ranks_which(vn_recording **rank, int n, vn_ranks_use *use, vn_error *err)
 {
 	vn_status st = in_order(rank, n, &use->all_told, err);
-	if (!st)
-		st = same_kind(rank, n, use->allow_incomplete, err);
+	st = st ? st : same_kind(rank, n, use->allow_incomplete, err);
 	return st ? st : same_run(rank, n, err);
 }

@@ -2,7 +2,6 @@
 #include "compare/against/against.h"
 
 #include "compare/comparison/checkpoint.h"
-#include "compare/comparison/checks.h"
 #include "compare/judge/count.h"
 #include "compare/judge/judge_left_out.h"
 #include "compare/match/match.h"

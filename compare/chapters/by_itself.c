@@ -117,8 +117,7 @@ vn_status vn_chapter_check_alone(const vn_opened *o, const vn_checkpoints *all, 
 		if (both[i].shared.threads == 1)
 			take_share(&both[i]);
 	st = tell_one_side(warnings, "the reference", &both[0], err);
-	if (!st)
-		st = tell_one_side(warnings, "the candidate", &both[1], err);
+	st = st ? st : tell_one_side(warnings, "the candidate", &both[1], err);
 	for (int i = 0; i < 2; i++)
 		vn_identities_free(&both[i].found);
 	vn_plan_destroy(made);
@@ -231,10 +230,8 @@ vn_status vn_chapter_check_garbage(const vn_opened *o, const vn_checkpoints *all
 	vn_status st = vn_trusts(o) ? VN_OK : note_unchosen(o, &remarks->notes, &why);
 	if (!st && (strcmp(vn_recording_provenance(o->ref), "synthetic") == 0 || (!logits_fail(all) && same_text(o))))
 		return VN_OK;
-	if (!st)
-		st = vn_garbage_of(o->ref, &ref, &why);
-	if (!st)
-		st = vn_garbage_of(o->cand, &cand, &why);
+	st = st ? st : vn_garbage_of(o->ref, &ref, &why);
+	st = st ? st : vn_garbage_of(o->cand, &cand, &why);
 	if (st) /* what cannot be read was judged before */
 		return vn_status_ends_job(st) ? vn_fail(err, st, "%s", why.text) : VN_OK;
 	for (vn_garbage_sign i = 0; i < VN_N_GARBAGE_SIGNS; i++)

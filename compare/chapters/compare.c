@@ -202,19 +202,15 @@ void vn_comparison_finish(vn_comparison *c)
 	vn_result *r = &c->result;
 
 	for (int i = 0; i < r->checkpoints.n; i++) {
-		free(r->checkpoints.of[i].check);
-		free(r->checkpoints.of[i].detail);
-		free(r->checkpoints.of[i].contents);
-		free(r->checkpoints.of[i].floor);
+		VN_FREE(r->checkpoints.of[i].check, r->checkpoints.of[i].detail, r->checkpoints.of[i].contents,
+		        r->checkpoints.of[i].floor);
 	}
 	free(r->checkpoints.of);
 	vn_terms_free(&r->checkpoints.terms);
 	free(r->pools.pooled_logits);
 	for (int i = 0; i < r->pools.n_pooled_small; i++)
 		free(r->pools.pooled_small[i].step);
-	free(r->pools.pooled_small);
-	free(r->pools.channel_pool);
-	free(r->localised.origins);
+	VN_FREE(r->pools.pooled_small, r->pools.channel_pool, r->localised.origins);
 	if (r->explainer)
 		r->explainer->free(r->why);
 	vn_model_close(c->opened.model);

@@ -140,11 +140,10 @@ const char *vn_point_of(const vn_checkpoint *p)
 
 const char *vn_label(const vn_checkpoint *p, char *text)
 {
-	char *name = vn_utf8_escape(p->name, strlen(p->name)); /* two names stay two */
+	VN_FREED char *name = vn_utf8_escape(p->name, strlen(p->name)); /* two names stay two */
 	if (p->step == 0)
 		snprintf(text, VN_LABEL, "%s", name ? name : p->name);
 	else
 		snprintf(text, VN_LABEL, "step.%d/%s", p->step, name ? name : p->name);
-	free(name);
 	return vn_text_clean(text, VN_LABEL);
 }

@@ -115,11 +115,10 @@ void vn_estimate_narrow(vn_case *t)
 	const vn_node *node = &t->site->plan->node[vn_case_node(t)];
 	if (t->part || t->x->unmodified.residual.bad || !n || node->out[0] != t->site->target)
 		return; /* scores and probabilities in another format: estimate_attention.c */
-	double *y = vn_alloc((size_t)vn_shape_count(&cand->shape), sizeof *y);
+	VN_FREED double *y = vn_alloc((size_t)vn_shape_count(&cand->shape), sizeof *y);
 	for (int i = 0; i < n && !vn_case_answered(t); i++)
 		if (has_format(cand, formats[i]))
 			try_format(t, formats[i], y);
-	free(y);
 }
 
 /* ---- another activation ---------------------------------------------------------------------- */

@@ -18,7 +18,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* ---- the first keys (attention sinks) -------------------------------------------------------- */
 

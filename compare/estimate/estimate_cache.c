@@ -91,15 +91,6 @@ static void open_keys(keys *x)
 	pick_queries(x);
 }
 
-static void end_keys(keys *x)
-{
-	free(x->s);
-	free(x->e);
-	free(x->is);
-	free(x->own);
-	free(x->slot);
-}
-
 /* ---- slots ----------------------------------------------------------------------------------- */
 
 /* Slots hold that. */
@@ -399,7 +390,7 @@ void vn_estimate_keys(vn_case *t)
 			fit_padding(&x);
 		if (!vn_case_answered(t))
 			fit_table(&x);
-		end_keys(&x);
+		VN_FREE(x.s, x.e, x.is, x.own, x.slot);
 	}
 	vn_attend_close(&x.a);
 }

@@ -252,16 +252,14 @@ static void try_rows(vn_tested_product *p, int n, const int *from)
 
 static void try_order(vn_tested_product *p, int n, const int *from)
 {
-	vn_tensor own = *p->own, fine = *p->fine;
-	vn_trial  h = VN_TRIAL(SHARDS_REORDERED, p->node, .kind = VN_BY_RESULT, .result.n = n);
-	void     *a = in_order(p, &own, n, from), *b = in_order(p, &fine, n, from);
+	vn_tensor      own = *p->own, fine = *p->fine;
+	vn_trial       h = VN_TRIAL(SHARDS_REORDERED, p->node, .kind = VN_BY_RESULT, .result.n = n);
+	VN_FREED void *a = in_order(p, &own, n, from), *b = in_order(p, &fine, n, from);
 
 	memcpy(h.applied.result.list, from, (size_t)n * sizeof *from);
 	own.data = a;
 	fine.data = b;
 	vn_try_numbers(p->t, &own, &fine, NULL, &h);
-	free(a);
-	free(b);
 }
 
 static void fit_order(vn_tested_product *p)
@@ -417,7 +415,5 @@ void vn_estimate_linear(vn_case *t)
 	const bool read = vn_tested_product_read(&p);
 	for (size_t i = 0; read && i < sizeof fits / sizeof *fits && !vn_case_answered(t); i++)
 		fits[i](&p);
-	free(p.x);
-	free(p.wc);
-	free(p.error);
+	VN_FREE(p.x, p.wc, p.error);
 }

@@ -185,8 +185,7 @@ void vn_estimate_matrix_edit(vn_tested_product *p)
 			h.finding = edits[i].finding;
 			h.applied.matrix = edit;
 		}
-	free(x);
-	free(w);
+	VN_FREE(x, w);
 	if (least < vn_tested_product_error_sum(p) / 4)
 		vn_try_format(p->t, &h, &h.applied.matrix.format,
 		              h.applied.matrix.of == VN_OF_WEIGHTS ? VN_FORMAT_F16 : VN_FORMAT_TF32);

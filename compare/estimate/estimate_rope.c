@@ -93,8 +93,7 @@ static bool measure_rotation(vn_case *t, rotation *r)
 	double *y = vn_case_all_doubles_of(c);
 	for (int i = 0; i < r->pairs; i++)
 		one_pair(r, t->part, &x, y, i);
-	free(y);
-	free(r->z);
+	VN_FREE(y, r->z);
 	return true;
 }
 

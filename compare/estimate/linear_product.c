@@ -108,7 +108,7 @@ bool vn_tested_product_read(vn_tested_product *p)
 
 	if (!vn_case_input(p->t, 0, VN_FINE_WIDTH, &x))
 		return false;
-	double *row = vn_alloc((size_t)(p->M > p->N ? p->M : p->N), sizeof *row);
+	VN_FREED double *row = vn_alloc((size_t)(p->M > p->N ? p->M : p->N), sizeof *row);
 	p->x = vn_alloc((size_t)(p->R * p->N), sizeof *p->x);
 	p->wc = vn_alloc((size_t)(p->C * p->N), sizeof *p->wc);
 	p->error = vn_alloc((size_t)(p->R * p->C), sizeof *p->error);
@@ -125,6 +125,5 @@ bool vn_tested_product_read(vn_tested_product *p)
 		for (int64_t c = 0; c < p->C; c++)
 			p->error[r * p->C + c] = vn_tested_product_error(p, vn_tested_product_row(p, r),
 			                                                 vn_tested_product_channel(p, c));
-	free(row);
 	return true;
 }

@@ -11,7 +11,6 @@
 #include "libref/exec/sample.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -329,12 +328,8 @@ vn_status vn_evaluate(const vn_evaluate_options *o, const vn_plan *plan, const v
 		e->prompt = o->n < o->window / 2 ? o->n : o->window / 2;
 		st = decode_greedily(&w, e, err);
 	}
-	free(w.rows[0].data);
-	free(w.rows[1].data);
+	VN_FREE(w.rows[0].data, w.rows[1].data);
 	vn_routed_finish(&w.routed);
-	free(w.by_routing);
-	free(w.chosen);
-	free(w.want);
-	free(w.t);
+	VN_FREE(w.by_routing, w.chosen, w.want, w.t);
 	return st;
 }

@@ -41,7 +41,7 @@ static char *token_text(const vn_evaluated *x, int32_t id)
 static void print_choice(const vn_evaluated *x, const int32_t *token, bool tie, FILE *out)
 {
 	for (int s = 0; s < 2; s++) {
-		char *word = token_text(x, token[s]);
+		VN_FREED char *word = token_text(x, token[s]);
 		if (s)
 			fputs(" against ", out);
 		if (token[s] < 0)
@@ -50,7 +50,6 @@ static void print_choice(const vn_evaluated *x, const int32_t *token, bool tie, 
 			fprintf(out, "%" PRId32, token[s]);
 		if (word)
 			vn_say(out, " \"%s\"", word);
-		free(word);
 	}
 	fputs(tie ? ", a near tie" : "", out);
 }
@@ -226,11 +225,10 @@ static void print_echo(const vn_evaluated *x, FILE *out)
 	const vn_evaluation *e = x->e;
 	vn_say(out, "%-11s scores peak at the input token: reference %.4g %%, candidate %.4g %%; in the text: %.4g %%\n",
 	       "echo", 100 * e->echo[0], 100 * e->echo[1], 100 * e->repeats);
-	vn_lines lines = { 0 };
+	VN_ENDS(vn_lines_free) vn_lines lines = { 0 };
 	vn_evaluate_warnings(x, &lines);
 	for (int i = 0; i < lines.n; i++)
 		vn_say(out, "%-11s %s\n", "warning", lines.line[i]);
-	vn_lines_free(&lines);
 }
 
 void vn_evaluate_text(const vn_evaluated *x, int n, FILE *out)
@@ -276,9 +274,8 @@ static json_t *engine_json(const vn_evaluated *x, int s)
 
 static json_t *word_json(const vn_evaluated *x, int32_t token)
 {
-	char   *w = token_text(x, token);
-	json_t *j = vn_json_text(w);
-	free(w);
+	VN_FREED char *w = token_text(x, token);
+	json_t        *j = vn_json_text(w);
 	return j;
 }
 
@@ -324,8 +321,8 @@ static json_t *routing_json(const vn_evaluation *e)
 
 static json_t *evaluation_json(const vn_evaluated *x)
 {
-	const vn_evaluation *e = x->e;
-	vn_lines             next = { 0 };
+	const vn_evaluation            *e = x->e;
+	VN_ENDS(vn_lines_free) vn_lines next = { 0 };
 	json_t *j = json_pack("{s:s, s:o, s:s, s:o, s:I, s:I, s:I, s:I, s:I}", "schema", "vernier-evaluate/2", "model",
 	                      vn_json_text(x->model), "weights", x->weights[0], "text", vn_json_text(x->text), "tokens",
 	                      (json_int_t)e->tokens, "scored", (json_int_t)e->scored, "window", (json_int_t)x->o->window,
@@ -356,14 +353,14 @@ static json_t *evaluation_json(const vn_evaluated *x)
 	else
 		compare_them(x, &next);
 	json_object_set_new(j, "next", vn_json_lines(&next));
-	vn_lines_free(&next);
 	return j;
 }
 
 vn_status vn_evaluate_json(const vn_evaluated *x, int n, FILE *out, vn_error *err)
 {
-	json_t *j = n == 1 ? evaluation_json(x)
-	                   : json_pack("{s:s, s:[], s:[]}", "schema", "vernier-evaluate-many/2", "evaluations", "next");
+	VN_OWNED json_t *j = n == 1 ? evaluation_json(x)
+	                            : json_pack("{s:s, s:[], s:[]}", "schema", "vernier-evaluate-many/2", "evaluations",
+	                                        "next");
 	for (int i = 0; n > 1 && i < n; i++) {
 		json_t *of = evaluation_json(&x[i]), *first = json_array_get(json_object_get(of, "next"), 0);
 		if (first)
@@ -371,6 +368,5 @@ vn_status vn_evaluate_json(const vn_evaluated *x, int n, FILE *out, vn_error *er
 		json_array_append_new(json_object_get(j, "evaluations"), of);
 	}
 	const bool good = vn_json_print(j, out, JSON_INDENT(1) | JSON_REAL_PRECISION(17)) && fputc('\n', out) != EOF;
-	json_decref(j);
 	return good ? VN_OK : vn_fail(err, VN_ERR_IO, "the JSON report could not be written");
 }

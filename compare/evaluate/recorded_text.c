@@ -204,8 +204,7 @@ vn_status vn_recorded_text_add(vn_recorded_text *x, vn_recording *ref, vn_record
 	for (int k = 0; k < 2; k++) {
 		if (s[k].held >= 0)
 			vn_recording_release(s[k].r, s[k].held);
-		free(s[k].at);
-		free(s[k].data);
+		VN_FREE(s[k].at, s[k].data);
 	}
 	x->windows++;
 	x->longest = tokens > x->longest ? tokens : x->longest;
@@ -214,7 +213,6 @@ vn_status vn_recorded_text_add(vn_recorded_text *x, vn_recording *ref, vn_record
 
 void vn_recorded_text_free(vn_recorded_text *x)
 {
-	free(x->ids);
-	free(x->score);
+	VN_FREE(x->ids, x->score);
 	*x = (vn_recorded_text) { 0 };
 }

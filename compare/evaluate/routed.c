@@ -58,13 +58,10 @@ static vn_status put_chosen(const vn_engine *e, const vn_routed_value *v, int64_
 {
 	if (v->have != (size_t)(tokens * v->slots))
 		return vn_fail(err, VN_ERR_SHAPE, "the candidate chose experts for some of the tokens only");
-	float    *x = vn_alloc(v->have + 1, sizeof *x);
-	vn_status st;
+	VN_FREED float *x = vn_alloc(v->have + 1, sizeof *x);
 
 	vn_to_f32(x, v->data, v->dtype, v->have);
-	st = e->ops->write(e->self, v->value, x, err);
-	free(x);
-	return st;
+	return e->ops->write(e->self, v->value, x, err);
 }
 
 vn_status vn_routed_forward(vn_routed *r, const vn_engine *e, const int32_t *ids, int64_t tokens, const vn_taps *taps,
@@ -78,8 +75,7 @@ vn_status vn_routed_forward(vn_routed *r, const vn_engine *e, const int32_t *ids
 			st = put_chosen(e, &r->of[i], tokens, err);
 		next = r->of[i].node + 1;
 	}
-	if (!st)
-		st = e->ops->run(e->self, next, r->n_nodes, err);
+	st = st ? st : e->ops->run(e->self, next, r->n_nodes, err);
 	const vn_status ended = e->ops->end(e->self, !st, st ? NULL : err);
 	return st ? st : ended;
 }

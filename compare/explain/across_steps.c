@@ -499,7 +499,7 @@ void vn_explain_across_steps(vn_case *t, vn_all_findings *x)
 	const size_t   n = (size_t)x->n + 1;
 	const vn_step *step;
 	point_group    g = { .t = t, .x = vn_alloc_zero(n, sizeof *g.x), .refuted = vn_alloc_zero(n, sizeof *g.refuted) };
-	bool          *done = vn_alloc_zero(n, sizeof *done);
+	VN_FREED bool *done = vn_alloc_zero(n, sizeof *done);
 	vn_progress    bar = { 0 };
 
 	const bool several = vn_recording_steps(t->opened->cand, &step) > 1;
@@ -518,9 +518,5 @@ void vn_explain_across_steps(vn_case *t, vn_all_findings *x)
 		one_point(&g, &bar);
 	}
 	vn_progress_stop(&bar);
-	free(g.right);
-	free(g.x);
-	free(g.refuted);
-	free(g.known);
-	free(done);
+	VN_FREE(g.right, g.x, g.refuted, g.known);
 }

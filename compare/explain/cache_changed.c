@@ -233,12 +233,7 @@ static double worst_left(const changed_steps *x, const vn_applied_changed *c, do
 static void close_query(changed_query *q)
 {
 	vn_last_query_close(&q->a);
-	free(q->error);
-	free(q->s);
-	free(q->p);
-	free(q->row);
-	free(q->y);
-	free(q->other);
+	VN_FREE(q->error, q->s, q->p, q->row, q->y, q->other);
 }
 
 /* Returns whether it is a step of one token of an attention. */

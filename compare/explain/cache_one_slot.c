@@ -44,9 +44,7 @@ static int64_t count_of(const token_query *q)
 static void close_query(token_query *q)
 {
 	vn_last_query_close(&q->a);
-	free(q->s);
-	free(q->p);
-	free(q->y);
+	VN_FREE(q->s, q->p, q->y);
 }
 
 static void attend_query(token_query *q)
@@ -369,9 +367,9 @@ static void try_best(vn_case *t, const query_steps *x)
 
 void vn_explain_one_slot(vn_case *t, vn_findings **x, int n)
 {
-	token_query *q = vn_alloc_zero((size_t)n, sizeof *q);
-	bool         clear = false, fits = n > 0;
-	int          some = 0;
+	VN_FREED token_query *q = vn_alloc_zero((size_t)n, sizeof *q);
+	bool                  clear = false, fits = n > 0;
+	int                   some = 0;
 
 	for (int i = 0; i < n; i++)
 		clear = clear || x[i]->unmodified.limit_fraction > CLEAR;
@@ -389,10 +387,8 @@ void vn_explain_one_slot(vn_case *t, vn_findings **x, int n)
 		steps.by = vn_alloc((size_t)values, sizeof *steps.by);
 		steps.room = vn_alloc((size_t)most, sizeof *steps.room);
 		try_best(t, &steps);
-		free(steps.by);
-		free(steps.room);
+		VN_FREE(steps.by, steps.room);
 	}
 	for (int i = 0; i < some; i++)
 		close_query(&q[i]);
-	free(q);
 }

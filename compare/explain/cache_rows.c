@@ -10,7 +10,6 @@
 #include "libref/base/alloc.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 enum { NO_TOKEN = -1, ZEROS = -2 };
 

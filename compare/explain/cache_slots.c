@@ -167,9 +167,9 @@ static double probs_error(const vn_last_query *s, const query_sums *m, int head,
 
 static void weigh_ranges(const vn_last_query *s, const vn_findings *x, slot_range *r, int n)
 {
-	const int64_t keys = s->S + 1, rows = keys * s->K, all = s->H * vn_last_query_width(s);
-	double       *error = vn_alloc_zero((size_t)n, sizeof *error), size = vn_dot(s->is, s->is, all);
-	double       *room = vn_alloc((size_t)(3 * keys + 3 * rows), sizeof *room);
+	const int64_t    keys = s->S + 1, rows = keys * s->K, all = s->H * vn_last_query_width(s);
+	double          *error = vn_alloc_zero((size_t)n, sizeof *error), size = vn_dot(s->is, s->is, all);
+	VN_FREED double *room = vn_alloc((size_t)(3 * keys + 3 * rows), sizeof *room);
 
 	query_sums m = { .s = room, .e = room + keys, .e_end = room + 2 * keys, .v = room + 3 * keys };
 	m.v_end = m.v + rows;
@@ -187,7 +187,6 @@ static void weigh_ranges(const vn_last_query *s, const vn_findings *x, slot_rang
 		r[i].left = left > r[i].left || isnan(left) ? left : r[i].left;
 	}
 	free(error);
-	free(room);
 }
 
 /* Lists all ranges below S, each as zeros, as every other range of its length and (of any length,
@@ -277,7 +276,7 @@ static void try_range(vn_case *t, const slot_range *of, int others, bool several
 	r.from = r.from > first ? r.from : first;
 	if (r.n < 1 || r.held + r.n > S || (r.held == VN_HOLDS_UNSEEN && s->tokens != 1))
 		return;
-	int64_t *token = vn_alloc((size_t)S, sizeof *token);
+	VN_FREED int64_t *token = vn_alloc((size_t)S, sizeof *token);
 	fill_slots(&r, r.n, first, S, token);
 	t->x->fitted = t->x->fitted || !t->x->n_fit;
 	if (r.held == VN_HOLDS_UNSEEN)
@@ -293,7 +292,6 @@ static void try_range(vn_case *t, const slot_range *of, int others, bool several
 		vn_case_conclude(t);
 	}
 	vn_made_finish(&made);
-	free(token);
 }
 
 /* What is done in each step: n ranges are measured; or one is tried, which others equal. */
@@ -359,8 +357,8 @@ static bool is_joined(const vn_case *t, const vn_step *s)
 
 static void find_slots(vn_case *t, vn_findings **x, int n, int64_t S)
 {
-	int         n_ranges;
-	slot_range *r = list_ranges(S, &n_ranges);
+	int                  n_ranges;
+	VN_FREED slot_range *r = list_ranges(S, &n_ranges);
 
 	visit_each(t, x, n, &(slot_visit) { .r = r, .n = n_ranges });
 	const int unseen = best_of(r, n_ranges, true);
@@ -373,15 +371,14 @@ static void find_slots(vn_case *t, vn_findings **x, int n, int64_t S)
 	for (int i = 0; i < 2; i++)
 		if (all[i] >= 0)
 			visit_each(t, x, n, &(slot_visit) { .best = &r[all[i]], .others = as_good(r, n_ranges, all[i]) });
-	free(r);
 }
 
 void vn_explain_cache_slots(vn_case *t, vn_findings **x, int n)
 {
-	vn_findings **cached = vn_alloc((size_t)n, sizeof *cached); /* without a joined first step */
-	int64_t       S = 0;
-	bool          clear = false, fits = true;
-	int           some = 0;
+	VN_FREED vn_findings **cached = vn_alloc((size_t)n, sizeof *cached); /* without a joined first step */
+	int64_t                S = 0;
+	bool                   clear = false, fits = true;
+	int                    some = 0;
 
 	for (int i = 0; i < n; i++) {
 		const vn_step *s = vn_recording_step(t->opened->cand, t->result->checkpoints.of[x[i]->checkpoint].step);
@@ -394,5 +391,4 @@ void vn_explain_cache_slots(vn_case *t, vn_findings **x, int n)
 	}
 	if (clear && fits)
 		find_slots(t, cached, some, S);
-	free(cached);
 }

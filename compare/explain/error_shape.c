@@ -183,10 +183,7 @@ static void add_shape(vn_case *t)
 		add_pair(&g.sum[0][i % g.cols], g.r[i], g.c[i]);
 	}
 	add_best_shape(t, &g);
-	free(g.r);
-	free(g.c);
-	free(g.sum[0]);
-	free(g.sum[1]);
+	VN_FREE(g.r, g.c, g.sum[0], g.sum[1]);
 }
 
 /* The error is as large as that of float16 sums. Nothing more is known: the order of the terms
@@ -245,8 +242,8 @@ void vn_error_zeros(vn_case *t)
 
 	if (c->shape.rank != 3 || heads < 0 || heads > 1 || rows != 1 - heads)
 		return;
-	const int64_t H = c->shape.dim[heads], T = c->shape.dim[rows], each = c->shape.dim[2];
-	bool         *head = vn_alloc_zero((size_t)H, sizeof *head), *row = vn_alloc_zero((size_t)T, sizeof *row);
+	const int64_t  H = c->shape.dim[heads], T = c->shape.dim[rows], each = c->shape.dim[2];
+	VN_FREED bool *head = vn_alloc_zero((size_t)H, sizeof *head), *row = vn_alloc_zero((size_t)T, sizeof *row);
 	for (int64_t i = 0; i < H * T * each; i++) {
 		const int64_t at = i / each, h = heads == 0 ? at / T : at % H, r = heads == 0 ? at % T : at / H;
 		const bool    is = vn_tensor_number(&t->own, i) != 0, zero = is && vn_tensor_number(c, i) == 0;
@@ -264,8 +261,6 @@ void vn_error_zeros(vn_case *t)
 		vn_text_add(text, sizeof text, " of %" PRId64, T);
 	}
 	vn_lines_add(&t->x->error_shape, "%s", text);
-	free(head);
-	free(row);
 }
 
 void vn_error_shape(vn_case *t)

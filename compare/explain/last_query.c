@@ -83,10 +83,7 @@ void vn_last_query_try(vn_case *t, vn_trial *h, vn_made *made)
 
 void vn_last_query_close(vn_last_query *q)
 {
-	free(q->q);
-	free(q->is);
-	free(q->k);
-	free(q->v);
+	VN_FREE(q->q, q->is, q->k, q->v);
 }
 
 int64_t vn_last_query_width(const vn_last_query *q)

@@ -7,7 +7,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 const char *vn_sentence_range(int64_t one, int64_t first, int64_t last, char text[64])
 {

@@ -47,8 +47,8 @@ typedef struct pool_rows {
 /* Moves the remaining rows to the front in both tensors, which hold their own data. */
 static void leave_out(const vn_checkpoints *all, const vn_channel_pool *pool, pool_rows *rows)
 {
-	double *size = vn_alloc((size_t)pool->rows, sizeof *size);
-	int     n = 0, kept = 0;
+	VN_FREED double *size = vn_alloc((size_t)pool->rows, sizeof *size);
+	int              n = 0, kept = 0;
 
 	for (int i = 0; i < pool->rows; i++)
 		if (!isnan(floor_of(all, pool, i)))
@@ -60,7 +60,6 @@ static void leave_out(const vn_checkpoints *all, const vn_channel_pool *pool, po
 			take_row(&rows->t[0], rows->data[0], i, kept);
 			take_row(&rows->t[1], rows->data[1], i, kept++);
 		}
-	free(size);
 }
 
 /* Overwrites the rows. value: NaN when they have no channels. */
@@ -87,8 +86,7 @@ vn_status vn_floor_channels_of_file(const vn_opened *o, vn_checkpoints *all, vn_
 		                           err)) &&
 		    rows.data[1] && !(st = vn_channel_rows_of_ref(o, all, pool, &rows.t[0], &rows.data[0], err)))
 			st = measure_pool(o, all, pool, &rows, pool->floor, err);
-		free(rows.data[0]);
-		free(rows.data[1]);
+		VN_FREE(rows.data[0], rows.data[1]);
 		set_pool_floor(all, pools, g);
 	}
 	return st;
@@ -136,8 +134,7 @@ static vn_status take_channels(const vn_opened *o, const vn_checkpoints *all, vn
 			st = vn_channel_rows_of_ref(o, all, pool, &rows.t[0], &own, err);
 		rows.data[0] = run->finer ? pool->kept[1] : own;
 		rows.data[1] = pool->kept[0];
-		if (!st)
-			st = measure_pool(o, all, pool, &rows, value, err);
+		st = st ? st : measure_pool(o, all, pool, &rows, value, err);
 		free(own);
 	}
 	for (int i = 0; i < VN_CHANNEL_METRICS; i++) {

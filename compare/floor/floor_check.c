@@ -96,8 +96,8 @@ static void check_near(const vn_floor_parts *f, double rounding)
 	vn_graph_build(f->o, f->all, &here);
 	if (!here.graph)
 		return;
-	around *near = vn_alloc_zero((size_t)f->all->n, sizeof *near);
-	int    *input = vn_alloc((size_t)f->all->n, sizeof *input);
+	VN_FREED around *near = vn_alloc_zero((size_t)f->all->n, sizeof *near);
+	VN_FREED int    *input = vn_alloc((size_t)f->all->n, sizeof *input);
 	look_around(f, &here, near, input);
 	for (int i = 0; i < f->all->n; i++) {
 		vn_checkpoint *p = &f->all->of[i];
@@ -111,8 +111,6 @@ static void check_near(const vn_floor_parts *f, double rounding)
 				vn_metric_get(near_kinds[k])->name, p->floor[near_kinds[k]], near[i].most[k]);
 		}
 	}
-	free(near);
-	free(input);
 	vn_localise_drop_graph(&here);
 }
 

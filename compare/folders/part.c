@@ -91,9 +91,9 @@ VN_ORDER_BY(larger_first, file_item, VN_ORDER(y->bytes, x->bytes), x->at - y->at
 
 void vn_folder_part_deal(const int64_t *bytes, int n, vn_folder_part part, bool *mine, int *in_order)
 {
-	const int  of = part.of ? part.of : 1;
-	file_item *order = vn_alloc((size_t)n, sizeof *order);
-	int64_t   *load = vn_alloc_zero((size_t)of, sizeof *load);
+	const int           of = part.of ? part.of : 1;
+	VN_FREED file_item *order = vn_alloc((size_t)n, sizeof *order);
+	VN_FREED int64_t   *load = vn_alloc_zero((size_t)of, sizeof *load);
 
 	for (int i = 0; i < n; i++)
 		order[i] = (file_item) { bytes[i], i };
@@ -107,6 +107,4 @@ void vn_folder_part_deal(const int64_t *bytes, int n, vn_folder_part part, bool 
 		mine[order[i].at] = part.of == 0 || least == part.index - 1;
 		in_order[i] = order[i].at;
 	}
-	free(order);
-	free(load);
 }

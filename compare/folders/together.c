@@ -208,32 +208,27 @@ static bool read_whole(const json_t *j, vn_together *t)
 		if (!read_pair(json_array_get(pairs, (size_t)i), t->sides, &t->pair[i]) ||
 		    (i && strcmp(t->pair[i - 1].name, t->pair[i].name) >= 0))
 			return false;
-	json_t    *again = whole_json(t);
-	const bool same = json_equal(j, again);
-	json_decref(again);
-	return same;
+	VN_OWNED json_t *again = whole_json(t);
+	return json_equal(j, again);
 }
 
 vn_status vn_together_read(const char *path, vn_together *t, vn_error *err)
 {
 	enum { MOST_BYTES = 1 << 30 };
-	char        *text = NULL;
-	size_t       bytes = 0;
-	json_error_t why;
-	vn_status    st = vn_read_text(path, MOST_BYTES, &text, &bytes, err);
+	VN_FREED char *text = NULL;
+	size_t         bytes = 0;
+	json_error_t   why;
+	vn_status      st = vn_read_text(path, MOST_BYTES, &text, &bytes, err);
 
 	*t = (vn_together) { .sides = 0 };
 	if (st)
 		return st;
-	json_t *j = vn_json_load(text, bytes, JSON_REJECT_DUPLICATES, &why);
-	free(text);
+	VN_OWNED json_t *j = vn_json_load(text, bytes, JSON_REJECT_DUPLICATES, &why);
 	if (!j)
 		return vn_fail(err, VN_ERR_FORMAT, "%s: line %d: %s", path, why.line, why.text);
-	const bool right = read_whole(j, t);
-	json_decref(j);
-	return right ? VN_OK
-	             : vn_fail(err, VN_ERR_FORMAT, "%s: was not written by vernier compare --summary (schema " SCHEMA ")",
-	                       path);
+	return read_whole(j, t) ? VN_OK
+	                        : vn_fail(err, VN_ERR_FORMAT,
+	                                  "%s: was not written by vernier compare --summary (schema " SCHEMA ")", path);
 }
 
 /* ---- pairs ----------------------------------------------------------------------------------- */
@@ -263,10 +258,9 @@ static void add_pair(vn_together *t, const char *name, const vn_together_pair *p
 
 char *vn_together_pack(const vn_together *t, const vn_together_pair *p)
 {
-	json_t *j = pair_json(p, t->sides);
-	char   *text = vn_json_dump(j, JSON_COMPACT);
+	VN_OWNED json_t *j = pair_json(p, t->sides);
+	char            *text = vn_json_dump(j, JSON_COMPACT);
 
-	json_decref(j);
 	return text;
 }
 
@@ -327,7 +321,7 @@ static vn_digest digest_work(const char *const *side, int sides, const vn_folder
 vn_status vn_together_begin(vn_together *t, const char *const *side, int sides, const vn_folder_pairs *pairs,
                             vn_folder_part part, const char *asked, bool *mine, int *order, vn_error *err)
 {
-	int64_t *bytes = vn_alloc_zero((size_t)pairs->n, sizeof *bytes);
+	VN_FREED int64_t *bytes = vn_alloc_zero((size_t)pairs->n, sizeof *bytes);
 
 	*t = (vn_together) { .sides = sides, .part = part, .total = pairs->n };
 	memcpy(t->side, side, (size_t)sides * sizeof *side);
@@ -338,7 +332,6 @@ vn_status vn_together_begin(vn_together *t, const char *const *side, int sides, 
 		t->work = kept(digest_work(side, sides, pairs, bytes, asked).hex);
 		vn_folder_part_deal(bytes, pairs->n, part, mine, order);
 	}
-	free(bytes);
 	return st;
 }
 

@@ -270,9 +270,8 @@ static vn_status run_repaired(isolate_search *s, bool *found, vn_isolated *x, vn
 	if ((st = test_set(s, &x->helps, err)) || !x->helps)
 		return st;
 	do {
-		if ((st = start_search(s, found, &any, err)) || !any || (x->more = x->n_sets == VN_MOST_SETS))
-			return st;
-		if ((st = minimise_set(s, err)) || (st = join_sets(s, found, x, err)))
+		if ((st = start_search(s, found, &any, err)) || !any || (x->more = x->n_sets == VN_MOST_SETS) ||
+		    (st = minimise_set(s, err)) || (st = join_sets(s, found, x, err)))
 			return st;
 	} while (true);
 }
@@ -286,15 +285,11 @@ vn_status vn_isolate(const vn_isolate_request *q, vn_isolated *x, vn_error *err)
 		                 .list = vn_alloc_zero(room, sizeof *s.list),
 		                 .group = vn_alloc_zero(room, sizeof *s.group),
 		                 .gone = vn_alloc_zero(room, sizeof *s.gone) };
-	bool          *found = vn_alloc_zero(room, sizeof *found);
+	VN_FREED bool *found = vn_alloc_zero(room, sizeof *found);
 
 	*x = (vn_isolated) { .n = q->n };
 	const vn_status st = run_repaired(&s, found, x, err);
-	free(s.list);
-	free(s.group);
-	free(s.gone);
-	free(s.on);
-	free(found);
+	VN_FREE(s.list, s.group, s.gone, s.on);
 	return st;
 }
 

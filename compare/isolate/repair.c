@@ -44,13 +44,12 @@ static vn_status run_set(asking *a, const bool *on, const vn_isolate_trial **t, 
 
 static vn_status ask_runner(void *ctx, const bool *on, bool again, bool *good, vn_error *err)
 {
-	asking                 *a = ctx;
-	vn_isolate_trial        fresh = { 0 };
-	const vn_isolate_trial *t = &fresh;
-	const vn_status         st = again ? vn_runner_run(a->x, on, &fresh, err) : run_set(a, on, &t, err);
+	asking                                           *a = ctx;
+	VN_ENDS(vn_isolate_trial_finish) vn_isolate_trial fresh = { 0 };
+	const vn_isolate_trial                           *t = &fresh;
+	const vn_status st = again ? vn_runner_run(a->x, on, &fresh, err) : run_set(a, on, &t, err);
 
 	*good = !st && t->within;
-	vn_isolate_trial_finish(&fresh);
 	return st;
 }
 
@@ -99,10 +98,10 @@ static vn_status run_own(asking *a, const char *globs, vn_error *err)
 /* Runs each glob of VERNIER_FORCE_REF alone, and all together if there are several. */
 static vn_status run_all_own(asking *a, const char *globs, vn_error *err)
 {
-	char        *text = vn_alloc_text(globs);
-	int          n;
-	const char **list = vn_toggles_split(text, &n);
-	vn_status    st = VN_OK;
+	VN_FREED char        *text = vn_alloc_text(globs);
+	int                   n;
+	VN_FREED const char **list = vn_toggles_split(text, &n);
+	vn_status             st = VN_OK;
 
 	if (n > VN_MOST_OWN)
 		st = vn_fail(err, VN_ERR_USAGE, "VERNIER_FORCE_REF has %d globs; isolate takes at most %d", n, VN_MOST_OWN);
@@ -110,8 +109,6 @@ static vn_status run_all_own(asking *a, const char *globs, vn_error *err)
 		st = run_own(a, list[i], err);
 	if (n > 1 && !st)
 		st = run_own(a, globs, err);
-	free(list);
-	free(text);
 	return st;
 }
 
@@ -271,8 +268,7 @@ void vn_repair_finish(vn_repair *r)
 	}
 	free(r->past);
 	for (int i = 0; i < r->n_own; i++) {
-		free(r->own[i].globs);
-		free(r->own[i].on);
+		VN_FREE(r->own[i].globs, r->own[i].on);
 	}
 	free(r->order);
 	*r = (vn_repair) { 0 };

@@ -50,10 +50,9 @@ static void put_trial(const vn_runner *x, const char *what, const vn_isolate_tri
 /* What a person sets to make a run again. */
 static void put_switch(const vn_runner *x, const bool *on, FILE *out)
 {
-	char *globs = vn_runner_switch(x, on);
+	VN_FREED char *globs = vn_runner_switch(x, on);
 
 	vn_say(out, "            VERNIER_FORCE_REF='%s' replaces them\n", globs ? globs : "");
-	free(globs);
 }
 
 static void put_members(const vn_runner *x, const bool *on, FILE *out)
@@ -186,15 +185,14 @@ static json_t *sets_json(const vn_runner *x, const vn_repair *r)
 	json_t *list = json_array();
 
 	for (int s = 0; s < r->found.n_sets; s++) {
-		json_t *names = json_array();
-		char   *globs = vn_runner_switch(x, r->found.set[s]);
+		json_t        *names = json_array();
+		VN_FREED char *globs = vn_runner_switch(x, r->found.set[s]);
 		for (int i = 0; i < x->n; i++)
 			if (r->found.set[s][i])
 				json_array_append_new(names, vn_json_text(x->name[i]));
 		json_array_append_new(
 			list, json_pack("{s:s, s:o, s:o, s:s}", "kind", r->found.size[s] == 1 ? "single" : "together", "replaced",
 		                    names, "switch", vn_json_text(globs), "words", vn_repair_says_set(x, &r->found, s)));
-		free(globs);
 	}
 	return list;
 }
@@ -247,16 +245,16 @@ static json_t *curve_json(const vn_runner *x, const vn_repair *r)
 
 vn_status vn_repair_json(const vn_repair_about *a, const vn_runner *x, const vn_repair *r, FILE *out, vn_error *err)
 {
-	vn_lines next = { 0 };
-	json_t  *j = json_pack(
-		 "{s:s, s:s, s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:i, s:i, s:o, s:o, s:o, s:o, s:b, s:o, s:o}", "schema",
-		 "vernier-isolate/2", "verdict", verdict_words(r), "model", vn_json_text(a->model), "candidate",
-		 vn_json_text(a->candidate), "precision", vn_json_text(a->precision), "weights", a->weights, "recorded_by",
-		 recorders_json(x), "tokens", a->tokens ? json_integer(a->tokens) : json_null(), "limits",
-        x->limits[0] ? vn_json_text(x->limits) : json_null(), "operations", x->n, "runs", x->runs, "unchanged",
-		 trial_json(x, r->plain), "all_replaced", r->whole ? trial_json(x, r->whole) : json_null(), "own_switches",
-		 own_json(x, r), "sets", sets_json(x, r), "more_sets", (int)r->found.more, "by_itself", checks_json(x, r),
-		 "curve", curve_json(x, r));
+	vn_lines         next = { 0 };
+	VN_OWNED json_t *j = json_pack(
+		"{s:s, s:s, s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:i, s:i, s:o, s:o, s:o, s:o, s:b, s:o, s:o}", "schema",
+		"vernier-isolate/2", "verdict", verdict_words(r), "model", vn_json_text(a->model), "candidate",
+		vn_json_text(a->candidate), "precision", vn_json_text(a->precision), "weights", a->weights, "recorded_by",
+		recorders_json(x), "tokens", a->tokens ? json_integer(a->tokens) : json_null(), "limits",
+		x->limits[0] ? vn_json_text(x->limits) : json_null(), "operations", x->n, "runs", x->runs, "unchanged",
+		trial_json(x, r->plain), "all_replaced", r->whole ? trial_json(x, r->whole) : json_null(), "own_switches",
+		own_json(x, r), "sets", sets_json(x, r), "more_sets", (int)r->found.more, "by_itself", checks_json(x, r),
+		"curve", curve_json(x, r));
 
 	if (!r->found.good)
 		vn_runs_suggest(a->model, a->source, "gpu", a->gpu, &next);
@@ -264,6 +262,5 @@ vn_status vn_repair_json(const vn_repair_about *a, const vn_runner *x, const vn_
 	json_object_set_new(j, "notes", vn_json_lines(a->notes));
 	vn_lines_free(&next);
 	const bool good = vn_json_print(j, out, JSON_INDENT(1) | JSON_REAL_PRECISION(17)) && fputc('\n', out) != EOF;
-	json_decref(j);
 	return good ? VN_OK : vn_fail(err, VN_ERR_IO, "the report cannot be written");
 }

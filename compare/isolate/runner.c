@@ -24,19 +24,16 @@
 
 vn_status vn_runner_select(const vn_runner *x, const char *globs, bool *on, vn_error *err)
 {
-	char        *text = vn_alloc_text(globs);
-	bool        *node = vn_alloc_zero((size_t)x->plan->n_nodes, sizeof *node);
-	int          n;
-	const char **list = vn_toggles_split(text, &n);
-	vn_status    st = VN_OK;
+	VN_FREED char        *text = vn_alloc_text(globs);
+	VN_FREED bool        *node = vn_alloc_zero((size_t)x->plan->n_nodes, sizeof *node);
+	int                   n;
+	VN_FREED const char **list = vn_toggles_split(text, &n);
+	vn_status             st = VN_OK;
 
 	for (int i = 0; i < n && !st; i++)
 		st = vn_toggles_match(x->plan, list[i], node, err);
 	for (int i = 0; i < x->n && !st; i++)
 		on[i] = node[x->node[i]];
-	free(list);
-	free(node);
-	free(text);
 	return st;
 }
 
@@ -265,8 +262,7 @@ static vn_status record_ref(vn_runner *x, const char *path, vn_policy policy, vn
 	vn_engine               e;
 	vn_status               st = vn_engine_open(&e, x->o.model, &o, err);
 
-	if (!st)
-		st = record_run(x, path, &e, policy, err);
+	st = st ? st : record_run(x, path, &e, policy, err);
 	vn_engine_close(&e);
 	return st;
 }
@@ -308,9 +304,7 @@ void vn_runner_close(vn_runner *x)
 		vn_say(stderr, "vernier: %s cannot be removed\n", x->dir);
 		vn_trouble_note("a temporary folder cannot be removed");
 	}
-	free(x->nodes);
-	free(x->name);
-	free(x->forced);
+	VN_FREE(x->nodes, x->name, x->forced);
 	*x = (vn_runner) { 0 };
 }
 
@@ -334,9 +328,7 @@ static void begin_trial(const vn_runner *x, vn_isolate_trial *t)
 
 void vn_isolate_trial_finish(vn_isolate_trial *t)
 {
-	free(t->bad);
-	free(t->origin);
-	free(t->error);
+	VN_FREE(t->bad, t->origin, t->error);
 	*t = (vn_isolate_trial) { 0 };
 }
 
@@ -418,19 +410,18 @@ static vn_status open_limits(vn_runner *x, vn_opened *o, vn_error *err)
 
 static vn_status judge_recording(vn_runner *x, const char *path, vn_isolate_trial *t, vn_error *err)
 {
-	vn_comparison  c = { .opened.request.options = &x->o.compare };
 	const char    *cand[] = { path };
 	const vn_sides sides = {
 		.ref = x->ref, .cand = cand, .n_cand = 1, .floor = *x->floor ? x->floor : NULL, .batch_row = -1
 	};
 	vn_status st;
 
+	VN_ENDS(vn_comparison_close) vn_comparison c = { .opened.request.options = &x->o.compare };
 	if (!(st = vn_sides_open(&sides, &c.opened, &c.result.remarks, err)) && !(st = open_limits(x, &c.opened, err)) &&
 	    !(st = vn_compare(&c, err)))
 		fill_trial(x, &c.opened, &c.result, t);
 	else if (c.result.remarks.refusals.n)
 		vn_context(err, st, "%s", c.result.remarks.refusals.line[0]);
-	vn_comparison_close(&c);
 	return st;
 }
 

@@ -114,10 +114,9 @@ static vn_status index_points(baseline *b, vn_error *err)
 /* NULL: the baseline does not have it. */
 static before *find_before(const baseline *b, const vn_checkpoint *c)
 {
-	json_t      *name = vn_alloc_check(vn_json_text(c->name)); /* as reports write it */
-	const before key = { .name = json_string_value(name), .step = c->step };
-	before      *p = bsearch(&key, b->point, b->n, sizeof key, compare_points);
-	json_decref(name);
+	VN_OWNED json_t *name = vn_alloc_check(vn_json_text(c->name)); /* as reports write it */
+	const before     key = { .name = json_string_value(name), .step = c->step };
+	before          *p = bsearch(&key, b->point, b->n, sizeof key, compare_points);
 	return p;
 }
 
@@ -326,10 +325,9 @@ static bool same_sides(const json_t *then, const json_t *now)
  * `sides` has no cause as data: the checkpoint counts as worse until there is a new baseline. */
 static bool is_still_so(const vn_opened *o, const before *p, const vn_checkpoint *c)
 {
-	json_t    *now = vn_unmeasured_sides(o, c);
-	const bool same = same_sides(json_object_get(p->j, "sides"), now);
+	VN_OWNED json_t *now = vn_unmeasured_sides(o, c);
+	const bool       same = same_sides(json_object_get(p->j, "sides"), now);
 
-	json_decref(now);
 	return same;
 }
 

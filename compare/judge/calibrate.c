@@ -228,7 +228,7 @@ VN_ORDER_BY(by_order, order_group, x->order - y->order)
 /* Writes text in double quotes, escaping characters that YAML would interpret there. */
 static void print_quoted(const char *text, FILE *out)
 {
-	char *clean = vn_utf8_escape(text, strlen(text));
+	VN_FREED char *clean = vn_utf8_escape(text, strlen(text));
 	fputc('"', out);
 	for (const char *c = clean ? clean : ""; *c; c++)
 		if (*c == '"' || *c == '\\')
@@ -236,7 +236,6 @@ static void print_quoted(const char *text, FILE *out)
 		else
 			fputc(*c, out);
 	fputc('"', out);
-	free(clean);
 }
 
 static void write_number(const observation_group *g, FILE *out)
@@ -379,9 +378,9 @@ vn_status vn_calibration_write(vn_calibration *k, FILE *out, vn_error *err)
 		return vn_fail(err, VN_ERR_MISMATCH,
 		               "no checkpoint differs from its reference: there is nothing to fit limits "
 		               "to (to require equal bits, use compare --bitwise)");
-	observation_group *g = vn_alloc_zero((size_t)k->n, sizeof *g);
-	order_group       *p = vn_alloc_zero((size_t)k->n, sizeof *p);
-	int                n = 0, points = 0;
+	VN_FREED observation_group *g = vn_alloc_zero((size_t)k->n, sizeof *g);
+	VN_FREED order_group       *p = vn_alloc_zero((size_t)k->n, sizeof *p);
+	int                         n = 0, points = 0;
 	qsort(k->seen, (size_t)k->n, sizeof *k->seen, by_key);
 	for (int i = 0; i < k->n; i++) {
 		const vn_seen *s = &k->seen[i], *before = i ? &k->seen[i - 1] : NULL;
@@ -398,7 +397,5 @@ vn_status vn_calibration_write(vn_calibration *k, FILE *out, vn_error *err)
 		fit_group(&g[i], k->layers, k->margin);
 	qsort(p, (size_t)points, sizeof *p, by_order);
 	write_rules(k, g, n, p, points, out);
-	free(p);
-	free(g);
 	return VN_OK;
 }

@@ -9,7 +9,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* The limit with the fewest digits that read back to the same value. */
 static const char *say_limit(double limit, char *text, size_t room)

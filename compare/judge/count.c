@@ -61,12 +61,11 @@ static int64_t distinct_of(const vn_opened *o, const vn_checkpoint *p, int all, 
 	*rows = n > 0 ? n : 1;
 	if (n <= 0)
 		return 1; /* then no allowance is made */
-	int32_t *id = vn_alloc((size_t)n, sizeof *id);
+	VN_FREED int32_t *id = vn_alloc((size_t)n, sizeof *id);
 	collect_ids(o, p, all, pool, id);
 	qsort(id, (size_t)n, sizeof *id, compare_ids);
 	for (int64_t i = 1; i < n; i++)
 		distinct += id[i] != id[i - 1];
-	free(id);
 	return distinct;
 }
 

@@ -16,7 +16,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Which checkpoints a checkpoint was computed from, by the plan of a run of any
  * PyTorch module (capture/recording/run_plan.h): that of the reference, else the candidate's.
@@ -39,10 +38,7 @@ static void free_run_graph(vn_run_graph *g)
 {
 	if (!g)
 		return;
-	free(g->point);
-	free(g->stamp);
-	free(g->stack);
-	free(g);
+	VN_FREE(g->point, g->stamp, g->stack, g);
 }
 
 static const vn_run_plan *plan_of(const vn_opened *o)
@@ -125,11 +121,7 @@ static void destroy_graph(vn_graph *g)
 {
 	if (!g)
 		return;
-	free(g->point);
-	free(g->stamp);
-	free(g->stack);
-	free(g->carries);
-	free(g);
+	VN_FREE(g->point, g->stamp, g->stack, g->carries, g);
 }
 
 void vn_localise_drop_graph(vn_localised *localised)

@@ -288,24 +288,24 @@ static bool are_different(const vn_opened *o, const vn_checkpoints *points, cons
 static vn_status measure_part(const vn_opened *o, const vn_checkpoints *all, members whole, members in,
                               vn_channel_pool *g, vn_error *err)
 {
-	vn_channel_pool part = { .outer = in.of[0].outer,
-		                     .inner = in.of[0].inner,
-		                     .steps = in.n,
-		                     .wider = -1,
-		                     .floor = { (double)NAN, (double)NAN } };
-	unsigned char  *data[2] = { NULL };
-	vn_tensor       t[2];
-	vn_measured     m;
-	vn_status       st;
+	vn_channel_pool         part = { .outer = in.of[0].outer,
+		                             .inner = in.of[0].inner,
+		                             .steps = in.n,
+		                             .wider = -1,
+		                             .floor = { (double)NAN, (double)NAN } };
+	VN_FREED unsigned char *own = NULL, *other = NULL;
+	vn_tensor               t[2];
+	vn_measured             m;
+	vn_status               st;
 
 	choose_rows(in, &part);
 	if (part.rows < VN_CHANNEL_FEWEST || (in.n < whole.n && !are_different(o, all, &part)))
 		return VN_OK;
-	if ((st = vn_channel_rows_of_ref(o, all, &part, &t[0], &data[0], err)) ||
-	    (st = vn_channel_rows(all, &(vn_channel_source) { o, o->cand, entry_of_cand }, &part, &t[1], &data[1], err)) ||
+	if ((st = vn_channel_rows_of_ref(o, all, &part, &t[0], &own, err)) ||
+	    (st = vn_channel_rows(all, &(vn_channel_source) { o, o->cand, entry_of_cand }, &part, &t[1], &other, err)) ||
 	    (st = vn_measure(&t[0], &t[1], "token hidden", o->request.options->threads, &m, err)) ||
 	    m.worst_nmse_channel < 0)
-		goto done;
+		return st;
 	part.channel[0] = m.worst_nmse_channel;
 	part.channel[1] = m.worst_scale_channel;
 	for (int i = 0; i < VN_CHANNEL_METRICS && !st; i++) {
@@ -316,9 +316,6 @@ static vn_status measure_part(const vn_opened *o, const vn_checkpoints *all, mem
 	}
 	if (!st)
 		*g = part;
-done:
-	free(data[0]);
-	free(data[1]);
 	return st;
 }
 
@@ -406,10 +403,10 @@ static bool has_member(const channel_point *in, int n, int point)
 static vn_status pool_twice(const vn_opened *o, vn_checkpoints *points, vn_pools *pools, channel_point *in, int n,
                             vn_error *err)
 {
-	channel_point *rest = vn_alloc((size_t)n, sizeof *rest);
-	double        *size = vn_alloc((size_t)n, sizeof *size);
-	int            all = -1, without = -1, kept;
-	vn_status      st;
+	VN_FREED channel_point *rest = vn_alloc((size_t)n, sizeof *rest);
+	VN_FREED double        *size = vn_alloc((size_t)n, sizeof *size);
+	int                     all = -1, without = -1, kept;
+	vn_status               st;
 
 	if (!(st = pool_members(o, points, pools, (members) { in, n }, &all, err)) && all >= 0 &&
 	    (kept = set_apart(points, in, n, rest, size)) > 1 && kept < n) {
@@ -419,8 +416,6 @@ static vn_status pool_twice(const vn_opened *o, vn_checkpoints *points, vn_pools
 		if (without >= 0)
 			pools->channel_pool[without].wider = all;
 	}
-	free(size);
-	free(rest);
 	return st;
 }
 
@@ -439,9 +434,9 @@ static void charge_members(vn_checkpoints *all, const vn_pools *pools)
 
 vn_status vn_pool_channels(const vn_opened *o, vn_checkpoints *all, vn_pools *pools, vn_error *err)
 {
-	channel_point *in = vn_alloc((size_t)all->n, sizeof *in);
-	vn_status      st = VN_OK;
-	int            n = 0;
+	VN_FREED channel_point *in = vn_alloc((size_t)all->n, sizeof *in);
+	vn_status               st = VN_OK;
+	int                     n = 0;
 
 	for (int i = 0; i < all->n; i++)
 		n += belongs_to_pool(o, all, i, &in[n]);
@@ -454,6 +449,5 @@ vn_status vn_pool_channels(const vn_opened *o, vn_checkpoints *all, vn_pools *po
 	}
 	vn_opened_forget(o);
 	charge_members(all, pools);
-	free(in);
 	return st;
 }

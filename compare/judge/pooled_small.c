@@ -80,8 +80,8 @@ void vn_pool_logits(const vn_opened *o, vn_checkpoints *all, vn_pools *pools)
 			point[i].rows = rows_of(o, &point[i]);
 		single += has_one_row(&point[i]);
 	}
-	int    *in = vn_alloc((size_t)single, sizeof *in);
-	double *x = vn_alloc((size_t)single, sizeof *x);
+	VN_FREED int    *in = vn_alloc((size_t)single, sizeof *in);
+	VN_FREED double *x = vn_alloc((size_t)single, sizeof *x);
 	for (int i = 0; i < all->n; i++) {
 		vn_pooled_logits g = { .name = point[i].name, .first = i };
 		if (!has_one_row(&point[i]) || point[i].pooled_logits >= 0)
@@ -98,8 +98,6 @@ void vn_pool_logits(const vn_opened *o, vn_checkpoints *all, vn_pools *pools)
 		pools->pooled_logits[pools->n_pooled_logits++] = g;
 		vn_judge_count_pooled_logits(o, all, pools, pools->n_pooled_logits - 1);
 	}
-	free(in);
-	free(x);
 }
 
 typedef struct small_point {
@@ -194,9 +192,9 @@ bool vn_pooled_small_breaks_by(const vn_pooled_small *g, double nmse, double flo
 
 static void add_pool(vn_checkpoints *all, vn_pools *pools, const small_point *in, int n)
 {
-	vn_squares *row = vn_alloc((size_t)n, sizeof *row);
-	vn_size    *size = vn_alloc((size_t)n, sizeof *size);
-	double      unit = 0.0;
+	VN_FREED vn_squares *row = vn_alloc((size_t)n, sizeof *row);
+	VN_FREED vn_size    *size = vn_alloc((size_t)n, sizeof *size);
+	double               unit = 0.0;
 
 	pools->pooled_small = vn_alloc_resized(pools->pooled_small, (size_t)pools->n_pooled_small + 1,
 	                                       sizeof *pools->pooled_small);
@@ -213,15 +211,13 @@ static void add_pool(vn_checkpoints *all, vn_pools *pools, const small_point *in
 	g->worst = in[join_members(all, in, n, false, unit, row, size, g->value)].point;
 	pools->n_pooled_small++;
 	rank_rows(g, row);
-	free(size);
-	free(row);
 }
 
 void vn_pool_small(const vn_opened *o, vn_checkpoints *all, vn_pools *pools)
 {
-	small_point  *in = vn_alloc((size_t)all->n, sizeof *in);
-	const int64_t width = pools->hidden;
-	int           n = 0;
+	VN_FREED small_point *in = vn_alloc((size_t)all->n, sizeof *in);
+	const int64_t         width = pools->hidden;
+	int                   n = 0;
 
 	for (int i = 0; i < all->n; i++)
 		if (belongs_to_pool(o, &all->of[i], width))
@@ -233,5 +229,4 @@ void vn_pool_small(const vn_opened *o, vn_checkpoints *all, vn_pools *pools)
 		if (to - from > 1)
 			add_pool(all, pools, in + from, to - from);
 	}
-	free(in);
 }

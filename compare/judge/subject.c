@@ -61,13 +61,11 @@ static void digest_weights(const vn_recording *r, vn_subject *s, int which)
 /* However it is spelt. */
 static void digest_config(const char *text, vn_subject *s)
 {
-	json_t *j = vn_json_parse(text, 0);
-	char   *plain = j ? vn_json_dump(j, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(17)) : NULL;
+	VN_OWNED json_t *j = vn_json_parse(text, 0);
+	VN_FREED char   *plain = j ? vn_json_dump(j, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(17)) : NULL;
 	text = plain ? plain : text;
 	if (text)
 		put_value(s, CONFIG, vn_digest_of(text, strlen(text)).hex);
-	free(plain);
-	json_decref(j);
 }
 
 static const char *precision_of(const vn_recording *r)

@@ -143,20 +143,14 @@ void vn_limits_destroy(vn_limits *l)
 	if (!l)
 		return;
 	for (int i = 0; i < l->n_rules; i++) {
-		free(l->rule[i]->file);
-		free(l->rule[i]->match);
-		free(l->rule[i]->why);
+		VN_FREE(l->rule[i]->file, l->rule[i]->match, l->rule[i]->why);
 		for (int m = 0; m < VN_N_METRICS; m++) {
-			free(l->rule[i]->why_of[0][m]);
-			free(l->rule[i]->why_of[1][m]);
+			VN_FREE(l->rule[i]->why_of[0][m], l->rule[i]->why_of[1][m]);
 		}
 		free(l->rule[i]);
 	}
 	vn_lines_free(&l->warnings);
-	free(l->rule);
-	free(l->name);
-	free(l->path);
-	free(l);
+	VN_FREE(l->rule, l->name, l->path, l);
 }
 
 vn_status vn_limits_find(const char *name, char *path, vn_error *err)

@@ -5,6 +5,7 @@
 #include "libref/base/alloc.h"
 #include "libref/base/glob.h"
 #include "libref/base/nearest.h"
+#include "libref/base/map.h"
 #include "libref/base/text.h"
 
 #include <dirent.h>
@@ -14,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* The file that a limits file extends, and where it says so. */
@@ -325,7 +327,7 @@ static vn_status parse_rules(const char *path, const char *text, size_t n, vn_li
 /* The files being read, innermost first. A file must not extend one of them. */
 typedef struct chain {
 	const struct chain *outer;
-	vn_yaml_id          file;
+	struct stat         file;
 	int                 depth;
 } chain;
 
@@ -408,21 +410,19 @@ static vn_status parse_limits(const char *path, const char *text, size_t n, cons
 
 static vn_status read_file(const char *path, const chain *outer, vn_limits **l, vn_error *err)
 {
-	chain     here = { .outer = outer, .depth = outer ? outer->depth + 1 : 0 };
-	char     *text;
-	size_t    n;
-	vn_status st;
+	chain          here = { .outer = outer, .depth = outer ? outer->depth + 1 : 0 };
+	VN_FREED char *text = NULL;
+	size_t         n;
+	vn_status      st;
 
 	*l = NULL;
-	if ((st = vn_yaml_file(path, "limits", &text, &n, &here.file, err)))
+	if ((st = vn_read_text(path, VN_YAML_MOST, &text, &n, err)))
 		return st;
+	stat(path, &here.file);
 	for (const chain *c = outer; c; c = c->outer)
-		if (c->file.device == here.file.device && c->file.inode == here.file.inode)
+		if (c->file.st_dev == here.file.st_dev && c->file.st_ino == here.file.st_ino)
 			st = vn_fail(err, VN_ERR_FORMAT, "%s: extends itself", path);
-	if (!st)
-		st = parse_limits(path, text, n, &here, l, err);
-	free(text);
-	return st;
+	return st ? st : parse_limits(path, text, n, &here, l, err);
 }
 
 vn_status vn_limits_read(const char *path, vn_limits **l, vn_error *err)

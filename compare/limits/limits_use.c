@@ -7,7 +7,6 @@
 #include "libref/base/system.h"
 
 #include <assert.h>
-#include <math.h>
 #include <search.h>
 #include <stdlib.h>
 #include <string.h>
@@ -135,10 +134,10 @@ static void try_limit(vn_limits_use *u, const vn_entry *e, const vn_limit *l, vn
 static vn_status measure_pretended(const vn_tensor *t, const vn_dtype *as, bool zeros, int threads, const vn_entry *e,
                                    vn_measured *m, vn_error *err)
 {
-	const size_t n = (size_t)vn_shape_count(&t->shape);
-	vn_tensor    other = { .dtype = as ? *as : t->dtype, .shape = t->shape };
-	void        *room = vn_alloc_zero(n, vn_dtype_size(other.dtype));
-	double      *wide = as && !zeros ? vn_alloc(n, sizeof *wide) : NULL;
+	const size_t     n = (size_t)vn_shape_count(&t->shape);
+	vn_tensor        other = { .dtype = as ? *as : t->dtype, .shape = t->shape };
+	VN_FREED void   *room = vn_alloc_zero(n, vn_dtype_size(other.dtype));
+	VN_FREED double *wide = as && !zeros ? vn_alloc(n, sizeof *wide) : NULL;
 	if (wide) {
 		vn_to_f64(wide, t->data, t->dtype, n);
 		vn_from_f64(room, *as, wide, n);
@@ -149,8 +148,6 @@ static vn_status measure_pretended(const vn_tensor *t, const vn_dtype *as, bool 
 	};
 	const vn_status st = vn_measure_many(&job, 1, threads, err);
 	*m = job.m;
-	free(wide);
-	free(room);
 	return st;
 }
 

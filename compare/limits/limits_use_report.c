@@ -157,13 +157,12 @@ vn_status vn_limits_use_json(const vn_limits_use *u, FILE *out, vn_error *err)
 		json_array_append_new(rules, rule_object(u, i));
 	for (int i = 0; i < u->n; i++)
 		json_array_append_new(points, checkpoint_json(u, u->name[i]));
-	json_t    *j = json_pack("{s:s, s:[], s:o, s:o, s:o, s:i, s:o, s:o, s:o}", "schema", "vernier-limits/1", "next",
-	                         "file", vn_json_text(u->limits->path), "name", vn_json_text(u->limits->name), "recording",
-	                         vn_json_text(u->recording ? vn_recording_path(u->recording) : NULL), "layers",
-	                         u->limits->layers, "rules", rules, "checkpoints", points, "warnings",
-	                         vn_json_lines(&u->warnings));
-	const bool good = vn_json_print(j, out, JSON_INDENT(1) | JSON_REAL_PRECISION(17)) && fputc('\n', out) != EOF;
-	json_decref(j);
+	VN_OWNED json_t *j = json_pack("{s:s, s:[], s:o, s:o, s:o, s:i, s:o, s:o, s:o}", "schema", "vernier-limits/1",
+	                               "next", "file", vn_json_text(u->limits->path), "name", vn_json_text(u->limits->name),
+	                               "recording", vn_json_text(u->recording ? vn_recording_path(u->recording) : NULL),
+	                               "layers", u->limits->layers, "rules", rules, "checkpoints", points, "warnings",
+	                               vn_json_lines(&u->warnings));
+	const bool       good = vn_json_print(j, out, JSON_INDENT(1) | JSON_REAL_PRECISION(17)) && fputc('\n', out) != EOF;
 	return good ? VN_OK
 	            : vn_fail(err, VN_ERR_IO, "the report could not be written: %s",
 	                      vn_printed_lost() ? vn_printed_lost() : "no memory");

@@ -224,8 +224,8 @@ static int find_row(const vn_many *m, const char *label)
 /* Its name follows from its label. Returns its place. */
 static int add_row(vn_many *m, const vn_many_row *row)
 {
-	char *name = vn_alloc_text(row->label);
-	int   prefix = 0;
+	VN_FREED char *name = vn_alloc_text(row->label);
+	int            prefix = 0;
 
 	if (row->step)
 		sscanf(name, "step.%*d/%n", &prefix);
@@ -233,7 +233,6 @@ static int add_row(vn_many *m, const vn_many_row *row)
 	m->row = vn_alloc_grown(m->row, (size_t)m->n_rows, sizeof *m->row);
 	m->row[m->n_rows] = (vn_many_row) { vn_alloc_check(vn_intern(row->label)), vn_alloc_check(vn_intern(name + prefix)),
 		                                row->step, row->layer };
-	free(name);
 	return m->n_rows++;
 }
 
@@ -298,8 +297,7 @@ void vn_many_finish(vn_many *m)
 		if (m->candidate[i].file)
 			fclose(m->candidate[i].file);
 	}
-	free(m->row);
-	free(m->by_label);
+	VN_FREE(m->row, m->by_label);
 	vn_lines_free(&m->notes);
 	*m = (vn_many) { 0 };
 }

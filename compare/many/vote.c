@@ -214,10 +214,9 @@ static void add_command(vn_vote *v, const vn_many_candidate *pair, const int *di
 			begin_command(as_is, command[k], x->path, elected->path);
 			begin_command(turned, command[k], elected->path, x->path);
 			if (*as_is && strncmp(line, as_is, strlen(as_is)) == 0) {
-				vn_lines more = { 0 };
+				VN_ENDS(vn_lines_free) vn_lines more = { 0 };
 				vn_lines_add(&more, "%s%s", turned, line + strlen(as_is));
 				json_object_set_new(x->head, "next", vn_json_lines(&more));
-				vn_lines_free(&more);
 			}
 		}
 }

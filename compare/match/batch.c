@@ -312,9 +312,7 @@ void vn_measure_together(vn_measuring *m, int n)
 		}
 	flush_batch(&b);
 	vn_progress_stop(&b.bar);
-	free(at);
-	free(b.job);
-	free(b.p);
+	VN_FREE(at, b.job, b.p);
 }
 
 vn_status vn_batch_measure(const vn_opened *o, vn_checkpoints *all, const vn_batch *b, vn_error *err)

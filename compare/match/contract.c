@@ -205,7 +205,7 @@ static void config_key(const vn_opened *o, vn_remarks *remarks, const char *who,
 
 	if (x && y && json_equal(x, y))
 		return;
-	char *xt = words_of(x), *yt = words_of(y);
+	VN_FREED char *xt = words_of(x), *yt = words_of(y);
 	if (same || is_harmless(key))
 		vn_lines_add(&remarks->notes, "config: %s is %.80s in the reference, %.80s in the %s (changes no arithmetic)",
 		             key, xt ? xt : "absent", yt ? yt : "absent", who);
@@ -213,8 +213,6 @@ static void config_key(const vn_opened *o, vn_remarks *remarks, const char *who,
 		vn_remarks_refuse(o, remarks, VN_ALLOW_CONFIG, "config",
 		                  "config: %.60s is %.80s in the reference, %.80s in the %s", key, xt ? xt : "absent",
 		                  yt ? yt : "absent", who);
-	free(xt);
-	free(yt);
 }
 
 enum { FIELDS_NAMED = 4 };
@@ -251,15 +249,13 @@ static int add_keys(const json_t *a, const json_t *b, char *text, size_t room)
  * not what its releases of libraries write into a config. */
 static void note_config(vn_lines *notes, const char *ref, const char *other, const char *who)
 {
-	json_t   *a = ref ? vn_json_parse(ref, 0) : NULL, *b = other ? vn_json_parse(other, 0) : NULL;
-	char      keys[400] = "";
-	const int n = json_is_object(a) && json_is_object(b) ? add_keys(a, b, keys, sizeof keys) : 0;
+	VN_OWNED json_t *a = ref ? vn_json_parse(ref, 0) : NULL, *b = other ? vn_json_parse(other, 0) : NULL;
+	char             keys[400] = "";
+	const int        n = json_is_object(a) && json_is_object(b) ? add_keys(a, b, keys, sizeof keys) : 0;
 
 	if (n)
 		vn_lines_add(notes, "config: %d value%s of the reference differ%s from the %s's: %s", n, n == 1 ? "" : "s",
 		             n == 1 ? "s" : "", who, keys);
-	json_decref(a);
-	json_decref(b);
 }
 
 void vn_contract_config(const vn_opened *o, vn_remarks *remarks, const char *ref, const char *other, const char *who)

@@ -23,22 +23,20 @@ static void with_numbers(vn_weight_side side[2], const vn_compare_options *o, vn
 		vn_weights_free(*w);
 		*w = vn_weights_compare(&side[0], &side[1], o->threads);
 	}
-	free(numbers[0]);
-	free(numbers[1]);
+	VN_FREE(numbers[0], numbers[1]);
 	vn_model_close(m);
 }
 
 /* Writes the refusals. The first line has the count and the word that allows them. */
 static void refuse_weights(const vn_weights *w, vn_lines *refusals)
 {
-	vn_lines lines = { 0 };
+	VN_ENDS(vn_lines_free) vn_lines lines = { 0 };
 
 	vn_weights_lines(w, &lines);
 	if (lines.n)
 		vn_lines_refuse(refusals, "weights", "%s", lines.line[0]);
 	for (int i = 1; i < lines.n; i++)
 		vn_lines_add(refusals, "%s", lines.line[i]);
-	vn_lines_free(&lines);
 }
 
 /* Adds refusals that list the differing weights, or one note when they are allowed to differ. */

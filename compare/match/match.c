@@ -312,8 +312,8 @@ static vn_status put_in_order(const vn_opened *o, vn_checkpoints *all, vn_lines 
 		                           : "by layer, and in a layer in the usual order of its points");
 	if (!theirs_tell || !unsaid)
 		return VN_OK;
-	vn_sequence_entry *x = vn_alloc((size_t)n, sizeof *x);
-	int               *order = vn_alloc((size_t)n, sizeof *order);
+	VN_FREED vn_sequence_entry *x = vn_alloc((size_t)n, sizeof *x);
+	VN_FREED int               *order = vn_alloc((size_t)n, sizeof *order);
 	for (int i = 0; i < n; i++) {
 		const vn_checkpoint *p = &all->of[i];
 		const int            theirs = p->cand < 0 ? -1 : vn_recording_entry(o->cand, p->cand)->order;
@@ -326,8 +326,6 @@ static vn_status put_in_order(const vn_opened *o, vn_checkpoints *all, vn_lines 
 	const vn_status st = vn_sequence(x, n, order, err);
 	if (!st)
 		permute_checkpoints(all->of, n, order);
-	free(order);
-	free(x);
 	return st;
 }
 
@@ -370,11 +368,6 @@ vn_status vn_match(const vn_opened *o, vn_checkpoints *all, vn_lines *notes, vn_
 	st = put_in_order(o, all, notes, err);
 done:
 	vn_names_finish(&names);
-	free(m.partner);
-	free(m.used);
-	free(m.home);
-	free(m.head);
-	free(m.next);
-	free(m.hits);
+	VN_FREE(m.partner, m.used, m.home, m.head, m.next, m.hits);
 	return st;
 }

@@ -44,10 +44,10 @@ void vn_match_count_neither(const vn_opened *o, const vn_checkpoints *points, vn
 {
 	if (!o->plan)
 		return;
-	bool         *wanted = vn_alloc_zero((size_t)o->plan->n_values, sizeof *wanted);
-	int64_t      *key = vn_alloc((size_t)points->n, sizeof *key), there = 0;
-	const int64_t all = wanted_of(o, wanted) * steps_kept(o);
-	int           n = 0;
+	VN_FREED bool *wanted = vn_alloc_zero((size_t)o->plan->n_values, sizeof *wanted);
+	int64_t       *key = vn_alloc((size_t)points->n, sizeof *key), there = 0;
+	const int64_t  all = wanted_of(o, wanted) * steps_kept(o);
+	int            n = 0;
 
 	for (int i = 0; i < points->n; i++)
 		if (points->of[i].value >= 0 && wanted[points->of[i].value])
@@ -57,5 +57,4 @@ void vn_match_count_neither(const vn_opened *o, const vn_checkpoints *points, vn
 		there += i == 0 || key[i] != key[i - 1];
 	unpaired->n_neither = all > there ? all - there : 0;
 	free(key);
-	free(wanted);
 }

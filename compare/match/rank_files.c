@@ -23,9 +23,9 @@ static vn_status add_path(vn_rank_files *ranks, const char *path, size_t n)
 
 static vn_status list_folder(const char *folder, vn_rank_files *ranks, vn_error *err)
 {
-	vn_folder_pairs p = { 0 };
-	char            path[PATH_MAX];
-	vn_status       st = vn_folder_pairs_of(&folder, 1, &p, err);
+	VN_ENDS(vn_folder_pairs_free) vn_folder_pairs p = { 0 };
+	char                                          path[PATH_MAX];
+	vn_status                                     st = vn_folder_pairs_of(&folder, 1, &p, err);
 
 	if (!st)
 		vn_folder_pairs_by_number(&p);
@@ -36,7 +36,6 @@ static vn_status list_folder(const char *folder, vn_rank_files *ranks, vn_error 
 		st = room < PATH_MAX ? add_path(ranks, path, (size_t)room)
 		                     : vn_fail(err, VN_ERR_USAGE, "%s/%s: the path is too long", folder, p.pair[i].name);
 	}
-	vn_folder_pairs_free(&p);
 	return st;
 }
 

@@ -249,7 +249,7 @@ static vn_status join_calls(vn_opened *o, vn_lines *notes, vn_error *err)
 {
 	vn_recording           **both[] = { &o->ref, &o->cand, &o->floor };
 	static const char *const who[] = { "reference", "candidate", "floor" };
-	vn_call                 *call;
+	VN_FREED vn_call        *call = NULL;
 	const int                n = vn_calls_common(o->ref, o->cand, &call);
 	int                      left;
 	char                     one[VN_NAME_MAX];
@@ -265,7 +265,6 @@ static vn_status join_calls(vn_opened *o, vn_lines *notes, vn_error *err)
 		vn_lines_add(notes, "calls: %d tensor%s of the %s (first: %s) cannot be joined and %s left out", left,
 		             left == 1 ? "" : "s", who[k], one, left == 1 ? "is" : "are");
 	}
-	free(call);
 	return st;
 }
 
@@ -317,8 +316,7 @@ vn_status vn_sides_open(const vn_sides *s, vn_opened *o, vn_remarks *remarks, vn
 	} else {
 		o->cand = rank[0];
 	}
-	if (!st)
-		st = join_calls(o, &remarks->notes, err);
+	st = st ? st : join_calls(o, &remarks->notes, err);
 done:
 	for (int i = 0; i < ours; i++)
 		vn_recording_close(rank[i]);

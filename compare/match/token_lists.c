@@ -47,11 +47,10 @@ static char *text_of(const token_sides *s, int k, int64_t most)
 	bool          known = to && n > 0;
 
 	for (int64_t i = 0; known && i < n; i++) {
-		char       *own;
-		const char *one = text_of_one(s, k, s->before + i, &own);
+		VN_FREED char *own = NULL;
+		const char    *one = text_of_one(s, k, s->before + i, &own);
 		known = one != NULL;
 		vn_say(to, "%s", one ? one : "");
-		free(own);
 	}
 	if ((to && !vn_text_close(to, &text)) || !known) {
 		free(text);
@@ -63,7 +62,7 @@ static char *text_of(const token_sides *s, int k, int64_t most)
 /* Appends "500, 51 ("<s>a")". */
 static void add_tokens(const token_sides *s, int k, char words[VN_TOKENS_WORDS])
 {
-	char *text = text_of(s, k, SHOWN);
+	VN_FREED char *text = text_of(s, k, SHOWN);
 
 	for (int64_t i = 0; i < differing(s, k) && i < SHOWN; i++)
 		vn_text_add(words, VN_TOKENS_WORDS, "%s%d", i ? ", " : "", s->side[k]->ids[s->before + i]);
@@ -71,7 +70,6 @@ static void add_tokens(const token_sides *s, int k, char words[VN_TOKENS_WORDS])
 		vn_text_add(words, VN_TOKENS_WORDS, "...");
 	if (text && strlen(text) < TEXT)
 		vn_text_add(words, VN_TOKENS_WORDS, " (\"%s\")", text);
-	free(text);
 }
 
 static void count_equal(token_sides *s)
@@ -131,8 +129,7 @@ static void say_others(const token_sides *s, const char *who, char words[VN_TOKE
 	}
 	if (same)
 		vn_text_add(words, VN_TOKENS_WORDS, ": the same text, divided by another tokenizer or pre-tokenizer");
-	free(text[0]);
-	free(text[1]);
+	VN_FREE(text[0], text[1]);
 }
 
 char *vn_tokens_differ(const vn_token_list *ref, const vn_token_list *other, const char *who,

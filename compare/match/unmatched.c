@@ -78,8 +78,6 @@ vn_status vn_match_names(const vn_opened *o, const vn_checkpoints *all, vn_unpai
 	if (!(st = find_map(notes, &theirs, "candidate", "--names", &unpaired->cand_map, err)) &&
 	    !(st = find_map(notes, &ours, "reference", "--ref-names", &unpaired->ref_map, err)) && !unpaired->cand_map)
 		find_misspelt(unpaired, notes, &theirs, &missing);
-	free(theirs.name);
-	free(ours.name);
-	free(missing.name);
+	VN_FREE(theirs.name, ours.name, missing.name);
 	return st;
 }

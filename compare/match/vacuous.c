@@ -289,9 +289,9 @@ typedef struct repetition_kind {
 
 static vn_status find_stale(const vn_opened *o, vn_checkpoints *all, const repetition_kind *k, vn_error *err)
 {
-	vn_checkpoint **sorted = vn_alloc((size_t)all->n, sizeof(vn_checkpoint *));
-	vn_status       st = VN_OK;
-	int             n = 0;
+	VN_FREED vn_checkpoint **sorted = vn_alloc((size_t)all->n, sizeof(vn_checkpoint *));
+	vn_status                st = VN_OK;
+	int                      n = 0;
 
 	for (int i = 0; i < all->n; i++)
 		if (k->take(o, &all->of[i]))
@@ -306,7 +306,6 @@ static vn_status find_stale(const vn_opened *o, vn_checkpoints *all, const repet
 		    !(st = k->but ? k->but(o, p, q, &right, err) : VN_OK) && !right)
 			p->vacuous = k->says;
 	}
-	free(sorted);
 	return st;
 }
 
@@ -334,8 +333,7 @@ vn_status vn_match_find_vacuous(const vn_opened *o, vn_checkpoints *all, vn_erro
 		}
 	}
 	vn_status st = find_stale(o, all, &layers, err);
-	if (!st)
-		st = find_stale(o, all, &steps, err);
+	st = st ? st : find_stale(o, all, &steps, err);
 	vn_opened_forget(o);
 	return st;
 }

@@ -470,15 +470,10 @@ static void free_pass(measure_pass *p, int n, int threads, int all, bool failed)
 	for (int i = 0; p->w && i < n; i++)
 		vn_scores_free(&p->w[i].scores);
 	vn_windows_close(p->window, all);
-	free(p->size);
-	free(p->row);
+	VN_FREE(p->size, p->row);
 	for (int i = 0; p->own && i < threads; i++)
 		vn_channels_free(p->own[i].channels);
-	free(p->own);
-	free(p->unit);
-	free(p->measured);
-	free(p->ended);
-	free(p->w);
+	VN_FREE(p->own, p->unit, p->measured, p->ended, p->w);
 }
 
 /* Returns how many of `all` threads measure the pass: one a share, and none that has less to do

@@ -300,9 +300,9 @@ vn_status vn_measure_scores(const vn_pair *p, int threads, vn_window *windows, v
 {
 	const int64_t width = job->ref.shape.dim[job->ref.shape.rank - 1], enough = p->n / VN_SLICE + 1; /* threads */
 	const bool    parts = job->from[0].recording != NULL;
-	vn_scores     scores = { 0 };
-	vn_stretches  stretches = { 0 };
-	bool          room = vn_scores_begin(&scores, p, width);
+	VN_ENDS(vn_scores_free) vn_scores scores = { 0 };
+	vn_stretches                      stretches = { 0 };
+	bool                              room = vn_scores_begin(&scores, p, width);
 
 	if (!parts)
 		stretches = vn_stretches_of(p, scores.rows, width, threads);
@@ -318,6 +318,5 @@ vn_status vn_measure_scores(const vn_pair *p, int threads, vn_window *windows, v
 		vn_scores_end(&scores, &job->m);
 	}
 	free(stretches.ended);
-	vn_scores_free(&scores);
 	return room ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %lld rows of scores", (long long)scores.rows);
 }

@@ -251,8 +251,7 @@ static void say_profile(vn_profile *p)
 
 	for (int i = 0; i < p->n_axes; i++)
 		say_axis(p, &p->axis[i], r, hit);
-	free(r);
-	free(hit);
+	VN_FREE(r, hit);
 	if (p->n >= MANY && p->all.error > 0 && p->all.ref > 0) {
 		/* The explanation must cover most of the error and apply to a nonzero candidate: almost
 		 * nothing is not "the reference times almost nothing". */

@@ -212,6 +212,5 @@ void vn_rearrange_leading(vn_rearranged *r)
 	}
 	if (l.N)
 		try_distance(&l, VN_LEADING_INPUT, 0);
-	free(l.x);
-	free(l.w);
+	VN_FREE(l.x, l.w);
 }

@@ -94,9 +94,9 @@ static void try_rows(tiles *x, const char *name, const void *other)
 /* Tries that the channels that are 0 in every row, and should not be, were not written. */
 static void try_channels(tiles *x)
 {
-	vn_trial h = { .finding = VN_FINDING_CHANNELS_ZERO, .applied.result.number = (double)x->N };
-	bool    *gone = vn_alloc_zero((size_t)x->N, sizeof *gone);
-	int64_t  some = 0;
+	vn_trial       h = { .finding = VN_FINDING_CHANNELS_ZERO, .applied.result.number = (double)x->N };
+	VN_FREED bool *gone = vn_alloc_zero((size_t)x->N, sizeof *gone);
+	int64_t        some = 0;
 
 	for (int64_t c = 0; c < x->N; c++) {
 		bool due = false, zero = true;
@@ -108,7 +108,6 @@ static void try_channels(tiles *x)
 	}
 	if (some && some < x->N)
 		judge_unwritten(x, false, gone, &h);
-	free(gone);
 }
 
 /* Does that value show this checkpoint's own numbers, as a cache does? Then equal bits prove
@@ -161,6 +160,5 @@ void vn_rearrange_rows(vn_case *t)
 	vn_rearranged_open(&x.r, t);
 	try_tiles(&x);
 	vn_rearranged_close(&x.r);
-	free(x.off);
-	free(x.held);
+	VN_FREE(x.off, x.held);
 }

@@ -22,11 +22,7 @@ void vn_rearranged_open(vn_rearranged *r, vn_case *t)
 
 void vn_rearranged_close(vn_rearranged *r)
 {
-	free(r->own);
-	free(r->fine);
-	free(r->cand);
-	free(r->a);
-	free(r->b);
+	VN_FREE(r->own, r->fine, r->cand, r->a, r->b);
 }
 
 void vn_rearranged_judge(vn_rearranged *r, const vn_replayed *allowed, vn_trial *h)

@@ -7,7 +7,6 @@
 #include "libref/plan/fault.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 enum { NEAREST = 3 }; /* that are computed in full */
 enum { SPANNED = 6 }; /* the most operations between the checkpoint and captured values that are tried */

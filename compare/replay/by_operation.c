@@ -266,8 +266,5 @@ void vn_replay_judge_operations(const vn_opened *o, const struct vn_weights *wei
 		               .before = vn_alloc_zero(n, sizeof *w.before) };
 	bool        *clear = vn_alloc_zero((size_t)all->n, sizeof *clear);
 	forgive_accumulated(o, all, pools, &w, clear);
-	free(clear);
-	free(w.before);
-	free(w.clear);
-	free(w.own);
+	VN_FREE(clear, w.before, w.clear, w.own);
 }

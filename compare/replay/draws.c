@@ -76,8 +76,8 @@ static void mark_kept(const vn_replay *r, vn_trace *t, const vn_step *step, int 
 static vn_status find_ends(vn_replay *r, const vn_step *step, int steps, unsigned char *ends, bool *found,
                            vn_error *err)
 {
-	vn_trace  t = { 0 };
-	vn_status st = vn_trace_init(&t, r->plan, steps, err);
+	VN_ENDS(vn_trace_finish) vn_trace t = { 0 };
+	vn_status                         st = vn_trace_init(&t, r->plan, steps, err);
 
 	for (int at = 0; !st && at < steps; at++) { /* a span reaches back, never forward */
 		mark_kept(r, &t, &step[at], at);
@@ -93,7 +93,6 @@ static vn_status find_ends(vn_replay *r, const vn_step *step, int steps, unsigne
 			*found = true;
 		}
 	}
-	vn_trace_finish(&t);
 	return st;
 }
 
@@ -207,15 +206,10 @@ void vn_draws_close(vn_replay *r)
 		vn_replay_engine_close(&d->draw[i].e);
 		vn_plan_destroy(d->draw[i].plan);
 	}
-	free(d->ends);
-	free(d->want);
-	free(d->pool);
-	free(d->error);
+	VN_FREE(d->ends, d->want, d->pool, d->error);
 	for (int o = 0; o < VN_MAX_OUT + 2; o++)
 		free(d->channels[o].now);
-	free(d->row[0]);
-	free(d->row[1]);
-	free(d);
+	VN_FREE(d->row[0], d->row[1], d);
 	r->draws = NULL;
 }
 

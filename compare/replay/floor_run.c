@@ -45,8 +45,8 @@ static vn_status check_model(const vn_opened *o, vn_remarks *remarks, const vn_m
 		             vn_model_path(m));
 		return VN_OK;
 	}
-	vn_weight_row *own = vn_alloc_zero((size_t)plan->n_weights, sizeof *own);
-	vn_status      st = VN_OK;
+	VN_FREED vn_weight_row *own = vn_alloc_zero((size_t)plan->n_weights, sizeof *own);
+	vn_status               st = VN_OK;
 	vn_model_table(m, o->request.options->threads, own);
 	for (int i = 0; !st && i < plan->n_weights; i++)
 		for (int k = 0; k < n; k++)
@@ -62,7 +62,6 @@ static vn_status check_model(const vn_opened *o, vn_remarks *remarks, const vn_m
 				             "floor: the reference's table of weights does not list %s, so this weight was not checked",
 				             own[i].name);
 			}
-	free(own);
 	return st;
 }
 
@@ -82,12 +81,12 @@ static const vn_weight_row *narrower_row(const vn_model *m, int i, const vn_weig
  * that format anyway. The unrounded model becomes *whole. */
 static vn_status round_weights(vn_opened *o, vn_lines *notes, vn_model **whole, vn_error *err)
 {
-	vn_model            *m = o->model;
-	const int            all = vn_model_plan(m)->n_weights;
-	const vn_weight_row *rows;
-	const int            n = vn_recording_weights(o->cand, &rows);
-	vn_weight_row       *own = NULL;
-	vn_status            st = VN_OK;
+	vn_model               *m = o->model;
+	const int               all = vn_model_plan(m)->n_weights;
+	const vn_weight_row    *rows;
+	const int               n = vn_recording_weights(o->cand, &rows);
+	VN_FREED vn_weight_row *own = NULL;
+	vn_status               st = VN_OK;
 
 	if (n <= 0 || vn_dtype_digits(o->policy.storage) < vn_dtype_digits(VN_F32))
 		return VN_OK;
@@ -110,7 +109,6 @@ static vn_status round_weights(vn_opened *o, vn_lines *notes, vn_model **whole, 
 		}
 		st = st ? st : vn_model_round(o->model, i, r->dtype, err);
 	}
-	free(own);
 	return st;
 }
 
@@ -155,8 +153,7 @@ static vn_status measure_against(const floor_pass *s, const vn_checkpoint *p, co
 		st = vn_entry_tensor(ref, p->ref, &run->ref, err);
 		run->mapped = run->mapped && vn_recording_mapped(ref, p->ref);
 	}
-	if (!st)
-		st = vn_measure_many(run, 1, s->f.o->request.options->threads, err);
+	st = st ? st : vn_measure_many(run, 1, s->f.o->request.options->threads, err);
 	if (!x)
 		vn_recording_release(ref, p->ref);
 	return st;
@@ -260,8 +257,7 @@ static vn_status one_step(floor_pass *s, const vn_step *step, const int32_t *ids
 			s->e[i].n_out = 0;
 			st = vn_ref_ops.run(s->e[i].ref, k, k + 1, err);
 		}
-		if (!st)
-			st = measure_made(s, err);
+		st = st ? st : measure_made(s, err);
 	}
 	for (int i = 0; i < s->n; i++)
 		vn_ref_ops.end(s->e[i].ref, !st, NULL);
@@ -311,8 +307,7 @@ static vn_status run_in(floor_pass *s, vn_policy policy, const vn_tensor *weight
 			                       .progress = i == 0 };
 		st = vn_ref_create(s->names->plan, i ? s->f.weights : weights, &o, &s->e[i].ref, err);
 	}
-	if (!st)
-		st = run_steps(s, err);
+	st = st ? st : run_steps(s, err);
 	for (int i = 0; i < s->n; i++)
 		vn_replay_engine_close(&s->e[i]);
 	if (!st && (fine || !s->own))
@@ -328,8 +323,7 @@ static vn_status finer_reference(floor_pass *s, vn_policy of_ref, double (*own)[
 	bool      agrees = false;
 	vn_status st = run_in(s, s->f.o->policy, vn_model_weights(s->f.o->model), NULL, err);
 	s->own = own;
-	if (!st)
-		st = vn_reference_rows(&s->f, s->names, s->worst, own, &agrees, err);
+	st = st ? st : vn_reference_rows(&s->f, s->names, s->worst, own, &agrees, err);
 	if (!st && !agrees)
 		st = run_in(s, of_ref, s->f.weights, NULL, err);
 	return st ? st : vn_floor_check_model(&s->f, own, false, err);
@@ -421,10 +415,7 @@ vn_status vn_replay_floor_run(vn_opened *o, vn_checkpoints *all, vn_pools *pools
 	         vn_model_path(model));
 	st = run_all(&s, err);
 done:
-	free(s.want);
-	free(s.point);
-	free(s.next);
-	free(s.worst);
+	VN_FREE(s.want, s.point, s.next, s.worst);
 	vn_names_finish(&names);
 	vn_model_close(whole);
 	return st;

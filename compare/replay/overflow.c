@@ -146,8 +146,8 @@ static bool only_bad(const vn_checkpoint *p)
 vn_status vn_replay_find_overflows(const vn_opened *o, vn_checkpoints *all, const vn_localised *localised,
                                    vn_error *err)
 {
-	int      *input = vn_alloc((size_t)all->n, sizeof *input);
-	vn_status st = VN_OK;
+	VN_FREED int *input = vn_alloc((size_t)all->n, sizeof *input);
+	vn_status     st = VN_OK;
 
 	for (int i = 0; !st && i < all->n; i++) {
 		vn_checkpoint *p = &all->of[i];
@@ -161,7 +161,6 @@ vn_status vn_replay_find_overflows(const vn_opened *o, vn_checkpoints *all, cons
 		else if (behind >= 0 && p->replayed && p->replay.charged_to < 0 && only_bad(p))
 			p->replay.charged_to = behind;
 	}
-	free(input);
 	return st;
 }
 

@@ -88,10 +88,10 @@ static void judge_tensor(pooled_step *s, int n, pooled_step **sorted)
 
 void vn_replay_pool_steps(const vn_opened *o, vn_checkpoints *all)
 {
-	const size_t  most = (size_t)all->n;
-	pooled_step  *s = vn_alloc(most, sizeof *s);
-	pooled_step **sorted = vn_alloc(most, sizeof *sorted);
-	int           n = 0;
+	const size_t           most = (size_t)all->n;
+	VN_FREED pooled_step  *s = vn_alloc(most, sizeof *s);
+	VN_FREED pooled_step **sorted = vn_alloc(most, sizeof *sorted);
+	int                    n = 0;
 
 	for (int i = 0; i < all->n; i++)
 		if (is_member(o, &all->of[i]))
@@ -103,6 +103,4 @@ void vn_replay_pool_steps(const vn_opened *o, vn_checkpoints *all)
 			;
 		judge_tensor(s + from, to - from, sorted);
 	}
-	free(sorted);
-	free(s);
 }

@@ -136,8 +136,7 @@ static void forget_checkpoint(vn_recompute *p)
 	}
 	if (p->at >= 0 && !p->own)
 		vn_recording_release(p->o->cand, p->all->of[p->at].cand);
-	free(p->own);
-	free(p->site.begins);
+	VN_FREE(p->own, p->site.begins);
 	p->site.begins = NULL;
 	p->own = NULL;
 	p->at = -1;
@@ -339,8 +338,5 @@ void vn_recompute_destroy(vn_recompute *p)
 	vn_names_finish(&p->names);
 	for (int i = 0; i < VN_N_WIDTHS; i++)
 		free(p->w[i].unmodified);
-	free(p->point);
-	free(p->site.span);
-	free(p->seen);
-	free(p);
+	VN_FREE(p->point, p->site.span, p->seen, p);
 }

@@ -167,11 +167,7 @@ const vn_some_rows *vn_recompute_choose(vn_recompute *p, const vn_tensor *own)
 	for (int64_t b = 0; b < blocks; b++)
 		off[b] = off_in(p, z, c, of, first_of(b, of), &cc[b]);
 	choose_blocks(p, off, cc, chosen, blocks);
-	free(z);
-	free(c);
-	free(off);
-	free(cc);
-	free(chosen);
+	VN_FREE(z, c, off, cc, chosen);
 	if (!(p->some_off > 0 && isfinite(p->some_off)))
 		p->some.n = 0;
 	return p->some.n ? &p->some : NULL;
@@ -252,7 +248,7 @@ static vn_status compute_columns(vn_recompute_plan *r, int value, void **out, vn
 	const int64_t       wide = p->some.n * p->some.width;
 	vn_tensor           some[2] = { { .data = NULL }, { .data = NULL } };
 	vn_args             a = vn_recompute_args(r, n);
-	void               *in = NULL;
+	VN_FREED void      *in = NULL;
 	vn_status           st;
 
 	*out = NULL;
@@ -276,7 +272,6 @@ static vn_status compute_columns(vn_recompute_plan *r, int value, void **out, vn
 	}
 	for (int i = 0; i < 2; i++)
 		vn_tensor_free(&some[i]);
-	free(in);
 	return st;
 }
 
@@ -286,7 +281,7 @@ vn_status vn_recompute_estimate_columns(vn_recompute *p, const vn_plan *plan, co
 	const size_t       n = (size_t)(p->n_sample * p->some.n * p->some.width);
 	vn_recompute_plan  r;
 	vn_recompute_error sums = { 0 };
-	void              *out = NULL;
+	VN_FREED void     *out = NULL;
 	double            *z = vn_alloc(2 * n, sizeof *z), *c = z + n;
 	vn_status          st = p->some.n ? VN_OK : vn_fail(err, VN_ERR_UNSUPPORTED, "no columns are chosen");
 
@@ -298,7 +293,6 @@ vn_status vn_recompute_estimate_columns(vn_recompute *p, const vn_plan *plan, co
 		*share = sums.dd / sums.cc / p->some_off;
 	}
 	free(z);
-	free(out);
 	vn_recompute_end(&r);
 	return st;
 }

@@ -311,8 +311,7 @@ vn_status vn_recompute_value(run *r, int value, const void **data, vn_error *err
 			return vn_recompute_value(r, root, data, err);
 		}
 		k.few = own && !checkpoint ? r->few : 0; /* what other plans use too is computed in full */
-		if (!st)
-			st = first_output(r, &k, 0, at, err);
+		st = st ? st : first_output(r, &k, 0, at, err);
 		end_call(&k);
 		if (!st && vn_recompute_held(r->p, root) == VN_HELD_ROWS)
 			st = vn_recompute_load(r->p, r->w, root, at, err);
@@ -487,8 +486,7 @@ void vn_recompute_end(run *r)
 {
 	for (int v = 0; v < r->plan->n_values; v++)
 		free(r->made[v]);
-	free(r->made);
-	free(r->touched);
+	VN_FREE(r->made, r->touched);
 }
 
 vn_status vn_recompute_make(run *r, vn_tensor *out, vn_error *err)
@@ -609,7 +607,7 @@ vn_status vn_recompute_estimate_tokens(vn_recompute *p, const vn_plan *plan, con
 	const bool      plain = n->out[0] == p->site.target && v->state < 0 && v->size[0] == VN_T && !p->site.sampled &&
 	                   vn_node_keep_rule(plan, n).state < 0 && n->op != VN_OP_ROWS;
 	const int64_t      some = p->rows < ESTIMATED ? p->rows : ESTIMATED;
-	void              *room = plain ? vn_alloc((size_t)(3 * vn_value_row(v)), sizeof(double)) : NULL;
+	VN_FREED void     *room = plain ? vn_alloc((size_t)(3 * vn_value_row(v)), sizeof(double)) : NULL;
 	bool               there[VN_MAX_IN];
 	vn_recompute_error sums = { 0 };
 	node_calls         k = { 0 };
@@ -633,7 +631,6 @@ vn_status vn_recompute_estimate_tokens(vn_recompute *p, const vn_plan *plan, con
 	end_call(&k);
 	unload_inputs(&r, n, there);
 	vn_recompute_end(&r);
-	free(room);
 	return st;
 }
 

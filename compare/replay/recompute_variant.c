@@ -112,11 +112,9 @@ vn_status vn_recompute_run_slots(vn_recompute *p, const vn_plan *plan, const int
 				memcpy(all[taken] + (size_t)j * row, kept[taken] + (size_t)token[taken][j] * row, row);
 		}
 	}
-	if (!st)
-		st = vn_recompute_run(p, plan, p->site.weights, as, out, err);
+	st = st ? st : vn_recompute_run(p, plan, p->site.weights, as, out, err);
 	for (int i = 0; i < taken; i++)
 		memcpy(all[i], kept[i], bytes[i]);
-	free(kept[0]);
-	free(kept[1]);
+	VN_FREE(kept[0], kept[1]);
 	return st;
 }

@@ -192,8 +192,7 @@ static vn_status check_checkpoint(row_check *l, int root, double own[2], vn_erro
 		st = vn_measure_brief(&a, &b, vn_entry_axes(e), l->threads, &m, err);
 	}
 	release_entry(l, root);
-	free(is);
-	free(want);
+	VN_FREE(is, want);
 	if (!st) {
 		own[0] = m.finite == m.n ? m.value[VN_M_NMSE] : 1;
 		own[1] = m.finite == m.n ? m.value[VN_M_WORST_TOKEN_NMSE] : 1;

@@ -217,8 +217,7 @@ static vn_status one_step(vn_replay *r, vn_error *err)
 	find_points(r);
 	for (int i = 0; !st && i < VN_N_ENGINES; i++)
 		st = vn_replay_engine_begin(&r->e[i], r->step, ids, r->want, err);
-	if (!st)
-		st = vn_draws_begin(r, ids, err);
+	st = st ? st : vn_draws_begin(r, ids, err);
 	for (int k = 0; !st && k < r->plan->n_nodes; k++)
 		st = replay_node(r, k, err);
 	for (int i = 0; i < VN_N_ENGINES; i++)
@@ -299,9 +298,7 @@ vn_status vn_replay_origins(const vn_opened *o, vn_checkpoints *all, bool replay
 			aside[captured++] = i;
 	}
 	memcpy(list + n, aside, (size_t)captured * sizeof *list);
-	free(aside);
-	free(s.wrong);
-	free(s.seen);
+	VN_FREE(aside, s.wrong, s.seen);
 	localised->n_origins = n;
 	localised->n_captured = captured;
 	free(localised->origins);
@@ -322,9 +319,7 @@ static vn_status open_engines(vn_replay *r, const vn_step *step, int steps, vn_e
 	r->last = vn_alloc(n, sizeof *r->last);
 	list_checkpoints(r, step, steps);
 	vn_names_init(&r->names, r->plan);
-	if ((st = vn_trace_init(&r->trace, r->plan, steps, err)))
-		return st;
-	if ((st = vn_plan_clone(r->plan, &r->other, err)))
+	if ((st = vn_trace_init(&r->trace, r->plan, steps, err)) || (st = vn_plan_clone(r->plan, &r->other, err)))
 		return st;
 	r->e[VN_REPLAY_OWN].policy = r->o->policy;
 	r->e[VN_REPLAY_FINE].policy = vn_policy_fine(r->o->policy);
@@ -347,20 +342,14 @@ static void close_engines(vn_replay *r)
 	vn_plan_destroy(r->other);
 	vn_names_finish(&r->names);
 	vn_trace_finish(&r->trace);
-	free(r->want);
-	free(r->point);
-	free(r->error);
-	free(r->last);
-	free(r->put);
-	free(r->in_step);
-	free(r->first);
+	VN_FREE(r->want, r->point, r->error, r->last, r->put, r->in_step, r->first);
 }
 
 static vn_status walk_steps(vn_replay *r, const vn_step *step, int steps, vn_error *err)
 {
-	int64_t     position = 0, by;
-	vn_progress bar = { 0 };
-	vn_status   st = VN_OK;
+	int64_t                               position = 0, by;
+	VN_ENDS(vn_progress_stop) vn_progress bar = { 0 };
+	vn_status                             st = VN_OK;
 
 	if (!r->again && vn_positions_moved(r->o, &by))
 		vn_lines_add(r->notes,
@@ -385,7 +374,6 @@ static vn_status walk_steps(vn_replay *r, const vn_step *step, int steps, vn_err
 		r->walked = true;
 		vn_progress_at(&bar, i + 1);
 	}
-	vn_progress_stop(&bar);
 	return st;
 }
 

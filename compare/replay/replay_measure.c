@@ -106,15 +106,14 @@ static void add_row(row_errors *s, const double *x, const double *y, int64_t wid
 /* Adds up the errors of c against a. */
 static void add_rows(const vn_tensor *a, const vn_tensor *c, int64_t width, row_errors *s)
 {
-	double       *x = vn_alloc(2 * (size_t)width, sizeof *x);
-	const int64_t n = vn_shape_count(&a->shape);
+	VN_FREED double *x = vn_alloc(2 * (size_t)width, sizeof *x);
+	const int64_t    n = vn_shape_count(&a->shape);
 
 	for (int64_t at = 0; at < n; at += width) {
 		vn_tensor_numbers(a, at, width, x);
 		vn_tensor_numbers(c, at, width, x + width);
 		add_row(s, x, x + width, width);
 	}
-	free(x);
 }
 
 /* An error that rows have as a whole is a finding from one floor on. */
@@ -141,40 +140,38 @@ vn_status vn_replay_measure(vn_replay *r, const vn_node_output *own, vn_column_o
 	const int             threads = r->o->request.options->threads, span = p->replay.span;
 	const bool mapped = !order && own->large.file && fine->large.file && vn_recording_mapped(r->o->cand, p->cand) &&
 	                    vn_recording_mapped(r->o->ref, p->ref);
-	const vn_dtype       format = vn_local_format(node, own->value, span, r->e[VN_REPLAY_OWN].policy.storage);
-	const vn_span_floor *drawn = span > 1 ? vn_draws_floor(r, own->value) : NULL;
-	unsigned char       *sorted = NULL;
-	vn_tensor            cand, ref;
-	vn_local_tensors     x = { &own->t, &fine->t, &cand, &ref, axes, format, mapped, threads };
-	vn_measured          given;
-	vn_status            st;
+	const vn_dtype          format = vn_local_format(node, own->value, span, r->e[VN_REPLAY_OWN].policy.storage);
+	const vn_span_floor    *drawn = span > 1 ? vn_draws_floor(r, own->value) : NULL;
+	VN_FREED unsigned char *sorted = NULL;
+	vn_tensor               cand, ref;
+	vn_local_tensors        x = { &own->t, &fine->t, &cand, &ref, axes, format, mapped, threads };
+	vn_measured             given;
+	vn_status               st;
 
 	if ((st = vn_replay_candidate(r->o, p, order, &cand, &sorted, err)) ||
 	    (st = vn_entry_tensor(r->o->ref, p->ref, &ref, err)))
-		goto done;
-	if (node->op == VN_OP_TOP_K) {
-		const vn_tensor chosen = cand;
+		return st;
+	const vn_tensor chosen = cand;
+	if (node->op == VN_OP_TOP_K)
 		cand = own->t; /* ids are right or wrong */
-		if ((st = vn_local_measure(&x, &p->replay, &given, err)))
-			goto done;
-		p->replay.span = span;
-		if ((st = vn_routing_judge(r, node, &own->t, &chosen, &ref, &p->replay, err)))
-			goto done;
-	} else if ((st = vn_local_measure(&x, &p->replay, &given, err)))
-		goto done;
+	if ((st = vn_local_measure(&x, &p->replay, &given, err)))
+		return st;
+	p->replay.span = span;
+	if (node->op == VN_OP_TOP_K && (st = vn_routing_judge(r, node, &own->t, &chosen, &ref, &p->replay, err)))
+		return st;
 	p->replayed = true;
 	p->replay.span = span;
 	p->replay.independent_numbers = p->m.n;
 	if (drawn) { /* A is a draw, too; B is their middle */
 		vn_local_take_floor(&p->replay, drawn, format);
 		if ((st = vn_local_alone(&fine->t, &cand, axes, threads, &p->replay, err)))
-			goto done;
+			return st;
 		vn_draws_channels(r, drawn, &fine->t, &cand, &p->replay);
 	} else if (vn_local_beyond(p) || r->step->rows == 1)
 		p->replay.independent_numbers = count_independent(r, p, axes);
 	if ((vn_local_beyond(p) || vn_replay_pools_step(r->o, p)) &&
 	    (st = vn_replay_judge_variants(r, own, &cand, axes, &p->replay, err)))
-		goto done;
+		return st;
 	judge_rows(r, node, &own->t, &cand, p);
 	p->replay.inherited = given.finite ? given.value[VN_M_NMSE] : (double)NAN;
 	p->replay.charged_to = -1;
@@ -182,9 +179,7 @@ vn_status vn_replay_measure(vn_replay *r, const vn_node_output *own, vn_column_o
 	p->replay.gain = in > 0 && !hidden ? sqrt(p->replay.inherited) / in : (double)NAN;
 	vn_recording_release(r->o->cand, p->cand);
 	vn_recording_release(r->o->ref, p->ref);
-done:
-	free(sorted);
-	return st;
+	return VN_OK;
 }
 
 /* ---- the candidate's numbers in its place ---------------------------------------------------- */

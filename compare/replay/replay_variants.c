@@ -85,8 +85,7 @@ static vn_status put_back(vn_replay *r, drawn d[2], vn_error *err)
 	for (int i = 0; i < 2; i++) {
 		if (d[i].n && !st)
 			st = vn_ref_ops.write(r->e[VN_REPLAY_OWN].ref, d[i].value, d[i].was, err);
-		free(d[i].was);
-		free(d[i].now);
+		VN_FREE(d[i].was, d[i].now);
 	}
 	return st;
 }
@@ -167,8 +166,7 @@ static vn_status judge_own_keys(vn_replay *r, int k, judged *j, vn_error *err)
 		st = m ? vn_local_alone(&m->t, j->cand, j->axes, r->o->request.options->threads, j->l, err) : st;
 	}
 	vn_ref_rounds(e->ref, e->policy);
-	free(data[0]);
-	free(data[1]);
+	VN_FREE(data[0], data[1]);
 	return st;
 }
 

@@ -99,8 +99,7 @@ static vn_status give_value(routing_run *r, const vn_step *step, int value, vn_e
 		st = vn_ref_ops.write(r->e.ref, value, put, err);
 		r->given += !st;
 	}
-	free(put);
-	free(own);
+	VN_FREE(put, own);
 	vn_recording_release(r->o->cand, p->cand);
 	return st;
 }
@@ -206,8 +205,7 @@ vn_status vn_replay_routing(const vn_opened *o, const vn_checkpoints *all, vn_ro
 	    !(st = run_steps(&r, err)))
 		note_parts(&r, parts, notes);
 	vn_replay_engine_close(&r.e);
-	free(r.want);
-	free(r.shown);
+	VN_FREE(r.want, r.shown);
 	vn_names_finish(&r.names);
 	return st;
 }

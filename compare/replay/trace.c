@@ -26,11 +26,7 @@ vn_status vn_trace_init(vn_trace *t, const vn_plan *plan, int steps, vn_error *e
 
 void vn_trace_finish(vn_trace *t)
 {
-	free(t->kept);
-	free(t->charged_to);
-	free(t->stamp);
-	free(t->span);
-	free(t->todo);
+	VN_FREE(t->kept, t->charged_to, t->stamp, t->span, t->todo);
 	*t = (vn_trace) { 0 };
 }
 

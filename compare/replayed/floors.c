@@ -4,7 +4,6 @@
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 
 /* Mean of x^2 over the square of the next lower power of two, for numbers of any size. */

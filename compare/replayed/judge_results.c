@@ -10,7 +10,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Numbers of the candidate: with the others some 60 MB. */
 enum { MOST_READ = 4 << 20 };

@@ -83,7 +83,7 @@ static void accuse(const vn_replayed_file *f, const vn_replayed_findings *j, boo
 
 static void clear_other_orders(const vn_opened *o, vn_checkpoints *all, vn_replayed_findings *j)
 {
-	bool *accused = vn_alloc_zero((size_t)j->n, sizeof *accused);
+	VN_FREED bool *accused = vn_alloc_zero((size_t)j->n, sizeof *accused);
 
 	accuse(o->replayed, j, accused);
 	for (int i = 0; i < j->n; i++) {
@@ -92,7 +92,6 @@ static void clear_other_orders(const vn_opened *o, vn_checkpoints *all, vn_repla
 		all->of[j->of[i].checkpoint].replay.another_order = true;
 		j->of[i].wrong = false;
 	}
-	free(accused);
 }
 
 /* ---- regions --------------------------------------------------------------------------------- */
@@ -121,7 +120,7 @@ static void set_region(const vn_opened *o, vn_checkpoints *all, vn_replayed_find
 {
 	const vn_judged_result *r = &o->replayed->result[i];
 	vn_checkpoint          *p = &all->of[j->of[i].checkpoint];
-	json_t                 *line = vn_alloc_check(vn_replayed_line(o->replayed, i));
+	VN_OWNED json_t        *line = vn_alloc_check(vn_replayed_line(o->replayed, i));
 	const json_t           *region = vn_json_field(line, "region");
 	const double            in = error_of_inputs(o, all, j, r->step, vn_json_field(line, "reads"));
 
@@ -143,7 +142,6 @@ static void set_region(const vn_opened *o, vn_checkpoints *all, vn_replayed_find
 	}
 	if (j->of[i].wrong && p->replay.charged_to < 0) /* where it was computed for others, not given to them */
 		add_charged(charged, r->name, r->step, i);
-	json_decref(line);
 }
 
 /* Of wrong results: clears those of another order, and charges those whose regions overlap. */

@@ -146,13 +146,12 @@ void vn_replayed_add_words(const vn_opened *o, const struct vn_replayed_findings
 const char *vn_replayed_origins(const vn_opened *o, const vn_checkpoints *all, const vn_localised *localised,
                                 char text[VN_WORDS])
 {
-	vn_name_places places = { 0 };
-	const char    *said = NULL;
+	VN_ENDS(vn_places_free) vn_name_places places = { 0 };
+	const char                            *said = NULL;
 
 	for (int i = 0; o->replayed && i < localised->n_origins; i++)
 		vn_places_add(&places, all->of[localised->origins[i]].name);
 	if (places.n && places.n < localised->n_origins)
 		said = vn_places_say(&places, NAMED, text, VN_WORDS);
-	vn_places_free(&places);
 	return said;
 }

@@ -5,6 +5,7 @@
 #include "compare/text/places.h"
 #include "libref/base/alloc.h"
 #include "libref/base/text.h"
+#include "libref/base/json.h"
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -45,10 +46,10 @@ static void say_unjudged(const vn_opened *o, vn_lines *notes)
 	int                       n = 0, all = 0;
 
 	for (int i = 0; i < lines->n; i++) {
-		json_t     *j = vn_json_parse(lines->line[i], 0);
-		const char *why = json_string_value(vn_json_field(j, "why"));
-		const char *name = json_string_value(vn_json_field(j, "name"));
-		int         k = 0;
+		VN_OWNED json_t *j = vn_json_parse(lines->line[i], 0);
+		const char      *why = json_string_value(vn_json_field(j, "why"));
+		const char      *name = json_string_value(vn_json_field(j, "name"));
+		int              k = 0;
 		why = why ? why : "no reason";
 		while (k < n && strcmp(of[k].why, why) != 0)
 			k++;
@@ -61,7 +62,6 @@ static void say_unjudged(const vn_opened *o, vn_lines *notes)
 		if (k < n)
 			of[k].n++;
 		all++;
-		json_decref(j);
 	}
 	for (int k = 0; k < n; k++) {
 		for (int i = 0; i < of[k].places.n; i++)
@@ -79,11 +79,10 @@ static void say_unjudged(const vn_opened *o, vn_lines *notes)
 
 static const char *value_of(const json_t *j, const char *key, char text[80])
 {
-	char *s = vn_json_dump(json_object_get(j, key),
-	                       JSON_ENCODE_ANY | JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(12));
+	VN_FREED char *s = vn_json_dump(json_object_get(j, key),
+	                                JSON_ENCODE_ANY | JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(12));
 
 	snprintf(text, 80, "%.60s", s ? s : "absent");
-	free(s);
 	return text;
 }
 
@@ -155,8 +154,8 @@ typedef bool judged_test(const vn_checkpoints *all, const vn_replayed_findings *
 static int places_of(const vn_opened *o, const vn_checkpoints *all, const vn_replayed_findings *j, judged_test *test,
                      char places[WORDS])
 {
-	vn_name_places found = { 0 };
-	int            n = 0;
+	VN_ENDS(vn_places_free) vn_name_places found = { 0 };
+	int                                    n = 0;
 
 	for (int i = 0; i < j->n; i++)
 		if (j->of[i].checkpoint >= 0 && test(all, j, i)) {
@@ -164,7 +163,6 @@ static int places_of(const vn_opened *o, const vn_checkpoints *all, const vn_rep
 			n++;
 		}
 	vn_places_say(&found, NAMED, places, WORDS);
-	vn_places_free(&found);
 	return n;
 }
 
@@ -281,8 +279,8 @@ static void say_variant(vn_lines *notes, const said_variant *v)
 
 static void say_variants(const vn_opened *o, vn_lines *notes, const vn_replayed_findings *j)
 {
-	said_variant *all = vn_alloc_zero(VARIANTS, sizeof *all);
-	int           n = 0;
+	VN_FREED said_variant *all = vn_alloc_zero(VARIANTS, sizeof *all);
+	int                    n = 0;
 
 	for (int i = 0; i < j->n; i++) {
 		const vn_judged_result *r = &o->replayed->result[i];
@@ -294,7 +292,6 @@ static void say_variants(const vn_opened *o, vn_lines *notes, const vn_replayed_
 		say_variant(notes, &all[i]);
 		vn_places_free(&all[i].shown);
 	}
-	free(all);
 }
 
 void vn_replayed_say(const vn_opened *o, const vn_checkpoints *all, vn_lines *notes, const vn_replayed_findings *j)

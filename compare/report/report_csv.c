@@ -5,7 +5,6 @@
  * JSON. A value that was not measured is an empty cell; "inf" and "-inf" are values. Digits are
  * enough for float. */
 #include "compare/comparison/checkpoint.h"
-#include "compare/comparison/checks.h"
 #include "compare/judge/check_words.h"
 #include "compare/replay/local.h"
 #include "compare/report/report.h"

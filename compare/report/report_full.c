@@ -2,7 +2,6 @@
 #include "compare/comparison/checkpoint.h"
 #include "compare/comparison/checks.h"
 #include "compare/judge/check_words.h"
-#include "compare/replay/replay_words.h"
 #include "compare/report/report.h"
 
 #include "libref/base/say.h"

@@ -10,7 +10,6 @@
 #include "compare/comparison/checkpoint.h"
 #include "compare/comparison/checks.h"
 #include "compare/judge/check_words.h"
-#include "compare/replay/replay_words.h"
 #include "compare/result/words.h"
 #include "compare/text/markup.h"
 #include "compare/report/report.h"

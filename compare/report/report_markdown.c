@@ -18,7 +18,6 @@
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum {
 	ROOM = 65000, /* in bytes, which bounds the characters too */
@@ -287,7 +286,6 @@ vn_status vn_report_markdown(const vn_document *doc, const vn_report_options *o,
 	vn_alloc_streamed(&tail);
 	print_table(doc, top.bytes + tail.bytes < ROOM ? ROOM - top.bytes - tail.bytes : 0, out);
 	fwrite(tail.text, 1, tail.bytes, out);
-	free(top.text);
-	free(tail.text);
+	VN_FREE(top.text, tail.text);
 	return VN_OK;
 }

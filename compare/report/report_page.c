@@ -82,13 +82,12 @@ static json_t *kind_of(const vn_document *doc, const vn_checkpoint *p)
 
 json_int_t vn_page_number(json_t *index, json_t *list, json_t *value)
 {
-	char         *text = vn_json_dump(value, JSON_COMPACT);
-	const json_t *old = text ? json_object_get(index, text) : NULL;
-	json_int_t    number = old ? json_integer_value(old) : (json_int_t)json_array_size(list);
+	VN_FREED char *text = vn_json_dump(value, JSON_COMPACT);
+	const json_t  *old = text ? json_object_get(index, text) : NULL;
+	json_int_t     number = old ? json_integer_value(old) : (json_int_t)json_array_size(list);
 
 	if (!old && (!text || json_object_set_new(index, text, json_integer(number)) || json_array_append(list, value)))
 		number = -1;
-	free(text);
 	json_decref(value);
 	return number;
 }

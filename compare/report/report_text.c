@@ -13,9 +13,7 @@
 
 #include "libref/base/alloc.h"
 #include "libref/base/say.h"
-#include "libref/base/text.h"
 
-#include <inttypes.h>
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
@@ -448,13 +446,12 @@ static bool operations_are_wrong(const vn_document *doc)
 /* One operation in all layers, calls and steps is one place. */
 static void say_places(const page *p)
 {
-	vn_name_places places = { 0 };
-	char           text[VN_WORDS];
+	VN_ENDS(vn_places_free) vn_name_places places = { 0 };
+	char                                   text[VN_WORDS];
 
 	for (int i = 0; i < p->doc->n_origins; i++)
 		vn_places_add(&places, p->doc->checkpoint[p->doc->origin[i]].name);
 	vn_say(p->out, " %s", vn_places_say(&places, NAMED, text, sizeof text));
-	vn_places_free(&places);
 }
 
 /* Is the origin at the place of one before it? */

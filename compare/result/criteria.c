@@ -5,7 +5,6 @@
 #include "compare/weights/weights.h"
 
 #include "libref/base/alloc.h"
-#include "libref/base/text.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -180,7 +180,7 @@ vn_status vn_document_details(vn_document *doc, const vn_opened *o, const vn_res
 	doc->divergences_left_out = json_integer(0);
 	if (r->localised.first < 0 || most < 1)
 		return VN_OK;
-	int *room = vn_alloc((size_t)r->checkpoints.n, sizeof *room);
+	VN_FREED int *room = vn_alloc((size_t)r->checkpoints.n, sizeof *room);
 	doc->detail = vn_alloc_zero((size_t)most, sizeof *doc->detail);
 	vn_status st = add_detail(doc, o, r, r->localised.first, room, err);
 	for (int i = 0; !st && i < r->localised.n_origins && vn_document_lines(doc->divergences) < most; i++)
@@ -198,6 +198,5 @@ vn_status vn_document_details(vn_document *doc, const vn_opened *o, const vn_res
 			left_out++;
 	}
 	json_integer_set(doc->divergences_left_out, left_out);
-	free(room);
 	return st;
 }

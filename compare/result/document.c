@@ -86,10 +86,8 @@ static bool is_named(const vn_checkpoint *p, const char *name)
 		return true;
 	if (!strstr(name, "\\x"))
 		return false;
-	json_t    *own = vn_json_text(p->name);
-	const bool same = strcmp(vn_document_text(own), name) == 0;
-	json_decref(own);
-	return same;
+	VN_OWNED json_t *own = vn_json_text(p->name);
+	return strcmp(vn_document_text(own), name) == 0;
 }
 
 int vn_document_find(const vn_document *doc, const char *name)

@@ -48,9 +48,9 @@ static json_t *trials_json(const vn_opened *o, const vn_result *r, const vn_find
 
 static json_t *explanation_json(const vn_opened *o, const vn_result *r, const vn_findings *x)
 {
-	json_t  *j = json_object(), *flags = json_object();
-	char     text[VN_EXPLAINED];
-	vn_lines more = { 0 };
+	json_t                         *j = json_object(), *flags = json_object();
+	char                            text[VN_EXPLAINED];
+	VN_ENDS(vn_lines_free) vn_lines more = { 0 };
 
 	vn_explain_say_more(o, r, x, &more);
 	json_object_set_new(j, "checkpoint", vn_json_name(&r->checkpoints.of[x->checkpoint]));
@@ -69,7 +69,6 @@ static json_t *explanation_json(const vn_opened *o, const vn_result *r, const vn
 		json_object_set_new(j, "same_answer_as",
 		                    vn_json_name(&r->checkpoints.of[r->why->of[x->same_answer_as].checkpoint]));
 	json_object_set_new(j, "error_shape", vn_json_lines(&x->error_shape));
-	vn_lines_free(&more);
 	return j;
 }
 
@@ -114,9 +113,8 @@ static json_t *recording_json(const vn_recording *r)
 	json_t         *j = json_object(), *run = json_object();
 	char            recorder[VN_RECORDER], tensors[VN_TENSORS_WORDS];
 	for (int i = 0; i < f->n; i++) {
-		json_t *key = vn_json_text(f->fact[i].key);
+		VN_OWNED json_t *key = vn_json_text(f->fact[i].key);
 		json_object_set_new(run, json_string_value(key), vn_json_text(f->fact[i].value));
-		json_decref(key);
 	}
 	const char *about[][2] = {
 		{ "created", vn_recording_root(r, "created") },
@@ -206,11 +204,10 @@ static json_t *origins_json(const vn_result *r)
 static json_t *said(const vn_opened *o, const vn_result *r,
                     void (*say)(const vn_opened *, const vn_result *, vn_lines *))
 {
-	vn_lines lines = { 0 };
+	VN_ENDS(vn_lines_free) vn_lines lines = { 0 };
 
 	say(o, r, &lines);
 	json_t *j = vn_json_lines(&lines);
-	vn_lines_free(&lines);
 	return j;
 }
 

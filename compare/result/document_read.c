@@ -12,7 +12,6 @@
 #include "libref/base/text.h"
 #include "libref/base/utf8.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,9 +34,8 @@ static void keep_in_line(json_t *j)
 	for (const char *c = text; c && *c; c++)
 		control = control || vn_text_control(*c);
 	if (control) {
-		char *shown = vn_alloc_check(vn_utf8_shown(text, strlen(text)));
+		VN_FREED char *shown = vn_alloc_check(vn_utf8_shown(text, strlen(text)));
 		vn_alloc_check(json_string_set(j, shown) == 0 ? j : NULL);
-		free(shown);
 	}
 	json_array_foreach(j, i, x)
 	{

@@ -3,7 +3,6 @@
 
 #include "libref/base/text.h"
 
-#include <stdio.h>
 #include <string.h>
 
 static void widen(int range[2], int x)

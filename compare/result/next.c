@@ -188,9 +188,7 @@ static int injections_of(const vn_opened *o, const vn_result *r, injection what[
 			if (m.fault[i] && !m.done[i])
 				add_patterns_of(&m, i);
 	}
-	free(m.fault);
-	free(m.name);
-	free(m.done);
+	VN_FREE(m.fault, m.name, m.done);
 	return m.full ? -1 : alone ? 0 : m.n;
 }
 

@@ -555,21 +555,13 @@ void vn_reading_free(vn_reading *r)
 	if (!r)
 		return;
 	for (int i = 0; i < r->n; i++) {
-		free(r->checkpoint[i].check);
-		free(r->checkpoint[i].detail);
-		free(r->checkpoint[i].contents);
-		free(r->checkpoint[i].floor);
-		free(r->row[i].replayed);
+		VN_FREE(r->checkpoint[i].check, r->checkpoint[i].detail, r->checkpoint[i].contents, r->checkpoint[i].floor,
+		        r->row[i].replayed);
 		json_decref(r->row[i].sides);
 	}
 	for (int i = 0; i < r->n_rules; i++)
 		free(r->rule[i]);
-	free(r->rule);
-	free(r->checkpoint);
-	free(r->row);
-	free(r->pooled);
-	free(r->origin);
-	free(r->sorted);
+	VN_FREE(r->rule, r->checkpoint, r->row, r->pooled, r->origin, r->sorted);
 	vn_terms_free(&r->terms);
 	free(r);
 }

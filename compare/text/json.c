@@ -1,10 +1,7 @@
 /* json.c: see json.h. */
 #include "compare/text/json.h"
 
-#include "libref/base/utf8.h"
-
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 json_t *vn_json_real(double x)

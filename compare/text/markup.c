@@ -3,8 +3,9 @@
 
 #include "libref/base/alloc.h"
 #include "libref/base/utf8.h"
-
 #include <stdarg.h>
+#include "libref/base/freed.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,7 +38,7 @@ static void put_xml(FILE *out, char c)
 /* marked: escapes are put into an element of their own. */
 static void xml_bytes(FILE *out, const char *text, size_t n, bool marked)
 {
-	char *clean = vn_alloc_check(vn_utf8_shown(text, n));
+	VN_FREED char *clean = vn_alloc_check(vn_utf8_shown(text, n));
 	for (const char *c = clean; *c; c++) {
 		const size_t k = marked ? code_length(c) : 0;
 		if (k) {
@@ -47,7 +48,6 @@ static void xml_bytes(FILE *out, const char *text, size_t n, bool marked)
 			put_xml(out, *c);
 		}
 	}
-	free(clean);
 }
 
 static bool is_number(const char *text)
@@ -59,14 +59,13 @@ static bool is_number(const char *text)
 
 void vn_csv_text(FILE *out, const char *text)
 {
-	char      *clean = vn_alloc_check(vn_utf8_shown(text, strlen(text)));
-	const bool formula = *clean && strchr("=+-@", *clean) && !is_number(clean), quoted = strpbrk(clean, ",\"\n\r");
+	VN_FREED char *clean = vn_alloc_check(vn_utf8_shown(text, strlen(text)));
+	const bool     formula = *clean && strchr("=+-@", *clean) && !is_number(clean), quoted = strpbrk(clean, ",\"\n\r");
 	fprintf(out, "%s%s", quoted ? "\"" : "", formula ? "'" : "");
 	for (const char *c = clean; *c; c++)
 		fprintf(out, *c == '"' ? "\"\"" : "%c", *c);
 	if (quoted)
 		fputc('"', out);
-	free(clean);
 }
 
 void vn_html_text(FILE *out, const char *text)
@@ -123,8 +122,8 @@ static int longest_run(const char *text)
 
 void vn_markdown_code(FILE *out, const char *text, size_t most, int cell)
 {
-	char  *clean = vn_alloc_check(vn_utf8_shown(text, strlen(text)));
-	size_t n = strlen(clean);
+	VN_FREED char *clean = vn_alloc_check(vn_utf8_shown(text, strlen(text)));
+	size_t         n = strlen(clean);
 	if (n > most) {
 		for (n = most; n > 0 && ((unsigned char)clean[n] & 0xC0) == 0x80; n--)
 			; /* do not cut inside a character */
@@ -140,7 +139,6 @@ void vn_markdown_code(FILE *out, const char *text, size_t most, int cell)
 	fputs(pad, out);
 	for (int i = 0; i < ticks; i++)
 		fputc('`', out);
-	free(clean);
 }
 
 void vn_markdown_say(FILE *out, size_t most, int cell, const char *format, ...)

@@ -233,8 +233,7 @@ static void apply_to_weights(const vn_case *t, const vn_trial *h, vn_matrix_made
 		for (int64_t n = 0; n < e->N; n++)
 			x[e->transposed ? n * e->M + m : m * e->N + n] = (float)row[n];
 	}
-	free(row);
-	free(rows.x);
+	VN_FREE(row, rows.x);
 	vn_made_put_weight(made, p, p->node[h->node].w[0], VN_F32);
 }
 
@@ -368,15 +367,13 @@ static void apply_to_inputs(const vn_case *t, const vn_trial *h, vn_matrix_made 
 	read_rows(t, &t->site->plan->node[h->node], e->N, e->M, &p);
 	if (!p.x)
 		return;
-	double *w = vn_alloc((size_t)(3 * e->N + p.T), sizeof *w);
+	VN_FREED double *w = vn_alloc((size_t)(3 * e->N + p.T), sizeof *w);
 	vn_made_room(t, made);
 	edit_inputs(edit, e->N, &p, w, &ties);
 	multiply_rows(e, edit, &p, w, (double *)made->fine.data);
 	settle_inputs(e, edit, &p, &ties, w, (double *)made->fine.data);
 	vn_made_round(t, made);
-	free(ties.of);
-	free(p.x);
-	free(w);
+	VN_FREE(ties.of, p.x);
 }
 
 void vn_apply_matrix(const vn_case *t, const vn_trial *h, vn_made *made)

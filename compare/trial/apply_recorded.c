@@ -43,12 +43,11 @@ void vn_apply_slots(const vn_case *t, const vn_trial *h, vn_made *made)
 	if (t->part || p->node[h->node].op != VN_OP_ATTENTION || vn_case_node(t) != h->node ||
 	    (blocks ? p->node[h->node].out[VN_ATTN_CONTEXT] != t->site->target : steps < 2))
 		return;
-	int64_t *token = vn_alloc((size_t)S, sizeof *token);
+	VN_FREED int64_t *token = vn_alloc((size_t)S, sizeof *token);
 	for (int64_t j = 0; j < S; j++)
 		token[j] = blocks ? token_of(&h->applied.blocks, j, S)
 		                  : token_in_slot(&h->applied.slots, j, h->applied.slots.newest ? S - 1 : step[1].position, S);
 	vn_run_slots(t, p, of, token, made);
-	free(token);
 }
 
 void vn_apply_state(const vn_case *t, const vn_trial *h, vn_made *made)

@@ -65,8 +65,7 @@ static bool read_inputs(vn_attend_case *a, const vn_case *t)
 			const int64_t row = G * width_of(a, of[i]);
 			memcpy(*to[i] + a->S * row, pad[i], (size_t)(a->padding * row) * sizeof **to[i]);
 		}
-	free(pad[0]);
-	free(pad[1]);
+	VN_FREE(pad[0], pad[1]);
 	const size_t keys = (size_t)(a->S + a->padding);
 	a->s = vn_alloc(3 * keys, sizeof *a->s);
 	a->other = a->s + keys;
@@ -102,11 +101,7 @@ bool vn_attend_open(vn_attend_case *a, const vn_case *t, int node)
 
 void vn_attend_close(vn_attend_case *a)
 {
-	free(a->q);
-	free(a->k);
-	free(a->v);
-	free(a->s);
-	free(a->flipped);
+	VN_FREE(a->q, a->k, a->v, a->s, a->flipped);
 	for (int i = 0; i < 3; i++)
 		free(a->rounded[i]);
 	*a = (vn_attend_case) { 0 };

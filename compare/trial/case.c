@@ -177,13 +177,12 @@ bool vn_head_part_find(const vn_case *t, vn_head_part *part)
 	*part = (vn_head_part) { 0 };
 	if (!heads_of(t, part))
 		return false;
-	double *x = vn_alloc((size_t)(3 * part->inner), sizeof *x);
+	VN_FREED double *x = vn_alloc((size_t)(3 * part->inner), sizeof *x);
 	for (int h = 0; h < part->heads; h++) {
 		const head_squares s = add_squares(t, part, h, x);
 		part->in[h] = s.dd > BEYOND * fmax(s.ff, t->x->unmodified.residual.floor * s.rr);
 		n += part->in[h];
 	}
-	free(x);
 	return n > 0 && n < part->heads;
 }
 
@@ -263,8 +262,7 @@ void vn_made_finish(vn_made *made)
 	if (made->fine.data != made->own.data)
 		vn_tensor_free(&made->fine);
 	vn_tensor_free(&made->own);
-	free(made->rows);
-	free(made->table);
+	VN_FREE(made->rows, made->table);
 	vn_plan_destroy(made->copy);
 	vn_faulty_destroy(made->faulty);
 	*made = (vn_made) { 0 };

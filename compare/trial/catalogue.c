@@ -225,7 +225,8 @@ void vn_catalogue(vn_case *t, const vn_findings *only)
 	const vn_plan *plan = t->site->plan;
 	const int      spanned = t->site->n_span;
 	int            n = spanned;
-	int *place = vn_alloc((size_t)plan->n_nodes, sizeof *place), *fit = vn_alloc((size_t)plan->n_nodes, sizeof *fit);
+	VN_FREED int  *place = vn_alloc((size_t)plan->n_nodes, sizeof *place),
+				 *fit = vn_alloc((size_t)plan->n_nodes, sizeof *fit);
 
 	memcpy(place, t->site->span, (size_t)n * sizeof *place);
 	n = and_origins(t, place, n);
@@ -247,8 +248,6 @@ void vn_catalogue(vn_case *t, const vn_findings *only)
 	for (int i = 0; only && i < only->n && i <= only->n_alias; i++)
 		if (vn_trial_is_pair(&only->by[i]))
 			try_pair_again(t, &only->by[i]);
-	free(fit);
-	free(place);
 }
 
 void vn_catalogue_at(vn_case *t, int node)

@@ -183,11 +183,8 @@ void vn_score_numbers(vn_case *t, const vn_tensor *own, const vn_tensor *fine, v
 	if (!t->site->plan) {
 		score_by_floors(t, own, fine, h);
 	} else if (t->site->plan->node[vn_case_node(t)].op == VN_OP_TOP_K) { /* a row is a set */
-		vn_tensor a = sorted_ids(own), b = sorted_ids(fine), c = sorted_ids(&t->site->cand);
+		VN_ENDS(vn_tensor_free) vn_tensor a = sorted_ids(own), b = sorted_ids(fine), c = sorted_ids(&t->site->cand);
 		score_by_plan(t, &a, &b, &c, h);
-		vn_tensor_free(&a);
-		vn_tensor_free(&b);
-		vn_tensor_free(&c);
 	} else {
 		score_by_plan(t, own, fine, &t->site->cand, h);
 	}

@@ -93,8 +93,8 @@ static void look_at_row(void *ctx, int i)
 
 static void group_rows(vn_weights *w, const vn_weight_side *ref, const vn_weight_side *cand)
 {
-	vn_weight_name *names = vn_alloc((size_t)ref->n + (size_t)cand->n, sizeof *names);
-	int             n = 0;
+	VN_FREED vn_weight_name *names = vn_alloc((size_t)ref->n + (size_t)cand->n, sizeof *names);
+	int                      n = 0;
 
 	for (int i = 0; i < ref->n; i++)
 		names[n++] = vn_weight_name_of(ref->family, ref->row[i].name);
@@ -102,7 +102,6 @@ static void group_rows(vn_weights *w, const vn_weight_side *ref, const vn_weight
 		if (!vn_weight_twin(ref->row, ref->n, cand->row[i].name))
 			names[n++] = vn_weight_name_of(cand->family, cand->row[i].name);
 	vn_weights_group(w, names, n);
-	free(names);
 }
 
 vn_weights *vn_weights_compare(const vn_weight_side *ref, const vn_weight_side *cand, int threads)
@@ -136,9 +135,7 @@ void vn_weights_free(vn_weights *w)
 		return;
 	for (int i = 0; i < w->n_lines; i++)
 		free(w->line[i].which);
-	free(w->line);
-	free(w->found);
-	free(w);
+	VN_FREE(w->line, w->found, w);
 }
 
 /* ---- in words -------------------------------------------------------------------------- */

@@ -8,7 +8,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 static const double F16_MAX = 65504.0, F16_NORMAL = 0x1p-14;
 enum { GGML_BLOCK = 32 };

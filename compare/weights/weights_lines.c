@@ -152,8 +152,8 @@ VN_ORDER_BY(by_place, line_item *const, VN_ORDER((*x)->d.layer, (*y)->d.layer), 
 
 static void make_lines(vn_weights *w, line_item *x)
 {
-	line_item **start = vn_alloc_zero((size_t)w->n_found, sizeof *start);
-	int         n = 0, at = 0;
+	VN_FREED line_item **start = vn_alloc_zero((size_t)w->n_found, sizeof *start);
+	int                  n = 0, at = 0;
 
 	w->line = vn_alloc_zero((size_t)w->n_found, sizeof *w->line);
 	for (int i = 0; i < w->n_found; i++)
@@ -174,13 +174,12 @@ static void make_lines(vn_weights *w, line_item *x)
 		for (int j = 0; j < k; j++)
 			w->found[at++] = start[i][j].d;
 	}
-	free(start);
 }
 
 void vn_weights_group(vn_weights *w, const vn_weight_name *all, int n_all)
 {
-	line_item *x = vn_alloc_zero((size_t)w->n_found, sizeof *x);
-	int       *layer = vn_alloc((size_t)w->n_found, sizeof *layer);
+	VN_FREED line_item *x = vn_alloc_zero((size_t)w->n_found, sizeof *x);
+	VN_FREED int       *layer = vn_alloc((size_t)w->n_found, sizeof *layer);
 
 	for (int i = 0; i < w->n_found; i++)
 		x[i].d = w->found[i];
@@ -190,6 +189,4 @@ void vn_weights_group(vn_weights *w, const vn_weight_name *all, int n_all)
 	mark_layers(x, w->n_found, layer, all, n_all);
 	qsort(x, (size_t)w->n_found, sizeof *x, by_line_and_part);
 	make_lines(w, x);
-	free(layer);
-	free(x);
 }

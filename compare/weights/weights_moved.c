@@ -122,22 +122,20 @@ static void hash_both(line_order *l)
 	const vn_tensor *const *both = l->weight->numbers;
 	const int64_t           N = vn_shape_count(&both[0]->shape) / both[0]->shape.dim[0];
 	const vn_dtype          as = shared_format(both);
-	double                 *x = vn_alloc((size_t)N, sizeof *x), *y = vn_alloc((size_t)N, sizeof *y);
+	VN_FREED double        *x = vn_alloc((size_t)N, sizeof *x), *y = vn_alloc((size_t)N, sizeof *y);
 
 	for (int k = 0; k < 2; k++) {
 		l->hash[k] = vn_alloc_zero((size_t)l->n, sizeof *l->hash[k]);
 		hash_lines(both[k], as, l->axis, l->hash[k], x, y);
 	}
-	free(x);
-	free(y);
 }
 
 /* Fills l->from if the candidate's lines are the reference's in another order. A line that is in
  * its place stays there; the others follow each other as far as equal lines allow. */
 static bool read_order(line_order *l)
 {
-	line_hash *ref = vn_alloc((size_t)l->n, sizeof *ref);
-	bool       good = true, moved = false;
+	VN_FREED line_hash *ref = vn_alloc((size_t)l->n, sizeof *ref);
+	bool                good = true, moved = false;
 
 	hash_both(l);
 	for (int i = 0; i < l->n; i++)
@@ -150,7 +148,6 @@ static bool read_order(line_order *l)
 		good = take_line(ref, l->n, l->hash[1][i], i ? l->from[i - 1] : -1, &l->from[i]);
 		moved = true;
 	}
-	free(ref);
 	return good && moved;
 }
 
@@ -358,10 +355,10 @@ static bool look_along(line_order *l, vn_weight_difference *d)
 /* Are all numbers the same ones, in whatever order? */
 static bool same_numbers(const vn_weight_trial *t)
 {
-	const vn_dtype as = shared_format(t->numbers);
-	uint64_t       sum[2][2] = { 0 };
-	const int64_t  M = t->numbers[0]->shape.dim[0], N = vn_shape_count(&t->numbers[0]->shape) / M;
-	double        *x = vn_alloc((size_t)N, sizeof *x), *y = vn_alloc((size_t)N, sizeof *y);
+	const vn_dtype   as = shared_format(t->numbers);
+	uint64_t         sum[2][2] = { 0 };
+	const int64_t    M = t->numbers[0]->shape.dim[0], N = vn_shape_count(&t->numbers[0]->shape) / M;
+	VN_FREED double *x = vn_alloc((size_t)N, sizeof *x), *y = vn_alloc((size_t)N, sizeof *y);
 
 	for (int k = 0; k < 2; k++)
 		for (int64_t r = 0; r < M; r++) {
@@ -373,8 +370,6 @@ static bool same_numbers(const vn_weight_trial *t)
 				sum[k][1] += mix(mix(2, bits), bits);
 			}
 		}
-	free(x);
-	free(y);
 	return sum[0][0] == sum[1][0] && sum[0][1] == sum[1][1];
 }
 
@@ -403,10 +398,7 @@ bool vn_weight_moved(const vn_weight_trial *t, int given, const vn_weight_number
 		l.from = vn_alloc((size_t)l.n, sizeof *l.from);
 		l.trial = vn_alloc((size_t)l.n, sizeof *l.trial);
 		found = look_along(&l, d);
-		free(l.from);
-		free(l.trial);
-		free(l.hash[0]);
-		free(l.hash[1]);
+		VN_FREE(l.from, l.trial, l.hash[0], l.hash[1]);
 	}
 	return found || (both && same_numbers(t) && vn_weight_is(d, 1, VN_PROOF_NUMBERS, VN_FOUND(ORDER)));
 }

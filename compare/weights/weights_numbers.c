@@ -95,10 +95,7 @@ vn_digest vn_weight_numbers_digest(const vn_weight_numbers *m, const vn_weight_o
 		vn_digester_add(d, row, bytes);
 		hopeful = !want || memcmp(row, (const unsigned char *)want->data + (size_t)r * bytes, bytes) == 0;
 	}
-	free(raw);
-	free(out);
-	free(x);
-	free(room);
+	VN_FREE(raw, out, x, room);
 	const vn_digest all_of_it = vn_digester_finish(d);
 	return hopeful ? all_of_it : none;
 }

@@ -12,11 +12,6 @@
 
 enum { SHOWN = 12, WIDEST = 60, CELL = 200 };
 
-static const vn_weight_difference *first_of(const vn_weights *w, const vn_weight_line *l)
-{
-	return &w->found[l->first];
-}
-
 /* Number of rows shown of all. */
 static int count_shown(int n, int most)
 {
@@ -139,7 +134,7 @@ static json_t *group_json(const vn_weights *w, const vn_weight_line *l, bool who
 		                                     [VN_PROOF_NUMBERS] = "numbers",
 		                                     [VN_PROOF_TABLE] = "table",
 		                                     [VN_PROOF_DIGEST] = "digest" };
-	const vn_weight_difference *d = first_of(w, l);
+	const vn_weight_difference *d = &w->found[l->first];
 	char                        says[VN_WEIGHT_SAYS];
 
 	return json_pack("{s:o, s:s, s:s, s:s, s:s?, s:o, s:b, s:s, s:o, s:o, s:s}", "which", vn_json_text(l->which),

@@ -135,7 +135,6 @@ void vn_opened_weights_close(vn_opened_weights *w)
 	vn_recording_close(w->recording);
 	vn_source_close(w->source);
 	vn_plan_destroy(w->plan);
-	free(w->rows);
-	free(w->numbers);
+	VN_FREE(w->rows, w->numbers);
 	*w = (vn_opened_weights) { 0 };
 }

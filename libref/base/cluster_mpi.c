@@ -80,7 +80,7 @@ static void do_piece(mpi_rank *r, int i)
 /* The pieces are dealt in their order: every rank knows which are its own. */
 static void do_own(mpi_rank *r)
 {
-	vn_progress bar = { 0 };
+	VN_ENDS(vn_progress_stop) vn_progress bar = { 0 };
 
 	if (r->own == 0)
 		vn_progress_start(&bar, "pair", (r->job->n + r->size - 1) / r->size);
@@ -92,7 +92,6 @@ static void do_own(mpi_rank *r)
 			vn_progress_at(&bar, k / r->size + 1);
 		}
 	}
-	vn_progress_stop(&bar);
 }
 
 /* ---- messages to rank 0 ---------------------------------------------------------------------- */
@@ -121,11 +120,10 @@ static void check_same(const mpi_rank *r)
 	if (r->own)
 		MPI_Send(same, n, MPI_BYTE, 0, TAG_SAME, MPI_COMM_WORLD);
 	for (int of = 1; r->own == 0 && of < r->size; of++) {
-		int   bytes;
-		char *other = receive(of, TAG_SAME, &bytes);
+		int            bytes;
+		VN_FREED char *other = receive(of, TAG_SAME, &bytes);
 		if (bytes != n || memcmp(other, same, (size_t)n) != 0)
 			give_up(r, "rank %d sees other files, or was started with other options", of);
-		free(other);
 	}
 }
 
@@ -205,7 +203,6 @@ vn_status vn_cluster_share(const vn_cluster_job *job, bool *first, vn_error *err
 		st = hand_on(&r, err);
 		MPI_Finalize();
 	}
-	free(r.answer);
-	free(r.whose);
+	VN_FREE(r.answer, r.whose);
 	return st;
 }

@@ -245,9 +245,9 @@ static bool same_output(void)
  * here. */
 static vn_status do_there(const vn_cluster_job *job, int workers, int *told, bool *left, vn_error *err)
 {
-	crew      *c = NULL;
-	vn_status  st = VN_ERR_UNSUPPORTED;
-	const bool one = same_output(), spared = vn_trouble_spare(true); /* one process can do it all */
+	VN_FREED crew *c = NULL;
+	vn_status      st = VN_ERR_UNSUPPORTED;
+	const bool     one = same_output(), spared = vn_trouble_spare(true); /* one process can do it all */
 
 	/* What is held back each worker would print again. */
 	if (fflush(stdout) == 0 && fflush(stderr) == 0 && (c = calloc(1, sizeof *c))) {
@@ -275,7 +275,6 @@ static vn_status do_there(const vn_cluster_job *job, int workers, int *told, boo
 			vn_answer_free(&c->outcome[i].answer);
 		free(c->outcome);
 	}
-	free(c);
 	return st;
 }
 
@@ -290,10 +289,9 @@ vn_status vn_crew_share(const vn_cluster_job *job, int workers, vn_error *err)
 	if (!left)
 		return st;
 	for (st = VN_OK; !st && told < job->n; told++) {
-		vn_cluster_answer a = { 0 };
+		VN_ENDS(vn_answer_free) vn_cluster_answer a = { 0 };
 		job->piece(job->context, told, &a);
 		st = job->done(job->context, told, &a, err);
-		vn_answer_free(&a);
 	}
 	return st;
 }

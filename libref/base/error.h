@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include "libref/base/freed.h"
 #include "libref/base/status.h"
 
 /* Fills err and returns status. Failures of the machine (VN_ERR_NOMEM, and VN_ERR_IO with such an

@@ -22,11 +22,10 @@ json_t *vn_json_text(const char *s)
 	json_t *j = s ? json_string(s) : json_null();
 	if (j)
 		return j;
-	char *clean = vn_utf8_escape(s, strlen(s));
+	VN_FREED char *clean = vn_utf8_escape(s, strlen(s));
 	if (!clean)
 		set_lost();
 	j = json_string(clean ? clean : "");
-	free(clean);
 	return j;
 }
 

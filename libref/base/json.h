@@ -9,9 +9,19 @@
  */
 #pragma once
 
+#include "libref/base/freed.h"
+
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdio.h>
+
+static inline void vn_json_end(json_t *const *j)
+{
+	json_decref(*j);
+}
+
+/* A reference that is given back when the variable's block is left (freed.h). */
+#define VN_OWNED VN_ENDS(vn_json_end)
 
 /* Parses a text. Returns NULL on failure, with the reason in *why (may be NULL), for example "not
  * enough memory". */

@@ -16,11 +16,6 @@ static float half_at(const unsigned char *p)
 	return vn_f16_to_f32(h);
 }
 
-static uint32_t word_at(const unsigned char *p)
-{
-	return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
-}
-
 /* f16 d; i8 q[32] */
 VN_CLONES
 static void q8_0(float *y, const unsigned char *b, size_t blocks)
@@ -64,7 +59,7 @@ static void q4_1(float *y, const unsigned char *b, size_t blocks)
 /* Adds the fifth bits: bit j of a word belongs to weight j. */
 static void five_bits(int *x, const unsigned char *high, const unsigned char *q)
 {
-	const uint32_t h = word_at(high);
+	const uint32_t h = (uint32_t)high[0] | (uint32_t)high[1] << 8 | (uint32_t)high[2] << 16 | (uint32_t)high[3] << 24;
 	for (int j = 0; j < SMALL / 2; j++) {
 		x[j] = (q[j] & 15) | (int)(h >> j & 1) << 4;
 		x[j + SMALL / 2] = q[j] >> 4 | (int)(h >> (j + 16) & 1) << 4;

@@ -2,6 +2,7 @@
 #include "libref/base/say.h"
 
 #include "libref/base/utf8.h"
+#include "libref/base/freed.h"
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -56,11 +57,9 @@ static int say_string(const conversion *c, FILE *out, const char *text)
 			}
 	if (is_colour(text) || vn_utf8_plain(text, n, &marks) == n)
 		return put_string(c, out, text, n);
-	char *shown = vn_utf8_shown(text, n);
+	VN_FREED char *shown = vn_utf8_shown(text, n);
 	text = shown ? shown : "(no memory)";
-	const int all = put_string(c, out, text, strlen(text));
-	free(shown);
-	return all;
+	return put_string(c, out, text, strlen(text));
 }
 
 /* Reads digits, or * and its argument. */

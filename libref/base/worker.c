@@ -121,12 +121,11 @@ void vn_worker_run(const vn_worker *w, const vn_cluster_job *job)
 		_exit(2);
 	vn_progress_off();
 	while (get_bytes(w->talk, &piece, sizeof piece)) {
-		vn_cluster_answer a = { 0 };
+		VN_ENDS(vn_answer_free) vn_cluster_answer a = { 0 };
 		job->piece(job->context, piece, &a);
 		a.text[VN_CLUSTER_TROUBLE] = vn_trouble_text() ? strdup(vn_trouble_text()) : NULL;
 		if (fflush(stdout) != 0 || ferror(stdout) || fflush(stderr) != 0 || !send_answer(w->talk, &a))
 			_exit(2);
-		vn_answer_free(&a);
 	}
 	_exit(0);
 }

@@ -38,7 +38,7 @@ vn_status vn_eval_rotate_rows(const vn_plan *plan, int node, vn_args like, void 
 	const vn_value *v = &plan->value[n->out[0]];
 	const int64_t   row = vn_value_row(v);
 	const size_t    bytes = (size_t)(tokens * row) * vn_dtype_size(eval->width);
-	void           *made = malloc(bytes + 1);
+	VN_FREED void  *made = malloc(bytes + 1);
 	const vn_args   a = {
 		  .policy = like.policy, .threads = like.threads, .tokens = tokens, .lists = plan->list, .in = { rows }
 	};
@@ -48,6 +48,5 @@ vn_status vn_eval_rotate_rows(const vn_plan *plan, int node, vn_args like, void 
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for the rows of %" PRId64 " tokens", tokens);
 	if (!(st = eval->node(n, &a, row, v->size[v->rank - 1], made, err)))
 		memcpy(rows, made, bytes);
-	free(made);
 	return st;
 }

@@ -26,14 +26,13 @@ static real *load_vector(const vn_tensor *w, vn_policy policy, size_t n)
 /* Computes a product in the policies of a and of a->also. */
 static bool compute_both(const vn_args *a, const vn_operands *f, real *out)
 {
-	real      *other = a->w[1] ? load_vector(a->w[1], a->also->policy, 0) : NULL;
-	const bool ok = (!a->w[1] || other) &&
+	VN_FREED real *other = a->w[1] ? load_vector(a->w[1], a->also->policy, 0) : NULL;
+	const bool     ok = (!a->w[1] || other) &&
 	                vn_linear_also_f32(out, f, &(vn_also_f32) { a->also->out, other, a->also->policy });
 
 	if (ok)
 		vn_round_shared(a->also->out, vn_policy_dtype(a->also->policy, a->also->wide), (size_t)(a->tokens * f->w->M),
 		                a->threads);
-	free(other);
 	return ok;
 }
 #endif
@@ -104,7 +103,7 @@ static bool compute_narrow(const vn_args *a, const vn_operands *given, real *out
 {
 	const vn_role_format f = operands(a->policy);
 	const size_t         n = (size_t)(a->tokens * given->w->N);
-	real                *x = malloc(n * sizeof *x + 1);
+	VN_FREED real       *x = malloc(n * sizeof *x + 1);
 	vn_tensor            copy = { 0 };
 	bool                 good = x && narrow_matrix(given->w, a->policy, a->threads, &copy);
 
@@ -119,7 +118,6 @@ static bool compute_narrow(const vn_args *a, const vn_operands *given, real *out
 		good = compute_product(a, &own, out);
 	}
 	free((void *)(uintptr_t)copy.data);
-	free(x);
 	return good;
 }
 
@@ -133,11 +131,11 @@ static void add_rounded(real *y, const real *b, size_t n, int rounding)
 /* The sum of the products of e->linear.parts ranges of columns. */
 static bool compute_parts(const vn_args *a, const vn_operands *whole, const vn_experiment *e, real *out)
 {
-	const int64_t N = whole->w->N, parts = e->linear.parts;
-	const size_t  n = (size_t)(a->tokens * whole->w->M);
-	const real   *x = whole->x;
-	real         *some = malloc((size_t)(a->tokens * N) * sizeof *some + 1), *y = malloc(n * sizeof *y + 1);
-	bool          ok = some && y;
+	const int64_t  N = whole->w->N, parts = e->linear.parts;
+	const size_t   n = (size_t)(a->tokens * whole->w->M);
+	const real    *x = whole->x;
+	VN_FREED real *some = malloc((size_t)(a->tokens * N) * sizeof *some + 1), *y = malloc(n * sizeof *y + 1);
+	bool           ok = some && y;
 
 	memset(out, 0, n * sizeof *out);
 	for (int64_t r = 0; ok && r < parts; r++) {
@@ -154,8 +152,6 @@ static bool compute_parts(const vn_args *a, const vn_operands *whole, const vn_e
 	}
 	for (int64_t t = 0; ok && whole->bias && t < a->tokens; t++)
 		add_rounded(out + t * whole->w->M, whole->bias, (size_t)whole->w->M, e->linear.rounding);
-	free(some);
-	free(y);
 	return ok;
 }
 
@@ -166,8 +162,8 @@ static bool compute_linear(const vn_node *n, const vn_args *a, const vn_experime
 	const bool      rounds = a->policy.products && vn_ggml_rounds(kept);
 	vn_operands     f = { a->in[0], &w, bias, a->tokens, a->policy, a->threads };
 	bool            ok = true;
-	real           *x = NULL;
-	float          *sums = NULL;
+	VN_FREED real  *x = NULL;
+	VN_FREED float *sums = NULL;
 
 	if (a->policy.role[VN_ROLE_WEIGHTS] || operands(a->policy))
 		return compute_narrow(a, &f, out);
@@ -180,8 +176,6 @@ static bool compute_linear(const vn_node *n, const vn_args *a, const vn_experime
 	ok = ok && compute_product(a, &f, out);
 	if (ok && sums)
 		REAL(vn_ggml_add_sums)(out, sums, &w, a->tokens, a->threads);
-	free(sums);
-	free(x);
 	return ok;
 }
 
@@ -202,10 +196,9 @@ static bool expert_product(void *context, int kind, int64_t expert, const real *
 		                     .of = w->a->of ? w->a->of : w->a->tokens,
 		                     .in = { x },
 		                     .w = { w->a->w[kind] + expert, b ? b + expert : NULL } };
-	real              *bias = b ? load_vector(a.w[1], a.policy, 0) : NULL;
+	VN_FREED real     *bias = b ? load_vector(a.w[1], a.policy, 0) : NULL;
 	const bool         ok = (!b || bias) && compute_linear(&one, &a, NULL, bias, y);
 
-	free(bias);
 	return ok;
 }
 

@@ -164,8 +164,7 @@ static vn_status hand_over_rows(vn_ref *r, const vn_taps *t, const vn_node *n, c
 			st = !good ? vn_fail(err, VN_ERR_NOMEM, "no memory for attention rows over %" PRId64 " keys", S)
 			           : write_values(r, t, r->policy.storage, rows, here * S, err);
 		}
-	if (!st)
-		st = t->sink.end(t->sink.ctx, err);
+	st = st ? st : t->sink.end(t->sink.ctx, err);
 	free(rows);
 	return st;
 }

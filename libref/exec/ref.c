@@ -243,11 +243,7 @@ static void destroy_ref(void *ref)
 		return;
 	end_call(r, false, NULL);
 	vn_states_destroy(&r->states);
-	free(r->convert);
-	free(r->holder);
-	free(r->share);
-	free(r->memory);
-	free(r->piece);
+	VN_FREE(r->convert, r->holder, r->share, r->memory, r->piece);
 	vn_slots_finish(&r->slots);
 	free(r);
 }

@@ -23,14 +23,13 @@ static int best_slot(const buffer_slot *slots, int n, int node, int64_t size)
 
 bool vn_slots_assign(vn_slots *s, const vn_plan *p)
 {
-	buffer_slot *slots = calloc((size_t)p->n_values + 1, sizeof *slots);
-	int          n = 0;
+	VN_FREED buffer_slot *slots = calloc((size_t)p->n_values + 1, sizeof *slots);
+	int                   n = 0;
 
 	s->total = 0;
 	s->offset = malloc(((size_t)p->n_values + 1) * sizeof *s->offset);
 	s->slot = malloc(((size_t)p->n_values + 1) * sizeof *s->slot);
 	if (!slots || !s->offset || !s->slot) {
-		free(slots);
 		vn_slots_finish(s);
 		return false;
 	}
@@ -51,14 +50,12 @@ bool vn_slots_assign(vn_slots *s, const vn_plan *p)
 		s->slot[v] = i;
 	}
 	s->n = n;
-	free(slots);
 	return true;
 }
 
 void vn_slots_finish(vn_slots *s)
 {
-	free(s->offset);
-	free(s->slot);
+	VN_FREE(s->offset, s->slot);
 	*s = (vn_slots) { 0 };
 }
 
@@ -93,8 +90,7 @@ vn_status vn_states_create(vn_states *s, const vn_plan *plan, size_t size, vn_er
 void vn_states_destroy(vn_states *s)
 {
 	for (int i = 0; s->kept && i < s->plan->n_states; i++) {
-		free(s->kept[i].now);
-		free(s->kept[i].next);
+		VN_FREE(s->kept[i].now, s->kept[i].next);
 	}
 	free(s->kept);
 	*s = (vn_states) { 0 };

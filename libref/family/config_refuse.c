@@ -54,14 +54,12 @@ static vn_status refuse_list(const char *path, const vn_family *f, const vn_sett
 		if (changes_nothing(v, s->harmless) || obeys(f, s->key) ||
 		    (s->unless && json_is_false(json_object_get(o, s->unless))))
 			continue;
-		char      number[32];
-		char     *said = json_is_real(v)                         ? strdup(vn_text_number(json_real_value(v), number))
-		                 : json_is_object(v) || json_is_array(v) ? NULL
-		                                                         : vn_json_dump(v, JSON_ENCODE_ANY);
-		vn_status st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s: %s%s%.40s is not supported", path, s->key, said ? " " : "",
-		                       said ? said : "");
-		free(said);
-		return st;
+		char           number[32];
+		VN_FREED char *said = json_is_real(v) ? strdup(vn_text_number(json_real_value(v), number))
+		                      : json_is_object(v) || json_is_array(v) ? NULL
+		                                                              : vn_json_dump(v, JSON_ENCODE_ANY);
+		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: %s%s%.40s is not supported", path, s->key, said ? " " : "",
+		               said ? said : "");
 	}
 	return VN_OK;
 }

@@ -86,13 +86,12 @@ vn_plan *vn_family_plan(const char *config, const char **family)
 {
 	const vn_family *f = NULL;
 	vn_plan         *plan = NULL;
-	json_t          *json = vn_json_parse(config, JSON_REJECT_DUPLICATES);
+	VN_OWNED json_t *json = vn_json_parse(config, JSON_REJECT_DUPLICATES);
 
 	if (json && vn_family_find("config", json, &f, NULL) == VN_OK && f->plan("config", json, &plan, NULL) != VN_OK)
 		plan = NULL;
 	if (family)
 		*family = plan ? f->model_type : NULL;
-	json_decref(json);
 	return plan;
 }
 

@@ -33,9 +33,9 @@ static json_t *config_of_kind(const json_t *o, const char *kind, bool local)
 
 static vn_status read_local_rope(const char *path, const json_t *o, vn_config *c, vn_error *err)
 {
-	json_t   *copy = config_of_kind(o, "sliding_attention", true);
-	int       context = 131072;
-	vn_status st = copy ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "%s: no memory", path);
+	VN_OWNED json_t *copy = config_of_kind(o, "sliding_attention", true);
+	int              context = 131072;
+	vn_status        st = copy ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "%s: no memory", path);
 
 	c->local = (vn_rope) { .theta = 10000.0, .rotary_dim = c->K };
 	if (!st && !(st = vn_config_int(path, o, "max_position_embeddings", 1, 1 << 30, &context, err)))
@@ -44,7 +44,6 @@ static vn_status read_local_rope(const char *path, const json_t *o, vn_config *c
 		st = vn_fail(err, VN_ERR_UNSUPPORTED,
 		             "%s: rope_parameters.sliding_attention: longrope or a partial_rotary_factor is not supported",
 		             path);
-	json_decref(copy);
 	return st;
 }
 

@@ -12,14 +12,12 @@ static const char yarn[] = "{\"rope_type\": \"yarn\", \"factor\": 32.0, \"beta_f
 
 static vn_status read_decoder(const char *path, const json_t *o, vn_config *c, vn_error *err)
 {
-	json_t   *copy = json_copy((json_t *)(size_t)o);
-	vn_status st = copy ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "%s: no memory", path);
+	VN_OWNED json_t *copy = json_copy((json_t *)(size_t)o);
+	vn_status        st = copy ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "%s: no memory", path);
 
 	if (copy && !vn_json_field(o, "rope_parameters") && !vn_json_field(o, "rope_scaling"))
 		json_object_set_new(copy, "rope_scaling", vn_json_parse(yarn, 0));
-	st = st ? st : vn_config_decoder(path, copy, c, err);
-	json_decref(copy);
-	return st;
+	return st ? st : vn_config_decoder(path, copy, c, err);
 }
 
 /* transformers reads neither, and has these values. */

@@ -26,8 +26,7 @@ static void release_files(void *of)
 	files *f = of;
 
 	for (size_t i = 0; i < f->n; i++) {
-		free(f->own[i].name);
-		free(f->own[i].room);
+		VN_FREE(f->own[i].name, f->own[i].room);
 	}
 	free(f->own);
 	vn_gguf_close(f->gguf);

@@ -192,9 +192,7 @@ static void forget_weights(vn_model *m)
 {
 	for (int i = 0; m->made && i < m->plan->n_weights; i++)
 		free(m->made[i]);
-	free(m->made);
-	free(m->weight);
-	free(m->file_name);
+	VN_FREE(m->made, m->weight, m->file_name);
 	m->made = NULL;
 	m->weight = NULL;
 	m->file_name = NULL;
@@ -296,8 +294,7 @@ void vn_model_close(vn_model *m)
 	vn_plan_destroy(m->plan);
 	json_decref(m->json);
 	vn_source_close(m->source);
-	free(m->path);
-	free(m);
+	VN_FREE(m->path, m);
 }
 
 const vn_plan *vn_model_plan(const vn_model *m)

@@ -8,7 +8,6 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 #include <unistd.h>
 
 enum { BEGIN = 512 }; /* bytes; the mark of tar is at 257 */

@@ -224,9 +224,7 @@ void vn_safetensors_close(vn_safetensors *f)
 	if (!f)
 		return;
 	json_decref(f->metadata);
-	free(f->names);
-	free(f->tensor);
-	free(f->path);
+	VN_FREE(f->names, f->tensor, f->path);
 	vn_map_close(&f->map);
 	free(f);
 }

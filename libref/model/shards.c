@@ -95,32 +95,28 @@ static vn_status no_weights(const char *dir, vn_error *err)
 
 static vn_status open_index(vn_shards *s, const char *dir, vn_error *err)
 {
-	char         index[PATH_ROOM], *text = NULL;
-	size_t       bytes = 0;
-	json_t      *root = NULL, *map;
-	json_error_t je;
-	bool         there;
-	vn_status    st = join_path(dir, "model.safetensors.index.json", index, err);
+	char           index[PATH_ROOM];
+	VN_FREED char *text = NULL;
+	size_t         bytes = 0;
+	json_t        *map;
+	json_error_t   je;
+	bool           there;
+	vn_status      st = join_path(dir, "model.safetensors.index.json", index, err);
 
-	if (st)
-		return st;
-	if ((st = vn_file_there(index, &there, err)))
+	if (st || (st = vn_file_there(index, &there, err)))
 		return st;
 	if (!there)
 		return no_weights(dir, err);
 	if ((st = vn_read_text(index, INDEX_MAX, &text, &bytes, err)))
 		return st;
-	if (!(root = vn_json_load(text, bytes, JSON_REJECT_DUPLICATES, &je))) {
-		st = vn_fail(err, VN_ERR_FORMAT, "%s:%d:%d: %s", index, je.line, je.column, je.text);
-		goto done;
-	}
+	VN_OWNED json_t *root = vn_json_load(text, bytes, JSON_REJECT_DUPLICATES, &je);
+	if (!root)
+		return vn_fail(err, VN_ERR_FORMAT, "%s:%d:%d: %s", index, je.line, je.column, je.text);
 	map = json_object_get(root, "weight_map");
-	if (!json_is_object(map) || json_object_size(map) == 0) {
-		st = vn_fail(err, VN_ERR_FORMAT, "%s: weight_map is missing", index);
-		goto done;
-	}
+	if (!json_is_object(map) || json_object_size(map) == 0)
+		return vn_fail(err, VN_ERR_FORMAT, "%s: weight_map is missing", index);
 	if ((st = open_listed(s, dir, index, map, err)))
-		goto done;
+		return st;
 	for (size_t i = 0; i < s->n_files; i++)
 		for (size_t j = 0; j < vn_safetensors_count(s->file[i]); j++)
 			if (!json_object_get(map, vn_safetensors_at(s->file[i], j)->name)) {
@@ -128,10 +124,7 @@ static vn_status open_index(vn_shards *s, const char *dir, vn_error *err)
 					s->unlisted_name[s->unlisted] = vn_safetensors_at(s->file[i], j)->name;
 				s->unlisted++;
 			}
-done:
-	json_decref(root);
-	free(text);
-	return st;
+	return VN_OK;
 }
 
 vn_status vn_shards_open(const char *dir, vn_shards *s, vn_error *err)
@@ -141,9 +134,7 @@ vn_status vn_shards_open(const char *dir, vn_shards *s, vn_error *err)
 	vn_status st;
 
 	*s = (vn_shards) { 0 };
-	if ((st = join_path(dir, "model.safetensors", path, err)))
-		return st;
-	if ((st = vn_file_there(path, &there, err)))
+	if ((st = join_path(dir, "model.safetensors", path, err)) || (st = vn_file_there(path, &there, err)))
 		return st;
 	st = there ? open_file(s, path, err) : open_index(s, dir, err);
 	if (st)
@@ -177,7 +168,6 @@ void vn_shards_close(vn_shards *s)
 {
 	for (size_t i = 0; i < s->n_files; i++)
 		vn_safetensors_close(s->file[i]);
-	free(s->file);
-	free(s->all);
+	VN_FREE(s->file, s->all);
 	*s = (vn_shards) { 0 };
 }

@@ -27,8 +27,5 @@ void vn_source_close(vn_source *s)
 		return;
 	if (s->release)
 		s->release(s->files);
-	free(s->tensor);
-	free(s->config);
-	free(s->config_path);
-	free(s);
+	VN_FREE(s->tensor, s->config, s->config_path, s);
 }

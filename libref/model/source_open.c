@@ -33,7 +33,7 @@ static int is_gguf(const struct dirent *file)
 static vn_status no_config(const char *dir, vn_error *err)
 {
 	static const char *const weights[] = { "pytorch_model.bin", "model.safetensors", "model.safetensors.index.json" };
-	struct dirent          **file = NULL;
+	VN_FREED struct dirent **file = NULL;
 	const int                n = scandir(dir, &file, is_gguf, alphasort);
 	char                    *path = NULL;
 	size_t                   i = 0;
@@ -54,7 +54,6 @@ static vn_status no_config(const char *dir, vn_error *err)
 		vn_fail(err, VN_ERR_NOTFOUND, "%s: no config.json in this directory: add that of %s", dir, weights[i]);
 	for (int k = 0; k < n; k++)
 		free(file[k]);
-	free(file);
 	free(path);
 	return VN_ERR_NOTFOUND;
 }

@@ -182,8 +182,8 @@ static vn_status write_weight(const weight_file *to, const vn_plan *p, int w, co
 
 static char *header_of(const vn_family *family, const vn_plan *p, vn_dtype dtype)
 {
-	json_t *root = json_pack("{s:{s:s, s:s}}", "__metadata__", "format", "pt", "provenance", "synthetic");
-	int64_t at = 0;
+	VN_OWNED json_t *root = json_pack("{s:{s:s, s:s}}", "__metadata__", "format", "pt", "provenance", "synthetic");
+	int64_t          at = 0;
 
 	for (int w = 0; root && w < p->n_weights; w++) {
 		vn_synth_tensor t;
@@ -200,7 +200,6 @@ static char *header_of(const vn_family *family, const vn_plan *p, vn_dtype dtype
 		at = end;
 	}
 	char *text = vn_json_dump(root, JSON_COMPACT);
-	json_decref(root);
 	return text;
 }
 
@@ -240,9 +239,7 @@ done:
 		const vn_status closed = finish_file(f, path, st == VN_OK, err);
 		st = st ? st : closed;
 	}
-	free(header);
-	free(chunk);
-	free(stored);
+	VN_FREE(header, chunk, stored);
 	return st;
 }
 
@@ -342,10 +339,9 @@ static vn_status check_replaceable(const char *dir, vn_error *err)
 
 	if (lstat(dir, &there) != 0)
 		return errno == ENOENT ? VN_OK : vn_fail(err, VN_ERR_IO, "%s: %s", dir, strerror(errno));
-	if (!(d = opendir(dir)) || S_ISLNK(there.st_mode)) {
-		st = vn_fail(err, VN_ERR_USAGE, "%s: not replaced: %s", dir, d ? "a symbolic link" : strerror(errno));
-		goto done;
-	}
+	if (S_ISLNK(there.st_mode) || !(d = opendir(dir)))
+		return vn_fail(err, VN_ERR_USAGE, "%s: not replaced: %s", dir,
+		               S_ISLNK(there.st_mode) ? "a symbolic link" : strerror(errno));
 	while (!st && (errno = 0, e = readdir(d))) {
 		any = any || *e->d_name != '.';
 		if (!is_ours(e->d_name))
@@ -353,12 +349,8 @@ static vn_status check_replaceable(const char *dir, vn_error *err)
 	}
 	if (!st && errno)
 		st = vn_fail(err, VN_ERR_IO, "%s: %s", dir, strerror(errno));
-	if (!st)
-		st = check_model(dir, any, err);
-done:
-	if (d)
-		closedir(d);
-	return st;
+	closedir(d);
+	return st ? st : check_model(dir, any, err);
 }
 
 /* Moves the complete new directory to the place of the old one. The old one is deleted last, so
@@ -406,13 +398,12 @@ static vn_status check_place(char *dir, size_t room, char *partial, const char *
 vn_status vn_synth_plan(const char *shape, int layers, vn_plan **plan, vn_error *err)
 {
 	const vn_family *family;
-	json_t          *config = config_of(shape, layers, err);
+	VN_OWNED json_t *config = config_of(shape, layers, err);
 	vn_status        st = VN_ERR_USAGE;
 
 	*plan = NULL;
 	if (config && !(st = vn_family_find(shape, config, &family, err)))
 		st = family->plan(shape, config, plan, err);
-	json_decref(config);
 	return st;
 }
 

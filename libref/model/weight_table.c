@@ -148,10 +148,7 @@ static void free_table(vn_weight_table *t)
 {
 	for (int i = 0; t->block && i < vn_model_plan(t->m)->n_weights; i++)
 		free(t->block[i]);
-	free(t->block);
-	free(t->unit);
-	free(t->thread);
-	free(t);
+	VN_FREE(t->block, t->unit, t->thread, t);
 }
 
 /* NULL: no memory. */

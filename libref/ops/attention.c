@@ -31,12 +31,7 @@ static bool room_create(REAL(vn_attn_room) * r, const REAL(vn_attend) * a)
 
 static void room_destroy(REAL(vn_attn_room) * r)
 {
-	free(r->q);
-	free(r->kept[0]);
-	free(r->kept[1]);
-	free(r->s);
-	free(r->ctx);
-	free(r->others);
+	VN_FREE(r->q, r->kept[0], r->kept[1], r->s, r->ctx, r->others);
 }
 
 /* Number of keys that the queries of these rows may see. */

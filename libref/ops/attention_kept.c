@@ -30,11 +30,6 @@ static int form_of(const REAL(vn_attend) * a, int of)
 	return here && !(X(a).cache_steps && a->past == 0) ? X(a).cache : VN_CACHE_USUAL;
 }
 
-static bool kept_elsewhere(const REAL(vn_attend) * a)
-{
-	return a->x && (X(a).head_map >= VN_HEADS_NONE || form_of(a, VN_ATTN_KEYS) || form_of(a, VN_ATTN_VALUES));
-}
-
 int64_t REAL(vn_kept_keys)(const REAL(vn_attend) * a)
 {
 	const int     form = form_of(a, VN_ATTN_KEYS);
@@ -148,7 +143,8 @@ static int64_t hide_bad(double *v, int64_t keys, int64_t K)
 const double *REAL(vn_attn_kept)(REAL(vn_attn_room) * m, const REAL(vn_attend) * a, int of, int64_t head, int64_t S)
 {
 	const int  i = of == VN_ATTN_VALUES, G = ATTN(a).kv_heads, K = i ? vn_attention_value_dim(a->c) : ATTN(a).head_dim;
-	const bool elsewhere = kept_elsewhere(a);
+	const bool elsewhere = a->x &&
+	                       (X(a).head_map >= VN_HEADS_NONE || form_of(a, VN_ATTN_KEYS) || form_of(a, VN_ATTN_VALUES));
 	const int64_t g = key_head(a, head);
 	double       *dst = m->kept[i];
 

@@ -200,8 +200,7 @@ vn_status vn_blas_prepare(int threads, vn_error *err)
 	pthread_mutex_lock(&blas.lock);
 	if (!blas.library)
 		st = load_library(err);
-	if (!st)
-		st = reserve_buffers(threads, err);
+	st = st ? st : reserve_buffers(threads, err);
 	pthread_mutex_unlock(&blas.lock);
 	return st;
 }

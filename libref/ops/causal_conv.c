@@ -73,8 +73,7 @@ bool REAL(vn_causal_conv)(real *y, const REAL(vn_conv) * a)
 	bool          good = taps && (none || !(ahead || forgets));
 
 	if (!good) {
-		free(taps);
-		free(none);
+		VN_FREE(taps, none);
 		return false;
 	}
 	for (int64_t c = 0; c < X; c++)
@@ -99,8 +98,7 @@ bool REAL(vn_causal_conv)(real *y, const REAL(vn_conv) * a)
 		}
 		free(row);
 	}
-	free(taps);
-	free(none);
+	VN_FREE(taps, none);
 	/* Ascending order, because it reads later rows. */
 	for (int64_t i = 0; i < J - 1; i++) {
 		const int64_t at = T - (J - 1) + i;

@@ -1,5 +1,4 @@
 /* combine.c: the weighted sum of what the experts of a token made of it. */
-#include "libref/ops/intermediate.h"
 #include "libref/ops/ops.h"
 
 void REAL(vn_combine)(real *y, const real *const in[2], int64_t T, int64_t D, const vn_consts *c,

@@ -88,9 +88,9 @@ static void compute_chunk(real *y, chunk_room *m, const REAL(vn_delta) * a, int6
 
 bool REAL(vn_delta_chunked)(real *y, const REAL(vn_delta) * a)
 {
-	const int64_t dk = a->dk, dv = a->dv;
-	chunk_room   *m = malloc(sizeof *m);
-	float        *x = malloc((size_t)(3 * C * dk + C * dv + dk * dv) * sizeof *x);
+	const int64_t        dk = a->dk, dv = a->dv;
+	VN_FREED chunk_room *m = malloc(sizeof *m);
+	VN_FREED float      *x = malloc((size_t)(3 * C * dk + C * dv + dk * dv) * sizeof *x);
 
 	for (int64_t h = 0; m && x && h < a->value_heads; h++) {
 		real *state = a->state + h * dk * dv; /* (dk,dv) */
@@ -106,8 +106,5 @@ bool REAL(vn_delta_chunked)(real *y, const REAL(vn_delta) * a)
 		for (int64_t i = 0; i < dk * dv; i++)
 			state[i] = (real)m->s[i];
 	}
-	const bool good = m && x;
-	free(m);
-	free(x);
-	return good;
+	return m && x;
 }

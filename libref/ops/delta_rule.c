@@ -80,9 +80,9 @@ static void compute_block(real *y, const REAL(vn_delta) * a, int64_t h, int64_t 
 /* For an experiment: transposes every state from (dv,dk). */
 static bool transpose_states(const REAL(vn_delta) * a)
 {
-	const int64_t n = a->dk * a->dv;
-	real         *was = malloc((size_t)n * sizeof *was);
-	const bool    good = was;
+	const int64_t  n = a->dk * a->dv;
+	VN_FREED real *was = malloc((size_t)n * sizeof *was);
+	const bool     good = was;
 
 	for (int64_t h = 0; was && h < a->value_heads; h++) {
 		real *now = a->state + h * n;
@@ -90,7 +90,6 @@ static bool transpose_states(const REAL(vn_delta) * a)
 		for (int64_t i = 0; i < n; i++)
 			now[i] = was[i % a->dk * a->dv + i / a->dk];
 	}
-	free(was);
 	return good;
 }
 

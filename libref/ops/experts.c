@@ -25,12 +25,7 @@ static bool room_create(expert_room *r, int64_t most, int64_t D, int64_t F)
 
 static void room_destroy(expert_room *r)
 {
-	free(r->pair);
-	free(r->x);
-	free(r->gate);
-	free(r->up);
-	free(r->other);
-	free(r->out);
+	VN_FREE(r->pair, r->x, r->gate, r->up, r->other, r->out);
 }
 
 /* Puts the numbers of gate and up where an experiment reads them. */
@@ -94,8 +89,8 @@ bool REAL(vn_experts)(real *y, const REAL(vn_experts_in) * a)
 {
 	const int64_t all = a->T * a->k, E = a->c->experts.experts, moved = a->x ? a->x->experts.moved : 0;
 	int64_t      *count = calloc((size_t)E + 1, sizeof *count), most = 0;
-	expert_room   r = { 0 };
-	bool          good = count;
+	VN_ENDS(room_destroy) expert_room r = { 0 };
+	bool                              good = count;
 
 	for (int64_t i = 0; good && i < all; i++) {
 		const real id = a->ids[i];
@@ -118,7 +113,6 @@ bool REAL(vn_experts)(real *y, const REAL(vn_experts_in) * a)
 		for (int64_t i = 0; good && i < n; i++)
 			memcpy(y + r.pair[i] * a->D, r.out + i * a->D, (size_t)a->D * sizeof *y);
 	}
-	room_destroy(&r);
 	free(count);
 	return good;
 }

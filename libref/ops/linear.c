@@ -39,14 +39,6 @@ static bool room_create(product_room *r, int64_t N, bool two)
 	return r->packed && r->converted && (!two || (r->row && r->other));
 }
 
-static void room_destroy(product_room *r)
-{
-	free(r->packed);
-	free(r->converted);
-	free(r->row);
-	free(r->other);
-}
-
 /* A thread's block of a product: t tokens, and m rows of weights from m0 on. */
 typedef struct product_block {
 	const vn_tile_kernel *k;
@@ -212,7 +204,7 @@ bool vn_linear_also_f32(float *y, const vn_operands *f, const vn_also_f32 *also)
 				multiply_also(also, also->y + t0 * M, y + t0 * M, x, &b, f->policy);
 			add_bias(y + t0 * M, f->bias, t, m0, b.m, M);
 		}
-		room_destroy(&r);
+		VN_FREE(r.packed, r.converted, r.row, r.other);
 	}
 	return good;
 }

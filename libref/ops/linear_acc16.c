@@ -53,8 +53,7 @@ bool vn_linear_acc16(float *y, const vn_operands *f)
 					y[t * M + m0 + j] = bias ? out[j] + bias[m0 + j] : out[j];
 			}
 		}
-		free(rows);
-		free(wt);
+		VN_FREE(rows, wt);
 	}
 	return good;
 }

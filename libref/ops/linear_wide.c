@@ -20,10 +20,10 @@ bool vn_linear_is_small(const vn_matrix *w, int64_t T)
 
 bool vn_linear_wide(float *y, const vn_operands *f)
 {
-	const size_t M = (size_t)f->w->M, N = (size_t)f->w->N, rows = (size_t)f->T;
-	double      *xd = malloc((rows * N + 1) * sizeof *xd), *yd = malloc((rows * M + 1) * sizeof *yd);
-	double      *bd = malloc((M + 1) * sizeof *bd);
-	bool         ok = xd && yd && bd;
+	const size_t     M = (size_t)f->w->M, N = (size_t)f->w->N, rows = (size_t)f->T;
+	VN_FREED double *xd = malloc((rows * N + 1) * sizeof *xd), *yd = malloc((rows * M + 1) * sizeof *yd);
+	VN_FREED double *bd = malloc((M + 1) * sizeof *bd);
+	bool             ok = xd && yd && bd;
 
 	if (ok) {
 		vn_to_f64(xd, f->x, VN_F32, rows * N);
@@ -33,8 +33,5 @@ bool vn_linear_wide(float *y, const vn_operands *f)
 	}
 	if (ok)
 		vn_from_f64(y, VN_F32, yd, rows * M);
-	free(xd);
-	free(yd);
-	free(bd);
 	return ok;
 }

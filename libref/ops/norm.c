@@ -3,7 +3,6 @@
 
 #include "libref/base/clones.h"
 #include "libref/ops/exp.h"
-#include "libref/ops/intermediate.h"
 
 #include <math.h>
 

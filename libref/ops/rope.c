@@ -7,7 +7,6 @@
 #include "libref/ops/ops.h"
 
 #include "libref/ops/rope_table.h"
-#include "libref/ops/intermediate.h"
 
 #include <math.h>
 #include <stdlib.h>

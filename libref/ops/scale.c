@@ -1,5 +1,4 @@
 /* scale.c: multiplies by a constant, with a soft cap or without. */
-#include "libref/ops/intermediate.h"
 #include "libref/ops/ops.h"
 
 #include <math.h>

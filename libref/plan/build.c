@@ -4,7 +4,6 @@
 #include "libref/plan/op_internal.h"
 
 #include <assert.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +14,7 @@ vn_builder *vn_plan_begin(int layers, int vocab, int context)
 	if (!b || !(b->plan = calloc(1, sizeof *b->plan)) || !(b->newest = calloc(VN_BUILD_NAMES, sizeof *b->newest)) ||
 	    !(b->named = calloc(((size_t)layers + 1) * VN_N_POINTS, sizeof *b->named))) {
 		if (b) {
-			free(b->newest);
-			free(b->plan);
+			VN_FREE(b->newest, b->plan);
 		}
 		free(b);
 		return NULL;

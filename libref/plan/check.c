@@ -2,8 +2,6 @@
  * vn_plan_settle in plan.h. The rules of single operations are in op_*.c. */
 #include "libref/plan/op_internal.h"
 
-#include <limits.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -157,12 +155,11 @@ vn_status vn_plan_check(const vn_plan *p, vn_error *err)
 		               p->context, p->n_states, p->n_nodes);
 	if ((st = check_weights(p, err)) || (st = check_values(p, err)))
 		return st;
-	w.made = malloc(((size_t)p->n_values + 1) * sizeof *w.made);
-	w.last = malloc(((size_t)p->n_values + 1) * sizeof *w.last);
-	if (!w.made || !w.last) {
-		st = vn_fail(err, VN_ERR_NOMEM, "no memory for a plan of %d nodes", p->n_nodes);
-		goto done;
-	}
+	VN_FREED int *made = malloc(2 * ((size_t)p->n_values + 1) * sizeof *made);
+	if (!made)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for a plan of %d nodes", p->n_nodes);
+	w.made = made;
+	w.last = made + p->n_values;
 	for (int v = 0; v < p->n_values; v++)
 		w.made[v] = w.last[v] = -1;
 	for (int i = 0; !st && i < p->n_nodes; i++)
@@ -181,9 +178,6 @@ vn_status vn_plan_check(const vn_plan *p, vn_error *err)
 			             "values[%d] (%s): the node recorded as computing it, or as its last reader, is the wrong one",
 			             v, x->name);
 	}
-done:
-	free(w.made);
-	free(w.last);
 	return st;
 }
 
@@ -251,9 +245,6 @@ vn_status vn_plan_finish(vn_builder *b, vn_plan **plan, vn_error *err)
 		vn_fail(err, st, "%s", b->err.text);
 	}
 	*plan = b->plan;
-	free(b->newest);
-	free(b->older);
-	free(b->named);
-	free(b);
+	VN_FREE(b->newest, b->older, b->named, b);
 	return st;
 }

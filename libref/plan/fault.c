@@ -196,10 +196,7 @@ void vn_faulty_destroy(vn_faulty *f)
 	vn_plan_destroy(f->plan);
 	for (int i = 0; i < f->n_own; i++)
 		free(f->own[i]);
-	free(f->own);
-	free(f->weight);
-	free(f->early);
-	free(f);
+	VN_FREE(f->own, f->weight, f->early, f);
 }
 
 void vn_faulty_make_some(vn_faulty *f, const vn_some_rows *rows)
@@ -305,7 +302,7 @@ vn_status vn_faulty_inject(vn_faulty *f, const char *what, vn_error *err)
 	const char *at = strchr(what, '@');
 	const int   fault = find_fault(what, at ? (size_t)(at - what) : strlen(what));
 	vn_status   st = VN_OK;
-	int        *target, n = 0;
+	int         n = 0;
 
 	if (fault < 0)
 		return no_such_fault(what, at ? (size_t)(at - what) : strlen(what), err);
@@ -313,7 +310,8 @@ vn_status vn_faulty_inject(vn_faulty *f, const char *what, vn_error *err)
 		return vn_fail(err, VN_ERR_USAGE, "%s: where to inject it is missing: for example %s@layer0.*", what, what);
 	if ((st = vn_glob_check(at + 1, err)))
 		return st;
-	if (!(target = malloc(((size_t)f->plan->n_nodes + 1) * sizeof *target)))
+	VN_FREED int *target = malloc(((size_t)f->plan->n_nodes + 1) * sizeof *target);
+	if (!target)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for a fault");
 	/* Keeps nodes by their output, because making a fault inserts nodes. */
 	for (int i = 0; i < f->plan->n_nodes; i++)
@@ -327,6 +325,5 @@ vn_status vn_faulty_inject(vn_faulty *f, const char *what, vn_error *err)
 			st = vn_context(err, st, "%s: %s", what, f->plan->value[target[i]].name);
 	if (!st && f->kept && f->kept == n)
 		st = vn_fail(err, VN_ERR_USAGE, "%s: this fault leaves the weights there unchanged", what);
-	free(target);
 	return st;
 }

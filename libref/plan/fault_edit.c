@@ -257,18 +257,18 @@ static vn_status end_change(vn_faulty *f, int node, int slot, vn_tensor made, bo
 
 vn_status vn_fault_change(vn_faulty *f, int node, int slot, vn_fault_changer *change, double by, vn_error *err)
 {
-	const vn_tensor from = f->weight[f->plan->node[node].w[slot]];
-	const vn_dtype  as = wide_enough(from.dtype);
-	const size_t    all = (size_t)vn_shape_count(&from.shape), n = (size_t)from.shape.dim[from.shape.rank - 1];
-	unsigned char  *bytes = malloc(vn_dtype_bytes(as, all));
-	double         *x = malloc(2 * n * sizeof *x), *y = x ? x + n : NULL;
-	bool            same = true;
-	element_range   part[VN_SOME_BLOCKS];
-	const int       parts = list_ranges(f, &from.shape, part);
+	const vn_tensor  from = f->weight[f->plan->node[node].w[slot]];
+	const vn_dtype   as = wide_enough(from.dtype);
+	const size_t     all = (size_t)vn_shape_count(&from.shape), n = (size_t)from.shape.dim[from.shape.rank - 1];
+	unsigned char   *bytes = malloc(vn_dtype_bytes(as, all));
+	VN_FREED double *x = malloc(2 * n * sizeof *x);
+	double          *y = x ? x + n : NULL;
+	bool             same = true;
+	element_range    part[VN_SOME_BLOCKS];
+	const int        parts = list_ranges(f, &from.shape, part);
 
 	if (!bytes || !x) {
 		free(bytes);
-		free(x);
 		return no_memory(err);
 	}
 	for (int p = 0; p < parts; p++)
@@ -278,23 +278,22 @@ vn_status vn_fault_change(vn_faulty *f, int node, int slot, vn_fault_changer *ch
 			same = same && memcmp(x, y, n * sizeof *x) == 0;
 			vn_from_f64(bytes + vn_dtype_bytes(as, i), as, y, n);
 		}
-	free(x);
 	return end_change(f, node, slot, (vn_tensor) { as, from.shape, bytes }, same, err);
 }
 
 vn_status vn_fault_arrange(vn_faulty *f, int node, int slot, int axis, const vn_arrange *m, vn_error *err)
 {
-	const vn_tensor from = f->weight[f->plan->node[node].w[slot]];
-	const bool      blocks = vn_dtype_block(from.dtype) > 1; /* numbers that change only as part of a row */
-	const vn_dtype  as = blocks ? VN_F32 : from.dtype;
-	const size_t    size = vn_dtype_size(as), all = (size_t)vn_shape_count(&from.shape) * size;
-	size_t          outer = 1, n = 1, piece = size;
-	unsigned char  *bytes = malloc(all + 1), *loose = blocks ? malloc(all + 1) : NULL;
-	const void     *x = blocks ? loose : from.data;
+	const vn_tensor         from = f->weight[f->plan->node[node].w[slot]];
+	const bool              blocks = vn_dtype_block(from.dtype) > 1; /* numbers that change only as part of a row */
+	const vn_dtype          as = blocks ? VN_F32 : from.dtype;
+	const size_t            size = vn_dtype_size(as), all = (size_t)vn_shape_count(&from.shape) * size;
+	size_t                  outer = 1, n = 1, piece = size;
+	unsigned char          *bytes = malloc(all + 1);
+	VN_FREED unsigned char *loose = blocks ? malloc(all + 1) : NULL;
+	const void             *x = blocks ? loose : from.data;
 
 	if (!bytes || (blocks && !loose)) {
 		free(bytes);
-		free(loose);
 		return no_memory(err);
 	}
 	if (blocks)
@@ -312,7 +311,6 @@ vn_status vn_fault_arrange(vn_faulty *f, int node, int slot, int axis, const vn_
 			vn_arrange_bytes(bytes + at, (const char *)x + at, m, many / (n * piece), n, piece);
 		same = same && memcmp(bytes + at, (const char *)x + at, many) == 0;
 	}
-	free(loose);
 	return end_change(f, node, slot, (vn_tensor) { as, from.shape, bytes }, same, err);
 }
 

@@ -2,6 +2,7 @@
 #include "libref/plan/fault_internal.h"
 
 #include <math.h>
+
 #include <string.h>
 
 static double truncate_number(double x)

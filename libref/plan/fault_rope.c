@@ -1,7 +1,6 @@
 /* fault_rope.c: faults of rotary positions (specs/faults.md, chapter R). */
 #include "libref/plan/fault_internal.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -3,7 +3,6 @@
 #include "libref/base/text.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 
 static vn_gemm of_linear(const vn_plan *p, const vn_node *node)
 {

@@ -1,7 +1,6 @@
 /* op_elementwise.c: how operations on single numbers and on rows are built, and their rules. */
 #include "libref/plan/op_internal.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 int vn_plan_map(vn_builder *b, vn_op op, int x, vn_point out)

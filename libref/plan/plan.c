@@ -61,14 +61,10 @@ void vn_plan_destroy(vn_plan *p)
 {
 	if (!p)
 		return;
-	free(p->node);
-	free(p->value);
-	free(p->weight);
-	free(p->state);
+	VN_FREE(p->node, p->value, p->weight, p->state);
 	for (int i = 0; i < p->n_lists; i++)
 		free(p->list[i].x);
-	free(p->list);
-	free(p);
+	VN_FREE(p->list, p);
 }
 
 int vn_plan_find(const vn_plan *p, const char *name)

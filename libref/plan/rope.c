@@ -1,13 +1,10 @@
 /* rope.c: the rotary frequencies of a model, one float per pair of columns. */
 #include "libref/plan/rope.h"
 
-#include "libref/base/dtype.h"
-
 #include <assert.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const double PI = 3.14159265358979323846;

@@ -46,11 +46,7 @@ void vn_bpe_destroy(vn_bpe *b)
 {
 	if (!b)
 		return;
-	free(b->text);
-	free(b->token);
-	free(b->by_text);
-	free(b->merge);
-	free(b);
+	VN_FREE(b->text, b->token, b->by_text, b->merge, b);
 }
 
 /* Grows the list to n elements if needed. */
@@ -237,9 +233,7 @@ void vn_ids_add(vn_ids *list, int32_t id)
 
 void vn_bpe_work_finish(vn_bpe_work *w)
 {
-	free(w->symbol);
-	free(w->heap);
-	free(w->text);
+	VN_FREE(w->symbol, w->heap, w->text);
 	*w = (vn_bpe_work) { 0 };
 }
 

@@ -256,7 +256,7 @@ struct vn_split_work {
 vn_status vn_split_create(const char *pattern, size_t bytes, bool literal, vn_split **split, vn_error *err)
 {
 	pcre2_compile_context *context = pcre2_compile_context_create(NULL);
-	char                  *ours = NULL;
+	VN_FREED char         *ours = NULL;
 	vn_status              st = VN_OK;
 	int                    code = 0;
 	PCRE2_SIZE             at = 0;
@@ -268,12 +268,15 @@ vn_status vn_split_create(const char *pattern, size_t bytes, bool literal, vn_sp
 		st = vn_fail(err, VN_ERR_UNSUPPORTED, "the pattern has %zu bytes, expected 1 to %d", bytes, LONGEST_PATTERN);
 	else if (!literal)
 		st = vn_pattern_translate(pattern, bytes, &ours, err);
-	if (st)
-		goto done;
+	if (st) {
+		pcre2_compile_context_free(context);
+		return st;
+	}
 	pcre2_set_newline(context, PCRE2_NEWLINE_LF);
 	*split = pcre2_compile((PCRE2_SPTR)(ours ? ours : pattern), ours ? PCRE2_ZERO_TERMINATED : bytes,
 	                       PCRE2_UTF | PCRE2_NO_UTF_CHECK | PCRE2_ANCHORED | (literal ? PCRE2_LITERAL : PCRE2_UCP),
 	                       &code, &at, context);
+	pcre2_compile_context_free(context);
 	if (!*split && code == PCRE2_ERROR_HEAP_FAILED)
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for the pattern");
 	else if (!*split) {
@@ -283,9 +286,6 @@ vn_status vn_split_create(const char *pattern, size_t bytes, bool literal, vn_sp
 		const char *there = ours ? ours + (at > 12 ? at - 12 : 0) : "";
 		st = vn_fail(err, VN_ERR_FORMAT, "the pattern does not compile: %s, near '%.24s'", (const char *)why, there);
 	}
-done:
-	free(ours);
-	pcre2_compile_context_free(context);
 	return st;
 }
 

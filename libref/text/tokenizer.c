@@ -22,7 +22,7 @@ static vn_status encode_piece(encode_job *j, int stage, const char *text, size_t
 {
 	const vn_stage *s = &j->t->stage[stage];
 	vn_status       st = VN_OK;
-	char           *longer = NULL;
+	VN_FREED char  *longer = NULL;
 
 	if (stage == j->t->n_stages)
 		return vn_bpe_encode(j->t->bpe, text, n, &j->merge, &j->out, j->err);
@@ -36,10 +36,8 @@ static vn_status encode_piece(encode_job *j, int stage, const char *text, size_t
 		end = n;
 		if (s->split)
 			st = vn_split_next(s->split, j->split, (vn_split_text) { text, n }, at, &end, j->err);
-		if (!st)
-			st = encode_piece(j, stage + 1, text + at, end - at, joined && at == 0);
+		st = st ? st : encode_piece(j, stage + 1, text + at, end - at, joined && at == 0);
 	}
-	free(longer);
 	return st;
 }
 
@@ -49,7 +47,7 @@ static vn_status encode_ordinary(encode_job *j, const char *text, size_t n, bool
 	vn_added_search       s = { 0 };
 	const vn_added_token *found;
 	size_t                from, to, begin = 0;
-	char                 *owned = NULL;
+	VN_FREED char        *owned = NULL;
 	vn_status             st = VN_OK;
 
 	if (j->t->nfc)
@@ -62,7 +60,6 @@ static vn_status encode_ordinary(encode_job *j, const char *text, size_t n, bool
 	}
 	if (!st && begin < n)
 		st = encode_piece(j, 0, text + begin, n - begin, joined && begin == 0);
-	free(owned);
 	return st;
 }
 
@@ -103,8 +100,7 @@ static vn_status encode_text(encode_job *j, const char *text, size_t n, bool spe
 		vn_ids_add(&j->out, found->id);
 		begin = to;
 	}
-	if (!st)
-		st = encode_between(j, text + begin, n - begin);
+	st = st ? st : encode_between(j, text + begin, n - begin);
 	if (special)
 		put_all(j, &j->t->after);
 	return st;
@@ -148,19 +144,17 @@ void vn_tokenizer_close(vn_tokenizer *t)
 	vn_added_finish(&t->composed);
 	vn_bpe_destroy(t->bpe);
 	vn_bpe_destroy(t->added);
-	free(t->before.id);
-	free(t->after.id);
-	free(t);
+	VN_FREE(t->before.id, t->after.id, t);
 }
 
 vn_status vn_tokenizer_add(vn_tokenizer *t, const vn_added_token *token, bool normalized, const char *text, size_t n,
                            vn_error *err)
 {
-	size_t        other;
-	const char   *there = vn_bpe_text(t->bpe, token->id, &other), *composed = text;
-	const int32_t id = vn_bpe_find(t->bpe, text, n);
-	char         *owned = NULL;
-	vn_status     st;
+	size_t         other;
+	const char    *there = vn_bpe_text(t->bpe, token->id, &other), *composed = text;
+	const int32_t  id = vn_bpe_find(t->bpe, text, n);
+	VN_FREED char *owned = NULL;
+	vn_status      st;
 
 	if (id >= 0 && id != token->id)
 		return vn_fail(err, VN_ERR_FORMAT, "'%.*s' has the id %d, but %d in the vocabulary", vn_bpe_quoted(n), text,
@@ -176,9 +170,7 @@ vn_status vn_tokenizer_add(vn_tokenizer *t, const vn_added_token *token, bool no
 		return st;
 	if (normalized && t->nfc)
 		vn_nfc(text, n, &composed, &n, &owned);
-	st = vn_added_put(normalized ? &t->composed : &t->raw, token, composed, n, err);
-	free(owned);
-	return st;
+	return vn_added_put(normalized ? &t->composed : &t->raw, token, composed, n, err);
 }
 
 vn_status vn_tokenizer_stage(vn_tokenizer *t, bool blank, const char *pattern, size_t bytes, bool literal,
@@ -214,11 +206,10 @@ void vn_tokenizer_settle(vn_tokenizer *t)
 /* An added token, or one outside the byte-level alphabet, is shown literally. */
 char *vn_tokenizer_show(const vn_tokenizer *t, int32_t id)
 {
-	size_t      n, n_bytes;
-	const char *added = vn_bpe_text(t->added, id, &n), *text = added ? added : vn_bpe_text(t->bpe, id, &n);
-	char       *bytes = vn_alloc(n, 1);
-	char       *shown = !added && vn_bytelevel_read(bytes, &n_bytes, text, n) ? vn_utf8_escape(bytes, n_bytes)
-	                                                                          : vn_utf8_escape(text, n);
-	free(bytes);
+	size_t         n, n_bytes;
+	const char    *added = vn_bpe_text(t->added, id, &n), *text = added ? added : vn_bpe_text(t->bpe, id, &n);
+	VN_FREED char *bytes = vn_alloc(n, 1);
+	char          *shown = !added && vn_bytelevel_read(bytes, &n_bytes, text, n) ? vn_utf8_escape(bytes, n_bytes)
+	                                                                             : vn_utf8_escape(text, n);
 	return vn_alloc_check(shown);
 }

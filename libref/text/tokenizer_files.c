@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 enum { PATH_ROOM = 4096 };
 static const size_t MOST_BYTES = (size_t)256 << 20;
@@ -96,11 +95,12 @@ static const vn_pre *pre_of(const older *f)
 
 static vn_status read_merges(const older *f, vn_tokenizer *t, vn_error *err)
 {
-	char      path[PATH_ROOM], *text;
-	size_t    bytes;
-	int       number = 1;
-	bool      there; /* if not, reading it says so */
-	vn_status st = path_of(f->directory, "merges.txt", path, &there, err);
+	char           path[PATH_ROOM];
+	VN_FREED char *text = NULL;
+	size_t         bytes;
+	int            number = 1;
+	bool           there; /* if not, reading it says so */
+	vn_status      st = path_of(f->directory, "merges.txt", path, &there, err);
 
 	if (st || (st = vn_read_text(path, MOST_BYTES, &text, &bytes, err)))
 		return st;
@@ -114,7 +114,6 @@ static vn_status read_merges(const older *f, vn_tokenizer *t, vn_error *err)
 		if ((st = vn_tokenizer_merge_line(t, line, n, err)))
 			vn_context(err, st, "%s:%d", path, number);
 	}
-	free(text);
 	return st;
 }
 
@@ -219,35 +218,36 @@ static vn_status open_gguf(const char *path, vn_tokenizer **t, vn_error *err)
 	return st;
 }
 
+static void end_older(older *f)
+{
+	json_decref(f->vocab);
+	json_decref(f->settings);
+	json_decref(f->added);
+	json_decref(f->config);
+}
+
 static vn_status open_older(const char *directory, vn_tokenizer **t, vn_error *err)
 {
-	older         f = { .directory = directory };
-	const vn_pre *pre;
-	vn_status     st;
+	VN_ENDS(end_older) older f = { .directory = directory };
+	const vn_pre            *pre;
+	vn_status                st;
 
 	if ((st = read_object(directory, "vocab.json", true, &f.vocab, err)) ||
 	    (st = read_object(directory, "tokenizer_config.json", false, &f.settings, err)) ||
 	    (st = read_object(directory, "added_tokens.json", false, &f.added, err)) ||
 	    (st = read_object(directory, "config.json", false, &f.config, err)))
-		goto done;
+		return st;
 	if (!(pre = pre_of(&f)) && text_in(f.settings, "tokenizer_class"))
-		st = vn_fail(err, VN_ERR_UNSUPPORTED,
-		             "%s/tokenizer_config.json: tokenizer_class '%.60s' is not supported without a tokenizer.json "
-		             "(supported: GPT2Tokenizer, Qwen2Tokenizer, Qwen3_5Tokenizer)",
-		             directory, text_in(f.settings, "tokenizer_class"));
-	else if (!pre)
-		st = vn_fail(err, VN_ERR_UNSUPPORTED,
-		             "%s: vocab.json is present, but neither tokenizer_config.json nor "
-		             "config.json names a supported tokenizer (GPT2Tokenizer, Qwen2Tokenizer, Qwen3_5Tokenizer)",
-		             directory);
-	else
-		st = read_older(&f, *t = vn_tokenizer_create(pre->whole_first), pre, err);
-done:
-	json_decref(f.vocab);
-	json_decref(f.settings);
-	json_decref(f.added);
-	json_decref(f.config);
-	return st;
+		return vn_fail(err, VN_ERR_UNSUPPORTED,
+		               "%s/tokenizer_config.json: tokenizer_class '%.60s' is not supported without a tokenizer.json "
+		               "(supported: GPT2Tokenizer, Qwen2Tokenizer, Qwen3_5Tokenizer)",
+		               directory, text_in(f.settings, "tokenizer_class"));
+	if (!pre)
+		return vn_fail(err, VN_ERR_UNSUPPORTED,
+		               "%s: vocab.json is present, but neither tokenizer_config.json nor "
+		               "config.json names a supported tokenizer (GPT2Tokenizer, Qwen2Tokenizer, Qwen3_5Tokenizer)",
+		               directory);
+	return read_older(&f, *t = vn_tokenizer_create(pre->whole_first), pre, err);
 }
 
 vn_status vn_tokenizer_open(const char *directory, vn_tokenizer **t, vn_error *err)
