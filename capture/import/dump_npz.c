@@ -24,6 +24,9 @@
 
 /* deflate expands a byte to at most 1032; a larger ratio is invalid */
 enum { MOST_TIMES = 1100, HEAD = 1 << 16 };
+/* An archive of zeros may be a thousandth of what it holds. Beyond this, no small file fills a disk
+ * unless somebody unpacks it first. */
+enum { DENSE_BYTES = 1 << 30, DENSE_TIMES = 100 };
 enum { LOCAL_HEADER = 30 }; /* bytes before a member's name and data, at least */
 /* Read-ahead: the whole of a small archive, otherwise four times as many members as last time. */
 enum { AHEAD_BYTES = 64 << 20, AHEAD_GROWS = 4, AHEAD_MOST = 1024 };
@@ -361,5 +364,11 @@ vn_status vn_dump_open_npz(vn_dump *d, vn_error *err)
 		return vn_fail(err, VN_ERR_IO, "%s: not a regular file", d->path);
 	vn_input_note(s->fd);
 	s->bytes = x.st_size;
-	return run_child(d, list_members, err);
+	const vn_status st = run_child(d, list_members, err);
+	char            stored[24], held[24];
+	return st || s->all <= DENSE_BYTES || s->all / DENSE_TIMES <= (uint64_t)s->bytes
+	           ? st
+	           : vn_fail(err, VN_ERR_FORMAT,
+	                     "%s: its %s hold %s: if that is right, unzip it into a folder, and import the folder", d->path,
+	                     vn_text_bytes(s->bytes, stored), vn_text_bytes((int64_t)s->all, held));
 }
