@@ -76,10 +76,11 @@ typedef struct found_weight {
 
 static const char *after_layer(const char *name, const vn_naming *n)
 {
-	const size_t length = strlen(n->layers);
+	const char  *layers = strncmp(name, VN_MTP_LAYERS, strlen(VN_MTP_LAYERS)) == 0 ? VN_MTP_LAYERS : n->layers;
+	const size_t length = strlen(layers);
 	const char  *p = name + length;
 
-	if (strncmp(name, n->layers, length) != 0)
+	if (strncmp(name, layers, length) != 0)
 		return NULL;
 	while (*p >= '0' && *p <= '9')
 		p++;
@@ -274,13 +275,38 @@ static vn_status untie_output(vn_model *m, vn_error *err)
 	return st ? st : take_weights(m, err);
 }
 
-vn_status vn_model_open(const char *path, vn_model **model, vn_error *err)
+/* A config that cannot be read is reported later. */
+static void ask_for_head(vn_source *s)
+{
+	json_t *config = vn_json_parse(s->config, 0);
+	char   *text;
+
+	if (!json_is_object(config) || json_is_true(json_object_get(config, VN_MTP_KEY))) {
+		json_decref(config);
+		return;
+	}
+	json_object_set_new(config, VN_MTP_KEY, json_true());
+	text = vn_alloc_check(vn_json_dump(config, JSON_INDENT(2)));
+	json_decref(config);
+	free(s->config);
+	s->config = text;
+	s->config_bytes = strlen(text);
+}
+
+vn_status vn_model_open_as(const char *path, bool mtp, vn_model **model, vn_error *err)
 {
 	vn_source *s;
 	vn_status  st = vn_source_open(path, &s, err);
 
 	*model = NULL;
+	if (!st && mtp)
+		ask_for_head(s);
 	return st ? st : vn_model_of_source(path, s, model, err);
+}
+
+vn_status vn_model_open(const char *path, vn_model **model, vn_error *err)
+{
+	return vn_model_open_as(path, false, model, err);
 }
 
 vn_status vn_model_of_source(const char *path, vn_source *source, vn_model **model, vn_error *err)
