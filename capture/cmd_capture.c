@@ -99,6 +99,7 @@ static const vn_option known[] = {
 	      "in P, weights included; if several match an operation, the last applies. A value is converted where an "
 	      "operation of another precision reads it, and only there. On the GPU, a second precision stores all weights "
 	      "a second time, and values pass through the host." },
+	VN_MTP_OPTION(options, run.mtp),
 	VN_THREADS_OPTION(options, run.threads),
 	{ "inject", 0, VN_COLLECT(options, inject, n_inject), .argument = "FAULT@GLOB",
 	  .help =

@@ -298,8 +298,9 @@ static void add_repetition(const vn_opened *o, const vn_result *r, vn_lines *lin
 	if (made < 1)
 		return;
 	vn_shell_new_file(to, sizeof to);
-	const char *word[8 + 2 * INJECTIONS_MOST] = { "capture", "ref", model_of(o) };
-	n = 3;
+	const char *word[10 + 2 * INJECTIONS_MOST] = { "capture", "ref", model_of(o),
+		                                           vn_recording_has_mtp(o->ref) ? "--mtp" : NULL };
+	n = 4;
 	if (has_joined_calls(o->cand) && cand && !r->unpaired.cand_map) {
 		word[n++] = "--like";
 		word[n++] = cand;
@@ -471,9 +472,10 @@ static void add_same_tokens(const vn_opened *o, vn_lines *lines)
 	strcpy(to, ref ? "reference.h5" : "candidate.h5");
 	vn_shell_new_file(to, sizeof to);
 	vn_runs_add(lines,
-	            (const char *[]) { "capture", engine, model_of(o), "--precision", precision, "--ids-from", other,
-	                               forced ? "--force-ids-from" : NULL, forced, "-o", to },
-	            11);
+	            (const char *[]) { "capture", engine, model_of(o), vn_recording_has_mtp(again) ? "--mtp" : NULL,
+	                               "--precision", precision, "--ids-from", other, forced ? "--force-ids-from" : NULL,
+	                               forced, "-o", to },
+	            12);
 	add_with(o, (with_files) { ref ? to : other, ref ? other : to, false }, lines);
 }
 

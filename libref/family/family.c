@@ -57,10 +57,11 @@ bool vn_respell(const char *from, const char *to, const char *name, char *out, s
 
 const char *vn_after_layer(const char *name, const vn_naming *n)
 {
-	const size_t length = strlen(n->layers);
+	const char  *layers = strncmp(name, VN_MTP_LAYERS, strlen(VN_MTP_LAYERS)) == 0 ? VN_MTP_LAYERS : n->layers;
+	const size_t length = strlen(layers);
 	const char  *p = name + length;
 
-	if (strncmp(name, n->layers, length) != 0)
+	if (strncmp(name, layers, length) != 0)
 		return NULL;
 	while (*p >= '0' && *p <= '9')
 		p++;

@@ -29,6 +29,10 @@ typedef struct vn_spelling {
  * false if it is not of that form. */
 bool vn_respell(const char *from, const char *to, const char *name, char *out, size_t room, long *expert);
 
+/* The layers of a multi-token-prediction head in files; the key of a config that asks for it. */
+#define VN_MTP_LAYERS "mtp.layers."
+#define VN_MTP_KEY    "vernier_mtp"
+
 /* How files spell the names of a family's weights. Lists end with NULL. */
 typedef struct vn_naming {
 	/* the prefix of the plan's names, except of those outside the trunk (lm_head); and of those in

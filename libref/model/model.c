@@ -260,13 +260,38 @@ static vn_status untie_output(vn_model *m, vn_error *err)
 	return st ? st : take_weights(m, err);
 }
 
-vn_status vn_model_open(const char *path, vn_model **model, vn_error *err)
+/* A config that cannot be read is reported later. */
+static void ask_for_head(vn_source *s)
+{
+	json_t *config = vn_json_parse(s->config, 0);
+	char   *text;
+
+	if (!json_is_object(config) || json_is_true(json_object_get(config, VN_MTP_KEY))) {
+		json_decref(config);
+		return;
+	}
+	json_object_set_new(config, VN_MTP_KEY, json_true());
+	text = vn_alloc_check(vn_json_dump(config, JSON_INDENT(2)));
+	json_decref(config);
+	free(s->config);
+	s->config = text;
+	s->config_bytes = strlen(text);
+}
+
+vn_status vn_model_open_as(const char *path, bool mtp, vn_model **model, vn_error *err)
 {
 	vn_source *s;
 	vn_status  st = vn_source_open(path, &s, err);
 
 	*model = NULL;
+	if (!st && mtp)
+		ask_for_head(s);
 	return st ? st : vn_model_of_source(path, s, model, err);
+}
+
+vn_status vn_model_open(const char *path, vn_model **model, vn_error *err)
+{
+	return vn_model_open_as(path, false, model, err);
 }
 
 vn_status vn_model_of_source(const char *path, vn_source *source, vn_model **model, vn_error *err)

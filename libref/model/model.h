@@ -18,6 +18,9 @@
 typedef struct vn_model vn_model;
 
 vn_status vn_model_open(const char *path, vn_model **model, vn_error *err);
+/* Same; mtp: with its multi-token-prediction head, as if the config had VN_MTP_KEY
+ * (specs/models.md). */
+vn_status vn_model_open_as(const char *path, bool mtp, vn_model **model, vn_error *err);
 /* Opens a model from a source, which belongs to the model from now on, also after a failure. path:
  * for messages and vn_model_path. */
 vn_status vn_model_of_source(const char *path, vn_source *source, vn_model **model, vn_error *err);

@@ -46,6 +46,8 @@ static void find_allowed_keys(const REAL(vn_attend) * a, int64_t query, int64_t 
 	*from = ATTN(a).window && p - ATTN(a).window + 1 > 0 ? p - ATTN(a).window + 1 : 0;
 	if (a->x && (X(a).blocks || X(a).window_of))
 		find_keys_of_call(a, query, from, to);
+	if (*from < ATTN(a).first)
+		*from = p < ATTN(a).first ? p : ATTN(a).first;
 }
 
 void REAL(vn_visible)(const REAL(vn_attend) * a, int64_t query, int64_t S, int64_t *from, int64_t *to)
