@@ -28,6 +28,7 @@ typedef struct vn_engine_options {
 	bool               validate, guard; /* gpu */
 	bool               paged;           /* gpu: paged cache */
 	int                block;           /* tokens per block; 0: 16 */
+	bool               loaded;          /* ref: reads experts when the model is opened */
 	bool               quiet;           /* no progress on the terminal */
 	/* If some nodes run elsewhere or in another precision, the engine is a hybrid
 	 * (capture/run/hybrid.h); vn_engine_open_plain ignores these. Borrowed for the call. */
