@@ -28,6 +28,7 @@ typedef struct vn_engine_options {
 	bool               validate, guard; /* gpu */
 	bool               paged;           /* gpu: paged cache */
 	int                block;           /* tokens per block; 0: 16 */
+	bool               loaded;          /* ref: reads experts when the model is opened */
 	bool               quiet;           /* no progress on the terminal */
 	bool               mtp;             /* vn_session_open: opens the model with its head (vn_model_open_as) */
 	/* If some nodes run elsewhere or in another precision, the engine is a hybrid

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 
-enum { MOST = 64 };
+enum { MOST = 256 }; /* the largest published models are in 163 files */
 
 static struct mapped_file {
 	const char *base; /* NULL: free */
@@ -204,6 +204,21 @@ void vn_map_forget(const vn_map *map, size_t bytes)
 {
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	madvise((void *)(size_t)map->data, bytes / page * page, MADV_DONTNEED);
+}
+
+void vn_map_release(const void *data, size_t bytes)
+{
+	const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), at = (uintptr_t)data;
+	const uintptr_t first = (at + page - 1) / page * page, end = (at + bytes) / page * page;
+	bool            known = false;
+
+	pthread_mutex_lock(&lock);
+	for (int i = 0; i < MOST; i++)
+		known = known || (slot[i].base && at >= (uintptr_t)slot[i].base &&
+		                  at + bytes <= (uintptr_t)slot[i].base + slot[i].bytes);
+	if (known && end > first)
+		madvise((void *)first, end - first, MADV_DONTNEED);
+	pthread_mutex_unlock(&lock);
 }
 
 void vn_map_close(vn_map *map)

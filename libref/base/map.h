@@ -20,6 +20,9 @@ typedef struct vn_map {
 vn_status vn_map_open(const char *path, vn_map *map, vn_error *err);
 /* Lets go of the memory of the first bytes; they are read from the file again if needed. */
 void      vn_map_forget(const vn_map *map, size_t bytes);
+/* Does the same for the whole pages of any bytes, if they are in a mapped file that vn_mapped_add
+ * knows; else nothing. */
+void      vn_map_release(const void *data, size_t bytes);
 void      vn_map_close(vn_map *map); /* map may be zeroed */
 /* VN_ERR_IO, with the name of the first: another program changed, replaced or removed a file while
  * it was mapped. What was read of it may be neither the old nor the new contents. Threads: any. */

@@ -297,6 +297,20 @@ static vn_status check_inputs(const vn_ref *r, const vn_node *n, vn_error *err)
 	return VN_OK;
 }
 
+/* Asks for the weights of the experts that some token is routed to. */
+static void ask_for_experts(const vn_ref *r, const vn_node *n, const vn_args *a)
+{
+	const void   *ids = a->in[VN_EXPERTS_IDS];
+	const int64_t all = a->tokens * vn_value_row(&r->plan->value[n->in[VN_EXPERTS_IDS]]);
+
+	for (int64_t i = 0; i < all; i++) {
+		const double id = r->size == 8 ? ((const double *)ids)[i] : (double)((const float *)ids)[i];
+		for (int k = 0; id >= 0 && id < n->c.experts.experts && k < n->n_w; k++)
+			if (n->w[k] >= 0)
+				r->need(r->need_ctx, n->w[k] + (int)id);
+	}
+}
+
 vn_status vn_ref_node(vn_ref *r, vn_ref *also, int node, vn_error *err)
 {
 	const vn_node  *n = &r->plan->node[node];
@@ -330,6 +344,8 @@ vn_status vn_ref_node(vn_ref *r, vn_ref *also, int node, vn_error *err)
 		both = (vn_also) { also->policy, vn_value_wide(also->plan, out), vn_ref_at(also, out) };
 		a.also = &both;
 	}
+	if (r->need && n->op == VN_OP_EXPERTS)
+		ask_for_experts(r, n, &a);
 	r->holder[r->slots.slot[out]] = -1; /* the value in this slot is invalid after a failure */
 	if ((st = r->eval->node(n, &a, vn_value_row(v), v->size[v->rank - 1], vn_ref_at(r, out), err)))
 		return st;

@@ -295,11 +295,16 @@ static const vn_family_weight weights[] = {
 	{ VN_POINT_GATE_PROJ, "mlp.shared_expert.gate_proj", "ffn_gate_shexp", 0, 0 },
 	{ VN_POINT_UP_PROJ, "mlp.shared_expert.up_proj", "ffn_up_shexp", 0, 0 },
 	{ VN_POINT_SHARED_OUT, "mlp.shared_expert.down_proj", "ffn_down_shexp", 0, 0 },
-	{ VN_POINT_SHARED_GATE, "mlp.shared_expert_gate", "ffn_gate_inp_shexp", 0, 0 },
+	{ VN_POINT_SHARED_GATE, "mlp.shared_expert_gate", "ffn_gate_inp_shexp", VN_GGUF_ONE_ROW, 0 },
 	{ 0 },
 };
 
+/* Models without experts omit the first four. */
 static const vn_gguf_field fields[] = {
+	{ VN_GGUF_INT, "num_experts", "expert_count", NULL, 0, 0 },
+	{ VN_GGUF_INT, "num_experts_per_tok", "expert_used_count", NULL, 0, 0 },
+	{ VN_GGUF_INT, "moe_intermediate_size", "expert_feed_forward_length", NULL, 0, 0 },
+	{ VN_GGUF_INT, "shared_expert_intermediate_size", "expert_shared_feed_forward_length", NULL, 0, 0 },
 	{ VN_GGUF_INT, "linear_conv_kernel_dim", "ssm.conv_kernel", NULL, 0, 0 },
 	{ VN_GGUF_INT, "linear_key_head_dim", "ssm.state_size", NULL, 0, 0 },
 	{ VN_GGUF_INT, "linear_num_key_heads", "ssm.group_count", NULL, 0, 0 },
@@ -339,7 +344,7 @@ const vn_family vn_family_qwen3_5_text = {
 	.obeys = obeys,
 	.naming = &vn_decoder_naming,
 	.weights = weights,
-	.gguf = { .arch = "qwen35", .act = "silu", .fields = fields, .window = VN_GGUF_WINDOW_PATTERN },
+	.gguf = { .arch = "qwen35", .act = "silu", .fields = fields + 4, .window = VN_GGUF_WINDOW_PATTERN },
 	.published = published,
 };
 
@@ -360,4 +365,5 @@ const vn_family vn_family_qwen3_5_moe_text = {
 	.obeys = obeys,
 	.naming = &vn_decoder_naming,
 	.weights = weights,
+	.gguf = { .arch = "qwen35moe", .act = "silu", .fields = fields },
 };
