@@ -10,6 +10,7 @@
 #include "libref/base/progress.h"
 #include "libref/exec/sample.h"
 
+#include <math.h>
 #include <inttypes.h>
 #include <omp.h>
 #include <stdlib.h>
