@@ -52,7 +52,8 @@ static const vn_option known[] = {
 	      "may hold special tokens, such as <|endoftext|>." },
 	VN_NO_SPECIAL_OPTION(options, source.no_special, "prompt"),
 	VN_IDS_OPTIONS(options, source),
-	{ "prompts", 0, VN_INTO(options, prompts), .argument = "FILE",
+	{ "prompts", 0, VN_INTO(options, prompts), .argument = "FILE", .not_with = "prompt|ids|ids-from|force-ids",
+	  .because = "gives the tokens of every run",
 	  .help = "Run every prompt of FILE, and write the recording of each to NAME.h5 in the folder that -o names. The "
 	          "model is loaded once. Each line of FILE is a prompt or, in JSONL, an object: {\"name\": \"a\", "
 	          "\"prompt\": \"Hello\", \"decode\": 16, \"temperature\": 0.7, \"seed\": 1}. \"ids\": [1,2,3] may "
@@ -60,11 +61,13 @@ static const vn_option known[] = {
 	          "is kept if an earlier run made it of the same prompt, model and reference, with the same engine, limits "
 	          "and choice of checkpoints; its warnings are given again. So the same command, without --force, "
 	          "continues an interrupted run." },
-	{ "like", 0, VN_INTO(options, like), .argument = "REC",
+	{ "like", 0, VN_INTO(options, like), .argument = "REC", .because = "follows a recording",
+	  .not_with = "prompt|ids|ids-from|no-special-tokens|prompts|force-ids|force-ids-from|decode|points|layers|tokens",
 	  .help = "Follow the recording REC of any engine: run its tokens in its calls (chunks of the prompt, decoded "
 	          "tokens, calls of which nothing was kept), and record of each call the checkpoints and rows that REC "
 	          "has. This replaces the options that choose tokens and checkpoints." },
-	VN_NAMES_OPTION(options, names, n_names, "with --like, REC's", .set_without = "", .set_with = "like"),
+	VN_NAMES_OPTION(options, names, n_names, "with --like, REC's", .set_without = "", .set_with = "like",
+	                .needs = "like"),
 	VN_GROUP("What to record"),
 	{ "output", 'o', VN_INTO(options, recipe.path), .argument = "FILE",
 	  .help = "Write the recording to FILE; with --prompts, the recordings into this folder. Required. A file gets its "
@@ -81,8 +84,8 @@ static const vn_option known[] = {
 	          "here, so the limits that hold without one apply. With --prompts, REF is a folder with a recording "
 	          "NAME.h5 of each prompt." },
 	{ "limits", 0, VN_INTO(options, recipe.limits), .argument = "LIMITS", .set_without = "", .set_with = "against",
-	  .help = "With --against: the limits file. Default: the limits of the run's precision." },
-	{ "stop-at-first", 0, VN_INTO(options, recipe.stop_at_first),
+	  .needs = "against", .help = "With --against: the limits file. Default: the limits of the run's precision." },
+	{ "stop-at-first", 0, VN_INTO(options, recipe.stop_at_first), .needs = "against",
 	  .help = "With --against: end the run at the first checkpoint outside its limits. The recording is complete and "
 	          "says where the run was stopped." },
 	{ "layers", 0, VN_INTO(options, layers), .argument = "A-B",
@@ -117,8 +120,9 @@ static const vn_option known[] = {
 	  .help = "Decode N more tokens after the prompt, one step each: step.1 to step.N. Greedy decoding takes the "
 	          "highest score; of equal scores, the lowest id. An end-of-text token does not end the run. Default: 0." },
 	{ "temperature", 0, VN_INTO(options, recipe.temperature), VN_RANGE(0, 1000), .argument = "T",
+	  .needs = "decode|prompts",
 	  .help = "With T above 0, draw tokens from the scores divided by T. Default: 0, greedy." },
-	{ "seed", 0, VN_INTO(options, seed), VN_RANGE(0, INT64_MAX), .argument = "S",
+	{ "seed", 0, VN_INTO(options, seed), VN_RANGE(0, INT64_MAX), .argument = "S", .needs = "decode|prompts",
 	  .help = "Seed for the draws. Default: 0. The same seed draws the same tokens on one engine, for any number of "
 	          "threads. Two engines diverge where rounding changes a choice." },
 	VN_FORCE_IDS_OPTIONS(options, forced_text, forced_from, ", instead of --decode",
@@ -201,48 +205,6 @@ static bool is_engine(const char *word)
 	return strcmp(word, "ref") == 0 || strcmp(word, "gpu") == 0;
 }
 
-/* With --prompts, no other option may give tokens. */
-static vn_status check_prompts(const options *o, vn_error *err)
-{
-	const char *other = o->source.text        ? "--prompt"
-	                    : o->source.list      ? "--ids"
-	                    : o->source.recording ? "--ids-from"
-	                    : o->forced_text      ? "--force-ids"
-	                                          : NULL;
-
-	return !other ? VN_OK
-	              : vn_fail(err, VN_ERR_USAGE, "--prompts gives the tokens of every run; %s cannot be used with it",
-	                        other);
-}
-
-/* With --like, the recording says what is run and recorded. */
-static vn_status check_like(const options *o, vn_error *err)
-{
-	const char *other = o->source.text          ? "--prompt"
-	                    : o->source.list        ? "--ids"
-	                    : o->source.recording   ? "--ids-from"
-	                    : o->source.no_special  ? "--no-special-tokens"
-	                    : o->prompts            ? "--prompts"
-	                    : o->forced_text        ? "--force-ids"
-	                    : o->forced_from        ? "--force-ids-from"
-	                    : o->recipe.decode >= 0 ? "--decode"
-	                    : o->recipe.n_patterns  ? "--points"
-	                    : o->layers             ? "--layers"
-	                    : o->tokens             ? "--tokens"
-	                                            : NULL;
-
-	return !other ? VN_OK : vn_fail(err, VN_ERR_USAGE, "--like follows a recording: %s cannot be used with it", other);
-}
-
-static vn_status check_source(const options *o, vn_error *err)
-{
-	if (o->like)
-		return check_like(o, err);
-	if (o->n_names)
-		return vn_fail(err, VN_ERR_USAGE, "--names translates the names of a recording: it needs --like REC");
-	return o->prompts ? check_prompts(o, err) : vn_prompt_check(&o->source, false, err);
-}
-
 /* Checks the options against each other. */
 static vn_status check_options(options *o, int argc, char **argv, vn_error *err)
 {
@@ -270,18 +232,9 @@ static vn_status check_options(options *o, int argc, char **argv, vn_error *err)
 		                                                                                      : "");
 	if (!o->recipe.path)
 		return vn_fail(err, VN_ERR_USAGE, "-o FILE is needed: the file to write the recording to");
-	vn_status st = check_source(o, err);
+	vn_status st = o->like || o->prompts ? VN_OK : vn_prompt_check(&o->source, err);
 	if (st)
 		return st;
-	const bool decodes = o->recipe.decode >= 0, heated = o->recipe.temperature >= 0;
-	if (!decodes && !o->prompts && (heated || o->seed >= 0))
-		return vn_fail(err, VN_ERR_USAGE, "%s needs --decode N", heated ? "--temperature" : "--seed");
-	if (decodes && (o->forced_text || o->forced_from))
-		return vn_fail(err, VN_ERR_USAGE, "%s gives the decoded tokens; remove --decode %" PRId64 "?",
-		               o->forced_text ? "--force-ids" : "--force-ids-from", o->recipe.decode);
-	if (o->forced_text && o->forced_from)
-		return vn_fail(err, VN_ERR_USAGE,
-		               "--force-ids and --force-ids-from exclude each other: both give the decoded tokens");
 	if (!o->recipe.precision)
 		o->recipe.precision = o->run.gpu ? "f16" : "f32";
 	if ((st = vn_policy_read("--precision", vn_policy_names, o->recipe.precision, &o->run.policy, err)))
@@ -297,8 +250,6 @@ static vn_status check_options(options *o, int argc, char **argv, vn_error *err)
 		return vn_fail(err, VN_ERR_USAGE, "--experts needs the ref engine");
 	if (!o->run.gpu && gpu_alone)
 		return vn_fail(err, VN_ERR_USAGE, "%s needs the gpu engine", gpu_alone);
-	if (!o->recipe.against && (o->recipe.limits || o->recipe.stop_at_first))
-		return vn_fail(err, VN_ERR_USAGE, "%s needs --against REF", o->recipe.limits ? "--limits" : "--stop-at-first");
 	if (o->run.block && o->kv != VN_KV_PAGED)
 		return vn_fail(err, VN_ERR_USAGE, "--block-size needs --kv paged");
 	return VN_OK;

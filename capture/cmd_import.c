@@ -41,13 +41,14 @@ static const vn_option known[] = {
 	  .help = "Propose names by the numbers: REC is a recording of the same model on the same tokens, which it also "
 	          "gives. Prints the proposed rules with their evidence, and what contradicts it. Tensors without a "
 	          "counterpart are dropped unless --unmapped keep is given." },
-	{ "write-map", 0, VN_INTO(options, map), .argument = "MAP",
+	{ "write-map", 0, VN_INTO(options, map), .argument = "MAP", .needs = "like",
 	  .help = "With --like: write the proposed rules to MAP, for --names." },
 	VN_GROUP("Facts that the dump lacks"),
 	{ "model", 0, VN_INTO(options, import.model), .argument = "MODEL", .set_without = "",
 	  .help =
 	      "The model that ran. It adds config and table of weights to the recording and gives the lengths of axes." },
-	{ "ids", 0, VN_INTO(options, import.ids), .argument = "LIST|@FILE",
+	{ "ids", 0, VN_INTO(options, import.ids), .argument = "LIST|@FILE", .not_with = "ids-from",
+	  .because = "gives the tokens",
 	  .help =
 	      "The tokens of all steps, if the dump does not have them. Of a batch: [[1,2],[-1,3]], a row for each prompt, "
 	      "-1 for padding." },
@@ -94,13 +95,9 @@ static vn_status check_options(options *o, int argc, char **argv, vn_error *err)
 	o->import.path = argv[optind];
 	if (!o->output && !o->import.dry)
 		return vn_fail(err, VN_ERR_USAGE, "-o FILE is needed: the file to write the recording to (or --dry-run)");
-	if (o->import.ids && o->import.ids_from)
-		return vn_fail(err, VN_ERR_USAGE, "--ids and --ids-from exclude each other: both give the tokens");
 	if (vn_ids_kept("--ids-from", o->output, o->import.ids_from, err) ||
 	    vn_ids_kept("--like", o->output, o->import.like, err))
 		return VN_ERR_USAGE;
-	if (o->map && !o->import.like)
-		return vn_fail(err, VN_ERR_USAGE, "--write-map needs --like REC");
 	if (o->import.like && o->import.unmapped == VN_UNMAPPED_REFUSED)
 		o->import.unmapped = VN_UNMAPPED_LEFT_OUT;
 	if (!short_enough(o->import.engine))

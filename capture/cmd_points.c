@@ -27,7 +27,7 @@ static const vn_option known[] = {
 	      "List the faults that vernier capture --inject makes (vernier help faults.md). With MODEL, say how many of "
 	      "its operations each fault fits, or why it fits none. With a GLOB of ids, list the checkpoints of MODEL "
 	      "where each fault can be made. Default: list checkpoints." },
-	{ "verbose", 0, VN_INTO(options, verbose),
+	{ "verbose", 0, VN_INTO(options, verbose), .not_with = "faults",
 	  .help = "With MODEL: below each checkpoint that matrix products make, their sizes and leading dimensions, as a "
 	          "call of BLAS takes them." },
 	VN_MTP_OPTION(options, mtp),
@@ -181,8 +181,6 @@ int cmd_points(int argc, char **argv)
 		                   argv[argc - 1]);
 	if (argc - optind > 1)
 		return vn_complain("points", "only one model can be given; unexpected '%s'", argv[argc - 1]);
-	if (o.verbose && o.faults)
-		return vn_complain("points", "--verbose and --faults exclude each other: faults have no matrix products");
 	if (!model && o.verbose)
 		return vn_complain("points", "--verbose needs a MODEL");
 	if (!model && o.faults && *o.faults)

@@ -42,7 +42,8 @@ static const vn_option options[] = {
 	          "than there (by more than 1 %) is known and does not fail. Whatever is worse, new or newly missing "
 	          "fails; improvements are reported. A baseline with another model, prompt, precision, floor or limits is "
 	          "refused. For two folders each pair has its own baseline, named as -o names reports. Default: none." },
-	{ "bitwise", 0, VN_INTO(vn_compare_line, how.o.bitwise), .changes_verdict = true,
+	{ "bitwise", 0, VN_INTO(vn_compare_line, how.o.bitwise), .changes_verdict = true, .not_with = "limits|floor|model",
+	  .because = "uses no limits and no floor",
 	  .help = "Use no limits and no floor. The formats, and the bits of every element, must be equal; the report "
 	          "names the first difference. -0 differs from 0; equal NaNs are equal. This tests determinism: the same "
 	          "run again, with another number of threads, or in another batch.",
@@ -68,6 +69,7 @@ static const vn_option options[] = {
 	          "combined with --model. Default: none.",
 	  .only = "compare" },
 	{ "replayed", 0, VN_INTO(vn_compare_line, replayed), .argument = "FILE", .changes_verdict = true,
+	  .not_with = "model|floor|bitwise|shard|vote|names|ref-names|batch-row|ref-batch-row",
 	  .help = "For recordings of any PyTorch module: judge each operation by FILE, in which python -m vernier_parity "
 	          "replay wrote what PyTorch computes from CAND's own recorded tensors. For folders, a folder of such "
 	          "files. Cannot be combined with --model, --floor or options that change names or rows. Default: none.",
@@ -79,7 +81,8 @@ static const vn_option options[] = {
 	          "for each operation, the error that it added itself (local, in multiples of its floor), the error of "
 	          "its inputs (inherited), and how much it magnified that (gain).",
 	  .only = "compare" },
-	{ "no-replay", 0, VN_INTO(vn_compare_line, no_replay), .changes_verdict = true,
+	{ "no-replay", 0, VN_INTO(vn_compare_line, no_replay), .changes_verdict = true, .not_with = "replay|explain",
+	  .because = "leaves the replay out",
 	  .help = "With --model, compute only the floor. Then accumulated error cannot be told from a fault, and an "
 	          "operation that is wrong within the limits of its checkpoint passes.",
 	  .only = "compare" },
@@ -105,7 +108,7 @@ static const vn_option options[] = {
 	  .help = "The files after REF are the recordings of all ranks of a tensor-parallel run; join them. To compare "
 	          "several runs, name each by a folder of its ranks (tp2/), or by its files joined by commas "
 	          "(r0.h5,r1.h5); a single file is then a run of its own." },
-	{ "vote", 0, VN_INTO(vn_compare_line, vote),
+	{ "vote", 0, VN_INTO(vn_compare_line, vote), .not_with = "shard|ref-names|floor", .because = "has no reference",
 	  .help = "There is no reference: the files are 3 to 6 recordings, and at each checkpoint the majority decides. "
 	          "Each pair is compared, with the finer precision as the reference.",
 	  .only = "compare" },
@@ -374,34 +377,12 @@ static int take_recorded_model(vn_compare_line *k)
 	return k->how.o.model ? 0 : vn_complain(k->name, "the weights are needed to explain: give --model MODEL%s", gone);
 }
 
-/* A replay file belongs to one candidate, as it was recorded. Returns an option that says
- * otherwise; NULL: none. */
-static const char *not_with_replayed(const vn_compare_line *k)
-{
-	return k->how.o.model                                           ? "--model"
-	       : k->floor                                               ? "--floor"
-	       : k->how.o.bitwise                                       ? "--bitwise"
-	       : k->shard                                               ? "--shard"
-	       : k->vote                                                ? "--vote"
-	       : k->many                                                ? "several candidates"
-	       : k->sides.n_names                                       ? "--names"
-	       : k->sides.n_ref_names                                   ? "--ref-names"
-	       : k->sides.batch_row >= 0 || k->sides.ref_batch_row >= 0 ? "--batch-row"
-	                                                                : NULL;
-}
-
 /* Returns 0 to continue, 1 if help was printed, 2 on a usage error. */
 static int parse_arguments(vn_compare_line *k, int argc, char **argv)
 {
-	int         st = vn_options_read(k->command, argc, argv, k);
-	const char *given;
+	int st = vn_options_read(k->command, argc, argv, k);
 	if (st)
 		return st;
-	if (k->vote && (k->shard || k->sides.n_ref_names || k->floor))
-		return vn_complain(k->name, "--vote has no reference, so %s cannot be used with it",
-		                   k->shard   ? "--shard"
-		                   : k->floor ? "--floor"
-		                              : "--ref-names");
 	if (k->vote && (argc - optind < VN_VOTE_FEWEST || argc - optind > VN_VOTE_MOST))
 		return vn_complain(k->name, "--vote takes %d to %d recordings, not %d", VN_VOTE_FEWEST, VN_VOTE_MOST,
 		                   argc - optind);
@@ -417,15 +398,10 @@ static int parse_arguments(vn_compare_line *k, int argc, char **argv)
 		return st;
 	k->ref = argv[optind];
 	k->cand = k->ranks[0];
-	if (k->how.o.bitwise && (k->limits || k->floor || k->how.o.model))
-		return vn_complain(k->name, "--bitwise cannot be combined with --limits, --floor or --model");
-	if (k->replayed && (given = not_with_replayed(k)))
-		return vn_complain(k->name, "--replayed cannot be combined with %s", given);
+	if (k->replayed && k->many)
+		return vn_complain(k->name, "--replayed takes one candidate");
 	if (k->explain && !k->how.o.model && !k->replayed && (st = take_recorded_model(k)))
 		return st;
-	if (k->no_replay && (k->replay || k->explain))
-		return vn_complain(k->name, "%s needs the replay that --no-replay leaves out: give one or the other",
-		                   k->explain ? "an explanation" : "--replay");
 	if (k->replay && !k->how.o.model)
 		return vn_complain(k->name, "--replay recomputes operations with the weights: give --model too");
 	if (k->routing && !k->how.o.model)

@@ -67,7 +67,10 @@ static const vn_option options[] = {
 	  .help = "Decode greedily after the first half window, until the two engines differ or for N steps. Default: 64. "
 	          "0: do not decode." },
 	VN_GROUP("Recorded logits"),
-	{ "recordings", 0, VN_INTO(settings, recordings),
+	{ "recordings", 0, VN_INTO(settings, recordings), .because = "runs no model",
+	  .not_with =
+	      "text|ids|ids-from|batch-row|no-special-tokens|window|decode|candidate|precision|inject|replay-routing"
+	      "|mtp|device",
 	  .help = "Run no model: REF and each CAND are recordings of logits (the point logits) by any engine, or folders "
 	          "of such recordings. Files of two folders are paired by name. Each pair is a text of its own; with "
 	          "--stride N the files, in the order of their names, are windows of one text that begin N tokens apart." },
@@ -118,27 +121,6 @@ static const char *name_of_ids(const vn_prompt_source *from)
 
 static int check_recordings(settings *k, int argc, char **argv)
 {
-	const struct {
-		bool        given;
-		const char *name;
-	} of_runs[] = {
-		{ k->text, "--text" },
-		{ k->source.list, "--ids" },
-		{ k->source.recording, "--ids-from" },
-		{ k->source.row != UNSAID, "--batch-row" },
-		{ k->no_special, "--no-special-tokens" },
-		{ k->window, "--window" },
-		{ k->o.decode != UNSAID, "--decode" },
-		{ k->candidate != UNSAID, "--candidate" },
-		{ k->precision, "--precision" },
-		{ k->n_inject, "--inject" },
-		{ k->o.replay_routing, "--replay-routing" },
-		{ k->mtp, "--mtp" },
-		{ k->cand.device != UNSAID, "--device" },
-	};
-	for (size_t i = 0; i < sizeof of_runs / sizeof *of_runs; i++)
-		if (of_runs[i].given)
-			return complain("--recordings runs no model: %s cannot be used with it", of_runs[i].name);
 	if (argc - optind < 2)
 		return complain("--recordings needs a reference and at least one candidate; %d given", argc - optind);
 	if (argc - optind > 1 + MOST_CANDIDATES)
@@ -179,14 +161,8 @@ static int check_options(settings *k, int argc, char **argv)
 		                argv[optind + 1]);
 	if (vn_option_model("evaluate", argc, argv, &k->model))
 		return 2;
-	const char *ids = k->source.list ? "--ids" : k->source.recording ? "--ids-from" : NULL;
-	if (!ids && !k->text)
+	if (!k->source.list && !k->source.recording && !k->text)
 		return complain("--text FILE, --ids LIST or --ids-from REC is needed: the text to evaluate");
-	if (ids && (k->text || k->no_special || (k->source.list && k->source.recording)))
-		return complain("%s already gives the tokens; %s cannot be used with it", ids,
-		                k->text         ? "--text"
-		                : k->no_special ? "--no-special-tokens"
-		                                : "--ids-from");
 	if (k->text && k->text[0] == '@') /* as behind --prompt */
 		k->text++;
 	if (k->text && access(k->text, F_OK) != 0 && errno == ENOENT)

@@ -64,11 +64,12 @@ static const vn_option options[] = {
 	      "Make this fault in the GPU run, to see it found. Only faults that change neither the list of operations nor "
 	      "their inputs can be used." },
 	VN_GROUP("Another engine"),
-	{ "check", 0, VN_INTO(settings, o.check), .argument = "CMD",
+	{ "check", 0, VN_INTO(settings, o.check), .argument = "CMD", .because = "runs another engine",
+	  .not_with = "reference-precision|precision|inject|device|kv",
 	  .help = "Test another engine instead of the GPU. For each set of operations to replace, sh runs CMD with their "
 	          "names, separated by commas, in VERNIER_FORCE_REF. CMD must exit with 0 if its run is good and with 1 "
 	          "if it is bad." },
-	{ "check-recording", 0, VN_INTO(settings, o.recording), .argument = "FILE",
+	{ "check-recording", 0, VN_INTO(settings, o.recording), .argument = "FILE", .needs = "check",
 	  .help =
 	      "CMD writes this recording and exits with 0; the run is good if the recording is within the limits. FILE is "
 	      "removed after each run." },
@@ -102,17 +103,6 @@ static vn_status take_precision(void *to, const vn_option *option, const char *v
 	return vn_take_precision(value, &k->precision, k->precise, &k->o.cand.n_precise, MOST, err);
 }
 
-/* The name of an option that applies only to this process's own GPU; NULL: none is given. */
-static const char *gpu_alone(const settings *k)
-{
-	return k->as                                 ? "--reference-precision"
-	       : k->precision || k->o.cand.n_precise ? "--precision"
-	       : k->n_inject                         ? "--inject"
-	       : k->o.cand.device >= 0               ? "--device"
-	       : k->kv >= 0                          ? "--kv"
-	                                             : NULL;
-}
-
 /* Checks each GLOB of --points. Returns 0, or 2 after an error message. */
 static int check_points(const settings *k)
 {
@@ -143,18 +133,12 @@ static int check_options(settings *k, int argc, char **argv)
 
 	if (check_points(k) || vn_option_model("isolate", argc, argv, &k->model))
 		return 2;
-	if (k->o.recording && !k->o.check)
-		return complain("--check-recording needs --check CMD, the command that writes the file");
-	if (k->o.check && gpu_alone(k))
-		return complain("%s applies to the GPU run, but --check runs another engine", gpu_alone(k));
 	if (k->o.check && !k->o.recording && vn_option_origin("limits"))
 		k->o.limits = NULL;
 	if (k->o.check && !k->o.recording && k->o.limits)
 		return complain("--limits needs --check-recording: without it, the exit status of CMD is the verdict");
-	if (vn_prompt_check(&k->source, k->o.check && !k->o.recording, &err))
+	if ((!k->o.check || k->o.recording) && vn_prompt_check(&k->source, &err))
 		return complain("%s", err.text);
-	if (k->forced && k->forced_from)
-		return complain("--force-ids and --force-ids-from exclude each other: both give the decoded tokens");
 	if (!k->precision)
 		k->precision = "f16";
 	if (check_precise(k) || vn_option_policy("isolate", "precision", gpu_policies, k->precision, &k->o.cand.policy) ||

@@ -106,9 +106,9 @@ static const vn_option options[] = {
 	      "For each rule, print which checkpoints of REC it matches, and for how many it is the last "
 	      "matching rule. Warn of rules that match nothing, of limits that a tensor of zeros meets, and of limits that "
 	      "rounding alone breaks. Default: print the limits." },
-	{ "dtype", 0, VN_INTO(settings, dtype_text), .argument = "D",
+	{ "dtype", 0, VN_INTO(settings, dtype_text), .argument = "D", .needs = "recording",
 	  .help = "The candidate's format, for the rounding test: f16, bf16, f32, f8_e4m3... Default: REC's own." },
-	VN_NAMES_OPTION(settings, map, n_maps, "REC's", .set_without = NULL),
+	VN_NAMES_OPTION(settings, map, n_maps, "REC's", .needs = "recording"),
 	VN_FORMAT_OPTION(settings, json, " JSON has the schema vernier-limits/1."),
 	VN_THREADS_OPTION(settings, threads),
 	VN_STRICT_OPTION(settings, strict, ""),
@@ -136,8 +136,6 @@ static int parse_arguments(settings *k, int argc, char **argv)
 		return complain("--dtype takes a format of numbers such as f16, bf16 or f32, not '%s'", k->dtype_text);
 	if (optind >= argc)
 		return complain("a limits FILE is needed");
-	if ((k->dtype_text || k->n_maps) && !k->recording)
-		return complain("%s needs --recording REC", k->dtype_text ? "--dtype" : "--names");
 	k->file = argv[optind];
 	k->name = (const char **)argv + optind + 1;
 	k->n_names = argc - optind - 1;

@@ -51,25 +51,40 @@ enum vn_kv_layout { VN_KV_CONTIGUOUS, VN_KV_PAGED };
 /* --ids, --ids-from and --batch-row of a command that runs a model. source: a vn_prompt_source, its
  * row -1. */
 #define VN_IDS_OPTIONS(type, source) \
-	{ "ids", 0, VN_INTO(type, source.list), .argument = "LIST|@FILE", \
+	{ "ids", \
+	  0, \
+	  VN_INTO(type, source.list), \
+	  .argument = "LIST|@FILE", \
+	  .not_with = "ids-from|prompt|text|no-special-tokens", \
+	  .because = "gives the tokens", \
 	  .help = "Run these token ids: 1,2,3 or [1,2,3]. @FILE: those in a file or pipe, as such a list or in JSON." }, \
-		{ "ids-from", 0, VN_INTO(type, source.recording), .argument = "REC", \
+		{ "ids-from", \
+		  0, \
+		  VN_INTO(type, source.recording), \
+		  .argument = "REC", \
+		  .not_with = "prompt|text|no-special-tokens", \
+		  .because = "gives the tokens", \
 		  .help = "Run the token ids of the prompt of the recording REC." }, \
 	{ \
 		"batch-row", 0, VN_INTO(type, source.row), VN_RANGE(0, INT32_MAX), \
-			.argument = "N", \
+			.argument = "N", .needs = "ids-from|like", \
 			.help = \
 				"If REC holds several prompts (rows of a batch, or prompts one after another), take prompt N, from 0." \
 	}
 /* --force-ids and --force-ids-from. instead: what they replace, or ""; more: further sentences on
  * the second, or "". */
 #define VN_FORCE_IDS_OPTIONS(type, list, recording, instead, more) \
-	{ "force-ids", 0, VN_INTO(type, list), .argument = "LIST|@FILE", \
+	{ "force-ids", \
+	  0, \
+	  VN_INTO(type, list), \
+	  .argument = "LIST|@FILE", \
+	  .not_with = "force-ids-from|decode", \
+	  .because = "gives the decoded tokens", \
 	  .help = "After the prompt, decode these tokens, one step each" instead ". With the tokens that another engine " \
 		      "decoded, the two runs can be compared step by step." }, \
 	{ \
 		"force-ids-from", 0, VN_INTO(type, recording), \
-			.argument = "REC", \
+			.argument = "REC", .not_with = "decode", .because = "gives the decoded tokens", \
 			.help = "After the prompt, decode the tokens that were decoded in the recording REC. With --ids-from REC " \
 					"too, the run has all tokens of REC." more \
 	}

@@ -97,23 +97,11 @@ vn_status vn_prompt_read(const char *model, const vn_prompt_source *from, vn_pro
 	return st;
 }
 
-vn_status vn_prompt_check(const vn_prompt_source *from, bool or_not, vn_error *err)
+vn_status vn_prompt_check(const vn_prompt_source *from, vn_error *err)
 {
-	const char *ids = from->list ? "--ids" : "--ids-from";
-
-	if (from->row >= 0 && !from->recording)
-		return vn_fail(err, VN_ERR_USAGE, "--batch-row is the prompt of a recording: it needs --ids-from REC");
-	if (!from->list && !from->recording)
-		return from->text || or_not
-		           ? VN_OK
-		           : vn_fail(err, VN_ERR_USAGE,
-		                     "--ids LIST, --ids-from REC or --prompt TEXT is needed: the tokens to run");
-	if (from->list && from->recording)
-		return vn_fail(err, VN_ERR_USAGE, "--ids and --ids-from exclude each other: both give the tokens");
-	if (from->text || from->no_special)
-		return vn_fail(err, VN_ERR_USAGE, "%s already gives the tokens; %s cannot be used with it", ids,
-		               from->text ? "--prompt" : "--no-special-tokens");
-	return VN_OK;
+	return from->list || from->recording || from->text
+	           ? VN_OK
+	           : vn_fail(err, VN_ERR_USAGE, "--ids LIST, --ids-from REC or --prompt TEXT is needed: the tokens to run");
 }
 
 void vn_prompt_finish(vn_prompt *p)

@@ -27,9 +27,8 @@ typedef struct vn_prompt_source {
 vn_status vn_prompt_read(const char *model, const vn_prompt_source *from, vn_prompt *p, vn_error *err);
 /* Same for ids (n) that the caller has; they are copied. */
 void      vn_prompt_of(const char *model, const int32_t *ids, int64_t n, vn_prompt *p);
-/* Checks the options --ids, --ids-from, --prompt and --no-special-tokens together. or_not: giving
- * none is allowed. */
-vn_status vn_prompt_check(const vn_prompt_source *from, bool or_not, vn_error *err);
+/* Is one given? */
+vn_status vn_prompt_check(const vn_prompt_source *from, vn_error *err);
 /* Tokenises all bytes of a file or pipe. */
 vn_status vn_prompt_read_file(const char *model, const char *path, bool special, vn_prompt *p, vn_error *err);
 void      vn_prompt_finish(vn_prompt *p);

@@ -322,6 +322,38 @@ static vn_status settle_options(const vn_command *c, const bool *given, void *to
 	return st;
 }
 
+/* ---- options beside others ------------------------------------------------------------------- */
+
+static int complain_needs(const vn_command *c, const vn_option *o)
+{
+	char any[200] = "";
+
+	for (int i = 0; i < c->n; i++) {
+		const vn_option *other = &c->option[i];
+		if (vn_option_is_of(c, other) && vn_text_is_word(o->needs, other->name))
+			vn_text_add(any, sizeof any, "%s--%s%s%s", *any ? " or " : "", other->name, other->argument ? " " : "",
+			            other->argument ? other->argument : "");
+	}
+	return vn_complain(c->name, "--%s needs %s", o->name, any);
+}
+
+/* Returns 0, or 2 after an error message. */
+static int check_others(const vn_command *c, const bool *given)
+{
+	for (int i = 0; i < c->n; i++) {
+		const vn_option *o = &c->option[i];
+		if (given[i] && o->needs && !is_given(c, given, o->needs))
+			return complain_needs(c, o);
+		for (int k = 0; given[i] && o->not_with && k < c->n; k++)
+			if (given[k] && c->option[k].name && vn_text_is_word(o->not_with, c->option[k].name))
+				return o->because
+				           ? vn_complain(c->name, "--%s %s: --%s cannot be used with it", o->name, o->because,
+				                         c->option[k].name)
+				           : vn_complain(c->name, "--%s and --%s exclude each other", o->name, c->option[k].name);
+	}
+	return 0;
+}
+
 vn_status vn_take_nothing(void *to, const vn_option *o, const char *value, vn_error *err)
 {
 	(void)to;
@@ -470,5 +502,7 @@ int vn_options_read(const vn_command *c, int argc, char **argv, void *to)
 	for (; d.operand && optind < argc; optind++) /* behind -- */
 		if (d.operand->take(to, d.operand, argv[optind], &err))
 			return vn_complain(c->name, "%s", err.text);
+	if (check_others(c, given))
+		return 2;
 	return settle_options(c, given, to, &err) ? vn_complain(c->name, "%s", err.text) : 0;
 }

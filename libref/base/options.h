@@ -74,6 +74,9 @@ struct vn_option {
 	const char        *set_without;
 	/* and only beside this one; NULL: always */
 	const char        *set_with;
+	/* options that may not be given beside it, "floor|model", and why: "--vote has no reference";
+	 * options of which it needs one. NULL: none */
+	const char        *not_with, *because, *needs;
 };
 
 /* Offset of the field that receives the value, and the kind of option from the field's type. */
