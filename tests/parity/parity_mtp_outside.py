@@ -79,7 +79,7 @@ def main():
     vernier, good, load = sys.argv[1], True, golden.load
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
-    # A wrong head does not pass the checks of a golden; the names of swapped norms are those of their places.
+    # a wrong head does not pass the checks of a golden
     captures.check_scores = lambda *a: None
     captures.Qwen35.check_head = lambda self, model, kept: kept.pop("ids")
     with tempfile.TemporaryDirectory() as d:
