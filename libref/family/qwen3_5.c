@@ -296,6 +296,10 @@ static const vn_family_weight weights[] = {
 	{ VN_POINT_UP_PROJ, "mlp.shared_expert.up_proj", "ffn_up_shexp", 0, 0 },
 	{ VN_POINT_SHARED_OUT, "mlp.shared_expert.down_proj", "ffn_down_shexp", 0, 0 },
 	{ VN_POINT_SHARED_GATE, "mlp.shared_expert_gate", "ffn_gate_inp_shexp", VN_GGUF_ONE_ROW, 0 },
+	{ VN_POINT_MTP_EMBED_NORM, "mtp.pre_fc_norm_embedding", "nextn.enorm", VN_GGUF_ONE_MORE, 0 },
+	{ VN_POINT_MTP_HIDDEN_NORM, "mtp.pre_fc_norm_hidden", "nextn.hnorm", VN_GGUF_ONE_MORE, 0 },
+	{ VN_POINT_MTP_PROJ, "mtp.fc", "nextn.eh_proj", 0, 0 },
+	{ VN_POINT_MTP_NORM, "mtp.norm", "nextn.shared_head_norm", VN_GGUF_ONE_MORE, 0 },
 	{ 0 },
 };
 

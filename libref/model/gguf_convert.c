@@ -45,8 +45,12 @@ vn_gguf_change vn_gguf_name(const vn_family *f, int64_t layers, int64_t extra, c
 
 	snprintf(hf, room, "%s", name);
 	if (layer >= layers && layer < layers + extra) {
-		snprintf(hf, room, "mtp.%s", name);
-		return VN_GGUF_AS_IT_WAS;
+		/* the one layer of a prediction head, or its own weights */
+		if (r && extra == 1)
+			snprintf(hf, room, "%s%s%s", strncmp(r->hf, "mtp.", 4) == 0 ? "" : VN_MTP_LAYERS "0.", r->hf, suffix);
+		else
+			snprintf(hf, room, "mtp.%s", name);
+		return r && extra == 1 ? r->change : VN_GGUF_AS_IT_WAS;
 	}
 	if (r && layer < 0)
 		snprintf(hf, room, "%s%s", r->hf, suffix);

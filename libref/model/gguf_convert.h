@@ -23,5 +23,5 @@ vn_status vn_gguf_join_latent(const vn_gguf_tensor *keys, const vn_gguf_tensor *
 
 /* Writes HuggingFace's name of a tensor to hf (room bytes); the file's own name if it has none.
  * Returns the converter's change. The `layers` blocks are followed by `extra` blocks of the
- * next-token module, whose tensors get names that every family ignores. */
+ * next-token module, whose tensors get names that begin with "mtp.". */
 vn_gguf_change vn_gguf_name(const vn_family *f, int64_t layers, int64_t extra, const char *name, char *hf, size_t room);

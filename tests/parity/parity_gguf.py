@@ -28,6 +28,7 @@ try:
     import numpy as np
     import torch
     import transformers
+    import prediction_head
     from safetensors.numpy import save_file
 except ImportError as e:
     print(f"SKIPPED: {e}")
@@ -37,9 +38,9 @@ TYPES = ("F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q4_K", "
 IDS = "1,2,3,39,7,9,11,0,5,5,5,2"
 
 
-def record(vernier, model, out):
+def record(vernier, model, out, *more):
     """Digests by name; a string instead when there is no such family."""
-    r = subprocess.run([vernier, "capture", "ref", model, "--ids", IDS, "--points", "*", "-o", out, "--force"],
+    r = subprocess.run([vernier, "capture", "ref", model, "--ids", IDS, "--points", "*", "-o", out, "--force", *more],
                        capture_output=True, text=True)
     if r.returncode:
         if "is not supported (known:" in r.stderr:
@@ -87,7 +88,8 @@ def check(vernier, label, directory, types, d):
             os.makedirs(plain)
             shutil.copy(os.path.join(directory, "config.json"), plain)
             save_file(must, os.path.join(plain, "model.safetensors"))
-        a, b = record(vernier, plain, os.path.join(d, "a.h5")), record(vernier, twin, os.path.join(d, "b.h5"))
+        head = ["--mtp"] if "vernier_mtp" in config else []
+        a, b = record(vernier, plain, os.path.join(d, "a.h5")), record(vernier, twin, os.path.join(d, "b.h5"), *head)
         if isinstance(a, str) or isinstance(b, str):
             print(f"{label}: passed over: {a if isinstance(a, str) else b}")
             return None
@@ -105,6 +107,9 @@ def main():
     good, done, every = 0, 0, int(sys.argv[3]) if len(sys.argv) == 4 else 1
     with tempfile.TemporaryDirectory() as d:
         models = [(n, os.path.join(FIXTURES, n)) for n in sorted(os.listdir(FIXTURES)) if n.endswith("-trained")]
+        models.append(("a prediction head", os.path.join(d, "head")))
+        os.mkdir(models[-1][1])
+        prediction_head.whole(*(os.path.join(FIXTURES, n) for n in ("qwen3_5_text-trained", "mtp")), models[-1][1])
         for name, config in gguf_twins.RANDOM.items():
             models.append((name, os.path.join(d, name)))
             gguf_twins.random_directory(name, models[-1][1])

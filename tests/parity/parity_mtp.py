@@ -10,6 +10,7 @@
   evaluate     its share of accepted drafts, against the count in accepted.json
   faults       each of chapter T, and three others in the head: nothing before the faulty checkpoint changes, which is
                what numpy makes of the recorded tensors; and explain names it
+  one token    is within limits, though the hidden state before it is 0
   without      a recording without --mtp is the same, bit for bit, as of a directory without the head's weights
 """
 import json
@@ -172,6 +173,17 @@ def faults(vernier, model):
     return good
 
 
+def alone(vernier, model):
+    """Of one token, whose hidden state is all zeros, float16 is within limits of float32."""
+    with tempfile.TemporaryDirectory() as d:
+        for precision in "f32", "f16":
+            run(vernier, "capture", "ref", model, "--mtp", "--ids", "7", "--precision", precision, "-o",
+                os.path.join(d, precision))
+        done = subprocess.run([vernier, "compare", os.path.join(d, "f32"), os.path.join(d, "f16"), "--model", model],
+                              capture_output=True)
+    return says(done.returncode == 0, "one token: float16 is within limits")
+
+
 def unchanged(vernier, model):
     at = {}
     with tempfile.TemporaryDirectory() as d:
@@ -197,6 +209,7 @@ def main():
         good &= evaluated(vernier, d)
         good &= faults(vernier, d)
         good &= unchanged(vernier, d)
+        good &= alone(vernier, d)
         for index, name, _ in parity_gpu.devices(vernier):
             good &= parity_gpu.check(vernier, index, d, ids, f"device {index}", {}, 4.0, "--mtp")
             good &= steps(vernier, d, "gpu", ["--precision", "f32", "--device", index], 4e-5)

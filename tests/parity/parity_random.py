@@ -79,7 +79,7 @@ CASES = {
                     "--linear 2,4,8,8 --mtp --untied"),
     "qwen3_5-mtp-linear": (130, "qwen3_5_text --head-dim 16 --kv-heads 2 --layers 3 --kinds fll --mtp --multimodal "
                            "--attention-bias --dtype bfloat16 --shards 2"),
-    "qwen3_5-mtp-two": (2, "qwen3_5_text --head-dim 16 --layers 2 --interval 2 --mtp"),
+    "qwen3_5-mtp-three": (3, "qwen3_5_text --head-dim 16 --layers 2 --interval 2 --mtp"),
     "qwen3_5_moe-mtp": (65, "qwen3_5_moe_text --heads 4 --kv-heads 2 --head-dim 16 --layers 2 --interval 2 "
                         "--experts 8,3 --mtp"),
     "qwen3_5-token": (1, "qwen3_5_text --head-dim 16 --layers 2 --linear 2,6,128,32 --interval 2"),
