@@ -99,13 +99,15 @@ typedef enum vn_attn_form {
  *   f8 wide       numbers rounded to float8 (e5m2, saturated at 57344)
  *   scaled        tokens of earlier calls times VN_CACHE_SCALE
  *   twice         further, the last token of earlier calls once more, which every query sees
- *   int8 half     each head's numbers rounded to int8 by their largest / 127.5, read by / 127 */
+ *   int8 half     each head's numbers rounded to int8 by their largest / 127.5, read by / 127
+ *   bare          each head's numbers times 127 / their largest, rounded to integers
+ *   part empty    0 for tokens of earlier calls, in key head 0 */
 /* clang-format off */
 typedef enum vn_cache_form {
 	VN_CACHE_USUAL, VN_CACHE_BLOCKLESS, VN_CACHE_NEXT, VN_CACHE_SWAPPED, VN_CACHE_HEADS_FIRST, VN_CACHE_LATE,
 		VN_CACHE_STALE,
 	VN_CACHE_RING, VN_CACHE_F16, VN_CACHE_F8, VN_CACHE_FORMER, VN_CACHE_SEEN, VN_CACHE_PAST, VN_CACHE_F8_WIDE,
-		VN_CACHE_SCALED, VN_CACHE_TWICE, VN_CACHE_INT8_HALF,
+		VN_CACHE_SCALED, VN_CACHE_TWICE, VN_CACHE_INT8_HALF, VN_CACHE_BARE, VN_CACHE_PART_EMPTY,
 	VN_N_CACHE_FORMS
 } vn_cache_form;
 /* clang-format on */
@@ -345,6 +347,7 @@ typedef union vn_experiment {
 		int blocks;    /* causal: a query also sees the rest of its block of this size; 0: not */
 		/* the window of all queries of a call is that of its first (1), of its last (2) */
 		int window_of;
+		int unseen;      /* calls after the first do not see this many first keys */
 		int form;        /* vn_attn_form */
 		int cache;       /* vn_cache_form */
 		int cache_block; /* tokens per block, if the form has blocks; at least 1 */
