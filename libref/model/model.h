@@ -18,13 +18,12 @@
 typedef struct vn_model vn_model;
 
 vn_status vn_model_open(const char *path, vn_model **model, vn_error *err);
-/* Same, as the sum of some of these says. */
-enum {
-	VN_MODEL_MTP = 1,    /* with its multi-token-prediction head, as if the config had VN_MTP_KEY (specs/models.md) */
-	VN_MODEL_MAPPED = 2, /* experts stay on disk until they are needed: those that a file stores transposed have no
-	                      * data (NULL) until vn_model_need, and vn_model_table lets go of the memory of what it has
-	                      * read of them. For an engine that asks (vn_ref_options.need). */
-};
+/* Same, in some of these ways.
+ * MTP     with its multi-token-prediction head, as if the config had VN_MTP_KEY (specs/models.md)
+ * MAPPED  experts stay on disk until they are needed: those that a file stores transposed have no
+ *         data (NULL) until vn_model_need, and vn_model_table lets go of the memory of what it has
+ *         read of them. For an engine that asks (vn_ref_options.need). */
+enum { VN_MODEL_MTP = 1, VN_MODEL_MAPPED = 2 };
 vn_status vn_model_open_as(const char *path, unsigned as, vn_model **model, vn_error *err);
 /* Opens a model from a source, which belongs to the model from now on, also after a failure. path:
  * for messages and vn_model_path. */
