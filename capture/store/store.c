@@ -182,8 +182,8 @@ vn_status vn_store_commit(vn_store **store, vn_error *err)
 	st = st ? st : vn_store_status(s, err);
 	const bool whole = !st && !(st = vn_trouble_since(s->place.mark, s->place.partial, err)) &&
 	                   !(st = vn_maps_unchanged(err));
-	int64_t    left;
-	vn_status  closed = close_file(s, whole && !s->cut, &left, whole ? err : NULL);
+	int64_t   left;
+	vn_status closed = close_file(s, whole && !s->cut, &left, whole ? err : NULL);
 	st = st ? st : closed;
 	if (!st)
 		st = vn_place_settle(&s->place, err);
