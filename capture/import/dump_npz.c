@@ -9,7 +9,7 @@
 #include "capture/file/child.h"
 #include "capture/recording/scratch.h"
 #include "libref/base/alloc.h"
-#include "libref/base/files.h"
+#include "libref/base/map.h"
 #include "libref/base/order.h"
 #include "libref/base/text.h"
 
@@ -18,7 +18,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <zip.h>
 
@@ -38,6 +37,7 @@ typedef struct npz_member {
 } npz_member;
 
 typedef struct archive {
+	vn_map     whole; /* so that a change of the file is seen; child processes read it */
 	int        fd;
 	int64_t    bytes;
 	uint64_t  *size; /* (n) of each member */
@@ -346,6 +346,7 @@ static void close_archive(vn_dump *d)
 {
 	archive *s = d->state;
 	vn_scratch_end(&s->room);
+	vn_map_close(&s->whole);
 	if (s->fd >= 0)
 		close(s->fd);
 	VN_FREE(s->size, s);
@@ -353,19 +354,20 @@ static void close_archive(vn_dump *d)
 
 vn_status vn_dump_open_npz(vn_dump *d, vn_error *err)
 {
-	archive    *s = d->state = vn_alloc_zero(1, sizeof *s);
-	struct stat x;
+	archive  *s = d->state = vn_alloc_zero(1, sizeof *s);
+	char      stored[24], held[24];
+	vn_status st;
+
 	d->kind = "npz";
 	d->bytes = bytes_of;
 	d->close = close_archive;
-	if ((s->fd = open(d->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)) < 0 || fstat(s->fd, &x) != 0)
+	s->fd = -1;
+	if ((st = vn_map_open(d->path, &s->whole, err)))
+		return st;
+	if ((s->fd = vn_plain_open(d->path, O_RDONLY)) < 0)
 		return vn_fail(err, VN_ERR_IO, "%s: %s", d->path, strerror(errno));
-	if (!S_ISREG(x.st_mode))
-		return vn_fail(err, VN_ERR_IO, "%s: not a regular file", d->path);
-	vn_input_note(s->fd);
-	s->bytes = x.st_size;
-	const vn_status st = run_child(d, list_members, err);
-	char            stored[24], held[24];
+	s->bytes = (int64_t)s->whole.bytes;
+	st = run_child(d, list_members, err);
 	return st || s->all <= DENSE_BYTES || s->all / DENSE_TIMES <= (uint64_t)s->bytes
 	           ? st
 	           : vn_fail(err, VN_ERR_FORMAT,

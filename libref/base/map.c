@@ -130,12 +130,13 @@ vn_status vn_maps_unchanged(vn_error *err)
 	pthread_mutex_lock(&lock);
 	for (const open_map *m = opened; m; m = m->next)
 		check_map(m);
+	const bool one = *changed; /* which then stays as it is */
 	pthread_mutex_unlock(&lock);
-	return *changed ? vn_fail(err, VN_ERR_IO,
-	                          "%s: another program changed the file, its permissions or its links while it was read, "
-	                          "and its contents may be others: run this again",
-	                          changed)
-	                : VN_OK;
+	return one ? vn_fail(err, VN_ERR_IO,
+	                     "%s: another program changed the file, its permissions or its links while it was read, "
+	                     "and its contents may be others: run this again",
+	                     changed)
+	           : VN_OK;
 }
 
 void vn_mapped_explain(void)

@@ -27,6 +27,11 @@ for command in "compare ref.h5 half.h5 --model m" "compare ref.h5 half.h5 --mode
 	${PYTHON:-python3} touched.py m/model.safetensors $command
 done
 vernier show new.h5.partial 2>/dev/null | grep -o INCOMPLETE; ls
+$PYTHON -c "
+import numpy as np
+np.savez('d.npz', **{f't{i}': np.full((500, 4000), i, 'f4') for i in range(5)})"
+${PYTHON:-python3} touched.py d.npz import d.npz --ids "$ids" --unmapped keep -o d.h5
+test -e d.h5 -o -e d.h5.partial && echo "LEFT d.h5"
 echo "== limits that change while folders are compared"
 mkdir refs cands
 for p in 1 2 3 4; do cp ref.h5 refs/$p.h5; cp half.h5 cands/$p.h5; done
