@@ -65,7 +65,7 @@ BUSY = 10  # of 16 cores, in a comparison with a floor
 MORE_MEMORY = 1.5  # GiB of a pass, beside the weights
 RATIOS = {  # at most so many times as long as the first peer
     "compare": 1.5, "floor": 2.0, "big-floor": 2.0, "forward": 1.15, "record": 1.3, "transformers": 1.0, "replay": 3.0,
-    "big-forward": 1.25,
+    "big-forward": 1.25, "big-shapes": 1.3,
     "big-replay": 3.0,
 }
 # that a goal is for
@@ -77,9 +77,10 @@ SECONDS = {  # at most this many seconds, independent of peers; with the number 
     ("gpu-f32", 512): 20e-3,
 }
 WAYS = {"graph": "transformers, CUDA graph", "eager": "transformers, eager", "linears": "cuBLAS, linear layers only"}
+SHAPES = {"qwen3-30b-a3b": 4, "gpt-oss-20b": 2, "deepseek-v2-lite": 4, "gemma-3-4b": 12}  # layers, of 6 GB at most
 GPU_ROWS = "big-load", "gpu", "gpu-next", "gpu-f32"
-ROWS = ("compare", "floor", "small", "forward", "record", "replay", "explain", "big-floor", "big-forward", "big-replay",
-        *GPU_ROWS)
+ROWS = ("compare", "floor", "small", "forward", "record", "replay", "explain", "big-floor", "big-forward", "big-shapes",
+        "big-replay", *GPU_ROWS)
 HALF = "--precision", "f16"
 OTHER = *HALF, "--precision", "f32@layer0.down_proj", "--precision", "f32@layer0.output"  # the candidate of a floor
 RECORDINGS = {  # by name: options of capture; times the tokens
@@ -359,6 +360,17 @@ class Bench:
         self.big()
         self.bare("big-forward", self.o.big, min(self.o.repeat, 2))
 
+    def shapes(self):
+        if not self.o.folder:
+            raise Missing("no --folder DIR for 20 GB of models")
+        return [self.made(path, lambda shape=shape, n=n, path=path: self.quiet(
+            [self.vernier, "synth", shape, "--layers", str(n), "-o", path]))
+            for shape, n in SHAPES.items() for path in [self.path(f"{shape}-{n}")]]
+
+    def big_shapes(self):
+        for model in self.shapes():
+            self.bare("big-shapes", model, min(self.o.repeat, 2))
+
     def big_pair(self):
         """Recordings of the model of --big."""
         self.big()
@@ -513,7 +525,8 @@ class Bench:
 
     def prepare(self):
         """Makes what the rows need."""
-        more = {"small": self.tensors, "big-forward": self.big, "big-replay": self.big_pair, "big-load": self.big}
+        more = {"small": self.tensors, "big-forward": self.big, "big-shapes": self.shapes,
+                "big-replay": self.big_pair, "big-load": self.big}
         for row in self.o.only:
             try:
                 self.recorded(row) if row in NEEDS else more.get(row, self.synth)()
