@@ -24,7 +24,7 @@ them. The model is `vernier synth qwen2-0.5b` (24 layers, a vocabulary of 151,93
                 one by one (eager); llama.cpp, which computes the last token's logits only
   gpu-next      one token behind them: the same, and the linear layers alone by cuBLAS
   gpu-f32       capture gpu in float32, 128 and 512 tokens: transformers as above
-  gpu-models    capture gpu in float16, 512 tokens, of larger shapes with as many layers as GPU_SHAPES says: transformers
+  gpu-models    capture gpu in float16, 512 tokens, of larger shapes with the layers of GPU_SHAPES: transformers
 
 The goals hold for these sizes; with others, none is judged. A goal for some number of cores is judged where that many
 are used; elsewhere its row ends with that number. Times of the GPU are those of the device; the clock's stand in the
